@@ -1,0 +1,137 @@
+# make            the library, static and shared, and the command bin/tapegrad
+# make demo       installs what is missing, builds, trains on MNIST, shows the result
+# make test       every suite
+# make help       the rest
+
+B        ?= build
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+CC       ?= gcc
+OBJCOPY  ?= objcopy
+VERSION  := 0.1.0
+SONAME   := libtapegrad.so.0
+
+OPT      ?= -O2 -g
+WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Werror
+SAN      ?=
+IS_CLANG := $(shell $(CC) --version 2>/dev/null | grep -c clang)
+ifeq ($(IS_CLANG),0)
+WARN     += -Wno-override-init -Wno-missing-field-initializers
+else
+WARN     += -Wno-initializer-overrides -Wno-missing-field-initializers -Wno-gnu-folding-constant -Wno-missing-braces -Wno-pass-failed
+endif
+DIGEST   := $(shell cat include/tapegrad/ops.def src/device.h | cksum | cut -d' ' -f1)
+CPPFLAGS += -Iinclude -Isrc -DTAPEGRAD_OPS_DIGEST='"$(DIGEST)"'
+LIBS     := -lpng -lz -ldl -lm -lpthread
+ifdef WITHOUT_BLIS
+CPPFLAGS += -DWITHOUT_BLIS
+else
+LIBS     := -lblis $(LIBS)
+endif
+# No -ffast-math: NaN and infinity behave.  -ffp-contract=off: the same bits in the body and the tail of a vector loop.
+FLAGS    := -std=gnu11 $(OPT) -fPIC -fopenmp -fvisibility=hidden -ffp-contract=off -fno-math-errno -fno-trapping-math -fasynchronous-unwind-tables -fno-function-sections -fno-lto $(WARN) $(SAN)
+
+# ---- sources ------------------------------------------------------------------------------------------------
+# ISA_SOURCES are compiled once an instruction set (src/cpu/isa.h).
+ISA_SOURCES := $(wildcard src/cpu/*_kernel.c src/cpu/*_kernels.c)
+SOURCES     := $(filter-out $(ISA_SOURCES),$(wildcard src/*.c src/*/*.c nn/*.c optim/*.c))
+HOT         := $(wildcard src/cpu/*.c src/random/*.c)
+ifeq ($(shell uname -m),x86_64)
+ISAS        := base avx2 avx512
+else
+ISAS        := base
+endif
+MARCH_base  :=
+MARCH_avx2  := -march=x86-64-v3
+MARCH_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
+OBJECTS     := $(SOURCES:%.c=$(B)/%.o) $(foreach i,$(ISAS),$(ISA_SOURCES:%.c=$(B)/%.$(i).o))
+
+all: $(B)/libtapegrad.a $(B)/$(SONAME) $(B)/tapegrad
+
+# The code of the library lies in a section of its own, so that errors can tell its frames from the user's (src/callsite.c).
+COMPILE = @mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS)
+TEXTS   := .text .text.unlikely .text.unlikely. .text.hot .text.hot. .text.startup .text.startup. .text.exit .text.exit.
+RENAME  = $(OBJCOPY) $(foreach s,$(TEXTS),--rename-section $(s)=tapegrad_text) $@
+$(filter $(HOT:%.c=$(B)/%.o),$(OBJECTS)): FLAGS += -O3
+$(B)/%.o: %.c ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
+define isa_rule
+$(B)/%.$(1).o: %.c ; $$(COMPILE) -O3 -fwrapv -DISA=$(1) $(MARCH_$(1)) -MMD -MP -c $$< -o $$@ && $$(RENAME)
+endef
+$(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
+
+$(B)/libtapegrad.a: $(OBJECTS)
+	@echo "  AR   $@"; rm -f $@; ar rcs $@ $^
+$(B)/$(SONAME): $(OBJECTS)
+	@echo "  LD   $@"; $(CC) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs $(SAN) -fopenmp $^ $(LIBS) -o $@
+	@ln -sf $(SONAME) $(B)/libtapegrad.so
+$(B)/tapegrad: tools/tapegrad.c $(B)/libtapegrad.a
+	@$(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $< $(B)/libtapegrad.a $(LIBS) -o $@
+
+# ---- tests ------------------------------------------------------------------------------------------------------
+# Each suite is one program; those of PARTS link only the files they test.
+WHOLE   := -Wl,--whole-archive $(B)/libtapegrad.a -Wl,--no-whole-archive
+CMOCKA  ?= -lcmocka
+SUITES  := $(filter-out test_emu test_cuda,$(patsubst test/%.c,%,$(wildcard test/test_*.c)))
+TESTS   := $(SUITES:%=$(B)/test/%)
+SHARED_TEST := $(filter-out test/test_%.c,$(wildcard test/*.c))
+$(B)/test/%.o: test/%.c ; $(COMPILE) -Itest -MMD -MP -c $< -o $@
+$(B)/test/test_gemm: $(B)/test/test_gemm.o $(B)/src/cpu/gemm.o $(B)/src/cpu/blis.o $(ISAS:%=$(B)/src/cpu/gemm_kernel.%.o)
+	@echo "  LD   $@"; $(CC) $(FLAGS) $^ $(LIBS) $(CMOCKA) -o $@
+$(B)/test/test_%: $(B)/test/test_%.o $(SHARED_TEST:%.c=$(B)/%.o) $(B)/libtapegrad.a
+	@echo "  LD   $@"; $(CC) $(FLAGS) $< $(SHARED_TEST:%.c=$(B)/%.o) $(WHOLE) $(LIBS) $(CMOCKA) -o $@
+.PRECIOUS: $(B)/test/%.o
+
+check: $(TESTS) ; @test/run.sh $(TESTS)
+test: ; @test/all.sh
+
+# The same suites under checkers, each in a build folder of its own.
+asan:  ; $(MAKE) B=build/asan OPT="-O1 -g" SAN="-fsanitize=address,undefined -fno-sanitize-recover=all" check
+ubsan: ; $(MAKE) B=build/ubsan OPT="-O1 -g" SAN="-fsanitize=undefined -fno-sanitize-recover=all" check
+tsan:  ; $(MAKE) B=build/tsan CC=clang OPT="-O1 -g" SAN=-fsanitize=thread SUITES="test_threads test_data" check
+valgrind: $(B)/test/test_tape $(B)/test/test_nn
+	@for t in $^; do TAPEGRAD_NO_CACHE=1 OMP_NUM_THREADS=1 valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite $$t || exit 1; done
+faults: $(B)/test/test_faults ; $<
+
+# ---- examples, demo, bench ------------------------------------------------------------------------------------------
+EXAMPLES := $(patsubst examples/%.c,$(B)/examples/%,$(filter-out examples/example.c,$(wildcard examples/*.c)))
+$(B)/examples/%: examples/%.c examples/example.c examples/example.h $(B)/libtapegrad.a
+	@mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $< examples/example.c $(B)/libtapegrad.a $(LIBS) -o $@
+examples: $(EXAMPLES)
+EPOCHS ?= 1
+demo: ; @tools/setup.sh && $(MAKE) -s -j2 $(B)/examples/mnist && $(B)/examples/mnist --epochs $(EPOCHS) $(ARGS)
+bench: $(B)/bench/bench ; @bench/run.sh $(B)/bench/bench
+$(B)/bench/bench: bench/bench.c $(B)/libtapegrad.a
+	@mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $< $(B)/libtapegrad.a $(LIBS) -o $@
+
+# ---- documents, installation --------------------------------------------------------------------------------------------
+docs: ; @command -v doxygen >/dev/null || { echo "make docs needs doxygen (apt install doxygen)"; exit 1; }; doxygen docs/Doxyfile
+install: all
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/tapegrad $(DESTDIR)$(PREFIX)/bin
+	install -m 644 include/tapegrad.h $(DESTDIR)$(PREFIX)/include/
+	install -m 644 include/tapegrad/*.h include/tapegrad/*.def $(DESTDIR)$(PREFIX)/include/tapegrad/
+	install -m 644 $(B)/libtapegrad.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(B)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME).$(VERSION)
+	ln -sf $(SONAME).$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtapegrad.so
+	[ ! -f $(B)/libtapegrad_cuda.so ] || install -m 755 $(B)/libtapegrad_cuda.so $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(B)/tapegrad $(DESTDIR)$(PREFIX)/bin/
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(LIBS) -fopenmp|' tools/tapegrad.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/tapegrad.pc
+uninstall:
+	rm -rf $(DESTDIR)$(PREFIX)/include/tapegrad $(DESTDIR)$(PREFIX)/include/tapegrad.h $(DESTDIR)$(PREFIX)/lib/libtapegrad.a
+	rm -f $(DESTDIR)$(PREFIX)/lib/libtapegrad.so $(DESTDIR)$(PREFIX)/lib/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME).$(VERSION)
+	rm -f $(DESTDIR)$(PREFIX)/lib/libtapegrad_cuda.so $(DESTDIR)$(PREFIX)/lib/pkgconfig/tapegrad.pc $(DESTDIR)$(PREFIX)/bin/tapegrad
+
+clean: ; rm -rf build
+help:
+	@echo "make             the library (static, shared) and the command, in build/"
+	@echo "make demo        sets up, builds, trains a CNN on MNIST (EPOCHS=1, ARGS=... as mnist --help says)"
+	@echo "make test        everything that CI checks: suites by gcc and clang, sanitizers, failing memory, CUDA sources, examples"
+	@echo "make check       the suites alone       make asan ubsan tsan valgrind faults   the suites under checkers"
+	@echo "make bench       side by side with PyTorch (needs it)     make examples   the course, in build/examples"
+	@echo "make docs        reference by doxygen   make install uninstall DESTDIR= PREFIX=   make clean"
+	@echo "variables: CC, CFLAGS, B (build folder), WITHOUT_BLIS=1, CUDA_ARCHS"
+
+-include $(wildcard mk/*.mk)
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+.PHONY: all check test asan ubsan tsan valgrind faults examples demo bench docs install uninstall clean help
+.DELETE_ON_ERROR:

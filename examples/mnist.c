@@ -1,0 +1,223 @@
+/* mnist.c - the main job: trains a small convolutional network on MNIST, shows how it goes, and says how good it is.
+ * `make demo` runs it; mnist --help lists its options. */
+#define _POSIX_C_SOURCE 200809L
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "example.h"
+
+typedef struct Options {
+    int64_t epochs, batch;
+    double lr;
+    uint64_t seed;
+    const char *data, *device, *save, *load;
+} Options;
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal)
+{
+    (void)signal;
+    interrupted = 1;
+}
+
+/* ---- the command line -------------------------------------------------------------------------------------------- */
+
+static const char usage[] =
+    "usage: mnist [options]      trains a small CNN on MNIST\n"
+    "  --epochs N     passes over the training images (1)\n"
+    "  --lr X         highest learning rate; it falls to 0 along the run (0.003)\n"
+    "  --batch N      images in a step (64)\n"
+    "  --seed N       of weights and order (1)\n"
+    "  --data FOLDER  with the four IDX files, plain or .gz (default: $TAPEGRAD_DATA/mnist, data/mnist, download)\n"
+    "  --device NAME  cpu, cuda:0 (cpu)\n"
+    "  --save FILE    writes the weights (safetensors)\n"
+    "  --load FILE    starts from saved weights; with --epochs 0 only tests them\n"
+    "Ctrl-C ends the training and tests what there is.  Pictures: mnist_curve.png, mnist_misread.png\n";
+
+static int bad_option(const char *name, const char *value)
+{
+    fprintf(stderr, value ? "mnist: %s %s: not a value for it\n%s" : "mnist: %s: unknown, or its value is missing\n%s", name, value ? value : usage, usage);
+    return -1;
+}
+
+static int parse_number(const char *name, const char *value, double low, double *out)
+{
+    char *end;
+    *out = strtod(value, &end);
+    return *value && !*end && *out >= low && *out < 1e15 ? 0 : bad_option(name, value);
+}
+
+static int parse(int argc, char **argv, Options *o)
+{
+    for (int i = 1; i < argc; i += 2) {
+        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        double number = 0;
+        if (strcmp(name, "--help") == 0) {
+            fputs(usage, stdout);
+            exit(0);
+        }
+        if (!value) return bad_option(name, NULL);
+        if (strcmp(name, "--data") == 0) o->data = value;
+        else if (strcmp(name, "--device") == 0) o->device = value;
+        else if (strcmp(name, "--save") == 0) o->save = value;
+        else if (strcmp(name, "--load") == 0) o->load = value;
+        else if (strcmp(name, "--lr") == 0) {
+            if (parse_number(name, value, 0, &o->lr)) return -1;
+        } else if (strcmp(name, "--epochs") == 0 || strcmp(name, "--batch") == 0 || strcmp(name, "--seed") == 0) {
+            if (parse_number(name, value, strcmp(name, "--batch") == 0, &number)) return -1;
+            if (number != (double)(int64_t)number) return bad_option(name, value);
+            if (name[2] == 'e') o->epochs = (int64_t)number;
+            else if (name[2] == 'b') o->batch = (int64_t)number;
+            else o->seed = (uint64_t)number;
+        } else return bad_option(name, NULL);
+    }
+    return 0;
+}
+
+/* ---- progress ------------------------------------------------------------------------------------------------------- */
+
+typedef struct Progress {
+    double began, shown;
+    int64_t step, steps, epoch, epochs, samples;
+    double loss;                /* smoothed */
+    bool terminal;
+} Progress;
+
+static void show(Progress *p, bool last)
+{
+    enum { WIDTH = 24 };
+    double now = seconds(), spent = now - p->began;
+    if (!last && now - p->shown < (p->terminal ? 0.1 : 5.0)) return;
+    p->shown = now;
+    double rate = (double)p->samples / (spent > 0 ? spent : 1), left = spent / (double)p->step * (double)(p->steps - p->step);
+    char bar[WIDTH + 1];
+    int full = (int)(WIDTH * p->step / p->steps);
+    for (int i = 0; i < WIDTH; i++) bar[i] = i < full ? '#' : '.';
+    bar[WIDTH] = 0;
+    printf(p->terminal ? "\r[%s] epoch %lld/%lld  step %lld/%lld  loss %.4f  %.0f samples/s  %.0f s left \033[K" :
+                         "[%s] epoch %lld/%lld  step %lld/%lld  loss %.4f  %.0f samples/s  %.0f s left\n",
+           bar, (long long)p->epoch, (long long)p->epochs, (long long)p->step, (long long)p->steps, p->loss, rate, left);
+    if (last && p->terminal) putchar('\n');
+    fflush(stdout);
+}
+
+/* ---- the network, training and testing --------------------------------------------------------------------------------- */
+
+static Module *network(void)
+{
+    return nn_sequential(
+        nn_conv2d(1, 16, 3, .padding = 1), nn_relu(), nn_max_pool2d(2),
+        nn_conv2d(16, 32, 3, .padding = 1), nn_relu(), nn_max_pool2d(2),
+        nn_flatten(), nn_linear(32 * 7 * 7, 128), nn_relu(), nn_linear(128, 10));
+}
+
+/* Returns the number of losses noted. */
+static int64_t train(Module *net, DataLoader *loader, const Options *o, double *losses)
+{
+    Optimizer *opt = optim_adam(nn_parameters(net), .lr = o->lr);
+    Progress p = { .began = seconds(), .steps = o->epochs * data_batches(loader), .epochs = o->epochs, .terminal = isatty(1) };
+    for (p.epoch = 1; p.epoch <= o->epochs && !interrupted && !tensor_error(); p.epoch++)
+        for (Batch *b; !interrupted && !tensor_error() && (b = data_next(loader)) != NULL;) {
+            TensorScope scope = tensor_scope_open();
+            double warm = (double)(p.step + 1) / (0.05 * (double)p.steps + 1), rest = 1 - (double)p.step / (double)p.steps;
+            optim_set_lr(opt, o->lr * (warm < rest ? warm : rest));
+            Tensor *loss = tensor_cross_entropy(nn_forward(net, b->x), b->y);
+            optim_zero_grad(opt);
+            tensor_backward(loss);
+            optim_step(opt);
+            double value = tensor_item(loss);
+            p.loss = p.step ? 0.95 * p.loss + 0.05 * value : value;
+            losses[p.step++] = p.loss;
+            p.samples += b->size;
+            tensor_scope_close(scope);
+            if (!tensor_error()) show(&p, false);
+        }
+    p.epoch = p.epoch > o->epochs ? o->epochs : p.epoch;
+    if (p.step) show(&p, true);
+    if (interrupted) puts("interrupted: testing what there is");
+    optim_free(opt);
+    return p.step;
+}
+
+enum { SHOWN = 24, ACROSS = 8, CELL = 64 };
+
+/* A misread digit, twice its size, with what it is and what the network read. */
+static void draw_misread(Tensor *picture, int64_t i, Tensor *image, int64_t label, int64_t guess)
+{
+    char text[16];
+    int64_t top = i / ACROSS * (CELL + 12), left = i % ACROSS * CELL;
+    Tensor *grey = tensor_add_scalar(tensor_mul_scalar(tensor_to_device(image, "cpu"), 0.3081), 0.1307);
+    for (int64_t r = 0; r < 56; r++)
+        for (int64_t c = 0; c < 56; c++) {
+            unsigned v = (unsigned)(255 * tensor_get(grey, DIMS(0, r / 2, c / 2)) + 0.5);
+            draw_dot(picture, (double)(top + r), (double)(left + 4 + c), 0, v << 16 | v << 8 | v);
+        }
+    snprintf(text, sizeof text, "%lld:%lld", (long long)label, (long long)guess);
+    draw_text(picture, top + 60, left + 20, 1, 0xffd040, text);
+}
+
+static double test(Module *net, DataLoader *loader, const char *path)
+{
+    int64_t right = 0, wrong = 0;
+    TensorScope all = tensor_scope_open();
+    Tensor *picture = canvas((CELL + 12) * SHOWN / ACROSS, CELL * ACROSS, 0x202020);
+    bool was = tensor_set_grad_enabled(false);
+    nn_eval(net);
+    for (Batch *b; (b = data_next(loader)) != NULL && !tensor_error();) {
+        TensorScope scope = tensor_scope_open();
+        Tensor *guess = tensor_to_device(tensor_argmax(nn_forward(net, b->x), 1), "cpu"), *truth = tensor_to_device(b->y, "cpu");
+        for (int64_t i = 0; guess && i < b->size; i++) {
+            int64_t label = ((int64_t *)tensor_data(truth))[i], read = ((int64_t *)tensor_data(guess))[i];
+            right += label == read;
+            if (label != read && wrong++ < SHOWN) draw_misread(picture, wrong - 1, tensor_select(b->x, 0, i), label, read);
+        }
+        tensor_scope_close(scope);
+    }
+    tensor_set_grad_enabled(was);
+    if (!tensor_error()) io_save_png(path, picture);
+    tensor_scope_close(all);
+    return (double)right / (double)data_samples(loader);
+}
+
+static int load_weights(Module *net, const char *path)
+{
+    TensorDict dict = io_load_safetensors(path);
+    int status = dict.count < 0 ? -1 : nn_load_state_dict(net, dict);
+    nn_dict_free(dict);
+    return status;
+}
+
+static int run(const Options *o)
+{
+    tensor_manual_seed(o->seed);
+    if (o->device && tensor_set_default_device(o->device)) return -1;
+    Module *net = network();
+    DataLoader *training = o->epochs ? data_loader(example_mnist(o->data, DATA_TRAIN), .batch_size = o->batch, .shuffle = true, .device = o->device) : NULL;
+    DataLoader *testing = data_loader(example_mnist(o->data, DATA_TEST), .batch_size = 500, .device = o->device);
+    double *losses = calloc((size_t)(o->epochs * data_batches(training) + 1), sizeof *losses);
+    double began = seconds();
+    if (!tensor_error() && losses && (!o->load || load_weights(net, o->load) == 0)) {
+        int64_t n = training ? train(net, training, o, losses) : 0;
+        double accuracy = test(net, testing, "mnist_misread.png"), spent = seconds() - began;
+        if (n > 1) plot_curve("mnist_curve.png", "training loss", losses, n);
+        if (o->save) io_save_safetensors(o->save, nn_state_dict(net));
+        if (!tensor_error()) printf("%sdigits misread (truth:read): mnist_misread.png\n", n > 1 ? "learning curve: mnist_curve.png\n" : "");
+        if (!tensor_error()) printf("test accuracy %.4f (%lld images), %.1f s\n", accuracy, (long long)data_samples(testing), spent);
+    }
+    free(losses);
+    data_loader_free(training), data_loader_free(testing), nn_free(net);
+    return tensor_error() ? -1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    Options o = { .epochs = 1, .batch = 64, .lr = 0.003, .seed = 1 };
+    if (parse(argc, argv, &o)) return 2;
+    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESETHAND };
+    sigaction(SIGINT, &action, NULL);
+    int status = run(&o);
+    if (tensor_error()) fprintf(stderr, "mnist: %s\n", tensor_error());
+    return status ? 1 : 0;
+}

@@ -1,0 +1,24 @@
+/* tapegrad.h - all of tapegrad: reverse-mode autograd tensors for C.
+ *
+ *     Tensor *x = tensor_requires_grad_(tensor_full(SHAPE(2, 2), 3, TENSOR_F32), true);
+ *     tensor_backward(tensor_sum(tensor_square(x)));
+ *     tensor_print(tensor_grad(x));                       // 6 everywhere
+ *     if (tensor_error()) fprintf(stderr, "%s\n", tensor_error());
+ *
+ * Read in this order: tensor.h (tensors, ownership, errors), ops.h (what can be computed), autograd.h (gradients, ops of
+ * your own, gradcheck), nn.h and optim.h (training), data.h and io.h (files), device.h and debug.h. */
+#ifndef TAPEGRAD_H
+#define TAPEGRAD_H
+
+#include <tapegrad/tensor.h>
+#include <tapegrad/ops.h>
+#include <tapegrad/autograd.h>
+#include <tapegrad/op_row.h>
+#include <tapegrad/nn.h>
+#include <tapegrad/optim.h>
+#include <tapegrad/data.h>
+#include <tapegrad/io.h>
+#include <tapegrad/device.h>
+#include <tapegrad/debug.h>
+
+#endif

@@ -1,0 +1,82 @@
+/* cmocka.h - assertions on tensors and gradients for your own cmocka tests.  Include <cmocka.h> (and what it needs) first.
+ *
+ *     assert_tensor_close(y, expected, 1e-5, 1e-6);
+ *     assert_gradcheck(&cube, x);
+ *     assert_gradgradcheck(&cube, x);
+ *     assert_tensor_error(tensor_matmul(a, b), TENSOR_ESHAPE);      // fails as expected, and clears the error
+ *
+ * A failing check prints what is wrong, element by element, and fails the test at its line. */
+#ifndef TAPEGRAD_CMOCKA_H
+#define TAPEGRAD_CMOCKA_H
+
+#include <math.h>
+#include <tapegrad/autograd.h>
+
+static inline void tapegrad_assert_close_(Tensor *a, Tensor *b, double rtol, double atol, const char *file, int line)
+{
+    enum { SHOWN = 10 };
+    if (!a || !b || tensor_error()) {
+        print_error("%s\n", tensor_error() ? tensor_error() : "a tensor is NULL");
+        _fail(file, line);
+    }
+    TensorShape sa = tensor_shape(a), sb = tensor_shape(b);
+    bool same = sa.ndim == sb.ndim;
+    for (int d = 0; same && d < sa.ndim; d++) same = sa.dim[d] == sb.dim[d];
+    if (!same || tensor_dtype(a) != tensor_dtype(b)) {
+        print_error("tensors differ in rank, shape or dtype: %s of rank %d, %s of rank %d\n", tensor_dtype_name(tensor_dtype(a)), sa.ndim,
+                    tensor_dtype_name(tensor_dtype(b)), sb.ndim);
+        _fail(file, line);
+    }
+    int64_t index[TENSOR_MAX_DIMS] = { 0 }, wrong = 0, n = tensor_numel(a);
+    for (int64_t i = 0; i < n; i++) {
+        double x = tensor_get(a, (TensorShape){ sa.ndim, index }), y = tensor_get(b, (TensorShape){ sb.ndim, index });
+        if (!(x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= atol + rtol * fabs(y))) {
+            if (wrong++ < SHOWN) {
+                print_error("    [");
+                for (int d = 0; d < sa.ndim; d++) print_error("%s%lld", d ? ", " : "", (long long)index[d]);
+                print_error("]   %.9g   expected %.9g   off by %.3g\n", x, y, fabs(x - y));
+            }
+        }
+        for (int d = sa.ndim - 1; d >= 0 && ++index[d] == sa.dim[d]; d--) index[d] = 0;
+    }
+    if (!wrong) return;
+    print_error("%lld of %lld elements differ (rtol %g, atol %g)\n", (long long)wrong, (long long)n, rtol, atol);
+    _fail(file, line);
+}
+
+static inline void tapegrad_assert_gradcheck_(GradcheckArgs args, const char *file, int line)
+{
+    static GradcheckReport report;
+    args.report = &report;
+    if (tensor_gradcheck_args(args) == 0) return;
+    gradcheck_print(stderr, &report);
+    tensor_error_clear();
+    _fail(file, line);
+}
+
+static inline void tapegrad_assert_error_(bool failed, TensorStatus code, const char *file, int line)
+{
+    TensorStatus found = tensor_error_code();
+    if (!failed || found != code) {
+        print_error("expected the error \"%s\", found %s%s\n", tensor_status_text(code), tensor_error() ? tensor_error() : "none",
+                    failed ? "" : " and a result");
+        _fail(file, line);
+    }
+    tensor_error_clear();
+}
+
+/* Same shape and dtype, and |a - b| <= atol + rtol |b| everywhere; NaNs equal each other. */
+#define assert_tensor_close(a, b, rtol, atol) tapegrad_assert_close_(a, b, rtol, atol, __FILE__, __LINE__)
+
+/* tensor_gradcheck and tensor_gradgradcheck of an op at these inputs. */
+#define assert_gradcheck(op_, ...) tapegrad_assert_gradcheck_((GradcheckArgs){ .op = (op_), \
+    .inputs = TENSOR_TENSORS_(__VA_ARGS__), .n = TENSOR_COUNT_(__VA_ARGS__) }, __FILE__, __LINE__)
+#define assert_gradgradcheck(op_, ...) tapegrad_assert_gradcheck_((GradcheckArgs){ .op = (op_), .second = true, \
+    .inputs = TENSOR_TENSORS_(__VA_ARGS__), .n = TENSOR_COUNT_(__VA_ARGS__) }, __FILE__, __LINE__)
+#define assert_gradcheck_args(args) tapegrad_assert_gradcheck_(args, __FILE__, __LINE__)
+
+/* A call that returns a Tensor must fail with this code; the error is cleared. */
+#define assert_tensor_error(call, code) tapegrad_assert_error_((call) == NULL, code, __FILE__, __LINE__)
+#define assert_status_error(call, code) tapegrad_assert_error_((call) < 0, code, __FILE__, __LINE__)
+
+#endif

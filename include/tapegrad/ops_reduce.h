@@ -1,0 +1,253 @@
+/* ops_reduce.h - reductions, softmax, cumulative sums, sorting, losses.  Included by ops.h.
+ *
+ *     Tensor *total = tensor_sum(x);                                     // of all elements
+ *     Tensor *rows  = tensor_mean(x, 1);                                 // over dimension 1
+ *     Tensor *stat  = tensor_var(x, .dims = DIMS(0, 2), .keepdim = true);
+ *     Tensor *best  = tensor_max_dim(x, -1, .indices = &where);
+ *     Tensor *loss  = tensor_cross_entropy(logits, classes, .label_smoothing = 0.1);
+ *
+ * Functions with options are macros over a struct: arguments in PyTorch's order, or by name; what is left out has
+ * PyTorch's default.  Their functions, which the macros call, end in _args.
+ *
+ * .dim or .dims say what is reduced; without them everything is.  Negative dims count from the end.  A reduced dim vanishes,
+ * or stays as size 1 with .keepdim.  EINDEX: no such dim.  EVALUE: a dim twice.
+ *
+ * Sums are formed in double in an order that depends on sizes and strides only: the same bits on any number of threads.
+ * Over nothing: sum 0, prod 1, any false, all true, count 0, mean, var and std NaN, logsumexp -inf; extremes are
+ * refused (ESHAPE).  NaN wins in every extreme, and counts as the largest value where values are ordered. */
+#ifndef TAPEGRAD_OPS_REDUCE_H
+#define TAPEGRAD_OPS_REDUCE_H
+
+#include <limits.h>
+#include <tapegrad/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { TENSOR_ALL = INT_MIN };              /* .dim left out: all dimensions */
+
+/* ---- sums, products, logic --------------------------------------------------------------------------- */
+
+typedef struct TensorReduceArgs {
+    Tensor *input;
+    int dim;                                /* one dimension ... */
+    bool keepdim;
+    TensorShape dims;                       /* ... or several: .dims = DIMS(0, 2) */
+    TensorDtype dtype;                      /* sum, mean, prod: cast to it first */
+} TensorReduceArgs;
+#define TENSOR_REDUCE_(function, ...) \
+    function((TensorReduceArgs){ .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, .input = __VA_ARGS__ })
+
+/* tensor_sum - of integers and bools it is i64.   tensor_mean - floats only (EDTYPE).
+ * tensor_prod - over one dim or all; of integers i64; gradients are right with any number of zeros. */
+#define tensor_sum(...) TENSOR_REDUCE_(tensor_sum_args, __VA_ARGS__)
+#define tensor_mean(...) TENSOR_REDUCE_(tensor_mean_args, __VA_ARGS__)
+#define tensor_prod(...) TENSOR_REDUCE_(tensor_prod_args, __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_sum_args(TensorReduceArgs args);
+TAPEGRAD_API Tensor *tensor_mean_args(TensorReduceArgs args);
+TAPEGRAD_API Tensor *tensor_prod_args(TensorReduceArgs args);
+
+/* tensor_any, tensor_all - bool: some, every element is not 0 (NaN is not 0).   tensor_count_nonzero - i64. */
+#define tensor_any(...) TENSOR_REDUCE_(tensor_any_args, __VA_ARGS__)
+#define tensor_all(...) TENSOR_REDUCE_(tensor_all_args, __VA_ARGS__)
+#define tensor_count_nonzero(...) TENSOR_REDUCE_(tensor_count_nonzero_args, __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_any_args(TensorReduceArgs args);
+TAPEGRAD_API Tensor *tensor_all_args(TensorReduceArgs args);
+TAPEGRAD_API Tensor *tensor_count_nonzero_args(TensorReduceArgs args);
+
+/* tensor_logsumexp - log sum e^x with the maximum subtracted.  All -inf: the value is -inf and the gradient 0. */
+#define tensor_logsumexp(...) TENSOR_REDUCE_(tensor_logsumexp_args, __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_logsumexp_args(TensorReduceArgs args);
+
+/* ---- spread and norms -------------------------------------------------------------------------------- */
+
+typedef struct TensorVarArgs {
+    Tensor *input;
+    int dim;
+    double correction;                      /* 1: the unbiased estimate; 0: the mean square */
+    bool keepdim;
+    TensorShape dims;
+} TensorVarArgs;
+
+/* tensor_var - sum (x - mean)^2 / max(0, n - correction): NaN or infinite when n <= correction.
+ * tensor_std - its square root; gradient 0 where it is 0. */
+#define tensor_var(...) tensor_var_args((TensorVarArgs){ .dim = TENSOR_ALL, .correction = 1, .input = __VA_ARGS__ })
+#define tensor_std(...) tensor_std_args((TensorVarArgs){ .dim = TENSOR_ALL, .correction = 1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_var_args(TensorVarArgs args);
+TAPEGRAD_API Tensor *tensor_std_args(TensorVarArgs args);
+
+typedef struct TensorNormArgs {
+    Tensor *input;
+    double p;
+    int dim;
+    bool keepdim;
+    TensorShape dims;
+} TensorNormArgs;
+
+/* tensor_norm - (sum |x|^p)^(1/p), p = 2 unless given; p = INFINITY: max |x|, -INFINITY: min |x|, 0: how many are not 0.
+ * Gradients: 0 where the norm is 0 (1 < p), 0 at x = 0 (p <= 1), none for p = 0; ties of infinite p share evenly. */
+#define tensor_norm(...) tensor_norm_args((TensorNormArgs){ .dim = TENSOR_ALL, .p = 2, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_norm_args(TensorNormArgs args);
+
+/* ---- extremes ---------------------------------------------------------------------------------------- */
+
+/* tensor_amax, tensor_amin - over dims; tensor_max, tensor_min - the same, of all elements (two operands: tensor_maximum).
+ * The gradient is shared evenly among equal extremes (NaNs, when there are any). */
+#define tensor_amax(...) TENSOR_REDUCE_(tensor_amax_args, __VA_ARGS__)
+#define tensor_amin(...) TENSOR_REDUCE_(tensor_amin_args, __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_amax_args(TensorReduceArgs args);
+TAPEGRAD_API Tensor *tensor_amin_args(TensorReduceArgs args);
+TAPEGRAD_API Tensor *tensor_max(Tensor *x);
+TAPEGRAD_API Tensor *tensor_min(Tensor *x);
+
+/* tensor_argmax, tensor_argmin - i64: where the extreme is along .dim, or in the flattened tensor; the first one on ties. */
+#define tensor_argmax(...) TENSOR_REDUCE_(tensor_argmax_args, __VA_ARGS__)
+#define tensor_argmin(...) TENSOR_REDUCE_(tensor_argmin_args, __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_argmax_args(TensorReduceArgs args);
+TAPEGRAD_API Tensor *tensor_argmin_args(TensorReduceArgs args);
+
+typedef struct TensorPickArgs {
+    Tensor *input;
+    int dim;
+    bool keepdim;
+    Tensor **indices;                       /* receives the i64 positions along dim; may be NULL */
+} TensorPickArgs;
+
+/* torch.max(x, dim), torch.min(x, dim): values; the gradient goes to the returned index, the first one on ties. */
+#define tensor_max_dim(...) tensor_max_dim_args((TensorPickArgs){ .input = __VA_ARGS__ })
+#define tensor_min_dim(...) tensor_min_dim_args((TensorPickArgs){ .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_max_dim_args(TensorPickArgs args);
+TAPEGRAD_API Tensor *tensor_min_dim_args(TensorPickArgs args);
+
+/* ---- order ------------------------------------------------------------------------------------------- */
+
+typedef struct TensorSortArgs {
+    Tensor *input;
+    int dim;                                /* default -1 */
+    bool descending;
+    Tensor **indices;
+} TensorSortArgs;
+
+/* tensor_sort - values along dim in order, equal ones in the order they had; tensor_argsort - only the i64 positions. */
+#define tensor_sort(...) tensor_sort_args((TensorSortArgs){ .dim = -1, .input = __VA_ARGS__ })
+#define tensor_argsort(...) tensor_argsort_args((TensorSortArgs){ .dim = -1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_sort_args(TensorSortArgs args);
+TAPEGRAD_API Tensor *tensor_argsort_args(TensorSortArgs args);
+
+typedef struct TensorTopkArgs {
+    Tensor *input;
+    int64_t k;
+    int dim;                                /* default -1 */
+    bool largest, sorted;                   /* default true; the result is always sorted */
+    Tensor **indices;
+} TensorTopkArgs;
+
+/* tensor_topk - the k largest (or smallest) along dim, best first, the earlier one first on ties.  EINDEX: k above the size. */
+#define tensor_topk(...) tensor_topk_args((TensorTopkArgs){ .dim = -1, .largest = true, .sorted = true, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_topk_args(TensorTopkArgs args);
+
+typedef struct TensorKthvalueArgs {
+    Tensor *input;
+    int64_t k;
+    int dim;                                /* default -1 */
+    bool keepdim;
+    Tensor **indices;
+} TensorKthvalueArgs;
+
+/* tensor_kthvalue - the k-th smallest along dim, k from 1.  EINDEX: k out of range. */
+#define tensor_kthvalue(...) tensor_kthvalue_args((TensorKthvalueArgs){ .dim = -1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_kthvalue_args(TensorKthvalueArgs args);
+
+/* tensor_median - of all elements, the lower one of two; NaN if there is one; the gradient is shared among equals.
+ * tensor_median_dim, tensor_mode - along .dim (default -1), with .indices; the gradient goes to the index.  mode: the
+ * most frequent value, the smallest of equally frequent ones, and its last position. */
+TAPEGRAD_API Tensor *tensor_median(Tensor *x);
+#define tensor_median_dim(...) tensor_median_dim_args((TensorPickArgs){ .dim = -1, .input = __VA_ARGS__ })
+#define tensor_mode(...) tensor_mode_args((TensorPickArgs){ .dim = -1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_median_dim_args(TensorPickArgs args);
+TAPEGRAD_API Tensor *tensor_mode_args(TensorPickArgs args);
+
+/* ---- along a dimension ------------------------------------------------------------------------------- */
+
+/* tensor_softmax - e^(x_i - max x) / sum_j e^(x_j - max x) along dim; tensor_log_softmax - its logarithm; tensor_softmin -
+ * softmax of -x.  A slice that is all -inf gives NaN, as in PyTorch. */
+TAPEGRAD_API Tensor *tensor_softmax(Tensor *x, int dim);
+TAPEGRAD_API Tensor *tensor_log_softmax(Tensor *x, int dim);
+TAPEGRAD_API Tensor *tensor_softmin(Tensor *x, int dim);
+
+/* tensor_cumsum - y_i = x_0 + ... + x_i (i64 for integers), tensor_cumprod - y_i = x_0 ... x_i, right with zeros. */
+TAPEGRAD_API Tensor *tensor_cumsum(Tensor *x, int dim);
+TAPEGRAD_API Tensor *tensor_cumprod(Tensor *x, int dim);
+
+/* ---- losses -------------------------------------------------------------------------------------------
+ * .reduction: TENSOR_MEAN over all elements (the default), TENSOR_SUM, or TENSOR_NONE, a loss for each element. */
+typedef enum TensorReduction {
+    TENSOR_MEAN, TENSOR_SUM, TENSOR_NONE,
+    TENSOR_BATCHMEAN                        /* kl_div: the sum divided by the first size */
+} TensorReduction;
+
+typedef struct TensorLossArgs {
+    Tensor *input, *target;
+    TensorReduction reduction;
+    double parameter;                       /* smooth_l1: beta; huber: delta; default 1 */
+    bool log_target;                        /* kl_div: target holds logarithms */
+} TensorLossArgs;
+#define TENSOR_LOSS_(function, ...) function((TensorLossArgs){ .parameter = 1, .input = __VA_ARGS__ })
+
+/* Of input x and target t, both differentiable.  ESHAPE: different shapes; nothing is broadcast.
+ *   tensor_mse_loss        (x - t)^2
+ *   tensor_l1_loss         |x - t|, gradient 0 at 0
+ *   tensor_smooth_l1_loss  d = |x - t|: d^2 / (2 beta) below beta, else d - beta / 2; beta = 0 is l1
+ *   tensor_huber_loss      d^2 / 2 up to delta, else delta (d - delta / 2)
+ *   tensor_kl_div          x holds log-probabilities: t (log t - x), 0 where t is 0; .log_target: e^t (t - x) */
+#define tensor_mse_loss(...) TENSOR_LOSS_(tensor_mse_loss_args, __VA_ARGS__)
+#define tensor_l1_loss(...) TENSOR_LOSS_(tensor_l1_loss_args, __VA_ARGS__)
+#define tensor_smooth_l1_loss(...) TENSOR_LOSS_(tensor_smooth_l1_loss_args, __VA_ARGS__)
+#define tensor_huber_loss(...) TENSOR_LOSS_(tensor_huber_loss_args, __VA_ARGS__)
+#define tensor_kl_div(...) TENSOR_LOSS_(tensor_kl_div_args, __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_mse_loss_args(TensorLossArgs args);
+TAPEGRAD_API Tensor *tensor_l1_loss_args(TensorLossArgs args);
+TAPEGRAD_API Tensor *tensor_smooth_l1_loss_args(TensorLossArgs args);
+TAPEGRAD_API Tensor *tensor_huber_loss_args(TensorLossArgs args);
+TAPEGRAD_API Tensor *tensor_kl_div_args(TensorLossArgs args);
+
+typedef struct TensorBceArgs {
+    Tensor *input, *target, *weight;        /* weight (may be NULL) broadcasts to the input's shape, no gradient */
+    TensorReduction reduction;
+    Tensor *pos_weight;                     /* with_logits: factor of the positive part, broadcasts; may be NULL, no gradient */
+} TensorBceArgs;
+
+/* tensor_binary_cross_entropy - -t log x - (1 - t) log(1 - x), logarithms held above -100.  EVALUE: x outside [0, 1] (NaN is
+ * let through).
+ * tensor_binary_cross_entropy_with_logits - the same of sigmoid(x), without overflow.  ESHAPE: target of another shape. */
+#define tensor_binary_cross_entropy(...) tensor_binary_cross_entropy_args((TensorBceArgs){ .input = __VA_ARGS__ })
+#define tensor_binary_cross_entropy_with_logits(...) \
+    tensor_binary_cross_entropy_with_logits_args((TensorBceArgs){ .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_binary_cross_entropy_args(TensorBceArgs args);
+TAPEGRAD_API Tensor *tensor_binary_cross_entropy_with_logits_args(TensorBceArgs args);
+
+typedef struct TensorClassLossArgs {
+    Tensor *input, *target, *weight;        /* weight: [C] or NULL */
+    int64_t ignore_index;                   /* default -100 */
+    TensorReduction reduction;
+    double label_smoothing;                 /* cross_entropy: s, in [0, 1] */
+} TensorClassLossArgs;
+#define TENSOR_CLASS_LOSS_(function, ...) function((TensorClassLossArgs){ .ignore_index = -100, .input = __VA_ARGS__ })
+
+/* input [C] or [N, C, d1, ...], target class indices [] or [N, d1, ...] (i64, i32 or u8).
+ *   tensor_nll_loss        -w_t x_t: x holds log-probabilities
+ *   tensor_cross_entropy   (1 - s) w_t (lse - x_t) + s / C sum_c w_c (lse - x_c), lse = log sum e^x over the classes
+ * The mean divides by the sum of w_t; positions whose target is ignore_index count nowhere; all ignored gives NaN.
+ * cross_entropy also takes a floating target of the input's shape, probabilities q (differentiable):
+ *   sum_c w_c q'_c (lse - x_c), q' = (1 - s) q + s / C; the mean divides by the number of positions.
+ * EINDEX: a target outside [0, C) that is not ignore_index; the text gives its position and value.  ESHAPE. */
+#define tensor_nll_loss(...) TENSOR_CLASS_LOSS_(tensor_nll_loss_args, __VA_ARGS__)
+#define tensor_cross_entropy(...) TENSOR_CLASS_LOSS_(tensor_cross_entropy_args, __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_nll_loss_args(TensorClassLossArgs args);
+TAPEGRAD_API Tensor *tensor_cross_entropy_args(TensorClassLossArgs args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

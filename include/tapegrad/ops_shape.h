@@ -1,0 +1,253 @@
+/* ops_shape.h - views, joining, splitting, indexing, choosing.  Included by ops.h.
+ *
+ *     Tensor *heads = tensor_transpose(tensor_reshape(x, SHAPE(-1, T, 4, 16)), 1, 2);   // views, where strides allow
+ *     Tensor *last  = tensor_slice(x, 1, -1);                        // x[:, -1:]
+ *     Tensor *both  = tensor_cat(TENSORS(a, b), 1);                  // beside each other
+ *     Tensor *rows  = tensor_embedding(tokens, table);
+ *     Tensor *safe  = tensor_where(mask, x, y);
+ *     tensor_copy_(tensor_slice(pe, 1, 0, INT64_MAX, 2), values);    // pe[:, 0::2] = values
+ *
+ * A view shares its storage with x: nothing is copied, writes in place are seen by both, and gradients flow through it.
+ * Views are made by view, reshape (where strides allow), flatten (likewise), unflatten, squeeze, unsqueeze, transpose, mT,
+ * t, permute, movedim, expand, slice, narrow, select, diagonal, split, chunk, unbind.  The others copy.
+ *
+ * Dims and indices of dims may count from the end.  EINDEX: no such dim, or an index out of range.  ESHAPE: shapes that do
+ * not fit.  All dtypes are taken; index tensors are i64 (i32 and u8 too, EDTYPE otherwise), masks bool (u8 too). */
+#ifndef TAPEGRAD_OPS_SHAPE_H
+#define TAPEGRAD_OPS_SHAPE_H
+
+#include <tapegrad/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- another shape ------------------------------------------------------------------------------------ */
+
+/* tensor_reshape - the elements in row-major order under another shape of as many; one size may be -1.  A view where x's
+ * strides allow, else a copy.  ESHAPE: other counts, two sizes of -1, or -1 beside a size of 0.
+ * tensor_view - the same, but never a copy: ESHAPE where strides do not allow a view. */
+TAPEGRAD_API Tensor *tensor_reshape(Tensor *x, TensorShape shape);
+TAPEGRAD_API Tensor *tensor_view(Tensor *x, TensorShape shape);
+TAPEGRAD_API Tensor *tensor_reshape_as(Tensor *x, const Tensor *other);
+TAPEGRAD_API Tensor *tensor_view_as(Tensor *x, const Tensor *other);
+
+/* tensor_flatten(x), tensor_flatten(x, 1), tensor_flatten(x, .end_dim = 1) - dims start_dim..end_dim as one; of rank 0: [1]. */
+typedef struct TensorFlattenArgs {
+    Tensor *input;
+    int start_dim, end_dim;                 /* 0, -1 */
+} TensorFlattenArgs;
+#define tensor_flatten(...) tensor_flatten_args((TensorFlattenArgs){ .end_dim = -1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_flatten_args(TensorFlattenArgs args);
+
+/* tensor_unflatten - dim as several sizes, one of which may be -1: [2, 12] -> tensor_unflatten(x, 1, DIMS(3, 4)) -> [2, 3, 4]. */
+TAPEGRAD_API Tensor *tensor_unflatten(Tensor *x, int dim, TensorShape sizes);
+
+/* tensor_squeeze(x), tensor_squeeze(x, 1), tensor_squeeze(x, .dims = DIMS(0, 2)) - without the dims of size 1, or without
+ * those of them that are named.   tensor_unsqueeze - with a dim of size 1 at that place of the result. */
+typedef struct TensorSqueezeArgs {
+    Tensor *input;
+    int dim;
+    TensorShape dims;
+} TensorSqueezeArgs;
+#define tensor_squeeze(...) tensor_squeeze_args((TensorSqueezeArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_squeeze_args(TensorSqueezeArgs args);
+TAPEGRAD_API Tensor *tensor_unsqueeze(Tensor *x, int dim);
+
+/* ---- another order of dims ---------------------------------------------------------------------------- */
+
+TAPEGRAD_API Tensor *tensor_transpose(Tensor *x, int dim0, int dim1);
+TAPEGRAD_API Tensor *tensor_t(Tensor *x);                       /* of a matrix; fewer dims stay; ESHAPE for more */
+TAPEGRAD_API Tensor *tensor_mT(Tensor *x);                      /* the last two dims; ESHAPE for fewer */
+TAPEGRAD_API Tensor *tensor_permute(Tensor *x, TensorShape dims);           /* result dim i is x's dims[i]; each once */
+
+/* tensor_movedim - one dim to another place; tensor_movedims - several.  The others keep their order. */
+TAPEGRAD_API Tensor *tensor_movedim(Tensor *x, int source, int destination);
+TAPEGRAD_API Tensor *tensor_movedims(Tensor *x, TensorShape source, TensorShape destination);
+
+/* ---- repeating ---------------------------------------------------------------------------------------- */
+
+/* tensor_expand - a view that repeats dims of size 1 (stride 0), with new dims in front; -1 leaves a size as it is.
+ * Writing to it in place is refused: its elements share memory.  The gradient is the sum over what was repeated. */
+TAPEGRAD_API Tensor *tensor_expand(Tensor *x, TensorShape shape);
+TAPEGRAD_API Tensor *tensor_broadcast_to(Tensor *x, TensorShape shape);     /* another name of it */
+TAPEGRAD_API Tensor *tensor_expand_as(Tensor *x, const Tensor *other);
+
+/* tensor_repeat - x laid beside itself repeats[d] times along each dim (at least x's rank of them; 0 gives an empty result).
+ * tensor_tile - the same where missing leading counts are 1.  EVALUE: a negative count. */
+TAPEGRAD_API Tensor *tensor_repeat(Tensor *x, TensorShape repeats);
+TAPEGRAD_API Tensor *tensor_tile(Tensor *x, TensorShape dims);
+
+/* tensor_repeat_interleave(x, 2, .dim = 0) - each slice of dim repeats times in a row; without dim, of x flattened. */
+typedef struct TensorRepeatInterleaveArgs {
+    Tensor *input;
+    int64_t repeats;
+    int dim;
+} TensorRepeatInterleaveArgs;
+#define tensor_repeat_interleave(...) \
+    tensor_repeat_interleave_args((TensorRepeatInterleaveArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_repeat_interleave_args(TensorRepeatInterleaveArgs args);
+
+/* ---- parts -------------------------------------------------------------------------------------------- */
+
+/* tensor_slice(x, dim, start, end, step) - x[start:end:step] in dim; bounds are clamped as in Python, and may be left out:
+ * tensor_slice(x, 1, -3), tensor_slice(x, .end = 5).  EVALUE: step < 1. */
+typedef struct TensorSliceArgs {
+    Tensor *input;
+    int dim;                                /* 0 */
+    int64_t start, end, step;               /* 0, INT64_MAX, 1 */
+} TensorSliceArgs;
+#define tensor_slice(...) tensor_slice_args((TensorSliceArgs){ .end = INT64_MAX, .step = 1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_slice_args(TensorSliceArgs args);
+
+/* tensor_narrow - length elements of dim from start on; EINDEX unless they are there.
+ * tensor_select - one index of dim, which vanishes: x[..., index, ...]. */
+TAPEGRAD_API Tensor *tensor_narrow(Tensor *x, int dim, int64_t start, int64_t length);
+TAPEGRAD_API Tensor *tensor_select(Tensor *x, int dim, int64_t index);
+
+/* tensor_split - views of size elements of dim each, the last one smaller; tensor_split_sizes - of the sizes given, at most
+ * 16, which must sum to dim's; tensor_chunk - at most chunks views of equal size, the last one smaller;
+ * tensor_unbind - one view for each index of dim, which vanishes.
+ * They fill parts and return how many there are, or -1.  ESHAPE: more than max.  EVALUE: size < 1 (0 for an empty dim is
+ * one part), chunks < 1.  Parts whose gradients do not arrive count as zero. */
+TAPEGRAD_API int tensor_split(Tensor *x, int64_t size, int dim, Tensor **parts, int max);
+TAPEGRAD_API int tensor_split_sizes(Tensor *x, TensorShape sizes, int dim, Tensor **parts);
+TAPEGRAD_API int tensor_chunk(Tensor *x, int chunks, int dim, Tensor **parts, int max);
+TAPEGRAD_API int tensor_unbind(Tensor *x, int dim, Tensor **parts, int max);
+
+/* tensor_diagonal(x, offset, .dim1 = 0, .dim2 = 1) - a view of the elements (k, k + offset) of two dims, as the last dim.
+ * tensor_diag_embed(x, offset, .dim1 = -2, .dim2 = -1) - square matrices with x's last dim on that diagonal, 0 elsewhere.
+ * tensor_diag(x, diagonal) - of a vector the matrix, of a matrix a copy of the diagonal. */
+typedef struct TensorDiagonalArgs {
+    Tensor *input;
+    int offset, dim1, dim2;
+} TensorDiagonalArgs;
+typedef struct TensorDiagArgs {
+    Tensor *input;
+    int diagonal;                           /* 0; above it positive, below negative */
+} TensorDiagArgs;
+#define tensor_diagonal(...) tensor_diagonal_args((TensorDiagonalArgs){ .dim2 = 1, .input = __VA_ARGS__ })
+#define tensor_diag_embed(...) tensor_diag_embed_args((TensorDiagonalArgs){ .dim1 = -2, .dim2 = -1, .input = __VA_ARGS__ })
+#define tensor_diag(...) tensor_diag_args((TensorDiagArgs){ .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_diagonal_args(TensorDiagonalArgs args);
+TAPEGRAD_API Tensor *tensor_diag_embed_args(TensorDiagonalArgs args);
+TAPEGRAD_API Tensor *tensor_diag_args(TensorDiagArgs args);
+
+/* tensor_tril(x, diagonal) - the elements with column <= row + diagonal of matrices, 0 elsewhere, even where x is NaN or
+ * infinite; tensor_triu - those with column >= row + diagonal. */
+#define tensor_tril(...) tensor_tril_args((TensorDiagArgs){ .input = __VA_ARGS__ })
+#define tensor_triu(...) tensor_triu_args((TensorDiagArgs){ .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_tril_args(TensorDiagArgs args);
+TAPEGRAD_API Tensor *tensor_triu_args(TensorDiagArgs args);
+TAPEGRAD_API Tensor *tensor_tril_(Tensor *x, int64_t diagonal);
+TAPEGRAD_API Tensor *tensor_triu_(Tensor *x, int64_t diagonal);
+
+/* ---- copies ------------------------------------------------------------------------------------------- */
+
+/* tensor_clone - a dense copy, on the graph.   tensor_contiguous - x itself when it is dense, else such a copy. */
+TAPEGRAD_API Tensor *tensor_clone(Tensor *x);
+TAPEGRAD_API Tensor *tensor_contiguous(Tensor *x);
+
+/* tensor_flip - the order turned round in each of dims.
+ * tensor_roll - moved on by shifts[i] along dims[i], what falls off comes in again; dims DIMS(): of x flattened.
+ * tensor_rot90 - k quarter turns in the plane of two dims, from the first towards the second. */
+TAPEGRAD_API Tensor *tensor_flip(Tensor *x, TensorShape dims);
+TAPEGRAD_API Tensor *tensor_roll(Tensor *x, TensorShape shifts, TensorShape dims);
+TAPEGRAD_API Tensor *tensor_rot90(Tensor *x, int k, TensorShape dims);
+
+/* ---- joining ------------------------------------------------------------------------------------------ */
+
+typedef struct TensorList {
+    Tensor *const *at;
+    int n;
+} TensorList;
+#define TENSORS(...) ((TensorList){ (Tensor *[]){ __VA_ARGS__ }, (int)(sizeof (Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)) })
+
+/* tensor_cat(TENSORS(a, b), dim), tensor_cat(((TensorList){ array, n }), dim) - one behind the other along dim (0), where
+ * their sizes may differ.  Dtypes are promoted.  A tensor of shape [0] fits anywhere, as in PyTorch.
+ * tensor_stack - tensors of one shape side by side in a new dim. */
+typedef struct TensorJoinArgs {
+    TensorList tensors;
+    int dim;
+} TensorJoinArgs;
+#define tensor_cat(...) tensor_cat_args((TensorJoinArgs){ .tensors = __VA_ARGS__ })
+#define tensor_stack(...) tensor_stack_args((TensorJoinArgs){ .tensors = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_cat_args(TensorJoinArgs args);
+TAPEGRAD_API Tensor *tensor_stack_args(TensorJoinArgs args);
+
+/* ---- indexing -----------------------------------------------------------------------------------------
+ * Indices are checked before anything is written: EINDEX names the first one that is out of range, and its position.
+ * Negative ones are out of range.  Sums are formed in the order of the index: the same bits every time. */
+
+/* tensor_gather - y[i][j][k] = x[i][index[i][j][k]][k] for dim 1 of 3.  index has x's rank, and in the other dims at most
+ * x's sizes.   tensor_take_along_dim(x, index, .dim = 1) - the same where other dims broadcast; without dim, of x flattened. */
+TAPEGRAD_API Tensor *tensor_gather(Tensor *x, int dim, Tensor *index);
+typedef struct TensorTakeArgs {
+    Tensor *input, *index;
+    int dim;
+} TensorTakeArgs;
+#define tensor_take_along_dim(...) tensor_take_along_dim_args((TensorTakeArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_take_along_dim_args(TensorTakeArgs args);
+
+/* tensor_scatter_add - x with y[i][index[i][j][k]][k] += src[i][j][k] for dim 1 of 3; src may be larger than index.
+ * tensor_scatter - the same with = for +=: where an index is named twice the last one in row-major order wins, and it alone
+ * gets the gradient.   tensor_scatter_value - a number for src.   EDTYPE: src of another dtype than x. */
+TAPEGRAD_API Tensor *tensor_scatter_add(Tensor *x, int dim, Tensor *index, Tensor *src);
+TAPEGRAD_API Tensor *tensor_scatter_add_(Tensor *x, int dim, Tensor *index, Tensor *src);
+TAPEGRAD_API Tensor *tensor_scatter(Tensor *x, int dim, Tensor *index, Tensor *src);
+TAPEGRAD_API Tensor *tensor_scatter_(Tensor *x, int dim, Tensor *index, Tensor *src);
+TAPEGRAD_API Tensor *tensor_scatter_value(Tensor *x, int dim, Tensor *index, double value);
+TAPEGRAD_API Tensor *tensor_scatter_value_(Tensor *x, int dim, Tensor *index, double value);
+
+/* tensor_index_select - the slices index[k] of dim, in that order; index is a list.
+ * tensor_index_add(x, dim, index, source, .alpha = 1) - x with alpha times slice k of source added to slice index[k]. */
+TAPEGRAD_API Tensor *tensor_index_select(Tensor *x, int dim, Tensor *index);
+typedef struct TensorIndexAddArgs {
+    Tensor *input;
+    int dim;
+    Tensor *index, *source;
+    double alpha;
+} TensorIndexAddArgs;
+#define tensor_index_add(...) tensor_index_add_args((TensorIndexAddArgs){ .alpha = 1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_index_add_args(TensorIndexAddArgs args);
+TAPEGRAD_API Tensor *tensor_index_add_(Tensor *x, int dim, Tensor *index, Tensor *source, double alpha);
+
+/* tensor_embedding(index, weight, .padding_idx = 0) - y[..., :] = weight[index[...], :] of a table [rows, width].  The row
+ * padding_idx gets no gradient (it may count from the end); left out: none is special. */
+#define TENSOR_NO_PADDING INT64_MIN
+typedef struct TensorEmbeddingArgs {
+    Tensor *input, *weight;
+    int64_t padding_idx;
+} TensorEmbeddingArgs;
+#define tensor_embedding(...) tensor_embedding_args((TensorEmbeddingArgs){ .padding_idx = TENSOR_NO_PADDING, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_embedding_args(TensorEmbeddingArgs args);
+
+/* tensor_one_hot(index, num_classes) - i64 [..., num_classes]: 1 at the index, 0 elsewhere.  num_classes left out: the largest
+ * index plus one.  EINDEX: an index outside [0, num_classes). */
+typedef struct TensorOneHotArgs {
+    Tensor *input;
+    int64_t num_classes;                    /* -1 */
+} TensorOneHotArgs;
+#define tensor_one_hot(...) tensor_one_hot_args((TensorOneHotArgs){ .num_classes = -1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_one_hot_args(TensorOneHotArgs args);
+
+/* ---- choosing by a mask ------------------------------------------------------------------------------- */
+
+/* tensor_where - condition ? a : b, all broadcast, a and b promoted.  What is not chosen gets the gradient 0 by selection:
+ * a NaN or an infinity there does not leak through where.
+ * tensor_masked_fill - mask ? value : x; an integer x takes value's integer part (EVALUE beyond int64); value is the tensor
+ * of rank 0 in ..._tensor, and has a gradient.
+ * tensor_masked_select - the elements of x under the mask (they broadcast), in row-major order: a vector.
+ * tensor_nonzero - i64 [count, rank]: the indices of the elements that are not 0. */
+TAPEGRAD_API Tensor *tensor_where(Tensor *condition, Tensor *a, Tensor *b);
+TAPEGRAD_API Tensor *tensor_masked_fill(Tensor *x, Tensor *mask, double value);
+TAPEGRAD_API Tensor *tensor_masked_fill_(Tensor *x, Tensor *mask, double value);
+TAPEGRAD_API Tensor *tensor_masked_fill_tensor(Tensor *x, Tensor *mask, Tensor *value);
+TAPEGRAD_API Tensor *tensor_masked_fill_tensor_(Tensor *x, Tensor *mask, Tensor *value);
+TAPEGRAD_API Tensor *tensor_masked_select(Tensor *x, Tensor *mask);
+TAPEGRAD_API Tensor *tensor_nonzero(Tensor *x);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

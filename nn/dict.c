@@ -1,0 +1,112 @@
+/* dict.c - names and tensors in order. */
+#include <stdlib.h>
+#include <string.h>
+#include "module.h"
+
+const TensorDict nn_no_dict = { .count = -1 };
+
+char *nn_copy_text(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = malloc(size);
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
+Tensor *nn_borrow(Tensor *t)
+{
+    return t ? tensor_scope_return(tensor_scope_open(), t) : NULL;
+}
+
+void nn_dict_clear(TensorDict *dict)
+{
+    for (int i = 0; i < dict->count; i++) {
+        tensor_release(dict->item[i].tensor);
+        free(dict->item[i].name);
+    }
+    dict->count = 0;
+}
+
+void nn_dict_free(TensorDict dict)
+{
+    nn_dict_clear(&dict);
+    free(dict.item);
+}
+
+/* Two dicts of one module have the same order, so the place in one is the first to look at in the other. */
+int nn_dict_find(TensorDict dict, const char *name, int hint)
+{
+    for (int k = 0; k < dict.count; k++) {
+        int i = (int)(((int64_t)hint + k) % dict.count);
+        if (strcmp(dict.item[i].name, name) == 0) return i;
+    }
+    return -1;
+}
+
+static int no_memory(void)
+{
+    return tensor_fail(TENSOR_ENOMEM, "nn_dict_set", "out of memory");
+}
+
+static int grow(TensorDict *dict)
+{
+    if (dict->count < dict->capacity) return 0;
+    int more = dict->capacity ? 2 * dict->capacity : 16;
+    TensorDictItem *item = realloc(dict->item, (size_t)more * sizeof *item);
+    if (!item) return no_memory();
+    dict->item = item, dict->capacity = more;
+    return 0;
+}
+
+int nn_dict_append(TensorDict *dict, const char *name, Tensor *t)
+{
+    if (grow(dict)) return -1;
+    char *copy = nn_copy_text(name);
+    if (!copy) return no_memory();
+    dict->item[dict->count++] = (TensorDictItem){ copy, tensor_retain(t) };
+    return 0;
+}
+
+int nn_dict_set(TensorDict *dict, const char *name, Tensor *t)
+{
+    if (!dict || !name || !t || dict->count < 0) {
+        const char *what = !dict ? "dict is NULL" : !name ? "name is NULL" : !t ? "tensor is NULL" : "dict is of a call that failed";
+        if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_dict_set", "the %s", what);
+        return -1;
+    }
+    int i = nn_dict_find(*dict, name, 0);
+    if (i < 0) return nn_dict_append(dict, name, t);
+    tensor_retain(t);
+    tensor_release(dict->item[i].tensor);
+    dict->item[i].tensor = t;
+    return 0;
+}
+
+Tensor *nn_dict_get(TensorDict dict, const char *name)
+{
+    int i = name ? nn_dict_find(dict, name, 0) : -1;
+    return i < 0 ? NULL : nn_borrow(dict.item[i].tensor);
+}
+
+static int append_copy(TensorDict *copy, const TensorDictItem *item)
+{
+    TensorScope scope = tensor_scope_open();
+    Tensor *t = tensor_clone(tensor_detach(item->tensor));
+    int status = t ? nn_dict_append(copy, item->name, t) : -1;
+    tensor_scope_close(scope);
+    return status;
+}
+
+TensorDict nn_dict_clone(TensorDict dict)
+{
+    TensorDict copy = { 0 };
+    if (dict.count < 0) {
+        if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_dict_clone", "the dict is of a call that failed");
+        return nn_no_dict;
+    }
+    for (int i = 0; i < dict.count; i++)
+        if (append_copy(&copy, &dict.item[i])) {
+            nn_dict_free(copy);
+            return nn_no_dict;
+        }
+    return copy;
+}

@@ -1,0 +1,141 @@
+/* init.c - initial values.  The arithmetic keeps PyTorch's order of operations, so that bounds agree to the last bit. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "module.h"
+
+/* Grad mode off around one in-place call on x. */
+#define WITHOUT_GRAD(call)                                  \
+    bool was_on = tensor_set_grad_enabled(false);           \
+    Tensor *filled = call;                                  \
+    tensor_set_grad_enabled(was_on);                        \
+    return filled
+
+Tensor *nn_init_constant_(Tensor *x, double value) { WITHOUT_GRAD(tensor_fill_(x, value)); }
+Tensor *nn_init_zeros_(Tensor *x) { return nn_init_constant_(x, 0); }
+Tensor *nn_init_ones_(Tensor *x) { return nn_init_constant_(x, 1); }
+Tensor *nn_init_uniform_args(NNInitArgs args) { WITHOUT_GRAD(tensor_uniform_(args.tensor, args.a, args.b)); }
+Tensor *nn_init_normal_args(NNInitArgs args) { WITHOUT_GRAD(tensor_normal_(args.tensor, args.a, args.b)); }
+
+Tensor *nn_init_trunc_normal_args(NNTruncArgs args)
+{
+    WITHOUT_GRAD(tensor_trunc_normal_(args.tensor, args.mean, args.std, args.a, args.b));
+}
+
+double nn_calculate_gain(const char *nonlinearity, double slope)
+{
+    static const char *const linear[] = { "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+                                          "sigmoid" };
+    const char *name = nonlinearity ? nonlinearity : "(NULL)";
+    for (size_t i = 0; i < sizeof linear / sizeof *linear; i++)
+        if (strcmp(name, linear[i]) == 0) return 1;
+    if (strcmp(name, "tanh") == 0) return 5.0 / 3;
+    if (strcmp(name, "relu") == 0) return sqrt(2.0);
+    if (strcmp(name, "leaky_relu") == 0) return sqrt(2.0 / (1 + slope * slope));
+    if (strcmp(name, "selu") == 0) return 3.0 / 4;
+    tensor_fail(TENSOR_EVALUE, "nn_calculate_gain", "no gain is known for \"%s\"", name);
+    return NAN;
+}
+
+/* The two fans; -1 and recorded when x has none. */
+static int fans(const Tensor *x, const char *function, double *in, double *out)
+{
+    if (!x) {
+        if (!tensor_error()) tensor_fail(TENSOR_ENULL, function, "the tensor is NULL");
+        return -1;
+    }
+    TensorShape s = tensor_shape(x);
+    if (s.ndim < 2) return tensor_fail(TENSOR_ESHAPE, function, "a tensor of rank %d: fans need rank 2 or more", s.ndim);
+    double field = 1;
+    for (int d = 2; d < s.ndim; d++) field *= (double)s.dim[d];
+    *in = (double)s.dim[1] * field, *out = (double)s.dim[0] * field;
+    return 0;
+}
+
+Tensor *nn_init_xavier_uniform_args(NNXavierArgs args)
+{
+    double in, out;
+    if (fans(args.tensor, "nn_init_xavier_uniform_", &in, &out)) return NULL;
+    double a = sqrt(3.0) * (args.gain * sqrt(2.0 / (in + out)));
+    return nn_init_uniform_(args.tensor, -a, a);
+}
+
+Tensor *nn_init_xavier_normal_args(NNXavierArgs args)
+{
+    double in, out;
+    if (fans(args.tensor, "nn_init_xavier_normal_", &in, &out)) return NULL;
+    return nn_init_normal_(args.tensor, 0, args.gain * sqrt(2.0 / (in + out)));
+}
+
+/* gain / sqrt(fan), or -1. */
+static double kaiming_std(NNKaimingArgs args, const char *function)
+{
+    double in, out;
+    if (fans(args.tensor, function, &in, &out)) return -1;
+    double gain = nn_calculate_gain(args.nonlinearity, args.a);
+    return isnan(gain) ? -1 : gain / sqrt(args.mode == NN_FAN_OUT ? out : in);
+}
+
+Tensor *nn_init_kaiming_uniform_args(NNKaimingArgs args)
+{
+    double std = kaiming_std(args, "nn_init_kaiming_uniform_"), bound = sqrt(3.0) * std;
+    if (std < 0) return NULL;
+    return tensor_numel(args.tensor) ? nn_init_uniform_(args.tensor, -bound, bound) : nn_borrow(args.tensor);
+}
+
+Tensor *nn_init_kaiming_normal_args(NNKaimingArgs args)
+{
+    double std = kaiming_std(args, "nn_init_kaiming_normal_");
+    if (std < 0) return NULL;
+    return tensor_numel(args.tensor) ? nn_init_normal_(args.tensor, 0, std) : nn_borrow(args.tensor);
+}
+
+/* ---- orthogonal --------------------------------------------------------------------------------------------------
+ * PyTorch takes Q of the QR decomposition of a normal matrix and multiplies its columns by the signs of R's diagonal.  That is the
+ * one decomposition whose diagonal is positive, which Gram-Schmidt gives; its second pass makes up for rounding. */
+
+static double dot(const double *a, const double *b, int64_t n, int64_t stride)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += a[i * stride] * b[i * stride];
+    return sum;
+}
+
+/* count vectors of n elements: vector k begins at x + k * next, its elements lie stride apart. */
+static void orthonormalise(double *x, int64_t count, int64_t n, int64_t next, int64_t stride, double gain)
+{
+    for (int64_t k = 0; k < count; k++) {
+        double *v = x + k * next;
+        for (int pass = 0; pass < 2; pass++)
+            for (int64_t j = 0; j < k; j++) {
+                const double *u = x + j * next;
+                double along = dot(u, v, n, stride);
+                for (int64_t i = 0; i < n; i++) v[i * stride] -= along * u[i * stride];
+            }
+        double scale = 1 / sqrt(dot(v, v, n, stride));
+        for (int64_t i = 0; i < n; i++) v[i * stride] *= scale;
+    }
+    for (int64_t i = 0; i < count * n; i++) x[i] *= gain;
+}
+
+Tensor *nn_init_orthogonal_args(NNXavierArgs args)
+{
+    double in, out;
+    if (fans(args.tensor, "nn_init_orthogonal_", &in, &out)) return NULL;
+    int64_t rows = tensor_size(args.tensor, 0), count = tensor_numel(args.tensor), columns = rows ? count / rows : 0;
+    if (count == 0) return nn_borrow(args.tensor);
+    TensorScope scope = tensor_scope_open();
+    Tensor *normal = tensor_to(tensor_randn(SHAPE(rows, columns), tensor_dtype(args.tensor)), TENSOR_F64), *done = NULL;
+    size_t bytes = (size_t)count * sizeof(double);
+    double *x = normal ? malloc(bytes) : NULL;
+    if (normal && !x) tensor_fail(TENSOR_ENOMEM, "nn_init_orthogonal_", "out of memory");
+    if (x && tensor_copy_to(normal, x, bytes) == 0) {
+        if (rows < columns) orthonormalise(x, rows, columns, columns, 1, args.gain);
+        else orthonormalise(x, columns, rows, 1, columns, args.gain);
+        bool was = tensor_set_grad_enabled(false);
+        done = tensor_copy_(args.tensor, tensor_from_data(x, tensor_shape(args.tensor), TENSOR_F64));
+        tensor_set_grad_enabled(was);
+    }
+    free(x);
+    return tensor_scope_return(scope, done);
+}

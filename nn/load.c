@@ -1,0 +1,160 @@
+/* load.c - a state dict into a module.
+ *
+ * First everything is compared, then what needs casting or moving is made, and only then a value changes. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "module.h"
+
+enum { TEXT = 700 };                    /* of the lists in an error; the library's error text is 1 KiB */
+
+/* Names one after the other, as many as fit. */
+typedef struct Names {
+    char text[TEXT];
+    size_t length;
+    int count, left_out;
+} Names;
+
+typedef struct Load {
+    TensorDict dict;
+    bool strict;
+    int place;                          /* in the dict, where the next name is looked for first */
+    bool *used;
+    Tensor **target, **source;
+    int count;
+    Names missing, unexpected, shapes;
+} Load;
+
+static void add_name(Names *names, const char *format, ...) TAPEGRAD_PRINTF(2, 3);
+static void add_name(Names *names, const char *format, ...)
+{
+    char item[NN_PATH + 200];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(item, sizeof item, format, args);
+    va_end(args);
+    names->count++;
+    if (n < 0 || names->left_out || names->length + (size_t)n + 3 > TEXT / 3) {
+        names->left_out++;
+        return;
+    }
+    names->length += (size_t)snprintf(names->text + names->length, TEXT - names->length, "%s%s", names->length ? ", " : "", item);
+}
+
+static const char *shape_text(const Tensor *t, char text[64])
+{
+    TensorShape s = tensor_shape(t);
+    size_t n = (size_t)snprintf(text, 64, "[");
+    for (int d = 0; d < s.ndim && n < 60; d++) n += (size_t)snprintf(text + n, 64 - n, "%s%lld", d ? ", " : "", (long long)s.dim[d]);
+    if (n < 63) snprintf(text + n, 64 - n, "]");
+    return text;
+}
+
+static bool same_shape(const Tensor *a, const Tensor *b)
+{
+    TensorShape s = tensor_shape(a), t = tensor_shape(b);
+    return s.ndim == t.ndim && (s.ndim == 0 || memcmp(s.dim, t.dim, (size_t)s.ndim * sizeof *s.dim) == 0);
+}
+
+static int compare(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
+{
+    Load *load = ctx;
+    if (is_buffer && !t->persistent) return 0;
+    int i = nn_dict_find(load->dict, path, load->place);
+    if (i < 0) {
+        add_name(&load->missing, "%s", path);
+        return 0;
+    }
+    load->place = i + 1;
+    load->used[i] = true;
+    char a[64], b[64];
+    Tensor *source = load->dict.item[i].tensor;
+    if (!same_shape(t->tensor, source))
+        add_name(&load->shapes, "%s is %s, given %s", path, shape_text(t->tensor, a), shape_text(source, b));
+    load->target[load->count] = t->tensor, load->source[load->count++] = source;
+    return 0;
+}
+
+static int describe(char *text, size_t size, const char *what, const Names *names)
+{
+    if (!names->count) return 0;
+    int n = snprintf(text, size, "; %s: %s", what, names->text);
+    if (names->left_out) n += snprintf(text + n, size - (size_t)n, "%s%d more", names->length ? ", and " : "", names->left_out);
+    return n;
+}
+
+static int check(Load *load, const Module *m)
+{
+    for (int i = 0; i < load->dict.count; i++)
+        if (!load->used[i]) add_name(&load->unexpected, "%s", load->dict.item[i].name);
+    if (!load->shapes.count && (!load->strict || load->missing.count + load->unexpected.count == 0)) return 0;
+    char text[TEXT + 200] = "";
+    int n = 0;
+    if (load->strict) n += describe(text + n, sizeof text - (size_t)n, "missing", &load->missing);
+    if (load->strict) n += describe(text + n, sizeof text - (size_t)n, "unexpected", &load->unexpected);
+    describe(text + n, sizeof text - (size_t)n, "shapes", &load->shapes);
+    return tensor_fail(load->shapes.count ? TENSOR_ESHAPE : TENSOR_EVALUE, "nn_load_state_dict", "%s%s", m->type, text);
+}
+
+/* Whatever can fail: sources of the targets' dtypes, on their devices. */
+static int convert(Load *load)
+{
+    for (int i = 0; i < load->count; i++) {
+        Tensor *s = tensor_detach(load->source[i]);
+        if (s && tensor_dtype(s) != tensor_dtype(load->target[i])) s = tensor_to(s, tensor_dtype(load->target[i]));
+        if (s) s = tensor_to_device(s, tensor_device(load->target[i]));
+        if (!s) return -1;
+        load->source[i] = s;
+    }
+    return 0;
+}
+
+static int copy_all(Load *load)
+{
+    TensorScope scope = tensor_scope_open();
+    bool was = tensor_set_grad_enabled(false);
+    int status = convert(load);
+    for (int i = 0; i < load->count && !status; i++)
+        if (load->source[i] != load->target[i] && !tensor_copy_(load->target[i], load->source[i])) status = -1;
+    tensor_set_grad_enabled(was);
+    tensor_scope_close(scope);
+    return status;
+}
+
+static int count_tensor(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
+{
+    (void)path, (void)t, (void)is_buffer;
+    ++*(int *)ctx;
+    return 0;
+}
+
+static int run(Load *load, Module *m)
+{
+    if (nn_walk(m, compare, load) || check(load, m)) return -1;
+    return copy_all(load);
+}
+
+int nn_load_state_dict_args(NNLoadArgs args)
+{
+    if (nn_null(args.module, "nn_load_state_dict")) return -1;
+    if (args.dict.count < 0) {
+        if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_load_state_dict", "the dict is of a call that failed");
+        return -1;
+    }
+    int most = 0;
+    if (nn_walk(args.module, count_tensor, &most)) return -1;
+    Load *load = calloc(1, sizeof *load);
+    Tensor **tensors = calloc(2 * (size_t)most + 1, sizeof *tensors);
+    bool *used = calloc((size_t)args.dict.count + 1, sizeof *used);
+    int status = -1;
+    if (load && tensors && used) {
+        load->dict = args.dict, load->strict = args.strict;
+        load->used = used, load->target = tensors, load->source = tensors + most;
+        status = run(load, args.module);
+    } else {
+        tensor_fail(TENSOR_ENOMEM, "nn_load_state_dict", "out of memory");
+    }
+    free(load), free(tensors), free(used);
+    return status;
+}

@@ -1,0 +1,275 @@
+/* module.c - making modules, owning them, running them.
+ *
+ *  - refs counts owners; a parent is one of them, so parents <= refs.
+ *  - A failed module still is a module: it is freed by nn_done, or by the user.
+ *  - Without memory nn_new gives the thread's spare block, marked as failed: what a constructor stores there is lost. */
+#include <stdlib.h>
+#include <string.h>
+#include "module.h"
+
+static _Thread_local union {
+    Module module;
+    char bytes[NN_MODULE_MAX];
+} spare;
+
+static _Thread_local struct {
+    NNObserver fn;
+    void *ctx;
+} observer;
+
+bool nn_null(const void *module, const char *function)
+{
+    if (module) return false;
+    if (!tensor_error()) tensor_fail(TENSOR_ENULL, function, "the module is NULL");
+    return true;
+}
+
+static int no_memory(void)
+{
+    return tensor_fail(TENSOR_ENOMEM, "nn_new", "out of memory");
+}
+
+void *nn_new_size(size_t size, const char *type, Tensor *(*forward)(Module *self, Tensor *x))
+{
+    Module *m = size <= NN_MODULE_MAX ? calloc(1, size) : NULL;
+    if (!m) {
+        no_memory();
+        m = memset(&spare, 0, sizeof spare);
+        m->failed = m->spare = true;
+    }
+    m->type = type, m->forward = forward, m->training = true, m->refs = 1;
+    return m;
+}
+
+Module *nn_done(void *module)
+{
+    Module *m = module;
+    if (!m || !m->failed) return m;
+    nn_free(m);
+    return NULL;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------ */
+
+static int find_tensor(const ModuleTensor *list, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0) return i;
+    return -1;
+}
+
+static int find_child(const Module *m, const char *name)
+{
+    for (int i = 0; i < m->child_count; i++)
+        if (strcmp(m->children[i].name, name) == 0) return i;
+    return -1;
+}
+
+/* May name be that of a parameter ('p'), buffer ('b') or child ('c')? */
+static int check_name(const Module *m, const char *name, char kind, const char *function)
+{
+    if (!name || !*name || strchr(name, '.'))
+        return tensor_fail(TENSOR_EVALUE, function, "\"%s\" in %s: a name is not empty and has no dot", name ? name : "(NULL)", m->type);
+    bool taken = (kind != 'p' && find_tensor(m->parameters, m->parameter_count, name) >= 0) ||
+                 (kind != 'b' && find_tensor(m->buffers, m->buffer_count, name) >= 0) || (kind != 'c' && find_child(m, name) >= 0);
+    if (taken) return tensor_fail(TENSOR_EVALUE, function, "%s has something else under the name \"%s\"", m->type, name);
+    return 0;
+}
+
+/* ---- children ------------------------------------------------------------------------------------------------ */
+
+static bool contains(const Module *m, const Module *wanted)
+{
+    if (m == wanted) return true;
+    for (int i = 0; i < m->child_count; i++)
+        if (contains(m->children[i].module, wanted)) return true;
+    return false;
+}
+
+static void drop_child(Module *child)
+{
+    child->parents--;
+    nn_free(child);
+}
+
+static int check_child(const Module *m, const char *name, const Module *child)
+{
+    if (check_name(m, name, 'c', "nn_child")) return -1;
+    if (contains(child, m)) return tensor_fail(TENSOR_EVALUE, "nn_child", "%s \"%s\" contains the %s that it shall be part of", child->type, name, m->type);
+    return 0;
+}
+
+static int add_child(Module *m, const char *name, Module *child)
+{
+    if (check_child(m, name, child)) return -1;
+    int i = find_child(m, name);
+    if (i >= 0) {
+        Module *old = m->children[i].module;
+        m->children[i].module = child;
+        child->parents++;
+        drop_child(old);
+        return 0;
+    }
+    char *copy = nn_copy_text(name);
+    ModuleChild *more = copy ? realloc(m->children, (size_t)(m->child_count + 1) * sizeof *more) : NULL;
+    if (!more) {
+        free(copy);
+        return no_memory();
+    }
+    m->children = more;
+    m->children[m->child_count++] = (ModuleChild){ copy, child };
+    child->parents++;
+    return 0;
+}
+
+Module *nn_child(void *module, const char *name, Module *child)
+{
+    Module *m = module;
+    if (!child && !tensor_error())
+        tensor_fail(TENSOR_ENULL, "nn_child", "\"%s\" in %s is NULL", name ? name : "(NULL)", m ? m->type : "NULL");
+    if (child && child->parents >= child->refs) {           /* not the caller's to give: it must not be freed here */
+        tensor_fail(TENSOR_EVALUE, "nn_child", "%s is a child already: pass nn_retain of it to use it as \"%s\" too", child->type, name);
+        child = NULL;
+    }
+    if (child && !nn_null(m, "nn_child") && !m->failed && add_child(m, name, child) == 0) return child;
+    nn_free(child);
+    if (m) m->failed = true;
+    return NULL;
+}
+
+/* ---- parameters and buffers ---------------------------------------------------------------------------------- */
+
+static int put_tensor(ModuleTensor **list, int *count, const char *name, Tensor *t, bool persistent)
+{
+    int i = find_tensor(*list, *count, name);
+    if (i >= 0) {
+        tensor_retain(t);
+        tensor_release((*list)[i].tensor);
+        (*list)[i].tensor = t, (*list)[i].persistent = persistent;
+        return 0;
+    }
+    char *copy = nn_copy_text(name);
+    ModuleTensor *more = copy ? realloc(*list, (size_t)(*count + 1) * sizeof *more) : NULL;
+    if (!more) {
+        free(copy);
+        return no_memory();
+    }
+    *list = more;
+    more[(*count)++] = (ModuleTensor){ copy, tensor_retain(t), persistent };
+    return 0;
+}
+
+static int check_tensor(const Module *m, const char *name, const Tensor *t, char kind, const char *function)
+{
+    if (!t) {
+        if (!tensor_error()) tensor_fail(TENSOR_ENULL, function, "\"%s\" of %s is NULL", name ? name : "(NULL)", m->type);
+        return -1;
+    }
+    return check_name(m, name, kind, function);
+}
+
+static int check_parameter(const Module *m, const char *name, const Tensor *t)
+{
+    static const char function[] = "nn_register_parameter";
+    if (check_tensor(m, name, t, 'p', function)) return -1;
+    if (!tensor_dtype_is_float(tensor_dtype(t)))
+        return tensor_fail(TENSOR_EDTYPE, function, "\"%s\" of %s is %s: register it as a buffer", name, m->type,
+                           tensor_dtype_name(tensor_dtype(t)));
+    if (!tensor_is_leaf(t)) return tensor_fail(TENSOR_EGRAD, function, "\"%s\" of %s is the result of an op: tensor_detach it", name, m->type);
+    return 0;
+}
+
+Tensor *nn_register_parameter(void *module, const char *name, Tensor *t)
+{
+    Module *m = module;
+    if (nn_null(m, "nn_register_parameter")) return NULL;
+    if (!m->failed && !check_parameter(m, name, t) && tensor_requires_grad_(t, true) &&
+        !put_tensor(&m->parameters, &m->parameter_count, name, t, true)) return t;
+    m->failed = true;
+    return NULL;
+}
+
+Tensor *nn_register_buffer_args(NNBufferArgs args)
+{
+    Module *m = args.module;
+    if (nn_null(m, "nn_register_buffer")) return NULL;
+    if (!m->failed && !check_tensor(m, args.name, args.tensor, 'b', "nn_register_buffer") &&
+        !put_tensor(&m->buffers, &m->buffer_count, args.name, args.tensor, args.persistent)) return args.tensor;
+    m->failed = true;
+    return NULL;
+}
+
+Tensor *nn_new_parameter(void *module, const char *name, TensorShape shape, TensorDtype dtype)
+{
+    Module *m = module;
+    if (m->failed) return NULL;
+    TensorScope scope = tensor_scope_open();
+    Tensor *t = nn_register_parameter(m, name, tensor_empty(shape, dtype));
+    tensor_scope_close(scope);                              /* the module retains it */
+    return t;
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------------- */
+
+Module *nn_retain(Module *module)
+{
+    if (module) module->refs++;
+    return module;
+}
+
+static void free_tensors(ModuleTensor *list, int count)
+{
+    for (int i = 0; i < count; i++) {
+        tensor_release(list[i].tensor);
+        free(list[i].name);
+    }
+    free(list);
+}
+
+static void destroy(Module *m)
+{
+    if (m->destroy) m->destroy(m);
+    for (int i = 0; i < m->child_count; i++) {
+        drop_child(m->children[i].module);
+        free(m->children[i].name);
+    }
+    free(m->children);
+    free_tensors(m->parameters, m->parameter_count);
+    free_tensors(m->buffers, m->buffer_count);
+    free(m->list);
+    nn_dict_free(m->named);
+    nn_dict_free(m->state);
+    free(m);
+}
+
+void nn_free(void *module)
+{
+    Module *m = module;
+    if (!m || m->spare) return;
+    if (m->parents > 0 && m->parents >= m->refs) {
+        tensor_fail(TENSOR_EVALUE, "nn_free", "%s is a child: it is freed with its parent", m->type);
+        return;
+    }
+    if (--m->refs == 0) destroy(m);
+}
+
+/* ---- run -------------------------------------------------------------------------------------------------------- */
+
+void nn_observe(NNObserver fn, void *ctx)
+{
+    observer.fn = fn, observer.ctx = ctx;
+}
+
+Tensor *nn_forward(Module *m, Tensor *x)
+{
+    if (nn_null(m, "nn_forward")) return NULL;
+    if (!x) {
+        if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_forward", "the input of %s is NULL", m->type);
+        return NULL;
+    }
+    if (!m->forward) return tensor_fail(TENSOR_EVALUE, "nn_forward", "%s has no forward: run its children", m->type), NULL;
+    if (observer.fn) observer.fn(observer.ctx, m, NULL, false);
+    Tensor *y = m->forward(m, x);
+    if (observer.fn) observer.fn(observer.ctx, m, y, true);
+    return y;
+}

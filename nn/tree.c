@@ -1,0 +1,243 @@
+/* tree.c - what is asked of a whole tree of modules: its tensors, by name or not; train, apply, freeze. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "module.h"
+
+/* ---- walking -------------------------------------------------------------------------------------------------- */
+
+typedef struct Path {
+    char text[NN_PATH];
+    size_t length;
+} Path;
+
+static int push(Path *path, const char *name, char end)
+{
+    size_t size = strlen(name);
+    if (path->length + size + 2 > NN_PATH)
+        return tensor_fail(TENSOR_EVALUE, "nn_state_dict", "a dotted name is over %d bytes: %.60s...", NN_PATH - 1, path->text);
+    memcpy(path->text + path->length, name, size);
+    path->length += size;
+    if (end) path->text[path->length++] = end;
+    path->text[path->length] = 0;
+    return 0;
+}
+
+static void cut(Path *path, size_t length)
+{
+    path->length = length;
+    path->text[length] = 0;
+}
+
+static int walk_tensors(ModuleTensor *list, int count, bool buffers, Path *path, NNVisit fn, void *ctx)
+{
+    size_t length = path->length;
+    int status = 0;
+    for (int i = 0; i < count && !status; i++) {
+        status = push(path, list[i].name, 0);
+        if (!status) status = fn(ctx, path->text, &list[i], buffers);
+        cut(path, length);
+    }
+    return status;
+}
+
+static int walk(Module *m, Path *path, NNVisit fn, void *ctx)
+{
+    int status = walk_tensors(m->parameters, m->parameter_count, false, path, fn, ctx);
+    if (!status) status = walk_tensors(m->buffers, m->buffer_count, true, path, fn, ctx);
+    size_t length = path->length;
+    for (int i = 0; i < m->child_count && !status; i++) {
+        status = push(path, m->children[i].name, '.');
+        if (!status) status = walk(m->children[i].module, path, fn, ctx);
+        cut(path, length);
+    }
+    return status;
+}
+
+int nn_walk(Module *m, NNVisit fn, void *ctx)
+{
+    Path path = { .length = 0 };
+    return walk(m, &path, fn, ctx);
+}
+
+/* ---- lists of parameters ---------------------------------------------------------------------------------------- */
+
+typedef struct Collected { Tensor **at; int n; } Collected;
+
+static int count_parameter(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
+{
+    (void)path, (void)t;
+    *(int *)ctx += !is_buffer;
+    return 0;
+}
+
+static int collect(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
+{
+    (void)path;
+    Collected *c = ctx;
+    if (is_buffer) return 0;
+    for (int i = 0; i < c->n; i++)
+        if (c->at[i] == t->tensor) return 0;                /* tied */
+    c->at[c->n++] = t->tensor;
+    return 0;
+}
+
+TensorList nn_parameters(void *module)
+{
+    Module *m = module;
+    int most = 0;
+    if (nn_null(m, "nn_parameters") || nn_walk(m, count_parameter, &most)) return (TensorList){ NULL, 0 };
+    Tensor **list = realloc(m->list, (size_t)(most ? most : 1) * sizeof *list);
+    if (!list) {
+        tensor_fail(TENSOR_ENOMEM, "nn_parameters", "out of memory");
+        return (TensorList){ NULL, 0 };
+    }
+    m->list = list;
+    Collected c = { list, 0 };
+    nn_walk(m, collect, &c);
+    return (TensorList){ list, c.n };
+}
+
+static int name_parameter(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
+{
+    TensorDict *dict = ctx;
+    if (is_buffer) return 0;
+    for (int i = 0; i < dict->count; i++)
+        if (dict->item[i].tensor == t->tensor) return 0;
+    return nn_dict_append(dict, path, t->tensor);
+}
+
+TensorDict nn_named_parameters(void *module)
+{
+    Module *m = module;
+    if (nn_null(m, "nn_named_parameters")) return nn_no_dict;
+    nn_dict_clear(&m->named);
+    return nn_walk(m, name_parameter, &m->named) ? nn_no_dict : m->named;
+}
+
+static int add_state(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
+{
+    if (is_buffer && !t->persistent) return 0;
+    TensorScope scope = tensor_scope_open();
+    Tensor *value = tensor_detach(t->tensor);
+    int status = value ? nn_dict_append(ctx, path, value) : -1;
+    tensor_scope_close(scope);
+    return status;
+}
+
+TensorDict nn_state_dict(void *module)
+{
+    Module *m = module;
+    if (nn_null(m, "nn_state_dict")) return nn_no_dict;
+    nn_dict_clear(&m->state);
+    return nn_walk(m, add_state, &m->state) ? nn_no_dict : m->state;
+}
+
+/* ---- by name ------------------------------------------------------------------------------------------------------ */
+
+static Module *child_named(const Module *m, const char *name, size_t length)
+{
+    for (int i = 0; i < m->child_count; i++)
+        if (strlen(m->children[i].name) == length && memcmp(m->children[i].name, name, length) == 0) return m->children[i].module;
+    return NULL;
+}
+
+/* Follows the dots of path from *m; returns its last part, or NULL. */
+static const char *descend(Module **m, const char *path)
+{
+    for (const char *dot; *m && (dot = strchr(path, '.')) != NULL; path = dot + 1) *m = child_named(*m, path, (size_t)(dot - path));
+    return *m ? path : NULL;
+}
+
+static Tensor *tensor_named(const ModuleTensor *list, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0) return list[i].tensor;
+    return NULL;
+}
+
+static bool no_path(const void *module, const char *path, const char *function)
+{
+    if (nn_null(module, function)) return true;
+    if (!path && !tensor_error()) tensor_fail(TENSOR_ENULL, function, "the name is NULL");
+    return !path;
+}
+
+Tensor *nn_get(void *module, const char *path)
+{
+    if (no_path(module, path, "nn_get")) return NULL;
+    Module *m = module;
+    const char *name = descend(&m, path);
+    Tensor *t = name ? tensor_named(m->parameters, m->parameter_count, name) : NULL;
+    if (name && !t) t = tensor_named(m->buffers, m->buffer_count, name);
+    if (!t) tensor_fail(TENSOR_EINDEX, "nn_get", "%s has no parameter or buffer \"%s\"", ((Module *)module)->type, path);
+    return nn_borrow(t);
+}
+
+Module *nn_get_module(void *module, const char *path)
+{
+    if (no_path(module, path, "nn_get_module")) return NULL;
+    Module *m = module;
+    const char *name = descend(&m, path);
+    if (name && *name) m = child_named(m, name, strlen(name));
+    if (!m) tensor_fail(TENSOR_EINDEX, "nn_get_module", "%s has no module \"%s\"", ((Module *)module)->type, path);
+    return m;
+}
+
+/* ---- to all of them ------------------------------------------------------------------------------------------------- */
+
+void nn_apply(void *module, void (*fn)(Module *m, void *ctx), void *ctx)
+{
+    Module *m = module;
+    if (nn_null(m, "nn_apply")) return;
+    for (int i = 0; i < m->child_count; i++) nn_apply(m->children[i].module, fn, ctx);
+    fn(m, ctx);
+}
+
+static void set_training(Module *m, void *ctx)
+{
+    m->training = *(bool *)ctx;
+}
+
+void nn_train(void *module, bool training)
+{
+    if (!nn_null(module, "nn_train")) nn_apply(module, set_training, &training);
+}
+
+void nn_eval(void *module)
+{
+    if (!nn_null(module, "nn_eval")) nn_train(module, false);
+}
+
+static int drop_grad(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
+{
+    (void)ctx, (void)path;
+    return is_buffer ? 0 : tensor_set_grad(t->tensor, NULL);
+}
+
+void nn_zero_grad(void *module)
+{
+    if (!nn_null(module, "nn_zero_grad")) nn_walk(module, drop_grad, NULL);
+}
+
+static int want_grad(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
+{
+    (void)path;
+    return is_buffer || tensor_requires_grad_(t->tensor, *(bool *)ctx) ? 0 : -1;
+}
+
+void nn_requires_grad_(void *module, bool requires_grad)
+{
+    if (nn_null(module, "nn_requires_grad_")) return;
+    TensorScope scope = tensor_scope_open();
+    nn_walk(module, want_grad, &requires_grad);
+    tensor_scope_close(scope);
+}
+
+int64_t nn_num_parameters(void *module)
+{
+    int64_t sum = 0;
+    TensorList list = nn_parameters(module);
+    for (int i = 0; i < list.n; i++) sum += tensor_numel(list.at[i]);
+    return sum;
+}

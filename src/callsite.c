@@ -1,0 +1,226 @@
+/* callsite.c - the user's frame on the stack, and the line that it stands for.
+ *
+ * A return address is that of the instruction after a call, perhaps of the next line or function: what is looked up is
+ * always the byte before it. */
+#define _GNU_SOURCE
+#include "callsite.h"
+
+#if defined(__linux__) && defined(__ELF__)
+
+#include <dlfcn.h>
+#include <link.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unwind.h>
+#include "elf_image.h"
+
+/* The bounds that the linker gives the library's code; NULL in a build that did not rename it. */
+extern const char __start_tapegrad_text[] __attribute__((weak, visibility("hidden")));
+extern const char __stop_tapegrad_text[] __attribute__((weak, visibility("hidden")));
+
+/* ---- the program and its shared objects --------------------------------------------------------------- */
+
+typedef struct Module {
+    uintptr_t pc;                       /* what is asked for */
+    int seen;
+    bool program;                       /* the executable itself: always the first one */
+    uintptr_t base, low, high;          /* base: loaded minus linked; low, high: the segment of pc, as linked */
+    uint32_t digest;                    /* of the program headers */
+    char path[PATH_MAX];
+} Module;
+
+static int match_module(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)size;
+    Module *m = arg;
+    bool program = m->seen++ == 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t low = segment->p_vaddr, high = low + segment->p_memsz;
+        if (segment->p_type != PT_LOAD || m->pc - info->dlpi_addr < low || m->pc - info->dlpi_addr >= high) continue;
+        m->program = program;
+        m->base = info->dlpi_addr, m->low = low, m->high = high;
+        m->digest = elf_digest(info->dlpi_phdr, info->dlpi_phnum * sizeof *segment);
+        snprintf(m->path, sizeof m->path, "%s", program ? "/proc/self/exe" : info->dlpi_name);
+        return 1;
+    }
+    return 0;
+}
+
+static bool find_module(const void *address, Module *m)
+{
+    *m = (Module){ .pc = (uintptr_t)address - 1 };
+    return address && dl_iterate_phdr(match_module, m);
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool object_is(const Module *m, const char *const *names)
+{
+    const char *slash = strrchr(m->path, '/'), *name = slash ? slash + 1 : m->path;
+    if (m->program || !strstr(name, ".so")) return false;
+    for (; *names; names++)
+        if (begins(name, *names)) return true;
+    return false;
+}
+
+/* ---- the text ----------------------------------------------------------------------------------------- */
+
+typedef struct Text { char *at; size_t size, length; } Text;
+
+static void put(Text *t, const char *piece, size_t length)
+{
+    for (; length && t->length + 1 < t->size; length--, piece++)
+        t->at[t->length++] = (unsigned char)*piece < ' ' || *piece == 127 ? '?' : *piece;
+    t->at[t->length] = 0;
+}
+
+static void put_place(Text *t, const LinePlace *place)
+{
+    const char *file = place->file, *directory = place->directory;
+    char line[16];
+    if (*file == '/') file = strrchr(file, '/') + 1, directory = NULL;
+    if (begins(file, "./")) file += 2;
+    if (directory && begins(directory, "./")) directory += 2;
+    if (directory && *directory && *directory != '/' && strcmp(directory, ".") != 0) {
+        put(t, directory, strlen(directory));
+        put(t, "/", 1);
+    }
+    put(t, file, strlen(file));
+    put(t, line, (size_t)snprintf(line, sizeof line, ":%u", place->line));
+}
+
+static void put_function(Text *t, const char *name)
+{
+    size_t length = strcspn(name + 1, ".") + 1;             /* without ".constprop.0", ".cold" */
+    put(t, " in ", 4);
+    put(t, name, length);
+}
+
+static void put_line(Text *t, const ElfImage *image, const Module *m)
+{
+    ElfSection line = elf_section(image, ".debug_line"), line_str = elf_section(image, ".debug_line_str");
+    ElfSection str = elf_section(image, ".debug_str");
+    LineTables tables = { line.bytes, line_str.bytes, str.bytes };
+    LinePlace place;
+    if (dwarf_line_find(&tables, m->pc - m->base, m->low, m->high, &place)) put_place(t, &place);
+    elf_section_done(line), elf_section_done(line_str), elf_section_done(str);
+}
+
+static bool open_module(ElfImage *image, const Module *m)
+{
+    if (!elf_open(image, m->path)) return false;
+    if (elf_segments_digest(image) == m->digest) return true;
+    elf_close(image);
+    return false;
+}
+
+int callsite_text(const void *address, char *buf, size_t size)
+{
+    Module m;
+    ElfImage image;
+    Dl_info info;
+    if (!size) return 0;
+    Text t = { buf, size, 0 };
+    *buf = 0;
+    if (!find_module(address, &m)) return 0;
+    if (open_module(&image, &m)) {
+        const char *function = elf_function(&image, m.pc - m.base);
+        put_line(&t, &image, &m);
+        if (function) put_function(&t, function);
+        elf_close(&image);
+    } else if (dladdr((void *)m.pc, &info) && info.dli_sname && *info.dli_sname) {
+        put_function(&t, info.dli_sname);
+    }
+    if (*buf == ' ') memmove(buf, buf + 1, t.length--);     /* a function without a line */
+    return (int)t.length;
+}
+
+/* ---- the stack ---------------------------------------------------------------------------------------- */
+
+static bool function_is(const Module *m, const char *const *names)
+{
+    ElfImage image;
+    bool is = false;
+    if (!open_module(&image, m)) return false;
+    const char *function = elf_function(&image, m->pc - m->base);
+    for (; function && *names; names++) is |= begins(function, *names);
+    elf_close(&image);
+    return is;
+}
+
+static bool in_library(const Module *m)
+{
+    static const char *const objects[] = { "libtapegrad", NULL };
+    static const char *const functions[] = { "tensor_", "nn_", "optim_", "data_", "io_", "op_", "tapegrad_", NULL };
+    Module own;
+    uintptr_t start = (uintptr_t)__start_tapegrad_text, stop = (uintptr_t)__stop_tapegrad_text;
+    if (start && m->pc >= start && m->pc < stop) return true;
+    if (object_is(m, objects)) return true;                 /* a plugin, or a second copy of the library */
+    if (start || !find_module((const void *)((uintptr_t)callsite_find + 1), &own)) return false;
+    return own.program ? m->program && function_is(m, functions) : m->base == own.base;
+}
+
+bool callsite_in_library(const void *address)
+{
+    Module m;
+    return find_module(address, &m) && in_library(&m);
+}
+
+/* Code that stands between the library and itself: what runs its threads, and what calls it back. */
+static bool in_runtime(const Module *m)
+{
+    static const char *const objects[] = {
+        "libc.so", "libc-", "ld-", "libpthread", "libgomp", "libomp", "libiomp", "libblis",
+        "libasan", "libtsan", "libubsan", "libclang_rt", NULL
+    };
+    static const char *const functions[] = { "GOMP_", "gomp_", "__kmp", NULL };
+    return m->program ? function_is(m, functions) : object_is(m, objects);
+}
+
+typedef struct Walk { void *found; bool inside; } Walk;
+
+static _Unwind_Reason_Code visit(struct _Unwind_Context *context, void *arg)
+{
+    Walk *w = arg;
+    Module m;
+    int exact = 0;                                          /* of a signal's frame: the instruction itself */
+    uintptr_t ip = _Unwind_GetIPInfo(context, &exact);
+    if (!ip) return _URC_END_OF_STACK;
+    void *address = (void *)(ip + (exact ? 1 : 0));
+    if (!find_module(address, &m)) return _URC_NO_REASON;
+    if (in_library(&m)) w->inside = true;
+    else if (w->inside && !in_runtime(&m)) w->found = address;
+    return w->found ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+void *callsite_find(void)
+{
+    Walk w = { NULL, false };
+    _Unwind_Backtrace(visit, &w);
+    return w.found;
+}
+
+#else
+
+void *callsite_find(void) { return NULL; }
+
+int callsite_text(const void *address, char *buf, size_t size)
+{
+    (void)address;
+    if (size) *buf = 0;
+    return 0;
+}
+
+bool callsite_in_library(const void *address)
+{
+    (void)address;
+    return false;
+}
+
+#endif

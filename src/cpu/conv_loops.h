@@ -1,0 +1,136 @@
+/* conv_loops.h - conv_kernel.c's loops over elements of type T. */
+#define N(name) JOIN(name, TYPE)
+
+static void N(fill)(void *y, int64_t n, const void *value)
+{
+    const T v = value ? *(const T *)value : 0;
+    for (int64_t i = 0; i < n; i++) ((T *)y)[i] = v;
+}
+
+static void N(add)(void *y, const void *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) ((T *)y)[i] += ((const T *)x)[i];
+}
+
+static double N(sum)(const void *x, int64_t n)
+{
+    enum { LANES = 16 };
+    double lane[LANES] = { 0 }, total = 0;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) lane[k] += (double)((const T *)x)[i + k];
+    for (; i < n; i++) total += (double)((const T *)x)[i];
+    for (int k = 0; k < LANES; k++) total += lane[k];
+    return total;
+}
+
+/* n outputs from column j of one output row; from..to of the row lie inside. */
+static void N(unfold_row)(const T *x, int64_t stride, int64_t offset, int64_t j, int64_t n, int64_t from, int64_t to, T *out)
+{
+    const int64_t a = from < j ? 0 : from - j < n ? from - j : n, b = to - j < a ? a : to - j < n ? to - j : n;
+    for (int64_t i = 0; i < a; i++) out[i] = 0;
+    if (stride == 1) for (int64_t i = a; i < b; i++) out[i] = x[j + i + offset];
+    else for (int64_t i = a; i < b; i++) out[i] = x[(j + i) * stride + offset];
+    for (int64_t i = b; i < n; i++) out[i] = 0;
+}
+
+static void N(unfold)(const ConvArgs *a, const void *planes, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line)
+{
+    const int64_t taps = a->kh * a->kw;
+    for (int64_t k = 0; k < channels * taps; k++) {
+        const T *x = (const T *)planes + k / taps * a->h * a->w;
+        const int64_t r = k % taps / a->kw * a->dilation_h - a->pad_h, s = k % a->kw * a->dilation_w - a->pad_w;
+        T *out = (T *)panel + k * line;
+        int64_t from, to, i = first / a->ow, j = first % a->ow, left = n;
+        inside(a->w, a->ow, a->stride_w, s, &from, &to);
+        for (; left > 0; i++, j = 0) {
+            const int64_t count = a->ow - j < left ? a->ow - j : left, y = i * a->stride_h + r;
+            if (y < 0 || y >= a->h) memset(out, 0, (size_t)count * sizeof(T));
+            else N(unfold_row)(x + y * a->w, a->stride_w, s, j, count, from, to, out);
+            out += count, left -= count;
+        }
+    }
+}
+
+static void N(fold)(const ConvArgs *a, void *planes, int64_t channels, int64_t first, int64_t n, const void *panel, int64_t line)
+{
+    const int64_t taps = a->kh * a->kw;
+    for (int64_t k = 0; k < channels * taps; k++) {
+        T *x = (T *)planes + k / taps * a->h * a->w;
+        const int64_t r = k % taps / a->kw * a->dilation_h - a->pad_h, s = k % a->kw * a->dilation_w - a->pad_w;
+        const T *in = (const T *)panel + k * line;
+        int64_t from, to, i = first / a->ow, j = first % a->ow, left = n;
+        inside(a->w, a->ow, a->stride_w, s, &from, &to);
+        for (; left > 0; i++, j = 0) {
+            const int64_t count = a->ow - j < left ? a->ow - j : left, y = i * a->stride_h + r;
+            const int64_t lo = from > j ? from : j, hi = to < j + count ? to : j + count;
+            T *row = x + y * a->w + s;
+            if (y >= 0 && y < a->h) {
+                if (a->stride_w == 1) for (int64_t q = lo; q < hi; q++) row[q] += in[q - j];
+                else for (int64_t q = lo; q < hi; q++) row[q * a->stride_w] += in[q - j];
+            }
+            in += count, left -= count;
+        }
+    }
+}
+
+/* ---- one plane, one window: depthwise convolution ------------------------------------------------------------ */
+
+static void N(plane)(const ConvArgs *a, const void *x, const void *weight, void *y)
+{
+    const int64_t step = a->stride_w;
+    for (int64_t i = 0; i < a->oh; i++) {
+        T *out = (T *)y + i * a->ow;
+        for (int64_t k = 0; k < a->kh * a->kw; k++) {
+            const int64_t row = i * a->stride_h + k / a->kw * a->dilation_h - a->pad_h, s = k % a->kw * a->dilation_w - a->pad_w;
+            const T w = ((const T *)weight)[k];
+            int64_t from, to;
+            if (row < 0 || row >= a->h) continue;
+            inside(a->w, a->ow, step, s, &from, &to);
+            const T *in = (const T *)x + row * a->w + s;
+            if (step == 1) for (int64_t j = from; j < to; j++) out[j] += w * in[j];
+            else for (int64_t j = from; j < to; j++) out[j] += w * in[j * step];
+        }
+    }
+}
+
+static void N(plane_grad_input)(const ConvArgs *a, void *x, const void *weight, const void *y)
+{
+    const int64_t step = a->stride_w;
+    for (int64_t i = 0; i < a->oh; i++) {
+        const T *in = (const T *)y + i * a->ow;
+        for (int64_t k = 0; k < a->kh * a->kw; k++) {
+            const int64_t row = i * a->stride_h + k / a->kw * a->dilation_h - a->pad_h, s = k % a->kw * a->dilation_w - a->pad_w;
+            const T w = ((const T *)weight)[k];
+            int64_t from, to;
+            if (row < 0 || row >= a->h) continue;
+            inside(a->w, a->ow, step, s, &from, &to);
+            T *out = (T *)x + row * a->w + s;
+            if (step == 1) for (int64_t j = from; j < to; j++) out[j] += w * in[j];
+            else for (int64_t j = from; j < to; j++) out[j * step] += w * in[j];
+        }
+    }
+}
+
+static void N(plane_grad_weight)(const ConvArgs *a, const void *x, double *weight, const void *y)
+{
+    enum { LANES = 8 };
+    const int64_t step = a->stride_w;
+    for (int64_t k = 0; k < a->kh * a->kw; k++) {
+        const int64_t r = k / a->kw * a->dilation_h - a->pad_h, s = k % a->kw * a->dilation_w - a->pad_w;
+        double lane[LANES] = { 0 };
+        int64_t from, to, top, bottom;
+        inside(a->w, a->ow, step, s, &from, &to);
+        inside(a->h, a->oh, a->stride_h, r, &top, &bottom);
+        for (int64_t i = top; i < bottom; i++) {
+            const T *in = (const T *)x + (i * a->stride_h + r) * a->w + s, *g = (const T *)y + i * a->ow;
+            int64_t j = from;
+            for (; j + LANES <= to; j += LANES)
+                for (int q = 0; q < LANES; q++) lane[q] += (double)g[j + q] * (double)in[(j + q) * step];
+            for (; j < to; j++) lane[(j - from) % LANES] += (double)g[j] * (double)in[j * step];
+        }
+        for (int q = 0; q < LANES; q++) weight[k] += lane[q];
+    }
+}
+
+#undef N

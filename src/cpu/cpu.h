@@ -1,0 +1,21 @@
+/* cpu.h - the CPU device: one function a kernel slot, and what its files share. */
+#ifndef TG_CPU_H
+#define TG_CPU_H
+
+#include "../device.h"
+#include "isa.h"
+
+#pragma GCC visibility push(hidden)
+
+#define K(slot, Args) int cpu_##slot(Args *args);
+KERNEL_LIST(K)
+#undef K
+
+/* cpu_fail - records the sentence that cpu_device.error() gives; returns -1. */
+int cpu_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* cpu_threads - how many threads pay for work of so many elementary operations: 1 below some 30 microseconds. */
+int cpu_threads(int64_t work);
+
+#pragma GCC visibility pop
+#endif

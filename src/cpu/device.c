@@ -1,0 +1,136 @@
+/* device.c - the CPU as a device, and what it tells about itself. */
+#include <omp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../core.h"
+#include "cpu.h"
+#include "gemm.h"
+
+static THREAD_LOCAL char sentence[256];
+
+int cpu_fail(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    return -1;
+}
+
+/* ---- instruction sets ------------------------------------------------------------------------------------ */
+
+static int detect_isa(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    int best = 0;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) best = 1;
+    if (best && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd")) best = 2;
+    const char *asked = getenv("TAPEGRAD_ISA");
+    if (asked && strcmp(asked, "base") == 0) best = 0;
+    if (asked && strcmp(asked, "avx2") == 0 && best > 1) best = 1;
+    return best;
+#else
+    return 0;
+#endif
+}
+
+int cpu_isa(void)
+{
+    static atomic_int known = -1;
+    int isa = atomic_load_explicit(&known, memory_order_relaxed);
+    if (unlikely(isa < 0)) {
+        isa = detect_isa();
+        atomic_store(&known, isa);
+    }
+    return isa;
+}
+
+/* ---- threads ------------------------------------------------------------------------------------------------ */
+
+static atomic_int threads;              /* 0: not set, OpenMP's own number */
+
+int tensor_num_threads(void)
+{
+    int n = atomic_load_explicit(&threads, memory_order_relaxed);
+    return n ? n : omp_get_max_threads();
+}
+
+int tensor_set_num_threads(int n)
+{
+    if (n < 1) return fail(TENSOR_EVALUE, "tensor_set_num_threads", "%d threads: at least 1", n);
+    atomic_store(&threads, n);
+    return 0;
+}
+
+int cpu_threads(int64_t work)
+{
+    enum { WORTH = 100000 };            /* a parallel region costs some microseconds: about 30 of work must be saved */
+    if (work < WORTH || omp_in_parallel()) return 1;
+    int n = tensor_num_threads();
+    return work / (WORTH / 2) < n ? (int)(work / (WORTH / 2)) : n;
+}
+
+enum { SCRATCH_HEADER = 64 };           /* holds the size, and keeps the alignment */
+
+void *gemm_scratch(size_t bytes)
+{
+    char *block = tg_alloc(bytes + SCRATCH_HEADER);
+    if (!block) return NULL;
+    *(size_t *)(void *)block = bytes + SCRATCH_HEADER;
+    return block + SCRATCH_HEADER;
+}
+
+void gemm_scratch_free(void *memory)
+{
+    if (!memory) return;
+    char *block = (char *)memory - SCRATCH_HEADER;
+    tg_free(block, *(size_t *)(void *)block);
+}
+
+/* ---- the device ------------------------------------------------------------------------------------------------ */
+
+static int start(int index)
+{
+    return index == 0 ? 0 : cpu_fail("there is one CPU device");
+}
+
+static const char *error(void) { return sentence; }
+static void *alloc(size_t bytes) { return tg_alloc(bytes); }
+static void release(void *data, size_t bytes) { tg_free(data, bytes); }
+static int synchronize(void) { return 0; }
+
+static int copy_bytes(void *dst, const void *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+    return 0;
+}
+
+static const char *describe(void)
+{
+    static const char *const name[] = { "baseline", "AVX2 + FMA", "AVX-512" };
+    return name[cpu_isa()];
+}
+
+const Device cpu_device = {
+    .abi = DEVICE_ABI, .size = sizeof(Device), .name = "cpu", .ops_digest = TAPEGRAD_OPS_DIGEST,
+    .start = start, .error = error, .describe = describe,
+    .alloc = alloc, .free = release, .to_device = copy_bytes, .to_host = copy_bytes, .synchronize = synchronize,
+#define K(slot, Args) .slot = cpu_##slot,
+    KERNEL_LIST(K)
+#undef K
+};
+
+const char *tensor_build_info(void)
+{
+    static THREAD_LOCAL char text[1024];
+    int n = snprintf(text, sizeof text, "tapegrad      %s (ops %s)\n", TAPEGRAD_VERSION, TAPEGRAD_OPS_DIGEST);
+    n += snprintf(text + n, sizeof text - (size_t)n, "cpu           %s\n", describe());
+    n += snprintf(text + n, sizeof text - (size_t)n, "blis          %s, sub-configuration %s\n", blis_version(), blis_config());
+    n += snprintf(text + n, sizeof text - (size_t)n, "threads       %d\n", tensor_num_threads());
+    describe_devices(text + n, sizeof text - (size_t)n);
+    return text;
+}

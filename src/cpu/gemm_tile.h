@@ -1,0 +1,404 @@
+/* gemm_tile.h - the loops of the own product, included by gemm_kernel.c once for each type T.
+ *
+ * c is made of tiles of at most ROWS x 2 vectors, each held in registers while k runs.  Around them, from the
+ * outside: NC columns of b, a block of k, BLOCK_BYTES of a (half of a common L2), a panel of b two vectors wide (in L1),
+ * the tiles down the panel.  A panel is packed on its first use, k rows of 2 vectors, zeros past the edge;
+ * where few tiles would use it, the tile reads b in place.  a is read in place too, unless its rows fall
+ * on the same cache sets or its columns are the contiguous ones.  Packing copies values and so cannot change a bit. */
+
+#define N(name) JOIN(name, TYPE)
+#define VEC JOIN3(V, TYPE)
+#define UVEC JOIN3(U, TYPE)
+#define MASK JOIN3(M, TYPE)
+#ifndef JOIN3
+#define JOIN3_(a, b) a##b
+#define JOIN3(a, b) JOIN3_(a, b)
+#define LANES ((int)(BYTES / sizeof(T)))
+#define COLS (2 * LANES)
+#define LOAD(p) ((VEC)*(const UVEC *)(p))
+#define STORE(p, v) (*(UVEC *)(p) = (v))
+enum { KC = 384, NC = 2048, DIRECT = 8192, DOT_CHUNK = 1024 };
+#endif
+
+typedef struct {
+    int64_t k;
+    const T *a; int64_t a_row, a_col;
+    const T *b; int64_t b_row;
+    T *c;       int64_t c_row;
+    int cols;                                        /* that exist in c; lanes past them are neither read nor written */
+    T alpha, beta;
+    const T *row_bias, *col_bias;                    /* one value a column, one value a row */
+} N(Tile);
+
+/* The tile, for constant rows and vecs.  `whole`: all lanes of b may be read and of c written.  `unit`: a_col is 1,
+ * so that the unrolled loop finds four steps of a at constant distances (3 % faster). */
+FORCE_INLINE void N(tile)(const N(Tile) *t, const int rows, const int vecs, const int whole, const int unit)
+{
+    VEC sum[ROWS * 2];
+    const MASK mask = N(mask)(t->cols - (vecs - 1) * LANES);
+    UNROLL for (int i = 0; i < rows * vecs; i++) sum[i] = (VEC){ 0 };
+
+    /* Rows hang in threes on one pointer: base, base + stride, base + 2 stride are x86 addresses. */
+    const int64_t row = t->a_row * (int64_t)sizeof(T), step = (unit ? 1 : t->a_col) * (int64_t)sizeof(T);
+    const char *a[(ROWS + 2) / 3];
+    UNROLL for (int i = 0; i < (rows + 2) / 3; i++) a[i] = (const char *)t->a + 3 * i * row;
+    const T *b = t->b;
+    const int64_t b_row = t->b_row, k = t->k;
+
+    if (k >= 32)                                     /* c is far away, and needed only at the end */
+        UNROLL for (int i = 0; i < rows; i++) {
+            __builtin_prefetch(t->c + i * t->c_row, 1);
+            if (vecs > 1) __builtin_prefetch(t->c + i * t->c_row + t->cols - 1, 1);
+        }
+
+    UNROLL_4 for (int64_t p = 0; p < k; p++, b += b_row) {
+        VEC v[8];
+        UNROLL for (int j = 0; j < vecs; j++) {
+            v[j] = whole || j < vecs - 1 ? LOAD(b + j * LANES) : N(get)(b + j * LANES, mask);
+            PIN(v[j]);                               /* or gcc loads it again for every row */
+        }
+        UNROLL for (int i = 0; i < rows; i++) {
+            const VEC x = N(all)(*(const T *)(a[i / 3] + i % 3 * row));
+            UNROLL for (int j = 0; j < vecs; j++) sum[i * vecs + j] = N(fma)(x, v[j], sum[i * vecs + j]);
+        }
+        UNROLL for (int i = 0; i < (rows + 2) / 3; i++) a[i] += step;
+    }
+
+    const VEC alpha = N(all)(t->alpha), beta = N(all)(t->beta);
+    UNROLL for (int i = 0; i < rows; i++)
+        UNROLL for (int j = 0; j < vecs; j++) {
+            const int part = !whole && j == vecs - 1;
+            T *c = t->c + i * t->c_row + j * LANES;
+            VEC y = sum[i * vecs + j] * alpha;
+            if (t->beta != 0) y = N(fma)(beta, part ? N(get)(c, mask) : LOAD(c), y);
+            if (t->row_bias) y += part ? N(get)(t->row_bias + j * LANES, mask) : LOAD(t->row_bias + j * LANES);
+            if (t->col_bias) y += N(all)(t->col_bias[i]);
+            if (part) N(put)(c, mask, y);
+            else STORE(c, y);
+        }
+}
+
+#define TILE(rows)                                                                          \
+    static void N(tile_##rows)(const N(Tile) *t)                                            \
+    {                                                                                       \
+        if (t->cols == COLS && t->a_col == 1) N(tile)(t, rows, 2, 1, 1);                    \
+        else if (t->cols == COLS) N(tile)(t, rows, 2, 1, 0);                                \
+        else if (t->cols > LANES) N(tile)(t, rows, 2, 0, 0);                                \
+        else N(tile)(t, rows, 1, 0, 0);                                                     \
+    }
+TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
+#if defined __AVX512F__ || defined __aarch64__
+TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
+#endif
+#if defined __AVX512F__
+TILE(13) TILE(14)
+#endif
+#undef TILE
+
+/* One or two rows leave most accumulators idle: take more columns, when b is read in place. */
+static void N(wide_1)(const N(Tile) *t) { N(tile)(t, 1, 8, 1, 0); }
+static void N(wide_2)(const N(Tile) *t) { N(tile)(t, 2, 4, 1, 0); }
+static void N(wide_3)(const N(Tile) *t) { N(tile)(t, 3, 4, 1, 0); }
+
+typedef void (*N(TileFn))(const N(Tile) *);
+
+static const N(TileFn) N(tiles)[ROWS + 1] = {
+    NULL, N(tile_1), N(tile_2), N(tile_3), N(tile_4), N(tile_5), N(tile_6),
+#if defined __AVX512F__ || defined __aarch64__
+    N(tile_7), N(tile_8), N(tile_9), N(tile_10), N(tile_11), N(tile_12),
+#endif
+#if defined __AVX512F__
+    N(tile_13), N(tile_14),
+#endif
+};
+
+/* Transpose a square: interleaving the halves log2(LANES) times is a transposition. */
+FORCE_INLINE void N(transpose)(VEC *r)
+{
+    VEC t[LANES];
+    UNROLL for (int size = 1; size < LANES; size *= 2) {
+        UNROLL for (int i = 0; i < LANES / 2; i++) {
+            t[2 * i] = MIX_LOW(r[i], r[i + LANES / 2]);
+            t[2 * i + 1] = MIX_HIGH(r[i], r[i + LANES / 2]);
+        }
+        UNROLL for (int i = 0; i < LANES; i++) r[i] = t[i];
+    }
+}
+
+/* A square of b whose columns are contiguous: `cols` columns, k < LANES or all, to rows of COLS. */
+static void N(pack_square)(const T *b, int64_t b_col, int64_t k, int cols, T *to)
+{
+    VEC r[LANES];
+    if (k < LANES) {
+        const MASK mask = N(mask)((int)k);
+        UNROLL for (int j = 0; j < LANES; j++) r[j] = j < cols ? N(get)(b + j * b_col, mask) : (VEC){ 0 };
+        N(transpose)(r);
+        for (int p = 0; p < k; p++) STORE(to + p * COLS, r[p]);
+        return;
+    }
+    if (cols == LANES) {
+        UNROLL for (int j = 0; j < LANES; j++) r[j] = LOAD(b + j * b_col);
+    } else {
+        UNROLL for (int j = 0; j < LANES; j++) r[j] = j < cols ? LOAD(b + j * b_col) : (VEC){ 0 };
+    }
+    N(transpose)(r);
+    UNROLL for (int p = 0; p < LANES; p++) STORE(to + p * COLS, r[p]);
+}
+
+/* k rows of one panel, at most COLS columns; the second vector is left alone when one vector will do. */
+static void N(pack_panel)(const T *b, int64_t b_row, int64_t b_col, int64_t k, int cols, T *to)
+{
+    if (b_col == 1 && cols == COLS) {
+        for (int64_t p = 0; p < k; p++, b += b_row, to += COLS) {
+            STORE(to, LOAD(b));
+            STORE(to + LANES, LOAD(b + LANES));
+        }
+    } else if (b_row == 1) {
+        for (int j = 0; j < cols; j += LANES)
+            for (int64_t p = 0; p < k; p += LANES)
+                N(pack_square)(b + j * b_col + p, b_col, k - p < LANES ? k - p : LANES,
+                               cols - j < LANES ? cols - j : LANES, to + p * COLS + j);
+    } else {
+        for (int64_t p = 0; p < k; p++, to += COLS)
+            for (int j = 0; j < COLS; j++) to[j] = j < cols ? b[p * b_row + j * b_col] : 0;
+    }
+}
+
+/* The block of a, rows x k, for its tiles: contiguous rows stay rows, at a distance that spreads over the cache
+ * sets; anything else becomes k groups of `tall` rows a tile. */
+static void N(pack_rows)(const GemmCall *g, const T *a, int64_t rows, int64_t k, int64_t tall, T *to)
+{
+    if (g->a_col == 1) {
+        for (int64_t i = 0; i < rows; i++) memcpy(to + i * (KC + LANES), a + i * g->a_row, (size_t)k * sizeof(T));
+        return;
+    }
+    for (int64_t i = 0; i < rows; i += tall) {
+        const int here = (int)(rows - i < tall ? rows - i : tall);
+        for (int64_t p = 0; p < k; p++) {
+            const T *from = a + i * g->a_row + p * g->a_col;
+            T *dest = to + i * (KC + LANES) + p * tall;
+            if (g->a_row != 1) for (int r = 0; r < here; r++) dest[r] = from[r * g->a_row];
+            else for (int r = 0; r < here; r += LANES) {
+                const MASK mask = N(mask)(here - r < LANES ? here - r : LANES);
+                N(put)(dest + r, mask, N(get)(from + r, mask));
+            }
+        }
+    }
+}
+
+/* How one product is cut: decided once, from the sizes, and for packing from the strides. */
+typedef struct {
+    int64_t kc, mc, nc;
+    int pack_a, pack_b;
+    int one_panel;                                   /* all of m in one go: a packed panel is not needed again */
+} N(Plan);
+
+/* The length of equal pieces of at most `most`, rounded up to the unit. */
+static int64_t N(cut)(int64_t size, int64_t most, int64_t unit)
+{
+    const int64_t pieces = size <= most ? 1 : (size + most - 1) / most;
+    const int64_t even = pieces == 1 ? size : (size + pieces - 1) / pieces;
+    return (even + unit - 1) & -unit;
+}
+
+static N(Plan) N(plan)(const GemmCall *g)
+{
+    const int crowded = g->a_row * (int64_t)sizeof(T) % 2048 == 0;
+    const int64_t block = BLOCK_BYTES / (KC * (int64_t)sizeof(T));
+    return (N(Plan)){
+        .kc = N(cut)(g->k, KC, 16),
+        .mc = N(cut)(g->m, block, 1),
+        .nc = N(cut)(g->n, NC, COLS),
+        .pack_a = g->n > 4 * COLS && g->m > 1 && (g->a_col != 1 || crowded),
+        .one_panel = g->m <= block,
+        .pack_b = g->b_col != 1 || (g->m > 2 * ROWS && g->n * g->k > DIRECT),
+    };
+}
+
+/* At least what a product with these or smaller sizes uses: the pieces that threads get are not all equal. */
+static size_t N(scratch)(const GemmCall *g)
+{
+    const N(Plan) plan = N(plan)(g);
+    const int64_t block = BLOCK_BYTES / (KC * (int64_t)sizeof(T)), panels = (g->n + COLS - 1) / COLS * COLS;
+    int64_t count = 0;
+    if (plan.pack_a) count += ((g->m < block ? g->m : block) + ROWS) * (KC + LANES);
+    if (plan.pack_b) count += plan.kc * (plan.one_panel ? COLS : panels < NC ? panels : NC);
+    return ((size_t)count * sizeof(T) + 63) / 64 * 64;
+}
+
+/* Between the copy, rows of COLS, and a c whose columns are contiguous: by squares. */
+static void N(flip)(T *c, int64_t c_col, T *copy, int rows, int cols, int load)
+{
+    for (int i = 0; i < rows; i += LANES)
+        for (int j = 0; j < cols; j += LANES) {
+            const int high = rows - i < LANES ? rows - i : LANES, wide = cols - j < LANES ? cols - j : LANES;
+            const MASK mask = N(mask)(high);
+            VEC r[LANES];
+            if (load) {
+                UNROLL for (int s = 0; s < LANES; s++)
+                    r[s] = s < wide ? N(get)(c + i + (j + s) * c_col, mask) : (VEC){ 0 };
+                N(transpose)(r);
+                for (int s = 0; s < high; s++) STORE(copy + (i + s) * COLS + j, r[s]);
+            } else {
+                UNROLL for (int s = 0; s < LANES; s++) r[s] = s < high ? LOAD(copy + (i + s) * COLS + j) : (VEC){ 0 };
+                N(transpose)(r);
+                for (int s = 0; s < wide; s++) N(put)(c + i + (j + s) * c_col, mask, r[s]);
+            }
+        }
+}
+
+/* One tile of a c whose rows are not contiguous: by way of a small copy that is. */
+static void N(through_copy)(N(Tile) t, int64_t c_col, int rows)
+{
+    T copy[(ROWS + LANES) * COLS];                   /* whole squares, for flip */
+    T *c = t.c;
+    const int64_t c_row = t.c_row;
+    t.c = copy;
+    t.c_row = COLS;
+    if (c_row == 1) {
+        if (t.beta != 0) N(flip)(c, c_col, copy, rows, t.cols, 1);
+        N(tiles)[rows](&t);
+        N(flip)(c, c_col, copy, rows, t.cols, 0);
+        return;
+    }
+    if (t.beta != 0)
+        for (int i = 0; i < rows; i++)
+            for (int j = 0; j < t.cols; j++) copy[i * COLS + j] = c[i * c_row + j * c_col];
+    N(tiles)[rows](&t);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < t.cols; j++) c[i * c_row + j * c_col] = copy[i * COLS + j];
+}
+
+/* The tiles down one panel: `rows` rows of a and c, from those that t points to. */
+static void N(down)(N(Tile) t, const GemmCall *g, int64_t rows, int packed)
+{
+    const int64_t tiles = (rows + ROWS - 1) / ROWS, tall = (rows + tiles - 1) / tiles;
+    const T *a = t.a;
+    if (packed && g->a_col != 1) t.a_row = 1, t.a_col = tall;
+    else if (packed) t.a_row = KC + LANES;
+    for (int64_t i = 0; i < rows; i += tall) {
+        const int here = (int)(rows - i < tall ? rows - i : tall);
+        t.a = packed ? a + i * (KC + LANES) : a + i * g->a_row;
+        if (g->c_col == 1) N(tiles)[here](&t);
+        else N(through_copy)(t, g->c_col, here);
+        t.c += here * g->c_row;
+        if (t.col_bias) t.col_bias += here;
+    }
+}
+
+/* Up to three rows and b in place: as many wide tiles as fit.  Returns the columns done. */
+static int64_t N(across)(N(Tile) t, const GemmCall *g, int64_t cols)
+{
+    static const N(TileFn) wide[] = { NULL, N(wide_1), N(wide_2), N(wide_3) };
+    const int64_t width = (g->m == 1 ? 8 : 4) * LANES;
+    int64_t j = 0;
+    if (g->m > 3 || g->c_col != 1) return 0;
+    for (t.cols = (int)width; j + width <= cols; j += width) {
+        wide[g->m](&t);
+        t.b += width;
+        t.c += width;
+        if (t.row_bias) t.row_bias += width;
+    }
+    return j;
+}
+
+/* A block of c, mc x nc at (i, j), gets its products over kc from p on. */
+static void N(block)(const GemmCall *g, const N(Plan) *plan, int64_t i, int64_t j, int64_t p, T *scratch)
+{
+    const int64_t rows = g->m - i < plan->mc ? g->m - i : plan->mc;
+    const int64_t cols = g->n - j < plan->nc ? g->n - j : plan->nc;
+    const int64_t k = g->k - p < plan->kc ? g->k - p : plan->kc;
+    const T *a = (const T *)g->a + i * g->a_row + p * g->a_col;
+    const T *b = (const T *)g->b + p * g->b_row + j * g->b_col;
+    const T *bias = p == 0 ? g->bias : NULL;
+    T *panels = scratch;
+    if (plan->pack_a) {
+        const int64_t tiles = (rows + ROWS - 1) / ROWS;
+        N(pack_rows)(g, a, rows, k, (rows + tiles - 1) / tiles, scratch);
+        a = scratch;
+        panels += (plan->mc + ROWS) * (KC + LANES);
+    }
+    N(Tile) t = {
+        .k = k, .a = a, .a_row = g->a_row, .a_col = g->a_col, .b = b, .b_row = g->b_row,
+        .c = (T *)g->c + i * g->c_row + j * g->c_col, .c_row = g->c_row,
+        .alpha = (T)g->alpha, .beta = p == 0 ? (T)g->beta : 1,
+        .row_bias = bias && g->bias_per == GEMM_BIAS_ROW ? bias + j : NULL,
+        .col_bias = bias && g->bias_per == GEMM_BIAS_COLUMN ? bias + i : NULL,
+    };
+    int64_t done = 0;
+    if (!plan->pack_b && !plan->pack_a) done = N(across)(t, g, cols);
+    for (int64_t q = done; q < cols; q += COLS) {
+        N(Tile) u = t;
+        u.cols = (int)(cols - q < COLS ? cols - q : COLS);
+        u.c += q * g->c_col;
+        if (u.row_bias) u.row_bias += q;
+        u.b = b + q * g->b_col;
+        if (plan->pack_b) {
+            T *panel = plan->one_panel ? panels : panels + q * plan->kc;
+            if (i == 0) N(pack_panel)(u.b, g->b_row, g->b_col, k, u.cols, panel);
+            u.b = panel;
+            u.b_row = COLS;
+        }
+        N(down)(u, g, rows, plan->pack_a);
+    }
+}
+
+static void N(run)(const GemmCall *g, void *scratch)
+{
+    const N(Plan) plan = N(plan)(g);
+    for (int64_t j = 0; j < g->n; j += plan.nc)
+        for (int64_t p = 0; p < g->k; p += plan.kc)
+            for (int64_t i = 0; i < g->m; i += plan.mc) N(block)(g, &plan, i, j, p, scratch);
+}
+
+/* Add the products of two contiguous runs of k to four sums. */
+static void N(dot)(const T *a, const T *b, int64_t k, VEC sum[4])
+{
+    int64_t p = 0;
+    for (; p + 4 * LANES <= k; p += 4 * LANES)
+        UNROLL for (int s = 0; s < 4; s++)
+            sum[s] = N(fma)(LOAD(a + p + s * LANES), LOAD(b + p + s * LANES), sum[s]);
+    for (; p < k; p += LANES) {
+        const MASK mask = N(mask)((int)(k - p < LANES ? k - p : LANES));
+        sum[0] = N(fma)(N(get)(a + p, mask), N(get)(b + p, mask), sum[0]);
+    }
+}
+
+/* `count` <= 4 lines of k values each, contiguous: where they are, or in the copy. */
+static void N(lines)(const T *from, int64_t line, int64_t step, int64_t count, int64_t k, T *copy, const T **to)
+{
+    for (int64_t i = 0; i < count; i++, from += line) {
+        to[i] = step == 1 ? from : copy + i * DOT_CHUNK;
+        if (step != 1) for (int64_t p = 0; p < k; p++) copy[i * DOT_CHUNK + p] = from[p * step];
+    }
+}
+
+static void N(dots)(const GemmCall *g)
+{
+    T copy_a[4 * DOT_CHUNK], copy_b[4 * DOT_CHUNK];
+    const T *a[4], *b[4];
+    VEC sum[16][4];
+    memset(sum, 0, sizeof sum);
+    for (int64_t p = 0; p < g->k; p += DOT_CHUNK) {
+        const int64_t k = g->k - p < DOT_CHUNK ? g->k - p : DOT_CHUNK;
+        N(lines)((const T *)g->a + p * g->a_col, g->a_row, g->a_col, g->m, k, copy_a, a);
+        N(lines)((const T *)g->b + p * g->b_row, g->b_col, g->b_row, g->n, k, copy_b, b);
+        for (int64_t i = 0; i < g->m; i++)
+            for (int64_t j = 0; j < g->n; j++) N(dot)(a[i], b[j], k, sum[4 * i + j]);
+    }
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++) {
+            const VEC v = (sum[4 * i + j][0] + sum[4 * i + j][1]) + (sum[4 * i + j][2] + sum[4 * i + j][3]);
+            T *c = (T *)g->c + i * g->c_row + j * g->c_col, total = 0;
+            for (int s = 0; s < LANES; s++) total += v[s];
+            total *= (T)g->alpha;
+            if (g->beta != 0) total += (T)g->beta * *c;
+            if (g->bias) total += ((const T *)g->bias)[g->bias_per == GEMM_BIAS_ROW ? j : i];
+            *c = total;
+        }
+}
+
+#undef N
+#undef VEC
+#undef UVEC
+#undef MASK

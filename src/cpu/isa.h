@@ -1,0 +1,26 @@
+/* isa.h - names for code that is compiled once an instruction set.
+ *
+ * A file in the Makefile's ISA_SOURCES is compiled with -DISA=avx512, avx2 and base (and matching -march); ISA_NAME(f) is
+ * f_avx512, f_avx2, f_base.  ISA_PICK(f) is the one for this machine. */
+#ifndef TG_CPU_ISA_H
+#define TG_CPU_ISA_H
+
+#define ISA_PASTE_(name, isa) name##_##isa
+#define ISA_PASTE(name, isa) ISA_PASTE_(name, isa)
+#define ISA_NAME(name) ISA_PASTE(name, ISA)
+
+/* cpu_isa - 0 base, 1 AVX2 + FMA, 2 AVX-512 (F, BW, DQ, VL); TAPEGRAD_ISA=base|avx2|avx512 in the environment lowers it. */
+int cpu_isa(void) __attribute__((visibility("hidden")));
+
+#if defined(__x86_64__)
+#define ISA_DECLARE(result, name, ...) \
+    result name##_base(__VA_ARGS__) __attribute__((visibility("hidden"))); \
+    result name##_avx2(__VA_ARGS__) __attribute__((visibility("hidden"))); \
+    result name##_avx512(__VA_ARGS__) __attribute__((visibility("hidden")))
+#define ISA_PICK(name) (cpu_isa() == 2 ? name##_avx512 : cpu_isa() == 1 ? name##_avx2 : name##_base)
+#else
+#define ISA_DECLARE(result, name, ...) result name##_base(__VA_ARGS__) __attribute__((visibility("hidden")))
+#define ISA_PICK(name) name##_base
+#endif
+
+#endif

@@ -1,0 +1,335 @@
+/* reduce.c - reductions over strided spaces (ReduceArgs in device.h says what each kind is).
+ *
+ *  - The kept positions are cut into units: one row each, or up to FOLD_COLUMNS columns side by side where these lie
+ *    next to each other or the rows are short.  The reduced positions are cut into blocks whose length follows from
+ *    their count alone.  Threads take units, or the blocks of one; results do not depend on who took what.
+ *  - Elements that do not lie as the loops of reduce_kernel.c want them are gathered into a buffer first.
+ *  - A kind is one or two passes, each a fold of elements, perhaps transformed. */
+#include <math.h>
+#include <string.h>
+#include <tapegrad/tensor.h>
+#include "reduce.h"
+#include "reduce_kernel.h"
+
+enum { BLOCK = 8192, BLOCKS = 64, BUFFER = 1024, TILE_ROWS = 32, SEGMENT = 256, SHORT_ROW = 48 };
+typedef enum Transform { PLAIN, EXP, POWER } Transform;
+
+typedef struct Job {
+    const ReduceArgs *a;
+    bool f64, columns, together;    /* together: the columns of a unit are neighbours in memory */
+    bool split;                     /* threads take blocks, not units */
+    int64_t run;                    /* units do not cross multiples of it */
+    int64_t units_per_run, units, block;
+    int threads;
+} Job;
+
+typedef struct Pass {
+    int fold;
+    Transform transform;
+    double p;
+} Pass;
+
+typedef struct Unit {
+    int64_t first;                  /* kept position */
+    int columns;
+    int64_t offset[FOLD_COLUMNS];   /* of each column's first element, in elements */
+} Unit;
+
+int64_t reduce_offset(int64_t position, int ndim, const int64_t *shape, const int64_t *stride)
+{
+    int64_t offset = 0;
+    for (int d = ndim - 1; d >= 0; d--) {
+        offset += position % shape[d] * stride[d];
+        position /= shape[d];
+    }
+    return offset;
+}
+
+static const char *element(const Job *j, int64_t offset)
+{
+    return (const char *)j->a->src + offset * (j->f64 ? 8 : 4);
+}
+
+/* ---- gathering ------------------------------------------------------------------------------------------------- */
+
+void reduce_offsets(const ReduceArgs *a, int64_t from, int n, int64_t *offset)
+{
+    const int last = a->reduced_ndim - 1;
+    const int64_t size = a->reduced_shape[last], stride = a->reduced_stride[last];
+    while (n > 0) {
+        int64_t in_row = from % size, base = reduce_offset(from, a->reduced_ndim, a->reduced_shape, a->reduced_stride);
+        int count = size - in_row < n ? (int)(size - in_row) : n;
+        for (int i = 0; i < count; i++) offset[i] = base + i * stride;
+        offset += count, from += count, n -= count;
+    }
+}
+
+static void gather_line(const Job *j, int64_t base, const int64_t *offset, int n, void *to)
+{
+    const float *x = (const float *)j->a->src + base;
+    const double *xd = (const double *)j->a->src + base;
+    if (j->f64) for (int i = 0; i < n; i++) ((double *)to)[i] = xd[offset[i]];
+    else for (int i = 0; i < n; i++) ((float *)to)[i] = x[offset[i]];
+}
+
+/* [n][FOLD_COLUMNS]: a line across the columns for each reduced position. */
+static void gather_tile(const Job *j, const Unit *u, const int64_t *offset, int n, void *to)
+{
+    for (int r = 0; r < n; r++)
+        gather_line(j, offset[r], u->offset, u->columns, (char *)to + (size_t)r * FOLD_COLUMNS * (j->f64 ? 8 : 4));
+}
+
+static void subtract(const Job *j, void *tile, int n, const double *shift)
+{
+    float *x = tile;
+    double *xd = tile;
+    for (int r = 0; r < n; r++, x += FOLD_COLUMNS, xd += FOLD_COLUMNS) {
+        if (j->f64) for (int c = 0; c < FOLD_COLUMNS; c++) xd[c] -= shift[c];
+        else for (int c = 0; c < FOLD_COLUMNS; c++) x[c] -= (float)shift[c];
+    }
+}
+
+static void transform(const Job *j, const Pass *p, void *to, const void *x, int64_t n, double shift)
+{
+    if (p->transform == EXP && j->f64) ISA_PICK(shifted_exp_f64)(to, x, n, shift);
+    else if (p->transform == EXP) ISA_PICK(shifted_exp_f32)(to, x, n, shift);
+    else if (j->f64) ISA_PICK(abs_pow_f64)(to, x, n, p->p);
+    else ISA_PICK(abs_pow_f32)(to, x, n, p->p);
+}
+
+/* ---- one block of one unit ---------------------------------------------------------------------------------------- */
+
+static double identity(int fold)
+{
+    switch (fold) {
+    case FOLD_PROD: return 1;
+    case FOLD_MAX: case FOLD_MAX_ABS: return -INFINITY;
+    case FOLD_MIN: case FOLD_MIN_ABS: return INFINITY;
+    default: return 0;
+    }
+}
+
+static double join(int fold, double a, double b)
+{
+    switch (fold) {
+    case FOLD_PROD: return a * b;
+    case FOLD_MAX: case FOLD_MAX_ABS: return b > a || b != b ? b : a;
+    case FOLD_MIN: case FOLD_MIN_ABS: return b < a || b != b ? b : a;
+    default: return a + b;
+    }
+}
+
+static void fold_line(const Job *j, int fold, double *lanes, const void *x, int64_t n, double shift)
+{
+    if (j->f64) ISA_PICK(fold_line_f64)(fold, lanes, x, n, shift);
+    else ISA_PICK(fold_line_f32)(fold, lanes, x, n, shift);
+}
+
+static void fold_row_block(const Job *j, const Unit *u, const Pass *p, int64_t from, int64_t n, double shift, double *out)
+{
+    const ReduceArgs *a = j->a;
+    double lanes[FOLD_LANES], buffer[BUFFER];
+    const bool dense = a->reduced_ndim == 1 && a->reduced_stride[0] == 1;
+    for (int i = 0; i < FOLD_LANES; i++) lanes[i] = identity(p->fold);
+    if (dense && p->transform == PLAIN) {
+        fold_line(j, p->fold, lanes, element(j, u->offset[0] + from), n, shift);
+        n = 0;
+    }
+    for (; n > 0; n -= BUFFER, from += BUFFER) {
+        int count = n < BUFFER ? (int)n : BUFFER;
+        const void *x = buffer;
+        if (dense) {
+            x = element(j, u->offset[0] + from);
+        } else {
+            int64_t offset[BUFFER];
+            reduce_offsets(a, from, count, offset);
+            gather_line(j, u->offset[0], offset, count, buffer);
+        }
+        if (p->transform != PLAIN) transform(j, p, buffer, x, count, shift);
+        fold_line(j, p->fold, lanes, buffer, count, shift);
+    }
+    *out = ISA_PICK(fold_lanes)(p->fold, lanes);
+}
+
+static void fold_columns(const Job *j, const Unit *u, int fold, double *lanes, const void *x, int64_t rows, int64_t row_stride,
+                         const double *shift)
+{
+    if (j->f64) ISA_PICK(fold_columns_f64)(fold, lanes, x, rows, row_stride, u->columns, shift);
+    else ISA_PICK(fold_columns_f32)(fold, lanes, x, rows, row_stride, u->columns, shift);
+}
+
+static void fold_column_block(const Job *j, const Unit *u, const Pass *p, int64_t from, int64_t n, const double *shift,
+                              double *out)
+{
+    const ReduceArgs *a = j->a;
+    double lanes[FOLD_LANES * FOLD_COLUMNS], tile[TILE_ROWS * FOLD_COLUMNS];
+    const double first = identity(p->fold);
+    const int used = n < FOLD_LANES ? (int)n : FOLD_LANES;
+    for (int i = 0; i < used * FOLD_COLUMNS; i++) lanes[i] = first;
+    if (j->together && a->reduced_ndim == 1 && p->transform == PLAIN) {
+        const int64_t stride = a->reduced_stride[0];        /* segments: what is read lane by lane stays in the cache */
+        for (; n > 0; n -= SEGMENT, from += SEGMENT)
+            fold_columns(j, u, p->fold, lanes, element(j, u->offset[0] + from * stride), n < SEGMENT ? n : SEGMENT, stride, shift);
+        n = 0;
+    }
+    for (; n > 0; n -= TILE_ROWS, from += TILE_ROWS) {
+        int count = n < TILE_ROWS ? (int)n : TILE_ROWS;
+        int64_t offset[TILE_ROWS];
+        reduce_offsets(a, from, count, offset);
+        if (p->transform != PLAIN && u->columns < FOLD_COLUMNS) memset(tile, 0, sizeof tile);
+        gather_tile(j, u, offset, count, tile);
+        if (p->transform == EXP) subtract(j, tile, count, shift);
+        if (p->transform != PLAIN) transform(j, p, tile, tile, (int64_t)count * FOLD_COLUMNS, 0);
+        fold_columns(j, u, p->fold, lanes, tile, count, FOLD_COLUMNS, shift);
+    }
+    ISA_PICK(fold_lane_columns)(p->fold, lanes, used, u->columns, out);
+}
+
+/* ---- one unit ------------------------------------------------------------------------------------------------------ */
+
+static void fold_block(const Job *j, const Unit *u, const Pass *p, int b, const double *shift, double *out)
+{
+    const int64_t from = b * j->block, left = j->a->reduced - from, count = left < j->block ? left : j->block;
+    if (j->columns) fold_column_block(j, u, p, from, count, shift, out);
+    else fold_row_block(j, u, p, from, count, shift[0], out);
+}
+
+static void fold_unit(const Job *j, const Unit *u, Pass pass, const double *shift, double *out)
+{
+    const int blocks = (int)((j->a->reduced + j->block - 1) / j->block);
+    double partial[BLOCKS][FOLD_COLUMNS];
+    if (j->split) {
+#pragma omp parallel for num_threads(j->threads) schedule(dynamic)
+        for (int b = 0; b < blocks; b++) fold_block(j, u, &pass, b, shift, partial[b]);
+    } else {
+        for (int b = 0; b < blocks; b++) fold_block(j, u, &pass, b, shift, partial[b]);
+    }
+    for (int c = 0; c < u->columns; c++) {
+        out[c] = blocks ? partial[0][c] : identity(pass.fold);
+        for (int b = 1; b < blocks; b++) out[c] = join(pass.fold, out[c], partial[b][c]);
+    }
+}
+
+static Pass pass_of(const ReduceArgs *a)
+{
+    switch (a->kind) {
+    case REDUCE_PROD: return (Pass){ FOLD_PROD, PLAIN, 0 };
+    case REDUCE_MAX: case REDUCE_LOGSUMEXP: return (Pass){ FOLD_MAX, PLAIN, 0 };
+    case REDUCE_MIN: return (Pass){ FOLD_MIN, PLAIN, 0 };
+    case REDUCE_ANY: case REDUCE_ALL: case REDUCE_COUNT_NONZERO: return (Pass){ FOLD_COUNT, PLAIN, 0 };
+    case REDUCE_NORM:
+        if (a->param == 2) return (Pass){ FOLD_SQUARE, PLAIN, 0 };
+        if (a->param == 1) return (Pass){ FOLD_ABS, PLAIN, 0 };
+        if (a->param == 0) return (Pass){ FOLD_COUNT, PLAIN, 0 };
+        if (isinf(a->param)) return (Pass){ a->param > 0 ? FOLD_MAX_ABS : FOLD_MIN_ABS, PLAIN, 0 };
+        return (Pass){ FOLD_SUM, POWER, a->param };
+    default: return (Pass){ FOLD_SUM, PLAIN, 0 };
+    }
+}
+
+/* From what the passes gave to the result.  shift: the mean of var, the maximum of logsumexp. */
+static double finish(const ReduceArgs *a, double v, double shift)
+{
+    const double n = (double)a->reduced, p = a->param;
+    switch (a->kind) {
+    case REDUCE_MEAN: return v / n;
+    case REDUCE_ANY: return v > 0;
+    case REDUCE_ALL: return v == n;
+    case REDUCE_VAR: return v / (n - p > 0 ? n - p : 0);
+    case REDUCE_LOGSUMEXP: return log(v) + shift;
+    case REDUCE_NORM: return p == 2 ? sqrt(v) : p == 1 || p == 0 || isinf(p) ? v : pow(v, 1 / p);
+    default: return v;
+    }
+}
+
+static void put(const ReduceArgs *a, int64_t at, double v)
+{
+    if (a->out_dtype == TENSOR_F32) ((float *)a->out)[at] = (float)v;
+    else if (a->out_dtype == TENSOR_F64) ((double *)a->out)[at] = v;
+    else if (a->out_dtype == TENSOR_I64) ((int64_t *)a->out)[at] = (int64_t)v;
+    else ((uint8_t *)a->out)[at] = v != 0;
+}
+
+static void run_unit(const Job *j, int64_t index)
+{
+    const ReduceArgs *a = j->a;
+    Unit u;
+    int64_t in_run = index % j->units_per_run * (j->columns ? FOLD_COLUMNS : 1);
+    u.first = index / j->units_per_run * j->run + in_run;
+    u.columns = !j->columns ? 1 : j->run - in_run < FOLD_COLUMNS ? (int)(j->run - in_run) : FOLD_COLUMNS;
+    for (int c = 0; c < u.columns; c++)
+        u.offset[c] = c && j->together ? u.offset[0] + c
+                                       : reduce_offset(u.first + c, a->kept_ndim, a->kept_shape, a->kept_stride);
+    double shift[FOLD_COLUMNS] = { 0 }, v[FOLD_COLUMNS];
+    fold_unit(j, &u, pass_of(a), shift, v);
+    if (a->kind == REDUCE_VAR || a->kind == REDUCE_LOGSUMEXP) {
+        for (int c = 0; c < u.columns; c++)
+            shift[c] = a->kind == REDUCE_VAR ? v[c] / (double)a->reduced : isinf(v[c]) ? 0 : v[c];
+        Pass second = a->kind == REDUCE_VAR ? (Pass){ FOLD_SQUARE, PLAIN, 0 } : (Pass){ FOLD_SUM, EXP, 0 };
+        fold_unit(j, &u, second, shift, v);
+    }
+    for (int c = 0; c < u.columns; c++) put(a, u.first + c, finish(a, v[c], shift[c]));
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------- */
+
+/* A sum over a whole permuted block may go through memory in its own order. */
+static void sort_reduced(ReduceArgs *a)
+{
+    for (int i = 1; i < a->reduced_ndim; i++)
+        for (int k = i; k > 0 && a->reduced_stride[k] > a->reduced_stride[k - 1]; k--) {
+            int64_t size = a->reduced_shape[k], stride = a->reduced_stride[k];
+            a->reduced_shape[k] = a->reduced_shape[k - 1], a->reduced_stride[k] = a->reduced_stride[k - 1];
+            a->reduced_shape[k - 1] = size, a->reduced_stride[k - 1] = stride;
+        }
+    int m = 0;
+    for (int i = 1; i < a->reduced_ndim; i++) {
+        bool merge = a->reduced_stride[m] == a->reduced_shape[i] * a->reduced_stride[i];
+        int64_t size = merge ? a->reduced_shape[m] * a->reduced_shape[i] : a->reduced_shape[i];
+        if (!merge) m++;
+        a->reduced_shape[m] = size, a->reduced_stride[m] = a->reduced_stride[i];
+    }
+    a->reduced_ndim = m + 1;
+}
+
+static Job plan(const ReduceArgs *a)
+{
+    Job j = { .a = a, .f64 = a->src_dtype == TENSOR_F64 };
+    const int64_t inner = a->kept_shape[a->kept_ndim - 1];
+    const bool neighbours = a->kept_stride[a->kept_ndim - 1] == 1 && inner >= 4;
+    j.columns = a->kept >= 4 && (a->reduced <= SHORT_ROW || (neighbours && a->reduced_stride[a->reduced_ndim - 1] != 1));
+    j.together = j.columns && neighbours;
+    j.run = j.together ? inner : a->kept;
+    j.units_per_run = j.columns ? (j.run + FOLD_COLUMNS - 1) / FOLD_COLUMNS : j.run;
+    j.units = a->kept / j.run * j.units_per_run;
+    const int64_t part = (a->reduced + BLOCKS - 1) / BLOCKS;
+    j.block = part <= BLOCK ? BLOCK : (part + FOLD_LANES - 1) / FOLD_LANES * FOLD_LANES;
+    const bool costly = a->kind == REDUCE_LOGSUMEXP || (a->kind == REDUCE_NORM && pass_of(a).transform == POWER);
+    j.threads = cpu_threads(a->kept * a->reduced * (costly ? 8 : 1));
+    j.split = j.threads > 1 && j.units < 4 * j.threads && a->reduced > 2 * j.block;
+    return j;
+}
+
+static void reduce_floats(ReduceArgs *a)
+{
+    if (a->reduced_ndim > 1 && a->reduced > BLOCK) sort_reduced(a);
+    const Job j = plan(a);
+    if (j.split || j.threads == 1) {
+        for (int64_t i = 0; i < j.units; i++) run_unit(&j, i);
+    } else {
+#pragma omp parallel for num_threads(j.threads) schedule(static)
+        for (int64_t i = 0; i < j.units; i++) run_unit(&j, i);
+    }
+}
+
+int cpu_reduce(ReduceArgs *args)
+{
+    ReduceArgs a = *args;
+    if (a.kept == 0) return 0;
+    if (a.kept_ndim == 0) a.kept_ndim = 1, a.kept_shape[0] = 1, a.kept_stride[0] = 1;
+    if (a.reduced_ndim == 0) a.reduced_ndim = 1, a.reduced_shape[0] = a.reduced, a.reduced_stride[0] = 1;
+    if (a.kind == REDUCE_ARGMAX || a.kind == REDUCE_ARGMIN) reduce_index(&a);
+    else if (a.src_dtype == TENSOR_F32 || a.src_dtype == TENSOR_F64) reduce_floats(&a);
+    else reduce_integers(&a);
+    return 0;
+}

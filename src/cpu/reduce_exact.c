@@ -1,0 +1,117 @@
+/* reduce_exact.c - reductions whose order does not matter: integers, which are folded in i64 (sums wrap as in C with
+ * -fwrapv, that is as in PyTorch), and argmax, argmin of any dtype.
+ *
+ * Each kept position gathers its elements piece by piece into a buffer of one type. */
+#include <tapegrad/tensor.h>
+#include "reduce.h"
+
+enum { PIECE = 1024 };
+
+typedef union Buffer { int64_t i64[PIECE]; double f64[PIECE]; } Buffer;
+
+/* Elements at base + offset[], as double or, of integer dtypes, as i64. */
+#define GATHER(type, to) \
+    for (int i = 0; i < n; i++) to[i] = ((const type *)src)[base + offset[i]]
+
+static void gather(int dtype, const void *src, int64_t base, const int64_t *offset, int n, Buffer *to)
+{
+    switch (dtype) {
+    case TENSOR_F32: GATHER(float, to->f64); break;
+    case TENSOR_F64: GATHER(double, to->f64); break;
+    case TENSOR_I64: GATHER(int64_t, to->i64); break;
+    case TENSOR_I32: GATHER(int32_t, to->i64); break;
+    default: GATHER(uint8_t, to->i64); break;
+    }
+}
+
+/* ---- integers --------------------------------------------------------------------------------------------------- */
+
+static int64_t first_value(int kind)
+{
+    return kind == REDUCE_PROD ? 1 : kind == REDUCE_MAX ? INT64_MIN : kind == REDUCE_MIN ? INT64_MAX : 0;
+}
+
+static int64_t fold(int kind, int64_t start, const int64_t *x, int n)
+{
+    uint64_t v = (uint64_t)start;
+    switch (kind) {
+    case REDUCE_SUM: for (int i = 0; i < n; i++) v += (uint64_t)x[i]; break;
+    case REDUCE_PROD: for (int i = 0; i < n; i++) v *= (uint64_t)x[i]; break;
+    case REDUCE_MAX: for (int i = 0; i < n; i++) v = x[i] > (int64_t)v ? (uint64_t)x[i] : v; break;
+    case REDUCE_MIN: for (int i = 0; i < n; i++) v = x[i] < (int64_t)v ? (uint64_t)x[i] : v; break;
+    default: for (int i = 0; i < n; i++) v += x[i] != 0; break;         /* any, all, count_nonzero */
+    }
+    return (int64_t)v;
+}
+
+static void put(const ReduceArgs *a, int64_t at, int64_t v)
+{
+    if (a->kind == REDUCE_ANY) v = v > 0;
+    if (a->kind == REDUCE_ALL) v = v == a->reduced;
+    if (a->out_dtype == TENSOR_I64) ((int64_t *)a->out)[at] = v;
+    else if (a->out_dtype == TENSOR_I32) ((int32_t *)a->out)[at] = (int32_t)v;
+    else ((uint8_t *)a->out)[at] = (uint8_t)v;
+}
+
+void reduce_integers(const ReduceArgs *a)
+{
+#pragma omp parallel for num_threads(cpu_threads(a->kept * a->reduced)) schedule(static)
+    for (int64_t k = 0; k < a->kept; k++) {
+        int64_t base = reduce_offset(k, a->kept_ndim, a->kept_shape, a->kept_stride), v = first_value(a->kind);
+        for (int64_t from = 0; from < a->reduced; from += PIECE) {
+            int64_t offset[PIECE];
+            Buffer x;
+            int n = a->reduced - from < PIECE ? (int)(a->reduced - from) : PIECE;
+            reduce_offsets(a, from, n, offset);
+            gather(a->src_dtype, a->src, base, offset, n, &x);
+            v = fold(a->kind, v, x.i64, n);
+        }
+        put(a, k, v);
+    }
+}
+
+/* ---- argmax, argmin ------------------------------------------------------------------------------------------------ */
+
+typedef struct Best { double f64; int64_t i64, at; } Best;
+
+/* Both return true when nothing can follow that would be better. */
+static bool search_floats(Best *b, bool max, const double *x, int n, int64_t from)
+{
+    for (int i = 0; i < n; i++) {
+        bool better = b->at < 0 || (max ? x[i] > b->f64 : x[i] < b->f64) || x[i] != x[i];
+        if (!better) continue;
+        b->f64 = x[i], b->at = from + i;
+        if (x[i] != x[i]) return true;          /* the first NaN wins */
+    }
+    return false;
+}
+
+static bool search_integers(Best *b, bool max, const int64_t *x, int n, int64_t from)
+{
+    for (int i = 0; i < n; i++)
+        if (b->at < 0 || (max ? x[i] > b->i64 : x[i] < b->i64)) b->i64 = x[i], b->at = from + i;
+    return false;
+}
+
+void reduce_index(const ReduceArgs *a)
+{
+    const bool max = a->kind == REDUCE_ARGMAX, floats = a->src_dtype == TENSOR_F32 || a->src_dtype == TENSOR_F64;
+#pragma omp parallel num_threads(cpu_threads(2 * a->kept * a->reduced))
+    {
+        int64_t offset[PIECE], known = -1;      /* offset[] holds the piece that begins at known */
+        Buffer x;
+#pragma omp for schedule(static)
+        for (int64_t k = 0; k < a->kept; k++) {
+            int64_t base = reduce_offset(k, a->kept_ndim, a->kept_shape, a->kept_stride);
+            Best best = { 0, 0, -1 };
+            bool done = false;
+            for (int64_t from = 0; from < a->reduced && !done; from += PIECE) {
+                int n = a->reduced - from < PIECE ? (int)(a->reduced - from) : PIECE;
+                if (known != from) reduce_offsets(a, from, n, offset), known = from;
+                gather(a->src_dtype, a->src, base, offset, n, &x);
+                done = floats ? search_floats(&best, max, x.f64, n, from) : search_integers(&best, max, x.i64, n, from);
+            }
+            ((int64_t *)a->out)[k] = best.at;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+/* select.c - out = cond ? a : b for any strides.  What is not chosen is read at most, never computed with: a NaN there
+ * stays there.  Elements are moved as bits, so one loop serves all dtypes of a size. */
+#include "../core.h"
+#include "cpu.h"
+
+typedef void SelectLine(void *out, const uint8_t *cond, const void *a, const void *b, int64_t n, int64_t so, int64_t sc,
+                        int64_t sa, int64_t sb);
+
+#define T uint8_t
+#define LINE select1
+#include "select_line.h"
+#undef T
+#undef LINE
+#define T uint16_t
+#define LINE select2
+#include "select_line.h"
+#undef T
+#undef LINE
+#define T uint32_t
+#define LINE select4
+#include "select_line.h"
+#undef T
+#undef LINE
+#define T uint64_t
+#define LINE select8
+#include "select_line.h"
+#undef T
+#undef LINE
+
+static SelectLine *line_of(size_t size)
+{
+    return size == 4 ? select4 : size == 8 ? select8 : size == 2 ? select2 : select1;
+}
+
+/* Elements [begin, begin + length) of the lines [from, to). */
+static void run_lines(const SelectArgs *s, int64_t from, int64_t to, int64_t begin, int64_t length)
+{
+    int inner = s->ndim - 1;
+    int64_t size = (int64_t)dtype_size(s->out.dtype), index[KERNEL_MAX_DIMS] = { 0 }, rest = from;
+    SelectLine *line = line_of((size_t)size);
+    for (int d = inner - 1; d >= 0; d--) index[d] = rest % s->shape[d], rest /= s->shape[d];
+    for (int64_t i = from; i < to; i++) {
+        int64_t o = begin * s->out.stride[inner], c = begin * s->cond.stride[inner];
+        int64_t a = begin * s->a.stride[inner], b = begin * s->b.stride[inner];
+        for (int d = 0; d < inner; d++) {
+            o += index[d] * s->out.stride[d], c += index[d] * s->cond.stride[d];
+            a += index[d] * s->a.stride[d], b += index[d] * s->b.stride[d];
+        }
+        line((char *)s->out.data + o * size, (const uint8_t *)s->cond.data + c, (const char *)s->a.data + a * size,
+             (const char *)s->b.data + b * size, length, s->out.stride[inner], s->cond.stride[inner], s->a.stride[inner],
+             s->b.stride[inner]);
+        for (int d = inner - 1; d >= 0 && ++index[d] == s->shape[d]; d--) index[d] = 0;
+    }
+}
+
+int cpu_select(SelectArgs *s)
+{
+    if (s->count == 0) return 0;
+    int64_t length = s->shape[s->ndim - 1], lines = s->count / length;
+    int threads = cpu_threads(s->count);
+    if (threads == 1) {
+        run_lines(s, 0, lines, 0, length);
+    } else if (lines == 1) {
+        int64_t piece = (length / threads + 63) & ~(int64_t)63;
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+        for (int t = 0; t <= threads; t++) {
+            int64_t begin = t * piece, n = length - begin < piece ? length - begin : piece;
+            if (n > 0) run_lines(s, 0, 1, begin, n);
+        }
+    } else {
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+        for (int t = 0; t < threads; t++) run_lines(s, lines * t / threads, lines * (t + 1) / threads, 0, length);
+    }
+    return 0;
+}

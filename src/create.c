@@ -1,0 +1,154 @@
+/* create.c - new tensors from nothing, from numbers, from memory.  All go through fill, copy and to_device, so that any
+ * device can hold them. */
+#include <math.h>
+#include "core.h"
+
+static Tensor *filled(TensorShape shape, double value, int dtype, const Place *place)
+{
+    Tensor *x = new_tensor(shape, dtype, place);
+    if (x && raw_fill(x, value) < 0) {
+        tensor_release(x);
+        return NULL;
+    }
+    return own(x);
+}
+
+Tensor *tensor_empty(TensorShape shape, TensorDtype dtype)
+{
+    return own(new_tensor(shape, (int)dtype, default_place()));
+}
+
+Tensor *tensor_full(TensorShape shape, double value, TensorDtype dtype)
+{
+    return filled(shape, value, (int)dtype, default_place());
+}
+
+Tensor *tensor_zeros(TensorShape shape, TensorDtype dtype)
+{
+    return tensor_full(shape, 0, dtype);
+}
+
+Tensor *tensor_ones(TensorShape shape, TensorDtype dtype)
+{
+    return tensor_full(shape, 1, dtype);
+}
+
+Tensor *tensor_scalar(double value, TensorDtype dtype)
+{
+    return tensor_full(SHAPE(), value, dtype);
+}
+
+Tensor *tensor_empty_like(const Tensor *x)
+{
+    return check_null(x, "tensor_empty_like", 1) ? NULL : own(new_tensor(shape_of(x), x->dtype, x->place));
+}
+
+Tensor *tensor_full_like(const Tensor *x, double value)
+{
+    return check_null(x, "tensor_full_like", 1) ? NULL : filled(shape_of(x), value, x->dtype, x->place);
+}
+
+Tensor *tensor_zeros_like(const Tensor *x)
+{
+    return check_null(x, "tensor_zeros_like", 1) ? NULL : filled(shape_of(x), 0, x->dtype, x->place);
+}
+
+Tensor *tensor_ones_like(const Tensor *x)
+{
+    return check_null(x, "tensor_ones_like", 1) ? NULL : filled(shape_of(x), 1, x->dtype, x->place);
+}
+
+/* ---- sequences: made on the host, in f64 or i64, and copied to where and what they shall be -------------- */
+
+/* Takes over host. */
+static Tensor *deliver(Tensor *host, int dtype)
+{
+    const Place *place = default_place();
+    if (host->dtype == dtype && place == &cpu_place) return own(host);
+    Tensor *x = new_tensor(shape_of(host), dtype, place);
+    bool failed = x && raw_copy(x, host) < 0;
+    tensor_release(host);
+    if (!failed) return own(x);
+    tensor_release(x);
+    return NULL;
+}
+
+static bool fits_i64(double x)
+{
+    return x == trunc(x) && fabs(x) < 0x1p63;
+}
+
+Tensor *tensor_arange(double start, double end, double step, TensorDtype dtype)
+{
+    static const char name[] = "tensor_arange";
+    if ((unsigned)dtype >= TENSOR_DTYPES) return fail(TENSOR_EDTYPE, name, "no such dtype: %d", (int)dtype), NULL;
+    double count = ceil((end - start) / step);
+    if (!isfinite(start) || !isfinite(end) || !isfinite(step) || step == 0 || (end - start) / step < 0)
+        return fail(TENSOR_EVALUE, name, "from %g to %g by %g: want finite numbers and a step towards the end", start, end, step), NULL;
+    if (!(count < 0x1p60)) return fail(TENSOR_ESHAPE, name, "from %g to %g by %g: %g elements", start, end, step, count), NULL;
+    bool exact = !dtype_is_float((int)dtype) && fits_i64(start) && fits_i64(step);
+    Tensor *host = new_tensor(SHAPE((int64_t)count), exact ? TENSOR_I64 : TENSOR_F64, &cpu_place);
+    if (!host) return NULL;
+    if (exact) {
+        uint64_t *y = host->data, first = (uint64_t)(int64_t)start, by = (uint64_t)(int64_t)step;
+        for (int64_t i = 0; i < host->numel; i++) y[i] = first + (uint64_t)i * by;
+    } else {
+        double *y = host->data;
+        for (int64_t i = 0; i < host->numel; i++) y[i] = start + (double)i * step;
+    }
+    return deliver(host, (int)dtype);
+}
+
+/* One rounding for start + i step, and the arithmetic of the dtype, as PyTorch's compiled loops have it. */
+static double between_f32(double start, double end, int64_t i, int64_t steps)
+{
+    float a = (float)start, b = (float)end, step = (b - a) / (float)(steps - 1);
+    return (double)(i < steps / 2 ? fmaf(step, (float)i, a) : fmaf(-step, (float)(steps - 1 - i), b));
+}
+
+static double between_f64(double start, double end, int64_t i, int64_t steps)
+{
+    double step = (end - start) / (double)(steps - 1);
+    return i < steps / 2 ? fma(step, (double)i, start) : fma(-step, (double)(steps - 1 - i), end);
+}
+
+Tensor *tensor_linspace(double start, double end, int64_t steps, TensorDtype dtype)
+{
+    if (steps < 0) return fail(TENSOR_EVALUE, "tensor_linspace", "%lld steps", (long long)steps), NULL;
+    if ((unsigned)dtype >= TENSOR_DTYPES) return fail(TENSOR_EDTYPE, "tensor_linspace", "no such dtype: %d", (int)dtype), NULL;
+    Tensor *host = new_tensor(SHAPE(steps), TENSOR_F64, &cpu_place);
+    if (!host) return NULL;
+    bool single = dtype == TENSOR_F32 || dtype == TENSOR_F16 || dtype == TENSOR_BF16;
+    if (!dtype_is_float((int)dtype)) start = trunc(start), end = trunc(end);
+    double *y = host->data;
+    for (int64_t i = 0; i < steps; i++)
+        y[i] = steps == 1 ? start : single ? between_f32(start, end, i, steps) : between_f64(start, end, i, steps);
+    return deliver(host, (int)dtype);
+}
+
+/* ---- matrices and memory ---------------------------------------------------------------------------------- */
+
+Tensor *tensor_eye(int64_t rows, int64_t columns, TensorDtype dtype)
+{
+    Tensor *x = tensor_zeros(SHAPE(rows, columns), dtype);
+    if (!x || x->numel == 0) return x;
+    Tensor *diagonal = new_view(x, 1, (int64_t[]){ rows < columns ? rows : columns }, (int64_t[]){ columns + 1 }, 0);
+    int status = diagonal ? raw_fill(diagonal, 1) : -1;
+    tensor_release(diagonal);
+    return status < 0 ? NULL : x;
+}
+
+Tensor *tensor_from_data(const void *data, TensorShape shape, TensorDtype dtype)
+{
+    const Place *place = default_place();
+    Tensor *x = new_tensor(shape, (int)dtype, place);
+    if (!x || x->numel == 0) return own(x);
+    size_t bytes = (size_t)x->numel * dtype_size(x->dtype);
+    int status;
+    if (!data) status = fail(TENSOR_ENULL, "tensor_from_data", "data is NULL");
+    else if (place->device->to_device(x->data, data, bytes) == 0) status = 0;
+    else status = fail_kernel("tensor_from_data", place, "to_device");
+    if (status == 0) return own(x);
+    tensor_release(x);
+    return NULL;
+}

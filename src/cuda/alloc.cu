@@ -1,0 +1,78 @@
+/* alloc.cu - device memory.
+ *
+ *  - Sizes are rounded up to classes, four to a doubling; freed blocks wait in their class's list.  All work is in one
+ *    stream, so a block may be given out again while the kernels that used it are still queued.
+ *  - When the device has no more, the lists are given back and the request is tried once again.
+ *  - TAPEGRAD_CUDA_NO_CACHE=1: every block straight from the driver, so that checkers see each one's life.
+ *
+ * Callers hold the lock of device.cu. */
+#include <stdlib.h>
+#include "cuda.cuh"
+
+struct Block { void *data; Block *next; };
+
+enum { STEPS = 4, CLASSES = 64 * STEPS, SMALLEST = 512 };
+
+static Block *cached[CLASSES];
+
+/* The class of a size, and what its blocks hold. */
+static int size_class(size_t bytes, size_t *rounded)
+{
+    size_t power = SMALLEST;
+    int octave = 0;
+    while (power * 2 <= bytes) power *= 2, octave++;
+    const size_t step = power / STEPS;
+    const size_t above = bytes <= power ? 0 : (bytes - power + step - 1) / step;
+    *rounded = power + above * step;
+    return octave * STEPS + (int)above;         /* above == STEPS is the next doubling: the same number */
+}
+
+static bool caching()
+{
+    static const char *const off = getenv("TAPEGRAD_CUDA_NO_CACHE");
+    return !off || *off != '1';
+}
+
+static void release_cached()
+{
+    for (int i = 0; i < CLASSES; i++)
+        while (Block *b = cached[i]) {
+            cached[i] = b->next;
+            cudaFree(b->data);
+            free(b);
+        }
+}
+
+void *gpu_alloc(size_t bytes)
+{
+    size_t rounded;
+    const int k = size_class(bytes, &rounded);
+    if (Block *b = cached[k]) {
+        void *data = b->data;
+        cached[k] = b->next;
+        free(b);
+        return data;
+    }
+    void *data = nullptr;
+    if (!caching()) rounded = bytes;
+    cudaError_t status = cudaMalloc(&data, rounded);
+    if (status == cudaErrorMemoryAllocation) {
+        release_cached();
+        cudaGetLastError();
+        status = cudaMalloc(&data, rounded);
+    }
+    return gpu_check(status, "cudaMalloc") ? nullptr : data;
+}
+
+void gpu_free(void *data, size_t bytes)
+{
+    size_t rounded;
+    const int k = size_class(bytes, &rounded);
+    Block *b = caching() ? (Block *)malloc(sizeof *b) : nullptr;
+    if (!b) {
+        cudaFree(data);
+        return;
+    }
+    b->data = data, b->next = cached[k];
+    cached[k] = b;
+}

@@ -1,0 +1,118 @@
+/* cross_entropy.cu - class targets over dense logits [rows, classes, inner]; device.h has the formulas.
+ *
+ * Position i of rows * inner has its logits at (i / inner) classes inner + i % inner, inner apart. */
+#include "cuda.cuh"
+
+template <class T> struct EntropyCall {
+    int64_t positions, classes, inner;
+    const T *x;
+    const int64_t *target;
+    const T *weight;
+    int64_t ignore;
+    double smoothing;
+    T *loss, *lse, *weight_sum;
+    const T *g;                             /* of the gradient */
+    int64_t g_stride;
+    T *dx;
+};
+
+template <class T> __device__ inline double weight_of(const EntropyCall<T> &c, int64_t k)
+{
+    return c.weight ? (double)value_of(c.weight[k]) : 1;
+}
+
+/* ---- forward ------------------------------------------------------------------------------------------------------- */
+
+template <class Team, class T> __global__ void loss_kernel(EntropyCall<T> c)
+{
+    using C = Compute<T>;
+    const int64_t i = Team::row(), n = c.classes;
+    if (i >= c.positions) return;
+    const T *x = c.x + i / c.inner * n * c.inner + i % c.inner;
+    const double s = c.smoothing;
+    C m = (C)-HUGE_VAL;
+    for (int64_t k = Team::rank(); k < n; k += Team::size()) m = Larger()(m, value_of(x[k * c.inner]));
+    m = Team::join(m, Larger());
+    double sum = 0, smooth = 0;
+    for (int64_t k = Team::rank(); k < n; k += Team::size()) sum += (double)exp_of(value_of(x[k * c.inner]) - m);
+    const C lse = (C)((double)m + log(Team::join(sum, AddUp())));
+    for (int64_t k = Team::rank(); s != 0 && k < n; k += Team::size())
+        smooth += weight_of(c, k) * ((double)lse - (double)value_of(x[k * c.inner]));
+    smooth = Team::join(smooth, AddUp());
+    if (Team::rank() != 0) return;
+    const int64_t t = c.target[i];
+    put(c.lse + i, lse);
+    double loss = 0;
+    if (t != c.ignore) {
+        loss = (1 - s) * weight_of(c, t) * ((double)lse - (double)value_of(x[t * c.inner]));
+        if (s != 0) loss += s / (double)n * smooth;
+    }
+    put(c.loss + i, (C)loss);
+}
+
+/* One block. */
+template <class T> __global__ void weight_sum_kernel(EntropyCall<T> c)
+{
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < c.positions; i += blockDim.x)
+        if (c.target[i] != c.ignore) sum += weight_of(c, c.target[i]);
+    sum = Together::join(sum, AddUp());
+    if (threadIdx.x == 0) put(c.weight_sum, (Compute<T>)sum);
+}
+
+int gpu_cross_entropy(CrossEntropyArgs *a)
+{
+    const int64_t positions = a->rows * a->inner;
+    const IndexBlock targets = { a->target, 1, positions, 1, 0, 1, 0 };
+    if (gpu_check_index(&targets, a->classes, &a->ignore_index, &a->bad_at, &a->bad_value)) return -1;
+    return with_float(a->dtype, [&]<class T>() {
+        EntropyCall<T> c = {};
+        c.positions = positions, c.classes = a->classes, c.inner = a->inner;
+        c.x = (const T *)a->x, c.target = a->target, c.weight = (const T *)a->weight;
+        c.ignore = a->ignore_index, c.smoothing = a->smoothing;
+        c.loss = (T *)a->loss, c.lse = (T *)a->lse, c.weight_sum = (T *)a->weight_sum;
+        if (positions > 0) LAUNCH_ROWS(loss_kernel, T, positions, a->classes, a->inner, c);
+        auto kernel = &weight_sum_kernel<T>;
+        LAUNCH(kernel, 1, THREADS, c);
+        return gpu_launched("cross_entropy");
+    });
+}
+
+/* ---- backward --------------------------------------------------------------------------------------------------------- */
+
+template <class Team, class T> __global__ void entropy_grad_kernel(EntropyCall<T> c)
+{
+    using C = Compute<T>;
+    const int64_t i = Team::row(), n = c.classes, at = i / c.inner * n * c.inner + i % c.inner;
+    if (i >= c.positions) return;
+    const int64_t t = c.target[i];
+    const double s = c.smoothing, g = (double)value_of(c.g[i * c.g_stride]);
+    double all = 0;                         /* sum of the weights, for smoothing */
+    for (int64_t k = Team::rank(); s != 0 && k < n; k += Team::size()) all += weight_of(c, k);
+    all = Team::join(all, AddUp());
+    const bool ignored = t == c.ignore;
+    const double own = ignored ? 0 : g * (1 - s) * weight_of(c, t), share = g * s / (double)n;
+    const C lse = value_of(c.lse[i]), scale = (C)(own + share * all);
+    for (int64_t k = Team::rank(); k < n; k += Team::size()) {
+        const int64_t to = at + k * c.inner;
+        double d = ignored ? 0 : (double)(scale * exp_of(value_of(c.x[to]) - lse));
+        if (!ignored && k == t) d -= own;
+        if (!ignored && s != 0) d -= share * weight_of(c, k);
+        put(c.dx + to, (C)d);
+    }
+}
+
+int gpu_cross_entropy_grad(CrossEntropyGradArgs *a)
+{
+    const int64_t positions = a->rows * a->inner;
+    if (positions * a->classes == 0) return 0;
+    return with_float(a->dtype, [&]<class T>() {
+        EntropyCall<T> c = {};
+        c.positions = positions, c.classes = a->classes, c.inner = a->inner;
+        c.x = (const T *)a->x, c.target = a->target, c.weight = (const T *)a->weight;
+        c.ignore = a->ignore_index, c.smoothing = a->smoothing;
+        c.lse = (T *)(uintptr_t)a->lse, c.g = (const T *)a->g, c.g_stride = a->g_stride, c.dx = (T *)a->dx;
+        LAUNCH_ROWS(entropy_grad_kernel, T, positions, a->classes, a->inner, c);
+        return gpu_launched("cross_entropy gradient");
+    });
+}

@@ -1,0 +1,232 @@
+/* cuda.cuh - what the files of the CUDA device share.
+ *
+ *  - One GPU a process, one stream: what is queued first is done first, so memory that was freed may be given out again at
+ *    once.  A lock (device.cu) lets one thread queue at a time.
+ *  - No float atomics, and the shape of every sum follows from the sizes alone: two runs give the same bits.
+ *  - The same sources make the device "emu", which runs kernels on the CPU for tests (test/cuemu).
+ *
+ * Functions return 0, or -1 with a sentence from gpu_fail. */
+#ifndef TG_CUDA_CUH
+#define TG_CUDA_CUH
+
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+#include <math.h>
+#include <type_traits>
+#include <tapegrad/tensor.h>
+#include "../device.h"
+
+#ifdef __CUDACC__
+#define LAUNCH(kernel, grid, block, ...) kernel<<<(grid), (block), 0, gpu_stream()>>>(__VA_ARGS__)
+#else
+#define LAUNCH(kernel, grid, block, ...) CU_LAUNCH(kernel, grid, block, gpu_stream(), __VA_ARGS__)
+#endif
+
+/* ---- device.cu --------------------------------------------------------------------------------------------- */
+
+int gpu_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int gpu_check(cudaError_t status, const char *what);        /* 0, or -1 and what CUDA says */
+int gpu_launched(const char *kernel);                       /* after each launch */
+int gpu_synchronize();
+cudaStream_t gpu_stream();
+int64_t *gpu_mailbox();                                     /* a few words of device memory for answers to the host */
+int gpu_read_mailbox(int64_t *value);                       /* its first word, when all queued work is done */
+
+/* alloc.cu: 256-byte aligned blocks from per-size lists; bytes as asked for. */
+void *gpu_alloc(size_t bytes);
+void gpu_free(void *data, size_t bytes);
+
+/* Device memory for the duration of a call.  data is NULL, and the sentence recorded, when there was none. */
+struct Scratch {
+    void *data;
+    size_t bytes;
+    explicit Scratch(size_t n) : data(gpu_alloc(n ? n : 1)), bytes(n ? n : 1)
+    {
+        if (!data) gpu_fail("out of GPU memory: %zu bytes of scratch", bytes);
+    }
+    ~Scratch() { if (data) gpu_free(data, bytes); }
+    Scratch(const Scratch &) = delete;
+    Scratch &operator=(const Scratch &) = delete;
+};
+
+/* The kernels, one function a slot of Device. */
+#define K(slot, Args) int gpu_##slot(Args *args);
+KERNEL_LIST(K)
+#undef K
+
+/* index.cu: 0 when all of [outer, rows, inner] indices (strides as given) lie in [0, n) or equal *also, if that is given;
+ * -1 with the first bad one in row-major order, of steps with stride 0 the first only.  Waits for the device. */
+struct IndexBlock {
+    const int64_t *index;
+    int64_t outer, rows, inner, outer_stride, row_stride, inner_stride;
+};
+int gpu_check_index(const IndexBlock *b, int64_t n, const int64_t *also, int64_t *bad_at, int64_t *bad_value);
+
+/* ---- sizes of launches -------------------------------------------------------------------------------------- */
+
+enum { THREADS = 256 };
+
+static inline unsigned gpu_blocks(int64_t n)                /* for loops that step by the whole grid */
+{
+    const int64_t blocks = (n + THREADS - 1) / THREADS;
+    return (unsigned)(blocks < 1 ? 1 : blocks < 16384 ? blocks : 16384);
+}
+
+static __device__ inline int64_t first_item() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
+static __device__ inline int64_t item_step() { return (int64_t)gridDim.x * blockDim.x; }
+
+/* ---- strided index spaces ------------------------------------------------------------------------------------- */
+
+template <int N> struct Space {                             /* of N operands */
+    int ndim;
+    int64_t count, shape[KERNEL_MAX_DIMS], stride[N][KERNEL_MAX_DIMS];
+};
+
+template <int N> static __device__ inline void offsets(const Space<N> &s, int64_t item, int64_t (&at)[N])
+{
+    const int last = s.ndim - 1;
+    for (int k = 0; k < N; k++) at[k] = 0;
+    for (int d = last; d >= 0; d--) {
+        int64_t i = item;
+        if (d > 0 && item <= 0xffffffff) {                  /* divisions of 32 bits are several times faster */
+            i = (uint32_t)item % (uint32_t)s.shape[d];
+            item = (uint32_t)item / (uint32_t)s.shape[d];
+        } else if (d > 0) {
+            i = item % s.shape[d];
+            item /= s.shape[d];
+        }
+        for (int k = 0; k < N; k++) at[k] += i * s.stride[k][d];
+    }
+}
+
+template <int N> static inline void set_space(Space<N> *s, int ndim, int64_t count, const int64_t *shape)
+{
+    s->ndim = ndim, s->count = count;
+    for (int d = 0; d < ndim; d++) s->shape[d] = shape[d];
+}
+
+template <int N> static inline void set_strides(Space<N> *s, int k, const int64_t *stride)
+{
+    for (int d = 0; d < s->ndim; d++) s->stride[k][d] = stride ? stride[d] : 0;
+}
+
+/* ---- element types ---------------------------------------------------------------------------------------------- */
+
+struct Bool { uint8_t v; };                                 /* one byte, 0 or 1 */
+
+template <class T> struct ComputeOf { using type = T; };    /* halves compute in f32 */
+template <> struct ComputeOf<__half> { using type = float; };
+template <> struct ComputeOf<__nv_bfloat16> { using type = float; };
+template <class T> using Compute = typename ComputeOf<T>::type;
+
+static __device__ inline float value_of(float x) { return x; }
+static __device__ inline double value_of(double x) { return x; }
+static __device__ inline float value_of(__half x) { return __half2float(x); }
+static __device__ inline float value_of(__nv_bfloat16 x) { return __bfloat162float(x); }
+static __device__ inline void put(float *p, float x) { *p = x; }
+static __device__ inline void put(double *p, double x) { *p = x; }
+static __device__ inline void put(__half *p, float x) { *p = __float2half_rn(x); }
+static __device__ inline void put(__nv_bfloat16 *p, float x) { *p = __float2bfloat16_rn(x); }
+static __device__ inline float exp_of(float x) { return expf(x); }
+static __device__ inline double exp_of(double x) { return exp(x); }
+
+/* Calls f.operator()<T>() with the type of a floating dtype. */
+template <class F> static inline int with_float(int dtype, F f)
+{
+    switch (dtype) {
+    case TENSOR_F32: return f.template operator()<float>();
+    case TENSOR_F64: return f.template operator()<double>();
+    case TENSOR_F16: return f.template operator()<__half>();
+    case TENSOR_BF16: return f.template operator()<__nv_bfloat16>();
+    default: return gpu_fail("dtype number %d: want a floating one", dtype);
+    }
+}
+
+/* The same for any dtype. */
+template <class F> static inline int with_dtype(int dtype, F f)
+{
+    switch (dtype) {
+    case TENSOR_I64: return f.template operator()<int64_t>();
+    case TENSOR_I32: return f.template operator()<int32_t>();
+    case TENSOR_U8: return f.template operator()<uint8_t>();
+    case TENSOR_BOOL: return f.template operator()<Bool>();
+    default: return with_float(dtype, f);
+    }
+}
+
+/* With an unsigned integer of an element's size: for moves of bits. */
+template <class F> static inline int with_size(int dtype, F f)
+{
+    switch (dtype) {
+    case TENSOR_F32: case TENSOR_I32: return f.template operator()<uint32_t>();
+    case TENSOR_F64: case TENSOR_I64: return f.template operator()<uint64_t>();
+    case TENSOR_F16: case TENSOR_BF16: return f.template operator()<uint16_t>();
+    default: return f.template operator()<uint8_t>();
+    }
+}
+
+static inline size_t gpu_dtype_size(int dtype)
+{
+    return dtype == TENSOR_F64 || dtype == TENSOR_I64 ? 8 : dtype == TENSOR_F32 || dtype == TENSOR_I32 ? 4 :
+           dtype == TENSOR_F16 || dtype == TENSOR_BF16 ? 2 : 1;
+}
+
+/* ---- teams: who works on one row ----------------------------------------------------------------------------------
+ * A row (of a softmax, of a reduction) is done by a block together, or by one thread alone while its neighbours do the
+ * neighbouring columns.  Kernels are written once for both:
+ *     row()   which row; one beyond the last must return at once      rank(), size()   its share of the row
+ *     join(a, f)   f over the shares of all, always in the same order; all of the team must come */
+struct Alone {
+    static __device__ inline int64_t row() { return first_item(); }
+    static __device__ inline int rank() { return 0; }
+    static __device__ inline int size() { return 1; }
+    template <class A, class F> static __device__ inline A join(A a, F) { return a; }
+};
+
+struct Together {
+    static __device__ inline int64_t row() { return blockIdx.x; }
+    static __device__ inline int rank() { return (int)threadIdx.x; }
+    static __device__ inline int size() { return (int)blockDim.x; }
+    template <class A, class F> static __device__ inline A join(A a, F f)
+    {
+        __shared__ A part[THREADS];
+        const int me = rank();
+        part[me] = a;
+        __syncthreads();
+        for (int half = size() / 2; half > 0; half /= 2) {
+            if (me < half) part[me] = f(part[me], part[me + half]);
+            __syncthreads();
+        }
+        a = part[0];
+        __syncthreads();                                    /* part may be written by the next join */
+        return a;
+    }
+};
+
+struct AddUp { template <class A> __device__ inline A operator()(A a, A b) const { return a + b; } };
+struct Larger { template <class A> __device__ inline A operator()(A a, A b) const { return b > a ? b : a; } };
+
+/* Rows of n elements that are `apart` from each other: by a team, or one thread each? */
+static inline bool by_team(int64_t rows, int64_t n, int64_t apart) { return n >= 32 && (apart == 1 || rows < 4096); }
+
+struct Launch { unsigned blocks, threads; };
+
+static inline Launch team_launch(bool team, int64_t rows, int64_t n)
+{
+    unsigned threads = 32;
+    if (!team) return Launch{ (unsigned)((rows + THREADS - 1) / THREADS), THREADS };
+    while (threads < THREADS && threads < n) threads *= 2;
+    return Launch{ (unsigned)rows, threads };
+}
+
+/* Launches kernel<Together, ...> or kernel<Alone, ...>. */
+#define LAUNCH_ROWS(kernel, T, rows, n, apart, args)                                       \
+    do {                                                                                   \
+        const bool team_ = by_team(rows, n, apart);                                        \
+        const Launch launch_ = team_launch(team_, rows, n);                                \
+        auto run_ = team_ ? &kernel<Together, T> : &kernel<Alone, T>;                      \
+        LAUNCH(run_, launch_.blocks, launch_.threads, args);                               \
+    } while (0)
+
+#endif

@@ -1,0 +1,38 @@
+/* map.cu - elementwise rows: which kernel, over which space. */
+#include "map.cuh"
+
+static MapLauncher *launcher(int row, int part, int dtype)
+{
+    switch (dtype) {
+    case TENSOR_F32: case TENSOR_F16: case TENSOR_BF16: return map_row_f32(row, part);
+    case TENSOR_F64: return map_row_f64(row, part);
+    case TENSOR_I64: return map_row_i64(row, part);
+    case TENSOR_I32: return map_row_i32(row, part);
+    default: return map_row_u8(row, part);
+    }
+}
+
+/* Of the first operand that is read; a part that reads none writes what it computes. */
+static int compute_dtype(const MapArgs *a)
+{
+    for (int k = 0; k < ROW_OPERANDS; k++)
+        if (a->in[k].data) return a->in[k].dtype;
+    return a->out.dtype;
+}
+
+int gpu_map(MapArgs *a)
+{
+    if (a->count == 0) return 0;
+    MapLauncher *launch = launcher(a->row, a->part, compute_dtype(a));
+    if (!launch) return gpu_fail("the row has no kernel for this dtype");
+    MapCall m;
+    set_space(&m.space, a->ndim, a->count, a->shape);
+    set_strides(&m.space, 0, a->out.stride);
+    m.out = a->out.data, m.out_dtype = a->out.dtype;
+    for (int k = 0; k < ROW_OPERANDS; k++) {
+        set_strides(&m.space, 1 + k, a->in[k].data ? a->in[k].stride : nullptr);
+        m.in[k] = a->in[k].data, m.in_dtype[k] = a->in[k].dtype;
+    }
+    m.p = a->params ? a->params[0] : 0, m.q = a->params ? a->params[1] : 0;
+    return launch(&m);
+}

@@ -1,0 +1,142 @@
+/* map_rows.cuh - the rows of ops.def as kernels, for one type of computation; map_*.cu instantiate it. */
+#ifndef TG_CUDA_MAP_ROWS_CUH
+#define TG_CUDA_MAP_ROWS_CUH
+
+#include <tapegrad/op_row.h>
+#include "map.cuh"
+
+#ifdef __CUDACC__
+#pragma nv_diag_suppress 186            /* x < 0 on u8: the formulas are type-generic */
+#else
+#pragma clang diagnostic ignored "-Wtautological-unsigned-zero-compare"
+#endif
+
+/* ---- elements: floats are stored as f32, f16 or bf16, all else as it is computed ---------------------------------- */
+
+template <class T> __device__ inline T load(const void *p, int dtype, int64_t i)
+{
+    if constexpr (std::is_same_v<T, float>) {
+        if (dtype == TENSOR_F16) return __half2float(((const __half *)p)[i]);
+        if (dtype == TENSOR_BF16) return __bfloat162float(((const __nv_bfloat16 *)p)[i]);
+    }
+    return ((const T *)p)[i];
+}
+
+template <class T> __device__ inline void store(void *p, int dtype, int64_t i, T v)
+{
+    if constexpr (std::is_same_v<T, float>) {
+        if (dtype == TENSOR_F16) { ((__half *)p)[i] = __float2half_rn(v); return; }
+        if (dtype == TENSOR_BF16) { ((__nv_bfloat16 *)p)[i] = __float2bfloat16_rn(v); return; }
+    }
+    if (dtype == TENSOR_BOOL) ((uint8_t *)p)[i] = v != 0;
+    else ((T *)p)[i] = v;
+}
+
+/* ---- the functions that formulas call ------------------------------------------------------------------------------ */
+
+namespace rows {
+
+#define R(c) ((T)(c))
+#define REALS(name)                                                     \
+    static __device__ inline float name(float x) { return ::name##f(x); } \
+    static __device__ inline double name(double x) { return ::name(x); }
+REALS(exp) REALS(exp2) REALS(expm1) REALS(log) REALS(log2) REALS(log10) REALS(log1p) REALS(sin) REALS(cos) REALS(tan)
+REALS(asin) REALS(acos) REALS(atan) REALS(sinh) REALS(cosh) REALS(tanh) REALS(asinh) REALS(acosh) REALS(atanh)
+REALS(erf) REALS(erfc) REALS(sqrt) REALS(fabs) REALS(floor) REALS(ceil) REALS(rint) REALS(trunc)
+static __device__ inline float pow(float x, float y) { return ::powf(x, y); }
+static __device__ inline double pow(double x, double y) { return ::pow(x, y); }
+
+template <class T> __device__ inline T fabs(T x) { return (T)(x < 0 ? -x : x); }
+template <class T> __device__ inline T floor(T x) { return x; }
+template <class T> __device__ inline T ceil(T x) { return x; }
+template <class T> __device__ inline T rint(T x) { return x; }
+template <class T> __device__ inline T trunc(T x) { return x; }
+template <class T> __device__ inline T sign(T x) { return (T)((x > 0) - (x < 0)); }
+template <class T> __device__ inline T square(T x) { return (T)(x * x); }
+template <class T> __device__ inline T sigmoid(T x) { return R(1) / (R(1) + exp(-x)); }
+template <class T> __device__ inline bool isfinite_(T x)
+{
+    if constexpr (std::is_floating_point_v<T>) return fabs(x) <= (sizeof(T) == 4 ? (T)3.402823466e38f : (T)1.7976931348623157e308);
+    else return true;
+}
+template <class T> __device__ inline bool isinf_(T x) { return x == x && !isfinite_(x); }
+
+/* ---- formulas --------------------------------------------------------------------------------------------------------- */
+
+#define G KEEP_OUTPUT(1)                /* the incoming gradient */
+#define FORMULA(name, part, first, p, q, expression, keep_)                                \
+    template <class T> struct name##_##part {                                              \
+        static constexpr unsigned keep = keep_;                                            \
+        static __device__ inline T of(T first, T b, T y, T g, T p, T q)                    \
+        {                                                                                  \
+            (void)first, (void)b, (void)y, (void)g, (void)p, (void)q;                      \
+            return (T)(expression);                                                        \
+        }                                                                                  \
+    };
+#define UNARY(name, t, summary, y_, dx, keep, lo, hi) \
+    FORMULA(name, y, x, p0, p1, y_, KEEP_X) FORMULA(name, a, x, p0, p1, dx, (keep) | G)
+#define UNARY1(name, t, summary, p, pi, y_, dx, keep, lo, hi) \
+    FORMULA(name, y, x, p, p1, y_, KEEP_X) FORMULA(name, a, x, p, p1, dx, (keep) | G)
+#define UNARY2(name, t, summary, p, pi, q, qi, y_, dx, keep, lo, hi) \
+    FORMULA(name, y, x, p, q, y_, KEEP_X) FORMULA(name, a, x, p, q, dx, (keep) | G)
+#define BINARY(name, t, summary, y_, da, ka, db, kb, lo, hi) \
+    FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B) FORMULA(name, a, a, p0, p1, da, (ka) | G) FORMULA(name, b, a, p0, p1, db, (kb) | G)
+#define BINARY1(name, t, summary, p, pi, y_, da, ka, db, kb, lo, hi) \
+    FORMULA(name, y, a, p, p1, y_, KEEP_A | KEEP_B) FORMULA(name, a, a, p, p1, da, (ka) | G) FORMULA(name, b, a, p, p1, db, (kb) | G)
+#define COMPARE(name, t, summary, y_) FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)
+#define PREDICATE(name, t, summary, y_) FORMULA(name, y, x, p0, p1, y_, KEEP_X)
+#include <tapegrad/ops.def>
+
+/* ---- the kernel --------------------------------------------------------------------------------------------------------- */
+
+template <class T, class F> __global__ void map_kernel(MapCall m)
+{
+    const T p = (T)m.p, q = (T)m.q;
+    for (int64_t i = first_item(); i < m.space.count; i += item_step()) {
+        int64_t at[1 + ROW_OPERANDS];
+        offsets(m.space, i, at);
+        const T a = F::keep & KEEP_A ? load<T>(m.in[ROW_A], m.in_dtype[ROW_A], at[1 + ROW_A]) : (T)0;
+        const T b = F::keep & KEEP_B ? load<T>(m.in[ROW_B], m.in_dtype[ROW_B], at[1 + ROW_B]) : (T)0;
+        const T y = F::keep & KEEP_Y ? load<T>(m.in[ROW_Y], m.in_dtype[ROW_Y], at[1 + ROW_Y]) : (T)0;
+        const T g = F::keep & G ? load<T>(m.in[ROW_G], m.in_dtype[ROW_G], at[1 + ROW_G]) : (T)0;
+        store<T>(m.out, m.out_dtype, at[0], F::of(a, b, y, g, p, q));
+    }
+}
+
+template <class T, class F> int launch_row(const MapCall *m)
+{
+    auto kernel = &map_kernel<T, F>;
+    LAUNCH(kernel, gpu_blocks(m->space.count), THREADS, *m);
+    return gpu_launched("map");
+}
+
+/* ---- from a row's number to its kernel; NULL: the row is not for this type ----------------------------------------------- */
+
+template <class T> constexpr bool is_real = std::is_floating_point_v<T>;
+#define PART(name, suffix, part, has)                                           \
+    case 3 * ROW_##name + part:                                                 \
+        if constexpr (has) return &launch_row<T, name##_##suffix<T>>;           \
+        else return nullptr;
+#define HAS_ROW_FLOATS is_real<T>
+#define HAS_ROW_NUMBERS true
+#define HAS_ROW_ANY true
+#define ONE(name, types, ...) PART(name, y, ROW_FORWARD, HAS_##types) PART(name, a, ROW_GRAD_A, is_real<T>)
+#define TWO(name, types, ...) ONE(name, types) PART(name, b, ROW_GRAD_B, is_real<T>)
+
+template <class T> MapLauncher *launcher_of(int row, int part)
+{
+    switch (3 * row + part) {
+#define UNARY(...) ONE(__VA_ARGS__)
+#define UNARY1(...) ONE(__VA_ARGS__)
+#define UNARY2(...) ONE(__VA_ARGS__)
+#define BINARY(...) TWO(__VA_ARGS__)
+#define BINARY1(...) TWO(__VA_ARGS__)
+#define COMPARE(name, ...) PART(name, y, ROW_FORWARD, true)
+#define PREDICATE(name, ...) PART(name, y, ROW_FORWARD, true)
+#include <tapegrad/ops.def>
+    default: return nullptr;
+    }
+}
+
+}
+#endif

@@ -1,0 +1,128 @@
+/* norm.cu - layer_norm and batch_norm over dense x [outer, channels, inner].
+ *
+ *   layer: row r is outer index r, its n = channels * inner elements; element e has weight e
+ *   batch: row r is channel r, its n = outer * inner elements;        all have weight r
+ *   y = w (x - mean) rstd + b
+ *   dx = rstd (d - mean d - xh mean(d xh)),  d = w dy,  xh = (x - mean) rstd;  given statistics: dx = rstd d
+ *   dweight = sum dy xh,  dbias = sum dy */
+#include "cuda.cuh"
+
+template <class T> struct NormCall {
+    bool batch, given;
+    int64_t rows, n, channels, inner;
+    double eps;
+    const T *x, *weight, *bias, *dy;
+    T *y, *mean, *rstd, *dx, *dweight, *dbias;
+
+    __device__ inline int64_t at(int64_t row, int64_t e) const
+    {
+        return batch ? (e / inner * channels + row) * inner + e % inner : row * n + e;
+    }
+    __device__ inline double w(int64_t row, int64_t e) const { return weight ? (double)value_of(weight[batch ? row : e]) : 1; }
+    __device__ inline double b(int64_t row, int64_t e) const { return bias ? (double)value_of(bias[batch ? row : e]) : 0; }
+};
+
+template <class T> static NormCall<T> norm_call(const NormArgs *a)
+{
+    NormCall<T> c;
+    c.batch = a->batch, c.given = a->given, c.channels = a->channels, c.inner = a->inner, c.eps = a->eps;
+    c.rows = a->batch ? a->channels : a->outer, c.n = a->batch ? a->outer * a->inner : a->channels * a->inner;
+    c.x = (const T *)a->x, c.weight = (const T *)a->weight, c.bias = (const T *)a->bias, c.dy = (const T *)a->dy;
+    c.y = (T *)a->y, c.mean = (T *)a->mean, c.rstd = (T *)a->rstd;
+    c.dx = (T *)a->dx, c.dweight = (T *)a->dweight, c.dbias = (T *)a->dbias;
+    return c;
+}
+
+/* Rows of batch norm with inner 1 lie side by side. */
+template <class T> static int64_t apart(const NormCall<T> &c) { return c.batch && c.inner == 1 ? c.channels : 1; }
+
+template <class Team, class T> __global__ void norm_kernel(NormCall<T> c)
+{
+    using C = Compute<T>;
+    const int64_t row = Team::row();
+    if (row >= c.rows) return;
+    if (!c.given) {
+        double sum = 0, squares = 0;
+        for (int64_t e = Team::rank(); e < c.n; e += Team::size()) sum += (double)value_of(c.x[c.at(row, e)]);
+        const double mean = Team::join(sum, AddUp()) / (double)c.n;
+        for (int64_t e = Team::rank(); e < c.n; e += Team::size()) {
+            const double d = (double)value_of(c.x[c.at(row, e)]) - mean;
+            squares += d * d;
+        }
+        squares = Team::join(squares, AddUp());
+        if (Team::rank() == 0) put(c.mean + row, (C)mean), put(c.rstd + row, (C)(1 / sqrt(squares / (double)c.n + c.eps)));
+        Team::join(0, AddUp());             /* the others read what this one wrote */
+    }
+    const double mean = (double)value_of(c.mean[row]), rstd = (double)value_of(c.rstd[row]);
+    for (int64_t e = Team::rank(); e < c.n; e += Team::size()) {
+        const int64_t at = c.at(row, e);
+        put(c.y + at, (C)(((double)value_of(c.x[at]) - mean) * rstd * c.w(row, e) + c.b(row, e)));
+    }
+}
+
+int gpu_norm(NormArgs *a)
+{
+    if (a->outer * a->channels * a->inner == 0) return 0;
+    return with_float(a->dtype, [&]<class T>() {
+        const NormCall<T> c = norm_call<T>(a);
+        LAUNCH_ROWS(norm_kernel, T, c.rows, c.n, apart(c), c);
+        return gpu_launched("norm");
+    });
+}
+
+/* dx, and of batch norm dweight and dbias, which are sums over the same rows. */
+template <class Team, class T> __global__ void norm_grad_kernel(NormCall<T> c)
+{
+    using C = Compute<T>;
+    const int64_t row = Team::row();
+    if (row >= c.rows) return;
+    const double mean = (double)value_of(c.mean[row]), rstd = (double)value_of(c.rstd[row]), n = (double)c.n;
+    double dy_sum = 0, dot = 0, d_sum = 0, d_dot = 0;
+    for (int64_t e = Team::rank(); e < c.n; e += Team::size()) {
+        const int64_t at = c.at(row, e);
+        const double dy = (double)value_of(c.dy[at]), xh = ((double)value_of(c.x[at]) - mean) * rstd, d = c.w(row, e) * dy;
+        dy_sum += dy, dot += dy * xh, d_sum += d, d_dot += d * xh;
+    }
+    dy_sum = Team::join(dy_sum, AddUp()), dot = Team::join(dot, AddUp());
+    d_sum = Team::join(d_sum, AddUp()), d_dot = Team::join(d_dot, AddUp());
+    if (c.batch && Team::rank() == 0) {
+        if (c.dweight) put(c.dweight + row, (C)dot);
+        if (c.dbias) put(c.dbias + row, (C)dy_sum);
+    }
+    if (!c.dx) return;
+    if (c.given) d_sum = d_dot = 0;
+    for (int64_t e = Team::rank(); e < c.n; e += Team::size()) {
+        const int64_t at = c.at(row, e);
+        const double xh = ((double)value_of(c.x[at]) - mean) * rstd, d = c.w(row, e) * (double)value_of(c.dy[at]);
+        put(c.dx + at, (C)(rstd * (d - d_sum / n - xh * (d_dot / n))));
+    }
+}
+
+/* Of layer norm: one thread an element of the weight. */
+template <class T> __global__ void layer_weight_kernel(NormCall<T> c)
+{
+    using C = Compute<T>;
+    const int64_t e = first_item();
+    if (e >= c.n) return;
+    double dot = 0, sum = 0;
+    for (int64_t row = 0; row < c.rows; row++) {
+        const double dy = (double)value_of(c.dy[row * c.n + e]);
+        sum += dy;
+        dot += dy * ((double)value_of(c.x[row * c.n + e]) - (double)value_of(c.mean[row])) * (double)value_of(c.rstd[row]);
+    }
+    if (c.dweight) put(c.dweight + e, (C)dot);
+    if (c.dbias) put(c.dbias + e, (C)sum);
+}
+
+int gpu_norm_grad(NormArgs *a)
+{
+    return with_float(a->dtype, [&]<class T>() {
+        const NormCall<T> c = norm_call<T>(a);
+        if (c.rows > 0 && (c.dx || c.batch)) LAUNCH_ROWS(norm_grad_kernel, T, c.rows, c.n, apart(c), c);
+        if (!c.batch && c.n > 0 && (c.dweight || c.dbias)) {
+            auto kernel = &layer_weight_kernel<T>;
+            LAUNCH(kernel, (unsigned)((c.n + THREADS - 1) / THREADS), THREADS, c);
+        }
+        return gpu_launched("norm gradient");
+    });
+}

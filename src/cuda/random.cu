@@ -1,0 +1,56 @@
+/* random.cu - the counter-based generator: the words are the CPU's to the bit (src/random/philox.h, src/cpu/random.c). */
+#include "../random/philox.h"
+#include "cuda.cuh"
+
+static __device__ inline void put_number(float *p, double x) { *p = (float)x; }
+static __device__ inline void put_number(double *p, double x) { *p = x; }
+static __device__ inline void put_number(__half *p, double x) { *p = __double2half(x); }
+static __device__ inline void put_number(__nv_bfloat16 *p, double x) { *p = __double2bfloat16(x); }
+
+/* A word as a number on [0, 1): as many of its upper bits as the dtype holds exactly. */
+template <class T> __device__ inline double unit(uint32_t word)
+{
+    const int bits = sizeof(T) == 8 ? 32 : sizeof(T) == 4 ? 24 : std::is_same_v<T, __half> ? 11 : 8;
+    return (double)(word >> (32 - bits)) / (double)((uint64_t)1 << bits);
+}
+
+template <class T> __global__ void uniform_kernel(RandomArgs r)
+{
+    for (int64_t i = first_item(); i < r.count; i += item_step())
+        put_number((T *)r.out + i, unit<T>(philox_u32(r.seed, r.offset, (uint64_t)i)));
+}
+
+/* Elements 2 k and 2 k + 1 share two words. */
+template <class T> __global__ void normal_kernel(RandomArgs r)
+{
+    for (int64_t k = first_item(); 2 * k < r.count; k += item_step()) {
+        const int64_t at = 2 * k;
+        const PhiloxBlock b = philox_block(r.seed, r.offset, (uint64_t)at / 4);
+        const uint32_t v = at % 4 ? b.word[2] : b.word[0], w = at % 4 ? b.word[3] : b.word[1];
+        const double radius = sqrt(-2 * log((v + 1.0) / 4294967296.0)), t = 2 * 3.14159265358979323846 * (w / 4294967296.0);
+        put_number((T *)r.out + at, radius * cos(t));
+        if (at + 1 < r.count) put_number((T *)r.out + at + 1, radius * sin(t));
+    }
+}
+
+static __global__ void mask_kernel(RandomArgs r)
+{
+    const uint64_t threshold = philox_threshold(1 - r.p);
+    for (int64_t i = first_item(); i < r.count; i += item_step())
+        ((uint8_t *)r.out)[i] = philox_keep(philox_u32(r.seed, r.offset, (uint64_t)i), threshold);
+}
+
+int gpu_random(RandomArgs *r)
+{
+    if (r->count == 0) return 0;
+    const unsigned blocks = gpu_blocks(r->count);
+    if (r->kind == RANDOM_DROPOUT_MASK) {
+        LAUNCH(mask_kernel, blocks, THREADS, *r);
+        return gpu_launched("random");
+    }
+    return with_float(r->dtype, [&]<class T>() {
+        auto kernel = r->kind == RANDOM_UNIFORM ? &uniform_kernel<T> : &normal_kernel<T>;
+        LAUNCH(kernel, blocks, THREADS, *r);
+        return gpu_launched("random");
+    });
+}

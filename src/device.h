@@ -1,0 +1,263 @@
+/* device.h - what a device is: one constant struct of functions behind one symbol.
+ *
+ * The CPU is a device too, so the same tests run on every machine.  Others are plugins: shared objects that export
+ * tensor_device_plugin and nothing else; the core never links them.  Everything here is plain C data, so that
+ * plugins may be C++ or CUDA.
+ *
+ * Kernels get raw pointers and sizes; shapes were checked, outputs allocated, dtypes promoted, by the core.  Strides
+ * are in elements.  A kernel returns 0, or -1 with a sentence in device->error().  A NULL kernel means that the device
+ * lacks it: the op then fails with EDEVICE and names both. */
+#ifndef TG_DEVICE_H
+#define TG_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DEVICE_ABI = 1, KERNEL_MAX_DIMS = 16 };
+
+/* The elementwise rows of ops.def, numbered: ROW_add, ROW_exp, ... */
+typedef enum RowId {
+#define UNARY(name, ...) ROW_##name,
+#define UNARY1(name, ...) ROW_##name,
+#define UNARY2(name, ...) ROW_##name,
+#define BINARY(name, ...) ROW_##name,
+#define BINARY1(name, ...) ROW_##name,
+#define COMPARE(name, ...) ROW_##name,
+#define PREDICATE(name, ...) ROW_##name,
+#include <tapegrad/ops.def>
+    ROW_COUNT
+} RowId;
+
+typedef enum RowPart { ROW_FORWARD, ROW_GRAD_A, ROW_GRAD_B } RowPart;
+enum { ROW_A, ROW_B, ROW_Y, ROW_G, ROW_OPERANDS };    /* operand slots of a row's formulas: x is a */
+
+/* A strided block: the element at index (i, j, ...) lies at data + i stride[0] + j stride[1] + ... elements. */
+typedef struct Strided {
+    void *data;
+    int dtype;
+    int64_t stride[KERNEL_MAX_DIMS];
+} Strided;
+
+/* map - one part of one row over a collapsed index space (size-1 dims gone, mergeable neighbours merged, innermost
+ * last).  in[k].data is NULL for operands that the part does not read.  All float operands have the dtype of
+ * the computation (f16 and bf16 compute in f32); out may have another (bool for comparisons). */
+typedef struct MapArgs {
+    int row, part;
+    int ndim;
+    int64_t count, shape[KERNEL_MAX_DIMS];
+    Strided out, in[ROW_OPERANDS];
+    const double *params;
+} MapArgs;
+
+/* copy - dst = (dtype of dst) src, any strides, one device. */
+typedef struct CopyArgs {
+    int ndim;
+    int64_t count, shape[KERNEL_MAX_DIMS];
+    Strided dst, src;
+} CopyArgs;
+
+/* fill - every element = value (integer dtypes: truncated; i64 takes value_i64). */
+typedef struct FillArgs {
+    int ndim;
+    int64_t count, shape[KERNEL_MAX_DIMS];
+    Strided dst;
+    double value;
+    int64_t value_i64;
+} FillArgs;
+
+/* select - out = cond ? a : b; cond is bool; a, b, out share a dtype. */
+typedef struct SelectArgs {
+    int ndim;
+    int64_t count, shape[KERNEL_MAX_DIMS];
+    Strided out, cond, a, b;
+} SelectArgs;
+
+/* reduce - for each of the kept positions, over the reduced ones (both collapsed spaces; src strides for each).
+ * out is dense over the kept positions.  The order of additions is fixed by the sizes alone. */
+typedef enum ReduceKind {
+    REDUCE_SUM, REDUCE_MEAN, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN,   /* NaN wins in max and min */
+    REDUCE_ARGMAX, REDUCE_ARGMIN,       /* out i64: index over the reduced positions, first on ties; NaN wins */
+    REDUCE_ANY, REDUCE_ALL,             /* out bool */
+    REDUCE_VAR,                         /* param: correction; two-pass or Welford; out = sum (x - mean)^2 / max(0, n - correction) */
+    REDUCE_NORM,                        /* param: p; (sum |x|^p)^(1/p); p = inf, -inf, 0, 1, 2 as torch.linalg.vector_norm */
+    REDUCE_LOGSUMEXP,                   /* max is subtracted; a row of -inf gives -inf */
+    REDUCE_COUNT_NONZERO                /* out i64 */
+} ReduceKind;
+typedef struct ReduceArgs {
+    int kind;
+    int kept_ndim, reduced_ndim;
+    int64_t kept, reduced;              /* counts */
+    int64_t kept_shape[KERNEL_MAX_DIMS], kept_stride[KERNEL_MAX_DIMS];
+    int64_t reduced_shape[KERNEL_MAX_DIMS], reduced_stride[KERNEL_MAX_DIMS];
+    const void *src;
+    int src_dtype;
+    void *out;
+    int out_dtype;
+    double param;
+} ReduceArgs;
+
+/* gemm - for each batch: c = alpha a b + beta c (+ bias); see the CPU's src/cpu/gemm.h.  dtype f32, f64, f16, bf16 (the
+ * halves accumulate in f32).  beta == 0 does not read c; k = 0 gives beta c.  Any strides, batch strides may be 0. */
+typedef struct GemmArgs {
+    int dtype;
+    int64_t batch, m, n, k;
+    const void *a; int64_t a_batch, a_row, a_col;
+    const void *b; int64_t b_batch, b_row, b_col;
+    void *c;       int64_t c_batch, c_row, c_col;
+    double alpha, beta;
+    const void *bias;                   /* dense, n long, added to each row of every c; NULL: none */
+} GemmArgs;
+
+/* softmax - over the middle of dense [outer, n, inner]; log: log_softmax.  Rows that are all -inf give NaN. */
+typedef struct SoftmaxArgs {
+    int dtype;
+    bool log;
+    int64_t outer, n, inner;
+    const void *x;
+    void *y;
+} SoftmaxArgs;
+/* softmax_grad - dx = y (g - sum g y), log: dx = g - exp(y) sum g */
+typedef struct SoftmaxGradArgs {
+    int dtype;
+    bool log;
+    int64_t outer, n, inner;
+    const void *y, *g;
+    void *dx;
+} SoftmaxGradArgs;
+
+/* cross_entropy - class targets over dense logits [rows, classes, inner]: per-position losses and, for the mean, the
+ * sum of weights.  lse [rows, inner] receives log sum exp for backward.  A target outside [0, classes) that is not
+ * ignore_index: -1, with bad_at its row-major position and bad_value.
+ *   loss_i = (1 - s) w_t (lse - x_t) + s / C sum_c w_c (lse - x_c);  ignored positions: 0 */
+typedef struct CrossEntropyArgs {
+    int dtype;
+    int64_t rows, classes, inner;
+    const void *x;
+    const int64_t *target;
+    const void *weight;                 /* dense [classes] or NULL */
+    int64_t ignore_index;
+    double smoothing;
+    void *loss, *lse;                   /* dense [rows, inner] */
+    void *weight_sum;                   /* one element: sum of w_t over positions not ignored */
+    int64_t bad_at, bad_value;
+} CrossEntropyArgs;
+/* cross_entropy_grad - dx = g_i ((1 - s) w_t (p - onehot) + s / C (p sum_c w_c - w)); g has stride 0 or 1 over positions. */
+typedef struct CrossEntropyGradArgs {
+    int dtype;
+    int64_t rows, classes, inner;
+    const void *x, *lse;
+    const int64_t *target;
+    const void *weight;
+    int64_t ignore_index;
+    double smoothing;
+    const void *g;
+    int64_t g_stride;
+    void *dx;
+} CrossEntropyGradArgs;
+
+/* gather - out[o, j, i] = src[o, index[o, j, i], i] over dense [outer, n, inner] src and [outer, m, inner] index (embedding and
+ * index_select use index_stride_outer = index_stride_inner = 0).  scatter_add - dst[o, index, i] += src[o, j, i], in the
+ * order of j, dst dense [outer, n, inner].  Negative indices must have been refused: an index outside [0, n) gives -1 and
+ * bad_at, bad_value; nothing is written then. */
+typedef struct GatherArgs {
+    int dtype;
+    int64_t outer, n, m, inner;
+    const void *src;
+    const int64_t *index;
+    int64_t index_outer, index_row, index_inner;    /* strides of index */
+    void *dst;
+    int64_t bad_at, bad_value;
+} GatherArgs;
+
+/* conv2d - NCHW x [batch, in, h, w], weight [out, in / groups, kh, kw], bias [out] or NULL, y [batch, out, oh, ow]; all dense.
+ * conv2d_grad_input: dx from y (= dy) and weight; conv2d_grad_weight: dweight from x and dy, and dbias if not NULL. */
+typedef struct ConvArgs {
+    int dtype;
+    int64_t batch, in, h, w, out, oh, ow, kh, kw, groups;
+    int64_t stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
+    void *x, *weight, *bias, *y;
+} ConvArgs;
+
+/* pool2d - over dense [planes, h, w].  max: padding counts as -inf, NaN wins, first in window order on ties; index (i64,
+ * h*w positions within the plane) is written forward and read backward.  avg: divisor as in PyTorch. */
+typedef struct PoolArgs {
+    int dtype;
+    int64_t planes, h, w, oh, ow, kh, kw, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
+    bool count_include_pad;
+    int64_t divisor;                    /* 0: none given */
+    void *x, *y;                        /* backward: x receives dx, y holds dy */
+    int64_t *index;
+} PoolArgs;
+
+/* norm - layer_norm and batch_norm share one view: dense x [outer, channels, inner].
+ * layer: statistics for each outer over channels * inner (n = their product), weight and bias dense [n].
+ * batch: statistics for each channel over outer and inner; weight and bias [channels].
+ * mean and rstd receive the statistics (biased variance): rstd = 1 / sqrt(var + eps). */
+typedef struct NormArgs {
+    int dtype;
+    bool batch;
+    bool given;                         /* batch in eval mode: mean and rstd are given */
+    int64_t outer, channels, inner;
+    double eps;
+    const void *x, *weight, *bias;      /* weight, bias may be NULL */
+    void *y, *mean, *rstd;
+    const void *dy;                     /* grad: */
+    void *dx, *dweight, *dbias;         /* each may be NULL when not wanted */
+} NormArgs;
+
+/* random - the counter-based generator (Philox 4x32-10): element i depends on (seed, offset, i) only. */
+typedef enum RandomKind { RANDOM_DROPOUT_MASK, RANDOM_UNIFORM, RANDOM_NORMAL } RandomKind;
+typedef struct RandomArgs {
+    int kind, dtype;
+    int64_t count;
+    uint64_t seed, offset;
+    double p;                           /* mask: probability of 0; out is bool */
+    void *out;                          /* dense */
+} RandomArgs;
+
+/* The kernels a device may have.  K(slot, Args) */
+#define KERNEL_LIST(K)                       \
+    K(map, MapArgs)                          \
+    K(copy, CopyArgs)                        \
+    K(fill, FillArgs)                        \
+    K(select, SelectArgs)                    \
+    K(reduce, ReduceArgs)                    \
+    K(gemm, GemmArgs)                        \
+    K(softmax, SoftmaxArgs)                  \
+    K(softmax_grad, SoftmaxGradArgs)         \
+    K(cross_entropy, CrossEntropyArgs)       \
+    K(cross_entropy_grad, CrossEntropyGradArgs) \
+    K(gather, GatherArgs)                    \
+    K(scatter_add, GatherArgs)               \
+    K(conv2d, ConvArgs)                      \
+    K(conv2d_grad_input, ConvArgs)           \
+    K(conv2d_grad_weight, ConvArgs)          \
+    K(max_pool2d, PoolArgs)                  \
+    K(max_pool2d_grad, PoolArgs)             \
+    K(avg_pool2d, PoolArgs)                  \
+    K(avg_pool2d_grad, PoolArgs)             \
+    K(norm, NormArgs)                        \
+    K(norm_grad, NormArgs)                   \
+    K(random, RandomArgs)
+
+typedef struct Device {
+    uint32_t abi, size;                 /* DEVICE_ABI and sizeof(Device) of what the plugin was compiled against */
+    const char *name;                   /* "cpu", "cuda", "emu" */
+    const char *ops_digest;             /* digest of ops.def: a stale plugin is refused */
+    int (*start)(int index);            /* REQUIRED: make device number index usable; -1 and error() when it is not */
+    const char *(*error)(void);         /* REQUIRED: the last failure of this thread, in a sentence */
+    const char *(*describe)(void);      /* REQUIRED: one line for tapegrad info */
+    void *(*alloc)(size_t bytes);       /* REQUIRED: 64-byte aligned (256 on a GPU), never 0 bytes; NULL: no memory */
+    void (*free)(void *data, size_t bytes);                     /* REQUIRED */
+    int (*to_device)(void *dst, const void *src, size_t bytes); /* REQUIRED: from host memory, complete on return */
+    int (*to_host)(void *dst, const void *src, size_t bytes);   /* REQUIRED: complete on return */
+    int (*synchronize)(void);           /* REQUIRED */
+#define K(slot, Args) int (*slot)(Args *args);                  /* OPTIONAL, each */
+    KERNEL_LIST(K)
+#undef K
+} Device;
+
+extern const Device cpu_device;
+
+#endif

@@ -1,0 +1,112 @@
+/* leaf.c - what a tensor knows of gradients: whether it wants one, the one it has, its hooks; detach. */
+#include "core.h"
+#include "tape.h"
+
+Tensor *tensor_requires_grad_(Tensor *x, bool requires_grad)
+{
+    if (check_null(x, "tensor_requires_grad_", 1)) return NULL;
+    if (requires_grad && !dtype_is_float(x->dtype))
+        return fail(TENSOR_EDTYPE, "tensor_requires_grad_", "%s %s: only floating tensors have gradients",
+                    tensor_dtype_name((TensorDtype)x->dtype), S(x)), NULL;
+    if (x->entry)
+        return requires_grad ? borrow(x) : (fail(TENSOR_EGRAD, "tensor_requires_grad_",
+            "%s is the result of %s: only leaves can stop requiring a gradient; use tensor_detach", S(x), x->entry->op->name), NULL);
+    x->flags = (uint8_t)(requires_grad ? x->flags | FLAG_REQUIRES_GRAD : x->flags & ~FLAG_REQUIRES_GRAD);
+    return borrow(x);
+}
+
+bool tensor_requires_grad(const Tensor *x)
+{
+    return !check_null(x, "tensor_requires_grad", 1) && on_graph(x);
+}
+
+bool tensor_is_leaf(const Tensor *x)
+{
+    return !check_null(x, "tensor_is_leaf", 1) && !x->entry;
+}
+
+Tensor *tensor_grad(const Tensor *x)
+{
+    return check_null(x, "tensor_grad", 1) ? NULL : borrow(x->grad);
+}
+
+int tensor_set_grad(Tensor *x, Tensor *grad)
+{
+    if (check_null(x, "tensor_set_grad", 1)) return -1;
+    if (grad && !shape_equal(shape_of(grad), shape_of(x)))
+        return fail(TENSOR_ESHAPE, "tensor_set_grad", "a gradient %s for %s", S(grad), S(x));
+    if (grad && grad->dtype != x->dtype)
+        return fail(TENSOR_EDTYPE, "tensor_set_grad", "a gradient of %s for %s", tensor_dtype_name((TensorDtype)grad->dtype),
+                    tensor_dtype_name((TensorDtype)x->dtype));
+    if (grad && grad->place != x->place)
+        return fail(TENSOR_EDEVICE, "tensor_set_grad", "a gradient on %s for a tensor on %s", grad->place->name, x->place->name);
+    Tensor *old = x->grad;
+    x->grad = tensor_retain(grad);
+    tensor_release(old);
+    return 0;
+}
+
+int tensor_retain_grad(Tensor *x)
+{
+    if (check_null(x, "tensor_retain_grad", 1)) return -1;
+    if (!on_graph(x)) return fail(TENSOR_EGRAD, "tensor_retain_grad", "%s requires no gradient", S(x));
+    x->flags |= FLAG_RETAIN_GRAD;
+    return 0;
+}
+
+Tensor *tensor_detach(Tensor *x)
+{
+    if (check_null(x, "tensor_detach", 1)) return NULL;
+    return own(new_view(x, x->ndim, x->shape, x->stride, 0));
+}
+
+/* ---- hooks: of a result they are its entry's, of a leaf its own ---------------------------------------------- */
+
+static THREAD_LOCAL int next_id;
+
+static Hook **hook_list(Tensor *x)
+{
+    return x->entry ? &x->entry->result[x->slot].hooks : &x->hooks;
+}
+
+static int add_hook(Tensor *x, const char *op, Hook like)
+{
+    Hook *hook = tg_alloc(sizeof *hook), **end = hook_list(x);
+    if (!hook) return fail_memory(op);
+    *hook = like;
+    hook->id = ++next_id, hook->next = NULL;
+    while (*end) end = &(*end)->next;
+    *end = hook;
+    return hook->id;
+}
+
+int tensor_register_hook(Tensor *x, Tensor *(*fn)(Tensor *, void *), void *ctx)
+{
+    if (check_null(x, "tensor_register_hook", 1)) return -1;
+    if (!fn) return fail(TENSOR_ENULL, "tensor_register_hook", "the function is NULL");
+    if (!on_graph(x)) return fail(TENSOR_EGRAD, "tensor_register_hook", "%s requires no gradient", S(x));
+    if (x->base && view_refresh(x)) return -1;
+    return add_hook(x, "tensor_register_hook", (Hook){ .fn = fn, .ctx = ctx });
+}
+
+int tensor_register_post_accumulate_grad_hook(Tensor *x, void (*fn)(Tensor *, void *), void *ctx)
+{
+    if (check_null(x, "tensor_register_post_accumulate_grad_hook", 1)) return -1;
+    if (!fn) return fail(TENSOR_ENULL, "tensor_register_post_accumulate_grad_hook", "the function is NULL");
+    if (x->entry || !on_graph(x))
+        return fail(TENSOR_EGRAD, "tensor_register_post_accumulate_grad_hook", "%s is no leaf that requires a gradient", S(x));
+    return add_hook(x, "tensor_register_post_accumulate_grad_hook", (Hook){ .after = fn, .ctx = ctx });
+}
+
+int tensor_remove_hook(Tensor *x, int id)
+{
+    if (check_null(x, "tensor_remove_hook", 1)) return -1;
+    for (Hook **h = hook_list(x); *h; h = &(*h)->next)
+        if ((*h)->id == id) {
+            Hook *gone = *h;
+            *h = gone->next;
+            tg_free(gone, sizeof *gone);
+            return 0;
+        }
+    return fail(TENSOR_EVALUE, "tensor_remove_hook", "no hook %d on %s", id, S(x));
+}

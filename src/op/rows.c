@@ -1,0 +1,329 @@
+/* rows.c - the elementwise ops: descriptors from ops.def, and the one path that runs them all.
+ *
+ *   y_i = formula(a_i, b_i)        da_i = gradient formula(a_i, b_i, y_i, g_i), fused; or, when the sweep is recorded,
+ *                                  the same text read as an expression over tensors (formula.c)
+ *
+ * row_apply is the hot path: no scope, one allocation for the result, one for the entry. */
+#include "../core.h"
+#include "../anomaly.h"
+#include "../formula.h"
+#include "../map.h"
+#include "../tape.h"
+
+/* ---- dtypes ---------------------------------------------------------------------------------------------------- */
+
+/* The dtype to compute in, or -1: the promoted dtype of the operands, where rank-0 tensors count only by category. */
+static int result_dtype(const Tensor *a, const Tensor *b)
+{
+    if (!b || a->dtype == b->dtype) return a->dtype;
+    int promoted = (int)tensor_promote_types((TensorDtype)a->dtype, (TensorDtype)b->dtype);
+    if ((a->ndim == 0) == (b->ndim == 0)) return promoted;
+    const Tensor *full = a->ndim ? a : b, *scalar = a->ndim ? b : a;
+    int category_full = dtype_is_float(full->dtype) ? 2 : full->dtype != TENSOR_BOOL;
+    int category_scalar = dtype_is_float(scalar->dtype) ? 2 : scalar->dtype != TENSOR_BOOL;
+    return category_scalar > category_full ? scalar->dtype : full->dtype;
+}
+
+static int compute_dtype(const TensorOp *op, const Tensor *a, const Tensor *b, const double *params)
+{
+    const OpRow *row = op->row;
+    int dtype = result_dtype(a, b);
+    if (row->types == ROW_FLOATS && !dtype_is_float(dtype)) return TENSOR_F32;
+    if (row->types == ROW_NUMBERS && dtype == TENSOR_BOOL) {
+        if (row->params && !row->to_bool) dtype = TENSOR_I64;           /* True + 1 is 2, as in PyTorch */
+        else return fail(TENSOR_EDTYPE, op->name, "bool %s: not defined for bool", S(a)), -1;
+    }
+    for (int i = 0; i < row->params && !dtype_is_float(dtype); i++)      /* x + 0.5 on integers promotes */
+        if (params[i] != (double)(int64_t)params[i]) return TENSOR_F32;
+    return dtype;
+}
+
+/* ---- one map over an index space ----------------------------------------------------------------------------------- */
+
+static void set_operand(Strided *s, const Tensor *x, TensorShape shape)
+{
+    s->data = x->data, s->dtype = x->dtype;
+    broadcast_strides(x, shape, s->stride);
+}
+
+/* Runs one part of a row.  out has the result's shape; in[] broadcast to it; NULL operands are not read. */
+static int run_map(const TensorOp *op, int part, Tensor *out, Tensor *const in[ROW_OPERANDS], const double *params)
+{
+    if (out->numel == 0) return 0;
+    MapArgs m;
+    m.row = op->row->id, m.part = part, m.params = params, m.count = out->numel;
+    bool dense = out->flags & FLAG_CONTIGUOUS;
+    for (int k = 0; k < ROW_OPERANDS && dense; k++)
+        dense = !in[k] || ((in[k]->flags & FLAG_CONTIGUOUS) && in[k]->numel == out->numel);
+    if (likely(dense)) {
+        m.ndim = 1, m.shape[0] = out->numel;
+        m.out.data = out->data, m.out.dtype = out->dtype, m.out.stride[0] = 1;
+        for (int k = 0; k < ROW_OPERANDS; k++) {
+            m.in[k].data = in[k] ? in[k]->data : NULL;
+            m.in[k].dtype = in[k] ? in[k]->dtype : 0;
+            m.in[k].stride[0] = 1;
+        }
+    } else {
+        int64_t *stride[1 + ROW_OPERANDS];
+        int n = 0;
+        set_operand(&m.out, out, shape_of(out));
+        stride[n++] = m.out.stride;
+        for (int k = 0; k < ROW_OPERANDS; k++) {
+            m.in[k].data = NULL, m.in[k].dtype = 0;
+            if (!in[k]) continue;
+            set_operand(&m.in[k], in[k], shape_of(out));
+            stride[n++] = m.in[k].stride;
+        }
+        for (int d = 0; d < out->ndim; d++) m.shape[d] = out->shape[d];
+        m.ndim = collapse(out->ndim, m.shape, n, stride);
+    }
+    if (op->row->id < 0) return map_user_row(op, &m);
+    return RUN_KERNEL(op->name, out->place, map, &m);
+}
+
+/* ---- forward ------------------------------------------------------------------------------------------------------------ */
+
+/* Operands cast to the dtype of the computation, on the graph.  NULL and -1 on failure. */
+static int cast_operands(Tensor **a, Tensor **b, int dtype)
+{
+    if ((*a)->dtype != dtype && !(*a = tensor_to(*a, (TensorDtype)dtype))) return -1;
+    if (*b && (*b)->dtype != dtype && !(*b = tensor_to(*b, (TensorDtype)dtype))) return -1;
+    return 0;
+}
+
+static int check_operand(const TensorOp *op, const Tensor *x, int position)
+{
+    if (check_null(x, op->name, position)) return -1;
+    if (unlikely(!x->storage)) return fail(TENSOR_EVALUE, op->name, "operand %d was released", position);
+    if (unlikely(x->entry && !entry_is_ours(x->entry)))
+        return fail(TENSOR_EGRAD, op->name, "operand %d %s is part of another thread's graph: tensor_detach it there first", position, S(x));
+    if (unlikely(x->base != NULL)) return view_refresh((Tensor *)(uintptr_t)x);
+    return 0;
+}
+
+static int check_places(const TensorOp *op, const Tensor *a, const Tensor *b)
+{
+    if (b && a->place != b->place)
+        return fail(TENSOR_EDEVICE, op->name, "operands on %s and %s: move one with tensor_to_device", a->place->name, b->place->name);
+    if (op->row->id < 0 && a->place->device != &cpu_device)
+        return fail(TENSOR_EDEVICE, op->name, "has no kernel for %s", a->place->name);
+    return 0;
+}
+
+static int broadcast_shape(const TensorOp *op, const Tensor *a, const Tensor *b, int64_t *shape)
+{
+    int ndim = shape_broadcast(shape_of(a), shape_of(b), shape);
+    if (ndim < 0) return fail(TENSOR_ESHAPE, op->name, "%s and %s do not broadcast: aligned at the last dimension, sizes must agree or be 1",
+                              S(a), S(b));
+    return ndim;
+}
+
+static Tensor *row_slow(const TensorOp *op, Tensor *a, Tensor *b, const double *params, int dtype, const void *site)
+{
+    TensorScope scope = tensor_scope_open();
+    if (cast_operands(&a, &b, dtype)) return tensor_scope_return(scope, NULL);
+    return tensor_scope_return(scope, row_apply(op, a, b, params, site));
+}
+
+static int row_record(const TensorOp *op, Tensor *a, Tensor *b, const double *params, Tensor *y, const void *site)
+{
+    OpCall c;
+    Tensor *inputs[2] = { a, b };
+    c.op = op, c.site = site, c.n = b ? 2 : 1, c.outputs = 1, c.extras = 0, c.input = inputs, c.output[0] = y;
+    c.params = (void *)(uintptr_t)params;
+    return tape_record(&c, op->keep);
+}
+
+Tensor *row_apply(const TensorOp *op, Tensor *a, Tensor *b, const double *params, const void *site)
+{
+    if (unlikely(check_operand(op, a, 1))) return NULL;
+    if (op->arity == 2 && unlikely(check_operand(op, b, 2) || check_places(op, a, b))) return NULL;
+    if (op->arity == 1 && unlikely(op->row->id < 0) && check_places(op, a, NULL)) return NULL;
+    int dtype = compute_dtype(op, a, b, params);
+    if (unlikely(dtype < 0)) return NULL;
+    if (unlikely(a->dtype != dtype || (b && b->dtype != dtype))) return row_slow(op, a, b, params, dtype, site);
+    int64_t shape[TENSOR_MAX_DIMS];
+    TensorShape out = shape_of(a);
+    if (b && !shape_equal(shape_of(a), shape_of(b))) {
+        int ndim = broadcast_shape(op, a, b, shape);
+        if (unlikely(ndim < 0)) return NULL;
+        out = (TensorShape){ ndim, shape };
+    }
+    Tensor *y = new_tensor(out, op->row->to_bool ? TENSOR_BOOL : dtype, a->place);
+    if (unlikely(!y)) return NULL;
+    Tensor *in[ROW_OPERANDS] = { a, b };
+    bool graph = !grad_off && !(op->flags & OP_NONDIFFERENTIABLE) && dtype_is_float(dtype) && (on_graph(a) || (b && on_graph(b)));
+    if (unlikely(run_map(op, ROW_FORWARD, y, in, params)) || (graph && unlikely(row_record(op, a, b, params, y, site)))) {
+        tensor_release(y);
+        return NULL;
+    }
+    if (unlikely(anomaly_on)) {
+        OpCall c = { .op = op, .site = site, .n = b ? 2 : 1, .outputs = 1, .input = (Tensor *[]){ a, b }, .output = { y } };
+        if (anomaly_check_results(&c)) {
+            tensor_release(y);
+            return NULL;
+        }
+    }
+    return own(y);
+}
+
+/* In place without a graph: straight into x, where nothing can fail once the values change. */
+static bool writes_directly(const TensorOp *op, const Tensor *x, const Tensor *b, const double *params)
+{
+    if (op->row->to_bool || !x->storage || (x->base && x->base_epoch != x->base->epoch)) return false;
+    bool graph = !grad_off && (on_graph(x) || (b && on_graph(b)) || (x->base && on_graph(x->base)));
+    if (graph || (b && b->dtype != x->dtype) || compute_dtype(op, x, b, params) != x->dtype) return false;
+    if (b && b->storage == x->storage && b != x) return false;
+    int64_t shape[TENSOR_MAX_DIMS];
+    return !b || shape_equal(shape_of(b), shape_of(x)) ||
+           (shape_broadcast(shape_of(x), shape_of(b), shape) == x->ndim && shape_equal((TensorShape){ x->ndim, shape }, shape_of(x)));
+}
+
+Tensor *row_apply_(const TensorOp *op, Tensor *x, Tensor *b, const double *params, const void *site)
+{
+    if (check_operand(op, x, 1) || inplace_check(op->name, x)) return NULL;
+    if (op->arity == 2 && (check_operand(op, b, 2) || check_places(op, x, b))) return NULL;
+    if (writes_directly(op, x, b, params) && !anomaly_on) {
+        Tensor *in[ROW_OPERANDS] = { x, b };
+        if (run_map(op, ROW_FORWARD, x, in, params)) return NULL;
+        bump_version(x);
+        return borrow(x);
+    }
+    return op_apply_(op, (Tensor *[]){ x, b }, op->arity, params, site);
+}
+
+HIDDEN extern const TensorOp op_add;
+
+int raw_add_into(Tensor *dst, const Tensor *src)
+{
+    return run_map(&op_add, ROW_FORWARD, dst, (Tensor *[ROW_OPERANDS]){ dst, (Tensor *)(uintptr_t)src }, NULL);
+}
+
+/* ---- the same through tensor_apply: descriptors alone ------------------------------------------------------------------- */
+
+int op_row_shape(OpCall *c) { (void)c; return 0; }
+
+int op_row_forward(OpCall *c)
+{
+    Tensor *a = c->input[0], *b = c->n > 1 ? c->input[1] : NULL;
+    bool was = tensor_set_grad_enabled(false);      /* op_apply records the call itself */
+    Tensor *y = NULL;
+    int dtype = compute_dtype(c->op, a, b, c->params);
+    if (dtype >= 0 && !cast_operands(&a, &b, dtype)) y = row_apply(c->op, a, b, c->params, c->site);
+    tensor_set_grad_enabled(was);
+    return y ? op_set_result(c, 0, y) : -1;
+}
+
+/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+
+static Tensor *operand(OpCall *c, int which, unsigned keep)
+{
+    unsigned bit = which == ROW_Y ? KEEP_OUTPUT(0) : KEEP_INPUT(which);
+    if (!(keep & bit)) return NULL;
+    Tensor *x = which == ROW_Y ? op_saved_output(c, 0) : op_saved(c, which);
+    return x;
+}
+
+static Tensor *fused_gradient(OpCall *c, int input, Tensor *g, unsigned keep)
+{
+    Tensor *in[ROW_OPERANDS] = { operand(c, ROW_A, keep), operand(c, ROW_B, keep), operand(c, ROW_Y, keep), g };
+    if (c->failed) return NULL;
+    Tensor *dx = own(new_tensor(op_output_shape(c, 0), g->dtype, g->place));
+    return dx && !run_map(c->op, ROW_GRAD_A + input, dx, in, c->params) ? dx : NULL;
+}
+
+static Tensor *recorded_gradient(OpCall *c, int input, Tensor *g, unsigned keep)
+{
+    const OpRow *row = c->op->row;
+    Tensor *a = operand(c, ROW_A, keep), *b = operand(c, ROW_B, keep), *y = operand(c, ROW_Y, keep);
+    FormulaName names[8] = { { "g", g, 0 }, { "y", y, 0 }, { c->n == 2 ? "a" : "x", a, 0 }, { "b", b, 0 } };
+    int n = 4;
+    for (int i = 0; i < row->params; i++) names[n++] = (FormulaName){ row->param_name[i], NULL, ((const double *)c->params)[i] };
+    return c->failed ? NULL : formula_eval(c->op->name, row->gradient[input], names, n);
+}
+
+int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    const TensorOp *op = c->op;
+    for (int i = 0; i < c->n; i++) {
+        if (!op_wants(c, i)) continue;
+        unsigned keep = op->keep_for[i] ? op->keep_for[i] : c->n == 1 ? op->keep : 0;
+        if (strcmp(op->row->gradient[i], "g") == 0) dx[i] = dy;
+        else dx[i] = op_recording(c) ? recorded_gradient(c, i, dy, keep) : fused_gradient(c, i, dy, keep);
+        if (!dx[i]) return -1;
+    }
+    return 0;
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------------ */
+
+#define R(c) c
+#define TEXT(...) #__VA_ARGS__
+#define ROW(name, ...) static const OpRow row_##name = { .id = ROW_##name, __VA_ARGS__ };
+
+#define UNARY(name, types_, summary, y, dx, keep, lo, hi) \
+    ROW(name, .types = types_, .formula = TEXT(y), .gradient = { TEXT(dx) })
+#define UNARY1(name, types_, summary, p, pi, y, dx, keep, lo, hi) \
+    ROW(name, .types = types_, .params = 1, .param_name = { #p }, .formula = TEXT(y), .gradient = { TEXT(dx) })
+#define UNARY2(name, types_, summary, p, pi, q, qi, y, dx, keep, lo, hi) \
+    ROW(name, .types = types_, .params = 2, .param_name = { #p, #q }, .formula = TEXT(y), .gradient = { TEXT(dx) })
+#define BINARY(name, types_, summary, y, da, ka, db, kb, lo, hi) \
+    ROW(name, .types = types_, .formula = TEXT(y), .gradient = { TEXT(da), TEXT(db) })
+#define BINARY1(name, types_, summary, p, pi, y, da, ka, db, kb, lo, hi) \
+    ROW(name, .types = types_, .params = 1, .param_name = { #p }, .formula = TEXT(y), .gradient = { TEXT(da), TEXT(db) })
+#define COMPARE(name, types_, summary, y) ROW(name, .types = types_, .to_bool = true, .formula = TEXT(y))
+#define PREDICATE(name, types_, summary, y) ROW(name, .types = types_, .to_bool = true, .formula = TEXT(y))
+#include <tapegrad/ops.def>
+
+#define UNARY1(name, t, s, p, pi, ...) \
+    static const OpField fields_##name[] = { { #p, OP_DOUBLE, 0, #pi }, { 0 } };
+#define UNARY2(name, t, s, p, pi, q, qi, ...) \
+    static const OpField fields_##name[] = { { #p, OP_DOUBLE, 0, #pi }, { #q, OP_DOUBLE, sizeof(double), #qi }, { 0 } };
+#define BINARY1(name, t, s, p, pi, ...) \
+    static const OpField fields_##name[] = { { #p, OP_DOUBLE, 0, #pi }, { 0 } };
+#include <tapegrad/ops.def>
+
+#define UNARY_SAMPLES "20; 1x0x3; ; 3x4; 2x3x2"
+#define BINARY_SAMPLES ",; 5,; 5x1,5; 3x2,; 2x3x2,3x2; 2x3x2,2x3x2; 3x1x2,3x2; 3x1x2,1x3x2; 0x1x3,0x4x3; 1x3,2x1"
+#define BINARY_ERRORS "2x3,3x2 ! ESHAPE; 4,5 ! ESHAPE"
+#define DESCRIBE(name_, arity_, summary_, lo_, hi_, ...) \
+    HIDDEN extern const TensorOp op_##name_; \
+    const TensorOp op_##name_ = { .name = #name_, .summary = summary_, .arity = arity_, .row = &row_##name_, \
+        .shape = op_row_shape, .forward = op_row_forward, .lo = lo_, .hi = hi_, __VA_ARGS__ }; \
+    REGISTER_OP(op_##name_);
+#define UNARY(name, types, summary, y, dx, keep_, lo, hi) DESCRIBE(name, 1, summary, lo, hi, .keep = keep_, \
+    .backward = op_row_backward, .flags = OP_ANY_DEVICE, .samples = UNARY_SAMPLES)
+#define UNARY1(name, types, summary, p, pi, y, dx, keep_, lo, hi) DESCRIBE(name, 1, summary, lo, hi, .keep = keep_, \
+    .params = sizeof(double), .fields = fields_##name, .backward = op_row_backward, .flags = OP_ANY_DEVICE, .samples = UNARY_SAMPLES)
+#define UNARY2(name, types, summary, p, pi, q, qi, y, dx, keep_, lo, hi) DESCRIBE(name, 1, summary, lo, hi, .keep = keep_, \
+    .params = 2 * sizeof(double), .fields = fields_##name, .backward = op_row_backward, .flags = OP_ANY_DEVICE, .samples = UNARY_SAMPLES)
+#define BINARY(name, types, summary, y, da, ka, db, kb, lo, hi) DESCRIBE(name, 2, summary, lo, hi, .keep = (ka) | (kb), \
+    .keep_for = { ka, kb }, .backward = op_row_backward, .flags = OP_ANY_DEVICE, .samples = BINARY_SAMPLES, .errors = BINARY_ERRORS)
+#define BINARY1(name, types, summary, p, pi, y, da, ka, db, kb, lo, hi) DESCRIBE(name, 2, summary, lo, hi, .keep = (ka) | (kb), \
+    .keep_for = { ka, kb }, .params = sizeof(double), .fields = fields_##name, .backward = op_row_backward, \
+    .flags = OP_ANY_DEVICE, .samples = BINARY_SAMPLES, .errors = BINARY_ERRORS)
+#define COMPARE(name, types, summary, y) DESCRIBE(name, 2, summary, -2, 2, .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE, \
+    .samples = BINARY_SAMPLES, .errors = BINARY_ERRORS)
+#define PREDICATE(name, types, summary, y) DESCRIBE(name, 1, summary, -2, 2, .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE, \
+    .samples = UNARY_SAMPLES)
+#include <tapegrad/ops.def>
+
+/* The public functions. */
+#define UNARY(name, ...) \
+    Tensor *tensor_##name(Tensor *x) { return row_apply(&op_##name, x, NULL, NULL, SITE); } \
+    Tensor *tensor_##name##_(Tensor *x) { return row_apply_(&op_##name, x, NULL, NULL, SITE); }
+#define UNARY1(name, t, s, p, ...) \
+    Tensor *tensor_##name(Tensor *x, double p) { return row_apply(&op_##name, x, NULL, (double[2]){ p }, SITE); } \
+    Tensor *tensor_##name##_(Tensor *x, double p) { return row_apply_(&op_##name, x, NULL, (double[2]){ p }, SITE); }
+#define UNARY2(name, t, s, p, pi, q, ...) \
+    Tensor *tensor_##name(Tensor *x, double p, double q) { return row_apply(&op_##name, x, NULL, (double[]){ p, q }, SITE); } \
+    Tensor *tensor_##name##_(Tensor *x, double p, double q) { return row_apply_(&op_##name, x, NULL, (double[]){ p, q }, SITE); }
+#define BINARY(name, ...) \
+    Tensor *tensor_##name(Tensor *a, Tensor *b) { return row_apply(&op_##name, a, b, NULL, SITE); } \
+    Tensor *tensor_##name##_(Tensor *a, Tensor *b) { return row_apply_(&op_##name, a, b, NULL, SITE); }
+#define BINARY1(name, t, s, p, ...) \
+    Tensor *tensor_##name(Tensor *a, Tensor *b, double p) { return row_apply(&op_##name, a, b, (double[2]){ p }, SITE); } \
+    Tensor *tensor_##name##_(Tensor *a, Tensor *b, double p) { return row_apply_(&op_##name, a, b, (double[2]){ p }, SITE); }
+#define COMPARE(name, ...) Tensor *tensor_##name(Tensor *a, Tensor *b) { return row_apply(&op_##name, a, b, NULL, SITE); }
+#define PREDICATE(name, ...) Tensor *tensor_##name(Tensor *x) { return row_apply(&op_##name, x, NULL, NULL, SITE); }
+#include <tapegrad/ops.def>

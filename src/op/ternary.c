@@ -1,0 +1,80 @@
+/* ternary.c - lerp, addcmul, addcdiv: made of rows.  Comparisons with a scalar.
+ *
+ *   lerp    = a + weight (b - a)         addcmul = x + value a b         addcdiv = x + value a / b */
+#include "../core.h"
+#include "../map.h"
+
+typedef struct ScalarParams { double value; } ScalarParams;
+
+static double scalar(const OpCall *c)
+{
+    return ((const ScalarParams *)op_params(c))->value;
+}
+
+static int lerp(OpCall *c)
+{
+    Tensor *a = op_input(c, 0), *b = op_input(c, 1);
+    return op_set_result(c, 0, tensor_add_scaled(a, tensor_sub(b, a), scalar(c)));
+}
+
+static int addcmul(OpCall *c)
+{
+    return op_set_result(c, 0, tensor_add_scaled(op_input(c, 0), tensor_mul(op_input(c, 1), op_input(c, 2)), scalar(c)));
+}
+
+static int addcdiv(OpCall *c)
+{
+    return op_set_result(c, 0, tensor_add_scaled(op_input(c, 0), tensor_div(op_input(c, 1), op_input(c, 2)), scalar(c)));
+}
+
+static const OpField fields[] = { OP_FIELD(OP_DOUBLE, ScalarParams, value, "1"), { 0 } };
+static const OpField lerp_fields[] = { { "weight", OP_DOUBLE, offsetof(ScalarParams, value), NULL }, { 0 } };
+#define TERNARY_SAMPLES "3x4,3x4,3x4:.5..2; 3x1,4,:.5..2 {value=-0.5}; 0x2,2,0x2:.5..2; ,,:.5..2 {value=2}"
+
+static const TensorOp op_lerp = { .name = "lerp", .summary = "a + weight (b - a)", .arity = 2, .params = sizeof(ScalarParams),
+    .fields = lerp_fields, .compose = lerp, .flags = OP_ANY_DEVICE, .samples = "3x4,3x4 {weight=0.3}; 3x1,4 {weight=2}; 0x2,2 {weight=0.5}",
+    .errors = "3x4,3x5 {weight=1} ! ESHAPE" };
+static const TensorOp op_addcmul = { .name = "addcmul", .summary = "x + value a b", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
+    .compose = addcmul, .flags = OP_ANY_DEVICE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
+static const TensorOp op_addcdiv = { .name = "addcdiv", .summary = "x + value a / b", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
+    .compose = addcdiv, .flags = OP_ANY_DEVICE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
+REGISTER_OP(op_lerp);
+REGISTER_OP(op_addcmul);
+REGISTER_OP(op_addcdiv);
+
+Tensor *tensor_lerp(Tensor *a, Tensor *b, double weight) { return APPLY(&op_lerp, &(ScalarParams){ weight }, a, b); }
+Tensor *tensor_addcmul(Tensor *x, Tensor *a, Tensor *b, double value) { return APPLY(&op_addcmul, &(ScalarParams){ value }, x, a, b); }
+Tensor *tensor_addcdiv(Tensor *x, Tensor *a, Tensor *b, double value) { return APPLY(&op_addcdiv, &(ScalarParams){ value }, x, a, b); }
+
+static Tensor *in_place(const TensorOp *op, Tensor *x, Tensor *a, Tensor *b, double value, const void *site)
+{
+    return op_apply_(op, (Tensor *[]){ x, a, b }, op->arity, &(ScalarParams){ value }, site);
+}
+
+Tensor *tensor_lerp_(Tensor *a, Tensor *b, double weight) { return in_place(&op_lerp, a, b, NULL, weight, SITE); }
+Tensor *tensor_addcmul_(Tensor *x, Tensor *a, Tensor *b, double value) { return in_place(&op_addcmul, x, a, b, value, SITE); }
+Tensor *tensor_addcdiv_(Tensor *x, Tensor *a, Tensor *b, double value) { return in_place(&op_addcdiv, x, a, b, value, SITE); }
+
+/* ---- comparisons with a scalar: with a rank-0 tensor that promotes as a C scalar does ------------------------------- */
+
+#define COMPARE(name, ...) HIDDEN extern const TensorOp op_##name;
+#include <tapegrad/ops.def>
+
+static Tensor *compare_scalar(const TensorOp *op, Tensor *x, double value, const void *site)
+{
+    if (check_null(x, op->name, 1)) return NULL;
+    TensorScope scope = tensor_scope_open();
+    bool integral = value == (double)(int64_t)value;
+    int dtype = dtype_is_float(x->dtype) ? x->dtype : integral ? TENSOR_I64 : TENSOR_F64;
+    if (x->dtype == TENSOR_F16 || x->dtype == TENSOR_BF16) dtype = TENSOR_F32;
+    Tensor *c = own(new_tensor(SHAPE(), dtype, x->place));
+    if (c && raw_fill(c, value)) c = NULL;
+    return tensor_scope_return(scope, c ? row_apply(op, x, c, NULL, site) : NULL);
+}
+
+Tensor *tensor_eq_scalar(Tensor *x, double c) { return compare_scalar(&op_eq, x, c, SITE); }
+Tensor *tensor_ne_scalar(Tensor *x, double c) { return compare_scalar(&op_ne, x, c, SITE); }
+Tensor *tensor_lt_scalar(Tensor *x, double c) { return compare_scalar(&op_lt, x, c, SITE); }
+Tensor *tensor_le_scalar(Tensor *x, double c) { return compare_scalar(&op_le, x, c, SITE); }
+Tensor *tensor_gt_scalar(Tensor *x, double c) { return compare_scalar(&op_gt, x, c, SITE); }
+Tensor *tensor_ge_scalar(Tensor *x, double c) { return compare_scalar(&op_ge, x, c, SITE); }

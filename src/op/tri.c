@@ -1,0 +1,73 @@
+/* tri.c - the lower or upper triangle of matrices.
+ *
+ *   tril  y_ij = x_ij where j <= i + diagonal, else 0         triu  where j >= i + diagonal
+ *   dx = the same triangle of dy
+ *
+ * By selection, never by a product with a mask: infinities and NaN outside do not reach y. */
+#include "shape_op.h"
+
+typedef struct TriParams { int64_t diagonal; } TriParams;
+
+static const TensorOp op_tril, op_triu;
+
+static int shape(OpCall *c)
+{
+    Tensor *x = op_input(c, 0);
+    return x->ndim < 2 ? op_fail(c, TENSOR_ESHAPE, "%s: want matrices, two dimensions or more", S(x)) : op_same_shape(c);
+}
+
+/* The first column of row i that is not of the lower triangle, held to 0..columns. */
+static int64_t first_above(int64_t i, int64_t diagonal, int64_t columns)
+{
+    if (diagonal > columns) diagonal = columns;
+    int64_t at = diagonal < -i - 1 ? 0 : i + diagonal + 1;
+    return at > columns ? columns : at;
+}
+
+/* [rows, columns]: true where x is kept; one for all matrices of the batch. */
+static Tensor *mask_of(const Tensor *x, int64_t diagonal, bool lower)
+{
+    int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1];
+    Tensor *mask = own(new_tensor(SHAPE(rows, columns), TENSOR_BOOL, &cpu_place));
+    if (!mask) return NULL;
+    for (int64_t i = 0; i < rows; i++) {
+        uint8_t *row = (uint8_t *)mask->data + i * columns;
+        int64_t cut = lower ? first_above(i, diagonal, columns) : first_above(i, diagonal - (diagonal > INT64_MIN), columns);
+        memset(row, lower, (size_t)cut);
+        memset(row + cut, !lower, (size_t)(columns - cut));
+    }
+    if (x->place == &cpu_place) return mask;
+    Tensor *there = own(new_tensor(shape_of(mask), TENSOR_BOOL, x->place));
+    return there && !raw_copy(there, mask) ? there : NULL;
+}
+
+static int forward(OpCall *c)
+{
+    const TriParams *p = op_params(c);
+    Tensor *x = op_input(c, 0);
+    if (x->numel == 0) return 0;
+    Tensor *mask = mask_of(x, p->diagonal, c->op == &op_tril), *zero = zeros_on(SHAPE(), x->dtype, x->place);
+    return mask && zero ? raw_select(c->op->name, op_output(c, 0), mask, x, zero) : -1;
+}
+
+static int backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    dx[0] = tensor_apply(c->op, &dy, 1, op_params(c));
+    return dx[0] ? 0 : -1;
+}
+
+#define SAMPLES "3x4; 4x3 {diagonal=1}; 3x3 {diagonal=-1}; 2x3x3; 3x4 {diagonal=9}; 3x4 {diagonal=-9}; 0x3; 2x0x0"
+static const OpField fields[] = { OP_FIELD(OP_I64, TriParams, diagonal, "0"), { 0 } };
+static const TensorOp op_tril = { .name = "tril", .summary = "the lower triangle up to a diagonal, zeros above", .arity = 1,
+    .params = sizeof(TriParams), .fields = fields, .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE,
+    .samples = SAMPLES, .errors = "3 ! ESHAPE; ! ESHAPE" };
+static const TensorOp op_triu = { .name = "triu", .summary = "the upper triangle from a diagonal on, zeros below", .arity = 1,
+    .params = sizeof(TriParams), .fields = fields, .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE,
+    .samples = SAMPLES, .errors = "3 ! ESHAPE; ! ESHAPE" };
+REGISTER_OP(op_tril);
+REGISTER_OP(op_triu);
+
+Tensor *tensor_tril_args(TensorDiagArgs args) { return APPLY(&op_tril, &((TriParams){ args.diagonal }), args.input); }
+Tensor *tensor_triu_args(TensorDiagArgs args) { return APPLY(&op_triu, &((TriParams){ args.diagonal }), args.input); }
+Tensor *tensor_tril_(Tensor *x, int64_t diagonal) { return op_apply_(&op_tril, &x, 1, &((TriParams){ diagonal }), SITE); }
+Tensor *tensor_triu_(Tensor *x, int64_t diagonal) { return op_apply_(&op_triu, &x, 1, &((TriParams){ diagonal }), SITE); }

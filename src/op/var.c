@@ -1,0 +1,67 @@
+/* var.c - variance and standard deviation over dims.
+ *
+ *   y = sum (x - mean)^2 / m,  m = max(0, n - correction)        dx = 2 g (x - mean) / m
+ *   std = sqrt(var), gradient 0 where it is 0
+ */
+#include "../reduce.h"
+
+static int var_shape(OpCall *c)
+{
+    return reduce_check(c) ? -1 : reduce_shape(c, op_input(c, 0)->dtype);
+}
+
+static int var_forward(OpCall *c) { return reduce_forward(c, REDUCE_VAR); }
+
+static int var_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    const ReduceParams *p = op_params(c);
+    const TensorShape to = op_input_shape(c, 0);
+    const double m = (double)reduce_count(to, p) - p->param;
+    Tensor *x = op_saved(c, 0);
+    Tensor *mean = tensor_mean(x, .dims = (TensorShape){ p->dims.n, p->dims.at }, .keepdim = true);
+    Tensor *g = reduce_spread(p, to, tensor_mul_scalar(dy, 2 / (m > 0 ? m : 0)));
+    dx[0] = tensor_mul(tensor_sub(x, mean), g);
+    return dx[0] ? 0 : -1;
+}
+
+static int std_compose(OpCall *c)
+{
+    const ReduceParams *p = op_params(c);
+    Tensor *v = tensor_var(op_input(c, 0), .correction = p->param, .keepdim = p->keepdim,
+                           .dims = (TensorShape){ p->dims.n, p->dims.at });
+    Tensor *zero = tensor_eq_scalar(v, 0);                      /* the root is taken of 1 there, whose gradient is finite */
+    if (!zero) return -1;
+    Tensor *root = tensor_sqrt(tensor_where(zero, tensor_ones_like(v), v));
+    return op_set_result(c, 0, tensor_where(zero, tensor_zeros_like(v), root));
+}
+
+typedef ReduceParams VarParams;
+static const OpField fields[] = { REDUCE_FIELDS, { "correction", OP_DOUBLE, offsetof(VarParams, param), "1" }, { 0 } };
+
+#define SAMPLES "5; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 3x4 {dims=[-2] correction=0}; 0x3 {dims=[1]}; 4x3 {correction=2.5}"
+#define ERRORS "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[1 1]} ! EVALUE; 3@i64 ! EDTYPE"
+
+const TensorOp op_var = {
+    .name = "var", .summary = "variance over dims", .arity = 1, .keep = KEEP_INPUT(0), .params = sizeof(ReduceParams),
+    .fields = fields, .shape = var_shape, .forward = var_forward, .backward = var_backward,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = SAMPLES, .errors = ERRORS,
+};
+const TensorOp op_std = {
+    .name = "std", .summary = "standard deviation over dims; gradient 0 where it is 0", .arity = 1, .params = sizeof(ReduceParams),
+    .fields = fields, .shape = reduce_check, .compose = std_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
+    .samples = SAMPLES, .errors = ERRORS,
+};
+REGISTER_OP(op_var);
+REGISTER_OP(op_std);
+
+Tensor *tensor_var_args(TensorVarArgs a)
+{
+    ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, a.correction);
+    return APPLY(&op_var, &p, a.input);
+}
+
+Tensor *tensor_std_args(TensorVarArgs a)
+{
+    ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, a.correction);
+    return APPLY(&op_std, &p, a.input);
+}

@@ -1,0 +1,303 @@
+/* cuemu.h - runs CUDA C++ kernels on the CPU, for tests only.
+ *
+ * One .cu file, two compilers: nvcc builds it for the GPU; clang++ (-x c++ -Itest/cuemu/shim) builds it against this header,
+ * where every CUDA thread is a fiber and a stream is a queue that is run as late as the API allows.  See README.md. */
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <tuple>
+#include <type_traits>
+
+#define CUEMU 1
+#define __global__
+#define __device__
+#define __host__
+/* Static shared memory: one named section, so the runtime can poison it before every block.
+ * Under ASan plain statics are better (red zones), so the section is left out there.          */
+#if defined(__SANITIZE_ADDRESS__)
+#define CUEMU_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CUEMU_ASAN 1
+#endif
+#endif
+#ifdef CUEMU_ASAN
+#define __shared__ static
+#else
+#define __shared__ static __attribute__((section("cuemu_shared")))
+#endif
+
+/* ---- vector types --------------------------------------------------------------------------- */
+struct uint3 {
+    unsigned x, y, z;
+};
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+    constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+};
+
+/* ---- execution state (one launch runs at a time) ------------------------------------------- */
+namespace cuemu {
+struct Exec {
+    uint3 tidx;
+    uint3 bidx;
+    dim3 bdim, gdim;
+    unsigned lane;
+};
+extern Exec X;
+enum Red { RED_AND, RED_OR, RED_CNT };
+enum WKind { W_SYNC, W_SHFL, W_VOTE };
+int bar(Red r, int pred, const char *file, int line);
+uint64_t warp(WKind k, unsigned mask, uint64_t v, int srclane, const char *file, int line);
+void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+struct Launch {
+    const char *name;
+    dim3 g, b;
+    std::function<void()> body;
+};
+int launch_(Launch l, void *stream, void *const *ptrs, int nptr);
+bool is_device_ptr(const void *p);
+void set_order(const char *spec); /* "fwd", "rev", "rand:SEED" */
+bool run_grid(const Launch &l);   /* false: a finding was reported */
+inline void addptr(void **v, int &n, const void *p)
+{
+    if (n < 32) v[n++] = const_cast<void *>(p);
+}
+
+template <class T> inline void collect(void **, int &, const T &) {}
+
+template <class T> inline void collect(void **v, int &n, T *const &p) { addptr(v, n, (const void *)p); }
+
+template <class... P, class... A>
+inline int launch(const char *name, void (*k)(P...), dim3 g, dim3 b, void *stream, A &&...a)
+{
+    static_assert(sizeof...(P) == sizeof...(A), "wrong number of kernel arguments");
+    std::tuple<std::decay_t<P>...> t(static_cast<std::decay_t<P>>(a)...); /* evaluated at launch time */
+    void *ptrs[32];
+    int np = 0;
+    std::apply([&](const auto &...x) { (collect(ptrs, np, x), ...); }, t);
+    return launch_(Launch{ name, g, b, [k, t] { std::apply(k, t); } }, stream, ptrs, np);
+}
+} // namespace cuemu
+#define threadIdx (cuemu::X.tidx)
+#define blockIdx (cuemu::X.bidx)
+#define blockDim (cuemu::X.bdim)
+#define gridDim (cuemu::X.gdim)
+#define warpSize 32
+/* what a portable .cu file uses instead of <<<>>> */
+#define CU_LAUNCH(kernel, grid, block, stream, ...) (void)cuemu::launch(#kernel, kernel, grid, block, stream, __VA_ARGS__)
+
+/* ---- barriers, warp operations, fences ------------------------------------------------------ */
+#define CUEMU_AT const char *file = __builtin_FILE(), int line = __builtin_LINE()
+static inline void __syncthreads(CUEMU_AT) { cuemu::bar(cuemu::RED_CNT, 0, file, line); }
+
+static inline int __syncthreads_and(int p, CUEMU_AT) { return cuemu::bar(cuemu::RED_AND, p, file, line); }
+
+static inline int __syncthreads_or(int p, CUEMU_AT) { return cuemu::bar(cuemu::RED_OR, p, file, line); }
+
+static inline int __syncthreads_count(int p, CUEMU_AT) { return cuemu::bar(cuemu::RED_CNT, p, file, line); }
+
+static inline void __syncwarp(unsigned m = 0xffffffffu, CUEMU_AT) { cuemu::warp(cuemu::W_SYNC, m, 0, 0, file, line); }
+namespace cuemu {
+template <class T> inline T shfl(unsigned m, T v, int src, const char *f, int l)
+{
+    static_assert(sizeof(T) <= 8 && std::is_trivially_copyable<T>::value, "shuffle of this type");
+    uint64_t u = 0;
+    __builtin_memcpy(&u, &v, sizeof(T));
+    u = warp(W_SHFL, m, u, src, f, l);
+    T r;
+    __builtin_memcpy(&r, &u, sizeof(T));
+    return r;
+}
+inline int seg(int width) { return (int)X.lane & ~(width - 1); }
+} // namespace cuemu
+template <class T> inline T __shfl_sync(unsigned m, T v, int s, int w = 32, CUEMU_AT)
+{
+    return cuemu::shfl(m, v, cuemu::seg(w) + (s & (w - 1)), file, line);
+}
+
+template <class T> inline T __shfl_xor_sync(unsigned m, T v, int x, int w = 32, CUEMU_AT)
+{
+    int s = (int)cuemu::X.lane ^ x;
+    return cuemu::shfl(m, v, s < cuemu::seg(w) + w ? s : (int)cuemu::X.lane, file, line);
+}
+
+template <class T> inline T __shfl_down_sync(unsigned m, T v, unsigned d, int w = 32, CUEMU_AT)
+{
+    int s = (int)(cuemu::X.lane + d);
+    return cuemu::shfl(m, v, s < cuemu::seg(w) + w ? s : (int)cuemu::X.lane, file, line);
+}
+
+template <class T> inline T __shfl_up_sync(unsigned m, T v, unsigned d, int w = 32, CUEMU_AT)
+{
+    int s = (int)cuemu::X.lane - (int)d;
+    return cuemu::shfl(m, v, s >= cuemu::seg(w) ? s : (int)cuemu::X.lane, file, line);
+}
+
+static inline unsigned __ballot_sync(unsigned m, int p, CUEMU_AT)
+{
+    return (unsigned)cuemu::warp(cuemu::W_VOTE, m, !!p, 0, file, line);
+}
+
+static inline int __any_sync(unsigned m, int p, CUEMU_AT) { return cuemu::warp(cuemu::W_VOTE, m, !!p, 0, file, line) != 0; }
+
+static inline int __all_sync(unsigned m, int p, CUEMU_AT) { return cuemu::warp(cuemu::W_VOTE, m, !p, 0, file, line) == 0; }
+
+/* ---- atomics (real atomics, so TSan sees them as such) --------------------------------------- */
+namespace cuemu {
+template <class T, class F> inline T rmw(T *p, F f)
+{
+    T o, n;
+    __atomic_load(p, &o, __ATOMIC_RELAXED);
+    do n = f(o);
+    while (!__atomic_compare_exchange(p, &o, &n, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return o;
+}
+
+template <class T> struct id {
+    using type = T;
+};
+template <class T> using arg = typename id<T>::type;
+} // namespace cuemu
+template <class T> inline T atomicAdd(T *p, cuemu::arg<T> v)
+{
+    return cuemu::rmw(p, [v](T o) { return (T)(o + v); });
+}
+
+template <class T> inline T atomicMax(T *p, cuemu::arg<T> v)
+{
+    return cuemu::rmw(p, [v](T o) { return o < v ? v : o; });
+}
+
+template <class T> inline T atomicMin(T *p, cuemu::arg<T> v)
+{
+    return cuemu::rmw(p, [v](T o) { return v < o ? v : o; });
+}
+
+template <class T> inline T atomicCAS(T *p, cuemu::arg<T> c, cuemu::arg<T> v)
+{
+    __atomic_compare_exchange(p, &c, &v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return c;
+}
+
+/* ---- bfloat16 and half: conversions, rounding to nearest even ---------------------------------- */
+struct __nv_bfloat16 {
+    uint16_t x;
+};
+struct __half {
+    uint16_t x;
+};
+
+static inline __nv_bfloat16 __float2bfloat16_rn(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    __nv_bfloat16 r;
+    if ((u & 0x7fffffffu) > 0x7f800000u)
+        r.x = 0x7fff;
+    else
+        r.x = (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
+    return r;
+}
+
+static inline float __bfloat162float(__nv_bfloat16 b)
+{
+    uint32_t u = (uint32_t)b.x << 16;
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+static inline __half __float2half_rn(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    uint32_t s = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
+    __half r;
+    if (a > 0x7f800000u)
+        r.x = (uint16_t)(s | 0x7fff);
+    else if (a >= 0x477ff000u)
+        r.x = (uint16_t)(s | 0x7c00); /* rounds to infinity */
+    else if (a < 0x38800000u) {       /* subnormal half */
+        float m;
+        memcpy(&m, &a, 4);
+        r.x = (uint16_t)(s | (uint32_t)nearbyintf(m * 16777216.0f));
+    } else
+        r.x = (uint16_t)(s | ((a - 0x38000000u + 0xfffu + ((a >> 13) & 1)) >> 13));
+    return r;
+}
+
+static inline float __half2float(__half h)
+{
+    uint32_t s = (uint32_t)(h.x & 0x8000) << 16, e = (h.x >> 10) & 31, m = h.x & 1023u, u;
+    float f;
+    if (e == 31)
+        u = s | 0x7f800000u | (m << 13);
+    else if (e)
+        u = s | ((e + 112) << 23) | (m << 13);
+    else {
+        f = (float)m / 16777216.0f;
+        memcpy(&u, &f, 4);
+        u |= s;
+    }
+    memcpy(&f, &u, 4);
+    return f;
+}
+/* From double by way of a float rounded to odd, so that the second rounding sees no false tie. */
+static inline float cuemu_odd_float(double d)
+{
+    uint64_t u;
+    memcpy(&u, &d, 8);
+    uint64_t dropped = u & 0x1fffffffu;
+    u = (u - dropped) | (dropped ? 0x20000000u : 0u);
+    memcpy(&d, &u, 8);
+    return (float)d;
+}
+
+static inline __half __double2half(double d) { return __float2half_rn(cuemu_odd_float(d)); }
+
+static inline __nv_bfloat16 __double2bfloat16(double d) { return __float2bfloat16_rn(cuemu_odd_float(d)); }
+
+/* ---- the part of the runtime API that the library uses ------------------------------------------ */
+typedef enum cudaError {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInvalidConfiguration = 9,
+    cudaErrorInvalidMemcpyDirection = 21,
+    cudaErrorInvalidDevice = 101,
+    cudaErrorIllegalAddress = 700,
+    cudaErrorLaunchFailure = 719
+} cudaError_t;
+typedef struct cuemuStream *cudaStream_t;
+enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum { cudaStreamNonBlocking = 1 };
+struct cudaDeviceProp {
+    char name[256];
+    size_t totalGlobalMem;
+    int major, minor, multiProcessorCount;
+};
+extern "C" {
+cudaError_t cudaGetDeviceCount(int *n);
+cudaError_t cudaDriverGetVersion(int *v);
+cudaError_t cudaRuntimeGetVersion(int *v);
+cudaError_t cudaSetDevice(int d);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d);
+cudaError_t cudaMalloc(void **p, size_t n);
+cudaError_t cudaFree(void *p);
+cudaError_t cudaMemcpyAsync(void *d, const void *s, size_t n, cudaMemcpyKind k, cudaStream_t st);
+cudaError_t cudaMemsetAsync(void *d, int v, size_t n, cudaStream_t st);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned f);
+cudaError_t cudaStreamDestroy(cudaStream_t s);
+cudaError_t cudaStreamSynchronize(cudaStream_t s);
+cudaError_t cudaGetLastError(void);
+const char *cudaGetErrorString(cudaError_t e);
+const char *cudaGetErrorName(cudaError_t e);
+void cuemu_enqueue(cudaStream_t s, std::function<void()> *f); /* for the cuBLAS stand-in */
+}

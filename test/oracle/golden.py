@@ -1,0 +1,141 @@
+"""golden.py - draws cases, asks PyTorch, packs the answers.  ops.py holds the cases themselves.
+
+The file (little endian), all after the header one zlib stream:
+
+    header   8 bytes "TGOLD1\\0\\0", u64 size of the stream when unpacked
+    text     u16 length, bytes
+    stream   text PyTorch's version, u32 number of cases, the cases
+    case     text op, text sample (the notation of samples.h: shapes, dtypes, parameters),
+             for each input that is there: its values (f32 for floats, i64 for i64 and i32, u8 for u8 and bool),
+             u8 number of results, the results, for each input: u8 has a gradient, then f64 values, f64 error
+    result   u8 dtype (TensorDtype, in the run in f64), u8 rank, u32 sizes, values (f64 for floats, i64 for integers, u8 for bool),
+             and for floats: f64 error, u8 has a cotangent, then its f32 values
+
+Inputs and cotangents are exact in f32, results and gradients are those of f64.  "error" is the largest |f32 - f64| of PyTorch's
+own run in f32, over the elements where both are finite; infinite where f32 is not finite and f64 is.
+"""
+import struct
+import zlib
+
+import torch
+
+DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3, torch.int64: 4, torch.int32: 5, torch.uint8: 6,
+          torch.bool: 7}
+NAMES = {torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool"}
+
+generator = torch.Generator()
+
+
+def begin(name):
+    """The same cases for an op whatever the others are."""
+    generator.manual_seed(zlib.crc32(name.encode()))
+
+
+def uniform(*shape, lo=-1.0, hi=1.0):
+    return (lo + (hi - lo) * torch.rand(shape, generator=generator, dtype=torch.float64)).float().double()
+
+
+def integers(*shape, lo=0, hi=3, dtype=torch.int64):
+    """hi is included."""
+    return torch.randint(lo, hi + 1, shape, generator=generator).to(dtype)
+
+
+def booleans(*shape):
+    return integers(*shape, hi=1).bool()
+
+
+def values(*list_, dtype=torch.float64):
+    t = torch.tensor(list_, dtype=dtype)
+    return t.float().double() if dtype == torch.float64 else t
+
+
+def text(s):
+    b = s.encode()
+    return struct.pack("<H", len(b)) + b
+
+
+def plain(v):
+    if isinstance(v, bool):
+        return str(int(v))
+    if isinstance(v, (list, tuple)):
+        return "[" + " ".join(str(int(e)) for e in v) + "]"
+    return repr(v)
+
+
+def sample(inputs, params):
+    shapes = []
+    for x in inputs:
+        if x is None:
+            shapes.append("-")
+        else:
+            shapes.append("x".join(str(n) for n in x.shape) + ("@" + NAMES[x.dtype] if x.dtype in NAMES else ""))
+    given = " ".join(k + "=" + plain(v) for k, v in params.items())
+    return ",".join(shapes) + (" {" + given + "}" if given else "")
+
+
+def raw(t, dtype):
+    return t.detach().to(dtype).contiguous().reshape(-1).numpy().tobytes()
+
+
+def raw_input(t):
+    return raw(t, torch.float32 if t.is_floating_point() else torch.uint8 if t.dtype in (torch.uint8, torch.bool) else torch.int64)
+
+
+def run(f, inputs, cotangents, dtype, no_grad):
+    leaves = []
+    for i, x in enumerate(inputs):
+        if x is not None and x.is_floating_point():
+            x = x.to(dtype).clone().requires_grad_(i not in no_grad)
+        leaves.append(x)
+    y = f(*leaves)
+    y = list(y) if isinstance(y, (tuple, list)) else [y]
+    roots = [k for k, v in enumerate(y) if v.requires_grad]
+    if cotangents is None:
+        cotangents = {k: torch.randn(y[k].shape, generator=generator, dtype=torch.float64).float().double() for k in roots}
+    wanted = [x for x in leaves if x is not None and x.is_floating_point() and x.requires_grad]
+    grads = {}
+    if roots and wanted:
+        got = torch.autograd.grad([y[k] for k in roots], wanted, [cotangents[k].to(y[k].dtype) for k in roots], allow_unused=True)
+        got = iter(got)
+        for i, x in enumerate(leaves):
+            if x is not None and x.is_floating_point() and x.requires_grad:
+                g = next(got)
+                grads[i] = torch.zeros_like(x) if g is None else g
+    return [v.detach() for v in y], grads, cotangents
+
+
+def error(narrow, exact):
+    ok = torch.isfinite(exact)
+    if not ok.any():
+        return 0.0
+    off = (narrow.double() - exact.double())[ok].abs()
+    return float("inf") if not torch.isfinite(off).all() else float(off.max())
+
+
+def case(name, f, inputs, params, no_grad=()):
+    y, grads, cot = run(f, inputs, None, torch.float64, no_grad)
+    y32, grads32, _ = run(f, inputs, cot, torch.float32, no_grad)
+    out = text(name) + text(sample(inputs, params))
+    for x in inputs:
+        if x is not None:
+            out += raw_input(x)
+    out += struct.pack("<B", len(y))
+    for k, v in enumerate(y):
+        out += struct.pack("<BB", DTYPES[v.dtype], v.dim()) + b"".join(struct.pack("<I", n) for n in v.shape)
+        if not v.is_floating_point():
+            out += raw(v, torch.uint8 if v.dtype == torch.bool else torch.int64)
+            continue
+        out += raw(v, torch.float64) + struct.pack("<dB", error(y32[k], v), k in cot)
+        if k in cot:
+            out += raw(cot[k], torch.float32)
+    for i in range(len(inputs)):
+        out += struct.pack("<B", i in grads)
+        if i in grads:
+            out += raw(grads[i], torch.float64) + struct.pack("<d", error(grads32[i], grads[i]))
+    return out
+
+
+def write(path, cases):
+    stream = text(torch.__version__) + struct.pack("<I", len(cases)) + b"".join(cases)
+    with open(path, "wb") as file:
+        file.write(b"TGOLD1\0\0" + struct.pack("<Q", len(stream)) + zlib.compress(stream, 9))

@@ -1,0 +1,156 @@
+/* test_ops_grad.c - every op of the registry, backward: against finite differences to the third order, recorded against
+ * fused, and with one tensor in two slots. */
+#include <math.h>
+#include <string.h>
+#include "samples.h"
+
+/* Tighter than the defaults: a gradient that is 0.1 % too large must not pass. */
+enum { THIRD_ORDER_ELEMENTS = 6 };
+static const double rtol = 1e-5, atol = 1e-6, atol_second = 2e-5;
+
+static bool checkable(const Sample *s, Tensor *const *x)
+{
+    if (s->op->flags & (OP_NONDIFFERENTIABLE | OP_NO_GRADCHECK)) return false;
+    for (int i = 0; i < s->n; i++)
+        if (sample_differentiable(s, i, x[i])) return true;
+    return false;
+}
+
+static void check_one(const Sample *s, GradcheckArgs args, const char *what)
+{
+    static GradcheckReport report;
+    args.report = &report;
+    if (tensor_gradcheck_args(args) == 0) return;
+    complain(s, "%s", what);
+    gradcheck_print(stderr, &report);
+}
+
+static void check_differences(const Sample *s)
+{
+    Tensor *x[OP_MAX_INPUTS];
+    sample_inputs(s, TENSOR_F64, 3, x);
+    if (!checkable(s, x)) return;
+    GradcheckArgs args = { .op = s->op, .inputs = x, .n = s->n, .params = s->op->params ? s->params : NULL, .rtol = rtol, .atol = atol };
+    check_one(s, args, "gradcheck fails");
+    args.second = true, args.atol = atol_second;
+    check_one(s, args, "gradgradcheck fails");
+}
+
+/* ---- third order: the gradgradcheck of the gradient ---------------------------------------------------------------------- */
+
+static Tensor *gradient_of_sum(Tensor **x, int n, void *ctx)
+{
+    const Sample *s = ctx;
+    Tensor *y[SAMPLE_RESULTS], *root = NULL, *wanted[OP_MAX_INPUTS], *g[OP_MAX_INPUTS], *sum = NULL;
+    int m = 0, results = sample_apply(s, x, y);
+    for (int k = 0; k < results && !root; k++)
+        if (tensor_requires_grad(y[k])) root = y[k];
+    if (!root) return NULL;
+    for (int i = 0; i < n; i++)
+        if (x[i] && tensor_requires_grad(x[i])) wanted[m++] = x[i];
+    TensorGradientsArgs args = { .create_graph = true, .materialize_grads = true };
+    Tensor *v = random_like(root, 5);
+    if (tensor_gradients_many(&root, &v, 1, wanted, m, g, args)) return NULL;
+    for (int i = 0; i < m; i++) {
+        Tensor *part = tensor_sum(tensor_mul(g[i], random_like(g[i], 6 + (uint64_t)i)));
+        sum = sum ? tensor_add(sum, part) : part;
+    }
+    return sum;
+}
+
+static Tensor *first_order(Tensor **x, int n, void *ctx)
+{
+    bool was = tensor_set_grad_enabled(true);
+    Tensor *g = gradient_of_sum(x, n, ctx);
+    tensor_set_grad_enabled(was);
+    return g;
+}
+
+static void check_third_order(const Sample *s)
+{
+    Tensor *x[OP_MAX_INPUTS], *leaf[OP_MAX_INPUTS];
+    int64_t elements = 0;
+    static SampleRun run;
+    sample_inputs(s, TENSOR_F64, 4, x);
+    for (int i = 0; i < s->n; i++) elements += x[i] ? tensor_numel(x[i]) : 0;
+    if (!checkable(s, x) || elements > THIRD_ORDER_ELEMENTS || elements == 0) return;
+    if (sample_run(s, x, false, LAYOUT_DENSE, &run) < 0 || !tensor_requires_grad(run.y[0])) return;
+    sample_leaves(s, x, leaf);
+    GradcheckArgs args = { .fn = first_order, .ctx = (void *)(uintptr_t)s, .inputs = leaf, .n = s->n, .second = true, .rtol = 1e-4, .atol = 2e-4 };
+    check_one(s, args, "the third order fails");
+}
+
+/* ---- recorded and fused ----------------------------------------------------------------------------------------------------- */
+
+static void check_recorded(const Sample *s)
+{
+    Tensor *x[OP_MAX_INPUTS];
+    static SampleRun fused, recorded;
+    sample_inputs(s, TENSOR_F64, 5, x);
+    if (s->op->flags & OP_NONDIFFERENTIABLE) return;
+    if (sample_run(s, x, false, LAYOUT_DENSE, &fused) < 0) complain(s, "backward fails");
+    else if (sample_run(s, x, true, LAYOUT_DENSE, &recorded) < 0) complain(s, "recorded backward fails");
+    else
+        for (int i = 0; i < s->n; i++) {
+            double off = off_by(recorded.g[i], fused.g[i], 0);
+            if (off > 1e-12) complain(s, "recorded and fused gradient of input %d are %.3g apart", i, off);
+        }
+}
+
+/* ---- the same tensor in two slots --------------------------------------------------------------------------------------------- */
+
+static bool same_shape(const Tensor *a, const Tensor *b)
+{
+    TensorShape x = tensor_shape(a), y = tensor_shape(b);
+    bool same = x.ndim == y.ndim;
+    for (int d = 0; same && d < x.ndim; d++) same = x.dim[d] == y.dim[d];
+    return same;
+}
+
+static void check_pair(const Sample *s, Tensor *const *x, int a, int b)
+{
+    Tensor *in[OP_MAX_INPUTS], *y[SAMPLE_RESULTS], *root[SAMPLE_RESULTS], *v[SAMPLE_RESULTS];
+    static SampleRun apart;
+    int roots = 0;
+    memcpy(in, x, sizeof(Tensor *) * (size_t)s->n);
+    in[b] = in[a];
+    if (sample_run(s, in, false, LAYOUT_DENSE, &apart) < 0) {           /* two leaves with the same values */
+        tensor_error_clear();                                           /* such values may be refused */
+        return;
+    }
+    in[a] = in[b] = tensor_requires_grad_(tensor_detach(x[a]), true);
+    int n = sample_apply(s, in, y);
+    for (int k = 0; k < n; k++)
+        if (tensor_requires_grad(y[k])) root[roots] = y[k], v[roots++] = random_like(y[k], 11 + (uint64_t)k);
+    if (n < 0 || !roots) return;
+    if (tensor_backward_many(root, v, roots, false, false)) complain(s, "backward with one tensor as inputs %d and %d fails", a, b);
+    else {
+        double off = off_by(tensor_grad(in[a]), tensor_add(apart.g[a], apart.g[b]), 0);
+        if (off > 1e-12) complain(s, "the gradients of inputs %d and %d, one tensor, are not added: off by %.3g", a, b, off);
+    }
+}
+
+static void check_repeated_inputs(const Sample *s)
+{
+    Tensor *x[OP_MAX_INPUTS];
+    sample_inputs(s, TENSOR_F64, 6, x);
+    for (int a = 0; a < s->n; a++)
+        for (int b = a + 1; b < s->n; b++)
+            if (sample_differentiable(s, a, x[a]) && sample_differentiable(s, b, x[b]) && same_shape(x[a], x[b])) {
+                check_pair(s, x, a, b);
+                return;
+            }
+}
+
+static void check_op(const TensorOp *op)
+{
+    each_sample(op, check_differences);
+    each_sample(op, check_third_order);
+    each_sample(op, check_recorded);
+    each_sample(op, check_repeated_inputs);
+}
+
+int main(int argc, char **argv)
+{
+    return run_registry(argc, argv, "every op, backward", check_op);
+}

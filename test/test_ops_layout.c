@@ -1,0 +1,89 @@
+/* test_ops_layout.c - every op of the registry gives the same results and gradients whatever the layout of its inputs and of
+ * the cotangents: dense, transposed, with gaps, at an offset, expanded. */
+#include <string.h>
+#include "samples.h"
+
+static const double close_enough = 1e-12;
+
+/* tensor_view refuses some layouts, as it must. */
+static bool may_refuse(const Sample *s)
+{
+    return s->op->flags & OP_VIEW;
+}
+
+static void compare(const Sample *s, const SampleRun *run, const SampleRun *dense, const char *what)
+{
+    for (int k = 0; k < dense->results; k++) {
+        bool exact = s->op->row || !tensor_dtype_is_float(tensor_dtype(dense->y[k]));
+        if (exact && !same_bits(run->y[k], dense->y[k])) complain(s, "result %d differs, %s", k, what);
+        double off = off_by(run->y[k], dense->y[k], 0);
+        if (off > close_enough) complain(s, "result %d is off by %.3g, %s", k, off, what);
+    }
+    for (int i = 0; i < s->n; i++) {
+        double off = off_by(run->g[i], dense->g[i], 0);
+        if (off > close_enough) complain(s, "the gradient of input %d is off by %.3g, %s", i, off, what);
+    }
+}
+
+static void try_inputs(const Sample *s, Tensor *const *x, Layout cotangents, const SampleRun *dense, const char *what)
+{
+    static SampleRun run;
+    if (sample_run(s, x, false, cotangents, &run) >= 0) compare(s, &run, dense, what);
+    else if (may_refuse(s) && tensor_error_code() == TENSOR_ESHAPE) tensor_error_clear();
+    else complain(s, "is refused, %s", what);
+}
+
+static void check_strides(const Sample *s)
+{
+    Tensor *x[OP_MAX_INPUTS], *view[OP_MAX_INPUTS];
+    static SampleRun dense;
+    sample_inputs(s, TENSOR_F64, 8, x);
+    if (sample_run(s, x, false, LAYOUT_DENSE, &dense) < 0) {
+        complain(s, "is refused");
+        return;
+    }
+    for (int layout = 1; layout < LAYOUTS; layout++) {
+        char what[64];
+        TensorScope scope = tensor_scope_open();
+        for (int i = 0; i < s->n; i++) view[i] = x[i] ? strided_copy(x[i], (Layout)layout) : NULL;
+        snprintf(what, sizeof what, "inputs %s", layout_name[layout]);
+        try_inputs(s, view, LAYOUT_DENSE, &dense, what);
+        snprintf(what, sizeof what, "cotangents %s", layout_name[layout]);
+        try_inputs(s, x, (Layout)layout, &dense, what);
+        tensor_scope_close(scope);
+    }
+}
+
+/* Every size above 1 of one input at a time is made by expanding its first slice; the dense run gets the same values. */
+static void check_expanded(const Sample *s)
+{
+    Tensor *x[OP_MAX_INPUTS];
+    static SampleRun dense;
+    sample_inputs(s, TENSOR_F64, 9, x);
+    for (int i = 0; i < s->n; i++) {
+        for (int d = 0; x[i] && d < tensor_ndim(x[i]); d++) {
+            if (tensor_size(x[i], d) < 2) continue;
+            char what[64];
+            Tensor *was = x[i];
+            Tensor *wide = tensor_expand(tensor_narrow(was, d, 0, 1), tensor_shape(was));
+            x[i] = tensor_clone(wide);
+            snprintf(what, sizeof what, "input %d expanded along dim %d", i, d);
+            bool runs = sample_run(s, x, false, LAYOUT_DENSE, &dense) >= 0;
+            x[i] = wide;
+            if (runs) try_inputs(s, x, LAYOUT_DENSE, &dense, what);
+            else tensor_error_clear();                          /* such values may be refused */
+            x[i] = was;
+        }
+    }
+}
+
+static void check_op(const TensorOp *op)
+{
+    each_sample(op, check_strides);
+    each_sample(op, check_expanded);
+}
+
+int main(int argc, char **argv)
+{
+    return run_registry(argc, argv, "every op, layouts", check_op);
+}
