@@ -122,6 +122,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/lib/libtapegrad_cuda.so $(DESTDIR)$(PREFIX)/lib/pkgconfig/tapegrad.pc $(DESTDIR)$(PREFIX)/bin/tapegrad
 
 clean: ; rm -rf build
+print-libs: ; @echo $(LIBS)
 help:
 	@echo "make             the library (static, shared) and the command, in build/"
 	@echo "make demo        sets up, builds, trains a CNN on MNIST (EPOCHS=1, ARGS=... as mnist --help says)"
@@ -133,5 +134,5 @@ help:
 
 -include $(wildcard mk/*.mk)
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
-.PHONY: all check test asan ubsan tsan valgrind faults examples demo bench docs install uninstall clean help
+.PHONY: print-libs all check test asan ubsan tsan valgrind faults examples demo bench docs install uninstall clean help
 .DELETE_ON_ERROR:

@@ -6,9 +6,10 @@ static inline __attribute__((always_inline)) void LOOP(adam_range)(const Numbers
 {
     const real sign = (real)k->sign, decay = (real)k->decay, shrink = (real)k->shrink, w1 = (real)k->weight1, b2 = (real)k->beta2,
                w2 = (real)k->weight2, step = (real)-k->step, root2 = (real)k->root2, eps = (real)k->eps;
+    const bool decays = decay != 0;
     _Pragma("omp parallel for simd num_threads(optim_threads(n)) if (n >= 1 << 16)")
     for (int64_t i = 0; i < n; i++) {
-        real x = p[i] * shrink, g = grad[i] * sign + decay * p[i];
+        real x = p[i] * shrink, g = decays ? grad[i] * sign + decay * p[i] : grad[i] * sign;
         m[i] += w1 * (g - m[i]);
         v[i] = v[i] * b2 + w2 * g * g;
         real u = v[i];

@@ -132,7 +132,6 @@ int optim_threads(int64_t n)
 
 static int make_states(const OptimKind *kind, const OptimGroup *g, OptimParam *p)
 {
-    p->fresh = false;
     for (int s = 0, n = kind->states(g); s < n; s++) {
         if (p->state[s]) continue;
         p->state[s] = tensor_retain(tensor_zeros_like(p->tensor));
@@ -173,6 +172,7 @@ static int update_all(const Optimizer *opt)
             if (grad) {
                 p->step++;
                 status = opt->kind->update(&opt->group[g], p, grad);
+                if (!status) p->fresh = false;
             }
             tensor_scope_close(scope);
             if (status || tensor_error()) return -1;

@@ -4,9 +4,10 @@ static inline __attribute__((always_inline)) void LOOP(sgd_range)(const Numbers 
                                                                   const real *restrict grad, bool momentum, bool first, bool nesterov)
 {
     const real sign = (real)k->sign, decay = (real)k->decay, m = (real)k->momentum, keep = (real)k->keep, lr = (real)-k->lr;
+    const bool decays = decay != 0;
     _Pragma("omp parallel for simd num_threads(optim_threads(n)) if (n >= 1 << 16)")
     for (int64_t i = 0; i < n; i++) {
-        real g = grad[i] * sign + decay * p[i];
+        real g = decays ? grad[i] * sign + decay * p[i] : grad[i] * sign;
         if (momentum) {
             b[i] = first ? g : b[i] * m + keep * g;
             g = nesterov ? g + m * b[i] : b[i];

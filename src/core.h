@@ -93,6 +93,7 @@ void hold_leaf(Tensor *leaf);               /* a graph edge's reference */
 void drop_leaf(Tensor *leaf);
 Tensor *own(Tensor *x);                     /* scope.c: to the innermost scope; NULL passes; on ENOMEM releases x, NULL */
 Tensor *borrow(Tensor *x);                  /* retain, then own */
+FORCE_INLINE bool scope_failed(TensorScope scope) { return unlikely(scope.depth == 0); }    /* to open: ENOMEM is recorded */
 bool bump_version(Tensor *x);
 
 /* shape.c */

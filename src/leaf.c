@@ -8,6 +8,7 @@ Tensor *tensor_requires_grad_(Tensor *x, bool requires_grad)
     if (requires_grad && !dtype_is_float(x->dtype))
         return fail(TENSOR_EDTYPE, "tensor_requires_grad_", "%s %s: only floating tensors have gradients",
                     tensor_dtype_name((TensorDtype)x->dtype), S(x)), NULL;
+    if (view_refresh(x)) return NULL;
     if (x->entry)
         return requires_grad ? borrow(x) : (fail(TENSOR_EGRAD, "tensor_requires_grad_",
             "%s is the result of %s: only leaves can stop requiring a gradient; use tensor_detach", S(x), x->entry->op->name), NULL);
@@ -15,19 +16,29 @@ Tensor *tensor_requires_grad_(Tensor *x, bool requires_grad)
     return borrow(x);
 }
 
+/* A view whose base was written since has the base's history. */
+static bool follows_base(const Tensor *x)
+{
+    return x->base && x->base_epoch != x->base->epoch;
+}
+
 bool tensor_requires_grad(const Tensor *x)
 {
-    return !check_null(x, "tensor_requires_grad", 1) && on_graph(x);
+    return !check_null(x, "tensor_requires_grad", 1) && on_graph(follows_base(x) ? x->base : x);
 }
 
 bool tensor_is_leaf(const Tensor *x)
 {
-    return !check_null(x, "tensor_is_leaf", 1) && !x->entry;
+    return !check_null(x, "tensor_is_leaf", 1) && !(follows_base(x) ? on_graph(x->base) : x->entry != NULL);
 }
 
 Tensor *tensor_grad(const Tensor *x)
 {
-    return check_null(x, "tensor_grad", 1) ? NULL : borrow(x->grad);
+    if (check_null(x, "tensor_grad", 1)) return NULL;
+    pthread_mutex_lock(&leaf_lock);
+    Tensor *grad = tensor_retain(x->grad);
+    pthread_mutex_unlock(&leaf_lock);
+    return own(grad);
 }
 
 int tensor_set_grad(Tensor *x, Tensor *grad)
@@ -40,15 +51,23 @@ int tensor_set_grad(Tensor *x, Tensor *grad)
                     tensor_dtype_name((TensorDtype)x->dtype));
     if (grad && grad->place != x->place)
         return fail(TENSOR_EDEVICE, "tensor_set_grad", "a gradient on %s for a tensor on %s", grad->place->name, x->place->name);
+    TensorScope scope = tensor_scope_open();
+    if (grad && overlaps_itself(grad) && !(grad = tensor_clone(grad))) {        /* later gradients are added in place */
+        tensor_scope_close(scope);
+        return -1;
+    }
+    pthread_mutex_lock(&leaf_lock);
     Tensor *old = x->grad;
     x->grad = tensor_retain(grad);
+    pthread_mutex_unlock(&leaf_lock);
     tensor_release(old);
+    tensor_scope_close(scope);
     return 0;
 }
 
 int tensor_retain_grad(Tensor *x)
 {
-    if (check_null(x, "tensor_retain_grad", 1)) return -1;
+    if (check_null(x, "tensor_retain_grad", 1) || view_refresh(x)) return -1;
     if (!on_graph(x)) return fail(TENSOR_EGRAD, "tensor_retain_grad", "%s requires no gradient", S(x));
     x->flags |= FLAG_RETAIN_GRAD;
     return 0;
@@ -62,7 +81,7 @@ Tensor *tensor_detach(Tensor *x)
 
 /* ---- hooks: of a result they are its entry's, of a leaf its own ---------------------------------------------- */
 
-static THREAD_LOCAL int next_id;
+static atomic_int next_id;              /* leaves are shared between threads: one sequence for all */
 
 static Hook **hook_list(Tensor *x)
 {
@@ -71,10 +90,11 @@ static Hook **hook_list(Tensor *x)
 
 static int add_hook(Tensor *x, const char *op, Hook like)
 {
+    if (x->entry && !entry_is_ours(x->entry)) return fail(TENSOR_EGRAD, op, "%s is part of another thread's graph", S(x));
     Hook *hook = tg_alloc(sizeof *hook), **end = hook_list(x);
     if (!hook) return fail_memory(op);
     *hook = like;
-    hook->id = ++next_id, hook->next = NULL;
+    hook->id = atomic_fetch_add(&next_id, 1) + 1, hook->next = NULL;
     while (*end) end = &(*end)->next;
     *end = hook;
     return hook->id;
@@ -84,8 +104,8 @@ int tensor_register_hook(Tensor *x, Tensor *(*fn)(Tensor *, void *), void *ctx)
 {
     if (check_null(x, "tensor_register_hook", 1)) return -1;
     if (!fn) return fail(TENSOR_ENULL, "tensor_register_hook", "the function is NULL");
+    if (view_refresh(x)) return -1;
     if (!on_graph(x)) return fail(TENSOR_EGRAD, "tensor_register_hook", "%s requires no gradient", S(x));
-    if (x->base && view_refresh(x)) return -1;
     return add_hook(x, "tensor_register_hook", (Hook){ .fn = fn, .ctx = ctx });
 }
 

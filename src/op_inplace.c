@@ -109,7 +109,7 @@ int view_refresh(Tensor *x)
 {
     Tensor *base = x->base;
     if (!base || x->base_epoch == base->epoch) return 0;
-    if (!base->entry) {                                 /* overwritten by something without a graph */
+    if (!on_graph(base)) {                              /* overwritten by something without a graph */
         Entry *old = x->entry;
         x->entry = NULL;
         if (old) entry_release_result(old, x);
@@ -132,6 +132,9 @@ int inplace_check(const char *op, Tensor *x)
         return fail(TENSOR_EGRAD, op, "in place on the leaf %s that requires a gradient: do it under TENSOR_NO_GRAD", S(x));
     if (!grad_off && x->base && !x->base->entry && (x->base->flags & FLAG_REQUIRES_GRAD))
         return fail(TENSOR_EGRAD, op, "in place on a view of the leaf %s that requires a gradient: do it under TENSOR_NO_GRAD", S(x->base));
+    const Entry *entry = x->entry ? x->entry : x->base ? x->base->entry : NULL;
+    if (unlikely(entry && !entry_is_ours(entry)))
+        return fail(TENSOR_EGRAD, op, "in place on %s, which is part of another thread's graph: tensor_detach it there first", S(x));
     if (overlaps_itself(x))
         return fail(TENSOR_EVALUE, op, "in place on %s whose elements share memory (expanded?): tensor_clone it first", S(x));
     return 0;
@@ -183,11 +186,26 @@ int inplace_take(const char *op, Tensor *x, Tensor *t, const void *site)
     return 0;
 }
 
+/* Will backward read the value that is overwritten? */
+static bool backward_reads_target(const TensorOp *op, Tensor *const *inputs, int n)
+{
+    bool refined = false;
+    for (int i = 0; i < 4; i++) refined |= op->keep_for[i] != 0;
+    for (int i = 0; i < n && !grad_off; i++)
+        if (on_graph(inputs[i]) && ((refined && i < 4 ? op->keep_for[i] : op->keep) & KEEP_INPUT(0))) return true;
+    return false;
+}
+
 Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site)
 {
-    Tensor *x = n > 0 ? inputs[0] : NULL;
+    Tensor *x = n > 0 ? inputs[0] : NULL, *in[OP_MAX_INPUTS];
     if (check_null(x, op->name, 1) || inplace_check(op->name, x)) return NULL;
     TensorScope scope = tensor_scope_open();
+    if (n <= OP_MAX_INPUTS && backward_reads_target(op, inputs, n)) {
+        Tensor *old = tensor_clone(x);              /* as PyTorch: backward reads a copy of it */
+        for (int i = 0; i < n; i++) in[i] = inputs[i] == x ? old : inputs[i];
+        inputs = in;
+    }
     Tensor *t = op_apply1(op, inputs, n, params, site);
     int status = t ? 0 : -1;
     if (t && !shape_equal(shape_of(t), shape_of(x)))

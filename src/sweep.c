@@ -32,7 +32,7 @@ typedef struct Sweep {
     int wanted_count;
 } Sweep;
 
-static pthread_mutex_t leaf_lock = PTHREAD_MUTEX_INITIALIZER;      /* .grad of leaves that threads share */
+pthread_mutex_t leaf_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- the table of leaves ------------------------------------------------------------------------------------ */
 
@@ -87,7 +87,7 @@ static Slot *leaf_slot(Sweep *s, Tensor *leaf)
 
 static bool ours_alone(const Tensor *g)
 {
-    return atomic_load_explicit(&g->refs, memory_order_acquire) == 1 && !g->entry && (g->flags & FLAG_CONTIGUOUS) &&
+    return atomic_load_explicit(&g->refs, memory_order_acquire) == 1 && (g->flags & FLAG_CONTIGUOUS) &&
            atomic_load_explicit(&g->storage->refs, memory_order_acquire) == 1;
 }
 
@@ -98,7 +98,7 @@ static int add_gradient(Sweep *s, Tensor **sum, Tensor *g)
         *sum = tensor_retain(g);
         return 0;
     }
-    if (!s->create_graph && ours_alone(*sum) && (*sum)->dtype == g->dtype) return raw_add_into(*sum, g);
+    if (!s->create_graph && !(*sum)->entry && ours_alone(*sum) && (*sum)->dtype == g->dtype) return raw_add_into(*sum, g);
     Tensor *more = tensor_add(*sum, g);
     if (!more) return -1;
     tensor_retain(more);
@@ -149,12 +149,29 @@ static int give_leaf(Sweep *s, Tensor *leaf, Tensor *g)
 
 /* ---- hooks --------------------------------------------------------------------------------------------------------- */
 
-static int run_hooks(Sweep *s, Hook *hooks, Tensor **grad)
+/* A hook may remove itself and others, and register new ones, which wait for the next sweep: so the list is entered anew
+ * by ids, which grow along it. */
+static Hook *hook_after(Hook *hooks, int id)
 {
-    for (Hook *h = hooks; h; h = h->next) {
+    while (hooks && hooks->id <= id) hooks = hooks->next;
+    return hooks;
+}
+
+static int last_id(const Hook *hooks)
+{
+    int id = 0;
+    for (; hooks; hooks = hooks->next) id = hooks->id;
+    return id;
+}
+
+static int run_hooks(Sweep *s, Hook *const *hooks, Tensor **grad)
+{
+    int last = last_id(*hooks), id;
+    for (Hook *h = *hooks; h && (id = h->id) <= last; h = hook_after(*hooks, id)) {
         if (!h->fn) continue;
+        bool failed_before = tensor_error() != NULL;
         Tensor *replaced = h->fn(*grad, h->ctx);
-        if (tensor_error()) return -1;
+        if (!failed_before && tensor_error()) return -1;
         if (!replaced || replaced == *grad) continue;
         if (!shape_equal(shape_of(replaced), shape_of(*grad)) || replaced->dtype != (*grad)->dtype)
             return fail(TENSOR_ESHAPE, s->name, "a hook turned the gradient %s into %s %s", S(*grad),
@@ -268,11 +285,11 @@ static int run_entry(Sweep *s, Entry *e)
 {
     TensorScope scope = tensor_scope_open();
     e->refs++;                                      /* hooks may release the last result */
-    int status = 0;
+    int status = scope_failed(scope) ? -1 : 0;
     for (int i = 0; i < e->outputs && !status; i++) {
         Result *r = &e->result[i];
         if (!r->grad) continue;
-        if (r->hooks) status = run_hooks(s, r->hooks, &r->grad);
+        if (r->hooks) status = run_hooks(s, &r->hooks, &r->grad);
         if (!status && !s->wanted && r->tensor && (r->tensor->flags & FLAG_RETAIN_GRAD))
             status = fill_retained(s, (Tensor *)(uintptr_t)r->tensor, r->grad);
         for (int w = 0; w < s->wanted_count && !status; w++)
@@ -310,11 +327,11 @@ static int prepare_leaf(Sweep *s, Slot *slot)
 {
     Tensor *leaf = slot->leaf;
     TensorScope scope = tensor_scope_open();
-    int status = leaf->hooks ? run_hooks(s, leaf->hooks, &slot->grad) : 0;
+    int status = scope_failed(scope) ? -1 : leaf->hooks ? run_hooks(s, &leaf->hooks, &slot->grad) : 0;
     Tensor *next = NULL;
     if (!status && s->create_graph) {
-        next = leaf->grad ? tensor_add(leaf->grad, slot->grad) : slot->grad;
-    } else if (!status && !may_keep(slot->grad, leaf)) {
+        next = leaf->grad ? tensor_add(leaf->grad, slot->grad) : ours_alone(slot->grad) ? slot->grad : tensor_clone(slot->grad);
+    } else if (!status && (slot->grad->entry || !may_keep(slot->grad, leaf))) {
         next = new_tensor(shape_of(leaf), leaf->dtype, leaf->place);
         if (next && raw_copy(next, slot->grad)) tensor_release(next), next = NULL;
         own(next);
@@ -349,15 +366,20 @@ static int commit_leaf(Sweep *s, Slot *slot)
     return status;
 }
 
+static void run_after_hooks(Tensor *leaf)
+{
+    int last = last_id(leaf->hooks), id;
+    for (Hook *h = leaf->hooks; h && (id = h->id) <= last; h = hook_after(leaf->hooks, id))
+        if (h->after) h->after(leaf, h->ctx);
+}
+
 static int finish_leaves(Sweep *s)
 {
     for (int64_t i = 0; i < s->count; i++)
         if (atomic_load(&s->slots[i].leaf->refs) > 0 && prepare_leaf(s, &s->slots[i])) return -1;
     for (int64_t i = 0; i < s->count; i++)
         if (atomic_load(&s->slots[i].leaf->refs) > 0 && commit_leaf(s, &s->slots[i])) return -1;
-    for (int64_t i = 0; i < s->count; i++)
-        for (Hook *h = s->slots[i].leaf->hooks; h; h = h->next)
-            if (h->after) h->after(s->slots[i].leaf, h->ctx);
+    for (int64_t i = 0; i < s->count; i++) run_after_hooks(s->slots[i].leaf);
     return 0;
 }
 
@@ -365,7 +387,7 @@ static int finish_wanted(Sweep *s)
 {
     for (int64_t i = 0; i < s->count; i++) {
         TensorScope scope = tensor_scope_open();
-        int status = run_hooks(s, s->slots[i].leaf->hooks, &s->slots[i].grad);
+        int status = run_hooks(s, &s->slots[i].leaf->hooks, &s->slots[i].grad);
         tensor_scope_close(scope);
         if (status) return -1;
     }
@@ -449,6 +471,7 @@ static int sweep(Sweep *s, Tensor *const *roots, Tensor *const *grads, int n)
     for (int i = 0; i < n; i++)
         if (check_root(s, roots[i], grads ? grads[i] : NULL, i)) return -1;
     TensorScope scope = tensor_scope_open();
+    if (scope_failed(scope)) return -1;
     bool was = tensor_set_grad_enabled(s->create_graph);
     s->tape->sweeps++;
     int status = 0;

@@ -64,23 +64,6 @@ static int push(Tape *tape, Entry *entry)
     return 0;
 }
 
-int64_t tensor_tape_length(void)
-{
-    return my_tape ? my_tape->living : 0;
-}
-
-int64_t tensor_tape_bytes(void)
-{
-    int64_t bytes = 0;
-    for (int64_t i = 0; my_tape && i < my_tape->count; i++) {
-        const Entry *e = my_tape->at[i];
-        if (!e) continue;
-        bytes += (int64_t)e->bytes;
-        for (int s = 0; s < e->saves && !e->freed; s++) bytes += (int64_t)e->saved[s].storage->bytes;
-    }
-    return bytes;
-}
-
 /* ---- the end of an entry ---------------------------------------------------------------------------------- */
 
 void entry_free_saved(Entry *e)
@@ -146,9 +129,18 @@ static void settle_foreign(Tape *tape)      /* lock held */
     atomic_store(&tape->has_foreign, false);
 }
 
-static COLD void release_foreign(Tape *tape, Entry *e)
+static void settle(Tape *tape)
+{
+    if (likely(!atomic_load_explicit(&tape->has_foreign, memory_order_relaxed))) return;
+    pthread_mutex_lock(&tape->lock);
+    settle_foreign(tape);
+    pthread_mutex_unlock(&tape->lock);
+}
+
+static COLD void release_foreign(Tape *tape, Entry *e, const Tensor *result)
 {
     pthread_mutex_lock(&tape->lock);
+    if (e->result[result->slot].tensor == result) e->result[result->slot].tensor = NULL;
     if (atomic_fetch_add(&e->foreign_drops, 1) == 0) e->next_foreign = tape->foreign, tape->foreign = e;
     atomic_store(&tape->has_foreign, true);
     if (tape->dead) settle_foreign(tape);   /* nobody else will */
@@ -159,11 +151,11 @@ static COLD void release_foreign(Tape *tape, Entry *e)
 
 void entry_release_result(Entry *e, const Tensor *result)
 {
-    if (e->result[result->slot].tensor == result) e->result[result->slot].tensor = NULL;
     if (unlikely(e->tape != my_tape)) {
-        release_foreign(e->tape, e);
+        release_foreign(e->tape, e, result);
         return;
     }
+    if (e->result[result->slot].tensor == result) e->result[result->slot].tensor = NULL;
     entry_unref(e);
 }
 
@@ -183,6 +175,26 @@ void tape_thread_exit(void)
 bool entry_is_ours(const Entry *e)
 {
     return e->tape == my_tape;
+}
+
+int64_t tensor_tape_length(void)
+{
+    if (!my_tape) return 0;
+    settle(my_tape);
+    return my_tape->living;
+}
+
+int64_t tensor_tape_bytes(void)
+{
+    int64_t bytes = 0;
+    if (my_tape) settle(my_tape);
+    for (int64_t i = 0; my_tape && i < my_tape->count; i++) {
+        const Entry *e = my_tape->at[i];
+        if (!e) continue;
+        bytes += (int64_t)e->bytes;
+        for (int s = 0; s < e->saves && !e->freed; s++) bytes += (int64_t)e->saved[s].storage->bytes;
+    }
+    return bytes;
 }
 
 /* ---- recording ----------------------------------------------------------------------------------------------- */
@@ -240,11 +252,7 @@ Entry *entry_new(OpCall *call, unsigned keep)
 {
     Tape *tape = tape_get();
     if (!tape) return NULL;
-    if (unlikely(atomic_load_explicit(&tape->has_foreign, memory_order_relaxed))) {
-        pthread_mutex_lock(&tape->lock);
-        settle_foreign(tape);
-        pthread_mutex_unlock(&tape->lock);
-    }
+    settle(tape);
     keep = keep_mask(call, keep);
     int saves = call->extras, dims = 0;
     for (int i = 0; i < call->extras; i++) dims += 2 * call->extra[i]->ndim;

@@ -64,6 +64,7 @@ struct Entry {
 
 #pragma GCC visibility push(hidden)
 extern THREAD_LOCAL Tape *my_tape;
+extern pthread_mutex_t leaf_lock;       /* .grad of leaves, which threads share */
 void entry_unref(Entry *entry);         /* this thread's entries only */
 void entry_free_saved(Entry *entry);
 Entry *entry_new(OpCall *call, unsigned keep);          /* with one reference, no result tensors yet; ENOMEM recorded */

@@ -70,7 +70,14 @@ int golden_open(Golden *g, const char *path)
     }
     take_text(g, g->torch, sizeof g->torch);
     g->cases = TAKE(g, uint32_t);
+    g->start = g->at;
     return 0;
+}
+
+void golden_rewind(Golden *g)
+{
+    g->at = g->start;
+    g->read = 0;
 }
 
 void golden_close(Golden *g)

@@ -24,7 +24,7 @@ typedef struct GoldenCase {
 
 typedef struct Golden {
     unsigned char *stream;
-    size_t size, at;
+    size_t size, at, start;             /* start: of the first case */
     char torch[64];
     uint32_t cases, read;
 } Golden;
@@ -32,6 +32,7 @@ typedef struct Golden {
 /* golden_open - 0, or -1 with a message when the file cannot be read or is of another format. */
 int golden_open(Golden *g, const char *path);
 void golden_close(Golden *g);
+void golden_rewind(Golden *g);                                          /* to the first case */
 
 /* golden_next - 1: the next case; 0: no more; -1: the stream is damaged, or names an op or a parameter that is not there. */
 int golden_next(Golden *g, GoldenCase *c);

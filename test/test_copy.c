@@ -116,7 +116,7 @@ static void all_pairs(void **state)
     static const double values[] = {
         0, -0.0, 1, -1, 0.5, -0.5, 0.99999999, -0.99999999, 2.5, -2.5, 100.7, -100.7, 127, 128, 255, 256, 300, -300, 2047, 2049, 65504,
         65519.99, 65520, -65520, 1e5, 16777217, 33554435, 2147483520, 2147483647, 2147483648, -2147483648.0, -2147483648.9,
-        -2147483649.0, 4294967295, 4294967296, 5e9, -5e9, 9007199254740993, 9223372036854774784.0, 9223372036854775808.0,
+        -2147483649.0, 4294967295, 4294967296, 5e9, -5e9, 9007199254740992, 9223372036854774784.0, 9223372036854775808.0,
         -9223372036854775808.0, 1e19, -1e19, 1e300, -1e300, 1e-300, 5e-324, 1e-40, -1e-40, 1e-8, 6e-8, 2.98e-8, 1.0009765625,
         1.00048828125, 1.00048828126, 1.0004882812500001, 1.00390625, 1.00390625000001, 3.4028235677973366e38, 3.4e38,
         (double)INFINITY, -(double)INFINITY, (double)NAN
@@ -199,7 +199,8 @@ static void broadcasts(void **state)
     Tensor *row = numbered(SHAPE(7), TENSOR_I32), *column = numbered(SHAPE(40, 1), TENSOR_F32);
     Tensor *y = empty(SHAPE(3, 40, 7), TENSOR_F64);
     int64_t stride[3];
-    Tensor *const sources[] = { row, column, numbered(SHAPE(), TENSOR_U8), numbered(SHAPE(3, 1, 7), TENSOR_F16), numbered(SHAPE(1, 1, 1), TENSOR_F64) };
+    Tensor *const sources[] = { row, column, numbered(SHAPE(), TENSOR_U8), numbered(SHAPE(3, 1, 7), TENSOR_F16),
+                                numbered(SHAPE(1, 1, 1), TENSOR_F64) };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         broadcast_strides(sources[i], shape_of(y), stride);
         Tensor *expanded = own(new_view(sources[i], 3, y->shape, stride, 0));
@@ -243,7 +244,8 @@ static void large_on_several_threads(void **state)
                 check(y, x);
                 check(z, t);
                 assert_int_equal(raw_fill(z, 3), 0);
-                for (int64_t i = 0; i < z->numel; i += 997) assert_true(tensor_get(z, SHAPE(i / z->shape[1], i % z->shape[1])) == (to == TENSOR_BOOL ? 1 : 3));
+                for (int64_t i = 0; i < z->numel; i += 997)
+                    assert_true(tensor_get(z, SHAPE(i / z->shape[1], i % z->shape[1])) == (to == TENSOR_BOOL ? 1 : 3));
                 tensor_scope_close(scope);
             }
     }
@@ -285,8 +287,28 @@ static void contiguous_and_cast(void **state)
     assert_true(tensor_is_contiguous(dense) && tensor_is_contiguous(halves));
     check(dense, t);
     check(halves, t);
-    assert_ptr_equal(own(raw_sum_to(x, shape_of(x))), x);
     tensor_scope_close(scope);
+}
+
+static void sums(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_ones(SHAPE(2, 3, 4), TENSOR_F32);
+    static const int64_t shapes[][3] = { { 3, 4 }, { 3, 1 }, { 1, 4 }, { 1, 1 }, { 2, 3, 1 }, { 1, 3, 4 }, { 4 }, { 1 }, { 0 } };
+    static const int ndims[] = { 2, 2, 2, 2, 3, 3, 1, 1, 0 };
+    assert_ptr_equal(own(raw_sum_to(x, shape_of(x))), x);
+    for (int i = 0; i < 9; i++) {
+        TensorShape shape = { ndims[i], shapes[i] };
+        Tensor *sum = own(raw_sum_to(x, shape));
+        double want = 24.0 / (double)shape_count(shape);
+        assert_true(shape_equal(shape_of(sum), shape));
+        assert_true(tensor_equal(sum, tensor_full(shape, want, TENSOR_F32)));
+    }
+    Tensor *none = own(raw_sum_to(tensor_ones(SHAPE(0, 3), TENSOR_F32), SHAPE(3)));
+    assert_true(tensor_equal(none, tensor_zeros(SHAPE(3), TENSOR_F32)));
+    tensor_scope_close(scope);
+    assert_null(tensor_error());
 }
 
 /* ---- between devices: two that are the CPU under another name, and can fail ------------------------------- */
@@ -383,8 +405,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_pairs), cmocka_unit_test(layouts), cmocka_unit_test(slices_and_flips), cmocka_unit_test(broadcasts),
-        cmocka_unit_test(overlapping), cmocka_unit_test(large_on_several_threads), cmocka_unit_test(fills), cmocka_unit_test(contiguous_and_cast),
-        cmocka_unit_test(between_devices), cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(overlapping), cmocka_unit_test(large_on_several_threads), cmocka_unit_test(fills),
+        cmocka_unit_test(contiguous_and_cast), cmocka_unit_test(sums), cmocka_unit_test(between_devices), cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests_name("copy", tests, NULL, NULL);
 }

@@ -114,7 +114,8 @@ static void aranges(void **state)
     check_list(tensor_arange(0, 5, 1, TENSOR_F32), LIST(0, 1, 2, 3, 4));
     check_list(tensor_arange(5, 0, -2, TENSOR_I64), LIST(5, 3, 1));
     check_list(tensor_arange(0.5, 5, 1.5, TENSOR_I64), LIST(0, 2, 3));
-    check_list(tensor_arange(0, 1, 0.1, TENSOR_F64), LIST(0.0, 0.1, 0.2, 0.30000000000000004, 0.4, 0.5, 0.6000000000000001, 0.7000000000000001, 0.8, 0.9));
+    check_list(tensor_arange(0, 1, 0.1, TENSOR_F64),
+               LIST(0.0, 0.1, 0.2, 0.30000000000000004, 0.4, 0.5, 0.6000000000000001, 0.7000000000000001, 0.8, 0.9));
     check_list(tensor_arange(0, 3, 1, TENSOR_BF16), LIST(0, 1, 2));
     check_list(tensor_arange(250, 253, 1, TENSOR_U8), LIST(250, 251, 252));
     assert_int_equal(tensor_numel(tensor_arange(1, 1, 1, TENSOR_F32)), 0);
@@ -124,7 +125,8 @@ static void aranges(void **state)
     assert_int_equal(tensor_copy_to(large, values, sizeof values), 0);
     assert_int_equal(values[1] - values[0], 1023);
 
-    static const double refused[][3] = { { 0, 1, 0 }, { 0, 1, -1 }, { 1, 0, 1 }, { 0, (double)INFINITY, 1 }, { (double)NAN, 1, 1 }, { 0, 1, (double)NAN } };
+    static const double refused[][3] = { { 0, 1, 0 }, { 0, 1, -1 }, { 1, 0, 1 }, { 0, (double)INFINITY, 1 },
+                                        { (double)NAN, 1, 1 }, { 0, 1, (double)NAN } };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         assert_null(tensor_arange(refused[i][0], refused[i][1], refused[i][2], TENSOR_F32));
         expect_error(TENSOR_EVALUE);

@@ -10,6 +10,7 @@ static const double rtol64 = 1e-10, atol64 = 1e-13, times32 = 4, ulps32 = 4 * 0x
 
 /* Where our definition differs from PyTorch's in f64, and why a wider tolerance is right. */
 static const struct { const char *op; double rtol; const char *why; } exceptions[] = {
+    { "binary_cross_entropy", 1e-8, "PyTorch rounds the 1e-12 of its denominator to f32" },
     { NULL, 0, NULL },
 };
 
@@ -119,18 +120,14 @@ static void check_case(const GoldenCase *c, TensorDtype dtype)
 
 /* ---- the cases of one op ------------------------------------------------------------------------------------------------ */
 
-static const char *path;
+static Golden golden;
 
 static void check_op(const TensorOp *op)
 {
-    Golden g;
     static GoldenCase c;
     int cases = 0, status;
-    if (golden_open(&g, path)) {
-        complain_op(op, "no golden values");
-        return;
-    }
-    while ((status = golden_next(&g, &c)) > 0) {
+    golden_rewind(&golden);
+    while ((status = golden_next(&golden, &c)) > 0) {
         if (strcmp(c.op, op->name) != 0) continue;
         TensorScope scope = tensor_scope_open();
         cases++;
@@ -138,7 +135,6 @@ static void check_op(const TensorOp *op)
         check_case(&c, TENSOR_F32);
         tensor_scope_close(scope);
     }
-    golden_close(&g);
     bool none = op->torch && strcmp(op->torch, "-") == 0;
     if (status < 0) complain_op(op, "the golden values cannot be read");
     if (cases == 0 && !none) complain_op(op, "has no golden case, and its descriptor does not say that PyTorch has none (torch = \"-\")");
@@ -147,13 +143,13 @@ static void check_op(const TensorOp *op)
 
 int main(int argc, char **argv)
 {
-    Golden g;
-    path = getenv("TAPEGRAD_GOLDEN") ? getenv("TAPEGRAD_GOLDEN") : "test/oracle/ops.golden";
-    if (golden_open(&g, path)) return 1;
-    print_message("%u cases of PyTorch %s; without a counterpart there:", g.cases, g.torch);
+    const char *path = getenv("TAPEGRAD_GOLDEN");
+    if (golden_open(&golden, path ? path : "test/oracle/ops.golden")) return 1;
+    print_message("%u cases of PyTorch %s; without a counterpart there:", golden.cases, golden.torch);
     for (int i = 0; i < tensor_op_count(); i++)
         if (tensor_op_at(i)->torch && strcmp(tensor_op_at(i)->torch, "-") == 0) print_message(" %s", tensor_op_at(i)->name);
     print_message("\n");
-    golden_close(&g);
-    return run_registry(argc, argv, "every op, PyTorch's values", check_op);
+    int failed = run_registry(argc, argv, "every op, PyTorch's values", check_op);
+    golden_close(&golden);
+    return failed;
 }

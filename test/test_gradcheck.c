@@ -59,6 +59,7 @@ static Tensor *wrong_gradient(OpCall *c, Tensor *dx, int i)
         free(b);
         return first;
     }
+    if (plant == PLANT_REVERSE && tensor_numel(dx) != n) return dx;     /* the sum over broadcast dimensions may not see it */
     double *v = doubles(dx), *w = doubles(dx);
     n = tensor_numel(dx);
     for (int64_t k = 0; k < n; k++) {

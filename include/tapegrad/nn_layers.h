@@ -72,6 +72,7 @@ typedef struct NNConv2dArgs {
 TAPEGRAD_API Module *nn_conv2d_args(NNConv2dArgs args);
 
 typedef struct NNPool2dArgs {
+    bool unused_;
     int64_t kernel_size, stride, padding;           /* stride 0, the default: the kernel's size */
     int64_t dilation;                               /* max only; 1 */
     bool ceil_mode;
@@ -80,9 +81,9 @@ typedef struct NNPool2dArgs {
     int64_t kernel_hw[2], stride_hw[2], padding_hw[2], dilation_hw[2];
 } NNPool2dArgs;
 
-/* nn_max_pool2d(2), nn_avg_pool2d(2, .padding = 1) - tensor_max_pool2d, tensor_avg_pool2d. */
-#define nn_max_pool2d(...) nn_max_pool2d_args((NNPool2dArgs){ .dilation = 1, .count_include_pad = true, .kernel_size = __VA_ARGS__ })
-#define nn_avg_pool2d(...) nn_avg_pool2d_args((NNPool2dArgs){ .dilation = 1, .count_include_pad = true, .kernel_size = __VA_ARGS__ })
+/* nn_max_pool2d(2), nn_max_pool2d(.kernel_hw = { 1, 2 }), nn_avg_pool2d(2, .padding = 1) - tensor_max_pool2d, tensor_avg_pool2d. */
+#define nn_max_pool2d(...) nn_max_pool2d_args((NNPool2dArgs){ .dilation = 1, .count_include_pad = true, .unused_ = false, __VA_ARGS__ })
+#define nn_avg_pool2d(...) nn_avg_pool2d_args((NNPool2dArgs){ .dilation = 1, .count_include_pad = true, .unused_ = false, __VA_ARGS__ })
 TAPEGRAD_API Module *nn_max_pool2d_args(NNPool2dArgs args);
 TAPEGRAD_API Module *nn_avg_pool2d_args(NNPool2dArgs args);
 

@@ -16,6 +16,7 @@
 #ifndef TAPEGRAD_OPS_SHAPE_H
 #define TAPEGRAD_OPS_SHAPE_H
 
+#include <tapegrad/ops_reduce.h>         /* TENSOR_ALL */
 #include <tapegrad/tensor.h>
 
 #ifdef __cplusplus

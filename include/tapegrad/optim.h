@@ -36,7 +36,7 @@ typedef struct OptimParam {
     Tensor *tensor;
     Tensor *state[OPTIM_STATES];        /* as OptimKind.state names them; NULL until first needed, then zeros */
     int64_t step;                       /* steps that it took part in, this one included */
-    bool fresh;                         /* the states were made in this step */
+    bool fresh;                         /* a state was made and no update has used it yet */
 } OptimParam;
 
 /* The options of a group.  Write them at any time; what an optimizer does not know it ignores. */

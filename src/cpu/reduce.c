@@ -72,6 +72,20 @@ static void gather_line(const Job *j, int64_t base, const int64_t *offset, int n
     else for (int i = 0; i < n; i++) ((float *)to)[i] = x[offset[i]];
 }
 
+/* n reduced positions from `from` where the last reduced dim is dense: run by run. */
+static void gather_runs(const Job *j, int64_t base, int64_t from, int n, char *to)
+{
+    const ReduceArgs *a = j->a;
+    const int64_t size = a->reduced_shape[a->reduced_ndim - 1];
+    const size_t bytes = j->f64 ? 8 : 4;
+    while (n > 0) {
+        int64_t left = size - from % size, offset = reduce_offset(from, a->reduced_ndim, a->reduced_shape, a->reduced_stride);
+        int count = left < n ? (int)left : n;
+        memcpy(to, element(j, base + offset), (size_t)count * bytes);
+        to += (size_t)count * bytes, from += count, n -= count;
+    }
+}
+
 /* [n][FOLD_COLUMNS]: a line across the columns for each reduced position. */
 static void gather_tile(const Job *j, const Unit *u, const int64_t *offset, int n, void *to)
 {
@@ -140,6 +154,8 @@ static void fold_row_block(const Job *j, const Unit *u, const Pass *p, int64_t f
         const void *x = buffer;
         if (dense) {
             x = element(j, u->offset[0] + from);
+        } else if (a->reduced_stride[a->reduced_ndim - 1] == 1) {
+            gather_runs(j, u->offset[0], from, count, (char *)buffer);
         } else {
             int64_t offset[BUFFER];
             reduce_offsets(a, from, count, offset);

@@ -80,7 +80,7 @@ static int probe(int index)
     LAUNCH(answer, 1, 1, mailbox);
     if (gpu_launched("a first kernel") || gpu_read_mailbox(&value)) {
         cudaDeviceProp p;
-        char why[256];
+        char why[sizeof sentence];
         snprintf(why, sizeof why, "%s", sentence);
         if (cudaGetDeviceProperties(&p, index) == cudaSuccess)
             gpu_fail("%s does not run this build's kernels (compute capability %d.%d): %s", p.name, p.major, p.minor, why);

@@ -20,6 +20,18 @@ static int compute_dtype(const MapArgs *a)
     return a->out.dtype;
 }
 
+/* How many parameters a row has: no more may be read. */
+static const unsigned char params_of[ROW_COUNT] = {
+#define UNARY(...) 0,
+#define UNARY1(...) 1,
+#define UNARY2(...) 2,
+#define BINARY(...) 0,
+#define BINARY1(...) 1,
+#define COMPARE(...) 0,
+#define PREDICATE(...) 0,
+#include <tapegrad/ops.def>
+};
+
 int gpu_map(MapArgs *a)
 {
     if (a->count == 0) return 0;
@@ -33,6 +45,6 @@ int gpu_map(MapArgs *a)
         set_strides(&m.space, 1 + k, a->in[k].data ? a->in[k].stride : nullptr);
         m.in[k] = a->in[k].data, m.in_dtype[k] = a->in[k].dtype;
     }
-    m.p = a->params ? a->params[0] : 0, m.q = a->params ? a->params[1] : 0;
+    m.p = params_of[a->row] > 0 ? a->params[0] : 0, m.q = params_of[a->row] > 1 ? a->params[1] : 0;
     return launch(&m);
 }

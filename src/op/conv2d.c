@@ -50,7 +50,8 @@ static int check_options(OpCall *c, const ConvParams *p, Geometry *g)
 static int check_kernel(OpCall *c, const ConvParams *p, Geometry *g, Pair kernel)
 {
     g->k = kernel;
-    if (!within(kernel, 1)) return op_fail(c, TENSOR_ESHAPE, "a kernel of %lld x %lld", (long long)kernel.h, (long long)kernel.w);
+    if (!within(kernel, 1)) return op_fail(c, TENSOR_ESHAPE, "%s, %s: a kernel of %lld x %lld", S(op_input(c, 0)), S(op_input(c, 1)),
+                                           (long long)kernel.h, (long long)kernel.w);
     if (p->same)
         g->pad = (Pair){ (reach(kernel.h, g->dilation.h) - 1) / 2, (reach(kernel.w, g->dilation.w) - 1) / 2 };
     return 0;
@@ -69,16 +70,16 @@ static int check_result(OpCall *c, const ConvParams *p, Geometry *g, Pair x)
     g->y.h = steps(x.h, g->pad.h, g->k.h, g->dilation.h, g->stride.h);
     g->y.w = steps(x.w, g->pad.w, g->k.w, g->dilation.w, g->stride.w);
     if (g->y.h > 0 && g->y.w > 0) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "a kernel of %lld x %lld (dilated %lld x %lld) is larger than the padded input of %lld x %lld",
-                   (long long)g->k.h, (long long)g->k.w, (long long)reach(g->k.h, g->dilation.h),
+    return op_fail(c, TENSOR_ESHAPE, "%s, %s: a kernel of %lld x %lld (dilated %lld x %lld) is larger than the padded input of %lld x %lld",
+                   S(op_input(c, 0)), S(op_input(c, 1)), (long long)g->k.h, (long long)g->k.w, (long long)reach(g->k.h, g->dilation.h),
                    (long long)reach(g->k.w, g->dilation.w), (long long)(x.h + 2 * g->pad.h), (long long)(x.w + 2 * g->pad.w));
 }
 
 static int check_groups(OpCall *c, const Geometry *g, int64_t per_group)
 {
     if (g->in % g->groups == 0 && g->out % g->groups == 0 && g->in / g->groups == per_group) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "%lld channels in, %lld out, %lld groups, a weight for %lld channels in each", (long long)g->in,
-                   (long long)g->out, (long long)g->groups, (long long)per_group);
+    return op_fail(c, TENSOR_ESHAPE, "%s, %s: %lld channels in, %lld out, %lld groups, a weight for %lld channels in each",
+                   S(op_input(c, 0)), S(op_input(c, 1)), (long long)g->in, (long long)g->out, (long long)g->groups, (long long)per_group);
 }
 
 static int want_image(OpCall *c, const Tensor *x, const char *what)
@@ -300,8 +301,8 @@ static const TensorOp op_conv2d_grad_input = {
     .name = "conv2d_grad_input", .summary = "gradient of conv2d's input of that size, from the result's gradient and the weight",
     .arity = 2, CONV, .fields = grad_fields, .shape = input_shape, .forward = input_forward, .backward = input_backward,
     .torch = "nn.grad.conv2d_input",
-    .samples = "1x3x3x3,3x3x3x3 {stride=[2 2] padding=[2 2] size=[5 5]}; 2x2x3x4,2x2x3x3 {stride=[3 2] padding=[2 1] groups=2 size=[8 8]}; "
-               "2x4x4x4,4x1x3x3 {groups=4 size=[6 6]}; 2x3x4,3x2x1x1 {size=[3 4]}; 1x1x5x5,1x4x2x3 {same=1 size=[5 5]}; "
+    .samples = "1x3x3x3,3x3x3x3 {stride=[2 2] padding=[2 2] size=[4 4]}; 2x2x4x4,2x2x3x3 {stride=[3 2] padding=[2 1] groups=2 size=[8 8]}; "
+               "2x4x4x4,4x1x3x3 {groups=4 size=[6 6]}; 3x3x4,3x2x1x1 {size=[3 4]}; 1x1x5x5,1x4x2x3 {same=1 size=[5 5]}; "
                "0x2x2x2,2x3x3x3 {size=[4 4]}; 1x3x5x5,3x2x2x2 {dilation=[4 4] size=[9 9]}; 2x2x2x2,2x3x3x3 {padding=[1] stride=[2] size=[4 4]}",
     .errors = "1x3x3x3,2x3x3x3 {size=[5 5]} ! ESHAPE; 1x3x3x3,3x3x3x3 {size=[9 5]} ! ESHAPE; 3x3,3x3x3x3 {size=[5 5]} ! ESHAPE",
 };
@@ -309,7 +310,7 @@ static const TensorOp op_conv2d_grad_weight = {
     .name = "conv2d_grad_weight", .summary = "gradient of conv2d's weight of that kernel size, from the input and the result's gradient",
     .arity = 2, CONV, .fields = grad_fields, .shape = weight_shape, .forward = weight_forward, .backward = weight_backward,
     .torch = "nn.grad.conv2d_weight",
-    .samples = "1x3x4x4,1x3x3x3 {stride=[2 2] padding=[2 2] size=[3 3]}; 2x4x8x8,2x2x3x4 {stride=[3 2] padding=[2 1] groups=2 size=[3 3]}; "
+    .samples = "1x3x4x4,1x3x3x3 {stride=[2 2] padding=[2 2] size=[3 3]}; 2x4x8x8,2x2x4x4 {stride=[3 2] padding=[2 1] groups=2 size=[3 3]}; "
                "2x4x6x6,2x4x4x4 {groups=4 size=[3 3]}; 2x3x4,3x3x4 {size=[1 1]}; 1x4x5x5,1x1x5x5 {same=1 size=[2 3]}; "
                "0x3x4x4,0x2x2x2 {size=[3 3]}; 1x2x9x9,1x3x5x5 {dilation=[4 4] size=[2 2]}",
     .errors = "1x3x4x4,2x3x2x2 {size=[3 3]} ! ESHAPE; 1x3x4x4,1x3x3x3 {size=[3 3]} ! ESHAPE; 3x4x4,1x3x2x2 {size=[3 3]} ! ESHAPE",

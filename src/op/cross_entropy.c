@@ -162,7 +162,10 @@ static Tensor *recorded(OpCall *c, Tensor *dy)
     const int dim = class_dim(shape_of(x));
     x = tensor_to(x, (TensorDtype)weight_sum->dtype);
     Tensor *b = x ? weights(c, x) : NULL, *a = tensor_sum(b, dim, .keepdim = true);
-    if (p->reduction == TENSOR_MEAN) dy = tensor_div(dy, weight_sum);
+    if (p->reduction == TENSOR_MEAN) {              /* all ignored: g / 0 would make NaN of the zeros */
+        Tensor *none = tensor_eq_scalar(weight_sum, 0);
+        dy = none ? tensor_div(dy, tensor_where(none, tensor_ones_like(weight_sum), weight_sum)) : NULL;
+    }
     if (p->reduction == TENSOR_NONE) dy = tensor_unsqueeze(dy, dim);
     return tensor_mul(dy, tensor_sub(tensor_mul(tensor_softmax(x, dim), a), b));
 }

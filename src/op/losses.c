@@ -46,21 +46,24 @@ static int finish(OpCall *c, Tensor *loss)
 static int mse(OpCall *c) { return finish(c, tensor_square(difference(c))); }
 static int l1(OpCall *c) { return finish(c, tensor_abs(difference(c))); }
 
+/* a^2 / 2 up to the bend, else bend (a - bend / 2): m (a - m / 2) with m = min(a, bend).  Not by where, whose square would
+ * turn an infinite a into the gradient 0 * inf. */
+static Tensor *bent(Tensor *a, double bend)
+{
+    Tensor *m = tensor_clamp(a, 0, bend);
+    return tensor_mul(m, tensor_sub(a, tensor_mul_scalar(m, .5)));
+}
+
 static int smooth_l1(OpCall *c)
 {
     const double beta = ((const LossParams *)op_params(c))->parameter;
-    Tensor *d = difference(c), *a = tensor_abs(d);
-    if (beta == 0) return finish(c, a);
-    return finish(c, tensor_where(tensor_lt_scalar(a, beta), tensor_mul_scalar(tensor_square(d), .5 / beta),
-                                  tensor_sub_scalar(a, .5 * beta)));
+    Tensor *a = tensor_abs(difference(c));
+    return finish(c, beta == 0 ? a : tensor_div_scalar(bent(a, beta), beta));
 }
 
 static int huber(OpCall *c)
 {
-    const double delta = ((const LossParams *)op_params(c))->parameter;
-    Tensor *d = difference(c), *a = tensor_abs(d);
-    return finish(c, tensor_where(tensor_le_scalar(a, delta), tensor_mul_scalar(tensor_square(d), .5),
-                                  tensor_mul_scalar(tensor_sub_scalar(a, .5 * delta), delta)));
+    return finish(c, bent(tensor_abs(difference(c)), ((const LossParams *)op_params(c))->parameter));
 }
 
 /* t log t is 0 where t is 0: the logarithm is taken of 1 there. */

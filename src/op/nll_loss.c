@@ -2,6 +2,7 @@
  *
  *   loss_i = -w_t x_t, 0 where t is ignore_index; the mean divides by the sum of w_t over the others
  */
+#include <math.h>
 #include "../reduce.h"
 
 typedef struct NllParams { int64_t ignore_index; int reduction; } NllParams;
@@ -54,6 +55,15 @@ static Tensor *position_weights(Tensor *weight, Tensor *safe, Tensor *ignored, c
     return tensor_where(ignored, zero, w);
 }
 
+/* loss / weight_sum; NaN, with gradient 0, where that is 0 because all positions are ignored. */
+static Tensor *divide(Tensor *loss, Tensor *weight_sum)
+{
+    Tensor *none = tensor_eq_scalar(weight_sum, 0);
+    if (!none) return NULL;
+    Tensor *mean = tensor_div(loss, tensor_where(none, tensor_ones_like(weight_sum), weight_sum));
+    return tensor_where(none, tensor_full_like(weight_sum, NAN), mean);
+}
+
 static int compose(OpCall *c)
 {
     const NllParams *p = op_params(c);
@@ -67,7 +77,7 @@ static int compose(OpCall *c)
     Tensor *picked = tensor_reshape(tensor_gather(x, dim, tensor_unsqueeze(safe, dim)), shape_of(safe));
     Tensor *loss = tensor_neg(tensor_mul(w, tensor_where(ignored, tensor_zeros_like(w), picked)));
     if (p->reduction != TENSOR_NONE) loss = tensor_sum(loss);
-    if (p->reduction == TENSOR_MEAN) loss = tensor_div(loss, tensor_sum(w));
+    if (p->reduction == TENSOR_MEAN) loss = divide(loss, tensor_sum(w));
     return op_set_result(c, 0, loss);
 }
 

@@ -224,10 +224,13 @@ static Tensor *operand(OpCall *c, int which, unsigned keep)
     return x;
 }
 
+/* Operands in the dtype of the computation, g's: tensor_apply saves them as they were given. */
 static Tensor *fused_gradient(OpCall *c, int input, Tensor *g, unsigned keep)
 {
     Tensor *in[ROW_OPERANDS] = { operand(c, ROW_A, keep), operand(c, ROW_B, keep), operand(c, ROW_Y, keep), g };
     if (c->failed) return NULL;
+    for (int k = 0; k < ROW_OPERANDS; k++)
+        if (in[k] && in[k]->dtype != g->dtype && !(in[k] = own(raw_cast(in[k], g->dtype)))) return NULL;
     Tensor *dx = own(new_tensor(op_output_shape(c, 0), g->dtype, g->place));
     return dx && !run_map(c->op, ROW_GRAD_A + input, dx, in, c->params) ? dx : NULL;
 }

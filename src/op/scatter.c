@@ -22,14 +22,6 @@ static int check(OpCall *c)
     return fits ? 0 : op_fail(c, TENSOR_ESHAPE, "index %s for writing into %s: want its rank and no larger size but in dimension %d", S(index), S(x), p->dim);
 }
 
-static int bad_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, int64_t n)
-{
-    int64_t at[TENSOR_MAX_DIMS];
-    for (int d = index->ndim - 1; d >= 0; position /= index->shape[d], d--) at[d] = position % index->shape[d];
-    return op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s is out of range: want 0 to %lld", (long long)value,
-                   shape_text((TensorShape){ index->ndim, at }), S(index), (long long)n - 1);
-}
-
 /* Marks written (of x's shape) and wins (of index's shape), both dense and zero on the host.  From the last to the first:
  * who comes to an element first wins. */
 static int mark(OpCall *c, int dim, const Tensor *index, Tensor *written, Tensor *wins)
@@ -37,7 +29,7 @@ static int mark(OpCall *c, int dim, const Tensor *index, Tensor *written, Tensor
     const int64_t *value = index->data;
     int64_t n = written->ndim ? written->shape[dim] : 1;
     for (int64_t i = 0; i < index->numel; i++)
-        if (value[i] < 0 || value[i] >= n) return bad_index(c, index, i, value[i], n);
+        if (value[i] < 0 || value[i] >= n) return fail_index(c, index, i, value[i], n);
     for (int64_t i = index->numel - 1; i >= 0; i--) {
         int64_t rest = i, at = 0;
         for (int d = index->ndim - 1; d >= 0; rest /= index->shape[d], d--)

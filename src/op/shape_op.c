@@ -103,12 +103,14 @@ int call_index_dtype(OpCall *c, const Tensor *index)
     return op_fail(c, TENSOR_EDTYPE, "the index %s is %s: want i64", S(index), tensor_dtype_name((TensorDtype)index->dtype));
 }
 
-static int fail_index(OpCall *c, const Tensor *index, const GatherArgs *args)
+int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, int64_t n)
 {
-    int64_t at[TENSOR_MAX_DIMS], rest = args->bad_at;
-    for (int d = index->ndim - 1; d >= 0; rest /= index->shape[d], d--) at[d] = rest % index->shape[d];
-    return op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s is out of range: want 0 to %lld", (long long)args->bad_value,
-                   shape_text((TensorShape){ index->ndim, at }), S(index), (long long)args->n - 1);
+    int64_t at[TENSOR_MAX_DIMS];
+    for (int d = index->ndim - 1; d >= 0; position /= index->shape[d], d--) at[d] = position % index->shape[d];
+    const char *where = shape_text((TensorShape){ index->ndim, at });
+    if (n == 0) return op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s: there is nothing to index", (long long)value, where, S(index));
+    return op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s is out of range: want 0 to %lld", (long long)value, where, S(index),
+                   (long long)n - 1);
 }
 
 static int run(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *index, Tensor *dst, bool add)
@@ -125,7 +127,7 @@ static int run(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *i
     int (*kernel)(GatherArgs *) = add ? place->device->scatter_add : place->device->gather;
     if (!kernel) return fail_no_kernel(c->op->name, place, add ? "scatter_add" : "gather");
     if (kernel(&args) == 0) return 0;
-    return args.bad_at >= 0 ? fail_index(c, index, &args) : fail_kernel(c->op->name, place, add ? "scatter_add" : "gather");
+    return args.bad_at >= 0 ? fail_index(c, index, args.bad_at, args.bad_value, args.n) : fail_kernel(c->op->name, place, add ? "scatter_add" : "gather");
 }
 
 int run_gather(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst)

@@ -42,6 +42,9 @@ Tensor *as_mask(const Tensor *cond);
 /* call_index_dtype - 0, or -1 and EDTYPE unless index is i64, i32 or u8. */
 int call_index_dtype(OpCall *c, const Tensor *index);
 
+/* fail_index - EINDEX: the value at a row-major position of index is not one of n.  Returns -1. */
+int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, int64_t n) COLD;
+
 /* An index along one dimension of a tensor of some shape. */
 typedef struct IndexPlan {
     int dim;

@@ -352,7 +352,9 @@ static int all_forward(OpCall *c)
 
 static int all_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    dx[0] = share_evenly(&(ReduceParams){ .keepdim = false }, op_saved(c, 0), op_saved_output(c, 0), dy);
+    Tensor *x = op_saved(c, 0);
+    if (!x) return -1;
+    dx[0] = x->numel ? share_evenly(&(ReduceParams){ .keepdim = false }, x, op_saved_output(c, 0), dy) : tensor_zeros_like(x);
     return dx[0] ? 0 : -1;
 }
 

@@ -21,7 +21,8 @@ static int64_t part_count(const SplitParams *p, int64_t length)
 static int64_t part_size(const SplitParams *p, int64_t length, int64_t k)
 {
     if (!p->size) return p->sizes.at[k];
-    return length - k * p->size < p->size ? length - k * p->size : p->size;
+    int64_t rest = length - k * p->size;
+    return rest < 0 ? 0 : rest < p->size ? rest : p->size;
 }
 
 static int check_dim(OpCall *c, int *dim)

@@ -42,7 +42,8 @@ static int mean_forward(OpCall *c) { return reduce_forward(c, REDUCE_MEAN); }
 static int mean_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const TensorShape to = op_input_shape(c, 0);
-    dx[0] = reduce_spread(op_params(c), to, tensor_div_scalar(dy, (double)reduce_count(to, op_params(c))));
+    const int64_t n = reduce_count(to, op_params(c));           /* 0: dx has no elements */
+    dx[0] = reduce_spread(op_params(c), to, tensor_div_scalar(dy, n ? (double)n : 1));
     return dx[0] ? 0 : -1;
 }
 

@@ -16,7 +16,8 @@ static int var_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const ReduceParams *p = op_params(c);
     const TensorShape to = op_input_shape(c, 0);
-    const double m = (double)reduce_count(to, p) - p->param;
+    const int64_t n = reduce_count(to, p);
+    const double m = n ? (double)n - p->param : 1;              /* n = 0: dx has no elements */
     Tensor *x = op_saved(c, 0);
     Tensor *mean = tensor_mean(x, .dims = (TensorShape){ p->dims.n, p->dims.at }, .keepdim = true);
     Tensor *g = reduce_spread(p, to, tensor_mul_scalar(dy, 2 / (m > 0 ? m : 0)));

@@ -123,10 +123,10 @@ static int embed_compose(OpCall *c)
     Tensor *x = op_input(c, 0);
     if (x->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "[]: want a vector or more");
     if (x->ndim == TENSOR_MAX_DIMS) return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);
-    p.shape.n = x->ndim + 1;
-    p.dim1 = call_dim(c, p.dim1, dims_shape(&p.shape));
-    if (p.dim1 >= 0) p.dim2 = call_dim(c, p.dim2, dims_shape(&p.shape));
-    if (p.dim1 < 0 || p.dim2 < 0) return -1;
+    int dim1 = wrap_dim(p.dim1, x->ndim + 1), dim2 = wrap_dim(p.dim2, x->ndim + 1);
+    if (dim1 < 0 || dim2 < 0)
+        return op_fail(c, TENSOR_EINDEX, "dimensions %d and %d of %s with one more", p.dim1, p.dim2, S(x));
+    p.shape.n = x->ndim + 1, p.dim1 = dim1, p.dim2 = dim2;
     if (p.dim1 == p.dim2) return op_fail(c, TENSOR_EINDEX, "dimension %d is named twice", p.dim1);
     int64_t side = x->shape[x->ndim - 1] + (p.offset < 0 ? -(int64_t)p.offset : p.offset);
     for (int d = 0, n = 0; d < p.shape.n; d++) p.shape.at[d] = d == p.dim1 || d == p.dim2 ? side : x->shape[n++];

@@ -57,7 +57,7 @@ static int infer(OpCall *c, OpDims *to, int64_t count, TensorShape from)
     int unknown = -1;
     bool bad = false;
     for (int i = 0; i < to->n; i++) {
-        if (to->at[i] == -1 && unknown >= 0) return op_fail(c, TENSOR_ESHAPE, "%s: only one size may be -1", shape_text(dims_shape(to)));
+        if (to->at[i] == -1 && unknown >= 0) return op_fail(c, TENSOR_ESHAPE, "%s from %s: only one size may be -1", shape_text(dims_shape(to)), shape_text(from));
         if (to->at[i] == -1) unknown = i;
         else bad |= to->at[i] < 0 || __builtin_mul_overflow(known, to->at[i], &known);
     }
@@ -185,7 +185,7 @@ static int unflatten_shape(OpCall *c)
     if (p->sizes.n == 0) return op_fail(c, TENSOR_ESHAPE, "dimension %d of %s: no sizes given", p->dim, S(x));
     if (x->ndim - 1 + p->sizes.n > TENSOR_MAX_DIMS)
         return op_fail(c, TENSOR_ESHAPE, "%d dimensions: at most %d", x->ndim - 1 + p->sizes.n, TENSOR_MAX_DIMS);
-    return infer(c, &p->sizes, x->shape[p->dim], (TensorShape){ 1, &x->shape[p->dim] });
+    return infer(c, &p->sizes, x->shape[p->dim], shape_of(x));
 }
 
 static int unflatten_forward(OpCall *c)

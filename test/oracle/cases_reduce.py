@@ -82,7 +82,7 @@ OPS["var"] = chain(over_dims(torch.var, BIG, ({}, {"correction": 0.0})), fixed(
     (torch.var, [values(1e4 + 1, 1e4 + 2, 1e4 + 3)], {})))
 OPS["std"] = chain(over_dims(torch.std, BIG, ({}, {"correction": 0.0})), fixed((torch.std, [values(1, 1, 1)], {})))
 for name_, f_ in (("amax", torch.amax), ("amin", torch.amin)):
-    OPS[name_] = chain(over_dims(f_, DIMS + EMPTY[:1]), fixed((f_, [TIES], {}), (f_, [NANS], {}), (f_, [values(inf, 1, inf)], {}),
+    OPS[name_] = chain(over_dims(f_, DIMS + EMPTY[:1]), fixed((f_, [TIES], {}), (f_, [NANS], {}, (0,)), (f_, [values(inf, 1, inf)], {}),
                        (f_, [integers(3, 4)], {})))
 for name_, f_ in (("argmax", torch.argmax), ("argmin", torch.argmin)):
     OPS[name_] = chain(over_dims(single_dim(f_), ONE_DIM + EMPTY[:1]), fixed((f_, [TIES], {}), (f_, [NANS], {}), (f_, [integers(9)], {})))
@@ -131,7 +131,7 @@ OPS["median"] = fixed((torch.median, [uniform(5)], {}), (torch.median, [uniform(
 @op("mode")
 def mode():
     for shape, p in (((5,), {"dim": 0}), ((3, 4), {}), ((2, 3, 4), {"dim": -2, "keepdim": True}), ((), {})):
-        yield (lambda x: torch.mode(x, **p)[0]), [uniform(*shape)], p
+        yield (lambda x: tuple(torch.mode(x, **p))), [uniform(*shape)], p
 
 
 @op("sort")
@@ -157,7 +157,7 @@ def argsort():
 def topk():
     for shape, p in (((5,), {"k": 2}), ((3, 4), {"k": 3, "dim": 0, "largest": False}), ((2, 3, 4), {"k": 1, "dim": -2}), ((4,), {"k": 0}), ((30,), {"k": 5})):
         yield (lambda x: tuple(torch.topk(x, **p))), [uniform(*shape)], p
-    yield (lambda x: torch.topk(x, 3)[0]), [NANS], {"k": 3}
+    yield (lambda x: tuple(torch.topk(x, 3))), [NANS], {"k": 3}
 
 
 @op("kthvalue")
@@ -211,7 +211,7 @@ OPS["smooth_l1_loss"] = chain(loss(F.smooth_l1_loss, [{"beta": 1.0}, {"beta": 0.
 OPS["huber_loss"] = chain(loss(F.huber_loss, [{"delta": 1.0}, {"delta": 0.5}], same), kinks(F.huber_loss, {"delta": 1.0}))
 OPS["kl_div"] = chain(loss(F.kl_div, [{}, {"reduction": 3}], lambda *s: uniform(*s, lo=0.1, hi=1)),
                       loss(F.kl_div, [{"log_target": True}], same),
-                      fixed((lambda x, t: F.kl_div(x, t, reduction="none"), [values(-1, -2, -3), values(0, 0.5, 1)], {"reduction": 2})))
+                      fixed((lambda x, t: F.kl_div(x, t, reduction="none"), [values(-1, -2, -3), values(0, 0.5, 1)], {"reduction": 2}, (1,))))
 
 
 @op("binary_cross_entropy")
@@ -222,6 +222,12 @@ def bce():
             yield f, [uniform(*shape, lo=0.1, hi=0.9), uniform(*shape, lo=0, hi=1), None], {"reduction": r}
         yield f, [uniform(3, 4, lo=0.1, hi=0.9), uniform(3, 4, lo=0, hi=1), uniform(4)], {"reduction": r}, (2,)
     yield f, [values(0, 1, 0, 1, 0.5), values(0, 1, 1, 0, 1), None], {"reduction": 2}, (1,)
+
+
+@op("binary_cross_entropy_elements")
+def bce_elements():
+    for shape in ((5,), (3, 4), (), (0, 3)):
+        yield (lambda x, t: F.binary_cross_entropy(x, t, reduction="none")), [uniform(*shape, lo=0.1, hi=0.9), uniform(*shape, lo=0, hi=1)], {}
 
 
 @op("binary_cross_entropy_with_logits")

@@ -15,6 +15,7 @@ Inputs and cotangents are exact in f32, results and gradients are those of f64. 
 own run in f32, over the elements where both are finite; infinite where f32 is not finite and f64 is.
 """
 import struct
+import warnings
 import zlib
 
 import torch
@@ -24,6 +25,7 @@ DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 
 NAMES = {torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool"}
 
 generator = torch.Generator()
+warnings.filterwarnings("ignore", message="reduction: 'mean'|Using padding='same'")
 
 
 def begin(name):

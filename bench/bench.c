@@ -1,0 +1,115 @@
+/* bench.c - our side of the benchmarks: bench CASE SECONDS prints the median time of a block, in nanoseconds per op or per step.
+ * bench/side_by_side.py runs it in turn with PyTorch. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <tapegrad.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- cases: each runs one block of `per` units ---------------------------------------------------------------- */
+
+static Tensor *x, *b, *one, *batch, *labels;
+static Module *net;
+static Optimizer *opt;
+
+static void chain_setup(void)
+{
+    x = tensor_retain(tensor_requires_grad_(tensor_randn(SHAPE(4), TENSOR_F32), true));
+    b = tensor_retain(tensor_requires_grad_(tensor_randn(SHAPE(4), TENSOR_F32), true));
+    one = tensor_retain(tensor_ones(SHAPE(4), TENSOR_F32));
+}
+
+static Tensor *chain(void)
+{
+    Tensor *y = x;
+    for (int i = 0; i < 10; i++) y = tensor_relu(tensor_add(y, b));
+    return y;
+}
+
+static void chain_forward(void)
+{
+    TensorScope scope = tensor_scope_open();
+    chain();
+    tensor_scope_close(scope);
+}
+
+static void chain_backward(void)
+{
+    TensorScope scope = tensor_scope_open();
+    tensor_backward(chain(), one);
+    tensor_scope_close(scope);
+}
+
+static void mlp_setup(void)
+{
+    net = nn_sequential(nn_linear(784, 256), nn_relu(), nn_linear(256, 128), nn_relu(), nn_linear(128, 10));
+    opt = optim_sgd(nn_parameters(net), .lr = 0.01);
+    batch = tensor_retain(tensor_rand(SHAPE(64, 784), TENSOR_F32));
+    labels = tensor_retain(tensor_randint(0, 10, SHAPE(64)));
+}
+
+static void train_step(void)
+{
+    TensorScope scope = tensor_scope_open();
+    optim_zero_grad(opt);
+    tensor_backward(tensor_cross_entropy(nn_forward(net, batch), labels));
+    optim_step(opt);
+    tensor_scope_close(scope);
+}
+
+static void cnn_setup(void)
+{
+    net = nn_sequential(nn_conv2d(1, 32, 3), nn_relu(), nn_conv2d(32, 64, 3), nn_relu(), nn_max_pool2d(2), nn_dropout(0.25), nn_flatten(),
+                        nn_linear(9216, 128), nn_relu(), nn_dropout(0.5), nn_linear(128, 10));
+    opt = optim_adam(nn_parameters(net), .lr = 1e-3);
+    batch = tensor_retain(tensor_rand(SHAPE(64, 1, 28, 28), TENSOR_F32));
+    labels = tensor_retain(tensor_randint(0, 10, SHAPE(64)));
+}
+
+static const struct { const char *name; void (*setup)(void), (*block)(void); double per; } cases[] = {
+    { "chain20_forward", chain_setup, chain_forward, 20 },
+    { "chain20_forward_backward", chain_setup, chain_backward, 20 },
+    { "mlp_sgd_b64", mlp_setup, train_step, 1 },
+    { "mnist_cnn_adam_b64", cnn_setup, train_step, 1 },
+};
+
+static int ascending(const void *p, const void *q)
+{
+    double a = *(const double *)p, c = *(const double *)q;
+    return (a > c) - (a < c);
+}
+
+int main(int argc, char **argv)
+{
+    enum { BLOCKS = 9 };
+    double median[BLOCKS], budget = argc > 2 ? atof(argv[2]) : 1;
+    if (argc > 3) tensor_set_num_threads(atoi(argv[3]));
+    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
+        if (strcmp(cases[i].name, argv[1]) != 0) continue;
+        tensor_manual_seed(0);
+        cases[i].setup();
+        for (int k = 0; k < 5; k++) cases[i].block();
+        double t = now();
+        cases[i].block();
+        long n = (long)(budget / BLOCKS / (now() - t + 1e-9)) + 1;
+        for (int k = 0; k < BLOCKS; k++) {
+            t = now();
+            for (long j = 0; j < n; j++) cases[i].block();
+            median[k] = (now() - t) / (double)n / cases[i].per * 1e9;
+        }
+        qsort(median, BLOCKS, sizeof *median, ascending);
+        if (tensor_error()) return fprintf(stderr, "%s\n", tensor_error()), 1;
+        printf("%.2f\n", median[BLOCKS / 2]);
+        return 0;
+    }
+    fprintf(stderr, "usage: bench CASE SECONDS [THREADS]\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) fprintf(stderr, "    %s\n", cases[i].name);
+    return 2;
+}

@@ -1,0 +1,49 @@
+# cuda.mk - the CUDA device as plugins of one set of sources:
+#   make cuda          $(B)/libtapegrad_cuda.so, by nvcc, for the chips of CUDA_ARCHS
+#   make emu           $(B)/libtapegrad_emu.so: the same kernels on the CPU, by clang++ and test/cuemu
+#   make check-cuda    both tests; that of cuda:0 also says what a machine without a GPU must answer
+
+CUDA_ARCHS ?= 75 80 86 89 90
+NVCC       ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+CLANGXX    ?= clang++
+CUDA_HOME  := $(patsubst %/bin/nvcc,%,$(NVCC))
+CU_SOURCES := $(wildcard src/cuda/*.cu)
+CU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/cuda/%.o)
+CU_FLAGS   := -std=c++20 -Iinclude -Isrc -DTAPEGRAD_OPS_DIGEST='"$(DIGEST)"'
+
+# Machine code for each chip, and PTX of the newest, from which drivers make code for later ones.
+GENCODE    := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+              -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+NVFLAGS    := $(CU_FLAGS) -O3 -lineinfo $(GENCODE) -Werror all-warnings -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
+
+cuda: $(B)/libtapegrad_cuda.so
+$(B)/cuda/%.o: src/cuda/%.cu
+	@[ -n "$(NVCC)" ] || { echo "the CUDA plugin needs nvcc: put it on the PATH, or make NVCC=..."; exit 1; }
+	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+$(B)/libtapegrad_cuda.so: $(CU_OBJECTS) src/cuda/export.map
+	@echo "  LD   $@"; $(NVCC) -shared -cudart static $(CU_OBJECTS) -lcublas -o $@ \
+	    -Xlinker -rpath=$(CUDA_HOME)/lib64,-z,defs,--version-script=src/cuda/export.map
+
+# ---- on the CPU -------------------------------------------------------------------------------------------------
+EMU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/emu/%.o) $(B)/emu/cuemu.o $(B)/emu/runtime.o
+EMU_FLAGS   := $(CU_FLAGS) -DDEVICE_NAME='"emu"' -Itest/cuemu/shim -g -fPIC -fvisibility=hidden -ffp-contract=off -Wall -Wextra -Werror
+
+emu: $(B)/libtapegrad_emu.so
+$(B)/emu/%.o: src/cuda/%.cu
+	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O1 $(EMU_SAN) -MMD -MP -x c++ -c $< -o $@
+$(B)/emu/%.o: test/cuemu/%.cpp
+	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O2 -MMD -MP -c $< -o $@
+$(B)/libtapegrad_emu.so: $(EMU_OBJECTS) src/cuda/export.map
+	@echo "  LD   $@"; $(CLANGXX) -shared $(EMU_OBJECTS) $(EMU_SAN) -lpthread -o $@ -Wl,-z,defs,--version-script=src/cuda/export.map
+
+# ---- tests ----------------------------------------------------------------------------------------------------------
+# Plugins that must be refused, each for a reason of its own.
+BAD_PLUGINS := $(foreach p,oldabi olddigest misnamed empty,$(B)/test/plugins/libtapegrad_$(p).so)
+$(B)/test/plugins/libtapegrad_%.so: test/bad_plugin/plugin.c src/device.h
+	@mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) -std=gnu11 -fPIC $(WARN) -DBAD_$* -shared $< -o $@
+$(B)/test/test_emu: $(B)/libtapegrad_emu.so $(BAD_PLUGINS)
+CUDA_TESTS := $(B)/test/test_emu $(B)/test/test_cuda
+check-cuda: $(CUDA_TESTS) $(if $(NVCC),$(B)/libtapegrad_cuda.so)
+	@for t in $(CUDA_TESTS); do $$t || exit 1; done
+
+.PHONY: cuda emu check-cuda

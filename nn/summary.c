@@ -1,0 +1,214 @@
+/* summary.c - a net as a table: run once, with an observer at nn_forward that notes every module as it begins and ends. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "module.h"
+
+enum { NAME = 200, LAYER_WIDTH = 41, SHAPE_WIDTH = 24 };
+
+typedef struct Row {
+    char name[NAME];
+    int ndim;                           /* of the result */
+    int64_t dim[TENSOR_MAX_DIMS];
+    int64_t parameters;                 /* of the module itself; -1: it has none of its own but children */
+    int depth;
+    bool again;                         /* it ran before: its parameters are counted there */
+} Row;
+
+typedef struct Table {
+    Row *row;
+    int n, capacity, depth;
+    int open[NN_PATH];                  /* rows of the modules that are running, */
+    Module *path[NN_PATH];              /* and those modules */
+    Module **seen;
+    int seen_count;
+    bool no_memory;
+} Table;
+
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
+static const char *name_in(const Module *parent, const Module *m)
+{
+    for (int i = 0; parent && i < parent->child_count; i++)
+        if (parent->children[i].module == m) return parent->children[i].name;
+    return NULL;
+}
+
+static int64_t own_parameters(const Module *m)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < m->parameter_count; i++) sum += tensor_numel(m->parameters[i].tensor);
+    return m->parameter_count || !m->child_count ? sum : -1;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------------------- */
+
+static int room(Table *t)
+{
+    if (t->n < t->capacity) return 0;
+    int more = t->capacity ? 2 * t->capacity : 32;
+    Row *row = realloc(t->row, (size_t)more * sizeof *row);
+    if (row) t->row = row;
+    Module **seen = row ? realloc(t->seen, (size_t)more * sizeof *seen) : NULL;
+    if (seen) t->seen = seen;
+    if (!seen) return -1;
+    t->capacity = more;
+    return 0;
+}
+
+static bool seen_before(Table *t, Module *m)
+{
+    for (int i = 0; i < t->seen_count; i++)
+        if (t->seen[i] == m) return true;
+    t->seen[t->seen_count++] = m;
+    return false;
+}
+
+static void begin(Table *t, Module *m)
+{
+    if (t->depth >= NN_PATH || room(t)) {
+        t->no_memory = true;
+        return;
+    }
+    Row *row = &t->row[t->n];
+    const char *name = name_in(t->depth ? t->path[t->depth - 1] : NULL, m);
+    *row = (Row){ .depth = t->depth, .parameters = own_parameters(m), .again = seen_before(t, m) };
+    if (name) snprintf(row->name, NAME, "%s (%s)", name, m->type);
+    else snprintf(row->name, NAME, "%s", m->type);
+    t->open[t->depth] = t->n++;
+    t->path[t->depth++] = m;
+}
+
+static void end(Table *t, const Tensor *y)
+{
+    if (t->depth == 0) return;
+    Row *row = &t->row[t->open[--t->depth]];
+    if (!y) return;
+    TensorShape shape = tensor_shape(y);
+    memcpy(row->dim, shape.dim, (size_t)shape.ndim * sizeof *row->dim);
+    row->ndim = shape.ndim;
+}
+
+static void observe(void *ctx, Module *m, Tensor *y, bool after)
+{
+    Table *t = ctx;
+    if (t->no_memory) return;
+    if (after) end(t, y);
+    else begin(t, m);
+}
+
+/* ---- numbers and lines ----------------------------------------------------------------------------------------------- */
+
+static const char *grouped(int64_t n, char text[32])            /* 1,234,567 */
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)n), k = 0;
+    for (int i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0) text[k++] = ',';
+        text[k++] = digits[i];
+    }
+    text[k] = 0;
+    return text;
+}
+
+static void print_shape(FILE *file, const Row *row)
+{
+    char text[NAME];
+    size_t n = (size_t)snprintf(text, NAME, "[");
+    for (int d = 0; d < row->ndim && n < NAME - 30; d++) n += (size_t)snprintf(text + n, NAME - n, "%s%lld", d ? ", " : "", (long long)row->dim[d]);
+    snprintf(text + n, NAME - n, "]");
+    fprintf(file, "%-*s ", SHAPE_WIDTH, text);
+}
+
+static void rule(FILE *file, char c)
+{
+    for (int i = 0; i < LAYER_WIDTH + SHAPE_WIDTH + 15; i++) fputc(c, file);
+    fputc('\n', file);
+}
+
+static void print_row(FILE *file, const Row *row)
+{
+    char number[32];
+    fprintf(file, "%*s%-*s ", 2 * row->depth, "", LAYER_WIDTH - 2 * row->depth > 0 ? LAYER_WIDTH - 2 * row->depth : 0, row->name);
+    print_shape(file, row);
+    fprintf(file, "%13s\n", row->again ? "(again)" : row->parameters < 0 ? "--" : grouped(row->parameters, number));
+}
+
+static int print_totals(FILE *file, Module *m)
+{
+    int64_t trained = 0, all = 0, bytes = 0;
+    TensorList list = nn_parameters(m);
+    for (int i = 0; i < list.n; i++) {
+        int64_t n = tensor_numel(list.at[i]);
+        all += n, bytes += n * (int64_t)tensor_dtype_size(tensor_dtype(list.at[i]));
+        if (tensor_requires_grad(list.at[i])) trained += n;
+    }
+    char number[32];
+    fprintf(file, "Total parameters: %s\n", grouped(all, number));
+    fprintf(file, "Trainable: %s\n", grouped(trained, number));
+    fprintf(file, "Not trainable: %s\n", grouped(all - trained, number));
+    fprintf(file, "Size: %.2f MB\n", (double)bytes / 1e6);
+    rule(file, '=');
+    return ferror(file) ? tensor_fail(TENSOR_EIO, "nn_summary", "cannot write") : 0;
+}
+
+static int print_table(FILE *file, const Table *t, Module *m)
+{
+    rule(file, '=');
+    fprintf(file, "%-*s %-*s %13s\n", LAYER_WIDTH, "Layer (type)", SHAPE_WIDTH, "Output shape", "Parameters");
+    rule(file, '=');
+    for (int i = 0; i < t->n; i++) print_row(file, &t->row[i]);
+    rule(file, '=');
+    return print_totals(file, m);
+}
+
+/* ---- the run ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct Modes { bool *was; int n; } Modes;
+
+static void count_module(Module *m, void *ctx) { (void)m; ++*(int *)ctx; }
+static void note_mode(Module *m, void *ctx) { Modes *modes = ctx; modes->was[modes->n++] = m->training; }
+static void restore_mode(Module *m, void *ctx) { Modes *modes = ctx; m->training = modes->was[modes->n++]; }
+
+static Tensor *input_for(Module *m, const NNSummaryArgs *args)
+{
+    TensorList list = nn_parameters(m);
+    TensorDtype dtype = args->dtype != TENSOR_DTYPES ? args->dtype : list.n ? tensor_dtype(list.at[0]) : TENSOR_F32;
+    Tensor *x = tensor_zeros(args->shape, dtype);
+    return list.n ? tensor_to_device(x, tensor_device(list.at[0])) : x;
+}
+
+static int run(Table *t, Module *m, const NNSummaryArgs *args)
+{
+    TensorScope scope = tensor_scope_open();
+    bool was = tensor_set_grad_enabled(false);
+    Tensor *x = input_for(m, args);
+    nn_observe(observe, t);
+    Tensor *y = x ? nn_forward(m, x) : NULL;
+    nn_observe(NULL, NULL);
+    tensor_set_grad_enabled(was);
+    tensor_scope_close(scope);
+    return y ? 0 : -1;
+}
+
+int nn_summary_args(NNSummaryArgs args)
+{
+    Module *m = args.module;
+    if (nn_null(m, "nn_summary")) return -1;
+    if (!args.file) return tensor_fail(TENSOR_ENULL, "nn_summary", "the file is NULL");
+    int modules = 0, status = -1;
+    nn_apply(m, count_module, &modules);
+    Modes modes = { calloc((size_t)modules, sizeof *modes.was), 0 };
+    Table t = { .row = NULL };
+    if (modes.was) {
+        nn_apply(m, note_mode, &modes);
+        nn_eval(m);
+        status = run(&t, m, &args);
+        modes.n = 0;
+        nn_apply(m, restore_mode, &modes);
+    }
+    if (!modes.was || t.no_memory) status = tensor_fail(TENSOR_ENOMEM, "nn_summary", "out of memory");
+    if (!status) status = print_table(args.file, &t, m);
+    free(modes.was), free(t.row), free(t.seen);
+    return status;
+}

@@ -1,0 +1,87 @@
+/* dropout.c - elements, or channels, set to zero at random.
+ *
+ *   y = m x / (1 - p), m = 1 with probability 1 - p         dx = m g / (1 - p)
+ *
+ * The mask is a bool tensor that where() keeps for backward; choosing, not multiplying, makes dropped elements exactly 0 and
+ * p = 1 an ordinary case.  When nothing is dropped the result is x itself and the generator is left alone. */
+#include "../core.h"
+#include "../random/random_state.h"
+
+typedef struct DropoutParams { double p; bool training; } DropoutParams;
+
+static int check(OpCall *c)
+{
+    const DropoutParams *p = op_params(c);
+    return p->p >= 0 && p->p <= 1 ? 0 : op_fail(c, TENSOR_EVALUE, "p = %g: a probability lies in [0, 1]", p->p);
+}
+
+static int check_channels(OpCall *c)
+{
+    const Tensor *x = op_input(c, 0);
+    if (x->ndim < 2) return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, ...]", S(x));
+    return check(c);
+}
+
+/* PyTorch's own mask, made on the host. */
+static Tensor *torch_mask(TensorShape shape, double p, const Place *place)
+{
+    Tensor *host = own(new_tensor(shape, TENSOR_BOOL, &cpu_place)), *mask = host;
+    if (!host) return NULL;
+    random_torch_mask(host->data, host->numel, p);
+    if (place == &cpu_place) return host;
+    mask = own(new_tensor(shape, TENSOR_BOOL, place));
+    return mask && !raw_copy(mask, host) ? mask : NULL;
+}
+
+static Tensor *mask_of(OpCall *c, TensorShape shape, double p, const Place *place)
+{
+    if (random_torch_masks()) return torch_mask(shape, p, place);
+    Tensor *mask = own(new_tensor(shape, TENSOR_BOOL, place));
+    if (!mask) return NULL;
+    RandomArgs args = { .kind = RANDOM_DROPOUT_MASK, .dtype = TENSOR_BOOL, .count = mask->numel, .p = p, .out = mask->data };
+    random_next_philox(&args.seed, &args.offset, args.count);
+    return RUN_KERNEL(c->op->name, place, random, &args) ? NULL : mask;
+}
+
+static int drop(OpCall *c, TensorShape mask_shape)
+{
+    const DropoutParams *p = op_params(c);
+    Tensor *x = op_input(c, 0);
+    if (!p->training || p->p == 0) return op_set_result(c, 0, x);
+    Tensor *mask = mask_of(c, mask_shape, p->p, x->place), *zero = own(new_tensor(SHAPE(), x->dtype, x->place));
+    if (!mask || !zero || raw_fill(zero, 0)) return -1;
+    Tensor *kept = p->p < 1 ? tensor_mul_scalar(x, 1 / (1 - p->p)) : x;
+    return op_set_result(c, 0, tensor_where(mask, kept, zero));
+}
+
+static int compose(OpCall *c) { return drop(c, shape_of(op_input(c, 0))); }
+
+static int compose_channels(OpCall *c)
+{
+    const Tensor *x = op_input(c, 0);
+    int64_t dim[TENSOR_MAX_DIMS];
+    for (int i = 0; i < x->ndim; i++) dim[i] = i < 2 ? x->shape[i] : 1;
+    return drop(c, (TensorShape){ x->ndim, dim });
+}
+
+static const OpField fields[] = { OP_FIELD(OP_DOUBLE, DropoutParams, p, "0.5"), OP_FIELD(OP_BOOL, DropoutParams, training, "1"), { 0 } };
+
+#define DROPOUT .arity = 1, .params = sizeof(DropoutParams), .fields = fields, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM
+
+const TensorOp op_dropout = {
+    .name = "dropout", .summary = "elements set to 0 with probability p, the others divided by 1 - p", DROPOUT,
+    .shape = check, .compose = compose, .torch = "nn.functional.dropout",
+    .samples = "4x5; 20 {p=.25}; 3x4 {p=0}; 3x4 {p=1}; 3x4 {training=0}; {p=.5}; 0x3",
+    .errors = "3 {p=-.1} ! EVALUE; 3 {p=1.5} ! EVALUE; 3 {p=nan} ! EVALUE; 3@i64 ! EDTYPE",
+};
+const TensorOp op_dropout2d = {
+    .name = "dropout2d", .summary = "channels set to 0 with probability p, the others divided by 1 - p", DROPOUT,
+    .shape = check_channels, .compose = compose_channels, .torch = "nn.functional.dropout2d",
+    .samples = "3x4x2x2; 4x5 {p=.25}; 2x3x4 {p=1}; 2x3x2x2 {training=0}; 0x3x2x2; 2x3x0x2",
+    .errors = "3 ! ESHAPE; 2x3 {p=2} ! EVALUE",
+};
+REGISTER_OP(op_dropout);
+REGISTER_OP(op_dropout2d);
+
+Tensor *tensor_dropout(Tensor *x, double p, bool training) { return APPLY(&op_dropout, &((DropoutParams){ p, training }), x); }
+Tensor *tensor_dropout2d(Tensor *x, double p, bool training) { return APPLY(&op_dropout2d, &((DropoutParams){ p, training }), x); }

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# all.sh - everything that `make test` promises, in order; stops at the first failure and says which step it was.
+#
+#   1 set-up   2 gcc: library, suites   3 clang: library with strict warnings, headers as C11 and C++17   4 README's snippets
+#   5 exported symbols, installed package   6 sanitizers   7 failing memory   8 CUDA sources: nvcc where it is, cuemu always
+#   9 examples, briefly
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if [ -z "${TAPEGRAD_DATA:-}" ] && [ -d ../shared/data ]; then export TAPEGRAD_DATA=$PWD/../shared/data; fi
+jobs=${JOBS:-$(nproc)}
+make="make -s -j$jobs"
+current=
+began=$(date +%s)
+step() { current=$1; printf '\n#### %s (%d s)\n' "$1" "$(($(date +%s) - began))"; }
+trap 'code=$?; [ $code -eq 0 ] || printf "\nmake test: failed in: %s\n" "$current" >&2; exit $code' EXIT
+
+step "set-up"
+tools/setup.sh test
+for tool in gcc clang clang++ g++ pkg-config objcopy valgrind; do
+    command -v "$tool" >/dev/null || { echo "$tool is missing: tools/setup.sh test installs it on Debian and Ubuntu" >&2; exit 1; }
+done
+
+step "gcc: the library, all suites"
+$make all
+$make check
+
+step "clang: the library with its warnings as errors, the suites of the core"
+$make B=build/clang CC=clang all
+$make B=build/clang CC=clang SUITES="test_tape test_ops test_ops_grad test_nn" check
+
+step "headers as C11 and as C++17; README's snippets"
+test/headers.sh
+test/snippets.sh build
+
+step "exports, installation"
+test/exports.sh build
+test/install.sh build
+
+step "AddressSanitizer and UndefinedBehaviorSanitizer: all suites"
+$make asan
+
+step "ThreadSanitizer: threads"
+$make tsan
+
+step "valgrind: the tape"
+$make valgrind
+
+step "failing memory at every point"
+$make faults
+
+step "a build without BLIS"
+$make B=build/noblis WITHOUT_BLIS=1 SUITES="test_gemm test_matmul" check
+
+step "CUDA sources"
+test/cuda.sh build
+
+step "examples"
+test/examples.sh build
+
+printf '\nmake test: all passed in %d s\n' "$(($(date +%s) - began))"

@@ -1,0 +1,183 @@
+"""nn.py - golden values of layers and optimizers from PyTorch, printed as the C header nn_golden.h.
+
+    python nn.py > nn_golden.h
+
+Initial values after a seed, results of layers, and trajectories of parameters under made-up gradients.
+f32 numbers of initial values are those of AVX2 machines: run it on one.
+"""
+import math
+import sys
+
+import torch
+from torch import nn, optim
+
+torch.set_num_threads(1)
+
+
+def text(value, digits):
+    s = "%.*g" % (digits, value)
+    return s if any(c in s for c in ".en") else s + ".0"
+
+
+def table(name, values, digits=17):
+    if isinstance(values, torch.Tensor):
+        digits = 9 if values.dtype == torch.float32 else 17
+        values = values.detach().flatten().tolist()
+    print("static const double %s[%d] = {" % (name, len(values)))
+    line = "   "
+    for v in values:
+        item = " " + text(v, digits) + ","
+        if len(line) + len(item) > 116:
+            print(line)
+            line = "   "
+        line += item
+    print(line + "\n};")
+
+
+def note(s):
+    print("\n/* %s */" % s)
+
+
+def flat(module):
+    return torch.cat([p.detach().flatten() for p in module.parameters()])
+
+
+def ramp(*shape, dtype=torch.float64):
+    """x_i = ((7 i) mod 13 - 6) / 8: exact in every dtype, and easily made in C."""
+    n = math.prod(shape)
+    return ((torch.arange(n) * 7 % 13 - 6) / 8.0).to(dtype).reshape(shape)
+
+
+# ---- initial values -------------------------------------------------------------------------------------
+
+def initial(name, make):
+    torch.manual_seed(0)
+    table("golden_init_" + name, flat(make()))
+
+
+def initial_fn(name, shape, fn):
+    torch.manual_seed(0)
+    x = torch.empty(shape)
+    fn(x)
+    table("golden_init_" + name, x)
+
+
+def initials():
+    note("after manual_seed(0), all parameters in order, f32")
+    initial("linear", lambda: nn.Linear(3, 2))
+    initial("linear_f64", lambda: nn.Linear(3, 2, dtype=torch.float64))
+    initial("conv2d", lambda: nn.Conv2d(4, 2, (2, 1), groups=2))
+    initial("embedding", lambda: nn.Embedding(3, 2, padding_idx=1))
+    initial("attention", lambda: nn.MultiheadAttention(4, 2))
+    initial("net", lambda: nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.ReLU(), nn.LayerNorm(2, bias=False),
+                                         nn.Linear(2, 1, bias=False)))
+    note("the same of nn.init")
+    initial_fn("xavier_uniform", (2, 3), lambda x: nn.init.xavier_uniform_(x, gain=nn.init.calculate_gain("tanh")))
+    initial_fn("xavier_normal", (2, 3, 2), nn.init.xavier_normal_)
+    initial_fn("kaiming_uniform", (2, 3), lambda x: nn.init.kaiming_uniform_(x, a=0.2))
+    initial_fn("kaiming_normal", (2, 3, 2), lambda x: nn.init.kaiming_normal_(x, mode="fan_out", nonlinearity="relu"))
+    initial_fn("trunc_normal", (6,), lambda x: nn.init.trunc_normal_(x, std=0.02))
+    initial_fn("orthogonal_wide", (2, 3), nn.init.orthogonal_)
+    initial_fn("orthogonal_tall", (3, 2), lambda x: nn.init.orthogonal_(x, gain=2))
+
+
+# ---- layers ------------------------------------------------------------------------------------------------
+
+def layers():
+    f64 = torch.float64
+    note("self-attention of width 4, 2 heads, of ramp(3, 2, 4): plain, causal; parameters are ramps / 2")
+    m = nn.MultiheadAttention(4, 2, dtype=f64)
+    with torch.no_grad():
+        for p in m.parameters():
+            p.copy_(ramp(*p.shape) / 2)
+    x = ramp(3, 2, 4)
+    table("golden_attention", m(x, x, x, need_weights=False)[0])
+    mask = torch.triu(torch.ones(3, 3, dtype=torch.bool), 1)
+    table("golden_attention_causal", m(x, x, x, attn_mask=mask, need_weights=False)[0])
+
+    for name, momentum in (("", 0.1), ("_cumulative", None)):
+        note("batch norm, momentum %s: results of 3 batches ramp(4, 3) * k, running statistics, result in eval" % momentum)
+        m = nn.BatchNorm1d(3, momentum=momentum, dtype=f64)
+        out = []
+        for k in (1, 2, 3):
+            y = m(ramp(4, 3) * k + k)
+        out += y.detach().flatten().tolist() + m.running_mean.tolist() + m.running_var.tolist()
+        m.eval()
+        table("golden_batch_norm" + name, out + m(ramp(4, 3)).detach().flatten().tolist())
+
+    note("an MLP in f64 after manual_seed(0): losses of 6 steps of Adam")
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 8, dtype=f64), nn.Tanh(), nn.Linear(8, 3, dtype=f64))
+    opt = optim.Adam(net.parameters(), lr=0.05)
+    losses = []
+    for _ in range(6):
+        loss = nn.functional.cross_entropy(net(ramp(5, 4)), torch.tensor([0, 1, 2, 0, 1]))
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        losses.append(loss.item())
+    table("golden_mlp_losses", losses)
+
+
+# ---- trajectories --------------------------------------------------------------------------------------------
+
+STEPS = 12
+TRAJECTORIES = [
+    ("sgd", "optim_sgd(P, 0.1)", lambda p: optim.SGD(p, 0.1)),
+    ("sgd_decay", "optim_sgd(P, 0.1, .weight_decay = 0.3)", lambda p: optim.SGD(p, 0.1, weight_decay=0.3)),
+    ("sgd_momentum", "optim_sgd(P, 0.1, 0.9)", lambda p: optim.SGD(p, 0.1, 0.9)),
+    ("sgd_dampening", "optim_sgd(P, 0.1, 0.9, 0.5, 0.01)", lambda p: optim.SGD(p, 0.1, 0.9, 0.5, 0.01)),
+    ("sgd_nesterov", "optim_sgd(P, 0.1, 0.8, .nesterov = true, .weight_decay = 0.1)",
+     lambda p: optim.SGD(p, 0.1, 0.8, nesterov=True, weight_decay=0.1)),
+    ("sgd_maximize", "optim_sgd(P, 0.1, .maximize = true)", lambda p: optim.SGD(p, 0.1, maximize=True)),
+    ("adam", "optim_adam(P)", lambda p: optim.Adam(p)),
+    ("adam_big_eps", "optim_adam(P, .lr = 0.1, .eps = 0.5)", lambda p: optim.Adam(p, lr=0.1, eps=0.5)),
+    ("adam_decay", "optim_adam(P, 0.02, { 0.8, 0.95 }, .weight_decay = 0.1)",
+     lambda p: optim.Adam(p, 0.02, (0.8, 0.95), weight_decay=0.1)),
+    ("adam_amsgrad", "optim_adam(P, 0.1, .amsgrad = true, .betas = { 0.5, 0.6 })",
+     lambda p: optim.Adam(p, 0.1, amsgrad=True, betas=(0.5, 0.6))),
+    ("adam_maximize", "optim_adam(P, 0.1, .maximize = true, .weight_decay = 0.1)",
+     lambda p: optim.Adam(p, 0.1, maximize=True, weight_decay=0.1)),
+    ("adamw", "optim_adamw(P, 0.1)", lambda p: optim.AdamW(p, 0.1)),
+    ("adamw_amsgrad", "optim_adamw(P, 0.1, .weight_decay = 0.5, .amsgrad = true)",
+     lambda p: optim.AdamW(p, 0.1, weight_decay=0.5, amsgrad=True)),
+]
+
+
+def run(make, dtype):
+    """p_i = ((5 i) mod 7 - 3) / 4; the gradient at step t is ((7 i + 3 t) mod 11 - 5) / 8, halved from step 7 on."""
+    i = torch.arange(5)
+    p = ((5 * i % 7 - 3) / 4.0).to(dtype).requires_grad_()
+    opt = make([p])
+    out = []
+    for t in range(1, STEPS + 1):
+        p.grad = ((7 * i + 3 * t) % 11 - 5).to(dtype) / (8 if t < 7 else 16)
+        opt.step()
+        if t in (1, STEPS):
+            out.append(p.detach().tolist())
+    return out
+
+
+def trajectories():
+    note("parameters after the first and the last step: nn.py's run() says of what")
+    print("enum { GOLDEN_STEPS = %d, GOLDEN_COUNT = 5 };" % STEPS)
+    print("typedef struct GoldenPath { double first[GOLDEN_COUNT], last[GOLDEN_COUNT]; } GoldenPath;")
+    print("#define GOLDEN_PATHS(X) \\")
+    print(" \\\n".join("    X(%s, %s)" % (name, call) for name, call, _ in TRAJECTORIES))
+    for name, _, make in TRAJECTORIES:
+        for suffix, dtype, digits in (("f64", torch.float64, 17), ("f32", torch.float32, 9)):
+            rows = ",\n    ".join("{ " + ", ".join(text(v, digits) for v in row) + " }" for row in run(make, dtype))
+            print("static const GoldenPath golden_%s_%s = {\n    %s\n};" % (name, suffix, rows))
+
+
+def main():
+    print("/* nn_golden.h - printed by nn.py with PyTorch %s; do not edit. */" % torch.__version__.split("+")[0])
+    print("#ifndef TAPEGRAD_TEST_NN_GOLDEN_H\n#define TAPEGRAD_TEST_NN_GOLDEN_H")
+    initials()
+    layers()
+    trajectories()
+    print("\n#endif")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,755 @@
+/* test_nn.c - modules: PyTorch's initial values and results, names, ownership, state dicts, failures. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tapegrad.h>
+#include <tapegrad/cmocka.h>
+
+#include "oracle/nn_golden.h"
+
+#define EXACT 5e-9                                      /* f32, as far as nine digits tell */
+#define COUNT(a) ((int64_t)(sizeof(a) / sizeof *(a)))
+
+static int64_t live;                                    /* tensors before the test */
+
+static int remember(void **state) { (void)state; live = tensor_live_count(); return 0; }
+
+static int nothing_left(void **state)
+{
+    (void)state;
+    if (tensor_error()) print_error("%s\n", tensor_error());
+    return tensor_error() || tensor_live_count() != live ? -1 : 0;
+}
+
+/* x_i = ((7 i) mod 13 - 6) / 8, as oracle/nn.py has it. */
+static Tensor *ramp(TensorShape shape, TensorDtype dtype)
+{
+    int64_t n = 1;
+    for (int d = 0; d < shape.ndim; d++) n *= shape.dim[d];
+    Tensor *i = tensor_arange(0, (double)n, 1, TENSOR_F64), *x = tensor_mul_scalar(i, 7);
+    x = tensor_sub(x, tensor_mul_scalar(tensor_floor(tensor_div_scalar(x, 13)), 13));
+    return tensor_to(tensor_reshape(tensor_div_scalar(tensor_sub_scalar(x, 6), 8), shape), dtype);
+}
+
+static void assert_values(Tensor *x, const double *want, int64_t n, double tolerance)
+{
+    if (!x || tensor_error()) fail_msg("%s", tensor_error() ? tensor_error() : "NULL");
+    assert_int_equal(tensor_numel(x), n);
+    double *found = malloc((size_t)n * sizeof *found);
+    TensorScope scope = tensor_scope_open();
+    assert_int_equal(tensor_copy_to(tensor_to(tensor_detach(x), TENSOR_F64), found, (size_t)n * sizeof *found), 0);
+    tensor_scope_close(scope);
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabs(found[i] - want[i]) <= tolerance * (1 + fabs(want[i])))) fail_msg("[%lld]: %.17g, wanted %.17g", (long long)i, found[i], want[i]);
+    free(found);
+}
+
+/* ---- initial values --------------------------------------------------------------------------------------------- */
+
+static void assert_parameters(Module *m, const double *want, int64_t n, double tolerance)
+{
+    assert_non_null(m);
+    TensorScope scope = tensor_scope_open();
+    TensorList list = nn_parameters(m);
+    Tensor *flat[16];
+    for (int i = 0; i < list.n; i++) flat[i] = tensor_flatten(tensor_detach(list.at[i]));
+    assert_values(tensor_cat(((TensorList){ flat, list.n })), want, n, tolerance);
+    tensor_scope_close(scope);
+    nn_free(m);
+}
+
+static void initial_values(void **state)
+{
+    (void)state;
+#define CHECK(name, tolerance, module) \
+    tensor_manual_seed(0); \
+    assert_parameters(module, golden_init_##name, COUNT(golden_init_##name), tolerance)
+    CHECK(linear, EXACT, nn_linear(3, 2));
+    CHECK(linear_f64, 1e-16, nn_linear(3, 2, .dtype = TENSOR_F64));
+    CHECK(conv2d, EXACT, nn_conv2d(4, 2, .kernel_hw = { 2, 1 }, .groups = 2));
+    CHECK(embedding, 2e-7, nn_embedding(3, 2, .padding_idx = 1));
+    CHECK(attention, EXACT, nn_multihead_attention(4, 2));
+    CHECK(net, EXACT, nn_sequential(nn_linear(2, 2), nn_batch_norm1d(2), nn_relu(), nn_layer_norm(2, .bias = false), nn_linear(2, 1, .bias = false)));
+#undef CHECK
+}
+
+static void init_functions(void **state)
+{
+    (void)state;
+#define CHECK(name, tolerance, shape, call) do { \
+        TensorScope scope = tensor_scope_open(); \
+        Tensor *x = tensor_requires_grad_(tensor_empty(shape, TENSOR_F32), true); \
+        tensor_manual_seed(0); \
+        assert_ptr_equal(call, x); \
+        assert_values(x, golden_init_##name, COUNT(golden_init_##name), tolerance); \
+        assert_true(tensor_grad_enabled() && tensor_is_leaf(x)); \
+        tensor_scope_close(scope); \
+    } while (0)
+    CHECK(xavier_uniform, EXACT, SHAPE(2, 3), nn_init_xavier_uniform_(x, .gain = nn_calculate_gain("tanh", 0)));
+    CHECK(xavier_normal, 2e-7, SHAPE(2, 3, 2), nn_init_xavier_normal_(x));
+    CHECK(kaiming_uniform, EXACT, SHAPE(2, 3), nn_init_kaiming_uniform_(x, 0.2));
+    CHECK(kaiming_normal, 2e-7, SHAPE(2, 3, 2), nn_init_kaiming_normal_(x, .mode = NN_FAN_OUT, .nonlinearity = "relu"));
+    CHECK(trunc_normal, 2e-7, SHAPE(6), nn_init_trunc_normal_(x, .std = 0.02));
+    CHECK(orthogonal_wide, 1e-6, SHAPE(2, 3), nn_init_orthogonal_(x));
+    CHECK(orthogonal_tall, 1e-6, SHAPE(3, 2), nn_init_orthogonal_(x, .gain = 2));
+#undef CHECK
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_empty(SHAPE(3), TENSOR_F32);
+    assert_true(tensor_item(tensor_sum(nn_init_ones_(x))) == 3 && tensor_item(tensor_sum(nn_init_constant_(x, -2))) == -6);
+    assert_true(tensor_item(tensor_sum(nn_init_zeros_(x))) == 0);
+    assert_true(tensor_item(tensor_amax(nn_init_uniform_(x, 2, 3))) < 3);
+    assert_true(fabs(nn_calculate_gain("leaky_relu", 0.2) - sqrt(2 / 1.04)) < 1e-15 && nn_calculate_gain("conv2d", 0) == 1);
+    assert_true(isnan(nn_calculate_gain("sine", 0)));
+    assert_status_error(-1, TENSOR_EVALUE);
+    assert_tensor_error(nn_init_xavier_uniform_(x), TENSOR_ESHAPE);
+    assert_tensor_error(nn_init_kaiming_normal_(x, .nonlinearity = "sine"), TENSOR_ESHAPE);
+    assert_tensor_error(nn_init_orthogonal_(NULL), TENSOR_ENULL);
+    tensor_scope_close(scope);
+}
+
+/* ---- layers ----------------------------------------------------------------------------------------------------------- */
+
+static void ramps(Module *m, void *ctx)
+{
+    (void)ctx;
+    for (int i = 0; i < m->parameter_count; i++)
+        TENSOR_NO_GRAD {
+            TensorScope scope = tensor_scope_open();
+            Tensor *p = m->parameters[i].tensor;
+            tensor_copy_(p, tensor_div_scalar(ramp(tensor_shape(p), TENSOR_F64), 2));
+            tensor_scope_close(scope);
+        }
+}
+
+static void check_attention(bool causal, bool batch_first, const double *want, int64_t n)
+{
+    TensorScope scope = tensor_scope_open();
+    Module *m = nn_multihead_attention(4, 2, .causal = causal, .batch_first = batch_first, .dtype = TENSOR_F64);
+    nn_apply(m, ramps, NULL);
+    Tensor *x = ramp(SHAPE(3, 2, 4), TENSOR_F64);
+    Tensor *y = nn_forward(m, batch_first ? tensor_transpose(x, 0, 1) : x);
+    assert_values(batch_first ? tensor_transpose(y, 0, 1) : y, want, n, 1e-14);
+    Tensor *alone = nn_forward(m, tensor_select(x, 1, 0));
+    assert_tensor_close(alone, tensor_select(y, batch_first ? 0 : 1, 0), 1e-14, 1e-14);
+    assert_tensor_error(nn_forward(m, tensor_ones(SHAPE(3, 2, 5), TENSOR_F64)), TENSOR_ESHAPE);
+    nn_free(m);
+    tensor_scope_close(scope);
+}
+
+static void attention(void **state)
+{
+    (void)state;
+    for (int batch_first = 0; batch_first < 2; batch_first++) {
+        check_attention(false, batch_first, golden_attention, COUNT(golden_attention));
+        check_attention(true, batch_first, golden_attention_causal, COUNT(golden_attention_causal));
+    }
+    assert_null(nn_multihead_attention(5, 2));
+    assert_status_error(-1, TENSOR_EVALUE);
+}
+
+static void check_batch_norm(double momentum, const double *want)
+{
+    TensorScope scope = tensor_scope_open();
+    Module *m = nn_batch_norm1d(3, .momentum = momentum, .dtype = TENSOR_F64);
+    Tensor *y = NULL;
+    for (int k = 1; k <= 3; k++) y = nn_forward(m, tensor_add_scalar(tensor_mul_scalar(ramp(SHAPE(4, 3), TENSOR_F64), k), k));
+    assert_values(y, want, 12, 1e-13);
+    assert_values(nn_get(m, "running_mean"), want + 12, 3, 1e-13);
+    assert_values(nn_get(m, "running_var"), want + 15, 3, 1e-13);
+    assert_int_equal(tensor_item_i64(nn_get(m, "num_batches_tracked")), 3);
+    nn_eval(m);
+    assert_values(nn_forward(m, ramp(SHAPE(4, 3), TENSOR_F64)), want + 18, 12, 1e-13);
+    assert_int_equal(tensor_item_i64(nn_get(m, "num_batches_tracked")), 3);
+    assert_false(tensor_requires_grad(nn_get(m, "running_mean")));
+    nn_free(m);
+    tensor_scope_close(scope);
+}
+
+static void batch_norm(void **state)
+{
+    (void)state;
+    check_batch_norm(0.1, golden_batch_norm);
+    check_batch_norm(-1, golden_batch_norm_cumulative);
+    TensorScope scope = tensor_scope_open();
+    Module *m = nn_batch_norm2d(2, .affine = false, .track_running_stats = false);
+    assert_int_equal(nn_num_parameters(m), 0);
+    Tensor *x = tensor_randn(SHAPE(3, 2, 2, 2), TENSOR_F32), *y = nn_forward(m, x);
+    nn_eval(m);
+    assert_tensor_close(nn_forward(m, x), y, 0, 0);                     /* no running statistics: the batch's */
+    assert_tensor_error(nn_forward(m, tensor_ones(SHAPE(3, 2), TENSOR_F32)), TENSOR_ESHAPE);
+    nn_free(m);
+    m = nn_batch_norm1d(2);
+    assert_tensor_error(nn_forward(m, tensor_ones(SHAPE(1, 2), TENSOR_F32)), TENSOR_ESHAPE);
+    assert_int_equal(tensor_item_i64(nn_get(m, "num_batches_tracked")), 0);
+    nn_free(m);
+    tensor_scope_close(scope);
+}
+
+/* Every layer is its op. */
+static void layers_are_ops(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_randn(SHAPE(2, 4, 6, 6), TENSOR_F64), *w, *b;
+#define CHECK(module, input, y) do { \
+        Module *m = module; \
+        assert_non_null(m); \
+        w = m->parameter_count > 0 ? m->parameters[0].tensor : NULL, b = m->parameter_count > 1 ? m->parameters[1].tensor : NULL; \
+        assert_tensor_close(nn_forward(m, input), y, 0, 0); \
+        (void)w, (void)b; \
+        nn_free(m); \
+    } while (0)
+    CHECK(nn_identity(), x, x);
+    CHECK(nn_relu(), x, tensor_relu(x));
+    CHECK(nn_silu(), x, tensor_silu(x));
+    CHECK(nn_tanh(), x, tensor_tanh(x));
+    CHECK(nn_sigmoid(), x, tensor_sigmoid(x));
+    CHECK(nn_leaky_relu(), x, tensor_leaky_relu(x, 0.01));
+    CHECK(nn_leaky_relu(0.2), x, tensor_leaky_relu(x, 0.2));
+    CHECK(nn_elu(), x, tensor_elu(x, 1));
+    CHECK(nn_elu(0.5), x, tensor_elu(x, 0.5));
+    CHECK(nn_gelu(), x, tensor_gelu(x));
+    CHECK(nn_gelu(.approximate = "tanh"), x, tensor_gelu_tanh(x));
+    CHECK(nn_softmax(1), x, tensor_softmax(x, 1));
+    CHECK(nn_log_softmax(-1), x, tensor_log_softmax(x, -1));
+    CHECK(nn_flatten(), x, tensor_flatten(x, 1));
+    CHECK(nn_flatten(0, 1), x, tensor_flatten(x, 0, 1));
+    CHECK(nn_flatten(.start_dim = 2), x, tensor_flatten(x, 2));
+    CHECK(nn_max_pool2d(2), x, tensor_max_pool2d(x, 2));
+    CHECK(nn_max_pool2d(3, 2, 1, .dilation = 1, .ceil_mode = true), x, tensor_max_pool2d(x, 3, 2, 1, .ceil_mode = true));
+    CHECK(nn_avg_pool2d(.kernel_hw = { 3, 3 }, .padding = 1, .count_include_pad = false), x, tensor_avg_pool2d(x, 3, .padding = 1, .count_include_pad = false));
+    CHECK(nn_adaptive_avg_pool2d(1, 2), x, tensor_adaptive_avg_pool2d(x, 1, 2));
+    CHECK(nn_linear(6, 3, .dtype = TENSOR_F64), x, tensor_linear(x, w, b));
+    CHECK(nn_linear(6, 3, .bias = false, .dtype = TENSOR_F64), x, tensor_linear(x, w, NULL));
+    CHECK(nn_conv2d(4, 6, 3, 2, 1, .groups = 2, .dtype = TENSOR_F64), x, tensor_conv2d(x, w, b, .stride = 2, .padding = 1, .groups = 2));
+    CHECK(nn_conv2d(4, 2, 3, .padding = TENSOR_SAME, .bias = false, .dtype = TENSOR_F64), x, tensor_conv2d(x, w, NULL, .padding = TENSOR_SAME));
+    CHECK(nn_layer_norm(6, .dtype = TENSOR_F64), x, tensor_layer_norm(x, SHAPE(6), w, b));
+    CHECK(nn_layer_norm(.shape = SHAPE(6, 6), .bias = false, .eps = 0.1, .dtype = TENSOR_F64), x, tensor_layer_norm(x, SHAPE(6, 6), w, NULL, 0.1));
+    CHECK(nn_layer_norm(6, .elementwise_affine = false), x, tensor_layer_norm(x, SHAPE(6)));
+    Tensor *index = tensor_randint(0, 5, SHAPE(2, 3));
+    CHECK(nn_embedding(5, 4), index, tensor_embedding(index, w));
+#undef CHECK
+    tensor_scope_close(scope);
+}
+
+static void dropouts(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *m = nn_sequential(nn_dropout(0.25), nn_dropout2d());
+    Tensor *x = tensor_ones(SHAPE(40, 50, 2), TENSOR_F32);
+    tensor_manual_seed(1);
+    Tensor *y = nn_forward(m->children[0].module, x);
+    assert_true(fabs(tensor_item(tensor_mean(y)) - 1) < 0.05 && fabs((double)tensor_item_i64(tensor_count_nonzero(y)) / 4000 - 0.75) < 0.03);
+    y = nn_forward(m->children[1].module, x);
+    assert_tensor_close(tensor_select(y, 2, 0), tensor_select(y, 2, 1), 0, 0);
+    nn_eval(m);
+    assert_true(tensor_equal(nn_forward(m, x), x));
+    nn_train(m, true);
+    assert_false(tensor_equal(nn_forward(m, x), x));
+    nn_free(m);
+    assert_null(nn_dropout(1.5));
+    assert_status_error(-1, TENSOR_EVALUE);
+    tensor_scope_close(scope);
+}
+
+static void refused_layers(void **state)
+{
+    (void)state;
+#define CHECK(module, code) assert_null(module); assert_status_error(-1, code)
+    CHECK(nn_linear(-1, 2), TENSOR_EVALUE);
+    CHECK(nn_linear(3, 2, .dtype = TENSOR_I64), TENSOR_EDTYPE);
+    CHECK(nn_conv2d(0, 2, 3), TENSOR_EVALUE);
+    CHECK(nn_conv2d(3, 4, 3, .groups = 2), TENSOR_EVALUE);
+    CHECK(nn_conv2d(3, 4, 0), TENSOR_EVALUE);
+    CHECK(nn_max_pool2d(0), TENSOR_EVALUE);
+    CHECK(nn_avg_pool2d(-1), TENSOR_EVALUE);
+    CHECK(nn_adaptive_avg_pool2d(-1, 1), TENSOR_EVALUE);
+    CHECK(nn_embedding(3, 2, .padding_idx = 3), TENSOR_EVALUE);
+    CHECK(nn_batch_norm2d(-1), TENSOR_EVALUE);
+    CHECK(nn_layer_norm(0), TENSOR_EVALUE);
+    CHECK(nn_gelu(.approximate = "sigmoid"), TENSOR_EVALUE);
+    CHECK(nn_sequential(nn_relu(), NULL, nn_linear(2, 2)), TENSOR_ENULL);
+    CHECK(nn_sequential(nn_relu(), nn_linear(-2, 2), nn_linear(2, 2)), TENSOR_EVALUE);
+#undef CHECK
+}
+
+/* ---- training, as a user writes it ------------------------------------------------------------------------------------------ */
+
+static void mlp(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    tensor_manual_seed(0);
+    Module *net = nn_sequential(nn_linear(4, 8, .dtype = TENSOR_F64), nn_tanh(), nn_linear(8, 3, .dtype = TENSOR_F64));
+    Optimizer *opt = optim_adam(nn_parameters(net), .lr = 0.05);
+    Tensor *x = ramp(SHAPE(5, 4), TENSOR_F64), *y = tensor_from_data((int64_t[]){ 0, 1, 2, 0, 1 }, SHAPE(5), TENSOR_I64);
+    double losses[COUNT(golden_mlp_losses)];
+    for (int i = 0; i < COUNT(golden_mlp_losses); i++) {
+        TensorScope step = tensor_scope_open();
+        Tensor *loss = tensor_cross_entropy(nn_forward(net, x), y);
+        optim_zero_grad(opt);
+        tensor_backward(loss);
+        optim_step(opt);
+        losses[i] = tensor_item(loss);
+        tensor_scope_close(step);
+    }
+    assert_values(tensor_from_data(losses, SHAPE(COUNT(losses)), TENSOR_F64), golden_mlp_losses, COUNT(losses), 1e-12);
+    optim_free(opt), nn_free(net);
+    tensor_scope_close(scope);
+}
+
+typedef struct { Module base; Module *norm1, *attention, *norm2, *mlp; } Block;
+
+static Tensor *block_forward(Module *self, Tensor *x)
+{
+    Block *b = (Block *)self;
+    TensorScope scope = tensor_scope_open();
+    x = tensor_add(x, nn_forward(b->attention, nn_forward(b->norm1, x)));
+    x = tensor_add(x, nn_forward(b->mlp, nn_forward(b->norm2, x)));
+    return tensor_scope_return(scope, x);
+}
+
+static Module *block(int64_t width, int heads)
+{
+    Block *b = nn_new(Block, "Block", block_forward);
+    b->norm1 = nn_child(b, "norm1", nn_layer_norm(width));
+    b->attention = nn_child(b, "attention", nn_multihead_attention(width, heads, .causal = true));
+    b->norm2 = nn_child(b, "norm2", nn_layer_norm(width));
+    b->mlp = nn_child(b, "mlp", nn_sequential(nn_linear(width, 4 * width), nn_gelu(), nn_linear(4 * width, width)));
+    return nn_done(b);          /* NULL, and everything freed, if any part failed */
+}
+
+static Tensor *run_block(Tensor **inputs, int n, void *ctx)
+{
+    (void)n;
+    return nn_forward(ctx, inputs[0]);
+}
+
+static void block_of_ones_own(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *m = block(8, 2);
+    assert_non_null(m);
+    assert_int_equal(nn_to(m, TENSOR_F64), 0);
+    TensorDict named = nn_named_parameters(m);
+    assert_int_equal(named.count, 12);
+    assert_string_equal(named.item[2].name, "attention.in_proj_weight");
+    assert_string_equal(named.item[11].name, "mlp.2.bias");
+    Tensor *x = tensor_requires_grad_(tensor_randn(SHAPE(3, 2, 8), TENSOR_F64), true);
+    assert_gradcheck_args(((GradcheckArgs){ .fn = run_block, .ctx = m, .inputs = &x, .n = 1 }));
+    tensor_backward(tensor_sum(nn_forward(m, x)));
+    for (int i = 0; i < named.count; i++) assert_non_null(tensor_grad(named.item[i].tensor));
+    nn_free(m);
+    assert_null(block(8, 3));                           /* 3 heads do not divide 8 */
+    assert_status_error(-1, TENSOR_EVALUE);
+    tensor_scope_close(scope);
+}
+
+/* Without a gradient to record only the current activation lives, also in nested containers. */
+static int64_t most_alive;
+
+static Tensor *count_forward(Module *self, Tensor *x)
+{
+    (void)self;
+    Tensor *y = tensor_add_scalar(x, 1);
+    if (tensor_live_count() > most_alive) most_alive = tensor_live_count();
+    return y;
+}
+
+static Module *counting(void) { return nn_done(nn_new_size(sizeof(Module), "Counting", count_forward)); }
+
+static void activations_are_freed(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *m = nn_sequential(counting(), nn_sequential(counting(), counting(), counting()), counting(), counting());
+    Tensor *x = tensor_zeros(SHAPE(2), TENSOR_F32);
+    int64_t before = tensor_live_count();
+    most_alive = 0;
+    assert_true(tensor_item(tensor_sum(nn_forward(m, x))) == 12);
+    assert_true(most_alive <= before + 3);
+    nn_free(m);
+    tensor_scope_close(scope);
+}
+
+/* ---- names, tied and shared parts ----------------------------------------------------------------------------------------------- */
+
+static void assert_names(TensorDict d, const char *const *want, int n)
+{
+    assert_int_equal(d.count, n);
+    for (int i = 0; i < n; i++) assert_string_equal(d.item[i].name, want[i]);
+}
+
+static void names(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *net = nn_sequential(nn_conv2d(1, 2, 3, .bias = false), nn_batch_norm2d(2), nn_relu(), nn_sequential(nn_linear(2, 1)));
+    static const char *const parameters[] = { "0.weight", "1.weight", "1.bias", "3.0.weight", "3.0.bias" };
+    static const char *const all[] = { "0.weight", "1.weight", "1.bias", "1.running_mean", "1.running_var", "1.num_batches_tracked",
+                                       "3.0.weight", "3.0.bias" };
+    assert_names(nn_named_parameters(net), parameters, 5);
+    assert_names(nn_state_dict(net), all, 8);
+    assert_names(nn_state_dict(net), all, 8);
+    assert_int_equal(nn_parameters(net).n, 5);
+    assert_int_equal(nn_num_parameters(net), 18 + 4 + 3);
+    assert_ptr_equal(nn_get(net, "3.0.bias"), nn_get_module(net, "3.0")->parameters[1].tensor);
+    assert_int_equal(tensor_dtype(nn_get(net, "1.num_batches_tracked")), TENSOR_I64);
+    assert_true(tensor_shares_storage(nn_dict_get(nn_state_dict(net), "0.weight"), nn_get(net, "0.weight")));
+    assert_false(tensor_requires_grad(nn_dict_get(nn_state_dict(net), "0.weight")));
+    assert_null(nn_dict_get(nn_state_dict(net), "weight"));
+    const char *const wrong[] = { "3.0", "", "3.1.bias", "weight", "0.weight.x", "." };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_tensor_error(nn_get(net, wrong[i]), TENSOR_EINDEX);
+    assert_tensor_error(nn_get_module(net, "4"), TENSOR_EINDEX);
+    assert_ptr_equal(nn_get_module(net, ""), net);
+    nn_free(net);
+    tensor_scope_close(scope);
+}
+
+static void tied(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *net = nn_sequential(nn_embedding(5, 3), nn_linear(3, 5, .bias = false));
+    nn_register_parameter(nn_get_module(net, "1"), "weight", nn_get(net, "0.weight"));
+    assert_int_equal(nn_parameters(net).n, 1);
+    assert_int_equal(nn_num_parameters(net), 15);
+    assert_int_equal(nn_named_parameters(net).count, 1);
+    assert_int_equal(nn_state_dict(net).count, 2);
+    Tensor *index = tensor_randint(0, 5, SHAPE(4));
+    tensor_backward(tensor_sum(nn_forward(net, index)));
+    assert_non_null(tensor_grad(nn_get(net, "1.weight")));
+    assert_int_equal(nn_to(net, TENSOR_F64), 0);
+    assert_ptr_equal(nn_get(net, "0.weight"), nn_get(net, "1.weight"));
+    assert_int_equal(tensor_dtype(tensor_grad(nn_get(net, "0.weight"))), TENSOR_F64);
+    assert_true(tensor_requires_grad(nn_get(net, "0.weight")));
+    assert_non_null(nn_forward(net, index));
+    Optimizer *opt = optim_sgd(nn_parameters(net));
+    assert_int_equal(opt->group[0].count, 1);
+    optim_free(opt);
+    nn_free(net);
+    tensor_scope_close(scope);
+}
+
+static void shared(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *inner = nn_linear(2, 2), *net = nn_sequential(inner, nn_retain(inner), nn_sequential(nn_retain(inner)));
+    assert_non_null(net);
+    assert_int_equal(nn_parameters(net).n, 2);
+    assert_int_equal(nn_state_dict(net).count, 6);
+    assert_int_equal(nn_to(net, TENSOR_F64), 0);
+    assert_non_null(nn_forward(net, tensor_ones(SHAPE(1, 2), TENSOR_F64)));
+    nn_free(inner);                                     /* not the caller's any more */
+    assert_status_error(-1, TENSOR_EVALUE);
+    Module *other = nn_new_size(sizeof(Module), "Other", NULL);
+    assert_null(nn_child(other, "again", inner));       /* without nn_retain */
+    assert_status_error(-1, TENSOR_EVALUE);
+    assert_null(nn_done(other));
+    nn_retain(inner);
+    nn_free(net);
+    assert_int_equal(nn_num_parameters(inner), 6);
+    nn_free(inner);
+    tensor_scope_close(scope);
+}
+
+static void ownership_errors(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *m = nn_new_size(sizeof(Module), "M", NULL);
+    nn_child(m, "a", nn_relu());
+    nn_child(m, "a", nn_tanh());                        /* replaces */
+    assert_int_equal(m->child_count, 1);
+    assert_string_equal(nn_get_module(m, "a")->type, "Tanh");
+    assert_tensor_error(nn_forward(m, tensor_ones(SHAPE(1), TENSOR_F32)), TENSOR_EVALUE);
+    assert_ptr_equal(nn_done(m), m);
+#define FAILS(call, code) do { \
+        Module *n = nn_new_size(sizeof(Module), "N", NULL); \
+        nn_child(n, "part", nn_linear(2, 2)); \
+        assert_null(call); \
+        assert_null(nn_child(n, "after", nn_relu())); \
+        assert_null(nn_register_parameter(n, "late", tensor_ones(SHAPE(1), TENSOR_F32))); \
+        assert_null(nn_done(n)); \
+        assert_status_error(-1, code); \
+    } while (0)
+    FAILS(nn_child(n, "b", NULL), TENSOR_ENULL);
+    FAILS(nn_child(n, "", nn_relu()), TENSOR_EVALUE);
+    FAILS(nn_child(n, "b.c", nn_relu()), TENSOR_EVALUE);
+    FAILS(nn_child(n, NULL, nn_relu()), TENSOR_EVALUE);
+    FAILS(nn_child(n, "itself", n), TENSOR_EVALUE);
+    FAILS(nn_register_parameter(n, "part", tensor_ones(SHAPE(1), TENSOR_F32)), TENSOR_EVALUE);
+    FAILS(nn_register_parameter(n, "p", NULL), TENSOR_ENULL);
+    FAILS(nn_register_parameter(n, "p", tensor_ones(SHAPE(1), TENSOR_I64)), TENSOR_EDTYPE);
+    FAILS(nn_register_parameter(n, "p", tensor_square(tensor_requires_grad_(tensor_ones(SHAPE(1), TENSOR_F32), true))), TENSOR_EGRAD);
+    FAILS(nn_register_buffer(n, "b", NULL), TENSOR_ENULL);
+    FAILS(nn_register_buffer(n, "part", tensor_ones(SHAPE(1), TENSOR_F32)), TENSOR_EVALUE);
+#undef FAILS
+    assert_null(nn_child(NULL, "x", nn_linear(1, 1)));
+    assert_status_error(-1, TENSOR_ENULL);
+    nn_free(m), nn_free(NULL);
+    assert_null(nn_done(NULL));
+    assert_tensor_error(nn_forward(NULL, tensor_ones(SHAPE(1), TENSOR_F32)), TENSOR_ENULL);
+    m = nn_linear(1, 1);
+    assert_tensor_error(nn_forward(m, NULL), TENSOR_ENULL);
+    nn_free(m);
+    tensor_scope_close(scope);
+}
+
+/* ---- all at once ---------------------------------------------------------------------------------------------------------------------- */
+
+static void list_types(Module *m, void *ctx)
+{
+    strcat(ctx, m->type);
+    strcat(ctx, " ");
+}
+
+static void over_the_tree(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *net = nn_sequential(nn_linear(2, 2), nn_sequential(nn_relu(), nn_dropout()));
+    char text[100] = "";
+    nn_apply(net, list_types, text);
+    assert_string_equal(text, "Linear ReLU Dropout Sequential Sequential ");
+    nn_eval(net);
+    assert_false(net->training || nn_get_module(net, "1.1")->training);
+    nn_train(net, true);
+    assert_true(net->training && nn_get_module(net, "1.1")->training);
+    tensor_backward(tensor_sum(nn_forward(net, tensor_ones(SHAPE(1, 2), TENSOR_F32))));
+    assert_non_null(tensor_grad(nn_get(net, "0.weight")));
+    nn_zero_grad(net);
+    assert_null(tensor_grad(nn_get(net, "0.weight")));
+    nn_requires_grad_(net, false);
+    assert_false(tensor_requires_grad(nn_forward(net, tensor_ones(SHAPE(1, 2), TENSOR_F32))));
+    assert_status_error(nn_to(net, TENSOR_I64), TENSOR_EDTYPE);
+    assert_status_error(nn_to_device(net, "abacus"), TENSOR_EDEVICE);
+    assert_int_equal(nn_to_device(net, "cpu"), 0);
+    nn_free(net);
+    tensor_scope_close(scope);
+}
+
+/* ---- state dicts ------------------------------------------------------------------------------------------------------------------------ */
+
+static Module *two_layers(void) { return nn_sequential(nn_linear(3, 2), nn_batch_norm1d(2)); }
+
+static void load(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *a = two_layers(), *b = two_layers();
+    nn_forward(a, tensor_randn(SHAPE(4, 3), TENSOR_F32));
+    assert_int_equal(nn_load_state_dict(b, nn_state_dict(a)), 0);
+    assert_true(tensor_equal(nn_get(a, "0.weight"), nn_get(b, "0.weight")) && tensor_equal(nn_get(a, "1.running_var"), nn_get(b, "1.running_var")));
+    assert_false(tensor_shares_storage(nn_get(a, "0.weight"), nn_get(b, "0.weight")));
+    assert_int_equal(tensor_item_i64(nn_get(b, "1.num_batches_tracked")), 1);
+    TensorDict kept = nn_dict_clone(nn_state_dict(a));
+    nn_init_zeros_(nn_get(a, "0.weight"));
+    assert_int_equal(nn_to(a, TENSOR_F64), 0);
+    assert_int_equal(nn_load_state_dict(a, kept), 0);                   /* casts */
+    assert_true(tensor_equal(tensor_to(nn_get(a, "0.weight"), TENSOR_F32), nn_get(b, "0.weight")));
+    assert_true(tensor_requires_grad(nn_get(a, "0.weight")) && tensor_is_leaf(nn_get(a, "0.weight")));
+    nn_dict_free(kept);
+    nn_free(a), nn_free(b);
+    tensor_scope_close(scope);
+}
+
+static void assert_refusal(Module *m, TensorDict d, bool strict, TensorStatus code, const char *text)
+{
+    TensorScope scope = tensor_scope_open();
+    TensorDict before = nn_dict_clone(nn_state_dict(m));
+    assert_int_equal(nn_load_state_dict(m, d, strict), -1);
+    if (text && !strstr(tensor_error(), text)) fail_msg("%s\n\nlacks: %s", tensor_error(), text);
+    assert_status_error(-1, code);
+    for (int i = 0; i < before.count; i++) assert_true(tensor_equal(before.item[i].tensor, nn_get(m, before.item[i].name)));
+    nn_dict_free(before);
+    tensor_scope_close(scope);
+}
+
+static void load_errors(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *m = two_layers();
+    TensorDict d = { 0 };
+    nn_dict_set(&d, "0.weight", tensor_ones(SHAPE(2, 3), TENSOR_F32));
+    nn_dict_set(&d, "0.bias", tensor_ones(SHAPE(3), TENSOR_F32));
+    nn_dict_set(&d, "head", tensor_ones(SHAPE(1), TENSOR_F32));
+    assert_refusal(m, d, true, TENSOR_ESHAPE,
+                   "nn_load_state_dict: Sequential; missing: 1.weight, 1.bias, 1.running_mean, 1.running_var, 1.num_batches_tracked; "
+                   "unexpected: head; shapes: 0.bias is [2], given [3]");
+    assert_refusal(m, d, false, TENSOR_ESHAPE, "nn_load_state_dict: Sequential; shapes: 0.bias is [2], given [3]");
+    nn_dict_set(&d, "0.bias", tensor_ones(SHAPE(2), TENSOR_F64));
+    assert_int_equal(d.count, 3);
+    assert_refusal(m, d, true, TENSOR_EVALUE, "unexpected: head");
+    assert_int_equal(nn_load_state_dict(m, d, .strict = false), 0);
+    assert_true(tensor_get(nn_get(m, "0.bias"), DIMS(1)) == 1);
+    char name[16];
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof name, "unknown.%d", i);
+        nn_dict_set(&d, name, tensor_ones(SHAPE(1), TENSOR_F32));
+    }
+    assert_refusal(m, d, true, TENSOR_EVALUE, " more");
+    assert_refusal(m, nn_state_dict(NULL), true, TENSOR_ENULL, NULL);
+    assert_status_error(nn_dict_set(&d, "x", NULL), TENSOR_ENULL);
+    assert_int_equal(nn_dict_clone(nn_named_parameters(NULL)).count, -1);
+    assert_status_error(-1, TENSOR_ENULL);
+    nn_dict_free(d);
+    nn_dict_free(nn_state_dict(NULL));
+    assert_status_error(-1, TENSOR_ENULL);
+    nn_free(m);
+    tensor_scope_close(scope);
+}
+
+static void buffers(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *m = nn_new_size(sizeof(Module), "M", NULL);
+    nn_register_buffer(m, "kept", tensor_ones(SHAPE(1), TENSOR_F32));
+    nn_register_buffer(m, "mask", tensor_ones(SHAPE(1), TENSOR_BOOL), .persistent = false);
+    assert_ptr_equal(nn_done(m), m);
+    assert_int_equal(nn_state_dict(m).count, 1);
+    assert_int_equal(nn_parameters(m).n, 0);
+    assert_int_equal(nn_to(m, TENSOR_F16), 0);
+    assert_int_equal(tensor_dtype(nn_get(m, "kept")), TENSOR_F16);
+    assert_int_equal(tensor_dtype(nn_get(m, "mask")), TENSOR_BOOL);
+    nn_free(m);
+    tensor_scope_close(scope);
+}
+
+/* ---- summary ------------------------------------------------------------------------------------------------------------------------------ */
+
+static void summary(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *shared_relu = nn_relu();
+    Module *net = nn_sequential(nn_conv2d(1, 16, 3, .padding = 1), nn_batch_norm2d(16), shared_relu, nn_max_pool2d(2),
+                                nn_sequential(nn_flatten(), nn_linear(16 * 14 * 14, 10), nn_retain(shared_relu)), nn_dropout());
+    nn_requires_grad_(nn_get_module(net, "0"), false);
+    TensorDict before = nn_dict_clone(nn_state_dict(net));
+    nn_eval(nn_get_module(net, "1"));
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    assert_int_equal(nn_summary(net, SHAPE(2, 1, 28, 28), file), 0);
+    fclose(file);
+    static const char want[] =
+        "================================================================================\n"
+        "Layer (type)                              Output shape                Parameters\n"
+        "================================================================================\n"
+        "Sequential                                [2, 10]                             --\n"
+        "  0 (Conv2d)                              [2, 16, 28, 28]                    160\n"
+        "  1 (BatchNorm2d)                         [2, 16, 28, 28]                     32\n"
+        "  2 (ReLU)                                [2, 16, 28, 28]                      0\n"
+        "  3 (MaxPool2d)                           [2, 16, 14, 14]                      0\n"
+        "  4 (Sequential)                          [2, 10]                             --\n"
+        "    0 (Flatten)                           [2, 3136]                            0\n"
+        "    1 (Linear)                            [2, 10]                         31,370\n"
+        "    2 (ReLU)                              [2, 10]                        (again)\n"
+        "  5 (Dropout)                             [2, 10]                              0\n"
+        "================================================================================\n"
+        "Total parameters: 31,562\n"
+        "Trainable: 31,402\n"
+        "Not trainable: 160\n"
+        "Size: 0.13 MB\n"
+        "================================================================================\n";
+    assert_string_equal(text, want);
+    free(text);
+    assert_true(net->training && !nn_get_module(net, "1")->training && nn_get_module(net, "5")->training);
+    for (int i = 0; i < before.count; i++) assert_true(tensor_equal(before.item[i].tensor, nn_get(net, before.item[i].name)));
+    assert_status_error(nn_summary(net, SHAPE(2, 3, 28, 28), stdout), TENSOR_ESHAPE);
+    assert_status_error(nn_summary(net, SHAPE(2), NULL), TENSOR_ENULL);
+    assert_true(net->training);
+    nn_dict_free(before);
+    nn_free(net);
+    tensor_scope_close(scope);
+}
+
+/* ---- clipping -------------------------------------------------------------------------------------------------------------------------------- */
+
+static void clipping(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *a = tensor_zeros(SHAPE(2), TENSOR_F32), *b = tensor_zeros(SHAPE(1), TENSOR_F32), *none = tensor_zeros(SHAPE(1), TENSOR_F32);
+    TensorList list = TENSORS(a, none, b);
+    tensor_set_grad(a, tensor_from_data((float[]){ 3, 0 }, SHAPE(2), TENSOR_F32));
+    tensor_set_grad(b, tensor_from_data((float[]){ -4 }, SHAPE(1), TENSOR_F32));
+    assert_true(nn_clip_grad_norm_(list, 10) == 5 && tensor_get(tensor_grad(a), DIMS(0)) == 3);
+    assert_true(nn_clip_grad_norm_(list, 2, .norm_type = INFINITY) == 4);
+    assert_true(fabs(tensor_get(tensor_grad(a), DIMS(0)) - 1.5) < 1e-6 && fabs(tensor_get(tensor_grad(b), DIMS(0)) + 2) < 1e-6);
+    assert_true(fabs(nn_clip_grad_norm_(list, 1) - 2.5) < 1e-6 && fabs(nn_clip_grad_norm_(list, 1) - 1) < 1e-6);
+    assert_true(fabs(nn_clip_grad_norm_(list, 100, 1) - 1.4) < 1e-5);
+    assert_int_equal(nn_clip_grad_value_(list, 0.5), 0);
+    assert_true(tensor_get(tensor_grad(a), DIMS(0)) == 0.5 && tensor_get(tensor_grad(b), DIMS(0)) == -0.5);
+    assert_null(tensor_grad(none));
+    tensor_set_grad(b, tensor_full(SHAPE(1), INFINITY, TENSOR_F32));
+    assert_true(isnan(nn_clip_grad_norm_(list, 1, .error_if_nonfinite = true)));
+    assert_status_error(-1, TENSOR_EVALUE);
+    assert_true(tensor_get(tensor_grad(a), DIMS(0)) == 0.5);
+    assert_true(isinf(nn_clip_grad_norm_(list, 1)) && tensor_get(tensor_grad(a), DIMS(0)) == 0);
+    assert_true(isnan(nn_clip_grad_norm_(list, -1)));
+    assert_status_error(-1, TENSOR_EVALUE);
+    assert_true(nn_clip_grad_norm_(((TensorList){ NULL, 0 }), 1) == 0);
+    tensor_scope_close(scope);
+}
+
+/* ---- no memory --------------------------------------------------------------------------------------------------------------------------------- */
+
+static int everything(void)
+{
+    TensorScope scope = tensor_scope_open();
+    Module *net = nn_sequential(nn_conv2d(1, 2, 3), nn_batch_norm2d(2), nn_flatten(), nn_layer_norm(8), nn_linear(8, 4)), *b = block(4, 2),
+           *e = nn_embedding(4, 4, .padding_idx = 0);
+    Tensor *y = nn_forward(net, tensor_ones(SHAPE(2, 1, 4, 4), TENSOR_F32));
+    y = tensor_add(nn_forward(b, y), nn_forward(e, tensor_zeros(SHAPE(2), TENSOR_I64)));
+    TensorDict copy = nn_dict_clone(nn_state_dict(net));
+    int status = nn_load_state_dict(net, copy);
+    nn_to(net, TENSOR_F64);
+    if (!y || tensor_error()) status = -1;
+    nn_dict_free(copy);
+    nn_free(net), nn_free(b), nn_free(e);
+    tensor_scope_close(scope);
+    return status;
+}
+
+static void failing_memory(void **state)
+{
+    (void)state;
+    int64_t before = tensor_live_count();
+    for (int n = 1, failed = 1; failed; n++) {
+        tensor_debug_fail_allocation(n, false);
+        int status = everything();
+        failed = tensor_debug_allocation_failed();
+        tensor_debug_fail_allocation(0, false);
+        if (status) assert_status_error(status, TENSOR_ENOMEM);
+        assert_null(tensor_error());
+        assert_int_equal(tensor_live_count(), before);
+        assert_true(tensor_grad_enabled());
+    }
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, remember, nothing_left)
+    const struct CMUnitTest tests[] = {
+        TEST(initial_values), TEST(init_functions), TEST(attention), TEST(batch_norm), TEST(layers_are_ops), TEST(dropouts), TEST(refused_layers),
+        TEST(mlp), TEST(block_of_ones_own), TEST(activations_are_freed), TEST(names), TEST(tied), TEST(shared), TEST(ownership_errors),
+        TEST(over_the_tree), TEST(load), TEST(load_errors), TEST(buffers), TEST(summary), TEST(clipping), TEST(failing_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+/* test_nn_memory.c - the n-th malloc of modules and optimizers fails, for every n: all of it is survived, nothing leaks.
+ *
+ * Modules live in malloc's memory, which glibc lets a program stand in for; under checkers that do so themselves, and with
+ * other C libraries, this suite has nothing to say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <tapegrad.h>
+#include <tapegrad/cmocka.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define CHECKED
+#endif
+#endif
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(CHECKED)
+
+extern void *__libc_malloc(size_t size), *__libc_calloc(size_t n, size_t size), *__libc_realloc(void *old, size_t size);
+
+static _Thread_local long fail_in;                      /* 1: the next request; 0: none */
+static _Thread_local bool has_failed;
+
+static bool must_fail(void)
+{
+    if (fail_in == 0 || --fail_in > 0) return false;
+    return has_failed = true;
+}
+
+void *malloc(size_t size) { return must_fail() ? NULL : __libc_malloc(size); }
+void *calloc(size_t n, size_t size) { return must_fail() ? NULL : __libc_calloc(n, size); }
+void *realloc(void *old, size_t size) { return must_fail() ? NULL : __libc_realloc(old, size); }
+
+typedef struct { Module base; Module *inner; } Outer;
+
+static Tensor *outer_forward(Module *self, Tensor *x) { return nn_forward(((Outer *)self)->inner, x); }
+
+static Module *outer(void)
+{
+    Outer *o = nn_new(Outer, "Outer", outer_forward);
+    o->inner = nn_child(o, "inner", nn_sequential(nn_linear(3, 4), nn_batch_norm1d(4), nn_sequential(nn_relu(), nn_linear(4, 2, .bias = false))));
+    nn_register_buffer(o, "extra", tensor_ones(SHAPE(1), TENSOR_F32));
+    return nn_done(o);
+}
+
+static int everything(FILE *nowhere)
+{
+    TensorScope scope = tensor_scope_open();
+    Module *m = outer();
+    Optimizer *opt = optim_adam(nn_parameters(m), .lr = 0.1);
+    optim_add_group(opt, TENSORS(tensor_ones(SHAPE(1), TENSOR_F32)));
+    tensor_backward(tensor_sum(nn_forward(m, tensor_ones(SHAPE(2, 3), TENSOR_F32))));
+    optim_step(opt);
+    TensorDict copy = nn_dict_clone(nn_state_dict(m));
+    nn_load_state_dict(m, copy);
+    nn_named_parameters(m);
+    nn_summary(m, SHAPE(2, 3), nowhere);
+    nn_to(m, TENSOR_F64);
+    nn_dict_free(copy);
+    optim_free(opt), nn_free(m);
+    tensor_scope_close(scope);
+    return tensor_error() ? -1 : 0;
+}
+
+static void failing_malloc(void **state)
+{
+    (void)state;
+    FILE *nowhere = fopen("/dev/null", "w");
+    setvbuf(nowhere, NULL, _IONBF, 0);
+    assert_int_equal(everything(nowhere), 0);           /* the tensors' memory is cached from here on */
+    int64_t before = tensor_live_count();
+    int failures = 0;
+    for (long n = 1; ; n++) {
+        has_failed = false, fail_in = n;
+        int status = everything(nowhere);
+        fail_in = 0;
+        if (status) {
+            assert_true(has_failed);
+            assert_status_error(status, TENSOR_ENOMEM);
+            failures++;
+        }
+        assert_int_equal(tensor_live_count(), before);
+        if (!has_failed) break;
+    }
+    assert_true(failures > 40);
+    fclose(nowhere);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(failing_malloc) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void) { return 0; }
+
+#endif

@@ -1,0 +1,215 @@
+/* test_ops_inplace.c - every tensor_name_(x, ...) gives the bits, the gradients and the refusals of its tensor_name(x, ...).
+ * The rows come from ops.def; ops that are no rows stand in a table below them. */
+#include <string.h>
+#include "samples.h"
+
+typedef struct Pair {
+    const char *name;
+    Tensor *(*apart)(Tensor **x, const void *params);
+    Tensor *(*in_place)(Tensor **x, const void *params);
+} Pair;
+
+/* ---- the rows ------------------------------------------------------------------------------------------------------- */
+
+#define P(i) (((const double *)params)[i])
+#define FORMS(name, ...)                                                                                                \
+    static Tensor *apart_##name(Tensor **x, const void *params) { (void)params; return tensor_##name(__VA_ARGS__); }    \
+    static Tensor *in_place_##name(Tensor **x, const void *params) { (void)params; return tensor_##name##_(__VA_ARGS__); }
+#define UNARY(name, ...) FORMS(name, x[0])
+#define UNARY1(name, ...) FORMS(name, x[0], P(0))
+#define UNARY2(name, ...) FORMS(name, x[0], P(0), P(1))
+#define BINARY(name, ...) FORMS(name, x[0], x[1])
+#define BINARY1(name, ...) FORMS(name, x[0], x[1], P(0))
+#include <tapegrad/ops.def>
+
+/* ---- the others ------------------------------------------------------------------------------------------------------- */
+
+/* Their parameter structs belong to their files: what is needed of them, at the offsets that the fields give. */
+static int64_t whole(const char *op, const char *field, const void *params)
+{
+    for (const OpField *f = tensor_op_find(op)->fields; f->name; f++) {
+        const char *at = (const char *)params + f->offset;
+        if (strcmp(f->name, field) == 0) return f->type == OP_INT ? *(const int *)(const void *)at : *(const int64_t *)(const void *)at;
+    }
+    return 0;
+}
+
+static double number(const char *op, const char *field, const void *params)
+{
+    for (const OpField *f = tensor_op_find(op)->fields; f->name; f++)
+        if (strcmp(f->name, field) == 0) return *(const double *)(const void *)((const char *)params + f->offset);
+    return 0;
+}
+
+static Tensor *apart_index_add(Tensor **x, const void *params)
+{
+    return tensor_index_add(x[0], (int)whole("index_add", "dim", params), x[1], x[2], .alpha = number("index_add", "alpha", params));
+}
+
+static Tensor *in_place_index_add(Tensor **x, const void *params)
+{
+    return tensor_index_add_(x[0], (int)whole("index_add", "dim", params), x[1], x[2], number("index_add", "alpha", params));
+}
+
+static Tensor *apart_tril(Tensor **x, const void *params) { return tensor_tril(x[0], (int)whole("tril", "diagonal", params)); }
+static Tensor *apart_triu(Tensor **x, const void *params) { return tensor_triu(x[0], (int)whole("triu", "diagonal", params)); }
+static Tensor *in_place_tril(Tensor **x, const void *params) { return tensor_tril_(x[0], whole("tril", "diagonal", params)); }
+static Tensor *in_place_triu(Tensor **x, const void *params) { return tensor_triu_(x[0], whole("triu", "diagonal", params)); }
+
+#define DIM(op) (int)whole(#op, "dim", params)
+FORMS(lerp, x[0], x[1], number("lerp", "weight", params))
+FORMS(addcmul, x[0], x[1], x[2], number("addcmul", "value", params))
+FORMS(addcdiv, x[0], x[1], x[2], number("addcdiv", "value", params))
+FORMS(scatter_add, x[0], DIM(scatter_add), x[1], x[2])
+FORMS(scatter, x[0], DIM(scatter), x[1], x[2])
+FORMS(scatter_value, x[0], DIM(scatter_value), x[1], number("scatter_value", "value", params))
+FORMS(masked_fill, x[0], x[1], number("masked_fill", "value", params))
+FORMS(masked_fill_tensor, x[0], x[1], x[2])
+
+#define ROW(name, ...) { #name, apart_##name, in_place_##name },
+#define UNARY ROW
+#define UNARY1 ROW
+#define UNARY2 ROW
+#define BINARY ROW
+#define BINARY1 ROW
+static const Pair pairs[] = {
+#include <tapegrad/ops.def>
+    ROW(lerp) ROW(addcmul) ROW(addcdiv) ROW(index_add) ROW(tril) ROW(triu) ROW(scatter_add) ROW(scatter) ROW(scatter_value)
+    ROW(masked_fill) ROW(masked_fill_tensor)
+};
+
+/* ---- the checks ---------------------------------------------------------------------------------------------------------- */
+
+static const Pair *pair;
+
+static bool fits(const Tensor *y, const Tensor *x)
+{
+    TensorShape a = tensor_shape(y), b = tensor_shape(x);
+    return a.ndim == b.ndim && (a.ndim == 0 || memcmp(a.dim, b.dim, (size_t)a.ndim * sizeof *a.dim) == 0);
+}
+
+static void check_layouts(const Sample *s, Tensor **x, Tensor *expected)
+{
+    Tensor *first = x[0];
+    for (int layout = 0; layout < LAYOUTS; layout++) {
+        x[0] = strided_copy(first, (Layout)layout);
+        uint32_t version = tensor_version(x[0]);
+        Tensor *same = pair->in_place(x, s->params);
+        if (!same) complain(s, "is refused in place, %s", layout_name[layout]);
+        else if (!tensor_shares_storage(same, x[0]) || tensor_data(same) != tensor_data(x[0])) complain(s, "in place returns another tensor");
+        else if (!same_bits(x[0], expected)) complain(s, "differs in place, %s", layout_name[layout]);
+        else if (tensor_version(x[0]) == version && tensor_numel(x[0])) complain(s, "in place does not count the version up");
+    }
+    x[0] = first;
+}
+
+/* A result that does not fit: refused, and the target is as it was. */
+static void check_misfit(const Sample *s, Tensor **x)
+{
+    Tensor *copy = tensor_clone(x[0]);
+    if (pair->in_place(x, s->params)) complain(s, "enlarges its target in place");
+    else if (tensor_error_code() != TENSOR_ESHAPE) complain(s, "is refused in place with another code than ESHAPE");
+    tensor_error_clear();
+    if (!same_bits(copy, x[0])) complain(s, "changed a target that does not fit");
+}
+
+static void check_gradient(const Sample *s, Tensor **x)
+{
+    Tensor *g[2][OP_MAX_INPUTS], *first = x[0];
+    for (int in_place = 0; in_place < 2; in_place++) {
+        Tensor *leaf[OP_MAX_INPUTS], *wanted[OP_MAX_INPUTS], *found[OP_MAX_INPUTS];
+        int m = 0, k = 0;
+        sample_leaves(s, x, leaf);
+        for (int i = 0; i < s->n; i++)
+            if (sample_differentiable(s, i, x[i])) wanted[m++] = leaf[i];
+        leaf[0] = tensor_clone(leaf[0]);
+        Tensor *y = in_place ? pair->in_place(leaf, s->params) : pair->apart(leaf, s->params), *v = y ? random_like(y, 3) : NULL;
+        if (!y || (m && tensor_gradients_many(&y, &v, 1, wanted, m, found, (TensorGradientsArgs){ .materialize_grads = true }))) {
+            complain(s, "has no gradient %s", in_place ? "in place" : "apart");
+            return;
+        }
+        for (int i = 0; i < s->n; i++) g[in_place][i] = sample_differentiable(s, i, x[i]) ? found[k++] : NULL;
+    }
+    for (int i = 0; i < s->n; i++)
+        if (off_by(g[1][i], g[0][i], 0) > 1e-13) complain(s, "in place the gradient of input %d is another", i);
+    x[0] = first;
+}
+
+static void check_refusals(const Sample *s, Tensor **x)
+{
+    Tensor *first = x[0], *copy = tensor_clone(first);
+    x[0] = tensor_requires_grad_(tensor_detach(first), true);
+    if (pair->in_place(x, s->params) || tensor_error_code() != TENSOR_EGRAD) complain(s, "writes into a leaf that requires a gradient");
+    tensor_error_clear();
+    if (!same_bits(first, copy)) complain(s, "changed the leaf");
+    TENSOR_NO_GRAD {
+        x[0] = tensor_requires_grad_(tensor_clone(first), true);
+        if (!pair->in_place(x, s->params)) complain(s, "is refused without grad mode");
+    }
+    x[0] = NULL;
+    if (pair->in_place(x, s->params) || tensor_error_code() != TENSOR_ENULL) complain(s, "takes NULL in place");
+    tensor_error_clear();
+    x[0] = first;
+}
+
+/* A target whose elements share memory. */
+static void check_expanded(const Sample *s, Tensor **x)
+{
+    Tensor *first = x[0];
+    if (tensor_numel(first) == 0 || tensor_ndim(first) == 0 || tensor_size(first, 0) < 2) return;
+    x[0] = tensor_expand(tensor_narrow(first, 0, 0, 1), tensor_shape(first));
+    if (pair->in_place(x, s->params) || tensor_error_code() != TENSOR_EVALUE) complain(s, "writes into an expanded tensor");
+    tensor_error_clear();
+    x[0] = first;
+}
+
+/* Operands that overlap the target: the result is that of copies. */
+static void check_overlap(const Sample *s, Tensor **x)
+{
+    Tensor *in[OP_MAX_INPUTS];
+    if (s->n != 2 || !fits(x[0], x[1]) || tensor_dtype(x[0]) != tensor_dtype(x[1]) || tensor_ndim(x[0]) != 2) return;
+    int64_t rows = tensor_size(x[0], 0);
+    for (int shift = -1; shift <= 1; shift++) {
+        Tensor *room = tensor_zeros(SHAPE(rows + 1, tensor_size(x[0], 1)), tensor_dtype(x[0]));
+        tensor_copy_(tensor_narrow(room, 0, 0, rows), x[0]);
+        tensor_copy_(tensor_narrow(room, 0, rows, 1), tensor_narrow(x[1], 0, 0, 1));
+        in[0] = tensor_narrow(room, 0, shift < 0, rows);
+        in[1] = tensor_narrow(room, 0, shift > 0, rows);
+        Tensor *expected = pair->apart(in, s->params);
+        if (!pair->in_place(in, s->params) || !same_bits(in[0], expected)) complain(s, "is wrong in place where operands overlap, %d rows apart", shift);
+    }
+}
+
+static void check_sample(const Sample *s)
+{
+    static const TensorDtype dtypes[] = { TENSOR_F64, TENSOR_F32, TENSOR_BF16 };
+    for (int d = 0; d < 3; d++) {
+        Tensor *x[OP_MAX_INPUTS];
+        sample_inputs(s, (int)dtypes[d], 4, x);
+        Tensor *y = pair->apart(x, s->params);
+        if (!y) complain(s, "is refused");
+        else if (!fits(y, x[0])) check_misfit(s, x);
+        else if (tensor_dtype(y) == tensor_dtype(x[0])) {
+            check_layouts(s, x, y);
+            check_refusals(s, x);
+            check_expanded(s, x);
+            check_overlap(s, x);
+            if (d == 0 && tensor_dtype_is_float(tensor_dtype(x[0]))) check_gradient(s, x);
+        }
+    }
+}
+
+static void check_op(const TensorOp *op)
+{
+    pair = NULL;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (strcmp(pairs[i].name, op->name) == 0) pair = &pairs[i];
+    if (pair) each_sample(op, check_sample);
+}
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (!tensor_op_find(pairs[i].name)) return print_error("no op %s\n", pairs[i].name), 1;
+    return run_registry(argc, argv, "every op with a form in place", check_op);
+}
