@@ -29,7 +29,7 @@ else
 LIBS     := -lblis $(LIBS)
 endif
 # No -ffast-math: NaN and infinity behave.  -ffp-contract=off: the same bits in the body and the tail of a vector loop.
-FLAGS    := -std=gnu11 $(OPT) -fPIC -fopenmp -fvisibility=hidden -ffp-contract=off -fno-math-errno -fno-trapping-math -fasynchronous-unwind-tables -fno-function-sections -fno-lto $(WARN) $(SAN)
+FLAGS    := -std=gnu11 $(OPT) -fPIC -fopenmp-simd -fvisibility=hidden -ffp-contract=off -fno-math-errno -fno-trapping-math -fasynchronous-unwind-tables -fno-function-sections -fno-lto $(WARN) $(SAN)
 
 # ---- sources ------------------------------------------------------------------------------------------------
 # ISA_SOURCES are compiled once an instruction set (src/cpu/isa.h).
@@ -62,7 +62,7 @@ $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
 $(B)/libtapegrad.a: $(OBJECTS)
 	@echo "  AR   $@"; rm -f $@; ar rcs $@ $^
 $(B)/$(SONAME): $(OBJECTS)
-	@echo "  LD   $@"; $(CC) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs $(SAN) -fopenmp $^ $(LIBS) -o $@
+	@echo "  LD   $@"; $(CC) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs $(SAN) $^ $(LIBS) -o $@
 	@ln -sf $(SONAME) $(B)/libtapegrad.so
 $(B)/tapegrad: tools/tapegrad.c $(B)/libtapegrad.a
 	@$(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $< $(B)/libtapegrad.a $(LIBS) -o $@
@@ -115,7 +115,7 @@ install: all
 	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtapegrad.so
 	[ ! -f $(B)/libtapegrad_cuda.so ] || install -m 755 $(B)/libtapegrad_cuda.so $(DESTDIR)$(PREFIX)/lib/
 	install -m 755 $(B)/tapegrad $(DESTDIR)$(PREFIX)/bin/
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(LIBS) -fopenmp|' tools/tapegrad.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/tapegrad.pc
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(LIBS)|' tools/tapegrad.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/tapegrad.pc
 uninstall:
 	rm -rf $(DESTDIR)$(PREFIX)/include/tapegrad $(DESTDIR)$(PREFIX)/include/tapegrad.h $(DESTDIR)$(PREFIX)/lib/libtapegrad.a
 	rm -f $(DESTDIR)$(PREFIX)/lib/libtapegrad.so $(DESTDIR)$(PREFIX)/lib/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME).$(VERSION)

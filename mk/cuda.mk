@@ -34,7 +34,7 @@ $(B)/emu/%.o: src/cuda/%.cu
 $(B)/emu/%.o: test/cuemu/%.cpp
 	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O2 -MMD -MP -c $< -o $@
 $(B)/libtapegrad_emu.so: $(EMU_OBJECTS) src/cuda/export.map
-	@echo "  LD   $@"; $(CLANGXX) -shared $(EMU_OBJECTS) $(EMU_SAN) -lpthread -o $@ -Wl,-z,defs,--version-script=src/cuda/export.map
+	@echo "  LD   $@"; $(CLANGXX) -shared $(EMU_OBJECTS) $(EMU_SAN) -lpthread -o $@ -Wl,--version-script=src/cuda/export.map $(if $(EMU_SAN),,-Wl,-z,defs)
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 # Plugins that must be refused, each for a reason of its own.

@@ -92,16 +92,9 @@ static void drop_child(Module *child)
     nn_free(child);
 }
 
-static int check_child(const Module *m, const char *name, const Module *child)
-{
-    if (check_name(m, name, 'c', "nn_child")) return -1;
-    if (contains(child, m)) return tensor_fail(TENSOR_EVALUE, "nn_child", "%s \"%s\" contains the %s that it shall be part of", child->type, name, m->type);
-    return 0;
-}
-
 static int add_child(Module *m, const char *name, Module *child)
 {
-    if (check_child(m, name, child)) return -1;
+    if (check_name(m, name, 'c', "nn_child")) return -1;
     int i = find_child(m, name);
     if (i >= 0) {
         Module *old = m->children[i].module;
@@ -122,15 +115,26 @@ static int add_child(Module *m, const char *name, Module *child)
     return 0;
 }
 
+/* Is the reference to child the caller's to give?  Where it is not, the child must not be freed. */
+static bool is_given(const Module *m, const char *name, const Module *child)
+{
+    if (!name) name = "(NULL)";
+    if (!child) {
+        if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_child", "\"%s\" in %s is NULL", name, m ? m->type : "NULL");
+    } else if (child->parents >= child->refs) {
+        tensor_fail(TENSOR_EVALUE, "nn_child", "%s is a child already: pass nn_retain of it to use it as \"%s\" too", child->type, name);
+    } else if (m && contains(child, m)) {
+        tensor_fail(TENSOR_EVALUE, "nn_child", "\"%s\", a %s, contains the %s that it shall be part of", name, child->type, m->type);
+    } else {
+        return true;
+    }
+    return false;
+}
+
 Module *nn_child(void *module, const char *name, Module *child)
 {
     Module *m = module;
-    if (!child && !tensor_error())
-        tensor_fail(TENSOR_ENULL, "nn_child", "\"%s\" in %s is NULL", name ? name : "(NULL)", m ? m->type : "NULL");
-    if (child && child->parents >= child->refs) {           /* not the caller's to give: it must not be freed here */
-        tensor_fail(TENSOR_EVALUE, "nn_child", "%s is a child already: pass nn_retain of it to use it as \"%s\" too", child->type, name);
-        child = NULL;
-    }
+    if (!is_given(m, name, child)) child = NULL;
     if (child && !nn_null(m, "nn_child") && !m->failed && add_child(m, name, child) == 0) return child;
     nn_free(child);
     if (m) m->failed = true;

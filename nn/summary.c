@@ -8,7 +8,7 @@ enum { NAME = 200, LAYER_WIDTH = 41, SHAPE_WIDTH = 24 };
 
 typedef struct Row {
     char name[NAME];
-    int ndim;                           /* of the result */
+    int ndim;                           /* of the result; -1: it gave none */
     int64_t dim[TENSOR_MAX_DIMS];
     int64_t parameters;                 /* of the module itself; -1: it has none of its own but children */
     int depth;
@@ -72,7 +72,7 @@ static void begin(Table *t, Module *m)
     }
     Row *row = &t->row[t->n];
     const char *name = name_in(t->depth ? t->path[t->depth - 1] : NULL, m);
-    *row = (Row){ .depth = t->depth, .parameters = own_parameters(m), .again = seen_before(t, m) };
+    *row = (Row){ .depth = t->depth, .parameters = own_parameters(m), .again = seen_before(t, m), .ndim = -1 };
     if (name) snprintf(row->name, NAME, "%s (%s)", name, m->type);
     else snprintf(row->name, NAME, "%s", m->type);
     t->open[t->depth] = t->n++;
@@ -114,9 +114,9 @@ static const char *grouped(int64_t n, char text[32])            /* 1,234,567 */
 static void print_shape(FILE *file, const Row *row)
 {
     char text[NAME];
-    size_t n = (size_t)snprintf(text, NAME, "[");
+    size_t n = (size_t)snprintf(text, NAME, row->ndim < 0 ? "--" : "[");
     for (int d = 0; d < row->ndim && n < NAME - 30; d++) n += (size_t)snprintf(text + n, NAME - n, "%s%lld", d ? ", " : "", (long long)row->dim[d]);
-    snprintf(text + n, NAME - n, "]");
+    if (row->ndim >= 0) snprintf(text + n, NAME - n, "]");
     fprintf(file, "%-*s ", SHAPE_WIDTH, text);
 }
 
@@ -191,24 +191,46 @@ static int run(Table *t, Module *m, const NNSummaryArgs *args)
     return y ? 0 : -1;
 }
 
+static int run_in_eval(Table *t, Module *m, const NNSummaryArgs *args)
+{
+    int modules = 0;
+    nn_apply(m, count_module, &modules);
+    Modes modes = { calloc((size_t)modules, sizeof *modes.was), 0 };
+    if (!modes.was) return tensor_fail(TENSOR_ENOMEM, "nn_summary", "out of memory");
+    nn_apply(m, note_mode, &modes);
+    nn_eval(m);
+    int status = run(t, m, args);
+    modes.n = 0;
+    nn_apply(m, restore_mode, &modes);
+    free(modes.was);
+    return status;
+}
+
+/* Without an input: the modules as they are nested. */
+static void list(Table *t, Module *m)
+{
+    observe(t, m, NULL, false);
+    for (int i = 0; i < m->child_count && !t->no_memory; i++) list(t, m->children[i].module);
+    observe(t, m, NULL, true);
+}
+
+static bool no_input(TensorShape shape)
+{
+    for (int d = 0; d < shape.ndim; d++)
+        if (shape.dim[d] == 0) return true;
+    return shape.ndim == 0;
+}
+
 int nn_summary_args(NNSummaryArgs args)
 {
     Module *m = args.module;
     if (nn_null(m, "nn_summary")) return -1;
-    if (!args.file) return tensor_fail(TENSOR_ENULL, "nn_summary", "the file is NULL");
-    int modules = 0, status = -1;
-    nn_apply(m, count_module, &modules);
-    Modes modes = { calloc((size_t)modules, sizeof *modes.was), 0 };
     Table t = { .row = NULL };
-    if (modes.was) {
-        nn_apply(m, note_mode, &modes);
-        nn_eval(m);
-        status = run(&t, m, &args);
-        modes.n = 0;
-        nn_apply(m, restore_mode, &modes);
-    }
-    if (!modes.was || t.no_memory) status = tensor_fail(TENSOR_ENOMEM, "nn_summary", "out of memory");
-    if (!status) status = print_table(args.file, &t, m);
-    free(modes.was), free(t.row), free(t.seen);
+    int status = 0;
+    if (no_input(args.shape)) list(&t, m);
+    else status = run_in_eval(&t, m, &args);
+    if (t.no_memory) status = tensor_fail(TENSOR_ENOMEM, "nn_summary", "out of memory");
+    if (!status) status = print_table(args.file ? args.file : stdout, &t, m);
+    free(t.row), free(t.seen);
     return status;
 }

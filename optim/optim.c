@@ -125,11 +125,6 @@ char optim_dense(const Tensor *t)
     return dtype == TENSOR_F32 ? 'f' : 'd';
 }
 
-int optim_threads(int64_t n)
-{
-    return n >= 1 << 16 ? tensor_num_threads() : 1;
-}
-
 static int make_states(const OptimKind *kind, const OptimGroup *g, OptimParam *p)
 {
     for (int s = 0, n = kind->states(g); s < n; s++) {

@@ -1,4 +1,7 @@
-/* optim.h - what the optimizers share. */
+/* optim.h - what the optimizers share.
+ *
+ * Loops over memory come in two builds, for the baseline and for AVX2, and run in blocks, which threads share out.  Contraction
+ * is off, so both round alike. */
 #ifndef OPTIM_OPTIM_H
 #define OPTIM_OPTIM_H
 
@@ -11,10 +14,19 @@
 /* optim_dense - may a loop over memory serve instead of ops?  'f' or 'd' for dense f32 or f64 tensors on the CPU, 0 for any other. */
 char optim_dense(const Tensor *t);
 
-/* optim_threads - for a loop over n elements of several arrays. */
-int optim_threads(int64_t n);
-
 int optim_check_common(const OptimGroup *group, const char *name);
+
+/* ---- loops ------------------------------------------------------------------------------------------------------ */
+
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define OPTIM_WIDE __attribute__((target("avx2")))
+static inline bool optim_wide(void) { return __builtin_cpu_supports("avx2"); }
+#else
+#define OPTIM_WIDE
+static inline bool optim_wide(void) { return false; }
+#endif
+#define OPTIM_SIMD _Pragma("omp simd")
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

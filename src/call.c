@@ -153,7 +153,10 @@ static Tensor *saved(OpCall *c, int kind, int i, const char *what)
 {
     for (int s = 0; c->entry && s < c->entry->saves; s++) {
         const Saved *v = &c->entry->saved[s];
-        if (v->kind == kind && v->index == i) return saved_unpack(c->entry, v, !grad_off);
+        if (v->kind != kind || v->index != i) continue;
+        Tensor *x = saved_unpack(c->entry, v, !grad_off);
+        if (!x) c->failed = true;
+        return x;
     }
     op_fail(c, TENSOR_EUSER, "backward reads %s %d, which .keep does not name", what, i);
     return NULL;
@@ -171,12 +174,10 @@ Tensor *op_grad(OpCall *c, int k)
     }
     if (c->grads[k]) return c->grads[k];
     const Meta *m = &c->entry->meta[c->n + k];
-    Tensor *zero = new_tensor((TensorShape){ m->ndim, m->shape }, m->dtype, m->place);
-    if (zero && raw_fill(zero, 0)) {
-        tensor_release(zero);
-        return NULL;
-    }
-    return own(zero);
+    Tensor *zero = own(new_tensor((TensorShape){ m->ndim, m->shape }, m->dtype, m->place));
+    if (zero && raw_fill(zero, 0)) zero = NULL;
+    if (!zero) c->failed = true;
+    return zero;
 }
 
 TensorShape op_input_shape(const OpCall *c, int i)

@@ -275,7 +275,8 @@ int sample_leaves(const Sample *s, Tensor *const *x, Tensor **leaf)
 int sample_apply(const Sample *s, Tensor *const *x, Tensor **y)
 {
     if (s->op->flags & OP_RANDOM) tensor_manual_seed(7);
-    return tensor_apply_all(s->op, x, s->n, s->op->params ? s->params : NULL, y, SAMPLE_RESULTS);
+    int n = tensor_apply_all(s->op, x, s->n, s->op->params ? s->params : NULL, y, SAMPLE_RESULTS);
+    return n < SAMPLE_RESULTS ? n : SAMPLE_RESULTS;
 }
 
 int sample_run(const Sample *s, Tensor *const *x, bool create_graph, Layout cotangents, SampleRun *run)

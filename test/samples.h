@@ -53,7 +53,7 @@ bool sample_differentiable(const Sample *s, int i, const Tensor *x);
 /* sample_leaves - the inputs as leaves that want a gradient, where they may have one; returns how many do. */
 int sample_leaves(const Sample *s, Tensor *const *x, Tensor **leaf);
 
-/* sample_apply - seeds the generator for random ops, then tensor_apply_all. */
+/* sample_apply - seeds the generator for random ops, then tensor_apply_all; of more than SAMPLE_RESULTS results the first. */
 int sample_apply(const Sample *s, Tensor *const *x, Tensor **y);
 
 /* random_like - values of N(0, 1) with y's shape and dtype. */

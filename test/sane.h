@@ -116,11 +116,13 @@ static inline int sane_begin(void **state)
 static inline int sane_end(void **state)
 {
     (void)state;
-    if (tensor_error()) print_error("an error is left: %s\n", tensor_error());
-    assert_null(tensor_error());
-    assert_true(tensor_grad_enabled());
+    bool failed = tensor_error() != NULL, grad = tensor_set_grad_enabled(true);
+    if (failed) print_error("an error is left: %s\n", tensor_error());
+    tensor_error_clear();
+    tensor_scope_close(test_scope_);        /* first: a test that failed shall not fail the next ones */
+    assert_false(failed);
+    assert_true(grad);
     assert_tape_sane();
-    tensor_scope_close(test_scope_);
     assert_int_equal(tensor_live_count(), test_live_);
     assert_int_equal(tensor_tape_length(), 0);
     return 0;
@@ -165,6 +167,9 @@ static inline void assert_near_(double found, double want, double bound, const c
     print_error("%.15g, expected %.15g\n", found, want);
     _fail(file, line);
 }
+/* Prints, and fails the test. */
+#define FAILS(...) (print_error(__VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))
+
 #define assert_near(found, want, bound) assert_near_(found, want, bound, __FILE__, __LINE__)
 
 static inline Tensor *assert_ok_(Tensor *t, const char *file, int line)

@@ -12,6 +12,7 @@ static void note(char what)
     log_text[n] = what, log_text[n + 1] = 0;
 }
 
+#define AS(letter) ((char[]){ letter })         /* lives as long as the block around */
 #define assert_log(text) assert_string_equal(log_text, text)
 
 static int begin(void **state)
@@ -47,10 +48,10 @@ static void test_hooks_run_from_the_loss_to_the_leaves(void **state)
 {
     (void)state;
     Tensor *x = LEAF(2), *h = tensor_mul(x, x), *y = tensor_mul(h, h);
-    DONE(tensor_register_hook(x, noting, "x"));
-    DONE(tensor_register_hook(h, noting, "h"));
-    DONE(tensor_register_hook(y, noting, "y"));
-    DONE(tensor_register_post_accumulate_grad_hook(x, after, "a"));
+    DONE(tensor_register_hook(x, noting, AS("x")));
+    DONE(tensor_register_hook(h, noting, AS("h")));
+    DONE(tensor_register_hook(y, noting, AS("y")));
+    DONE(tensor_register_post_accumulate_grad_hook(x, after, AS("a")));
     DONE(tensor_backward(y));
     assert_log("yhxa");
 }
@@ -59,9 +60,10 @@ static void test_hooks_of_a_kind_run_as_registered(void **state)
 {
     (void)state;
     Tensor *x = LEAF(2), *y = tensor_mul(x, x);
-    DONE(tensor_register_post_accumulate_grad_hook(x, after, "a"));
-    for (int i = 0; i < 3; i++) DONE(tensor_register_hook(x, noting, &"123"[i]));
-    DONE(tensor_register_post_accumulate_grad_hook(x, after, "b"));
+    DONE(tensor_register_post_accumulate_grad_hook(x, after, AS("a")));
+    char digits[] = "123";
+    for (int i = 0; i < 3; i++) DONE(tensor_register_hook(x, noting, &digits[i]));
+    DONE(tensor_register_post_accumulate_grad_hook(x, after, AS("b")));
     DONE(tensor_backward(y));
     assert_log("123ab");
 }
@@ -71,7 +73,7 @@ static void test_hook_runs_once_when_the_gradient_is_complete(void **state)
     (void)state;
     Tensor *x = LEAF(2), *h = tensor_mul_scalar(x, 3);
     Tensor *y = tensor_add(tensor_mul(h, h), tensor_exp(h));
-    DONE(tensor_register_hook(h, doubling, "h"));
+    DONE(tensor_register_hook(h, doubling, AS("h")));
     DONE(tensor_backward(y));
     assert_log("h");
     assert_values(tensor_grad(x), 2 * 3 * (12 + exp(6)));
@@ -118,7 +120,7 @@ static void test_earlier_error_does_not_stop_hooks(void **state)
 {
     (void)state;
     Tensor *x = LEAF(2), *y = tensor_mul(x, x);
-    DONE(tensor_register_hook(x, noting, "x"));
+    DONE(tensor_register_hook(x, noting, AS("x")));
     tensor_fail(TENSOR_EUSER, "elsewhere", "before");
     assert_int_equal(tensor_backward(y), 0);
     assert_log("x");
@@ -129,9 +131,9 @@ static void test_hooks_in_tensor_gradients(void **state)
 {
     (void)state;
     Tensor *x = LEAF(2), *h = tensor_mul(x, x), *y = tensor_mul_scalar(h, 5);
-    DONE(tensor_register_hook(h, doubling, "h"));
-    DONE(tensor_register_hook(x, doubling, "x"));
-    DONE(tensor_register_post_accumulate_grad_hook(x, after, "a"));
+    DONE(tensor_register_hook(h, doubling, AS("h")));
+    DONE(tensor_register_hook(x, doubling, AS("x")));
+    DONE(tensor_register_post_accumulate_grad_hook(x, after, AS("a")));
     assert_values(OK(tensor_gradients(y, x)), 80);
     assert_log("hx");                                       /* nothing is accumulated */
     assert_null(tensor_grad(x));
@@ -153,7 +155,7 @@ static void test_removed_hook_does_not_run(void **state)
 {
     (void)state;
     Tensor *x = LEAF(2), *y = tensor_mul(x, x);
-    int a = tensor_register_hook(x, noting, "a"), b = tensor_register_hook(x, noting, "b"), c = tensor_register_hook(y, noting, "c");
+    int a = tensor_register_hook(x, noting, AS("a")), b = tensor_register_hook(x, noting, AS("b")), c = tensor_register_hook(y, noting, AS("c"));
     assert_true(a > 0 && b > 0 && c > 0 && a != b && b != c);
     DONE(tensor_remove_hook(x, a));
     assert_status_error(tensor_remove_hook(x, a), TENSOR_EVALUE);
@@ -185,11 +187,11 @@ static void test_hook_removes_itself(void **state)
     Tensor *x = LEAF(2), *h = tensor_mul(x, x), *y = tensor_sum(h);
     Remove leaf = { x, 0 }, result = { h, 0 }, last = { x, 0 };
     leaf.id = tensor_register_hook(x, removing, &leaf);
-    DONE(tensor_register_hook(x, noting, "x"));
+    DONE(tensor_register_hook(x, noting, AS("x")));
     result.id = tensor_register_hook(h, removing, &result);
-    DONE(tensor_register_hook(h, noting, "h"));
+    DONE(tensor_register_hook(h, noting, AS("h")));
     last.id = tensor_register_post_accumulate_grad_hook(x, removing_after, &last);
-    DONE(tensor_register_post_accumulate_grad_hook(x, after, "a"));
+    DONE(tensor_register_post_accumulate_grad_hook(x, after, AS("a")));
     DONE(tensor_backward(y, .retain_graph = true));
     assert_log("rhrxra");
     log_text[0] = 0;
@@ -203,7 +205,7 @@ static void test_hook_removes_the_next(void **state)
     Tensor *x = LEAF(2), *y = tensor_mul(x, x);
     Remove next = { x, 0 };
     DONE(tensor_register_hook(x, removing, &next));
-    next.id = tensor_register_hook(x, noting, "x");
+    next.id = tensor_register_hook(x, noting, AS("x"));
     DONE(tensor_backward(y));
     assert_log("r");
 }
@@ -212,7 +214,8 @@ static Tensor *adding(Tensor *g, void *ctx)
 {
     (void)g;
     note('+');
-    DONE(tensor_register_hook(ctx, noting, "n"));
+    static char letter = 'n';
+    DONE(tensor_register_hook(ctx, noting, &letter));
     return NULL;
 }
 
@@ -358,7 +361,7 @@ static void test_hook_stays_with_the_old_value(void **state)
     Tensor *x = LEAF(2), *h = tensor_mul_scalar(x, 3), *kept = NULL;
     DONE(tensor_register_hook(h, keeping, &kept));          /* of 3 x */
     OK(tensor_mul_scalar_(h, 10));
-    DONE(tensor_register_hook(h, noting, "n"));
+    DONE(tensor_register_hook(h, noting, AS("n")));
     DONE(tensor_backward(h));
     assert_values(kept, 10);
     assert_log("n");

@@ -23,9 +23,11 @@
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(CHECKED)
 
 extern void *__libc_malloc(size_t size), *__libc_calloc(size_t n, size_t size), *__libc_realloc(void *old, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size), __libc_free(void *block);
 
 static _Thread_local long fail_in;                      /* 1: the next request; 0: none */
 static _Thread_local bool has_failed;
+static _Thread_local long blocks;                       /* that this thread holds */
 
 static bool must_fail(void)
 {
@@ -33,9 +35,28 @@ static bool must_fail(void)
     return has_failed = true;
 }
 
-void *malloc(size_t size) { return must_fail() ? NULL : __libc_malloc(size); }
-void *calloc(size_t n, size_t size) { return must_fail() ? NULL : __libc_calloc(n, size); }
-void *realloc(void *old, size_t size) { return must_fail() ? NULL : __libc_realloc(old, size); }
+static void *counted(void *block)
+{
+    blocks += block != NULL;
+    return block;
+}
+
+void *malloc(size_t size) { return must_fail() ? NULL : counted(__libc_malloc(size)); }
+void *calloc(size_t n, size_t size) { return must_fail() ? NULL : counted(__libc_calloc(n, size)); }
+void *aligned_alloc(size_t alignment, size_t size) { return counted(__libc_memalign(alignment, size)); }
+
+void *realloc(void *old, size_t size)
+{
+    void *block = must_fail() ? NULL : __libc_realloc(old, size);
+    blocks += block && !old;
+    return block;
+}
+
+void free(void *block)
+{
+    blocks -= block != NULL;
+    __libc_free(block);
+}
 
 typedef struct { Module base; Module *inner; } Outer;
 
@@ -75,6 +96,7 @@ static void failing_malloc(void **state)
     setvbuf(nowhere, NULL, _IONBF, 0);
     assert_int_equal(everything(nowhere), 0);           /* the tensors' memory is cached from here on */
     int64_t before = tensor_live_count();
+    long held = blocks;
     int failures = 0;
     for (long n = 1; ; n++) {
         has_failed = false, fail_in = n;
@@ -86,6 +108,7 @@ static void failing_malloc(void **state)
             failures++;
         }
         assert_int_equal(tensor_live_count(), before);
+        assert_int_equal(blocks, held);
         if (!has_failed) break;
     }
     assert_true(failures > 40);

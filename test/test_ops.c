@@ -84,7 +84,7 @@ static void check_forward(const Sample *s)
         if (n < 0) complain(s, "is refused");
         for (int k = 0; k < n; k++) {
             bool wants = times == 0 && wanting && tensor_dtype_is_float(tensor_dtype(y[k]));
-            if (tensor_requires_grad(y[k]) && !wants) complain(s, "result %d requires a gradient", k);
+            if (tensor_requires_grad(y[k]) && !wants && !tensor_is_leaf(y[k])) complain(s, "result %d requires a gradient", k);
             if (finite_expected(s, x) && !all_finite(y[k])) complain(s, "result %d is not finite", k);
         }
         tensor_scope_close(scope);

@@ -42,6 +42,10 @@ TAPEGRAD_API void tensor_memory_release(void);                      /* gives cac
 TAPEGRAD_API int tensor_set_num_threads(int threads);
 TAPEGRAD_API int tensor_num_threads(void);
 
+/* tensor_parallel_for - span(ctx, from, to) for spans that cover [0, n), on as many threads as pay for it; returns when all are
+ * done.  work: of one step, in simple operations.  For kernels of your own: the result must not depend on how [0, n) is cut. */
+TAPEGRAD_API void tensor_parallel_for(int64_t n, int64_t work, void (*span)(void *ctx, int64_t from, int64_t to), void *ctx);
+
 /* tensor_build_info - version, CPU features in use, BLIS version and sub-configuration, threads, devices: the
  * text that `tapegrad info` prints.  Valid until the next call on this thread. */
 TAPEGRAD_API const char *tensor_build_info(void);

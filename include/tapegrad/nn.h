@@ -115,7 +115,8 @@ TAPEGRAD_API void *nn_new_size(size_t size, const char *type, Tensor *(*forward)
 
 /* nn_child - makes child a part of module under a name and returns it; a child of this name is replaced, and freed.
  * The caller's reference to the child is taken over.  Names are not empty and have no dot.
- * EVALUE: the name is taken by a tensor; child is the child of another already (nn_retain it); a module inside itself.
+ * EVALUE: the name is taken by a tensor; child is the child of another already (nn_retain it) or contains module: these two are
+ * not the caller's to give and are left alone.
  * Failure, also a child that is NULL, marks the module as failed. */
 TAPEGRAD_API Module *nn_child(void *module, const char *name, Module *child);
 
@@ -192,13 +193,13 @@ TAPEGRAD_API int nn_to_device(void *module, const char *device);
 typedef struct NNSummaryArgs {
     Module *module;
     TensorShape shape;                  /* of an input, with the batch */
-    FILE *file;
+    FILE *file;                         /* NULL: stdout */
     TensorDtype dtype;                  /* of the input; default: that of the first parameter */
 } NNSummaryArgs;
 
 /* nn_summary(net, SHAPE(1, 1, 28, 28), stdout) - a table: every layer, the shape it gives, its parameters; and totals.
- * It runs net once on zeros in eval mode, without gradients, and leaves everything as it was.
- * Nets that begin with an embedding want .dtype = TENSOR_I64. */
+ * It runs net once on zeros in eval mode, without gradients, and leaves everything as it was.  Without a shape, or with one of no
+ * elements, nothing is run: names and parameters alone.  Nets that begin with an embedding want .dtype = TENSOR_I64. */
 #define nn_summary(...) nn_summary_args((NNSummaryArgs){ .dtype = TENSOR_DTYPES, .module = __VA_ARGS__ })
 TAPEGRAD_API int nn_summary_args(NNSummaryArgs args);
 

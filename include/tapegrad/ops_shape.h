@@ -156,6 +156,10 @@ TAPEGRAD_API Tensor *tensor_flip(Tensor *x, TensorShape dims);
 TAPEGRAD_API Tensor *tensor_roll(Tensor *x, TensorShape shifts, TensorShape dims);
 TAPEGRAD_API Tensor *tensor_rot90(Tensor *x, int k, TensorShape dims);
 
+/* tensor_pixel_shuffle - [..., C r^2, H, W] to [..., C, H r, W r]; tensor_pixel_unshuffle - back. */
+TAPEGRAD_API Tensor *tensor_pixel_shuffle(Tensor *x, int upscale_factor);
+TAPEGRAD_API Tensor *tensor_pixel_unshuffle(Tensor *x, int downscale_factor);
+
 /* ---- joining ------------------------------------------------------------------------------------------ */
 
 typedef struct TensorList {
@@ -212,6 +216,25 @@ typedef struct TensorIndexAddArgs {
 #define tensor_index_add(...) tensor_index_add_args((TensorIndexAddArgs){ .alpha = 1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_index_add_args(TensorIndexAddArgs args);
 TAPEGRAD_API Tensor *tensor_index_add_(Tensor *x, int dim, Tensor *index, Tensor *source, double alpha);
+
+/* tensor_index_copy - slice index[k] of dim replaced by slice k of source; tensor_index_fill - by a number. */
+TAPEGRAD_API Tensor *tensor_index_copy(Tensor *x, int dim, Tensor *index, Tensor *source);
+TAPEGRAD_API Tensor *tensor_index_fill(Tensor *x, int dim, Tensor *index, double value);
+
+/* tensor_index(x, TENSORS(i, j)) - x[i, j]: tensors of indices, which broadcast, for the leading dims; the result has their
+ * shape and then x's other dims.  A bool tensor is a mask over as many dims as it has.  Only here negative indices count
+ * from the end.   tensor_index_put(x, TENSORS(i, j), values, .accumulate = true) - x with values, which broadcast to that
+ * shape, written there, or added; without accumulate the last one wins. */
+typedef struct TensorIndexPutArgs {
+    Tensor *input;
+    TensorList indices;
+    Tensor *values;
+    bool accumulate;
+} TensorIndexPutArgs;
+#define tensor_index_put(...) tensor_index_put_args((TensorIndexPutArgs){ .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_index(Tensor *x, TensorList indices);
+TAPEGRAD_API Tensor *tensor_index_put_args(TensorIndexPutArgs args);
+TAPEGRAD_API Tensor *tensor_index_put_(Tensor *x, TensorList indices, Tensor *values, bool accumulate);
 
 /* tensor_embedding(index, weight, .padding_idx = 0) - y[..., :] = weight[index[...], :] of a table [rows, width].  The row
  * padding_idx gets no gradient (it may count from the end); left out: none is special. */

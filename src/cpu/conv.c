@@ -109,35 +109,44 @@ static int forward_piece(const Plan *p, int64_t image, int64_t count, int64_t gr
     return 0;
 }
 
-static void forward_planes(const Plan *p)
+/* A plan, how it is cut, and whether memory ran out for any piece. */
+typedef struct Work {
+    const Plan *p;
+    int64_t cuts;
+    size_t panel, side;
+    atomic_bool failed;
+} Work;
+
+static void forward_plane(void *ctx, int64_t t)
 {
-    const int64_t out = p->a->out;
-#pragma omp parallel for num_threads(threads_for(p)) schedule(static)
-    for (int64_t t = 0; t < p->a->batch * out; t++) {
-        const int64_t image = t / out, o = t % out;
-        char *y = y_of(p, image, o);
-        p->loops->fill(y, p->positions, p->a->bias ? at(p, p->a->bias, o) : NULL);
-        p->loops->plane(p->a, x_of(p, image, o / p->out), at(p, p->a->weight, o * p->taps), y);
-    }
+    const Plan *p = ((Work *)ctx)->p;
+    const int64_t image = t / p->a->out, o = t % p->a->out;
+    char *y = y_of(p, image, o);
+    p->loops->fill(y, p->positions, p->a->bias ? at(p, p->a->bias, o) : NULL);
+    p->loops->plane(p->a, x_of(p, image, o / p->out), at(p, p->a->weight, o * p->taps), y);
+}
+
+static void forward_cut(void *ctx, int64_t t)
+{
+    Work *w = ctx;
+    const Plan *p = w->p;
+    const int64_t image = t / w->cuts / p->a->groups * p->images, group = t / w->cuts % p->a->groups, first = t % w->cuts * p->columns;
+    const int64_t count = least(p->images, p->a->batch - image), n = least(p->columns, p->positions - first);
+    const size_t bytes = w->panel + (count > 1 ? w->side : 0) + 64;
+    char *room = tg_alloc(bytes);
+    if (!room || forward_piece(p, image, count, group, first, n, room, room + w->panel)) w->failed = true;
+    tg_free(room, bytes);
 }
 
 int cpu_conv2d(ConvArgs *a)
 {
     const Plan p = plan_for(a, 0);
     if (a->batch == 0 || a->out == 0 || p.positions == 0) return 0;
-    if (p.depthwise) return forward_planes(&p), 0;
-    const int64_t cuts = up(p.positions, p.columns), blocks = up(a->batch, p.images);
-    const size_t panel = (size_t)(p.rows * p.columns * p.images) * p.size, side = (size_t)(p.out * p.positions * p.images) * p.size;
-    int failed = 0;
-#pragma omp parallel for num_threads(threads_for(&p)) schedule(static) reduction(|:failed)
-    for (int64_t t = 0; t < blocks * a->groups * cuts; t++) {
-        const int64_t image = t / cuts / a->groups * p.images, group = t / cuts % a->groups, first = t % cuts * p.columns;
-        const int64_t count = least(p.images, a->batch - image), n = least(p.columns, p.positions - first);
-        char *room = tg_alloc(panel + (count > 1 ? side : 0) + 64);
-        failed |= !room || forward_piece(&p, image, count, group, first, n, room, room + panel);
-        if (room) tg_free(room, panel + (count > 1 ? side : 0) + 64);
-    }
-    return failed ? fail_memory("conv2d") : 0;
+    Work w = { .p = &p, .cuts = up(p.positions, p.columns), .panel = (size_t)(p.rows * p.columns * p.images) * p.size,
+               .side = (size_t)(p.out * p.positions * p.images) * p.size };
+    if (p.depthwise) parallel_for(a->batch * a->out, threads_for(&p), forward_plane, &w);
+    else parallel_for(up(a->batch, p.images) * a->groups * w.cuts, threads_for(&p), forward_cut, &w);
+    return w.failed ? fail_memory("conv2d") : 0;
 }
 
 /* ---- gradient of the input ---------------------------------------------------------------------------------- */
@@ -172,31 +181,31 @@ static int input_images(const Plan *p, int64_t image, int64_t count, int64_t gro
     return status;
 }
 
-static void input_planes(const Plan *p)
+static void input_plane(void *ctx, int64_t t)
 {
-    const int64_t in = p->a->in;
-#pragma omp parallel for num_threads(threads_for(p)) schedule(static)
-    for (int64_t t = 0; t < p->a->batch * in; t++) {
-        const int64_t image = t / in, c = t % in;
-        p->loops->fill(x_of(p, image, c), p->a->h * p->a->w, NULL);
-        for (int64_t o = c * p->out; o < (c + 1) * p->out; o++)
-            p->loops->plane_grad_input(p->a, x_of(p, image, c), at(p, p->a->weight, o * p->taps), y_of(p, image, o));
-    }
+    const Plan *p = ((Work *)ctx)->p;
+    const int64_t image = t / p->a->in, c = t % p->a->in;
+    p->loops->fill(x_of(p, image, c), p->a->h * p->a->w, NULL);
+    for (int64_t o = c * p->out; o < (c + 1) * p->out; o++)
+        p->loops->plane_grad_input(p->a, x_of(p, image, c), at(p, p->a->weight, o * p->taps), y_of(p, image, o));
+}
+
+static void input_block(void *ctx, int64_t t)
+{
+    Work *w = ctx;
+    const Plan *p = w->p;
+    const int64_t image = t / p->a->groups * p->images;
+    if (input_images(p, image, least(p->images, p->a->batch - image), t % p->a->groups)) w->failed = true;
 }
 
 int cpu_conv2d_grad_input(ConvArgs *a)
 {
     const Plan p = plan_for(a, 0);
     if (a->batch == 0 || a->in * a->h * a->w == 0) return 0;
-    if (p.depthwise) return input_planes(&p), 0;
-    const int64_t blocks = up(a->batch, p.images);
-    int failed = 0;
-#pragma omp parallel for num_threads(threads_for(&p)) schedule(static) reduction(|:failed)
-    for (int64_t t = 0; t < blocks * a->groups; t++) {
-        const int64_t image = t / a->groups * p.images;
-        failed |= input_images(&p, image, least(p.images, a->batch - image), t % a->groups) != 0;
-    }
-    return failed ? fail_memory("conv2d_grad_input") : 0;
+    Work w = { .p = &p };
+    if (p.depthwise) parallel_for(a->batch * a->in, threads_for(&p), input_plane, &w);
+    else parallel_for(up(a->batch, p.images) * a->groups, threads_for(&p), input_block, &w);
+    return w.failed ? fail_memory("conv2d_grad_input") : 0;
 }
 
 /* ---- gradient of the weight --------------------------------------------------------------------------------- */
@@ -242,24 +251,22 @@ static int weight_run(const Plan *p, int64_t image, int64_t end, int64_t group, 
     return 0;
 }
 
-static int weight_pieces(const Plan *p, const Cut *cut, char *partial)
+typedef struct WeightWork { const Plan *p; const Cut *cut; char *partial; atomic_bool failed; } WeightWork;
+
+static void weight_piece(void *ctx, int64_t t)
 {
-    const ConvArgs *a = p->a;
-    const int64_t weights = a->out * p->rows;
-    int failed = 0;
-#pragma omp parallel for num_threads(threads_for(p)) schedule(static) reduction(|:failed)
-    for (int64_t t = 0; t < cut->runs * a->groups * cut->blocks; t++) {
-        const int64_t run = t / cut->blocks / a->groups, group = t / cut->blocks % a->groups, channel = t % cut->blocks * cut->channels;
-        const int64_t channels = least(cut->channels, p->in - channel), image = run * cut->run;
-        const size_t panel = (size_t)(channels * p->taps * p->columns * p->images) * p->size;
-        const size_t side = (size_t)(p->out * p->positions * p->images) * p->size;
-        char *sums = run == 0 ? weight_of(p, group) : at(p, partial, (run - 1) * weights + group * p->out * p->rows);
-        char *room = tg_alloc(panel + side + 64);
-        failed |= !room || weight_run(p, image, least(image + cut->run, a->batch), group, channel, channels,
-                                      at(p, sums, channel * p->taps), p->rows, room, room + panel);
-        if (room) tg_free(room, panel + side + 64);
-    }
-    return failed ? -1 : 0;
+    WeightWork *w = ctx;
+    const Plan *p = w->p;
+    const Cut *cut = w->cut;
+    const int64_t run = t / cut->blocks / p->a->groups, group = t / cut->blocks % p->a->groups, channel = t % cut->blocks * cut->channels;
+    const int64_t channels = least(cut->channels, p->in - channel), image = run * cut->run;
+    const size_t panel = (size_t)(channels * p->taps * p->columns * p->images) * p->size;
+    const size_t side = (size_t)(p->out * p->positions * p->images) * p->size;
+    char *sums = run == 0 ? weight_of(p, group) : at(p, w->partial, (run - 1) * p->a->out * p->rows + group * p->out * p->rows);
+    char *room = tg_alloc(panel + side + 64);
+    if (!room || weight_run(p, image, least(image + cut->run, p->a->batch), group, channel, channels, at(p, sums, channel * p->taps), p->rows,
+                            room, room + panel)) w->failed = true;
+    tg_free(room, panel + side + 64);
 }
 
 static int weight_by_products(const Plan *p)
@@ -269,43 +276,53 @@ static int weight_by_products(const Plan *p)
     const size_t bytes = (size_t)((cut.runs - 1) * weights) * p->size;
     char *partial = bytes ? tg_alloc(bytes) : NULL;
     if (bytes && !partial) return -1;
-    int status = weight_pieces(p, &cut, partial);
-    for (int64_t run = 1; run < cut.runs && !status; run++)
+    WeightWork w = { .p = p, .cut = &cut, .partial = partial };
+    parallel_for(cut.runs * p->a->groups * cut.blocks, threads_for(p), weight_piece, &w);
+    for (int64_t run = 1; run < cut.runs && !w.failed; run++)
         p->loops->add(p->a->weight, at(p, partial, (run - 1) * weights), weights);
-    if (partial) tg_free(partial, bytes);
-    return status;
+    tg_free(partial, bytes);
+    return w.failed ? -1 : 0;
+}
+
+static void weight_plane(void *ctx, int64_t o)
+{
+    Work *w = ctx;
+    const Plan *p = w->p;
+    const size_t bytes = (size_t)p->taps * sizeof(double);
+    double *sums = tg_calloc(bytes);
+    if (!sums) {
+        w->failed = true;
+        return;
+    }
+    for (int64_t image = 0; image < p->a->batch; image++)
+        p->loops->plane_grad_weight(p->a, x_of(p, image, o / p->out), sums, y_of(p, image, o));
+    for (int64_t k = 0; k < p->taps; k++) {
+        if (p->size == sizeof(float)) ((float *)p->a->weight)[o * p->taps + k] = (float)sums[k];
+        else ((double *)p->a->weight)[o * p->taps + k] = sums[k];
+    }
+    tg_free(sums, bytes);
 }
 
 static int weight_planes(const Plan *p)
 {
-    const size_t bytes = (size_t)p->taps * sizeof(double);
-    int failed = 0;
-#pragma omp parallel for num_threads(threads_for(p)) schedule(static) reduction(|:failed)
-    for (int64_t o = 0; o < p->a->out; o++) {
-        double *sums = tg_calloc(bytes);
-        failed |= !sums;
-        if (!sums) continue;
-        for (int64_t image = 0; image < p->a->batch; image++)
-            p->loops->plane_grad_weight(p->a, x_of(p, image, o / p->out), sums, y_of(p, image, o));
-        for (int64_t k = 0; k < p->taps; k++) {
-            if (p->size == sizeof(float)) ((float *)p->a->weight)[o * p->taps + k] = (float)sums[k];
-            else ((double *)p->a->weight)[o * p->taps + k] = sums[k];
-        }
-        tg_free(sums, bytes);
-    }
-    return failed ? -1 : 0;
+    Work w = { .p = p };
+    parallel_for(p->a->out, threads_for(p), weight_plane, &w);
+    return w.failed ? -1 : 0;
+}
+
+static void bias_sum(void *ctx, int64_t o)
+{
+    const Plan *p = ((Work *)ctx)->p;
+    double sum = 0;
+    for (int64_t image = 0; image < p->a->batch; image++) sum += p->loops->sum(y_of(p, image, o), p->positions);
+    if (p->size == sizeof(float)) ((float *)p->a->bias)[o] = (float)sum;
+    else ((double *)p->a->bias)[o] = sum;
 }
 
 static void bias_sums(const Plan *p)
 {
-    const ConvArgs *a = p->a;
-#pragma omp parallel for num_threads(cpu_threads(a->batch * a->out * p->positions)) schedule(static)
-    for (int64_t o = 0; o < a->out; o++) {
-        double sum = 0;
-        for (int64_t image = 0; image < a->batch; image++) sum += p->loops->sum(y_of(p, image, o), p->positions);
-        if (p->size == sizeof(float)) ((float *)a->bias)[o] = (float)sum;
-        else ((double *)a->bias)[o] = sum;
-    }
+    Work w = { .p = p };
+    parallel_for(p->a->out, cpu_threads(p->a->batch * p->a->out * p->positions), bias_sum, &w);
 }
 
 int cpu_conv2d_grad_weight(ConvArgs *a)

@@ -29,9 +29,29 @@ static void N(unfold_row)(const T *x, int64_t stride, int64_t offset, int64_t j,
 {
     const int64_t a = from < j ? 0 : from - j < n ? from - j : n, b = to - j < a ? a : to - j < n ? to - j : n;
     for (int64_t i = 0; i < a; i++) out[i] = 0;
-    if (stride == 1) for (int64_t i = a; i < b; i++) out[i] = x[j + i + offset];
+    if (stride == 1) memcpy(out + a, x + j + a + offset, (size_t)(b - a) * sizeof(T));
     else for (int64_t i = a; i < b; i++) out[i] = x[(j + i) * stride + offset];
     for (int64_t i = b; i < n; i++) out[i] = 0;
+}
+
+/* Stride 1 and y as wide as x: all positions lie in x as they do in y, `shift` further on.  Copied as one run; what came from the
+ * row before or after (columns outside from..to), and rows above or below x, are 0. */
+static void N(unfold_shifted)(const ConvArgs *a, const T *x, int64_t row, int64_t column, int64_t first, int64_t n, T *out)
+{
+    const int64_t w = a->w, shift = row * w + column, end = first + n, size = a->h * w;
+    int64_t lo = -row * w, hi = size - row * w, from, to;
+    lo = lo < first ? first : lo < end ? lo : end, hi = hi < lo ? lo : hi < end ? hi : end;
+    int64_t copy = lo < -shift ? -shift : lo, stop = hi + shift > size ? size - shift : hi;
+    if (copy > end) copy = end;
+    if (stop < copy) stop = copy;
+    memset(out, 0, (size_t)(copy - first) * sizeof(T));
+    memcpy(out + (copy - first), x + copy + shift, (size_t)(stop - copy) * sizeof(T));
+    memset(out + (stop - first), 0, (size_t)(end - stop) * sizeof(T));
+    inside(w, w, 1, column, &from, &to);
+    if (from == 0 && to == w) return;
+    const int64_t edge = column < 0 ? 0 : to, width = column < 0 ? from : w - to;
+    for (int64_t p = lo / w * w + edge; p < hi; p += w)
+        for (int64_t q = p < first ? first : p; q < p + width && q < end; q++) out[q - first] = 0;
 }
 
 static void N(unfold)(const ConvArgs *a, const void *planes, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line)
@@ -42,6 +62,10 @@ static void N(unfold)(const ConvArgs *a, const void *planes, int64_t channels, i
         const int64_t r = k % taps / a->kw * a->dilation_h - a->pad_h, s = k % a->kw * a->dilation_w - a->pad_w;
         T *out = (T *)panel + k * line;
         int64_t from, to, i = first / a->ow, j = first % a->ow, left = n;
+        if (a->stride_w == 1 && a->stride_h == 1 && a->ow == a->w) {
+            N(unfold_shifted)(a, x, r, s, first, n, out);
+            continue;
+        }
         inside(a->w, a->ow, a->stride_w, s, &from, &to);
         for (; left > 0; i++, j = 0) {
             const int64_t count = a->ow - j < left ? a->ow - j : left, y = i * a->stride_h + r;

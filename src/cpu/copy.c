@@ -166,6 +166,19 @@ static void copy_tile(const Plan *p, const Tiles *t, int64_t index)
 
 /* ---- the kernels -------------------------------------------------------------------------------------------- */
 
+typedef struct Tiled { const Plan *plan; Tiles tiles; } Tiled;
+
+static void copy_piece(void *ctx, int64_t i)
+{
+    const Tiled *t = ctx;
+    copy_tile(t->plan, &t->tiles, i);
+}
+
+static void copy_span(void *ctx, int64_t from, int64_t to)
+{
+    copy_lines(ctx, from, to);
+}
+
 int cpu_copy(CopyArgs *args)
 {
     if (args->count == 0) return 0;
@@ -174,18 +187,10 @@ int cpu_copy(CopyArgs *args)
     const Plan *p = &plan;
     int threads = cpu_threads(p->count);
     if (p->along >= 0) {
-        Tiles t = make_tiles(p);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-        for (int64_t i = 0; i < t.count; i++) copy_tile(p, &t, i);
-    } else if (threads == 1) {
-        copy_lines(p, 0, p->count);
+        Tiled t = { p, make_tiles(p) };
+        parallel_for(t.tiles.count, threads, copy_piece, &t);
     } else {
-        int64_t share = (p->count / threads + 64) / 64 * 64;        /* whole cache lines */
-#pragma omp parallel for num_threads(threads)
-        for (int i = 0; i < threads; i++) {
-            int64_t begin = i * share, end = begin + share < p->count ? begin + share : p->count;
-            if (begin < end) copy_lines(p, begin, end);
-        }
+        parallel_split(p->count, threads, copy_span, &plan);
     }
     return 0;
 }

@@ -3,6 +3,7 @@
 #define TG_CPU_H
 
 #include "../device.h"
+#include "../parallel.h"
 #include "isa.h"
 
 #pragma GCC visibility push(hidden)

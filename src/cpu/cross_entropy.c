@@ -65,16 +65,19 @@ static double loss_at(const CrossEntropyArgs *a, int64_t from, int64_t i)
     return loss + s / (double)a->classes * sum;
 }
 
+static void loss_piece(void *ctx, int64_t piece)
+{
+    const CrossEntropyArgs *a = ctx;
+    const int64_t r = piece * ROWS, rows = a->rows - r < ROWS ? a->rows - r : ROWS;
+    log_sums(a, r, rows);
+    for (int64_t i = r * a->inner; i < (r + rows) * a->inner; i++)
+        put(a->loss, a->dtype, i, loss_at(a, i / a->inner * a->classes * a->inner + i % a->inner, i));
+}
+
 int cpu_cross_entropy(CrossEntropyArgs *a)
 {
     if (check_targets(a)) return -1;
-#pragma omp parallel for num_threads(cpu_threads(a->rows * a->classes * a->inner * 6)) schedule(static)
-    for (int64_t r = 0; r < a->rows; r += ROWS) {
-        const int64_t rows = a->rows - r < ROWS ? a->rows - r : ROWS;
-        log_sums(a, r, rows);
-        for (int64_t i = r * a->inner; i < (r + rows) * a->inner; i++)
-            put(a->loss, a->dtype, i, loss_at(a, i / a->inner * a->classes * a->inner + i % a->inner, i));
-    }
+    parallel_for((a->rows + ROWS - 1) / ROWS, cpu_threads(a->rows * a->classes * a->inner * 6), loss_piece, a);
     double sum = 0;
     for (int64_t i = 0; i < a->rows * a->inner; i++)
         if (a->target[i] != a->ignore_index) sum += weight_of(a->weight, a->dtype, a->target[i]);
@@ -136,14 +139,21 @@ static void grad_columns(const CrossEntropyGradArgs *a, int64_t r, int64_t first
     for (int c = 0; c < columns; c++) subtract_target(a, at + c, i + c);
 }
 
+typedef struct Grad { const CrossEntropyGradArgs *a; double weight_sum; } Grad;
+
+static void grad_span(void *ctx, int64_t from, int64_t to)
+{
+    const Grad *g = ctx;
+    for (int64_t r = from; r < to; r++) {
+        if (g->a->inner == 1) grad_row(g->a, r, g->weight_sum);
+        else for (int64_t c = 0; c < g->a->inner; c += SOFTMAX_COLUMNS) grad_columns(g->a, r, c, g->weight_sum);
+    }
+}
+
 int cpu_cross_entropy_grad(CrossEntropyGradArgs *a)
 {
-    double weight_sum = 0;
-    for (int64_t c = 0; c < a->classes; c++) weight_sum += weight_of(a->weight, a->dtype, c);
-#pragma omp parallel for num_threads(cpu_threads(a->rows * a->classes * a->inner * 4)) schedule(static)
-    for (int64_t r = 0; r < a->rows; r++) {
-        if (a->inner == 1) grad_row(a, r, weight_sum);
-        else for (int64_t c = 0; c < a->inner; c += SOFTMAX_COLUMNS) grad_columns(a, r, c, weight_sum);
-    }
+    Grad g = { a, 0 };
+    for (int64_t c = 0; c < a->classes; c++) g.weight_sum += weight_of(a->weight, a->dtype, c);
+    parallel_split(a->rows, cpu_threads(a->rows * a->classes * a->inner * 4), grad_span, &g);
     return 0;
 }

@@ -1,5 +1,4 @@
 /* device.c - the CPU as a device, and what it tells about itself. */
-#include <omp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,12 +50,13 @@ int cpu_isa(void)
 
 /* ---- threads ------------------------------------------------------------------------------------------------ */
 
-static atomic_int threads;              /* 0: not set, OpenMP's own number */
+static atomic_int threads;              /* 0: not asked yet */
 
 int tensor_num_threads(void)
 {
     int n = atomic_load_explicit(&threads, memory_order_relaxed);
-    return n ? n : omp_get_max_threads();
+    if (unlikely(n == 0)) atomic_store(&threads, n = parallel_default_threads());
+    return n;
 }
 
 int tensor_set_num_threads(int n)
@@ -69,9 +69,14 @@ int tensor_set_num_threads(int n)
 int cpu_threads(int64_t work)
 {
     enum { WORTH = 100000 };            /* a parallel region costs some microseconds: about 30 of work must be saved */
-    if (work < WORTH || omp_in_parallel()) return 1;
+    if (work < WORTH || parallel_inside()) return 1;
     int n = tensor_num_threads();
     return work / (WORTH / 2) < n ? (int)(work / (WORTH / 2)) : n;
+}
+
+void tensor_parallel_for(int64_t n, int64_t work, void (*span)(void *ctx, int64_t from, int64_t to), void *ctx)
+{
+    if (n > 0 && span) parallel_split(n, cpu_threads(n * (work > 1 ? work : 1)), span, ctx);
 }
 
 enum { SCRATCH_HEADER = 64 };           /* holds the size, and keeps the alignment */

@@ -13,14 +13,13 @@
 static int check(GatherArgs *g)
 {
     int64_t outer = g->index_outer ? g->outer : 1, rows = g->index_row ? g->m : 1, inner = g->index_inner ? g->inner : 1;
-    int64_t at = 0;
     for (int64_t o = 0; o < outer; o++)
         for (int64_t j = 0; j < rows; j++)
-            for (int64_t i = 0; i < inner; i++, at++) {
+            for (int64_t i = 0; i < inner; i++) {
                 int64_t value = g->index[o * g->index_outer + j * g->index_row + i * g->index_inner];
                 if (likely((uint64_t)value < (uint64_t)g->n)) continue;
-                g->bad_at = at, g->bad_value = value;
-                return cpu_fail("index %lld at position %lld is out of range: want 0 to %lld", (long long)value, (long long)at,
+                g->bad_at = (o * rows + j) * inner + i, g->bad_value = value;
+                return cpu_fail("index %lld at position %lld is out of range: want 0 to %lld", (long long)value, (long long)g->bad_at,
                                 (long long)g->n - 1);
             }
     return 0;
@@ -28,16 +27,28 @@ static int check(GatherArgs *g)
 
 /* ---- gather ------------------------------------------------------------------------------------------------- */
 
+/* Elements j of one block along the indexed dimension, where it is the last: the tight loop of log-probabilities and the like. */
+FORCE_INLINE void gather_line(char *dst, const char *src, const int64_t *index, int64_t stride, int64_t n, size_t size)
+{
+    for (int64_t j = 0; j < n; j++) memcpy(dst + (size_t)j * size, src + (size_t)index[j * stride] * size, size);
+}
+
 /* Rows [begin, end) of the outer * m rows of the result. */
 FORCE_INLINE void gather_elements(const GatherArgs *g, int64_t begin, int64_t end, size_t size)
 {
-    for (int64_t r = begin; r < end; r++) {
-        int64_t o = r / g->m, j = r % g->m;
+    for (int64_t r = begin, next; r < end; r = next) {
+        int64_t o = r / g->m, j = r % g->m, rows = g->m - j < end - r ? g->m - j : end - r;
         const int64_t *index = g->index + o * g->index_outer + j * g->index_row;
         const char *src = (const char *)g->src + (size_t)(o * g->n * g->inner) * size;
         char *dst = (char *)g->dst + (size_t)(r * g->inner) * size;
-        for (int64_t i = 0; i < g->inner; i++)
-            memcpy(dst + (size_t)i * size, src + (size_t)(index[i * g->index_inner] * g->inner + i) * size, size);
+        next = r + rows;
+        if (g->inner == 1) {
+            gather_line(dst, src, index, g->index_row, rows, size);
+            continue;
+        }
+        for (; r < next; r++, index += g->index_row, dst += (size_t)g->inner * size)
+            for (int64_t i = 0; i < g->inner; i++)
+                memcpy(dst + (size_t)i * size, src + (size_t)(index[i * g->index_inner] * g->inner + i) * size, size);
     }
 }
 
@@ -61,17 +72,15 @@ static void gather_part(const GatherArgs *g, int64_t begin, int64_t end)
     else gather_elements(g, begin, end, 1);
 }
 
+static void gather_span(void *ctx, int64_t from, int64_t to)
+{
+    gather_part(ctx, from, to);
+}
+
 int cpu_gather(GatherArgs *g)
 {
     if (check(g)) return -1;
-    int64_t rows = g->outer * g->m;
-    int threads = cpu_threads(rows * g->inner);
-    if (threads == 1) {
-        gather_part(g, 0, rows);
-        return 0;
-    }
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-    for (int t = 0; t < threads; t++) gather_part(g, rows * t / threads, rows * (t + 1) / threads);
+    parallel_split(g->outer * g->m, cpu_threads(g->outer * g->m * g->inner), gather_span, g);
     return 0;
 }
 
@@ -84,8 +93,24 @@ typedef struct Part {
 
 typedef void Add(char *dst, const char *src);
 
+/* The indexed dimension is the last one. */
+FORCE_INLINE void add_line(const GatherArgs *g, const Part *p, int64_t o, Add *add, size_t size)
+{
+    const int64_t *index = g->index + o * g->index_outer;
+    const char *src = (const char *)g->src + (size_t)(o * g->m) * size;
+    char *dst = (char *)g->dst + (size_t)(o * g->n) * size;
+    for (int64_t j = 0; j < g->m; j++) {
+        int64_t row = index[j * g->index_row];
+        if (row >= p->row_begin && row < p->row_end) add(dst + (size_t)row * size, src + (size_t)j * size);
+    }
+}
+
 FORCE_INLINE void add_part(const GatherArgs *g, const Part *p, Add *add, size_t size)
 {
+    if (g->inner == 1) {
+        for (int64_t o = p->outer_begin; o < p->outer_end; o++) add_line(g, p, o, add, size);
+        return;
+    }
     for (int64_t o = p->outer_begin; o < p->outer_end; o++)
         for (int64_t j = 0; j < g->m; j++) {
             const int64_t *index = g->index + o * g->index_outer + j * g->index_row;
@@ -134,24 +159,27 @@ static void scatter_part(const GatherArgs *g, const Part *p)
     }
 }
 
+typedef struct Scatter { const GatherArgs *g; Part all; int threads; bool by_outer, by_inner; } Scatter;
+
+static void scatter_piece(void *ctx, int64_t t)
+{
+    const Scatter *s = ctx;
+    const GatherArgs *g = s->g;
+    Part p = s->all;
+    if (s->by_outer) p.outer_begin = g->outer * t / s->threads, p.outer_end = g->outer * (t + 1) / s->threads;
+    else if (s->by_inner) p.inner_begin = g->inner * t / s->threads, p.inner_end = g->inner * (t + 1) / s->threads;
+    else p.row_begin = g->n * t / s->threads, p.row_end = g->n * (t + 1) / s->threads;
+    scatter_part(g, &p);
+}
+
 int cpu_scatter_add(GatherArgs *g)
 {
     enum { LINE = 64 };                     /* columns a thread takes at least */
     if (check(g)) return -1;
     const Part all = { 0, g->outer, 0, g->n, 0, g->inner };
     int threads = cpu_threads(g->outer * g->m * g->inner);
-    if (threads == 1) {
-        scatter_part(g, &all);
-        return 0;
-    }
-    bool by_outer = g->outer >= threads, by_inner = !by_outer && g->inner >= (int64_t)LINE * threads;
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-    for (int t = 0; t < threads; t++) {
-        Part p = all;
-        if (by_outer) p.outer_begin = g->outer * t / threads, p.outer_end = g->outer * (t + 1) / threads;
-        else if (by_inner) p.inner_begin = g->inner * t / threads, p.inner_end = g->inner * (t + 1) / threads;
-        else p.row_begin = g->n * t / threads, p.row_end = g->n * (t + 1) / threads;
-        scatter_part(g, &p);
-    }
+    Scatter s = { g, all, threads, g->outer >= threads, false };
+    s.by_inner = !s.by_outer && g->inner >= (int64_t)LINE * threads;
+    parallel_for(threads, threads, scatter_piece, &s);
     return 0;
 }

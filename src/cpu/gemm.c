@@ -10,20 +10,10 @@
 #include "gemm_kernel.h"
 
 #include <pthread.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "../parallel.h"
 
 /* Fewer multiply-adds than this for one thread, and waking it costs more than it saves. */
 enum { WORK_PER_THREAD = 1 << 18, DOTS_SIDE = 4, DOTS_LENGTH = 64 };
-
-#ifdef _OPENMP
-static int thread_number(void) { return omp_get_thread_num(); }
-static int inside_parallel(void) { return omp_in_parallel(); }
-#else
-static int thread_number(void) { return 0; }
-static int inside_parallel(void) { return 0; }
-#endif
 
 /* --- scratch memory: one block a thread, grown on demand --- */
 
@@ -171,6 +161,14 @@ static int on_one_thread(GemmCall one, const GemmKernel *kernel)
     return 0;
 }
 
+typedef struct { const GemmCall *g; const GemmKernel *kernel; const Grid *cut; char *memory; size_t bytes; } Shared;
+
+static void shared_piece(void *ctx, int64_t piece)
+{
+    const Shared *s = ctx;
+    run_piece(s->g, s->kernel, s->cut, piece, s->memory ? s->memory + s->bytes * (size_t)parallel_slot() : NULL);
+}
+
 /* Threads take the pieces as they come: which one computes a piece does not matter to its bits. */
 static int on_threads(const GemmCall *g, const GemmKernel *kernel, int threads)
 {
@@ -184,12 +182,7 @@ static int on_threads(const GemmCall *g, const GemmKernel *kernel, int threads)
     char *memory = bytes ? scratch(bytes * (size_t)threads) : NULL;
     if (bytes && !memory) return -1;
 
-#pragma omp parallel num_threads(threads)
-    {
-        void *own = memory ? memory + bytes * (size_t)thread_number() : NULL;
-#pragma omp for schedule(dynamic)
-        for (int64_t p = 0; p < pieces; p++) run_piece(g, kernel, &cut, p, own);
-    }
+    parallel_for(pieces, threads, shared_piece, &(Shared){ g, kernel, &cut, memory, bytes });
     return 0;
 }
 
@@ -209,15 +202,19 @@ static int by_kernel(const GemmCall *call, int threads)
     return threads > 1 ? on_threads(&g, kernel, threads) : on_one_thread(g, kernel);
 }
 
+static void dots_span(void *ctx, int64_t from, int64_t to)
+{
+    const GemmCall *call = ctx;
+    for (int64_t b = from; b < to; b++) {
+        const GemmCall one = part(call, b, 0, call->m, 0, call->n);
+        kernel_for(call->dtype)->dots(&one);
+    }
+}
+
 static void by_dots(const GemmCall *call, int threads)
 {
-    const GemmKernel *kernel = kernel_for(call->dtype);
-    threads = enough_work(call, threads);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t b = 0; b < call->batch; b++) {
-        const GemmCall one = part(call, b, 0, call->m, 0, call->n);
-        kernel->dots(&one);
-    }
+    GemmCall own = *call;
+    parallel_split(call->batch, enough_work(call, threads), dots_span, &own);
 }
 
 /* --- BLIS --- */
@@ -248,7 +245,7 @@ static void by_blis(const GemmCall *call, int threads)
 int gemm_cpu(const GemmCall *call, int threads)
 {
     if (call->batch == 0 || call->m == 0 || call->n == 0) return 0;
-    if (threads < 1 || inside_parallel()) threads = 1;
+    if (threads < 1 || parallel_inside()) threads = 1;
     if (call->k == 0 || call->alpha == 0) {
         for (int64_t b = 0; b < call->batch; b++) {
             const GemmCall one = part(call, b, 0, call->m, 0, call->n);

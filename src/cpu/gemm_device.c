@@ -23,12 +23,15 @@ static Wide wide_of(const void *from, int64_t rows, int64_t cols, int64_t row, i
 
 static size_t wide_bytes(const Wide *w) { return (size_t)(w->lines * w->length) * sizeof(float); }
 
-static void widen(int dtype, const Wide *w, int64_t offset)
+typedef struct Cast { int dtype; const Wide *w; int64_t offset; } Cast;
+
+static void widen_lines(void *ctx, int64_t first, int64_t last)
 {
-    void (*contiguous)(float *, const uint16_t *, int64_t) = dtype == TENSOR_F16 ? f16_to_f32_n : bf16_to_f32_n;
-#pragma omp parallel for num_threads(cpu_threads(w->lines * w->length)) schedule(static)
-    for (int64_t i = 0; i < w->lines; i++) {
-        const uint16_t *from = w->from + offset + i * w->line_step;
+    const Cast *c = ctx;
+    const Wide *w = c->w;
+    void (*contiguous)(float *, const uint16_t *, int64_t) = c->dtype == TENSOR_F16 ? f16_to_f32_n : bf16_to_f32_n;
+    for (int64_t i = first; i < last; i++) {
+        const uint16_t *from = w->from + c->offset + i * w->line_step;
         float *to = w->to + i * w->length;
         if (w->step == 1) contiguous(to, from, w->length);
         else
@@ -36,17 +39,30 @@ static void widen(int dtype, const Wide *w, int64_t offset)
     }
 }
 
-static void narrow(int dtype, const Wide *w, int64_t offset)
+static void widen(int dtype, const Wide *w, int64_t offset)
 {
-    void (*contiguous)(uint16_t *, const float *, int64_t) = dtype == TENSOR_F16 ? f16_from_f32_n : bf16_from_f32_n;
-#pragma omp parallel for num_threads(cpu_threads(w->lines * w->length)) schedule(static)
-    for (int64_t i = 0; i < w->lines; i++) {
-        uint16_t *to = (uint16_t *)(uintptr_t)w->from + offset + i * w->line_step;
+    Cast c = { dtype, w, offset };
+    parallel_split(w->lines, cpu_threads(w->lines * w->length), widen_lines, &c);
+}
+
+static void narrow_lines(void *ctx, int64_t first, int64_t last)
+{
+    const Cast *c = ctx;
+    const Wide *w = c->w;
+    void (*contiguous)(uint16_t *, const float *, int64_t) = c->dtype == TENSOR_F16 ? f16_from_f32_n : bf16_from_f32_n;
+    for (int64_t i = first; i < last; i++) {
+        uint16_t *to = (uint16_t *)(uintptr_t)w->from + c->offset + i * w->line_step;
         const float *from = w->to + i * w->length;
         if (w->step == 1) contiguous(to, from, w->length);
         else
             for (int64_t j = 0; j < w->length; j++) contiguous(to + j * w->step, from + j, 1);
     }
+}
+
+static void narrow(int dtype, const Wide *w, int64_t offset)
+{
+    Cast c = { dtype, w, offset };
+    parallel_split(w->lines, cpu_threads(w->lines * w->length), narrow_lines, &c);
 }
 
 static int64_t row_step(const Wide *w) { return w->by_columns ? 1 : w->length; }

@@ -118,23 +118,26 @@ static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t 
     }
 }
 
+typedef struct Job { const Loop *loop; const MapArgs *m; } Job;
+
+static void some_lines(void *ctx, int64_t from, int64_t to)
+{
+    const Job *j = ctx;
+    run_lines(j->loop, j->m, from, to, 0, j->m->shape[j->m->ndim - 1]);
+}
+
+static void part_of_line(void *ctx, int64_t from, int64_t to)
+{
+    const Job *j = ctx;
+    run_lines(j->loop, j->m, 0, 1, from, to - from);
+}
+
 static int run(const Loop *loop, const MapArgs *m)
 {
     int64_t length = m->shape[m->ndim - 1], lines = length ? m->count / length : 0;
-    int threads = cpu_threads(m->count);
-    if (threads == 1) {
-        run_lines(loop, m, 0, lines, 0, length);
-    } else if (lines == 1) {
-        int64_t piece = (length / threads + 63) & ~(int64_t)63;
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-        for (int t = 0; t < threads; t++) {
-            int64_t begin = t * piece, n = length - begin < piece ? length - begin : piece;
-            if (n > 0) run_lines(loop, m, 0, 1, begin, n);
-        }
-    } else {
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-        for (int t = 0; t < threads; t++) run_lines(loop, m, lines * t / threads, lines * (t + 1) / threads, 0, length);
-    }
+    Job job = { loop, m };
+    if (lines == 1) parallel_split(length, cpu_threads(m->count), part_of_line, &job);
+    else parallel_split(lines, cpu_threads(m->count), some_lines, &job);
     return 0;
 }
 

@@ -40,6 +40,7 @@
 /* In the order of TensorDtype: f32 f64 f16 bf16 i64 i32 u8 bool.  Halves compute in f32; bools as u8. */
 #define LOOPS_ROW_FLOATS(f) { f##_f32, f##_f64 }
 #define LOOPS_ROW_NUMBERS(f) { f##_f32, f##_f64, 0, 0, f##_i64, f##_i32, f##_u8, f##_u8 }
+#define LOOPS_ROW_WIDENED(f) LOOPS_ROW_NUMBERS(f)
 #define LOOPS_ROW_ANY(f) LOOPS_ROW_NUMBERS(f)
 
 static const MapKernels kernels = {

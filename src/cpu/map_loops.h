@@ -27,9 +27,10 @@ INLINE int T(isfinite_)(REAL x) { return T(fabs)(x) < (REAL)__builtin_inf(); }
 #define log10 VM(log10)
 #define log1p VM(log1p)
 #define pow VM(pow)
-#define sin VM(sin)
-#define cos VM(cos)
-#define tan VM(tan)
+#define TRIG(name, x) (far && VM(trig_needs_slow)(x) ? CAT(vm_##name##_slow, SUFFIX)(x) : VM(name)(x))
+#define sin(x) TRIG(sin, x)
+#define cos(x) TRIG(cos, x)
+#define tan(x) TRIG(tan, x)
 #define asin VM(asin)
 #define acos VM(acos)
 #define atan VM(atan)
@@ -50,6 +51,17 @@ INLINE REAL T(rint)(REAL x) { return x; }
 INLINE REAL T(trunc)(REAL x) { return x; }
 INLINE int T(isinf_)(REAL x) { return (void)x, 0; }
 INLINE int T(isfinite_)(REAL x) { return (void)x, 1; }
+
+/* a^b for b >= 0, modulo 2 to the width; for b < 0, as 1 / a^-b is: 0 but for a = 1 and -1. */
+INLINE REAL T(pow)(REAL a, REAL b)
+{
+    uint64_t base = (uint64_t)a, power = 1;
+    if (b < 0) return (REAL)(a == 1 ? 1 : a == (REAL)-1 ? 1 - 2 * (b & 1) : 0);
+    for (uint64_t n = (uint64_t)b; n; n >>= 1, base *= base)
+        if (n & 1) power *= base;
+    return (REAL)power;
+}
+#define pow T(pow)
 #endif
 #define sign T(sign)
 #define sigmoid T(sigmoid)
@@ -65,36 +77,70 @@ INLINE int T(isfinite_)(REAL x) { return (void)x, 1; }
 
 /* ---- loops: keep is a constant that says which operands there are ---------------------------------------------- */
 
-typedef REAL (*T(Formula))(REAL a, REAL b, REAL y, REAL g, REAL p0, REAL p1);
+/* far, a constant too: the sines of the formula must be right for numbers beyond the range of the fast ones. */
+typedef REAL (*T(Formula))(REAL a, REAL b, REAL y, REAL g, REAL p0, REAL p1, int far);
 
-INLINE void T(map)(int64_t n, void *out_, const void *a_, const void *b_, const void *y_, const void *g_, const double *params,
-                   unsigned keep, T(Formula) f)
+/* A parameter in the type of the computation; integers wrap.  The core has seen to it that it is one. */
+INLINE REAL T(parameter)(const double *params, int i)
+{
+    return !params ? 0 : FLOATING ? (REAL)params[i] : (REAL)(int64_t)params[i];
+}
+
+INLINE void T(map)(int64_t from, int64_t to, void *out_, const void *a_, const void *b_, const void *y_, const void *g_,
+                   const double *params, unsigned keep, T(Formula) f, int far)
 {
     REAL *out = out_;
-    const REAL *a = a_, *b = b_, *y = y_, *g = g_, p0 = params ? (REAL)params[0] : 0, p1 = params ? (REAL)params[1] : 0;
+    const REAL *a = a_, *b = b_, *y = y_, *g = g_, p0 = T(parameter)(params, 0), p1 = T(parameter)(params, 1);
     INDEPENDENT
-    for (int64_t i = 0; i < n; i++)
-        out[i] = f(keep & KEEP_A ? a[i] : 0, keep & KEEP_B ? b[i] : 0, keep & KEEP_Y ? y[i] : 0, keep & KEEP_OUTPUT(1) ? g[i] : 0, p0, p1);
+    for (int64_t i = from; i < to; i++)
+        out[i] = f(keep & KEEP_A ? a[i] : 0, keep & KEEP_B ? b[i] : 0, keep & KEEP_Y ? y[i] : 0, keep & KEEP_OUTPUT(1) ? g[i] : 0, p0, p1, far);
 }
+
+#if FLOATING
+/* For formulas with a sine of a: each block is looked over before it is written (out may be a).  One that has a far element
+ * is computed by a scalar loop: the other elements by the operations of the vector loop, so their bits do not depend on it. */
+INLINE void T(map_trig)(int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params,
+                        unsigned keep, T(Formula) f)
+{
+    enum { BLOCK = 512 };
+    for (int64_t from = 0; from < n; from += BLOCK) {
+        int64_t to = n - from < BLOCK ? n : from + BLOCK;
+        int far = 0;
+        for (int64_t i = from; i < to; i++) far |= VM(trig_needs_slow)(((const REAL *)a)[i]);
+        if (far) T(map)(from, to, out, a, b, y, g, params, keep, f, 1);
+        else T(map)(from, to, out, a, b, y, g, params, keep, f, 0);
+    }
+}
+#define MAP(n, out, a, b, y, g, params, keep, f, has_trig)                                                    \
+    if (has_trig) T(map_trig)(n, out, a, b, y, g, params, keep, f);                                            \
+    else T(map)(0, n, out, a, b, y, g, params, keep, f, 0)
+#define HAS_TRIG(expression) (__builtin_strstr(#expression, "vm_trig_needs_slow") != NULL)     /* a constant */
+#else
+#define MAP(n, out, a, b, y, g, params, keep, f, has_trig) T(map)(0, n, out, a, b, y, g, params, keep, f, 0)
+#define HAS_TRIG(expression) 0
+#endif
 
 INLINE void T(map_bool)(int64_t n, void *out_, const void *a_, const void *b_, unsigned keep, T(Formula) f)
 {
     uint8_t *out = out_;
     const REAL *a = a_, *b = b_;
     INDEPENDENT
-    for (int64_t i = 0; i < n; i++) out[i] = f(a[i], keep & KEEP_B ? b[i] : 0, 0, 0, 0, 0) != 0;
+    for (int64_t i = 0; i < n; i++) out[i] = f(a[i], keep & KEEP_B ? b[i] : 0, 0, 0, 0, 0, 0) != 0;
 }
 
 #define ARGS int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params
 #define FORMULA(name, part, first, p, q, expression)                                                          \
-    INLINE REAL T(name##_##part##_formula)(REAL first, REAL b, REAL y, REAL g, REAL p, REAL q)                 \
+    INLINE REAL T(name##_##part##_formula)(REAL first, REAL b, REAL y, REAL g, REAL p, REAL q, int far)        \
     {                                                                                                          \
-        (void)first, (void)b, (void)y, (void)g, (void)p, (void)q;                                              \
+        (void)first, (void)b, (void)y, (void)g, (void)p, (void)q, (void)far;                                   \
         return (REAL)(expression);                                                                             \
     }
 #define LOOP(name, part, first, p, q, expression, keep)                                                       \
     FORMULA(name, part, first, p, q, expression)                                                               \
-    static void T(name##_##part)(ARGS) { T(map)(n, out, a, b, y, g, params, keep, T(name##_##part##_formula)); }
+    static void T(name##_##part)(ARGS)                                                                         \
+    {                                                                                                          \
+        MAP(n, out, a, b, y, g, params, keep, T(name##_##part##_formula), HAS_TRIG(expression));               \
+    }
 #define BOOL_LOOP(name, first, expression, keep)                                                              \
     FORMULA(name, y, first, p0, p1, expression)                                                                \
     static void T(name##_y)(ARGS)                                                                              \
@@ -112,6 +158,7 @@ INLINE void T(map_bool)(int64_t n, void *out_, const void *a_, const void *b_, u
 #define GRADIENT(...)
 #endif
 #define IF_ROW_NUMBERS(...) __VA_ARGS__
+#define IF_ROW_WIDENED(...) __VA_ARGS__
 #define IF_ROW_ANY(...) __VA_ARGS__
 
 #define UNARY(name, types, summary, y_, dx, keep, lo, hi) \
@@ -132,15 +179,19 @@ INLINE void T(map_bool)(int64_t n, void *out_, const void *a_, const void *b_, u
 
 #undef IF_ROW_FLOATS
 #undef IF_ROW_NUMBERS
+#undef IF_ROW_WIDENED
 #undef IF_ROW_ANY
 #undef GRADIENT
 #undef LOOP
 #undef BOOL_LOOP
 #undef FORMULA
+#undef MAP
+#undef HAS_TRIG
 #undef ARGS
 #undef G
 #if FLOATING
 #undef VM
+#undef TRIG
 #undef BUILTIN
 #undef exp
 #undef exp2
@@ -149,7 +200,6 @@ INLINE void T(map_bool)(int64_t n, void *out_, const void *a_, const void *b_, u
 #undef log2
 #undef log10
 #undef log1p
-#undef pow
 #undef sin
 #undef cos
 #undef tan
@@ -165,6 +215,7 @@ INLINE void T(map_bool)(int64_t n, void *out_, const void *a_, const void *b_, u
 #undef erf
 #undef erfc
 #endif
+#undef pow
 #undef sign
 #undef sigmoid
 #undef square

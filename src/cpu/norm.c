@@ -49,12 +49,12 @@ static int threads_for(const NormArgs *a, int64_t passes) { return cpu_threads(a
 
 /* ---- rows ---------------------------------------------------------------------------------------------------- */
 
-static void layer_forward(const NormArgs *a)
+static void layer_rows(void *ctx, int64_t from, int64_t to)
 {
+    const NormArgs *a = ctx;
     const NormKernel *loops = loops_for(a);
     const int64_t n = a->channels * a->inner;
-#pragma omp parallel for num_threads(threads_for(a, 2)) schedule(static)
-    for (int64_t i = 0; i < a->outer; i++) {
+    for (int64_t i = from; i < to; i++) {
         const void *x = at(a, a->x, i * n);
         const double shift = n ? get(a, x, 0) : 0;
         Sums sum = { 0, 0 };
@@ -77,19 +77,25 @@ static void layer_grad_row(const NormArgs *a, const NormKernel *loops, int64_t i
     if (sums) loops->parameters(x, dy, n, mean, rstd, sums, sums + n);
 }
 
+typedef struct LayerGrad { const NormArgs *a; int64_t rows; double *sums; } LayerGrad;
+
+static void layer_grad_block(void *ctx, int64_t b)
+{
+    const LayerGrad *g = ctx;
+    const int64_t n = g->a->channels * g->a->inner;
+    for (int64_t i = b * g->rows; i < (b + 1) * g->rows && i < g->a->outer; i++)
+        layer_grad_row(g->a, loops_for(g->a), i, n, g->sums ? g->sums + b * 2 * n : NULL);
+}
+
 static int layer_grad(const NormArgs *a)
 {
-    const NormKernel *loops = loops_for(a);
     const int64_t n = a->channels * a->inner, even = (a->outer + BLOCKS - 1) / BLOCKS, rows = even > BLOCK_ROWS ? even : BLOCK_ROWS;
     const int64_t blocks = (a->outer + rows - 1) / rows;
     const bool wanted = a->dweight || a->dbias;
     const size_t bytes = (size_t)((blocks ? blocks : 1) * 2 * n) * sizeof(double);
     double *sums = wanted && n ? tg_calloc(bytes) : NULL;
     if (wanted && n && !sums) return -1;
-#pragma omp parallel for num_threads(threads_for(a, 4)) schedule(static)
-    for (int64_t b = 0; b < blocks; b++)
-        for (int64_t i = b * rows; i < (b + 1) * rows && i < a->outer; i++)
-            layer_grad_row(a, loops, i, n, sums ? sums + b * 2 * n : NULL);
+    parallel_for(blocks, threads_for(a, 4), layer_grad_block, &(LayerGrad){ a, rows, sums });
     for (int64_t b = 1; b < blocks && sums; b++)
         for (int64_t i = 0; i < 2 * n; i++) sums[i] += sums[b * 2 * n + i];
     for (int64_t i = 0; i < n && a->dweight; i++) put(a, a->dweight, i, sums[i]);
@@ -167,22 +173,32 @@ static void columns_grad(const NormArgs *a, const NormKernel *loops, int64_t c, 
 
 /* ---- the slots --------------------------------------------------------------------------------------------------- */
 
+typedef struct BatchWork {
+    const NormArgs *a;
+    void (*channel)(const NormArgs *, const NormKernel *, int64_t);
+    void (*columns)(const NormArgs *, const NormKernel *, int64_t, int);
+} BatchWork;
+
+static void batch_piece(void *ctx, int64_t i)
+{
+    const BatchWork *w = ctx;
+    const NormArgs *a = w->a;
+    const int64_t c = i * NORM_COLUMNS, left = a->channels - c;
+    if (a->inner == 1) w->columns(a, loops_for(a), c, left < NORM_COLUMNS ? (int)left : NORM_COLUMNS);
+    else w->channel(a, loops_for(a), i);
+}
+
 static void batch(const NormArgs *a, int64_t passes, void (*channel)(const NormArgs *, const NormKernel *, int64_t),
                   void (*columns)(const NormArgs *, const NormKernel *, int64_t, int))
 {
-    const NormKernel *loops = loops_for(a);
-    const int64_t step = a->inner == 1 ? NORM_COLUMNS : 1;
-#pragma omp parallel for num_threads(threads_for(a, passes)) schedule(static)
-    for (int64_t c = 0; c < a->channels; c += step) {
-        if (a->inner == 1) columns(a, loops, c, a->channels - c < step ? (int)(a->channels - c) : (int)step);
-        else channel(a, loops, c);
-    }
+    BatchWork w = { a, channel, columns };
+    parallel_for(a->inner == 1 ? (a->channels + NORM_COLUMNS - 1) / NORM_COLUMNS : a->channels, threads_for(a, passes), batch_piece, &w);
 }
 
 int cpu_norm(NormArgs *a)
 {
     if (a->batch && a->outer * a->inner > 0) batch(a, 2, channel_forward, columns_forward);
-    else if (!a->batch) layer_forward(a);
+    else if (!a->batch) parallel_split(a->outer, threads_for(a, 2), layer_rows, a);
     return 0;
 }
 

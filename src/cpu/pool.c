@@ -19,36 +19,60 @@ static int threads_for(const PoolArgs *a)
     return cpu_threads(a->planes * (a->h * a->w + a->oh * a->ow * (a->kh * a->kw + 1)));
 }
 
+typedef struct Planes { const PoolArgs *a; Pool pool; } Planes;
+
+static void max_pool2d_plane(void *ctx, int64_t i)
+{
+    const Planes *w = ctx;
+    const PoolArgs *a = w->a;
+    const Pool p = w->pool;
+    p.loops->max(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out, a->index + i * a->oh * a->ow);
+}
+
 int cpu_max_pool2d(PoolArgs *a)
 {
-    const Pool p = pool_of(a);
-#pragma omp parallel for num_threads(threads_for(a)) schedule(static)
-    for (int64_t i = 0; i < a->planes; i++)
-        p.loops->max(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out, a->index + i * a->oh * a->ow);
+    parallel_for(a->planes, threads_for(a), max_pool2d_plane, &(Planes){ a, pool_of(a) });
     return 0;
+}
+
+static void max_pool2d_grad_plane(void *ctx, int64_t i)
+{
+    const Planes *w = ctx;
+    const PoolArgs *a = w->a;
+    const Pool p = w->pool;
+    p.loops->max_grad(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out, a->index + i * a->oh * a->ow);
 }
 
 int cpu_max_pool2d_grad(PoolArgs *a)
 {
-    const Pool p = pool_of(a);
-#pragma omp parallel for num_threads(threads_for(a)) schedule(static)
-    for (int64_t i = 0; i < a->planes; i++)
-        p.loops->max_grad(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out, a->index + i * a->oh * a->ow);
+    parallel_for(a->planes, threads_for(a), max_pool2d_grad_plane, &(Planes){ a, pool_of(a) });
     return 0;
+}
+
+static void avg_pool2d_plane(void *ctx, int64_t i)
+{
+    const Planes *w = ctx;
+    const PoolArgs *a = w->a;
+    const Pool p = w->pool;
+    p.loops->avg(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out);
 }
 
 int cpu_avg_pool2d(PoolArgs *a)
 {
-    const Pool p = pool_of(a);
-#pragma omp parallel for num_threads(threads_for(a)) schedule(static)
-    for (int64_t i = 0; i < a->planes; i++) p.loops->avg(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out);
+    parallel_for(a->planes, threads_for(a), avg_pool2d_plane, &(Planes){ a, pool_of(a) });
     return 0;
+}
+
+static void avg_pool2d_grad_plane(void *ctx, int64_t i)
+{
+    const Planes *w = ctx;
+    const PoolArgs *a = w->a;
+    const Pool p = w->pool;
+    p.loops->avg_grad(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out);
 }
 
 int cpu_avg_pool2d_grad(PoolArgs *a)
 {
-    const Pool p = pool_of(a);
-#pragma omp parallel for num_threads(threads_for(a)) schedule(static)
-    for (int64_t i = 0; i < a->planes; i++) p.loops->avg_grad(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out);
+    parallel_for(a->planes, threads_for(a), avg_pool2d_grad_plane, &(Planes){ a, pool_of(a) });
     return 0;
 }

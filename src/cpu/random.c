@@ -69,15 +69,18 @@ static void fill_part(const Part *p)
     else philox_mask((uint8_t *)args->out + p->first, p->first, p->n, args->seed, args->offset, 1 - args->p);
 }
 
+static void fill_block(void *ctx, int64_t b)
+{
+    const RandomArgs *args = ctx;
+    int64_t left = args->count - b * BLOCK;
+    fill_part(&(Part){ args, b * BLOCK, left < BLOCK ? left : BLOCK });
+}
+
 int cpu_random(RandomArgs *args)
 {
     int64_t blocks = (args->count + BLOCK - 1) / BLOCK;
     int64_t cost = args->kind == RANDOM_NORMAL ? 40 : 2;       /* of an element, in simple operations */
     if (args->kind != RANDOM_DROPOUT_MASK && !dtype_is_float(args->dtype)) return cpu_fail("random numbers of an integer dtype");
-#pragma omp parallel for schedule(static) num_threads(cpu_threads(args->count * cost))
-    for (int64_t b = 0; b < blocks; b++) {
-        int64_t left = args->count - b * BLOCK;
-        fill_part(&(Part){ args, b * BLOCK, left < BLOCK ? left : BLOCK });
-    }
+    parallel_for(blocks, cpu_threads(args->count * cost), fill_block, args);
     return 0;
 }

@@ -210,16 +210,20 @@ static void fold_block(const Job *j, const Unit *u, const Pass *p, int b, const 
     else fold_row_block(j, u, p, from, count, shift[0], out);
 }
 
+typedef struct Folding { const Job *j; const Unit *u; const Pass *pass; const double *shift; double (*partial)[FOLD_COLUMNS]; } Folding;
+
+static void fold_piece(void *ctx, int64_t b)
+{
+    const Folding *f = ctx;
+    fold_block(f->j, f->u, f->pass, (int)b, f->shift, f->partial[b]);
+}
+
 static void fold_unit(const Job *j, const Unit *u, Pass pass, const double *shift, double *out)
 {
     const int blocks = (int)((j->a->reduced + j->block - 1) / j->block);
     double partial[BLOCKS][FOLD_COLUMNS];
-    if (j->split) {
-#pragma omp parallel for num_threads(j->threads) schedule(dynamic)
-        for (int b = 0; b < blocks; b++) fold_block(j, u, &pass, b, shift, partial[b]);
-    } else {
-        for (int b = 0; b < blocks; b++) fold_block(j, u, &pass, b, shift, partial[b]);
-    }
+    Folding f = { j, u, &pass, shift, partial };
+    parallel_for(blocks, j->split ? j->threads : 1, fold_piece, &f);
     for (int c = 0; c < u->columns; c++) {
         out[c] = blocks ? partial[0][c] : identity(pass.fold);
         for (int b = 1; b < blocks; b++) out[c] = join(pass.fold, out[c], partial[b][c]);
@@ -326,16 +330,16 @@ static Job plan(const ReduceArgs *a)
     return j;
 }
 
+static void run_units(void *ctx, int64_t from, int64_t to)
+{
+    for (int64_t i = from; i < to; i++) run_unit(ctx, i);
+}
+
 static void reduce_floats(ReduceArgs *a)
 {
     if (a->reduced_ndim > 1 && a->reduced > BLOCK) sort_reduced(a);
-    const Job j = plan(a);
-    if (j.split || j.threads == 1) {
-        for (int64_t i = 0; i < j.units; i++) run_unit(&j, i);
-    } else {
-#pragma omp parallel for num_threads(j.threads) schedule(static)
-        for (int64_t i = 0; i < j.units; i++) run_unit(&j, i);
-    }
+    Job j = plan(a);
+    parallel_split(j.units, j.split ? 1 : j.threads, run_units, &j);
 }
 
 int cpu_reduce(ReduceArgs *args)

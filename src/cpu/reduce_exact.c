@@ -53,10 +53,10 @@ static void put(const ReduceArgs *a, int64_t at, int64_t v)
     else ((uint8_t *)a->out)[at] = (uint8_t)v;
 }
 
-void reduce_integers(const ReduceArgs *a)
+static void integers_span(void *ctx, int64_t first, int64_t last)
 {
-#pragma omp parallel for num_threads(cpu_threads(a->kept * a->reduced)) schedule(static)
-    for (int64_t k = 0; k < a->kept; k++) {
+    const ReduceArgs *a = ctx;
+    for (int64_t k = first; k < last; k++) {
         int64_t base = reduce_offset(k, a->kept_ndim, a->kept_shape, a->kept_stride), v = first_value(a->kind);
         for (int64_t from = 0; from < a->reduced; from += PIECE) {
             int64_t offset[PIECE];
@@ -68,6 +68,11 @@ void reduce_integers(const ReduceArgs *a)
         }
         put(a, k, v);
     }
+}
+
+void reduce_integers(ReduceArgs *a)
+{
+    parallel_split(a->kept, cpu_threads(a->kept * a->reduced), integers_span, a);
 }
 
 /* ---- argmax, argmin ------------------------------------------------------------------------------------------------ */
@@ -93,25 +98,27 @@ static bool search_integers(Best *b, bool max, const int64_t *x, int n, int64_t 
     return false;
 }
 
-void reduce_index(const ReduceArgs *a)
+static void index_span(void *ctx, int64_t first, int64_t last)
 {
+    const ReduceArgs *a = ctx;
     const bool max = a->kind == REDUCE_ARGMAX, floats = a->src_dtype == TENSOR_F32 || a->src_dtype == TENSOR_F64;
-#pragma omp parallel num_threads(cpu_threads(2 * a->kept * a->reduced))
-    {
-        int64_t offset[PIECE], known = -1;      /* offset[] holds the piece that begins at known */
-        Buffer x;
-#pragma omp for schedule(static)
-        for (int64_t k = 0; k < a->kept; k++) {
-            int64_t base = reduce_offset(k, a->kept_ndim, a->kept_shape, a->kept_stride);
-            Best best = { 0, 0, -1 };
-            bool done = false;
-            for (int64_t from = 0; from < a->reduced && !done; from += PIECE) {
-                int n = a->reduced - from < PIECE ? (int)(a->reduced - from) : PIECE;
-                if (known != from) reduce_offsets(a, from, n, offset), known = from;
-                gather(a->src_dtype, a->src, base, offset, n, &x);
-                done = floats ? search_floats(&best, max, x.f64, n, from) : search_integers(&best, max, x.i64, n, from);
-            }
-            ((int64_t *)a->out)[k] = best.at;
+    int64_t offset[PIECE], known = -1;          /* offset[] holds the piece that begins at known */
+    Buffer x;
+    for (int64_t k = first; k < last; k++) {
+        int64_t base = reduce_offset(k, a->kept_ndim, a->kept_shape, a->kept_stride);
+        Best best = { 0, 0, -1 };
+        bool done = false;
+        for (int64_t from = 0; from < a->reduced && !done; from += PIECE) {
+            int n = a->reduced - from < PIECE ? (int)(a->reduced - from) : PIECE;
+            if (known != from) reduce_offsets(a, from, n, offset), known = from;
+            gather(a->src_dtype, a->src, base, offset, n, &x);
+            done = floats ? search_floats(&best, max, x.f64, n, from) : search_integers(&best, max, x.i64, n, from);
         }
+        ((int64_t *)a->out)[k] = best.at;
     }
+}
+
+void reduce_index(ReduceArgs *a)
+{
+    parallel_split(a->kept, cpu_threads(2 * a->kept * a->reduced), index_span, a);
 }

@@ -53,23 +53,22 @@ static void run_lines(const SelectArgs *s, int64_t from, int64_t to, int64_t beg
     }
 }
 
+static void some_lines(void *ctx, int64_t from, int64_t to)
+{
+    const SelectArgs *s = ctx;
+    run_lines(s, from, to, 0, s->shape[s->ndim - 1]);
+}
+
+static void part_of_line(void *ctx, int64_t from, int64_t to)
+{
+    run_lines(ctx, 0, 1, from, to - from);
+}
+
 int cpu_select(SelectArgs *s)
 {
     if (s->count == 0) return 0;
     int64_t length = s->shape[s->ndim - 1], lines = s->count / length;
-    int threads = cpu_threads(s->count);
-    if (threads == 1) {
-        run_lines(s, 0, lines, 0, length);
-    } else if (lines == 1) {
-        int64_t piece = (length / threads + 63) & ~(int64_t)63;
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-        for (int t = 0; t <= threads; t++) {
-            int64_t begin = t * piece, n = length - begin < piece ? length - begin : piece;
-            if (n > 0) run_lines(s, 0, 1, begin, n);
-        }
-    } else {
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-        for (int t = 0; t < threads; t++) run_lines(s, lines * t / threads, lines * (t + 1) / threads, 0, length);
-    }
+    if (lines == 1) parallel_split(length, cpu_threads(s->count), part_of_line, s);
+    else parallel_split(lines, cpu_threads(s->count), some_lines, s);
     return 0;
 }

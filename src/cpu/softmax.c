@@ -24,42 +24,46 @@ static Piece piece(int64_t outer, int64_t n, int64_t inner, int64_t i)
     return (Piece){ i / tiles * n * inner + column, inner - column < SOFTMAX_COLUMNS ? inner - column : SOFTMAX_COLUMNS };
 }
 
+static void softmax_piece(void *ctx, int64_t i)
+{
+    const SoftmaxArgs *a = ctx;
+    const bool f32 = a->dtype == TENSOR_F32;
+    const Piece p = piece(a->outer, a->n, a->inner, i);
+    const float *x = (const float *)a->x + p.at;
+    const double *xd = (const double *)a->x + p.at;
+    float *y = (float *)a->y + p.at;
+    double *yd = (double *)a->y + p.at;
+    if (a->inner == 1 && f32) ISA_PICK(softmax_rows_f32)(a->log, p.count, a->n, x, y);
+    else if (a->inner == 1) ISA_PICK(softmax_rows_f64)(a->log, p.count, a->n, xd, yd);
+    else if (f32) ISA_PICK(softmax_columns_f32)(a->log, a->n, a->inner, (int)p.count, x, y);
+    else ISA_PICK(softmax_columns_f64)(a->log, a->n, a->inner, (int)p.count, xd, yd);
+}
+
 int cpu_softmax(SoftmaxArgs *a)
 {
-    if (a->outer * a->n * a->inner == 0) return 0;
-    const int64_t count = pieces(a->outer, a->inner);
-    const bool f32 = a->dtype == TENSOR_F32;
-#pragma omp parallel for num_threads(cpu_threads(a->outer * a->n * a->inner * 6)) schedule(static)
-    for (int64_t i = 0; i < count; i++) {
-        const Piece p = piece(a->outer, a->n, a->inner, i);
-        const float *x = (const float *)a->x + p.at;
-        const double *xd = (const double *)a->x + p.at;
-        float *y = (float *)a->y + p.at;
-        double *yd = (double *)a->y + p.at;
-        if (a->inner == 1 && f32) ISA_PICK(softmax_rows_f32)(a->log, p.count, a->n, x, y);
-        else if (a->inner == 1) ISA_PICK(softmax_rows_f64)(a->log, p.count, a->n, xd, yd);
-        else if (f32) ISA_PICK(softmax_columns_f32)(a->log, a->n, a->inner, (int)p.count, x, y);
-        else ISA_PICK(softmax_columns_f64)(a->log, a->n, a->inner, (int)p.count, xd, yd);
-    }
+    const int64_t count = a->outer * a->n * a->inner;
+    if (count > 0) parallel_for(pieces(a->outer, a->inner), cpu_threads(count * 6), softmax_piece, a);
     return 0;
+}
+
+static void softmax_grad_piece(void *ctx, int64_t i)
+{
+    const SoftmaxGradArgs *a = ctx;
+    const bool f32 = a->dtype == TENSOR_F32;
+    const Piece p = piece(a->outer, a->n, a->inner, i);
+    const float *y = (const float *)a->y + p.at, *g = (const float *)a->g + p.at;
+    const double *yd = (const double *)a->y + p.at, *gd = (const double *)a->g + p.at;
+    float *dx = (float *)a->dx + p.at;
+    double *dxd = (double *)a->dx + p.at;
+    if (a->inner == 1 && f32) ISA_PICK(softmax_grad_rows_f32)(a->log, p.count, a->n, y, g, dx);
+    else if (a->inner == 1) ISA_PICK(softmax_grad_rows_f64)(a->log, p.count, a->n, yd, gd, dxd);
+    else if (f32) ISA_PICK(softmax_grad_columns_f32)(a->log, a->n, a->inner, (int)p.count, y, g, dx);
+    else ISA_PICK(softmax_grad_columns_f64)(a->log, a->n, a->inner, (int)p.count, yd, gd, dxd);
 }
 
 int cpu_softmax_grad(SoftmaxGradArgs *a)
 {
-    if (a->outer * a->n * a->inner == 0) return 0;
-    const int64_t count = pieces(a->outer, a->inner);
-    const bool f32 = a->dtype == TENSOR_F32;
-#pragma omp parallel for num_threads(cpu_threads(a->outer * a->n * a->inner * (a->log ? 6 : 2))) schedule(static)
-    for (int64_t i = 0; i < count; i++) {
-        const Piece p = piece(a->outer, a->n, a->inner, i);
-        const float *y = (const float *)a->y + p.at, *g = (const float *)a->g + p.at;
-        const double *yd = (const double *)a->y + p.at, *gd = (const double *)a->g + p.at;
-        float *dx = (float *)a->dx + p.at;
-        double *dxd = (double *)a->dx + p.at;
-        if (a->inner == 1 && f32) ISA_PICK(softmax_grad_rows_f32)(a->log, p.count, a->n, y, g, dx);
-        else if (a->inner == 1) ISA_PICK(softmax_grad_rows_f64)(a->log, p.count, a->n, yd, gd, dxd);
-        else if (f32) ISA_PICK(softmax_grad_columns_f32)(a->log, a->n, a->inner, (int)p.count, y, g, dx);
-        else ISA_PICK(softmax_grad_columns_f64)(a->log, a->n, a->inner, (int)p.count, yd, gd, dxd);
-    }
+    const int64_t count = a->outer * a->n * a->inner;
+    if (count > 0) parallel_for(pieces(a->outer, a->inner), cpu_threads(count * (a->log ? 6 : 2)), softmax_grad_piece, a);
     return 0;
 }

@@ -13,6 +13,7 @@
 #include <cuda_fp16.h>
 #include <cuda_bf16.h>
 #include <math.h>
+#include <string.h>
 #include <type_traits>
 #include <tapegrad/tensor.h>
 #include "../device.h"
@@ -85,11 +86,10 @@ template <int N> struct Space {                             /* of N operands */
 
 template <int N> static __device__ inline void offsets(const Space<N> &s, int64_t item, int64_t (&at)[N])
 {
-    const int last = s.ndim - 1;
     for (int k = 0; k < N; k++) at[k] = 0;
-    for (int d = last; d >= 0; d--) {
+    for (int d = s.ndim - 1; d >= 0; d--) {
         int64_t i = item;
-        if (d > 0 && item <= 0xffffffff) {                  /* divisions of 32 bits are several times faster */
+        if (d > 0 && s.count <= 0xffffffff) {               /* divisions of 32 bits are several times faster */
             i = (uint32_t)item % (uint32_t)s.shape[d];
             item = (uint32_t)item / (uint32_t)s.shape[d];
         } else if (d > 0) {
@@ -188,18 +188,27 @@ struct Together {
     static __device__ inline int64_t row() { return blockIdx.x; }
     static __device__ inline int rank() { return (int)threadIdx.x; }
     static __device__ inline int size() { return (int)blockDim.x; }
+    /* Lanes by halves within each warp, then the warps in order. */
     template <class A, class F> static __device__ inline A join(A a, F f)
     {
-        __shared__ A part[THREADS];
-        const int me = rank();
-        part[me] = a;
+        __shared__ A part[THREADS / 32];
+        for (int half = 16; half > 0; half /= 2) a = f(a, from_lane_behind(a, half));
+        if (rank() % 32 == 0) part[rank() / 32] = a;
         __syncthreads();
-        for (int half = size() / 2; half > 0; half /= 2) {
-            if (me < half) part[me] = f(part[me], part[me + half]);
-            __syncthreads();
-        }
         a = part[0];
+        for (int warp = 1; warp < size() / 32; warp++) a = f(a, part[warp]);
         __syncthreads();                                    /* part may be written by the next join */
+        return a;
+    }
+
+private:
+    /* Beyond the last lane it is the lane's own, which reaches no result. */
+    template <class A> static __device__ inline A from_lane_behind(A a, int distance)
+    {
+        unsigned long long word[(sizeof a + 7) / 8] = { 0 };
+        memcpy(word, &a, sizeof a);
+        for (unsigned long long &w : word) w = __shfl_down_sync(0xffffffffu, w, (unsigned)distance);
+        memcpy(&a, word, sizeof a);
         return a;
     }
 };

@@ -113,7 +113,9 @@ static int open_device(int index)
     if (index >= count) return gpu_fail("there is no device %d: %d were found", index, count);
     if (gpu_check(cudaSetDevice(index), "cudaSetDevice")) return -1;
     if (gpu_check(cudaStreamCreateWithFlags(&the_stream, cudaStreamNonBlocking), "making a stream")) return -1;
+    mailbox = nullptr;
     if (gpu_check(cudaMalloc((void **)&mailbox, 256), "cudaMalloc") || probe(index)) {
+        cudaFree(mailbox);
         cudaStreamDestroy(the_stream);
         return -1;
     }

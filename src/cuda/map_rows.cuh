@@ -46,6 +46,15 @@ REALS(erf) REALS(erfc) REALS(sqrt) REALS(fabs) REALS(floor) REALS(ceil) REALS(ri
 static __device__ inline float pow(float x, float y) { return ::powf(x, y); }
 static __device__ inline double pow(double x, double y) { return ::pow(x, y); }
 
+/* Integers: modulo 2 to the width; b < 0 as 1 / a^-b is. */
+template <class T> __device__ inline T pow(T a, T b)
+{
+    unsigned long long base = (unsigned long long)a, power = 1;
+    if (b < 0) return (T)(a == 1 ? 1 : a == (T)-1 ? 1 - 2 * (b & 1) : 0);
+    for (unsigned long long n = (unsigned long long)b; n; n >>= 1, base *= base)
+        if (n & 1) power *= base;
+    return (T)power;
+}
 template <class T> __device__ inline T fabs(T x) { return (T)(x < 0 ? -x : x); }
 template <class T> __device__ inline T floor(T x) { return x; }
 template <class T> __device__ inline T ceil(T x) { return x; }
@@ -119,6 +128,7 @@ template <class T> constexpr bool is_real = std::is_floating_point_v<T>;
         else return nullptr;
 #define HAS_ROW_FLOATS is_real<T>
 #define HAS_ROW_NUMBERS true
+#define HAS_ROW_WIDENED true
 #define HAS_ROW_ANY true
 #define ONE(name, types, ...) PART(name, y, ROW_FORWARD, HAS_##types) PART(name, a, ROW_GRAD_A, is_real<T>)
 #define TWO(name, types, ...) ONE(name, types) PART(name, b, ROW_GRAD_B, is_real<T>)

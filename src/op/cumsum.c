@@ -42,18 +42,24 @@ static void lines_i64(const int64_t *x, int64_t *y, int64_t n, int64_t step, int
         for (int k = 0; k < columns; k++) y[k] = (int64_t)(sum[k] += (uint64_t)x[k]);
 }
 
+typedef struct Sums { int dtype; const void *x; void *y; Around a; int64_t tiles; bool reverse; } Sums;
+
+static void sum_tile(void *ctx, int64_t t)
+{
+    const Sums *s = ctx;
+    const Around a = s->a;
+    const int64_t column = t % s->tiles * COLUMNS, step = s->reverse ? -a.inner : a.inner;
+    const int64_t at = (t / s->tiles * a.n + (s->reverse ? a.n - 1 : 0)) * a.inner + column;
+    const int columns = a.inner - column < COLUMNS ? (int)(a.inner - column) : COLUMNS;
+    if (s->dtype == TENSOR_F32) lines_f32((const float *)s->x + at, (float *)s->y + at, a.n, step, columns);
+    else if (s->dtype == TENSOR_F64) lines_f64((const double *)s->x + at, (double *)s->y + at, a.n, step, columns);
+    else lines_i64((const int64_t *)s->x + at, (int64_t *)s->y + at, a.n, step, columns);
+}
+
 static void run(int dtype, const void *x, void *y, Around a, bool reverse)
 {
-    const int64_t tiles = (a.inner + COLUMNS - 1) / COLUMNS, step = reverse ? -a.inner : a.inner;
-#pragma omp parallel for num_threads(cpu_threads(a.outer * a.n * a.inner * 2)) schedule(static)
-    for (int64_t t = 0; t < a.outer * tiles; t++) {
-        const int64_t column = t % tiles * COLUMNS;
-        const int64_t at = (t / tiles * a.n + (reverse ? a.n - 1 : 0)) * a.inner + column;
-        const int columns = a.inner - column < COLUMNS ? (int)(a.inner - column) : COLUMNS;
-        if (dtype == TENSOR_F32) lines_f32((const float *)x + at, (float *)y + at, a.n, step, columns);
-        else if (dtype == TENSOR_F64) lines_f64((const double *)x + at, (double *)y + at, a.n, step, columns);
-        else lines_i64((const int64_t *)x + at, (int64_t *)y + at, a.n, step, columns);
-    }
+    Sums s = { dtype, x, y, a, (a.inner + COLUMNS - 1) / COLUMNS, reverse };
+    parallel_for(a.outer * s.tiles, cpu_threads(a.outer * a.n * a.inner * 2), sum_tile, &s);
 }
 
 static int forward(OpCall *c)

@@ -3,7 +3,7 @@
  *   y = m x / (1 - p), m = 1 with probability 1 - p         dx = m g / (1 - p)
  *
  * The mask is a bool tensor that where() keeps for backward; choosing, not multiplying, makes dropped elements exactly 0 and
- * p = 1 an ordinary case.  When nothing is dropped the result is x itself and the generator is left alone. */
+ * p = 1 an ordinary case.  When nothing is dropped the generator is left alone, and the public functions give x itself. */
 #include "../core.h"
 #include "../random/random_state.h"
 
@@ -47,7 +47,7 @@ static int drop(OpCall *c, TensorShape mask_shape)
 {
     const DropoutParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
-    if (!p->training || p->p == 0) return op_set_result(c, 0, x);
+    if (!p->training || p->p == 0) return op_set_result(c, 0, tensor_clone(x));
     Tensor *mask = mask_of(c, mask_shape, p->p, x->place), *zero = own(new_tensor(SHAPE(), x->dtype, x->place));
     if (!mask || !zero || raw_fill(zero, 0)) return -1;
     Tensor *kept = p->p < 1 ? tensor_mul_scalar(x, 1 / (1 - p->p)) : x;
@@ -83,5 +83,17 @@ const TensorOp op_dropout2d = {
 REGISTER_OP(op_dropout);
 REGISTER_OP(op_dropout2d);
 
-Tensor *tensor_dropout(Tensor *x, double p, bool training) { return APPLY(&op_dropout, &((DropoutParams){ p, training }), x); }
-Tensor *tensor_dropout2d(Tensor *x, double p, bool training) { return APPLY(&op_dropout2d, &((DropoutParams){ p, training }), x); }
+static bool drops_nothing(const Tensor *x, double p, bool training)
+{
+    return x && (training ? p == 0 : p >= 0 && p <= 1);
+}
+
+Tensor *tensor_dropout(Tensor *x, double p, bool training)
+{
+    return drops_nothing(x, p, training) ? borrow(x) : APPLY(&op_dropout, &((DropoutParams){ p, training }), x);
+}
+
+Tensor *tensor_dropout2d(Tensor *x, double p, bool training)
+{
+    return drops_nothing(x, p, training) && x->ndim >= 2 ? borrow(x) : APPLY(&op_dropout2d, &((DropoutParams){ p, training }), x);
+}

@@ -56,8 +56,9 @@ static int result_size(OpCall *c, const PoolParams *p, Pair x, Pair *y)
     y->h = steps(x.h, w.k.h, w.stride.h, w.pad.h, w.dilation.h, p->ceil_mode);
     y->w = steps(x.w, w.k.w, w.stride.w, w.pad.w, w.dilation.w, p->ceil_mode);
     if (x.h > 0 && x.w > 0 && y->h > 0 && y->w > 0) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "no room for a window of %lld x %lld in an input of %lld x %lld", (long long)reach(w.k.h, w.dilation.h),
-                   (long long)reach(w.k.w, w.dilation.w), (long long)x.h, (long long)x.w);
+    return op_fail(c, TENSOR_ESHAPE, "%s: no room for a window of %lld x %lld in %lld x %lld, padded by %lld x %lld", S(op_input(c, 0)),
+                   (long long)reach(w.k.h, w.dilation.h), (long long)reach(w.k.w, w.dilation.w), (long long)x.h, (long long)x.w,
+                   (long long)w.pad.h, (long long)w.pad.w);
 }
 
 static int want_image(OpCall *c, const Tensor *x)

@@ -24,18 +24,36 @@ static int result_dtype(const Tensor *a, const Tensor *b)
     return category_scalar > category_full ? scalar->dtype : full->dtype;
 }
 
+/* A C scalar stands for an integer when it is one, and an i64 holds it. */
+static bool is_integral(double c)
+{
+    return c >= -0x1p63 && c < 0x1p63 && c == (double)(int64_t)c;
+}
+
+/* Powers of integers are integers, so the exponent must be one that their dtype holds. */
+static int check_exponent(const TensorOp *op, const Tensor *a, int dtype, double c)
+{
+    double most = dtype == TENSOR_U8 ? 255 : dtype == TENSOR_I32 ? 0x1p31 - 1 : 0x1p63;
+    if (c >= 0 && c <= most) return dtype;
+    return fail(TENSOR_EVALUE, op->name, "%s %s to the power %g: of integers, from 0 to %g", tensor_dtype_name((TensorDtype)a->dtype), S(a),
+                c, most);
+}
+
 static int compute_dtype(const TensorOp *op, const Tensor *a, const Tensor *b, const double *params)
 {
     const OpRow *row = op->row;
     int dtype = result_dtype(a, b);
-    if (row->types == ROW_FLOATS && !dtype_is_float(dtype)) return TENSOR_F32;
-    if (row->types == ROW_NUMBERS && dtype == TENSOR_BOOL) {
-        if (row->params && !row->to_bool) dtype = TENSOR_I64;           /* True + 1 is 2, as in PyTorch */
-        else return fail(TENSOR_EDTYPE, op->name, "bool %s: not defined for bool", S(a)), -1;
-    }
-    for (int i = 0; i < row->params && !dtype_is_float(dtype); i++)      /* x + 0.5 on integers promotes */
-        if (params[i] != (double)(int64_t)params[i]) return TENSOR_F32;
-    return dtype;
+    if (unlikely(row->id == ROW_sub && (a->dtype == TENSOR_BOOL || b->dtype == TENSOR_BOOL)))
+        return fail(TENSOR_EDTYPE, op->name, "%s %s and %s %s: not defined for bool; of masks take tensor_logical_not or _xor",
+                    tensor_dtype_name((TensorDtype)a->dtype), S(a), tensor_dtype_name((TensorDtype)b->dtype), S(b));
+    if (likely(dtype_is_float(dtype))) return dtype;
+    if (row->types == ROW_FLOATS) return TENSOR_F32;
+    if (dtype == TENSOR_BOOL && row->types == ROW_NUMBERS)
+        return fail(TENSOR_EDTYPE, op->name, "bool %s: not defined for bool", S(a));
+    for (int i = 0; i < row->params; i++)                               /* x + 0.5 on integers promotes */
+        if (!is_integral(params[i])) return TENSOR_F32;
+    if (dtype == TENSOR_BOOL && row->types == ROW_WIDENED) dtype = TENSOR_I64;      /* True + 1 is 2 */
+    return row->id == ROW_pow_scalar ? check_exponent(op, a, dtype, params[0]) : dtype;
 }
 
 /* ---- one map over an index space ----------------------------------------------------------------------------------- */
@@ -46,11 +64,22 @@ static void set_operand(Strided *s, const Tensor *x, TensorShape shape)
     broadcast_strides(x, shape, s->stride);
 }
 
+/* Two parameters are the bounds of a range: on integers they are held to those that the dtype has, not wrapped. */
+static const double *held_bounds(int dtype, const double *params, double *held)
+{
+    double low = dtype == TENSOR_I32 ? -0x1p31 : 0, high = dtype == TENSOR_I32 ? 0x1p31 - 1 : 255;
+    if (dtype != TENSOR_I32 && dtype != TENSOR_U8) return params;
+    for (int i = 0; i < 2; i++) held[i] = params[i] < low ? low : params[i] > high ? high : params[i];
+    return held;
+}
+
 /* Runs one part of a row.  out has the result's shape; in[] broadcast to it; NULL operands are not read. */
 static int run_map(const TensorOp *op, int part, Tensor *out, Tensor *const in[ROW_OPERANDS], const double *params)
 {
     if (out->numel == 0) return 0;
     MapArgs m;
+    double held[2];
+    if (unlikely(op->row->params == 2)) params = held_bounds(out->dtype, params, held);
     m.row = op->row->id, m.part = part, m.params = params, m.count = out->numel;
     bool dense = out->flags & FLAG_CONTIGUOUS;
     for (int k = 0; k < ROW_OPERANDS && dense; k++)

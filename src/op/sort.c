@@ -5,7 +5,6 @@
  * Every element becomes a key whose unsigned order is the order wanted: floats with the sign folded in, -0 as 0, NaN above
  * all; complemented for descending.  (key, index) pairs are merged, so equal elements keep their order.  Values are
  * then fetched by index, whatever their dtype. */
-#include <omp.h>
 #include "../cpu/cpu.h"
 #include "../half.h"
 #include "../reduce.h"
@@ -175,6 +174,23 @@ static void fetch(const Order *o, int64_t line, int64_t from, const int64_t *ind
     }
 }
 
+typedef struct Sorting { const Order *o; Pair *all; int64_t scratch; } Sorting;
+
+static void order_line(void *ctx, int64_t line)
+{
+    const Sorting *s = ctx;
+    const Order *o = s->o;
+    const int64_t n = o->a.n;
+    Pair *p = s->all + parallel_slot() * s->scratch;
+    int64_t *index = (int64_t *)(p + 2 * n), from = line / o->a.inner * n * o->a.inner + line % o->a.inner;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t key = key_at(o->x->data, o->x->dtype, from + i * o->a.inner);
+        p[i] = (Pair){ o->descending ? ~key : key, i };
+    }
+    o->pick(p, p + n, n, o->k, dtype_is_float(o->x->dtype), index);
+    fetch(o, line, from, index);
+}
+
 static int order_lines(const char *op, const Order *o)
 {
     const int64_t n = o->a.n, lines = o->a.outer * o->a.inner, scratch = 2 * n + (o->m + 1) / 2;
@@ -184,17 +200,7 @@ static int order_lines(const char *op, const Order *o)
     const size_t bytes = (size_t)threads * (size_t)scratch * sizeof(Pair);
     Pair *all = tg_alloc(bytes);
     if (!all) return fail_memory(op);
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t line = 0; line < lines; line++) {
-        Pair *p = all + omp_get_thread_num() * scratch;
-        int64_t *index = (int64_t *)(p + 2 * n), from = line / o->a.inner * n * o->a.inner + line % o->a.inner;
-        for (int64_t i = 0; i < n; i++) {
-            uint64_t key = key_at(o->x->data, o->x->dtype, from + i * o->a.inner);
-            p[i] = (Pair){ o->descending ? ~key : key, i };
-        }
-        o->pick(p, p + n, n, o->k, dtype_is_float(o->x->dtype), index);
-        fetch(o, line, from, index);
-    }
+    parallel_for(lines, threads, order_line, &(Sorting){ o, all, scratch });
     tg_free(all, bytes);
     return 0;
 }

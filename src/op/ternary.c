@@ -55,20 +55,29 @@ Tensor *tensor_lerp_(Tensor *a, Tensor *b, double weight) { return in_place(&op_
 Tensor *tensor_addcmul_(Tensor *x, Tensor *a, Tensor *b, double value) { return in_place(&op_addcmul, x, a, b, value, SITE); }
 Tensor *tensor_addcdiv_(Tensor *x, Tensor *a, Tensor *b, double value) { return in_place(&op_addcdiv, x, a, b, value, SITE); }
 
-/* ---- comparisons with a scalar: with a rank-0 tensor that promotes as a C scalar does ------------------------------- */
+/* ---- comparisons with a scalar: floats in their own dtype, as PyTorch does; integers as numbers, whatever they hold --------- */
 
 #define COMPARE(name, ...) HIDDEN extern const TensorOp op_##name;
 #include <tapegrad/ops.def>
+
+/* A dtype that holds both the elements of x and the value. */
+static int compare_dtype(const Tensor *x, double value)
+{
+    static const double low[TENSOR_DTYPES] = { [TENSOR_I32] = -0x1p31, [TENSOR_I64] = -0x1p63 };
+    static const double end[TENSOR_DTYPES] = { [TENSOR_BOOL] = 2, [TENSOR_U8] = 256, [TENSOR_I32] = 0x1p31, [TENSOR_I64] = 0x1p63 };
+    if (dtype_is_float(x->dtype)) return x->dtype;
+    if (!(value >= low[TENSOR_I64] && value < end[TENSOR_I64] && value == (double)(int64_t)value)) return TENSOR_F64;
+    return value >= low[x->dtype] && value < end[x->dtype] ? x->dtype : TENSOR_I64;
+}
 
 static Tensor *compare_scalar(const TensorOp *op, Tensor *x, double value, const void *site)
 {
     if (check_null(x, op->name, 1)) return NULL;
     TensorScope scope = tensor_scope_open();
-    bool integral = value == (double)(int64_t)value;
-    int dtype = dtype_is_float(x->dtype) ? x->dtype : integral ? TENSOR_I64 : TENSOR_F64;
-    if (x->dtype == TENSOR_F16 || x->dtype == TENSOR_BF16) dtype = TENSOR_F32;
+    int dtype = compare_dtype(x, value);
     Tensor *c = own(new_tensor(SHAPE(), dtype, x->place));
     if (c && raw_fill(c, value)) c = NULL;
+    if (c && x->dtype != dtype) x = tensor_to(x, (TensorDtype)dtype);
     return tensor_scope_return(scope, c ? row_apply(op, x, c, NULL, site) : NULL);
 }
 

@@ -104,7 +104,7 @@ REGISTER_OP(op_reshape);
 static const TensorOp op_view = { .name = "view", .summary = "reshape that never copies: ESHAPE where strides do not allow it",
     .arity = 1, .params = sizeof(ReshapeParams), .fields = reshape_fields, .shape = reshape_shape, .forward = view_forward,
     .backward = backward, .flags = OP_VIEW | OP_ANY_DEVICE, .torch = "Tensor.view",
-    .samples = "2x3x4 {shape=[4 6]}; 2x6 {shape=[3 -1]}; {shape=[1]}; 0x3 {shape=[3 0]}",
+    .samples = "4x6 {shape=[4 2 3]}; 6x2 {shape=[3 -1 2]}; 2x3 {shape=[2 1 3 1]}; {shape=[1]}; 0x3 {shape=[3 0]}",
     .errors = "2x3 {shape=[4]} ! ESHAPE; 0x3 {shape=[0 -1]} ! ESHAPE" };
 REGISTER_OP(op_view);
 

@@ -76,9 +76,7 @@ struct Fiber {
 };
 struct Slot {
     uint32_t mask, arrived, left;
-    WKind kind;
     bool full;
-    uintptr_t sync;
     uint64_t val[32];
 };
 struct Warp {
@@ -93,7 +91,6 @@ static std::vector<unsigned> order;
 static Ctx mainctx;
 static Fiber *cur;
 static unsigned nthr, n_done, n_bar;
-static int bar_acc[3], bar_res[3];
 static const char *bar_file;
 static int bar_line;
 static uintptr_t bar_sync;
@@ -230,34 +227,31 @@ static void check_warp(Warp &w)
     }
 }
 
-uint64_t warp(WKind kind, unsigned mask, uint64_t v, int src, const char *file, int line)
+/* The operation of this mask that waits for this lane, or a new one. */
+static Slot *join_operation(Warp &w, unsigned mask, uint32_t bit)
+{
+    for (uint32_t b = w.slots; b; b &= b - 1) {
+        Slot &c = w.s[__builtin_ctz(b)];
+        if (!c.full && c.mask == mask && !(c.arrived & bit)) return &c;
+    }
+    unsigned i = (unsigned)__builtin_ctz(~w.slots);
+    w.slots |= 1u << i;
+    w.s[i].mask = mask;
+    w.s[i].arrived = w.s[i].left = 0;
+    w.s[i].full = false;
+    return &w.s[i];
+}
+
+uint64_t shuffle_from(unsigned mask, uint64_t v, int src, const char *file, int line)
 {
     unsigned t = (unsigned)(cur - F.data()), lane = t & 31;
     Warp &w = W[t / 32];
-    Slot *s = nullptr;
     uint32_t bit = 1u << lane;
     if (!(mask & bit)) fail("%s:%d: the calling lane %u is not in the mask %08x", file, line, lane, mask);
-    for (uint32_t b = w.slots; b; b &= b - 1) {
-        Slot &c = w.s[__builtin_ctz(b)];
-        if (!c.full && c.mask == mask && c.kind == kind && !(c.arrived & bit)) {
-            s = &c;
-            break;
-        }
-    }
-    if (!s) {
-        unsigned i = (unsigned)__builtin_ctz(~w.slots);
-        w.slots |= 1u << i;
-        s = &w.s[i];
-        s->mask = mask;
-        s->arrived = s->left = 0;
-        s->kind = kind;
-        s->full = false;
-        if (kind == W_SYNC && __tsan_release) s->sync = new_sync();
-    }
+    Slot *s = join_operation(w, mask, bit);
     s->arrived |= bit;
     s->left |= bit;
     s->val[lane] = v;
-    if (kind == W_SYNC) hb_release(s->sync);
     if (!(s->mask & w.alive & ~s->arrived)) check_warp(w);
     if (!s->full) {
         cur->st = AT_WARP;
@@ -265,43 +259,28 @@ uint64_t warp(WKind kind, unsigned mask, uint64_t v, int src, const char *file, 
         cur->line = line;
         to_main();
     }
-    if (kind == W_SYNC) hb_acquire(s->sync);
-    uint64_t r = 0;
-    if (kind == W_SHFL) {
-        if (src != (int)lane && !(s->arrived & (1u << src)))
-            fail("%s:%d: lane %u reads lane %d, which takes no part (mask %08x, arrived %08x)", file, line, lane, src, mask,
-                 s->arrived);
-        r = s->val[src];
-    } else if (kind == W_VOTE) {
-        for (uint32_t m = s->arrived; m; m &= m - 1) {
-            int i = __builtin_ctz(m);
-            r |= (uint64_t)(s->val[i] & 1) << i;
-        }
-    }
+    if (src != (int)lane && !(s->arrived & (1u << src)))
+        fail("%s:%d: lane %u reads lane %d, which takes no part (mask %08x, arrived %08x)", file, line, lane, src, mask, s->arrived);
+    uint64_t r = s->val[src];
     s->left &= ~bit;
     if (!s->left) w.slots &= ~(1u << (s - w.s));
     return r;
 }
 
-int bar(Red red, int pred, const char *file, int line)
+void bar(const char *file, int line)
 {
     if (!n_bar) {
         bar_file = file;
         bar_line = line;
-        bar_acc[0] = 1;
-        bar_acc[1] = bar_acc[2] = 0;
         if (__tsan_release) bar_sync = new_sync();
-    } else if (bar_line != line || (bar_file != file && strcmp(bar_file, file)))
+    } else if (bar_line != line || (bar_file != file && strcmp(bar_file, file))) {
         fail("divergent barrier: this thread is at %s:%d, others wait at %s:%d", file, line, bar_file, bar_line);
+    }
     if (n_done) fail("%s:%d: __syncthreads after %u thread(s) of the block have exited", file, line, n_done);
-    bar_acc[0] &= !!pred;
-    bar_acc[1] |= !!pred;
-    bar_acc[2] += !!pred;
     uintptr_t sync = bar_sync;
     hb_release(sync);
     if (++n_bar == nthr) {
         n_bar = 0;
-        memcpy(bar_res, bar_acc, sizeof bar_res);
         for (unsigned i = 0; i < nthr; i++)
             if (F[i].st == AT_BAR) F[i].st = READY;
         if (ord_kind != 'f') {
@@ -315,7 +294,6 @@ int bar(Red red, int pred, const char *file, int line)
         to_main();
     }
     hb_acquire(sync);
-    return bar_res[red];
 }
 
 static void shuffle()
@@ -368,7 +346,7 @@ static void report_deadlock()
         n += snprintf(msg + n, sizeof msg - (size_t)n, " [thread %u at %s:%d]", i, F[i].file, F[i].line);
         k++;
     }
-    fail("deadlock: %u at __syncthreads, %u at a warp operation, %u exited:%s", a, b, n_done, msg);
+    fail("deadlock: %u at __syncthreads, %u at a shuffle, %u exited:%s", a, b, n_done, msg);
 }
 
 /* Lets the fibers of one warp run: 'fwd' and 'rev' as far as they go (their stacks stay in the cache), 'rand' once each. */

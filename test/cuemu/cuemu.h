@@ -51,10 +51,8 @@ struct Exec {
     unsigned lane;
 };
 extern Exec X;
-enum Red { RED_AND, RED_OR, RED_CNT };
-enum WKind { W_SYNC, W_SHFL, W_VOTE };
-int bar(Red r, int pred, const char *file, int line);
-uint64_t warp(WKind k, unsigned mask, uint64_t v, int srclane, const char *file, int line);
+void bar(const char *file, int line);
+uint64_t shuffle_from(unsigned mask, uint64_t v, int lane, const char *file, int line);
 void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 struct Launch {
     const char *name;
@@ -89,101 +87,31 @@ inline int launch(const char *name, void (*k)(P...), dim3 g, dim3 b, void *strea
 #define blockIdx (cuemu::X.bidx)
 #define blockDim (cuemu::X.bdim)
 #define gridDim (cuemu::X.gdim)
-#define warpSize 32
 /* what a portable .cu file uses instead of <<<>>> */
 #define CU_LAUNCH(kernel, grid, block, stream, ...) (void)cuemu::launch(#kernel, kernel, grid, block, stream, __VA_ARGS__)
 
-/* ---- barriers, warp operations, fences ------------------------------------------------------ */
+/* ---- barriers, shuffles, atomics ------------------------------------------------------------- */
 #define CUEMU_AT const char *file = __builtin_FILE(), int line = __builtin_LINE()
-static inline void __syncthreads(CUEMU_AT) { cuemu::bar(cuemu::RED_CNT, 0, file, line); }
+static inline void __syncthreads(CUEMU_AT) { cuemu::bar(file, line); }
 
-static inline int __syncthreads_and(int p, CUEMU_AT) { return cuemu::bar(cuemu::RED_AND, p, file, line); }
-
-static inline int __syncthreads_or(int p, CUEMU_AT) { return cuemu::bar(cuemu::RED_OR, p, file, line); }
-
-static inline int __syncthreads_count(int p, CUEMU_AT) { return cuemu::bar(cuemu::RED_CNT, p, file, line); }
-
-static inline void __syncwarp(unsigned m = 0xffffffffu, CUEMU_AT) { cuemu::warp(cuemu::W_SYNC, m, 0, 0, file, line); }
-namespace cuemu {
-template <class T> inline T shfl(unsigned m, T v, int src, const char *f, int l)
+template <class T> inline T __shfl_down_sync(unsigned mask, T v, unsigned distance, CUEMU_AT)
 {
     static_assert(sizeof(T) <= 8 && std::is_trivially_copyable<T>::value, "shuffle of this type");
+    const unsigned from = cuemu::X.lane + distance;
     uint64_t u = 0;
-    __builtin_memcpy(&u, &v, sizeof(T));
-    u = warp(W_SHFL, m, u, src, f, l);
-    T r;
-    __builtin_memcpy(&r, &u, sizeof(T));
-    return r;
-}
-inline int seg(int width) { return (int)X.lane & ~(width - 1); }
-} // namespace cuemu
-template <class T> inline T __shfl_sync(unsigned m, T v, int s, int w = 32, CUEMU_AT)
-{
-    return cuemu::shfl(m, v, cuemu::seg(w) + (s & (w - 1)), file, line);
+    memcpy(&u, &v, sizeof(T));
+    u = cuemu::shuffle_from(mask, u, (int)(from < 32 ? from : cuemu::X.lane), file, line);
+    memcpy(&v, &u, sizeof(T));
+    return v;
 }
 
-template <class T> inline T __shfl_xor_sync(unsigned m, T v, int x, int w = 32, CUEMU_AT)
+/* A real atomic, so that TSan sees it as such. */
+template <class T> inline T atomicMin(T *p, std::type_identity_t<T> v)
 {
-    int s = (int)cuemu::X.lane ^ x;
-    return cuemu::shfl(m, v, s < cuemu::seg(w) + w ? s : (int)cuemu::X.lane, file, line);
-}
-
-template <class T> inline T __shfl_down_sync(unsigned m, T v, unsigned d, int w = 32, CUEMU_AT)
-{
-    int s = (int)(cuemu::X.lane + d);
-    return cuemu::shfl(m, v, s < cuemu::seg(w) + w ? s : (int)cuemu::X.lane, file, line);
-}
-
-template <class T> inline T __shfl_up_sync(unsigned m, T v, unsigned d, int w = 32, CUEMU_AT)
-{
-    int s = (int)cuemu::X.lane - (int)d;
-    return cuemu::shfl(m, v, s >= cuemu::seg(w) ? s : (int)cuemu::X.lane, file, line);
-}
-
-static inline unsigned __ballot_sync(unsigned m, int p, CUEMU_AT)
-{
-    return (unsigned)cuemu::warp(cuemu::W_VOTE, m, !!p, 0, file, line);
-}
-
-static inline int __any_sync(unsigned m, int p, CUEMU_AT) { return cuemu::warp(cuemu::W_VOTE, m, !!p, 0, file, line) != 0; }
-
-static inline int __all_sync(unsigned m, int p, CUEMU_AT) { return cuemu::warp(cuemu::W_VOTE, m, !p, 0, file, line) == 0; }
-
-/* ---- atomics (real atomics, so TSan sees them as such) --------------------------------------- */
-namespace cuemu {
-template <class T, class F> inline T rmw(T *p, F f)
-{
-    T o, n;
-    __atomic_load(p, &o, __ATOMIC_RELAXED);
-    do n = f(o);
-    while (!__atomic_compare_exchange(p, &o, &n, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    return o;
-}
-
-template <class T> struct id {
-    using type = T;
-};
-template <class T> using arg = typename id<T>::type;
-} // namespace cuemu
-template <class T> inline T atomicAdd(T *p, cuemu::arg<T> v)
-{
-    return cuemu::rmw(p, [v](T o) { return (T)(o + v); });
-}
-
-template <class T> inline T atomicMax(T *p, cuemu::arg<T> v)
-{
-    return cuemu::rmw(p, [v](T o) { return o < v ? v : o; });
-}
-
-template <class T> inline T atomicMin(T *p, cuemu::arg<T> v)
-{
-    return cuemu::rmw(p, [v](T o) { return v < o ? v : o; });
-}
-
-template <class T> inline T atomicCAS(T *p, cuemu::arg<T> c, cuemu::arg<T> v)
-{
-    __atomic_compare_exchange(p, &c, &v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return c;
+    T old;
+    __atomic_load(p, &old, __ATOMIC_RELAXED);
+    while (v < old && !__atomic_compare_exchange(p, &old, &v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+    return old;
 }
 
 /* ---- bfloat16 and half: conversions, rounding to nearest even ---------------------------------- */

@@ -1,0 +1,62 @@
+"""Writes promotion_golden.h: the dtype of a result, for every pair of dtypes.
+
+    python3 promotion.py > promotion_golden.h
+
+Needs PyTorch (written with 2.15).  One letter a result, in the order of TensorDtype: s f32, d f64, h f16, b bf16, l i64,
+i i32, u u8, t bool, - where PyTorch refuses the operands.
+"""
+import torch
+import torch.nn.functional as F
+
+DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8, torch.bool)
+LETTER = dict(zip(DTYPES, "sdhbliut"))
+
+PAIRS = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "pow": torch.pow, "maximum": torch.maximum,
+         "minimum": torch.minimum, "eq": torch.eq, "lt": torch.lt, "logical_and": torch.logical_and}
+ALONE = {"neg": torch.neg, "abs": torch.abs, "square": torch.square, "reciprocal": torch.reciprocal, "sign": torch.sign,
+         "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "sin": torch.sin, "tanh": torch.tanh,
+         "erf": torch.erf, "sigmoid": torch.sigmoid, "relu": torch.relu, "floor": torch.floor, "ceil": torch.ceil,
+         "round": torch.round, "trunc": torch.trunc, "logical_not": torch.logical_not, "isnan": torch.isnan,
+         "isfinite": torch.isfinite}
+SCALAR = {"add_scalar": lambda x, c: x + c, "sub_scalar": lambda x, c: x - c, "rsub_scalar": lambda x, c: c - x,
+          "mul_scalar": lambda x, c: x * c, "div_scalar": lambda x, c: x / c, "pow_scalar": lambda x, c: x ** c,
+          "clamp": lambda x, c: torch.clamp(x, c, c + 1), "hardtanh": lambda x, c: F.hardtanh(x, c, c + 1)}
+SCALARS = (2, 0.5, -1)
+LAYOUTS = (("full and full", 2, 2), ("rank 0 and full", 0, 2), ("full and rank 0", 2, 0), ("rank 0 and rank 0", 0, 0))
+
+
+def letter(f, *args):
+    try:
+        return LETTER[f(*args).dtype]
+    except (RuntimeError, NotImplementedError):
+        return "-"
+
+
+def ones(dtype, n):
+    return torch.ones([n] if n else [], dtype=dtype)
+
+
+def pairs(f, m, n):
+    return ", ".join('"' + "".join(letter(f, ones(a, m), ones(b, n)) for b in DTYPES) + '"' for a in DTYPES)
+
+
+def main():
+    print("/* promotion_golden.h - printed by promotion.py with PyTorch " + torch.__version__.split("+")[0] + "; do not edit. */")
+    print("\nstatic const char *const promote_golden[8] = { /* tensor_promote_types: a's line, b's letter */")
+    print("    " + ", ".join('"' + "".join(LETTER[torch.promote_types(a, b)] for b in DTYPES) + '"' for a in DTYPES) + "\n};")
+    print("\nstatic const struct { const char *op; int ndim[2]; const char *dtype[8]; } pair_golden[] = {")
+    for name, f in PAIRS.items():
+        for what, m, n in LAYOUTS:
+            print(f'    {{ "{name}", {{ {min(m, 1)}, {min(n, 1)} }}, {{ {pairs(f, m, n)} }} }},')
+    print("};\n\nstatic const struct { const char *op, *dtype; } alone_golden[] = {")
+    for name, f in ALONE.items():
+        print(f'    {{ "{name}", "' + "".join(letter(f, ones(x, 2)) for x in DTYPES) + '" },')
+    print("};\n\nstatic const struct { const char *op; double c; int ndim; const char *dtype; } scalar_golden[] = {")
+    for name, f in SCALAR.items():
+        for c in SCALARS:
+            for n in (2, 0):
+                print(f'    {{ "{name}", {c}, {min(n, 1)}, "' + "".join(letter(f, ones(x, n), c) for x in DTYPES) + '" },')
+    print("};")
+
+
+main()

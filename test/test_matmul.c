@@ -1,0 +1,216 @@
+/* test_matmul.c - what the samples of products cannot show: random shapes and layouts against the definition, gradients by the
+ * adjoint identity, the same bits on any number of threads, and the words of refusals. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tapegrad.h>
+
+static TensorScope scope;
+static int setup(void **state) { (void)state; return tensor_error_clear(), tensor_manual_seed(7), scope = tensor_scope_open(), 0; }
+static int teardown(void **state) { (void)state; return tensor_scope_close(scope), 0; }
+
+static uint64_t seed = 1;
+static int64_t pick(int64_t lo, int64_t hi)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return lo + (int64_t)((seed >> 33) % (uint64_t)(hi - lo + 1));
+}
+
+static double dot_of(Tensor *a, Tensor *b) { return tensor_item(tensor_sum(tensor_mul(a, b))); }
+
+static void assert_near(double a, double b, const char *what)
+{
+    if (!(fabs(a - b) <= 1e-9 * (1 + fabs(a) + fabs(b)))) fail_msg("%s: %.17g and %.17g", what, a, b);
+}
+
+static bool same_bits(Tensor *a, Tensor *b)
+{
+    size_t bytes = (size_t)tensor_numel(a) * tensor_dtype_size(tensor_dtype(a));
+    return memcmp(tensor_data(tensor_contiguous(a)), tensor_data(tensor_contiguous(b)), bytes) == 0;
+}
+
+/* ---- random operands -------------------------------------------------------------------------------------------- */
+
+/* Of that shape, in one of several layouts: dense, transposed, every second element, or expanded along its batches. */
+static Tensor *operand(TensorShape shape)
+{
+    const int n = shape.ndim;
+    int64_t dim[TENSOR_MAX_DIMS];
+    for (int i = 0; i < n; i++) dim[i] = shape.dim[i];
+    switch (pick(0, 3)) {
+    case 1:
+        if (n < 2) break;
+        dim[n - 1] = shape.dim[n - 2], dim[n - 2] = shape.dim[n - 1];
+        return tensor_transpose(tensor_randn((TensorShape){ n, dim }, TENSOR_F64), -2, -1);
+    case 2:
+        dim[n - 1] *= 2;
+        return tensor_slice(tensor_randn((TensorShape){ n, dim }, TENSOR_F64), -1, 0, INT64_MAX, 2);
+    case 3:
+        if (n < 3) break;
+        dim[pick(0, n - 3)] = 1;
+        return tensor_expand(tensor_randn((TensorShape){ n, dim }, TENSOR_F64), shape);
+    }
+    return tensor_randn(shape, TENSOR_F64);
+}
+
+typedef struct Pair { Tensor *a, *b; } Pair;
+
+static Pair random_pair(void)
+{
+    int64_t a[5], b[5], k = pick(0, 5), batch = pick(0, 3);
+    int ra = (int)pick(1, 2), rb = (int)pick(1, 2), na = 0, nb = 0;
+    for (int64_t i = 0; i < batch; i++) {
+        const int64_t size = pick(0, 8) ? pick(1, 3) : 0;
+        const int64_t kind = pick(0, 3);
+        if (na || (ra == 2 && kind != 1)) a[na++] = kind == 2 ? 1 : size;
+        if (nb || (rb == 2 && kind != 0)) b[nb++] = kind == 3 ? 1 : size;
+    }
+    if (ra == 2) a[na++] = pick(1, 4);
+    a[na++] = k;
+    b[nb++] = k;
+    if (rb == 2) b[nb++] = pick(1, 4);
+    return (Pair){ operand((TensorShape){ na, a }), operand((TensorShape){ nb, b }) };
+}
+
+/* sum over the products of one position, by tensor_get. */
+static double element(Tensor *a, Tensor *b, const int64_t *at, int ndim)
+{
+    const int na = tensor_ndim(a), nb = tensor_ndim(b), batch = ndim - (na > 1) - (nb > 1);
+    int64_t ia[TENSOR_MAX_DIMS], ib[TENSOR_MAX_DIMS], k = tensor_size(a, -1);
+    for (int i = 0; i < na - 2; i++) ia[i] = tensor_size(a, i) == 1 ? 0 : at[batch - (na - 2) + i];
+    for (int i = 0; i < nb - 2; i++) ib[i] = tensor_size(b, i) == 1 ? 0 : at[batch - (nb - 2) + i];
+    if (na > 1) ia[na - 2] = at[batch];
+    if (nb > 1) ib[nb - 1] = at[ndim - 1];
+    double sum = 0;
+    for (int64_t p = 0; p < k; p++) {
+        ia[na - 1] = p, ib[nb > 1 ? nb - 2 : 0] = p;
+        sum += tensor_get(a, (TensorShape){ na, ia }) * tensor_get(b, (TensorShape){ nb, ib });
+    }
+    return sum;
+}
+
+static void check_definition(Pair p, Tensor *y)
+{
+    int64_t at[TENSOR_MAX_DIMS], n = tensor_numel(y);
+    const int ndim = tensor_ndim(y);
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t d = ndim - 1, rest = i; d >= 0; rest /= tensor_size(y, (int)d), d--) at[d] = rest % tensor_size(y, (int)d);
+        assert_near(tensor_get(y, (TensorShape){ ndim, at }), element(p.a, p.b, at, ndim), "an element");
+    }
+}
+
+/* y is linear in each operand: <a v, g> = <v, db>. */
+static void check_adjoint(Pair p, bool recorded)
+{
+    Tensor *a = tensor_requires_grad_(tensor_detach(p.a), true), *b = tensor_requires_grad_(tensor_detach(p.b), true), *grad[2];
+    Tensor *y = tensor_matmul(a, b), *g = tensor_randn(tensor_shape(y), TENSOR_F64);
+    Tensor *u = tensor_randn(tensor_shape(a), TENSOR_F64), *v = tensor_randn(tensor_shape(b), TENSOR_F64);
+    if (tensor_gradients_many(&y, &g, 1, (Tensor *[]){ a, b }, 2, grad, (TensorGradientsArgs){ .create_graph = recorded }))
+        fail_msg("%s", tensor_error());
+    assert_near(dot_of(tensor_matmul(u, p.b), g), dot_of(u, grad[0]), recorded ? "da, recorded" : "da");
+    assert_near(dot_of(tensor_matmul(p.a, v), g), dot_of(v, grad[1]), recorded ? "db, recorded" : "db");
+}
+
+static void random_products(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 600; i++) {
+        TensorScope inner = tensor_scope_open();
+        Pair p = random_pair();
+        Tensor *y = tensor_matmul(p.a, p.b);
+        if (!y) fail_msg("%s", tensor_error());
+        check_definition(p, y);
+        check_adjoint(p, false);
+        check_adjoint(p, true);
+        tensor_scope_close(inner);
+    }
+}
+
+/* ---- single points ------------------------------------------------------------------------------------------------ */
+
+static void one_tensor_twice(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_requires_grad_(tensor_randn(SHAPE(4, 3), TENSOR_F64), true);
+    Tensor *y = tensor_mm(x, tensor_transpose(x, 0, 1)), *g = tensor_randn(SHAPE(4, 4), TENSOR_F64);
+    Tensor *dx = tensor_gradients(y, x, .grad_output = g);
+    Tensor *want = tensor_mm(tensor_add(g, tensor_transpose(g, 0, 1)), tensor_detach(x));
+    assert_true(tensor_allclose(dx, want, 1e-12, 1e-12, false));
+}
+
+static void what_is_not_read(void **state)
+{
+    (void)state;
+    Tensor *nan = tensor_full(SHAPE(2, 2), NAN, TENSOR_F32), *one = tensor_ones(SHAPE(2, 2), TENSOR_F32);
+    assert_true(tensor_equal(tensor_addmm(nan, one, one, .beta = 0), tensor_full(SHAPE(2, 2), 2, TENSOR_F32)));
+    assert_true(tensor_equal(tensor_addmm(one, nan, one, .alpha = 0), one));
+    assert_true(tensor_equal(tensor_mm(tensor_empty(SHAPE(2, 0), TENSOR_F32), tensor_empty(SHAPE(0, 2), TENSOR_F32)), tensor_zeros_like(one)));
+    assert_true(isnan(tensor_get(tensor_mm(nan, tensor_zeros_like(one)), DIMS(0, 0))));
+}
+
+static void halves(void **state)
+{
+    (void)state;
+    static const TensorDtype types[] = { TENSOR_F16, TENSOR_BF16 };
+    for (int t = 0; t < 2; t++) {
+        Tensor *a = tensor_to(tensor_randn(SHAPE(3, 5, 7), TENSOR_F32), types[t]), *b = tensor_to(tensor_randn(SHAPE(4, 7), TENSOR_F32), types[t]);
+        Tensor *wide = tensor_matmul(tensor_to(a, TENSOR_F64), tensor_transpose(tensor_to(b, TENSOR_F64), 0, 1));
+        Tensor *y = tensor_matmul(a, tensor_transpose(b, 0, 1)), *z = tensor_linear(a, b, NULL);
+        assert_int_equal(tensor_dtype(y), types[t]);
+        assert_true(tensor_allclose(tensor_to(y, TENSOR_F64), wide, types[t] == TENSOR_F16 ? 1e-3 : 8e-3, 1e-6, false));
+        assert_true(tensor_equal(y, z));
+    }
+}
+
+static void same_bits_for_threads(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_randn(SHAPE(3, 150, 310), TENSOR_F32), *w = tensor_randn(SHAPE(90, 310), TENSOR_F32), *b = tensor_randn(SHAPE(90), TENSOR_F32);
+    Tensor *y[2], *dw[2], *dx[2], *one = tensor_ones(SHAPE(3, 150, 90), TENSOR_F32);
+    const int threads = tensor_num_threads();
+    for (int i = 0; i < 2; i++) {
+        tensor_set_num_threads(i ? 5 : 1);
+        Tensor *xl = tensor_requires_grad_(tensor_detach(x), true), *wl = tensor_requires_grad_(tensor_detach(w), true);
+        y[i] = tensor_linear(xl, wl, b);
+        dx[i] = tensor_gradients(y[i], xl, .grad_output = one, .retain_graph = true);
+        dw[i] = tensor_gradients(y[i], wl, .grad_output = one);
+    }
+    tensor_set_num_threads(threads);
+    assert_true(same_bits(y[0], y[1]));
+    assert_true(same_bits(dx[0], dx[1]));
+    assert_true(same_bits(dw[0], dw[1]));
+}
+
+static void assert_refused(Tensor *y, const char *words)
+{
+    assert_null(y);
+    assert_int_equal(tensor_error_code(), TENSOR_ESHAPE);
+    if (!strstr(tensor_error(), words)) fail_msg("\"%s\" is not in \"%s\"", words, tensor_error());
+    tensor_error_clear();
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    Tensor *a = tensor_ones(SHAPE(64, 784), TENSOR_F32), *b = tensor_ones(SHAPE(128, 10), TENSOR_F32);
+    Tensor *c = tensor_ones(SHAPE(2, 3, 4), TENSOR_F32), *d = tensor_ones(SHAPE(5, 4, 3), TENSOR_F32);
+    assert_refused(tensor_matmul(a, b), "tensor_matmul: [64, 784] times [128, 10]: the inner sizes 784 and 128 differ");
+    assert_refused(tensor_matmul(c, d), "tensor_matmul: [2, 3, 4] times [5, 4, 3]: the batches [2] and [5] do not broadcast");
+    assert_refused(tensor_mm(c, d), "tensor_mm: [2, 3, 4] times [5, 4, 3]: want ranks 2 and 2");
+    assert_refused(tensor_linear(a, b, NULL), "the input has 784 features, the weight takes 10");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(random_products), TEST(one_tensor_twice), TEST(what_is_not_read), TEST(halves), TEST(same_bits_for_threads), TEST(refusals),
+    };
+    return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);
+}

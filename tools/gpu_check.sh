@@ -1,0 +1,64 @@
+#!/bin/sh
+# gpu_check.sh [suite...] - one command on a machine with an NVIDIA GPU: builds for the chip that is there and runs the tests that
+# exist against cuda:0.  The last thing printed is a table, one line a step, also after a failure; 0 when nothing failed.
+#
+#   B=folder   the build folder (default build/gpu)
+cd "$(dirname "$0")/.." || exit 1
+B=${B:-build/gpu}
+table='' failed=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+row() { table="$table$(printf '%-28s %-8s %s' "$1" "$2" "$3")
+"; }
+
+# step NAME COMMAND... - runs it; on failure shows the end of what it said.
+step() {
+    name=$1 began=$(date +%s)
+    shift
+    if "$@" >"$log" 2>&1; then
+        row "$name" ok "$(($(date +%s) - began)) s"
+    else
+        row "$name" FAILED "$(tail -n 1 "$log" | cut -c 1-90)"
+        tail -n 40 "$log"
+        failed=1
+        return 1
+    fi
+}
+
+skip() { row "$1" "not run" "$2"; }
+
+chip() { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .; }
+
+finish() {
+    printf '\n%-28s %-8s %s\n%s' step result note "$table"
+    exit "$failed"
+}
+
+# Can a program that uses this header and library be built?
+has() { printf '%s\nint main(void) { return 0; }\n' "$1" | ${CC:-gcc} -x c - -o /dev/null "$2" 2>/dev/null; }
+
+CHIP=$(chip)
+if [ -z "$CHIP" ]; then
+    row GPU FAILED "nvidia-smi names no GPU"
+    failed=1
+    finish
+fi
+row GPU "$CHIP" "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1)"
+MAKE="make -j$(nproc) B=$B CUDA_ARCHS=$CHIP WITHOUT_BLIS=1"
+step "library" $MAKE "$B/libtapegrad.a" || finish
+step "CUDA plugin" $MAKE cuda || finish
+step "cuda:0 opens" sh -c "$MAKE $B/tapegrad && TAPEGRAD_PLUGIN_DIR=$B $B/tapegrad info | grep '^cuda:0' | grep -v 'not available'"
+
+CMOCKA_TEST='#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>'
+for suite in ${*:-test_cuda test_emu}; do
+    if ! has "$CMOCKA_TEST" -lcmocka; then skip "$suite" "cmocka is not installed"
+    elif [ "$suite" = test_emu ] && ! command -v "${CLANGXX:-clang++}" >/dev/null; then skip "$suite" "clang++ is not installed"
+    else step "$suite" sh -c "$MAKE $B/test/$suite && $B/test/$suite"
+    fi
+done
+finish
