@@ -106,25 +106,31 @@ static void system_free(void *block, size_t bytes)                  /* lock held
     free(block);
 }
 
-static void release_shared(void)                                    /* lock held */
+static void release_list(List *list, int class)                     /* lock held */
 {
-    for (int i = 0; i < CLASSES; i++)
-        while (shared[i].first) {
-            Free *block = shared[i].first;
-            shared[i].first = block->next, shared[i].blocks--;
-            system_free(block, class_bytes(i));
-        }
+    while (list->first) {
+        Free *block = list->first;
+        list->first = block->next, list->blocks--;
+        system_free(block, class_bytes(class));
+    }
+}
+
+/* All that is cached but for what other threads keep. */
+static void release_cached(void)                                    /* lock held */
+{
+    for (int i = 0; i < CLASSES; i++) release_list(&shared[i], i);
+    for (int i = 0; i < LOCAL_CLASSES; i++) release_list(&cache.list[i], i);
 }
 
 static void *system_alloc(size_t bytes)                             /* lock held */
 {
-    if (limit && system_bytes + (int64_t)bytes > limit) release_shared();
+    if (limit && system_bytes + (int64_t)bytes > limit) release_cached();
     if (limit && system_bytes + (int64_t)bytes > limit) return NULL;
     if (bytes > (size_t)1 << 47) return NULL;
     bool huge = bytes >= HUGE;
     void *block = aligned_alloc(huge ? 2 << 20 : STEP, huge ? (bytes + (2 << 20) - 1) & ~(size_t)((2 << 20) - 1) : bytes);
     if (!block) {
-        release_shared();
+        release_cached();
         block = aligned_alloc(STEP, bytes);
     }
     if (!block) return NULL;
@@ -306,13 +312,7 @@ void tensor_memory_set_limit(int64_t bytes)
 void tensor_memory_release(void)
 {
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < LOCAL_CLASSES; i++)
-        while (cache.list[i].first) {
-            Free *block = cache.list[i].first;
-            cache.list[i].first = block->next, cache.list[i].blocks--;
-            system_free(block, class_bytes(i));
-        }
-    release_shared();
+    release_cached();
     pthread_mutex_unlock(&lock);
 }
 

@@ -23,7 +23,9 @@ int op_set_output(OpCall *c, int i, TensorShape shape, TensorDtype dtype)
 {
     if (i < 0 || i >= CALL_MAX_OUTPUTS || i > c->outputs)
         return op_fail(c, TENSOR_EUSER, "result %d declared out of order (%d so far, at most %d)", i, c->outputs, CALL_MAX_OUTPUTS);
-    if (shape_count(shape) < 0) return op_fail(c, TENSOR_ESHAPE, "a result %s: sizes must not be negative, nor their product beyond int64", shape_text(shape));
+    if (shape_count(shape) < 0)
+        return op_fail(c, TENSOR_ESHAPE, "a result %s from %s: sizes must not be negative, nor their product beyond int64", shape_text(shape),
+                       c->input[0] ? S(c->input[0]) : "nothing");
     Tensor *y = own(new_tensor(shape, dtype, place_of(c)));
     if (!y) return c->failed = true, -1;
     c->output[i] = y;

@@ -69,7 +69,9 @@ int tensor_retain_grad(Tensor *x)
 {
     if (check_null(x, "tensor_retain_grad", 1) || view_refresh(x)) return -1;
     if (!on_graph(x)) return fail(TENSOR_EGRAD, "tensor_retain_grad", "%s requires no gradient", S(x));
+    if (x->entry && !entry_is_ours(x->entry)) return fail(TENSOR_EGRAD, "tensor_retain_grad", "%s is part of another thread's graph", S(x));
     x->flags |= FLAG_RETAIN_GRAD;
+    if (x->entry) x->entry->result[x->slot].retain = true;
     return 0;
 }
 

@@ -243,9 +243,9 @@ Tensor *tensor_copy_(Tensor *x, Tensor *src)
     return status ? NULL : borrow(x);
 }
 
-Tensor *tensor_fill_(Tensor *x, double value)
+static Tensor *fill(const char *op, Tensor *x, double value, const void *site)
 {
-    if (check_null(x, "tensor_fill_", 1) || inplace_check("tensor_fill_", x)) return NULL;
+    if (check_null(x, op, 1) || inplace_check(op, x)) return NULL;
     bool graph = !grad_off && (x->entry || (x->base && x->base->entry));
     if (!graph) {
         if (raw_fill(x, value)) return NULL;
@@ -254,12 +254,10 @@ Tensor *tensor_fill_(Tensor *x, double value)
     }
     TensorScope scope = tensor_scope_open();
     Tensor *t = own(new_tensor(shape_of(x), x->dtype, x->place));
-    int status = !t || raw_fill(t, value) ? -1 : inplace_take("tensor_fill_", x, t, SITE);
+    int status = !t || raw_fill(t, value) ? -1 : inplace_take(op, x, t, site);
     tensor_scope_close(scope);
     return status ? NULL : borrow(x);
 }
 
-Tensor *tensor_zero_(Tensor *x)
-{
-    return check_null(x, "tensor_zero_", 1) ? NULL : tensor_fill_(x, 0);
-}
+Tensor *tensor_fill_(Tensor *x, double value) { return fill("tensor_fill_", x, value, SITE); }
+Tensor *tensor_zero_(Tensor *x) { return fill("tensor_zero_", x, 0, SITE); }

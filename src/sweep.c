@@ -290,8 +290,8 @@ static int run_entry(Sweep *s, Entry *e)
         Result *r = &e->result[i];
         if (!r->grad) continue;
         if (r->hooks) status = run_hooks(s, &r->hooks, &r->grad);
-        if (!status && !s->wanted && r->tensor && (r->tensor->flags & FLAG_RETAIN_GRAD))
-            status = fill_retained(s, (Tensor *)(uintptr_t)r->tensor, r->grad);
+        Tensor *living = !status && !s->wanted && r->retain ? entry_living_result(e, i) : NULL;
+        if (living) status = own(living) ? fill_retained(s, living, r->grad) : -1;
         for (int w = 0; w < s->wanted_count && !status; w++)
             if (s->wanted[w]->entry == e && s->wanted[w]->slot == i) s->found[w] = tensor_retain(r->grad);
     }

@@ -137,10 +137,27 @@ static void settle(Tape *tape)
     pthread_mutex_unlock(&tape->lock);
 }
 
+static void forget_result(Entry *e, const Tensor *result)
+{
+    Tensor *_Atomic *weak = &e->result[result->slot].tensor;
+    if (atomic_load_explicit(weak, memory_order_relaxed) == result) atomic_store_explicit(weak, NULL, memory_order_relaxed);
+}
+
+/* Another thread may be releasing it: then it waits for the lock, with no references left, and the struct is still there. */
+Tensor *entry_living_result(Entry *e, int slot)
+{
+    pthread_mutex_lock(&e->tape->lock);
+    Tensor *x = atomic_load_explicit(&e->result[slot].tensor, memory_order_relaxed);
+    int refs = x ? atomic_load(&x->refs) : 0;
+    while (refs > 0 && !atomic_compare_exchange_weak(&x->refs, &refs, refs + 1)) continue;
+    pthread_mutex_unlock(&e->tape->lock);
+    return refs > 0 ? x : NULL;
+}
+
 static COLD void release_foreign(Tape *tape, Entry *e, const Tensor *result)
 {
     pthread_mutex_lock(&tape->lock);
-    if (e->result[result->slot].tensor == result) e->result[result->slot].tensor = NULL;
+    forget_result(e, result);
     if (atomic_fetch_add(&e->foreign_drops, 1) == 0) e->next_foreign = tape->foreign, tape->foreign = e;
     atomic_store(&tape->has_foreign, true);
     if (tape->dead) settle_foreign(tape);   /* nobody else will */
@@ -155,7 +172,7 @@ void entry_release_result(Entry *e, const Tensor *result)
         release_foreign(e->tape, e, result);
         return;
     }
-    if (e->result[result->slot].tensor == result) e->result[result->slot].tensor = NULL;
+    forget_result(e, result);
     entry_unref(e);
 }
 
@@ -290,7 +307,7 @@ Entry *entry_new(OpCall *call, unsigned keep)
         if (i < 16 && (keep >> i & 1) && call->input[i]) put_saved(e, call->input[i], SAVED_INPUT, i, &dim);
     }
     for (int i = 0; i < call->outputs; i++) {
-        e->result[i] = (Result){ 0 };
+        e->result[i] = (Result){ .grad = NULL };
         e->meta[call->n + i] = put_meta(call->output[i], &dim);
         if (i < 16 && (keep >> (16 + i) & 1)) put_saved(e, call->output[i], SAVED_OUTPUT, i, &dim);
     }
@@ -302,13 +319,19 @@ Entry *entry_new(OpCall *call, unsigned keep)
     return e;
 }
 
+static void join(Entry *e, int slot, Tensor *x)
+{
+    Entry *old = x->entry;
+    e->refs++;
+    if (old) entry_release_result(old, x);
+    x->entry = e, x->slot = (uint16_t)slot;
+}
+
 void entry_attach(Entry *e, int slot, Tensor *result)
 {
-    Entry *old = result->entry;
-    e->refs++;
-    if (old) entry_release_result(old, result);
-    result->entry = e, result->slot = (uint16_t)slot;
-    e->result[slot].tensor = result;
+    join(e, slot, result);
+    atomic_store_explicit(&e->result[slot].tensor, result, memory_order_relaxed);
+    e->result[slot].retain = result->flags & FLAG_RETAIN_GRAD;
 }
 
 int tape_record(OpCall *call, unsigned keep)
@@ -328,9 +351,7 @@ Tensor *saved_unpack(Entry *e, const Saved *s, bool graph)
     Tensor *x = new_alias(s->storage, s->data, s->dtype, s->ndim, s->shape, s->stride);
     if (!x || !graph || s->kind == SAVED_EXTRA || !dtype_is_float(s->dtype)) return own(x);
     if (s->kind == SAVED_OUTPUT) {
-        const Tensor *living = e->result[s->index].tensor;
-        entry_attach(e, s->index, x);
-        e->result[s->index].tensor = living;        /* the alias is no result of its own */
+        join(e, s->index, x);                       /* the alias is no result of its own */
         return own(x);
     }
     const Edge *edge = &e->edge[s->index];
@@ -341,10 +362,6 @@ Tensor *saved_unpack(Entry *e, const Saved *s, bool graph)
         }
         return own(x);
     }
-    if (edge->from) {
-        const Tensor *living = edge->from->result[edge->slot].tensor;
-        entry_attach(edge->from, edge->slot, x);
-        edge->from->result[edge->slot].tensor = living;
-    }
+    if (edge->from) join(edge->from, edge->slot, x);
     return own(x);
 }

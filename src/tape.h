@@ -18,9 +18,10 @@ typedef struct Meta {                   /* an input or a result, without its val
 } Meta;
 
 typedef struct Result {
-    const Tensor *tensor;               /* weak: NULL when it died or took another history */
+    Tensor *_Atomic tensor;             /* weak: NULL when it died (perhaps in another thread) or took another history */
     Tensor *grad;                       /* in a sweep: the gradient so far */
     Hook *hooks;
+    bool retain;                        /* the tensor wants .grad filled */
 } Result;
 
 typedef enum SavedKind { SAVED_INPUT, SAVED_OUTPUT, SAVED_EXTRA } SavedKind;
@@ -69,6 +70,7 @@ void entry_unref(Entry *entry);         /* this thread's entries only */
 void entry_free_saved(Entry *entry);
 Entry *entry_new(OpCall *call, unsigned keep);          /* with one reference, no result tensors yet; ENOMEM recorded */
 void entry_attach(Entry *entry, int slot, Tensor *result);   /* result takes its history from here */
+Tensor *entry_living_result(Entry *entry, int slot);        /* a new reference to the tensor, NULL when it is dead */
 Tensor *saved_unpack(Entry *entry, const Saved *saved, bool on_graph);      /* owned by the scope */
 #pragma GCC visibility pop
 

@@ -248,7 +248,6 @@ Tensor *random_like(const Tensor *y, uint64_t seed)
     for (int64_t k = 0; k < n; k++) v[k] = sqrt(-2 * log(random_uniform(&seed))) * cos(6.283185307179586 * random_uniform(&seed));
     Tensor *x = from_doubles(v, tensor_shape(y), tensor_dtype(y));
     free(v);
-    assert_non_null(x);
     return x;
 }
 
@@ -288,14 +287,16 @@ int sample_run(const Sample *s, Tensor *const *x, bool create_graph, Layout cota
     if (run->results < 0) return -1;
     for (int i = 0; i < run->results; i++)
         if (tensor_requires_grad(run->y[i])) {
+            Tensor *random = random_like(run->y[i], 11 + (uint64_t)i);
             root[roots] = run->y[i];
-            v[roots++] = strided_copy(random_like(run->y[i], 11 + (uint64_t)i), cotangents);
+            v[roots] = random ? strided_copy(random, cotangents) : NULL;
+            if (!v[roots++]) return run->results = -1;
         }
     if (!m || !roots) return run->results;
     for (int i = 0; i < s->n; i++)
         if (sample_differentiable(s, i, x[i])) wanted[k++] = leaf[i];
     TensorGradientsArgs args = { .create_graph = create_graph, .materialize_grads = true };
-    if (tensor_gradients_many(root, v, roots, wanted, m, found, args)) return -1;
+    if (tensor_gradients_many(root, v, roots, wanted, m, found, args)) return run->results = -1;
     for (int i = 0, j = 0; i < s->n; i++)
         if (sample_differentiable(s, i, x[i])) run->g[i] = found[j++];
     return run->results;

@@ -56,7 +56,7 @@ int sample_leaves(const Sample *s, Tensor *const *x, Tensor **leaf);
 /* sample_apply - seeds the generator for random ops, then tensor_apply_all; of more than SAMPLE_RESULTS results the first. */
 int sample_apply(const Sample *s, Tensor *const *x, Tensor **y);
 
-/* random_like - values of N(0, 1) with y's shape and dtype. */
+/* random_like - values of N(0, 1) with y's shape and dtype; NULL when out of memory. */
 Tensor *random_like(const Tensor *y, uint64_t seed);
 double random_uniform(uint64_t *state);
 

@@ -55,6 +55,8 @@ static void check_threads(const Sample *s)
     grown = (int)grow(&big);
     if (!grown || tried == TRIED) return;
     sample_inputs(&big, narrow ? TENSOR_BF16 : AS_WRITTEN, 3, x);
+    tensor_memory_release();
+    tensor_memory_set_limit(tensor_memory().in_use + MEMORY);
     tensor_set_num_threads(1);
     sample_run(&big, x, false, LAYOUT_DENSE, &one);
     if (!tensor_error()) {
@@ -63,6 +65,7 @@ static void check_threads(const Sample *s)
         compare(s, &one, &two);
         tried++;
     }
+    tensor_memory_set_limit(0);
     tensor_error_clear();
 }
 
@@ -71,8 +74,6 @@ static int ops_tried, ops_left_out;
 static void check_op(const TensorOp *op)
 {
     int threads = tensor_num_threads();
-    tensor_memory_release();
-    tensor_memory_set_limit(tensor_memory().in_use + tensor_memory().cached + MEMORY);
     tried = 0, narrow = false;
     each_sample(op, check_threads);
     ops_tried += tried > 0;
@@ -80,7 +81,6 @@ static void check_op(const TensorOp *op)
     narrow = true, tried = TRIED - 1;
     each_sample(op, check_threads);
     tensor_set_num_threads(threads);
-    tensor_memory_set_limit(0);
 }
 
 static void test_most_ops_were_tried(void **state)

@@ -14,6 +14,26 @@ static void inside(int64_t size, int64_t out, int64_t stride, int64_t offset, in
     *to = hi < *from ? *from : hi < out ? hi : out;
 }
 
+/* Stride 1 and y as wide as x: position p of y reads x at p + shift, so all positions are one run.  Of [first, first + n) those in
+ * [copy, stop) do so, but for `width` columns from `edge` on, which would read the row before or after. */
+typedef struct Run { int64_t shift, copy, stop, edge, width, row; } Run;
+
+static bool one_run(const ConvArgs *a) { return a->stride_w == 1 && a->stride_h == 1 && a->ow == a->w; }
+
+static Run run_of(const ConvArgs *a, int64_t row, int64_t column, int64_t first, int64_t n)
+{
+    const int64_t w = a->w, size = a->h * w, end = first + n;
+    Run r = { .shift = row * w + column };
+    int64_t lo = -row * w, hi = size - row * w, from, to;
+    lo = lo < first ? first : lo < end ? lo : end, hi = hi < lo ? lo : hi < end ? hi : end;
+    r.copy = lo < -r.shift ? -r.shift : lo, r.stop = hi + r.shift > size ? size - r.shift : hi;
+    if (r.copy > end) r.copy = end;
+    if (r.stop < r.copy) r.stop = r.copy;
+    inside(w, w, 1, column, &from, &to);
+    r.edge = column < 0 ? 0 : to, r.width = column < 0 ? from : w - to, r.row = lo / w * w;
+    return r;
+}
+
 #define T float
 #define TYPE f32
 #include "conv_loops.h"

@@ -9,9 +9,9 @@
 
 typedef struct ConvKernel {
     /* unfold - the panel of positions [first, first + n) of `channels` planes of x; zeros where a tap lies in the padding.
-     * fold - the reverse: adds the panel to the planes. */
+     * fold - the reverse: adds the panel, which it uses up, to the planes. */
     void (*unfold)(const ConvArgs *a, const void *x, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line);
-    void (*fold)(const ConvArgs *a, void *x, int64_t channels, int64_t first, int64_t n, const void *panel, int64_t line);
+    void (*fold)(const ConvArgs *a, void *x, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line);
 
     /* One plane x, one plane y, one window: y += correlation;  x += its reverse;  weight += taps of y against x. */
     void (*plane)(const ConvArgs *a, const void *x, const void *weight, void *y);

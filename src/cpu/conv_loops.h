@@ -30,28 +30,33 @@ static void N(unfold_row)(const T *x, int64_t stride, int64_t offset, int64_t j,
     const int64_t a = from < j ? 0 : from - j < n ? from - j : n, b = to - j < a ? a : to - j < n ? to - j : n;
     for (int64_t i = 0; i < a; i++) out[i] = 0;
     if (stride == 1) memcpy(out + a, x + j + a + offset, (size_t)(b - a) * sizeof(T));
+    else if (stride == 2) for (int64_t i = a; i < b; i++) out[i] = x[(j + i) * 2 + offset];
     else for (int64_t i = a; i < b; i++) out[i] = x[(j + i) * stride + offset];
     for (int64_t i = b; i < n; i++) out[i] = 0;
 }
 
-/* Stride 1 and y as wide as x: all positions lie in x as they do in y, `shift` further on.  Copied as one run; what came from the
- * row before or after (columns outside from..to), and rows above or below x, are 0. */
-static void N(unfold_shifted)(const ConvArgs *a, const T *x, int64_t row, int64_t column, int64_t first, int64_t n, T *out)
+static void N(clear_edges)(const Run *r, int64_t w, int64_t first, T *panel)
 {
-    const int64_t w = a->w, shift = row * w + column, end = first + n, size = a->h * w;
-    int64_t lo = -row * w, hi = size - row * w, from, to;
-    lo = lo < first ? first : lo < end ? lo : end, hi = hi < lo ? lo : hi < end ? hi : end;
-    int64_t copy = lo < -shift ? -shift : lo, stop = hi + shift > size ? size - shift : hi;
-    if (copy > end) copy = end;
-    if (stop < copy) stop = copy;
-    memset(out, 0, (size_t)(copy - first) * sizeof(T));
-    memcpy(out + (copy - first), x + copy + shift, (size_t)(stop - copy) * sizeof(T));
-    memset(out + (stop - first), 0, (size_t)(end - stop) * sizeof(T));
-    inside(w, w, 1, column, &from, &to);
-    if (from == 0 && to == w) return;
-    const int64_t edge = column < 0 ? 0 : to, width = column < 0 ? from : w - to;
-    for (int64_t p = lo / w * w + edge; p < hi; p += w)
-        for (int64_t q = p < first ? first : p; q < p + width && q < end; q++) out[q - first] = 0;
+    for (int64_t p = r->row + r->edge; p < r->stop && r->width; p += w)
+        for (int64_t q = p < r->copy ? r->copy : p; q < p + r->width && q < r->stop; q++) panel[q - first] = 0;
+}
+
+static void N(unfold_run)(const ConvArgs *a, const T *x, int64_t row, int64_t column, int64_t first, int64_t n, T *out)
+{
+    const Run r = run_of(a, row, column, first, n);
+    memset(out, 0, (size_t)(r.copy - first) * sizeof(T));
+    memcpy(out + (r.copy - first), x + r.copy + r.shift, (size_t)(r.stop - r.copy) * sizeof(T));
+    memset(out + (r.stop - first), 0, (size_t)(first + n - r.stop) * sizeof(T));
+    N(clear_edges)(&r, a->w, first, out);
+}
+
+static void N(fold_run)(const ConvArgs *a, T *x, int64_t row, int64_t column, int64_t first, int64_t n, T *in)
+{
+    const Run r = run_of(a, row, column, first, n);
+    N(clear_edges)(&r, a->w, first, in);
+    const T *from = in + (r.copy - first);
+    T *to = x + r.copy + r.shift;
+    for (int64_t i = 0; i < r.stop - r.copy; i++) to[i] += from[i];
 }
 
 static void N(unfold)(const ConvArgs *a, const void *planes, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line)
@@ -62,8 +67,8 @@ static void N(unfold)(const ConvArgs *a, const void *planes, int64_t channels, i
         const int64_t r = k % taps / a->kw * a->dilation_h - a->pad_h, s = k % a->kw * a->dilation_w - a->pad_w;
         T *out = (T *)panel + k * line;
         int64_t from, to, i = first / a->ow, j = first % a->ow, left = n;
-        if (a->stride_w == 1 && a->stride_h == 1 && a->ow == a->w) {
-            N(unfold_shifted)(a, x, r, s, first, n, out);
+        if (one_run(a)) {
+            N(unfold_run)(a, x, r, s, first, n, out);
             continue;
         }
         inside(a->w, a->ow, a->stride_w, s, &from, &to);
@@ -76,14 +81,18 @@ static void N(unfold)(const ConvArgs *a, const void *planes, int64_t channels, i
     }
 }
 
-static void N(fold)(const ConvArgs *a, void *planes, int64_t channels, int64_t first, int64_t n, const void *panel, int64_t line)
+static void N(fold)(const ConvArgs *a, void *planes, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line)
 {
     const int64_t taps = a->kh * a->kw;
     for (int64_t k = 0; k < channels * taps; k++) {
         T *x = (T *)planes + k / taps * a->h * a->w;
         const int64_t r = k % taps / a->kw * a->dilation_h - a->pad_h, s = k % a->kw * a->dilation_w - a->pad_w;
-        const T *in = (const T *)panel + k * line;
+        T *in = (T *)panel + k * line;
         int64_t from, to, i = first / a->ow, j = first % a->ow, left = n;
+        if (one_run(a)) {
+            N(fold_run)(a, x, r, s, first, n, in);
+            continue;
+        }
         inside(a->w, a->ow, a->stride_w, s, &from, &to);
         for (; left > 0; i++, j = 0) {
             const int64_t count = a->ow - j < left ? a->ow - j : left, y = i * a->stride_h + r;

@@ -4,7 +4,7 @@
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
 
-enum { LANES = 16 };
+enum { LANES = 16, STEPS = 16 };
 
 /* In a fixed order. */
 static double total(const double lane[LANES])

@@ -1,19 +1,24 @@
 /* norm_loops.h - norm_kernel.c's loops over elements of type T. */
 #define N(name) JOIN(name, TYPE)
 
+/* Short sums in T, STEPS long, are added up in double: as fast as T, as exact as a sum of STEPS. */
 static void N(moments)(const void *data, int64_t n, double shift, Sums *sum)
 {
-    const T *x = data;
+    const T *x = data, c = (T)shift;
     double a[LANES] = { 0 }, b[LANES] = { 0 };
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int k = 0; k < LANES; k++) {
-            const double d = (double)x[i + k] - shift;
-            a[k] += d, b[k] += d * d;
-        }
+    while (i + LANES <= n) {
+        T p[LANES] = { 0 }, q[LANES] = { 0 };
+        for (int step = 0; step < STEPS && i + LANES <= n; step++, i += LANES)
+            for (int k = 0; k < LANES; k++) {
+                const T d = x[i + k] - c;
+                p[k] += d, q[k] += d * d;
+            }
+        for (int k = 0; k < LANES; k++) a[k] += (double)p[k], b[k] += (double)q[k];
+    }
     for (int k = 0; i + k < n; k++) {
-        const double d = (double)x[i + k] - shift;
-        a[k] += d, b[k] += d * d;
+        const T d = x[i + k] - c;
+        a[k] += (double)d, b[k] += (double)(d * d);
     }
     sum->a += total(a), sum->b += total(b);
 }
@@ -39,11 +44,15 @@ static void N(products)(const void *data, const void *cotangent, const void *wei
     const T *x = data, *dy = cotangent, *w = weight, m = (T)mean, r = (T)rstd;
     double a[LANES] = { 0 }, b[LANES] = { 0 };
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int k = 0; k < LANES; k++) {
-            const T g = w ? dy[i + k] * w[i + k] : dy[i + k];
-            a[k] += (double)g, b[k] += (double)g * (double)((x[i + k] - m) * r);
-        }
+    while (i + LANES <= n) {
+        T p[LANES] = { 0 }, q[LANES] = { 0 };
+        for (int step = 0; step < STEPS && i + LANES <= n; step++, i += LANES)
+            for (int k = 0; k < LANES; k++) {
+                const T g = w ? dy[i + k] * w[i + k] : dy[i + k];
+                p[k] += g, q[k] += g * ((x[i + k] - m) * r);
+            }
+        for (int k = 0; k < LANES; k++) a[k] += (double)p[k], b[k] += (double)q[k];
+    }
     for (int k = 0; i + k < n; k++) {
         const T g = w ? dy[i + k] * w[i + k] : dy[i + k];
         a[k] += (double)g, b[k] += (double)g * (double)((x[i + k] - m) * r);

@@ -1,6 +1,6 @@
 /* pool_kernel.c - the loops of pooling, for both dtypes (pool_loops.h), once an instruction set.
  *
- * A row of windows is passed over tap by tap, so that the innermost loop runs along the row, over up to COLUMNS windows. */
+ * Windows are passed over tap by tap, so that the innermost loops run along the rows, over up to COLUMNS windows. */
 #include <math.h>
 #include "pool_kernel.h"
 
@@ -31,6 +31,15 @@ static double scale(const PoolArgs *a, int64_t i, int64_t j)
     if (a->divisor) return 1.0 / (double)a->divisor;
     return 1.0 / (double)(counted(i, a->kh, a->stride_h, a->pad_h, a->h, a->count_include_pad) *
                           counted(j, a->kw, a->stride_w, a->pad_w, a->w, a->count_include_pad));
+}
+
+/* Of a window that is all -inf.  Dilation may leave no tap inside, but the index must be. */
+static int64_t first_inside(const PoolArgs *a, int64_t i, int64_t j)
+{
+    int64_t row = i * a->stride_h - a->pad_h, column = j * a->stride_w - a->pad_w;
+    while (row < 0) row += a->dilation_h;
+    while (column < 0) column += a->dilation_w;
+    return (row < a->h ? row : a->h - 1) * a->w + (column < a->w ? column : a->w - 1);
 }
 
 #define T float

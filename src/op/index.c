@@ -139,7 +139,7 @@ static int put_compose(OpCall *c)
 
 static const OpField put_fields[] = { OP_FIELD(OP_BOOL, PutParams, accumulate, "0"), { 0 } };
 static const TensorOp op_index_put = { .name = "index_put", .summary = "x with values written, or added, at tensors of indices or masks; the last one wins",
-    .arity = OP_ANY_ARITY, .params = sizeof(PutParams), .fields = put_fields, .compose = put_compose, .flags = OP_ANY_DEVICE, .torch = "-",
+    .arity = OP_ANY_ARITY, .params = sizeof(PutParams), .fields = put_fields, .compose = put_compose, .flags = OP_ANY_DEVICE, .torch = "Tensor.index_put",
     .samples = "5x3,4x3,4@i64:-5..4; 3x4,6,6@i64:0..2,6@i64:-4..3 {accumulate=1}; 3x4x2,2,2x1@i64:0..2,3@i64:0..3; 3x4,,3@bool; 3x4,,3x4@bool {accumulate=1}; "
                "3x2,0x2,0@i64:0..0",
     .errors = "3x4,,2@i64:3..5 ! EINDEX; 3x4,3,2@i64:0..1 ! ESHAPE; 3x4,,2@bool ! ESHAPE; 3x4 ! EVALUE; 3x4, ! EINDEX" };

@@ -109,6 +109,9 @@ static int deliver(Tensor *out, const Tensor *from) { return out == from ? 0 : r
 
 static int max_shape(OpCall *c)
 {
+    const Pair size = op_input(c, 0)->ndim < 2 ? (Pair){ 0, 0 } : last_two(shape_of(op_input(c, 0)));
+    if (size.h > 0 && size.w > INT32_MAX / size.h)              /* kernels count in 32 bits within a plane */
+        return op_fail(c, TENSOR_ESHAPE, "%s: a plane has more than 2^31 elements", S(op_input(c, 0)));
     if (shape(c)) return -1;
     return set_result(c, 1, op_input(c, 0), last_two(op_output_shape(c, 0)), TENSOR_I64);
 }

@@ -73,6 +73,13 @@ static const double *held_bounds(int dtype, const double *params, double *held)
     return held;
 }
 
+/* Powers that a simpler row gives, as in PyTorch: so (-0)^0.5 is -0 and (-inf)^0.5 NaN. */
+static int row_of_power(int part, double c)
+{
+    if (part != ROW_FORWARD) return c == 2 ? ROW_square : ROW_pow_scalar;
+    return c == 2 ? ROW_square : c == -1 ? ROW_reciprocal : c == .5 ? ROW_sqrt : c == -.5 ? ROW_rsqrt : ROW_pow_scalar;
+}
+
 /* Runs one part of a row.  out has the result's shape; in[] broadcast to it; NULL operands are not read. */
 static int run_map(const TensorOp *op, int part, Tensor *out, Tensor *const in[ROW_OPERANDS], const double *params)
 {
@@ -80,7 +87,8 @@ static int run_map(const TensorOp *op, int part, Tensor *out, Tensor *const in[R
     MapArgs m;
     double held[2];
     if (unlikely(op->row->params == 2)) params = held_bounds(out->dtype, params, held);
-    m.row = op->row->id, m.part = part, m.params = params, m.count = out->numel;
+    m.row = unlikely(op->row->id == ROW_pow_scalar) ? row_of_power(part, params[0]) : op->row->id;
+    m.part = part, m.params = params, m.count = out->numel;
     bool dense = out->flags & FLAG_CONTIGUOUS;
     for (int k = 0; k < ROW_OPERANDS && dense; k++)
         dense = !in[k] || ((in[k]->flags & FLAG_CONTIGUOUS) && in[k]->numel == out->numel);

@@ -76,6 +76,10 @@ table("contiguous", lambda x: x.contiguous(), ((3, 4), {}), ((), {}))
 table("to", lambda x, dtype: x.to(torch.float32), ((3, 4), {"dtype": 0}), ((), {"dtype": 0}))
 
 
+table("pixel_shuffle", lambda x, upscale_factor: F.pixel_shuffle(x, upscale_factor), ((2, 8, 2, 3), {"upscale_factor": 2}), ((9, 1, 2), {"upscale_factor": 3}))
+table("pixel_unshuffle", lambda x, downscale_factor: F.pixel_unshuffle(x, downscale_factor), ((2, 2, 4, 6), {"downscale_factor": 2}), ((1, 3, 6), {"downscale_factor": 3}))
+
+
 @op("cat")
 def cat():
     for shapes, p in ((((2, 3), (4, 3)), {}), (((2, 3), (2, 1), (2, 2)), {"dim": 1}), (((2, 3, 2), (2, 1, 2)), {"dim": -2}), (((0,), (2, 3)), {"dim": 1})):
@@ -131,6 +135,40 @@ def index_select():
 def index_add():
     for sx, n, ss, dim, hi, alpha in (((5, 3), 4, (4, 3), 0, 4, 1.0), ((2, 3, 4), 6, (2, 6, 4), 1, 2, -0.5), ((5,), 3, (3,), -1, 4, 1.0)):
         yield (lambda x, i, s: torch.index_add(x, dim, i, s, alpha=alpha)), [uniform(*sx), integers(n, hi=hi), uniform(*ss)], {"dim": dim, "alpha": alpha}
+
+
+@op("index_copy")
+def index_copy():
+    for sx, index, ss, dim in (((5, 3), [4, 0, 2], (3, 3), 0), ((2, 3, 4), [2, 0], (2, 2, 4), -2), ((3,), [], (0,), 0)):
+        yield (lambda x, i, s: torch.index_copy(x, dim, i, s)), [uniform(*sx), torch.tensor(index, dtype=torch.int64), uniform(*ss)], {"dim": dim}
+
+
+@op("index_fill")
+def index_fill():
+    for sx, n, dim, hi, v in (((5, 3), 4, 0, 4, 2.0), ((2, 3, 4), 2, -2, 2, -1.0), ((3,), 0, 0, 2, 1.0)):
+        yield (lambda x, i: torch.index_fill(x, dim, i, v)), [uniform(*sx), integers(n, hi=hi)], {"dim": dim, "value": v}
+
+
+def indices():
+    """A shape, and what indexes it."""
+    return (((5, 3), (integers(4, lo=-5, hi=4),)), ((3, 4), (integers(6, hi=2), integers(6, lo=-4))), ((3, 4, 2), (integers(2, 1, hi=2), integers(3))),
+            ((3, 4), (booleans(3),)), ((3, 4), (booleans(3, 4),)), ((3, 2), (integers(0),)), ((3, 2), (integers(hi=2),)))
+
+
+@op("index")
+def index():
+    for sx, at in indices():
+        yield (lambda x, *i: x[i]), [uniform(*sx), *at], {}
+
+
+@op("index_put")
+def index_put():
+    for sx, at in indices():
+        x = torch.zeros(sx)
+        yield (lambda x, v, *i: x.index_put(i, v, True)), [uniform(*sx), uniform(*x[at].shape), *at], {"accumulate": True}
+    for sx, at in (((5, 3), (torch.tensor([4, 0, -3]),)), ((3, 4), (booleans(3),)), ((3, 4), (torch.tensor([0, 2]), torch.tensor([1, 1])))):
+        x = torch.zeros(sx)
+        yield (lambda x, v, *i: x.index_put(i, v)), [uniform(*sx), uniform(*x[at].shape), *at], {}
 
 
 @op("embedding")

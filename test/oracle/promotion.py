@@ -4,6 +4,7 @@
 
 Needs PyTorch (written with 2.15).  One letter a result, in the order of TensorDtype: s f32, d f64, h f16, b bf16, l i64,
 i i32, u u8, t bool, - where PyTorch refuses the operands.
+hardtanh of integers with fractional bounds is left out: PyTorch cuts the bounds to integers, the library promotes.
 """
 import torch
 import torch.nn.functional as F
@@ -22,6 +23,7 @@ SCALAR = {"add_scalar": lambda x, c: x + c, "sub_scalar": lambda x, c: x - c, "r
           "mul_scalar": lambda x, c: x * c, "div_scalar": lambda x, c: x / c, "pow_scalar": lambda x, c: x ** c,
           "clamp": lambda x, c: torch.clamp(x, c, c + 1), "hardtanh": lambda x, c: F.hardtanh(x, c, c + 1)}
 SCALARS = (2, 0.5, -1)
+LEFT_OUT = (("hardtanh", 0.5),)
 LAYOUTS = (("full and full", 2, 2), ("rank 0 and full", 0, 2), ("full and rank 0", 2, 0), ("rank 0 and rank 0", 0, 0))
 
 
@@ -54,7 +56,7 @@ def main():
     print("};\n\nstatic const struct { const char *op; double c; int ndim; const char *dtype; } scalar_golden[] = {")
     for name, f in SCALAR.items():
         for c in SCALARS:
-            for n in (2, 0):
+            for n in (2, 0) if (name, c) not in LEFT_OUT else ():
                 print(f'    {{ "{name}", {c}, {min(n, 1)}, "' + "".join(letter(f, ones(x, n), c) for x in DTYPES) + '" },')
     print("};")
 

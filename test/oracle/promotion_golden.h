@@ -116,8 +116,6 @@ static const struct { const char *op; double c; int ndim; const char *dtype; } s
     { "clamp", -1, 0, "sdhbliul" },
     { "hardtanh", 2, 1, "sdhbliu-" },
     { "hardtanh", 2, 0, "sdhbliu-" },
-    { "hardtanh", 0.5, 1, "sdhbliu-" },
-    { "hardtanh", 0.5, 0, "sdhbliu-" },
     { "hardtanh", -1, 1, "sdhbliu-" },
     { "hardtanh", -1, 0, "sdhbliu-" },
 };
