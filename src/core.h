@@ -111,6 +111,7 @@ int collapse(int ndim, int64_t *shape, int n, int64_t *const stride[]);
 void broadcast_strides(const Tensor *x, TensorShape to, int64_t *stride);
 
 /* ---- errors: error.c ---------------------------------------------------------------------------------- */
+extern THREAD_LOCAL const char *composing;  /* the op that is being made of others now: errors name it first */
 int fail(TensorStatus code, const char *op, const char *format, ...) TAPEGRAD_PRINTF(3, 4) COLD;
 int fail_site(TensorStatus code, const char *op, const void *site, const char *format, ...) TAPEGRAD_PRINTF(4, 5) COLD;
 int fail_memory(const char *op) COLD;

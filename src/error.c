@@ -14,6 +14,8 @@ static THREAD_LOCAL struct {
     char text[TEXT];
 } error;
 
+THREAD_LOCAL const char *composing;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*handler)(const char *, TensorStatus, void *);
 static void *handler_ctx;
@@ -63,7 +65,8 @@ static int put_name(char *text, size_t size, const char *op)
 static void record(TensorStatus code, const char *op, const void *site, const char *format, va_list args)
 {
     if (error.code) return;
-    int n = op ? put_name(error.text, TEXT, op) : 0;
+    int n = composing && op && strcmp(op, composing) != 0 ? put_name(error.text, TEXT, composing) : 0;
+    if (op && n < TEXT) n += put_name(error.text + n, TEXT - (size_t)n, op);
     if (n < TEXT) n += vsnprintf(error.text + n, TEXT - (size_t)n, format, args);
     if (!site || callsite_in_library(site)) site = callsite_find();
     char where[256];

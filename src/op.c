@@ -105,8 +105,14 @@ static int run_forward(OpCall *c)
 {
     const TensorOp *op = c->op;
     if (op->shape && op->shape(c)) return -1;
-    if (c->failed || tensor_error_code() == TENSOR_ENOMEM) return -1;
-    if (op->compose) return op->compose(c);
+    if (c->failed) return -1;
+    if (op->compose) {
+        const char *outer = composing;
+        if (!outer) composing = op->name;
+        int status = op->compose(c);
+        composing = outer;
+        return status;
+    }
     Staged staged[CALL_STAGED];
     c->staged_outputs = c->outputs;
     c->staged = c->n + c->outputs <= CALL_STAGED ? staged : NULL;

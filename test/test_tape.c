@@ -437,6 +437,19 @@ static void test_mode_is_restored_after_errors(void **state)
     assert_values(tensor_grad(x), 2, 4);
 }
 
+static void test_training_is_apart_from_grad_mode(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_requires_grad_(tensor_ones(SHAPE(1000), TENSOR_F64), true);
+    Tensor *eval = tensor_dropout(x, 0.5, false), *train;
+    assert_true(tensor_equal(eval, x) && tensor_requires_grad(eval));
+    TENSOR_NO_GRAD {
+        train = OK(tensor_dropout(x, 0.5, true));
+        assert_false(tensor_requires_grad(train));
+        assert_false(tensor_equal(train, x));
+    }
+}
+
 static void test_requires_grad(void **state)
 {
     (void)state;
@@ -468,7 +481,7 @@ int main(void)
         TEST(test_broadcast_of_both_operands), TEST(test_first_gradient_is_kept_without_a_copy),
         TEST(test_shared_gradient_is_not_corrupted), TEST(test_shared_gradient_inside), TEST(test_grad_set_by_the_user),
         TEST(test_leaf_of_no_elements_gets_a_grad), TEST(test_mixed_dtypes), TEST(test_modes_nest),
-        TEST(test_mode_is_restored_after_errors), TEST(test_requires_grad),
+        TEST(test_mode_is_restored_after_errors), TEST(test_requires_grad), TEST(test_training_is_apart_from_grad_mode),
     };
     return cmocka_run_group_tests_name("tape", tests, NULL, NULL);
 }

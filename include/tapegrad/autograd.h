@@ -87,8 +87,10 @@ TAPEGRAD_API bool tensor_set_grad_enabled(bool on);              /* returns what
 TAPEGRAD_API bool tensor_grad_enabled(void);
 #define TENSOR_GRAD_BLOCK_(on, was, go) \
     for (bool was = tensor_set_grad_enabled(on), go = true; go; tensor_set_grad_enabled(was), go = false)
-#define TENSOR_NO_GRAD TENSOR_GRAD_BLOCK_(false, tensor_was_, tensor_go_)
-#define TENSOR_ENABLE_GRAD TENSOR_GRAD_BLOCK_(true, tensor_was_, tensor_go_)
+#define TENSOR_PASTE_(a, b) a##b
+#define TENSOR_GRAD_LINE_(on, line) TENSOR_GRAD_BLOCK_(on, TENSOR_PASTE_(tensor_was_, line), TENSOR_PASTE_(tensor_go_, line))
+#define TENSOR_NO_GRAD TENSOR_GRAD_LINE_(false, __LINE__)
+#define TENSOR_ENABLE_GRAD TENSOR_GRAD_LINE_(true, __LINE__)
 
 /* ---- hooks -------------------------------------------------------------------------------------------
  * tensor_register_hook - fn(grad, ctx) runs in every backward when x's gradient is complete and before it is

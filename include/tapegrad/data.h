@@ -29,8 +29,8 @@ typedef struct DataMnistArgs {
 } DataMnistArgs;
 
 /* data_mnist("data/mnist", DATA_TRAIN, .mean = 0.1307, .std = 0.3081) - the four IDX files of MNIST (or Fashion-MNIST), plain or
- * .gz, by their usual names in the folder.  x [n, 1, 28, 28] f32, y [n] i64.
- * EIO: a file is missing.  EFORMAT: it is damaged, or images and labels differ in number. */
+ * .gz, by their usual names in the folder.  x [n, 1, h, w] f32, rounded as PyTorch's ToTensor and Normalize do; y [n] i64.
+ * EIO: a file is missing.  EFORMAT: it is damaged, or images and labels differ in number.  EVALUE: std not above 0. */
 #define data_mnist(...) data_mnist_args((DataMnistArgs){ .mean = 0, .std = 1, .folder = __VA_ARGS__ })
 TAPEGRAD_API Dataset *data_mnist_args(DataMnistArgs args);
 
@@ -38,8 +38,11 @@ TAPEGRAD_API Dataset *data_mnist_args(DataMnistArgs args);
 TAPEGRAD_API Dataset *data_tensors(Tensor *x, Tensor *y);
 
 /* data_custom - samples by a function of yours: get(ctx, i, &x, &y) makes the tensors of sample i (y may stay NULL) and
- * returns 0, or -1 after an error.  Batches stack them (ESHAPE if they differ).  Called from the loader's thread when it
- * prefetches.  destroy(ctx), if not NULL, is called at the end. */
+ * returns 0, or -1 after an error.  Batches stack them (ESHAPE, if they differ or if only some have a y).  get runs in a scope
+ * of its own for each sample, and in the loader's thread when it prefetches; where two loaders share the dataset, in both
+ * threads at once.  That thread's generator is seeded in each epoch with the base seed (see data_loader), so what get draws
+ * there repeats with tensor_manual_seed.
+ * destroy(ctx), if not NULL, is called with the last data_free; not when data_custom fails. */
 TAPEGRAD_API Dataset *data_custom(int64_t size, int (*get)(void *ctx, int64_t i, Tensor **x, Tensor **y),
                                   void (*destroy)(void *ctx), void *ctx);
 
@@ -67,11 +70,12 @@ typedef struct DataLoaderArgs {
 TAPEGRAD_API DataLoader *data_loader_args(DataLoaderArgs args);
 
 /* data_next - the next batch, valid until the next call; NULL at the end of an epoch, after which the next call begins
- * another; NULL also on error. */
+ * another; NULL also on error, whether in this thread or in the loader's, after which the epoch is over, too.
+ * A loader serves one thread at a time. */
 TAPEGRAD_API Batch *data_next(DataLoader *loader);
 TAPEGRAD_API int64_t data_batches(const DataLoader *loader);         /* in one epoch */
 TAPEGRAD_API int64_t data_samples(const DataLoader *loader);
-TAPEGRAD_API void data_reset(DataLoader *loader);                    /* breaks the epoch off: the next batch is the first of another */
+TAPEGRAD_API void data_reset(DataLoader *loader);                    /* breaks the epoch off, and ends the batch: the next one is the first of another */
 TAPEGRAD_API void data_loader_free(DataLoader *loader);
 
 #ifdef __cplusplus

@@ -10,7 +10,11 @@
  * Broadcasting: operands are aligned at their last dimensions; sizes must agree or be 1 (ESHAPE).
  * Promotion, as in PyTorch: the result's dtype is that of the highest category among the operands (bool < integer <
  * float), where a tensor of rank 0 counts only if its category is higher than that of the others.  A scalar argument c is a
- * C double: on an integer tensor an integral c leaves the dtype as it is, any other promotes to f32.
+ * C double, which cannot tell 2 from 2.0: an integral c that an i64 holds counts as a Python int (on bool the result is i64, on
+ * integers their dtype, modulo 2 to its width), any other as a float (integers and bool promote to f32).  Powers of integers are
+ * integers: pow_scalar with a negative integral c is refused (EVALUE), pow with a negative b gives 1 / a^-b without its fraction.
+ * Unlike PyTorch: functions that it has for floats only (gelu, silu, elu, softplus, ...) promote integers; comparisons of
+ * integers with a scalar compare the numbers, where it first wraps or rounds them; clamp has the gradient 1 at its bounds.
  * In-place forms write into their first operand, whose shape and dtype must be the result's (ESHAPE, EDTYPE), which must
  * not overlap itself, and must not be a leaf that requires a gradient while grad mode is on (EGRAD).
  * Gradients at kinks, ties and poles are PyTorch's; each row's summary says them. */

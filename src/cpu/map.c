@@ -109,9 +109,11 @@ static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t 
     for (int64_t line = from; line < to; line++) {
         char *at[1 + ROW_OPERANDS];
         for (int k = 0; k <= ROW_OPERANDS; k++) {
+            at[k] = NULL;
+            if (!operand[k]->data) continue;
             int64_t offset = begin * stride[k];
             for (int d = 0; d < inner; d++) offset += index[d] * operand[k]->stride[d];
-            at[k] = operand[k]->data ? (char *)operand[k]->data + offset * (int64_t)dtype_size(operand[k]->dtype) : NULL;
+            at[k] = (char *)operand[k]->data + offset * (int64_t)dtype_size(operand[k]->dtype);
         }
         run_line(loop, m, at, stride, length);
         for (int d = inner - 1; d >= 0 && ++index[d] == m->shape[d]; d--) index[d] = 0;

@@ -419,8 +419,8 @@ VM_FN float vm_tan_slow_f32(float x) { return (float)tan((double)x); }
 
 /* e^(y log |x|) in double: y log |x| is good to 2^-45, for results that a float holds.  Then the sign and
  * the special cases: q, twice the distance of y/2 from an integer, is 0 for an even y, 1 for an odd one.
- * Its test is arithmetic, because gcc turns a chain of selects on q into conditions that it cannot
- * vectorise. */
+ * Its tests are arithmetic, because gcc turns a chain of selects on q into conditions that it cannot
+ * vectorise: r + sqrt(-q (1 - q)) adds -0 for a whole y, which changes nothing, and NaN for any other. */
 VM_FN float vm_pow_f32(float x, float y) /* .50, over random pairs ulp */
 {
     float a = vm_abs_f32(x), b = vm_abs_f32(y);
@@ -439,7 +439,7 @@ VM_FN float vm_pow_f32(float x, float y) /* .50, over random pairs ulp */
     uint32_t odd = ~(vm_bits_f32(q) - UINT32_C(0x3f800000)) & VM_SIGN_F32;
     r = vm_from_bits_f32(vm_bits_f32(r) | (odd & vm_bits_f32(x)));
 
-    float power = q * (1 - q) != 0 ? NAN : r;
+    float power = r + sqrtf(-q * (1 - q));
     r = x < 0 && a < INFINITY ? power : r;
     r = x == x && y == y ? r : x + y;
     return x == 1 || y == 0 ? 1 : r;

@@ -5,20 +5,21 @@
 #include <tapegrad/data.h>
 #include "../core.h"
 
+typedef struct DatasetBatch { Tensor *x, *y; } DatasetBatch;      /* references of the caller's */
+
 struct Dataset {
     atomic_int refs;
     int64_t size;
-    int (*batch)(Dataset *data, const int64_t *index, int64_t n, Tensor **x, Tensor **y);     /* owned by the scope */
-    void (*destroy)(Dataset *data);
+    int (*batch)(const Dataset *data, const int64_t *index, int64_t n, DatasetBatch *out);      /* *out begins empty; -1: and ends so */
     Tensor *x, *y;              /* tensors and images: all of them */
-    float scale, shift;         /* images: value = pixel * scale + shift */
+    float value[256];           /* images: of each byte */
     int (*get)(void *ctx, int64_t i, Tensor **x, Tensor **y);
-    void (*destroy_ctx)(void *ctx);
+    void (*destroy)(void *ctx);
     void *ctx;
 };
 
 #pragma GCC visibility push(hidden)
-Dataset *dataset_new(const char *op, int64_t size);
+void dataset_drop(DatasetBatch *batch);
 #pragma GCC visibility pop
 
 #endif

@@ -1,182 +1,206 @@
 /* loader.c - batches in order, shuffled or not, made ahead by a thread.
  *
- *  - The order of an epoch is fixed by the caller's thread before the first batch: the worker draws no numbers.
- *  - Batches go through a ring of prefetch places, in order.  The worker fills a place when it is empty, the caller empties it.
+ *  - The caller's thread draws the order of an epoch before its first batch.
+ *  - Batches go through a ring, in order: batch i of an epoch through place i modulo the places.  A place is empty, then
+ *    full (the worker made its batch), then spent (the caller is done with it), and empty again.
+ *  - The worker releases what it made: so its memory goes back to the lists of the thread that asks for it again.
  *  - An error in the worker travels in the ring, and becomes the caller's when its batch is asked for.
- *  - The worker lives from the first batch to data_loader_free, and waits between epochs. */
+ *  - The worker lives from the first batch to data_loader_free, and waits between epochs.
+ *  - Without a worker the caller's thread makes each batch in place 0.
+ *
+ * The lock guards the places' states, running, stop, busy and made.  order, base_seed and epoch are written by the caller
+ * while the worker is idle. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <tapegrad/random.h>
+#include "../random/random_state.h"
 #include "dataset.h"
 
+typedef enum State { EMPTY, FULL, SPENT } State;
+
 typedef struct Ready {
-    Tensor *x, *y;
+    State state;
+    DatasetBatch batch;
     int64_t size;
-    bool full;
-    TensorStatus code;
-    char text[512];
+    TensorStatus code;          /* of the error that came instead */
+    char text[1024];
 } Ready;
 
 struct DataLoader {
     Dataset *data;
     int64_t batch_size, batches;
-    bool shuffle, drop_last;
+    bool shuffle;
     const char *device;
-    int64_t *order;             /* of this epoch */
-    int64_t next, epoch;        /* the batch that data_next gives next */
-    bool running;               /* an epoch has begun */
-    Batch batch;                /* what the caller holds */
+    int64_t *order, order_count;        /* shuffled: of this epoch; else the indices of one batch */
+    int64_t next, epoch;                /* the batch that data_next gives next */
+    Batch batch;                        /* what the caller sees */
+    Ready *held;                        /* its place; NULL: none */
     Ready *ring;
-    int prefetch, places;       /* batches made ahead (0 when no thread can be had); places of the ring */
+    int places;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t filled, emptied;
-    bool has_thread, stop, break_off, busy;
-    int64_t made;               /* batches of this epoch made or begun by the worker */
+    pthread_cond_t work, done;          /* something to do for the worker; it has done something */
+    bool wants_thread, has_thread, running, stop, busy;
+    uint64_t base_seed;
+    int64_t made;                       /* batches of this epoch made or begun by the worker */
 };
 
 /* ---- one batch ------------------------------------------------------------------------------------------------- */
 
-static int64_t size_of_batch(const DataLoader *l, int64_t i)
+static const int64_t *indices(DataLoader *l, int64_t first, int64_t n)
 {
-    int64_t left = l->data->size - i * l->batch_size;
-    return left < l->batch_size ? left : l->batch_size;
+    if (l->shuffle) return l->order + first;
+    for (int64_t i = 0; i < n; i++) l->order[i] = first + i;
+    return l->order;
+}
+
+/* To the device: *t becomes another tensor. */
+static int move(Tensor **t, const char *device)
+{
+    if (!*t) return 0;
+    TensorScope scope = tensor_scope_open();
+    Tensor *there = scope_failed(scope) ? NULL : tensor_retain(tensor_to_device(*t, device));
+    tensor_scope_close(scope);
+    if (!there) return -1;
+    tensor_release(*t);
+    *t = there;
+    return 0;
 }
 
 static int make(DataLoader *l, int64_t i, Ready *to)
 {
-    TensorScope scope = tensor_scope_open();
-    Tensor *x = NULL, *y = NULL;
-    int64_t n = size_of_batch(l, i);
-    int status = l->data->batch(l->data, l->order + i * l->batch_size, n, &x, &y);
-    if (!status && l->device) {
-        x = tensor_to_device(x, l->device);
-        y = y ? tensor_to_device(y, l->device) : NULL;
-        status = x ? 0 : -1;
-    }
-    if (!status) {
-        to->x = tensor_retain(tensor_detach(x));
-        to->y = y ? tensor_retain(tensor_detach(y)) : NULL;
-        to->size = n;
-        status = to->x && (to->y || !y) ? 0 : -1;
-    }
-    tensor_scope_close(scope);
-    return status;
+    int64_t first = i * l->batch_size, left = l->data->size - first, n = left < l->batch_size ? left : l->batch_size;
+    to->size = n;
+    if (l->data->batch(l->data, indices(l, first, n), n, &to->batch)) return -1;
+    if (!l->device || (!move(&to->batch.x, l->device) && !move(&to->batch.y, l->device))) return 0;
+    dataset_drop(&to->batch);
+    return -1;
 }
 
 /* ---- the worker --------------------------------------------------------------------------------------------------- */
+
+static void fill(DataLoader *l, int64_t i, Ready *to)
+{
+    if (i == 0) tensor_manual_seed(l->base_seed);           /* for datasets that draw */
+    to->code = TENSOR_OK;
+    if (make(l, i, to)) {
+        to->code = tensor_error_code() ? tensor_error_code() : TENSOR_EUSER;
+        snprintf(to->text, sizeof to->text, "%s", tensor_error() ? tensor_error() : "the dataset failed without saying why");
+    }
+    tensor_error_clear();
+}
+
+static Ready *find_spent(const DataLoader *l)
+{
+    for (int i = 0; i < l->places; i++)
+        if (l->ring[i].state == SPENT) return &l->ring[i];
+    return NULL;
+}
 
 static void *work(void *ctx)
 {
     DataLoader *l = ctx;
     pthread_mutex_lock(&l->lock);
     while (!l->stop) {
-        Ready *to = &l->ring[l->made % l->prefetch];
-        if (!l->running || l->break_off || l->made >= l->batches || to->full) {
-            pthread_cond_wait(&l->emptied, &l->lock);
+        Ready *place = find_spent(l);
+        int64_t i = -1;
+        if (!place && l->running && l->made < l->batches && l->ring[l->made % l->places].state == EMPTY)
+            i = l->made++, place = &l->ring[i % l->places];
+        if (!place) {
+            pthread_cond_wait(&l->work, &l->lock);
             continue;
         }
-        int64_t i = l->made++;
         l->busy = true;
         pthread_mutex_unlock(&l->lock);
-        *to = (Ready){ .code = TENSOR_OK };
-        if (make(l, i, to)) {
-            to->code = tensor_error_code() ? tensor_error_code() : TENSOR_EUSER;
-            snprintf(to->text, sizeof to->text, "%s", tensor_error() ? tensor_error() : "the dataset failed without saying why");
-            tensor_error_clear();
-        }
+        if (i < 0) dataset_drop(&place->batch);
+        else fill(l, i, place);
         pthread_mutex_lock(&l->lock);
-        to->full = true, l->busy = false;
-        pthread_cond_broadcast(&l->filled);
+        place->state = i < 0 ? EMPTY : FULL, l->busy = false;
+        pthread_cond_broadcast(&l->done);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
 }
 
-static void empty(Ready *r)
+/* Signals are for the program's own threads.  Without a thread the caller makes the batches. */
+static void start_worker(DataLoader *l)
 {
-    tensor_release(r->x);
-    tensor_release(r->y);
-    *r = (Ready){ .code = TENSOR_OK };
-}
-
-/* The next place of the ring, moved out. */
-static int take(DataLoader *l, Ready *out)
-{
-    pthread_mutex_lock(&l->lock);
-    Ready *from = &l->ring[l->next % l->prefetch];
-    while (!from->full) pthread_cond_wait(&l->filled, &l->lock);
-    *out = *from;
-    *from = (Ready){ .code = TENSOR_OK };
-    pthread_cond_broadcast(&l->emptied);
-    pthread_mutex_unlock(&l->lock);
-    if (!out->code) return 0;
-    tensor_fail(out->code, NULL, "%s", out->text);
-    empty(out);
-    return -1;
+    sigset_t all, before;
+    if (!l->wants_thread || l->has_thread) return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    l->has_thread = pthread_create(&l->thread, NULL, work, l) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    l->wants_thread = l->has_thread;
 }
 
 /* ---- epochs ---------------------------------------------------------------------------------------------------------- */
 
-static int draw_seed(uint64_t *seed)
+static void begin_epoch(DataLoader *l)
 {
-    Tensor *t = tensor_empty(SHAPE(), TENSOR_I64);
-    if (!t || !tensor_random_(t)) return -1;
-    *seed = (uint64_t)tensor_item_i64(t);
-    return 0;
-}
-
-static int shuffle(DataLoader *l)
-{
-    uint64_t seed;
-    if (draw_seed(&seed)) return -1;
-    TensorGenerator *g = tensor_generator(seed);
-    if (!g) return -1;
-    TensorGenerator *before = tensor_set_generator(g);
-    Tensor *permutation = tensor_randperm(l->data->size);
-    tensor_set_generator(before);
-    tensor_generator_free(g);
-    return permutation ? tensor_copy_to(permutation, l->order, (size_t)l->data->size * sizeof *l->order) : -1;
-}
-
-static int begin_epoch(DataLoader *l)
-{
-    uint64_t base;              /* PyTorch's iterator draws it whether or not workers use it */
-    TensorScope scope = tensor_scope_open();
-    const char *device = tensor_default_device();
-    if (strcmp(device, "cpu") != 0) tensor_set_default_device("cpu");
-    int status = draw_seed(&base);
-    for (int64_t i = 0; i < l->data->size; i++) l->order[i] = i;
-    if (!status && l->shuffle) status = shuffle(l);
-    if (strcmp(device, "cpu") != 0) tensor_set_default_device(device);
-    tensor_scope_close(scope);
-    if (status) return -1;
+    TensorGenerator *g = random_generator();
+    l->base_seed = (uint64_t)mt_random_i64(&g->mt);         /* PyTorch draws it also where nothing uses it */
+    if (l->shuffle) {
+        Mt19937 sampler;
+        mt_seed(&sampler, (uint64_t)mt_random_i64(&g->mt));
+        mt_randperm(&sampler, l->order, l->data->size);
+    }
+    start_worker(l);
     pthread_mutex_lock(&l->lock);
-    l->next = l->made = 0, l->running = true, l->break_off = false;
-    if (l->prefetch && !l->has_thread) l->has_thread = pthread_create(&l->thread, NULL, work, l) == 0;
-    if (!l->has_thread) l->prefetch = 0;
-    pthread_cond_broadcast(&l->emptied);
+    l->next = l->made = 0, l->running = true;
+    pthread_cond_signal(&l->work);
     pthread_mutex_unlock(&l->lock);
-    return 0;
+}
+
+/* The caller is done with what it held. */
+static void let_go(DataLoader *l)
+{
+    if (!l->held) return;
+    if (!l->has_thread) dataset_drop(&l->held->batch);
+    pthread_mutex_lock(&l->lock);
+    l->held->state = l->has_thread ? SPENT : EMPTY;
+    pthread_cond_signal(&l->work);
+    pthread_mutex_unlock(&l->lock);
+    l->held = NULL, l->batch.x = l->batch.y = NULL;
+}
+
+static void end_epoch(DataLoader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->running = false;
+    while (l->busy) pthread_cond_wait(&l->done, &l->lock);
+    for (int i = 0; i < l->places; i++)
+        if (l->ring[i].state == FULL) l->ring[i].state = SPENT;
+    pthread_cond_signal(&l->work);
+    while (l->has_thread && find_spent(l)) pthread_cond_wait(&l->done, &l->lock);       /* the next epoch begins with empty places */
+    pthread_mutex_unlock(&l->lock);
+    l->epoch++;
 }
 
 void data_reset(DataLoader *l)
 {
     if (!l || !l->running) return;
-    pthread_mutex_lock(&l->lock);
-    l->break_off = true;
-    while (l->busy) pthread_cond_wait(&l->filled, &l->lock);
-    for (int i = 0; i < l->prefetch; i++) empty(&l->ring[i]);
-    l->running = false;
-    pthread_mutex_unlock(&l->lock);
-    l->epoch++;
+    let_go(l);
+    end_epoch(l);
 }
 
-static void let_go(DataLoader *l)
+/* The place of the next batch, full. */
+static Ready *next_place(DataLoader *l)
 {
-    tensor_release(l->batch.x);
-    tensor_release(l->batch.y);
-    l->batch.x = l->batch.y = NULL;
+    if (!l->has_thread) {
+        l->ring->code = TENSOR_OK;
+        if (make(l, l->next, l->ring)) return NULL;
+        l->ring->state = FULL;
+        return l->ring;
+    }
+    Ready *place = &l->ring[l->next % l->places];
+    pthread_mutex_lock(&l->lock);
+    while (place->state != FULL) pthread_cond_wait(&l->done, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+    if (!place->code) return place;
+    tensor_fail(place->code, NULL, "%s", place->text);
+    return NULL;
 }
 
 Batch *data_next(DataLoader *l)
@@ -186,17 +210,14 @@ Batch *data_next(DataLoader *l)
         return NULL;
     }
     let_go(l);
-    if (!l->running && begin_epoch(l)) return NULL;
-    if (l->next == l->batches) {
-        l->running = false, l->epoch++;
+    if (!l->running) begin_epoch(l);
+    Ready *place = l->next < l->batches ? next_place(l) : NULL;
+    if (!place) {
+        end_epoch(l);
         return NULL;
     }
-    Ready ready = { .code = TENSOR_OK };
-    if (l->prefetch ? take(l, &ready) : make(l, l->next, &ready)) {
-        data_reset(l);
-        return NULL;
-    }
-    l->batch = (Batch){ ready.x, ready.y, ready.size, l->next++, l->epoch };
+    l->held = place;
+    l->batch = (Batch){ place->batch.x, place->batch.y, place->size, l->next++, l->epoch };
     return &l->batch;
 }
 
@@ -205,32 +226,38 @@ Batch *data_next(DataLoader *l)
 int64_t data_batches(const DataLoader *l) { return l ? l->batches : 0; }
 int64_t data_samples(const DataLoader *l) { return l ? l->data->size : 0; }
 
+static void free_loader(DataLoader *l)
+{
+    tg_free(l->order, (size_t)l->order_count * sizeof *l->order);
+    tg_free(l->ring, (size_t)l->places * sizeof *l->ring);
+    tg_free(l, sizeof *l);
+}
+
+/* One place more than batches are made ahead: the caller holds one. */
 static DataLoader *new_loader(DataLoaderArgs args)
 {
-    int64_t n = args.dataset->size;
+    int64_t n = args.dataset->size, b = args.batch_size;
     DataLoader *l = tg_calloc(sizeof *l);
     if (!l) return NULL;
-    l->batch_size = args.batch_size, l->shuffle = args.shuffle, l->drop_last = args.drop_last;
-    l->prefetch = l->places = args.prefetch;
-    l->batches = args.drop_last ? n / args.batch_size : (n + args.batch_size - 1) / args.batch_size;
-    l->order = tg_alloc((size_t)(n + 1) * sizeof *l->order);
-    l->ring = tg_calloc((size_t)(args.prefetch + 1) * sizeof *l->ring);
-    if (l->order && l->ring) return l;
-    tg_free(l->order, (size_t)(n + 1) * sizeof *l->order);
-    tg_free(l->ring, (size_t)(args.prefetch + 1) * sizeof *l->ring);
-    tg_free(l, sizeof *l);
+    l->batch_size = b, l->shuffle = args.shuffle, l->wants_thread = args.prefetch > 0;
+    l->batches = n / b + (n % b && !args.drop_last);
+    l->order_count = args.shuffle || n < b ? n : b, l->places = args.prefetch + 1;
+    if (l->order_count < INT64_MAX / 16) l->order = tg_alloc((size_t)l->order_count * sizeof *l->order);
+    if (l->order) l->ring = tg_calloc((size_t)l->places * sizeof *l->ring);
+    if (l->ring) return l;
+    free_loader(l);
     return NULL;
 }
 
 DataLoader *data_loader_args(DataLoaderArgs args)
 {
-    const char *device = NULL;
     DataLoader *l = NULL;
+    const Place *place = NULL;
     if (!args.dataset) {
         if (!tensor_error()) fail(TENSOR_ENULL, "data_loader", "the dataset is NULL");
     } else if (args.batch_size < 1 || args.prefetch < 0 || args.prefetch > 1024) {
         fail(TENSOR_EVALUE, "data_loader", "batch_size %lld, prefetch %d: at least 1; 0 to 1024", (long long)args.batch_size, args.prefetch);
-    } else if (!args.device || (device = args.device, find_place(device, "data_loader"))) {
+    } else if (!args.device || (place = find_place(args.device, "data_loader"))) {
         l = new_loader(args);
         if (!l) fail_memory("data_loader");
     }
@@ -239,10 +266,10 @@ DataLoader *data_loader_args(DataLoaderArgs args)
         return NULL;
     }
     l->data = args.dataset;
-    l->device = device ? find_place(device, "data_loader")->name : NULL;
+    l->device = place && place != &cpu_place ? place->name : NULL;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->filled, NULL);
-    pthread_cond_init(&l->emptied, NULL);
+    pthread_cond_init(&l->work, NULL);
+    pthread_cond_init(&l->done, NULL);
     return l;
 }
 
@@ -251,17 +278,13 @@ void data_loader_free(DataLoader *l)
     if (!l) return;
     pthread_mutex_lock(&l->lock);
     l->stop = true;
-    pthread_cond_broadcast(&l->emptied);
+    pthread_cond_signal(&l->work);
     pthread_mutex_unlock(&l->lock);
     if (l->has_thread) pthread_join(l->thread, NULL);
-    int64_t n = l->data->size;
-    for (int i = 0; i < l->places; i++) empty(&l->ring[i]);
-    let_go(l);
+    for (int i = 0; i < l->places; i++) dataset_drop(&l->ring[i].batch);
     pthread_mutex_destroy(&l->lock);
-    pthread_cond_destroy(&l->filled);
-    pthread_cond_destroy(&l->emptied);
-    tg_free(l->order, (size_t)(n + 1) * sizeof *l->order);
-    tg_free(l->ring, (size_t)(l->places + 1) * sizeof *l->ring);
+    pthread_cond_destroy(&l->work);
+    pthread_cond_destroy(&l->done);
     data_free(l->data);
-    tg_free(l, sizeof *l);
+    free_loader(l);
 }

@@ -3,18 +3,23 @@
 #define TG_ATOMIC_FILE_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #pragma GCC visibility push(hidden)
 typedef struct AtomicFile {
     FILE *file;
-    char path[PATH_MAX], temporary[PATH_MAX];
+    char path[PATH_MAX];        /* the target, symbolic links followed */
+    char temporary[PATH_MAX];   /* what is written; "" when the target is a device or a pipe, which is written itself */
 } AtomicFile;
 
-/* open: beside the target, under a name of its own; -1 and EIO recorded for op.
- * close: keep: sync, rename over the target, sync the folder; else (or when anything failed) remove.  -1 and EIO. */
+/* open: beside the target, under a name of its own, with the target's permissions.
+ * write: n bytes.
+ * close: keep: sync, rename over the target, sync the folder; else (or when anything failed) remove.
+ * -1 and EIO recorded for op; open also ENULL. */
 int atomic_open(AtomicFile *f, const char *path, const char *op);
-int atomic_close(AtomicFile *f, int keep, const char *op);
+int atomic_write(AtomicFile *f, const void *data, size_t n, const char *op);
+int atomic_close(AtomicFile *f, bool keep, const char *op);
 #pragma GCC visibility pop
 
 #endif

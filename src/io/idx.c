@@ -1,11 +1,22 @@
-/* idx.c - the IDX format, plain or gzip: zlib reads both. */
+/* idx.c - the IDX format, plain or gzip: zlib reads both.
+ *
+ * Sizes that lie are found before memory is asked for: a plain file holds as many bytes as it has, and deflate packs at
+ * most 1032 bytes into one. */
 #include <errno.h>
-#include <stdio.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <tapegrad/io.h>
-#include "../core.h"
+#include "input.h"
 
-enum { UNKNOWN = -1 };
+enum { UNKNOWN = -1, DEFLATE_MOST = 1032 };
+
+typedef struct Idx {
+    gzFile file;
+    const char *path;
+    int64_t file_bytes;
+    int code, dtype, bytes, ndim;       /* bytes: of a value in the file */
+    int64_t shape[TENSOR_MAX_DIMS];
+} Idx;
 
 static int idx_dtype(int code, int *bytes)
 {
@@ -17,18 +28,26 @@ static int idx_dtype(int code, int *bytes)
     return UNKNOWN;
 }
 
-/* Exactly n bytes; fewer is an error that says how many there were. */
-static int read_bytes(gzFile file, const char *path, void *to, int64_t n, const char *what)
+/* What zlib has to complain about; 0: nothing. */
+static int check_stream(const Idx *x)
 {
-    int64_t have = 0;
-    while (have < n) {
-        unsigned piece = n - have > 1 << 20 ? 1u << 20 : (unsigned)(n - have);
-        int got = gzread(file, (char *)to + have, piece);
-        if (got < 0) {
-            int code;
-            return fail(TENSOR_EFORMAT, "io_read_idx", "%s: damaged: %s", path, gzerror(file, &code));
-        }
-        if (got == 0) return fail(TENSOR_EFORMAT, "io_read_idx", "%s: ends after %lld of %lld bytes of %s", path, (long long)have, (long long)n, what);
+    int code;
+    const char *text = gzerror(x->file, &code);
+    if (code == Z_OK || code == Z_STREAM_END) return 0;
+    if (code == Z_MEM_ERROR) return fail_memory("io_read_idx");
+    if (code == Z_ERRNO) return fail(TENSOR_EIO, "io_read_idx", "%s cannot be read: %s", x->path, strerror(errno));
+    return fail(TENSOR_EFORMAT, "io_read_idx", "%s: damaged: %s", x->path, text);
+}
+
+/* Exactly n bytes; fewer is an error that says how many there were. */
+static int read_bytes(const Idx *x, void *to, int64_t n, const char *what)
+{
+    for (int64_t have = 0; have < n;) {
+        unsigned piece = n - have > 1 << 30 ? 1u << 30 : (unsigned)(n - have);
+        int got = gzread(x->file, (char *)to + have, piece);
+        if (got < 0) return check_stream(x);
+        if (got == 0)
+            return fail(TENSOR_EFORMAT, "io_read_idx", "%s: ends after %lld of %lld bytes of %s", x->path, (long long)have, (long long)n, what);
         have += got;
     }
     return 0;
@@ -51,64 +70,67 @@ static void swap_values(Tensor *x, int code, int bytes)
         }
 }
 
-/* The values, into memory that grows with what the file really holds: sizes that lie cost nothing. */
-static Tensor *read_values(gzFile file, const char *path, TensorShape shape, int dtype, int64_t bytes)
-{
-    enum { FIRST = 1 << 20 };
-    int64_t room = bytes < FIRST ? bytes : FIRST, have = 0;
-    char *values = tg_alloc((size_t)room + 1);
-    if (!values) return fail_memory("io_read_idx"), NULL;
-    int status = read_bytes(file, path, values, room, "the values");
-    for (have = room; !status && have < bytes;) {
-        int64_t more = have < bytes - have ? 2 * have : bytes;
-        char *grown = tg_grow(values, (size_t)room + 1, (size_t)more + 1);
-        if (!grown) {
-            status = fail_memory("io_read_idx");
-            break;
-        }
-        values = grown, room = more;
-        status = read_bytes(file, path, values + have, room - have, "the values");
-        have = room;
-    }
-    Tensor *x = status ? NULL : own(new_tensor(shape, dtype, &cpu_place));
-    if (x) memcpy(x->data, values, (size_t)bytes);
-    tg_free(values, (size_t)room + 1);
-    return x;
-}
-
-static Tensor *read_idx(gzFile file, const char *path)
+static int read_header(Idx *x)
 {
     unsigned char magic[4], size[4];
-    int64_t shape[TENSOR_MAX_DIMS], count = 1;
-    int bytes = 0;
-    if (read_bytes(file, path, magic, 4, "the magic number")) return NULL;
-    int dtype = idx_dtype(magic[2], &bytes), ndim = magic[3];
-    if (magic[0] || magic[1] || dtype == UNKNOWN || ndim > TENSOR_MAX_DIMS)
-        return fail(TENSOR_EFORMAT, "io_read_idx", "%s: no IDX file: it begins with %02x %02x %02x %02x", path, magic[0], magic[1], magic[2], magic[3]), NULL;
-    for (int d = 0; d < ndim; d++) {
-        if (read_bytes(file, path, size, 4, "the sizes")) return NULL;
-        shape[d] = (int64_t)size[0] << 24 | size[1] << 16 | size[2] << 8 | size[3];
-        if (__builtin_mul_overflow(count, shape[d], &count) || count > INT64_MAX / 16)
-            return fail(TENSOR_EFORMAT, "io_read_idx", "%s: says %s, more than can be", path, shape_text((TensorShape){ d + 1, shape })), NULL;
+    if (read_bytes(x, magic, 4, "the magic number")) return -1;
+    x->code = magic[2], x->ndim = magic[3], x->dtype = idx_dtype(x->code, &x->bytes);
+    if (magic[0] || magic[1] || x->dtype == UNKNOWN || x->ndim > TENSOR_MAX_DIMS)
+        return fail(TENSOR_EFORMAT, "io_read_idx", "%s: no IDX file: it begins with %02x %02x %02x %02x", x->path, magic[0], magic[1], magic[2], magic[3]);
+    for (int d = 0; d < x->ndim; d++) {
+        if (read_bytes(x, size, 4, "the sizes")) return -1;
+        x->shape[d] = (int64_t)size[0] << 24 | size[1] << 16 | size[2] << 8 | size[3];
     }
-    Tensor *x = read_values(file, path, (TensorShape){ ndim, shape }, dtype, count * bytes);
-    if (!x) return NULL;
+    return 0;
+}
+
+/* The tensor that the header asks for, when the file can hold its values. */
+static Tensor *make_tensor(const Idx *x)
+{
+    TensorShape shape = { x->ndim, x->shape };
+    int64_t count = input_count(shape), held = x->file_bytes, header = 4 + 4 * x->ndim;
+    if (gzdirect(x->file)) held -= header;
+    else if (__builtin_mul_overflow(held, DEFLATE_MOST, &held)) held = INT64_MAX;
+    if (count < 0 || count > held / x->bytes)
+        return fail(TENSOR_EFORMAT, "io_read_idx", "%s: says %s values of %d bytes, more than its %lld bytes can hold", x->path,
+                    shape_text(shape), x->bytes, (long long)x->file_bytes), NULL;
+    return new_tensor(shape, x->dtype, &cpu_place);
+}
+
+/* After the values: nothing, and a checksum that agrees. */
+static int check_end(const Idx *x, int64_t count)
+{
     unsigned char more;
-    int extra = gzread(file, &more, 1);
-    if (extra > 0) return fail(TENSOR_EFORMAT, "io_read_idx", "%s: goes on after the %lld values that its sizes %s say", path, (long long)count, S(x)), NULL;
-    if (extra < 0) return fail(TENSOR_EFORMAT, "io_read_idx", "%s: damaged at its end", path), NULL;
-    swap_values(x, magic[2], bytes);
-    return x;
+    if (gzread(x->file, &more, 1) > 0)
+        return fail(TENSOR_EFORMAT, "io_read_idx", "%s: goes on after the %lld values that its sizes %s say", x->path, (long long)count,
+                    shape_text((TensorShape){ x->ndim, x->shape }));
+    return check_stream(x);
+}
+
+static Tensor *read_idx(Idx *x)
+{
+    if (read_header(x)) return NULL;
+    Tensor *t = make_tensor(x);
+    if (t && !read_bytes(x, t->data, t->numel * x->bytes, "the values") && !check_end(x, t->numel)) {
+        swap_values(t, x->code, x->bytes);
+        return t;
+    }
+    tensor_release(t);
+    return NULL;
 }
 
 Tensor *io_read_idx(const char *path)
 {
-    if (!path) return fail(TENSOR_ENULL, "io_read_idx", "the path is NULL"), NULL;
-    gzFile file = gzopen(path, "rb");
-    if (!file) return fail(TENSOR_EIO, "io_read_idx", "%s cannot be opened: %s", path, strerror(errno)), NULL;
-    gzbuffer(file, 1 << 17);
-    TensorScope scope = tensor_scope_open();
-    Tensor *x = tensor_scope_return(scope, read_idx(file, path));
-    gzclose(file);
-    return x;
+    Idx x = { .path = path };
+    int fd = input_open(path, "io_read_idx", &x.file_bytes);
+    if (fd < 0) return NULL;
+    x.file = gzdopen(fd, "rb");
+    if (!x.file) {
+        close(fd);
+        return fail_memory("io_read_idx"), NULL;
+    }
+    gzbuffer(x.file, 1 << 17);
+    Tensor *t = read_idx(&x);
+    gzclose(x.file);
+    return own(t);
 }

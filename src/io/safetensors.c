@@ -1,245 +1,220 @@
-/* safetensors.c - names, shapes and bytes of tensors in one file (github.com/huggingface/safetensors describes the format).
+/* safetensors.c - the reader of the format that github.com/huggingface/safetensors describes.
  *
- * The header is JSON of one fixed form, so a reader of just that form is all there is: an object of objects whose values are
- * strings and arrays of integers; "__metadata__", an object of strings, is skipped. */
-#include <errno.h>
-#include <stdio.h>
+ *  - The header is JSON of one fixed form: an object of objects whose values are strings and arrays of integers;
+ *    "__metadata__", an object of strings, is skipped.
+ *  - The whole header is checked before a tensor is made: its tensors cover the rest of the file, without holes and
+ *    without overlaps, so that what is allocated is what the file holds. */
 #include <stdlib.h>
 #include <tapegrad/io.h>
-#include "../core.h"
-#include "atomic_file.h"
+#include "../../nn/module.h"
+#include "input.h"
+#include "json.h"
+#include "safetensors.h"
 
-enum { MAX_HEADER = 100 << 20, NAME = 1024 };
+static const char op[] = "io_load_safetensors";
+static const char *const dtype_code[TENSOR_DTYPES] = SAFETENSORS_DTYPES;
 
-static const char *const dtype_code[TENSOR_DTYPES] = { "F32", "F64", "F16", "BF16", "I64", "I32", "U8", "BOOL" };
+typedef struct Record {
+    const char *name;                   /* in the header's text */
+    int dtype, ndim;
+    int64_t shape[TENSOR_MAX_DIMS], offset[2];
+} Record;
 
-/* ---- writing ------------------------------------------------------------------------------------------------- */
+typedef struct Header {
+    Json json;
+    char *text;
+    int64_t text_bytes, values_bytes;   /* of the header; of the file after it */
+    Record *record;
+    int64_t count, capacity;
+    bool metadata;                      /* seen */
+} Header;
 
-static void write_name(FILE *f, const char *name)
+/* ---- one entry ---------------------------------------------------------------------------------------------------- */
+
+static int read_dtype(Header *h, Record *r)
 {
-    fputc('"', f);
-    for (; *name; name++) {
-        if (*name == '"' || *name == '\\') fprintf(f, "\\%c", *name);
-        else if ((unsigned char)*name < 0x20) fprintf(f, "\\u%04x", *name);
-        else fputc(*name, f);
-    }
-    fputc('"', f);
+    const char *text = json_string(&h->json);
+    if (!text) return -1;
+    for (r->dtype = 0; r->dtype < TENSOR_DTYPES; r->dtype++)
+        if (strcmp(text, dtype_code[r->dtype]) == 0) return 0;
+    return fail(TENSOR_EFORMAT, op, "%s: \"%.80s\" has the dtype %.20s, which is not known here", h->json.path, r->name, text);
 }
 
-static void write_header(FILE *f, TensorDict dict)
+static int read_field(Header *h, Record *r, unsigned *seen)
+{
+    static const char *const keys[] = { "dtype", "shape", "data_offsets" };
+    const char *key = json_string(&h->json);
+    unsigned field = 0;
+    if (!key) return -1;
+    while (field < 3 && strcmp(key, keys[field])) field++;
+    if (field == 3 || *seen & 1u << field || !json_take(&h->json, ':')) return json_bad(&h->json, field == 3 ? "an unknown key" : "a damaged entry");
+    *seen |= 1u << field;
+    if (field == 0) return read_dtype(h, r);
+    if (field == 1) return (r->ndim = json_integers(&h->json, r->shape, TENSOR_MAX_DIMS)) < 0 ? -1 : 0;
+    int n = json_integers(&h->json, r->offset, 2);
+    return n == 2 ? 0 : n < 0 ? -1 : json_bad(&h->json, "an entry without two data_offsets");
+}
+
+static int read_record(Header *h, Record *r)
+{
+    unsigned seen = 0;
+    if (!json_take(&h->json, '{')) return json_bad(&h->json, "an object is missing");
+    do {
+        if (read_field(h, r, &seen)) return -1;
+    } while (json_take(&h->json, ','));
+    if (!json_take(&h->json, '}')) return json_bad(&h->json, "an object that does not end");
+    if (seen != 7) return json_bad(&h->json, "an entry without dtype, shape or data_offsets");
+    TensorShape shape = { r->ndim, r->shape };
+    int64_t bytes = input_count(shape);
+    if (bytes >= 0) bytes *= (int64_t)dtype_size(r->dtype);
+    if (bytes >= 0 && r->offset[0] <= r->offset[1] && r->offset[1] <= h->values_bytes && r->offset[1] - r->offset[0] == bytes) return 0;
+    return fail(TENSOR_EFORMAT, op, "%s: \"%.80s\" %s %s at bytes %lld to %lld of %lld does not fit", h->json.path, r->name,
+                tensor_dtype_name((TensorDtype)r->dtype), shape_text(shape), (long long)r->offset[0], (long long)r->offset[1], (long long)h->values_bytes);
+}
+
+static int skip_metadata(Header *h)
+{
+    Json *j = &h->json;
+    if (h->metadata || !json_take(j, '{')) return json_bad(j, "a second __metadata__, or one that is no object");
+    h->metadata = true;
+    if (json_take(j, '}')) return 0;
+    do {
+        if (!json_string(j)) return -1;
+        if (!json_take(j, ':')) return json_bad(j, "a damaged __metadata__");
+        if (!json_string(j)) return -1;
+    } while (json_take(j, ','));
+    return json_take(j, '}') ? 0 : json_bad(j, "a __metadata__ that does not end");
+}
+
+/* ---- the header ------------------------------------------------------------------------------------------------------ */
+
+static int read_entry(Header *h)
+{
+    const char *name = json_string(&h->json);
+    if (!name) return -1;
+    if (!json_take(&h->json, ':')) return json_bad(&h->json, "a colon is missing");
+    if (strcmp(name, "__metadata__") == 0) return skip_metadata(h);
+    if (h->count == h->capacity) {
+        int64_t more = h->capacity ? 2 * h->capacity : 64;
+        Record *grown = tg_grow(h->record, (size_t)h->capacity * sizeof *grown, (size_t)more * sizeof *grown);
+        if (!grown) return fail_memory(op);
+        h->record = grown, h->capacity = more;
+    }
+    h->record[h->count] = (Record){ .name = name };
+    return read_record(h, &h->record[h->count++]);
+}
+
+static int read_entries(Header *h)
+{
+    Json *j = &h->json;
+    if (!json_is_utf8(h->text, (size_t)h->text_bytes)) return json_bad(j, "bytes that are no UTF-8");
+    if (!json_take(j, '{')) return json_bad(j, "an object is missing");
+    if (!json_take(j, '}')) {
+        do {
+            if (read_entry(h)) return -1;
+        } while (json_take(j, ','));
+        if (!json_take(j, '}')) return json_bad(j, "an object that does not end");
+    }
+    json_take(j, ' ');                  /* the padding */
+    return j->at == j->end ? 0 : json_bad(j, "bytes after its object");
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const Record *x = *(Record *const *)a, *y = *(Record *const *)b;
+    int side = x->offset[0] == y->offset[0];
+    return (x->offset[side] > y->offset[side]) - (x->offset[side] < y->offset[side]);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(Record *const *)a)->name, (*(Record *const *)b)->name);
+}
+
+static int check_sorted(Header *h, Record **sorted)
 {
     int64_t at = 0;
-    fputc('{', f);
-    for (int i = 0; i < dict.count; i++) {
-        const Tensor *x = dict.item[i].tensor;
-        int64_t bytes = x->numel * (int64_t)dtype_size(x->dtype);
-        if (i) fputc(',', f);
-        write_name(f, dict.item[i].name);
-        fprintf(f, ":{\"dtype\":\"%s\",\"shape\":[", dtype_code[x->dtype]);
-        for (int d = 0; d < x->ndim; d++) fprintf(f, d ? ",%lld" : "%lld", (long long)x->shape[d]);
-        fprintf(f, "],\"data_offsets\":[%lld,%lld]}", (long long)at, (long long)(at + bytes));
-        at += bytes;
-    }
-    fputc('}', f);
+    size_t n = (size_t)h->count;
+    qsort(sorted, n, sizeof *sorted, by_name);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0) return fail(TENSOR_EFORMAT, op, "%s: \"%.80s\" is there twice", h->json.path, sorted[i]->name);
+    qsort(sorted, n, sizeof *sorted, by_offset);
+    for (size_t i = 0; i < n; at = sorted[i++]->offset[1])
+        if (sorted[i]->offset[0] != at)
+            return fail(TENSOR_EFORMAT, op, "%s: \"%.80s\" begins at byte %lld of the values, where %lld is due", h->json.path, sorted[i]->name,
+                        (long long)sorted[i]->offset[0], (long long)at);
+    if (at == h->values_bytes) return 0;
+    return fail(TENSOR_EFORMAT, op, "%s: %lld bytes after the last tensor", h->json.path, (long long)(h->values_bytes - at));
 }
 
-static int write_values(FILE *f, const Tensor *x)
+/* No name twice, no hole, no overlap. */
+static int check_records(Header *h)
 {
-    size_t bytes = (size_t)x->numel * dtype_size(x->dtype);
-    char *dense = tg_alloc(bytes + 1);
-    int status = dense ? tensor_copy_to(x, dense, bytes) : fail_memory("io_save_safetensors");
-    if (!status) fwrite(dense, 1, bytes, f);            /* the stream remembers a failure */
-    tg_free(dense, bytes + 1);
+    size_t bytes = (size_t)h->count * sizeof(Record *);
+    Record **sorted = tg_alloc(bytes);
+    if (!sorted) return fail_memory(op);
+    for (int64_t i = 0; i < h->count; i++) sorted[i] = &h->record[i];
+    int status = check_sorted(h, sorted);
+    tg_free(sorted, bytes);
     return status;
 }
 
-int io_save_safetensors(const char *path, TensorDict dict)
-{
-    if (dict.count < 0) return tensor_error() ? -1 : fail(TENSOR_ENULL, "io_save_safetensors", "the dictionary is the result of a failed call");
-    AtomicFile file;
-    if (atomic_open(&file, path, "io_save_safetensors")) return -1;
-    for (int i = 0; i < 8; i++) fputc(0, file.file);
-    write_header(file.file, dict);
-    while (ftell(file.file) % 8) fputc(' ', file.file);      /* the values begin at a multiple of 8 */
-    uint64_t length = (uint64_t)ftell(file.file) - 8;
-    int status = 0;
-    for (int i = 0; i < dict.count && !status; i++) status = write_values(file.file, dict.item[i].tensor);
-    fseek(file.file, 0, SEEK_SET);
-    for (int i = 0; i < 8; i++) fputc((int)(length >> 8 * i & 255), file.file);
-    return atomic_close(&file, !status, "io_save_safetensors");
-}
+/* ---- the file ---------------------------------------------------------------------------------------------------------- */
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
-
-typedef struct Json { const char *path, *at, *end; } Json;
-
-static int bad(const Json *j, const char *what)
-{
-    return fail(TENSOR_EFORMAT, "io_load_safetensors", "%s: %s in the header", j->path, what);
-}
-
-static bool take(Json *j, char c)
-{
-    while (j->at < j->end && (*j->at == ' ' || *j->at == '\n' || *j->at == '\t' || *j->at == '\r')) j->at++;
-    if (j->at >= j->end || *j->at != c) return false;
-    j->at++;
-    return true;
-}
-
-static int put_utf8(char *out, unsigned code)
-{
-    if (code < 0x80) return out[0] = (char)code, 1;
-    if (code < 0x800) return out[0] = (char)(0xc0 | code >> 6), out[1] = (char)(0x80 | (code & 63)), 2;
-    return out[0] = (char)(0xe0 | code >> 12), out[1] = (char)(0x80 | (code >> 6 & 63)), out[2] = (char)(0x80 | (code & 63)), 3;
-}
-
-static int read_string(Json *j, char *out, size_t size)
-{
-    size_t n = 0;
-    if (!take(j, '"')) return bad(j, "a string is missing");
-    while (j->at < j->end && *j->at != '"') {
-        if (n + 4 >= size) return bad(j, "a string is too long");
-        char c = *j->at++;
-        if (c != '\\') {
-            out[n++] = c;
-            continue;
-        }
-        if (j->at >= j->end) break;
-        c = *j->at++;
-        if (c == 'u') {
-            unsigned code = 0;
-            for (int i = 0; i < 4; i++, j->at++) {
-                const char *hex = "0123456789abcdef", *digit = j->at < j->end ? strchr(hex, *j->at | 0x20) : NULL;
-                if (!digit || !*digit) return bad(j, "a \\u escape is damaged");
-                code = code * 16 + (unsigned)(digit - hex);
-            }
-            n += (size_t)put_utf8(out + n, code);
-        } else {
-            const char *from = "nrtbf", *to = "\n\r\t\b\f", *found = strchr(from, c);
-            out[n++] = found && c ? to[found - from] : c;
-        }
-    }
-    if (!take(j, '"')) return bad(j, "a string does not end");
-    out[n] = 0;
-    return strlen(out) == n ? 0 : bad(j, "a string holds a zero byte");
-}
-
-/* [1, 2, 3]: their number, or -1. */
-static int read_integers(Json *j, int64_t *out, int max)
-{
-    int n = 0;
-    if (!take(j, '[')) return bad(j, "an array is missing");
-    if (take(j, ']')) return 0;
-    do {
-        int64_t value = 0;
-        const char *first;
-        take(j, ' ');
-        for (first = j->at; j->at < j->end && *j->at >= '0' && *j->at <= '9'; j->at++)
-            if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *j->at - '0', &value)) return bad(j, "a number is too big");
-        if (j->at == first) return bad(j, "a number is missing");
-        if (n == max) return bad(j, "an array is too long");
-        out[n++] = value;
-    } while (take(j, ','));
-    return take(j, ']') ? n : bad(j, "an array does not end");
-}
-
-typedef struct Record { int dtype, ndim, offsets; int64_t shape[TENSOR_MAX_DIMS], offset[2]; } Record;
-
-static int read_record(Json *j, Record *r)
-{
-    char key[64], text[64];
-    *r = (Record){ .dtype = -1, .ndim = -1 };
-    if (!take(j, '{')) return bad(j, "an object is missing");
-    do {
-        if (read_string(j, key, sizeof key) || !take(j, ':')) return bad(j, "a key is damaged");
-        if (strcmp(key, "dtype") == 0) {
-            if (read_string(j, text, sizeof text)) return -1;
-            for (int d = 0; d < TENSOR_DTYPES; d++)
-                if (strcmp(text, dtype_code[d]) == 0) r->dtype = d;
-            if (r->dtype < 0) return fail(TENSOR_EFORMAT, "io_load_safetensors", "%s: the dtype %s is not known here", j->path, text);
-        } else if (strcmp(key, "shape") == 0) {
-            if ((r->ndim = read_integers(j, r->shape, TENSOR_MAX_DIMS)) < 0) return -1;
-        } else if (strcmp(key, "data_offsets") == 0) {
-            if ((r->offsets = read_integers(j, r->offset, 2)) < 0) return -1;
-        } else {
-            return bad(j, "an unknown key");
-        }
-    } while (take(j, ','));
-    if (!take(j, '}')) return bad(j, "an object does not end");
-    return r->dtype < 0 || r->ndim < 0 || r->offsets != 2 ? bad(j, "dtype, shape or data_offsets is missing") : 0;
-}
-
-static int skip_metadata(Json *j)
-{
-    char text[NAME];
-    if (!take(j, '{')) return bad(j, "__metadata__ is no object");
-    if (take(j, '}')) return 0;
-    do {
-        if (read_string(j, text, sizeof text) || !take(j, ':') || read_string(j, text, sizeof text)) return bad(j, "__metadata__ is damaged");
-    } while (take(j, ','));
-    return take(j, '}') ? 0 : bad(j, "__metadata__ does not end");
-}
-
-static int read_tensor(FILE *f, Json *j, const char *name, int64_t begin, int64_t size, TensorDict *dict)
-{
-    Record r;
-    if (read_record(j, &r)) return -1;
-    TensorShape shape = { r.ndim, r.shape };
-    int64_t count = shape_count(shape), bytes;
-    if (count < 0 || __builtin_mul_overflow(count, (int64_t)dtype_size(r.dtype), &bytes) || r.offset[0] < 0 || r.offset[1] < r.offset[0] ||
-        r.offset[1] > size || r.offset[1] - r.offset[0] != bytes)
-        return fail(TENSOR_EFORMAT, "io_load_safetensors", "%s: \"%.80s\" %s %s at bytes %lld to %lld of %lld does not fit", j->path, name,
-                    tensor_dtype_name((TensorDtype)r.dtype), shape_text(shape), (long long)r.offset[0], (long long)r.offset[1], (long long)size);
-    if (nn_dict_get(*dict, name)) return fail(TENSOR_EFORMAT, "io_load_safetensors", "%s: \"%.80s\" is there twice", j->path, name);
-    Tensor *x = new_tensor(shape, r.dtype, &cpu_place);
-    int status = x ? 0 : -1;
-    if (x && (fseek(f, (long)(begin + r.offset[0]), SEEK_SET) || fread(x->data, 1, (size_t)bytes, f) != (size_t)bytes))
-        status = fail(TENSOR_EIO, "io_load_safetensors", "%s: \"%.80s\" cannot be read", j->path, name);
-    if (!status) status = nn_dict_set(dict, name, x);
-    tensor_release(x);
-    return status;
-}
-
-static int read_all(FILE *f, Json *j, int64_t begin, int64_t size, TensorDict *dict)
-{
-    char name[NAME];
-    if (!take(j, '{')) return bad(j, "an object is missing");
-    if (take(j, '}')) return 0;
-    do {
-        if (read_string(j, name, sizeof name) || !take(j, ':')) return bad(j, "a name is damaged");
-        if (strcmp(name, "__metadata__") == 0 ? skip_metadata(j) : read_tensor(f, j, name, begin, size, dict)) return -1;
-    } while (take(j, ','));
-    return take(j, '}') ? 0 : bad(j, "the object does not end");
-}
-
-static int read_file(FILE *f, const char *path, TensorDict *dict)
+static int read_header(FILE *f, const char *path, int64_t total, Header *h)
 {
     unsigned char length[8];
-    int64_t header = 0, total;
-    if (fseek(f, 0, SEEK_END) || (total = ftell(f)) < 0 || fseek(f, 0, SEEK_SET))
-        return fail(TENSOR_EIO, "io_load_safetensors", "%s: its size cannot be told", path);
-    if (fread(length, 1, 8, f) != 8) return fail(TENSOR_EFORMAT, "io_load_safetensors", "%s: shorter than 8 bytes", path);
-    for (int i = 7; i >= 0; i--) header = (int64_t)((uint64_t)header << 8 | length[i]);
-    if (header < 2 || header > MAX_HEADER || header > total - 8)
-        return fail(TENSOR_EFORMAT, "io_load_safetensors", "%s: says a header of %lld bytes in a file of %lld", path, (long long)header, (long long)total);
-    char *text = tg_alloc((size_t)header);
-    if (!text) return fail_memory("io_load_safetensors");
-    Json j = { path, text, text + header };
-    int status = fread(text, 1, (size_t)header, f) == (size_t)header ? read_all(f, &j, 8 + header, total - 8 - header, dict)
-                                                                      : fail(TENSOR_EIO, "io_load_safetensors", "%s: cannot be read", path);
-    tg_free(text, (size_t)header);
+    uint64_t bytes = 0;
+    if (fread(length, 1, 8, f) != 8) return fail(TENSOR_EFORMAT, op, "%s: shorter than 8 bytes", path);
+    for (int i = 7; i >= 0; i--) bytes = bytes << 8 | length[i];
+    if (bytes < 2 || bytes > SAFETENSORS_MAX_HEADER || (int64_t)bytes > total - 8)
+        return fail(TENSOR_EFORMAT, op, "%s: says a header of %llu bytes in a file of %lld", path, (unsigned long long)bytes, (long long)total);
+    h->text_bytes = (int64_t)bytes, h->values_bytes = total - 8 - h->text_bytes;
+    h->text = tg_alloc(bytes);
+    if (!h->text) return fail_memory(op);
+    if (fread(h->text, 1, bytes, f) != bytes) return fail(TENSOR_EIO, op, "%s cannot be read", path);
+    h->json = (Json){ op, path, h->text, h->text + bytes };
+    return read_entries(h) || check_records(h) ? -1 : 0;
+}
+
+static Tensor *read_tensor(FILE *f, const Header *h, const Record *r)
+{
+    Tensor *x = new_tensor((TensorShape){ r->ndim, r->shape }, r->dtype, &cpu_place);
+    if (!x) return NULL;
+    size_t bytes = (size_t)(r->offset[1] - r->offset[0]);
+    if (fseek(f, (long)(8 + h->text_bytes + r->offset[0]), SEEK_SET) || fread(x->data, 1, bytes, f) != bytes) {
+        fail(TENSOR_EIO, op, "%s: \"%.80s\" cannot be read", h->json.path, r->name);
+        tensor_release(x);
+        return NULL;
+    }
+    uint8_t *truth = x->data;
+    for (size_t i = 0; x->dtype == TENSOR_BOOL && i < bytes; i++) truth[i] = truth[i] != 0;
+    return x;
+}
+
+static int read_file(FILE *f, const char *path, int64_t total, Header *h, TensorDict *dict)
+{
+    int status = read_header(f, path, total, h);
+    for (int64_t i = 0; i < h->count && !status; i++) {
+        Tensor *x = read_tensor(f, h, &h->record[i]);
+        status = x ? nn_dict_append(dict, h->record[i].name, x) : -1;
+        tensor_release(x);
+    }
     return status;
 }
 
 TensorDict io_load_safetensors(const char *path)
 {
-    TensorDict dict = { 0 }, none = { .count = -1 };
-    if (!path) return fail(TENSOR_ENULL, "io_load_safetensors", "the path is NULL"), none;
-    FILE *f = fopen(path, "rb");
-    if (!f) return fail(TENSOR_EIO, "io_load_safetensors", "%s cannot be opened: %s", path, strerror(errno)), none;
-    int status = read_file(f, path, &dict);
+    TensorDict dict = { 0 };
+    Header h = { .text = NULL };
+    int64_t total;
+    FILE *f = input_stream(path, op, &total);
+    if (!f) return nn_no_dict;
+    int status = read_file(f, path, total, &h, &dict);
     fclose(f);
+    tg_free(h.record, (size_t)h.capacity * sizeof *h.record);
+    tg_free(h.text, (size_t)h.text_bytes);
     if (!status) return dict;
     nn_dict_free(dict);
-    return none;
+    return nn_no_dict;
 }

@@ -46,6 +46,6 @@ REGISTER_OP(op_contiguous);
 
 Tensor *tensor_contiguous(Tensor *x)
 {
-    if (check_null(x, "contiguous", 1)) return NULL;
+    if (check_null(x, "tensor_contiguous", 1)) return NULL;
     return x->flags & FLAG_CONTIGUOUS ? borrow(x) : APPLY(&op_contiguous, NULL, x);
 }

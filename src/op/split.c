@@ -166,7 +166,7 @@ static int apart(const SplitParams *p, Tensor *x, Tensor **parts, int count)
 
 static int split(Tensor *x, SplitParams *p, Tensor **parts, int max, const void *site)
 {
-    if (check_null(x, "split", 1)) return -1;
+    if (check_null(x, "tensor_split", 1)) return -1;
     int dim = x->ndim ? wrap_dim(p->dim, x->ndim) : -1;
     int64_t count = dim >= 0 && (p->size > 0 || p->sizes.n) ? part_count(p, x->shape[dim]) : 1;
     if (check_room("split", count, max, site)) return -1;
@@ -190,8 +190,8 @@ int tensor_split_sizes(Tensor *x, TensorShape sizes, int dim, Tensor **parts)
 
 int tensor_chunk(Tensor *x, int chunks, int dim, Tensor **parts, int max)
 {
-    if (check_null(x, "chunk", 1)) return -1;
-    if (chunks < 1) return fail(TENSOR_EVALUE, "chunk", "%d chunks: want 1 or more", chunks);
+    if (check_null(x, "tensor_chunk", 1)) return -1;
+    if (chunks < 1) return fail(TENSOR_EVALUE, "tensor_chunk", "%d chunks: want 1 or more", chunks);
     int d = x->ndim ? wrap_dim(dim, x->ndim) : -1;
     int64_t length = d >= 0 ? x->shape[d] : 1, size = (length + chunks - 1) / chunks;
     if (length) return split(x, &(SplitParams){ .dim = dim, .size = size }, parts, max, SITE);
@@ -201,7 +201,7 @@ int tensor_chunk(Tensor *x, int chunks, int dim, Tensor **parts, int max)
 
 int tensor_unbind(Tensor *x, int dim, Tensor **parts, int max)
 {
-    if (check_null(x, "unbind", 1)) return -1;
+    if (check_null(x, "tensor_unbind", 1)) return -1;
     int d = x->ndim ? wrap_dim(dim, x->ndim) : -1;
     int64_t count = d >= 0 ? x->shape[d] : 1;
     if (check_room("unbind", count, max, SITE)) return -1;

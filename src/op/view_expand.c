@@ -65,7 +65,7 @@ Tensor *tensor_broadcast_to(Tensor *x, TensorShape shape)
 
 Tensor *tensor_expand_as(Tensor *x, const Tensor *other)
 {
-    return check_null(other, "expand_as", 2) ? NULL : tensor_expand(x, shape_of(other));
+    return check_null(other, "tensor_expand_as", 2) ? NULL : tensor_expand(x, shape_of(other));
 }
 
 /* ---- repeat: each repeated dimension becomes a pair [times, size], expanded in its first half --------------------- */

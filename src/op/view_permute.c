@@ -110,8 +110,8 @@ Tensor *tensor_transpose(Tensor *x, int dim0, int dim1)
 
 Tensor *tensor_mT(Tensor *x)
 {
-    if (check_null(x, "mT", 1)) return NULL;
-    if (x->ndim < 2) return fail(TENSOR_ESHAPE, "mT", "%s: want matrices, two dimensions or more", S(x)), NULL;
+    if (check_null(x, "tensor_mT", 1)) return NULL;
+    if (x->ndim < 2) return fail(TENSOR_ESHAPE, "tensor_mT", "%s: want matrices, two dimensions or more", S(x)), NULL;
     return APPLY(&op_transpose, &((TransposeParams){ -2, -1 }), x);
 }
 

@@ -122,12 +122,12 @@ Tensor *tensor_view(Tensor *x, TensorShape shape)
 
 Tensor *tensor_view_as(Tensor *x, const Tensor *other)
 {
-    return check_null(other, "view_as", 2) ? NULL : tensor_view(x, shape_of(other));
+    return check_null(other, "tensor_view_as", 2) ? NULL : tensor_view(x, shape_of(other));
 }
 
 Tensor *tensor_reshape_as(Tensor *x, const Tensor *other)
 {
-    return check_null(other, "reshape_as", 2) ? NULL : tensor_reshape(x, shape_of(other));
+    return check_null(other, "tensor_reshape_as", 2) ? NULL : tensor_reshape(x, shape_of(other));
 }
 
 /* ---- flatten ------------------------------------------------------------------------------------------------------ */

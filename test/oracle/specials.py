@@ -48,7 +48,7 @@ def numbers(x, n):
 def text(x, n):
     words, lines = numbers(x, n), [""]
     for word in words:
-        if len(lines[-1]) + len(word) > 120:
+        if len(lines[-1]) + len(word) > 400:
             lines.append("")
         lines[-1] += word.removesuffix(".0") + " "
     return "\n      ".join(f'"{line}"' for line in lines)

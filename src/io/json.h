@@ -1,0 +1,29 @@
+/* json.h - as much JSON as the headers of files need: objects, arrays of integers, strings. */
+#ifndef TG_JSON_H
+#define TG_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#pragma GCC visibility push(hidden)
+typedef struct Json {
+    const char *op, *path;      /* for errors */
+    char *at, *end;             /* what is still to be read; strings are decoded in place */
+} Json;
+
+/* json_take - skips white space; true (and passed) when c comes next.
+ * json_string - the next string, decoded, which ends with a zero byte and lies in the text; NULL.
+ * json_integers - an array of at most max integers that are not negative: their number, or -1.
+ * json_bad - records EFORMAT: what is wrong in the header of the file; returns -1. */
+bool json_take(Json *j, char c);
+char *json_string(Json *j);
+int json_integers(Json *j, int64_t *out, int max);
+int json_bad(const Json *j, const char *what);
+
+/* json_put_string - in quotes, with escapes.   json_is_utf8 - n bytes of well-formed UTF-8? */
+void json_put_string(FILE *f, const char *text);
+bool json_is_utf8(const char *text, size_t n);
+#pragma GCC visibility pop
+
+#endif

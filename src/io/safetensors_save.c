@@ -1,0 +1,101 @@
+/* safetensors_save.c - names, shapes and bytes of tensors into one file.
+ *
+ * The header lists the tensors in the dictionary's order.  The bytes come by element size, widest first, so that every
+ * tensor lies at a multiple of its element size: readers that map the file rely on it. */
+#include <stdlib.h>
+#include <tapegrad/io.h>
+#include "../core.h"
+#include "atomic_file.h"
+#include "json.h"
+#include "safetensors.h"
+
+static const char op[] = "io_save_safetensors";
+static const char *const dtype_code[TENSOR_DTYPES] = SAFETENSORS_DTYPES;
+
+static size_t bytes_of(const Tensor *x)
+{
+    return (size_t)x->numel * dtype_size(x->dtype);
+}
+
+static int check_dict(TensorDict dict)
+{
+    if (dict.count < 0) return tensor_error() ? -1 : fail(TENSOR_ENULL, op, "the dictionary is the result of a failed call");
+    for (int i = 0; i < dict.count; i++) {
+        const char *name = dict.item[i].name;
+        if (!name || !dict.item[i].tensor) return fail(TENSOR_ENULL, op, "item %d of the dictionary has no %s", i, name ? "tensor" : "name");
+        if (strcmp(name, "__metadata__") == 0) return fail(TENSOR_EVALUE, op, "__metadata__ cannot be the name of a tensor");
+        if (!json_is_utf8(name, strlen(name))) return fail(TENSOR_EVALUE, op, "the name of item %d of the dictionary is no UTF-8", i);
+    }
+    return 0;
+}
+
+static void write_header(FILE *f, TensorDict dict)
+{
+    int64_t at[9] = { 0 };              /* by element size: where the next such tensor goes */
+    for (int i = 0; i < dict.count; i++)
+        for (int size = 1; size < (int)dtype_size(dict.item[i].tensor->dtype); size *= 2) at[size] += (int64_t)bytes_of(dict.item[i].tensor);
+    fputc('{', f);
+    for (int i = 0; i < dict.count; i++) {
+        const Tensor *x = dict.item[i].tensor;
+        int64_t begin = at[dtype_size(x->dtype)], end = at[dtype_size(x->dtype)] += (int64_t)bytes_of(x);
+        if (i) fputc(',', f);
+        json_put_string(f, dict.item[i].name);
+        fprintf(f, ":{\"dtype\":\"%s\",\"shape\":[", dtype_code[x->dtype]);
+        for (int d = 0; d < x->ndim; d++) fprintf(f, d ? ",%lld" : "%lld", (long long)x->shape[d]);
+        fprintf(f, "],\"data_offsets\":[%lld,%lld]}", (long long)begin, (long long)end);
+    }
+    fputc('}', f);
+    while (ftell(f) % 8) fputc(' ', f);
+}
+
+/* The header's length and the header; the caller frees it. */
+static char *make_header(TensorDict dict, size_t *size)
+{
+    char *text = NULL;
+    FILE *f = open_memstream(&text, size);
+    if (!f) return fail_memory(op), NULL;
+    for (int i = 0; i < 8; i++) fputc(0, f);
+    write_header(f, dict);
+    bool good = !ferror(f);
+    if (fclose(f) != 0 || !good) fail_memory(op);
+    else if (*size > SAFETENSORS_MAX_HEADER + 8) fail(TENSOR_EVALUE, op, "a header of %zu bytes: at most %d", *size - 8, SAFETENSORS_MAX_HEADER);
+    else {
+        for (int i = 0; i < 8; i++) text[i] = (char)((uint64_t)(*size - 8) >> 8 * i);
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
+static int write_values(AtomicFile *f, const Tensor *x)
+{
+    size_t bytes = bytes_of(x);
+    if (x->place == &cpu_place && x->flags & FLAG_CONTIGUOUS) return atomic_write(f, x->data, bytes, op);
+    char *dense = tg_alloc(bytes);
+    int status = dense ? tensor_copy_to(x, dense, bytes) : fail_memory(op);
+    if (!status) status = atomic_write(f, dense, bytes, op);
+    tg_free(dense, bytes);
+    return status;
+}
+
+static int write_file(AtomicFile *f, TensorDict dict, const char *header, size_t size)
+{
+    int status = atomic_write(f, header, size, op);
+    for (size_t width = 8; width; width /= 2)
+        for (int i = 0; i < dict.count && !status; i++)
+            if (dtype_size(dict.item[i].tensor->dtype) == width) status = write_values(f, dict.item[i].tensor);
+    return status;
+}
+
+int io_save_safetensors(const char *path, TensorDict dict)
+{
+    AtomicFile f;
+    size_t size;
+    if (check_dict(dict)) return -1;
+    char *header = make_header(dict, &size);
+    if (!header) return -1;
+    int status = atomic_open(&f, path, op);
+    if (!status) status = atomic_close(&f, write_file(&f, dict, header, size) == 0, op);
+    free(header);
+    return status;
+}
