@@ -1,4 +1,4 @@
-# make            the library, static and shared, and the command bin/tapegrad
+# make            the library, static and shared, and the command build/tapegrad
 # make demo       installs what is missing, builds, trains on MNIST, shows the result
 # make test       every suite
 # make help       the rest
@@ -51,6 +51,14 @@ MARCH_base  := $(SMALL)
 MARCH_avx2  := -march=x86-64-v3
 MARCH_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 OBJECTS     := $(SOURCES:%.c=$(B)/%.o) $(foreach i,$(ISAS),$(ISA_SOURCES:%.c=$(B)/%.$(i).o))
+
+# Other flags, another build: what was compiled with others is compiled again.
+STAMP := $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $(LIBS)
+$(shell mkdir -p $(B))
+ifneq ($(file <$(B)/flags),$(STAMP))
+$(file >$(B)/flags,$(STAMP))
+endif
+$(OBJECTS): $(B)/flags
 
 all: $(B)/libtapegrad.a $(B)/$(SONAME) $(B)/tapegrad
 

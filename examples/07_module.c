@@ -32,7 +32,7 @@ int main(void)
     tensor_manual_seed(5);
     Module *net = nn_sequential(nn_embedding(10, 16), nn_flatten(), block(32), block(32), block(32), nn_linear(32, 19));
     Optimizer *opt = optim_adamw(nn_parameters(net), .lr = 3e-3);
-    nn_summary(net, SHAPE(0), NULL);            /* no input shape: names and parameters alone, on stdout */
+    nn_summary(net);                            /* no input shape: names and parameters alone */
 
     for (int step = 0; step <= 300 && !tensor_error(); step++) {
         TensorScope scope = tensor_scope_open();

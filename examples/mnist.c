@@ -96,9 +96,11 @@ static void show(Progress *p, bool last)
     int full = (int)(WIDTH * p->step / p->steps);
     for (int i = 0; i < WIDTH; i++) bar[i] = i < full ? '#' : '.';
     bar[WIDTH] = 0;
-    printf(p->terminal ? "\r[%s] epoch %lld/%lld  step %lld/%lld  loss %.4f  %.0f samples/s  %.0f s left \033[K" :
-                         "[%s] epoch %lld/%lld  step %lld/%lld  loss %.4f  %.0f samples/s  %.0f s left\n",
-           bar, (long long)p->epoch, (long long)p->epochs, (long long)p->step, (long long)p->steps, p->loss, rate, left);
+    char eta[32] = "";
+    if (p->step >= 20 || last) snprintf(eta, sizeof eta, "  %.0f s left", left);
+    printf(p->terminal ? "\r[%s] epoch %lld/%lld  step %lld/%lld  loss %.4f  %.0f samples/s%s \033[K" :
+                         "[%s] epoch %lld/%lld  step %lld/%lld  loss %.4f  %.0f samples/s%s\n",
+           bar, (long long)p->epoch, (long long)p->epochs, (long long)p->step, (long long)p->steps, p->loss, rate, eta);
     if (last && p->terminal) putchar('\n');
     fflush(stdout);
 }
@@ -206,9 +208,11 @@ static int run(const Options *o)
         if (!tensor_error()) printf("%sdigits misread (truth:read): mnist_misread.png\n", n > 1 ? "learning curve: mnist_curve.png\n" : "");
         if (!tensor_error()) printf("test accuracy %.4f (%lld images), %.1f s\n", accuracy, (long long)data_samples(testing), spent);
     }
+    if (!losses) fputs("mnist: no memory for the learning curve of so many epochs\n", stderr);
+    bool failed = !losses || tensor_error();
     free(losses);
     data_loader_free(training), data_loader_free(testing), nn_free(net);
-    return tensor_error() ? -1 : 0;
+    return failed ? -1 : 0;
 }
 
 int main(int argc, char **argv)

@@ -264,6 +264,15 @@ void nn_observe(NNObserver fn, void *ctx)
     observer.fn = fn, observer.ctx = ctx;
 }
 
+/* Which child failed: each module on the way out adds its line to the error. */
+static void note_failure(const Module *m)
+{
+    static _Thread_local const Module *failed;
+    for (int i = 0; i < m->child_count; i++)
+        if (m->children[i].module == failed) tensor_error_note("in %s (%s) of %s", m->children[i].name, failed->type, m->type);
+    failed = m;
+}
+
 Tensor *nn_forward(Module *m, Tensor *x)
 {
     if (nn_null(m, "nn_forward")) return NULL;
@@ -273,7 +282,9 @@ Tensor *nn_forward(Module *m, Tensor *x)
     }
     if (!m->forward) return tensor_fail(TENSOR_EVALUE, "nn_forward", "%s has no forward: run its children", m->type), NULL;
     if (observer.fn) observer.fn(observer.ctx, m, NULL, false);
+    bool failed_before = tensor_error() != NULL;
     Tensor *y = m->forward(m, x);
+    if (!y && !failed_before) note_failure(m);
     if (observer.fn) observer.fn(observer.ctx, m, y, true);
     return y;
 }

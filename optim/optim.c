@@ -49,6 +49,7 @@ static int add_group(Optimizer *opt, TensorList list, OptimGroup options)
 
 Optimizer *optim_new(const OptimKind *kind, TensorList params, OptimGroup options)
 {
+    if (!kind || !kind->update) return tensor_fail(TENSOR_ENULL, "optim_new", "the kind or its update is NULL"), NULL;
     Optimizer *opt = calloc(1, sizeof *opt);
     if (!opt) return tensor_fail(TENSOR_ENOMEM, "optim", "%s: out of memory", kind->name), NULL;
     opt->kind = kind;

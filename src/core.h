@@ -58,7 +58,7 @@ typedef struct Hook { int id; Tensor *(*fn)(Tensor *, void *); void (*after)(Ten
 enum { FLAG_REQUIRES_GRAD = 1, FLAG_RETAIN_GRAD = 2, FLAG_CONTIGUOUS = 4 };
 
 struct Tensor {
-    atomic_int refs, holds;
+    atomic_int refs, holds, owned;          /* owned: references of scopes, among refs */
     uint8_t dtype, ndim, flags;
     uint16_t slot;                          /* which result of entry */
     Storage *storage;                       /* NULL once refs is 0 */

@@ -66,7 +66,9 @@ static void *open_plugin(const char *name, char *why, size_t size)
         snprintf(path, sizeof path, "libtapegrad_%s.so", name);
         handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     }
-    if (!handle) snprintf(why, size, "its plugin could not be opened: %s", dlerror());
+    if (!handle)
+        snprintf(why, size, strcmp(name, "cuda") == 0 ? "its plugin could not be opened: %s" : "no such device (\"cpu\" and \"cuda:0\" are the form), or its plugin is missing: %s",
+                 dlerror());
     return handle;
 }
 

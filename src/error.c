@@ -71,7 +71,7 @@ static void record(TensorStatus code, const char *op, const void *site, const ch
     if (!site || callsite_in_library(site)) site = callsite_find();
     char where[256];
     if (n < TEXT && site && callsite_text(site, where, sizeof where))
-        snprintf(error.text + n, TEXT - (size_t)n, "\n    at %s", where);
+        snprintf(error.text + n, TEXT - (size_t)n, strncmp(where, "in ", 3) == 0 ? "\n    %s" : "\n    at %s", where);
     error.code = code;
     pthread_mutex_lock(&lock);
     void (*fn)(const char *, TensorStatus, void *) = handler;
@@ -96,6 +96,17 @@ int fail_site(TensorStatus code, const char *op, const void *site, const char *f
     record(code, op, site, format, args);
     va_end(args);
     return -1;
+}
+
+void tensor_error_note(const char *format, ...)
+{
+    size_t n = strlen(error.text);
+    if (!error.code || n + 8 > TEXT) return;
+    va_list args;
+    va_start(args, format);
+    memcpy(error.text + n, "\n    ", 6);
+    vsnprintf(error.text + n + 5, TEXT - n - 5, format, args);
+    va_end(args);
 }
 
 int tensor_fail(TensorStatus code, const char *op, const char *format, ...)

@@ -47,6 +47,7 @@ static int evaluate_f(Check *c, Tensor **y)
 {
     if (c->args.fn) {
         y[0] = c->args.fn(c->input, c->plain, c->args.ctx);
+        if (!y[0] && !tensor_error()) wrong(c, TENSOR_EUSER, "the function returned NULL");
         return y[0] ? 1 : -1;
     }
     if (c->args.op->flags & OP_RANDOM) tensor_manual_seed(c->args.seed);
@@ -402,6 +403,9 @@ static int prepare(Check *c)
         bool free_input = x && dtype_is_float(x->dtype) && !(c->args.op && i < 32 && (c->args.op->no_grad_inputs >> i & 1));
         if (prepare_input(c, x, i, free_input && (!any || on_graph(x)))) return -1;
     }
+    bool checks = false;
+    for (int i = 0; i < c->plain; i++) checks |= c->checked[i];
+    if (!checks) return wrong(c, TENSOR_EDTYPE, "no input has a gradient: nothing to check");
     if (!c->args.second) return 0;
     Tensor *y[RESULTS];
     bool second = c->args.second;
@@ -464,6 +468,7 @@ int tensor_gradcheck_args(GradcheckArgs args)
         bool was = tensor_set_grad_enabled(true);
         if (!args.op == !args.fn) wrong(c, TENSOR_EVALUE, "either an op or a function must be given");
         else if (args.n < 1 || args.n > OP_MAX_INPUTS || !args.inputs) wrong(c, TENSOR_EVALUE, "%d inputs: 1 to %d are possible", args.n, OP_MAX_INPUTS);
+        else if (!(args.eps > 0 && args.atol >= 0 && args.rtol >= 0)) wrong(c, TENSOR_EVALUE, "eps %g, atol %g, rtol %g: none may be negative", args.eps, args.atol, args.rtol);
         else status = run(c);
         tensor_set_grad_enabled(was);
         tensor_scope_close(scope);

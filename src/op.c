@@ -193,12 +193,15 @@ Tensor *op_apply1(const TensorOp *op, Tensor *const *inputs, int n, const void *
 Tensor *tensor_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params)
 {
     if (!op) return fail(TENSOR_ENULL, "tensor_apply", "the op is NULL"), NULL;
+    if (!inputs && n > 0) return fail(TENSOR_ENULL, "tensor_apply", "%d inputs, but the array is NULL", n), NULL;
     return op_apply1(op, inputs, n, params, SITE);
 }
 
 int tensor_apply_all(const TensorOp *op, Tensor *const *inputs, int n, const void *params, Tensor **outputs, int count)
 {
     if (!op) return fail(TENSOR_ENULL, "tensor_apply_all", "the op is NULL");
+    if (!inputs && n > 0) return fail(TENSOR_ENULL, "tensor_apply_all", "%d inputs, but the array is NULL", n);
+    if (!outputs && count > 0) return fail(TENSOR_ENULL, "tensor_apply_all", "room for %d results, but the array is NULL", count);
     for (int i = 0; i < count; i++) outputs[i] = NULL;
     return op_apply(op, inputs, n, params, SITE, outputs, count);
 }

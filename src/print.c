@@ -258,8 +258,8 @@ static int write_tensor(Out *out, const Tensor *x)
 
 int tensor_snprint(char *buffer, size_t size, const Tensor *x)
 {
-    Out out = { .buffer = buffer, .size = size };
-    if (size > 0) buffer[0] = 0;
+    Out out = { .buffer = buffer, .size = buffer ? size : 0 };
+    if (out.size > 0) buffer[0] = 0;
     return write_tensor(&out, x) ? -1 : (int)out.length;
 }
 

@@ -29,6 +29,7 @@ Tensor *own(Tensor *x)
         }
         stack.owned = grown, stack.capacity = more;
     }
+    atomic_fetch_add_explicit(&x->owned, 1, memory_order_relaxed);
     return stack.owned[stack.count++] = x;
 }
 
@@ -55,7 +56,11 @@ TensorScope tensor_scope_open(void)
 /* The tensors may own others, whose release may run hooks of the user: pop before releasing. */
 static void release_down_to(size_t mark)
 {
-    while (stack.count > mark) tensor_release(stack.owned[--stack.count]);
+    while (stack.count > mark) {
+        Tensor *x = stack.owned[--stack.count];
+        atomic_fetch_sub_explicit(&x->owned, 1, memory_order_relaxed);
+        tensor_release(x);
+    }
 }
 
 void tensor_scope_close(TensorScope scope)

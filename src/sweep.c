@@ -183,7 +183,8 @@ static int run_hooks(Sweep *s, Hook *const *hooks, Tensor **grad)
     return 0;
 }
 
-/* .grad of a result that asked for it; the old one is kept until the sweep has succeeded. */
+/* .grad of a result that asked for it; the old one is kept until the sweep has succeeded.  A copy: g may be the caller's
+ * cotangent, or serve another result, and writing into .grad must reach neither. */
 static int fill_retained(Sweep *s, Tensor *result, Tensor *g)
 {
     if (s->undos == s->undo_capacity) {
@@ -192,7 +193,7 @@ static int fill_retained(Sweep *s, Tensor *result, Tensor *g)
         if (!grown) return fail_memory(s->name);
         s->undo = grown, s->undo_capacity = more;
     }
-    Tensor *sum = result->grad ? tensor_add(result->grad, g) : g;
+    Tensor *sum = result->grad ? tensor_add(result->grad, g) : tensor_clone(g);
     if (!sum) return -1;
     s->undo[s->undos++] = (Undo){ tensor_retain(result), result->grad };
     result->grad = tensor_retain(sum);
@@ -232,13 +233,24 @@ static bool leads_on(const Sweep *s, const Edge *edge)
     return false;
 }
 
+/* May a gradient of this shape be summed to that of its input? */
+static bool fits(const Tensor *dx, const Meta *m)
+{
+    int extra = dx->ndim - m->ndim;
+    if (extra < 0) return false;
+    for (int d = 0; d < m->ndim; d++)
+        if (m->shape[d] != dx->shape[d + extra] && m->shape[d] != 1) return false;
+    return true;
+}
+
 static int deliver(Sweep *s, Entry *e, int i, Tensor *dx)
 {
     const Meta *m = &e->meta[i];
+    if (unlikely(!fits(dx, m)))
+        return fail_site(TENSOR_ESHAPE, e->op->name, e->site, "backward made a gradient of shape %s for input %d of shape %s", S(dx), i,
+                         shape_text((TensorShape){ m->ndim, m->shape }));
     dx = fit(s, dx, (TensorShape){ m->ndim, m->shape }, m->dtype);
     if (!dx) return -1;
-    if (!shape_equal(shape_of(dx), (TensorShape){ m->ndim, m->shape }))
-        return fail_site(TENSOR_ESHAPE, e->op->name, e->site, "backward made a gradient %s for input %d of another shape", S(dx), i);
     const Edge *edge = &e->edge[i];
     return edge->from ? give_entry(s, edge->from, edge->slot, dx) : give_leaf(s, edge->leaf, dx);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "callsite.h"
 #include "core.h"
+#include "thread.h"
 
 enum { INLINE_BYTES = 4096, HEADER = 64 };      /* small data lies behind its Storage, in one block */
 _Static_assert(sizeof(Storage) <= HEADER, "data behind a Storage must stay aligned");
@@ -100,6 +101,7 @@ __attribute__((constructor)) static void start_tracking(void)
 __attribute__((destructor)) static void report_at_exit(void)
 {
     if (!asked_for_leaks()) return;
+    scope_thread_exit();                /* what this thread's root scope still owns is no leak */
     int64_t n = tensor_leak_report(stderr);
     fprintf(stderr, "%lld tensor%s alive at exit\n", (long long)n, n == 1 ? "" : "s");
 }
@@ -112,6 +114,7 @@ static Tensor *new_handle(void)
     if (unlikely(!x)) return NULL;
     atomic_init(&x->refs, 1);
     atomic_init(&x->holds, 1);
+    atomic_init(&x->owned, 0);
     x->flags = 0, x->slot = 0;
     x->entry = NULL, x->grad = NULL, x->hooks = NULL, x->base = NULL;
     x->base_epoch = x->epoch = 0;
@@ -147,6 +150,10 @@ Tensor *new_tensor(TensorShape shape, int dtype, const Place *place)
         fail(TENSOR_EDTYPE, "tensor", "no such dtype: %d", dtype);
         return NULL;
     }
+    if (unlikely(!shape.dim && shape.ndim)) {
+        fail(TENSOR_ENULL, "tensor", "%d dimensions, but their sizes are NULL", shape.ndim);
+        return NULL;
+    }
     int64_t n = 1, stride[TENSOR_MAX_DIMS];
     bool bad = false;
     for (int i = shape.ndim - 1; i >= 0; i--) {
@@ -155,7 +162,7 @@ Tensor *new_tensor(TensorShape shape, int dtype, const Place *place)
         bad |= __builtin_mul_overflow(n, shape.dim[i] ? shape.dim[i] : 1, &n);
     }
     if (unlikely(bad || n > INT64_MAX / 16)) {
-        fail(TENSOR_ESHAPE, "tensor", "%s: sizes are not negative and their product fits int64", shape_text(shape));
+        fail(TENSOR_ESHAPE, "tensor", "%s: sizes must not be negative, and their product must fit int64", shape_text(shape));
         return NULL;
     }
     Tensor *x = new_handle();
@@ -236,7 +243,12 @@ void drop_leaf(Tensor *leaf)
 
 void tensor_release(Tensor *x)
 {
-    if (!x || atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) != 1) return;
+    if (!x) return;
+    if (unlikely(atomic_load_explicit(&x->refs, memory_order_acquire) <= atomic_load_explicit(&x->owned, memory_order_relaxed))) {
+        fail(TENSOR_EVALUE, "tensor_release", "%s %s belongs to a scope: release only what you retained", tensor_dtype_name((TensorDtype)x->dtype), S(x));
+        return;
+    }
+    if (atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) != 1) return;
     Tensor *grad = x->grad, *base = x->base;
     Entry *entry = x->entry;
     x->grad = x->base = NULL, x->entry = NULL;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # all.sh - everything that `make test` promises, in order; stops at the first failure and says which step it was.
 #
-#   1 set-up   2 gcc: library, suites   3 clang: library with strict warnings, headers as C11 and C++17   4 README's snippets
+#   1 set-up   2 gcc: library, suites, also without AVX-512 and without AVX2   3 clang: library with strict warnings, headers as C11 and C++17   4 README's snippets
 #   5 exported symbols, installed package   6 sanitizers   7 failing memory   8 CUDA sources: nvcc where it is, cuemu always
 #   9 examples, briefly
 set -euo pipefail
@@ -23,6 +23,9 @@ done
 step "gcc: the library, all suites"
 $make all
 $make check
+
+step "older instruction sets: the suites of the kernels"
+test/isa.sh build
 
 step "clang: the library with its warnings as errors, the suites of the core"
 $make B=build/clang CC=clang all

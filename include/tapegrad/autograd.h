@@ -82,11 +82,12 @@ TAPEGRAD_API int tensor_gradients_many(Tensor *const *outputs, Tensor *const *gr
 
 /* ---- grad modes: per thread, nested --------------------------------------------------------------------
  *     bool before = tensor_set_grad_enabled(false);  ...  tensor_set_grad_enabled(before);
- *     TENSOR_NO_GRAD { ... }                        // for a block that is left only at its end */
+ *     TENSOR_NO_GRAD { ... }                        // for a block; restored however it is left (break leaves only it) */
 TAPEGRAD_API bool tensor_set_grad_enabled(bool on);              /* returns what it was */
 TAPEGRAD_API bool tensor_grad_enabled(void);
+static inline void tensor_restore_grad_(const bool *was) { tensor_set_grad_enabled(*was); }
 #define TENSOR_GRAD_BLOCK_(on, was, go) \
-    for (bool was = tensor_set_grad_enabled(on), go = true; go; tensor_set_grad_enabled(was), go = false)
+    for (bool was __attribute__((cleanup(tensor_restore_grad_))) = tensor_set_grad_enabled(on), go = true; go; go = false)
 #define TENSOR_PASTE_(a, b) a##b
 #define TENSOR_GRAD_LINE_(on, line) TENSOR_GRAD_BLOCK_(on, TENSOR_PASTE_(tensor_was_, line), TENSOR_PASTE_(tensor_go_, line))
 #define TENSOR_NO_GRAD TENSOR_GRAD_LINE_(false, __LINE__)
@@ -224,7 +225,8 @@ TAPEGRAD_API TensorShape op_input_shape(const OpCall *call, int i);
 TAPEGRAD_API TensorDtype op_input_dtype(const OpCall *call, int i);
 TAPEGRAD_API TensorShape op_output_shape(const OpCall *call, int i);
 
-/* The built-in ops, in no particular order; find gives NULL (and no error) for an unknown name. */
+/* The built-in ops, in no particular order; find gives NULL (and no error) for an unknown name.  A program linked with the static
+ * library has those that it uses: the linker leaves the others out. */
 TAPEGRAD_API int tensor_op_count(void);
 TAPEGRAD_API const TensorOp *tensor_op_at(int i);
 TAPEGRAD_API const TensorOp *tensor_op_find(const char *name);

@@ -70,7 +70,7 @@ typedef struct DataLoaderArgs {
 TAPEGRAD_API DataLoader *data_loader_args(DataLoaderArgs args);
 
 /* data_next - the next batch, valid until the next call; NULL at the end of an epoch, after which the next call begins
- * another; NULL also on error, whether in this thread or in the loader's, after which the epoch is over, too.
+ * another; NULL also while an error is recorded, so that a loop over batches ends at the first one, and on error, whether in this thread or in the loader's, after which the epoch is over, too.
  * A loader serves one thread at a time. */
 TAPEGRAD_API Batch *data_next(DataLoader *loader);
 TAPEGRAD_API int64_t data_batches(const DataLoader *loader);         /* in one epoch */

@@ -153,7 +153,7 @@ TAPEGRAD_API bool tensor_equal(const Tensor *a, const Tensor *b);
 TAPEGRAD_API bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol, bool equal_nan);
 
 /* tensor_print, tensor_fprint, tensor_snprint - values as PyTorch prints them: four digits, aligned, long
- * tensors shortened to their ends, the dtype named when it is not f32 (i64, bool), grad_fn or requires_grad at
+ * tensors shortened to their ends, the dtype named when it is not f32, i64 or bool, grad_fn or requires_grad at
  * the end.  snprint returns the length needed, like snprintf.  NULL prints as "tensor(NULL)". */
 TAPEGRAD_API void tensor_print(const Tensor *x);
 TAPEGRAD_API void tensor_fprint(FILE *file, const Tensor *x);
@@ -173,7 +173,9 @@ TAPEGRAD_API void tensor_scope_close(TensorScope scope);
 /* tensor_scope_return - closes the scope but hands y (may be NULL) to the one around it, and returns y. */
 TAPEGRAD_API Tensor *tensor_scope_return(TensorScope scope, Tensor *y);
 
-/* tensor_retain - one more reference, returned for convenience; tensor_release gives it back.  NULL is ignored. */
+/* tensor_retain - one more reference, returned for convenience; tensor_release gives it back.  NULL is ignored.  Releasing what
+ * only scopes hold is refused (EVALUE).  Without an open scope a tensor belongs to the thread's root scope, which ends with the
+ * thread: open one round whatever runs often. */
 TAPEGRAD_API Tensor *tensor_retain(Tensor *x);
 TAPEGRAD_API void tensor_release(Tensor *x);
 
@@ -219,6 +221,10 @@ TAPEGRAD_API void tensor_error_clear(void);
 /* tensor_on_error - fn(text, code, ctx) is called at the moment of the first error, on the thread that made it
  * (set it to stop in a debugger, or to print and exit).  NULL: none.  One for the process. */
 TAPEGRAD_API void tensor_on_error(void (*fn)(const char *text, TensorStatus code, void *ctx), void *ctx);
+
+/* tensor_error_note - adds a line to the recorded error, if there is one and room: where in your program's own terms it
+ * happened.  nn_forward adds the path of the layer so. */
+TAPEGRAD_API void tensor_error_note(const char *format, ...) TAPEGRAD_PRINTF(1, 2);
 
 /* tensor_fail - records an error as the library does, for the user's own ops and modules; returns -1. */
 TAPEGRAD_API int tensor_fail(TensorStatus code, const char *op, const char *format, ...) TAPEGRAD_PRINTF(3, 4);

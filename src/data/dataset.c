@@ -178,7 +178,7 @@ static int add_sample(const Dataset *d, int64_t index, int64_t i, int64_t n, Dat
     Tensor *x = NULL, *y = NULL;
     TensorScope scope = tensor_scope_open();
     int status = scope_failed(scope) ? -1 : d->get(d->ctx, index, &x, &y);
-    if (status || !x) {
+    if (status || !x || (!y && tensor_error())) {           /* a y that could not be made is no sample without one */
         status = -1;
         if (!tensor_error()) fail(TENSOR_EUSER, "data_next", "the dataset's function failed for sample %lld", (long long)index);
     } else {

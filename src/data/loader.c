@@ -210,6 +210,7 @@ Batch *data_next(DataLoader *l)
         return NULL;
     }
     let_go(l);
+    if (tensor_error()) return NULL;                /* a loop over batches ends at the first error */
     if (!l->running) begin_epoch(l);
     Ready *place = l->next < l->batches ? next_place(l) : NULL;
     if (!place) {

@@ -12,6 +12,7 @@ int shape_to_dims(const char *op, TensorShape list, OpDims *dims)
 {
     if (list.ndim < 0 || list.ndim > TENSOR_MAX_DIMS)
         return fail(TENSOR_ESHAPE, op, "a list of %d: at most %d", list.ndim, TENSOR_MAX_DIMS);
+    if (!list.dim && list.ndim) return fail(TENSOR_ENULL, op, "a list of %d, whose elements are NULL", list.ndim);
     dims->n = list.ndim;
     for (int i = 0; i < TENSOR_MAX_DIMS; i++) dims->at[i] = i < list.ndim ? list.dim[i] : 0;
     return 0;

@@ -147,8 +147,9 @@ REGISTER_OP(op_unbind);
 
 /* ---- public: parts go to the caller's array ------------------------------------------------------------------------- */
 
-static int check_room(const char *op, int64_t count, int max, const void *site)
+static int check_room(const char *op, int64_t count, Tensor **parts, int max, const void *site)
 {
+    if (!parts && count > 0) return fail_site(TENSOR_ENULL, op, site, "the array for the parts is NULL");
     if (count <= max) return 0;
     return fail_site(TENSOR_ESHAPE, op, site, "%lld parts, and room for %d", (long long)count, max);
 }
@@ -169,7 +170,7 @@ static int split(Tensor *x, SplitParams *p, Tensor **parts, int max, const void 
     if (check_null(x, "tensor_split", 1)) return -1;
     int dim = x->ndim ? wrap_dim(p->dim, x->ndim) : -1;
     int64_t count = dim >= 0 && (p->size > 0 || p->sizes.n) ? part_count(p, x->shape[dim]) : 1;
-    if (check_room("split", count, max, site)) return -1;
+    if (check_room("split", count, parts, max, site)) return -1;
     if (count <= CALL_MAX_OUTPUTS) return op_apply(&op_split, &x, 1, p, site, parts, max);
     p->dim = dim;
     return apart(p, x, parts, (int)count);
@@ -195,7 +196,7 @@ int tensor_chunk(Tensor *x, int chunks, int dim, Tensor **parts, int max)
     int d = x->ndim ? wrap_dim(dim, x->ndim) : -1;
     int64_t length = d >= 0 ? x->shape[d] : 1, size = (length + chunks - 1) / chunks;
     if (length) return split(x, &(SplitParams){ .dim = dim, .size = size }, parts, max, SITE);
-    if (check_room("chunk", chunks, max, SITE)) return -1;
+    if (check_room("chunk", chunks, parts, max, SITE)) return -1;
     return apart(&(SplitParams){ .dim = d, .size = 1 }, x, parts, chunks);
 }
 
@@ -204,7 +205,7 @@ int tensor_unbind(Tensor *x, int dim, Tensor **parts, int max)
     if (check_null(x, "tensor_unbind", 1)) return -1;
     int d = x->ndim ? wrap_dim(dim, x->ndim) : -1;
     int64_t count = d >= 0 ? x->shape[d] : 1;
-    if (check_room("unbind", count, max, SITE)) return -1;
+    if (check_room("unbind", count, parts, max, SITE)) return -1;
     if (d >= 0 && count == 0) return 0;
     if (count <= CALL_MAX_OUTPUTS) return op_apply(&op_unbind, &x, 1, &(UnbindParams){ dim }, SITE, parts, max);
     for (int64_t k = 0; k < count; k++)
