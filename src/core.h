@@ -48,8 +48,9 @@ typedef struct Storage {
     void *data;
     size_t bytes;                           /* of data */
     bool inline_data;                       /* data follows this struct in the same block */
-    void (*deleter)(void *data, void *ctx);
-    void *ctx;
+    struct Blob *blob;                      /* memory of the caller's; NULL: the device's */
+    _Atomic(const char *) writer;           /* the last write in place: what, and where it was called */
+    _Atomic(const void *) write_site;
 } Storage;
 
 typedef struct Entry Entry;
@@ -95,6 +96,7 @@ Tensor *own(Tensor *x);                     /* scope.c: to the innermost scope; 
 Tensor *borrow(Tensor *x);                  /* retain, then own */
 FORCE_INLINE bool scope_failed(TensorScope scope) { return unlikely(scope.depth == 0); }    /* to open: ENOMEM is recorded */
 bool bump_version(Tensor *x);
+void note_write(Tensor *x, const char *writer, const void *site);         /* bumps, and remembers who did it */
 
 /* shape.c */
 bool shape_equal(TensorShape a, TensorShape b);

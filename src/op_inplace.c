@@ -167,7 +167,7 @@ int inplace_take(const char *op, Tensor *x, Tensor *t, const void *site)
         if (read) entry_unref(read);
         return -1;
     }
-    bump_version(x);
+    note_write(x, op, site);
     if (write) {
         entry_attach(write, 0, base);
         entry_attach(read, 0, x);
@@ -249,7 +249,7 @@ static Tensor *fill(const char *op, Tensor *x, double value, const void *site)
     bool graph = !grad_off && (x->entry || (x->base && x->base->entry));
     if (!graph) {
         if (raw_fill(x, value)) return NULL;
-        bump_version(x);
+        note_write(x, op, site);
         return borrow(x);
     }
     TensorScope scope = tensor_scope_open();

@@ -7,6 +7,7 @@
  *  - tensor_gradients runs only entries that lie on a path to a wanted input, and collects instead of accumulating. */
 #include "tape.h"
 #include "anomaly.h"
+#include "callsite.h"
 #include "map.h"
 
 typedef struct Slot {                   /* the gradient of a leaf, or what is wanted of tensor_gradients */
@@ -210,10 +211,15 @@ static int check_saved(const Entry *e)
     for (int i = 0; i < e->saves; i++) {
         const Saved *v = &e->saved[i];
         uint32_t now = atomic_load_explicit(&v->storage->version, memory_order_relaxed);
-        if (now != v->version)
-            return fail_site(TENSOR_EGRAD, e->op->name, e->site, "backward needs %s %d %s, which was overwritten in place: version %u was saved, "
-                             "it is at %u now", v->kind == SAVED_INPUT ? "input" : v->kind == SAVED_OUTPUT ? "its result" : "saved tensor",
-                             v->index, shape_text((TensorShape){ v->ndim, v->shape }), v->version, now);
+        if (now == v->version) continue;
+        const char *writer = atomic_load(&v->storage->writer);
+        const void *site = atomic_load(&v->storage->write_site);
+        char where[200];
+        bool known = site && !callsite_in_library(site) && callsite_text(site, where, sizeof where);
+        return fail_site(TENSOR_EGRAD, e->op->name, e->site, "backward needs %s %d %s, which was overwritten in place%s%s%s%s: version %u was saved, "
+                         "it is at %u now", v->kind == SAVED_INPUT ? "input" : v->kind == SAVED_OUTPUT ? "its result" : "saved tensor",
+                         v->index, shape_text((TensorShape){ v->ndim, v->shape }), writer ? " by " : "", writer ? writer : "", known ? " at " : "",
+                         known ? where : "", v->version, now);
     }
     return 0;
 }

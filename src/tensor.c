@@ -10,6 +10,8 @@ _Static_assert(sizeof(Storage) <= HEADER, "data behind a Storage must stay align
 
 /* ---- storage ------------------------------------------------------------------------------------------ */
 
+typedef struct Blob { void (*deleter)(void *data, void *ctx); void *ctx; } Blob;      /* deleter NULL: the memory outlives us */
+
 static Storage *new_storage(size_t bytes, const Place *place)
 {
     bool inline_data = place->device == &cpu_device && bytes <= INLINE_BYTES;
@@ -20,7 +22,9 @@ static Storage *new_storage(size_t bytes, const Place *place)
         tg_free(s, sizeof *s);
         return NULL;
     }
-    s->place = place, s->bytes = bytes, s->inline_data = inline_data, s->deleter = NULL, s->ctx = NULL;
+    s->place = place, s->bytes = bytes, s->inline_data = inline_data, s->blob = NULL;
+    atomic_init(&s->writer, NULL);
+    atomic_init(&s->write_site, NULL);
     atomic_init(&s->refs, 1);
     atomic_init(&s->version, 0);
     return s;
@@ -38,8 +42,12 @@ void storage_release(Storage *s)
         tg_free(s, HEADER + s->bytes);
         return;
     }
-    if (s->deleter) s->deleter(s->data, s->ctx);
-    else s->place->device->free(s->data, s->bytes ? s->bytes : 1);
+    if (s->blob) {
+        if (s->blob->deleter) s->blob->deleter(s->data, s->blob->ctx);
+        tg_free(s->blob, sizeof *s->blob);
+    } else {
+        s->place->device->free(s->data, s->bytes ? s->bytes : 1);
+    }
     tg_free(s, sizeof *s);
 }
 
@@ -201,26 +209,24 @@ Tensor *new_view(const Tensor *x, int ndim, const int64_t *shape, const int64_t 
     return new_alias(x->storage, (char *)x->data + offset * (int64_t)dtype_size(x->dtype), x->dtype, ndim, shape, stride);
 }
 
-static void keep_blob(void *data, void *ctx)        /* the caller's memory outlives the tensors */
-{
-    (void)data, (void)ctx;
-}
-
 Tensor *tensor_from_blob(void *data, TensorShape shape, TensorDtype dtype, void (*deleter)(void *, void *), void *ctx)
 {
     int64_t stride[TENSOR_MAX_DIMS], n = shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS ? -1 : shape_count(shape);
     if (n < 0) return fail(TENSOR_ESHAPE, "tensor_from_blob", "%s is no shape", shape_text(shape)), NULL;
     if ((unsigned)dtype >= TENSOR_DTYPES) return fail(TENSOR_EDTYPE, "tensor_from_blob", "no such dtype: %d", dtype), NULL;
     if (!data && n > 0) return fail(TENSOR_ENULL, "tensor_from_blob", "data is NULL"), NULL;
-    Storage *s = tg_alloc(sizeof *s);
-    if (!s) return fail_memory("tensor_from_blob"), NULL;
-    *s = (Storage){ .place = &cpu_place, .data = data, .bytes = (size_t)n * dtype_size(dtype), .deleter = keep_blob,
-                      .ctx = ctx };
+    Storage *s = tg_calloc(sizeof *s);
+    Blob *blob = s ? tg_calloc(sizeof *blob) : NULL;
+    if (!blob) {
+        tg_free(s, sizeof *s);
+        return fail_memory("tensor_from_blob"), NULL;
+    }
+    s->place = &cpu_place, s->data = data, s->bytes = (size_t)n * dtype_size(dtype), s->blob = blob;
     atomic_init(&s->refs, 1);
     dense_strides(shape.ndim, shape.dim, stride);
     Tensor *x = new_alias(s, data, dtype, shape.ndim, shape.dim, stride);
     x = own(x);
-    if (x && deleter) s->deleter = deleter;             /* not before: a failed call leaves the memory to the caller */
+    if (x) *blob = (Blob){ deleter, ctx };              /* not before: a failed call leaves the memory to the caller */
     storage_release(s);
     return x;
 }
@@ -269,6 +275,13 @@ bool bump_version(Tensor *x)
 {
     atomic_fetch_add_explicit(&x->storage->version, 1, memory_order_relaxed);
     return true;
+}
+
+void note_write(Tensor *x, const char *writer, const void *site)
+{
+    atomic_store_explicit(&x->storage->writer, writer, memory_order_relaxed);
+    atomic_store_explicit(&x->storage->write_site, site, memory_order_relaxed);
+    bump_version(x);
 }
 
 /* ---- inspection ------------------------------------------------------------------------------------------ */

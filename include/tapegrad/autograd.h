@@ -87,7 +87,7 @@ TAPEGRAD_API bool tensor_set_grad_enabled(bool on);              /* returns what
 TAPEGRAD_API bool tensor_grad_enabled(void);
 static inline void tensor_restore_grad_(const bool *was) { tensor_set_grad_enabled(*was); }
 #define TENSOR_GRAD_BLOCK_(on, was, go) \
-    for (bool was __attribute__((cleanup(tensor_restore_grad_))) = tensor_set_grad_enabled(on), go = true; go; go = false)
+    for (bool was __attribute__((unused, cleanup(tensor_restore_grad_))) = tensor_set_grad_enabled(on), go = true; go; go = false)
 #define TENSOR_PASTE_(a, b) a##b
 #define TENSOR_GRAD_LINE_(on, line) TENSOR_GRAD_BLOCK_(on, TENSOR_PASTE_(tensor_was_, line), TENSOR_PASTE_(tensor_go_, line))
 #define TENSOR_NO_GRAD TENSOR_GRAD_LINE_(false, __LINE__)

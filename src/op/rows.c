@@ -223,7 +223,7 @@ Tensor *row_apply_(const TensorOp *op, Tensor *x, Tensor *b, const double *param
     if (writes_directly(op, x, b, params) && !anomaly_on) {
         Tensor *in[ROW_OPERANDS] = { x, b };
         if (run_map(op, ROW_FORWARD, x, in, params)) return NULL;
-        bump_version(x);
+        note_write(x, op->name, site);
         return borrow(x);
     }
     return op_apply_(op, (Tensor *[]){ x, b }, op->arity, params, site);

@@ -3,7 +3,6 @@
 #ifndef FUZZ_H
 #define FUZZ_H
 
-#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

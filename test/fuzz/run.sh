@@ -16,7 +16,7 @@ python3 test/fuzz/corpus.py "$build/corpus"
 for format in idx png safetensors; do
     target=$build/fuzz_$format
     # shellcheck disable=SC2086
-    clang -Iinclude -std=gnu11 -O1 -g -Wall -Wextra -Werror $sanitize -fsanitize=fuzzer "test/fuzz/fuzz_$format.c" "$build/libtapegrad.a" $libs -o "$target"
+    clang -Iinclude -D_GNU_SOURCE -std=gnu11 -O1 -g -Wall -Wextra -Werror $sanitize -fsanitize=fuzzer "test/fuzz/fuzz_$format.c" "$build/libtapegrad.a" $libs -o "$target"
     echo "== $format, $seconds s"
     log=$build/$format.log
     if ! "$target" -max_total_time="$seconds" -max_len=4096 -timeout=20 -rss_limit_mb=2048 -artifact_prefix="$build/$format-" "$build/corpus/$format" >"$log" 2>&1; then
