@@ -89,9 +89,9 @@ static inline void tensor_restore_grad_(const bool *was) { tensor_set_grad_enabl
 #define TENSOR_GRAD_BLOCK_(on, was, go) \
     for (bool was __attribute__((unused, cleanup(tensor_restore_grad_))) = tensor_set_grad_enabled(on), go = true; go; go = false)
 #define TENSOR_PASTE_(a, b) a##b
-#define TENSOR_GRAD_LINE_(on, line) TENSOR_GRAD_BLOCK_(on, TENSOR_PASTE_(tensor_was_, line), TENSOR_PASTE_(tensor_go_, line))
-#define TENSOR_NO_GRAD TENSOR_GRAD_LINE_(false, __LINE__)
-#define TENSOR_ENABLE_GRAD TENSOR_GRAD_LINE_(true, __LINE__)
+#define TENSOR_GRAD_NAMED_(on, n) TENSOR_GRAD_BLOCK_(on, TENSOR_PASTE_(tensor_was_, n), TENSOR_PASTE_(tensor_go_, n))
+#define TENSOR_NO_GRAD TENSOR_GRAD_NAMED_(false, __COUNTER__)
+#define TENSOR_ENABLE_GRAD TENSOR_GRAD_NAMED_(true, __COUNTER__)
 
 /* ---- hooks -------------------------------------------------------------------------------------------
  * tensor_register_hook - fn(grad, ctx) runs in every backward when x's gradient is complete and before it is
