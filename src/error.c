@@ -56,7 +56,7 @@ void tensor_on_error(void (*fn)(const char *, TensorStatus, void *), void *ctx)
 /* Public functions are named as the user called them: "matmul" is tensor_matmul, "nn_linear" itself. */
 static int put_name(char *text, size_t size, const char *op)
 {
-    static const char *const prefix[] = { "tensor_", "nn_", "optim_", "data_", "io_", "op_", "tapegrad", "gradcheck" };
+    static const char *const prefix[] = { "tensor_", "nn_", "optim_", "data_", "io_", "op_", "tapegrad", "gradcheck", "gradgradcheck" };
     for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++)
         if (strncmp(op, prefix[i], strlen(prefix[i])) == 0) return snprintf(text, size, "%s: ", op);
     return snprintf(text, size, tensor_op_find(op) ? "tensor_%s: " : "%s: ", op);

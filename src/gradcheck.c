@@ -11,7 +11,7 @@ enum { RESULTS = 64, INPUTS = 2 * OP_MAX_INPUTS };
 
 typedef struct Check {
     GradcheckArgs args;
-    const char *name;
+    char name[96];                      /* "gradcheck cube" */
     Tensor *input[INPUTS];              /* aliases of the user's, as leaves */
     bool checked[INPUTS];
     int n, plain;                       /* inputs in all; those of f itself (the rest are cotangents) */
@@ -463,7 +463,7 @@ int tensor_gradcheck_args(GradcheckArgs args)
         report->ok = true, report->atol = args.atol, report->rtol = args.rtol;
         report->name = args.op ? args.op->name : "function";
         c->args = args, c->report = report, c->n = c->plain = args.n, c->random = args.seed;
-        c->name = args.second ? "gradgradcheck" : "gradcheck";
+        snprintf(c->name, sizeof c->name, "%s %.64s", args.second ? "gradgradcheck" : "gradcheck", report->name);
         TensorScope scope = tensor_scope_open();
         bool was = tensor_set_grad_enabled(true);
         if (!args.op == !args.fn) wrong(c, TENSOR_EVALUE, "either an op or a function must be given");
