@@ -67,7 +67,7 @@ static void *open_plugin(const char *name, char *why, size_t size)
         handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     }
     if (!handle)
-        snprintf(why, size, strcmp(name, "cuda") == 0 ? "its plugin could not be opened: %s" : "no such device (\"cpu\" and \"cuda:0\" are the form), or its plugin is missing: %s",
+        snprintf(why, size, strcmp(name, "cuda") == 0 ? "its plugin could not be opened: %s" : "its plugin could not be opened (\"cpu\" and \"cuda:0\" are the usual devices): %s",
                  dlerror());
     return handle;
 }
