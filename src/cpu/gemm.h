@@ -34,7 +34,7 @@ typedef struct {
     int bias_per;                                    /* ROW: n values added to each row; COLUMN: m values to each column */
 } GemmCall;
 
-/* gemm_cpu - the product, by at most `threads` OpenMP threads; fewer where the work is small, and one inside
+/* gemm_cpu - the product, by at most `threads` threads; fewer where the work is small, and one inside
  * a parallel region.
  * 0, or -1 when scratch memory could not be had: c is untouched then. */
 int gemm_cpu(const GemmCall *call, int threads);
