@@ -3,6 +3,7 @@
 # make test       every suite
 # make help       the rest
 
+.DEFAULT_GOAL := all
 B        ?= build
 PREFIX   ?= /usr/local
 DESTDIR  ?=
@@ -41,9 +42,9 @@ ISAS        := base avx2 avx512
 else
 ISAS        := base
 endif
-# Old machines, and casts, which wait for memory, get less unrolling: the library stays under 3 MB.
+# Old machines, and the long lists of simple loops, get no unrolling and scalar tails: the library stays under 3 MB.
 ifeq ($(IS_CLANG),0)
-SMALL       := -O2 -ftree-vectorize -fvect-cost-model=dynamic
+SMALL       := -O2 -ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0
 else
 SMALL       := -O2
 endif
@@ -53,7 +54,7 @@ MARCH_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 OBJECTS     := $(SOURCES:%.c=$(B)/%.o) $(foreach i,$(ISAS),$(ISA_SOURCES:%.c=$(B)/%.$(i).o))
 
 # Other flags, another build: what was compiled with others is compiled again.
-STAMP := $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $(LIBS)
+STAMP := $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $(SMALL) $(LIBS)
 $(shell mkdir -p $(B))
 ifneq ($(file <$(B)/flags),$(STAMP))
 $(file >$(B)/flags,$(STAMP))
@@ -69,7 +70,7 @@ RENAME  = $(OBJCOPY) $(foreach s,$(TEXTS),--rename-section $(s)=tapegrad_text) $
 $(filter $(HOT:%.c=$(B)/%.o),$(OBJECTS)): FLAGS += -O3
 $(B)/%.o: %.c ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
 define isa_rule
-$(B)/%.$(1).o: %.c ; $$(COMPILE) -O3 $(MARCH_$(1)) $$(if $$(findstring /cast_,$$@),$(SMALL)) -fwrapv -DISA=$(1) -MMD -MP -c $$< -o $$@ && $$(RENAME)
+$(B)/%.$(1).o: %.c ; $$(COMPILE) -O3 $(MARCH_$(1)) $$(if $$(filter cast_% map_% softmax_%,$$(@F)),$(SMALL)) -fwrapv -DISA=$(1) -MMD -MP -c $$< -o $$@ && $$(RENAME)
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
 

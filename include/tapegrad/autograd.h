@@ -147,6 +147,7 @@ enum { OP_MAX_INPUTS = 64, OP_ANY_ARITY = -1 };
 
 typedef struct TensorOp {
     const char *name, *summary;
+    const char *gradient;       /* of each input, as a formula, for docs/ops.md: "da = g b^T, db = a^T g"; rows have theirs */
     int arity;                  /* tensor inputs; OP_ANY_ARITY: one or more */
     int outputs;                /* results; 0 means 1; OP_ANY_ARITY: shape decides, by op_set_output */
     unsigned optional;          /* KEEP_INPUT bits of inputs that may be NULL */

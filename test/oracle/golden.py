@@ -14,6 +14,7 @@ The file (little endian), all after the header one zlib stream:
 Inputs and cotangents are exact in f32, results and gradients are those of f64.  "error" is the largest |f32 - f64| of PyTorch's
 own run in f32, over the elements where both are finite; infinite where f32 is not finite and f64 is.
 """
+import math
 import struct
 import warnings
 import zlib
@@ -28,13 +29,56 @@ generator = torch.Generator()
 warnings.filterwarnings("ignore", message="reduction: 'mean'|Using padding='same'")
 
 
-def begin(name):
+def begin(name, seed=0):
     """The same cases for an op whatever the others are."""
-    generator.manual_seed(zlib.crc32(name.encode()))
+    generator.manual_seed(zlib.crc32(name.encode()) + seed)
 
 
 def uniform(*shape, lo=-1.0, hi=1.0):
     return (lo + (hi - lo) * torch.rand(shape, generator=generator, dtype=torch.float64)).float().double()
+
+
+def choice(options):
+    return options[int(torch.randint(0, len(options), (), generator=generator))]
+
+
+def chance(p):
+    return bool(torch.rand((), generator=generator) < p)
+
+
+def number(lo, hi):
+    """hi is included."""
+    return int(torch.randint(lo, hi + 1, (), generator=generator))
+
+
+def scalar(lo, hi):
+    return round(lo + (hi - lo) * float(torch.rand((), generator=generator, dtype=torch.float64)), 3)
+
+
+def shape(lo=0, hi=4, least=0, most=6):
+    """Sizes of a random rank lo..hi; a size is 0 rarely, 1 now and then."""
+    def size():
+        return least if least and chance(0.1) else 0 if not least and chance(0.03) else 1 if chance(0.15) else number(max(least, 2), most)
+    return tuple(size() for _ in range(number(lo, hi)))
+
+
+def narrower(shape_):
+    """A shape that broadcasts to this one."""
+    cut = shape_[number(0, len(shape_)):] if chance(0.4) else shape_
+    return tuple(1 if chance(0.3) else n for n in cut)
+
+
+SPECIAL = (0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-3, -2.5, 100.0, -100.0)
+
+
+def floats(*shape_, lo=-2.0, hi=2.0, special=0.0, also=()):
+    """Uniform values; with the chance `special`, some elements are special ones (and those of `also`)."""
+    x = uniform(*shape_, lo=lo, hi=hi)
+    if special and x.numel() and chance(special):
+        flat = x.reshape(-1)
+        for _ in range(number(1, 3)):
+            flat[number(0, flat.numel() - 1)] = choice(SPECIAL + tuple(also))
+    return x
 
 
 def integers(*shape, lo=0, hi=3, dtype=torch.int64):

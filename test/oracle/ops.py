@@ -1,31 +1,56 @@
-"""ops.py - golden values of every op, from PyTorch.
+"""ops.py - values and gradients of every op, from PyTorch, for test_golden.c.
 
-    python ops.py ops.golden          (needs torch; everything else reads the file only)
+    python ops.py ops.golden                            the committed cases
+    python ops.py --random N --seed S FILE [PATTERN]    N fresh random cases of each op (that matches): what `make oracle` compares
 
-One entry an op of the registry: its name here, what computes it in PyTorch, and cases: shapes, parameters by the names of the
-op's fields, and values that matter (ties, zeros, NaN, infinities).  An op without an entry fails test_golden.c.
-golden.py draws and packs; cases_*.py hold the families.
+(It needs torch; everything else reads the file only.)  A family, cases_*.py, has two tables by the op's name here:
+
+    OPS[name]     yields cases picked by hand: values that matter (ties, zeros, NaN, infinities), odd shapes, each option
+    RANDOM[name]  returns one random case: shapes, values, parameters, special values in the mix
+
+A case is (function in PyTorch, inputs, parameters by the names of the op's fields[, inputs without gradient]).  The committed
+cases of an op are those of OPS and then random ones, at least LEAST_RANDOM, until there are LEAST in all.  golden.py draws and packs.
 """
-import sys
+import argparse
+import fnmatch
+import importlib
+import pathlib
 
 import torch
 
-import cases_nn
-import cases_rows
-import cases_reduce
-import cases_shape
 import golden
+
+FAMILIES = [importlib.import_module(p.stem) for p in sorted(pathlib.Path(__file__).parent.glob("cases_*.py"))]
+LEAST, LEAST_RANDOM = 40, 24
+
+
+def table(kind):
+    return {name: draw for family in FAMILIES for name, draw in getattr(family, kind, {}).items()}
 
 
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--random", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("file")
+    parser.add_argument("pattern", nargs="?", default="*")
+    args = parser.parse_args()
     torch.set_num_threads(1)
+    by_hand, random = table("OPS"), table("RANDOM")
     cases = []
-    for family in (cases_rows, cases_reduce, cases_shape, cases_nn):
-        for name, draw in family.OPS.items():
-            golden.begin(name)
-            for f, inputs, params, *no_grad in draw():
-                cases.append(golden.case(name, f, inputs, params, *no_grad))
-    golden.write(sys.argv[1], cases)
+    for name in dict.fromkeys((*by_hand, *random)):
+        if not fnmatch.fnmatch(name, args.pattern):
+            continue
+        golden.begin(name, args.seed)
+        drawn = []
+        if not args.random:
+            drawn += [golden.case(name, f, inputs, params, *no_grad) for f, inputs, params, *no_grad in by_hand.get(name, tuple)()]
+        wanted = args.random or max(LEAST - len(drawn), LEAST_RANDOM)
+        for _ in range(wanted if name in random else 0):
+            f, inputs, params, *no_grad = random[name]()
+            drawn.append(golden.case(name, f, inputs, params, *no_grad))
+        cases += drawn
+    golden.write(args.file, cases)
     print("%d cases" % len(cases))
 
 
