@@ -66,6 +66,28 @@ static int promote_inputs(OpCall *c, Tensor **cast)
     return 0;
 }
 
+/* The halves among the inputs as f32; returns the dtype that results are rounded to, or -1 on failure. */
+static int widen_inputs(OpCall *c, Tensor **cast)
+{
+    int dtype = TENSOR_F32;
+    for (int i = 0; i < c->n; i++) {
+        cast[i] = widened(c->op, c->input[i]);
+        if (c->input[i] && !cast[i]) return -1;
+        if (cast[i] != c->input[i] && !(i < 32 && (c->op->no_grad_inputs >> i & 1))) dtype = c->input[i]->dtype;
+    }
+    c->input = cast;
+    return dtype;
+}
+
+static int round_results(OpCall *c, int dtype)
+{
+    for (int i = 0; i < c->outputs; i++) {
+        if (dtype == TENSOR_F32 || !c->output[i] || c->output[i]->dtype != TENSOR_F32) continue;
+        if (!(c->output[i] = tensor_to(c->output[i], (TensorDtype)dtype))) return -1;
+    }
+    return 0;
+}
+
 /* ---- parameters -------------------------------------------------------------------------------------------- */
 
 static void put_field(const OpField *f, void *params, const char *text)
@@ -165,9 +187,12 @@ int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *param
     for (int i = 0; i < n; i++)
         if (inputs[i] && unlikely(inputs[i]->base != NULL) && view_refresh(inputs[i])) return -1;
     TensorScope scope = tensor_scope_open();
-    Tensor *cast[OP_MAX_INPUTS];
-    int status = op->flags & OP_SAME_DTYPE ? promote_inputs(&c, cast) : 0;
+    Tensor *cast[OP_MAX_INPUTS], *wide[OP_MAX_INPUTS];
+    const bool rounds = op->compose && (op->flags & OP_ROUND_ONCE);
+    int status = op->flags & OP_SAME_DTYPE ? promote_inputs(&c, cast) : 0, dtype = TENSOR_F32;
+    if (!status && rounds && (dtype = widen_inputs(&c, wide)) < 0) status = -1;
     if (!status) status = run_forward(&c);
+    if (!status && rounds) status = round_results(&c, dtype);
     if (!status) status = check_results(&c);
     if (!status && op->flags & OP_VIEW) set_bases(&c);
     if (!status && wants_graph(&c)) status = tape_record(&c, op->keep);

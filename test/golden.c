@@ -24,7 +24,7 @@ static unsigned char *read_file(const char *path, size_t *size)
 static int unpack(Golden *g, const unsigned char *file, size_t size)
 {
     uint64_t length;
-    if (size < HEADER || memcmp(file, "TGOLD1\0\0", 8) != 0) return -1;
+    if (size < HEADER || memcmp(file, "TGOLD2\0\0", 8) != 0) return -1;
     memcpy(&length, file + 8, sizeof length);
     uLongf got = (uLongf)length;
     g->stream = malloc(length + 1);
@@ -136,6 +136,7 @@ int golden_next(Golden *g, GoldenCase *c)
     const TensorOp *op = tensor_op_find(c->op);
     if (!op) return print_error("golden case of the unknown op %s\n", c->op), -1;
     if (sample_next(op, &list, &c->sample) < 0) return print_error("golden case %s %s: %s\n", c->op, text, c->sample.wrong), -1;
+    c->narrow = TAKE(g, uint8_t);
     for (int i = 0; i < c->sample.n; i++) {
         const SampleInput *in = &c->sample.input[i];
         TensorDtype dtype = in->has_dtype ? in->dtype : TENSOR_F32;

@@ -17,6 +17,7 @@ typedef struct GoldenValue {            /* of a result, or of the gradient of an
 typedef struct GoldenCase {
     char op[64];
     Sample sample;
+    bool narrow;                        /* f16 and bf16 hold all inputs and cotangents */
     const unsigned char *input[OP_MAX_INPUTS];
     int results;
     GoldenValue result[SAMPLE_RESULTS], gradient[OP_MAX_INPUTS];

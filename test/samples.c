@@ -304,7 +304,16 @@ int sample_run(const Sample *s, Tensor *const *x, bool create_graph, Layout cota
 
 /* ---- layouts ------------------------------------------------------------------------------------------------------------ */
 
-const char *const layout_name[LAYOUTS] = { "dense", "transposed", "stride 2", "offset" };
+const char *const layout_name[LAYOUTS] = { "dense", "transposed", "stride 2", "offset", "from the end" };
+
+static double unreadable_value(const Tensor *x) { return tensor_dtype_is_float(tensor_dtype(x)) ? (double)NAN : 101; }
+
+static Tensor *from_the_end(const Tensor *x)
+{
+    Tensor *room = tensor_full(SHAPE(x->numel + 5), unreadable_value(x), tensor_dtype(x));
+    Tensor *view = tensor_detach(tensor_view(tensor_slice(room, 0, x->numel ? -x->numel : 5), shape_of(x)));
+    return view && !raw_copy(view, x) ? view : NULL;
+}
 
 /* The gaps hold what must not be read: NaN, or a big index. */
 Tensor *strided_copy(const Tensor *x, Layout layout)
@@ -313,13 +322,14 @@ Tensor *strided_copy(const Tensor *x, Layout layout)
     int64_t shape[TENSOR_MAX_DIMS] = { 0 }, stride[TENSOR_MAX_DIMS] = { 0 }, step = layout == LAYOUT_STEP ? 2 : 1, count = 5 + step;
     for (int d = 0; d < ndim; d++) shape[d] = x->shape[d];
     if (layout == LAYOUT_DENSE) return tensor_clone(tensor_detach((Tensor *)(uintptr_t)x));
+    if (layout == LAYOUT_END) return from_the_end(x);
     for (int d = 0; d < ndim; d++) {
         int at = layout == LAYOUT_TRANSPOSED ? d : ndim - 1 - d;        /* transposed: the first dim is the innermost */
         stride[at] = step;
         step *= shape[at] > 1 ? shape[at] : 1;
         count *= shape[at] > 1 ? shape[at] : 1;
     }
-    Tensor *room = tensor_full(SHAPE(count), tensor_dtype_is_float(tensor_dtype(x)) ? (double)NAN : 101, tensor_dtype(x));
+    Tensor *room = tensor_full(SHAPE(count), unreadable_value(x), tensor_dtype(x));
     Tensor *view = room ? own(new_view(room, ndim, shape, stride, 3)) : NULL;
     return view && !raw_copy(view, x) ? view : NULL;
 }

@@ -60,8 +60,9 @@ int sample_apply(const Sample *s, Tensor *const *x, Tensor **y);
 Tensor *random_like(const Tensor *y, uint64_t seed);
 double random_uniform(uint64_t *state);
 
-/* strided_copy - the values of x in memory of another layout: ONE of the ways below. */
-typedef enum Layout { LAYOUT_DENSE, LAYOUT_TRANSPOSED, LAYOUT_STEP, LAYOUT_OFFSET, LAYOUTS } Layout;
+/* strided_copy - the values of x in memory of another layout: ONE of the ways below.  LAYOUT_END: what a negative start gives, the last
+ * elements of a longer tensor. */
+typedef enum Layout { LAYOUT_DENSE, LAYOUT_TRANSPOSED, LAYOUT_STEP, LAYOUT_OFFSET, LAYOUT_END, LAYOUTS } Layout;
 extern const char *const layout_name[LAYOUTS];
 Tensor *strided_copy(const Tensor *x, Layout layout);
 

@@ -2,16 +2,15 @@
 
 The file (little endian), all after the header one zlib stream:
 
-    header   8 bytes "TGOLD1\\0\\0", u64 size of the stream when unpacked
+    header   8 bytes "TGOLD2\\0\\0", u64 size of the stream when unpacked
     text     u16 length, bytes
     stream   text PyTorch's version, u32 number of cases, the cases
-    case     text op, text sample (the notation of samples.h: shapes, dtypes, parameters),
-             for each input that is there: its values (f32 for floats, i64 for i64 and i32, u8 for u8 and bool),
+    case     text op, text sample (the notation of samples.h: shapes, dtypes, parameters), u8 narrow, for each input that is there: its values (f32 for floats, i64 for i64 and i32, u8 for u8 and bool),
              u8 number of results, the results, for each input: u8 has a gradient, then f64 values, f64 error
     result   u8 dtype (TensorDtype, in the run in f64), u8 rank, u32 sizes, values (f64 for floats, i64 for integers, u8 for bool),
              and for floats: f64 error, u8 has a cotangent, then its f32 values
 
-Inputs and cotangents are exact in f32, results and gradients are those of f64.  "error" is the largest |f32 - f64| of PyTorch's
+Inputs and cotangents are exact in f32, those of a narrow case also in f16 and bf16; results and gradients are those of f64.  "error" is the largest |f32 - f64| of PyTorch's
 own run in f32, over the elements where both are finite; infinite where f32 is not finite and f64 is.
 """
 import math
@@ -127,7 +126,23 @@ def raw_input(t):
     return raw(t, torch.float32 if t.is_floating_point() else torch.uint8 if t.dtype in (torch.uint8, torch.bool) else torch.int64)
 
 
-def run(f, inputs, cotangents, dtype, no_grad):
+def rounded(t):
+    """The values with the 8 bits of bf16, none that f16 could not hold."""
+    t = t.to(torch.bfloat16).double()
+    t = torch.where(t.abs() < 2.0 ** -14, 0.0 * t.sign(), t)
+    return torch.where(t.isfinite(), t.clamp(-60000.0, 60000.0), t)
+
+
+def narrowed(inputs):
+    """The inputs rounded to what halves hold, or None where that would make values equal that were not."""
+    narrow = [rounded(x) if x is not None and x.is_floating_point() else x for x in inputs]
+    for x, y in zip(inputs, narrow):
+        if x is not None and x.is_floating_point() and len(torch.unique(x)) != len(torch.unique(y)):
+            return None
+    return narrow
+
+
+def run(f, inputs, cotangents, dtype, no_grad, narrow=False):
     leaves = []
     for i, x in enumerate(inputs):
         if x is not None and x.is_floating_point():
@@ -138,6 +153,8 @@ def run(f, inputs, cotangents, dtype, no_grad):
     roots = [k for k, v in enumerate(y) if v.requires_grad]
     if cotangents is None:
         cotangents = {k: torch.randn(y[k].shape, generator=generator, dtype=torch.float64).float().double() for k in roots}
+        if narrow:
+            cotangents = {k: rounded(v) for k, v in cotangents.items()}
     wanted = [x for x in leaves if x is not None and x.is_floating_point() and x.requires_grad]
     grads = {}
     if roots and wanted:
@@ -158,10 +175,13 @@ def error(narrow, exact):
     return float("inf") if not torch.isfinite(off).all() else float(off.max())
 
 
-def case(name, f, inputs, params, no_grad=()):
-    y, grads, cot = run(f, inputs, None, torch.float64, no_grad)
+def case(name, f, inputs, params, no_grad=(), narrow=False):
+    if narrow:
+        exact = narrowed(inputs)
+        inputs, narrow = (inputs, False) if exact is None else (exact, True)
+    y, grads, cot = run(f, inputs, None, torch.float64, no_grad, narrow)
     y32, grads32, _ = run(f, inputs, cot, torch.float32, no_grad)
-    out = text(name) + text(sample(inputs, params))
+    out = text(name) + text(sample(inputs, params)) + struct.pack("<B", narrow)
     for x in inputs:
         if x is not None:
             out += raw_input(x)
@@ -184,4 +204,4 @@ def case(name, f, inputs, params, no_grad=()):
 def write(path, cases):
     stream = text(torch.__version__) + struct.pack("<I", len(cases)) + b"".join(cases)
     with open(path, "wb") as file:
-        file.write(b"TGOLD1\0\0" + struct.pack("<Q", len(stream)) + zlib.compress(stream, 9))
+        file.write(b"TGOLD2\0\0" + struct.pack("<Q", len(stream)) + zlib.compress(stream, 9))

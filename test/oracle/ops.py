@@ -9,7 +9,8 @@
     RANDOM[name]  returns one random case: shapes, values, parameters, special values in the mix
 
 A case is (function in PyTorch, inputs, parameters by the names of the op's fields[, inputs without gradient]).  The committed
-cases of an op are those of OPS and then random ones, at least LEAST_RANDOM, until there are LEAST in all.  golden.py draws and packs.
+cases of an op are those of OPS and then random ones, at least LEAST_RANDOM, until there are LEAST in all; the values of some random
+cases are rounded so that halves hold them.  golden.py draws and packs.
 """
 import argparse
 import fnmatch
@@ -48,7 +49,7 @@ def main():
         wanted = args.random or max(LEAST - len(drawn), LEAST_RANDOM)
         for _ in range(wanted if name in random else 0):
             f, inputs, params, *no_grad = random[name]()
-            drawn.append(golden.case(name, f, inputs, params, *no_grad))
+            drawn.append(golden.case(name, f, inputs, params, *no_grad, narrow=golden.chance(0.3)))
         cases += drawn
     golden.write(args.file, cases)
     print("%d cases" % len(cases))
