@@ -115,11 +115,15 @@ $(B)/examples/%: examples/%.c examples/example.c examples/example.h $(B)/libtape
 examples: $(EXAMPLES)
 EPOCHS ?= 1
 demo: ; @tools/setup.sh && $(MAKE) -s -j2 $(B)/examples/mnist && $(B)/examples/mnist --epochs $(EPOCHS) $(ARGS)
+oracle: $(B)/test/test_golden ; @test/oracle/run.sh $(B)
 bench: $(B)/bench/bench ; @bench/run.sh $(B)/bench/bench
 $(B)/bench/bench: bench/bench.c $(B)/libtapegrad.a
 	@mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $< $(B)/libtapegrad.a $(LIBS) -o $@
 
 # ---- documents, installation --------------------------------------------------------------------------------------------
+docs/ops.md: $(B)/tools/ops_table ; @$< test/oracle/torch_names.txt $(wildcard include/tapegrad/*.h) > $@.new && mv $@.new $@
+$(B)/tools/ops_table: tools/ops_table.c $(SHARED_TEST:%.c=$(B)/%.o) $(B)/libtapegrad.a
+	@mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) -Itest $< $(SHARED_TEST:%.c=$(B)/%.o) $(WHOLE) $(LIBS) $(CMOCKA) -o $@
 docs: ; @command -v doxygen >/dev/null || { echo "make docs needs doxygen (apt install doxygen)"; exit 1; }; doxygen docs/Doxyfile
 install: all
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/tapegrad $(DESTDIR)$(PREFIX)/bin
@@ -144,11 +148,12 @@ help:
 	@echo "make demo        sets up, builds, trains a CNN on MNIST (EPOCHS=1, ARGS=... as mnist --help says)"
 	@echo "make test        everything that CI checks: suites by gcc and clang, sanitizers, failing memory, CUDA sources, examples"
 	@echo "make check       the suites alone       make asan ubsan tsan valgrind faults   the suites under checkers"
+	@echo "make oracle      N=200 fresh random cases an op against PyTorch (PYTHON=, SEED=, OP=pattern)"
 	@echo "make bench       side by side with PyTorch (needs it)     make examples   the course, in build/examples"
 	@echo "make docs        reference by doxygen   make install uninstall DESTDIR= PREFIX=   make clean"
 	@echo "variables: CC, CFLAGS, B (build folder), WITHOUT_BLIS=1, CUDA_ARCHS"
 
 -include $(wildcard mk/*.mk)
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
-.PHONY: print-libs all check test asan ubsan tsan valgrind faults examples demo bench docs install uninstall clean help
+.PHONY: print-libs all check oracle test asan ubsan tsan valgrind faults examples demo bench docs install uninstall clean help
 .DELETE_ON_ERROR:

@@ -1,0 +1,14 @@
+#!/bin/sh
+# run.sh BUILD - `make oracle`: N fresh random cases of each op (OP=pattern: of those), drawn and answered by PyTorch now, against ours;
+# prints the worst case of each op, as a part of what test_golden.c allows.  SEED repeats a run; PYTHON is the interpreter that has torch.
+set -eu
+cd "$(dirname "$0")/../.."
+python=${PYTHON:-python3} n=${N:-200} seed=${SEED:-$(date +%s)} file=$1/oracle.golden
+"$python" -c 'import torch' 2>/dev/null || { echo "make oracle: $python has no torch; PYTHON=... names one that has" >&2; exit 1; }
+echo "oracle: N=$n SEED=$seed OP=${OP:-*}"
+"$python" test/oracle/ops.py --random "$n" --seed "$seed" "$file" "${OP:-*}"
+TAPEGRAD_GOLDEN=$file TAPEGRAD_WORST=1 "$1/test/test_golden" "${OP:-*}" > "$1/oracle.log" 2>&1 && status=0 || status=1
+grep -E ' cases ' "$1/oracle.log" || true
+[ $status -eq 0 ] || { grep -vE '^\[|^ +[0-9]* cases' "$1/oracle.log" | grep -v ' cases ' >&2; echo "oracle: differences; repeat with N=$n SEED=$seed" >&2; }
+rm -f "$file"
+exit $status

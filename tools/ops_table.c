@@ -1,0 +1,215 @@
+/* ops_table.c - writes docs/ops.md: the registry as a table, and what PyTorch has and we lack.
+ *
+ *     ops_table test/oracle/torch_names.txt include/tapegrad/ *.h > docs/ops.md
+ *
+ * Everything is found, nothing told: an op's dtypes by running its samples in each, a public function by its name in the headers. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include "samples.h"
+
+/* ---- the headers, as one text ------------------------------------------------------------------------------------------- */
+
+static char *headers;
+static size_t headers_size;
+
+static char *append_file(char *text, size_t *size, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file || fseek(file, 0, SEEK_END)) return perror(path), exit(1), NULL;
+    long n = ftell(file);
+    rewind(file);
+    text = realloc(text, *size + (size_t)n + 1);
+    if (!text || fread(text + *size, 1, (size_t)n, file) != (size_t)n) return perror(path), exit(1), NULL;
+    *size += (size_t)n;
+    text[*size] = '\0';
+    fclose(file);
+    return text;
+}
+
+/* Does a header declare tensor_NAME, as a function or a macro? */
+static bool declared(const char *name)
+{
+    char word[128];
+    snprintf(word, sizeof word, "tensor_%s", name);
+    for (const char *at = headers; (at = strstr(at, word)) != NULL; at++) {
+        char after = at[strlen(word)];
+        bool begins = at == headers || !(isalnum((unsigned char)at[-1]) || at[-1] == '_');
+        bool macro = after == ' ' && at >= headers + 8 && strncmp(at - 8, "#define ", 8) == 0;
+        if (begins && (after == '(' || macro)) return true;
+    }
+    return false;
+}
+
+/* Elementwise functions are declared by their rows. */
+static bool is_public(const TensorOp *op)
+{
+    return op->row || declared(op->name);
+}
+
+/* ---- dtypes ------------------------------------------------------------------------------------------------------------------- */
+
+/* The dtype of result 0 when the inputs that name none have this one; -1 if no sample runs so. */
+static int result_dtype(const TensorOp *op, TensorDtype dtype)
+{
+    const char *list = op->samples;
+    static Sample s;
+    int result = -1;
+    while (result < 0 && list && sample_next(op, &list, &s) > 0) {
+        Tensor *x[OP_MAX_INPUTS], *y[SAMPLE_RESULTS];
+        TensorScope scope = tensor_scope_open();
+        bool any = false;
+        for (int i = 0; i < s.n; i++)
+            if (!s.input[i].absent && !s.input[i].has_dtype) s.input[i].dtype = dtype, s.input[i].has_dtype = any = true;
+        if (!any)                                                   /* all name theirs: take the first that may be another */
+            for (int i = 0; i < s.n && !any; i++)
+                if (!s.input[i].absent && s.input[i].dtype == dtype) any = true;
+        if (any) {
+            sample_inputs(&s, AS_WRITTEN, 1, x);
+            if (sample_apply(&s, x, y) > 0) result = (int)tensor_dtype(y[0]);
+        }
+        tensor_error_clear();
+        tensor_scope_close(scope);
+    }
+    return result;
+}
+
+static void print_dtypes(const TensorOp *op)
+{
+    static const TensorDtype order[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_BF16, TENSOR_I64, TENSOR_I32, TENSOR_U8, TENSOR_BOOL };
+    enum { DTYPES = sizeof order / sizeof *order };
+    int result[DTYPES], taken = 0, promoted = 0;
+    for (int i = 0; i < DTYPES; i++) {
+        result[i] = result_dtype(op, order[i]);
+        taken += result[i] >= 0;
+        promoted += i >= 4 && result[i] == TENSOR_F32 && result[0] == TENSOR_F32;
+    }
+    if (taken == DTYPES && promoted == 4) printf("all; integers and bool give f32");
+    else if (taken == DTYPES) printf("all");
+    else if (taken == 4 && result[3] >= 0 && result[4] < 0) printf("floats");
+    else
+        for (int i = 0, first = 1; i < DTYPES; i++)
+            if (result[i] >= 0) printf("%s%s", first ? "" : " ", tensor_dtype_name(order[i])), first = 0;
+}
+
+/* ---- the table ---------------------------------------------------------------------------------------------------------------------- */
+
+static void print_cell(const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '|' || *text == '*' || *text == '_' || *text == '<' || *text == '\\') putchar('\\');
+        putchar(*text == '\n' ? ' ' : *text);
+    }
+}
+
+static void print_code(const char *before, const char *text)
+{
+    printf("`%s", before);
+    for (; *text; text++) {
+        if (*text == '|') putchar('\\');
+        putchar(*text);
+    }
+    printf("`");
+}
+
+static void print_gradient(const TensorOp *op)
+{
+    const char *const *part = op->row ? op->row->gradient : NULL;
+    if (op->flags & OP_NONDIFFERENTIABLE) printf("none");
+    else if (op->gradient) print_code("", op->gradient);
+    else if (part && part[0]) {
+        print_code(part[1] ? "da = " : "dx = ", part[0]);
+        if (part[1]) printf(", "), print_code("db = ", part[1]);
+    }
+}
+
+static void print_op(const TensorOp *op)
+{
+    printf("| ");
+    print_code(is_public(op) ? "tensor_" : "", op->name);
+    printf(" | ");
+    print_cell(op->summary);
+    if (op->row) printf(", "), print_code("y = ", op->row->formula);
+    printf(" | ");
+    print_gradient(op);
+    printf(" | ");
+    print_dtypes(op);
+    printf(" | ");
+    if (op->torch && strcmp(op->torch, "-") == 0) printf("-");
+    else print_code(op->torch && strncmp(op->torch, "torch.", 6) == 0 ? "" : "torch.", op->torch ? op->torch : op->name);
+    printf(" |\n");
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const TensorOp *const *)a)->name, (*(const TensorOp *const *)b)->name);
+}
+
+static void print_ops(bool public)
+{
+    int n = tensor_op_count(), shown = 0;
+    const TensorOp **op = malloc((size_t)n * sizeof *op);
+    if (!op) exit(1);
+    for (int i = 0; i < n; i++)
+        if (is_public(tensor_op_at(i)) == public) op[shown++] = tensor_op_at(i);
+    qsort(op, (size_t)shown, sizeof *op, by_name);
+    printf("%d ops.\n\n| op | computes | gradient | dtypes | in PyTorch |\n|---|---|---|---|---|\n", shown);
+    for (int i = 0; i < shown; i++) print_op(op[i]);
+    free(op);
+}
+
+/* ---- what we lack ------------------------------------------------------------------------------------------------------------------------ */
+
+/* A function of a name space is ours as tensor_NAME, in place as tensor_NAME_, or with the name space before it: tensor_linalg_NAME. */
+static bool have(const char *space, const char *name)
+{
+    char full[160];
+    const char *last = strrchr(space, '.');
+    if (declared(name) || tensor_op_find(name)) return true;
+    snprintf(full, sizeof full, "%s_", name);
+    if (declared(full)) return true;
+    snprintf(full, sizeof full, "%s_%s", last ? last + 1 : space, name);
+    return declared(full);
+}
+
+static void print_missing(char *names)
+{
+    char *line = strtok(names, "\n");
+    if (!line) exit(1);
+    printf("Against %s, of the functions that it lists as its tensor operations:\n\n| name space | there | here | not here |\n|---|---|---|---|\n", line);
+    char *lines[32];
+    int n = 0;
+    while (n < 32 && (line = strtok(NULL, "\n")) != NULL) lines[n++] = line;
+    for (int i = 0; i < n; i++) {
+        char *colon = strchr(lines[i], ':'), *missing = calloc(strlen(lines[i]) * 2 + 1, 1);
+        if (!colon || !missing) exit(1);
+        *colon = '\0';
+        int there = 0, here = 0;
+        for (char *name = strtok(colon + 1, " "); name; name = strtok(NULL, " ")) {
+            there++;
+            if (have(lines[i], name)) here++;
+            else strcat(strcat(missing, *missing ? " " : ""), name);
+        }
+        printf("| %s | %d | %d | ", lines[i], there, here);
+        print_cell(missing);
+        printf(" |\n");
+        free(missing);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) return fprintf(stderr, "usage: ops_table TORCH_NAMES HEADER ...\n"), 2;
+    size_t names_size = 0;
+    char *names = append_file(NULL, &names_size, argv[1]);
+    for (int i = 2; i < argc; i++) headers = append_file(headers, &headers_size, argv[i]);
+    printf("# Ops\n\nMade by `make docs/ops.md` from the descriptors; do not edit. x, a, b are operands, y is the result, g (or dy) the gradient at y. "
+           "\"floats\" are f32, f64, f16 and bf16; halves compute in f32.\n\n## Public\n\n");
+    print_ops(true);
+    printf("\n## Parts of others\n\nGradients that are ops themselves, so that they have gradients too; reached through `tensor_op_find`.\n\n");
+    print_ops(false);
+    printf("\n## What PyTorch has and we lack\n\n");
+    print_missing(names);
+    free(names), free(headers);
+    return 0;
+}
