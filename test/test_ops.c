@@ -9,7 +9,9 @@
 static void check_descriptor(const TensorOp *op)
 {
     if (!op->samples) complain_op(op, "has no samples");
+    if (!op->errors) complain_op(op, "has no error samples");
     if (!op->summary || !*op->summary) complain_op(op, "has no summary");
+    if (!op->row && !op->gradient && !(op->flags & OP_NONDIFFERENTIABLE)) complain_op(op, "does not say its gradient");
     if (!op->compose && !op->forward) complain_op(op, "has neither forward nor compose");
     if (!op->compose && !op->backward && !(op->flags & OP_NONDIFFERENTIABLE)) complain_op(op, "has no backward");
     if (op->compose && op->backward) complain_op(op, "has compose and backward");

@@ -123,7 +123,9 @@ static const OpField fields[] = {
 };
 
 const TensorOp op_batch_norm = {
-    .name = "batch_norm", .summary = "each channel normalised over batch and positions, times weight plus bias", .arity = 5,
+    .name = "batch_norm", .summary = "each channel normalised over batch and positions, times weight plus bias",
+    .gradient = "training: dx = w r (g - mean g - xn mean(g xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps); "
+                "evaluating: dx = w r g; dw = sum g xn, db = sum g", .arity = 5,
     .optional = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR) | KEEP_INPUT(WEIGHT) | KEEP_INPUT(BIAS),
     .keep = KEEP_INPUT(X) | KEEP_INPUT(WEIGHT), .no_grad_inputs = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR),
     .params = sizeof(BatchNormParams), .fields = fields, .shape = shape, .forward = forward, .backward = backward,

@@ -15,8 +15,9 @@ static int clone_forward(OpCall *c)
     return raw_copy(op_output(c, 0), op_input(c, 0));
 }
 
-static const TensorOp op_clone = { .name = "clone", .summary = "a dense copy", .arity = 1, .shape = op_same_shape, .forward = clone_forward,
-    .backward = backward, .flags = OP_ANY_DEVICE, .samples = "3x4; ; 0x3" };
+static const TensorOp op_clone = { .name = "clone", .summary = "a dense copy",
+    .gradient = "dx = g", .arity = 1, .shape = op_same_shape, .forward = clone_forward,
+    .backward = backward, .flags = OP_ANY_DEVICE, .samples = "3x4; ; 0x3", .errors = "3,3 ! EVALUE" };
 REGISTER_OP(op_clone);
 
 Tensor *tensor_clone(Tensor *x)
@@ -40,8 +41,9 @@ static int contiguous_forward(OpCall *c)
 }
 
 static const TensorOp op_contiguous = { .name = "contiguous", .summary = "x itself when its elements lie in row-major order without gaps, else a copy that does",
+    .gradient = "dx = g",
     .arity = 1, .shape = contiguous_shape, .forward = contiguous_forward, .backward = backward, .flags = OP_VIEW | OP_ANY_DEVICE,
-    .samples = "3x4; ; 0x3", .torch = "Tensor.contiguous" };
+    .samples = "3x4; ; 0x3", .errors = "3,3 ! EVALUE", .torch = "Tensor.contiguous" };
 REGISTER_OP(op_contiguous);
 
 Tensor *tensor_contiguous(Tensor *x)

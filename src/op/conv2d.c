@@ -283,7 +283,8 @@ static const OpField grad_fields[] = { CONV_FIELDS, OP_FIELD(OP_DIMS, ConvParams
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
 
 static const TensorOp op_conv2d = {
-    .name = "conv2d", .summary = "two-dimensional cross-correlation; weight [out, in / groups, height, width]", .arity = 3,
+    .name = "conv2d", .summary = "two-dimensional cross-correlation; weight [out, in / groups, height, width]",
+    .gradient = "dx = conv2d_grad_input(g, w), dw = conv2d_grad_weight(x, g), db = sum g over batch and positions", .arity = 3,
     .optional = KEEP_INPUT(2), CONV, .fields = fields, .shape = shape, .forward = forward, .backward = backward,
     .torch = "nn.functional.conv2d",
     .samples = "1x3x4x4,3x3x3x3,3 {stride=[2 2] padding=[2 2]}; 2x4x8x8,2x2x3x3,2 {stride=[3 2] padding=[2 1] groups=2}; "
@@ -299,6 +300,7 @@ static const TensorOp op_conv2d = {
 };
 static const TensorOp op_conv2d_grad_input = {
     .name = "conv2d_grad_input", .summary = "gradient of conv2d's input of that size, from the result's gradient and the weight",
+    .gradient = "ddy = conv2d(g, w), dw = conv2d_grad_weight(g, dy)",
     .arity = 2, CONV, .fields = grad_fields, .shape = input_shape, .forward = input_forward, .backward = input_backward,
     .torch = "nn.grad.conv2d_input",
     .samples = "1x3x3x3,3x3x3x3 {stride=[2 2] padding=[2 2] size=[4 4]}; 2x2x4x4,2x2x3x3 {stride=[3 2] padding=[2 1] groups=2 size=[8 8]}; "
@@ -308,6 +310,7 @@ static const TensorOp op_conv2d_grad_input = {
 };
 static const TensorOp op_conv2d_grad_weight = {
     .name = "conv2d_grad_weight", .summary = "gradient of conv2d's weight of that kernel size, from the input and the result's gradient",
+    .gradient = "dx = conv2d_grad_input(dy, g), ddy = conv2d(x, g)",
     .arity = 2, CONV, .fields = grad_fields, .shape = weight_shape, .forward = weight_forward, .backward = weight_backward,
     .torch = "nn.grad.conv2d_weight",
     .samples = "1x3x4x4,1x3x3x3 {stride=[2 2] padding=[2 2] size=[3 3]}; 2x4x8x8,2x2x4x4 {stride=[3 2] padding=[2 1] groups=2 size=[3 3]}; "

@@ -182,7 +182,8 @@ static const OpField fields[] = {
 };
 
 const TensorOp op_cross_entropy = {
-    .name = "cross_entropy", .summary = "cross entropy of logits and class indices", .arity = 3, .optional = KEEP_INPUT(2),
+    .name = "cross_entropy", .summary = "cross entropy of logits and class indices",
+    .gradient = "dx = g w_t ((1 - s) (softmax(x) - onehot) + s / C (...)), 0 at ignored targets; mean: / sum of w_t", .arity = 3, .optional = KEEP_INPUT(2),
     .keep = KEEP_INPUT(0), .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2), .params = sizeof(CrossEntropyParams), .fields = fields,
     .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,- {reduction=1}; 5x3,5@i64:0..2,3:.5..2 {ignore_index=1}; "
@@ -224,7 +225,8 @@ static int soft_compose(OpCall *c)
 }
 
 const TensorOp op_cross_entropy_probabilities = {
-    .name = "cross_entropy_probabilities", .summary = "cross entropy of logits and class probabilities", .arity = 3,
+    .name = "cross_entropy_probabilities", .summary = "cross entropy of logits and class probabilities",
+    .gradient = "dx = g (softmax(x) sum(w t) - w t), dt = -g w log_softmax(x); mean: / n", .arity = 3,
     .optional = KEEP_INPUT(2), .no_grad_inputs = KEEP_INPUT(2), .params = sizeof(CrossEntropyParams), .fields = fields,
     .shape = soft_check, .compose = soft_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
     .samples = "3x4,3x4:0..1,-; 3x4,3x4:0..1,4:.5..2 {reduction=1 label_smoothing=.1}; 2x3x2,2x3x2:0..1,- {reduction=2}; 4,4:0..1,-",

@@ -88,7 +88,8 @@ static const OpField fields[] = {
 };
 
 const TensorOp op_cumsum = {
-    .name = "cumsum", .summary = "running sum along a dim; reverse: from its end", .arity = 1, .params = sizeof(CumsumParams),
+    .name = "cumsum", .summary = "running sum along a dim; reverse: from its end",
+    .gradient = "dx = cumsum of g from the end", .arity = 1, .params = sizeof(CumsumParams),
     .fields = fields, .shape = shape, .forward = forward, .backward = backward,
     .samples = "5 {dim=0}; 3x4 {dim=1}; 2x3x4 {dim=-2}; 3x4 {dim=0 reverse=1}; {dim=0}; 0x3 {dim=0}; 3x0 {dim=1}; 4@i64 {dim=0}; "
                "3@bool {dim=0}",

@@ -54,7 +54,8 @@ static int embedding_grad(OpCall *c, Tensor *dy, Tensor **dx)
 
 #define NO_PADDING "-9223372036854775808"
 static const OpField embedding_fields[] = { OP_FIELD(OP_I64, EmbeddingParams, padding_idx, NO_PADDING), { 0 } };
-static const TensorOp op_embedding = { .name = "embedding", .summary = "rows of a table by index; padding_idx gets no gradient", .arity = 2,
+static const TensorOp op_embedding = { .name = "embedding", .summary = "rows of a table by index; padding_idx gets no gradient",
+    .gradient = "dw = zeros with g added at the rows of the index, but at padding_idx", .arity = 2,
     .keep = KEEP_INPUT(0), .no_grad_inputs = KEEP_INPUT(0), .params = sizeof(EmbeddingParams), .fields = embedding_fields, .shape = embedding_shape,
     .forward = embedding_forward, .backward = embedding_grad, .flags = OP_ANY_DEVICE, .torch = "nn.functional.embedding",
     .samples = "2x3@i64:0..4,5x4; 6@i64:0..4,5x3; @i64:0..4,5x2; 0@i64:0..0,5x2; 2@i64:0..2,3x0; 4@i32:0..1,2x3",
@@ -104,6 +105,7 @@ static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const OpField place_fields[] = { OP_FIELD(OP_I64, EmbeddingParams, padding_idx, NO_PADDING), OP_FIELD(OP_I64, EmbeddingParams, rows, NULL), { 0 } };
 static const TensorOp op_embedding_backward = { .name = "embedding_backward", .summary = "zeros of [rows, width] with rows added at the index, but at padding_idx",
+    .gradient = "dx = embedding(index, g)",
     .arity = 2, .keep = KEEP_INPUT(0), .no_grad_inputs = KEEP_INPUT(0), .params = sizeof(EmbeddingParams), .fields = place_fields, .shape = place_shape,
     .forward = place_forward, .backward = place_grad, .flags = OP_ANY_DEVICE, .torch = "-",
     .samples = "2x3@i64:0..4,2x3x4 {rows=5}; 6@i64:0..4,6x3 {rows=5 padding_idx=2}; @i64:0..1,3 {rows=2}; 0@i64:0..0,0x2 {rows=3}",

@@ -29,8 +29,10 @@ static const OpField fields[] = { REDUCE_FIELDS, { 0 } };
     .errors = "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[1 1]} ! EVALUE; 0x3 {dims=[0]} ! ESHAPE; 0 ! ESHAPE"
 
 const TensorOp op_amax = { .name = "amax", .summary = "largest over dims; equal ones share the gradient evenly",
+    .gradient = "dx = g / ties where x = y",
                            .forward = amax_forward, VALUES };
 const TensorOp op_amin = { .name = "amin", .summary = "smallest over dims; equal ones share the gradient evenly",
+    .gradient = "dx = g / ties where x = y",
                            .forward = amin_forward, VALUES };
 REGISTER_OP(op_amax);
 REGISTER_OP(op_amin);
@@ -140,8 +142,10 @@ static const OpField pick_fields[] = {
     .errors = "3x4 {dim=2} ! EINDEX; 0x3 {dim=0} ! ESHAPE"
 
 const TensorOp op_max_dim = { .name = "max_dim", .summary = "largest along a dim and its index; the gradient goes to that index",
+    .gradient = "dx = zeros with g at the index",
                               .forward = max_forward, .torch = "torch.max", PICKS };
 const TensorOp op_min_dim = { .name = "min_dim", .summary = "smallest along a dim and its index; the gradient goes to that index",
+    .gradient = "dx = zeros with g at the index",
                               .forward = min_forward, .torch = "torch.min", PICKS };
 REGISTER_OP(op_max_dim);
 REGISTER_OP(op_min_dim);

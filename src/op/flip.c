@@ -46,7 +46,8 @@ static int flip_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField flip_fields[] = { OP_FIELD(OP_DIMS, FlipParams, dims, NULL), { 0 } };
-static const TensorOp op_flip = { .name = "flip", .summary = "the order of elements turned round in dims", .arity = 1, .params = sizeof(FlipParams),
+static const TensorOp op_flip = { .name = "flip", .summary = "the order of elements turned round in dims",
+    .gradient = "dx = flip(g)", .arity = 1, .params = sizeof(FlipParams),
     .fields = flip_fields, .shape = flip_shape, .forward = flip_forward, .backward = flip_backward, .flags = OP_ANY_DEVICE,
     .samples = "5 {dims=[0]}; 2x3x4 {dims=[0 -1]}; 2x3 {dims=[]}; {dims=[]}; 0x3 {dims=[1]}; {dims=[0]}",
     .errors = "2x3 {dims=[2]} ! EINDEX; 2x3 {dims=[1 -1]} ! EINDEX" };
@@ -121,7 +122,8 @@ static int roll_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField roll_fields[] = { OP_FIELD(OP_DIMS, RollParams, shifts, NULL), OP_FIELD(OP_DIMS, RollParams, dims, ""), { 0 } };
-static const TensorOp op_roll = { .name = "roll", .summary = "elements moved round by shifts along dims; without dims, of x flattened", .arity = 1,
+static const TensorOp op_roll = { .name = "roll", .summary = "elements moved round by shifts along dims; without dims, of x flattened",
+    .gradient = "dx = roll(g, -shifts)", .arity = 1,
     .params = sizeof(RollParams), .fields = roll_fields, .shape = roll_shape, .forward = roll_forward, .backward = roll_backward,
     .flags = OP_ANY_DEVICE, .samples = "5 {shifts=[2] dims=[0]}; 3x4 {shifts=[-1 6] dims=[1 0]}; 2x3 {shifts=[4]}; 0x3 {shifts=[1] dims=[1]}; {shifts=[1]}; "
                "3x4 {shifts=[1 1] dims=[0 0]}",
@@ -153,7 +155,8 @@ static int rot_compose(OpCall *c)
 }
 
 static const OpField rot_fields[] = { OP_FIELD(OP_INT, RotParams, k, "1"), OP_FIELD(OP_DIMS, RotParams, dims, NULL), { 0 } };
-static const TensorOp op_rot90 = { .name = "rot90", .summary = "k quarter turns in the plane of two dims, from the first towards the second", .arity = 1,
+static const TensorOp op_rot90 = { .name = "rot90", .summary = "k quarter turns in the plane of two dims, from the first towards the second",
+    .gradient = "dx = rot90(g, -k)", .arity = 1,
     .params = sizeof(RotParams), .fields = rot_fields, .compose = rot_compose, .flags = OP_ANY_DEVICE,
     .samples = "2x3 {dims=[0 1]}; 2x3 {k=2 dims=[0 1]}; 2x3x4 {k=-1 dims=[0 -1]}; 2x3 {k=4 dims=[1 0]}; 0x3 {dims=[0 1]}",
     .errors = "2x3 {dims=[0]} ! EVALUE; 2x3 {dims=[0 0]} ! EINDEX; 2x3 {dims=[0 2]} ! EINDEX" };

@@ -91,7 +91,8 @@ static int gather_grad(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField gather_fields[] = { OP_FIELD(OP_INT, GatherParams, dim, NULL), { 0 } };
-static const TensorOp op_gather = { .name = "gather", .summary = "elements of dim picked by an index for each", .arity = 2, .keep = KEEP_INPUT(1),
+static const TensorOp op_gather = { .name = "gather", .summary = "elements of dim picked by an index for each",
+    .gradient = "dx = zeros with g added at the index", .arity = 2, .keep = KEEP_INPUT(1),
     .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(GatherParams), .fields = gather_fields, .shape = gather_shape, .forward = gather_forward,
     .backward = gather_grad, .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x2@i64:0..3 {dim=1}; 3x4,2x4@i64:0..2 {dim=0}; 3x4x2,2x5x1@i64:0..3 {dim=-2}; 5,7@i64:0..4 {dim=0}; ,@i64:0..0 {dim=0}; "
@@ -133,7 +134,8 @@ static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField place_fields[] = { OP_FIELD(OP_INT, PlaceParams, dim, NULL), OP_FIELD(OP_DIMS, PlaceParams, shape, NULL), { 0 } };
-static const TensorOp op_gather_backward = { .name = "gather_backward", .summary = "zeros of a shape with x added at the index", .arity = 2,
+static const TensorOp op_gather_backward = { .name = "gather_backward", .summary = "zeros of a shape with x added at the index",
+    .gradient = "dx = gather(g)", .arity = 2,
     .keep = KEEP_INPUT(1), .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(PlaceParams), .fields = place_fields, .shape = place_shape,
     .forward = place_forward, .backward = place_grad, .flags = OP_ANY_DEVICE, .torch = "-",
     .samples = "3x2,3x2@i64:0..3 {dim=1 shape=[3 4]}; 2x4,2x4@i64:0..2 {dim=0 shape=[3 5]}; ,@i64:0..2 {dim=0 shape=[3]}; 0,0@i64:0..0 {dim=0 shape=[2]}",
@@ -183,7 +185,8 @@ static int scatter_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return 0;
 }
 
-static const TensorOp op_scatter_add = { .name = "scatter_add", .summary = "x with elements of src added at an index along dim", .arity = 3,
+static const TensorOp op_scatter_add = { .name = "scatter_add", .summary = "x with elements of src added at an index along dim",
+    .gradient = "dx = g, dsrc = gather(g)", .arity = 3,
     .keep = KEEP_INPUT(1), .keep_for = { 0, 0, KEEP_INPUT(1) }, .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(GatherParams),
     .fields = gather_fields, .shape = scatter_shape, .forward = scatter_forward, .backward = scatter_backward, .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x2@i64:0..3,3x2 {dim=1}; 3x4,2x3@i64:0..2,4x5 {dim=0}; 5,7@i64:0..4,7 {dim=-1}; ,@i64:0..0, {dim=0}; 3,0@i64:0..0,3 {dim=0}; "
@@ -226,6 +229,7 @@ static int take_compose(OpCall *c)
 
 static const OpField take_fields[] = { OP_FIELD(OP_DIMS, TakeParams, dim, ""), { 0 } };
 static const TensorOp op_take_along_dim = { .name = "take_along_dim", .summary = "gather where the other dimensions broadcast; without dim, of x flattened",
+    .gradient = "dx = zeros with g added at the index",
     .arity = 2, .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(TakeParams), .fields = take_fields, .compose = take_compose, .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x2@i64:0..3 {dim=[1]}; 3x4,1x2@i64:0..3 {dim=[1]}; 1x4,3x2@i64:0..3 {dim=[-1]}; 3x4,5@i64:0..11; 2x0,2x0@i64:0..0 {dim=[1]}",
     .errors = "3x4,3@i64:0..2 {dim=[1]} ! ESHAPE; 3x4,2x2@i64:0..3 {dim=[1]} ! ESHAPE; 3x4,3x2@i64:4..5 {dim=[1]} ! EINDEX" };

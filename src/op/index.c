@@ -97,6 +97,7 @@ static int index_compose(OpCall *c)
 }
 
 static const TensorOp op_index = { .name = "index", .summary = "x[i, j, ...]: elements picked by tensors of indices or masks for the leading dims",
+    .gradient = "dx = zeros with g added at the indices",
     .arity = OP_ANY_ARITY, .compose = index_compose, .flags = OP_ANY_DEVICE, .torch = "ops.aten.index",
     .samples = "5x3,4@i64:-5..4; 3x4,6@i64:0..2,6@i64:-4..3; 3x4x2,2x1@i64:0..2,3@i64:0..3; 3x4,3@bool; 3x4,3x4@bool; 3x2,0@i64:0..0; 3x2,@i64:0..2",
     .errors = "3x4,2@i64:3..5 ! EINDEX; 3x4,2@i64:-9..-4 ! EINDEX; 3x4,2@bool ! ESHAPE; 3,2@i64:0..2,2@i64:0..1 ! EINDEX; 3x4 ! EINDEX; 3x4,2 ! EDTYPE; "
@@ -139,6 +140,7 @@ static int put_compose(OpCall *c)
 
 static const OpField put_fields[] = { OP_FIELD(OP_BOOL, PutParams, accumulate, "0"), { 0 } };
 static const TensorOp op_index_put = { .name = "index_put", .summary = "x with values written, or added, at tensors of indices or masks; the last one wins",
+    .gradient = "dx = g, with 0 at the indices unless added; dvalues = g[indices]",
     .arity = OP_ANY_ARITY, .params = sizeof(PutParams), .fields = put_fields, .compose = put_compose, .flags = OP_ANY_DEVICE, .torch = "Tensor.index_put",
     .samples = "5x3,4x3,4@i64:-5..4; 3x4,6,6@i64:0..2,6@i64:-4..3 {accumulate=1}; 3x4x2,2,2x1@i64:0..2,3@i64:0..3; 3x4,,3@bool; 3x4,,3x4@bool {accumulate=1}; "
                "3x2,0x2,0@i64:0..0",
@@ -193,11 +195,13 @@ static int fill_compose(OpCall *c)
 
 static const OpField copy_fields[] = { OP_FIELD(OP_INT, FillParams, dim, NULL), { 0 } };
 static const OpField fill_fields[] = { OP_FIELD(OP_INT, FillParams, dim, NULL), OP_FIELD(OP_DOUBLE, FillParams, value, NULL), { 0 } };
-static const TensorOp op_index_copy = { .name = "index_copy", .summary = "x with slices of dim replaced by those of a source; the last one wins", .arity = 3,
+static const TensorOp op_index_copy = { .name = "index_copy", .summary = "x with slices of dim replaced by those of a source; the last one wins",
+    .gradient = "dx = g with 0 in the slices, dsource = index_select(g)", .arity = 3,
     .params = sizeof(FillParams), .fields = copy_fields, .compose = copy_compose, .flags = OP_ANY_DEVICE,
     .samples = "5x3,4@i64:0..4,4x3 {dim=0}; 2x3x4,2@i64:0..2,2x2x4 {dim=-2}; 3,0@i64:0..0,0 {dim=0}; ,1@i64:0..0, {dim=0}",
     .errors = "5x3,2@i64:5..6,2x3 {dim=0} ! EINDEX; 5x3,2@i64:0..4,3x3 {dim=0} ! ESHAPE; 5x3,2,2x3 {dim=0} ! EDTYPE" };
-static const TensorOp op_index_fill = { .name = "index_fill", .summary = "x with slices of dim set to a number", .arity = 2,
+static const TensorOp op_index_fill = { .name = "index_fill", .summary = "x with slices of dim set to a number",
+    .gradient = "dx = g with 0 in the slices", .arity = 2,
     .params = sizeof(FillParams), .fields = fill_fields, .compose = fill_compose, .flags = OP_ANY_DEVICE,
     .samples = "5x3,4@i64:0..4 {dim=0 value=2}; 2x3x4,2@i64:0..2 {dim=-2 value=-1}; 3,0@i64:0..0 {dim=0 value=1}; ,1@i64:0..0 {dim=0 value=3}",
     .errors = "5x3,2@i64:5..6 {dim=0 value=1} ! EINDEX; 5x3,2x2@i64:0..4 {dim=0 value=1} ! ESHAPE; 5x3,2 {dim=0 value=1} ! EDTYPE" };

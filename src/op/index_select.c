@@ -61,7 +61,8 @@ static int select_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField select_fields[] = { OP_FIELD(OP_INT, SelectParams, dim, NULL), { 0 } };
-static const TensorOp op_index_select = { .name = "index_select", .summary = "slices of dim in the order of a list of indices", .arity = 2,
+static const TensorOp op_index_select = { .name = "index_select", .summary = "slices of dim in the order of a list of indices",
+    .gradient = "dx = zeros with g added at the slices", .arity = 2,
     .keep = KEEP_INPUT(1), .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(SelectParams), .fields = select_fields, .shape = select_shape,
     .forward = select_forward, .backward = select_backward, .flags = OP_ANY_DEVICE,
     .samples = "5x3,4@i64:0..4 {dim=0}; 2x3x4,6@i64:0..2 {dim=1}; 2x3,2@i64:0..2 {dim=-1}; 5,@i64:0..4 {dim=0}; ,1@i64:0..0 {dim=0}; "
@@ -108,7 +109,8 @@ static int place_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField place_fields[] = { OP_FIELD(OP_INT, SelectParams, dim, NULL), OP_FIELD(OP_I64, SelectParams, size, NULL), { 0 } };
-static const TensorOp op_index_select_backward = { .name = "index_select_backward", .summary = "zeros with slices added at a list of indices", .arity = 2,
+static const TensorOp op_index_select_backward = { .name = "index_select_backward", .summary = "zeros with slices added at a list of indices",
+    .gradient = "dx = index_select(g)", .arity = 2,
     .keep = KEEP_INPUT(1), .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(SelectParams), .fields = place_fields, .shape = place_shape,
     .forward = place_forward, .backward = place_backward, .flags = OP_ANY_DEVICE, .torch = "-",
     .samples = "4x3,4@i64:0..4 {dim=0 size=5}; 2x6x4,6@i64:0..2 {dim=1 size=3}; 0x3,0@i64:0..0 {dim=0 size=2}; ,@i64:0..0 {dim=0 size=1}",
@@ -165,7 +167,8 @@ static int add_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField add_fields[] = { OP_FIELD(OP_INT, AddParams, dim, NULL), OP_FIELD(OP_DOUBLE, AddParams, alpha, "1"), { 0 } };
-static const TensorOp op_index_add = { .name = "index_add", .summary = "x with alpha times slices of a source added at a list of indices of dim", .arity = 3,
+static const TensorOp op_index_add = { .name = "index_add", .summary = "x with alpha times slices of a source added at a list of indices of dim",
+    .gradient = "dx = g, dsource = alpha index_select(g)", .arity = 3,
     .keep = KEEP_INPUT(1), .keep_for = { 0, 0, KEEP_INPUT(1) }, .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(AddParams), .fields = add_fields,
     .shape = add_shape, .forward = add_forward, .backward = add_backward, .flags = OP_ANY_DEVICE,
     .samples = "5x3,4@i64:0..4,4x3 {dim=0}; 2x3x4,6@i64:0..2,2x6x4 {dim=1 alpha=-0.5}; 5,3@i64:0..4,3 {dim=-1}; ,1@i64:0..0, {dim=0}; 3x2,0@i64:0..0,0x2 {dim=0}",

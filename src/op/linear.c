@@ -91,7 +91,8 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 const TensorOp op_linear = {
-    .name = "linear", .summary = "x weight^T + bias; weight [out, in]", .arity = 3, .optional = KEEP_INPUT(2),
+    .name = "linear", .summary = "x weight^T + bias; weight [out, in]",
+    .gradient = "dx = g weight, dweight = g^T x, dbias = sum g", .arity = 3, .optional = KEEP_INPUT(2),
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0), 0 },
     .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
     .samples = "3x4,5x4,5; 3x4,5x4,-; 4,5x4,5; 2x3x4,5x4,5; 2x1x3x4,2x4,-; 0x4,5x4,5; 3x0,5x0,5; 3x4,0x4,0; 2x0x4,5x4,5",

@@ -27,7 +27,8 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField fields[] = { REDUCE_FIELDS, { 0 } };
 
 const TensorOp op_logsumexp = {
-    .name = "logsumexp", .summary = "log of the sum of e^x over dims; gradient 0 where all are -inf", .arity = 1,
+    .name = "logsumexp", .summary = "log of the sum of e^x over dims; gradient 0 where all are -inf",
+    .gradient = "dx = g e^(x - y)", .arity = 1,
     .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .params = sizeof(ReduceParams), .fields = fields,
     .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 2x3x4 {dims=[-2]}; ; 0x3 {dims=[0]}; 0x3 {dims=[1]}; 3:100..200",

@@ -196,29 +196,35 @@ static int outer_compose(OpCall *c)
 
 const TensorOp op_matmul = {
     .name = "matmul", .summary = "matrix product [..., m, k] [..., k, n]; batches broadcast; rank 1 is a row or a column",
+    .gradient = "da = g b^T, db = a^T g",
     .shape = shape, PRODUCT,
     .samples = "6,6; 3x4,4; 4,4x3; 3x4,4x5; 3x0,0x4; 2x3x4,4; 2x3x4,4x2; 2x2x0,0x3; 4,2x4x3; 3x4,2x4x3; 0x0,2x0x0; 2x3x2x4,2x3x4x2; "
                "2x1x2x4,3x4x2; 3x2x4,1x4x2; 0x3x4,4x2; 0x3x4,0x4x2; 2x1x4,4x3; 2x4,3x2x4x1; 0,0",
     .errors = "3x4,5x6 ! ESHAPE; ,3 ! ESHAPE; 3, ! ESHAPE; 2x3x4,3x4x2 ! ESHAPE; 3@i64,3 ! EDTYPE; 4,3x4 ! ESHAPE",
 };
 const TensorOp op_mm = {
-    .name = "mm", .summary = "matrix product [m, k] [k, n]", .shape = mm_shape, PRODUCT,
+    .name = "mm", .summary = "matrix product [m, k] [k, n]",
+    .gradient = "da = g b^T, db = a^T g", .shape = mm_shape, PRODUCT,
     .samples = "3x4,4x5; 1x5,5x1; 3x0,0x4; 0x3,3x2", .errors = "3x4,5x6 ! ESHAPE; 2x3x4,4x2 ! ESHAPE; 3x4,4 ! ESHAPE",
 };
 const TensorOp op_bmm = {
-    .name = "bmm", .summary = "products of a batch [B, m, k] [B, k, n]", .shape = bmm_shape, PRODUCT,
+    .name = "bmm", .summary = "products of a batch [B, m, k] [B, k, n]",
+    .gradient = "da = g b^T, db = a^T g", .shape = bmm_shape, PRODUCT,
     .samples = "2x3x4,2x4x5; 1x3x4,1x4x2; 0x3x4,0x4x2; 2x3x0,2x0x2", .errors = "2x3x4,1x4x5 ! ESHAPE; 3x4,4x5 ! ESHAPE; 2x3x4,2x3x4 ! ESHAPE",
 };
 const TensorOp op_mv = {
-    .name = "mv", .summary = "matrix times vector [m, k] [k]", .shape = mv_shape, PRODUCT,
+    .name = "mv", .summary = "matrix times vector [m, k] [k]",
+    .gradient = "da = g b^T, db = a^T g", .shape = mv_shape, PRODUCT,
     .samples = "3x4,4; 0x4,4; 3x0,0; 70x80,80", .errors = "3x4,3 ! ESHAPE; 3x4,4x1 ! ESHAPE",
 };
 const TensorOp op_dot = {
-    .name = "dot", .summary = "inner product [k] [k]", .shape = dot_shape, PRODUCT,
+    .name = "dot", .summary = "inner product [k] [k]",
+    .gradient = "da = g b, db = g a", .shape = dot_shape, PRODUCT,
     .samples = "5,5; 0,0; 100,100", .errors = "5,4 ! ESHAPE; 2x3,3 ! ESHAPE",
 };
 const TensorOp op_outer = {
-    .name = "outer", .summary = "outer product [m] [n] -> [m, n]", .arity = 2, .shape = outer_shape, .compose = outer_compose,
+    .name = "outer", .summary = "outer product [m] [n] -> [m, n]",
+    .gradient = "da = g b, db = g^T a", .arity = 2, .shape = outer_shape, .compose = outer_compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .samples = "3,4; 0,4; 3,0; 1,1", .errors = "3x1,4 ! ESHAPE",
 };
 
@@ -230,13 +236,15 @@ static const OpField fields[] = {
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
 
 const TensorOp op_addmm = {
-    .name = "addmm", .summary = "beta input + alpha a b for [m, k] [k, n]", .shape = addmm_shape, ADD_PRODUCT,
+    .name = "addmm", .summary = "beta input + alpha a b for [m, k] [k, n]",
+    .gradient = "dinput = beta g, da = alpha g b^T, db = alpha a^T g", .shape = addmm_shape, ADD_PRODUCT,
     .samples = "3x5,3x4,4x5; 5,3x4,4x5 {alpha=2}; 3x1,3x4,4x5 {beta=.5 alpha=-1}; ,3x4,4x5; 5,3x4,4x5 {beta=0}; 5,3x0,0x5; 5,0x4,4x5; "
                "3x5,3x4,4x5 {alpha=0}",
     .errors = "4x5,3x4,4x5 ! ESHAPE; 1x3x5,3x4,4x5 ! ESHAPE; 3x5,3x4,5x4 ! ESHAPE; 3x5,4,4x5 ! ESHAPE",
 };
 const TensorOp op_baddbmm = {
-    .name = "baddbmm", .summary = "beta input + alpha a b for [B, m, k] [B, k, n]", .shape = baddbmm_shape, ADD_PRODUCT,
+    .name = "baddbmm", .summary = "beta input + alpha a b for [B, m, k] [B, k, n]",
+    .gradient = "dinput = beta g, da = alpha g b^T, db = alpha a^T g", .shape = baddbmm_shape, ADD_PRODUCT,
     .samples = "2x3x5,2x3x4,2x4x5; 5,2x3x4,2x4x5 {alpha=2}; 2x1x1,2x3x4,2x4x5 {beta=.5}; 3x5,2x3x4,2x4x5 {beta=0}; 5,0x3x4,0x4x5",
     .errors = "3x5,2x3x4,1x4x5 ! ESHAPE; 2x4,2x3x4,2x4x5 ! ESHAPE; 5,3x4,4x5 ! ESHAPE",
 };

@@ -86,7 +86,8 @@ static const OpField fields[] = {
 };
 
 const TensorOp op_nll_loss = {
-    .name = "nll_loss", .summary = "-w_t x_t for log-probabilities x and class indices t", .arity = 3, .optional = KEEP_INPUT(2),
+    .name = "nll_loss", .summary = "-w_t x_t for log-probabilities x and class indices t",
+    .gradient = "dx = -g w_t at the target, 0 elsewhere; mean: / sum of w_t", .arity = 3, .optional = KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2), .params = sizeof(NllParams), .fields = fields, .shape = check,
     .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,- {reduction=1}; 5x3,5@i64:0..2,3:.5..2 {ignore_index=1}; "

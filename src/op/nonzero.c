@@ -47,7 +47,7 @@ static int nonzero_compose(OpCall *c)
 
 static const TensorOp op_nonzero = { .name = "nonzero", .summary = "i64 [count, rank]: the indices of elements that are not 0", .arity = 1,
     .compose = nonzero_compose, .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
-    .samples = "3x4@bool; 2x3x2@i64:0..1; @bool; 0x3; 5" };
+    .samples = "3x4@bool; 2x3x2@i64:0..1; @bool; 0x3; 5", .errors = "3,3 ! EVALUE" };
 REGISTER_OP(op_nonzero);
 
 Tensor *tensor_nonzero(Tensor *x)
@@ -84,7 +84,8 @@ static int select_compose(OpCall *c)
     return op_set_result(c, 0, list ? tensor_index_select(tensor_reshape(tensor_expand(x, shape), SHAPE(-1)), 0, list) : NULL);
 }
 
-static const TensorOp op_masked_select = { .name = "masked_select", .summary = "the elements under a mask, in row-major order", .arity = 2,
+static const TensorOp op_masked_select = { .name = "masked_select", .summary = "the elements under a mask, in row-major order",
+    .gradient = "dx = zeros with g under the mask", .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1), .compose = select_compose, .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x4@bool; 3x1,4@bool; ,@bool; 2x3x4,3x1@bool; 0x3,3@bool", .errors = "3,4@bool ! ESHAPE; 3,3 ! EDTYPE" };
 REGISTER_OP(op_masked_select);

@@ -57,7 +57,8 @@ static const OpField fields[] = {
 };
 
 const TensorOp op_norm = {
-    .name = "norm", .summary = "(sum |x|^p)^(1/p) over dims; gradient 0 where it is 0", .arity = 1,
+    .name = "norm", .summary = "(sum |x|^p)^(1/p) over dims; gradient 0 where it is 0",
+    .gradient = "dx = g sign(x) (|x| / y)^(p - 1), 0 where y = 0; p = inf: shared by ties", .arity = 1,
     .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .params = sizeof(ReduceParams), .fields = fields,
     .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .lo = .5, .hi = 2,

@@ -265,7 +265,8 @@ static const OpField adaptive_fields[] = { OP_FIELD(OP_I64, AdaptiveParams, heig
     "2x3x4x4 {kernel=[5]} ! ESHAPE; 4x4 {kernel=[2]} ! ESHAPE; 2x3x4x4@i64 {kernel=[2]} ! EDTYPE; 2x3x0x4 {kernel=[2]} ! ESHAPE"
 
 static const TensorOp op_max_pool2d = {
-    .name = "max_pool2d", .summary = "the largest of each window, and its position; the first one on ties", .arity = 1, .outputs = 2,
+    .name = "max_pool2d", .summary = "the largest of each window, and its position; the first one on ties",
+    .gradient = "dx = zeros with g added at the positions", .arity = 1, .outputs = 2,
     .keep = KEEP_OUTPUT(1), .params = sizeof(PoolParams), .fields = max_fields, .shape = max_shape, .forward = max_forward,
     .backward = max_backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "nn.functional.max_pool2d",
     .samples = "2x3x4x4 {kernel=[2]}; 1x2x5x6 {kernel=[3 2] stride=[2 1]}; 2x5x5 {kernel=[3] stride=[2] padding=[1]}; "
@@ -274,7 +275,8 @@ static const TensorOp op_max_pool2d = {
     .errors = POOL_ERRORS "; 2x3x4x4 {kernel=[2] dilation=[0]} ! EVALUE",
 };
 static const TensorOp op_avg_pool2d = {
-    .name = "avg_pool2d", .summary = "the mean of each window", .arity = 1, .params = sizeof(PoolParams), .fields = avg_fields,
+    .name = "avg_pool2d", .summary = "the mean of each window",
+    .gradient = "dx = avg_pool2d_grad(g)", .arity = 1, .params = sizeof(PoolParams), .fields = avg_fields,
     .shape = shape, .forward = avg_forward, .backward = avg_backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.avg_pool2d",
     .samples = "2x3x4x4 {kernel=[2]}; 1x2x5x6 {kernel=[3 2] stride=[2 1]}; 2x5x5 {kernel=[3] stride=[2] padding=[1]}; "
@@ -284,7 +286,8 @@ static const TensorOp op_avg_pool2d = {
     .errors = POOL_ERRORS "; 2x3x4x4 {kernel=[2] divisor_override=-1} ! EVALUE",
 };
 static const TensorOp op_avg_pool2d_grad = {
-    .name = "avg_pool2d_grad", .summary = "gradient of avg_pool2d's input of that size", .arity = 1, .params = sizeof(PoolParams),
+    .name = "avg_pool2d_grad", .summary = "gradient of avg_pool2d's input of that size",
+    .gradient = "dx = avg_pool2d(g)", .arity = 1, .params = sizeof(PoolParams),
     .fields = spread_fields, .shape = spread_shape, .forward = spread_forward, .backward = spread_backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "-",
     .samples = "2x3x2x2 {kernel=[2] size=[4 4]}; 2x3x3 {kernel=[3] stride=[2] padding=[1] size=[5 5]}; "
@@ -292,7 +295,8 @@ static const TensorOp op_avg_pool2d_grad = {
     .errors = "2x3x2x2 {kernel=[2] size=[9 4]} ! ESHAPE; 2x2 {kernel=[2] size=[4 4]} ! ESHAPE; 2x3x2x2 {kernel=[2] size=[0 4]} ! EVALUE",
 };
 static const TensorOp op_adaptive_avg_pool2d = {
-    .name = "adaptive_avg_pool2d", .summary = "means of height x width windows that cover the input", .arity = 1,
+    .name = "adaptive_avg_pool2d", .summary = "means of height x width windows that cover the input",
+    .gradient = "dx = g / window, added over windows", .arity = 1,
     .params = sizeof(AdaptiveParams), .fields = adaptive_fields, .shape = adaptive_shape, .compose = adaptive_compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "nn.functional.adaptive_avg_pool2d",
     .samples = "2x3x4x6 {height=1 width=1}; 2x3x4x6 {height=2 width=3}; 2x5x7 {height=3 width=4}; 1x2x3x3 {height=5 width=2}; "

@@ -87,7 +87,8 @@ static int prod_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField fields[] = { REDUCE_FIELDS, { 0 } };
 
 const TensorOp op_prod = {
-    .name = "prod", .summary = "product over one dim or all; right with zeros", .arity = 1, .keep = KEEP_INPUT(0),
+    .name = "prod", .summary = "product over one dim or all; right with zeros",
+    .gradient = "dx = g times the product of the other elements", .arity = 1, .keep = KEEP_INPUT(0),
     .params = sizeof(ReduceParams), .fields = fields, .shape = prod_shape, .forward = prod_forward, .backward = prod_backward,
     .flags = OP_ANY_DEVICE,
     .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[-2] keepdim=1}; ; {dims=[0]}; 4:0..0; 2x3:0..0 {dims=[1]}; 0x3 {dims=[0]}; "
@@ -131,7 +132,8 @@ static int cumprod_compose(OpCall *c)
 static const OpField cumprod_fields[] = { OP_FIELD(OP_INT, CumprodParams, dim, NULL), { 0 } };
 
 const TensorOp op_cumprod = {
-    .name = "cumprod", .summary = "running product along a dim; right with zeros", .arity = 1,
+    .name = "cumprod", .summary = "running product along a dim; right with zeros",
+    .gradient = "dx_i = sum over j >= i of g_j times the product of the elements up to j but x_i", .arity = 1,
     .params = sizeof(CumprodParams), .fields = cumprod_fields, .shape = cumprod_check, .compose = cumprod_compose,
     .flags = OP_ANY_DEVICE,
     .samples = "5 {dim=0}; 3x4 {dim=1}; 2x3x4 {dim=-2}; {dim=0}; 4:0..0 {dim=0}; 0x3 {dim=0}; 3x0 {dim=0}; 3@i64 {dim=0}",

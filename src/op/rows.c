@@ -324,6 +324,7 @@ int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
 #include <tapegrad/ops.def>
 
 #define UNARY_SAMPLES "20; 1x0x3; ; 3x4; 2x3x2"
+#define UNARY_ERRORS "3,3 ! EVALUE"
 #define BINARY_SAMPLES ",; 5,; 5x1,5; 3x2,; 2x3x2,3x2; 2x3x2,2x3x2; 3x1x2,3x2; 3x1x2,1x3x2; 0x1x3,0x4x3; 1x3,2x1"
 #define BINARY_ERRORS "2x3,3x2 ! ESHAPE; 4,5 ! ESHAPE"
 #define DESCRIBE(name_, arity_, summary_, lo_, hi_, ...) \
@@ -332,11 +333,11 @@ int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
         .shape = op_row_shape, .forward = op_row_forward, .lo = lo_, .hi = hi_, __VA_ARGS__ }; \
     REGISTER_OP(op_##name_);
 #define UNARY(name, types, summary, y, dx, keep_, lo, hi) DESCRIBE(name, 1, summary, lo, hi, .keep = keep_, \
-    .backward = op_row_backward, .flags = OP_ANY_DEVICE, .samples = UNARY_SAMPLES)
+    .backward = op_row_backward, .flags = OP_ANY_DEVICE, .samples = UNARY_SAMPLES, .errors = UNARY_ERRORS)
 #define UNARY1(name, types, summary, p, pi, y, dx, keep_, lo, hi) DESCRIBE(name, 1, summary, lo, hi, .keep = keep_, \
-    .params = sizeof(double), .fields = fields_##name, .backward = op_row_backward, .flags = OP_ANY_DEVICE, .samples = UNARY_SAMPLES)
+    .params = sizeof(double), .fields = fields_##name, .backward = op_row_backward, .flags = OP_ANY_DEVICE, .samples = UNARY_SAMPLES, .errors = UNARY_ERRORS)
 #define UNARY2(name, types, summary, p, pi, q, qi, y, dx, keep_, lo, hi) DESCRIBE(name, 1, summary, lo, hi, .keep = keep_, \
-    .params = 2 * sizeof(double), .fields = fields_##name, .backward = op_row_backward, .flags = OP_ANY_DEVICE, .samples = UNARY_SAMPLES)
+    .params = 2 * sizeof(double), .fields = fields_##name, .backward = op_row_backward, .flags = OP_ANY_DEVICE, .samples = UNARY_SAMPLES, .errors = UNARY_ERRORS)
 #define BINARY(name, types, summary, y, da, ka, db, kb, lo, hi) DESCRIBE(name, 2, summary, lo, hi, .keep = (ka) | (kb), \
     .keep_for = { ka, kb }, .backward = op_row_backward, .flags = OP_ANY_DEVICE, .samples = BINARY_SAMPLES, .errors = BINARY_ERRORS)
 #define BINARY1(name, types, summary, p, pi, y, da, ka, db, kb, lo, hi) DESCRIBE(name, 2, summary, lo, hi, .keep = (ka) | (kb), \
@@ -345,7 +346,7 @@ int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
 #define COMPARE(name, types, summary, y) DESCRIBE(name, 2, summary, -2, 2, .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE, \
     .samples = BINARY_SAMPLES, .errors = BINARY_ERRORS)
 #define PREDICATE(name, types, summary, y) DESCRIBE(name, 1, summary, -2, 2, .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE, \
-    .samples = UNARY_SAMPLES)
+    .samples = UNARY_SAMPLES, .errors = UNARY_ERRORS)
 #include <tapegrad/ops.def>
 
 /* The public functions. */

@@ -132,7 +132,8 @@ static int scatter_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField scatter_fields[] = { OP_FIELD(OP_INT, ScatterParams, dim, NULL), { 0 } };
-static const TensorOp op_scatter = { .name = "scatter", .summary = "x with elements of src written at an index along dim; the last one wins", .arity = 3,
+static const TensorOp op_scatter = { .name = "scatter", .summary = "x with elements of src written at an index along dim; the last one wins",
+    .gradient = "dx = g with 0 at the index, dsrc = g where it was written", .arity = 3,
     .keep = KEEP_INPUT(1), .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(ScatterParams), .fields = scatter_fields, .shape = scatter_shape,
     .forward = scatter_forward, .backward = scatter_backward, .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x2@i64:0..3,3x2 {dim=1}; 3x4,2x3@i64:0..2,4x5 {dim=0}; 5,7@i64:0..4,7 {dim=-1}; ,@i64:0..0, {dim=0}; 3,0@i64:0..0,3 {dim=0}; "
@@ -178,7 +179,8 @@ static int value_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField value_fields[] = { OP_FIELD(OP_INT, ScatterParams, dim, NULL), OP_FIELD(OP_DOUBLE, ScatterParams, value, NULL), { 0 } };
-static const TensorOp op_scatter_value = { .name = "scatter_value", .summary = "x with a number written at an index along dim", .arity = 2,
+static const TensorOp op_scatter_value = { .name = "scatter_value", .summary = "x with a number written at an index along dim",
+    .gradient = "dx = g with 0 at the index", .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(ScatterParams), .fields = value_fields, .shape = value_shape, .forward = value_forward,
     .backward = value_backward, .flags = OP_ANY_DEVICE, .torch = "scatter",
     .samples = "3x4,3x2@i64:0..3 {dim=1 value=2.5}; 3x4,2x3@i64:0..2 {dim=0 value=-1}; 5,7@i64:0..4 {dim=-1 value=0}; ,@i64:0..0 {dim=0 value=1}; "

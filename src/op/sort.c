@@ -310,24 +310,29 @@ static const OpField one_fields[] = { DIM, KEEPDIM, { 0 } };
 #define ONE_SAMPLES .samples = "5; 3x4 {dim=0}; 2x3x4 {dim=-2 keepdim=1}; ; 0x3 {dim=1}; 6@i64:0..3", \
     .errors = "3x4 {dim=2} ! EINDEX; 0x3 {dim=0} ! ESHAPE"
 
-const TensorOp op_sort = { .name = "sort", .summary = "values in order along a dim, and their indices; stable", ORDER,
+const TensorOp op_sort = { .name = "sort", .summary = "values in order along a dim, and their indices; stable",
+    .gradient = "dx = zeros with g at the indices", ORDER,
                            .fields = sort_fields, .shape = sort_shape, .forward = sort_forward, SORT_SAMPLES };
 const TensorOp op_argsort = { .name = "argsort", .summary = "indices that would sort along a dim; stable", .arity = 1, .outputs = 1,
                               .params = sizeof(OrderParams), .fields = sort_fields, .shape = sort_shape, .forward = sort_forward,
                               .flags = OP_NONDIFFERENTIABLE, SORT_SAMPLES };
-const TensorOp op_topk = { .name = "topk", .summary = "the k largest (or smallest) along a dim, sorted, and their indices", ORDER,
+const TensorOp op_topk = { .name = "topk", .summary = "the k largest (or smallest) along a dim, sorted, and their indices",
+    .gradient = "dx = zeros with g at the indices", ORDER,
                            .fields = topk_fields, .shape = topk_shape, .forward = topk_forward,
                            .samples = "5 {k=2}; 3x4 {k=3 dim=0 largest=0}; 2x3x4 {k=1 dim=-2}; {k=1}; 0x3 {k=2}; 4 {k=0}; 40 {k=3}; "
                                       "6@i64:0..3 {k=2}",
                            .errors = "3x4 {k=1 dim=2} ! EINDEX; 3x4 {k=5} ! EINDEX; 3 {k=-1} ! EINDEX" };
-const TensorOp op_kthvalue = { .name = "kthvalue", .summary = "the k-th smallest along a dim and its index", ORDER,
+const TensorOp op_kthvalue = { .name = "kthvalue", .summary = "the k-th smallest along a dim and its index",
+    .gradient = "dx = zeros with g at the index", ORDER,
                                .fields = kth_fields, .shape = kth_shape, .forward = kth_forward,
                                .samples = "5 {k=2}; 3x4 {k=3 dim=0}; 2x3x4 {k=1 dim=-2 keepdim=1}; {k=1}; 0x3 {k=2}; 6@i64:0..3 {k=2}",
                                .errors = "3x4 {k=1 dim=2} ! EINDEX; 3 {k=0} ! EINDEX; 3 {k=4} ! EINDEX" };
-const TensorOp op_median_dim = { .name = "median_dim", .summary = "lower median along a dim and its index; NaN wins", ORDER,
+const TensorOp op_median_dim = { .name = "median_dim", .summary = "lower median along a dim and its index; NaN wins",
+    .gradient = "dx = zeros with g at the index", ORDER,
                                  .fields = one_fields, .shape = one_shape, .forward = median_forward, .torch = "torch.median",
                                  ONE_SAMPLES };
-const TensorOp op_mode = { .name = "mode", .summary = "most frequent value along a dim and its last index", ORDER,
+const TensorOp op_mode = { .name = "mode", .summary = "most frequent value along a dim and its last index",
+    .gradient = "dx = zeros with g at the index", ORDER,
                            .fields = one_fields, .shape = one_shape, .forward = mode_forward, ONE_SAMPLES };
 REGISTER_OP(op_sort);
 REGISTER_OP(op_argsort);
@@ -365,7 +370,8 @@ static int all_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 const TensorOp op_median = {
-    .name = "median", .summary = "lower median of all; equal ones share the gradient evenly; NaN wins", .arity = 1,
+    .name = "median", .summary = "lower median of all; equal ones share the gradient evenly; NaN wins",
+    .gradient = "dx = g / ties where x = y", .arity = 1,
     .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .shape = all_shape, .forward = all_forward, .backward = all_backward,
     .samples = "5; 3x4; ; 0; 6@i64:0..3", .errors = "0@i64 ! ESHAPE",
 };

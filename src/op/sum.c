@@ -26,7 +26,8 @@ static const OpField fields[] = { REDUCE_FIELDS, { 0 } };
 #define ERRORS "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[-3]} ! EINDEX; 3x4 {dims=[1 -1]} ! EVALUE"
 
 const TensorOp op_sum = {
-    .name = "sum", .summary = "sum over dims; i64 for integers and bools", .arity = 1,
+    .name = "sum", .summary = "sum over dims; i64 for integers and bools",
+    .gradient = "dx = g", .arity = 1,
     .params = sizeof(ReduceParams), .fields = fields, .shape = sum_shape, .forward = sum_forward, .backward = sum_backward,
     .flags = OP_ANY_DEVICE, .samples = SAMPLES "; 2x3@i64 {dims=[1]}; 4@bool", .errors = ERRORS,
 };
@@ -48,7 +49,8 @@ static int mean_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 const TensorOp op_mean = {
-    .name = "mean", .summary = "mean over dims; NaN over nothing", .arity = 1,
+    .name = "mean", .summary = "mean over dims; NaN over nothing",
+    .gradient = "dx = g / n", .arity = 1,
     .params = sizeof(ReduceParams), .fields = fields, .shape = mean_shape, .forward = mean_forward, .backward = mean_backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = SAMPLES, .errors = ERRORS "; 3@i64 ! EDTYPE",
 };

@@ -28,7 +28,8 @@ static int to_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField to_fields[] = { OP_FIELD(OP_INT, ToParams, dtype, NULL), { 0 } };
 
 /* Casting to f64 is checked numerically; narrower dtypes round, which differences would see as noise. */
-static const TensorOp op_to = { .name = "to", .summary = "x in another dtype", .arity = 1, .params = sizeof(ToParams), .fields = to_fields,
+static const TensorOp op_to = { .name = "to", .summary = "x in another dtype",
+    .gradient = "dx = g cast back", .arity = 1, .params = sizeof(ToParams), .fields = to_fields,
     .shape = to_shape, .forward = copy_forward, .backward = to_backward, .flags = OP_ANY_DEVICE,
     .samples = "3x4 {dtype=1}; {dtype=1}; 0x2 {dtype=1}", .errors = "3 {dtype=77} ! EDTYPE", .torch = "Tensor.to" };
 REGISTER_OP(op_to);
@@ -56,7 +57,8 @@ static int move_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const TensorOp op_to_device = { .name = "to_device", .summary = "x on another device", .arity = 1, .params = sizeof(MoveParams),
+static const TensorOp op_to_device = { .name = "to_device", .summary = "x on another device",
+    .gradient = "dx = g moved back", .arity = 1, .params = sizeof(MoveParams),
     .shape = move_shape, .forward = copy_forward, .backward = move_backward, .flags = OP_ANY_DEVICE };
 
 Tensor *tensor_to_device(Tensor *x, const char *device)

@@ -58,10 +58,12 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 #define SAMPLES "3x4; 4x3 {diagonal=1}; 3x3 {diagonal=-1}; 2x3x3; 3x4 {diagonal=9}; 3x4 {diagonal=-9}; 0x3; 2x0x0"
 static const OpField fields[] = { OP_FIELD(OP_I64, TriParams, diagonal, "0"), { 0 } };
-static const TensorOp op_tril = { .name = "tril", .summary = "the lower triangle up to a diagonal, zeros above", .arity = 1,
+static const TensorOp op_tril = { .name = "tril", .summary = "the lower triangle up to a diagonal, zeros above",
+    .gradient = "dx = tril(g)", .arity = 1,
     .params = sizeof(TriParams), .fields = fields, .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE,
     .samples = SAMPLES, .errors = "3 ! ESHAPE; ! ESHAPE" };
-static const TensorOp op_triu = { .name = "triu", .summary = "the upper triangle from a diagonal on, zeros below", .arity = 1,
+static const TensorOp op_triu = { .name = "triu", .summary = "the upper triangle from a diagonal on, zeros below",
+    .gradient = "dx = triu(g)", .arity = 1,
     .params = sizeof(TriParams), .fields = fields, .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE,
     .samples = SAMPLES, .errors = "3 ! ESHAPE; ! ESHAPE" };
 REGISTER_OP(op_tril);

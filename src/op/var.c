@@ -43,12 +43,14 @@ static const OpField fields[] = { REDUCE_FIELDS, { "correction", OP_DOUBLE, offs
 #define ERRORS "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[1 1]} ! EVALUE; 3@i64 ! EDTYPE"
 
 const TensorOp op_var = {
-    .name = "var", .summary = "variance over dims", .arity = 1, .keep = KEEP_INPUT(0), .params = sizeof(ReduceParams),
+    .name = "var", .summary = "variance over dims",
+    .gradient = "dx = 2 g (x - mean) / (n - correction)", .arity = 1, .keep = KEEP_INPUT(0), .params = sizeof(ReduceParams),
     .fields = fields, .shape = var_shape, .forward = var_forward, .backward = var_backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = SAMPLES, .errors = ERRORS,
 };
 const TensorOp op_std = {
-    .name = "std", .summary = "standard deviation over dims; gradient 0 where it is 0", .arity = 1, .params = sizeof(ReduceParams),
+    .name = "std", .summary = "standard deviation over dims; gradient 0 where it is 0",
+    .gradient = "dx = g (x - mean) / ((n - correction) y), 0 where y = 0", .arity = 1, .params = sizeof(ReduceParams),
     .fields = fields, .shape = reduce_check, .compose = std_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .samples = SAMPLES, .errors = ERRORS,
 };

@@ -62,7 +62,8 @@ static int diagonal_grad(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const OpField diagonal_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"), OP_FIELD(OP_INT, DiagonalParams, dim1, "0"),
     OP_FIELD(OP_INT, DiagonalParams, dim2, "1"), { 0 } };
-static const TensorOp op_diagonal = { .name = "diagonal", .summary = "a diagonal of two dimensions, as the last one", .arity = 1,
+static const TensorOp op_diagonal = { .name = "diagonal", .summary = "a diagonal of two dimensions, as the last one",
+    .gradient = "dx = zeros with g on the diagonal", .arity = 1,
     .params = sizeof(DiagonalParams), .fields = diagonal_fields, .shape = diagonal_shape, .forward = diagonal_forward,
     .backward = diagonal_grad, .flags = OP_VIEW | OP_ANY_DEVICE,
     .samples = "3x4; 3x4 {offset=2}; 4x3 {offset=-2}; 2x3x4 {offset=1 dim1=-1 dim2=0}; 3x3 {offset=5}; 0x3; 2x3 {offset=-5}",
@@ -108,7 +109,8 @@ static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const OpField place_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"), OP_FIELD(OP_INT, DiagonalParams, dim1, "0"),
     OP_FIELD(OP_INT, DiagonalParams, dim2, "1"), OP_FIELD(OP_DIMS, DiagonalParams, shape, NULL), { 0 } };
-static const TensorOp op_diagonal_backward = { .name = "diagonal_backward", .summary = "zeros of a shape, whose diagonal is x", .arity = 1,
+static const TensorOp op_diagonal_backward = { .name = "diagonal_backward", .summary = "zeros of a shape, whose diagonal is x",
+    .gradient = "dx = diagonal(g)", .arity = 1,
     .params = sizeof(DiagonalParams), .fields = place_fields, .shape = place_shape, .forward = place_forward, .backward = place_grad,
     .flags = OP_ANY_DEVICE, .torch = "-",
     .samples = "3 {shape=[3 4]}; 2 {offset=2 shape=[3 4]}; 3x1 {offset=1 dim1=-1 dim2=0 shape=[2 3 4]}; 0 {shape=[0 3]}",
@@ -139,7 +141,8 @@ static int embed_compose(OpCall *c)
 
 static const OpField embed_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"), OP_FIELD(OP_INT, DiagonalParams, dim1, "-2"),
     OP_FIELD(OP_INT, DiagonalParams, dim2, "-1"), { 0 } };
-static const TensorOp op_diag_embed = { .name = "diag_embed", .summary = "square matrices with x's last dimension on a diagonal", .arity = 1,
+static const TensorOp op_diag_embed = { .name = "diag_embed", .summary = "square matrices with x's last dimension on a diagonal",
+    .gradient = "dx = diagonal(g)", .arity = 1,
     .params = sizeof(DiagonalParams), .fields = embed_fields, .compose = embed_compose, .flags = OP_ANY_DEVICE,
     .samples = "3; 2x3; 2x3 {offset=1}; 2x3 {offset=-1 dim1=0 dim2=2}; 3 {offset=1 dim1=1 dim2=0}; 0; 2x0",
     .errors = "! ESHAPE; 3 {dim1=1 dim2=1} ! EINDEX; 3 {dim1=3} ! EINDEX" };
@@ -162,7 +165,8 @@ static int diag_compose(OpCall *c)
 }
 
 static const OpField diag_fields[] = { OP_FIELD(OP_INT, DiagParams, diagonal, "0"), { 0 } };
-static const TensorOp op_diag = { .name = "diag", .summary = "a vector as a matrix's diagonal, or a matrix's diagonal as a vector", .arity = 1,
+static const TensorOp op_diag = { .name = "diag", .summary = "a vector as a matrix's diagonal, or a matrix's diagonal as a vector",
+    .gradient = "dx = diag(g)", .arity = 1,
     .params = sizeof(DiagParams), .fields = diag_fields, .compose = diag_compose, .flags = OP_ANY_DEVICE,
     .samples = "3; 3 {diagonal=1}; 3x4; 3x4 {diagonal=-1}; 0; 2x0", .errors = "! ESHAPE; 2x3x4 ! ESHAPE" };
 REGISTER_OP(op_diag);

@@ -45,7 +45,8 @@ static int expand_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField expand_fields[] = { OP_FIELD(OP_DIMS, ExpandParams, shape, NULL), { 0 } };
-static const TensorOp op_expand = { .name = "expand", .summary = "repeats dimensions of size 1, without a copy; -1 leaves a size", .arity = 1,
+static const TensorOp op_expand = { .name = "expand", .summary = "repeats dimensions of size 1, without a copy; -1 leaves a size",
+    .gradient = "dx = sum of g over what was repeated", .arity = 1,
     .params = sizeof(ExpandParams), .fields = expand_fields, .shape = expand_shape, .forward = expand_forward,
     .backward = expand_backward, .flags = OP_VIEW | OP_ANY_DEVICE, .torch = "Tensor.expand",
     .samples = "3x1 {shape=[3 4]}; 1x3 {shape=[2 -1 3]}; {shape=[2 3]}; 3 {shape=[3]}; 1x0x3 {shape=[2 0 3]}; 1x3 {shape=[0 3]}; {shape=[]}",
@@ -108,7 +109,8 @@ static int repeat_compose(OpCall *c)
 }
 
 static const OpField repeat_fields[] = { OP_FIELD(OP_DIMS, RepeatParams, repeats, NULL), { 0 } };
-static const TensorOp op_repeat = { .name = "repeat", .summary = "x laid beside itself, repeats[d] times along each dimension", .arity = 1,
+static const TensorOp op_repeat = { .name = "repeat", .summary = "x laid beside itself, repeats[d] times along each dimension",
+    .gradient = "dx = sum of g over the copies", .arity = 1,
     .params = sizeof(RepeatParams), .fields = repeat_fields, .shape = repeat_shape, .compose = repeat_compose, .flags = OP_ANY_DEVICE,
     .torch = "Tensor.repeat",
     .samples = "2x3 {repeats=[2 3]}; 3 {repeats=[2 1 2]}; {repeats=[2]}; {repeats=[]}; 2x3 {repeats=[0 2]}; 0x2 {repeats=[2 2]}; 2x3 {repeats=[1 1]}; "
@@ -135,7 +137,8 @@ static int tile_shape(OpCall *c)
 }
 
 static const OpField tile_fields[] = { { "dims", OP_DIMS, offsetof(RepeatParams, repeats), NULL }, { 0 } };
-static const TensorOp op_tile = { .name = "tile", .summary = "repeat, where missing leading counts are 1", .arity = 1,
+static const TensorOp op_tile = { .name = "tile", .summary = "repeat, where missing leading counts are 1",
+    .gradient = "dx = sum of g over the copies", .arity = 1,
     .params = sizeof(RepeatParams), .fields = tile_fields, .shape = tile_shape, .compose = repeat_compose, .flags = OP_ANY_DEVICE,
     .samples = "2x3 {dims=[2]}; 3 {dims=[2 2]}; 2x3 {dims=[]}; {dims=[3]}; 0x2 {dims=[2 1]}",
     .errors = "2x3 {dims=[-1]} ! EVALUE" };
@@ -179,6 +182,7 @@ static int interleave_compose(OpCall *c)
 
 static const OpField interleave_fields[] = { OP_FIELD(OP_I64, InterleaveParams, repeats, NULL), OP_FIELD(OP_DIMS, InterleaveParams, dim, ""), { 0 } };
 static const TensorOp op_repeat_interleave = { .name = "repeat_interleave", .summary = "each element repeats times along dim; without dim, of x flattened",
+    .gradient = "dx = sum of g over the copies",
     .arity = 1, .params = sizeof(InterleaveParams), .fields = interleave_fields, .shape = interleave_shape, .compose = interleave_compose,
     .flags = OP_ANY_DEVICE,
     .samples = "2x3 {repeats=2 dim=[0]}; 2x3 {repeats=3 dim=[-1]}; 2x3 {repeats=2}; {repeats=2}; 2x3 {repeats=0 dim=[1]}; 0x3 {repeats=2 dim=[0]}; "

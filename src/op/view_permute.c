@@ -50,7 +50,8 @@ static int permute_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField permute_fields[] = { OP_FIELD(OP_DIMS, PermuteParams, dims, NULL), { 0 } };
-static const TensorOp op_permute = { .name = "permute", .summary = "dimensions in the order of dims", .arity = 1,
+static const TensorOp op_permute = { .name = "permute", .summary = "dimensions in the order of dims",
+    .gradient = "dx = g permuted back", .arity = 1,
     .params = sizeof(PermuteParams), .fields = permute_fields, .shape = permute_shape, .forward = permute_forward,
     .backward = permute_backward, .flags = OP_VIEW | OP_ANY_DEVICE,
     .samples = "2x3x4 {dims=[2 0 1]}; 2x3x4 {dims=[0 -1 1]}; 3 {dims=[0]}; {dims=[]}; 2x0x3 {dims=[1 2 0]}",
@@ -96,7 +97,8 @@ static int transpose_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField transpose_fields[] = { OP_FIELD(OP_INT, TransposeParams, dim0, NULL), OP_FIELD(OP_INT, TransposeParams, dim1, NULL), { 0 } };
-static const TensorOp op_transpose = { .name = "transpose", .summary = "two dimensions change places", .arity = 1,
+static const TensorOp op_transpose = { .name = "transpose", .summary = "two dimensions change places",
+    .gradient = "dx = transpose(g)", .arity = 1,
     .params = sizeof(TransposeParams), .fields = transpose_fields, .shape = transpose_shape, .forward = transpose_forward,
     .backward = transpose_backward, .flags = OP_VIEW | OP_ANY_DEVICE,
     .samples = "3x4 {dim0=0 dim1=1}; 2x3x4 {dim0=-1 dim1=0}; 2x3 {dim0=1 dim1=1}; {dim0=0 dim1=-1}; 0x3 {dim0=0 dim1=1}",
@@ -138,7 +140,8 @@ static int t_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const TensorOp op_t = { .name = "t", .summary = "the transpose of a matrix; fewer dimensions stay", .arity = 1, .shape = t_shape,
+static const TensorOp op_t = { .name = "t", .summary = "the transpose of a matrix; fewer dimensions stay",
+    .gradient = "dx = t(g)", .arity = 1, .shape = t_shape,
     .forward = t_forward, .backward = t_backward, .flags = OP_VIEW | OP_ANY_DEVICE, .samples = "3x4; 3; ; 0x2",
     .errors = "2x3x4 ! ESHAPE" };
 REGISTER_OP(op_t);
@@ -178,7 +181,8 @@ static int movedim_compose(OpCall *c)
 }
 
 static const OpField movedim_fields[] = { OP_FIELD(OP_DIMS, MovedimParams, source, NULL), OP_FIELD(OP_DIMS, MovedimParams, destination, NULL), { 0 } };
-static const TensorOp op_movedim = { .name = "movedim", .summary = "dimensions moved to new places, the others in their order", .arity = 1,
+static const TensorOp op_movedim = { .name = "movedim", .summary = "dimensions moved to new places, the others in their order",
+    .gradient = "dx = g moved back", .arity = 1,
     .params = sizeof(MovedimParams), .fields = movedim_fields, .shape = movedim_shape, .compose = movedim_compose, .flags = OP_ANY_DEVICE,
     .samples = "2x3x4 {source=[0] destination=[2]}; 2x3x4 {source=[-1] destination=[0]}; 2x3x4 {source=[0 1] destination=[2 0]}; "
                "{source=[0] destination=[-1]}; 0x3 {source=[1] destination=[0]}",

@@ -94,6 +94,7 @@ static int view_forward(OpCall *c)
 
 static const OpField reshape_fields[] = { OP_FIELD(OP_DIMS, ReshapeParams, shape, NULL), { 0 } };
 static const TensorOp op_reshape = { .name = "reshape", .summary = "the elements in row-major order under another shape; one size may be -1",
+    .gradient = "dx = reshape(g)",
     .arity = 1, .params = sizeof(ReshapeParams), .fields = reshape_fields, .shape = reshape_shape, .forward = reshape_forward,
     .backward = backward, .flags = OP_VIEW | OP_ANY_DEVICE,
     .samples = "2x3x4 {shape=[4 6]}; 2x6 {shape=[3 -1]}; {shape=[1 1]}; 1 {shape=[]}; 0x3 {shape=[3 0]}; 0x3 {shape=[-1 3]}; 5 {shape=[5]}",
@@ -102,6 +103,7 @@ static const TensorOp op_reshape = { .name = "reshape", .summary = "the elements
 REGISTER_OP(op_reshape);
 
 static const TensorOp op_view = { .name = "view", .summary = "reshape that never copies: ESHAPE where strides do not allow it",
+    .gradient = "dx = reshape(g)",
     .arity = 1, .params = sizeof(ReshapeParams), .fields = reshape_fields, .shape = reshape_shape, .forward = view_forward,
     .backward = backward, .flags = OP_VIEW | OP_ANY_DEVICE, .torch = "Tensor.view",
     .samples = "4x6 {shape=[4 2 3]}; 6x2 {shape=[3 -1 2]}; 2x3 {shape=[2 1 3 1]}; {shape=[1]}; 0x3 {shape=[3 0]}",
@@ -159,7 +161,8 @@ static int flatten_forward(OpCall *c)
 }
 
 static const OpField flatten_fields[] = { OP_FIELD(OP_INT, FlattenParams, start_dim, "0"), OP_FIELD(OP_INT, FlattenParams, end_dim, "-1"), { 0 } };
-static const TensorOp op_flatten = { .name = "flatten", .summary = "dimensions start_dim to end_dim as one", .arity = 1,
+static const TensorOp op_flatten = { .name = "flatten", .summary = "dimensions start_dim to end_dim as one",
+    .gradient = "dx = reshape(g)", .arity = 1,
     .params = sizeof(FlattenParams), .fields = flatten_fields, .shape = flatten_shape, .forward = flatten_forward, .backward = backward,
     .flags = OP_VIEW | OP_ANY_DEVICE,
     .samples = "2x3x4; 2x3x4 {start_dim=1}; 2x3x4 {start_dim=-3 end_dim=1}; ; 0x3; 2x0x3 {start_dim=1}; 3 {start_dim=0}",
@@ -202,7 +205,8 @@ static int unflatten_forward(OpCall *c)
 }
 
 static const OpField unflatten_fields[] = { OP_FIELD(OP_INT, UnflattenParams, dim, NULL), OP_FIELD(OP_DIMS, UnflattenParams, sizes, NULL), { 0 } };
-static const TensorOp op_unflatten = { .name = "unflatten", .summary = "one dimension as several; one size may be -1", .arity = 1,
+static const TensorOp op_unflatten = { .name = "unflatten", .summary = "one dimension as several; one size may be -1",
+    .gradient = "dx = reshape(g)", .arity = 1,
     .params = sizeof(UnflattenParams), .fields = unflatten_fields, .shape = unflatten_shape, .forward = unflatten_forward,
     .backward = backward, .flags = OP_VIEW | OP_ANY_DEVICE,
     .samples = "2x12 {dim=1 sizes=[3 4]}; 6x2 {dim=-2 sizes=[-1 2]}; 0x2 {dim=0 sizes=[0 3]}; 4 {dim=0 sizes=[2 1 2]}",
@@ -250,6 +254,7 @@ static int squeeze_forward(OpCall *c)
 
 static const OpField squeeze_fields[] = { OP_FIELD(OP_DIMS, SqueezeParams, dim, ""), { 0 } };
 static const TensorOp op_squeeze = { .name = "squeeze", .summary = "without the dimensions of size 1, or those of them that are named",
+    .gradient = "dx = reshape(g)",
     .arity = 1, .params = sizeof(SqueezeParams), .fields = squeeze_fields, .shape = squeeze_shape, .forward = squeeze_forward,
     .backward = backward, .flags = OP_VIEW | OP_ANY_DEVICE,
     .samples = "1x3x1; 1x3x1 {dim=[0]}; 2x1x3 {dim=[-2]}; 2x3 {dim=[1]}; 1x3x1 {dim=[0 2]}; {dim=[0]}; 1x1; 0x1 {dim=[1]}",
@@ -293,7 +298,8 @@ static int unsqueeze_forward(OpCall *c)
 }
 
 static const OpField unsqueeze_fields[] = { OP_FIELD(OP_INT, UnsqueezeParams, dim, NULL), { 0 } };
-static const TensorOp op_unsqueeze = { .name = "unsqueeze", .summary = "with a dimension of size 1 inserted at dim", .arity = 1,
+static const TensorOp op_unsqueeze = { .name = "unsqueeze", .summary = "with a dimension of size 1 inserted at dim",
+    .gradient = "dx = reshape(g)", .arity = 1,
     .params = sizeof(UnsqueezeParams), .fields = unsqueeze_fields, .shape = unsqueeze_shape, .forward = unsqueeze_forward,
     .backward = backward, .flags = OP_VIEW | OP_ANY_DEVICE,
     .samples = "3x4 {dim=0}; 3x4 {dim=2}; 3x4 {dim=-1}; 3x4 {dim=-3}; {dim=0}; {dim=-1}; 0x3 {dim=1}",

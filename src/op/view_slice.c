@@ -60,6 +60,7 @@ static int slice_grad(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField slice_fields[] = { OP_FIELD(OP_INT, SliceParams, dim, "0"), OP_FIELD(OP_I64, SliceParams, start, "0"),
     OP_FIELD(OP_I64, SliceParams, end, SLICE_LAST), OP_FIELD(OP_I64, SliceParams, step, "1"), { 0 } };
 static const TensorOp op_slice = { .name = "slice", .summary = "x[..., start:end:step, ...] in dim; bounds are clamped, negative ones count from the end",
+    .gradient = "dx = zeros with g in the slice",
     .arity = 1, .params = sizeof(SliceParams), .fields = slice_fields, .shape = slice_shape, .forward = slice_forward, .backward = slice_grad,
     .flags = OP_VIEW | OP_ANY_DEVICE, .torch = "ops.aten.slice",
     .samples = "5x3 {start=1 end=4}; 2x7 {dim=1 start=0 end=7 step=3}; 6 {start=-3}; 6 {start=-100 end=100 step=2}; 4 {start=3 end=1}; "
@@ -106,6 +107,7 @@ static int embed_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField embed_fields[] = { OP_FIELD(OP_INT, SliceParams, dim, "0"), OP_FIELD(OP_I64, SliceParams, start, "0"),
     OP_FIELD(OP_I64, SliceParams, end, SLICE_LAST), OP_FIELD(OP_I64, SliceParams, step, "1"), OP_FIELD(OP_I64, SliceParams, size, NULL), { 0 } };
 static const TensorOp op_slice_backward = { .name = "slice_backward", .summary = "zeros of the given size in dim, where a slice of them is x",
+    .gradient = "dx = slice(g)",
     .arity = 1, .params = sizeof(SliceParams), .fields = embed_fields, .shape = embed_shape, .forward = embed_forward, .backward = embed_backward,
     .flags = OP_ANY_DEVICE, .torch = "-",
     .samples = "3x2 {start=1 end=4 size=5}; 2x3 {dim=1 step=3 size=7}; 0x3 {start=2 end=1 size=4}; 2 {start=-2 size=4}",
@@ -135,7 +137,8 @@ static int narrow_shape(OpCall *c)
 
 static const OpField narrow_fields[] = { OP_FIELD(OP_INT, SliceParams, dim, NULL), OP_FIELD(OP_I64, SliceParams, start, NULL),
     { "length", OP_I64, offsetof(SliceParams, end), NULL }, { 0 } };
-static const TensorOp op_narrow = { .name = "narrow", .summary = "length elements of dim from start on", .arity = 1, .params = sizeof(SliceParams),
+static const TensorOp op_narrow = { .name = "narrow", .summary = "length elements of dim from start on",
+    .gradient = "dx = zeros with g in the slice", .arity = 1, .params = sizeof(SliceParams),
     .fields = narrow_fields, .shape = narrow_shape, .forward = slice_forward, .backward = slice_grad, .flags = OP_VIEW | OP_ANY_DEVICE,
     .samples = "5x3 {dim=0 start=1 length=3}; 2x7 {dim=-1 start=-2 length=2}; 3 {dim=0 start=3 length=0}; 3 {dim=0 start=0 length=3}",
     .errors = "3 {dim=0 start=2 length=2} ! EINDEX; 3 {dim=0 start=-4 length=1} ! EINDEX; 3 {dim=0 start=0 length=-1} ! EINDEX; "
@@ -177,7 +180,8 @@ static int select_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField select_fields[] = { OP_FIELD(OP_INT, SelectParams, dim, NULL), OP_FIELD(OP_I64, SelectParams, index, NULL), { 0 } };
-static const TensorOp op_select = { .name = "select", .summary = "x[..., index, ...]: one index of dim, which vanishes", .arity = 1,
+static const TensorOp op_select = { .name = "select", .summary = "x[..., index, ...]: one index of dim, which vanishes",
+    .gradient = "dx = zeros with g at the index", .arity = 1,
     .params = sizeof(SelectParams), .fields = select_fields, .shape = select_shape, .forward = select_forward, .backward = select_backward,
     .flags = OP_VIEW | OP_ANY_DEVICE, .samples = "5x3 {dim=0 index=1}; 2x3x4 {dim=-1 index=-1}; 3 {dim=0 index=2}; 2x0 {dim=0 index=1}",
     .errors = "3 {dim=0 index=3} ! EINDEX; 3 {dim=0 index=-4} ! EINDEX; {dim=0 index=0} ! EINDEX; 3 {dim=1 index=0} ! EINDEX; "

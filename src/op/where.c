@@ -52,7 +52,8 @@ static int where_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return 0;
 }
 
-static const TensorOp op_where = { .name = "where", .summary = "a where the mask is true, b elsewhere", .arity = 3, .keep = KEEP_INPUT(0),
+static const TensorOp op_where = { .name = "where", .summary = "a where the mask is true, b elsewhere",
+    .gradient = "da = g where the mask is true, db = g elsewhere; 0 by choice", .arity = 3, .keep = KEEP_INPUT(0),
     .no_grad_inputs = KEEP_INPUT(0), .shape = where_shape, .forward = where_forward, .backward = where_backward, .flags = OP_ANY_DEVICE,
     .samples = "3x4@bool,3x4,3x4; 3x1@bool,4,2x1x1; @bool,3,; 3@bool,,3; 0x3@bool,0x3,3; @bool,,; 3@bool,3x1,1",
     .errors = "3@bool,4,3 ! ESHAPE; 3@bool,3,2x2 ! ESHAPE; 3@i64:0..1,3,3 ! EDTYPE; 3,3,3 ! EDTYPE" };
@@ -95,7 +96,8 @@ static int fill_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField fill_fields[] = { OP_FIELD(OP_DOUBLE, FillParams, value, NULL), { 0 } };
-static const TensorOp op_masked_fill = { .name = "masked_fill", .summary = "a number where the mask is true, x elsewhere", .arity = 2,
+static const TensorOp op_masked_fill = { .name = "masked_fill", .summary = "a number where the mask is true, x elsewhere",
+    .gradient = "dx = g with 0 under the mask", .arity = 2,
     .keep = KEEP_INPUT(1), .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(FillParams), .fields = fill_fields, .shape = fill_shape,
     .forward = fill_forward, .backward = fill_backward, .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x4@bool {value=2.5}; 2x3x4,3x1@bool {value=-1}; ,@bool {value=0}; 3,2x3@bool {value=1}; 0x3,3@bool {value=1}",
@@ -122,6 +124,7 @@ static int fill_tensor_compose(OpCall *c)
 }
 
 static const TensorOp op_masked_fill_tensor = { .name = "masked_fill_tensor", .summary = "a tensor's one value where the mask is true, x elsewhere",
+    .gradient = "dx = g with 0 under the mask, dvalue = sum of g under it",
     .arity = 3, .no_grad_inputs = KEEP_INPUT(1), .compose = fill_tensor_compose, .flags = OP_ANY_DEVICE, .torch = "masked_fill",
     .samples = "3x4,3x4@bool,; 2x3x4,3x1@bool,; ,@bool,; 0x3,3@bool,", .errors = "3,4@bool, ! ESHAPE; 3,3@bool,3 ! ESHAPE; 3,3, ! EDTYPE" };
 REGISTER_OP(op_masked_fill_tensor);
