@@ -151,19 +151,12 @@ int64_t op_output_count(const OpCall *c, int i)
 
 /* ---- in backward ----------------------------------------------------------------------------------------------- */
 
-/* What an OP_ROUND_ONCE op computes with. */
-Tensor *widened(const TensorOp *op, Tensor *x)
-{
-    bool half = x && (x->dtype == TENSOR_F16 || x->dtype == TENSOR_BF16);
-    return half && (op->flags & OP_ROUND_ONCE) ? tensor_to(x, TENSOR_F32) : x;
-}
-
 static Tensor *saved(OpCall *c, int kind, int i, const char *what)
 {
     for (int s = 0; c->entry && s < c->entry->saves; s++) {
         const Saved *v = &c->entry->saved[s];
         if (v->kind != kind || v->index != i) continue;
-        Tensor *x = widened(c->op, saved_unpack(c->entry, v, !grad_off));
+        Tensor *x = saved_unpack(c->entry, v, !grad_off);
         if (!x) c->failed = true;
         return x;
     }
@@ -181,12 +174,12 @@ Tensor *op_grad(OpCall *c, int k)
         op_fail(c, TENSOR_EUSER, "asks for the gradient of result %d", k);
         return NULL;
     }
-    if (c->grads[k]) return widened(c->op, c->grads[k]);
+    if (c->grads[k]) return c->grads[k];
     const Meta *m = &c->entry->meta[c->n + k];
     Tensor *zero = own(new_tensor((TensorShape){ m->ndim, m->shape }, m->dtype, m->place));
     if (zero && raw_fill(zero, 0)) zero = NULL;
     if (!zero) c->failed = true;
-    return widened(c->op, zero);
+    return zero;
 }
 
 TensorShape op_input_shape(const OpCall *c, int i)

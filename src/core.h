@@ -161,7 +161,6 @@ struct OpCall {
 int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site, Tensor **outputs, int count);
 Tensor *op_apply1(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site);
 int store_staged(OpCall *call);             /* call.c */
-Tensor *widened(const TensorOp *op, Tensor *x);             /* x, or in f32 if op has OP_ROUND_ONCE and x is a half */
 Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site);     /* into input 0 */
 Tensor *row_apply(const TensorOp *op, Tensor *a, Tensor *b, const double *params, const void *site);           /* the fast path of rows */
 #define SITE __builtin_return_address(0)

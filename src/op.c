@@ -66,28 +66,6 @@ static int promote_inputs(OpCall *c, Tensor **cast)
     return 0;
 }
 
-/* The halves among the inputs as f32; returns the dtype that results are rounded to, or -1 on failure. */
-static int widen_inputs(OpCall *c, Tensor **cast)
-{
-    int dtype = TENSOR_F32;
-    for (int i = 0; i < c->n; i++) {
-        cast[i] = widened(c->op, c->input[i]);
-        if (c->input[i] && !cast[i]) return -1;
-        if (cast[i] != c->input[i] && !(i < 32 && (c->op->no_grad_inputs >> i & 1))) dtype = c->input[i]->dtype;
-    }
-    c->input = cast;
-    return dtype;
-}
-
-static int round_results(OpCall *c, int dtype)
-{
-    for (int i = 0; i < c->outputs; i++) {
-        if (dtype == TENSOR_F32 || !c->output[i] || c->output[i]->dtype != TENSOR_F32) continue;
-        if (!(c->output[i] = tensor_to(c->output[i], (TensorDtype)dtype))) return -1;
-    }
-    return 0;
-}
-
 /* ---- parameters -------------------------------------------------------------------------------------------- */
 
 static void put_field(const OpField *f, void *params, const char *text)
@@ -171,7 +149,7 @@ static void set_bases(OpCall *c)
     }
 }
 
-int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site, Tensor **outputs, int count)
+static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site, Tensor **outputs, int count)
 {
     OpCall c;
     c.op = op, c.site = site, c.n = n, c.outputs = 0, c.extras = 0, c.failed = false, c.backward = false, c.staging = false;
@@ -187,12 +165,9 @@ int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *param
     for (int i = 0; i < n; i++)
         if (inputs[i] && unlikely(inputs[i]->base != NULL) && view_refresh(inputs[i])) return -1;
     TensorScope scope = tensor_scope_open();
-    Tensor *cast[OP_MAX_INPUTS], *wide[OP_MAX_INPUTS];
-    const bool rounds = op->compose && (op->flags & OP_ROUND_ONCE);
-    int status = op->flags & OP_SAME_DTYPE ? promote_inputs(&c, cast) : 0, dtype = TENSOR_F32;
-    if (!status && rounds && (dtype = widen_inputs(&c, wide)) < 0) status = -1;
+    Tensor *cast[OP_MAX_INPUTS];
+    int status = op->flags & OP_SAME_DTYPE ? promote_inputs(&c, cast) : 0;
     if (!status) status = run_forward(&c);
-    if (!status && rounds) status = round_results(&c, dtype);
     if (!status) status = check_results(&c);
     if (!status && op->flags & OP_VIEW) set_bases(&c);
     if (!status && wants_graph(&c)) status = tape_record(&c, op->keep);
@@ -207,6 +182,53 @@ int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *param
         if (i < count) outputs[i] = y;
     }
     return status ? -1 : c.outputs;
+}
+
+/* What halves promote to among the floating operands, as long as all of them are halves; -1 where one is not, or none is there. */
+static int half_dtype(const TensorOp *op, Tensor *const *inputs, int n)
+{
+    int dtype = -1;
+    for (int i = 0; i < n; i++) {
+        const Tensor *x = inputs[i];
+        if (!x || !dtype_is_float(x->dtype) || (i < 32 && (op->no_grad_inputs >> i & 1))) continue;
+        if (x->dtype != TENSOR_F16 && x->dtype != TENSOR_BF16) return -1;
+        dtype = dtype < 0 ? x->dtype : (int)tensor_promote_types((TensorDtype)dtype, (TensorDtype)x->dtype);
+    }
+    return dtype == TENSOR_F32 ? -1 : dtype;
+}
+
+/* OP_ROUND_ONCE on halves: the op in f32 between casts, which are on the graph too. */
+static int apply_wide(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site, Tensor **outputs, int count,
+                      TensorDtype half)
+{
+    Tensor *wide[OP_MAX_INPUTS], *result[CALL_MAX_OUTPUTS];
+    TensorScope scope = tensor_scope_open();
+    int status = 0;
+    for (int i = 0; i < n && !status; i++) {
+        bool cast = inputs[i] && dtype_is_float(inputs[i]->dtype) && inputs[i]->dtype != TENSOR_F32;
+        wide[i] = cast ? tensor_to(inputs[i], TENSOR_F32) : inputs[i];
+        if (cast && !wide[i]) status = -1;
+    }
+    int results = status ? -1 : apply(op, wide, n, params, site, result, CALL_MAX_OUTPUTS), kept = 0;
+    for (; kept < results; kept++) {
+        if (result[kept]->dtype == TENSOR_F32 && !(result[kept] = tensor_to(result[kept], half))) break;
+        tensor_retain(result[kept]);
+    }
+    if (kept < results) status = -1;
+    tensor_scope_close(scope);
+    for (int i = 0; i < kept; i++) {
+        if (status) tensor_release(result[i]);
+        else if (!own(result[i])) status = -1;
+        else if (i < count) outputs[i] = result[i];
+    }
+    return status ? -1 : results;
+}
+
+int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site, Tensor **outputs, int count)
+{
+    int half = unlikely(op->flags & OP_ROUND_ONCE) && n <= OP_MAX_INPUTS ? half_dtype(op, inputs, n) : -1;
+    if (unlikely(half >= 0)) return apply_wide(op, inputs, n, params, site, outputs, count, (TensorDtype)half);
+    return apply(op, inputs, n, params, site, outputs, count);
 }
 
 Tensor *op_apply1(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site)

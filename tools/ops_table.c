@@ -136,7 +136,7 @@ static void print_op(const TensorOp *op)
     print_dtypes(op);
     printf(" | ");
     if (op->torch && strcmp(op->torch, "-") == 0) printf("-");
-    else print_code(op->torch && strncmp(op->torch, "torch.", 6) == 0 ? "" : "torch.", op->torch ? op->torch : op->name);
+    else print_code("torch.", op->torch ? op->torch : op->name);
     printf(" |\n");
 }
 

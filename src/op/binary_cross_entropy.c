@@ -61,9 +61,9 @@ const TensorOp op_binary_cross_entropy_elements = {
     .name = "binary_cross_entropy_elements", .summary = "-t log x - (1 - t) log(1 - x), logarithms held above -100",
     .gradient = "dx = g (x - t) / max((1 - x) x, 1e-12), dt = g (log(1 - x) - log x)", .arity = 2,
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .shape = element_shape, .forward = element_forward, .backward = element_backward,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .lo = .1, .hi = .9,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE, .lo = .1, .hi = .9,
     .samples = "5,5; 3x4,3x4; ,; 0x3,0x3", .errors = "3,1 ! ESHAPE; 3:1.5..2,3 ! EVALUE",
-    .torch = "torch.nn.functional.binary_cross_entropy",
+    .torch = "nn.functional.binary_cross_entropy",
 };
 REGISTER_OP(op_binary_cross_entropy_elements);
 
@@ -110,7 +110,7 @@ static int compose_logits(OpCall *c)
 
 static const OpField fields[] = { OP_FIELD(OP_INT, BceParams, reduction, "0"), { 0 } };
 
-#define BCE .params = sizeof(BceParams), .fields = fields, .shape = check, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
+#define BCE .params = sizeof(BceParams), .fields = fields, .shape = check, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE
 
 const TensorOp op_binary_cross_entropy = {
     .name = "binary_cross_entropy", .summary = "-t log x - (1 - t) log(1 - x) for probabilities x",
@@ -118,7 +118,7 @@ const TensorOp op_binary_cross_entropy = {
     .optional = KEEP_INPUT(2), .no_grad_inputs = KEEP_INPUT(2), .compose = compose, .lo = .1, .hi = .9,
     .samples = "5,5,-; 3x4,3x4,- {reduction=1}; 3x4,3x4,4 {reduction=2}; 3x4,3x4,3x1; ,,-; 0x3,0x3,- {reduction=2}",
     .errors = "3,1,- ! ESHAPE; 3,3,4 ! ESHAPE; 3:1.5..2,3,- ! EVALUE; 3,3,- {reduction=3} ! EVALUE",
-    .torch = "torch.nn.functional.binary_cross_entropy", BCE,
+    .torch = "nn.functional.binary_cross_entropy", BCE,
 };
 const TensorOp op_binary_cross_entropy_with_logits = {
     .name = "binary_cross_entropy_with_logits", .summary = "binary cross entropy of sigmoid(x)",
@@ -127,7 +127,7 @@ const TensorOp op_binary_cross_entropy_with_logits = {
     .samples = "5,5:0..1,-,-; 3x4,3x4:0..1,-,- {reduction=1}; 3x4,3x4:0..1,4,4 {reduction=2}; 3x4,3x4:0..1,-,4; ,:0..1,-,-; "
                "0x3,0x3,-,- {reduction=2}",
     .errors = "3,1,-,- ! ESHAPE; 3,3,4,- ! ESHAPE; 3,3,-,2 ! ESHAPE; 3,3,-,- {reduction=3} ! EVALUE",
-    .torch = "torch.nn.functional.binary_cross_entropy_with_logits", BCE,
+    .torch = "nn.functional.binary_cross_entropy_with_logits", BCE,
 };
 REGISTER_OP(op_binary_cross_entropy);
 REGISTER_OP(op_binary_cross_entropy_with_logits);

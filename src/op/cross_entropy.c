@@ -192,7 +192,7 @@ const TensorOp op_cross_entropy = {
     .errors = "3x4,3@i64:4..9,- ! EINDEX; 3x4,2@i64:0..3,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64:0..3,3 ! ESHAPE; "
               ",@i64:0..0,- ! ESHAPE; 3x4,3@i64:0..3,- {reduction=3} ! EVALUE; 3x4,3@i64:0..3,- {label_smoothing=2} ! EVALUE; "
               "3x4@i64,3@i64:0..3,- ! EDTYPE",
-    .torch = "torch.nn.functional.cross_entropy",
+    .torch = "nn.functional.cross_entropy",
 };
 REGISTER_OP(op_cross_entropy);
 
@@ -228,10 +228,10 @@ const TensorOp op_cross_entropy_probabilities = {
     .name = "cross_entropy_probabilities", .summary = "cross entropy of logits and class probabilities",
     .gradient = "dx = g (softmax(x) sum(w t) - w t), dt = -g w log_softmax(x); mean: / n", .arity = 3,
     .optional = KEEP_INPUT(2), .no_grad_inputs = KEEP_INPUT(2), .params = sizeof(CrossEntropyParams), .fields = fields,
-    .shape = soft_check, .compose = soft_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .shape = soft_check, .compose = soft_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
     .samples = "3x4,3x4:0..1,-; 3x4,3x4:0..1,4:.5..2 {reduction=1 label_smoothing=.1}; 2x3x2,2x3x2:0..1,- {reduction=2}; 4,4:0..1,-",
     .errors = "3x4,3,- ! ESHAPE; 3x4,3x4,3 ! ESHAPE; ,,- ! ESHAPE; 3x4,3x4,- {reduction=3} ! EVALUE",
-    .torch = "torch.nn.functional.cross_entropy",
+    .torch = "nn.functional.cross_entropy",
 };
 REGISTER_OP(op_cross_entropy_probabilities);
 

@@ -143,10 +143,10 @@ static const OpField pick_fields[] = {
 
 const TensorOp op_max_dim = { .name = "max_dim", .summary = "largest along a dim and its index; the gradient goes to that index",
     .gradient = "dx = zeros with g at the index",
-                              .forward = max_forward, .torch = "torch.max", PICKS };
+                              .forward = max_forward, .torch = "max", PICKS };
 const TensorOp op_min_dim = { .name = "min_dim", .summary = "smallest along a dim and its index; the gradient goes to that index",
     .gradient = "dx = zeros with g at the index",
-                              .forward = min_forward, .torch = "torch.min", PICKS };
+                              .forward = min_forward, .torch = "min", PICKS };
 REGISTER_OP(op_max_dim);
 REGISTER_OP(op_min_dim);
 

@@ -81,37 +81,37 @@ static const OpField beta_fields[] = { REDUCTION, { "beta", OP_DOUBLE, offsetof(
 static const OpField delta_fields[] = { REDUCTION, { "delta", OP_DOUBLE, offsetof(LossParams, parameter), "1" }, { 0 } };
 static const OpField kl_fields[] = { REDUCTION, OP_FIELD(OP_BOOL, LossParams, log_target, "0"), { 0 } };
 
-#define LOSS .arity = 2, .params = sizeof(LossParams), .flags = OP_ANY_DEVICE
+#define LOSS .arity = 2, .params = sizeof(LossParams), .flags = OP_ANY_DEVICE | OP_ROUND_ONCE
 #define SAMPLES "5,5; 3x4,3x4; 3x4,3x4 {reduction=1}; 2x3x4,2x3x4 {reduction=2}; ,; 0x3,0x3 {reduction=2}; 0,0 {reduction=1}"
 #define ERRORS "3x4,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=7} ! EVALUE"
 
 const TensorOp op_mse_loss = { .name = "mse_loss", .summary = "(x - t)^2",
     .gradient = "dx = 2 g (x - t), dt = -dx; mean: / n", .fields = plain_fields, .shape = check_plain,
                                .compose = mse, .samples = SAMPLES, .errors = ERRORS,
-                               .torch = "torch.nn.functional.mse_loss", LOSS };
+                               .torch = "nn.functional.mse_loss", LOSS };
 const TensorOp op_l1_loss = { .name = "l1_loss", .summary = "|x - t|; gradient 0 at 0",
     .gradient = "dx = g sign(x - t), dt = -dx; mean: / n", .fields = plain_fields,
                               .shape = check_plain, .compose = l1, .samples = "5:1..2,5:-1..0; 3x4:1..2,3x4:-1..0 {reduction=1}; "
                               "2x3:-2..-1,2x3:0..1 {reduction=2}; :1..2,:-1..0; 0x3,0x3 {reduction=2}", .errors = ERRORS,
-                              .torch = "torch.nn.functional.l1_loss", LOSS };
+                              .torch = "nn.functional.l1_loss", LOSS };
 const TensorOp op_smooth_l1_loss = { .name = "smooth_l1_loss", .summary = "d^2 / (2 beta) below beta, else d - beta / 2, d = |x - t|",
     .gradient = "dx = g (x - t) / beta below beta, else g sign(x - t); dt = -dx; mean: / n",
                                      .fields = beta_fields, .shape = check_parameter, .compose = smooth_l1,
                                      .samples = "5,5 {beta=5}; 3x4:1..2,3x4:-1..0 {reduction=1 beta=.5}; 2x3,2x3 {reduction=2 beta=9}; "
                                                 "4:1..2,4:-1..0 {beta=0}; ,; 0x3,0x3 {reduction=2}",
-                                     .errors = ERRORS "; 3,3 {beta=-1} ! EVALUE", .torch = "torch.nn.functional.smooth_l1_loss", LOSS };
+                                     .errors = ERRORS "; 3,3 {beta=-1} ! EVALUE", .torch = "nn.functional.smooth_l1_loss", LOSS };
 const TensorOp op_huber_loss = { .name = "huber_loss", .summary = "d^2 / 2 up to delta, else delta (d - delta / 2), d = |x - t|",
     .gradient = "dx = g (x - t) up to delta, else g delta sign(x - t); dt = -dx; mean: / n",
                                  .fields = delta_fields, .shape = check_parameter, .compose = huber,
                                  .samples = "5,5 {delta=5}; 3x4:1..2,3x4:-1..0 {reduction=1 delta=.5}; 2x3,2x3 {reduction=2 delta=9}; "
                                             ",; 0x3,0x3 {reduction=2}",
-                                 .errors = ERRORS "; 3,3 {delta=0} ! EVALUE", .torch = "torch.nn.functional.huber_loss", LOSS };
+                                 .errors = ERRORS "; 3,3 {delta=0} ! EVALUE", .torch = "nn.functional.huber_loss", LOSS };
 const TensorOp op_kl_div = { .name = "kl_div", .summary = "t (log t - x), x a log-probability; e^t (t - x) with log_target",
     .gradient = "dx = -g t, dt = g (log t + 1 - x); log_target: dx = -g e^t, dt = g e^t (t + 1 - x); mean: / n",
                              .fields = kl_fields, .shape = check_kl, .compose = kl,
                              .samples = "5,5:.2..1; 3x4,3x4:.2..1 {reduction=1}; 3x4,3x4:.2..1 {reduction=3}; 2x3,2x3 {reduction=2 log_target=1}; "
                                         ",:.2..1; 0x3,0x3 {reduction=2}",
-                             .errors = ERRORS, .torch = "torch.nn.functional.kl_div", LOSS };
+                             .errors = ERRORS, .torch = "nn.functional.kl_div", LOSS };
 REGISTER_OP(op_mse_loss);
 REGISTER_OP(op_l1_loss);
 REGISTER_OP(op_smooth_l1_loss);

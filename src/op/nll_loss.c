@@ -89,12 +89,12 @@ const TensorOp op_nll_loss = {
     .name = "nll_loss", .summary = "-w_t x_t for log-probabilities x and class indices t",
     .gradient = "dx = -g w_t at the target, 0 elsewhere; mean: / sum of w_t", .arity = 3, .optional = KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2), .params = sizeof(NllParams), .fields = fields, .shape = check,
-    .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
+    .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
     .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,- {reduction=1}; 5x3,5@i64:0..2,3:.5..2 {ignore_index=1}; "
                "2x3x4,2x4@i64:0..2,3:.5..2 {reduction=2}; 4,@i64:0..3,-; 0x3,0@i64,- {reduction=1}",
     .errors = "3x4,3@i64:4..9,- ! EINDEX; 3x4,2@i64:0..3,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64:0..3,3 ! ESHAPE; "
               "3x4,3@i64:0..3,- {reduction=3} ! EVALUE",
-    .torch = "torch.nn.functional.nll_loss",
+    .torch = "nn.functional.nll_loss",
 };
 REGISTER_OP(op_nll_loss);
 

@@ -298,7 +298,7 @@ static const TensorOp op_adaptive_avg_pool2d = {
     .name = "adaptive_avg_pool2d", .summary = "means of height x width windows that cover the input",
     .gradient = "dx = g / window, added over windows", .arity = 1,
     .params = sizeof(AdaptiveParams), .fields = adaptive_fields, .shape = adaptive_shape, .compose = adaptive_compose,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "nn.functional.adaptive_avg_pool2d",
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, .torch = "nn.functional.adaptive_avg_pool2d",
     .samples = "2x3x4x6 {height=1 width=1}; 2x3x4x6 {height=2 width=3}; 2x5x7 {height=3 width=4}; 1x2x3x3 {height=5 width=2}; "
                "0x3x5x5 {height=2 width=2}",
     .errors = "4x4 {height=1 width=1} ! ESHAPE; 2x3x4x4 {height=-1 width=1} ! EVALUE; 2x3x0x4 {height=1 width=1} ! ESHAPE",

@@ -329,7 +329,7 @@ const TensorOp op_kthvalue = { .name = "kthvalue", .summary = "the k-th smallest
                                .errors = "3x4 {k=1 dim=2} ! EINDEX; 3 {k=0} ! EINDEX; 3 {k=4} ! EINDEX" };
 const TensorOp op_median_dim = { .name = "median_dim", .summary = "lower median along a dim and its index; NaN wins",
     .gradient = "dx = zeros with g at the index", ORDER,
-                                 .fields = one_fields, .shape = one_shape, .forward = median_forward, .torch = "torch.median",
+                                 .fields = one_fields, .shape = one_shape, .forward = median_forward, .torch = "median",
                                  ONE_SAMPLES };
 const TensorOp op_mode = { .name = "mode", .summary = "most frequent value along a dim and its last index",
     .gradient = "dx = zeros with g at the index", ORDER,

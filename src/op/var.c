@@ -51,7 +51,7 @@ const TensorOp op_var = {
 const TensorOp op_std = {
     .name = "std", .summary = "standard deviation over dims; gradient 0 where it is 0",
     .gradient = "dx = g (x - mean) / ((n - correction) y), 0 where y = 0", .arity = 1, .params = sizeof(ReduceParams),
-    .fields = fields, .shape = reduce_check, .compose = std_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
+    .fields = fields, .shape = reduce_check, .compose = std_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
     .samples = SAMPLES, .errors = ERRORS,
 };
 REGISTER_OP(op_var);
