@@ -35,6 +35,12 @@ step "headers as C11 and as C++17; README's snippets"
 test/headers.sh
 test/snippets.sh build
 
+step "docs/ops.md is what the descriptors say; golden files are small"
+$make build/tools/ops_table
+build/tools/ops_table test/oracle/torch_names.txt include/tapegrad/*.h | diff - docs/ops.md > build/ops.diff || {
+    echo "docs/ops.md is not what the descriptors say: make docs/ops.md" >&2; head -5 build/ops.diff >&2; exit 1; }
+[ "$(cat test/oracle/*.golden test/oracle/*_golden.h | wc -c)" -lt 6000000 ] || { echo "the golden files take over 6 MB" >&2; exit 1; }
+
 step "exports, installation"
 test/exports.sh build
 test/install.sh build

@@ -1,9 +1,10 @@
 /* test_ops_layout.c - every op of the registry gives the same results and gradients whatever the layout of its inputs and of
- * the cotangents: dense, transposed, with gaps, at an offset, expanded. */
+ * the cotangents: dense, transposed, with gaps, at an offset, from a negative start, expanded. */
 #include <string.h>
 #include "samples.h"
 
-static const double close_enough = 1e-12;
+/* Of results that are sums; rows and integers give the same bits. */
+static double close_enough;
 
 /* tensor_view refuses some layouts, as it must. */
 static bool may_refuse(const Sample *s)
@@ -33,11 +34,12 @@ static void try_inputs(const Sample *s, Tensor *const *x, Layout cotangents, con
     else complain(s, "is refused, %s", what);
 }
 
-static void check_strides(const Sample *s)
+static void check_strides_in(const Sample *s, TensorDtype dtype)
 {
     Tensor *x[OP_MAX_INPUTS], *view[OP_MAX_INPUTS];
     static SampleRun dense;
-    sample_inputs(s, TENSOR_F64, 8, x);
+    close_enough = dtype == TENSOR_F64 ? 1e-12 : 1e-5;
+    sample_inputs(s, dtype, 8, x);
     if (sample_run(s, x, false, LAYOUT_DENSE, &dense) < 0) {
         complain(s, "is refused");
         return;
@@ -46,12 +48,18 @@ static void check_strides(const Sample *s)
         char what[64];
         TensorScope scope = tensor_scope_open();
         for (int i = 0; i < s->n; i++) view[i] = x[i] ? strided_copy(x[i], (Layout)layout) : NULL;
-        snprintf(what, sizeof what, "inputs %s", layout_name[layout]);
+        snprintf(what, sizeof what, "%s, inputs %s", tensor_dtype_name(dtype), layout_name[layout]);
         try_inputs(s, view, LAYOUT_DENSE, &dense, what);
-        snprintf(what, sizeof what, "cotangents %s", layout_name[layout]);
+        snprintf(what, sizeof what, "%s, cotangents %s", tensor_dtype_name(dtype), layout_name[layout]);
         try_inputs(s, x, (Layout)layout, &dense, what);
         tensor_scope_close(scope);
     }
+}
+
+static void check_strides(const Sample *s)
+{
+    check_strides_in(s, TENSOR_F64);
+    check_strides_in(s, TENSOR_F32);
 }
 
 /* Every size above 1 of one input at a time is made by expanding its first slice; the dense run gets the same values. */
@@ -59,6 +67,7 @@ static void check_expanded(const Sample *s)
 {
     Tensor *x[OP_MAX_INPUTS];
     static SampleRun dense;
+    close_enough = 1e-12;
     sample_inputs(s, TENSOR_F64, 9, x);
     for (int i = 0; i < s->n; i++) {
         for (int d = 0; x[i] && d < tensor_ndim(x[i]); d++) {
