@@ -16,15 +16,26 @@
 
 enum { DEVICE_ABI = 1, KERNEL_MAX_DIMS = 16 };
 
-/* The elementwise rows of ops.def, numbered: ROW_add, ROW_exp, ... */
+/* The elementwise rows of ops.def, numbered: ROW_add, ROW_exp, ...; from ROW_FAST on, the rare ones. */
+#define TG_ROW_ID(name, ...) ROW_##name,
 typedef enum RowId {
-#define UNARY(name, ...) ROW_##name,
-#define UNARY1(name, ...) ROW_##name,
-#define UNARY2(name, ...) ROW_##name,
-#define BINARY(name, ...) ROW_##name,
-#define BINARY1(name, ...) ROW_##name,
-#define COMPARE(name, ...) ROW_##name,
-#define PREDICATE(name, ...) ROW_##name,
+#define ONLY_FAST_ROWS
+#define UNARY TG_ROW_ID
+#define UNARY1 TG_ROW_ID
+#define UNARY2 TG_ROW_ID
+#define BINARY TG_ROW_ID
+#define BINARY1 TG_ROW_ID
+#define COMPARE TG_ROW_ID
+#define PREDICATE TG_ROW_ID
+#include <tapegrad/ops.def>
+    ROW_FAST, ROW_FAST_LAST = ROW_FAST - 1,
+#define ONLY_RARE_ROWS
+#define UNARY TG_ROW_ID
+#define UNARY1 TG_ROW_ID
+#define BINARY TG_ROW_ID
+#define PREDICATE TG_ROW_ID
+#define BITS1 TG_ROW_ID
+#define BITS2 TG_ROW_ID
 #include <tapegrad/ops.def>
     ROW_COUNT
 } RowId;

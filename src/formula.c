@@ -106,28 +106,33 @@ static Value logic(Reader *r, bool is_or, Value a, Value b)
 /* C's names for functions whose ops are called otherwise. */
 static const char *op_name(const char *c_name)
 {
-    static const char *const alias[][2] = { { "fabs", "abs" }, { "rint", "round" }, { "fmax", "maximum" }, { "fmin", "minimum" },
-                                            { "isinf_", "isinf" }, { "isfinite_", "isfinite" } };
+    static const char *const alias[][2] = { { "fabs", "abs" }, { "rint", "round" }, { "isinf_", "isinf" }, { "isfinite_", "isfinite" } };
     for (size_t i = 0; i < sizeof alias / sizeof *alias; i++)
         if (strcmp(alias[i][0], c_name) == 0) return alias[i][1];
     return c_name;
 }
 
+/* Operands first, then the row's parameters, which are numbers. */
 static Value call(Reader *r, const char *name)
 {
-    Value arg[2] = { { 0 } };
+    Value arg[4] = { { 0 } };
+    double params[2] = { 0 };
     int n = 0;
     do {
-        if (n == 2) return bad(r, "too many arguments");
+        if (n == 4) return bad(r, "too many arguments");
         arg[n++] = choice(r);
     } while (!r->failed && take(r, ","));
     if (r->failed || !take(r, ")")) return bad(r, "a parenthesis is missing");
     if (strcmp(name, "R") == 0 && n == 1) return arg[0];
     const TensorOp *op = tensor_op_find(op_name(name));
-    if (!op || !op->row || op->arity != n || op->row->params) return bad(r, "no elementwise op of that name");
+    if (!op || !op->row || op->arity + op->row->params != n) return bad(r, "no elementwise op of that name");
     if (strcmp(name, "pow") == 0 && arg[0].t && !arg[1].t) return of(r, tensor_pow_scalar(arg[0].t, arg[1].c));
-    Tensor *a = as_tensor(r, arg[0]), *b = n == 2 ? as_tensor(r, arg[1]) : NULL;
-    return r->failed ? arg[0] : of(r, row_apply(op, a, b, NULL, SITE));
+    for (int i = op->arity; i < n; i++) {
+        if (arg[i].t) return bad(r, "a parameter is no number");
+        params[i - op->arity] = arg[i].c;
+    }
+    Tensor *a = as_tensor(r, arg[0]), *b = op->arity == 2 ? as_tensor(r, arg[1]) : NULL;
+    return r->failed ? arg[0] : of(r, row_apply(op, a, b, params, SITE));
 }
 
 static Value name_or_call(Reader *r)

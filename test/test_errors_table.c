@@ -87,7 +87,7 @@ static void test_rows(void **state)
 {
     (void)state;
     TensorStatus for_bool;
-#define BOOL_CODE(types) for_bool = (types) == ROW_NUMBERS ? TENSOR_EDTYPE : TENSOR_OK
+#define BOOL_CODE(types) for_bool = (types) == ROW_NUMBERS || (types) == ROW_REALS ? TENSOR_EDTYPE : TENSOR_OK
 #define UNARY(name, types, ...) REFUSED(TENSOR_ENULL, tensor_##name(NULL)); REFUSED(TENSOR_ENULL, tensor_##name##_(NULL)); \
     REFUSED(TENSOR_EGRAD, tensor_##name##_(leaf)); BOOL_CODE(types); if (for_bool) REFUSED(for_bool, tensor_##name(mask));
 #define UNARY1(name, ...) REFUSED(TENSOR_ENULL, tensor_##name(NULL, 1)); REFUSED(TENSOR_ENULL, tensor_##name##_(NULL, 1)); \

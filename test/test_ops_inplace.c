@@ -20,6 +20,8 @@ typedef struct Pair {
 #define UNARY2(name, ...) FORMS(name, x[0], P(0), P(1))
 #define BINARY(name, ...) FORMS(name, x[0], x[1])
 #define BINARY1(name, ...) FORMS(name, x[0], x[1], P(0))
+#define BITS1 UNARY
+#define BITS2 BINARY
 #include <tapegrad/ops.def>
 
 /* ---- the others ------------------------------------------------------------------------------------------------------- */
@@ -65,6 +67,19 @@ FORMS(scatter, x[0], DIM(scatter), x[1], x[2])
 FORMS(scatter_value, x[0], DIM(scatter_value), x[1], number("scatter_value", "value", params))
 FORMS(masked_fill, x[0], x[1], number("masked_fill", "value", params))
 FORMS(masked_fill_tensor, x[0], x[1], x[2])
+FORMS(lerp_tensor, x[0], x[1], x[2])
+FORMS(selu, x[0])
+static Tensor *apart_clamp_tensor(Tensor **x, const void *params)
+{
+    (void)params;
+    return tensor_clamp_tensor(x[0], .min = x[1], .max = x[2]);
+}
+static Tensor *in_place_clamp_tensor(Tensor **x, const void *params) { (void)params; return tensor_clamp_tensor_(x[0], x[1], x[2]); }
+static Tensor *apart_nan_to_num(Tensor **x, const void *params)
+{
+    return tensor_nan_to_num(x[0], .nan = P(0), .posinf = P(1), .neginf = P(2));
+}
+static Tensor *in_place_nan_to_num(Tensor **x, const void *params) { return tensor_nan_to_num_(x[0], P(0), P(1), P(2)); }
 
 #define ROW(name, ...) { #name, apart_##name, in_place_##name },
 #define UNARY ROW
@@ -72,10 +87,12 @@ FORMS(masked_fill_tensor, x[0], x[1], x[2])
 #define UNARY2 ROW
 #define BINARY ROW
 #define BINARY1 ROW
+#define BITS1 ROW
+#define BITS2 ROW
 static const Pair pairs[] = {
 #include <tapegrad/ops.def>
     ROW(lerp) ROW(addcmul) ROW(addcdiv) ROW(index_add) ROW(tril) ROW(triu) ROW(scatter_add) ROW(scatter) ROW(scatter_value)
-    ROW(masked_fill) ROW(masked_fill_tensor)
+    ROW(masked_fill) ROW(masked_fill_tensor) ROW(lerp_tensor) ROW(selu) ROW(clamp_tensor) ROW(nan_to_num)
 };
 
 /* ---- the checks ---------------------------------------------------------------------------------------------------------- */
@@ -191,7 +208,7 @@ static void check_sample(const Sample *s)
         else if (!fits(y, x[0])) check_misfit(s, x);
         else if (tensor_dtype(y) == tensor_dtype(x[0])) {
             check_layouts(s, x, y);
-            check_refusals(s, x);
+            if (tensor_dtype_is_float(tensor_dtype(x[0]))) check_refusals(s, x);
             check_expanded(s, x);
             check_overlap(s, x);
             if (d == 0 && tensor_dtype_is_float(tensor_dtype(x[0]))) check_gradient(s, x);

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "../src/cpu/vecmath.h"
+#include "../src/special.h"
 
 enum { BLOCK = 1021 }; /* odd, so that vector loops have a tail */
 
@@ -53,7 +54,7 @@ VM_FN void map_trig(float *y, const float *x, int64_t n, float (*f)(float), floa
     X(exp, 1.05, 1.1) X(exp2, 1, 1.1) X(expm1, 1.4, 1.4) X(log, .85, .85) X(log2, .51, .51) X(log10, .51, .51)      \
     X(log1p, .51, .51) X(tanh, 1.5, 1.5) X(sinh, .51, .51) X(cosh, .51, .51) X(erf, 1.1, 1.3)           \
     X(erfc, .55, .55) X(atan, 1.25, 1.25) X(asin, 1.25, 1.25) X(acos, 1.25, 1.25) X(asinh, .51, .51)          \
-    X(acosh, .51, .51) X(atanh, .51, .51) X(lgamma, .51, .51)
+    X(acosh, .51, .51) X(atanh, .51, .51)
 #define F32_TRIG(X) X(sin, .51, .51) X(cos, .51, .51) X(tan, .51, .51)
 #define F64_PLAIN(X)                                                                                   \
     X(exp, 1.1, 1.1) X(expm1, 2, 2) X(log, 1, 1) X(log1p, 1.5, 1.5) X(tanh, 2, 2) X(erf, 1.5, 1.5)
@@ -283,17 +284,17 @@ static void test_digamma(void **state)
 {
     (void)state;
     const double gamma = 0.57721566490153286061;
-    assert_true(fabs(vm_digamma_f64(1) + gamma) < 1e-15);
-    assert_true(fabs(vm_digamma_f64(.5) + gamma + 2 * log(2)) < 1e-15);
+    assert_true(fabs(special_digamma(1) + gamma) < 1e-15);
+    assert_true(fabs(special_digamma(.5) + gamma + 2 * log(2)) < 1e-15);
     for (double x = -9.9; x < 30; x += .3701) {
-        double y = vm_digamma_f64(x), z = vm_digamma_f64(1 - x);
-        double step = vm_digamma_f64(x + 1) - y - 1 / x, mirror = z - y - M_PI / tan(M_PI * x);
+        double y = special_digamma(x), z = special_digamma(1 - x);
+        double step = special_digamma(x + 1) - y - 1 / x, mirror = z - y - M_PI / tan(M_PI * x);
         assert_true(fabs(step) < 1e-13 * (1 + y * y));
         assert_true(fabs(mirror) < 1e-13 * (1 + y * y + z * z));
     }
-    assert_true(vm_digamma_f32(0) == -INFINITY && vm_digamma_f32(-0.f) == INFINITY);
-    assert_true(isnan(vm_digamma_f32(-3)) && isnan(vm_digamma_f32(-INFINITY)) && isnan(vm_digamma_f32(NAN)));
-    assert_true(vm_digamma_f32(INFINITY) == INFINITY);
+    assert_true(special_digamma(0) == -INFINITY && special_digamma(-0.f) == INFINITY);
+    assert_true(isnan(special_digamma(-3)) && isnan(special_digamma(-INFINITY)) && isnan(special_digamma(NAN)));
+    assert_true(special_digamma(INFINITY) == INFINITY);
 }
 
 static int runs_here(void)

@@ -22,8 +22,8 @@ extern "C" {
 enum { KEEP_X = KEEP_INPUT(0), KEEP_A = KEEP_INPUT(0), KEEP_B = KEEP_INPUT(1), KEEP_Y = KEEP_OUTPUT(0), KEEP_NONE = 0 };
 
 /* Which dtypes a row takes: FLOATS (integers and bool are promoted to f32), NUMBERS (integers too, bool refused), WIDENED
- * (integers too, bool becomes i64), ANY. */
-typedef enum OpRowTypes { ROW_FLOATS, ROW_NUMBERS, ROW_WIDENED, ROW_ANY } OpRowTypes;
+ * (integers too, bool becomes i64), ANY; REALS (all but floats refused), BITS (floats refused), INTEGERS (floats and bool refused). */
+typedef enum OpRowTypes { ROW_FLOATS, ROW_NUMBERS, ROW_WIDENED, ROW_ANY, ROW_REALS, ROW_BITS, ROW_INTEGERS } OpRowTypes;
 
 /* A dense loop over n elements of one type: out[i] = formula(a[i], b[i], y[i], g[i]); operands that it does not read may be
  * NULL. */

@@ -21,6 +21,7 @@
 #ifndef TAPEGRAD_OPS_H
 #define TAPEGRAD_OPS_H
 
+#include <math.h>
 #include <tapegrad/tensor.h>
 
 #ifdef __cplusplus
@@ -39,6 +40,8 @@ extern "C" {
                           TAPEGRAD_API Tensor *tensor_##name##_(Tensor *a, Tensor *b, double p);
 #define COMPARE(name, ...) TAPEGRAD_API Tensor *tensor_##name(Tensor *a, Tensor *b);
 #define PREDICATE(name, ...) TAPEGRAD_API Tensor *tensor_##name(Tensor *x);
+#define BITS1 UNARY
+#define BITS2 BINARY
 #include <tapegrad/ops.def>
 
 /* Comparisons with a scalar: tensor_gt_scalar(x, c) is bool, x > c. */
@@ -57,6 +60,48 @@ TAPEGRAD_API Tensor *tensor_addcdiv(Tensor *x, Tensor *a, Tensor *b, double valu
 TAPEGRAD_API Tensor *tensor_lerp_(Tensor *a, Tensor *b, double weight);
 TAPEGRAD_API Tensor *tensor_addcmul_(Tensor *x, Tensor *a, Tensor *b, double value);
 TAPEGRAD_API Tensor *tensor_addcdiv_(Tensor *x, Tensor *a, Tensor *b, double value);
+
+/* tensor_lerp_tensor - lerp with a tensor as weight.  Floats only (EDTYPE). */
+TAPEGRAD_API Tensor *tensor_lerp_tensor(Tensor *a, Tensor *b, Tensor *weight);
+TAPEGRAD_API Tensor *tensor_lerp_tensor_(Tensor *a, Tensor *b, Tensor *weight);
+
+/* tensor_selu - 1.0507 x where x > 0, else 1.7581 (e^x - 1); floats only.   tensor_tanhshrink - x - tanh(x).
+ * tensor_prelu - x where x > 0, else w x; weight has 1 element, or one for each channel, dim 1 of x (ESHAPE).  Floats only.
+ * tensor_rrelu(x, .lower = 1/8, .upper = 1/3, .training) - prelu with a slope for each element, drawn from [lower, upper) in
+ *   training, else (lower + upper) / 2.  EVALUE: lower > upper. */
+TAPEGRAD_API Tensor *tensor_selu(Tensor *x);
+TAPEGRAD_API Tensor *tensor_selu_(Tensor *x);
+TAPEGRAD_API Tensor *tensor_tanhshrink(Tensor *x);
+TAPEGRAD_API Tensor *tensor_prelu(Tensor *x, Tensor *weight);
+typedef struct TensorRreluArgs { Tensor *input; double lower, upper; bool training; } TensorRreluArgs;
+#define tensor_rrelu(...) tensor_rrelu_args((TensorRreluArgs){ .lower = 1. / 8, .upper = 1. / 3, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_rrelu_args(TensorRreluArgs args);
+
+/* tensor_clamp_tensor(x, .min = low, .max = high) - x held between tensors, which broadcast; one of them may be left out (both:
+ * EVALUE).  low > high gives high.  On ties the whole gradient is x's, as that of clamp, where PyTorch gives half to the bound. */
+typedef struct TensorClampTensorArgs { Tensor *input, *min, *max; } TensorClampTensorArgs;
+#define tensor_clamp_tensor(...) tensor_clamp_tensor_args((TensorClampTensorArgs){ .max = NULL, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_clamp_tensor_args(TensorClampTensorArgs args);
+TAPEGRAD_API Tensor *tensor_clamp_tensor_(Tensor *x, Tensor *min, Tensor *max);
+
+/* tensor_nan_to_num(x, .nan = 0, .posinf, .neginf) - numbers in place of NaN and infinities; their gradient is 0.  posinf and neginf
+ * left out (or NaN): the largest and least number of the dtype.  Integers are copied. */
+typedef struct TensorNanToNumArgs { Tensor *input; double nan, posinf, neginf; } TensorNanToNumArgs;
+#define tensor_nan_to_num(...) \
+    tensor_nan_to_num_args((TensorNanToNumArgs){ .posinf = (double)NAN, .neginf = (double)NAN, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_nan_to_num_args(TensorNanToNumArgs args);
+TAPEGRAD_API Tensor *tensor_nan_to_num_(Tensor *x, double nan, double posinf, double neginf);
+
+/* tensor_div_rounding - PyTorch's div with a rounding mode: floor_divide or trunc_divide, with the gradient 0.
+ * tensor_float_power - a^b, computed in f64, which is the result's dtype.   tensor_positive - x itself; bool is refused (EDTYPE).
+ * tensor_isclose(a, b, .rtol = 1e-5, .atol = 1e-8, .equal_nan) - bool: a == b, or |a - b| <= atol + rtol |b| and finite. */
+typedef enum TensorRounding { TENSOR_FLOOR, TENSOR_TRUNC } TensorRounding;
+TAPEGRAD_API Tensor *tensor_div_rounding(Tensor *a, Tensor *b, TensorRounding rounding);
+TAPEGRAD_API Tensor *tensor_float_power(Tensor *a, Tensor *b);
+TAPEGRAD_API Tensor *tensor_positive(Tensor *x);
+typedef struct TensorIscloseArgs { Tensor *a, *b; double rtol, atol; bool equal_nan; } TensorIscloseArgs;
+#define tensor_isclose(...) tensor_isclose_args((TensorIscloseArgs){ .rtol = 1e-5, .atol = 1e-8, .a = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_isclose_args(TensorIscloseArgs args);
 
 /* In-place writes that forget the old values: tensor_zero_(x), tensor_fill_(x, c).
  * tensor_copy_ - x = src, broadcast to x's shape and cast to its dtype, also between devices; src gets the gradient, x's

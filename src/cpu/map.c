@@ -1,12 +1,13 @@
 /* map.c - elementwise rows on the CPU: one driver for any strides and dtypes round the dense loops of map_kernels.c.
  *
- * The loops see dense arrays of the computation's type only.  An operand that is strided, broadcast or of a half type is
- * gathered in chunks into a buffer that stays in the first-level cache; results likewise scatter.  So every element is computed by
+ * The loops see dense arrays of the computation's type only.  An operand that is strided, broadcast or of another type (halves;
+ * all but f64 and i64 in rare rows) is gathered in chunks into a buffer that stays in the first-level cache; results likewise scatter.  So every element is computed by
  * the same instructions whatever the layout: the bits do not depend on it. */
 #include "../half.h"
 #include "../map.h"
 #include "cpu.h"
 #include "map_kernels.h"
+#include "map_rare.h"
 
 enum { CHUNK = 512 };
 
@@ -17,10 +18,24 @@ typedef struct Loop {                   /* one part of one row, for one type of 
     bool to_bool, bool_out;             /* writes bytes 0/1;  stores a number as != 0 */
 } Loop;
 
+/* The same for rare rows: to double or int64_t. */
+static void gather_wide(void *dst, const char *src, int dtype, int64_t stride, int64_t n)
+{
+    double *d = dst;
+    int64_t *k = dst;
+    if (dtype == TENSOR_F32) for (int64_t i = 0; i < n; i++) d[i] = ((const float *)src)[i * stride];
+    else if (dtype == TENSOR_F16) for (int64_t i = 0; i < n; i++) d[i] = f16_to_f32(((const uint16_t *)src)[i * stride]);
+    else if (dtype == TENSOR_BF16) for (int64_t i = 0; i < n; i++) d[i] = bf16_to_f32(((const uint16_t *)src)[i * stride]);
+    else if (dtype == TENSOR_I32) for (int64_t i = 0; i < n; i++) k[i] = ((const int32_t *)src)[i * stride];
+    else for (int64_t i = 0; i < n; i++) k[i] = ((const uint8_t *)src)[i * stride];
+}
+
 /* n elements, stride apart, of one dtype, to a dense array of the computation's dtype. */
 static void gather(void *dst, int compute, const char *src, int dtype, int64_t stride, int64_t n)
 {
-    if (dtype == TENSOR_F16) {
+    if (dtype != compute && (compute == TENSOR_F64 || compute == TENSOR_I64)) {
+        gather_wide(dst, src, dtype, stride, n);
+    } else if (dtype == TENSOR_F16) {
         float *d = dst;
         const uint16_t *s = (const uint16_t *)src;
         for (int64_t i = 0; i < n; i++) d[i] = f16_to_f32(s[i * stride]);
@@ -45,9 +60,23 @@ static void gather(void *dst, int compute, const char *src, int dtype, int64_t s
     }
 }
 
+static void scatter_wide(char *dst, int dtype, int64_t stride, const void *src, int64_t n)
+{
+    const double *s = src;
+    const int64_t *k = src;
+    if (dtype == TENSOR_F32) for (int64_t i = 0; i < n; i++) ((float *)dst)[i * stride] = (float)s[i];
+    else if (dtype == TENSOR_F16) for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i * stride] = f16_from_f64(s[i]);
+    else if (dtype == TENSOR_BF16) for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i * stride] = bf16_from_f64(s[i]);
+    else if (dtype == TENSOR_I32) for (int64_t i = 0; i < n; i++) ((int32_t *)dst)[i * stride] = (int32_t)k[i];
+    else if (dtype == TENSOR_U8) for (int64_t i = 0; i < n; i++) ((uint8_t *)dst)[i * stride] = (uint8_t)k[i];
+    else for (int64_t i = 0; i < n; i++) ((uint8_t *)dst)[i * stride] = k[i] != 0;
+}
+
 static void scatter(char *dst, int dtype, int64_t stride, const void *src, const Loop *loop, int64_t n)
 {
-    if (dtype == TENSOR_F16) {
+    if (dtype != loop->compute && !loop->to_bool && (loop->compute == TENSOR_F64 || loop->compute == TENSOR_I64)) {
+        scatter_wide(dst, dtype, stride, src, n);
+    } else if (dtype == TENSOR_F16) {
         uint16_t *d = (uint16_t *)dst;
         for (int64_t i = 0; i < n; i++) d[i * stride] = f16_from_f32(((const float *)src)[i]);
     } else if (dtype == TENSOR_BF16) {
@@ -72,7 +101,7 @@ static void run_line(const Loop *loop, const MapArgs *m, char *const at[1 + ROW_
     const void *in[ROW_OPERANDS];
     direct[0] = stride[0] == 1 && !loop->bool_out && dtype_size(m->out.dtype) == loop->out_size;
     for (int k = 0; k < ROW_OPERANDS; k++) {
-        direct[1 + k] = !at[1 + k] || (stride[1 + k] == 1 && m->in[k].dtype != TENSOR_F16 && m->in[k].dtype != TENSOR_BF16);
+        direct[1 + k] = !at[1 + k] || (stride[1 + k] == 1 && m->in[k].dtype == loop->compute);
         if (at[1 + k] && !direct[1 + k] && stride[1 + k] == 0)        /* one value for the whole line: fill once */
             gather(buffer[1 + k], loop->compute, at[1 + k], m->in[k].dtype, 0, n < CHUNK ? n : CHUNK);
     }
@@ -151,8 +180,23 @@ static int compute_dtype(const MapArgs *m)
     return dtype == TENSOR_F16 || dtype == TENSOR_BF16 ? TENSOR_F32 : dtype;
 }
 
+/* In double with the parameters that the dtype of the arrays holds; integers in int64_t. */
+static int map_rare(MapArgs *m)
+{
+    const RareRow *row = rare_row(m->row);
+    Loop loop = { .compute = compute_dtype(m), .size = 8, .to_bool = row->to_bool, .out_size = row->to_bool ? 1 : 8 };
+    bool narrow = loop.compute == TENSOR_F32, real = narrow || loop.compute == TENSOR_F64;
+    double param[1] = { row->params ? narrow ? (double)(float)m->params[0] : m->params[0] : 0 };
+    loop.loop = real ? row->f64[m->part] : row->i64;
+    if (!loop.loop) return cpu_fail("no loop for %s", tensor_dtype_name((TensorDtype)loop.compute));
+    loop.compute = real ? TENSOR_F64 : TENSOR_I64;
+    m->params = param;
+    return run(&loop, m);
+}
+
 int cpu_map(MapArgs *m)
 {
+    if (m->row >= ROW_FAST) return map_rare(m);
     const MapKernels *kernels = ISA_PICK(map_kernels)();
     Loop loop = { .compute = compute_dtype(m) };
     loop.loop = kernels->loop[m->row][m->part][loop.compute];

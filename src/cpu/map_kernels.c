@@ -1,4 +1,4 @@
-/* map_kernels.c - ops.def as dense loops, for one instruction set. */
+/* map_kernels.c - ops.def's fast rows as dense loops, for one instruction set. */
 #include <math.h>
 #include <tapegrad/op_row.h>
 #include "map_kernels.h"
@@ -39,12 +39,14 @@
 
 /* In the order of TensorDtype: f32 f64 f16 bf16 i64 i32 u8 bool.  Halves compute in f32; bools as u8. */
 #define LOOPS_ROW_FLOATS(f) { f##_f32, f##_f64 }
+#define LOOPS_ROW_REALS(f) LOOPS_ROW_FLOATS(f)
 #define LOOPS_ROW_NUMBERS(f) { f##_f32, f##_f64, 0, 0, f##_i64, f##_i32, f##_u8, f##_u8 }
 #define LOOPS_ROW_WIDENED(f) LOOPS_ROW_NUMBERS(f)
 #define LOOPS_ROW_ANY(f) LOOPS_ROW_NUMBERS(f)
 
 static const MapKernels kernels = {
     .loop = {
+#define ONLY_FAST_ROWS
 #define UNARY(name, types, ...)  [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a) },
 #define UNARY1(name, types, ...) [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a) },
 #define UNARY2(name, types, ...) [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a) },
@@ -55,6 +57,7 @@ static const MapKernels kernels = {
 #include <tapegrad/ops.def>
     },
     .to_bool = {
+#define ONLY_FAST_ROWS
 #define COMPARE(name, ...) [ROW_##name] = true,
 #define PREDICATE(name, ...) [ROW_##name] = true,
 #include <tapegrad/ops.def>

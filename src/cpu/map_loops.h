@@ -152,15 +152,18 @@ INLINE void T(map_bool)(int64_t n, void *out_, const void *a_, const void *b_, u
 #define G KEEP_OUTPUT(1)            /* the incoming gradient */
 #if FLOATING
 #define IF_ROW_FLOATS(...) __VA_ARGS__
+#define IF_ROW_REALS(...) __VA_ARGS__
 #define GRADIENT(...) LOOP(__VA_ARGS__)
 #else
 #define IF_ROW_FLOATS(...)
+#define IF_ROW_REALS(...)
 #define GRADIENT(...)
 #endif
 #define IF_ROW_NUMBERS(...) __VA_ARGS__
 #define IF_ROW_WIDENED(...) __VA_ARGS__
 #define IF_ROW_ANY(...) __VA_ARGS__
 
+#define ONLY_FAST_ROWS
 #define UNARY(name, types, summary, y_, dx, keep, lo, hi) \
     IF_##types(LOOP(row_##name, y, x, p0, p1, y_, KEEP_X)) GRADIENT(row_##name, a, x, p0, p1, dx, (keep) | G)
 #define UNARY1(name, types, summary, p, pi, y_, dx, keep, lo, hi) \
@@ -178,6 +181,7 @@ INLINE void T(map_bool)(int64_t n, void *out_, const void *a_, const void *b_, u
 #include <tapegrad/ops.def>
 
 #undef IF_ROW_FLOATS
+#undef IF_ROW_REALS
 #undef IF_ROW_NUMBERS
 #undef IF_ROW_WIDENED
 #undef IF_ROW_ANY

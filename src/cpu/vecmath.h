@@ -16,8 +16,7 @@
  * in units of the last place, with FMA / without, over every 61st float of the whole range.
  *
  * Some f32 functions are cheap in double and then off by hardly more than the last rounding; those that
- * a training step spends its time in (exp, log, tanh, erf) stay in float.  vm_lgamma_f32 and
- * vm_digamma_f32 are the exceptions to all this: calls, for ordinary scalar loops.
+ * a training step spends its time in (exp, log, tanh, erf) stay in float.
  *
  * sin, cos and tan of f32 hold for |x| <= 2^31 (f64: 2^20).  A caller looks over a block with
  * vm_trig_needs_slow_f32, and computes a block that has a larger one by vm_sin_slow_f32 and so on:
@@ -444,8 +443,5 @@ VM_FN float vm_pow_f32(float x, float y) /* .50, over random pairs ulp */
     r = x == x && y == y ? r : x + y;
     return x == 1 || y == 0 ? 1 : r;
 }
-
-VM_FN float vm_lgamma_f32(float x) /* .50 ulp */ { return (float)vm_lgamma_f64(x); }
-VM_FN float vm_digamma_f32(float x) { return (float)vm_digamma_f64(x); }
 
 #endif

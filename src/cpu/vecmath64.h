@@ -297,33 +297,6 @@ VM_FN double vm_sin_slow_f64(double x) { return sin(x); }
 VM_FN double vm_cos_slow_f64(double x) { return cos(x); }
 VM_FN double vm_tan_slow_f64(double x) { return tan(x); }
 
-/* lgamma writes the global signgam, a race between threads; lgamma_r does not. */
-VM_FN double vm_lgamma_f64(double x)
-{
-    int sign;
-    return lgamma_r(x, &sign);
-}
-
-/* d/dx log Gamma(x); -inf at +0, +inf at -0 and NaN at the other poles, as PyTorch.  Not a loop for
- * vectors.  Below 0 by reflection; then the recurrence up to 10 and the asymptotic series, whose
- * coefficients are the Bernoulli numbers B_2k / 2k.  Absolute error near a zero is that of a value of
- * size 1: relative precision is lost there. */
-static inline double vm_digamma_f64(double x)
-{
-    double y = 0;
-    if (x == 0) return -copysign(INFINITY, x);
-    if (x < 0) {
-        if (x == trunc(x)) return (double)NAN;
-        y = -M_PI / tan(M_PI * (x - trunc(x)));
-        x = 1 - x;
-    }
-    for (; x < 10; x++) y -= 1 / x;
-    double z = 1 / (x * x);
-    double series = 1. / 132 - z * (691. / 32760 - z / 12);
-    series = z * (1. / 12 - z * (1. / 120 - z * (1. / 252 - z * (1. / 240 - z * series))));
-    return y + log(x) - .5 / x - series;
-}
-
 /* The C library's, under the names that a generic caller makes. */
 #define vm_exp2_f64 exp2
 #define vm_log2_f64 log2

@@ -29,6 +29,8 @@ static const unsigned char params_of[ROW_COUNT] = {
 #define BINARY1(...) 1,
 #define COMPARE(...) 0,
 #define PREDICATE(...) 0,
+#define BITS1(...) 0,
+#define BITS2(...) 0,
 #include <tapegrad/ops.def>
 };
 

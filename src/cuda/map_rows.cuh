@@ -3,6 +3,7 @@
 #define TG_CUDA_MAP_ROWS_CUH
 
 #include <tapegrad/op_row.h>
+#include "../special.h"
 #include "map.cuh"
 
 #ifdef __CUDACC__
@@ -42,9 +43,15 @@ namespace rows {
     static __device__ inline double name(double x) { return ::name(x); }
 REALS(exp) REALS(exp2) REALS(expm1) REALS(log) REALS(log2) REALS(log10) REALS(log1p) REALS(sin) REALS(cos) REALS(tan)
 REALS(asin) REALS(acos) REALS(atan) REALS(sinh) REALS(cosh) REALS(tanh) REALS(asinh) REALS(acosh) REALS(atanh)
-REALS(erf) REALS(erfc) REALS(sqrt) REALS(fabs) REALS(floor) REALS(ceil) REALS(rint) REALS(trunc)
-static __device__ inline float pow(float x, float y) { return ::powf(x, y); }
-static __device__ inline double pow(double x, double y) { return ::pow(x, y); }
+REALS(lgamma) REALS(erf) REALS(erfc) REALS(sqrt) REALS(fabs) REALS(floor) REALS(ceil) REALS(rint) REALS(trunc)
+#define REALS2(name)                                                                  \
+    static __device__ inline float name(float a, float b) { return ::name##f(a, b); } \
+    static __device__ inline double name(double a, double b) { return ::name(a, b); }
+REALS2(pow) REALS2(atan2) REALS2(hypot) REALS2(fmod) REALS2(copysign)
+/* In double for both types: rare, and right to the last bit of a float. */
+template <class T> __device__ inline T digamma(T x) { return (T)special_digamma((double)x); }
+template <class T> __device__ inline T polygamma(T x, T n) { return (T)special_polygamma((double)x, (double)n); }
+template <class T> __device__ inline T erfinv(T x) { return (T)special_erfinv((double)x); }
 
 /* Integers: modulo 2 to the width; b < 0 as 1 / a^-b is. */
 template <class T> __device__ inline T pow(T a, T b)
@@ -54,6 +61,39 @@ template <class T> __device__ inline T pow(T a, T b)
     for (unsigned long long n = (unsigned long long)b; n; n >>= 1, base *= base)
         if (n & 1) power *= base;
     return (T)power;
+}
+/* Divisors of integers are not 0; the least number by -1 is modulo 2 to the width. */
+template <class T> __device__ inline T fmod(T a, T b) { return b == (T)-1 && std::is_signed_v<T> ? (T)0 : (T)(a % b); }
+template <class T> __device__ inline T trunc_divide(T a, T b)
+{
+    if constexpr (std::is_floating_point_v<T>) return trunc(a / b);
+    else if (b == (T)-1 && std::is_signed_v<T>) return (T)(0 - (unsigned long long)a);
+    else return (T)(a / b);
+}
+template <class T> __device__ inline T remainder(T a, T b)
+{
+    T r = fmod(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r;
+}
+template <class T> __device__ inline T floor_divide(T a, T b)
+{
+    T r = b == 0 ? b : fmod(a, b);
+    bool down = r != 0 && (r < 0) != (b < 0);
+    if constexpr (std::is_floating_point_v<T>) {
+        if (b == 0) return a / b;
+        T q = (a - r) / b - (T)down;
+        if (q == 0) return copysign((T)0, a / b);
+        return q - floor(q) > R(0.5) ? floor(q) + R(1) : floor(q);
+    } else return (T)(trunc_divide(a, b) - (T)down);
+}
+template <class T> __device__ inline T shift_left(T a, T b)
+{
+    return b < 0 || b >= (T)(8 * sizeof(T)) ? (T)0 : (T)((unsigned long long)a << b);
+}
+template <class T> __device__ inline T shift_right(T a, T b)
+{
+    if (b >= 0 && b < (T)(8 * sizeof(T))) return (T)(a >> b);
+    return a < 0 ? (T)-1 : (T)0;
 }
 template <class T> __device__ inline T fabs(T x) { return (T)(x < 0 ? -x : x); }
 template <class T> __device__ inline T floor(T x) { return x; }
@@ -69,6 +109,14 @@ template <class T> __device__ inline bool isfinite_(T x)
     else return true;
 }
 template <class T> __device__ inline bool isinf_(T x) { return x == x && !isfinite_(x); }
+
+template <class T> __device__ inline bool signbit_(T x)
+{
+    if constexpr (std::is_floating_point_v<T>) return copysign(R(1), x) < 0;
+    else return x < 0;
+}
+template <class T> __device__ inline T xlogy(T a, T b) { return b != b ? b : a == 0 ? R(0) : a * log(b); }
+template <class T> __device__ inline T xlog1py(T a, T b) { return b != b ? b : a == 0 ? R(0) : a * log1p(b); }
 
 /* ---- formulas --------------------------------------------------------------------------------------------------------- */
 
@@ -94,6 +142,8 @@ template <class T> __device__ inline bool isinf_(T x) { return x == x && !isfini
     FORMULA(name, y, a, p, p1, y_, KEEP_A | KEEP_B) FORMULA(name, a, a, p, p1, da, (ka) | G) FORMULA(name, b, a, p, p1, db, (kb) | G)
 #define COMPARE(name, t, summary, y_) FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)
 #define PREDICATE(name, t, summary, y_) FORMULA(name, y, x, p0, p1, y_, KEEP_X)
+#define BITS1(name, t, summary, y_) FORMULA(name, y, x, p0, p1, y_, KEEP_X)
+#define BITS2(name, t, summary, y_) FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)
 #include <tapegrad/ops.def>
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------------- */
@@ -130,6 +180,8 @@ template <class T> constexpr bool is_real = std::is_floating_point_v<T>;
 #define HAS_ROW_NUMBERS true
 #define HAS_ROW_WIDENED true
 #define HAS_ROW_ANY true
+#define HAS_ROW_REALS is_real<T>
+#define HAS_INTEGERS (!is_real<T>)
 #define ONE(name, types, ...) PART(name, y, ROW_FORWARD, HAS_##types) PART(name, a, ROW_GRAD_A, is_real<T>)
 #define TWO(name, types, ...) ONE(name, types) PART(name, b, ROW_GRAD_B, is_real<T>)
 
@@ -143,6 +195,8 @@ template <class T> MapLauncher *launcher_of(int row, int part)
 #define BINARY1(...) TWO(__VA_ARGS__)
 #define COMPARE(name, ...) PART(name, y, ROW_FORWARD, true)
 #define PREDICATE(name, ...) PART(name, y, ROW_FORWARD, true)
+#define BITS1(name, ...) PART(name, y, ROW_FORWARD, HAS_INTEGERS)
+#define BITS2(name, ...) PART(name, y, ROW_FORWARD, HAS_INTEGERS)
 #include <tapegrad/ops.def>
     default: return nullptr;
     }

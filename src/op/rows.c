@@ -39,20 +39,71 @@ static int check_exponent(const TensorOp *op, const Tensor *a, int dtype, double
                 c, most);
 }
 
+static int check_params(const TensorOp *op, const Tensor *a, const double *params)
+{
+    switch (op->row->id) {
+    case ROW_polygamma:
+        if (params[0] >= 0 && params[0] <= 170 && is_integral(params[0])) return 0;
+        return fail(TENSOR_EVALUE, op->name, "%s: n = %g: want an integer from 0 to 170", S(a), params[0]);
+    case ROW_celu:
+        return params[0] != 0 ? 0 : fail(TENSOR_EVALUE, op->name, "%s: alpha is 0, by which x is divided", S(a));
+    case ROW_softshrink:
+        return params[0] >= 0 ? 0 : fail(TENSOR_EVALUE, op->name, "%s: lambd = %g: want 0 or more", S(a), params[0]);
+    default: return 0;
+    }
+}
+
+/* Integers have no quotient by 0. */
+static int check_divisor(const TensorOp *op, const Tensor *a, const Tensor *b, const double *params)
+{
+    switch (op->row->id) {
+    case ROW_fmod: case ROW_remainder: case ROW_floor_divide: case ROW_trunc_divide: {
+        TensorScope scope = tensor_scope_open();
+        Tensor *all = scope_failed(scope) ? NULL : tensor_all((Tensor *)(uintptr_t)b);
+        bool good = all && tensor_item(all) != 0, bad = all && !good;
+        tensor_scope_close(scope);
+        return good ? 0 : bad ? fail(TENSOR_EVALUE, op->name, "%s by %s: an integer is divided by 0", S(a), S(b)) : -1;
+    }
+    case ROW_fmod_scalar: case ROW_remainder_scalar: case ROW_floor_divide_scalar:
+        return params[0] != 0 ? 0 : fail(TENSOR_EVALUE, op->name, "%s: an integer is divided by 0", S(a));
+    default: return 0;
+    }
+}
+
+static int refuse_dtype(const TensorOp *op, const Tensor *a, int dtype, const char *wanted)
+{
+    return fail(TENSOR_EDTYPE, op->name, "%s %s: not defined for %s, but for %s", tensor_dtype_name((TensorDtype)a->dtype), S(a),
+                tensor_dtype_name((TensorDtype)dtype), wanted);
+}
+
+static int check_threshold(const TensorOp *op, const Tensor *a, int dtype, const double *params)
+{
+    double least = dtype == TENSOR_U8 ? 0 : dtype == TENSOR_I32 ? -0x1p31 : -0x1p63, end = dtype == TENSOR_U8 ? 256 : -least;
+    for (int i = 0; i < 2; i++)
+        if (!(params[i] >= least && params[i] < end))
+            return fail(TENSOR_EVALUE, op->name, "%s %s: threshold %g or value %g is beyond the dtype", tensor_dtype_name((TensorDtype)dtype), S(a),
+                        params[0], params[1]);
+    return dtype;
+}
+
 static int compute_dtype(const TensorOp *op, const Tensor *a, const Tensor *b, const double *params)
 {
     const OpRow *row = op->row;
     int dtype = result_dtype(a, b);
+    if (row->params && unlikely(check_params(op, a, params))) return -1;
     if (unlikely(row->id == ROW_sub && (a->dtype == TENSOR_BOOL || b->dtype == TENSOR_BOOL)))
         return fail(TENSOR_EDTYPE, op->name, "%s %s and %s %s: not defined for bool; of masks take tensor_logical_not or _xor",
                     tensor_dtype_name((TensorDtype)a->dtype), S(a), tensor_dtype_name((TensorDtype)b->dtype), S(b));
-    if (likely(dtype_is_float(dtype))) return dtype;
+    if (likely(dtype_is_float(dtype)))
+        return likely(row->types < ROW_BITS) ? dtype : refuse_dtype(op, dtype_is_float(a->dtype) ? a : b, dtype, "integers");
     if (row->types == ROW_FLOATS) return TENSOR_F32;
-    if (dtype == TENSOR_BOOL && row->types == ROW_NUMBERS)
-        return fail(TENSOR_EDTYPE, op->name, "bool %s: not defined for bool", S(a));
+    if (row->types == ROW_REALS) return refuse_dtype(op, a, dtype, "floats");
+    if (dtype == TENSOR_BOOL && (row->types == ROW_NUMBERS || row->types == ROW_INTEGERS)) return refuse_dtype(op, a, dtype, "numbers");
     for (int i = 0; i < row->params; i++)                               /* x + 0.5 on integers promotes */
         if (!is_integral(params[i])) return TENSOR_F32;
     if (dtype == TENSOR_BOOL && row->types == ROW_WIDENED) dtype = TENSOR_I64;      /* True + 1 is 2 */
+    if (row->id == ROW_threshold) return check_threshold(op, a, dtype, params);
+    if (row->id >= ROW_FAST && check_divisor(op, a, b, params)) return -1;
     return row->id == ROW_pow_scalar ? check_exponent(op, a, dtype, params[0]) : dtype;
 }
 
@@ -64,12 +115,13 @@ static void set_operand(Strided *s, const Tensor *x, TensorShape shape)
     broadcast_strides(x, shape, s->stride);
 }
 
-/* Two parameters are the bounds of a range: on integers they are held to those that the dtype has, not wrapped. */
-static const double *held_bounds(int dtype, const double *params, double *held)
+/* Bounds of a range: on integers they are held to those that the dtype has, not wrapped. */
+static const double *held_bounds(const TensorOp *op, int dtype, const double *params, double *held)
 {
+    if (op->row->id != ROW_clamp && op->row->id != ROW_hardtanh && op->row->id != ROW_clamp_min && op->row->id != ROW_clamp_max) return params;
     double low = dtype == TENSOR_I32 ? -0x1p31 : 0, high = dtype == TENSOR_I32 ? 0x1p31 - 1 : 255;
     if (dtype != TENSOR_I32 && dtype != TENSOR_U8) return params;
-    for (int i = 0; i < 2; i++) held[i] = params[i] < low ? low : params[i] > high ? high : params[i];
+    for (int i = 0; i < op->row->params; i++) held[i] = params[i] < low ? low : params[i] > high ? high : params[i];
     return held;
 }
 
@@ -80,14 +132,21 @@ static int row_of_power(int part, double c)
     return c == 2 ? ROW_square : c == -1 ? ROW_reciprocal : c == .5 ? ROW_sqrt : c == -.5 ? ROW_rsqrt : ROW_pow_scalar;
 }
 
+/* The row whose loop computes: bits of a bool are one bit. */
+static int row_of(const TensorOp *op, int part, int dtype, const double *params)
+{
+    if (unlikely(op->row->id == ROW_pow_scalar)) return row_of_power(part, params[0]);
+    return unlikely(op->row->id == ROW_bitwise_not) && dtype == TENSOR_BOOL ? ROW_logical_not : op->row->id;
+}
+
 /* Runs one part of a row.  out has the result's shape; in[] broadcast to it; NULL operands are not read. */
 static int run_map(const TensorOp *op, int part, Tensor *out, Tensor *const in[ROW_OPERANDS], const double *params)
 {
     if (out->numel == 0) return 0;
     MapArgs m;
     double held[2];
-    if (unlikely(op->row->params == 2)) params = held_bounds(out->dtype, params, held);
-    m.row = unlikely(op->row->id == ROW_pow_scalar) ? row_of_power(part, params[0]) : op->row->id;
+    if (op->row->params) params = held_bounds(op, out->dtype, params, held);
+    m.row = row_of(op, part, out->dtype, params);
     m.part = part, m.params = params, m.count = out->numel;
     bool dense = out->flags & FLAG_CONTIGUOUS;
     for (int k = 0; k < ROW_OPERANDS && dense; k++)
@@ -313,6 +372,8 @@ int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
     ROW(name, .types = types_, .params = 1, .param_name = { #p }, .formula = TEXT(y), .gradient = { TEXT(da), TEXT(db) })
 #define COMPARE(name, types_, summary, y) ROW(name, .types = types_, .to_bool = true, .formula = TEXT(y))
 #define PREDICATE(name, types_, summary, y) ROW(name, .types = types_, .to_bool = true, .formula = TEXT(y))
+#define BITS1(name, types_, summary, y) ROW(name, .types = types_, .formula = TEXT(y))
+#define BITS2(name, types_, summary, y) ROW(name, .types = types_, .formula = TEXT(y))
 #include <tapegrad/ops.def>
 
 #define UNARY1(name, t, s, p, pi, ...) \
@@ -327,6 +388,9 @@ int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
 #define UNARY_ERRORS "3,3 ! EVALUE"
 #define BINARY_SAMPLES ",; 5,; 5x1,5; 3x2,; 2x3x2,3x2; 2x3x2,2x3x2; 3x1x2,3x2; 3x1x2,1x3x2; 0x1x3,0x4x3; 1x3,2x1"
 #define BINARY_ERRORS "2x3,3x2 ! ESHAPE; 4,5 ! ESHAPE"
+#define BITS1_SAMPLES "3x4@i64:-9..9; 5@i32:-9..9; @u8:0..255; 0x3@u8"
+#define BITS2_SAMPLES "3x4@i64:-9..9,4@i64:-9..9; 5x1@i32:-9..9,4@u8:0..9; @u8:0..255,3@u8:0..9; 0x3@i32,3@i64"
+#define BITS_ERRORS "3@i64,3 ! EDTYPE; 3,3 ! EDTYPE; 2x3@i64,3x2@i64 ! ESHAPE"
 #define DESCRIBE(name_, arity_, summary_, lo_, hi_, ...) \
     HIDDEN extern const TensorOp op_##name_; \
     const TensorOp op_##name_ = { .name = #name_, .summary = summary_, .arity = arity_, .row = &row_##name_, \
@@ -347,6 +411,10 @@ int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
     .samples = BINARY_SAMPLES, .errors = BINARY_ERRORS)
 #define PREDICATE(name, types, summary, y) DESCRIBE(name, 1, summary, -2, 2, .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE, \
     .samples = UNARY_SAMPLES, .errors = UNARY_ERRORS)
+#define BITS1(name, types, summary, y) DESCRIBE(name, 1, summary, 0, 0, .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE, \
+    .samples = BITS1_SAMPLES, .errors = "3x4 ! EDTYPE")
+#define BITS2(name, types, summary, y) DESCRIBE(name, 2, summary, 0, 0, .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE, \
+    .samples = BITS2_SAMPLES, .errors = BITS_ERRORS)
 #include <tapegrad/ops.def>
 
 /* The public functions. */
@@ -367,4 +435,6 @@ int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
     Tensor *tensor_##name##_(Tensor *a, Tensor *b, double p) { return row_apply_(&op_##name, a, b, (double[2]){ p }, SITE); }
 #define COMPARE(name, ...) Tensor *tensor_##name(Tensor *a, Tensor *b) { return row_apply(&op_##name, a, b, NULL, SITE); }
 #define PREDICATE(name, ...) Tensor *tensor_##name(Tensor *x) { return row_apply(&op_##name, x, NULL, NULL, SITE); }
+#define BITS1 UNARY
+#define BITS2 BINARY
 #include <tapegrad/ops.def>
