@@ -1,9 +1,8 @@
-/* ops_shape.h - views, joining, splitting, indexing, choosing.  Included by ops.h.
+/* ops_shape.h - views, joining, splitting, choosing.  Included by ops.h; indices are in ops_index.h.
  *
  *     Tensor *heads = tensor_transpose(tensor_reshape(x, SHAPE(-1, T, 4, 16)), 1, 2);   // views, where strides allow
  *     Tensor *last  = tensor_slice(x, 1, -1);                        // x[:, -1:]
  *     Tensor *both  = tensor_cat(TENSORS(a, b), 1);                  // beside each other
- *     Tensor *rows  = tensor_embedding(tokens, table);
  *     Tensor *safe  = tensor_where(mask, x, y);
  *     tensor_copy_(tensor_slice(pe, 1, 0, INT64_MAX, 2), values);    // pe[:, 0::2] = values
  *
@@ -179,81 +178,6 @@ typedef struct TensorJoinArgs {
 #define tensor_stack(...) tensor_stack_args((TensorJoinArgs){ .tensors = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_cat_args(TensorJoinArgs args);
 TAPEGRAD_API Tensor *tensor_stack_args(TensorJoinArgs args);
-
-/* ---- indexing -----------------------------------------------------------------------------------------
- * Indices are checked before anything is written: EINDEX names the first one that is out of range, and its position.
- * Negative ones are out of range.  Sums are formed in the order of the index: the same bits every time. */
-
-/* tensor_gather - y[i][j][k] = x[i][index[i][j][k]][k] for dim 1 of 3.  index has x's rank, and in the other dims at most
- * x's sizes.   tensor_take_along_dim(x, index, .dim = 1) - the same where other dims broadcast; without dim, of x flattened. */
-TAPEGRAD_API Tensor *tensor_gather(Tensor *x, int dim, Tensor *index);
-typedef struct TensorTakeArgs {
-    Tensor *input, *index;
-    int dim;
-} TensorTakeArgs;
-#define tensor_take_along_dim(...) tensor_take_along_dim_args((TensorTakeArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_take_along_dim_args(TensorTakeArgs args);
-
-/* tensor_scatter_add - x with y[i][index[i][j][k]][k] += src[i][j][k] for dim 1 of 3; src may be larger than index.
- * tensor_scatter - the same with = for +=: where an index is named twice the last one in row-major order wins, and it alone
- * gets the gradient.   tensor_scatter_value - a number for src.   EDTYPE: src of another dtype than x. */
-TAPEGRAD_API Tensor *tensor_scatter_add(Tensor *x, int dim, Tensor *index, Tensor *src);
-TAPEGRAD_API Tensor *tensor_scatter_add_(Tensor *x, int dim, Tensor *index, Tensor *src);
-TAPEGRAD_API Tensor *tensor_scatter(Tensor *x, int dim, Tensor *index, Tensor *src);
-TAPEGRAD_API Tensor *tensor_scatter_(Tensor *x, int dim, Tensor *index, Tensor *src);
-TAPEGRAD_API Tensor *tensor_scatter_value(Tensor *x, int dim, Tensor *index, double value);
-TAPEGRAD_API Tensor *tensor_scatter_value_(Tensor *x, int dim, Tensor *index, double value);
-
-/* tensor_index_select - the slices index[k] of dim, in that order; index is a list.
- * tensor_index_add(x, dim, index, source, .alpha = 1) - x with alpha times slice k of source added to slice index[k]. */
-TAPEGRAD_API Tensor *tensor_index_select(Tensor *x, int dim, Tensor *index);
-typedef struct TensorIndexAddArgs {
-    Tensor *input;
-    int dim;
-    Tensor *index, *source;
-    double alpha;
-} TensorIndexAddArgs;
-#define tensor_index_add(...) tensor_index_add_args((TensorIndexAddArgs){ .alpha = 1, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_index_add_args(TensorIndexAddArgs args);
-TAPEGRAD_API Tensor *tensor_index_add_(Tensor *x, int dim, Tensor *index, Tensor *source, double alpha);
-
-/* tensor_index_copy - slice index[k] of dim replaced by slice k of source; tensor_index_fill - by a number. */
-TAPEGRAD_API Tensor *tensor_index_copy(Tensor *x, int dim, Tensor *index, Tensor *source);
-TAPEGRAD_API Tensor *tensor_index_fill(Tensor *x, int dim, Tensor *index, double value);
-
-/* tensor_index(x, TENSORS(i, j)) - x[i, j]: tensors of indices, which broadcast, for the leading dims; the result has their
- * shape and then x's other dims.  A bool tensor is a mask over as many dims as it has.  Only here negative indices count
- * from the end.   tensor_index_put(x, TENSORS(i, j), values, .accumulate = true) - x with values, which broadcast to that
- * shape, written there, or added; without accumulate the last one wins. */
-typedef struct TensorIndexPutArgs {
-    Tensor *input;
-    TensorList indices;
-    Tensor *values;
-    bool accumulate;
-} TensorIndexPutArgs;
-#define tensor_index_put(...) tensor_index_put_args((TensorIndexPutArgs){ .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_index(Tensor *x, TensorList indices);
-TAPEGRAD_API Tensor *tensor_index_put_args(TensorIndexPutArgs args);
-TAPEGRAD_API Tensor *tensor_index_put_(Tensor *x, TensorList indices, Tensor *values, bool accumulate);
-
-/* tensor_embedding(index, weight, .padding_idx = 0) - y[..., :] = weight[index[...], :] of a table [rows, width].  The row
- * padding_idx gets no gradient (it may count from the end); left out: none is special. */
-#define TENSOR_NO_PADDING INT64_MIN
-typedef struct TensorEmbeddingArgs {
-    Tensor *input, *weight;
-    int64_t padding_idx;
-} TensorEmbeddingArgs;
-#define tensor_embedding(...) tensor_embedding_args((TensorEmbeddingArgs){ .padding_idx = TENSOR_NO_PADDING, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_embedding_args(TensorEmbeddingArgs args);
-
-/* tensor_one_hot(index, num_classes) - i64 [..., num_classes]: 1 at the index, 0 elsewhere.  num_classes left out: the largest
- * index plus one.  EINDEX: an index outside [0, num_classes). */
-typedef struct TensorOneHotArgs {
-    Tensor *input;
-    int64_t num_classes;                    /* -1 */
-} TensorOneHotArgs;
-#define tensor_one_hot(...) tensor_one_hot_args((TensorOneHotArgs){ .num_classes = -1, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_one_hot_args(TensorOneHotArgs args);
 
 /* ---- choosing by a mask ------------------------------------------------------------------------------- */
 
