@@ -8,7 +8,7 @@
  *
  * A view shares its storage with x: nothing is copied, writes in place are seen by both, and gradients flow through it.
  * Views are made by view, reshape (where strides allow), flatten (likewise), unflatten, squeeze, unsqueeze, transpose, mT,
- * t, permute, movedim, expand, slice, narrow, select, diagonal, split, chunk, unbind.  The others copy.
+ * t, permute, movedim, expand, slice, narrow, select, diagonal, split, chunk, unbind, unfold_dim, as_strided.  The others copy.
  *
  * Dims and indices of dims may count from the end.  EINDEX: no such dim, or an index out of range.  ESHAPE: shapes that do
  * not fit.  All dtypes are taken; index tensors are i64 (i32 and u8 too, EDTYPE otherwise), masks bool (u8 too). */
@@ -29,6 +29,7 @@ extern "C" {
  * tensor_view - the same, but never a copy: ESHAPE where strides do not allow a view. */
 TAPEGRAD_API Tensor *tensor_reshape(Tensor *x, TensorShape shape);
 TAPEGRAD_API Tensor *tensor_view(Tensor *x, TensorShape shape);
+TAPEGRAD_API Tensor *tensor_ravel(Tensor *x);                       /* as one dim */
 TAPEGRAD_API Tensor *tensor_reshape_as(Tensor *x, const Tensor *other);
 TAPEGRAD_API Tensor *tensor_view_as(Tensor *x, const Tensor *other);
 
@@ -54,9 +55,17 @@ typedef struct TensorSqueezeArgs {
 TAPEGRAD_API Tensor *tensor_squeeze_args(TensorSqueezeArgs args);
 TAPEGRAD_API Tensor *tensor_unsqueeze(Tensor *x, int dim);
 
+/* tensor_atleast_1d, _2d, _3d - x itself, or with dims of size 1 to make so many: a vector becomes [1, n], and [1, n, 1]; a
+ * matrix [m, n, 1]. */
+TAPEGRAD_API Tensor *tensor_atleast_1d(Tensor *x);
+TAPEGRAD_API Tensor *tensor_atleast_2d(Tensor *x);
+TAPEGRAD_API Tensor *tensor_atleast_3d(Tensor *x);
+
 /* ---- another order of dims ---------------------------------------------------------------------------- */
 
 TAPEGRAD_API Tensor *tensor_transpose(Tensor *x, int dim0, int dim1);
+#define tensor_swapaxes(x, axis0, axis1) tensor_transpose(x, axis0, axis1)      /* other names of it */
+#define tensor_swapdims(x, dim0, dim1) tensor_transpose(x, dim0, dim1)
 TAPEGRAD_API Tensor *tensor_t(Tensor *x);                       /* of a matrix; fewer dims stay; ESHAPE for more */
 TAPEGRAD_API Tensor *tensor_mT(Tensor *x);                      /* the last two dims; ESHAPE for fewer */
 TAPEGRAD_API Tensor *tensor_permute(Tensor *x, TensorShape dims);           /* result dim i is x's dims[i]; each once */
@@ -142,6 +151,19 @@ TAPEGRAD_API Tensor *tensor_triu_args(TensorDiagArgs args);
 TAPEGRAD_API Tensor *tensor_tril_(Tensor *x, int64_t diagonal);
 TAPEGRAD_API Tensor *tensor_triu_(Tensor *x, int64_t diagonal);
 
+/* tensor_unfold_dim - Tensor.unfold (torch.nn.functional.unfold is another function): windows of size elements of a dim, step
+ * apart, as a new last dim; a view, whose gradient adds where windows overlap.
+ * tensor_as_strided(x, size, stride, .storage_offset = 0) - a view of sizes and strides of one's own, which may overlap.  Unlike
+ * PyTorch's, they count x's own elements: x is contiguous (ESHAPE), offset 0 is its first, and nothing beyond it is reached (EINDEX). */
+typedef struct TensorAsStridedArgs {
+    Tensor *input;
+    TensorShape size, stride;
+    int64_t storage_offset;
+} TensorAsStridedArgs;
+#define tensor_as_strided(...) tensor_as_strided_args((TensorAsStridedArgs){ .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_unfold_dim(Tensor *x, int dimension, int64_t size, int64_t step);
+TAPEGRAD_API Tensor *tensor_as_strided_args(TensorAsStridedArgs args);
+
 /* ---- copies ------------------------------------------------------------------------------------------- */
 
 /* tensor_clone - a dense copy, on the graph.   tensor_contiguous - x itself when it is dense, else such a copy. */
@@ -158,6 +180,9 @@ TAPEGRAD_API Tensor *tensor_rot90(Tensor *x, int k, TensorShape dims);
 /* tensor_pixel_shuffle - [..., C r^2, H, W] to [..., C, H r, W r]; tensor_pixel_unshuffle - back. */
 TAPEGRAD_API Tensor *tensor_pixel_shuffle(Tensor *x, int upscale_factor);
 TAPEGRAD_API Tensor *tensor_pixel_unshuffle(Tensor *x, int downscale_factor);
+
+/* tensor_channel_shuffle - the channels of [N, C, ...], which are groups one behind the other, with one of each group in turn. */
+TAPEGRAD_API Tensor *tensor_channel_shuffle(Tensor *x, int64_t groups);
 
 /* ---- joining ------------------------------------------------------------------------------------------ */
 
@@ -178,6 +203,33 @@ typedef struct TensorJoinArgs {
 #define tensor_stack(...) tensor_stack_args((TensorJoinArgs){ .tensors = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_cat_args(TensorJoinArgs args);
 TAPEGRAD_API Tensor *tensor_stack_args(TensorJoinArgs args);
+
+/* tensor_hstack - along dim 1 (vectors: 0);   tensor_vstack - along dim 0, vectors as rows;   tensor_dstack - along dim 2, of
+ * tensor_atleast_3d;   tensor_column_stack - along dim 1, vectors as columns. */
+TAPEGRAD_API Tensor *tensor_hstack(TensorList tensors);
+TAPEGRAD_API Tensor *tensor_vstack(TensorList tensors);
+TAPEGRAD_API Tensor *tensor_dstack(TensorList tensors);
+TAPEGRAD_API Tensor *tensor_column_stack(TensorList tensors);
+
+/* tensor_meshgrid(TENSORS(a, b), grids, .indexing = "xy") - for n lists (or scalars) of one dtype n views of shape [len a, len b, ...],
+ * grid k with list k along dim k; "xy" exchanges the first two dims.  grids has room for n; returns n, or -1.
+ * tensor_cartesian_prod - the rows of all ways to take one of each list, the last one fastest: [len a len b ..., n]; one list: itself.
+ * tensor_combinations(x, r, .with_replacement = true) - the ways to choose r elements of a list in order: [count, r]. */
+typedef struct TensorMeshgridArgs {
+    TensorList tensors;
+    Tensor **grids;
+    const char *indexing;                   /* "ij" */
+} TensorMeshgridArgs;
+typedef struct TensorCombinationsArgs {
+    Tensor *input;
+    int64_t r;                              /* 2 */
+    bool with_replacement;
+} TensorCombinationsArgs;
+#define tensor_meshgrid(...) tensor_meshgrid_args((TensorMeshgridArgs){ .indexing = "ij", .tensors = __VA_ARGS__ })
+#define tensor_combinations(...) tensor_combinations_args((TensorCombinationsArgs){ .r = 2, .input = __VA_ARGS__ })
+TAPEGRAD_API int tensor_meshgrid_args(TensorMeshgridArgs args);
+TAPEGRAD_API Tensor *tensor_cartesian_prod(TensorList tensors);
+TAPEGRAD_API Tensor *tensor_combinations_args(TensorCombinationsArgs args);
 
 /* ---- choosing by a mask ------------------------------------------------------------------------------- */
 
