@@ -119,7 +119,8 @@ TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
 }
 #endif
 
-#include <tapegrad/ops_shape.h>     /* views, joining, indexing, where */
+#include <tapegrad/ops_shape.h>     /* views, joining, where */
+#include <tapegrad/ops_index.h>     /* x[...], gather and scatter, embedding, sets and counts */
 #include <tapegrad/ops_reduce.h>    /* sums, extremes, norms, softmax, losses */
 #include <tapegrad/ops_nn.h>        /* matrix products, convolution, pooling, normalisation, dropout */
 #include <tapegrad/random.h>        /* random tensors and generators */

@@ -1,15 +1,14 @@
-/* ops_shape.h - views, joining, splitting, indexing, choosing.  Included by ops.h.
+/* ops_shape.h - views, joining, splitting, choosing.  Included by ops.h; indices are in ops_index.h.
  *
  *     Tensor *heads = tensor_transpose(tensor_reshape(x, SHAPE(-1, T, 4, 16)), 1, 2);   // views, where strides allow
  *     Tensor *last  = tensor_slice(x, 1, -1);                        // x[:, -1:]
  *     Tensor *both  = tensor_cat(TENSORS(a, b), 1);                  // beside each other
- *     Tensor *rows  = tensor_embedding(tokens, table);
  *     Tensor *safe  = tensor_where(mask, x, y);
  *     tensor_copy_(tensor_slice(pe, 1, 0, INT64_MAX, 2), values);    // pe[:, 0::2] = values
  *
  * A view shares its storage with x: nothing is copied, writes in place are seen by both, and gradients flow through it.
  * Views are made by view, reshape (where strides allow), flatten (likewise), unflatten, squeeze, unsqueeze, transpose, mT,
- * t, permute, movedim, expand, slice, narrow, select, diagonal, split, chunk, unbind.  The others copy.
+ * t, permute, movedim, expand, slice, narrow, select, diagonal, split, chunk, unbind, unfold_dim, as_strided.  The others copy.
  *
  * Dims and indices of dims may count from the end.  EINDEX: no such dim, or an index out of range.  ESHAPE: shapes that do
  * not fit.  All dtypes are taken; index tensors are i64 (i32 and u8 too, EDTYPE otherwise), masks bool (u8 too). */
@@ -30,6 +29,7 @@ extern "C" {
  * tensor_view - the same, but never a copy: ESHAPE where strides do not allow a view. */
 TAPEGRAD_API Tensor *tensor_reshape(Tensor *x, TensorShape shape);
 TAPEGRAD_API Tensor *tensor_view(Tensor *x, TensorShape shape);
+TAPEGRAD_API Tensor *tensor_ravel(Tensor *x);                       /* as one dim */
 TAPEGRAD_API Tensor *tensor_reshape_as(Tensor *x, const Tensor *other);
 TAPEGRAD_API Tensor *tensor_view_as(Tensor *x, const Tensor *other);
 
@@ -55,9 +55,17 @@ typedef struct TensorSqueezeArgs {
 TAPEGRAD_API Tensor *tensor_squeeze_args(TensorSqueezeArgs args);
 TAPEGRAD_API Tensor *tensor_unsqueeze(Tensor *x, int dim);
 
+/* tensor_atleast_1d, _2d, _3d - x itself, or with dims of size 1 to make so many: a vector becomes [1, n], and [1, n, 1]; a
+ * matrix [m, n, 1]. */
+TAPEGRAD_API Tensor *tensor_atleast_1d(Tensor *x);
+TAPEGRAD_API Tensor *tensor_atleast_2d(Tensor *x);
+TAPEGRAD_API Tensor *tensor_atleast_3d(Tensor *x);
+
 /* ---- another order of dims ---------------------------------------------------------------------------- */
 
 TAPEGRAD_API Tensor *tensor_transpose(Tensor *x, int dim0, int dim1);
+#define tensor_swapaxes(x, axis0, axis1) tensor_transpose(x, axis0, axis1)      /* other names of it */
+#define tensor_swapdims(x, dim0, dim1) tensor_transpose(x, dim0, dim1)
 TAPEGRAD_API Tensor *tensor_t(Tensor *x);                       /* of a matrix; fewer dims stay; ESHAPE for more */
 TAPEGRAD_API Tensor *tensor_mT(Tensor *x);                      /* the last two dims; ESHAPE for fewer */
 TAPEGRAD_API Tensor *tensor_permute(Tensor *x, TensorShape dims);           /* result dim i is x's dims[i]; each once */
@@ -143,6 +151,19 @@ TAPEGRAD_API Tensor *tensor_triu_args(TensorDiagArgs args);
 TAPEGRAD_API Tensor *tensor_tril_(Tensor *x, int64_t diagonal);
 TAPEGRAD_API Tensor *tensor_triu_(Tensor *x, int64_t diagonal);
 
+/* tensor_unfold_dim - Tensor.unfold (torch.nn.functional.unfold is another function): windows of size elements of a dim, step
+ * apart, as a new last dim; a view, whose gradient adds where windows overlap.
+ * tensor_as_strided(x, size, stride, .storage_offset = 0) - a view of sizes and strides of one's own, which may overlap.  Unlike
+ * PyTorch's, they count x's own elements: x is contiguous (ESHAPE), offset 0 is its first, and nothing beyond it is reached (EINDEX). */
+typedef struct TensorAsStridedArgs {
+    Tensor *input;
+    TensorShape size, stride;
+    int64_t storage_offset;
+} TensorAsStridedArgs;
+#define tensor_as_strided(...) tensor_as_strided_args((TensorAsStridedArgs){ .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_unfold_dim(Tensor *x, int dimension, int64_t size, int64_t step);
+TAPEGRAD_API Tensor *tensor_as_strided_args(TensorAsStridedArgs args);
+
 /* ---- copies ------------------------------------------------------------------------------------------- */
 
 /* tensor_clone - a dense copy, on the graph.   tensor_contiguous - x itself when it is dense, else such a copy. */
@@ -159,6 +180,9 @@ TAPEGRAD_API Tensor *tensor_rot90(Tensor *x, int k, TensorShape dims);
 /* tensor_pixel_shuffle - [..., C r^2, H, W] to [..., C, H r, W r]; tensor_pixel_unshuffle - back. */
 TAPEGRAD_API Tensor *tensor_pixel_shuffle(Tensor *x, int upscale_factor);
 TAPEGRAD_API Tensor *tensor_pixel_unshuffle(Tensor *x, int downscale_factor);
+
+/* tensor_channel_shuffle - the channels of [N, C, ...], which are groups one behind the other, with one of each group in turn. */
+TAPEGRAD_API Tensor *tensor_channel_shuffle(Tensor *x, int64_t groups);
 
 /* ---- joining ------------------------------------------------------------------------------------------ */
 
@@ -180,80 +204,32 @@ typedef struct TensorJoinArgs {
 TAPEGRAD_API Tensor *tensor_cat_args(TensorJoinArgs args);
 TAPEGRAD_API Tensor *tensor_stack_args(TensorJoinArgs args);
 
-/* ---- indexing -----------------------------------------------------------------------------------------
- * Indices are checked before anything is written: EINDEX names the first one that is out of range, and its position.
- * Negative ones are out of range.  Sums are formed in the order of the index: the same bits every time. */
+/* tensor_hstack - along dim 1 (vectors: 0);   tensor_vstack - along dim 0, vectors as rows;   tensor_dstack - along dim 2, of
+ * tensor_atleast_3d;   tensor_column_stack - along dim 1, vectors as columns. */
+TAPEGRAD_API Tensor *tensor_hstack(TensorList tensors);
+TAPEGRAD_API Tensor *tensor_vstack(TensorList tensors);
+TAPEGRAD_API Tensor *tensor_dstack(TensorList tensors);
+TAPEGRAD_API Tensor *tensor_column_stack(TensorList tensors);
 
-/* tensor_gather - y[i][j][k] = x[i][index[i][j][k]][k] for dim 1 of 3.  index has x's rank, and in the other dims at most
- * x's sizes.   tensor_take_along_dim(x, index, .dim = 1) - the same where other dims broadcast; without dim, of x flattened. */
-TAPEGRAD_API Tensor *tensor_gather(Tensor *x, int dim, Tensor *index);
-typedef struct TensorTakeArgs {
-    Tensor *input, *index;
-    int dim;
-} TensorTakeArgs;
-#define tensor_take_along_dim(...) tensor_take_along_dim_args((TensorTakeArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_take_along_dim_args(TensorTakeArgs args);
-
-/* tensor_scatter_add - x with y[i][index[i][j][k]][k] += src[i][j][k] for dim 1 of 3; src may be larger than index.
- * tensor_scatter - the same with = for +=: where an index is named twice the last one in row-major order wins, and it alone
- * gets the gradient.   tensor_scatter_value - a number for src.   EDTYPE: src of another dtype than x. */
-TAPEGRAD_API Tensor *tensor_scatter_add(Tensor *x, int dim, Tensor *index, Tensor *src);
-TAPEGRAD_API Tensor *tensor_scatter_add_(Tensor *x, int dim, Tensor *index, Tensor *src);
-TAPEGRAD_API Tensor *tensor_scatter(Tensor *x, int dim, Tensor *index, Tensor *src);
-TAPEGRAD_API Tensor *tensor_scatter_(Tensor *x, int dim, Tensor *index, Tensor *src);
-TAPEGRAD_API Tensor *tensor_scatter_value(Tensor *x, int dim, Tensor *index, double value);
-TAPEGRAD_API Tensor *tensor_scatter_value_(Tensor *x, int dim, Tensor *index, double value);
-
-/* tensor_index_select - the slices index[k] of dim, in that order; index is a list.
- * tensor_index_add(x, dim, index, source, .alpha = 1) - x with alpha times slice k of source added to slice index[k]. */
-TAPEGRAD_API Tensor *tensor_index_select(Tensor *x, int dim, Tensor *index);
-typedef struct TensorIndexAddArgs {
+/* tensor_meshgrid(TENSORS(a, b), grids, .indexing = "xy") - for n lists (or scalars) of one dtype n views of shape [len a, len b, ...],
+ * grid k with list k along dim k; "xy" exchanges the first two dims.  grids has room for n; returns n, or -1.
+ * tensor_cartesian_prod - the rows of all ways to take one of each list, the last one fastest: [len a len b ..., n]; one list: itself.
+ * tensor_combinations(x, r, .with_replacement = true) - the ways to choose r elements of a list in order: [count, r]. */
+typedef struct TensorMeshgridArgs {
+    TensorList tensors;
+    Tensor **grids;
+    const char *indexing;                   /* "ij" */
+} TensorMeshgridArgs;
+typedef struct TensorCombinationsArgs {
     Tensor *input;
-    int dim;
-    Tensor *index, *source;
-    double alpha;
-} TensorIndexAddArgs;
-#define tensor_index_add(...) tensor_index_add_args((TensorIndexAddArgs){ .alpha = 1, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_index_add_args(TensorIndexAddArgs args);
-TAPEGRAD_API Tensor *tensor_index_add_(Tensor *x, int dim, Tensor *index, Tensor *source, double alpha);
-
-/* tensor_index_copy - slice index[k] of dim replaced by slice k of source; tensor_index_fill - by a number. */
-TAPEGRAD_API Tensor *tensor_index_copy(Tensor *x, int dim, Tensor *index, Tensor *source);
-TAPEGRAD_API Tensor *tensor_index_fill(Tensor *x, int dim, Tensor *index, double value);
-
-/* tensor_index(x, TENSORS(i, j)) - x[i, j]: tensors of indices, which broadcast, for the leading dims; the result has their
- * shape and then x's other dims.  A bool tensor is a mask over as many dims as it has.  Only here negative indices count
- * from the end.   tensor_index_put(x, TENSORS(i, j), values, .accumulate = true) - x with values, which broadcast to that
- * shape, written there, or added; without accumulate the last one wins. */
-typedef struct TensorIndexPutArgs {
-    Tensor *input;
-    TensorList indices;
-    Tensor *values;
-    bool accumulate;
-} TensorIndexPutArgs;
-#define tensor_index_put(...) tensor_index_put_args((TensorIndexPutArgs){ .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_index(Tensor *x, TensorList indices);
-TAPEGRAD_API Tensor *tensor_index_put_args(TensorIndexPutArgs args);
-TAPEGRAD_API Tensor *tensor_index_put_(Tensor *x, TensorList indices, Tensor *values, bool accumulate);
-
-/* tensor_embedding(index, weight, .padding_idx = 0) - y[..., :] = weight[index[...], :] of a table [rows, width].  The row
- * padding_idx gets no gradient (it may count from the end); left out: none is special. */
-#define TENSOR_NO_PADDING INT64_MIN
-typedef struct TensorEmbeddingArgs {
-    Tensor *input, *weight;
-    int64_t padding_idx;
-} TensorEmbeddingArgs;
-#define tensor_embedding(...) tensor_embedding_args((TensorEmbeddingArgs){ .padding_idx = TENSOR_NO_PADDING, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_embedding_args(TensorEmbeddingArgs args);
-
-/* tensor_one_hot(index, num_classes) - i64 [..., num_classes]: 1 at the index, 0 elsewhere.  num_classes left out: the largest
- * index plus one.  EINDEX: an index outside [0, num_classes). */
-typedef struct TensorOneHotArgs {
-    Tensor *input;
-    int64_t num_classes;                    /* -1 */
-} TensorOneHotArgs;
-#define tensor_one_hot(...) tensor_one_hot_args((TensorOneHotArgs){ .num_classes = -1, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_one_hot_args(TensorOneHotArgs args);
+    int64_t r;                              /* 2 */
+    bool with_replacement;
+} TensorCombinationsArgs;
+#define tensor_meshgrid(...) tensor_meshgrid_args((TensorMeshgridArgs){ .indexing = "ij", .tensors = __VA_ARGS__ })
+#define tensor_combinations(...) tensor_combinations_args((TensorCombinationsArgs){ .r = 2, .input = __VA_ARGS__ })
+TAPEGRAD_API int tensor_meshgrid_args(TensorMeshgridArgs args);
+TAPEGRAD_API Tensor *tensor_cartesian_prod(TensorList tensors);
+TAPEGRAD_API Tensor *tensor_combinations_args(TensorCombinationsArgs args);
 
 /* ---- choosing by a mask ------------------------------------------------------------------------------- */
 

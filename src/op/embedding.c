@@ -2,11 +2,16 @@
  *
  *   y[..., :] = weight[index[...], :]        dweight = embedding_backward(dy): zeros with row index += dy, in order
  *
- * Rows picked at padding_idx give no gradient: neither the table's row gets one, nor do its second derivatives see it. */
+ * Rows picked at padding_idx give no gradient: neither the table's row gets one, nor do its second derivatives see it.  With
+ * scale_grad_by_freq what is added to a row is divided by how often the index names it.
+ * max_norm changes the table before the op runs: no part of the graph. */
+#include <math.h>
+#include "embedding.h"
 #include "shape_op.h"
 
 typedef struct EmbeddingParams {
     int64_t padding_idx, rows;              /* rows: of the table that embedding_backward makes */
+    bool scale_grad_by_freq;
 } EmbeddingParams;
 
 static IndexPlan plan_of(const Tensor *index, int64_t rows, int64_t width)
@@ -53,18 +58,59 @@ static int embedding_grad(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 #define NO_PADDING "-9223372036854775808"
-static const OpField embedding_fields[] = { OP_FIELD(OP_I64, EmbeddingParams, padding_idx, NO_PADDING), { 0 } };
-static const TensorOp op_embedding = { .name = "embedding", .summary = "rows of a table by index; padding_idx gets no gradient",
-    .gradient = "dw = zeros with g added at the rows of the index, but at padding_idx", .arity = 2,
+static const OpField embedding_fields[] = { OP_FIELD(OP_I64, EmbeddingParams, padding_idx, NO_PADDING),
+    OP_FIELD(OP_BOOL, EmbeddingParams, scale_grad_by_freq, "0"), { 0 } };
+static const TensorOp op_embedding = { .name = "embedding", .summary = "rows of a table by index; padding_idx gets no gradient", .arity = 2,
+    .gradient = "dweight = zeros with dy added at the rows; 0 at padding_idx",
     .keep = KEEP_INPUT(0), .no_grad_inputs = KEEP_INPUT(0), .params = sizeof(EmbeddingParams), .fields = embedding_fields, .shape = embedding_shape,
     .forward = embedding_forward, .backward = embedding_grad, .flags = OP_ANY_DEVICE, .torch = "nn.functional.embedding",
     .samples = "2x3@i64:0..4,5x4; 6@i64:0..4,5x3; @i64:0..4,5x2; 0@i64:0..0,5x2; 2@i64:0..2,3x0; 4@i32:0..1,2x3",
     .errors = "2@i64:5..9,5x4 ! EINDEX; 2@i64:-3..-1,5x4 ! EINDEX; 2@i64:0..1,5 ! ESHAPE; 2,5x4 ! EDTYPE; 2@i64:0..4,5x4 {padding_idx=5} ! EINDEX" };
 REGISTER_OP(op_embedding);
 
+/* ---- max_norm ------------------------------------------------------------------------------------------------------ */
+
+/* The rows that index names, each once and in order, as a list on the host; NULL and EINDEX for one that is not there. */
+static Tensor *rows_named(const Tensor *index, int64_t rows)
+{
+    Tensor *host = host_copy(index, TENSOR_I64), *named = zeros_on(SHAPE(rows), TENSOR_BOOL, &cpu_place);
+    for (int64_t i = 0; host && named && i < host->numel; i++) {
+        int64_t v = ((const int64_t *)host->data)[i];
+        if (v < 0 || v >= rows) {
+            fail(TENSOR_EINDEX, "embedding", "index %lld for a table of %lld rows", (long long)v, (long long)rows);
+            return NULL;
+        }
+        ((uint8_t *)named->data)[v] = 1;
+    }
+    Tensor *found = host && named ? tensor_nonzero(named) : NULL;
+    return found ? tensor_reshape(found, SHAPE(-1)) : NULL;
+}
+
+static Tensor *scaled_rows(Tensor *rows, double max_norm, double norm_type)
+{
+    Tensor *norm = tensor_norm(rows, .p = norm_type, .dim = 1, .keepdim = true);
+    Tensor *scale = norm ? tensor_div(tensor_full_like(norm, max_norm), tensor_add_scalar(norm, 1e-7)) : NULL;
+    return scale ? tensor_mul(rows, tensor_where(tensor_gt_scalar(norm, max_norm), scale, tensor_ones_like(scale))) : NULL;
+}
+
+int embedding_renorm(Tensor *weight, Tensor *index, double max_norm, double norm_type)
+{
+    if (!max_norm || !weight || !index || weight->ndim != 2 || dtype_is_float(index->dtype)) return 0;       /* the op says what is wrong */
+    if (max_norm < 0 || isnan(max_norm)) return fail(TENSOR_EVALUE, "embedding", "max_norm %g", max_norm);
+    TensorScope scope = tensor_scope_open();
+    bool was = tensor_set_grad_enabled(false);
+    Tensor *list = scope_failed(scope) ? NULL : carried(rows_named(index, weight->shape[0]), weight->place);
+    Tensor *rows = list ? scaled_rows(tensor_index_select(weight, 0, list), max_norm, norm_type) : NULL;
+    int status = rows && tensor_index_put_(weight, TENSORS(list), rows, false) ? 0 : -1;
+    tensor_set_grad_enabled(was);
+    tensor_scope_close(scope);
+    return status;
+}
+
 Tensor *tensor_embedding_args(TensorEmbeddingArgs args)
 {
-    return APPLY(&op_embedding, &((EmbeddingParams){ args.padding_idx, 0 }), args.input, args.weight);
+    if (embedding_renorm(args.weight, args.input, args.max_norm, args.norm_type)) return NULL;
+    return APPLY(&op_embedding, &((EmbeddingParams){ args.padding_idx, 0, args.scale_grad_by_freq }), args.input, args.weight);
 }
 
 /* ---- embedding_backward -------------------------------------------------------------------------------------------- */
@@ -80,10 +126,34 @@ static int place_shape(OpCall *c)
     return op_set_output(c, 0, SHAPE(p->rows, g->shape[g->ndim - 1]), (TensorDtype)g->dtype);
 }
 
+/* g with each row divided by how often its index is there; on the graph. */
+static Tensor *by_frequency(Tensor *index, Tensor *g, int64_t rows)
+{
+    Tensor *host = host_copy(index, TENSOR_I64), *count = zeros_on(SHAPE(rows), TENSOR_I64, &cpu_place);
+    Tensor *each = own(new_tensor(shape_of(index), g->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32, &cpu_place));
+    if (!host || !count || !each) return NULL;
+    const int64_t *v = host->data;
+    int64_t *n = count->data;
+    for (int64_t i = 0; i < host->numel; i++) n[v[i] < 0 || v[i] >= rows ? 0 : v[i]]++;         /* those are refused where rows are added */
+    for (int64_t i = 0; i < host->numel; i++) {
+        double times = (double)n[v[i] < 0 || v[i] >= rows ? 0 : v[i]];
+        if (each->dtype == TENSOR_F64) ((double *)each->data)[i] = times;
+        else ((float *)each->data)[i] = (float)times;
+    }
+    each = carried(each, g->place);
+    return each ? tensor_to(tensor_div(g, tensor_unsqueeze(each, -1)), (TensorDtype)g->dtype) : NULL;
+}
+
 static int place_forward(OpCall *c)
 {
     const EmbeddingParams *p = op_params(c);
-    Tensor *index = op_input(c, 0), *g = own(raw_contiguous(op_input(c, 1))), *y = op_output(c, 0);
+    Tensor *index = op_input(c, 0), *g = op_input(c, 1), *y = op_output(c, 0);
+    if (p->scale_grad_by_freq && p->rows) {
+        bool was = tensor_set_grad_enabled(false);
+        g = by_frequency(index, g, p->rows);
+        tensor_set_grad_enabled(was);
+    }
+    g = g ? own(raw_contiguous(g)) : NULL;
     if (!g || raw_fill(y, 0)) return -1;
     IndexPlan plan = plan_of(index, p->rows, y->shape[1]);
     if (run_scatter_add(c, &plan, g, index, y)) return -1;
@@ -97,18 +167,20 @@ static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
     const EmbeddingParams *p = op_params(c);
     Tensor *index = op_saved(c, 0);
     dx[1] = index ? tensor_embedding(index, dy) : NULL;
+    if (dx[1] && p->scale_grad_by_freq && p->rows) dx[1] = by_frequency(index, dx[1], p->rows);
     if (!dx[1] || p->padding_idx < 0) return dx[1] ? 0 : -1;
     Tensor *padded = tensor_eq_scalar(index, (double)p->padding_idx);
     dx[1] = padded ? tensor_masked_fill(dx[1], tensor_unsqueeze(padded, -1), 0) : NULL;
     return dx[1] ? 0 : -1;
 }
 
-static const OpField place_fields[] = { OP_FIELD(OP_I64, EmbeddingParams, padding_idx, NO_PADDING), OP_FIELD(OP_I64, EmbeddingParams, rows, NULL), { 0 } };
+static const OpField place_fields[] = { OP_FIELD(OP_I64, EmbeddingParams, padding_idx, NO_PADDING), OP_FIELD(OP_I64, EmbeddingParams, rows, NULL),
+    OP_FIELD(OP_BOOL, EmbeddingParams, scale_grad_by_freq, "0"), { 0 } };
 static const TensorOp op_embedding_backward = { .name = "embedding_backward", .summary = "zeros of [rows, width] with rows added at the index, but at padding_idx",
-    .gradient = "dx = embedding(index, g)",
+    .gradient = "dx = the rows of dy, 0 at padding_idx",
     .arity = 2, .keep = KEEP_INPUT(0), .no_grad_inputs = KEEP_INPUT(0), .params = sizeof(EmbeddingParams), .fields = place_fields, .shape = place_shape,
     .forward = place_forward, .backward = place_grad, .flags = OP_ANY_DEVICE, .torch = "-",
-    .samples = "2x3@i64:0..4,2x3x4 {rows=5}; 6@i64:0..4,6x3 {rows=5 padding_idx=2}; @i64:0..1,3 {rows=2}; 0@i64:0..0,0x2 {rows=3}",
+    .samples = "2x3@i64:0..4,2x3x4 {rows=5}; 6@i64:0..4,6x3 {rows=5 padding_idx=2}; 7@i64:0..3,7x2 {rows=4 scale_grad_by_freq=1}; @i64:0..1,3 {rows=2}; 0@i64:0..0,0x2 {rows=3}",
     .errors = "2@i64:5..9,2x4 {rows=5} ! EINDEX; 2@i64:0..1,3x4 {rows=5} ! ESHAPE; 2@i64:0..1,2x4 {rows=-1} ! ESHAPE" };
 REGISTER_OP(op_embedding_backward);
 

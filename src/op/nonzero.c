@@ -13,14 +13,6 @@ static int64_t count_true(const uint8_t *mask, int64_t n)
     return count;
 }
 
-/* host, owned by the open scope, or its copy on place. */
-static Tensor *carried(Tensor *host, const Place *place)
-{
-    if (place == &cpu_place) return host;
-    Tensor *there = own(new_tensor(shape_of(host), host->dtype, place));
-    return there && !raw_copy(there, host) ? there : NULL;
-}
-
 /* ---- nonzero ------------------------------------------------------------------------------------------------- */
 
 static Tensor *indices_of(const Tensor *x)

@@ -64,3 +64,32 @@ REGISTER_OP(op_pixel_unshuffle);
 
 Tensor *tensor_pixel_shuffle(Tensor *x, int upscale_factor) { return APPLY(&op_pixel_shuffle, &((ShuffleParams){ upscale_factor }), x); }
 Tensor *tensor_pixel_unshuffle(Tensor *x, int downscale_factor) { return APPLY(&op_pixel_unshuffle, &((ShuffleParams){ downscale_factor }), x); }
+
+/* ---- channel_shuffle ----------------------------------------------------------------------------------------------- */
+
+typedef struct GroupParams { int64_t groups; } GroupParams;
+
+static int channels_compose(OpCall *c)
+{
+    const GroupParams *p = op_params(c);
+    Tensor *x = op_input(c, 0);
+    if (x->ndim < 3) return op_fail(c, TENSOR_ESHAPE, "%s: want [N, C, ...], three dimensions or more", S(x));
+    if (p->groups < 1) return op_fail(c, TENSOR_EVALUE, "%lld groups", (long long)p->groups);
+    if (x->shape[1] % p->groups) return op_fail(c, TENSOR_ESHAPE, "%lld groups of the channels of %s: want a divisor", (long long)p->groups, S(x));
+    int64_t rest = 1;
+    for (int d = 2; d < x->ndim; d++) rest *= x->shape[d];
+    Tensor *split = tensor_reshape(x, SHAPE(x->shape[0], p->groups, x->shape[1] / p->groups, rest));
+    return op_set_result(c, 0, tensor_reshape(tensor_transpose(split, 1, 2), shape_of(x)));
+}
+
+static const OpField group_fields[] = { OP_FIELD(OP_I64, GroupParams, groups, NULL), { 0 } };
+static const TensorOp op_channel_shuffle = { .name = "channel_shuffle", .summary = "channels [g, C/g] as [C/g, g]: one of each group after the other", .arity = 1,
+    .gradient = "dx = channel_shuffle(dy, C/g)", .params = sizeof(GroupParams), .fields = group_fields, .compose = channels_compose, .flags = OP_ANY_DEVICE,
+    .samples = "2x6x3 {groups=2}; 1x4x2x2 {groups=4}; 2x4x0 {groups=2}; 2x3x1x1x2 {groups=1}",
+    .errors = "2x4 {groups=2} ! ESHAPE; 2x4x2 {groups=3} ! ESHAPE; 2x4x2 {groups=0} ! EVALUE" };
+REGISTER_OP(op_channel_shuffle);
+
+Tensor *tensor_channel_shuffle(Tensor *x, int64_t groups)
+{
+    return APPLY(&op_channel_shuffle, &((GroupParams){ groups }), x);
+}

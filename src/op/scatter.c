@@ -41,13 +41,6 @@ static int mark(OpCall *c, int dim, const Tensor *index, Tensor *written, Tensor
     return 0;
 }
 
-static Tensor *carried(Tensor *mask, const Place *place)
-{
-    if (place == &cpu_place) return mask;
-    Tensor *there = own(new_tensor(shape_of(mask), TENSOR_BOOL, place));
-    return there && !raw_copy(there, mask) ? there : NULL;
-}
-
 static int make_masks(OpCall *c, int dim, Tensor **written, Tensor **wins)
 {
     Tensor *x = op_input(c, 0), *index = host_copy(op_input(c, 1), TENSOR_I64);

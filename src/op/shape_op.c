@@ -49,6 +49,20 @@ Tensor *host_copy(const Tensor *x, int dtype)
     return y && !raw_copy(y, x) ? y : NULL;
 }
 
+Tensor *without_lead(Tensor *value, int ndim)
+{
+    int lead = 0;
+    while (value->ndim - lead > ndim && value->shape[lead] == 1) lead++;
+    return lead ? tensor_reshape(value, (TensorShape){ value->ndim - lead, value->shape + lead }) : value;
+}
+
+Tensor *carried(Tensor *host, const Place *place)
+{
+    if (!host || place == &cpu_place) return host;
+    Tensor *there = own(new_tensor(shape_of(host), host->dtype, place));
+    return there && !raw_copy(there, host) ? there : NULL;
+}
+
 /* ---- select ------------------------------------------------------------------------------------------------ */
 
 static void set_strided(Strided *s, const Tensor *x, TensorShape shape)

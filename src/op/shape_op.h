@@ -37,6 +37,13 @@ int promoted_pair(const Tensor *a, const Tensor *b);
 int call_mask_dtype(OpCall *c, const Tensor *cond);
 Tensor *as_mask(const Tensor *cond);
 
+/* without_lead - value without the leading sizes of 1 that ndim dimensions have no place for, as PyTorch and NumPy drop them when
+ * they write x[...] = value; on the graph. */
+Tensor *without_lead(Tensor *value, int ndim);
+
+/* carried - a tensor on the host, owned by the open scope, or its copy on place. */
+Tensor *carried(Tensor *host, const Place *place);
+
 /* ---- indices ------------------------------------------------------------------------------------------- */
 
 /* call_index_dtype - 0, or -1 and EDTYPE unless index is i64, i32 or u8. */

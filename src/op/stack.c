@@ -1,0 +1,150 @@
+/* stack.c - joining and grids made of other ops: hstack and its kin, meshgrid, products and combinations of lists. */
+#include "shape_op.h"
+
+/* ---- at least so many dims -------------------------------------------------------------------------------------------- */
+
+Tensor *tensor_atleast_1d(Tensor *x)
+{
+    if (check_null(x, "tensor_atleast_1d", 1)) return NULL;
+    return x->ndim ? borrow(x) : tensor_reshape(x, SHAPE(1));
+}
+
+Tensor *tensor_atleast_2d(Tensor *x)
+{
+    if (check_null(x, "tensor_atleast_2d", 1)) return NULL;
+    return x->ndim > 1 ? borrow(x) : tensor_reshape(x, SHAPE(1, x->numel));
+}
+
+Tensor *tensor_atleast_3d(Tensor *x)
+{
+    if (check_null(x, "tensor_atleast_3d", 1)) return NULL;
+    return x->ndim > 2 ? borrow(x) : x->ndim == 2 ? tensor_unsqueeze(x, 2) : tensor_reshape(x, SHAPE(1, x->numel, 1));
+}
+
+Tensor *tensor_ravel(Tensor *x)
+{
+    return check_null(x, "tensor_ravel", 1) ? NULL : tensor_reshape(x, SHAPE(x->numel));
+}
+
+/* ---- joined along a dim by rank ----------------------------------------------------------------------------------------- */
+
+static Tensor *as_column(Tensor *x)
+{
+    return x->ndim > 1 ? x : tensor_reshape(x, SHAPE(x->numel, 1));
+}
+
+static Tensor *join(const char *op, TensorList list, Tensor *(*each)(Tensor *x), int dim)
+{
+    if (list.n < 1 || !list.at) return fail(TENSOR_EVALUE, op, "no tensors given"), NULL;
+    Tensor **x = tg_alloc((size_t)list.n * sizeof *x), *y = NULL;
+    if (!x) return fail_memory(op), NULL;
+    TensorScope scope = tensor_scope_open();
+    bool given = !scope_failed(scope);
+    for (int i = 0; i < list.n && given; i++) given = !check_null(list.at[i], op, i + 1) && (x[i] = each(list.at[i])) != NULL;
+    if (given) y = tensor_cat(((TensorList){ x, list.n }), x[0]->ndim <= dim ? 0 : dim);
+    tg_free(x, (size_t)list.n * sizeof *x);
+    return tensor_scope_return(scope, y);
+}
+
+Tensor *tensor_hstack(TensorList tensors) { return join("tensor_hstack", tensors, tensor_atleast_1d, 1); }
+Tensor *tensor_vstack(TensorList tensors) { return join("tensor_vstack", tensors, tensor_atleast_2d, 0); }
+Tensor *tensor_dstack(TensorList tensors) { return join("tensor_dstack", tensors, tensor_atleast_3d, 2); }
+Tensor *tensor_column_stack(TensorList tensors) { return join("tensor_column_stack", tensors, as_column, 1); }
+
+/* ---- grids -------------------------------------------------------------------------------------------------------------- */
+
+static int check_lists(const char *op, TensorList list, int most)
+{
+    if (list.n < 1 || list.n > most || !list.at) return fail(TENSOR_EVALUE, op, "%d lists: want 1 to %d", list.n, most);
+    for (int i = 0; i < list.n; i++) {
+        if (check_null(list.at[i], op, i + 1)) return -1;
+        if (list.at[i]->ndim > 1) return fail(TENSOR_ESHAPE, op, "%s: want lists, one dimension", S(list.at[i]));
+        if (list.at[i]->dtype != list.at[0]->dtype)
+            return fail(TENSOR_EDTYPE, op, "%s beside %s: want one dtype", tensor_dtype_name((TensorDtype)list.at[i]->dtype),
+                        tensor_dtype_name((TensorDtype)list.at[0]->dtype));
+    }
+    return 0;
+}
+
+/* Grid i is list i along dimension i, repeated along the others; swapped: the first two dimensions change places. */
+static int grids(TensorList list, Tensor **to, bool swapped)
+{
+    int64_t shape[TENSOR_MAX_DIMS], line[TENSOR_MAX_DIMS];
+    for (int i = 0; i < list.n; i++) shape[i] = list.at[i]->numel;
+    for (int i = 0; i < list.n; i++) {
+        for (int d = 0; d < list.n; d++) line[d] = d == i ? shape[d] : 1;
+        to[i] = tensor_expand(tensor_reshape(list.at[i], (TensorShape){ list.n, line }), (TensorShape){ list.n, shape });
+        if (to[i] && swapped) to[i] = tensor_transpose(to[i], 0, 1);
+        if (!to[i]) return -1;
+    }
+    return list.n;
+}
+
+int tensor_meshgrid_args(TensorMeshgridArgs args)
+{
+    static const char op[] = "tensor_meshgrid";
+    if (check_lists(op, args.tensors, TENSOR_MAX_DIMS)) return -1;
+    if (!args.grids) return fail(TENSOR_ENULL, op, "the array for the grids is NULL");
+    bool xy = args.indexing && strcmp(args.indexing, "xy") == 0;
+    if (!xy && (!args.indexing || strcmp(args.indexing, "ij") != 0))
+        return fail(TENSOR_EVALUE, op, "indexing \"%s\": want ij or xy", args.indexing ? args.indexing : "(NULL)");
+    return grids(args.tensors, args.grids, xy && args.tensors.n > 1);
+}
+
+Tensor *tensor_cartesian_prod(TensorList tensors)
+{
+    Tensor *grid[TENSOR_MAX_DIMS];
+    if (check_lists("tensor_cartesian_prod", tensors, TENSOR_MAX_DIMS)) return NULL;
+    if (tensors.n == 1) return borrow(tensors.at[0]);
+    TensorScope scope = tensor_scope_open();
+    bool made = !scope_failed(scope) && grids(tensors, grid, false) > 0;
+    Tensor *y = made ? tensor_stack(((TensorList){ grid, tensors.n }), -1) : NULL;
+    return tensor_scope_return(scope, y ? tensor_reshape(y, SHAPE(y->numel / tensors.n, tensors.n)) : NULL);
+}
+
+/* The next choice of r of n in order; false after the last. */
+static bool advance(int64_t *at, int64_t r, int64_t n, bool again)
+{
+    int64_t i = r - 1;
+    while (i >= 0 && at[i] == (again ? n - 1 : n - r + i)) i--;
+    if (i < 0) return false;
+    at[i]++;
+    for (int64_t k = i + 1; k < r; k++) at[k] = again ? at[i] : at[k - 1] + 1;
+    return true;
+}
+
+/* How many choices there are, or -1 beyond int64: a product of fractions that are whole at every step. */
+static int64_t choices(int64_t n, int64_t r, bool again)
+{
+    int64_t count = 1, from = again ? n + r - 1 : n;
+    if (r > from) return 0;
+    for (int64_t i = 0; i < r; i++) {
+        if (__builtin_mul_overflow(count, from - i, &count)) return -1;
+        count /= i + 1;
+    }
+    return count;
+}
+
+Tensor *tensor_combinations_args(TensorCombinationsArgs args)
+{
+    static const char op[] = "tensor_combinations";
+    Tensor *x = args.input;
+    const int64_t r = args.r;
+    if (check_null(x, op, 1)) return NULL;
+    if (x->ndim != 1) return fail(TENSOR_ESHAPE, op, "%s: want a list, one dimension", S(x)), NULL;
+    if (r < 0) return fail(TENSOR_EVALUE, op, "%lld of %s", (long long)r, S(x)), NULL;
+    const bool again = args.with_replacement;
+    const int64_t count = r == 0 || (again && x->numel == 0) ? 0 : choices(x->numel, r, again);
+    if (count < 0) return fail(TENSOR_ESHAPE, op, "%lld of %s: too many choices", (long long)r, S(x)), NULL;
+    TensorScope scope = tensor_scope_open();
+    TensorShape shape = r ? SHAPE(count, r) : SHAPE(0);
+    Tensor *list = scope_failed(scope) ? NULL : own(new_tensor(shape, TENSOR_I64, &cpu_place));
+    int64_t *at = list ? list->data : NULL;
+    for (int64_t k = 0; k < r && count && at; k++) at[k] = again ? 0 : k;
+    for (int64_t i = 1; i < count && at; i++) {
+        memcpy(at + r, at, (size_t)r * sizeof *at);
+        advance(at += r, r, x->numel, again);
+    }
+    list = carried(list, x->place);
+    return tensor_scope_return(scope, list ? tensor_reshape(tensor_index_select(x, 0, tensor_reshape(list, SHAPE(list->numel))), shape) : NULL);
+}
