@@ -89,6 +89,59 @@ TAPEGRAD_API Tensor *tensor_conv_transpose1d_args(TensorConvTranspose1dArgs args
 TAPEGRAD_API Tensor *tensor_conv_transpose2d_args(TensorConvTranspose2dArgs args);
 TAPEGRAD_API Tensor *tensor_conv_transpose3d_args(TensorConvTranspose3dArgs args);
 
+/* ---- padding ----------------------------------------------------------------------------------------- */
+
+typedef enum TensorPadMode {
+    TENSOR_PAD_CONSTANT,                    /* value all round; any rank */
+    TENSOR_PAD_REFLECT,                     /* 2 1 [0 1 2 3] 2 1: less than the dimension has */
+    TENSOR_PAD_REPLICATE,                   /* 0 0 [0 1 2 3] 3 3 */
+    TENSOR_PAD_CIRCULAR                     /* 2 3 [0 1 2 3] 0 1: at most once round */
+} TensorPadMode;
+
+typedef struct TensorPadArgs {
+    Tensor *input;
+    TensorShape pad;
+    TensorPadMode mode;
+    double value;                           /* constant only; integers truncate it */
+} TensorPadArgs;
+
+/* tensor_pad(x, DIMS(1, 2)), tensor_pad(x, DIMS(1, 1, 2, 2), .mode = TENSOR_PAD_REFLECT) - more elements before and after those of
+ * the last dimension, then of the one before it, ..., of 8 dimensions at most; negative numbers crop.
+ * All dtypes.  In the gradient everything that was copied from an element adds up.
+ * The modes but constant pad all dimensions of [N, C, ...] or [C, ...] after the channels, up to three of them.
+ * EVALUE: an odd list, or one longer than 2 rank; a value without constant.  ESHAPE: a crop of more than there is; other ranks, or
+ * pads that reach too far, for the mode.
+ * tensor_constant_pad_nd - the same for the mode constant. */
+#define tensor_pad(...) tensor_pad_args((TensorPadArgs){ .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_pad_args(TensorPadArgs args);
+TAPEGRAD_API Tensor *tensor_constant_pad_nd(Tensor *x, TensorShape pad, double value);
+
+/* ---- patches ----------------------------------------------------------------------------------------- */
+
+typedef struct TensorUnfoldArgs {
+    Tensor *input;
+    int64_t kernel, dilation, padding, stride;      /* the last three: 1, 0, 1 */
+    int64_t kernel_hw[2], dilation_hw[2], padding_hw[2], stride_hw[2];
+} TensorUnfoldArgs;
+
+typedef struct TensorFoldArgs {
+    Tensor *input;
+    TensorShape output_size;                        /* SHAPE(height, width), or one number for both */
+    int64_t kernel, dilation, padding, stride;
+    int64_t kernel_hw[2], dilation_hw[2], padding_hw[2], stride_hw[2];
+} TensorFoldArgs;
+
+/* tensor_unfold(x, 3, .padding = 1) - the patches under a window as columns, zeros where it reaches outside (torch.nn.functional.unfold):
+ *   [N, C, h, w] -> [N, C kh kw, L], row c kh kw + r kw + t; place l = i ow + j; oh, ow as of conv2d, L = oh ow.
+ * tensor_fold(y, SHAPE(h, w), 3, .padding = 1) - the adjoint: each element added where unfold would read it, so that
+ * fold(unfold(x)) is x times how often each pixel is covered.   [N, C kh kw, L] -> [N, C, h, w].
+ * N may be missing.  conv2d(x, w) is matmul(w as [out, C kh kw], unfold(x, k)).
+ * ESHAPE: no room for the window, or not as many rows and places as it makes.  EVALUE: sizes. */
+#define tensor_unfold(...) tensor_unfold_args((TensorUnfoldArgs){ .dilation = 1, .stride = 1, .input = __VA_ARGS__ })
+#define tensor_fold(...) tensor_fold_args((TensorFoldArgs){ .dilation = 1, .stride = 1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_unfold_args(TensorUnfoldArgs args);
+TAPEGRAD_API Tensor *tensor_fold_args(TensorFoldArgs args);
+
 #ifdef __cplusplus
 }
 #endif

@@ -189,3 +189,133 @@ for rank in (1, 2, 3):
     RANDOM["conv_transpose%dd" % rank] = random_transpose(rank)
     RANDOM["conv%dd_grad_input" % rank] = random_gradient(rank, GRAD_INPUT[rank], False)
     RANDOM["conv%dd_grad_weight" % rank] = random_gradient(rank, GRAD_WEIGHT[rank], True)
+
+
+# ---- padding
+MODES = ("constant", "reflect", "replicate", "circular")
+
+
+def pad_case(x, pad, mode=0, value=0.0):
+    p = {"pad": pad, "mode": mode, "value": value}
+    return (lambda x: F.pad(x, pad, MODES[mode], value if mode == 0 else None)), [x], p
+
+
+def constant_case(x, pad, value):
+    return (lambda x: torch.constant_pad_nd(x, pad, value)), [x], {"pad": pad, "value": value}
+
+
+def pad():
+    special = values(float("nan"), float("inf"), -0.0, 2.0).reshape(1, 4)
+    for shape, pads, mode, value in (((3, 4), [1, 2], 0, 1.5), ((3, 4), [-1, 2, 1, -1], 0, -2.0), ((), [], 0, 0.0), ((5,), [-2, -3], 0, 1.0), ((0, 3), [1, 1], 0, 2.0),
+                                     ((2, 0), [2, 1], 0, 3.0), ((2, 3, 2), [0, 0, 1, 0, 2, -1], 0, 0.5), ((2, 3), [1, 1], 0, float("-inf")), ((2, 4), [3, 2], 1, 0.0),
+                                     ((1, 2, 3, 4), [1, 3, 2, 1], 1, 0.0), ((2, 4), [-1, 2], 1, 0.0), ((2, 4), [2, -3], 1, 0.0), ((1, 2, 2, 3, 2), [1, 1, 1, 0, 1, 1], 1, 0.0),
+                                     ((2, 3), [4, 1], 2, 0.0), ((2, 2, 3), [2, 1, 0, 3], 2, 0.0), ((1, 1, 2, 3, 2), [1, 0, 2, 1, 0, 1], 2, 0.0), ((2, 3), [-1, 2], 2, 0.0),
+                                     ((2, 3), [3, 2], 3, 0.0), ((1, 2, 3, 4), [1, 4, 3, 2], 3, 0.0), ((2, 5), [-1, 3], 3, 0.0), ((2, 5), [2, -3], 3, 0.0), ((0, 2, 3), [1, 1], 1, 0.0),
+                                     ((2, 1, 2, 2, 3), [0, 0, 1, 2, 0, 0], 3, 0.0), ((2, 3), [0, 0], 2, 0.0), ((1, 1), [5, 0], 2, 0.0), ((1, 1), [1, 1], 3, 0.0)):
+        yield pad_case(uniform(*shape), pads, mode, value)
+    for mode in range(4):
+        yield pad_case(special, [1, 2], mode)
+        if mode != 1 and mode != 2:     # not made for bool in PyTorch
+            yield pad_case(booleans(2, 3), [2, 1], mode, 0.0)
+        for dtype in (torch.int64, torch.int32, torch.uint8):
+            yield pad_case(integers(2, 3, hi=9, dtype=dtype), [1, 2], mode, 5.0 if mode == 0 else 0.0)
+    yield pad_case(booleans(3), [1, 1], 0, 2.0)
+    yield pad_case(integers(3, hi=9), [1, 1], 0, -1.75)
+
+
+def constant_pad_nd():
+    for shape, pads, value in (((3, 4), [1, 2], 1.5), ((2, 3, 4), [-1, 2, 1, -1, 3, 0], -2.0), ((5,), [-2, -3], 0.0), ((2, 0), [0, 2], 1.0)):
+        yield constant_case(uniform(*shape), pads, value)
+
+
+def random_constant(case):
+    """Any rank and dtype; crops leave nothing at times."""
+    def draw():
+        rank = number(0, 5)
+        size = tuple(0 if chance(0.03) else number(1, 5) for _ in range(rank))
+        pads = []
+        for n in reversed(size[rank - number(0, rank):]):
+            before = number(-n, 4) if chance(0.4) else number(0, 3)
+            pads += [before, number(-(n - max(0, -before)), 4) if chance(0.4) else number(0, 3)]
+        value = choice([0.0, 0.0, 1.5, -2.0, 7.0, float("inf"), float("nan")])
+        x = floats(*size, special=0.15)
+        if chance(0.25):
+            x, value = choice([integers(*size, hi=9), integers(*size, hi=9, dtype=torch.int32), integers(*size, hi=9, dtype=torch.uint8), booleans(*size)]), float(number(0, 9))
+        return case(x, pads, value)
+    return draw
+
+
+def random_pad():
+    mode = number(0, 3)
+    if mode == 0:
+        return random_constant(lambda x, pads, value: pad_case(x, pads, 0, value))()
+    padded = number(1, 3)
+    size = (*batch(), number(1, 3), *(number(1, 6 if padded < 3 else 4) for _ in range(padded)))
+    pads = []
+    for n in reversed(size[-padded:]):
+        most = n - 1 if mode == 1 else n + 2 if mode == 2 else n
+        before = -number(0, n - 1) if chance(0.2) else number(0, most)
+        left = n - max(0, -before)
+        if mode == 3:                   # goes round what the crop leaves
+            most = left
+        pads += [before, -number(0, left - 1) if chance(0.2) and (mode != 3 or before <= 0) else number(0, most)]
+    x = integers(*size, hi=9, dtype=choice([torch.int64, torch.int32, torch.uint8])) if chance(0.15) else floats(*size, special=0.15)
+    return pad_case(x, pads, mode)
+
+
+# ---- patches
+def window(p):
+    return {"kernel_size": each(p, "kernel", 2, 1), "dilation": each(p, "dilation", 2, 1), "padding": each(p, "padding", 2, 0), "stride": each(p, "stride", 2, 1)}
+
+
+def unfold_case(x, p):
+    return (lambda x: F.unfold(x, **window(p))), [x], p
+
+
+def fold_case(y, size, p):
+    return (lambda y: F.fold(y, each({"size": size}, "size", 2, 0), **window(p))), [y], {"output_size": size, **p}
+
+
+def unfold():
+    for shape, p in (((2, 3, 4, 5), {"kernel": [2, 3]}), ((1, 2, 5, 4), {"kernel": [3], "padding": [1, 2], "stride": [2, 1]}),
+                     ((2, 6, 5), {"kernel": [2], "dilation": [3, 2], "padding": [1]}), ((0, 2, 3, 3), {"kernel": [2]}), ((1, 1, 4, 4), {"kernel": [2], "stride": [3]}),
+                     ((1, 1, 2, 1), {"kernel": [2], "padding": [3], "stride": [4]}), ((2, 3, 16, 16), {"kernel": [4], "stride": [4]}), ((1, 1, 1, 1), {"kernel": [1]})):
+        yield unfold_case(uniform(*shape), p)
+
+
+def fold():
+    for shape, size, p in (((2, 12, 9), [4, 4], {"kernel": [2]}), ((1, 18, 6), [5, 4], {"kernel": [3], "padding": [1], "stride": [2]}),
+                           ((8, 25), [6, 5], {"kernel": [2], "dilation": [3, 2], "padding": [1]}), ((0, 4, 4), [3], {"kernel": [2]}),
+                           ((1, 4, 4), [4], {"kernel": [2], "stride": [2]}), ((2, 48, 16), [16, 16], {"kernel": [4], "stride": [4]}), ((1, 1, 1), [1, 1], {"kernel": [1]})):
+        yield fold_case(uniform(*shape), size, p)
+
+
+def random_window():
+    """A window, and the size of an image that it fits into."""
+    def list_of(lo, hi):
+        return [number(lo, hi) for _ in range(choice([1, 2]))]
+    p = {"kernel": list_of(1, 4)}
+    for name, lo, hi, often in (("dilation", 1, 3, 0.4), ("padding", 0, 3, 0.5), ("stride", 1, 3, 0.5)):
+        if chance(often):
+            p[name] = list_of(lo, hi)
+    w = window(p)
+    size = [max(number(1, 8), reach(k, d) - 2 * q) for k, d, q in zip(w["kernel_size"], w["dilation"], w["padding"])]
+    return p, size
+
+
+def random_unfold():
+    p, size = random_window()
+    return unfold_case(floats(*batch(), number(1, 3), *size, special=0.15), p)
+
+
+def random_fold():
+    while True:
+        p, size = random_window()
+        columns = F.unfold(torch.zeros(1, 1, *size), **window(p)).shape[1:]
+        x = signal(*batch(), number(1, 3) * columns[0], columns[1])
+        if telling(x.shape):
+            return fold_case(x, size, p)
+
+
+OPS.update(pad=pad, constant_pad_nd=constant_pad_nd, unfold=unfold, fold=fold)
+RANDOM.update(pad=random_pad, constant_pad_nd=random_constant(constant_case), unfold=random_unfold, fold=random_fold)
