@@ -181,12 +181,14 @@ typedef struct GatherArgs {
     int64_t bad_at, bad_value;
 } GatherArgs;
 
-/* conv2d - NCHW x [batch, in, h, w], weight [out, in / groups, kh, kw], bias [out] or NULL, y [batch, out, oh, ow]; all dense.
- * conv2d_grad_input: dx from y (= dy) and weight; conv2d_grad_weight: dweight from x and dy, and dbias if not NULL. */
+/* conv2d - x [batch, in, d, h, w], weight [out, in / groups, kd, kh, kw], bias [out] or NULL, y [batch, out, od, oh, ow]; all
+ * dense.  With fewer than three dimensions the first ones have size 1.
+ * conv2d_grad_input: dx from y (= dy) and weight, plus bias [in] or NULL; conv2d_grad_weight: dweight from x and dy, and dbias if
+ * not NULL. */
 typedef struct ConvArgs {
     int dtype;
-    int64_t batch, in, h, w, out, oh, ow, kh, kw, groups;
-    int64_t stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
+    int64_t batch, in, d, h, w, out, od, oh, ow, kd, kh, kw, groups;
+    int64_t stride_d, stride_h, stride_w, pad_d, pad_h, pad_w, dilation_d, dilation_h, dilation_w;
     void *x, *weight, *bias, *y;
 } ConvArgs;
 

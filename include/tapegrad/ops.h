@@ -122,6 +122,7 @@ TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
 #include <tapegrad/ops_shape.h>     /* views, joining, where */
 #include <tapegrad/ops_index.h>     /* x[...], gather and scatter, embedding, sets and counts */
 #include <tapegrad/ops_reduce.h>    /* sums, extremes, norms, softmax, losses */
-#include <tapegrad/ops_nn.h>        /* matrix products, convolution, pooling, normalisation, dropout */
+#include <tapegrad/ops_nn.h>        /* matrix products, pooling, normalisation, dropout */
+#include <tapegrad/ops_conv.h>      /* convolution, padding, patches */
 #include <tapegrad/random.h>        /* random tensors and generators */
 #endif

@@ -1,8 +1,7 @@
-/* ops_nn.h - matrix products, convolution, pooling, normalisation, dropout.  Included by ops.h.
+/* ops_nn.h - matrix products, pooling, normalisation, dropout.  Included by ops.h.
  *
  *     Tensor *h = tensor_relu(tensor_linear(x, w1, b1));                  // w1 [out, in]
- *     Tensor *c = tensor_conv2d(images, kernels, bias, .padding = 1);
- *     Tensor *p = tensor_max_pool2d(tensor_relu(c), 2);
+ *     Tensor *p = tensor_max_pool2d(images, 2);
  *     Tensor *y = tensor_layer_norm(h, SHAPE(64), weight, bias);
  *
  * Functions with options are macros over a struct: arguments in PyTorch's order, or by name; what is left out has
@@ -13,7 +12,6 @@
 #ifndef TAPEGRAD_OPS_NN_H
 #define TAPEGRAD_OPS_NN_H
 
-#include <limits.h>
 #include <tapegrad/tensor.h>
 
 #ifdef __cplusplus
@@ -51,26 +49,6 @@ TAPEGRAD_API Tensor *tensor_baddbmm_args(TensorAddmmArgs args);
 /* tensor_linear - y = x weight^T + bias: x [..., in], weight [out, in], bias [out] or NULL -> [..., out].
  * x may have rank 1. */
 TAPEGRAD_API Tensor *tensor_linear(Tensor *x, Tensor *weight, Tensor *bias);
-
-/* ---- convolution -------------------------------------------------------------------------------------
- * Sizes are given once for both directions, or as { height, width } by the ..._hw options, which win when not all 0. */
-
-enum { TENSOR_VALID = 0, TENSOR_SAME = INT_MIN };   /* .padding = TENSOR_SAME: as much as keeps the size (stride 1 only) */
-
-typedef struct TensorConv2dArgs {
-    Tensor *input, *weight, *bias;
-    int64_t stride, padding, dilation, groups;      /* 1, 0, 1, 1 */
-    int64_t stride_hw[2], padding_hw[2], dilation_hw[2];
-} TensorConv2dArgs;
-
-/* tensor_conv2d - cross-correlation with zero padding p, stride s, dilation d:
- *   y[n, o, i, j] = bias[o] + sum_{c, r, t} weight[o, c, r, t] x[n, c', s i + d r - p, s j + d t - p]
- *   c' = c + in/groups * (group of o);  size out = floor((in + 2 p - d (k - 1) - 1) / s) + 1
- *   input [N, in, h, w] (or [in, h, w]), weight [out, in / groups, kh, kw], bias [out] or NULL -> [N, out, oh, ow].
- * N may be 0.  An odd TENSOR_SAME padding puts the extra zero at the bottom and right.
- * ESHAPE: operands do not fit, or the kernel is larger than the padded input.  EVALUE: stride, padding, dilation, groups. */
-#define tensor_conv2d(...) tensor_conv2d_args((TensorConv2dArgs){ .stride = 1, .dilation = 1, .groups = 1, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_conv2d_args(TensorConv2dArgs args);
 
 /* ---- pooling -----------------------------------------------------------------------------------------
  * Over windows of the last two dimensions of [N, C, h, w] or [C, h, w].

@@ -1,4 +1,4 @@
-/* conv.c - two-dimensional convolution: unfolded a panel at a time, and multiplied by gemm.
+/* conv.c - convolution of one to three dimensions: unfolded a panel at a time, and multiplied by gemm.
  *
  *   y = weight panel       dx = fold(weight^T dy)       dweight = dy panel^T
  *
@@ -36,9 +36,10 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static Plan plan_for(const ConvArgs *a, int64_t panel_rows)
 {
     Plan p = { .a = a, .loops = loops_for(a->dtype), .size = dtype_size(a->dtype), .in = a->in / a->groups, .out = a->out / a->groups,
-               .taps = a->kh * a->kw, .positions = a->oh * a->ow, .images = 1 };
+               .taps = a->kd * a->kh * a->kw, .positions = a->od * a->oh * a->ow, .images = 1 };
     p.rows = p.in * p.taps;
-    p.pointwise = p.taps == 1 && a->stride_h == 1 && a->stride_w == 1 && a->pad_h == 0 && a->pad_w == 0 && a->h == a->oh && a->w == a->ow;
+    p.pointwise = p.taps == 1 && a->stride_d == 1 && a->stride_h == 1 && a->stride_w == 1 && a->pad_d == 0 && a->pad_h == 0 && a->pad_w == 0 &&
+                  a->d == a->od && a->h == a->oh && a->w == a->ow;
     p.depthwise = p.in == 1 && a->groups > 1;
     if (panel_rows == 0) panel_rows = p.rows;
     const int64_t fit = PANEL_BYTES / (int64_t)p.size / (panel_rows ? panel_rows : 1);
@@ -51,9 +52,11 @@ static Plan plan_for(const ConvArgs *a, int64_t panel_rows)
 
 static char *at(const Plan *p, const void *base, int64_t elements) { return (char *)(uintptr_t)base + elements * (int64_t)p->size; }
 
+static int64_t pixels(const ConvArgs *a) { return a->d * a->h * a->w; }
+
 static char *x_of(const Plan *p, int64_t image, int64_t channel)
 {
-    return at(p, p->a->x, (image * p->a->in + channel) * p->a->h * p->a->w);
+    return at(p, p->a->x, (image * p->a->in + channel) * pixels(p->a));
 }
 
 static char *y_of(const Plan *p, int64_t image, int64_t channel)
@@ -62,6 +65,8 @@ static char *y_of(const Plan *p, int64_t image, int64_t channel)
 }
 
 static char *weight_of(const Plan *p, int64_t group) { return at(p, p->a->weight, group * p->out * p->rows); }
+
+static const void *bias_of(const Plan *p, int64_t channel) { return p->a->bias ? at(p, p->a->bias, channel) : NULL; }
 
 /* Work in multiply-adds, for cpu_threads: a vector's worth of them counts as one operation. */
 static int threads_for(const Plan *p)
@@ -103,7 +108,7 @@ static int forward_piece(const Plan *p, int64_t image, int64_t count, int64_t gr
     g.a = weight_of(p, group), g.a_row = p->rows, g.a_col = 1;
     g.b = direct ? at(p, x_of(p, image, group * p->in), first) : panel, g.b_row = direct ? p->positions : line, g.b_col = 1;
     g.c = count == 1 ? at(p, y_of(p, image, group * p->out), first) : side, g.c_row = count == 1 ? p->positions : line, g.c_col = 1;
-    g.bias = p->a->bias ? at(p, p->a->bias, group * p->out) : NULL, g.bias_per = GEMM_BIAS_COLUMN;
+    g.bias = bias_of(p, group * p->out), g.bias_per = GEMM_BIAS_COLUMN;
     if (gemm_cpu(&g, 1)) return -1;
     if (count > 1) scatter_y(p, image, count, group, side);
     return 0;
@@ -117,13 +122,26 @@ typedef struct Work {
     atomic_bool failed;
 } Work;
 
+/* A plane of y, and one of x that a layer of the window reads for it: where they begin.  false: it lies in the padding. */
+typedef struct Layer { int64_t x, weight, y; } Layer;
+
+static bool layer_of(const ConvArgs *a, int64_t t, Layer *l)
+{
+    const int64_t z = t / a->kd, q = t % a->kd, layer = z * a->stride_d + q * a->dilation_d - a->pad_d;
+    *l = (Layer){ layer * a->h * a->w, q * a->kh * a->kw, z * a->oh * a->ow };
+    return layer >= 0 && layer < a->d;
+}
+
 static void forward_plane(void *ctx, int64_t t)
 {
     const Plan *p = ((Work *)ctx)->p;
     const int64_t image = t / p->a->out, o = t % p->a->out;
-    char *y = y_of(p, image, o);
-    p->loops->fill(y, p->positions, p->a->bias ? at(p, p->a->bias, o) : NULL);
-    p->loops->plane(p->a, x_of(p, image, o / p->out), at(p, p->a->weight, o * p->taps), y);
+    char *x = x_of(p, image, o / p->out), *weight = at(p, p->a->weight, o * p->taps), *y = y_of(p, image, o);
+    p->loops->fill(y, p->positions, bias_of(p, o));
+    for (int64_t k = 0; k < p->a->od * p->a->kd; k++) {
+        Layer l;
+        if (layer_of(p->a, k, &l)) p->loops->plane(p->a, at(p, x, l.x), at(p, weight, l.weight), at(p, y, l.y));
+    }
 }
 
 static void forward_cut(void *ctx, int64_t t)
@@ -161,6 +179,7 @@ static int input_piece(const Plan *p, int64_t image, int64_t count, int64_t grou
     g.a = weight_of(p, group), g.a_row = 1, g.a_col = p->rows;
     g.b = count == 1 ? at(p, y_of(p, image, group * p->out), first) : side, g.b_row = count == 1 ? p->positions : line, g.b_col = 1;
     g.c = direct ? at(p, x_of(p, image, group * p->in), first) : panel, g.c_row = direct ? p->positions : line, g.c_col = 1;
+    if (direct) g.bias = bias_of(p, group * p->in), g.bias_per = GEMM_BIAS_COLUMN;
     if (gemm_cpu(&g, 1)) return -1;
     for (int64_t i = 0; i < count && !direct; i++)
         p->loops->fold(p->a, x_of(p, image + i, group * p->in), p->in, first, n, at(p, panel, i * n), line);
@@ -174,7 +193,8 @@ static int input_images(const Plan *p, int64_t image, int64_t count, int64_t gro
     char *room = tg_alloc(panel + side + 64);
     if (!room) return -1;
     int status = 0;
-    for (int64_t i = 0; i < count; i++) p->loops->fill(x_of(p, image + i, group * p->in), p->in * p->a->h * p->a->w, NULL);
+    for (int64_t i = 0; i < count * p->in; i++)
+        p->loops->fill(x_of(p, image + i / p->in, group * p->in + i % p->in), pixels(p->a), bias_of(p, group * p->in + i % p->in));
     for (int64_t first = 0; first < p->positions && !status; first += p->columns)
         status = input_piece(p, image, count, group, first, least(p->columns, p->positions - first), room, room + panel);
     tg_free(room, panel + side + 64);
@@ -185,9 +205,14 @@ static void input_plane(void *ctx, int64_t t)
 {
     const Plan *p = ((Work *)ctx)->p;
     const int64_t image = t / p->a->in, c = t % p->a->in;
-    p->loops->fill(x_of(p, image, c), p->a->h * p->a->w, NULL);
+    char *x = x_of(p, image, c);
+    p->loops->fill(x, pixels(p->a), bias_of(p, c));
     for (int64_t o = c * p->out; o < (c + 1) * p->out; o++)
-        p->loops->plane_grad_input(p->a, x_of(p, image, c), at(p, p->a->weight, o * p->taps), y_of(p, image, o));
+        for (int64_t k = 0; k < p->a->od * p->a->kd; k++) {
+            Layer l;
+            if (layer_of(p->a, k, &l))
+                p->loops->plane_grad_input(p->a, at(p, x, l.x), at(p, p->a->weight, o * p->taps + l.weight), at(p, y_of(p, image, o), l.y));
+        }
 }
 
 static void input_block(void *ctx, int64_t t)
@@ -201,7 +226,7 @@ static void input_block(void *ctx, int64_t t)
 int cpu_conv2d_grad_input(ConvArgs *a)
 {
     const Plan p = plan_for(a, 0);
-    if (a->batch == 0 || a->in * a->h * a->w == 0) return 0;
+    if (a->batch == 0 || a->in * pixels(a) == 0) return 0;
     Work w = { .p = &p };
     if (p.depthwise) parallel_for(a->batch * a->in, threads_for(&p), input_plane, &w);
     else parallel_for(up(a->batch, p.images) * a->groups, threads_for(&p), input_block, &w);
@@ -295,7 +320,11 @@ static void weight_plane(void *ctx, int64_t o)
         return;
     }
     for (int64_t image = 0; image < p->a->batch; image++)
-        p->loops->plane_grad_weight(p->a, x_of(p, image, o / p->out), sums, y_of(p, image, o));
+        for (int64_t k = 0; k < p->a->od * p->a->kd; k++) {
+            Layer l;
+            if (layer_of(p->a, k, &l))
+                p->loops->plane_grad_weight(p->a, at(p, x_of(p, image, o / p->out), l.x), sums + l.weight, at(p, y_of(p, image, o), l.y));
+        }
     for (int64_t k = 0; k < p->taps; k++) {
         if (p->size == sizeof(float)) ((float *)p->a->weight)[o * p->taps + k] = (float)sums[k];
         else ((double *)p->a->weight)[o * p->taps + k] = sums[k];

@@ -1,6 +1,6 @@
 /* conv_kernel.h - what conv.c asks of the loops that are compiled for each instruction set, by dtype (0 f32, 1 f64).
  *
- * Taps: (r, s) of the kernel window.  Positions: output pixels of one image, row by row.  A panel has a row for each channel
+ * Taps: (q, r, s) of the kernel window.  Positions: output pixels of one image, plane by plane and row by row.  A panel has a row for each channel
  * and tap, channel outermost, and a column for each position; `line` elements lie between its rows. */
 #ifndef TG_CPU_CONV_KERNEL_H
 #define TG_CPU_CONV_KERNEL_H
@@ -8,8 +8,8 @@
 #include "cpu.h"
 
 typedef struct ConvKernel {
-    /* unfold - the panel of positions [first, first + n) of `channels` planes of x; zeros where a tap lies in the padding.
-     * fold - the reverse: adds the panel, which it uses up, to the planes. */
+    /* unfold - the panel of positions [first, first + n) of `channels` channels of x; zeros where a tap lies in the padding.
+     * fold - the reverse: adds the panel, which it uses up, to them. */
     void (*unfold)(const ConvArgs *a, const void *x, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line);
     void (*fold)(const ConvArgs *a, void *x, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line);
 

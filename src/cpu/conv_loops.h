@@ -59,50 +59,66 @@ static void N(fold_run)(const ConvArgs *a, T *x, int64_t row, int64_t column, in
     for (int64_t i = 0; i < r.stop - r.copy; i++) to[i] += from[i];
 }
 
-static void N(unfold)(const ConvArgs *a, const void *planes, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line)
+/* One tap, (r, s) from the output's place in a plane of x, for the positions [first, first + n) of a plane of y. */
+static void N(unfold_tap)(const ConvArgs *a, const T *x, int64_t r, int64_t s, int64_t first, int64_t n, T *out)
 {
-    const int64_t taps = a->kh * a->kw;
-    for (int64_t k = 0; k < channels * taps; k++) {
-        const T *x = (const T *)planes + k / taps * a->h * a->w;
-        const int64_t r = k % taps / a->kw * a->dilation_h - a->pad_h, s = k % a->kw * a->dilation_w - a->pad_w;
-        T *out = (T *)panel + k * line;
-        int64_t from, to, i = first / a->ow, j = first % a->ow, left = n;
-        if (one_run(a)) {
-            N(unfold_run)(a, x, r, s, first, n, out);
-            continue;
+    int64_t from, to, i = first / a->ow, j = first % a->ow;
+    if (one_run(a)) {
+        N(unfold_run)(a, x, r, s, first, n, out);
+        return;
+    }
+    inside(a->w, a->ow, a->stride_w, s, &from, &to);
+    for (; n > 0; i++, j = 0) {
+        const int64_t count = a->ow - j < n ? a->ow - j : n, y = i * a->stride_h + r;
+        if (y < 0 || y >= a->h) memset(out, 0, (size_t)count * sizeof(T));
+        else N(unfold_row)(x + y * a->w, a->stride_w, s, j, count, from, to, out);
+        out += count, n -= count;
+    }
+}
+
+static void N(fold_tap)(const ConvArgs *a, T *x, int64_t r, int64_t s, int64_t first, int64_t n, T *in)
+{
+    int64_t from, to, i = first / a->ow, j = first % a->ow;
+    if (one_run(a)) {
+        N(fold_run)(a, x, r, s, first, n, in);
+        return;
+    }
+    inside(a->w, a->ow, a->stride_w, s, &from, &to);
+    for (; n > 0; i++, j = 0) {
+        const int64_t count = a->ow - j < n ? a->ow - j : n, y = i * a->stride_h + r;
+        const int64_t lo = from > j ? from : j, hi = to < j + count ? to : j + count;
+        T *row = x + y * a->w + s;
+        if (y >= 0 && y < a->h) {
+            if (a->stride_w == 1) for (int64_t q = lo; q < hi; q++) row[q] += in[q - j];
+            else for (int64_t q = lo; q < hi; q++) row[q * a->stride_w] += in[q - j];
         }
-        inside(a->w, a->ow, a->stride_w, s, &from, &to);
-        for (; left > 0; i++, j = 0) {
-            const int64_t count = a->ow - j < left ? a->ow - j : left, y = i * a->stride_h + r;
-            if (y < 0 || y >= a->h) memset(out, 0, (size_t)count * sizeof(T));
-            else N(unfold_row)(x + y * a->w, a->stride_w, s, j, count, from, to, out);
-            out += count, left -= count;
+        in += count, n -= count;
+    }
+}
+
+static void N(unfold)(const ConvArgs *a, const void *x, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line)
+{
+    for (int64_t k = 0; k < channels * a->kd * a->kh * a->kw; k++) {
+        const Tap t = tap_of(a, k);
+        T *out = (T *)panel + k * line;
+        for (int64_t p = first, count; p < first + n; p += count, out += count) {
+            const Part part = part_of(a, &t, p, first + n);
+            count = part.count;
+            if (part.plane < 0) memset(out, 0, (size_t)count * sizeof(T));
+            else N(unfold_tap)(a, (const T *)x + part.plane, t.row, t.column, part.first, count, out);
         }
     }
 }
 
-static void N(fold)(const ConvArgs *a, void *planes, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line)
+static void N(fold)(const ConvArgs *a, void *x, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line)
 {
-    const int64_t taps = a->kh * a->kw;
-    for (int64_t k = 0; k < channels * taps; k++) {
-        T *x = (T *)planes + k / taps * a->h * a->w;
-        const int64_t r = k % taps / a->kw * a->dilation_h - a->pad_h, s = k % a->kw * a->dilation_w - a->pad_w;
+    for (int64_t k = 0; k < channels * a->kd * a->kh * a->kw; k++) {
+        const Tap t = tap_of(a, k);
         T *in = (T *)panel + k * line;
-        int64_t from, to, i = first / a->ow, j = first % a->ow, left = n;
-        if (one_run(a)) {
-            N(fold_run)(a, x, r, s, first, n, in);
-            continue;
-        }
-        inside(a->w, a->ow, a->stride_w, s, &from, &to);
-        for (; left > 0; i++, j = 0) {
-            const int64_t count = a->ow - j < left ? a->ow - j : left, y = i * a->stride_h + r;
-            const int64_t lo = from > j ? from : j, hi = to < j + count ? to : j + count;
-            T *row = x + y * a->w + s;
-            if (y >= 0 && y < a->h) {
-                if (a->stride_w == 1) for (int64_t q = lo; q < hi; q++) row[q] += in[q - j];
-                else for (int64_t q = lo; q < hi; q++) row[q * a->stride_w] += in[q - j];
-            }
-            in += count, left -= count;
+        for (int64_t p = first, count; p < first + n; p += count, in += count) {
+            const Part part = part_of(a, &t, p, first + n);
+            count = part.count;
+            if (part.plane >= 0) N(fold_tap)(a, (T *)x + part.plane, t.row, t.column, part.first, count, in);
         }
     }
 }
