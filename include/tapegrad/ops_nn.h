@@ -1,8 +1,7 @@
-/* ops_nn.h - matrix products, convolution, pooling, normalisation, dropout.  Included by ops.h.
+/* ops_nn.h - matrix products, convolution, normalisation, dropout.  Included by ops.h.
  *
  *     Tensor *h = tensor_relu(tensor_linear(x, w1, b1));                  // w1 [out, in]
  *     Tensor *c = tensor_conv2d(images, kernels, bias, .padding = 1);
- *     Tensor *p = tensor_max_pool2d(tensor_relu(c), 2);
  *     Tensor *y = tensor_layer_norm(h, SHAPE(64), weight, bias);
  *
  * Functions with options are macros over a struct: arguments in PyTorch's order, or by name; what is left out has
@@ -71,37 +70,6 @@ typedef struct TensorConv2dArgs {
  * ESHAPE: operands do not fit, or the kernel is larger than the padded input.  EVALUE: stride, padding, dilation, groups. */
 #define tensor_conv2d(...) tensor_conv2d_args((TensorConv2dArgs){ .stride = 1, .dilation = 1, .groups = 1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_conv2d_args(TensorConv2dArgs args);
-
-/* ---- pooling -----------------------------------------------------------------------------------------
- * Over windows of the last two dimensions of [N, C, h, w] or [C, h, w].
- *   size out = floor((in + 2 padding - dilation (kernel - 1) - 1) / stride) + 1;  ceil_mode rounds up, but a window never
- *   begins in the padding after the input.
- * ESHAPE: no room for a window.  EVALUE: sizes; padding above half of the kernel. */
-
-typedef struct TensorPool2dArgs {
-    Tensor *input;
-    int64_t kernel, stride, padding;        /* stride 0, the default: the kernel's size */
-    bool ceil_mode;
-    int64_t dilation;                       /* max only; default 1 */
-    bool count_include_pad;                 /* avg only, default true: padding counts in the divisor */
-    int64_t divisor_override;               /* avg only: divides by this instead, when not 0 */
-    int64_t kernel_hw[2], stride_hw[2], padding_hw[2], dilation_hw[2];
-    Tensor **indices;                       /* max only: receives the i64 positions (row w + column); may be NULL */
-} TensorPool2dArgs;
-#define TENSOR_POOL2D_(function, ...) \
-    function((TensorPool2dArgs){ .dilation = 1, .count_include_pad = true, .input = __VA_ARGS__ })
-
-/* tensor_max_pool2d - the largest of each window.  Padding counts as -inf; NaN wins; the first in row-major order on ties,
- * which alone gets the gradient.
- * tensor_avg_pool2d - the mean of each window; padding counts as 0. */
-#define tensor_max_pool2d(...) TENSOR_POOL2D_(tensor_max_pool2d_args, __VA_ARGS__)
-#define tensor_avg_pool2d(...) TENSOR_POOL2D_(tensor_avg_pool2d_args, __VA_ARGS__)
-TAPEGRAD_API Tensor *tensor_max_pool2d_args(TensorPool2dArgs args);
-TAPEGRAD_API Tensor *tensor_avg_pool2d_args(TensorPool2dArgs args);
-
-/* tensor_adaptive_avg_pool2d - means of height x width windows that cover the input: window i of n over size s is
- * [floor(i s / n), ceil((i + 1) s / n)). */
-TAPEGRAD_API Tensor *tensor_adaptive_avg_pool2d(Tensor *x, int64_t height, int64_t width);
 
 /* ---- normalisation ----------------------------------------------------------------------------------- */
 
