@@ -192,11 +192,13 @@ typedef struct ConvArgs {
     void *x, *weight, *bias, *y;
 } ConvArgs;
 
-/* pool2d - over dense [planes, h, w].  max: padding counts as -inf, NaN wins, first in window order on ties; index (i64,
- * h*w positions within the plane) is written forward and read backward.  avg: divisor as in PyTorch. */
+/* pools - over dense planes [depth, height, width] (1 for a dimension that there is not).  max: padding counts as -inf, NaN wins,
+ * first in window order on ties; index (i64, position within the plane) is written forward and read backward.  avg: divisor as
+ * in PyTorch.  adaptive: window i of out over in is [floor(i in / out), ceil((i + 1) in / out)), and no other size is read. */
 typedef struct PoolArgs {
     int dtype;
-    int64_t planes, h, w, oh, ow, kh, kw, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
+    bool adaptive;
+    int64_t planes, in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
     bool count_include_pad;
     int64_t divisor;                    /* 0: none given */
     void *x, *y;                        /* backward: x receives dx, y holds dy */
@@ -246,10 +248,10 @@ typedef struct RandomArgs {
     K(conv2d, ConvArgs)                      \
     K(conv2d_grad_input, ConvArgs)           \
     K(conv2d_grad_weight, ConvArgs)          \
-    K(max_pool2d, PoolArgs)                  \
-    K(max_pool2d_grad, PoolArgs)             \
-    K(avg_pool2d, PoolArgs)                  \
-    K(avg_pool2d_grad, PoolArgs)             \
+    K(max_pool, PoolArgs)                    \
+    K(max_pool_grad, PoolArgs)               \
+    K(avg_pool, PoolArgs)                    \
+    K(avg_pool_grad, PoolArgs)               \
     K(norm, NormArgs)                        \
     K(norm_grad, NormArgs)                   \
     K(random, RandomArgs)

@@ -124,5 +124,7 @@ TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
 #include <tapegrad/ops_reduce.h>    /* sums, extremes, norms, softmax, losses */
 #include <tapegrad/ops_nn.h>        /* matrix products, pooling, normalisation, dropout */
 #include <tapegrad/ops_conv.h>      /* convolution, padding, patches */
+#include <tapegrad/ops_nn.h>        /* matrix products, convolution, normalisation, dropout */
+#include <tapegrad/ops_pool.h>      /* pooling, interpolation, sampling at a grid */
 #include <tapegrad/random.h>        /* random tensors and generators */
 #endif

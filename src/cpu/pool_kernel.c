@@ -1,13 +1,14 @@
 /* pool_kernel.c - the loops of pooling, for both dtypes (pool_loops.h), once an instruction set.
  *
- * Windows are passed over tap by tap, so that the innermost loops run along the rows, over up to COLUMNS windows. */
+ * Windows are passed over tap by tap, so that the innermost loops run along the rows, over up to COLUMNS windows.
+ * Rows are counted through all depths: row q is (q / height, q % height). */
 #include <math.h>
 #include "pool_kernel.h"
 
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
 
-enum { COLUMNS = 128 };
+enum { COLUMNS = 128, D = 0, H = 1, W = 2 };
 
 /* The windows [*from, *to) of [first, first + n) whose tap at that offset lies inside a line of `size`. */
 static void inside(int64_t size, int64_t stride, int64_t offset, int64_t first, int64_t n, int64_t *from, int64_t *to)
@@ -26,21 +27,60 @@ static int64_t counted(int64_t i, int64_t kernel, int64_t stride, int64_t pad, i
     return (to < size ? to : size) - (from > 0 ? from : 0);
 }
 
-static double scale(const PoolArgs *a, int64_t i, int64_t j)
+static int64_t counted_along(const PoolArgs *a, int axis, int64_t i)
 {
-    if (a->divisor) return 1.0 / (double)a->divisor;
-    return 1.0 / (double)(counted(i, a->kh, a->stride_h, a->pad_h, a->h, a->count_include_pad) *
-                          counted(j, a->kw, a->stride_w, a->pad_w, a->w, a->count_include_pad));
+    return counted(i, a->kernel[axis], a->stride[axis], a->pad[axis], a->in[axis], a->count_include_pad);
+}
+
+/* Depths times heights that the windows of row q count. */
+static double row_count(const PoolArgs *a, int64_t q)
+{
+    return (double)(counted_along(a, D, q / a->out[H]) * counted_along(a, H, q % a->out[H]));
+}
+
+/* 1 / divisor of the windows of a row, but for the columns that window j counts. */
+static double column_scale(const PoolArgs *a, double rows, int64_t j)
+{
+    return a->divisor ? 1.0 / (double)a->divisor : 1.0 / (rows * (double)counted_along(a, W, j));
+}
+
+/* The place of the input's row that the tap at a depth and height finds for row q of the output; -1: in the padding. */
+static int64_t row_of(const PoolArgs *a, int64_t q, int64_t depth, int64_t height)
+{
+    const int64_t plane = q / a->out[H] * a->stride[D] + depth * a->dilation[D] - a->pad[D];
+    const int64_t row = q % a->out[H] * a->stride[H] + height * a->dilation[H] - a->pad[H];
+    if (plane < 0 || plane >= a->in[D] || row < 0 || row >= a->in[H]) return -1;
+    return (plane * a->in[H] + row) * a->in[W];
 }
 
 /* Of a window that is all -inf.  Dilation may leave no tap inside, but the index must be. */
-static int64_t first_inside(const PoolArgs *a, int64_t i, int64_t j)
+static int64_t first_along(const PoolArgs *a, int axis, int64_t i)
 {
-    int64_t row = i * a->stride_h - a->pad_h, column = j * a->stride_w - a->pad_w;
-    while (row < 0) row += a->dilation_h;
-    while (column < 0) column += a->dilation_w;
-    return (row < a->h ? row : a->h - 1) * a->w + (column < a->w ? column : a->w - 1);
+    int64_t at = i * a->stride[axis] - a->pad[axis];
+    while (at < 0) at += a->dilation[axis];
+    return at < a->in[axis] ? at : a->in[axis] - 1;
 }
+
+static int64_t first_inside(const PoolArgs *a, int64_t q, int64_t j)
+{
+    return (first_along(a, D, q / a->out[H]) * a->in[H] + first_along(a, H, q % a->out[H])) * a->in[W] + first_along(a, W, j);
+}
+
+/* Window i of an adaptive pool. */
+typedef struct Box { int64_t from[3], to[3], count; } Box;
+
+static Box box(const PoolArgs *a, int64_t i)
+{
+    const int64_t at[3] = { i / a->out[W] / a->out[H], i / a->out[W] % a->out[H], i % a->out[W] };
+    Box b = { .count = 1 };
+    for (int k = 0; k < 3; k++) {
+        b.from[k] = at[k] * a->in[k] / a->out[k], b.to[k] = ((at[k] + 1) * a->in[k] + a->out[k] - 1) / a->out[k];
+        b.count *= b.to[k] - b.from[k];
+    }
+    return b;
+}
+
+typedef struct Tap { int64_t d, h, w; } Tap;
 
 #define T float
 #define TAG int32_t             /* an integer as wide as T, so that a vector compares both at once */
@@ -56,6 +96,6 @@ static int64_t first_inside(const PoolArgs *a, int64_t i, int64_t j)
 #include "pool_loops.h"
 
 const PoolKernel ISA_NAME(pool_kernel)[2] = {
-    { max_f32, max_grad_f32, avg_f32, avg_grad_f32 },
-    { max_f64, max_grad_f64, avg_f64, avg_grad_f64 },
+    { max_f32, max_grad_f32, avg_f32, avg_grad_f32, adaptive_max_f32, adaptive_avg_f32, adaptive_avg_grad_f32 },
+    { max_f64, max_grad_f64, avg_f64, avg_grad_f64, adaptive_max_f64, adaptive_avg_f64, adaptive_avg_grad_f64 },
 };

@@ -9,6 +9,9 @@ typedef struct PoolKernel {
     void (*max_grad)(const PoolArgs *a, void *x, const void *y, const int64_t *index);
     void (*avg)(const PoolArgs *a, const void *x, void *y);
     void (*avg_grad)(const PoolArgs *a, void *x, const void *y);
+    void (*adaptive_max)(const PoolArgs *a, const void *x, void *y, int64_t *index);
+    void (*adaptive_avg)(const PoolArgs *a, const void *x, void *y);
+    void (*adaptive_avg_grad)(const PoolArgs *a, void *x, const void *y);
 } PoolKernel;
 
 extern const PoolKernel pool_kernel_base[2] __attribute__((visibility("hidden")));

@@ -20,97 +20,102 @@ static void N(take)(const T *found, int n, TAG tap, T *best, TAG *best_tap)
     }
 }
 
-/* What the tap (r, s) finds of rows [i, i + rows), columns [first, first + n); -inf in the padding. */
-static void N(find)(const PoolArgs *a, const T *x, int64_t r, int64_t s, int64_t i, int64_t rows, int64_t first, int64_t n, T *found)
+/* What a tap finds of output rows [q, q + rows), columns [first, first + n); -inf in the padding. */
+static void N(find)(const PoolArgs *a, const T *x, Tap tap, int64_t q, int64_t rows, int64_t first, int64_t n, T *found)
 {
-    const int64_t offset = s * a->dilation_w - a->pad_w;
+    const int64_t offset = tap.w * a->dilation[W] - a->pad[W];
     int64_t from, to;
-    inside(a->w, a->stride_w, offset, first, n, &from, &to);
+    inside(a->in[W], a->stride[W], offset, first, n, &from, &to);
     for (int64_t k = 0; k < rows; k++, found += n) {
-        const int64_t row = (i + k) * a->stride_h + r * a->dilation_h - a->pad_h;
-        const bool there = row >= 0 && row < a->h && from < to;
+        const int64_t row = row_of(a, q + k, tap.d, tap.h);
+        const bool there = row >= 0 && from < to;
         const int64_t begin = there ? from - first : n, end = there ? to - first : n;
         for (int64_t j = 0; j < begin; j++) found[j] = -(T)INFINITY;
-        if (there) N(gather)(x + row * a->w + from * a->stride_w + offset, a->stride_w, to - from, found + begin);
+        if (there) N(gather)(x + row + from * a->stride[W] + offset, a->stride[W], to - from, found + begin);
         for (int64_t j = end; j < n; j++) found[j] = -(T)INFINITY;
     }
 }
 
 /* rows * n is at most COLUMNS; rows lie one behind the other in y, so rows > 1 only for whole ones. */
-static void N(max_rows)(const PoolArgs *a, const T *x, int64_t i, int64_t rows, int64_t first, int64_t n, T *y, int64_t *index)
+static void N(max_rows)(const PoolArgs *a, const T *x, int64_t q, int64_t rows, int64_t first, int64_t n, T *y, int64_t *index)
 {
     T found[COLUMNS], best[COLUMNS];
-    TAG tap[COLUMNS];
+    TAG tag[COLUMNS];
     const int all = (int)(rows * n);
-    for (int j = 0; j < all; j++) best[j] = -(T)INFINITY, tap[j] = -1;
-    for (int64_t r = 0; r < a->kh; r++)
-        for (int64_t s = 0; s < a->kw; s++) {
-            N(find)(a, x, r, s, i, rows, first, n, found);
-            N(take)(found, all, (TAG)(r * a->dilation_h * a->w + s * a->dilation_w), best, tap);
-        }
+    for (int j = 0; j < all; j++) best[j] = -(T)INFINITY, tag[j] = -1;
+    for (int64_t t = 0; t < a->kernel[D]; t++)
+        for (int64_t r = 0; r < a->kernel[H]; r++)
+            for (int64_t s = 0; s < a->kernel[W]; s++) {
+                N(find)(a, x, (Tap){ t, r, s }, q, rows, first, n, found);
+                N(take)(found, all, (TAG)((t * a->dilation[D] * a->in[H] + r * a->dilation[H]) * a->in[W] + s * a->dilation[W]), best, tag);
+            }
     for (int64_t k = 0; k < rows; k++) {
-        const int64_t corner = ((i + k) * a->stride_h - a->pad_h) * a->w + first * a->stride_w - a->pad_w;
+        const int64_t depth = (q + k) / a->out[H] * a->stride[D] - a->pad[D], row = (q + k) % a->out[H] * a->stride[H] - a->pad[H];
+        const int64_t corner = (depth * a->in[H] + row) * a->in[W] + first * a->stride[W] - a->pad[W];
         for (int64_t j = 0; j < n; j++) {
-            const TAG t = tap[k * n + j];
+            const TAG t = tag[k * n + j];
             y[k * n + j] = best[k * n + j];
-            index[k * n + j] = t >= 0 ? corner + j * a->stride_w + t : first_inside(a, i + k, first + j);
+            index[k * n + j] = t >= 0 ? corner + j * a->stride[W] + t : first_inside(a, q + k, first + j);
         }
     }
 }
 
 static void N(max)(const PoolArgs *a, const void *x, void *y, int64_t *index)
 {
-    const int64_t step = a->ow < COLUMNS ? COLUMNS / a->ow : 1;
-    for (int64_t i = 0; i < a->oh; i += step)
-        for (int64_t j = 0; j < a->ow; j += COLUMNS) {
-            const int64_t n = a->ow - j < COLUMNS ? a->ow - j : COLUMNS, rows = a->oh - i < step ? a->oh - i : step;
-            N(max_rows)(a, x, i, rows, j, n, (T *)y + i * a->ow + j, index + i * a->ow + j);
+    const int64_t all = a->out[D] * a->out[H], width = a->out[W], step = width < COLUMNS ? COLUMNS / width : 1;
+    for (int64_t q = 0; q < all; q += step)
+        for (int64_t j = 0; j < width; j += COLUMNS) {
+            const int64_t n = width - j < COLUMNS ? width - j : COLUMNS, rows = all - q < step ? all - q : step;
+            N(max_rows)(a, x, q, rows, j, n, (T *)y + q * width + j, index + q * width + j);
         }
 }
 
 static void N(max_grad)(const PoolArgs *a, void *dx, const void *dy, const int64_t *index)
 {
     T *x = dx;
-    for (int64_t i = 0; i < a->h * a->w; i++) x[i] = 0;
-    for (int64_t i = 0; i < a->oh * a->ow; i++) x[index[i]] += ((const T *)dy)[i];
+    for (int64_t i = 0; i < a->in[D] * a->in[H] * a->in[W]; i++) x[i] = 0;
+    for (int64_t i = 0; i < a->out[D] * a->out[H] * a->out[W]; i++) x[index[i]] += ((const T *)dy)[i];
 }
 
-static void N(avg_row)(const PoolArgs *a, const T *x, int64_t i, int64_t first, int64_t n, T *y)
+static void N(avg_row)(const PoolArgs *a, const T *x, int64_t q, int64_t first, int64_t n, T *y)
 {
     double sum[COLUMNS] = { 0 };
-    for (int64_t r = 0; r < a->kh; r++) {
-        const int64_t row = i * a->stride_h + r - a->pad_h;
-        if (row < 0 || row >= a->h) continue;
-        for (int64_t s = 0; s < a->kw; s++) {
+    for (int64_t t = 0; t < a->kernel[D] * a->kernel[H]; t++) {
+        const int64_t row = row_of(a, q, t / a->kernel[H], t % a->kernel[H]);
+        if (row < 0) continue;
+        for (int64_t s = 0; s < a->kernel[W]; s++) {
             int64_t from, to;
-            inside(a->w, a->stride_w, s - a->pad_w, first, n, &from, &to);
-            const T *at = x + row * a->w + from * a->stride_w + s - a->pad_w;
+            inside(a->in[W], a->stride[W], s - a->pad[W], first, n, &from, &to);
+            const T *at = x + row + from * a->stride[W] + s - a->pad[W];
             double *to_sum = sum + from - first;
-            for (int64_t j = 0; j < to - from; j++) to_sum[j] += (double)at[j * a->stride_w];
+            for (int64_t j = 0; j < to - from; j++) to_sum[j] += (double)at[j * a->stride[W]];
         }
     }
-    for (int64_t j = 0; j < n; j++) y[j] = (T)(sum[j] * scale(a, i, first + j));
+    const double rows = row_count(a, q);
+    for (int64_t j = 0; j < n; j++) y[j] = (T)(sum[j] * column_scale(a, rows, first + j));
 }
 
 static void N(avg)(const PoolArgs *a, const void *x, void *y)
 {
-    for (int64_t i = 0; i < a->oh; i++)
-        for (int64_t j = 0; j < a->ow; j += COLUMNS)
-            N(avg_row)(a, x, i, j, a->ow - j < COLUMNS ? a->ow - j : COLUMNS, (T *)y + i * a->ow + j);
+    const int64_t width = a->out[W];
+    for (int64_t q = 0; q < a->out[D] * a->out[H]; q++)
+        for (int64_t j = 0; j < width; j += COLUMNS)
+            N(avg_row)(a, x, q, j, width - j < COLUMNS ? width - j : COLUMNS, (T *)y + q * width + j);
 }
 
-static void N(avg_grad_row)(const PoolArgs *a, T *x, int64_t i, int64_t first, int64_t n, const T *y)
+static void N(avg_grad_row)(const PoolArgs *a, T *x, int64_t q, int64_t first, int64_t n, const T *y)
 {
     T part[COLUMNS];
-    for (int64_t j = 0; j < n; j++) part[j] = (T)((double)y[j] * scale(a, i, first + j));
-    for (int64_t r = 0; r < a->kh; r++) {
-        const int64_t row = i * a->stride_h + r - a->pad_h;
-        if (row < 0 || row >= a->h) continue;
-        for (int64_t s = 0; s < a->kw; s++) {
+    const double rows = row_count(a, q);
+    for (int64_t j = 0; j < n; j++) part[j] = (T)((double)y[j] * column_scale(a, rows, first + j));
+    for (int64_t t = 0; t < a->kernel[D] * a->kernel[H]; t++) {
+        const int64_t row = row_of(a, q, t / a->kernel[H], t % a->kernel[H]);
+        if (row < 0) continue;
+        for (int64_t s = 0; s < a->kernel[W]; s++) {
             int64_t from, to;
-            inside(a->w, a->stride_w, s - a->pad_w, first, n, &from, &to);
-            T *at = x + row * a->w + from * a->stride_w + s - a->pad_w;
-            for (int64_t j = 0; j < to - from; j++) at[j * a->stride_w] += part[from - first + j];
+            inside(a->in[W], a->stride[W], s - a->pad[W], first, n, &from, &to);
+            T *at = x + row + from * a->stride[W] + s - a->pad[W];
+            for (int64_t j = 0; j < to - from; j++) at[j * a->stride[W]] += part[from - first + j];
         }
     }
 }
@@ -118,10 +123,59 @@ static void N(avg_grad_row)(const PoolArgs *a, T *x, int64_t i, int64_t first, i
 static void N(avg_grad)(const PoolArgs *a, void *dx, const void *dy)
 {
     T *x = dx;
-    for (int64_t i = 0; i < a->h * a->w; i++) x[i] = 0;
-    for (int64_t i = 0; i < a->oh; i++)
-        for (int64_t j = 0; j < a->ow; j += COLUMNS)
-            N(avg_grad_row)(a, x, i, j, a->ow - j < COLUMNS ? a->ow - j : COLUMNS, (const T *)dy + i * a->ow + j);
+    const int64_t width = a->out[W];
+    for (int64_t i = 0; i < a->in[D] * a->in[H] * a->in[W]; i++) x[i] = 0;
+    for (int64_t q = 0; q < a->out[D] * a->out[H]; q++)
+        for (int64_t j = 0; j < width; j += COLUMNS)
+            N(avg_grad_row)(a, x, q, j, width - j < COLUMNS ? width - j : COLUMNS, (const T *)dy + q * width + j);
+}
+
+/* ---- adaptive: windows of sizes of their own, one after the other -------------------------------------------------- */
+
+static void N(adaptive_max)(const PoolArgs *a, const void *in, void *y, int64_t *index)
+{
+    const T *x = in;
+    for (int64_t i = 0; i < a->out[D] * a->out[H] * a->out[W]; i++) {
+        const Box b = box(a, i);
+        int64_t at = (b.from[D] * a->in[H] + b.from[H]) * a->in[W] + b.from[W];
+        T best = -(T)INFINITY;
+        for (int64_t t = b.from[D]; t < b.to[D]; t++)
+            for (int64_t r = b.from[H]; r < b.to[H]; r++)
+                for (int64_t s = b.from[W], row = (t * a->in[H] + r) * a->in[W]; s < b.to[W]; s++) {
+                    const T v = x[row + s];
+                    if (v > best || v != v) best = v, at = row + s;
+                }
+        ((T *)y)[i] = best, index[i] = at;
+    }
+}
+
+static void N(adaptive_avg)(const PoolArgs *a, const void *in, void *y)
+{
+    for (int64_t i = 0; i < a->out[D] * a->out[H] * a->out[W]; i++) {
+        const Box b = box(a, i);
+        double sum = 0;
+        for (int64_t t = b.from[D]; t < b.to[D]; t++)
+            for (int64_t r = b.from[H]; r < b.to[H]; r++) {
+                const T *row = (const T *)in + (t * a->in[H] + r) * a->in[W];
+                for (int64_t s = b.from[W]; s < b.to[W]; s++) sum += (double)row[s];
+            }
+        ((T *)y)[i] = (T)(sum / (double)b.count);
+    }
+}
+
+static void N(adaptive_avg_grad)(const PoolArgs *a, void *dx, const void *dy)
+{
+    T *x = dx;
+    for (int64_t i = 0; i < a->in[D] * a->in[H] * a->in[W]; i++) x[i] = 0;
+    for (int64_t i = 0; i < a->out[D] * a->out[H] * a->out[W]; i++) {
+        const Box b = box(a, i);
+        const T part = (T)((double)((const T *)dy)[i] / (double)b.count);
+        for (int64_t t = b.from[D]; t < b.to[D]; t++)
+            for (int64_t r = b.from[H]; r < b.to[H]; r++) {
+                T *row = x + (t * a->in[H] + r) * a->in[W];
+                for (int64_t s = b.from[W]; s < b.to[W]; s++) row[s] += part;
+            }
+    }
 }
 
 #undef N

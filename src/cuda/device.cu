@@ -216,7 +216,7 @@ static const Device device = {
     .cross_entropy = turn_cross_entropy, .cross_entropy_grad = turn_cross_entropy_grad,
     .gather = turn_gather, .scatter_add = turn_scatter_add,
     .conv2d = nullptr, .conv2d_grad_input = nullptr, .conv2d_grad_weight = nullptr,
-    .max_pool2d = nullptr, .max_pool2d_grad = nullptr, .avg_pool2d = nullptr, .avg_pool2d_grad = nullptr,
+    .max_pool = nullptr, .max_pool_grad = nullptr, .avg_pool = nullptr, .avg_pool_grad = nullptr,
     .norm = turn_norm, .norm_grad = turn_norm_grad, .random = turn_random,
 };
 

@@ -1,4 +1,4 @@
-"""cases_nn.py - matrix products, convolution, pooling, normalisation."""
+"""cases_nn.py - matrix products, convolution, normalisation."""
 import torch
 import torch.nn.functional as F
 
@@ -75,46 +75,6 @@ def conv_grad(grad, size_of, operands):
 
 OPS["conv2d_grad_input"] = conv_grad(lambda g, w, sx, sw, a: torch.nn.grad.conv2d_input(sx, w, g, **a), lambda sx, sw: sx[2:], "yw")
 OPS["conv2d_grad_weight"] = conv_grad(lambda x, g, sx, sw, a: torch.nn.grad.conv2d_weight(x, sw, g, **a), lambda sx, sw: sw[2:], "xy")
-
-# ---- pooling
-MAX_POOL = (((2, 3, 4, 4), {"kernel": [2]}), ((1, 2, 5, 6), {"kernel": [3, 2], "stride": [2, 1]}), ((2, 5, 5), {"kernel": [3], "stride": [2], "padding": [1]}),
-            ((1, 2, 5, 5), {"kernel": [2], "ceil_mode": True}), ((1, 2, 5, 5), {"kernel": [3], "stride": [2], "padding": [1], "ceil_mode": True}),
-            ((1, 1, 7, 7), {"kernel": [3], "stride": [1], "dilation": [2]}), ((0, 3, 4, 4), {"kernel": [2]}),
-            ((1, 1, 8, 9), {"kernel": [2, 3], "padding": [1, 1], "dilation": [3, 2], "stride": [2, 1]}))
-
-
-def window(p):
-    kernel = pair(p, "kernel", 0)
-    stride = p.get("stride", [])
-    return {"kernel_size": kernel, "stride": pair(p, "stride", 1) if stride else kernel, "padding": pair(p, "padding", 0), "ceil_mode": p.get("ceil_mode", False)}
-
-
-@op("max_pool2d")
-def max_pool2d():
-    for shape, p in MAX_POOL:
-        yield (lambda x: F.max_pool2d(x, dilation=pair(p, "dilation", 1), return_indices=True, **window(p))), [uniform(*shape)], p
-    ties = torch.zeros(1, 1, 4, 4, dtype=torch.float64)
-    yield (lambda x: F.max_pool2d(x, 3, 1, 1, return_indices=True)), [ties], {"kernel": [3], "stride": [1], "padding": [1]}
-    hole = uniform(1, 1, 4, 4)
-    hole[0, 0, 1, 2] = float("nan")
-    yield (lambda x: F.max_pool2d(x, 2, return_indices=True)), [hole], {"kernel": [2]}
-    low = torch.full((1, 1, 3, 3), float("-inf"), dtype=torch.float64)
-    yield (lambda x: F.max_pool2d(x, 2, 1, 1, return_indices=True)), [low], {"kernel": [2], "stride": [1], "padding": [1]}, (0,)
-
-
-@op("avg_pool2d")
-def avg_pool2d():
-    for shape, p in MAX_POOL[:5] + (((1, 2, 5, 6), {"kernel": [3], "stride": [2], "padding": [1], "ceil_mode": True, "count_include_pad": False}),
-                                    ((1, 1, 4, 4), {"kernel": [2], "divisor_override": 3}), ((0, 3, 4, 4), {"kernel": [2]})):
-        more = {"count_include_pad": p.get("count_include_pad", True), "divisor_override": p.get("divisor_override")}
-        yield (lambda x: F.avg_pool2d(x, **window(p), **more)), [uniform(*shape)], p
-
-
-@op("adaptive_avg_pool2d")
-def adaptive_avg_pool2d():
-    for shape, h, w in (((2, 3, 4, 6), 1, 1), ((2, 3, 4, 6), 2, 3), ((2, 5, 7), 3, 4), ((1, 2, 3, 3), 5, 2), ((0, 3, 5, 5), 2, 2), ((1, 2, 9, 8), 7, 7)):
-        yield (lambda x: F.adaptive_avg_pool2d(x, (h, w))), [uniform(*shape)], {"height": h, "width": w}
-
 
 # ---- normalisation
 @op("layer_norm")

@@ -1,0 +1,125 @@
+/* ops_pool.h - pooling, interpolation, sampling at a grid.  Included by ops.h.
+ *
+ *     Tensor *p = tensor_max_pool2d(x, 2);                                // x [N, C, h, w] -> [N, C, h / 2, w / 2]
+ *     Tensor *m = tensor_adaptive_avg_pool2d(x, 1, 1);
+ *     Tensor *u = tensor_interpolate(x, .scale_factor = 2, .mode = TENSOR_BILINEAR);
+ *     Tensor *g = tensor_affine_grid(theta, SHAPE(N, C, 32, 32), false);  // theta [N, 2, 3]
+ *     Tensor *y = tensor_grid_sample(x, g, .padding_mode = TENSOR_GRID_BORDER);
+ *
+ * All take floating operands (EDTYPE otherwise); f16 and bf16 compute in f32.  Results and gradients are the same bits on any
+ * number of threads.  The batch may be 0. */
+#ifndef TAPEGRAD_OPS_POOL_H
+#define TAPEGRAD_OPS_POOL_H
+
+#include <tapegrad/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- pooling -----------------------------------------------------------------------------------------
+ * Over windows of the last one, two or three dimensions of [N, C, ...] or [C, ...].
+ *   size out = floor((in + 2 padding - dilation (kernel - 1) - 1) / stride) + 1;  ceil_mode rounds up, but a window never
+ *   begins in the padding after the input.
+ * Sizes are given once for all directions, or for each by the options ..._hw and ..._dhw, which win when not all 0.
+ * ESHAPE: no room for a window.  EVALUE: sizes; padding above half of the kernel. */
+
+typedef struct TensorPool1dArgs {
+    Tensor *input;
+    int64_t kernel, stride, padding;        /* stride 0, the default: the kernel's size */
+    bool ceil_mode;
+    int64_t dilation;                       /* max only; default 1 */
+    bool count_include_pad;                 /* avg only, default true: padding counts in the divisor */
+    Tensor **indices;                       /* max only: receives the i64 positions; may be NULL */
+} TensorPool1dArgs;
+
+typedef struct TensorPool2dArgs {
+    Tensor *input;
+    int64_t kernel, stride, padding;
+    bool ceil_mode;
+    int64_t dilation;
+    bool count_include_pad;
+    int64_t divisor_override;               /* avg only: divides by this instead, when not 0 */
+    int64_t kernel_hw[2], stride_hw[2], padding_hw[2], dilation_hw[2];
+    Tensor **indices;                       /* positions: row w + column */
+} TensorPool2dArgs;
+
+typedef struct TensorPool3dArgs {
+    Tensor *input;
+    int64_t kernel, stride, padding;
+    bool ceil_mode;
+    int64_t dilation;
+    bool count_include_pad;
+    int64_t divisor_override;
+    int64_t kernel_dhw[3], stride_dhw[3], padding_dhw[3], dilation_dhw[3];
+    Tensor **indices;                       /* positions: (depth h + row) w + column */
+} TensorPool3dArgs;
+#define TENSOR_POOL1D_(function, ...) \
+    function((TensorPool1dArgs){ .dilation = 1, .count_include_pad = true, .input = __VA_ARGS__ })
+#define TENSOR_POOL2D_(function, ...) \
+    function((TensorPool2dArgs){ .dilation = 1, .count_include_pad = true, .input = __VA_ARGS__ })
+#define TENSOR_POOL3D_(function, ...) \
+    function((TensorPool3dArgs){ .dilation = 1, .count_include_pad = true, .input = __VA_ARGS__ })
+
+/* tensor_max_pool2d - the largest of each window.  Padding counts as -inf; NaN wins; the first in row-major order on ties,
+ * which alone gets the gradient.
+ * tensor_avg_pool2d - the mean of each window; padding counts as 0. */
+#define tensor_max_pool1d(...) TENSOR_POOL1D_(tensor_max_pool1d_args, __VA_ARGS__)
+#define tensor_max_pool2d(...) TENSOR_POOL2D_(tensor_max_pool2d_args, __VA_ARGS__)
+#define tensor_max_pool3d(...) TENSOR_POOL3D_(tensor_max_pool3d_args, __VA_ARGS__)
+#define tensor_avg_pool1d(...) TENSOR_POOL1D_(tensor_avg_pool1d_args, __VA_ARGS__)
+#define tensor_avg_pool2d(...) TENSOR_POOL2D_(tensor_avg_pool2d_args, __VA_ARGS__)
+#define tensor_avg_pool3d(...) TENSOR_POOL3D_(tensor_avg_pool3d_args, __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_max_pool1d_args(TensorPool1dArgs args);
+TAPEGRAD_API Tensor *tensor_max_pool2d_args(TensorPool2dArgs args);
+TAPEGRAD_API Tensor *tensor_max_pool3d_args(TensorPool3dArgs args);
+TAPEGRAD_API Tensor *tensor_avg_pool1d_args(TensorPool1dArgs args);
+TAPEGRAD_API Tensor *tensor_avg_pool2d_args(TensorPool2dArgs args);
+TAPEGRAD_API Tensor *tensor_avg_pool3d_args(TensorPool3dArgs args);
+
+/* tensor_adaptive_avg_pool2d - means of height x width windows that cover the input: window i of n over size s is
+ * [floor(i s / n), ceil((i + 1) s / n)).
+ * tensor_adaptive_max_pool2d - the largest of them; indices receives the positions, as above, and may be NULL. */
+TAPEGRAD_API Tensor *tensor_adaptive_avg_pool1d(Tensor *x, int64_t length);
+TAPEGRAD_API Tensor *tensor_adaptive_avg_pool2d(Tensor *x, int64_t height, int64_t width);
+TAPEGRAD_API Tensor *tensor_adaptive_avg_pool3d(Tensor *x, int64_t depth, int64_t height, int64_t width);
+TAPEGRAD_API Tensor *tensor_adaptive_max_pool1d(Tensor *x, int64_t length, Tensor **indices);
+TAPEGRAD_API Tensor *tensor_adaptive_max_pool2d(Tensor *x, int64_t height, int64_t width, Tensor **indices);
+TAPEGRAD_API Tensor *tensor_adaptive_max_pool3d(Tensor *x, int64_t depth, int64_t height, int64_t width, Tensor **indices);
+
+typedef struct TensorLpPoolArgs {
+    Tensor *input;
+    double norm_type;
+    int64_t kernel, stride;                 /* stride 0, the default: the kernel's size */
+    bool ceil_mode;
+    int64_t kernel_hw[2], stride_hw[2];     /* 2d only */
+} TensorLpPoolArgs;
+
+/* tensor_lp_pool2d - (sum of x^p over each window)^(1/p), p = norm_type (not 0: EVALUE); inf and -inf give the largest and smallest |x|.
+ * A negative sum gives what a power of a negative number gives.  The gradient where the sum is 0 is NaN, as in PyTorch. */
+#define tensor_lp_pool1d(...) tensor_lp_pool1d_args((TensorLpPoolArgs){ .input = __VA_ARGS__ })
+#define tensor_lp_pool2d(...) tensor_lp_pool2d_args((TensorLpPoolArgs){ .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_lp_pool1d_args(TensorLpPoolArgs args);
+TAPEGRAD_API Tensor *tensor_lp_pool2d_args(TensorLpPoolArgs args);
+
+typedef struct TensorUnpoolArgs {
+    Tensor *input, *indices;
+    int64_t kernel, stride, padding;        /* stride 0, the default: the kernel's size */
+    TensorShape output_size;                /* of the pooled dimensions; empty: (in - 1) stride - 2 padding + kernel */
+    int64_t kernel_dims[3], stride_dims[3], padding_dims[3];        /* for each dimension, in order; they win when not all 0 */
+} TensorUnpoolArgs;
+
+/* tensor_max_unpool2d(y, indices, 2) - zeros, but input at the positions that a max pool gave; the last one wins where a position
+ * is named twice.  Several sizes lead to one pooled size: output_size says which is wanted.
+ * ESHAPE: input and indices differ, or output_size is a stride or more from the usual one.  EINDEX: a position outside. */
+#define tensor_max_unpool1d(...) tensor_max_unpool1d_args((TensorUnpoolArgs){ .input = __VA_ARGS__ })
+#define tensor_max_unpool2d(...) tensor_max_unpool2d_args((TensorUnpoolArgs){ .input = __VA_ARGS__ })
+#define tensor_max_unpool3d(...) tensor_max_unpool3d_args((TensorUnpoolArgs){ .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_max_unpool1d_args(TensorUnpoolArgs args);
+TAPEGRAD_API Tensor *tensor_max_unpool2d_args(TensorUnpoolArgs args);
+TAPEGRAD_API Tensor *tensor_max_unpool3d_args(TensorUnpoolArgs args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
