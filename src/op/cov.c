@@ -72,9 +72,10 @@ static int cov_compose(OpCall *c)
     return set_narrowed(c, 0, covariance(widened(op_input(c, 0)), op_input(c, 1), widened(op_input(c, 2)), p->correction));
 }
 
+/* In f64: gradients are what two quotients leave of each other. */
 static int corrcoef_compose(OpCall *c)
 {
-    Tensor *y = covariance(widened(op_input(c, 0)), NULL, NULL, 1);
+    Tensor *y = covariance(tensor_to(op_input(c, 0), TENSOR_F64), NULL, NULL, 1);
     if (!y) return -1;
     if (y->ndim == 0) return set_narrowed(c, 0, tensor_div(y, y));
     Tensor *deviation = tensor_sqrt(tensor_diagonal(y));

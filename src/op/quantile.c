@@ -72,7 +72,8 @@ static Tensor *choose(Tensor *sorted, Tensor *ranks, int interpolation)
     }
     Tensor *floor = tensor_floor(ranks), *below = pick(sorted, floor), *above = pick(sorted, tensor_ceil(ranks));
     if (!below || !above) return NULL;
-    return between(below, above, interpolation == TENSOR_QUANTILE_MIDPOINT ? tensor_full_like(below, .5) : tensor_sub(ranks, floor));
+    if (interpolation == TENSOR_QUANTILE_MIDPOINT) return between(below, above, tensor_full_like(below, .5));
+    return between(below, above, tensor_to(tensor_sub(ranks, floor), (TensorDtype)below->dtype));
 }
 
 /* [..., k] in its place: k first if q is a list, and the reduced dims as 1 if they are kept. */
@@ -92,7 +93,7 @@ static int compose(OpCall *c, bool skip_nans)
 {
     const QuantileParams *p = op_params(c);
     const int ndim = op_input(c, 0)->ndim;
-    Tensor *x = widened(op_input(c, 0)), *q = x ? tensor_to(op_input(c, 1), (TensorDtype)x->dtype) : NULL;
+    Tensor *x = widened(op_input(c, 0)), *q = tensor_to(op_input(c, 1), TENSOR_F64);       /* places in f64, as in PyTorch */
     const bool list = q && q->ndim == 1;
     if (!x || !q) return -1;
     if (ndim + list > TENSOR_MAX_DIMS) return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);

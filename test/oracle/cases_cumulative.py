@@ -48,7 +48,7 @@ def apart(*s, lo=-2.0, hi=2.0):
 
 def with_nans(x, p=0.5):
     """Some elements NaN."""
-    if x.numel() and chance(p):
+    if x.is_floating_point() and x.numel() and chance(p):
         flat = x.reshape(-1)
         for _ in range(number(1, 3)):
             flat[number(0, flat.numel() - 1)] = nan
@@ -209,7 +209,7 @@ OPS["nanmean"] = nan_reduction(torch.nanmean)
 RANDOM["nansum"], RANDOM["nanmean"] = random_nan_reduction(torch.nansum), random_nan_reduction(torch.nanmean)
 
 OPS["nanmedian"] = lambda: iter([(torch.nanmedian, [x], {}) for x in (uniform(5), uniform(3, 4), uniform(), TIES, GAPS, NANS, values(nan, nan), integers(7))])
-RANDOM["nanmedian"] = lambda: (torch.nanmedian, [with_nans(any_numbers(least()))], {})
+RANDOM["nanmedian"] = lambda: (torch.nanmedian, [with_nans(integers(*least(), lo=-2, hi=3) if chance(0.2) else floats(*least(), special=0.15, also=(0.5, 0.5)))], {})
 
 
 @op("nanmedian_dim")
@@ -319,8 +319,15 @@ def random_cov():
     return covariance(p), [floats(*s), integers(s[-1], lo=1) if chance(0.3) else None, uniform(s[-1], lo=0.5, hi=2) if chance(0.3) else None], p
 
 
-OPS["corrcoef"] = lambda: iter([(torch.corrcoef, [uniform(*s)], {}) for s in ((3, 5), (5,), (2, 4), (1, 6))])
-RANDOM["corrcoef"] = lambda: (torch.corrcoef, [floats(number(1, 5), number(3, 9))], {})
+@op("corrcoef")
+def corrcoef():
+    for s in ((3, 5), (2, 4), (2, 2), (4, 9)):
+        yield torch.corrcoef, [uniform(*s)], {}
+    for s in ((5,), (1, 6)):                                    # the gradient is 0, but for roundings
+        yield torch.corrcoef, [uniform(*s)], {}, (0,)
+
+
+RANDOM["corrcoef"] = lambda: (torch.corrcoef, [floats(number(2, 5), number(3, 9))], {})
 
 
 # ---- distances
@@ -338,10 +345,10 @@ def normalize():
 @random("normalize")
 def random_normalize():
     s = shape(1, 4)
-    p = {"p": choice(ORDERS), "dim": some_dim(s), "eps": choice([1e-12, 0.5])}
+    p = {"p": choice(ORDERS), "dim": some_dim(s), "eps": choice([1e-12, 0.4321])}
     if math.isinf(p["p"]) and not s[p["dim"]]:
         p["p"] = 2.0
-    return (lambda x: F.normalize(x, **p)), [apart(*s)], p
+    return (lambda x: F.normalize(x, **p)), [apart(*s)], p, (0,) if s[p["dim"]] == 1 else ()      # x / |x|: gradient 0, but for roundings
 
 
 @op("renorm")
@@ -355,20 +362,21 @@ def renorm():
 def random_renorm():
     s = shape(2, 4, least=1)
     p = {"p": choice((2.0, 1.0, 3.0, 1.5)), "dim": some_dim(s), "maxnorm": scalar(0, 4)}
-    return (lambda x: torch.renorm(x, **p)), [apart(*s)], p
+    return (lambda x: torch.renorm(x, **p)), [apart(*s)], p, (0,) if math.prod(s) == s[p["dim"]] else ()
 
 
 @op("dist")
 def dist():
-    for order in (2.0, 1.0, 3.0, inf, -inf, 0.0, 1.5):
+    for order in (2.0, 1.0, 3.0, inf, -inf, 1.5):
         for a, b in (((5,), (5,)), ((3, 4), (4,)), ((), ())):
             yield (lambda x, y: torch.dist(x, y, order)), [uniform(*a), uniform(*b)], {"p": order}
         yield (lambda x, y: torch.dist(x, y, order)), [values(1, 2, 3), values(1, 2, 3)], {"p": order}
+    yield (lambda x, y: torch.dist(x, y, 0)), [values(1, 2, 3), values(1, 4, 5)], {"p": 0.0}, (0, 1)       # PyTorch's backward fails
 
 
 @random("dist")
 def random_dist():
-    s, order = least(), choice((2.0, 1.0, 3.0, 1.5, inf, 0.0))
+    s, order = least(), choice((2.0, 1.0, 3.0, 1.5, inf))
     return (lambda x, y: torch.dist(x, y, order)), [floats(*s), floats(*narrower(s))], {"p": order}
 
 
@@ -388,7 +396,7 @@ def random_pairwise_distance():
 
 @op("cosine_similarity")
 def cosine_similarity():
-    for a, b, p in (((3, 4), (3, 4), {}), ((5,), (5,), {"dim": 0}), ((2, 3, 4), (3, 1), {"dim": -1}), ((3, 4), (1, 4), {"dim": 0}), ((0, 3), (0, 3), {}), ((3, 0), (3, 0), {})):
+    for a, b, p in (((3, 4), (3, 4), {}), ((5,), (5,), {"dim": 0}), ((2, 3, 4), (3, 4), {"dim": -1}), ((3, 4), (3, 1), {"dim": 0}), ((0, 3), (0, 3), {}), ((3, 0), (3, 0), {})):
         yield (lambda x, y: F.cosine_similarity(x, y, **p)), [uniform(*a), uniform(*b)], p
     yield F.cosine_similarity, [torch.zeros(2, 3, dtype=torch.float64), uniform(2, 3)], {}
     yield (lambda x, y: F.cosine_similarity(x, y, dim=0)), [values(1e-9, 2e-9, -1e-9), values(1, 2, 3)], {"dim": 0}
@@ -396,9 +404,13 @@ def cosine_similarity():
 
 @random("cosine_similarity")
 def random_cosine_similarity():
+    """Of vectors of one element, or a constant one, the gradient is 0 but for roundings."""
     s = shape(1, 4)
-    p = {"dim": some_dim(s), "eps": choice([1e-8, 0.5])}
-    return (lambda x, y: F.cosine_similarity(x, y, **p)), [floats(*s), floats(*(narrower(s) if chance(0.4) else s))], p
+    p = {"dim": some_dim(s), "eps": choice([1e-8, 0.4321])}
+    other = narrower(s) if chance(0.4) else s
+    at = p["dim"] % len(s) - len(s)
+    flat = s[at] == 1 or len(other) < -at or other[at] == 1
+    return (lambda x, y: F.cosine_similarity(x, y, **p)), [floats(*s), floats(*other)], p, (0, 1) if flat else ()
 
 
 MODE = "donot_use_mm_for_euclid_dist"
@@ -423,7 +435,7 @@ def random_cdist():
 
 @op("pdist")
 def pdist():
-    for order in (2.0, 1.0, 3.0, inf, 0.0, 1.5):
+    for order in (2.0, 1.0, 3.0, inf, 1.5):
         for s in ((4, 3), (3, 1), (1, 3), (0, 3)):
             yield (lambda x: F.pdist(x, order)), [uniform(*s)], {"p": order}
     yield F.pdist, [values(1, 2, 1, 2, 3, 4).reshape(3, 2)], {}
@@ -431,5 +443,5 @@ def pdist():
 
 @random("pdist")
 def random_pdist():
-    order = choice((2.0, 1.0, 3.0, inf, 0.0, 1.5))
+    order = choice((2.0, 1.0, 3.0, inf, 1.5))
     return (lambda x: F.pdist(x, order)), [floats(number(1, 8), number(1, 5))], {"p": order}
