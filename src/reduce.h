@@ -21,6 +21,7 @@ typedef struct ReduceParams {
     OP_FIELD(OP_DIMS, ReduceParams, dims, "[]"),        \
     OP_FIELD(OP_BOOL, ReduceParams, keepdim, "0")
 
+FORCE_INLINE TensorShape reduce_dims(const ReduceParams *p) { return (TensorShape){ p->dims.n, p->dims.at }; }
 ReduceParams reduce_params(int dim, TensorShape dims, bool keepdim, double param);
 int reduce_check(OpCall *c);                            /* wraps dims */
 int reduce_check_extreme(OpCall *c);                    /* and refuses to reduce over nothing */
@@ -33,7 +34,7 @@ int64_t reduce_count(TensorShape shape, const ReduceParams *p);         /* eleme
 Tensor *reduce_keep(const ReduceParams *p, TensorShape to, Tensor *t);
 Tensor *reduce_spread(const ReduceParams *p, TensorShape to, Tensor *t);
 
-/* y = an extreme of x: 1 where x is that extreme (or NaN), divided by their number, times g, and 0 elsewhere. */
+/* y = an element of x: 1 where x is equal to it (NaN to NaN), divided by their number, times g, and 0 elsewhere. */
 Tensor *share_evenly(const ReduceParams *p, Tensor *x, Tensor *y, Tensor *g);
 
 /* The gradient of values picked along dim by result 1, the indices: dy where they point, 0 elsewhere. */
@@ -45,6 +46,15 @@ Around around(TensorShape shape, int dim);
 
 /* x dense and in a dtype that kernels compute in: itself, or f32 for halves.  Owned by the scope. */
 Tensor *dense_float(const Tensor *x);
+
+/* In compose, where roundings on the way would show: x on the graph, in f32 when it is a half; y in the dtype of input 0 as
+ * result k. */
+Tensor *widened(Tensor *x);
+int set_narrowed(OpCall *c, int k, Tensor *y);
+
+/* The order of all values (sort.c): element i as a number whose unsigned order is theirs; -0 is 0, NaN above all. */
+#define ORDER_NAN UINT64_MAX
+uint64_t order_key(const void *x, int dtype, int64_t i);
 
 /* loss.c: the mean, the sum, or x itself. */
 Tensor *reduce_loss(Tensor *x, int reduction);

@@ -1,4 +1,4 @@
-/* ops_reduce.h - reductions, softmax, cumulative sums, sorting, losses.  Included by ops.h.
+/* ops_reduce.h - reductions, distances, softmax, cumulative sums, sorting, losses.  Included by ops.h.
  *
  *     Tensor *total = tensor_sum(x);                                     // of all elements
  *     Tensor *rows  = tensor_mean(x, 1);                                 // over dimension 1
@@ -48,6 +48,12 @@ TAPEGRAD_API Tensor *tensor_sum_args(TensorReduceArgs args);
 TAPEGRAD_API Tensor *tensor_mean_args(TensorReduceArgs args);
 TAPEGRAD_API Tensor *tensor_prod_args(TensorReduceArgs args);
 
+/* tensor_nansum, tensor_nanmean - the same of what is no NaN, which gets no gradient; nanmean of nothing is NaN. */
+#define tensor_nansum(...) TENSOR_REDUCE_(tensor_nansum_args, __VA_ARGS__)
+#define tensor_nanmean(...) TENSOR_REDUCE_(tensor_nanmean_args, __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_nansum_args(TensorReduceArgs args);
+TAPEGRAD_API Tensor *tensor_nanmean_args(TensorReduceArgs args);
+
 /* tensor_any, tensor_all - bool: some, every element is not 0 (NaN is not 0).   tensor_count_nonzero - i64. */
 #define tensor_any(...) TENSOR_REDUCE_(tensor_any_args, __VA_ARGS__)
 #define tensor_all(...) TENSOR_REDUCE_(tensor_all_args, __VA_ARGS__)
@@ -68,6 +74,7 @@ typedef struct TensorVarArgs {
     double correction;                      /* 1: the unbiased estimate; 0: the mean square */
     bool keepdim;
     TensorShape dims;
+    Tensor **mean;                          /* var_mean, std_mean: receives the mean; may be NULL */
 } TensorVarArgs;
 
 /* tensor_var - sum (x - mean)^2 / max(0, n - correction): NaN or infinite when n <= correction.
@@ -76,6 +83,24 @@ typedef struct TensorVarArgs {
 #define tensor_std(...) tensor_std_args((TensorVarArgs){ .dim = TENSOR_ALL, .correction = 1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_var_args(TensorVarArgs args);
 TAPEGRAD_API Tensor *tensor_std_args(TensorVarArgs args);
+
+/* tensor_var_mean(x, 1, .mean = &m), tensor_std_mean - the same, and the mean. */
+#define tensor_var_mean(...) tensor_var_mean_args((TensorVarArgs){ .dim = TENSOR_ALL, .correction = 1, .input = __VA_ARGS__ })
+#define tensor_std_mean(...) tensor_std_mean_args((TensorVarArgs){ .dim = TENSOR_ALL, .correction = 1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_var_mean_args(TensorVarArgs args);
+TAPEGRAD_API Tensor *tensor_std_mean_args(TensorVarArgs args);
+
+typedef struct TensorCovArgs {
+    Tensor *input;
+    double correction;                      /* 1 */
+    Tensor *fweights, *aweights;            /* how often each observation was made (integers, no gradient); how much it counts */
+} TensorCovArgs;
+
+/* tensor_cov - covariances of variables, rows of [variables, n] (or one, [n]: a variance of rank 0).  ESHAPE: a higher rank, or
+ * weights of another length.  EVALUE: negative weights.   tensor_corrcoef - cov_ij / sqrt(cov_ii cov_jj), held to [-1, 1]. */
+#define tensor_cov(...) tensor_cov_args((TensorCovArgs){ .correction = 1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_cov_args(TensorCovArgs args);
+TAPEGRAD_API Tensor *tensor_corrcoef(Tensor *x);
 
 typedef struct TensorNormArgs {
     Tensor *input;
@@ -89,6 +114,55 @@ typedef struct TensorNormArgs {
  * Gradients: 0 where the norm is 0 (1 < p), 0 at x = 0 (p <= 1), none for p = 0; ties of infinite p share evenly. */
 #define tensor_norm(...) tensor_norm_args((TensorNormArgs){ .dim = TENSOR_ALL, .p = 2, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_norm_args(TensorNormArgs args);
+
+/* ---- distances ---------------------------------------------------------------------------------------
+ * |x|_p is tensor_norm along a dim, with its gradients: 0 where it is 0.  ESHAPE: operands do not broadcast.  EINDEX: no such dim. */
+
+typedef struct TensorNormalizeArgs {
+    Tensor *input;
+    double p;                               /* 2 */
+    int dim;                                /* 1 */
+    double eps;                             /* 1e-12 */
+} TensorNormalizeArgs;
+
+/* tensor_normalize - x / max(|x|_p, eps) along dim.  A vector of zeros stays one; its gradient is g / eps, as in PyTorch: huge.
+ * tensor_renorm - each slice of dim (all of x with one index there) that has |slice|_p > maxnorm times maxnorm / (|slice|_p + 1e-7);
+ * the others as they are.  ESHAPE: rank below 2.  EVALUE: p not positive, maxnorm negative. */
+#define tensor_normalize(...) tensor_normalize_args((TensorNormalizeArgs){ .p = 2, .dim = 1, .eps = 1e-12, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_normalize_args(TensorNormalizeArgs args);
+TAPEGRAD_API Tensor *tensor_renorm(Tensor *x, double p, int dim, double maxnorm);
+
+typedef struct TensorDistanceArgs {
+    Tensor *a, *b;
+    double p;                               /* 2 */
+    double eps;                             /* pairwise_distance: 1e-6, added to each difference */
+    bool keepdim;                           /* pairwise_distance */
+} TensorDistanceArgs;
+
+/* tensor_dist - |a - b|_p of all elements, which broadcast: rank 0.
+ * tensor_pairwise_distance - |a - b + eps|_p along the last dim of operands that broadcast.
+ * tensor_cdist - |a_i - b_j|_p of all pairs: a [..., P, M], b [..., R, M] -> [..., P, R]; batches broadcast.  Formed directly in
+ * double, never from squares of norms: near neighbours keep their digits.
+ * tensor_pdist(x, .p = 1) - the same of pairs i < j of one set, [N, M] -> [N (N - 1) / 2], in row-major order.
+ * cdist and pdist with p = INFINITY give all tied differences the whole gradient.  EVALUE: p negative. */
+#define tensor_dist(...) tensor_dist_args((TensorDistanceArgs){ .p = 2, .a = __VA_ARGS__ })
+#define tensor_pairwise_distance(...) tensor_pairwise_distance_args((TensorDistanceArgs){ .p = 2, .eps = 1e-6, .a = __VA_ARGS__ })
+#define tensor_cdist(...) tensor_cdist_args((TensorDistanceArgs){ .p = 2, .a = __VA_ARGS__ })
+#define tensor_pdist(...) tensor_pdist_args((TensorDistanceArgs){ .p = 2, .a = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_dist_args(TensorDistanceArgs args);
+TAPEGRAD_API Tensor *tensor_pairwise_distance_args(TensorDistanceArgs args);
+TAPEGRAD_API Tensor *tensor_cdist_args(TensorDistanceArgs args);
+TAPEGRAD_API Tensor *tensor_pdist_args(TensorDistanceArgs args);
+
+typedef struct TensorCosineArgs {
+    Tensor *a, *b;
+    int dim;                                /* 1 */
+    double eps;                             /* 1e-8 */
+} TensorCosineArgs;
+
+/* tensor_cosine_similarity - a . b / (max(|a|, eps) max(|b|, eps)) along dim of operands that broadcast. */
+#define tensor_cosine_similarity(...) tensor_cosine_similarity_args((TensorCosineArgs){ .dim = 1, .eps = 1e-8, .a = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_cosine_similarity_args(TensorCosineArgs args);
 
 /* ---- extremes ---------------------------------------------------------------------------------------- */
 
@@ -106,6 +180,17 @@ TAPEGRAD_API Tensor *tensor_min(Tensor *x);
 #define tensor_argmin(...) TENSOR_REDUCE_(tensor_argmin_args, __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_argmax_args(TensorReduceArgs args);
 TAPEGRAD_API Tensor *tensor_argmin_args(TensorReduceArgs args);
+
+typedef struct TensorAminmaxArgs {
+    Tensor *input;
+    int dim;                                /* one, or all */
+    bool keepdim;
+    Tensor **max;                           /* receives the largest; may be NULL */
+} TensorAminmaxArgs;
+
+/* tensor_aminmax(x, 1, .max = &high) - amin and amax. */
+#define tensor_aminmax(...) tensor_aminmax_args((TensorAminmaxArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_aminmax_args(TensorAminmaxArgs args);
 
 typedef struct TensorPickArgs {
     Tensor *input;
@@ -135,6 +220,9 @@ typedef struct TensorSortArgs {
 TAPEGRAD_API Tensor *tensor_sort_args(TensorSortArgs args);
 TAPEGRAD_API Tensor *tensor_argsort_args(TensorSortArgs args);
 
+/* tensor_msort - along the first dim. */
+TAPEGRAD_API Tensor *tensor_msort(Tensor *x);
+
 typedef struct TensorTopkArgs {
     Tensor *input;
     int64_t k;
@@ -163,10 +251,34 @@ TAPEGRAD_API Tensor *tensor_kthvalue_args(TensorKthvalueArgs args);
  * tensor_median_dim, tensor_mode - along .dim (default -1), with .indices; the gradient goes to the index.  mode: the
  * most frequent value, the smallest of equally frequent ones, and its last position. */
 TAPEGRAD_API Tensor *tensor_median(Tensor *x);
+TAPEGRAD_API Tensor *tensor_nanmedian(Tensor *x);              /* of what is no NaN; NaN where nothing is */
 #define tensor_median_dim(...) tensor_median_dim_args((TensorPickArgs){ .dim = -1, .input = __VA_ARGS__ })
+#define tensor_nanmedian_dim(...) tensor_nanmedian_dim_args((TensorPickArgs){ .dim = -1, .input = __VA_ARGS__ })
 #define tensor_mode(...) tensor_mode_args((TensorPickArgs){ .dim = -1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_median_dim_args(TensorPickArgs args);
+TAPEGRAD_API Tensor *tensor_nanmedian_dim_args(TensorPickArgs args);
 TAPEGRAD_API Tensor *tensor_mode_args(TensorPickArgs args);
+
+/* Between the two elements next to place q (n - 1): a straight line, the lower, the higher, their mean, the nearer (halves to even). */
+typedef enum TensorQuantileMode {
+    TENSOR_QUANTILE_LINEAR, TENSOR_QUANTILE_LOWER, TENSOR_QUANTILE_HIGHER, TENSOR_QUANTILE_MIDPOINT, TENSOR_QUANTILE_NEAREST
+} TensorQuantileMode;
+
+typedef struct TensorQuantileArgs {
+    Tensor *input;
+    double q;                               /* 0 to 1 ... */
+    int dim;                                /* one, or all */
+    bool keepdim;
+    TensorQuantileMode interpolation;
+    Tensor *qs;                             /* ... or a tensor: of k numbers the results are the first dim, [k, ...] */
+} TensorQuantileArgs;
+
+/* tensor_quantile(x, 0.9, 1), tensor_quantile(x, .qs = list) - along dim, or of all; NaN where there is one.
+ * tensor_nanquantile - of what is no NaN.  ESHAPE: no elements.  EVALUE: q outside [0, 1]. */
+#define tensor_quantile(...) tensor_quantile_args((TensorQuantileArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+#define tensor_nanquantile(...) tensor_nanquantile_args((TensorQuantileArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_quantile_args(TensorQuantileArgs args);
+TAPEGRAD_API Tensor *tensor_nanquantile_args(TensorQuantileArgs args);
 
 /* ---- along a dimension ------------------------------------------------------------------------------- */
 
@@ -179,6 +291,37 @@ TAPEGRAD_API Tensor *tensor_softmin(Tensor *x, int dim);
 /* tensor_cumsum - y_i = x_0 + ... + x_i (i64 for integers), tensor_cumprod - y_i = x_0 ... x_i, right with zeros. */
 TAPEGRAD_API Tensor *tensor_cumsum(Tensor *x, int dim);
 TAPEGRAD_API Tensor *tensor_cumprod(Tensor *x, int dim);
+
+/* tensor_cummax(x, dim, .indices = &at), tensor_cummin - running extremes and their i64 positions, the last one on ties; a NaN
+ * stays.   tensor_logcumsumexp - y_i = log(e^(x_0) + ... + e^(x_i)) without overflow; gradient 0 where x is -inf. */
+#define tensor_cummax(...) tensor_cummax_args((TensorPickArgs){ .input = __VA_ARGS__ })
+#define tensor_cummin(...) tensor_cummin_args((TensorPickArgs){ .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_cummax_args(TensorPickArgs args);
+TAPEGRAD_API Tensor *tensor_cummin_args(TensorPickArgs args);
+TAPEGRAD_API Tensor *tensor_logcumsumexp(Tensor *x, int dim);
+
+typedef struct TensorDiffArgs {
+    Tensor *input;
+    int64_t n;                              /* how often: 1 */
+    int dim;                                /* -1 */
+    Tensor *prepend, *append;               /* joined to x first; may be NULL */
+} TensorDiffArgs;
+
+/* tensor_diff - x_(i+1) - x_i along dim (xor for bool), n times.  ESHAPE: rank 0.  EVALUE: n negative. */
+#define tensor_diff(...) tensor_diff_args((TensorDiffArgs){ .n = 1, .dim = -1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_diff_args(TensorDiffArgs args);
+
+typedef struct TensorTrapezoidArgs {
+    Tensor *y, *x;                          /* x: the points, [n] or of y's rank; NULL: dx apart */
+    double dx;                              /* 1 */
+    int dim;                                /* -1 */
+} TensorTrapezoidArgs;
+
+/* tensor_trapezoid - the integral sum (y_i + y_(i+1)) / 2 (x_(i+1) - x_i) along dim; tensor_cumulative_trapezoid - its running sums. */
+#define tensor_trapezoid(...) tensor_trapezoid_args((TensorTrapezoidArgs){ .dx = 1, .dim = -1, .y = __VA_ARGS__ })
+#define tensor_cumulative_trapezoid(...) tensor_cumulative_trapezoid_args((TensorTrapezoidArgs){ .dx = 1, .dim = -1, .y = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_trapezoid_args(TensorTrapezoidArgs args);
+TAPEGRAD_API Tensor *tensor_cumulative_trapezoid_args(TensorTrapezoidArgs args);
 
 /* ---- losses -------------------------------------------------------------------------------------------
  * .reduction: TENSOR_MEAN over all elements (the default), TENSOR_SUM, or TENSOR_NONE, a loss for each element. */

@@ -59,6 +59,42 @@ Tensor *tensor_min(Tensor *x)
     return APPLY(&op_amin, &(ReduceParams){ .keepdim = false }, x);
 }
 
+/* ---- both ends ------------------------------------------------------------------------------------------------------- */
+
+static int ends_shape(OpCall *c)
+{
+    const ReduceParams *p = op_params(c);
+    if (reduce_check_extreme(c)) return -1;
+    if (p->dims.n <= 1) return 0;
+    return op_fail(c, TENSOR_EVALUE, "%s: %d dims given: it takes one, or none for all", S(op_input(c, 0)), p->dims.n);
+}
+
+static int ends_compose(OpCall *c)
+{
+    const ReduceParams *p = op_params(c);
+    Tensor *x = op_input(c, 0);
+    if (op_set_result(c, 0, tensor_amin(x, .dims = reduce_dims(p), .keepdim = p->keepdim))) return -1;
+    return op_set_result(c, 1, tensor_amax(x, .dims = reduce_dims(p), .keepdim = p->keepdim));
+}
+
+const TensorOp op_aminmax = {
+    .name = "aminmax", .summary = "smallest and largest along a dim or of all; equal ones share the gradient evenly",
+    .gradient = "dx = g / ties where x is the smallest + g' / ties where it is the largest", .arity = 1, .outputs = 2,
+    .params = sizeof(ReduceParams), .fields = fields, .shape = ends_shape, .compose = ends_compose, .flags = OP_ANY_DEVICE,
+    .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[-2] keepdim=1}; ; {dims=[0]}; 0x3 {dims=[1]}; 3x4@i64 {dims=[0]}; 1",
+    .errors = "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[0 1]} ! EVALUE; 0x3 {dims=[0]} ! ESHAPE; 0 ! ESHAPE",
+};
+REGISTER_OP(op_aminmax);
+
+Tensor *tensor_aminmax_args(TensorAminmaxArgs a)
+{
+    Tensor *y[2] = { NULL, NULL };
+    ReduceParams p = reduce_params(a.dim, SHAPE(), a.keepdim, 0);
+    op_apply(&op_aminmax, &a.input, 1, &p, SITE, y, 2);
+    if (a.max) *a.max = y[1];
+    return y[0];
+}
+
 /* ---- places -------------------------------------------------------------------------------------------------------- */
 
 static int place_shape(OpCall *c)

@@ -109,8 +109,9 @@ Tensor *share_evenly(const ReduceParams *p, Tensor *x, Tensor *y, Tensor *g)
 {
     if (!x || !y || !g) return NULL;
     const TensorShape to = shape_of(x);
-    Tensor *chosen = tensor_logical_or(tensor_eq(x, reduce_spread(p, to, y)), tensor_isnan(x));
-    Tensor *count = tensor_sum(chosen, .dims = (TensorShape){ p->dims.n, p->dims.at }, .keepdim = p->keepdim);
+    Tensor *both_nan = tensor_logical_and(tensor_isnan(x), reduce_spread(p, to, tensor_isnan(y)));
+    Tensor *chosen = tensor_logical_or(tensor_eq(x, reduce_spread(p, to, y)), both_nan);
+    Tensor *count = tensor_sum(chosen, .dims = reduce_dims(p), .keepdim = p->keepdim);
     Tensor *share = count ? tensor_div(g, tensor_to(count, (TensorDtype)g->dtype)) : NULL;
     return tensor_where(chosen, reduce_spread(p, to, share), tensor_zeros_like(x));
 }
@@ -141,4 +142,16 @@ Tensor *dense_float(const Tensor *x)
 {
     bool half = x->dtype == TENSOR_F16 || x->dtype == TENSOR_BF16;
     return own(half ? raw_cast(x, TENSOR_F32) : raw_contiguous(x));
+}
+
+static bool is_half(int dtype) { return dtype == TENSOR_F16 || dtype == TENSOR_BF16; }
+
+Tensor *widened(Tensor *x)
+{
+    return x && is_half(x->dtype) ? tensor_to(x, TENSOR_F32) : x;
+}
+
+int set_narrowed(OpCall *c, int k, Tensor *y)
+{
+    return op_set_result(c, k, y ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : NULL);
 }

@@ -1,4 +1,4 @@
-/* sort.c - order along a dim: sort, argsort, topk, kthvalue, median, mode.
+/* sort.c - order along a dim: sort, argsort, topk, kthvalue, median, nanmedian, mode.
  *
  *   y_j = x_(i_j)              dx_(i_j) = g_j, 0 elsewhere
  *
@@ -13,20 +13,19 @@ typedef struct OrderParams { int dim; bool keepdim, descending; int64_t k; } Ord
 typedef struct Pair { uint64_t key; int64_t at; } Pair;
 
 enum { INSERTION = 12 };
-static const uint64_t NAN_KEY = UINT64_MAX;
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
 static uint64_t float_key(double v)
 {
     uint64_t u;
-    if (v != v) return NAN_KEY;
+    if (v != v) return ORDER_NAN;
     v += 0;                                 /* -0 becomes 0 */
     memcpy(&u, &v, sizeof u);
     return u >> 63 ? ~u : u | (uint64_t)1 << 63;
 }
 
-static uint64_t key_at(const void *x, int dtype, int64_t i)
+uint64_t order_key(const void *x, int dtype, int64_t i)
 {
     switch (dtype) {
     case TENSOR_F32: return float_key((double)((const float *)x)[i]);
@@ -131,11 +130,20 @@ static void pick_median(Pair *p, Pair *spare, int64_t n, int64_t k, bool floats,
 {
     (void)k;
     for (int64_t i = 0; floats && i < n; i++)
-        if (p[i].key == NAN_KEY) {
+        if (p[i].key == ORDER_NAN) {
             *index = p[i].at;
             return;
         }
     pick_kth(p, spare, n, (n - 1) / 2 + 1, floats, index);
+}
+
+/* The median of those that are no NaN, which come last in the order. */
+static void pick_nanmedian(Pair *p, Pair *spare, int64_t n, int64_t k, bool floats, int64_t *index)
+{
+    int64_t numbers = 0;
+    (void)k;
+    for (int64_t i = 0; i < n; i++) numbers += !floats || p[i].key != ORDER_NAN;
+    pick_kth(p, spare, n, numbers ? (numbers - 1) / 2 + 1 : 1, floats, index);
 }
 
 static void pick_mode(Pair *p, Pair *spare, int64_t n, int64_t k, bool floats, int64_t *index)
@@ -184,7 +192,7 @@ static void order_line(void *ctx, int64_t line)
     Pair *p = s->all + parallel_slot() * s->scratch;
     int64_t *index = (int64_t *)(p + 2 * n), from = line / o->a.inner * n * o->a.inner + line % o->a.inner;
     for (int64_t i = 0; i < n; i++) {
-        uint64_t key = key_at(o->x->data, o->x->dtype, from + i * o->a.inner);
+        uint64_t key = order_key(o->x->data, o->x->dtype, from + i * o->a.inner);
         p[i] = (Pair){ o->descending ? ~key : key, i };
     }
     o->pick(p, p + n, n, o->k, dtype_is_float(o->x->dtype), index);
@@ -284,6 +292,7 @@ static int sort_forward(OpCall *c) { return run(c, P->dim, size_along(c), size_a
 static int topk_forward(OpCall *c) { return run(c, P->dim, P->k, P->k, P->descending, pick_first); }
 static int kth_forward(OpCall *c) { return run(c, P->dim, 1, P->k, false, pick_kth); }
 static int median_forward(OpCall *c) { return run(c, P->dim, 1, 0, false, pick_median); }
+static int nanmedian_forward(OpCall *c) { return run(c, P->dim, 1, 0, false, pick_nanmedian); }
 static int mode_forward(OpCall *c) { return run(c, P->dim, 1, 0, false, pick_mode); }
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -331,14 +340,17 @@ const TensorOp op_median_dim = { .name = "median_dim", .summary = "lower median 
     .gradient = "dx = zeros with g at the index", ORDER,
                                  .fields = one_fields, .shape = one_shape, .forward = median_forward, .torch = "median",
                                  ONE_SAMPLES };
-const TensorOp op_mode = { .name = "mode", .summary = "most frequent value along a dim and its last index",
-    .gradient = "dx = zeros with g at the index", ORDER,
+const TensorOp op_nanmedian_dim = { .name = "nanmedian_dim", .summary = "lower median along a dim of what is no NaN, and its index", ORDER,
+                                    .gradient = "dx = g at the index", .fields = one_fields, .shape = one_shape,
+                                    .forward = nanmedian_forward, .torch = "torch.nanmedian", ONE_SAMPLES };
+const TensorOp op_mode = { .name = "mode", .summary = "most frequent value along a dim and its last index", ORDER,
                            .fields = one_fields, .shape = one_shape, .forward = mode_forward, ONE_SAMPLES };
 REGISTER_OP(op_sort);
 REGISTER_OP(op_argsort);
 REGISTER_OP(op_topk);
 REGISTER_OP(op_kthvalue);
 REGISTER_OP(op_median_dim);
+REGISTER_OP(op_nanmedian_dim);
 REGISTER_OP(op_mode);
 
 /* ---- the median of all -------------------------------------------------------------------------------------------------- */
@@ -350,16 +362,18 @@ static int all_shape(OpCall *c)
     return op_set_output(c, 0, SHAPE(), (TensorDtype)x->dtype);
 }
 
-static int all_forward(OpCall *c)
+static int pick_of_all(OpCall *c, Pick *pick)
 {
     Tensor *x = own(raw_contiguous(op_input(c, 0)));
     int64_t index;
     if (!x) return -1;
     if (x->numel == 0) return raw_fill(op_output(c, 0), NAN);
-    const Order o = { .x = x, .a = { 1, x->numel, 1 }, .m = 1, .pick = pick_median, .values = op_output(c, 0)->data,
-                      .indices = &index };
+    const Order o = { .x = x, .a = { 1, x->numel, 1 }, .m = 1, .pick = pick, .values = op_output(c, 0)->data, .indices = &index };
     return order_lines(c->op->name, &o);
 }
+
+static int all_forward(OpCall *c) { return pick_of_all(c, pick_median); }
+static int nan_all_forward(OpCall *c) { return pick_of_all(c, pick_nanmedian); }
 
 static int all_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
@@ -369,13 +383,15 @@ static int all_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-const TensorOp op_median = {
-    .name = "median", .summary = "lower median of all; equal ones share the gradient evenly; NaN wins",
-    .gradient = "dx = g / ties where x = y", .arity = 1,
-    .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .shape = all_shape, .forward = all_forward, .backward = all_backward,
-    .samples = "5; 3x4; ; 0; 6@i64:0..3", .errors = "0@i64 ! ESHAPE",
-};
+#define OF_ALL .arity = 1, .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .gradient = "dx = g / ties where x = y", .shape = all_shape, \
+    .backward = all_backward, .samples = "5; 3x4; ; 0; 6@i64:0..3", .errors = "0@i64 ! ESHAPE"
+
+const TensorOp op_median = { .name = "median", .summary = "lower median of all; equal ones share the gradient evenly; NaN wins",
+                             .forward = all_forward, OF_ALL };
+const TensorOp op_nanmedian = { .name = "nanmedian", .summary = "lower median of all that are no NaN; equal ones share the gradient evenly",
+                                .forward = nan_all_forward, OF_ALL };
 REGISTER_OP(op_median);
+REGISTER_OP(op_nanmedian);
 
 /* ---- public ------------------------------------------------------------------------------------------------------------ */
 
@@ -417,7 +433,15 @@ Tensor *tensor_mode_args(TensorPickArgs a)
     return apply(&op_mode, a.input, (OrderParams){ .dim = a.dim, .keepdim = a.keepdim }, a.indices, SITE);
 }
 
-Tensor *tensor_median(Tensor *x)
+Tensor *tensor_nanmedian_dim_args(TensorPickArgs a)
 {
-    return APPLY(&op_median, NULL, x);
+    return apply(&op_nanmedian_dim, a.input, (OrderParams){ .dim = a.dim, .keepdim = a.keepdim }, a.indices, SITE);
+}
+
+Tensor *tensor_median(Tensor *x) { return APPLY(&op_median, NULL, x); }
+Tensor *tensor_nanmedian(Tensor *x) { return APPLY(&op_nanmedian, NULL, x); }
+
+Tensor *tensor_msort(Tensor *x)
+{
+    return apply(&op_sort, x, (OrderParams){ .dim = 0 }, NULL, SITE);
 }

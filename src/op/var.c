@@ -2,7 +2,9 @@
  *
  *   y = sum (x - mean)^2 / m,  m = max(0, n - correction)        dx = 2 g (x - mean) / m
  *   std = sqrt(var), gradient 0 where it is 0
+ *   var_mean, std_mean: with the mean as second result, dx = that of both
  */
+#include <string.h>
 #include "../reduce.h"
 
 static int var_shape(OpCall *c)
@@ -56,6 +58,37 @@ const TensorOp op_std = {
 };
 REGISTER_OP(op_var);
 REGISTER_OP(op_std);
+
+static int var_mean_compose(OpCall *c)
+{
+    const ReduceParams *p = op_params(c);
+    Tensor *x = op_input(c, 0);
+    const bool root = strcmp(c->op->name, "std_mean") == 0;
+    const TensorVarArgs a = { .input = x, .dim = TENSOR_ALL, .correction = p->param, .keepdim = p->keepdim, .dims = reduce_dims(p) };
+    if (op_set_result(c, 0, root ? tensor_std_args(a) : tensor_var_args(a))) return -1;
+    return op_set_result(c, 1, tensor_mean(x, .dims = reduce_dims(p), .keepdim = p->keepdim));
+}
+
+#define BOTH .arity = 1, .outputs = 2, .params = sizeof(ReduceParams), .fields = fields, .shape = reduce_check, \
+    .compose = var_mean_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = SAMPLES, .errors = ERRORS
+const TensorOp op_var_mean = { .name = "var_mean", .summary = "variance and mean over dims",
+                               .gradient = "dx = 2 g (x - mean) / m + g' / n", BOTH };
+const TensorOp op_std_mean = { .name = "std_mean", .summary = "standard deviation and mean over dims",
+                               .gradient = "dx = g (x - mean) / (m std) + g' / n", BOTH };
+REGISTER_OP(op_var_mean);
+REGISTER_OP(op_std_mean);
+
+static Tensor *apply_both(const TensorOp *op, const TensorVarArgs *a, const void *site)
+{
+    Tensor *y[2] = { NULL, NULL };
+    ReduceParams p = reduce_params(a->dim, a->dims, a->keepdim, a->correction);
+    op_apply(op, &a->input, 1, &p, site, y, 2);
+    if (a->mean) *a->mean = y[1];
+    return y[0];
+}
+
+Tensor *tensor_var_mean_args(TensorVarArgs a) { return apply_both(&op_var_mean, &a, SITE); }
+Tensor *tensor_std_mean_args(TensorVarArgs a) { return apply_both(&op_std_mean, &a, SITE); }
 
 Tensor *tensor_var_args(TensorVarArgs a)
 {
