@@ -77,5 +77,7 @@ TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
 #include <tapegrad/ops_shape.h>     /* views, joining, indexing, where */
 #include <tapegrad/ops_reduce.h>    /* sums, extremes, norms, softmax, losses */
 #include <tapegrad/ops_nn.h>        /* matrix products, convolution, pooling, normalisation, dropout */
+#include <tapegrad/ops_linalg.h>    /* factorisations, linear systems, determinants */
+#include <tapegrad/ops_loss.h>      /* more losses, log-probabilities */
 #include <tapegrad/random.h>        /* random tensors and generators */
 #endif
