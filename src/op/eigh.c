@@ -51,13 +51,13 @@ static int core_forward(OpCall *c)
 static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     (void)dy;                           /* that of the values, if it is there */
-    Tensor *w = op_saved_output(c, 0), *v = op_saved_output(c, 1), *x = op_has_grad(c, 0) ? tensor_diag_embed(op_grad(c, 0)) : NULL;
+    Tensor *w = op_saved_output(c, 0), *v = op_saved_output(c, 1), *x = tensor_diag_embed(op_grad(c, 0));
     if (!w || !v) return -1;
     if (op_has_grad(c, 1)) {
         Tensor *e = tensor_sub(tensor_unsqueeze(w, -2), tensor_unsqueeze(w, -1)), *eye = e ? identity_like(e) : NULL;
         Tensor *p = tensor_matmul(tensor_mT(v), op_grad(c, 1));
         Tensor *skew = tensor_mul_scalar(tensor_sub(p, tensor_mT(p)), .5), *off = eye ? tensor_div(skew, tensor_add(e, eye)) : NULL;
-        x = x ? tensor_add(x, off) : off;
+        x = tensor_add(x, off);
     }
     dx[0] = tensor_matmul(tensor_matmul(v, x), tensor_mT(v));
     return dx[0] ? 0 : -1;

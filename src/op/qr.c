@@ -91,6 +91,7 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
         dq = dq ? tensor_add(dq, more) : more;
         dr = tensor_narrow(dr, -1, 0, m);
         rest = tensor_matmul(q, dr2);
+        if (!dq || !dr || !rest) return -1;
     }
     Tensor *first = tall_gradient(q, tensor_narrow(r, -1, 0, m), dq, dr);
     if (!rest) rest = tensor_zeros_like(tensor_narrow(r, -1, m, n - m));

@@ -197,7 +197,7 @@ static Tensor *solve_for_diagonal(Tensor *a, Tensor *diagonal)
 /* u diag(product of the other singular values) vh, times det u det vh = +-1. */
 static Tensor *cofactors_by_svd(Tensor *a)
 {
-    Tensor *f[3], *eye = identity_like(a);
+    Tensor *f[3], *eye = a ? identity_like(a) : NULL;
     if (!eye || core_svd(a, false, f)) return NULL;
     const int64_t n = a->shape[a->ndim - 1];
     Tensor *s = tensor_unsqueeze(f[1], -2), *others = NULL;
@@ -221,7 +221,7 @@ static int det_backward(OpCall *c, Tensor *dy, Tensor **dx)
     if (!a || !singular) return -1;
     Tensor *regular = solve_for_diagonal(without(a, singular, identity_like(a)), tensor_mul(dy, op_saved_output(c, 0)));
     dx[0] = regular;
-    if (regular && tensor_item(tensor_any(singular)) != 0) {
+    if (regular && memchr(singular->data, true, (size_t)singular->numel)) {
         Tensor *cofactors = cofactors_by_svd(without(a, tensor_logical_not(singular), spread_like(a)));
         dx[0] = tensor_where(over_matrices(singular), tensor_mul(over_matrices(dy), cofactors), regular);
     }

@@ -86,18 +86,17 @@ static int core_forward(OpCall *c)
 static Tensor *skew(Tensor *x) { return tensor_sub(x, tensor_mT(x)); }
 static Tensor *columns_of(Tensor *s) { return tensor_unsqueeze(s, -2); }
 static Tensor *rows_of(Tensor *s) { return tensor_unsqueeze(s, -1); }
-static Tensor *plus(Tensor *a, Tensor *b) { return a ? tensor_add(a, b) : b; }
 
-typedef struct Svd { Tensor *u, *s, *vh, *du, *ds, *dvh; } Svd;         /* reduced; gradients may be NULL */
+typedef struct Svd { Tensor *u, *s, *vh, *du, *ds, *dvh; } Svd;         /* reduced; du and dvh may be NULL */
 
 static Tensor *inner(const Svd *f)
 {
-    Tensor *x = f->ds ? tensor_diag_embed(f->ds) : NULL, *square = tensor_square(f->s);
+    Tensor *x = tensor_diag_embed(f->ds), *square = tensor_square(f->s);
     if (!f->du && !f->dvh) return x;
     Tensor *e = tensor_sub(columns_of(square), rows_of(square));
     e = e ? tensor_add(e, identity_like(e)) : NULL;
-    if (f->du) x = plus(x, tensor_mul(tensor_div(skew(tensor_matmul(tensor_mT(f->u), f->du)), e), columns_of(f->s)));
-    if (f->dvh) x = plus(x, tensor_mul(rows_of(f->s), tensor_div(skew(tensor_matmul(f->vh, tensor_mT(f->dvh))), e)));
+    if (f->du) x = tensor_add(x, tensor_mul(tensor_div(skew(tensor_matmul(tensor_mT(f->u), f->du)), e), columns_of(f->s)));
+    if (f->dvh) x = tensor_add(x, tensor_mul(rows_of(f->s), tensor_div(skew(tensor_matmul(f->vh, tensor_mT(f->dvh))), e)));
     return x;
 }
 
@@ -121,12 +120,13 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
     const TensorShape shape = op_input_shape(c, 0);
     const int64_t m = shape.dim[shape.ndim - 2], n = shape.dim[shape.ndim - 1], k = least(m, n);
     Svd f = { op_saved_output(c, 0), op_saved_output(c, 1), op_saved_output(c, 2), op_has_grad(c, 0) ? dy : NULL,
-              op_has_grad(c, 1) ? op_grad(c, 1) : NULL, op_has_grad(c, 2) ? op_grad(c, 2) : NULL };
+              op_grad(c, 1), op_has_grad(c, 2) ? op_grad(c, 2) : NULL };
     if (!f.u || !f.s || !f.vh) return -1;
     f.u = tensor_narrow(f.u, -1, 0, k);
     f.vh = tensor_narrow(f.vh, -2, 0, k);
     if (f.du) f.du = tensor_narrow(f.du, -1, 0, k);
     if (f.dvh) f.dvh = tensor_narrow(f.dvh, -2, 0, k);
+    if ((op_has_grad(c, 0) && !f.du) || (op_has_grad(c, 2) && !f.dvh)) return -1;      /* no memory, not: no gradient */
     dx[0] = gradient(&f, m, n);
     return dx[0] ? 0 : -1;
 }
