@@ -2,7 +2,7 @@
 # setup.sh [test] - installs what building (and testing) needs, on Debian and Ubuntu; elsewhere it says what to install.
 set -eu
 packages="gcc make binutils libblis-dev zlib1g-dev libpng-dev curl ca-certificates"
-[ "${1:-}" = test ] && packages="$packages clang libclang-rt-dev g++ libcmocka-dev pkg-config valgrind"
+[ "${1:-}" = test ] && packages="$packages clang libclang-rt-dev g++ libcmocka-dev pkg-config valgrind liblapack3"
 missing=
 for p in $packages; do
     if command -v dpkg-query >/dev/null 2>&1; then

@@ -126,5 +126,8 @@ TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
 #include <tapegrad/ops_conv.h>      /* convolution, padding, patches */
 #include <tapegrad/ops_nn.h>        /* matrix products, convolution, normalisation, dropout */
 #include <tapegrad/ops_pool.h>      /* pooling, interpolation, sampling at a grid */
+#include <tapegrad/ops_nn.h>        /* matrix products, convolution, pooling, normalisation, dropout */
+#include <tapegrad/ops_linalg.h>    /* factorisations, linear systems, determinants */
+#include <tapegrad/ops_loss.h>      /* more losses, log-probabilities */
 #include <tapegrad/random.h>        /* random tensors and generators */
 #endif

@@ -1,0 +1,155 @@
+/* ops_linalg.h - factorisations, linear systems, determinants.  Included by ops.h.
+ *
+ *     Tensor *x = tensor_solve(a, b);                            // a x = b
+ *     Tensor *l = tensor_cholesky(covariance);                   // l l^T = covariance
+ *     TensorQr f = tensor_qr(a);                                 // a = f.q f.r
+ *     TensorSvd s = tensor_svd(a, .full_matrices = false);       // a = s.u diag(s.s) s.vh
+ *     TensorEigh e = tensor_eigh(symmetric);                     // a = e.vectors diag(e.values) e.vectors^T
+ *
+ * tensor_foo is torch.linalg.foo, also where an older torch.foo of other defaults exists (svd, qr, solve).  Matrices are the
+ * last two dims [m, n]; dims before them are batches.  Sizes may be 0.
+ *
+ * LAPACK does the work.  It is no dependency of the library but looked for at the first call: liblapack.so.3, OpenBLAS, MKL, or
+ * the library that the environment variable TAPEGRAD_LAPACK names, and that alone.  Without one these functions fail
+ * (EDEVICE) and say what to install.  They run on the CPU, in the calling thread.
+ *
+ * f32, f16 and bf16 compute in f64, forward and backward, and are rounded once (PyTorch has no halves here).  Gradients are
+ * PyTorch's and have gradients of any order.  Unless said otherwise:
+ * ESHAPE: no matrix, not square where it must be, or sizes that do not fit.  EDTYPE: not floating.  EVALUE: a matrix that is
+ * singular, not positive-definite, or not finite; the text says which one of the batch. */
+#ifndef TAPEGRAD_OPS_LINALG_H
+#define TAPEGRAD_OPS_LINALG_H
+
+#include <tapegrad/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- linear systems ----------------------------------------------------------------------------------- */
+
+typedef struct TensorSolveArgs {
+    Tensor *a, *b;
+    bool left;                              /* default true; false: x a = b */
+} TensorSolveArgs;
+
+/* tensor_solve - x with a x = b for square a [..., n, n] and b [..., n, k]; batches broadcast.  b [n], or of a's shape without
+ * its last dim, is one vector for each matrix.
+ * tensor_inv, tensor_inverse - the inverse.  Prefer solve where the inverse is only multiplied. */
+#define tensor_solve(...) tensor_solve_args((TensorSolveArgs){ .left = true, .a = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_solve_args(TensorSolveArgs args);
+TAPEGRAD_API Tensor *tensor_inv(Tensor *a);
+TAPEGRAD_API Tensor *tensor_inverse(Tensor *a);
+
+typedef struct TensorSolveTriangularArgs {
+    Tensor *a, *b;
+    bool upper, left, unitriangular;        /* false, true, false */
+} TensorSolveTriangularArgs;
+
+/* tensor_solve_triangular - the same for a triangular a, lower unless .upper; the other triangle is not read, nor the diagonal
+ * with .unitriangular (it counts as 1).  b is a matrix, batches broadcast.  A zero on the diagonal gives infinities or NaN.
+ * tensor_triangular_solve - torch.triangular_solve: b first, .upper = true, and .transpose for a^T x = b. */
+#define tensor_solve_triangular(...) \
+    tensor_solve_triangular_args((TensorSolveTriangularArgs){ .left = true, .a = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_solve_triangular_args(TensorSolveTriangularArgs args);
+
+typedef struct TensorTriangularSolveArgs {
+    Tensor *b, *a;
+    bool upper, transpose, unitriangular;   /* true, false, false */
+} TensorTriangularSolveArgs;
+#define tensor_triangular_solve(...) \
+    tensor_triangular_solve_args((TensorTriangularSolveArgs){ .upper = true, .b = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_triangular_solve_args(TensorTriangularSolveArgs args);
+
+typedef struct TensorPinvArgs {
+    Tensor *a;
+    double atol, rtol;      /* singular values <= max(atol, rtol s_0) count as 0.  Left out: 0, and eps max(m, n) of a's dtype (0 if
+                             * atol is given and above 0) */
+} TensorPinvArgs;
+
+/* tensor_pinv - the Moore-Penrose inverse [..., n, m] of a [..., m, n].   tensor_matrix_rank - i64 [...]: the count of singular
+ * values above that bound.   tensor_lstsq - pinv(a) b, the x of least |a x - b| and least |x|; b as in tensor_solve. */
+#define tensor_pinv(...) tensor_pinv_args((TensorPinvArgs){ .atol = -1, .rtol = -1, .a = __VA_ARGS__ })
+#define tensor_matrix_rank(...) tensor_matrix_rank_args((TensorPinvArgs){ .atol = -1, .rtol = -1, .a = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_pinv_args(TensorPinvArgs args);
+TAPEGRAD_API Tensor *tensor_matrix_rank_args(TensorPinvArgs args);
+TAPEGRAD_API Tensor *tensor_lstsq(Tensor *a, Tensor *b);
+
+/* ---- determinants -------------------------------------------------------------------------------------
+ * tensor_det - [...], 1 for 0x0.  The gradient is that of the cofactors, also for a singular matrix (PyTorch gives 0 there,
+ * unless it records).
+ * tensor_slogdet - the determinant's sign (no gradient) and the logarithm of its magnitude; 0 and -inf, with a gradient that
+ * is NaN, for a singular matrix.   tensor_logdet - that logarithm; NaN, with gradient 0, for a negative determinant. */
+typedef struct TensorSlogdet { Tensor *sign, *logabsdet; } TensorSlogdet;
+TAPEGRAD_API Tensor *tensor_det(Tensor *a);
+TAPEGRAD_API TensorSlogdet tensor_slogdet(Tensor *a);
+TAPEGRAD_API Tensor *tensor_logdet(Tensor *a);
+
+/* ---- factorisations ----------------------------------------------------------------------------------- */
+
+typedef struct TensorCholeskyArgs {
+    Tensor *a;
+    bool upper;
+} TensorCholeskyArgs;
+
+/* tensor_cholesky - lower triangular l with l l^T = a, or u with u^T u = a; only that triangle of a is read, and a taken as
+ * symmetric: so is its gradient.
+ * tensor_cholesky_solve(b, l) - x with l l^T x = b (.upper: l^T l x = b); the gradient of what is not read of l is 0. */
+#define tensor_cholesky(...) tensor_cholesky_args((TensorCholeskyArgs){ .a = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_cholesky_args(TensorCholeskyArgs args);
+
+typedef struct TensorCholeskySolveArgs {
+    Tensor *b, *l;
+    bool upper;
+} TensorCholeskySolveArgs;
+#define tensor_cholesky_solve(...) tensor_cholesky_solve_args((TensorCholeskySolveArgs){ .b = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_cholesky_solve_args(TensorCholeskySolveArgs args);
+
+typedef enum TensorQrMode {
+    TENSOR_QR_REDUCED,                      /* q [m, k], r [k, n], k = min(m, n) */
+    TENSOR_QR_COMPLETE,                     /* q [m, m], r [m, n] */
+    TENSOR_QR_R                             /* r of reduced; q is NULL */
+} TensorQrMode;
+typedef struct TensorQrArgs {
+    Tensor *a;
+    TensorQrMode mode;
+} TensorQrArgs;
+typedef struct TensorQr { Tensor *q, *r; } TensorQr;
+
+/* tensor_qr - a = q r, q of orthonormal columns, r upper triangular, signs as LAPACK gives them.  The gradient needs the first
+ * k columns of a to be independent.  Backward, EGRAD: complete with m > n, where q is not determined by a. */
+#define tensor_qr(...) tensor_qr_args((TensorQrArgs){ .a = __VA_ARGS__ })
+TAPEGRAD_API TensorQr tensor_qr_args(TensorQrArgs args);
+
+typedef struct TensorSvdArgs {
+    Tensor *a;
+    bool full_matrices;                     /* default true */
+} TensorSvdArgs;
+typedef struct TensorSvd { Tensor *u, *s, *vh; } TensorSvd;
+
+/* tensor_svd - a = u diag(s) vh: s [k] descending, k = min(m, n), u [m, m], vh [n, n], or [m, k], [k, n] without full_matrices.
+ * Unlike PyTorch's, signs are fixed: in every column of u (and row of vh beyond k) the first entry of at least 0.6 of the largest
+ * magnitude is positive.
+ * Gradients of u and vh need distinct singular values, not 0 unless a is square (infinite or NaN otherwise); columns beyond k
+ * have none.   tensor_svdvals - s alone, whose gradient needs nothing. */
+#define tensor_svd(...) tensor_svd_args((TensorSvdArgs){ .full_matrices = true, .a = __VA_ARGS__ })
+TAPEGRAD_API TensorSvd tensor_svd_args(TensorSvdArgs args);
+TAPEGRAD_API Tensor *tensor_svdvals(Tensor *a);
+
+typedef struct TensorEighArgs {
+    Tensor *a;
+    bool upper;                             /* read the upper triangle, not the lower one */
+} TensorEighArgs;
+typedef struct TensorEigh { Tensor *values, *vectors; } TensorEigh;
+
+/* tensor_eigh - of a symmetric matrix, of which one triangle is read: values [n] ascending, eigenvectors in the columns of
+ * vectors [n, n], signs fixed as in tensor_svd.  Gradients of vectors need distinct values.  tensor_eigvalsh - values alone. */
+#define tensor_eigh(...) tensor_eigh_args((TensorEighArgs){ .a = __VA_ARGS__ })
+#define tensor_eigvalsh(...) tensor_eigvalsh_args((TensorEighArgs){ .a = __VA_ARGS__ })
+TAPEGRAD_API TensorEigh tensor_eigh_args(TensorEighArgs args);
+TAPEGRAD_API Tensor *tensor_eigvalsh_args(TensorEighArgs args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
