@@ -190,15 +190,18 @@ typedef struct PoolArgs {
     int64_t *index;
 } PoolArgs;
 
-/* norm - layer_norm and batch_norm share one view: dense x [outer, channels, inner].
+/* norm - layer_norm, rms_norm, group_norm and batch_norm share one view: dense x [outer, channels, inner].
  * layer: statistics for each outer over channels * inner (n = their product), weight and bias dense [n].
+ * rms: the same with 0 as the mean.  groups > 0: the same, but outer is [batch, groups], and weight and bias are
+ *   [groups * channels], a value for each channel of a group.
  * batch: statistics for each channel over outer and inner; weight and bias [channels].
  * mean and rstd receive the statistics (biased variance): rstd = 1 / sqrt(var + eps). */
 typedef struct NormArgs {
     int dtype;
     bool batch;
     bool given;                         /* batch in eval mode: mean and rstd are given */
-    int64_t outer, channels, inner;
+    bool rms;
+    int64_t outer, channels, inner, groups;
     double eps;
     const void *x, *weight, *bias;      /* weight, bias may be NULL */
     void *y, *mean, *rstd;

@@ -1,9 +1,8 @@
-/* ops_nn.h - matrix products, convolution, pooling, normalisation, dropout.  Included by ops.h.
+/* ops_nn.h - matrix products, convolution, pooling.  Included by ops.h.
  *
  *     Tensor *h = tensor_relu(tensor_linear(x, w1, b1));                  // w1 [out, in]
  *     Tensor *c = tensor_conv2d(images, kernels, bias, .padding = 1);
  *     Tensor *p = tensor_max_pool2d(tensor_relu(c), 2);
- *     Tensor *y = tensor_layer_norm(h, SHAPE(64), weight, bias);
  *
  * Functions with options are macros over a struct: arguments in PyTorch's order, or by name; what is left out has
  * PyTorch's default.  Their functions, which the macros call, end in _args.
@@ -102,43 +101,6 @@ TAPEGRAD_API Tensor *tensor_avg_pool2d_args(TensorPool2dArgs args);
 /* tensor_adaptive_avg_pool2d - means of height x width windows that cover the input: window i of n over size s is
  * [floor(i s / n), ceil((i + 1) s / n)). */
 TAPEGRAD_API Tensor *tensor_adaptive_avg_pool2d(Tensor *x, int64_t height, int64_t width);
-
-/* ---- normalisation ----------------------------------------------------------------------------------- */
-
-typedef struct TensorLayerNormArgs {
-    Tensor *input;
-    TensorShape normalized_shape;
-    Tensor *weight, *bias;                  /* of normalized_shape, or NULL, each by itself */
-    double eps;                             /* 1e-5 */
-} TensorLayerNormArgs;
-
-/* tensor_layer_norm - y = (x - mean) / sqrt(var + eps) * weight + bias, mean and (biased) var over the last dimensions,
- * which must be normalized_shape (ESHAPE). */
-#define tensor_layer_norm(...) tensor_layer_norm_args((TensorLayerNormArgs){ .eps = 1e-5, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_layer_norm_args(TensorLayerNormArgs args);
-
-typedef struct TensorBatchNormArgs {
-    Tensor *input, *running_mean, *running_var, *weight, *bias;
-    bool training;
-    double momentum, eps;                   /* 0.1, 1e-5 */
-} TensorBatchNormArgs;
-
-/* tensor_batch_norm - the same for each channel (dimension 1 of [N, C, ...], rank 2 to 5), with statistics over all else.
- *   training: of the batch; running = (1 - momentum) running + momentum batch, in place, outside the graph, where
- *     the batch's variance is the unbiased one, n / (n - 1) var.  running_mean and running_var may both be NULL.
- *   otherwise: running_mean and running_var.
- * Per-channel tensors are [C]; weight and bias may be NULL.  ESHAPE: one value per channel in training has no variance. */
-#define tensor_batch_norm(...) \
-    tensor_batch_norm_args((TensorBatchNormArgs){ .momentum = 0.1, .eps = 1e-5, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_batch_norm_args(TensorBatchNormArgs args);
-
-/* ---- dropout -----------------------------------------------------------------------------------------
- * tensor_dropout - training: each element is 0 with probability p, else divided by 1 - p.  The gradient passes the same mask.
- * p = 1 gives zeros.  Dropped elements are 0 whatever they were.  Not training, or p = 0: x itself, and no number is drawn.
- * tensor_dropout2d - whole channels: one draw for each index of the first two dimensions.
- * EVALUE: p outside [0, 1].  Masks come from the counter-based generator (random.h). */
-TAPEGRAD_API Tensor *tensor_dropout(Tensor *x, double p, bool training);
-TAPEGRAD_API Tensor *tensor_dropout2d(Tensor *x, double p, bool training);
 
 #ifdef __cplusplus
 }
