@@ -205,15 +205,18 @@ typedef struct PoolArgs {
     int64_t *index;
 } PoolArgs;
 
-/* norm - layer_norm and batch_norm share one view: dense x [outer, channels, inner].
+/* norm - layer_norm, rms_norm, group_norm and batch_norm share one view: dense x [outer, channels, inner].
  * layer: statistics for each outer over channels * inner (n = their product), weight and bias dense [n].
+ * rms: the same with 0 as the mean.  groups > 0: the same, but outer is [batch, groups], and weight and bias are
+ *   [groups * channels], a value for each channel of a group.
  * batch: statistics for each channel over outer and inner; weight and bias [channels].
  * mean and rstd receive the statistics (biased variance): rstd = 1 / sqrt(var + eps). */
 typedef struct NormArgs {
     int dtype;
     bool batch;
     bool given;                         /* batch in eval mode: mean and rstd are given */
-    int64_t outer, channels, inner;
+    bool rms;
+    int64_t outer, channels, inner, groups;
     double eps;
     const void *x, *weight, *bias;      /* weight, bias may be NULL */
     void *y, *mean, *rstd;
@@ -230,6 +233,28 @@ typedef struct RandomArgs {
     double p;                           /* mask: probability of 0; out is bool */
     void *out;                          /* dense */
 } RandomArgs;
+
+/* attention - y = D(softmax(scale q k^T + mask)) v for each of `batch` items; q [rows, width], k [cols, width], v [cols, value_width],
+ * mask [rows, cols].  at[i] is where item i begins, in elements; row and col are strides.  A row without a finite score (and
+ * no NaN) has the probabilities 0.  D: the elements that `keep` does not keep are 0, the others times keep_factor.
+ * shift and factor receive a value for each row: p = factor e^(score - shift).  Backward reads them, and dy. */
+typedef struct AttentionOperand {
+    const void *data;                   /* NULL: absent (mask) */
+    const int64_t *at;
+    int64_t row, col;
+} AttentionOperand;
+typedef struct AttentionArgs {
+    int dtype;                          /* f32 or f64: of all but a bool mask */
+    bool causal, mask_is_bool;          /* causal: row i sees columns 0..i */
+    int64_t batch, rows, cols, width, value_width;
+    double scale, keep_factor;
+    AttentionOperand q, k, v, mask;
+    const uint8_t *keep;                /* dense [batch, rows, cols], or NULL: all are kept */
+    void *shift, *factor;               /* dense [batch, rows] */
+    void *y;                            /* dense [batch, rows, value_width] */
+    const void *dy;                     /* dense; backward: */
+    void *dq, *dk, *dv, *dmask;         /* dense, a gradient for each item; NULL when not wanted */
+} AttentionArgs;
 
 /* The kernels a device may have.  K(slot, Args) */
 #define KERNEL_LIST(K)                       \
@@ -254,7 +279,9 @@ typedef struct RandomArgs {
     K(avg_pool_grad, PoolArgs)               \
     K(norm, NormArgs)                        \
     K(norm_grad, NormArgs)                   \
-    K(random, RandomArgs)
+    K(random, RandomArgs)                    \
+    K(attention, AttentionArgs)              \
+    K(attention_grad, AttentionArgs)
 
 typedef struct Device {
     uint32_t abi, size;                 /* DEVICE_ABI and sizeof(Device) of what the plugin was compiled against */

@@ -129,5 +129,8 @@ TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
 #include <tapegrad/ops_nn.h>        /* matrix products, convolution, pooling, normalisation, dropout */
 #include <tapegrad/ops_linalg.h>    /* factorisations, linear systems, determinants */
 #include <tapegrad/ops_loss.h>      /* more losses, log-probabilities */
+#include <tapegrad/ops_nn.h>        /* matrix products, convolution, pooling */
+#include <tapegrad/ops_norm.h>      /* normalisation, dropout, gates */
+#include <tapegrad/ops_attention.h> /* attention, rotary embedding */
 #include <tapegrad/random.h>        /* random tensors and generators */
 #endif

@@ -1,8 +1,8 @@
-/* ops_nn.h - matrix products, convolution, normalisation, dropout.  Included by ops.h.
+/* ops_nn.h - matrix products, convolution, pooling.  Included by ops.h.
  *
  *     Tensor *h = tensor_relu(tensor_linear(x, w1, b1));                  // w1 [out, in]
  *     Tensor *c = tensor_conv2d(images, kernels, bias, .padding = 1);
- *     Tensor *y = tensor_layer_norm(h, SHAPE(64), weight, bias);
+ *     Tensor *p = tensor_max_pool2d(tensor_relu(c), 2);
  *
  * Functions with options are macros over a struct: arguments in PyTorch's order, or by name; what is left out has
  * PyTorch's default.  Their functions, which the macros call, end in _args.
@@ -70,42 +70,36 @@ typedef struct TensorConv2dArgs {
 #define tensor_conv2d(...) tensor_conv2d_args((TensorConv2dArgs){ .stride = 1, .dilation = 1, .groups = 1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_conv2d_args(TensorConv2dArgs args);
 
-/* ---- normalisation ----------------------------------------------------------------------------------- */
+/* ---- pooling -----------------------------------------------------------------------------------------
+ * Over windows of the last two dimensions of [N, C, h, w] or [C, h, w].
+ *   size out = floor((in + 2 padding - dilation (kernel - 1) - 1) / stride) + 1;  ceil_mode rounds up, but a window never
+ *   begins in the padding after the input.
+ * ESHAPE: no room for a window.  EVALUE: sizes; padding above half of the kernel. */
 
-typedef struct TensorLayerNormArgs {
+typedef struct TensorPool2dArgs {
     Tensor *input;
-    TensorShape normalized_shape;
-    Tensor *weight, *bias;                  /* of normalized_shape, or NULL, each by itself */
-    double eps;                             /* 1e-5 */
-} TensorLayerNormArgs;
+    int64_t kernel, stride, padding;        /* stride 0, the default: the kernel's size */
+    bool ceil_mode;
+    int64_t dilation;                       /* max only; default 1 */
+    bool count_include_pad;                 /* avg only, default true: padding counts in the divisor */
+    int64_t divisor_override;               /* avg only: divides by this instead, when not 0 */
+    int64_t kernel_hw[2], stride_hw[2], padding_hw[2], dilation_hw[2];
+    Tensor **indices;                       /* max only: receives the i64 positions (row w + column); may be NULL */
+} TensorPool2dArgs;
+#define TENSOR_POOL2D_(function, ...) \
+    function((TensorPool2dArgs){ .dilation = 1, .count_include_pad = true, .input = __VA_ARGS__ })
 
-/* tensor_layer_norm - y = (x - mean) / sqrt(var + eps) * weight + bias, mean and (biased) var over the last dimensions,
- * which must be normalized_shape (ESHAPE). */
-#define tensor_layer_norm(...) tensor_layer_norm_args((TensorLayerNormArgs){ .eps = 1e-5, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_layer_norm_args(TensorLayerNormArgs args);
+/* tensor_max_pool2d - the largest of each window.  Padding counts as -inf; NaN wins; the first in row-major order on ties,
+ * which alone gets the gradient.
+ * tensor_avg_pool2d - the mean of each window; padding counts as 0. */
+#define tensor_max_pool2d(...) TENSOR_POOL2D_(tensor_max_pool2d_args, __VA_ARGS__)
+#define tensor_avg_pool2d(...) TENSOR_POOL2D_(tensor_avg_pool2d_args, __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_max_pool2d_args(TensorPool2dArgs args);
+TAPEGRAD_API Tensor *tensor_avg_pool2d_args(TensorPool2dArgs args);
 
-typedef struct TensorBatchNormArgs {
-    Tensor *input, *running_mean, *running_var, *weight, *bias;
-    bool training;
-    double momentum, eps;                   /* 0.1, 1e-5 */
-} TensorBatchNormArgs;
-
-/* tensor_batch_norm - the same for each channel (dimension 1 of [N, C, ...], rank 2 to 5), with statistics over all else.
- *   training: of the batch; running = (1 - momentum) running + momentum batch, in place, outside the graph, where
- *     the batch's variance is the unbiased one, n / (n - 1) var.  running_mean and running_var may both be NULL.
- *   otherwise: running_mean and running_var.
- * Per-channel tensors are [C]; weight and bias may be NULL.  ESHAPE: one value per channel in training has no variance. */
-#define tensor_batch_norm(...) \
-    tensor_batch_norm_args((TensorBatchNormArgs){ .momentum = 0.1, .eps = 1e-5, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_batch_norm_args(TensorBatchNormArgs args);
-
-/* ---- dropout -----------------------------------------------------------------------------------------
- * tensor_dropout - training: each element is 0 with probability p, else divided by 1 - p.  The gradient passes the same mask.
- * p = 1 gives zeros.  Dropped elements are 0 whatever they were.  Not training, or p = 0: x itself, and no number is drawn.
- * tensor_dropout2d - whole channels: one draw for each index of the first two dimensions.
- * EVALUE: p outside [0, 1].  Masks come from the counter-based generator (random.h). */
-TAPEGRAD_API Tensor *tensor_dropout(Tensor *x, double p, bool training);
-TAPEGRAD_API Tensor *tensor_dropout2d(Tensor *x, double p, bool training);
+/* tensor_adaptive_avg_pool2d - means of height x width windows that cover the input: window i of n over size s is
+ * [floor(i s / n), ceil((i + 1) s / n)). */
+TAPEGRAD_API Tensor *tensor_adaptive_avg_pool2d(Tensor *x, int64_t height, int64_t width);
 
 #ifdef __cplusplus
 }

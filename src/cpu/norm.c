@@ -1,13 +1,14 @@
-/* norm.c - layer_norm and batch_norm on the CPU.
+/* norm.c - layer_norm, rms_norm, group_norm and batch_norm on the CPU.
  *
  *   mean = sum x / n,  var = sum (x - mean)^2 / n,  rstd = 1 / sqrt(var + eps),  z = (x - mean) rstd,  y = z w + b
  *   with g = dy w:  dx = rstd (g - mean g - z mean (g z)),  dw = sum dy z,  db = sum dy
- *   statistics given: dx = rstd g
+ *   statistics given: dx = rstd g;  rms: mean = 0, and dx has no mean g
  *
  * Both moments come from one pass, in double and about the slice's first element, so that a mean far from zero costs no digits.
  *
  * layer: a row is one thread's; gradients of weight and bias are summed over blocks of rows that depend on their count only,
- * and then over the blocks.  batch: a channel is one thread's (a group of channels where each is one column). */
+ * and then over the blocks.  group: likewise, over the samples of each channel in their order.  batch: a channel is one thread's
+ * (a group of channels where each is one column). */
 #include <math.h>
 #include "../core.h"
 #include "norm_kernel.h"
@@ -49,6 +50,15 @@ static int threads_for(const NormArgs *a, int64_t passes) { return cpu_threads(a
 
 /* ---- rows ---------------------------------------------------------------------------------------------------- */
 
+static void row_statistics(const NormArgs *a, const NormKernel *loops, int64_t i, int64_t n, const void *x)
+{
+    const double shift = n && !a->rms ? get(a, x, 0) : 0;
+    Sums sum = { 0, 0 };
+    loops->moments(x, n, shift, &sum);
+    if (a->rms) sum.a = 0;
+    put_statistics(a, i, shift, sum, (double)n);
+}
+
 static void layer_rows(void *ctx, int64_t from, int64_t to)
 {
     const NormArgs *a = ctx;
@@ -56,10 +66,7 @@ static void layer_rows(void *ctx, int64_t from, int64_t to)
     const int64_t n = a->channels * a->inner;
     for (int64_t i = from; i < to; i++) {
         const void *x = at(a, a->x, i * n);
-        const double shift = n ? get(a, x, 0) : 0;
-        Sums sum = { 0, 0 };
-        loops->moments(x, n, shift, &sum);
-        put_statistics(a, i, shift, sum, (double)n);
+        row_statistics(a, loops, i, n, x);
         loops->row(x, n, get(a, a->mean, i), get(a, a->rstd, i), a->weight, a->bias, at_mut(a, a->y, i * n));
     }
 }
@@ -71,7 +78,7 @@ static void layer_grad_row(const NormArgs *a, const NormKernel *loops, int64_t i
     if (a->dx) {
         Sums by = { 0, 0 };
         loops->products(x, dy, a->weight, n, mean, rstd, &by);
-        by.a /= (double)n, by.b /= (double)n;
+        by.a = a->rms ? 0 : by.a / (double)n, by.b /= (double)n;
         loops->gradient(x, dy, a->weight, n, mean, rstd, rstd, by, at_mut(a, a->dx, i * n));
     }
     if (sums) loops->parameters(x, dy, n, mean, rstd, sums, sums + n);
@@ -104,10 +111,66 @@ static int layer_grad(const NormArgs *a)
     return 0;
 }
 
-/* ---- channels -------------------------------------------------------------------------------------------------- */
+/* ---- groups: rows whose channels have a weight each ---------------------------------------------------------------- */
 
 static double weight_of(const NormArgs *a, int64_t channel) { return a->weight ? get(a, a->weight, channel) : 1; }
 static double bias_of(const NormArgs *a, int64_t channel) { return a->bias ? get(a, a->bias, channel) : 0; }
+
+static void group_rows(void *ctx, int64_t from, int64_t to)
+{
+    const NormArgs *a = ctx;
+    const NormKernel *loops = loops_for(a);
+    const int64_t n = a->channels * a->inner;
+    for (int64_t i = from; i < to; i++) {
+        row_statistics(a, loops, i, n, at(a, a->x, i * n));
+        const double mean = get(a, a->mean, i), rstd = get(a, a->rstd, i);
+        for (int64_t k = 0; k < a->channels; k++) {
+            const int64_t c = i % a->groups * a->channels + k, e = i * n + k * a->inner;
+            loops->scale(at(a, a->x, e), a->inner, mean, rstd * weight_of(a, c), bias_of(a, c), at_mut(a, a->y, e));
+        }
+    }
+}
+
+typedef struct GroupGrad { const NormArgs *a; Sums *sums; } GroupGrad;      /* sum dy and sum dy z of every channel of every row */
+
+static void group_grad_row(void *ctx, int64_t i)
+{
+    const GroupGrad *g = ctx;
+    const NormArgs *a = g->a;
+    const NormKernel *loops = loops_for(a);
+    const int64_t n = a->channels * a->inner, first = i % a->groups * a->channels;
+    const double mean = get(a, a->mean, i), rstd = get(a, a->rstd, i);
+    Sums *sums = g->sums + i * a->channels, by = { 0, 0 };
+    for (int64_t k = 0; k < a->channels; k++) {
+        const int64_t e = i * n + k * a->inner;
+        loops->products(at(a, a->x, e), at(a, a->dy, e), NULL, a->inner, mean, rstd, &sums[k]);
+        by.a += weight_of(a, first + k) * sums[k].a, by.b += weight_of(a, first + k) * sums[k].b;
+    }
+    for (int64_t k = 0; k < a->channels && a->dx; k++) {
+        const int64_t e = i * n + k * a->inner;
+        loops->blend(at(a, a->x, e), at(a, a->dy, e), a->inner, mean, rstd * weight_of(a, first + k), -rstd * rstd * by.b / (double)n,
+                     -rstd * by.a / (double)n, at_mut(a, a->dx, e));
+    }
+}
+
+static int group_grad(const NormArgs *a)
+{
+    const int64_t all = a->groups * a->channels;
+    const size_t bytes = (size_t)(a->outer * a->channels + 1) * sizeof(Sums);
+    Sums *sums = tg_calloc(bytes);
+    if (!sums) return -1;
+    parallel_for(a->outer, threads_for(a, 4), group_grad_row, &(GroupGrad){ a, sums });
+    for (int64_t c = 0; c < all; c++) {
+        Sums sum = { 0, 0 };
+        for (int64_t i = c; i < a->outer * a->channels; i += all) sum.a += sums[i].a, sum.b += sums[i].b;
+        if (a->dweight) put(a, a->dweight, c, sum.b);
+        if (a->dbias) put(a, a->dbias, c, sum.a);
+    }
+    tg_free(sums, bytes);
+    return 0;
+}
+
+/* ---- channels -------------------------------------------------------------------------------------------------- */
 
 static void channel_forward(const NormArgs *a, const NormKernel *loops, int64_t c)
 {
@@ -133,10 +196,13 @@ static void channel_grad(const NormArgs *a, const NormKernel *loops, int64_t c)
             loops->products(at(a, a->x, from + o * step), at(a, a->dy, from + o * step), NULL, a->inner, mean, rstd, &sum);
     if (a->dweight) put(a, a->dweight, c, sum.b);
     if (a->dbias) put(a, a->dbias, c, sum.a);
-    const Sums by = a->given ? (Sums){ 0, 0 } : (Sums){ sum.a / n, sum.b / n };
-    for (int64_t o = 0; o < a->outer && a->dx; o++)
-        loops->gradient(at(a, a->x, from + o * step), at(a, a->dy, from + o * step), NULL, a->inner, mean, rstd, rstd * weight_of(a, c),
-                        by, at_mut(a, a->dx, from + o * step));
+    const Sums by = { sum.a / n, sum.b / n };
+    const double factor = rstd * weight_of(a, c);
+    for (int64_t o = 0; o < a->outer && a->dx; o++) {
+        const int64_t e = from + o * step;
+        if (a->given) loops->scale(at(a, a->dy, e), a->inner, 0, factor, 0, at_mut(a, a->dx, e));     /* where x is NaN too */
+        else loops->gradient(at(a, a->x, e), at(a, a->dy, e), NULL, a->inner, mean, rstd, factor, by, at_mut(a, a->dx, e));
+    }
 }
 
 /* ---- columns: inner is 1 ----------------------------------------------------------------------------------------- */
@@ -165,9 +231,12 @@ static void columns_grad(const NormArgs *a, const NormKernel *loops, int64_t c, 
     for (int j = 0; j < n; j++) {
         if (a->dweight) put(a, a->dweight, c + j, sum.b[j]);
         if (a->dbias) put(a, a->dbias, c + j, sum.a[j]);
-        sum.a[j] = a->given ? 0 : sum.a[j] / (double)a->outer, sum.b[j] = a->given ? 0 : sum.b[j] / (double)a->outer;
+        sum.a[j] /= (double)a->outer, sum.b[j] /= (double)a->outer;
     }
-    if (a->dx)
+    static const double zero[NORM_COLUMNS];
+    if (a->dx && a->given)
+        loops->column_scale(at(a, a->dy, c), a->outer, a->channels, n, zero, factor, zero, at_mut(a, a->dx, c));
+    else if (a->dx)
         loops->column_gradient(at(a, a->x, c), at(a, a->dy, c), a->outer, a->channels, n, mean, rstd, factor, &sum, at_mut(a, a->dx, c));
 }
 
@@ -198,13 +267,13 @@ static void batch(const NormArgs *a, int64_t passes, void (*channel)(const NormA
 int cpu_norm(NormArgs *a)
 {
     if (a->batch && a->outer * a->inner > 0) batch(a, 2, channel_forward, columns_forward);
-    else if (!a->batch) parallel_split(a->outer, threads_for(a, 2), layer_rows, a);
+    else if (!a->batch) parallel_split(a->outer, threads_for(a, 2), a->groups ? group_rows : layer_rows, a);
     return 0;
 }
 
 int cpu_norm_grad(NormArgs *a)
 {
-    if (!a->batch) return layer_grad(a) ? fail_memory("layer_norm") : 0;
+    if (!a->batch) return (a->groups ? group_grad(a) : layer_grad(a)) ? fail_memory("norm") : 0;
     batch(a, 3, channel_grad, columns_grad);
     return 0;
 }

@@ -24,6 +24,8 @@ typedef struct NormKernel {
     void (*gradient)(const void *x, const void *dy, const void *weight, int64_t n, double mean, double rstd, double factor, Sums by,
                      void *dx);
     void (*parameters)(const void *x, const void *dy, int64_t n, double mean, double rstd, double *dweight, double *dbias);
+    /* dx = p dy + q (x - mean) + s */
+    void (*blend)(const void *x, const void *dy, int64_t n, double mean, double p, double q, double s, void *dx);
     /* The same for columns. */
     void (*column_moments)(const void *x, int64_t rows, int64_t line, int n, ColumnSums *sum);     /* shift: row 0 */
     void (*column_scale)(const void *x, int64_t rows, int64_t line, int n, const double *mean, const double *factor, const double *bias,

@@ -78,6 +78,14 @@ static void N(parameters)(const void *data, const void *cotangent, int64_t n, do
     }
 }
 
+static void N(blend)(const void *data, const void *cotangent, int64_t n, double mean, double dy_factor, double x_factor, double constant,
+                     void *out)
+{
+    const T *x = data, *dy = cotangent, m = (T)mean, p = (T)dy_factor, q = (T)x_factor, s = (T)constant;
+    T *dx = out;
+    for (int64_t i = 0; i < n; i++) dx[i] = p * dy[i] + q * (x[i] - m) + s;
+}
+
 /* ---- columns ------------------------------------------------------------------------------------------------- */
 
 static void N(column_moments)(const void *data, int64_t rows, int64_t line, int n, ColumnSums *sum)

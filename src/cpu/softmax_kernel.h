@@ -21,6 +21,8 @@ enum { SOFTMAX_COLUMNS = 64 };
     /* lse = log sum e^x */                                                                                          \
     ISA_DECLARE(void, lse_rows_##type, int64_t rows, int64_t n, const T *x, T *lse);                                 \
     ISA_DECLARE(void, lse_columns_##type, int64_t n, int64_t inner, int columns, const T *x, T *lse);                \
+    /* x = e^(x - shift), shift = max x, factor = 1 / sum; where all of x is -inf: 0, 0, 0 */                         \
+    ISA_DECLARE(void, exp_row_##type, int64_t n, T *x, T *shift, T *factor);                                         \
     /* y = scale e^(x - shift): one shift and scale for the row, or one a column */                                  \
     ISA_DECLARE(void, scaled_exp_row_##type, int64_t n, const T *x, T shift, T scale, T *y);                         \
     ISA_DECLARE(void, scaled_exp_columns_##type, int64_t n, int64_t inner, int columns, const T *x, const T *shift,  \

@@ -121,6 +121,14 @@ void ISA_NAME(N(softmax_grad_rows))(bool log, int64_t rows, int64_t n, const T *
     }
 }
 
+void ISA_NAME(N(exp_row))(int64_t n, T *x, T *shift, T *factor)
+{
+    const T m = N(max_line)(x, n), from = m == -(T)INFINITY ? 0 : m;
+    const double sum = N(exp_sum)(x, x, n, from, true);
+    *shift = from;
+    *factor = sum == 0 ? 0 : (T)(1 / sum);
+}
+
 void ISA_NAME(N(scaled_exp_row))(int64_t n, const T *x, T shift, T scale, T *y)
 {
     N(exp_line)(y, x, n, shift, scale);

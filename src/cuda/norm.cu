@@ -1,6 +1,7 @@
-/* norm.cu - layer_norm and batch_norm over dense x [outer, channels, inner].
+/* norm.cu - layer_norm, rms_norm, group_norm and batch_norm over dense x [outer, channels, inner].
  *
- *   layer: row r is outer index r, its n = channels * inner elements; element e has weight e
+ *   layer: row r is outer index r, its n = channels * inner elements; element e has weight e;  rms: with mean 0
+ *   group: the same, but element e has the weight of its channel in the row's group
  *   batch: row r is channel r, its n = outer * inner elements;        all have weight r
  *   y = w (x - mean) rstd + b
  *   dx = rstd (d - mean d - xh mean(d xh)),  d = w dy,  xh = (x - mean) rstd;  given statistics: dx = rstd d
@@ -8,8 +9,8 @@
 #include "cuda.cuh"
 
 template <class T> struct NormCall {
-    bool batch, given;
-    int64_t rows, n, channels, inner;
+    bool batch, given, rms;
+    int64_t rows, n, channels, inner, groups;
     double eps;
     const T *x, *weight, *bias, *dy;
     T *y, *mean, *rstd, *dx, *dweight, *dbias;
@@ -18,14 +19,18 @@ template <class T> struct NormCall {
     {
         return batch ? (e / inner * channels + row) * inner + e % inner : row * n + e;
     }
-    __device__ inline double w(int64_t row, int64_t e) const { return weight ? (double)value_of(weight[batch ? row : e]) : 1; }
-    __device__ inline double b(int64_t row, int64_t e) const { return bias ? (double)value_of(bias[batch ? row : e]) : 0; }
+    __device__ inline int64_t own(int64_t row, int64_t e) const
+    {
+        return batch ? row : groups ? row % groups * channels + e / inner : e;
+    }
+    __device__ inline double w(int64_t row, int64_t e) const { return weight ? (double)value_of(weight[own(row, e)]) : 1; }
+    __device__ inline double b(int64_t row, int64_t e) const { return bias ? (double)value_of(bias[own(row, e)]) : 0; }
 };
 
 template <class T> static NormCall<T> norm_call(const NormArgs *a)
 {
     NormCall<T> c;
-    c.batch = a->batch, c.given = a->given, c.channels = a->channels, c.inner = a->inner, c.eps = a->eps;
+    c.batch = a->batch, c.given = a->given, c.rms = a->rms, c.groups = a->groups, c.channels = a->channels, c.inner = a->inner, c.eps = a->eps;
     c.rows = a->batch ? a->channels : a->outer, c.n = a->batch ? a->outer * a->inner : a->channels * a->inner;
     c.x = (const T *)a->x, c.weight = (const T *)a->weight, c.bias = (const T *)a->bias, c.dy = (const T *)a->dy;
     c.y = (T *)a->y, c.mean = (T *)a->mean, c.rstd = (T *)a->rstd;
@@ -44,7 +49,7 @@ template <class Team, class T> __global__ void norm_kernel(NormCall<T> c)
     if (!c.given) {
         double sum = 0, squares = 0;
         for (int64_t e = Team::rank(); e < c.n; e += Team::size()) sum += (double)value_of(c.x[c.at(row, e)]);
-        const double mean = Team::join(sum, AddUp()) / (double)c.n;
+        const double mean = c.rms ? 0 : Team::join(sum, AddUp()) / (double)c.n;
         for (int64_t e = Team::rank(); e < c.n; e += Team::size()) {
             const double d = (double)value_of(c.x[c.at(row, e)]) - mean;
             squares += d * d;
@@ -91,6 +96,7 @@ template <class Team, class T> __global__ void norm_grad_kernel(NormCall<T> c)
     }
     if (!c.dx) return;
     if (c.given) d_sum = d_dot = 0;
+    if (c.rms) d_sum = 0;
     for (int64_t e = Team::rank(); e < c.n; e += Team::size()) {
         const int64_t at = c.at(row, e);
         const double xh = ((double)value_of(c.x[at]) - mean) * rstd, d = c.w(row, e) * (double)value_of(c.dy[at]);
@@ -114,14 +120,33 @@ template <class T> __global__ void layer_weight_kernel(NormCall<T> c)
     if (c.dbias) put(c.dbias + e, (C)sum);
 }
 
+/* Of group norm: one thread a channel. */
+template <class T> __global__ void group_weight_kernel(NormCall<T> c)
+{
+    using C = Compute<T>;
+    const int64_t channel = first_item();
+    if (channel >= c.groups * c.channels) return;
+    double dot = 0, sum = 0;
+    for (int64_t row = channel / c.channels; row < c.rows; row += c.groups)
+        for (int64_t i = 0; i < c.inner; i++) {
+            const int64_t at = row * c.n + channel % c.channels * c.inner + i;
+            const double dy = (double)value_of(c.dy[at]);
+            sum += dy;
+            dot += dy * ((double)value_of(c.x[at]) - (double)value_of(c.mean[row])) * (double)value_of(c.rstd[row]);
+        }
+    if (c.dweight) put(c.dweight + channel, (C)dot);
+    if (c.dbias) put(c.dbias + channel, (C)sum);
+}
+
 int gpu_norm_grad(NormArgs *a)
 {
     return with_float(a->dtype, [&]<class T>() {
         const NormCall<T> c = norm_call<T>(a);
         if (c.rows > 0 && (c.dx || c.batch)) LAUNCH_ROWS(norm_grad_kernel, T, c.rows, c.n, apart(c), c);
-        if (!c.batch && c.n > 0 && (c.dweight || c.dbias)) {
-            auto kernel = &layer_weight_kernel<T>;
-            LAUNCH(kernel, (unsigned)((c.n + THREADS - 1) / THREADS), THREADS, c);
+        const int64_t weights = c.groups ? c.groups * c.channels : c.n;
+        if (!c.batch && weights > 0 && (c.dweight || c.dbias)) {
+            auto kernel = c.groups ? &group_weight_kernel<T> : &layer_weight_kernel<T>;
+            LAUNCH(kernel, (unsigned)((weights + THREADS - 1) / THREADS), THREADS, c);
         }
         return gpu_launched("norm gradient");
     });

@@ -4,8 +4,8 @@
  *
  * The mask is a bool tensor that where() keeps for backward; choosing, not multiplying, makes dropped elements exactly 0 and
  * p = 1 an ordinary case.  When nothing is dropped the generator is left alone, and the public functions give x itself. */
-#include "../core.h"
 #include "../random/random_state.h"
+#include "dropout.h"
 
 typedef struct DropoutParams { double p; bool training; } DropoutParams;
 
@@ -33,7 +33,7 @@ static Tensor *torch_mask(TensorShape shape, double p, const Place *place)
     return mask && !raw_copy(mask, host) ? mask : NULL;
 }
 
-static Tensor *mask_of(OpCall *c, TensorShape shape, double p, const Place *place)
+Tensor *dropout_mask(OpCall *c, TensorShape shape, double p, const Place *place)
 {
     if (random_torch_masks()) return torch_mask(shape, p, place);
     Tensor *mask = own(new_tensor(shape, TENSOR_BOOL, place));
@@ -48,7 +48,7 @@ static int drop(OpCall *c, TensorShape mask_shape)
     const DropoutParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
     if (!p->training || p->p == 0) return op_set_result(c, 0, tensor_clone(x));
-    Tensor *mask = mask_of(c, mask_shape, p->p, x->place), *zero = own(new_tensor(SHAPE(), x->dtype, x->place));
+    Tensor *mask = dropout_mask(c, mask_shape, p->p, x->place), *zero = own(new_tensor(SHAPE(), x->dtype, x->place));
     if (!mask || !zero || raw_fill(zero, 0)) return -1;
     Tensor *kept = p->p < 1 ? tensor_mul_scalar(x, 1 / (1 - p->p)) : x;
     return op_set_result(c, 0, tensor_where(mask, kept, zero));

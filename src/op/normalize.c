@@ -1,7 +1,8 @@
-/* normalize.c - what layer_norm and batch_norm share.
+/* normalize.c - what layer_norm, rms_norm, group_norm and batch_norm share.
  *
  *   z = (x - mean) rstd,  y = z w + b,  g = dy w
  *   dx = rstd (g - mean g - z mean(g z)),  dw = sum dy z,  db = sum dy;  constant statistics: dx = rstd g
+ *   rms: mean = 0 and dx = rstd (g - z mean(g z))
  */
 #include "normalize.h"
 
@@ -75,15 +76,19 @@ int norm_recorded(OpCall *c, const NormDims *d, const int input[3], bool weighte
 {
     Tensor *x = op_saved(c, input[0]), *mean = d->mean, *rstd = d->rstd;
     if (!x) return -1;
+    if (d->as.n) x = tensor_reshape(x, list(&d->as)), dy = tensor_reshape(dy, list(&d->as));
     if (!mean) {
-        mean = mean_over(d, x);
-        rstd = tensor_rsqrt(tensor_add_scalar(mean_over(d, tensor_square(tensor_sub(x, mean))), d->eps));
+        if (!d->rms) x = tensor_sub(x, mean_over(d, x));
+        rstd = tensor_rsqrt(tensor_add_scalar(mean_over(d, tensor_square(x)), d->eps));
     }
-    Tensor *z = tensor_mul(tensor_sub(x, mean), rstd);
+    Tensor *z = tensor_mul(mean ? tensor_sub(x, mean) : x, rstd);
     if (op_wants(c, input[0])) {
         Tensor *g = weighted ? tensor_mul(dy, tensor_reshape(op_saved(c, input[1]), list(&d->weights))) : dy;
-        if (!d->mean) g = tensor_sub(tensor_sub(g, mean_over(d, g)), tensor_mul(z, mean_over(d, tensor_mul(g, z))));
-        dx[input[0]] = tensor_mul(g, rstd);
+        if (!d->mean) {
+            Tensor *along = tensor_mul(z, mean_over(d, tensor_mul(g, z)));
+            g = tensor_sub(d->rms ? g : tensor_sub(g, mean_over(d, g)), along);
+        }
+        dx[input[0]] = tensor_reshape(tensor_mul(g, rstd), op_input_shape(c, input[0]));
     }
     if (op_wants(c, input[1])) dx[input[1]] = shared_sum(c, d, input[1], tensor_mul(dy, z));
     if (op_wants(c, input[2])) dx[input[2]] = shared_sum(c, d, input[2], dy);

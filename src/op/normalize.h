@@ -1,4 +1,4 @@
-/* normalize.h - what layer_norm and batch_norm share: kernel calls, and their gradient as ops. */
+/* normalize.h - what layer_norm, rms_norm, group_norm and batch_norm share: kernel calls, and their gradient as ops. */
 #ifndef TG_NORMALIZE_H
 #define TG_NORMALIZE_H
 
@@ -17,9 +17,11 @@ int norm_forward(OpCall *c, NormArgs *args, const Tensor *x, const Tensor *weigh
 int norm_fused(OpCall *c, NormArgs *args, const int input[3], bool weighted, Tensor *dy, Tensor **dx);
 
 /* norm_recorded - the same by ops.  over: the dims of the statistics; weights: the shape of weight beside x; shared: the dims
- * that weight does not have.  mean and rstd are given (constants), or NULL: formed of x. */
+ * that weight does not have; all of x's shape, or of `as`, as which x is seen when it is not empty.  mean and rstd are given
+ * (constants), or NULL: formed of x.  rms: without a mean. */
 typedef struct NormDims {
-    OpDims over, weights, shared;
+    OpDims over, weights, shared, as;
+    bool rms;
     Tensor *mean, *rstd;
     double eps;
 } NormDims;

@@ -1,0 +1,236 @@
+/* attention.c - attention on the CPU, by blocks of rows: the scores [rows, cols] never exist as a whole.
+ *
+ *   s = scale q k^T + mask,  p = softmax(s),  y = D(p) v
+ *   dv = D(p)^T dy,  dp = D(dy v^T),  ds = p (dp - sum p dp),  dq = scale ds k,  dk = scale ds^T q,  dmask = ds
+ *
+ * Forward keeps the shift and the factor of each row, from which backward makes p of a block again.  A causal block stops at
+ * its last row's column.  Forward: a block is one thread's.  Backward: an item is, as its blocks add to dk and dv in their order.  Block
+ * sizes depend on sizes alone, so threads change no bit. */
+#include <math.h>
+#include <stdatomic.h>
+#include "../core.h"
+#include "cpu.h"
+#include "gemm.h"
+#include "softmax_kernel.h"
+
+enum { BLOCK_ROWS = 64, LEAST_ROWS = 16, BLOCK_SCORES = 1 << 17 };
+
+typedef struct Work {
+    const AttentionArgs *a;
+    int64_t block, blocks;              /* rows of a block, blocks of an item */
+    _Atomic bool failed;
+} Work;
+
+/* The scores of rows [first, first + m) and columns [0, n) of an item; kept: its part of keep. */
+typedef struct Block {
+    const AttentionArgs *a;
+    int64_t item, first, m, n;
+    const uint8_t *kept;
+} Block;
+
+/* As many rows as leave a block of scores in the second cache, where columns are many. */
+static int64_t block_rows(const AttentionArgs *a)
+{
+    const int64_t fit = BLOCK_SCORES / (a->cols + 1);
+    return fit >= BLOCK_ROWS ? BLOCK_ROWS : fit <= LEAST_ROWS ? LEAST_ROWS : fit;
+}
+
+static size_t size_of(const AttentionArgs *a) { return dtype_size(a->dtype); }
+
+static void *at(const AttentionArgs *a, const void *x, int64_t i) { return (char *)(uintptr_t)x + i * (int64_t)size_of(a); }
+
+static Block block_of(const AttentionArgs *a, int64_t item, int64_t first, int64_t rows)
+{
+    Block b = { .a = a, .item = item, .first = first, .m = a->rows - first < rows ? a->rows - first : rows, .n = a->cols };
+    if (a->causal && first + b.m < b.n) b.n = first + b.m;
+    if (a->keep) b.kept = a->keep + (item * a->rows + first) * a->cols;
+    return b;
+}
+
+/* How many columns row r of a block sees. */
+static int64_t seen(const Block *b, int64_t r)
+{
+    return b->a->causal && b->first + r + 1 < b->n ? b->first + r + 1 : b->n;
+}
+
+/* c = alpha x y + beta c, on this thread. */
+typedef struct Side { const void *data; int64_t row, col; } Side;
+
+static int product(const AttentionArgs *a, int64_t m, int64_t n, int64_t k, Side x, Side y, void *c, int64_t c_row, double alpha, double beta)
+{
+    const GemmCall call = {
+        .dtype = a->dtype == TENSOR_F64 ? GEMM_F64 : GEMM_F32, .batch = 1, .m = m, .n = n, .k = k, .a = x.data, .a_row = x.row,
+        .a_col = x.col, .b = y.data, .b_row = y.row, .b_col = y.col, .c = c, .c_row = c_row, .c_col = 1, .alpha = alpha, .beta = beta,
+    };
+    return gemm_cpu(&call, 1);
+}
+
+static Side side(const AttentionArgs *a, const AttentionOperand *x, int64_t item, int64_t row)
+{
+    return (Side){ at(a, x->data, x->at[item] + row * x->row), x->row, x->col };
+}
+
+static Side flipped(Side x) { return (Side){ x.data, x.col, x.row }; }
+
+static void mask_row(const AttentionArgs *a, int64_t from, int64_t n, void *scores)
+{
+    const int64_t step = a->mask.col;
+    const uint8_t *bits = (const uint8_t *)a->mask.data + (a->mask_is_bool ? from : 0);
+    const float *f = (const float *)a->mask.data + (a->mask_is_bool ? 0 : from);
+    const double *d = (const double *)a->mask.data + (a->mask_is_bool ? 0 : from);
+    float *s = scores;
+    double *sd = scores;
+    if (a->dtype == TENSOR_F64 && a->mask_is_bool) for (int64_t j = 0; j < n; j++) sd[j] = bits[j * step] ? sd[j] : -INFINITY;
+    else if (a->dtype == TENSOR_F64) for (int64_t j = 0; j < n; j++) sd[j] += d[j * step];
+    else if (a->mask_is_bool) for (int64_t j = 0; j < n; j++) s[j] = bits[j * step] ? s[j] : -INFINITY;
+    else for (int64_t j = 0; j < n; j++) s[j] += f[j * step];
+}
+
+static int score(const Block *b, void *s)
+{
+    const AttentionArgs *a = b->a;
+    if (product(a, b->m, b->n, a->width, side(a, &a->q, b->item, b->first), flipped(side(a, &a->k, b->item, 0)), s, b->n, a->scale, 0)) return -1;
+    for (int64_t r = 0; r < b->m && a->mask.data; r++)
+        mask_row(a, a->mask.at[b->item] + (b->first + r) * a->mask.row, b->n, at(a, s, r * b->n));
+    return 0;
+}
+
+/* to = from where kept, times keep_factor; 0 elsewhere. */
+static void drop(const Block *b, const void *from, void *to)
+{
+    const AttentionArgs *a = b->a;
+    const double factor = a->keep_factor;
+    for (int64_t r = 0; r < b->m; r++) {
+        const uint8_t *kept = b->kept + r * a->cols;
+        const float *x = (const float *)from + r * b->n;
+        const double *xd = (const double *)from + r * b->n;
+        float *y = (float *)to + r * b->n;
+        double *yd = (double *)to + r * b->n;
+        if (a->dtype == TENSOR_F64) for (int64_t j = 0; j < b->n; j++) yd[j] = kept[j] ? xd[j] * factor : 0;
+        else for (int64_t j = 0; j < b->n; j++) y[j] = kept[j] ? x[j] * (float)factor : 0;
+    }
+}
+
+/* Rows of s, in place: e^(s - shift), 0 in the columns that are not seen. */
+static void exponentials(const Block *b, void *s)
+{
+    const AttentionArgs *a = b->a;
+    for (int64_t r = 0; r < b->m; r++) {
+        const int64_t n = seen(b, r), row = b->item * a->rows + b->first + r;
+        if (a->dtype == TENSOR_F64) ISA_PICK(exp_row_f64)(n, at(a, s, r * b->n), (double *)a->shift + row, (double *)a->factor + row);
+        else ISA_PICK(exp_row_f32)(n, at(a, s, r * b->n), (float *)a->shift + row, (float *)a->factor + row);
+        memset(at(a, s, r * b->n + n), 0, (size_t)(b->n - n) * size_of(a));
+    }
+}
+
+/* The same from shift and factor, which forward left: probabilities. */
+static void probabilities(const Block *b, void *s)
+{
+    const AttentionArgs *a = b->a;
+    for (int64_t r = 0; r < b->m; r++) {
+        const int64_t n = seen(b, r), row = b->item * a->rows + b->first + r;
+        void *x = at(a, s, r * b->n);
+        if (a->dtype == TENSOR_F64) ISA_PICK(scaled_exp_row_f64)(n, x, ((double *)a->shift)[row], ((double *)a->factor)[row], x);
+        else ISA_PICK(scaled_exp_row_f32)(n, x, ((float *)a->shift)[row], ((float *)a->factor)[row], x);
+        memset(at(a, s, r * b->n + n), 0, (size_t)(b->n - n) * size_of(a));
+    }
+}
+
+/* Rows of y times their factors; without a score they are 0, whatever v is. */
+static void finish(const Block *b, void *y)
+{
+    const AttentionArgs *a = b->a;
+    for (int64_t r = 0; r < b->m; r++) {
+        const int64_t row = b->item * a->rows + b->first + r, n = a->value_width;
+        const bool f64 = a->dtype == TENSOR_F64;
+        const double factor = f64 ? ((double *)a->factor)[row] : (double)((float *)a->factor)[row];
+        if (factor == 0) memset(at(a, y, r * n), 0, (size_t)n * size_of(a));
+        else if (f64) for (int64_t j = 0; j < n; j++) ((double *)y)[r * n + j] *= factor;
+        else for (int64_t j = 0; j < n; j++) ((float *)y)[r * n + j] *= (float)factor;
+    }
+}
+
+static int forward_block(const Block *b, void *s)
+{
+    const AttentionArgs *a = b->a;
+    void *y = at(a, a->y, (b->item * a->rows + b->first) * a->value_width);
+    if (score(b, s)) return -1;
+    exponentials(b, s);
+    if (b->kept) drop(b, s, s);
+    if (product(a, b->m, a->value_width, b->n, (Side){ s, b->n, 1 }, side(a, &a->v, b->item, 0), y, a->value_width, 1, 0)) return -1;
+    finish(b, y);
+    return 0;
+}
+
+static size_t scores_bytes(const Work *w) { return (size_t)(w->block * w->a->cols + 1) * size_of(w->a); }
+
+static void forward_piece(void *ctx, int64_t i)
+{
+    Work *w = ctx;
+    const Block b = block_of(w->a, i / w->blocks, i % w->blocks * w->block, w->block);
+    const size_t bytes = scores_bytes(w);
+    void *s = tg_alloc(bytes);
+    if (!s || forward_block(&b, s)) atomic_store(&w->failed, true);
+    if (s) tg_free(s, bytes);
+}
+
+/* ---- backward ------------------------------------------------------------------------------------------------------- */
+
+static void softmax_gradient(const Block *b, const void *p, void *dp)
+{
+    if (b->a->dtype == TENSOR_F64) ISA_PICK(softmax_grad_rows_f64)(false, b->m, b->n, p, dp, dp);
+    else ISA_PICK(softmax_grad_rows_f32)(false, b->m, b->n, p, dp, dp);
+}
+
+static int backward_block(const Block *b, void *p, void *dp)
+{
+    const AttentionArgs *a = b->a;
+    const int64_t row = b->item * a->rows + b->first, e = a->width, ev = a->value_width;
+    const Side dy = { at(a, a->dy, row * ev), ev, 1 }, scores = { dp, b->n, 1 };
+    if (score(b, p)) return -1;
+    probabilities(b, p);
+    if (b->kept) drop(b, p, dp);
+    if (a->dv && product(a, b->n, ev, b->m, flipped((Side){ b->kept ? dp : p, b->n, 1 }), dy, at(a, a->dv, b->item * a->cols * ev), ev, 1, 1))
+        return -1;
+    if (!a->dq && !a->dk && !a->dmask) return 0;
+    if (product(a, b->m, b->n, ev, dy, flipped(side(a, &a->v, b->item, 0)), dp, b->n, 1, 0)) return -1;
+    if (b->kept) drop(b, dp, dp);
+    softmax_gradient(b, p, dp);
+    if (a->dmask) memcpy(at(a, a->dmask, row * a->cols), dp, (size_t)(b->m * b->n) * size_of(a));
+    if (a->dq && product(a, b->m, e, b->n, scores, side(a, &a->k, b->item, 0), at(a, a->dq, row * e), e, a->scale, 0)) return -1;
+    if (!a->dk) return 0;
+    return product(a, b->n, e, b->m, flipped(scores), side(a, &a->q, b->item, b->first), at(a, a->dk, b->item * a->cols * e), e, a->scale, 1);
+}
+
+static void backward_item(void *ctx, int64_t item)
+{
+    Work *w = ctx;
+    const AttentionArgs *a = w->a;
+    const size_t bytes = scores_bytes(w), k = (size_t)(a->cols * a->width) * size_of(a), v = (size_t)(a->cols * a->value_width) * size_of(a);
+    void *p = tg_alloc(bytes), *dp = tg_alloc(bytes);
+    int status = p && dp ? 0 : -1;
+    if (a->dk) memset((char *)a->dk + (size_t)item * k, 0, k);
+    if (a->dv) memset((char *)a->dv + (size_t)item * v, 0, v);
+    for (int64_t i = 0; i < w->blocks && !status; i++) {
+        const Block b = block_of(a, item, i * w->block, w->block);
+        status = backward_block(&b, p, dp);
+    }
+    if (status) atomic_store(&w->failed, true);
+    if (p) tg_free(p, bytes);
+    if (dp) tg_free(dp, bytes);
+}
+
+/* ---- the slots -------------------------------------------------------------------------------------------------------- */
+
+static int run(const AttentionArgs *a, bool backward)
+{
+    const int64_t block = block_rows(a);
+    Work w = { .a = a, .block = block, .blocks = (a->rows + block - 1) / block };
+    const int threads = cpu_threads(a->batch * a->rows * a->cols * (a->width + a->value_width + 1));
+    if (backward) parallel_for(a->batch, threads, backward_item, &w);
+    else parallel_for(a->batch * w.blocks, threads, forward_piece, &w);
+    return w.failed ? fail_memory("attention") : 0;
+}
+
+int cpu_attention(AttentionArgs *a) { return run(a, false); }
+int cpu_attention_grad(AttentionArgs *a) { return run(a, true); }
