@@ -265,8 +265,7 @@ static Tensor *gradient_of(const Layer *l, OpCall *c, int role, Tensor *const t[
     const int64_t rows = l->steps * l->batch;
     if (role == H0) return g->dh0;
     if (role == C0) return g->dc;
-    if (role == B_IH) return bias_gradient(g->da);
-    if (role == B_HH) return bias_gradient(g->drecurrent);
+    if (role == B_IH || role == B_HH) return bias_gradient(role == B_IH ? g->da : g->drecurrent);
     Tensor *d = room(l, op_input_shape(c, rnn_slot(l->kind, role)));
     int status = -1;
     if (!d) return NULL;
@@ -306,7 +305,9 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
         if (step_back(&l, t, &m, &g, place_of(&l, s), s ? place_of(&l, s - 1) : -1)) return -1;
     for (int role = 0; role < RNN_ROLES; role++) {
         const int slot = rnn_slot(l.kind, role);
-        if (op_wants(c, slot) && !(dx[slot] = gradient_of(&l, c, role, t, &m, &g))) return -1;
+        if (!op_wants(c, slot)) continue;
+        if (role == B_HH && l.kind != RNN_GRU) dx[slot] = dx[slot - 1];         /* that of b_ih, if it was wanted */
+        if (!dx[slot] && !(dx[slot] = gradient_of(&l, c, role, t, &m, &g))) return -1;
     }
     return 0;
 }
