@@ -2,8 +2,8 @@
 
 enum { N(CHUNK) = 64 / sizeof(T) };
 
-/* Whole vectors for the last few elements too. */
-static void N(sigmoids)(T *x, int64_t n)
+/* Whole vectors for the last few elements too.  Not inlined: they would be, in many places. */
+static __attribute__((noinline)) void N(sigmoids)(T *x, int64_t n)
 {
     T rest[N(CHUNK)];
     int64_t i = 0;
@@ -15,7 +15,7 @@ static void N(sigmoids)(T *x, int64_t n)
     memcpy(x + i, rest, (size_t)(n - i) * sizeof(T));
 }
 
-static void N(tanhs)(T *y, const T *x, int64_t n)
+static __attribute__((noinline)) void N(tanhs)(T *y, const T *x, int64_t n)
 {
     T rest[N(CHUNK)];
     int64_t i = 0;
