@@ -70,7 +70,7 @@ RENAME  = $(OBJCOPY) $(foreach s,$(TEXTS),--rename-section $(s)=tapegrad_text) $
 $(filter $(HOT:%.c=$(B)/%.o),$(OBJECTS)): FLAGS += -O3
 $(B)/%.o: %.c ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
 define isa_rule
-$(B)/%.$(1).o: %.c ; $$(COMPILE) -O3 $(MARCH_$(1)) $$(if $$(filter cast_% map_% softmax_%,$$(@F)),$(SMALL)) -fwrapv -DISA=$(1) -MMD -MP -c $$< -o $$@ && $$(RENAME)
+$(B)/%.$(1).o: %.c ; $$(COMPILE) -O3 $(MARCH_$(1)) $$(if $$(filter cast_% map_% rnn_% softmax_%,$$(@F)),$(SMALL)) -fwrapv -DISA=$(1) -MMD -MP -c $$< -o $$@ && $$(RENAME)
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
 

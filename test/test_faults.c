@@ -84,6 +84,23 @@ static int penalty(Tensor **leaf, double *loss)
     return 0;
 }
 
+static void recurrent_begin(Tensor **leaf)
+{
+    leaf[0] = parameter(SHAPE(8, 3)), leaf[1] = parameter(SHAPE(8, 2));
+    leaf[2] = parameter(SHAPE(8)), leaf[3] = parameter(SHAPE(8));
+}
+
+static int recurrent(Tensor **leaf, double *loss)
+{
+    Tensor *x = tensor_requires_grad_(data(SHAPE(3, 2, 3)), true), *c_n = NULL;
+    Tensor *y = tensor_lstm(x, NULL, NULL, ((TensorList){ leaf, 4 }), .c_n = &c_n);
+    Tensor *g = tensor_gradients(tensor_sum(y), x, .create_graph = true);
+    Tensor *l = tensor_add(tensor_sum(tensor_square(g)), tensor_sum(c_n));
+    if (tensor_backward(l)) return -1;
+    *loss = tensor_item(l);
+    return 0;
+}
+
 static Tensor *halve(Tensor *g, void *ctx) { (void)ctx; return tensor_mul_scalar(g, 0.5); }
 
 static int hooked(Tensor **leaf, double *loss)
@@ -100,7 +117,8 @@ static int hooked(Tensor **leaf, double *loss)
 
 static const Step steps[] = {
     { "mlp", 4, mlp_begin, mlp }, { "views", 2, views_begin, views }, { "penalty", 2, penalty_begin, penalty },
-    { "hooks", 2, views_begin, hooked },
+
+    { "hooks", 2, views_begin, hooked }, { "recurrent", 4, recurrent_begin, recurrent },
 };
 
 /* ---- one step, and the bytes that it works on --------------------------------------------------------------------- */
@@ -246,6 +264,7 @@ static void test_mlp_step(void **state) { (void)state; each_way(&steps[0]); }
 static void test_views_in_place(void **state) { (void)state; each_way(&steps[1]); }
 static void test_create_graph_step(void **state) { (void)state; each_way(&steps[2]); }
 static void test_hooks_and_retained_gradients(void **state) { (void)state; each_way(&steps[3]); }
+static void test_recurrent_step(void **state) { (void)state; each_way(&steps[4]); }
 
 /* ---- the switch itself, and a limit ------------------------------------------------------------------------------------- */
 
@@ -268,7 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_switch), TEST(test_mlp_step), TEST(test_views_in_place), TEST(test_create_graph_step),
-        TEST(test_hooks_and_retained_gradients),
+        TEST(test_hooks_and_retained_gradients), TEST(test_recurrent_step),
     };
     return cmocka_run_group_tests_name("failing memory", tests, NULL, NULL);
 }

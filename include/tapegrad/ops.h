@@ -132,5 +132,6 @@ TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
 #include <tapegrad/ops_nn.h>        /* matrix products, convolution, pooling */
 #include <tapegrad/ops_norm.h>      /* normalisation, dropout, gates */
 #include <tapegrad/ops_attention.h> /* attention, rotary embedding */
+#include <tapegrad/ops_rnn.h>       /* recurrent nets */
 #include <tapegrad/random.h>        /* random tensors and generators */
 #endif
