@@ -298,7 +298,7 @@ typedef struct RnnArgs {
     K(norm_grad, NormArgs)                   \
     K(random, RandomArgs)                    \
     K(attention, AttentionArgs)              \
-    K(attention_grad, AttentionArgs)
+    K(attention_grad, AttentionArgs)         \
     K(rnn_step, RnnArgs)                     \
     K(rnn_step_grad, RnnArgs)
 

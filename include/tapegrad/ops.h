@@ -122,16 +122,14 @@ TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
 #include <tapegrad/ops_shape.h>     /* views, joining, where */
 #include <tapegrad/ops_index.h>     /* x[...], gather and scatter, embedding, sets and counts */
 #include <tapegrad/ops_reduce.h>    /* sums, extremes, norms, softmax, losses */
-#include <tapegrad/ops_nn.h>        /* matrix products, pooling, normalisation, dropout */
+#include <tapegrad/ops_nn.h>        /* matrix products */
 #include <tapegrad/ops_conv.h>      /* convolution, padding, patches */
-#include <tapegrad/ops_nn.h>        /* matrix products, convolution, normalisation, dropout */
 #include <tapegrad/ops_pool.h>      /* pooling, interpolation, sampling at a grid */
-#include <tapegrad/ops_nn.h>        /* matrix products, convolution, pooling, normalisation, dropout */
 #include <tapegrad/ops_linalg.h>    /* factorisations, linear systems, determinants */
 #include <tapegrad/ops_loss.h>      /* more losses, log-probabilities */
-#include <tapegrad/ops_nn.h>        /* matrix products, convolution, pooling */
 #include <tapegrad/ops_norm.h>      /* normalisation, dropout, gates */
 #include <tapegrad/ops_attention.h> /* attention, rotary embedding */
 #include <tapegrad/ops_rnn.h>       /* recurrent nets */
+#include <tapegrad/ops_alias.h>     /* other names */
 #include <tapegrad/random.h>        /* random tensors and generators */
 #endif

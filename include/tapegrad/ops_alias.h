@@ -43,7 +43,6 @@
 #define tensor_concatenate tensor_cat
 #define tensor_moveaxis tensor_movedim
 #define tensor_split_with_sizes tensor_split_sizes
-#define tensor_swapdims tensor_transpose
 
 /* Products. */
 #define tensor_ger tensor_outer

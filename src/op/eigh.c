@@ -71,9 +71,9 @@ static int compose(OpCall *c) { return linalg_compose(c, &core); }
 
 static int values_compose(OpCall *c)
 {
-    Tensor *x = widened(c, 0), *y[2] = { NULL, NULL };
+    Tensor *x = in_f64(c, 0), *y[2] = { NULL, NULL };
     op_apply(&core, &x, 1, op_params(c), c->site, y, 2);
-    return set_narrowed(c, 0, y[0]);
+    return set_rounded(c, 0, y[0]);
 }
 
 static const OpField fields[] = { OP_FIELD(OP_BOOL, EighParams, upper, "0"), { 0 } };

@@ -39,9 +39,9 @@ int check_batches(OpCall *c)
 
 /* ---- dtypes, batches -------------------------------------------------------------------------------------------------- */
 
-Tensor *widened(OpCall *c, int i) { return tensor_to(op_input(c, i), TENSOR_F64); }
+Tensor *in_f64(OpCall *c, int i) { return tensor_to(op_input(c, i), TENSOR_F64); }
 
-int set_narrowed(OpCall *c, int k, Tensor *y)
+int set_rounded(OpCall *c, int k, Tensor *y)
 {
     return op_set_result(c, k, y && dtype_is_float(y->dtype) ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : y);
 }
@@ -49,10 +49,10 @@ int set_narrowed(OpCall *c, int k, Tensor *y)
 int linalg_compose(OpCall *c, const TensorOp *core)
 {
     Tensor *x[2], *y[3];
-    for (int i = 0; i < c->n; i++) x[i] = widened(c, i);
+    for (int i = 0; i < c->n; i++) x[i] = in_f64(c, i);
     const int n = op_apply(core, x, c->n, op_params(c), c->site, y, 3);
     for (int k = 0; k < n; k++)
-        if (set_narrowed(c, k, y[k])) return -1;
+        if (set_rounded(c, k, y[k])) return -1;
     return n < 0 ? -1 : 0;
 }
 

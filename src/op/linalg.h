@@ -21,8 +21,8 @@ int check_batches(OpCall *c);                                   /* those of inpu
 
 /* compose: casts the inputs up, runs core with the call's params, casts its results down. */
 int linalg_compose(OpCall *c, const TensorOp *core);
-Tensor *widened(OpCall *c, int i);                              /* input i in f64 */
-int set_narrowed(OpCall *c, int k, Tensor *y);                  /* result k in the dtype of input 0 */
+Tensor *in_f64(OpCall *c, int i);                              /* input i in f64 */
+int set_rounded(OpCall *c, int k, Tensor *y);                  /* result k in the dtype of input 0 */
 
 /* Declares result k as x's batches of m x n matrices in x's dtype; n = -1: of vectors of m. */
 int set_matrices(OpCall *c, int k, const Tensor *x, int64_t m, int64_t n);

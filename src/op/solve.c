@@ -80,7 +80,7 @@ static int solve_shape(OpCall *c)
 static int solve_compose(OpCall *c)
 {
     const bool left = ((const SolveParams *)op_params(c))->left;
-    Tensor *a = widened(c, 0), *b = widened(c, 1);
+    Tensor *a = in_f64(c, 0), *b = in_f64(c, 1);
     if (!a || !b) return -1;
     const bool vectors = is_vectors(a, b);
     if (vectors) b = tensor_unsqueeze(b, -1);
@@ -88,14 +88,14 @@ static int solve_compose(OpCall *c)
     expand_batches(&a, &b);
     Tensor *x = core_solve(a, b);
     if (!left) x = tensor_mT(x);
-    return set_narrowed(c, 0, vectors ? tensor_squeeze(x, -1) : x);
+    return set_rounded(c, 0, vectors ? tensor_squeeze(x, -1) : x);
 }
 
 static int inv_compose(OpCall *c)
 {
-    Tensor *a = widened(c, 0), *eye = a ? identity_like(a) : NULL;
+    Tensor *a = in_f64(c, 0), *eye = a ? identity_like(a) : NULL;
     expand_batches(&a, &eye);
-    return set_narrowed(c, 0, core_solve(a, eye));
+    return set_rounded(c, 0, core_solve(a, eye));
 }
 
 static int square_shape(OpCall *c) { return check_square(c, 0); }
@@ -270,16 +270,16 @@ static int det_compose(OpCall *c) { return linalg_compose(c, &core_det); }
 
 static int slogdet_compose(OpCall *c)
 {
-    Tensor *x = widened(c, 0), *y[2] = { NULL, NULL };
+    Tensor *x = in_f64(c, 0), *y[2] = { NULL, NULL };
     op_apply(&core_slogdet, &x, 1, NULL, c->site, y, 2);
-    return set_narrowed(c, 0, y[0] ? tensor_detach(y[0]) : NULL) || set_narrowed(c, 1, y[1]) ? -1 : 0;
+    return set_rounded(c, 0, y[0] ? tensor_detach(y[0]) : NULL) || set_rounded(c, 1, y[1]) ? -1 : 0;
 }
 
 static int logdet_compose(OpCall *c)
 {
-    Tensor *x = widened(c, 0), *y[2] = { NULL, NULL };
+    Tensor *x = in_f64(c, 0), *y[2] = { NULL, NULL };
     if (op_apply(&core_slogdet, &x, 1, NULL, c->site, y, 2) < 0) return -1;
-    return set_narrowed(c, 0, tensor_where(tensor_lt_scalar(y[0], 0), tensor_full_like(y[1], NAN), y[1]));
+    return set_rounded(c, 0, tensor_where(tensor_lt_scalar(y[0], 0), tensor_full_like(y[1], NAN), y[1]));
 }
 
 #define DET .arity = 1, .shape = square_shape, .flags = OP_FLOAT_INPUTS, \

@@ -145,7 +145,7 @@ static int compose(OpCall *c) { return linalg_compose(c, &core); }
 static int values_compose(OpCall *c)
 {
     Tensor *f[3];
-    return core_svd(widened(c, 0), false, f) ? -1 : set_narrowed(c, 0, f[1]);
+    return core_svd(in_f64(c, 0), false, f) ? -1 : set_rounded(c, 0, f[1]);
 }
 
 /* ---- the pseudo-inverse ------------------------------------------------------------------------------------------------- */
@@ -216,7 +216,7 @@ static int pinv_compose(OpCall *c) { return linalg_compose(c, &core_pinv); }
 static int rank_compose(OpCall *c)
 {
     Tensor *f[3];
-    if (core_svd(tensor_detach(widened(c, 0)), false, f)) return -1;
+    if (core_svd(tensor_detach(in_f64(c, 0)), false, f)) return -1;
     return op_set_result(c, 0, tensor_sum(counted(f[1], op_params(c)), -1));
 }
 
@@ -233,13 +233,13 @@ static int lstsq_shape(OpCall *c)
 
 static int lstsq_compose(OpCall *c)
 {
-    Tensor *a = widened(c, 0), *b = widened(c, 1);
+    Tensor *a = in_f64(c, 0), *b = in_f64(c, 1);
     if (!a || !b) return -1;
     const Matrices s = matrices_of(a);
     const bool vectors = is_vectors(a, b);
     const PinvParams p = { 0, epsilon(op_input(c, 0)->dtype) * (double)(s.m > s.n ? s.m : s.n) };
     Tensor *x = tensor_matmul(APPLY(&core_pinv, &p, a), vectors ? tensor_unsqueeze(b, -1) : b);
-    return set_narrowed(c, 0, vectors ? tensor_squeeze(x, -1) : x);
+    return set_rounded(c, 0, vectors ? tensor_squeeze(x, -1) : x);
 }
 
 /* ---- the ops ---------------------------------------------------------------------------------------------------------------- */

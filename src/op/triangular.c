@@ -73,9 +73,9 @@ static int triangular_shape(OpCall *c) { return check_system(c, ((const Triangul
 static int triangular_compose(OpCall *c)
 {
     const TriangularParams *p = op_params(c);
-    Tensor *a = widened(c, 0), *b = widened(c, 1);
+    Tensor *a = in_f64(c, 0), *b = in_f64(c, 1);
     expand_batches(&a, &b);
-    return set_narrowed(c, 0, core_triangular(a, b, p->upper, p->left, p->unitriangular));
+    return set_rounded(c, 0, core_triangular(a, b, p->upper, p->left, p->unitriangular));
 }
 
 /* ---- Cholesky ------------------------------------------------------------------------------------------------------------ */
@@ -135,11 +135,11 @@ static int cholesky_solve_shape(OpCall *c) { return check_system(c, true); }
 static int cholesky_solve_compose(OpCall *c)
 {
     const bool upper = ((const CholeskyParams *)op_params(c))->upper;
-    Tensor *l = widened(c, 0), *b = widened(c, 1);
+    Tensor *l = in_f64(c, 0), *b = in_f64(c, 1);
     expand_batches(&l, &b);
     Tensor *other = tensor_mT(l);
     Tensor *y = core_triangular(upper ? other : l, b, false, true, false);
-    return set_narrowed(c, 0, core_triangular(upper ? l : other, y, true, true, false));
+    return set_rounded(c, 0, core_triangular(upper ? l : other, y, true, true, false));
 }
 
 /* ---- the ops ---------------------------------------------------------------------------------------------------------------- */
