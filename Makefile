@@ -42,19 +42,24 @@ ISAS        := base avx2 avx512
 else
 ISAS        := base
 endif
-# Old machines, and the long lists of simple loops, get no unrolling and scalar tails: the library stays under 3 MB.
+# The long lists of simple loops get no unrolling and scalar tails: the library stays under 3 MB.
 ifeq ($(IS_CLANG),0)
 SMALL       := -O2 -ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0
 else
 SMALL       := -O2
 endif
-MARCH_base  := $(SMALL)
+# On x86-64 the base is for CPUs from before 2013: small code.  Elsewhere it is all there is.
+ifeq ($(shell uname -m),x86_64)
+MARCH_base  := -Os
+else
+MARCH_base  := -O3
+endif
 MARCH_avx2  := -march=x86-64-v3
 MARCH_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 OBJECTS     := $(SOURCES:%.c=$(B)/%.o) $(foreach i,$(ISAS),$(ISA_SOURCES:%.c=$(B)/%.$(i).o))
 
 # Other flags, another build: what was compiled with others is compiled again.
-STAMP := $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $(SMALL) $(LIBS)
+STAMP := $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $(SMALL) $(MARCH_base) $(LIBS)
 $(shell mkdir -p $(B))
 ifneq ($(file <$(B)/flags),$(STAMP))
 $(file >$(B)/flags,$(STAMP))

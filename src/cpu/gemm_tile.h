@@ -31,7 +31,7 @@ typedef struct {
 } N(Tile);
 
 /* The tile, for constant rows and vecs.  `whole`: all lanes of b may be read and of c written.  `unit`: a_col is 1,
- * so that the unrolled loop finds four steps of a at constant distances (3 % faster). */
+ * so that the unrolled loop finds its steps of a at constant distances (3 % faster). */
 FORCE_INLINE void N(tile)(const N(Tile) *t, const int rows, const int vecs, const int whole, const int unit)
 {
     VEC sum[ROWS * 2];
@@ -51,7 +51,7 @@ FORCE_INLINE void N(tile)(const N(Tile) *t, const int rows, const int vecs, cons
             if (vecs > 1) __builtin_prefetch(t->c + i * t->c_row + t->cols - 1, 1);
         }
 
-    UNROLL_4 for (int64_t p = 0; p < k; p++, b += b_row) {
+    UNROLL_2 for (int64_t p = 0; p < k; p++, b += b_row) {
         VEC v[8];
         UNROLL for (int j = 0; j < vecs; j++) {
             v[j] = whole || j < vecs - 1 ? LOAD(b + j * LANES) : N(get)(b + j * LANES, mask);
