@@ -19,8 +19,15 @@ enum { LEAST_CASES = 1 };
 /* Where our definition differs from PyTorch's in f64, and why a wider tolerance is right. */
 static const struct { const char *op; double rtol; const char *why; } exceptions[] = {
     { "binary_cross_entropy", 1e-8, "PyTorch rounds the 1e-12 of its denominator to f32" },
+    { "celu", 1e-6, "PyTorch rounds 1 / alpha to f32 in its gradient" },
+    { "digamma", 1e-8, "PyTorch's trigamma, its gradient, is good to 1e-9" },
+    { "polygamma", 1e-8, "the same" },
+    { "hardsigmoid", 1e-7, "PyTorch's sixth is a float" },
     { NULL, 0, NULL },
 };
+
+/* The op whose result is f64 whatever its operands are: PyTorch's run in f32 has that dtype, too. */
+static const char *const always_f64 = "float_power";
 
 static double rtol_of(const char *op)
 {
@@ -119,7 +126,8 @@ static void compare(const Sample *s, Tensor *y, const GoldenValue *want, const c
         complain(s, "%s has another shape", what);
         return;
     }
-    TensorDtype expected = want->dtype == TENSOR_F64 ? dtype : want->dtype;
+    bool wide = strcmp(s->op->name, always_f64) == 0 && strncmp(what, "result", 6) == 0;
+    TensorDtype expected = want->dtype == TENSOR_F64 && !wide ? dtype : want->dtype;
     if (tensor_dtype(y) != expected) complain(s, "%s is %s, in PyTorch %s", what, tensor_dtype_name(tensor_dtype(y)), tensor_dtype_name(expected));
     if (!tensor_dtype_is_float(want->dtype)) {
         if (!tensor_equal(tensor_detach(y), golden_value(want))) complain(s, "%s differs", what);
@@ -135,7 +143,7 @@ static void check_gradients(const GoldenCase *c, Tensor *const *leaf, Tensor *co
     int roots = 0, m = 0, k = 0;
     for (int r = 0; r < c->results; r++) {
         if (!c->result[r].cotangent) continue;
-        if (tensor_requires_grad(y[r])) root[roots] = y[r], v[roots++] = strided_copy(golden_cotangent(&c->result[r], dtype), layout);
+        if (tensor_requires_grad(y[r])) root[roots] = y[r], v[roots++] = golden_cotangent(&c->result[r], tensor_dtype(y[r]));
         else complain(s, "result %d requires no gradient, in PyTorch it does", r);
     }
     for (int i = 0; i < s->n; i++)

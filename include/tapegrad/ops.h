@@ -76,6 +76,7 @@ TAPEGRAD_API Tensor *tensor_prelu(Tensor *x, Tensor *weight);
 typedef struct TensorRreluArgs { Tensor *input; double lower, upper; bool training; } TensorRreluArgs;
 #define tensor_rrelu(...) tensor_rrelu_args((TensorRreluArgs){ .lower = 1. / 8, .upper = 1. / 3, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_rrelu_args(TensorRreluArgs args);
+TAPEGRAD_API Tensor *tensor_rrelu_(Tensor *x, double lower, double upper, bool training);
 
 /* tensor_clamp_tensor(x, .min = low, .max = high) - x held between tensors, which broadcast; one of them may be left out (both:
  * EVALUE).  low > high gives high.  On ties the whole gradient is x's, as that of clamp, where PyTorch gives half to the bound. */

@@ -6,7 +6,8 @@
  *   float_power   pow in f64                             isclose     |a - b| <= atol + rtol |b|
  *   nan_to_num    NaN and infinities replaced
  *
- * Halves are widened to f32 first where an intermediate result would be rounded. */
+ * Halves are widened to f32 first where an intermediate result would be rounded.  .keep of an op made of others says only that a
+ * form in place must save the operand that it overwrites. */
 #include <float.h>
 #include <math.h>
 #include "../core.h"
@@ -36,7 +37,7 @@ static int tanhshrink(OpCall *c)
 }
 
 static const TensorOp op_selu = { .name = "selu", .summary = "1.0507 x if x > 0, else 1.7581 (e^x - 1)", .gradient = "dx = x > 0 ? 1.0507 g : 1.7581 g e^x",
-    .arity = 1, .compose = selu, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = "20; 1x0x3; ; 3x4:-2..-.5", .errors = "3@i64 ! EDTYPE",
+    .arity = 1, .keep = KEEP_INPUT(0), .compose = selu, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = "20; 1x0x3; ; 3x4:-2..-.5", .errors = "3@i64 ! EDTYPE",
     .lo = .5, .hi = 2, .torch = "nn.functional.selu" };
 static const TensorOp op_tanhshrink = { .name = "tanhshrink", .summary = "x - tanh(x)", .gradient = "dx = g tanh^2 x",
     .arity = 1, .compose = tanhshrink, .flags = OP_ANY_DEVICE, .samples = "20; 1x0x3; ; 3x4:-5..5", .errors = "3@bool ! EDTYPE", .lo = -2, .hi = 2,
@@ -50,15 +51,33 @@ Tensor *tensor_tanhshrink(Tensor *x) { return APPLY(&op_tanhshrink, NULL, x); }
 
 /* ---- lerp with a tensor as weight ----------------------------------------------------------------------------------------- */
 
-static int lerp_tensor(OpCall *c)
+static int lerp_shape(OpCall *c)
 {
-    Tensor *a = widened(op_input(c, 0)), *b = widened(op_input(c, 1)), *weight = widened(op_input(c, 2));
-    if (!a || !b || !weight) return -1;
-    return set_narrowed(c, tensor_add(a, tensor_mul(weight, tensor_sub(b, a))), op_input(c, 0)->dtype);
+    const Tensor *a = op_input(c, 0), *b = op_input(c, 1), *weight = op_input(c, 2);
+    int64_t pair[TENSOR_MAX_DIMS], all[TENSOR_MAX_DIMS];
+    int ndim = shape_broadcast(shape_of(a), shape_of(b), pair);
+    if (ndim >= 0) ndim = shape_broadcast((TensorShape){ ndim, pair }, shape_of(weight), all);
+    return ndim >= 0 ? 0 : op_fail(c, TENSOR_ESHAPE, "%s, %s and weight %s do not broadcast", S(a), S(b), S(weight));
+}
+
+static int lerp_forward(OpCall *c)
+{
+    Tensor *a = widened(op_input(c, 0)), *b = widened(op_input(c, 1)), *weight = widened(op_input(c, 2)), *y = NULL;
+    TENSOR_NO_GRAD y = tensor_add(a, tensor_mul(weight, tensor_sub(b, a)));
+    return set_narrowed(c, y, op_input(c, 0)->dtype);
+}
+
+static int lerp_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    if (op_wants(c, 0) && !(dx[0] = tensor_mul(dy, tensor_rsub_scalar(op_saved(c, 2), 1)))) return -1;
+    if (op_wants(c, 1) && !(dx[1] = tensor_mul(dy, op_saved(c, 2)))) return -1;
+    if (op_wants(c, 2) && !(dx[2] = tensor_mul(dy, tensor_sub(op_saved(c, 1), op_saved(c, 0))))) return -1;
+    return 0;
 }
 
 static const TensorOp op_lerp_tensor = { .name = "lerp_tensor", .summary = "a + weight (b - a)", .arity = 3,
-    .gradient = "da = g (1 - weight), db = g weight, dweight = g (b - a)", .compose = lerp_tensor,
+    .gradient = "da = g (1 - weight), db = g weight, dweight = g (b - a)", .keep_for = { KEEP_INPUT(2), KEEP_INPUT(2), KEEP_INPUT(0) | KEEP_INPUT(1) },
+    .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2), .shape = lerp_shape, .forward = lerp_forward, .backward = lerp_backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .samples = "3x4,3x4,3x4; 3x1,4,; 0x2,2,0x2; ,,",
     .errors = "3x4,3x5,3x4 ! ESHAPE; 3,3,4 ! ESHAPE; 3@i64,3@i64,3 ! EDTYPE", .torch = "lerp" };
 REGISTER_OP(op_lerp_tensor);
@@ -107,14 +126,19 @@ static int rrelu(OpCall *c)
 static const OpField rrelu_fields[] = { OP_FIELD(OP_DOUBLE, RreluParams, lower, "0.125"), OP_FIELD(OP_DOUBLE, RreluParams, upper, "0.3333333333333333"),
     OP_FIELD(OP_BOOL, RreluParams, training, "0"), { 0 } };
 static const TensorOp op_rrelu = { .name = "rrelu", .summary = "x if x > 0, else a slope times x: drawn from [lower, upper) in training, else their middle",
-    .gradient = "dx = x > 0 ? g : slope g", .arity = 1, .params = sizeof(RreluParams), .fields = rrelu_fields, .compose = rrelu,
-    .flags = OP_FLOAT_INPUTS | OP_RANDOM, .samples = "3x4; 3x4:-2..-.5 {training=1}; {training=1}; 0x3 {training=1}; 5:-2..-.5 {lower=.1 upper=.2}",
+    .gradient = "dx = x > 0 ? g : slope g", .arity = 1, .keep = KEEP_INPUT(0), .params = sizeof(RreluParams), .fields = rrelu_fields, .compose = rrelu,
+    .flags = OP_FLOAT_INPUTS | OP_RANDOM, .samples = "3x4; 3x4:-2..-.5 {training=1 lower=.2 upper=.2}; {training=1}; 0x3 {training=1}; 5:-2..-.5 {lower=.1 upper=.2}",
     .errors = "3 {lower=.5 upper=.2} ! EVALUE; 3@i64 ! EDTYPE", .lo = .5, .hi = 2, .torch = "nn.functional.rrelu" };
 REGISTER_OP(op_rrelu);
 
 Tensor *tensor_rrelu_args(TensorRreluArgs a)
 {
     return APPLY(&op_rrelu, (&(RreluParams){ a.lower, a.upper, a.training }), a.input);
+}
+
+Tensor *tensor_rrelu_(Tensor *x, double lower, double upper, bool training)
+{
+    return op_apply_(&op_rrelu, (Tensor *[]){ x }, 1, &(RreluParams){ lower, upper, training }, SITE);
 }
 
 /* ---- clamp with tensors as bounds -------------------------------------------------------------------------------------------------- */
@@ -130,7 +154,7 @@ static int clamp_tensor(OpCall *c)
 
 static const TensorOp op_clamp_tensor = { .name = "clamp_tensor", .summary = "x held to [min, max], which are tensors; min > max gives max; NaN wins",
     .gradient = "dx = min <= x <= max ? g : 0, dmin = x < min <= max ? g : 0, dmax = max < max(x, min) ? g : 0", .arity = 3,
-    .optional = KEEP_INPUT(1) | KEEP_INPUT(2), .compose = clamp_tensor, .flags = OP_ANY_DEVICE,
+    .optional = KEEP_INPUT(1) | KEEP_INPUT(2), .keep = KEEP_INPUT(0), .compose = clamp_tensor, .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x4:-1..0,3x4:.1..1; 3x4,4:-1..0,-; 3,-,2x1; ,,-; 0x3,3,3", .errors = "3,-,- ! EVALUE; 3,4,- ! ESHAPE; 3,-,2x2 ! ESHAPE",
     .lo = -2, .hi = 2, .torch = "clamp" };
 REGISTER_OP(op_clamp_tensor);
@@ -163,7 +187,7 @@ static int nan_to_num(OpCall *c)
 static const OpField nan_to_num_fields[] = { OP_FIELD(OP_DOUBLE, NanToNumParams, nan, "0"), OP_FIELD(OP_DOUBLE, NanToNumParams, posinf, "nan"),
     OP_FIELD(OP_DOUBLE, NanToNumParams, neginf, "nan"), { 0 } };
 static const TensorOp op_nan_to_num = { .name = "nan_to_num", .summary = "NaN, inf and -inf replaced by numbers; gradient 0 there",
-    .gradient = "dx = x finite ? g : 0", .arity = 1, .params = sizeof(NanToNumParams), .fields = nan_to_num_fields, .compose = nan_to_num,
+    .gradient = "dx = x finite ? g : 0", .arity = 1, .keep = KEEP_INPUT(0), .params = sizeof(NanToNumParams), .fields = nan_to_num_fields, .compose = nan_to_num,
     .flags = OP_ANY_DEVICE, .samples = "20; 1x0x3; ; 3x4 {nan=1 posinf=2}; 5 {neginf=-3}; 3@i64" };
 REGISTER_OP(op_nan_to_num);
 

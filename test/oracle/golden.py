@@ -78,6 +78,7 @@ def floats(*shape_, lo=-2.0, hi=2.0, special=0.0, also=()):
         for _ in range(number(1, 3)):
             flat[number(0, flat.numel() - 1)] = choice(SPECIAL + tuple(also))
     return x.float().double()           # 1e-3 is not exact in f32
+    return x.float().double()
 
 
 def integers(*shape, lo=0, hi=3, dtype=torch.int64):
@@ -163,7 +164,7 @@ def run(f, inputs, cotangents, dtype, no_grad, narrow=False):
         for i, x in enumerate(leaves):
             if x is not None and x.is_floating_point() and x.requires_grad:
                 g = next(got)
-                grads[i] = torch.zeros_like(x) if g is None else g
+                grads[i] = torch.zeros_like(x) if g is None or g._is_zerotensor() else g
     return [v.detach() for v in y], grads, cotangents
 
 
@@ -190,6 +191,7 @@ def case(name, f, inputs, params, no_grad=(), narrow=False):
         out += struct.pack("<BB", DTYPES[v.dtype], v.dim()) + b"".join(struct.pack("<I", n) for n in v.shape)
         if not v.is_floating_point():
             out += raw_input(v)
+            out += raw(v, torch.uint8 if v.dtype in (torch.uint8, torch.bool) else torch.int64)
             continue
         out += raw(v, torch.float64) + struct.pack("<dB", error(y32[k], v), k in cot)
         if k in cot:
