@@ -8,7 +8,7 @@ The file (little endian), all after the header one zlib stream:
     case     text op, text sample (the notation of samples.h: shapes, dtypes, parameters),
              for each input that is there: its values (f32 for floats, i64 for i64 and i32, u8 for u8 and bool),
              u8 number of results, the results, for each input: u8 has a gradient, then f64 values, f64 error
-    result   u8 dtype (TensorDtype, in the run in f64), u8 rank, u32 sizes, values (f64 for floats, i64 for integers, u8 for bool),
+    result   u8 dtype (TensorDtype, in the run in f64), u8 rank, u32 sizes, values (f64 for floats, u8 for bool and u8, else i64),
              and for floats: f64 error, u8 has a cotangent, then its f32 values
 
 Inputs and cotangents are exact in f32, results and gradients are those of f64.  "error" is the largest |f32 - f64| of PyTorch's
@@ -78,7 +78,7 @@ def floats(*shape_, lo=-2.0, hi=2.0, special=0.0, also=()):
         flat = x.reshape(-1)
         for _ in range(number(1, 3)):
             flat[number(0, flat.numel() - 1)] = choice(SPECIAL + tuple(also))
-    return x
+    return x.float().double()
 
 
 def integers(*shape, lo=0, hi=3, dtype=torch.int64):
@@ -169,7 +169,7 @@ def case(name, f, inputs, params, no_grad=()):
     for k, v in enumerate(y):
         out += struct.pack("<BB", DTYPES[v.dtype], v.dim()) + b"".join(struct.pack("<I", n) for n in v.shape)
         if not v.is_floating_point():
-            out += raw(v, torch.uint8 if v.dtype == torch.bool else torch.int64)
+            out += raw(v, torch.uint8 if v.dtype in (torch.bool, torch.uint8) else torch.int64)
             continue
         out += raw(v, torch.float64) + struct.pack("<dB", error(y32[k], v), k in cot)
         if k in cot:
