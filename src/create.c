@@ -126,6 +126,75 @@ Tensor *tensor_linspace(double start, double end, int64_t steps, TensorDtype dty
     return deliver(host, (int)dtype);
 }
 
+/* Each power of base in f64, rounded once. */
+Tensor *tensor_logspace(double start, double end, int64_t steps, double base, TensorDtype dtype)
+{
+    if (steps < 0) return fail(TENSOR_EVALUE, "tensor_logspace", "%lld steps", (long long)steps), NULL;
+    if ((unsigned)dtype >= TENSOR_DTYPES) return fail(TENSOR_EDTYPE, "tensor_logspace", "no such dtype: %d", (int)dtype), NULL;
+    Tensor *host = new_tensor(SHAPE(steps), TENSOR_F64, &cpu_place);
+    if (!host) return NULL;
+    if (!dtype_is_float((int)dtype)) start = trunc(start), end = trunc(end), base = trunc(base);
+    double *y = host->data;
+    for (int64_t i = 0; i < steps; i++) y[i] = pow(base, steps == 1 ? start : between_f64(start, end, i, steps));
+    return deliver(host, (int)dtype);
+}
+
+/* ---- of x's dtype, where x is ---------------------------------------------------------------------------- */
+
+Tensor *tensor_new_empty(const Tensor *x, TensorShape shape)
+{
+    return check_null(x, "tensor_new_empty", 1) ? NULL : own(new_tensor(shape, x->dtype, x->place));
+}
+
+Tensor *tensor_new_full(const Tensor *x, TensorShape shape, double value)
+{
+    return check_null(x, "tensor_new_full", 1) ? NULL : filled(shape, value, x->dtype, x->place);
+}
+
+Tensor *tensor_new_zeros(const Tensor *x, TensorShape shape)
+{
+    return check_null(x, "tensor_new_zeros", 1) ? NULL : filled(shape, 0, x->dtype, x->place);
+}
+
+Tensor *tensor_new_ones(const Tensor *x, TensorShape shape)
+{
+    return check_null(x, "tensor_new_ones", 1) ? NULL : filled(shape, 1, x->dtype, x->place);
+}
+
+/* ---- triangles, as lists of places ------------------------------------------------------------------------ */
+
+/* The places of a triangle row by row: columns [from, to) of each row. */
+static Tensor *triangle(const char *op, int64_t rows, int64_t columns, int64_t offset, bool lower)
+{
+    if (rows < 0 || columns < 0) return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]", (long long)rows, (long long)columns), NULL;
+    if (offset > columns) offset = columns;             /* beyond the corners nothing changes, and nothing overflows */
+    if (offset < -rows - 1) offset = -rows - 1;
+    int64_t count = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t edge = i + offset + lower, inside = edge < 0 ? 0 : edge > columns ? columns : edge;
+        if (__builtin_add_overflow(count, lower ? inside : columns - inside, &count))
+            return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: too many places", (long long)rows, (long long)columns), NULL;
+    }
+    Tensor *host = new_tensor(SHAPE(2, count), TENSOR_I64, &cpu_place);
+    if (!host) return NULL;
+    int64_t *row = host->data, *column = row + count;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t edge = i + offset + lower, inside = edge < 0 ? 0 : edge > columns ? columns : edge;
+        for (int64_t j = lower ? 0 : inside; j < (lower ? inside : columns); j++) *row++ = i, *column++ = j;
+    }
+    return deliver(host, TENSOR_I64);
+}
+
+Tensor *tensor_tril_indices(int64_t rows, int64_t columns, int64_t offset)
+{
+    return triangle("tensor_tril_indices", rows, columns, offset, true);
+}
+
+Tensor *tensor_triu_indices(int64_t rows, int64_t columns, int64_t offset)
+{
+    return triangle("tensor_triu_indices", rows, columns, offset, false);
+}
+
 /* ---- matrices and memory ---------------------------------------------------------------------------------- */
 
 Tensor *tensor_eye(int64_t rows, int64_t columns, TensorDtype dtype)
@@ -138,17 +207,26 @@ Tensor *tensor_eye(int64_t rows, int64_t columns, TensorDtype dtype)
     return status < 0 ? NULL : x;
 }
 
-Tensor *tensor_from_data(const void *data, TensorShape shape, TensorDtype dtype)
+static Tensor *from_data(const char *op, const void *data, TensorShape shape, int dtype, const Place *place)
 {
-    const Place *place = default_place();
-    Tensor *x = new_tensor(shape, (int)dtype, place);
+    Tensor *x = new_tensor(shape, dtype, place);
     if (!x || x->numel == 0) return own(x);
     size_t bytes = (size_t)x->numel * dtype_size(x->dtype);
     int status;
-    if (!data) status = fail(TENSOR_ENULL, "tensor_from_data", "data is NULL");
+    if (!data) status = fail(TENSOR_ENULL, op, "data is NULL");
     else if (place->device->to_device(x->data, data, bytes) == 0) status = 0;
-    else status = fail_kernel("tensor_from_data", place, "to_device");
+    else status = fail_kernel(op, place, "to_device");
     if (status == 0) return own(x);
     tensor_release(x);
     return NULL;
+}
+
+Tensor *tensor_from_data(const void *data, TensorShape shape, TensorDtype dtype)
+{
+    return from_data("tensor_from_data", data, shape, (int)dtype, default_place());
+}
+
+Tensor *tensor_new_tensor(const Tensor *x, const void *data, TensorShape shape)
+{
+    return check_null(x, "tensor_new_tensor", 1) ? NULL : from_data("tensor_new_tensor", data, shape, x->dtype, x->place);
 }

@@ -98,7 +98,22 @@ TAPEGRAD_API Tensor *tensor_arange(double start, double end, double step, Tensor
  * The upper half is counted back from end, as PyTorch does.  EVALUE: steps < 0. */
 TAPEGRAD_API Tensor *tensor_linspace(double start, double end, int64_t steps, TensorDtype dtype);
 
+/* tensor_logspace - base to the powers of tensor_linspace(start, end, steps). */
+TAPEGRAD_API Tensor *tensor_logspace(double start, double end, int64_t steps, double base, TensorDtype dtype);
+
 TAPEGRAD_API Tensor *tensor_eye(int64_t rows, int64_t columns, TensorDtype dtype);
+
+/* tensor_tril_indices - i64 [2, count]: the rows and the columns of the elements that tensor_tril of a matrix [rows, columns]
+ * with that diagonal keeps, row by row; tensor_triu_indices - those of tensor_triu. */
+TAPEGRAD_API Tensor *tensor_tril_indices(int64_t rows, int64_t columns, int64_t offset);
+TAPEGRAD_API Tensor *tensor_triu_indices(int64_t rows, int64_t columns, int64_t offset);
+
+/* Of x's dtype and on its device; new_tensor copies a dense row-major array of that dtype's C type. */
+TAPEGRAD_API Tensor *tensor_new_empty(const Tensor *x, TensorShape shape);
+TAPEGRAD_API Tensor *tensor_new_zeros(const Tensor *x, TensorShape shape);
+TAPEGRAD_API Tensor *tensor_new_ones(const Tensor *x, TensorShape shape);
+TAPEGRAD_API Tensor *tensor_new_full(const Tensor *x, TensorShape shape, double value);
+TAPEGRAD_API Tensor *tensor_new_tensor(const Tensor *x, const void *data, TensorShape shape);
 
 /* tensor_from_data - copies a dense row-major array of the dtype's C type (f16, bf16: uint16_t bits; bool: one byte). */
 TAPEGRAD_API Tensor *tensor_from_data(const void *data, TensorShape shape, TensorDtype dtype);

@@ -136,7 +136,7 @@ static Tensor *winners(const Bags *s, const Tensor *weight)
 static Tensor *largest(OpCall *c, const Bags *s)
 {
     Tensor *weight = op_input(c, 1);
-    if (weight->shape[0] == 0 || s->kept == 0) return zeros_on(SHAPE(s->n, weight->shape[1]), weight->dtype, weight->place);
+    if (weight->shape[0] == 0) return zeros_on(SHAPE(s->n, weight->shape[1]), weight->dtype, weight->place);
     Tensor *at = winners(s, weight), *empty = carried(own(raw_cast(s->count, TENSOR_BOOL)), weight->place);
     Tensor *y = at && empty ? tensor_gather(weight, 0, at) : NULL;
     return y ? tensor_masked_fill(y, tensor_unsqueeze(tensor_logical_not(empty), 1), 0) : NULL;

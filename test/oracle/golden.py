@@ -8,6 +8,7 @@ The file (little endian), all after the header one zlib stream:
     case     text op, text sample (the notation of samples.h: shapes, dtypes, parameters), u8 narrow, for each input that is there: its values (f32 for floats, i64 for i64 and i32, u8 for u8 and bool),
              u8 number of results, the results, for each input: u8 has a gradient, then f64 values, f64 error
     result   u8 dtype (TensorDtype, in the run in f64), u8 rank, u32 sizes, values (f64 for floats, i64 for i64 and i32, u8 for u8 and bool),
+    result   u8 dtype (TensorDtype, in the run in f64), u8 rank, u32 sizes, values (f64 for floats, u8 for bool and u8, else i64),
              and for floats: f64 error, u8 has a cotangent, then its f32 values
 
 Inputs and cotangents are exact in f32, those of a narrow case also in f16 and bf16; results and gradients are those of f64.  "error" is the largest |f32 - f64| of PyTorch's
@@ -192,6 +193,7 @@ def case(name, f, inputs, params, no_grad=(), narrow=False):
         if not v.is_floating_point():
             out += raw_input(v)
             out += raw(v, torch.uint8 if v.dtype in (torch.uint8, torch.bool) else torch.int64)
+            out += raw(v, torch.uint8 if v.dtype in (torch.bool, torch.uint8) else torch.int64)
             continue
         out += raw(v, torch.float64) + struct.pack("<dB", error(y32[k], v), k in cot)
         if k in cot:
