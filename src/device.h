@@ -192,6 +192,32 @@ typedef struct PoolArgs {
     int64_t *index;
 } PoolArgs;
 
+/* resample - y[i] = sum_k weight[k] x[index[k]], k in [start[i], start[i + 1]), along each axis of dense planes in turn.  The
+ * tables are on the host, weight of the dtype; start NULL: the axis stays as it is. */
+typedef struct ResampleAxis {
+    int64_t in, out;
+    const int64_t *start, *index;
+    const void *weight;
+} ResampleAxis;
+typedef struct ResampleArgs {
+    int dtype;
+    int64_t planes;
+    ResampleAxis axis[3];
+    const void *x;
+    void *y;
+} ResampleArgs;
+
+/* taps - over dense x [batch, channels, size], index and weight [batch, taps, points], y [batch, channels, points]; an index
+ * outside [0, size) names nothing.
+ * sum: y = sum_k weight x[index].  spread: x = zeros with weight y added at index.  dot: weight = sum over channels of y x[index]. */
+typedef enum TapsKind { TAPS_SUM, TAPS_SPREAD, TAPS_DOT } TapsKind;
+typedef struct TapsArgs {
+    int kind, dtype;
+    int64_t batch, channels, size, taps, points;
+    const int64_t *index;
+    void *x, *weight, *y;
+} TapsArgs;
+
 /* norm - layer_norm and batch_norm share one view: dense x [outer, channels, inner].
  * layer: statistics for each outer over channels * inner (n = their product), weight and bias dense [n].
  * batch: statistics for each channel over outer and inner; weight and bias [channels].
@@ -241,7 +267,9 @@ typedef struct RandomArgs {
     K(avg_pool_grad, PoolArgs)               \
     K(norm, NormArgs)                        \
     K(norm_grad, NormArgs)                   \
-    K(random, RandomArgs)
+    K(random, RandomArgs)                    \
+    K(resample, ResampleArgs)                \
+    K(taps, TapsArgs)
 
 typedef struct Device {
     uint32_t abi, size;                 /* DEVICE_ABI and sizeof(Device) of what the plugin was compiled against */
