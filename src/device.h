@@ -206,6 +206,33 @@ typedef struct PoolArgs {
 } PoolArgs;
 
 /* norm - layer_norm, rms_norm, group_norm and batch_norm share one view: dense x [outer, channels, inner].
+/* resample - y[i] = sum_k weight[k] x[index[k]], k in [start[i], start[i + 1]), along each axis of dense planes in turn.  The
+ * tables are on the host, weight of the dtype; start NULL: the axis stays as it is. */
+typedef struct ResampleAxis {
+    int64_t in, out;
+    const int64_t *start, *index;
+    const void *weight;
+} ResampleAxis;
+typedef struct ResampleArgs {
+    int dtype;
+    int64_t planes;
+    ResampleAxis axis[3];
+    const void *x;
+    void *y;
+} ResampleArgs;
+
+/* taps - over dense x [batch, channels, size], index and weight [batch, taps, points], y [batch, channels, points]; an index
+ * outside [0, size) names nothing.
+ * sum: y = sum_k weight x[index].  spread: x = zeros with weight y added at index.  dot: weight = sum over channels of y x[index]. */
+typedef enum TapsKind { TAPS_SUM, TAPS_SPREAD, TAPS_DOT } TapsKind;
+typedef struct TapsArgs {
+    int kind, dtype;
+    int64_t batch, channels, size, taps, points;
+    const int64_t *index;
+    void *x, *weight, *y;
+} TapsArgs;
+
+/* norm - layer_norm and batch_norm share one view: dense x [outer, channels, inner].
  * layer: statistics for each outer over channels * inner (n = their product), weight and bias dense [n].
  * rms: the same with 0 as the mean.  groups > 0: the same, but outer is [batch, groups], and weight and bias are
  *   [groups * channels], a value for each channel of a group.
@@ -301,6 +328,8 @@ typedef struct RnnArgs {
     K(attention_grad, AttentionArgs)         \
     K(rnn_step, RnnArgs)                     \
     K(rnn_step_grad, RnnArgs)
+    K(resample, ResampleArgs)                \
+    K(taps, TapsArgs)
 
 typedef struct Device {
     uint32_t abi, size;                 /* DEVICE_ABI and sizeof(Device) of what the plugin was compiled against */

@@ -119,6 +119,56 @@ TAPEGRAD_API Tensor *tensor_max_unpool1d_args(TensorUnpoolArgs args);
 TAPEGRAD_API Tensor *tensor_max_unpool2d_args(TensorUnpoolArgs args);
 TAPEGRAD_API Tensor *tensor_max_unpool3d_args(TensorUnpoolArgs args);
 
+/* ---- images of another size -------------------------------------------------------------------------- */
+
+typedef enum TensorInterpolation {
+    TENSOR_NEAREST, TENSOR_NEAREST_EXACT, TENSOR_LINEAR, TENSOR_BILINEAR, TENSOR_TRILINEAR, TENSOR_BICUBIC, TENSOR_AREA
+} TensorInterpolation;
+
+typedef struct TensorInterpolateArgs {
+    Tensor *input;
+    TensorShape size;                       /* of the last dimensions, or one number for all; either this ... */
+    double scale_factor;                    /* ... or this, for all of them: size out = floor(in scale) ... */
+    double scale_factors[3];                /* ... or these, for each of them */
+    TensorInterpolation mode;               /* default nearest */
+    bool align_corners, recompute_scale_factor, antialias;
+} TensorInterpolateArgs;
+
+/* tensor_interpolate(x, SHAPE(64, 64), .mode = TENSOR_BILINEAR) - x [N, C, ...] at another size (upsample: the same).
+ *   nearest, nearest-exact, area (means as adaptive_avg_pool's): one to three dimensions; linear: one, bilinear, bicubic: two,
+ *   trilinear: three.
+ * Element i lies at step (i + 1/2) - 1/2 of x, step = in / out, or 1 / scale when a scale is given that is not recomputed from the
+ * sizes; with align_corners at step i, step = (in - 1) / (out - 1).  nearest takes element floor(step i), nearest-exact
+ * floor(step (i + 1/2)), with step in f32.  bicubic: Keys' a = -0.75.  antialias (bilinear, bicubic): a filter as wide as what an
+ * element covers, a = -0.5; a dimension whose size does not change stays as it is.
+ * Unlike PyTorch: the gradient is the transpose of the forward in every case, where PyTorch's nearest takes other shortcuts
+ * in its backward.  integers are refused.
+ * EVALUE: both or none of size and scale; align_corners or antialias with a mode that has none.  ESHAPE: rank; a size of 0. */
+#define tensor_interpolate(...) tensor_interpolate_args((TensorInterpolateArgs){ .input = __VA_ARGS__ })
+#define tensor_upsample(...) tensor_interpolate(__VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_interpolate_args(TensorInterpolateArgs args);
+
+/* ---- sampling at a grid -------------------------------------------------------------------------------- */
+
+typedef enum TensorGridPadding { TENSOR_GRID_ZEROS, TENSOR_GRID_BORDER, TENSOR_GRID_REFLECTION } TensorGridPadding;
+
+typedef struct TensorGridSampleArgs {
+    Tensor *input, *grid;
+    TensorInterpolation mode;               /* bilinear (the default), nearest, bicubic */
+    TensorGridPadding padding_mode;         /* what lies outside */
+    bool align_corners;                     /* are -1 and 1 the centers of the first and last pixel, or their outer edges? */
+} TensorGridSampleArgs;
+
+/* tensor_grid_sample - y[n, c, i, j] = input[n, c] at the position grid[n, i, j] = (x, y), in [-1, 1].
+ *   input [N, C, h, w], grid [N, oh, ow, 2] -> [N, C, oh, ow];  input [N, C, d, h, w], grid [N, od, oh, ow, 3], (x, y, z).
+ * Both have gradients; where the derivative by the grid jumps, at the centers of pixels, it is that of the side behind; nearest has
+ * none.  A NaN in the grid counts as -1.  ESHAPE: shapes.  EVALUE: modes; bicubic for five dimensions.
+ * tensor_affine_grid - grid[n, i, j] = theta[n] (x, y, 1) for the center (x, y) of every pixel of an image of that size [N, C, h, w];
+ *   theta [N, 2, 3].  The same for [N, C, d, h, w] and theta [N, 3, 4]. */
+#define tensor_grid_sample(...) tensor_grid_sample_args((TensorGridSampleArgs){ .mode = TENSOR_BILINEAR, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_grid_sample_args(TensorGridSampleArgs args);
+TAPEGRAD_API Tensor *tensor_affine_grid(Tensor *theta, TensorShape size, bool align_corners);
+
 #ifdef __cplusplus
 }
 #endif

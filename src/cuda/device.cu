@@ -207,6 +207,7 @@ TAKE_TURN(norm_grad, NormArgs)
 TAKE_TURN(random, RandomArgs)
 
 /* Convolution and pooling have no kernels here; attention is made of ops. */
+/* Convolution, pooling and resampling have no kernels here. */
 static const Device device = {
     .abi = DEVICE_ABI, .size = sizeof(Device), .name = DEVICE_NAME, .ops_digest = TAPEGRAD_OPS_DIGEST,
     .start = start, .error = error, .describe = describe,
@@ -219,6 +220,7 @@ static const Device device = {
     .max_pool = nullptr, .max_pool_grad = nullptr, .avg_pool = nullptr, .avg_pool_grad = nullptr,
     .norm = turn_norm, .norm_grad = turn_norm_grad, .random = turn_random,
     .attention = nullptr, .attention_grad = nullptr,
+    .resample = nullptr, .taps = nullptr,
 };
 
 extern "C" __attribute__((visibility("default"))) const Device *tensor_device_plugin(void);
