@@ -77,5 +77,6 @@ TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
 #include <tapegrad/ops_shape.h>     /* views, joining, indexing, where */
 #include <tapegrad/ops_reduce.h>    /* sums, extremes, norms, softmax, losses */
 #include <tapegrad/ops_nn.h>        /* matrix products, convolution, pooling, normalisation, dropout */
+#include <tapegrad/ops_product.h>   /* einsum and other products */
 #include <tapegrad/random.h>        /* random tensors and generators */
 #endif
