@@ -168,9 +168,12 @@ static double add_products(const float *a, const float *b, int64_t k, Vf64 sum[4
     enum { WIDTH = BYTES / 8 };
     int64_t p = 0;
     double rest = 0;
+    Vf64 in_registers[4];
+    UNROLL for (int s = 0; s < 4; s++) in_registers[s] = sum[s];
     for (; p + 4 * WIDTH <= k; p += 4 * WIDTH)
         UNROLL for (int s = 0; s < 4; s++)
-            sum[s] = fma_f64(widen(a + p + s * WIDTH), widen(b + p + s * WIDTH), sum[s]);
+            in_registers[s] = fma_f64(widen(a + p + s * WIDTH), widen(b + p + s * WIDTH), in_registers[s]);
+    UNROLL for (int s = 0; s < 4; s++) sum[s] = in_registers[s];
     for (; p < k; p++) rest += (double)a[p] * (double)b[p];
     return rest;
 }
