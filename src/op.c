@@ -75,6 +75,7 @@ static void put_field(const OpField *f, void *params, const char *text)
     else if (f->type == OP_INT) *(int *)at = (int)strtol(text, NULL, 10);
     else if (f->type == OP_I64) *(int64_t *)at = strtoll(text, NULL, 10);
     else if (f->type == OP_BOOL) *(bool *)at = *text == '1' || *text == 't';
+    else if (f->type == OP_TEXT) strncpy(at, text, OP_TEXT_SIZE - 1);
     else ((OpDims *)at)->n = 0;
 }
 

@@ -99,6 +99,12 @@ static int read_value(Sample *s, const OpField *f, const char **at)
     void *to = s->params + f->offset;
     skip_spaces(at);
     if (f->type == OP_DIMS) return read_dims(s, at, to);
+    if (f->type == OP_TEXT) {                               /* up to a space, or the end of the parameters */
+        const size_t length = strcspn(*at, " }");
+        memcpy(to, *at, length < OP_TEXT_SIZE ? length : OP_TEXT_SIZE - 1);
+        *at += length;
+        return 0;
+    }
     if (f->type == OP_DOUBLE) *(double *)to = strtod(*at, &end);
     else if (f->type == OP_INT) *(int *)to = (int)strtol(*at, &end, 10);
     else if (f->type == OP_I64) *(int64_t *)to = strtoll(*at, &end, 10);

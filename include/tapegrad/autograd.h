@@ -128,7 +128,9 @@ typedef struct OpCall OpCall;
 #define KEEP_OUTPUT(i) (1u << (16 + (i)))
 
 /* A parameter of an op: where it lies in the params struct, so that it can be printed, parsed from samples, saved. */
-typedef enum OpFieldType { OP_DOUBLE, OP_INT, OP_I64, OP_BOOL, OP_DIMS } OpFieldType;
+typedef enum OpFieldType { OP_DOUBLE, OP_INT, OP_I64, OP_BOOL, OP_DIMS, OP_TEXT } OpFieldType;
+
+enum { OP_TEXT_SIZE = 256 };    /* an OP_TEXT member is a char[OP_TEXT_SIZE] */
 
 typedef struct OpDims {         /* a list of sizes or dimensions, by value */
     int n;

@@ -1,7 +1,8 @@
 /* gemm.c - who computes a product, and on how many threads.
  *
  *   k == 0 or alpha == 0        c is scaled here
- *   at most 4 x 4, k long       the kernels' dots: one chain of k additions would wait for each
+ *   at most 4 x 4, k long       the kernels' dots: one chain of k additions would wait for each;
+ *   or 1 x 1                    those of f32 are added in double
  *   large                       BLIS, where it is as fast (see by_blis)
  *   the rest                    the own kernels, c cut into pieces for the threads
  *
@@ -253,7 +254,8 @@ int gemm_cpu(const GemmCall *call, int threads)
         }
         return 0;
     }
-    if (call->m <= DOTS_SIDE && call->n <= DOTS_SIDE && call->k >= DOTS_LENGTH) {
+    const bool single = call->m == 1 && call->n == 1;
+    if (single || (call->m <= DOTS_SIDE && call->n <= DOTS_SIDE && call->k >= DOTS_LENGTH)) {
         by_dots(call, threads);
         return 0;
     }

@@ -151,7 +151,61 @@ FORCE_INLINE void put_f64(double *p, Mf64 n, Vf64 v) { memcpy(p, &v, (size_t)n *
 #endif
 #include "gemm_tile.h"
 
+/* --- one element of f32: in double, where products of floats are exact, and sums over 10^7 of them nearly so --- */
+
+typedef float Half __attribute__((vector_size(BYTES / 2), aligned(4), may_alias));
+
+#if defined __AVX512F__             /* gcc makes three instructions of the general form */
+FORCE_INLINE Vf64 widen(const float *p) { return (Vf64)_mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+#elif defined __AVX2__
+FORCE_INLINE Vf64 widen(const float *p) { return (Vf64)_mm256_cvtps_pd(_mm_loadu_ps(p)); }
+#else
+FORCE_INLINE Vf64 widen(const float *p) { return __builtin_convertvector(*(const Half *)p, Vf64); }
+#endif
+
+static double add_products(const float *a, const float *b, int64_t k, Vf64 sum[4])
+{
+    enum { WIDTH = BYTES / 8 };
+    int64_t p = 0;
+    double rest = 0;
+    Vf64 in_registers[4];
+    UNROLL for (int s = 0; s < 4; s++) in_registers[s] = sum[s];
+    for (; p + 4 * WIDTH <= k; p += 4 * WIDTH)
+        UNROLL for (int s = 0; s < 4; s++)
+            in_registers[s] = fma_f64(widen(a + p + s * WIDTH), widen(b + p + s * WIDTH), in_registers[s]);
+    UNROLL for (int s = 0; s < 4; s++) sum[s] = in_registers[s];
+    for (; p < k; p++) rest += (double)a[p] * (double)b[p];
+    return rest;
+}
+
+static void one_f32(const GemmCall *g)
+{
+    float copy_a[DOT_CHUNK], copy_b[DOT_CHUNK], *c = g->c;
+    const float *a, *b;
+    Vf64 sum[4];
+    double total = 0;
+    memset(sum, 0, sizeof sum);
+    for (int64_t p = 0; p < g->k; p += DOT_CHUNK) {
+        const int64_t k = g->k - p < DOT_CHUNK ? g->k - p : DOT_CHUNK;
+        lines_f32((const float *)g->a + p * g->a_col, 0, g->a_col, 1, k, copy_a, &a);
+        lines_f32((const float *)g->b + p * g->b_row, 0, g->b_row, 1, k, copy_b, &b);
+        total += add_products(a, b, k, sum);
+    }
+    const Vf64 v = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    for (int s = 0; s < BYTES / 8; s++) total += v[s];
+    total *= g->alpha;
+    if (g->beta != 0) total += g->beta * (double)*c;
+    if (g->bias) total += (double)*(const float *)g->bias;
+    *c = (float)total;
+}
+
+static void few_f32(const GemmCall *g)
+{
+    if (g->m == 1 && g->n == 1) one_f32(g);
+    else dots_f32(g);
+}
+
 const GemmKernel JOIN(gemm_kernel, ISA)[2] __attribute__((visibility("hidden"))) = {
-    [GEMM_F32] = { ROWS, 2 * BYTES / (int)sizeof(float), scratch_f32, run_f32, dots_f32 },
+    [GEMM_F32] = { ROWS, 2 * BYTES / (int)sizeof(float), scratch_f32, run_f32, few_f32 },
     [GEMM_F64] = { ROWS, 2 * BYTES / (int)sizeof(double), scratch_f64, run_f64, dots_f64 },
 };

@@ -106,7 +106,7 @@ def plain(v):
         return str(int(v))
     if isinstance(v, (list, tuple)):
         return "[" + " ".join(str(int(e)) for e in v) + "]"
-    return repr(v)
+    return v if isinstance(v, str) else repr(v)
 
 
 def sample(inputs, params):

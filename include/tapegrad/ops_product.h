@@ -1,0 +1,101 @@
+/* ops_product.h - products of tensors beyond matmul: einsum, tensordot, kron, chains and powers of matrices.  Included by ops.h.
+ *
+ *     Tensor *y = tensor_einsum("bqhd,bkhd->bhqk", TENSORS(q, k));       // attention scores
+ *     Tensor *z = tensor_tensordot(a, b, .dims = 1);                     // the last dim of a with the first of b
+ *     Tensor *p = tensor_multi_dot(TENSORS(a, b, c, d));                 // in the cheapest order
+ *
+ * All take floating operands (EDTYPE otherwise); those of different dtypes are promoted.  They are made of matmul on views:
+ * operands are copied only where indices that are multiplied together do not lie side by side in memory.  f16 and bf16 are rounded
+ * once, at the end.  ESHAPE: shapes that do not fit. */
+#ifndef TAPEGRAD_OPS_PRODUCT_H
+#define TAPEGRAD_OPS_PRODUCT_H
+
+#include <tapegrad/ops_nn.h>             /* TensorAddmmArgs */
+#include <tapegrad/ops_shape.h>          /* TensorList, TENSOR_ALL */
+#include <tapegrad/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* tensor_einsum - the sum of products that the equation says:
+ *
+ *   equation   operands by commas, each its indices, a letter a dimension; then "->" and the indices of the result
+ *     "ij,jk->ik"    a product of matrices: indices that the result lacks are summed over
+ *     "ii->i", "ii"  an index twice in one operand: its diagonal
+ *     "ij,jk"        without "->": the indices that are named once, in alphabetical order, capitals first
+ *     "...ij,...jk"  "..." stands for any dimensions, which broadcast; without "->" the result begins with them
+ *   Spaces mean nothing.  Sizes of an index must agree, or be 1 (not within one operand).
+ *
+ * Operands are multiplied from left to right.  EVALUE: an equation that cannot be read, or for another number of operands, or whose
+ * result names an index twice or one that no operand has.  ESHAPE: another number of dimensions, or sizes that differ; the text names
+ * the operand and the index. */
+TAPEGRAD_API Tensor *tensor_einsum(const char *equation, TensorList operands);
+
+typedef struct TensorTensordotArgs {
+    Tensor *a, *b;
+    int dims;                               /* so many last dims of a with the first ones of b: 2 */
+    TensorShape dims_a, dims_b;             /* or these, in pairs */
+} TensorTensordotArgs;
+
+/* tensor_tensordot(a, b, 1), tensor_tensordot(a, b, .dims_a = DIMS(1, 0), .dims_b = DIMS(0, 1)) - summed over pairs of dims; the
+ * result has a's other dims, then b's.  ESHAPE: sizes of a pair differ, and none is 1.  EINDEX: no such dim.
+ * tensor_inner - over the last dim of both; with an operand of rank 0 their product.   tensor_vdot - another name of tensor_dot. */
+#define tensor_tensordot(...) tensor_tensordot_args((TensorTensordotArgs){ .dims = 2, .a = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_tensordot_args(TensorTensordotArgs args);
+TAPEGRAD_API Tensor *tensor_inner(Tensor *a, Tensor *b);
+TAPEGRAD_API Tensor *tensor_vdot(Tensor *a, Tensor *b);
+
+/* tensor_kron - every element of a times all of b: sizes multiply; the operand of lower rank gets leading dims of 1.  At most 8 dims. */
+TAPEGRAD_API Tensor *tensor_kron(Tensor *a, Tensor *b);
+
+typedef struct TensorCrossArgs {
+    Tensor *a, *b;
+    int dim;                                /* the first one of size 3 */
+} TensorCrossArgs;
+
+/* tensor_cross - a x b of vectors of 3 along dim, also of integers; operands of one rank, whose other dims broadcast. */
+#define tensor_cross(...) tensor_cross_args((TensorCrossArgs){ .dim = TENSOR_ALL, .a = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_cross_args(TensorCrossArgs args);
+
+/* tensor_bilinear - y_o = x1^T weight_o x2 + bias_o: x1 [..., in1], x2 [..., in2], weight [out, in1, in2], bias [out] or NULL. */
+TAPEGRAD_API Tensor *tensor_bilinear(Tensor *x1, Tensor *x2, Tensor *weight, Tensor *bias);
+
+/* beta input + alpha product, input broadcast to the product's shape; beta = 0: input is not read.
+ *   tensor_addmv   a [m, k], b [k] -> [m]             tensor_addr   a [m], b [n] -> [m, n], their outer product
+ *   tensor_addbmm  a [B, m, k], b [B, k, n] -> [m, n], the products of the batch summed */
+#define tensor_addmv(...) tensor_addmv_args((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
+#define tensor_addr(...) tensor_addr_args((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
+#define tensor_addbmm(...) tensor_addbmm_args((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_addmv_args(TensorAddmmArgs args);
+TAPEGRAD_API Tensor *tensor_addr_args(TensorAddmmArgs args);
+TAPEGRAD_API Tensor *tensor_addbmm_args(TensorAddmmArgs args);
+
+/* tensor_multi_dot - the product of a chain of matrices, in the order that takes the fewest multiplications; the first and the last
+ * may be vectors, a row and a column.   tensor_chain_matmul - another name of it. */
+TAPEGRAD_API Tensor *tensor_multi_dot(TensorList tensors);
+TAPEGRAD_API Tensor *tensor_chain_matmul(TensorList tensors);
+
+/* tensor_matrix_power - x n times, of square matrices [..., m, m], by squaring; n = 0: the identity.  EVALUE: n negative. */
+TAPEGRAD_API Tensor *tensor_matrix_power(Tensor *x, int64_t n);
+
+/* tensor_trace - the sum of a matrix's diagonal; i64 for integers. */
+TAPEGRAD_API Tensor *tensor_trace(Tensor *x);
+
+/* tensor_block_diag - matrices (vectors are rows, numbers 1 x 1) one after the other down the diagonal, 0 elsewhere. */
+TAPEGRAD_API Tensor *tensor_block_diag(TensorList tensors);
+
+typedef struct TensorVanderArgs {
+    Tensor *input;
+    int64_t n;                              /* columns; as many as rows unless given */
+    bool increasing;
+} TensorVanderArgs;
+
+/* tensor_vander - powers of a vector's elements in rows, [size, n]: n - 1 down to 0, or 0 up to n - 1. */
+#define tensor_vander(...) tensor_vander_args((TensorVanderArgs){ .n = -1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_vander_args(TensorVanderArgs args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
