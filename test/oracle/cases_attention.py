@@ -59,6 +59,9 @@ def attention():
 @random("scaled_dot_product_attention")
 def attention_random():
     rows, cols, width, value = number(1, 9), number(2, 9), number(1, 6), number(1, 6)          # one column: as above
+    kind = choice(("none", "none", "causal", "bool", "float", "infinite"))
+    if kind in ("causal", "bool", "infinite"):      # a row may see one column only: let there be others
+        rows, cols = rows + 3, cols + 2
     if chance(0.1):
         rows, cols = number(60, 140), number(10, 140)
     gqa = chance(0.25)
@@ -72,7 +75,6 @@ def attention_random():
     p = {"enable_gqa": True} if gqa else {}
     if chance(0.3):
         p["scale"] = scalar(0.1, 1.5)
-    kind = choice(("none", "none", "causal", "bool", "float", "infinite"))
     if kind == "causal":
         p["is_causal"] = True
     whole += (rows, cols)
