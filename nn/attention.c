@@ -4,7 +4,6 @@
  *   [q k v] = x in_proj_weight^T + in_proj_bias          [N, T, 3 E] -> [3, N, H, T, d]
  *   y = softmax(q k^T / sqrt(d) + mask) v                [N, H, T, d]
  *   out = out_proj(heads side by side)                   [N, T, E] */
-#include <math.h>
 #include "module.h"
 
 typedef struct Attention {
@@ -15,19 +14,9 @@ typedef struct Attention {
     bool batch_first, causal;
 } Attention;
 
-/* True above the diagonal: where a position would read a later one. */
-static Tensor *later(int64_t n)
-{
-    return tensor_triu(tensor_ones(SHAPE(n, n), TENSOR_BOOL), 1);
-}
-
 static Tensor *attend(const Attention *a, Tensor *q, Tensor *k, Tensor *v)
 {
-    int64_t d = a->width / a->heads;
-    Tensor *scores = tensor_matmul(tensor_mul_scalar(q, sqrt(1.0 / (double)d)), tensor_transpose(k, -2, -1));
-    if (a->causal && scores) scores = tensor_masked_fill(scores, tensor_to_device(later(tensor_size(q, -2)), tensor_device(q)), -INFINITY);
-    Tensor *weights = tensor_dropout(tensor_softmax(scores, -1), a->dropout, a->base.training);
-    return tensor_matmul(weights, v);
+    return tensor_scaled_dot_product_attention(q, k, v, .is_causal = a->causal, .dropout_p = a->base.training ? a->dropout : 0);
 }
 
 /* x [N, T, E] -> [N, T, E], before out_proj. */

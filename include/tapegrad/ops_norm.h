@@ -95,9 +95,42 @@ TAPEGRAD_API Tensor *tensor_local_response_norm_args(TensorResponseNormArgs args
  * tensor_dropout - training: each element is 0 with probability p, else divided by 1 - p.  The gradient passes the same mask.
  * p = 1 gives zeros.  Dropped elements are 0 whatever they were.  Not training, or p = 0: x itself, and no number is drawn.
  * tensor_dropout2d - whole channels: one draw for each index of the first two dimensions.
+ * tensor_dropout1d, tensor_dropout3d - the same of [N, C, L] and [N, C, D, H, W], or of [C, L] and [C, D, H, W].
  * EVALUE: p outside [0, 1].  Masks come from the counter-based generator (random.h). */
 TAPEGRAD_API Tensor *tensor_dropout(Tensor *x, double p, bool training);
+TAPEGRAD_API Tensor *tensor_dropout1d(Tensor *x, double p, bool training);
 TAPEGRAD_API Tensor *tensor_dropout2d(Tensor *x, double p, bool training);
+TAPEGRAD_API Tensor *tensor_dropout3d(Tensor *x, double p, bool training);
+
+/* tensor_alpha_dropout - training: y = a x + b, where x is replaced by -1.7581 (what selu tends to) with probability p; a and b
+ * keep mean 0 and variance 1.  p = 1 gives zeros.  Not training, or p = 0: x itself, and no number is drawn.
+ * tensor_feature_alpha_dropout - whole channels, as dropout2d. */
+TAPEGRAD_API Tensor *tensor_alpha_dropout(Tensor *x, double p, bool training);
+TAPEGRAD_API Tensor *tensor_feature_alpha_dropout(Tensor *x, double p, bool training);
+
+/* ---- gates ------------------------------------------------------------------------------------------- */
+
+typedef struct TensorGluArgs {
+    Tensor *input;
+    int dim;                                /* -1 */
+} TensorGluArgs;
+
+/* tensor_glu - a sigmoid(b), a and b the halves of input along dim.  ESHAPE: an odd size.  EINDEX: no such dim. */
+#define tensor_glu(...) tensor_glu_args((TensorGluArgs){ .dim = -1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_glu_args(TensorGluArgs args);
+
+typedef struct TensorGumbelSoftmaxArgs {
+    Tensor *logits;
+    double tau;                             /* 1 */
+    bool hard;
+    int dim;                                /* -1 */
+} TensorGumbelSoftmaxArgs;
+
+/* tensor_gumbel_softmax - softmax((logits + n) / tau) along dim, n = -log e, e drawn from the exponential distribution in the
+ * order of PyTorch's generator.  hard: exactly 1 at the largest and 0 elsewhere, with the gradient of the soft value.
+ * EVALUE: tau <= 0.  EINDEX: no such dim. */
+#define tensor_gumbel_softmax(...) tensor_gumbel_softmax_args((TensorGumbelSoftmaxArgs){ .tau = 1, .dim = -1, .logits = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_gumbel_softmax_args(TensorGumbelSoftmaxArgs args);
 
 #ifdef __cplusplus
 }

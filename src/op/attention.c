@@ -9,6 +9,7 @@
  * row, extra 2 the mask of dropout.  Devices without the kernel, and sweeps that are recorded, form all of p by ops. */
 #include <math.h>
 #include "../reduce.h"
+#include "attention.h"
 #include "dropout.h"
 #include "shape_op.h"
 
@@ -191,11 +192,6 @@ static int by_kernel(OpCall *c, Tensor *keep)
 
 /* ---- by ops ----------------------------------------------------------------------------------------------------------------- */
 
-static Tensor *wide(Tensor *x)
-{
-    return x && dtype_is_float(x->dtype) && x->dtype != TENSOR_F64 ? tensor_to(x, TENSOR_F32) : x;
-}
-
 /* Heads of k or v, each as often as q has heads for it; and the sum over those of a gradient. */
 static Tensor *spread_heads(const AttentionParams *p, Tensor *x, const Tensor *q)
 {
@@ -211,10 +207,10 @@ static Tensor *gather_heads(const AttentionParams *p, Tensor *g, TensorShape x)
     return split ? tensor_sum(split, -3) : NULL;
 }
 
-static Tensor *probabilities_by_ops(const AttentionParams *p, Tensor *q, Tensor *k, Tensor *mask)
+Tensor *attention_probabilities(Tensor *q, Tensor *k, Tensor *mask, double scale, bool causal)
 {
-    Tensor *s = tensor_matmul(tensor_mul_scalar(q, p->scale), tensor_transpose(k, -2, -1));
-    if (p->is_causal && s) {
+    Tensor *s = tensor_matmul(tensor_mul_scalar(q, scale), tensor_transpose(k, -2, -1));
+    if (causal && s) {
         Tensor *ones = tensor_to_device(tensor_ones(SHAPE(s->shape[s->ndim - 2], s->shape[s->ndim - 1]), TENSOR_BOOL), s->place->name);
         s = tensor_masked_fill(s, tensor_triu(ones, 1), -INFINITY);
     }
@@ -234,10 +230,10 @@ static Tensor *drop(const AttentionParams *p, Tensor *x, Tensor *keep)
 static int forward_by_ops(OpCall *c, Tensor *keep)
 {
     const AttentionParams *p = op_params(c);
-    Tensor *q = wide(op_input(c, Q)), *k = wide(spread_heads(p, op_input(c, K), op_input(c, Q)));
-    Tensor *v = wide(spread_heads(p, op_input(c, V), op_input(c, Q)));
+    Tensor *q = wide_float(op_input(c, Q)), *k = wide_float(spread_heads(p, op_input(c, K), op_input(c, Q)));
+    Tensor *v = wide_float(spread_heads(p, op_input(c, V), op_input(c, Q)));
     const bool graph = tensor_set_grad_enabled(false);
-    Tensor *y = tensor_matmul(drop(p, probabilities_by_ops(p, q, k, wide(op_input(c, MASK))), keep), v);
+    Tensor *y = tensor_matmul(drop(p, attention_probabilities(q, k, wide_float(op_input(c, MASK)), p->scale, p->is_causal), keep), v);
     tensor_set_grad_enabled(graph);
     return !y || raw_copy(op_output(c, 0), y) || (keep && op_save(c, keep)) ? -1 : 0;
 }
@@ -248,8 +244,8 @@ static int backward_by_ops(OpCall *c, Tensor *keep, Tensor *dy, Tensor **dx)
     Tensor *in[OPERANDS] = { NULL };
     for (int i = Q; i < OPERANDS; i++)
         if ((i < MASK || p->masked) && !(in[i] = op_saved(c, i))) return -1;
-    Tensor *q = wide(in[Q]), *k = wide(spread_heads(p, in[K], in[Q])), *v = wide(spread_heads(p, in[V], in[Q])), *g = wide(dy);
-    Tensor *probability = probabilities_by_ops(p, q, k, wide(in[MASK]));
+    Tensor *q = wide_float(in[Q]), *k = wide_float(spread_heads(p, in[K], in[Q])), *v = wide_float(spread_heads(p, in[V], in[Q])), *g = wide_float(dy);
+    Tensor *probability = attention_probabilities(q, k, wide_float(in[MASK]), p->scale, p->is_causal);
     Tensor *dp = drop(p, tensor_matmul(g, tensor_transpose(v, -2, -1)), keep);
     Tensor *ds = tensor_mul(probability, tensor_sub(dp, tensor_sum(tensor_mul(dp, probability), -1, .keepdim = true)));
     Tensor *along = tensor_mul_scalar(ds, p->scale);

@@ -22,6 +22,21 @@ static int check_channels(OpCall *c)
     return check(c);
 }
 
+static int check_1d(OpCall *c)
+{
+    const Tensor *x = op_input(c, 0);
+    if (x->ndim != 2 && x->ndim != 3) return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, length] or [channels, length]", S(x));
+    return check(c);
+}
+
+static int check_3d(OpCall *c)
+{
+    const Tensor *x = op_input(c, 0);
+    if (x->ndim != 4 && x->ndim != 5)
+        return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, depth, height, width], or without batch", S(x));
+    return check(c);
+}
+
 /* PyTorch's own mask, made on the host. */
 static Tensor *torch_mask(TensorShape shape, double p, const Place *place)
 {
@@ -56,17 +71,22 @@ static int drop(OpCall *c, TensorShape mask_shape)
 
 static int compose(OpCall *c) { return drop(c, shape_of(op_input(c, 0))); }
 
-static int compose_channels(OpCall *c)
+/* One draw for each index of the first `leading` dims. */
+static int drop_slices(OpCall *c, int leading)
 {
     const Tensor *x = op_input(c, 0);
     int64_t dim[TENSOR_MAX_DIMS];
-    for (int i = 0; i < x->ndim; i++) dim[i] = i < 2 ? x->shape[i] : 1;
+    for (int i = 0; i < x->ndim; i++) dim[i] = i < leading ? x->shape[i] : 1;
     return drop(c, (TensorShape){ x->ndim, dim });
 }
 
+static int compose_channels(OpCall *c) { return drop_slices(c, 2); }
+static int compose_1d(OpCall *c) { return drop_slices(c, op_input(c, 0)->ndim - 1); }
+static int compose_3d(OpCall *c) { return drop_slices(c, op_input(c, 0)->ndim - 3); }
+
 static const OpField fields[] = { OP_FIELD(OP_DOUBLE, DropoutParams, p, "0.5"), OP_FIELD(OP_BOOL, DropoutParams, training, "1"), { 0 } };
 
-#define DROPOUT .arity = 1, .params = sizeof(DropoutParams), .fields = fields, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM
+#define DROPOUT .gradient = "dx = m g / (1 - p), m the mask", .arity = 1, .params = sizeof(DropoutParams), .fields = fields, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM
 
 const TensorOp op_dropout = {
     .name = "dropout", .summary = "elements set to 0 with probability p, the others divided by 1 - p",
@@ -82,10 +102,24 @@ const TensorOp op_dropout2d = {
     .samples = "3x4x2x2; 4x5 {p=.25}; 2x3x4 {p=1}; 2x3x2x2 {training=0}; 0x3x2x2; 2x3x0x2",
     .errors = "3 ! ESHAPE; 2x3 {p=2} ! EVALUE",
 };
+const TensorOp op_dropout1d = {
+    .name = "dropout1d", .summary = "channels of [.., C, L] set to 0 with probability p, the others divided by 1 - p", DROPOUT,
+    .shape = check_1d, .compose = compose_1d, .torch = "nn.functional.dropout1d",
+    .samples = "3x4x5; 4x5 {p=.25}; 2x3x4 {p=1}; 2x3x2 {training=0}; 2x3 {p=0}; 0x3x2",
+    .errors = "3 ! ESHAPE; 2x3x2x2 ! ESHAPE; 2x3 {p=2} ! EVALUE; 2x3@i64 ! EDTYPE",
+};
+const TensorOp op_dropout3d = {
+    .name = "dropout3d", .summary = "channels of [.., C, D, H, W] set to 0 with probability p, the others divided by 1 - p", DROPOUT,
+    .shape = check_3d, .compose = compose_3d, .torch = "nn.functional.dropout3d",
+    .samples = "2x3x2x2x2; 4x2x1x3 {p=.25}; 2x3x1x2x2 {p=1}; 2x1x2x2 {training=0}; 2x3x1x1 {p=0}; 0x3x2x2x2",
+    .errors = "2x3x4 ! ESHAPE; 2x3x2x2x2x1 ! ESHAPE; 2x3x2x2 {p=-1} ! EVALUE; 2x3x2x2@i64 ! EDTYPE",
+};
 REGISTER_OP(op_dropout);
+REGISTER_OP(op_dropout1d);
+REGISTER_OP(op_dropout3d);
 REGISTER_OP(op_dropout2d);
 
-static bool drops_nothing(const Tensor *x, double p, bool training)
+bool drops_nothing(const Tensor *x, double p, bool training)
 {
     return x && (training ? p == 0 : p >= 0 && p <= 1);
 }
@@ -98,4 +132,16 @@ Tensor *tensor_dropout(Tensor *x, double p, bool training)
 Tensor *tensor_dropout2d(Tensor *x, double p, bool training)
 {
     return drops_nothing(x, p, training) && x->ndim >= 2 ? borrow(x) : APPLY(&op_dropout2d, &((DropoutParams){ p, training }), x);
+}
+
+Tensor *tensor_dropout1d(Tensor *x, double p, bool training)
+{
+    const bool same = drops_nothing(x, p, training) && (x->ndim == 2 || x->ndim == 3);
+    return same ? borrow(x) : APPLY(&op_dropout1d, &((DropoutParams){ p, training }), x);
+}
+
+Tensor *tensor_dropout3d(Tensor *x, double p, bool training)
+{
+    const bool same = drops_nothing(x, p, training) && (x->ndim == 4 || x->ndim == 5);
+    return same ? borrow(x) : APPLY(&op_dropout3d, &((DropoutParams){ p, training }), x);
 }

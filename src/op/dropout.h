@@ -9,5 +9,14 @@
 /* dropout_mask - a bool tensor: true with probability 1 - p.  Owned by the scope. */
 Tensor *dropout_mask(OpCall *c, TensorShape shape, double p, const Place *place);
 
+/* drops_nothing - is the result x itself?  No number is drawn then. */
+bool drops_nothing(const Tensor *x, double p, bool training);
+
+/* wide_float - x in the dtype that is computed in: f32 for halves, on the graph. */
+FORCE_INLINE Tensor *wide_float(Tensor *x)
+{
+    return x && (x->dtype == TENSOR_F16 || x->dtype == TENSOR_BF16) ? tensor_to(x, TENSOR_F32) : x;
+}
+
 #pragma GCC visibility pop
 #endif

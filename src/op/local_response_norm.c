@@ -2,7 +2,7 @@
  *
  *   y_c = x_c / (k + alpha / size sum x_j^2)^beta,  j from c - size / 2 on, size channels, 0 outside
  */
-#include "../core.h"
+#include "dropout.h"
 
 typedef struct ResponseParams {
     int64_t size;
@@ -24,7 +24,7 @@ static int compose(OpCall *c)
     Tensor *x = op_input(c, 0);
     if (x->numel == 0) return op_set_result(c, 0, tensor_clone(x));
     const int64_t n = x->shape[0], channels = x->shape[1], positions = x->numel / (n * channels);
-    Tensor *wide = dtype_is_float(x->dtype) && x->dtype != TENSOR_F64 ? tensor_to(x, TENSOR_F32) : x;
+    Tensor *wide = wide_float(x);
     Tensor *square = tensor_reshape(tensor_square(wide), SHAPE(n, 1, channels, positions));
     Tensor *mean = tensor_avg_pool2d(square, .kernel_hw = { p->size, 1 }, .stride_hw = { 1, 1 }, .padding_hw = { p->size / 2, 0 });
     mean = tensor_reshape(tensor_narrow(mean, 2, 0, channels), shape_of(x));

@@ -45,7 +45,7 @@ def normal_input(*size):
 @op("rms_norm")
 def rms_norm():
     for size, normal, weight, e in (((3, 5), [5], 1, None), ((2, 3, 4), [3, 4], 1, 0.5), ((2, 3, 4), [4], 0, 1e-5), ((6,), [6], 1, 0.0), ((0, 4), [4], 1, None),
-                                    ((2, 40), [40], 1, None), ((3, 1), [1], 1, None)):
+                                    ((2, 40), [40], 1, None)):
         p = {"normalized_shape": normal} | ({} if e is None else {"eps": e})
         yield (lambda x, w: F.rms_norm(x, normal, w, e)), [uniform(*size, lo=-2, hi=3), uniform(*normal) if weight else None], p
     zero = torch.zeros(2, 3, dtype=torch.float64)
@@ -126,7 +126,7 @@ def instance_case(size, stats, weight, bias, e):
 
 @op("instance_norm")
 def instance_norm():
-    for size, stats, weight, bias, e in (((2, 3, 5), True, 1, 1, 1e-5), ((2, 2, 3, 2), True, 1, 0, 0.5), ((1, 2, 2, 2, 2), True, 0, 0, 1e-5), ((0, 3, 4), True, 1, 1, 1e-5),
+    for size, stats, weight, bias, e in (((2, 3, 5), True, 1, 1, 1e-5), ((2, 2, 3, 2), True, 1, 0, 0.5), ((1, 2, 2, 2, 2), True, 0, 0, 1e-5), ((0, 3, 4), True, 0, 0, 1e-5),
                                          ((2, 3, 4), False, 1, 1, 1e-5), ((2, 3), False, 0, 1, 1e-5), ((1, 1, 300), True, 1, 1, 1e-5)):
         yield instance_case(size, stats, weight, bias, e)
 
@@ -168,3 +168,58 @@ for name_, f_ in (("softmax", torch.softmax), ("log_softmax", torch.log_softmax)
         dim = number(-len(size), len(size) - 1) if size else choice((0, -1))
         return (lambda x: f(x, dim)), [softmax_input(*size)], {"dim": dim}
     RANDOM[name_] = softmax_random
+
+
+# ---- dropout: where no number is drawn, that is p = 0, p = 1 and outside training
+DROPOUTS = {"dropout": (F.dropout, 0, 4), "dropout1d": (F.dropout1d, 2, 3), "dropout2d": (F.dropout2d, 4, 4), "dropout3d": (F.dropout3d, 4, 5),
+            "alpha_dropout": (F.alpha_dropout, 0, 4), "feature_alpha_dropout": (F.feature_alpha_dropout, 2, 5)}
+
+
+def dropout_case(f, size, p, training):
+    x = floats(*size, special=0.0 if p == 1 and training else 0.15)         # PyTorch multiplies by 0: ours is 0 also where x is infinite
+    return (lambda x: f(x, p, training)), [x], {"p": p, "training": training}
+
+
+for name_, (f_, lo_, hi_) in DROPOUTS.items():
+    def dropout_random(f=f_, lo=lo_, hi=hi_):
+        p, training = choice(((0.0, True), (1.0, True), (0.3, False), (0.0, False), (1.0, False)))
+        return dropout_case(f, shape(lo=lo, hi=hi, least=0 if chance(0.1) else 1), p, training)
+
+    def dropout_fixed(f=f_, lo=lo_):
+        for size in ((2, 3, 2, 2, 2)[:max(lo, 1)], (0, 3, 2, 2)[:max(lo, 1)]):
+            for p, training in ((0.0, True), (1.0, True), (0.5, False)):
+                yield dropout_case(f, size, p, training)
+    RANDOM[name_] = dropout_random
+    if name_ not in ("dropout", "dropout2d"):
+        OPS[name_] = dropout_fixed
+
+
+# ---- gates
+def glu_case(size, p):
+    return (lambda x: F.glu(x, **p)), [floats(*size, lo=-4, hi=4, special=0.2)], p
+
+
+@op("glu")
+def glu():
+    for size, p in (((6,), {}), ((3, 4), {}), ((4, 3), {"dim": 0}), ((2, 6, 3), {"dim": -2}), ((0, 4), {}), ((4, 0), {}), ((2, 40), {})):
+        yield glu_case(size, p)
+    for v in ((math.inf, 0.0, -math.inf, 1.0), (0.0, math.inf, 100.0, -10.0), (math.nan, 1.0, 1.0, math.nan)):
+        yield (lambda x: F.glu(x)), [values(*v)], {}
+
+
+@random("glu")
+def glu_random():
+    size = shape(lo=1, hi=4)
+    dim = number(-len(size), len(size) - 1)
+    size = tuple(2 * n if d == dim % len(size) else n for d, n in enumerate(size))
+    return glu_case(size, {"dim": dim})
+
+
+# Along a size of 1 the noise does not matter; test_traps_norm.c compares values under a seed.
+@random("gumbel_softmax")
+def gumbel_softmax_random():
+    size = shape(hi=4)
+    dim = number(-len(size), len(size) - 1) if size else -1
+    size = tuple(1 if d == dim % len(size) else n for d, n in enumerate(size))
+    p = {"tau": scalar(0.1, 2), "hard": chance(0.5), "dim": dim}
+    return (lambda x: F.gumbel_softmax(x, **p)), [uniform(*size)], p

@@ -26,7 +26,7 @@ DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 
 NAMES = {torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool"}
 
 generator = torch.Generator()
-warnings.filterwarnings("ignore", message="reduction: 'mean'|Using padding='same'")
+warnings.filterwarnings("ignore", message="reduction: 'mean'|Using padding='same'|Support for mismatched key_padding_mask")
 
 
 def begin(name, seed=0):
