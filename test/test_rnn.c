@@ -1,5 +1,5 @@
 /* test_rnn.c - what the samples of recurrent nets cannot show: the order of gates, biases, weights and states by hand-made values; whole
- * nets against their cells, layers and directions; options; long sequences; halves; refusals. */
+ * nets against their cells, layers and directions; options; long sequences; halves; refusals; and the modules against torch.nn. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,8 @@
 #include <string.h>
 #include <tapegrad.h>
 #include <tapegrad/cmocka.h>
+
+#include "oracle/rnn_golden.h"
 
 enum { TANH, RELU, GRU, LSTM, KINDS, MOST = 64 };
 static const int gates_of[KINDS] = { 1, 1, 3, 4 };
@@ -332,6 +334,167 @@ static void test_refusals(void **state)
     assert_tensor_error(tensor_lstm_cell(x, NULL, NULL, x, x, NULL, NULL, NULL), TENSOR_ESHAPE);
 }
 
+/* ---- modules ------------------------------------------------------------------------------------------------------------------ */
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
+
+/* x_i = ((7 i) mod 13 - 6) / 8, as oracle/nn.py has it. */
+static Tensor *ramp(TensorShape shape)
+{
+    double v[MOST];
+    int64_t n = 1;
+    for (int d = 0; d < shape.ndim; d++) n *= shape.dim[d];
+    assert_true(n <= MOST);
+    for (int64_t i = 0; i < n; i++) v[i] = ((double)(7 * i % 13) - 6) / 8;
+    return values(shape, v);
+}
+
+static void assert_names(Module *m, const char *const *want, int n)
+{
+    TensorDict dict = nn_state_dict(m);
+    assert_int_equal(dict.count, n);
+    for (int i = 0; i < n; i++) assert_string_equal(dict.item[i].name, want[i]);
+    nn_free(m);
+}
+
+static void test_modules_have_the_names_of_torch(void **state)
+{
+    (void)state;
+    assert_names(nn_lstm(3, 4, 2, .bidirectional = true, .proj_size = 2), golden_names_lstm, COUNT(golden_names_lstm));
+    assert_names(nn_gru(3, 4, 2, .bias = false), golden_names_gru, COUNT(golden_names_gru));
+    assert_names(nn_lstm_cell(3, 4), golden_names_cell, COUNT(golden_names_cell));
+}
+
+static void assert_flat(Tensor *const *x, int n, const double *want, int count, double tolerance)
+{
+    Tensor *flat[MOST];
+    for (int i = 0; i < n; i++) flat[i] = tensor_to(tensor_flatten(tensor_detach(x[i])), TENSOR_F64);
+    assert_tensor_close(tensor_cat(((TensorList){ flat, n }), 0), values(SHAPE(count), want), tolerance, tolerance);
+}
+
+static void assert_initial(Module *m, const double *want, int count)
+{
+    TensorList list = nn_parameters(m);
+    assert_flat(list.at, list.n, want, count, 5e-9);
+    nn_free(m);
+}
+
+static Module *seeded(uint64_t seed, Module *(*make)(void))
+{
+    tensor_manual_seed(seed);
+    return make();
+}
+
+#define MAKER(name, call) static Module *name(void) { return call; }
+MAKER(small_lstm, nn_lstm(2, 3, .bidirectional = true, .proj_size = 2))
+MAKER(small_gru, nn_gru(2, 2, 2))
+MAKER(small_rnn, nn_rnn(3, 2, .bias = false))
+MAKER(small_gru_cell, nn_gru_cell(3, 2))
+
+static void test_modules_begin_as_in_torch(void **state)
+{
+    (void)state;
+    assert_initial(seeded(0, small_lstm), golden_init_lstm, COUNT(golden_init_lstm));
+    assert_initial(seeded(0, small_gru), golden_init_gru, COUNT(golden_init_gru));
+    assert_initial(seeded(0, small_rnn), golden_init_rnn, COUNT(golden_init_rnn));
+    assert_initial(seeded(0, small_gru_cell), golden_init_gru_cell, COUNT(golden_init_gru_cell));
+}
+
+MAKER(lstm, nn_lstm(3, 4, 2, .bidirectional = true, .dtype = TENSOR_F64))
+MAKER(lstm_proj, nn_lstm(3, 4, .proj_size = 2, .dtype = TENSOR_F64))
+MAKER(gru, nn_gru(3, 2, 2, .batch_first = true, .dtype = TENSOR_F64))
+MAKER(rnn, nn_rnn(3, 2, .nonlinearity = "relu", .dtype = TENSOR_F64))
+
+#define GOLDEN(name, ...) assert_flat(TENSOR_TENSORS_(__VA_ARGS__), TENSOR_COUNT_(__VA_ARGS__), golden_##name, COUNT(golden_##name), 1e-12)
+
+static void test_modules_give_the_results_of_torch(void **state)
+{
+    (void)state;
+    Tensor *x = ramp(SHAPE(4, 2, 3)), *c0 = tensor_mul_scalar(ramp(SHAPE(4, 2, 4)), .5), *y, *h = ramp(SHAPE(4, 2, 4)), *c;
+    Module *m = seeded(0, lstm);
+    y = nn_lstm_forward(m, x, h, c0, &h, &c);
+    GOLDEN(lstm, y, h, c);
+    assert_true(tensor_equal(nn_forward(m, x), nn_lstm_forward(m, x, NULL, NULL, NULL, NULL)));
+    nn_free(m);
+
+    m = seeded(0, lstm_proj);
+    y = nn_lstm_forward(m, x, NULL, NULL, &h, &c);
+    GOLDEN(lstm_proj, y, h, c);
+    nn_free(m);
+
+    m = seeded(0, gru);
+    y = nn_rnn_forward(m, ramp(SHAPE(2, 4, 3)), ramp(SHAPE(2, 2, 2)), &h);
+    GOLDEN(gru, y, h);
+    nn_free(m);
+
+    m = seeded(0, rnn);
+    y = nn_rnn_forward(m, x, ramp(SHAPE(1, 2, 2)), &h);
+    GOLDEN(rnn, y, h);
+    assert_true(tensor_equal(nn_forward(m, x), nn_rnn_forward(m, x, NULL, NULL)));
+    nn_free(m);
+}
+
+MAKER(lstm_cell, nn_lstm_cell(3, 2, .dtype = TENSOR_F64))
+MAKER(gru_cell, nn_gru_cell(3, 2, .dtype = TENSOR_F64))
+MAKER(rnn_cell, nn_rnn_cell(3, 2, .dtype = TENSOR_F64))
+
+static void test_cell_modules_give_the_results_of_torch(void **state)
+{
+    (void)state;
+    Tensor *x = ramp(SHAPE(2, 3)), *h = ramp(SHAPE(2, 2)), *c = tensor_mul_scalar(h, .5), *y;
+    Module *m = seeded(0, lstm_cell);
+    y = nn_lstm_cell_forward(m, x, h, c, &c);
+    GOLDEN(lstm_cell, y, c);
+    assert_true(tensor_equal(nn_forward(m, x), nn_lstm_cell_forward(m, x, NULL, NULL, NULL)));
+    nn_free(m);
+    m = seeded(0, gru_cell);
+    GOLDEN(gru_cell, nn_rnn_cell_forward(m, x, h));
+    nn_free(m);
+    m = seeded(0, rnn_cell);
+    GOLDEN(rnn_cell, nn_rnn_cell_forward(m, x, h));
+    assert_true(tensor_equal(nn_forward(m, x), nn_rnn_cell_forward(m, x, NULL)));
+    nn_free(m);
+}
+
+static void test_modules_drop_in_training_only(void **state)
+{
+    (void)state;
+    Module *m = nn_lstm(3, 4, 2, .dropout = .5), *none = nn_lstm(3, 4, 2);
+    Tensor *x = tensor_randn(SHAPE(4, 2, 3), TENSOR_F32);
+    assert_int_equal(nn_load_state_dict(none, nn_state_dict(m)), 0);
+    assert_false(tensor_equal(nn_forward(m, x), nn_forward(none, x)));
+    nn_eval(m);
+    assert_true(tensor_equal(nn_forward(m, x), nn_forward(none, x)));
+    nn_free(m);
+    nn_free(none);
+}
+
+static void test_modules_refuse(void **state)
+{
+    (void)state;
+    Module *cell = nn_gru_cell(3, 2), *net = nn_gru(3, 2);
+    Tensor *x = tensor_zeros(SHAPE(2, 3), TENSOR_F32), *h = x, *c = x;
+    assert_tensor_error(nn_lstm_forward(net, x, NULL, NULL, &h, &c), TENSOR_EVALUE);
+    assert_true(!h && !c);
+    assert_tensor_error(nn_rnn_forward(cell, x, NULL, NULL), TENSOR_EVALUE);
+    assert_tensor_error(nn_rnn_cell_forward(net, x, NULL), TENSOR_EVALUE);
+    assert_tensor_error(nn_lstm_cell_forward(cell, x, NULL, NULL, NULL), TENSOR_EVALUE);
+    assert_tensor_error(nn_rnn_forward(NULL, x, NULL, NULL), TENSOR_ENULL);
+    nn_free(cell);
+    nn_free(net);
+    assert_tensor_error((void *)nn_lstm(0, 2), TENSOR_EVALUE);
+    assert_tensor_error((void *)nn_lstm(3, 0), TENSOR_EVALUE);
+    assert_tensor_error((void *)nn_lstm(3, 2, 0), TENSOR_EVALUE);
+    assert_tensor_error((void *)nn_lstm(3, 2, 16), TENSOR_EVALUE);
+    assert_tensor_error((void *)nn_lstm(3, 2, .proj_size = 2), TENSOR_EVALUE);
+    assert_tensor_error((void *)nn_gru(3, 2, .proj_size = 1), TENSOR_EVALUE);
+    assert_tensor_error((void *)nn_gru(3, 2, .dropout = 2), TENSOR_EVALUE);
+    assert_tensor_error((void *)nn_rnn(3, 2, .nonlinearity = "gelu"), TENSOR_EVALUE);
+    assert_tensor_error((void *)nn_rnn_cell(3, 2, .nonlinearity = NULL), TENSOR_EVALUE);
+    assert_tensor_error((void *)nn_gru_cell(3, 0), TENSOR_EVALUE);
+    assert_tensor_error((void *)nn_gru_cell(3, 2, .dtype = TENSOR_I64), TENSOR_EDTYPE);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -342,7 +505,9 @@ int main(void)
         TEST(test_batch_first_turns_input_and_output_only), TEST(test_projections_make_h_narrower),
         TEST(test_a_net_is_its_cells_one_by_one), TEST(test_without_a_batch), TEST(test_absent_states_are_zeros),
         TEST(test_recorded_gradients_of_a_long_sequence), TEST(test_gradient_of_the_last_c_alone), TEST(test_halves_round_once),
-        TEST(test_refusals),
+        TEST(test_refusals), TEST(test_modules_have_the_names_of_torch), TEST(test_modules_begin_as_in_torch),
+        TEST(test_modules_give_the_results_of_torch), TEST(test_cell_modules_give_the_results_of_torch),
+        TEST(test_modules_drop_in_training_only), TEST(test_modules_refuse),
     };
     return cmocka_run_group_tests_name("recurrent nets", tests, NULL, NULL);
 }

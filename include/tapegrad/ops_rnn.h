@@ -20,7 +20,7 @@
 #ifndef TAPEGRAD_OPS_RNN_H
 #define TAPEGRAD_OPS_RNN_H
 
-#include <tapegrad/tensor.h>
+#include <tapegrad/ops_shape.h>     /* TensorList */
 
 #ifdef __cplusplus
 extern "C" {

@@ -137,7 +137,7 @@ static const OpField fields[] = {
 };
 
 #define NET .arity = OP_ANY_ARITY, .compose = compose, .params = sizeof(RnnParams), .fields = fields, \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_RANDOM
+    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_RANDOM
 #define GRADIENT "by its layers: " "da_t of the gates' sums and dh_t from dh_t+1, step by step; dw = da^T of what w multiplies"
 #define SIMPLE_NET NET, .outputs = 2, .optional = KEEP_INPUT(1), .gradient = GRADIENT, \
     .errors = "2x2x3,-,2x3,2x2,2 ! EVALUE; 2x2x3,-,2x3,2x2 ! EVALUE; 2x2x3,-,2x3,2x2 {has_biases=0 num_layers=2} ! EVALUE; " \

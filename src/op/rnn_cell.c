@@ -29,7 +29,7 @@ static int compose(OpCall *c)
     return kind == RNN_LSTM ? op_set_result(c, 1, alone ? tensor_squeeze(c_n, 0) : c_n) : 0;
 }
 
-#define CELL .shape = check, .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, \
+#define CELL .shape = check, .compose = compose, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE, \
     .gradient = "da of the gates' sums; dx = da w_ih, dh = da w_hh + ..., dw_ih = da^T x, dw_hh = da^T h, db = sum da"
 #define SIMPLE_CELL CELL, .arity = 6, .optional = KEEP_INPUT(1) | KEEP_INPUT(4) | KEEP_INPUT(5)
 #define RNN_CELL SIMPLE_CELL, \

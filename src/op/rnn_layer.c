@@ -317,7 +317,7 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField fields[] = { OP_FIELD(OP_BOOL, RnnLayerParams, reverse, "0"), { 0 } };
 
 #define LAYER .backward = backward, .forward = forward, .params = sizeof(RnnLayerParams), .fields = fields, \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
+    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE
 #define SIMPLE_LAYER .arity = 6, .optional = KEEP_INPUT(1) | KEEP_INPUT(4) | KEEP_INPUT(5), .keep = 0x3f | KEEP_OUTPUT(0), LAYER
 #define ERRORS(w) \
     "0x2x3,-," w "x3," w "x2,-,- ! ESHAPE; 3x3,-," w "x3," w "x2,-,- ! ESHAPE; 1x2x4,-," w "x3," w "x2,-,- ! ESHAPE; " \
