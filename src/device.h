@@ -205,7 +205,6 @@ typedef struct PoolArgs {
     int64_t *index;
 } PoolArgs;
 
-/* norm - layer_norm, rms_norm, group_norm and batch_norm share one view: dense x [outer, channels, inner].
 /* resample - y[i] = sum_k weight[k] x[index[k]], k in [start[i], start[i + 1]), along each axis of dense planes in turn.  The
  * tables are on the host, weight of the dtype; start NULL: the axis stays as it is. */
 typedef struct ResampleAxis {
@@ -232,7 +231,7 @@ typedef struct TapsArgs {
     void *x, *weight, *y;
 } TapsArgs;
 
-/* norm - layer_norm and batch_norm share one view: dense x [outer, channels, inner].
+/* norm - layer_norm, rms_norm, group_norm and batch_norm share one view: dense x [outer, channels, inner].
  * layer: statistics for each outer over channels * inner (n = their product), weight and bias dense [n].
  * rms: the same with 0 as the mean.  groups > 0: the same, but outer is [batch, groups], and weight and bias are
  *   [groups * channels], a value for each channel of a group.
@@ -327,7 +326,7 @@ typedef struct RnnArgs {
     K(attention, AttentionArgs)              \
     K(attention_grad, AttentionArgs)         \
     K(rnn_step, RnnArgs)                     \
-    K(rnn_step_grad, RnnArgs)
+    K(rnn_step_grad, RnnArgs)                \
     K(resample, ResampleArgs)                \
     K(taps, TapsArgs)
 

@@ -134,6 +134,7 @@ static int attention(Tensor **leaf, double *loss)
 static const Step steps[] = {
     { "mlp", 4, mlp_begin, mlp }, { "views", 2, views_begin, views }, { "penalty", 2, penalty_begin, penalty },
     { "hooks", 2, views_begin, hooked }, { "attention", 4, attention_begin, attention },
+    { "recurrent", 4, recurrent_begin, recurrent },
 };
 
 /* ---- one step, and the bytes that it works on --------------------------------------------------------------------- */
@@ -279,6 +280,7 @@ static void test_mlp_step(void **state) { (void)state; each_way(&steps[0]); }
 static void test_views_in_place(void **state) { (void)state; each_way(&steps[1]); }
 static void test_create_graph_step(void **state) { (void)state; each_way(&steps[2]); }
 static void test_hooks_and_retained_gradients(void **state) { (void)state; each_way(&steps[3]); }
+static void test_recurrent_step(void **state) { (void)state; each_way(&steps[5]); }
 static void test_attention_and_norms(void **state) { (void)state; each_way(&steps[4]); }
 
 /* ---- the switch itself, and a limit ------------------------------------------------------------------------------------- */
@@ -302,7 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_switch), TEST(test_mlp_step), TEST(test_views_in_place), TEST(test_create_graph_step),
-        TEST(test_hooks_and_retained_gradients), TEST(test_attention_and_norms),
+        TEST(test_hooks_and_retained_gradients), TEST(test_attention_and_norms), TEST(test_recurrent_step),
     };
     return cmocka_run_group_tests_name("failing memory", tests, NULL, NULL);
 }

@@ -143,7 +143,7 @@ static void check_gradients(const GoldenCase *c, Tensor *const *leaf, Tensor *co
     int roots = 0, m = 0, k = 0;
     for (int r = 0; r < c->results; r++) {
         if (!c->result[r].cotangent) continue;
-        if (tensor_requires_grad(y[r])) root[roots] = y[r], v[roots++] = golden_cotangent(&c->result[r], tensor_dtype(y[r]));
+        if (tensor_requires_grad(y[r])) root[roots] = y[r], v[roots++] = strided_copy(golden_cotangent(&c->result[r], tensor_dtype(y[r])), layout);
         else complain(s, "result %d requires no gradient, in PyTorch it does", r);
     }
     for (int i = 0; i < s->n; i++)

@@ -5,9 +5,9 @@ The file (little endian), all after the header one zlib stream:
     header   8 bytes "TGOLD2\\0\\0", u64 size of the stream when unpacked
     text     u16 length, bytes
     stream   text PyTorch's version, u32 number of cases, the cases
-    case     text op, text sample (the notation of samples.h: shapes, dtypes, parameters), u8 narrow, for each input that is there: its values (f32 for floats, i64 for i64 and i32, u8 for u8 and bool),
+    case     text op, text sample (the notation of samples.h: shapes, dtypes, parameters), u8 narrow,
+             for each input that is there: its values (f32 for floats, i64 for i64 and i32, u8 for u8 and bool),
              u8 number of results, the results, for each input: u8 has a gradient, then f64 values, f64 error
-    result   u8 dtype (TensorDtype, in the run in f64), u8 rank, u32 sizes, values (f64 for floats, i64 for i64 and i32, u8 for u8 and bool),
     result   u8 dtype (TensorDtype, in the run in f64), u8 rank, u32 sizes, values (f64 for floats, u8 for bool and u8, else i64),
              and for floats: f64 error, u8 has a cotangent, then its f32 values
 
@@ -79,7 +79,6 @@ def floats(*shape_, lo=-2.0, hi=2.0, special=0.0, also=()):
         for _ in range(number(1, 3)):
             flat[number(0, flat.numel() - 1)] = choice(SPECIAL + tuple(also))
     return x.float().double()           # 1e-3 is not exact in f32
-    return x.float().double()
 
 
 def integers(*shape, lo=0, hi=3, dtype=torch.int64):
@@ -192,8 +191,6 @@ def case(name, f, inputs, params, no_grad=(), narrow=False):
         out += struct.pack("<BB", DTYPES[v.dtype], v.dim()) + b"".join(struct.pack("<I", n) for n in v.shape)
         if not v.is_floating_point():
             out += raw_input(v)
-            out += raw(v, torch.uint8 if v.dtype in (torch.uint8, torch.bool) else torch.int64)
-            out += raw(v, torch.uint8 if v.dtype in (torch.bool, torch.uint8) else torch.int64)
             continue
         out += raw(v, torch.float64) + struct.pack("<dB", error(y32[k], v), k in cot)
         if k in cot:
