@@ -103,6 +103,10 @@ static void test_rows(void **state)
 #define COMPARE(name, ...) REFUSED(TENSOR_ENULL, tensor_##name(NULL, m)); REFUSED(TENSOR_ENULL, tensor_##name(m, NULL)); \
     REFUSED(TENSOR_ESHAPE, tensor_##name(m, w));
 #define PREDICATE(name, ...) REFUSED(TENSOR_ENULL, tensor_##name(NULL));
+#define BITS1(name, ...) REFUSED(TENSOR_ENULL, tensor_##name(NULL)); REFUSED(TENSOR_EDTYPE, tensor_##name(m)); \
+    REFUSED(TENSOR_EDTYPE, tensor_##name##_(v));
+#define BITS2(name, ...) REFUSED(TENSOR_ENULL, tensor_##name(NULL, mask)); REFUSED(TENSOR_ENULL, tensor_##name(mask, NULL)); \
+    REFUSED(TENSOR_EDTYPE, tensor_##name(m, mask)); REFUSED(TENSOR_EDTYPE, tensor_##name##_(v, v));
 #include <tapegrad/ops.def>
     assert_int_equal(wrong, 0);
 }
@@ -115,6 +119,15 @@ static void test_ops_h(void **state)
     REFUSED(TENSOR_ENULL, tensor_gt_scalar(NULL, 1)), REFUSED(TENSOR_ENULL, tensor_ge_scalar(NULL, 1));
     REFUSED(TENSOR_ENULL, tensor_lerp(NULL, m, .5)), REFUSED(TENSOR_ENULL, tensor_lerp(m, NULL, .5));
     REFUSED(TENSOR_ESHAPE, tensor_lerp(m, w, .5)), REFUSED(TENSOR_EGRAD, tensor_lerp_(leaf, leaf, .5));
+    REFUSED(TENSOR_ENULL, tensor_lerp_tensor(m, m, NULL)), REFUSED(TENSOR_ESHAPE, tensor_lerp_tensor(m, w, m));
+    REFUSED(TENSOR_EGRAD, tensor_lerp_tensor_(leaf, leaf, leaf)), REFUSED(TENSOR_ENULL, tensor_selu(NULL));
+    REFUSED(TENSOR_EGRAD, tensor_selu_(leaf)), REFUSED(TENSOR_ENULL, tensor_tanhshrink(NULL)), REFUSED(TENSOR_ENULL, tensor_prelu(m, NULL));
+    REFUSED(TENSOR_ENULL, tensor_rrelu(NULL)), REFUSED(TENSOR_EVALUE, tensor_rrelu(m, 1, 0)), REFUSED(TENSOR_EGRAD, tensor_rrelu_(leaf, 0, 1, true));
+    REFUSED(TENSOR_ENULL, tensor_clamp_tensor(NULL, m)), REFUSED(TENSOR_EVALUE, tensor_clamp_tensor(m)), REFUSED(TENSOR_ESHAPE, tensor_clamp_tensor(m, w));
+    REFUSED(TENSOR_EGRAD, tensor_clamp_tensor_(leaf, leaf, NULL)), REFUSED(TENSOR_ENULL, tensor_nan_to_num(NULL));
+    REFUSED(TENSOR_EGRAD, tensor_nan_to_num_(leaf, 0, 0, 0));
+    REFUSED(TENSOR_ENULL, tensor_float_power(m, NULL)), REFUSED(TENSOR_ENULL, tensor_positive(NULL)), REFUSED(TENSOR_ENULL, tensor_isclose(NULL, m));
+    REFUSED(TENSOR_EVALUE, tensor_isclose(m, m, .rtol = -1)), REFUSED(TENSOR_EVALUE, tensor_polygamma(m, -1)), REFUSED(TENSOR_EVALUE, tensor_celu(m, 0));
     REFUSED(TENSOR_ENULL, tensor_addcmul(m, m, NULL, 1)), REFUSED(TENSOR_ESHAPE, tensor_addcmul(m, m, w, 1));
     REFUSED(TENSOR_ENULL, tensor_addcdiv(NULL, m, m, 1)), REFUSED(TENSOR_ESHAPE, tensor_addcdiv(w, m, v, 1));
     REFUSED(TENSOR_EGRAD, tensor_addcmul_(leaf, leaf, leaf, 1)), REFUSED(TENSOR_ESHAPE, tensor_addcdiv_(v, m, m, 1));

@@ -3,6 +3,7 @@
  *  - Every function stays within its bound in ulp of the C library's in the next wider type.
  *  - NaN, infinities and the sign of zero are the C library's.
  *  - An element's bits do not depend on whether a block or a loop of one computed it.
+ *  - Every transcendental row of ops.def, as the library computes it, stays within the bound that ops.h states.
  *
  * Build it once for each instruction set of the kernels, with the kernels' own flags; a build that the
  * machine cannot run skips.  VECMATH_STRIDE=61 in the environment tests every 61st float instead of every
@@ -16,6 +17,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include <tapegrad/autograd.h>
+#include <tapegrad/ops.h>
 #include "../src/cpu/vecmath.h"
 #include "../src/special.h"
 
@@ -297,6 +300,187 @@ static void test_digamma(void **state)
     assert_true(special_digamma(INFINITY) == INFINITY);
 }
 
+/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
+
+#define PI 3.14159265358979323846264338327950288L
+
+static long double ref_rsqrt(long double x) { return 1 / sqrtl(x); }
+static long double ref_sigmoid(long double x) { return 1 / (1 + expl(-x)); }
+static long double ref_logsigmoid(long double x) { return x < 0 ? x - log1pl(expl(x)) : -log1pl(expl(-x)); }
+static long double ref_elu(long double x) { return x > 0 ? x : expm1l(x); }
+static long double ref_selu(long double x) { return 1.05070098735548049342L * (x > 0 ? x : 1.67326324235437728481L * expm1l(x)); }
+static long double ref_gelu(long double x) { return x * .5L * erfcl(-x * sqrtl(.5L)); }
+static long double ref_silu(long double x) { return x / (1 + expl(-x)); }
+static long double ref_softplus(long double x) { return x > 20 ? x : log1pl(expl(x)); }
+static long double ref_mish(long double x) { return x * tanhl(log1pl(expl(x))); }
+static long double ref_tanhshrink(long double x) { return x - tanhl(x); }
+static long double ref_logit(long double x) { return logl(x) - log1pl(-x); }
+static long double ref_sinc(long double x)
+{
+    long double n = rintl(x), y = sinl(PI * (x - n)) / (PI * x);
+    return x == 0 ? 1 : fmodl(n, 2) != 0 ? -y : y;
+}
+static long double ref_logaddexp(long double a, long double b) { return fmaxl(a, b) + log1pl(expl(-fabsl(a - b))); }
+static long double ref_logaddexp2(long double a, long double b) { return fmaxl(a, b) + log1pl(exp2l(-fabsl(a - b))) / logl(2); }
+static long double ref_xlogy(long double a, long double b) { return a * logl(b); }
+static long double ref_xlog1py(long double a, long double b) { return a * log1pl(b); }
+
+static long double ref_gelu_tanh(long double x)
+{
+    return .5L * x * (1 + tanhl(sqrtl(2 / PI) * (x + .044715L * x * x * x)));
+}
+
+static long double ref_erfinv(long double y)
+{
+    long double x = special_erfinv((double)y);
+    for (int i = 0; i < 2; i++) {
+        long double off = fabsl(y) < .5L ? erfl(x) - y : copysignl(1 - fabsl(y) - erfcl(fabsl(x)), y);
+        x -= off / (2 / sqrtl(PI) * expl(-x * x));
+    }
+    return x;
+}
+
+static long double ref_digamma(long double x)
+{
+    long double y = 0;
+    if (x < 0) return ref_digamma(1 - x) - PI / tanl(PI * (x - rintl(x)));
+    for (; x < 40; x++) y -= 1 / x;
+    long double z = 1 / (x * x);
+    return y + logl(x) - .5L / x - z * (1 / 12.L - z * (1 / 120.L - z * (1 / 252.L - z * (1 / 240.L - z / 132))));
+}
+
+static long double ref_polygamma(long double x)         /* n = 1 */
+{
+    long double y = 0;
+    if (x < 0) return powl(PI / sinl(PI * (x - rintl(x))), 2) - ref_polygamma(1 - x);
+    for (; x < 40; x++) y += 1 / (x * x);
+    long double z = 1 / (x * x);
+    return y + 1 / x + z / 2 + z / x * (1 / 6.L - z * (1 / 30.L - z * (1 / 42.L - z * (1 / 30.L - z * 5 / 66))));
+}
+
+/* Errors in ulp of the result, or, where a formula cancels, of the larger of it and 1, or x. */
+enum Unit { RESULT, ONE, X };
+typedef long double Ref1(long double x);
+typedef long double Ref2(long double a, long double b);
+
+/* Operands in [lo, hi]: what is beyond is an infinity, a constant, or test_specials.c's. */
+static const struct RowCase {
+    const char *name;
+    Ref1 *f;
+    Ref2 *f2;
+    double lo, hi, bound_f32, bound_f64;
+    enum Unit unit;
+} row_cases[] = {
+    { "exp", expl, NULL, -80, 80, 1.2, 1.2, RESULT },
+    { "exp2", exp2l, NULL, -120, 120, 1, 0.6, RESULT },
+    { "expm1", expm1l, NULL, -20, 80, 1.5, 1.8, RESULT },
+    { "log", logl, NULL, 0, 1e+06, 0.9, 0.9, RESULT },
+    { "log2", log2l, NULL, 0, 1e+06, 0.6, 0.6, RESULT },
+    { "log10", log10l, NULL, 0, 1e+06, 0.6, 1.9, RESULT },
+    { "log1p", log1pl, NULL, -1, 1e+06, 0.6, 0.9, RESULT },
+    { "sin", sinl, NULL, -100000, 100000, 0.6, 0.9, RESULT },
+    { "cos", cosl, NULL, -100000, 100000, 0.6, 0.9, RESULT },
+    { "tan", tanl, NULL, -100000, 100000, 0.6, 0.7, RESULT },
+    { "asin", asinl, NULL, -1, 1, 1.4, 0.6, RESULT },
+    { "acos", acosl, NULL, -1, 1, 1.4, 0.6, RESULT },
+    { "atan", atanl, NULL, -1000, 1000, 1.3, 0.6, RESULT },
+    { "sinh", sinhl, NULL, -80, 80, 0.6, 2, RESULT },
+    { "cosh", coshl, NULL, -80, 80, 0.6, 1.3, RESULT },
+    { "tanh", tanhl, NULL, -10, 10, 1.7, 1.6, RESULT },
+    { "asinh", asinhl, NULL, -100000, 100000, 0.6, 1.8, RESULT },
+    { "acosh", acoshl, NULL, 1, 100000, 0.6, 1.8, RESULT },
+    { "atanh", atanhl, NULL, -1, 1, 0.6, 1.9, RESULT },
+    { "erf", erfl, NULL, -4, 4, 1.2, 1.6, RESULT },
+    { "erfc", erfcl, NULL, -5, 8, 0.6, 3.5, RESULT },
+    { "rsqrt", ref_rsqrt, NULL, 0, 1e+06, 1.8, 1.8, RESULT },
+    { "sigmoid", ref_sigmoid, NULL, -80, 80, 2.4, 2.4, RESULT },
+    { "logsigmoid", ref_logsigmoid, NULL, -80, 80, 1.7, 1.8, RESULT },
+    { "elu", ref_elu, NULL, -80, 80, 1.5, 1.6, RESULT },
+    { "celu", ref_elu, NULL, -80, 80, 0.6, 0.9, RESULT },
+    { "selu", ref_selu, NULL, -80, 80, 2.7, 3.9, RESULT },
+    { "gelu", ref_gelu, NULL, -10, 10, 1.6, 1.9, X },
+    { "gelu_tanh", ref_gelu_tanh, NULL, -10, 10, 1.6, 1.7, X },
+    { "silu", ref_silu, NULL, -80, 80, 2.8, 2.9, RESULT },
+    { "softplus", ref_softplus, NULL, -80, 80, 1.7, 1.7, RESULT },
+    { "mish", ref_mish, NULL, -40, 80, 4.3, 4.7, RESULT },
+    { "tanhshrink", ref_tanhshrink, NULL, -20, 20, 1.7, 1.6, X },
+    { "logit", ref_logit, NULL, 0, 1, 0.6, 1.5, ONE },
+    { "sinc", ref_sinc, NULL, -10000, 10000, 0.6, 1, ONE },
+    { "erfinv", ref_erfinv, NULL, -1, 1, 0.6, 4.7, RESULT },
+    { "lgamma", lgammal, NULL, 0.001, 1e+06, 0.6, 2.6, RESULT },
+    { "digamma", ref_digamma, NULL, -20, 1e+06, 0.6, 9.6, ONE },
+    { "polygamma", ref_polygamma, NULL, -20, 1e+06, 0.6, 6.4, RESULT },
+    { "pow", NULL, powl, 0, 10, 0.6, 0.6, RESULT },
+    { "atan2", NULL, atan2l, -10, 10, 0.6, 0.6, RESULT },
+    { "hypot", NULL, hypotl, -1e+10, 1e+10, 0.6, 0.7, RESULT },
+    { "logaddexp", NULL, ref_logaddexp, -20, 20, 0.6, 1.1, ONE },
+    { "logaddexp2", NULL, ref_logaddexp2, -20, 20, 0.6, 1.7, ONE },
+    { "xlogy", NULL, ref_xlogy, 0, 10, 0.6, 1.7, RESULT },
+    { "xlog1py", NULL, ref_xlog1py, -0.9, 10, 0.6, 2, RESULT },
+};
+
+static uint64_t row_seed;
+static int wrong_rows;
+
+/* Half of them uniform, half with uniform exponents. */
+static double draw(const struct RowCase *c, int i)
+{
+    double u = (double)(random_bits(&row_seed) >> 11) * 0x1p-53, x = c->lo + u * (c->hi - c->lo);
+    if (i % 2 == 0) return x;
+    double e = ldexp(x, -(int)(random_bits(&row_seed) >> 59));
+    return e >= c->lo && e <= c->hi ? e : x;
+}
+
+static double row_error(const struct RowCase *c, double x, double z, double y, bool narrow)
+{
+    int digits = narrow ? 24 : 53, lowest = narrow ? -126 : -1022;
+    long double r = c->f2 ? c->f2(x, z) : c->f(x), scale = fabsl(r);
+    if (c->unit != RESULT) scale = fmaxl(scale, c->unit == X ? fabs(x) : 1);
+    int e = scale > 0 ? ilogbl(scale) : lowest;
+    return (double)(fabsl(y - r) / ldexpl(1, (e < lowest ? lowest : e) - digits + 1));
+}
+
+static double check_row(const struct RowCase *c, bool narrow, double *at)
+{
+    double x[2][BLOCK], y[BLOCK], worst = 0;
+    TensorScope scope = tensor_scope_open();
+    const TensorOp *op = tensor_op_find(c->name);
+    Tensor *in[2];
+    assert_non_null(op);
+    for (int k = 0; k < op->arity; k++) {
+        for (int i = 0; i < BLOCK; i++) x[k][i] = narrow ? (double)(float)draw(c, i) : draw(c, i);
+        in[k] = tensor_to(tensor_from_data(x[k], SHAPE(BLOCK), TENSOR_F64), narrow ? TENSOR_F32 : TENSOR_F64);
+    }
+    Tensor *result = tensor_to(tensor_apply(op, in, op->arity, NULL), TENSOR_F64);
+    assert_int_equal(tensor_copy_to(result, y, sizeof y), 0);
+    for (int i = 0; i < BLOCK; i++) {
+        double off = row_error(c, x[0][i], x[1][i], y[i], narrow);
+        if (!(off <= worst)) worst = off, *at = x[0][i];
+    }
+    tensor_scope_close(scope);
+    return worst;
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    int blocks = (int)(20 * INT64_C(8191) / stride());
+    for (size_t k = 0; k < sizeof row_cases / sizeof *row_cases; k++)
+        for (int narrow = 1; narrow >= 0; narrow--) {
+            const struct RowCase *c = row_cases + k;
+            double worst = 0, at = 0, where = 0, bound = narrow ? c->bound_f32 : c->bound_f64;
+            row_seed = k;
+            for (int b = 0; b < blocks; b++) {
+                double w = check_row(c, narrow, &at);
+                if (!(w <= worst)) worst = w, where = at;
+            }
+            report(c->name, narrow ? "row f32" : "row f64", worst, where);
+            if (!(worst <= bound)) print_error("%s in %s: %g ulp at %a, bound %g\n", c->name, narrow ? "f32" : "f64", worst, where, bound);
+            if (!(worst <= bound)) wrong_rows++;
+        }
+    assert_int_equal(wrong_rows, 0);
+}
+
 static int runs_here(void)
 {
 #if defined __AVX512F__
@@ -315,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_f64),
         cmocka_unit_test(test_pow),
         cmocka_unit_test(test_digamma),
+        cmocka_unit_test(test_rows),
     };
     if (!runs_here()) return 0;
     return cmocka_run_group_tests_name("vecmath", tests, NULL, NULL);

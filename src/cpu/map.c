@@ -180,13 +180,21 @@ static int compute_dtype(const MapArgs *m)
     return dtype == TENSOR_F16 || dtype == TENSOR_BF16 ? TENSOR_F32 : dtype;
 }
 
-/* In double with the parameters that the dtype of the arrays holds; integers in int64_t. */
+/* A parameter as the dtype of the arrays holds it; integers wrap. */
+static double held(double c, int dtype)
+{
+    if (dtype == TENSOR_F32) return (double)(float)c;
+    if (dtype == TENSOR_F64 || dtype == TENSOR_I64) return c;
+    return dtype == TENSOR_I32 ? (double)(int32_t)(int64_t)c : (double)(uint8_t)(int64_t)c;
+}
+
+/* Floats in double, integers in int64_t. */
 static int map_rare(MapArgs *m)
 {
     const RareRow *row = rare_row(m->row);
     Loop loop = { .compute = compute_dtype(m), .size = 8, .to_bool = row->to_bool, .out_size = row->to_bool ? 1 : 8 };
-    bool narrow = loop.compute == TENSOR_F32, real = narrow || loop.compute == TENSOR_F64;
-    double param[1] = { row->params ? narrow ? (double)(float)m->params[0] : m->params[0] : 0 };
+    bool real = loop.compute == TENSOR_F32 || loop.compute == TENSOR_F64;
+    double param[1] = { row->params ? held(m->params[0], loop.compute) : 0 };
     loop.loop = real ? row->f64[m->part] : row->i64;
     if (!loop.loop) return cpu_fail("no loop for %s", tensor_dtype_name((TensorDtype)loop.compute));
     loop.compute = real ? TENSOR_F64 : TENSOR_I64;

@@ -223,8 +223,8 @@ Tensor *tensor_div_rounding(Tensor *a, Tensor *b, TensorRounding rounding)
 
 Tensor *tensor_positive(Tensor *x)
 {
-    if (check_null(x, "positive", 1)) return NULL;
-    if (x->dtype == TENSOR_BOOL) return fail(TENSOR_EDTYPE, "positive", "bool %s: not defined for bool", S(x)), NULL;
+    if (check_null(x, "tensor_positive", 1)) return NULL;
+    if (x->dtype == TENSOR_BOOL) return fail(TENSOR_EDTYPE, "tensor_positive", "bool %s: not defined for bool", S(x)), NULL;
     return borrow(x);
 }
 

@@ -53,8 +53,8 @@ static int check_params(const TensorOp *op, const Tensor *a, const double *param
     }
 }
 
-/* Integers have no quotient by 0. */
-static int check_divisor(const TensorOp *op, const Tensor *a, const Tensor *b, const double *params)
+/* Integers have no quotient by 0; a scalar wraps to their width. */
+static int check_divisor(const TensorOp *op, const Tensor *a, const Tensor *b, const double *params, int dtype)
 {
     switch (op->row->id) {
     case ROW_fmod: case ROW_remainder: case ROW_floor_divide: case ROW_trunc_divide: {
@@ -64,8 +64,11 @@ static int check_divisor(const TensorOp *op, const Tensor *a, const Tensor *b, c
         tensor_scope_close(scope);
         return good ? 0 : bad ? fail(TENSOR_EVALUE, op->name, "%s by %s: an integer is divided by 0", S(a), S(b)) : -1;
     }
-    case ROW_fmod_scalar: case ROW_remainder_scalar: case ROW_floor_divide_scalar:
-        return params[0] != 0 ? 0 : fail(TENSOR_EVALUE, op->name, "%s: an integer is divided by 0", S(a));
+    case ROW_fmod_scalar: case ROW_remainder_scalar: case ROW_floor_divide_scalar: {
+        int64_t c = (int64_t)params[0];
+        if (dtype == TENSOR_U8 ? (uint8_t)c : dtype == TENSOR_I32 ? (int32_t)c != 0 : c != 0) return 0;
+        return fail(TENSOR_EVALUE, op->name, "%s %s by %g: an integer is divided by 0", tensor_dtype_name((TensorDtype)dtype), S(a), params[0]);
+    }
     default: return 0;
     }
 }
@@ -103,7 +106,7 @@ static int compute_dtype(const TensorOp *op, const Tensor *a, const Tensor *b, c
         if (!is_integral(params[i])) return TENSOR_F32;
     if (dtype == TENSOR_BOOL && row->types == ROW_WIDENED) dtype = TENSOR_I64;      /* True + 1 is 2 */
     if (row->id == ROW_threshold) return check_threshold(op, a, dtype, params);
-    if (row->id >= ROW_FAST && check_divisor(op, a, b, params)) return -1;
+    if (row->id >= ROW_FAST && check_divisor(op, a, b, params, dtype)) return -1;
     return row->id == ROW_pow_scalar ? check_exponent(op, a, dtype, params[0]) : dtype;
 }
 

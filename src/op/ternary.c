@@ -11,10 +11,25 @@ static double scalar(const OpCall *c)
     return ((const ScalarParams *)op_params(c))->value;
 }
 
-static int lerp(OpCall *c)
+static int lerp_shape(OpCall *c)
 {
-    Tensor *a = op_input(c, 0), *b = op_input(c, 1);
-    return op_set_result(c, 0, tensor_add_scaled(a, tensor_sub(b, a), scalar(c)));
+    int64_t shape[TENSOR_MAX_DIMS];
+    if (shape_broadcast(shape_of(op_input(c, 0)), shape_of(op_input(c, 1)), shape) >= 0) return 0;
+    return op_fail(c, TENSOR_ESHAPE, "%s and %s do not broadcast", S(op_input(c, 0)), S(op_input(c, 1)));
+}
+
+static int lerp_forward(OpCall *c)
+{
+    Tensor *a = op_input(c, 0), *b = op_input(c, 1), *y = NULL;
+    TENSOR_NO_GRAD y = tensor_add_scaled(a, tensor_sub(b, a), scalar(c));
+    return op_set_result(c, 0, y);
+}
+
+/* Not by the ops of forward: g - weight g cancels where the weight is near 1. */
+static int lerp_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    if (op_wants(c, 0) && !(dx[0] = tensor_mul_scalar(dy, 1 - scalar(c)))) return -1;
+    return op_wants(c, 1) && !(dx[1] = tensor_mul_scalar(dy, scalar(c))) ? -1 : 0;
 }
 
 static int addcmul(OpCall *c)
@@ -31,16 +46,14 @@ static const OpField fields[] = { OP_FIELD(OP_DOUBLE, ScalarParams, value, "1"),
 static const OpField lerp_fields[] = { { "weight", OP_DOUBLE, offsetof(ScalarParams, value), NULL }, { 0 } };
 #define TERNARY_SAMPLES "3x4,3x4,3x4:.5..2; 3x1,4,:.5..2 {value=-0.5}; 0x2,2,0x2:.5..2; ,,:.5..2 {value=2}"
 
-static const TensorOp op_lerp = { .name = "lerp", .summary = "a + weight (b - a)",
-    .gradient = "da = g (1 - weight), db = g weight", .arity = 2, .params = sizeof(ScalarParams),
-    .fields = lerp_fields, .compose = lerp, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = "3x4,3x4 {weight=0.3}; 3x1,4 {weight=2}; 0x2,2 {weight=0.5}",
+static const TensorOp op_lerp = { .name = "lerp", .summary = "a + weight (b - a)", .arity = 2, .params = sizeof(ScalarParams),
+    .gradient = "da = g (1 - weight), db = g weight", .fields = lerp_fields, .shape = lerp_shape, .forward = lerp_forward,
+    .backward = lerp_backward, .flags = OP_ANY_DEVICE, .samples = "3x4,3x4 {weight=0.3}; 3x1,4 {weight=2}; 0x2,2 {weight=0.5}",
     .errors = "3x4,3x5 {weight=1} ! ESHAPE" };
-static const TensorOp op_addcmul = { .name = "addcmul", .summary = "x + value a b",
-    .gradient = "dx = g, da = value g b, db = value g a", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
-    .compose = addcmul, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
-static const TensorOp op_addcdiv = { .name = "addcdiv", .summary = "x + value a / b",
-    .gradient = "dx = g, da = value g / b, db = -value g (a / b) / b", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
-    .compose = addcdiv, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
+static const TensorOp op_addcmul = { .name = "addcmul", .summary = "x + value a b", .gradient = "dx = g, da = value g b, db = value g a", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
+    .compose = addcmul, .flags = OP_ANY_DEVICE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
+static const TensorOp op_addcdiv = { .name = "addcdiv", .summary = "x + value a / b", .gradient = "dx = g, da = value g / b, db = -value g (a / b) / b", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
+    .compose = addcdiv, .flags = OP_ANY_DEVICE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
 REGISTER_OP(op_lerp);
 REGISTER_OP(op_addcmul);
 REGISTER_OP(op_addcdiv);
