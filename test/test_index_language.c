@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tapegrad.h>
+#include <tapegrad/debug.h>
 
 #include "oracle/index_language_golden.h"
 
@@ -278,11 +279,50 @@ static void writes_refused(void **state)
     tensor_scope_close(scope);
 }
 
+/* ---- memory runs out -------------------------------------------------------------------------------------------------- */
+
+/* Reads, writes and sums through an index; the loss, or NULL. */
+static Tensor *through_indices(Tensor *leaf, Tensor *v, Tensor *rows)
+{
+    Tensor *x = tensor_mul_scalar(leaf, 2);
+    tensor_index_set_(x, v, "1, None, ::2");
+    tensor_index_set_(x, v, "rows, :2", rows);
+    tensor_index_set_scalar_(x, 0, "mask", tensor_gt_scalar(x, 15));
+    tensor_index_accumulate_(x, v, "..., rows", rows);
+    return tensor_sum(tensor_mul(tensor_index(x, ":, rows, None", rows), tensor_index(tensor_index_set(x, v, ":, :2", rows), "..., 1:3, None")));
+}
+
+static void memory_runs_out(void **state)
+{
+    (void)state;
+    bool came = true;
+    for (int64_t n = 1; came; n++) {
+        TensorScope scope = tensor_scope_open();
+        Tensor *x = tensor_requires_grad_(matrix(), true), *v = tensor_requires_grad_(tensor_ones(SHAPE(1, 2), TENSOR_F32), true);
+        Tensor *rows = tensor_from_data((int64_t[]){ 2, 0 }, SHAPE(2), TENSOR_I64);
+        int64_t live = tensor_live_count(), tape = tensor_tape_length();
+        TensorScope inner = tensor_scope_open();
+        tensor_debug_fail_allocation(n, false);
+        Tensor *loss = through_indices(x, v, rows);
+        int status = loss ? tensor_backward(loss) : -1;
+        came = tensor_debug_allocation_failed();
+        tensor_debug_fail_allocation(0, false);
+        tensor_scope_close(inner);
+        assert_true(status == 0 || (came && tensor_error_code() == TENSOR_ENOMEM));
+        tensor_error_clear();
+        assert_int_equal(tensor_live_count(), live + (tensor_grad(x) != NULL) + (tensor_grad(v) != NULL));
+        assert_int_equal(tensor_tape_length(), tape);
+        tensor_scope_close(scope);
+    }
+    assert_int_equal(tensor_live_count(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(expressions), cmocka_unit_test(numbers_from_arguments), cmocka_unit_test(writes_go_through_views),
         cmocka_unit_test(the_last_one_wins), cmocka_unit_test(values_are_cast), cmocka_unit_test(refusals), cmocka_unit_test(writes_refused),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests_name("index language", tests, NULL, NULL);
 }
