@@ -169,6 +169,7 @@ static int resample_axis(const ResampleParams *p, Axis a, int dtype, ResampleAxi
     Table forward, table;
     *to = (ResampleAxis){ .in = p->transposed ? a.out : a.in, .out = p->transposed ? a.in : a.out };
     if (stays(&a)) return 0;
+    to->taps = p->transposed || a.antialias ? 0 : most_taps(&a);
     if (fill_table(&forward, &a)) return -1;
     table = forward;
     if (p->transposed && transpose(&forward, &a, &table)) return -1;
