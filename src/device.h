@@ -206,9 +206,10 @@ typedef struct PoolArgs {
 } PoolArgs;
 
 /* resample - y[i] = sum_k weight[k] x[index[k]], k in [start[i], start[i + 1]), along each axis of dense planes in turn.  The
- * tables are on the host, weight of the dtype; start NULL: the axis stays as it is. */
+ * tables are on the host, weight of the dtype; start NULL: the axis stays as it is.  taps: start[i + 1] - start[i] when that is the
+ * same for all, else 0. */
 typedef struct ResampleAxis {
-    int64_t in, out;
+    int64_t in, out, taps;
     const int64_t *start, *index;
     const void *weight;
 } ResampleAxis;

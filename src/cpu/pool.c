@@ -29,7 +29,7 @@ static void max_pool_plane(void *ctx, int64_t i)
     const Planes *w = ctx;
     const PoolArgs *a = w->a;
     const Pool p = w->pool;
-    (a->adaptive ? p.loops->adaptive_max : p.loops->max)(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out, a->index + i * elements(a->out));
+    (a->adaptive ? adaptive_max : p.loops->max)(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out, a->index + i * elements(a->out));
 }
 
 int cpu_max_pool(PoolArgs *a)
@@ -57,7 +57,7 @@ static void avg_pool_plane(void *ctx, int64_t i)
     const Planes *w = ctx;
     const PoolArgs *a = w->a;
     const Pool p = w->pool;
-    (a->adaptive ? p.loops->adaptive_avg : p.loops->avg)(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out);
+    (a->adaptive ? adaptive_avg : p.loops->avg)(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out);
 }
 
 int cpu_avg_pool(PoolArgs *a)
@@ -71,7 +71,7 @@ static void avg_pool_grad_plane(void *ctx, int64_t i)
     const Planes *w = ctx;
     const PoolArgs *a = w->a;
     const Pool p = w->pool;
-    (a->adaptive ? p.loops->adaptive_avg_grad : p.loops->avg_grad)(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out);
+    (a->adaptive ? adaptive_avg_grad : p.loops->avg_grad)(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out);
 }
 
 int cpu_avg_pool_grad(PoolArgs *a)

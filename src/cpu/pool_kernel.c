@@ -38,8 +38,8 @@ static double row_count(const PoolArgs *a, int64_t q)
     return (double)(counted_along(a, D, q / a->out[H]) * counted_along(a, H, q % a->out[H]));
 }
 
-/* 1 / divisor of the windows of a row, but for the columns that window j counts. */
-static double column_scale(const PoolArgs *a, double rows, int64_t j)
+/* 1 / divisor of window j of a row.  A call: vectorised, its cases are most of the code. */
+static __attribute__((noinline)) double column_scale(const PoolArgs *a, double rows, int64_t j)
 {
     return a->divisor ? 1.0 / (double)a->divisor : 1.0 / (rows * (double)counted_along(a, W, j));
 }
@@ -66,20 +66,6 @@ static int64_t first_inside(const PoolArgs *a, int64_t q, int64_t j)
     return (first_along(a, D, q / a->out[H]) * a->in[H] + first_along(a, H, q % a->out[H])) * a->in[W] + first_along(a, W, j);
 }
 
-/* Window i of an adaptive pool. */
-typedef struct Box { int64_t from[3], to[3], count; } Box;
-
-static Box box(const PoolArgs *a, int64_t i)
-{
-    const int64_t at[3] = { i / a->out[W] / a->out[H], i / a->out[W] % a->out[H], i % a->out[W] };
-    Box b = { .count = 1 };
-    for (int k = 0; k < 3; k++) {
-        b.from[k] = at[k] * a->in[k] / a->out[k], b.to[k] = ((at[k] + 1) * a->in[k] + a->out[k] - 1) / a->out[k];
-        b.count *= b.to[k] - b.from[k];
-    }
-    return b;
-}
-
 typedef struct Tap { int64_t d, h, w; } Tap;
 
 #define T float
@@ -96,6 +82,6 @@ typedef struct Tap { int64_t d, h, w; } Tap;
 #include "pool_loops.h"
 
 const PoolKernel ISA_NAME(pool_kernel)[2] = {
-    { max_f32, max_grad_f32, avg_f32, avg_grad_f32, adaptive_max_f32, adaptive_avg_f32, adaptive_avg_grad_f32 },
-    { max_f64, max_grad_f64, avg_f64, avg_grad_f64, adaptive_max_f64, adaptive_avg_f64, adaptive_avg_grad_f64 },
+    { max_f32, max_grad_f32, avg_f32, avg_grad_f32 },
+    { max_f64, max_grad_f64, avg_f64, avg_grad_f64 },
 };

@@ -36,6 +36,14 @@ static void N(rows)(const ResampleAxis *a, const T *x, T *y, int64_t inner)
     }
 }
 
+/* Single elements, two taps each: the linear modes'. */
+static void N(line_of_two)(const ResampleAxis *a, const T *restrict x, T *restrict y)
+{
+    const T *restrict weight = a->weight;
+    const int64_t *restrict index = a->index;
+    for (int64_t i = 0; i < a->out; i++) y[i] = weight[2 * i] * x[index[2 * i]] + weight[2 * i + 1] * x[index[2 * i + 1]];
+}
+
 /* Single elements. */
 static void N(line)(const ResampleAxis *a, const T *restrict x, T *restrict y)
 {
@@ -54,7 +62,8 @@ static void N(pass)(const ResampleAxis *a, const void *x, void *y, int64_t outer
     for (int64_t o = 0; o < outer; o++) {
         const T *from = (const T *)x + o * a->in * inner;
         T *to = (T *)y + o * a->out * inner;
-        if (inner == 1) N(line)(a, from, to);
+        if (inner == 1 && a->taps == 2) N(line_of_two)(a, from, to);
+        else if (inner == 1) N(line)(a, from, to);
         else N(rows)(a, from, to, inner);
     }
 }

@@ -1,11 +1,20 @@
-/* taps_loops.h - taps.c's loops over elements of type T.  A position outside [0, size) names nothing. */
+/* taps_loops.h - taps_kernel.c's loops over elements of type T.  A position outside [0, size) names nothing: element 0 is read
+ * there, and left out. */
+
+/* y += w x[index] */
+static void N(pick)(const int64_t *restrict index, int64_t size, const T *restrict x, const T *restrict w, T *restrict y, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        const int there = (uint64_t)index[j] < (uint64_t)size;
+        const T product = w[j] * x[there ? index[j] : 0];
+        y[j] += there ? product : 0;
+    }
+}
 
 static void N(sum)(Piece p, const T *x, const T *weight, T *y)
 {
     for (int64_t j = 0; j < p.points; j++) y[j] = 0;
-    for (int64_t k = 0; k < p.taps; k++, weight += p.points, p.index += p.points)
-        for (int64_t j = 0; j < p.points; j++)
-            if ((uint64_t)p.index[j] < (uint64_t)p.size) y[j] += weight[j] * x[p.index[j]];
+    for (int64_t k = 0; k < p.taps && p.size; k++) N(pick)(p.index + k * p.points, p.size, x, weight + k * p.points, y, p.points);
 }
 
 static void N(spread)(Piece p, T *x, const T *weight, const T *y)
@@ -20,9 +29,7 @@ static void N(spread)(Piece p, T *x, const T *weight, const T *y)
 static void N(dot)(Piece p, int64_t channels, const T *x, T *weight, const T *y)
 {
     for (int64_t j = 0; j < p.points; j++) weight[j] = 0;
-    for (int64_t c = 0; c < channels; c++, x += p.size, y += p.points)
-        for (int64_t j = 0; j < p.points; j++)
-            if ((uint64_t)p.index[j] < (uint64_t)p.size) weight[j] += x[p.index[j]] * y[j];
+    for (int64_t c = 0; c < channels && p.size; c++, x += p.size, y += p.points) N(pick)(p.index, p.size, x, y, weight, p.points);
 }
 
 static void N(run)(const TapsArgs *a, int64_t i)

@@ -208,8 +208,10 @@ static AxisTaps taps_of(Tensor *grid, const GridParams *p, int64_t size, int64_t
     Tensor *at = unnormalize(grid, size, p->align_corners);
     if (t.n < 4) at = pad(at, size, p);
     Tensor *fixed = at ? tensor_detach(at) : NULL;
+    if (!fixed) return t;
     if (t.n == 1) {
         t.offset[0] = offset_of(tensor_round(fixed), size, stride);
+        t.weight[0] = tensor_where(tensor_eq(fixed, fixed), tensor_ones_like(fixed), at);      /* 1, but on the graph: the gradient is 0 */
         return t;
     }
     Tensor *below = tensor_floor(fixed), *behind = tensor_sub(at, below);
@@ -223,8 +225,8 @@ static AxisTaps taps_of(Tensor *grid, const GridParams *p, int64_t size, int64_t
     return t;
 }
 
-/* Every tap of a with every one of b. */
-static int combine(const Tensor *grid, const AxisTaps *axis, int axes, Tensor **index, Tensor **weight)
+/* Every tap of one dimension with every one of the others: [batch, taps, points]. */
+static int combine(const AxisTaps *axis, int axes, Tensor **index, Tensor **weight)
 {
     enum { MOST = 16 };
     Tensor *offsets[MOST], *weights[MOST];
@@ -237,13 +239,11 @@ static int combine(const Tensor *grid, const AxisTaps *axis, int axes, Tensor **
             Tensor *offset = axis[d].offset[rest / below], *w = axis[d].weight[rest / below];
             rest %= below;
             offsets[i] = d == 0 ? offset : tensor_add(offsets[i], offset);
-            weights[i] = d == 0 || !w ? w : tensor_mul(weights[i], w);
+            weights[i] = d == 0 ? w : tensor_mul(weights[i], w);
         }
     }
     *index = tensor_stack(((TensorList){ offsets, n }), 1);
-    if (n > 1) *weight = tensor_stack(((TensorList){ weights, n }), 1);
-    else *weight = *index ? own(new_tensor(shape_of(*index), grid->dtype, grid->place)) : NULL;
-    if (n == 1 && *weight && raw_fill(*weight, 1)) return -1;
+    *weight = tensor_stack(((TensorList){ weights, n }), 1);
     return *index && *weight ? 0 : -1;
 }
 
@@ -277,7 +277,7 @@ static Tensor *sample(Tensor *x, Tensor *grid, const GridParams *p)
         positions *= x->shape[2 + d];
     }
     Tensor *index, *weight;
-    if (!grid || combine(grid, axis, n, &index, &weight)) return NULL;
+    if (!grid || combine(axis, n, &index, &weight)) return NULL;
     Tensor *y = sum(tensor_reshape(x, SHAPE(x->shape[0], x->shape[1], positions)), index, weight);
     return tensor_reshape(y, (TensorShape){ n + 2, shape });
 }

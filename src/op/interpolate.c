@@ -32,12 +32,12 @@ static double step_of(const Axis *a)
     return a->scale > 0 ? 1 / a->scale : (double)a->in / (double)a->out;
 }
 
-/* In f32 whatever x is, as PyTorch; and by its shortcuts, which in 1 and 3 dimensions only its backward takes. */
+/* In f32 whatever x is; roundings and shortcuts as PyTorch's forward has them in 2 dimensions, and in 1 and 3. */
 static int64_t nearest(const Axis *a, int64_t i)
 {
     const float step = a->scale > 0 ? (float)(1 / a->scale) : (float)a->in / (float)a->out;
     int64_t at;
-    if (a->mode == TENSOR_NEAREST_EXACT) at = (int64_t)floorf((float)(((double)i + 0.5) * (double)step));
+    if (a->mode == TENSOR_NEAREST_EXACT) at = (int64_t)floorf(a->spatial == 2 ? (float)(((double)i + 0.5) * (double)step) : ((float)i + 0.5f) * step);
     else if (a->spatial == 2 && a->out == a->in) at = i;
     else if (a->spatial == 2 && a->out == 2 * a->in) at = i / 2;
     else at = (int64_t)floorf((float)i * step);
@@ -169,6 +169,7 @@ static int resample_axis(const ResampleParams *p, Axis a, int dtype, ResampleAxi
     Table forward, table;
     *to = (ResampleAxis){ .in = p->transposed ? a.out : a.in, .out = p->transposed ? a.in : a.out };
     if (stays(&a)) return 0;
+    to->taps = p->transposed || a.antialias ? 0 : most_taps(&a);
     if (fill_table(&forward, &a)) return -1;
     table = forward;
     if (p->transposed && transpose(&forward, &a, &table)) return -1;

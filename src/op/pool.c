@@ -117,7 +117,7 @@ int pool_adaptive_shape(OpCall *c, int spatial)
 PoolArgs pool_args(const PoolParams *p, int dtype, TensorShape x, TensorShape y)
 {
     const int lead = 3 - p->spatial;
-    bool even = true;
+    bool even = true;                   /* windows of one size that lie side by side */
     PoolArgs a = windows_of(p);
     a.dtype = dtype, a.planes = 1;
     for (int i = 0; i < x.ndim - p->spatial; i++) a.planes *= x.dim[i];
@@ -127,8 +127,7 @@ PoolArgs pool_args(const PoolParams *p, int dtype, TensorShape x, TensorShape y)
         even = even && a.out[i] && a.in[i] % a.out[i] == 0;
     }
     if (!p->adaptive) return a;
-    /* Windows of one size that lie side by side: the loops along rows are faster when a row has several of them. */
-    a.adaptive = !even || a.out[2] < 4;
+    a.adaptive = !even || a.out[2] * a.out[2] < 4 * a.in[2];           /* the others' loops run over windows: many, and narrow ones */
     for (int i = 0; i < 3 && !a.adaptive; i++) a.kernel[i] = a.stride[i] = a.in[i] / a.out[i];
     return a;
 }
