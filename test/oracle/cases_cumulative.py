@@ -437,11 +437,11 @@ def random_cdist():
 def pdist():
     for order in (2.0, 1.0, 3.0, inf, 1.5):
         for s in ((4, 3), (3, 1), (1, 3), (0, 3)):
-            yield (lambda x: F.pdist(x, order)), [uniform(*s)], {"p": order}
+            yield (lambda x: F.pdist(x, order)), [uniform(*s)], {"p": order}, () if s[0] > 1 else (0,)     # PyTorch's backward crashes
     yield F.pdist, [values(1, 2, 1, 2, 3, 4).reshape(3, 2)], {}
 
 
 @random("pdist")
 def random_pdist():
     order = choice((2.0, 1.0, 3.0, inf, 1.5))
-    return (lambda x: F.pdist(x, order)), [floats(number(1, 8), number(1, 5))], {"p": order}
+    return (lambda x: F.pdist(x, order)), [floats(number(2, 8), number(1, 5))], {"p": order}
