@@ -62,7 +62,7 @@ def one_dim(s):
 
 def long_shape():
     """Now and then so long that a kernel works in blocks."""
-    if chance(0.05):
+    if chance(0.03):
         return (number(100, 9000),) if chance(0.5) else (number(50, 300), number(3, 40))
     return shape()
 
