@@ -35,7 +35,7 @@ def size(most=6):
 
 def wide():
     """Sizes of matrices: small ones, now and then larger."""
-    return number(7, 70) if chance(0.1) else size()
+    return number(7, 40) if chance(0.05) else size()
 
 
 # ---- matmul and its kin, at random
@@ -70,7 +70,7 @@ def mv():
 
 @random("dot")
 def dot():
-    k = number(50, 3000) if chance(0.2) else size()
+    k = number(50, 500) if chance(0.1) else size()
     return torch.dot, [floats(k), floats(k)], {}
 
 
@@ -153,12 +153,12 @@ def einsum():
 
 @random("einsum")
 def random_einsum():
-    """Up to four operands over a few letters; sizes of 1 broadcast; the result named or not."""
+    """Up to three operands over a few letters; sizes of 1 broadcast; the result named or not."""
     letters = "abcdEF"
-    sizes = {c: size(4) for c in letters}
+    sizes = {c: size(3) for c in letters}
     more = shape(0, 2, least=1, most=3) if chance(0.4) else ()
     terms, shapes = [], []
-    for _ in range(choice([1, 1, 2, 2, 2, 2, 3, 4])):
+    for _ in range(choice([1, 1, 2, 2, 2, 2, 3])):
         names = [choice(letters) for _ in range(number(0, 4))]
         dims = [sizes[c] if sizes[c] < 2 or names.count(c) > 1 or chance(0.9) else 1 for c in names]
         if more and chance(0.7):
