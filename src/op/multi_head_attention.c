@@ -73,8 +73,9 @@ static int projections(OpCall *c, int64_t width, Tensor *out[3])
 {
     const bool same = op_input(c, QUERY) == op_input(c, KEY) && op_input(c, KEY) == op_input(c, VALUE);
     Tensor *packed = same ? tensor_linear(op_input(c, QUERY), op_input(c, IN_WEIGHT), op_input(c, IN_BIAS)) : NULL;
+    if (same && (!packed || tensor_split_sizes(packed, SHAPE(width, width, width), -1, out) < 0)) return -1;
     for (int i = 0; i < 3; i++) {
-        out[i] = same ? tensor_narrow(packed, -1, i * width, width) : project(c, i, width);
+        if (!same) out[i] = project(c, i, width);
         if (out[i] && out[i]->ndim == 2) out[i] = tensor_unsqueeze(out[i], 1);
         if (!out[i]) return -1;
     }

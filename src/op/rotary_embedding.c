@@ -27,13 +27,15 @@ static int compose(OpCall *c)
     Tensor *x = op_input(c, 0), *wide = wide_float(x), *cosine = wide_float(op_input(c, 1)), *sine = wide_float(op_input(c, 2));
     if (!wide || !cosine || !sine) return -1;
     const int64_t half = cosine->shape[cosine->ndim - 1], width = x->shape[x->ndim - 1], rest = width - 2 * half;
-    Tensor *turned = tensor_narrow(wide, -1, 0, 2 * half);
-    turned = tensor_unflatten(turned, -1, interleaved ? SHAPE(half, 2) : SHAPE(2, half));
+    Tensor *part[2] = { wide, NULL }, *pair[2];
+    if (rest && tensor_split_sizes(wide, SHAPE(2 * half, rest), -1, part) < 0) return -1;
+    Tensor *turned = tensor_unflatten(part[0], -1, interleaved ? SHAPE(half, 2) : SHAPE(2, half));
     const int dim = interleaved ? -1 : -2;
-    Tensor *a = tensor_select(turned, dim, 0), *b = tensor_select(turned, dim, 1);
-    Tensor *first = tensor_sub(tensor_mul(a, cosine), tensor_mul(b, sine)), *second = tensor_add(tensor_mul(a, sine), tensor_mul(b, cosine));
+    if (!turned || tensor_unbind(turned, dim, pair, 2) < 0) return -1;
+    Tensor *first = tensor_sub(tensor_mul(pair[0], cosine), tensor_mul(pair[1], sine));
+    Tensor *second = tensor_add(tensor_mul(pair[0], sine), tensor_mul(pair[1], cosine));
     Tensor *y = tensor_flatten(tensor_stack(TENSORS(first, second), dim), -2, -1);
-    if (rest) y = tensor_cat(TENSORS(y, tensor_narrow(wide, -1, 2 * half, rest)), -1);
+    if (rest) y = tensor_cat(TENSORS(y, part[1]), -1);
     return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)x->dtype) : NULL);
 }
 
