@@ -196,7 +196,8 @@ const TensorOp op_multi_head_attention_forward = {
               "3x2x4,2x2x4,2x2x4,12x4,12,1x1x4,-,4x4,4,-,- {num_heads=2} ! EVALUE; 3x2x4,2x2x4,2x2x4,8x4,12,-,-,4x4,4,-,- {num_heads=2} ! ESHAPE; "
               "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,2x3,- {num_heads=2} ! ESHAPE; 3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,3x3 {num_heads=2} ! ESHAPE; "
               "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,2x2@i64,- {num_heads=2} ! EDTYPE; 4,4,4,12x4,12,-,-,4x4,4,-,- {num_heads=2} ! ESHAPE; "
-              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=0} ! EVALUE; 3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=2 dropout_p=2} ! EVALUE",
+              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=0} ! EVALUE; "
+              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=2 dropout_p=2} ! EVALUE",
 };
 REGISTER_OP(op_multi_head_attention_forward);
 
@@ -205,8 +206,9 @@ Tensor *tensor_multi_head_attention_forward_args(TensorMultiHeadAttentionArgs a)
     HeadsParams p = { .num_heads = a.num_heads, .dropout_p = a.dropout_p, .add_zero_attn = a.add_zero_attn, .training = a.training,
                       .need_weights = a.weights != NULL, .average_attn_weights = a.average_attn_weights, .is_causal = a.is_causal };
     const Tensor *q = a.query;
+    const char *name = op_multi_head_attention_forward.name;
     if (q && a.embed_dim_to_check && (q->ndim == 0 || q->shape[q->ndim - 1] != a.embed_dim_to_check))
-        return fail(TENSOR_ESHAPE, op_multi_head_attention_forward.name, "query %s: want the width %lld", S(q), (long long)a.embed_dim_to_check), NULL;
+        return fail(TENSOR_ESHAPE, name, "query %s: want the width %lld", S(q), (long long)a.embed_dim_to_check), NULL;
     Tensor *in[OPERANDS] = { a.query, a.key, a.value, a.in_proj_weight, a.in_proj_bias, a.bias_k, a.bias_v, a.out_proj_weight, a.out_proj_bias,
                              a.key_padding_mask, a.attn_mask };
     Tensor *out[2] = { NULL, NULL };

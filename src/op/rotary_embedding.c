@@ -17,8 +17,8 @@ static int shape(OpCall *c)
     const bool fits = x->ndim && cosine->ndim && shape_equal(shape_of(cosine), shape_of(sine)) && 2 * pairs[x->ndim - 1] <= x->shape[x->ndim - 1];
     const int n = fits ? shape_broadcast(halves, shape_of(cosine), both) : -1;
     if (n >= 0 && shape_equal(halves, (TensorShape){ n, both })) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "input %s, cos %s, sin %s: want [..., T, E], and [..., T, R / 2] with R <= E that broadcast to it", S(x), S(cosine),
-                   S(sine));
+    return op_fail(c, TENSOR_ESHAPE, "input %s, cos %s, sin %s: want [..., T, E], and [..., T, R / 2] with R <= E that broadcast to it",
+                   S(x), S(cosine), S(sine));
 }
 
 static int compose(OpCall *c)
@@ -45,7 +45,8 @@ const TensorOp op_rotary_embedding = {
     .name = "rotary_embedding", .summary = "pairs of columns (a, b) turned: (a cos - b sin, a sin + b cos)", .arity = 3,
     .gradient = "da = ga cos + gb sin, db = gb cos - ga sin; dcos = a ga + b gb, dsin = a gb - b ga", .params = sizeof(RotaryParams),
     .fields = fields, .shape = shape, .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "onnx.ops.rotary_embedding",
-    .samples = "3x4,3x2,3x2; 3x4,3x2,3x2 {interleaved=1}; 2x2x3x6,3x2,3x2; 2x3x5,3x2,3x2 {interleaved=1}; 4,2,2; 2x3x4,2x1x2,2x1x2; 0x4,0x2,0x2; 3x2,0,0",
+    .samples = "3x4,3x2,3x2; 3x4,3x2,3x2 {interleaved=1}; 2x2x3x6,3x2,3x2; 2x3x5,3x2,3x2 {interleaved=1}; 4,2,2; "
+               "2x3x4,2x1x2,2x1x2; 0x4,0x2,0x2; 3x2,0,0",
     .errors = "3x4,3x3,3x3 ! ESHAPE; 3x4,3x2,3x1 ! ESHAPE; 3x4,2x2,2x2 ! ESHAPE; ,2,2 ! ESHAPE; 3x4,,  ! ESHAPE; 3x4@i64,3x2,3x2 ! EDTYPE; "
               "3x4,2x3x2,2x3x2 ! ESHAPE",
 };
