@@ -159,14 +159,17 @@ static int compose(OpCall *c)
     const HeadsParams *p = op_params(c);
     const bool alone = op_input(c, QUERY)->ndim == 2;
     const int64_t width = op_input(c, QUERY)->shape[alone ? 1 : 2], rows = op_input(c, QUERY)->shape[0];
-    Tensor *in[3], *mask, *weights = NULL;
+    Tensor *in[3], *mask = NULL, *weights = NULL;
     if (projections(c, width, in)) return -1;
     if (op_input(c, BIAS_K)) in[1] = lengthen(in[1], op_input(c, BIAS_K)), in[2] = lengthen(in[2], op_input(c, BIAS_V));
     if (p->add_zero_attn) in[1] = lengthen(in[1], NULL), in[2] = lengthen(in[2], NULL);
     Tensor *q = heads(in[0], p->num_heads), *k = heads(in[1], p->num_heads), *v = heads(in[2], p->num_heads);
-    if (!q || !k || !v || merge_masks(c, q, k, k->shape[2], &mask)) return -1;
+    if (!q || !k || !v) return -1;
+    const bool causal_only = p->is_causal && !p->need_weights && !op_input(c, MASK) && !op_input(c, PADDING) &&
+        k->shape[2] == op_input(c, KEY)->shape[0];
+    if (!causal_only && merge_masks(c, q, k, k->shape[2], &mask)) return -1;
     Tensor *y = p->need_weights ? attend_with_weights(p, q, k, v, mask, &weights) :
-        tensor_scaled_dot_product_attention(q, k, v, mask, .dropout_p = p->training ? p->dropout_p : 0);
+        tensor_scaled_dot_product_attention(q, k, v, mask, .is_causal = causal_only, .dropout_p = p->training ? p->dropout_p : 0);
     y = tensor_reshape(tensor_permute(y, DIMS(2, 0, 1, 3)), alone ? SHAPE(rows, width) : SHAPE(rows, q->shape[0], width));
     if (op_set_result(c, 0, tensor_linear(y, op_input(c, OUT_WEIGHT), op_input(c, OUT_BIAS)))) return -1;
     if (!p->need_weights) return 0;
