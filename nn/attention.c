@@ -25,7 +25,9 @@ static Tensor *heads(const Attention *a, Tensor *x)
     int64_t n = tensor_size(x, 0), t = tensor_size(x, 1);
     Tensor *qkv = tensor_linear(x, nn_param(&a->base, 0), nn_param(&a->base, 1));
     qkv = tensor_permute(tensor_reshape(qkv, SHAPE(n, t, 3, a->heads, a->width / a->heads)), DIMS(2, 0, 3, 1, 4));
-    Tensor *y = attend(a, tensor_select(qkv, 0, 0), tensor_select(qkv, 0, 1), tensor_select(qkv, 0, 2));
+    Tensor *part[3];
+    if (!qkv || tensor_unbind(qkv, 0, part, 3) < 0) return NULL;
+    Tensor *y = attend(a, part[0], part[1], part[2]);
     return tensor_reshape(tensor_permute(y, DIMS(0, 2, 1, 3)), SHAPE(n, t, a->width));
 }
 

@@ -368,7 +368,8 @@ static void test_rotary_embedding_sees_distances(void **state)
 {
     (void)state;
     Tensor *position = tensor_arange(0, 9, 1, TENSOR_F64), *speed = F64(SHAPE(2), 1, .1);
-    Tensor *angle = tensor_outer(position, speed), *q = tensor_expand(noise(SHAPE(1, 4)), SHAPE(9, 4)), *k = tensor_expand(noise(SHAPE(1, 4)), SHAPE(9, 4));
+    Tensor *angle = tensor_outer(position, speed);
+    Tensor *q = tensor_expand(noise(SHAPE(1, 4)), SHAPE(9, 4)), *k = tensor_expand(noise(SHAPE(1, 4)), SHAPE(9, 4));
     Tensor *c = tensor_cos(angle), *s = tensor_sin(angle);
     Tensor *scores = tensor_matmul(tensor_rotary_embedding(q, c, s), tensor_t(tensor_rotary_embedding(k, c, s)));
     assert_close(tensor_contiguous(tensor_slice(tensor_slice(scores, 0, 0, 5), 1, 0, 5)),

@@ -4,8 +4,9 @@
  *   dv = D(p)^T dy,  dp = D(dy v^T),  ds = p (dp - sum p dp),  dq = scale ds k,  dk = scale ds^T q,  dmask = ds
  *
  * Forward keeps the shift and the factor of each row, from which backward makes p of a block again.  A causal block stops at
- * its last row's column.  Forward: a block is one thread's.  Backward: an item is, as its blocks add to dk and dv in their order.  Block
- * sizes depend on sizes alone, so threads change no bit. */
+ * its last row's column.  Forward: a block is one thread's.  Backward: a group of blocks is, as they add to the same dk and dv; where
+ * items are few, each has several groups, whose sums are added in their order.  Blocks and groups depend on sizes alone, so threads
+ * change no bit. */
 #include <math.h>
 #include <stdatomic.h>
 #include "../core.h"
@@ -13,11 +14,12 @@
 #include "gemm.h"
 #include "softmax_kernel.h"
 
-enum { BLOCK_ROWS = 64, LEAST_ROWS = 16, BLOCK_SCORES = 1 << 17 };
+enum { BLOCK_ROWS = 64, LEAST_ROWS = 16, BLOCK_SCORES = 1 << 17, MOST_GROUPS = 16 };
 
 typedef struct Work {
     const AttentionArgs *a;
-    int64_t block, blocks;              /* rows of a block, blocks of an item */
+    int64_t block, blocks, groups;      /* rows of a block; blocks and groups of an item */
+    char *sums;                         /* of several groups: dk [batch, groups, cols, width], then dv */
     _Atomic bool failed;
 } Work;
 
@@ -182,7 +184,8 @@ static void softmax_gradient(const Block *b, const void *p, void *dp)
     else ISA_PICK(softmax_grad_rows_f32)(false, b->m, b->n, p, dp, dp);
 }
 
-static int backward_block(const Block *b, void *p, void *dp)
+/* Adds to dk and dv (NULL: not wanted) of the item. */
+static int backward_block(const Block *b, void *p, void *dp, void *dk, void *dv)
 {
     const AttentionArgs *a = b->a;
     const int64_t row = b->item * a->rows + b->first, e = a->width, ev = a->value_width;
@@ -190,44 +193,96 @@ static int backward_block(const Block *b, void *p, void *dp)
     if (score(b, p)) return -1;
     probabilities(b, p);
     if (b->kept) drop(b, p, dp);
-    if (a->dv && product(a, b->n, ev, b->m, flipped((Side){ b->kept ? dp : p, b->n, 1 }), dy, at(a, a->dv, b->item * a->cols * ev), ev, 1, 1))
-        return -1;
-    if (!a->dq && !a->dk && !a->dmask) return 0;
+    if (dv && product(a, b->n, ev, b->m, flipped((Side){ b->kept ? dp : p, b->n, 1 }), dy, dv, ev, 1, 1)) return -1;
+    if (!a->dq && !dk && !a->dmask) return 0;
     if (product(a, b->m, b->n, ev, dy, flipped(side(a, &a->v, b->item, 0)), dp, b->n, 1, 0)) return -1;
     if (b->kept) drop(b, dp, dp);
     softmax_gradient(b, p, dp);
     if (a->dmask) memcpy(at(a, a->dmask, row * a->cols), dp, (size_t)(b->m * b->n) * size_of(a));
     if (a->dq && product(a, b->m, e, b->n, scores, side(a, &a->k, b->item, 0), at(a, a->dq, row * e), e, a->scale, 0)) return -1;
-    if (!a->dk) return 0;
-    return product(a, b->n, e, b->m, flipped(scores), side(a, &a->q, b->item, b->first), at(a, a->dk, b->item * a->cols * e), e, a->scale, 1);
+    return dk ? product(a, b->n, e, b->m, flipped(scores), side(a, &a->q, b->item, b->first), dk, e, a->scale, 1) : 0;
 }
 
-static void backward_item(void *ctx, int64_t item)
+static int64_t dk_bytes(const AttentionArgs *a) { return a->cols * a->width * (int64_t)size_of(a); }
+static int64_t dv_bytes(const AttentionArgs *a) { return a->cols * a->value_width * (int64_t)size_of(a); }
+
+/* Where group i of all adds to dk; dv. */
+static char *dk_of(const Work *w, int64_t i)
+{
+    return !w->a->dk ? NULL : (w->sums ? w->sums : (char *)w->a->dk) + i * dk_bytes(w->a);
+}
+
+static char *dv_of(const Work *w, int64_t i)
+{
+    if (!w->a->dv) return NULL;
+    return (w->sums ? w->sums + w->a->batch * w->groups * dk_bytes(w->a) : (char *)w->a->dv) + i * dv_bytes(w->a);
+}
+
+static void backward_group(void *ctx, int64_t i)
 {
     Work *w = ctx;
     const AttentionArgs *a = w->a;
-    const size_t bytes = scores_bytes(w), k = (size_t)(a->cols * a->width) * size_of(a), v = (size_t)(a->cols * a->value_width) * size_of(a);
+    const size_t bytes = scores_bytes(w);
+    const int64_t item = i / w->groups, g = i % w->groups, to = (g + 1) * w->blocks / w->groups;
+    char *dk = dk_of(w, i), *dv = dv_of(w, i);
     void *p = tg_alloc(bytes), *dp = tg_alloc(bytes);
     int status = p && dp ? 0 : -1;
-    if (a->dk) memset((char *)a->dk + (size_t)item * k, 0, k);
-    if (a->dv) memset((char *)a->dv + (size_t)item * v, 0, v);
-    for (int64_t i = 0; i < w->blocks && !status; i++) {
-        const Block b = block_of(a, item, i * w->block, w->block);
-        status = backward_block(&b, p, dp);
+    if (dk) memset(dk, 0, (size_t)dk_bytes(a));
+    if (dv) memset(dv, 0, (size_t)dv_bytes(a));
+    for (int64_t k = g * w->blocks / w->groups; k < to && !status; k++) {
+        const Block b = block_of(a, item, k * w->block, w->block);
+        status = backward_block(&b, p, dp, dk, dv);
     }
     if (status) atomic_store(&w->failed, true);
     if (p) tg_free(p, bytes);
     if (dp) tg_free(dp, bytes);
 }
 
+/* y = the sum of n arrays of `bytes`, one behind the other. */
+static void add_groups(const AttentionArgs *a, const char *x, int64_t n, int64_t bytes, char *y)
+{
+    const int64_t count = bytes / (int64_t)size_of(a);
+    memcpy(y, x, (size_t)bytes);
+    for (int64_t g = 1; g < n; g++) {
+        const float *f = (const float *)(const void *)(x + g * bytes);
+        const double *d = (const double *)(const void *)(x + g * bytes);
+        if (a->dtype == TENSOR_F64) for (int64_t i = 0; i < count; i++) ((double *)(void *)y)[i] += d[i];
+        else for (int64_t i = 0; i < count; i++) ((float *)(void *)y)[i] += f[i];
+    }
+}
+
+static void backward_sums(void *ctx, int64_t item)
+{
+    const Work *w = ctx;
+    const AttentionArgs *a = w->a;
+    const int64_t k = dk_bytes(a), v = dv_bytes(a), first = item * w->groups;
+    if (a->dk) add_groups(a, dk_of(w, first), w->groups, k, (char *)a->dk + item * k);
+    if (a->dv) add_groups(a, dv_of(w, first), w->groups, v, (char *)a->dv + item * v);
+}
+
+static void backward(Work *w, int threads)
+{
+    const AttentionArgs *a = w->a;
+    const int64_t wanted = a->batch ? (MOST_GROUPS + a->batch - 1) / a->batch : 1;
+    w->groups = w->blocks == 0 ? 1 : wanted < w->blocks ? wanted : w->blocks;
+    const size_t bytes = w->groups > 1 ? (size_t)(a->batch * w->groups * (dk_bytes(a) + dv_bytes(a)) + 1) : 0;
+    if (bytes && !(w->sums = tg_alloc(bytes))) {
+        w->failed = true;
+        return;
+    }
+    parallel_for(a->batch * w->groups, threads, backward_group, w);
+    if (w->sums) parallel_for(a->batch, threads, backward_sums, w);
+    if (w->sums) tg_free(w->sums, bytes);
+}
+
 /* ---- the slots -------------------------------------------------------------------------------------------------------- */
 
-static int run(const AttentionArgs *a, bool backward)
+static int run(const AttentionArgs *a, bool gradients)
 {
     const int64_t block = block_rows(a);
     Work w = { .a = a, .block = block, .blocks = (a->rows + block - 1) / block };
     const int threads = cpu_threads(a->batch * a->rows * a->cols * (a->width + a->value_width + 1));
-    if (backward) parallel_for(a->batch, threads, backward_item, &w);
+    if (gradients) backward(&w, threads);
     else parallel_for(a->batch * w.blocks, threads, forward_piece, &w);
     return w.failed ? fail_memory("attention") : 0;
 }

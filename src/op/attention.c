@@ -71,7 +71,9 @@ static int batch_of(OpCall *c, int64_t *dim)
         int64_t other[TENSOR_MAX_DIMS], both[TENSOR_MAX_DIMS];
         const int ndim = batch_dims(p, x, q, other);
         n = shape_broadcast((TensorShape){ n, dim }, (TensorShape){ ndim, other }, both);
-        if (n < 0) return op_fail(c, TENSOR_ESHAPE, "query %s, key %s, value %s: the batches do not broadcast", S(q), S(op_input(c, K)), S(op_input(c, V)));
+        if (n < 0)
+            return op_fail(c, TENSOR_ESHAPE, "query %s, key %s, value %s: the batches do not broadcast", S(q), S(op_input(c, K)),
+                           S(op_input(c, V)));
         memcpy(dim, both, sizeof both);
     }
     return n;
@@ -149,7 +151,8 @@ static int lay_out(const AttentionParams *p, Tensor *const *in, TensorShape y, L
     const int dtype = q->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
     *l = (Layout){ .batch_ndim = y.ndim - 2, .args = { .dtype = dtype, .batch = 1, .causal = p->is_causal, .scale = p->scale,
                    .mask_is_bool = mask && mask->dtype == TENSOR_BOOL, .rows = q->shape[q->ndim - 2], .width = q->shape[q->ndim - 1],
-                   .cols = v->shape[v->ndim - 2], .value_width = v->shape[v->ndim - 1], .keep_factor = p->dropout_p < 1 ? 1 / (1 - p->dropout_p) : 0 } };
+                   .cols = v->shape[v->ndim - 2], .value_width = v->shape[v->ndim - 1],
+                   .keep_factor = p->dropout_p < 1 ? 1 / (1 - p->dropout_p) : 0 } };
     for (int i = 0; i < l->batch_ndim; i++) l->args.batch *= l->batch[i] = y.dim[i];
     l->offsets = own(new_tensor(SHAPE(OPERANDS, l->args.batch), TENSOR_I64, &cpu_place));
     if (!l->offsets) return -1;
@@ -244,7 +247,8 @@ static int backward_by_ops(OpCall *c, Tensor *keep, Tensor *dy, Tensor **dx)
     Tensor *in[OPERANDS] = { NULL };
     for (int i = Q; i < OPERANDS; i++)
         if ((i < MASK || p->masked) && !(in[i] = op_saved(c, i))) return -1;
-    Tensor *q = wide_float(in[Q]), *k = wide_float(spread_heads(p, in[K], in[Q])), *v = wide_float(spread_heads(p, in[V], in[Q])), *g = wide_float(dy);
+    Tensor *q = wide_float(in[Q]), *k = wide_float(spread_heads(p, in[K], in[Q])), *v = wide_float(spread_heads(p, in[V], in[Q]));
+    Tensor *g = wide_float(dy);
     Tensor *probability = attention_probabilities(q, k, wide_float(in[MASK]), p->scale, p->is_causal);
     Tensor *dp = drop(p, tensor_matmul(g, tensor_transpose(v, -2, -1)), keep);
     Tensor *ds = tensor_mul(probability, tensor_sub(dp, tensor_sum(tensor_mul(dp, probability), -1, .keepdim = true)));

@@ -86,7 +86,8 @@ static int compose_3d(OpCall *c) { return drop_slices(c, op_input(c, 0)->ndim - 
 
 static const OpField fields[] = { OP_FIELD(OP_DOUBLE, DropoutParams, p, "0.5"), OP_FIELD(OP_BOOL, DropoutParams, training, "1"), { 0 } };
 
-#define DROPOUT .gradient = "dx = m g / (1 - p), m the mask", .arity = 1, .params = sizeof(DropoutParams), .fields = fields, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM
+#define DROPOUT .gradient = "dx = m g / (1 - p), m the mask", .arity = 1, .params = sizeof(DropoutParams), .fields = fields, \
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM
 
 const TensorOp op_dropout = {
     .name = "dropout", .summary = "elements set to 0 with probability p, the others divided by 1 - p",

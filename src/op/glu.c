@@ -20,9 +20,9 @@ static int shape(OpCall *c)
 static int compose(OpCall *c)
 {
     const int dim = ((const GluParams *)op_params(c))->dim;
-    Tensor *x = op_input(c, 0), *wide = wide_float(x);
-    const int64_t half = x->shape[dim] / 2;
-    Tensor *y = tensor_mul(tensor_narrow(wide, dim, 0, half), tensor_sigmoid(tensor_narrow(wide, dim, half, half)));
+    Tensor *x = op_input(c, 0), *wide = wide_float(x), *half[2];
+    if (!wide || tensor_split_sizes(wide, SHAPE(x->shape[dim] / 2, x->shape[dim] / 2), dim, half) < 0) return -1;
+    Tensor *y = tensor_mul(half[0], tensor_sigmoid(half[1]));
     return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)x->dtype) : NULL);
 }
 

@@ -37,11 +37,16 @@ static int shape(OpCall *c)
 
 static Tensor *each_sample(Tensor *t, int64_t samples) { return t ? tensor_repeat(t, SHAPE(samples)) : NULL; }
 
-static int follow(Tensor *running, Tensor *all, int64_t samples)
+/* running = the mean of all over the samples, for both; neither changes when there is no memory for the other. */
+static int follow(Tensor *const running[2], Tensor *const all[2], int64_t samples)
 {
-    Tensor *mean = tensor_mean(tensor_reshape(all, SHAPE(samples, running->shape[0])), 0);
-    if (!mean || raw_copy(running, mean)) return -1;
-    bump_version(running);
+    Tensor *now[2];
+    for (int i = 0; i < 2; i++) {
+        now[i] = tensor_to(tensor_mean(tensor_reshape(all[i], SHAPE(samples, running[i]->shape[0])), 0), (TensorDtype)running[i]->dtype);
+        if (!now[i]) return -1;
+    }
+    for (int i = 0; i < 2; i++)
+        if (raw_copy(running[i], now[i]) || (bump_version(running[i]), false)) return -1;
     return 0;
 }
 
@@ -61,7 +66,7 @@ static int compose(OpCall *c)
     if (!y) return -1;
     if (p->use_input_stats && mean && x->numel) {
         const bool graph = tensor_set_grad_enabled(false);
-        const int status = follow(mean, means, n) || follow(var, vars, n);
+        const int status = follow((Tensor *[]){ mean, var }, (Tensor *[]){ means, vars }, n);
         tensor_set_grad_enabled(graph);
         if (status) return -1;
     }

@@ -43,7 +43,8 @@ const TensorOp op_local_response_norm = {
     .gradient = "with d = k + alpha mean x^2: dx = g d^-beta - 2 alpha beta / size x sum_j g_j x_j d_j^(-beta - 1)",
     .params = sizeof(ResponseParams), .fields = fields, .shape = shape, .compose = compose,
     .flags = OP_FLOAT_INPUTS, .torch = "nn.functional.local_response_norm",
-    .samples = "2x5x3 {size=3 alpha=.5}; 2x4x2x2 {size=2 alpha=1 beta=.5 k=2}; 1x3x2x2x2 {size=5 alpha=.1}; 2x3x4 {size=1}; 0x3x4 {size=2}; 2x3x0 {size=2}",
+    .samples = "2x5x3 {size=3 alpha=.5}; 2x4x2x2 {size=2 alpha=1 beta=.5 k=2}; 1x3x2x2x2 {size=5 alpha=.1}; 2x3x4 {size=1}; "
+               "0x3x4 {size=2}; 2x3x0 {size=2}",
     .errors = "2x3 {size=2} ! ESHAPE; 2x3x4 {size=0} ! EVALUE; 2x3x4@i64 {size=2} ! EDTYPE",
 };
 REGISTER_OP(op_local_response_norm);

@@ -73,8 +73,9 @@ static int projections(OpCall *c, int64_t width, Tensor *out[3])
 {
     const bool same = op_input(c, QUERY) == op_input(c, KEY) && op_input(c, KEY) == op_input(c, VALUE);
     Tensor *packed = same ? tensor_linear(op_input(c, QUERY), op_input(c, IN_WEIGHT), op_input(c, IN_BIAS)) : NULL;
+    if (same && (!packed || tensor_split_sizes(packed, SHAPE(width, width, width), -1, out) < 0)) return -1;
     for (int i = 0; i < 3; i++) {
-        out[i] = same ? tensor_narrow(packed, -1, i * width, width) : project(c, i, width);
+        if (!same) out[i] = project(c, i, width);
         if (out[i] && out[i]->ndim == 2) out[i] = tensor_unsqueeze(out[i], 1);
         if (!out[i]) return -1;
     }
@@ -158,14 +159,17 @@ static int compose(OpCall *c)
     const HeadsParams *p = op_params(c);
     const bool alone = op_input(c, QUERY)->ndim == 2;
     const int64_t width = op_input(c, QUERY)->shape[alone ? 1 : 2], rows = op_input(c, QUERY)->shape[0];
-    Tensor *in[3], *mask, *weights = NULL;
+    Tensor *in[3], *mask = NULL, *weights = NULL;
     if (projections(c, width, in)) return -1;
     if (op_input(c, BIAS_K)) in[1] = lengthen(in[1], op_input(c, BIAS_K)), in[2] = lengthen(in[2], op_input(c, BIAS_V));
     if (p->add_zero_attn) in[1] = lengthen(in[1], NULL), in[2] = lengthen(in[2], NULL);
     Tensor *q = heads(in[0], p->num_heads), *k = heads(in[1], p->num_heads), *v = heads(in[2], p->num_heads);
-    if (!q || !k || !v || merge_masks(c, q, k, k->shape[2], &mask)) return -1;
+    if (!q || !k || !v) return -1;
+    const bool causal_only = p->is_causal && !p->need_weights && !op_input(c, MASK) && !op_input(c, PADDING) &&
+        k->shape[2] == op_input(c, KEY)->shape[0];
+    if (!causal_only && merge_masks(c, q, k, k->shape[2], &mask)) return -1;
     Tensor *y = p->need_weights ? attend_with_weights(p, q, k, v, mask, &weights) :
-        tensor_scaled_dot_product_attention(q, k, v, mask, .dropout_p = p->training ? p->dropout_p : 0);
+        tensor_scaled_dot_product_attention(q, k, v, mask, .is_causal = causal_only, .dropout_p = p->training ? p->dropout_p : 0);
     y = tensor_reshape(tensor_permute(y, DIMS(2, 0, 1, 3)), alone ? SHAPE(rows, width) : SHAPE(rows, q->shape[0], width));
     if (op_set_result(c, 0, tensor_linear(y, op_input(c, OUT_WEIGHT), op_input(c, OUT_BIAS)))) return -1;
     if (!p->need_weights) return 0;
@@ -195,7 +199,8 @@ const TensorOp op_multi_head_attention_forward = {
               "3x2x4,2x2x4,2x2x4,12x4,12,1x1x4,-,4x4,4,-,- {num_heads=2} ! EVALUE; 3x2x4,2x2x4,2x2x4,8x4,12,-,-,4x4,4,-,- {num_heads=2} ! ESHAPE; "
               "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,2x3,- {num_heads=2} ! ESHAPE; 3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,3x3 {num_heads=2} ! ESHAPE; "
               "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,2x2@i64,- {num_heads=2} ! EDTYPE; 4,4,4,12x4,12,-,-,4x4,4,-,- {num_heads=2} ! ESHAPE; "
-              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=0} ! EVALUE; 3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=2 dropout_p=2} ! EVALUE",
+              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=0} ! EVALUE; "
+              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=2 dropout_p=2} ! EVALUE",
 };
 REGISTER_OP(op_multi_head_attention_forward);
 
@@ -204,8 +209,9 @@ Tensor *tensor_multi_head_attention_forward_args(TensorMultiHeadAttentionArgs a)
     HeadsParams p = { .num_heads = a.num_heads, .dropout_p = a.dropout_p, .add_zero_attn = a.add_zero_attn, .training = a.training,
                       .need_weights = a.weights != NULL, .average_attn_weights = a.average_attn_weights, .is_causal = a.is_causal };
     const Tensor *q = a.query;
+    const char *name = op_multi_head_attention_forward.name;
     if (q && a.embed_dim_to_check && (q->ndim == 0 || q->shape[q->ndim - 1] != a.embed_dim_to_check))
-        return fail(TENSOR_ESHAPE, op_multi_head_attention_forward.name, "query %s: want the width %lld", S(q), (long long)a.embed_dim_to_check), NULL;
+        return fail(TENSOR_ESHAPE, name, "query %s: want the width %lld", S(q), (long long)a.embed_dim_to_check), NULL;
     Tensor *in[OPERANDS] = { a.query, a.key, a.value, a.in_proj_weight, a.in_proj_bias, a.bias_k, a.bias_v, a.out_proj_weight, a.out_proj_bias,
                              a.key_padding_mask, a.attn_mask };
     Tensor *out[2] = { NULL, NULL };

@@ -71,11 +71,10 @@ static const OpField fields[] = { OP_FIELD(OP_INT, SoftmaxParams, dim, NULL), { 
     .samples = "3x4 {dim=1}; 2x3x4 {dim=-2}; 5 {dim=0}; 0x3 {dim=0}; 3x0 {dim=1}; {dim=0}; 2x3:100..200 {dim=1}; 1x40 {dim=1}", \
     .errors = "3x4 {dim=2} ! EINDEX; 3@i64 {dim=0} ! EDTYPE"
 
-const TensorOp op_softmax = { .name = "softmax", .summary = "e^x normalised along a dim",
-    .gradient = "dx = y (g - sum(g y))", .forward = forward, .backward = backward,
+const TensorOp op_softmax = { .name = "softmax", .summary = "e^x normalised along a dim", .gradient = "dx = y (g - sum g y)", .forward = forward, .backward = backward,
                               SOFTMAX };
 const TensorOp op_log_softmax = { .name = "log_softmax", .summary = "logarithm of softmax",
-    .gradient = "dx = g - e^y sum g", .forward = log_forward,
+                                  .gradient = "dx = g - e^y sum g", .forward = log_forward,
                                   .backward = log_backward, SOFTMAX };
 REGISTER_OP(op_softmax);
 REGISTER_OP(op_log_softmax);

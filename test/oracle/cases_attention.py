@@ -128,7 +128,7 @@ def heads():
 
 @random("multi_head_attention_forward")
 def heads_random():
-    rows, cols, batch, n = number(3, 6), number(3, 6), choice((None, 1, 2, 3)), number(1, 3)
+    rows, cols, batch, n = number(3, 6), number(3, 6), choice((None, 1, 2, 3)), number(2, 3)
     flat = n if batch is None else batch * n
     padding = ignored(*((cols,) if batch is None else (batch, cols))) if chance(0.4) else None
     kind = choice(("none", "none", "bool", "float", "bool3", "float3", "causal"))
@@ -141,7 +141,7 @@ def heads_random():
         p["need_weights"] = False
     elif chance(0.4):
         p["average_attn_weights"] = False
-    return heads_case(rows, cols, batch, n, number(2, 4), padding, mask, chance(0.7), chance(0.3), **p)
+    return heads_case(rows, cols, batch, n, number(3, 5), padding, mask, chance(0.7), chance(0.3), **p)
 
 
 # ---- rotary_embedding by complex numbers, or by halves as most PyTorch users write it
