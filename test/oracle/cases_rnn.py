@@ -89,7 +89,7 @@ def random_net(kind):
         if chance(0.3):
             p["has_biases"] = False
         if chance(0.5):
-            p["num_layers"] = number(1, 3)
+            p["num_layers"] = number(1, 2)
         if chance(0.4):
             p["bidirectional"] = True
         if chance(0.4):
@@ -98,7 +98,7 @@ def random_net(kind):
             p["dropout"], p["train"] = choice((0.0, 0.5, 1.0)), False
         elif chance(0.1):
             p["dropout"] = choice((0.0, 1.0))
-        hidden = number(2, 9) if chance(0.8) else choice((16, 17, 31))
+        hidden = number(3, 9) if chance(0.8) else choice((16, 17, 31))
         projected = number(2, hidden - 1) if kind == "lstm" and hidden > 2 and chance(0.25) else 0
         batch = None if chance(0.2) else number(1, 6) if chance(0.9) else 0
         return net_case(kind, number(1, 7), batch, number(2, 6), hidden, p, projected, states=not chance(0.2), draw=mild(hidden))
@@ -145,7 +145,7 @@ def layers(kind):
 
 def random_layer(kind):
     def draw():
-        hidden = number(2, 9)
+        hidden = number(3, 9)
         projected = number(2, hidden - 1) if kind == "lstm" and hidden > 2 and chance(0.3) else 0
         return layer_case(kind, number(1, 7), number(0, 5), number(2, 6), hidden, chance(0.5), [chance(0.8) for _ in range(4)], projected, mild(hidden))
     return draw
