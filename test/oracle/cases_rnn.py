@@ -66,9 +66,10 @@ def nets(kind):
         yield net_case(kind, 3, 2, 2, 2, {"num_layers": 2, "dropout": 1.0})
         yield net_case(kind, 3, 2, 2, 2, {"num_layers": 2, "dropout": 0.5, "train": False})
         yield net_case(kind, 3, 2, 2, 2, {"dropout": 0.9})
-        yield net_case(kind, 20, 4, 30, 33, {})
-        # saturated gates
-        yield net_case(kind, 3, 2, 2, 2, {}, draw=lambda *s: uniform(*s, lo=-30, hi=30))
+        yield net_case(kind, 20, 4, 30, 33, {}, draw=mild(33))
+        # saturated gates; what is left of their gradients is rounding
+        f, inputs, p = net_case(kind, 3, 2, 2, 2, {}, draw=lambda *s: uniform(*s, lo=-30, hi=30))
+        yield f, inputs, p, range(len(inputs))
         if kind == "lstm":
             yield net_case(kind, 4, 2, 3, 4, {}, projected=2)
             yield net_case(kind, 3, 2, 3, 4, {"num_layers": 2, "bidirectional": True}, projected=3)
@@ -89,7 +90,7 @@ def random_net(kind):
         if chance(0.3):
             p["has_biases"] = False
         if chance(0.5):
-            p["num_layers"] = number(1, 3)
+            p["num_layers"] = number(1, 2)
         if chance(0.4):
             p["bidirectional"] = True
         if chance(0.4):
@@ -98,7 +99,7 @@ def random_net(kind):
             p["dropout"], p["train"] = choice((0.0, 0.5, 1.0)), False
         elif chance(0.1):
             p["dropout"] = choice((0.0, 1.0))
-        hidden = number(2, 9) if chance(0.8) else choice((16, 17, 31))
+        hidden = number(3, 9) if chance(0.8) else choice((16, 17, 31))
         projected = number(2, hidden - 1) if kind == "lstm" and hidden > 2 and chance(0.25) else 0
         batch = None if chance(0.2) else number(1, 6) if chance(0.9) else 0
         return net_case(kind, number(1, 7), batch, number(2, 6), hidden, p, projected, states=not chance(0.2), draw=mild(hidden))
@@ -145,7 +146,7 @@ def layers(kind):
 
 def random_layer(kind):
     def draw():
-        hidden = number(2, 9)
+        hidden = number(3, 9)
         projected = number(2, hidden - 1) if kind == "lstm" and hidden > 2 and chance(0.3) else 0
         return layer_case(kind, number(1, 7), number(0, 5), number(2, 6), hidden, chance(0.5), [chance(0.8) for _ in range(4)], projected, mild(hidden))
     return draw
@@ -179,7 +180,8 @@ def cells(kind):
         yield cell_case(kind, None, 4, 3)
         yield cell_case(kind, 2, 3, 2, (0, 0, 0, 0))
         yield cell_case(kind, 0, 3, 2)
-        yield cell_case(kind, 3, 4, 2, draw=lambda *s: uniform(*s, lo=-40, hi=40))
+        f, inputs, p = cell_case(kind, 3, 4, 2, draw=lambda *s: uniform(*s, lo=-40, hi=40))
+        yield f, inputs, p, range(len(inputs))
     return draw
 
 
