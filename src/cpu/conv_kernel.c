@@ -54,17 +54,37 @@ static Part part_of(const ConvArgs *a, const Tap *t, int64_t p, int64_t end)
                    .count = positions - first < end - p ? positions - first : end - p };
 }
 
+/* `count` positions in one row of y, the first of them number `lane` of a slab: the place in x of a tap without offset. */
+typedef struct Stretch { int64_t layer, row, column, lane, count; } Stretch;
+
+static int stretches_of(const ConvArgs *a, int64_t first, int64_t n, Stretch *s)
+{
+    int count = 0;
+    int64_t z = first / (a->oh * a->ow), i = first / a->ow % a->oh, j = first % a->ow;
+    for (int64_t lane = 0; lane < n; lane += s[count++].count, j = 0, i++) {
+        if (i == a->oh) i = 0, z++;
+        s[count] = (Stretch){ z * a->stride_d, i * a->stride_h, j, lane, a->ow - j < n - lane ? a->ow - j : n - lane };
+    }
+    return count;
+}
+
+typedef uint32_t Bits32 __attribute__((may_alias));
+typedef uint64_t Bits64 __attribute__((may_alias));
+
 #define T float
+#define BITS Bits32
 #define TYPE f32
 #include "conv_loops.h"
 #undef T
+#undef BITS
 #undef TYPE
 
 #define T double
+#define BITS Bits64
 #define TYPE f64
 #include "conv_loops.h"
 
 const ConvKernel ISA_NAME(conv_kernel)[2] = {
-    { unfold_f32, fold_f32, plane_f32, plane_grad_input_f32, plane_grad_weight_f32, fill_f32, add_f32, sum_f32 },
-    { unfold_f64, fold_f64, plane_f64, plane_grad_input_f64, plane_grad_weight_f64, fill_f64, add_f64, sum_f64 },
+    { unfold_f32, slab_f32, fold_f32, plane_f32, plane_grad_input_f32, plane_grad_weight_f32, turn_f32, fill_f32, add_f32, sum_f32 },
+    { unfold_f64, slab_f64, fold_f64, plane_f64, plane_grad_input_f64, plane_grad_weight_f64, turn_f64, fill_f64, add_f64, sum_f64 },
 };

@@ -123,6 +123,76 @@ static void N(fold)(const ConvArgs *a, void *x, int64_t channels, int64_t first,
     }
 }
 
+/* ---- slabs: unfold of SLAB_BYTES a row, stride 1 ---------------------------------------------------------------- */
+
+/* Some lanes of a row of a slab, which one row of x holds: lane i is x[from + i], where bits[i] is all ones. */
+typedef struct N(Lanes) { int64_t from; BITS bits[SLAB_BYTES / sizeof(T)]; } N(Lanes);
+
+/* The lanes of tap t; returns how many rows of x hold them. */
+static int N(lanes_of)(const ConvArgs *a, const Tap *t, const Stretch *s, int stretches, N(Lanes) *lanes)
+{
+    enum { SLAB = SLAB_BYTES / sizeof(T) };
+    int count = 0;
+    for (const Stretch *end = s + stretches; s < end; s++) {
+        const int64_t layer = s->layer + t->layer, row = s->row + t->row, column = s->column + t->column;
+        const int64_t from = column < 0 ? -column : 0, to = a->w - column < s->count ? a->w - column : s->count;
+        if (layer < 0 || layer >= a->d || row < 0 || row >= a->h || from >= to) continue;
+        N(Lanes) *l = &lanes[count++];
+        const BITS first = (BITS)(s->lane + from), width = (BITS)(to - from);
+        l->from = (layer * a->h + row) * a->w + column - s->lane;
+        for (int i = 0; i < SLAB; i++) l->bits[i] = (BITS)-(BITS)((BITS)i - first < width);
+    }
+    return count;
+}
+
+/* The row of a slab, by what the rows of x hold of it.  Lanes without a bit are read too, where the tensor has something there: from
+ * `low` to `high`, relative to x. */
+static void N(put_lanes)(const BITS *x, const N(Lanes) *lanes, int count, int64_t low, int64_t high, BITS *out)
+{
+    enum { SLAB = SLAB_BYTES / sizeof(T) };
+    bool begun = false;
+    for (const N(Lanes) *l = lanes; l < lanes + count; l++) {
+        const BITS *from = x + l->from, *bits = l->bits;
+        if (l->from < low || l->from + SLAB > high) {
+            for (int i = 0; i < SLAB; i++) out[i] = bits[i] ? from[i] : begun ? out[i] : 0;
+        } else if (!begun) {
+            #pragma omp simd
+            for (int i = 0; i < SLAB; i++) out[i] = from[i] & bits[i];
+        } else {
+            #pragma omp simd
+            for (int i = 0; i < SLAB; i++) out[i] |= from[i] & bits[i];
+        }
+        begun = true;
+    }
+    if (!begun) memset(out, 0, SLAB_BYTES);
+}
+
+static void N(slab)(const ConvArgs *a, const void *x, int64_t channels, int64_t first, int64_t n, void *slab)
+{
+    enum { SLAB = SLAB_BYTES / sizeof(T) };
+    const int64_t taps = a->kd * a->kh * a->kw, pixels = a->d * a->h * a->w;
+    const int64_t low = (const T *)a->x - (const T *)x, high = low + a->batch * a->in * pixels;
+    Stretch stretch[SLAB];
+    N(Lanes) lanes[SLAB];
+    const int stretches = stretches_of(a, first, n, stretch);
+    for (int64_t k = 0; k < taps; k++) {
+        const Tap t = tap_of(a, k);
+        const int count = N(lanes_of)(a, &t, stretch, stretches, lanes);
+        for (int64_t c = 0; c < channels; c++) {
+            const int64_t plane = c * pixels;
+            N(put_lanes)((const BITS *)x + plane, lanes, count, low - plane, high - plane, (BITS *)slab + (c * taps + k) * SLAB);
+        }
+    }
+}
+
+static void N(turn)(const void *weight, int64_t out, int64_t in, int64_t taps, void *to)
+{
+    T *next = to;
+    for (int64_t c = 0; c < in; c++)
+        for (int64_t o = 0; o < out; o++, next += taps)
+            for (int64_t k = 0; k < taps; k++) next[k] = ((const T *)weight)[(o * in + c) * taps + taps - 1 - k];
+}
+
 /* ---- one plane, one window: depthwise convolution ------------------------------------------------------------ */
 
 static void N(plane)(const ConvArgs *a, const void *x, const void *weight, void *y)
