@@ -34,23 +34,24 @@ static Run run_of(const ConvArgs *a, int64_t row, int64_t column, int64_t first,
     return r;
 }
 
-/* Row k of a panel: a plane stack of x, and what its tap adds to an output's place there. */
-typedef struct Tap { int64_t stack, layer, row, column; } Tap;
+/* What tap k of the window adds to an output's place in x. */
+typedef struct Tap { int64_t layer, row, column; } Tap;
 
 static Tap tap_of(const ConvArgs *a, int64_t k)
 {
-    const int64_t window = a->kh * a->kw, taps = a->kd * window, t = k % taps;
-    return (Tap){ .stack = k / taps * a->d, .layer = t / window * a->dilation_d - a->pad_d,
-                  .row = t % window / a->kw * a->dilation_h - a->pad_h, .column = t % a->kw * a->dilation_w - a->pad_w };
+    const int64_t window = a->kh * a->kw;
+    return (Tap){ .layer = k / window * a->dilation_d - a->pad_d, .row = k % window / a->kw * a->dilation_h - a->pad_h,
+                  .column = k % a->kw * a->dilation_w - a->pad_w };
 }
 
-/* Positions from p on, before end, that lie in one plane of y; `plane`: where that of x begins which they read, -1 in the padding. */
+/* Positions from p on, before end, that lie in one plane of y; `plane`: where that of a channel of x begins which they read, -1 in the
+ * padding. */
 typedef struct Part { int64_t plane, first, count; } Part;
 
 static Part part_of(const ConvArgs *a, const Tap *t, int64_t p, int64_t end)
 {
     const int64_t positions = a->oh * a->ow, layer = p / positions * a->stride_d + t->layer, first = p % positions;
-    return (Part){ .plane = layer < 0 || layer >= a->d ? -1 : (t->stack + layer) * a->h * a->w, .first = first,
+    return (Part){ .plane = layer < 0 || layer >= a->d ? -1 : layer * a->h * a->w, .first = first,
                    .count = positions - first < end - p ? positions - first : end - p };
 }
 

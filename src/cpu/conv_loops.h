@@ -41,53 +41,39 @@ static void N(clear_edges)(const Run *r, int64_t w, int64_t first, T *panel)
         for (int64_t q = p < r->copy ? r->copy : p; q < p + r->width && q < r->stop; q++) panel[q - first] = 0;
 }
 
-static void N(unfold_run)(const ConvArgs *a, const T *x, int64_t row, int64_t column, int64_t first, int64_t n, T *out)
+static void N(unfold_run)(const Run *r, int64_t w, const T *x, int64_t first, int64_t n, T *out)
 {
-    const Run r = run_of(a, row, column, first, n);
-    memset(out, 0, (size_t)(r.copy - first) * sizeof(T));
-    memcpy(out + (r.copy - first), x + r.copy + r.shift, (size_t)(r.stop - r.copy) * sizeof(T));
-    memset(out + (r.stop - first), 0, (size_t)(first + n - r.stop) * sizeof(T));
-    N(clear_edges)(&r, a->w, first, out);
+    memset(out, 0, (size_t)(r->copy - first) * sizeof(T));
+    memcpy(out + (r->copy - first), x + r->copy + r->shift, (size_t)(r->stop - r->copy) * sizeof(T));
+    memset(out + (r->stop - first), 0, (size_t)(first + n - r->stop) * sizeof(T));
+    N(clear_edges)(r, w, first, out);
 }
 
-static void N(fold_run)(const ConvArgs *a, T *x, int64_t row, int64_t column, int64_t first, int64_t n, T *in)
+static void N(fold_run)(const Run *r, int64_t w, T *x, int64_t first, T *in)
 {
-    const Run r = run_of(a, row, column, first, n);
-    N(clear_edges)(&r, a->w, first, in);
-    const T *from = in + (r.copy - first);
-    T *to = x + r.copy + r.shift;
-    for (int64_t i = 0; i < r.stop - r.copy; i++) to[i] += from[i];
+    N(clear_edges)(r, w, first, in);
+    const T *from = in + (r->copy - first);
+    T *to = x + r->copy + r->shift;
+    for (int64_t i = 0; i < r->stop - r->copy; i++) to[i] += from[i];
 }
 
-/* One tap, (r, s) from the output's place in a plane of x, for the positions [first, first + n) of a plane of y. */
-static void N(unfold_tap)(const ConvArgs *a, const T *x, int64_t r, int64_t s, int64_t first, int64_t n, T *out)
+/* Lines of y, of which one begins at row i, column j; the tap reads columns [from, to) of them inside of x's. */
+static void N(unfold_lines)(const ConvArgs *a, const T *x, const Tap *t, int64_t i, int64_t j, int64_t n, int64_t from, int64_t to, T *out)
 {
-    int64_t from, to, i = first / a->ow, j = first % a->ow;
-    if (one_run(a)) {
-        N(unfold_run)(a, x, r, s, first, n, out);
-        return;
-    }
-    inside(a->w, a->ow, a->stride_w, s, &from, &to);
     for (; n > 0; i++, j = 0) {
-        const int64_t count = a->ow - j < n ? a->ow - j : n, y = i * a->stride_h + r;
+        const int64_t count = a->ow - j < n ? a->ow - j : n, y = i * a->stride_h + t->row;
         if (y < 0 || y >= a->h) memset(out, 0, (size_t)count * sizeof(T));
-        else N(unfold_row)(x + y * a->w, a->stride_w, s, j, count, from, to, out);
+        else N(unfold_row)(x + y * a->w, a->stride_w, t->column, j, count, from, to, out);
         out += count, n -= count;
     }
 }
 
-static void N(fold_tap)(const ConvArgs *a, T *x, int64_t r, int64_t s, int64_t first, int64_t n, T *in)
+static void N(fold_lines)(const ConvArgs *a, T *x, const Tap *t, int64_t i, int64_t j, int64_t n, int64_t from, int64_t to, const T *in)
 {
-    int64_t from, to, i = first / a->ow, j = first % a->ow;
-    if (one_run(a)) {
-        N(fold_run)(a, x, r, s, first, n, in);
-        return;
-    }
-    inside(a->w, a->ow, a->stride_w, s, &from, &to);
     for (; n > 0; i++, j = 0) {
-        const int64_t count = a->ow - j < n ? a->ow - j : n, y = i * a->stride_h + r;
+        const int64_t count = a->ow - j < n ? a->ow - j : n, y = i * a->stride_h + t->row;
         const int64_t lo = from > j ? from : j, hi = to < j + count ? to : j + count;
-        T *row = x + y * a->w + s;
+        T *row = x + y * a->w + t->column;
         if (y >= 0 && y < a->h) {
             if (a->stride_w == 1) for (int64_t q = lo; q < hi; q++) row[q] += in[q - j];
             else for (int64_t q = lo; q < hi; q++) row[q * a->stride_w] += in[q - j];
@@ -96,29 +82,60 @@ static void N(fold_tap)(const ConvArgs *a, T *x, int64_t r, int64_t s, int64_t f
     }
 }
 
+/* A part of the panel's rows that are of tap t, one for each channel. */
+static void N(unfold_part)(const ConvArgs *a, const T *x, int64_t channels, const Tap *t, const Part *p, T *out, int64_t line)
+{
+    const int64_t pixels = a->d * a->h * a->w;
+    int64_t from, to;
+    if (p->plane < 0) {
+        for (int64_t c = 0; c < channels; c++) memset(out + c * line, 0, (size_t)p->count * sizeof(T));
+    } else if (one_run(a)) {
+        const Run r = run_of(a, t->row, t->column, p->first, p->count);
+        for (int64_t c = 0; c < channels; c++) N(unfold_run)(&r, a->w, x + c * pixels + p->plane, p->first, p->count, out + c * line);
+    } else {
+        const int64_t i = p->first / a->ow, j = p->first % a->ow;
+        inside(a->w, a->ow, a->stride_w, t->column, &from, &to);
+        for (int64_t c = 0; c < channels; c++) N(unfold_lines)(a, x + c * pixels + p->plane, t, i, j, p->count, from, to, out + c * line);
+    }
+}
+
+static void N(fold_part)(const ConvArgs *a, T *x, int64_t channels, const Tap *t, const Part *p, T *in, int64_t line)
+{
+    const int64_t pixels = a->d * a->h * a->w;
+    int64_t from, to;
+    if (p->plane < 0) return;
+    if (one_run(a)) {
+        const Run r = run_of(a, t->row, t->column, p->first, p->count);
+        for (int64_t c = 0; c < channels; c++) N(fold_run)(&r, a->w, x + c * pixels + p->plane, p->first, in + c * line);
+    } else {
+        const int64_t i = p->first / a->ow, j = p->first % a->ow;
+        inside(a->w, a->ow, a->stride_w, t->column, &from, &to);
+        for (int64_t c = 0; c < channels; c++) N(fold_lines)(a, x + c * pixels + p->plane, t, i, j, p->count, from, to, in + c * line);
+    }
+}
+
 static void N(unfold)(const ConvArgs *a, const void *x, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line)
 {
-    for (int64_t k = 0; k < channels * a->kd * a->kh * a->kw; k++) {
+    const int64_t taps = a->kd * a->kh * a->kw;
+    for (int64_t k = 0; k < taps; k++) {
         const Tap t = tap_of(a, k);
-        T *out = (T *)panel + k * line;
-        for (int64_t p = first, count; p < first + n; p += count, out += count) {
-            const Part part = part_of(a, &t, p, first + n);
-            count = part.count;
-            if (part.plane < 0) memset(out, 0, (size_t)count * sizeof(T));
-            else N(unfold_tap)(a, (const T *)x + part.plane, t.row, t.column, part.first, count, out);
+        Part part;
+        for (int64_t p = first; p < first + n; p += part.count) {
+            part = part_of(a, &t, p, first + n);
+            N(unfold_part)(a, x, channels, &t, &part, (T *)panel + k * line + (p - first), taps * line);
         }
     }
 }
 
 static void N(fold)(const ConvArgs *a, void *x, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line)
 {
-    for (int64_t k = 0; k < channels * a->kd * a->kh * a->kw; k++) {
+    const int64_t taps = a->kd * a->kh * a->kw;
+    for (int64_t k = 0; k < taps; k++) {
         const Tap t = tap_of(a, k);
-        T *in = (T *)panel + k * line;
-        for (int64_t p = first, count; p < first + n; p += count, in += count) {
-            const Part part = part_of(a, &t, p, first + n);
-            count = part.count;
-            if (part.plane >= 0) N(fold_tap)(a, (T *)x + part.plane, t.row, t.column, part.first, count, in);
+        Part part;
+        for (int64_t p = first; p < first + n; p += part.count) {
+            part = part_of(a, &t, p, first + n);
+            N(fold_part)(a, x, channels, &t, &part, (T *)panel + k * line + (p - first), taps * line);
         }
     }
 }
