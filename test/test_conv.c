@@ -270,7 +270,7 @@ static void all_results(Tensor *x, Tensor *w, Tensor *d, Tensor *b, Tensor **out
 static void same_bits_for_threads(void **state)
 {
     (void)state;
-    Tensor *x = tensor_randn(SHAPE(23, 5, 30, 29), TENSOR_F32), *w = tensor_randn(SHAPE(16, 5, 3, 3), TENSOR_F32);
+    Tensor *x = tensor_randn(SHAPE(13, 9, 30, 29), TENSOR_F32), *w = tensor_randn(SHAPE(16, 9, 3, 3), TENSOR_F32);
     Tensor *d = tensor_randn(SHAPE(16, 1, 3, 3), TENSOR_F32), *b = tensor_randn(SHAPE(16), TENSOR_F32), *out[2][RESULTS];
     const int threads = tensor_num_threads();
     for (int i = 0; i < 2; i++) {
