@@ -133,6 +133,73 @@ static void large_convolutions(void **state)
     }
 }
 
+/* Stride 1, eight channels and more, lines of ten pixels and more: the patches go to the product in slabs, of which the last is not
+ * full, and the input's gradient is a convolution by the window turned round. */
+static void convolutions_by_slabs(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        TensorScope inner = tensor_scope_open();
+        Geometry g = { .n = pick(1, 2), .kh = pick(1, 4), .kw = pick(1, 5), .groups = pick(1, 2), .stride = { 1, 1 }, .dilation = { pick(1, 2), pick(1, 3) } };
+        g.in = g.groups * pick(8, 10), g.out = g.groups * pick(8, 17);
+        g.pad[0] = pick(0, g.dilation[0] * (g.kh - 1) + pick(0, 1)), g.pad[1] = pick(0, g.dilation[1] * (g.kw - 1) + pick(0, 1));
+        g.h = g.dilation[0] * (g.kh - 1) + pick(1, 14), g.w = g.dilation[1] * (g.kw - 1) + pick(10, 40);
+        Tensor *x = tensor_randn(SHAPE(g.n, g.in, g.h, g.w), TENSOR_F64), *w = tensor_randn(SHAPE(g.out, g.in / g.groups, g.kh, g.kw), TENSOR_F64);
+        Tensor *want = definition(&g, x, w), *narrow = conv(&g, tensor_to(x, TENSOR_F32), tensor_to(w, TENSOR_F32), NULL);
+        if (!tensor_allclose(conv(&g, x, w, NULL), want, 1e-11, 1e-11, false)) fail_msg("geometry %d: not what the definition gives", i);
+        if (!tensor_allclose(tensor_to(narrow, TENSOR_F64), want, 1e-4, 1e-4, false)) fail_msg("geometry %d: f32 differs", i);
+        check_adjoint(&g, x, w, false);
+        tensor_scope_close(inner);
+    }
+}
+
+/* A NaN reaches the windows that hold it and no others, though slabs read beyond the lines that they need. */
+static void nan_stays_in_its_windows(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_zeros(SHAPE(2, 8, 12, 13), TENSOR_F32), *w = tensor_ones(SHAPE(8, 8, 3, 3), TENSOR_F32);
+    for (int i = 0; i < 12 * 13; i += 31) {
+        TensorScope inner = tensor_scope_open();
+        Tensor *bad = tensor_clone(x);
+        tensor_set(bad, DIMS(1, 3, i / 13, i % 13), NAN);
+        Tensor *y = tensor_conv2d(bad, w, NULL, .padding = 1), *nans = tensor_sum(tensor_to(tensor_isnan(y), TENSOR_I64), .dims = DIMS(0, 1));
+        for (int j = 0; j < 12 * 13; j++) {
+            const bool near = abs(i / 13 - j / 13) <= 1 && abs(i % 13 - j % 13) <= 1;
+            assert_int_equal((int)tensor_get(nans, DIMS(j / 13, j % 13)), near ? 8 : 0);
+        }
+        tensor_scope_close(inner);
+    }
+}
+
+/* Over depth: the sum of the layers' convolutions. */
+static void three_dimensions_are_sums_of_two(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        TensorScope inner = tensor_scope_open();
+        const int64_t kd = pick(1, 3), sd = pick(1, 2), dd = pick(1, 2), pd = pick(0, kd > 1), d = dd * (kd - 1) + pick(1, 4), in = pick(0, 1) ? 9 : 2, out = pick(8, 9);
+        const int64_t od = result_size(d, pd, dd, kd, sd), s = pick(1, 2);
+        Tensor *x = leaf(tensor_randn(SHAPE(2, in, d, 13, 14), TENSOR_F64)), *w = leaf(tensor_randn(SHAPE(out, in, kd, 3, 2), TENSOR_F64));
+        Tensor *y = tensor_conv3d(x, w, NULL, .stride_dhw = { sd, s, s }, .padding_dhw = { pd, 1, 0 }, .dilation_dhw = { dd, 1, 1 });
+        Tensor *layers[16];
+        for (int64_t z = 0; z < od; z++) {
+            layers[z] = tensor_zeros(SHAPE(2, out, tensor_size(y, 3), tensor_size(y, 4)), TENSOR_F64);
+            for (int64_t q = 0; q < kd; q++) {
+                const int64_t layer = z * sd + q * dd - pd;
+                if (layer < 0 || layer >= d) continue;
+                Tensor *part = tensor_conv2d(tensor_select(x, 2, layer), tensor_select(w, 2, q), NULL, .stride = s, .padding_hw = { 1, 0 });
+                layers[z] = tensor_add(layers[z], part);
+            }
+        }
+        Tensor *want = tensor_stack(((TensorList){ layers, (int)od }), 2), *g = tensor_randn_like(y), *in_[2] = { x, w }, *grad[2], *other[2];
+        assert_true(tensor_allclose(y, want, 1e-11, 1e-11, false));
+        assert_int_equal(tensor_gradients_many(&y, &g, 1, in_, 2, grad, (TensorGradientsArgs){ 0 }), 0);
+        if (tensor_gradients_many(&want, &g, 1, in_, 2, other, (TensorGradientsArgs){ 0 })) fail_msg("%s", tensor_error());
+        for (int k = 0; k < 2; k++) assert_true(tensor_allclose(grad[k], other[k], 1e-11, 1e-11, false));
+        tensor_scope_close(inner);
+    }
+}
+
 static void padding_that_keeps_the_size(void **state)
 {
     (void)state;
@@ -203,7 +270,7 @@ static void all_results(Tensor *x, Tensor *w, Tensor *d, Tensor *b, Tensor **out
 static void same_bits_for_threads(void **state)
 {
     (void)state;
-    Tensor *x = tensor_randn(SHAPE(23, 5, 30, 29), TENSOR_F32), *w = tensor_randn(SHAPE(16, 5, 3, 3), TENSOR_F32);
+    Tensor *x = tensor_randn(SHAPE(13, 9, 30, 29), TENSOR_F32), *w = tensor_randn(SHAPE(16, 9, 3, 3), TENSOR_F32);
     Tensor *d = tensor_randn(SHAPE(16, 1, 3, 3), TENSOR_F32), *b = tensor_randn(SHAPE(16), TENSOR_F32), *out[2][RESULTS];
     const int threads = tensor_num_threads();
     for (int i = 0; i < 2; i++) {
@@ -294,7 +361,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(random_convolutions), TEST(large_convolutions), TEST(padding_that_keeps_the_size), TEST(extremes_of_windows),
+        TEST(random_convolutions), TEST(large_convolutions), TEST(convolutions_by_slabs), TEST(nan_stays_in_its_windows),
+        TEST(three_dimensions_are_sums_of_two), TEST(padding_that_keeps_the_size), TEST(extremes_of_windows),
         TEST(linear_pools), TEST(same_bits_for_threads), TEST(running_statistics), TEST(far_from_zero), TEST(masks),
     };
     return cmocka_run_group_tests_name("conv", tests, NULL, NULL);

@@ -22,6 +22,7 @@ typedef struct Plan {
     int64_t taps, rows, positions;      /* rows: in * taps, of a whole panel */
     int64_t images;                     /* that share a panel */
     int64_t columns;                    /* of a panel, for each of them */
+    int64_t slab;                       /* columns of a slab; 0: panels are unfolded at full width */
     bool pointwise, depthwise;
 } Plan;
 
@@ -32,6 +33,15 @@ static const ConvKernel *loops_for(int dtype)
 
 static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Does it pay to unfold by slabs, which gemm takes as they are?  Rows of y so short that many meet in a slab, few channels, and
+ * weights whose rows fall on the same cache sets, so that gemm copies them, do not. */
+static bool by_slabs(const ConvArgs *a, const Plan *p)
+{
+    enum { LEAST_COLUMNS = 10, LEAST_CHANNELS = 8, CROWDED = 2048 };
+    return a->stride_h == 1 && a->stride_w == 1 && !p->pointwise && !p->depthwise && a->ow >= LEAST_COLUMNS && p->images == 1 &&
+           p->in >= LEAST_CHANNELS && p->out >= LEAST_CHANNELS && p->rows * (int64_t)p->size % CROWDED != 0;
+}
 
 static Plan plan_for(const ConvArgs *a, int64_t panel_rows)
 {
@@ -47,6 +57,15 @@ static Plan plan_for(const ConvArgs *a, int64_t panel_rows)
     if (p.positions < FEW_POSITIONS && p.columns == p.positions && p.positions > 0)
         p.images = least(a->batch, up(FEW_POSITIONS, p.positions));
     if (p.images < 1) p.images = 1;
+    return p;
+}
+
+static Plan forward_plan(const ConvArgs *a)
+{
+    Plan p = plan_for(a, 0);
+    if (!by_slabs(a, &p)) return p;
+    p.slab = SLAB_BYTES / (int64_t)p.size;
+    p.columns = least(p.positions, up(p.columns, p.slab) * p.slab);
     return p;
 }
 
@@ -114,6 +133,24 @@ static int forward_piece(const Plan *p, int64_t image, int64_t count, int64_t gr
     return 0;
 }
 
+/* The same by slabs. */
+static int forward_slabs(const Plan *p, int64_t image, int64_t group, int64_t first, int64_t n, char *slab)
+{
+    GemmCall g = product_of(p);
+    g.m = p->out, g.k = p->rows;
+    g.a = weight_of(p, group), g.a_row = p->rows, g.a_col = 1;
+    g.b = slab, g.b_row = p->slab, g.b_col = 1;
+    g.c_row = p->positions, g.c_col = 1;
+    g.bias = bias_of(p, group * p->out), g.bias_per = GEMM_BIAS_COLUMN;
+    for (const int64_t end = first + n; first < end; first += g.n) {
+        g.n = least(p->slab, end - first);
+        g.c = at(p, y_of(p, image, group * p->out), first);
+        p->loops->slab(p->a, x_of(p, image, group * p->in), p->in, first, g.n, slab);
+        if (gemm_cpu(&g, 1)) return -1;
+    }
+    return 0;
+}
+
 /* A plan, how it is cut, and whether memory ran out for any piece. */
 typedef struct Work {
     const Plan *p;
@@ -152,20 +189,24 @@ static void forward_cut(void *ctx, int64_t t)
     const int64_t count = least(p->images, p->a->batch - image), n = least(p->columns, p->positions - first);
     const size_t bytes = w->panel + (count > 1 ? w->side : 0) + 64;
     char *room = tg_alloc(bytes);
-    if (!room || forward_piece(p, image, count, group, first, n, room, room + w->panel)) w->failed = true;
+    if (!room) w->failed = true;
+    else if (p->slab ? forward_slabs(p, image, group, first, n, room) : forward_piece(p, image, count, group, first, n, room, room + w->panel))
+        w->failed = true;
     tg_free(room, bytes);
 }
 
-int cpu_conv2d(ConvArgs *a)
+static int forward(const ConvArgs *a)
 {
-    const Plan p = plan_for(a, 0);
+    const Plan p = forward_plan(a);
     if (a->batch == 0 || a->out == 0 || p.positions == 0) return 0;
-    Work w = { .p = &p, .cuts = up(p.positions, p.columns), .panel = (size_t)(p.rows * p.columns * p.images) * p.size,
+    Work w = { .p = &p, .cuts = up(p.positions, p.columns), .panel = (size_t)(p.rows * (p.slab ? p.slab : p.columns * p.images)) * p.size,
                .side = (size_t)(p.out * p.positions * p.images) * p.size };
     if (p.depthwise) parallel_for(a->batch * a->out, threads_for(&p), forward_plane, &w);
     else parallel_for(up(a->batch, p.images) * a->groups * w.cuts, threads_for(&p), forward_cut, &w);
-    return w.failed ? fail_memory("conv2d") : 0;
+    return w.failed ? -1 : 0;
 }
+
+int cpu_conv2d(ConvArgs *a) { return forward(a) ? fail_memory("conv2d") : 0; }
 
 /* ---- gradient of the input ---------------------------------------------------------------------------------- */
 
@@ -223,10 +264,41 @@ static void input_block(void *ctx, int64_t t)
     if (input_images(p, image, least(p->images, p->a->batch - image), t % p->a->groups)) w->failed = true;
 }
 
+/* With stride 1 it is a convolution of y with the window turned round, padded by what the window reaches beyond its first tap. */
+static ConvArgs turned(const ConvArgs *a)
+{
+    ConvArgs t = *a;
+    t.in = a->out, t.d = a->od, t.h = a->oh, t.w = a->ow, t.x = a->y;
+    t.out = a->in, t.od = a->d, t.oh = a->h, t.ow = a->w, t.y = a->x;
+    t.pad_d = a->dilation_d * (a->kd - 1) - a->pad_d;
+    t.pad_h = a->dilation_h * (a->kh - 1) - a->pad_h;
+    t.pad_w = a->dilation_w * (a->kw - 1) - a->pad_w;
+    return t;
+}
+
+static bool by_turning(const ConvArgs *a, const ConvArgs *t)
+{
+    return a->stride_d == 1 && a->stride_h == 1 && a->stride_w == 1 && t->pad_d >= 0 && t->pad_h >= 0 && t->pad_w >= 0 &&
+           forward_plan(t).slab > 0;
+}
+
+static int input_by_turning(const Plan *p, ConvArgs *t)
+{
+    const size_t bytes = (size_t)(p->a->out * p->rows) * p->size;
+    if (!(t->weight = tg_alloc(bytes))) return -1;
+    for (int64_t g = 0; g < p->a->groups; g++)
+        p->loops->turn(weight_of(p, g), p->out, p->in, p->taps, at(p, t->weight, g * p->out * p->rows));
+    const int status = forward(t);
+    tg_free(t->weight, bytes);
+    return status;
+}
+
 int cpu_conv2d_grad_input(ConvArgs *a)
 {
     const Plan p = plan_for(a, 0);
+    ConvArgs t = turned(a);
     if (a->batch == 0 || a->in * pixels(a) == 0) return 0;
+    if (by_turning(a, &t)) return input_by_turning(&p, &t) ? fail_memory("conv2d_grad_input") : 0;
     Work w = { .p = &p };
     if (p.depthwise) parallel_for(a->batch * a->in, threads_for(&p), input_plane, &w);
     else parallel_for(up(a->batch, p.images) * a->groups, threads_for(&p), input_block, &w);

@@ -7,16 +7,23 @@
 
 #include "cpu.h"
 
+enum { SLAB_BYTES = 128 };              /* a panel's width in gemm_tile.h, for the widest vectors */
+
 typedef struct ConvKernel {
     /* unfold - the panel of positions [first, first + n) of `channels` channels of x; zeros where a tap lies in the padding.
+     * slab - the same of SLAB_BYTES in a row, n of its columns, for stride 1 in rows and columns; zeros in the others.
      * fold - the reverse: adds the panel, which it uses up, to them. */
     void (*unfold)(const ConvArgs *a, const void *x, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line);
+    void (*slab)(const ConvArgs *a, const void *x, int64_t channels, int64_t first, int64_t n, void *slab);
     void (*fold)(const ConvArgs *a, void *x, int64_t channels, int64_t first, int64_t n, void *panel, int64_t line);
 
     /* One plane x, one plane y, one window: y += correlation;  x += its reverse;  weight += taps of y against x. */
     void (*plane)(const ConvArgs *a, const void *x, const void *weight, void *y);
     void (*plane_grad_input)(const ConvArgs *a, void *x, const void *weight, const void *y);
     void (*plane_grad_weight)(const ConvArgs *a, const void *x, double *weight, const void *y);
+
+    /* [out, in, taps] to [in, out, taps from the last to the first]. */
+    void (*turn)(const void *weight, int64_t out, int64_t in, int64_t taps, void *to);
 
     void (*fill)(void *y, int64_t n, const void *value);        /* NULL: zeros */
     void (*add)(void *y, const void *x, int64_t n);

@@ -3,7 +3,7 @@
  * c is made of tiles of at most ROWS x 2 vectors, each held in registers while k runs.  Around them, from the
  * outside: NC columns of b, a block of k, BLOCK_BYTES of a (half of a common L2), a panel of b two vectors wide (in L1),
  * the tiles down the panel.  A panel is packed on its first use, k rows of 2 vectors, zeros past the edge;
- * where few tiles would use it, the tile reads b in place.  a is read in place too, unless its rows fall
+ * where few tiles would use it, or b is as narrow as a panel anyway, the tile reads b in place.  a is read in place too, unless its rows fall
  * on the same cache sets or its columns are the contiguous ones.  Packing copies values and so cannot change a bit. */
 
 #define N(name) JOIN(name, TYPE)
@@ -17,7 +17,7 @@
 #define COLS (2 * LANES)
 #define LOAD(p) ((VEC)*(const UVEC *)(p))
 #define STORE(p, v) (*(UVEC *)(p) = (v))
-enum { KC = 384, NC = 2048, DIRECT = 8192, DOT_CHUNK = 1024 };
+enum { KC = 384, NC = 2048, DIRECT = 8192, PACKED_BYTES = 128, DOT_CHUNK = 1024 };
 #endif
 
 typedef struct {
@@ -211,7 +211,7 @@ static N(Plan) N(plan)(const GemmCall *g)
         .nc = N(cut)(g->n, NC, COLS),
         .pack_a = g->n > 4 * COLS && g->m > 1 && (g->a_col != 1 || crowded),
         .one_panel = g->m <= block,
-        .pack_b = g->b_col != 1 || (g->m > 2 * ROWS && g->n * g->k > DIRECT),
+        .pack_b = g->b_col != 1 || (g->m > 2 * ROWS && g->n * g->k > DIRECT && g->b_row * (int64_t)sizeof(T) > PACKED_BYTES),
     };
 }
 

@@ -56,10 +56,12 @@ static Run inside(int64_t size, int64_t places_, int64_t stride, int64_t offset)
     return (Run){ first, end > first ? end - first : 0 };
 }
 
-/* image [N, C, h, w] and columns [N, C kh kw, L], both dense: adds the columns into the image, or copies it into them. */
+/* image [N, C, h, w] and columns [N, C kh kw, L], both dense: adds the columns into the image, or copies it into them.  Where windows lie
+ * apart nothing meets, and copies are additions. */
 static int each_tap(const Window *w, Tensor *image, Tensor *columns, Pair count, bool add)
 {
     const int64_t n = batch_of(shape_of(image)), *dim = image_of(shape_of(image)), taps = w->k.h * w->k.w, line = count.h * count.w;
+    const bool apart = w->stride.h > w->dilation.h * (w->k.h - 1) && w->stride.w > w->dilation.w * (w->k.w - 1);
     for (int64_t t = 0; t < taps; t++) {
         const int64_t row = t / w->k.w * w->dilation.h - w->pad.h, column = t % w->k.w * w->dilation.w - w->pad.w;
         const Run i = inside(dim[1], count.h, w->stride.h, row), j = inside(dim[2], count.w, w->stride.w, column);
@@ -69,7 +71,7 @@ static int each_tap(const Window *w, Tensor *image, Tensor *columns, Pair count,
         const int64_t at_columns[4] = { dim[0] * taps * line, taps * line, count.w, 1 };
         Tensor *a = new_view(image, 4, shape, at_image, (i.first * w->stride.h + row) * dim[2] + j.first * w->stride.w + column);
         Tensor *b = new_view(columns, 4, shape, at_columns, t * line + i.first * count.w + j.first);
-        const int status = !a || !b ? -1 : add ? raw_add_into(a, b) : raw_copy(b, a);
+        const int status = !a || !b ? -1 : !add ? raw_copy(b, a) : apart ? raw_copy(a, b) : raw_add_into(a, b);
         tensor_release(a);
         tensor_release(b);
         if (status) return -1;

@@ -61,7 +61,9 @@ static int constant_forward(OpCall *c)
 {
     const PadParams *p = op_params(c);
     Tensor *from = op_input(c, 0), *y = op_output(c, 0), *to = y;
-    if (raw_fill(y, p->value)) return -1;
+    bool grows = false;
+    for (int i = 0; i < p->pad.n; i++) grows = grows || p->pad.at[i] > 0;
+    if (grows && raw_fill(y, p->value)) return -1;
     for (int d = 0; d < y->ndim; d++) {
         const Ends e = ends_of(&p->pad, y->ndim, d);
         if (e.before == 0 && e.after == 0) continue;
