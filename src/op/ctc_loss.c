@@ -265,6 +265,7 @@ static int shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *y = op_input(c, 1);
     const CtcParams *p = op_params(c);
+    if (x->place->device != &cpu_device) return op_fail(c, TENSOR_EDEVICE, "has no kernel for %s", x->place->name);
     if (x->ndim < 2 || x->ndim > 3) return op_fail(c, TENSOR_ESHAPE, "log_probs %s: want [T, N, C] or [T, C]", S(x));
     const int64_t n = x->ndim == 3 ? x->shape[1] : 1, classes = x->shape[x->ndim - 1];
     if (check_reduction(c) || check_integers(c, 1, "targets") || check_lengths(c, 2, "input_lengths", n) ||

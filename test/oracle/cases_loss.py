@@ -104,8 +104,8 @@ def _():
 
 
 def class_shapes():
-    """Logits [C] or [N, C, ...] and the shape of their targets."""
-    c = number(1, 6)
+    """Logits [C] or [N, C, ...] and the shape of their targets.  Of one class the loss is 0, and gradients are roundings."""
+    c = number(2, 6)
     if chance(0.15):
         return (c,), (), c
     rest = shape(0, 2, most=4)
@@ -124,7 +124,7 @@ def class_loss(name, f, smoothing):
             more["ignore_index"] = choice((number(0, c - 1), -100))
             if more["ignore_index"] < 0:
                 target = torch.where(booleans(*t), target, -100)
-        return (lambda a, b, v: f(a, b, v, reduction=reduction(p), **more)), [floats(*x, lo=-4, hi=4), target, w], {**p, **more}, (2,)
+        return (lambda a, b, v: f(a, b, v, reduction=reduction(p), **more)), [floats(*x), target, w], {**p, **more}, (2,)      # near certainty p - 1 is a rounding
     RANDOM[name] = draw
 
 
