@@ -26,8 +26,15 @@ typedef struct Batch {
 
 /* ---- one sequence ---------------------------------------------------------------------------------------------------------- */
 
+static double log_sum2(double a, double b)
+{
+    const double high = a > b ? a : b, low = a > b ? b : a;
+    return low == -INFINITY ? high : high + log1p(exp(low - high));
+}
+
 static double log_sum3(double a, double b, double c)
 {
+    if (c == -INFINITY) return log_sum2(a, b);
     const double m = fmax(a, fmax(b, c));
     return m == -INFINITY ? m : m + log(exp(a - m) + exp(b - m) + exp(c - m));
 }
@@ -52,7 +59,7 @@ static double end_loss(const Batch *b, int64_t n, const double *a)
     const int64_t last = 2 * b->sizes[n];
     if (b->times[n] == 0) return last ? (double)INFINITY : 0;
     a += (b->times[n] - 1) * b->states;
-    return -log_sum3(a[last], last ? a[last - 1] : -INFINITY, -INFINITY);
+    return -log_sum2(a[last], last ? a[last - 1] : -INFINITY);
 }
 
 /* b of the step before from b of this one. */
