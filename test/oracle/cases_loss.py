@@ -74,7 +74,7 @@ def _():
         if chance(0.3):             # where t is 0 its gradient is undefined
             target = target * booleans(*s)
             return (lambda x, t: F.kl_div(x, t, reduction=reduction(p))), [floats(*s, lo=-3, hi=0), target], p, (1,)
-    return (lambda x, t: F.kl_div(x, t, reduction=reduction(p), log_target=p["log_target"])), [floats(*s, lo=-3, hi=0), target], p
+    return (lambda x, t: F.kl_div(x, t, reduction=reduction(p), log_target=p["log_target"])), [floats(*s, lo=-6, hi=-3.1), target], p         # terms of one sign: sums that cancel are roundings
 
 
 def probabilities(*s):
