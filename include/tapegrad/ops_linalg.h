@@ -9,9 +9,10 @@
  * tensor_foo is torch.linalg.foo, also where an older torch.foo of other defaults exists (svd, qr, solve).  Matrices are the
  * last two dims [m, n]; dims before them are batches.  Sizes may be 0.
  *
- * LAPACK does the work.  It is no dependency of the library but looked for at the first call: liblapack.so.3, OpenBLAS, MKL, or
- * the library that the environment variable TAPEGRAD_LAPACK names, and that alone.  Without one these functions fail
- * (EDEVICE) and say what to install.  They run on the CPU, in the calling thread.
+ * LAPACK does the work, but for systems, determinants and Cholesky factors of at most 64 rows, which need none.  It is no
+ * dependency of the library but looked for at the first call: liblapack.so.3, OpenBLAS, MKL, or the library that the environment
+ * variable TAPEGRAD_LAPACK names, and that alone.  Without one these functions fail (EDEVICE) and say what to install.  They
+ * run on the CPU, in the calling thread.
  *
  * f32, f16 and bf16 compute in f64, forward and backward, and are rounded once (PyTorch has no halves here).  Gradients are
  * PyTorch's and have gradients of any order.  Unless said otherwise:

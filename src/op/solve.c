@@ -5,6 +5,7 @@
  *   slogdet  log |det a|             da = g a^-T
  */
 #include <math.h>
+#include "../cpu/small_matrix.h"
 #include "linalg.h"
 
 typedef struct SolveParams { bool left; } SolveParams;
@@ -17,19 +18,32 @@ static int core_shape(OpCall *c)
     return op_set_output(c, 0, shape_of(b), TENSOR_F64);
 }
 
-static int solve_all(OpCall *c, const double *a, const double *b, double *x, Matrices s, double *room, int *pivots)
+static int64_t solve_one(const Lapack *lapack, const double *a, const double *b, double *x, Matrices s, double *room, int *pivots)
 {
-    const Lapack *lapack = lapack_open(c->op->name);
     const int n = (int)s.m, k = (int)s.n;
     double *lu = room, *columns = room + s.m * s.m;
     int info = 0;
-    if (!lapack) return -1;
-    for (int64_t i = 0; i < s.batch; i++, a += s.m * s.m, b += s.m * s.n, x += s.m * s.n) {
-        transposed(a, s.m, s.m, lu);
-        transposed(b, s.m, s.n, columns);
-        lapack->gesv(&n, &k, lu, &n, pivots, columns, &n, &info);
-        if (info) return op_fail(c, TENSOR_EVALUE, "%s is singular: pivot %d is zero", nth_matrix(op_input(c, 0), i), info);
-        transposed(columns, s.n, s.m, x);
+    if (!lapack) {
+        memcpy(lu, a, (size_t)(s.m * s.m) * sizeof *lu);
+        memcpy(x, b, (size_t)(s.m * s.n) * sizeof *x);
+        const int64_t zero = small_lu(lu, s.m, pivots);
+        if (!zero) small_lu_solve(lu, s.m, pivots, x, s.n);
+        return zero;
+    }
+    transposed(a, s.m, s.m, lu);
+    transposed(b, s.m, s.n, columns);
+    lapack->gesv(&n, &k, lu, &n, pivots, columns, &n, &info);
+    transposed(columns, s.n, s.m, x);
+    return info;
+}
+
+static int solve_all(OpCall *c, const double *a, const double *b, double *x, Matrices s, double *room, int *pivots)
+{
+    const Lapack *lapack = s.m > SMALL_MATRIX ? lapack_open(c->op->name) : NULL;
+    if (s.m > SMALL_MATRIX && !lapack) return -1;
+    for (int64_t i = 0; i < s.batch; i++) {
+        const int64_t zero = solve_one(lapack, a + i * s.m * s.m, b + i * s.m * s.n, x + i * s.m * s.n, s, room, pivots);
+        if (zero) return op_fail(c, TENSOR_EVALUE, "%s is singular: pivot %lld is zero", nth_matrix(op_input(c, 0), i), (long long)zero);
     }
     return 0;
 }
@@ -134,21 +148,34 @@ static int slogdet_shape(OpCall *c) { return set_numbers(c, 0) || set_numbers(c,
 /* What to do with the diagonal of a matrix's u, whose row exchanges have this sign. */
 typedef void Diagonal(OpCall *c, int64_t i, const double *u, int64_t n, double sign, void *results);
 
+/* Pivots count from 0, or, by LAPACK, from 1. */
+static double factor(const Lapack *lapack, double *a, int64_t rows, int *pivots)
+{
+    const int n = (int)rows, none = 0;
+    int info;
+    double sign = 1;
+    if (lapack) lapack->gesv(&n, &none, a, &n, pivots, a, &n, &info);
+    else small_lu(a, rows, pivots);
+    for (int k = 0; k < n; k++)
+        if (pivots[k] != k + (lapack != NULL)) sign = -sign;
+    return sign;
+}
+
+/* Of the transposes, whose systems the gradients are: their roundings are then the same, and cancel where a is nearly singular. */
 static int each_diagonal(OpCall *c, Diagonal *use, void *results)
 {
     const Matrices s = matrices_of(op_input(c, 0));
     const double *a = op_input_f64(c, 0);
-    const Lapack *lapack = lapack_open(c->op->name);
+    const Lapack *lapack = s.m > SMALL_MATRIX ? lapack_open(c->op->name) : NULL;
+    if (!a || (s.m > SMALL_MATRIX && !lapack)) return -1;
     const size_t bytes = (size_t)(s.m * s.m + 1) * sizeof(double) + (size_t)s.m * sizeof(int);
-    double *lu = a && lapack ? tg_alloc(bytes) : NULL;
-    if (!lu) return a && lapack ? fail_memory(c->op->name) : -1;
-    int *pivots = (int *)(lu + s.m * s.m + 1), n = (int)s.m, none = 0, info;
+    double *lu = tg_alloc(bytes);
+    if (!lu) return fail_memory(c->op->name);
+    int *pivots = (int *)(lu + s.m * s.m + 1);
     for (int64_t i = 0; i < s.batch; i++, a += s.m * s.m) {
-        double sign = 1;
-        memcpy(lu, a, (size_t)(s.m * s.m) * sizeof *lu);            /* of the transpose: the same determinant */
-        if (n) lapack->gesv(&n, &none, lu, &n, pivots, lu, &n, &info);
-        for (int k = 0; k < n; k++)
-            if (pivots[k] != k + 1) sign = -sign;
+        if (lapack) memcpy(lu, a, (size_t)(s.m * s.m) * sizeof *lu);
+        else transposed(a, s.m, s.m, lu);
+        const double sign = factor(lapack, lu, s.m, pivots);
         use(c, i, lu, s.m, sign, results);
     }
     tg_free(lu, bytes);

@@ -4,6 +4,7 @@
  *   cholesky           a = l l^T                da = l^-T s l^-1 / 2, s symmetric with the lower triangle of l^T g
  *
  * Our rows are LAPACK's columns: it sees every matrix transposed, and is asked accordingly. */
+#include "../cpu/small_matrix.h"
 #include "linalg.h"
 
 typedef struct TriangularParams { bool upper, left, unitriangular; } TriangularParams;
@@ -23,17 +24,19 @@ static int core_shape(OpCall *c) { return op_set_output(c, 0, shape_of(op_input(
 static int core_forward(OpCall *c)
 {
     const TriangularParams *p = op_params(c);
-    const Lapack *lapack = lapack_open(c->op->name);
     const Matrices s = matrices_of(op_input(c, 1));
     const double *a = op_input_f64(c, 0), *b = op_input_f64(c, 1), one = 1;
     double *x = op_output_f64(c, 0);
-    if (!lapack || !a || !b || !x) return -1;
-    if (op_count(c, 1) == 0) return 0;
     const int rows = (int)s.n, columns = (int)s.m, n = p->left ? columns : rows;
+    const Lapack *lapack = n > SMALL_MATRIX ? lapack_open(c->op->name) : NULL;
+    if ((n > SMALL_MATRIX && !lapack) || !a || !b || !x) return -1;
+    if (op_count(c, 1) == 0) return 0;
     memcpy(x, b, (size_t)op_count(c, 1) * sizeof *x);
-    for (int64_t i = 0; i < s.batch; i++)
-        lapack->trsm(p->left ? "R" : "L", p->upper ? "L" : "U", "N", p->unitriangular ? "U" : "N", &rows, &columns, &one,
-                     a + i * n * n, &n, x + i * s.m * s.n, &rows, 1, 1, 1, 1);
+    for (int64_t i = 0; i < s.batch; i++, a += n * n, x += s.m * s.n) {
+        if (!lapack) small_triangular(a, x, s.m, s.n, p->upper, p->left, p->unitriangular);
+        else lapack->trsm(p->left ? "R" : "L", p->upper ? "L" : "U", "N", p->unitriangular ? "U" : "N", &rows, &columns, &one, a, &n, x,
+                          &rows, 1, 1, 1, 1);
+    }
     return 0;
 }
 
@@ -90,22 +93,37 @@ static void clear_triangle(double *l, int64_t n, bool lower)
         for (int64_t j = lower ? 0 : i + 1; j < (lower ? i : n); j++) l[i * n + j] = 0;
 }
 
+/* The upper factor is the lower one of the transpose, transposed. */
+static int64_t factor(const Lapack *lapack, const double *a, double *l, int64_t rows, bool upper, double *room)
+{
+    const int n = (int)rows;
+    int info = 0;
+    if (lapack) {
+        memcpy(l, a, (size_t)(rows * rows) * sizeof *l);
+        lapack->potrf(upper ? "L" : "U", &n, l, &n, &info, 1);
+        return info;
+    }
+    if (upper) transposed(a, rows, rows, room);
+    else memcpy(room, a, (size_t)(rows * rows) * sizeof *l);
+    const int64_t order = small_cholesky(room, rows);
+    if (upper) transposed(room, rows, rows, l);
+    else memcpy(l, room, (size_t)(rows * rows) * sizeof *l);
+    return order;
+}
+
 static int factor_forward(OpCall *c)
 {
     const bool upper = ((const CholeskyParams *)op_params(c))->upper;
-    const Lapack *lapack = lapack_open(c->op->name);
     const Matrices s = matrices_of(op_input(c, 0));
+    const Lapack *lapack = s.m > SMALL_MATRIX ? lapack_open(c->op->name) : NULL;
     const double *a = op_input_f64(c, 0);
-    double *l = op_output_f64(c, 0);
-    const int n = (int)s.m;
-    int info = 0;
-    if (!lapack || !a || !l) return -1;
-    memcpy(l, a, (size_t)op_count(c, 0) * sizeof *l);
-    for (int64_t i = 0; i < s.batch && n; i++, l += s.m * s.m) {
-        lapack->potrf(upper ? "L" : "U", &n, l, &n, &info, 1);
-        if (info)
-            return op_fail(c, TENSOR_EVALUE, "%s is not positive-definite: its leading minor of order %d is not positive",
-                           nth_matrix(op_input(c, 0), i), info);
+    double *l = op_output_f64(c, 0), room[SMALL_MATRIX * SMALL_MATRIX];
+    if ((s.m > SMALL_MATRIX && !lapack) || !a || !l) return -1;
+    for (int64_t i = 0; i < s.batch && s.m; i++, a += s.m * s.m, l += s.m * s.m) {
+        const int64_t order = factor(lapack, a, l, s.m, upper, room);
+        if (order)
+            return op_fail(c, TENSOR_EVALUE, "%s is not positive-definite: its leading minor of order %lld is not positive",
+                           nth_matrix(op_input(c, 0), i), (long long)order);
         clear_triangle(l, s.m, upper);
     }
     return 0;
