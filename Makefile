@@ -50,7 +50,7 @@ SMALL       := -O2
 endif
 # On x86-64 the base is for CPUs from before 2013: small code.  Elsewhere it is all there is.
 ifeq ($(shell uname -m),x86_64)
-MARCH_base  := -Os
+MARCH_base  := -Os $(if $(filter 0,$(IS_CLANG)),-fno-tree-vectorize)
 else
 MARCH_base  := -O3
 endif
@@ -75,7 +75,7 @@ RENAME  = $(OBJCOPY) $(foreach s,$(TEXTS),--rename-section $(s)=tapegrad_text) $
 $(filter $(HOT:%.c=$(B)/%.o),$(OBJECTS)): FLAGS += -O3
 $(B)/%.o: %.c ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
 define isa_rule
-$(B)/%.$(1).o: %.c ; $$(COMPILE) -O3 $(MARCH_$(1)) $$(if $$(filter cast_% map_% rnn_% softmax_%,$$(@F)),$(SMALL)) -fwrapv -DISA=$(1) -MMD -MP -c $$< -o $$@ && $$(RENAME)
+$(B)/%.$(1).o: %.c ; $$(COMPILE) -O3 $$(if $$(filter cast_% map_% rnn_% softmax_%,$$(@F)),$(SMALL)) $(MARCH_$(1)) -fwrapv -DISA=$(1) -MMD -MP -c $$< -o $$@ && $$(RENAME)
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
 
