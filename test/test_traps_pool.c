@@ -132,6 +132,18 @@ static void test_max_unpool_undoes_max_pool(void **state)
     assert_true(tensor_allclose(tensor_max_pool2d(back, .kernel_hw = { 2, 4 }), small, 0, 0, false));
 }
 
+/* More than a million in a line, forward and backward. */
+static void test_pools_take_long_lines(void **state)
+{
+    (void)state;
+    const int64_t n = 1100000;
+    Tensor *x = leaf(tensor_ones(SHAPE(1, 1, n), TENSOR_F32));
+    assert_true(tensor_item(tensor_sum(gradient(tensor_avg_pool1d(x, 2), x))) == (double)n / 2);
+    assert_true(tensor_item(tensor_sum(gradient(tensor_max_pool1d(x, 2), x))) == (double)n / 2);
+    assert_true(tensor_item(tensor_sum(gradient(tensor_interpolate(x, .scale_factor = 2), x))) == (double)n * 2);
+    assert_true(tensor_item(tensor_sum(tensor_adaptive_avg_pool1d(x, n + 1))) == (double)n + 1);
+}
+
 /* ---- average pools ------------------------------------------------------------------------------------------------------- */
 
 static void test_avg_pool_count_include_pad(void **state)
@@ -399,7 +411,7 @@ int main(void)
         TEST(test_max_pool_padding_is_minus_infinity), TEST(test_max_pool_nan_wins), TEST(test_max_pool_ties_go_to_the_first_in_window_order),
         TEST(test_max_pool_ceil_mode_drops_windows_that_begin_in_the_right_padding), TEST(test_max_pool_dilation),
         TEST(test_pool_padding_is_at_most_half_of_the_kernel), TEST(test_max_pool_overlapping_windows_add_their_gradients),
-        TEST(test_max_unpool_undoes_max_pool), TEST(test_avg_pool_count_include_pad), TEST(test_avg_pool_divisor_override),
+        TEST(test_max_unpool_undoes_max_pool), TEST(test_pools_take_long_lines), TEST(test_avg_pool_count_include_pad), TEST(test_avg_pool_divisor_override),
         TEST(test_avg_pool_ceil_mode_divisor_at_the_edge), TEST(test_adaptive_pool_windows_are_floor_to_ceil), TEST(test_lp_pool_of_negative_sums),
         TEST(test_interpolate_align_corners), TEST(test_interpolate_uses_the_scale_that_was_given), TEST(test_interpolate_nearest_positions_are_f32),
         TEST(test_interpolate_bicubic_has_a_of_minus_three_quarters), TEST(test_interpolate_antialias_covers_what_an_element_stands_for),

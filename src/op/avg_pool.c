@@ -68,7 +68,7 @@ static int grad_shape(OpCall *c)
     if (spatial < 1 || spatial > 3) return op_fail(c, TENSOR_EVALUE, "a size of %d numbers", spatial);
     if (pool_rank(c, dy, spatial)) return -1;
     for (int i = 0; i < spatial; i++)
-        if (p->size.at[i] < 1 || p->size.at[i] > WINDOW_LIMIT)
+        if (p->size.at[i] < 1 || p->size.at[i] > LINE_LIMIT)
             return op_fail(c, TENSOR_EVALUE, "an input of %s", shape_text((TensorShape){ spatial, p->size.at }));
     if (!p->adaptive) {
         if (pool_check(c, p) || pool_sizes(c, p, p->size.at, y)) return -1;

@@ -173,15 +173,16 @@ static Tensor *pad(Tensor *at, int64_t size, const GridParams *p)
 enum { MOST_TAPS = 4 };
 typedef struct AxisTaps {
     int n;
-    Tensor *offset[MOST_TAPS], *weight[MOST_TAPS];      /* of the element; below -2^40 where there is none */
+    Tensor *offset[MOST_TAPS], *weight[MOST_TAPS];      /* of the element; about -2^50 where there is none */
 } AxisTaps;
 
+/* Masked before the cast, which has no value for the largest numbers. */
 static Tensor *offset_of(Tensor *at, int64_t size, int64_t stride)
 {
     Tensor *inside = tensor_logical_and(tensor_ge_scalar(at, 0), tensor_le_scalar(at, (double)(size - 1)));
-    Tensor *nowhere = at ? own(new_tensor(SHAPE(), TENSOR_I64, at->place)) : NULL;
-    if (!nowhere || raw_fill(nowhere, -0x1p50)) return NULL;
-    return tensor_where(inside, tensor_mul_scalar(tensor_to(at, TENSOR_I64), (double)stride), nowhere);
+    Tensor *nowhere = at ? own(new_tensor(SHAPE(), at->dtype, at->place)) : NULL;
+    if (!nowhere || raw_fill(nowhere, -0x1p50 / (double)stride)) return NULL;
+    return tensor_mul_scalar(tensor_to(tensor_where(inside, at, nowhere), TENSOR_I64), (double)stride);
 }
 
 /* c3 t^3 + c2 t^2 + c1 t + c0 */

@@ -282,9 +282,9 @@ static int check_sizes(OpCall *c, const InterpolateParams *p, const Tensor *x, R
     r->size.n = n;
     for (int i = 0; i < n; i++) {
         const double scale = s[1] == 0 && s[2] == 0 ? s[0] : s[i], size = floor((double)x->shape[2 + i] * scale);
-        if (scaled && !(scale > 0 && size <= WINDOW_LIMIT)) return op_fail(c, TENSOR_EVALUE, "scale_factor %g", scale);
+        if (scaled && !(scale > 0 && size <= LINE_LIMIT)) return op_fail(c, TENSOR_EVALUE, "scale_factor %g", scale);
         r->size.at[i] = scaled ? (int64_t)size : p->size.at[p->size.n > 1 ? i : 0];
-        if (r->size.at[i] < 0 || r->size.at[i] > WINDOW_LIMIT) return op_fail(c, TENSOR_EVALUE, "size %lld", (long long)r->size.at[i]);
+        if (r->size.at[i] < 0 || r->size.at[i] > LINE_LIMIT) return op_fail(c, TENSOR_EVALUE, "size %lld", (long long)r->size.at[i]);
         r->scale[i] = p->recompute_scale_factor ? 0 : scale;
         if (x->shape[2 + i] > 0 && r->size.at[i] > 0) continue;
         return op_fail(c, TENSOR_ESHAPE, "%s to %lld in dimension %d: want sizes of 1 and more", S(x), (long long)r->size.at[i], 2 + i);

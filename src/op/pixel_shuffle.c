@@ -49,13 +49,11 @@ static int unshuffle_compose(OpCall *c)
 
 static const OpField shuffle_fields[] = { { "upscale_factor", OP_I64, offsetof(ShuffleParams, factor), NULL }, { 0 } };
 static const OpField unshuffle_fields[] = { { "downscale_factor", OP_I64, offsetof(ShuffleParams, factor), NULL }, { 0 } };
-static const TensorOp op_pixel_shuffle = { .name = "pixel_shuffle", .summary = "[..., C r^2, H, W] to [..., C, H r, W r]",
-    .gradient = "dx = pixel_unshuffle(g)", .arity = 1,
+static const TensorOp op_pixel_shuffle = { .name = "pixel_shuffle", .summary = "[..., C r^2, H, W] to [..., C, H r, W r]", .gradient = "dx = pixel_unshuffle(g)", .arity = 1,
     .params = sizeof(ShuffleParams), .fields = shuffle_fields, .compose = shuffle_compose, .flags = OP_ANY_DEVICE, .torch = "nn.functional.pixel_shuffle",
     .samples = "2x8x2x3 {upscale_factor=2}; 9x1x2 {upscale_factor=3}; 0x4x2x2 {upscale_factor=2}; 2x3x3 {upscale_factor=1}",
     .errors = "3x2x2 {upscale_factor=2} ! ESHAPE; 4x4 {upscale_factor=2} ! ESHAPE; 4x2x2 {upscale_factor=0} ! EVALUE" };
-static const TensorOp op_pixel_unshuffle = { .name = "pixel_unshuffle", .summary = "[..., C, H r, W r] to [..., C r^2, H, W]",
-    .gradient = "dx = pixel_shuffle(g)", .arity = 1,
+static const TensorOp op_pixel_unshuffle = { .name = "pixel_unshuffle", .summary = "[..., C, H r, W r] to [..., C r^2, H, W]", .gradient = "dx = pixel_shuffle(g)", .arity = 1,
     .params = sizeof(ShuffleParams), .fields = unshuffle_fields, .compose = unshuffle_compose, .flags = OP_ANY_DEVICE, .torch = "nn.functional.pixel_unshuffle",
     .samples = "2x2x4x6 {downscale_factor=2}; 1x3x6 {downscale_factor=3}",
     .errors = "1x3x4 {downscale_factor=2} ! ESHAPE; 4x4 {downscale_factor=2} ! ESHAPE; 1x2x2 {downscale_factor=-1} ! EVALUE" };

@@ -75,7 +75,7 @@ int pool_sizes(OpCall *c, const PoolParams *p, const int64_t *in, int64_t *out)
     const int n = p->spatial;
     for (int i = 0; i < n; i++) {
         out[i] = steps(&a, 3 - n + i, in[i], p->ceil_mode);
-        if (in[i] > 0 && out[i] > 0) continue;
+        if (in[i] > 0 && in[i] <= LINE_LIMIT && out[i] > 0) continue;
         return op_fail(c, TENSOR_ESHAPE, "%s: no room for windows of %s (dilation %s) in %s, padded by %s", S(op_input(c, 0)), text(a.kernel, n),
                        text(a.dilation, n), shape_text((TensorShape){ n, in }), text(a.pad, n));
     }
@@ -108,7 +108,7 @@ int pool_adaptive_shape(OpCall *c, int spatial)
     for (int i = p->size.n; i < spatial; i++) p->size.at[i] = p->size.at[0];
     p->size.n = spatial, p->adaptive = true;
     for (int i = 0; i < spatial; i++) {
-        if (p->size.at[i] < 0 || p->size.at[i] > WINDOW_LIMIT) return op_fail(c, TENSOR_EVALUE, "to %s", shape_text((TensorShape){ spatial, p->size.at }));
+        if (p->size.at[i] < 0 || p->size.at[i] > LINE_LIMIT) return op_fail(c, TENSOR_EVALUE, "to %s", shape_text((TensorShape){ spatial, p->size.at }));
         if (x->shape[x->ndim - spatial + i] == 0) return op_fail(c, TENSOR_ESHAPE, "%s: nothing to pool", S(x));
     }
     return pool_result(c, 0, x, p->size.at, x->dtype);

@@ -23,6 +23,9 @@ typedef struct PoolParams {
     OP_FIELD(OP_DIMS, PoolParams, padding, "[]"), OP_FIELD(OP_BOOL, PoolParams, ceil_mode, "0")
 #define POOL_SIZE_FIELD { "output_size", OP_DIMS, offsetof(PoolParams, size), NULL }
 
+/* Of a line that is pooled or made: guards the arithmetic of sizes, as WINDOW_LIMIT does for windows. */
+enum { LINE_LIMIT = INT32_MAX };
+
 /* pool_rank - x is [batch, channels, ...] or [channels, ...] with so many dimensions after them; notes them in the parameters. */
 int pool_rank(OpCall *c, const Tensor *x, int spatial);
 
