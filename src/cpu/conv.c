@@ -6,6 +6,9 @@
  * stride 1 needs no panel: its patches are x.  Images of few positions share a panel.  Groups of one channel (depthwise)
  * have loops of their own.
  *
+ * With stride 1 the panel is as narrow as gemm's own panels (a slab): each row is a few masked loads of x, and gemm packs nothing.
+ * There dx is a convolution too, of dy with the window turned round: no fold.
+ *
  * Threads take images (weight gradient: channels and runs of images); the pieces, and the order in which they are added,
  * follow from the sizes alone. */
 #include "../core.h"
@@ -276,10 +279,13 @@ static ConvArgs turned(const ConvArgs *a)
     return t;
 }
 
-static bool by_turning(const ConvArgs *a, const ConvArgs *t)
+/* It pays by slabs; and where channels are many, so that a panel to be folded would not stay in L2. */
+static bool by_turning(const Plan *p, const ConvArgs *t)
 {
-    return a->stride_d == 1 && a->stride_h == 1 && a->stride_w == 1 && t->pad_d >= 0 && t->pad_h >= 0 && t->pad_w >= 0 &&
-           forward_plan(t).slab > 0;
+    enum { MANY_CHANNELS = 64 };
+    const ConvArgs *a = p->a;
+    return a->stride_d == 1 && a->stride_h == 1 && a->stride_w == 1 && t->pad_d >= 0 && t->pad_h >= 0 && t->pad_w >= 0 && !p->pointwise &&
+           !p->depthwise && ((p->in >= MANY_CHANNELS && p->out >= MANY_CHANNELS) || forward_plan(t).slab > 0);
 }
 
 static int input_by_turning(const Plan *p, ConvArgs *t)
@@ -298,7 +304,7 @@ int cpu_conv2d_grad_input(ConvArgs *a)
     const Plan p = plan_for(a, 0);
     ConvArgs t = turned(a);
     if (a->batch == 0 || a->in * pixels(a) == 0) return 0;
-    if (by_turning(a, &t)) return input_by_turning(&p, &t) ? fail_memory("conv2d_grad_input") : 0;
+    if (by_turning(&p, &t)) return input_by_turning(&p, &t) ? fail_memory("conv2d_grad_input") : 0;
     Work w = { .p = &p };
     if (p.depthwise) parallel_for(a->batch * a->in, threads_for(&p), input_plane, &w);
     else parallel_for(up(a->batch, p.images) * a->groups, threads_for(&p), input_block, &w);
