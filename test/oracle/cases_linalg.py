@@ -5,7 +5,7 @@ Our signs of singular and eigenvectors are fixed (ops_linalg.h): the functions h
 """
 import torch
 
-from golden import booleans, chance, choice, floats, narrower, number, scalar, shape, uniform, values
+from golden import chance, choice, floats, narrower, number, shape, uniform, values
 
 OPS, RANDOM = {}, {}
 
