@@ -364,7 +364,7 @@ const TensorOp op_ctc_loss = {
                                    "PyTorch's e^log_probs, which log_softmax takes off",
     .gradient = "dx_t(c) = -g times the probability that a path is at t in a state of c", .arity = 4,
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_INPUT(3), .params = sizeof(CtcParams), .fields = fields, .shape = shape,
-    .compose = compose, .flags = OP_FLOAT_INPUTS, .torch = "torch.nn.functional.ctc_loss",
+    .compose = compose, .flags = OP_FLOAT_INPUTS, .torch = "nn.functional.ctc_loss",
     .samples = "5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2; 4x2x3,2@i64:1..2,2@i64:3..4,2@i64:1..1 {reduction=1}; "
                "4x3x3,3x2@i32:0..1,3@i64:2..4,3@i32:0..2 {reduction=2 blank=2 zero_infinity=1}; 2x1x3,1@i64:1..2,1@i64:2..2,1@i64:1..1; "
                "3x3,1@i64:1..2,@i64:3..3,@i64:1..1 {reduction=2}; 3x2,0@i64,1@i64:2..3,1@i64:0..0; 3x0x2,0x1@i64,0@i64,0@i64 {reduction=2}",

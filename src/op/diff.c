@@ -50,7 +50,7 @@ static const OpField diff_fields[] = { OP_FIELD(OP_I64, DiffParams, n, "1"), OP_
 const TensorOp op_diff = {
     .name = "diff", .summary = "x_(i+1) - x_i along a dim, n times; prepend and append are joined to x first",
     .gradient = "dx_i = g_(i-1) - g_i, n times", .arity = 3, .optional = KEEP_INPUT(1) | KEEP_INPUT(2), .params = sizeof(DiffParams),
-    .fields = diff_fields, .shape = diff_shape, .compose = diff_compose, .flags = OP_ANY_DEVICE,
+    .fields = diff_fields, .shape = diff_shape, .compose = diff_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
     .samples = "5,-,-; 3x4,-,- {n=2 dim=0}; 2x3x4,-,- {dim=-2}; 3x4,3x1,- ; 3x4,-,3x2 {n=3}; 3,2,1 {n=2}; 3,-,- {n=5}; 1,-,-; 4,-,- {n=0}; "
                "0x3,-,- {dim=0}; 5@i64,-,-; 5@bool,-,-",
     .errors = ",-,- ! ESHAPE; 3,-,- {n=-1} ! EVALUE; 3,-,- {dim=1} ! EINDEX; 3x4,4,- ! ESHAPE",

@@ -130,7 +130,7 @@ static const OpField cosine_fields[] = { FIELD(OP_INT, dim, "1"), FIELD(OP_DOUBL
 
 const TensorOp op_normalize = {
     .name = "normalize", .summary = "x / max(|x|_p, eps) along dim; at |x| = 0 the gradient is g / eps", ONE, .fields = normalize_fields,
-    .gradient = "p = 2: dx = (g - y sum(g y)) / |x|", .shape = normalize_shape, .compose = normalize, .torch = "torch.nn.functional.normalize",
+    .gradient = "p = 2: dx = (g - y sum(g y)) / |x|", .shape = normalize_shape, .compose = normalize, .torch = "nn.functional.normalize",
     .samples = "3x4; 5 {dim=0}; 2x3x4 {dim=-1 p=1}; 3x4:.5..2 {p=3}; 2x3:.5..2 {p=2 eps=10}; {dim=0}; 0x3; 3x0; 3x4 {p=inf}",
     .errors = "3 ! EINDEX; 3x4@i64 ! EDTYPE",
 };
@@ -150,14 +150,14 @@ const TensorOp op_dist = {
 const TensorOp op_pairwise_distance = {
     .name = "pairwise_distance", .summary = "|a - b + eps|_p along the last dim", TWO, .fields = pairwise_fields,
     .gradient = "p = 2: da = g (a - b + eps) / y, db = -da", .shape = last_shape, .compose = pairwise,
-    .torch = "torch.nn.functional.pairwise_distance",
+    .torch = "nn.functional.pairwise_distance",
     .samples = "3x4,3x4; 3x4,4 {keepdim=1}; 5,5 {p=1}; 2x3x4:1..2,3x4:-1..0 {p=3}; 0x3,0x3; 3x0,3x0; 3x4,3x4 {eps=.5}",
     .errors = "3x4,3x5 ! ESHAPE; , ! ESHAPE; 3@i64,3 ! EDTYPE",
 };
 const TensorOp op_cosine_similarity = {
     .name = "cosine_similarity", .summary = "a . b / (max(|a|, eps) max(|b|, eps)) along dim", TWO, .fields = cosine_fields,
     .gradient = "da = g (b / |b| - y a / |a|) / |a|, db likewise", .shape = cosine_shape, .compose = cosine,
-    .torch = "torch.nn.functional.cosine_similarity",
+    .torch = "nn.functional.cosine_similarity",
     .samples = "3x4,3x4; 5,5 {dim=0}; 2x3x4,3x1 {dim=-1}; 3x4,1x4 {dim=0}; ,  {dim=0}; 0x3,0x3; 3x0,3x0",
     .errors = "3x4,3x5 ! ESHAPE; 3,3 ! EINDEX; 3x4@i64,3x4 ! EDTYPE",
 };

@@ -85,12 +85,12 @@ const TensorOp op_eigh = {
     .name = "eigh", .summary = "eigenvalues, ascending, and eigenvectors of a symmetric matrix, of which one triangle is read; the "
                                "gradient is that of the whole matrix, not the numerical one; signs are fixed",
     .gradient = "da = v (skew(v^T dv) / e + diag(dw)) v^T, skew(x) = (x - x^T) / 2, e_ij = w_j - w_i", .outputs = 2, .compose = compose,
-    .torch = "torch.linalg.eigh", EIGH,
+    .torch = "linalg.eigh", EIGH,
 };
 const TensorOp op_eigvalsh = {
     .name = "eigvalsh", .summary = "eigenvalues of a symmetric matrix, ascending; the gradient is that of the whole matrix, not the "
                                    "numerical one",
-    .gradient = "da = v diag(g) v^T", .compose = values_compose, .torch = "torch.linalg.eigvalsh", EIGH,
+    .gradient = "da = v diag(g) v^T", .compose = values_compose, .torch = "linalg.eigvalsh", EIGH,
 };
 REGISTER_OP(op_eigh);
 REGISTER_OP(op_eigvalsh);

@@ -213,7 +213,7 @@ static const OpField fields[] = { OP_FIELD(OP_TEXT, EinsumParams, equation, NULL
 const TensorOp op_einsum = {
     .name = "einsum", .summary = "sum of products over named indices",
     .gradient = "of each operand: the einsum of g and the other operands, its indices as the result's", .arity = OP_ANY_ARITY,
-    .params = sizeof(EinsumParams), .fields = fields, .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .params = sizeof(EinsumParams), .fields = fields, .compose = compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
     .samples = "3x4,4x5 {equation=ij,jk->ik}; 3x4 {equation=ij->ji}; 3x3 {equation=ii}; 3x3 {equation=ii->i}; 3x4 {equation=ij->}; "
                "2x3x4,2x4x5 {equation=bij,bjk->bik}; 2x3x4,2x4x5 {equation=...ij,...jk}; 3,4 {equation=i,j->ij}; 5,5 {equation=i,i}; "
                "2x3x4,3x5,4x2 {equation=abc,bd,ca->d}; 2x1x3,4x3 {equation=a...c,...c->...a}; 2x3,2x3 {equation=ij,ij->ij}; "
@@ -301,7 +301,7 @@ static const OpField dot_fields[] = {
 const TensorOp op_tensordot = {
     .name = "tensordot", .summary = "sum of products over pairs of dims; the result has a's other dims, then b's",
     .gradient = "da = g b, db = a g, over the dims that the other has alone", .arity = 2, .params = sizeof(DotParams), .fields = dot_fields,
-    .compose = dot_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .compose = dot_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
     .samples = "2x3x4,3x4x5; 3x4,4x5 {dims=1}; 3,4 {dims=0}; 2x3x4,4x3x5 {dims_a=[1 2] dims_b=[1 0]}; 2x3,5x3 {dims_a=[-1] dims_b=[-1]}; "
                "2x1,3x4 {dims_a=[1] dims_b=[0]}; 3x0,0x2 {dims=1}; 0x3,3x2 {dims=1}; 3x4,3x4; , {dims=0}",
     .errors = "3x4,5x6 {dims=1} ! ESHAPE; 3,4 ! EVALUE; 3x4,4x5 {dims_a=[1] dims_b=[0 1]} ! EVALUE; 3x3,3x3 {dims_a=[0 0] dims_b=[0 1]} ! EVALUE; "

@@ -86,8 +86,8 @@ static const OpField triplet_fields[] = {
 const TensorOp op_hinge_embedding_loss = {
     .name = "hinge_embedding_loss", .summary = "x where t is 1, relu(margin - x) where it is -1; gradient 0 at the kink",
     .gradient = "dx = g where t is 1, -g where t is -1 and x < margin", .arity = 2, .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(PairParams), .fields = hinge_fields, .shape = check_loss, .compose = hinge_compose, .flags = OP_ANY_DEVICE,
-    .torch = "torch.nn.functional.hinge_embedding_loss",
+    .params = sizeof(PairParams), .fields = hinge_fields, .shape = check_loss, .compose = hinge_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+    .torch = "nn.functional.hinge_embedding_loss",
     .samples = "5,5@i64:-1..1; 3x4,3x4@i64:-1..-1 {reduction=1 margin=2}; 2x3,2x3:1..1 {reduction=2}; ,@i64:-1..-1; "
                "0x3,0x3@i64 {reduction=2}",
     .errors = "3,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=3} ! EVALUE; 3@i64,3 ! EDTYPE",
@@ -95,8 +95,8 @@ const TensorOp op_hinge_embedding_loss = {
 const TensorOp op_margin_ranking_loss = {
     .name = "margin_ranking_loss", .summary = "relu(-t (x1 - x2) + margin); gradient 0 at the kink",
     .gradient = "dx1 = -g t, dx2 = g t, dt = -g (x1 - x2), where the loss is not 0", .arity = 3, .params = sizeof(PairParams),
-    .fields = pair_fields, .shape = ranking_shape, .compose = ranking_compose, .flags = OP_ANY_DEVICE | OP_SAME_DTYPE,
-    .torch = "torch.nn.functional.margin_ranking_loss",
+    .fields = pair_fields, .shape = ranking_shape, .compose = ranking_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE,
+    .torch = "nn.functional.margin_ranking_loss",
     .samples = "5,5,5@i64:-1..1 {margin=.5}; 3x4,3x4,3x4 {reduction=1 margin=2}; 2x3,2x3,2x3@i64:-1..-1 {reduction=2 margin=.7}; "
                ",,:1..2 {margin=3}; 0x3,0x3,0x3 {reduction=2}",
     .errors = "3,4,3 ! ESHAPE; 3,3,3x1 ! ESHAPE; 3,3,3 {reduction=3} ! EVALUE; 3@i64,3,3 ! EDTYPE; 3,3@i64,3 ! EDTYPE",
@@ -105,7 +105,7 @@ const TensorOp op_cosine_embedding_loss = {
     .name = "cosine_embedding_loss", .summary = "1 - cos(x1, x2) where t is 1, relu(cos - margin) where it is -1",
     .gradient = "that of the cosine, times -g where t is 1, g where t is -1 and cos > margin", .arity = 3,
     .no_grad_inputs = KEEP_INPUT(2), .params = sizeof(PairParams), .fields = pair_fields, .shape = cosine_shape,
-    .compose = cosine_compose, .flags = OP_ANY_DEVICE | OP_SAME_DTYPE, .torch = "torch.nn.functional.cosine_embedding_loss",
+    .compose = cosine_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE, .torch = "nn.functional.cosine_embedding_loss",
     .samples = "3x4,3x4,3@i64:-1..1 {margin=.05}; 3x4:.1..1,3x4:.1..1,3@i64:-1..-1 {reduction=1}; 2x3,2x3,2@i64:1..1 {reduction=2}; "
                "4:.1..1,4,@i64:1..1; 0x3,0x3,0@i64 {reduction=2}",
     .errors = "3x4,4,3 ! ESHAPE; 3x4,3x4,4 ! ESHAPE; 3x4,3x4,3x1 ! ESHAPE; ,, ! ESHAPE; 3x4,3x4,3 {reduction=3} ! EVALUE; "
@@ -115,7 +115,7 @@ const TensorOp op_triplet_margin_loss = {
     .name = "triplet_margin_loss", .summary = "relu(|a - p| - |a - n| + margin), p-norms over the last dim",
     .gradient = "those of the norms, where the loss is not 0; swap: of the lesser distance, half to each on ties", .arity = 3,
     .params = sizeof(TripletParams), .fields = triplet_fields, .shape = triplet_shape, .compose = triplet_compose,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "torch.nn.functional.triplet_margin_loss",
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "nn.functional.triplet_margin_loss",
     .samples = "3x4,3x4,3x4 {margin=3}; 3x4,3x4,3x4 {reduction=1 margin=3 swap=1}; 2x2x3,2x2x3,2x2x3 {reduction=2 p=3 margin=4}; "
                "4,4,4 {margin=2 eps=0.1}; 0x3,0x3,0x3 {reduction=2}",
     .errors = "3x4,4,3x4 ! ESHAPE; 3x4,3x4,4 ! ESHAPE; ,, ! ESHAPE; 3x4,3x4,3x4 {margin=0} ! EVALUE; 3x4,3x4,3x4 {reduction=3} ! EVALUE; "

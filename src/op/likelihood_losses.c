@@ -99,7 +99,7 @@ const TensorOp op_gaussian_nll_loss = {
     .name = "gaussian_nll_loss", .summary = "(log v + (x - t)^2 / v) / 2, v = max(var, eps)",
     .gradient = "dx = g (x - t) / v, dt = -dx, dvar = g (1 - (x - t)^2 / v) / (2 v)", .arity = 3, .params = sizeof(NllParams),
     .fields = gaussian_fields, .shape = gaussian_shape, .compose = gaussian_compose,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "torch.nn.functional.gaussian_nll_loss",
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "nn.functional.gaussian_nll_loss",
     .samples = "5,5,5:.5..2; 3x4,3x4,3:.5..2 {reduction=1 full=1}; 3x4,3x4,3x1:.5..2 {reduction=2}; 2x3x2,2x3x2,2x1x2:.5..2; "
                ",,:.5..2; 0x3,0x3,0x3:1..2 {reduction=2}",
     .errors = "3,4,3:1..2 ! ESHAPE; 3,3x1,3:1..2 ! ESHAPE; 3x4,3x4,4:1..2 ! ESHAPE; 3x4,3x4,1x1:1..2 ! ESHAPE; 3,3,3:-2..-1 ! EVALUE; "
@@ -109,7 +109,7 @@ const TensorOp op_poisson_nll_loss = {
     .name = "poisson_nll_loss", .summary = "e^x - t x, or x - t log(x + eps) without log_input",
     .gradient = "dx = g (e^x - t), dt = -g x; g (1 - t / (x + eps)), -g log(x + eps) without log_input", .arity = 2,
     .params = sizeof(NllParams), .fields = poisson_fields, .shape = check_loss, .compose = poisson_compose,
-    .flags = OP_ANY_DEVICE | OP_SAME_DTYPE, .torch = "torch.nn.functional.poisson_nll_loss",
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE, .torch = "nn.functional.poisson_nll_loss",
     .samples = "5,5:0..3; 3x4,3x4:1.1..3 {reduction=1 full=1}; 2x3:.5..2,2x3:.1..0.9 {reduction=2 log_input=0 full=1}; ,:0..1; "
                "0x3,0x3 {reduction=2}; 4,4@i64",
     .errors = "3,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=3} ! EVALUE; 3@i64,3 ! EDTYPE",

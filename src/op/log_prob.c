@@ -100,39 +100,39 @@ static int bernoulli_entropy_compose(OpCall *c)
 const TensorOp op_categorical_log_prob = {
     .name = "categorical_log_prob", .summary = "log softmax(logits)[value]", .gradient = "dlogits = g (onehot(value) - softmax(logits))",
     .arity = 2, .no_grad_inputs = KEEP_INPUT(1), .shape = categorical_shape, .compose = categorical_compose,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "torch.distributions.Categorical.log_prob",
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS, .torch = "distributions.Categorical.log_prob",
     .samples = "3x4,3@i64:0..3; 4,@i64:0..3; 4,5@i64:0..3; 2x3x4,3@u8:0..3; 3x1x4,2@i32:0..3; 0x3,0@i64; 2x3,0x2@i64",
     .errors = "3x4,3@i64:4..9 ! EINDEX; 3x4,3@i64:-2..-1 ! EINDEX; 3x4,2@i64 ! ESHAPE; ,@i64 ! ESHAPE; 3x4,3 ! EDTYPE; 3x4@i64,3@i64 ! EDTYPE",
 };
 const TensorOp op_categorical_entropy = {
     .name = "categorical_entropy", .summary = "-sum p log p, p = softmax(logits); 0 log 0 = 0",
     .gradient = "dlogits = -g p (log p + y)", .arity = 1, .shape = logits_shape, .compose = categorical_entropy_compose,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "torch.distributions.Categorical.entropy", .samples = "3x4; 4; 2x3x4; 2x1; 0x3",
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS, .torch = "distributions.Categorical.entropy", .samples = "3x4; 4; 2x3x4; 2x1; 0x3",
     .errors = "! ESHAPE; 3@i64 ! EDTYPE",
 };
 const TensorOp op_normal_log_prob = {
     .name = "normal_log_prob", .summary = "-((value - loc) / scale)^2 / 2 - log scale - log(2 pi) / 2",
     .gradient = "z = (value - loc) / scale: dvalue = -g z / scale, dloc = -dvalue, dscale = g (z^2 - 1) / scale", .arity = 3,
-    .shape = broadcasts, .compose = normal_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
-    .torch = "torch.distributions.Normal.log_prob", .samples = "5,5,5:.5..2; 3x4,4,:.5..2; ,3x1,4:.5..2; ,,:.5..2; 0x3,3,0x1:1..2",
+    .shape = broadcasts, .compose = normal_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .torch = "distributions.Normal.log_prob", .samples = "5,5,5:.5..2; 3x4,4,:.5..2; ,3x1,4:.5..2; ,,:.5..2; 0x3,3,0x1:1..2",
     .errors = "3,4,3:1..2 ! ESHAPE; 3,3,2:1..2 ! ESHAPE; 3@i64,3,3:1..2 ! EDTYPE",
 };
 const TensorOp op_normal_entropy = {
     .name = "normal_entropy", .summary = "1/2 + log(2 pi) / 2 + log scale", .gradient = "dscale = g / scale", .arity = 1,
-    .compose = normal_entropy_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "torch.distributions.Normal.entropy",
+    .compose = normal_entropy_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS, .torch = "distributions.Normal.entropy",
     .samples = "5:.5..2; :.5..2; 0x3", .errors = "3@i64 ! EDTYPE",
 };
 const TensorOp op_bernoulli_log_prob = {
     .name = "bernoulli_log_prob", .summary = "value log sigmoid(logits) + (1 - value) log sigmoid(-logits)",
     .gradient = "dlogits = g (value - sigmoid(logits)), dvalue = g logits", .arity = 2, .shape = broadcasts,
-    .compose = bernoulli_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
-    .torch = "torch.distributions.Bernoulli.log_prob", .samples = "5,5:0..1; 3x4,4:0..1; 4,3x1:0..1; ,:0..1; 0x3,3",
+    .compose = bernoulli_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .torch = "distributions.Bernoulli.log_prob", .samples = "5,5:0..1; 3x4,4:0..1; 4,3x1:0..1; ,:0..1; 0x3,3",
     .errors = "3,4 ! ESHAPE; 3@i64,3 ! EDTYPE",
 };
 const TensorOp op_bernoulli_entropy = {
     .name = "bernoulli_entropy", .summary = "-p log p - (1 - p) log(1 - p), p = sigmoid(logits)",
     .gradient = "dlogits = -g logits p (1 - p)", .arity = 1, .compose = bernoulli_entropy_compose,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "torch.distributions.Bernoulli.entropy", .samples = "5; ; 0x3; 3x4:-9..9",
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS, .torch = "distributions.Bernoulli.entropy", .samples = "5; ; 0x3; 3x4:-9..9",
     .errors = "3@i64 ! EDTYPE",
 };
 REGISTER_OP(op_categorical_log_prob);

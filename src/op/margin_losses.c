@@ -157,7 +157,7 @@ static const OpField multi_fields[] = {
 const TensorOp op_soft_margin_loss = {
     .name = "soft_margin_loss", .summary = "log(1 + e^(-t x)), without overflow", .gradient = "dx = -g t sigmoid(-t x)", .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(MarginParams), .fields = plain_fields, .shape = check_loss,
-    .compose = soft_compose, .flags = OP_ANY_DEVICE, .torch = "torch.nn.functional.soft_margin_loss",
+    .compose = soft_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .torch = "nn.functional.soft_margin_loss",
     .samples = "5,5@i64:-1..1; 3x4,3x4@i64:-1..-1 {reduction=1}; 2x3,2x3:1..1 {reduction=2}; ,@i64:-1..-1; 0x3,0x3@i64 {reduction=2}",
     .errors = "3,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=3} ! EVALUE; 3@i64,3 ! EDTYPE",
 };
@@ -165,7 +165,7 @@ const TensorOp op_multilabel_soft_margin_loss = {
     .name = "multilabel_soft_margin_loss", .summary = "mean over the last dim of -t log sigmoid(x) - (1 - t) log sigmoid(-x)",
     .gradient = "dx = g w (sigmoid(x) - t) / C, dt = -g w x / C", .arity = 3, .optional = KEEP_INPUT(2), .no_grad_inputs = KEEP_INPUT(2),
     .params = sizeof(MarginParams), .fields = plain_fields, .shape = multilabel_soft_shape, .compose = multilabel_soft_compose,
-    .flags = OP_ANY_DEVICE | OP_SAME_DTYPE, .torch = "torch.nn.functional.multilabel_soft_margin_loss",
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE, .torch = "nn.functional.multilabel_soft_margin_loss",
     .samples = "5,5:0..1,-; 3x4,3x4:0..1,4 {reduction=1}; 3x4,3x4@i64:0..1,3x1 {reduction=2}; 2x3x2,2x3x2:0..1,-; 0x3,0x3,- {reduction=2}",
     .errors = "3,4,- ! ESHAPE; 3,3,4 ! ESHAPE; ,,- ! ESHAPE; 3,3,- {reduction=3} ! EVALUE; 3@i64,3,- ! EDTYPE",
 };
@@ -173,7 +173,7 @@ const TensorOp op_multi_margin_loss = {
     .name = "multi_margin_loss", .summary = "w_t sum_(i != t) relu(margin - x_t + x_i)^p / C; gradient 0 at the kinks",
     .gradient = "dx_i = g w_t p relu(...)^(p - 1) / C where open, dx_t = -sum of those", .arity = 3, .optional = KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2), .params = sizeof(MarginParams), .fields = multi_fields, .shape = multi_shape,
-    .compose = multi_compose, .flags = OP_ANY_DEVICE, .torch = "torch.nn.functional.multi_margin_loss",
+    .compose = multi_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .torch = "nn.functional.multi_margin_loss",
     .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,4:.5..2 {reduction=1 p=2}; 2x3,2@i64:0..2,- {reduction=2 margin=.3}; 4,@i64:0..3,-; "
                "4,@i64:0..3,4 {p=2 margin=3}; 2x1,2@i64:0..0,-; 0x3,0@i64,- {reduction=1}",
     .errors = "3x4,3@i64:4..9,- ! EINDEX; 3x4,4@i64,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64,3 ! ESHAPE; 3x4,3@i64,- {p=3} ! EVALUE; "
@@ -183,7 +183,7 @@ const TensorOp op_multilabel_margin_loss = {
     .name = "multilabel_margin_loss", .summary = "sum of relu(1 - (x_j - x_i)) / C over right classes j and wrong i",
     .gradient = "dx_i = g / C times its open hinges, dx_j = -g / C times its; 0 at the kinks", .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(MarginParams), .fields = plain_fields, .shape = multilabel_shape,
-    .compose = multilabel_compose, .torch = "torch.nn.functional.multilabel_margin_loss",
+    .compose = multilabel_compose, .torch = "nn.functional.multilabel_margin_loss",
     .samples = "3x4,3x4@i64:-1..3; 3x4,3x4@i64:0..3 {reduction=1}; 2x3,2x3@i64:-1..2 {reduction=2}; 4,4@i64:-1..3; "
                "2x3,2x3@i64:-1..-1; 0x3,0x3@i64 {reduction=2}",
     .errors = "3x4,3x4@i64:4..9 ! EINDEX; 3x4,3x4@i64:-3..-2 ! EINDEX; 3x4,3@i64 ! ESHAPE; 3x4,3x4 ! EDTYPE; 3x0,3x0@i64 ! ESHAPE; "

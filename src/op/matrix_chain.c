@@ -74,7 +74,7 @@ static int multi_dot(OpCall *c)
 const TensorOp op_multi_dot = {
     .name = "multi_dot", .summary = "product of a chain of matrices in the cheapest order; the ends may be vectors",
     .gradient = "of each operand: (those before it)^T g (those after it)^T", .arity = OP_ANY_ARITY, .shape = chain_shape, .compose = multi_dot,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "torch.linalg.multi_dot",
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "linalg.multi_dot",
     .samples = "3x4,4x5; 3x4,4x2,2x5; 2x5,5x1,1x4,4x3; 4,4x3,3; 3,3; 4,4x5; 3x4,4; 3x0,0x2,2x4; 0x3,3x2,2x2",
     .errors = "3x4 ! EVALUE; 3x4,5x6 ! ESHAPE; 3x4,4,4x2 ! ESHAPE; 2x3x4,4x5 ! ESHAPE; 3x4@i64,4x5 ! EDTYPE",
 };

@@ -188,7 +188,7 @@ static const OpField fields[] = {
 const TensorOp op_multi_head_attention_forward = {
     .name = "multi_head_attention_forward", .summary = "attention of num_heads heads between affine maps; its weights as result 1",
     .gradient = "those of linear and scaled_dot_product_attention", .arity = OPERANDS, .outputs = OP_ANY_ARITY, .optional = OPTIONAL,
-    .params = sizeof(HeadsParams), .fields = fields, .shape = shape, .compose = compose, .flags = OP_ANY_DEVICE | OP_RANDOM,
+    .params = sizeof(HeadsParams), .fields = fields, .shape = shape, .compose = compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_RANDOM,
     .torch = "nn.functional.multi_head_attention_forward",
     .samples = "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=2}; 3x4,2x4,2x4,12x4,-,-,-,4x4,-,-,- {num_heads=2 average_attn_weights=0}; "
                "2x2x2,2x2x2,2x2x2,6x2,6,-,-,2x2,2,-,- {num_heads=1 need_weights=0 is_causal=1}; "

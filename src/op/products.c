@@ -129,7 +129,7 @@ static int bilinear(OpCall *c)
 const TensorOp op_bilinear = {
     .name = "bilinear", .summary = "x1^T weight_o x2 + bias_o; weight [out, in1, in2]",
     .gradient = "dx1 = sum_o g_o w_o x2, dx2 = sum_o g_o w_o^T x1, dw_o = g_o x1 x2^T, db = sum g", .arity = 4, .optional = KEEP_INPUT(3),
-    .shape = bilinear_shape, .compose = bilinear, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "torch.nn.functional.bilinear",
+    .shape = bilinear_shape, .compose = bilinear, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "nn.functional.bilinear",
     .samples = "3x4,3x2,5x4x2,5; 4,2,3x4x2,-; 2x3x4,2x3x2,2x4x2,2; 0x4,0x2,3x4x2,3; 3x0,3x2,2x0x2,2; 3x4,3x2,0x4x2,0",
     .errors = "3x4,2x2,5x4x2,5 ! ESHAPE; 3x4,3x3,5x4x2,5 ! ESHAPE; 3x4,3x2,5x4,5 ! ESHAPE; 3x4,3x2,5x4x2,4 ! ESHAPE",
 };

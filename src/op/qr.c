@@ -111,7 +111,7 @@ const TensorOp op_qr = {
     .name = "qr", .summary = "q of orthonormal columns and upper triangular r with a = q r",
     .gradient = "da = (dq + q sym(triu(dr r^T - q^T dq))) r^-T for m >= n, sym(x) = x + x^T with its diagonal halved",
     .arity = 1, .outputs = 2, .params = sizeof(QrParams), .fields = fields, .shape = shape, .compose = compose,
-    .flags = OP_FLOAT_INPUTS, .torch = "torch.linalg.qr",
+    .flags = OP_FLOAT_INPUTS, .torch = "linalg.qr",
     .samples = "3x2; 2x2; 2x3; 2x2 {complete=1}; 2x3 {complete=1}; 2x3x2; 1x1; 0x3; 3x0; 0x2x2; 0x3 {complete=1}",
     .errors = "3 ! ESHAPE; ! ESHAPE; 3x2@i64 ! EDTYPE",
 };

@@ -332,22 +332,22 @@ static const OpField fields[] = { OP_FIELD(OP_BOOL, RnnLayerParams, reverse, "0"
 
 static const TensorOp op_rnn_tanh_layer = {
     .name = "rnn_tanh_layer", .summary = "one layer and direction: h_t = tanh(w_ih x_t + b_ih + w_hh h_t-1 + b_hh)", .gradient = GRADIENT,
-    .shape = tanh_shape, SIMPLE_LAYER, .samples = SIMPLE_SAMPLES, .errors = ERRORS("2") "; 1x2x3,-,3x3,2x2,-,- ! ESHAPE", .torch = "torch.rnn_tanh",
+    .shape = tanh_shape, SIMPLE_LAYER, .samples = SIMPLE_SAMPLES, .errors = ERRORS("2") "; 1x2x3,-,3x3,2x2,-,- ! ESHAPE", .torch = "rnn_tanh",
 };
 static const TensorOp op_rnn_relu_layer = {
     .name = "rnn_relu_layer", .summary = "one layer and direction: h_t = relu(w_ih x_t + b_ih + w_hh h_t-1 + b_hh)", .gradient = GRADIENT,
-    .shape = relu_shape, SIMPLE_LAYER, .samples = SIMPLE_SAMPLES, .errors = ERRORS("2"), .torch = "torch.rnn_relu",
+    .shape = relu_shape, SIMPLE_LAYER, .samples = SIMPLE_SAMPLES, .errors = ERRORS("2"), .torch = "rnn_relu",
 };
 static const TensorOp op_gru_layer = {
     .name = "gru_layer", .summary = "one layer and direction of a gru; gates r, z, n below each other", .gradient = GRADIENT,
-    .shape = gru_shape, SIMPLE_LAYER, .errors = ERRORS("6") "; 1x2x3,-,7x3,7x2,-,- ! ESHAPE", .torch = "torch.gru",
+    .shape = gru_shape, SIMPLE_LAYER, .errors = ERRORS("6") "; 1x2x3,-,7x3,7x2,-,- ! ESHAPE", .torch = "gru",
     .samples = "3x2x3,2x2,6x3,6x2,6,6; 3x2x3,2x2,6x3,6x2,6,6 {reverse=1}; 2x2x1,-,6x1,6x2,-,-; 1x2x3,-,6x3,6x2,6,-; 2x1x2,1x1,3x2,3x1,-,3; "
                "2x1x1,-,3x1,3x1,-,-; 2x0x3,0x2,6x3,6x2,6,6; 2x3x0,3x2,6x0,6x2,6,6; 1x3x2,-,54x2,54x18,-,-",
 };
 static const TensorOp op_lstm_layer = {
     .name = "lstm_layer", .summary = "one layer and direction of an lstm, and its last c; gates i, f, g, o below each other", .gradient = GRADIENT,
     .arity = 8, .outputs = 2, .optional = KEEP_INPUT(H0) | KEEP_INPUT(C0) | KEEP_INPUT(B_IH) | KEEP_INPUT(B_HH) | KEEP_INPUT(W_HR),
-    .keep = 0xff | KEEP_OUTPUT(0), .shape = lstm_shape, LAYER, .torch = "torch.lstm",
+    .keep = 0xff | KEEP_OUTPUT(0), .shape = lstm_shape, LAYER, .torch = "lstm",
     .samples = "3x2x3,2x2,2x2,8x3,8x2,8,8,-; 3x2x3,2x2,2x2,8x3,8x2,8,8,- {reverse=1}; 2x2x1,-,2x2,8x1,8x2,-,-,-; 1x2x3,2x2,-,8x3,8x2,8,-,-; "
                "2x1x1,-,-,4x1,4x1,-,-,-; 2x2x2,2x1,2x3,12x2,12x1,-,12,1x3; 2x2x2,-,2x2,8x2,8x1,8,8,1x2 {reverse=1}; "
                "2x0x3,0x2,0x2,8x3,8x2,8,8,-; 2x3x0,3x2,3x2,8x0,8x2,8,8,-; 1x3x2,-,-,72x2,72x18,-,-,-",

@@ -119,14 +119,14 @@ static const OpField fields[] = { OP_FIELD(OP_BOOL, SolveParams, left, "1"), { 0
 const TensorOp op_solve = {
     .name = "solve", .summary = "x with a x = b, or x a = b", .gradient = "db = a^-T g, da = -db x^T", .arity = 2,
     .params = sizeof(SolveParams), .fields = fields, .shape = solve_shape, .compose = solve_compose,
-    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "torch.linalg.solve",
+    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "linalg.solve",
     .samples = "2x2,2x1; 3x3,3x2; 3x3,3; 2x2x2,2x2; 2x2x2,2x1; 2x1x2x2,3x2x2; 2x2,3x2 {left=0}; 1x1:1..2,1; 0x0,0x2; 2x2,2x0; 0x2x2,2x1",
     .errors = "2x3,2x1 ! ESHAPE; 2x2,3x1 ! ESHAPE; 3,3x1 ! ESHAPE; 2x2x2,3x2x1 ! ESHAPE; 2x2,2 {left=0} ! ESHAPE; 2x2,3 ! ESHAPE; "
               "2x2:0..0,2x1 ! EVALUE; 2x2@i64,2x1 ! EDTYPE; 2x2,2x1@i64 ! EDTYPE",
 };
 const TensorOp op_inv = {
     .name = "inv", .summary = "the inverse matrix", .gradient = "da = -y^T g y^T", .arity = 1, .shape = square_shape,
-    .compose = inv_compose, .flags = OP_FLOAT_INPUTS, .torch = "torch.linalg.inv",
+    .compose = inv_compose, .flags = OP_FLOAT_INPUTS, .torch = "linalg.inv",
     .samples = "2x2; 3x3; 2x2x2; 2x0x0; 0x2x2; 1x1:1..2",
     .errors = "3 ! ESHAPE; 2x3 ! ESHAPE; 2x2x2:0..0 ! EVALUE; 2x2@i64 ! EDTYPE",
 };
@@ -314,11 +314,11 @@ static int logdet_compose(OpCall *c)
 
 const TensorOp op_det = {
     .name = "det", .summary = "determinant", .gradient = "da = g times the cofactors of a", .compose = det_compose, DET,
-    .torch = "torch.linalg.det", .samples = "2x2; 3x3; 2x2x2; 1x1; 0x0; 2x0x0; 0x2x2; 2x2:1..1; 4x4",
+    .torch = "linalg.det", .samples = "2x2; 3x3; 2x2x2; 1x1; 0x0; 2x0x0; 0x2x2; 2x2:1..1; 4x4",
 };
 const TensorOp op_slogdet = {
     .name = "slogdet", .summary = "sign of the determinant, and log |det a|", .gradient = "da = g a^-T", .outputs = 2,
-    .compose = slogdet_compose, DET, .torch = "torch.linalg.slogdet", .samples = "2x2; 3x3; 2x2x2; 1x1; 0x0; 2x0x0; 0x2x2",
+    .compose = slogdet_compose, DET, .torch = "linalg.slogdet", .samples = "2x2; 3x3; 2x2x2; 1x1; 0x0; 2x0x0; 0x2x2",
 };
 const TensorOp op_logdet = {
     .name = "logdet", .summary = "log det a; NaN, with gradient 0, where det a < 0", .gradient = "da = g a^-T",

@@ -342,7 +342,7 @@ const TensorOp op_median_dim = { .name = "median_dim", .summary = "lower median 
                                  ONE_SAMPLES };
 const TensorOp op_nanmedian_dim = { .name = "nanmedian_dim", .summary = "lower median along a dim of what is no NaN, and its index", ORDER,
                                     .gradient = "dx = g at the index", .fields = one_fields, .shape = one_shape,
-                                    .forward = nanmedian_forward, .torch = "torch.nanmedian", ONE_SAMPLES };
+                                    .forward = nanmedian_forward, .torch = "nanmedian", ONE_SAMPLES };
 const TensorOp op_mode = { .name = "mode", .summary = "most frequent value along a dim and its last index",
     .gradient = "dx = zeros with g at the index", ORDER,
                            .fields = one_fields, .shape = one_shape, .forward = mode_forward, ONE_SAMPLES };

@@ -255,30 +255,30 @@ const TensorOp op_svd = {
     .gradient = "da = u ((skew(u^T du) / e) s + s (skew(vh dvh^T) / e) + diag(ds)) vh for square a, skew(x) = x - x^T, "
                 "e_ij = s_j^2 - s_i^2",
     .outputs = 3, .params = sizeof(SvdParams), .fields = svd_fields, .shape = shape, .compose = compose,
-    .torch = "torch.linalg.svd", .errors = ERRORS, ONE,
+    .torch = "linalg.svd", .errors = ERRORS, ONE,
     .samples = "2x2; 3x2 {full_matrices=0}; 2x3 {full_matrices=0}; 3x3; 2x2x2 {full_matrices=0}; 0x3 {full_matrices=0}; "
                "3x0 {full_matrices=0}; 0x2x2",
 };
 const TensorOp op_svdvals = {
     .name = "svdvals", .summary = "singular values, descending", .gradient = "da = u diag(g) vh", .shape = shape,
-    .compose = values_compose, .torch = "torch.linalg.svdvals", .errors = ERRORS, ONE,
+    .compose = values_compose, .torch = "linalg.svdvals", .errors = ERRORS, ONE,
     .samples = "2x2; 3x2; 2x3; 2x2x2; 0x3; 3x0; 0x2x2",
 };
 const TensorOp op_pinv = {
     .name = "pinv", .summary = "the Moore-Penrose inverse",
     .gradient = "da = -y^T g y^T + (1 - a y) g^T y y^T + y^T y g^T (1 - y a)", .params = sizeof(PinvParams), .fields = pinv_fields,
-    .shape = pinv_check, .compose = pinv_compose, .torch = "torch.linalg.pinv", .errors = ERRORS, ONE,
+    .shape = pinv_check, .compose = pinv_compose, .torch = "linalg.pinv", .errors = ERRORS, ONE,
     .samples = "2x2; 3x2; 2x3 {rtol=0}; 2x3x2 {atol=0.0001}; 0x3; 3x0; 0x2x2",
 };
 const TensorOp op_matrix_rank = {
     .name = "matrix_rank", .summary = "the count of singular values above max(atol, rtol s_0)", .arity = 1, .params = sizeof(PinvParams),
     .fields = pinv_fields, .shape = pinv_check, .compose = rank_compose, .flags = OP_FLOAT_INPUTS | OP_NONDIFFERENTIABLE,
-    .torch = "torch.linalg.matrix_rank", .samples = "2x2; 3x2; 2x3x3:1..1; 3x3 {atol=9}; 0x3; 3x0", .errors = ERRORS,
+    .torch = "linalg.matrix_rank", .samples = "2x2; 3x2; 2x3x3:1..1; 3x3 {atol=9}; 0x3; 3x0", .errors = ERRORS,
 };
 const TensorOp op_lstsq = {
     .name = "lstsq", .summary = "pinv(a) b: x of least |a x - b|, and of least |x| among those", .gradient = "db = pinv(a)^T g",
     .arity = 2, .shape = lstsq_shape, .compose = lstsq_compose, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE,
-    .torch = "torch.linalg.lstsq", .samples = "3x2,3x1; 2x3,2x2; 3x2,3; 2x3x2,2x3; 2x1x3x2,3x3x1; 2x2,2x0; 0x3x2,3x1",
+    .torch = "linalg.lstsq", .samples = "3x2,3x1; 2x3,2x2; 3x2,3; 2x3x2,2x3; 2x1x3x2,3x3x1; 2x2,2x0; 0x3x2,3x1",
     .errors = "3x2,2x1 ! ESHAPE; 3x2,2 ! ESHAPE; 3,3x1 ! ESHAPE; 3x2, ! ESHAPE; 2x3x2,3x3x1 ! ESHAPE; 3x2,3x1@i64 ! EDTYPE",
 };
 REGISTER_OP(op_svd);

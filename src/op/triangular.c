@@ -172,7 +172,7 @@ const TensorOp op_solve_triangular = {
     .name = "solve_triangular", .summary = "x with a x = b, or x a = b, for the triangle of a",
     .gradient = "db = a^-T g, da = -(db x^T) of the triangle", .arity = 2, .params = sizeof(TriangularParams),
     .fields = triangular_fields, .shape = triangular_shape, .compose = triangular_compose, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE,
-    .torch = "torch.linalg.solve_triangular",
+    .torch = "linalg.solve_triangular",
     .samples = "2x2:.5..1,2x1; 3x3:.5..1,3x2 {upper=1}; 3x3:.5..1,2x3 {left=0}; 2x2:.5..1,3x2 {upper=1 left=0}; "
                "3x3,3x2 {unitriangular=1}; 2x1x2x2:.5..1,3x2x2; 2x2:.5..1,2x2x1 {upper=1 unitriangular=1}; 0x0,0x2; 2x2:.5..1,2x0",
     .errors = "2x3,2x1 ! ESHAPE; 2x2,3x1 ! ESHAPE; 2x2,2 ! ESHAPE; 2x2x2,3x2x1 ! ESHAPE; 2x2,2x3 {left=0} ! ESHAPE; "
@@ -182,13 +182,13 @@ const TensorOp op_cholesky = {
     .name = "cholesky", .summary = "lower triangular y with y y^T = a, symmetric; its gradient is the symmetric one, not the numerical",
     .gradient = "da = y^-T s y^-1 / 2, s symmetric with the lower triangle of y^T g", .arity = 1, .params = sizeof(CholeskyParams),
     .fields = cholesky_fields, .shape = cholesky_shape, .compose = cholesky_compose, .flags = OP_FLOAT_INPUTS | OP_NO_GRADCHECK,
-    .torch = "torch.linalg.cholesky", .samples = "1x1:1..2; 2x1x1:1..2 {upper=1}; 0x0; 2x0x0; 0x2x2",
+    .torch = "linalg.cholesky", .samples = "1x1:1..2; 2x1x1:1..2 {upper=1}; 0x0; 2x0x0; 0x2x2",
     .errors = "3 ! ESHAPE; 2x3 ! ESHAPE; 2x2:-2..-1 ! EVALUE; 2x2@i64 ! EDTYPE",
 };
 const TensorOp op_cholesky_solve = {
     .name = "cholesky_solve", .summary = "x with l l^T x = b (upper: l^T l x = b)", .gradient = "as of two triangular systems",
     .arity = 2, .params = sizeof(CholeskyParams), .fields = cholesky_fields, .shape = cholesky_solve_shape,
-    .compose = cholesky_solve_compose, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "torch.cholesky_solve(b, l)",
+    .compose = cholesky_solve_compose, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "cholesky_solve(b, l)",
     .samples = "2x2:.5..1,2x1; 3x3:.5..1,3x2 {upper=1}; 2x1x2x2:.5..1,3x2x1; 0x0,0x2; 2x2:.5..1,2x0",
     .errors = "2x3,2x1 ! ESHAPE; 2x2,3x1 ! ESHAPE; 2x2,2 ! ESHAPE; 2x2,2x1@i64 ! EDTYPE",
 };
