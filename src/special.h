@@ -61,7 +61,7 @@ SPECIAL_FN double special_zeta(double s, double q)
  * the sum over all k from -N on is that from 0 on, and N terms mirrored, (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - x)). */
 SPECIAL_FN double special_polygamma(double x, double n)
 {
-    double s = n + 1, sign = fmod(n, 2) == 0 ? -1 : 1, zeta;
+    double s = n + 1, sign = fmod(n, 2.) == 0 ? -1 : 1, zeta;
     if (n == 0) return special_digamma(x);
     if (x > 0) zeta = isinf(x) ? 0 : special_zeta(s, x);
     else if (x == rint(x)) zeta = isinf(x) ? (double)NAN : (double)INFINITY;

@@ -36,9 +36,9 @@ static int tanhshrink(OpCall *c)
     return wide ? set_narrowed(c, tensor_sub(wide, tensor_tanh(wide)), x->dtype) : -1;
 }
 
-static const TensorOp op_selu = { .name = "selu", .summary = "1.0507 x if x > 0, else 1.7581 (e^x - 1)", .gradient = "dx = x > 0 ? 1.0507 g : 1.7581 g e^x",
-    .arity = 1, .keep = KEEP_INPUT(0), .compose = selu, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = "20; 1x0x3; ; 3x4:-2..-.5", .errors = "3@i64 ! EDTYPE",
-    .lo = .5, .hi = 2, .torch = "nn.functional.selu" };
+static const TensorOp op_selu = { .name = "selu", .summary = "1.0507 x if x > 0, else 1.7581 (e^x - 1)",
+    .gradient = "dx = x > 0 ? 1.0507 g : 1.7581 g e^x", .arity = 1, .keep = KEEP_INPUT(0), .compose = selu,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = "20; 1x0x3; ; 3x4:-2..-.5", .errors = "3@i64 ! EDTYPE", .lo = .5, .hi = 2, .torch = "nn.functional.selu" };
 static const TensorOp op_tanhshrink = { .name = "tanhshrink", .summary = "x - tanh(x)", .gradient = "dx = g tanh^2 x",
     .arity = 1, .compose = tanhshrink, .flags = OP_ANY_DEVICE, .samples = "20; 1x0x3; ; 3x4:-5..5", .errors = "3@bool ! EDTYPE", .lo = -2, .hi = 2,
     .torch = "nn.functional.tanhshrink" };
@@ -76,7 +76,8 @@ static int lerp_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const TensorOp op_lerp_tensor = { .name = "lerp_tensor", .summary = "a + weight (b - a)", .arity = 3,
-    .gradient = "da = g (1 - weight), db = g weight, dweight = g (b - a)", .keep_for = { KEEP_INPUT(2), KEEP_INPUT(2), KEEP_INPUT(0) | KEEP_INPUT(1) },
+    .gradient = "da = g (1 - weight), db = g weight, dweight = g (b - a)",
+    .keep_for = { KEEP_INPUT(2), KEEP_INPUT(2), KEEP_INPUT(0) | KEEP_INPUT(1) },
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2), .shape = lerp_shape, .forward = lerp_forward, .backward = lerp_backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .samples = "3x4,3x4,3x4; 3x1,4,; 0x2,2,0x2; ,,",
     .errors = "3x4,3x5,3x4 ! ESHAPE; 3,3,4 ! ESHAPE; 3@i64,3@i64,3 ! EDTYPE", .torch = "lerp" };
@@ -123,11 +124,15 @@ static int rrelu(OpCall *c)
     return op_set_result(c, 0, slope && tensor_uniform_(slope, p->lower, p->upper) ? tensor_prelu_kernel(x, slope) : NULL);
 }
 
-static const OpField rrelu_fields[] = { OP_FIELD(OP_DOUBLE, RreluParams, lower, "0.125"), OP_FIELD(OP_DOUBLE, RreluParams, upper, "0.3333333333333333"),
+static const OpField rrelu_fields[] = { OP_FIELD(OP_DOUBLE, RreluParams, lower, "0.125"),
+    OP_FIELD(OP_DOUBLE, RreluParams, upper, "0.3333333333333333"),
     OP_FIELD(OP_BOOL, RreluParams, training, "0"), { 0 } };
-static const TensorOp op_rrelu = { .name = "rrelu", .summary = "x if x > 0, else a slope times x: drawn from [lower, upper) in training, else their middle",
-    .gradient = "dx = x > 0 ? g : slope g", .arity = 1, .keep = KEEP_INPUT(0), .params = sizeof(RreluParams), .fields = rrelu_fields, .compose = rrelu,
-    .flags = OP_FLOAT_INPUTS | OP_RANDOM, .samples = "3x4; 3x4:-2..-.5 {training=1 lower=.2 upper=.2}; {training=1}; 0x3 {training=1}; 5:-2..-.5 {lower=.1 upper=.2}",
+static const TensorOp op_rrelu = { .name = "rrelu",
+    .summary = "x if x > 0, else a slope times x: drawn from [lower, upper) in training, else their middle",
+    .gradient = "dx = x > 0 ? g : slope g", .arity = 1, .keep = KEEP_INPUT(0),
+    .params = sizeof(RreluParams), .fields = rrelu_fields, .compose = rrelu,
+    .flags = OP_FLOAT_INPUTS | OP_RANDOM,
+    .samples = "3x4; 3x4:-2..-.5 {training=1 lower=.2 upper=.2}; {training=1}; 0x3 {training=1}; 5:-2..-.5 {lower=.1 upper=.2}",
     .errors = "3 {lower=.5 upper=.2} ! EVALUE; 3@i64 ! EDTYPE", .lo = .5, .hi = 2, .torch = "nn.functional.rrelu" };
 REGISTER_OP(op_rrelu);
 
@@ -184,7 +189,8 @@ static int nan_to_num(OpCall *c)
     return op_set_result(c, 0, tensor_masked_fill(y, tensor_isnan(x), p->nan));
 }
 
-static const OpField nan_to_num_fields[] = { OP_FIELD(OP_DOUBLE, NanToNumParams, nan, "0"), OP_FIELD(OP_DOUBLE, NanToNumParams, posinf, "nan"),
+static const OpField nan_to_num_fields[] = { OP_FIELD(OP_DOUBLE, NanToNumParams, nan, "0"),
+    OP_FIELD(OP_DOUBLE, NanToNumParams, posinf, "nan"),
     OP_FIELD(OP_DOUBLE, NanToNumParams, neginf, "nan"), { 0 } };
 static const TensorOp op_nan_to_num = { .name = "nan_to_num", .summary = "NaN, inf and -inf replaced by numbers; gradient 0 there",
     .gradient = "dx = x finite ? g : 0", .arity = 1, .keep = KEEP_INPUT(0), .params = sizeof(NanToNumParams), .fields = nan_to_num_fields, .compose = nan_to_num,
@@ -208,8 +214,9 @@ static int float_power(OpCall *c)
     return op_set_result(c, 0, tensor_pow(tensor_to(op_input(c, 0), TENSOR_F64), tensor_to(op_input(c, 1), TENSOR_F64)));
 }
 
-static const TensorOp op_float_power = { .name = "float_power", .summary = "a^b in f64", .gradient = "da = g b a^(b - 1), db = g y log a", .arity = 2,
-    .compose = float_power, .flags = OP_ANY_DEVICE, .samples = "3x4,3x4; 3x1,4; ,; 0x2,2; 3@i64:1..3,3@i32", .errors = "2x3,3x2 ! ESHAPE", .lo = .5, .hi = 2 };
+static const TensorOp op_float_power = { .name = "float_power", .summary = "a^b in f64", .gradient = "da = g b a^(b - 1), db = g y log a",
+    .arity = 2, .compose = float_power, .flags = OP_ANY_DEVICE,
+    .samples = "3x4,3x4; 3x1,4; ,; 0x2,2; 3@i64:1..3,3@i32", .errors = "2x3,3x2 ! ESHAPE", .lo = .5, .hi = 2 };
 REGISTER_OP(op_float_power);
 
 Tensor *tensor_float_power(Tensor *a, Tensor *b) { return APPLY(&op_float_power, NULL, a, b); }

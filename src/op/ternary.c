@@ -50,10 +50,12 @@ static const TensorOp op_lerp = { .name = "lerp", .summary = "a + weight (b - a)
     .gradient = "da = g (1 - weight), db = g weight", .fields = lerp_fields, .shape = lerp_shape, .forward = lerp_forward,
     .backward = lerp_backward, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = "3x4,3x4 {weight=0.3}; 3x1,4 {weight=2}; 0x2,2 {weight=0.5}",
     .errors = "3x4,3x5 {weight=1} ! ESHAPE" };
-static const TensorOp op_addcmul = { .name = "addcmul", .summary = "x + value a b", .gradient = "dx = g, da = value g b, db = value g a", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
-    .compose = addcmul, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
-static const TensorOp op_addcdiv = { .name = "addcdiv", .summary = "x + value a / b", .gradient = "dx = g, da = value g / b, db = -value g (a / b) / b", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
-    .compose = addcdiv, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
+static const TensorOp op_addcmul = { .name = "addcmul", .summary = "x + value a b",
+    .gradient = "dx = g, da = value g b, db = value g a", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
+    .compose = addcmul, .flags = OP_ANY_DEVICE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
+static const TensorOp op_addcdiv = { .name = "addcdiv", .summary = "x + value a / b",
+    .gradient = "dx = g, da = value g / b, db = -value g (a / b) / b", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
+    .compose = addcdiv, .flags = OP_ANY_DEVICE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
 REGISTER_OP(op_lerp);
 REGISTER_OP(op_addcmul);
 REGISTER_OP(op_addcdiv);
