@@ -115,21 +115,22 @@ static Tensor *summed(OpCall *c, const Bags *s)
     return y ? tensor_to(y, (TensorDtype)weight->dtype) : NULL;
 }
 
-/* For each bag and column the row of the first largest element; 0 for empty bags. */
-static Tensor *winners(const Bags *s, const Tensor *weight)
+/* For each bag and column the row of the first largest element; 0 for empty bags.  Of the table only the rows named are read. */
+static Tensor *winners(const Bags *s, Tensor *weight)
 {
     const int64_t width = weight->shape[1];
-    Tensor *w = host_copy(weight, TENSOR_F64), *at = zeros_on(SHAPE(s->n, width), TENSOR_I64, &cpu_place);
-    Tensor *index = host_copy(s->index, TENSOR_I64), *bag = host_copy(s->bag, TENSOR_I64);
+    Tensor *rows = tensor_index_select(tensor_detach(weight), 0, s->index), *w = rows ? host_copy(rows, TENSOR_F64) : NULL;
+    Tensor *at = zeros_on(SHAPE(s->n, width), TENSOR_I64, &cpu_place), *index = host_copy(s->index, TENSOR_I64), *bag = host_copy(s->bag, TENSOR_I64);
     if (!w || !at || !index || !bag) return NULL;
-    const int64_t *i = index->data, *b = bag->data;
+    const double *value = w->data;
+    const int64_t *b = bag->data;
+    int64_t *best = at->data;
     for (int64_t k = 0; k < s->kept; k++) {
-        const double *row = (const double *)w->data + i[k] * width;
-        int64_t *best = (int64_t *)at->data + b[k] * width;
-        bool first = k == 0 || b[k] != b[k - 1];
+        const bool first = k == 0 || b[k] != b[k - 1];
         for (int64_t d = 0; d < width; d++)
-            if (first || row[d] > ((const double *)w->data)[best[d] * width + d]) best[d] = i[k];
+            if (first || value[k * width + d] > value[best[b[k] * width + d] * width + d]) best[b[k] * width + d] = k;
     }
+    for (int64_t i = 0; i < at->numel && s->kept; i++) best[i] = ((const int64_t *)index->data)[best[i]];
     return carried(at, weight->place);
 }
 

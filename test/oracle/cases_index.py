@@ -5,7 +5,7 @@ import warnings
 import torch
 import torch.nn.functional as F
 
-from golden import booleans, chance, choice, floats, integers, number, scalar, shape, uniform, values
+from golden import booleans, chance, choice, floats, integers, number, shape, uniform, values
 
 OPS, RANDOM = {}, {}
 warnings.filterwarnings("ignore", message="index_reduce\\(\\) is in beta")

@@ -4,7 +4,8 @@ import math
 import torch
 import torch.nn.functional as F
 
-from golden import booleans, chance, choice, floats, integers, narrower, number, shape, uniform, values
+import golden
+from golden import booleans, chance, choice, floats, integers, narrower, number, uniform, values
 
 OPS, RANDOM = {}, {}
 
@@ -227,8 +228,13 @@ def random(name):
     return add
 
 
+def shape(lo=0, hi=4, least=0, most=4):
+    return golden.shape(lo, hi, least, most)
+
+
 def any_of(s):
-    return floats(*s, special=0.15)
+    """Only moved about by most of these ops: a few hundred values tell them apart, and the file stays small."""
+    return torch.round(floats(*s, special=0.15) * 64) / 64
 
 
 def turned(n):
