@@ -26,8 +26,12 @@ static const struct { const char *op; double rtol; const char *why; } exceptions
     { NULL, 0, NULL },
 };
 
-/* The op whose result is f64 whatever its operands are: PyTorch's run in f32 has that dtype, too. */
-static const char *const always_f64 = "float_power";
+/* Results that are f64 whatever the operands are: PyTorch's run in f32 has that dtype, too. */
+static bool always_f64(const char *op, TensorDtype dtype)
+{
+    bool half = dtype == TENSOR_F16 || dtype == TENSOR_BF16;
+    return strcmp(op, "float_power") == 0 || (half && strcmp(op, "bincount") == 0);
+}
 
 static double rtol_of(const char *op)
 {
@@ -129,14 +133,14 @@ static void compare(const Sample *s, Tensor *y, const GoldenValue *want, const c
         complain(s, "%s has another shape", what);
         return;
     }
-    bool wide = strcmp(s->op->name, always_f64) == 0 && strncmp(what, "result", 6) == 0;
+    bool wide = !gradient && always_f64(s->op->name, dtype);
     TensorDtype expected = want->dtype == TENSOR_F64 && !wide ? dtype : want->dtype;
     if (tensor_dtype(y) != expected) complain(s, "%s is %s, in PyTorch %s", what, tensor_dtype_name(tensor_dtype(y)), tensor_dtype_name(expected));
     if (!tensor_dtype_is_float(want->dtype)) {
         if (!tensor_equal(tensor_detach(y), golden_value(want))) complain(s, "%s differs", what);
         return;
     }
-    if (expected != dtype || want->dtype == TENSOR_F64) dtype = tensor_dtype(y);        /* bincount's is f64 for halves */
+    if (wide) dtype = TENSOR_F64;
     compare_floats(s, y, want, what, want->dtype == TENSOR_F32 ? TENSOR_F32 : dtype, gradient);
 }
 
@@ -149,6 +153,12 @@ static void check_gradients(const GoldenCase *c, Tensor *const *leaf, Tensor *co
         if (!c->result[r].cotangent) continue;
         if (tensor_requires_grad(y[r])) root[roots] = y[r], v[roots++] = strided_copy(golden_cotangent(&c->result[r], tensor_dtype(y[r])), layout);
         else complain(s, "result %d requires no gradient, in PyTorch it does", r);
+    }
+    cotangent_scale = 0;
+    for (int r = 0; r < roots; r++) {
+        double *each = doubles_of(v[r]);
+        for (int64_t i = 0; i < tensor_numel(v[r]); i++) cotangent_scale = fmax(cotangent_scale, fabs(each[i]));
+        free(each);
     }
     for (int i = 0; i < s->n; i++)
         if (c->gradient[i].there && tensor_requires_grad(leaf[i])) wanted[m++] = leaf[i];

@@ -52,10 +52,10 @@ static const TensorOp op_lerp = { .name = "lerp", .summary = "a + weight (b - a)
     .errors = "3x4,3x5 {weight=1} ! ESHAPE" };
 static const TensorOp op_addcmul = { .name = "addcmul", .summary = "x + value a b",
     .gradient = "dx = g, da = value g b, db = value g a", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
-    .compose = addcmul, .flags = OP_ANY_DEVICE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
+    .compose = addcmul, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
 static const TensorOp op_addcdiv = { .name = "addcdiv", .summary = "x + value a / b",
     .gradient = "dx = g, da = value g / b, db = -value g (a / b) / b", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
-    .compose = addcdiv, .flags = OP_ANY_DEVICE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
+    .compose = addcdiv, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
 REGISTER_OP(op_lerp);
 REGISTER_OP(op_addcmul);
 REGISTER_OP(op_addcdiv);
