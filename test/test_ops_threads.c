@@ -18,7 +18,7 @@ static int64_t elements_of(const SampleInput *in)
     return in->absent ? 0 : n;
 }
 
-/* Every size above 1 times the same factor; 0 if there is none. */
+/* Every size above 1 times the same factor; 0 if there is none, or too much would come of it. */
 static int64_t grow(Sample *s)
 {
     int64_t most = 0, factor;
@@ -31,10 +31,13 @@ static int64_t grow(Sample *s)
         }
     if (dims == 0) return 0;
     factor = (int64_t)pow((double)ELEMENTS / (double)most, 1. / dims);
-    for (int i = 0; i < s->n; i++)
+    int64_t all = 0;
+    for (int i = 0; i < s->n; i++) {
         for (int d = 0; d < s->input[i].ndim; d++)
             if (s->input[i].shape[d] > 1) s->input[i].shape[d] *= factor;
-    return factor > 1 ? factor : 0;
+        all += elements_of(&s->input[i]);
+    }
+    return factor > 1 && all < MEMORY / (int64_t)sizeof(double) ? factor : 0;
 }
 
 static void compare(const Sample *s, const SampleRun *one, const SampleRun *two)

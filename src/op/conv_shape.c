@@ -9,10 +9,11 @@ typedef struct Geometry {
     Sizes x, k, y, stride, pad, dilation;
 } Geometry;
 
+/* By name: the descriptor of the call may be a copy. */
 int conv_rank(const OpCall *c)
 {
     for (int i = 0; i < MOST * KINDS; i++)
-        if (conv_family[i / KINDS][i % KINDS] == c->op) return i / KINDS + 1;
+        if (strcmp(conv_family[i / KINDS][i % KINDS]->name, c->op->name) == 0) return i / KINDS + 1;
     return 0;
 }
 

@@ -194,7 +194,8 @@ static const OpField nan_to_num_fields[] = { OP_FIELD(OP_DOUBLE, NanToNumParams,
     OP_FIELD(OP_DOUBLE, NanToNumParams, neginf, "nan"), { 0 } };
 static const TensorOp op_nan_to_num = { .name = "nan_to_num", .summary = "NaN, inf and -inf replaced by numbers; gradient 0 there",
     .gradient = "dx = x finite ? g : 0", .arity = 1, .keep = KEEP_INPUT(0), .params = sizeof(NanToNumParams), .fields = nan_to_num_fields, .compose = nan_to_num,
-    .flags = OP_ANY_DEVICE, .samples = "20; 1x0x3; ; 3x4 {nan=1 posinf=2}; 5 {neginf=-3}; 3@i64" };
+    .flags = OP_ANY_DEVICE, .samples = "20; 1x0x3; ; 3x4 {nan=1 posinf=2}; 5 {neginf=-3}; 3@i64",
+    .errors = "3,3 ! EVALUE" };
 REGISTER_OP(op_nan_to_num);
 
 Tensor *tensor_nan_to_num_args(TensorNanToNumArgs a)
