@@ -268,7 +268,7 @@ PARAMETERS = {
     "softplus": lambda: {"beta": scalar(0.3, 3), "threshold": scalar(1, 25)},
     "hardtanh": lambda: {"low": scalar(-2, 0), "high": scalar(0, 2)}, "clamp": lambda: {"low": scalar(-2, 1), "high": scalar(-1, 2)},
     "softshrink": lambda: {"lambd": scalar(0, 1)}, "hardshrink": lambda: {"lambd": scalar(0, 1)},
-    "logit": lambda: {"eps": scalar(0, 0.3)} if chance(0.5) else {}, "polygamma": lambda: {"n": float(number(0, 6))},
+    "logit": lambda: {"eps": scalar(0.05, 0.3)} if chance(0.5) else {}, "polygamma": lambda: {"n": float(number(0, 6))},
     "rrelu": lambda: {"lower": scalar(0, 0.3), "upper": scalar(0.3, 1)},
     "nan_to_num": lambda: {k: scalar(-5, 5) for k in ("nan", "posinf", "neginf") if chance(0.5)},
 }

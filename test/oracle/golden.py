@@ -136,12 +136,12 @@ def rounded(t):
 
 
 def narrowed(inputs):
-    """The inputs rounded to what halves hold, or None where that would make values equal that were not."""
+    """The inputs rounded to what halves hold, or None where that would make values equal, or integers, that were not."""
     narrow = [rounded(x) if x is not None and x.is_floating_point() else x for x in inputs]
-    for x, y in zip(inputs, narrow):
-        if x is not None and x.is_floating_point() and len(torch.unique(x)) != len(torch.unique(y)):
-            return None
-    return narrow
+    wide = torch.cat([torch.zeros(0)] + [x.reshape(-1) for x in inputs if x is not None and x.is_floating_point()])
+    less = torch.cat([torch.zeros(0)] + [x.reshape(-1) for x in narrow if x is not None and x.is_floating_point()])
+    same = len(torch.unique(wide)) == len(torch.unique(less)) and torch.equal(wide == wide.floor(), less == less.floor())
+    return narrow if same else None
 
 
 def run(f, inputs, cotangents, dtype, no_grad, narrow=False):
