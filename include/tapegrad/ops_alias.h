@@ -42,10 +42,15 @@
 #define tensor_concat tensor_cat
 #define tensor_concatenate tensor_cat
 #define tensor_moveaxis tensor_movedim
+#define tensor_row_stack tensor_vstack
+#define tensor_fliplr(x) tensor_flip(x, DIMS(1))
+#define tensor_flipud(x) tensor_flip(x, DIMS(0))
 #define tensor_split_with_sizes tensor_split_sizes
 
 /* Products. */
 #define tensor_ger tensor_outer
+#define tensor_pinverse tensor_pinv
+#define tensor_trapz tensor_trapezoid
 
 /* Casts: x.float() and its kin. */
 #define tensor_float(x) tensor_to(x, TENSOR_F32)
@@ -56,6 +61,9 @@
 #define tensor_int(x) tensor_to(x, TENSOR_I32)
 #define tensor_byte(x) tensor_to(x, TENSOR_U8)
 #define tensor_bool(x) tensor_to(x, TENSOR_BOOL)
+#define tensor_dim tensor_ndim
+#define tensor_nelement tensor_numel
+#define tensor_element_size(x) tensor_dtype_size(tensor_dtype(x))
 #define tensor_type_as(x, other) tensor_to(x, tensor_dtype(other))
 
 #endif

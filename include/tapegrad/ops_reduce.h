@@ -54,7 +54,7 @@ TAPEGRAD_API Tensor *tensor_prod_args(TensorReduceArgs args);
 TAPEGRAD_API Tensor *tensor_nansum_args(TensorReduceArgs args);
 TAPEGRAD_API Tensor *tensor_nanmean_args(TensorReduceArgs args);
 
-/* tensor_any, tensor_all - bool: some, every element is not 0 (NaN is not 0).   tensor_count_nonzero - i64. */
+/* tensor_any, tensor_all - bool (of u8 too, where PyTorch gives u8): some, every element is not 0 (NaN is not 0).   tensor_count_nonzero - i64. */
 #define tensor_any(...) TENSOR_REDUCE_(tensor_any_args, __VA_ARGS__)
 #define tensor_all(...) TENSOR_REDUCE_(tensor_all_args, __VA_ARGS__)
 #define tensor_count_nonzero(...) TENSOR_REDUCE_(tensor_count_nonzero_args, __VA_ARGS__)
