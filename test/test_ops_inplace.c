@@ -59,6 +59,17 @@ static Tensor *in_place_tril(Tensor **x, const void *params) { return tensor_tri
 static Tensor *in_place_triu(Tensor **x, const void *params) { return tensor_triu_(x[0], whole("triu", "diagonal", params)); }
 
 #define DIM(op) (int)whole(#op, "dim", params)
+#define ADD_FORMS(name)                                                                                                                 \
+    static Tensor *apart_##name(Tensor **x, const void *params) { return tensor_##name(x[0], x[1], x[2], P(0), P(1)); }                  \
+    static Tensor *in_place_##name(Tensor **x, const void *params) { return tensor_##name##_(x[0], x[1], x[2], P(0), P(1)); }
+ADD_FORMS(addmm)
+ADD_FORMS(baddbmm)
+ADD_FORMS(addmv)
+ADD_FORMS(addr)
+ADD_FORMS(addbmm)
+FORMS(cumsum, x[0], DIM(cumsum))
+FORMS(cumprod, x[0], DIM(cumprod))
+FORMS(float_power, x[0], x[1])
 FORMS(lerp, x[0], x[1], number("lerp", "weight", params))
 FORMS(addcmul, x[0], x[1], x[2], number("addcmul", "value", params))
 FORMS(addcdiv, x[0], x[1], x[2], number("addcdiv", "value", params))
@@ -92,7 +103,8 @@ static Tensor *in_place_nan_to_num(Tensor **x, const void *params) { return tens
 static const Pair pairs[] = {
 #include <tapegrad/ops.def>
     ROW(lerp) ROW(addcmul) ROW(addcdiv) ROW(index_add) ROW(tril) ROW(triu) ROW(scatter_add) ROW(scatter) ROW(scatter_value)
-    ROW(masked_fill) ROW(masked_fill_tensor) ROW(lerp_tensor) ROW(selu) ROW(clamp_tensor) ROW(nan_to_num)
+    ROW(masked_fill) ROW(masked_fill_tensor) ROW(lerp_tensor) ROW(selu) ROW(clamp_tensor) ROW(nan_to_num) ROW(addmm) ROW(baddbmm) ROW(addmv) ROW(addr)
+    ROW(addbmm) ROW(cumsum) ROW(cumprod) ROW(float_power)
 };
 
 /* ---- the checks ---------------------------------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include <float.h>
 #include <math.h>
 #include "../core.h"
+#include "../map.h"
 
 /* ---- selu, tanhshrink ------------------------------------------------------------------------------------------------ */
 
@@ -182,7 +183,7 @@ static const OpField nan_to_num_fields[] = { OP_FIELD(OP_DOUBLE, NanToNumParams,
     OP_FIELD(OP_DOUBLE, NanToNumParams, neginf, "nan"), { 0 } };
 static const TensorOp op_nan_to_num = { .name = "nan_to_num", .summary = "NaN, inf and -inf replaced by numbers; gradient 0 there",
     .gradient = "dx = x finite ? g : 0", .arity = 1, .keep = KEEP_INPUT(0), .params = sizeof(NanToNumParams), .fields = nan_to_num_fields, .compose = nan_to_num,
-    .flags = OP_ANY_DEVICE, .samples = "20; 1x0x3; ; 3x4 {nan=1 posinf=2}; 5 {neginf=-3}; 3@i64" };
+    .flags = OP_ANY_DEVICE, .samples = "20; 1x0x3; ; 3x4 {nan=1 posinf=2}; 5 {neginf=-3}; 3@i64", .errors = "3,3 ! EVALUE" };
 REGISTER_OP(op_nan_to_num);
 
 Tensor *tensor_nan_to_num_args(TensorNanToNumArgs a)
@@ -203,17 +204,28 @@ static int float_power(OpCall *c)
 }
 
 static const TensorOp op_float_power = { .name = "float_power", .summary = "a^b in f64", .gradient = "da = g b a^(b - 1), db = g y log a",
-    .arity = 2, .compose = float_power, .flags = OP_ANY_DEVICE,
+    .arity = 2, .keep = KEEP_INPUT(0), .compose = float_power, .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x4; 3x1,4; ,; 0x2,2; 3@i64:1..3,3@i32", .errors = "2x3,3x2 ! ESHAPE", .lo = .5, .hi = 2 };
 REGISTER_OP(op_float_power);
 
 Tensor *tensor_float_power(Tensor *a, Tensor *b) { return APPLY(&op_float_power, NULL, a, b); }
+Tensor *tensor_float_power_(Tensor *a, Tensor *b)
+{
+    if (a && a->dtype != TENSOR_F64)
+        return fail(TENSOR_EDTYPE, "tensor_float_power_", "the result is f64 and does not fit into %s", tensor_dtype_name((TensorDtype)a->dtype)), NULL;
+    return op_apply_(&op_float_power, (Tensor *[]){ a, b }, 2, NULL, SITE);
+}
 
 HIDDEN extern const TensorOp op_floor_divide, op_trunc_divide;
 
 Tensor *tensor_div_rounding(Tensor *a, Tensor *b, TensorRounding rounding)
 {
     return row_apply(rounding == TENSOR_FLOOR ? &op_floor_divide : &op_trunc_divide, a, b, NULL, SITE);
+}
+
+Tensor *tensor_div_rounding_(Tensor *a, Tensor *b, TensorRounding rounding)
+{
+    return row_apply_(rounding == TENSOR_FLOOR ? &op_floor_divide : &op_trunc_divide, a, b, NULL, SITE);
 }
 
 Tensor *tensor_positive(Tensor *x)

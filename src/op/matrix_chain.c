@@ -1,7 +1,7 @@
 /* matrix_chain.c - chains and powers of matrices, and matrices made of blocks, diagonals and powers.
  *
  *   multi_dot     a b c ..., bracketed so that the fewest multiplications are made
- *   matrix_power  x^n by squaring                   trace       sum x_ii
+ *   matrix_power  x^n by squaring; of x^-1, n < 0   trace       sum x_ii
  *   block_diag    matrices down the diagonal        vander      y_ij = x_i^(n - 1 - j) */
 #include <float.h>
 #include "../reduce.h"
@@ -96,10 +96,9 @@ typedef struct PowerParams { int64_t n; } PowerParams;
 static int power_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0);
-    const PowerParams *p = op_params(c);
     if (x->ndim < 2 || x->shape[x->ndim - 1] != x->shape[x->ndim - 2])
         return op_fail(c, TENSOR_ESHAPE, "%s: want square matrices [..., m, m]", S(x));
-    return p->n >= 0 ? 0 : op_fail(c, TENSOR_EVALUE, "n = %lld must not be negative", (long long)p->n);
+    return 0;
 }
 
 /* x^0, with the gradient 0. */
@@ -112,8 +111,9 @@ static Tensor *identity_like(Tensor *x)
 
 static int matrix_power(OpCall *c)
 {
-    int64_t n = ((const PowerParams *)op_params(c))->n;
-    Tensor *x = op_input(c, 0), *y = NULL;
+    const int64_t power = ((const PowerParams *)op_params(c))->n;
+    uint64_t n = power < 0 ? -(uint64_t)power : (uint64_t)power;
+    Tensor *x = power < 0 ? tensor_inv(op_input(c, 0)) : op_input(c, 0), *y = NULL;
     if (n == 0) return op_set_result(c, 0, identity_like(x));
     for (; x; x = tensor_matmul(x, x)) {
         if (n & 1) y = y ? tensor_matmul(y, x) : x;
@@ -124,10 +124,10 @@ static int matrix_power(OpCall *c)
 
 static const OpField power_fields[] = { OP_FIELD(OP_I64, PowerParams, n, NULL), { 0 } };
 const TensorOp op_matrix_power = {
-    .name = "matrix_power", .summary = "square matrices times themselves, n times", .gradient = "dx = sum_i (x^i)^T g (x^(n-1-i))^T",
+    .name = "matrix_power", .summary = "square matrices times themselves, n times; their inverses for n < 0", .gradient = "dx = sum_i (x^i)^T g (x^(n-1-i))^T; n < 0: through the inverse",
     .arity = 1, .params = sizeof(PowerParams), .fields = power_fields, .shape = power_shape, .compose = matrix_power,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, .samples = "3x3 {n=2}; 2x3x3 {n=3}; 3x3 {n=1}; 3x3 {n=0}; 2x2 {n=7}; 0x0 {n=2}; 0x2x2 {n=5}",
-    .errors = "3x4 {n=2} ! ESHAPE; 3 {n=2} ! ESHAPE; 3x3 {n=-1} ! EVALUE; 3x3@i64 {n=2} ! EDTYPE",
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, .samples = "3x3 {n=2}; 2x3x3 {n=3}; 3x3 {n=1}; 3x3 {n=0}; 2x2 {n=7}; 0x0 {n=2}; 0x2x2 {n=5}; 2x2 {n=-1}; 3x3 {n=-2}; 0x2x2 {n=-3}",
+    .errors = "3x4 {n=2} ! ESHAPE; 3 {n=2} ! ESHAPE; 2x2:1..1 {n=-1} ! EVALUE; 3x3@i64 {n=2} ! EDTYPE",
 };
 REGISTER_OP(op_matrix_power);
 

@@ -214,3 +214,12 @@ REGISTER_OP(op_addbmm);
 Tensor *tensor_addmv_args(TensorAddmmArgs s) { return APPLY(&op_addmv, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b); }
 Tensor *tensor_addr_args(TensorAddmmArgs s) { return APPLY(&op_addr, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b); }
 Tensor *tensor_addbmm_args(TensorAddmmArgs s) { return APPLY(&op_addbmm, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b); }
+
+static Tensor *add_in_place(const TensorOp *op, const TensorAddmmArgs *s, const void *site)
+{
+    return op_apply_(op, (Tensor *[]){ s->input, s->a, s->b }, 3, &(AddParams){ s->beta, s->alpha }, site);
+}
+
+Tensor *tensor_addmv_args_(TensorAddmmArgs s) { return add_in_place(&op_addmv, &s, SITE); }
+Tensor *tensor_addr_args_(TensorAddmmArgs s) { return add_in_place(&op_addr, &s, SITE); }
+Tensor *tensor_addbmm_args_(TensorAddmmArgs s) { return add_in_place(&op_addbmm, &s, SITE); }
