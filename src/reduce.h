@@ -47,11 +47,6 @@ Around around(TensorShape shape, int dim);
 /* x dense and in a dtype that kernels compute in: itself, or f32 for halves.  Owned by the scope. */
 Tensor *dense_float(const Tensor *x);
 
-/* In compose, where roundings on the way would show: x on the graph, in f32 when it is a half; y in the dtype of input 0 as
- * result k. */
-Tensor *widened(Tensor *x);
-int set_narrowed(OpCall *c, int k, Tensor *y);
-
 /* The order of all values (sort.c): element i as a number whose unsigned order is theirs; -0 is 0, NaN above all. */
 #define ORDER_NAN UINT64_MAX
 uint64_t order_key(const void *x, int dtype, int64_t i);

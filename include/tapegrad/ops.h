@@ -56,7 +56,7 @@ extern "C" {
                           TAPEGRAD_API Tensor *tensor_##name##_(Tensor *a, Tensor *b);
 #define BINARY1(name, t, s, p, ...) TAPEGRAD_API Tensor *tensor_##name(Tensor *a, Tensor *b, double p); \
                           TAPEGRAD_API Tensor *tensor_##name##_(Tensor *a, Tensor *b, double p);
-#define COMPARE(name, ...) TAPEGRAD_API Tensor *tensor_##name(Tensor *a, Tensor *b);
+#define COMPARE BINARY
 #define PREDICATE(name, ...) TAPEGRAD_API Tensor *tensor_##name(Tensor *x);
 #define BITS1 UNARY
 #define BITS2 BINARY
@@ -69,6 +69,15 @@ TAPEGRAD_API Tensor *tensor_lt_scalar(Tensor *x, double c);
 TAPEGRAD_API Tensor *tensor_le_scalar(Tensor *x, double c);
 TAPEGRAD_API Tensor *tensor_gt_scalar(Tensor *x, double c);
 TAPEGRAD_API Tensor *tensor_ge_scalar(Tensor *x, double c);
+
+/* Comparisons in place (tensor_eq_(a, b), ...) write 0 and 1 in the dtype that is there; what was there gets no gradient. */
+TAPEGRAD_API Tensor *tensor_eq_scalar_(Tensor *x, double c);
+TAPEGRAD_API Tensor *tensor_ne_scalar_(Tensor *x, double c);
+TAPEGRAD_API Tensor *tensor_lt_scalar_(Tensor *x, double c);
+TAPEGRAD_API Tensor *tensor_le_scalar_(Tensor *x, double c);
+TAPEGRAD_API Tensor *tensor_gt_scalar_(Tensor *x, double c);
+TAPEGRAD_API Tensor *tensor_ge_scalar_(Tensor *x, double c);
+TAPEGRAD_API Tensor *tensor_logical_not_(Tensor *x);
 
 /* tensor_lerp - a + weight (b - a).   tensor_addcmul - x + value a b.   tensor_addcdiv - x + value a / b.
  * All operands broadcast and have gradients. */
@@ -112,11 +121,13 @@ TAPEGRAD_API Tensor *tensor_nan_to_num_args(TensorNanToNumArgs args);
 TAPEGRAD_API Tensor *tensor_nan_to_num_(Tensor *x, double nan, double posinf, double neginf);
 
 /* tensor_div_rounding - PyTorch's div with a rounding mode: floor_divide or trunc_divide, with the gradient 0.
- * tensor_float_power - a^b, computed in f64, which is the result's dtype.   tensor_positive - x itself; bool is refused (EDTYPE).
+ * tensor_float_power - a^b, computed in f64, which is the result's dtype; in place into f64 alone (EDTYPE).   tensor_positive - x itself; bool is refused (EDTYPE).
  * tensor_isclose(a, b, .rtol = 1e-5, .atol = 1e-8, .equal_nan) - bool: a == b, or |a - b| <= atol + rtol |b| and finite. */
 typedef enum TensorRounding { TENSOR_FLOOR, TENSOR_TRUNC } TensorRounding;
 TAPEGRAD_API Tensor *tensor_div_rounding(Tensor *a, Tensor *b, TensorRounding rounding);
+TAPEGRAD_API Tensor *tensor_div_rounding_(Tensor *a, Tensor *b, TensorRounding rounding);
 TAPEGRAD_API Tensor *tensor_float_power(Tensor *a, Tensor *b);
+TAPEGRAD_API Tensor *tensor_float_power_(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_positive(Tensor *x);
 typedef struct TensorIscloseArgs { Tensor *a, *b; double rtol, atol; bool equal_nan; } TensorIscloseArgs;
 #define tensor_isclose(...) tensor_isclose_args((TensorIscloseArgs){ .rtol = 1e-5, .atol = 1e-8, .a = __VA_ARGS__ })

@@ -137,6 +137,24 @@ typedef struct TensorSvd { Tensor *u, *s, *vh; } TensorSvd;
 TAPEGRAD_API TensorSvd tensor_svd_args(TensorSvdArgs args);
 TAPEGRAD_API Tensor *tensor_svdvals(Tensor *a);
 
+/* The ord of a matrix norm: one of these, or a number. */
+enum { TENSOR_FRO = 101, TENSOR_NUC = 102 };
+typedef struct TensorMatrixNormArgs {
+    Tensor *input;
+    double ord;                             /* TENSOR_FRO */
+    int dim1, dim2;                         /* rows and columns: -2, -1 */
+    bool keepdim;
+} TensorMatrixNormArgs;
+
+/* tensor_linalg_matrix_norm - of the matrices in two dims, also without LAPACK unless singular values are named:
+ *   TENSOR_FRO  sqrt(sum |x|^2)      1, -1                the largest, the least sum of |x| in a column
+ *   TENSOR_NUC  sum of the singular values   INFINITY, -INFINITY  the same in a row
+ *   2, -2       the largest, the least singular value
+ * Ties share the gradient evenly.  EVALUE: another ord; dim1 and dim2 the same.  ESHAPE: the extreme of nothing. */
+#define tensor_linalg_matrix_norm(...) \
+    tensor_linalg_matrix_norm_args((TensorMatrixNormArgs){ .ord = TENSOR_FRO, .dim1 = -2, .dim2 = -1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_linalg_matrix_norm_args(TensorMatrixNormArgs args);
+
 typedef struct TensorEighArgs {
     Tensor *a;
     bool upper;                             /* read the upper triangle, not the lower one */

@@ -40,11 +40,16 @@ typedef struct TensorAddmmArgs {
 } TensorAddmmArgs;
 
 /* tensor_addmm - beta input + alpha a b for a [m, k], b [k, n]; input broadcasts to [m, n].
- * tensor_baddbmm - the same for a [B, m, k], b [B, k, n].  beta = 0: input is not read, so a NaN in it does no harm. */
+ * tensor_baddbmm - the same for a [B, m, k], b [B, k, n].  beta = 0: input is not read, so a NaN in it does no harm.
+ * In place, tensor_addmm_(x, a, b, .beta = 0), x has the result's shape. */
 #define tensor_addmm(...) tensor_addmm_args((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
 #define tensor_baddbmm(...) tensor_baddbmm_args((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_addmm_args(TensorAddmmArgs args);
 TAPEGRAD_API Tensor *tensor_baddbmm_args(TensorAddmmArgs args);
+#define tensor_addmm_(...) tensor_addmm_args_((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
+#define tensor_baddbmm_(...) tensor_baddbmm_args_((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_addmm_args_(TensorAddmmArgs args);
+TAPEGRAD_API Tensor *tensor_baddbmm_args_(TensorAddmmArgs args);
 
 /* tensor_linear - y = x weight^T + bias: x [..., in], weight [out, in], bias [out] or NULL -> [..., out].
  * x may have rank 1. */

@@ -70,13 +70,20 @@ TAPEGRAD_API Tensor *tensor_bilinear(Tensor *x1, Tensor *x2, Tensor *weight, Ten
 TAPEGRAD_API Tensor *tensor_addmv_args(TensorAddmmArgs args);
 TAPEGRAD_API Tensor *tensor_addr_args(TensorAddmmArgs args);
 TAPEGRAD_API Tensor *tensor_addbmm_args(TensorAddmmArgs args);
+#define tensor_addmv_(...) tensor_addmv_args_((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
+#define tensor_addr_(...) tensor_addr_args_((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
+#define tensor_addbmm_(...) tensor_addbmm_args_((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_addmv_args_(TensorAddmmArgs args);
+TAPEGRAD_API Tensor *tensor_addr_args_(TensorAddmmArgs args);
+TAPEGRAD_API Tensor *tensor_addbmm_args_(TensorAddmmArgs args);
 
 /* tensor_multi_dot - the product of a chain of matrices, in the order that takes the fewest multiplications; the first and the last
  * may be vectors, a row and a column.   tensor_chain_matmul - another name of it. */
 TAPEGRAD_API Tensor *tensor_multi_dot(TensorList tensors);
 TAPEGRAD_API Tensor *tensor_chain_matmul(TensorList tensors);
 
-/* tensor_matrix_power - x n times, of square matrices [..., m, m], by squaring; n = 0: the identity.  EVALUE: n negative. */
+/* tensor_matrix_power - x n times, of square matrices [..., m, m], by squaring; n = 0: the identity; n < 0: the inverse -n times
+ * (EVALUE: singular). */
 TAPEGRAD_API Tensor *tensor_matrix_power(Tensor *x, int64_t n);
 
 /* tensor_trace - the sum of a matrix's diagonal; i64 for integers. */

@@ -115,6 +115,19 @@ typedef struct TensorNormArgs {
 #define tensor_norm(...) tensor_norm_args((TensorNormArgs){ .dim = TENSOR_ALL, .p = 2, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_norm_args(TensorNormArgs args);
 
+typedef struct TensorVectorNormArgs {
+    Tensor *input;
+    double ord;                             /* 2 */
+    int dim;
+    bool keepdim;
+    TensorShape dims;
+} TensorVectorNormArgs;
+
+/* tensor_linalg_vector_norm - tensor_norm by its name in torch.linalg. */
+#define tensor_linalg_vector_norm(...) \
+    tensor_linalg_vector_norm_args((TensorVectorNormArgs){ .dim = TENSOR_ALL, .ord = 2, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_linalg_vector_norm_args(TensorVectorNormArgs args);
+
 /* ---- distances ---------------------------------------------------------------------------------------
  * |x|_p is tensor_norm along a dim, with its gradients: 0 where it is 0.  ESHAPE: operands do not broadcast.  EINDEX: no such dim. */
 
@@ -291,6 +304,8 @@ TAPEGRAD_API Tensor *tensor_softmin(Tensor *x, int dim);
 /* tensor_cumsum - y_i = x_0 + ... + x_i (i64 for integers), tensor_cumprod - y_i = x_0 ... x_i, right with zeros. */
 TAPEGRAD_API Tensor *tensor_cumsum(Tensor *x, int dim);
 TAPEGRAD_API Tensor *tensor_cumprod(Tensor *x, int dim);
+TAPEGRAD_API Tensor *tensor_cumsum_(Tensor *x, int dim);
+TAPEGRAD_API Tensor *tensor_cumprod_(Tensor *x, int dim);
 
 /* tensor_cummax(x, dim, .indices = &at), tensor_cummin - running extremes and their i64 positions, the last one on ties; a NaN
  * stays.   tensor_logcumsumexp - y_i = log(e^(x_0) + ... + e^(x_i)) without overflow; gradient 0 where x is -inf. */

@@ -124,6 +124,20 @@ TAPEGRAD_API int tensor_split_sizes(Tensor *x, TensorShape sizes, int dim, Tenso
 TAPEGRAD_API int tensor_chunk(Tensor *x, int chunks, int dim, Tensor **parts, int max);
 TAPEGRAD_API int tensor_unbind(Tensor *x, int dim, Tensor **parts, int max);
 
+/* tensor_tensor_split - torch.tensor_split (tensor_split is torch.split): so many views, of sizes that differ by 1 at most, the
+ * longer ones first; _indices - those between the indices, x[:i0], x[i0:i1], ..., x[i_last:], bounds as in Python: one more than
+ * there are indices.
+ * tensor_hsplit, vsplit, dsplit - the same in dim 1 (0 of a vector), 0, 2; sections must divide the dimension (ESHAPE), as must the
+ * rank be at least 1, 2, 3. */
+TAPEGRAD_API int tensor_tensor_split(Tensor *x, int sections, int dim, Tensor **parts, int max);
+TAPEGRAD_API int tensor_tensor_split_indices(Tensor *x, TensorShape indices, int dim, Tensor **parts);
+TAPEGRAD_API int tensor_hsplit(Tensor *x, int sections, Tensor **parts, int max);
+TAPEGRAD_API int tensor_vsplit(Tensor *x, int sections, Tensor **parts, int max);
+TAPEGRAD_API int tensor_dsplit(Tensor *x, int sections, Tensor **parts, int max);
+TAPEGRAD_API int tensor_hsplit_indices(Tensor *x, TensorShape indices, Tensor **parts);
+TAPEGRAD_API int tensor_vsplit_indices(Tensor *x, TensorShape indices, Tensor **parts);
+TAPEGRAD_API int tensor_dsplit_indices(Tensor *x, TensorShape indices, Tensor **parts);
+
 /* tensor_diagonal(x, offset, .dim1 = 0, .dim2 = 1) - a view of the elements (k, k + offset) of two dims, as the last dim.
  * tensor_diag_embed(x, offset, .dim1 = -2, .dim2 = -1) - square matrices with x's last dim on that diagonal, 0 elsewhere.
  * tensor_diag(x, diagonal) - of a vector the matrix, of a matrix a copy of the diagonal. */
@@ -150,6 +164,10 @@ TAPEGRAD_API Tensor *tensor_tril_args(TensorDiagArgs args);
 TAPEGRAD_API Tensor *tensor_triu_args(TensorDiagArgs args);
 TAPEGRAD_API Tensor *tensor_tril_(Tensor *x, int64_t diagonal);
 TAPEGRAD_API Tensor *tensor_triu_(Tensor *x, int64_t diagonal);
+
+/* tensor_fill_diagonal_ - value in the elements (k, k, ...) of x, in place; of rank 3 and more all sizes are the same (ESHAPE).
+ * wrap: in a tall matrix the diagonal begins anew after a row between, as often as there is room. */
+TAPEGRAD_API Tensor *tensor_fill_diagonal_(Tensor *x, double value, bool wrap);
 
 /* tensor_unfold_dim - Tensor.unfold (torch.nn.functional.unfold is another function): windows of size elements of a dim, step
  * apart, as a new last dim; a view, whose gradient adds where windows overlap.

@@ -30,11 +30,10 @@ static int drop(OpCall *c, TensorShape mask_shape)
     Tensor *x = op_input(c, 0);
     if (!p->training || p->p == 0) return op_set_result(c, 0, tensor_clone(x));
     const double a = p->p < 1 ? 1 / sqrt((1 - p->p) * (1 + p->p * limit * limit)) : 0;
-    Tensor *mask = dropout_mask(c, mask_shape, p->p, x->place), *wide = wide_float(x);
-    Tensor *other = mask && wide ? own(new_tensor(SHAPE(), wide->dtype, x->place)) : NULL;
+    Tensor *mask = dropout_mask(c, mask_shape, p->p, x->place);
+    Tensor *other = mask ? own(new_tensor(SHAPE(), x->dtype, x->place)) : NULL;
     if (!other || raw_fill(other, a * (1 - p->p) * limit)) return -1;
-    Tensor *y = tensor_where(mask, tensor_add_scalar(tensor_mul_scalar(wide, a), -a * p->p * limit), other);
-    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)x->dtype) : NULL);
+    return op_set_result(c, 0, tensor_where(mask, tensor_add_scalar(tensor_mul_scalar(x, a), -a * p->p * limit), other));
 }
 
 static int compose(OpCall *c) { return drop(c, shape_of(op_input(c, 0))); }
@@ -50,7 +49,7 @@ static int compose_channels(OpCall *c)
 static const OpField fields[] = { OP_FIELD(OP_DOUBLE, DropoutParams, p, "0.5"), OP_FIELD(OP_BOOL, DropoutParams, training, "1"), { 0 } };
 
 #define DROPOUT .gradient = "dx = a m g, m the mask", .arity = 1, .params = sizeof(DropoutParams), .fields = fields, \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM | OP_ROUND_ONCE
 
 const TensorOp op_alpha_dropout = {
     .name = "alpha_dropout", .summary = "elements set to selu's limit with probability p, then scaled and shifted to mean 0, variance 1", DROPOUT,

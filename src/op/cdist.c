@@ -161,10 +161,10 @@ static Tensor *slopes(Tensor *a, Tensor *b, Tensor *g, double p)
 
 static int recorded(OpCall *c, double p, Tensor *dy, Tensor **dx)
 {
-    Tensor *s = slopes(widened(op_saved(c, 0)), widened(op_saved(c, 1)), widened(dy), p);
+    Tensor *s = slopes(op_saved(c, 0), op_saved(c, 1), dy, p);
     if (!s) return -1;
-    if (op_wants(c, 0) && !(dx[0] = tensor_to(tensor_sum(s, -2), (TensorDtype)dy->dtype))) return -1;
-    return op_wants(c, 1) && !(dx[1] = tensor_to(tensor_neg(tensor_sum(s, -3)), (TensorDtype)dy->dtype)) ? -1 : 0;
+    if (op_wants(c, 0) && !(dx[0] = tensor_sum(s, -2))) return -1;
+    return op_wants(c, 1) && !(dx[1] = tensor_neg(tensor_sum(s, -3))) ? -1 : 0;
 }
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -184,7 +184,7 @@ const TensorOp op_cdist = {
     .name = "cdist", .summary = "|a_i - b_j|_p of all pairs, [..., P, M] [..., R, M] -> [..., P, R]; gradient 0 where it is 0",
     .gradient = "da_i = sum_j g_ij sign(d) (|d| / y_ij)^(p-1), d = a_i - b_j; db_j likewise", .arity = 2,
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .params = sizeof(CdistParams), .fields = fields, .shape = shape, .forward = forward,
-    .backward = backward, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .backward = backward, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
     .samples = "3x4,2x4; 2x3x4,2x2x4 {p=1}; 2x1x3x2,4x2x2 {p=3}; 3x2:1..2,2x2:-1..0 {p=1.5}; 3x4,2x4 {p=inf}; 3x2,2x2 {p=0}; 3x4:1..2,1x4:-1..0 {p=.5}; "
                "0x4,2x4; 3x0,2x0; 3x4,0x4; 0x3x4,0x2x4; 5x1,4x1",
     .errors = "3x4,2x5 ! ESHAPE; 4,2x4 ! ESHAPE; 2x3x4,3x3x4 ! ESHAPE; 3x4,2x4 {p=-1} ! EVALUE; 3x4@i64,2x4 ! EDTYPE",

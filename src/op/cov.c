@@ -69,7 +69,7 @@ static Tensor *covariance(Tensor *x, Tensor *f, Tensor *a, double correction)
 static int cov_compose(OpCall *c)
 {
     const CovParams *p = op_params(c);
-    return set_narrowed(c, 0, covariance(widened(op_input(c, 0)), op_input(c, 1), widened(op_input(c, 2)), p->correction));
+    return op_set_result(c, 0, covariance(op_input(c, 0), op_input(c, 1), op_input(c, 2), p->correction));
 }
 
 /* In f64: gradients are what two quotients leave of each other. */
@@ -77,10 +77,12 @@ static int corrcoef_compose(OpCall *c)
 {
     Tensor *y = covariance(tensor_to(op_input(c, 0), TENSOR_F64), NULL, NULL, 1);
     if (!y) return -1;
-    if (y->ndim == 0) return set_narrowed(c, 0, tensor_div(y, y));
-    Tensor *deviation = tensor_sqrt(tensor_diagonal(y));
-    y = tensor_div(tensor_div(y, tensor_unsqueeze(deviation, 1)), tensor_unsqueeze(deviation, 0));
-    return set_narrowed(c, 0, tensor_clamp(y, -1, 1));
+    if (y->ndim == 0) y = tensor_div(y, y);
+    else {
+        Tensor *deviation = tensor_sqrt(tensor_diagonal(y));
+        y = tensor_clamp(tensor_div(tensor_div(y, tensor_unsqueeze(deviation, 1)), tensor_unsqueeze(deviation, 0)), -1, 1);
+    }
+    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : NULL);
 }
 
 static const OpField fields[] = { OP_FIELD(OP_DOUBLE, CovParams, correction, "1"), { 0 } };
@@ -89,7 +91,7 @@ const TensorOp op_cov = {
     .name = "cov", .summary = "covariances of the variables in rows; counts and weights of observations are optional",
     .gradient = "dx = (g + g^T) (x - m) diag(w) / norm", .arity = 3, .optional = KEEP_INPUT(1) | KEEP_INPUT(2), .no_grad_inputs = KEEP_INPUT(1),
     .params = sizeof(CovParams), .fields = fields, .shape = cov_shape, .compose = cov_compose,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
     .samples = "3x5,-,-; 5,-,-; 3x5,-,- {correction=0}; 2x4,4@i64:1..3,-; 2x4,-,4:.5..2; 2x4,4@i64:1..3,4:.5..2 {correction=0}; "
                "2x4,4@i64:1..2,4:.5..1; 0x4,-,-",
     .errors = "2x3x4,-,- ! ESHAPE; 3x5,4@i64:1..2,- ! ESHAPE; 3x5,5,- ! EDTYPE; 3x5,-,5:-2..-1 ! EVALUE; 3x5@i64,-,- ! EDTYPE",

@@ -108,3 +108,8 @@ Tensor *tensor_cumsum(Tensor *x, int dim)
     const CumsumParams p = { dim, false };
     return APPLY(&op_cumsum, &p, x);
 }
+
+Tensor *tensor_cumsum_(Tensor *x, int dim)
+{
+    return op_apply_(&op_cumsum, (Tensor *[]){ x }, 1, &(CumsumParams){ dim, false }, SITE);
+}

@@ -86,8 +86,7 @@ static int trapezoid_shape(OpCall *c)
 static Tensor *areas(OpCall *c)
 {
     const TrapezoidParams *p = op_params(c);
-    Tensor *y = widened(op_input(c, 0)), *x = widened(op_input(c, 1));
-    if (!y) return NULL;
+    Tensor *y = op_input(c, 0), *x = op_input(c, 1);
     const int64_t n = y->shape[p->dim];
     if (n == 0) return y;
     Tensor *sum = tensor_add(tensor_narrow(y, p->dim, 1, n - 1), tensor_narrow(y, p->dim, 0, n - 1));
@@ -102,12 +101,12 @@ static Tensor *areas(OpCall *c)
     return tensor_mul_scalar(tensor_mul(sum, width), .5);
 }
 
-static int trapezoid_compose(OpCall *c) { return set_narrowed(c, 0, tensor_sum(areas(c), ((const TrapezoidParams *)op_params(c))->dim)); }
-static int cumulative_compose(OpCall *c) { return set_narrowed(c, 0, tensor_cumsum(areas(c), ((const TrapezoidParams *)op_params(c))->dim)); }
+static int trapezoid_compose(OpCall *c) { return op_set_result(c, 0, tensor_sum(areas(c), ((const TrapezoidParams *)op_params(c))->dim)); }
+static int cumulative_compose(OpCall *c) { return op_set_result(c, 0, tensor_cumsum(areas(c), ((const TrapezoidParams *)op_params(c))->dim)); }
 
 static const OpField trapezoid_fields[] = { OP_FIELD(OP_DOUBLE, TrapezoidParams, dx, "1"), OP_FIELD(OP_INT, TrapezoidParams, dim, "-1"), { 0 } };
 #define TRAPEZOID .gradient = "that of the formula, by its parts", .arity = 2, .optional = KEEP_INPUT(1), .params = sizeof(TrapezoidParams), \
-    .fields = trapezoid_fields, .shape = trapezoid_shape, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, \
+    .fields = trapezoid_fields, .shape = trapezoid_shape, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE, \
     .samples = "5,-; 5,5; 3x4,- {dx=.5 dim=0}; 3x4,4; 3x4,3 {dim=0}; 2x3x4,2x3x4 {dim=1}; 2x3x4,1x3x1 {dim=1}; 1,1; 0,-; 0x3,-; 3x0,-", \
     .errors = ",- ! ESHAPE; 3x4,3 ! ESHAPE; 3,- {dim=1} ! EINDEX; 3@i64,- ! EDTYPE"
 

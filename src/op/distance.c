@@ -36,8 +36,8 @@ static int normalize_shape(OpCall *c) { return wrap(c, shape_of(op_input(c, 0)))
 
 static int normalize(OpCall *c)
 {
-    Tensor *x = widened(op_input(c, 0)), *length = tensor_norm(x, P->p, P->dim, true);
-    return set_narrowed(c, 0, tensor_div(x, tensor_clamp(length, P->eps, INFINITY)));
+    Tensor *x = op_input(c, 0), *length = tensor_norm(x, P->p, P->dim, true);
+    return op_set_result(c, 0, tensor_div(x, tensor_clamp(length, P->eps, INFINITY)));
 }
 
 static int renorm_shape(OpCall *c)
@@ -51,8 +51,7 @@ static int renorm_shape(OpCall *c)
 
 static int renorm(OpCall *c)
 {
-    Tensor *x = widened(op_input(c, 0));
-    if (!x) return -1;
+    Tensor *x = op_input(c, 0);
     int64_t others[TENSOR_MAX_DIMS];
     int n = 0;
     for (int i = 0; i < x->ndim; i++)
@@ -60,7 +59,7 @@ static int renorm(OpCall *c)
     Tensor *length = tensor_norm(x, P->p, .dims = (TensorShape){ n, others }, .keepdim = true);
     Tensor *factor = tensor_mul_scalar(tensor_reciprocal(tensor_add_scalar(length, 1e-7)), P->maxnorm);
     factor = factor ? tensor_where(tensor_gt_scalar(length, P->maxnorm), factor, tensor_ones_like(factor)) : NULL;
-    return set_narrowed(c, 0, tensor_mul(x, factor));
+    return op_set_result(c, 0, tensor_mul(x, factor));
 }
 
 /* ---- of two ---------------------------------------------------------------------------------------------------------- */
@@ -73,7 +72,7 @@ static int dist_shape(OpCall *c)
 
 static int dist(OpCall *c)
 {
-    return set_narrowed(c, 0, tensor_norm(tensor_sub(widened(op_input(c, 0)), widened(op_input(c, 1))), P->p));
+    return op_set_result(c, 0, tensor_norm(tensor_sub(op_input(c, 0), op_input(c, 1)), P->p));
 }
 
 static int last_shape(OpCall *c)
@@ -86,8 +85,8 @@ static int last_shape(OpCall *c)
 
 static int pairwise(OpCall *c)
 {
-    Tensor *d = tensor_sub(widened(op_input(c, 0)), widened(op_input(c, 1)));
-    return set_narrowed(c, 0, tensor_norm(tensor_add_scalar(d, P->eps), P->p, -1, P->keepdim));
+    Tensor *d = tensor_sub(op_input(c, 0), op_input(c, 1));
+    return op_set_result(c, 0, tensor_norm(tensor_add_scalar(d, P->eps), P->p, -1, P->keepdim));
 }
 
 static int cosine_shape(OpCall *c)
@@ -109,11 +108,11 @@ static Tensor *length_of(Tensor *x, int dim, double eps)
 static int cosine(OpCall *c)
 {
     int64_t dim[TENSOR_MAX_DIMS];
-    Tensor *a = widened(op_input(c, 0)), *b = widened(op_input(c, 1));
+    Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     const TensorShape to = { joint_shape(c, dim), dim };
     a = tensor_expand(a, to), b = tensor_expand(b, to);
     Tensor *u = tensor_div(a, length_of(a, P->dim, P->eps)), *v = tensor_div(b, length_of(b, P->dim, P->eps));
-    return set_narrowed(c, 0, tensor_sum(tensor_mul(u, v), P->dim));
+    return op_set_result(c, 0, tensor_sum(tensor_mul(u, v), P->dim));
 }
 #undef P
 
@@ -125,8 +124,8 @@ static const OpField renorm_fields[] = { FIELD(OP_DOUBLE, p, NULL), FIELD(OP_INT
 static const OpField dist_fields[] = { FIELD(OP_DOUBLE, p, "2"), { 0 } };
 static const OpField pairwise_fields[] = { FIELD(OP_DOUBLE, p, "2"), FIELD(OP_DOUBLE, eps, "1e-6"), FIELD(OP_BOOL, keepdim, "0"), { 0 } };
 static const OpField cosine_fields[] = { FIELD(OP_INT, dim, "1"), FIELD(OP_DOUBLE, eps, "1e-8"), { 0 } };
-#define ONE .arity = 1, .params = sizeof(DistanceParams), .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS
-#define TWO .arity = 2, .params = sizeof(DistanceParams), .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
+#define ONE .arity = 1, .params = sizeof(DistanceParams), .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE
+#define TWO .arity = 2, .params = sizeof(DistanceParams), .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE
 
 const TensorOp op_normalize = {
     .name = "normalize", .summary = "x / max(|x|_p, eps) along dim; at |x| = 0 the gradient is g / eps", ONE, .fields = normalize_fields,

@@ -164,20 +164,9 @@ static void drop_ones(Plan *p, Factor *f)
         }
 }
 
-/* Halves are rounded on the way where more than one product or sum is formed. */
-static bool one_step(const Plan *p)
-{
-    if (p->n > 2) return false;
-    for (int k = 0; k < INDICES && p->n == 2; k++)
-        if (!p->in_result[k] && factor_has(&p->factor[0], k) != factor_has(&p->factor[1], k)) return false;
-    return true;
-}
-
 static int run(Plan *p)
 {
     bool wanted[INDICES];
-    if (!one_step(p))
-        for (int i = 0; i < p->n; i++) p->factor[i].x = widened(p->factor[i].x);
     for (int i = 0; i < p->n; i++) {
         take_diagonals(&p->factor[i]);
         drop_ones(p, &p->factor[i]);
@@ -197,7 +186,7 @@ static int run(Plan *p)
         if (!a->x) return -1;
     }
     factor_sum(a, p->in_result);
-    return a->x ? set_narrowed(p->c, 0, factor_order(a, p->result)) : -1;
+    return a->x ? op_set_result(p->c, 0, factor_order(a, p->result)) : -1;
 }
 
 static int compose(OpCall *c)

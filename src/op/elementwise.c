@@ -6,41 +6,30 @@
  *   float_power   pow in f64                             isclose     |a - b| <= atol + rtol |b|
  *   nan_to_num    NaN and infinities replaced
  *
- * Halves are widened to f32 first where an intermediate result would be rounded.  .keep of an op made of others says only that a
- * form in place must save the operand that it overwrites. */
+ * .keep of an op made of others says only that a form in place must save the operand that it overwrites. */
 #include <float.h>
 #include <math.h>
 #include "../core.h"
-
-static Tensor *widened(Tensor *x)
-{
-    return x->dtype == TENSOR_F16 || x->dtype == TENSOR_BF16 ? tensor_to(x, TENSOR_F32) : x;
-}
-
-static int set_narrowed(OpCall *c, Tensor *y, int dtype)
-{
-    return op_set_result(c, 0, y && dtype_is_float(dtype) && y->dtype != dtype ? tensor_to(y, (TensorDtype)dtype) : y);
-}
+#include "../map.h"
 
 /* ---- selu, tanhshrink ------------------------------------------------------------------------------------------------ */
 
 static int selu(OpCall *c)
 {
-    Tensor *x = op_input(c, 0), *wide = widened(x);
-    return wide ? set_narrowed(c, tensor_mul_scalar(tensor_elu(wide, 1.67326324235437728481), 1.05070098735548049342), x->dtype) : -1;
+    return op_set_result(c, 0, tensor_mul_scalar(tensor_elu(op_input(c, 0), 1.67326324235437728481), 1.05070098735548049342));
 }
 
 static int tanhshrink(OpCall *c)
 {
-    Tensor *x = op_input(c, 0), *wide = widened(x);
-    return wide ? set_narrowed(c, tensor_sub(wide, tensor_tanh(wide)), x->dtype) : -1;
+    Tensor *x = op_input(c, 0);
+    return op_set_result(c, 0, tensor_sub(x, tensor_tanh(x)));
 }
 
 static const TensorOp op_selu = { .name = "selu", .summary = "1.0507 x if x > 0, else 1.7581 (e^x - 1)",
     .gradient = "dx = x > 0 ? 1.0507 g : 1.7581 g e^x", .arity = 1, .keep = KEEP_INPUT(0), .compose = selu,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = "20; 1x0x3; ; 3x4:-2..-.5", .errors = "3@i64 ! EDTYPE", .lo = .5, .hi = 2, .torch = "nn.functional.selu" };
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, .samples = "20; 1x0x3; ; 3x4:-2..-.5", .errors = "3@i64 ! EDTYPE", .lo = .5, .hi = 2, .torch = "nn.functional.selu" };
 static const TensorOp op_tanhshrink = { .name = "tanhshrink", .summary = "x - tanh(x)", .gradient = "dx = g tanh^2 x",
-    .arity = 1, .compose = tanhshrink, .flags = OP_ANY_DEVICE, .samples = "20; 1x0x3; ; 3x4:-5..5", .errors = "3@bool ! EDTYPE", .lo = -2, .hi = 2,
+    .arity = 1, .compose = tanhshrink, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = "20; 1x0x3; ; 3x4:-5..5", .errors = "3@bool ! EDTYPE", .lo = -2, .hi = 2,
     .torch = "nn.functional.tanhshrink" };
 REGISTER_OP(op_selu);
 REGISTER_OP(op_tanhshrink);
@@ -62,9 +51,9 @@ static int lerp_shape(OpCall *c)
 
 static int lerp_forward(OpCall *c)
 {
-    Tensor *a = widened(op_input(c, 0)), *b = widened(op_input(c, 1)), *weight = widened(op_input(c, 2)), *y = NULL;
-    TENSOR_NO_GRAD y = tensor_add(a, tensor_mul(weight, tensor_sub(b, a)));
-    return set_narrowed(c, y, op_input(c, 0)->dtype);
+    Tensor *a = op_input(c, 0), *y = NULL;
+    TENSOR_NO_GRAD y = tensor_add(a, tensor_mul(op_input(c, 2), tensor_sub(op_input(c, 1), a)));
+    return op_set_result(c, 0, y);
 }
 
 static int lerp_backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -79,7 +68,7 @@ static const TensorOp op_lerp_tensor = { .name = "lerp_tensor", .summary = "a + 
     .gradient = "da = g (1 - weight), db = g weight, dweight = g (b - a)",
     .keep_for = { KEEP_INPUT(2), KEEP_INPUT(2), KEEP_INPUT(0) | KEEP_INPUT(1) },
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2), .shape = lerp_shape, .forward = lerp_forward, .backward = lerp_backward,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .samples = "3x4,3x4,3x4; 3x1,4,; 0x2,2,0x2; ,,",
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE, .samples = "3x4,3x4,3x4; 3x1,4,; 0x2,2,0x2; ,,",
     .errors = "3x4,3x5,3x4 ! ESHAPE; 3,3,4 ! ESHAPE; 3@i64,3@i64,3 ! EDTYPE", .torch = "lerp" };
 REGISTER_OP(op_lerp_tensor);
 
@@ -194,8 +183,7 @@ static const OpField nan_to_num_fields[] = { OP_FIELD(OP_DOUBLE, NanToNumParams,
     OP_FIELD(OP_DOUBLE, NanToNumParams, neginf, "nan"), { 0 } };
 static const TensorOp op_nan_to_num = { .name = "nan_to_num", .summary = "NaN, inf and -inf replaced by numbers; gradient 0 there",
     .gradient = "dx = x finite ? g : 0", .arity = 1, .keep = KEEP_INPUT(0), .params = sizeof(NanToNumParams), .fields = nan_to_num_fields, .compose = nan_to_num,
-    .flags = OP_ANY_DEVICE, .samples = "20; 1x0x3; ; 3x4 {nan=1 posinf=2}; 5 {neginf=-3}; 3@i64",
-    .errors = "3,3 ! EVALUE" };
+    .flags = OP_ANY_DEVICE, .samples = "20; 1x0x3; ; 3x4 {nan=1 posinf=2}; 5 {neginf=-3}; 3@i64", .errors = "3,3 ! EVALUE" };
 REGISTER_OP(op_nan_to_num);
 
 Tensor *tensor_nan_to_num_args(TensorNanToNumArgs a)
@@ -216,17 +204,28 @@ static int float_power(OpCall *c)
 }
 
 static const TensorOp op_float_power = { .name = "float_power", .summary = "a^b in f64", .gradient = "da = g b a^(b - 1), db = g y log a",
-    .arity = 2, .compose = float_power, .flags = OP_ANY_DEVICE,
+    .arity = 2, .keep = KEEP_INPUT(0), .compose = float_power, .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x4; 3x1,4; ,; 0x2,2; 3@i64:1..3,3@i32", .errors = "2x3,3x2 ! ESHAPE", .lo = .5, .hi = 2 };
 REGISTER_OP(op_float_power);
 
 Tensor *tensor_float_power(Tensor *a, Tensor *b) { return APPLY(&op_float_power, NULL, a, b); }
+Tensor *tensor_float_power_(Tensor *a, Tensor *b)
+{
+    if (a && a->dtype != TENSOR_F64)
+        return fail(TENSOR_EDTYPE, "tensor_float_power_", "the result is f64 and does not fit into %s", tensor_dtype_name((TensorDtype)a->dtype)), NULL;
+    return op_apply_(&op_float_power, (Tensor *[]){ a, b }, 2, NULL, SITE);
+}
 
 HIDDEN extern const TensorOp op_floor_divide, op_trunc_divide;
 
 Tensor *tensor_div_rounding(Tensor *a, Tensor *b, TensorRounding rounding)
 {
     return row_apply(rounding == TENSOR_FLOOR ? &op_floor_divide : &op_trunc_divide, a, b, NULL, SITE);
+}
+
+Tensor *tensor_div_rounding_(Tensor *a, Tensor *b, TensorRounding rounding)
+{
+    return row_apply_(rounding == TENSOR_FLOOR ? &op_floor_divide : &op_trunc_divide, a, b, NULL, SITE);
 }
 
 Tensor *tensor_positive(Tensor *x)
@@ -244,7 +243,7 @@ typedef struct CloseParams { double rtol, atol; bool equal_nan; } CloseParams;
 static int isclose(OpCall *c)
 {
     const CloseParams *p = op_params(c);
-    Tensor *a = widened(tensor_detach(op_input(c, 0))), *b = widened(tensor_detach(op_input(c, 1)));
+    Tensor *a = tensor_detach(op_input(c, 0)), *b = tensor_detach(op_input(c, 1));
     if (!a || !b) return -1;
     if (!(p->rtol >= 0 && p->atol >= 0))
         return op_fail(c, TENSOR_EVALUE, "%s and %s: rtol = %g, atol = %g: want 0 or more", S(a), S(b), p->rtol, p->atol);
@@ -260,7 +259,7 @@ static int isclose(OpCall *c)
 static const OpField close_fields[] = { OP_FIELD(OP_DOUBLE, CloseParams, rtol, "1e-5"), OP_FIELD(OP_DOUBLE, CloseParams, atol, "1e-8"),
     OP_FIELD(OP_BOOL, CloseParams, equal_nan, "0"), { 0 } };
 static const TensorOp op_isclose = { .name = "isclose", .summary = "|a - b| <= atol + rtol |b|, or a == b", .arity = 2, .params = sizeof(CloseParams),
-    .fields = close_fields, .compose = isclose, .flags = OP_ANY_DEVICE | OP_NONDIFFERENTIABLE,
+    .fields = close_fields, .compose = isclose, .flags = OP_ANY_DEVICE | OP_NONDIFFERENTIABLE | OP_SAME_DTYPE | OP_ROUND_ONCE,
     .samples = "3x4,3x4; 3x4,3x4 {rtol=.5 atol=.2}; 3x1,4 {equal_nan=1}; 0x2,2; ,; 3@i64,3@i64 {atol=1}; 3@bool,3@u8",
     .errors = "3,4 ! ESHAPE; 3,3 {rtol=-1} ! EVALUE; 3,3 {atol=-1} ! EVALUE" };
 REGISTER_OP(op_isclose);

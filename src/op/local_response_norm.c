@@ -2,7 +2,7 @@
  *
  *   y_c = x_c / (k + alpha / size sum x_j^2)^beta,  j from c - size / 2 on, size channels, 0 outside
  */
-#include "dropout.h"
+#include "../core.h"
 
 typedef struct ResponseParams {
     int64_t size;
@@ -24,13 +24,11 @@ static int compose(OpCall *c)
     Tensor *x = op_input(c, 0);
     if (x->numel == 0) return op_set_result(c, 0, tensor_clone(x));
     const int64_t n = x->shape[0], channels = x->shape[1], positions = x->numel / (n * channels);
-    Tensor *wide = wide_float(x);
-    Tensor *square = tensor_reshape(tensor_square(wide), SHAPE(n, 1, channels, positions));
+    Tensor *square = tensor_reshape(tensor_square(x), SHAPE(n, 1, channels, positions));
     Tensor *mean = tensor_avg_pool2d(square, .kernel_hw = { p->size, 1 }, .stride_hw = { 1, 1 }, .padding_hw = { p->size / 2, 0 });
     mean = tensor_reshape(tensor_narrow(mean, 2, 0, channels), shape_of(x));
     Tensor *divisor = tensor_pow_scalar(tensor_add_scalar(tensor_mul_scalar(mean, p->alpha), p->k), p->beta);
-    Tensor *y = tensor_div(wide, divisor);
-    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)x->dtype) : NULL);
+    return op_set_result(c, 0, tensor_div(x, divisor));
 }
 
 static const OpField fields[] = {
@@ -42,7 +40,7 @@ const TensorOp op_local_response_norm = {
     .name = "local_response_norm", .summary = "x / (k + alpha mean x^2)^beta, the mean over size neighbouring channels", .arity = 1,
     .gradient = "with d = k + alpha mean x^2: dx = g d^-beta - 2 alpha beta / size x sum_j g_j x_j d_j^(-beta - 1)",
     .params = sizeof(ResponseParams), .fields = fields, .shape = shape, .compose = compose,
-    .flags = OP_FLOAT_INPUTS, .torch = "nn.functional.local_response_norm",
+    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE, .torch = "nn.functional.local_response_norm",
     .samples = "2x5x3 {size=3 alpha=.5}; 2x4x2x2 {size=2 alpha=1 beta=.5 k=2}; 1x3x2x2x2 {size=5 alpha=.1}; 2x3x4 {size=1}; "
                "0x3x4 {size=2}; 2x3x0 {size=2}",
     .errors = "2x3 {size=2} ! ESHAPE; 2x3x4 {size=0} ! EVALUE; 2x3x4@i64 {size=2} ! EDTYPE",

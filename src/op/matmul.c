@@ -273,3 +273,13 @@ Tensor *tensor_baddbmm_args(TensorAddmmArgs s)
 {
     return APPLY(&op_baddbmm, &((AddmmParams){ s.beta, s.alpha }), s.input, s.a, s.b);
 }
+
+Tensor *tensor_addmm_args_(TensorAddmmArgs s)
+{
+    return op_apply_(&op_addmm, (Tensor *[]){ s.input, s.a, s.b }, 3, &(AddmmParams){ s.beta, s.alpha }, SITE);
+}
+
+Tensor *tensor_baddbmm_args_(TensorAddmmArgs s)
+{
+    return op_apply_(&op_baddbmm, (Tensor *[]){ s.input, s.a, s.b }, 3, &(AddmmParams){ s.beta, s.alpha }, SITE);
+}

@@ -1,7 +1,7 @@
 /* matrix_chain.c - chains and powers of matrices, and matrices made of blocks, diagonals and powers.
  *
  *   multi_dot     a b c ..., bracketed so that the fewest multiplications are made
- *   matrix_power  x^n by squaring                   trace       sum x_ii
+ *   matrix_power  x^n by squaring; of x^-1, n < 0   trace       sum x_ii
  *   block_diag    matrices down the diagonal        vander      y_ij = x_i^(n - 1 - j) */
 #include <float.h>
 #include "../reduce.h"
@@ -58,9 +58,9 @@ static int multi_dot(OpCall *c)
 {
     Chain chain;
     const int n = op_inputs(c);
-    const bool row = op_input(c, 0)->ndim == 1, column = op_input(c, n - 1)->ndim == 1, halves = n > 2;
+    const bool row = op_input(c, 0)->ndim == 1, column = op_input(c, n - 1)->ndim == 1;
     for (int i = 0; i < n; i++) {
-        Tensor *x = halves ? widened(op_input(c, i)) : op_input(c, i);
+        Tensor *x = op_input(c, i);
         chain.at[i] = x && x->ndim == 1 ? tensor_unsqueeze(x, i ? 1 : 0) : x;
         if (!chain.at[i]) return -1;
     }
@@ -68,13 +68,13 @@ static int multi_dot(OpCall *c)
     Tensor *y = product_of(&chain, 0, n - 1);
     if (y && column) y = tensor_select(y, 1, 0);
     if (y && row) y = tensor_select(y, 0, 0);
-    return set_narrowed(c, 0, y);
+    return op_set_result(c, 0, y);
 }
 
 const TensorOp op_multi_dot = {
     .name = "multi_dot", .summary = "product of a chain of matrices in the cheapest order; the ends may be vectors",
     .gradient = "of each operand: (those before it)^T g (those after it)^T", .arity = OP_ANY_ARITY, .shape = chain_shape, .compose = multi_dot,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "linalg.multi_dot",
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE, .torch = "linalg.multi_dot",
     .samples = "3x4,4x5; 3x4,4x2,2x5; 2x5,5x1,1x4,4x3; 4,4x3,3; 3,3; 4,4x5; 3x4,4; 3x0,0x2,2x4; 0x3,3x2,2x2",
     .errors = "3x4 ! EVALUE; 3x4,5x6 ! ESHAPE; 3x4,4,4x2 ! ESHAPE; 2x3x4,4x5 ! ESHAPE; 3x4@i64,4x5 ! EDTYPE",
 };
@@ -96,10 +96,9 @@ typedef struct PowerParams { int64_t n; } PowerParams;
 static int power_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0);
-    const PowerParams *p = op_params(c);
     if (x->ndim < 2 || x->shape[x->ndim - 1] != x->shape[x->ndim - 2])
         return op_fail(c, TENSOR_ESHAPE, "%s: want square matrices [..., m, m]", S(x));
-    return p->n >= 0 ? 0 : op_fail(c, TENSOR_EVALUE, "n = %lld must not be negative", (long long)p->n);
+    return 0;
 }
 
 /* x^0, with the gradient 0. */
@@ -112,22 +111,23 @@ static Tensor *identity_like(Tensor *x)
 
 static int matrix_power(OpCall *c)
 {
-    int64_t n = ((const PowerParams *)op_params(c))->n;
-    Tensor *x = n > 2 ? widened(op_input(c, 0)) : op_input(c, 0), *y = NULL;
+    const int64_t power = ((const PowerParams *)op_params(c))->n;
+    uint64_t n = power < 0 ? -(uint64_t)power : (uint64_t)power;
+    Tensor *x = power < 0 ? tensor_inv(op_input(c, 0)) : op_input(c, 0), *y = NULL;
     if (n == 0) return op_set_result(c, 0, identity_like(x));
     for (; x; x = tensor_matmul(x, x)) {
         if (n & 1) y = y ? tensor_matmul(y, x) : x;
         if ((n >>= 1) == 0) break;
     }
-    return x ? set_narrowed(c, 0, y == op_input(c, 0) ? tensor_clone(y) : y) : -1;
+    return x ? op_set_result(c, 0, y == op_input(c, 0) ? tensor_clone(y) : y) : -1;
 }
 
 static const OpField power_fields[] = { OP_FIELD(OP_I64, PowerParams, n, NULL), { 0 } };
 const TensorOp op_matrix_power = {
-    .name = "matrix_power", .summary = "square matrices times themselves, n times", .gradient = "dx = sum_i (x^i)^T g (x^(n-1-i))^T",
+    .name = "matrix_power", .summary = "square matrices times themselves, n times; their inverses for n < 0", .gradient = "dx = sum_i (x^i)^T g (x^(n-1-i))^T; n < 0: through the inverse",
     .arity = 1, .params = sizeof(PowerParams), .fields = power_fields, .shape = power_shape, .compose = matrix_power,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = "3x3 {n=2}; 2x3x3 {n=3}; 3x3 {n=1}; 3x3 {n=0}; 2x2 {n=7}; 0x0 {n=2}; 0x2x2 {n=5}",
-    .errors = "3x4 {n=2} ! ESHAPE; 3 {n=2} ! ESHAPE; 3x3 {n=-1} ! EVALUE; 3x3@i64 {n=2} ! EDTYPE",
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, .samples = "3x3 {n=2}; 2x3x3 {n=3}; 3x3 {n=1}; 3x3 {n=0}; 2x2 {n=7}; 0x0 {n=2}; 0x2x2 {n=5}; 2x2 {n=-1}; 3x3 {n=-2}; 0x2x2 {n=-3}",
+    .errors = "3x4 {n=2} ! ESHAPE; 3 {n=2} ! ESHAPE; 2x2:1..1 {n=-1} ! EVALUE; 3x3@i64 {n=2} ! EDTYPE",
 };
 REGISTER_OP(op_matrix_power);
 
@@ -182,14 +182,14 @@ static int vander_shape(OpCall *c)
 static int vander(OpCall *c)
 {
     const VanderParams *p = op_params(c);
-    Tensor *x = widened(op_input(c, 0));
-    if (x && !dtype_is_float(x->dtype)) x = tensor_to(x, TENSOR_I64);
+    Tensor *x = op_input(c, 0);
+    if (!dtype_is_float(x->dtype)) x = tensor_to(x, TENSOR_I64);
     Tensor *column = x ? tensor_unsqueeze(x, 1) : NULL;
     if (!column) return -1;
     Tensor *many = tensor_expand(column, SHAPE(x->numel, p->n > 0 ? p->n - 1 : 0));
     Tensor *y = p->n > 0 ? tensor_cat(TENSORS(tensor_ones_like(column), tensor_cumprod(many, 1)), 1) : many;
     if (!p->increasing) y = tensor_flip(y, DIMS(1));
-    return y && dtype_is_float(y->dtype) ? set_narrowed(c, 0, y) : op_set_result(c, 0, y);
+    return op_set_result(c, 0, y);
 }
 
 const TensorOp op_trace = { .name = "trace", .summary = "sum of the diagonal of a matrix; i64 for integers", .gradient = "dx = g on the diagonal",
@@ -200,7 +200,7 @@ const TensorOp op_block_diag = { .name = "block_diag", .summary = "matrices down
     .samples = "2x3,1x2; 3; ; 2x2,,3,1x1; 0x2,2x1; 0,2x2; 2x0,1x3; 2x2@i64,1@i64", .errors = "2x3x4 ! ESHAPE" };
 static const OpField vander_fields[] = { OP_FIELD(OP_I64, VanderParams, n, "-1"), OP_FIELD(OP_BOOL, VanderParams, increasing, "0"), { 0 } };
 const TensorOp op_vander = { .name = "vander", .summary = "powers of a vector's elements in rows", .gradient = "dx_i = sum_j g_ij k x_i^(k-1), k the power",
-    .arity = 1, .params = sizeof(VanderParams), .fields = vander_fields, .shape = vander_shape, .compose = vander, .flags = OP_ANY_DEVICE,
+    .arity = 1, .params = sizeof(VanderParams), .fields = vander_fields, .shape = vander_shape, .compose = vander, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
     .samples = "3; 3 {n=5}; 4 {n=2 increasing=1}; 3 {n=1}; 3 {n=0}; 0; 0 {n=3}; 3@i64", .errors = "3x3 ! ESHAPE; 3 {n=-2} ! EVALUE" };
 REGISTER_OP(op_trace);
 REGISTER_OP(op_block_diag);

@@ -20,10 +20,10 @@ static int nansum(OpCall *c)
 static int nanmean(OpCall *c)
 {
     const ReduceParams *p = op_params(c);
-    Tensor *x = widened(op_input(c, 0)), *numbers = tensor_logical_not(tensor_isnan(x));
+    Tensor *x = op_input(c, 0), *numbers = tensor_logical_not(tensor_isnan(x));
     Tensor *count = tensor_sum(numbers, .dims = reduce_dims(p), .keepdim = p->keepdim);
     Tensor *sum = tensor_sum(without_nans(x), .dims = reduce_dims(p), .keepdim = p->keepdim);
-    return set_narrowed(c, 0, count && sum ? tensor_div(sum, tensor_to(count, (TensorDtype)sum->dtype)) : NULL);
+    return op_set_result(c, 0, count && sum ? tensor_div(sum, tensor_to(count, (TensorDtype)sum->dtype)) : NULL);
 }
 
 static const OpField fields[] = { REDUCE_FIELDS, { 0 } };
@@ -35,7 +35,7 @@ const TensorOp op_nansum = { .name = "nansum", .summary = "sum over dims of what
                              .gradient = "dx = g where x is no NaN", .compose = nansum, .flags = OP_ANY_DEVICE,
                              .samples = SAMPLES "; 2x3@i64 {dims=[1]}; 4@bool", .errors = ERRORS };
 const TensorOp op_nanmean = { .name = "nanmean", .summary = "mean over dims of what is no NaN; NaN where nothing is", NAN_REDUCE,
-                              .gradient = "dx = g / count where x is no NaN", .compose = nanmean, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
+                              .gradient = "dx = g / count where x is no NaN", .compose = nanmean, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
                               .samples = SAMPLES, .errors = ERRORS "; 3@i64 ! EDTYPE" };
 REGISTER_OP(op_nansum);
 REGISTER_OP(op_nanmean);

@@ -73,3 +73,9 @@ Tensor *tensor_norm_args(TensorNormArgs a)
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, a.p);
     return APPLY(&op_norm, &p, a.input);
 }
+
+Tensor *tensor_linalg_vector_norm_args(TensorVectorNormArgs a)
+{
+    ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, a.ord);
+    return APPLY(&op_norm, &p, a.input);
+}

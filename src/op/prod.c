@@ -134,7 +134,7 @@ static const OpField cumprod_fields[] = { OP_FIELD(OP_INT, CumprodParams, dim, N
 const TensorOp op_cumprod = {
     .name = "cumprod", .summary = "running product along a dim; right with zeros",
     .gradient = "dx_i = sum over j >= i of g_j times the product of the elements up to j but x_i", .arity = 1,
-    .params = sizeof(CumprodParams), .fields = cumprod_fields, .shape = cumprod_check, .compose = cumprod_compose,
+    .keep = KEEP_INPUT(0), .params = sizeof(CumprodParams), .fields = cumprod_fields, .shape = cumprod_check, .compose = cumprod_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
     .samples = "5 {dim=0}; 3x4 {dim=1}; 2x3x4 {dim=-2}; {dim=0}; 4:0..0 {dim=0}; 0x3 {dim=0}; 3x0 {dim=0}; 3@i64 {dim=0}",
     .errors = "3x4 {dim=2} ! EINDEX",
@@ -144,4 +144,9 @@ REGISTER_OP(op_cumprod);
 Tensor *tensor_cumprod(Tensor *x, int dim)
 {
     return APPLY(&op_cumprod, &(CumprodParams){ dim }, x);
+}
+
+Tensor *tensor_cumprod_(Tensor *x, int dim)
+{
+    return op_apply_(&op_cumprod, (Tensor *[]){ x }, 1, &(CumprodParams){ dim }, SITE);
 }

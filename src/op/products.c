@@ -68,10 +68,9 @@ static Tensor *turned(Tensor *x, int dim, int64_t by) { return tensor_roll(x, DI
 static int cross(OpCall *c)
 {
     const int dim = ((const CrossParams *)op_params(c))->dim;
-    Tensor *a = widened(op_input(c, 0)), *b = widened(op_input(c, 1));
+    Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     Tensor *up = tensor_mul(turned(a, dim, -1), turned(b, dim, 1)), *down = tensor_mul(turned(a, dim, 1), turned(b, dim, -1));
-    Tensor *y = tensor_sub(up, down);
-    return y && dtype_is_float(y->dtype) ? set_narrowed(c, 0, y) : op_set_result(c, 0, y);
+    return op_set_result(c, 0, tensor_sub(up, down));
 }
 
 #define TWO .arity = 2, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
@@ -88,7 +87,7 @@ static const OpField cross_fields[] = { OP_FIELD(OP_INT, CrossParams, dim, "-214
 const TensorOp op_cross = {
     .name = "cross", .summary = "cross product of vectors of 3 along dim (the first dim of 3 unless given)", .gradient = "da = b x g, db = g x a",
     .arity = 2, .params = sizeof(CrossParams), .fields = cross_fields, .shape = cross_shape, .compose = cross,
-    .flags = OP_ANY_DEVICE | OP_SAME_DTYPE,
+    .flags = OP_ANY_DEVICE | OP_SAME_DTYPE | OP_ROUND_ONCE,
     .samples = "3,3; 4x3,4x3; 3x4,3x4 {dim=0}; 2x3x3,1x3x3 {dim=-1}; 3x3,3x3; 0x3,0x3; 3@i64,3@i64; 4x3,1x3 {dim=1}",
     .errors = "3,4 ! ESHAPE; 2x4,2x4 ! ESHAPE; 4x3,3 ! ESHAPE; 4x3,4x3 {dim=0} ! ESHAPE; 3,3 {dim=1} ! EINDEX; 2x3,4x3 ! ESHAPE",
 };
@@ -120,16 +119,14 @@ static int bilinear_shape(OpCall *c)
 
 static int bilinear(OpCall *c)
 {
-    Tensor *x1 = widened(op_input(c, 0)), *w = widened(op_input(c, 2)), *x2 = widened(op_input(c, 1)), *b = op_input(c, 3);
-    if (!x1 || !w || !x2) return -1;
-    Tensor *y = tensor_einsum("...i,oij,...j->...o", TENSORS(x1, w, x2));
-    return set_narrowed(c, 0, b ? tensor_add(y, b) : y);
+    Tensor *y = tensor_einsum("...i,oij,...j->...o", TENSORS(op_input(c, 0), op_input(c, 2), op_input(c, 1))), *b = op_input(c, 3);
+    return op_set_result(c, 0, b ? tensor_add(y, b) : y);
 }
 
 const TensorOp op_bilinear = {
     .name = "bilinear", .summary = "x1^T weight_o x2 + bias_o; weight [out, in1, in2]",
     .gradient = "dx1 = sum_o g_o w_o x2, dx2 = sum_o g_o w_o^T x1, dw_o = g_o x1 x2^T, db = sum g", .arity = 4, .optional = KEEP_INPUT(3),
-    .shape = bilinear_shape, .compose = bilinear, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "nn.functional.bilinear",
+    .shape = bilinear_shape, .compose = bilinear, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE, .torch = "nn.functional.bilinear",
     .samples = "3x4,3x2,5x4x2,5; 4,2,3x4x2,-; 2x3x4,2x3x2,2x4x2,2; 0x4,0x2,3x4x2,3; 3x0,3x2,2x0x2,2; 3x4,3x2,0x4x2,0",
     .errors = "3x4,2x2,5x4x2,5 ! ESHAPE; 3x4,3x3,5x4x2,5 ! ESHAPE; 3x4,3x2,5x4,5 ! ESHAPE; 3x4,3x2,5x4x2,4 ! ESHAPE",
 };
@@ -217,3 +214,12 @@ REGISTER_OP(op_addbmm);
 Tensor *tensor_addmv_args(TensorAddmmArgs s) { return APPLY(&op_addmv, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b); }
 Tensor *tensor_addr_args(TensorAddmmArgs s) { return APPLY(&op_addr, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b); }
 Tensor *tensor_addbmm_args(TensorAddmmArgs s) { return APPLY(&op_addbmm, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b); }
+
+static Tensor *add_in_place(const TensorOp *op, const TensorAddmmArgs *s, const void *site)
+{
+    return op_apply_(op, (Tensor *[]){ s->input, s->a, s->b }, 3, &(AddParams){ s->beta, s->alpha }, site);
+}
+
+Tensor *tensor_addmv_args_(TensorAddmmArgs s) { return add_in_place(&op_addmv, &s, SITE); }
+Tensor *tensor_addr_args_(TensorAddmmArgs s) { return add_in_place(&op_addr, &s, SITE); }
+Tensor *tensor_addbmm_args_(TensorAddmmArgs s) { return add_in_place(&op_addbmm, &s, SITE); }

@@ -89,11 +89,13 @@ static Tensor *arrange(Tensor *y, const ReduceParams *p, int ndim, bool list)
     return tensor_reshape(y, (TensorShape){ ndim + list, ones });
 }
 
+/* Halves are made f32 here, not by OP_ROUND_ONCE: q is no half, for places of halves would be wrong ones. */
 static int compose(OpCall *c, bool skip_nans)
 {
     const QuantileParams *p = op_params(c);
-    const int ndim = op_input(c, 0)->ndim;
-    Tensor *x = widened(op_input(c, 0)), *q = tensor_to(op_input(c, 1), TENSOR_F64);       /* places in f64, as in PyTorch */
+    Tensor *input = op_input(c, 0), *x = input->dtype == TENSOR_F64 ? input : tensor_to(input, TENSOR_F32);
+    const int ndim = input->ndim;
+    Tensor *q = tensor_to(op_input(c, 1), TENSOR_F64);       /* places in f64, as in PyTorch */
     const bool list = q && q->ndim == 1;
     if (!x || !q) return -1;
     if (ndim + list > TENSOR_MAX_DIMS) return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);
@@ -102,7 +104,8 @@ static int compose(OpCall *c, bool skip_nans)
     int64_t wide[TENSOR_MAX_DIMS];                              /* one line's ranks for all: gather wants them for each */
     for (int i = 0; i < sorted->ndim; i++) wide[i] = i < sorted->ndim - 1 ? sorted->shape[i] : ranks->shape[ranks->ndim - 1];
     ranks = tensor_expand(ranks, (TensorShape){ sorted->ndim, wide });
-    return set_narrowed(c, 0, arrange(choose(sorted, ranks, p->interpolation), &p->over, ndim, list));
+    Tensor *y = arrange(choose(sorted, ranks, p->interpolation), &p->over, ndim, list);
+    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)input->dtype) : NULL);
 }
 
 static int quantile(OpCall *c) { return compose(c, false); }

@@ -143,15 +143,3 @@ Tensor *dense_float(const Tensor *x)
     bool half = x->dtype == TENSOR_F16 || x->dtype == TENSOR_BF16;
     return own(half ? raw_cast(x, TENSOR_F32) : raw_contiguous(x));
 }
-
-static bool is_half(int dtype) { return dtype == TENSOR_F16 || dtype == TENSOR_BF16; }
-
-Tensor *widened(Tensor *x)
-{
-    return x && is_half(x->dtype) ? tensor_to(x, TENSOR_F32) : x;
-}
-
-int set_narrowed(OpCall *c, int k, Tensor *y)
-{
-    return op_set_result(c, k, y ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : NULL);
-}

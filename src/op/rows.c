@@ -436,8 +436,10 @@ int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
 #define BINARY1(name, t, s, p, ...) \
     Tensor *tensor_##name(Tensor *a, Tensor *b, double p) { return row_apply(&op_##name, a, b, (double[2]){ p }, SITE); } \
     Tensor *tensor_##name##_(Tensor *a, Tensor *b, double p) { return row_apply_(&op_##name, a, b, (double[2]){ p }, SITE); }
-#define COMPARE(name, ...) Tensor *tensor_##name(Tensor *a, Tensor *b) { return row_apply(&op_##name, a, b, NULL, SITE); }
+#define COMPARE BINARY
 #define PREDICATE(name, ...) Tensor *tensor_##name(Tensor *x) { return row_apply(&op_##name, x, NULL, NULL, SITE); }
 #define BITS1 UNARY
 #define BITS2 BINARY
 #include <tapegrad/ops.def>
+
+Tensor *tensor_logical_not_(Tensor *x) { return row_apply_(&op_logical_not, x, NULL, NULL, SITE); }

@@ -99,9 +99,23 @@ static Tensor *compare_scalar(const TensorOp *op, Tensor *x, double value, const
     return tensor_scope_return(scope, c ? row_apply(op, x, c, NULL, site) : NULL);
 }
 
+static Tensor *compare_scalar_(const TensorOp *op, Tensor *x, double value, const void *site)
+{
+    if (check_null(x, op->name, 1) || inplace_check(op->name, x)) return NULL;
+    TensorScope scope = tensor_scope_open();
+    Tensor *y = compare_scalar(op, x, value, site);
+    return tensor_scope_return(scope, y ? tensor_copy_(x, y) : NULL);
+}
+
 Tensor *tensor_eq_scalar(Tensor *x, double c) { return compare_scalar(&op_eq, x, c, SITE); }
 Tensor *tensor_ne_scalar(Tensor *x, double c) { return compare_scalar(&op_ne, x, c, SITE); }
 Tensor *tensor_lt_scalar(Tensor *x, double c) { return compare_scalar(&op_lt, x, c, SITE); }
 Tensor *tensor_le_scalar(Tensor *x, double c) { return compare_scalar(&op_le, x, c, SITE); }
 Tensor *tensor_gt_scalar(Tensor *x, double c) { return compare_scalar(&op_gt, x, c, SITE); }
 Tensor *tensor_ge_scalar(Tensor *x, double c) { return compare_scalar(&op_ge, x, c, SITE); }
+Tensor *tensor_eq_scalar_(Tensor *x, double c) { return compare_scalar_(&op_eq, x, c, SITE); }
+Tensor *tensor_ne_scalar_(Tensor *x, double c) { return compare_scalar_(&op_ne, x, c, SITE); }
+Tensor *tensor_lt_scalar_(Tensor *x, double c) { return compare_scalar_(&op_lt, x, c, SITE); }
+Tensor *tensor_le_scalar_(Tensor *x, double c) { return compare_scalar_(&op_le, x, c, SITE); }
+Tensor *tensor_gt_scalar_(Tensor *x, double c) { return compare_scalar_(&op_gt, x, c, SITE); }
+Tensor *tensor_ge_scalar_(Tensor *x, double c) { return compare_scalar_(&op_ge, x, c, SITE); }

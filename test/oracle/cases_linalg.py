@@ -356,3 +356,41 @@ def _():
     if chance(0.3):
         return lstsq_call, [matrix(*s, m, n), floats(*s, m)], {}
     return lstsq_call, [matrix(*s, m, n), floats(*s, m, k)], {}
+
+
+# ---- norms
+def matrix_norm_call(ord, dim1, dim2, keepdim):
+    name = {101: "fro", 102: "nuc"}.get(ord, ord)
+    return lambda x: torch.linalg.matrix_norm(x, name, (dim1, dim2), keepdim)
+
+
+def matrix_norm_case(x, ord=101, dim1=-2, dim2=-1, keepdim=False):
+    return matrix_norm_call(ord, dim1, dim2, keepdim), [x], {"ord": ord, "dim1": dim1, "dim2": dim2, "keepdim": keepdim}
+
+
+@op("linalg_matrix_norm")
+def matrix_norm():
+    for ord in (101, 102, 1, -1, 2, -2, float("inf"), float("-inf")):
+        yield matrix_norm_case(uniform(3, 4), ord)
+        yield matrix_norm_case(uniform(2, 4, 3), ord, 0, -1, True)
+        yield matrix_norm_case(uniform(3, 2, 4), ord, 2, 0)
+    yield matrix_norm_case(uniform(0, 3), 101)
+    yield matrix_norm_case(uniform(0, 3), 102)
+    yield matrix_norm_case(uniform(0, 3), 1)
+    yield matrix_norm_case(uniform(0, 3, 2), 2)
+    yield matrix_norm_case(values([0, 0], [0, 0]), 101)
+    yield matrix_norm_case(values([1, -2], [-1, 2]), float("inf"))
+    yield matrix_norm_case(values([1, float("nan")], [3, 4]), 1)
+
+
+# Singular values apart from each other and from 0, and no ties of sums.
+@random("linalg_matrix_norm")
+def _():
+    s, m, n = batch(), number(1, 6), number(1, 6)
+    x, dims = matrix(*s, m, n), [-2, -1]
+    if s and chance(0.4):
+        k = number(0, len(s))
+        x, dims = x.movedim(-2, k), [k, -1]
+    if chance(0.5):
+        dims.reverse()
+    return matrix_norm_case(x.contiguous(), choice([101, 102, 1, -1, 2, -2, float("inf"), float("-inf")]), *dims, chance(0.4))

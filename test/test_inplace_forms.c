@@ -1,0 +1,290 @@
+/* test_inplace_forms.c - forms in place that change the dtype or are no ops of their own, parts of uneven sizes, norms of matrices. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tapegrad.h>
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
+
+static int open_scope(void **state)
+{
+    TensorScope *scope = malloc(sizeof *scope);
+    if (!scope) return -1;
+    *scope = tensor_scope_open();
+    *state = scope;
+    return 0;
+}
+
+static int close_scope(void **state)
+{
+    TensorScope *scope = *state;
+    tensor_scope_close(*scope);
+    free(scope);
+    return 0;
+}
+
+static Tensor *numbers(TensorShape shape, const char *text)
+{
+    Tensor *x = tensor_empty(shape, TENSOR_F64);
+    double *v = tensor_data(x);
+    char *end = (char *)(uintptr_t)text;
+    for (int64_t i = 0; i < tensor_numel(x); i++) v[i] = strtod(end, &end);
+    return x;
+}
+
+static Tensor *leaf(TensorShape shape, const char *text) { return tensor_requires_grad_(numbers(shape, text), true); }
+
+static void assert_values(Tensor *x, TensorShape shape, const char *text)
+{
+    assert_non_null(x);
+    TensorShape is = tensor_shape(x);
+    assert_int_equal(is.ndim, shape.ndim);
+    for (int d = 0; d < is.ndim; d++) assert_int_equal(is.dim[d], shape.dim[d]);
+    assert_true(tensor_allclose(tensor_to(tensor_detach(x), TENSOR_F64), numbers(shape, text), 1e-12, 1e-12, true));
+}
+
+static void assert_code(TensorStatus code)
+{
+    assert_int_equal(tensor_error_code(), code);
+    tensor_error_clear();
+}
+
+/* ---- comparisons --------------------------------------------------------------------------------------------- */
+
+static void test_comparisons_in_place_keep_the_dtype(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(3), "1 2 3"), *y = numbers(SHAPE(3), "3 2 1");
+    assert_values(tensor_eq_(tensor_clone(x), y), SHAPE(3), "0 1 0");
+    assert_values(tensor_ne_(tensor_clone(x), y), SHAPE(3), "1 0 1");
+    assert_values(tensor_lt_(tensor_clone(x), y), SHAPE(3), "1 0 0");
+    assert_values(tensor_le_(tensor_clone(x), y), SHAPE(3), "1 1 0");
+    assert_values(tensor_gt_(tensor_clone(x), y), SHAPE(3), "0 0 1");
+    assert_values(tensor_ge_(tensor_clone(x), y), SHAPE(3), "0 1 1");
+    Tensor *n = tensor_to(x, TENSOR_I32);
+    assert_int_equal(tensor_dtype(tensor_ge_(n, y)), TENSOR_I32);
+    assert_values(n, SHAPE(3), "0 1 1");
+    assert_null(tensor_eq_(numbers(SHAPE(), "1"), y));
+    assert_code(TENSOR_ESHAPE);
+}
+
+static void test_comparisons_with_a_scalar_in_place(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(3), "1 2 3");
+    assert_values(tensor_eq_scalar_(tensor_clone(x), 2), SHAPE(3), "0 1 0");
+    assert_values(tensor_ne_scalar_(tensor_clone(x), 2), SHAPE(3), "1 0 1");
+    assert_values(tensor_lt_scalar_(tensor_clone(x), 2), SHAPE(3), "1 0 0");
+    assert_values(tensor_le_scalar_(tensor_clone(x), 2), SHAPE(3), "1 1 0");
+    assert_values(tensor_gt_scalar_(tensor_clone(x), 2), SHAPE(3), "0 0 1");
+    assert_values(tensor_ge_scalar_(tensor_clone(x), 2), SHAPE(3), "0 1 1");
+    assert_null(tensor_ge_scalar_(leaf(SHAPE(1), "1"), 2));
+    assert_code(TENSOR_EGRAD);
+}
+
+static void test_logic_in_place(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(4), "0 0 -2 nan"), *y = numbers(SHAPE(4), "0 5 0 1");
+    assert_values(tensor_logical_and_(tensor_clone(x), y), SHAPE(4), "0 0 0 1");
+    assert_values(tensor_logical_or_(tensor_clone(x), y), SHAPE(4), "0 1 1 1");
+    assert_values(tensor_logical_xor_(tensor_clone(x), y), SHAPE(4), "0 1 1 0");
+    assert_values(tensor_logical_not_(tensor_clone(x)), SHAPE(4), "1 1 0 0");
+    Tensor *b = tensor_to(y, TENSOR_BOOL);
+    assert_int_equal(tensor_dtype(tensor_logical_not_(b)), TENSOR_BOOL);
+    assert_values(b, SHAPE(4), "1 0 1 0");
+}
+
+static void test_a_comparison_in_place_cuts_the_graph(void **state)
+{
+    (void)state;
+    Tensor *x = leaf(SHAPE(3), "1 2 3"), *y = tensor_mul_scalar(x, 2), *z = tensor_mul(x, tensor_gt_scalar_(y, 3));
+    assert_values(tensor_gradients(tensor_sum(z), x), SHAPE(3), "0 1 1");
+}
+
+/* ---- others ----------------------------------------------------------------------------------------------------- */
+
+static void test_float_power_in_place_wants_f64(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(2), "2 3");
+    assert_values(tensor_float_power_(x, x), SHAPE(2), "4 27");
+    Tensor *narrow = tensor_to(x, TENSOR_F32);
+    assert_null(tensor_float_power_(narrow, x));
+    assert_code(TENSOR_EDTYPE);
+    assert_values(narrow, SHAPE(2), "4 27");
+}
+
+static void test_div_rounding_in_place(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(2), "-7 7"), *two = numbers(SHAPE(), "2");
+    assert_values(tensor_div_rounding_(tensor_clone(x), two, TENSOR_FLOOR), SHAPE(2), "-4 3");
+    assert_values(tensor_div_rounding_(tensor_clone(x), two, TENSOR_TRUNC), SHAPE(2), "-3 3");
+}
+
+static void test_running_sums_in_place_keep_the_dtype(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_to(numbers(SHAPE(3), "1 2 3"), TENSOR_I32);
+    assert_int_equal(tensor_dtype(tensor_cumsum_(x, 0)), TENSOR_I32);
+    assert_values(x, SHAPE(3), "1 3 6");
+    assert_values(tensor_cumprod_(x, 0), SHAPE(3), "1 3 18");
+}
+
+static void test_fill_diagonal(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_zeros(SHAPE(2, 3), TENSOR_F64);
+    assert_ptr_equal(tensor_fill_diagonal_(x, 5, false), x);
+    assert_values(x, SHAPE(2, 3), "5 0 0 0 5 0");
+    assert_values(tensor_fill_diagonal_(tensor_mT(tensor_zeros(SHAPE(2, 3), TENSOR_F64)), 5, false), SHAPE(3, 2), "5 0 0 5 0 0");
+    assert_values(tensor_fill_diagonal_(tensor_zeros(SHAPE(2, 2, 2), TENSOR_F64), 1, false), SHAPE(2, 2, 2), "1 0 0 0 0 0 0 1");
+    assert_values(tensor_fill_diagonal_(tensor_zeros(SHAPE(0, 3), TENSOR_F64), 1, true), SHAPE(0, 3), "");
+    assert_null(tensor_fill_diagonal_(tensor_zeros(SHAPE(3), TENSOR_F64), 1, false));
+    assert_code(TENSOR_ESHAPE);
+    assert_null(tensor_fill_diagonal_(tensor_zeros(SHAPE(2, 2, 3), TENSOR_F64), 1, false));
+    assert_code(TENSOR_ESHAPE);
+    assert_null(tensor_fill_diagonal_(leaf(SHAPE(1, 1), "1"), 1, false));
+    assert_code(TENSOR_EGRAD);
+}
+
+static void test_fill_diagonal_wraps_in_tall_matrices(void **state)
+{
+    (void)state;
+    const char *want = "1 0 0 1 0 0 1 0 0 1 0 0 1 0";
+    assert_values(tensor_fill_diagonal_(tensor_zeros(SHAPE(7, 2), TENSOR_F64), 1, true), SHAPE(7, 2), want);
+    assert_values(tensor_fill_diagonal_(tensor_mT(tensor_zeros(SHAPE(2, 7), TENSOR_F64)), 1, true), SHAPE(7, 2), want);
+    assert_values(tensor_fill_diagonal_(tensor_zeros(SHAPE(3, 2), TENSOR_F64), 1, true), SHAPE(3, 2), "1 0 0 1 0 0");
+}
+
+static void test_fill_diagonal_has_no_gradient_where_it_wrote(void **state)
+{
+    (void)state;
+    Tensor *x = leaf(SHAPE(2, 2), "1 2 3 4"), *y = tensor_square(x);
+    assert_non_null(tensor_fill_diagonal_(y, 7, false));
+    assert_values(y, SHAPE(2, 2), "7 4 9 7");
+    assert_values(tensor_gradients(tensor_sum(y), x), SHAPE(2, 2), "0 4 6 0");
+}
+
+/* ---- parts --------------------------------------------------------------------------------------------------------- */
+
+static void test_tensor_split_gives_the_longer_parts_first(void **state)
+{
+    (void)state;
+    Tensor *part[20], *x = tensor_arange(0, 7, 1, TENSOR_F64);
+    assert_int_equal(tensor_tensor_split(x, 3, 0, part, 3), 3);
+    assert_values(part[0], SHAPE(3), "0 1 2");
+    assert_values(part[1], SHAPE(2), "3 4");
+    assert_values(part[2], SHAPE(2), "5 6");
+    assert_true(tensor_shares_storage(part[2], x));
+    assert_int_equal(tensor_tensor_split(x, 9, -1, part, 20), 9);
+    assert_values(part[6], SHAPE(1), "6");
+    assert_values(part[8], SHAPE(0), "");
+    assert_int_equal(tensor_tensor_split(tensor_arange(0, 37, 1, TENSOR_F64), 18, 0, part, 20), 18);
+    assert_values(part[0], SHAPE(3), "0 1 2");
+    assert_values(part[17], SHAPE(2), "35 36");
+    assert_int_equal(tensor_tensor_split(x, 3, 0, part, 2), -1);
+    assert_code(TENSOR_ESHAPE);
+    assert_int_equal(tensor_tensor_split(x, 0, 0, part, 2), -1);
+    assert_code(TENSOR_EVALUE);
+    assert_int_equal(tensor_tensor_split(numbers(SHAPE(), "1"), 1, 0, part, 2), -1);
+    assert_code(TENSOR_EINDEX);
+}
+
+static void test_tensor_split_at_indices_slices_as_python(void **state)
+{
+    (void)state;
+    Tensor *part[4], *x = tensor_arange(0, 7, 1, TENSOR_F64);
+    assert_int_equal(tensor_tensor_split_indices(x, SHAPE(1, -2, 100), 0, part), 4);
+    assert_values(part[0], SHAPE(1), "0");
+    assert_values(part[1], SHAPE(4), "1 2 3 4");
+    assert_values(part[2], SHAPE(2), "5 6");
+    assert_values(part[3], SHAPE(0), "");
+    assert_int_equal(tensor_tensor_split_indices(x, SHAPE(5, 2), 0, part), 3);
+    assert_values(part[1], SHAPE(0), "");
+    assert_values(part[2], SHAPE(5), "2 3 4 5 6");
+    assert_int_equal(tensor_tensor_split_indices(x, SHAPE(), 0, part), 1);
+    assert_values(part[0], SHAPE(7), "0 1 2 3 4 5 6");
+}
+
+static void test_gradients_of_uneven_parts_fall_into_place(void **state)
+{
+    (void)state;
+    Tensor *part[3], *x = leaf(SHAPE(5), "1 2 3 4 5");
+    assert_int_equal(tensor_tensor_split(x, 3, 0, part, 3), 3);
+    assert_values(tensor_gradients(tensor_add(tensor_sum(tensor_square(part[0])), tensor_sum(part[2])), x), SHAPE(5), "2 4 0 0 1");
+}
+
+static void test_hsplit_vsplit_dsplit_want_equal_parts(void **state)
+{
+    (void)state;
+    Tensor *part[3], *line = tensor_arange(0, 4, 1, TENSOR_F64), *m = tensor_reshape(line, SHAPE(2, 2)), *cube = tensor_reshape(line, SHAPE(1, 2, 2));
+    assert_int_equal(tensor_hsplit(line, 2, part, 3), 2);
+    assert_values(part[1], SHAPE(2), "2 3");
+    assert_int_equal(tensor_hsplit(m, 2, part, 3), 2);
+    assert_values(part[1], SHAPE(2, 1), "1 3");
+    assert_int_equal(tensor_vsplit(m, 2, part, 3), 2);
+    assert_values(part[1], SHAPE(1, 2), "2 3");
+    assert_int_equal(tensor_dsplit(cube, 2, part, 3), 2);
+    assert_values(part[1], SHAPE(1, 2, 1), "1 3");
+    assert_int_equal(tensor_hsplit(line, 3, part, 3), -1);
+    assert_code(TENSOR_ESHAPE);
+    assert_int_equal(tensor_vsplit(line, 2, part, 3), -1);
+    assert_code(TENSOR_ESHAPE);
+    assert_int_equal(tensor_dsplit(m, 2, part, 3), -1);
+    assert_code(TENSOR_ESHAPE);
+    assert_int_equal(tensor_hsplit_indices(line, SHAPE(3), part), 2);
+    assert_values(part[1], SHAPE(1), "3");
+    assert_int_equal(tensor_vsplit_indices(m, SHAPE(1), part), 2);
+    assert_values(part[1], SHAPE(1, 2), "2 3");
+    assert_int_equal(tensor_dsplit_indices(cube, SHAPE(1), part), 2);
+    assert_values(part[1], SHAPE(1, 2, 1), "1 3");
+}
+
+/* ---- matrices ------------------------------------------------------------------------------------------------------- */
+
+static void test_matrix_power_of_a_negative_number_inverts(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(2, 2), "2 0 0 4");
+    assert_values(tensor_matrix_power(x, -1), SHAPE(2, 2), "0.5 0 0 0.25");
+    assert_values(tensor_matrix_power(x, -3), SHAPE(2, 2), "0.125 0 0 0.015625");
+    assert_null(tensor_matrix_power(numbers(SHAPE(2, 2), "1 1 1 1"), -1));
+    assert_code(TENSOR_EVALUE);
+}
+
+static void test_norms_of_linalg(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(2, 2), "3 0 0 -4");
+    assert_values(tensor_linalg_vector_norm(x), SHAPE(), "5");
+    assert_values(tensor_linalg_vector_norm(x, 1, .dims = DIMS(0, 1), .keepdim = true), SHAPE(1, 1), "7");
+    assert_values(tensor_linalg_vector_norm(x, .ord = INFINITY, .dim = 1), SHAPE(2), "3 4");
+    assert_values(tensor_linalg_matrix_norm(x), SHAPE(), "5");
+    assert_values(tensor_linalg_matrix_norm(x, 1), SHAPE(), "4");
+    assert_values(tensor_linalg_matrix_norm(x, .ord = -INFINITY, .keepdim = true), SHAPE(1, 1), "3");
+    Tensor *s = tensor_linalg_matrix_norm(x, TENSOR_NUC);
+    if (!s) assert_code(TENSOR_EDEVICE);                    /* no LAPACK here */
+    else assert_values(s, SHAPE(), "7");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_comparisons_in_place_keep_the_dtype), TEST(test_comparisons_with_a_scalar_in_place), TEST(test_logic_in_place),
+        TEST(test_a_comparison_in_place_cuts_the_graph), TEST(test_float_power_in_place_wants_f64), TEST(test_div_rounding_in_place),
+        TEST(test_running_sums_in_place_keep_the_dtype), TEST(test_fill_diagonal), TEST(test_fill_diagonal_wraps_in_tall_matrices),
+        TEST(test_fill_diagonal_has_no_gradient_where_it_wrote), TEST(test_tensor_split_gives_the_longer_parts_first),
+        TEST(test_tensor_split_at_indices_slices_as_python), TEST(test_gradients_of_uneven_parts_fall_into_place),
+        TEST(test_hsplit_vsplit_dsplit_want_equal_parts), TEST(test_matrix_power_of_a_negative_number_inverts), TEST(test_norms_of_linalg),
+    };
+    return cmocka_run_group_tests_name("forms", tests, NULL, NULL);
+}
