@@ -138,21 +138,22 @@ typedef struct TensorDistanceArgs {
     double eps;                             /* pairwise_distance: 1e-6, added to each difference */
     bool keepdim;                           /* pairwise_distance */
 } TensorDistanceArgs;
+typedef struct TensorPdistArgs { Tensor *input; double p; } TensorPdistArgs;
 
 /* tensor_dist - |a - b|_p of all elements, which broadcast: rank 0.
  * tensor_pairwise_distance - |a - b + eps|_p along the last dim of operands that broadcast.
  * tensor_cdist - |a_i - b_j|_p of all pairs: a [..., P, M], b [..., R, M] -> [..., P, R]; batches broadcast.  Formed directly in
  * double, never from squares of norms: near neighbours keep their digits.
- * tensor_pdist(x, .p = 1) - the same of pairs i < j of one set, [N, M] -> [N (N - 1) / 2], in row-major order.
+ * tensor_pdist(x, 1) - the same of pairs i < j of one set, [N, M] -> [N (N - 1) / 2], in row-major order.
  * cdist and pdist with p = INFINITY give all tied differences the whole gradient.  EVALUE: p negative. */
 #define tensor_dist(...) tensor_dist_args((TensorDistanceArgs){ .p = 2, .a = __VA_ARGS__ })
 #define tensor_pairwise_distance(...) tensor_pairwise_distance_args((TensorDistanceArgs){ .p = 2, .eps = 1e-6, .a = __VA_ARGS__ })
 #define tensor_cdist(...) tensor_cdist_args((TensorDistanceArgs){ .p = 2, .a = __VA_ARGS__ })
-#define tensor_pdist(...) tensor_pdist_args((TensorDistanceArgs){ .p = 2, .a = __VA_ARGS__ })
+#define tensor_pdist(...) tensor_pdist_args((TensorPdistArgs){ .p = 2, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_dist_args(TensorDistanceArgs args);
 TAPEGRAD_API Tensor *tensor_pairwise_distance_args(TensorDistanceArgs args);
 TAPEGRAD_API Tensor *tensor_cdist_args(TensorDistanceArgs args);
-TAPEGRAD_API Tensor *tensor_pdist_args(TensorDistanceArgs args);
+TAPEGRAD_API Tensor *tensor_pdist_args(TensorPdistArgs args);
 
 typedef struct TensorCosineArgs {
     Tensor *a, *b;
@@ -333,10 +334,10 @@ typedef enum TensorReduction {
 typedef struct TensorLossArgs {
     Tensor *input, *target;
     TensorReduction reduction;
-    double parameter;                       /* smooth_l1: beta; huber: delta; default 1 */
+    union { double beta, delta; };          /* of smooth_l1, of huber: 1 */
     bool log_target;                        /* kl_div: target holds logarithms */
 } TensorLossArgs;
-#define TENSOR_LOSS_(function, ...) function((TensorLossArgs){ .parameter = 1, .input = __VA_ARGS__ })
+#define TENSOR_LOSS_(function, ...) function((TensorLossArgs){ .beta = 1, .input = __VA_ARGS__ })
 
 /* Of input x and target t, both differentiable.  ESHAPE: different shapes; nothing is broadcast.
  *   tensor_mse_loss        (x - t)^2

@@ -120,7 +120,7 @@ REGISTER_OP(op_kl_div);
 
 static LossParams params(const TensorLossArgs *a)
 {
-    return (LossParams){ (int)a->reduction, a->parameter, a->log_target };
+    return (LossParams){ (int)a->reduction, a->beta, a->log_target };
 }
 
 Tensor *tensor_mse_loss_args(TensorLossArgs a)
