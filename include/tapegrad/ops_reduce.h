@@ -334,10 +334,18 @@ typedef enum TensorReduction {
 typedef struct TensorLossArgs {
     Tensor *input, *target;
     TensorReduction reduction;
-    union { double beta, delta; };          /* of smooth_l1, of huber: 1 */
     bool log_target;                        /* kl_div: target holds logarithms */
 } TensorLossArgs;
-#define TENSOR_LOSS_(function, ...) function((TensorLossArgs){ .beta = 1, .input = __VA_ARGS__ })
+typedef struct TensorSmoothL1Args {
+    Tensor *input, *target;
+    TensorReduction reduction;
+    double beta;                            /* 1 */
+} TensorSmoothL1Args;
+typedef struct TensorHuberArgs {
+    Tensor *input, *target;
+    TensorReduction reduction;
+    double delta;                           /* 1 */
+} TensorHuberArgs;
 
 /* Of input x and target t, both differentiable.  ESHAPE: different shapes; nothing is broadcast.
  *   tensor_mse_loss        (x - t)^2
@@ -345,15 +353,15 @@ typedef struct TensorLossArgs {
  *   tensor_smooth_l1_loss  d = |x - t|: d^2 / (2 beta) below beta, else d - beta / 2; beta = 0 is l1
  *   tensor_huber_loss      d^2 / 2 up to delta, else delta (d - delta / 2)
  *   tensor_kl_div          x holds log-probabilities: t (log t - x), 0 where t is 0; .log_target: e^t (t - x) */
-#define tensor_mse_loss(...) TENSOR_LOSS_(tensor_mse_loss_args, __VA_ARGS__)
-#define tensor_l1_loss(...) TENSOR_LOSS_(tensor_l1_loss_args, __VA_ARGS__)
-#define tensor_smooth_l1_loss(...) TENSOR_LOSS_(tensor_smooth_l1_loss_args, __VA_ARGS__)
-#define tensor_huber_loss(...) TENSOR_LOSS_(tensor_huber_loss_args, __VA_ARGS__)
-#define tensor_kl_div(...) TENSOR_LOSS_(tensor_kl_div_args, __VA_ARGS__)
+#define tensor_mse_loss(...) tensor_mse_loss_args((TensorLossArgs){ .input = __VA_ARGS__ })
+#define tensor_l1_loss(...) tensor_l1_loss_args((TensorLossArgs){ .input = __VA_ARGS__ })
+#define tensor_smooth_l1_loss(...) tensor_smooth_l1_loss_args((TensorSmoothL1Args){ .beta = 1, .input = __VA_ARGS__ })
+#define tensor_huber_loss(...) tensor_huber_loss_args((TensorHuberArgs){ .delta = 1, .input = __VA_ARGS__ })
+#define tensor_kl_div(...) tensor_kl_div_args((TensorLossArgs){ .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_mse_loss_args(TensorLossArgs args);
 TAPEGRAD_API Tensor *tensor_l1_loss_args(TensorLossArgs args);
-TAPEGRAD_API Tensor *tensor_smooth_l1_loss_args(TensorLossArgs args);
-TAPEGRAD_API Tensor *tensor_huber_loss_args(TensorLossArgs args);
+TAPEGRAD_API Tensor *tensor_smooth_l1_loss_args(TensorSmoothL1Args args);
+TAPEGRAD_API Tensor *tensor_huber_loss_args(TensorHuberArgs args);
 TAPEGRAD_API Tensor *tensor_kl_div_args(TensorLossArgs args);
 
 typedef struct TensorBceArgs {
