@@ -2,7 +2,8 @@
 #include "module.h"
 
 typedef struct Conv2d { Module base; TensorConv2dArgs args; } Conv2d;
-typedef struct Pool2d { Module base; TensorPool2dArgs args; } Pool2d;
+typedef struct MaxPool2d { Module base; TensorMaxPool2dArgs args; } MaxPool2d;
+typedef struct AvgPool2d { Module base; TensorAvgPool2dArgs args; } AvgPool2d;
 typedef struct Adaptive { Module base; int64_t height, width; } Adaptive;
 
 static Tensor *conv2d_forward(Module *self, Tensor *x)
@@ -40,26 +41,16 @@ Module *nn_conv2d_args(NNConv2dArgs a)
 
 static Tensor *max_pool_forward(Module *self, Tensor *x)
 {
-    TensorPool2dArgs args = ((Pool2d *)self)->args;
+    TensorMaxPool2dArgs args = ((MaxPool2d *)self)->args;
     args.input = x;
     return tensor_max_pool2d_args(args);
 }
 
 static Tensor *avg_pool_forward(Module *self, Tensor *x)
 {
-    TensorPool2dArgs args = ((Pool2d *)self)->args;
+    TensorAvgPool2dArgs args = ((AvgPool2d *)self)->args;
     args.input = x;
     return tensor_avg_pool2d_args(args);
-}
-
-static Module *new_pool(const char *type, Tensor *(*forward)(Module *, Tensor *), const NNPool2dArgs *a)
-{
-    Pool2d *p = nn_new(Pool2d, type, forward);
-    p->args = (TensorPool2dArgs){ .kernel = a->kernel_size, .stride = a->stride, .padding = a->padding, .ceil_mode = a->ceil_mode,
-        .dilation = a->dilation, .count_include_pad = a->count_include_pad, .divisor_override = a->divisor_override,
-        .kernel_hw = { a->kernel_hw[0], a->kernel_hw[1] }, .stride_hw = { a->stride_hw[0], a->stride_hw[1] },
-        .padding_hw = { a->padding_hw[0], a->padding_hw[1] }, .dilation_hw = { a->dilation_hw[0], a->dilation_hw[1] } };
-    return nn_done(p);
 }
 
 static bool no_kernel(const char *function, const NNPool2dArgs *a)
@@ -69,14 +60,24 @@ static bool no_kernel(const char *function, const NNPool2dArgs *a)
     return true;
 }
 
-Module *nn_max_pool2d_args(NNPool2dArgs args)
+Module *nn_max_pool2d_args(NNPool2dArgs a)
 {
-    return no_kernel("nn_max_pool2d", &args) ? NULL : new_pool("MaxPool2d", max_pool_forward, &args);
+    if (no_kernel("nn_max_pool2d", &a)) return NULL;
+    MaxPool2d *p = nn_new(MaxPool2d, "MaxPool2d", max_pool_forward);
+    p->args = (TensorMaxPool2dArgs){ .kernel = a.kernel_size, .stride = a.stride, .padding = a.padding, .dilation = a.dilation,
+        .ceil_mode = a.ceil_mode, .kernel_hw = { a.kernel_hw[0], a.kernel_hw[1] }, .stride_hw = { a.stride_hw[0], a.stride_hw[1] },
+        .padding_hw = { a.padding_hw[0], a.padding_hw[1] }, .dilation_hw = { a.dilation_hw[0], a.dilation_hw[1] } };
+    return nn_done(p);
 }
 
-Module *nn_avg_pool2d_args(NNPool2dArgs args)
+Module *nn_avg_pool2d_args(NNPool2dArgs a)
 {
-    return no_kernel("nn_avg_pool2d", &args) ? NULL : new_pool("AvgPool2d", avg_pool_forward, &args);
+    if (no_kernel("nn_avg_pool2d", &a)) return NULL;
+    AvgPool2d *p = nn_new(AvgPool2d, "AvgPool2d", avg_pool_forward);
+    p->args = (TensorAvgPool2dArgs){ .kernel = a.kernel_size, .stride = a.stride, .padding = a.padding, .ceil_mode = a.ceil_mode,
+        .count_include_pad = a.count_include_pad, .divisor_override = a.divisor_override, .kernel_hw = { a.kernel_hw[0], a.kernel_hw[1] },
+        .stride_hw = { a.stride_hw[0], a.stride_hw[1] }, .padding_hw = { a.padding_hw[0], a.padding_hw[1] } };
+    return nn_done(p);
 }
 
 static Tensor *adaptive_forward(Module *self, Tensor *x)

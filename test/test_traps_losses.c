@@ -15,13 +15,13 @@ static void test_targets_are_differentiable(void **state)
     assert_values(gradient(tensor_mse_loss(x, t, .reduction = TENSOR_SUM), t), 2, -8);
     assert_values(gradient(tensor_l1_loss(x, t, .reduction = TENSOR_SUM), t), 1, -1);
     assert_values(gradient(tensor_smooth_l1_loss(x, t, .reduction = TENSOR_SUM), t), 1, -1);
-    assert_values(gradient(tensor_huber_loss(x, t, .reduction = TENSOR_SUM, .parameter = 9), t), 1, -4);
+    assert_values(gradient(tensor_huber_loss(x, t, .reduction = TENSOR_SUM, .delta = 9), t), 1, -4);
 }
 
 static void test_smooth_l1_with_beta_zero_is_l1(void **state)
 {
     (void)state;
-    Tensor *x = LEAF(1, 3, 2), *t = VEC(2, -1, 2), *y = tensor_smooth_l1_loss(x, t, .reduction = TENSOR_NONE, .parameter = 0);
+    Tensor *x = LEAF(1, 3, 2), *t = VEC(2, -1, 2), *y = tensor_smooth_l1_loss(x, t, .reduction = TENSOR_NONE, .beta = 0);
     assert_values(y, 1, 4, 0);
     assert_values(gradient(y, x), -1, 1, 0);
 }

@@ -161,7 +161,6 @@ TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
 #include <tapegrad/ops_attention.h> /* attention, rotary embedding */
 #include <tapegrad/ops_rnn.h>       /* recurrent nets */
 #include <tapegrad/ops_alias.h>     /* other names */
-#include <tapegrad/ops_nn.h>        /* matrix products, convolution, pooling, normalisation, dropout */
 #include <tapegrad/ops_product.h>   /* einsum and other products */
 #include <tapegrad/random.h>        /* random tensors and generators */
 #endif

@@ -108,7 +108,7 @@ TAPEGRAD_API Tensor *tensor_index_fill_(Tensor *x, int dim, Tensor *index, doubl
  * index names, as in scatter_add, by "sum", "prod", "mean", "amax" or "amin"; x's own element counts too unless include_self is
  * false.  Means of integers are rounded down; NaN wins amax and amin, whose ties share the gradient evenly.  Unlike PyTorch, an
  * element of x that is not included has no share.  EGRAD: the gradient's gradient of "prod" where several zeros meet.
- * tensor_index_reduce(x, dim, index, source, "mean") - the same for whole slices, as in index_add. */
+ * tensor_index_reduce(x, dim, index, source, "mean") - the same for whole slices, as in index_add, which is the sum ("sum": EVALUE). */
 typedef struct TensorReduceIntoArgs {
     Tensor *input;
     int dim;

@@ -9,8 +9,8 @@
  * tensor_foo is torch.linalg.foo, also where an older torch.foo of other defaults exists (svd, qr, solve).  Matrices are the
  * last two dims [m, n]; dims before them are batches.  Sizes may be 0.
  *
- * LAPACK does the work, but for systems, determinants and Cholesky factors of at most 64 rows, which need none.  It is no
- * dependency of the library but looked for at the first call: liblapack.so.3, OpenBLAS, MKL, or the library that the environment
+ * LAPACK does the work; systems, determinants and Cholesky factors of at most 64 rows need none.  It is no dependency of the
+ * library: it is looked for at the first call: liblapack.so.3, OpenBLAS, MKL, or the library that the environment
  * variable TAPEGRAD_LAPACK names, and that alone.  Without one these functions fail (EDEVICE) and say what to install.  They
  * run on the CPU, in the calling thread.
  *

@@ -1,8 +1,7 @@
-/* ops_nn.h - matrix products, convolution, pooling.  Included by ops.h.
+/* ops_nn.h - matrix products.  Included by ops.h; ops_product.h has einsum and the other ones.
  *
  *     Tensor *h = tensor_relu(tensor_linear(x, w1, b1));                  // w1 [out, in]
- *     Tensor *c = tensor_conv2d(images, kernels, bias, .padding = 1);
- *     Tensor *p = tensor_max_pool2d(tensor_relu(c), 2);
+ *     Tensor *s = tensor_matmul(q, tensor_mT(k));                          // [..., L, E] [..., E, S] -> [..., L, S]
  *
  * Functions with options are macros over a struct: arguments in PyTorch's order, or by name; what is left out has
  * PyTorch's default.  Their functions, which the macros call, end in _args.

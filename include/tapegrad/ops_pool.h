@@ -24,58 +24,72 @@ extern "C" {
  * Sizes are given once for all directions, or for each by the options ..._hw and ..._dhw, which win when not all 0.
  * ESHAPE: no room for a window.  EVALUE: sizes; padding above half of the kernel. */
 
-typedef struct TensorPool1dArgs {
+typedef struct TensorMaxPool1dArgs {
+    Tensor *input;
+    int64_t kernel, stride, padding;        /* stride 0, the default: the kernel's size */
+    int64_t dilation;                       /* 1 */
+    bool ceil_mode;
+    Tensor **indices;                       /* receives the i64 positions; may be NULL */
+} TensorMaxPool1dArgs;
+
+typedef struct TensorMaxPool2dArgs {
+    Tensor *input;
+    int64_t kernel, stride, padding;
+    int64_t dilation;
+    bool ceil_mode;
+    Tensor **indices;                       /* positions: row w + column */
+    int64_t kernel_hw[2], stride_hw[2], padding_hw[2], dilation_hw[2];
+} TensorMaxPool2dArgs;
+
+typedef struct TensorMaxPool3dArgs {
+    Tensor *input;
+    int64_t kernel, stride, padding;
+    int64_t dilation;
+    bool ceil_mode;
+    Tensor **indices;                       /* positions: (depth h + row) w + column */
+    int64_t kernel_dhw[3], stride_dhw[3], padding_dhw[3], dilation_dhw[3];
+} TensorMaxPool3dArgs;
+
+typedef struct TensorAvgPool1dArgs {
     Tensor *input;
     int64_t kernel, stride, padding;        /* stride 0, the default: the kernel's size */
     bool ceil_mode;
-    int64_t dilation;                       /* max only; default 1 */
-    bool count_include_pad;                 /* avg only, default true: padding counts in the divisor */
-    Tensor **indices;                       /* max only: receives the i64 positions; may be NULL */
-} TensorPool1dArgs;
+    bool count_include_pad;                 /* true: padding counts in the divisor */
+} TensorAvgPool1dArgs;
 
-typedef struct TensorPool2dArgs {
+typedef struct TensorAvgPool2dArgs {
     Tensor *input;
     int64_t kernel, stride, padding;
     bool ceil_mode;
-    int64_t dilation;
     bool count_include_pad;
-    int64_t divisor_override;               /* avg only: divides by this instead, when not 0 */
-    int64_t kernel_hw[2], stride_hw[2], padding_hw[2], dilation_hw[2];
-    Tensor **indices;                       /* positions: row w + column */
-} TensorPool2dArgs;
+    int64_t divisor_override;               /* divides by this instead, when not 0 */
+    int64_t kernel_hw[2], stride_hw[2], padding_hw[2];
+} TensorAvgPool2dArgs;
 
-typedef struct TensorPool3dArgs {
+typedef struct TensorAvgPool3dArgs {
     Tensor *input;
     int64_t kernel, stride, padding;
     bool ceil_mode;
-    int64_t dilation;
     bool count_include_pad;
     int64_t divisor_override;
-    int64_t kernel_dhw[3], stride_dhw[3], padding_dhw[3], dilation_dhw[3];
-    Tensor **indices;                       /* positions: (depth h + row) w + column */
-} TensorPool3dArgs;
-#define TENSOR_POOL1D_(function, ...) \
-    function((TensorPool1dArgs){ .dilation = 1, .count_include_pad = true, .input = __VA_ARGS__ })
-#define TENSOR_POOL2D_(function, ...) \
-    function((TensorPool2dArgs){ .dilation = 1, .count_include_pad = true, .input = __VA_ARGS__ })
-#define TENSOR_POOL3D_(function, ...) \
-    function((TensorPool3dArgs){ .dilation = 1, .count_include_pad = true, .input = __VA_ARGS__ })
+    int64_t kernel_dhw[3], stride_dhw[3], padding_dhw[3];
+} TensorAvgPool3dArgs;
 
 /* tensor_max_pool2d - the largest of each window.  Padding counts as -inf; NaN wins; the first in row-major order on ties,
  * which alone gets the gradient.
  * tensor_avg_pool2d - the mean of each window; padding counts as 0. */
-#define tensor_max_pool1d(...) TENSOR_POOL1D_(tensor_max_pool1d_args, __VA_ARGS__)
-#define tensor_max_pool2d(...) TENSOR_POOL2D_(tensor_max_pool2d_args, __VA_ARGS__)
-#define tensor_max_pool3d(...) TENSOR_POOL3D_(tensor_max_pool3d_args, __VA_ARGS__)
-#define tensor_avg_pool1d(...) TENSOR_POOL1D_(tensor_avg_pool1d_args, __VA_ARGS__)
-#define tensor_avg_pool2d(...) TENSOR_POOL2D_(tensor_avg_pool2d_args, __VA_ARGS__)
-#define tensor_avg_pool3d(...) TENSOR_POOL3D_(tensor_avg_pool3d_args, __VA_ARGS__)
-TAPEGRAD_API Tensor *tensor_max_pool1d_args(TensorPool1dArgs args);
-TAPEGRAD_API Tensor *tensor_max_pool2d_args(TensorPool2dArgs args);
-TAPEGRAD_API Tensor *tensor_max_pool3d_args(TensorPool3dArgs args);
-TAPEGRAD_API Tensor *tensor_avg_pool1d_args(TensorPool1dArgs args);
-TAPEGRAD_API Tensor *tensor_avg_pool2d_args(TensorPool2dArgs args);
-TAPEGRAD_API Tensor *tensor_avg_pool3d_args(TensorPool3dArgs args);
+#define tensor_max_pool1d(...) tensor_max_pool1d_args((TensorMaxPool1dArgs){ .dilation = 1, .input = __VA_ARGS__ })
+#define tensor_max_pool2d(...) tensor_max_pool2d_args((TensorMaxPool2dArgs){ .dilation = 1, .input = __VA_ARGS__ })
+#define tensor_max_pool3d(...) tensor_max_pool3d_args((TensorMaxPool3dArgs){ .dilation = 1, .input = __VA_ARGS__ })
+#define tensor_avg_pool1d(...) tensor_avg_pool1d_args((TensorAvgPool1dArgs){ .count_include_pad = true, .input = __VA_ARGS__ })
+#define tensor_avg_pool2d(...) tensor_avg_pool2d_args((TensorAvgPool2dArgs){ .count_include_pad = true, .input = __VA_ARGS__ })
+#define tensor_avg_pool3d(...) tensor_avg_pool3d_args((TensorAvgPool3dArgs){ .count_include_pad = true, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_max_pool1d_args(TensorMaxPool1dArgs args);
+TAPEGRAD_API Tensor *tensor_max_pool2d_args(TensorMaxPool2dArgs args);
+TAPEGRAD_API Tensor *tensor_max_pool3d_args(TensorMaxPool3dArgs args);
+TAPEGRAD_API Tensor *tensor_avg_pool1d_args(TensorAvgPool1dArgs args);
+TAPEGRAD_API Tensor *tensor_avg_pool2d_args(TensorAvgPool2dArgs args);
+TAPEGRAD_API Tensor *tensor_avg_pool3d_args(TensorAvgPool3dArgs args);
 
 /* tensor_adaptive_avg_pool2d - means of height x width windows that cover the input: window i of n over size s is
  * [floor(i s / n), ceil((i + 1) s / n)).
@@ -129,9 +143,9 @@ typedef struct TensorInterpolateArgs {
     Tensor *input;
     TensorShape size;                       /* of the last dimensions, or one number for all; either this ... */
     double scale_factor;                    /* ... or this, for all of them: size out = floor(in scale) ... */
-    double scale_factors[3];                /* ... or these, for each of them */
     TensorInterpolation mode;               /* default nearest */
     bool align_corners, recompute_scale_factor, antialias;
+    double scale_factors[3];                /* ... or these, for each of them */
 } TensorInterpolateArgs;
 
 /* tensor_interpolate(x, SHAPE(64, 64), .mode = TENSOR_BILINEAR) - x [N, C, ...] at another size (upsample: the same).

@@ -151,21 +151,22 @@ typedef struct TensorDistanceArgs {
     double eps;                             /* pairwise_distance: 1e-6, added to each difference */
     bool keepdim;                           /* pairwise_distance */
 } TensorDistanceArgs;
+typedef struct TensorPdistArgs { Tensor *input; double p; } TensorPdistArgs;
 
 /* tensor_dist - |a - b|_p of all elements, which broadcast: rank 0.
  * tensor_pairwise_distance - |a - b + eps|_p along the last dim of operands that broadcast.
  * tensor_cdist - |a_i - b_j|_p of all pairs: a [..., P, M], b [..., R, M] -> [..., P, R]; batches broadcast.  Formed directly in
  * double, never from squares of norms: near neighbours keep their digits.
- * tensor_pdist(x, .p = 1) - the same of pairs i < j of one set, [N, M] -> [N (N - 1) / 2], in row-major order.
+ * tensor_pdist(x, 1) - the same of pairs i < j of one set, [N, M] -> [N (N - 1) / 2], in row-major order.
  * cdist and pdist with p = INFINITY give all tied differences the whole gradient.  EVALUE: p negative. */
 #define tensor_dist(...) tensor_dist_args((TensorDistanceArgs){ .p = 2, .a = __VA_ARGS__ })
 #define tensor_pairwise_distance(...) tensor_pairwise_distance_args((TensorDistanceArgs){ .p = 2, .eps = 1e-6, .a = __VA_ARGS__ })
 #define tensor_cdist(...) tensor_cdist_args((TensorDistanceArgs){ .p = 2, .a = __VA_ARGS__ })
-#define tensor_pdist(...) tensor_pdist_args((TensorDistanceArgs){ .p = 2, .a = __VA_ARGS__ })
+#define tensor_pdist(...) tensor_pdist_args((TensorPdistArgs){ .p = 2, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_dist_args(TensorDistanceArgs args);
 TAPEGRAD_API Tensor *tensor_pairwise_distance_args(TensorDistanceArgs args);
 TAPEGRAD_API Tensor *tensor_cdist_args(TensorDistanceArgs args);
-TAPEGRAD_API Tensor *tensor_pdist_args(TensorDistanceArgs args);
+TAPEGRAD_API Tensor *tensor_pdist_args(TensorPdistArgs args);
 
 typedef struct TensorCosineArgs {
     Tensor *a, *b;
@@ -348,10 +349,18 @@ typedef enum TensorReduction {
 typedef struct TensorLossArgs {
     Tensor *input, *target;
     TensorReduction reduction;
-    double parameter;                       /* smooth_l1: beta; huber: delta; default 1 */
     bool log_target;                        /* kl_div: target holds logarithms */
 } TensorLossArgs;
-#define TENSOR_LOSS_(function, ...) function((TensorLossArgs){ .parameter = 1, .input = __VA_ARGS__ })
+typedef struct TensorSmoothL1Args {
+    Tensor *input, *target;
+    TensorReduction reduction;
+    double beta;                            /* 1 */
+} TensorSmoothL1Args;
+typedef struct TensorHuberArgs {
+    Tensor *input, *target;
+    TensorReduction reduction;
+    double delta;                           /* 1 */
+} TensorHuberArgs;
 
 /* Of input x and target t, both differentiable.  ESHAPE: different shapes; nothing is broadcast.
  *   tensor_mse_loss        (x - t)^2
@@ -359,15 +368,15 @@ typedef struct TensorLossArgs {
  *   tensor_smooth_l1_loss  d = |x - t|: d^2 / (2 beta) below beta, else d - beta / 2; beta = 0 is l1
  *   tensor_huber_loss      d^2 / 2 up to delta, else delta (d - delta / 2)
  *   tensor_kl_div          x holds log-probabilities: t (log t - x), 0 where t is 0; .log_target: e^t (t - x) */
-#define tensor_mse_loss(...) TENSOR_LOSS_(tensor_mse_loss_args, __VA_ARGS__)
-#define tensor_l1_loss(...) TENSOR_LOSS_(tensor_l1_loss_args, __VA_ARGS__)
-#define tensor_smooth_l1_loss(...) TENSOR_LOSS_(tensor_smooth_l1_loss_args, __VA_ARGS__)
-#define tensor_huber_loss(...) TENSOR_LOSS_(tensor_huber_loss_args, __VA_ARGS__)
-#define tensor_kl_div(...) TENSOR_LOSS_(tensor_kl_div_args, __VA_ARGS__)
+#define tensor_mse_loss(...) tensor_mse_loss_args((TensorLossArgs){ .input = __VA_ARGS__ })
+#define tensor_l1_loss(...) tensor_l1_loss_args((TensorLossArgs){ .input = __VA_ARGS__ })
+#define tensor_smooth_l1_loss(...) tensor_smooth_l1_loss_args((TensorSmoothL1Args){ .beta = 1, .input = __VA_ARGS__ })
+#define tensor_huber_loss(...) tensor_huber_loss_args((TensorHuberArgs){ .delta = 1, .input = __VA_ARGS__ })
+#define tensor_kl_div(...) tensor_kl_div_args((TensorLossArgs){ .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_mse_loss_args(TensorLossArgs args);
 TAPEGRAD_API Tensor *tensor_l1_loss_args(TensorLossArgs args);
-TAPEGRAD_API Tensor *tensor_smooth_l1_loss_args(TensorLossArgs args);
-TAPEGRAD_API Tensor *tensor_huber_loss_args(TensorLossArgs args);
+TAPEGRAD_API Tensor *tensor_smooth_l1_loss_args(TensorSmoothL1Args args);
+TAPEGRAD_API Tensor *tensor_huber_loss_args(TensorHuberArgs args);
 TAPEGRAD_API Tensor *tensor_kl_div_args(TensorLossArgs args);
 
 typedef struct TensorBceArgs {

@@ -230,21 +230,21 @@ static const TensorOp *pool_op(const PoolParams *p)
 
 /* ---- functions --------------------------------------------------------------------------------------------------------- */
 
-Tensor *tensor_avg_pool1d_args(TensorPool1dArgs a)
+Tensor *tensor_avg_pool1d_args(TensorAvgPool1dArgs a)
 {
     PoolParams p = pool_params(dims_one(a.kernel), dims_one(a.stride), dims_one(a.padding));
     p.ceil_mode = a.ceil_mode, p.count_include_pad = a.count_include_pad;
     return APPLY(&op_avg_pool1d, &p, a.input);
 }
 
-Tensor *tensor_avg_pool2d_args(TensorPool2dArgs a)
+Tensor *tensor_avg_pool2d_args(TensorAvgPool2dArgs a)
 {
     PoolParams p = pool_params(dims_pair(a.kernel, a.kernel_hw), dims_pair(a.stride, a.stride_hw), dims_pair(a.padding, a.padding_hw));
     p.ceil_mode = a.ceil_mode, p.count_include_pad = a.count_include_pad, p.divisor_override = a.divisor_override;
     return APPLY(&op_avg_pool2d, &p, a.input);
 }
 
-Tensor *tensor_avg_pool3d_args(TensorPool3dArgs a)
+Tensor *tensor_avg_pool3d_args(TensorAvgPool3dArgs a)
 {
     PoolParams p = pool_params(dims_each(a.kernel, a.kernel_dhw), dims_each(a.stride, a.stride_dhw), dims_each(a.padding, a.padding_dhw));
     p.ceil_mode = a.ceil_mode, p.count_include_pad = a.count_include_pad, p.divisor_override = a.divisor_override;

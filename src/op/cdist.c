@@ -232,7 +232,7 @@ const TensorOp op_pdist = {
 };
 REGISTER_OP(op_pdist);
 
-Tensor *tensor_pdist_args(TensorDistanceArgs a)
+Tensor *tensor_pdist_args(TensorPdistArgs a)
 {
-    return APPLY(&op_pdist, &(CdistParams){ a.p }, a.a);
+    return APPLY(&op_pdist, &(CdistParams){ a.p }, a.input);
 }

@@ -118,37 +118,27 @@ REGISTER_OP(op_smooth_l1_loss);
 REGISTER_OP(op_huber_loss);
 REGISTER_OP(op_kl_div);
 
-static LossParams params(const TensorLossArgs *a)
-{
-    return (LossParams){ (int)a->reduction, a->parameter, a->log_target };
-}
-
 Tensor *tensor_mse_loss_args(TensorLossArgs a)
 {
-    LossParams p = params(&a);
-    return APPLY(&op_mse_loss, &p, a.input, a.target);
+    return APPLY(&op_mse_loss, &(LossParams){ .reduction = (int)a.reduction }, a.input, a.target);
 }
 
 Tensor *tensor_l1_loss_args(TensorLossArgs a)
 {
-    LossParams p = params(&a);
-    return APPLY(&op_l1_loss, &p, a.input, a.target);
+    return APPLY(&op_l1_loss, &(LossParams){ .reduction = (int)a.reduction }, a.input, a.target);
 }
 
-Tensor *tensor_smooth_l1_loss_args(TensorLossArgs a)
+Tensor *tensor_smooth_l1_loss_args(TensorSmoothL1Args a)
 {
-    LossParams p = params(&a);
-    return APPLY(&op_smooth_l1_loss, &p, a.input, a.target);
+    return APPLY(&op_smooth_l1_loss, &((LossParams){ (int)a.reduction, a.beta, false }), a.input, a.target);
 }
 
-Tensor *tensor_huber_loss_args(TensorLossArgs a)
+Tensor *tensor_huber_loss_args(TensorHuberArgs a)
 {
-    LossParams p = params(&a);
-    return APPLY(&op_huber_loss, &p, a.input, a.target);
+    return APPLY(&op_huber_loss, &((LossParams){ (int)a.reduction, a.delta, false }), a.input, a.target);
 }
 
 Tensor *tensor_kl_div_args(TensorLossArgs a)
 {
-    LossParams p = params(&a);
-    return APPLY(&op_kl_div, &p, a.input, a.target);
+    return APPLY(&op_kl_div, &((LossParams){ (int)a.reduction, 0, a.log_target }), a.input, a.target);
 }

@@ -221,21 +221,21 @@ static Tensor *run(const TensorOp *op, Tensor *x, PoolParams p, Tensor **indices
     return n < 0 ? NULL : result[0];
 }
 
-Tensor *tensor_max_pool1d_args(TensorPool1dArgs a)
+Tensor *tensor_max_pool1d_args(TensorMaxPool1dArgs a)
 {
     PoolParams p = pool_params(dims_one(a.kernel), dims_one(a.stride), dims_one(a.padding));
     p.dilation = dims_one(a.dilation), p.ceil_mode = a.ceil_mode;
     return run(&op_max_pool1d, a.input, p, a.indices, SITE);
 }
 
-Tensor *tensor_max_pool2d_args(TensorPool2dArgs a)
+Tensor *tensor_max_pool2d_args(TensorMaxPool2dArgs a)
 {
     PoolParams p = pool_params(dims_pair(a.kernel, a.kernel_hw), dims_pair(a.stride, a.stride_hw), dims_pair(a.padding, a.padding_hw));
     p.dilation = dims_pair(a.dilation, a.dilation_hw), p.ceil_mode = a.ceil_mode;
     return run(&op_max_pool2d, a.input, p, a.indices, SITE);
 }
 
-Tensor *tensor_max_pool3d_args(TensorPool3dArgs a)
+Tensor *tensor_max_pool3d_args(TensorMaxPool3dArgs a)
 {
     PoolParams p = pool_params(dims_each(a.kernel, a.kernel_dhw), dims_each(a.stride, a.stride_dhw), dims_each(a.padding, a.padding_dhw));
     p.dilation = dims_each(a.dilation, a.dilation_dhw), p.ceil_mode = a.ceil_mode;

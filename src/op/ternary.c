@@ -18,10 +18,13 @@ static int lerp_shape(OpCall *c)
     return op_fail(c, TENSOR_ESHAPE, "%s and %s do not broadcast", S(op_input(c, 0)), S(op_input(c, 1)));
 }
 
+/* From the end that is nearer: the weights 0 and 1 give a and b themselves, as in PyTorch. */
 static int lerp_forward(OpCall *c)
 {
     Tensor *a = op_input(c, 0), *b = op_input(c, 1), *y = NULL;
-    TENSOR_NO_GRAD y = tensor_add_scaled(a, tensor_sub(b, a), scalar(c));
+    const double weight = scalar(c);
+    const bool from_a = fabs(weight) < 0.5;
+    TENSOR_NO_GRAD y = tensor_add_scaled(from_a ? a : b, tensor_sub(b, a), from_a ? weight : weight - 1);
     return op_set_result(c, 0, y);
 }
 

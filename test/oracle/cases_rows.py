@@ -4,7 +4,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from golden import booleans, chance, choice, floats, integers, narrower, number, scalar, shape, uniform, values
+from golden import booleans, chance, choice, floats, integers, narrower, number, rounded, scalar, shape, uniform, values
 
 inf, nan = math.inf, math.nan
 SPECIAL = (0.0, -0.0, 1.0, -1.0, inf, -inf, nan, 0.5, -0.5, 2.0, -2.5, 1e-3, 30.0, -30.0)
@@ -142,12 +142,12 @@ LEFT_OUT = {
 
 
 def keep_out(name, x, p):
-    """x with 0.25 in the place of what is left out."""
+    """x with 0.25 in the place of what is left out, or would be when rounded to halves."""
     left_out = LEFT_OUT.get(name)
     if left_out and x.is_floating_point():
         flat = x.reshape(-1)
-        for i, v in enumerate(flat.tolist()):
-            if left_out(v, p):
+        for i, (v, narrow) in enumerate(zip(flat.tolist(), rounded(flat).tolist())):
+            if left_out(v, p) or left_out(narrow, p):
                 flat[i] = 0.25
     return x
 
@@ -310,14 +310,13 @@ PAIRS_LEFT_OUT = {
     "logaddexp2": lambda a, b: a == b and math.isinf(a),
     "clamp_min_tensor": lambda a, b: a == b or a != a or b != b,            # the gradient is a's, in PyTorch half each; of NaN to both
     "clamp_max_tensor": lambda a, b: a == b or a != a or b != b,
-    "copysign": lambda a, b: False,
 }
 
 
 def keep_pairs_out(name, a, b):
     left_out = PAIRS_LEFT_OUT.get(name)
     if left_out and a.is_floating_point() and b.is_floating_point():
-        c, d = torch.broadcast_tensors(a, b)
+        c, d = torch.broadcast_tensors(rounded(a), rounded(b))          # what is equal between halves is equal here
         if any(left_out(v, w) for v, w in zip(c.reshape(-1).tolist(), d.reshape(-1).tolist())):
             return uniform(*a.shape, lo=0.5, hi=1), uniform(*b.shape, lo=1.5, hi=2)
     return a, b
@@ -399,8 +398,9 @@ def prelu():
 
 
 def clamp_tensor_of(a, b, c):
-    """Ties are left out: the gradient is x's, in PyTorch half the bound's."""
-    inputs = [uniform(*a, lo=-2, hi=2), uniform(*b, lo=-1, hi=0.5) if b is not None else None, uniform(*c, lo=-0.5, hi=1) if c is not None else None]
+    """Ties are left out, also between halves: the gradient is x's, in PyTorch half the bound's."""
+    x, low, high = uniform(*a, lo=-2, hi=2), uniform(*b, lo=-1, hi=0.5) if b is not None else None, uniform(*c, lo=-0.5, hi=1) if c is not None else None
+    inputs = [(x * 16).floor() / 16] + [v if v is None else (v * 16).floor() / 16 + shift for v, shift in ((low, 1 / 64), (high, 1 / 32))]
     return torch.clamp, inputs, {}
 
 
