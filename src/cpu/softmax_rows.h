@@ -6,6 +6,10 @@
 #define LANES ((int)(BYTES / sizeof(T)))
 #define VEC N(V)
 #define INT N(I)
+#define CHUNK ((int)(64 / sizeof(T)))                /* elements that loops are laid out for */
+#define EACH(k) _Pragma("omp simd") for (int k = 0; k < CHUNK; k++)
+#define LEAST (sizeof(T) == 4 ? (T)105 : (T)746)    /* e^-LEAST is 0 */
+#define FAR (2 * LEAST)
 
 FORCE_INLINE VEC N(max)(VEC a, VEC b)
 {
@@ -13,18 +17,50 @@ FORCE_INLINE VEC N(max)(VEC a, VEC b)
     return (VEC)((mask & (INT)b) | (~mask & (INT)a));
 }
 
-/* y = scale e^(x - shift); the last few elements take a whole vector too. */
-FORCE_INLINE void N(exp_line)(T *y, const T *x, int64_t n, T shift, T scale)
+/* What x is taken from: e^(x - from) 2^-down.
+ *
+ * A rounded difference d = x - max would be off by |d| / 2 units, and e^d by as much.  So a small maximum is taken away in
+ * the power of two, which is exact.  From FAR on the difference itself is exact, wherever e^d is not 0. */
+typedef struct N(Base) {
+    T from, down;
+    T low;                          /* e^x is 0 for less */
+} N(Base);
+
+FORCE_INLINE N(Base) N(base)(T max)
 {
-    enum { CHUNK = 64 / sizeof(T) };
-    int64_t i = 0;
-    for (; i + CHUNK <= n; i += CHUNK)
-        for (int k = 0; k < CHUNK; k++) y[i + k] = scale * N(vm_exp)(x[i + k] - shift);
-    if (i == n) return;
-    T rest[CHUNK];
-    for (int k = 0; k < CHUNK; k++) rest[k] = i + k < n ? x[i + k] : shift;
-    for (int k = 0; k < CHUNK; k++) rest[k] = scale * N(vm_exp)(rest[k] - shift);
-    memcpy(y + i, rest, (size_t)(n - i) * sizeof(T));
+    const bool near = max < FAR && max > -FAR;
+    const T rounder = sizeof(T) == 4 ? (T)VM_ROUND_F32 : (T)VM_ROUND_F64;
+    const T down = near ? max * (T)M_LOG2E + rounder - rounder : 0;
+    return (N(Base)){ near ? 0 : max, down, down * (T)M_LN2 - LEAST };
+}
+
+FORCE_INLINE N(Base) N(plain_base)(T from) { return (N(Base)){ from, 0, -LEAST }; }
+
+FORCE_INLINE T N(term)(T x, N(Base) b)
+{
+    x -= b.from;
+    const bool gone = x < b.low;    /* not computed: CPUs are slow where a product is below the normal numbers */
+    const T e = N(vm_exp_down)(gone ? b.low + LEAST : x, b.down);
+    return gone ? 0 : e;
+}
+
+/* y = scale e^(x - from) 2^-down, unless y is NULL; the last few elements take a whole chunk too.  Returns their sum, which
+ * is in double: a term near 1 must not swallow the others, of which log sum e^(x - max) is made where they are small. */
+FORCE_INLINE double N(exp_line)(T *y, const T *x, int64_t n, N(Base) b, T scale)
+{
+    double s[CHUNK] = { 0 };
+    T e[CHUNK];
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        const bool whole = n - i >= CHUNK;
+        if (whole) EACH(k) e[k] = scale * N(term)(x[i + k], b);
+        else EACH(k) e[k] = scale * N(term)(i + k < n ? x[i + k] : -(T)INFINITY, b);
+        EACH(k) s[k] += (double)e[k];
+        if (y && whole) memcpy(y + i, e, sizeof e);
+        else if (y) memcpy(y + i, e, (size_t)(n - i) * sizeof(T));
+    }
+    double sum[4];
+    _Pragma("omp simd") for (int k = 0; k < 4; k++) sum[k] = s[k] + s[k + 4] + (CHUNK > 8 ? s[k + CHUNK / 2] + s[k + CHUNK - 4] : 0);
+    return sum[0] + sum[1] + (sum[2] + sum[3]);
 }
 
 FORCE_INLINE T N(max_line)(const T *x, int64_t n)
@@ -67,29 +103,22 @@ FORCE_INLINE double N(dot_line)(const T *a, const T *b, int64_t n)
     return sum;
 }
 
-/* sum e^(x - shift); the terms are left in y, which holds n elements, or PIECE when keep is false. */
-FORCE_INLINE double N(exp_sum)(T *y, const T *x, int64_t n, T shift, bool keep)
+/* log sum e^(x - max) */
+FORCE_INLINE double N(log_sum)(const T *x, int64_t n, T max)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i += PIECE) {
-        int64_t count = n - i < PIECE ? n - i : PIECE;
-        T *to = keep ? y + i : y;
-        N(exp_line)(to, x + i, count, shift, 1);
-        sum += N(dot_piece)(to, NULL, count);
-    }
-    return sum;
+    const N(Base) b = N(base)(max);
+    return vm_log_f64(N(exp_line)(NULL, x, n, b, 1) / (double)N(term)(max, b));
 }
 
 void ISA_NAME(N(softmax_rows))(bool log, int64_t rows, int64_t n, const T *x, T *y)
 {
-    T piece[PIECE];
     for (int64_t r = 0; r < rows; r++, x += n, y += n) {
         const T m = N(max_line)(x, n);
-        if (log) {
-            const T lse = (T)vm_log_f64(N(exp_sum)(piece, x, n, m, false));
+        if (log) {                  /* x - m and -lse are not positive: their sum keeps what they are good to */
+            const T lse = (T)N(log_sum)(x, n, m);
             for (int64_t i = 0; i < n; i++) y[i] = x[i] - m - lse;
         } else {
-            const T scale = (T)(1 / N(exp_sum)(y, x, n, m, true));
+            const T scale = (T)(1 / N(exp_line)(y, x, n, N(base)(m), 1));
             for (int64_t i = 0; i < n; i++) y[i] *= scale;
         }
     }
@@ -97,10 +126,9 @@ void ISA_NAME(N(softmax_rows))(bool log, int64_t rows, int64_t n, const T *x, T 
 
 void ISA_NAME(N(lse_rows))(int64_t rows, int64_t n, const T *x, T *lse)
 {
-    T piece[PIECE];
     for (int64_t r = 0; r < rows; r++, x += n) {
         const T m = N(max_line)(x, n);
-        lse[r] = (T)((double)m + vm_log_f64(N(exp_sum)(piece, x, n, m, false)));
+        lse[r] = (T)((double)m + N(log_sum)(x, n, m));
     }
 }
 
@@ -112,7 +140,7 @@ void ISA_NAME(N(softmax_grad_rows))(bool log, int64_t rows, int64_t n, const T *
             T piece[PIECE];
             for (int64_t i = 0; i < n; i += PIECE) {
                 int64_t count = n - i < PIECE ? n - i : PIECE;
-                N(exp_line)(piece, y + i, count, 0, sum);
+                N(exp_line)(piece, y + i, count, N(plain_base)(0), sum);
                 for (int64_t k = 0; k < count; k++) dx[i + k] = g[i + k] - piece[k];
             }
         } else {
@@ -124,49 +152,85 @@ void ISA_NAME(N(softmax_grad_rows))(bool log, int64_t rows, int64_t n, const T *
 void ISA_NAME(N(exp_row))(int64_t n, T *x, T *shift, T *factor)
 {
     const T m = N(max_line)(x, n), from = m == -(T)INFINITY ? 0 : m;
-    const double sum = N(exp_sum)(x, x, n, from, true);
+    const double sum = N(exp_line)(x, x, n, N(plain_base)(from), 1);
     *shift = from;
     *factor = sum == 0 ? 0 : (T)(1 / sum);
 }
 
 void ISA_NAME(N(scaled_exp_row))(int64_t n, const T *x, T shift, T scale, T *y)
 {
-    N(exp_line)(y, x, n, shift, scale);
+    N(exp_line)(y, x, n, N(plain_base)(shift), scale);
 }
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
-/* Per column: m the maximum, sum = sum e^(x - m). */
-FORCE_INLINE void N(column_sums)(int64_t n, int64_t inner, int columns, const T *x, T *m, double *sum)
+/* Loops go over whole chunks of columns: in place, or in a copy where the last chunk is not whole. */
+FORCE_INLINE const T *N(columns_in)(T *copy, const T *x, int columns)
 {
-    for (int c = 0; c < columns; c++) m[c] = -(T)INFINITY, sum[c] = 0;
-    for (int64_t r = 0; r < n; r++)
-        for (int c = 0; c < columns; c++) m[c] = x[r * inner + c] > m[c] ? x[r * inner + c] : m[c];
-    for (int64_t r = 0; r < n; r++) {
-        T e[SOFTMAX_COLUMNS];
-        for (int c = 0; c < columns; c++) e[c] = N(vm_exp)(x[r * inner + c] - m[c]);
-        for (int c = 0; c < columns; c++) sum[c] += (double)e[c];
+    return columns % CHUNK ? memcpy(copy, x, (size_t)columns * sizeof(T)) : x;
+}
+
+FORCE_INLINE void N(chunk_max)(T *restrict max, const T *restrict x)
+{
+    EACH(k) {
+        const T a = x[k], b = max[k];
+        max[k] = a > b ? a : b;
     }
+}
+
+/* A chunk of terms, added to sum. */
+FORCE_INLINE void N(chunk_terms)(T *restrict e, double *restrict sum, const T *restrict x, const T *restrict from, const T *restrict down,
+                                 const T *restrict low)
+{
+    EACH(k) e[k] = N(term)(x[k], (N(Base)){ from[k], down[k], low[k] });
+    EACH(k) sum[k] += (double)e[k];
+}
+
+/* Per column: the maximum, and the sum of terms, which are left in y; where y is NULL, log sum e^(x - max).  All of
+ * SOFTMAX_COLUMNS elements long. */
+FORCE_INLINE void N(column_sums)(int64_t n, int64_t inner, int columns, const T *x, T *y, T *max, double *sum)
+{
+    T copy[SOFTMAX_COLUMNS] = { 0 }, terms[SOFTMAX_COLUMNS], from[SOFTMAX_COLUMNS], down[SOFTMAX_COLUMNS], low[SOFTMAX_COLUMNS];
+    const bool direct = y && columns % CHUNK == 0;
+    for (int c = 0; c < SOFTMAX_COLUMNS; c++) max[c] = -(T)INFINITY, sum[c] = 0;
+    for (int64_t r = 0; r < n; r++) {
+        const T *v = N(columns_in)(copy, x + r * inner, columns);
+        for (int c = 0; c < columns; c += CHUNK) N(chunk_max)(max + c, v + c);
+    }
+    for (int c = 0; c < SOFTMAX_COLUMNS; c++) {
+        const N(Base) b = N(base)(max[c]);
+        from[c] = b.from, down[c] = b.down, low[c] = b.low;
+    }
+    for (int64_t r = 0; r < n; r++) {
+        const T *v = N(columns_in)(copy, x + r * inner, columns);
+        T *e = direct ? y + r * inner : terms;
+        for (int c = 0; c < columns; c += CHUNK) N(chunk_terms)(e + c, sum + c, v + c, from + c, down + c, low + c);
+        if (y && !direct) memcpy(y + r * inner, e, (size_t)columns * sizeof(T));
+    }
+    if (y) return;
+    double none[SOFTMAX_COLUMNS] = { 0 };
+    for (int c = 0; c < columns; c += CHUNK) N(chunk_terms)(terms + c, none + c, max + c, from + c, down + c, low + c);
+    for (int c = 0; c < columns; c++) sum[c] = vm_log_f64(sum[c] / (double)terms[c]);
 }
 
 void ISA_NAME(N(softmax_columns))(bool log, int64_t n, int64_t inner, int columns, const T *x, T *y)
 {
-    T m[SOFTMAX_COLUMNS], scale[SOFTMAX_COLUMNS];
+    T max[SOFTMAX_COLUMNS], last[SOFTMAX_COLUMNS];
     double sum[SOFTMAX_COLUMNS];
-    N(column_sums)(n, inner, columns, x, m, sum);
-    for (int c = 0; c < columns; c++) scale[c] = (T)(log ? vm_log_f64(sum[c]) : 1 / sum[c]);
+    N(column_sums)(n, inner, columns, x, log ? NULL : y, max, sum);
+    for (int c = 0; c < columns; c++) last[c] = (T)(log ? sum[c] : 1 / sum[c]);
     for (int64_t r = 0; r < n; r++, x += inner, y += inner) {
-        if (log) for (int c = 0; c < columns; c++) y[c] = x[c] - m[c] - scale[c];
-        else for (int c = 0; c < columns; c++) y[c] = scale[c] * N(vm_exp)(x[c] - m[c]);
+        if (log) for (int c = 0; c < columns; c++) y[c] = x[c] - max[c] - last[c];
+        else for (int c = 0; c < columns; c++) y[c] *= last[c];
     }
 }
 
 void ISA_NAME(N(lse_columns))(int64_t n, int64_t inner, int columns, const T *x, T *lse)
 {
-    T m[SOFTMAX_COLUMNS];
+    T max[SOFTMAX_COLUMNS];
     double sum[SOFTMAX_COLUMNS];
-    N(column_sums)(n, inner, columns, x, m, sum);
-    for (int c = 0; c < columns; c++) lse[c] = (T)((double)m[c] + vm_log_f64(sum[c]));
+    N(column_sums)(n, inner, columns, x, NULL, max, sum);
+    for (int c = 0; c < columns; c++) lse[c] = (T)((double)max[c] + sum[c]);
 }
 
 void ISA_NAME(N(softmax_grad_columns))(bool log, int64_t n, int64_t inner, int columns, const T *y, const T *g, T *dx)
@@ -186,9 +250,13 @@ void ISA_NAME(N(softmax_grad_columns))(bool log, int64_t n, int64_t inner, int c
 void ISA_NAME(N(scaled_exp_columns))(int64_t n, int64_t inner, int columns, const T *x, const T *shift, const T *scale, T *y)
 {
     for (int64_t r = 0; r < n; r++, x += inner, y += inner)
-        for (int c = 0; c < columns; c++) y[c] = scale[c] * N(vm_exp)(x[c] - shift[c]);
+        for (int c = 0; c < columns; c++) y[c] = scale[c] * N(term)(x[c], N(plain_base)(shift[c]));
 }
 
 #undef LANES
 #undef VEC
 #undef INT
+#undef CHUNK
+#undef EACH
+#undef LEAST
+#undef FAR

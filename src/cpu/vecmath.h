@@ -109,6 +109,14 @@ VM_FN float vm_exp_f32(float x) /* 1.00 / .98 ulp */
     return vm_scale_f32(y, n);
 }
 
+/* e^x 2^-down, |x| <= 350, down an integer, for results that do not overflow */
+VM_FN float vm_exp_down_f32(float x, float down) /* as vm_exp_f32 */
+{
+    int32_t n;
+    float y = vm_exp_core_f32(x, &n);
+    return vm_scale_f32(y, n - (int32_t)down);
+}
+
 /* 2^r, |r| <= 1/2: 2^-27.5 */
 VM_FN float vm_exp2_f32(float x) /* .82 / 1.06 ulp */
 {

@@ -98,14 +98,20 @@ VM_FN double vm_exp_core_f64(double x)
     return vm_exp_poly_f64(r) * vm_pow2_f64(n);
 }
 
-/* Two factors 2^n: the first product is exact, so a subnormal result is rounded once. */
+/* e^x 2^-down, |x| <= 2300, down an integer, for results that do not overflow.  Two factors 2^n: the first product is
+ * exact, so a subnormal result is rounded once. */
+VM_FN double vm_exp_down_f64(double x, double down) /* as vm_exp_f64 */
+{
+    double n, r = vm_exp_reduce_f64(x, &n);
+    n -= down;
+    double n1 = (n * .5 + VM_ROUND_F64) - VM_ROUND_F64;
+    return vm_exp_poly_f64(r) * vm_pow2_f64(n1) * vm_pow2_f64(n - n1);
+}
+
 VM_FN double vm_exp_f64(double x) /* 1.02 / 1.00 ulp */
 {
     x = x > 710 ? 710 : x;
-    x = x < -746 ? -746 : x;
-    double n, r = vm_exp_reduce_f64(x, &n);
-    double n1 = (n * .5 + VM_ROUND_F64) - VM_ROUND_F64;
-    return vm_exp_poly_f64(r) * vm_pow2_f64(n1) * vm_pow2_f64(n - n1);
+    return vm_exp_down_f64(x < -746 ? -746 : x, 0);
 }
 
 /* 2 (a r^2 p + (a r + (a - 1/2))), a = 2^(n-1), r + r^2 p = e^r - 1: no overflow before the result has.
