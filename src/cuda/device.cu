@@ -206,8 +206,7 @@ TAKE_TURN(norm, NormArgs)
 TAKE_TURN(norm_grad, NormArgs)
 TAKE_TURN(random, RandomArgs)
 
-/* Convolution and pooling have no kernels here; attention is made of ops. */
-/* Convolution, pooling and resampling have no kernels here. */
+/* Convolution, pooling, resampling and recurrent steps have no kernels here; attention is made of ops. */
 static const Device device = {
     .abi = DEVICE_ABI, .size = sizeof(Device), .name = DEVICE_NAME, .ops_digest = TAPEGRAD_OPS_DIGEST,
     .start = start, .error = error, .describe = describe,
@@ -219,7 +218,7 @@ static const Device device = {
     .conv2d = nullptr, .conv2d_grad_input = nullptr, .conv2d_grad_weight = nullptr,
     .max_pool = nullptr, .max_pool_grad = nullptr, .avg_pool = nullptr, .avg_pool_grad = nullptr,
     .norm = turn_norm, .norm_grad = turn_norm_grad, .random = turn_random,
-    .attention = nullptr, .attention_grad = nullptr,
+    .attention = nullptr, .attention_grad = nullptr, .rnn_step = nullptr, .rnn_step_grad = nullptr,
     .resample = nullptr, .taps = nullptr,
 };
 

@@ -214,7 +214,7 @@ static int isin_compose(OpCall *c)
 
 static const OpField isin_fields[] = { OP_FIELD(OP_BOOL, IsinParams, invert, "0"), { 0 } };
 static const TensorOp op_isin = { .name = "isin", .summary = "bool: is the element one of those of another tensor?", .arity = 2, .params = sizeof(IsinParams),
-    .fields = isin_fields, .compose = isin_compose, .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
+    .fields = isin_fields, .compose = isin_compose, .flags = OP_NONDIFFERENTIABLE,
     .samples = "2x3@i64:0..5,4@i64:0..5; 5,2x2 {invert=1}; @i64,0@i64; 0,3; 4@i32:0..3,2@i64:0..3", .errors = "3 ! EVALUE" };
 REGISTER_OP(op_isin);
 

@@ -116,7 +116,7 @@ static const OpField fields[] = {
     OP_FIELD(OP_INT, QuantileParams, interpolation, "0"), { 0 }
 };
 #define QUANTILE .arity = 2, .params = sizeof(QuantileParams), .fields = fields, .shape = shape, \
-    .gradient = "dx = g at the elements that y comes from, weighted", .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, \
+    .gradient = "dx = g at the elements that y comes from, weighted", .flags = OP_FLOAT_INPUTS, \
     .samples = "5,:.1..0.2; 3x4,3:.4..0.6 {dims=[1]}; 2x3x4,2:.1..0.2 {dims=[0] keepdim=1 interpolation=3}; 3x4,:.1..0.3 {interpolation=1}; " \
                "3x4,2:.1..0.3 {keepdim=1 interpolation=2}; 6,:.62..0.68 {interpolation=4}; ,:.1..0.9; ,2:.1..0.9 {keepdim=1}; 3,0", \
     .errors = "0,:.5..0.5 ! ESHAPE; 3,:2..3 ! EVALUE; 3,2x2:.5..0.5 ! ESHAPE; 3,:.5..0.5 {dims=[1]} ! EINDEX; " \

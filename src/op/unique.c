@@ -132,7 +132,7 @@ static int unique_compose(OpCall *c) { return compose(c, true); }
 static int consecutive_compose(OpCall *c) { return compose(c, false); }
 
 static const OpField fields[] = { OP_FIELD(OP_DIMS, UniqueParams, dim, "[]"), { 0 } };
-#define UNIQUE .arity = 1, .outputs = 3, .params = sizeof(UniqueParams), .fields = fields, .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE, \
+#define UNIQUE .arity = 1, .outputs = 3, .params = sizeof(UniqueParams), .fields = fields, .flags = OP_NONDIFFERENTIABLE, \
     .samples = "6@i64:0..3; 2x3@i64:0..2; 5; ; 0; 2x0; 4x2@i64:0..1 {dim=[0]}; 2x5@u8:0..1 {dim=[-1]}; 0x3 {dim=[0]}; 2x3x2@bool {dim=[1]}", \
     .errors = "3 {dim=[1]} ! EINDEX; 3x0 {dim=[0]} ! ESHAPE; 3x3 {dim=[0 1]} ! EVALUE"
 static const TensorOp op_unique = { .name = "unique", .summary = "the different elements (or slices of dim) in order, of which each element is, and how many",
