@@ -51,13 +51,13 @@ static int lerp_shape(OpCall *c)
 
 static int lerp_forward(OpCall *c)
 {
-    Tensor *a = widened(op_input(c, 0)), *b = widened(op_input(c, 1)), *weight = widened(op_input(c, 2)), *y = NULL;
+    Tensor *a = op_input(c, 0), *b = op_input(c, 1), *weight = op_input(c, 2), *y = NULL;
     TENSOR_NO_GRAD {        /* from the end that is nearer, as lerp */
         Tensor *from_a = tensor_lt_scalar(tensor_abs(weight), 0.5);
         Tensor *rest = tensor_where(from_a, weight, tensor_sub_scalar(weight, 1));
         y = tensor_add(tensor_where(from_a, a, b), tensor_mul(rest, tensor_sub(b, a)));
     }
-    return set_narrowed(c, y, op_input(c, 0)->dtype);
+    return op_set_result(c, 0, y);
 }
 
 static int lerp_backward(OpCall *c, Tensor *dy, Tensor **dx)
