@@ -310,6 +310,7 @@ static void test_other_names_are_the_same_ops(void **state)
     assert_true(has(tensor_true_divide(x, y), SHAPE(2, 1), "2 3") && has(tensor_multiply(x, y), SHAPE(2, 1), "8 27"));
     assert_true(has(tensor_rsub(y, x), SHAPE(2, 1), "2 6") && has(tensor_clip(x, 5, 6), SHAPE(2, 1), "5 6"));
     assert_true(has(tensor_concat(TENSORS(x, y), 1), SHAPE(2, 2), "4 2 9 3") && has(tensor_swapaxes(x, 0, 1), SHAPE(1, 2), "4 9"));
+    assert_true(has(tensor_flipud(x), SHAPE(2, 1), "9 4") && has(tensor_fliplr(x), SHAPE(2, 1), "4 9"));
     assert_true(has(tensor_greater(x, y), SHAPE(2, 1), "1 1") && tensor_dtype(tensor_half(x)) == TENSOR_F16);
 }
 
