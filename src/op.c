@@ -102,9 +102,11 @@ static void release_staged(OpCall *c)
     }
 }
 
+/* An op that goes on after a call of its own has failed has failed too: its result is made of what is not there. */
 static int run_forward(OpCall *c)
 {
     const TensorOp *op = c->op;
+    const unsigned before = failures;
     if (op->shape && op->shape(c)) return -1;
     if (c->failed) return -1;
     if (op->compose) {
@@ -112,14 +114,14 @@ static int run_forward(OpCall *c)
         if (!outer) composing = op->name;
         int status = op->compose(c);
         composing = outer;
-        return status;
+        return failed_since(before) ? -1 : status;
     }
     Staged staged[CALL_STAGED];
     c->staged_outputs = c->outputs;
     c->staged = c->n + c->outputs <= CALL_STAGED ? staged : NULL;
     if (c->staged) memset(staged, 0, sizeof(Staged) * (size_t)(c->n + c->outputs));
     int status = op->forward ? op->forward(c) : op_fail(c, TENSOR_EVALUE, "has no forward");
-    if (!status && c->failed) status = -1;
+    if (c->failed || failed_since(before)) status = -1;
     if (c->staging) {
         if (!status) status = store_staged(c);
         release_staged(c);

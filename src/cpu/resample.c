@@ -59,7 +59,7 @@ int cpu_resample(ResampleArgs *a)
     measure(&plan);
     enum { COST = 4 };                      /* of an element, in elementary operations */
     int threads = cpu_threads(a->planes * COST * (plan.in + plan.out) / (int64_t)dtype_size(a->dtype));
-    if (plan.between && !(plan.scratch = gemm_scratch((size_t)(2 * plan.between * threads)))) return cpu_fail("out of memory");
+    if (plan.between && !(plan.scratch = gemm_scratch((size_t)(2 * plan.between * threads)))) return fail_memory("resample");
     parallel_for(a->planes, threads, plane, &plan);
     gemm_scratch_free(plan.scratch);
     return 0;

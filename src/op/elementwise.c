@@ -10,7 +10,16 @@
 #include <float.h>
 #include <math.h>
 #include "../core.h"
-#include "../map.h"
+
+static Tensor *widened(Tensor *x)
+{
+    return x && (x->dtype == TENSOR_F16 || x->dtype == TENSOR_BF16) ? tensor_to(x, TENSOR_F32) : x;
+}
+
+static int set_narrowed(OpCall *c, Tensor *y, int dtype)
+{
+    return op_set_result(c, 0, y && dtype_is_float(dtype) && y->dtype != dtype ? tensor_to(y, (TensorDtype)dtype) : y);
+}
 
 /* ---- selu, tanhshrink ------------------------------------------------------------------------------------------------ */
 
@@ -254,6 +263,7 @@ static int isclose(OpCall *c)
     Tensor *close = tensor_eq(a, b);
     if (!dtype_is_float(a->dtype)) a = tensor_to(a, TENSOR_F64);
     if (!dtype_is_float(b->dtype)) b = tensor_to(b, TENSOR_F64);
+    if (!a || !b) return -1;
     Tensor *off = tensor_abs(tensor_sub(a, b)), *allowed = tensor_add_scalar(tensor_mul_scalar(tensor_abs(b), p->rtol), p->atol);
     close = tensor_logical_or(close, tensor_logical_and(tensor_isfinite(off), tensor_le(off, allowed)));
     if (p->equal_nan) close = tensor_logical_or(close, tensor_logical_and(tensor_isnan(a), tensor_isnan(b)));

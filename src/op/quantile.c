@@ -39,6 +39,7 @@ static Tensor *lines_of(Tensor *x, const ReduceParams *p)
 /* [..., k]: which places of the line in order, before rounding. */
 static Tensor *ranks_of(Tensor *sorted, Tensor *q, bool skip_nans)
 {
+    if (!q) return NULL;
     const double last = (double)(sorted->shape[sorted->ndim - 1] - 1);
     Tensor *nan = tensor_isnan(sorted);
     if (!skip_nans) {

@@ -140,6 +140,7 @@ Around around(TensorShape shape, int dim)
 
 Tensor *dense_float(const Tensor *x)
 {
+    if (!x) return NULL;
     bool half = x->dtype == TENSOR_F16 || x->dtype == TENSOR_BF16;
     return own(half ? raw_cast(x, TENSOR_F32) : raw_contiguous(x));
 }
