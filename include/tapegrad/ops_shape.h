@@ -97,6 +97,16 @@ typedef struct TensorRepeatInterleaveArgs {
     tensor_repeat_interleave_args((TensorRepeatInterleaveArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_repeat_interleave_args(TensorRepeatInterleaveArgs args);
 
+/* tensor_repeat_interleave_tensor(x, repeats, .dim = 0) - slice k of dim repeats[k] times in a row; repeats is a list of as many
+ * integers, or of one.  ESHAPE: of another length.  EVALUE: a negative count. */
+typedef struct TensorRepeatInterleaveTensorArgs {
+    Tensor *input, *repeats;
+    int dim;
+} TensorRepeatInterleaveTensorArgs;
+#define tensor_repeat_interleave_tensor(...) \
+    tensor_repeat_interleave_tensor_args((TensorRepeatInterleaveTensorArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_repeat_interleave_tensor_args(TensorRepeatInterleaveTensorArgs args);
+
 /* ---- parts -------------------------------------------------------------------------------------------- */
 
 /* tensor_slice(x, dim, start, end, step) - x[start:end:step] in dim; bounds are clamped as in Python, and may be left out:

@@ -10,16 +10,7 @@
 #include <float.h>
 #include <math.h>
 #include "../core.h"
-
-static Tensor *widened(Tensor *x)
-{
-    return x && (x->dtype == TENSOR_F16 || x->dtype == TENSOR_BF16) ? tensor_to(x, TENSOR_F32) : x;
-}
-
-static int set_narrowed(OpCall *c, Tensor *y, int dtype)
-{
-    return op_set_result(c, 0, y && dtype_is_float(dtype) && y->dtype != dtype ? tensor_to(y, (TensorDtype)dtype) : y);
-}
+#include "../map.h"
 
 /* ---- selu, tanhshrink ------------------------------------------------------------------------------------------------ */
 

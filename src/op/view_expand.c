@@ -196,3 +196,57 @@ Tensor *tensor_repeat_interleave_args(TensorRepeatInterleaveArgs args)
     if (args.dim != TENSOR_ALL) p.dim.n = 1, p.dim.at[0] = args.dim;
     return APPLY(&op_repeat_interleave, &p, args.input);
 }
+
+/* ---- repeat_interleave by a list of counts --------------------------------------------------------------------------------- */
+
+typedef struct CountsParams { OpDims dim; } CountsParams;
+
+/* The index that repeats k as often as the list says; a list of one count serves all n. */
+static Tensor *index_of_counts(OpCall *c, Tensor *repeats, int64_t n)
+{
+    Tensor *host = tensor_to_device(tensor_to(tensor_contiguous(repeats), TENSOR_I64), "cpu");
+    int64_t total = 0;
+    if (!host) return NULL;
+    if (repeats->ndim > 1 || (repeats->numel != n && repeats->numel != 1))
+        return op_fail(c, TENSOR_ESHAPE, "repeats %s for %lld slices: want a list of as many, or one", S(repeats), (long long)n), NULL;
+    const int64_t *count = host->data, step = repeats->numel > 1;
+    for (int64_t k = 0; k < n; k++) {
+        if (count[k * step] < 0)
+            return op_fail(c, TENSOR_EVALUE, "%lld times at position %lld: want no negative count", (long long)count[k * step], (long long)k), NULL;
+        if (__builtin_add_overflow(total, count[k * step], &total)) return op_fail(c, TENSOR_ESHAPE, "too many elements"), NULL;
+    }
+    Tensor *index = own(new_tensor(SHAPE(total), TENSOR_I64, &cpu_place));
+    if (!index) return NULL;
+    int64_t *at = index->data;
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t r = 0; r < count[k * step]; r++) *at++ = k;
+    return carried(index, repeats->place);
+}
+
+static int counts_compose(OpCall *c)
+{
+    const CountsParams *p = op_params(c);
+    Tensor *x = op_input(c, 0), *repeats = op_input(c, 1);
+    if (p->dim.n > 1) return op_fail(c, TENSOR_EVALUE, "%d dimensions given: want one, or none to flatten", p->dim.n);
+    if (call_index_dtype(c, repeats)) return -1;
+    if (p->dim.n == 0 || x->ndim == 0) x = tensor_flatten(x);
+    int dim = x && p->dim.n ? call_dim(c, p->dim.at[0], shape_of(x)) : 0;
+    Tensor *index = x && dim >= 0 ? index_of_counts(c, repeats, x->shape[dim]) : NULL;
+    return index ? op_set_result(c, 0, tensor_index_select(x, dim, index)) : -1;
+}
+
+static const OpField counts_fields[] = { OP_FIELD(OP_DIMS, CountsParams, dim, ""), { 0 } };
+static const TensorOp op_repeat_interleave_tensor = { .name = "repeat_interleave_tensor",
+    .summary = "slice k of dim repeats[k] times in a row; without dim, of x flattened", .gradient = "dx = sum of g over the copies", .arity = 2,
+    .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(CountsParams), .fields = counts_fields, .compose = counts_compose, .flags = OP_ANY_DEVICE,
+    .torch = "repeat_interleave",
+    .samples = "2x3,2@i64:0..3 {dim=[0]}; 2x3,3@i32:0..3 {dim=[-1]}; 2x3,6@u8:0..2; ,1@i64:2..2; 2x3,@i64:2..2 {dim=[1]}; 0x3,0@i64 {dim=[0]}",
+    .errors = "2x3,2@i64:-1..-1 {dim=[0]} ! EVALUE; 2x3,4@i64:1..1 {dim=[0]} ! ESHAPE; 2x3,2@i64:1..1 {dim=[2]} ! EINDEX; 2x3,2 {dim=[0]} ! EDTYPE" };
+REGISTER_OP(op_repeat_interleave_tensor);
+
+Tensor *tensor_repeat_interleave_tensor_args(TensorRepeatInterleaveTensorArgs args)
+{
+    CountsParams p = { .dim.n = 0 };
+    if (args.dim != TENSOR_ALL) p.dim.n = 1, p.dim.at[0] = args.dim;
+    return APPLY(&op_repeat_interleave_tensor, &p, args.input, args.repeats);
+}

@@ -380,7 +380,7 @@ def matrix_norm():
     yield matrix_norm_case(uniform(0, 3, 2), 2)
     yield matrix_norm_case(values([0, 0], [0, 0]), 101)
     yield matrix_norm_case(values([1, -2], [-1, 2]), float("inf"))
-    yield matrix_norm_case(values([1, float("nan")], [3, 4]), 1)
+    yield (*matrix_norm_case(values([1, float("nan")], [3, 4]), 1), (0,))
 
 
 # Singular values apart from each other and from 0, and no ties of sums.

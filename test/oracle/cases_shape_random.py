@@ -154,6 +154,17 @@ one("expand", lambda x, shape: x.expand(shape), expanded)
 one("repeat", lambda x, repeats: x.repeat(repeats), lambda: (lambda s: (s, {"repeats": [number(0, 3) for _ in range(len(s) + number(0, 1))]}))(shape(0, 3, most=4)))
 one("tile", lambda x, dims: torch.tile(x, dims), lambda: (shape(0, 3, most=4), {"dims": [number(0, 3) for _ in range(number(0, 4))]}))
 one("repeat_interleave", lambda x, repeats, dim: torch.repeat_interleave(x, repeats, dim[0] if dim else None), interleaved)
+
+
+@random("repeat_interleave_tensor")
+def counts():
+    s = shape()
+    dim = [] if chance(0.3) or not s else [number(-len(s), len(s) - 1)]
+    n = s[dim[0]] if dim else math.prod(s)
+    repeats = integers(n if chance(0.8) else 1, hi=3, dtype=choice((torch.int64, torch.int32)))
+    return (lambda x, r: torch.repeat_interleave(x, r, dim[0] if dim else None)), [any_of(s), repeats], {"dim": dim}
+
+
 one("slice", lambda x, **p: torch.ops.aten.slice(x, **p),
     with_dim(lambda s, d: {"start": number(-s[d] - 2, s[d] + 2), "end": number(-s[d] - 2, s[d] + 2), "step": number(1, 4)}, 1))
 one("narrow", torch.narrow, with_dim(lambda s, d: (lambda a: {"start": a - (s[d] if a < s[d] and chance(0.4) else 0), "length": number(0, s[d] - a)})(number(0, s[d])), 1))
