@@ -114,11 +114,11 @@ void broadcast_strides(const Tensor *x, TensorShape to, int64_t *stride);
 
 /* ---- errors: error.c ---------------------------------------------------------------------------------- */
 extern THREAD_LOCAL const char *composing;  /* the op that is being made of others now: errors name it first */
-extern THREAD_LOCAL unsigned failures;      /* of this thread so far, also those that an earlier error hides */
+extern THREAD_LOCAL unsigned failure_count;      /* of this thread so far, also those that an earlier error hides */
 int fail(TensorStatus code, const char *op, const char *format, ...) TAPEGRAD_PRINTF(3, 4) COLD;
 int fail_site(TensorStatus code, const char *op, const void *site, const char *format, ...) TAPEGRAD_PRINTF(4, 5) COLD;
 int fail_memory(const char *op) COLD;
-FORCE_INLINE bool failed_since(unsigned before) { return unlikely(failures != before) && tensor_error(); }     /* and nobody cleared it */
+FORCE_INLINE bool failed_since(unsigned before) { return unlikely(failure_count != before) && tensor_error(); }     /* and nobody cleared it */
 bool check_null(const Tensor *x, const char *op, int position);           /* true (and recorded, if nothing was) when NULL */
 #define S(x) shape_text(shape_of(x))
 

@@ -15,7 +15,7 @@ static THREAD_LOCAL struct {
 } error;
 
 THREAD_LOCAL const char *composing;
-THREAD_LOCAL unsigned failures;
+THREAD_LOCAL unsigned failure_count;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*handler)(const char *, TensorStatus, void *);
@@ -65,7 +65,7 @@ static int put_name(char *text, size_t size, const char *op)
 
 static void record(TensorStatus code, const char *op, const void *site, const char *format, va_list args)
 {
-    failures++;
+    failure_count++;
     if (error.code) return;
     int n = composing && op && strcmp(op, composing) != 0 ? put_name(error.text, TEXT, composing) : 0;
     if (op && n < TEXT) n += put_name(error.text + n, TEXT - (size_t)n, op);

@@ -106,7 +106,7 @@ static void release_staged(OpCall *c)
 static int run_forward(OpCall *c)
 {
     const TensorOp *op = c->op;
-    const unsigned before = failures;
+    const unsigned before = failure_count;
     if (op->shape && op->shape(c)) return -1;
     if (c->failed) return -1;
     if (op->compose) {

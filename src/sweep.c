@@ -277,7 +277,7 @@ static int call_backward(Sweep *s, Entry *e)
     c.op = e->op, c.site = e->site, c.n = e->inputs, c.outputs = e->outputs, c.extras = 0, c.failed = false, c.backward = true;
     c.input = NULL, c.params = e->params, c.staged = NULL, c.entry = e, c.wants = wants, c.grads = grads;
     for (int i = 0; i < e->outputs; i++) grads[i] = e->result[i].grad;
-    const unsigned before = failures;
+    const unsigned before = failure_count;
     Tensor *dy = op_grad(&c, 0);
     int status = dy ? e->op->backward(&c, dy, dx) : -1;
     if (c.failed || failed_since(before)) status = -1;      /* a gradient is missing, and not because it is zero */
