@@ -7,8 +7,8 @@
 #include "golden.h"
 
 /* In f64: |ours - theirs| <= 1e-10 |theirs|, and 1e-13 of the largest value where it is near 0.
- * In f32: at most 4 times PyTorch's own error there, and 4 ulp of the largest value; 16 where there are so few values that PyTorch's
- * own error may be small by luck. */
+ * In f32: at most 4 times PyTorch's own error there, and 4 ulp of the largest value; where there are so few values that PyTorch's own
+ * error may be small by luck, 16 ulp of the largest value or operand (terms of that size may cancel). */
 static const double rtol64 = 1e-10, atol64 = 1e-13, times32 = 4, ulp32 = 0x1p-23;
 
 /* A half result is computed as in f32 and rounded once: half an ulp of its own more.  A half gradient may be the sum of several
@@ -50,6 +50,16 @@ static double *doubles_of(Tensor *x)
     return v;
 }
 
+/* Of the finite values. */
+static double largest(Tensor *x)
+{
+    double *v = doubles_of(x), most = 0;
+    for (int64_t i = 0; i < tensor_numel(x); i++)
+        if (isfinite(v[i])) most = fmax(most, fabs(v[i]));
+    free(v);
+    return most;
+}
+
 static bool equal_values(double a, double b)
 {
     return a == b || (isnan(a) && isnan(b));
@@ -85,18 +95,18 @@ static void print_worst(const TensorOp *op, int cases)
 
 /* ---- comparing -------------------------------------------------------------------------------------------------------------- */
 
+static double cotangent_scale, operand_scale;           /* the largest of this case */
+
 typedef struct Limit { double own, relative, floor; } Limit;        /* floor, or relative |b| if more, and own ulps of a half */
 
 static Limit limit_of(const char *op, const GoldenValue *want, TensorDtype dtype, bool gradient, double scale)
 {
-    const double f32 = times32 * want->error + (want->count < FEW ? 16 : 4) * ulp32 * scale + 1e-44;
+    const double few = 16 * fmax(scale, operand_scale), f32 = times32 * want->error + (want->count < FEW ? few : 4 * scale) * ulp32 + 1e-44;
     if (dtype == TENSOR_F64) return (Limit){ 0, rtol_of(op), atol64 * scale };
     if (dtype == TENSOR_F32) return (Limit){ 0, 0, f32 };
     if (gradient) return (Limit){ 0, 0, f32 + gradient_ulps * ulp_of(scale, dtype) };
     return (Limit){ round_once, 0, f32 };
 }
-
-static double cotangent_scale;          /* the largest of this case */
 
 static void compare_floats(const Sample *s, Tensor *y, const GoldenValue *want, const char *what, TensorDtype dtype, bool gradient)
 {
@@ -156,11 +166,7 @@ static void check_gradients(const GoldenCase *c, Tensor *const *leaf, Tensor *co
         else complain(s, "result %d requires no gradient, in PyTorch it does", r);
     }
     cotangent_scale = 0;
-    for (int r = 0; r < roots; r++) {
-        double *each = doubles_of(v[r]);
-        for (int64_t i = 0; i < tensor_numel(v[r]); i++) cotangent_scale = fmax(cotangent_scale, fabs(each[i]));
-        free(each);
-    }
+    for (int r = 0; r < roots; r++) cotangent_scale = fmax(cotangent_scale, largest(v[r]));
     for (int i = 0; i < s->n; i++)
         if (c->gradient[i].there && tensor_requires_grad(leaf[i])) wanted[m++] = leaf[i];
     if (!roots || !m) return;
@@ -179,8 +185,10 @@ static void check_case(const GoldenCase *c, TensorDtype dtype, Layout layout)
 {
     const Sample *s = &c->sample;
     Tensor *leaf[OP_MAX_INPUTS], *y[SAMPLE_RESULTS];
+    operand_scale = 0;
     for (int i = 0; i < s->n; i++) {
         Tensor *x = golden_input(c, i, dtype);
+        if (x && tensor_dtype_is_float(tensor_dtype(x))) operand_scale = fmax(operand_scale, largest(x));
         leaf[i] = x ? strided_copy(x, layout) : NULL;
         if (c->gradient[i].there && sample_differentiable(s, i, leaf[i])) tensor_requires_grad_(leaf[i], true);
         else if (c->gradient[i].there) complain(s, "input %d has no gradient, in PyTorch it has", i);
