@@ -27,7 +27,9 @@ for isa in $sets; do
     if [ -n "$needs" ] && ! grep -qw "$needs" /proc/cpuinfo; then echo "#### $isa: this machine lacks it"; continue; fi
     echo "#### $isa"
     vecmath=$build/test/test_vecmath_$isa
-    ${CC:-gcc} -std=gnu11 -O3 -fwrapv -ffp-contract=off -fno-math-errno -fno-trapping-math $march test/test_vecmath.c -lcmocka -lm -o "$vecmath"
+    # shellcheck disable=SC2046,SC2086
+    ${CC:-gcc} -std=gnu11 -O3 -fwrapv -ffp-contract=off -fno-math-errno -fno-trapping-math $march -Iinclude -Isrc test/test_vecmath.c \
+        -Wl,--whole-archive "$build/libtapegrad.a" -Wl,--no-whole-archive $(make -s print-libs) -lcmocka -o "$vecmath"
     TAPEGRAD_ISA=$isa test/run.sh $programs "$vecmath" || status=1
 done
 exit $status
