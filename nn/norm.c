@@ -67,6 +67,7 @@ static Tensor *layer_norm_forward(Module *self, Tensor *x)
 Module *nn_layer_norm_args(NNLayerNormArgs args)
 {
     TensorShape shape = args.shape.ndim ? args.shape : SHAPE(args.normalized_size);
+    if (!shape.dim) return tensor_fail(TENSOR_ENULL, "nn_layer_norm", "a shape whose sizes are NULL: write .shape = SHAPE(4)"), NULL;
     if (shape.ndim > TENSOR_MAX_DIMS) return tensor_fail(TENSOR_ESHAPE, "nn_layer_norm", "%d dimensions", shape.ndim), NULL;
     LayerNorm *n = nn_new(LayerNorm, "LayerNorm", layer_norm_forward);
     n->eps = args.eps, n->ndim = shape.ndim;

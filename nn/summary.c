@@ -216,6 +216,7 @@ static void list(Table *t, Module *m)
 
 static bool no_input(TensorShape shape)
 {
+    if (!shape.dim) return true;
     for (int d = 0; d < shape.ndim; d++)
         if (shape.dim[d] == 0) return true;
     return shape.ndim == 0;

@@ -41,8 +41,6 @@
 #define tensor_argwhere tensor_nonzero
 #define tensor_concat tensor_cat
 #define tensor_concatenate tensor_cat
-#define tensor_fliplr(x) tensor_flip(x, DIMS(1))
-#define tensor_flipud(x) tensor_flip(x, DIMS(0))
 #define tensor_moveaxis tensor_movedim
 #define tensor_row_stack tensor_vstack
 #define tensor_fliplr(x) tensor_flip(x, DIMS(1))

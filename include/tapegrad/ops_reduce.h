@@ -19,6 +19,7 @@
 #define TAPEGRAD_OPS_REDUCE_H
 
 #include <limits.h>
+#include <math.h>
 #include <tapegrad/tensor.h>
 
 #ifdef __cplusplus
@@ -246,7 +247,7 @@ typedef struct TensorTopkArgs {
 } TensorTopkArgs;
 
 /* tensor_topk - the k largest (or smallest) along dim, best first, the earlier one first on ties.  EINDEX: k above the size. */
-#define tensor_topk(...) tensor_topk_args((TensorTopkArgs){ .dim = -1, .largest = true, .sorted = true, .input = __VA_ARGS__ })
+#define tensor_topk(...) tensor_topk_args((TensorTopkArgs){ .k = -1, .dim = -1, .largest = true, .sorted = true, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_topk_args(TensorTopkArgs args);
 
 typedef struct TensorKthvalueArgs {
@@ -289,8 +290,8 @@ typedef struct TensorQuantileArgs {
 
 /* tensor_quantile(x, 0.9, 1), tensor_quantile(x, .qs = list) - along dim, or of all; NaN where there is one.
  * tensor_nanquantile - of what is no NaN.  ESHAPE: no elements.  EVALUE: q outside [0, 1]. */
-#define tensor_quantile(...) tensor_quantile_args((TensorQuantileArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
-#define tensor_nanquantile(...) tensor_nanquantile_args((TensorQuantileArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+#define tensor_quantile(...) tensor_quantile_args((TensorQuantileArgs){ .q = NAN, .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+#define tensor_nanquantile(...) tensor_nanquantile_args((TensorQuantileArgs){ .q = NAN, .dim = TENSOR_ALL, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_quantile_args(TensorQuantileArgs args);
 TAPEGRAD_API Tensor *tensor_nanquantile_args(TensorQuantileArgs args);
 

@@ -94,7 +94,7 @@ typedef struct TensorRepeatInterleaveArgs {
     int dim;
 } TensorRepeatInterleaveArgs;
 #define tensor_repeat_interleave(...) \
-    tensor_repeat_interleave_args((TensorRepeatInterleaveArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+    tensor_repeat_interleave_args((TensorRepeatInterleaveArgs){ .repeats = -1, .dim = TENSOR_ALL, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_repeat_interleave_args(TensorRepeatInterleaveArgs args);
 
 /* tensor_repeat_interleave_tensor(x, repeats, .dim = 0) - slice k of dim repeats[k] times in a row; repeats is a list of as many
@@ -220,7 +220,8 @@ typedef struct TensorList {
 } TensorList;
 #define TENSORS(...) ((TensorList){ (Tensor *[]){ __VA_ARGS__ }, (int)(sizeof (Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)) })
 
-/* tensor_cat(TENSORS(a, b), dim), tensor_cat(((TensorList){ array, n }), dim) - one behind the other along dim (0), where
+/* tensor_cat(TENSORS(a, b), dim), tensor_cat(((TensorList){ array, n }), dim), never a bare array, which C would take for a list with
+ * dim as its length - one behind the other along dim (0), where
  * their sizes may differ.  Dtypes are promoted.  A tensor of shape [0] fits anywhere, as in PyTorch.
  * tensor_stack - tensors of one shape side by side in a new dim. */
 typedef struct TensorJoinArgs {

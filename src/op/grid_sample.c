@@ -5,6 +5,7 @@
  *   grid_sample indices and weights from the grid by elementwise ops, then tap_sum: gradients of any order
  *   affine_grid y = base theta^T, base the homogeneous positions of all pixels */
 #include <math.h>
+#include "shape_op.h"
 #include "pool.h"
 
 /* ---- sums at positions ---------------------------------------------------------------------------------------------- */
@@ -375,7 +376,6 @@ REGISTER_OP(op_affine_grid);
 
 Tensor *tensor_affine_grid(Tensor *theta, TensorShape size, bool align_corners)
 {
-    AffineParams p = { .size.n = size.ndim, .align_corners = align_corners };
-    for (int i = 0; i < size.ndim && i < TENSOR_MAX_DIMS; i++) p.size.at[i] = size.dim[i];
-    return APPLY(&op_affine_grid, &p, theta);
+    AffineParams p = { .align_corners = align_corners };
+    return shape_to_dims("affine_grid", size, &p.size) ? NULL : APPLY(&op_affine_grid, &p, theta);
 }

@@ -5,6 +5,7 @@
  *
  * resample with `transposed` is M^T, which gathers as well: tables of both are made here, and kernels see weights only. */
 #include <math.h>
+#include "shape_op.h"
 #include "pool.h"
 
 typedef struct ResampleParams {
@@ -326,8 +327,8 @@ REGISTER_OP(op_interpolate);
 Tensor *tensor_interpolate_args(TensorInterpolateArgs a)
 {
     InterpolateParams p = { .mode = (int)a.mode, .align_corners = a.align_corners, .recompute_scale_factor = a.recompute_scale_factor,
-                            .antialias = a.antialias, .size.n = a.size.ndim };
-    for (int i = 0; i < a.size.ndim && i < TENSOR_MAX_DIMS; i++) p.size.at[i] = a.size.dim[i];
+                            .antialias = a.antialias };
+    if (shape_to_dims("interpolate", a.size, &p.size)) return NULL;
     const double *each = a.scale_factors;
     const bool all = each[0] == 0 && each[1] == 0 && each[2] == 0;
     for (int i = 0; i < 3; i++) p.scale[i] = !all ? each[i] : i == 0 ? a.scale_factor : 0;

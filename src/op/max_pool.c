@@ -5,6 +5,7 @@
  *   unpool     y = 0 but x where the index points   dx = dy there
  *
  * The gradient on the graph is a scatter by the saved index, whose gradient is a gather. */
+#include "shape_op.h"
 #include "pool.h"
 
 /* ---- forward --------------------------------------------------------------------------------------------------------- */
@@ -260,11 +261,11 @@ Tensor *tensor_adaptive_max_pool3d(Tensor *x, int64_t depth, int64_t height, int
 static Tensor *run_unpool(const TensorOp *op, const TensorUnpoolArgs *a, int spatial, const void *site)
 {
     UnpoolParams p = { .kernel = dims_each(a->kernel, a->kernel_dims), .stride = dims_each(a->stride, a->stride_dims),
-                       .padding = dims_each(a->padding, a->padding_dims), .size.n = a->output_size.ndim };
+                       .padding = dims_each(a->padding, a->padding_dims) };
     OpDims *const list[] = { &p.kernel, &p.stride, &p.padding };
     for (int i = 0; i < 3; i++)
         if (list[i]->n > 1) list[i]->n = spatial;
-    for (int i = 0; i < p.size.n && i < 3; i++) p.size.at[i] = a->output_size.dim[i];
+    if (shape_to_dims(op->name, a->output_size, &p.size)) return NULL;
     return op_apply1(op, (Tensor *[]){ a->input, a->indices }, 2, &p, site);
 }
 

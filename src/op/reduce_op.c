@@ -1,9 +1,15 @@
 /* reduce_op.c - what the reduction ops share. */
 #include "../reduce.h"
 
+/* What cannot be told before there is a call to fail. */
+enum { DIMS_NULL = -1, DIMS_TWICE = -2 };
+
 ReduceParams reduce_params(int dim, TensorShape dims, bool keepdim, double param)
 {
     ReduceParams p = { .keepdim = keepdim, .param = param };
+    if (dim != TENSOR_ALL && dims.ndim) p.dims.n = DIMS_TWICE;
+    else if (dims.ndim && !dims.dim) p.dims.n = DIMS_NULL;
+    if (p.dims.n < 0) return p;
     if (dim != TENSOR_ALL) {
         p.dims.n = 1, p.dims.at[0] = dim;
         return p;
@@ -18,6 +24,8 @@ int reduce_check(OpCall *c)
     ReduceParams *p = op_params_mut(c);
     const Tensor *x = op_input(c, 0);
     bool seen[TENSOR_MAX_DIMS] = { false };
+    if (p->dims.n == DIMS_TWICE) return op_fail(c, TENSOR_EVALUE, "%s: both .dim and .dims are given", S(x));
+    if (p->dims.n == DIMS_NULL) return op_fail(c, TENSOR_ENULL, "%s: .dims is a list whose elements are NULL: write .dims = DIMS(1)", S(x));
     if (p->dims.n < 0 || p->dims.n > TENSOR_MAX_DIMS)
         return op_fail(c, TENSOR_EVALUE, "%s: %d dims given, at most %d are possible", S(x), p->dims.n, TENSOR_MAX_DIMS);
     for (int i = 0; i < p->dims.n; i++) {

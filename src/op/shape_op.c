@@ -12,10 +12,16 @@ int shape_to_dims(const char *op, TensorShape list, OpDims *dims)
 {
     if (list.ndim < 0 || list.ndim > TENSOR_MAX_DIMS)
         return fail(TENSOR_ESHAPE, op, "a list of %d: at most %d", list.ndim, TENSOR_MAX_DIMS);
-    if (!list.dim && list.ndim) return fail(TENSOR_ENULL, op, "a list of %d, whose elements are NULL", list.ndim);
+    if (!list.dim && list.ndim) return fail(TENSOR_ENULL, op, "a list of %d, whose elements are NULL: write SHAPE(%d)", list.ndim, list.ndim);
     dims->n = list.ndim;
     for (int i = 0; i < TENSOR_MAX_DIMS; i++) dims->at[i] = i < list.ndim ? list.dim[i] : 0;
     return 0;
+}
+
+int parts_or_none(int count, Tensor **parts, int room)
+{
+    for (int k = 0; count < 0 && parts && k < room; k++) parts[k] = NULL;
+    return count;
 }
 
 Tensor *zeros_on(TensorShape shape, int dtype, const Place *place)

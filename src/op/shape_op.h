@@ -41,6 +41,9 @@ Tensor *as_mask(const Tensor *cond);
  * they write x[...] = value; on the graph. */
 Tensor *without_lead(Tensor *value, int ndim);
 
+/* parts_or_none - count; where it is -1, none of the room there is in the caller's array is left unset: NULL flows on. */
+int parts_or_none(int count, Tensor **parts, int room);
+
 /* carried - a tensor on the host, owned by the open scope, or its copy on place. */
 Tensor *carried(Tensor *host, const Place *place);
 

@@ -181,36 +181,46 @@ static int split(Tensor *x, SplitParams *p, Tensor **parts, int max, const void 
 int tensor_split(Tensor *x, int64_t size, int dim, Tensor **parts, int max)
 {
     if (size == 0 && x && x->ndim && wrap_dim(dim, x->ndim) >= 0 && x->shape[wrap_dim(dim, x->ndim)] == 0) size = 1;
-    return split(x, &(SplitParams){ .dim = dim, .size = size }, parts, max, SITE);
+    return parts_or_none(split(x, &(SplitParams){ .dim = dim, .size = size }, parts, max, SITE), parts, max);
 }
 
 int tensor_split_sizes(Tensor *x, TensorShape sizes, int dim, Tensor **parts)
 {
     SplitParams p = { .dim = dim };
-    if (shape_to_dims("split", sizes, &p.sizes)) return -1;
-    return split(x, &p, parts, sizes.ndim, SITE);
+    if (shape_to_dims("split", sizes, &p.sizes)) return parts_or_none(-1, parts, sizes.ndim < TENSOR_MAX_DIMS ? sizes.ndim : 0);
+    return parts_or_none(split(x, &p, parts, sizes.ndim, SITE), parts, sizes.ndim);
 }
 
-int tensor_chunk(Tensor *x, int chunks, int dim, Tensor **parts, int max)
+static int chunk(Tensor *x, int chunks, int dim, Tensor **parts, int max, const void *site)
 {
     if (check_null(x, "tensor_chunk", 1)) return -1;
     if (chunks < 1) return fail(TENSOR_EVALUE, "tensor_chunk", "%d chunks: want 1 or more", chunks);
     int d = x->ndim ? wrap_dim(dim, x->ndim) : -1;
     int64_t length = d >= 0 ? x->shape[d] : 1, size = (length + chunks - 1) / chunks;
-    if (length) return split(x, &(SplitParams){ .dim = dim, .size = size }, parts, max, SITE);
-    if (check_room("chunk", chunks, parts, max, SITE)) return -1;
+    if (length) return split(x, &(SplitParams){ .dim = dim, .size = size }, parts, max, site);
+    if (check_room("chunk", chunks, parts, max, site)) return -1;
     return apart(&(SplitParams){ .dim = d, .size = 1 }, x, parts, chunks);
 }
 
-int tensor_unbind(Tensor *x, int dim, Tensor **parts, int max)
+int tensor_chunk(Tensor *x, int chunks, int dim, Tensor **parts, int max)
+{
+    return parts_or_none(chunk(x, chunks, dim, parts, max, SITE), parts, max);
+}
+
+static int unbind(Tensor *x, int dim, Tensor **parts, int max, const void *site)
 {
     if (check_null(x, "tensor_unbind", 1)) return -1;
     int d = x->ndim ? wrap_dim(dim, x->ndim) : -1;
     int64_t count = d >= 0 ? x->shape[d] : 1;
-    if (check_room("unbind", count, parts, max, SITE)) return -1;
+    if (check_room("unbind", count, parts, max, site)) return -1;
     if (d >= 0 && count == 0) return 0;
-    if (count <= CALL_MAX_OUTPUTS) return op_apply(&op_unbind, &x, 1, &(UnbindParams){ dim }, SITE, parts, max);
+    if (count <= CALL_MAX_OUTPUTS) return op_apply(&op_unbind, &x, 1, &(UnbindParams){ dim }, site, parts, max);
     for (int64_t k = 0; k < count; k++)
         if (!(parts[k] = tensor_select(x, d, k))) return -1;
     return (int)count;
+}
+
+int tensor_unbind(Tensor *x, int dim, Tensor **parts, int max)
+{
+    return parts_or_none(unbind(x, dim, parts, max, SITE), parts, max);
 }

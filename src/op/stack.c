@@ -83,6 +83,7 @@ static int grids(TensorList list, Tensor **to, bool swapped)
 int tensor_meshgrid_args(TensorMeshgridArgs args)
 {
     static const char op[] = "tensor_meshgrid";
+    parts_or_none(-1, args.grids, args.tensors.n < TENSOR_MAX_DIMS ? args.tensors.n : TENSOR_MAX_DIMS);     /* until they are there */
     if (check_lists(op, args.tensors, TENSOR_MAX_DIMS)) return -1;
     if (!args.grids) return fail(TENSOR_ENULL, op, "the array for the grids is NULL");
     bool xy = args.indexing && strcmp(args.indexing, "xy") == 0;

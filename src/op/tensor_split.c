@@ -33,6 +33,7 @@ static int by_sections(const char *op, Tensor *x, int sections, int dim, Tensor 
 static int by_indices(const char *op, Tensor *x, TensorShape indices, int dim, Tensor **parts)
 {
     const int d = find_dim(op, x, dim);
+    parts_or_none(-1, parts, indices.ndim + 1);             /* until they are there */
     if (d < 0) return -1;
     if (!parts || (indices.ndim > 0 && !indices.dim)) return fail(TENSOR_ENULL, op, "the indices or the array for the parts are NULL");
     for (int k = 0; k <= indices.ndim; k++) {
@@ -44,7 +45,7 @@ static int by_indices(const char *op, Tensor *x, TensorShape indices, int dim, T
 
 int tensor_tensor_split(Tensor *x, int sections, int dim, Tensor **parts, int max)
 {
-    return by_sections("tensor_tensor_split", x, sections, dim, parts, max);
+    return parts_or_none(by_sections("tensor_tensor_split", x, sections, dim, parts, max), parts, max);
 }
 
 int tensor_tensor_split_indices(Tensor *x, TensorShape indices, int dim, Tensor **parts)
@@ -62,10 +63,10 @@ static int check_rank(const char *op, const Tensor *x, int least)
 
 static int equal_sections(const char *op, Tensor *x, int sections, int dim, int least, Tensor **parts, int max)
 {
-    if (check_rank(op, x, least)) return -1;
+    if (check_rank(op, x, least)) return parts_or_none(-1, parts, max);
     if (sections > 0 && x->shape[dim] % sections)
-        return fail(TENSOR_ESHAPE, op, "dimension %d of %s: %d sections do not divide it", dim, S(x), sections);
-    return by_sections(op, x, sections, dim, parts, max);
+        return parts_or_none(fail(TENSOR_ESHAPE, op, "dimension %d of %s: %d sections do not divide it", dim, S(x), sections), parts, max);
+    return parts_or_none(by_sections(op, x, sections, dim, parts, max), parts, max);
 }
 
 static int across(const Tensor *x) { return x && x->ndim > 1; }         /* the dim of hsplit */
@@ -80,15 +81,15 @@ int tensor_dsplit(Tensor *x, int sections, Tensor **parts, int max) { return equ
 
 int tensor_hsplit_indices(Tensor *x, TensorShape indices, Tensor **parts)
 {
-    return check_rank("tensor_hsplit_indices", x, 1) ? -1 : by_indices("tensor_hsplit_indices", x, indices, across(x), parts);
+    return check_rank("tensor_hsplit_indices", x, 1) ? parts_or_none(-1, parts, indices.ndim + 1) : by_indices("tensor_hsplit_indices", x, indices, across(x), parts);
 }
 
 int tensor_vsplit_indices(Tensor *x, TensorShape indices, Tensor **parts)
 {
-    return check_rank("tensor_vsplit_indices", x, 2) ? -1 : by_indices("tensor_vsplit_indices", x, indices, 0, parts);
+    return check_rank("tensor_vsplit_indices", x, 2) ? parts_or_none(-1, parts, indices.ndim + 1) : by_indices("tensor_vsplit_indices", x, indices, 0, parts);
 }
 
 int tensor_dsplit_indices(Tensor *x, TensorShape indices, Tensor **parts)
 {
-    return check_rank("tensor_dsplit_indices", x, 3) ? -1 : by_indices("tensor_dsplit_indices", x, indices, 2, parts);
+    return check_rank("tensor_dsplit_indices", x, 3) ? parts_or_none(-1, parts, indices.ndim + 1) : by_indices("tensor_dsplit_indices", x, indices, 2, parts);
 }

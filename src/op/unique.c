@@ -146,6 +146,8 @@ static Tensor *run(const TensorOp *op, Tensor *x, Tensor **inverse, Tensor **cou
 {
     UniqueParams p = { .dim = { .n = dim != TENSOR_ALL, .at = { dim } } };
     Tensor *y[3] = { NULL };
+    if (inverse) *inverse = NULL;
+    if (counts) *counts = NULL;
     if (op_apply(op, &x, 1, &p, site, y, 3) < 0) return NULL;
     if (inverse) *inverse = y[1];
     if (counts) *counts = y[2];
