@@ -51,6 +51,13 @@ static void test_number_for_a_list(void **state)
     refused(NULL, TENSOR_ENULL, "SHAPE(4)");
 }
 
+static void test_forgotten_index(void **state)
+{
+    (void)state;
+    refused(tensor_index(x, "..., idx"), TENSOR_EVALUE, "\"idx\"");
+    refused(tensor_index_set_scalar_(x, 0, "mask"), TENSOR_EVALUE, "\"mask\"");
+}
+
 static void test_dim_and_dims(void **state)
 {
     (void)state;
@@ -91,7 +98,8 @@ static void test_parts_of_a_failure_are_null(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, begin)
-    const struct CMUnitTest tests[] = { TEST(test_forgotten_arguments), TEST(test_number_for_a_list), TEST(test_dim_and_dims),
+    const struct CMUnitTest tests[] = { TEST(test_forgotten_arguments), TEST(test_number_for_a_list), TEST(test_forgotten_index), TEST(test_dim_and_dims),
+                                       
                                         TEST(test_parts_of_a_failure_are_null) };
     return cmocka_run_group_tests_name("first guesses", tests, NULL, NULL);
 }

@@ -123,6 +123,36 @@ static void print_gradient(const TensorOp *op)
     }
 }
 
+static char *torch_names;              /* "space: name name ..." in lines */
+
+/* Is this word (of n characters) among the names of a space? */
+static bool in_space(const char *space, const char *word, int n)
+{
+    char start[64], full[128];
+    snprintf(start, sizeof start, "\n%s: ", space);
+    const char *line = strstr(torch_names, start), *end = line ? strchr(line + 1, '\n') : NULL;
+    int length = snprintf(full, sizeof full, " %.*s", n < 100 ? n : 100, word);
+    for (const char *at = line; at && (at = strstr(at, full)) != NULL && (!end || at < end); at++)
+        if (at[length] == ' ' || at[length] == '\n' || at[length] == '\0') return true;
+    return false;
+}
+
+/* Prints where PyTorch has this name, without _scalar or _tensor where it takes both by one; - for nowhere. */
+static void print_torch_name(const char *name)
+{
+    static const char *const spaces[] = { "torch", "torch.nn.functional", "torch.Tensor", "torch.special", "torch.linalg" };
+    const char *last = strrchr(name, '_');
+    const bool by_one = last && (strcmp(last, "_scalar") == 0 || strcmp(last, "_tensor") == 0);
+    const int length[] = { (int)strlen(name), by_one ? (int)(last - name) : 0 };
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < sizeof spaces / sizeof *spaces && length[k]; i++)
+            if (in_space(spaces[i], name, length[k])) {
+                printf("`%s.%.*s`", spaces[i], length[k], name);
+                return;
+            }
+    printf("-");
+}
+
 static void print_op(const TensorOp *op)
 {
     printf("| ");
@@ -135,8 +165,9 @@ static void print_op(const TensorOp *op)
     printf(" | ");
     print_dtypes(op);
     printf(" | ");
-    if (op->torch && strcmp(op->torch, "-") == 0) printf("-");
-    else print_code("torch.", op->torch ? op->torch : op->name);
+    if (!op->torch) print_torch_name(op->name);
+    else if (strcmp(op->torch, "-") == 0) printf("-");
+    else print_code("torch.", op->torch);
     printf(" |\n");
 }
 
@@ -202,6 +233,7 @@ int main(int argc, char **argv)
     if (argc < 3) return fprintf(stderr, "usage: ops_table TORCH_NAMES HEADER ...\n"), 2;
     size_t names_size = 0;
     char *names = append_file(NULL, &names_size, argv[1]);
+    torch_names = names;
     for (int i = 2; i < argc; i++) headers = append_file(headers, &headers_size, argv[i]);
     printf("# Ops\n\nMade by `make docs/ops.md` from the descriptors; do not edit. x, a, b are operands, y is the result, g (or dy) the gradient at y. "
            "\"floats\" are f32, f64, f16 and bf16; halves compute in f32.\n\n## Public\n\n");

@@ -49,6 +49,14 @@ TAPEGRAD_API Tensor *tensor_index_set_scalar_(Tensor *x, double value, const cha
 TAPEGRAD_API Tensor *tensor_index_set(Tensor *x, Tensor *value, const char *text, ...);
 TAPEGRAD_API Tensor *tensor_index_accumulate_(Tensor *x, Tensor *value, const char *text, ...);
 
+/* The arguments end in a mark, so that a forgotten tensor is an error (EVALUE) and not what happens to lie on the stack. */
+#define TENSOR_INDEX_END_ ((Tensor *)UINTPTR_MAX)
+#define tensor_index(...) tensor_index(__VA_ARGS__, TENSOR_INDEX_END_)
+#define tensor_index_set_(...) tensor_index_set_(__VA_ARGS__, TENSOR_INDEX_END_)
+#define tensor_index_set_scalar_(...) tensor_index_set_scalar_(__VA_ARGS__, TENSOR_INDEX_END_)
+#define tensor_index_set(...) tensor_index_set(__VA_ARGS__, TENSOR_INDEX_END_)
+#define tensor_index_accumulate_(...) tensor_index_accumulate_(__VA_ARGS__, TENSOR_INDEX_END_)
+
 /* tensor_index_tensors(x, TENSORS(i, NULL, j)) - x[i, :, j] for a list of index tensors and masks; NULL is a whole dim.
  * tensor_index_put(x, TENSORS(i, j), values, .accumulate = true) - x with values, which broadcast to that shape, written there,
  * or added. */

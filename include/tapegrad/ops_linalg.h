@@ -17,7 +17,8 @@
  * f32, f16 and bf16 compute in f64, forward and backward, and are rounded once (PyTorch has no halves here).  Gradients are
  * PyTorch's and have gradients of any order.  Unless said otherwise:
  * ESHAPE: no matrix, not square where it must be, or sizes that do not fit.  EDTYPE: not floating.  EVALUE: a matrix that is
- * singular, not positive-definite, or not finite; the text says which one of the batch. */
+ * singular, or not positive-definite, or, for cholesky, svd and eigh and what is made of them, not finite (the others give NaN, as
+ * PyTorch does); the text says which one of the batch. */
 #ifndef TAPEGRAD_OPS_LINALG_H
 #define TAPEGRAD_OPS_LINALG_H
 

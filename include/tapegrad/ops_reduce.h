@@ -263,7 +263,7 @@ typedef struct TensorKthvalueArgs {
 TAPEGRAD_API Tensor *tensor_kthvalue_args(TensorKthvalueArgs args);
 
 /* tensor_median - of all elements, the lower one of two; NaN if there is one; the gradient is shared among equals.
- * tensor_median_dim, tensor_mode - along .dim (default -1), with .indices; the gradient goes to the index.  mode: the
+ * tensor_median_dim, tensor_mode - along .dim (default -1), with .indices; the gradient goes to the index.  NaNs are equal for mode.  mode: the
  * most frequent value, the smallest of equally frequent ones, and its last position. */
 TAPEGRAD_API Tensor *tensor_median(Tensor *x);
 TAPEGRAD_API Tensor *tensor_nanmedian(Tensor *x);              /* of what is no NaN; NaN where nothing is */

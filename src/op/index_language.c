@@ -117,7 +117,7 @@ static Tensor *get(const Text *t, Tensor *x, va_list args)
     return p.view == x ? tensor_expand(x, shape_of(x)) : p.view;           /* a tensor of its own, also where nothing is picked */
 }
 
-Tensor *tensor_index(Tensor *x, const char *text, ...)
+Tensor *(tensor_index)(Tensor *x, const char *text, ...)
 {
     va_list args;
     const char *outer = composing;
@@ -185,7 +185,7 @@ static Tensor *write(const char *op, Tensor *x, Tensor *value, Way way, bool asi
     return y ? borrow(y) : NULL;
 }
 
-Tensor *tensor_index_set(Tensor *x, Tensor *value, const char *text, ...)
+Tensor *(tensor_index_set)(Tensor *x, Tensor *value, const char *text, ...)
 {
     va_list args;
     va_start(args, text);
@@ -194,7 +194,7 @@ Tensor *tensor_index_set(Tensor *x, Tensor *value, const char *text, ...)
     return y;
 }
 
-Tensor *tensor_index_set_(Tensor *x, Tensor *value, const char *text, ...)
+Tensor *(tensor_index_set_)(Tensor *x, Tensor *value, const char *text, ...)
 {
     va_list args;
     va_start(args, text);
@@ -203,7 +203,7 @@ Tensor *tensor_index_set_(Tensor *x, Tensor *value, const char *text, ...)
     return y;
 }
 
-Tensor *tensor_index_accumulate_(Tensor *x, Tensor *value, const char *text, ...)
+Tensor *(tensor_index_accumulate_)(Tensor *x, Tensor *value, const char *text, ...)
 {
     va_list args;
     va_start(args, text);
@@ -212,7 +212,7 @@ Tensor *tensor_index_accumulate_(Tensor *x, Tensor *value, const char *text, ...
     return y;
 }
 
-Tensor *tensor_index_set_scalar_(Tensor *x, double value, const char *text, ...)
+Tensor *(tensor_index_set_scalar_)(Tensor *x, double value, const char *text, ...)
 {
     va_list args;
     if (check_null(x, "index_set_scalar_", 1)) return NULL;

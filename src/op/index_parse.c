@@ -71,6 +71,8 @@ static int read_name(Reader *r, IndexItem *item)
     item->kind = INDEX_NONE;
     if (n == 4 && memcmp(start, "None", n) == 0) return 0;
     item->kind = INDEX_TENSOR, item->tensor = va_arg(r->args, Tensor *);
+    if (item->tensor == TENSOR_INDEX_END_)
+        return fail(TENSOR_EVALUE, r->op, "\"%s\" at position %d: no tensor is given for the name \"%.*s\"", r->text, item->at, (int)n, start);
     if (item->tensor) return 0;
     return tensor_error() ? -1 : fail(TENSOR_ENULL, r->op, "\"%s\" at position %d: the tensor is NULL", r->text, item->at);
 }
