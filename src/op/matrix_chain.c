@@ -126,7 +126,7 @@ static const OpField power_fields[] = { OP_FIELD(OP_I64, PowerParams, n, NULL), 
 const TensorOp op_matrix_power = {
     .name = "matrix_power", .summary = "square matrices times themselves, n times; their inverses for n < 0", .gradient = "dx = sum_i (x^i)^T g (x^(n-1-i))^T; n < 0: through the inverse",
     .arity = 1, .params = sizeof(PowerParams), .fields = power_fields, .shape = power_shape, .compose = matrix_power,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, .samples = "3x3 {n=2}; 2x3x3 {n=3}; 3x3 {n=1}; 3x3 {n=0}; 2x2 {n=7}; 0x0 {n=2}; 0x2x2 {n=5}; 2x2 {n=-1}; 3x3 {n=-2}; 0x2x2 {n=-3}",
+    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE, .samples = "3x3 {n=2}; 2x3x3 {n=3}; 3x3 {n=1}; 3x3 {n=0}; 2x2 {n=7}; 0x0 {n=2}; 0x2x2 {n=5}; 2x2 {n=-1}; 3x3 {n=-2}; 0x2x2 {n=-3}",
     .errors = "3x4 {n=2} ! ESHAPE; 3 {n=2} ! ESHAPE; 2x2:1..1 {n=-1} ! EVALUE; 3x3@i64 {n=2} ! EDTYPE",
 };
 REGISTER_OP(op_matrix_power);

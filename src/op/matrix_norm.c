@@ -60,7 +60,7 @@ const TensorOp op_linalg_matrix_norm = {
     .name = "linalg_matrix_norm", .summary = "norm of matrices; ord 101: fro, 102: nuc, 1, 2, inf and their negatives",
     .gradient = "fro: dx = g x / y; nuc: dx = g u vh; 2: dx = g u_0 vh_0; 1, inf: dx = g sign x in the column, row that is it", .arity = 1,
     .params = sizeof(MatrixNormParams), .fields = fields, .shape = shape, .compose = compose,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, .torch = "linalg.matrix_norm",
+    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE, .torch = "linalg.matrix_norm",
     .samples = "3x4; 2x3x4 {dim1=0 dim2=-1 keepdim=1}; 3x2 {ord=102}; 2x2x3 {ord=102 dim1=2 dim2=0}; 3x2 {ord=2}; 2x3x2 {ord=-2 keepdim=1}; "
                "3x4:.5..2 {ord=1}; 3x4:.5..2 {ord=-1 dim1=1 dim2=0}; 2x3x4:-2..-.5 {ord=inf keepdim=1}; 3x4:.5..2 {ord=-inf}; 0x3 {ord=102}; "
                "0x3; 0x3 {ord=1}; 0x2x3 {ord=2}",
