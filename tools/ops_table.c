@@ -207,7 +207,7 @@ static void print_missing(char *names)
 {
     char *line = strtok(names, "\n");
     if (!line) exit(1);
-    printf("Against %s, of the functions that it lists as its tensor operations:\n\n| name space | there | here | not here |\n|---|---|---|---|\n", line);
+    printf("Against %s, of the functions that it lists as its tensor operations; a name counts as here when a function of that name is, whatever its name space:\n\n| name space | there | here | not here |\n|---|---|---|---|\n", line);
     char *lines[32];
     int n = 0;
     while (n < 32 && (line = strtok(NULL, "\n")) != NULL) lines[n++] = line;

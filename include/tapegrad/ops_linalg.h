@@ -6,7 +6,7 @@
  *     TensorSvd s = tensor_svd(a, .full_matrices = false);       // a = s.u diag(s.s) s.vh
  *     TensorEigh e = tensor_eigh(symmetric);                     // a = e.vectors diag(e.values) e.vectors^T
  *
- * tensor_foo is torch.linalg.foo, also where an older torch.foo of other defaults exists (svd, qr, solve).  Matrices are the
+ * Here tensor_foo is torch.linalg.foo, also where an older torch.foo of other defaults exists (svd, qr, solve).  Matrices are the
  * last two dims [m, n]; dims before them are batches.  Sizes may be 0.
  *
  * LAPACK does the work; systems, determinants and Cholesky factors of at most 64 rows need none.  It is no dependency of the
