@@ -128,7 +128,6 @@ const TensorOp op_batch_norm = {
                 "evaluating: dx = w r g; dw = sum g xn, db = sum g", .arity = 5,
     .optional = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR) | KEEP_INPUT(WEIGHT) | KEEP_INPUT(BIAS),
     .keep = KEEP_INPUT(X) | KEEP_INPUT(WEIGHT), .no_grad_inputs = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR),
-    .gradient = "as layer_norm's, with the statistics of each channel; not training: dx = dy w / std",
     .params = sizeof(BatchNormParams), .fields = fields, .shape = shape, .forward = forward, .backward = backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "nn.functional.batch_norm",
     .samples = "5x5x5,-,-,5,5 {training=1}; 3x2x4,-,-,2,2 {training=1 eps=.5}; 4x3,-,-,3,3 {training=1}; 3x2x3x4,-,-,2,- {training=1}; "

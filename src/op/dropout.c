@@ -91,14 +91,14 @@ static const OpField fields[] = { OP_FIELD(OP_DOUBLE, DropoutParams, p, "0.5"), 
 
 const TensorOp op_dropout = {
     .name = "dropout", .summary = "elements set to 0 with probability p, the others divided by 1 - p",
-    .gradient = "dx = g mask / (1 - p)", DROPOUT,
+    DROPOUT,
     .shape = check, .compose = compose, .torch = "nn.functional.dropout",
     .samples = "4x5; 20 {p=.25}; 3x4 {p=0}; 3x4 {p=1}; 3x4 {training=0}; {p=.5}; 0x3",
     .errors = "3 {p=-.1} ! EVALUE; 3 {p=1.5} ! EVALUE; 3 {p=nan} ! EVALUE; 3@i64 ! EDTYPE",
 };
 const TensorOp op_dropout2d = {
     .name = "dropout2d", .summary = "channels set to 0 with probability p, the others divided by 1 - p",
-    .gradient = "dx = g mask / (1 - p)", DROPOUT,
+    DROPOUT,
     .shape = check_channels, .compose = compose_channels, .torch = "nn.functional.dropout2d",
     .samples = "3x4x2x2; 4x5 {p=.25}; 2x3x4 {p=1}; 2x3x2x2 {training=0}; 0x3x2x2; 2x3x0x2",
     .errors = "3 ! ESHAPE; 2x3 {p=2} ! EVALUE",

@@ -91,7 +91,6 @@ const TensorOp op_layer_norm = {
     .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0), 0 }, .params = sizeof(LayerNormParams), .fields = fields,
     .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.layer_norm",
-    .gradient = "with g = dy w, z = (x - mean) / std: dx = (g - mean g - z mean(g z)) / std, dw = sum dy z, db = sum dy",
     .samples = "3x5,5,5 {normalized_shape=[5]}; 2x3x4,3x4,3x4 {normalized_shape=[3 4] eps=.5}; 2x3x4,4,- {normalized_shape=[4]}; "
                "2x3x4,-,4 {normalized_shape=[4]}; 3x5,-,- {normalized_shape=[5]}; 6,6,6 {normalized_shape=[6]}; "
                "0x4,4,4 {normalized_shape=[4]}; 2x40,40,40 {normalized_shape=[40]}; 40x3,3,3 {normalized_shape=[3]}",
