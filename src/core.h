@@ -82,6 +82,7 @@ FORCE_INLINE size_t dtype_size(int dtype)
     return size[dtype];
 }
 FORCE_INLINE bool dtype_is_float(int dtype) { return dtype <= TENSOR_BF16; }
+FORCE_INLINE bool dtype_is_half(int dtype) { return dtype == TENSOR_F16 || dtype == TENSOR_BF16; }
 FORCE_INLINE TensorShape shape_of(const Tensor *x) { return (TensorShape){ x->ndim, x->shape }; }
 
 /* tensor.c.  The new_ functions return a tensor with one reference that belongs to the caller; own() hands it to the scope. */

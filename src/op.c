@@ -194,7 +194,7 @@ static int half_dtype(const TensorOp *op, Tensor *const *inputs, int n)
     for (int i = 0; i < n; i++) {
         const Tensor *x = inputs[i];
         if (!x || !dtype_is_float(x->dtype) || (i < 32 && (op->no_grad_inputs >> i & 1))) continue;
-        if (x->dtype != TENSOR_F16 && x->dtype != TENSOR_BF16) return -1;
+        if (!dtype_is_half(x->dtype)) return -1;
         dtype = dtype < 0 ? x->dtype : (int)tensor_promote_types((TensorDtype)dtype, (TensorDtype)x->dtype);
     }
     return dtype == TENSOR_F32 ? -1 : dtype;

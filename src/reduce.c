@@ -1,8 +1,6 @@
 /* reduce.c - reductions outside the graph. */
 #include "reduce.h"
 
-static bool is_half(int dtype) { return dtype == TENSOR_F16 || dtype == TENSOR_BF16; }
-
 static void set_spaces(ReduceArgs *a, const Tensor *x, const bool reduced[])
 {
     a->kept = a->reduced = 1;
@@ -19,8 +17,8 @@ static void set_spaces(ReduceArgs *a, const Tensor *x, const bool reduced[])
 
 static int through_f32(Tensor *out, const Tensor *x, int kind, const bool reduced[], double param)
 {
-    Tensor *wide = is_half(x->dtype) ? raw_cast(x, TENSOR_F32) : tensor_retain((Tensor *)x);
-    Tensor *y = is_half(out->dtype) ? new_tensor(shape_of(out), TENSOR_F32, out->place) : tensor_retain(out);
+    Tensor *wide = dtype_is_half(x->dtype) ? raw_cast(x, TENSOR_F32) : tensor_retain((Tensor *)x);
+    Tensor *y = dtype_is_half(out->dtype) ? new_tensor(shape_of(out), TENSOR_F32, out->place) : tensor_retain(out);
     int status = wide && y ? raw_reduce_into(y, wide, kind, reduced, param) : -1;
     if (status == 0 && y != out) status = raw_copy(out, y);
     tensor_release(wide);
@@ -31,7 +29,7 @@ static int through_f32(Tensor *out, const Tensor *x, int kind, const bool reduce
 int raw_reduce_into(Tensor *out, const Tensor *x, int kind, const bool reduced[], double param)
 {
     if (out->numel == 0) return 0;
-    if (is_half(x->dtype) || is_half(out->dtype)) return through_f32(out, x, kind, reduced, param);
+    if (dtype_is_half(x->dtype) || dtype_is_half(out->dtype)) return through_f32(out, x, kind, reduced, param);
     ReduceArgs a;
     a.kind = kind, a.param = param, a.kept_ndim = a.reduced_ndim = 0;
     a.src = x->data, a.src_dtype = x->dtype, a.out = out->data, a.out_dtype = out->dtype;

@@ -159,7 +159,7 @@ bool tensor_equal(const Tensor *a, const Tensor *b)
 {
     if (check_null(a, "tensor_equal", 1) || check_null(b, "tensor_equal", 2)) return false;
     if (a->dtype != b->dtype || !shape_equal(shape_of(a), shape_of(b))) return false;
-    int dtype = a->dtype == TENSOR_F16 || a->dtype == TENSOR_BF16 ? TENSOR_F32 : a->dtype;
+    int dtype = dtype_is_half(a->dtype) ? TENSOR_F32 : a->dtype;
     Tensor *p = on_host(a, dtype, shape_of(a)), *q = p ? on_host(b, dtype, shape_of(a)) : NULL;
     bool same = p && q;
     if (same && dtype == TENSOR_F32) same = equal_f32(p->data, q->data, p->numel);

@@ -2,8 +2,8 @@
 # all.sh - everything that `make test` promises, in order; stops at the first failure and says which step it was.
 #
 #   1 set-up   2 gcc: library, suites, also without AVX-512 and without AVX2   3 clang: library with strict warnings, headers as C11 and C++17   4 README's snippets
-#   5 exported symbols, installed package   6 sanitizers   7 failing memory   8 CUDA sources: nvcc where it is, cuemu always
-#   9 examples, briefly
+#   5 docs/ops.md, sizes, exported symbols, installed package   6 sanitizers, valgrind   7 failing memory   8 without BLIS   9 CUDA sources: nvcc
+#   where it is, cuemu always   10 examples, briefly
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ -z "${TAPEGRAD_DATA:-}" ] && [ -d ../shared/data ]; then export TAPEGRAD_DATA=$PWD/../shared/data; fi

@@ -116,6 +116,6 @@ int cpu_gemm(GemmArgs *g)
 {
     if (!dtype_is_float(g->dtype)) return cpu_fail("no products of %s", tensor_dtype_name((TensorDtype)g->dtype));
     if (g->batch == 0 || g->m == 0 || g->n == 0) return 0;
-    const bool half = g->dtype == TENSOR_F16 || g->dtype == TENSOR_BF16;
+    const bool half = dtype_is_half(g->dtype);
     return (half ? halves(g) : plain(g)) ? fail_memory("gemm") : 0;
 }

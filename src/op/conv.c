@@ -43,7 +43,7 @@ static ConvArgs args_for(const ConvParams *p, TensorShape x, TensorShape w, Tens
 /* Where a kernel is to write: out itself, or f32 for a half. */
 static Tensor *target(Tensor *out)
 {
-    bool half = out->dtype == TENSOR_F16 || out->dtype == TENSOR_BF16;
+    bool half = dtype_is_half(out->dtype);
     return half ? own(new_tensor(shape_of(out), TENSOR_F32, out->place)) : out;
 }
 

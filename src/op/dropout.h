@@ -15,7 +15,7 @@ bool drops_nothing(const Tensor *x, double p, bool training);
 /* wide_float - x in the dtype that is computed in: f32 for halves, on the graph. */
 FORCE_INLINE Tensor *wide_float(Tensor *x)
 {
-    return x && (x->dtype == TENSOR_F16 || x->dtype == TENSOR_BF16) ? tensor_to(x, TENSOR_F32) : x;
+    return x && dtype_is_half(x->dtype) ? tensor_to(x, TENSOR_F32) : x;
 }
 
 #pragma GCC visibility pop

@@ -134,7 +134,7 @@ static int pad_compose(OpCall *c)
     if (padded < 1 || padded > 3 || x->ndim - padded < 1 || x->ndim - padded > 2)
         return op_fail(c, TENSOR_ESHAPE, "%s by %s: want pads for all but [batch, channels] or [channels], for three dimensions at most", S(x),
                        shape_text(dims_shape(&p->pad)));
-    const bool half = x->dtype == TENSOR_F16 || x->dtype == TENSOR_BF16;
+    const bool half = dtype_is_half(x->dtype);
     if (half) y = tensor_to(y, TENSOR_F32);             /* so that sums of several dimensions are rounded once */
     for (int d = x->ndim - padded; d < x->ndim; d++) {
         const Ends e = ends_of(&p->pad, x->ndim, d);

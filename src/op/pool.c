@@ -134,7 +134,7 @@ PoolArgs pool_args(const PoolParams *p, int dtype, TensorShape x, TensorShape y)
 
 Tensor *pool_target(Tensor *out)
 {
-    bool half = out && (out->dtype == TENSOR_F16 || out->dtype == TENSOR_BF16);
+    bool half = out && dtype_is_half(out->dtype);
     return half ? own(new_tensor(shape_of(out), TENSOR_F32, out->place)) : out;
 }
 

@@ -149,6 +149,6 @@ Around around(TensorShape shape, int dim)
 Tensor *dense_float(const Tensor *x)
 {
     if (!x) return NULL;
-    bool half = x->dtype == TENSOR_F16 || x->dtype == TENSOR_BF16;
+    bool half = dtype_is_half(x->dtype);
     return own(half ? raw_cast(x, TENSOR_F32) : raw_contiguous(x));
 }

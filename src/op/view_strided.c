@@ -85,7 +85,7 @@ static int fold_forward(OpCall *c)
 {
     const UnfoldParams *p = op_params(c);
     Tensor *g = op_input(c, 0), *y = op_output(c, 0);
-    bool half = y->dtype == TENSOR_F16 || y->dtype == TENSOR_BF16;
+    bool half = dtype_is_half(y->dtype);
     Tensor *sum = half ? own(new_tensor(shape_of(y), TENSOR_F32, y->place)) : y, *from = half ? own(raw_cast(g, TENSOR_F32)) : g;
     if (!sum || !from || raw_fill(sum, 0)) return -1;
     for (int64_t i = 0; i < p->size; i++) {
