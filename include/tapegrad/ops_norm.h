@@ -91,6 +91,12 @@ typedef struct TensorResponseNormArgs {
     tensor_local_response_norm_args((TensorResponseNormArgs){ .alpha = 1e-4, .beta = 0.75, .k = 1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_local_response_norm_args(TensorResponseNormArgs args);
 
+/* tensor_norm_except_dim - the norms (sum |v|^pow)^(1/pow) over all dims but dim, which stay with size 1; dim = -1, as in PyTorch, is no
+ * dim: one norm, of rank 0.   tensor_weight_norm - v g / tensor_norm_except_dim(v, 2, dim): weights of the direction v and the
+ * length g, as of torch.nn.utils.weight_norm. */
+TAPEGRAD_API Tensor *tensor_norm_except_dim(Tensor *v, double pow, int dim);
+TAPEGRAD_API Tensor *tensor_weight_norm(Tensor *v, Tensor *g, int dim);
+
 /* ---- dropout -----------------------------------------------------------------------------------------
  * tensor_dropout - training: each element is 0 with probability p, else divided by 1 - p.  The gradient passes the same mask.
  * p = 1 gives zeros.  Dropped elements are 0 whatever they were.  Not training, or p = 0: x itself, and no number is drawn.

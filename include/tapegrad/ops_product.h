@@ -86,6 +86,9 @@ TAPEGRAD_API Tensor *tensor_chain_matmul(TensorList tensors);
  * (EVALUE: singular). */
 TAPEGRAD_API Tensor *tensor_matrix_power(Tensor *x, int64_t n);
 
+/* tensor_matrix_exp - e^x = sum of x^k / k!, k = 0, 1, ..., of square matrices [..., m, m]; computed in f64. */
+TAPEGRAD_API Tensor *tensor_matrix_exp(Tensor *x);
+
 /* tensor_trace - the sum of a matrix's diagonal; i64 for integers. */
 TAPEGRAD_API Tensor *tensor_trace(Tensor *x);
 

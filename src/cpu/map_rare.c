@@ -54,6 +54,23 @@ static int64_t floor_divide_i64(int64_t a, int64_t b)
     return trunc_divide_i64(a, b) - (r != 0 && (r < 0) != (b < 0));
 }
 
+static int64_t gcd_i64(int64_t a, int64_t b)
+{
+    uint64_t u = a < 0 ? -(uint64_t)a : (uint64_t)a, v = b < 0 ? -(uint64_t)b : (uint64_t)b;
+    while (v) {
+        const uint64_t r = u % v;
+        u = v, v = r;
+    }
+    return (int64_t)u;
+}
+
+static int64_t lcm_i64(int64_t a, int64_t b)
+{
+    if (a == 0 || b == 0) return 0;
+    const uint64_t u = a < 0 ? -(uint64_t)a : (uint64_t)a, v = b < 0 ? -(uint64_t)b : (uint64_t)b;
+    return (int64_t)(u / (uint64_t)gcd_i64(a, b) * v);
+}
+
 static int64_t shift_left_i64(int64_t a, int64_t b) { return b < 0 || b > 63 ? 0 : (int64_t)((uint64_t)a << b); }
 static int64_t shift_right_i64(int64_t a, int64_t b) { return a >> (b < 0 || b > 63 ? 63 : b); }
 
@@ -156,6 +173,8 @@ INLINE void bool_i64(ARGS, IntFormula *f)
 #define remainder remainder_i64
 #define floor_divide floor_divide_i64
 #define trunc_divide trunc_divide_i64
+#define gcd gcd_i64
+#define lcm lcm_i64
 #define shift_left shift_left_i64
 #define shift_right shift_right_i64
 #define isinf_(x) ((void)(x), 0)

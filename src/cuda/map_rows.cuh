@@ -86,6 +86,23 @@ template <class T> __device__ inline T floor_divide(T a, T b)
         return q - floor(q) > R(0.5) ? floor(q) + R(1) : floor(q);
     } else return (T)(trunc_divide(a, b) - (T)down);
 }
+template <class T> __device__ inline unsigned long long magnitude(T a)
+{
+    return a < 0 ? 0 - (unsigned long long)a : (unsigned long long)a;
+}
+template <class T> __device__ inline T gcd(T a, T b)
+{
+    unsigned long long u = magnitude(a), v = magnitude(b);
+    while (v) {
+        const unsigned long long r = u % v;
+        u = v, v = r;
+    }
+    return (T)u;
+}
+template <class T> __device__ inline T lcm(T a, T b)
+{
+    return a == 0 || b == 0 ? (T)0 : (T)(magnitude(a) / magnitude(gcd(a, b)) * magnitude(b));
+}
 template <class T> __device__ inline T shift_left(T a, T b)
 {
     return b < 0 || b >= (T)(8 * sizeof(T)) ? (T)0 : (T)((unsigned long long)a << b);

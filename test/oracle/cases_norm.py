@@ -223,3 +223,39 @@ def gumbel_softmax_random():
     size = tuple(1 if d == dim % len(size) else n for d, n in enumerate(size))
     p = {"tau": scalar(0.1, 2), "hard": chance(0.5), "dim": dim}
     return (lambda x: F.gumbel_softmax(x, **p)), [uniform(*size)], p
+
+
+# ---- norms over all dims but one
+def except_dim(s, p):
+    return lambda v: torch.norm_except_dim(v, int(p.get("pow", 2)), p.get("dim", 0)), [uniform(*s)], p
+
+
+@op("norm_except_dim")
+def norm_except_dim():
+    for s in ((3, 4), (2, 3, 4), (4,)):
+        for dim in (0, -1, len(s) - 1):
+            yield except_dim(s, {"dim": dim})
+
+
+@random("norm_except_dim")
+def _():
+    s = shape(1, 4, least=1)
+    p = {"dim": number(-1, len(s) - 1)} if chance(0.7) else {}
+    return except_dim(s, p | ({} if chance(0.5) else {"pow": choice([1.0, 3.0])}))
+
+
+def weight_norm_of(s, dim):
+    lengths = [] if dim == -1 else [n if d == dim else 1 for d, n in enumerate(s)]
+    return lambda v, g: torch._weight_norm(v, g, dim), [uniform(*s), uniform(*lengths)], {"dim": dim}
+
+
+@op("weight_norm")
+def weight_norm():
+    for s, dim in (((3, 4), 0), ((2, 3, 4), 1), ((2, 3, 4), 2), ((3, 4), -1), ((4,), 0), ((4, 3, 2, 2), 0)):
+        yield weight_norm_of(s, dim)
+
+
+@random("weight_norm")
+def _():
+    s = shape(1, 4, least=1)
+    return weight_norm_of(s, number(-1, len(s) - 1))

@@ -284,6 +284,16 @@ def random_matrix_power():
     return (lambda x: torch.linalg.matrix_power(x, n)), [floats(*shape(0, 2, most=3), m, m, lo=-1.0, hi=1.0)], {"n": n}
 
 
+table("matrix_exp", torch.linalg.matrix_exp, *[((s,), {}) for s in ((3, 3), (2, 3, 3), (1, 1), (0, 0), (0, 2, 2))])
+
+
+@random("matrix_exp")
+def random_matrix_exp():
+    m = number(0, 6)
+    x = uniform(*shape(0, 2, most=3), m, m, lo=-1.0, hi=1.0) * choice([1e-3, 0.5, 1.0, 2.0])
+    return torch.linalg.matrix_exp, [x.float().double()], {}
+
+
 OPS["trace"] = lambda: iter([(torch.trace, [x], {}) for x in (uniform(3, 3), uniform(3, 4), uniform(4, 2), uniform(0, 3), integers(3, 3))])
 RANDOM["trace"] = lambda: (torch.trace, [floats(size(), size(), special=0.15)], {})
 

@@ -343,14 +343,14 @@ def random_binary(name):
     return draw
 
 
-SHIFTS = ("bitwise_left_shift", "bitwise_right_shift")
+BITWISE = ("bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor")
 
 
 def bits(name, by_hand):
     f = getattr(torch, name)
 
     def one():
-        dtypes = NUMBERS if name in SHIFTS else ANY
+        dtypes = ANY if name in BITWISE else NUMBERS
         if name == "bitwise_not":
             return f, [some_integers(*shape(), lo=-300, hi=300, dtypes=dtypes)], {}
         sa, sb = pair()
@@ -438,7 +438,7 @@ def random_isclose():
 
 OPS = {name: unary(name, *row) for name, row in UNARY.items()}
 OPS.update({name: binary(name, *row) for name, row in BINARY.items()})
-BITS = ("bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", *SHIFTS)
+BITS = (*BITWISE, "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm")
 OPS.update({name: bits(name, True) for name in BITS})
 OPS["addcmul"] = ternary(lambda x, a, b, value=1.0: torch.addcmul(x, a, b, value=value), [{}, {"value": -0.5}])
 OPS["addcdiv"] = ternary(lambda x, a, b, value=1.0: torch.addcdiv(x, a, b, value=value), [{}, {"value": -0.5}])

@@ -17,7 +17,7 @@ PAIRS = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div,
          "minimum": torch.minimum, "eq": torch.eq, "lt": torch.lt, "logical_and": torch.logical_and}
 PAIRS.update({name: getattr(torch, name) for name in (
     "ne", "le", "gt", "ge", "logical_or", "logical_xor", "fmax", "fmin", "atan2", "fmod", "remainder", "floor_divide", "hypot", "logaddexp",
-    "copysign", "xlogy", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "float_power")})
+    "copysign", "xlogy", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "float_power", "gcd", "lcm")})
 FULL = {"cat": lambda a, b: torch.cat([a, b]), "stack": lambda a, b: torch.stack([a, b])}       # of no rank-0 tensors
 ALONE = {"neg": torch.neg, "abs": torch.abs, "square": torch.square, "reciprocal": torch.reciprocal, "sign": torch.sign,
          "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "sin": torch.sin, "tanh": torch.tanh,
