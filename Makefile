@@ -37,12 +37,13 @@ FLAGS    := -std=gnu11 $(OPT) -fPIC -fopenmp-simd -fvisibility=hidden -ffp-contr
 ISA_SOURCES := $(wildcard src/cpu/*_kernel.c src/cpu/*_kernels.c)
 SOURCES     := $(filter-out $(ISA_SOURCES),$(wildcard src/*.c src/*/*.c nn/*.c optim/*.c))
 HOT         := $(wildcard src/cpu/*.c src/random/*.c)
+LEAN        := map select gemm copy reduce gemm_device
 ifeq ($(shell uname -m),x86_64)
 ISAS        := base avx2 avx512
 else
 ISAS        := base
 endif
-# The long lists of simple loops get no unrolling and scalar tails: the library stays under 3 MB.
+# The long lists of simple loops, and files that mostly drive others, get no unrolling and scalar tails: the library stays under 3 MB.
 ifeq ($(IS_CLANG),0)
 SMALL       := -O2 -ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0
 else
@@ -56,7 +57,8 @@ MARCH_base  := -O3
 endif
 MARCH_avx2  := -march=x86-64-v3
 MARCH_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
-OBJECTS     := $(SOURCES:%.c=$(B)/%.o) $(foreach i,$(ISAS),$(ISA_SOURCES:%.c=$(B)/%.$(i).o))
+UP_TO_AVX2  := map_rare_kernel
+OBJECTS     := $(SOURCES:%.c=$(B)/%.o) $(filter-out $(UP_TO_AVX2:%=$(B)/src/cpu/%.avx512.o),$(foreach i,$(ISAS),$(ISA_SOURCES:%.c=$(B)/%.$(i).o)))
 
 # Other flags, another build: what was compiled with others is compiled again.
 STAMP := $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $(SMALL) $(MARCH_base) $(LIBS)
@@ -73,6 +75,7 @@ COMPILE = @mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) $(F
 TEXTS   := .text .text.unlikely .text.unlikely. .text.hot .text.hot. .text.startup .text.startup. .text.exit .text.exit.
 RENAME  = $(OBJCOPY) $(foreach s,$(TEXTS),--rename-section $(s)=tapegrad_text) $@
 $(filter $(HOT:%.c=$(B)/%.o),$(OBJECTS)): FLAGS += -O3
+$(LEAN:%=$(B)/src/cpu/%.o): FLAGS += $(SMALL)
 $(B)/%.o: %.c ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
 define isa_rule
 $(B)/%.$(1).o: %.c ; $$(COMPILE) -O3 $$(if $$(filter cast_% map_% rnn_% softmax_%,$$(@F)),$(SMALL)) $(MARCH_$(1)) -fwrapv -DISA=$(1) -MMD -MP -c $$< -o $$@ && $$(RENAME)

@@ -1,7 +1,7 @@
 /* isa.h - names for code that is compiled once an instruction set.
  *
  * A file in the Makefile's ISA_SOURCES is compiled with -DISA=avx512, avx2 and base (and matching -march); ISA_NAME(f) is
- * f_avx512, f_avx2, f_base.  ISA_PICK(f) is the one for this machine. */
+ * f_avx512, f_avx2, f_base.  ISA_PICK(f) is the one for this machine; ISA_PICK_AVX2(f) that of a file in UP_TO_AVX2, not compiled for avx512. */
 #ifndef TG_CPU_ISA_H
 #define TG_CPU_ISA_H
 
@@ -18,9 +18,11 @@ int cpu_isa(void) __attribute__((visibility("hidden")));
     result name##_avx2(__VA_ARGS__) __attribute__((visibility("hidden"))); \
     result name##_avx512(__VA_ARGS__) __attribute__((visibility("hidden")))
 #define ISA_PICK(name) (cpu_isa() == 2 ? name##_avx512 : cpu_isa() == 1 ? name##_avx2 : name##_base)
+#define ISA_PICK_AVX2(name) (cpu_isa() >= 1 ? name##_avx2 : name##_base)
 #else
 #define ISA_DECLARE(result, name, ...) result name##_base(__VA_ARGS__) __attribute__((visibility("hidden")))
 #define ISA_PICK(name) name##_base
+#define ISA_PICK_AVX2(name) name##_base
 #endif
 
 #endif

@@ -195,7 +195,7 @@ static int map_rare(MapArgs *m)
     Loop loop = { .compute = compute_dtype(m), .size = 8, .to_bool = row->to_bool, .out_size = row->to_bool ? 1 : 8 };
     bool real = loop.compute == TENSOR_F32 || loop.compute == TENSOR_F64;
     double param[1] = { row->params ? held(m->params[0], loop.compute) : 0 };
-    loop.loop = real ? row->f64[m->part] : row->i64;
+    loop.loop = real ? (*ISA_PICK_AVX2(map_rare_loops)())[m->row - ROW_FAST][m->part] : row->i64;
     if (!loop.loop) return cpu_fail("no loop for %s", tensor_dtype_name((TensorDtype)loop.compute));
     loop.compute = real ? TENSOR_F64 : TENSOR_I64;
     m->params = param;

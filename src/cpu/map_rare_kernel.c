@@ -1,0 +1,194 @@
+/* map_rare_kernel.c - the rare rows of ops.def on floats: in double, one loop each, for one instruction set.
+ *
+ * The driver, map.c, converts.  In double the result of f32 operands is right to its last bit nearly always.
+ *
+ * fmod, atan2 and hypot have fast forms that are right on part of their domain (hard_fmod and its kin say where they are not).  Each block is
+ * looked over before it is written (out may be a): one with a hard element is computed by a scalar loop, the others by the
+ * operations of the vector loop, so that their bits do not depend on their neighbours. */
+#include "map_rare.h"
+#include "vecmath64.h"
+
+#define INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+#define R(c) ((double)(c))
+
+/* ---- the functions that formulas call --------------------------------------------------------------------------------------- */
+
+INLINE double larger(double a, double b) { return a > b ? a : b; }
+INLINE double smaller(double a, double b) { return a > b ? b : a; }
+INLINE double sign_(double x) { return (double)(x > 0) - (double)(x < 0); }
+INLINE double sigmoid_(double x) { return 1 / (1 + vm_exp_f64(-x)); }
+INLINE double xlogy_(double a, double b) { return b != b ? b : a == 0 ? 0 : a * vm_log_f64(b); }
+INLINE double xlog1py_(double a, double b) { return b != b ? b : a == 0 ? 0 : a * vm_log1p_f64(b); }
+
+/* The quotient rounded towards 0, or one more where a / b rounds up to a whole number; in both cases the remainder, and its
+ * correction, are exact.  Needs a fused multiply-add. */
+INLINE double fast_fmod(double a, double b)
+{
+    const double r = vm_fma_f64(-__builtin_trunc(a / b), b, a), past = vm_sign_f64(b, a);
+    return vm_sign_f64((r < 0) != (a < 0) && r != 0 ? r + past : r, a);
+}
+
+INLINE int hard_fmod(double a, double b)
+{
+#if defined __FMA__ || defined __ARM_FEATURE_FMA
+    return !(__builtin_fabs(a) < 0x1p52 * __builtin_fabs(b)) || __builtin_fabs(b) > 0x1p970;
+#else
+    return (void)a, (void)b, 1;
+#endif
+}
+
+/* The angle of the smaller to the larger coordinate, in [0, pi/4], above tan(pi/8) from pi/4 on; then by symmetry.  The rational
+ * function is that of Cephes' atan, of relative error 2e-16. */
+INLINE double fast_atan2(double y, double x)
+{
+    const double pi_2 = 1.57079632679489661923, rest = 6.123233995736765886130e-17;             /* pi / 2 is their sum */
+    const double ax = __builtin_fabs(x), ay = __builtin_fabs(y), most = larger(ax, ay), least = smaller(ax, ay);
+    const int steep = least > 0.41421356237309504880 * most;
+    const double t = (steep ? least - most : least) / (steep ? least + most : most), z = t * t;
+    const double p = (((-8.750608600031904122785e-1 * z - 1.615753718733365076637e1) * z - 7.500855792314704667340e1) * z -
+                      1.228866684490136173410e2) * z - 6.485021904942025371773e1;
+    const double q = ((((z + 2.485846490142306297962e1) * z + 1.650270098316988542046e2) * z + 4.328810604912902668951e2) * z +
+                      4.853903996359136964868e2) * z + 1.945506571482613964425e2;
+    double angle = t * (z * p / q) + t;
+    angle = steep ? pi_2 / 2 + (angle + rest / 2) : angle;
+    angle = ay > ax ? pi_2 - (angle - rest) : angle;
+    angle = x < 0 ? 2 * pi_2 - (angle - 2 * rest) : angle;
+    return vm_sign_f64(angle, y);
+}
+
+INLINE int hard_atan2(double y, double x)
+{
+    const double most = larger(__builtin_fabs(x), __builtin_fabs(y));
+    return !(most < 0x1p1000) || most == 0 || x != x || y != y;
+}
+
+INLINE double fast_hypot(double a, double b) { return __builtin_sqrt(a * a + b * b); }
+
+INLINE int hard_hypot(double a, double b)
+{
+    const double most = larger(__builtin_fabs(a), __builtin_fabs(b));
+    return !(most < 0x1p500 && most > 0x1p-460) || a != a || b != b;
+}
+
+/* As in Python: the sign of b. */
+INLINE double remainder_of(double r, double b) { return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
+
+/* As Python's //: from the remainder r, because a / b may round up to an integer that is too large. */
+INLINE double floor_divide_by(double a, double b, double r)
+{
+    const double q = (a - r) / b - (double)(r != 0 && (r < 0) != (b < 0)), down = __builtin_floor(q);
+    return b == 0 ? a / b : q == 0 ? vm_sign_f64(0, a / b) : q - down > .5 ? down + 1 : down;
+}
+
+enum { NEVER, FMOD, ATAN2, HYPOT };     /* which function of a and b, or of x and the parameter, is looked out for */
+
+INLINE int is_hard(int what, double a, double b)
+{
+    return what == FMOD ? hard_fmod(a, b) : what == ATAN2 ? hard_atan2(a, b) : what == HYPOT ? hard_hypot(a, b) : 0;
+}
+
+/* ---- loops: keep is a constant that says which operands there are, hard one that says whether the block has a hard element ------ */
+
+#define ARGS int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params
+typedef double Formula(double a, double b, double y, double g, double p, int hard);
+
+INLINE void some(int64_t from, int64_t to, double *out, const double *a, const double *b, const double *y, const double *g, double p,
+                 unsigned keep, Formula *f, int hard)
+{
+    INDEPENDENT
+    for (int64_t i = from; i < to; i++)
+        out[i] = f(keep & KEEP_A ? a[i] : 0, keep & KEEP_B ? b[i] : 0, keep & KEEP_Y ? y[i] : 0, keep & KEEP_OUTPUT(1) ? g[i] : 0, p, hard);
+}
+
+INLINE void map_f64(ARGS, unsigned keep, int count, Formula *f, int what)
+{
+    enum { BLOCK = 512 };
+    const double p = count ? params[0] : 0;
+    for (int64_t from = 0; from < n; from += BLOCK) {
+        const int64_t to = n - from < BLOCK ? n : from + BLOCK;
+        int hard = 0;
+        if (what != NEVER)
+            for (int64_t i = from; i < to; i++) hard |= is_hard(what, ((const double *)a)[i], keep & KEEP_B ? ((const double *)b)[i] : p);
+        if (hard) some(from, to, out, a, b, y, g, p, keep, f, 1);
+        else some(from, to, out, a, b, y, g, p, keep, f, 0);
+    }
+}
+
+INLINE void bool_f64(ARGS, Formula *f)
+{
+    (void)b, (void)y, (void)g, (void)params;
+    for (int64_t i = 0; i < n; i++) ((uint8_t *)out)[i] = f(((const double *)a)[i], 0, 0, 0, 0, 0) != 0;
+}
+
+#define CONTAINS(text, word) (__builtin_strstr(text, word) != NULL)             /* a constant */
+#define WHAT(text) (CONTAINS(text, "fast_fmod") ? FMOD : CONTAINS(text, "fast_atan2") ? ATAN2 : CONTAINS(text, "fast_hypot") ? HYPOT : NEVER)
+#define CALL n, out, a, b, y, g, params
+#define FORMULA(name, part, first, p, expression)                                                                        \
+    INLINE double name##_##part##_formula(double first, double b, double y, double g, double p, int hard)                 \
+    {                                                                                                                     \
+        (void)first, (void)b, (void)y, (void)g, (void)p, (void)hard;                                                      \
+        return (double)(expression);                                                                                      \
+    }
+#define LOOP(name, part, first, p, count, expression, keep)                                                              \
+    FORMULA(name, part, first, p, expression)                                                                             \
+    static void name##_##part(ARGS) { map_f64(CALL, keep, count, name##_##part##_formula, WHAT(#expression)); }
+
+/* ---- the rows ------------------------------------------------------------------------------------------------------------------- */
+
+#define exp vm_exp_f64
+#define expm1 vm_expm1_f64
+#define log vm_log_f64
+#define log1p vm_log1p_f64
+#define sin vm_sin_f64
+#define cos vm_cos_f64
+#define fabs __builtin_fabs
+#define rint __builtin_rint
+#define trunc __builtin_trunc
+#define copysign vm_sign_f64
+#define sign sign_
+#define sigmoid sigmoid_
+#define lgamma rare_lgamma
+#define digamma rare_digamma
+#define polygamma rare_polygamma
+#define erfinv rare_erfinv
+#define atan2(a, b) (hard && hard_atan2(a, b) ? (atan2)(a, b) : fast_atan2(a, b))
+#define hypot(a, b) (hard && hard_hypot(a, b) ? (hypot)(a, b) : fast_hypot(a, b))
+#define fmod(a, b) (hard && hard_fmod(a, b) ? (fmod)(a, b) : fast_fmod(a, b))
+#define remainder(a, b) remainder_of(fmod(a, b), b)
+#define floor_divide(a, b) floor_divide_by(a, b, fmod(a, b))
+#define trunc_divide(a, b) trunc((a) / (b))
+#define xlogy xlogy_
+#define xlog1py xlog1py_
+#define isinf_(x) (__builtin_isinf(x) != 0)
+#define signbit_(x) (__builtin_signbit(x) != 0)
+#define G KEEP_OUTPUT(1)            /* the incoming gradient */
+
+#define ONLY_RARE_ROWS
+#define UNARY(name, types, summary, y_, dx, keep, lo, hi) \
+    LOOP(row_##name, y, x, p0, 0, y_, KEEP_X) LOOP(row_##name, a, x, p0, 0, dx, (keep) | G)
+#define UNARY1(name, types, summary, p, pi, y_, dx, keep, lo, hi) \
+    LOOP(row_##name, y, x, p, 1, y_, KEEP_X) LOOP(row_##name, a, x, p, 1, dx, (keep) | G)
+#define BINARY(name, types, summary, y_, da, ka, db, kb, lo, hi) \
+    LOOP(row_##name, y, a, p0, 0, y_, KEEP_A | KEEP_B) LOOP(row_##name, a, a, p0, 0, da, (ka) | G) LOOP(row_##name, b, a, p0, 0, db, (kb) | G)
+#define PREDICATE(name, types, summary, y_) \
+    FORMULA(row_##name, y, x, p0, y_) static void row_##name##_y(ARGS) { bool_f64(CALL, row_##name##_y_formula); }
+#include <tapegrad/ops.def>
+
+static const RareLoops loops = {
+#define ONLY_RARE_ROWS
+#define UNARY(name, ...) [ROW_##name - ROW_FAST] = { row_##name##_y, row_##name##_a },
+#define UNARY1 UNARY
+#define BINARY(name, ...) [ROW_##name - ROW_FAST] = { row_##name##_y, row_##name##_a, row_##name##_b },
+#define PREDICATE(name, ...) [ROW_##name - ROW_FAST] = { row_##name##_y },
+#include <tapegrad/ops.def>
+};
+
+const RareLoops *ISA_NAME(map_rare_loops)(void)
+{
+    return &loops;
+}
