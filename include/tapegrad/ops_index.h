@@ -74,7 +74,8 @@ TAPEGRAD_API Tensor *tensor_index_put_(Tensor *x, TensorList indices, Tensor *va
 /* ---- along one dim ------------------------------------------------------------------------------------ */
 
 /* tensor_gather - y[i][j][k] = x[i][index[i][j][k]][k] for dim 1 of 3.  index has x's rank, and in the other dims at most
- * x's sizes.   tensor_take_along_dim(x, index, .dim = 1) - the same where other dims broadcast; without dim, of x flattened. */
+ * x's sizes.   tensor_take_along_dim(x, index, .dim = 1) - the same where other dims broadcast, and negative indices count
+ * from the end; without dim, of x flattened. */
 TAPEGRAD_API Tensor *tensor_gather(Tensor *x, int dim, Tensor *index);
 typedef struct TensorTakeArgs {
     Tensor *input, *index;
