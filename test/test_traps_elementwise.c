@@ -357,6 +357,8 @@ TEST(test_integer_division_by_zero_is_refused)
     refused(tensor_remainder(a, zero), TENSOR_EVALUE);
     refused(tensor_fmod_(a, zero), TENSOR_EVALUE);
     refused(tensor_floor_divide_scalar(a, 0), TENSOR_EVALUE);
+    assert_int_equal(tensor_numel(tensor_fmod_scalar(tensor_zeros(SHAPE(0, 2), TENSOR_I32), 0)), 0);
+    assert_null(tensor_error());
     expect(tensor_div_rounding(a, tensor_full(SHAPE(1), 2, TENSOR_I32), TENSOR_FLOOR), LIST(-4, -4));
     expect(tensor_div_rounding(a, tensor_full(SHAPE(1), 2, TENSOR_I32), TENSOR_TRUNC), LIST(-3, -3));
     expect(tensor_floor_divide_scalar(x, -1), LIST(-0x1p31));      /* modulo 2^32 */
