@@ -111,8 +111,11 @@ static int run_forward(OpCall *c)
     if (c->failed) return -1;
     if (op->compose) {
         const char *outer = composing;
+        const bool off = grad_off;
         if (!outer) composing = op->name;
+        grad_off = off || (op->flags & OP_NONDIFFERENTIABLE);
         int status = op->compose(c);
+        grad_off = off;
         composing = outer;
         return failed_since(before) ? -1 : status;
     }

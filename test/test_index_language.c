@@ -127,7 +127,7 @@ static void expressions(void **state)
     for (size_t i = 0; i < sizeof index_golden / sizeof *index_golden; i++) {
         const struct IndexCase *c = &index_golden[i];
         TensorScope scope = tensor_scope_open();
-        Tensor *arg[3] = { NULL };
+        Tensor *arg[3] = { TENSOR_INDEX_END_, TENSOR_INDEX_END_, TENSOR_INDEX_END_ };
         for (int k = 0; k < 3 && c->arg[k].shape; k++) arg[k] = tensor_of(c->arg[k].shape, c->arg[k].values, (TensorDtype)c->arg[k].dtype);
         for (int transposed = 0; transposed < 2; transposed++) {
             read_case(c, arg, transposed);
@@ -218,14 +218,16 @@ static void values_are_cast(void **state)
 
 /* ---- refusals ------------------------------------------------------------------------------------------------------------ */
 
+#define NONE TENSOR_INDEX_END_                   /* no argument */
+
 static void refused(Tensor *x, TensorStatus code, const char *says, const char *text, Tensor *arg)
 {
     int64_t live = tensor_live_count();
-    assert_null(tensor_index(x, text, arg, arg));
+    assert_null(tensor_index(x, text, arg));
     if (tensor_error_code() != code || !strstr(tensor_error(), says)) fail_msg("\"%s\": %s", text, tensor_error());
     tensor_error_clear();
     Tensor *before = tensor_clone(x), *one = tensor_ones(SHAPE(), TENSOR_F64);
-    assert_null(tensor_index_set_(x, one, text, arg, arg));
+    assert_null(tensor_index_set_(x, one, text, arg));
     assert_int_equal(tensor_error_code(), code);
     tensor_error_clear();
     assert_true(tensor_equal(x, before));
@@ -237,25 +239,30 @@ static void refusals(void **state)
     (void)state;
     TensorScope scope = tensor_scope_open();
     Tensor *x = matrix(), *i = tensor_from_data((int64_t[]){ 0, 7 }, SHAPE(2), TENSOR_I64);
-    refused(x, TENSOR_EINDEX, "index 3 for a size of 3, dimension 0 of [3, 4]", "3", NULL);
-    refused(x, TENSOR_EINDEX, "at position 3: index -5", ":, -5", NULL);
+    refused(x, TENSOR_EINDEX, "index 3 for a size of 3, dimension 0 of [3, 4]", "3", NONE);
+    refused(x, TENSOR_EINDEX, "at position 3: index -5", ":, -5", NONE);
     refused(x, TENSOR_EINDEX, "index 7 at position [1] of [2], for dimension 1 of [3, 4]: want -4 to 3", ":, i", i);
-    refused(x, TENSOR_EVALUE, "more indices than dimensions of [3, 4]", "0, :, 1", NULL);
-    refused(x, TENSOR_EVALUE, "at position 5: a second ...", "..., ...", NULL);
-    refused(x, TENSOR_EVALUE, "the step must be positive", "::-1", NULL);
-    refused(x, TENSOR_EVALUE, "the step must be positive", "::0", NULL);
-    refused(x, TENSOR_EVALUE, "\"1; 2\" at position 1", "1; 2", NULL);
-    refused(x, TENSOR_EVALUE, "at position 0", "", NULL);
-    refused(x, TENSOR_EVALUE, "at position 2", "0,,1", NULL);
-    refused(x, TENSOR_EVALUE, "want , or ]", "[0, 1", NULL);
-    refused(x, TENSOR_EVALUE, "want , or the end", "0]", NULL);
-    refused(x, TENSOR_EVALUE, "want %d", "%s", NULL);
-    refused(x, TENSOR_EVALUE, "at position 1", "1.5", NULL);
+    refused(x, TENSOR_EVALUE, "more indices than dimensions of [3, 4]", "0, :, 1", NONE);
+    refused(x, TENSOR_EVALUE, "at position 5: a second ...", "..., ...", NONE);
+    refused(x, TENSOR_EVALUE, "the step must be positive", "::-1", NONE);
+    refused(x, TENSOR_EVALUE, "the step must be positive", "::0", NONE);
+    refused(x, TENSOR_EVALUE, "\"1; 2\" at position 1", "1; 2", NONE);
+    refused(x, TENSOR_EVALUE, "at position 0", "", NONE);
+    refused(x, TENSOR_EVALUE, "at position 2", "0,,1", NONE);
+    refused(x, TENSOR_EVALUE, "want , or ]", "[0, 1", NONE);
+    refused(x, TENSOR_EVALUE, "want , or the end", "0]", NONE);
+    refused(x, TENSOR_EVALUE, "want %d", "%s", NONE);
+    refused(x, TENSOR_EVALUE, "at position 1", "1.5", NONE);
     refused(x, TENSOR_ENULL, "the tensor is NULL", "rows", NULL);
     refused(x, TENSOR_EDTYPE, "is f64", "x", x);
     refused(x, TENSOR_ESHAPE, "mask [4]", "m", tensor_ones(SHAPE(4), TENSOR_BOOL));
     refused(x, TENSOR_ESHAPE, "mask [4, 3]", "m", tensor_ones(SHAPE(4, 3), TENSOR_BOOL));
-    refused(x, TENSOR_ENULL, "text", NULL, NULL);
+    refused(x, TENSOR_ENULL, "text", NULL, NONE);
+    refused(x, TENSOR_EVALUE, "no tensor is given", "rows", NONE);
+    refused(x, TENSOR_EVALUE, "want one argument for each", ":", i);
+    assert_null(tensor_index(x, "%d"));
+    assert_int_equal(tensor_error_code(), TENSOR_EVALUE);
+    tensor_error_clear();
     tensor_scope_close(scope);
 }
 
@@ -289,7 +296,7 @@ static Tensor *through_indices(Tensor *leaf, Tensor *v, Tensor *rows)
     tensor_index_set_(x, v, "rows, :2", rows);
     tensor_index_set_scalar_(x, 0, "mask", tensor_gt_scalar(x, 15));
     tensor_index_accumulate_(x, v, "..., rows", rows);
-    return tensor_sum(tensor_mul(tensor_index(x, ":, rows, None", rows), tensor_index(tensor_index_set(x, v, ":, :2", rows), "..., 1:3, None")));
+    return tensor_sum(tensor_mul(tensor_index(x, ":, rows, None", rows), tensor_index(tensor_index_set(x, v, ":, :2"), "..., 1:3, None")));
 }
 
 static void memory_runs_out(void **state)

@@ -357,6 +357,8 @@ TEST(test_integer_division_by_zero_is_refused)
     refused(tensor_remainder(a, zero), TENSOR_EVALUE);
     refused(tensor_fmod_(a, zero), TENSOR_EVALUE);
     refused(tensor_floor_divide_scalar(a, 0), TENSOR_EVALUE);
+    assert_int_equal(tensor_numel(tensor_fmod_scalar(tensor_zeros(SHAPE(0, 2), TENSOR_I32), 0)), 0);
+    assert_null(tensor_error());
     expect(tensor_div_rounding(a, tensor_full(SHAPE(1), 2, TENSOR_I32), TENSOR_FLOOR), LIST(-4, -4));
     expect(tensor_div_rounding(a, tensor_full(SHAPE(1), 2, TENSOR_I32), TENSOR_TRUNC), LIST(-3, -3));
     expect(tensor_floor_divide_scalar(x, -1), LIST(-0x1p31));      /* modulo 2^32 */
@@ -386,6 +388,40 @@ TEST(test_copysign_looks_at_the_sign_of_zero)
     binary(tensor_copysign, LIST(2, 2, -3, 0), LIST(-0., 0, 1, -1), LIST(-2, 2, 3, -0.), LIST(-1, 1, -1, 0), LIST(0, 0, 0, 0));
 }
 
+/* The gradient, summed, of the gradient of y at x for the cotangent g, as a function of z. */
+static void second(Tensor *y, Tensor *x, Tensor *g, Tensor *z, const double *want, int n)
+{
+    Tensor *dx = tensor_gradients(y, x, g, .create_graph = true);
+    expect(tensor_gradients(dx, z, tensor_ones_like(dx), .retain_graph = true, .allow_unused = true, .materialize_grads = true), want, n);
+}
+
+TEST(test_second_derivatives_of_equal_operands_of_logaddexp)
+{
+    BEGIN;
+    Tensor *a = leaf(LIST(2, -INF)), *b = leaf(LIST(2, -INF)), *g = leaf(LIST(1, 1)), *y = tensor_logaddexp(a, b), *y2 = tensor_logaddexp2(a, b);
+    second(y, a, g, a, LIST(.25, 0));
+    second(y, a, g, b, LIST(-.25, 0));
+    second(y, b, g, g, LIST(.5, .5));
+    second(y2, b, g, b, LIST(M_LN2 / 4, 0));
+    second(y2, a, g, g, LIST(.5, .5));
+    END;
+}
+
+TEST(test_second_derivatives_where_the_first_is_zero_by_definition)
+{
+    BEGIN;
+    Tensor *o = leaf(LIST(0)), *p = leaf(LIST(0)), *two = leaf(LIST(2)), *g = leaf(LIST(1));
+    second(tensor_pow(o, two), two, g, g, LIST(0));
+    second(tensor_atan2(o, p), o, g, g, LIST(0));
+    second(tensor_atan2(o, p), p, g, g, LIST(0));
+    second(tensor_copysign(o, two), o, g, g, LIST(0));
+    second(tensor_fmod(two, o), o, g, o, LIST(0));
+    second(tensor_elu(o, 1), o, g, o, LIST(0));                    /* the curvature of its right side, as in PyTorch */
+    second(tensor_celu(o, .5), o, g, o, LIST(0));
+    second(tensor_selu(o), o, g, o, LIST(0));
+    END;
+}
+
 TEST(test_lerp_with_a_tensor_as_weight)
 {
     BEGIN;
@@ -394,6 +430,15 @@ TEST(test_lerp_with_a_tensor_as_weight)
     assert_int_equal(tensor_backward(y, tensor_ones_like(y)), 0);
     expect(tensor_grad(w), LIST(6));
     expect(tensor_grad(a), LIST(.5, .5));
+    END;
+}
+
+TEST(test_addcmul_computes_in_the_dtype_of_all_three)
+{
+    BEGIN;
+    Tensor *x = tensor_ones(SHAPE(1), TENSOR_I64), *a = tensor_full(SHAPE(1), 200, TENSOR_U8), *h = tensor_full(SHAPE(1), 1.0625, TENSOR_BF16);
+    expect(tensor_addcmul(x, a, a, 1), LIST(40001));
+    expect(tensor_addcmul(tensor_zeros(SHAPE(1), TENSOR_F64), h, h, 1), LIST(1.0625 * 1.0625));
     END;
 }
 
@@ -495,7 +540,9 @@ int main(void)
         T(test_pow_gradients_at_zero), T(test_atan2_at_the_origin_and_far), T(test_extremes_share_ties_and_treat_nan_each_its_way),
         T(test_fmod_and_remainder_signs), T(test_integer_division_by_zero_is_refused), T(test_hypot_does_not_overflow),
         T(test_logaddexp_of_infinities), T(test_xlogy_is_0_at_0), T(test_copysign_looks_at_the_sign_of_zero),
-        T(test_lerp_with_a_tensor_as_weight), T(test_clamp_tensor_bounds_get_the_gradient_beyond_them_alone),
+        T(test_second_derivatives_of_equal_operands_of_logaddexp), T(test_second_derivatives_where_the_first_is_zero_by_definition),
+        T(test_lerp_with_a_tensor_as_weight), T(test_addcmul_computes_in_the_dtype_of_all_three),
+        T(test_clamp_tensor_bounds_get_the_gradient_beyond_them_alone),
         T(test_comparisons_with_nan_are_false), T(test_bits_of_integers_and_bools), T(test_functions_of_floats_refuse_integers),
         T(test_rrelu_draws_slopes_between_its_bounds), T(test_positive_is_its_operand),
     };

@@ -283,6 +283,12 @@ static void test_logcumsumexp_of_infinities(void **state)
     EXPECT(tensor_logcumsumexp(x, 0), -inf, -inf, 0, log(2));
     EXPECT(GRADIENT(tensor_logcumsumexp(x, 0), x), 0, 0, 1.5, .5);
     EXPECT(tensor_logcumsumexp(VECTOR(1000, 1000), 0), 1000, 1000 + log(2));
+    x = VECTOR(-inf, 1, inf, inf);                                  /* by both ways to the gradient */
+    EXPECT(GRADIENT(tensor_logcumsumexp(x, 0), x), 0, 1, NAN, NAN);
+    EXPECT(tensor_gradients(tensor_sum(tensor_logcumsumexp(x, 0)), x, .create_graph = true), 0, 1, NAN, NAN);
+    x = VECTOR(1, NAN, 2);
+    EXPECT(GRADIENT(tensor_logcumsumexp(x, 0), x), NAN, NAN, NAN);
+    EXPECT(tensor_gradients(tensor_sum(tensor_logcumsumexp(x, 0)), x, .create_graph = true), NAN, NAN, NAN);
 }
 
 static void test_diff_joins_what_is_given(void **state)

@@ -263,6 +263,7 @@ static void test_cat_of_nothing_and_of_one_tensor_twice(void **state)
     Tensor *y = tensor_cat(TENSORS(x, none, old, x), -1);
     assert_true(has(y, SHAPE(1, 4), "1 2 1 2"));
     assert_true(has(gradient(y, x), SHAPE(1, 2), "4 6"));
+    assert_true(has(tensor_cat(TENSORS(old, old), 1), SHAPE(0), ""));
 }
 
 static void test_stack_takes_scalars(void **state)

@@ -36,8 +36,8 @@ extern "C" {
  * between them their dims come first.  An integer, or an integer tensor of rank 0, is a selection made before that.
  * Without tensors, True and False the result is a view of x; else a copy.
  *
- * EVALUE: a text that cannot be read, and the position; more indices than dims; a step below 1.  EINDEX: an index out of range.
- * ESHAPE: index tensors that do not broadcast, a mask that is not of x's sizes.  EDTYPE: a floating index. */
+ * EVALUE: a text that cannot be read, and the position; more or fewer arguments than it takes; more indices than dims; a step below 1.
+ * EINDEX: an index out of range.  ESHAPE: index tensors that do not broadcast, a mask that is not of x's sizes.  EDTYPE: a floating index. */
 TAPEGRAD_API Tensor *tensor_index(Tensor *x, const char *text, ...);
 
 /* tensor_index_set_ - x[text] = value, in place.  value is cast to x's dtype and broadcasts (leading sizes of 1 are dropped);
@@ -49,13 +49,14 @@ TAPEGRAD_API Tensor *tensor_index_set_scalar_(Tensor *x, double value, const cha
 TAPEGRAD_API Tensor *tensor_index_set(Tensor *x, Tensor *value, const char *text, ...);
 TAPEGRAD_API Tensor *tensor_index_accumulate_(Tensor *x, Tensor *value, const char *text, ...);
 
-/* The arguments end in a mark, so that a forgotten tensor is an error (EVALUE) and not what happens to lie on the stack. */
+/* The arguments end in a mark, so that one that is forgotten, or too many, is an error (EVALUE) and not what happens to lie on the
+ * stack; NULL stands behind it, where a %d without its argument would otherwise go unseen. */
 #define TENSOR_INDEX_END_ ((Tensor *)UINTPTR_MAX)
-#define tensor_index(...) tensor_index(__VA_ARGS__, TENSOR_INDEX_END_)
-#define tensor_index_set_(...) tensor_index_set_(__VA_ARGS__, TENSOR_INDEX_END_)
-#define tensor_index_set_scalar_(...) tensor_index_set_scalar_(__VA_ARGS__, TENSOR_INDEX_END_)
-#define tensor_index_set(...) tensor_index_set(__VA_ARGS__, TENSOR_INDEX_END_)
-#define tensor_index_accumulate_(...) tensor_index_accumulate_(__VA_ARGS__, TENSOR_INDEX_END_)
+#define tensor_index(...) tensor_index(__VA_ARGS__, TENSOR_INDEX_END_, (Tensor *)NULL)
+#define tensor_index_set_(...) tensor_index_set_(__VA_ARGS__, TENSOR_INDEX_END_, (Tensor *)NULL)
+#define tensor_index_set_scalar_(...) tensor_index_set_scalar_(__VA_ARGS__, TENSOR_INDEX_END_, (Tensor *)NULL)
+#define tensor_index_set(...) tensor_index_set(__VA_ARGS__, TENSOR_INDEX_END_, (Tensor *)NULL)
+#define tensor_index_accumulate_(...) tensor_index_accumulate_(__VA_ARGS__, TENSOR_INDEX_END_, (Tensor *)NULL)
 
 /* tensor_index_tensors(x, TENSORS(i, NULL, j)) - x[i, :, j] for a list of index tensors and masks; NULL is a whole dim.
  * tensor_index_put(x, TENSORS(i, j), values, .accumulate = true) - x with values, which broadcast to that shape, written there,
@@ -74,7 +75,8 @@ TAPEGRAD_API Tensor *tensor_index_put_(Tensor *x, TensorList indices, Tensor *va
 /* ---- along one dim ------------------------------------------------------------------------------------ */
 
 /* tensor_gather - y[i][j][k] = x[i][index[i][j][k]][k] for dim 1 of 3.  index has x's rank, and in the other dims at most
- * x's sizes.   tensor_take_along_dim(x, index, .dim = 1) - the same where other dims broadcast; without dim, of x flattened. */
+ * x's sizes.   tensor_take_along_dim(x, index, .dim = 1) - the same where other dims broadcast, and negative indices count
+ * from the end; without dim, of x flattened. */
 TAPEGRAD_API Tensor *tensor_gather(Tensor *x, int dim, Tensor *index);
 typedef struct TensorTakeArgs {
     Tensor *input, *index;

@@ -46,7 +46,8 @@ TAPEGRAD_API Tensor *tensor_tensordot_args(TensorTensordotArgs args);
 TAPEGRAD_API Tensor *tensor_inner(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_vdot(Tensor *a, Tensor *b);
 
-/* tensor_kron - every element of a times all of b: sizes multiply; the operand of lower rank gets leading dims of 1.  At most 8 dims. */
+/* tensor_kron - every element of a times all of b, of any dtypes: sizes multiply; the operand of lower rank gets leading dims of 1.
+ * At most 8 dims. */
 TAPEGRAD_API Tensor *tensor_kron(Tensor *a, Tensor *b);
 
 typedef struct TensorCrossArgs {

@@ -29,7 +29,7 @@ static int cat_shape(OpCall *c)
     int64_t shape[TENSOR_MAX_DIMS], total = 0;
     for (int i = 0; i < op_inputs(c) && !first; i++)
         if (!left_out(shape_of(op_input(c, i)))) first = op_input(c, i);
-    if (!first) first = op_input(c, 0);
+    if (!first) first = op_input(c, 0), p->dim = 0;                /* nothing else: any dim, as in PyTorch */
     if (first->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "a tensor of rank 0 has no dimension to join along: use stack");
     p->dim = call_dim(c, p->dim, shape_of(first));
     if (p->dim < 0) return -1;

@@ -4,7 +4,8 @@
  *   gather_backward  zeros with x_(i, index_ijk, k) += g_ijk; each is the other's gradient
  *   scatter_add  y = x with y_(i, index_ijk, k) += src_ijk      dx = dy, dsrc = gather(dy)
  *
- * (for dim 1 of 3).  index may be smaller than x in the other dimensions.  Negative indices are refused, as in PyTorch.
+ * (for dim 1 of 3).  index may be smaller than x in the other dimensions.  Negative indices are refused, as in PyTorch; take_along_dim
+ * counts them from the end, as NumPy does.
  * Additions happen in the order of index, so sums are the same bits every time. */
 #include "shape_op.h"
 
@@ -209,12 +210,20 @@ Tensor *tensor_scatter_add_(Tensor *x, int dim, Tensor *index, Tensor *src)
 
 typedef struct TakeParams { OpDims dim; } TakeParams;
 
+/* index with those of -n .. -1 counted from the end of n. */
+static Tensor *from_end(Tensor *index, int64_t n)
+{
+    Tensor *back = tensor_logical_and(tensor_lt_scalar(index, 0), tensor_ge_scalar(index, -(double)n));
+    return tensor_where(back, tensor_add_scalar(index, (double)n), index);
+}
+
 static int take_compose(OpCall *c)
 {
     const TakeParams *p = op_params(c);
     Tensor *x = op_input(c, 0), *index = op_input(c, 1);
     if (p->dim.n > 1) return op_fail(c, TENSOR_EVALUE, "%d dimensions given: want one, or none to flatten", p->dim.n);
-    if (p->dim.n == 0) return op_set_result(c, 0, tensor_gather(tensor_flatten(x), 0, tensor_flatten(index)));
+    if (call_index_dtype(c, index)) return -1;
+    if (p->dim.n == 0) return op_set_result(c, 0, tensor_gather(tensor_flatten(x), 0, from_end(tensor_flatten(index), x->numel)));
     int dim = call_dim(c, p->dim.at[0], shape_of(x));
     if (dim < 0) return -1;
     if (x->ndim != index->ndim) return op_fail(c, TENSOR_ESHAPE, "index %s for %s: want the same rank", S(index), S(x));
@@ -224,15 +233,15 @@ static int take_compose(OpCall *c)
         return op_fail(c, TENSOR_ESHAPE, "index %s and %s do not broadcast beside dimension %d", S(index), S(x), dim);
     for (int d = 0; d < x->ndim; d++) mine[d] = d == dim ? x->shape[d] : shape[d], its[d] = d == dim ? index->shape[d] : shape[d];
     TensorShape to = { x->ndim, mine }, pick = { x->ndim, its };
-    return op_set_result(c, 0, tensor_gather(tensor_expand(x, to), dim, tensor_expand(index, pick)));
+    return op_set_result(c, 0, tensor_gather(tensor_expand(x, to), dim, tensor_expand(from_end(index, mine[dim]), pick)));
 }
 
 static const OpField take_fields[] = { OP_FIELD(OP_DIMS, TakeParams, dim, ""), { 0 } };
-static const TensorOp op_take_along_dim = { .name = "take_along_dim", .summary = "gather where the other dimensions broadcast; without dim, of x flattened",
+static const TensorOp op_take_along_dim = { .name = "take_along_dim", .summary = "gather where the other dimensions broadcast, indices may count from the end; without dim, of x flattened",
     .gradient = "dx = zeros with g added at the index",
     .arity = 2, .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(TakeParams), .fields = take_fields, .compose = take_compose, .flags = OP_ANY_DEVICE,
-    .samples = "3x4,3x2@i64:0..3 {dim=[1]}; 3x4,1x2@i64:0..3 {dim=[1]}; 1x4,3x2@i64:0..3 {dim=[-1]}; 3x4,5@i64:0..11; 2x0,2x0@i64:0..0 {dim=[1]}",
-    .errors = "3x4,3@i64:0..2 {dim=[1]} ! ESHAPE; 3x4,2x2@i64:0..3 {dim=[1]} ! ESHAPE; 3x4,3x2@i64:4..5 {dim=[1]} ! EINDEX" };
+    .samples = "3x4,3x2@i64:0..3 {dim=[1]}; 3x4,1x2@i64:0..3 {dim=[1]}; 1x4,3x2@i64:-4..3 {dim=[-1]}; 3x4,5@i64:-12..11; 2x0,2x0@i64:0..0 {dim=[1]}",
+    .errors = "3x4,3@i64:0..2 {dim=[1]} ! ESHAPE; 3x4,2x2@i64:0..3 {dim=[1]} ! ESHAPE; 3x4,3x2@i64:4..5 {dim=[1]} ! EINDEX; 3x4,3x2@i64:-9..-5 {dim=[1]} ! EINDEX" };
 REGISTER_OP(op_take_along_dim);
 
 Tensor *tensor_take_along_dim_args(TensorTakeArgs args)

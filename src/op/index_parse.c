@@ -128,6 +128,8 @@ int index_parse(const char *op, const char *text, va_list args, IndexItem items[
     if (!text) return fail(TENSOR_ENULL, op, "the text is NULL");
     va_copy(r.args, args);
     int n = read_items(&r, items);
+    if (n >= 0 && va_arg(r.args, Tensor *) != TENSOR_INDEX_END_)
+        n = fail(TENSOR_EVALUE, op, "\"%s\": want one argument for each name and each %%d, %%ld or %%lld, and no more", text);
     va_end(r.args);
     return n;
 }

@@ -56,7 +56,7 @@ static void backward_line(void *ctx, int64_t line)
     for (int64_t i = l->a.n - 1; i >= 0; i--) {
         const int64_t at = from + i * step;
         const double x = get(l, l->x, at), y = get(l, l->y, at);
-        sum = get(l, l->g, at) + (i == l->a.n - 1 || y == -INFINITY ? 0 : sum * exp(y - next));
+        sum = get(l, l->g, at) + (y == next ? sum : sum * exp(y - next));
         put(l, at, x == -INFINITY ? 0 : sum * exp(x - y));
         next = y;
     }
@@ -89,20 +89,20 @@ static Tensor *in_loop(OpCall *c, int dim, Tensor *dy)
     return dx;
 }
 
-/* e^d, 0 where d is of two infinities. */
-static Tensor *ratio(Tensor *d)
+/* e^(a - b), but e^d where the mask is true: d = 0 for equal ones, of which infinities too have the ratio 1; d = -inf where a is. */
+static Tensor *ratio(Tensor *a, Tensor *b, Tensor *mask, double d)
 {
-    Tensor *none = tensor_isnan(d);
-    return d && none ? tensor_where(none, tensor_zeros_like(d), tensor_exp(tensor_where(none, tensor_zeros_like(d), d))) : NULL;
+    return mask ? tensor_exp(tensor_where(mask, tensor_full_like(a, d), tensor_sub(a, b))) : NULL;
 }
 
 /* The same sums by doubling: s_i += a_i s_(i+d), a_i = a_i a_(i+d) for d = 1, 2, 4, ...; all factors are at most 1. */
 static Tensor *by_doubling(Tensor *x, Tensor *y, int dim, Tensor *s)
 {
     if (!x || !y || !s) return NULL;
-    if (x->ndim == 0) return tensor_mul(s, ratio(tensor_sub(x, y)));
+    if (x->ndim == 0) return tensor_mul(s, ratio(x, y, tensor_isneginf(x), -(double)INFINITY));
     const int64_t n = x->shape[dim];
-    Tensor *a = n > 1 ? ratio(tensor_sub(tensor_narrow(y, dim, 0, n - 1), tensor_narrow(y, dim, 1, n - 1))) : NULL;
+    Tensor *now = n > 1 ? tensor_narrow(y, dim, 0, n - 1) : NULL, *next = n > 1 ? tensor_narrow(y, dim, 1, n - 1) : NULL;
+    Tensor *a = n > 1 ? ratio(now, next, tensor_eq(now, next), 0) : NULL;
     for (int64_t d = 1; d < n; d *= 2) {
         if (!a || !s) return NULL;
         const int64_t m = n - d;                               /* those that have a partner; a is m long */
@@ -110,7 +110,7 @@ static Tensor *by_doubling(Tensor *x, Tensor *y, int dim, Tensor *s)
         s = tensor_cat(TENSORS(tensor_add(tensor_narrow(s, dim, 0, m), more), tensor_narrow(s, dim, m, d)), dim);
         if (m > d) a = tensor_mul(tensor_narrow(a, dim, 0, m - d), tensor_narrow(a, dim, d, m - d));
     }
-    return tensor_mul(s, ratio(tensor_sub(x, y)));
+    return tensor_mul(s, ratio(x, y, tensor_isneginf(x), -(double)INFINITY));
 }
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)

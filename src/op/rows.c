@@ -66,7 +66,7 @@ static int check_divisor(const TensorOp *op, const Tensor *a, const Tensor *b, c
     }
     case ROW_fmod_scalar: case ROW_remainder_scalar: case ROW_floor_divide_scalar: {
         int64_t c = (int64_t)params[0];
-        if (dtype == TENSOR_U8 ? (uint8_t)c : dtype == TENSOR_I32 ? (int32_t)c != 0 : c != 0) return 0;
+        if (a->numel == 0 || (dtype == TENSOR_U8 ? (uint8_t)c : dtype == TENSOR_I32 ? (int32_t)c != 0 : c != 0)) return 0;
         return fail(TENSOR_EVALUE, op->name, "%s %s by %g: an integer is divided by 0", tensor_dtype_name((TensorDtype)dtype), S(a), params[0]);
     }
     default: return 0;

@@ -1,8 +1,8 @@
 /* ternary.c - lerp, addcmul, addcdiv: made of rows.  Comparisons with a scalar.
  *
  *   lerp    = a + weight (b - a)         addcmul = x + value a b         addcdiv = x + value a / b */
-#include "../core.h"
 #include "../map.h"
+#include "shape_op.h"
 
 typedef struct ScalarParams { double value; } ScalarParams;
 
@@ -35,14 +35,21 @@ static int lerp_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return op_wants(c, 1) && !(dx[1] = tensor_mul_scalar(dy, scalar(c))) ? -1 : 0;
 }
 
+/* Operand i in the dtype of all three, lest the product of the others wrap or round in theirs. */
+static Tensor *widened(OpCall *c, int i)
+{
+    Tensor *x = op_input(c, 0), *a = op_input(c, i);
+    return tensor_to(a, (TensorDtype)promoted_pair(x, a));
+}
+
 static int addcmul(OpCall *c)
 {
-    return op_set_result(c, 0, tensor_add_scaled(op_input(c, 0), tensor_mul(op_input(c, 1), op_input(c, 2)), scalar(c)));
+    return op_set_result(c, 0, tensor_add_scaled(op_input(c, 0), tensor_mul(widened(c, 1), widened(c, 2)), scalar(c)));
 }
 
 static int addcdiv(OpCall *c)
 {
-    return op_set_result(c, 0, tensor_add_scaled(op_input(c, 0), tensor_div(op_input(c, 1), op_input(c, 2)), scalar(c)));
+    return op_set_result(c, 0, tensor_add_scaled(op_input(c, 0), tensor_div(widened(c, 1), widened(c, 2)), scalar(c)));
 }
 
 static const OpField fields[] = { OP_FIELD(OP_DOUBLE, ScalarParams, value, "1"), { 0 } };
@@ -55,7 +62,8 @@ static const TensorOp op_lerp = { .name = "lerp", .summary = "a + weight (b - a)
     .errors = "3x4,3x5 {weight=1} ! ESHAPE" };
 static const TensorOp op_addcmul = { .name = "addcmul", .summary = "x + value a b",
     .gradient = "dx = g, da = value g b, db = value g a", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
-    .compose = addcmul, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
+    .compose = addcmul, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = TERNARY_SAMPLES "; 3@i64,3@u8:0..255,3@u8:0..255",
+    .errors = "3x4,3x5,3x4 ! ESHAPE" };
 static const TensorOp op_addcdiv = { .name = "addcdiv", .summary = "x + value a / b",
     .gradient = "dx = g, da = value g / b, db = -value g (a / b) / b", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
     .compose = addcdiv, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };

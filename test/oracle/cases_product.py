@@ -219,7 +219,12 @@ def inner():
     return torch.inner, [floats(*shape(0, 2), k), floats(*shape(0, 2), k)], {}
 
 
-RANDOM["kron"] = lambda: (torch.kron, [floats(*shape(0, 3, most=4)), floats(*shape(0, 3, most=4))], {})
+def factor():
+    s = shape(0, 3, most=4)
+    return integers(*s, lo=-3) if chance(0.2) else floats(*s)
+
+
+RANDOM["kron"] = lambda: (torch.kron, [factor(), factor()], {})
 
 
 @op("cross")

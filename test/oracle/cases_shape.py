@@ -104,6 +104,8 @@ def take_along_dim():
     for sx, si, dim, hi in (((3, 4), (3, 2), [1], 3), ((3, 4), (1, 2), [1], 3), ((1, 4), (3, 2), [-1], 3)):
         yield (lambda x, i: torch.take_along_dim(x, i, dim[0])), [uniform(*sx), integers(*si, hi=hi)], {"dim": dim}
     yield (lambda x, i: torch.take_along_dim(x, i)), [uniform(3, 4), integers(5, hi=11)], {}
+    yield (lambda x, i: torch.take_along_dim(x, i, 1)), [uniform(3, 4), integers(3, 2, lo=-4)], {"dim": [1]}
+    yield (lambda x, i: torch.take_along_dim(x, i)), [uniform(3, 4), integers(5, lo=-12, hi=11)], {}
 
 
 @op("scatter_add")
