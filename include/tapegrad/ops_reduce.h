@@ -145,6 +145,7 @@ typedef struct TensorNormalizeArgs {
 #define tensor_normalize(...) tensor_normalize_args((TensorNormalizeArgs){ .p = 2, .dim = 1, .eps = 1e-12, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_normalize_args(TensorNormalizeArgs args);
 TAPEGRAD_API Tensor *tensor_renorm(Tensor *x, double p, int dim, double maxnorm);
+TAPEGRAD_API Tensor *tensor_renorm_(Tensor *x, double p, int dim, double maxnorm);
 
 typedef struct TensorDistanceArgs {
     Tensor *a, *b;

@@ -119,7 +119,7 @@ static int lp_pool(OpCall *c, int spatial)
 {
     const LpParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
-    if (p->norm_type == 0) return op_fail(c, TENSOR_EVALUE, "norm_type 0");
+    if (p->norm_type == 0) return op_fail(c, TENSOR_EVALUE, "norm_type 0: a norm of this order has no root");
     if (x->ndim != spatial + 1 && x->ndim != spatial + 2)
         return op_fail(c, TENSOR_ESHAPE, "%s: want a batch (or none), channels and %d dimensions", S(x), spatial);
     if (isinf(p->norm_type)) return op_set_result(c, 0, extreme(x, p, spatial));

@@ -51,12 +51,14 @@ Tensor *tensor_amin_args(TensorReduceArgs a)
 
 Tensor *tensor_max(Tensor *x)
 {
-    return APPLY(&op_amax, &(ReduceParams){ .keepdim = false }, x);
+    const Naming before = name_as(op_amax.name, __func__);
+    return named_result(before, APPLY(&op_amax, &(ReduceParams){ .keepdim = false }, x));
 }
 
 Tensor *tensor_min(Tensor *x)
 {
-    return APPLY(&op_amin, &(ReduceParams){ .keepdim = false }, x);
+    const Naming before = name_as(op_amin.name, __func__);
+    return named_result(before, APPLY(&op_amin, &(ReduceParams){ .keepdim = false }, x));
 }
 
 /* ---- both ends ------------------------------------------------------------------------------------------------------- */

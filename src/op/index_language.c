@@ -189,7 +189,7 @@ Tensor *(tensor_index_set)(Tensor *x, Tensor *value, const char *text, ...)
 {
     va_list args;
     va_start(args, text);
-    Tensor *y = write("index_set", x, value, SET, true, text, args);
+    Tensor *y = write("tensor_index_set", x, value, SET, true, text, args);
     va_end(args);
     return y;
 }
@@ -198,7 +198,7 @@ Tensor *(tensor_index_set_)(Tensor *x, Tensor *value, const char *text, ...)
 {
     va_list args;
     va_start(args, text);
-    Tensor *y = write("index_set_", x, value, SET, false, text, args);
+    Tensor *y = write("tensor_index_set_", x, value, SET, false, text, args);
     va_end(args);
     return y;
 }
@@ -207,7 +207,7 @@ Tensor *(tensor_index_accumulate_)(Tensor *x, Tensor *value, const char *text, .
 {
     va_list args;
     va_start(args, text);
-    Tensor *y = write("index_accumulate_", x, value, ACCUMULATE, false, text, args);
+    Tensor *y = write("tensor_index_accumulate_", x, value, ACCUMULATE, false, text, args);
     va_end(args);
     return y;
 }
@@ -215,10 +215,10 @@ Tensor *(tensor_index_accumulate_)(Tensor *x, Tensor *value, const char *text, .
 Tensor *(tensor_index_set_scalar_)(Tensor *x, double value, const char *text, ...)
 {
     va_list args;
-    if (check_null(x, "index_set_scalar_", 1)) return NULL;
+    if (check_null(x, "tensor_index_set_scalar_", 1)) return NULL;
     Tensor *scalar = new_tensor(SHAPE(), x->dtype, x->place), *y = NULL;
     va_start(args, text);
-    if (scalar && !raw_fill(scalar, value)) y = write("index_set_scalar_", x, scalar, SET, false, text, args);
+    if (scalar && !raw_fill(scalar, value)) y = write("tensor_index_set_scalar_", x, scalar, SET, false, text, args);
     va_end(args);
     tensor_release(scalar);
     return y;

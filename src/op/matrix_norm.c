@@ -73,3 +73,25 @@ Tensor *tensor_linalg_matrix_norm_args(TensorMatrixNormArgs a)
 {
     return APPLY(&op_linalg_matrix_norm, &((MatrixNormParams){ a.ord, a.dim1, a.dim2, a.keepdim }), a.input);
 }
+
+static Tensor *either_norm(const TensorLinalgNormArgs *a)
+{
+    const int named = a->dim != TENSOR_ALL ? 1 : a->dims.ndim, ndim = named ? named : a->input->ndim;
+    const TensorShape dims = named ? a->dims : DIMS(0, 1);
+    if (isnan(a->ord) || (named && a->dim == TENSOR_ALL && !a->dims.dim)) return tensor_norm(a->input, 2, a->dim, a->keepdim, a->dims);
+    if (ndim == 2) return tensor_linalg_matrix_norm(a->input, a->ord, (int)dims.dim[0], (int)dims.dim[1], a->keepdim);
+    if (ndim != 1) return fail(TENSOR_ESHAPE, NULL, "%s, %d dims: an ord is that of a vector or a matrix", S(a->input), ndim), NULL;
+    if (a->ord != TENSOR_FRO && a->ord != TENSOR_NUC) return tensor_linalg_vector_norm(a->input, a->ord, a->dim, a->keepdim, a->dims);
+    return fail(TENSOR_EVALUE, NULL, "%s, 1 dim: TENSOR_FRO and TENSOR_NUC are norms of matrices", S(a->input)), NULL;
+}
+
+Tensor *tensor_linalg_norm_args(TensorLinalgNormArgs a)
+{
+    if (check_null(a.input, "tensor_linalg_norm", 1)) return NULL;
+    const char *outer = composing;
+    TensorScope scope = tensor_scope_open();
+    if (!outer) composing = "tensor_linalg_norm";
+    Tensor *y = scope_failed(scope) ? NULL : either_norm(&a);
+    composing = outer;
+    return tensor_scope_return(scope, y);
+}

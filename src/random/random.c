@@ -138,7 +138,7 @@ Tensor *tensor_randint(int64_t low, int64_t high, TensorShape shape)
 
 Tensor *tensor_randperm(int64_t n)
 {
-    if (n < 0) return fail(TENSOR_EVALUE, "tensor_randperm", "of %lld elements", (long long)n), NULL;
+    if (n < 0) return fail(TENSOR_EVALUE, "tensor_randperm", "of %lld elements: want 0 or more", (long long)n), NULL;
     return draw_new(SHAPE(n), TENSOR_I64, (Draw){ "tensor_randperm", fill_randperm, .drawn = TENSOR_I64 });
 }
 
