@@ -64,7 +64,7 @@ Module *nn_max_pool2d_args(NNPool2dArgs a)
 {
     if (no_kernel("nn_max_pool2d", &a)) return NULL;
     MaxPool2d *p = nn_new(MaxPool2d, "MaxPool2d", max_pool_forward);
-    p->args = (TensorMaxPool2dArgs){ .kernel = a.kernel_size, .stride = a.stride, .padding = a.padding, .dilation = a.dilation,
+    p->args = (TensorMaxPool2dArgs){ .kernel_size = a.kernel_size, .stride = a.stride, .padding = a.padding, .dilation = a.dilation,
         .ceil_mode = a.ceil_mode, .kernel_hw = { a.kernel_hw[0], a.kernel_hw[1] }, .stride_hw = { a.stride_hw[0], a.stride_hw[1] },
         .padding_hw = { a.padding_hw[0], a.padding_hw[1] }, .dilation_hw = { a.dilation_hw[0], a.dilation_hw[1] } };
     return nn_done(p);
@@ -74,7 +74,7 @@ Module *nn_avg_pool2d_args(NNPool2dArgs a)
 {
     if (no_kernel("nn_avg_pool2d", &a)) return NULL;
     AvgPool2d *p = nn_new(AvgPool2d, "AvgPool2d", avg_pool_forward);
-    p->args = (TensorAvgPool2dArgs){ .kernel = a.kernel_size, .stride = a.stride, .padding = a.padding, .ceil_mode = a.ceil_mode,
+    p->args = (TensorAvgPool2dArgs){ .kernel_size = a.kernel_size, .stride = a.stride, .padding = a.padding, .ceil_mode = a.ceil_mode,
         .count_include_pad = a.count_include_pad, .divisor_override = a.divisor_override, .kernel_hw = { a.kernel_hw[0], a.kernel_hw[1] },
         .stride_hw = { a.stride_hw[0], a.stride_hw[1] }, .padding_hw = { a.padding_hw[0], a.padding_hw[1] } };
     return nn_done(p);

@@ -232,21 +232,21 @@ static const TensorOp *pool_op(const PoolParams *p)
 
 Tensor *tensor_avg_pool1d_args(TensorAvgPool1dArgs a)
 {
-    PoolParams p = pool_params(dims_one(a.kernel), dims_one(a.stride), dims_one(a.padding));
+    PoolParams p = pool_params(dims_one(a.kernel_size), dims_one(a.stride), dims_one(a.padding));
     p.ceil_mode = a.ceil_mode, p.count_include_pad = a.count_include_pad;
     return APPLY(&op_avg_pool1d, &p, a.input);
 }
 
 Tensor *tensor_avg_pool2d_args(TensorAvgPool2dArgs a)
 {
-    PoolParams p = pool_params(dims_pair(a.kernel, a.kernel_hw), dims_pair(a.stride, a.stride_hw), dims_pair(a.padding, a.padding_hw));
+    PoolParams p = pool_params(dims_pair(a.kernel_size, a.kernel_hw), dims_pair(a.stride, a.stride_hw), dims_pair(a.padding, a.padding_hw));
     p.ceil_mode = a.ceil_mode, p.count_include_pad = a.count_include_pad, p.divisor_override = a.divisor_override;
     return APPLY(&op_avg_pool2d, &p, a.input);
 }
 
 Tensor *tensor_avg_pool3d_args(TensorAvgPool3dArgs a)
 {
-    PoolParams p = pool_params(dims_each(a.kernel, a.kernel_dhw), dims_each(a.stride, a.stride_dhw), dims_each(a.padding, a.padding_dhw));
+    PoolParams p = pool_params(dims_each(a.kernel_size, a.kernel_dhw), dims_each(a.stride, a.stride_dhw), dims_each(a.padding, a.padding_dhw));
     p.ceil_mode = a.ceil_mode, p.count_include_pad = a.count_include_pad, p.divisor_override = a.divisor_override;
     return APPLY(&op_avg_pool3d, &p, a.input);
 }
@@ -268,7 +268,7 @@ Tensor *tensor_adaptive_avg_pool3d(Tensor *x, int64_t depth, int64_t height, int
 
 static LpParams lp_params(const TensorLpPoolArgs *a)
 {
-    return (LpParams){ a->norm_type, dims_pair(a->kernel, a->kernel_hw), dims_pair(a->stride, a->stride_hw), a->ceil_mode };
+    return (LpParams){ a->norm_type, dims_pair(a->kernel_size, a->kernel_hw), dims_pair(a->stride, a->stride_hw), a->ceil_mode };
 }
 
 Tensor *tensor_lp_pool1d_args(TensorLpPoolArgs a) { LpParams p = lp_params(&a); return APPLY(&op_lp_pool1d, &p, a.input); }
