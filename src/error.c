@@ -16,6 +16,19 @@ static THREAD_LOCAL struct {
 
 THREAD_LOCAL const char *composing;
 THREAD_LOCAL Naming naming;
+
+Naming name_as(const char *op, const char *as)
+{
+    Naming before = naming;
+    naming = (Naming){ op, as };
+    return before;
+}
+
+Tensor *named_result(Naming before, Tensor *y)
+{
+    naming = before;
+    return y;
+}
 THREAD_LOCAL unsigned failure_count;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -183,6 +183,7 @@ Tensor *tensor_renorm_(Tensor *x, double p, int dim, double maxnorm)
 
 Tensor *tensor_dist_args(TensorDistanceArgs a)
 {
+    if (unwanted(a.eps != 0, "dist", "eps") || unwanted(a.keepdim, "dist", "keepdim")) return NULL;
     return APPLY(&op_dist, &((DistanceParams){ .p = a.p }), a.a, a.b);
 }
 

@@ -309,7 +309,7 @@ Tensor *row_apply_(const TensorOp *op, Tensor *x, Tensor *b, const double *param
 {
     const Naming before = name_as(op->name, NULL);
     Tensor *y = row_in_place(op, x, b, params, site);
-    naming = before;
+    name_as(before.op, before.as);
     return y;
 }
 

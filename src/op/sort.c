@@ -411,6 +411,7 @@ Tensor *tensor_sort_args(TensorSortArgs a)
 
 Tensor *tensor_argsort_args(TensorSortArgs a)
 {
+    if (unwanted_result(a.indices, "argsort", "indices")) return NULL;
     return apply(&op_argsort, a.input, (OrderParams){ .dim = a.dim, .descending = a.descending }, NULL, SITE);
 }
 

@@ -101,7 +101,7 @@ static Tensor *compare_scalar(const TensorOp *op, const char *function, Tensor *
     if (c && raw_fill(c, value)) c = NULL;
     if (c && x->dtype != dtype) x = tensor_to(x, (TensorDtype)dtype);
     Tensor *y = c ? row_apply(op, x, c, NULL, site) : NULL;
-    naming = before;
+    name_as(before.op, before.as);
     return tensor_scope_return(scope, y);
 }
 

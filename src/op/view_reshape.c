@@ -263,6 +263,7 @@ REGISTER_OP(op_squeeze);
 
 Tensor *tensor_squeeze_args(TensorSqueezeArgs args)
 {
+    if (args.dim != TENSOR_ALL && args.dims.dim) return fail(TENSOR_EVALUE, "squeeze", "both dim and dims: want one of them"), NULL;
     SqueezeParams p = { .none = args.dim == TENSOR_ALL && args.dims.dim && args.dims.ndim == 0 };
     if (args.dim != TENSOR_ALL) p.dim.n = 1, p.dim.at[0] = args.dim;
     else if (shape_to_dims("squeeze", args.dims, &p.dim)) return NULL;
