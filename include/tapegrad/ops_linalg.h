@@ -154,7 +154,7 @@ typedef struct TensorMatrixNormArgs {
  *   TENSOR_FRO  sqrt(sum |x|^2)      1, -1                the largest, the least sum of |x| in a column
  *   TENSOR_NUC  sum of the singular values   INFINITY, -INFINITY  the same in a row
  *   2, -2       the largest, the least singular value
- * Ties share the gradient evenly.  EVALUE: another ord; dim1 and dim2 the same.  ESHAPE: the extreme of nothing. */
+ * Ties share the gradient evenly.  EVALUE: another ord; dim1 and dim2 the same.  ESHAPE: the least of nothing (the largest is 0). */
 #define tensor_linalg_matrix_norm(...) \
     tensor_linalg_matrix_norm_args((TensorMatrixNormArgs){ .ord = TENSOR_FRO, .dim1 = -2, .dim2 = -1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_linalg_matrix_norm_args(TensorMatrixNormArgs args);
