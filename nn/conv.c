@@ -56,7 +56,7 @@ static Tensor *avg_pool_forward(Module *self, Tensor *x)
 static bool no_kernel(const char *function, const NNPool2dArgs *a)
 {
     if (a->kernel_size > 0 || (a->kernel_hw[0] > 0 && a->kernel_hw[1] > 0)) return false;
-    tensor_fail(TENSOR_EVALUE, function, "a kernel of size %lld", (long long)a->kernel_size);
+    tensor_fail(TENSOR_EVALUE, function, "a kernel of size %lld: want 1 or more", (long long)a->kernel_size);
     return true;
 }
 
@@ -89,7 +89,7 @@ static Tensor *adaptive_forward(Module *self, Tensor *x)
 Module *nn_adaptive_avg_pool2d(int64_t height, int64_t width)
 {
     if (height < 0 || width < 0)
-        return tensor_fail(TENSOR_EVALUE, "nn_adaptive_avg_pool2d", "%lld x %lld", (long long)height, (long long)width), NULL;
+        return tensor_fail(TENSOR_EVALUE, "nn_adaptive_avg_pool2d", "to %lld x %lld: want sizes of 0 and more", (long long)height, (long long)width), NULL;
     Adaptive *a = nn_new(Adaptive, "AdaptiveAvgPool2d", adaptive_forward);
     a->height = height, a->width = width;
     return nn_done(a);
