@@ -36,7 +36,7 @@ static int scale_all(TensorList list, double factor)
 double nn_clip_grad_norm_args(NNClipArgs args)
 {
     if (!(args.max_norm >= 0) || !(args.norm_type > 0)) {
-        tensor_fail(TENSOR_EVALUE, "nn_clip_grad_norm_", "max_norm %g, norm_type %g", args.max_norm, args.norm_type);
+        tensor_fail(TENSOR_EVALUE, "nn_clip_grad_norm_", "max_norm %g, norm_type %g: want 0 or more, and a norm", args.max_norm, args.norm_type);
         return NAN;
     }
     if (tensor_error()) return NAN;
@@ -52,7 +52,7 @@ double nn_clip_grad_norm_args(NNClipArgs args)
 
 int nn_clip_grad_value_(TensorList list, double limit)
 {
-    if (!(limit >= 0)) return tensor_fail(TENSOR_EVALUE, "nn_clip_grad_value_", "limit %g", limit);
+    if (!(limit >= 0)) return tensor_fail(TENSOR_EVALUE, "nn_clip_grad_value_", "limit %g: want 0 or more", limit);
     bool was = tensor_set_grad_enabled(false);
     int status = 0;
     for (int i = 0; i < list.n && !status; i++) {

@@ -56,7 +56,7 @@ static Tensor *avg_pool_forward(Module *self, Tensor *x)
 static bool no_kernel(const char *function, const NNPool2dArgs *a)
 {
     if (a->kernel_size > 0 || (a->kernel_hw[0] > 0 && a->kernel_hw[1] > 0)) return false;
-    tensor_fail(TENSOR_EVALUE, function, "a kernel of size %lld", (long long)a->kernel_size);
+    tensor_fail(TENSOR_EVALUE, function, "a kernel of size %lld: want 1 or more", (long long)a->kernel_size);
     return true;
 }
 
@@ -64,7 +64,7 @@ Module *nn_max_pool2d_args(NNPool2dArgs a)
 {
     if (no_kernel("nn_max_pool2d", &a)) return NULL;
     MaxPool2d *p = nn_new(MaxPool2d, "MaxPool2d", max_pool_forward);
-    p->args = (TensorMaxPool2dArgs){ .kernel = a.kernel_size, .stride = a.stride, .padding = a.padding, .dilation = a.dilation,
+    p->args = (TensorMaxPool2dArgs){ .kernel_size = a.kernel_size, .stride = a.stride, .padding = a.padding, .dilation = a.dilation,
         .ceil_mode = a.ceil_mode, .kernel_hw = { a.kernel_hw[0], a.kernel_hw[1] }, .stride_hw = { a.stride_hw[0], a.stride_hw[1] },
         .padding_hw = { a.padding_hw[0], a.padding_hw[1] }, .dilation_hw = { a.dilation_hw[0], a.dilation_hw[1] } };
     return nn_done(p);
@@ -74,7 +74,7 @@ Module *nn_avg_pool2d_args(NNPool2dArgs a)
 {
     if (no_kernel("nn_avg_pool2d", &a)) return NULL;
     AvgPool2d *p = nn_new(AvgPool2d, "AvgPool2d", avg_pool_forward);
-    p->args = (TensorAvgPool2dArgs){ .kernel = a.kernel_size, .stride = a.stride, .padding = a.padding, .ceil_mode = a.ceil_mode,
+    p->args = (TensorAvgPool2dArgs){ .kernel_size = a.kernel_size, .stride = a.stride, .padding = a.padding, .ceil_mode = a.ceil_mode,
         .count_include_pad = a.count_include_pad, .divisor_override = a.divisor_override, .kernel_hw = { a.kernel_hw[0], a.kernel_hw[1] },
         .stride_hw = { a.stride_hw[0], a.stride_hw[1] }, .padding_hw = { a.padding_hw[0], a.padding_hw[1] } };
     return nn_done(p);
@@ -89,7 +89,7 @@ static Tensor *adaptive_forward(Module *self, Tensor *x)
 Module *nn_adaptive_avg_pool2d(int64_t height, int64_t width)
 {
     if (height < 0 || width < 0)
-        return tensor_fail(TENSOR_EVALUE, "nn_adaptive_avg_pool2d", "%lld x %lld", (long long)height, (long long)width), NULL;
+        return tensor_fail(TENSOR_EVALUE, "nn_adaptive_avg_pool2d", "to %lld x %lld: want sizes of 0 and more", (long long)height, (long long)width), NULL;
     Adaptive *a = nn_new(Adaptive, "AdaptiveAvgPool2d", adaptive_forward);
     a->height = height, a->width = width;
     return nn_done(a);

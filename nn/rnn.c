@@ -26,8 +26,9 @@ static int kind_of(const char *nonlinearity)
 
 static int refuse(const char *function, const NNLstmArgs *a)
 {
-    return tensor_fail(TENSOR_EVALUE, function, "input %lld, hidden %lld, proj_size %lld, %d layers, dropout %g", (long long)a->input_size,
-                       (long long)a->hidden_size, (long long)a->proj_size, a->num_layers, a->dropout);
+    return tensor_fail(TENSOR_EVALUE, function, "input %lld, hidden %lld, proj_size %lld, %d layers, dropout %g: want sizes of 1 and more "
+                       "(proj_size: 0, or of an lstm below hidden), a dropout within [0, 1]", (long long)a->input_size, (long long)a->hidden_size,
+                       (long long)a->proj_size, a->num_layers, a->dropout);
 }
 
 static int check(const char *function, const NNLstmArgs *a, Kind kind)

@@ -25,7 +25,7 @@ static int states(const OptimGroup *g)
 static int check(const OptimGroup *g, const char *name)
 {
     if (optim_check_common(g, name)) return -1;
-    if (!(g->momentum >= 0)) return tensor_fail(TENSOR_EVALUE, "optim", "%s: momentum %g", name, g->momentum);
+    if (!(g->momentum >= 0)) return tensor_fail(TENSOR_EVALUE, "optim", "%s: momentum %g: want 0 or more", name, g->momentum);
     if (g->nesterov && (g->momentum == 0 || g->dampening != 0))
         return tensor_fail(TENSOR_EVALUE, "optim", "%s: nesterov wants a momentum and no dampening, found %g and %g", name, g->momentum, g->dampening);
     return 0;

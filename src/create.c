@@ -3,9 +3,18 @@
 #include <math.h>
 #include "core.h"
 
-static Tensor *filled(TensorShape shape, double value, int dtype, const Place *place)
+/* new_tensor, whose errors name the function that the user called. */
+static Tensor *blank(const char *function, TensorShape shape, int dtype, const Place *place)
 {
+    const Naming before = name_as("tensor", function);
     Tensor *x = new_tensor(shape, dtype, place);
+    name_as(before.op, before.as);
+    return x;
+}
+
+static Tensor *filled(const char *function, TensorShape shape, double value, int dtype, const Place *place)
+{
+    Tensor *x = blank(function, shape, dtype, place);
     if (x && raw_fill(x, value) < 0) {
         tensor_release(x);
         return NULL;
@@ -15,57 +24,57 @@ static Tensor *filled(TensorShape shape, double value, int dtype, const Place *p
 
 Tensor *tensor_empty(TensorShape shape, TensorDtype dtype)
 {
-    return own(new_tensor(shape, (int)dtype, default_place()));
+    return own(blank(__func__, shape, (int)dtype, default_place()));
 }
 
 Tensor *tensor_full(TensorShape shape, double value, TensorDtype dtype)
 {
-    return filled(shape, value, (int)dtype, default_place());
+    return filled(__func__, shape, value, (int)dtype, default_place());
 }
 
 Tensor *tensor_zeros(TensorShape shape, TensorDtype dtype)
 {
-    return tensor_full(shape, 0, dtype);
+    return filled(__func__, shape, 0, (int)dtype, default_place());
 }
 
 Tensor *tensor_ones(TensorShape shape, TensorDtype dtype)
 {
-    return tensor_full(shape, 1, dtype);
+    return filled(__func__, shape, 1, (int)dtype, default_place());
 }
 
 Tensor *tensor_scalar(double value, TensorDtype dtype)
 {
-    return tensor_full(SHAPE(), value, dtype);
+    return filled(__func__, SHAPE(), value, (int)dtype, default_place());
 }
 
 Tensor *tensor_empty_like(const Tensor *x)
 {
-    return check_null(x, "tensor_empty_like", 1) ? NULL : own(new_tensor(shape_of(x), x->dtype, x->place));
+    return check_null(x, __func__, 1) ? NULL : own(blank(__func__, shape_of(x), x->dtype, x->place));
 }
 
 Tensor *tensor_full_like(const Tensor *x, double value)
 {
-    return check_null(x, "tensor_full_like", 1) ? NULL : filled(shape_of(x), value, x->dtype, x->place);
+    return check_null(x, __func__, 1) ? NULL : filled(__func__, shape_of(x), value, x->dtype, x->place);
 }
 
 Tensor *tensor_zeros_like(const Tensor *x)
 {
-    return check_null(x, "tensor_zeros_like", 1) ? NULL : filled(shape_of(x), 0, x->dtype, x->place);
+    return check_null(x, __func__, 1) ? NULL : filled(__func__, shape_of(x), 0, x->dtype, x->place);
 }
 
 Tensor *tensor_ones_like(const Tensor *x)
 {
-    return check_null(x, "tensor_ones_like", 1) ? NULL : filled(shape_of(x), 1, x->dtype, x->place);
+    return check_null(x, __func__, 1) ? NULL : filled(__func__, shape_of(x), 1, x->dtype, x->place);
 }
 
 /* ---- sequences: made on the host, in f64 or i64, and copied to where and what they shall be -------------- */
 
 /* Takes over host. */
-static Tensor *deliver(Tensor *host, int dtype)
+static Tensor *deliver(const char *function, Tensor *host, int dtype)
 {
     const Place *place = default_place();
     if (host->dtype == dtype && place == &cpu_place) return own(host);
-    Tensor *x = new_tensor(shape_of(host), dtype, place);
+    Tensor *x = blank(function, shape_of(host), dtype, place);
     bool failed = x && raw_copy(x, host) < 0;
     tensor_release(host);
     if (!failed) return own(x);
@@ -87,7 +96,7 @@ Tensor *tensor_arange(double start, double end, double step, TensorDtype dtype)
         return fail(TENSOR_EVALUE, name, "from %g to %g by %g: want finite numbers and a step towards the end", start, end, step), NULL;
     if (!(count < 0x1p60)) return fail(TENSOR_ESHAPE, name, "from %g to %g by %g: %g elements", start, end, step, count), NULL;
     bool exact = !dtype_is_float((int)dtype) && fits_i64(start) && fits_i64(step);
-    Tensor *host = new_tensor(SHAPE((int64_t)count), exact ? TENSOR_I64 : TENSOR_F64, &cpu_place);
+    Tensor *host = blank(name, SHAPE((int64_t)count), exact ? TENSOR_I64 : TENSOR_F64, &cpu_place);
     if (!host) return NULL;
     if (exact) {
         uint64_t *y = host->data, first = (uint64_t)(int64_t)start, by = (uint64_t)(int64_t)step;
@@ -96,7 +105,7 @@ Tensor *tensor_arange(double start, double end, double step, TensorDtype dtype)
         double *y = host->data;
         for (int64_t i = 0; i < host->numel; i++) y[i] = start + (double)i * step;
     }
-    return deliver(host, (int)dtype);
+    return deliver(name, host, (int)dtype);
 }
 
 /* One rounding for start + i step, and the arithmetic of the dtype, as PyTorch's compiled loops have it. */
@@ -114,51 +123,51 @@ static double between_f64(double start, double end, int64_t i, int64_t steps)
 
 Tensor *tensor_linspace(double start, double end, int64_t steps, TensorDtype dtype)
 {
-    if (steps < 0) return fail(TENSOR_EVALUE, "tensor_linspace", "%lld steps", (long long)steps), NULL;
-    if ((unsigned)dtype >= TENSOR_DTYPES) return fail(TENSOR_EDTYPE, "tensor_linspace", "no such dtype: %d", (int)dtype), NULL;
-    Tensor *host = new_tensor(SHAPE(steps), TENSOR_F64, &cpu_place);
+    if (steps < 0) return fail(TENSOR_EVALUE, __func__, "%lld steps: want 0 or more", (long long)steps), NULL;
+    if ((unsigned)dtype >= TENSOR_DTYPES) return fail(TENSOR_EDTYPE, __func__, "no such dtype: %d", (int)dtype), NULL;
+    Tensor *host = blank(__func__, SHAPE(steps), TENSOR_F64, &cpu_place);
     if (!host) return NULL;
     bool single = dtype == TENSOR_F32 || dtype == TENSOR_F16 || dtype == TENSOR_BF16;
     if (!dtype_is_float((int)dtype)) start = trunc(start), end = trunc(end);
     double *y = host->data;
     for (int64_t i = 0; i < steps; i++)
         y[i] = steps == 1 ? start : single ? between_f32(start, end, i, steps) : between_f64(start, end, i, steps);
-    return deliver(host, (int)dtype);
+    return deliver(__func__, host, (int)dtype);
 }
 
 /* Each power of base in f64, rounded once. */
 Tensor *tensor_logspace(double start, double end, int64_t steps, double base, TensorDtype dtype)
 {
-    if (steps < 0) return fail(TENSOR_EVALUE, "tensor_logspace", "%lld steps", (long long)steps), NULL;
-    if ((unsigned)dtype >= TENSOR_DTYPES) return fail(TENSOR_EDTYPE, "tensor_logspace", "no such dtype: %d", (int)dtype), NULL;
-    Tensor *host = new_tensor(SHAPE(steps), TENSOR_F64, &cpu_place);
+    if (steps < 0) return fail(TENSOR_EVALUE, __func__, "%lld steps: want 0 or more", (long long)steps), NULL;
+    if ((unsigned)dtype >= TENSOR_DTYPES) return fail(TENSOR_EDTYPE, __func__, "no such dtype: %d", (int)dtype), NULL;
+    Tensor *host = blank(__func__, SHAPE(steps), TENSOR_F64, &cpu_place);
     if (!host) return NULL;
     if (!dtype_is_float((int)dtype)) start = trunc(start), end = trunc(end), base = trunc(base);
     double *y = host->data;
     for (int64_t i = 0; i < steps; i++) y[i] = pow(base, steps == 1 ? start : between_f64(start, end, i, steps));
-    return deliver(host, (int)dtype);
+    return deliver(__func__, host, (int)dtype);
 }
 
 /* ---- of x's dtype, where x is ---------------------------------------------------------------------------- */
 
 Tensor *tensor_new_empty(const Tensor *x, TensorShape shape)
 {
-    return check_null(x, "tensor_new_empty", 1) ? NULL : own(new_tensor(shape, x->dtype, x->place));
+    return check_null(x, __func__, 1) ? NULL : own(blank(__func__, shape, x->dtype, x->place));
 }
 
 Tensor *tensor_new_full(const Tensor *x, TensorShape shape, double value)
 {
-    return check_null(x, "tensor_new_full", 1) ? NULL : filled(shape, value, x->dtype, x->place);
+    return check_null(x, __func__, 1) ? NULL : filled(__func__, shape, value, x->dtype, x->place);
 }
 
 Tensor *tensor_new_zeros(const Tensor *x, TensorShape shape)
 {
-    return check_null(x, "tensor_new_zeros", 1) ? NULL : filled(shape, 0, x->dtype, x->place);
+    return check_null(x, __func__, 1) ? NULL : filled(__func__, shape, 0, x->dtype, x->place);
 }
 
 Tensor *tensor_new_ones(const Tensor *x, TensorShape shape)
 {
-    return check_null(x, "tensor_new_ones", 1) ? NULL : filled(shape, 1, x->dtype, x->place);
+    return check_null(x, __func__, 1) ? NULL : filled(__func__, shape, 1, x->dtype, x->place);
 }
 
 /* ---- triangles, as lists of places ------------------------------------------------------------------------ */
@@ -166,7 +175,7 @@ Tensor *tensor_new_ones(const Tensor *x, TensorShape shape)
 /* The places of a triangle row by row: columns [from, to) of each row. */
 static Tensor *triangle(const char *op, int64_t rows, int64_t columns, int64_t offset, bool lower)
 {
-    if (rows < 0 || columns < 0) return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]", (long long)rows, (long long)columns), NULL;
+    if (rows < 0 || columns < 0) return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: want sizes of 0 and more", (long long)rows, (long long)columns), NULL;
     if (offset > columns) offset = columns;             /* beyond the corners nothing changes, and nothing overflows */
     if (offset < -rows - 1) offset = -rows - 1;
     int64_t count = 0;
@@ -175,14 +184,14 @@ static Tensor *triangle(const char *op, int64_t rows, int64_t columns, int64_t o
         if (__builtin_add_overflow(count, lower ? inside : columns - inside, &count))
             return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: too many places", (long long)rows, (long long)columns), NULL;
     }
-    Tensor *host = new_tensor(SHAPE(2, count), TENSOR_I64, &cpu_place);
+    Tensor *host = blank(op, SHAPE(2, count), TENSOR_I64, &cpu_place);
     if (!host) return NULL;
     int64_t *row = host->data, *column = row + count;
     for (int64_t i = 0; i < rows; i++) {
         int64_t edge = i + offset + lower, inside = edge < 0 ? 0 : edge > columns ? columns : edge;
         for (int64_t j = lower ? 0 : inside; j < (lower ? inside : columns); j++) *row++ = i, *column++ = j;
     }
-    return deliver(host, TENSOR_I64);
+    return deliver(op, host, TENSOR_I64);
 }
 
 Tensor *tensor_tril_indices(int64_t rows, int64_t columns, int64_t offset)
@@ -199,7 +208,7 @@ Tensor *tensor_triu_indices(int64_t rows, int64_t columns, int64_t offset)
 
 Tensor *tensor_eye(int64_t rows, int64_t columns, TensorDtype dtype)
 {
-    Tensor *x = tensor_zeros(SHAPE(rows, columns), dtype);
+    Tensor *x = filled(__func__, SHAPE(rows, columns), 0, (int)dtype, default_place());
     if (!x || x->numel == 0) return x;
     Tensor *diagonal = new_view(x, 1, (int64_t[]){ rows < columns ? rows : columns }, (int64_t[]){ columns + 1 }, 0);
     int status = diagonal ? raw_fill(diagonal, 1) : -1;
@@ -209,7 +218,7 @@ Tensor *tensor_eye(int64_t rows, int64_t columns, TensorDtype dtype)
 
 static Tensor *from_data(const char *op, const void *data, TensorShape shape, int dtype, const Place *place)
 {
-    Tensor *x = new_tensor(shape, dtype, place);
+    Tensor *x = blank(op, shape, dtype, place);
     if (!x || x->numel == 0) return own(x);
     size_t bytes = (size_t)x->numel * dtype_size(x->dtype);
     int status;
@@ -223,10 +232,10 @@ static Tensor *from_data(const char *op, const void *data, TensorShape shape, in
 
 Tensor *tensor_from_data(const void *data, TensorShape shape, TensorDtype dtype)
 {
-    return from_data("tensor_from_data", data, shape, (int)dtype, default_place());
+    return from_data(__func__, data, shape, (int)dtype, default_place());
 }
 
 Tensor *tensor_new_tensor(const Tensor *x, const void *data, TensorShape shape)
 {
-    return check_null(x, "tensor_new_tensor", 1) ? NULL : from_data("tensor_new_tensor", data, shape, x->dtype, x->place);
+    return check_null(x, __func__, 1) ? NULL : from_data(__func__, data, shape, x->dtype, x->place);
 }

@@ -15,6 +15,20 @@ static THREAD_LOCAL struct {
 } error;
 
 THREAD_LOCAL const char *composing;
+THREAD_LOCAL Naming naming;
+
+Naming name_as(const char *op, const char *as)
+{
+    Naming before = naming;
+    naming = (Naming){ op, as };
+    return before;
+}
+
+Tensor *named_result(Naming before, Tensor *y)
+{
+    naming = before;
+    return y;
+}
 THREAD_LOCAL unsigned failure_count;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -58,16 +72,19 @@ void tensor_on_error(void (*fn)(const char *, TensorStatus, void *), void *ctx)
 static int put_name(char *text, size_t size, const char *op)
 {
     static const char *const prefix[] = { "tensor_", "nn_", "optim_", "data_", "io_", "op_", "tapegrad", "gradcheck", "gradgradcheck" };
+    const bool told = naming.op && strcmp(op, naming.op) == 0;
+    const char *ending = told && !naming.as ? "_" : "";
+    if (told && naming.as) op = naming.as;
     for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++)
-        if (strncmp(op, prefix[i], strlen(prefix[i])) == 0) return snprintf(text, size, "%s: ", op);
-    return snprintf(text, size, tensor_op_find(op) ? "tensor_%s: " : "%s: ", op);
+        if (strncmp(op, prefix[i], strlen(prefix[i])) == 0) return snprintf(text, size, "%s%s: ", op, ending);
+    return snprintf(text, size, tensor_op_find(op) ? "tensor_%s%s: " : "%s%s: ", op, ending);
 }
 
 static void record(TensorStatus code, const char *op, const void *site, const char *format, va_list args)
 {
     failure_count++;
     if (error.code) return;
-    int n = composing && op && strcmp(op, composing) != 0 ? put_name(error.text, TEXT, composing) : 0;
+    int n = composing && (!op || strcmp(op, composing) != 0) ? put_name(error.text, TEXT, composing) : 0;
     if (op && n < TEXT) n += put_name(error.text + n, TEXT - (size_t)n, op);
     if (n < TEXT) n += vsnprintf(error.text + n, TEXT - (size_t)n, format, args);
     if (!site || callsite_in_library(site)) site = callsite_find();

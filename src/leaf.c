@@ -75,6 +75,19 @@ int tensor_retain_grad(Tensor *x)
     return 0;
 }
 
+Tensor *tensor_detach_(Tensor *x)
+{
+    Entry *old = x ? x->entry : NULL;
+    if (check_null(x, "tensor_detach_", 1)) return NULL;
+    if (x->base && (old || on_graph(x->base)))
+        return fail(TENSOR_EGRAD, "tensor_detach_", "%s is a view of %s: use tensor_detach", S(x), S(x->base)), NULL;
+    if (old && !entry_is_ours(old)) return fail(TENSOR_EGRAD, "tensor_detach_", "%s is part of another thread's graph", S(x)), NULL;
+    x->entry = NULL;
+    if (old) entry_release_result(old, x);
+    x->flags &= (uint8_t)~(FLAG_REQUIRES_GRAD | FLAG_RETAIN_GRAD);
+    return borrow(x);
+}
+
 Tensor *tensor_detach(Tensor *x)
 {
     if (check_null(x, "tensor_detach", 1)) return NULL;

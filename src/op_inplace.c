@@ -196,7 +196,7 @@ static bool backward_reads_target(const TensorOp *op, Tensor *const *inputs, int
     return false;
 }
 
-Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site)
+static Tensor *apply_in_place(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site)
 {
     Tensor *x = n > 0 ? inputs[0] : NULL, *in[OP_MAX_INPUTS];
     if (check_null(x, op->name, 1) || inplace_check(op->name, x)) return NULL;
@@ -219,6 +219,14 @@ Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *
     if (!status) status = inplace_take(op->name, x, t, site);
     tensor_scope_close(scope);
     return status ? NULL : borrow(x);
+}
+
+Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site)
+{
+    const Naming before = name_as(op->name, NULL);
+    Tensor *y = apply_in_place(op, inputs, n, params, site);
+    name_as(before.op, before.as);
+    return y;
 }
 
 /* ---- tensor_copy_, tensor_fill_, tensor_zero_ ---------------------------------------------------------------------- */

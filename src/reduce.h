@@ -54,6 +54,10 @@ uint64_t order_key(const void *x, int dtype, int64_t i);
 /* loss.c: the mean, the sum, or x itself. */
 Tensor *reduce_loss(Tensor *x, int reduction);
 
+/* unwanted - EVALUE where an option was given that another function of the same struct takes: to pass over it would be worse. */
+bool unwanted(bool given, const char *op, const char *option);
+bool unwanted_result(Tensor **at, const char *op, const char *option);
+
 #pragma GCC visibility pop
 
 #endif

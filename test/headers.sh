@@ -20,4 +20,11 @@ for header in include/tapegrad.h include/tapegrad/*.h; do
             $compiler -std=c++17 -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c++ - || { echo "headers: $name as C++17 with $compiler" >&2; exit 1; }
     done
 done
+# A number, or a bare array, where tensors are wanted: C would take them, with a warning at most.
+for call in 'tensor_add(x, 2)' 'tensor_cat(parts, 1)' 'tensor_stack(parts)'; do
+    for compiler in gcc clang; do
+        if printf '#include <tapegrad.h>\nTensor *f(Tensor *x, Tensor *parts[2]) { (void)x, (void)parts; return %s; }\n' "$call" |
+            $compiler -std=c11 -Iinclude -fsyntax-only -x c - 2>/dev/null; then echo "headers: $call compiles with $compiler" >&2; exit 1; fi
+    done
+done
 echo "headers: each compiles alone as C11 and C++17"

@@ -64,7 +64,12 @@ static void test_shapes_and_products(void **state)
     same(tensor_pinverse(x), tensor_pinv(x));
     same(tensor_trapz(x), tensor_trapezoid(x));
     assert_int_equal(tensor_dim(x), 2);
+    assert_int_equal(tensor_ndimension(x), 2);
     assert_int_equal(tensor_nelement(x), 12);
+    assert_true(tensor_is_floating_point(x) && !tensor_is_floating_point(tensor_long(x)));
+    assert_ptr_equal(tensor_data_ptr(x), tensor_data(x));
+    assert_ptr_equal(tensor_cpu(x), x);
+    same(tensor_scalar_tensor(2, TENSOR_F32), tensor_scalar(2, TENSOR_F32));
     assert_int_equal(tensor_element_size(x), 4);
 }
 
@@ -83,10 +88,113 @@ static void test_casts(void **state)
     assert_int_equal(tensor_dtype(tensor_type_as(x, tensor_long(x))), TENSOR_I64);
 }
 
+static void test_in_place(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_rand(SHAPE(3, 4), TENSOR_F32), *y = tensor_rand(SHAPE(4), TENSOR_F32), *more = tensor_add_scalar(x, 1);
+#define SAME_(alias, name, from, ...) same(tensor_##alias(tensor_clone(from), __VA_ARGS__), tensor_##name(from, __VA_ARGS__))
+#define SAME1_(alias, name, from) same(tensor_##alias(tensor_clone(from)), tensor_##name(from))
+    SAME1_(absolute_, abs, x);
+    SAME1_(arccos_, acos, x);
+    SAME1_(arccosh_, acosh, more);
+    SAME1_(arcsin_, asin, x);
+    SAME1_(arcsinh_, asinh, x);
+    SAME1_(arctan_, atan, x);
+    SAME1_(arctanh_, atanh, x);
+    SAME1_(fix_, trunc, more);
+    SAME1_(negative_, neg, x);
+    SAME_(arctan2_, atan2, x, y);
+    SAME_(divide_, div, x, y);
+    SAME_(true_divide_, div, x, y);
+    SAME_(multiply_, mul, x, y);
+    SAME_(subtract_, sub, x, y);
+    SAME_(divide_scalar_, div_scalar, x, 3);
+    SAME_(true_divide_scalar_, div_scalar, x, 3);
+    SAME_(multiply_scalar_, mul_scalar, x, 3);
+    SAME_(subtract_scalar_, sub_scalar, x, 3);
+    same(tensor_clip_tensor_(tensor_clone(x), y, NULL), tensor_clamp_tensor(x, y));
+    same(tensor_clip_tensor(x, .max = y), tensor_clamp_tensor(x, .max = y));
+#define AS_FLOAT_(alias, name, other) same(tensor_##alias(tensor_clone(x), other), tensor_float(tensor_##name(x, other)))
+    AS_FLOAT_(greater_, gt, y);
+    AS_FLOAT_(greater_equal_, ge, y);
+    AS_FLOAT_(less_, lt, y);
+    AS_FLOAT_(less_equal_, le, y);
+    AS_FLOAT_(not_equal_, ne, y);
+    AS_FLOAT_(greater_scalar_, gt_scalar, .5);
+    AS_FLOAT_(greater_equal_scalar_, ge_scalar, .5);
+    AS_FLOAT_(less_scalar_, lt_scalar, .5);
+    AS_FLOAT_(less_equal_scalar_, le_scalar, .5);
+    AS_FLOAT_(not_equal_scalar_, ne_scalar, .5);
+    same(tensor_greater_scalar(x, .5), tensor_gt_scalar(x, .5));
+    same(tensor_greater_equal_scalar(x, .5), tensor_ge_scalar(x, .5));
+    same(tensor_less_scalar(x, .5), tensor_lt_scalar(x, .5));
+    same(tensor_less_equal_scalar(x, .5), tensor_le_scalar(x, .5));
+    same(tensor_not_equal_scalar(x, .5), tensor_ne_scalar(x, .5));
+    same(tensor_divide_scalar(x, 3), tensor_div_scalar(x, 3));
+    same(tensor_true_divide_scalar(x, 3), tensor_div_scalar(x, 3));
+    same(tensor_multiply_scalar(x, 3), tensor_mul_scalar(x, 3));
+    same(tensor_subtract_scalar(x, 3), tensor_sub_scalar(x, 3));
+}
+
+static void test_linalg(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_rand(SHAPE(3, 3), TENSOR_F64), *b = tensor_rand(SHAPE(3, 2), TENSOR_F64);
+    Tensor *a = tensor_add(tensor_matmul(x, tensor_mT(x)), tensor_eye(3, 3, TENSOR_F64)), *v = tensor_select(x, 0, 0);
+    same(tensor_linalg_cholesky(a), tensor_cholesky(a));
+    same(tensor_linalg_cross(x, a), tensor_cross(x, a, .dim = -1));
+    same(tensor_linalg_det(a), tensor_det(a));
+    same(tensor_linalg_diagonal(x, 1), tensor_diagonal(x, 1));
+    same(tensor_linalg_inv(a), tensor_inv(a));
+    same(tensor_linalg_matmul(a, b), tensor_matmul(a, b));
+    same(tensor_linalg_matrix_power(a, 3), tensor_matrix_power(a, 3));
+    same(tensor_linalg_multi_dot(TENSORS(a, x, b)), tensor_multi_dot(TENSORS(a, x, b)));
+    same(tensor_linalg_slogdet(a).logabsdet, tensor_slogdet(a).logabsdet);
+    same(tensor_linalg_solve(a, b), tensor_solve(a, b));
+    same(tensor_linalg_solve_triangular(a, b, .upper = true), tensor_solve_triangular(a, b, .upper = true));
+    same(tensor_linalg_vander(v), tensor_vander(v, .increasing = true));
+    if (tensor_svdvals(a)) {                                            /* LAPACK is there */
+        same(tensor_linalg_eigh(a).values, tensor_eigh(a).values);
+        same(tensor_linalg_eigvalsh(a), tensor_eigvalsh(a));
+        same(tensor_linalg_lstsq(a, b), tensor_lstsq(a, b));
+        same(tensor_linalg_matrix_rank(a), tensor_matrix_rank(a));
+        same(tensor_linalg_pinv(a), tensor_pinv(a));
+        same(tensor_linalg_qr(a).r, tensor_qr(a).r);
+        same(tensor_linalg_svd(a, .full_matrices = false).s, tensor_svd(a, .full_matrices = false).s);
+        same(tensor_linalg_svdvals(a), tensor_svdvals(a));
+    } else tensor_error_clear();
+}
+
+static void test_special(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_rand(SHAPE(3, 4), TENSOR_F32), *y = tensor_rand(SHAPE(4), TENSOR_F32);
+    same(tensor_special_digamma(x), tensor_digamma(x));
+    same(tensor_special_erf(x), tensor_erf(x));
+    same(tensor_special_erfc(x), tensor_erfc(x));
+    same(tensor_special_erfinv(x), tensor_erfinv(x));
+    same(tensor_special_exp2(x), tensor_exp2(x));
+    same(tensor_special_expit(x), tensor_sigmoid(x));
+    same(tensor_special_expm1(x), tensor_expm1(x));
+    same(tensor_special_gammaln(x), tensor_lgamma(x));
+    same(tensor_special_log1p(x), tensor_log1p(x));
+    same(tensor_special_log_softmax(x, 1), tensor_log_softmax(x, 1));
+    same(tensor_special_logit(x, -1), tensor_logit(x, -1));
+    same(tensor_special_logsumexp(x, 1), tensor_logsumexp(x, 1));
+    same(tensor_special_polygamma(2, x), tensor_polygamma(x, 2));
+    same(tensor_special_psi(x), tensor_digamma(x));
+    same(tensor_special_round(x), tensor_round(x));
+    same(tensor_special_sinc(x), tensor_sinc(x));
+    same(tensor_special_softmax(x, 1), tensor_softmax(x, 1));
+    same(tensor_special_xlog1py(x, y), tensor_xlog1py(x, y));
+    same(tensor_special_xlogy(x, y), tensor_xlogy(x, y));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_elementwise), cmocka_unit_test(test_shapes_and_products),
-                                        cmocka_unit_test(test_casts) };
+                                        cmocka_unit_test(test_casts), cmocka_unit_test(test_in_place), cmocka_unit_test(test_linalg),
+                                        cmocka_unit_test(test_special) };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("other names", tests, NULL, NULL);
     if (tensor_error()) print_error("%s\n", tensor_error());

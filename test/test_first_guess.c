@@ -64,6 +64,25 @@ static void test_dim_and_dims(void **state)
     refused(tensor_sum(x, .dim = 1, .dims = DIMS(2)), TENSOR_EVALUE, "both");
 }
 
+/* Options of another function that shares the struct. */
+static void test_options_of_others(void **state)
+{
+    (void)state;
+    Tensor *p = tensor_rand(SHAPE(2, 3), TENSOR_F32), *t = tensor_zeros(SHAPE(2), TENSOR_I64), *out = p;
+    refused(tensor_binary_cross_entropy(p, p, .pos_weight = p), TENSOR_EVALUE, "pos_weight");
+    refused(tensor_nll_loss(p, t, .label_smoothing = .1), TENSOR_EVALUE, "label_smoothing");
+    refused(tensor_mse_loss(p, p, .log_target = true), TENSOR_EVALUE, "log_target");
+    refused(tensor_amax(p, 1, .dtype = TENSOR_F64), TENSOR_EVALUE, "dtype");
+    refused(tensor_cummax(p, 1, true), TENSOR_EVALUE, "keepdim");
+    refused(tensor_cdist(p, p, .keepdim = true), TENSOR_EVALUE, "keepdim");
+    refused(tensor_var(p, 1, .mean = &out), TENSOR_EVALUE, "mean");
+    assert_null(out);
+    refused(tensor_argsort(p, .indices = &out), TENSOR_EVALUE, "indices");
+    refused(tensor_quantile(p, .5, .qs = p), TENSOR_EVALUE, "both");
+    refused(tensor_squeeze(p, 0, DIMS(1)), TENSOR_EVALUE, "both");
+    refused(tensor_trapezoid(p, p, 2), TENSOR_EVALUE, "both");
+}
+
 static Tensor *const junk = (Tensor *)8;
 
 static void test_parts_of_a_failure_are_null(void **state)
@@ -99,7 +118,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, begin)
     const struct CMUnitTest tests[] = { TEST(test_forgotten_arguments), TEST(test_number_for_a_list), TEST(test_forgotten_index), TEST(test_dim_and_dims),
-                                       
+                                        TEST(test_options_of_others),
                                         TEST(test_parts_of_a_failure_are_null) };
     return cmocka_run_group_tests_name("first guesses", tests, NULL, NULL);
 }

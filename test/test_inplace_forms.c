@@ -1,4 +1,5 @@
-/* test_inplace_forms.c - forms in place that change the dtype or are no ops of their own, parts of uneven sizes, norms of matrices. */
+/* test_inplace_forms.c - forms in place that change the dtype or are no ops of their own, parts of uneven sizes, norms of matrices,
+ * and other functions that are made of ops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -274,6 +275,93 @@ static void test_norms_of_linalg(void **state)
     Tensor *s = tensor_linalg_matrix_norm(x, TENSOR_NUC);
     if (!s) assert_code(TENSOR_EDEVICE);                    /* no LAPACK here */
     else assert_values(s, SHAPE(), "7");
+    assert_values(tensor_linalg_norm(x), SHAPE(), "5");
+    assert_values(tensor_linalg_norm(x, 1), SHAPE(), "4");
+    assert_values(tensor_linalg_norm(x, 1, 1), SHAPE(2), "3 4");
+    assert_values(tensor_linalg_norm(x, .dim = -1, .keepdim = true), SHAPE(2, 1), "3 4");
+    assert_values(tensor_linalg_norm(tensor_unsqueeze(x, 0), -INFINITY, .dims = DIMS(1, 2)), SHAPE(1), "3");
+    assert_values(tensor_linalg_norm(tensor_unsqueeze(x, 0)), SHAPE(), "5");
+    assert_values(tensor_linalg_norm(tensor_ravel(x), 1), SHAPE(), "7");
+    assert_null(tensor_linalg_norm(tensor_unsqueeze(x, 0), 2));
+    assert_code(TENSOR_ESHAPE);
+    assert_null(tensor_linalg_norm(tensor_ravel(x), TENSOR_FRO));
+    assert_code(TENSOR_EVALUE);
+}
+
+static void test_cholesky_inverse(void **state)
+{
+    (void)state;
+    Tensor *l = leaf(SHAPE(2, 2), "2 9 1 4"), *y = tensor_cholesky_inverse(l);              /* what is above is not read */
+    assert_values(tensor_matmul(y, numbers(SHAPE(2, 2), "4 2 2 17")), SHAPE(2, 2), "1 0 0 1");
+    assert_values(tensor_cholesky_inverse(tensor_mT(l), .upper = true), SHAPE(2, 2), "0.265625 -0.03125 -0.03125 0.0625");
+    assert_int_equal(tensor_backward(tensor_trace(y)), 0);
+    assert_values(tensor_grad(l), SHAPE(2, 2), "-0.265625 0 0.03125 -0.0390625");
+    assert_null(tensor_cholesky_inverse(numbers(SHAPE(3), "1 2 3")));
+    assert_code(TENSOR_ESHAPE);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------------------- */
+
+static void test_diagflat(void **state)
+{
+    (void)state;
+    assert_values(tensor_diagflat(numbers(SHAPE(1, 2), "1 2")), SHAPE(2, 2), "1 0 0 2");
+    assert_values(tensor_diagflat(numbers(SHAPE(), "3"), -1), SHAPE(2, 2), "0 0 3 0");
+}
+
+static void test_broadcast_tensors(void **state)
+{
+    (void)state;
+    Tensor *y[3];
+    assert_int_equal(tensor_broadcast_tensors(TENSORS(numbers(SHAPE(2), "1 2"), numbers(SHAPE(2, 1), "3 4"), numbers(SHAPE(), "5")), y), 3);
+    assert_values(y[0], SHAPE(2, 2), "1 2 1 2");
+    assert_values(y[1], SHAPE(2, 2), "3 3 4 4");
+    assert_values(y[2], SHAPE(2, 2), "5 5 5 5");
+    assert_int_equal(tensor_broadcast_tensors(TENSORS(y[0], numbers(SHAPE(3), "1 2 3")), y), -1);
+    assert_code(TENSOR_ESHAPE);
+    assert_true(!y[0] && !y[1]);
+}
+
+static void test_dropout_in_place(void **state)
+{
+    (void)state;
+    Tensor *x = leaf(SHAPE(4), "1 2 3 4"), *y = tensor_mul_scalar(x, 1);
+    assert_ptr_equal(tensor_dropout_(y, 1, true), y);
+    assert_values(y, SHAPE(4), "0 0 0 0");
+    assert_int_equal(tensor_backward(tensor_sum(y)), 0);
+    assert_values(tensor_grad(x), SHAPE(4), "0 0 0 0");
+    assert_ptr_equal(tensor_dropout_(x, .5, false), x);
+    assert_ptr_equal(tensor_alpha_dropout_(x, 0, true), x);
+    assert_values(x, SHAPE(4), "1 2 3 4");
+    Tensor *z = numbers(SHAPE(2, 2), "1 2 3 4");
+    assert_ptr_equal(tensor_alpha_dropout_(z, 1, true), z);
+    assert_values(z, SHAPE(2, 2), "0 0 0 0");
+    assert_ptr_equal(tensor_feature_alpha_dropout_(z, .5, false), z);
+    assert_null(tensor_dropout_(x, .5, true));
+    assert_code(TENSOR_EGRAD);
+}
+
+static void test_renorm_in_place(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(2, 2), "3 4 .3 .4");
+    Tensor *want = tensor_renorm(x, 2, 0, 1);
+    assert_ptr_equal(tensor_renorm_(x, 2, 0, 1), x);
+    assert_true(tensor_equal(x, want));
+}
+
+static void test_detach_in_place_makes_a_leaf(void **state)
+{
+    (void)state;
+    Tensor *x = leaf(SHAPE(2), "1 2"), *y = tensor_mul(x, x), *part = tensor_slice(y, 0, 1), *sum = tensor_sum(tensor_add(y, part));
+    assert_null(tensor_detach_(part));
+    assert_code(TENSOR_EGRAD);
+    assert_ptr_equal(tensor_detach_(y), y);
+    assert_true(tensor_is_leaf(y) && !tensor_requires_grad(y));
+    assert_int_equal(tensor_backward(sum), 0);                          /* what was computed before has its history */
+    assert_values(tensor_grad(x), SHAPE(2), "2 12");
+    assert_false(tensor_requires_grad(tensor_mul(y, y)));
+    assert_false(tensor_requires_grad(tensor_detach_(x)));
 }
 
 int main(void)
@@ -285,6 +373,8 @@ int main(void)
         TEST(test_fill_diagonal_has_no_gradient_where_it_wrote), TEST(test_tensor_split_gives_the_longer_parts_first),
         TEST(test_tensor_split_at_indices_slices_as_python), TEST(test_gradients_of_uneven_parts_fall_into_place),
         TEST(test_hsplit_vsplit_dsplit_want_equal_parts), TEST(test_matrix_power_of_a_negative_number_inverts), TEST(test_norms_of_linalg),
+        TEST(test_cholesky_inverse), TEST(test_diagflat), TEST(test_broadcast_tensors), TEST(test_dropout_in_place), TEST(test_renorm_in_place),
+        TEST(test_detach_in_place_makes_a_leaf),
     };
     return cmocka_run_group_tests_name("forms", tests, NULL, NULL);
 }

@@ -124,6 +124,13 @@ static void test_integers(void **state)
     (void)state;
     tensor_manual_seed(7);
     SAMEI(tensor_randint(-5, 5, SHAPE(6)), golden_randint_10);
+    tensor_manual_seed(3);                                              /* torch.randint_like, of a matrix and of a transposed one */
+    const double want[] = { 7, 5, -2, 6, -5, 1 }, turned[] = { 7, -2, -5, 5, 6, 1 };
+    Tensor *like = tensor_randint_like(tensor_zeros(SHAPE(2, 3), TENSOR_F64), -5, 9);
+    assert_true(tensor_equal(like, tensor_from_data(want, SHAPE(2, 3), TENSOR_F64)));
+    tensor_manual_seed(3);
+    like = tensor_randint_like(tensor_transpose(tensor_zeros(SHAPE(3, 2), TENSOR_F64), 0, 1), -5, 9);
+    assert_true(tensor_equal(like, tensor_from_data(turned, SHAPE(2, 3), TENSOR_F64)));
     tensor_manual_seed(7);
     SAMEI(tensor_randint(-5, (INT64_C(1) << 40) - 5, SHAPE(2, 3)), golden_randint_2_40);
     tensor_manual_seed(0);
@@ -282,6 +289,8 @@ static void test_refusals(void **state)
     REFUSED(TENSOR_EVALUE, tensor_normal(0, -1, SHAPE(2), TENSOR_F32));
     REFUSED(TENSOR_EVALUE, tensor_normal(0, NAN, SHAPE(2), TENSOR_F32));
     REFUSED(TENSOR_EVALUE, tensor_randint(3, 3, SHAPE(2)));
+    REFUSED(TENSOR_EVALUE, tensor_randint_like(tensor_zeros(SHAPE(2), TENSOR_U8), 0, 257));
+    REFUSED(TENSOR_EVALUE, tensor_randint_like(tensor_zeros(SHAPE(2), TENSOR_F16), -4096, 0));
     REFUSED(TENSOR_EVALUE, tensor_randperm(-1));
     REFUSED(TENSOR_EDTYPE, tensor_rand_like(i));
     REFUSED(TENSOR_EDTYPE, tensor_uniform_(i, 0, 1));

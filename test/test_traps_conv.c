@@ -346,7 +346,7 @@ static void test_options_by_position_and_by_name(void **state)
     assert_true(tensor_equal(up, tensor_conv_transpose2d(x, w, b, 3, 1, 2, 2, 2)));
     assert_true(tensor_equal(up, tensor_conv_transpose2d(x, w, b, .stride_hw = { 3, 3 }, .padding_hw = { 1, 1 }, .output_padding_hw = { 2, 2 },
                                                          .groups = 2, .dilation_hw = { 2, 2 })));
-    assert_true(tensor_equal(tensor_unfold(x, 3, 1, 1, 2), tensor_unfold(x, .kernel = 3, .padding = 1, .stride = 2)));
+    assert_true(tensor_equal(tensor_unfold(x, 3, 1, 1, 2), tensor_unfold(x, .kernel_size = 3, .padding = 1, .stride = 2)));
     assert_true(tensor_equal(tensor_pad(x, DIMS(1, 1, 0, 2), TENSOR_PAD_CONSTANT, 3), tensor_constant_pad_nd(x, DIMS(1, 1, 0, 2), 3)));
     ASSERT_REFUSED(tensor_conv2d(x, NULL), TENSOR_ENULL, "conv2d");
 }

@@ -38,6 +38,9 @@ TAPEGRAD_API int tensor_retain_grad(Tensor *x);
 /* tensor_detach - the same storage (and version counter) outside the graph. */
 TAPEGRAD_API Tensor *tensor_detach(Tensor *x);
 
+/* tensor_detach_ - x itself, out of the graph, requires no gradient any more.  EGRAD: a view, whose base has a history. */
+TAPEGRAD_API Tensor *tensor_detach_(Tensor *x);
+
 /* ---- backward ---------------------------------------------------------------------------------------- */
 
 typedef struct TensorBackwardArgs {

@@ -120,14 +120,14 @@ TAPEGRAD_API Tensor *tensor_constant_pad_nd(Tensor *x, TensorShape pad, double v
 
 typedef struct TensorUnfoldArgs {
     Tensor *input;
-    int64_t kernel, dilation, padding, stride;      /* the last three: 1, 0, 1 */
+    int64_t kernel_size, dilation, padding, stride; /* the last three: 1, 0, 1 */
     int64_t kernel_hw[2], dilation_hw[2], padding_hw[2], stride_hw[2];
 } TensorUnfoldArgs;
 
 typedef struct TensorFoldArgs {
     Tensor *input;
     TensorShape output_size;                        /* SHAPE(height, width), or one number for both */
-    int64_t kernel, dilation, padding, stride;
+    int64_t kernel_size, dilation, padding, stride;
     int64_t kernel_hw[2], dilation_hw[2], padding_hw[2], stride_hw[2];
 } TensorFoldArgs;
 

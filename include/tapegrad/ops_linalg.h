@@ -96,7 +96,8 @@ typedef struct TensorCholeskyArgs {
 
 /* tensor_cholesky - lower triangular l with l l^T = a, or u with u^T u = a; only that triangle of a is read, and a taken as
  * symmetric: so is its gradient.
- * tensor_cholesky_solve(b, l) - x with l l^T x = b (.upper: l^T l x = b); the gradient of what is not read of l is 0. */
+ * tensor_cholesky_solve(b, l) - x with l l^T x = b (.upper: l^T l x = b); the gradient of what is not read of l is 0.
+ * tensor_cholesky_inverse(l) - the inverse of l l^T (.upper: of l^T l). */
 #define tensor_cholesky(...) tensor_cholesky_args((TensorCholeskyArgs){ .a = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_cholesky_args(TensorCholeskyArgs args);
 
@@ -106,6 +107,8 @@ typedef struct TensorCholeskySolveArgs {
 } TensorCholeskySolveArgs;
 #define tensor_cholesky_solve(...) tensor_cholesky_solve_args((TensorCholeskySolveArgs){ .b = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_cholesky_solve_args(TensorCholeskySolveArgs args);
+#define tensor_cholesky_inverse(...) tensor_cholesky_inverse_args((TensorCholeskyArgs){ .a = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_cholesky_inverse_args(TensorCholeskyArgs args);
 
 typedef enum TensorQrMode {
     TENSOR_QR_REDUCED,                      /* q [m, k], r [k, n], k = min(m, n) */
@@ -151,10 +154,24 @@ typedef struct TensorMatrixNormArgs {
  *   TENSOR_FRO  sqrt(sum |x|^2)      1, -1                the largest, the least sum of |x| in a column
  *   TENSOR_NUC  sum of the singular values   INFINITY, -INFINITY  the same in a row
  *   2, -2       the largest, the least singular value
- * Ties share the gradient evenly.  EVALUE: another ord; dim1 and dim2 the same.  ESHAPE: the extreme of nothing. */
+ * Ties share the gradient evenly.  EVALUE: another ord; dim1 and dim2 the same.  ESHAPE: the least of nothing (the largest is 0). */
 #define tensor_linalg_matrix_norm(...) \
     tensor_linalg_matrix_norm_args((TensorMatrixNormArgs){ .ord = TENSOR_FRO, .dim1 = -2, .dim2 = -1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_linalg_matrix_norm_args(TensorMatrixNormArgs args);
+
+typedef struct TensorLinalgNormArgs {
+    Tensor *input;
+    double ord;                             /* left out: sqrt(sum |x|^2) of any dims */
+    int dim;
+    bool keepdim;
+    TensorShape dims;
+} TensorLinalgNormArgs;
+
+/* tensor_linalg_norm(x), tensor_linalg_norm(x, 1, .dims = DIMS(0, 1)) - with an ord: tensor_linalg_vector_norm over one dim,
+ * tensor_linalg_matrix_norm over two; dim and dims left out: all of x, which is a vector or a matrix (ESHAPE). */
+#define tensor_linalg_norm(...) \
+    tensor_linalg_norm_args((TensorLinalgNormArgs){ .ord = (double)NAN, .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_linalg_norm_args(TensorLinalgNormArgs args);
 
 typedef struct TensorEighArgs {
     Tensor *a;

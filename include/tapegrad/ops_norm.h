@@ -104,6 +104,7 @@ TAPEGRAD_API Tensor *tensor_weight_norm(Tensor *v, Tensor *g, int dim);
  * tensor_dropout1d, tensor_dropout3d - the same of [N, C, L] and [N, C, D, H, W], or of [C, L] and [C, D, H, W].
  * EVALUE: p outside [0, 1].  Masks come from the counter-based generator (random.h). */
 TAPEGRAD_API Tensor *tensor_dropout(Tensor *x, double p, bool training);
+TAPEGRAD_API Tensor *tensor_dropout_(Tensor *x, double p, bool training);
 TAPEGRAD_API Tensor *tensor_dropout1d(Tensor *x, double p, bool training);
 TAPEGRAD_API Tensor *tensor_dropout2d(Tensor *x, double p, bool training);
 TAPEGRAD_API Tensor *tensor_dropout3d(Tensor *x, double p, bool training);
@@ -113,6 +114,8 @@ TAPEGRAD_API Tensor *tensor_dropout3d(Tensor *x, double p, bool training);
  * tensor_feature_alpha_dropout - whole channels, as dropout2d. */
 TAPEGRAD_API Tensor *tensor_alpha_dropout(Tensor *x, double p, bool training);
 TAPEGRAD_API Tensor *tensor_feature_alpha_dropout(Tensor *x, double p, bool training);
+TAPEGRAD_API Tensor *tensor_alpha_dropout_(Tensor *x, double p, bool training);
+TAPEGRAD_API Tensor *tensor_feature_alpha_dropout_(Tensor *x, double p, bool training);
 
 /* ---- gates ------------------------------------------------------------------------------------------- */
 

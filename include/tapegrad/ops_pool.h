@@ -26,7 +26,7 @@ extern "C" {
 
 typedef struct TensorMaxPool1dArgs {
     Tensor *input;
-    int64_t kernel, stride, padding;        /* stride 0, the default: the kernel's size */
+    int64_t kernel_size, stride, padding;   /* stride 0, the default: the kernel's size */
     int64_t dilation;                       /* 1 */
     bool ceil_mode;
     Tensor **indices;                       /* receives the i64 positions; may be NULL */
@@ -34,7 +34,7 @@ typedef struct TensorMaxPool1dArgs {
 
 typedef struct TensorMaxPool2dArgs {
     Tensor *input;
-    int64_t kernel, stride, padding;
+    int64_t kernel_size, stride, padding;
     int64_t dilation;
     bool ceil_mode;
     Tensor **indices;                       /* positions: row w + column */
@@ -43,7 +43,7 @@ typedef struct TensorMaxPool2dArgs {
 
 typedef struct TensorMaxPool3dArgs {
     Tensor *input;
-    int64_t kernel, stride, padding;
+    int64_t kernel_size, stride, padding;
     int64_t dilation;
     bool ceil_mode;
     Tensor **indices;                       /* positions: (depth h + row) w + column */
@@ -52,14 +52,14 @@ typedef struct TensorMaxPool3dArgs {
 
 typedef struct TensorAvgPool1dArgs {
     Tensor *input;
-    int64_t kernel, stride, padding;        /* stride 0, the default: the kernel's size */
+    int64_t kernel_size, stride, padding;   /* stride 0, the default: the kernel's size */
     bool ceil_mode;
     bool count_include_pad;                 /* true: padding counts in the divisor */
 } TensorAvgPool1dArgs;
 
 typedef struct TensorAvgPool2dArgs {
     Tensor *input;
-    int64_t kernel, stride, padding;
+    int64_t kernel_size, stride, padding;
     bool ceil_mode;
     bool count_include_pad;
     int64_t divisor_override;               /* divides by this instead, when not 0 */
@@ -68,7 +68,7 @@ typedef struct TensorAvgPool2dArgs {
 
 typedef struct TensorAvgPool3dArgs {
     Tensor *input;
-    int64_t kernel, stride, padding;
+    int64_t kernel_size, stride, padding;
     bool ceil_mode;
     bool count_include_pad;
     int64_t divisor_override;
@@ -104,7 +104,7 @@ TAPEGRAD_API Tensor *tensor_adaptive_max_pool3d(Tensor *x, int64_t depth, int64_
 typedef struct TensorLpPoolArgs {
     Tensor *input;
     double norm_type;
-    int64_t kernel, stride;                 /* stride 0, the default: the kernel's size */
+    int64_t kernel_size, stride;            /* stride 0, the default: the kernel's size */
     bool ceil_mode;
     int64_t kernel_hw[2], stride_hw[2];     /* 2d only */
 } TensorLpPoolArgs;
@@ -118,7 +118,7 @@ TAPEGRAD_API Tensor *tensor_lp_pool2d_args(TensorLpPoolArgs args);
 
 typedef struct TensorUnpoolArgs {
     Tensor *input, *indices;
-    int64_t kernel, stride, padding;        /* stride 0, the default: the kernel's size */
+    int64_t kernel_size, stride, padding;   /* stride 0, the default: the kernel's size */
     TensorShape output_size;                /* of the pooled dimensions; empty: (in - 1) stride - 2 padding + kernel */
     int64_t kernel_dims[3], stride_dims[3], padding_dims[3];        /* for each dimension, in order; they win when not all 0 */
 } TensorUnpoolArgs;

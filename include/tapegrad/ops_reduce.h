@@ -7,7 +7,8 @@
  *     Tensor *loss  = tensor_cross_entropy(logits, classes, .label_smoothing = 0.1);
  *
  * Functions with options are macros over a struct: arguments in PyTorch's order, or by name; what is left out has
- * PyTorch's default.  Their functions, which the macros call, end in _args.
+ * PyTorch's default.  Their functions, which the macros call, end in _args.  Functions share structs: an option that PyTorch's function
+ * has not is refused (EVALUE).
  *
  * .dim or .dims say what is reduced; without them everything is.  Negative dims count from the end.  A reduced dim vanishes,
  * or stays as size 1 with .keepdim.  EINDEX: no such dim.  EVALUE: a dim twice.
@@ -145,6 +146,7 @@ typedef struct TensorNormalizeArgs {
 #define tensor_normalize(...) tensor_normalize_args((TensorNormalizeArgs){ .p = 2, .dim = 1, .eps = 1e-12, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_normalize_args(TensorNormalizeArgs args);
 TAPEGRAD_API Tensor *tensor_renorm(Tensor *x, double p, int dim, double maxnorm);
+TAPEGRAD_API Tensor *tensor_renorm_(Tensor *x, double p, int dim, double maxnorm);
 
 typedef struct TensorDistanceArgs {
     Tensor *a, *b;

@@ -45,7 +45,7 @@ TAPEGRAD_API Tensor *tensor_flatten_args(TensorFlattenArgs args);
 TAPEGRAD_API Tensor *tensor_unflatten(Tensor *x, int dim, TensorShape sizes);
 
 /* tensor_squeeze(x), tensor_squeeze(x, 1), tensor_squeeze(x, .dims = DIMS(0, 2)) - without the dims of size 1, or without
- * those of them that are named.   tensor_unsqueeze - with a dim of size 1 at that place of the result. */
+ * those of them that are named (of DIMS(): none).   tensor_unsqueeze - with a dim of size 1 at that place of the result. */
 typedef struct TensorSqueezeArgs {
     Tensor *input;
     int dim;
@@ -150,6 +150,7 @@ TAPEGRAD_API int tensor_dsplit_indices(Tensor *x, TensorShape indices, Tensor **
 
 /* tensor_diagonal(x, offset, .dim1 = 0, .dim2 = 1) - a view of the elements (k, k + offset) of two dims, as the last dim.
  * tensor_diag_embed(x, offset, .dim1 = -2, .dim2 = -1) - square matrices with x's last dim on that diagonal, 0 elsewhere.
+ * tensor_diagflat(x, offset) - the same of all of x's elements, one matrix.
  * tensor_diag(x, diagonal) - of a vector the matrix, of a matrix a copy of the diagonal. */
 typedef struct TensorDiagonalArgs {
     Tensor *input;
@@ -161,9 +162,11 @@ typedef struct TensorDiagArgs {
 } TensorDiagArgs;
 #define tensor_diagonal(...) tensor_diagonal_args((TensorDiagonalArgs){ .dim2 = 1, .input = __VA_ARGS__ })
 #define tensor_diag_embed(...) tensor_diag_embed_args((TensorDiagonalArgs){ .dim1 = -2, .dim2 = -1, .input = __VA_ARGS__ })
+#define tensor_diagflat(...) tensor_diagflat_args((TensorDiagonalArgs){ .dim1 = -2, .dim2 = -1, .input = __VA_ARGS__ })
 #define tensor_diag(...) tensor_diag_args((TensorDiagArgs){ .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_diagonal_args(TensorDiagonalArgs args);
 TAPEGRAD_API Tensor *tensor_diag_embed_args(TensorDiagonalArgs args);
+TAPEGRAD_API Tensor *tensor_diagflat_args(TensorDiagonalArgs args);
 TAPEGRAD_API Tensor *tensor_diag_args(TensorDiagArgs args);
 
 /* tensor_tril(x, diagonal) - the elements with column <= row + diagonal of matrices, 0 elsewhere, even where x is NaN or
@@ -220,18 +223,24 @@ typedef struct TensorList {
 } TensorList;
 #define TENSORS(...) ((TensorList){ (Tensor *[]){ __VA_ARGS__ }, (int)(sizeof (Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)) })
 
-/* tensor_cat(TENSORS(a, b), dim), tensor_cat(((TensorList){ array, n }), dim), never a bare array, which C would take for a list with
- * dim as its length - one behind the other along dim (0), where
- * their sizes may differ.  Dtypes are promoted.  A tensor of shape [0] fits anywhere, as in PyTorch.
+/* tensor_cat(TENSORS(a, b), dim), tensor_cat(((TensorList){ array, n }), dim) - one behind the other along dim (0), where their sizes
+ * may differ.  A bare array, whose length is not known here, does not compile.  Dtypes are promoted.  A tensor of shape [0] fits anywhere, as in PyTorch.
  * tensor_stack - tensors of one shape side by side in a new dim. */
 typedef struct TensorJoinArgs {
     TensorList tensors;
     int dim;
 } TensorJoinArgs;
-#define tensor_cat(...) tensor_cat_args((TensorJoinArgs){ .tensors = __VA_ARGS__ })
-#define tensor_stack(...) tensor_stack_args((TensorJoinArgs){ .tensors = __VA_ARGS__ })
+#define TENSOR_FIRST_(first, ...) first
+#define TENSOR_JOIN_(function, ...) \
+    _Generic((TENSOR_FIRST_(__VA_ARGS__, 0)), TensorList: function)((TensorJoinArgs){ .tensors = __VA_ARGS__ })
+#define tensor_cat(...) TENSOR_JOIN_(tensor_cat_args, __VA_ARGS__)
+#define tensor_stack(...) TENSOR_JOIN_(tensor_stack_args, __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_cat_args(TensorJoinArgs args);
 TAPEGRAD_API Tensor *tensor_stack_args(TensorJoinArgs args);
+
+/* tensor_broadcast_tensors(TENSORS(a, b), results) - each expanded to the shape that they broadcast to; results has room for as many,
+ * at most 16.  Returns how many, or -1. */
+TAPEGRAD_API int tensor_broadcast_tensors(TensorList tensors, Tensor **results);
 
 /* tensor_hstack - along dim 1 (vectors: 0);   tensor_vstack - along dim 0, vectors as rows;   tensor_dstack - along dim 2, of
  * tensor_atleast_3d;   tensor_column_stack - along dim 1, vectors as columns. */

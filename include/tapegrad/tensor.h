@@ -25,8 +25,10 @@
 
 #if defined(__clang__)          /* our option macros give defaults first and let yours override them */
 #pragma clang diagnostic ignored "-Winitializer-overrides"
+#pragma clang diagnostic error "-Wint-conversion"       /* tensor_add(x, 2): a number is no Tensor, tensor_add_scalar takes it */
 #elif defined(__GNUC__) && !defined(__cplusplus)
 #pragma GCC diagnostic ignored "-Woverride-init"
+#pragma GCC diagnostic error "-Wint-conversion"
 #endif
 
 #if defined(__GNUC__)

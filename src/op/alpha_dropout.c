@@ -76,3 +76,13 @@ Tensor *tensor_feature_alpha_dropout(Tensor *x, double p, bool training)
     const bool same = drops_nothing(x, p, training) && x->ndim >= 2;
     return same ? borrow(x) : APPLY(&op_feature_alpha_dropout, &((DropoutParams){ p, training }), x);
 }
+
+Tensor *tensor_alpha_dropout_(Tensor *x, double p, bool training)
+{
+    return drops_nothing(x, p, training) ? borrow(x) : op_apply_(&op_alpha_dropout, &x, 1, &((DropoutParams){ p, training }), SITE);
+}
+
+Tensor *tensor_feature_alpha_dropout_(Tensor *x, double p, bool training)
+{
+    return drops_nothing(x, p, training) && x->ndim >= 2 ? borrow(x) : op_apply_(&op_feature_alpha_dropout, &x, 1, &((DropoutParams){ p, training }), SITE);
+}

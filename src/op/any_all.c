@@ -23,18 +23,21 @@ REGISTER_OP(op_count_nonzero);
 
 Tensor *tensor_any_args(TensorReduceArgs a)
 {
+    if (unwanted(a.dtype != TENSOR_DTYPES, "any", "dtype")) return NULL;
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, 0);
     return APPLY(&op_any, &p, a.input);
 }
 
 Tensor *tensor_all_args(TensorReduceArgs a)
 {
+    if (unwanted(a.dtype != TENSOR_DTYPES, "all", "dtype")) return NULL;
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, 0);
     return APPLY(&op_all, &p, a.input);
 }
 
 Tensor *tensor_count_nonzero_args(TensorReduceArgs a)
 {
+    if (unwanted(a.dtype != TENSOR_DTYPES, "count_nonzero", "dtype")) return NULL;
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, 0);
     return APPLY(&op_count_nonzero, &p, a.input);
 }

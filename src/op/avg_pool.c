@@ -119,7 +119,7 @@ static int lp_pool(OpCall *c, int spatial)
 {
     const LpParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
-    if (p->norm_type == 0) return op_fail(c, TENSOR_EVALUE, "norm_type 0");
+    if (p->norm_type == 0) return op_fail(c, TENSOR_EVALUE, "norm_type 0: a norm of this order has no root");
     if (x->ndim != spatial + 1 && x->ndim != spatial + 2)
         return op_fail(c, TENSOR_ESHAPE, "%s: want a batch (or none), channels and %d dimensions", S(x), spatial);
     if (isinf(p->norm_type)) return op_set_result(c, 0, extreme(x, p, spatial));
@@ -232,21 +232,21 @@ static const TensorOp *pool_op(const PoolParams *p)
 
 Tensor *tensor_avg_pool1d_args(TensorAvgPool1dArgs a)
 {
-    PoolParams p = pool_params(dims_one(a.kernel), dims_one(a.stride), dims_one(a.padding));
+    PoolParams p = pool_params(dims_one(a.kernel_size), dims_one(a.stride), dims_one(a.padding));
     p.ceil_mode = a.ceil_mode, p.count_include_pad = a.count_include_pad;
     return APPLY(&op_avg_pool1d, &p, a.input);
 }
 
 Tensor *tensor_avg_pool2d_args(TensorAvgPool2dArgs a)
 {
-    PoolParams p = pool_params(dims_pair(a.kernel, a.kernel_hw), dims_pair(a.stride, a.stride_hw), dims_pair(a.padding, a.padding_hw));
+    PoolParams p = pool_params(dims_pair(a.kernel_size, a.kernel_hw), dims_pair(a.stride, a.stride_hw), dims_pair(a.padding, a.padding_hw));
     p.ceil_mode = a.ceil_mode, p.count_include_pad = a.count_include_pad, p.divisor_override = a.divisor_override;
     return APPLY(&op_avg_pool2d, &p, a.input);
 }
 
 Tensor *tensor_avg_pool3d_args(TensorAvgPool3dArgs a)
 {
-    PoolParams p = pool_params(dims_each(a.kernel, a.kernel_dhw), dims_each(a.stride, a.stride_dhw), dims_each(a.padding, a.padding_dhw));
+    PoolParams p = pool_params(dims_each(a.kernel_size, a.kernel_dhw), dims_each(a.stride, a.stride_dhw), dims_each(a.padding, a.padding_dhw));
     p.ceil_mode = a.ceil_mode, p.count_include_pad = a.count_include_pad, p.divisor_override = a.divisor_override;
     return APPLY(&op_avg_pool3d, &p, a.input);
 }
@@ -268,7 +268,7 @@ Tensor *tensor_adaptive_avg_pool3d(Tensor *x, int64_t depth, int64_t height, int
 
 static LpParams lp_params(const TensorLpPoolArgs *a)
 {
-    return (LpParams){ a->norm_type, dims_pair(a->kernel, a->kernel_hw), dims_pair(a->stride, a->stride_hw), a->ceil_mode };
+    return (LpParams){ a->norm_type, dims_pair(a->kernel_size, a->kernel_hw), dims_pair(a->stride, a->stride_hw), a->ceil_mode };
 }
 
 Tensor *tensor_lp_pool1d_args(TensorLpPoolArgs a) { LpParams p = lp_params(&a); return APPLY(&op_lp_pool1d, &p, a.input); }

@@ -134,6 +134,7 @@ REGISTER_OP(op_binary_cross_entropy_with_logits);
 
 Tensor *tensor_binary_cross_entropy_args(TensorBceArgs a)
 {
+    if (unwanted(a.pos_weight != NULL, "binary_cross_entropy", "pos_weight")) return NULL;
     return APPLY(&op_binary_cross_entropy, &(BceParams){ (int)a.reduction }, a.input, a.target, a.weight);
 }
 

@@ -193,6 +193,7 @@ REGISTER_OP(op_cdist);
 
 Tensor *tensor_cdist_args(TensorDistanceArgs a)
 {
+    if (unwanted(a.eps != 0, "cdist", "eps") || unwanted(a.keepdim, "cdist", "keepdim")) return NULL;
     return APPLY(&op_cdist, &(CdistParams){ a.p }, a.a, a.b);
 }
 

@@ -68,7 +68,9 @@ static int check_list(OpCall *c, const char *what, const OpDims *d, int64_t leas
     if (d->n > 1 && d->n != rank) return op_fail(c, TENSOR_EVALUE, "%s %s: want one number, or %d", what, shape_text(dims_shape(d)), rank);
     *s = conv_sizes(d, rank, otherwise);
     for (int i = 0; i < MOST; i++)
-        if (s->at[i] < least || s->at[i] > WINDOW_LIMIT) return op_fail(c, TENSOR_EVALUE, "%s %s", what, text(s, rank));
+        if (s->at[i] < least || s->at[i] > WINDOW_LIMIT) 
+            return op_fail(c, TENSOR_EVALUE, "%s, %s: %s %s: want %lld to %d", S(op_input(c, 0)), S(op_input(c, 1)), what, text(s, rank),
+                           (long long)least, WINDOW_LIMIT);
     return 0;
 }
 
@@ -77,7 +79,7 @@ static int check_options(OpCall *c, const ConvParams *p, Geometry *g)
     g->rank = conv_rank(c), g->groups = p->groups;
     if (check_list(c, "stride", &p->stride, 1, 1, &g->stride) || check_list(c, "dilation", &p->dilation, 1, 1, &g->dilation) ||
         check_list(c, "padding", &p->padding, 0, 0, &g->pad)) return -1;
-    if (p->groups < 1) return op_fail(c, TENSOR_EVALUE, "%lld groups", (long long)p->groups);
+    if (p->groups < 1) return op_fail(c, TENSOR_EVALUE, "%lld groups: want 1 or more", (long long)p->groups);
     if (p->same && g->stride.at[0] * g->stride.at[1] * g->stride.at[2] != 1)
         return op_fail(c, TENSOR_EVALUE, "padding that keeps the size needs stride 1, not %s", text(&g->stride, g->rank));
     return 0;
@@ -112,7 +114,7 @@ static int check_result(OpCall *c, const ConvParams *p, Geometry *g, Sizes x)
 static int check_groups(OpCall *c, const Geometry *g, int64_t per_group)
 {
     if (g->in % g->groups == 0 && g->out % g->groups == 0 && g->in / g->groups == per_group) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "%s, %s: %lld channels in, %lld out, %lld groups, a weight for %lld channels in each",
+    return op_fail(c, TENSOR_ESHAPE, "%s, weight %s: %lld channels in and %lld out, in %lld groups: the weight has %lld channels for each",
                    S(op_input(c, 0)), S(op_input(c, 1)), (long long)g->in, (long long)g->out, (long long)g->groups, (long long)per_group);
 }
 
@@ -179,7 +181,7 @@ static int check_transposed(OpCall *c, const ConvParams *p, Geometry *g, const c
     if (want_image(c, y, what) || check_options(c, p, g) || want_weight(c, w, channels)) return -1;
     g->out = conv_channels(shape_of(y), g->rank), g->in = w->shape[1] * g->groups;
     if (w->shape[0] != g->out)
-        return op_fail(c, TENSOR_ESHAPE, "%s %s, weight %s: %lld and %lld channels", what, S(y), S(w), (long long)g->out, (long long)w->shape[0]);
+        return op_fail(c, TENSOR_ESHAPE, "%s %s, weight %s: %lld and %lld channels differ", what, S(y), S(w), (long long)g->out, (long long)w->shape[0]);
     return check_groups(c, g, w->shape[1]) || check_kernel(c, p, g, conv_last(shape_of(w), g->rank)) ? -1 : 0;
 }
 

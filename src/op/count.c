@@ -24,7 +24,7 @@ static int check_counts(OpCall *c, const CountParams *p)
         return op_fail(c, TENSOR_EDTYPE, "%s of %s: want integers", S(x), tensor_dtype_name((TensorDtype)x->dtype));
     if (x->ndim != 1) return op_fail(c, TENSOR_ESHAPE, "%s: want a list, one dimension", S(x));
     if (weights && !shape_equal(shape_of(weights), shape_of(x))) return op_fail(c, TENSOR_ESHAPE, "weights %s for %s: want equal shapes", S(weights), S(x));
-    return p->minlength < 0 ? op_fail(c, TENSOR_EVALUE, "minlength %lld", (long long)p->minlength) : 0;
+    return p->minlength < 0 ? op_fail(c, TENSOR_EVALUE, "minlength %lld: want 0 or more", (long long)p->minlength) : 0;
 }
 
 static int bincount_compose(OpCall *c)

@@ -239,5 +239,8 @@ Tensor *tensor_cross_entropy_args(TensorClassLossArgs a)
 {
     const CrossEntropyParams p = { a.ignore_index, (int)a.reduction, a.label_smoothing, false };
     bool soft = a.target && dtype_is_float(a.target->dtype);
-    return APPLY(soft ? &op_cross_entropy_probabilities : &op_cross_entropy, &p, a.input, a.target, a.weight);
+    const Naming before = name_as(op_cross_entropy_probabilities.name, "tensor_cross_entropy");
+    Tensor *y = APPLY(soft ? &op_cross_entropy_probabilities : &op_cross_entropy, &p, a.input, a.target, a.weight);
+    name_as(before.op, before.as);
+    return y;
 }

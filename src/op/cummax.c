@@ -76,7 +76,7 @@ REGISTER_OP(op_cummin);
 static Tensor *apply(const TensorOp *op, const TensorPickArgs *a, const void *site)
 {
     Tensor *y[2] = { NULL, NULL };
-    op_apply(op, &a->input, 1, &(CummaxParams){ a->dim }, site, y, 2);
+    if (!unwanted(a->keepdim, op->name, "keepdim")) op_apply(op, &a->input, 1, &(CummaxParams){ a->dim }, site, y, 2);
     if (a->indices) *a->indices = y[1];
     return y[0];
 }

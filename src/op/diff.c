@@ -117,12 +117,19 @@ const TensorOp op_cumulative_trapezoid = { .name = "cumulative_trapezoid", .summ
 REGISTER_OP(op_trapezoid);
 REGISTER_OP(op_cumulative_trapezoid);
 
+static bool points_twice(const TensorTrapezoidArgs *a, const char *op)
+{
+    return a->x && a->dx != 1 && (fail(TENSOR_EVALUE, op, "both x and dx: want one of them"), true);
+}
+
 Tensor *tensor_trapezoid_args(TensorTrapezoidArgs a)
 {
+    if (points_twice(&a, "trapezoid")) return NULL;
     return APPLY(&op_trapezoid, &((TrapezoidParams){ a.dx, a.dim }), a.y, a.x);
 }
 
 Tensor *tensor_cumulative_trapezoid_args(TensorTrapezoidArgs a)
 {
+    if (points_twice(&a, "cumulative_trapezoid")) return NULL;
     return APPLY(&op_cumulative_trapezoid, &((TrapezoidParams){ a.dx, a.dim }), a.y, a.x);
 }

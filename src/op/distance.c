@@ -176,8 +176,14 @@ Tensor *tensor_renorm(Tensor *x, double p, int dim, double maxnorm)
     return APPLY(&op_renorm, &((DistanceParams){ .p = p, .dim = dim, .maxnorm = maxnorm }), x);
 }
 
+Tensor *tensor_renorm_(Tensor *x, double p, int dim, double maxnorm)
+{
+    return op_apply_(&op_renorm, &x, 1, &((DistanceParams){ .p = p, .dim = dim, .maxnorm = maxnorm }), SITE);
+}
+
 Tensor *tensor_dist_args(TensorDistanceArgs a)
 {
+    if (unwanted(a.eps != 0, "dist", "eps") || unwanted(a.keepdim, "dist", "keepdim")) return NULL;
     return APPLY(&op_dist, &((DistanceParams){ .p = a.p }), a.a, a.b);
 }
 

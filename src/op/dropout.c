@@ -130,6 +130,11 @@ Tensor *tensor_dropout(Tensor *x, double p, bool training)
     return drops_nothing(x, p, training) ? borrow(x) : APPLY(&op_dropout, &((DropoutParams){ p, training }), x);
 }
 
+Tensor *tensor_dropout_(Tensor *x, double p, bool training)
+{
+    return drops_nothing(x, p, training) ? borrow(x) : op_apply_(&op_dropout, &x, 1, &((DropoutParams){ p, training }), SITE);
+}
+
 Tensor *tensor_dropout2d(Tensor *x, double p, bool training)
 {
     return drops_nothing(x, p, training) && x->ndim >= 2 ? borrow(x) : APPLY(&op_dropout2d, &((DropoutParams){ p, training }), x);

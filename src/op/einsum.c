@@ -131,7 +131,7 @@ static int read_equation(Plan *p)
     for (; t == COMMA && i < p->n; i++)
         if ((t = read_operand(p, i)) < 0) return -1;
     if (t == COMMA || i < p->n)
-        return op_fail(p->c, TENSOR_EVALUE, "the equation has %s %d operands, %d are given", t == COMMA ? "more than" : "only", i, p->n);
+        return op_fail(p->c, TENSOR_EVALUE, "operands in the equation: %d%s, given: %d", i + (t == COMMA), t == COMMA ? " or more" : "", p->n);
     if (t == ARROW ? read_result(p) : name_result(p)) return -1;
     if (p->result_n <= TENSOR_MAX_DIMS) return 0;
     return op_fail(p->c, TENSOR_ESHAPE, "the result has %d dimensions: at most %d", p->result_n, TENSOR_MAX_DIMS);

@@ -222,13 +222,21 @@ Tensor *tensor_float_power_(Tensor *a, Tensor *b)
 
 HIDDEN extern const TensorOp op_floor_divide, op_trunc_divide;
 
+static int check_rounding(const char *function, TensorRounding rounding)
+{
+    const bool known = rounding == TENSOR_FLOOR || rounding == TENSOR_TRUNC;
+    return known ? 0 : fail(TENSOR_EVALUE, function, "there is no rounding %d", (int)rounding);
+}
+
 Tensor *tensor_div_rounding(Tensor *a, Tensor *b, TensorRounding rounding)
 {
+    if (check_rounding(__func__, rounding)) return NULL;
     return row_apply(rounding == TENSOR_FLOOR ? &op_floor_divide : &op_trunc_divide, a, b, NULL, SITE);
 }
 
 Tensor *tensor_div_rounding_(Tensor *a, Tensor *b, TensorRounding rounding)
 {
+    if (check_rounding(__func__, rounding)) return NULL;
     return row_apply_(rounding == TENSOR_FLOOR ? &op_floor_divide : &op_trunc_divide, a, b, NULL, SITE);
 }
 

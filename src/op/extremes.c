@@ -39,24 +39,28 @@ REGISTER_OP(op_amin);
 
 Tensor *tensor_amax_args(TensorReduceArgs a)
 {
+    if (unwanted(a.dtype != TENSOR_DTYPES, "amax", "dtype")) return NULL;
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, 0);
     return APPLY(&op_amax, &p, a.input);
 }
 
 Tensor *tensor_amin_args(TensorReduceArgs a)
 {
+    if (unwanted(a.dtype != TENSOR_DTYPES, "amin", "dtype")) return NULL;
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, 0);
     return APPLY(&op_amin, &p, a.input);
 }
 
 Tensor *tensor_max(Tensor *x)
 {
-    return APPLY(&op_amax, &(ReduceParams){ .keepdim = false }, x);
+    const Naming before = name_as(op_amax.name, __func__);
+    return named_result(before, APPLY(&op_amax, &(ReduceParams){ .keepdim = false }, x));
 }
 
 Tensor *tensor_min(Tensor *x)
 {
-    return APPLY(&op_amin, &(ReduceParams){ .keepdim = false }, x);
+    const Naming before = name_as(op_amin.name, __func__);
+    return named_result(before, APPLY(&op_amin, &(ReduceParams){ .keepdim = false }, x));
 }
 
 /* ---- both ends ------------------------------------------------------------------------------------------------------- */
@@ -121,12 +125,14 @@ REGISTER_OP(op_argmin);
 
 Tensor *tensor_argmax_args(TensorReduceArgs a)
 {
+    if (unwanted(a.dtype != TENSOR_DTYPES, "argmax", "dtype")) return NULL;
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, 0);
     return APPLY(&op_argmax, &p, a.input);
 }
 
 Tensor *tensor_argmin_args(TensorReduceArgs a)
 {
+    if (unwanted(a.dtype != TENSOR_DTYPES, "argmin", "dtype")) return NULL;
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, 0);
     return APPLY(&op_argmin, &p, a.input);
 }

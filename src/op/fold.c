@@ -185,14 +185,14 @@ REGISTER_OP(op_fold);
 
 Tensor *tensor_unfold_args(TensorUnfoldArgs a)
 {
-    const FoldParams p = { .kernel = dims_pair(a.kernel, a.kernel_hw), .dilation = dims_pair(a.dilation, a.dilation_hw),
+    const FoldParams p = { .kernel = dims_pair(a.kernel_size, a.kernel_hw), .dilation = dims_pair(a.dilation, a.dilation_hw),
                            .padding = dims_pair(a.padding, a.padding_hw), .stride = dims_pair(a.stride, a.stride_hw) };
     return APPLY(&op_unfold, &p, a.input);
 }
 
 Tensor *tensor_fold_args(TensorFoldArgs a)
 {
-    FoldParams p = { .kernel = dims_pair(a.kernel, a.kernel_hw), .dilation = dims_pair(a.dilation, a.dilation_hw),
+    FoldParams p = { .kernel = dims_pair(a.kernel_size, a.kernel_hw), .dilation = dims_pair(a.dilation, a.dilation_hw),
                      .padding = dims_pair(a.padding, a.padding_hw), .stride = dims_pair(a.stride, a.stride_hw) };
     return shape_to_dims("fold", a.output_size, &p.output_size) ? NULL : APPLY(&op_fold, &p, a.input);
 }

@@ -177,8 +177,9 @@ static int operands(const char *op, Tensor **in, int n, TensorList indices)
 Tensor *tensor_index_tensors(Tensor *x, TensorList indices)
 {
     Tensor *in[1 + TENSOR_MAX_DIMS] = { x };
+    const Naming before = composing ? naming : name_as(op_index.name, __func__);
     int n = operands("index", in, 1, indices);
-    return n < 0 ? NULL : op_apply1(&op_index, in, n, NULL, SITE);
+    return named_result(before, n < 0 ? NULL : op_apply1(&op_index, in, n, NULL, SITE));
 }
 
 /* ---- index_put ------------------------------------------------------------------------------------------------------ */
@@ -195,6 +196,9 @@ static int put_compose(OpCall *c)
     if (make_rows(c, x, 2, &r)) return -1;
     TensorShape shape = picked_shape(x, &r, dim);
     values = without_lead(values, shape.ndim);
+    int64_t wide[TENSOR_MAX_DIMS];
+    if (shape_broadcast(shape_of(values), shape, wide) != shape.ndim || !shape_equal((TensorShape){ shape.ndim, wide }, shape))
+        return op_fail(c, TENSOR_ESHAPE, "values %s do not broadcast to %s, what the indices pick of %s", S(values), shape_text(shape), S(x));
     Tensor *rows = as_rows(x, &r), *v = tensor_reshape(tensor_expand(values, shape), SHAPE(r.outer, r.at->numel, r.width));
     Tensor *y = p->accumulate ? tensor_index_add(rows, 1, r.at, v) : tensor_index_copy(rows, 1, r.at, v);
     return op_set_result(c, 0, y ? from_rows(y, x, &r) : NULL);
@@ -244,14 +248,15 @@ static int write_now(OpCall *c)
 Tensor *tensor_index_put_(Tensor *x, TensorList indices, Tensor *values, bool accumulate)
 {
     Tensor *in[2 + TENSOR_MAX_DIMS] = { x, values };
+    const Naming before = name_as(op_index_put.name, NULL);
     int n = operands("index_put", in, 2, indices), written = 0;
-    if (n < 0) return NULL;
-    if (!accumulate) {
+    if (n >= 0 && !accumulate) {
         OpCall c = { .op = &op_index_put, .site = SITE, .n = n, .input = in };
         TensorScope scope = tensor_scope_open();
         written = write_now(&c);
         tensor_scope_close(scope);
     }
-    if (written) return written < 0 ? NULL : borrow(x);
+    name_as(before.op, before.as);
+    if (written || n < 0) return written > 0 ? borrow(x) : NULL;
     return op_apply_(&op_index_put, in, n, &(PutParams){ accumulate }, SITE);
 }

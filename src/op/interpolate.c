@@ -189,7 +189,7 @@ static int shape(OpCall *c)
     int64_t dim[5];
     if (x->ndim < 3 || x->ndim > 5 || p->size.n != x->ndim - 2)
         return op_fail(c, TENSOR_ESHAPE, "%s to %d sizes: want [batch, channels, ...] with as many more", S(x), p->size.n);
-    if (p->mode < TENSOR_NEAREST || p->mode > TENSOR_BICUBIC) return op_fail(c, TENSOR_EVALUE, "mode %d", p->mode);
+    if (p->mode < TENSOR_NEAREST || p->mode > TENSOR_BICUBIC) return op_fail(c, TENSOR_EVALUE, "there is no mode %d", p->mode);
     for (int i = 0; i < x->ndim; i++) {
         dim[i] = i < 2 ? x->shape[i] : p->size.at[i - 2];
         if (i < 2 || (x->shape[i] > 0 && dim[i] > 0)) continue;
@@ -261,7 +261,7 @@ static int check_mode(OpCall *c, const InterpolateParams *p, const Tensor *x)
 {
     static const char *const names[] = { "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area" };
     static const int dims[] = { 0, 0, 1, 2, 3, 2, 0 };
-    if (p->mode < TENSOR_NEAREST || p->mode > TENSOR_AREA) return op_fail(c, TENSOR_EVALUE, "mode %d", p->mode);
+    if (p->mode < TENSOR_NEAREST || p->mode > TENSOR_AREA) return op_fail(c, TENSOR_EVALUE, "there is no mode %d", p->mode);
     const char *name = names[p->mode];
     const int want = dims[p->mode];
     if (x->ndim < 3 || x->ndim > 5 || (want && x->ndim != want + 2))
@@ -279,13 +279,15 @@ static int check_sizes(OpCall *c, const InterpolateParams *p, const Tensor *x, R
     const bool scaled = s[0] != 0 || s[1] != 0 || s[2] != 0;
     if ((p->size.n > 0) == scaled) return op_fail(c, TENSOR_EVALUE, "%s of size and scale_factor: want one of them", scaled ? "both" : "neither");
     if (p->size.n > 1 && p->size.n != n) return op_fail(c, TENSOR_EVALUE, "a size of %d numbers for %s: want one, or %d", p->size.n, S(x), n);
+    for (int i = n; i < 3; i++)
+        if (s[i] != 0) return op_fail(c, TENSOR_EVALUE, "scale_factors of %d numbers for %s: want %d", s[2] != 0 ? 3 : 2, S(x), n);
     if (p->size.n && p->recompute_scale_factor) return op_fail(c, TENSOR_EVALUE, "recompute_scale_factor with a size");
     r->size.n = n;
     for (int i = 0; i < n; i++) {
         const double scale = s[1] == 0 && s[2] == 0 ? s[0] : s[i], size = floor((double)x->shape[2 + i] * scale);
-        if (scaled && !(scale > 0 && size <= LINE_LIMIT)) return op_fail(c, TENSOR_EVALUE, "scale_factor %g", scale);
+        if (scaled && !(scale > 0 && size <= LINE_LIMIT)) return op_fail(c, TENSOR_EVALUE, "%s by scale_factor %g: want a positive one, and sizes up to %d", S(x), scale, LINE_LIMIT);
         r->size.at[i] = scaled ? (int64_t)size : p->size.at[p->size.n > 1 ? i : 0];
-        if (r->size.at[i] < 0 || r->size.at[i] > LINE_LIMIT) return op_fail(c, TENSOR_EVALUE, "size %lld", (long long)r->size.at[i]);
+        if (r->size.at[i] < 0 || r->size.at[i] > LINE_LIMIT) return op_fail(c, TENSOR_EVALUE, "%s to size %lld: want sizes from 1 to %d", S(x), (long long)r->size.at[i], LINE_LIMIT);
         r->scale[i] = p->recompute_scale_factor ? 0 : scale;
         if (x->shape[2 + i] > 0 && r->size.at[i] > 0) continue;
         return op_fail(c, TENSOR_ESHAPE, "%s to %lld in dimension %d: want sizes of 1 and more", S(x), (long long)r->size.at[i], 2 + i);
@@ -320,7 +322,8 @@ static const TensorOp op_interpolate = {
               "2x3x4x4 {size=[7] mode=4} ! ESHAPE; 3x4 {size=[7]} ! ESHAPE; 2x3x4 {size=[7] align_corners=1} ! EVALUE; 2x3x4 {size=[7] mode=6 align_corners=1} ! EVALUE; "
               "2x3x4 {size=[7] mode=2 antialias=1} ! EVALUE; 2x3x4 {size=[7 7]} ! EVALUE; 2x3x4 {size=[0]} ! ESHAPE; 2x3x4 {scale_factor=0.1} ! ESHAPE; "
               "2x3x4 {scale_factor=-1} ! EVALUE; 2x3x4 {size=[5] recompute_scale_factor=1} ! EVALUE; 2x3x0 {size=[3]} ! ESHAPE; 2x3x4 {size=[7] mode=7} ! EVALUE; "
-              "2x3x4x4 {scale_factor=2 scale_factor_2=1} ! EVALUE; 2x3x4@i64 {size=[7]} ! EDTYPE",
+              "2x3x4x4 {scale_factor=2 scale_factor_2=1} ! EVALUE; "
+              "2x3x4x4 {scale_factor=2 scale_factor_1=2 scale_factor_2=2} ! EVALUE; 2x3x4 {scale_factor=2 scale_factor_1=2} ! EVALUE; 2x3x4@i64 {size=[7]} ! EDTYPE",
 };
 REGISTER_OP(op_interpolate);
 
@@ -331,6 +334,9 @@ Tensor *tensor_interpolate_args(TensorInterpolateArgs a)
     if (shape_to_dims("interpolate", a.size, &p.size)) return NULL;
     const double *each = a.scale_factors;
     const bool all = each[0] == 0 && each[1] == 0 && each[2] == 0;
+    if (!all && a.scale_factor != 0) return fail(TENSOR_EVALUE, "interpolate", "both scale_factor and scale_factors: want one of them"), NULL;
+    if (each[0] != 0 && each[1] == 0 && each[2] == 0 && a.input && a.input->ndim > 3)
+        return fail(TENSOR_EVALUE, "interpolate", "scale_factors of 1 number for %s: want %d", S(a.input), a.input->ndim - 2), NULL;
     for (int i = 0; i < 3; i++) p.scale[i] = !all ? each[i] : i == 0 ? a.scale_factor : 0;
     return APPLY(&op_interpolate, &p, a.input);
 }

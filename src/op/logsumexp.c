@@ -38,6 +38,7 @@ REGISTER_OP(op_logsumexp);
 
 Tensor *tensor_logsumexp_args(TensorReduceArgs a)
 {
+    if (unwanted(a.dtype != TENSOR_DTYPES, "logsumexp", "dtype")) return NULL;
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, 0);
     return APPLY(&op_logsumexp, &p, a.input);
 }

@@ -120,11 +120,13 @@ REGISTER_OP(op_kl_div);
 
 Tensor *tensor_mse_loss_args(TensorLossArgs a)
 {
+    if (unwanted(a.log_target, "mse_loss", "log_target")) return NULL;
     return APPLY(&op_mse_loss, &(LossParams){ .reduction = (int)a.reduction }, a.input, a.target);
 }
 
 Tensor *tensor_l1_loss_args(TensorLossArgs a)
 {
+    if (unwanted(a.log_target, "l1_loss", "log_target")) return NULL;
     return APPLY(&op_l1_loss, &(LossParams){ .reduction = (int)a.reduction }, a.input, a.target);
 }
 

@@ -224,21 +224,21 @@ static Tensor *run(const TensorOp *op, Tensor *x, PoolParams p, Tensor **indices
 
 Tensor *tensor_max_pool1d_args(TensorMaxPool1dArgs a)
 {
-    PoolParams p = pool_params(dims_one(a.kernel), dims_one(a.stride), dims_one(a.padding));
+    PoolParams p = pool_params(dims_one(a.kernel_size), dims_one(a.stride), dims_one(a.padding));
     p.dilation = dims_one(a.dilation), p.ceil_mode = a.ceil_mode;
     return run(&op_max_pool1d, a.input, p, a.indices, SITE);
 }
 
 Tensor *tensor_max_pool2d_args(TensorMaxPool2dArgs a)
 {
-    PoolParams p = pool_params(dims_pair(a.kernel, a.kernel_hw), dims_pair(a.stride, a.stride_hw), dims_pair(a.padding, a.padding_hw));
+    PoolParams p = pool_params(dims_pair(a.kernel_size, a.kernel_hw), dims_pair(a.stride, a.stride_hw), dims_pair(a.padding, a.padding_hw));
     p.dilation = dims_pair(a.dilation, a.dilation_hw), p.ceil_mode = a.ceil_mode;
     return run(&op_max_pool2d, a.input, p, a.indices, SITE);
 }
 
 Tensor *tensor_max_pool3d_args(TensorMaxPool3dArgs a)
 {
-    PoolParams p = pool_params(dims_each(a.kernel, a.kernel_dhw), dims_each(a.stride, a.stride_dhw), dims_each(a.padding, a.padding_dhw));
+    PoolParams p = pool_params(dims_each(a.kernel_size, a.kernel_dhw), dims_each(a.stride, a.stride_dhw), dims_each(a.padding, a.padding_dhw));
     p.dilation = dims_each(a.dilation, a.dilation_dhw), p.ceil_mode = a.ceil_mode;
     return run(&op_max_pool3d, a.input, p, a.indices, SITE);
 }
@@ -260,7 +260,7 @@ Tensor *tensor_adaptive_max_pool3d(Tensor *x, int64_t depth, int64_t height, int
 
 static Tensor *run_unpool(const TensorOp *op, const TensorUnpoolArgs *a, int spatial, const void *site)
 {
-    UnpoolParams p = { .kernel = dims_each(a->kernel, a->kernel_dims), .stride = dims_each(a->stride, a->stride_dims),
+    UnpoolParams p = { .kernel = dims_each(a->kernel_size, a->kernel_dims), .stride = dims_each(a->stride, a->stride_dims),
                        .padding = dims_each(a->padding, a->padding_dims) };
     OpDims *const list[] = { &p.kernel, &p.stride, &p.padding };
     for (int i = 0; i < 3; i++)

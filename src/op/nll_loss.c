@@ -100,6 +100,7 @@ REGISTER_OP(op_nll_loss);
 
 Tensor *tensor_nll_loss_args(TensorClassLossArgs a)
 {
+    if (unwanted(a.label_smoothing != 0, "nll_loss", "label_smoothing")) return NULL;
     const NllParams p = { a.ignore_index, (int)a.reduction };
     return APPLY(&op_nll_loss, &p, a.input, a.target, a.weight);
 }

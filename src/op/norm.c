@@ -77,5 +77,6 @@ Tensor *tensor_norm_args(TensorNormArgs a)
 Tensor *tensor_linalg_vector_norm_args(TensorVectorNormArgs a)
 {
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, a.ord);
-    return APPLY(&op_norm, &p, a.input);
+    const Naming before = name_as(op_norm.name, "tensor_linalg_vector_norm");
+    return named_result(before, APPLY(&op_norm, &p, a.input));
 }

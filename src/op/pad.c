@@ -126,7 +126,7 @@ static int pad_compose(OpCall *c)
     const PadParams *p = op_params(c);
     Tensor *x = op_input(c, 0), *y = x;
     int64_t size[TENSOR_MAX_DIMS];
-    if (p->mode < TENSOR_PAD_CONSTANT || p->mode > TENSOR_PAD_CIRCULAR) return op_fail(c, TENSOR_EVALUE, "mode %d", p->mode);
+    if (p->mode < TENSOR_PAD_CONSTANT || p->mode > TENSOR_PAD_CIRCULAR) return op_fail(c, TENSOR_EVALUE, "there is no mode %d", p->mode);
     if (p->mode == TENSOR_PAD_CONSTANT) return op_set_result(c, 0, APPLY(&op_constant_pad_nd, p, x));
     if (p->value != 0) return op_fail(c, TENSOR_EVALUE, "a value of %g: only constant padding has one", p->value);
     if (padded_shape(c, &p->pad, size)) return -1;

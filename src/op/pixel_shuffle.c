@@ -72,7 +72,7 @@ static int channels_compose(OpCall *c)
     const GroupParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
     if (x->ndim < 3) return op_fail(c, TENSOR_ESHAPE, "%s: want [N, C, ...], three dimensions or more", S(x));
-    if (p->groups < 1) return op_fail(c, TENSOR_EVALUE, "%lld groups", (long long)p->groups);
+    if (p->groups < 1) return op_fail(c, TENSOR_EVALUE, "%lld groups: want 1 or more", (long long)p->groups);
     if (x->shape[1] % p->groups) return op_fail(c, TENSOR_ESHAPE, "%lld groups of the channels of %s: want a divisor", (long long)p->groups, S(x));
     int64_t rest = 1;
     for (int d = 2; d < x->ndim; d++) rest *= x->shape[d];

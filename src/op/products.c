@@ -100,7 +100,11 @@ REGISTER_OP(op_cross);
 Tensor *tensor_inner(Tensor *a, Tensor *b) { return APPLY(&op_inner, NULL, a, b); }
 Tensor *tensor_kron(Tensor *a, Tensor *b) { return APPLY(&op_kron, NULL, a, b); }
 Tensor *tensor_cross_args(TensorCrossArgs a) { return APPLY(&op_cross, &(CrossParams){ a.dim }, a.a, a.b); }
-Tensor *tensor_vdot(Tensor *a, Tensor *b) { return tensor_dot(a, b); }
+Tensor *tensor_vdot(Tensor *a, Tensor *b)
+{
+    const Naming before = name_as("dot", __func__);
+    return named_result(before, tensor_dot(a, b));
+}
 
 /* ---- bilinear ------------------------------------------------------------------------------------------------------------ */
 
@@ -147,13 +151,27 @@ static int want_ranks(OpCall *c, int a_rank, int b_rank)
     return op_fail(c, TENSOR_ESHAPE, "%s times %s: want ranks %d and %d", S(a), S(b), a_rank, b_rank);
 }
 
+static int want_input(OpCall *c, const Tensor *x, TensorShape to)
+{
+    int64_t wide[TENSOR_MAX_DIMS];
+    if (shape_broadcast(shape_of(x), to, wide) == to.ndim && shape_equal((TensorShape){ to.ndim, wide }, to)) return 0;
+    return op_fail(c, TENSOR_ESHAPE, "%s does not broadcast to %s, the shape of %s times %s", S(x), shape_text(to), S(op_input(c, 1)), S(op_input(c, 2)));
+}
+
 static int addmv_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0);
     if (want_ranks(c, 2, 1)) return -1;
-    return x->ndim <= 1 ? 0 : op_fail(c, TENSOR_ESHAPE, "input %s: want one that broadcasts to a vector", S(x));
+    const Tensor *a = op_input(c, 1), *b = op_input(c, 2);
+    if (a->shape[1] != b->shape[0])
+        return op_fail(c, TENSOR_ESHAPE, "%s times %s: the inner sizes %lld and %lld differ", S(a), S(b), (long long)a->shape[1], (long long)b->shape[0]);
+    return want_input(c, x, SHAPE(a->shape[0]));
 }
-static int addr_shape(OpCall *c) { return want_ranks(c, 1, 1); }
+
+static int addr_shape(OpCall *c)
+{
+    return want_ranks(c, 1, 1) || want_input(c, op_input(c, 0), SHAPE(op_input(c, 1)->shape[0], op_input(c, 2)->shape[0])) ? -1 : 0;
+}
 
 static int addbmm_shape(OpCall *c)
 {

@@ -133,6 +133,7 @@ static Tensor *apply(const TensorOp *op, const TensorQuantileArgs *a, const void
 {
     const QuantileParams p = { reduce_params(a->dim, SHAPE(), a->keepdim, 0), (int)a->interpolation };
     if (check_null(a->input, op->name, 1)) return NULL;
+    if (a->qs && !isnan(a->q)) return fail(TENSOR_EVALUE, op->name, "both q and qs: want one of them"), NULL;
     TensorScope scope = tensor_scope_open();
     Tensor *q = a->qs;
     if (!q) {

@@ -152,3 +152,15 @@ Tensor *dense_float(const Tensor *x)
     bool half = dtype_is_half(x->dtype);
     return own(half ? raw_cast(x, TENSOR_F32) : raw_contiguous(x));
 }
+
+bool unwanted(bool given, const char *op, const char *option)
+{
+    if (given) fail(TENSOR_EVALUE, op, "takes no option %s", option);
+    return given;
+}
+
+bool unwanted_result(Tensor **at, const char *op, const char *option)
+{
+    if (at) *at = NULL;
+    return unwanted(at != NULL, op, option);
+}

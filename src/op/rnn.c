@@ -25,12 +25,39 @@ static bool is_projected(const OpCall *c, int kind)
     return kind == RNN_LSTM && w_hh && w_hh->ndim == 2 && w_hh->shape[0] != 4 * w_hh->shape[1];
 }
 
-static int check_state(OpCall *c, const Tensor *x, const Tensor *s)
+/* What the layers would find too, but here with the shapes that the user wrote: later x is turned, and a batch added. */
+static int check_input(OpCall *c, const Tensor *x, const Tensor *w_ih)
 {
     const RnnParams *p = op_params(c);
-    const int64_t count = p->num_layers * directions(p);
-    if (!s || (s->ndim == x->ndim && s->shape[0] == count)) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "state %s, input %s: want [%lld, %shidden]", S(s), S(x), (long long)count, x->ndim == 3 ? "batch, " : "");
+    const char *before = x->ndim == 2 ? "steps" : p->batch_first ? "batch, steps" : "steps, batch";
+    if (w_ih->ndim != 2 || w_ih->shape[0] % rnn_gates(p->kind)) return op_fail(c, TENSOR_ESHAPE, "w_ih %s: want [%d hidden, in]", S(w_ih), rnn_gates(p->kind));
+    if (x->shape[x->ndim - 1] != w_ih->shape[1])
+        return op_fail(c, TENSOR_ESHAPE, "input %s, w_ih %s: want [%s, %lld]", S(x), S(w_ih), before, (long long)w_ih->shape[1]);
+    if (x->shape[x->ndim == 3 && p->batch_first] == 0) return op_fail(c, TENSOR_ESHAPE, "input %s, [%s, in]: a sequence of no steps", S(x), before);
+    return 0;
+}
+
+/* h0 or c0, whose last dimension is the width. */
+static int check_state(OpCall *c, const Tensor *x, const Tensor *s, const char *name, int64_t width)
+{
+    const RnnParams *p = op_params(c);
+    const int64_t batch = x->shape[!p->batch_first];
+    const TensorShape want = x->ndim == 3 ? SHAPE(p->num_layers * directions(p), batch, width) : SHAPE(p->num_layers * directions(p), width);
+    if (!s || shape_equal(shape_of(s), want)) return 0;
+    return op_fail(c, TENSOR_ESHAPE, "%s %s, input %s: want %s", name, S(s), S(x), shape_text(want));
+}
+
+/* Layers after the first read the results of both directions. */
+static int check_deeper(OpCall *c, int first, int64_t width)
+{
+    const RnnParams *p = op_params(c);
+    for (int k = directions(p); k < p->num_layers * directions(p); k++) {
+        const Tensor *w = op_input(c, first + k * each(p));
+        if (w->ndim != 2 || w->shape[1] != width * directions(p))
+            return op_fail(c, TENSOR_ESHAPE, "w_ih %s of layer %d: want %lld columns, as the layer before gives", S(w), k / directions(p),
+                           (long long)(width * directions(p)));
+    }
+    return 0;
 }
 
 static int check(OpCall *c, int kind)
@@ -38,15 +65,18 @@ static int check(OpCall *c, int kind)
     RnnParams *p = op_params_mut(c);
     p->kind = kind, p->projected = is_projected(c, kind);
     if (!(p->dropout >= 0 && p->dropout <= 1)) return op_fail(c, TENSOR_EVALUE, "dropout %g: a probability lies in [0, 1]", p->dropout);
-    if (p->num_layers < 1 || p->num_layers > OP_MAX_INPUTS) return op_fail(c, TENSOR_EVALUE, "%d layers", p->num_layers);
+    if (p->num_layers < 1 || p->num_layers > OP_MAX_INPUTS) return op_fail(c, TENSOR_EVALUE, "%d layers: want 1 to %d", p->num_layers, OP_MAX_INPUTS);
     const int given = op_inputs(c) - 1 - states(kind), wanted = p->num_layers * directions(p) * each(p);
     if (given != wanted)
         return op_fail(c, TENSOR_EVALUE, "%d params: want %d, %d for each of %d layers%s", given, wanted, each(p), p->num_layers,
                        p->bidirectional ? " and 2 directions" : "");
     const Tensor *x = op_input(c, 0);
     if (x->ndim != 2 && x->ndim != 3) return op_fail(c, TENSOR_ESHAPE, "input %s: want [steps, batch, in] or [steps, in]", S(x));
-    for (int i = 1; i <= states(kind); i++)
-        if (check_state(c, x, op_input(c, i))) return -1;
+    const Tensor *w_ih = op_input(c, 1 + states(kind)), *w_hh = op_input(c, 2 + states(kind));
+    if (check_input(c, x, w_ih)) return -1;
+    const int64_t hidden = w_ih->shape[0] / rnn_gates(kind), out = p->projected ? w_hh->shape[1] : hidden;
+    if (check_state(c, x, op_input(c, 1), "h0", out) || (kind == RNN_LSTM && check_state(c, x, op_input(c, 2), "c0", hidden))) return -1;
+    if (check_deeper(c, 1 + states(kind), out)) return -1;
     const int first = 2 + states(kind);
     for (int i = first + each(p); i < op_inputs(c); i += each(p))
         if (!shape_equal(shape_of(op_input(c, i)), shape_of(op_input(c, first))))

@@ -200,6 +200,20 @@ static int check_operand(const TensorOp *op, const Tensor *x, int position)
     return 0;
 }
 
+/* 0 for a tensor compiles, and is NULL. */
+static COLD int refuse_null(const TensorOp *op)
+{
+    static const int rows[] = { ROW_add, ROW_sub, ROW_mul, ROW_div, ROW_pow, ROW_eq, ROW_ne, ROW_lt, ROW_le, ROW_gt, ROW_ge, ROW_fmod,
+                                ROW_remainder, ROW_floor_divide };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && !tensor_error(); i++)
+        if (op->row->id == rows[i])
+            return fail(TENSOR_ENULL, op->name, "operand 2 is NULL (a number goes to tensor_%s_scalar%s)", op->name, naming.op == op->name ? "_" : "");
+    check_null(NULL, op->name, 2);
+    return -1;
+}
+
+static int check_second(const TensorOp *op, const Tensor *b) { return unlikely(!b) ? refuse_null(op) : check_operand(op, b, 2); }
+
 static int check_places(const TensorOp *op, const Tensor *a, const Tensor *b)
 {
     if (b && a->place != b->place)
@@ -236,7 +250,7 @@ static int row_record(const TensorOp *op, Tensor *a, Tensor *b, const double *pa
 Tensor *row_apply(const TensorOp *op, Tensor *a, Tensor *b, const double *params, const void *site)
 {
     if (unlikely(check_operand(op, a, 1))) return NULL;
-    if (op->arity == 2 && unlikely(check_operand(op, b, 2) || check_places(op, a, b))) return NULL;
+    if (op->arity == 2 && unlikely(check_second(op, b) || check_places(op, a, b))) return NULL;
     if (op->arity == 1 && unlikely(op->row->id < 0) && check_places(op, a, NULL)) return NULL;
     int dtype = compute_dtype(op, a, b, params);
     if (unlikely(dtype < 0)) return NULL;
@@ -278,10 +292,10 @@ static bool writes_directly(const TensorOp *op, const Tensor *x, const Tensor *b
            (shape_broadcast(shape_of(x), shape_of(b), shape) == x->ndim && shape_equal((TensorShape){ x->ndim, shape }, shape_of(x)));
 }
 
-Tensor *row_apply_(const TensorOp *op, Tensor *x, Tensor *b, const double *params, const void *site)
+static Tensor *row_in_place(const TensorOp *op, Tensor *x, Tensor *b, const double *params, const void *site)
 {
     if (check_operand(op, x, 1) || inplace_check(op->name, x)) return NULL;
-    if (op->arity == 2 && (check_operand(op, b, 2) || check_places(op, x, b))) return NULL;
+    if (op->arity == 2 && (check_second(op, b) || check_places(op, x, b))) return NULL;
     if (writes_directly(op, x, b, params) && !anomaly_on) {
         Tensor *in[ROW_OPERANDS] = { x, b };
         if (run_map(op, ROW_FORWARD, x, in, params)) return NULL;
@@ -289,6 +303,15 @@ Tensor *row_apply_(const TensorOp *op, Tensor *x, Tensor *b, const double *param
         return borrow(x);
     }
     return op_apply_(op, (Tensor *[]){ x, b }, op->arity, params, site);
+}
+
+Tensor *row_apply_(const TensorOp *op, Tensor *x, Tensor *b, const double *params, const void *site)
+{
+    const Naming before = naming;                   /* name_as without its calls: this path is hot */
+    naming = (Naming){ op->name, NULL };
+    Tensor *y = row_in_place(op, x, b, params, site);
+    naming = before;
+    return y;
 }
 
 HIDDEN extern const TensorOp op_add;

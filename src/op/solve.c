@@ -332,7 +332,13 @@ REGISTER_OP(op_logdet);
 
 Tensor *tensor_solve_args(TensorSolveArgs a) { return APPLY(&op_solve, &((SolveParams){ a.left }), a.a, a.b); }
 Tensor *tensor_inv(Tensor *a) { return APPLY(&op_inv, NULL, a); }
-Tensor *tensor_inverse(Tensor *a) { return APPLY(&op_inv, NULL, a); }
+
+Tensor *tensor_inverse(Tensor *a)
+{
+    const Naming before = name_as(op_inv.name, __func__);
+    return named_result(before, APPLY(&op_inv, NULL, a));
+}
+
 Tensor *tensor_det(Tensor *a) { return APPLY(&op_det, NULL, a); }
 Tensor *tensor_logdet(Tensor *a) { return APPLY(&op_logdet, NULL, a); }
 

@@ -262,7 +262,7 @@ static int topk_shape(OpCall *c)
     if (wrap(c)) return -1;
     const OrderParams *p = op_params(c);
     if (p->k < 0 || p->k > size_along(c))
-        return op_fail(c, TENSOR_EINDEX, "%s: k = %lld of %lld along dim %d", S(op_input(c, 0)), (long long)p->k,
+        return op_fail(c, TENSOR_EINDEX, "%s: k = %lld: want 0 to %lld along dim %d", S(op_input(c, 0)), (long long)p->k,
                        (long long)size_along(c), p->dim);
     return declare(c, p->k);
 }
@@ -280,7 +280,7 @@ static int kth_shape(OpCall *c)
     if (wrap(c)) return -1;
     const OrderParams *p = op_params(c);
     if (p->k < 1 || p->k > size_along(c))
-        return op_fail(c, TENSOR_EINDEX, "%s: k = %lld of 1 to %lld along dim %d", S(op_input(c, 0)), (long long)p->k,
+        return op_fail(c, TENSOR_EINDEX, "%s: k = %lld: want 1 to %lld along dim %d", S(op_input(c, 0)), (long long)p->k,
                        (long long)size_along(c), p->dim);
     return declare(c, p->keepdim ? 1 : -1);
 }
@@ -411,6 +411,7 @@ Tensor *tensor_sort_args(TensorSortArgs a)
 
 Tensor *tensor_argsort_args(TensorSortArgs a)
 {
+    if (unwanted_result(a.indices, "argsort", "indices")) return NULL;
     return apply(&op_argsort, a.input, (OrderParams){ .dim = a.dim, .descending = a.descending }, NULL, SITE);
 }
 

@@ -187,8 +187,11 @@ int tensor_split(Tensor *x, int64_t size, int dim, Tensor **parts, int max)
 int tensor_split_sizes(Tensor *x, TensorShape sizes, int dim, Tensor **parts)
 {
     SplitParams p = { .dim = dim };
-    if (shape_to_dims("split", sizes, &p.sizes)) return parts_or_none(-1, parts, sizes.ndim < TENSOR_MAX_DIMS ? sizes.ndim : 0);
-    return parts_or_none(split(x, &p, parts, sizes.ndim, SITE), parts, sizes.ndim);
+    if (shape_to_dims(__func__, sizes, &p.sizes)) return parts_or_none(-1, parts, sizes.ndim < TENSOR_MAX_DIMS ? sizes.ndim : 0);
+    const Naming before = name_as(op_split.name, __func__);
+    const int count = split(x, &p, parts, sizes.ndim, SITE);
+    name_as(before.op, before.as);
+    return parts_or_none(count, parts, sizes.ndim);
 }
 
 static int chunk(Tensor *x, int chunks, int dim, Tensor **parts, int max, const void *site)

@@ -38,10 +38,13 @@ static Tensor *join(const char *op, TensorList list, Tensor *(*each)(Tensor *x),
     if (list.n < 1 || !list.at) return fail(TENSOR_EVALUE, op, "no tensors given"), NULL;
     Tensor **x = tg_alloc((size_t)list.n * sizeof *x), *y = NULL;
     if (!x) return fail_memory(op), NULL;
+    const char *outer = composing;
     TensorScope scope = tensor_scope_open();
     bool given = !scope_failed(scope);
+    if (!outer) composing = op;
     for (int i = 0; i < list.n && given; i++) given = !check_null(list.at[i], op, i + 1) && (x[i] = each(list.at[i])) != NULL;
     if (given) y = tensor_cat(((TensorList){ x, list.n }), x[0]->ndim <= dim ? 0 : dim);
+    composing = outer;
     tg_free(x, (size_t)list.n * sizeof *x);
     return tensor_scope_return(scope, y);
 }
@@ -133,7 +136,7 @@ Tensor *tensor_combinations_args(TensorCombinationsArgs args)
     const int64_t r = args.r;
     if (check_null(x, op, 1)) return NULL;
     if (x->ndim != 1) return fail(TENSOR_ESHAPE, op, "%s: want a list, one dimension", S(x)), NULL;
-    if (r < 0) return fail(TENSOR_EVALUE, op, "%lld of %s", (long long)r, S(x)), NULL;
+    if (r < 0) return fail(TENSOR_EVALUE, op, "r = %lld of %s: want 0 or more", (long long)r, S(x)), NULL;
     const bool again = args.with_replacement;
     const int64_t count = r == 0 || (again && x->numel == 0) ? 0 : choices(x->numel, r, again);
     if (count < 0) return fail(TENSOR_ESHAPE, op, "%lld of %s: too many choices", (long long)r, S(x)), NULL;

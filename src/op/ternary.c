@@ -99,34 +99,37 @@ static int compare_dtype(const Tensor *x, double value)
     return value >= low[x->dtype] && value < end[x->dtype] ? x->dtype : TENSOR_I64;
 }
 
-static Tensor *compare_scalar(const TensorOp *op, Tensor *x, double value, const void *site)
+static Tensor *compare_scalar(const TensorOp *op, const char *function, Tensor *x, double value, const void *site)
 {
-    if (check_null(x, op->name, 1)) return NULL;
+    if (check_null(x, function, 1)) return NULL;
+    const Naming before = name_as(op->name, function);
     TensorScope scope = tensor_scope_open();
     int dtype = compare_dtype(x, value);
     Tensor *c = own(new_tensor(SHAPE(), dtype, x->place));
     if (c && raw_fill(c, value)) c = NULL;
     if (c && x->dtype != dtype) x = tensor_to(x, (TensorDtype)dtype);
-    return tensor_scope_return(scope, c ? row_apply(op, x, c, NULL, site) : NULL);
+    Tensor *y = c ? row_apply(op, x, c, NULL, site) : NULL;
+    name_as(before.op, before.as);
+    return tensor_scope_return(scope, y);
 }
 
-static Tensor *compare_scalar_(const TensorOp *op, Tensor *x, double value, const void *site)
+static Tensor *compare_scalar_(const TensorOp *op, const char *function, Tensor *x, double value, const void *site)
 {
-    if (check_null(x, op->name, 1) || inplace_check(op->name, x)) return NULL;
+    if (check_null(x, function, 1) || inplace_check(function, x)) return NULL;
     TensorScope scope = tensor_scope_open();
-    Tensor *y = compare_scalar(op, x, value, site);
+    Tensor *y = compare_scalar(op, function, x, value, site);
     return tensor_scope_return(scope, y ? tensor_copy_(x, y) : NULL);
 }
 
-Tensor *tensor_eq_scalar(Tensor *x, double c) { return compare_scalar(&op_eq, x, c, SITE); }
-Tensor *tensor_ne_scalar(Tensor *x, double c) { return compare_scalar(&op_ne, x, c, SITE); }
-Tensor *tensor_lt_scalar(Tensor *x, double c) { return compare_scalar(&op_lt, x, c, SITE); }
-Tensor *tensor_le_scalar(Tensor *x, double c) { return compare_scalar(&op_le, x, c, SITE); }
-Tensor *tensor_gt_scalar(Tensor *x, double c) { return compare_scalar(&op_gt, x, c, SITE); }
-Tensor *tensor_ge_scalar(Tensor *x, double c) { return compare_scalar(&op_ge, x, c, SITE); }
-Tensor *tensor_eq_scalar_(Tensor *x, double c) { return compare_scalar_(&op_eq, x, c, SITE); }
-Tensor *tensor_ne_scalar_(Tensor *x, double c) { return compare_scalar_(&op_ne, x, c, SITE); }
-Tensor *tensor_lt_scalar_(Tensor *x, double c) { return compare_scalar_(&op_lt, x, c, SITE); }
-Tensor *tensor_le_scalar_(Tensor *x, double c) { return compare_scalar_(&op_le, x, c, SITE); }
-Tensor *tensor_gt_scalar_(Tensor *x, double c) { return compare_scalar_(&op_gt, x, c, SITE); }
-Tensor *tensor_ge_scalar_(Tensor *x, double c) { return compare_scalar_(&op_ge, x, c, SITE); }
+Tensor *tensor_eq_scalar(Tensor *x, double c) { return compare_scalar(&op_eq, __func__, x, c, SITE); }
+Tensor *tensor_ne_scalar(Tensor *x, double c) { return compare_scalar(&op_ne, __func__, x, c, SITE); }
+Tensor *tensor_lt_scalar(Tensor *x, double c) { return compare_scalar(&op_lt, __func__, x, c, SITE); }
+Tensor *tensor_le_scalar(Tensor *x, double c) { return compare_scalar(&op_le, __func__, x, c, SITE); }
+Tensor *tensor_gt_scalar(Tensor *x, double c) { return compare_scalar(&op_gt, __func__, x, c, SITE); }
+Tensor *tensor_ge_scalar(Tensor *x, double c) { return compare_scalar(&op_ge, __func__, x, c, SITE); }
+Tensor *tensor_eq_scalar_(Tensor *x, double c) { return compare_scalar_(&op_eq, __func__, x, c, SITE); }
+Tensor *tensor_ne_scalar_(Tensor *x, double c) { return compare_scalar_(&op_ne, __func__, x, c, SITE); }
+Tensor *tensor_lt_scalar_(Tensor *x, double c) { return compare_scalar_(&op_lt, __func__, x, c, SITE); }
+Tensor *tensor_le_scalar_(Tensor *x, double c) { return compare_scalar_(&op_le, __func__, x, c, SITE); }
+Tensor *tensor_gt_scalar_(Tensor *x, double c) { return compare_scalar_(&op_gt, __func__, x, c, SITE); }
+Tensor *tensor_ge_scalar_(Tensor *x, double c) { return compare_scalar_(&op_ge, __func__, x, c, SITE); }

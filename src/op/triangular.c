@@ -205,7 +205,8 @@ Tensor *tensor_solve_triangular_args(TensorSolveTriangularArgs a)
 Tensor *tensor_triangular_solve_args(TensorTriangularSolveArgs a)
 {
     const TriangularParams p = { a.upper != a.transpose, true, a.unitriangular };
-    return APPLY(&op_solve_triangular, &p, a.transpose && a.a ? tensor_mT(a.a) : a.a, a.b);
+    const Naming before = name_as(op_solve_triangular.name, "tensor_triangular_solve");
+    return named_result(before, APPLY(&op_solve_triangular, &p, a.transpose && a.a ? tensor_mT(a.a) : a.a, a.b));
 }
 
 Tensor *tensor_cholesky_args(TensorCholeskyArgs a) { return APPLY(&op_cholesky, &((CholeskyParams){ a.upper }), a.a); }
@@ -213,4 +214,17 @@ Tensor *tensor_cholesky_args(TensorCholeskyArgs a) { return APPLY(&op_cholesky, 
 Tensor *tensor_cholesky_solve_args(TensorCholeskySolveArgs a)
 {
     return APPLY(&op_cholesky_solve, &((CholeskyParams){ a.upper }), a.l, a.b);
+}
+
+Tensor *tensor_cholesky_inverse_args(TensorCholeskyArgs a)
+{
+    static const char name[] = "tensor_cholesky_inverse";
+    if (check_null(a.a, name, 1)) return NULL;
+    const Naming before = name_as(op_cholesky_solve.name, name);
+    const int64_t n = a.a->ndim ? a.a->shape[a.a->ndim - 1] : 0;
+    TensorScope scope = tensor_scope_open();
+    Tensor *one = scope_failed(scope) ? NULL : tensor_to_device(tensor_eye(n, n, (TensorDtype)a.a->dtype), a.a->place->name);
+    Tensor *y = one ? APPLY(&op_cholesky_solve, &((CholeskyParams){ a.upper }), a.a, one) : NULL;
+    name_as(before.op, before.as);
+    return tensor_scope_return(scope, y);
 }

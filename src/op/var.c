@@ -92,12 +92,14 @@ Tensor *tensor_std_mean_args(TensorVarArgs a) { return apply_both(&op_std_mean, 
 
 Tensor *tensor_var_args(TensorVarArgs a)
 {
+    if (unwanted_result(a.mean, "var", "mean")) return NULL;
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, a.correction);
     return APPLY(&op_var, &p, a.input);
 }
 
 Tensor *tensor_std_args(TensorVarArgs a)
 {
+    if (unwanted_result(a.mean, "std", "mean")) return NULL;
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, a.correction);
     return APPLY(&op_std, &p, a.input);
 }

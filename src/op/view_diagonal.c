@@ -153,6 +153,14 @@ Tensor *tensor_diag_embed_args(TensorDiagonalArgs args)
     return APPLY(&op_diag_embed, &((DiagonalParams){ .offset = args.offset, .dim1 = args.dim1, .dim2 = args.dim2 }), args.input);
 }
 
+Tensor *tensor_diagflat_args(TensorDiagonalArgs args)
+{
+    if (check_null(args.input, "tensor_diagflat", 1)) return NULL;
+    TensorScope scope = tensor_scope_open();
+    args.input = scope_failed(scope) ? NULL : tensor_ravel(args.input);
+    return tensor_scope_return(scope, args.input ? tensor_diag_embed_args(args) : NULL);
+}
+
 typedef struct DiagParams { int diagonal; } DiagParams;
 
 static int diag_compose(OpCall *c)

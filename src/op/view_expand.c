@@ -61,12 +61,37 @@ Tensor *tensor_expand(Tensor *x, TensorShape shape)
 
 Tensor *tensor_broadcast_to(Tensor *x, TensorShape shape)
 {
-    return tensor_expand(x, shape);
+    const Naming before = name_as(op_expand.name, __func__);
+    return named_result(before, tensor_expand(x, shape));
 }
 
 Tensor *tensor_expand_as(Tensor *x, const Tensor *other)
 {
-    return check_null(other, "tensor_expand_as", 2) ? NULL : tensor_expand(x, shape_of(other));
+    if (check_null(other, __func__, 2)) return NULL;
+    const Naming before = name_as(op_expand.name, __func__);
+    return named_result(before, tensor_expand(x, shape_of(other)));
+}
+
+int tensor_broadcast_tensors(TensorList tensors, Tensor **results)
+{
+    static const char op[] = "tensor_broadcast_tensors";
+    const int n = tensors.n > 0 && tensors.n <= TENSOR_MAX_DIMS && tensors.at ? tensors.n : 0;
+    int64_t shape[TENSOR_MAX_DIMS], wide[TENSOR_MAX_DIMS];
+    TensorShape to = { 0, shape };
+    parts_or_none(-1, results, n);
+    if (!n) return fail(TENSOR_EVALUE, op, "%d tensors: want 1 to %d", tensors.n, TENSOR_MAX_DIMS);
+    if (!results) return fail(TENSOR_ENULL, op, "the array for the results is NULL");
+    for (int i = 0; i < n; i++) {
+        const Tensor *x = tensors.at[i];
+        if (check_null(x, op, i + 1)) return -1;
+        const int ndim = shape_broadcast(to, shape_of(x), wide);
+        if (ndim < 0) return fail(TENSOR_ESHAPE, op, "operand %d, %s, does not broadcast with those before it, %s", i + 1, S(x), shape_text(to));
+        to.ndim = ndim;
+        memcpy(shape, wide, sizeof shape);
+    }
+    for (int i = 0; i < n; i++)
+        if (!(results[i] = tensor_expand(tensors.at[i], to))) return parts_or_none(-1, results, n);
+    return n;
 }
 
 /* ---- repeat: each repeated dimension becomes a pair [times, size], expanded in its first half --------------------- */

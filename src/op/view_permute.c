@@ -198,6 +198,7 @@ Tensor *tensor_movedim(Tensor *x, int source, int destination)
 Tensor *tensor_movedims(Tensor *x, TensorShape source, TensorShape destination)
 {
     MovedimParams p;
-    if (shape_to_dims("movedim", source, &p.source) || shape_to_dims("movedim", destination, &p.destination)) return NULL;
-    return APPLY(&op_movedim, &p, x);
+    if (shape_to_dims(__func__, source, &p.source) || shape_to_dims(__func__, destination, &p.destination)) return NULL;
+    const Naming before = name_as(op_movedim.name, __func__);
+    return named_result(before, APPLY(&op_movedim, &p, x));
 }

@@ -222,7 +222,7 @@ Tensor *tensor_unflatten(Tensor *x, int dim, TensorShape sizes)
 
 /* ---- squeeze --------------------------------------------------------------------------------------------------------- */
 
-typedef struct SqueezeParams { OpDims dim; } SqueezeParams;
+typedef struct SqueezeParams { OpDims dim; bool none; } SqueezeParams;      /* none: an empty list was given */
 
 static int squeeze_shape(OpCall *c)
 {
@@ -244,7 +244,7 @@ static int squeeze_forward(OpCall *c)
     int64_t shape[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
     int n = 0;
     for (int d = 0; d < x->ndim; d++) {
-        bool named = p->dim.n == 0;
+        bool named = p->dim.n == 0 && !p->none;
         for (int i = 0; i < p->dim.n; i++) named |= p->dim.at[i] == d;
         if (named && x->shape[d] == 1) continue;
         shape[n] = x->shape[d], stride[n++] = x->stride[d];
@@ -252,18 +252,19 @@ static int squeeze_forward(OpCall *c)
     return op_set_result(c, 0, own(new_view(x, n, shape, stride, 0)));
 }
 
-static const OpField squeeze_fields[] = { OP_FIELD(OP_DIMS, SqueezeParams, dim, ""), { 0 } };
+static const OpField squeeze_fields[] = { OP_FIELD(OP_DIMS, SqueezeParams, dim, ""), OP_FIELD(OP_BOOL, SqueezeParams, none, "0"), { 0 } };
 static const TensorOp op_squeeze = { .name = "squeeze", .summary = "without the dimensions of size 1, or those of them that are named",
     .gradient = "dx = reshape(g)",
     .arity = 1, .params = sizeof(SqueezeParams), .fields = squeeze_fields, .shape = squeeze_shape, .forward = squeeze_forward,
     .backward = backward, .flags = OP_VIEW | OP_ANY_DEVICE,
-    .samples = "1x3x1; 1x3x1 {dim=[0]}; 2x1x3 {dim=[-2]}; 2x3 {dim=[1]}; 1x3x1 {dim=[0 2]}; {dim=[0]}; 1x1; 0x1 {dim=[1]}",
+    .samples = "1x3x1; 1x3x1 {dim=[0]}; 2x1x3 {dim=[-2]}; 2x3 {dim=[1]}; 1x3x1 {dim=[0 2]}; {dim=[0]}; 1x1; 0x1 {dim=[1]}; 1x3x1 {none=1}",
     .errors = "1x3 {dim=[2]} ! EINDEX; 1x3 {dim=[0 -2]} ! EINDEX" };
 REGISTER_OP(op_squeeze);
 
 Tensor *tensor_squeeze_args(TensorSqueezeArgs args)
 {
-    SqueezeParams p = { { 0 } };
+    if (args.dim != TENSOR_ALL && args.dims.dim) return fail(TENSOR_EVALUE, "squeeze", "both dim and dims: want one of them"), NULL;
+    SqueezeParams p = { .none = args.dim == TENSOR_ALL && args.dims.dim && args.dims.ndim == 0 };
     if (args.dim != TENSOR_ALL) p.dim.n = 1, p.dim.at[0] = args.dim;
     else if (shape_to_dims("squeeze", args.dims, &p.dim)) return NULL;
     return APPLY(&op_squeeze, &p, args.input);

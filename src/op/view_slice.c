@@ -129,7 +129,7 @@ static int narrow_shape(OpCall *c)
     if (check_dim(c, &p->dim)) return -1;
     int64_t size = op_input(c, 0)->shape[p->dim], start = p->start < 0 ? p->start + size : p->start, length = p->end;
     if (length < 0 || start < 0 || start > size || length > size - start)
-        return op_fail(c, TENSOR_EINDEX, "%lld elements from %lld on in dimension %d of %s", (long long)length, (long long)p->start, p->dim,
+        return op_fail(c, TENSOR_EINDEX, "%lld elements from %lld on in dimension %d of %s: it does not have them", (long long)length, (long long)p->start, p->dim,
                        S(op_input(c, 0)));
     p->start = start, p->end = start + length, p->step = 1, p->size = size;
     return 0;
@@ -160,7 +160,8 @@ static int select_shape(OpCall *c)
     if (check_dim(c, &p->dim)) return -1;
     int64_t size = op_input(c, 0)->shape[p->dim];
     if (p->index < -size || p->index >= size)
-        return op_fail(c, TENSOR_EINDEX, "index %lld in dimension %d of %s", (long long)p->index, p->dim, S(op_input(c, 0)));
+        return op_fail(c, TENSOR_EINDEX, "index %lld in dimension %d of %s: want %lld to %lld", (long long)p->index, p->dim, S(op_input(c, 0)),
+                       -(long long)size, (long long)size - 1);
     if (p->index < 0) p->index += size;
     return 0;
 }

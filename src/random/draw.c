@@ -102,8 +102,11 @@ static Tensor *filled(Tensor *x, Draw *d)
 
 Tensor *draw_new(TensorShape shape, int dtype, Draw d)
 {
+    const Naming before = name_as("tensor", d.op);
     d.dtype = dtype;
-    return own(filled(new_tensor(shape, dtype, default_place()), &d));
+    Tensor *x = new_tensor(shape, dtype, default_place());
+    name_as(before.op, before.as);
+    return own(filled(x, &d));
 }
 
 Tensor *draw_like(const Tensor *x, int dtype, Draw d)

@@ -136,9 +136,20 @@ Tensor *tensor_randint(int64_t low, int64_t high, TensorShape shape)
     return draw_new(shape, TENSOR_I64, (Draw){ "tensor_randint", fill_randint, .drawn = TENSOR_I64, .low = low, .high = high });
 }
 
+Tensor *tensor_randint_like(const Tensor *x, int64_t low, int64_t high)
+{
+    static const int64_t most[TENSOR_DTYPES] = { 1 << 24, INT64_C(1) << 53, 1 << 11, 1 << 8, INT64_MAX, INT32_MAX, 255, 1 };
+    if (check_null(x, __func__, 1)) return NULL;
+    const int64_t top = most[x->dtype], least = dtype_is_float(x->dtype) ? -top : x->dtype >= TENSOR_U8 ? 0 : -top - 1;
+    if (low >= high || low < least || high - 1 > top)
+        return fail(TENSOR_EVALUE, __func__, "on [%lld, %lld): want low < high, and for %s numbers from %lld to %lld", (long long)low,
+                    (long long)high, tensor_dtype_name((TensorDtype)x->dtype), (long long)least, (long long)top), NULL;
+    return draw_like(x, x->dtype, (Draw){ "tensor_randint_like", fill_randint, .drawn = TENSOR_I64, .low = low, .high = high });
+}
+
 Tensor *tensor_randperm(int64_t n)
 {
-    if (n < 0) return fail(TENSOR_EVALUE, "tensor_randperm", "of %lld elements", (long long)n), NULL;
+    if (n < 0) return fail(TENSOR_EVALUE, "tensor_randperm", "of %lld elements: want 0 or more", (long long)n), NULL;
     return draw_new(SHAPE(n), TENSOR_I64, (Draw){ "tensor_randperm", fill_randperm, .drawn = TENSOR_I64 });
 }
 
