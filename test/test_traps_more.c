@@ -240,6 +240,14 @@ static void test_logsumexp_of_integers_is_f32(void **state)
     assert_true(has(y, SHAPE(2), "0.69314718 7.69314718") && tensor_dtype(y) == TENSOR_F32);
 }
 
+static void test_a_nan_shows_in_the_gradient_of_logcumsumexp(void **state)
+{
+    (void)state;
+    Tensor *x = leaf(SHAPE(3), "1 nan 2"), *y = tensor_logcumsumexp(x, 0), *ones = tensor_ones(SHAPE(3), TENSOR_F64);
+    for (int record = 0; record < 2; record++)
+        assert_true(has(tensor_gradients(y, x, ones, true, record), SHAPE(3), "nan nan nan"));
+}
+
 static void test_batch_norm_of_nothing(void **state)
 {
     (void)state;
@@ -309,7 +317,7 @@ int main(void)
         TEST(test_lerp_gives_both_its_ends_exactly), TEST(test_reparameterised_noise_passes_gradients_to_mean_and_deviation),
         TEST(test_draws_have_no_gradient), TEST(test_categorical_logits_are_normalised),
         TEST(test_tensordot_over_empty_lists_of_dims_is_the_outer_product), TEST(test_det_of_an_infinite_matrix_has_the_gradient_nan),
-        TEST(test_logsumexp_of_integers_is_f32), TEST(test_batch_norm_of_nothing),
+        TEST(test_logsumexp_of_integers_is_f32), TEST(test_batch_norm_of_nothing), TEST(test_a_nan_shows_in_the_gradient_of_logcumsumexp),
         TEST(test_bent_losses_are_parabolas_through_0), TEST(test_bce_of_tiny_probabilities_keeps_their_digits),
         TEST(test_arguments_by_position_come_in_pytorchs_order), TEST(test_other_names_are_the_same_ops),
     };

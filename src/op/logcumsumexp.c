@@ -89,10 +89,10 @@ static Tensor *in_loop(OpCall *c, int dim, Tensor *dy)
     return dx;
 }
 
-/* e^d, 0 where d is of two infinities. */
-static Tensor *ratio(Tensor *d)
+/* e^(a - b), 0 where a is -inf, whatever b is. */
+static Tensor *ratio(Tensor *a, Tensor *b)
 {
-    Tensor *none = tensor_isnan(d);
+    Tensor *d = tensor_sub(a, b), *none = tensor_eq_scalar(a, -INFINITY);
     return d && none ? tensor_where(none, tensor_zeros_like(d), tensor_exp(tensor_where(none, tensor_zeros_like(d), d))) : NULL;
 }
 
@@ -100,9 +100,9 @@ static Tensor *ratio(Tensor *d)
 static Tensor *by_doubling(Tensor *x, Tensor *y, int dim, Tensor *s)
 {
     if (!x || !y || !s) return NULL;
-    if (x->ndim == 0) return tensor_mul(s, ratio(tensor_sub(x, y)));
+    if (x->ndim == 0) return tensor_mul(s, ratio(x, y));
     const int64_t n = x->shape[dim];
-    Tensor *a = n > 1 ? ratio(tensor_sub(tensor_narrow(y, dim, 0, n - 1), tensor_narrow(y, dim, 1, n - 1))) : NULL;
+    Tensor *a = n > 1 ? ratio(tensor_narrow(y, dim, 0, n - 1), tensor_narrow(y, dim, 1, n - 1)) : NULL;
     for (int64_t d = 1; d < n; d *= 2) {
         if (!a || !s) return NULL;
         const int64_t m = n - d;                               /* those that have a partner; a is m long */
@@ -110,7 +110,7 @@ static Tensor *by_doubling(Tensor *x, Tensor *y, int dim, Tensor *s)
         s = tensor_cat(TENSORS(tensor_add(tensor_narrow(s, dim, 0, m), more), tensor_narrow(s, dim, m, d)), dim);
         if (m > d) a = tensor_mul(tensor_narrow(a, dim, 0, m - d), tensor_narrow(a, dim, d, m - d));
     }
-    return tensor_mul(s, ratio(tensor_sub(x, y)));
+    return tensor_mul(s, ratio(x, y));
 }
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)
