@@ -1,5 +1,5 @@
 /* test_ops_grad.c - every op of the registry, backward: against finite differences to the third order, recorded against
- * fused, and with one tensor in two slots. */
+ * fused, with each input wanting a gradient alone, and with one tensor in two slots. */
 #include <math.h>
 #include <string.h>
 #include "samples.h"
@@ -119,6 +119,36 @@ static void check_recorded(const Sample *s)
         }
 }
 
+/* ---- one gradient of several ------------------------------------------------------------------------------------------------- */
+
+/* What is kept for the gradients that are wanted must do for them, and the others must not be needed. */
+static void check_alone(const Sample *s, Tensor *const *x, int i, Tensor *all, bool record)
+{
+    Tensor *in[OP_MAX_INPUTS], *y[SAMPLE_RESULTS], *root[SAMPLE_RESULTS], *v[SAMPLE_RESULTS], *g = NULL;
+    int roots = 0;
+    memcpy(in, x, sizeof(Tensor *) * (size_t)s->n);
+    in[i] = tensor_requires_grad_(tensor_detach(x[i]), true);
+    const int n = sample_apply(s, in, y);
+    for (int k = 0; k < n; k++)
+        if (tensor_requires_grad(y[k])) root[roots] = y[k], v[roots++] = random_like(y[k], 11 + (uint64_t)k);
+    TensorGradientsArgs args = { .create_graph = record, .materialize_grads = true };
+    if (roots && tensor_gradients_many(root, v, roots, &in[i], 1, &g, args)) complain(s, "the gradient of input %d alone fails", i);
+    else if (roots && off_by(g, all, 0) > 1e-12) complain(s, "the gradient of input %d alone is another one", i);
+}
+
+static void check_each_alone(const Sample *s)
+{
+    Tensor *x[OP_MAX_INPUTS];
+    static SampleRun run;
+    sample_inputs(s, TENSOR_F64, 7, x);
+    if (s->op->flags & OP_NONDIFFERENTIABLE || sample_run(s, x, false, LAYOUT_DENSE, &run) < 0) return;
+    for (int i = 0; i < s->n; i++)
+        if (sample_differentiable(s, i, x[i])) {
+            check_alone(s, x, i, run.g[i], false);
+            check_alone(s, x, i, run.g[i], true);
+        }
+}
+
 /* ---- the same tensor in two slots --------------------------------------------------------------------------------------------- */
 
 static bool same_shape(const Tensor *a, const Tensor *b)
@@ -169,6 +199,7 @@ static void check_op(const TensorOp *op)
     each_sample(op, check_differences);
     each_sample(op, check_third_order);
     each_sample(op, check_recorded);
+    each_sample(op, check_each_alone);
     each_sample(op, check_repeated_inputs);
 }
 

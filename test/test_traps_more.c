@@ -1,5 +1,6 @@
 /* test_traps_more.c - traps of many families that stand in no other list: products of every rank, indices of rank 0 and none, who gets a
- * gradient and who not, arguments by position, random variables with a gradient.  One test a trap. */
+ * gradient and who not, arguments by position, random variables with a gradient, edges of single ops.
+ * One test a trap. */
 #include "traps.h"
 
 /* ---- products -------------------------------------------------------------------------------------------------------- */
@@ -215,6 +216,69 @@ static void test_categorical_logits_are_normalised(void **state)
     assert_true(has(gradient(y, logits), SHAPE(3), "-0.0900305731704 -0.2447284710548 0.3347590442252"));
 }
 
+/* ---- edges ---------------------------------------------------------------------------------------------------------- */
+
+static void test_tensordot_over_empty_lists_of_dims_is_the_outer_product(void **state)
+{
+    (void)state;
+    Tensor *a = leaf(SHAPE(2), "1 2"), *b = leaf(SHAPE(2), "3 5");
+    assert_true(has(tensor_tensordot(a, b, .dims_a = DIMS(), .dims_b = DIMS()), SHAPE(2, 2), "3 5 6 10"));
+    assert_true(has(tensor_tensordot(a, b, 0), SHAPE(2, 2), "3 5 6 10"));
+}
+
+static void test_det_of_an_infinite_matrix_has_the_gradient_nan(void **state)
+{
+    (void)state;
+    Tensor *x = leaf(SHAPE(2, 2), "inf 1 1 2"), *y = tensor_det(x);
+    assert_true(y && tensor_gradients(y, x) && !tensor_error());
+}
+
+static void test_logsumexp_of_integers_is_f32(void **state)
+{
+    (void)state;
+    Tensor *y = tensor_logsumexp(indices(SHAPE(2, 2), "0 0 7 7"), 1);
+    assert_true(has(y, SHAPE(2), "0.69314718 7.69314718") && tensor_dtype(y) == TENSOR_F32);
+}
+
+static void test_a_nan_shows_in_the_gradient_of_logcumsumexp(void **state)
+{
+    (void)state;
+    Tensor *x = leaf(SHAPE(3), "1 nan 2"), *y = tensor_logcumsumexp(x, 0), *ones = tensor_ones(SHAPE(3), TENSOR_F64);
+    for (int record = 0; record < 2; record++)
+        assert_true(has(tensor_gradients(y, x, ones, true, record), SHAPE(3), "nan nan nan"));
+}
+
+static void test_batch_norm_of_nothing(void **state)
+{
+    (void)state;
+    Tensor *x = leaf(SHAPE(0), "");
+    assert_true(has(tensor_batch_norm(x, .training = true), SHAPE(0), ""));
+    assert_true(has(gradient(tensor_batch_norm(x, .training = true), x), SHAPE(0), ""));
+}
+
+/* The second derivatives of the sum of y, where each element depends on one of x. */
+static Tensor *curvature(Tensor *y, Tensor *x)
+{
+    Tensor *g = tensor_gradients(tensor_sum(y), x, .create_graph = true);
+    return tensor_gradients(tensor_sum(g), x, .allow_unused = true, .materialize_grads = true);
+}
+
+static void test_bent_losses_are_parabolas_through_0(void **state)
+{
+    (void)state;
+    Tensor *x = leaf(SHAPE(5), "-3 -2 0 1 2"), *t = numbers(SHAPE(5), "0 0 0 0 0", TENSOR_F64);
+    assert_true(has(curvature(tensor_huber_loss(x, t, TENSOR_SUM, .delta = 2), x), SHAPE(5), "0 0 1 1 0"));
+    assert_true(has(curvature(tensor_smooth_l1_loss(x, t, TENSOR_SUM, .beta = 2), x), SHAPE(5), "0 0 0.5 0.5 0"));
+}
+
+static void test_bce_of_tiny_probabilities_keeps_their_digits(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_requires_grad_(numbers(SHAPE(2), "1e-9 0", TENSOR_F32), true), *t = numbers(SHAPE(2), "0 0", TENSOR_F32);
+    Tensor *y = tensor_binary_cross_entropy(x, t, .reduction = TENSOR_NONE);
+    assert_true(has(tensor_mul_scalar(y, 1e9), SHAPE(2), "1 0") && has(gradient(y, x), SHAPE(2), "1 0"));
+}
+
 /* ---- arguments and names ------------------------------------------------------------------------------------------------------- */
 
 static void test_arguments_by_position_come_in_pytorchs_order(void **state)
@@ -252,6 +316,9 @@ int main(void)
         TEST(test_both_operands_broadcast_and_sum_their_gradients), TEST(test_comparisons_of_integers_with_a_fraction),
         TEST(test_lerp_gives_both_its_ends_exactly), TEST(test_reparameterised_noise_passes_gradients_to_mean_and_deviation),
         TEST(test_draws_have_no_gradient), TEST(test_categorical_logits_are_normalised),
+        TEST(test_tensordot_over_empty_lists_of_dims_is_the_outer_product), TEST(test_det_of_an_infinite_matrix_has_the_gradient_nan),
+        TEST(test_logsumexp_of_integers_is_f32), TEST(test_batch_norm_of_nothing), TEST(test_a_nan_shows_in_the_gradient_of_logcumsumexp),
+        TEST(test_bent_losses_are_parabolas_through_0), TEST(test_bce_of_tiny_probabilities_keeps_their_digits),
         TEST(test_arguments_by_position_come_in_pytorchs_order), TEST(test_other_names_are_the_same_ops),
     };
     return cmocka_run_group_tests_name("more traps", tests, NULL, NULL);

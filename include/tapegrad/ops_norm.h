@@ -62,7 +62,8 @@ typedef struct TensorBatchNormArgs {
  *   training: of the batch; running = (1 - momentum) running + momentum batch, in place, outside the graph, where
  *     the batch's variance is the unbiased one, n / (n - 1) var.  running_mean and running_var may both be NULL.
  *   otherwise: running_mean and running_var.
- * Per-channel tensors are [C]; weight and bias may be NULL.  ESHAPE: one value per channel in training has no variance. */
+ * Per-channel tensors are [C]; weight and bias may be NULL.  An input [0] is copied.  ESHAPE: one value per channel in training has
+ * no variance. */
 #define tensor_batch_norm(...) \
     tensor_batch_norm_args((TensorBatchNormArgs){ .momentum = 0.1, .eps = 1e-5, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_batch_norm_args(TensorBatchNormArgs args);

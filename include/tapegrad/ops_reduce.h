@@ -64,7 +64,7 @@ TAPEGRAD_API Tensor *tensor_any_args(TensorReduceArgs args);
 TAPEGRAD_API Tensor *tensor_all_args(TensorReduceArgs args);
 TAPEGRAD_API Tensor *tensor_count_nonzero_args(TensorReduceArgs args);
 
-/* tensor_logsumexp - log sum e^x with the maximum subtracted.  All -inf: the value is -inf and the gradient 0. */
+/* tensor_logsumexp - log sum e^x with the maximum subtracted; of integers f32.  All -inf: the value is -inf and the gradient 0. */
 #define tensor_logsumexp(...) TENSOR_REDUCE_(tensor_logsumexp_args, __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_logsumexp_args(TensorReduceArgs args);
 
@@ -79,7 +79,7 @@ typedef struct TensorVarArgs {
     Tensor **mean;                          /* var_mean, std_mean: receives the mean; may be NULL */
 } TensorVarArgs;
 
-/* tensor_var - sum (x - mean)^2 / max(0, n - correction): NaN or infinite when n <= correction.
+/* tensor_var - sum (x - mean)^2 / max(0, n - correction): NaN or infinite when n <= correction, and so is the gradient.
  * tensor_std - its square root; gradient 0 where it is 0. */
 #define tensor_var(...) tensor_var_args((TensorVarArgs){ .dim = TENSOR_ALL, .correction = 1, .input = __VA_ARGS__ })
 #define tensor_std(...) tensor_std_args((TensorVarArgs){ .dim = TENSOR_ALL, .correction = 1, .input = __VA_ARGS__ })
@@ -388,8 +388,8 @@ typedef struct TensorBceArgs {
     Tensor *pos_weight;                     /* with_logits: factor of the positive part, broadcasts; may be NULL, no gradient */
 } TensorBceArgs;
 
-/* tensor_binary_cross_entropy - -t log x - (1 - t) log(1 - x), logarithms held above -100.  EVALUE: x outside [0, 1] (NaN is
- * let through).
+/* tensor_binary_cross_entropy - -t log x - (1 - t) log(1 - x), logarithms held above -100, also in the gradient of t, where PyTorch's
+ * are infinite.  EVALUE: x outside [0, 1] (NaN is let through).
  * tensor_binary_cross_entropy_with_logits - the same of sigmoid(x), without overflow.  ESHAPE: target of another shape. */
 #define tensor_binary_cross_entropy(...) tensor_binary_cross_entropy_args((TensorBceArgs){ .input = __VA_ARGS__ })
 #define tensor_binary_cross_entropy_with_logits(...) \

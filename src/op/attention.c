@@ -84,7 +84,7 @@ static int check_mask(OpCall *c, TensorShape scores)
     const Tensor *mask = op_input(c, MASK);
     int64_t both[TENSOR_MAX_DIMS];
     if (!mask) return 0;
-    const int n = mask->ndim < 2 ? -1 : shape_broadcast(scores, shape_of(mask), both);
+    const int n = shape_broadcast(scores, shape_of(mask), both);
     if (n >= 0 && shape_equal(scores, (TensorShape){ n, both })) return 0;
     return op_fail(c, TENSOR_ESHAPE, "attn_mask %s, scores %s: want one that broadcasts to them", S(mask), shape_text(scores));
 }
@@ -327,8 +327,9 @@ const TensorOp op_scaled_dot_product_attention = {
     .samples = "3x4,5x4,5x2,-; 2x3x4,2x5x4,2x5x4,3x5; 2x2x3x4,2x2x3x4,2x2x3x4,- {is_causal=1}; 2x3x4,2x5x4,2x5x3,3x5@bool {scale=.7}; "
                "2x4x3x2,2x2x5x2,2x1x5x3,- {enable_gqa=1}; 4x3x2,2x5x2,2x5x2,1x3x5 {enable_gqa=1}; 2x2x3x4,1x2x5x4,2x5x4,2x1x1x5; "
                "5x3,2x3,2x3,- {is_causal=1}; 2x3,5x3,5x3,- {is_causal=1}; 2x3x4,2x5x4,2x5x2,- {dropout_p=.4}; 3x4,5x4,5x2,- {dropout_p=1}; "
-               "1x2x2x3x2,1x2x2x3x2,1x2x2x3x2,3x3@bool; 0x3x4,0x3x4,0x3x4,-; 2x0x4,2x3x4,2x3x4,-; 2x3x4,2x0x4,2x0x4,-; 3x0,4x0,4x2,-; 3x2,4x2,4x0,-",
-    .errors = "3x4,5x3,5x2,- ! ESHAPE; 3x4,5x4,4x2,- ! ESHAPE; 4,5x4,5x2,- ! ESHAPE; 2x3x4,3x5x4,3x5x4,- ! ESHAPE; 3x4,5x4,5x2,5 ! ESHAPE; "
+               "1x2x2x3x2,1x2x2x3x2,1x2x2x3x2,3x3@bool; 0x3x4,0x3x4,0x3x4,-; 2x0x4,2x3x4,2x3x4,-; 2x3x4,2x0x4,2x0x4,-; 3x0,4x0,4x2,-; 3x2,4x2,4x0,-; "
+               "3x4,5x4,5x2,5; 2x3x4,2x5x4,2x5x2,5@bool; 3x4,5x4,5x2,",
+    .errors = "3x4,5x3,5x2,- ! ESHAPE; 3x4,5x4,4x2,- ! ESHAPE; 4,5x4,5x2,- ! ESHAPE; 2x3x4,3x5x4,3x5x4,- ! ESHAPE; 3x4,5x4,5x2,4 ! ESHAPE; "
               "3x4,5x4,5x2,3x4 ! ESHAPE; 3x4,5x4,5x2,2x3x5 ! ESHAPE; 3x4,5x4,5x2,3x5@i64 ! EDTYPE; 3x4,5x4,5x2@f64,- ! EDTYPE; "
               "3x4@i64,5x4@i64,5x2@i64,- ! EDTYPE; 3x4,3x4,3x4,3x3 {is_causal=1} ! EVALUE; 3x4,3x4,3x4,- {dropout_p=1.5} ! EVALUE; "
               "3x4,3x4,3x4,- {enable_gqa=1} ! ESHAPE; 4x3x2,3x5x2,3x5x2,- {enable_gqa=1} ! ESHAPE",

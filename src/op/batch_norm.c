@@ -142,5 +142,6 @@ REGISTER_OP(op_batch_norm);
 Tensor *tensor_batch_norm_args(TensorBatchNormArgs a)
 {
     BatchNormParams p = { .training = a.training, .momentum = a.momentum, .eps = a.eps };
+    if (a.input && a.input->ndim == 1 && a.input->numel == 0) return tensor_clone(a.input);        /* as PyTorch */
     return APPLY(&op_batch_norm, &p, a.input, a.running_mean, a.running_var, a.weight, a.bias);
 }

@@ -12,7 +12,9 @@ typedef struct BceParams { int reduction; } BceParams;
 
 /* ---- elements of probabilities --------------------------------------------------------------------------------------- */
 
-static Tensor *held_log(Tensor *x) { return tensor_clamp(tensor_log(x), -100, INFINITY); }
+static Tensor *held(Tensor *log) { return tensor_clamp(log, -100, INFINITY); }
+static Tensor *held_log(Tensor *x) { return held(tensor_log(x)); }
+static Tensor *held_log_rest(Tensor *x) { return held(tensor_log1p(tensor_neg(x))); }
 
 /* Looks for a value outside [0, 1].  Other devices leave that to their logarithm, which gives NaN. */
 static int check_range(OpCall *c, const Tensor *x)
@@ -38,7 +40,7 @@ static int element_forward(OpCall *c)
 {
     const bool was = tensor_set_grad_enabled(false);
     Tensor *x = op_input(c, 0), *t = op_input(c, 1);
-    Tensor *one = tensor_mul(t, held_log(x)), *zero = tensor_mul(tensor_rsub_scalar(t, 1), held_log(tensor_rsub_scalar(x, 1)));
+    Tensor *one = tensor_mul(t, held_log(x)), *zero = tensor_mul(tensor_rsub_scalar(t, 1), held_log_rest(x));
     Tensor *loss = tensor_neg(tensor_add(one, zero));
     tensor_set_grad_enabled(was);
     return loss ? raw_copy(op_output(c, 0), loss) : -1;
@@ -47,19 +49,18 @@ static int element_forward(OpCall *c)
 static int element_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     Tensor *x = op_saved(c, 0), *t = op_saved(c, 1);
-    Tensor *rest = tensor_rsub_scalar(x, 1);
     if (op_wants(c, 0)) {
-        Tensor *below = tensor_clamp(tensor_mul(rest, x), 1e-12, INFINITY);
+        Tensor *below = tensor_clamp(tensor_mul(tensor_rsub_scalar(x, 1), x), 1e-12, INFINITY);
         dx[0] = tensor_mul(dy, tensor_div(tensor_sub(x, t), below));
         if (!dx[0]) return -1;
     }
-    if (op_wants(c, 1)) dx[1] = tensor_mul(dy, tensor_sub(held_log(rest), held_log(x)));
+    if (op_wants(c, 1)) dx[1] = tensor_mul(dy, tensor_sub(held_log_rest(x), held_log(x)));
     return op_wants(c, 1) && !dx[1] ? -1 : 0;
 }
 
 const TensorOp op_binary_cross_entropy_elements = {
     .name = "binary_cross_entropy_elements", .summary = "-t log x - (1 - t) log(1 - x), logarithms held above -100",
-    .gradient = "dx = g (x - t) / max((1 - x) x, 1e-12), dt = g (log(1 - x) - log x)", .arity = 2,
+    .gradient = "dx = g (x - t) / max((1 - x) x, 1e-12), dt = g (log(1 - x) - log x), logarithms held above -100", .arity = 2,
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .shape = element_shape, .forward = element_forward, .backward = element_backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE, .lo = .1, .hi = .9,
     .samples = "5,5; 3x4,3x4; ,; 0x3,0x3", .errors = "3,1 ! ESHAPE; 3:1.5..2,3 ! EVALUE",

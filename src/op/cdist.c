@@ -148,10 +148,12 @@ static Tensor *one_for_zero(Tensor *x) { return x ? tensor_where(tensor_eq_scala
 /* For all pairs [..., P, R, M], on the graph. */
 static Tensor *slopes(Tensor *a, Tensor *b, Tensor *g, double p)
 {
-    Tensor *d = tensor_sub(tensor_unsqueeze(a, -2), tensor_unsqueeze(b, -3)), *y = tensor_norm(d, p, -1, true);
+    Tensor *d = tensor_sub(tensor_unsqueeze(a, -2), tensor_unsqueeze(b, -3));
     g = tensor_unsqueeze(g, -1);
-    if (!d || !y || !g) return NULL;
-    if (p == 0) return tensor_mul(tensor_zeros_like(d), g);
+    if (!d || !g) return NULL;
+    if (p == 0 || d->numel == 0) return tensor_mul(tensor_zeros_like(d), g);
+    Tensor *y = tensor_norm(d, p, -1, true);
+    if (!y) return NULL;
     if (isinf(p)) return tensor_mul(tensor_where(tensor_eq(tensor_abs(d), y), tensor_sign(d), tensor_zeros_like(d)), g);
     Tensor *share = tensor_div(g, tensor_pow_scalar(one_for_zero(y), p - 1));
     share = share ? tensor_where(tensor_eq_scalar(y, 0), tensor_zeros_like(share), share) : NULL;
@@ -186,7 +188,7 @@ const TensorOp op_cdist = {
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .params = sizeof(CdistParams), .fields = fields, .shape = shape, .forward = forward,
     .backward = backward, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
     .samples = "3x4,2x4; 2x3x4,2x2x4 {p=1}; 2x1x3x2,4x2x2 {p=3}; 3x2:1..2,2x2:-1..0 {p=1.5}; 3x4,2x4 {p=inf}; 3x2,2x2 {p=0}; 3x4:1..2,1x4:-1..0 {p=.5}; "
-               "0x4,2x4; 3x0,2x0; 3x4,0x4; 0x3x4,0x2x4; 5x1,4x1",
+               "0x4,2x4; 3x0,2x0; 3x0,2x0 {p=inf}; 3x4,0x4; 0x3x4,0x2x4; 5x1,4x1",
     .errors = "3x4,2x5 ! ESHAPE; 4,2x4 ! ESHAPE; 2x3x4,3x3x4 ! ESHAPE; 3x4,2x4 {p=-1} ! EVALUE; 3x4@i64,2x4 ! EDTYPE",
 };
 REGISTER_OP(op_cdist);

@@ -300,7 +300,8 @@ REGISTER_OP(op_tensordot);
 
 Tensor *tensor_tensordot_args(TensorTensordotArgs a)
 {
-    DotParams p = { .dims = a.dims };
+    const bool none = a.dims_a.dim && a.dims_b.dim && a.dims_a.ndim + a.dims_b.ndim == 0;      /* lists that are given, and empty */
+    DotParams p = { .dims = none ? 0 : a.dims };
     if (shape_to_dims("tensor_tensordot", a.dims_a, &p.dims_a) || shape_to_dims("tensor_tensordot", a.dims_b, &p.dims_b)) return NULL;
     return APPLY(&op_tensordot, &p, a.a, a.b);
 }

@@ -77,7 +77,7 @@ const TensorOp op_group_norm = {
     .name = "group_norm", .summary = "groups of channels normalised in each sample, times weight plus bias", .arity = 3,
     .gradient = "as layer_norm's, with the statistics of each group",
     .optional = KEEP_INPUT(1) | KEEP_INPUT(2), .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
-    .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0), 0 }, .params = sizeof(GroupNormParams), .fields = fields,
+    .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0), KEEP_INPUT(0) }, .params = sizeof(GroupNormParams), .fields = fields,
     .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.group_norm",
     .samples = "2x6x3,6,6 {num_groups=3}; 2x4x2x3,4,4 {num_groups=2 eps=.5}; 3x4,4,- {num_groups=1}; 2x3x5,-,3 {num_groups=3}; "

@@ -88,7 +88,7 @@ const TensorOp op_layer_norm = {
     .name = "layer_norm", .summary = "normalised over the last dimensions, times weight plus bias",
     .gradient = "dx = r (g w - mean(g w) - xn mean(g w xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps); dw = sum g xn, db = sum g", .arity = 3,
     .optional = KEEP_INPUT(1) | KEEP_INPUT(2), .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
-    .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0), 0 }, .params = sizeof(LayerNormParams), .fields = fields,
+    .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0), KEEP_INPUT(0) }, .params = sizeof(LayerNormParams), .fields = fields,
     .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.layer_norm",
     .samples = "3x5,5,5 {normalized_shape=[5]}; 2x3x4,3x4,3x4 {normalized_shape=[3 4] eps=.5}; 2x3x4,4,- {normalized_shape=[4]}; "

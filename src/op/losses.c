@@ -46,24 +46,24 @@ static int finish(OpCall *c, Tensor *loss)
 static int mse(OpCall *c) { return finish(c, tensor_square(difference(c))); }
 static int l1(OpCall *c) { return finish(c, tensor_abs(difference(c))); }
 
-/* a^2 / 2 up to the bend, else bend (a - bend / 2): m (a - m / 2) with m = min(a, bend).  Not by where, whose square would
- * turn an infinite a into the gradient 0 * inf. */
-static Tensor *bent(Tensor *a, double bend)
+/* d^2 / 2 up to the bend, else bend (|d| - bend / 2): m (d - m / 2) with m = d held to the bend.  Not by where, whose square would
+ * turn an infinite d into the gradient 0 * inf, nor by |d|, which has no second derivative at 0. */
+static Tensor *bent(Tensor *d, double bend)
 {
-    Tensor *m = tensor_clamp(a, 0, bend);
-    return tensor_mul(m, tensor_sub(a, tensor_mul_scalar(m, .5)));
+    Tensor *m = tensor_hardtanh(d, -bend, bend);
+    return tensor_mul(m, tensor_sub(d, tensor_mul_scalar(m, .5)));
 }
 
 static int smooth_l1(OpCall *c)
 {
     const double beta = ((const LossParams *)op_params(c))->parameter;
-    Tensor *a = tensor_abs(difference(c));
-    return finish(c, beta == 0 ? a : tensor_div_scalar(bent(a, beta), beta));
+    Tensor *d = difference(c);
+    return finish(c, beta == 0 ? tensor_abs(d) : tensor_div_scalar(bent(d, beta), beta));
 }
 
 static int huber(OpCall *c)
 {
-    return finish(c, bent(tensor_abs(difference(c)), ((const LossParams *)op_params(c))->parameter));
+    return finish(c, bent(difference(c), ((const LossParams *)op_params(c))->parameter));
 }
 
 /* t log t is 0 where t is 0: the logarithm is taken of 1 there. */

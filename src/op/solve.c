@@ -182,7 +182,7 @@ static int each_diagonal(OpCall *c, Diagonal *use, void *results)
     return 0;
 }
 
-/* Singular as far as rounding can tell: the pivots say no more about the cofactors then. */
+/* Singular as far as rounding can tell: the pivots say no more about the cofactors then.  Infinite ones say nothing. */
 static bool numerically_singular(const double *u, int64_t n)
 {
     double least = INFINITY, most = 0;
@@ -190,7 +190,7 @@ static bool numerically_singular(const double *u, int64_t n)
         least = fmin(least, fabs(u[k * (n + 1)]));
         most = fmax(most, fabs(u[k * (n + 1)]));
     }
-    return n && least <= 100 * (double)n * 0x1p-52 * most;
+    return n && most < INFINITY && least <= 100 * (double)n * 0x1p-52 * most;
 }
 
 typedef struct DetResults { double *det; uint8_t *singular; } DetResults;

@@ -49,6 +49,8 @@ def attention():
     yield attention_case((6, 3, 2), (2, 5, 2), (2, 5, 2), infinite(6, 3, 5), enable_gqa=True)
     yield attention_case((1, 2, 2, 3, 4), (2, 1, 2, 5, 4), (2, 2, 2, 5, 4), booleans(1, 1, 3, 1))
     yield attention_case((2, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 6), uniform(2, 1, 1, 5))
+    yield attention_case((3, 4), (5, 4), (5, 2), uniform(5))
+    yield attention_case((2, 3, 4), (2, 5, 4), (2, 5, 3), booleans(5))
     yield attention_case((0, 3, 4), (0, 5, 4), (0, 5, 4))
     yield attention_case((2, 0, 4), (2, 3, 4), (2, 3, 4))
     yield attention_case((1, 1, 4), (1, 1, 4), (1, 1, 4))
