@@ -48,7 +48,7 @@ const TensorOp op_var = {
     .name = "var", .summary = "variance over dims",
     .gradient = "dx = 2 g (x - mean) / (n - correction)", .arity = 1, .keep = KEEP_INPUT(0), .params = sizeof(ReduceParams),
     .fields = fields, .shape = var_shape, .forward = var_forward, .backward = var_backward,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = SAMPLES, .errors = ERRORS,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, .samples = SAMPLES, .errors = ERRORS,
 };
 const TensorOp op_std = {
     .name = "std", .summary = "standard deviation over dims; gradient 0 where it is 0",
@@ -70,7 +70,7 @@ static int var_mean_compose(OpCall *c)
 }
 
 #define BOTH .arity = 1, .outputs = 2, .params = sizeof(ReduceParams), .fields = fields, .shape = reduce_check, \
-    .compose = var_mean_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = SAMPLES, .errors = ERRORS
+    .compose = var_mean_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, .samples = SAMPLES, .errors = ERRORS
 const TensorOp op_var_mean = { .name = "var_mean", .summary = "variance and mean over dims",
                                .gradient = "dx = 2 g (x - mean) / m + g' / n", BOTH };
 const TensorOp op_std_mean = { .name = "std_mean", .summary = "standard deviation and mean over dims",
