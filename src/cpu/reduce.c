@@ -256,6 +256,7 @@ static double finish(const ReduceArgs *a, double v, double shift)
     case REDUCE_ANY: return v > 0;
     case REDUCE_ALL: return v == n;
     case REDUCE_VAR: return v / (n - p > 0 ? n - p : 0);
+    case REDUCE_STD: return sqrt(v / (n - p > 0 ? n - p : 0));
     case REDUCE_LOGSUMEXP: return log(v) + shift;
     case REDUCE_NORM: return p == 2 ? sqrt(v) : p == 1 || p == 0 || isinf(p) ? v : pow(v, 1 / p);
     default: return v;
@@ -282,10 +283,11 @@ static void run_unit(const Job *j, int64_t index)
                                        : reduce_offset(u.first + c, a->kept_ndim, a->kept_shape, a->kept_stride);
     double shift[FOLD_COLUMNS] = { 0 }, v[FOLD_COLUMNS];
     fold_unit(j, &u, pass_of(a), shift, v);
-    if (a->kind == REDUCE_VAR || a->kind == REDUCE_LOGSUMEXP) {
+    const bool spread = a->kind == REDUCE_VAR || a->kind == REDUCE_STD;
+    if (spread || a->kind == REDUCE_LOGSUMEXP) {
         for (int c = 0; c < u.columns; c++)
-            shift[c] = a->kind == REDUCE_VAR ? v[c] / (double)a->reduced : isinf(v[c]) ? 0 : v[c];
-        Pass second = a->kind == REDUCE_VAR ? (Pass){ FOLD_SQUARE, PLAIN, 0 } : (Pass){ FOLD_SUM, EXP, 0 };
+            shift[c] = spread ? v[c] / (double)a->reduced : isinf(v[c]) ? 0 : v[c];
+        Pass second = spread ? (Pass){ FOLD_SQUARE, PLAIN, 0 } : (Pass){ FOLD_SUM, EXP, 0 };
         fold_unit(j, &u, second, shift, v);
     }
     for (int c = 0; c < u.columns; c++) put(a, u.first + c, finish(a, v[c], shift[c]));

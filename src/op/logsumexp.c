@@ -39,5 +39,6 @@ REGISTER_OP(op_logsumexp);
 Tensor *tensor_logsumexp_args(TensorReduceArgs a)
 {
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, 0);
-    return APPLY(&op_logsumexp, &p, a.input);
+    const bool integers = a.input && !dtype_is_float(a.input->dtype);
+    return APPLY(&op_logsumexp, &p, integers ? tensor_to(a.input, TENSOR_F32) : a.input);
 }

@@ -80,8 +80,8 @@ const TensorOp op_inner = {
     .errors = "3,4 ! ESHAPE; 3@i64,3 ! EDTYPE",
 };
 const TensorOp op_kron = {
-    .name = "kron", .summary = "every element of a times all of b", .gradient = "da_i = sum g b over the block of i, db likewise", TWO,
-    .shape = kron_shape, .compose = kron, .samples = "2x3,4x2; 3,2x2; 2x1x2,3; ,2x2; ,; 0x2,3x1; 2x2x2,1x3x2", .errors = "3@i64,3 ! EDTYPE",
+    .name = "kron", .summary = "every element of a times all of b", .gradient = "da_i = sum g b over the block of i, db likewise", .arity = 2,
+    .flags = OP_ANY_DEVICE, .shape = kron_shape, .compose = kron, .samples = "2x3,4x2; 3,2x2; 2x1x2,3; ,2x2; ,; 0x2,3x1; 2x2x2,1x3x2; 2x2@i64,3@i32", .errors = "1x1x1x1x1x1x1x1x1,1 ! ESHAPE",
 };
 static const OpField cross_fields[] = { OP_FIELD(OP_INT, CrossParams, dim, "-2147483648"), { 0 } };
 const TensorOp op_cross = {
