@@ -14,7 +14,7 @@
  *
  * Sums are formed in double in an order that depends on sizes and strides only: the same bits on any number of threads.  Of f32, sum,
  * mean, var, std, norm, logsumexp, softmax, log_softmax, cumsum and dot are within 4 ulp of what f64 gives, over 10^7 elements
- * (test_accuracy.c); a norm of another p than 0, 1, 2 and infinity as far as |x|^p is in f32's range.
+ * (test_accuracy.c).
  * Over nothing: sum 0, prod 1, any false, all true, count 0, mean, var and std NaN, logsumexp -inf; extremes are
  * refused (ESHAPE).  NaN wins in every extreme, and counts as the largest value where values are ordered. */
 #ifndef TAPEGRAD_OPS_REDUCE_H
