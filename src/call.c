@@ -151,14 +151,20 @@ int64_t op_output_count(const OpCall *c, int i)
 
 /* ---- in backward ----------------------------------------------------------------------------------------------- */
 
+/* A recorded backward is made of ops, each of which would round halves: it runs in f32, and the sweep casts its gradients. */
+static Tensor *widened(OpCall *c, Tensor *x)
+{
+    if (x && op_recording(c) && dtype_is_half(x->dtype)) x = tensor_to(x, TENSOR_F32);
+    if (!x) c->failed = true;
+    return x;
+}
+
 static Tensor *saved(OpCall *c, int kind, int i, const char *what)
 {
     for (int s = 0; c->entry && s < c->entry->saves; s++) {
         const Saved *v = &c->entry->saved[s];
         if (v->kind != kind || v->index != i) continue;
-        Tensor *x = saved_unpack(c->entry, v, !grad_off);
-        if (!x) c->failed = true;
-        return x;
+        return widened(c, saved_unpack(c->entry, v, !grad_off));
     }
     op_fail(c, TENSOR_EUSER, "backward reads %s %d, which .keep does not name", what, i);
     return NULL;
@@ -174,12 +180,10 @@ Tensor *op_grad(OpCall *c, int k)
         op_fail(c, TENSOR_EUSER, "asks for the gradient of result %d", k);
         return NULL;
     }
-    if (c->grads[k]) return c->grads[k];
+    if (c->grads[k]) return widened(c, c->grads[k]);
     const Meta *m = &c->entry->meta[c->n + k];
     Tensor *zero = own(new_tensor((TensorShape){ m->ndim, m->shape }, m->dtype, m->place));
-    if (zero && raw_fill(zero, 0)) zero = NULL;
-    if (!zero) c->failed = true;
-    return zero;
+    return widened(c, zero && !raw_fill(zero, 0) ? zero : NULL);
 }
 
 TensorShape op_input_shape(const OpCall *c, int i)

@@ -93,7 +93,8 @@ typedef enum ReduceKind {
     REDUCE_VAR,                         /* param: correction; two-pass or Welford; out = sum (x - mean)^2 / max(0, n - correction) */
     REDUCE_NORM,                        /* param: p; (sum |x|^p)^(1/p); p = inf, -inf, 0, 1, 2 as torch.linalg.vector_norm */
     REDUCE_LOGSUMEXP,                   /* max is subtracted; a row of -inf gives -inf */
-    REDUCE_COUNT_NONZERO                /* out i64 */
+    REDUCE_COUNT_NONZERO,               /* out i64 */
+    REDUCE_STD                          /* the square root of REDUCE_VAR, which itself may be out of range */
 } ReduceKind;
 typedef struct ReduceArgs {
     int kind;
@@ -237,7 +238,7 @@ typedef struct TapsArgs {
  * rms: the same with 0 as the mean.  groups > 0: the same, but outer is [batch, groups], and weight and bias are
  *   [groups * channels], a value for each channel of a group.
  * batch: statistics for each channel over outer and inner; weight and bias [channels].
- * mean and rstd receive the statistics (biased variance): rstd = 1 / sqrt(var + eps). */
+ * mean, rstd and var (may be NULL) receive the statistics (biased variance): rstd = 1 / sqrt(var + eps). */
 typedef struct NormArgs {
     int dtype;
     bool batch;
@@ -246,7 +247,7 @@ typedef struct NormArgs {
     int64_t outer, channels, inner, groups;
     double eps;
     const void *x, *weight, *bias;      /* weight, bias may be NULL */
-    void *y, *mean, *rstd;
+    void *y, *mean, *rstd, *var;
     const void *dy;                     /* grad: */
     void *dx, *dweight, *dbias;         /* each may be NULL when not wanted */
 } NormArgs;

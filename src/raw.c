@@ -76,6 +76,9 @@ Tensor *raw_cast(const Tensor *x, int dtype)
 int raw_fill(Tensor *dst, double value)
 {
     if (dst->numel == 0) return 0;
+    const double end = dst->dtype == TENSOR_U8 ? 256 : dst->dtype == TENSOR_I32 ? 0x1p31 : 0x1p63;      /* u8 wraps negative ones, as PyTorch's */
+    if (!dtype_is_float(dst->dtype) && dst->dtype != TENSOR_BOOL && !(value < end && value >= -end))
+        return fail(TENSOR_EVALUE, "fill", "%g in %s %s: beyond the dtype", value, tensor_dtype_name((TensorDtype)dst->dtype), S(dst));
     FillArgs args;
     args.count = dst->numel, args.value = value;
     args.dst.data = dst->data, args.dst.dtype = dst->dtype;

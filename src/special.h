@@ -27,7 +27,7 @@ SPECIAL_FN double special_digamma(double x)
     if (x == 0) return signbit(x) ? (double)INFINITY : -(double)INFINITY;
     if (x < 0) {
         if (x == trunc(x)) return (double)NAN;
-        y = -SPECIAL_PI / tan(SPECIAL_PI * (x - trunc(x)));
+        y = -SPECIAL_PI / tan(SPECIAL_PI * (x - rint(x)));     /* near a pole its distance must not be rounded */
         x = 1 - x;
     }
     for (; x < 10; x++) y -= 1 / x;

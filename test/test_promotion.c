@@ -204,6 +204,54 @@ static void bounds(void **state)
     assert_true(isnan(tensor_item(tensor_clamp(i32(5), 0, NAN))) && isnan(tensor_item(tensor_clamp(i32(5), NAN, 9))));
 }
 
+/* Casts round once: what lies beside a tie is no tie, though a double would have it. */
+static void casts(void **state)
+{
+    (void)state;
+    const int64_t tie = INT64_C(0x101) << 47;
+    for (int64_t by = -1; by <= 1; by++)
+        for (int64_t sign = -1; sign <= 1; sign += 2)
+            assert_true(tensor_item(tensor_to(i64(sign * (tie + by)), TENSOR_BF16)) == (double)(sign * (by > 0 ? INT64_C(0x102) << 47 : INT64_C(0x100) << 47)));
+    assert_true(tensor_item(tensor_to(i64(65519), TENSOR_F16)) == 65504 && tensor_item(tensor_to(i64(-65520), TENSOR_F16)) == -INFINITY);
+}
+
+static void is_refused(Tensor *y, TensorStatus code)
+{
+    assert_null(y);
+    assert_int_equal(tensor_error_code(), code);
+    tensor_error_clear();
+}
+
+/* Nothing is written that the dtype does not hold. */
+static void fills(void **state)
+{
+    (void)state;
+    Tensor *mask = truth(true), *x = i32(5);
+    is_refused(tensor_full(SHAPE(2), 1e10, TENSOR_I32), TENSOR_EVALUE);
+    is_refused(tensor_full(SHAPE(2), NAN, TENSOR_I64), TENSOR_EVALUE);
+    is_refused(tensor_fill_(x, 1e10), TENSOR_EVALUE);
+    is_refused(tensor_masked_fill(u8(1), mask, 300), TENSOR_EVALUE);
+    is_refused(tensor_masked_fill_(x, mask, -1e10), TENSOR_EVALUE);
+    is_whole(x, TENSOR_I32, 5);
+    is_whole(tensor_masked_fill(u8(1), mask, -1), TENSOR_U8, 255);
+    is_whole(tensor_full(SHAPE(1), -0x1p63, TENSOR_I64), TENSOR_I64, INT64_MIN);
+    assert_true(tensor_item(tensor_full(SHAPE(1), 1e10, TENSOR_F16)) == INFINITY);
+}
+
+static void means_and_sums(void **state)
+{
+    (void)state;
+    is_refused(tensor_mean(i32(5)), TENSOR_EDTYPE);
+    is_refused(tensor_mean(tensor_scalar(5, TENSOR_F32), .dtype = TENSOR_I32), TENSOR_EDTYPE);
+    assert_true(tensor_item(tensor_mean(i32(5), .dtype = TENSOR_F64)) == 5);
+    is_whole(tensor_sum(truth(true)), TENSOR_I64, 1);
+    is_whole(tensor_outer(i32(5), truth(true)), TENSOR_I32, 5);
+    is_whole(tensor_kron(u8(5), i64(3)), TENSOR_I64, 15);
+    assert_int_equal(tensor_dtype(tensor_logsumexp(i64(3))), TENSOR_F32);
+    assert_true(tensor_item(tensor_logsumexp(i64(3))) == 3);
+    is_whole(tensor_bucketize(tensor_scalar(2.5, TENSOR_F32), i64(2)), TENSOR_I64, 1);
+}
+
 /* Comparisons take integers and numbers as what they are: no value is wrapped or rounded first. */
 static void compares(void **state)
 {
@@ -237,6 +285,6 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
     const struct CMUnitTest tests[] = { TEST(types), TEST(pairs), TEST(alone), TEST(scalars), TEST(wraps), TEST(divides), TEST(powers),
-                                        TEST(bounds), TEST(compares), TEST(rounds) };
+                                        TEST(bounds), TEST(casts), TEST(fills), TEST(means_and_sums), TEST(compares), TEST(rounds) };
     return cmocka_run_group_tests_name("promotion", tests, NULL, NULL);
 }

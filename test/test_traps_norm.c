@@ -89,6 +89,17 @@ static void test_batch_norm_running_var_is_unbiased(void **state)
     ASSERT_VALUES(y, 1.4765111047967197, 0.7846527250862807, -0.4426657260069524);
 }
 
+/* Far below eps: it is not what is left of 1 / sqrt(var + eps). */
+static void test_batch_norm_running_var_of_small_values(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_to(tensor_mul_scalar(wave(SHAPE(4, 2, 8)), 1e-5), TENSOR_F32), *mean = tensor_zeros(SHAPE(2), TENSOR_F32);
+    Tensor *var = tensor_ones(SHAPE(2), TENSOR_F32);
+    tensor_batch_norm(x, mean, var, NULL, NULL, .training = true, .momentum = 1);
+    Tensor *want = tensor_var(tensor_to(x, TENSOR_F64), .dims = DIMS(0, 2));
+    for (int i = 0; i < 2; i++) assert_true(fabs(value(var, i) / value(want, i) - 1) < 1e-6);
+}
+
 static void test_batch_norm_momentum_weighs_the_batch(void **state)
 {
     (void)state;
@@ -443,7 +454,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_batch_norm_normalises_with_biased_variance), TEST(test_batch_norm_running_var_is_unbiased),
-        TEST(test_batch_norm_momentum_weighs_the_batch), TEST(test_batch_norm_refuses_one_value_for_each_channel),
+        TEST(test_batch_norm_running_var_of_small_values), TEST(test_batch_norm_momentum_weighs_the_batch), TEST(test_batch_norm_refuses_one_value_for_each_channel),
         TEST(test_batch_norm_without_momentum_is_cumulative), TEST(test_batch_norm_counts_batches_in_training_only),
         TEST(test_batch_norm_running_statistics_are_not_on_the_tape), TEST(test_batch_norm_outside_training_updates_nothing),
         TEST(test_batch_norm_gradient_sums_to_0_for_each_channel), TEST(test_batch_norm_takes_ranks_2_to_5),

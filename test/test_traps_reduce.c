@@ -105,6 +105,31 @@ static void test_var_without_degrees_of_freedom(void **state)
     EXPECT(tensor_var(VECTOR(1, 2), .correction = 2), inf);
 }
 
+/* The powers are beyond f32, or below it; the norm is not. */
+static void test_norm_of_large_and_small_values(void **state)
+{
+    (void)state;
+    static const double sizes[] = { 1e30, 1e-30, 1e-42 }, orders[] = { 3, 4.5, -3 };
+    for (int i = 0; i < 9; i++) {
+        const double size = sizes[i / 3], p = orders[i % 3], want = size * pow(pow(2, p) + pow(3, p), 1 / p), close = size < 1e-40 ? 1e-3 : 1e-6;
+        Tensor *x = tensor_to(tensor_mul_scalar(VECTOR(2, -3), size), TENSOR_F32), *columns = tensor_expand(tensor_unsqueeze(x, 1), SHAPE(2, 5));
+        assert_true(fabs(tensor_item(tensor_norm(x, p)) / want - 1) < close);
+        assert_true(fabs(tensor_get(tensor_norm(columns, p, 0), DIMS(4)) / want - 1) < close);
+    }
+}
+
+/* The variance is beyond f32, or below it; its root is not. */
+static void test_std_of_large_and_small_values(void **state)
+{
+    (void)state;
+    const float large[] = { 1e30f, -1e30f }, small[] = { 1e-30f, -1e-30f };
+    Tensor *x = tensor_requires_grad_(tensor_from_data(large, SHAPE(2), TENSOR_F32), true), *y = tensor_std(x);
+    assert_true(fabs(tensor_item(y) / 1.41421356e30 - 1) < 1e-6);
+    assert_true(fabs(tensor_item(tensor_std(tensor_from_data(small, SHAPE(2), TENSOR_F32))) / 1.41421356e-30 - 1) < 1e-6);
+    tensor_backward(y);
+    assert_true(fabs(tensor_get(tensor_grad(x), DIMS(0)) - sqrt(.5)) < 1e-6);
+}
+
 static void test_std_gradient_is_0_where_std_is_0(void **state)
 {
     (void)state;
@@ -455,7 +480,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(sum_of_nothing_is_0_and_mean_nan), T(sum_over_a_list_of_dims), T(prod_with_one_zero_has_one_gradient), T(prod_with_two_zeros_has_none),
-        T(prod_with_a_zero_has_second_derivatives), T(var_without_degrees_of_freedom), T(std_gradient_is_0_where_std_is_0),
+        T(prod_with_a_zero_has_second_derivatives), T(var_without_degrees_of_freedom), T(std_of_large_and_small_values),
+        T(norm_of_large_and_small_values), T(std_gradient_is_0_where_std_is_0),
         T(extremes_share_the_gradient_among_ties), T(extremes_share_the_gradient_among_nans), T(max_along_a_dim_takes_the_first_index),
         T(nan_is_the_largest_in_every_order), T(sort_is_stable), T(norm_gradient_is_0_where_the_norm_is_0),
         T(square_root_of_a_sum_of_squares_has_no_gradient_at_0), T(norm_of_low_order_skips_zeros), T(infinite_norm_shares_ties),

@@ -220,7 +220,7 @@ TAPEGRAD_API int64_t op_output_count(const OpCall *call, int i);
 /* op_save - in forward: keep another tensor for backward; it is op_saved_extra(call, k) there, k in order of saving. */
 TAPEGRAD_API int op_save(OpCall *call, Tensor *x);
 
-/* In backward only. */
+/* In backward only.  In a sweep that is recorded, what is f16 or bf16 comes as f32, and so may dx be: the sweep rounds once. */
 TAPEGRAD_API Tensor *op_saved(OpCall *call, int i);           /* input i, if .keep names it */
 TAPEGRAD_API Tensor *op_saved_output(OpCall *call, int i);    /* result i, if .keep names it */
 TAPEGRAD_API Tensor *op_saved_extra(OpCall *call, int k);

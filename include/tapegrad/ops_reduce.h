@@ -13,7 +13,9 @@
  * .dim or .dims say what is reduced; without them everything is.  Negative dims count from the end.  A reduced dim vanishes,
  * or stays as size 1 with .keepdim.  EINDEX: no such dim.  EVALUE: a dim twice.
  *
- * Sums are formed in double in an order that depends on sizes and strides only: the same bits on any number of threads.
+ * Sums are formed in double in an order that depends on sizes and strides only: the same bits on any number of threads.  Of f32, sum,
+ * mean, var, std, norm, logsumexp, softmax, log_softmax, cumsum and dot are within 4 ulp of what f64 gives, over 10^7 elements
+ * (test_accuracy.c).
  * Over nothing: sum 0, prod 1, any false, all true, count 0, mean, var and std NaN, logsumexp -inf; extremes are
  * refused (ESHAPE).  NaN wins in every extreme, and counts as the largest value where values are ordered. */
 #ifndef TAPEGRAD_OPS_REDUCE_H
@@ -41,7 +43,7 @@ typedef struct TensorReduceArgs {
 #define TENSOR_REDUCE_(function, ...) \
     function((TensorReduceArgs){ .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, .input = __VA_ARGS__ })
 
-/* tensor_sum - of integers and bools it is i64.   tensor_mean - floats only (EDTYPE).
+/* tensor_sum - of integers and bools it is i64.   tensor_mean - floats only, .dtype too (EDTYPE).
  * tensor_prod - over one dim or all; of integers i64; gradients are right with any number of zeros. */
 #define tensor_sum(...) TENSOR_REDUCE_(tensor_sum_args, __VA_ARGS__)
 #define tensor_mean(...) TENSOR_REDUCE_(tensor_mean_args, __VA_ARGS__)

@@ -16,7 +16,12 @@ static inline int64_t i64_from_f32(float x) { return (int64_t)(x >= -0x1p63f && 
 static inline int64_t i64_from_f64(double x) { return (int64_t)(x >= -0x1p63 && x < 0x1p63 ? x : -0x1p63); }
 static inline int64_t i64_from_i64(int64_t x) { return x; }
 static inline uint16_t f16_from_i64(int64_t x) { return f16_from_f64((double)x); }
-static inline uint16_t bf16_from_i64(int64_t x) { return bf16_from_f64((double)x); }
+/* From 2^53 on to odd, as half_odd_f32: a double would round what is rounded again. */
+static inline uint16_t bf16_from_i64(int64_t x)
+{
+    int64_t odd = (x & ~INT64_C(2047)) | ((x & 2047) != 0) << 11;
+    return bf16_from_f64((double)(x >= INT64_C(1) << 53 || x <= -(INT64_C(1) << 53) ? odd : x));
+}
 
 #define LOAD_f32(p)  (*(const float *)(p))
 #define LOAD_f64(p)  (*(const double *)(p))

@@ -41,9 +41,10 @@ static void *at_mut(const NormArgs *a, void *x, int64_t i) { return (void *)(uin
 /* Statistics from the sums about shift; stored as the dtype has them, and used as stored. */
 static void put_statistics(const NormArgs *a, int64_t i, double shift, Sums sum, double n)
 {
-    const double off = sum.a / n, var = sum.b / n - off * off;
+    const double off = sum.a / n, spread = sum.b / n - off * off, var = spread < 0 ? 0 : spread;
     put(a, a->mean, i, shift + off);
-    put(a, a->rstd, i, 1 / sqrt((var < 0 ? 0 : var) + a->eps));
+    put(a, a->rstd, i, 1 / sqrt(var + a->eps));
+    if (a->var) put(a, a->var, i, var);
 }
 
 static int threads_for(const NormArgs *a, int64_t passes) { return cpu_threads(a->outer * a->channels * a->inner * passes); }

@@ -93,18 +93,28 @@ static void gather_tile(const Job *j, const Unit *u, const int64_t *offset, int 
         gather_line(j, offset[r], u->offset, u->columns, (char *)to + (size_t)r * FOLD_COLUMNS * (j->f64 ? 8 : 4));
 }
 
-static void subtract(const Job *j, void *tile, int n, const double *shift)
+/* Each column by its shift, as transform does with a row: so none is left to it. */
+static void shift_tile(const Job *j, int how, void *tile, int n, const double *shift)
 {
     float *x = tile;
     double *xd = tile;
-    for (int r = 0; r < n; r++, x += FOLD_COLUMNS, xd += FOLD_COLUMNS) {
-        if (j->f64) for (int c = 0; c < FOLD_COLUMNS; c++) xd[c] -= shift[c];
-        else for (int c = 0; c < FOLD_COLUMNS; c++) x[c] -= (float)shift[c];
+    for (int i = 0; i < n * FOLD_COLUMNS; i++) {
+        const double by = shift[i % FOLD_COLUMNS];
+        if (j->f64) xd[i] = how == EXP ? xd[i] - by : xd[i] * by;
+        else x[i] = how == EXP ? x[i] - (float)by : x[i] * (float)by;
     }
 }
 
+static void scale(const Job *j, void *to, const void *x, int64_t n, double by)
+{
+    if (j->f64) for (int64_t i = 0; i < n; i++) ((double *)to)[i] = ((const double *)x)[i] * by;
+    else for (int64_t i = 0; i < n; i++) ((float *)to)[i] = ((const float *)x)[i] * (float)by;
+}
+
+/* e^(x - shift), or |x shift|^p */
 static void transform(const Job *j, const Pass *p, void *to, const void *x, int64_t n, double shift)
 {
+    if (p->transform == POWER && shift != 1) scale(j, to, x, n, shift), x = to;
     if (p->transform == EXP && j->f64) ISA_PICK(shifted_exp_f64)(to, x, n, shift);
     else if (p->transform == EXP) ISA_PICK(shifted_exp_f32)(to, x, n, shift);
     else if (j->f64) ISA_PICK(abs_pow_f64)(to, x, n, p->p);
@@ -194,8 +204,8 @@ static void fold_column_block(const Job *j, const Unit *u, const Pass *p, int64_
         reduce_offsets(a, from, count, offset);
         if (p->transform != PLAIN && u->columns < FOLD_COLUMNS) memset(tile, 0, sizeof tile);
         gather_tile(j, u, offset, count, tile);
-        if (p->transform == EXP) subtract(j, tile, count, shift);
-        if (p->transform != PLAIN) transform(j, p, tile, tile, (int64_t)count * FOLD_COLUMNS, 0);
+        if (p->transform != PLAIN) shift_tile(j, p->transform, tile, count, shift);
+        if (p->transform != PLAIN) transform(j, p, tile, tile, (int64_t)count * FOLD_COLUMNS, p->transform == POWER);
         fold_columns(j, u, p->fold, lanes, tile, count, FOLD_COLUMNS, shift);
     }
     ISA_PICK(fold_lane_columns)(p->fold, lanes, used, u->columns, out);
@@ -230,6 +240,20 @@ static void fold_unit(const Job *j, const Unit *u, Pass pass, const double *shif
     }
 }
 
+static bool is_power_sum(const ReduceArgs *a)
+{
+    return a->kind == REDUCE_NORM && a->param != 0 && a->param != 1 && a->param != 2 && !isinf(a->param);
+}
+
+/* The power of two that brings the elements which a power sum is made of near 1, given the extreme |x|: so |x|^p is in range. */
+static double power_scale(const ReduceArgs *a, double extreme)
+{
+    const int most = a->src_dtype == TENSOR_F64 ? 1022 : 126;
+    if (extreme == 0 || !isfinite(extreme)) return 1;
+    const int e = -ilogb(extreme);
+    return ldexp(1, e < -most ? -most : e > most ? most : e);
+}
+
 static Pass pass_of(const ReduceArgs *a)
 {
     switch (a->kind) {
@@ -241,13 +265,12 @@ static Pass pass_of(const ReduceArgs *a)
         if (a->param == 2) return (Pass){ FOLD_SQUARE, PLAIN, 0 };
         if (a->param == 1) return (Pass){ FOLD_ABS, PLAIN, 0 };
         if (a->param == 0) return (Pass){ FOLD_COUNT, PLAIN, 0 };
-        if (isinf(a->param)) return (Pass){ a->param > 0 ? FOLD_MAX_ABS : FOLD_MIN_ABS, PLAIN, 0 };
-        return (Pass){ FOLD_SUM, POWER, a->param };
+        return (Pass){ a->param > 0 ? FOLD_MAX_ABS : FOLD_MIN_ABS, PLAIN, 0 };
     default: return (Pass){ FOLD_SUM, PLAIN, 0 };
     }
 }
 
-/* From what the passes gave to the result.  shift: the mean of var, the maximum of logsumexp. */
+/* From what the passes gave to the result.  shift: the mean of var, the maximum of logsumexp, the scale of a power sum. */
 static double finish(const ReduceArgs *a, double v, double shift)
 {
     const double n = (double)a->reduced, p = a->param;
@@ -256,8 +279,9 @@ static double finish(const ReduceArgs *a, double v, double shift)
     case REDUCE_ANY: return v > 0;
     case REDUCE_ALL: return v == n;
     case REDUCE_VAR: return v / (n - p > 0 ? n - p : 0);
+    case REDUCE_STD: return sqrt(v / (n - p > 0 ? n - p : 0));
     case REDUCE_LOGSUMEXP: return log(v) + shift;
-    case REDUCE_NORM: return p == 2 ? sqrt(v) : p == 1 || p == 0 || isinf(p) ? v : pow(v, 1 / p);
+    case REDUCE_NORM: return p == 2 ? sqrt(v) : is_power_sum(a) ? pow(v, 1 / p) / shift : v;
     default: return v;
     }
 }
@@ -282,10 +306,11 @@ static void run_unit(const Job *j, int64_t index)
                                        : reduce_offset(u.first + c, a->kept_ndim, a->kept_shape, a->kept_stride);
     double shift[FOLD_COLUMNS] = { 0 }, v[FOLD_COLUMNS];
     fold_unit(j, &u, pass_of(a), shift, v);
-    if (a->kind == REDUCE_VAR || a->kind == REDUCE_LOGSUMEXP) {
+    const bool spread = a->kind == REDUCE_VAR || a->kind == REDUCE_STD, power = is_power_sum(a);
+    if (spread || power || a->kind == REDUCE_LOGSUMEXP) {
         for (int c = 0; c < u.columns; c++)
-            shift[c] = a->kind == REDUCE_VAR ? v[c] / (double)a->reduced : isinf(v[c]) ? 0 : v[c];
-        Pass second = a->kind == REDUCE_VAR ? (Pass){ FOLD_SQUARE, PLAIN, 0 } : (Pass){ FOLD_SUM, EXP, 0 };
+            shift[c] = spread ? v[c] / (double)a->reduced : power ? power_scale(a, v[c]) : isinf(v[c]) ? 0 : v[c];
+        Pass second = spread ? (Pass){ FOLD_SQUARE, PLAIN, 0 } : power ? (Pass){ FOLD_SUM, POWER, a->param } : (Pass){ FOLD_SUM, EXP, 0 };
         fold_unit(j, &u, second, shift, v);
     }
     for (int c = 0; c < u.columns; c++) put(a, u.first + c, finish(a, v[c], shift[c]));
@@ -324,7 +349,7 @@ static Job plan(const ReduceArgs *a)
     j.units = a->kept / j.run * j.units_per_run;
     const int64_t part = (a->reduced + BLOCKS - 1) / BLOCKS;
     j.block = part <= BLOCK ? BLOCK : (part + FOLD_LANES - 1) / FOLD_LANES * FOLD_LANES;
-    const bool costly = a->kind == REDUCE_LOGSUMEXP || (a->kind == REDUCE_NORM && pass_of(a).transform == POWER);
+    const bool costly = a->kind == REDUCE_LOGSUMEXP || is_power_sum(a);
     j.threads = cpu_threads(a->kept * a->reduced * (costly ? 8 : 1));
     j.split = j.threads > 1 && j.units < 4 * j.threads && a->reduced > 2 * j.block;
     return j;

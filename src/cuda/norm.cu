@@ -13,7 +13,7 @@ template <class T> struct NormCall {
     int64_t rows, n, channels, inner, groups;
     double eps;
     const T *x, *weight, *bias, *dy;
-    T *y, *mean, *rstd, *dx, *dweight, *dbias;
+    T *y, *mean, *rstd, *var, *dx, *dweight, *dbias;
 
     __device__ inline int64_t at(int64_t row, int64_t e) const
     {
@@ -33,7 +33,7 @@ template <class T> static NormCall<T> norm_call(const NormArgs *a)
     c.batch = a->batch, c.given = a->given, c.rms = a->rms, c.groups = a->groups, c.channels = a->channels, c.inner = a->inner, c.eps = a->eps;
     c.rows = a->batch ? a->channels : a->outer, c.n = a->batch ? a->outer * a->inner : a->channels * a->inner;
     c.x = (const T *)a->x, c.weight = (const T *)a->weight, c.bias = (const T *)a->bias, c.dy = (const T *)a->dy;
-    c.y = (T *)a->y, c.mean = (T *)a->mean, c.rstd = (T *)a->rstd;
+    c.y = (T *)a->y, c.mean = (T *)a->mean, c.rstd = (T *)a->rstd, c.var = (T *)a->var;
     c.dx = (T *)a->dx, c.dweight = (T *)a->dweight, c.dbias = (T *)a->dbias;
     return c;
 }
@@ -55,7 +55,9 @@ template <class Team, class T> __global__ void norm_kernel(NormCall<T> c)
             squares += d * d;
         }
         squares = Team::join(squares, AddUp());
-        if (Team::rank() == 0) put(c.mean + row, (C)mean), put(c.rstd + row, (C)(1 / sqrt(squares / (double)c.n + c.eps)));
+        const double var = squares / (double)c.n;
+        if (Team::rank() == 0) put(c.mean + row, (C)mean), put(c.rstd + row, (C)(1 / sqrt(var + c.eps)));
+        if (Team::rank() == 0 && c.var) put(c.var + row, (C)var);
         Team::join(0, AddUp());             /* the others read what this one wrote */
     }
     const double mean = (double)value_of(c.mean[row]), rstd = (double)value_of(c.rstd[row]);

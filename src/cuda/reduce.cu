@@ -99,6 +99,7 @@ static __device__ inline void finish(const Result &r, int64_t i, double v)
     case REDUCE_ANY: v = v > 0; break;
     case REDUCE_ALL: v = v == n; break;
     case REDUCE_VAR: v /= n - p > 0 ? n - p : 0; break;
+    case REDUCE_STD: v = sqrt(v / (n - p > 0 ? n - p : 0)); break;
     case REDUCE_LOGSUMEXP: v = log(v) + r.shift[i]; break;
     case SHIFT_MAX: v = isinf(v) ? 0 : v; break;
     case REDUCE_NORM: v = p == 2 ? sqrt(v) : p == 1 || p == 0 || isinf(p) ? v : pow(v, 1 / p); break;
@@ -272,7 +273,7 @@ static void set_reduced_space(Space<1> *s, int ndim, int64_t count, const int64_
 
 static int two_folds(const ReduceArgs *a, FoldCall *c)
 {
-    const bool var = a->kind == REDUCE_VAR;
+    const bool var = a->kind != REDUCE_LOGSUMEXP;
     Scratch shift((size_t)a->kept * sizeof(double));
     if (!shift.data) return -1;
     const Result last = c->result;
@@ -295,6 +296,6 @@ int gpu_reduce(ReduceArgs *a)
     c.result = Result{ a->kind, a->out_dtype, a->reduced, a->param, nullptr, a->out };
     if (a->kind == REDUCE_ARGMAX) return integers ? launch_index<int64_t, true>(&c) : launch_index<double, true>(&c);
     if (a->kind == REDUCE_ARGMIN) return integers ? launch_index<int64_t, false>(&c) : launch_index<double, false>(&c);
-    if (a->kind == REDUCE_VAR || a->kind == REDUCE_LOGSUMEXP) return two_folds(a, &c);
+    if (a->kind == REDUCE_VAR || a->kind == REDUCE_STD || a->kind == REDUCE_LOGSUMEXP) return two_folds(a, &c);
     return fold_all(fold_of(a), integers, &c);
 }

@@ -53,11 +53,10 @@ static Tensor *followed(Tensor *running, Tensor *now, double m)
     return tensor_add(tensor_mul_scalar(running, 1 - m), tensor_mul_scalar(now, m));
 }
 
-static int update_running(OpCall *c, const BatchNormParams *p, Tensor *mean, Tensor *rstd, double n)
+static int update_running(OpCall *c, const BatchNormParams *p, Tensor *mean, Tensor *var, double n)
 {
     Tensor *to[2] = { op_input(c, RUNNING_MEAN), op_input(c, RUNNING_VAR) };
     const bool graph = tensor_set_grad_enabled(false);
-    Tensor *var = tensor_relu(tensor_sub_scalar(tensor_reciprocal(tensor_square(rstd)), p->eps));
     Tensor *now[2] = { followed(to[0], mean, p->momentum), followed(to[1], tensor_mul_scalar(var, n / (n - 1)), p->momentum) };
     tensor_set_grad_enabled(graph);
     if (!now[0] || !now[1]) return -1;
@@ -85,11 +84,13 @@ static int forward(OpCall *c)
     const bool empty = args.outer * args.inner == 0;
     if (!mean || !rstd || (empty && (raw_fill(mean, 0) || raw_fill(rstd, 0)))) return -1;
     if (!p->training && given_statistics(c, p, mean, rstd)) return -1;
-    args.mean = mean->data, args.rstd = rstd->data;
+    const bool follows = p->training && op_input(c, RUNNING_MEAN) && !empty;
+    Tensor *var = follows ? own(new_tensor(SHAPE(args.channels), norm_dtype(x), x->place)) : NULL;
+    if (follows && !var) return -1;
+    args.mean = mean->data, args.rstd = rstd->data, args.var = var ? var->data : NULL;
     if (norm_forward(c, &args, x, op_input(c, WEIGHT), op_input(c, BIAS), op_output(c, 0))) return -1;
     if (op_save(c, mean) || op_save(c, rstd)) return -1;
-    if (!p->training || !op_input(c, RUNNING_MEAN) || empty) return 0;
-    return update_running(c, p, mean, rstd, (double)(args.outer * args.inner));
+    return follows ? update_running(c, p, mean, var, (double)(args.outer * args.inner)) : 0;
 }
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)

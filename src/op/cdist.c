@@ -229,7 +229,7 @@ static int pdist_compose(OpCall *c)
 const TensorOp op_pdist = {
     .name = "pdist", .summary = "|x_i - x_j|_p of all pairs i < j of one set, [N, M] -> [N (N - 1) / 2]; gradient 0 where it is 0",
     .gradient = "dx_i = sum_j g_ij sign(d) (|d| / y_ij)^(p-1), d = x_i - x_j", .arity = 1, .params = sizeof(CdistParams), .fields = fields,
-    .shape = pdist_shape, .compose = pdist_compose, .flags = OP_FLOAT_INPUTS, .torch = "nn.functional.pdist",
+    .shape = pdist_shape, .compose = pdist_compose, .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE, .torch = "nn.functional.pdist",
     .samples = "4x3; 3x2 {p=1}; 3x2 {p=3}; 3x2 {p=inf}; 2x5 {p=1.5}; 1x3; 0x3; 3x0; 3x2 {p=0}",
     .errors = "3 ! ESHAPE; 3x2 {p=-1} ! EVALUE; 3x2@i64 ! EDTYPE",
 };

@@ -124,7 +124,7 @@ static const TensorOp op_rrelu = { .name = "rrelu",
     .summary = "x if x > 0, else a slope times x: drawn from [lower, upper) in training, else their middle",
     .gradient = "dx = x > 0 ? g : slope g", .arity = 1, .keep = KEEP_INPUT(0),
     .params = sizeof(RreluParams), .fields = rrelu_fields, .compose = rrelu,
-    .flags = OP_FLOAT_INPUTS | OP_RANDOM,
+    .flags = OP_FLOAT_INPUTS | OP_RANDOM | OP_ROUND_ONCE,
     .samples = "3x4; 3x4:-2..-.5 {training=1 lower=.2 upper=.2}; {training=1}; 0x3 {training=1}; 5:-2..-.5 {lower=.1 upper=.2}",
     .errors = "3 {lower=.5 upper=.2} ! EVALUE; 3@i64 ! EDTYPE", .lo = .5, .hi = 2, .torch = "nn.functional.rrelu" };
 REGISTER_OP(op_rrelu);

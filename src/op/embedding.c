@@ -179,7 +179,7 @@ static const OpField place_fields[] = { OP_FIELD(OP_I64, EmbeddingParams, paddin
 static const TensorOp op_embedding_backward = { .name = "embedding_backward", .summary = "zeros of [rows, width] with rows added at the index, but at padding_idx",
     .gradient = "dx = the rows of dy, 0 at padding_idx",
     .arity = 2, .keep = KEEP_INPUT(0), .no_grad_inputs = KEEP_INPUT(0), .params = sizeof(EmbeddingParams), .fields = place_fields, .shape = place_shape,
-    .forward = place_forward, .backward = place_grad, .flags = OP_ANY_DEVICE, .torch = "-",
+    .forward = place_forward, .backward = place_grad, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .torch = "-",
     .samples = "2x3@i64:0..4,2x3x4 {rows=5}; 6@i64:0..4,6x3 {rows=5 padding_idx=2}; 7@i64:0..3,7x2 {rows=4 scale_grad_by_freq=1}; @i64:0..1,3 {rows=2}; 0@i64:0..0,0x2 {rows=3}",
     .errors = "2@i64:5..9,2x4 {rows=5} ! EINDEX; 2@i64:0..1,3x4 {rows=5} ! ESHAPE; 2@i64:0..1,2x4 {rows=-1} ! ESHAPE" };
 REGISTER_OP(op_embedding_backward);

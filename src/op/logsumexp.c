@@ -40,6 +40,6 @@ Tensor *tensor_logsumexp_args(TensorReduceArgs a)
 {
     if (unwanted(a.dtype != TENSOR_DTYPES, "logsumexp", "dtype")) return NULL;
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, 0);
-    if (a.input && !dtype_is_float(a.input->dtype)) a.input = tensor_to(a.input, TENSOR_F32);
-    return APPLY(&op_logsumexp, &p, a.input);
+    const bool integers = a.input && !dtype_is_float(a.input->dtype);
+    return APPLY(&op_logsumexp, &p, integers ? tensor_to(a.input, TENSOR_F32) : a.input);
 }

@@ -225,7 +225,7 @@ const TensorOp op_dot = {
 const TensorOp op_outer = {
     .name = "outer", .summary = "outer product [m] [n] -> [m, n]",
     .gradient = "da = g b, db = g^T a", .arity = 2, .shape = outer_shape, .compose = outer_compose,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .samples = "3,4; 0,4; 3,0; 1,1", .errors = "3x1,4 ! ESHAPE",
+    .flags = OP_ANY_DEVICE, .samples = "3,4; 0,4; 3,0; 1,1; 3@i64,2@u8", .errors = "3x1,4 ! ESHAPE",
 };
 
 static const OpField fields[] = {

@@ -60,7 +60,7 @@ const TensorOp op_norm = {
     .name = "norm", .summary = "(sum |x|^p)^(1/p) over dims; gradient 0 where it is 0",
     .gradient = "dx = g sign(x) (|x| / y)^(p - 1), 0 where y = 0; p = inf: shared by ties", .arity = 1,
     .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .params = sizeof(ReduceParams), .fields = fields,
-    .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
+    .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
     .lo = .5, .hi = 2,
     .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 3x4 {p=1 dims=[1]}; 3x4 {p=3 dims=[0]}; 5 {p=1.5}; 5 {p=.5}; "
                "5 {p=0}; 3x4 {p=inf dims=[1]}; 5 {p=-inf}; 5 {p=-1}; ; 0x3 {dims=[0]}; 0x3 {dims=[1]}; 4:-2..-.5 {p=3}",

@@ -90,7 +90,7 @@ const TensorOp op_prod = {
     .name = "prod", .summary = "product over one dim or all; right with zeros",
     .gradient = "dx = g times the product of the other elements", .arity = 1, .keep = KEEP_INPUT(0),
     .params = sizeof(ReduceParams), .fields = fields, .shape = prod_shape, .forward = prod_forward, .backward = prod_backward,
-    .flags = OP_ANY_DEVICE,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
     .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[-2] keepdim=1}; ; {dims=[0]}; 4:0..0; 2x3:0..0 {dims=[1]}; 0x3 {dims=[0]}; "
                "0x3 {dims=[1]}; 3@i64",
     .errors = "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[0 1]} ! EVALUE",

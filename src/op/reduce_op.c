@@ -130,7 +130,7 @@ Tensor *scatter_back(OpCall *c, Tensor *dy, int dim, bool keepdim)
     Tensor *index = op_saved_output(c, 1);
     if (!index || !dy) return NULL;
     if (to.ndim == 0) return tensor_reshape(dy, to);
-    Tensor *zero = own(new_tensor(to, op_input_dtype(c, 0), dy->place));
+    Tensor *zero = own(new_tensor(to, dy->dtype, dy->place));
     if (!zero || raw_fill(zero, 0)) return NULL;
     if (!keepdim) dy = tensor_unsqueeze(dy, dim), index = tensor_unsqueeze(index, dim);
     return tensor_scatter_add(zero, dim, index, dy);

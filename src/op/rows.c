@@ -367,6 +367,13 @@ static Tensor *recorded_gradient(OpCall *c, int input, Tensor *g, unsigned keep)
     return c->failed ? NULL : formula_eval(c->op->name, row->gradient[input], names, n);
 }
 
+/* What is still to be summed over broadcast dimensions stays wide until then: halves are rounded once. */
+static Tensor *cotangent(OpCall *c, int input, Tensor *dy)
+{
+    bool sums = dtype_is_half(dy->dtype) && !shape_equal(op_input_shape(c, input), shape_of(dy));
+    return sums ? own(raw_cast(dy, TENSOR_F32)) : dy;
+}
+
 int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const TensorOp *op = c->op;
@@ -374,7 +381,11 @@ int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
         if (!op_wants(c, i)) continue;
         unsigned keep = op->keep_for[i] ? op->keep_for[i] : c->n == 1 ? op->keep : 0;
         if (strcmp(op->row->gradient[i], "g") == 0) dx[i] = dy;
-        else dx[i] = op_recording(c) ? recorded_gradient(c, i, dy, keep) : fused_gradient(c, i, dy, keep);
+        else if (op_recording(c)) dx[i] = recorded_gradient(c, i, dy, keep);
+        else {
+            Tensor *g = cotangent(c, i, dy);
+            dx[i] = g ? fused_gradient(c, i, g, keep) : NULL;
+        }
         if (!dx[i]) return -1;
     }
     return 0;

@@ -72,5 +72,7 @@ Tensor *tensor_sum_args(TensorReduceArgs a)
 Tensor *tensor_mean_args(TensorReduceArgs a)
 {
     ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, 0);
+    if (a.input && a.dtype < TENSOR_DTYPES && !to_float(&a))
+        return fail(TENSOR_EDTYPE, "mean", "%s as %s: means are floats", S(a.input), tensor_dtype_name(a.dtype)), NULL;
     return finish(APPLY(&op_mean, &p, to_float(&a) ? tensor_to(a.input, a.dtype) : a.input), &a);
 }

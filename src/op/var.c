@@ -14,7 +14,8 @@ static int var_shape(OpCall *c)
 
 static int var_forward(OpCall *c) { return reduce_forward(c, REDUCE_VAR); }
 
-static int var_backward(OpCall *c, Tensor *dy, Tensor **dx)
+/* factor g (x - mean) / m */
+static int deviation(OpCall *c, Tensor *g, double factor, Tensor **dx)
 {
     const ReduceParams *p = op_params(c);
     const TensorShape to = op_input_shape(c, 0);
@@ -22,20 +23,21 @@ static int var_backward(OpCall *c, Tensor *dy, Tensor **dx)
     const double m = n ? (double)n - p->param : 1;              /* n = 0: dx has no elements */
     Tensor *x = op_saved(c, 0);
     Tensor *mean = tensor_mean(x, .dims = (TensorShape){ p->dims.n, p->dims.at }, .keepdim = true);
-    Tensor *g = reduce_spread(p, to, tensor_mul_scalar(dy, 2 / (m > 0 ? m : 0)));
-    dx[0] = tensor_mul(tensor_sub(x, mean), g);
+    Tensor *each = reduce_spread(p, to, tensor_mul_scalar(g, factor / (m > 0 ? m : 0)));
+    dx[0] = tensor_mul(tensor_sub(x, mean), each);
     return dx[0] ? 0 : -1;
 }
 
-static int std_compose(OpCall *c)
+static int var_backward(OpCall *c, Tensor *dy, Tensor **dx) { return deviation(c, dy, 2, dx); }
+
+static int std_forward(OpCall *c) { return reduce_forward(c, REDUCE_STD); }
+
+static int std_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const ReduceParams *p = op_params(c);
-    Tensor *v = tensor_var(op_input(c, 0), .correction = p->param, .keepdim = p->keepdim,
-                           .dims = (TensorShape){ p->dims.n, p->dims.at });
-    Tensor *zero = tensor_eq_scalar(v, 0);                      /* the root is taken of 1 there, whose gradient is finite */
+    Tensor *y = op_saved_output(c, 0), *zero = tensor_eq_scalar(y, 0);
     if (!zero) return -1;
-    Tensor *root = tensor_sqrt(tensor_where(zero, tensor_ones_like(v), v));
-    return op_set_result(c, 0, tensor_where(zero, tensor_zeros_like(v), root));
+    Tensor *quotient = tensor_div(dy, tensor_where(zero, tensor_ones_like(y), y));      /* of 1 there: finite to any order */
+    return deviation(c, tensor_where(zero, tensor_zeros_like(y), quotient), 1, dx);
 }
 
 typedef ReduceParams VarParams;
@@ -48,12 +50,12 @@ const TensorOp op_var = {
     .name = "var", .summary = "variance over dims",
     .gradient = "dx = 2 g (x - mean) / (n - correction)", .arity = 1, .keep = KEEP_INPUT(0), .params = sizeof(ReduceParams),
     .fields = fields, .shape = var_shape, .forward = var_forward, .backward = var_backward,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = SAMPLES, .errors = ERRORS,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, .samples = SAMPLES, .errors = ERRORS,
 };
 const TensorOp op_std = {
     .name = "std", .summary = "standard deviation over dims; gradient 0 where it is 0",
-    .gradient = "dx = g (x - mean) / ((n - correction) y), 0 where y = 0", .arity = 1, .params = sizeof(ReduceParams),
-    .fields = fields, .shape = reduce_check, .compose = std_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .gradient = "dx = g (x - mean) / ((n - correction) y), 0 where y = 0", .arity = 1, .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
+    .params = sizeof(ReduceParams), .fields = fields, .shape = var_shape, .forward = std_forward, .backward = std_backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
     .samples = SAMPLES, .errors = ERRORS,
 };
 REGISTER_OP(op_var);
@@ -70,7 +72,7 @@ static int var_mean_compose(OpCall *c)
 }
 
 #define BOTH .arity = 1, .outputs = 2, .params = sizeof(ReduceParams), .fields = fields, .shape = reduce_check, \
-    .compose = var_mean_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = SAMPLES, .errors = ERRORS
+    .compose = var_mean_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, .samples = SAMPLES, .errors = ERRORS
 const TensorOp op_var_mean = { .name = "var_mean", .summary = "variance and mean over dims",
                                .gradient = "dx = 2 g (x - mean) / m + g' / n", BOTH };
 const TensorOp op_std_mean = { .name = "std_mean", .summary = "standard deviation and mean over dims",
