@@ -124,10 +124,11 @@ static void compare_floats(const Sample *s, Tensor *y, const GoldenValue *want, 
         if (half && gradient && isinf(a[i]) && fabs(b[i]) > 60000) continue;        /* of the parts that make it up one was too large */
         double room = limit.floor + limit.relative * fabs(b[i]) + (limit.own > 0 ? limit.own * ulp_of(b[i], dtype) : 0);
         double excess = fabs(a[i] - b[i]) / room;
-        if (!(excess <= worst)) worst = excess, at = i;
+        if (isnan(excess)) excess = (double)INFINITY;     /* a NaN of one side alone; nothing is worse */
+        if (excess > worst) worst = excess, at = i;
     }
     if (at >= 0) note_worst(s, kind, worst, what);
-    if (at >= 0 && !(worst <= 1))
+    if (worst > 1)
         complain(s, "%s in %s: element %lld is %.17g, in PyTorch %.17g (%.2g times the limit)", what, tensor_dtype_name(dtype),
                  (long long)at, a[at], b[at], worst);
     free(a);
