@@ -5,7 +5,7 @@
 #include <time.h>
 #include "samples.h"
 
-enum { ELEMENTS = 250000, MANY_ELEMENTS = 700000, TRIED = 2, MEMORY = 64 << 20 };
+enum { ELEMENTS = 160000, MANY_ELEMENTS = 700000, TRIED = 2, MEMORY = 64 << 20 };
 static const double quick = 0.03;      /* seconds */
 
 static int grown;

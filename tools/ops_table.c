@@ -188,9 +188,19 @@ static bool in_space(const char *space, const char *word, int n)
     return false;
 }
 
+/* Rows that PyTorch has as an option of another function, or under another name. */
+static const struct { const char *name, *torch; } renamed[] = {
+    { "add_scaled", "torch.add" }, { "gelu_tanh", "torch.nn.functional.gelu" }, { "trunc_divide", "torch.div" }, { "prelu_kernel", "torch.prelu" },
+};
+
 /* Prints where PyTorch has this name, without _scalar or _tensor where it takes both by one; - for nowhere. */
 static void print_torch_name(const char *name)
 {
+    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
+        if (strcmp(name, renamed[i].name) == 0) {
+            print_code("", renamed[i].torch);
+            return;
+        }
     static const char *const spaces[] = { "torch", "torch.nn.functional", "torch.Tensor", "torch.special", "torch.linalg" };
     const char *last = strrchr(name, '_');
     const bool by_one = last && (strcmp(last, "_scalar") == 0 || strcmp(last, "_tensor") == 0);
@@ -247,6 +257,7 @@ static bool have(const char *space, const char *name)
 {
     char full[160];
     const char *last = strrchr(space, '.');
+    if (strcmp(name, "apply") == 0 || strcmp(name, "set") == 0) return false;       /* tensor_apply and tensor_set are something else */
     if (declared(name) || tensor_op_find(name)) return true;
     snprintf(full, sizeof full, "%s_", name);
     if (declared(full)) return true;
