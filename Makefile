@@ -129,7 +129,7 @@ $(B)/bench/bench: bench/bench.c $(B)/libtapegrad.a
 	@mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $< $(B)/libtapegrad.a $(LIBS) -o $@
 
 # ---- documents, installation --------------------------------------------------------------------------------------------
-docs/ops.md: $(B)/tools/ops_table test/oracle/torch_names.txt ; @$< test/oracle/torch_names.txt $(wildcard include/tapegrad/*.h) > $@.new && mv $@.new $@
+docs/ops.md: $(B)/tools/ops_table test/oracle/torch_names.txt test/composed.txt ; @$< test/oracle/torch_names.txt test/composed.txt $(wildcard include/tapegrad/*.h) > $@.new && mv $@.new $@
 $(B)/tools/ops_table: tools/ops_table.c $(SHARED_TEST:%.c=$(B)/%.o) $(B)/libtapegrad.a
 	@mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) -Itest $< $(SHARED_TEST:%.c=$(B)/%.o) $(WHOLE) $(LIBS) $(CMOCKA) -o $@
 docs: ; @command -v doxygen >/dev/null || { echo "make docs needs doxygen (apt install doxygen)"; exit 1; }; doxygen docs/Doxyfile

@@ -198,6 +198,39 @@ int sample_next(const TensorOp *op, const char **list, Sample *s)
     return read_sample(s, s->text) ? -1 : 1;
 }
 
+static int64_t elements_of(const SampleInput *in)
+{
+    int64_t n = 1;
+    for (int d = 0; d < in->ndim; d++) n *= in->shape[d];
+    return in->absent ? 0 : n;
+}
+
+static bool grows(const Sample *s, Growth growth, int i, int d)
+{
+    const SampleInput *in = &s->input[i];
+    return in->shape[d] > 1 && (growth == GROW_ALL || (d == 0 && s->input[0].ndim && in->shape[0] == s->input[0].shape[0]));
+}
+
+int64_t sample_grow(Sample *s, Growth growth, int64_t elements, int64_t memory)
+{
+    int64_t most = 0, all = 0;
+    int dims = 0;
+    for (int i = 0; i < s->n; i++)
+        if (elements_of(&s->input[i]) > most && (growth == GROW_ALL || i == 0)) {
+            most = elements_of(&s->input[i]);
+            dims = 0;
+            for (int d = 0; d < s->input[i].ndim; d++) dims += grows(s, growth, i, d);
+        }
+    if (dims == 0) return 0;
+    const int64_t factor = (int64_t)pow((double)elements / (double)most, 1. / dims);
+    for (int i = s->n - 1; i >= 0; i--) {                   /* input 0, which the others are compared with, last */
+        for (int d = s->input[i].ndim - 1; d >= 0; d--)
+            if (grows(s, growth, i, d)) s->input[i].shape[d] *= factor;
+        all += elements_of(&s->input[i]);
+    }
+    return factor > 1 && all < memory / (int64_t)sizeof(double) ? factor : 0;
+}
+
 /* ---- making --------------------------------------------------------------------------------------------------------- */
 
 double random_uniform(uint64_t *state)
@@ -284,7 +317,24 @@ int sample_apply(const Sample *s, Tensor *const *x, Tensor **y)
     return n < SAMPLE_RESULTS ? n : SAMPLE_RESULTS;
 }
 
-int sample_run(const Sample *s, Tensor *const *x, bool create_graph, Layout cotangents, SampleRun *run)
+/* One value for each index of dim 0. */
+static Tensor *repeated(Tensor *v, bool expanded)
+{
+    Tensor *first = v;
+    for (int d = 1; first && d < v->ndim; d++)
+        if (v->shape[d] > 1) first = tensor_narrow(first, d, 0, 1);
+    if (first && v->ndim == 1 && v->shape[0] > 1) first = tensor_narrow(first, 0, 0, 1);
+    Tensor *wide = first ? tensor_expand(first, shape_of(v)) : NULL;
+    return wide && !expanded ? tensor_clone(wide) : wide;
+}
+
+static Tensor *laid_out(Tensor *v, int cotangents)
+{
+    if (!v || cotangents < LAYOUTS) return v ? strided_copy(v, (Layout)cotangents) : NULL;
+    return repeated(v, cotangents == COTANGENTS_EXPANDED);
+}
+
+int sample_run(const Sample *s, Tensor *const *x, bool create_graph, int cotangents, SampleRun *run)
 {
     Tensor *leaf[OP_MAX_INPUTS], *wanted[OP_MAX_INPUTS], *found[OP_MAX_INPUTS], *root[SAMPLE_RESULTS], *v[SAMPLE_RESULTS];
     memset(run, 0, sizeof *run);
@@ -293,9 +343,8 @@ int sample_run(const Sample *s, Tensor *const *x, bool create_graph, Layout cota
     if (run->results < 0) return -1;
     for (int i = 0; i < run->results; i++)
         if (tensor_requires_grad(run->y[i])) {
-            Tensor *random = random_like(run->y[i], 11 + (uint64_t)i);
             root[roots] = run->y[i];
-            v[roots] = random ? strided_copy(random, cotangents) : NULL;
+            v[roots] = laid_out(random_like(run->y[i], 11 + (uint64_t)i), cotangents);
             if (!v[roots++]) return run->results = -1;
         }
     if (!m || !roots) return run->results;

@@ -43,6 +43,12 @@ typedef struct Sample {
  * what is wrong with it. */
 int sample_next(const TensorOp *op, const char **list, Sample *s);
 
+/* sample_grow - every size above 1 times the same factor, or only dim 0 of input 0 and of inputs with the same size there, until the
+ * largest input has about so many elements; returns the factor, 0 where nothing grows, or the inputs would take more than `memory`
+ * bytes as doubles.  Many ops refuse the sizes that come of it. */
+typedef enum Growth { GROW_ALL, GROW_FIRST, GROWTHS } Growth;
+int64_t sample_grow(Sample *s, Growth growth, int64_t elements, int64_t memory);
+
 /* sample_inputs - the tensors, the same ones for the same seed; every floating input has the dtype floats, or, for
  * AS_WRITTEN, its own (f32 where none is written).  Absent ones are NULL. */
 void sample_inputs(const Sample *s, int floats, uint64_t seed, Tensor **x);
@@ -64,15 +70,16 @@ double random_uniform(uint64_t *state);
  * elements of a longer tensor. */
 typedef enum Layout { LAYOUT_DENSE, LAYOUT_TRANSPOSED, LAYOUT_STEP, LAYOUT_OFFSET, LAYOUT_END, LAYOUTS } Layout;
 extern const char *const layout_name[LAYOUTS];
+enum { COTANGENTS_REPEATED = LAYOUTS, COTANGENTS_EXPANDED };    /* one value for each index of dim 0, dense, and as an expanded view */
 Tensor *strided_copy(const Tensor *x, Layout layout);
 
-/* gradients_of - runs the sample at x and sweeps back from all floating results with random cotangents (laid out so) into
+/* sample_run - runs the sample at x and sweeps back from all floating results with random cotangents (laid out so) into
  * g[i], NULL for inputs that have none.  Returns the number of results, or -1. */
 typedef struct SampleRun {
     Tensor *y[SAMPLE_RESULTS], *g[OP_MAX_INPUTS];
     int results;
 } SampleRun;
-int sample_run(const Sample *s, Tensor *const *x, bool create_graph, Layout cotangents, SampleRun *run);
+int sample_run(const Sample *s, Tensor *const *x, bool create_graph, int cotangents, SampleRun *run);
 
 /* ---- comparing ----------------------------------------------------------------------------------------------------- */
 bool same_bits(const Tensor *a, const Tensor *b);

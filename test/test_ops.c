@@ -101,6 +101,17 @@ static const struct { TensorDtype dtype; double off, gradient_off; } precision[]
     { TENSOR_F32, 1e-5, 1e-4 }, { TENSOR_F16, 5e-3, 3e-2 }, { TENSOR_BF16, 4e-2, 2e-1 } };
 static const double gradient_floor = 0.1;
 
+/* The halves of what f32 gives at the same values: one rounding, and no other arithmetic. */
+static void check_rounded_once(const Sample *s, Tensor *const *x, const SampleRun *narrow)
+{
+    Tensor *wide[OP_MAX_INPUTS], *y[SAMPLE_RESULTS];
+    for (int i = 0; i < s->n; i++) wide[i] = x[i] && tensor_dtype_is_float(tensor_dtype(x[i])) ? tensor_to(x[i], TENSOR_F32) : x[i];
+    if (sample_apply(s, wide, y) != narrow->results) complain(s, "has another number of results in f32");
+    else
+        for (int k = 0; k < narrow->results; k++)
+            if (!same_bits(narrow->y[k], tensor_to(y[k], tensor_dtype(narrow->y[k])))) complain(s, "result %d is not that in f32, rounded once", k);
+}
+
 /* Narrow results are close to those in f64 at the same, narrow, values; bool and integer ones equal them. */
 static void check_dtypes(const Sample *s)
 {
@@ -128,6 +139,7 @@ static void check_dtypes(const Sample *s)
             double off = off_by(narrow.y[k], exact.y[k], 0);
             if (off > limit) complain(s, "result %d in %s is off by %.3g of its scale", k, name, off);
         }
+        if (p && narrow.results >= 0 && !(s->op->flags & OP_RANDOM)) check_rounded_once(s, x, &narrow);
         for (int i = 0; i < s->n && narrow.results >= 0; i++) {
             if (!narrow.g[i] || !exact.g[i]) continue;
             double off = off_by(narrow.g[i], exact.g[i], gradient_floor);

@@ -32,11 +32,14 @@ static void check_one(const Sample *s, GradcheckArgs args, const char *what)
     gradcheck_print(stderr, &report);
 }
 
+static int checked;         /* samples of this op that finite differences could be taken of */
+
 static void check_differences(const Sample *s)
 {
     Tensor *x[OP_MAX_INPUTS];
     sample_inputs(s, TENSOR_F64, 3, x);
     if (!checkable(s, x)) return;
+    checked += elements_of(s, x) > 0;
     GradcheckArgs args = { .op = s->op, .inputs = x, .n = s->n, .params = s->op->params ? s->params : NULL, .rtol = rtol, .atol = atol };
     check_one(s, args, "gradcheck fails");
     args.second = true, args.atol = atol_second;
@@ -196,7 +199,9 @@ static void check_repeated_inputs(const Sample *s)
 
 static void check_op(const TensorOp *op)
 {
+    checked = 0;
     each_sample(op, check_differences);
+    if (!checked && !(op->flags & (OP_NONDIFFERENTIABLE | OP_NO_GRADCHECK))) complain_op(op, "has no sample for gradcheck");
     each_sample(op, check_third_order);
     each_sample(op, check_recorded);
     each_sample(op, check_each_alone);

@@ -306,6 +306,38 @@ static void test_other_names_are_the_same_ops(void **state)
     assert_true(has(tensor_greater(x, y), SHAPE(2, 1), "1 1") && tensor_dtype(tensor_half(x)) == TENSOR_F16);
 }
 
+/* Wherever it lies in what is reduced block by block. */
+static void test_nan_wins_in_every_block_of_a_long_reduction(void **state)
+{
+    (void)state;
+    enum { N = 20000 };
+    for (int at = 0; at < N; at += 1999) {
+        Tensor *x = tensor_randn(SHAPE(N), TENSOR_F32);
+        ((float *)tensor_data(x))[at] = NAN;
+        assert_true(isnan(tensor_item(tensor_amax(x))) && isnan(tensor_item(tensor_amin(x))) && isnan(tensor_item(tensor_norm(x, .p = INFINITY))));
+        assert_true(tensor_item_i64(tensor_argmax(x)) == at && tensor_item_i64(tensor_argmin(x)) == at);
+        assert_true(isnan(tensor_item(tensor_sum(x))) && isnan(tensor_item(tensor_prod(x))) && isnan(tensor_item(tensor_logsumexp(x))));
+    }
+}
+
+/* Of rows that compute in double: through f32 about one result of 8000 would be rounded twice. */
+static void test_halves_of_rare_rows_round_once(void **state)
+{
+    (void)state;
+    Tensor *a = tensor_to(tensor_rand(SHAPE(400, 1), TENSOR_F64), TENSOR_F16), *b = tensor_to(tensor_rand(SHAPE(400), TENSOR_F64), TENSOR_F16);
+    Tensor *wide_a = tensor_to(a, TENSOR_F64), *wide_b = tensor_to(b, TENSOR_F64);
+    assert_true(tensor_equal(tensor_atan2(a, b), tensor_to(tensor_atan2(wide_a, wide_b), TENSOR_F16)));
+    assert_true(tensor_equal(tensor_hypot(a, b), tensor_to(tensor_hypot(wide_a, wide_b), TENSOR_F16)));
+}
+
+static void test_attention_without_a_score_is_0_beside_nan(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_rand(SHAPE(1, 2, 3), TENSOR_F64), *v = tensor_full(SHAPE(1, 2, 3), NAN, TENSOR_F64);
+    Tensor *y = tensor_scaled_dot_product_attention(x, x, v, .attn_mask = tensor_zeros(SHAPE(2, 2), TENSOR_BOOL));
+    assert_true(has(y, SHAPE(1, 2, 3), "0 0 0 0 0 0"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +352,8 @@ int main(void)
         TEST(test_logsumexp_of_integers_is_f32), TEST(test_batch_norm_of_nothing), TEST(test_a_nan_shows_in_the_gradient_of_logcumsumexp),
         TEST(test_bent_losses_are_parabolas_through_0), TEST(test_bce_of_tiny_probabilities_keeps_their_digits),
         TEST(test_arguments_by_position_come_in_pytorchs_order), TEST(test_other_names_are_the_same_ops),
+        TEST(test_nan_wins_in_every_block_of_a_long_reduction), TEST(test_halves_of_rare_rows_round_once),
+        TEST(test_attention_without_a_score_is_0_beside_nan),
     };
     return cmocka_run_group_tests_name("more traps", tests, NULL, NULL);
 }

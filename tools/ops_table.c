@@ -1,8 +1,9 @@
 /* ops_table.c - writes docs/ops.md: the registry as a table, and what PyTorch has and we lack.
  *
- *     ops_table test/oracle/torch_names.txt include/tapegrad/ *.h > docs/ops.md
+ *     ops_table test/oracle/torch_names.txt test/composed.txt include/tapegrad/ *.h > docs/ops.md
  *
- * Everything is found, nothing told: an op's dtypes by running its samples in each, a public function by its name in the headers. */
+ * Everything is found, nothing told: an op's dtypes by running its samples in each, a public function by its name in the headers.
+ * Functions that are no ops but made of ops stand in composed.txt; one that an ops_*.h declares, and that is neither, is an error. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,56 @@ static bool declared(const char *name)
         if (begins && (after == '(' || macro)) return true;
     }
     return false;
+}
+
+/* ---- functions that are no ops ------------------------------------------------------------------------------------------- */
+
+static char *composed;                 /* "name | computes | in PyTorch" in lines */
+
+static bool is_composed(const char *name)
+{
+    char start[128];
+    snprintf(start, sizeof start, "\n%.100s | ", name);
+    return strstr(composed, start) != NULL;
+}
+
+/* Is the function, less _args and the _ of a form in place, an op? */
+static bool is_op(const char *name)
+{
+    char word[128];
+    size_t length = (size_t)snprintf(word, sizeof word, "%s", name);
+    if (length && word[length - 1] == '_') word[--length] = '\0';
+    if (length > 5 && strcmp(word + length - 5, "_args") == 0) word[length - 5] = '\0';
+    return tensor_op_find(word) || is_composed(word) || is_composed(name);
+}
+
+/* Functions that a header declares to give a tensor, or several (int): how many have no proof.  Those of tensor.h and random.h make
+ * tensors, or look at them. */
+static int unproven(const char *text)
+{
+    static const char *const start[] = { "\nTAPEGRAD_API Tensor *tensor_", "\nTAPEGRAD_API int tensor_" };
+    int count = 0;
+    for (int kind = 0; kind < 2; kind++)
+        for (const char *at = text; (at = strstr(at, start[kind])) != NULL; at++) {
+            char name[128];
+            const char *word = at + strlen(start[kind]);
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "("), word);
+            if (strchr(name, '#') || is_op(name)) continue;
+            fprintf(stderr, "ops_table: tensor_%s is neither an op, proven by its descriptor, nor in composed.txt\n", name);
+            count++;
+        }
+    return count;
+}
+
+static void print_composed(void)
+{
+    printf("| function | is | in PyTorch |\n|---|---|---|\n");
+    for (const char *line = strchr(composed, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+        const char *name = line + 1, *bar = strstr(name, " | "), *last = bar ? strstr(bar + 3, " | ") : NULL;
+        if (*name == '#' || !last) continue;
+        printf("| `tensor_%.*s` | `%.*s` | `%.*s` |\n", (int)(bar - name), name, (int)(last - bar - 3), bar + 3,
+               (int)strcspn(last + 3, "\n"), last + 3);
+    }
 }
 
 /* Elementwise functions are declared by their rows. */
@@ -137,9 +188,19 @@ static bool in_space(const char *space, const char *word, int n)
     return false;
 }
 
+/* Rows that PyTorch has as an option of another function, or under another name. */
+static const struct { const char *name, *torch; } renamed[] = {
+    { "add_scaled", "torch.add" }, { "gelu_tanh", "torch.nn.functional.gelu" }, { "trunc_divide", "torch.div" }, { "prelu_kernel", "torch.prelu" },
+};
+
 /* Prints where PyTorch has this name, without _scalar or _tensor where it takes both by one; - for nowhere. */
 static void print_torch_name(const char *name)
 {
+    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
+        if (strcmp(name, renamed[i].name) == 0) {
+            print_code("", renamed[i].torch);
+            return;
+        }
     static const char *const spaces[] = { "torch", "torch.nn.functional", "torch.Tensor", "torch.special", "torch.linalg" };
     const char *last = strrchr(name, '_');
     const bool by_one = last && (strcmp(last, "_scalar") == 0 || strcmp(last, "_tensor") == 0);
@@ -196,6 +257,7 @@ static bool have(const char *space, const char *name)
 {
     char full[160];
     const char *last = strrchr(space, '.');
+    if (strcmp(name, "apply") == 0 || strcmp(name, "set") == 0) return false;       /* tensor_apply and tensor_set are something else */
     if (declared(name) || tensor_op_find(name)) return true;
     snprintf(full, sizeof full, "%s_", name);
     if (declared(full)) return true;
@@ -230,18 +292,27 @@ static void print_missing(char *names)
 
 int main(int argc, char **argv)
 {
-    if (argc < 3) return fprintf(stderr, "usage: ops_table TORCH_NAMES HEADER ...\n"), 2;
-    size_t names_size = 0;
+    if (argc < 4) return fprintf(stderr, "usage: ops_table TORCH_NAMES COMPOSED HEADER ...\n"), 2;
+    size_t names_size = 0, composed_size = 0;
+    int bad = 0;
     char *names = append_file(NULL, &names_size, argv[1]);
     torch_names = names;
-    for (int i = 2; i < argc; i++) headers = append_file(headers, &headers_size, argv[i]);
+    composed = append_file(NULL, &composed_size, argv[2]);
+    for (int i = 3; i < argc; i++) {
+        const size_t from = headers_size;
+        headers = append_file(headers, &headers_size, argv[i]);
+        if (strstr(argv[i], "/ops")) bad += unproven(headers + from);
+    }
+    if (bad) return 1;
     printf("# Ops\n\nMade by `make docs/ops.md` from the descriptors; do not edit. x, a, b are operands, y is the result, g (or dy) the gradient at y. "
            "\"floats\" are f32, f64, f16 and bf16; halves compute in f32.\n\n## Public\n\n");
     print_ops(true);
+    printf("\n## Made of these\n\nFunctions that call the ops above, and have their gradients and dtypes.\n\n");
+    print_composed();
     printf("\n## Parts of others\n\nGradients that are ops themselves, so that they have gradients too; reached through `tensor_op_find`.\n\n");
     print_ops(false);
     printf("\n## What PyTorch has and we lack\n\n");
     print_missing(names);
-    free(names), free(headers);
+    free(names), free(composed), free(headers);
     return 0;
 }

@@ -81,7 +81,7 @@ static int cat_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const OpField fields[] = { OP_FIELD(OP_INT, JoinParams, dim, "0"), { 0 } };
 static const TensorOp op_cat = { .name = "cat", .summary = "tensors one behind the other along dim",
-    .gradient = "each part of g", .arity = OP_ANY_ARITY,
+    .gradient = "dx_i = its part of g", .arity = OP_ANY_ARITY,
     .params = sizeof(JoinParams), .fields = fields, .shape = cat_shape, .forward = cat_forward, .backward = cat_backward, .flags = OP_ANY_DEVICE,
     .samples = "2x3,4x3; 2x3,2x1,2x2 {dim=1}; 2x3x2,2x1x2 {dim=-2}; 3; 0x3,2x3; 0,2x3 {dim=1}; 0,0; 2x0,2x0 {dim=1}",
     .errors = "2x3,2x4 ! ESHAPE; 2x3,3 ! ESHAPE; 2x3,2x3 {dim=2} ! EINDEX; , ! ESHAPE" };
@@ -130,7 +130,7 @@ static int stack_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const TensorOp op_stack = { .name = "stack", .summary = "tensors of one shape side by side in a new dimension",
-    .gradient = "each slice of g", .arity = OP_ANY_ARITY,
+    .gradient = "dx_i = its slice of g", .arity = OP_ANY_ARITY,
     .params = sizeof(JoinParams), .fields = fields, .shape = stack_shape, .forward = stack_forward, .backward = stack_backward,
     .flags = OP_ANY_DEVICE, .samples = "2x3,2x3; 2x3,2x3,2x3 {dim=1}; 2x3,2x3 {dim=-1}; ,,; 3; 0x3,0x3 {dim=2}",
     .errors = "2x3,3x2 ! ESHAPE; 2x3,2x3 {dim=3} ! EINDEX" };

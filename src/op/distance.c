@@ -135,7 +135,7 @@ const TensorOp op_normalize = {
 };
 const TensorOp op_renorm = {
     .name = "renorm", .summary = "slices along dim scaled down to |x|_p = maxnorm where they are longer", ONE, .fields = renorm_fields,
-    .gradient = "that of x maxnorm / (|x|_p + 1e-7), or g", .shape = renorm_shape, .compose = renorm,
+    .gradient = "n = |x|_p + 1e-7, s = maxnorm / n where |x|_p > maxnorm: dx = s g - s / n sum(g x) sign(x) (|x| / |x|_p)^(p - 1); else g", .shape = renorm_shape, .compose = renorm,
     .samples = "3x4 {p=2 dim=0 maxnorm=.5}; 3x4 {p=2 dim=-1 maxnorm=9}; 2x3x4 {p=1 dim=1 maxnorm=1}; 2x3:.5..2 {p=3 dim=0 maxnorm=1}; "
                "0x3 {p=2 dim=0 maxnorm=1}; 3x0 {p=2 dim=0 maxnorm=1}; 2x3 {p=inf dim=1 maxnorm=.1}",
     .errors = "3 {p=2 dim=0 maxnorm=1} ! ESHAPE; 2x3 {p=0 dim=0 maxnorm=1} ! EVALUE; 2x3 {p=2 dim=0 maxnorm=-1} ! EVALUE; "
@@ -143,12 +143,12 @@ const TensorOp op_renorm = {
 };
 const TensorOp op_dist = {
     .name = "dist", .summary = "|a - b|_p of all elements; gradient 0 where it is 0", TWO, .fields = dist_fields,
-    .gradient = "p = 2: da = g (a - b) / y, db = -da", .shape = dist_shape, .compose = dist,
+    .gradient = "d = a - b: da = g sign(d) (|d| / y)^(p - 1), db = -da; p = inf: shared by ties", .shape = dist_shape, .compose = dist,
     .samples = "5,5; 3x4,4; 3x1,4 {p=1}; 3:1..2,3:-2..-1 {p=3}; ,; 0,0; 5,5 {p=inf}; 3,3 {p=0}", .errors = "3,4 ! ESHAPE; 3@i64,3 ! EDTYPE",
 };
 const TensorOp op_pairwise_distance = {
     .name = "pairwise_distance", .summary = "|a - b + eps|_p along the last dim", TWO, .fields = pairwise_fields,
-    .gradient = "p = 2: da = g (a - b + eps) / y, db = -da", .shape = last_shape, .compose = pairwise,
+    .gradient = "d = a - b + eps: da = g sign(d) (|d| / y)^(p - 1), db = -da; p = inf: shared by ties", .shape = last_shape, .compose = pairwise,
     .torch = "nn.functional.pairwise_distance",
     .samples = "3x4,3x4; 3x4,4 {keepdim=1}; 5,5 {p=1}; 2x3x4:1..2,3x4:-1..0 {p=3}; 0x3,0x3; 3x0,3x0; 3x4,3x4 {eps=.5}",
     .errors = "3x4,3x5 ! ESHAPE; , ! ESHAPE; 3@i64,3 ! EDTYPE",

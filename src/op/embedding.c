@@ -126,7 +126,7 @@ static int place_shape(OpCall *c)
     return op_set_output(c, 0, SHAPE(p->rows, g->shape[g->ndim - 1]), (TensorDtype)g->dtype);
 }
 
-/* g with each row divided by how often its index is there; on the graph. */
+/* g with each row divided by how often its index is there, halves in f32; on the graph. */
 static Tensor *by_frequency(Tensor *index, Tensor *g, int64_t rows)
 {
     Tensor *host = host_copy(index, TENSOR_I64), *count = zeros_on(SHAPE(rows), TENSOR_I64, &cpu_place);
@@ -141,7 +141,7 @@ static Tensor *by_frequency(Tensor *index, Tensor *g, int64_t rows)
         else ((float *)each->data)[i] = (float)times;
     }
     each = carried(each, g->place);
-    return each ? tensor_to(tensor_div(g, tensor_unsqueeze(each, -1)), (TensorDtype)g->dtype) : NULL;
+    return each ? tensor_div(g, tensor_unsqueeze(each, -1)) : NULL;
 }
 
 static int place_forward(OpCall *c)
@@ -167,7 +167,7 @@ static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
     const EmbeddingParams *p = op_params(c);
     Tensor *index = op_saved(c, 0);
     dx[1] = index ? tensor_embedding(index, dy) : NULL;
-    if (dx[1] && p->scale_grad_by_freq && p->rows) dx[1] = by_frequency(index, dx[1], p->rows);
+    if (dx[1] && p->scale_grad_by_freq && p->rows) dx[1] = tensor_to(by_frequency(index, dx[1], p->rows), (TensorDtype)dy->dtype);
     if (!dx[1] || p->padding_idx < 0) return dx[1] ? 0 : -1;
     Tensor *padded = tensor_eq_scalar(index, (double)p->padding_idx);
     dx[1] = padded ? tensor_masked_fill(dx[1], tensor_unsqueeze(padded, -1), 0) : NULL;

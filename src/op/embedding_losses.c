@@ -103,7 +103,7 @@ const TensorOp op_margin_ranking_loss = {
 };
 const TensorOp op_cosine_embedding_loss = {
     .name = "cosine_embedding_loss", .summary = "1 - cos(x1, x2) where t is 1, relu(cos - margin) where it is -1",
-    .gradient = "that of the cosine, times -g where t is 1, g where t is -1 and cos > margin", .arity = 3,
+    .gradient = "h = -g where t is 1, g where t is -1 and cos > margin: dx1 = h (x2 / |x2| - cos x1 / |x1|) / |x1|, dx2 likewise", .arity = 3,
     .no_grad_inputs = KEEP_INPUT(2), .params = sizeof(PairParams), .fields = pair_fields, .shape = cosine_shape,
     .compose = cosine_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE, .torch = "nn.functional.cosine_embedding_loss",
     .samples = "3x4,3x4,3@i64:-1..1 {margin=.05}; 3x4:.1..1,3x4:.1..1,3@i64:-1..-1 {reduction=1}; 2x3,2x3,2@i64:1..1 {reduction=2}; "
@@ -113,7 +113,7 @@ const TensorOp op_cosine_embedding_loss = {
 };
 const TensorOp op_triplet_margin_loss = {
     .name = "triplet_margin_loss", .summary = "relu(|a - p| - |a - n| + margin), p-norms over the last dim",
-    .gradient = "those of the norms, where the loss is not 0; swap: of the lesser distance, half to each on ties", .arity = 3,
+    .gradient = "u(d) = sign(d) (|d| / |d|_p)^(p - 1), 0 where the loss is: da = g (u(a - p) - u(a - n)), dp = -g u(a - p), dn = g u(a - n); swap: of the lesser distance, half to each on ties", .arity = 3,
     .params = sizeof(TripletParams), .fields = triplet_fields, .shape = triplet_shape, .compose = triplet_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "nn.functional.triplet_margin_loss",
     .samples = "3x4,3x4,3x4 {margin=3}; 3x4,3x4,3x4 {reduction=1 margin=3 swap=1}; 2x2x3,2x2x3,2x2x3 {reduction=2 p=3 margin=4}; "

@@ -171,7 +171,7 @@ const TensorOp op_multilabel_soft_margin_loss = {
 };
 const TensorOp op_multi_margin_loss = {
     .name = "multi_margin_loss", .summary = "w_t sum_(i != t) relu(margin - x_t + x_i)^p / C; gradient 0 at the kinks",
-    .gradient = "dx_i = g w_t p relu(...)^(p - 1) / C where open, dx_t = -sum of those", .arity = 3, .optional = KEEP_INPUT(2),
+    .gradient = "dx_i = g w_t p m_i^(p - 1) / C where m_i = margin - x_t + x_i > 0, dx_t = -sum of those", .arity = 3, .optional = KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2), .params = sizeof(MarginParams), .fields = multi_fields, .shape = multi_shape,
     .compose = multi_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .torch = "nn.functional.multi_margin_loss",
     .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,4:.5..2 {reduction=1 p=2}; 2x3,2@i64:0..2,- {reduction=2 margin=.3}; 4,@i64:0..3,-; "

@@ -101,7 +101,7 @@ static int split_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField split_fields[] = { OP_FIELD(OP_INT, SplitParams, dim, "0"), OP_FIELD(OP_I64, SplitParams, size, "0"),
     OP_FIELD(OP_DIMS, SplitParams, sizes, ""), { 0 } };
 static const TensorOp op_split = { .name = "split", .summary = "views of dim in parts of a size, the last one smaller, or of a list of sizes",
-    .gradient = "the parts of g joined",
+    .gradient = "dx = the parts of g joined",
     .arity = 1, .outputs = OP_ANY_ARITY, .params = sizeof(SplitParams), .fields = split_fields, .shape = split_shape, .forward = split_forward,
     .backward = split_backward, .flags = OP_VIEW | OP_ANY_DEVICE,
     .samples = "5x2 {size=2}; 2x6 {dim=-1 size=3}; 5 {sizes=[2 0 3]}; 2x3x4 {dim=1 sizes=[1 2]}; 0x3 {size=2}; 3 {size=7}",
@@ -142,7 +142,7 @@ static int unbind_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const OpField unbind_fields[] = { OP_FIELD(OP_INT, UnbindParams, dim, "0"), { 0 } };
 static const TensorOp op_unbind = { .name = "unbind", .summary = "a view for each index of dim, which vanishes",
-    .gradient = "the slices of g joined", .arity = 1, .outputs = OP_ANY_ARITY,
+    .gradient = "dx = the slices of g joined", .arity = 1, .outputs = OP_ANY_ARITY,
     .params = sizeof(UnbindParams), .fields = unbind_fields, .shape = unbind_shape, .forward = unbind_forward, .backward = unbind_backward,
     .flags = OP_VIEW | OP_ANY_DEVICE, .samples = "3x2; 2x3x4 {dim=1}; 2x3 {dim=-1}; 3; 2x0", .errors = "! EINDEX; 3 {dim=1} ! EINDEX; 0x3 ! ESHAPE" };
 REGISTER_OP(op_unbind);

@@ -259,6 +259,7 @@ def quantile(f, skips):
             for s, k, p in (((5,), (), {}), ((3, 4), (3,), {"dims": [1]}), ((2, 3, 4), (2,), {"dims": [0], "keepdim": True}), ((3, 4), (2,), {"keepdim": True}), ((), (), {})):
                 yield (lambda x, q: f(x, q, interpolation=MODES[mode], **keyword(p, True))), [apart(*s), uniform(*k, lo=0.01, hi=0.99)], {"interpolation": mode, **p}
             yield (lambda x, q: f(x, q, interpolation=MODES[mode])), [apart(6), values(0, 1)], {"interpolation": mode}, (1,)
+            yield (lambda x, q: f(x, q, interpolation=MODES[mode])), [apart(3), values(0.25, 0.75)], {"interpolation": mode}, (1,)      # between two
         yield f, [GAPS, values(0.1, 0.6)], {}, () if skips else (0, 1)
         yield (lambda x, q: f(x, q, dim=1)), [torch.stack([GAPS, TIES]), values(0.3)], {"dims": [1]}, (0, 1)
     return draw

@@ -221,7 +221,7 @@ def gumbel_softmax_random():
     size = shape(hi=4)
     dim = number(-len(size), len(size) - 1) if size else -1
     size = tuple(1 if d == dim % len(size) else n for d, n in enumerate(size))
-    p = {"tau": scalar(0.1, 2), "hard": chance(0.5), "dim": dim}
+    p = {"tau": scalar(0.5, 2), "hard": chance(0.5), "dim": dim}
     return (lambda x: F.gumbel_softmax(x, **p)), [uniform(*size)], p
 
 

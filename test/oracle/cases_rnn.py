@@ -1,4 +1,6 @@
 """cases_rnn.py - recurrent nets: cells, single layers, whole nets."""
+import math
+
 import torch
 
 from golden import chance, choice, number, uniform
@@ -174,8 +176,15 @@ def cell_case(kind, batch, features, hidden, present=(1, 1, 1, 1), draw=uniform)
     return cell(kind), inputs, {}
 
 
+def with_a_nan(*s):
+    x = uniform(*s)
+    x.view(-1)[0] = math.nan
+    return x
+
+
 def cells(kind):
     def draw():
+        yield cell_case(kind, 3, 2, 2, draw=with_a_nan)
         yield cell_case(kind, 3, 4, 5)
         yield cell_case(kind, None, 4, 3)
         yield cell_case(kind, 2, 3, 2, (0, 0, 0, 0))

@@ -24,6 +24,28 @@ def zero_gradient(f, *operands):
     return y
 
 
+def clamp(x, low, high):
+    """PyTorch's values; the gradient 1 at the bounds, which it was in PyTorch before it became 0."""
+    return torch.where((x >= low) & (x <= high), x, torch.clamp(x, low, high).detach()) if x.is_floating_point() else torch.clamp(x, low, high)
+
+
+def clamp_min(x, low):
+    return torch.where(x >= low, x, torch.clamp_min(x, low).detach()) if x.is_floating_point() else torch.clamp_min(x, low)
+
+
+def clamp_max(x, high):
+    return torch.where(x <= high, x, torch.clamp_max(x, high).detach()) if x.is_floating_point() else torch.clamp_max(x, high)
+
+
+def clamp_to(f, wins):
+    """PyTorch's values; on ties the whole gradient is a's, in PyTorch half each, and that of a NaN both's."""
+    def g(a, b):
+        if not (a.is_floating_point() and b.is_floating_point()):
+            return f(a, b)
+        return torch.where((wins(a, b) | a.isnan()) & ~b.isnan(), a, b)
+    return g
+
+
 # name: (function, parameters of the cases, lo, hi, takes integers)
 UNARY = {
     "neg": (torch.neg, [{}], -2, 2, True),
@@ -64,7 +86,7 @@ UNARY = {
     "silu": (F.silu, [{}], -5, 5, False),
     "softplus": (lambda x, beta=1.0, threshold=20.0: F.softplus(x, beta, threshold), [{}, {"beta": 2.0, "threshold": 3.0}], -5, 5, False),
     "hardtanh": (lambda x, low=-1.0, high=1.0: F.hardtanh(x, low, high), [{}, {"low": -0.5, "high": 2.0}], -2, 2, False),
-    "clamp": (lambda x, low=-1.0, high=1.0: torch.clamp(x, low, high), [{}, {"low": -0.5, "high": 2.0}], -2, 2, False),
+    "clamp": (lambda x, low=-1.0, high=1.0: clamp(x, low, high), [{}, {"low": -0.5, "high": 2.0}], -2, 2, False),
     "floor": (torch.floor, [{}], -3, 3, True),
     "ceil": (torch.ceil, [{}], -3, 3, True),
     "round": (torch.round, [{}], -3, 3, True),
@@ -101,8 +123,8 @@ UNARY = {
     "hardswish": (F.hardswish, [{}], -5, 5, False),
     "threshold": (lambda x, threshold=0.0, value=0.0: F.threshold(x, whole(x, threshold), whole(x, value)),
                   [{"threshold": 0.5, "value": -2.0}], -2, 2, False),
-    "clamp_min": (lambda x, min=0.0: torch.clamp_min(x, whole(x, min)), [{"min": 0.5}, {"min": nan}], -2, 2, False),
-    "clamp_max": (lambda x, max=0.0: torch.clamp_max(x, whole(x, max)), [{"max": 0.5}, {"max": nan}], -2, 2, False),
+    "clamp_min": (lambda x, min=0.0: clamp_min(x, whole(x, min)), [{"min": 0.5}, {"min": nan}], -2, 2, False),
+    "clamp_max": (lambda x, max=0.0: clamp_max(x, whole(x, max)), [{"max": 0.5}, {"max": nan}], -2, 2, False),
     "fmod_scalar": (lambda x, c=1.0: torch.fmod(x, whole(x, c)), [{"c": 1.5}, {"c": -2.0}, {"c": 0.0}, {"c": inf}], -5, 5, False),
     "remainder_scalar": (lambda x, c=1.0: torch.remainder(x, whole(x, c)), [{"c": 1.5}, {"c": -2.0}, {"c": 0.0}, {"c": inf}], -5, 5, False),
     "floor_divide_scalar": (lambda x, c=1.0: zero_gradient(torch.floor_divide, x, whole(x, c)), [{"c": 1.5}, {"c": -2.0}, {"c": 0.0}, {"c": inf}],
@@ -119,9 +141,6 @@ UNARY = {
 
 # Left out, because PyTorch's own value is another where its vectors end, or odd:
 LEFT_OUT = {
-    "clamp": lambda x, p: x in (p.get("low", -1.0), p.get("high", 1.0)),    # the gradient is 1 here, and was so in PyTorch before it became 0
-    "clamp_min": lambda x, p: x == p.get("min", 0.0),                       # the same
-    "clamp_max": lambda x, p: x == p.get("max", 0.0),
     "hardtanh": lambda x, p: x != x,                                        # the gradient depends on the length
     "relu6": lambda x, p: x != x,
     "selu": lambda x, p: x != x,
@@ -133,7 +152,7 @@ LEFT_OUT = {
     "logit": lambda x, p: x != x or str(x) == "-0.0",                       # the same
     "mish": lambda x, p: x == inf,                                          # the gradient is 1, in PyTorch NaN
     "softsign": lambda x, p: math.isinf(x),                                 # 1 with the gradient 0, in PyTorch NaN
-    "sinc": lambda x, p: x == math.floor(x) if math.isfinite(x) else False, # exactly 0 at integers, where PyTorch rounds pi x
+    "sinc": lambda x, p: math.isfinite(x) and x != 0 and x == math.floor(x),      # exactly 0 at integers, where PyTorch rounds pi x
     "polygamma": lambda x, p: math.isinf(x) or x <= 0 and x == math.floor(x),    # 0; at poles infinite, in PyTorch sometimes merely large
     "digamma": lambda x, p: math.isinf(x) or x < 0 and x == math.floor(x),   # the gradient is polygamma(1)
     "logsigmoid": lambda x, p: abs(x) == 100,                               # the gradient is a subnormal f32, and 0 here
@@ -196,8 +215,8 @@ BINARY = {
     "trunc_divide": (lambda a, b: torch.div(a, b, rounding_mode="trunc"), [{}], -5, 5, True, False),
     "fmax": (torch.fmax, [{}], -2, 2, True, True),
     "fmin": (torch.fmin, [{}], -2, 2, True, True),
-    "clamp_min_tensor": (torch.clamp_min, [{}], -2, 2, True, False),
-    "clamp_max_tensor": (torch.clamp_max, [{}], -2, 2, True, False),
+    "clamp_min_tensor": (clamp_to(torch.clamp_min, torch.ge), [{}], -2, 2, True, False),
+    "clamp_max_tensor": (clamp_to(torch.clamp_max, torch.le), [{}], -2, 2, True, False),
     "prelu_kernel": (lambda a, b: torch._prelu_kernel(*torch.broadcast_tensors(a, b)), [{}], -2, 2, False, False),
     "logaddexp": (torch.logaddexp, [{}], -3, 3, False, False),
     "logaddexp2": (torch.logaddexp2, [{}], -3, 3, False, False),
@@ -308,8 +327,6 @@ def pair():
 PAIRS_LEFT_OUT = {
     "logaddexp": lambda a, b: a == b and math.isinf(a),                     # half the gradient each; in PyTorch NaN
     "logaddexp2": lambda a, b: a == b and math.isinf(a),
-    "clamp_min_tensor": lambda a, b: a == b or a != a or b != b,            # the gradient is a's, in PyTorch half each; of NaN to both
-    "clamp_max_tensor": lambda a, b: a == b or a != a or b != b,
 }
 
 

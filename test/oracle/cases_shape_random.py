@@ -357,8 +357,7 @@ def random_index():
 @random("index_put")
 def random_index_put():
     s, at = random_indices()
-    where = tuple(slice(None) if t is None else t for t in at)
-    positions = torch.arange(torch.Size(s).numel()).reshape(s)[where]
+    positions = torch.ops.aten.index(torch.arange(torch.Size(s).numel()).reshape(s), at)     # x[...] takes a tensor of rank 0 for a number
     accumulate = chance(0.5) or positions.unique().numel() < positions.numel()      # the winner among equals is undefined in PyTorch
     return (lambda x, v, *i: torch.ops.aten.index_put(x, list(i), v, accumulate)), \
         [any_of(s), any_of(narrower(tuple(positions.shape))), *at], {"accumulate": accumulate}

@@ -79,7 +79,6 @@ def floats(*shape_, lo=-2.0, hi=2.0, special=0.0, also=()):
         for _ in range(number(1, 3)):
             flat[number(0, flat.numel() - 1)] = choice(SPECIAL + tuple(also))
     return x.float().double()           # 1e-3 is not exact in f32
-    return x.float().double()
 
 
 def integers(*shape, lo=0, hi=3, dtype=torch.int64):

@@ -50,10 +50,10 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(1)
     by_hand, random = table("OPS"), table("RANDOM")
-    cases = []
-    for name in dict.fromkeys((*by_hand, *random)):
-        if not fnmatch.fnmatch(name, args.pattern):
-            continue
+    cases, names = [], fnmatch.filter(dict.fromkeys((*by_hand, *random)), args.pattern)
+    if not names:
+        raise SystemExit("no op is named " + args.pattern)
+    for name in names:
         golden.begin(name, args.seed)
         drawn = []
         if not args.random:
