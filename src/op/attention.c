@@ -328,7 +328,7 @@ const TensorOp op_scaled_dot_product_attention = {
                "2x4x3x2,2x2x5x2,2x1x5x3,- {enable_gqa=1}; 4x3x2,2x5x2,2x5x2,1x3x5 {enable_gqa=1}; 2x2x3x4,1x2x5x4,2x5x4,2x1x1x5; "
                "5x3,2x3,2x3,- {is_causal=1}; 2x3,5x3,5x3,- {is_causal=1}; 2x3x4,2x5x4,2x5x2,- {dropout_p=.4}; 3x4,5x4,5x2,- {dropout_p=1}; "
                "1x2x2x3x2,1x2x2x3x2,1x2x2x3x2,3x3@bool; 0x3x4,0x3x4,0x3x4,-; 2x0x4,2x3x4,2x3x4,-; 2x3x4,2x0x4,2x0x4,-; 3x0,4x0,4x2,-; 3x2,4x2,4x0,-; "
-               "3x4,5x4,5x2,5; 2x3x4,2x5x4,2x5x2,5@bool; 3x4,5x4,5x2,",
+               "3x4,5x4,5x2,5; 2x3x4,2x5x4,2x5x2,5@bool; 3x4,5x4,5x2,@bool",
     .errors = "3x4,5x3,5x2,- ! ESHAPE; 3x4,5x4,4x2,- ! ESHAPE; 4,5x4,5x2,- ! ESHAPE; 2x3x4,3x5x4,3x5x4,- ! ESHAPE; 3x4,5x4,5x2,4 ! ESHAPE; "
               "3x4,5x4,5x2,3x4 ! ESHAPE; 3x4,5x4,5x2,2x3x5 ! ESHAPE; 3x4,5x4,5x2,3x5@i64 ! EDTYPE; 3x4,5x4,5x2@f64,- ! EDTYPE; "
               "3x4@i64,5x4@i64,5x2@i64,- ! EDTYPE; 3x4,3x4,3x4,3x3 {is_causal=1} ! EVALUE; 3x4,3x4,3x4,- {dropout_p=1.5} ! EVALUE; "
