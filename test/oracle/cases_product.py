@@ -270,7 +270,7 @@ def random_multi_dot():
         shapes[0] = (sizes[1],)
     if chance(0.2):
         shapes[-1] = (sizes[n - 1],)
-    return multi_dot, [floats(*s) for s in shapes], {}
+    return multi_dot, [floats(*s, lo=-0.5, hi=1.5) for s in shapes], {}      # more would cancel than the result's size tells
 
 
 @op("matrix_power")
