@@ -1,4 +1,4 @@
-/* gemm_device.c - the gemm slot of the CPU device: f32 and f64 as they are, f16 and bf16 by way of f32.
+/* gemm_device.c - the gemm slot of the CPU device: f32 and f64 as they are, f16 and bf16 by way of f32, integers by loops of their own.
  *
  * A half operand is widened one matrix at a time, rows or columns first as it lies, and kept while the batch shares it. */
 #include "../core.h"
@@ -114,8 +114,11 @@ static int plain(const GemmArgs *g)
 
 int cpu_gemm(GemmArgs *g)
 {
-    if (!dtype_is_float(g->dtype)) return cpu_fail("no products of %s", tensor_dtype_name((TensorDtype)g->dtype));
     if (g->batch == 0 || g->m == 0 || g->n == 0) return 0;
+    if (!dtype_is_float(g->dtype)) {
+        gemm_integers(g);
+        return 0;
+    }
     const bool half = dtype_is_half(g->dtype);
     return (half ? halves(g) : plain(g)) ? fail_memory("gemm") : 0;
 }

@@ -174,6 +174,7 @@ static bool by_columns(const GemmArgs *g)
 int gpu_gemm(GemmArgs *g)
 {
     if (g->batch == 0 || g->m == 0 || g->n == 0) return 0;
+    if (g->dtype > TENSOR_BF16) return gpu_fail("no products of integers");
     if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX || g->batch > INT_MAX) return gpu_fail("a size is beyond cuBLAS's integers");
     const bool product = g->k > 0 && g->alpha != 0;
     if ((g->bias || !product) && scale_and_add_bias(g)) return -1;

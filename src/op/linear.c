@@ -11,6 +11,7 @@ static int shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *w = op_input(c, 1), *b = op_input(c, 2);
     int64_t dim[TENSOR_MAX_DIMS];
+    if (check_dtypes(c, x, w) || check_dtypes(c, x, b)) return -1;
     if (w->ndim != 2) return op_fail(c, TENSOR_ESHAPE, "weight %s: want [out, in]", S(w));
     if (x->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "input %s, weight %s: the input has rank 0", S(x), S(w));
     const int64_t in = x->shape[x->ndim - 1];
@@ -94,9 +95,9 @@ const TensorOp op_linear = {
     .name = "linear", .summary = "x weight^T + bias; weight [out, in]",
     .gradient = "dx = g weight, dweight = g^T x, dbias = sum g", .arity = 3, .optional = KEEP_INPUT(2),
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0), 0 },
-    .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
-    .samples = "3x4,5x4,5; 3x4,5x4,-; 4,5x4,5; 2x3x4,5x4,5; 2x1x3x4,2x4,-; 0x4,5x4,5; 3x0,5x0,5; 3x4,0x4,0; 2x0x4,5x4,5",
-    .errors = "3x4,5x3,5 ! ESHAPE; 3x4,5x4,4 ! ESHAPE; 3x4,4,- ! ESHAPE; ,5x4,5 ! ESHAPE; 3x4@i64,5x4,5 ! EDTYPE",
+    .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_SAME_DTYPE,
+    .samples = "3x4,5x4,5; 3x4,5x4,-; 4,5x4,5; 2x3x4,5x4,5; 2x1x3x4,2x4,-; 0x4,5x4,5; 3x0,5x0,5; 3x4,0x4,0; 2x0x4,5x4,5; 3x4@i64,5x4@i64,5@i64; 3x4@u8,5x4@u8,-",
+    .errors = "3x4,5x3,5 ! ESHAPE; 3x4,5x4,4 ! ESHAPE; 3x4,4,- ! ESHAPE; ,5x4,5 ! ESHAPE; 3x4@bool,5x4@bool,5@bool ! EDTYPE; 3x4@i64,5x4,5 ! EDTYPE",
     .torch = "nn.functional.linear",
 };
 REGISTER_OP(op_linear);

@@ -5,6 +5,7 @@
  *   addmm: y = beta c + alpha a b,  dc = beta g,  da = alpha g b^T,  db = alpha a^T g
  *
  * A matrix that all of a batch shares gets its gradient from one product over the whole batch. */
+#include <math.h>
 #include "product.h"
 
 typedef struct AddmmParams { double beta, alpha; } AddmmParams;
@@ -13,6 +14,7 @@ typedef struct AddmmParams { double beta, alpha; } AddmmParams;
 
 static int result_shape(OpCall *c, const Tensor *a, const Tensor *b, int64_t *shape)
 {
+    if (check_dtypes(c, a, b)) return -1;
     const int64_t inner_a = a->shape[a->ndim - 1], inner_b = b->shape[b->ndim > 1 ? b->ndim - 2 : 0];
     if (inner_a != inner_b)
         return op_fail(c, TENSOR_ESHAPE, "%s times %s: the inner sizes %lld and %lld differ", S(a), S(b), (long long)inner_a,
@@ -63,8 +65,12 @@ static int add_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *a = op_input(c, 1), *b = op_input(c, 2);
     int64_t dim[TENSOR_MAX_DIMS], joint[TENSOR_MAX_DIMS];
+    const AddmmParams *p = op_params(c);
     int ndim = result_shape(c, a, b, dim);
-    if (ndim < 0) return -1;
+    if (ndim < 0 || check_dtypes(c, a, x)) return -1;
+    if (!dtype_is_float(a->dtype) && (!(fabs(p->alpha) < 0x1p63) || !(fabs(p->beta) < 0x1p63) || p->alpha != trunc(p->alpha) || p->beta != trunc(p->beta)))
+        return op_fail(c, TENSOR_EVALUE, "%s %s times %s: beta = %g, alpha = %g: integers want integers", tensor_dtype_name((TensorDtype)a->dtype),
+                       S(a), S(b), p->beta, p->alpha);
     const TensorShape y = { ndim, dim };
     if (x->ndim > ndim || shape_broadcast(shape_of(x), y, joint) != ndim || !shape_equal((TensorShape){ ndim, joint }, y))
         return op_fail(c, TENSOR_ESHAPE, "%s does not broadcast to %s, the shape of %s times %s", S(x), shape_text(y), S(a), S(b));
@@ -192,15 +198,15 @@ static int outer_compose(OpCall *c)
 /* ---- ops ------------------------------------------------------------------------------------------------------- */
 
 #define PRODUCT .arity = 2, .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0) }, \
-    .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
+    .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_SAME_DTYPE
 
 const TensorOp op_matmul = {
     .name = "matmul", .summary = "matrix product [..., m, k] [..., k, n]; batches broadcast; rank 1 is a row or a column",
     .gradient = "da = g b^T, db = a^T g",
     .shape = shape, PRODUCT,
     .samples = "6,6; 3x4,4; 4,4x3; 3x4,4x5; 3x0,0x4; 2x3x4,4; 2x3x4,4x2; 2x2x0,0x3; 4,2x4x3; 3x4,2x4x3; 0x0,2x0x0; 2x3x2x4,2x3x4x2; "
-               "2x1x2x4,3x4x2; 3x2x4,1x4x2; 0x3x4,4x2; 0x3x4,0x4x2; 2x1x4,4x3; 2x4,3x2x4x1; 0,0",
-    .errors = "3x4,5x6 ! ESHAPE; ,3 ! ESHAPE; 3, ! ESHAPE; 2x3x4,3x4x2 ! ESHAPE; 3@i64,3 ! EDTYPE; 4,3x4 ! ESHAPE",
+               "2x1x2x4,3x4x2; 3x2x4,1x4x2; 0x3x4,4x2; 0x3x4,0x4x2; 2x1x4,4x3; 2x4,3x2x4x1; 0,0; 3x4@i64,4x2@i64; 2x3@u8,3@u8; 2x3x4@i32,4@i32",
+    .errors = "3x4,5x6 ! ESHAPE; ,3 ! ESHAPE; 3, ! ESHAPE; 2x3x4,3x4x2 ! ESHAPE; 3x4@bool,4x2@bool ! EDTYPE; 3@i64,3 ! EDTYPE; 3x4@i64,4x2@i32 ! EDTYPE; 4,3x4 ! ESHAPE",
 };
 const TensorOp op_mm = {
     .name = "mm", .summary = "matrix product [m, k] [k, n]",
@@ -233,14 +239,14 @@ static const OpField fields[] = {
 };
 #define ADD_PRODUCT .arity = 3, .keep = KEEP_INPUT(1) | KEEP_INPUT(2), .keep_for = { 0, KEEP_INPUT(2), KEEP_INPUT(1) }, \
     .params = sizeof(AddmmParams), .fields = fields, .forward = add_forward, .backward = add_backward, \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
+    .flags = OP_ANY_DEVICE | OP_SAME_DTYPE
 
 const TensorOp op_addmm = {
     .name = "addmm", .summary = "beta input + alpha a b for [m, k] [k, n]",
     .gradient = "dinput = beta g, da = alpha g b^T, db = alpha a^T g", .shape = addmm_shape, ADD_PRODUCT,
-    .samples = "3x5,3x4,4x5; 5,3x4,4x5 {alpha=2}; 3x1,3x4,4x5 {beta=.5 alpha=-1}; ,3x4,4x5; 5,3x4,4x5 {beta=0}; 5,3x0,0x5; 5,0x4,4x5; "
+    .samples = "3x5,3x4,4x5; 5,3x4,4x5 {alpha=2}; 3x1,3x4,4x5 {beta=.5 alpha=-1}; ,3x4,4x5; 5,3x4,4x5 {beta=0}; 5,3x0,0x5; 5,0x4,4x5; 5@i32,3x4@i32,4x5@i32 {beta=2 alpha=-3}; "
                "3x5,3x4,4x5 {alpha=0}",
-    .errors = "4x5,3x4,4x5 ! ESHAPE; 1x3x5,3x4,4x5 ! ESHAPE; 3x5,3x4,5x4 ! ESHAPE; 3x5,4,4x5 ! ESHAPE",
+    .errors = "4x5,3x4,4x5 ! ESHAPE; 1x3x5,3x4,4x5 ! ESHAPE; 3x5,3x4,5x4 ! ESHAPE; 3x5,4,4x5 ! ESHAPE; 5@i64,3x4@i64,4x5@i64 {alpha=.5} ! EVALUE; 5@i64,3x4@i64,4x5@i64 {beta=1.5} ! EVALUE",
 };
 const TensorOp op_baddbmm = {
     .name = "baddbmm", .summary = "beta input + alpha a b for [B, m, k] [B, k, n]",

@@ -35,5 +35,8 @@ typedef struct Product {
 } Product;
 int multiply(const Product *p, Matrix a, Matrix b, Matrix c);
 
+/* check_dtypes - -1, said, for bool, and for an integer with another dtype; b may be NULL. */
+int check_dtypes(OpCall *c, const Tensor *a, const Tensor *b);
+
 #pragma GCC visibility pop
 #endif

@@ -39,6 +39,14 @@ def wide():
 
 
 # ---- matmul and its kin, at random
+def factors(*shapes, special=0.0):
+    """Floats; now and then integers of one dtype, whose products wrap."""
+    if chance(0.15):
+        dtype = choice((torch.int64, torch.int32, torch.uint8))
+        return [integers(*s, lo=0 if dtype == torch.uint8 else -90, hi=90, dtype=dtype) for s in shapes]
+    return [floats(*s, special=special) for s in shapes]
+
+
 @random("matmul")
 def matmul():
     m, k, n, batch = wide(), wide(), wide(), shape(0, 2, most=3)
@@ -47,31 +55,31 @@ def matmul():
         a = (k,)
     if chance(0.25):
         b = (k,)
-    return torch.matmul, [floats(*a, special=0.05), floats(*b, special=0.05)], {}
+    return torch.matmul, factors(a, b, special=0.05), {}
 
 
 @random("mm")
 def mm():
     m, k, n = wide(), wide(), wide()
-    return torch.mm, [floats(m, k), floats(k, n)], {}
+    return torch.mm, factors((m, k), (k, n)), {}
 
 
 @random("bmm")
 def bmm():
     b, m, k, n = size(4), wide(), wide(), wide()
-    return torch.bmm, [floats(b, m, k), floats(b, k, n)], {}
+    return torch.bmm, factors((b, m, k), (b, k, n)), {}
 
 
 @random("mv")
 def mv():
     m, k = wide(), wide()
-    return torch.mv, [floats(m, k), floats(k)], {}
+    return torch.mv, factors((m, k), (k,)), {}
 
 
 @random("dot")
 def dot():
     k = number(50, 500) if chance(0.1) else size()
-    return torch.dot, [floats(k), floats(k)], {}
+    return torch.dot, factors((k,), (k,)), {}
 
 
 RANDOM["outer"] = lambda: (torch.outer, [floats(size(9)), floats(size(9))], {})
