@@ -58,6 +58,7 @@ static int find(const Tensor *x, TensorShape index, const char *op, int64_t *off
 {
     if (check_null(x, op, 1)) return -1;
     if (index.ndim != x->ndim) return fail(TENSOR_ESHAPE, op, "%d indices for %s", index.ndim, S(x));
+    if (x->ndim > 0 && !index.dim) return fail(TENSOR_ENULL, op, "%d indices, whose list is NULL", index.ndim);
     *offset = 0;
     for (int d = 0; d < x->ndim; d++) {
         int64_t i = index.dim[d] < 0 ? index.dim[d] + x->shape[d] : index.dim[d];

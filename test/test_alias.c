@@ -62,6 +62,7 @@ static void test_shapes_and_products(void **state)
     same(part[1], again[1]);
     same(tensor_ger(tensor_select(x, 1, 0), tensor_select(x, 0, 0)), tensor_outer(tensor_select(x, 1, 0), tensor_select(x, 0, 0)));
     same(tensor_pinverse(x), tensor_pinv(x));
+    same(tensor_pinverse(x, .6), tensor_pinv(x, .rtol = .6));
     same(tensor_trapz(x), tensor_trapezoid(x));
     assert_int_equal(tensor_dim(x), 2);
     assert_int_equal(tensor_ndimension(x), 2);

@@ -1,5 +1,6 @@
 /* test_error_texts.c - an error names the function that was called, in place with its underscore, and tells the shapes as they were
  * given. */
+#include <math.h>
 #include "sane.h"
 
 static Tensor *f32(TensorShape shape) { return tensor_ones(shape, TENSOR_F32); }
@@ -109,11 +110,21 @@ static void test_counts_that_do_not_fit(void **state)
     says(tensor_einsum("ij", TENSORS(m, m)), "tensor_einsum: operands in the equation: 1, given: 2");
 }
 
+static void test_what_was_left_out(void **state)
+{
+    (void)state;
+    Tensor *m = f32(SHAPE(2, 3));
+    says(tensor_max_dim(m), "tensor_max_dim: dim must be given");
+    says(tensor_cummin(m), "tensor_cummin: dim must be given");
+    says(tensor_lstm(f32(SHAPE(5, 2, 3)), NULL, NULL, ((TensorList){ NULL, 4 })), "tensor_lstm: the list of params is NULL");
+    says(isnan(tensor_get(m, (TensorShape){ .ndim = 2 })) ? NULL : m, "tensor_get: 2 indices, whose list is NULL");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_creation_names_itself), TEST(test_in_place_ends_in_an_underscore), TEST(test_setters_tell_what_the_index_picks),
-        TEST(test_other_names_are_the_called_ones), TEST(test_recurrent_nets_tell_shapes_as_given), TEST(test_counts_that_do_not_fit),
+        TEST(test_other_names_are_the_called_ones), TEST(test_recurrent_nets_tell_shapes_as_given), TEST(test_counts_that_do_not_fit), TEST(test_what_was_left_out),
     };
     return cmocka_run_group_tests_name("texts of errors", tests, NULL, NULL);
 }

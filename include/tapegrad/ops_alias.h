@@ -90,7 +90,6 @@
 
 /* Products. */
 #define tensor_ger tensor_outer
-#define tensor_pinverse tensor_pinv
 #define tensor_trapz tensor_trapezoid
 
 /* torch.linalg's own names; tensor_linalg_norm, _vector_norm and _matrix_norm are functions. */

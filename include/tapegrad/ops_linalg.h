@@ -74,6 +74,15 @@ typedef struct TensorPinvArgs {
 #define tensor_pinv(...) tensor_pinv_args((TensorPinvArgs){ .atol = -1, .rtol = -1, .a = __VA_ARGS__ })
 #define tensor_matrix_rank(...) tensor_matrix_rank_args((TensorPinvArgs){ .atol = -1, .rtol = -1, .a = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_pinv_args(TensorPinvArgs args);
+
+typedef struct TensorPinverseArgs {
+    Tensor *a;
+    double rcond;                           /* 1e-15 */
+} TensorPinverseArgs;
+
+/* tensor_pinverse(a, rcond) - torch.pinverse: tensor_pinv with .rtol = rcond. */
+#define tensor_pinverse(...) tensor_pinverse_args((TensorPinverseArgs){ .rcond = 1e-15, .a = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_pinverse_args(TensorPinverseArgs args);
 TAPEGRAD_API Tensor *tensor_matrix_rank_args(TensorPinvArgs args);
 TAPEGRAD_API Tensor *tensor_lstsq(Tensor *a, Tensor *b);
 

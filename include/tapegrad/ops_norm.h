@@ -139,6 +139,7 @@ typedef struct TensorGumbelSoftmaxArgs {
 
 /* tensor_gumbel_softmax - softmax((logits + n) / tau) along dim, n = -log e, e drawn from the exponential distribution in the
  * order of PyTorch's generator.  hard: exactly 1 at the largest and 0 elsewhere, with the gradient of the soft value.
+ * PyTorch's eps, which it ignores, is not here.
  * EVALUE: tau <= 0.  EINDEX: no such dim. */
 #define tensor_gumbel_softmax(...) tensor_gumbel_softmax_args((TensorGumbelSoftmaxArgs){ .tau = 1, .dim = -1, .logits = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_gumbel_softmax_args(TensorGumbelSoftmaxArgs args);

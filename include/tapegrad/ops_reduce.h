@@ -82,7 +82,7 @@ typedef struct TensorVarArgs {
 } TensorVarArgs;
 
 /* tensor_var - sum (x - mean)^2 / max(0, n - correction): NaN or infinite when n <= correction, and so is the gradient.
- * tensor_std - its square root; gradient 0 where it is 0. */
+ * tensor_std - its square root; gradient 0 where it is 0.  PyTorch's old `unbiased` is not here: .correction = 0. */
 #define tensor_var(...) tensor_var_args((TensorVarArgs){ .dim = TENSOR_ALL, .correction = 1, .input = __VA_ARGS__ })
 #define tensor_std(...) tensor_std_args((TensorVarArgs){ .dim = TENSOR_ALL, .correction = 1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_var_args(TensorVarArgs args);
@@ -218,9 +218,10 @@ typedef struct TensorPickArgs {
     Tensor **indices;                       /* receives the i64 positions along dim; may be NULL */
 } TensorPickArgs;
 
-/* torch.max(x, dim), torch.min(x, dim): values; the gradient goes to the returned index, the first one on ties. */
-#define tensor_max_dim(...) tensor_max_dim_args((TensorPickArgs){ .input = __VA_ARGS__ })
-#define tensor_min_dim(...) tensor_min_dim_args((TensorPickArgs){ .input = __VA_ARGS__ })
+/* torch.max(x, dim), torch.min(x, dim): values; the gradient goes to the returned index, the first one on ties.  EVALUE: no dim given;
+ * of all of x it is tensor_max(x). */
+#define tensor_max_dim(...) tensor_max_dim_args((TensorPickArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+#define tensor_min_dim(...) tensor_min_dim_args((TensorPickArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_max_dim_args(TensorPickArgs args);
 TAPEGRAD_API Tensor *tensor_min_dim_args(TensorPickArgs args);
 
@@ -315,8 +316,8 @@ TAPEGRAD_API Tensor *tensor_cumprod_(Tensor *x, int dim);
 
 /* tensor_cummax(x, dim, .indices = &at), tensor_cummin - running extremes and their i64 positions, the last one on ties; a NaN
  * stays.   tensor_logcumsumexp - y_i = log(e^(x_0) + ... + e^(x_i)) without overflow; gradient 0 where x is -inf. */
-#define tensor_cummax(...) tensor_cummax_args((TensorPickArgs){ .input = __VA_ARGS__ })
-#define tensor_cummin(...) tensor_cummin_args((TensorPickArgs){ .input = __VA_ARGS__ })
+#define tensor_cummax(...) tensor_cummax_args((TensorPickArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+#define tensor_cummin(...) tensor_cummin_args((TensorPickArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_cummax_args(TensorPickArgs args);
 TAPEGRAD_API Tensor *tensor_cummin_args(TensorPickArgs args);
 TAPEGRAD_API Tensor *tensor_logcumsumexp(Tensor *x, int dim);

@@ -76,7 +76,8 @@ REGISTER_OP(op_cummin);
 static Tensor *apply(const TensorOp *op, const TensorPickArgs *a, const void *site)
 {
     Tensor *y[2] = { NULL, NULL };
-    if (!unwanted(a->keepdim, op->name, "keepdim")) op_apply(op, &a->input, 1, &(CummaxParams){ a->dim }, site, y, 2);
+    if (a->dim == TENSOR_ALL) fail_site(TENSOR_EVALUE, op->name, site, "dim must be given");
+    else if (!unwanted(a->keepdim, op->name, "keepdim")) op_apply(op, &a->input, 1, &(CummaxParams){ a->dim }, site, y, 2);
     if (a->indices) *a->indices = y[1];
     return y[0];
 }

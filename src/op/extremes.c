@@ -195,7 +195,8 @@ REGISTER_OP(op_min_dim);
 static Tensor *pick_apply(const TensorOp *op, const TensorPickArgs *a, const void *site)
 {
     Tensor *y[2] = { NULL, NULL };
-    op_apply(op, &a->input, 1, &(PickParams){ a->dim, a->keepdim }, site, y, 2);
+    if (a->dim == TENSOR_ALL) fail_site(TENSOR_EVALUE, op->name, site, "dim must be given");
+    else op_apply(op, &a->input, 1, &(PickParams){ a->dim, a->keepdim }, site, y, 2);
     if (a->indices) *a->indices = y[1];
     return y[0];
 }

@@ -215,7 +215,9 @@ static Tensor *apply(const TensorOp *op, Tensor *in[OP_MAX_INPUTS], int n, Tenso
                      const void *site)
 {
     Tensor *y[3] = { NULL, NULL, NULL };
-    if (params.n < 0 || params.n > OP_MAX_INPUTS - n) {
+    if (params.n > 0 && !params.at) {
+        fail_site(TENSOR_ENULL, op->name, site, "the list of params is NULL");
+    } else if (params.n < 0 || params.n > OP_MAX_INPUTS - n) {
         fail_site(TENSOR_EVALUE, op->name, site, "%d params: at most %d are possible", params.n, OP_MAX_INPUTS - n);
     } else {
         for (int i = 0; i < params.n; i++) in[n + i] = params.at[i];

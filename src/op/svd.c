@@ -295,6 +295,7 @@ TensorSvd tensor_svd_args(TensorSvdArgs a)
 }
 
 Tensor *tensor_svdvals(Tensor *a) { return APPLY(&op_svdvals, NULL, a); }
+Tensor *tensor_pinverse_args(TensorPinverseArgs a) { return APPLY(&op_pinv, &((PinvParams){ -1, a.rcond }), a.a); }
 Tensor *tensor_pinv_args(TensorPinvArgs a) { return APPLY(&op_pinv, &((PinvParams){ a.atol, a.rtol }), a.a); }
 Tensor *tensor_matrix_rank_args(TensorPinvArgs a) { return APPLY(&op_matrix_rank, &((PinvParams){ a.atol, a.rtol }), a.a); }
 Tensor *tensor_lstsq(Tensor *a, Tensor *b) { return APPLY(&op_lstsq, NULL, a, b); }
