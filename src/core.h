@@ -139,7 +139,8 @@ int fail_no_kernel(const char *op, const Place *place, const char *slot) COLD;
 
 /* ---- raw work on tensors, outside the graph: raw.c -------------------------------------------------------- */
 int raw_copy(Tensor *dst, const Tensor *src);                             /* src broadcasts to dst; casts; any devices */
-int raw_fill(Tensor *dst, double value);
+int check_fill(const char *op, const Tensor *x, double value);            /* EVALUE where x's dtype has no such number */
+int raw_fill(Tensor *dst, double value);                                  /* the same check: callers name themselves by theirs */
 Tensor *raw_contiguous(const Tensor *x);                                  /* new reference: x itself when dense, else a copy */
 Tensor *raw_cast(const Tensor *x, int dtype);                             /* new reference; dense */
 Tensor *raw_sum_to(Tensor *x, TensorShape shape);                         /* new reference: x itself when nothing is to do */

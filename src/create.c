@@ -15,7 +15,7 @@ static Tensor *blank(const char *function, TensorShape shape, int dtype, const P
 static Tensor *filled(const char *function, TensorShape shape, double value, int dtype, const Place *place)
 {
     Tensor *x = blank(function, shape, dtype, place);
-    if (x && raw_fill(x, value) < 0) {
+    if (x && (check_fill(function, x, value) || raw_fill(x, value))) {
         tensor_release(x);
         return NULL;
     }

@@ -253,7 +253,7 @@ Tensor *tensor_copy_(Tensor *x, Tensor *src)
 
 static Tensor *fill(const char *op, Tensor *x, double value, const void *site)
 {
-    if (check_null(x, op, 1) || inplace_check(op, x)) return NULL;
+    if (check_null(x, op, 1) || inplace_check(op, x) || check_fill(op, x, value)) return NULL;
     bool graph = !grad_off && (x->entry || (x->base && x->base->entry));
     if (!graph) {
         if (raw_fill(x, value)) return NULL;
