@@ -117,8 +117,8 @@ void broadcast_strides(const Tensor *x, TensorShape to, int64_t *stride);
 extern THREAD_LOCAL const char *composing;  /* the op that is being made of others now: errors name it first */
 typedef struct Naming { const char *op, *as; } Naming;
 extern THREAD_LOCAL Naming naming;          /* errors of op are told as those of `as`, or, where that is NULL, of op in place */
-Naming name_as(const char *op, const char *as);                           /* returns what it was, for named_result, or naming itself */
-Tensor *named_result(Naming before, Tensor *y);
+Naming name_as(const char *op, const char *as);         /* sets naming and returns what it was, to be put back */
+Tensor *named_result(Naming before, Tensor *y);         /* puts it back and returns y */
 extern THREAD_LOCAL unsigned failure_count;      /* of this thread so far, also those that an earlier error hides */
 int fail(TensorStatus code, const char *op, const char *format, ...) TAPEGRAD_PRINTF(3, 4) COLD;
 int fail_site(TensorStatus code, const char *op, const void *site, const char *format, ...) TAPEGRAD_PRINTF(4, 5) COLD;

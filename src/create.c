@@ -8,7 +8,7 @@ static Tensor *blank(const char *function, TensorShape shape, int dtype, const P
 {
     const Naming before = name_as("tensor", function);
     Tensor *x = new_tensor(shape, dtype, place);
-    name_as(before.op, before.as);
+    naming = before;
     return x;
 }
 

@@ -225,7 +225,7 @@ Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *
 {
     const Naming before = name_as(op->name, NULL);
     Tensor *y = apply_in_place(op, inputs, n, params, site);
-    name_as(before.op, before.as);
+    naming = before;
     return y;
 }
 

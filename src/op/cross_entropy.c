@@ -241,6 +241,6 @@ Tensor *tensor_cross_entropy_args(TensorClassLossArgs a)
     bool soft = a.target && dtype_is_float(a.target->dtype);
     const Naming before = name_as(op_cross_entropy_probabilities.name, "tensor_cross_entropy");
     Tensor *y = APPLY(soft ? &op_cross_entropy_probabilities : &op_cross_entropy, &p, a.input, a.target, a.weight);
-    name_as(before.op, before.as);
+    naming = before;
     return y;
 }

@@ -225,6 +225,6 @@ Tensor *tensor_cholesky_inverse_args(TensorCholeskyArgs a)
     TensorScope scope = tensor_scope_open();
     Tensor *one = scope_failed(scope) ? NULL : tensor_to_device(tensor_eye(n, n, (TensorDtype)a.a->dtype), a.a->place->name);
     Tensor *y = one ? APPLY(&op_cholesky_solve, &((CholeskyParams){ a.upper }), a.a, one) : NULL;
-    name_as(before.op, before.as);
+    naming = before;
     return tensor_scope_return(scope, y);
 }
