@@ -175,7 +175,8 @@ Tensor *tensor_new_ones(const Tensor *x, TensorShape shape)
 /* The places of a triangle row by row: columns [from, to) of each row. */
 static Tensor *triangle(const char *op, int64_t rows, int64_t columns, int64_t offset, bool lower)
 {
-    if (rows < 0 || columns < 0) return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: want sizes of 0 and more", (long long)rows, (long long)columns), NULL;
+    if (rows < 0 || columns < 0)
+        return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: want sizes of 0 and more", (long long)rows, (long long)columns), NULL;
     if (offset > columns) offset = columns;             /* beyond the corners nothing changes, and nothing overflows */
     if (offset < -rows - 1) offset = -rows - 1;
     int64_t count = 0;

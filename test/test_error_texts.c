@@ -53,7 +53,8 @@ static void test_setters_tell_what_the_index_picks(void **state)
     (void)state;
     Tensor *x = f32(SHAPE(2, 3)), *v = f32(SHAPE(4)), *i = indices();
     says(tensor_index_set_(x, v, "0"), "tensor_index_set_: tensor_copy_: [4] does not broadcast to [3]");
-    says(tensor_index_set_(x, v, "i", i), "tensor_index_set_: tensor_index_put_: values [4] do not broadcast to [2, 3], what the indices pick of [2, 3]");
+    says(tensor_index_set_(x, v, "i", i), "tensor_index_set_: tensor_index_put_: values [4] do not broadcast to [2, 3], "
+         "what the indices pick of [2, 3]");
     says(tensor_index_set_(x, v, "7"), "tensor_index_set_: \"7\" at position 0");
     says(tensor_index_set_scalar_(x, 0, "0, 3"), "tensor_index_set_scalar_: ");
     says(tensor_index_tensors(x, TENSORS(v)), "tensor_index_tensors: ");
@@ -128,7 +129,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_creation_names_itself), TEST(test_in_place_ends_in_an_underscore), TEST(test_setters_tell_what_the_index_picks),
-        TEST(test_other_names_are_the_called_ones), TEST(test_recurrent_nets_tell_shapes_as_given), TEST(test_counts_that_do_not_fit), TEST(test_fills_name_who_wrote),
+        TEST(test_other_names_are_the_called_ones), TEST(test_recurrent_nets_tell_shapes_as_given), TEST(test_counts_that_do_not_fit),
+        TEST(test_fills_name_who_wrote),
     };
     return cmocka_run_group_tests_name("texts of errors", tests, NULL, NULL);
 }

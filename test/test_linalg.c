@@ -380,7 +380,8 @@ static void test_matrix_exp_takes_each_matrix_for_itself(void **state)
         assert_tensor_close(tensor_select(y, 0, i), want, 0, 1e-15);
         assert_tensor_close(tensor_select(dx, 0, i), tensor_gradients(want, alone, tensor_ones_like(want)), 0, 1e-15);
     }
-    assert_tensor_close(tensor_select(tensor_select(y, 0, 1), 0, 0), tensor_from_data((double[]){ cos(20), sin(20) }, SHAPE(2), TENSOR_F64), 0, tight);
+    assert_tensor_close(tensor_select(tensor_select(y, 0, 1), 0, 0), tensor_from_data((double[]){ cos(20), sin(20) }, SHAPE(2), TENSOR_F64), 0,
+                        tight);
     assert_true(isnan(tensor_item(tensor_amax(tensor_select(y, 0, 3)))));
 }
 
