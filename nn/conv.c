@@ -89,7 +89,8 @@ static Tensor *adaptive_forward(Module *self, Tensor *x)
 Module *nn_adaptive_avg_pool2d(int64_t height, int64_t width)
 {
     if (height < 0 || width < 0)
-        return tensor_fail(TENSOR_EVALUE, "nn_adaptive_avg_pool2d", "to %lld x %lld: want sizes of 0 and more", (long long)height, (long long)width), NULL;
+        return tensor_fail(TENSOR_EVALUE, "nn_adaptive_avg_pool2d", "to %lld x %lld: want sizes of 0 and more", (long long)height,
+                           (long long)width), NULL;
     Adaptive *a = nn_new(Adaptive, "AdaptiveAvgPool2d", adaptive_forward);
     a->height = height, a->width = width;
     return nn_done(a);

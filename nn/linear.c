@@ -67,8 +67,8 @@ Module *nn_embedding_args(NNEmbeddingArgs args)
 {
     int64_t rows = args.num_embeddings, width = args.embedding_dim, padding = args.padding_idx;
     if (rows < 0 || width < 0 || (padding != TENSOR_NO_PADDING && (padding < -rows || padding >= rows)))
-        return tensor_fail(TENSOR_EVALUE, "nn_embedding", "%lld rows of %lld, padding_idx %lld: want 0 or more, and a row that is there", (long long)rows,
-                           (long long)width, (long long)padding), NULL;
+        return tensor_fail(TENSOR_EVALUE, "nn_embedding", "%lld rows of %lld, padding_idx %lld: want 0 or more, and a row that is there",
+                           (long long)rows, (long long)width, (long long)padding), NULL;
     Embedding *e = nn_new(Embedding, "Embedding", embedding_forward);
     e->padding_idx = padding;
     nn_new_parameter(e, "weight", SHAPE(rows, width), args.dtype);

@@ -73,7 +73,8 @@ Module *nn_layer_norm_args(NNLayerNormArgs args)
     n->eps = args.eps, n->ndim = shape.ndim;
     for (int d = 0; d < shape.ndim; d++) {
         n->shape[d] = shape.dim[d];
-        if (shape.dim[d] < 1) n->base.failed = true, tensor_fail(TENSOR_EVALUE, "nn_layer_norm", "a size of %lld: want 1 or more", (long long)shape.dim[d]);
+        if (shape.dim[d] < 1)
+            n->base.failed = true, tensor_fail(TENSOR_EVALUE, "nn_layer_norm", "a size of %lld: want 1 or more", (long long)shape.dim[d]);
     }
     if (args.elementwise_affine) nn_new_parameter(n, "weight", shape, args.dtype);
     if (args.elementwise_affine && args.bias) nn_new_parameter(n, "bias", shape, args.dtype);

@@ -117,8 +117,8 @@ void broadcast_strides(const Tensor *x, TensorShape to, int64_t *stride);
 extern THREAD_LOCAL const char *composing;  /* the op that is being made of others now: errors name it first */
 typedef struct Naming { const char *op, *as; } Naming;
 extern THREAD_LOCAL Naming naming;          /* errors of op are told as those of `as`, or, where that is NULL, of op in place */
-Naming name_as(const char *op, const char *as);                           /* returns what it was, for named_result, or naming itself */
-Tensor *named_result(Naming before, Tensor *y);
+Naming name_as(const char *op, const char *as);         /* sets naming and returns what it was, to be put back */
+Tensor *named_result(Naming before, Tensor *y);         /* puts it back and returns y */
 extern THREAD_LOCAL unsigned failure_count;      /* of this thread so far, also those that an earlier error hides */
 int fail(TensorStatus code, const char *op, const char *format, ...) TAPEGRAD_PRINTF(3, 4) COLD;
 int fail_site(TensorStatus code, const char *op, const void *site, const char *format, ...) TAPEGRAD_PRINTF(4, 5) COLD;
@@ -139,7 +139,8 @@ int fail_no_kernel(const char *op, const Place *place, const char *slot) COLD;
 
 /* ---- raw work on tensors, outside the graph: raw.c -------------------------------------------------------- */
 int raw_copy(Tensor *dst, const Tensor *src);                             /* src broadcasts to dst; casts; any devices */
-int raw_fill(Tensor *dst, double value);
+int check_fill(const char *op, const Tensor *x, double value);            /* EVALUE where x's dtype has no such number */
+int raw_fill(Tensor *dst, double value);                                  /* the same check: callers name themselves by theirs */
 Tensor *raw_contiguous(const Tensor *x);                                  /* new reference: x itself when dense, else a copy */
 Tensor *raw_cast(const Tensor *x, int dtype);                             /* new reference; dense */
 Tensor *raw_sum_to(Tensor *x, TensorShape shape);                         /* new reference: x itself when nothing is to do */

@@ -8,14 +8,14 @@ static Tensor *blank(const char *function, TensorShape shape, int dtype, const P
 {
     const Naming before = name_as("tensor", function);
     Tensor *x = new_tensor(shape, dtype, place);
-    name_as(before.op, before.as);
+    naming = before;
     return x;
 }
 
 static Tensor *filled(const char *function, TensorShape shape, double value, int dtype, const Place *place)
 {
     Tensor *x = blank(function, shape, dtype, place);
-    if (x && raw_fill(x, value) < 0) {
+    if (x && (check_fill(function, x, value) || raw_fill(x, value))) {
         tensor_release(x);
         return NULL;
     }
@@ -175,7 +175,8 @@ Tensor *tensor_new_ones(const Tensor *x, TensorShape shape)
 /* The places of a triangle row by row: columns [from, to) of each row. */
 static Tensor *triangle(const char *op, int64_t rows, int64_t columns, int64_t offset, bool lower)
 {
-    if (rows < 0 || columns < 0) return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: want sizes of 0 and more", (long long)rows, (long long)columns), NULL;
+    if (rows < 0 || columns < 0)
+        return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: want sizes of 0 and more", (long long)rows, (long long)columns), NULL;
     if (offset > columns) offset = columns;             /* beyond the corners nothing changes, and nothing overflows */
     if (offset < -rows - 1) offset = -rows - 1;
     int64_t count = 0;

@@ -169,9 +169,9 @@ typedef struct CrossEntropyGradArgs {
 } CrossEntropyGradArgs;
 
 /* gather - out[o, j, i] = src[o, index[o, j, i], i] over dense [outer, n, inner] src and [outer, m, inner] index (embedding and
- * index_select use index_stride_outer = index_stride_inner = 0).  scatter_add - dst[o, index, i] += src[o, j, i], in the
- * order of j, dst dense [outer, n, inner].  Negative indices must have been refused: an index outside [0, n) gives -1 and
- * bad_at, bad_value; nothing is written then. */
+ * index_select use index_outer = index_inner = 0).  scatter_add - dst[o, index, i] += src[o, j, i], in the order of j, dst dense
+ * [outer, n, inner]; never of halves, whose sums are formed in f32.  An index outside [0, n) gives -1, bad_at and bad_value;
+ * nothing is written then. */
 typedef struct GatherArgs {
     int dtype;
     int64_t outer, n, m, inner;

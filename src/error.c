@@ -16,6 +16,7 @@ static THREAD_LOCAL struct {
 
 THREAD_LOCAL const char *composing;
 THREAD_LOCAL Naming naming;
+THREAD_LOCAL unsigned failure_count;
 
 Naming name_as(const char *op, const char *as)
 {
@@ -29,7 +30,6 @@ Tensor *named_result(Naming before, Tensor *y)
     naming = before;
     return y;
 }
-THREAD_LOCAL unsigned failure_count;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*handler)(const char *, TensorStatus, void *);

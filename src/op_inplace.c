@@ -225,7 +225,7 @@ Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *
 {
     const Naming before = name_as(op->name, NULL);
     Tensor *y = apply_in_place(op, inputs, n, params, site);
-    name_as(before.op, before.as);
+    naming = before;
     return y;
 }
 
@@ -253,7 +253,7 @@ Tensor *tensor_copy_(Tensor *x, Tensor *src)
 
 static Tensor *fill(const char *op, Tensor *x, double value, const void *site)
 {
-    if (check_null(x, op, 1) || inplace_check(op, x)) return NULL;
+    if (check_null(x, op, 1) || inplace_check(op, x) || check_fill(op, x, value)) return NULL;
     bool graph = !grad_off && (x->entry || (x->base && x->base->entry));
     if (!graph) {
         if (raw_fill(x, value)) return NULL;

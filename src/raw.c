@@ -73,12 +73,18 @@ Tensor *raw_cast(const Tensor *x, int dtype)
     return dense(x) && x->dtype == dtype ? tensor_retain((Tensor *)x) : copy_as(x, dtype);
 }
 
+int check_fill(const char *op, const Tensor *x, double value)
+{
+    const double end = x->dtype == TENSOR_U8 ? 256 : x->dtype == TENSOR_I32 ? 0x1p31 : 0x1p63;
+    const bool wraps = x->dtype == TENSOR_U8, within = value < end && (wraps ? value > -end : value >= -end);      /* as PyTorch's */
+    if (x->numel == 0 || dtype_is_float(x->dtype) || x->dtype == TENSOR_BOOL || within) return 0;
+    return fail(TENSOR_EVALUE, op, "%g is beyond the dtype of %s %s", value, tensor_dtype_name((TensorDtype)x->dtype), S(x));
+}
+
 int raw_fill(Tensor *dst, double value)
 {
     if (dst->numel == 0) return 0;
-    const double end = dst->dtype == TENSOR_U8 ? 256 : dst->dtype == TENSOR_I32 ? 0x1p31 : 0x1p63;      /* u8 wraps negative ones, as PyTorch's */
-    if (!dtype_is_float(dst->dtype) && dst->dtype != TENSOR_BOOL && !(value < end && value >= -end))
-        return fail(TENSOR_EVALUE, "fill", "%g in %s %s: beyond the dtype", value, tensor_dtype_name((TensorDtype)dst->dtype), S(dst));
+    if (check_fill("fill", dst, value)) return -1;
     FillArgs args;
     args.count = dst->numel, args.value = value;
     args.dst.data = dst->data, args.dst.dtype = dst->dtype;

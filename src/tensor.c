@@ -212,7 +212,8 @@ Tensor *new_view(const Tensor *x, int ndim, const int64_t *shape, const int64_t 
 Tensor *tensor_from_blob(void *data, TensorShape shape, TensorDtype dtype, void (*deleter)(void *, void *), void *ctx)
 {
     int64_t stride[TENSOR_MAX_DIMS], n = shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS ? -1 : shape_count(shape);
-    if (n < 0) return fail(TENSOR_ESHAPE, "tensor_from_blob", "%s: sizes must not be negative, and their product must fit int64", shape_text(shape)), NULL;
+    if (n < 0)
+        return fail(TENSOR_ESHAPE, "tensor_from_blob", "%s: sizes must not be negative, and their product must fit int64", shape_text(shape)), NULL;
     if ((unsigned)dtype >= TENSOR_DTYPES) return fail(TENSOR_EDTYPE, "tensor_from_blob", "no such dtype: %d", dtype), NULL;
     if (!data && n > 0) return fail(TENSOR_ENULL, "tensor_from_blob", "data is NULL"), NULL;
     Storage *s = tg_calloc(sizeof *s);

@@ -63,7 +63,8 @@ static int find(const Tensor *x, TensorShape index, const char *op, int64_t *off
     for (int d = 0; d < x->ndim; d++) {
         int64_t i = index.dim[d] < 0 ? index.dim[d] + x->shape[d] : index.dim[d];
         if (i < 0 || i >= x->shape[d])
-            return fail(TENSOR_EINDEX, op, "index %s of %s: %lld is out of range in dimension %d", shape_text(index), S(x), (long long)index.dim[d], d);
+            return fail(TENSOR_EINDEX, op, "index %s of %s: %lld is out of range in dimension %d", shape_text(index), S(x),
+                        (long long)index.dim[d], d);
         *offset += i * x->stride[d];
     }
     return 0;

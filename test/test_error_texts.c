@@ -54,7 +54,8 @@ static void test_setters_tell_what_the_index_picks(void **state)
     (void)state;
     Tensor *x = f32(SHAPE(2, 3)), *v = f32(SHAPE(4)), *i = indices();
     says(tensor_index_set_(x, v, "0"), "tensor_index_set_: tensor_copy_: [4] does not broadcast to [3]");
-    says(tensor_index_set_(x, v, "i", i), "tensor_index_set_: tensor_index_put_: values [4] do not broadcast to [2, 3], what the indices pick of [2, 3]");
+    says(tensor_index_set_(x, v, "i", i), "tensor_index_set_: tensor_index_put_: values [4] do not broadcast to [2, 3], "
+         "what the indices pick of [2, 3]");
     says(tensor_index_set_(x, v, "7"), "tensor_index_set_: \"7\" at position 0");
     says(tensor_index_set_scalar_(x, 0, "0, 3"), "tensor_index_set_scalar_: ");
     says(tensor_index_tensors(x, TENSORS(v)), "tensor_index_tensors: ");
@@ -83,6 +84,21 @@ static void test_other_names_are_the_called_ones(void **state)
     says(tensor_addmv(v, x, v), "tensor_addmv: [2, 3] times [4]: the inner sizes 3 and 4 differ");
     says(tensor_addr(x, v, v), "tensor_addr: [2, 3] does not broadcast to [4, 4], the shape of [4] times [4]");
     says(tensor_div_rounding(x, x, (TensorRounding)9), "tensor_div_rounding: there is no rounding 9");
+}
+
+static void test_fills_name_who_wrote(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_zeros(SHAPE(2, 2), TENSOR_I32), *mask = tensor_ones(SHAPE(2), TENSOR_BOOL), *i = tensor_zeros(SHAPE(1, 1), TENSOR_I64);
+    says(tensor_full(SHAPE(2), 1e10, TENSOR_I32), "tensor_full: 1e+10 is beyond the dtype of i32 [2]");
+    says(tensor_full(SHAPE(2), -256, TENSOR_U8), "tensor_full: -256 is beyond the dtype of u8 [2]");
+    says(tensor_full_like(x, NAN), "tensor_full_like: nan is beyond");
+    says(tensor_fill_(x, 1e10), "tensor_fill_: 1e+10 is beyond");
+    says(tensor_masked_fill_(x, mask, 1e10), "tensor_masked_fill_: 1e+10 is beyond");
+    says(tensor_fill_diagonal_(x, 1e10, false), "tensor_fill_diagonal_: 1e+10 is beyond");
+    says(tensor_scatter_value(x, 0, i, 1e10), "tensor_scatter_value: 1e+10 is beyond");
+    says(tensor_constant_pad_nd(x, DIMS(1, 0), 1e10), "tensor_constant_pad_nd: 1e+10 is beyond");
+    says(tensor_index_set_scalar_(x, 1e10, "0"), "tensor_index_set_scalar_: 1e+10 is beyond");
 }
 
 static void test_recurrent_nets_tell_shapes_as_given(void **state)
@@ -124,7 +140,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_creation_names_itself), TEST(test_in_place_ends_in_an_underscore), TEST(test_setters_tell_what_the_index_picks),
-        TEST(test_other_names_are_the_called_ones), TEST(test_recurrent_nets_tell_shapes_as_given), TEST(test_counts_that_do_not_fit), TEST(test_what_was_left_out),
+        TEST(test_other_names_are_the_called_ones), TEST(test_recurrent_nets_tell_shapes_as_given), TEST(test_counts_that_do_not_fit),
+        TEST(test_what_was_left_out), TEST(test_fills_name_who_wrote),
     };
     return cmocka_run_group_tests_name("texts of errors", tests, NULL, NULL);
 }

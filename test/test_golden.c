@@ -92,7 +92,10 @@ static void print_worst(const TensorOp *op, int cases)
     bool any = false;
     printf("%-28s %4d cases", op->name, cases);
     for (int k = 0; k < RUN_KINDS; k++)
-        if (worst_of[k].excess > 0) any = true, printf("   %s %.2f of the limit: %s of \"%s\"", name[k], worst_of[k].excess, worst_of[k].what, worst_of[k].text);
+        if (worst_of[k].excess > 0) {
+            any = true;
+            printf("   %s %.2f of the limit: %s of \"%s\"", name[k], worst_of[k].excess, worst_of[k].what, worst_of[k].text);
+        }
     printf(any ? "\n" : "   all equal\n");
 }
 
@@ -236,7 +239,8 @@ static void check_op(const TensorOp *op)
     bool none = op->torch && strcmp(op->torch, "-") == 0;
     if (status < 0) complain_op(op, "the golden values cannot be read");
     if (cases < least_cases && !none)
-        complain_op(op, "has %d golden cases of at least %d, and its descriptor does not say that PyTorch has none (torch = \"-\")", cases, least_cases);
+        complain_op(op, "has %d golden cases of at least %d, and its descriptor does not say that PyTorch has none (torch = \"-\")", cases,
+                    least_cases);
     if (cases && none) complain_op(op, "has golden cases, though its descriptor says that PyTorch has none");
     if (getenv("TAPEGRAD_WORST") && !none) print_worst(op, cases);
 }

@@ -368,6 +368,23 @@ static void test_every_failing_allocation_is_survived(void **state)
     assert_false(failed);
 }
 
+/* Neither the largest of a batch nor one that is not finite says how another is scaled. */
+static void test_matrix_exp_takes_each_matrix_for_itself(void **state)
+{
+    (void)state;
+    const double values[] = { 1e-3, 2e-3, 0, -1e-3,   0, 20, -20, 0,   -1e6, 0, 0, -1e6,   NAN, 0, 0, 1 };
+    Tensor *x = tensor_requires_grad_(tensor_from_data(values, SHAPE(4, 2, 2), TENSOR_F64), true), *y = tensor_matrix_exp(x);
+    Tensor *dx = tensor_gradients(y, x, tensor_ones_like(y));
+    for (int i = 0; i < 3; i++) {
+        Tensor *alone = tensor_requires_grad_(tensor_detach(tensor_select(x, 0, i)), true), *want = tensor_matrix_exp(alone);
+        assert_tensor_close(tensor_select(y, 0, i), want, 0, 1e-15);
+        assert_tensor_close(tensor_select(dx, 0, i), tensor_gradients(want, alone, tensor_ones_like(want)), 0, 1e-15);
+    }
+    assert_tensor_close(tensor_select(tensor_select(y, 0, 1), 0, 0), tensor_from_data((double[]){ cos(20), sin(20) }, SHAPE(2), TENSOR_F64), 0,
+                        tight);
+    assert_true(isnan(tensor_item(tensor_amax(tensor_select(y, 0, 3)))));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +405,7 @@ int main(void)
         TEST(test_signs_of_vectors_are_fixed),
         TEST(test_triangles_that_are_not_read_have_no_gradient),
         TEST(test_gradients_of_symmetric_matrices),
+        TEST(test_matrix_exp_takes_each_matrix_for_itself),
         TEST(test_every_failing_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

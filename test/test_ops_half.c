@@ -69,7 +69,8 @@ static void check_rounding(const Sample *s, TensorDtype half, bool record)
         Tensor *g = narrow.g[i];
         if (is_rounded(g, (Tensor *[]){ exact[0].g[i], exact[1].g[i] })) continue;
         double off = off_by(g, tensor_to(exact[0].g[i], half), kept ? 1. / 8 : 0) / unit;
-        if (!(off <= (kept ? UNITS_OF_KEPT : UNITS))) complain(s, "gradient %d in %s%s is off by %.2g units", i, name, record ? ", recorded," : "", off);
+        if (!(off <= (kept ? UNITS_OF_KEPT : UNITS)))
+            complain(s, "gradient %d in %s%s is off by %.2g units", i, name, record ? ", recorded," : "", off);
     }
 }
 

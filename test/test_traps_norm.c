@@ -454,7 +454,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_batch_norm_normalises_with_biased_variance), TEST(test_batch_norm_running_var_is_unbiased),
-        TEST(test_batch_norm_running_var_of_small_values), TEST(test_batch_norm_momentum_weighs_the_batch), TEST(test_batch_norm_refuses_one_value_for_each_channel),
+        TEST(test_batch_norm_running_var_of_small_values), TEST(test_batch_norm_momentum_weighs_the_batch),
+        TEST(test_batch_norm_refuses_one_value_for_each_channel),
         TEST(test_batch_norm_without_momentum_is_cumulative), TEST(test_batch_norm_counts_batches_in_training_only),
         TEST(test_batch_norm_running_statistics_are_not_on_the_tape), TEST(test_batch_norm_outside_training_updates_nothing),
         TEST(test_batch_norm_gradient_sums_to_0_for_each_channel), TEST(test_batch_norm_takes_ranks_2_to_5),

@@ -105,7 +105,7 @@ static void test_var_without_degrees_of_freedom(void **state)
     EXPECT(tensor_var(VECTOR(1, 2), .correction = 2), inf);
 }
 
-/* The powers are beyond f32, or below it; the norm is not. */
+/* The powers are beyond f32, or below it; the norm and its gradient are not. */
 static void test_norm_of_large_and_small_values(void **state)
 {
     (void)state;
@@ -115,6 +115,9 @@ static void test_norm_of_large_and_small_values(void **state)
         Tensor *x = tensor_to(tensor_mul_scalar(VECTOR(2, -3), size), TENSOR_F32), *columns = tensor_expand(tensor_unsqueeze(x, 1), SHAPE(2, 5));
         assert_true(fabs(tensor_item(tensor_norm(x, p)) / want - 1) < close);
         assert_true(fabs(tensor_get(tensor_norm(columns, p, 0), DIMS(4)) / want - 1) < close);
+        x = tensor_requires_grad_(tensor_detach(x), true);
+        Tensor *dx = tensor_gradients(tensor_norm(x, p), x);
+        assert_true(fabs(tensor_get(dx, DIMS(1)) / -pow(3 * size / want, p - 1) - 1) < 4 * close);
     }
 }
 

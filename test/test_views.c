@@ -338,7 +338,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(views_share), TEST(copies_do_not_share), TEST(view_refuses_what_reshape_copies), TEST(many_parts), TEST(chunks),
         TEST(messages_name_the_index), TEST(padding_gets_no_gradient), TEST(last_write_wins), TEST(every_dtype_moves),
-        TEST(halves_sum_wide), TEST(threads_do_not_matter), TEST(nothing_leaks), TEST(in_place_forms), TEST(set_item), TEST(sixteen_dims), TEST(squeeze_of_no_dims),
+        TEST(halves_sum_wide), TEST(threads_do_not_matter), TEST(nothing_leaks), TEST(in_place_forms), TEST(set_item), TEST(sixteen_dims),
+        TEST(squeeze_of_no_dims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

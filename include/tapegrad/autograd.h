@@ -38,7 +38,7 @@ TAPEGRAD_API int tensor_retain_grad(Tensor *x);
 /* tensor_detach - the same storage (and version counter) outside the graph. */
 TAPEGRAD_API Tensor *tensor_detach(Tensor *x);
 
-/* tensor_detach_ - x itself, out of the graph, requires no gradient any more.  EGRAD: a view, whose base has a history. */
+/* tensor_detach_ - x itself, taken out of the graph: a leaf that requires no gradient.  EGRAD: a view of what is on a graph. */
 TAPEGRAD_API Tensor *tensor_detach_(Tensor *x);
 
 /* ---- backward ---------------------------------------------------------------------------------------- */

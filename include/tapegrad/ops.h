@@ -137,8 +137,8 @@ typedef struct TensorIscloseArgs { Tensor *a, *b; double rtol, atol; bool equal_
 #define tensor_isclose(...) tensor_isclose_args((TensorIscloseArgs){ .rtol = 1e-5, .atol = 1e-8, .a = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_isclose_args(TensorIscloseArgs args);
 
-/* In-place writes that forget the old values: tensor_zero_(x), tensor_fill_(x, c); EVALUE: c beyond an integer dtype.  x is outside the
- * graph then, where PyTorch's goes on to require a gradient, which is 0; a view of x written so cuts out its part alone.
+/* In-place writes that forget the old values: tensor_zero_(x), tensor_fill_(x, c); EVALUE: c beyond an integer dtype.  x leaves
+ * the graph (PyTorch's goes on to require a gradient, which is 0); of a view that is filled, only its part of the base does.
  * tensor_copy_ - x = src, broadcast to x's shape and cast to its dtype, also between devices; src gets the gradient, x's
  * old value none.  With a view as x it is PyTorch's x[...] = src. */
 TAPEGRAD_API Tensor *tensor_zero_(Tensor *x);

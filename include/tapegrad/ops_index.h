@@ -257,7 +257,8 @@ TAPEGRAD_API Tensor *tensor_histc_args(TensorHistcArgs args);
 
 /* tensor_searchsorted(sorted, values, .right = true) - i64 of values' shape: where each would be inserted into the ascending list
  * that is sorted's last dim, before equal elements, or with right behind them; sorted is one list, or has values' leading sizes.
- * Integers beside floats are compared as f64.  NaN goes behind all.   tensor_bucketize(x, boundaries) - the same with one list, the operands turned. */
+ * Integers beside floats are compared as f64.  NaN goes behind all.
+ * tensor_bucketize(x, boundaries) - the same with one list, the operands turned. */
 typedef struct TensorSearchArgs {
     Tensor *sorted, *values;
     bool right;

@@ -60,7 +60,7 @@ typedef struct TensorBatchNormArgs {
 
 /* tensor_batch_norm - the same for each channel (dimension 1 of [N, C, ...], rank 2 to 5), with statistics over all else.
  *   training: of the batch; running = (1 - momentum) running + momentum batch, in place, outside the graph, where
- *     the batch's variance is the unbiased one, n / (n - 1) var, and its mean exact to an ulp or so of its deviation.
+ *     the batch's variance is the unbiased one, n / (n - 1) var; its mean is exact to about an ulp of the deviation.
  *     running_mean and running_var may both be NULL.
  *   otherwise: running_mean and running_var.
  * Per-channel tensors are [C]; weight and bias may be NULL.  An input [0] is copied.  ESHAPE: one value per channel in training has

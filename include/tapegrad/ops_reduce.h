@@ -7,8 +7,8 @@
  *     Tensor *loss  = tensor_cross_entropy(logits, classes, .label_smoothing = 0.1);
  *
  * Functions with options are macros over a struct: arguments in PyTorch's order, or by name; what is left out has
- * PyTorch's default.  Their functions, which the macros call, end in _args.  Functions share structs: an option that PyTorch's function
- * has not is refused (EVALUE).
+ * PyTorch's default.  Their functions, which the macros call, end in _args.  Functions share structs: an option that
+ * PyTorch's function does not have is refused (EVALUE).
  *
  * .dim or .dims say what is reduced; without them everything is.  Negative dims count from the end.  A reduced dim vanishes,
  * or stays as size 1 with .keepdim.  EINDEX: no such dim.  EVALUE: a dim twice.

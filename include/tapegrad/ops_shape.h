@@ -224,7 +224,8 @@ typedef struct TensorList {
 #define TENSORS(...) ((TensorList){ (Tensor *[]){ __VA_ARGS__ }, (int)(sizeof (Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)) })
 
 /* tensor_cat(TENSORS(a, b), dim), tensor_cat(((TensorList){ array, n }), dim) - one behind the other along dim (0), where their sizes
- * may differ.  A bare array, whose length is not known here, does not compile.  Dtypes are promoted.  A tensor of shape [0] fits anywhere, as in PyTorch.
+ * may differ.  Dtypes are promoted.  A tensor of shape [0] fits anywhere, as in PyTorch.  A bare array does not compile: it does not
+ * say how many there are.
  * tensor_stack - tensors of one shape side by side in a new dim. */
 typedef struct TensorJoinArgs {
     TensorList tensors;

@@ -89,7 +89,7 @@ TAPEGRAD_API Tensor *tensor_rand_like(const Tensor *x);
 TAPEGRAD_API Tensor *tensor_randn_like(const Tensor *x);
 
 /* tensor_randint - i64 on [low, high).  EVALUE: low >= high.   tensor_randint_like - the same, of x's shape, dtype and device.
- * EVALUE: bounds beyond the integers that the dtype holds, all of them up to there.
+ * EVALUE: low >= high, or numbers between them that the dtype does not hold.
  * tensor_randperm - i64 [n]: 0 .. n - 1 in random order.  EVALUE: n < 0. */
 TAPEGRAD_API Tensor *tensor_randint(int64_t low, int64_t high, TensorShape shape);
 TAPEGRAD_API Tensor *tensor_randint_like(const Tensor *x, int64_t low, int64_t high);

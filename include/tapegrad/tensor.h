@@ -80,9 +80,8 @@ typedef struct TensorShape {
 
 /* ---- make --------------------------------------------------------------------------------------------
  * All make contiguous tensors on the default device (tensor_set_default_device), outside any graph.
- * ESHAPE: a negative size, more than 16 dimensions, or a count of bytes beyond int64.  EDTYPE: no such dtype.  EVALUE: a value to fill with
- * that is beyond an integer dtype (beyond a floating one it is infinite).
- * ENOMEM: no memory. */
+ * ESHAPE: a negative size, more than 16 dimensions, or a count of bytes beyond int64.  EDTYPE: no such dtype.  EVALUE: a value
+ * beyond an integer dtype (one beyond a floating dtype is infinite).  ENOMEM: no memory. */
 TAPEGRAD_API Tensor *tensor_empty(TensorShape shape, TensorDtype dtype);     /* values are arbitrary */
 TAPEGRAD_API Tensor *tensor_zeros(TensorShape shape, TensorDtype dtype);
 TAPEGRAD_API Tensor *tensor_ones(TensorShape shape, TensorDtype dtype);

@@ -4,7 +4,6 @@
  *  - scatter_add adds in the order of the index rows to each element, whoever does it: threads divide the destination
  *    (outer blocks, columns, or rows), never the source.  The bits do not depend on their number. */
 #include "../core.h"
-#include "../half.h"
 #include "cpu.h"
 
 /* ---- the check -------------------------------------------------------------------------------------------- */
@@ -136,22 +135,12 @@ FORCE_INLINE void add_i64(char *d, const char *s) { *(uint64_t *)d += *(const ui
 FORCE_INLINE void add_i32(char *d, const char *s) { *(uint32_t *)d += *(const uint32_t *)s; }
 FORCE_INLINE void add_u8(char *d, const char *s) { *(uint8_t *)d = (uint8_t)(*(uint8_t *)d + *(const uint8_t *)s); }
 FORCE_INLINE void add_bool(char *d, const char *s) { *(uint8_t *)d |= *(const uint8_t *)s; }
-FORCE_INLINE void add_f16(char *d, const char *s)
-{
-    *(uint16_t *)d = f16_from_f32(f16_to_f32(*(uint16_t *)d) + f16_to_f32(*(const uint16_t *)s));
-}
-FORCE_INLINE void add_bf16(char *d, const char *s)
-{
-    *(uint16_t *)d = bf16_from_f32(bf16_to_f32(*(uint16_t *)d) + bf16_to_f32(*(const uint16_t *)s));
-}
 
 static void scatter_part(const GatherArgs *g, const Part *p)
 {
     switch (g->dtype) {
     case TENSOR_F32: add_part(g, p, add_f32, 4); break;
     case TENSOR_F64: add_part(g, p, add_f64, 8); break;
-    case TENSOR_F16: add_part(g, p, add_f16, 2); break;
-    case TENSOR_BF16: add_part(g, p, add_bf16, 2); break;
     case TENSOR_I64: add_part(g, p, add_i64, 8); break;
     case TENSOR_I32: add_part(g, p, add_i32, 4); break;
     case TENSOR_U8: add_part(g, p, add_u8, 1); break;

@@ -84,5 +84,6 @@ Tensor *tensor_alpha_dropout_(Tensor *x, double p, bool training)
 
 Tensor *tensor_feature_alpha_dropout_(Tensor *x, double p, bool training)
 {
-    return drops_nothing(x, p, training) && x->ndim >= 2 ? borrow(x) : op_apply_(&op_feature_alpha_dropout, &x, 1, &((DropoutParams){ p, training }), SITE);
+    const bool same = drops_nothing(x, p, training) && x->ndim >= 2;
+    return same ? borrow(x) : op_apply_(&op_feature_alpha_dropout, &x, 1, &((DropoutParams){ p, training }), SITE);
 }

@@ -155,10 +155,11 @@ static Tensor *slopes(Tensor *a, Tensor *b, Tensor *g, double p)
     Tensor *y = tensor_norm(d, p, -1, true);
     if (!y) return NULL;
     if (isinf(p)) return tensor_mul(tensor_where(tensor_eq(tensor_abs(d), y), tensor_sign(d), tensor_zeros_like(d)), g);
-    Tensor *share = tensor_div(g, tensor_pow_scalar(one_for_zero(y), p - 1));
-    share = share ? tensor_where(tensor_eq_scalar(y, 0), tensor_zeros_like(share), share) : NULL;
-    if (p == 2) return tensor_mul(d, share);
-    return tensor_mul(tensor_mul(tensor_sign(d), tensor_pow_scalar(one_for_zero(tensor_abs(d)), p - 1)), share);
+    g = tensor_where(tensor_eq_scalar(y, 0), tensor_zeros_like(g), g);
+    y = one_for_zero(y);
+    if (p == 2) return tensor_mul(d, tensor_div(g, y));
+    Tensor *ratio = tensor_div(one_for_zero(tensor_abs(d)), y);             /* first: powers of d or y may be out of range */
+    return tensor_mul(tensor_mul(tensor_sign(d), tensor_pow_scalar(ratio, p - 1)), g);
 }
 
 static int recorded(OpCall *c, double p, Tensor *dy, Tensor **dx)

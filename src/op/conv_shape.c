@@ -68,7 +68,7 @@ static int check_list(OpCall *c, const char *what, const OpDims *d, int64_t leas
     if (d->n > 1 && d->n != rank) return op_fail(c, TENSOR_EVALUE, "%s %s: want one number, or %d", what, shape_text(dims_shape(d)), rank);
     *s = conv_sizes(d, rank, otherwise);
     for (int i = 0; i < MOST; i++)
-        if (s->at[i] < least || s->at[i] > WINDOW_LIMIT) 
+        if (s->at[i] < least || s->at[i] > WINDOW_LIMIT)
             return op_fail(c, TENSOR_EVALUE, "%s, %s: %s %s: want %lld to %d", S(op_input(c, 0)), S(op_input(c, 1)), what, text(s, rank),
                            (long long)least, WINDOW_LIMIT);
     return 0;
@@ -181,7 +181,8 @@ static int check_transposed(OpCall *c, const ConvParams *p, Geometry *g, const c
     if (want_image(c, y, what) || check_options(c, p, g) || want_weight(c, w, channels)) return -1;
     g->out = conv_channels(shape_of(y), g->rank), g->in = w->shape[1] * g->groups;
     if (w->shape[0] != g->out)
-        return op_fail(c, TENSOR_ESHAPE, "%s %s, weight %s: %lld and %lld channels differ", what, S(y), S(w), (long long)g->out, (long long)w->shape[0]);
+        return op_fail(c, TENSOR_ESHAPE, "%s %s, weight %s: %lld and %lld channels differ", what, S(y), S(w), (long long)g->out,
+                       (long long)w->shape[0]);
     return check_groups(c, g, w->shape[1]) || check_kernel(c, p, g, conv_last(shape_of(w), g->rank)) ? -1 : 0;
 }
 

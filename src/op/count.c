@@ -139,7 +139,8 @@ static int64_t find_i64(const int64_t *list, int64_t n, int64_t v, bool right)
 
 static int search(OpCall *c, Tensor *sorted, Tensor *values, bool right)
 {
-    bool floats = dtype_is_float(sorted->dtype) || dtype_is_float(values->dtype), one = sorted->ndim == 1, fits = sorted->ndim > 0 && (one || values->ndim == sorted->ndim);
+    bool floats = dtype_is_float(sorted->dtype) || dtype_is_float(values->dtype), one = sorted->ndim == 1,
+        fits = sorted->ndim > 0 && (one || values->ndim == sorted->ndim);
     for (int d = 0; fits && !one && d < sorted->ndim - 1; d++) fits = values->shape[d] == sorted->shape[d];
     if (!fits) return op_fail(c, TENSOR_ESHAPE, "%s in the lists %s: want one list, or equal sizes but the last", S(values), S(sorted));
     Tensor *lists = wide(sorted, floats), *v = wide(values, floats), *y = own(new_tensor(shape_of(values), TENSOR_I64, &cpu_place));

@@ -98,7 +98,8 @@ const TensorOp op_cov = {
 };
 const TensorOp op_corrcoef = {
     .name = "corrcoef", .summary = "correlations of the variables in rows",
-    .gradient = "v the diagonal of c = cov(x): dc_ij = g_ij / sqrt(v_i v_j), dv_i = -sum_j (g_ij + g_ji) y_ij / (2 v_i); dx is cov's for dc", .arity = 1, .shape = variables_shape, .compose = corrcoef_compose,
+    .gradient = "v the diagonal of c = cov(x): dc_ij = g_ij / sqrt(v_i v_j), dv_i = -sum_j (g_ij + g_ji) y_ij / (2 v_i); dx is cov's for dc",
+    .arity = 1, .shape = variables_shape, .compose = corrcoef_compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = "3x5; 5; 2x4; 4x3; 0x3", .errors = "2x3x4 ! ESHAPE; 3@i64 ! EDTYPE",
 };
 REGISTER_OP(op_cov);

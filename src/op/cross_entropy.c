@@ -183,7 +183,8 @@ static const OpField fields[] = {
 
 const TensorOp op_cross_entropy = {
     .name = "cross_entropy", .summary = "cross entropy of logits and class indices",
-    .gradient = "dx_c = g (softmax(x)_c ((1 - s) w_t + s sum(w) / C) - (1 - s) w_t onehot_c - s w_c / C), 0 at ignored targets; mean: / sum of w_t", .arity = 3, .optional = KEEP_INPUT(2),
+    .gradient = "dx_c = g (softmax(x)_c ((1 - s) w_t + s sum(w) / C) - (1 - s) w_t onehot_c - s w_c / C), 0 at ignored targets; "
+                "mean: / sum of w_t", .arity = 3, .optional = KEEP_INPUT(2),
     .keep = KEEP_INPUT(0), .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2), .params = sizeof(CrossEntropyParams), .fields = fields,
     .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,- {reduction=1}; 5x3,5@i64:0..2,3:.5..2 {ignore_index=1}; "
@@ -241,6 +242,6 @@ Tensor *tensor_cross_entropy_args(TensorClassLossArgs a)
     bool soft = a.target && dtype_is_float(a.target->dtype);
     const Naming before = name_as(op_cross_entropy_probabilities.name, "tensor_cross_entropy");
     Tensor *y = APPLY(soft ? &op_cross_entropy_probabilities : &op_cross_entropy, &p, a.input, a.target, a.weight);
-    name_as(before.op, before.as);
+    naming = before;
     return y;
 }

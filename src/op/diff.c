@@ -105,7 +105,9 @@ static int trapezoid_compose(OpCall *c) { return op_set_result(c, 0, tensor_sum(
 static int cumulative_compose(OpCall *c) { return op_set_result(c, 0, tensor_cumsum(areas(c), ((const TrapezoidParams *)op_params(c))->dim)); }
 
 static const OpField trapezoid_fields[] = { OP_FIELD(OP_DOUBLE, TrapezoidParams, dx, "1"), OP_FIELD(OP_INT, TrapezoidParams, dim, "-1"), { 0 } };
-#define TRAPEZOID .gradient = "dy_i = (g_(i-1) h_(i-1) + g_i h_i) / 2 for steps h, dx_i = g_(i-1) m_(i-1) - g_i m_i, m_i = (y_i + y_(i+1)) / 2; g_i is that of area i", .arity = 2, .optional = KEEP_INPUT(1), .params = sizeof(TrapezoidParams), \
+#define TRAPEZOID \
+    .gradient = "dy_i = (g_(i-1) h_(i-1) + g_i h_i) / 2 for steps h, dx_i = g_(i-1) m_(i-1) - g_i m_i, m_i = (y_i + y_(i+1)) / 2; " \
+                "g_i is that of area i", .arity = 2, .optional = KEEP_INPUT(1), .params = sizeof(TrapezoidParams), \
     .fields = trapezoid_fields, .shape = trapezoid_shape, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE, \
     .samples = "5,-; 5,5; 3x4,- {dx=.5 dim=0}; 3x4,4; 3x4,3 {dim=0}; 2x3x4,2x3x4 {dim=1}; 2x3x4,1x3x1 {dim=1}; 1,1; 0,-; 0x3,-; 3x0,-", \
     .errors = ",- ! ESHAPE; 3x4,3 ! ESHAPE; 3,- {dim=1} ! EINDEX; 3@i64,- ! EDTYPE"

@@ -135,7 +135,8 @@ const TensorOp op_normalize = {
 };
 const TensorOp op_renorm = {
     .name = "renorm", .summary = "slices along dim scaled down to |x|_p = maxnorm where they are longer", ONE, .fields = renorm_fields,
-    .gradient = "n = |x|_p + 1e-7, s = maxnorm / n where |x|_p > maxnorm: dx = s g - s / n sum(g x) sign(x) (|x| / |x|_p)^(p - 1); else g", .shape = renorm_shape, .compose = renorm,
+    .gradient = "n = |x|_p + 1e-7, s = maxnorm / n where |x|_p > maxnorm: dx = s g - s / n sum(g x) sign(x) (|x| / |x|_p)^(p - 1); else g",
+    .shape = renorm_shape, .compose = renorm,
     .samples = "3x4 {p=2 dim=0 maxnorm=.5}; 3x4 {p=2 dim=-1 maxnorm=9}; 2x3x4 {p=1 dim=1 maxnorm=1}; 2x3:.5..2 {p=3 dim=0 maxnorm=1}; "
                "0x3 {p=2 dim=0 maxnorm=1}; 3x0 {p=2 dim=0 maxnorm=1}; 2x3 {p=inf dim=1 maxnorm=.1}",
     .errors = "3 {p=2 dim=0 maxnorm=1} ! ESHAPE; 2x3 {p=0 dim=0 maxnorm=1} ! EVALUE; 2x3 {p=2 dim=0 maxnorm=-1} ! EVALUE; "

@@ -32,7 +32,8 @@ static int embedding_shape(OpCall *c)
     p->rows = weight->shape[0];
     if (p->padding_idx != TENSOR_NO_PADDING) {
         if (p->padding_idx < -p->rows || p->padding_idx >= p->rows)
-            return op_fail(c, TENSOR_EINDEX, "padding_idx %lld for a table of %lld rows: want one of them", (long long)p->padding_idx, (long long)p->rows);
+            return op_fail(c, TENSOR_EINDEX, "padding_idx %lld for a table of %lld rows: want one of them", (long long)p->padding_idx,
+                           (long long)p->rows);
         if (p->padding_idx < 0) p->padding_idx += p->rows;
     }
     for (int d = 0; d < index->ndim; d++) shape[d] = index->shape[d];

@@ -39,7 +39,8 @@ static int check(OpCall *c)
     if (each && !shape_equal(shape_of(each), shape_of(index)))
         return op_fail(c, TENSOR_ESHAPE, "per_sample_weights %s for index %s: want equal shapes", S(each), S(index));
     if (p->padding_idx != TENSOR_NO_PADDING && (p->padding_idx < -weight->shape[0] || p->padding_idx >= weight->shape[0]))
-        return op_fail(c, TENSOR_EINDEX, "padding_idx %lld for a table of %lld rows: want one of them", (long long)p->padding_idx, (long long)weight->shape[0]);
+        return op_fail(c, TENSOR_EINDEX, "padding_idx %lld for a table of %lld rows: want one of them", (long long)p->padding_idx,
+                       (long long)weight->shape[0]);
     return 0;
 }
 

@@ -113,7 +113,8 @@ const TensorOp op_cosine_embedding_loss = {
 };
 const TensorOp op_triplet_margin_loss = {
     .name = "triplet_margin_loss", .summary = "relu(|a - p| - |a - n| + margin), p-norms over the last dim",
-    .gradient = "u(d) = sign(d) (|d| / |d|_p)^(p - 1), 0 where the loss is: da = g (u(a - p) - u(a - n)), dp = -g u(a - p), dn = g u(a - n); swap: of the lesser distance, half to each on ties", .arity = 3,
+    .gradient = "u(d) = sign(d) (|d| / |d|_p)^(p - 1), 0 where the loss is: da = g (u(a - p) - u(a - n)), dp = -g u(a - p), dn = g u(a - n); "
+                "swap: of the lesser distance, half to each on ties", .arity = 3,
     .params = sizeof(TripletParams), .fields = triplet_fields, .shape = triplet_shape, .compose = triplet_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "nn.functional.triplet_margin_loss",
     .samples = "3x4,3x4,3x4 {margin=3}; 3x4,3x4,3x4 {reduction=1 margin=3 swap=1}; 2x2x3,2x2x3,2x2x3 {reduction=2 p=3 margin=4}; "

@@ -17,7 +17,7 @@ static int fill_diagonals(Tensor *x, double value, bool wrap)
 Tensor *tensor_fill_diagonal_(Tensor *x, double value, bool wrap)
 {
     static const char op[] = "tensor_fill_diagonal_";
-    if (check_null(x, op, 1) || inplace_check(op, x)) return NULL;
+    if (check_null(x, op, 1) || inplace_check(op, x) || check_fill(op, x, value)) return NULL;
     if (x->ndim < 2) return fail(TENSOR_ESHAPE, op, "%s: want rank 2 or more", S(x)), NULL;
     for (int d = 1; d < x->ndim && x->ndim > 2; d++)
         if (x->shape[d] != x->shape[0]) return fail(TENSOR_ESHAPE, op, "%s: of rank 3 and more all sizes must be the same", S(x)), NULL;

@@ -237,11 +237,13 @@ static int take_compose(OpCall *c)
 }
 
 static const OpField take_fields[] = { OP_FIELD(OP_DIMS, TakeParams, dim, ""), { 0 } };
-static const TensorOp op_take_along_dim = { .name = "take_along_dim", .summary = "gather where the other dimensions broadcast, indices may count from the end; without dim, of x flattened",
+static const TensorOp op_take_along_dim = { .name = "take_along_dim",
+    .summary = "gather where the other dimensions broadcast, indices may count from the end; without dim, of x flattened",
     .gradient = "dx = zeros with g added at the index",
     .arity = 2, .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(TakeParams), .fields = take_fields, .compose = take_compose, .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x2@i64:0..3 {dim=[1]}; 3x4,1x2@i64:0..3 {dim=[1]}; 1x4,3x2@i64:-4..3 {dim=[-1]}; 3x4,5@i64:-12..11; 2x0,2x0@i64:0..0 {dim=[1]}",
-    .errors = "3x4,3@i64:0..2 {dim=[1]} ! ESHAPE; 3x4,2x2@i64:0..3 {dim=[1]} ! ESHAPE; 3x4,3x2@i64:4..5 {dim=[1]} ! EINDEX; 3x4,3x2@i64:-9..-5 {dim=[1]} ! EINDEX" };
+    .errors = "3x4,3@i64:0..2 {dim=[1]} ! ESHAPE; 3x4,2x2@i64:0..3 {dim=[1]} ! ESHAPE; 3x4,3x2@i64:4..5 {dim=[1]} ! EINDEX; "
+              "3x4,3x2@i64:-9..-5 {dim=[1]} ! EINDEX" };
 REGISTER_OP(op_take_along_dim);
 
 Tensor *tensor_take_along_dim_args(TensorTakeArgs args)

@@ -75,7 +75,8 @@ static const OpField fields[] = {
 
 const TensorOp op_group_norm = {
     .name = "group_norm", .summary = "groups of channels normalised in each sample, times weight plus bias", .arity = 3,
-    .gradient = "dx = r (g w - mean(g w) - xn mean(g w xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps), means over the group; dw = sum g xn, db = sum g",
+    .gradient = "dx = r (g w - mean(g w) - xn mean(g w xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps), means over the group; "
+                "dw = sum g xn, db = sum g",
     .optional = KEEP_INPUT(1) | KEEP_INPUT(2), .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
     .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0), KEEP_INPUT(0) }, .params = sizeof(GroupNormParams), .fields = fields,
     .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,

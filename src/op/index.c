@@ -256,7 +256,7 @@ Tensor *tensor_index_put_(Tensor *x, TensorList indices, Tensor *values, bool ac
         written = write_now(&c);
         tensor_scope_close(scope);
     }
-    name_as(before.op, before.as);
+    naming = before;
     if (written || n < 0) return written > 0 ? borrow(x) : NULL;
     return op_apply_(&op_index_put, in, n, &(PutParams){ accumulate }, SITE);
 }

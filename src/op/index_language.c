@@ -215,7 +215,7 @@ Tensor *(tensor_index_accumulate_)(Tensor *x, Tensor *value, const char *text, .
 Tensor *(tensor_index_set_scalar_)(Tensor *x, double value, const char *text, ...)
 {
     va_list args;
-    if (check_null(x, "tensor_index_set_scalar_", 1)) return NULL;
+    if (check_null(x, "tensor_index_set_scalar_", 1) || check_fill("tensor_index_set_scalar_", x, value)) return NULL;
     Tensor *scalar = new_tensor(SHAPE(), x->dtype, x->place), *y = NULL;
     va_start(args, text);
     if (scalar && !raw_fill(scalar, value)) y = write("tensor_index_set_scalar_", x, scalar, SET, false, text, args);

@@ -80,7 +80,8 @@ static const OpField fields[] = {
 
 const TensorOp op_instance_norm = {
     .name = "instance_norm", .summary = "each channel of each sample normalised, times weight plus bias", .arity = 5,
-    .gradient = "dx = w r (g - mean g - xn mean(g xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps), means over the channel of the sample; running ones: dx = w r g; dw = sum g xn, db = sum g",
+    .gradient = "dx = w r (g - mean g - xn mean(g xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps), means over the channel of the sample; "
+                "running ones: dx = w r g; dw = sum g xn, db = sum g",
     .optional = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR) | KEEP_INPUT(WEIGHT) | KEEP_INPUT(BIAS),
     .no_grad_inputs = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR), .params = sizeof(InstanceNormParams), .fields = fields,
     .shape = shape, .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "nn.functional.instance_norm",

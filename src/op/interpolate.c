@@ -285,9 +285,11 @@ static int check_sizes(OpCall *c, const InterpolateParams *p, const Tensor *x, R
     r->size.n = n;
     for (int i = 0; i < n; i++) {
         const double scale = s[1] == 0 && s[2] == 0 ? s[0] : s[i], size = floor((double)x->shape[2 + i] * scale);
-        if (scaled && !(scale > 0 && size <= LINE_LIMIT)) return op_fail(c, TENSOR_EVALUE, "%s by scale_factor %g: want a positive one, and sizes up to %d", S(x), scale, LINE_LIMIT);
+        if (scaled && !(scale > 0 && size <= LINE_LIMIT))
+            return op_fail(c, TENSOR_EVALUE, "%s by scale_factor %g: want a positive one, and sizes up to %d", S(x), scale, LINE_LIMIT);
         r->size.at[i] = scaled ? (int64_t)size : p->size.at[p->size.n > 1 ? i : 0];
-        if (r->size.at[i] < 0 || r->size.at[i] > LINE_LIMIT) return op_fail(c, TENSOR_EVALUE, "%s to size %lld: want sizes from 1 to %d", S(x), (long long)r->size.at[i], LINE_LIMIT);
+        if (r->size.at[i] < 0 || r->size.at[i] > LINE_LIMIT)
+            return op_fail(c, TENSOR_EVALUE, "%s to size %lld: want sizes from 1 to %d", S(x), (long long)r->size.at[i], LINE_LIMIT);
         r->scale[i] = p->recompute_scale_factor ? 0 : scale;
         if (x->shape[2 + i] > 0 && r->size.at[i] > 0) continue;
         return op_fail(c, TENSOR_ESHAPE, "%s to %lld in dimension %d: want sizes of 1 and more", S(x), (long long)r->size.at[i], 2 + i);
@@ -323,7 +325,8 @@ static const TensorOp op_interpolate = {
               "2x3x4 {size=[7] mode=2 antialias=1} ! EVALUE; 2x3x4 {size=[7 7]} ! EVALUE; 2x3x4 {size=[0]} ! ESHAPE; 2x3x4 {scale_factor=0.1} ! ESHAPE; "
               "2x3x4 {scale_factor=-1} ! EVALUE; 2x3x4 {size=[5] recompute_scale_factor=1} ! EVALUE; 2x3x0 {size=[3]} ! ESHAPE; 2x3x4 {size=[7] mode=7} ! EVALUE; "
               "2x3x4x4 {scale_factor=2 scale_factor_2=1} ! EVALUE; "
-              "2x3x4x4 {scale_factor=2 scale_factor_1=2 scale_factor_2=2} ! EVALUE; 2x3x4 {scale_factor=2 scale_factor_1=2} ! EVALUE; 2x3x4@i64 {size=[7]} ! EDTYPE",
+              "2x3x4x4 {scale_factor=2 scale_factor_1=2 scale_factor_2=2} ! EVALUE; 2x3x4 {scale_factor=2 scale_factor_1=2} ! EVALUE; "
+              "2x3x4@i64 {size=[7]} ! EDTYPE",
 };
 REGISTER_OP(op_interpolate);
 

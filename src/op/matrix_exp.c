@@ -14,15 +14,20 @@ static int shape(OpCall *c)
     return 0;
 }
 
-/* s for the largest matrix of the batch; 0 for one that is not finite. */
-static int halvings(Tensor *x)
+/* 2^-s of each matrix as [..., 1, 1], 1 for one that is not finite; *most is the largest s.  Each has its own: halved more often than it
+ * needs, a matrix loses a digit for every three squarings. */
+static Tensor *scales(Tensor *x, int *most)
 {
-    double norm = 0;
-    TENSOR_NO_GRAD {
-        Tensor *sums = tensor_sum(tensor_abs(x), -2);
-        norm = sums && sums->numel ? tensor_item(tensor_amax(sums)) : 0;
+    Tensor *by = NULL;
+    *most = 0;
+    TENSOR_NO_GRAD by = tensor_amax(tensor_sum(tensor_abs(x), .dim = -2, .keepdim = true), .dim = -1, .keepdim = true);
+    double *v = by ? by->data : NULL;
+    for (int64_t i = 0; by && i < by->numel; i++) {
+        const int s = v[i] > 0.5 && isfinite(v[i]) ? (int)ceil(log2(v[i])) + 1 : 0;
+        v[i] = ldexp(1, -s);
+        if (s > *most) *most = s;
     }
-    return norm > 0.5 && isfinite(norm) ? (int)ceil(log2(norm)) + 1 : 0;
+    return by;
 }
 
 /* c_0 + c_1 x + ... of the terms k, k + 1, ... of the series. */
@@ -40,15 +45,16 @@ static int matrix_exp(OpCall *c)
 {
     Tensor *x = in_f64(c, 0), *power[5];
     if (!x) return -1;
-    const int s = halvings(x);
+    int most = 0;
+    Tensor *by = x->numel ? scales(x, &most) : tensor_ones_like(x);
     power[0] = identity_like(x);
-    power[1] = tensor_mul_scalar(x, exp2(-s));
+    power[1] = tensor_mul(x, by);
     power[2] = tensor_matmul(power[1], power[1]);
     power[3] = tensor_matmul(power[2], power[1]);
     power[4] = tensor_matmul(power[2], power[2]);
     Tensor *y = terms(power, 12, 5);
     for (int k = 8; k >= 0; k -= 4) y = tensor_add(tensor_matmul(y, power[4]), terms(power, k, 4));
-    for (int i = 0; i < s; i++) y = tensor_matmul(y, y);
+    for (int i = 0; i < most && y; i++) y = tensor_where(tensor_lt_scalar(by, ldexp(1, -i)), tensor_matmul(y, y), y);
     return set_rounded(c, 0, y);
 }
 

@@ -1,6 +1,6 @@
 /* norm.c - vector norms over dims.
  *
- *   y = (sum |x|^p)^(1/p)              dx = g sign(x) |x|^(p-1) / y^(p-1)
+ *   y = (sum |x|^p)^(1/p)              dx = g sign(x) (|x| / y)^(p-1), in range where |x|^p is not
  *   p = 1: dx = g sign x.   p = 2: dx = g x / y.   p = 0: y counts x != 0, dx = 0.
  *   p = inf, -inf: the extreme of |x|, dx = g sign(x) / ties where |x| is it
  *
@@ -26,12 +26,10 @@ static Tensor *ones_for_zeros(Tensor *x)
     return x ? tensor_where(tensor_eq_scalar(x, 0), tensor_ones_like(x), x) : NULL;
 }
 
-/* g / y^q, 0 where y is 0. */
-static Tensor *quotient(Tensor *g, Tensor *y, double q)
+/* g with 0 where y is 0. */
+static Tensor *zeros_for_zeros(Tensor *g, Tensor *y)
 {
-    Tensor *safe = ones_for_zeros(y);
-    Tensor *t = tensor_div(g, q == 1 ? safe : tensor_pow_scalar(safe, q));
-    return t ? tensor_where(tensor_eq_scalar(y, 0), tensor_zeros_like(t), t) : NULL;
+    return g ? tensor_where(tensor_eq_scalar(y, 0), tensor_zeros_like(g), g) : NULL;
 }
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -43,11 +41,12 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     if (!x || !y) return -1;
     if (p == 0) dx[0] = tensor_zeros_like(x);
     else if (p == 1) dx[0] = tensor_mul(tensor_sign(x), reduce_spread(r, to, dy));
-    else if (p == 2) dx[0] = tensor_mul(x, reduce_spread(r, to, quotient(dy, y, 1)));
+    else if (p == 2) dx[0] = tensor_mul(x, reduce_spread(r, to, zeros_for_zeros(tensor_div(dy, ones_for_zeros(y)), y)));
     else if (isinf(p)) dx[0] = tensor_mul(tensor_sign(x), share_evenly(r, tensor_abs(x), y, dy));
     else {
-        Tensor *power = tensor_pow_scalar(ones_for_zeros(tensor_abs(x)), p - 1);
-        dx[0] = tensor_mul(tensor_mul(tensor_sign(x), power), reduce_spread(r, to, quotient(dy, y, p - 1)));
+        Tensor *ratio = tensor_div(ones_for_zeros(tensor_abs(x)), reduce_spread(r, to, ones_for_zeros(y)));
+        Tensor *slope = tensor_mul(tensor_sign(x), tensor_pow_scalar(ratio, p - 1));
+        dx[0] = tensor_mul(slope, reduce_spread(r, to, zeros_for_zeros(dy, y)));
     }
     return dx[0] ? 0 : -1;
 }

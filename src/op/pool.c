@@ -42,7 +42,9 @@ static int check_list(OpCall *c, const OpDims *list, int spatial, const char *wh
 static int check_range(OpCall *c, const int64_t at[3], int spatial, int64_t least, const char *what)
 {
     for (int i = 0; i < 3; i++)
-        if (at[i] < least || at[i] > WINDOW_LIMIT) return op_fail(c, TENSOR_EVALUE, "%s: %s %s: want %lld to %d", S(op_input(c, 0)), what, text(at, spatial), (long long)least, WINDOW_LIMIT);
+        if (at[i] < least || at[i] > WINDOW_LIMIT)
+            return op_fail(c, TENSOR_EVALUE, "%s: %s %s: want %lld to %d", S(op_input(c, 0)), what, text(at, spatial),
+                           (long long)least, WINDOW_LIMIT);
     return 0;
 }
 
@@ -108,7 +110,9 @@ int pool_adaptive_shape(OpCall *c, int spatial)
     for (int i = p->size.n; i < spatial; i++) p->size.at[i] = p->size.at[0];
     p->size.n = spatial, p->adaptive = true;
     for (int i = 0; i < spatial; i++) {
-        if (p->size.at[i] < 0 || p->size.at[i] > LINE_LIMIT) return op_fail(c, TENSOR_EVALUE, "%s to %s: want sizes of 0 and more", S(op_input(c, 0)), shape_text((TensorShape){ spatial, p->size.at }));
+        if (p->size.at[i] < 0 || p->size.at[i] > LINE_LIMIT)
+            return op_fail(c, TENSOR_EVALUE, "%s to %s: want sizes of 0 and more", S(op_input(c, 0)),
+                           shape_text((TensorShape){ spatial, p->size.at }));
         if (x->shape[x->ndim - spatial + i] == 0) return op_fail(c, TENSOR_ESHAPE, "%s: nothing to pool", S(x));
     }
     return pool_result(c, 0, x, p->size.at, x->dtype);

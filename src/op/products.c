@@ -155,7 +155,8 @@ static int want_input(OpCall *c, const Tensor *x, TensorShape to)
 {
     int64_t wide[TENSOR_MAX_DIMS];
     if (shape_broadcast(shape_of(x), to, wide) == to.ndim && shape_equal((TensorShape){ to.ndim, wide }, to)) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "%s does not broadcast to %s, the shape of %s times %s", S(x), shape_text(to), S(op_input(c, 1)), S(op_input(c, 2)));
+    return op_fail(c, TENSOR_ESHAPE, "%s does not broadcast to %s, the shape of %s times %s", S(x), shape_text(to), S(op_input(c, 1)),
+                   S(op_input(c, 2)));
 }
 
 static int addmv_shape(OpCall *c)
@@ -164,7 +165,8 @@ static int addmv_shape(OpCall *c)
     if (want_ranks(c, 2, 1)) return -1;
     const Tensor *a = op_input(c, 1), *b = op_input(c, 2);
     if (a->shape[1] != b->shape[0])
-        return op_fail(c, TENSOR_ESHAPE, "%s times %s: the inner sizes %lld and %lld differ", S(a), S(b), (long long)a->shape[1], (long long)b->shape[0]);
+        return op_fail(c, TENSOR_ESHAPE, "%s times %s: the inner sizes %lld and %lld differ", S(a), S(b), (long long)a->shape[1],
+                       (long long)b->shape[0]);
     return want_input(c, x, SHAPE(a->shape[0]));
 }
 

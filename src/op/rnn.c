@@ -30,7 +30,8 @@ static int check_input(OpCall *c, const Tensor *x, const Tensor *w_ih)
 {
     const RnnParams *p = op_params(c);
     const char *before = x->ndim == 2 ? "steps" : p->batch_first ? "batch, steps" : "steps, batch";
-    if (w_ih->ndim != 2 || w_ih->shape[0] % rnn_gates(p->kind)) return op_fail(c, TENSOR_ESHAPE, "w_ih %s: want [%d hidden, in]", S(w_ih), rnn_gates(p->kind));
+    if (w_ih->ndim != 2 || w_ih->shape[0] % rnn_gates(p->kind))
+        return op_fail(c, TENSOR_ESHAPE, "w_ih %s: want [%d hidden, in]", S(w_ih), rnn_gates(p->kind));
     if (x->shape[x->ndim - 1] != w_ih->shape[1])
         return op_fail(c, TENSOR_ESHAPE, "input %s, w_ih %s: want [%s, %lld]", S(x), S(w_ih), before, (long long)w_ih->shape[1]);
     if (x->shape[x->ndim == 3 && p->batch_first] == 0) return op_fail(c, TENSOR_ESHAPE, "input %s, [%s, in]: a sequence of no steps", S(x), before);

@@ -207,7 +207,8 @@ static COLD int refuse_null(const TensorOp *op)
                                 ROW_remainder, ROW_floor_divide };
     for (size_t i = 0; i < sizeof rows / sizeof *rows && !tensor_error(); i++)
         if (op->row->id == rows[i])
-            return fail(TENSOR_ENULL, op->name, "operand 2 is NULL (a number goes to tensor_%s_scalar%s)", op->name, naming.op == op->name ? "_" : "");
+            return fail(TENSOR_ENULL, op->name, "operand 2 is NULL (a number goes to tensor_%s_scalar%s)", op->name,
+                        naming.op == op->name && !naming.as ? "_" : "");
     check_null(NULL, op->name, 2);
     return -1;
 }

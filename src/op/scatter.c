@@ -149,7 +149,7 @@ Tensor *tensor_scatter_(Tensor *x, int dim, Tensor *index, Tensor *src)
 
 static int value_shape(OpCall *c)
 {
-    return check(c) ? -1 : op_same_shape(c);
+    return check(c) || check_fill(c->op->name, op_input(c, 0), ((const ScatterParams *)op_params(c))->value) ? -1 : op_same_shape(c);
 }
 
 static int value_forward(OpCall *c)

@@ -243,7 +243,8 @@ static int index_compose(OpCall *c)
 }
 
 static const TensorOp op_index_reduce = { .name = "index_reduce", .summary = "x with slices of a source reduced into those that a list of indices names", .arity = 3,
-    .gradient = "mean: dx = dy / count, dsource = that at the index; prod: dy times the others; amax, amin: shared evenly by ties", .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(ReduceParams), .fields = fields, .compose = index_compose,
+    .gradient = "mean: dx = dy / count, dsource = that at the index; prod: dy times the others; amax, amin: shared evenly by ties",
+    .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(ReduceParams), .fields = fields, .compose = index_compose,
     .samples = "5x3,4@i64:0..4,4x3 {dim=0 reduce=1}; 2x3x4,6@i64:0..2,2x6x4 {dim=1 reduce=2}; 5,3@i64:0..4,3 {dim=-1 reduce=3 include_self=0}; "
                ",1@i64:0..0, {dim=0 reduce=4}; 3x2,0@i64:0..0,0x2 {dim=0 reduce=2}",
     .errors = "5x3,2@i64:5..9,2x3 {dim=0 reduce=1} ! EINDEX; 5x3,2@i64:0..4,3x3 {dim=0 reduce=1} ! ESHAPE; 5x3,2@i64:0..4,2x3 {dim=0 reduce=0} ! EVALUE; "

@@ -33,7 +33,7 @@ int raw_select(const char *op, Tensor *out, const Tensor *cond, const Tensor *a,
 /* promoted_pair - the dtype of a result of a and b, where rank 0 counts only by category. */
 int promoted_pair(const Tensor *a, const Tensor *b);
 
-/* call_mask - cond as a bool tensor, owned by the open scope; EDTYPE unless it is bool or u8. */
+/* call_mask_dtype - EDTYPE unless cond is bool or u8.   as_mask - cond as a bool tensor, owned by the open scope. */
 int call_mask_dtype(OpCall *c, const Tensor *cond);
 Tensor *as_mask(const Tensor *cond);
 

@@ -190,7 +190,7 @@ int tensor_split_sizes(Tensor *x, TensorShape sizes, int dim, Tensor **parts)
     if (shape_to_dims(__func__, sizes, &p.sizes)) return parts_or_none(-1, parts, sizes.ndim < TENSOR_MAX_DIMS ? sizes.ndim : 0);
     const Naming before = name_as(op_split.name, __func__);
     const int count = split(x, &p, parts, sizes.ndim, SITE);
-    name_as(before.op, before.as);
+    naming = before;
     return parts_or_none(count, parts, sizes.ndim);
 }
 

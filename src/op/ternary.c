@@ -109,7 +109,7 @@ static Tensor *compare_scalar(const TensorOp *op, const char *function, Tensor *
     if (c && raw_fill(c, value)) c = NULL;
     if (c && x->dtype != dtype) x = tensor_to(x, (TensorDtype)dtype);
     Tensor *y = c ? row_apply(op, x, c, NULL, site) : NULL;
-    name_as(before.op, before.as);
+    naming = before;
     return tensor_scope_return(scope, y);
 }
 

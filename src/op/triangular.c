@@ -186,7 +186,8 @@ const TensorOp op_cholesky = {
     .errors = "3 ! ESHAPE; 2x3 ! ESHAPE; 2x2:-2..-1 ! EVALUE; 2x2@i64 ! EDTYPE",
 };
 const TensorOp op_cholesky_solve = {
-    .name = "cholesky_solve", .summary = "x with l l^T x = b (upper: l^T l x = b)", .gradient = "h = (l l^T)^-1 g: db = h, dl = -tril((h x^T + x h^T) l); upper: dl = -triu(l (h x^T + x h^T))",
+    .name = "cholesky_solve", .summary = "x with l l^T x = b (upper: l^T l x = b)",
+    .gradient = "h = (l l^T)^-1 g: db = h, dl = -tril((h x^T + x h^T) l); upper: dl = -triu(l (h x^T + x h^T))",
     .arity = 2, .params = sizeof(CholeskyParams), .fields = cholesky_fields, .shape = cholesky_solve_shape,
     .compose = cholesky_solve_compose, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "cholesky_solve",
     .samples = "2x2:.5..1,2x1; 3x3:.5..1,3x2 {upper=1}; 2x1x2x2:.5..1,3x2x1; 0x0,0x2; 2x2:.5..1,2x0",
@@ -225,6 +226,6 @@ Tensor *tensor_cholesky_inverse_args(TensorCholeskyArgs a)
     TensorScope scope = tensor_scope_open();
     Tensor *one = scope_failed(scope) ? NULL : tensor_to_device(tensor_eye(n, n, (TensorDtype)a.a->dtype), a.a->place->name);
     Tensor *y = one ? APPLY(&op_cholesky_solve, &((CholeskyParams){ a.upper }), a.a, one) : NULL;
-    name_as(before.op, before.as);
+    naming = before;
     return tensor_scope_return(scope, y);
 }

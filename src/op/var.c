@@ -55,7 +55,8 @@ const TensorOp op_var = {
 const TensorOp op_std = {
     .name = "std", .summary = "standard deviation over dims; gradient 0 where it is 0",
     .gradient = "dx = g (x - mean) / ((n - correction) y), 0 where y = 0", .arity = 1, .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
-    .params = sizeof(ReduceParams), .fields = fields, .shape = var_shape, .forward = std_forward, .backward = std_backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .params = sizeof(ReduceParams), .fields = fields, .shape = var_shape, .forward = std_forward, .backward = std_backward,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
     .samples = SAMPLES, .errors = ERRORS,
 };
 REGISTER_OP(op_var);

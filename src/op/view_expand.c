@@ -78,14 +78,16 @@ int tensor_broadcast_tensors(TensorList tensors, Tensor **results)
     const int n = tensors.n > 0 && tensors.n <= TENSOR_MAX_DIMS && tensors.at ? tensors.n : 0;
     int64_t shape[TENSOR_MAX_DIMS], wide[TENSOR_MAX_DIMS];
     TensorShape to = { 0, shape };
-    parts_or_none(-1, results, n);
     if (!n) return fail(TENSOR_EVALUE, op, "%d tensors: want 1 to %d", tensors.n, TENSOR_MAX_DIMS);
     if (!results) return fail(TENSOR_ENULL, op, "the array for the results is NULL");
     for (int i = 0; i < n; i++) {
         const Tensor *x = tensors.at[i];
-        if (check_null(x, op, i + 1)) return -1;
+        if (check_null(x, op, i + 1)) return parts_or_none(-1, results, n);
         const int ndim = shape_broadcast(to, shape_of(x), wide);
-        if (ndim < 0) return fail(TENSOR_ESHAPE, op, "operand %d, %s, does not broadcast with those before it, %s", i + 1, S(x), shape_text(to));
+        if (ndim < 0) {
+            fail(TENSOR_ESHAPE, op, "operand %d, %s, does not broadcast with those before it, %s", i + 1, S(x), shape_text(to));
+            return parts_or_none(-1, results, n);
+        }
         to.ndim = ndim;
         memcpy(shape, wide, sizeof shape);
     }

@@ -129,8 +129,8 @@ static int narrow_shape(OpCall *c)
     if (check_dim(c, &p->dim)) return -1;
     int64_t size = op_input(c, 0)->shape[p->dim], start = p->start < 0 ? p->start + size : p->start, length = p->end;
     if (length < 0 || start < 0 || start > size || length > size - start)
-        return op_fail(c, TENSOR_EINDEX, "%lld elements from %lld on in dimension %d of %s: it does not have them", (long long)length, (long long)p->start, p->dim,
-                       S(op_input(c, 0)));
+        return op_fail(c, TENSOR_EINDEX, "%lld elements from %lld on in dimension %d of %s: it does not have them", (long long)length,
+                       (long long)p->start, p->dim, S(op_input(c, 0)));
     p->start = start, p->end = start + length, p->step = 1, p->size = size;
     return 0;
 }

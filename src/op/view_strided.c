@@ -29,7 +29,8 @@ static int unfold_shape(OpCall *c)
     if (p->dim < 0) return -1;
     p->length = x->ndim ? x->shape[p->dim] : 1;
     if (x->ndim == TENSOR_MAX_DIMS) return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);
-    if (p->step < 1 || p->size < 0) return op_fail(c, TENSOR_EVALUE, "windows of %lld by steps of %lld: want 0 and 1 or more", (long long)p->size, (long long)p->step);
+    if (p->step < 1 || p->size < 0)
+        return op_fail(c, TENSOR_EVALUE, "windows of %lld by steps of %lld: want 0 and 1 or more", (long long)p->size, (long long)p->step);
     if (p->size > p->length)
         return op_fail(c, TENSOR_ESHAPE, "windows of %lld in dimension %d of %s: want at most %lld", (long long)p->size, p->dim, S(x), (long long)p->length);
     return 0;

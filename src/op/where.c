@@ -73,9 +73,7 @@ static int fill_shape(OpCall *c)
     const FillParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
     int64_t shape[TENSOR_MAX_DIMS];
-    if (call_mask_dtype(c, op_input(c, 1))) return -1;
-    if (!dtype_is_float(x->dtype) && x->dtype != TENSOR_BOOL && !(p->value >= -0x1p63 && p->value < 0x1p63))
-        return op_fail(c, TENSOR_EVALUE, "value %g is beyond the dtype of %s %s", p->value, tensor_dtype_name((TensorDtype)x->dtype), S(x));
+    if (call_mask_dtype(c, op_input(c, 1)) || check_fill(c->op->name, x, p->value)) return -1;
     int ndim = broadcast_all(c, 2, shape);
     return ndim < 0 ? -1 : op_set_output(c, 0, (TensorShape){ ndim, shape }, (TensorDtype)x->dtype);
 }

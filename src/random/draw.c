@@ -105,7 +105,7 @@ Tensor *draw_new(TensorShape shape, int dtype, Draw d)
     const Naming before = name_as("tensor", d.op);
     d.dtype = dtype;
     Tensor *x = new_tensor(shape, dtype, default_place());
-    name_as(before.op, before.as);
+    naming = before;
     return own(filled(x, &d));
 }
 

@@ -92,7 +92,8 @@ static int check_multinomial(const char *op, const Tensor *p, int64_t n, bool re
     int64_t m = p->shape[p->ndim - 1];
     if (m == 0 || m > MOST_CATEGORIES) return fail(TENSOR_EVALUE, op, "weights %s: want 1 to %d in a row", S(p), MOST_CATEGORIES);
     if (n < 1) return fail(TENSOR_EVALUE, op, "%lld draws: want at least 1", (long long)n);
-    if (!replacement && n > m) return fail(TENSOR_EVALUE, op, "%lld draws without replacement from %s: want at most %lld", (long long)n, S(p), (long long)m);
+    if (!replacement && n > m)
+        return fail(TENSOR_EVALUE, op, "%lld draws without replacement from %s: want at most %lld", (long long)n, S(p), (long long)m);
     return 0;
 }
 
