@@ -24,7 +24,8 @@ static void some_rows(void *ctx, int64_t from, int64_t to)
             const int64_t a = batch * g->a_batch + i * g->a_row, b = batch * g->b_batch + j * g->b_col;
             const int64_t c = batch * g->c_batch + i * g->c_row + j * g->c_col;
             uint64_t sum = 0;
-            for (int64_t k = 0; k < g->k; k++) sum += (uint64_t)read(g->dtype, g->a, a + k * g->a_col) * (uint64_t)read(g->dtype, g->b, b + k * g->b_row);
+            for (int64_t k = 0; k < g->k; k++)
+                sum += (uint64_t)read(g->dtype, g->a, a + k * g->a_col) * (uint64_t)read(g->dtype, g->b, b + k * g->b_row);
             sum *= alpha;
             if (beta) sum += beta * (uint64_t)read(g->dtype, g->c, c);
             if (g->bias) sum += (uint64_t)read(g->dtype, g->bias, j);

@@ -96,7 +96,8 @@ const TensorOp op_linear = {
     .gradient = "dx = g weight, dweight = g^T x, dbias = sum g", .arity = 3, .optional = KEEP_INPUT(2),
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0), 0 },
     .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_SAME_DTYPE,
-    .samples = "3x4,5x4,5; 3x4,5x4,-; 4,5x4,5; 2x3x4,5x4,5; 2x1x3x4,2x4,-; 0x4,5x4,5; 3x0,5x0,5; 3x4,0x4,0; 2x0x4,5x4,5; 3x4@i64,5x4@i64,5@i64; 3x4@u8,5x4@u8,-",
+    .samples = "3x4,5x4,5; 3x4,5x4,-; 4,5x4,5; 2x3x4,5x4,5; 2x1x3x4,2x4,-; 0x4,5x4,5; 3x0,5x0,5; 3x4,0x4,0; 2x0x4,5x4,5; "
+               "3x4@i64,5x4@i64,5@i64; 3x4@u8,5x4@u8,-",
     .errors = "3x4,5x3,5 ! ESHAPE; 3x4,5x4,4 ! ESHAPE; 3x4,4,- ! ESHAPE; ,5x4,5 ! ESHAPE; 3x4@bool,5x4@bool,5@bool ! EDTYPE; 3x4@i64,5x4,5 ! EDTYPE",
     .torch = "nn.functional.linear",
 };

@@ -61,6 +61,9 @@ static int want_one_batch(OpCall *c, int first)
 
 static int bmm_shape(OpCall *c) { return want_one_batch(c, 0) ? -1 : shape(c); }
 
+/* An integer that an i64 holds. */
+static bool is_whole(double x) { return fabs(x) < 0x1p63 && x == trunc(x); }
+
 static int add_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *a = op_input(c, 1), *b = op_input(c, 2);
@@ -68,7 +71,7 @@ static int add_shape(OpCall *c)
     const AddmmParams *p = op_params(c);
     int ndim = result_shape(c, a, b, dim);
     if (ndim < 0 || check_dtypes(c, a, x)) return -1;
-    if (!dtype_is_float(a->dtype) && (!(fabs(p->alpha) < 0x1p63) || !(fabs(p->beta) < 0x1p63) || p->alpha != trunc(p->alpha) || p->beta != trunc(p->beta)))
+    if (!dtype_is_float(a->dtype) && !(is_whole(p->alpha) && is_whole(p->beta)))
         return op_fail(c, TENSOR_EVALUE, "%s %s times %s: beta = %g, alpha = %g: integers want integers", tensor_dtype_name((TensorDtype)a->dtype),
                        S(a), S(b), p->beta, p->alpha);
     const TensorShape y = { ndim, dim };
@@ -206,7 +209,8 @@ const TensorOp op_matmul = {
     .shape = shape, PRODUCT,
     .samples = "6,6; 3x4,4; 4,4x3; 3x4,4x5; 3x0,0x4; 2x3x4,4; 2x3x4,4x2; 2x2x0,0x3; 4,2x4x3; 3x4,2x4x3; 0x0,2x0x0; 2x3x2x4,2x3x4x2; "
                "2x1x2x4,3x4x2; 3x2x4,1x4x2; 0x3x4,4x2; 0x3x4,0x4x2; 2x1x4,4x3; 2x4,3x2x4x1; 0,0; 3x4@i64,4x2@i64; 2x3@u8,3@u8; 2x3x4@i32,4@i32",
-    .errors = "3x4,5x6 ! ESHAPE; ,3 ! ESHAPE; 3, ! ESHAPE; 2x3x4,3x4x2 ! ESHAPE; 3x4@bool,4x2@bool ! EDTYPE; 3@i64,3 ! EDTYPE; 3x4@i64,4x2@i32 ! EDTYPE; 4,3x4 ! ESHAPE",
+    .errors = "3x4,5x6 ! ESHAPE; ,3 ! ESHAPE; 3, ! ESHAPE; 2x3x4,3x4x2 ! ESHAPE; 3x4@bool,4x2@bool ! EDTYPE; "
+              "3@i64,3 ! EDTYPE; 3x4@i64,4x2@i32 ! EDTYPE; 4,3x4 ! ESHAPE",
 };
 const TensorOp op_mm = {
     .name = "mm", .summary = "matrix product [m, k] [k, n]",
@@ -246,7 +250,8 @@ const TensorOp op_addmm = {
     .gradient = "dinput = beta g, da = alpha g b^T, db = alpha a^T g", .shape = addmm_shape, ADD_PRODUCT,
     .samples = "3x5,3x4,4x5; 5,3x4,4x5 {alpha=2}; 3x1,3x4,4x5 {beta=.5 alpha=-1}; ,3x4,4x5; 5,3x4,4x5 {beta=0}; 5,3x0,0x5; 5,0x4,4x5; 5@i32,3x4@i32,4x5@i32 {beta=2 alpha=-3}; "
                "3x5,3x4,4x5 {alpha=0}",
-    .errors = "4x5,3x4,4x5 ! ESHAPE; 1x3x5,3x4,4x5 ! ESHAPE; 3x5,3x4,5x4 ! ESHAPE; 3x5,4,4x5 ! ESHAPE; 5@i64,3x4@i64,4x5@i64 {alpha=.5} ! EVALUE; 5@i64,3x4@i64,4x5@i64 {beta=1.5} ! EVALUE",
+    .errors = "4x5,3x4,4x5 ! ESHAPE; 1x3x5,3x4,4x5 ! ESHAPE; 3x5,3x4,5x4 ! ESHAPE; 3x5,4,4x5 ! ESHAPE; "
+              "5@i64,3x4@i64,4x5@i64 {alpha=.5} ! EVALUE; 5@i64,3x4@i64,4x5@i64 {beta=1.5} ! EVALUE",
 };
 const TensorOp op_baddbmm = {
     .name = "baddbmm", .summary = "beta input + alpha a b for [B, m, k] [B, k, n]",

@@ -128,6 +128,6 @@ int check_dtypes(OpCall *c, const Tensor *a, const Tensor *b)
 {
     if (a->dtype == TENSOR_BOOL) return op_fail(c, TENSOR_EDTYPE, "bool %s: products are of numbers", S(a));
     if (!b || a->dtype == b->dtype) return 0;
-    return op_fail(c, TENSOR_EDTYPE, "%s %s and %s %s: of different dtypes only floating ones are promoted", tensor_dtype_name((TensorDtype)a->dtype), S(a),
-                   tensor_dtype_name((TensorDtype)b->dtype), S(b));
+    return op_fail(c, TENSOR_EDTYPE, "%s %s and %s %s: of different dtypes only floating ones are promoted",
+                   tensor_dtype_name((TensorDtype)a->dtype), S(a), tensor_dtype_name((TensorDtype)b->dtype), S(b));
 }
