@@ -7,7 +7,8 @@
  * PyTorch's default.  Their functions, which the macros call, end in _args.
  *
  * Floating operands of different dtypes are promoted; bool, and an integer with another dtype, are refused (EDTYPE).
- * f16 and bf16 compute in f32; integers modulo 2 to their width, by plain loops, with alpha and beta integers too (EVALUE).
+ * f16 and bf16 compute in f32; integers modulo 2 to their width, by plain loops, with alpha and beta integers too (EVALUE), on the
+ * CPU alone, as in PyTorch (EDEVICE).
  * Results are the same bits on any number of threads.  Optional tensors may be NULL. */
 #ifndef TAPEGRAD_OPS_NN_H
 #define TAPEGRAD_OPS_NN_H
