@@ -83,6 +83,8 @@ FORCE_INLINE size_t dtype_size(int dtype)
 }
 FORCE_INLINE bool dtype_is_float(int dtype) { return dtype <= TENSOR_BF16; }
 FORCE_INLINE bool dtype_is_half(int dtype) { return dtype == TENSOR_F16 || dtype == TENSOR_BF16; }
+/* A C scalar stands for an integer when it is one, and an i64 holds it. */
+FORCE_INLINE bool is_integral(double c) { return c >= -0x1p63 && c < 0x1p63 && c == (double)(int64_t)c; }
 FORCE_INLINE TensorShape shape_of(const Tensor *x) { return (TensorShape){ x->ndim, x->shape }; }
 
 /* tensor.c.  The new_ functions return a tensor with one reference that belongs to the caller; own() hands it to the scope. */

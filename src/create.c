@@ -82,11 +82,6 @@ static Tensor *deliver(const char *function, Tensor *host, int dtype)
     return NULL;
 }
 
-static bool fits_i64(double x)
-{
-    return x == trunc(x) && fabs(x) < 0x1p63;
-}
-
 Tensor *tensor_arange(double start, double end, double step, TensorDtype dtype)
 {
     static const char name[] = "tensor_arange";
@@ -95,7 +90,7 @@ Tensor *tensor_arange(double start, double end, double step, TensorDtype dtype)
     if (!isfinite(start) || !isfinite(end) || !isfinite(step) || step == 0 || (end - start) / step < 0)
         return fail(TENSOR_EVALUE, name, "from %g to %g by %g: want finite numbers and a step towards the end", start, end, step), NULL;
     if (!(count < 0x1p60)) return fail(TENSOR_ESHAPE, name, "from %g to %g by %g: %g elements", start, end, step, count), NULL;
-    bool exact = !dtype_is_float((int)dtype) && fits_i64(start) && fits_i64(step);
+    bool exact = !dtype_is_float((int)dtype) && is_integral(start) && is_integral(step);
     Tensor *host = blank(name, SHAPE((int64_t)count), exact ? TENSOR_I64 : TENSOR_F64, &cpu_place);
     if (!host) return NULL;
     if (exact) {

@@ -168,6 +168,34 @@ static void halves(void **state)
     }
 }
 
+static Tensor *integers(TensorDtype dtype, TensorShape shape, const double *values)
+{
+    return tensor_to(tensor_from_data(values, shape, TENSOR_F64), dtype);
+}
+
+static void expect_integers(Tensor *y, TensorDtype dtype, const double *values)
+{
+    assert_non_null(y);
+    assert_int_equal(tensor_dtype(y), dtype);
+    assert_true(tensor_equal(y, integers(dtype, tensor_shape(y), values)));
+}
+
+/* The numbers are PyTorch's: sums wrap to the width. */
+static void integers_wrap(void **state)
+{
+    (void)state;
+    static const double a[] = { 1, -2, 3, 4, 5, -6 }, b[] = { 7, 8, 9, 10, 11, 12 }, x[] = { 100, 200 }, big[] = { 1 << 20, 1 << 20, 3, 1 };
+    static const double product[] = { 22, 24, 7, 10 }, sum[] = { 134, 328, 179, 370 }, affine[] = { 122, 224, 107, 210 }, bytes[] = { 250, 27 };
+    static const double wrapped[] = { 3 << 20, 1 << 20, (3 << 20) + 3, (3 << 20) + 1 }, byte_a[] = { 100, 50, 7, 250 }, byte_b[] = { 3, 255 };
+    Tensor *m = integers(TENSOR_I64, SHAPE(2, 3), a), *n = integers(TENSOR_I64, SHAPE(3, 2), b), *v = integers(TENSOR_I64, SHAPE(2), x);
+    expect_integers(tensor_matmul(m, n), TENSOR_I64, product);
+    expect_integers(tensor_addmm(v, m, n, .beta = 2, .alpha = -3), TENSOR_I64, sum);
+    expect_integers(tensor_linear(m, tensor_transpose(n, 0, 1), v), TENSOR_I64, affine);
+    expect_integers(tensor_mv(integers(TENSOR_U8, SHAPE(2, 2), byte_a), integers(TENSOR_U8, SHAPE(2), byte_b)), TENSOR_U8, bytes);
+    Tensor *wide = integers(TENSOR_I32, SHAPE(2, 2), big);
+    expect_integers(tensor_mm(wide, wide), TENSOR_I32, wrapped);
+}
+
 static void same_bits_for_threads(void **state)
 {
     (void)state;
@@ -210,7 +238,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(random_products), TEST(one_tensor_twice), TEST(what_is_not_read), TEST(halves), TEST(same_bits_for_threads), TEST(refusals),
+        TEST(random_products), TEST(one_tensor_twice), TEST(what_is_not_read), TEST(halves), TEST(integers_wrap), TEST(same_bits_for_threads), TEST(refusals),
     };
     return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);
 }

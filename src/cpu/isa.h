@@ -9,6 +9,13 @@
 #define ISA_PASTE(name, isa) ISA_PASTE_(name, isa)
 #define ISA_NAME(name) ISA_PASTE(name, ISA)
 
+/* Before a loop in which no element depends on another, though the result may be an operand itself (in place). */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 /* cpu_isa - 0 base, 1 AVX2 + FMA, 2 AVX-512 (F, BW, DQ, VL); TAPEGRAD_ISA=base|avx2|avx512 in the environment lowers it. */
 int cpu_isa(void) __attribute__((visibility("hidden")));
 

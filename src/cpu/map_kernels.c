@@ -6,12 +6,6 @@
 
 #pragma GCC diagnostic ignored "-Wtype-limits"      /* x < 0 on u8: the formulas are type-generic */
 
-/* No element depends on another, but out may be the array a itself (in place). */
-#if defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
 #define INLINE static inline __attribute__((always_inline))
 #define CAT_(a, b) a##_##b
 #define CAT(a, b) CAT_(a, b)

@@ -9,11 +9,6 @@
 #include "vecmath64.h"
 
 #define INLINE static inline __attribute__((always_inline))
-#if defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
 #define R(c) ((double)(c))
 
 /* ---- the functions that formulas call --------------------------------------------------------------------------------------- */

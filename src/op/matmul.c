@@ -5,7 +5,6 @@
  *   addmm: y = beta c + alpha a b,  dc = beta g,  da = alpha g b^T,  db = alpha a^T g
  *
  * A matrix that all of a batch shares gets its gradient from one product over the whole batch. */
-#include <math.h>
 #include "product.h"
 
 typedef struct AddmmParams { double beta, alpha; } AddmmParams;
@@ -61,9 +60,6 @@ static int want_one_batch(OpCall *c, int first)
 
 static int bmm_shape(OpCall *c) { return want_one_batch(c, 0) ? -1 : shape(c); }
 
-/* An integer that an i64 holds. */
-static bool is_whole(double x) { return fabs(x) < 0x1p63 && x == trunc(x); }
-
 static int add_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *a = op_input(c, 1), *b = op_input(c, 2);
@@ -71,7 +67,7 @@ static int add_shape(OpCall *c)
     const AddmmParams *p = op_params(c);
     int ndim = result_shape(c, a, b, dim);
     if (ndim < 0 || check_dtypes(c, a, x)) return -1;
-    if (!dtype_is_float(a->dtype) && !(is_whole(p->alpha) && is_whole(p->beta)))
+    if (!dtype_is_float(a->dtype) && !(is_integral(p->alpha) && is_integral(p->beta)))
         return op_fail(c, TENSOR_EVALUE, "%s %s times %s: beta = %g, alpha = %g: integers want integers", tensor_dtype_name((TensorDtype)a->dtype),
                        S(a), S(b), p->beta, p->alpha);
     const TensorShape y = { ndim, dim };

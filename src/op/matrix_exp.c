@@ -6,13 +6,7 @@
 #include <math.h>
 #include "linalg.h"
 
-static int shape(OpCall *c)
-{
-    const Tensor *x = op_input(c, 0);
-    if (x->ndim < 2 || x->shape[x->ndim - 1] != x->shape[x->ndim - 2])
-        return op_fail(c, TENSOR_ESHAPE, "%s: want square matrices [..., m, m]", S(x));
-    return 0;
-}
+static int shape(OpCall *c) { return check_square(c, 0); }
 
 /* 2^-s of each matrix as [..., 1, 1], 1 for one that is not finite; *most is the largest s.  Each has its own: halved more often than it
  * needs, a matrix loses a digit for every three squarings. */

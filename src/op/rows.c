@@ -24,12 +24,6 @@ static int result_dtype(const Tensor *a, const Tensor *b)
     return category_scalar > category_full ? scalar->dtype : full->dtype;
 }
 
-/* A C scalar stands for an integer when it is one, and an i64 holds it. */
-static bool is_integral(double c)
-{
-    return c >= -0x1p63 && c < 0x1p63 && c == (double)(int64_t)c;
-}
-
 /* Powers of integers are integers, so the exponent must be one that their dtype holds. */
 static int check_exponent(const TensorOp *op, const Tensor *a, int dtype, double c)
 {

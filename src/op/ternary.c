@@ -95,7 +95,7 @@ static int compare_dtype(const Tensor *x, double value)
     static const double low[TENSOR_DTYPES] = { [TENSOR_I32] = -0x1p31, [TENSOR_I64] = -0x1p63 };
     static const double end[TENSOR_DTYPES] = { [TENSOR_BOOL] = 2, [TENSOR_U8] = 256, [TENSOR_I32] = 0x1p31, [TENSOR_I64] = 0x1p63 };
     if (dtype_is_float(x->dtype)) return x->dtype;
-    if (!(value >= low[TENSOR_I64] && value < end[TENSOR_I64] && value == (double)(int64_t)value)) return TENSOR_F64;
+    if (!is_integral(value)) return TENSOR_F64;
     return value >= low[x->dtype] && value < end[x->dtype] ? x->dtype : TENSOR_I64;
 }
 
@@ -121,15 +121,12 @@ static Tensor *compare_scalar_(const TensorOp *op, const char *function, Tensor 
     return tensor_scope_return(scope, y ? tensor_copy_(x, y) : NULL);
 }
 
-Tensor *tensor_eq_scalar(Tensor *x, double c) { return compare_scalar(&op_eq, __func__, x, c, SITE); }
-Tensor *tensor_ne_scalar(Tensor *x, double c) { return compare_scalar(&op_ne, __func__, x, c, SITE); }
-Tensor *tensor_lt_scalar(Tensor *x, double c) { return compare_scalar(&op_lt, __func__, x, c, SITE); }
-Tensor *tensor_le_scalar(Tensor *x, double c) { return compare_scalar(&op_le, __func__, x, c, SITE); }
-Tensor *tensor_gt_scalar(Tensor *x, double c) { return compare_scalar(&op_gt, __func__, x, c, SITE); }
-Tensor *tensor_ge_scalar(Tensor *x, double c) { return compare_scalar(&op_ge, __func__, x, c, SITE); }
-Tensor *tensor_eq_scalar_(Tensor *x, double c) { return compare_scalar_(&op_eq, __func__, x, c, SITE); }
-Tensor *tensor_ne_scalar_(Tensor *x, double c) { return compare_scalar_(&op_ne, __func__, x, c, SITE); }
-Tensor *tensor_lt_scalar_(Tensor *x, double c) { return compare_scalar_(&op_lt, __func__, x, c, SITE); }
-Tensor *tensor_le_scalar_(Tensor *x, double c) { return compare_scalar_(&op_le, __func__, x, c, SITE); }
-Tensor *tensor_gt_scalar_(Tensor *x, double c) { return compare_scalar_(&op_gt, __func__, x, c, SITE); }
-Tensor *tensor_ge_scalar_(Tensor *x, double c) { return compare_scalar_(&op_ge, __func__, x, c, SITE); }
+#define WITH_A_NUMBER(name) \
+    Tensor *tensor_##name##_scalar(Tensor *x, double c) { return compare_scalar(&op_##name, __func__, x, c, SITE); } \
+    Tensor *tensor_##name##_scalar_(Tensor *x, double c) { return compare_scalar_(&op_##name, __func__, x, c, SITE); }
+WITH_A_NUMBER(eq)
+WITH_A_NUMBER(ne)
+WITH_A_NUMBER(lt)
+WITH_A_NUMBER(le)
+WITH_A_NUMBER(gt)
+WITH_A_NUMBER(ge)
