@@ -21,7 +21,7 @@ WARN     += -Wno-override-init -Wno-missing-field-initializers
 else
 WARN     += -Wno-initializer-overrides -Wno-missing-field-initializers -Wno-gnu-folding-constant -Wno-missing-braces -Wno-pass-failed
 endif
-DIGEST   := $(shell cat include/tapegrad/ops.def src/device.h | cksum | cut -d' ' -f1)
+DIGEST   := $(shell cat include/tapegrad/ops.def src/device/device.h | cksum | cut -d' ' -f1)
 CPPFLAGS += -Iinclude -Isrc -DTAPEGRAD_OPS_DIGEST='"$(DIGEST)"'
 LIBS     := -lpng -lz -ldl -lm -lpthread
 ifdef WITHOUT_BLIS
@@ -34,10 +34,11 @@ FLAGS    := -std=gnu11 $(OPT) -fPIC -fopenmp-simd -fvisibility=hidden -ffp-contr
 
 # ---- sources ------------------------------------------------------------------------------------------------
 # ISA_SOURCES are compiled once an instruction set (src/cpu/isa.h).
-ISA_SOURCES := $(wildcard src/cpu/*_kernel.c src/cpu/*_kernels.c)
-SOURCES     := $(filter-out $(ISA_SOURCES),$(wildcard src/*.c src/*/*.c nn/*.c optim/*.c))
-HOT         := $(wildcard src/cpu/*.c src/random/*.c)
-LEAN        := map select gemm copy reduce gemm_device
+ALL_SOURCES := $(shell find src nn optim -name '*.c')
+ISA_SOURCES := $(filter %_kernel.c %_kernels.c,$(ALL_SOURCES))
+SOURCES     := $(filter-out $(ISA_SOURCES),$(ALL_SOURCES))
+HOT         := $(filter src/cpu/% src/random/%,$(SOURCES))
+LEAN        := $(filter %/map.c %/select.c %/gemm.c %/copy.c src/cpu/reduce/reduce.c %/gemm_device.c,$(SOURCES))
 ifeq ($(shell uname -m),x86_64)
 ISAS        := base avx2 avx512
 else
@@ -57,7 +58,7 @@ MARCH_base  := -O3
 endif
 MARCH_avx2  := -march=x86-64-v3
 MARCH_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
-UP_TO_AVX2  := map_rare_kernel
+UP_TO_AVX2  := elementwise/map_rare_kernel
 OBJECTS     := $(SOURCES:%.c=$(B)/%.o) $(filter-out $(UP_TO_AVX2:%=$(B)/src/cpu/%.avx512.o),$(foreach i,$(ISAS),$(ISA_SOURCES:%.c=$(B)/%.$(i).o)))
 
 # Other flags, another build: what was compiled with others is compiled again.
@@ -70,12 +71,12 @@ $(OBJECTS): $(B)/flags
 
 all: $(B)/libtapegrad.a $(B)/$(SONAME) $(B)/tapegrad
 
-# The code of the library lies in a section of its own, so that errors can tell its frames from the user's (src/callsite.c).
+# The code of the library lies in a section of its own, so that errors can tell its frames from the user's (src/trace/callsite.c).
 COMPILE = @mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS)
 TEXTS   := .text .text.unlikely .text.unlikely. .text.hot .text.hot. .text.startup .text.startup. .text.exit .text.exit.
 RENAME  = $(OBJCOPY) $(foreach s,$(TEXTS),--rename-section $(s)=tapegrad_text) $@
 $(filter $(HOT:%.c=$(B)/%.o),$(OBJECTS)): FLAGS += -O3
-$(LEAN:%=$(B)/src/cpu/%.o): FLAGS += $(SMALL)
+$(LEAN:%.c=$(B)/%.o): FLAGS += $(SMALL)
 $(B)/%.o: %.c ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
 define isa_rule
 $(B)/%.$(1).o: %.c ; $$(COMPILE) -O3 $$(if $$(filter cast_% map_% rnn_% softmax_%,$$(@F)),$(SMALL)) $(MARCH_$(1)) -fwrapv -DISA=$(1) -MMD -MP -c $$< -o $$@ && $$(RENAME)
@@ -94,11 +95,14 @@ $(B)/tapegrad: tools/tapegrad.c $(B)/libtapegrad.a
 # Each suite is one program; those of PARTS link only the files they test.
 WHOLE   := -Wl,--whole-archive $(B)/libtapegrad.a -Wl,--no-whole-archive
 CMOCKA  ?= -lcmocka
-SUITES  := $(filter-out test_emu test_cuda,$(patsubst test/%.c,%,$(wildcard test/test_*.c)))
+SUITE_SOURCES := $(wildcard test/*/test_*.c)
+SUITES  := $(filter-out test_emu test_cuda,$(notdir $(SUITE_SOURCES:.c=)))
 TESTS   := $(SUITES:%=$(B)/test/%)
-SHARED_TEST := $(filter-out test/test_%.c,$(wildcard test/*.c))
+SHARED_TEST := $(wildcard test/*.c)
+vpath test_%.c $(sort $(dir $(SUITE_SOURCES)))
 $(B)/test/%.o: test/%.c ; $(COMPILE) -Itest -MMD -MP -c $< -o $@
-$(B)/test/test_gemm: $(B)/test/test_gemm.o $(B)/src/cpu/gemm.o $(B)/src/cpu/blis.o $(B)/src/parallel.o $(ISAS:%=$(B)/src/cpu/gemm_kernel.%.o)
+$(B)/test/test_%.o: test_%.c ; $(COMPILE) -Itest -MMD -MP -c $< -o $@
+$(B)/test/test_gemm: $(B)/test/test_gemm.o $(B)/src/cpu/product/gemm.o $(B)/src/cpu/product/blis.o $(B)/src/device/parallel.o $(ISAS:%=$(B)/src/cpu/product/gemm_kernel.%.o)
 	@echo "  LD   $@"; $(CC) $(FLAGS) $^ $(LIBS) $(CMOCKA) -o $@
 $(B)/test/test_%: $(B)/test/test_%.o $(SHARED_TEST:%.c=$(B)/%.o) $(B)/libtapegrad.a
 	@echo "  LD   $@"; $(CC) $(FLAGS) $< $(SHARED_TEST:%.c=$(B)/%.o) $(WHOLE) $(LIBS) $(CMOCKA) -o $@
@@ -129,14 +133,16 @@ $(B)/bench/bench: bench/bench.c $(B)/libtapegrad.a
 	@mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $< $(B)/libtapegrad.a $(LIBS) -o $@
 
 # ---- documents, installation --------------------------------------------------------------------------------------------
-docs/ops.md: $(B)/tools/ops_table test/oracle/torch_names.txt test/composed.txt ; @$< test/oracle/torch_names.txt test/composed.txt $(wildcard include/tapegrad/*.h) > $@.new && mv $@.new $@
+docs/ops.md: $(B)/tools/ops_table test/oracle/torch_names.txt test/composed.txt ; @$< test/oracle/torch_names.txt test/composed.txt $(wildcard include/tapegrad/*.h include/tapegrad/*/*.h) > $@.new && mv $@.new $@
 $(B)/tools/ops_table: tools/ops_table.c $(SHARED_TEST:%.c=$(B)/%.o) $(B)/libtapegrad.a
 	@mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) $(FLAGS) -Itest $< $(SHARED_TEST:%.c=$(B)/%.o) $(WHOLE) $(LIBS) $(CMOCKA) -o $@
 docs: ; @command -v doxygen >/dev/null || { echo "make docs needs doxygen (apt install doxygen)"; exit 1; }; doxygen docs/Doxyfile
 install: all
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/tapegrad $(DESTDIR)$(PREFIX)/bin
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/tapegrad/ops $(DESTDIR)$(PREFIX)/include/tapegrad/nn $(DESTDIR)$(PREFIX)/bin
 	install -m 644 include/tapegrad.h $(DESTDIR)$(PREFIX)/include/
 	install -m 644 include/tapegrad/*.h include/tapegrad/*.def $(DESTDIR)$(PREFIX)/include/tapegrad/
+	install -m 644 include/tapegrad/ops/*.h $(DESTDIR)$(PREFIX)/include/tapegrad/ops/
+	install -m 644 include/tapegrad/nn/*.h $(DESTDIR)$(PREFIX)/include/tapegrad/nn/
 	install -m 644 $(B)/libtapegrad.a $(DESTDIR)$(PREFIX)/lib/
 	install -m 755 $(B)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME).$(VERSION)
 	ln -sf $(SONAME).$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)

@@ -39,7 +39,7 @@ $(B)/libtapegrad_emu.so: $(EMU_OBJECTS) src/cuda/export.map
 # ---- tests ----------------------------------------------------------------------------------------------------------
 # Plugins that must be refused, each for a reason of its own.
 BAD_PLUGINS := $(foreach p,oldabi olddigest misnamed empty,$(B)/test/plugins/libtapegrad_$(p).so)
-$(B)/test/plugins/libtapegrad_%.so: test/bad_plugin/plugin.c src/device.h include/tapegrad/ops.def
+$(B)/test/plugins/libtapegrad_%.so: test/bad_plugin/plugin.c src/device/device.h include/tapegrad/ops.def
 	@mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) -std=gnu11 -fPIC $(WARN) -DBAD_$* -shared $< -o $@
 $(B)/test/test_emu: $(B)/libtapegrad_emu.so $(BAD_PLUGINS)
 CUDA_TESTS := $(B)/test/test_emu $(B)/test/test_cuda

@@ -1,4 +1,4 @@
-/* rnn.c - recurrent layers and cells: parameters in PyTorch's order, for the ops of ops_rnn.h. */
+/* rnn.c - recurrent layers and cells: parameters in PyTorch's order, for the ops of ops/sequence.h. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

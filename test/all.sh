@@ -40,7 +40,7 @@ $make build/tools/ops_table
 build/tools/ops_table test/oracle/torch_names.txt test/composed.txt include/tapegrad/*.h | diff - docs/ops.md > build/ops.diff || {
     echo "docs/ops.md is not what the descriptors say: make docs/ops.md" >&2; head -5 build/ops.diff >&2; exit 1; }
 for name in $(sed -n 's/^\([a-z_0-9A-Z]*\) | .*/\1/p' test/composed.txt); do
-    grep -qE "tensor_${name}_?(_args)?\(" test/test_*.c || { echo "tensor_$name, which is made of ops, has no test" >&2; exit 1; }
+    grep -qE "tensor_${name}_?(_args)?\(" test/*/test_*.c || { echo "tensor_$name, which is made of ops, has no test" >&2; exit 1; }
 done
 [ "$(cat test/oracle/*.golden test/oracle/*_golden.h | wc -c)" -lt 6000000 ] || { echo "the golden files take over 6 MB" >&2; exit 1; }
 

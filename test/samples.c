@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core.h"          /* before cmocka.h, which has a macro fail */
+#include "tensor/core.h"          /* before cmocka.h, which has a macro fail */
 #include "samples.h"
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* sane.h - what the suites of the core share: the invariants of src/core.h and src/tape.h, executable; every test begins and
+/* sane.h - what the suites of the core share: the invariants of src/tensor/core.h and src/tape.h, executable; every test begins and
  * ends with nothing alive, nothing on the tape, grad mode on, no error. */
 #ifndef SANE_H
 #define SANE_H
@@ -13,8 +13,8 @@
 #include <string.h>
 #include <tapegrad.h>
 #include <tapegrad/cmocka.h>
-#include "core.h"
-#include "tape.h"
+#include "tensor/core.h"
+#include "autograd/tape.h"
 
 /* ---- invariants ---------------------------------------------------------------------------------------- */
 

@@ -207,7 +207,7 @@ TAPEGRAD_API int nn_summary_args(NNSummaryArgs args);
 }
 #endif
 
-#include <tapegrad/nn_layers.h>     /* linear, convolution, normalisation, activations, ... */
-#include <tapegrad/nn_rnn.h>        /* recurrent layers */
-#include <tapegrad/nn_init.h>       /* initial values; clipping of gradients */
+#include <tapegrad/nn/layers.h>     /* linear, convolution, normalisation, activations, ... */
+#include <tapegrad/nn/recurrent.h>        /* recurrent layers */
+#include <tapegrad/nn/init.h>       /* initial values; clipping of gradients */
 #endif

@@ -2,8 +2,8 @@
 #ifndef TG_CPU_H
 #define TG_CPU_H
 
-#include "../device.h"
-#include "../parallel.h"
+#include "device/device.h"
+#include "device/parallel.h"
 #include "isa.h"
 
 #pragma GCC visibility push(hidden)

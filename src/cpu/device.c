@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../core.h"
+#include "tensor/core.h"
 #include "cpu.h"
-#include "gemm.h"
+#include "cpu/product/gemm.h"
 
 static THREAD_LOCAL char sentence[256];
 

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <type_traits>
 #include <tapegrad/tensor.h>
-#include "../device.h"
+#include "device/device.h"
 
 #ifdef __CUDACC__
 #define LAUNCH(kernel, grid, block, ...) kernel<<<(grid), (block), 0, gpu_stream()>>>(__VA_ARGS__)

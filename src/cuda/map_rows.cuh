@@ -3,7 +3,7 @@
 #define TG_CUDA_MAP_ROWS_CUH
 
 #include <tapegrad/op_row.h>
-#include "../special.h"
+#include "cpu/elementwise/special.h"
 #include "map.cuh"
 
 #ifdef __CUDACC__

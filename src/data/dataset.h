@@ -3,7 +3,7 @@
 #define TG_DATASET_H
 
 #include <tapegrad/data.h>
-#include "../core.h"
+#include "tensor/core.h"
 
 typedef struct DatasetBatch { Tensor *x, *y; } DatasetBatch;      /* references of the caller's */
 

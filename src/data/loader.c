@@ -14,7 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <tapegrad/random.h>
-#include "../random/random_state.h"
+#include "random/random_state.h"
 #include "dataset.h"
 
 typedef enum State { EMPTY, FULL, SPENT } State;

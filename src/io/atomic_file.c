@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "../core.h"
+#include "tensor/core.h"
 #include "atomic_file.h"
 
 enum { SUFFIX = 32, TRIES = 1000 };

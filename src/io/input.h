@@ -3,7 +3,7 @@
 #define TG_INPUT_H
 
 #include <stdio.h>
-#include "../core.h"
+#include "tensor/core.h"
 
 #pragma GCC visibility push(hidden)
 /* A descriptor, or -1 and the reason recorded for op: ENULL, EIO.  A directory, a pipe or a device is refused.

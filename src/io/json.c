@@ -1,5 +1,5 @@
 /* json.c - a reader without recursion and without memory of its own: a decoded string is never longer than its JSON. */
-#include "../core.h"
+#include "tensor/core.h"
 #include "json.h"
 
 int json_bad(const Json *j, const char *what)

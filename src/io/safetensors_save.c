@@ -4,7 +4,7 @@
  * tensor lies at a multiple of its element size: readers that map the file rely on it. */
 #include <stdlib.h>
 #include <tapegrad/io.h>
-#include "../core.h"
+#include "tensor/core.h"
 #include "atomic_file.h"
 #include "json.h"
 #include "safetensors.h"

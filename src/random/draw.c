@@ -1,6 +1,6 @@
 /* draw.c - from a row of drawn values to a tensor: see draw.h. */
-#include "random/draw.h"
-#include "random/random_state.h"
+#include "draw.h"
+#include "random_state.h"
 
 /* ---- layouts ---------------------------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 #ifndef TG_RANDOM_DRAW_H
 #define TG_RANDOM_DRAW_H
 
-#include "core.h"
-#include "random/engine.h"
+#include "tensor/core.h"
+#include "engine.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -2,8 +2,8 @@
  *
  *  - One seed starts both sequences of a generator, PyTorch's (MT19937) and the counter-based one (Philox).
  *  - current.in_use is NULL while the thread's own generator is in use, which is seeded when first asked for. */
-#include "core.h"
-#include "random/random_state.h"
+#include "tensor/core.h"
+#include "random_state.h"
 
 #include <sys/random.h>
 #include <time.h>

@@ -4,8 +4,8 @@
  *  - A draw of n elements uses the words that n draws of one element would use, in the same order: every loop
  *    over a block of words is only a faster spelling of mt_u32 or mt_u64.
  */
-#include "random/engine.h"
-#include "random/round.h"
+#include "engine.h"
+#include "round.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,8 +7,8 @@
  * multiply-add wherever its compiler contracted a product and a sum.  Every fma below is therefore part of the
  * value; a machine without the instruction is slow here and not different.
  */
-#include "random/engine.h"
-#include "random/round.h"
+#include "engine.h"
+#include "round.h"
 
 #include <math.h>
 

@@ -3,9 +3,9 @@
  * The loop over LANES blocks runs inside the loop over rounds, so that compilers make vector code of it (not of 16
  * lanes and fewer: gcc -O3 then unrolls the loop and loses the vectors); the words are those of philox_block.
  */
-#include "random/philox.h"
+#include "philox.h"
 
-#include "random/round.h"
+#include "round.h"
 
 enum { LANES = 32, GROUP = 4 * LANES };
 

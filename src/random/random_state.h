@@ -5,7 +5,7 @@
 #define TG_RANDOM_STATE_H
 
 #include <tapegrad/random.h>
-#include "random/engine.h"
+#include "engine.h"
 
 struct TensorGenerator {
     Mt19937 mt;                 /* PyTorch's sequence */

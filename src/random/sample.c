@@ -4,9 +4,9 @@
  *   one, or without:      the n largest of p_j / e_j, e_j exponential with rate 1
  *
  * Weights are cumulated in f32 (halves, too) or f64, one after the other, and divided in the dtype: PyTorch's numbers. */
-#include "half.h"
-#include "random/draw.h"
-#include "random/random_state.h"
+#include "device/half.h"
+#include "draw.h"
+#include "random_state.h"
 
 #include <math.h>
 

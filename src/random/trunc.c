@@ -3,7 +3,7 @@
  * PyTorch works on whole tensors: a round draws n candidates and settles the elements that are still open.  A settled
  * element never changes, so both branches end with the first candidate of each element that was accepted.
  */
-#include "random/engine.h"
+#include "engine.h"
 
 #include <math.h>
 #include <string.h>

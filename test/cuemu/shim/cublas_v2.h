@@ -1,7 +1,7 @@
 /* cublas_v2.h - stand-in for cuBLAS over cuemu: column-major reference loops in double, stream-ordered, with the names and
  * the argument order of the real one; arguments are checked. */
 #pragma once
-#include "../cuemu.h"
+#include "cuemu/cuemu.h"
 
 typedef enum {
     CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_INVALID_VALUE = 7, CUBLAS_STATUS_EXECUTION_FAILED = 13

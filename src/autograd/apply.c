@@ -1,0 +1,281 @@
+/* apply.c - the one way an op runs: check, shape, forward, record.
+ *
+ *  - Everything an op makes on the way belongs to a scope that op_apply opens; only results leave it.
+ *  - Operands are unchanged by a failed call: an in-place op computes aside and copies last, and rows that write
+ *    directly cannot fail once they have begun. */
+#include <stdlib.h>
+#include "tensor/core.h"
+#include "anomaly.h"
+#include "tape.h"
+
+/* ---- checks ---------------------------------------------------------------------------------------------- */
+
+static int check_inputs(OpCall *c)
+{
+    const TensorOp *op = c->op;
+    if (op->arity != OP_ANY_ARITY && c->n != op->arity)
+        return op_fail(c, TENSOR_EVALUE, "%d operands given, it takes %d", c->n, op->arity);
+    if (c->n < 1 || c->n > OP_MAX_INPUTS) return op_fail(c, TENSOR_EVALUE, "%d operands: 1 to %d are possible", c->n, OP_MAX_INPUTS);
+    const Place *place = NULL;
+    for (int i = 0; i < c->n; i++) {
+        Tensor *x = c->input[i];
+        if (!x) {
+            bool optional = i < 32 && (op->optional >> i & 1);
+            if (optional && !tensor_error()) continue;
+            if (!tensor_error()) op_fail(c, TENSOR_ENULL, "operand %d is NULL", i + 1);
+            return -1;
+        }
+        if (unlikely(!x->storage)) return op_fail(c, TENSOR_EVALUE, "operand %d was released", i + 1);
+        if (unlikely(x->entry && !entry_is_ours(x->entry)))
+            return op_fail(c, TENSOR_EGRAD, "operand %d %s is part of another thread's graph: tensor_detach it there first", i + 1, S(x));
+        if (place && x->place != place)
+            return op_fail(c, TENSOR_EDEVICE, "operands on %s and %s: move one with tensor_to_device", place->name, x->place->name);
+        place = x->place;
+        if ((op->flags & OP_FLOAT_INPUTS) && !(i < 32 && (op->no_grad_inputs >> i & 1)) && !dtype_is_float(x->dtype))
+            return op_fail(c, TENSOR_EDTYPE, "operand %d is %s %s: it takes floating dtypes", i + 1, tensor_dtype_name(x->dtype), S(x));
+    }
+    if (!(op->flags & OP_ANY_DEVICE) && !op->compose && place->device != &cpu_device)
+        return op_fail(c, TENSOR_EDEVICE, "has no kernel for %s", place->name);
+    return 0;
+}
+
+static bool wants_graph(const OpCall *c)
+{
+    if (grad_off || (c->op->flags & OP_NONDIFFERENTIABLE) || c->op->compose) return false;
+    for (int i = 0; i < c->n; i++)
+        if (on_graph(c->input[i]) && !(i < 32 && (c->op->no_grad_inputs >> i & 1))) return true;
+    return false;
+}
+
+/* Floating inputs of several dtypes: each is cast, on the graph, to the widest. */
+static int promote_inputs(OpCall *c, Tensor **cast)
+{
+    int dtype = -1;
+    for (int i = 0; i < c->n; i++) {
+        const Tensor *x = c->input[i];
+        if (!x || !dtype_is_float(x->dtype) || (i < 32 && (c->op->no_grad_inputs >> i & 1))) continue;
+        dtype = dtype < 0 ? x->dtype : (int)tensor_promote_types((TensorDtype)dtype, (TensorDtype)x->dtype);
+    }
+    for (int i = 0; i < c->n; i++) {
+        Tensor *x = c->input[i];
+        bool other = x && dtype_is_float(x->dtype) && x->dtype != dtype && !(i < 32 && (c->op->no_grad_inputs >> i & 1));
+        cast[i] = other ? tensor_to(x, (TensorDtype)dtype) : x;
+        if (other && !cast[i]) return -1;
+    }
+    c->input = cast;
+    return 0;
+}
+
+/* ---- parameters -------------------------------------------------------------------------------------------- */
+
+static void put_field(const OpField *f, void *params, const char *text)
+{
+    char *at = (char *)params + f->offset;
+    if (f->type == OP_DOUBLE) *(double *)at = strtod(text, NULL);
+    else if (f->type == OP_INT) *(int *)at = (int)strtol(text, NULL, 10);
+    else if (f->type == OP_I64) *(int64_t *)at = strtoll(text, NULL, 10);
+    else if (f->type == OP_BOOL) *(bool *)at = *text == '1' || *text == 't';
+    else if (f->type == OP_TEXT) strncpy(at, text, OP_TEXT_SIZE - 1);
+    else ((OpDims *)at)->n = 0;
+}
+
+static int default_params(OpCall *c, void *params)
+{
+    memset(params, 0, c->op->params);
+    for (const OpField *f = c->op->fields; f && f->name; f++) {
+        if (!f->initial) return op_fail(c, TENSOR_EVALUE, "parameter %s must be given", f->name);
+        put_field(f, params, f->initial);
+    }
+    return 0;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------ */
+
+static void release_staged(OpCall *c)
+{
+    int n = c->n + c->staged_outputs;
+    for (int i = 0; i < n; i++) {
+        Staged *s = &c->staged[i];
+        const Tensor *x = i < c->n ? c->input[i] : c->output[i - c->n];
+        if (s->f64) tg_free(s->f64, (size_t)(x->numel ? x->numel : 1) * sizeof(double));
+        if (s->f32) tg_free(s->f32, (size_t)(x->numel ? x->numel : 1) * sizeof(float));
+    }
+}
+
+/* An op that goes on after a call of its own has failed has failed too: its result is made of what is not there. */
+static int run_forward(OpCall *c)
+{
+    const TensorOp *op = c->op;
+    const unsigned before = failure_count;
+    if (op->shape && op->shape(c)) return -1;
+    if (c->failed) return -1;
+    if (op->compose) {
+        const char *outer = composing;
+        const bool off = grad_off;
+        if (!outer) composing = op->name;
+        grad_off = off || (op->flags & OP_NONDIFFERENTIABLE);
+        int status = op->compose(c);
+        grad_off = off;
+        composing = outer;
+        return failed_since(before) ? -1 : status;
+    }
+    Staged staged[CALL_STAGED];
+    c->staged_outputs = c->outputs;
+    c->staged = c->n + c->outputs <= CALL_STAGED ? staged : NULL;
+    if (c->staged) memset(staged, 0, sizeof(Staged) * (size_t)(c->n + c->outputs));
+    int status = op->forward ? op->forward(c) : op_fail(c, TENSOR_EVALUE, "has no forward");
+    if (c->failed || failed_since(before)) status = -1;
+    if (c->staging) {
+        if (!status) status = store_staged(c);
+        release_staged(c);
+    }
+    c->staged = NULL;
+    return status;
+}
+
+static int check_results(OpCall *c)
+{
+    int want = c->op->outputs ? c->op->outputs : 1;
+    if (c->op->outputs != OP_ANY_ARITY && c->outputs != want)
+        return op_fail(c, TENSOR_EUSER, "made %d of %d results", c->outputs, want);
+    for (int i = 0; i < c->outputs; i++)
+        if (!c->output[i]) return op_fail(c, TENSOR_EUSER, "result %d was not set", i);
+    return 0;
+}
+
+/* A view remembers the tensor whose history a write through it changes. */
+static void set_bases(OpCall *c)
+{
+    Tensor *x = c->input[0], *base = x->base ? x->base : x;
+    for (int i = 0; i < c->outputs; i++) {
+        Tensor *y = c->output[i];
+        if (y->storage != x->storage || y->base || y == x || y == base) continue;
+        y->base = tensor_retain(base);
+        y->base_epoch = base->epoch;
+    }
+}
+
+static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site, Tensor **outputs, int count)
+{
+    OpCall c;
+    c.op = op, c.site = site, c.n = n, c.outputs = 0, c.extras = 0, c.failed = false, c.backward = false, c.staging = false;
+    c.input = inputs, c.staged = NULL, c.entry = NULL, c.wants = NULL, c.grads = NULL, c.params = NULL;
+    if (check_inputs(&c)) return -1;
+    _Alignas(16) char own_params[CALL_PARAMS];
+    if (op->params) {
+        if (op->params > CALL_PARAMS) return op_fail(&c, TENSOR_EVALUE, "its parameters take more than %d bytes", CALL_PARAMS);
+        c.params = own_params;
+        if (params) memcpy(own_params, params, op->params);
+        else if (default_params(&c, own_params)) return -1;
+    }
+    for (int i = 0; i < n; i++)
+        if (inputs[i] && unlikely(inputs[i]->base != NULL) && view_refresh(inputs[i])) return -1;
+    TensorScope scope = tensor_scope_open();
+    Tensor *cast[OP_MAX_INPUTS];
+    int status = op->flags & OP_SAME_DTYPE ? promote_inputs(&c, cast) : 0;
+    if (!status) status = run_forward(&c);
+    if (!status) status = check_results(&c);
+    if (!status && op->flags & OP_VIEW) set_bases(&c);
+    if (!status && wants_graph(&c)) status = tape_record(&c, op->keep);
+    if (!status && unlikely(anomaly_on)) status = anomaly_check_results(&c);
+    if (status && !tensor_error()) op_fail(&c, TENSOR_EUSER, "failed without saying why");
+    for (int i = 0; !status && i < c.outputs; i++) tensor_retain(c.output[i]);
+    tensor_scope_close(scope);
+    if (status) return -1;
+    for (int i = 0; i < c.outputs; i++) {
+        Tensor *y = own(c.output[i]);
+        if (!y) status = -1;
+        if (i < count) outputs[i] = y;
+    }
+    return status ? -1 : c.outputs;
+}
+
+/* What halves promote to among the floating operands, as long as all of them are halves; -1 where one is not, or none is there. */
+static int half_dtype(const TensorOp *op, Tensor *const *inputs, int n)
+{
+    int dtype = -1;
+    for (int i = 0; i < n; i++) {
+        const Tensor *x = inputs[i];
+        if (!x || !dtype_is_float(x->dtype) || (i < 32 && (op->no_grad_inputs >> i & 1))) continue;
+        if (!dtype_is_half(x->dtype)) return -1;
+        dtype = dtype < 0 ? x->dtype : (int)tensor_promote_types((TensorDtype)dtype, (TensorDtype)x->dtype);
+    }
+    return dtype == TENSOR_F32 ? -1 : dtype;
+}
+
+/* OP_ROUND_ONCE on halves: the op in f32 between casts, which are on the graph too. */
+static int apply_wide(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site, Tensor **outputs, int count,
+                      TensorDtype half)
+{
+    Tensor *wide[OP_MAX_INPUTS], *result[CALL_MAX_OUTPUTS];
+    TensorScope scope = tensor_scope_open();
+    int status = 0;
+    for (int i = 0; i < n && !status; i++) {
+        bool cast = inputs[i] && dtype_is_float(inputs[i]->dtype) && inputs[i]->dtype != TENSOR_F32;
+        wide[i] = cast ? tensor_to(inputs[i], TENSOR_F32) : inputs[i];
+        if (cast && !wide[i]) status = -1;
+    }
+    int results = status ? -1 : apply(op, wide, n, params, site, result, CALL_MAX_OUTPUTS), kept = 0;
+    for (; kept < results; kept++) {
+        if (result[kept]->dtype == TENSOR_F32 && !(result[kept] = tensor_to(result[kept], half))) break;
+        tensor_retain(result[kept]);
+    }
+    if (kept < results) status = -1;
+    tensor_scope_close(scope);
+    for (int i = 0; i < kept; i++) {
+        if (status) tensor_release(result[i]);
+        else if (!own(result[i])) status = -1;
+        else if (i < count) outputs[i] = result[i];
+    }
+    return status ? -1 : results;
+}
+
+int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site, Tensor **outputs, int count)
+{
+    int half = unlikely(op->flags & OP_ROUND_ONCE) && n <= OP_MAX_INPUTS ? half_dtype(op, inputs, n) : -1;
+    if (unlikely(half >= 0)) return apply_wide(op, inputs, n, params, site, outputs, count, (TensorDtype)half);
+    return apply(op, inputs, n, params, site, outputs, count);
+}
+
+Tensor *op_apply1(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site)
+{
+    Tensor *y = NULL;
+    return op_apply(op, inputs, n, params, site, &y, 1) < 0 ? NULL : y;
+}
+
+Tensor *tensor_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params)
+{
+    if (!op) return fail(TENSOR_ENULL, "tensor_apply", "the op is NULL"), NULL;
+    if (!inputs && n > 0) return fail(TENSOR_ENULL, "tensor_apply", "%d inputs, but the array is NULL", n), NULL;
+    return op_apply1(op, inputs, n, params, SITE);
+}
+
+int tensor_apply_all(const TensorOp *op, Tensor *const *inputs, int n, const void *params, Tensor **outputs, int count)
+{
+    if (!op) return fail(TENSOR_ENULL, "tensor_apply_all", "the op is NULL");
+    if (!inputs && n > 0) return fail(TENSOR_ENULL, "tensor_apply_all", "%d inputs, but the array is NULL", n);
+    if (!outputs && count > 0) return fail(TENSOR_ENULL, "tensor_apply_all", "room for %d results, but the array is NULL", count);
+    for (int i = 0; i < count; i++) outputs[i] = NULL;
+    return op_apply(op, inputs, n, params, SITE, outputs, count);
+}
+
+/* ---- the table of built-in ops ---------------------------------------------------------------------------------- */
+
+extern const TensorOp *const __start_tapegrad_ops[] HIDDEN, *const __stop_tapegrad_ops[] HIDDEN;
+
+int tensor_op_count(void)
+{
+    return (int)(__stop_tapegrad_ops - __start_tapegrad_ops);
+}
+
+const TensorOp *tensor_op_at(int i)
+{
+    return i >= 0 && i < tensor_op_count() ? __start_tapegrad_ops[i] : NULL;
+}
+
+const TensorOp *tensor_op_find(const char *name)
+{
+    for (int i = 0; name && i < tensor_op_count(); i++)
+        if (strcmp(__start_tapegrad_ops[i]->name, name) == 0) return __start_tapegrad_ops[i];
+    return NULL;
+}

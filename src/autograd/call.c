@@ -1,0 +1,208 @@
+/* call.c - what an op may ask of its call (autograd.h). */
+#include "tensor/core.h"
+#include "tape.h"
+
+int op_inputs(const OpCall *c) { return c->n; }
+Tensor *op_input(const OpCall *c, int i) { return i >= 0 && i < c->n && c->input ? c->input[i] : NULL; }
+Tensor *op_output(const OpCall *c, int i) { return i >= 0 && i < c->outputs ? c->output[i] : NULL; }
+const void *op_params(const OpCall *c) { return c->params; }
+void *op_params_mut(OpCall *c) { return c->params; }
+bool op_recording(const OpCall *c) { return c->backward && !grad_off; }
+bool op_wants(const OpCall *c, int i) { return c->wants && i >= 0 && i < c->n && c->wants[i]; }
+bool op_has_grad(const OpCall *c, int k) { return c->grads && k >= 0 && k < c->outputs && c->grads[k]; }
+
+/* The device of the call: that of its first operand that is there. */
+static const Place *place_of(const OpCall *c)
+{
+    for (int i = 0; i < c->n; i++)
+        if (c->input[i]) return c->input[i]->place;
+    return &cpu_place;
+}
+
+int op_set_output(OpCall *c, int i, TensorShape shape, TensorDtype dtype)
+{
+    if (i < 0 || i >= CALL_MAX_OUTPUTS || i > c->outputs)
+        return op_fail(c, TENSOR_EUSER, "result %d declared out of order (%d so far, at most %d)", i, c->outputs, CALL_MAX_OUTPUTS);
+    if (shape_count(shape) < 0)
+        return op_fail(c, TENSOR_ESHAPE, "a result %s from %s: sizes must not be negative, nor their product beyond int64", shape_text(shape),
+                       c->input[0] ? S(c->input[0]) : "nothing");
+    Tensor *y = own(new_tensor(shape, dtype, place_of(c)));
+    if (!y) return c->failed = true, -1;
+    c->output[i] = y;
+    if (i == c->outputs) c->outputs++;
+    return 0;
+}
+
+int op_set_result(OpCall *c, int i, Tensor *result)
+{
+    if (!result) {
+        c->failed = true;
+        return tensor_error() ? -1 : op_fail(c, TENSOR_EUSER, "result %d is NULL", i);
+    }
+    if (i < 0 || i >= CALL_MAX_OUTPUTS || i > c->outputs)
+        return op_fail(c, TENSOR_EUSER, "result %d set out of order (%d so far, at most %d)", i, c->outputs, CALL_MAX_OUTPUTS);
+    c->output[i] = result;
+    if (i == c->outputs) c->outputs++;
+    return 0;
+}
+
+int op_same_shape(OpCall *c)
+{
+    const Tensor *x = c->input[0];
+    return op_set_output(c, 0, shape_of(x), (TensorDtype)x->dtype);
+}
+
+int op_save(OpCall *c, Tensor *x)
+{
+    if (!x) return c->failed = true, -1;
+    if (c->extras == CALL_MAX_EXTRA) return op_fail(c, TENSOR_EUSER, "saves more than %d tensors", CALL_MAX_EXTRA);
+    c->extra[c->extras++] = x;
+    return 0;
+}
+
+/* ---- dense arrays for kernels of one's own ------------------------------------------------------------------- */
+
+static Staged *staged(OpCall *c, int i, bool output)
+{
+    int count = output ? c->staged_outputs : c->n;
+    if (!c->staged || i < 0 || i >= count || (!output && !c->input[i])) {
+        op_fail(c, TENSOR_EUSER, "asks for %s %d, which is not there", output ? "result" : "input", i);
+        return NULL;
+    }
+    int at = output ? c->n + i : i;
+    if (at >= CALL_STAGED) {
+        op_fail(c, TENSOR_EUSER, "has more operands and results than %d, the most that can be read as arrays", CALL_STAGED);
+        return NULL;
+    }
+    if (!c->staging) memset(c->staged, 0, sizeof(Staged) * CALL_STAGED);
+    c->staging = true;
+    return &c->staged[at];
+}
+
+static Tensor *blob(const Tensor *like, void *data, int dtype)
+{
+    return tensor_from_blob(data, shape_of(like), (TensorDtype)dtype, NULL, NULL);
+}
+
+/* The array behind input i in the given dtype: the tensor's own when it is dense and of that dtype, else a copy. */
+static void *stage(OpCall *c, int i, bool output, int dtype, void **slot)
+{
+    Tensor *x = output ? c->output[i] : c->input[i];
+    if (x->dtype == dtype && (x->flags & FLAG_CONTIGUOUS) && x->place->device == &cpu_device) return x->data;
+    if (*slot) return *slot;
+    size_t bytes = (size_t)(x->numel ? x->numel : 1) * dtype_size(dtype);
+    *slot = tg_alloc(bytes);
+    if (!*slot) {
+        c->failed = true;
+        fail_memory(c->op->name);
+        return NULL;
+    }
+    if (output) return *slot;
+    Tensor *copy = blob(x, *slot, dtype);
+    if (!copy || raw_copy(copy, x)) c->failed = true;
+    return c->failed ? NULL : *slot;
+}
+
+const double *op_input_f64(OpCall *c, int i)
+{
+    Staged *s = staged(c, i, false);
+    return s ? stage(c, i, false, TENSOR_F64, (void **)&s->f64) : NULL;
+}
+
+const float *op_input_f32(OpCall *c, int i)
+{
+    Staged *s = staged(c, i, false);
+    return s ? stage(c, i, false, TENSOR_F32, (void **)&s->f32) : NULL;
+}
+
+double *op_output_f64(OpCall *c, int i)
+{
+    Staged *s = staged(c, i, true);
+    return s ? stage(c, i, true, TENSOR_F64, (void **)&s->f64) : NULL;
+}
+
+float *op_output_f32(OpCall *c, int i)
+{
+    Staged *s = staged(c, i, true);
+    return s ? stage(c, i, true, TENSOR_F32, (void **)&s->f32) : NULL;
+}
+
+/* After forward: results that were written aside, in their own dtype. */
+int store_staged(OpCall *c)
+{
+    for (int i = 0; i < c->staged_outputs; i++) {
+        Staged *s = &c->staged[c->n + i];
+        if (!s->f64 && !s->f32) continue;
+        Tensor *from = blob(c->output[i], s->f64 ? (void *)s->f64 : s->f32, s->f64 ? TENSOR_F64 : TENSOR_F32);
+        if (!from || raw_copy(c->output[i], from)) return -1;
+    }
+    return 0;
+}
+
+int64_t op_count(const OpCall *c, int i)
+{
+    return c->failed || i < 0 || i >= c->n || !c->input[i] ? 0 : c->input[i]->numel;
+}
+
+int64_t op_output_count(const OpCall *c, int i)
+{
+    return c->failed || i < 0 || i >= c->outputs ? 0 : c->output[i]->numel;
+}
+
+/* ---- in backward ----------------------------------------------------------------------------------------------- */
+
+/* A recorded backward is made of ops, each of which would round halves: it runs in f32, and the sweep casts its gradients. */
+static Tensor *widened(OpCall *c, Tensor *x)
+{
+    if (x && op_recording(c) && dtype_is_half(x->dtype)) x = tensor_to(x, TENSOR_F32);
+    if (!x) c->failed = true;
+    return x;
+}
+
+static Tensor *saved(OpCall *c, int kind, int i, const char *what)
+{
+    for (int s = 0; c->entry && s < c->entry->saves; s++) {
+        const Saved *v = &c->entry->saved[s];
+        if (v->kind != kind || v->index != i) continue;
+        return widened(c, saved_unpack(c->entry, v, !grad_off));
+    }
+    op_fail(c, TENSOR_EUSER, "backward reads %s %d, which .keep does not name", what, i);
+    return NULL;
+}
+
+Tensor *op_saved(OpCall *c, int i) { return saved(c, SAVED_INPUT, i, "input"); }
+Tensor *op_saved_output(OpCall *c, int i) { return saved(c, SAVED_OUTPUT, i, "result"); }
+Tensor *op_saved_extra(OpCall *c, int k) { return saved(c, SAVED_EXTRA, k, "extra"); }
+
+Tensor *op_grad(OpCall *c, int k)
+{
+    if (!c->grads || k < 0 || k >= c->outputs) {
+        op_fail(c, TENSOR_EUSER, "asks for the gradient of result %d", k);
+        return NULL;
+    }
+    if (c->grads[k]) return widened(c, c->grads[k]);
+    const Meta *m = &c->entry->meta[c->n + k];
+    Tensor *zero = own(new_tensor((TensorShape){ m->ndim, m->shape }, m->dtype, m->place));
+    return widened(c, zero && !raw_fill(zero, 0) ? zero : NULL);
+}
+
+TensorShape op_input_shape(const OpCall *c, int i)
+{
+    if (i < 0 || i >= c->n) return (TensorShape){ 0, NULL };
+    if (c->entry) return (TensorShape){ c->entry->meta[i].ndim, c->entry->meta[i].shape };
+    return c->input[i] ? shape_of(c->input[i]) : (TensorShape){ 0, NULL };
+}
+
+TensorDtype op_input_dtype(const OpCall *c, int i)
+{
+    if (i < 0 || i >= c->n) return TENSOR_F32;
+    if (c->entry) return (TensorDtype)c->entry->meta[i].dtype;
+    return c->input[i] ? (TensorDtype)c->input[i]->dtype : TENSOR_F32;
+}
+
+TensorShape op_output_shape(const OpCall *c, int i)
+{
+    if (i < 0 || i >= c->outputs) return (TensorShape){ 0, NULL };
+    if (c->entry) return (TensorShape){ c->entry->meta[c->n + i].ndim, c->entry->meta[c->n + i].shape };
+    return shape_of(c->output[i]);
+}

@@ -1,0 +1,147 @@
+/* leaf.c - what a tensor knows of gradients: whether it wants one, the one it has, its hooks; detach. */
+#include "tensor/core.h"
+#include "tape.h"
+
+Tensor *tensor_requires_grad_(Tensor *x, bool requires_grad)
+{
+    if (check_null(x, "tensor_requires_grad_", 1)) return NULL;
+    if (requires_grad && !dtype_is_float(x->dtype))
+        return fail(TENSOR_EDTYPE, "tensor_requires_grad_", "%s %s: only floating tensors have gradients",
+                    tensor_dtype_name((TensorDtype)x->dtype), S(x)), NULL;
+    if (view_refresh(x)) return NULL;
+    if (x->entry)
+        return requires_grad ? borrow(x) : (fail(TENSOR_EGRAD, "tensor_requires_grad_",
+            "%s is the result of %s: only leaves can stop requiring a gradient; use tensor_detach", S(x), x->entry->op->name), NULL);
+    x->flags = (uint8_t)(requires_grad ? x->flags | FLAG_REQUIRES_GRAD : x->flags & ~FLAG_REQUIRES_GRAD);
+    return borrow(x);
+}
+
+/* A view whose base was written since has the base's history. */
+static bool follows_base(const Tensor *x)
+{
+    return x->base && x->base_epoch != x->base->epoch;
+}
+
+bool tensor_requires_grad(const Tensor *x)
+{
+    return !check_null(x, "tensor_requires_grad", 1) && on_graph(follows_base(x) ? x->base : x);
+}
+
+bool tensor_is_leaf(const Tensor *x)
+{
+    return !check_null(x, "tensor_is_leaf", 1) && !(follows_base(x) ? on_graph(x->base) : x->entry != NULL);
+}
+
+Tensor *tensor_grad(const Tensor *x)
+{
+    if (check_null(x, "tensor_grad", 1)) return NULL;
+    pthread_mutex_lock(&leaf_lock);
+    Tensor *grad = tensor_retain(x->grad);
+    pthread_mutex_unlock(&leaf_lock);
+    return own(grad);
+}
+
+int tensor_set_grad(Tensor *x, Tensor *grad)
+{
+    if (check_null(x, "tensor_set_grad", 1)) return -1;
+    if (grad && !shape_equal(shape_of(grad), shape_of(x)))
+        return fail(TENSOR_ESHAPE, "tensor_set_grad", "a gradient %s for %s", S(grad), S(x));
+    if (grad && grad->dtype != x->dtype)
+        return fail(TENSOR_EDTYPE, "tensor_set_grad", "a gradient of %s for %s", tensor_dtype_name((TensorDtype)grad->dtype),
+                    tensor_dtype_name((TensorDtype)x->dtype));
+    if (grad && grad->place != x->place)
+        return fail(TENSOR_EDEVICE, "tensor_set_grad", "a gradient on %s for a tensor on %s", grad->place->name, x->place->name);
+    TensorScope scope = tensor_scope_open();
+    if (grad && overlaps_itself(grad) && !(grad = tensor_clone(grad))) {        /* later gradients are added in place */
+        tensor_scope_close(scope);
+        return -1;
+    }
+    pthread_mutex_lock(&leaf_lock);
+    Tensor *old = x->grad;
+    x->grad = tensor_retain(grad);
+    pthread_mutex_unlock(&leaf_lock);
+    tensor_release(old);
+    tensor_scope_close(scope);
+    return 0;
+}
+
+int tensor_retain_grad(Tensor *x)
+{
+    if (check_null(x, "tensor_retain_grad", 1) || view_refresh(x)) return -1;
+    if (!on_graph(x)) return fail(TENSOR_EGRAD, "tensor_retain_grad", "%s requires no gradient", S(x));
+    if (x->entry && !entry_is_ours(x->entry)) return fail(TENSOR_EGRAD, "tensor_retain_grad", "%s is part of another thread's graph", S(x));
+    x->flags |= FLAG_RETAIN_GRAD;
+    if (x->entry) x->entry->result[x->slot].retain = true;
+    return 0;
+}
+
+Tensor *tensor_detach_(Tensor *x)
+{
+    Entry *old = x ? x->entry : NULL;
+    if (check_null(x, "tensor_detach_", 1)) return NULL;
+    if (x->base && (old || on_graph(x->base)))
+        return fail(TENSOR_EGRAD, "tensor_detach_", "%s is a view of %s: use tensor_detach", S(x), S(x->base)), NULL;
+    if (old && !entry_is_ours(old)) return fail(TENSOR_EGRAD, "tensor_detach_", "%s is part of another thread's graph", S(x)), NULL;
+    x->entry = NULL;
+    if (old) entry_release_result(old, x);
+    x->flags &= (uint8_t)~(FLAG_REQUIRES_GRAD | FLAG_RETAIN_GRAD);
+    return borrow(x);
+}
+
+Tensor *tensor_detach(Tensor *x)
+{
+    if (check_null(x, "tensor_detach", 1)) return NULL;
+    return own(new_view(x, x->ndim, x->shape, x->stride, 0));
+}
+
+/* ---- hooks: of a result they are its entry's, of a leaf its own ---------------------------------------------- */
+
+static atomic_int next_id;              /* leaves are shared between threads: one sequence for all */
+
+static Hook **hook_list(Tensor *x)
+{
+    return x->entry ? &x->entry->result[x->slot].hooks : &x->hooks;
+}
+
+static int add_hook(Tensor *x, const char *op, Hook like)
+{
+    if (x->entry && !entry_is_ours(x->entry)) return fail(TENSOR_EGRAD, op, "%s is part of another thread's graph", S(x));
+    Hook *hook = tg_alloc(sizeof *hook), **end = hook_list(x);
+    if (!hook) return fail_memory(op);
+    *hook = like;
+    hook->id = atomic_fetch_add(&next_id, 1) + 1, hook->next = NULL;
+    while (*end) end = &(*end)->next;
+    *end = hook;
+    return hook->id;
+}
+
+int tensor_register_hook(Tensor *x, Tensor *(*fn)(Tensor *, void *), void *ctx)
+{
+    if (check_null(x, "tensor_register_hook", 1)) return -1;
+    if (!fn) return fail(TENSOR_ENULL, "tensor_register_hook", "the function is NULL");
+    if (view_refresh(x)) return -1;
+    if (!on_graph(x)) return fail(TENSOR_EGRAD, "tensor_register_hook", "%s requires no gradient", S(x));
+    return add_hook(x, "tensor_register_hook", (Hook){ .fn = fn, .ctx = ctx });
+}
+
+int tensor_register_post_accumulate_grad_hook(Tensor *x, void (*fn)(Tensor *, void *), void *ctx)
+{
+    if (check_null(x, "tensor_register_post_accumulate_grad_hook", 1)) return -1;
+    if (!fn) return fail(TENSOR_ENULL, "tensor_register_post_accumulate_grad_hook", "the function is NULL");
+    if (x->entry || !on_graph(x))
+        return fail(TENSOR_EGRAD, "tensor_register_post_accumulate_grad_hook", "%s is no leaf that requires a gradient", S(x));
+    return add_hook(x, "tensor_register_post_accumulate_grad_hook", (Hook){ .after = fn, .ctx = ctx });
+}
+
+int tensor_remove_hook(Tensor *x, int id)
+{
+    if (check_null(x, "tensor_remove_hook", 1)) return -1;
+    for (Hook **h = hook_list(x); *h; h = &(*h)->next)
+        if ((*h)->id == id) {
+            Hook *gone = *h;
+            *h = gone->next;
+            tg_free(gone, sizeof *gone);
+            return 0;
+        }
+    return fail(TENSOR_EVALUE, "tensor_remove_hook", "no hook %d on %s", id, S(x));
+}

@@ -1,0 +1,561 @@
+/* sweep.c - backward: one pass down the tape.
+ *
+ *  - An entry runs when the pass reaches it and a gradient has arrived at one of its results: all its consumers, having
+ *    higher indices, ran before.
+ *  - Gradients of leaves wait in the sweep's table and reach .grad at the end, all or none.
+ *  - A gradient is added to in place only when nobody else can see it: one reference to the tensor and to its storage.
+ *  - tensor_gradients runs only entries that lie on a path to a wanted input, and collects instead of accumulating. */
+#include "tape.h"
+#include "anomaly.h"
+#include "trace/callsite.h"
+#include "cpu/elementwise/map_user.h"
+
+typedef struct Slot {                   /* the gradient of a leaf, or what is wanted of tensor_gradients */
+    Tensor *leaf;                       /* held */
+    Tensor *grad;
+} Slot;
+
+typedef struct Undo { Tensor *tensor, *old; } Undo;     /* retained .grad of results, in case the sweep fails */
+
+typedef struct Sweep {
+    const char *name;
+    uint64_t serial;
+    Tape *tape;
+    bool create_graph, retain_graph;
+    int64_t top, pending;               /* highest index with a gradient; entries that wait */
+    Slot *slots;                        /* leaves in the order they were met */
+    int64_t count, capacity;
+    int64_t *hash, buckets;             /* leaf -> slot + 1 */
+    Undo *undo;
+    int64_t undos, undo_capacity;
+    Tensor *const *wanted;              /* tensor_gradients: its inputs, and their gradients */
+    Tensor **found;
+    int wanted_count;
+} Sweep;
+
+pthread_mutex_t leaf_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- the table of leaves ------------------------------------------------------------------------------------ */
+
+static uint64_t hash_of(const Tensor *x)
+{
+    return ((uintptr_t)x >> 6) * 0x9E3779B97F4A7C15u >> 20;
+}
+
+static int rehash(Sweep *s)
+{
+    int64_t buckets = s->buckets ? 2 * s->buckets : 64;
+    int64_t *hash = tg_calloc((size_t)buckets * sizeof *hash);
+    if (!hash) return fail_memory(s->name);
+    for (int64_t i = 0; i < s->count; i++) {
+        uint64_t at = hash_of(s->slots[i].leaf) & (uint64_t)(buckets - 1);
+        while (hash[at]) at = (at + 1) & (uint64_t)(buckets - 1);
+        hash[at] = i + 1;
+    }
+    tg_free(s->hash, (size_t)s->buckets * sizeof *hash);
+    s->hash = hash, s->buckets = buckets;
+    return 0;
+}
+
+static Slot *find_slot(Sweep *s, const Tensor *leaf)
+{
+    if (!s->buckets) return NULL;
+    for (uint64_t at = hash_of(leaf) & (uint64_t)(s->buckets - 1); s->hash[at]; at = (at + 1) & (uint64_t)(s->buckets - 1))
+        if (s->slots[s->hash[at] - 1].leaf == leaf) return &s->slots[s->hash[at] - 1];
+    return NULL;
+}
+
+static Slot *leaf_slot(Sweep *s, Tensor *leaf)
+{
+    Slot *found = find_slot(s, leaf);
+    if (found) return found;
+    if (2 * (s->count + 1) > s->buckets && rehash(s)) return NULL;
+    if (s->count == s->capacity) {
+        int64_t more = s->capacity ? 2 * s->capacity : 32;
+        Slot *grown = tg_grow(s->slots, (size_t)s->capacity * sizeof *grown, (size_t)more * sizeof *grown);
+        if (!grown) return fail_memory(s->name), NULL;
+        s->slots = grown, s->capacity = more;
+    }
+    uint64_t at = hash_of(leaf) & (uint64_t)(s->buckets - 1);
+    while (s->hash[at]) at = (at + 1) & (uint64_t)(s->buckets - 1);
+    s->slots[s->count] = (Slot){ .leaf = leaf };
+    hold_leaf(leaf);
+    s->hash[at] = ++s->count;
+    return &s->slots[s->count - 1];
+}
+
+/* ---- adding gradients ------------------------------------------------------------------------------------------ */
+
+static bool ours_alone(const Tensor *g)
+{
+    return atomic_load_explicit(&g->refs, memory_order_acquire) == 1 && (g->flags & FLAG_CONTIGUOUS) &&
+           atomic_load_explicit(&g->storage->refs, memory_order_acquire) == 1;
+}
+
+/* *sum += g.  The first is kept as it is. */
+static int add_gradient(Sweep *s, Tensor **sum, Tensor *g)
+{
+    if (!*sum) {
+        *sum = tensor_retain(g);
+        return 0;
+    }
+    if (!s->create_graph && !(*sum)->entry && ours_alone(*sum) && (*sum)->dtype == g->dtype) return raw_add_into(*sum, g);
+    Tensor *more = tensor_add(*sum, g);
+    if (!more) return -1;
+    tensor_retain(more);
+    tensor_release(*sum);
+    *sum = more;
+    return 0;
+}
+
+/* The same sum as raw_sum_to, on the graph. */
+static Tensor *sum_to(Tensor *g, TensorShape shape)
+{
+    int64_t dims[TENSOR_MAX_DIMS];
+    int n = 0, extra = g->ndim - shape.ndim;
+    if (extra < 0) return g;
+    for (int d = 0; d < g->ndim; d++)
+        if (d < extra || (shape.dim[d - extra] == 1 && g->shape[d] != 1)) dims[n++] = d;
+    if (n) g = tensor_sum(g, .dims = (TensorShape){ n, dims }, .keepdim = true);
+    return g && extra ? tensor_reshape(g, shape) : g;
+}
+
+/* A gradient as its input needs it: summed over broadcast dimensions, of its dtype. */
+static Tensor *fit(Sweep *s, Tensor *g, TensorShape shape, int dtype)
+{
+    if (!shape_equal(shape_of(g), shape)) {
+        if (!s->create_graph) g = own(raw_sum_to(g, shape));
+        else g = sum_to(g, shape);
+    }
+    return g && g->dtype != dtype ? tensor_to(g, (TensorDtype)dtype) : g;
+}
+
+static int give_entry(Sweep *s, Entry *e, int slot, Tensor *g)
+{
+    if (e->sweep != s->serial) {
+        for (int i = 0; i < e->outputs; i++)
+            if (e->result[i].grad) return fail_site(TENSOR_EGRAD, e->op->name, e->site, "a sweep inside another sweep reached the same graph");
+        e->sweep = s->serial;
+        s->pending++;
+        if (e->index > s->top) s->top = e->index;
+    }
+    return add_gradient(s, &e->result[slot].grad, g);
+}
+
+static int give_leaf(Sweep *s, Tensor *leaf, Tensor *g)
+{
+    Slot *slot = leaf_slot(s, leaf);
+    return slot ? add_gradient(s, &slot->grad, g) : -1;
+}
+
+/* ---- hooks --------------------------------------------------------------------------------------------------------- */
+
+/* A hook may remove itself and others, and register new ones, which wait for the next sweep: so the list is entered anew
+ * by ids, which grow along it. */
+static Hook *hook_after(Hook *hooks, int id)
+{
+    while (hooks && hooks->id <= id) hooks = hooks->next;
+    return hooks;
+}
+
+static int last_id(const Hook *hooks)
+{
+    int id = 0;
+    for (; hooks; hooks = hooks->next) id = hooks->id;
+    return id;
+}
+
+static int run_hooks(Sweep *s, Hook *const *hooks, Tensor **grad)
+{
+    int last = last_id(*hooks), id;
+    for (Hook *h = *hooks; h && (id = h->id) <= last; h = hook_after(*hooks, id)) {
+        if (!h->fn) continue;
+        bool failed_before = tensor_error() != NULL;
+        Tensor *replaced = h->fn(*grad, h->ctx);
+        if (!failed_before && tensor_error()) return -1;
+        if (!replaced || replaced == *grad) continue;
+        if (!shape_equal(shape_of(replaced), shape_of(*grad)) || replaced->dtype != (*grad)->dtype)
+            return fail(TENSOR_ESHAPE, s->name, "a hook turned the gradient %s into %s %s", S(*grad),
+                        tensor_dtype_name((TensorDtype)replaced->dtype), S(replaced));
+        tensor_retain(replaced);
+        tensor_release(*grad);
+        *grad = replaced;
+    }
+    return 0;
+}
+
+/* .grad of a result that asked for it; the old one is kept until the sweep has succeeded.  A copy: g may be the caller's
+ * cotangent, or serve another result, and writing into .grad must reach neither. */
+static int fill_retained(Sweep *s, Tensor *result, Tensor *g)
+{
+    if (s->undos == s->undo_capacity) {
+        int64_t more = s->undo_capacity ? 2 * s->undo_capacity : 8;
+        Undo *grown = tg_grow(s->undo, (size_t)s->undo_capacity * sizeof *grown, (size_t)more * sizeof *grown);
+        if (!grown) return fail_memory(s->name);
+        s->undo = grown, s->undo_capacity = more;
+    }
+    Tensor *sum = result->grad ? tensor_add(result->grad, g) : tensor_clone(g);
+    if (!sum) return -1;
+    s->undo[s->undos++] = (Undo){ tensor_retain(result), result->grad };
+    result->grad = tensor_retain(sum);
+    return 0;
+}
+
+/* ---- running one entry ------------------------------------------------------------------------------------------------ */
+
+static int check_saved(const Entry *e)
+{
+    if (e->freed && e->saves)
+        return fail_site(TENSOR_EGRAD, e->op->name, e->site, "backward a second time: the values it saved were freed by the first sweep; "
+                         "give .retain_graph = true there");
+    for (int i = 0; i < e->saves; i++) {
+        const Saved *v = &e->saved[i];
+        uint32_t now = atomic_load_explicit(&v->storage->version, memory_order_relaxed);
+        if (now == v->version) continue;
+        const char *writer = atomic_load(&v->storage->writer);
+        const void *site = atomic_load(&v->storage->write_site);
+        char where[200];
+        bool known = site && !callsite_in_library(site) && callsite_text(site, where, sizeof where);
+        return fail_site(TENSOR_EGRAD, e->op->name, e->site, "backward needs %s %d %s, which was overwritten in place%s%s%s%s: version %u was saved, "
+                         "it is at %u now", v->kind == SAVED_INPUT ? "input" : v->kind == SAVED_OUTPUT ? "its result" : "saved tensor",
+                         v->index, shape_text((TensorShape){ v->ndim, v->shape }), writer ? " by " : "", writer ? writer : "", known ? " at " : "",
+                         known ? where : "", v->version, now);
+    }
+    return 0;
+}
+
+static bool leads_on(const Sweep *s, const Edge *edge)
+{
+    if (!edge->from && !edge->leaf) return false;
+    if (!s->wanted) return true;
+    if (edge->leaf) {
+        for (int i = 0; i < s->wanted_count; i++)
+            if (s->wanted[i] == edge->leaf) return true;
+        return false;
+    }
+    if (edge->from->needed == s->serial) return true;
+    for (int i = 0; i < s->wanted_count; i++)
+        if (s->wanted[i]->entry == edge->from && s->wanted[i]->slot == edge->slot) return true;
+    return false;
+}
+
+/* May a gradient of this shape be summed to that of its input? */
+static bool fits(const Tensor *dx, const Meta *m)
+{
+    int extra = dx->ndim - m->ndim;
+    if (extra < 0) return false;
+    for (int d = 0; d < m->ndim; d++)
+        if (m->shape[d] != dx->shape[d + extra] && m->shape[d] != 1) return false;
+    return true;
+}
+
+static int deliver(Sweep *s, Entry *e, int i, Tensor *dx)
+{
+    const Meta *m = &e->meta[i];
+    if (unlikely(!fits(dx, m)))
+        return fail_site(TENSOR_ESHAPE, e->op->name, e->site, "backward made a gradient of shape %s for input %d of shape %s", S(dx), i,
+                         shape_text((TensorShape){ m->ndim, m->shape }));
+    dx = fit(s, dx, (TensorShape){ m->ndim, m->shape }, m->dtype);
+    if (!dx) return -1;
+    const Edge *edge = &e->edge[i];
+    return edge->from ? give_entry(s, edge->from, edge->slot, dx) : give_leaf(s, edge->leaf, dx);
+}
+
+static int call_backward(Sweep *s, Entry *e)
+{
+    Tensor *grads[CALL_MAX_OUTPUTS], *dx[OP_MAX_INPUTS];
+    bool wants[OP_MAX_INPUTS], any = false;
+    for (int i = 0; i < e->inputs; i++) {
+        dx[i] = NULL;
+        wants[i] = leads_on(s, &e->edge[i]);
+        any |= wants[i];
+    }
+    if (!any) return 0;
+    if (check_saved(e)) return -1;
+    if (!e->op->backward) return fail_site(TENSOR_EGRAD, e->op->name, e->site, "has no backward");
+    OpCall c;
+    c.op = e->op, c.site = e->site, c.n = e->inputs, c.outputs = e->outputs, c.extras = 0, c.failed = false, c.backward = true;
+    c.input = NULL, c.params = e->params, c.staged = NULL, c.entry = e, c.wants = wants, c.grads = grads;
+    for (int i = 0; i < e->outputs; i++) grads[i] = e->result[i].grad;
+    const unsigned before = failure_count;
+    Tensor *dy = op_grad(&c, 0);
+    int status = dy ? e->op->backward(&c, dy, dx) : -1;
+    if (c.failed || failed_since(before)) status = -1;      /* a gradient is missing, and not because it is zero */
+    for (int i = 0; !status && i < e->inputs; i++) {
+        if (!wants[i] || !dx[i]) continue;
+        if (unlikely(anomaly_on)) status = anomaly_check_gradient(e, i, dx[i], grads);
+        if (!status) status = deliver(s, e, i, dx[i]);
+    }
+    if (status && !tensor_error()) fail_site(TENSOR_EUSER, e->op->name, e->site, "backward failed without saying why");
+    return status;
+}
+
+/* Takes the gradients out of an entry; those that tensor_gradients wants are kept for it. */
+static void drop_gradients(Entry *e)
+{
+    for (int i = 0; i < e->outputs; i++) {
+        tensor_release(e->result[i].grad);
+        e->result[i].grad = NULL;
+    }
+    e->sweep = 0;
+}
+
+static int run_entry(Sweep *s, Entry *e)
+{
+    TensorScope scope = tensor_scope_open();
+    e->refs++;                                      /* hooks may release the last result */
+    int status = scope_failed(scope) ? -1 : 0;
+    for (int i = 0; i < e->outputs && !status; i++) {
+        Result *r = &e->result[i];
+        if (!r->grad) continue;
+        if (r->hooks) status = run_hooks(s, &r->hooks, &r->grad);
+        Tensor *living = !status && !s->wanted && r->retain ? entry_living_result(e, i) : NULL;
+        if (living) status = own(living) ? fill_retained(s, living, r->grad) : -1;
+        for (int w = 0; w < s->wanted_count && !status; w++)
+            if (s->wanted[w]->entry == e && s->wanted[w]->slot == i) s->found[w] = tensor_retain(r->grad);
+    }
+    if (!status && (!s->wanted || e->needed == s->serial)) {
+        status = call_backward(s, e);
+        if (!status && !s->retain_graph) entry_free_saved(e);
+    }
+    drop_gradients(e);
+    s->pending--;
+    entry_unref(e);
+    tensor_scope_close(scope);
+    return status;
+}
+
+static int pass(Sweep *s)
+{
+    for (int64_t i = s->top; i >= 0 && s->pending > 0; i--) {
+        Entry *e = i < s->tape->count ? s->tape->at[i] : NULL;
+        if (e && e->sweep == s->serial && run_entry(s, e)) return -1;
+    }
+    return 0;
+}
+
+/* ---- the end: leaves ---------------------------------------------------------------------------------------------------- */
+
+static bool may_keep(const Tensor *g, const Tensor *leaf)
+{
+    return ours_alone(g) && g->dtype == leaf->dtype && g->place == leaf->place;
+}
+
+/* All that can fail: hooks, copies, sums on the graph. */
+static int prepare_leaf(Sweep *s, Slot *slot)
+{
+    Tensor *leaf = slot->leaf;
+    TensorScope scope = tensor_scope_open();
+    int status = scope_failed(scope) ? -1 : leaf->hooks ? run_hooks(s, &leaf->hooks, &slot->grad) : 0;
+    Tensor *next = NULL;
+    if (!status && s->create_graph) {
+        next = leaf->grad ? tensor_add(leaf->grad, slot->grad) : ours_alone(slot->grad) ? slot->grad : tensor_clone(slot->grad);
+    } else if (!status && (slot->grad->entry || !may_keep(slot->grad, leaf))) {
+        next = new_tensor(shape_of(leaf), leaf->dtype, leaf->place);
+        if (next && raw_copy(next, slot->grad)) tensor_release(next), next = NULL;
+        own(next);
+    } else {
+        next = slot->grad;
+    }
+    if (!next) status = -1;
+    if (!status && next != slot->grad) {
+        tensor_retain(next);
+        tensor_release(slot->grad);
+        slot->grad = next;
+    }
+    tensor_scope_close(scope);
+    return status;
+}
+
+static int commit_leaf(Sweep *s, Slot *slot)
+{
+    Tensor *leaf = slot->leaf, *old = NULL;
+    int status = 0;
+    pthread_mutex_lock(&leaf_lock);
+    if (leaf->grad && !s->create_graph) {
+        status = raw_add_into(leaf->grad, slot->grad);
+        if (!status) bump_version(leaf->grad);
+    } else {
+        old = leaf->grad;
+        leaf->grad = slot->grad;
+        slot->grad = NULL;
+    }
+    pthread_mutex_unlock(&leaf_lock);
+    tensor_release(old);
+    return status;
+}
+
+static void run_after_hooks(Tensor *leaf)
+{
+    int last = last_id(leaf->hooks), id;
+    for (Hook *h = leaf->hooks; h && (id = h->id) <= last; h = hook_after(leaf->hooks, id))
+        if (h->after) h->after(leaf, h->ctx);
+}
+
+static int finish_leaves(Sweep *s)
+{
+    for (int64_t i = 0; i < s->count; i++)
+        if (atomic_load(&s->slots[i].leaf->refs) > 0 && prepare_leaf(s, &s->slots[i])) return -1;
+    for (int64_t i = 0; i < s->count; i++)
+        if (atomic_load(&s->slots[i].leaf->refs) > 0 && commit_leaf(s, &s->slots[i])) return -1;
+    for (int64_t i = 0; i < s->count; i++) run_after_hooks(s->slots[i].leaf);
+    return 0;
+}
+
+static int finish_wanted(Sweep *s)
+{
+    for (int64_t i = 0; i < s->count; i++) {
+        TensorScope scope = tensor_scope_open();
+        int status = run_hooks(s, &s->slots[i].leaf->hooks, &s->slots[i].grad);
+        tensor_scope_close(scope);
+        if (status) return -1;
+    }
+    for (int i = 0; i < s->wanted_count; i++) {
+        Slot *slot = s->wanted[i]->entry ? NULL : find_slot(s, s->wanted[i]);
+        if (slot) s->found[i] = tensor_retain(slot->grad);
+    }
+    return 0;
+}
+
+static void sweep_free(Sweep *s, int status)
+{
+    for (int64_t i = s->top; status && i >= 0 && i < s->tape->count; i--)       /* what a failed sweep left behind */
+        if (s->tape->at[i] && s->tape->at[i]->sweep == s->serial) drop_gradients(s->tape->at[i]);
+    for (int64_t i = s->undos - 1; i >= 0; i--) {
+        Undo *u = &s->undo[i];
+        if (status) {
+            tensor_release(u->tensor->grad);
+            u->tensor->grad = u->old;
+        } else {
+            tensor_release(u->old);
+        }
+        tensor_release(u->tensor);
+    }
+    for (int64_t i = 0; i < s->count; i++) {
+        tensor_release(s->slots[i].grad);
+        drop_leaf(s->slots[i].leaf);
+    }
+    tg_free(s->slots, (size_t)s->capacity * sizeof *s->slots);
+    tg_free(s->hash, (size_t)s->buckets * sizeof *s->hash);
+    tg_free(s->undo, (size_t)s->undo_capacity * sizeof *s->undo);
+}
+
+/* ---- the beginning: roots -------------------------------------------------------------------------------------------------- */
+
+static int check_root(const Sweep *s, Tensor *y, const Tensor *g, int i)
+{
+    if (!y) return tensor_error() ? -1 : fail(TENSOR_ENULL, s->name, "tensor %d is NULL", i + 1);
+    if (!on_graph(y)) return fail(TENSOR_EGRAD, s->name, "%s requires no gradient and is no result of one that does: it has no graph", S(y));
+    if (y->base && view_refresh(y)) return -1;
+    if (y->entry && !entry_is_ours(y->entry)) return fail(TENSOR_EGRAD, s->name, "%s was made by another thread", S(y));
+    if (!g && y->numel != 1)
+        return fail(TENSOR_EGRAD, s->name, "%s has %lld elements: a gradient for it must be given, or reduce it to one", S(y), (long long)y->numel);
+    if (g && !shape_equal(shape_of(g), shape_of(y)))
+        return fail(TENSOR_ESHAPE, s->name, "the gradient given is %s for a tensor %s", S(g), S(y));
+    if (g && g->place != y->place) return fail(TENSOR_EDEVICE, s->name, "the gradient given is on %s, the tensor on %s", g->place->name, y->place->name);
+    if (g && !dtype_is_float(g->dtype)) return fail(TENSOR_EDTYPE, s->name, "the gradient given is %s", tensor_dtype_name((TensorDtype)g->dtype));
+    return 0;
+}
+
+static int give_root(Sweep *s, Tensor *y, Tensor *g)
+{
+    if (!g) {
+        g = own(new_tensor(shape_of(y), y->dtype, y->place));
+        if (!g || raw_fill(g, 1)) return -1;
+    } else if (g->dtype != y->dtype && !(g = tensor_to(g, (TensorDtype)y->dtype))) {
+        return -1;
+    }
+    return y->entry ? give_entry(s, y->entry, y->slot, g) : give_leaf(s, y, g);
+}
+
+/* Marks the entries on a path from a wanted input up to the roots. */
+static void mark_needed(Sweep *s, int64_t top)
+{
+    for (int64_t i = 0; i <= top && i < s->tape->count; i++) {
+        Entry *e = s->tape->at[i];
+        for (int k = 0; e && k < e->inputs; k++)
+            if (leads_on(s, &e->edge[k])) {
+                e->needed = s->serial;
+                break;
+            }
+    }
+}
+
+static int sweep(Sweep *s, Tensor *const *roots, Tensor *const *grads, int n)
+{
+    Tape none = { 0 };
+    s->tape = my_tape ? my_tape : &none;            /* leaves alone have no tape */
+    s->serial = ++s->tape->sweep_serial, s->top = -1;
+    s->retain_graph |= s->create_graph;
+    for (int i = 0; i < n; i++)
+        if (check_root(s, roots[i], grads ? grads[i] : NULL, i)) return -1;
+    TensorScope scope = tensor_scope_open();
+    if (scope_failed(scope)) return -1;
+    bool was = tensor_set_grad_enabled(s->create_graph);
+    s->tape->sweeps++;
+    int status = 0;
+    int64_t top = -1;
+    for (int i = 0; i < n; i++)
+        if (roots[i]->entry && roots[i]->entry->index > top) top = roots[i]->entry->index;
+    if (s->wanted) mark_needed(s, top);
+    for (int i = 0; i < n && !status; i++) status = give_root(s, roots[i], grads ? grads[i] : NULL);
+    if (!status) status = pass(s);
+    if (!status) status = s->wanted ? finish_wanted(s) : finish_leaves(s);
+    s->tape->sweeps--;
+    sweep_free(s, status);
+    tensor_set_grad_enabled(was);
+    tensor_scope_close(scope);
+    return status;
+}
+
+/* ---- public ------------------------------------------------------------------------------------------------------------------ */
+
+int tensor_backward_many(Tensor *const *tensors, Tensor *const *gradients, int n, bool retain_graph, bool create_graph)
+{
+    Sweep s = { .name = "tensor_backward", .retain_graph = retain_graph, .create_graph = create_graph };
+    if (n < 1 || !tensors) return fail(TENSOR_EVALUE, s.name, "no tensor is given");
+    return sweep(&s, tensors, gradients, n);
+}
+
+int tensor_backward_args(TensorBackwardArgs args)
+{
+    return tensor_backward_many(&args.tensor, &args.gradient, 1, args.retain_graph, args.create_graph);
+}
+
+static int check_wanted(const char *name, Tensor *const *inputs, int m)
+{
+    for (int i = 0; i < m; i++) {
+        if (!inputs[i]) return tensor_error() ? -1 : fail(TENSOR_ENULL, name, "input %d is NULL", i + 1);
+        if (inputs[i]->base && view_refresh(inputs[i])) return -1;
+        if (!on_graph(inputs[i])) return fail(TENSOR_EGRAD, name, "input %d %s requires no gradient", i + 1, S(inputs[i]));
+    }
+    return 0;
+}
+
+int tensor_gradients_many(Tensor *const *outputs, Tensor *const *grad_outputs, int n, Tensor *const *inputs, int m, Tensor **grads,
+                          TensorGradientsArgs args)
+{
+    Sweep s = { .name = "tensor_gradients", .retain_graph = args.retain_graph, .create_graph = args.create_graph,
+                .wanted = inputs, .found = grads, .wanted_count = m };
+    if (n < 1 || m < 1 || !outputs || !inputs || !grads) return fail(TENSOR_EVALUE, s.name, "no output or no input is given");
+    for (int i = 0; i < m; i++) grads[i] = NULL;
+    if (check_wanted(s.name, inputs, m)) return -1;
+    int status = sweep(&s, outputs, grad_outputs, n);
+    for (int i = 0; i < m && !status; i++) {
+        if (grads[i]) continue;
+        if (args.materialize_grads) status = (grads[i] = tensor_retain(tensor_zeros_like(inputs[i]))) ? 0 : -1;
+        else if (!args.allow_unused)
+            status = fail(TENSOR_EGRAD, s.name, "input %d %s does not reach the output: .allow_unused = true gives NULL for it", i + 1, S(inputs[i]));
+    }
+    for (int i = 0; i < m; i++) {
+        if (status) tensor_release(grads[i]), grads[i] = NULL;
+        else if (grads[i] && !own(grads[i])) grads[i] = NULL, status = -1;
+    }
+    return status;
+}
+
+Tensor *tensor_gradients_args(TensorGradientsArgs args)
+{
+    Tensor *grad = NULL;
+    return tensor_gradients_many(&args.output, &args.grad_output, 1, &args.input, 1, &grad, args) ? NULL : grad;
+}

@@ -1,0 +1,11 @@
+/* cast_kernel.h - casting lines of n elements; strides in bytes.  from and to differ. */
+#ifndef TG_CPU_CAST_KERNEL_H
+#define TG_CPU_CAST_KERNEL_H
+
+#include <stdint.h>
+#include "cpu/isa.h"
+
+typedef void CastLine(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss);
+ISA_DECLARE(CastLine *, cast_line, int from, int to);
+
+#endif

@@ -1,0 +1,187 @@
+/* device.c - places where tensors live: the CPU, and plugins that are opened when first asked for. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "tensor/core.h"
+
+enum { MAX_PLACES = 32 };
+
+const Place cpu_place = { .device = &cpu_device, .index = 0, .name = "cpu" };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static Place places[MAX_PLACES];
+static int place_count;
+static THREAD_LOCAL const Place *current;
+
+const Place *default_place(void)
+{
+    return current ? current : &cpu_place;
+}
+
+/* Splits "cuda:1" into name and index; "cuda" is index 0. */
+static bool parse(const char *text, char *name, size_t size, int *index)
+{
+    size_t n = strcspn(text, ":");
+    if (n == 0 || n >= size) return false;
+    memcpy(name, text, n);
+    name[n] = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!((name[i] >= 'a' && name[i] <= 'z') || (name[i] >= '0' && name[i] <= '9'))) return false;
+    *index = 0;
+    if (!text[n]) return true;
+    char *end;
+    long value = strtol(text + n + 1, &end, 10);
+    *index = (int)value;
+    return end != text + n + 1 && !*end && value >= 0 && value < 1024;
+}
+
+/* The folder that this library was loaded from; "" when it is linked statically. */
+static void own_folder(char *folder, size_t size)
+{
+    Dl_info info;
+    folder[0] = 0;
+    if (!dladdr((void *)(uintptr_t)&parse, &info) || !info.dli_fname || !strstr(info.dli_fname, ".so")) return;
+    const char *slash = strrchr(info.dli_fname, '/');
+    if (slash) snprintf(folder, size, "%.*s/", (int)(slash - info.dli_fname), info.dli_fname);
+}
+
+static void *open_plugin(const char *name, char *why, size_t size)
+{
+    char folder[PATH_MAX], path[PATH_MAX + 64];
+    const char *given = getenv("TAPEGRAD_PLUGIN_DIR");
+    void *handle = NULL;
+    if (given && *given) {
+        snprintf(path, sizeof path, "%s/libtapegrad_%s.so", given, name);
+        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    own_folder(folder, sizeof folder);
+    if (!handle && *folder) {
+        snprintf(path, sizeof path, "%slibtapegrad_%s.so", folder, name);
+        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    if (!handle) {
+        snprintf(path, sizeof path, "libtapegrad_%s.so", name);
+        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    if (!handle)
+        snprintf(why, size, strcmp(name, "cuda") == 0 ? "its plugin could not be opened: %s" : "its plugin could not be opened (\"cpu\" and \"cuda:0\" are the usual devices): %s",
+                 dlerror());
+    return handle;
+}
+
+static const Device *load_device(const char *name, char *why, size_t size)
+{
+    void *handle = open_plugin(name, why, size);
+    if (!handle) return NULL;
+    const Device *(*entry)(void);
+    *(void **)&entry = dlsym(handle, "tensor_device_plugin");
+    const Device *device = entry ? entry() : NULL;
+    if (!device) snprintf(why, size, "its plugin exports no device");
+    else if (device->abi != DEVICE_ABI || device->size != sizeof(Device))
+        snprintf(why, size, "its plugin was built for another version of the library (interface %u of %u bytes, here %u of %u): rebuild it",
+                 device->abi, device->size, DEVICE_ABI, (unsigned)sizeof(Device));
+    else if (strcmp(device->ops_digest, TAPEGRAD_OPS_DIGEST) != 0)
+        snprintf(why, size, "its plugin was built from another ops.def (%s, here %s): rebuild it", device->ops_digest, TAPEGRAD_OPS_DIGEST);
+    else if (strcmp(device->name, name) != 0)
+        snprintf(why, size, "its plugin is for \"%s\"", device->name);
+    else return device;
+    dlclose(handle);
+    return NULL;
+}
+
+/* lock held */
+static const Place *open_place(const char *name, int index, char *why, size_t size)
+{
+    const Device *device = NULL;
+    for (int i = 0; i < place_count; i++) {
+        if (strcmp(places[i].device->name, name) != 0) continue;
+        device = places[i].device;
+        if (places[i].index == index) return &places[i];
+    }
+    if (!device) device = load_device(name, why, size);
+    if (!device) return NULL;
+    if (place_count == MAX_PLACES) {
+        snprintf(why, size, "%d devices are open, no more are possible", MAX_PLACES);
+        return NULL;
+    }
+    if (device->start(index)) {
+        snprintf(why, size, "%s", device->error());
+        return NULL;
+    }
+    Place *p = &places[place_count++];
+    p->device = device, p->index = index;
+    snprintf(p->name, sizeof p->name, "%.16s:%d", name, index);
+    return p;
+}
+
+static const Place *lookup(const char *text, char *why, size_t size)
+{
+    char name[16];
+    int index;
+    if (strcmp(text, "cpu") == 0) return &cpu_place;
+    if (!parse(text, name, sizeof name, &index) || strcmp(name, "cpu") == 0) {
+        snprintf(why, size, "no such device; \"cpu\" and \"cuda:0\" are the form");
+        return NULL;
+    }
+    pthread_mutex_lock(&lock);
+    const Place *p = open_place(name, index, why, size);
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+const Place *find_place(const char *name, const char *op)
+{
+    char why[512];
+    if (!name) return fail(TENSOR_ENULL, op, "the device is NULL"), NULL;
+    const Place *p = lookup(name, why, sizeof why);
+    if (!p) fail(TENSOR_EDEVICE, op, "\"%.40s\": %s", name, why);
+    return p;
+}
+
+int tensor_set_default_device(const char *device)
+{
+    const Place *p = find_place(device, "tensor_set_default_device");
+    if (p) current = p;
+    return p ? 0 : -1;
+}
+
+const char *tensor_default_device(void)
+{
+    return default_place()->name;
+}
+
+bool tensor_device_available(const char *device)
+{
+    char why[512];
+    return device && lookup(device, why, sizeof why);
+}
+
+int tensor_synchronize(const char *device)
+{
+    const Place *p = find_place(device, "tensor_synchronize");
+    if (!p) return -1;
+    return p->device->synchronize() ? fail(TENSOR_EDEVICE, "tensor_synchronize", "%s: %s", p->name, p->device->error()) : 0;
+}
+
+int fail_kernel(const char *op, const Place *place, const char *slot)
+{
+    (void)slot;
+    return fail(TENSOR_EDEVICE, op, "%s: %s", place->name, place->device->error());
+}
+
+int fail_no_kernel(const char *op, const Place *place, const char *slot)
+{
+    return fail(TENSOR_EDEVICE, op, "%s has no kernel for it (%s)", place->name, slot);
+}
+
+/* What tapegrad info prints of devices other than the CPU: those open, and cuda:0's own sentence. */
+int describe_devices(char *text, size_t size)
+{
+    char why[512];
+    const Place *cuda = lookup("cuda:0", why, sizeof why);
+    int n = cuda ? snprintf(text, size, "cuda:0        %s\n", cuda->device->describe()) : snprintf(text, size, "cuda:0        not available: %s\n", why);
+    return n;
+}

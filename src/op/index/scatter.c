@@ -1,0 +1,192 @@
+/* scatter.c - elements written at an index along one dimension: the last one wins where an index is named twice.
+ *
+ *   y = x with y_(i, index_ijk, k) = src_ijk        dx = dy, 0 where written      dsrc = dy there for winners, 0 for losers
+ *
+ * (for dim 1 of 3).  Who wins is settled on the host, in the order of index, as two masks: of x's elements that are written
+ * and of src's that win.  The rest is selection and an addition to -0, the one number that changes nothing. */
+#include "op/shape/shape_op.h"
+
+typedef struct ScatterParams { int dim; double value; } ScatterParams;
+
+/* ---- the masks -------------------------------------------------------------------------------------------------- */
+
+static int check(OpCall *c)
+{
+    ScatterParams *p = op_params_mut(c);
+    Tensor *x = op_input(c, 0), *index = op_input(c, 1);
+    if (call_index_dtype(c, index)) return -1;
+    p->dim = call_dim(c, p->dim, shape_of(x));
+    if (p->dim < 0) return -1;
+    bool fits = x->ndim == index->ndim || index->numel == 0;
+    for (int d = 0; fits && d < x->ndim && d < index->ndim; d++) fits = d == p->dim || index->shape[d] <= x->shape[d] || index->numel == 0;
+    return fits ? 0 : op_fail(c, TENSOR_ESHAPE, "index %s for writing into %s: want its rank and no larger size but in dimension %d", S(index), S(x), p->dim);
+}
+
+/* Marks written (of x's shape) and wins (of index's shape), both dense and zero on the host.  From the last to the first:
+ * who comes to an element first wins. */
+static int mark(OpCall *c, int dim, const Tensor *index, Tensor *written, Tensor *wins)
+{
+    const int64_t *value = index->data;
+    int64_t n = written->ndim ? written->shape[dim] : 1;
+    for (int64_t i = 0; i < index->numel; i++)
+        if (value[i] < 0 || value[i] >= n) return fail_index(c, index, i, value[i], n);
+    for (int64_t i = index->numel - 1; i >= 0; i--) {
+        int64_t rest = i, at = 0;
+        for (int d = index->ndim - 1; d >= 0; rest /= index->shape[d], d--)
+            at += (d == dim ? value[i] : rest % index->shape[d]) * written->stride[d];
+        uint8_t *target = (uint8_t *)written->data + at;
+        ((uint8_t *)wins->data)[i] = !*target;
+        *target = 1;
+    }
+    return 0;
+}
+
+static int make_masks(OpCall *c, int dim, Tensor **written, Tensor **wins)
+{
+    Tensor *x = op_input(c, 0), *index = host_copy(op_input(c, 1), TENSOR_I64);
+    *written = zeros_on(shape_of(x), TENSOR_BOOL, &cpu_place);
+    *wins = index ? zeros_on(shape_of(index), TENSOR_BOOL, &cpu_place) : NULL;
+    if (!*written || !*wins || mark(c, dim, index, *written, *wins)) return -1;
+    *written = carried(*written, x->place);
+    *wins = *written ? carried(*wins, x->place) : NULL;
+    return *wins ? 0 : -1;
+}
+
+/* ---- scatter ------------------------------------------------------------------------------------------------------- */
+
+static int scatter_shape(OpCall *c)
+{
+    Tensor *x = op_input(c, 0), *index = op_input(c, 1), *src = op_input(c, 2);
+    if (check(c)) return -1;
+    bool fits = src->ndim == index->ndim || index->numel == 0;
+    for (int d = 0; fits && d < src->ndim && d < index->ndim; d++) fits = index->shape[d] <= src->shape[d] || index->numel == 0;
+    if (!fits) return op_fail(c, TENSOR_ESHAPE, "index %s for a source %s: want its rank and no larger size", S(index), S(src));
+    if (src->dtype != x->dtype)
+        return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same", tensor_dtype_name((TensorDtype)src->dtype), tensor_dtype_name((TensorDtype)x->dtype));
+    return op_same_shape(c);
+}
+
+/* y, of -0 where floats can be, with each winner of src added to its element. */
+static int place_winners(OpCall *c, int dim, Tensor *y, const Tensor *wins)
+{
+    Tensor *index = op_input(c, 1), *src = op_input(c, 2);
+    TensorShape like = shape_of(index);
+    int64_t shape[TENSOR_MAX_DIMS];
+    for (int d = 0; d < index->ndim; d++) shape[d] = d == dim ? y->shape[d] : like.dim[d];
+    Tensor *part = own(new_view(src, src->ndim, like.dim, src->stride, 0)), *zero = own(new_tensor(SHAPE(), src->dtype, src->place));
+    Tensor *chosen = own(new_tensor(like, src->dtype, src->place)), *region = own(new_view(y, y->ndim, shape, y->stride, 0));
+    if (!part || !zero || !chosen || !region || raw_fill(zero, -0.0) || raw_select(c->op->name, chosen, wins, part, zero)) return -1;
+    Tensor *to = own(raw_contiguous(region));
+    IndexPlan plan = { .dim = dim, .outer = 1, .n = y->ndim ? y->shape[dim] : 1, .m = index->ndim ? like.dim[dim] : 1, .inner = 1 };
+    for (int d = 0; d < index->ndim; d++) {
+        if (d < dim) plan.outer *= like.dim[d];
+        if (d > dim) plan.inner *= like.dim[d];
+    }
+    if (!to || run_scatter_add(c, &plan, chosen, index, to)) return -1;
+    return to == region ? 0 : raw_copy(region, to);
+}
+
+static int scatter_forward(OpCall *c)
+{
+    const ScatterParams *p = op_params(c);
+    Tensor *x = op_input(c, 0), *y = op_output(c, 0), *written, *wins;
+    if (op_input(c, 1)->numel == 0) return raw_copy(y, x);
+    if (make_masks(c, p->dim, &written, &wins)) return -1;
+    Tensor *src = own(new_tensor(shape_of(y), y->dtype, y->place));
+    if (!src || raw_fill(src, -0.0) || place_winners(c, p->dim, src, wins)) return -1;
+    if (raw_select(c->op->name, y, written, src, x)) return -1;
+    return op_save(c, written) || op_save(c, wins) ? -1 : 0;
+}
+
+static Tensor *source_grad(OpCall *c, Tensor *dy)
+{
+    TensorShape want = op_input_shape(c, 2);
+    Tensor *index = op_saved(c, 1), *wins = op_saved_extra(c, 1);
+    Tensor *g = index && wins ? tensor_gather(dy, ((const ScatterParams *)op_params(c))->dim, index) : NULL;
+    if (g) g = tensor_where(wins, g, zeros_on(SHAPE(), g->dtype, g->place));
+    for (int d = 0; g && d < want.ndim; d++)
+        if (g->shape[d] != want.dim[d]) g = embed_part(g, d, 0, want.dim[d]);
+    return g;
+}
+
+static int scatter_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    bool empty = shape_count(op_input_shape(c, 1)) == 0;
+    if (op_wants(c, 0)) {
+        Tensor *written = empty ? NULL : op_saved_extra(c, 0);
+        dx[0] = empty ? dy : written ? tensor_masked_fill(dy, written, 0) : NULL;
+        if (!dx[0]) return -1;
+    }
+    if (op_wants(c, 2)) {
+        dx[2] = empty ? zeros_on(op_input_shape(c, 2), dy->dtype, dy->place) : source_grad(c, dy);
+        if (!dx[2]) return -1;
+    }
+    return 0;
+}
+
+static const OpField scatter_fields[] = { OP_FIELD(OP_INT, ScatterParams, dim, NULL), { 0 } };
+static const TensorOp op_scatter = { .name = "scatter", .summary = "x with elements of src written at an index along dim; the last one wins",
+    .gradient = "dx = g with 0 at the index, dsrc = g where it was written", .arity = 3,
+    .keep = KEEP_INPUT(1), .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(ScatterParams), .fields = scatter_fields, .shape = scatter_shape,
+    .forward = scatter_forward, .backward = scatter_backward, .flags = OP_ANY_DEVICE,
+    .samples = "3x4,3x2@i64:0..3,3x2 {dim=1}; 3x4,2x3@i64:0..2,4x5 {dim=0}; 5,7@i64:0..4,7 {dim=-1}; ,@i64:0..0, {dim=0}; 3,0@i64:0..0,3 {dim=0}; "
+               "2x3x4,2x2x3@i64:0..2,2x2x4 {dim=1}",
+    .errors = "3x4,3x2@i64:4..9,3x2 {dim=1} ! EINDEX; 3x4,3x2@i64:0..3,3x1 {dim=1} ! ESHAPE; 3x4,3x2@i64:0..3,3x2@i64:0..3 {dim=1} ! EDTYPE; "
+              "3x4,3x2,3x2 {dim=1} ! EDTYPE" };
+REGISTER_OP(op_scatter);
+
+Tensor *tensor_scatter(Tensor *x, int dim, Tensor *index, Tensor *src)
+{
+    return APPLY(&op_scatter, &((ScatterParams){ dim, 0 }), x, index, src);
+}
+
+Tensor *tensor_scatter_(Tensor *x, int dim, Tensor *index, Tensor *src)
+{
+    return op_apply_(&op_scatter, (Tensor *[]){ x, index, src }, 3, &((ScatterParams){ dim, 0 }), SITE);
+}
+
+/* ---- scatter_value -------------------------------------------------------------------------------------------------- */
+
+static int value_shape(OpCall *c)
+{
+    return check(c) || check_fill(c->op->name, op_input(c, 0), ((const ScatterParams *)op_params(c))->value) ? -1 : op_same_shape(c);
+}
+
+static int value_forward(OpCall *c)
+{
+    const ScatterParams *p = op_params(c);
+    Tensor *x = op_input(c, 0), *y = op_output(c, 0), *written, *wins;
+    if (op_input(c, 1)->numel == 0) return raw_copy(y, x);
+    if (make_masks(c, p->dim, &written, &wins)) return -1;
+    Tensor *value = own(new_tensor(SHAPE(), x->dtype, x->place));
+    if (!value || raw_fill(value, p->value) || raw_select(c->op->name, y, written, value, x)) return -1;
+    return op_save(c, written);
+}
+
+static int value_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    bool empty = shape_count(op_input_shape(c, 1)) == 0;
+    Tensor *written = empty ? NULL : op_saved_extra(c, 0);
+    dx[0] = empty ? dy : written ? tensor_masked_fill(dy, written, 0) : NULL;
+    return dx[0] ? 0 : -1;
+}
+
+static const OpField value_fields[] = { OP_FIELD(OP_INT, ScatterParams, dim, NULL), OP_FIELD(OP_DOUBLE, ScatterParams, value, NULL), { 0 } };
+static const TensorOp op_scatter_value = { .name = "scatter_value", .summary = "x with a number written at an index along dim",
+    .gradient = "dx = g with 0 at the index", .arity = 2,
+    .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(ScatterParams), .fields = value_fields, .shape = value_shape, .forward = value_forward,
+    .backward = value_backward, .flags = OP_ANY_DEVICE, .torch = "scatter",
+    .samples = "3x4,3x2@i64:0..3 {dim=1 value=2.5}; 3x4,2x3@i64:0..2 {dim=0 value=-1}; 5,7@i64:0..4 {dim=-1 value=0}; ,@i64:0..0 {dim=0 value=1}; "
+               "3,0@i64:0..0 {dim=0 value=1}",
+    .errors = "3x4,3x2@i64:4..9 {dim=1 value=1} ! EINDEX; 3x4,3@i64:0..3 {dim=1 value=1} ! ESHAPE; 3x4,3x2 {dim=1 value=1} ! EDTYPE" };
+REGISTER_OP(op_scatter_value);
+
+Tensor *tensor_scatter_value(Tensor *x, int dim, Tensor *index, double value)
+{
+    return APPLY(&op_scatter_value, &((ScatterParams){ dim, value }), x, index);
+}
+
+Tensor *tensor_scatter_value_(Tensor *x, int dim, Tensor *index, double value)
+{
+    return op_apply_(&op_scatter_value, (Tensor *[]){ x, index }, 2, &((ScatterParams){ dim, value }), SITE);
+}

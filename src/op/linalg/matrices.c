@@ -1,0 +1,135 @@
+/* matrices.c - what the ops of linear algebra share (matrices.h). */
+#include <limits.h>
+#include <math.h>
+#include "matrices.h"
+
+Matrices matrices_of(const Tensor *x)
+{
+    Matrices s = { 1, x->shape[x->ndim - 2], x->shape[x->ndim - 1] };
+    for (int i = 0; i < x->ndim - 2; i++) s.batch *= x->shape[i];
+    return s;
+}
+
+/* ---- checks -------------------------------------------------------------------------------------------------------- */
+
+int check_matrix(OpCall *c, int i)
+{
+    const Tensor *x = op_input(c, i);
+    if (x->ndim < 2) return op_fail(c, TENSOR_ESHAPE, "%s: want matrices, two dimensions or more", S(x));
+    if (x->shape[x->ndim - 2] > INT_MAX || x->shape[x->ndim - 1] > INT_MAX)
+        return op_fail(c, TENSOR_ESHAPE, "%s: LAPACK counts rows and columns up to %d", S(x), INT_MAX);
+    return 0;
+}
+
+int check_square(OpCall *c, int i)
+{
+    const Tensor *x = op_input(c, i);
+    if (check_matrix(c, i)) return -1;
+    if (x->shape[x->ndim - 2] != x->shape[x->ndim - 1]) return op_fail(c, TENSOR_ESHAPE, "%s: want square matrices", S(x));
+    return 0;
+}
+
+int check_batches(OpCall *c)
+{
+    const Tensor *a = op_input(c, 0), *b = op_input(c, 1);
+    int64_t shape[TENSOR_MAX_DIMS];
+    if (shape_broadcast((TensorShape){ a->ndim - 2, a->shape }, (TensorShape){ b->ndim - 2, b->shape }, shape) >= 0) return 0;
+    return op_fail(c, TENSOR_ESHAPE, "%s and %s: the dimensions before the last two do not broadcast", S(a), S(b));
+}
+
+/* ---- dtypes, batches -------------------------------------------------------------------------------------------------- */
+
+Tensor *in_f64(OpCall *c, int i) { return tensor_to(op_input(c, i), TENSOR_F64); }
+
+int set_rounded(OpCall *c, int k, Tensor *y)
+{
+    return op_set_result(c, k, y && dtype_is_float(y->dtype) ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : y);
+}
+
+int linalg_compose(OpCall *c, const TensorOp *core)
+{
+    Tensor *x[2], *y[3];
+    for (int i = 0; i < c->n; i++) x[i] = in_f64(c, i);
+    const int n = op_apply(core, x, c->n, op_params(c), c->site, y, 3);
+    for (int k = 0; k < n; k++)
+        if (set_rounded(c, k, y[k])) return -1;
+    return n < 0 ? -1 : 0;
+}
+
+int set_matrices(OpCall *c, int k, const Tensor *x, int64_t m, int64_t n)
+{
+    int64_t shape[TENSOR_MAX_DIMS];
+    memcpy(shape, x->shape, sizeof shape);
+    shape[x->ndim - 2] = m, shape[x->ndim - 1] = n;
+    return op_set_output(c, k, (TensorShape){ x->ndim - (n < 0), shape }, (TensorDtype)x->dtype);
+}
+
+bool is_vectors(const Tensor *a, const Tensor *b)
+{
+    return b->ndim == 1 || shape_equal(shape_of(b), (TensorShape){ a->ndim - 1, a->shape });
+}
+
+static Tensor *expand_to(Tensor *x, const int64_t *batch, int ndim)
+{
+    int64_t shape[TENSOR_MAX_DIMS];
+    memcpy(shape, batch, (size_t)ndim * sizeof *shape);
+    memcpy(shape + ndim, x->shape + x->ndim - 2, 2 * sizeof *shape);
+    return tensor_expand(x, (TensorShape){ ndim + 2, shape });
+}
+
+void expand_batches(Tensor **a, Tensor **b)
+{
+    int64_t batch[TENSOR_MAX_DIMS];
+    if (!*a || !*b) return;
+    const int ndim = shape_broadcast((TensorShape){ (*a)->ndim - 2, (*a)->shape }, (TensorShape){ (*b)->ndim - 2, (*b)->shape }, batch);
+    *a = expand_to(*a, batch, ndim);
+    *b = expand_to(*b, batch, ndim);
+}
+
+Tensor *identity_like(const Tensor *a)
+{
+    const int64_t n = a->shape[a->ndim - 1];
+    Tensor *eye = own(new_tensor(SHAPE(n, n), TENSOR_F64, &cpu_place));
+    if (!eye || raw_fill(eye, 0)) return NULL;
+    for (int64_t i = 0; i < n; i++) ((double *)eye->data)[i * (n + 1)] = 1;
+    return eye;
+}
+
+Tensor *over_matrices(Tensor *x) { return tensor_unsqueeze(tensor_unsqueeze(x, -1), -1); }
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------------- */
+
+const char *nth_matrix(const Tensor *x, int64_t i)
+{
+    static THREAD_LOCAL char text[256];
+    if (x->ndim == 2) return S(x);
+    snprintf(text, sizeof text, "matrix %lld of %s", (long long)i, S(x));
+    return text;
+}
+
+bool all_finite(const double *v, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(v[i])) return false;
+    return true;
+}
+
+void transposed(const double *from, int64_t rows, int64_t columns, double *to)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) to[j * rows + i] = from[i * columns + j];
+}
+
+double fixed_sign(const double *v, int64_t n, int64_t step)
+{
+    double most = 0;
+    for (int64_t i = 0; i < n; i++) most = fmax(most, fabs(v[i * step]));
+    for (int64_t i = 0; i < n; i++)
+        if (fabs(v[i * step]) >= 0.6 * most) return v[i * step] < 0 ? -1 : 1;
+    return 1;
+}
+
+void scale(double *v, int64_t n, int64_t step, double by)
+{
+    for (int64_t i = 0; i < n; i++) v[i * step] *= by;
+}

@@ -1,0 +1,39 @@
+/* loss_checks.c - what the losses share (loss.h). */
+#include "loss.h"
+
+int check_reduction(OpCall *c)
+{
+    const int reduction = *(const int *)op_params(c);
+    return reduction < 0 || reduction > TENSOR_NONE ? op_fail(c, TENSOR_EVALUE, "there is no reduction %d", reduction) : 0;
+}
+
+int check_floating(OpCall *c, int i)
+{
+    const Tensor *x = op_input(c, i);
+    if (dtype_is_float(x->dtype)) return 0;
+    return op_fail(c, TENSOR_EDTYPE, "operand %d is %s %s: it takes floating dtypes", i + 1, tensor_dtype_name(x->dtype), S(x));
+}
+
+int check_alike(OpCall *c, int i, int k)
+{
+    const Tensor *x = op_input(c, i), *y = op_input(c, k);
+    if (shape_equal(shape_of(x), shape_of(y))) return 0;
+    return op_fail(c, TENSOR_ESHAPE, "operands %s and %s: the shapes must be the same, nothing is broadcast", S(x), S(y));
+}
+
+int check_loss(OpCall *c)
+{
+    return check_floating(c, 0) || check_alike(c, 0, 1) || check_reduction(c) ? -1 : 0;
+}
+
+Tensor *loss_input(OpCall *c, int i)
+{
+    const int dtype = op_input(c, 0)->dtype;
+    return tensor_to(op_input(c, i), dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32);
+}
+
+int finish_loss(OpCall *c, Tensor *loss)
+{
+    Tensor *y = reduce_loss(loss, *(const int *)op_params(c));
+    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : NULL);
+}

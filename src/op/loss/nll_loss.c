@@ -1,0 +1,106 @@
+/* nll_loss.c - negative log-likelihood of class indices, made of gather and where.
+ *
+ *   loss_i = -w_t x_t, 0 where t is ignore_index; the mean divides by the sum of w_t over the others
+ */
+#include <math.h>
+#include "op/reduce/reduce.h"
+
+typedef struct NllParams { int64_t ignore_index; int reduction; } NllParams;
+
+static int class_dim(const Tensor *x) { return x->ndim > 1; }
+
+static int check(OpCall *c)
+{
+    const NllParams *p = op_params(c);
+    const Tensor *x = op_input(c, 0), *t = op_input(c, 1), *w = op_input(c, 2);
+    int64_t want[TENSOR_MAX_DIMS];
+    int ndim = 0;
+    if (x->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "input %s: want [C] or [N, C, ...]", S(x));
+    for (int i = 0; i < x->ndim; i++)
+        if (i != class_dim(x)) want[ndim++] = x->shape[i];
+    if (dtype_is_float(t->dtype) || t->dtype == TENSOR_BOOL)
+        return op_fail(c, TENSOR_EDTYPE, "target is %s: want integer class indices", tensor_dtype_name(t->dtype));
+    if (!shape_equal(shape_of(t), (TensorShape){ ndim, want }))
+        return op_fail(c, TENSOR_ESHAPE, "input %s, target %s: want class indices of shape %s", S(x), S(t),
+                       shape_text((TensorShape){ ndim, want }));
+    if (w && (w->ndim != 1 || w->shape[0] != x->shape[class_dim(x)]))
+        return op_fail(c, TENSOR_ESHAPE, "weight %s for input %s: want one weight a class", S(w), S(x));
+    if (p->reduction < 0 || p->reduction > TENSOR_NONE) return op_fail(c, TENSOR_EVALUE, "there is no reduction %d", p->reduction);
+    return 0;
+}
+
+/* Other devices leave it to gather. */
+static int check_targets(OpCall *c, const Tensor *t, int64_t classes)
+{
+    Tensor *dense = t->place->device == &cpu_device ? own(raw_contiguous(t)) : NULL;
+    const int64_t ignore = ((const NllParams *)op_params(c))->ignore_index, *at = dense ? dense->data : NULL;
+    for (int64_t i = 0; dense && i < dense->numel; i++)
+        if ((at[i] < 0 || at[i] >= classes) && at[i] != ignore)
+            return op_fail(c, TENSOR_EINDEX, "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld", S(t),
+                           (long long)at[i], (long long)i, (long long)classes, (long long)ignore);
+    return 0;
+}
+
+/* w_t for each position, 0 where it is ignored. */
+static Tensor *position_weights(Tensor *weight, Tensor *safe, Tensor *ignored, const Tensor *x)
+{
+    Tensor *zero = own(new_tensor(shape_of(safe), x->dtype, x->place)), *w;
+    if (!zero || raw_fill(zero, 0)) return NULL;
+    if (weight) {
+        Tensor *all = tensor_to(tensor_detach(weight), (TensorDtype)x->dtype);
+        w = tensor_reshape(tensor_gather(all, 0, tensor_reshape(safe, SHAPE(safe->numel))), shape_of(safe));
+    } else {
+        w = tensor_ones_like(zero);
+    }
+    return tensor_where(ignored, zero, w);
+}
+
+/* loss / weight_sum; NaN, with gradient 0, where that is 0 because all positions are ignored. */
+static Tensor *divide(Tensor *loss, Tensor *weight_sum)
+{
+    Tensor *none = tensor_eq_scalar(weight_sum, 0);
+    if (!none) return NULL;
+    Tensor *mean = tensor_div(loss, tensor_where(none, tensor_ones_like(weight_sum), weight_sum));
+    return tensor_where(none, tensor_full_like(weight_sum, NAN), mean);
+}
+
+static int compose(OpCall *c)
+{
+    const NllParams *p = op_params(c);
+    Tensor *x = op_input(c, 0), *t = tensor_to(op_input(c, 1), TENSOR_I64);
+    const int dim = class_dim(x);
+    if (!t || check_targets(c, t, x->shape[dim])) return -1;
+    Tensor *ignored = tensor_eq_scalar(t, (double)p->ignore_index);
+    Tensor *safe = tensor_where(ignored, tensor_zeros_like(t), t);
+    Tensor *w = safe ? position_weights(op_input(c, 2), safe, ignored, x) : NULL;
+    if (!w) return -1;
+    Tensor *picked = tensor_reshape(tensor_gather(x, dim, tensor_unsqueeze(safe, dim)), shape_of(safe));
+    Tensor *loss = tensor_neg(tensor_mul(w, tensor_where(ignored, tensor_zeros_like(w), picked)));
+    if (p->reduction != TENSOR_NONE) loss = tensor_sum(loss);
+    if (p->reduction == TENSOR_MEAN) loss = divide(loss, tensor_sum(w));
+    return op_set_result(c, 0, loss);
+}
+
+static const OpField fields[] = {
+    OP_FIELD(OP_I64, NllParams, ignore_index, "-100"), OP_FIELD(OP_INT, NllParams, reduction, "0"), { 0 }
+};
+
+const TensorOp op_nll_loss = {
+    .name = "nll_loss", .summary = "-w_t x_t for log-probabilities x and class indices t",
+    .gradient = "dx = -g w_t at the target, 0 elsewhere; mean: / sum of w_t", .arity = 3, .optional = KEEP_INPUT(2),
+    .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2), .params = sizeof(NllParams), .fields = fields, .shape = check,
+    .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,- {reduction=1}; 5x3,5@i64:0..2,3:.5..2 {ignore_index=1}; "
+               "2x3x4,2x4@i64:0..2,3:.5..2 {reduction=2}; 4,@i64:0..3,-; 0x3,0@i64,- {reduction=1}",
+    .errors = "3x4,3@i64:4..9,- ! EINDEX; 3x4,2@i64:0..3,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64:0..3,3 ! ESHAPE; "
+              "3x4,3@i64:0..3,- {reduction=3} ! EVALUE",
+    .torch = "nn.functional.nll_loss",
+};
+REGISTER_OP(op_nll_loss);
+
+Tensor *tensor_nll_loss_args(TensorClassLossArgs a)
+{
+    if (unwanted(a.label_smoothing != 0, "nll_loss", "label_smoothing")) return NULL;
+    const NllParams p = { a.ignore_index, (int)a.reduction };
+    return APPLY(&op_nll_loss, &p, a.input, a.target, a.weight);
+}

@@ -1,0 +1,98 @@
+/* norm_gradient.c - what layer_norm, rms_norm, group_norm and batch_norm share.
+ *
+ *   z = (x - mean) rstd,  y = z w + b,  g = dy w
+ *   dx = rstd (g - mean g - z mean(g z)),  dw = sum dy z,  db = sum dy;  constant statistics: dx = rstd g
+ *   rms: mean = 0 and dx = rstd (g - z mean(g z))
+ */
+#include "norm_gradient.h"
+
+Tensor *norm_operand(const Tensor *x, int dtype, bool *failed)
+{
+    Tensor *y = x ? own(raw_cast(x, dtype)) : NULL;
+    if (x && !y) *failed = true;
+    return y;
+}
+
+static void *data_of(const Tensor *x) { return x ? x->data : NULL; }
+
+int norm_forward(OpCall *c, NormArgs *args, const Tensor *x, const Tensor *weight, const Tensor *bias, Tensor *y)
+{
+    bool failed = false;
+    const int dtype = norm_dtype(x);
+    args->dtype = dtype;
+    args->x = data_of(norm_operand(x, dtype, &failed));
+    args->weight = data_of(norm_operand(weight, dtype, &failed));
+    args->bias = data_of(norm_operand(bias, dtype, &failed));
+    Tensor *wide = y->dtype == dtype ? y : own(new_tensor(shape_of(y), dtype, y->place));
+    if (failed || !wide) return -1;
+    args->y = wide->data;
+    if (RUN_KERNEL(c->op->name, y->place, norm, args)) return -1;
+    return wide == y ? 0 : raw_copy(y, wide);
+}
+
+static Tensor *room(OpCall *c, int input, int dtype, const Place *place)
+{
+    return op_wants(c, input) ? own(new_tensor(op_input_shape(c, input), dtype, place)) : NULL;
+}
+
+int norm_fused(OpCall *c, NormArgs *args, const int input[3], bool weighted, Tensor *dy, Tensor **dx)
+{
+    bool failed = false;
+    const Tensor *x = op_saved(c, input[0]);
+    if (!x) return -1;
+    const int dtype = norm_dtype(x);
+    const Tensor *weight = weighted && op_wants(c, input[0]) ? op_saved(c, input[1]) : NULL;
+    Tensor *made[3];
+    for (int i = 0; i < 3; i++) {
+        made[i] = room(c, input[i], dtype, dy->place);
+        if (op_wants(c, input[i]) && !made[i]) return -1;
+    }
+    args->dtype = dtype;
+    args->x = data_of(norm_operand(x, dtype, &failed)), args->dy = data_of(norm_operand(dy, dtype, &failed));
+    args->weight = data_of(norm_operand(weight, dtype, &failed));
+    args->dx = data_of(made[0]), args->dweight = data_of(made[1]), args->dbias = data_of(made[2]);
+    if (failed || RUN_KERNEL(c->op->name, dy->place, norm_grad, args)) return -1;
+    for (int i = 0; i < 3; i++) {
+        if (!made[i]) continue;
+        dx[input[i]] = own(raw_cast(made[i], op_input_dtype(c, input[i])));
+        if (!dx[input[i]]) return -1;
+    }
+    return 0;
+}
+
+/* ---- by ops ------------------------------------------------------------------------------------------------------ */
+
+static TensorShape list(const OpDims *d) { return (TensorShape){ d->n, d->at }; }
+
+static Tensor *mean_over(const NormDims *d, Tensor *x) { return tensor_mean(x, .dims = list(&d->over), .keepdim = true); }
+
+static Tensor *shared_sum(OpCall *c, const NormDims *d, int input, Tensor *g)
+{
+    Tensor *sum = d->shared.n ? tensor_sum(g, .dims = list(&d->shared)) : g;
+    return sum ? tensor_reshape(sum, op_input_shape(c, input)) : NULL;
+}
+
+int norm_recorded(OpCall *c, const NormDims *d, const int input[3], bool weighted, Tensor *dy, Tensor **dx)
+{
+    Tensor *x = op_saved(c, input[0]), *mean = d->mean, *rstd = d->rstd;
+    if (!x) return -1;
+    if (d->as.n) x = tensor_reshape(x, list(&d->as)), dy = tensor_reshape(dy, list(&d->as));
+    if (!mean) {
+        if (!d->rms) x = tensor_sub(x, mean_over(d, x));
+        rstd = tensor_rsqrt(tensor_add_scalar(mean_over(d, tensor_square(x)), d->eps));
+    }
+    Tensor *z = tensor_mul(mean ? tensor_sub(x, mean) : x, rstd);
+    if (op_wants(c, input[0])) {
+        Tensor *g = weighted ? tensor_mul(dy, tensor_reshape(op_saved(c, input[1]), list(&d->weights))) : dy;
+        if (!d->mean) {
+            Tensor *along = tensor_mul(z, mean_over(d, tensor_mul(g, z)));
+            g = tensor_sub(d->rms ? g : tensor_sub(g, mean_over(d, g)), along);
+        }
+        dx[input[0]] = tensor_reshape(tensor_mul(g, rstd), op_input_shape(c, input[0]));
+    }
+    if (op_wants(c, input[1])) dx[input[1]] = shared_sum(c, d, input[1], tensor_mul(dy, z));
+    if (op_wants(c, input[2])) dx[input[2]] = shared_sum(c, d, input[2], dy);
+    for (int i = 0; i < 3; i++)
+        if (op_wants(c, input[i]) && !dx[input[i]]) return -1;
+    return 0;
+}

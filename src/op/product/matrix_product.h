@@ -1,0 +1,42 @@
+/* matrix_product.h - what matmul and linear share: matrices as views of tensors, and their products outside the graph. */
+#ifndef TG_PRODUCT_H
+#define TG_PRODUCT_H
+
+#include "tensor/core.h"
+
+#pragma GCC visibility push(hidden)
+
+/* A batch of matrices inside a tensor; the batch dimensions point into it. */
+typedef struct Matrix {
+    void *data;
+    int64_t rows, cols, row, col;           /* sizes and strides */
+    int batch_ndim;
+    const int64_t *batch_shape, *batch_stride;
+} Matrix;
+
+/* matrix - x as [batch..., rows, cols]; without rows (columns) x lacks that dimension, and it is 1.
+ * left, right - an operand of matmul: rank 1 is a row on the left, a column on the right. */
+Matrix matrix(const Tensor *x, bool rows, bool cols);
+Matrix left_matrix(const Tensor *x);
+Matrix right_matrix(const Tensor *x);
+Matrix flip(Matrix a);                      /* transposed */
+
+/* fold_rows - the batch of x one below the other, as one matrix; x is copied when its strides do not allow that.
+ * 0, or -1: no memory. */
+int fold_rows(Matrix *a, const Tensor *x);
+
+/* multiply - c = alpha a b + beta c (+ bias, one value a column); c's batch is the broadcast one of a and b. */
+typedef struct Product {
+    const char *op;
+    const Place *place;
+    int dtype;
+    double alpha, beta;
+    const void *bias;
+} Product;
+int multiply(const Product *p, Matrix a, Matrix b, Matrix c);
+
+/* check_dtypes - -1, said, for bool, and for an integer with another dtype; b may be NULL. */
+int check_dtypes(OpCall *c, const Tensor *a, const Tensor *b);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,52 @@
+/* reduce_raw.c - reductions outside the graph. */
+#include "reduce.h"
+
+static void set_spaces(ReduceArgs *a, const Tensor *x, const bool reduced[])
+{
+    a->kept = a->reduced = 1;
+    for (int i = 0; i < x->ndim; i++) {
+        int64_t *shape = reduced[i] ? a->reduced_shape : a->kept_shape, *stride = reduced[i] ? a->reduced_stride : a->kept_stride;
+        int *ndim = reduced[i] ? &a->reduced_ndim : &a->kept_ndim;
+        shape[*ndim] = x->shape[i], stride[*ndim] = x->stride[i];
+        ++*ndim;
+        *(reduced[i] ? &a->reduced : &a->kept) *= x->shape[i];
+    }
+    a->kept_ndim = collapse(a->kept_ndim, a->kept_shape, 1, (int64_t *const[]){ a->kept_stride });
+    a->reduced_ndim = collapse(a->reduced_ndim, a->reduced_shape, 1, (int64_t *const[]){ a->reduced_stride });
+}
+
+static int through_f32(Tensor *out, const Tensor *x, int kind, const bool reduced[], double param)
+{
+    Tensor *wide = dtype_is_half(x->dtype) ? raw_cast(x, TENSOR_F32) : tensor_retain((Tensor *)x);
+    Tensor *y = dtype_is_half(out->dtype) ? new_tensor(shape_of(out), TENSOR_F32, out->place) : tensor_retain(out);
+    int status = wide && y ? raw_reduce_into(y, wide, kind, reduced, param) : -1;
+    if (status == 0 && y != out) status = raw_copy(out, y);
+    tensor_release(wide);
+    tensor_release(y);
+    return status;
+}
+
+int raw_reduce_into(Tensor *out, const Tensor *x, int kind, const bool reduced[], double param)
+{
+    if (out->numel == 0) return 0;
+    if (dtype_is_half(x->dtype) || dtype_is_half(out->dtype)) return through_f32(out, x, kind, reduced, param);
+    ReduceArgs a;
+    a.kind = kind, a.param = param, a.kept_ndim = a.reduced_ndim = 0;
+    a.src = x->data, a.src_dtype = x->dtype, a.out = out->data, a.out_dtype = out->dtype;
+    set_spaces(&a, x, reduced);
+    return RUN_KERNEL("reduce", x->place, reduce, &a);
+}
+
+Tensor *raw_reduce(const Tensor *x, int kind, const bool reduced[], bool keepdim, int out_dtype, double param)
+{
+    int64_t shape[TENSOR_MAX_DIMS];
+    int ndim = 0;
+    for (int i = 0; i < x->ndim; i++)
+        if (!reduced[i] || keepdim) shape[ndim++] = reduced[i] ? 1 : x->shape[i];
+    Tensor *y = new_tensor((TensorShape){ ndim, shape }, out_dtype, x->place);
+    if (y && raw_reduce_into(y, x, kind, reduced, param)) {
+        tensor_release(y);
+        return NULL;
+    }
+    return y;
+}

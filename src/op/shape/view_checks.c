@@ -1,0 +1,165 @@
+/* view_checks.c - what the view, joining and indexing ops share. */
+#include "shape_op.h"
+
+int call_dim(OpCall *c, int64_t dim, TensorShape shape)
+{
+    int d = dim < -TENSOR_MAX_DIMS || dim > TENSOR_MAX_DIMS ? -1 : wrap_dim((int)dim, shape.ndim);
+    if (d < 0) op_fail(c, TENSOR_EINDEX, "dimension %lld of %s, which has %d", (long long)dim, shape_text(shape), shape.ndim);
+    return d;
+}
+
+int shape_to_dims(const char *op, TensorShape list, OpDims *dims)
+{
+    if (list.ndim < 0 || list.ndim > TENSOR_MAX_DIMS)
+        return fail(TENSOR_ESHAPE, op, "a list of %d: at most %d", list.ndim, TENSOR_MAX_DIMS);
+    if (!list.dim && list.ndim) return fail(TENSOR_ENULL, op, "a list of %d, whose elements are NULL: write SHAPE(%d)", list.ndim, list.ndim);
+    dims->n = list.ndim;
+    for (int i = 0; i < TENSOR_MAX_DIMS; i++) dims->at[i] = i < list.ndim ? list.dim[i] : 0;
+    return 0;
+}
+
+int parts_or_none(int count, Tensor **parts, int room)
+{
+    for (int k = 0; count < 0 && parts && k < room; k++) parts[k] = NULL;
+    return count;
+}
+
+Tensor *zeros_on(TensorShape shape, int dtype, const Place *place)
+{
+    Tensor *x = own(new_tensor(shape, dtype, place));
+    return x && !raw_fill(x, 0) ? x : NULL;
+}
+
+Tensor *new_part(const Tensor *x, int dim, int64_t start, int64_t length, int64_t step)
+{
+    int64_t shape[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
+    for (int d = 0; d < x->ndim; d++) shape[d] = x->shape[d], stride[d] = x->stride[d];
+    int64_t offset = length && x->numel ? start * stride[dim] : 0;
+    shape[dim] = length;
+    if (length > 1) stride[dim] *= step;
+    return new_view(x, x->ndim, shape, stride, offset);
+}
+
+Tensor *new_layer(const Tensor *x, int dim, int64_t index)
+{
+    int64_t shape[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
+    for (int d = 0, n = 0; d < x->ndim; d++)
+        if (d != dim) shape[n] = x->shape[d], stride[n++] = x->stride[d];
+    return new_view(x, x->ndim - 1, shape, stride, x->numel ? index * x->stride[dim] : 0);
+}
+
+Tensor *host_copy(const Tensor *x, int dtype)
+{
+    if (x->place == &cpu_place) return own(raw_cast(x, dtype));
+    Tensor *y = own(new_tensor(shape_of(x), dtype, &cpu_place));
+    return y && !raw_copy(y, x) ? y : NULL;
+}
+
+Tensor *without_lead(Tensor *value, int ndim)
+{
+    int lead = 0;
+    while (value->ndim - lead > ndim && value->shape[lead] == 1) lead++;
+    return lead ? tensor_reshape(value, (TensorShape){ value->ndim - lead, value->shape + lead }) : value;
+}
+
+Tensor *carried(Tensor *host, const Place *place)
+{
+    if (!host || place == &cpu_place) return host;
+    Tensor *there = own(new_tensor(shape_of(host), host->dtype, place));
+    return there && !raw_copy(there, host) ? there : NULL;
+}
+
+/* ---- select ------------------------------------------------------------------------------------------------ */
+
+static void set_strided(Strided *s, const Tensor *x, TensorShape shape)
+{
+    s->data = x->data, s->dtype = x->dtype;
+    broadcast_strides(x, shape, s->stride);
+}
+
+int raw_select(const char *op, Tensor *out, const Tensor *cond, const Tensor *a, const Tensor *b)
+{
+    if (out->numel == 0) return 0;
+    SelectArgs args;
+    args.count = out->numel;
+    for (int d = 0; d < out->ndim; d++) args.shape[d] = out->shape[d];
+    set_strided(&args.out, out, shape_of(out));
+    set_strided(&args.cond, cond, shape_of(out));
+    set_strided(&args.a, a, shape_of(out));
+    set_strided(&args.b, b, shape_of(out));
+    args.ndim = collapse(out->ndim, args.shape, 4,
+                         (int64_t *const[]){ args.out.stride, args.cond.stride, args.a.stride, args.b.stride });
+    return RUN_KERNEL(op, out->place, select, &args);
+}
+
+static int category(const Tensor *x)
+{
+    return dtype_is_float(x->dtype) ? 2 : x->dtype != TENSOR_BOOL;
+}
+
+int promoted_pair(const Tensor *a, const Tensor *b)
+{
+    if (a->dtype == b->dtype) return a->dtype;
+    if ((a->ndim == 0) == (b->ndim == 0)) return (int)tensor_promote_types((TensorDtype)a->dtype, (TensorDtype)b->dtype);
+    const Tensor *full = a->ndim ? a : b, *scalar = a->ndim ? b : a;
+    return category(scalar) > category(full) ? scalar->dtype : full->dtype;
+}
+
+int call_mask_dtype(OpCall *c, const Tensor *cond)
+{
+    if (cond->dtype == TENSOR_BOOL || cond->dtype == TENSOR_U8) return 0;
+    return op_fail(c, TENSOR_EDTYPE, "the mask %s is %s: want bool", S(cond), tensor_dtype_name((TensorDtype)cond->dtype));
+}
+
+Tensor *as_mask(const Tensor *cond)
+{
+    return own(cond->dtype == TENSOR_BOOL ? tensor_retain((Tensor *)(uintptr_t)cond) : raw_cast(cond, TENSOR_BOOL));
+}
+
+/* ---- indices ------------------------------------------------------------------------------------------------- */
+
+int call_index_dtype(OpCall *c, const Tensor *index)
+{
+    if (index->dtype == TENSOR_I64 || index->dtype == TENSOR_I32 || index->dtype == TENSOR_U8) return 0;
+    return op_fail(c, TENSOR_EDTYPE, "the index %s is %s: want i64", S(index), tensor_dtype_name((TensorDtype)index->dtype));
+}
+
+int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, int64_t n)
+{
+    int64_t at[TENSOR_MAX_DIMS];
+    for (int d = index->ndim - 1; d >= 0; position /= index->shape[d], d--) at[d] = position % index->shape[d];
+    const char *where = shape_text((TensorShape){ index->ndim, at });
+    if (n == 0) return op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s: there is nothing to index", (long long)value, where, S(index));
+    return op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s is out of range: want 0 to %lld", (long long)value, where, S(index),
+                   (long long)n - 1);
+}
+
+static int run(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *index, Tensor *dst, bool add)
+{
+    const Place *place = dst->place;
+    Tensor *list = own(raw_cast(index, TENSOR_I64));
+    if (!list) return -1;
+    if (list->numel == 0 || p->outer == 0 || p->inner == 0) return 0;
+    GatherArgs args = { .dtype = dst->dtype, .outer = p->outer, .n = p->n, .m = p->m, .inner = p->inner, .src = src->data,
+                        .index = list->data, .dst = dst->data, .bad_at = -1 };
+    args.index_outer = p->shared ? 0 : p->m * p->inner;
+    args.index_row = p->shared ? 1 : p->inner;
+    args.index_inner = p->shared ? 0 : 1;
+    int (*kernel)(GatherArgs *) = add ? place->device->scatter_add : place->device->gather;
+    if (!kernel) return fail_no_kernel(c->op->name, place, add ? "scatter_add" : "gather");
+    if (kernel(&args) == 0) return 0;
+    return args.bad_at >= 0 ? fail_index(c, index, args.bad_at, args.bad_value, args.n) : fail_kernel(c->op->name, place, add ? "scatter_add" : "gather");
+}
+
+int run_gather(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst)
+{
+    return run(c, plan, src, index, dst, false);
+}
+
+int run_scatter_add(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst)
+{
+    if (dst->dtype != TENSOR_F16 && dst->dtype != TENSOR_BF16) return run(c, plan, src, index, dst, true);
+    Tensor *wide_src = own(raw_cast(src, TENSOR_F32)), *wide = own(raw_cast(dst, TENSOR_F32));
+    if (!wide_src || !wide || run(c, plan, wide_src, index, wide, true)) return -1;
+    return raw_copy(dst, wide);
+}

@@ -1,0 +1,160 @@
+/* raw.c - work on values outside the graph: copy, fill, cast, sum, between any layouts, dtypes and devices.
+ *
+ * Between devices the bytes travel through host memory, dense and in the narrower of the two dtypes. */
+#include "core.h"
+#include "op/reduce/reduce.h"
+
+/* ---- on one device ------------------------------------------------------------------------------------- */
+
+static bool dense(const Tensor *x)
+{
+    return x->flags & FLAG_CONTIGUOUS;
+}
+
+static int copy_here(Tensor *dst, const Tensor *src)
+{
+    CopyArgs args;
+    args.count = dst->numel;
+    args.dst.data = dst->data, args.dst.dtype = dst->dtype;
+    args.src.data = src->data, args.src.dtype = src->dtype;
+    if (dense(dst) && dense(src) && dst->numel == src->numel) {     /* so the shapes differ by ones at most */
+        args.ndim = 1, args.shape[0] = dst->numel, args.dst.stride[0] = args.src.stride[0] = 1;
+        return RUN_KERNEL("copy", dst->place, copy, &args);
+    }
+    for (int i = 0; i < dst->ndim; i++) args.shape[i] = dst->shape[i], args.dst.stride[i] = dst->stride[i];
+    broadcast_strides(src, shape_of(dst), args.src.stride);
+    args.ndim = collapse(dst->ndim, args.shape, 2, (int64_t *const[]){ args.dst.stride, args.src.stride });
+    return RUN_KERNEL("copy", dst->place, copy, &args);
+}
+
+/* The bytes between which x's elements lie. */
+static void span(const Tensor *x, const char **begin, const char **end)
+{
+    const char *first = x->data, *last = x->data;
+    int64_t size = (int64_t)dtype_size(x->dtype);
+    for (int i = 0; i < x->ndim; i++) {
+        int64_t reach = (x->shape[i] - 1) * x->stride[i] * size;
+        if (reach < 0) first += reach;
+        else last += reach;
+    }
+    *begin = first, *end = last + size;
+}
+
+/* Would writing dst change what is still to be read from src?  Not when both are the same elements in the same order. */
+static bool interferes(const Tensor *dst, const Tensor *src)
+{
+    const char *a, *a_end, *b, *b_end;
+    if (dst->storage != src->storage) return false;
+    if (dst->data == src->data && dst->dtype == src->dtype && shape_equal(shape_of(dst), shape_of(src)) &&
+        memcmp(dst->stride, src->stride, (size_t)dst->ndim * sizeof *dst->stride) == 0)
+        return false;
+    span(dst, &a, &a_end);
+    span(src, &b, &b_end);
+    return a < b_end && b < a_end;
+}
+
+static Tensor *copy_as(const Tensor *x, int dtype)
+{
+    Tensor *y = new_tensor(shape_of(x), dtype, x->place);
+    if (y && y->numel > 0 && copy_here(y, x) < 0) {
+        tensor_release(y);
+        return NULL;
+    }
+    return y;
+}
+
+Tensor *raw_contiguous(const Tensor *x)
+{
+    return dense(x) ? tensor_retain((Tensor *)x) : copy_as(x, x->dtype);
+}
+
+Tensor *raw_cast(const Tensor *x, int dtype)
+{
+    return dense(x) && x->dtype == dtype ? tensor_retain((Tensor *)x) : copy_as(x, dtype);
+}
+
+int check_fill(const char *op, const Tensor *x, double value)
+{
+    const double end = x->dtype == TENSOR_U8 ? 256 : x->dtype == TENSOR_I32 ? 0x1p31 : 0x1p63;
+    const bool wraps = x->dtype == TENSOR_U8, within = value < end && (wraps ? value > -end : value >= -end);      /* as PyTorch's */
+    if (x->numel == 0 || dtype_is_float(x->dtype) || x->dtype == TENSOR_BOOL || within) return 0;
+    return fail(TENSOR_EVALUE, op, "%g is beyond the dtype of %s %s", value, tensor_dtype_name((TensorDtype)x->dtype), S(x));
+}
+
+int raw_fill(Tensor *dst, double value)
+{
+    if (dst->numel == 0) return 0;
+    if (check_fill("fill", dst, value)) return -1;
+    FillArgs args;
+    args.count = dst->numel, args.value = value;
+    args.dst.data = dst->data, args.dst.dtype = dst->dtype;
+    args.value_i64 = value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : INT64_MIN;
+    if (dense(dst)) {
+        args.ndim = 1, args.shape[0] = dst->numel, args.dst.stride[0] = 1;
+        return RUN_KERNEL("fill", dst->place, fill, &args);
+    }
+    for (int i = 0; i < dst->ndim; i++) args.shape[i] = dst->shape[i], args.dst.stride[i] = dst->stride[i];
+    args.ndim = collapse(dst->ndim, args.shape, 1, (int64_t *const[]){ args.dst.stride });
+    return RUN_KERNEL("fill", dst->place, fill, &args);
+}
+
+/* ---- between devices -------------------------------------------------------------------------------------- */
+
+/* A dense tensor on place with the values of the dense x, which is elsewhere. */
+static Tensor *carry(const Tensor *x, const Place *place)
+{
+    size_t bytes = (size_t)x->numel * dtype_size(x->dtype);
+    Tensor *y = new_tensor(shape_of(x), x->dtype, place);
+    if (!y) return NULL;
+    bool to_host = place->device == &cpu_device;
+    const Place *far = to_host ? x->place : place;
+    int status = to_host ? far->device->to_host(y->data, x->data, bytes) : far->device->to_device(y->data, x->data, bytes);
+    if (status == 0) return y;
+    fail_kernel("copy", far, to_host ? "to_host" : "to_device");
+    tensor_release(y);
+    return NULL;
+}
+
+static int copy_across(Tensor *dst, const Tensor *src)
+{
+    bool narrows = dtype_size(dst->dtype) < dtype_size(src->dtype);
+    Tensor *at = raw_cast(src, narrows ? dst->dtype : src->dtype);
+    if (at && src->place->device != &cpu_device && dst->place->device != &cpu_device) {
+        Tensor *host = carry(at, &cpu_place);
+        tensor_release(at);
+        at = host;
+    }
+    Tensor *there = at ? carry(at, dst->place) : NULL;
+    tensor_release(at);
+    int status = there ? copy_here(dst, there) : -1;
+    tensor_release(there);
+    return status;
+}
+
+int raw_copy(Tensor *dst, const Tensor *src)
+{
+    if (dst->numel == 0) return 0;
+    if (unlikely(dst->place != src->place)) return copy_across(dst, src);
+    if (likely(!interferes(dst, src))) return copy_here(dst, src);
+    Tensor *apart = copy_as(src, src->dtype);
+    int status = apart ? copy_here(dst, apart) : -1;
+    tensor_release(apart);
+    return status;
+}
+
+/* ---- sums --------------------------------------------------------------------------------------------------- */
+
+Tensor *raw_sum_to(Tensor *x, TensorShape shape)
+{
+    bool reduced[TENSOR_MAX_DIMS];
+    int lead = x->ndim - shape.ndim;
+    if (shape_equal(shape_of(x), shape)) return tensor_retain(x);
+    for (int i = 0; i < x->ndim; i++) reduced[i] = i < lead || (shape.dim[i - lead] == 1 && x->shape[i] != 1);
+    Tensor *sum = raw_reduce(x, REDUCE_SUM, reduced, true, x->dtype, 0);
+    if (!sum || lead == 0) return sum;
+    int64_t stride[TENSOR_MAX_DIMS];
+    dense_strides(shape.ndim, shape.dim, stride);
+    Tensor *y = new_view(sum, shape.ndim, shape.dim, stride, 0);
+    tensor_release(sum);
+    return y;
+}

@@ -1,0 +1,127 @@
+/* test_half.c - f16 and bf16: every value there and back, every tie, and one rounding from f64. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "device/half.h"
+
+typedef struct Format {
+    const char *name;
+    int exponent_bits, mantissa_bits;
+    float (*wide)(uint16_t);
+    uint16_t (*from_f32)(float);
+    uint16_t (*from_f64)(double);
+} Format;
+
+static const Format formats[] = {
+    { "f16", 5, 10, f16_to_f32, f16_from_f32, f16_from_f64 },
+    { "bf16", 8, 7, bf16_to_f32, bf16_from_f32, bf16_from_f64 },
+};
+
+/* The definition: sign, exponent, mantissa. */
+static double value_of(const Format *f, uint16_t h)
+{
+    int bias = (1 << (f->exponent_bits - 1)) - 1, top = (1 << f->exponent_bits) - 1;
+    int exponent = (h & 0x7fff) >> f->mantissa_bits, mantissa = h & ((1 << f->mantissa_bits) - 1);
+    double size = exponent == top ? (mantissa ? (double)NAN : (double)INFINITY)
+                : exponent == 0 ? ldexp(mantissa, 1 - bias - f->mantissa_bits)
+                                : ldexp(mantissa + (1 << f->mantissa_bits), exponent - bias - f->mantissa_bits);
+    return copysign(size, h & 0x8000 ? -1.0 : 1.0);
+}
+
+static uint16_t infinity_of(const Format *f) { return (uint16_t)(((1 << f->exponent_bits) - 1) << f->mantissa_bits); }
+
+static void there_and_back(void **state)
+{
+    (void)state;
+    for (const Format *f = formats; f < formats + 2; f++)
+        for (uint32_t u = 0; u < 65536; u++) {
+            uint16_t h = (uint16_t)u, quiet = (uint16_t)(1u << (f->mantissa_bits - 1));
+            double want = value_of(f, h);
+            float x = f->wide(h);
+            if (isnan(want)) {
+                assert_true(isnan(x));
+                assert_int_equal(!!signbit(x), h >> 15);
+                assert_int_equal(f->from_f32(x), h | quiet);
+                assert_int_equal(f->from_f64((double)x), h | quiet);
+                continue;
+            }
+            assert_true((double)x == want && !signbit(x) == !signbit(want));
+            assert_int_equal(f->from_f32(x), h);
+            assert_int_equal(f->from_f64((double)x), h);
+        }
+}
+
+/* Between neighbours h and h + 1: their middle goes to the even one, all else to the nearer one.  The last pair is the
+ * largest finite value and what would follow it, which is infinity. */
+static void rounding(void **state)
+{
+    (void)state;
+    for (const Format *f = formats; f < formats + 2; f++) {
+        uint16_t top = infinity_of(f);
+        double beyond = ldexp(1, 1 << (f->exponent_bits - 1));
+        for (uint16_t h = 0; h < top; h++) {
+            uint16_t next = (uint16_t)(h + 1), even = h % 2 ? next : h;
+            double middle = (value_of(f, h) + (next == top ? beyond : value_of(f, next))) / 2;
+            for (int negative = 0; negative < 2; negative++) {
+                double s = negative ? -1 : 1;
+                uint16_t bit = (uint16_t)(negative << 15);
+                assert_int_equal(f->from_f64(s * middle), even | bit);
+                assert_int_equal(f->from_f64(s * nextafter(middle, 0)), h | bit);
+                assert_int_equal(f->from_f64(s * nextafter(middle, INFINITY)), next | bit);
+                float single = (float)middle;           /* exact, but for the smallest bf16 */
+                if ((double)single != middle) continue;
+                assert_int_equal(f->from_f32((float)s * single), even | bit);
+                assert_int_equal(f->from_f32((float)s * nextafterf(single, 0)), h | bit);
+                assert_int_equal(f->from_f32((float)s * nextafterf(single, INFINITY)), next | bit);
+            }
+        }
+    }
+}
+
+static void extremes(void **state)
+{
+    (void)state;
+    for (const Format *f = formats; f < formats + 2; f++) {
+        uint16_t inf = infinity_of(f);
+        assert_int_equal(f->from_f32(INFINITY), inf);
+        assert_int_equal(f->from_f64(-(double)INFINITY), inf | 0x8000);
+        assert_int_equal(f->from_f64(1e308), inf);
+        assert_int_equal(f->from_f64(-0x1p-1074), 0x8000);
+        assert_int_equal(f->from_f32(-0.0f), 0x8000);
+        assert_int_equal(f->from_f32(half_float(1)), 0);                        /* the smallest f32 */
+        double payload_in_the_last_bit = half_double(UINT64_C(0x7ff0000000000001));
+        assert_true(isnan(f->wide(f->from_f64(payload_in_the_last_bit))));
+        assert_true(isnan(f->wide(f->from_f32(half_float(0xff800001)))));
+    }
+    assert_int_equal(f16_from_f32(65519.996f), 0x7bff);
+    assert_int_equal(f16_from_f32(65520), 0x7c00);
+}
+
+static void arrays(void **state)
+{
+    (void)state;
+    enum { N = 65536 };
+    static uint16_t h[N], back[N];
+    static float x[N];
+    for (int i = 0; i < N; i++) h[i] = (uint16_t)i;
+    f16_to_f32_n(x, h, N);
+    f16_from_f32_n(back, x, N);
+    for (int i = 0; i < N; i++) assert_int_equal(back[i], f16_from_f32(f16_to_f32(h[i])));
+    bf16_to_f32_n(x, h, N);
+    bf16_from_f32_n(back, x, N);
+    for (int i = 0; i < N; i++) assert_int_equal(back[i], bf16_from_f32(bf16_to_f32(h[i])));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_and_back), cmocka_unit_test(rounding), cmocka_unit_test(extremes), cmocka_unit_test(arrays),
+    };
+    return cmocka_run_group_tests_name("half", tests, NULL, NULL);
+}
