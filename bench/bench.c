@@ -1,5 +1,5 @@
-/* bench.c - our side of the benchmarks: bench CASE SECONDS prints the median time of a block, in nanoseconds per op or per step.
- * bench/side_by_side.py runs it in turn with PyTorch. */
+/* bench.c - our side of the benchmarks: bench CASE SECONDS prints the median time of a block, in nanoseconds
+ * per op or per step. bench/side_by_side.py runs it in turn with PyTorch. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- cases: each runs one block of `per` units ---------------------------------------------------------------- */
+/* ---- cases: each runs one block of `per` units ----------------------------------------------- */
 
 static Tensor *x, *b, *one, *batch, *labels;
 static Module *net;
@@ -66,14 +66,19 @@ static void train_step(void)
 
 static void cnn_setup(void)
 {
-    net = nn_sequential(nn_conv2d(1, 32, 3), nn_relu(), nn_conv2d(32, 64, 3), nn_relu(), nn_max_pool2d(2), nn_dropout(0.25), nn_flatten(),
-                        nn_linear(9216, 128), nn_relu(), nn_dropout(0.5), nn_linear(128, 10));
+    net = nn_sequential(nn_conv2d(1, 32, 3), nn_relu(), nn_conv2d(32, 64, 3), nn_relu(), nn_max_pool2d(2),
+                        nn_dropout(0.25), nn_flatten(), nn_linear(9216, 128), nn_relu(), nn_dropout(0.5),
+                        nn_linear(128, 10));
     opt = optim_adam(nn_parameters(net), .lr = 1e-3);
     batch = tensor_retain(tensor_rand(SHAPE(64, 1, 28, 28), TENSOR_F32));
     labels = tensor_retain(tensor_randint(0, 10, SHAPE(64)));
 }
 
-static const struct { const char *name; void (*setup)(void), (*block)(void); double per; } cases[] = {
+static const struct {
+    const char *name;
+    void (*setup)(void), (*block)(void);
+    double per;
+} cases[] = {
     { "chain20_forward", chain_setup, chain_forward, 20 },
     { "chain20_forward_backward", chain_setup, chain_backward, 20 },
     { "mlp_sgd_b64", mlp_setup, train_step, 1 },

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """side_by_side.py BENCH [THREADS] - the same cases here and in PyTorch, in turn, in one run; medians and their ratio.
 
-Each round measures PyTorch (Python API), then our program, so that what disturbs the machine disturbs both."""
+Each round measures PyTorch (Python API), then our program, so that what disturbs the machine disturbs both.
+"""
+
 import os, statistics, subprocess, sys, time
 
 os.environ.pop("OPENBLAS_CORETYPE", None)
@@ -9,7 +11,9 @@ os.environ.pop("OPENBLAS_L2_SIZE", None)
 try:
     import torch
 except ImportError:
-    sys.exit("make bench compares with PyTorch, which this Python does not have: pip install torch, or set PYTHON")
+    sys.exit(
+        "make bench compares with PyTorch, which this Python does not have: pip install torch, or set PYTHON"
+    )
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -28,6 +32,7 @@ def chain(backward):
             y = torch.relu(y + b)
         if backward:
             y.backward(one)
+
     return block, 20
 
 
@@ -38,6 +43,7 @@ def steps(net, opt, x, loss=F.cross_entropy):
         opt.zero_grad()
         loss(net(x), y).backward()
         opt.step()
+
     return block, 1
 
 
@@ -47,8 +53,19 @@ def mlp():
 
 
 def cnn():
-    net = nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(),
-                        nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 10))
+    net = nn.Sequential(
+        nn.Conv2d(1, 32, 3),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.25),
+        nn.Flatten(),
+        nn.Linear(9216, 128),
+        nn.ReLU(),
+        nn.Dropout(0.5),
+        nn.Linear(128, 10),
+    )
     return steps(net, torch.optim.Adam(net.parameters(), lr=1e-3), torch.rand(64, 1, 28, 28))
 
 
@@ -72,8 +89,15 @@ def ours(name):
     return float(out.stdout)
 
 
-cases = {"chain20_forward": lambda: chain(False), "chain20_forward_backward": lambda: chain(True), "mlp_sgd_b64": mlp, "mnist_cnn_adam_b64": cnn}
-print(f"torch {torch.__version__}, {threads} thread{'s' * (threads > 1)}, medians of {ROUNDS} rounds; ns per op (chains) or per step")
+cases = {
+    "chain20_forward": lambda: chain(False),
+    "chain20_forward_backward": lambda: chain(True),
+    "mlp_sgd_b64": mlp,
+    "mnist_cnn_adam_b64": cnn,
+}
+print(
+    f"torch {torch.__version__}, {threads} thread{'s' * (threads > 1)}, medians of {ROUNDS} rounds; ns per op (chains) or per step"
+)
 print(f"{'case':28} {'torch':>12} {'tapegrad':>12} {'times faster':>13}   (range)")
 for name, make in cases.items():
     block, per = make()
@@ -84,5 +108,7 @@ for name, make in cases.items():
         a.append(theirs(block, per))
         b.append(ours(name))
     ratios = [p / q for p, q in zip(a, b)]
-    print(f"{name:28} {statistics.median(a):12.0f} {statistics.median(b):12.0f} {statistics.median(ratios):13.2f}   ({min(ratios):.2f} to {max(ratios):.2f})",
-          flush=True)
+    print(
+        f"{name:28} {statistics.median(a):12.0f} {statistics.median(b):12.0f} {statistics.median(ratios):13.2f}   ({min(ratios):.2f} to {max(ratios):.2f})",
+        flush=True,
+    )

@@ -3,7 +3,7 @@
 
 int main(void)
 {
-    TensorScope scope = tensor_scope_open();            /* owns every tensor that is made from here on */
+    TensorScope scope = tensor_scope_open(); /* owns every tensor that is made from here on */
 
     Tensor *a = tensor_reshape(tensor_arange(0, 6, 1, TENSOR_F32), SHAPE(2, 3));
     Tensor *b = tensor_full(SHAPE(3), 10, TENSOR_F32);
@@ -15,7 +15,7 @@ int main(void)
     tensor_print(tensor_matmul(a, tensor_transpose(a, 0, 1)));
     tensor_print(tensor_mean(a, .dim = 0));
 
-    tensor_manual_seed(0);                              /* the numbers are PyTorch's for this seed */
+    tensor_manual_seed(0); /* the numbers are PyTorch's for this seed */
     puts("five normal samples, and integers promoted to floats:");
     tensor_print(tensor_randn(SHAPE(5), TENSOR_F32));
     tensor_print(tensor_mul(tensor_arange(0, 3, 1, TENSOR_I64), tensor_scalar(0.5, TENSOR_F32)));
@@ -25,7 +25,7 @@ int main(void)
     printf("%s -> %s\n", tensor_error(), wrong ? "a tensor" : "NULL");
     tensor_error_clear();
 
-    tensor_scope_close(scope);                          /* everything above is gone */
+    tensor_scope_close(scope); /* everything above is gone */
     printf("tensors alive: %lld\n", (long long)tensor_live_count());
     return tensor_error() != NULL;
 }

@@ -10,21 +10,27 @@ static int cube_forward(OpCall *c)
     return 0;
 }
 
-static int cube_backward(OpCall *c, Tensor *dy, Tensor **dx)        /* made of ops: works to any order */
+static int cube_backward(OpCall *c, Tensor *dy, Tensor **dx) /* made of ops: works to any order */
 {
     Tensor *x = op_saved(c, 0);
     dx[0] = tensor_mul(dy, tensor_mul_scalar(tensor_mul(x, x), 3));
     return 0;
 }
 
-static const TensorOp cube = { .name = "cube", .arity = 1, .keep = KEEP_INPUT(0), .samples = "3x4; 5; 0x2",
-                               .shape = op_same_shape, .forward = cube_forward, .backward = cube_backward };
+static const TensorOp cube = { .name = "cube",
+                               .arity = 1,
+                               .keep = KEEP_INPUT(0),
+                               .samples = "3x4; 5; 0x2",
+                               .shape = op_same_shape,
+                               .forward = cube_forward,
+                               .backward = cube_backward };
 
-/* The same idea in one line: loops for every float type, the gradient, and its gradients, from two formulas. */
+/* The same idea in one line: loops for every float type, the gradient, and its gradients, from two formulas.
+ */
 OP_UNARY(softsign, "x / (1 + |x|)", x / (1 + fabs(x)), g / ((1 + fabs(x)) * (1 + fabs(x))), KEEP_X, .2, 2);
 
 /* And one that is wrong: its derivative lacks the factor 2. */
-OP_UNARY(bad_square, "x^2, with a mistake", x * x, g * x, KEEP_X, -2, 2);
+OP_UNARY(bad_square, "x^2, with a mistake", x *x, g *x, KEEP_X, -2, 2);
 
 int main(void)
 {

@@ -3,7 +3,8 @@
 
 int main(void)
 {
-    static const float inputs[4][2] = { { 0, 0 }, { 0, 1 }, { 1, 0 }, { 1, 1 } }, wanted[4][1] = { { 0 }, { 1 }, { 1 }, { 0 } };
+    static const float inputs[4][2] = { { 0, 0 }, { 0, 1 }, { 1, 0 }, { 1, 1 } },
+                       wanted[4][1] = { { 0 }, { 1 }, { 1 }, { 0 } };
     tensor_manual_seed(3);
     Tensor *x = tensor_retain(tensor_from_data(inputs, SHAPE(4, 2), TENSOR_F32));
     Tensor *y = tensor_retain(tensor_from_data(wanted, SHAPE(4, 1), TENSOR_F32));

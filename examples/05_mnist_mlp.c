@@ -20,7 +20,8 @@ static double accuracy(Module *net, DataLoader *test)
 int main(void)
 {
     tensor_manual_seed(1);
-    Module *net = nn_sequential(nn_flatten(), nn_linear(784, 256), nn_relu(), nn_linear(256, 128), nn_relu(), nn_linear(128, 10));
+    Module *net = nn_sequential(nn_flatten(), nn_linear(784, 256), nn_relu(), nn_linear(256, 128), nn_relu(),
+                                nn_linear(128, 10));
     Optimizer *opt = optim_sgd(nn_parameters(net), .lr = 0.1, .momentum = 0.9);
     DataLoader *train = data_loader(example_mnist(NULL, DATA_TRAIN), .batch_size = 64, .shuffle = true);
     DataLoader *test = data_loader(example_mnist(NULL, DATA_TEST), .batch_size = 500);
@@ -31,7 +32,9 @@ int main(void)
         optim_zero_grad(opt);
         tensor_backward(loss);
         optim_step(opt);
-        if (b->index % 200 == 0) printf("batch %3lld of %lld   loss %.4f\n", (long long)b->index, (long long)data_batches(train), tensor_item(loss));
+        if (b->index % 200 == 0)
+            printf("batch %3lld of %lld   loss %.4f\n", (long long)b->index, (long long)data_batches(train),
+                   tensor_item(loss));
         tensor_scope_close(scope);
     }
     if (!tensor_error()) printf("test accuracy %.4f\n", accuracy(net, test));

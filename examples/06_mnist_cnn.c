@@ -4,10 +4,9 @@
 int main(void)
 {
     tensor_manual_seed(1);
-    Module *net = nn_sequential(
-        nn_conv2d(1, 16, 3, .padding = 1), nn_relu(), nn_max_pool2d(2),
-        nn_conv2d(16, 32, 3, .padding = 1), nn_relu(), nn_max_pool2d(2),
-        nn_flatten(), nn_linear(32 * 7 * 7, 10));
+    Module *net = nn_sequential(nn_conv2d(1, 16, 3, .padding = 1), nn_relu(), nn_max_pool2d(2),
+                                nn_conv2d(16, 32, 3, .padding = 1), nn_relu(), nn_max_pool2d(2), nn_flatten(),
+                                nn_linear(32 * 7 * 7, 10));
     nn_summary(net, SHAPE(64, 1, 28, 28), stdout);
     Optimizer *opt = optim_adam(nn_parameters(net), .lr = 1e-3);
     DataLoader *train = data_loader(example_mnist(NULL, DATA_TRAIN), .batch_size = 64, .shuffle = true);

@@ -1,8 +1,11 @@
-/* 07_module.c - a module of your own: a residual block with normalisation, used three times in a small network that learns to
- * add two numbers given as digits. */
+/* 07_module.c - a module of your own: a residual block with normalisation, used three times in a small
+ * network that learns to add two numbers given as digits. */
 #include <tapegrad.h>
 
-typedef struct { Module base; Module *norm, *mlp; } Block;
+typedef struct {
+    Module base;
+    Module *norm, *mlp;
+} Block;
 
 static Tensor *block_forward(Module *self, Tensor *x)
 {
@@ -16,8 +19,9 @@ static Module *block(int64_t width)
 {
     Block *b = nn_new(Block, "Block", block_forward);
     b->norm = nn_child(b, "norm", nn_layer_norm(width));
-    b->mlp = nn_child(b, "mlp", nn_sequential(nn_linear(width, 2 * width), nn_gelu(), nn_linear(2 * width, width)));
-    return nn_done(b);          /* NULL, and everything freed, if any part failed */
+    b->mlp = nn_child(b, "mlp",
+                      nn_sequential(nn_linear(width, 2 * width), nn_gelu(), nn_linear(2 * width, width)));
+    return nn_done(b); /* NULL, and everything freed, if any part failed */
 }
 
 /* A batch of pairs of digits, as embeddings of the two side by side, and their sums. */
@@ -30,9 +34,10 @@ static void sample(Tensor **digits, Tensor **sums)
 int main(void)
 {
     tensor_manual_seed(5);
-    Module *net = nn_sequential(nn_embedding(10, 16), nn_flatten(), block(32), block(32), block(32), nn_linear(32, 19));
+    Module *net =
+        nn_sequential(nn_embedding(10, 16), nn_flatten(), block(32), block(32), block(32), nn_linear(32, 19));
     Optimizer *opt = optim_adamw(nn_parameters(net), .lr = 3e-3);
-    nn_summary(net);                            /* no input shape: names and parameters alone */
+    nn_summary(net); /* no input shape: names and parameters alone */
 
     for (int step = 0; step <= 300 && !tensor_error(); step++) {
         TensorScope scope = tensor_scope_open();
@@ -40,7 +45,9 @@ int main(void)
         sample(&digits, &sums);
         Tensor *logits = nn_forward(net, digits), *loss = tensor_cross_entropy(logits, sums);
         Tensor *right = tensor_mean(tensor_to(tensor_eq(tensor_argmax(logits, 1), sums), TENSOR_F32));
-        if (step % 50 == 0) printf("step %3d   loss %.4f   right %.0f %%\n", step, tensor_item(loss), 100 * tensor_item(right));
+        if (step % 50 == 0)
+            printf("step %3d   loss %.4f   right %.0f %%\n", step, tensor_item(loss),
+                   100 * tensor_item(right));
         optim_zero_grad(opt);
         tensor_backward(loss);
         nn_clip_grad_norm_(nn_parameters(net), 1.0);

@@ -14,23 +14,33 @@ double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- letters: 5 x 7 dots, a row a number, the leftmost dot its highest bit --------------------------------------- */
+/* ---- letters: 5 x 7 dots, a row a number, the leftmost dot its highest bit ------------------- */
 
-static const struct { char c; unsigned char row[7]; } font[] = {
-    { '0', { 14, 17, 19, 21, 25, 17, 14 } }, { '1', { 4, 12, 4, 4, 4, 4, 14 } },      { '2', { 14, 17, 1, 2, 4, 8, 31 } },
-    { '3', { 31, 2, 4, 2, 1, 17, 14 } },     { '4', { 2, 6, 10, 18, 31, 2, 2 } },     { '5', { 31, 16, 30, 1, 1, 17, 14 } },
-    { '6', { 6, 8, 16, 30, 17, 17, 14 } },   { '7', { 31, 1, 2, 4, 8, 8, 8 } },       { '8', { 14, 17, 17, 14, 17, 17, 14 } },
-    { '9', { 14, 17, 17, 15, 1, 2, 12 } },   { '.', { 0, 0, 0, 0, 0, 12, 12 } },      { '%', { 24, 25, 2, 4, 8, 19, 3 } },
-    { '-', { 0, 0, 0, 31, 0, 0, 0 } },       { '/', { 0, 1, 2, 4, 8, 16, 0 } },       { ':', { 0, 12, 12, 0, 12, 12, 0 } },
-    { 'a', { 0, 0, 14, 1, 15, 17, 15 } },    { 'b', { 16, 16, 22, 25, 17, 17, 30 } }, { 'c', { 0, 0, 14, 16, 16, 17, 14 } },
-    { 'd', { 1, 1, 13, 19, 17, 17, 15 } },   { 'e', { 0, 0, 14, 17, 31, 16, 14 } },   { 'f', { 6, 9, 8, 28, 8, 8, 8 } },
-    { 'g', { 0, 15, 17, 17, 15, 1, 14 } },   { 'h', { 16, 16, 22, 25, 17, 17, 17 } }, { 'i', { 4, 0, 12, 4, 4, 4, 14 } },
-    { 'j', { 2, 0, 6, 2, 2, 18, 12 } },      { 'k', { 16, 16, 18, 20, 24, 20, 18 } }, { 'l', { 12, 4, 4, 4, 4, 4, 14 } },
-    { 'm', { 0, 0, 26, 21, 21, 17, 17 } },   { 'n', { 0, 0, 22, 25, 17, 17, 17 } },   { 'o', { 0, 0, 14, 17, 17, 17, 14 } },
-    { 'p', { 0, 0, 30, 17, 30, 16, 16 } },   { 'q', { 0, 0, 13, 19, 15, 1, 1 } },     { 'r', { 0, 0, 22, 25, 16, 16, 16 } },
-    { 's', { 0, 0, 14, 16, 14, 1, 30 } },    { 't', { 8, 8, 28, 8, 8, 9, 6 } },       { 'u', { 0, 0, 17, 17, 17, 19, 13 } },
-    { 'v', { 0, 0, 17, 17, 17, 10, 4 } },    { 'w', { 0, 0, 17, 17, 21, 21, 10 } },   { 'x', { 0, 0, 17, 10, 4, 10, 17 } },
-    { 'y', { 0, 0, 17, 17, 15, 1, 14 } },    { 'z', { 0, 0, 31, 2, 4, 8, 31 } },
+static const struct {
+    char c;
+    unsigned char row[7];
+} font[] = {
+    { '0', { 14, 17, 19, 21, 25, 17, 14 } }, { '1', { 4, 12, 4, 4, 4, 4, 14 } },
+    { '2', { 14, 17, 1, 2, 4, 8, 31 } },     { '3', { 31, 2, 4, 2, 1, 17, 14 } },
+    { '4', { 2, 6, 10, 18, 31, 2, 2 } },     { '5', { 31, 16, 30, 1, 1, 17, 14 } },
+    { '6', { 6, 8, 16, 30, 17, 17, 14 } },   { '7', { 31, 1, 2, 4, 8, 8, 8 } },
+    { '8', { 14, 17, 17, 14, 17, 17, 14 } }, { '9', { 14, 17, 17, 15, 1, 2, 12 } },
+    { '.', { 0, 0, 0, 0, 0, 12, 12 } },      { '%', { 24, 25, 2, 4, 8, 19, 3 } },
+    { '-', { 0, 0, 0, 31, 0, 0, 0 } },       { '/', { 0, 1, 2, 4, 8, 16, 0 } },
+    { ':', { 0, 12, 12, 0, 12, 12, 0 } },    { 'a', { 0, 0, 14, 1, 15, 17, 15 } },
+    { 'b', { 16, 16, 22, 25, 17, 17, 30 } }, { 'c', { 0, 0, 14, 16, 16, 17, 14 } },
+    { 'd', { 1, 1, 13, 19, 17, 17, 15 } },   { 'e', { 0, 0, 14, 17, 31, 16, 14 } },
+    { 'f', { 6, 9, 8, 28, 8, 8, 8 } },       { 'g', { 0, 15, 17, 17, 15, 1, 14 } },
+    { 'h', { 16, 16, 22, 25, 17, 17, 17 } }, { 'i', { 4, 0, 12, 4, 4, 4, 14 } },
+    { 'j', { 2, 0, 6, 2, 2, 18, 12 } },      { 'k', { 16, 16, 18, 20, 24, 20, 18 } },
+    { 'l', { 12, 4, 4, 4, 4, 4, 14 } },      { 'm', { 0, 0, 26, 21, 21, 17, 17 } },
+    { 'n', { 0, 0, 22, 25, 17, 17, 17 } },   { 'o', { 0, 0, 14, 17, 17, 17, 14 } },
+    { 'p', { 0, 0, 30, 17, 30, 16, 16 } },   { 'q', { 0, 0, 13, 19, 15, 1, 1 } },
+    { 'r', { 0, 0, 22, 25, 16, 16, 16 } },   { 's', { 0, 0, 14, 16, 14, 1, 30 } },
+    { 't', { 8, 8, 28, 8, 8, 9, 6 } },       { 'u', { 0, 0, 17, 17, 17, 19, 13 } },
+    { 'v', { 0, 0, 17, 17, 17, 10, 4 } },    { 'w', { 0, 0, 17, 17, 21, 21, 10 } },
+    { 'x', { 0, 0, 17, 10, 4, 10, 17 } },    { 'y', { 0, 0, 17, 17, 15, 1, 14 } },
+    { 'z', { 0, 0, 31, 2, 4, 8, 31 } },
 };
 
 static bool dot_of(char c, int row, int column)
@@ -40,12 +50,13 @@ static bool dot_of(char c, int row, int column)
     return false;
 }
 
-/* ---- pictures --------------------------------------------------------------------------------------------------------- */
+/* ---- pictures -------------------------------------------------------------------------------- */
 
 Tensor *canvas(int64_t height, int64_t width, unsigned colour)
 {
     Tensor *c = tensor_empty(SHAPE(3, height, width), TENSOR_F32);
-    for (int64_t i = 0; c && i < 3; i++) tensor_fill_(tensor_select(c, 0, i), (double)(colour >> (16 - 8 * i) & 255) / 255);
+    for (int64_t i = 0; c && i < 3; i++)
+        tensor_fill_(tensor_select(c, 0, i), (double)(colour >> (16 - 8 * i) & 255) / 255);
     return c;
 }
 
@@ -62,7 +73,8 @@ void draw_dot(Tensor *c, double row, double column, double radius, unsigned colo
     int64_t r = (int64_t)ceil(radius);
     for (int64_t i = -r; c && i <= r; i++)
         for (int64_t j = -r; j <= r; j++)
-            if ((double)(i * i + j * j) <= radius * radius) put(c, (int64_t)(row + 0.5) + i, (int64_t)(column + 0.5) + j, colour);
+            if ((double)(i * i + j * j) <= radius * radius)
+                put(c, (int64_t)(row + 0.5) + i, (int64_t)(column + 0.5) + j, colour);
 }
 
 void draw_line(Tensor *c, double row0, double column0, double row1, double column1, unsigned colour)
@@ -70,7 +82,8 @@ void draw_line(Tensor *c, double row0, double column0, double row1, double colum
     int64_t steps = (int64_t)(fmax(fabs(row1 - row0), fabs(column1 - column0)) + 1);
     for (int64_t i = 0; c && i <= steps; i++) {
         double t = (double)i / (double)steps;
-        put(c, (int64_t)(row0 + t * (row1 - row0) + 0.5), (int64_t)(column0 + t * (column1 - column0) + 0.5), colour);
+        put(c, (int64_t)(row0 + t * (row1 - row0) + 0.5), (int64_t)(column0 + t * (column1 - column0) + 0.5),
+            colour);
     }
 }
 
@@ -101,8 +114,10 @@ int plot_curve(const char *path, const char *title, const double *v, int64_t n)
         if (i) draw_line(c, y, LEFT + 1, y, W - RIGHT, 0xe4e4e4);
     }
     for (int64_t i = 1; i < n; i++) {
-        double x0 = LEFT + (double)(i - 1) / (double)(n - 1) * (W - LEFT - RIGHT), x1 = LEFT + (double)i / (double)(n - 1) * (W - LEFT - RIGHT);
-        double y0 = H - BOTTOM - (v[i - 1] - low) / (high - low) * (H - BOTTOM - TOP), y1 = H - BOTTOM - (v[i] - low) / (high - low) * (H - BOTTOM - TOP);
+        double x0 = LEFT + (double)(i - 1) / (double)(n - 1) * (W - LEFT - RIGHT),
+               x1 = LEFT + (double)i / (double)(n - 1) * (W - LEFT - RIGHT);
+        double y0 = H - BOTTOM - (v[i - 1] - low) / (high - low) * (H - BOTTOM - TOP),
+               y1 = H - BOTTOM - (v[i] - low) / (high - low) * (H - BOTTOM - TOP);
         draw_line(c, y0, x0, y1, x1, 0x1f6fb4);
     }
     int status = c ? io_save_png(path, c) : -1;
@@ -110,10 +125,10 @@ int plot_curve(const char *path, const char *title, const double *v, int64_t n)
     return status;
 }
 
-/* ---- MNIST, or digits of our own ------------------------------------------------------------------------------------------ */
+/* ---- MNIST, or digits of our own ------------------------------------------------------------- */
 
-/* A 28 x 28 digit from the font: three times its size, moved, with grey levels and noise, from a small generator that
- * depends on the sample alone. */
+/* A 28 x 28 digit from the font: three times its size, moved, with grey levels and noise, from a small
+ * generator that depends on the sample alone. */
 static int drawn_digit(void *ctx, int64_t i, Tensor **x, Tensor **y)
 {
     uint64_t s = (uint64_t)i * 2 + (ctx != NULL) + 88172645463325252u;
@@ -126,7 +141,8 @@ static int drawn_digit(void *ctx, int64_t i, Tensor **x, Tensor **y)
             s = s * 6364136223846793005u + 1442695040888963407u;
             float noise = (float)(s >> 40) / (float)(1 << 24);
             int row = (r - top) / 3, column = (c - left) / 3;
-            bool on = r >= top && c >= left && row < 7 && column < 5 && dot_of((char)('0' + digit), row, column);
+            bool on =
+                r >= top && c >= left && row < 7 && column < 5 && dot_of((char)('0' + digit), row, column);
             pixel[r][c] = on ? 0.6f + 0.4f * noise : 0.25f * noise * noise;
         }
     int64_t label = digit;
@@ -148,12 +164,18 @@ Dataset *example_mnist(const char *folder, DataSplit split)
 {
     static char buffer[4096];
     const char *given = getenv("TAPEGRAD_DATA");
-    if (folder) return data_mnist(folder, split, .mean = 0.1307, .std = 0.3081);     /* named: there, or an error */
+    if (folder)
+        return data_mnist(folder, split, .mean = 0.1307, .std = 0.3081); /* named: there, or an error */
     if (given) snprintf(buffer, sizeof buffer, "%s/mnist", given);
     if (given && there(buffer)) folder = buffer;
     else if (there("data/mnist")) folder = "data/mnist";
-    else if (access("tools/get_mnist.sh", X_OK) == 0 && system("tools/get_mnist.sh data/mnist") == 0 && there("data/mnist")) folder = "data/mnist";
+    else if (access("tools/get_mnist.sh", X_OK) == 0 && system("tools/get_mnist.sh data/mnist") == 0 &&
+             there("data/mnist"))
+        folder = "data/mnist";
     if (folder) return data_mnist(folder, split, .mean = 0.1307, .std = 0.3081);
-    if (split == DATA_TRAIN) fprintf(stderr, "MNIST was not found and cannot be downloaded: using digits drawn by this program instead\n");
-    return data_custom(split == DATA_TRAIN ? 10000 : 2000, drawn_digit, NULL, split == DATA_TRAIN ? NULL : buffer);
+    if (split == DATA_TRAIN)
+        fprintf(stderr,
+                "MNIST was not found and cannot be downloaded: using digits drawn by this program instead\n");
+    return data_custom(split == DATA_TRAIN ? 10000 : 2000, drawn_digit, NULL,
+                       split == DATA_TRAIN ? NULL : buffer);
 }

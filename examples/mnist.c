@@ -1,5 +1,5 @@
-/* mnist.c - the main job: trains a small convolutional network on MNIST, shows how it goes, and says how good it is.
- * `make demo` runs it; mnist --help lists its options. */
+/* mnist.c - the main job: trains a small convolutional network on MNIST, shows how it goes, and says how good
+ * it is. `make demo` runs it; mnist --help lists its options. */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void on_interrupt(int signal)
     interrupted = 1;
 }
 
-/* ---- the command line -------------------------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static const char usage[] =
     "usage: mnist [options]      trains a small CNN on MNIST\n"
@@ -30,7 +30,8 @@ static const char usage[] =
     "  --lr X         highest learning rate; it falls to 0 along the run (0.003)\n"
     "  --batch N      images in a step (64)\n"
     "  --seed N       of weights and order (1)\n"
-    "  --data FOLDER  with the four IDX files, plain or .gz (default: $TAPEGRAD_DATA/mnist, data/mnist, download)\n"
+    "  --data FOLDER  with the four IDX files, plain or .gz (default: $TAPEGRAD_DATA/mnist, data/mnist, "
+    "download)\n"
     "  --device NAME  cpu, cuda:0 (cpu)\n"
     "  --save FILE    writes the weights (safetensors)\n"
     "  --load FILE    starts from saved weights; with --epochs 0 only tests them\n"
@@ -38,7 +39,10 @@ static const char usage[] =
 
 static int bad_option(const char *name, const char *value)
 {
-    fprintf(stderr, value ? "mnist: %s %s: not a value for it\n%s" : "mnist: %s: unknown, or its value is missing\n%s", name, value ? value : usage, usage);
+    fprintf(stderr,
+            value ? "mnist: %s %s: not a value for it\n%s"
+                  : "mnist: %s: unknown, or its value is missing\n%s",
+            name, value ? value : usage, usage);
     return -1;
 }
 
@@ -65,7 +69,8 @@ static int parse(int argc, char **argv, Options *o)
         else if (strcmp(name, "--load") == 0) o->load = value;
         else if (strcmp(name, "--lr") == 0) {
             if (parse_number(name, value, 0, &o->lr)) return -1;
-        } else if (strcmp(name, "--epochs") == 0 || strcmp(name, "--batch") == 0 || strcmp(name, "--seed") == 0) {
+        } else if (strcmp(name, "--epochs") == 0 || strcmp(name, "--batch") == 0 ||
+                   strcmp(name, "--seed") == 0) {
             if (parse_number(name, value, strcmp(name, "--batch") == 0, &number)) return -1;
             if (number != (double)(int64_t)number) return bad_option(name, value);
             if (name[2] == 'e') o->epochs = (int64_t)number;
@@ -76,12 +81,12 @@ static int parse(int argc, char **argv, Options *o)
     return 0;
 }
 
-/* ---- progress ------------------------------------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 typedef struct Progress {
     double began, shown;
     int64_t step, steps, epoch, epochs, samples;
-    double loss;                /* smoothed */
+    double loss; /* smoothed */
     bool terminal;
 } Progress;
 
@@ -91,39 +96,44 @@ static void show(Progress *p, bool last)
     double now = seconds(), spent = now - p->began;
     if (!last && now - p->shown < (p->terminal ? 0.1 : 5.0)) return;
     p->shown = now;
-    double rate = (double)p->samples / (spent > 0 ? spent : 1), left = spent / (double)p->step * (double)(p->steps - p->step);
+    double rate = (double)p->samples / (spent > 0 ? spent : 1),
+           left = spent / (double)p->step * (double)(p->steps - p->step);
     char bar[WIDTH + 1];
     int full = (int)(WIDTH * p->step / p->steps);
     for (int i = 0; i < WIDTH; i++) bar[i] = i < full ? '#' : '.';
     bar[WIDTH] = 0;
     char eta[32] = "";
     if (p->step >= 20 || last) snprintf(eta, sizeof eta, "  %.0f s left", left);
-    printf(p->terminal ? "\r[%s] epoch %lld/%lld  step %lld/%lld  loss %.4f  %.0f samples/s%s \033[K" :
-                         "[%s] epoch %lld/%lld  step %lld/%lld  loss %.4f  %.0f samples/s%s\n",
-           bar, (long long)p->epoch, (long long)p->epochs, (long long)p->step, (long long)p->steps, p->loss, rate, eta);
+    printf(p->terminal ? "\r[%s] epoch %lld/%lld  step %lld/%lld  loss %.4f  %.0f samples/s%s \033[K"
+                       : "[%s] epoch %lld/%lld  step %lld/%lld  loss %.4f  %.0f samples/s%s\n",
+           bar, (long long)p->epoch, (long long)p->epochs, (long long)p->step, (long long)p->steps, p->loss,
+           rate, eta);
     if (last && p->terminal) putchar('\n');
     fflush(stdout);
 }
 
-/* ---- the network, training and testing --------------------------------------------------------------------------------- */
+/* ---- the network, training and testing ------------------------------------------------------- */
 
 static Module *network(void)
 {
-    return nn_sequential(
-        nn_conv2d(1, 16, 3, .padding = 1), nn_relu(), nn_max_pool2d(2),
-        nn_conv2d(16, 32, 3, .padding = 1), nn_relu(), nn_max_pool2d(2),
-        nn_flatten(), nn_linear(32 * 7 * 7, 128), nn_relu(), nn_linear(128, 10));
+    return nn_sequential(nn_conv2d(1, 16, 3, .padding = 1), nn_relu(), nn_max_pool2d(2),
+                         nn_conv2d(16, 32, 3, .padding = 1), nn_relu(), nn_max_pool2d(2), nn_flatten(),
+                         nn_linear(32 * 7 * 7, 128), nn_relu(), nn_linear(128, 10));
 }
 
 /* Returns the number of losses noted. */
 static int64_t train(Module *net, DataLoader *loader, const Options *o, double *losses)
 {
     Optimizer *opt = optim_adam(nn_parameters(net), .lr = o->lr);
-    Progress p = { .began = seconds(), .steps = o->epochs * data_batches(loader), .epochs = o->epochs, .terminal = isatty(1) };
+    Progress p = { .began = seconds(),
+                   .steps = o->epochs * data_batches(loader),
+                   .epochs = o->epochs,
+                   .terminal = isatty(1) };
     for (p.epoch = 1; p.epoch <= o->epochs && !interrupted && !tensor_error(); p.epoch++)
         for (Batch *b; !interrupted && !tensor_error() && (b = data_next(loader)) != NULL;) {
             TensorScope scope = tensor_scope_open();
-            double warm = (double)(p.step + 1) / (0.05 * (double)p.steps + 1), rest = 1 - (double)p.step / (double)p.steps;
+            double warm = (double)(p.step + 1) / (0.05 * (double)p.steps + 1),
+                   rest = 1 - (double)p.step / (double)p.steps;
             optim_set_lr(opt, o->lr * (warm < rest ? warm : rest));
             Tensor *loss = tensor_cross_entropy(nn_forward(net, b->x), b->y);
             optim_zero_grad(opt);
@@ -169,11 +179,13 @@ static double test(Module *net, DataLoader *loader, const char *path)
     nn_eval(net);
     for (Batch *b; (b = data_next(loader)) != NULL && !tensor_error();) {
         TensorScope scope = tensor_scope_open();
-        Tensor *guess = tensor_to_device(tensor_argmax(nn_forward(net, b->x), 1), "cpu"), *truth = tensor_to_device(b->y, "cpu");
+        Tensor *guess = tensor_to_device(tensor_argmax(nn_forward(net, b->x), 1), "cpu"),
+               *truth = tensor_to_device(b->y, "cpu");
         for (int64_t i = 0; guess && i < b->size; i++) {
             int64_t label = ((int64_t *)tensor_data(truth))[i], read = ((int64_t *)tensor_data(guess))[i];
             right += label == read;
-            if (label != read && wrong++ < SHOWN) draw_misread(picture, wrong - 1, tensor_select(b->x, 0, i), label, read);
+            if (label != read && wrong++ < SHOWN)
+                draw_misread(picture, wrong - 1, tensor_select(b->x, 0, i), label, read);
         }
         tensor_scope_close(scope);
     }
@@ -196,8 +208,11 @@ static int run(const Options *o)
     tensor_manual_seed(o->seed);
     if (o->device && tensor_set_default_device(o->device)) return -1;
     Module *net = network();
-    DataLoader *training = o->epochs ? data_loader(example_mnist(o->data, DATA_TRAIN), .batch_size = o->batch, .shuffle = true, .device = o->device) : NULL;
-    DataLoader *testing = data_loader(example_mnist(o->data, DATA_TEST), .batch_size = 500, .device = o->device);
+    DataLoader *training = o->epochs ? data_loader(example_mnist(o->data, DATA_TRAIN), .batch_size = o->batch,
+                                                   .shuffle = true, .device = o->device)
+                                     : NULL;
+    DataLoader *testing =
+        data_loader(example_mnist(o->data, DATA_TEST), .batch_size = 500, .device = o->device);
     double *losses = calloc((size_t)(o->epochs * data_batches(training) + 1), sizeof *losses);
     double began = seconds();
     if (!tensor_error() && losses && (!o->load || load_weights(net, o->load) == 0)) {
@@ -205,8 +220,12 @@ static int run(const Options *o)
         double accuracy = test(net, testing, "mnist_misread.png"), spent = seconds() - began;
         if (n > 1) plot_curve("mnist_curve.png", "training loss", losses, n);
         if (o->save) io_save_safetensors(o->save, nn_state_dict(net));
-        if (!tensor_error()) printf("%sdigits misread (truth:read): mnist_misread.png\n", n > 1 ? "learning curve: mnist_curve.png\n" : "");
-        if (!tensor_error()) printf("test accuracy %.4f (%lld images), %.1f s\n", accuracy, (long long)data_samples(testing), spent);
+        if (!tensor_error())
+            printf("%sdigits misread (truth:read): mnist_misread.png\n",
+                   n > 1 ? "learning curve: mnist_curve.png\n" : "");
+        if (!tensor_error())
+            printf("test accuracy %.4f (%lld images), %.1f s\n", accuracy, (long long)data_samples(testing),
+                   spent);
     }
     if (!losses) fputs("mnist: no memory for the learning curve of so many epochs\n", stderr);
     bool failed = !losses || tensor_error();

@@ -5,8 +5,9 @@
  *     tensor_print(tensor_grad(x));                       // 6 everywhere
  *     if (tensor_error()) fprintf(stderr, "%s\n", tensor_error());
  *
- * Read in this order: tensor.h (tensors, ownership, errors), ops.h (what can be computed), autograd.h (gradients, ops of
- * your own, gradcheck), nn.h and optim.h (training), data.h and io.h (files), device.h and debug.h. */
+ * Read in this order: tensor.h (tensors, ownership, errors), ops.h (what can be computed), autograd.h
+ * (gradients, ops of your own, gradcheck), nn.h and optim.h (training), data.h and io.h (files), device.h and
+ * debug.h. */
 #ifndef TAPEGRAD_H
 #define TAPEGRAD_H
 

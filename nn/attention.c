@@ -16,7 +16,8 @@ typedef struct Attention {
 
 static Tensor *attend(const Attention *a, Tensor *q, Tensor *k, Tensor *v)
 {
-    return tensor_scaled_dot_product_attention(q, k, v, .is_causal = a->causal, .dropout_p = a->base.training ? a->dropout : 0);
+    return tensor_scaled_dot_product_attention(q, k, v, .is_causal = a->causal,
+                                               .dropout_p = a->base.training ? a->dropout : 0);
 }
 
 /* x [N, T, E] -> [N, T, E], before out_proj. */
@@ -24,7 +25,8 @@ static Tensor *heads(const Attention *a, Tensor *x)
 {
     int64_t n = tensor_size(x, 0), t = tensor_size(x, 1);
     Tensor *qkv = tensor_linear(x, nn_param(&a->base, 0), nn_param(&a->base, 1));
-    qkv = tensor_permute(tensor_reshape(qkv, SHAPE(n, t, 3, a->heads, a->width / a->heads)), DIMS(2, 0, 3, 1, 4));
+    qkv = tensor_permute(tensor_reshape(qkv, SHAPE(n, t, 3, a->heads, a->width / a->heads)),
+                         DIMS(2, 0, 3, 1, 4));
     Tensor *part[3];
     if (!qkv || tensor_unbind(qkv, 0, part, 3) < 0) return NULL;
     Tensor *y = attend(a, part[0], part[1], part[2]);
@@ -35,8 +37,10 @@ static int check_input(const Attention *a, const Tensor *x)
 {
     int rank = tensor_ndim(x);
     if ((rank == 2 || rank == 3) && tensor_size(x, -1) == a->width) return 0;
-    return tensor_fail(TENSOR_ESHAPE, "nn_forward", "MultiheadAttention of width %lld: an input of rank %d and last size %lld, wanted rank 2 or 3",
-                       (long long)a->width, rank, rank ? (long long)tensor_size(x, -1) : 0LL);
+    return tensor_fail(
+        TENSOR_ESHAPE, "nn_forward",
+        "MultiheadAttention of width %lld: an input of rank %d and last size %lld, wanted rank 2 or 3",
+        (long long)a->width, rank, rank ? (long long)tensor_size(x, -1) : 0LL);
 }
 
 static Tensor *attention_forward(Module *self, Tensor *x)
@@ -56,11 +60,15 @@ static Tensor *attention_forward(Module *self, Tensor *x)
 Module *nn_multihead_attention_args(NNAttentionArgs args)
 {
     int64_t width = args.embed_dim;
-    if (width < 1 || args.num_heads < 1 || width % args.num_heads || !(args.dropout >= 0 && args.dropout <= 1))
-        return tensor_fail(TENSOR_EVALUE, "nn_multihead_attention", "width %lld, %lld heads, dropout %g: the heads must divide the width",
-                           (long long)width, (long long)args.num_heads, args.dropout), NULL;
+    if (width < 1 || args.num_heads < 1 || width % args.num_heads ||
+        !(args.dropout >= 0 && args.dropout <= 1))
+        return tensor_fail(TENSOR_EVALUE, "nn_multihead_attention",
+                           "width %lld, %lld heads, dropout %g: the heads must divide the width",
+                           (long long)width, (long long)args.num_heads, args.dropout),
+               NULL;
     Attention *a = nn_new(Attention, "MultiheadAttention", attention_forward);
-    a->heads = args.num_heads, a->width = width, a->dropout = args.dropout, a->batch_first = args.batch_first, a->causal = args.causal;
+    a->heads = args.num_heads, a->width = width, a->dropout = args.dropout, a->batch_first = args.batch_first,
+    a->causal = args.causal;
     nn_new_parameter(a, "in_proj_weight", SHAPE(3 * width, width), args.dtype);
     if (args.bias) nn_new_parameter(a, "in_proj_bias", SHAPE(3 * width), args.dtype);
     a->out_proj = nn_child(a, "out_proj", nn_linear(width, width, .bias = args.bias, .dtype = args.dtype));

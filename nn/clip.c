@@ -36,7 +36,8 @@ static int scale_all(TensorList list, double factor)
 double nn_clip_grad_norm_args(NNClipArgs args)
 {
     if (!(args.max_norm >= 0) || !(args.norm_type > 0)) {
-        tensor_fail(TENSOR_EVALUE, "nn_clip_grad_norm_", "max_norm %g, norm_type %g: want 0 or more, and a norm", args.max_norm, args.norm_type);
+        tensor_fail(TENSOR_EVALUE, "nn_clip_grad_norm_",
+                    "max_norm %g, norm_type %g: want 0 or more, and a norm", args.max_norm, args.norm_type);
         return NAN;
     }
     if (tensor_error()) return NAN;
@@ -45,14 +46,16 @@ double nn_clip_grad_norm_args(NNClipArgs args)
     int status = tensor_error() ? -1 : 0;
     if (!status && args.error_if_nonfinite && !isfinite(norm))
         status = tensor_fail(TENSOR_EVALUE, "nn_clip_grad_norm_", "the norm of the gradients is %g", norm);
-    if (!status && !(factor >= 1)) status = scale_all(args.parameters, factor);      /* a NaN spreads, as in PyTorch */
+    if (!status && !(factor >= 1))
+        status = scale_all(args.parameters, factor); /* a NaN spreads, as in PyTorch */
     tensor_set_grad_enabled(was);
     return status ? NAN : norm;
 }
 
 int nn_clip_grad_value_(TensorList list, double limit)
 {
-    if (!(limit >= 0)) return tensor_fail(TENSOR_EVALUE, "nn_clip_grad_value_", "limit %g: want 0 or more", limit);
+    if (!(limit >= 0))
+        return tensor_fail(TENSOR_EVALUE, "nn_clip_grad_value_", "limit %g: want 0 or more", limit);
     bool was = tensor_set_grad_enabled(false);
     int status = 0;
     for (int i = 0; i < list.n && !status; i++) {

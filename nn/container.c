@@ -48,7 +48,4 @@ Module *nn_module_list_args(Module *const *modules, int n)
     return with_children(nn_new_size(sizeof(Module), "ModuleList", NULL), modules, n);
 }
 
-Module *nn_identity(void)
-{
-    return nn_done(nn_new_size(sizeof(Module), "Identity", identity_forward));
-}
+Module *nn_identity(void) { return nn_done(nn_new_size(sizeof(Module), "Identity", identity_forward)); }

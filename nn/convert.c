@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include "module.h"
 
-typedef struct Pair { Tensor *old, *new; } Pair;
+typedef struct Pair {
+    Tensor *old, *new;
+} Pair;
 
 typedef struct Convert {
-    TensorDtype dtype;                  /* TENSOR_DTYPES: keep it */
-    const char *device;                 /* NULL: keep it */
+    TensorDtype dtype;  /* TENSOR_DTYPES: keep it */
+    const char *device; /* NULL: keep it */
     Pair *pair;
     int n;
 } Convert;
@@ -54,7 +56,7 @@ static int replace(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
 {
     (void)path, (void)is_buffer;
     const Pair *pair = find(ctx, t->tensor);
-    if (!pair || pair->new == t->tensor) return 0;          /* a shared module is met twice: already replaced */
+    if (!pair || pair->new == t->tensor) return 0; /* a shared module is met twice: already replaced */
     tensor_release(t->tensor);
     t->tensor = tensor_retain(pair->new);
     return 0;
@@ -76,7 +78,8 @@ static int convert(Module *m, Convert c, const char *function)
     bool was = tensor_set_grad_enabled(false);
     int status = nn_walk(m, make, &c);
     tensor_set_grad_enabled(was);
-    for (int i = 0; i < c.n; i++) tensor_retain(c.pair[i].old);     /* an address must not come back while pairs are looked up */
+    for (int i = 0; i < c.n; i++)
+        tensor_retain(c.pair[i].old); /* an address must not come back while pairs are looked up */
     if (!status) nn_walk(m, replace, &c);
     for (int i = 0; i < c.n; i++) {
         tensor_release(c.pair[i].old);
@@ -89,7 +92,8 @@ static int convert(Module *m, Convert c, const char *function)
 int nn_to(void *module, TensorDtype dtype)
 {
     if (nn_null(module, "nn_to")) return -1;
-    if (!tensor_dtype_is_float(dtype)) return tensor_fail(TENSOR_EDTYPE, "nn_to", "%s: parameters are floating", tensor_dtype_name(dtype));
+    if (!tensor_dtype_is_float(dtype))
+        return tensor_fail(TENSOR_EDTYPE, "nn_to", "%s: parameters are floating", tensor_dtype_name(dtype));
     return convert(module, (Convert){ .dtype = dtype }, "nn_to");
 }
 

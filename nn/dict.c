@@ -12,10 +12,7 @@ char *nn_copy_text(const char *text)
     return copy ? memcpy(copy, text, size) : NULL;
 }
 
-Tensor *nn_borrow(Tensor *t)
-{
-    return t ? tensor_scope_return(tensor_scope_open(), t) : NULL;
-}
+Tensor *nn_borrow(Tensor *t) { return t ? tensor_scope_return(tensor_scope_open(), t) : NULL; }
 
 void nn_dict_clear(TensorDict *dict)
 {
@@ -42,10 +39,7 @@ int nn_dict_find(TensorDict dict, const char *name, int hint)
     return -1;
 }
 
-static int no_memory(void)
-{
-    return tensor_fail(TENSOR_ENOMEM, "nn_dict_set", "out of memory");
-}
+static int no_memory(void) { return tensor_fail(TENSOR_ENOMEM, "nn_dict_set", "out of memory"); }
 
 static int grow(TensorDict *dict)
 {
@@ -69,7 +63,10 @@ int nn_dict_append(TensorDict *dict, const char *name, Tensor *t)
 int nn_dict_set(TensorDict *dict, const char *name, Tensor *t)
 {
     if (!dict || !name || !t || dict->count < 0) {
-        const char *what = !dict ? "dict is NULL" : !name ? "name is NULL" : !t ? "tensor is NULL" : "dict is of a call that failed";
+        const char *what = !dict   ? "dict is NULL"
+                           : !name ? "name is NULL"
+                           : !t    ? "tensor is NULL"
+                                   : "dict is of a call that failed";
         if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_dict_set", "the %s", what);
         return -1;
     }

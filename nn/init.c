@@ -1,14 +1,15 @@
-/* init.c - initial values.  The arithmetic keeps PyTorch's order of operations, so that bounds agree to the last bit. */
+/* init.c - initial values.  The arithmetic keeps PyTorch's order of operations, so that bounds agree to the
+ * last bit. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "module.h"
 
 /* Grad mode off around one in-place call on x. */
-#define WITHOUT_GRAD(call)                                  \
-    bool was_on = tensor_set_grad_enabled(false);           \
-    Tensor *filled = call;                                  \
-    tensor_set_grad_enabled(was_on);                        \
+#define WITHOUT_GRAD(call)                        \
+    bool was_on = tensor_set_grad_enabled(false); \
+    Tensor *filled = call;                        \
+    tensor_set_grad_enabled(was_on);              \
     return filled
 
 Tensor *nn_init_constant_(Tensor *x, double value) { WITHOUT_GRAD(tensor_fill_(x, value)); }
@@ -24,8 +25,9 @@ Tensor *nn_init_trunc_normal_args(NNTruncArgs args)
 
 double nn_calculate_gain(const char *nonlinearity, double slope)
 {
-    static const char *const linear[] = { "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-                                          "sigmoid" };
+    static const char *const linear[] = { "linear",           "conv1d",           "conv2d",
+                                          "conv3d",           "conv_transpose1d", "conv_transpose2d",
+                                          "conv_transpose3d", "sigmoid" };
     const char *name = nonlinearity ? nonlinearity : "(NULL)";
     for (size_t i = 0; i < sizeof linear / sizeof *linear; i++)
         if (strcmp(name, linear[i]) == 0) return 1;
@@ -45,7 +47,8 @@ static int fans(const Tensor *x, const char *function, double *in, double *out)
         return -1;
     }
     TensorShape s = tensor_shape(x);
-    if (s.ndim < 2) return tensor_fail(TENSOR_ESHAPE, function, "a tensor of rank %d: fans need rank 2 or more", s.ndim);
+    if (s.ndim < 2)
+        return tensor_fail(TENSOR_ESHAPE, function, "a tensor of rank %d: fans need rank 2 or more", s.ndim);
     double field = 1;
     for (int d = 2; d < s.ndim; d++) field *= (double)s.dim[d];
     *in = (double)s.dim[1] * field, *out = (double)s.dim[0] * field;
@@ -90,9 +93,10 @@ Tensor *nn_init_kaiming_normal_args(NNKaimingArgs args)
     return tensor_numel(args.tensor) ? nn_init_normal_(args.tensor, 0, std) : nn_borrow(args.tensor);
 }
 
-/* ---- orthogonal --------------------------------------------------------------------------------------------------
- * PyTorch takes Q of the QR decomposition of a normal matrix and multiplies its columns by the signs of R's diagonal.  That is the
- * one decomposition whose diagonal is positive, which Gram-Schmidt gives; its second pass makes up for rounding. */
+/* ---- orthogonal ---------------------------------------------------------------------------------
+ * PyTorch takes Q of the QR decomposition of a normal matrix and multiplies its columns by the signs of R's
+ * diagonal.  That is the one decomposition whose diagonal is positive, which Gram-Schmidt gives; its second
+ * pass makes up for rounding. */
 
 static double dot(const double *a, const double *b, int64_t n, int64_t stride)
 {
@@ -122,10 +126,12 @@ Tensor *nn_init_orthogonal_args(NNXavierArgs args)
 {
     double in, out;
     if (fans(args.tensor, "nn_init_orthogonal_", &in, &out)) return NULL;
-    int64_t rows = tensor_size(args.tensor, 0), count = tensor_numel(args.tensor), columns = rows ? count / rows : 0;
+    int64_t rows = tensor_size(args.tensor, 0), count = tensor_numel(args.tensor),
+            columns = rows ? count / rows : 0;
     if (count == 0) return nn_borrow(args.tensor);
     TensorScope scope = tensor_scope_open();
-    Tensor *normal = tensor_to(tensor_randn(SHAPE(rows, columns), tensor_dtype(args.tensor)), TENSOR_F64), *done = NULL;
+    Tensor *normal = tensor_to(tensor_randn(SHAPE(rows, columns), tensor_dtype(args.tensor)), TENSOR_F64),
+           *done = NULL;
     size_t bytes = (size_t)count * sizeof(double);
     double *x = normal ? malloc(bytes) : NULL;
     if (normal && !x) tensor_fail(TENSOR_ENOMEM, "nn_init_orthogonal_", "out of memory");

@@ -2,7 +2,7 @@
 #include <math.h>
 #include "module.h"
 
-/* ---- linear -------------------------------------------------------------------------------------------------- */
+/* ---- linear ---------------------------------------------------------------------------------- */
 
 static Tensor *linear_forward(Module *self, Tensor *x)
 {
@@ -18,7 +18,9 @@ void nn_init_default(Module *m, bool bias)
     double fan_in = 1;
     for (int d = 1; d < tensor_ndim(weight); d++) fan_in *= (double)tensor_size(weight, d);
     double bound = fan_in > 0 ? 1 / sqrt(fan_in) : 0;
-    if (!nn_init_kaiming_uniform_(weight, sqrt(5.0)) || (bias && !nn_init_uniform_(nn_param(m, 1), -bound, bound))) m->failed = true;
+    if (!nn_init_kaiming_uniform_(weight, sqrt(5.0)) ||
+        (bias && !nn_init_uniform_(nn_param(m, 1), -bound, bound)))
+        m->failed = true;
     tensor_scope_close(scope);
 }
 
@@ -35,7 +37,9 @@ Module *nn_linear_args(NNLinearArgs args)
 {
     int64_t in = args.in_features, out = args.out_features;
     if (in < 0 || out < 0)
-        return tensor_fail(TENSOR_EVALUE, "nn_linear", "%lld features in, %lld out: want 0 or more", (long long)in, (long long)out), NULL;
+        return tensor_fail(TENSOR_EVALUE, "nn_linear", "%lld features in, %lld out: want 0 or more",
+                           (long long)in, (long long)out),
+               NULL;
     Module *m = nn_new_size(sizeof(Module), "Linear", linear_forward);
     nn_new_parameter(m, "weight", SHAPE(out, in), args.dtype);
     if (args.bias) nn_new_parameter(m, "bias", SHAPE(out), args.dtype);
@@ -43,9 +47,12 @@ Module *nn_linear_args(NNLinearArgs args)
     return nn_done(m);
 }
 
-/* ---- embedding ------------------------------------------------------------------------------------------------- */
+/* ---- embedding ------------------------------------------------------------------------------- */
 
-typedef struct Embedding { Module base; int64_t padding_idx; } Embedding;
+typedef struct Embedding {
+    Module base;
+    int64_t padding_idx;
+} Embedding;
 
 static Tensor *embedding_forward(Module *self, Tensor *x)
 {
@@ -67,8 +74,10 @@ Module *nn_embedding_args(NNEmbeddingArgs args)
 {
     int64_t rows = args.num_embeddings, width = args.embedding_dim, padding = args.padding_idx;
     if (rows < 0 || width < 0 || (padding != TENSOR_NO_PADDING && (padding < -rows || padding >= rows)))
-        return tensor_fail(TENSOR_EVALUE, "nn_embedding", "%lld rows of %lld, padding_idx %lld: want 0 or more, and a row that is there",
-                           (long long)rows, (long long)width, (long long)padding), NULL;
+        return tensor_fail(TENSOR_EVALUE, "nn_embedding",
+                           "%lld rows of %lld, padding_idx %lld: want 0 or more, and a row that is there",
+                           (long long)rows, (long long)width, (long long)padding),
+               NULL;
     Embedding *e = nn_new(Embedding, "Embedding", embedding_forward);
     e->padding_idx = padding;
     nn_new_parameter(e, "weight", SHAPE(rows, width), args.dtype);

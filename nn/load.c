@@ -7,7 +7,7 @@
 #include <string.h>
 #include "module.h"
 
-enum { TEXT = 700 };                    /* of the lists in an error; the library's error text is 1 KiB */
+enum { TEXT = 700 }; /* of the lists in an error; the library's error text is 1 KiB */
 
 /* Names one after the other, as many as fit. */
 typedef struct Names {
@@ -19,7 +19,7 @@ typedef struct Names {
 typedef struct Load {
     TensorDict dict;
     bool strict;
-    int place;                          /* in the dict, where the next name is looked for first */
+    int place; /* in the dict, where the next name is looked for first */
     bool *used;
     Tensor **target, **source;
     int count;
@@ -39,14 +39,16 @@ static void add_name(Names *names, const char *format, ...)
         names->left_out++;
         return;
     }
-    names->length += (size_t)snprintf(names->text + names->length, TEXT - names->length, "%s%s", names->length ? ", " : "", item);
+    names->length += (size_t)snprintf(names->text + names->length, TEXT - names->length, "%s%s",
+                                      names->length ? ", " : "", item);
 }
 
 static const char *shape_text(const Tensor *t, char text[64])
 {
     TensorShape s = tensor_shape(t);
     size_t n = (size_t)snprintf(text, 64, "[");
-    for (int d = 0; d < s.ndim && n < 60; d++) n += (size_t)snprintf(text + n, 64 - n, "%s%lld", d ? ", " : "", (long long)s.dim[d]);
+    for (int d = 0; d < s.ndim && n < 60; d++)
+        n += (size_t)snprintf(text + n, 64 - n, "%s%lld", d ? ", " : "", (long long)s.dim[d]);
     if (n < 63) snprintf(text + n, 64 - n, "]");
     return text;
 }
@@ -80,7 +82,9 @@ static int describe(char *text, size_t size, const char *what, const Names *name
 {
     if (!names->count) return 0;
     int n = snprintf(text, size, "; %s: %s", what, names->text);
-    if (names->left_out) n += snprintf(text + n, size - (size_t)n, "%s%d more", names->length ? ", and " : "", names->left_out);
+    if (names->left_out)
+        n +=
+            snprintf(text + n, size - (size_t)n, "%s%d more", names->length ? ", and " : "", names->left_out);
     return n;
 }
 
@@ -94,7 +98,8 @@ static int check(Load *load, const Module *m)
     if (load->strict) n += describe(text + n, sizeof text - (size_t)n, "missing", &load->missing);
     if (load->strict) n += describe(text + n, sizeof text - (size_t)n, "unexpected", &load->unexpected);
     describe(text + n, sizeof text - (size_t)n, "shapes", &load->shapes);
-    return tensor_fail(load->shapes.count ? TENSOR_ESHAPE : TENSOR_EVALUE, "nn_load_state_dict", "%s%s", m->type, text);
+    return tensor_fail(load->shapes.count ? TENSOR_ESHAPE : TENSOR_EVALUE, "nn_load_state_dict", "%s%s",
+                       m->type, text);
 }
 
 /* Whatever can fail: sources of the targets' dtypes, on their devices. */
@@ -102,7 +107,8 @@ static int convert(Load *load)
 {
     for (int i = 0; i < load->count; i++) {
         Tensor *s = tensor_detach(load->source[i]);
-        if (s && tensor_dtype(s) != tensor_dtype(load->target[i])) s = tensor_to(s, tensor_dtype(load->target[i]));
+        if (s && tensor_dtype(s) != tensor_dtype(load->target[i]))
+            s = tensor_to(s, tensor_dtype(load->target[i]));
         if (s) s = tensor_to_device(s, tensor_device(load->target[i]));
         if (!s) return -1;
         load->source[i] = s;
@@ -116,7 +122,8 @@ static int copy_all(Load *load)
     bool was = tensor_set_grad_enabled(false);
     int status = convert(load);
     for (int i = 0; i < load->count && !status; i++)
-        if (load->source[i] != load->target[i] && !tensor_copy_(load->target[i], load->source[i])) status = -1;
+        if (load->source[i] != load->target[i] && !tensor_copy_(load->target[i], load->source[i]))
+            status = -1;
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
     return status;
@@ -139,7 +146,8 @@ int nn_load_state_dict_args(NNLoadArgs args)
 {
     if (nn_null(args.module, "nn_load_state_dict")) return -1;
     if (args.dict.count < 0) {
-        if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_load_state_dict", "the dict is of a call that failed");
+        if (!tensor_error())
+            tensor_fail(TENSOR_ENULL, "nn_load_state_dict", "the dict is of a call that failed");
         return -1;
     }
     int most = 0;

@@ -2,7 +2,8 @@
  *
  *  - refs counts owners; a parent is one of them, so parents <= refs.
  *  - A failed module still is a module: it is freed by nn_done, or by the user.
- *  - Without memory nn_new gives the thread's spare block, marked as failed: what a constructor stores there is lost. */
+ *  - Without memory nn_new gives the thread's spare block, marked as failed: what a constructor stores there
+ * is lost. */
 #include <stdlib.h>
 #include <string.h>
 #include "module.h"
@@ -24,10 +25,7 @@ bool nn_null(const void *module, const char *function)
     return true;
 }
 
-static int no_memory(void)
-{
-    return tensor_fail(TENSOR_ENOMEM, "nn_new", "out of memory");
-}
+static int no_memory(void) { return tensor_fail(TENSOR_ENOMEM, "nn_new", "out of memory"); }
 
 void *nn_new_size(size_t size, const char *type, Tensor *(*forward)(Module *self, Tensor *x))
 {
@@ -49,7 +47,7 @@ Module *nn_done(void *module)
     return NULL;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static int find_tensor(const ModuleTensor *list, int count, const char *name)
 {
@@ -69,14 +67,18 @@ static int find_child(const Module *m, const char *name)
 static int check_name(const Module *m, const char *name, char kind, const char *function)
 {
     if (!name || !*name || strchr(name, '.'))
-        return tensor_fail(TENSOR_EVALUE, function, "\"%s\" in %s: a name is not empty and has no dot", name ? name : "(NULL)", m->type);
+        return tensor_fail(TENSOR_EVALUE, function, "\"%s\" in %s: a name is not empty and has no dot",
+                           name ? name : "(NULL)", m->type);
     bool taken = (kind != 'p' && find_tensor(m->parameters, m->parameter_count, name) >= 0) ||
-                 (kind != 'b' && find_tensor(m->buffers, m->buffer_count, name) >= 0) || (kind != 'c' && find_child(m, name) >= 0);
-    if (taken) return tensor_fail(TENSOR_EVALUE, function, "%s has something else under the name \"%s\"", m->type, name);
+                 (kind != 'b' && find_tensor(m->buffers, m->buffer_count, name) >= 0) ||
+                 (kind != 'c' && find_child(m, name) >= 0);
+    if (taken)
+        return tensor_fail(TENSOR_EVALUE, function, "%s has something else under the name \"%s\"", m->type,
+                           name);
     return 0;
 }
 
-/* ---- children ------------------------------------------------------------------------------------------------ */
+/* ---- children -------------------------------------------------------------------------------- */
 
 static bool contains(const Module *m, const Module *wanted)
 {
@@ -120,11 +122,14 @@ static bool is_given(const Module *m, const char *name, const Module *child)
 {
     if (!name) name = "(NULL)";
     if (!child) {
-        if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_child", "\"%s\" in %s is NULL", name, m ? m->type : "NULL");
+        if (!tensor_error())
+            tensor_fail(TENSOR_ENULL, "nn_child", "\"%s\" in %s is NULL", name, m ? m->type : "NULL");
     } else if (child->parents >= child->refs) {
-        tensor_fail(TENSOR_EVALUE, "nn_child", "%s is a child already: pass nn_retain of it to use it as \"%s\" too", child->type, name);
+        tensor_fail(TENSOR_EVALUE, "nn_child",
+                    "%s is a child already: pass nn_retain of it to use it as \"%s\" too", child->type, name);
     } else if (m && contains(child, m)) {
-        tensor_fail(TENSOR_EVALUE, "nn_child", "\"%s\", a %s, contains the %s that it shall be part of", name, child->type, m->type);
+        tensor_fail(TENSOR_EVALUE, "nn_child", "\"%s\", a %s, contains the %s that it shall be part of", name,
+                    child->type, m->type);
     } else {
         return true;
     }
@@ -141,7 +146,7 @@ Module *nn_child(void *module, const char *name, Module *child)
     return NULL;
 }
 
-/* ---- parameters and buffers ---------------------------------------------------------------------------------- */
+/* ---- parameters and buffers ------------------------------------------------------------------ */
 
 static int put_tensor(ModuleTensor **list, int *count, const char *name, Tensor *t, bool persistent)
 {
@@ -166,7 +171,8 @@ static int put_tensor(ModuleTensor **list, int *count, const char *name, Tensor 
 static int check_tensor(const Module *m, const char *name, const Tensor *t, char kind, const char *function)
 {
     if (!t) {
-        if (!tensor_error()) tensor_fail(TENSOR_ENULL, function, "\"%s\" of %s is NULL", name ? name : "(NULL)", m->type);
+        if (!tensor_error())
+            tensor_fail(TENSOR_ENULL, function, "\"%s\" of %s is NULL", name ? name : "(NULL)", m->type);
         return -1;
     }
     return check_name(m, name, kind, function);
@@ -177,9 +183,11 @@ static int check_parameter(const Module *m, const char *name, const Tensor *t)
     static const char function[] = "nn_register_parameter";
     if (check_tensor(m, name, t, 'p', function)) return -1;
     if (!tensor_dtype_is_float(tensor_dtype(t)))
-        return tensor_fail(TENSOR_EDTYPE, function, "\"%s\" of %s is %s: register it as a buffer", name, m->type,
-                           tensor_dtype_name(tensor_dtype(t)));
-    if (!tensor_is_leaf(t)) return tensor_fail(TENSOR_EGRAD, function, "\"%s\" of %s is the result of an op: tensor_detach it", name, m->type);
+        return tensor_fail(TENSOR_EDTYPE, function, "\"%s\" of %s is %s: register it as a buffer", name,
+                           m->type, tensor_dtype_name(tensor_dtype(t)));
+    if (!tensor_is_leaf(t))
+        return tensor_fail(TENSOR_EGRAD, function, "\"%s\" of %s is the result of an op: tensor_detach it",
+                           name, m->type);
     return 0;
 }
 
@@ -188,7 +196,8 @@ Tensor *nn_register_parameter(void *module, const char *name, Tensor *t)
     Module *m = module;
     if (nn_null(m, "nn_register_parameter")) return NULL;
     if (!m->failed && !check_parameter(m, name, t) && tensor_requires_grad_(t, true) &&
-        !put_tensor(&m->parameters, &m->parameter_count, name, t, true)) return t;
+        !put_tensor(&m->parameters, &m->parameter_count, name, t, true))
+        return t;
     m->failed = true;
     return NULL;
 }
@@ -198,7 +207,8 @@ Tensor *nn_register_buffer_args(NNBufferArgs args)
     Module *m = args.module;
     if (nn_null(m, "nn_register_buffer")) return NULL;
     if (!m->failed && !check_tensor(m, args.name, args.tensor, 'b', "nn_register_buffer") &&
-        !put_tensor(&m->buffers, &m->buffer_count, args.name, args.tensor, args.persistent)) return args.tensor;
+        !put_tensor(&m->buffers, &m->buffer_count, args.name, args.tensor, args.persistent))
+        return args.tensor;
     m->failed = true;
     return NULL;
 }
@@ -209,11 +219,11 @@ Tensor *nn_new_parameter(void *module, const char *name, TensorShape shape, Tens
     if (m->failed) return NULL;
     TensorScope scope = tensor_scope_open();
     Tensor *t = nn_register_parameter(m, name, tensor_empty(shape, dtype));
-    tensor_scope_close(scope);                              /* the module retains it */
+    tensor_scope_close(scope); /* the module retains it */
     return t;
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 Module *nn_retain(Module *module)
 {
@@ -257,19 +267,17 @@ void nn_free(void *module)
     if (--m->refs == 0) destroy(m);
 }
 
-/* ---- run -------------------------------------------------------------------------------------------------------- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
-void nn_observe(NNObserver fn, void *ctx)
-{
-    observer.fn = fn, observer.ctx = ctx;
-}
+void nn_observe(NNObserver fn, void *ctx) { observer.fn = fn, observer.ctx = ctx; }
 
 /* Which child failed: each module on the way out adds its line to the error. */
 static void note_failure(const Module *m)
 {
     static _Thread_local const Module *failed;
     for (int i = 0; i < m->child_count; i++)
-        if (m->children[i].module == failed) tensor_error_note("in %s (%s) of %s", m->children[i].name, failed->type, m->type);
+        if (m->children[i].module == failed)
+            tensor_error_note("in %s (%s) of %s", m->children[i].name, failed->type, m->type);
     failed = m;
 }
 
@@ -280,7 +288,8 @@ Tensor *nn_forward(Module *m, Tensor *x)
         if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_forward", "the input of %s is NULL", m->type);
         return NULL;
     }
-    if (!m->forward) return tensor_fail(TENSOR_EVALUE, "nn_forward", "%s has no forward: run its children", m->type), NULL;
+    if (!m->forward)
+        return tensor_fail(TENSOR_EVALUE, "nn_forward", "%s has no forward: run its children", m->type), NULL;
     if (observer.fn) observer.fn(observer.ctx, m, NULL, false);
     bool failed_before = tensor_error() != NULL;
     Tensor *y = m->forward(m, x);

@@ -8,21 +8,22 @@
 #pragma GCC visibility push(hidden)
 #endif
 
-enum { NN_PATH = 512 };                 /* bytes of the longest dotted name */
+enum { NN_PATH = 512 }; /* bytes of the longest dotted name */
 
 char *nn_copy_text(const char *text);
-Tensor *nn_borrow(Tensor *t);           /* retained by the innermost scope; NULL passes */
+Tensor *nn_borrow(Tensor *t); /* retained by the innermost scope; NULL passes */
 int nn_dict_find(TensorDict dict, const char *name, int hint);
 int nn_dict_append(TensorDict *dict, const char *name, Tensor *t);
 void nn_dict_clear(TensorDict *dict);
-extern const TensorDict nn_no_dict;     /* of a call that failed */
+extern const TensorDict nn_no_dict; /* of a call that failed */
 
-/* nn_walk - fn on every parameter and buffer under m, with its dotted name: a module's parameters, its buffers, its children.
- * Stops at the first result that is not 0 and returns it. */
+/* nn_walk - fn on every parameter and buffer under m, with its dotted name: a module's parameters, its
+ * buffers, its children. Stops at the first result that is not 0 and returns it. */
 typedef int (*NNVisit)(void *ctx, const char *path, ModuleTensor *t, bool is_buffer);
 int nn_walk(Module *m, NNVisit fn, void *ctx);
 
-/* nn_observe - fn(ctx, m, NULL) before and fn(ctx, m, result) after every nn_forward of this thread; NULL: nobody. */
+/* nn_observe - fn(ctx, m, NULL) before and fn(ctx, m, result) after every nn_forward of this thread; NULL:
+ * nobody. */
 typedef void (*NNObserver)(void *ctx, Module *m, Tensor *y, bool after);
 void nn_observe(NNObserver fn, void *ctx);
 
@@ -36,8 +37,14 @@ Tensor *nn_new_parameter(void *module, const char *name, TensorShape shape, Tens
 void nn_init_default(Module *m, bool bias);
 void nn_init_fill(Module *m, int parameter, double value);
 
-static inline Tensor *nn_param(const Module *m, int i) { return i < m->parameter_count ? m->parameters[i].tensor : NULL; }
-static inline Tensor *nn_buffer(const Module *m, int i) { return i < m->buffer_count ? m->buffers[i].tensor : NULL; }
+static inline Tensor *nn_param(const Module *m, int i)
+{
+    return i < m->parameter_count ? m->parameters[i].tensor : NULL;
+}
+static inline Tensor *nn_buffer(const Module *m, int i)
+{
+    return i < m->buffer_count ? m->buffers[i].tensor : NULL;
+}
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -1,4 +1,5 @@
-/* summary.c - a net as a table: run once, with an observer at nn_forward that notes every module as it begins and ends. */
+/* summary.c - a net as a table: run once, with an observer at nn_forward that notes every module as it begins
+ * and ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,24 +9,24 @@ enum { NAME = 200, LAYER_WIDTH = 41, SHAPE_WIDTH = 24 };
 
 typedef struct Row {
     char name[NAME];
-    int ndim;                           /* of the result; -1: it gave none */
+    int ndim; /* of the result; -1: it gave none */
     int64_t dim[TENSOR_MAX_DIMS];
-    int64_t parameters;                 /* of the module itself; -1: it has none of its own but children */
+    int64_t parameters; /* of the module itself; -1: it has none of its own but children */
     int depth;
-    bool again;                         /* it ran before: its parameters are counted there */
+    bool again; /* it ran before: its parameters are counted there */
 } Row;
 
 typedef struct Table {
     Row *row;
     int n, capacity, depth;
-    int open[NN_PATH];                  /* rows of the modules that are running, */
-    Module *path[NN_PATH];              /* and those modules */
+    int open[NN_PATH];     /* rows of the modules that are running, */
+    Module *path[NN_PATH]; /* and those modules */
     Module **seen;
     int seen_count;
     bool no_memory;
 } Table;
 
-/* ---- names ------------------------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static const char *name_in(const Module *parent, const Module *m)
 {
@@ -41,7 +42,7 @@ static int64_t own_parameters(const Module *m)
     return m->parameter_count || !m->child_count ? sum : -1;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static int room(Table *t)
 {
@@ -72,7 +73,8 @@ static void begin(Table *t, Module *m)
     }
     Row *row = &t->row[t->n];
     const char *name = name_in(t->depth ? t->path[t->depth - 1] : NULL, m);
-    *row = (Row){ .depth = t->depth, .parameters = own_parameters(m), .again = seen_before(t, m), .ndim = -1 };
+    *row =
+        (Row){ .depth = t->depth, .parameters = own_parameters(m), .again = seen_before(t, m), .ndim = -1 };
     if (name) snprintf(row->name, NAME, "%s (%s)", name, m->type);
     else snprintf(row->name, NAME, "%s", m->type);
     t->open[t->depth] = t->n++;
@@ -97,9 +99,9 @@ static void observe(void *ctx, Module *m, Tensor *y, bool after)
     else begin(t, m);
 }
 
-/* ---- numbers and lines ----------------------------------------------------------------------------------------------- */
+/* ---- numbers and lines ----------------------------------------------------------------------- */
 
-static const char *grouped(int64_t n, char text[32])            /* 1,234,567 */
+static const char *grouped(int64_t n, char text[32]) /* 1,234,567 */
 {
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%lld", (long long)n), k = 0;
@@ -115,7 +117,8 @@ static void print_shape(FILE *file, const Row *row)
 {
     char text[NAME];
     size_t n = (size_t)snprintf(text, NAME, row->ndim < 0 ? "--" : "[");
-    for (int d = 0; d < row->ndim && n < NAME - 30; d++) n += (size_t)snprintf(text + n, NAME - n, "%s%lld", d ? ", " : "", (long long)row->dim[d]);
+    for (int d = 0; d < row->ndim && n < NAME - 30; d++)
+        n += (size_t)snprintf(text + n, NAME - n, "%s%lld", d ? ", " : "", (long long)row->dim[d]);
     if (row->ndim >= 0) snprintf(text + n, NAME - n, "]");
     fprintf(file, "%-*s ", SHAPE_WIDTH, text);
 }
@@ -129,9 +132,13 @@ static void rule(FILE *file, char c)
 static void print_row(FILE *file, const Row *row)
 {
     char number[32];
-    fprintf(file, "%*s%-*s ", 2 * row->depth, "", LAYER_WIDTH - 2 * row->depth > 0 ? LAYER_WIDTH - 2 * row->depth : 0, row->name);
+    fprintf(file, "%*s%-*s ", 2 * row->depth, "",
+            LAYER_WIDTH - 2 * row->depth > 0 ? LAYER_WIDTH - 2 * row->depth : 0, row->name);
     print_shape(file, row);
-    fprintf(file, "%13s\n", row->again ? "(again)" : row->parameters < 0 ? "--" : grouped(row->parameters, number));
+    fprintf(file, "%13s\n",
+            row->again            ? "(again)"
+            : row->parameters < 0 ? "--"
+                                  : grouped(row->parameters, number));
 }
 
 static int print_totals(FILE *file, Module *m)
@@ -162,18 +169,35 @@ static int print_table(FILE *file, const Table *t, Module *m)
     return print_totals(file, m);
 }
 
-/* ---- the run ----------------------------------------------------------------------------------------------------------- */
+/* ---- the run --------------------------------------------------------------------------------- */
 
-typedef struct Modes { bool *was; int n; } Modes;
+typedef struct Modes {
+    bool *was;
+    int n;
+} Modes;
 
-static void count_module(Module *m, void *ctx) { (void)m; ++*(int *)ctx; }
-static void note_mode(Module *m, void *ctx) { Modes *modes = ctx; modes->was[modes->n++] = m->training; }
-static void restore_mode(Module *m, void *ctx) { Modes *modes = ctx; m->training = modes->was[modes->n++]; }
+static void count_module(Module *m, void *ctx)
+{
+    (void)m;
+    ++*(int *)ctx;
+}
+static void note_mode(Module *m, void *ctx)
+{
+    Modes *modes = ctx;
+    modes->was[modes->n++] = m->training;
+}
+static void restore_mode(Module *m, void *ctx)
+{
+    Modes *modes = ctx;
+    m->training = modes->was[modes->n++];
+}
 
 static Tensor *input_for(Module *m, const NNSummaryArgs *args)
 {
     TensorList list = nn_parameters(m);
-    TensorDtype dtype = args->dtype != TENSOR_DTYPES ? args->dtype : list.n ? tensor_dtype(list.at[0]) : TENSOR_F32;
+    TensorDtype dtype = args->dtype != TENSOR_DTYPES ? args->dtype
+                        : list.n                     ? tensor_dtype(list.at[0])
+                                                     : TENSOR_F32;
     Tensor *x = tensor_zeros(args->shape, dtype);
     return list.n ? tensor_to_device(x, tensor_device(list.at[0])) : x;
 }

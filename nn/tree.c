@@ -4,7 +4,7 @@
 #include <string.h>
 #include "module.h"
 
-/* ---- walking -------------------------------------------------------------------------------------------------- */
+/* ---- walking --------------------------------------------------------------------------------- */
 
 typedef struct Path {
     char text[NN_PATH];
@@ -15,7 +15,8 @@ static int push(Path *path, const char *name, char end)
 {
     size_t size = strlen(name);
     if (path->length + size + 2 > NN_PATH)
-        return tensor_fail(TENSOR_EVALUE, "nn_state_dict", "a dotted name is over %d bytes: %.60s...", NN_PATH - 1, path->text);
+        return tensor_fail(TENSOR_EVALUE, "nn_state_dict", "a dotted name is over %d bytes: %.60s...",
+                           NN_PATH - 1, path->text);
     memcpy(path->text + path->length, name, size);
     path->length += size;
     if (end) path->text[path->length++] = end;
@@ -60,9 +61,12 @@ int nn_walk(Module *m, NNVisit fn, void *ctx)
     return walk(m, &path, fn, ctx);
 }
 
-/* ---- lists of parameters ---------------------------------------------------------------------------------------- */
+/* ---- lists of parameters --------------------------------------------------------------------- */
 
-typedef struct Collected { Tensor **at; int n; } Collected;
+typedef struct Collected {
+    Tensor **at;
+    int n;
+} Collected;
 
 static int count_parameter(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
 {
@@ -77,7 +81,7 @@ static int collect(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
     Collected *c = ctx;
     if (is_buffer) return 0;
     for (int i = 0; i < c->n; i++)
-        if (c->at[i] == t->tensor) return 0;                /* tied */
+        if (c->at[i] == t->tensor) return 0; /* tied */
     c->at[c->n++] = t->tensor;
     return 0;
 }
@@ -133,19 +137,21 @@ TensorDict nn_state_dict(void *module)
     return nn_walk(m, add_state, &m->state) ? nn_no_dict : m->state;
 }
 
-/* ---- by name ------------------------------------------------------------------------------------------------------ */
+/* ---- by name --------------------------------------------------------------------------------- */
 
 static Module *child_named(const Module *m, const char *name, size_t length)
 {
     for (int i = 0; i < m->child_count; i++)
-        if (strlen(m->children[i].name) == length && memcmp(m->children[i].name, name, length) == 0) return m->children[i].module;
+        if (strlen(m->children[i].name) == length && memcmp(m->children[i].name, name, length) == 0)
+            return m->children[i].module;
     return NULL;
 }
 
 /* Follows the dots of path from *m; returns its last part, or NULL. */
 static const char *descend(Module **m, const char *path)
 {
-    for (const char *dot; *m && (dot = strchr(path, '.')) != NULL; path = dot + 1) *m = child_named(*m, path, (size_t)(dot - path));
+    for (const char *dot; *m && (dot = strchr(path, '.')) != NULL; path = dot + 1)
+        *m = child_named(*m, path, (size_t)(dot - path));
     return *m ? path : NULL;
 }
 
@@ -170,7 +176,9 @@ Tensor *nn_get(void *module, const char *path)
     const char *name = descend(&m, path);
     Tensor *t = name ? tensor_named(m->parameters, m->parameter_count, name) : NULL;
     if (name && !t) t = tensor_named(m->buffers, m->buffer_count, name);
-    if (!t) tensor_fail(TENSOR_EINDEX, "nn_get", "%s has no parameter or buffer \"%s\"", ((Module *)module)->type, path);
+    if (!t)
+        tensor_fail(TENSOR_EINDEX, "nn_get", "%s has no parameter or buffer \"%s\"", ((Module *)module)->type,
+                    path);
     return nn_borrow(t);
 }
 
@@ -180,11 +188,13 @@ Module *nn_get_module(void *module, const char *path)
     Module *m = module;
     const char *name = descend(&m, path);
     if (name && *name) m = child_named(m, name, strlen(name));
-    if (!m) tensor_fail(TENSOR_EINDEX, "nn_get_module", "%s has no module \"%s\"", ((Module *)module)->type, path);
+    if (!m)
+        tensor_fail(TENSOR_EINDEX, "nn_get_module", "%s has no module \"%s\"", ((Module *)module)->type,
+                    path);
     return m;
 }
 
-/* ---- to all of them ------------------------------------------------------------------------------------------------- */
+/* ---- to all of them -------------------------------------------------------------------------- */
 
 void nn_apply(void *module, void (*fn)(Module *m, void *ctx), void *ctx)
 {
@@ -194,10 +204,7 @@ void nn_apply(void *module, void (*fn)(Module *m, void *ctx), void *ctx)
     fn(m, ctx);
 }
 
-static void set_training(Module *m, void *ctx)
-{
-    m->training = *(bool *)ctx;
-}
+static void set_training(Module *m, void *ctx) { m->training = *(bool *)ctx; }
 
 void nn_train(void *module, bool training)
 {

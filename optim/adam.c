@@ -1,6 +1,7 @@
 /* adam.c - Adam and AdamW.
  *
- *   m += (1 - b1) (g - m)      v = b2 v + (1 - b2) g^2      p -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
+ *   m += (1 - b1) (g - m)      v = b2 v + (1 - b2) g^2      p -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 -
+ * b2^t) + eps)
  *
  * One pass over memory reads g, m, v, p and writes m, v, p.  eps is added outside the corrected root. */
 #include "optim.h"
@@ -8,9 +9,9 @@
 enum { EXP_AVG, EXP_AVG_SQ, MAX_EXP_AVG_SQ };
 
 typedef struct Numbers {
-    double sign, decay, shrink;             /* g = sign g + decay p;  p *= shrink */
-    double weight1, beta2, weight2;         /* 1 - b1, b2, 1 - b2 */
-    double step, root2, eps;                /* lr / (1 - b1^t), sqrt(1 - b2^t) */
+    double sign, decay, shrink;     /* g = sign g + decay p;  p *= shrink */
+    double weight1, beta2, weight2; /* 1 - b1, b2, 1 - b2 */
+    double step, root2, eps;        /* lr / (1 - b1^t), sqrt(1 - b2^t) */
 } Numbers;
 
 #define real float
@@ -28,8 +29,15 @@ typedef struct Numbers {
 static Numbers numbers(const OptimGroup *g, const OptimParam *p, bool decoupled)
 {
     double b1 = g->betas[0], b2 = g->betas[1], t = (double)p->step;
-    return (Numbers){ .sign = g->maximize ? -1 : 1, .decay = decoupled ? 0 : g->weight_decay, .shrink = decoupled ? 1 - g->lr * g->weight_decay : 1,
-        .weight1 = 1 - b1, .beta2 = b2, .weight2 = 1 - b2, .step = g->lr / (1 - pow(b1, t)), .root2 = sqrt(1 - pow(b2, t)), .eps = g->eps };
+    return (Numbers){ .sign = g->maximize ? -1 : 1,
+                      .decay = decoupled ? 0 : g->weight_decay,
+                      .shrink = decoupled ? 1 - g->lr * g->weight_decay : 1,
+                      .weight1 = 1 - b1,
+                      .beta2 = b2,
+                      .weight2 = 1 - b2,
+                      .step = g->lr / (1 - pow(b1, t)),
+                      .root2 = sqrt(1 - pow(b2, t)),
+                      .eps = g->eps };
 }
 
 /* Any dtype, device and layout. */
@@ -39,7 +47,9 @@ static int by_ops(const Numbers *n, OptimParam *p, Tensor *g, bool amsgrad)
     if (n->sign < 0) g = tensor_neg(g);
     if (n->shrink != 1 && !tensor_mul_scalar_(p->tensor, n->shrink)) return -1;
     if (n->decay != 0) g = tensor_add_scaled(g, p->tensor, n->decay);
-    if (!tensor_lerp_(m, g, n->weight1) || !tensor_mul_scalar_(v, n->beta2) || !tensor_addcmul_(v, g, g, n->weight2)) return -1;
+    if (!tensor_lerp_(m, g, n->weight1) || !tensor_mul_scalar_(v, n->beta2) ||
+        !tensor_addcmul_(v, g, g, n->weight2))
+        return -1;
     if (amsgrad && !tensor_maximum_(most, v)) return -1;
     Tensor *below = tensor_add_scalar(tensor_div_scalar(tensor_sqrt(amsgrad ? most : v), n->root2), n->eps);
     return tensor_addcdiv_(p->tensor, m, below, -n->step) ? 0 : -1;
@@ -52,7 +62,8 @@ static int step(const OptimGroup *g, OptimParam *p, Tensor *grad, bool decoupled
     if (!dense) return by_ops(&n, p, grad, g->amsgrad);
     int64_t count = tensor_numel(p->tensor);
     Tensor *most = g->amsgrad ? p->state[MAX_EXP_AVG_SQ] : NULL;
-    void *x = tensor_data(p->tensor), *m = tensor_data(p->state[EXP_AVG]), *v = tensor_data(p->state[EXP_AVG_SQ]), *u = most ? tensor_data(most) : NULL;
+    void *x = tensor_data(p->tensor), *m = tensor_data(p->state[EXP_AVG]),
+         *v = tensor_data(p->state[EXP_AVG_SQ]), *u = most ? tensor_data(most) : NULL;
     if (dense == 'f') adam_f(&n, count, x, m, v, u, tensor_data(grad));
     else adam_d(&n, count, x, m, v, u, tensor_data(grad));
     for (int s = 0; s < 2 + g->amsgrad; s++) tensor_bump_version(p->state[s]);
@@ -60,30 +71,41 @@ static int step(const OptimGroup *g, OptimParam *p, Tensor *grad, bool decoupled
     return 0;
 }
 
-static int states(const OptimGroup *g)
-{
-    return g->amsgrad ? 3 : 2;
-}
+static int states(const OptimGroup *g) { return g->amsgrad ? 3 : 2; }
 
 static int check(const OptimGroup *g, const char *name)
 {
     if (optim_check_common(g, name)) return -1;
     const double *b = g->betas;
     if (b[0] >= 0 && b[0] < 1 && b[1] >= 0 && b[1] < 1 && g->eps >= 0) return 0;
-    return tensor_fail(TENSOR_EVALUE, "optim", "%s: betas { %g, %g }, eps %g: betas lie in [0, 1), eps is not negative", name, b[0], b[1], g->eps);
+    return tensor_fail(TENSOR_EVALUE, "optim",
+                       "%s: betas { %g, %g }, eps %g: betas lie in [0, 1), eps is not negative", name, b[0],
+                       b[1], g->eps);
 }
 
 static int update_adam(const OptimGroup *g, OptimParam *p, Tensor *grad) { return step(g, p, grad, false); }
 static int update_adamw(const OptimGroup *g, OptimParam *p, Tensor *grad) { return step(g, p, grad, true); }
 
-#define STATE { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" }
-static const OptimKind adam = { .name = "Adam", .state = STATE, .states = states, .check = check, .update = update_adam };
-static const OptimKind adamw = { .name = "AdamW", .state = STATE, .states = states, .check = check, .update = update_adamw };
+#define STATE                                     \
+    {                                             \
+        "exp_avg", "exp_avg_sq", "max_exp_avg_sq" \
+    }
+static const OptimKind adam = {
+    .name = "Adam", .state = STATE, .states = states, .check = check, .update = update_adam
+};
+static const OptimKind adamw = {
+    .name = "AdamW", .state = STATE, .states = states, .check = check, .update = update_adamw
+};
 
 static Optimizer *new_adam(const OptimKind *kind, const OptimAdamArgs *a)
 {
-    return optim_new(kind, a->params, (OptimGroup){ .lr = a->lr, .betas = { a->betas[0], a->betas[1] }, .eps = a->eps,
-        .weight_decay = a->weight_decay, .amsgrad = a->amsgrad, .maximize = a->maximize });
+    return optim_new(kind, a->params,
+                     (OptimGroup){ .lr = a->lr,
+                                   .betas = { a->betas[0], a->betas[1] },
+                                   .eps = a->eps,
+                                   .weight_decay = a->weight_decay,
+                                   .amsgrad = a->amsgrad,
+                                   .maximize = a->maximize });
 }
 
 Optimizer *optim_adam_args(OptimAdamArgs args) { return new_adam(&adam, &args); }

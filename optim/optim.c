@@ -6,7 +6,7 @@
 #include <string.h>
 #include "optim.h"
 
-/* ---- making ------------------------------------------------------------------------------------------------------ */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static bool has_param(const Optimizer *opt, const Tensor *t)
 {
@@ -19,8 +19,11 @@ static bool has_param(const Optimizer *opt, const Tensor *t)
 static int check_param(const Optimizer *opt, TensorList list, int i)
 {
     const char *name = opt->kind->name;
-    if (!list.at[i]) return tensor_error() ? -1 : tensor_fail(TENSOR_ENULL, "optim", "%s: parameter %d is NULL", name, i);
-    if (!tensor_is_leaf(list.at[i])) return tensor_fail(TENSOR_EGRAD, "optim", "%s: parameter %d is the result of an op, not a leaf", name, i);
+    if (!list.at[i])
+        return tensor_error() ? -1 : tensor_fail(TENSOR_ENULL, "optim", "%s: parameter %d is NULL", name, i);
+    if (!tensor_is_leaf(list.at[i]))
+        return tensor_fail(TENSOR_EGRAD, "optim", "%s: parameter %d is the result of an op, not a leaf", name,
+                           i);
     bool twice = has_param(opt, list.at[i]);
     for (int k = 0; k < i && !twice; k++) twice = list.at[k] == list.at[i];
     return twice ? tensor_fail(TENSOR_EVALUE, "optim", "%s: parameter %d is given twice", name, i) : 0;
@@ -28,7 +31,10 @@ static int check_param(const Optimizer *opt, TensorList list, int i)
 
 static int check_group(const Optimizer *opt, TensorList list, const OptimGroup *options)
 {
-    if (list.n < 1 || !list.at) return tensor_error() ? -1 : tensor_fail(TENSOR_EVALUE, "optim", "%s: no parameters given", opt->kind->name);
+    if (list.n < 1 || !list.at)
+        return tensor_error()
+                   ? -1
+                   : tensor_fail(TENSOR_EVALUE, "optim", "%s: no parameters given", opt->kind->name);
     for (int i = 0; i < list.n; i++)
         if (check_param(opt, list, i)) return -1;
     return opt->kind->check ? opt->kind->check(options, opt->kind->name) : 0;
@@ -49,7 +55,8 @@ static int add_group(Optimizer *opt, TensorList list, OptimGroup options)
 
 Optimizer *optim_new(const OptimKind *kind, TensorList params, OptimGroup options)
 {
-    if (!kind || !kind->update) return tensor_fail(TENSOR_ENULL, "optim_new", "the kind or its update is NULL"), NULL;
+    if (!kind || !kind->update)
+        return tensor_fail(TENSOR_ENULL, "optim_new", "the kind or its update is NULL"), NULL;
     Optimizer *opt = calloc(1, sizeof *opt);
     if (!opt) return tensor_fail(TENSOR_ENOMEM, "optim", "%s: out of memory", kind->name), NULL;
     opt->kind = kind;
@@ -65,10 +72,7 @@ static bool is_null(const Optimizer *opt, const char *function)
     return true;
 }
 
-static double given(double value, double otherwise)
-{
-    return isnan(value) ? otherwise : value;
-}
+static double given(double value, double otherwise) { return isnan(value) ? otherwise : value; }
 
 int optim_add_group_args(OptimGroupArgs a)
 {
@@ -76,7 +80,8 @@ int optim_add_group_args(OptimGroupArgs a)
     OptimGroup g = a.optimizer->group[0];
     g.lr = given(a.lr, g.lr), g.weight_decay = given(a.weight_decay, g.weight_decay);
     g.momentum = given(a.momentum, g.momentum), g.dampening = given(a.dampening, g.dampening);
-    g.betas[0] = given(a.betas[0], g.betas[0]), g.betas[1] = given(a.betas[1], g.betas[1]), g.eps = given(a.eps, g.eps);
+    g.betas[0] = given(a.betas[0], g.betas[0]), g.betas[1] = given(a.betas[1], g.betas[1]),
+    g.eps = given(a.eps, g.eps);
     if (a.nesterov >= 0) g.nesterov = a.nesterov;
     if (a.amsgrad >= 0) g.amsgrad = a.amsgrad;
     if (a.maximize >= 0) g.maximize = a.maximize;
@@ -101,13 +106,11 @@ void optim_free(Optimizer *opt)
 int optim_check_common(const OptimGroup *g, const char *name)
 {
     if (g->lr >= 0 && g->weight_decay >= 0) return 0;
-    return tensor_fail(TENSOR_EVALUE, "optim", "%s: lr %g, weight_decay %g: neither may be negative", name, g->lr, g->weight_decay);
+    return tensor_fail(TENSOR_EVALUE, "optim", "%s: lr %g, weight_decay %g: neither may be negative", name,
+                       g->lr, g->weight_decay);
 }
 
-double optim_lr(const Optimizer *opt)
-{
-    return is_null(opt, "optim_lr") ? NAN : opt->group[0].lr;
-}
+double optim_lr(const Optimizer *opt) { return is_null(opt, "optim_lr") ? NAN : opt->group[0].lr; }
 
 int optim_set_lr(Optimizer *opt, double lr)
 {
@@ -117,12 +120,14 @@ int optim_set_lr(Optimizer *opt, double lr)
     return 0;
 }
 
-/* ---- the step ----------------------------------------------------------------------------------------------------- */
+/* ---- the step -------------------------------------------------------------------------------- */
 
 char optim_dense(const Tensor *t)
 {
     TensorDtype dtype = tensor_dtype(t);
-    if ((dtype != TENSOR_F32 && dtype != TENSOR_F64) || !tensor_is_contiguous(t) || strcmp(tensor_device(t), "cpu") != 0) return 0;
+    if ((dtype != TENSOR_F32 && dtype != TENSOR_F64) || !tensor_is_contiguous(t) ||
+        strcmp(tensor_device(t), "cpu") != 0)
+        return 0;
     return dtype == TENSOR_F32 ? 'f' : 'd';
 }
 

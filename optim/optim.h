@@ -1,7 +1,7 @@
 /* optim.h - what the optimizers share.
  *
- * Loops over memory come in two builds, for the baseline and for AVX2, over spans that threads share out.  Contraction is off, so
- * both round alike. */
+ * Loops over memory come in two builds, for the baseline and for AVX2, over spans that threads share out.
+ * Contraction is off, so both round alike. */
 #ifndef OPTIM_OPTIM_H
 #define OPTIM_OPTIM_H
 
@@ -11,12 +11,13 @@
 #pragma GCC visibility push(hidden)
 #endif
 
-/* optim_dense - may a loop over memory serve instead of ops?  'f' or 'd' for dense f32 or f64 tensors on the CPU, 0 for any other. */
+/* optim_dense - may a loop over memory serve instead of ops?  'f' or 'd' for dense f32 or f64 tensors on the
+ * CPU, 0 for any other. */
 char optim_dense(const Tensor *t);
 
 int optim_check_common(const OptimGroup *group, const char *name);
 
-/* ---- loops ------------------------------------------------------------------------------------------------------ */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define OPTIM_WIDE __attribute__((target("avx2")))

@@ -1,9 +1,12 @@
 /* sgd_loop.h - the step of sgd.c over dense arrays, for one type: included once for each. */
 
-static inline __attribute__((always_inline)) void LOOP(sgd_block)(const Numbers *k, int64_t n, real *restrict p, real *restrict b,
-                                                                  const real *restrict grad, bool momentum, bool first, bool nesterov)
+static inline __attribute__((always_inline)) void LOOP(sgd_block)(const Numbers *k, int64_t n,
+                                                                  real *restrict p, real *restrict b,
+                                                                  const real *restrict grad, bool momentum,
+                                                                  bool first, bool nesterov)
 {
-    const real sign = (real)k->sign, decay = (real)k->decay, m = (real)k->momentum, keep = (real)k->keep, lr = (real)-k->lr;
+    const real sign = (real)k->sign, decay = (real)k->decay, m = (real)k->momentum, keep = (real)k->keep,
+               lr = (real)-k->lr;
     const bool decays = decay != 0;
     OPTIM_SIMD
     for (int64_t i = 0; i < n; i++) {
@@ -17,7 +20,8 @@ static inline __attribute__((always_inline)) void LOOP(sgd_block)(const Numbers 
     }
 }
 
-static inline __attribute__((always_inline)) void LOOP(sgd_case)(const Numbers *k, int64_t n, real *p, real *b, const real *g)
+static inline __attribute__((always_inline)) void LOOP(sgd_case)(const Numbers *k, int64_t n, real *p,
+                                                                 real *b, const real *g)
 {
     if (!b) LOOP(sgd_block)(k, n, p, b, g, false, false, false);
     else if (k->first) LOOP(sgd_block)(k, n, p, b, g, true, true, k->nesterov);
@@ -25,11 +29,21 @@ static inline __attribute__((always_inline)) void LOOP(sgd_case)(const Numbers *
     else LOOP(sgd_block)(k, n, p, b, g, true, false, false);
 }
 
-static void LOOP(sgd_plain)(const Numbers *k, int64_t n, real *p, real *b, const real *g) { LOOP(sgd_case)(k, n, p, b, g); }
+static void LOOP(sgd_plain)(const Numbers *k, int64_t n, real *p, real *b, const real *g)
+{
+    LOOP(sgd_case)(k, n, p, b, g);
+}
 
-OPTIM_WIDE static void LOOP(sgd_wide)(const Numbers *k, int64_t n, real *p, real *b, const real *g) { LOOP(sgd_case)(k, n, p, b, g); }
+OPTIM_WIDE static void LOOP(sgd_wide)(const Numbers *k, int64_t n, real *p, real *b, const real *g)
+{
+    LOOP(sgd_case)(k, n, p, b, g);
+}
 
-typedef struct LOOP(Sgd) { const Numbers *k; real *p, *b; const real *g; } LOOP(Sgd);
+typedef struct LOOP(Sgd) {
+    const Numbers *k;
+    real *p, *b;
+    const real *g;
+} LOOP(Sgd);
 
 static void LOOP(sgd_span)(void *ctx, int64_t from, int64_t to)
 {

@@ -6,7 +6,8 @@
 
 enum { HEADER = 16 };
 
-/* ---- the file ------------------------------------------------------------------------------------------------------ */
+/* ---- the file
+ * ------------------------------------------------------------------------------------------------------ */
 
 static unsigned char *read_file(const char *path, size_t *size)
 {
@@ -28,18 +29,21 @@ static int unpack(Golden *g, const unsigned char *file, size_t size)
     memcpy(&length, file + 8, sizeof length);
     uLongf got = (uLongf)length;
     g->stream = malloc(length + 1);
-    if (!g->stream || uncompress(g->stream, &got, file + HEADER, (uLong)(size - HEADER)) != Z_OK || got != length) return -1;
+    if (!g->stream || uncompress(g->stream, &got, file + HEADER, (uLong)(size - HEADER)) != Z_OK ||
+        got != length)
+        return -1;
     g->size = length;
     return 0;
 }
 
-/* ---- the stream ------------------------------------------------------------------------------------------------------ */
+/* ---- the stream
+ * ------------------------------------------------------------------------------------------------------ */
 
 static const unsigned char *take(Golden *g, size_t bytes)
 {
     static const unsigned char nothing[8];
     if (bytes > g->size - g->at) {
-        g->at = g->size + 1;            /* golden_next sees it */
+        g->at = g->size + 1; /* golden_next sees it */
         g->size = g->at;
         return bytes <= sizeof nothing ? nothing : NULL;
     }
@@ -135,7 +139,8 @@ int golden_next(Golden *g, GoldenCase *c)
     take_text(g, text, sizeof text);
     const TensorOp *op = tensor_op_find(c->op);
     if (!op) return print_error("golden case of the unknown op %s\n", c->op), -1;
-    if (sample_next(op, &list, &c->sample) < 0) return print_error("golden case %s %s: %s\n", c->op, text, c->sample.wrong), -1;
+    if (sample_next(op, &list, &c->sample) < 0)
+        return print_error("golden case %s %s: %s\n", c->op, text, c->sample.wrong), -1;
     c->narrow = TAKE(g, uint8_t);
     for (int i = 0; i < c->sample.n; i++) {
         const SampleInput *in = &c->sample.input[i];
@@ -145,12 +150,17 @@ int golden_next(Golden *g, GoldenCase *c)
     c->results = TAKE(g, uint8_t);
     for (int k = 0; k < c->results && k < SAMPLE_RESULTS; k++) take_result(g, &c->result[k]);
     for (int i = 0; i < c->sample.n; i++) take_gradient(g, &c->sample.input[i], &c->gradient[i]);
-    return g->at <= g->size && c->results <= SAMPLE_RESULTS ? 1 : (print_error("the golden values end too early\n"), -1);
+    return g->at <= g->size && c->results <= SAMPLE_RESULTS
+               ? 1
+               : (print_error("the golden values end too early\n"), -1);
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------------------------------- */
+/* ---- tensors
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
-static Tensor *tensor_of(const void *bytes, int64_t count, TensorShape shape, TensorDtype stored, TensorDtype dtype)
+static Tensor *tensor_of(const void *bytes, int64_t count, TensorShape shape, TensorDtype stored,
+                         TensorDtype dtype)
 {
     size_t size = (size_t)count * tensor_dtype_size(stored);
     void *aligned = malloc(size + 1);
@@ -175,7 +185,8 @@ Tensor *golden_value(const GoldenValue *v)
 {
     TensorShape shape = { v->ndim, v->shape };
     if (tensor_dtype_is_float(v->dtype)) return tensor_of(v->values, v->count, shape, TENSOR_F64, TENSOR_F64);
-    return tensor_of(v->values, v->count, shape, tensor_dtype_size(v->dtype) == 1 ? v->dtype : TENSOR_I64, v->dtype);
+    return tensor_of(v->values, v->count, shape, tensor_dtype_size(v->dtype) == 1 ? v->dtype : TENSOR_I64,
+                     v->dtype);
 }
 
 Tensor *golden_cotangent(const GoldenValue *v, TensorDtype dtype)

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tensor/core.h"          /* before cmocka.h, which has a macro fail */
+#include "tensor/core.h" /* before cmocka.h, which has a macro fail */
 #include "samples.h"
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int unreadable(Sample *s, const char *what, const char *at)
 {
@@ -66,7 +66,7 @@ static int read_input(Sample *s, const char **at, SampleInput *in)
         const char *dots = strstr(*at, "..");
         if (!dots) return unreadable(s, "no range lo..hi", *at);
         char low[64];
-        snprintf(low, sizeof low, "%.*s", (int)(dots - *at), *at);       /* "0..3": strtod would read "0." */
+        snprintf(low, sizeof low, "%.*s", (int)(dots - *at), *at); /* "0..3": strtod would read "0." */
         in->lo = strtod(low, &end);
         if (*end || end == low) return unreadable(s, "no lower bound", *at);
         *at = dots + 2;
@@ -99,7 +99,7 @@ static int read_value(Sample *s, const OpField *f, const char **at)
     void *to = s->params + f->offset;
     skip_spaces(at);
     if (f->type == OP_DIMS) return read_dims(s, at, to);
-    if (f->type == OP_TEXT) {                               /* up to a space, or the end of the parameters */
+    if (f->type == OP_TEXT) { /* up to a space, or the end of the parameters */
         const size_t length = strcspn(*at, " }");
         memcpy(to, *at, length < OP_TEXT_SIZE ? length : OP_TEXT_SIZE - 1);
         *at += length;
@@ -144,7 +144,7 @@ static int put_defaults(Sample *s, unsigned given)
         if (given >> (f - s->op->fields) & 1) continue;
         if (!f->initial) return unreadable(s, "a parameter must be given", f->name);
         const char *text = f->initial;
-        if (f->type == OP_DIMS && *text != '[') continue;               /* an empty list may be written as "" */
+        if (f->type == OP_DIMS && *text != '[') continue; /* an empty list may be written as "" */
         if (read_value(s, f, &text)) return -1;
     }
     return 0;
@@ -208,7 +208,8 @@ static int64_t elements_of(const SampleInput *in)
 static bool grows(const Sample *s, Growth growth, int i, int d)
 {
     const SampleInput *in = &s->input[i];
-    return in->shape[d] > 1 && (growth == GROW_ALL || (d == 0 && s->input[0].ndim && in->shape[0] == s->input[0].shape[0]));
+    return in->shape[d] > 1 &&
+           (growth == GROW_ALL || (d == 0 && s->input[0].ndim && in->shape[0] == s->input[0].shape[0]));
 }
 
 int64_t sample_grow(Sample *s, Growth growth, int64_t elements, int64_t memory)
@@ -223,7 +224,7 @@ int64_t sample_grow(Sample *s, Growth growth, int64_t elements, int64_t memory)
         }
     if (dims == 0) return 0;
     const int64_t factor = (int64_t)pow((double)elements / (double)most, 1. / dims);
-    for (int i = s->n - 1; i >= 0; i--) {                   /* input 0, which the others are compared with, last */
+    for (int i = s->n - 1; i >= 0; i--) { /* input 0, which the others are compared with, last */
         for (int d = s->input[i].ndim - 1; d >= 0; d--)
             if (grows(s, growth, i, d)) s->input[i].shape[d] *= factor;
         all += elements_of(&s->input[i]);
@@ -231,7 +232,7 @@ int64_t sample_grow(Sample *s, Growth growth, int64_t elements, int64_t memory)
     return factor > 1 && all < memory / (int64_t)sizeof(double) ? factor : 0;
 }
 
-/* ---- making --------------------------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 double random_uniform(uint64_t *state)
 {
@@ -273,7 +274,8 @@ void sample_inputs(const Sample *s, int floats, uint64_t seed, Tensor **x)
         assert_non_null(v);
         for (int64_t k = 0; k < n; k++) v[k] = draw(s, in, is_float, &state);
         TensorDtype dtype = in->has_dtype ? in->dtype : TENSOR_F32;
-        x[i] = from_doubles(v, (TensorShape){ in->ndim, in->shape }, is_float && floats != AS_WRITTEN ? (TensorDtype)floats : dtype);
+        x[i] = from_doubles(v, (TensorShape){ in->ndim, in->shape },
+                            is_float && floats != AS_WRITTEN ? (TensorDtype)floats : dtype);
         free(v);
         assert_non_null(x[i]);
     }
@@ -284,13 +286,14 @@ Tensor *random_like(const Tensor *y, uint64_t seed)
     int64_t n = tensor_numel(y);
     double *v = malloc((size_t)(n ? n : 1) * sizeof *v);
     assert_non_null(v);
-    for (int64_t k = 0; k < n; k++) v[k] = sqrt(-2 * log(random_uniform(&seed))) * cos(6.283185307179586 * random_uniform(&seed));
+    for (int64_t k = 0; k < n; k++)
+        v[k] = sqrt(-2 * log(random_uniform(&seed))) * cos(6.283185307179586 * random_uniform(&seed));
     Tensor *x = from_doubles(v, tensor_shape(y), tensor_dtype(y));
     free(v);
     return x;
 }
 
-/* ---- running ---------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 bool sample_differentiable(const Sample *s, int i, const Tensor *x)
 {
@@ -336,7 +339,8 @@ static Tensor *laid_out(Tensor *v, int cotangents)
 
 int sample_run(const Sample *s, Tensor *const *x, bool create_graph, int cotangents, SampleRun *run)
 {
-    Tensor *leaf[OP_MAX_INPUTS], *wanted[OP_MAX_INPUTS], *found[OP_MAX_INPUTS], *root[SAMPLE_RESULTS], *v[SAMPLE_RESULTS];
+    Tensor *leaf[OP_MAX_INPUTS], *wanted[OP_MAX_INPUTS], *found[OP_MAX_INPUTS], *root[SAMPLE_RESULTS],
+        *v[SAMPLE_RESULTS];
     memset(run, 0, sizeof *run);
     int m = sample_leaves(s, x, leaf), k = 0, roots = 0;
     run->results = sample_apply(s, leaf, run->y);
@@ -357,11 +361,14 @@ int sample_run(const Sample *s, Tensor *const *x, bool create_graph, int cotange
     return run->results;
 }
 
-/* ---- layouts ------------------------------------------------------------------------------------------------------------ */
+/* ---- layouts --------------------------------------------------------------------------------- */
 
 const char *const layout_name[LAYOUTS] = { "dense", "transposed", "stride 2", "offset", "from the end" };
 
-static double unreadable_value(const Tensor *x) { return tensor_dtype_is_float(tensor_dtype(x)) ? (double)NAN : 101; }
+static double unreadable_value(const Tensor *x)
+{
+    return tensor_dtype_is_float(tensor_dtype(x)) ? (double)NAN : 101;
+}
 
 static Tensor *from_the_end(const Tensor *x)
 {
@@ -374,12 +381,14 @@ static Tensor *from_the_end(const Tensor *x)
 Tensor *strided_copy(const Tensor *x, Layout layout)
 {
     int ndim = x->ndim;
-    int64_t shape[TENSOR_MAX_DIMS] = { 0 }, stride[TENSOR_MAX_DIMS] = { 0 }, step = layout == LAYOUT_STEP ? 2 : 1, count = 5 + step;
+    int64_t shape[TENSOR_MAX_DIMS] = { 0 }, stride[TENSOR_MAX_DIMS] = { 0 },
+            step = layout == LAYOUT_STEP ? 2 : 1, count = 5 + step;
     for (int d = 0; d < ndim; d++) shape[d] = x->shape[d];
     if (layout == LAYOUT_DENSE) return tensor_clone(tensor_detach((Tensor *)(uintptr_t)x));
     if (layout == LAYOUT_END) return from_the_end(x);
     for (int d = 0; d < ndim; d++) {
-        int at = layout == LAYOUT_TRANSPOSED ? d : ndim - 1 - d;        /* transposed: the first dim is the innermost */
+        int at =
+            layout == LAYOUT_TRANSPOSED ? d : ndim - 1 - d; /* transposed: the first dim is the innermost */
         stride[at] = step;
         step *= shape[at] > 1 ? shape[at] : 1;
         count *= shape[at] > 1 ? shape[at] : 1;
@@ -389,7 +398,7 @@ Tensor *strided_copy(const Tensor *x, Layout layout)
     return view && !raw_copy(view, x) ? view : NULL;
 }
 
-/* ---- comparing ----------------------------------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static void *bytes_of(const Tensor *x, size_t *size)
 {
@@ -436,7 +445,7 @@ double off_by(const Tensor *a, const Tensor *b, double floor)
     return worst / (scale > 0 ? scale : 1);
 }
 
-/* ---- the registry -------------------------------------------------------------------------------------------------------- */
+/* ---- the registry ---------------------------------------------------------------------------- */
 
 static int complaints;
 static void (*op_check)(const TensorOp *op);
@@ -447,7 +456,8 @@ static void complain_text(const TensorOp *op, const char *sample, const char *fo
     char text[512];
     vsnprintf(text, sizeof text, format, args);
     if (++complaints <= SHOWN) {
-        print_error("%s%s%s%s: %s\n", op->name, sample ? " \"" : "", sample ? sample : "", sample ? "\"" : "", text);
+        print_error("%s%s%s%s: %s\n", op->name, sample ? " \"" : "", sample ? sample : "", sample ? "\"" : "",
+                    text);
         if (tensor_error()) print_error("    the library says: %s\n", tensor_error());
     }
     tensor_error_clear();
@@ -503,7 +513,9 @@ int run_registry(int argc, char **argv, const char *group, void (*check)(const T
     op_check = check;
     for (int i = 0; i < n; i++) {
         const TensorOp *op = tensor_op_at(i);
-        tests[i] = (struct CMUnitTest){ .name = op->name, .test_func = test_one, .initial_state = (void *)(uintptr_t)op };
+        tests[i] = (struct CMUnitTest){ .name = op->name,
+                                        .test_func = test_one,
+                                        .initial_state = (void *)(uintptr_t)op };
     }
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     int failed = _cmocka_run_group_tests(group, tests, (size_t)n, NULL, NULL);

@@ -1,5 +1,5 @@
-/* sane.h - what the suites of the core share: the invariants of src/tensor/core.h and src/tape.h, executable; every test begins and
- * ends with nothing alive, nothing on the tape, grad mode on, no error. */
+/* sane.h - what the suites of the core share: the invariants of src/tensor/core.h and src/tape.h, executable;
+ * every test begins and ends with nothing alive, nothing on the tape, grad mode on, no error. */
 #ifndef SANE_H
 #define SANE_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#undef fail                                 /* cmocka's; ours is a function */
+#undef fail /* cmocka's; ours is a function */
 #include <stdlib.h>
 #include <string.h>
 #include <tapegrad.h>
@@ -16,7 +16,7 @@
 #include "tensor/core.h"
 #include "autograd/tape.h"
 
-/* ---- invariants ---------------------------------------------------------------------------------------- */
+/* ---- invariants ------------------------------------------------------------------------------ */
 
 static inline void assert_within_storage(const Tensor *t)
 {
@@ -52,7 +52,8 @@ static inline void assert_sane(const Tensor *t)
         assert_null(t->hooks);
         assert_true(t->slot < t->entry->outputs);
         assert_true(t->entry->refs >= 1);
-        assert_true(t->entry->result[t->slot].tensor == t || t->entry->result[t->slot].tensor != NULL || t->entry->tape != my_tape);
+        assert_true(t->entry->result[t->slot].tensor == t || t->entry->result[t->slot].tensor != NULL ||
+                    t->entry->tape != my_tape);
     }
     if (t->base) {
         assert_null(t->base->base);
@@ -73,13 +74,13 @@ static inline void assert_entry_sane(const Entry *e, int64_t index)
     for (int i = 0; i < e->inputs; i++) {
         assert_false(e->edge[i].from && e->edge[i].leaf);
         if (e->edge[i].from) {
-            assert_true(e->edge[i].from->index < index);                    /* inputs were recorded before */
+            assert_true(e->edge[i].from->index < index); /* inputs were recorded before */
             assert_true(e->edge[i].slot < e->edge[i].from->outputs);
         }
         if (e->edge[i].leaf) assert_true(e->edge[i].leaf->holds >= 1);
     }
     for (int k = 0; k < e->outputs; k++) {
-        assert_null(e->result[k].grad);                                     /* interior gradients exist only in a sweep */
+        assert_null(e->result[k].grad); /* interior gradients exist only in a sweep */
         if (e->result[k].tensor) assert_ptr_equal(e->result[k].tensor->entry, e);
     }
     for (int s = 0; s < e->saves && !e->freed; s++) assert_true(e->saved[s].storage->refs >= 1);
@@ -99,7 +100,7 @@ static inline void assert_tape_sane(void)
     assert_int_equal(my_tape->living, living);
 }
 
-/* ---- before and after each test -------------------------------------------------------------------------- */
+/* ---- before and after each test -------------------------------------------------------------- */
 
 static TensorScope test_scope_;
 static int64_t test_live_;
@@ -119,7 +120,7 @@ static inline int sane_end(void **state)
     bool failed = tensor_error() != NULL, grad = tensor_set_grad_enabled(true);
     if (failed) print_error("an error is left: %s\n", tensor_error());
     tensor_error_clear();
-    tensor_scope_close(test_scope_);        /* first: a test that failed shall not fail the next ones */
+    tensor_scope_close(test_scope_); /* first: a test that failed shall not fail the next ones */
     assert_false(failed);
     assert_true(grad);
     assert_tape_sane();
@@ -130,11 +131,12 @@ static inline int sane_end(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, sane_begin, sane_end)
 
-/* ---- values ------------------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
-#define COUNT_OF(...) ((int64_t)(sizeof (double[]){ __VA_ARGS__ } / sizeof(double)))
+#define COUNT_OF(...) ((int64_t)(sizeof(double[]){ __VA_ARGS__ } / sizeof(double)))
 #define VEC(...) tensor_from_data((double[]){ __VA_ARGS__ }, SHAPE(COUNT_OF(__VA_ARGS__)), TENSOR_F64)
-#define MAT(rows, ...) tensor_from_data((double[]){ __VA_ARGS__ }, SHAPE(rows, COUNT_OF(__VA_ARGS__) / (rows)), TENSOR_F64)
+#define MAT(rows, ...) \
+    tensor_from_data((double[]){ __VA_ARGS__ }, SHAPE(rows, COUNT_OF(__VA_ARGS__) / (rows)), TENSOR_F64)
 #define LEAF(...) tensor_requires_grad_(VEC(__VA_ARGS__), true)
 #define LEAF_MAT(rows, ...) tensor_requires_grad_(MAT(rows, __VA_ARGS__), true)
 
@@ -150,8 +152,10 @@ static inline void assert_values_(Tensor *t, const double *want, int64_t n, cons
     const double *found = flat->data;
     bool same = true;
     for (int64_t i = 0; i < n; i++) {
-        bool close = (isnan(found[i]) && isnan(want[i])) || found[i] == want[i] || fabs(found[i] - want[i]) <= 1e-9 * (1 + fabs(want[i]));
-        if (!close) print_error("    element %lld is %.12g, expected %.12g\n", (long long)i, found[i], want[i]);
+        bool close = (isnan(found[i]) && isnan(want[i])) || found[i] == want[i] ||
+                     fabs(found[i] - want[i]) <= 1e-9 * (1 + fabs(want[i]));
+        if (!close)
+            print_error("    element %lld is %.12g, expected %.12g\n", (long long)i, found[i], want[i]);
         same &= close;
     }
     tensor_release(row), tensor_release(dense), tensor_release(flat);
@@ -159,7 +163,8 @@ static inline void assert_values_(Tensor *t, const double *want, int64_t n, cons
 }
 
 /* The elements in row-major order. */
-#define assert_values(t, ...) assert_values_(t, (double[]){ __VA_ARGS__ }, COUNT_OF(__VA_ARGS__), __FILE__, __LINE__)
+#define assert_values(t, ...) \
+    assert_values_(t, (double[]){ __VA_ARGS__ }, COUNT_OF(__VA_ARGS__), __FILE__, __LINE__)
 
 static inline void assert_near_(double found, double want, double bound, const char *file, int line)
 {
@@ -193,7 +198,8 @@ static inline void assert_done_(int status, const char *file, int line)
 static inline void assert_says_(TensorStatus code, const char *words, const char *file, int line)
 {
     if (tensor_error_code() != code || !strstr(tensor_error() ? tensor_error() : "", words)) {
-        print_error("wanted \"%s\" with \"%s\", found %s\n", tensor_status_text(code), words, tensor_error() ? tensor_error() : "no error");
+        print_error("wanted \"%s\" with \"%s\", found %s\n", tensor_status_text(code), words,
+                    tensor_error() ? tensor_error() : "no error");
         _fail(file, line);
     }
     tensor_error_clear();

@@ -14,7 +14,8 @@ static inline int scratch_begin(void **state)
 {
     (void)state;
     const char *base = getenv("TMPDIR");
-    snprintf(scratch_, sizeof scratch_, "%.40s/tapegrad-XXXXXX", base && *base && strlen(base) <= 40 ? base : P_tmpdir);
+    snprintf(scratch_, sizeof scratch_, "%.40s/tapegrad-XXXXXX",
+             base && *base && strlen(base) <= 40 ? base : P_tmpdir);
     return mkdtemp(scratch_) ? 0 : -1;
 }
 
@@ -23,7 +24,8 @@ static inline int scratch_count(const char *part)
 {
     int n = 0;
     DIR *d = opendir(scratch_);
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;) n += e->d_name[0] != '.' && strstr(e->d_name, part);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        n += e->d_name[0] != '.' && strstr(e->d_name, part);
     if (d) closedir(d);
     return n;
 }

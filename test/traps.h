@@ -1,4 +1,5 @@
-/* traps.h - what the tests of traps share: tensors from text, gradients, refusals, a scope around each test. */
+/* traps.h - what the tests of traps share: tensors from text, gradients, refusals, a scope around each test.
+ */
 #ifndef TRAPS_H
 #define TRAPS_H
 
@@ -23,8 +24,14 @@ static inline Tensor *numbers(TensorShape shape, const char *text, TensorDtype d
     return tensor_to(x, dtype);
 }
 
-static inline Tensor *leaf(TensorShape shape, const char *text) { return tensor_requires_grad_(numbers(shape, text, TENSOR_F64), true); }
-static inline Tensor *indices(TensorShape shape, const char *text) { return numbers(shape, text, TENSOR_I64); }
+static inline Tensor *leaf(TensorShape shape, const char *text)
+{
+    return tensor_requires_grad_(numbers(shape, text, TENSOR_F64), true);
+}
+static inline Tensor *indices(TensorShape shape, const char *text)
+{
+    return numbers(shape, text, TENSOR_I64);
+}
 
 /* Has x this shape and these values, to 1e-6? */
 static inline bool has(Tensor *x, TensorShape shape, const char *text)
@@ -35,7 +42,8 @@ static inline bool has(Tensor *x, TensorShape shape, const char *text)
     }
     Tensor *got = tensor_to(tensor_detach(x), TENSOR_F64), *want = numbers(shape, text, TENSOR_F64);
     TensorShape is = tensor_shape(x);
-    bool same = is.ndim == shape.ndim && (!is.ndim || memcmp(is.dim, shape.dim, (size_t)is.ndim * sizeof *is.dim) == 0);
+    bool same = is.ndim == shape.ndim &&
+                (!is.ndim || memcmp(is.dim, shape.dim, (size_t)is.ndim * sizeof *is.dim) == 0);
     if (same && tensor_allclose(got, want, 1e-6, 1e-9, true)) return true;
     tensor_fprint(stderr, x);
     return false;
@@ -44,8 +52,11 @@ static inline bool has(Tensor *x, TensorShape shape, const char *text)
 /* The gradient at x of the sum of y times 1, 2, 3, ... */
 static inline Tensor *gradient(Tensor *y, Tensor *x)
 {
-    Tensor *g = tensor_to(tensor_reshape(tensor_arange(1, 1 + (double)tensor_numel(y), 1, TENSOR_F64), tensor_shape(y)), tensor_dtype(y));
-    return tensor_gradients(y, x, .grad_output = g, .retain_graph = true, .allow_unused = true, .materialize_grads = true);
+    Tensor *g = tensor_to(
+        tensor_reshape(tensor_arange(1, 1 + (double)tensor_numel(y), 1, TENSOR_F64), tensor_shape(y)),
+        tensor_dtype(y));
+    return tensor_gradients(y, x, .grad_output = g, .retain_graph = true, .allow_unused = true,
+                            .materialize_grads = true);
 }
 
 static inline void assert_refused(const void *result, TensorStatus code)

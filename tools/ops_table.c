@@ -2,14 +2,15 @@
  *
  *     ops_table test/oracle/torch_names.txt test/composed.txt include/tapegrad/ *.h > docs/ops.md
  *
- * Everything is found, nothing told: an op's dtypes by running its samples in each, a public function by its name in the headers.
- * Functions that are no ops but made of ops stand in composed.txt; one that an ops_*.h declares, and that is neither, is an error. */
+ * Everything is found, nothing told: an op's dtypes by running its samples in each, a public function by its
+ * name in the headers. Functions that are no ops but made of ops stand in composed.txt; one that an ops_*.h
+ * declares, and that is neither, is an error. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include "samples.h"
 
-/* ---- the headers, as one text ------------------------------------------------------------------------------------------- */
+/* ---- the headers, as one text ---------------------------------------------------------------- */
 
 static char *headers;
 static size_t headers_size;
@@ -42,9 +43,9 @@ static bool declared(const char *name)
     return false;
 }
 
-/* ---- functions that are no ops ------------------------------------------------------------------------------------------- */
+/* ---- functions that are no ops --------------------------------------------------------------- */
 
-static char *composed;                 /* "name | computes | in PyTorch" in lines */
+static char *composed; /* "name | computes | in PyTorch" in lines */
 
 static bool is_composed(const char *name)
 {
@@ -63,8 +64,8 @@ static bool is_op(const char *name)
     return tensor_op_find(word) || is_composed(word) || is_composed(name);
 }
 
-/* Functions that a header declares to give a tensor, or several (int): how many have no proof.  Those of tensor.h and random.h make
- * tensors, or look at them. */
+/* Functions that a header declares to give a tensor, or several (int): how many have no proof.  Those of
+ * tensor.h and random.h make tensors, or look at them. */
 static int unproven(const char *text)
 {
     static const char *const start[] = { "\nTAPEGRAD_API Tensor *tensor_", "\nTAPEGRAD_API int tensor_" };
@@ -75,7 +76,9 @@ static int unproven(const char *text)
             const char *word = at + strlen(start[kind]);
             snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "("), word);
             if (strchr(name, '#') || is_op(name)) continue;
-            fprintf(stderr, "ops_table: tensor_%s is neither an op, proven by its descriptor, nor in composed.txt\n", name);
+            fprintf(stderr,
+                    "ops_table: tensor_%s is neither an op, proven by its descriptor, nor in composed.txt\n",
+                    name);
             count++;
         }
     return count;
@@ -87,18 +90,15 @@ static void print_composed(void)
     for (const char *line = strchr(composed, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
         const char *name = line + 1, *bar = strstr(name, " | "), *last = bar ? strstr(bar + 3, " | ") : NULL;
         if (*name == '#' || !last) continue;
-        printf("| `tensor_%.*s` | `%.*s` | `%.*s` |\n", (int)(bar - name), name, (int)(last - bar - 3), bar + 3,
-               (int)strcspn(last + 3, "\n"), last + 3);
+        printf("| `tensor_%.*s` | `%.*s` | `%.*s` |\n", (int)(bar - name), name, (int)(last - bar - 3),
+               bar + 3, (int)strcspn(last + 3, "\n"), last + 3);
     }
 }
 
 /* Elementwise functions are declared by their rows. */
-static bool is_public(const TensorOp *op)
-{
-    return op->row || declared(op->name);
-}
+static bool is_public(const TensorOp *op) { return op->row || declared(op->name); }
 
-/* ---- dtypes ------------------------------------------------------------------------------------------------------------------- */
+/* ---- dtypes ---------------------------------------------------------------------------------- */
 
 /* The dtype of result 0 when the inputs that name none have this one; -1 if no sample runs so. */
 static int result_dtype(const TensorOp *op, TensorDtype dtype)
@@ -111,8 +111,9 @@ static int result_dtype(const TensorOp *op, TensorDtype dtype)
         TensorScope scope = tensor_scope_open();
         bool any = false;
         for (int i = 0; i < s.n; i++)
-            if (!s.input[i].absent && !s.input[i].has_dtype) s.input[i].dtype = dtype, s.input[i].has_dtype = any = true;
-        if (!any)                                                   /* all name theirs: take the first that may be another */
+            if (!s.input[i].absent && !s.input[i].has_dtype)
+                s.input[i].dtype = dtype, s.input[i].has_dtype = any = true;
+        if (!any) /* all name theirs: take the first that may be another */
             for (int i = 0; i < s.n && !any; i++)
                 if (!s.input[i].absent && s.input[i].dtype == dtype) any = true;
         if (any) {
@@ -127,7 +128,8 @@ static int result_dtype(const TensorOp *op, TensorDtype dtype)
 
 static void print_dtypes(const TensorOp *op)
 {
-    static const TensorDtype order[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_BF16, TENSOR_I64, TENSOR_I32, TENSOR_U8, TENSOR_BOOL };
+    static const TensorDtype order[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_BF16,
+                                         TENSOR_I64, TENSOR_I32, TENSOR_U8,  TENSOR_BOOL };
     enum { DTYPES = sizeof order / sizeof *order };
     int result[DTYPES], taken = 0, promoted = 0;
     for (int i = 0; i < DTYPES; i++) {
@@ -143,7 +145,7 @@ static void print_dtypes(const TensorOp *op)
             if (result[i] >= 0) printf("%s%s", first ? "" : " ", tensor_dtype_name(order[i])), first = 0;
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static void print_cell(const char *text)
 {
@@ -174,7 +176,7 @@ static void print_gradient(const TensorOp *op)
     }
 }
 
-static char *torch_names;              /* "space: name name ..." in lines */
+static char *torch_names; /* "space: name name ..." in lines */
 
 /* Is this word (of n characters) among the names of a space? */
 static bool in_space(const char *space, const char *word, int n)
@@ -189,11 +191,17 @@ static bool in_space(const char *space, const char *word, int n)
 }
 
 /* Rows that PyTorch has as an option of another function, or under another name. */
-static const struct { const char *name, *torch; } renamed[] = {
-    { "add_scaled", "torch.add" }, { "gelu_tanh", "torch.nn.functional.gelu" }, { "trunc_divide", "torch.div" }, { "prelu_kernel", "torch.prelu" },
+static const struct {
+    const char *name, *torch;
+} renamed[] = {
+    { "add_scaled", "torch.add" },
+    { "gelu_tanh", "torch.nn.functional.gelu" },
+    { "trunc_divide", "torch.div" },
+    { "prelu_kernel", "torch.prelu" },
 };
 
-/* Prints where PyTorch has this name, without _scalar or _tensor where it takes both by one; - for nowhere. */
+/* Prints where PyTorch has this name, without _scalar or _tensor where it takes both by one; - for nowhere.
+ */
 static void print_torch_name(const char *name)
 {
     for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
@@ -201,7 +209,8 @@ static void print_torch_name(const char *name)
             print_code("", renamed[i].torch);
             return;
         }
-    static const char *const spaces[] = { "torch", "torch.nn.functional", "torch.Tensor", "torch.special", "torch.linalg" };
+    static const char *const spaces[] = { "torch", "torch.nn.functional", "torch.Tensor", "torch.special",
+                                          "torch.linalg" };
     const char *last = strrchr(name, '_');
     const bool by_one = last && (strcmp(last, "_scalar") == 0 || strcmp(last, "_tensor") == 0);
     const int length[] = { (int)strlen(name), by_one ? (int)(last - name) : 0 };
@@ -250,14 +259,16 @@ static void print_ops(bool public)
     free(op);
 }
 
-/* ---- what we lack ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- what we lack ---------------------------------------------------------------------------- */
 
-/* A function of a name space is ours as tensor_NAME, in place as tensor_NAME_, or with the name space before it: tensor_linalg_NAME. */
+/* A function of a name space is ours as tensor_NAME, in place as tensor_NAME_, or with the name space before
+ * it: tensor_linalg_NAME. */
 static bool have(const char *space, const char *name)
 {
     char full[160];
     const char *last = strrchr(space, '.');
-    if (strcmp(name, "apply") == 0 || strcmp(name, "set") == 0) return false;       /* tensor_apply and tensor_set are something else */
+    if (strcmp(name, "apply") == 0 || strcmp(name, "set") == 0)
+        return false; /* tensor_apply and tensor_set are something else */
     if (declared(name) || tensor_op_find(name)) return true;
     snprintf(full, sizeof full, "%s_", name);
     if (declared(full)) return true;
@@ -269,7 +280,10 @@ static void print_missing(char *names)
 {
     char *line = strtok(names, "\n");
     if (!line) exit(1);
-    printf("Against %s, of the functions that it lists as its tensor operations; a name counts as here when a function of that name is, whatever its name space:\n\n| name space | there | here | not here |\n|---|---|---|---|\n", line);
+    printf("Against %s, of the functions that it lists as its tensor operations; a name counts as here when "
+           "a function of that name is, whatever its name space:\n\n| name space | there | here | not here "
+           "|\n|---|---|---|---|\n",
+           line);
     char *lines[32];
     int n = 0;
     while (n < 32 && (line = strtok(NULL, "\n")) != NULL) lines[n++] = line;
@@ -304,12 +318,15 @@ int main(int argc, char **argv)
         if (strstr(argv[i], "/ops")) bad += unproven(headers + from);
     }
     if (bad) return 1;
-    printf("# Ops\n\nMade by `make docs/ops.md` from the descriptors; do not edit. x, a, b are operands, y is the result, g (or dy) the gradient at y. "
+    printf("# Ops\n\nMade by `make docs/ops.md` from the descriptors; do not edit. x, a, b are operands, y "
+           "is the result, g (or dy) the gradient at y. "
            "\"floats\" are f32, f64, f16 and bf16; halves compute in f32.\n\n## Public\n\n");
     print_ops(true);
-    printf("\n## Made of these\n\nFunctions that call the ops above, and have their gradients and dtypes.\n\n");
+    printf(
+        "\n## Made of these\n\nFunctions that call the ops above, and have their gradients and dtypes.\n\n");
     print_composed();
-    printf("\n## Parts of others\n\nGradients that are ops themselves, so that they have gradients too; reached through `tensor_op_find`.\n\n");
+    printf("\n## Parts of others\n\nGradients that are ops themselves, so that they have gradients too; "
+           "reached through `tensor_op_find`.\n\n");
     print_ops(false);
     printf("\n## What PyTorch has and we lack\n\n");
     print_missing(names);

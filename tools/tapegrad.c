@@ -14,6 +14,7 @@ int main(int argc, char **argv)
         return 0;
     }
     fputs("usage: tapegrad info        what this build and this machine can do\n"
-          "       tapegrad --version\n", argc == 2 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
+          "       tapegrad --version\n",
+          argc == 2 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
     return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : 2;
 }

@@ -5,11 +5,11 @@
  *     tensor_backward(loss);
  *     tensor_print(tensor_grad(w));                      // 2 w
  *
- * Every op on a tensor that requires a gradient is recorded on the tape of the thread.  An entry holds the graph
- * edges of its inputs and the storages that its backward reads; it never keeps a result alive, and is gone when
- * neither a tensor nor a later entry refers to it.  Each thread has a tape of its own; leaves (parameters) may be
- * shared between threads, and gradients are added to them under a lock.  A tensor in the middle of one thread's
- * graph is refused by ops of another (EGRAD): detach it first. */
+ * Every op on a tensor that requires a gradient is recorded on the tape of the thread.  An entry holds the
+ * graph edges of its inputs and the storages that its backward reads; it never keeps a result alive, and is
+ * gone when neither a tensor nor a later entry refers to it.  Each thread has a tape of its own; leaves
+ * (parameters) may be shared between threads, and gradients are added to them under a lock.  A tensor in the
+ * middle of one thread's graph is refused by ops of another (EGRAD): detach it first. */
 #ifndef TAPEGRAD_AUTOGRAD_H
 #define TAPEGRAD_AUTOGRAD_H
 
@@ -19,12 +19,13 @@
 extern "C" {
 #endif
 
-/* ---- leaves and gradients ---------------------------------------------------------------------------- */
+/* ---- leaves and gradients -------------------------------------------------------------------- */
 
 /* tensor_requires_grad_ - marks a leaf as wanting a gradient, or not; returns x.
  * EDTYPE: not a floating dtype.  EGRAD: x is the result of a recorded op. */
 TAPEGRAD_API Tensor *tensor_requires_grad_(Tensor *x, bool requires_grad);
-TAPEGRAD_API bool tensor_requires_grad(const Tensor *x);      /* a leaf that wants one, or the result of a recorded op */
+TAPEGRAD_API bool tensor_requires_grad(
+    const Tensor *x); /* a leaf that wants one, or the result of a recorded op */
 TAPEGRAD_API bool tensor_is_leaf(const Tensor *x);
 
 /* tensor_grad - the accumulated gradient (x's field .grad), or NULL when there is none yet.
@@ -38,73 +39,80 @@ TAPEGRAD_API int tensor_retain_grad(Tensor *x);
 /* tensor_detach - the same storage (and version counter) outside the graph. */
 TAPEGRAD_API Tensor *tensor_detach(Tensor *x);
 
-/* tensor_detach_ - x itself, taken out of the graph: a leaf that requires no gradient.  EGRAD: a view of what is on a graph. */
+/* tensor_detach_ - x itself, taken out of the graph: a leaf that requires no gradient.  EGRAD: a view of what
+ * is on a graph. */
 TAPEGRAD_API Tensor *tensor_detach_(Tensor *x);
 
-/* ---- backward ---------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 typedef struct TensorBackwardArgs {
-    Tensor *tensor;             /* what to differentiate */
-    Tensor *gradient;           /* cotangent, of its shape; NULL: 1, for a tensor of one element */
-    bool retain_graph;          /* keep saved values for another sweep; implied by create_graph */
-    bool create_graph;          /* record the sweep itself, so that gradients have gradients */
+    Tensor *tensor;    /* what to differentiate */
+    Tensor *gradient;  /* cotangent, of its shape; NULL: 1, for a tensor of one element */
+    bool retain_graph; /* keep saved values for another sweep; implied by create_graph */
+    bool create_graph; /* record the sweep itself, so that gradients have gradients */
 } TensorBackwardArgs;
 
-/* tensor_backward(loss), tensor_backward(y, v, .retain_graph = true) - adds d(sum(v y))/d(leaf) to the .grad of every
- * leaf that y depends on, and to that of every tensor with retain_grad.  Only y's ancestors run and are freed.
- * All gradients arrive or none: a failed sweep leaves every .grad as it was.  The first gradient is kept as it is,
- * later ones are added in place (out of place under create_graph).
- * With create_graph a leaf's .grad refers to the graph, which refers to the leaf: prefer tensor_gradients.
- * EGRAD: y has no graph; more than one element and no gradient; a value that backward needs was overwritten; the
- * graph was already freed by an earlier sweep. */
+/* tensor_backward(loss), tensor_backward(y, v, .retain_graph = true) - adds d(sum(v y))/d(leaf) to the .grad
+ * of every leaf that y depends on, and to that of every tensor with retain_grad.  Only y's ancestors run and
+ * are freed. All gradients arrive or none: a failed sweep leaves every .grad as it was.  The first gradient
+ * is kept as it is, later ones are added in place (out of place under create_graph). With create_graph a
+ * leaf's .grad refers to the graph, which refers to the leaf: prefer tensor_gradients. EGRAD: y has no graph;
+ * more than one element and no gradient; a value that backward needs was overwritten; the graph was already
+ * freed by an earlier sweep. */
 #define tensor_backward(...) tensor_backward_args((TensorBackwardArgs){ .tensor = __VA_ARGS__ })
 TAPEGRAD_API int tensor_backward_args(TensorBackwardArgs args);
 
-/* tensor_backward_many - one sweep from several tensors: n outputs, their cotangents (the array, or one of them,
- * may be NULL, as above).  The same tensor may appear twice: its contributions add. */
-TAPEGRAD_API int tensor_backward_many(Tensor *const *tensors, Tensor *const *gradients, int n, bool retain_graph,
-                                      bool create_graph);
+/* tensor_backward_many - one sweep from several tensors: n outputs, their cotangents (the array, or one of
+ * them, may be NULL, as above).  The same tensor may appear twice: its contributions add. */
+TAPEGRAD_API int tensor_backward_many(Tensor *const *tensors, Tensor *const *gradients, int n,
+                                      bool retain_graph, bool create_graph);
 
 typedef struct TensorGradientsArgs {
     Tensor *output, *input;
-    Tensor *grad_output;        /* cotangent of output; NULL: 1, for one element */
+    Tensor *grad_output; /* cotangent of output; NULL: 1, for one element */
     bool retain_graph, create_graph;
-    bool allow_unused;          /* an input that output does not depend on gives NULL instead of EGRAD */
-    bool materialize_grads;     /* ... or zeros */
+    bool allow_unused;      /* an input that output does not depend on gives NULL instead of EGRAD */
+    bool materialize_grads; /* ... or zeros */
 } TensorGradientsArgs;
 
-/* tensor_gradients(y, x, .create_graph = true) - torch.autograd.grad for one output and one input: d(sum(v y))/dx.
- * No .grad is touched; only entries on a path from output to input run. */
+/* tensor_gradients(y, x, .create_graph = true) - torch.autograd.grad for one output and one input: d(sum(v
+ * y))/dx. No .grad is touched; only entries on a path from output to input run. */
 #define tensor_gradients(...) tensor_gradients_args((TensorGradientsArgs){ .output = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_gradients_args(TensorGradientsArgs args);
 
 /* tensor_gradients_many - the same for n outputs and m inputs; the gradients go to grads[0..m), owned by the
  * open scope.  args gives the flags; its output, input and grad_output are not read. */
-TAPEGRAD_API int tensor_gradients_many(Tensor *const *outputs, Tensor *const *grad_outputs, int n, Tensor *const *inputs,
-                                       int m, Tensor **grads, TensorGradientsArgs args);
+TAPEGRAD_API int tensor_gradients_many(Tensor *const *outputs, Tensor *const *grad_outputs, int n,
+                                       Tensor *const *inputs, int m, Tensor **grads,
+                                       TensorGradientsArgs args);
 
-/* ---- grad modes: per thread, nested --------------------------------------------------------------------
+/* ---- grad modes: per thread, nested -------------------------------------------------------------
  *     bool before = tensor_set_grad_enabled(false);  ...  tensor_set_grad_enabled(before);
- *     TENSOR_NO_GRAD { ... }                        // for a block; restored however it is left (break leaves only it) */
-TAPEGRAD_API bool tensor_set_grad_enabled(bool on);              /* returns what it was */
+ *     TENSOR_NO_GRAD { ... }                        // for a block; restored however it is left (break leaves
+ * only it) */
+TAPEGRAD_API bool tensor_set_grad_enabled(bool on); /* returns what it was */
 TAPEGRAD_API bool tensor_grad_enabled(void);
 static inline void tensor_restore_grad_(const bool *was) { tensor_set_grad_enabled(*was); }
-#define TENSOR_GRAD_BLOCK_(on, was, go) \
-    for (bool was __attribute__((unused, cleanup(tensor_restore_grad_))) = tensor_set_grad_enabled(on), go = true; go; go = false)
+#define TENSOR_GRAD_BLOCK_(on, was, go)                                                                 \
+    for (bool was __attribute__((unused, cleanup(tensor_restore_grad_))) = tensor_set_grad_enabled(on), \
+                                         go = true;                                                     \
+         go; go = false)
 #define TENSOR_PASTE_(a, b) a##b
-#define TENSOR_GRAD_NAMED_(on, n) TENSOR_GRAD_BLOCK_(on, TENSOR_PASTE_(tensor_was_, n), TENSOR_PASTE_(tensor_go_, n))
+#define TENSOR_GRAD_NAMED_(on, n) \
+    TENSOR_GRAD_BLOCK_(on, TENSOR_PASTE_(tensor_was_, n), TENSOR_PASTE_(tensor_go_, n))
 #define TENSOR_NO_GRAD TENSOR_GRAD_NAMED_(false, __COUNTER__)
 #define TENSOR_ENABLE_GRAD TENSOR_GRAD_NAMED_(true, __COUNTER__)
 
-/* ---- hooks -------------------------------------------------------------------------------------------
+/* ---- hooks --------------------------------------------------------------------------------------
  * tensor_register_hook - fn(grad, ctx) runs in every backward when x's gradient is complete and before it is
- * used; what it returns replaces the gradient (NULL: leave it).  In order of registration, each sees what the one
- * before returned; then retained .grad is filled; then the entry runs.  On a leaf: before it is added to .grad.
- * A hook stays with the value it was registered for: one registered before an in-place op sees the old value's.
- * tensor_register_post_accumulate_grad_hook - fn(x, ctx) after x's .grad was filled; leaves only (EGRAD).
- * Both return an id for tensor_remove_hook, or -1. */
+ * used; what it returns replaces the gradient (NULL: leave it).  In order of registration, each sees what the
+ * one before returned; then retained .grad is filled; then the entry runs.  On a leaf: before it is added to
+ * .grad. A hook stays with the value it was registered for: one registered before an in-place op sees the old
+ * value's. tensor_register_post_accumulate_grad_hook - fn(x, ctx) after x's .grad was filled; leaves only
+ * (EGRAD). Both return an id for tensor_remove_hook, or -1. */
 TAPEGRAD_API int tensor_register_hook(Tensor *x, Tensor *(*fn)(Tensor *grad, void *ctx), void *ctx);
-TAPEGRAD_API int tensor_register_post_accumulate_grad_hook(Tensor *x, void (*fn)(Tensor *x, void *ctx), void *ctx);
+TAPEGRAD_API int tensor_register_post_accumulate_grad_hook(Tensor *x, void (*fn)(Tensor *x, void *ctx),
+                                                           void *ctx);
 TAPEGRAD_API int tensor_remove_hook(Tensor *x, int id);
 
 /* tensor_tape_length, tensor_tape_bytes - entries alive on this thread's tape, and the bytes they keep:
@@ -112,30 +120,32 @@ TAPEGRAD_API int tensor_remove_hook(Tensor *x, int id);
 TAPEGRAD_API int64_t tensor_tape_length(void);
 TAPEGRAD_API int64_t tensor_tape_bytes(void);
 
-/* ---- ops ---------------------------------------------------------------------------------------------
+/* ---- ops ----------------------------------------------------------------------------------------
  * An op, built in or yours, is one constant TensorOp.  tensor_apply runs it:
  *
  *   1. NULL inputs pass on; devices must agree.
  *   2. shape(call) checks the operands and declares each result with op_set_output.
  *   3. forward(call) computes; or compose(call) makes the results of other ops, whose gradients then serve.
  *   4. If a gradient can be wanted, an entry is recorded that keeps what .keep names.
- *   5. In a sweep, backward(call, dy, dx) puts gradients of the inputs that op_wants into dx[i], each of the shape
- *      of its result's broadcast or of the input itself: summing down to the input's shape is the tape's work.
+ *   5. In a sweep, backward(call, dy, dx) puts gradients of the inputs that op_wants into dx[i], each of the
+ * shape of its result's broadcast or of the input itself: summing down to the input's shape is the tape's
+ * work.
  *
- * backward made of tensor_ ops works to any order.  A fused backward asks op_recording(call) and falls back to
- * ops, or to an op whose own backward is known, when the sweep itself is recorded. */
+ * backward made of tensor_ ops works to any order.  A fused backward asks op_recording(call) and falls back
+ * to ops, or to an op whose own backward is known, when the sweep itself is recorded. */
 
 typedef struct OpCall OpCall;
 
-#define KEEP_INPUT(i)  (1u << (i))
+#define KEEP_INPUT(i) (1u << (i))
 #define KEEP_OUTPUT(i) (1u << (16 + (i)))
 
-/* A parameter of an op: where it lies in the params struct, so that it can be printed, parsed from samples, saved. */
+/* A parameter of an op: where it lies in the params struct, so that it can be printed, parsed from samples,
+ * saved. */
 typedef enum OpFieldType { OP_DOUBLE, OP_INT, OP_I64, OP_BOOL, OP_DIMS, OP_TEXT } OpFieldType;
 
-enum { OP_TEXT_SIZE = 256 };    /* an OP_TEXT member is a char[OP_TEXT_SIZE] */
+enum { OP_TEXT_SIZE = 256 }; /* an OP_TEXT member is a char[OP_TEXT_SIZE] */
 
-typedef struct OpDims {         /* a list of sizes or dimensions, by value */
+typedef struct OpDims { /* a list of sizes or dimensions, by value */
     int n;
     int64_t at[TENSOR_MAX_DIMS];
 } OpDims;
@@ -144,72 +154,79 @@ typedef struct OpField {
     const char *name;
     OpFieldType type;
     size_t offset;
-    const char *initial;        /* PyTorch's default, as text; NULL: must be given */
+    const char *initial; /* PyTorch's default, as text; NULL: must be given */
 } OpField;
-#define OP_FIELD(type, struct_, member, initial) { #member, type, offsetof(struct_, member), initial }
+#define OP_FIELD(type, struct_, member, initial)          \
+    {                                                     \
+#member, type, offsetof(struct_, member), initial \
+    }
 
 enum { OP_MAX_INPUTS = 64, OP_ANY_ARITY = -1 };
 
 typedef struct TensorOp {
     const char *name, *summary;
-    const char *gradient;       /* of each input, as a formula, for docs/ops.md: "da = g b^T, db = a^T g"; rows have theirs */
-    int arity;                  /* tensor inputs; OP_ANY_ARITY: one or more */
-    int outputs;                /* results; 0 means 1; OP_ANY_ARITY: shape decides, by op_set_output */
-    unsigned optional;          /* KEEP_INPUT bits of inputs that may be NULL */
-    unsigned keep;              /* what backward reads, of inputs and results */
-    unsigned keep_for[4];       /* if given: what the gradient of input i reads, so that less is kept when some inputs
-                                 * want none; keep is then their union and may be left out */
-    unsigned no_grad_inputs;    /* KEEP_INPUT bits of inputs that never have gradients (indices, masks) */
-    size_t params;              /* bytes of the parameter struct */
-    const OpField *fields;      /* its fields, ended by a NULL name */
+    const char *gradient; /* of each input, as a formula, for docs/ops.md: "da = g b^T, db = a^T g"; rows have
+                             theirs */
+    int arity;            /* tensor inputs; OP_ANY_ARITY: one or more */
+    int outputs;          /* results; 0 means 1; OP_ANY_ARITY: shape decides, by op_set_output */
+    unsigned optional;    /* KEEP_INPUT bits of inputs that may be NULL */
+    unsigned keep;        /* what backward reads, of inputs and results */
+    unsigned keep_for[4]; /* if given: what the gradient of input i reads, so that less is kept when some
+                           * inputs want none; keep is then their union and may be left out */
+    unsigned no_grad_inputs; /* KEEP_INPUT bits of inputs that never have gradients (indices, masks) */
+    size_t params;           /* bytes of the parameter struct */
+    const OpField *fields;   /* its fields, ended by a NULL name */
     int (*shape)(OpCall *call);
     int (*forward)(OpCall *call);
     int (*backward)(OpCall *call, Tensor *dy, Tensor **dx);
-    int (*compose)(OpCall *call);               /* instead of forward and backward: op_set_result(call, k, tensor) */
-    const struct OpRow *row;    /* of an elementwise op: its formulas (op_row.h) */
-    unsigned flags;             /* OP_ flags below */
+    int (*compose)(OpCall *call); /* instead of forward and backward: op_set_result(call, k, tensor) */
+    const struct OpRow *row;      /* of an elementwise op: its formulas (op_row.h) */
+    unsigned flags;               /* OP_ flags below */
 
-    /* For the generated tests.  samples: "3x4,4x2; 1x5,5x1 {dim=1}": input shapes by commas, samples by semicolons;
-     * "" is rank 0; after @ a dtype ("3x4@i64"), after : a range of values ("5@i64:0..3", "3:0.5..2"), "-" an absent
-     * input; {name=value ...} the parameters, a list in brackets: {dims=[0 2]}.
-     * errors: samples that must be refused, each ended by its code: "3x4,5x6 ! ESHAPE". */
+    /* For the generated tests.  samples: "3x4,4x2; 1x5,5x1 {dim=1}": input shapes by commas, samples by
+     * semicolons;
+     * "" is rank 0; after @ a dtype ("3x4@i64"), after : a range of values ("5@i64:0..3", "3:0.5..2"), "-" an
+     * absent input; {name=value ...} the parameters, a list in brackets: {dims=[0 2]}. errors: samples that
+     * must be refused, each ended by its code: "3x4,5x6 ! ESHAPE". */
     const char *samples, *errors;
-    double lo, hi;              /* where gradcheck samples inputs that name no range; 0, 0 means -1, 1 */
-    const char *torch;          /* its name in PyTorch, when not torch.<name> */
+    double lo, hi;     /* where gradcheck samples inputs that name no range; 0, 0 means -1, 1 */
+    const char *torch; /* its name in PyTorch, when not torch.<name> */
 } TensorOp;
 
 enum {
-    OP_NONDIFFERENTIABLE = 1,   /* results never require a gradient */
-    OP_VIEW = 2,                /* results share the input's storage: forward calls op_set_result */
-    OP_RANDOM = 4,              /* draws numbers: gradcheck seeds the generator before every call */
-    OP_ANY_DEVICE = 8,          /* forward and backward go through the device's kernels; without it: CPU only */
-    OP_FLOAT_INPUTS = 16,       /* integer inputs are refused (EDTYPE) before shape is asked */
-    OP_SAME_DTYPE = 32,         /* floating inputs are promoted to a common dtype first */
-    OP_ROUND_ONCE = 128,        /* operands in f16 and bf16 are cast to f32 first, results back: rounded once, forward and backward */
-    OP_NO_GRADCHECK = 64        /* its gradient is by definition not the numerical one (summary says why) */
+    OP_NONDIFFERENTIABLE = 1, /* results never require a gradient */
+    OP_VIEW = 2,              /* results share the input's storage: forward calls op_set_result */
+    OP_RANDOM = 4,            /* draws numbers: gradcheck seeds the generator before every call */
+    OP_ANY_DEVICE = 8,        /* forward and backward go through the device's kernels; without it: CPU only */
+    OP_FLOAT_INPUTS = 16,     /* integer inputs are refused (EDTYPE) before shape is asked */
+    OP_SAME_DTYPE = 32,       /* floating inputs are promoted to a common dtype first */
+    OP_ROUND_ONCE = 128,      /* operands in f16 and bf16 are cast to f32 first, results back: rounded once,
+                                 forward and backward */
+    OP_NO_GRADCHECK = 64      /* its gradient is by definition not the numerical one (summary says why) */
 };
 
-/* tensor_apply - runs op on n inputs; params points to op->params bytes (NULL: the fields' defaults).  Returns result 0;
- * tensor_apply_all puts every result into outputs[0..count) and returns their number, or -1. */
+/* tensor_apply - runs op on n inputs; params points to op->params bytes (NULL: the fields' defaults). Returns
+ * result 0; tensor_apply_all puts every result into outputs[0..count) and returns their number, or -1. */
 TAPEGRAD_API Tensor *tensor_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params);
-TAPEGRAD_API int tensor_apply_all(const TensorOp *op, Tensor *const *inputs, int n, const void *params, Tensor **outputs,
-                                  int count);
+TAPEGRAD_API int tensor_apply_all(const TensorOp *op, Tensor *const *inputs, int n, const void *params,
+                                  Tensor **outputs, int count);
 
 /* What shape, forward, compose and backward may ask of their call. */
-TAPEGRAD_API int op_inputs(const OpCall *call);                       /* how many */
-TAPEGRAD_API Tensor *op_input(const OpCall *call, int i);             /* shape, forward, compose; NULL if absent */
-TAPEGRAD_API Tensor *op_output(const OpCall *call, int i);            /* forward */
+TAPEGRAD_API int op_inputs(const OpCall *call);            /* how many */
+TAPEGRAD_API Tensor *op_input(const OpCall *call, int i);  /* shape, forward, compose; NULL if absent */
+TAPEGRAD_API Tensor *op_output(const OpCall *call, int i); /* forward */
 TAPEGRAD_API const void *op_params(const OpCall *call);
-TAPEGRAD_API void *op_params_mut(OpCall *call);                       /* shape and forward may normalise them: backward sees it */
+TAPEGRAD_API void *op_params_mut(OpCall *call); /* shape and forward may normalise them: backward sees it */
 TAPEGRAD_API int op_set_output(OpCall *call, int i, TensorShape shape, TensorDtype dtype);
-TAPEGRAD_API int op_set_result(OpCall *call, int i, Tensor *result);  /* for views and compose */
-TAPEGRAD_API int op_same_shape(OpCall *call);                         /* a shape rule: result 0 is like input 0 */
-TAPEGRAD_API int op_fail(OpCall *call, TensorStatus code, const char *format, ...) TAPEGRAD_PRINTF(3, 4);  /* returns -1 */
+TAPEGRAD_API int op_set_result(OpCall *call, int i, Tensor *result); /* for views and compose */
+TAPEGRAD_API int op_same_shape(OpCall *call); /* a shape rule: result 0 is like input 0 */
+TAPEGRAD_API int op_fail(OpCall *call, TensorStatus code, const char *format, ...)
+    TAPEGRAD_PRINTF(3, 4); /* returns -1 */
 
-/* For kernels of one's own on the CPU: dense row-major arrays of double or float, whatever the dtype and strides of
- * the tensor: converted and copied when they differ, and results are stored back in their dtype after forward
- * returns.  op_count is the number of elements of input i (op_output_count of result i) - and 0 once the call has
- * failed, so that a loop over it never touches a NULL array. */
+/* For kernels of one's own on the CPU: dense row-major arrays of double or float, whatever the dtype and
+ * strides of the tensor: converted and copied when they differ, and results are stored back in their dtype
+ * after forward returns.  op_count is the number of elements of input i (op_output_count of result i) - and 0
+ * once the call has failed, so that a loop over it never touches a NULL array. */
 TAPEGRAD_API const double *op_input_f64(OpCall *call, int i);
 TAPEGRAD_API const float *op_input_f32(OpCall *call, int i);
 TAPEGRAD_API double *op_output_f64(OpCall *call, int i);
@@ -217,38 +234,42 @@ TAPEGRAD_API float *op_output_f32(OpCall *call, int i);
 TAPEGRAD_API int64_t op_count(const OpCall *call, int i);
 TAPEGRAD_API int64_t op_output_count(const OpCall *call, int i);
 
-/* op_save - in forward: keep another tensor for backward; it is op_saved_extra(call, k) there, k in order of saving. */
+/* op_save - in forward: keep another tensor for backward; it is op_saved_extra(call, k) there, k in order of
+ * saving. */
 TAPEGRAD_API int op_save(OpCall *call, Tensor *x);
 
-/* In backward only.  In a sweep that is recorded, what is f16 or bf16 comes as f32, and so may dx be: the sweep rounds once. */
-TAPEGRAD_API Tensor *op_saved(OpCall *call, int i);           /* input i, if .keep names it */
-TAPEGRAD_API Tensor *op_saved_output(OpCall *call, int i);    /* result i, if .keep names it */
+/* In backward only.  In a sweep that is recorded, what is f16 or bf16 comes as f32, and so may dx be: the
+ * sweep rounds once. */
+TAPEGRAD_API Tensor *op_saved(OpCall *call, int i);        /* input i, if .keep names it */
+TAPEGRAD_API Tensor *op_saved_output(OpCall *call, int i); /* result i, if .keep names it */
 TAPEGRAD_API Tensor *op_saved_extra(OpCall *call, int k);
-TAPEGRAD_API Tensor *op_grad(OpCall *call, int k);            /* cotangent of result k; zeros if none arrived */
-TAPEGRAD_API bool op_has_grad(const OpCall *call, int k);     /* false: the cotangent of result k is zero */
-TAPEGRAD_API bool op_wants(const OpCall *call, int i);        /* is the gradient of input i wanted? */
-TAPEGRAD_API bool op_recording(const OpCall *call);           /* is this sweep being recorded (create_graph)? */
+TAPEGRAD_API Tensor *op_grad(OpCall *call, int k);        /* cotangent of result k; zeros if none arrived */
+TAPEGRAD_API bool op_has_grad(const OpCall *call, int k); /* false: the cotangent of result k is zero */
+TAPEGRAD_API bool op_wants(const OpCall *call, int i);    /* is the gradient of input i wanted? */
+TAPEGRAD_API bool op_recording(const OpCall *call);       /* is this sweep being recorded (create_graph)? */
 TAPEGRAD_API TensorShape op_input_shape(const OpCall *call, int i);
 TAPEGRAD_API TensorDtype op_input_dtype(const OpCall *call, int i);
 TAPEGRAD_API TensorShape op_output_shape(const OpCall *call, int i);
 
-/* The built-in ops, in no particular order; find gives NULL (and no error) for an unknown name.  A program linked with the static
- * library has those that it uses: the linker leaves the others out. */
+/* The built-in ops, in no particular order; find gives NULL (and no error) for an unknown name.  A program
+ * linked with the static library has those that it uses: the linker leaves the others out. */
 TAPEGRAD_API int tensor_op_count(void);
 TAPEGRAD_API const TensorOp *tensor_op_at(int i);
 TAPEGRAD_API const TensorOp *tensor_op_find(const char *name);
 
-/* ---- gradcheck ---------------------------------------------------------------------------------------
+/* ---- gradcheck ----------------------------------------------------------------------------------
  * Compares the Jacobian that backward gives with central differences
  *   dy_j/dx_i ~ (y_j(x + eps e_i) - y_j(x - eps e_i)) / (2 eps)
- * element by element: |analytic - numeric| <= atol + rtol |numeric|, as torch.autograd.gradcheck, and besides:
- * backward run twice gives the same bits; zero cotangents give exact zeros; each gradient has its input's shape and
- * dtype; random N(0,1) cotangents agree with the Jacobian.  Inputs above max_elements are checked along random
- * directions instead.  Inputs must be f64 (EDTYPE otherwise: finite differences in f32 are noise) and not overlap. */
-typedef struct GradcheckElement {       /* an input element whose gradient is wrong: its worst entry of the Jacobian */
+ * element by element: |analytic - numeric| <= atol + rtol |numeric|, as torch.autograd.gradcheck, and
+ * besides: backward run twice gives the same bits; zero cotangents give exact zeros; each gradient has its
+ * input's shape and dtype; random N(0,1) cotangents agree with the Jacobian.  Inputs above max_elements are
+ * checked along random directions instead.  Inputs must be f64 (EDTYPE otherwise: finite differences in f32
+ * are noise) and not overlap. */
+typedef struct GradcheckElement { /* an input element whose gradient is wrong: its worst entry of the Jacobian
+                                   */
     int input, output;
-    int64_t input_index, output_index;  /* row-major */
-    char input_at[64], output_at[64];   /* the same as text: "[1, 2]" */
+    int64_t input_index, output_index; /* row-major */
+    char input_at[64], output_at[64];  /* the same as text: "[1, 2]" */
     double analytic, numeric;
 } GradcheckElement;
 
@@ -257,39 +278,45 @@ enum { GRADCHECK_REPORTED = 32 };
 typedef struct GradcheckReport {
     bool ok;
     const char *name;
-    char what[256];                     /* the first thing wrong in words; "" when ok */
-    int64_t checked, wrong;             /* input elements (random directions, for big inputs) */
-    double atol, rtol, worst;           /* worst: largest |analytic - numeric| / (atol + rtol |numeric|) */
-    int count;                          /* of elements reported: the first ones that are wrong */
+    char what[256];           /* the first thing wrong in words; "" when ok */
+    int64_t checked, wrong;   /* input elements (random directions, for big inputs) */
+    double atol, rtol, worst; /* worst: largest |analytic - numeric| / (atol + rtol |numeric|) */
+    int count;                /* of elements reported: the first ones that are wrong */
     GradcheckElement element[GRADCHECK_REPORTED];
 } GradcheckReport;
 
 typedef Tensor *(*TensorFunction)(Tensor **inputs, int n, void *ctx);
 
 typedef struct GradcheckArgs {
-    const TensorOp *op;                 /* what to check: this op ... */
+    const TensorOp *op; /* what to check: this op ... */
     Tensor *const *inputs;
     int n;
     const void *params;
-    TensorFunction fn;                  /* ... or this function of the inputs */
+    TensorFunction fn; /* ... or this function of the inputs */
     void *ctx;
-    double eps, atol, rtol;             /* defaults 1e-6, 1e-5, 1e-3 */
-    int64_t max_elements;               /* default 2000 */
-    uint64_t seed;                      /* of the random directions; default 1 */
-    bool second;                        /* check the gradient's gradient: what gradgradcheck sets */
-    GradcheckReport *report;            /* filled when not NULL */
+    double eps, atol, rtol;  /* defaults 1e-6, 1e-5, 1e-3 */
+    int64_t max_elements;    /* default 2000 */
+    uint64_t seed;           /* of the random directions; default 1 */
+    bool second;             /* check the gradient's gradient: what gradgradcheck sets */
+    GradcheckReport *report; /* filled when not NULL */
 } GradcheckArgs;
 
-#define TENSOR_TENSORS_(...) (Tensor *[]){ __VA_ARGS__ }
-#define TENSOR_COUNT_(...) (int)(sizeof (Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *))
+#define TENSOR_TENSORS_(...) \
+    (Tensor *[]) { __VA_ARGS__ }
+#define TENSOR_COUNT_(...) (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *))
 
-/* tensor_gradcheck(&op, x, y) - 0 when the gradients of op at these inputs are right; -1 with an error that names the
- * element when not.  Inputs that require a gradient are checked; when none does, all floating ones are.
- * tensor_gradgradcheck: the same for the gradient's gradient.  ..._args: with options, a report, or a function. */
-#define tensor_gradcheck(op_, ...) tensor_gradcheck_args((GradcheckArgs){ .op = (op_), \
-    .inputs = TENSOR_TENSORS_(__VA_ARGS__), .n = TENSOR_COUNT_(__VA_ARGS__) })
-#define tensor_gradgradcheck(op_, ...) tensor_gradcheck_args((GradcheckArgs){ .op = (op_), .second = true, \
-    .inputs = TENSOR_TENSORS_(__VA_ARGS__), .n = TENSOR_COUNT_(__VA_ARGS__) })
+/* tensor_gradcheck(&op, x, y) - 0 when the gradients of op at these inputs are right; -1 with an error that
+ * names the element when not.  Inputs that require a gradient are checked; when none does, all floating ones
+ * are. tensor_gradgradcheck: the same for the gradient's gradient.  ..._args: with options, a report, or a
+ * function. */
+#define tensor_gradcheck(op_, ...)         \
+    tensor_gradcheck_args((GradcheckArgs){ \
+        .op = (op_), .inputs = TENSOR_TENSORS_(__VA_ARGS__), .n = TENSOR_COUNT_(__VA_ARGS__) })
+#define tensor_gradgradcheck(op_, ...)                                             \
+    tensor_gradcheck_args((GradcheckArgs){ .op = (op_),                            \
+                                           .second = true,                         \
+                                           .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
+                                           .n = TENSOR_COUNT_(__VA_ARGS__) })
 TAPEGRAD_API int tensor_gradcheck_args(GradcheckArgs args);
 
 /* gradcheck_print - the report as a table, one line an element. */

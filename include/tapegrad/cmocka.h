@@ -1,9 +1,11 @@
-/* cmocka.h - assertions on tensors and gradients for your own cmocka tests.  Include <cmocka.h> (and what it needs) first.
+/* cmocka.h - assertions on tensors and gradients for your own cmocka tests.  Include <cmocka.h> (and what it
+ * needs) first.
  *
  *     assert_tensor_close(y, expected, 1e-5, 1e-6);
  *     assert_gradcheck(&cube, x);
  *     assert_gradgradcheck(&cube, x);
- *     assert_tensor_error(tensor_matmul(a, b), TENSOR_ESHAPE);      // fails as expected, and clears the error
+ *     assert_tensor_error(tensor_matmul(a, b), TENSOR_ESHAPE);      // fails as expected, and clears the
+ * error
  *
  * A failing check prints what is wrong, element by element, and fails the test at its line. */
 #ifndef TAPEGRAD_CMOCKA_H
@@ -12,7 +14,8 @@
 #include <math.h>
 #include <tapegrad/autograd.h>
 
-static inline void tapegrad_assert_close_(Tensor *a, Tensor *b, double rtol, double atol, const char *file, int line)
+static inline void tapegrad_assert_close_(Tensor *a, Tensor *b, double rtol, double atol, const char *file,
+                                          int line)
 {
     enum { SHOWN = 10 };
     if (!a || !b || tensor_error()) {
@@ -23,13 +26,14 @@ static inline void tapegrad_assert_close_(Tensor *a, Tensor *b, double rtol, dou
     bool same = sa.ndim == sb.ndim;
     for (int d = 0; same && d < sa.ndim; d++) same = sa.dim[d] == sb.dim[d];
     if (!same || tensor_dtype(a) != tensor_dtype(b)) {
-        print_error("tensors differ in rank, shape or dtype: %s of rank %d, %s of rank %d\n", tensor_dtype_name(tensor_dtype(a)), sa.ndim,
-                    tensor_dtype_name(tensor_dtype(b)), sb.ndim);
+        print_error("tensors differ in rank, shape or dtype: %s of rank %d, %s of rank %d\n",
+                    tensor_dtype_name(tensor_dtype(a)), sa.ndim, tensor_dtype_name(tensor_dtype(b)), sb.ndim);
         _fail(file, line);
     }
     int64_t index[TENSOR_MAX_DIMS] = { 0 }, wrong = 0, n = tensor_numel(a);
     for (int64_t i = 0; i < n; i++) {
-        double x = tensor_get(a, (TensorShape){ sa.ndim, index }), y = tensor_get(b, (TensorShape){ sb.ndim, index });
+        double x = tensor_get(a, (TensorShape){ sa.ndim, index }),
+               y = tensor_get(b, (TensorShape){ sb.ndim, index });
         if (!(x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= atol + rtol * fabs(y))) {
             if (wrong++ < SHOWN) {
                 print_error("    [");
@@ -40,7 +44,8 @@ static inline void tapegrad_assert_close_(Tensor *a, Tensor *b, double rtol, dou
         for (int d = sa.ndim - 1; d >= 0 && ++index[d] == sa.dim[d]; d--) index[d] = 0;
     }
     if (!wrong) return;
-    print_error("%lld of %lld elements differ (rtol %g, atol %g)\n", (long long)wrong, (long long)n, rtol, atol);
+    print_error("%lld of %lld elements differ (rtol %g, atol %g)\n", (long long)wrong, (long long)n, rtol,
+                atol);
     _fail(file, line);
 }
 
@@ -58,8 +63,8 @@ static inline void tapegrad_assert_error_(bool failed, TensorStatus code, const 
 {
     TensorStatus found = tensor_error_code();
     if (!failed || found != code) {
-        print_error("expected the error \"%s\", found %s%s\n", tensor_status_text(code), tensor_error() ? tensor_error() : "none",
-                    failed ? "" : " and a result");
+        print_error("expected the error \"%s\", found %s%s\n", tensor_status_text(code),
+                    tensor_error() ? tensor_error() : "none", failed ? "" : " and a result");
         _fail(file, line);
     }
     tensor_error_clear();
@@ -69,10 +74,17 @@ static inline void tapegrad_assert_error_(bool failed, TensorStatus code, const 
 #define assert_tensor_close(a, b, rtol, atol) tapegrad_assert_close_(a, b, rtol, atol, __FILE__, __LINE__)
 
 /* tensor_gradcheck and tensor_gradgradcheck of an op at these inputs. */
-#define assert_gradcheck(op_, ...) tapegrad_assert_gradcheck_((GradcheckArgs){ .op = (op_), \
-    .inputs = TENSOR_TENSORS_(__VA_ARGS__), .n = TENSOR_COUNT_(__VA_ARGS__) }, __FILE__, __LINE__)
-#define assert_gradgradcheck(op_, ...) tapegrad_assert_gradcheck_((GradcheckArgs){ .op = (op_), .second = true, \
-    .inputs = TENSOR_TENSORS_(__VA_ARGS__), .n = TENSOR_COUNT_(__VA_ARGS__) }, __FILE__, __LINE__)
+#define assert_gradcheck(op_, ...)                                                      \
+    tapegrad_assert_gradcheck_((GradcheckArgs){ .op = (op_),                            \
+                                                .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
+                                                .n = TENSOR_COUNT_(__VA_ARGS__) },      \
+                               __FILE__, __LINE__)
+#define assert_gradgradcheck(op_, ...)                                                  \
+    tapegrad_assert_gradcheck_((GradcheckArgs){ .op = (op_),                            \
+                                                .second = true,                         \
+                                                .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
+                                                .n = TENSOR_COUNT_(__VA_ARGS__) },      \
+                               __FILE__, __LINE__)
 #define assert_gradcheck_args(args) tapegrad_assert_gradcheck_(args, __FILE__, __LINE__)
 
 /* A call that returns a Tensor must fail with this code; the error is cleared. */

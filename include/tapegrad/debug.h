@@ -13,17 +13,17 @@
 extern "C" {
 #endif
 
-/* tensor_set_detect_anomaly - from now on this thread looks at the result of every op, and at every gradient in backward:
- * the first that holds a NaN while no operand did makes the op fail (EVALUE) and is named, with its place in the program.
- * Slow; returns what it was. */
+/* tensor_set_detect_anomaly - from now on this thread looks at the result of every op, and at every gradient
+ * in backward: the first that holds a NaN while no operand did makes the op fail (EVALUE) and is named, with
+ * its place in the program. Slow; returns what it was. */
 TAPEGRAD_API bool tensor_set_detect_anomaly(bool on);
 
 /* tensor_first_nan - the row-major position of the first NaN, or -1. */
 TAPEGRAD_API int64_t tensor_first_nan(const Tensor *x);
 
-/* tensor_debug_fail_allocation - the n-th request for memory from now on fails (and all_after: it and all later ones);
- * 0 switches it off.  For tests that every failure is survived.
- * tensor_debug_allocation_failed - has that request come? */
+/* tensor_debug_fail_allocation - the n-th request for memory from now on fails (and all_after: it and all
+ * later ones); 0 switches it off.  For tests that every failure is survived. tensor_debug_allocation_failed -
+ * has that request come? */
 TAPEGRAD_API void tensor_debug_fail_allocation(int64_t n, bool all_after);
 TAPEGRAD_API bool tensor_debug_allocation_failed(void);
 

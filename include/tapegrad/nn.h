@@ -6,15 +6,16 @@
  *     nn_summary(net, SHAPE(1, 784), stdout);
  *     nn_free(net);
  *
- * torch.nn.Foo is nn_foo, with PyTorch's arguments in its order, options by name, its defaults, its names of parameters
- * (nn_get(net, "0.weight")) and, after the same seed, its initial values: tensor_manual_seed(0); nn_linear(3, 2) has PyTorch's.
+ * torch.nn.Foo is nn_foo, with PyTorch's arguments in its order, options by name, its defaults, its names of
+ * parameters (nn_get(net, "0.weight")) and, after the same seed, its initial values: tensor_manual_seed(0);
+ * nn_linear(3, 2) has PyTorch's.
  *
- * Ownership: a module owns its parameters, buffers and children.  nn_child, nn_sequential and every function that takes a
- * child take over the caller's reference, also when they fail; nn_free gives one back.  To use one module in two
- * places, pass nn_retain(m) to the second: it is freed with the last of them.
+ * Ownership: a module owns its parameters, buffers and children.  nn_child, nn_sequential and every function
+ * that takes a child take over the caller's reference, also when they fail; nn_free gives one back.  To use
+ * one module in two places, pass nn_retain(m) to the second: it is freed with the last of them.
  *
- * Errors: what fails returns NULL, a NULL child makes its parent fail, and what was made is freed: one check of tensor_error()
- * at the end of a whole net.  Functions on a NULL module do nothing.
+ * Errors: what fails returns NULL, a NULL child makes its parent fail, and what was made is freed: one check
+ * of tensor_error() at the end of a whole net.  Functions on a NULL module do nothing.
  *
  * Modules may be run by several threads in eval mode; everything else wants one thread at a time. */
 #ifndef TAPEGRAD_NN_H
@@ -26,7 +27,7 @@
 extern "C" {
 #endif
 
-/* ---- names and tensors -----------------------------------------------------------------------------
+/* ---- names and tensors --------------------------------------------------------------------------
  * What a module's state is, and what files hold:
  *
  *     TensorDict best = nn_dict_clone(nn_state_dict(net));
@@ -37,15 +38,15 @@ extern "C" {
  *     TensorDict named = nn_named_parameters(net);
  *     for (int i = 0; i < named.count; i++) puts(named.item[i].name);
  *
- * A dict retains its tensors.  Begin one of your own with `TensorDict d = { 0 };`.  A call that fails gives a dict whose count is -1,
- * which every function refuses. */
+ * A dict retains its tensors.  Begin one of your own with `TensorDict d = { 0 };`.  A call that fails gives a
+ * dict whose count is -1, which every function refuses. */
 typedef struct TensorDictItem {
     char *name;
     Tensor *tensor;
 } TensorDictItem;
 
 typedef struct TensorDict {
-    TensorDictItem *item;               /* in order */
+    TensorDictItem *item; /* in order */
     int count, capacity;
 } TensorDict;
 
@@ -58,7 +59,7 @@ TAPEGRAD_API Tensor *nn_dict_get(TensorDict dict, const char *name);
 TAPEGRAD_API TensorDict nn_dict_clone(TensorDict dict);
 TAPEGRAD_API void nn_dict_free(TensorDict dict);
 
-/* ---- a module of one's own ---------------------------------------------------------------------------
+/* ---- a module of one's own ----------------------------------------------------------------------
  * A struct that begins with `Module base`, a forward function, and a constructor that ends in nn_done:
  *
  *     typedef struct { Module base; Module *inner; Tensor *scale; } Scaled;
@@ -82,7 +83,7 @@ typedef struct Module Module;
 typedef struct ModuleTensor {
     char *name;
     Tensor *tensor;
-    bool persistent;                    /* of a buffer: is it in the state dict? */
+    bool persistent; /* of a buffer: is it in the state dict? */
 } ModuleTensor;
 
 typedef struct ModuleChild {
@@ -91,38 +92,42 @@ typedef struct ModuleChild {
 } ModuleChild;
 
 struct Module {
-    const char *type;                   /* "Linear"; not copied */
+    const char *type; /* "Linear"; not copied */
     Tensor *(*forward)(Module *self, Tensor *x);
-    void (*destroy)(Module *self);      /* may be set: frees what your struct holds besides parameters and children */
-    bool training;                      /* nn_train, nn_eval; true at first */
+    void (*destroy)(
+        Module *self); /* may be set: frees what your struct holds besides parameters and children */
+    bool training;     /* nn_train, nn_eval; true at first */
     ModuleTensor *parameters, *buffers;
     ModuleChild *children;
     int parameter_count, buffer_count, child_count;
 
-    int refs, parents;                  /* from here on: the library's own */
+    int refs, parents; /* from here on: the library's own */
     bool failed, spare;
     Tensor **list;
     TensorDict named, state;
 };
 
-enum { NN_MODULE_MAX = 4096 };          /* bytes of a module's struct; keep what is bigger behind a pointer */
+enum { NN_MODULE_MAX = 4096 }; /* bytes of a module's struct; keep what is bigger behind a pointer */
 
-/* nn_new(Block, "Block", block_forward) - a zeroed Block.  Never NULL: without memory it is a spare one, on which everything
- * fails and whose nn_done is NULL, so a constructor needs no check. */
-#define nn_new(struct_, type, forward) ((struct_ *)nn_new_size(sizeof(struct_) + \
-    0 * sizeof(char[offsetof(struct_, base) == 0 && sizeof(struct_) <= NN_MODULE_MAX ? 1 : -1]), type, forward))
+/* nn_new(Block, "Block", block_forward) - a zeroed Block.  Never NULL: without memory it is a spare one, on
+ * which everything fails and whose nn_done is NULL, so a constructor needs no check. */
+#define nn_new(struct_, type, forward)                                                                   \
+    ((struct_ *)nn_new_size(                                                                             \
+        sizeof(struct_) +                                                                                \
+            0 * sizeof(char[offsetof(struct_, base) == 0 && sizeof(struct_) <= NN_MODULE_MAX ? 1 : -1]), \
+        type, forward))
 TAPEGRAD_API void *nn_new_size(size_t size, const char *type, Tensor *(*forward)(Module *self, Tensor *x));
 
-/* nn_child - makes child a part of module under a name and returns it; a child of this name is replaced, and freed.
- * The caller's reference to the child is taken over.  Names are not empty and have no dot.
- * EVALUE: the name is taken by a tensor; child is the child of another already (nn_retain it) or contains module: these two are
- * not the caller's to give and are left alone.
- * Failure, also a child that is NULL, marks the module as failed. */
+/* nn_child - makes child a part of module under a name and returns it; a child of this name is replaced, and
+ * freed. The caller's reference to the child is taken over.  Names are not empty and have no dot. EVALUE: the
+ * name is taken by a tensor; child is the child of another already (nn_retain it) or contains module: these
+ * two are not the caller's to give and are left alone. Failure, also a child that is NULL, marks the module
+ * as failed. */
 TAPEGRAD_API Module *nn_child(void *module, const char *name, Module *child);
 
-/* nn_register_parameter - retains t as a parameter of the module, lets it require a gradient, and returns it; a parameter of
- * this name is replaced: nn_register_parameter(head, "weight", nn_get(net, "wte.weight")) ties two layers.
- * EVALUE: as nn_child.  EGRAD: t is no leaf.  EDTYPE: t is not floating. */
+/* nn_register_parameter - retains t as a parameter of the module, lets it require a gradient, and returns it;
+ * a parameter of this name is replaced: nn_register_parameter(head, "weight", nn_get(net, "wte.weight")) ties
+ * two layers. EVALUE: as nn_child.  EGRAD: t is no leaf.  EDTYPE: t is not floating. */
 TAPEGRAD_API Tensor *nn_register_parameter(void *module, const char *name, Tensor *t);
 
 typedef struct NNBufferArgs {
@@ -132,39 +137,43 @@ typedef struct NNBufferArgs {
     bool persistent;
 } NNBufferArgs;
 
-/* nn_register_buffer(m, "mask", t, .persistent = false) - a tensor that moves with the module and is saved with it unless
- * .persistent is false, but is not trained. */
-#define nn_register_buffer(...) nn_register_buffer_args((NNBufferArgs){ .persistent = true, .module = __VA_ARGS__ })
+/* nn_register_buffer(m, "mask", t, .persistent = false) - a tensor that moves with the module and is saved
+ * with it unless .persistent is false, but is not trained. */
+#define nn_register_buffer(...) \
+    nn_register_buffer_args((NNBufferArgs){ .persistent = true, .module = __VA_ARGS__ })
 TAPEGRAD_API Tensor *nn_register_buffer_args(NNBufferArgs args);
 
 /* nn_done - ends a constructor: the module; or NULL, and all of it freed, if anything failed. */
 TAPEGRAD_API Module *nn_done(void *module);
 
-TAPEGRAD_API Module *nn_retain(Module *module);     /* one more reference, for a second place */
-TAPEGRAD_API void nn_free(void *module);            /* gives one back; EVALUE for a child that its parents still hold */
+TAPEGRAD_API Module *nn_retain(Module *module); /* one more reference, for a second place */
+TAPEGRAD_API void nn_free(void *module); /* gives one back; EVALUE for a child that its parents still hold */
 
-/* ---- use ----------------------------------------------------------------------------------------------- */
+/* ---- use ------------------------------------------------------------------------------------- */
 
 /* nn_forward - module(x).  EVALUE: it has no forward (a module list). */
 TAPEGRAD_API Tensor *nn_forward(Module *module, Tensor *x);
 
-/* nn_train(net, false) and nn_eval(net) - switches dropout, batch statistics and the like, in all modules inside. */
+/* nn_train(net, false) and nn_eval(net) - switches dropout, batch statistics and the like, in all modules
+ * inside. */
 TAPEGRAD_API void nn_train(void *module, bool training);
 TAPEGRAD_API void nn_eval(void *module);
 
-/* nn_apply - fn(m, ctx) on all modules inside, children first, then the module itself.  m->type tells what it is. */
+/* nn_apply - fn(m, ctx) on all modules inside, children first, then the module itself.  m->type tells what it
+ * is. */
 TAPEGRAD_API void nn_apply(void *module, void (*fn)(Module *m, void *ctx), void *ctx);
 
-TAPEGRAD_API void nn_zero_grad(void *module);                           /* drops every .grad */
-TAPEGRAD_API void nn_requires_grad_(void *module, bool requires_grad);  /* of all parameters: freezes them, or not */
-TAPEGRAD_API int64_t nn_num_parameters(void *module);                   /* elements of them; tied ones count once */
+TAPEGRAD_API void nn_zero_grad(void *module); /* drops every .grad */
+TAPEGRAD_API void nn_requires_grad_(void *module,
+                                    bool requires_grad); /* of all parameters: freezes them, or not */
+TAPEGRAD_API int64_t nn_num_parameters(void *module);    /* elements of them; tied ones count once */
 
-/* nn_parameters - all parameters, a tied one once, in PyTorch's order.  The list is the module's: valid until the next
- * nn_parameters of this module, or its end.  Empty for NULL, and when there is no memory. */
+/* nn_parameters - all parameters, a tied one once, in PyTorch's order.  The list is the module's: valid until
+ * the next nn_parameters of this module, or its end.  Empty for NULL, and when there is no memory. */
 TAPEGRAD_API TensorList nn_parameters(void *module);
 
-/* nn_named_parameters - the same with names: "0.weight".   nn_state_dict - parameters and persistent buffers, detached but
- * sharing memory; a tied one under each of its names.  The module's, as above. */
+/* nn_named_parameters - the same with names: "0.weight".   nn_state_dict - parameters and persistent buffers,
+ * detached but sharing memory; a tied one under each of its names.  The module's, as above. */
 TAPEGRAD_API TensorDict nn_named_parameters(void *module);
 TAPEGRAD_API TensorDict nn_state_dict(void *module);
 
@@ -174,32 +183,34 @@ typedef struct NNLoadArgs {
     bool strict;
 } NNLoadArgs;
 
-/* nn_load_state_dict(net, dict, .strict = true) - copies the values by name, casting to the dtypes that net has.
- * EVALUE: names are missing or unexpected (unless strict is false).  ESHAPE: shapes differ.  The text lists them all
- * (as many as fit) and nothing is changed. */
+/* nn_load_state_dict(net, dict, .strict = true) - copies the values by name, casting to the dtypes that net
+ * has. EVALUE: names are missing or unexpected (unless strict is false).  ESHAPE: shapes differ.  The text
+ * lists them all (as many as fit) and nothing is changed. */
 #define nn_load_state_dict(...) nn_load_state_dict_args((NNLoadArgs){ .strict = true, .module = __VA_ARGS__ })
 TAPEGRAD_API int nn_load_state_dict_args(NNLoadArgs args);
 
-/* nn_get(net, "0.weight") - a parameter or buffer; nn_get_module(net, "encoder.0") - a module, not retained.  EINDEX: none. */
+/* nn_get(net, "0.weight") - a parameter or buffer; nn_get_module(net, "encoder.0") - a module, not retained.
+ * EINDEX: none. */
 TAPEGRAD_API Tensor *nn_get(void *module, const char *path);
 TAPEGRAD_API Module *nn_get_module(void *module, const char *path);
 
-/* nn_to - casts all floating parameters, buffers and gradients; nn_to_device - moves all.  Tied ones stay tied.  The tensors are
- * new ones: make optimizers after, and read parameters of your own module as self->parameters[i].tensor.
- * All or nothing. */
+/* nn_to - casts all floating parameters, buffers and gradients; nn_to_device - moves all.  Tied ones stay
+ * tied.  The tensors are new ones: make optimizers after, and read parameters of your own module as
+ * self->parameters[i].tensor. All or nothing. */
 TAPEGRAD_API int nn_to(void *module, TensorDtype dtype);
 TAPEGRAD_API int nn_to_device(void *module, const char *device);
 
 typedef struct NNSummaryArgs {
     Module *module;
-    TensorShape shape;                  /* of an input, with the batch */
-    FILE *file;                         /* NULL: stdout */
-    TensorDtype dtype;                  /* of the input; default: that of the first parameter */
+    TensorShape shape; /* of an input, with the batch */
+    FILE *file;        /* NULL: stdout */
+    TensorDtype dtype; /* of the input; default: that of the first parameter */
 } NNSummaryArgs;
 
-/* nn_summary(net, SHAPE(1, 1, 28, 28), stdout) - a table: every layer, the shape it gives, its parameters; and totals.
- * It runs net once on zeros in eval mode, without gradients, and leaves everything as it was.  Without a shape, or with one of no
- * elements, nothing is run: names and parameters alone.  Nets that begin with an embedding want .dtype = TENSOR_I64. */
+/* nn_summary(net, SHAPE(1, 1, 28, 28), stdout) - a table: every layer, the shape it gives, its parameters;
+ * and totals. It runs net once on zeros in eval mode, without gradients, and leaves everything as it was.
+ * Without a shape, or with one of no elements, nothing is run: names and parameters alone.  Nets that begin
+ * with an embedding want .dtype = TENSOR_I64. */
 #define nn_summary(...) nn_summary_args((NNSummaryArgs){ .dtype = TENSOR_DTYPES, .module = __VA_ARGS__ })
 TAPEGRAD_API int nn_summary_args(NNSummaryArgs args);
 
@@ -207,7 +218,7 @@ TAPEGRAD_API int nn_summary_args(NNSummaryArgs args);
 }
 #endif
 
-#include <tapegrad/nn/layers.h>     /* linear, convolution, normalisation, activations, ... */
-#include <tapegrad/nn/recurrent.h>        /* recurrent layers */
-#include <tapegrad/nn/init.h>       /* initial values; clipping of gradients */
+#include <tapegrad/nn/layers.h>    /* linear, convolution, normalisation, activations, ... */
+#include <tapegrad/nn/recurrent.h> /* recurrent layers */
+#include <tapegrad/nn/init.h>      /* initial values; clipping of gradients */
 #endif

@@ -14,7 +14,8 @@
  * keep it longer, and release only what you retained.
  *
  * Errors: a failing call returns NULL (or -1, or NaN) and records the first cause, per thread; NULL operands
- * pass NULL on, so that one check of tensor_error() serves a whole chain.  Nothing is changed by a failed call. */
+ * pass NULL on, so that one check of tensor_error() serves a whole chain.  Nothing is changed by a failed
+ * call. */
 #ifndef TAPEGRAD_TENSOR_H
 #define TAPEGRAD_TENSOR_H
 
@@ -23,9 +24,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#if defined(__clang__)          /* our option macros give defaults first and let yours override them */
+#if defined(__clang__) /* our option macros give defaults first and let yours override them */
 #pragma clang diagnostic ignored "-Winitializer-overrides"
-#pragma clang diagnostic error "-Wint-conversion"       /* tensor_add(x, 2): a number is no Tensor, tensor_add_scalar takes it */
+#pragma clang diagnostic error \
+    "-Wint-conversion" /* tensor_add(x, 2): a number is no Tensor, tensor_add_scalar takes it */
 #elif defined(__GNUC__) && !defined(__cplusplus)
 #pragma GCC diagnostic ignored "-Woverride-init"
 #pragma GCC diagnostic error "-Wint-conversion"
@@ -52,21 +54,28 @@ typedef struct Tensor Tensor;
 
 enum { TENSOR_MAX_DIMS = 16 };
 
-/* ---- dtypes ------------------------------------------------------------------------------------------
+/* ---- dtypes -------------------------------------------------------------------------------------
  * f16 and bf16 store narrow and compute in f32, rounding to nearest even once.  bool is one byte, 0 or 1. */
 typedef enum TensorDtype {
-    TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_BF16, TENSOR_I64, TENSOR_I32, TENSOR_U8, TENSOR_BOOL,
+    TENSOR_F32,
+    TENSOR_F64,
+    TENSOR_F16,
+    TENSOR_BF16,
+    TENSOR_I64,
+    TENSOR_I32,
+    TENSOR_U8,
+    TENSOR_BOOL,
     TENSOR_DTYPES
 } TensorDtype;
 
-TAPEGRAD_API const char *tensor_dtype_name(TensorDtype dtype);   /* "f32"; "?" for no dtype */
-TAPEGRAD_API size_t tensor_dtype_size(TensorDtype dtype);        /* bytes an element; 0 for no dtype */
+TAPEGRAD_API const char *tensor_dtype_name(TensorDtype dtype); /* "f32"; "?" for no dtype */
+TAPEGRAD_API size_t tensor_dtype_size(TensorDtype dtype);      /* bytes an element; 0 for no dtype */
 TAPEGRAD_API bool tensor_dtype_is_float(TensorDtype dtype);
 
 /* tensor_promote_types - the dtype of a result of two operands of these dtypes (torch.promote_types). */
 TAPEGRAD_API TensorDtype tensor_promote_types(TensorDtype a, TensorDtype b);
 
-/* ---- shapes ------------------------------------------------------------------------------------------
+/* ---- shapes -------------------------------------------------------------------------------------
  * SHAPE(2, 3) lives until the end of the enclosing block; functions copy what they need. */
 typedef struct TensorShape {
     int ndim;
@@ -74,26 +83,28 @@ typedef struct TensorShape {
 } TensorShape;
 
 #define TENSOR_LIST_(...) ((int64_t[]){ 0, __VA_ARGS__ })
-#define SHAPE(...) ((TensorShape){ (int)(sizeof TENSOR_LIST_(__VA_ARGS__) / sizeof(int64_t)) - 1, \
-                                   TENSOR_LIST_(__VA_ARGS__) + 1 })
-#define DIMS(...) SHAPE(__VA_ARGS__)        /* a list of dimensions reads better so */
+#define SHAPE(...)                                                                 \
+    ((TensorShape){ (int)(sizeof TENSOR_LIST_(__VA_ARGS__) / sizeof(int64_t)) - 1, \
+                    TENSOR_LIST_(__VA_ARGS__) + 1 })
+#define DIMS(...) SHAPE(__VA_ARGS__) /* a list of dimensions reads better so */
 
-/* ---- make --------------------------------------------------------------------------------------------
+/* ---- make ---------------------------------------------------------------------------------------
  * All make contiguous tensors on the default device (tensor_set_default_device), outside any graph.
- * ESHAPE: a negative size, more than 16 dimensions, or a count of bytes beyond int64.  EDTYPE: no such dtype.  EVALUE: a value
- * beyond an integer dtype (one beyond a floating dtype is infinite).  ENOMEM: no memory. */
-TAPEGRAD_API Tensor *tensor_empty(TensorShape shape, TensorDtype dtype);     /* values are arbitrary */
+ * ESHAPE: a negative size, more than 16 dimensions, or a count of bytes beyond int64.  EDTYPE: no such dtype.
+ * EVALUE: a value beyond an integer dtype (one beyond a floating dtype is infinite).  ENOMEM: no memory. */
+TAPEGRAD_API Tensor *tensor_empty(TensorShape shape, TensorDtype dtype); /* values are arbitrary */
 TAPEGRAD_API Tensor *tensor_zeros(TensorShape shape, TensorDtype dtype);
 TAPEGRAD_API Tensor *tensor_ones(TensorShape shape, TensorDtype dtype);
 TAPEGRAD_API Tensor *tensor_full(TensorShape shape, double value, TensorDtype dtype);
-TAPEGRAD_API Tensor *tensor_scalar(double value, TensorDtype dtype);         /* rank 0 */
+TAPEGRAD_API Tensor *tensor_scalar(double value, TensorDtype dtype); /* rank 0 */
 TAPEGRAD_API Tensor *tensor_empty_like(const Tensor *x);
 TAPEGRAD_API Tensor *tensor_zeros_like(const Tensor *x);
 TAPEGRAD_API Tensor *tensor_ones_like(const Tensor *x);
 TAPEGRAD_API Tensor *tensor_full_like(const Tensor *x, double value);
 
 /* tensor_arange - start, start + step, ... up to but not including end.
- *   count = ceil((end - start) / step), in double; element i = start + i step.  EVALUE: step 0, or of the wrong sign. */
+ *   count = ceil((end - start) / step), in double; element i = start + i step.  EVALUE: step 0, or of the
+ * wrong sign. */
 TAPEGRAD_API Tensor *tensor_arange(double start, double end, double step, TensorDtype dtype);
 
 /* tensor_linspace - steps values from start to end, both included exactly; steps = 1 gives start.
@@ -105,8 +116,8 @@ TAPEGRAD_API Tensor *tensor_logspace(double start, double end, int64_t steps, do
 
 TAPEGRAD_API Tensor *tensor_eye(int64_t rows, int64_t columns, TensorDtype dtype);
 
-/* tensor_tril_indices - i64 [2, count]: the rows and the columns of the elements that tensor_tril of a matrix [rows, columns]
- * with that diagonal keeps, row by row; tensor_triu_indices - those of tensor_triu. */
+/* tensor_tril_indices - i64 [2, count]: the rows and the columns of the elements that tensor_tril of a matrix
+ * [rows, columns] with that diagonal keeps, row by row; tensor_triu_indices - those of tensor_triu. */
 TAPEGRAD_API Tensor *tensor_tril_indices(int64_t rows, int64_t columns, int64_t offset);
 TAPEGRAD_API Tensor *tensor_triu_indices(int64_t rows, int64_t columns, int64_t offset);
 
@@ -117,24 +128,27 @@ TAPEGRAD_API Tensor *tensor_new_ones(const Tensor *x, TensorShape shape);
 TAPEGRAD_API Tensor *tensor_new_full(const Tensor *x, TensorShape shape, double value);
 TAPEGRAD_API Tensor *tensor_new_tensor(const Tensor *x, const void *data, TensorShape shape);
 
-/* tensor_from_data - copies a dense row-major array of the dtype's C type (f16, bf16: uint16_t bits; bool: one byte). */
+/* tensor_from_data - copies a dense row-major array of the dtype's C type (f16, bf16: uint16_t bits; bool:
+ * one byte). */
 TAPEGRAD_API Tensor *tensor_from_data(const void *data, TensorShape shape, TensorDtype dtype);
 
 /* tensor_from_blob - uses the caller's memory without copying.  deleter(data, ctx) is called once, when the
- * last tensor that shares the memory is gone, and not at all when the call fails; NULL when the memory outlives
- * them all.  CPU only. */
+ * last tensor that shares the memory is gone, and not at all when the call fails; NULL when the memory
+ * outlives them all.  CPU only. */
 TAPEGRAD_API Tensor *tensor_from_blob(void *data, TensorShape shape, TensorDtype dtype,
                                       void (*deleter)(void *data, void *ctx), void *ctx);
 
-/* ---- inspect -----------------------------------------------------------------------------------------
+/* ---- inspect ------------------------------------------------------------------------------------
  * On NULL: 0, NULL, an empty shape or F32, and an error is recorded if none was. */
 TAPEGRAD_API int tensor_ndim(const Tensor *x);
-TAPEGRAD_API int64_t tensor_size(const Tensor *x, int dim);      /* dim may count from the end; -1 and EINDEX when out of range */
-TAPEGRAD_API int64_t tensor_stride(const Tensor *x, int dim);    /* in elements; 0 and EINDEX when out of range */
-TAPEGRAD_API TensorShape tensor_shape(const Tensor *x);          /* points into x */
+TAPEGRAD_API int64_t tensor_size(const Tensor *x,
+                                 int dim); /* dim may count from the end; -1 and EINDEX when out of range */
+TAPEGRAD_API int64_t tensor_stride(const Tensor *x,
+                                   int dim);            /* in elements; 0 and EINDEX when out of range */
+TAPEGRAD_API TensorShape tensor_shape(const Tensor *x); /* points into x */
 TAPEGRAD_API int64_t tensor_numel(const Tensor *x);
 TAPEGRAD_API TensorDtype tensor_dtype(const Tensor *x);
-TAPEGRAD_API const char *tensor_device(const Tensor *x);         /* "cpu", "cuda:0" */
+TAPEGRAD_API const char *tensor_device(const Tensor *x); /* "cpu", "cuda:0" */
 TAPEGRAD_API bool tensor_is_contiguous(const Tensor *x);
 TAPEGRAD_API bool tensor_shares_storage(const Tensor *a, const Tensor *b);
 
@@ -146,14 +160,15 @@ TAPEGRAD_API void *tensor_data(const Tensor *x);
 TAPEGRAD_API uint32_t tensor_version(const Tensor *x);
 TAPEGRAD_API void tensor_bump_version(Tensor *x);
 
-/* ---- values in and out ------------------------------------------------------------------------------- */
+/* ---- values in and out ----------------------------------------------------------------------- */
 
 /* tensor_item - the value of a tensor of one element; NaN and ESHAPE for any other count. */
 TAPEGRAD_API double tensor_item(const Tensor *x);
-TAPEGRAD_API int64_t tensor_item_i64(const Tensor *x);           /* exact for i64; 0 on error */
+TAPEGRAD_API int64_t tensor_item_i64(const Tensor *x); /* exact for i64; 0 on error */
 
-/* tensor_get, tensor_set - one element by its indices, which may count from the end: tensor_get(x, DIMS(1, -1)).
- * Slow: for tests and printing.  set counts as a write in place and is refused like one. EINDEX, ESHAPE. */
+/* tensor_get, tensor_set - one element by its indices, which may count from the end: tensor_get(x, DIMS(1,
+ * -1)). Slow: for tests and printing.  set counts as a write in place and is refused like one. EINDEX,
+ * ESHAPE. */
 TAPEGRAD_API double tensor_get(const Tensor *x, TensorShape index);
 TAPEGRAD_API int tensor_set(Tensor *x, TensorShape index, double value);
 
@@ -170,57 +185,58 @@ TAPEGRAD_API bool tensor_equal(const Tensor *a, const Tensor *b);
 TAPEGRAD_API bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol, bool equal_nan);
 
 /* tensor_print, tensor_fprint, tensor_snprint - values as PyTorch prints them: four digits, aligned, long
- * tensors shortened to their ends, the dtype named when it is not f32, i64 or bool, grad_fn or requires_grad at
- * the end.  snprint returns the length needed, like snprintf.  NULL prints as "tensor(NULL)". */
+ * tensors shortened to their ends, the dtype named when it is not f32, i64 or bool, grad_fn or requires_grad
+ * at the end.  snprint returns the length needed, like snprintf.  NULL prints as "tensor(NULL)". */
 TAPEGRAD_API void tensor_print(const Tensor *x);
 TAPEGRAD_API void tensor_fprint(FILE *file, const Tensor *x);
 TAPEGRAD_API int tensor_snprint(char *buffer, size_t size, const Tensor *x);
 
-/* ---- ownership --------------------------------------------------------------------------------------- */
+/* ---- ownership ------------------------------------------------------------------------------- */
 
 typedef struct TensorScope {
     size_t mark, depth;
 } TensorScope;
 
 /* tensor_scope_open, _close - a mark on the thread's stack of owned tensors, and the release of all above it.
- * Closing an outer scope closes the inner ones that an early return left open; closing one twice does nothing. */
+ * Closing an outer scope closes the inner ones that an early return left open; closing one twice does
+ * nothing. */
 TAPEGRAD_API TensorScope tensor_scope_open(void);
 TAPEGRAD_API void tensor_scope_close(TensorScope scope);
 
 /* tensor_scope_return - closes the scope but hands y (may be NULL) to the one around it, and returns y. */
 TAPEGRAD_API Tensor *tensor_scope_return(TensorScope scope, Tensor *y);
 
-/* tensor_retain - one more reference, returned for convenience; tensor_release gives it back.  NULL is ignored.  Releasing what
- * only scopes hold is refused (EVALUE).  Without an open scope a tensor belongs to the thread's root scope, which ends with the
- * thread: open one round whatever runs often. */
+/* tensor_retain - one more reference, returned for convenience; tensor_release gives it back.  NULL is
+ * ignored.  Releasing what only scopes hold is refused (EVALUE).  Without an open scope a tensor belongs to
+ * the thread's root scope, which ends with the thread: open one round whatever runs often. */
 TAPEGRAD_API Tensor *tensor_retain(Tensor *x);
 TAPEGRAD_API void tensor_release(Tensor *x);
 
 /* tensor_live_count - tensors that exist in this process, in all threads. */
 TAPEGRAD_API int64_t tensor_live_count(void);
 
-/* tensor_track_leaks - from now on remember where each tensor was made; with TAPEGRAD_LEAKS=1 in the environment
- * this is on from the start and the report is printed to stderr at exit.
- * tensor_leak_report - writes one line for each tensor that still lives: dtype, shape, references, and the place.
- * Returns their count. */
+/* tensor_track_leaks - from now on remember where each tensor was made; with TAPEGRAD_LEAKS=1 in the
+ * environment this is on from the start and the report is printed to stderr at exit. tensor_leak_report -
+ * writes one line for each tensor that still lives: dtype, shape, references, and the place. Returns their
+ * count. */
 TAPEGRAD_API void tensor_track_leaks(bool on);
 TAPEGRAD_API int64_t tensor_leak_report(FILE *file);
 
-/* ---- errors ------------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-#define TENSOR_STATUS_LIST(X)                                        \
-    X(TENSOR_OK,      "no error")                                    \
-    X(TENSOR_ENULL,   "an operand is NULL")                          \
-    X(TENSOR_ESHAPE,  "shapes do not fit")                           \
-    X(TENSOR_EDTYPE,  "dtype not supported here")                    \
-    X(TENSOR_EINDEX,  "dimension or index out of range")             \
-    X(TENSOR_EVALUE,  "value not allowed")                           \
-    X(TENSOR_EDEVICE, "device unavailable, or devices differ")       \
-    X(TENSOR_EGRAD,   "misuse of the tape")                          \
-    X(TENSOR_ENOMEM,  "out of memory")                               \
-    X(TENSOR_EIO,     "file cannot be read or written")              \
-    X(TENSOR_EFORMAT, "file is damaged or of another format")        \
-    X(TENSOR_EUSER,   "reported by the user's own op")
+#define TENSOR_STATUS_LIST(X)                                  \
+    X(TENSOR_OK, "no error")                                   \
+    X(TENSOR_ENULL, "an operand is NULL")                      \
+    X(TENSOR_ESHAPE, "shapes do not fit")                      \
+    X(TENSOR_EDTYPE, "dtype not supported here")               \
+    X(TENSOR_EINDEX, "dimension or index out of range")        \
+    X(TENSOR_EVALUE, "value not allowed")                      \
+    X(TENSOR_EDEVICE, "device unavailable, or devices differ") \
+    X(TENSOR_EGRAD, "misuse of the tape")                      \
+    X(TENSOR_ENOMEM, "out of memory")                          \
+    X(TENSOR_EIO, "file cannot be read or written")            \
+    X(TENSOR_EFORMAT, "file is damaged or of another format")  \
+    X(TENSOR_EUSER, "reported by the user's own op")
 
 typedef enum TensorStatus {
 #define X(name, text) name,
@@ -235,16 +251,17 @@ TAPEGRAD_API TensorStatus tensor_error_code(void);
 TAPEGRAD_API const char *tensor_status_text(TensorStatus code);
 TAPEGRAD_API void tensor_error_clear(void);
 
-/* tensor_on_error - fn(text, code, ctx) is called at the moment of the first error, on the thread that made it
- * (set it to stop in a debugger, or to print and exit).  NULL: none.  One for the process. */
+/* tensor_on_error - fn(text, code, ctx) is called at the moment of the first error, on the thread that made
+ * it (set it to stop in a debugger, or to print and exit).  NULL: none.  One for the process. */
 TAPEGRAD_API void tensor_on_error(void (*fn)(const char *text, TensorStatus code, void *ctx), void *ctx);
 
-/* tensor_error_note - adds a line to the recorded error, if there is one and room: where in your program's own terms it
- * happened.  nn_forward adds the path of the layer so. */
+/* tensor_error_note - adds a line to the recorded error, if there is one and room: where in your program's
+ * own terms it happened.  nn_forward adds the path of the layer so. */
 TAPEGRAD_API void tensor_error_note(const char *format, ...) TAPEGRAD_PRINTF(1, 2);
 
 /* tensor_fail - records an error as the library does, for the user's own ops and modules; returns -1. */
-TAPEGRAD_API int tensor_fail(TensorStatus code, const char *op, const char *format, ...) TAPEGRAD_PRINTF(3, 4);
+TAPEGRAD_API int tensor_fail(TensorStatus code, const char *op, const char *format, ...)
+    TAPEGRAD_PRINTF(3, 4);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
-/* anomaly.c - NaN, found where it begins: in a result whose operands had none, or in a gradient whose incoming one had none. */
+/* anomaly.c - NaN, found where it begins: in a result whose operands had none, or in a gradient whose
+ * incoming one had none. */
 #include <math.h>
 #include <tapegrad/debug.h>
 #include "anomaly.h"
@@ -52,8 +53,8 @@ int anomaly_check_results(OpCall *c)
     for (int i = 0; i < c->outputs; i++) {
         int64_t at = tensor_first_nan(c->output[i]);
         if (at < 0 || any_nan(c->input, c->n)) continue;
-        return op_fail(c, TENSOR_EVALUE, "result %d %s has nan at %s, and no operand had one", i, S(c->output[i]),
-                       place_text(shape_of(c->output[i]), at, where, sizeof where));
+        return op_fail(c, TENSOR_EVALUE, "result %d %s has nan at %s, and no operand had one", i,
+                       S(c->output[i]), place_text(shape_of(c->output[i]), at, where, sizeof where));
     }
     return 0;
 }
@@ -63,6 +64,8 @@ int anomaly_check_gradient(const Entry *e, int input, const Tensor *dx, Tensor *
     char where[128];
     int64_t at = tensor_first_nan(dx);
     if (at < 0 || any_nan(dy, e->outputs)) return 0;
-    return fail_site(TENSOR_EVALUE, e->op->name, e->site, "backward: the gradient of input %d %s has nan at %s, and the gradient that "
-                     "came in had none", input, S(dx), place_text(shape_of(dx), at, where, sizeof where));
+    return fail_site(TENSOR_EVALUE, e->op->name, e->site,
+                     "backward: the gradient of input %d %s has nan at %s, and the gradient that "
+                     "came in had none",
+                     input, S(dx), place_text(shape_of(dx), at, where, sizeof where));
 }

@@ -1,21 +1,22 @@
 /* apply.c - the one way an op runs: check, shape, forward, record.
  *
  *  - Everything an op makes on the way belongs to a scope that op_apply opens; only results leave it.
- *  - Operands are unchanged by a failed call: an in-place op computes aside and copies last, and rows that write
- *    directly cannot fail once they have begun. */
+ *  - Operands are unchanged by a failed call: an in-place op computes aside and copies last, and rows that
+ * write directly cannot fail once they have begun. */
 #include <stdlib.h>
 #include "tensor/core.h"
 #include "anomaly.h"
 #include "tape.h"
 
-/* ---- checks ---------------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static int check_inputs(OpCall *c)
 {
     const TensorOp *op = c->op;
     if (op->arity != OP_ANY_ARITY && c->n != op->arity)
         return op_fail(c, TENSOR_EVALUE, "%d operands given, it takes %d", c->n, op->arity);
-    if (c->n < 1 || c->n > OP_MAX_INPUTS) return op_fail(c, TENSOR_EVALUE, "%d operands: 1 to %d are possible", c->n, OP_MAX_INPUTS);
+    if (c->n < 1 || c->n > OP_MAX_INPUTS)
+        return op_fail(c, TENSOR_EVALUE, "%d operands: 1 to %d are possible", c->n, OP_MAX_INPUTS);
     const Place *place = NULL;
     for (int i = 0; i < c->n; i++) {
         Tensor *x = c->input[i];
@@ -27,12 +28,17 @@ static int check_inputs(OpCall *c)
         }
         if (unlikely(!x->storage)) return op_fail(c, TENSOR_EVALUE, "operand %d was released", i + 1);
         if (unlikely(x->entry && !entry_is_ours(x->entry)))
-            return op_fail(c, TENSOR_EGRAD, "operand %d %s is part of another thread's graph: tensor_detach it there first", i + 1, S(x));
+            return op_fail(c, TENSOR_EGRAD,
+                           "operand %d %s is part of another thread's graph: tensor_detach it there first",
+                           i + 1, S(x));
         if (place && x->place != place)
-            return op_fail(c, TENSOR_EDEVICE, "operands on %s and %s: move one with tensor_to_device", place->name, x->place->name);
+            return op_fail(c, TENSOR_EDEVICE, "operands on %s and %s: move one with tensor_to_device",
+                           place->name, x->place->name);
         place = x->place;
-        if ((op->flags & OP_FLOAT_INPUTS) && !(i < 32 && (op->no_grad_inputs >> i & 1)) && !dtype_is_float(x->dtype))
-            return op_fail(c, TENSOR_EDTYPE, "operand %d is %s %s: it takes floating dtypes", i + 1, tensor_dtype_name(x->dtype), S(x));
+        if ((op->flags & OP_FLOAT_INPUTS) && !(i < 32 && (op->no_grad_inputs >> i & 1)) &&
+            !dtype_is_float(x->dtype))
+            return op_fail(c, TENSOR_EDTYPE, "operand %d is %s %s: it takes floating dtypes", i + 1,
+                           tensor_dtype_name(x->dtype), S(x));
     }
     if (!(op->flags & OP_ANY_DEVICE) && !op->compose && place->device != &cpu_device)
         return op_fail(c, TENSOR_EDEVICE, "has no kernel for %s", place->name);
@@ -58,7 +64,8 @@ static int promote_inputs(OpCall *c, Tensor **cast)
     }
     for (int i = 0; i < c->n; i++) {
         Tensor *x = c->input[i];
-        bool other = x && dtype_is_float(x->dtype) && x->dtype != dtype && !(i < 32 && (c->op->no_grad_inputs >> i & 1));
+        bool other = x && dtype_is_float(x->dtype) && x->dtype != dtype &&
+                     !(i < 32 && (c->op->no_grad_inputs >> i & 1));
         cast[i] = other ? tensor_to(x, (TensorDtype)dtype) : x;
         if (other && !cast[i]) return -1;
     }
@@ -66,7 +73,7 @@ static int promote_inputs(OpCall *c, Tensor **cast)
     return 0;
 }
 
-/* ---- parameters -------------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static void put_field(const OpField *f, void *params, const char *text)
 {
@@ -89,7 +96,7 @@ static int default_params(OpCall *c, void *params)
     return 0;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void release_staged(OpCall *c)
 {
@@ -102,7 +109,8 @@ static void release_staged(OpCall *c)
     }
 }
 
-/* An op that goes on after a call of its own has failed has failed too: its result is made of what is not there. */
+/* An op that goes on after a call of its own has failed has failed too: its result is made of what is not
+ * there. */
 static int run_forward(OpCall *c)
 {
     const TensorOp *op = c->op;
@@ -155,15 +163,18 @@ static void set_bases(OpCall *c)
     }
 }
 
-static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site, Tensor **outputs, int count)
+static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site,
+                 Tensor **outputs, int count)
 {
     OpCall c;
-    c.op = op, c.site = site, c.n = n, c.outputs = 0, c.extras = 0, c.failed = false, c.backward = false, c.staging = false;
+    c.op = op, c.site = site, c.n = n, c.outputs = 0, c.extras = 0, c.failed = false, c.backward = false,
+    c.staging = false;
     c.input = inputs, c.staged = NULL, c.entry = NULL, c.wants = NULL, c.grads = NULL, c.params = NULL;
     if (check_inputs(&c)) return -1;
     _Alignas(16) char own_params[CALL_PARAMS];
     if (op->params) {
-        if (op->params > CALL_PARAMS) return op_fail(&c, TENSOR_EVALUE, "its parameters take more than %d bytes", CALL_PARAMS);
+        if (op->params > CALL_PARAMS)
+            return op_fail(&c, TENSOR_EVALUE, "its parameters take more than %d bytes", CALL_PARAMS);
         c.params = own_params;
         if (params) memcpy(own_params, params, op->params);
         else if (default_params(&c, own_params)) return -1;
@@ -190,7 +201,8 @@ static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *p
     return status ? -1 : c.outputs;
 }
 
-/* What halves promote to among the floating operands, as long as all of them are halves; -1 where one is not, or none is there. */
+/* What halves promote to among the floating operands, as long as all of them are halves; -1 where one is not,
+ * or none is there. */
 static int half_dtype(const TensorOp *op, Tensor *const *inputs, int n)
 {
     int dtype = -1;
@@ -204,8 +216,8 @@ static int half_dtype(const TensorOp *op, Tensor *const *inputs, int n)
 }
 
 /* OP_ROUND_ONCE on halves: the op in f32 between casts, which are on the graph too. */
-static int apply_wide(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site, Tensor **outputs, int count,
-                      TensorDtype half)
+static int apply_wide(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site,
+                      Tensor **outputs, int count, TensorDtype half)
 {
     Tensor *wide[OP_MAX_INPUTS], *result[CALL_MAX_OUTPUTS];
     TensorScope scope = tensor_scope_open();
@@ -230,10 +242,12 @@ static int apply_wide(const TensorOp *op, Tensor *const *inputs, int n, const vo
     return status ? -1 : results;
 }
 
-int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site, Tensor **outputs, int count)
+int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site,
+             Tensor **outputs, int count)
 {
     int half = unlikely(op->flags & OP_ROUND_ONCE) && n <= OP_MAX_INPUTS ? half_dtype(op, inputs, n) : -1;
-    if (unlikely(half >= 0)) return apply_wide(op, inputs, n, params, site, outputs, count, (TensorDtype)half);
+    if (unlikely(half >= 0))
+        return apply_wide(op, inputs, n, params, site, outputs, count, (TensorDtype)half);
     return apply(op, inputs, n, params, site, outputs, count);
 }
 
@@ -246,27 +260,28 @@ Tensor *op_apply1(const TensorOp *op, Tensor *const *inputs, int n, const void *
 Tensor *tensor_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params)
 {
     if (!op) return fail(TENSOR_ENULL, "tensor_apply", "the op is NULL"), NULL;
-    if (!inputs && n > 0) return fail(TENSOR_ENULL, "tensor_apply", "%d inputs, but the array is NULL", n), NULL;
+    if (!inputs && n > 0)
+        return fail(TENSOR_ENULL, "tensor_apply", "%d inputs, but the array is NULL", n), NULL;
     return op_apply1(op, inputs, n, params, SITE);
 }
 
-int tensor_apply_all(const TensorOp *op, Tensor *const *inputs, int n, const void *params, Tensor **outputs, int count)
+int tensor_apply_all(const TensorOp *op, Tensor *const *inputs, int n, const void *params, Tensor **outputs,
+                     int count)
 {
     if (!op) return fail(TENSOR_ENULL, "tensor_apply_all", "the op is NULL");
-    if (!inputs && n > 0) return fail(TENSOR_ENULL, "tensor_apply_all", "%d inputs, but the array is NULL", n);
-    if (!outputs && count > 0) return fail(TENSOR_ENULL, "tensor_apply_all", "room for %d results, but the array is NULL", count);
+    if (!inputs && n > 0)
+        return fail(TENSOR_ENULL, "tensor_apply_all", "%d inputs, but the array is NULL", n);
+    if (!outputs && count > 0)
+        return fail(TENSOR_ENULL, "tensor_apply_all", "room for %d results, but the array is NULL", count);
     for (int i = 0; i < count; i++) outputs[i] = NULL;
     return op_apply(op, inputs, n, params, SITE, outputs, count);
 }
 
-/* ---- the table of built-in ops ---------------------------------------------------------------------------------- */
+/* ---- the table of built-in ops --------------------------------------------------------------- */
 
 extern const TensorOp *const __start_tapegrad_ops[] HIDDEN, *const __stop_tapegrad_ops[] HIDDEN;
 
-int tensor_op_count(void)
-{
-    return (int)(__stop_tapegrad_ops - __start_tapegrad_ops);
-}
+int tensor_op_count(void) { return (int)(__stop_tapegrad_ops - __start_tapegrad_ops); }
 
 const TensorOp *tensor_op_at(int i)
 {

@@ -22,10 +22,12 @@ static const Place *place_of(const OpCall *c)
 int op_set_output(OpCall *c, int i, TensorShape shape, TensorDtype dtype)
 {
     if (i < 0 || i >= CALL_MAX_OUTPUTS || i > c->outputs)
-        return op_fail(c, TENSOR_EUSER, "result %d declared out of order (%d so far, at most %d)", i, c->outputs, CALL_MAX_OUTPUTS);
+        return op_fail(c, TENSOR_EUSER, "result %d declared out of order (%d so far, at most %d)", i,
+                       c->outputs, CALL_MAX_OUTPUTS);
     if (shape_count(shape) < 0)
-        return op_fail(c, TENSOR_ESHAPE, "a result %s from %s: sizes must not be negative, nor their product beyond int64", shape_text(shape),
-                       c->input[0] ? S(c->input[0]) : "nothing");
+        return op_fail(c, TENSOR_ESHAPE,
+                       "a result %s from %s: sizes must not be negative, nor their product beyond int64",
+                       shape_text(shape), c->input[0] ? S(c->input[0]) : "nothing");
     Tensor *y = own(new_tensor(shape, dtype, place_of(c)));
     if (!y) return c->failed = true, -1;
     c->output[i] = y;
@@ -40,7 +42,8 @@ int op_set_result(OpCall *c, int i, Tensor *result)
         return tensor_error() ? -1 : op_fail(c, TENSOR_EUSER, "result %d is NULL", i);
     }
     if (i < 0 || i >= CALL_MAX_OUTPUTS || i > c->outputs)
-        return op_fail(c, TENSOR_EUSER, "result %d set out of order (%d so far, at most %d)", i, c->outputs, CALL_MAX_OUTPUTS);
+        return op_fail(c, TENSOR_EUSER, "result %d set out of order (%d so far, at most %d)", i, c->outputs,
+                       CALL_MAX_OUTPUTS);
     c->output[i] = result;
     if (i == c->outputs) c->outputs++;
     return 0;
@@ -55,12 +58,13 @@ int op_same_shape(OpCall *c)
 int op_save(OpCall *c, Tensor *x)
 {
     if (!x) return c->failed = true, -1;
-    if (c->extras == CALL_MAX_EXTRA) return op_fail(c, TENSOR_EUSER, "saves more than %d tensors", CALL_MAX_EXTRA);
+    if (c->extras == CALL_MAX_EXTRA)
+        return op_fail(c, TENSOR_EUSER, "saves more than %d tensors", CALL_MAX_EXTRA);
     c->extra[c->extras++] = x;
     return 0;
 }
 
-/* ---- dense arrays for kernels of one's own ------------------------------------------------------------------- */
+/* ---- dense arrays for kernels of one's own --------------------------------------------------- */
 
 static Staged *staged(OpCall *c, int i, bool output)
 {
@@ -71,7 +75,8 @@ static Staged *staged(OpCall *c, int i, bool output)
     }
     int at = output ? c->n + i : i;
     if (at >= CALL_STAGED) {
-        op_fail(c, TENSOR_EUSER, "has more operands and results than %d, the most that can be read as arrays", CALL_STAGED);
+        op_fail(c, TENSOR_EUSER, "has more operands and results than %d, the most that can be read as arrays",
+                CALL_STAGED);
         return NULL;
     }
     if (!c->staging) memset(c->staged, 0, sizeof(Staged) * CALL_STAGED);
@@ -84,7 +89,8 @@ static Tensor *blob(const Tensor *like, void *data, int dtype)
     return tensor_from_blob(data, shape_of(like), (TensorDtype)dtype, NULL, NULL);
 }
 
-/* The array behind input i in the given dtype: the tensor's own when it is dense and of that dtype, else a copy. */
+/* The array behind input i in the given dtype: the tensor's own when it is dense and of that dtype, else a
+ * copy. */
 static void *stage(OpCall *c, int i, bool output, int dtype, void **slot)
 {
     Tensor *x = output ? c->output[i] : c->input[i];
@@ -149,9 +155,10 @@ int64_t op_output_count(const OpCall *c, int i)
     return c->failed || i < 0 || i >= c->outputs ? 0 : c->output[i]->numel;
 }
 
-/* ---- in backward ----------------------------------------------------------------------------------------------- */
+/* ---- in backward ----------------------------------------------------------------------------- */
 
-/* A recorded backward is made of ops, each of which would round halves: it runs in f32, and the sweep casts its gradients. */
+/* A recorded backward is made of ops, each of which would round halves: it runs in f32, and the sweep casts
+ * its gradients. */
 static Tensor *widened(OpCall *c, Tensor *x)
 {
     if (x && op_recording(c) && dtype_is_half(x->dtype)) x = tensor_to(x, TENSOR_F32);

@@ -1,17 +1,20 @@
-/* formula.c - one definition serves both: the C text of a derivative in ops.def is compiled into the fused loops, and
- * here evaluated over tensors, so that a recorded sweep can be differentiated again.
+/* formula.c - one definition serves both: the C text of a derivative in ops.def is compiled into the fused
+ * loops, and here evaluated over tensors, so that a recorded sweep can be differentiated again.
  *
  *   choice := or [ ? choice : choice ]     or := and { || and }     and := compare { && compare }
  *   compare := sum [ < <= > >= == != sum ]   sum := product { + - product }   product := unary { * / unary }
  *   unary := [ - ! ] unary | number | name | call | ( choice )
  *
- * Numbers stay numbers as long as they meet only numbers.  Both branches of ? : are evaluated and where() picks, so that
- * no value of the branch not taken is multiplied into the result. */
+ * Numbers stay numbers as long as they meet only numbers.  Both branches of ? : are evaluated and where()
+ * picks, so that no value of the branch not taken is multiplied into the result. */
 #include <ctype.h>
 #include <stdlib.h>
 #include "formula.h"
 
-typedef struct Value { Tensor *t; double c; } Value;         /* t NULL: the number c */
+typedef struct Value {
+    Tensor *t;
+    double c;
+} Value; /* t NULL: the number c */
 
 typedef struct Reader {
     const char *op, *text, *at;
@@ -24,7 +27,8 @@ static Value choice(Reader *r);
 
 static Value bad(Reader *r, const char *what)
 {
-    if (!r->failed && !tensor_error()) fail(TENSOR_EUSER, r->op, "derivative \"%s\": %s at \"%.20s\"", r->text, what, r->at);
+    if (!r->failed && !tensor_error())
+        fail(TENSOR_EUSER, r->op, "derivative \"%s\": %s at \"%.20s\"", r->text, what, r->at);
     r->failed = true;
     return (Value){ 0 };
 }
@@ -68,23 +72,35 @@ static Value arithmetic(Reader *r, char op, Value a, Value b)
     if (r->failed) return a;
     if (!a.t && !b.t) return (Value){ NULL, number_of(op, a.c, b.c) };
     if (a.t && b.t)
-        return of(r, op == '+' ? tensor_add(a.t, b.t) : op == '-' ? tensor_sub(a.t, b.t) : op == '*' ? tensor_mul(a.t, b.t)
-                                                                                                    : tensor_div(a.t, b.t));
+        return of(r, op == '+'   ? tensor_add(a.t, b.t)
+                     : op == '-' ? tensor_sub(a.t, b.t)
+                     : op == '*' ? tensor_mul(a.t, b.t)
+                                 : tensor_div(a.t, b.t));
     if (a.t)
-        return of(r, op == '+' ? tensor_add_scalar(a.t, b.c) : op == '-' ? tensor_sub_scalar(a.t, b.c)
-                                 : op == '*' ? tensor_mul_scalar(a.t, b.c) : tensor_div_scalar(a.t, b.c));
-    return of(r, op == '+' ? tensor_add_scalar(b.t, a.c) : op == '-' ? tensor_rsub_scalar(b.t, a.c)
-                             : op == '*' ? tensor_mul_scalar(b.t, a.c) : tensor_mul_scalar(tensor_reciprocal(b.t), a.c));
+        return of(r, op == '+'   ? tensor_add_scalar(a.t, b.c)
+                     : op == '-' ? tensor_sub_scalar(a.t, b.c)
+                     : op == '*' ? tensor_mul_scalar(a.t, b.c)
+                                 : tensor_div_scalar(a.t, b.c));
+    return of(r, op == '+'   ? tensor_add_scalar(b.t, a.c)
+                 : op == '-' ? tensor_rsub_scalar(b.t, a.c)
+                 : op == '*' ? tensor_mul_scalar(b.t, a.c)
+                             : tensor_mul_scalar(tensor_reciprocal(b.t), a.c));
 }
 
 static Value compare_values(Reader *r, const char *token, Value a, Value b)
 {
-    static const struct { const char *token, *name; } table[] = {
-        { "<=", "le" }, { ">=", "ge" }, { "==", "eq" }, { "!=", "ne" }, { "<", "lt" }, { ">", "gt" } };
+    static const struct {
+        const char *token, *name;
+    } table[] = {
+        { "<=", "le" }, { ">=", "ge" }, { "==", "eq" }, { "!=", "ne" }, { "<", "lt" }, { ">", "gt" }
+    };
     if (r->failed) return a;
     if (!a.t && !b.t) {
-        bool eq = a.c == b.c, lt = a.c < b.c, gt = a.c > b.c;
-        bool v = *token == '=' ? eq : *token == '!' ? !eq : *token == '<' ? lt || (token[1] && eq) : gt || (token[1] && eq);
+        bool eq = a.c == b.c, lt = a.c<b.c, gt = a.c> b.c;
+        bool v = *token == '='   ? eq
+                 : *token == '!' ? !eq
+                 : *token == '<' ? lt || (token[1] && eq)
+                                 : gt || (token[1] && eq);
         return (Value){ NULL, v };
     }
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
@@ -106,7 +122,9 @@ static Value logic(Reader *r, bool is_or, Value a, Value b)
 /* C's names for functions whose ops are called otherwise. */
 static const char *op_name(const char *c_name)
 {
-    static const char *const alias[][2] = { { "fabs", "abs" }, { "rint", "round" }, { "isinf_", "isinf" }, { "isfinite_", "isfinite" } };
+    static const char *const alias[][2] = {
+        { "fabs", "abs" }, { "rint", "round" }, { "isinf_", "isinf" }, { "isfinite_", "isfinite" }
+    };
     for (size_t i = 0; i < sizeof alias / sizeof *alias; i++)
         if (strcmp(alias[i][0], c_name) == 0) return alias[i][1];
     return c_name;
@@ -126,7 +144,8 @@ static Value call(Reader *r, const char *name)
     if (strcmp(name, "R") == 0 && n == 1) return arg[0];
     const TensorOp *op = tensor_op_find(op_name(name));
     if (!op || !op->row || op->arity + op->row->params != n) return bad(r, "no elementwise op of that name");
-    if (strcmp(name, "pow") == 0 && arg[0].t && !arg[1].t) return of(r, tensor_pow_scalar(arg[0].t, arg[1].c));
+    if (strcmp(name, "pow") == 0 && arg[0].t && !arg[1].t)
+        return of(r, tensor_pow_scalar(arg[0].t, arg[1].c));
     for (int i = op->arity; i < n; i++) {
         if (arg[i].t) return bad(r, "a parameter is no number");
         params[i - op->arity] = arg[i].c;
@@ -241,5 +260,6 @@ Tensor *formula_eval(const char *op, const char *text, const FormulaName *names,
     if (!r.failed && *r.at) bad(&r, "something is left over");
     if (r.failed) return NULL;
     if (v.t) return v.t;
-    return tensor_full_like(names[0].tensor, v.c);      /* a number alone: the gradient is that number everywhere */
+    return tensor_full_like(names[0].tensor,
+                            v.c); /* a number alone: the gradient is that number everywhere */
 }

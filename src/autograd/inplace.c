@@ -1,17 +1,17 @@
 /* inplace.c - ops with a trailing underscore, and the history of views.
  *
- * An in-place op on x is the same op out of place, whose result then is copied into x's memory and whose place in the
- * graph x takes: what backward saved cannot be the memory that was overwritten, and a failed op leaves x as it was.
- * Where no graph is recorded, rows write directly (op/rows.c).
+ * An in-place op on x is the same op out of place, whose result then is copied into x's memory and whose
+ * place in the graph x takes: what backward saved cannot be the memory that was overwritten, and a failed op
+ * leaves x as it was. Where no graph is recorded, rows write directly (op/rows.c).
  *
  * When x is a view of a base, the write changes the base's history too.  With v = the view's geometry on b:
- *   b' = view_write(b, t)    value: b with the region replaced by t;  db = g with zeros there, dt = the region of g
- *   x' = as_strided(b')      the view, read from the new base
- * Other views of the base notice (epochs) and are read from it anew when they are next used (view_refresh). */
+ *   b' = view_write(b, t)    value: b with the region replaced by t;  db = g with zeros there, dt = the
+ * region of g x' = as_strided(b')      the view, read from the new base Other views of the base notice
+ * (epochs) and are read from it anew when they are next used (view_refresh). */
 #include "tensor/core.h"
 #include "tape.h"
 
-typedef struct Region {                 /* of a view within its base: strides and offset in elements of the base's storage */
+typedef struct Region { /* of a view within its base: strides and offset in elements of the base's storage */
     int ndim;
     int64_t shape[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS], offset;
 } Region;
@@ -30,9 +30,13 @@ static Tensor *region_view(const Tensor *dense, const Region *r)
     return new_view(dense, r->ndim, r->shape, r->stride, r->offset);
 }
 
-/* ---- as_strided: read a region; its gradient adds the pieces back ---------------------------------------------- */
+/* ---- as_strided: read a region; its gradient adds the pieces back ---------------------------- */
 
-static int strided_shape(OpCall *c) { (void)c; return 0; }
+static int strided_shape(OpCall *c)
+{
+    (void)c;
+    return 0;
+}
 
 static int strided_forward(OpCall *c)
 {
@@ -50,11 +54,16 @@ static int strided_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const TensorOp op_region = { .name = "as_strided", .summary = "a view's region of its base", .arity = 1,
-    .params = sizeof(Region), .shape = strided_shape, .forward = strided_forward, .backward = strided_backward,
-    .flags = OP_VIEW | OP_ANY_DEVICE };
+static const TensorOp op_region = { .name = "as_strided",
+                                    .summary = "a view's region of its base",
+                                    .arity = 1,
+                                    .params = sizeof(Region),
+                                    .shape = strided_shape,
+                                    .forward = strided_forward,
+                                    .backward = strided_backward,
+                                    .flags = OP_VIEW | OP_ANY_DEVICE };
 
-/* ---- view_write: b with a region replaced ------------------------------------------------------------------------ */
+/* ---- view_write: b with a region replaced ---------------------------------------------------- */
 
 static int write_shape(OpCall *c)
 {
@@ -85,20 +94,28 @@ static int write_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return 0;
 }
 
-static const TensorOp op_region_write = { .name = "view_write", .summary = "a tensor with a view's region replaced", .arity = 2,
-    .params = sizeof(Region), .shape = write_shape, .forward = write_forward, .backward = write_backward, .flags = OP_ANY_DEVICE };
+static const TensorOp op_region_write = { .name = "view_write",
+                                          .summary = "a tensor with a view's region replaced",
+                                          .arity = 2,
+                                          .params = sizeof(Region),
+                                          .shape = write_shape,
+                                          .forward = write_forward,
+                                          .backward = write_backward,
+                                          .flags = OP_ANY_DEVICE };
 
-/* ---- histories ----------------------------------------------------------------------------------------------------- */
+/* ---- histories ------------------------------------------------------------------------------- */
 
-/* A region is told in the base's own layout, gradients are dense: so the base must be, too.  Every tensor that an op makes
- * is; only a detached view of another can be a base that is not. */
+/* A region is told in the base's own layout, gradients are dense: so the base must be, too.  Every tensor
+ * that an op makes is; only a detached view of another can be a base that is not. */
 static int no_dense_base(const char *op, const Tensor *base)
 {
-    return fail(TENSOR_EGRAD, op, "in place on a view of %s, which is not contiguous, with a gradient to record", S(base));
+    return fail(TENSOR_EGRAD, op,
+                "in place on a view of %s, which is not contiguous, with a gradient to record", S(base));
 }
 
 /* An entry of op over inputs whose results take the layout of like: recorded without running. */
-static Entry *record_only(const TensorOp *op, Tensor *const *inputs, int n, Region *r, Tensor *like, const void *site)
+static Entry *record_only(const TensorOp *op, Tensor *const *inputs, int n, Region *r, Tensor *like,
+                          const void *site)
 {
     OpCall c = { .op = op, .site = site, .n = n, .outputs = 1, .input = inputs, .params = r };
     c.output[0] = like;
@@ -109,7 +126,7 @@ int view_refresh(Tensor *x)
 {
     Tensor *base = x->base;
     if (!base || x->base_epoch == base->epoch) return 0;
-    if (!on_graph(base)) {                              /* overwritten by something without a graph */
+    if (!on_graph(base)) { /* overwritten by something without a graph */
         Entry *old = x->entry;
         x->entry = NULL;
         if (old) entry_release_result(old, x);
@@ -129,14 +146,20 @@ int view_refresh(Tensor *x)
 int inplace_check(const char *op, Tensor *x)
 {
     if (!grad_off && !x->entry && (x->flags & FLAG_REQUIRES_GRAD))
-        return fail(TENSOR_EGRAD, op, "in place on the leaf %s that requires a gradient: do it under TENSOR_NO_GRAD", S(x));
+        return fail(TENSOR_EGRAD, op,
+                    "in place on the leaf %s that requires a gradient: do it under TENSOR_NO_GRAD", S(x));
     if (!grad_off && x->base && !x->base->entry && (x->base->flags & FLAG_REQUIRES_GRAD))
-        return fail(TENSOR_EGRAD, op, "in place on a view of the leaf %s that requires a gradient: do it under TENSOR_NO_GRAD", S(x->base));
+        return fail(TENSOR_EGRAD, op,
+                    "in place on a view of the leaf %s that requires a gradient: do it under TENSOR_NO_GRAD",
+                    S(x->base));
     const Entry *entry = x->entry ? x->entry : x->base ? x->base->entry : NULL;
     if (unlikely(entry && !entry_is_ours(entry)))
-        return fail(TENSOR_EGRAD, op, "in place on %s, which is part of another thread's graph: tensor_detach it there first", S(x));
+        return fail(TENSOR_EGRAD, op,
+                    "in place on %s, which is part of another thread's graph: tensor_detach it there first",
+                    S(x));
     if (overlaps_itself(x))
-        return fail(TENSOR_EVALUE, op, "in place on %s whose elements share memory (expanded?): tensor_clone it first", S(x));
+        return fail(TENSOR_EVALUE, op,
+                    "in place on %s whose elements share memory (expanded?): tensor_clone it first", S(x));
     return 0;
 }
 
@@ -151,7 +174,8 @@ int inplace_take(const char *op, Tensor *x, Tensor *t, const void *site)
         Region r = region_of(x, base);
         write = record_only(&op_region_write, (Tensor *[]){ base, t }, 2, &r, base, site);
         if (!write) return -1;
-        Tensor *as_base = new_alias(base->storage, base->data, base->dtype, base->ndim, base->shape, base->stride);
+        Tensor *as_base =
+            new_alias(base->storage, base->data, base->dtype, base->ndim, base->shape, base->stride);
         if (as_base) {
             entry_attach(write, 0, as_base);
             read = record_only(&op_region, &as_base, 1, &r, x, site);
@@ -177,7 +201,7 @@ int inplace_take(const char *op, Tensor *x, Tensor *t, const void *site)
         entry_unref(read);
     } else if (graph && t->entry) {
         entry_attach(t->entry, t->slot, x);
-    } else if (x->entry && !grad_off) {                 /* overwritten by something without a graph */
+    } else if (x->entry && !grad_off) { /* overwritten by something without a graph */
         Entry *old = x->entry;
         x->entry = NULL;
         entry_release_result(old, x);
@@ -192,27 +216,31 @@ static bool backward_reads_target(const TensorOp *op, Tensor *const *inputs, int
     bool refined = false;
     for (int i = 0; i < 4; i++) refined |= op->keep_for[i] != 0;
     for (int i = 0; i < n && !grad_off; i++)
-        if (on_graph(inputs[i]) && ((refined && i < 4 ? op->keep_for[i] : op->keep) & KEEP_INPUT(0))) return true;
+        if (on_graph(inputs[i]) && ((refined && i < 4 ? op->keep_for[i] : op->keep) & KEEP_INPUT(0)))
+            return true;
     return false;
 }
 
-static Tensor *apply_in_place(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site)
+static Tensor *apply_in_place(const TensorOp *op, Tensor *const *inputs, int n, const void *params,
+                              const void *site)
 {
     Tensor *x = n > 0 ? inputs[0] : NULL, *in[OP_MAX_INPUTS];
     if (check_null(x, op->name, 1) || inplace_check(op->name, x)) return NULL;
     TensorScope scope = tensor_scope_open();
     if (n <= OP_MAX_INPUTS && backward_reads_target(op, inputs, n)) {
-        Tensor *old = tensor_clone(x);              /* as PyTorch: backward reads a copy of it */
+        Tensor *old = tensor_clone(x); /* as PyTorch: backward reads a copy of it */
         for (int i = 0; i < n; i++) in[i] = inputs[i] == x ? old : inputs[i];
         inputs = in;
     }
     Tensor *t = op_apply1(op, inputs, n, params, site);
     int status = t ? 0 : -1;
     if (t && !shape_equal(shape_of(t), shape_of(x)))
-        status = fail_site(TENSOR_ESHAPE, op->name, site, "in place: the result %s does not fit into %s", S(t), S(x));
+        status = fail_site(TENSOR_ESHAPE, op->name, site, "in place: the result %s does not fit into %s",
+                           S(t), S(x));
     if (!status && t->dtype != x->dtype) {
         if (dtype_is_float(t->dtype) > dtype_is_float(x->dtype) || (x->dtype == TENSOR_BOOL))
-            status = fail_site(TENSOR_EDTYPE, op->name, site, "in place: the result is %s and does not fit into %s",
+            status = fail_site(TENSOR_EDTYPE, op->name, site,
+                               "in place: the result is %s and does not fit into %s",
                                tensor_dtype_name(t->dtype), tensor_dtype_name(x->dtype));
         else if (!(t = tensor_to(t, x->dtype))) status = -1;
     }
@@ -229,23 +257,27 @@ Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *
     return y;
 }
 
-/* ---- tensor_copy_, tensor_fill_, tensor_zero_ ---------------------------------------------------------------------- */
+/* ---- tensor_copy_, tensor_fill_, tensor_zero_ ------------------------------------------------ */
 
 Tensor *tensor_copy_(Tensor *x, Tensor *src)
 {
-    if (check_null(x, "tensor_copy_", 1) || check_null(src, "tensor_copy_", 2) || inplace_check("tensor_copy_", x)) return NULL;
+    if (check_null(x, "tensor_copy_", 1) || check_null(src, "tensor_copy_", 2) ||
+        inplace_check("tensor_copy_", x))
+        return NULL;
     int64_t shape[TENSOR_MAX_DIMS];
-    if (shape_broadcast(shape_of(src), shape_of(x), shape) != x->ndim || !shape_equal((TensorShape){ x->ndim, shape }, shape_of(x)))
+    if (shape_broadcast(shape_of(src), shape_of(x), shape) != x->ndim ||
+        !shape_equal((TensorShape){ x->ndim, shape }, shape_of(x)))
         return fail(TENSOR_ESHAPE, "tensor_copy_", "%s does not broadcast to %s", S(src), S(x)), NULL;
     TensorScope scope = tensor_scope_open();
     Tensor *t = src;
-    bool graph = !grad_off && dtype_is_float(x->dtype) && (on_graph(src) || on_graph(x) || (x->base && on_graph(x->base)));
+    bool graph = !grad_off && dtype_is_float(x->dtype) &&
+                 (on_graph(src) || on_graph(x) || (x->base && on_graph(x->base)));
     if (graph) {
         if (t->dtype != x->dtype) t = tensor_to(t, x->dtype);
         if (t && t->place != x->place) t = tensor_to_device(t, x->place->name);
         if (t) t = tensor_expand(t, shape_of(x));
     }
-    if (t && t->storage == x->storage) t = tensor_clone(t);                 /* overlapping: through a copy */
+    if (t && t->storage == x->storage) t = tensor_clone(t); /* overlapping: through a copy */
     int status = t ? inplace_take("tensor_copy_", x, t, SITE) : -1;
     tensor_scope_close(scope);
     return status ? NULL : borrow(x);

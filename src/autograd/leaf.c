@@ -7,20 +7,22 @@ Tensor *tensor_requires_grad_(Tensor *x, bool requires_grad)
     if (check_null(x, "tensor_requires_grad_", 1)) return NULL;
     if (requires_grad && !dtype_is_float(x->dtype))
         return fail(TENSOR_EDTYPE, "tensor_requires_grad_", "%s %s: only floating tensors have gradients",
-                    tensor_dtype_name((TensorDtype)x->dtype), S(x)), NULL;
+                    tensor_dtype_name((TensorDtype)x->dtype), S(x)),
+               NULL;
     if (view_refresh(x)) return NULL;
     if (x->entry)
-        return requires_grad ? borrow(x) : (fail(TENSOR_EGRAD, "tensor_requires_grad_",
-            "%s is the result of %s: only leaves can stop requiring a gradient; use tensor_detach", S(x), x->entry->op->name), NULL);
+        return requires_grad ? borrow(x)
+                             : (fail(TENSOR_EGRAD, "tensor_requires_grad_",
+                                     "%s is the result of %s: only leaves can stop requiring a gradient; use "
+                                     "tensor_detach",
+                                     S(x), x->entry->op->name),
+                                NULL);
     x->flags = (uint8_t)(requires_grad ? x->flags | FLAG_REQUIRES_GRAD : x->flags & ~FLAG_REQUIRES_GRAD);
     return borrow(x);
 }
 
 /* A view whose base was written since has the base's history. */
-static bool follows_base(const Tensor *x)
-{
-    return x->base && x->base_epoch != x->base->epoch;
-}
+static bool follows_base(const Tensor *x) { return x->base && x->base_epoch != x->base->epoch; }
 
 bool tensor_requires_grad(const Tensor *x)
 {
@@ -47,12 +49,14 @@ int tensor_set_grad(Tensor *x, Tensor *grad)
     if (grad && !shape_equal(shape_of(grad), shape_of(x)))
         return fail(TENSOR_ESHAPE, "tensor_set_grad", "a gradient %s for %s", S(grad), S(x));
     if (grad && grad->dtype != x->dtype)
-        return fail(TENSOR_EDTYPE, "tensor_set_grad", "a gradient of %s for %s", tensor_dtype_name((TensorDtype)grad->dtype),
-                    tensor_dtype_name((TensorDtype)x->dtype));
+        return fail(TENSOR_EDTYPE, "tensor_set_grad", "a gradient of %s for %s",
+                    tensor_dtype_name((TensorDtype)grad->dtype), tensor_dtype_name((TensorDtype)x->dtype));
     if (grad && grad->place != x->place)
-        return fail(TENSOR_EDEVICE, "tensor_set_grad", "a gradient on %s for a tensor on %s", grad->place->name, x->place->name);
+        return fail(TENSOR_EDEVICE, "tensor_set_grad", "a gradient on %s for a tensor on %s",
+                    grad->place->name, x->place->name);
     TensorScope scope = tensor_scope_open();
-    if (grad && overlaps_itself(grad) && !(grad = tensor_clone(grad))) {        /* later gradients are added in place */
+    if (grad && overlaps_itself(grad) &&
+        !(grad = tensor_clone(grad))) { /* later gradients are added in place */
         tensor_scope_close(scope);
         return -1;
     }
@@ -69,7 +73,8 @@ int tensor_retain_grad(Tensor *x)
 {
     if (check_null(x, "tensor_retain_grad", 1) || view_refresh(x)) return -1;
     if (!on_graph(x)) return fail(TENSOR_EGRAD, "tensor_retain_grad", "%s requires no gradient", S(x));
-    if (x->entry && !entry_is_ours(x->entry)) return fail(TENSOR_EGRAD, "tensor_retain_grad", "%s is part of another thread's graph", S(x));
+    if (x->entry && !entry_is_ours(x->entry))
+        return fail(TENSOR_EGRAD, "tensor_retain_grad", "%s is part of another thread's graph", S(x));
     x->flags |= FLAG_RETAIN_GRAD;
     if (x->entry) x->entry->result[x->slot].retain = true;
     return 0;
@@ -80,11 +85,14 @@ Tensor *tensor_detach_(Tensor *x)
     Entry *old = x ? x->entry : NULL;
     if (check_null(x, "tensor_detach_", 1)) return NULL;
     if (x->base && (old || on_graph(x->base)))
-        return fail(TENSOR_EGRAD, "tensor_detach_", "%s is a view of %s: use tensor_detach", S(x), S(x->base)), NULL;
-    if (old && !entry_is_ours(old)) return fail(TENSOR_EGRAD, "tensor_detach_", "%s is part of another thread's graph", S(x)), NULL;
+        return fail(TENSOR_EGRAD, "tensor_detach_", "%s is a view of %s: use tensor_detach", S(x),
+                    S(x->base)),
+               NULL;
+    if (old && !entry_is_ours(old))
+        return fail(TENSOR_EGRAD, "tensor_detach_", "%s is part of another thread's graph", S(x)), NULL;
     x->entry = NULL;
     if (old) entry_release_result(old, x);
-    x->flags &= (uint8_t)~(FLAG_REQUIRES_GRAD | FLAG_RETAIN_GRAD);
+    x->flags &= (uint8_t) ~(FLAG_REQUIRES_GRAD | FLAG_RETAIN_GRAD);
     return borrow(x);
 }
 
@@ -94,18 +102,16 @@ Tensor *tensor_detach(Tensor *x)
     return own(new_view(x, x->ndim, x->shape, x->stride, 0));
 }
 
-/* ---- hooks: of a result they are its entry's, of a leaf its own ---------------------------------------------- */
+/* ---- hooks: of a result they are its entry's, of a leaf its own ------------------------------ */
 
-static atomic_int next_id;              /* leaves are shared between threads: one sequence for all */
+static atomic_int next_id; /* leaves are shared between threads: one sequence for all */
 
-static Hook **hook_list(Tensor *x)
-{
-    return x->entry ? &x->entry->result[x->slot].hooks : &x->hooks;
-}
+static Hook **hook_list(Tensor *x) { return x->entry ? &x->entry->result[x->slot].hooks : &x->hooks; }
 
 static int add_hook(Tensor *x, const char *op, Hook like)
 {
-    if (x->entry && !entry_is_ours(x->entry)) return fail(TENSOR_EGRAD, op, "%s is part of another thread's graph", S(x));
+    if (x->entry && !entry_is_ours(x->entry))
+        return fail(TENSOR_EGRAD, op, "%s is part of another thread's graph", S(x));
     Hook *hook = tg_alloc(sizeof *hook), **end = hook_list(x);
     if (!hook) return fail_memory(op);
     *hook = like;
@@ -129,7 +135,8 @@ int tensor_register_post_accumulate_grad_hook(Tensor *x, void (*fn)(Tensor *, vo
     if (check_null(x, "tensor_register_post_accumulate_grad_hook", 1)) return -1;
     if (!fn) return fail(TENSOR_ENULL, "tensor_register_post_accumulate_grad_hook", "the function is NULL");
     if (x->entry || !on_graph(x))
-        return fail(TENSOR_EGRAD, "tensor_register_post_accumulate_grad_hook", "%s is no leaf that requires a gradient", S(x));
+        return fail(TENSOR_EGRAD, "tensor_register_post_accumulate_grad_hook",
+                    "%s is no leaf that requires a gradient", S(x));
     return add_hook(x, "tensor_register_post_accumulate_grad_hook", (Hook){ .after = fn, .ctx = ctx });
 }
 

@@ -1,46 +1,47 @@
 /* sweep.c - backward: one pass down the tape.
  *
- *  - An entry runs when the pass reaches it and a gradient has arrived at one of its results: all its consumers, having
- *    higher indices, ran before.
+ *  - An entry runs when the pass reaches it and a gradient has arrived at one of its results: all its
+ * consumers, having higher indices, ran before.
  *  - Gradients of leaves wait in the sweep's table and reach .grad at the end, all or none.
- *  - A gradient is added to in place only when nobody else can see it: one reference to the tensor and to its storage.
- *  - tensor_gradients runs only entries that lie on a path to a wanted input, and collects instead of accumulating. */
+ *  - A gradient is added to in place only when nobody else can see it: one reference to the tensor and to its
+ * storage.
+ *  - tensor_gradients runs only entries that lie on a path to a wanted input, and collects instead of
+ * accumulating. */
 #include "tape.h"
 #include "anomaly.h"
 #include "trace/callsite.h"
 #include "cpu/elementwise/map_user.h"
 
-typedef struct Slot {                   /* the gradient of a leaf, or what is wanted of tensor_gradients */
-    Tensor *leaf;                       /* held */
+typedef struct Slot { /* the gradient of a leaf, or what is wanted of tensor_gradients */
+    Tensor *leaf;     /* held */
     Tensor *grad;
 } Slot;
 
-typedef struct Undo { Tensor *tensor, *old; } Undo;     /* retained .grad of results, in case the sweep fails */
+typedef struct Undo {
+    Tensor *tensor, *old;
+} Undo; /* retained .grad of results, in case the sweep fails */
 
 typedef struct Sweep {
     const char *name;
     uint64_t serial;
     Tape *tape;
     bool create_graph, retain_graph;
-    int64_t top, pending;               /* highest index with a gradient; entries that wait */
-    Slot *slots;                        /* leaves in the order they were met */
+    int64_t top, pending; /* highest index with a gradient; entries that wait */
+    Slot *slots;          /* leaves in the order they were met */
     int64_t count, capacity;
-    int64_t *hash, buckets;             /* leaf -> slot + 1 */
+    int64_t *hash, buckets; /* leaf -> slot + 1 */
     Undo *undo;
     int64_t undos, undo_capacity;
-    Tensor *const *wanted;              /* tensor_gradients: its inputs, and their gradients */
+    Tensor *const *wanted; /* tensor_gradients: its inputs, and their gradients */
     Tensor **found;
     int wanted_count;
 } Sweep;
 
 pthread_mutex_t leaf_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- the table of leaves ------------------------------------------------------------------------------------ */
+/* ---- the table of leaves --------------------------------------------------------------------- */
 
-static uint64_t hash_of(const Tensor *x)
-{
-    return ((uintptr_t)x >> 6) * 0x9E3779B97F4A7C15u >> 20;
-}
+static uint64_t hash_of(const Tensor *x) { return ((uintptr_t)x >> 6) * 0x9E3779B97F4A7C15u >> 20; }
 
 static int rehash(Sweep *s)
 {
@@ -60,7 +61,8 @@ static int rehash(Sweep *s)
 static Slot *find_slot(Sweep *s, const Tensor *leaf)
 {
     if (!s->buckets) return NULL;
-    for (uint64_t at = hash_of(leaf) & (uint64_t)(s->buckets - 1); s->hash[at]; at = (at + 1) & (uint64_t)(s->buckets - 1))
+    for (uint64_t at = hash_of(leaf) & (uint64_t)(s->buckets - 1); s->hash[at];
+         at = (at + 1) & (uint64_t)(s->buckets - 1))
         if (s->slots[s->hash[at] - 1].leaf == leaf) return &s->slots[s->hash[at] - 1];
     return NULL;
 }
@@ -84,7 +86,7 @@ static Slot *leaf_slot(Sweep *s, Tensor *leaf)
     return &s->slots[s->count - 1];
 }
 
-/* ---- adding gradients ------------------------------------------------------------------------------------------ */
+/* ---- adding gradients ------------------------------------------------------------------------ */
 
 static bool ours_alone(const Tensor *g)
 {
@@ -99,7 +101,8 @@ static int add_gradient(Sweep *s, Tensor **sum, Tensor *g)
         *sum = tensor_retain(g);
         return 0;
     }
-    if (!s->create_graph && !(*sum)->entry && ours_alone(*sum) && (*sum)->dtype == g->dtype) return raw_add_into(*sum, g);
+    if (!s->create_graph && !(*sum)->entry && ours_alone(*sum) && (*sum)->dtype == g->dtype)
+        return raw_add_into(*sum, g);
     Tensor *more = tensor_add(*sum, g);
     if (!more) return -1;
     tensor_retain(more);
@@ -134,7 +137,9 @@ static int give_entry(Sweep *s, Entry *e, int slot, Tensor *g)
 {
     if (e->sweep != s->serial) {
         for (int i = 0; i < e->outputs; i++)
-            if (e->result[i].grad) return fail_site(TENSOR_EGRAD, e->op->name, e->site, "a sweep inside another sweep reached the same graph");
+            if (e->result[i].grad)
+                return fail_site(TENSOR_EGRAD, e->op->name, e->site,
+                                 "a sweep inside another sweep reached the same graph");
         e->sweep = s->serial;
         s->pending++;
         if (e->index > s->top) s->top = e->index;
@@ -148,10 +153,10 @@ static int give_leaf(Sweep *s, Tensor *leaf, Tensor *g)
     return slot ? add_gradient(s, &slot->grad, g) : -1;
 }
 
-/* ---- hooks --------------------------------------------------------------------------------------------------------- */
+/* ---- hooks ----------------------------------------------------------------------------------- */
 
-/* A hook may remove itself and others, and register new ones, which wait for the next sweep: so the list is entered anew
- * by ids, which grow along it. */
+/* A hook may remove itself and others, and register new ones, which wait for the next sweep: so the list is
+ * entered anew by ids, which grow along it. */
 static Hook *hook_after(Hook *hooks, int id)
 {
     while (hooks && hooks->id <= id) hooks = hooks->next;
@@ -184,13 +189,14 @@ static int run_hooks(Sweep *s, Hook *const *hooks, Tensor **grad)
     return 0;
 }
 
-/* .grad of a result that asked for it; the old one is kept until the sweep has succeeded.  A copy: g may be the caller's
- * cotangent, or serve another result, and writing into .grad must reach neither. */
+/* .grad of a result that asked for it; the old one is kept until the sweep has succeeded.  A copy: g may be
+ * the caller's cotangent, or serve another result, and writing into .grad must reach neither. */
 static int fill_retained(Sweep *s, Tensor *result, Tensor *g)
 {
     if (s->undos == s->undo_capacity) {
         int64_t more = s->undo_capacity ? 2 * s->undo_capacity : 8;
-        Undo *grown = tg_grow(s->undo, (size_t)s->undo_capacity * sizeof *grown, (size_t)more * sizeof *grown);
+        Undo *grown =
+            tg_grow(s->undo, (size_t)s->undo_capacity * sizeof *grown, (size_t)more * sizeof *grown);
         if (!grown) return fail_memory(s->name);
         s->undo = grown, s->undo_capacity = more;
     }
@@ -201,12 +207,13 @@ static int fill_retained(Sweep *s, Tensor *result, Tensor *g)
     return 0;
 }
 
-/* ---- running one entry ------------------------------------------------------------------------------------------------ */
+/* ---- running one entry ----------------------------------------------------------------------- */
 
 static int check_saved(const Entry *e)
 {
     if (e->freed && e->saves)
-        return fail_site(TENSOR_EGRAD, e->op->name, e->site, "backward a second time: the values it saved were freed by the first sweep; "
+        return fail_site(TENSOR_EGRAD, e->op->name, e->site,
+                         "backward a second time: the values it saved were freed by the first sweep; "
                          "give .retain_graph = true there");
     for (int i = 0; i < e->saves; i++) {
         const Saved *v = &e->saved[i];
@@ -216,10 +223,15 @@ static int check_saved(const Entry *e)
         const void *site = atomic_load(&v->storage->write_site);
         char where[200];
         bool known = site && !callsite_in_library(site) && callsite_text(site, where, sizeof where);
-        return fail_site(TENSOR_EGRAD, e->op->name, e->site, "backward needs %s %d %s, which was overwritten in place%s%s%s%s: version %u was saved, "
-                         "it is at %u now", v->kind == SAVED_INPUT ? "input" : v->kind == SAVED_OUTPUT ? "its result" : "saved tensor",
-                         v->index, shape_text((TensorShape){ v->ndim, v->shape }), writer ? " by " : "", writer ? writer : "", known ? " at " : "",
-                         known ? where : "", v->version, now);
+        return fail_site(
+            TENSOR_EGRAD, e->op->name, e->site,
+            "backward needs %s %d %s, which was overwritten in place%s%s%s%s: version %u was saved, "
+            "it is at %u now",
+            v->kind == SAVED_INPUT    ? "input"
+            : v->kind == SAVED_OUTPUT ? "its result"
+                                      : "saved tensor",
+            v->index, shape_text((TensorShape){ v->ndim, v->shape }), writer ? " by " : "",
+            writer ? writer : "", known ? " at " : "", known ? where : "", v->version, now);
     }
     return 0;
 }
@@ -253,7 +265,8 @@ static int deliver(Sweep *s, Entry *e, int i, Tensor *dx)
 {
     const Meta *m = &e->meta[i];
     if (unlikely(!fits(dx, m)))
-        return fail_site(TENSOR_ESHAPE, e->op->name, e->site, "backward made a gradient of shape %s for input %d of shape %s", S(dx), i,
+        return fail_site(TENSOR_ESHAPE, e->op->name, e->site,
+                         "backward made a gradient of shape %s for input %d of shape %s", S(dx), i,
                          shape_text((TensorShape){ m->ndim, m->shape }));
     dx = fit(s, dx, (TensorShape){ m->ndim, m->shape }, m->dtype);
     if (!dx) return -1;
@@ -274,19 +287,21 @@ static int call_backward(Sweep *s, Entry *e)
     if (check_saved(e)) return -1;
     if (!e->op->backward) return fail_site(TENSOR_EGRAD, e->op->name, e->site, "has no backward");
     OpCall c;
-    c.op = e->op, c.site = e->site, c.n = e->inputs, c.outputs = e->outputs, c.extras = 0, c.failed = false, c.backward = true;
+    c.op = e->op, c.site = e->site, c.n = e->inputs, c.outputs = e->outputs, c.extras = 0, c.failed = false,
+    c.backward = true;
     c.input = NULL, c.params = e->params, c.staged = NULL, c.entry = e, c.wants = wants, c.grads = grads;
     for (int i = 0; i < e->outputs; i++) grads[i] = e->result[i].grad;
     const unsigned before = failure_count;
     Tensor *dy = op_grad(&c, 0);
     int status = dy ? e->op->backward(&c, dy, dx) : -1;
-    if (c.failed || failed_since(before)) status = -1;      /* a gradient is missing, and not because it is zero */
+    if (c.failed || failed_since(before)) status = -1; /* a gradient is missing, and not because it is zero */
     for (int i = 0; !status && i < e->inputs; i++) {
         if (!wants[i] || !dx[i]) continue;
         if (unlikely(anomaly_on)) status = anomaly_check_gradient(e, i, dx[i], grads);
         if (!status) status = deliver(s, e, i, dx[i]);
     }
-    if (status && !tensor_error()) fail_site(TENSOR_EUSER, e->op->name, e->site, "backward failed without saying why");
+    if (status && !tensor_error())
+        fail_site(TENSOR_EUSER, e->op->name, e->site, "backward failed without saying why");
     return status;
 }
 
@@ -303,7 +318,7 @@ static void drop_gradients(Entry *e)
 static int run_entry(Sweep *s, Entry *e)
 {
     TensorScope scope = tensor_scope_open();
-    e->refs++;                                      /* hooks may release the last result */
+    e->refs++; /* hooks may release the last result */
     int status = scope_failed(scope) ? -1 : 0;
     for (int i = 0; i < e->outputs && !status; i++) {
         Result *r = &e->result[i];
@@ -334,7 +349,7 @@ static int pass(Sweep *s)
     return 0;
 }
 
-/* ---- the end: leaves ---------------------------------------------------------------------------------------------------- */
+/* ---- the end: leaves ------------------------------------------------------------------------- */
 
 static bool may_keep(const Tensor *g, const Tensor *leaf)
 {
@@ -349,7 +364,9 @@ static int prepare_leaf(Sweep *s, Slot *slot)
     int status = scope_failed(scope) ? -1 : leaf->hooks ? run_hooks(s, &leaf->hooks, &slot->grad) : 0;
     Tensor *next = NULL;
     if (!status && s->create_graph) {
-        next = leaf->grad ? tensor_add(leaf->grad, slot->grad) : ours_alone(slot->grad) ? slot->grad : tensor_clone(slot->grad);
+        next = leaf->grad               ? tensor_add(leaf->grad, slot->grad)
+               : ours_alone(slot->grad) ? slot->grad
+                                        : tensor_clone(slot->grad);
     } else if (!status && (slot->grad->entry || !may_keep(slot->grad, leaf))) {
         next = new_tensor(shape_of(leaf), leaf->dtype, leaf->place);
         if (next && raw_copy(next, slot->grad)) tensor_release(next), next = NULL;
@@ -419,7 +436,8 @@ static int finish_wanted(Sweep *s)
 
 static void sweep_free(Sweep *s, int status)
 {
-    for (int64_t i = s->top; status && i >= 0 && i < s->tape->count; i--)       /* what a failed sweep left behind */
+    for (int64_t i = s->top; status && i >= 0 && i < s->tape->count;
+         i--) /* what a failed sweep left behind */
         if (s->tape->at[i] && s->tape->at[i]->sweep == s->serial) drop_gradients(s->tape->at[i]);
     for (int64_t i = s->undos - 1; i >= 0; i--) {
         Undo *u = &s->undo[i];
@@ -440,20 +458,29 @@ static void sweep_free(Sweep *s, int status)
     tg_free(s->undo, (size_t)s->undo_capacity * sizeof *s->undo);
 }
 
-/* ---- the beginning: roots -------------------------------------------------------------------------------------------------- */
+/* ---- the beginning: roots -------------------------------------------------------------------- */
 
 static int check_root(const Sweep *s, Tensor *y, const Tensor *g, int i)
 {
     if (!y) return tensor_error() ? -1 : fail(TENSOR_ENULL, s->name, "tensor %d is NULL", i + 1);
-    if (!on_graph(y)) return fail(TENSOR_EGRAD, s->name, "%s requires no gradient and is no result of one that does: it has no graph", S(y));
+    if (!on_graph(y))
+        return fail(TENSOR_EGRAD, s->name,
+                    "%s requires no gradient and is no result of one that does: it has no graph", S(y));
     if (y->base && view_refresh(y)) return -1;
-    if (y->entry && !entry_is_ours(y->entry)) return fail(TENSOR_EGRAD, s->name, "%s was made by another thread", S(y));
+    if (y->entry && !entry_is_ours(y->entry))
+        return fail(TENSOR_EGRAD, s->name, "%s was made by another thread", S(y));
     if (!g && y->numel != 1)
-        return fail(TENSOR_EGRAD, s->name, "%s has %lld elements: a gradient for it must be given, or reduce it to one", S(y), (long long)y->numel);
+        return fail(TENSOR_EGRAD, s->name,
+                    "%s has %lld elements: a gradient for it must be given, or reduce it to one", S(y),
+                    (long long)y->numel);
     if (g && !shape_equal(shape_of(g), shape_of(y)))
         return fail(TENSOR_ESHAPE, s->name, "the gradient given is %s for a tensor %s", S(g), S(y));
-    if (g && g->place != y->place) return fail(TENSOR_EDEVICE, s->name, "the gradient given is on %s, the tensor on %s", g->place->name, y->place->name);
-    if (g && !dtype_is_float(g->dtype)) return fail(TENSOR_EDTYPE, s->name, "the gradient given is %s", tensor_dtype_name((TensorDtype)g->dtype));
+    if (g && g->place != y->place)
+        return fail(TENSOR_EDEVICE, s->name, "the gradient given is on %s, the tensor on %s", g->place->name,
+                    y->place->name);
+    if (g && !dtype_is_float(g->dtype))
+        return fail(TENSOR_EDTYPE, s->name, "the gradient given is %s",
+                    tensor_dtype_name((TensorDtype)g->dtype));
     return 0;
 }
 
@@ -484,7 +511,7 @@ static void mark_needed(Sweep *s, int64_t top)
 static int sweep(Sweep *s, Tensor *const *roots, Tensor *const *grads, int n)
 {
     Tape none = { 0 };
-    s->tape = my_tape ? my_tape : &none;            /* leaves alone have no tape */
+    s->tape = my_tape ? my_tape : &none; /* leaves alone have no tape */
     s->serial = ++s->tape->sweep_serial, s->top = -1;
     s->retain_graph |= s->create_graph;
     for (int i = 0; i < n; i++)
@@ -508,9 +535,10 @@ static int sweep(Sweep *s, Tensor *const *roots, Tensor *const *grads, int n)
     return status;
 }
 
-/* ---- public ------------------------------------------------------------------------------------------------------------------ */
+/* ---- public ---------------------------------------------------------------------------------- */
 
-int tensor_backward_many(Tensor *const *tensors, Tensor *const *gradients, int n, bool retain_graph, bool create_graph)
+int tensor_backward_many(Tensor *const *tensors, Tensor *const *gradients, int n, bool retain_graph,
+                         bool create_graph)
 {
     Sweep s = { .name = "tensor_backward", .retain_graph = retain_graph, .create_graph = create_graph };
     if (n < 1 || !tensors) return fail(TENSOR_EVALUE, s.name, "no tensor is given");
@@ -527,25 +555,34 @@ static int check_wanted(const char *name, Tensor *const *inputs, int m)
     for (int i = 0; i < m; i++) {
         if (!inputs[i]) return tensor_error() ? -1 : fail(TENSOR_ENULL, name, "input %d is NULL", i + 1);
         if (inputs[i]->base && view_refresh(inputs[i])) return -1;
-        if (!on_graph(inputs[i])) return fail(TENSOR_EGRAD, name, "input %d %s requires no gradient", i + 1, S(inputs[i]));
+        if (!on_graph(inputs[i]))
+            return fail(TENSOR_EGRAD, name, "input %d %s requires no gradient", i + 1, S(inputs[i]));
     }
     return 0;
 }
 
-int tensor_gradients_many(Tensor *const *outputs, Tensor *const *grad_outputs, int n, Tensor *const *inputs, int m, Tensor **grads,
-                          TensorGradientsArgs args)
+int tensor_gradients_many(Tensor *const *outputs, Tensor *const *grad_outputs, int n, Tensor *const *inputs,
+                          int m, Tensor **grads, TensorGradientsArgs args)
 {
-    Sweep s = { .name = "tensor_gradients", .retain_graph = args.retain_graph, .create_graph = args.create_graph,
-                .wanted = inputs, .found = grads, .wanted_count = m };
-    if (n < 1 || m < 1 || !outputs || !inputs || !grads) return fail(TENSOR_EVALUE, s.name, "no output or no input is given");
+    Sweep s = { .name = "tensor_gradients",
+                .retain_graph = args.retain_graph,
+                .create_graph = args.create_graph,
+                .wanted = inputs,
+                .found = grads,
+                .wanted_count = m };
+    if (n < 1 || m < 1 || !outputs || !inputs || !grads)
+        return fail(TENSOR_EVALUE, s.name, "no output or no input is given");
     for (int i = 0; i < m; i++) grads[i] = NULL;
     if (check_wanted(s.name, inputs, m)) return -1;
     int status = sweep(&s, outputs, grad_outputs, n);
     for (int i = 0; i < m && !status; i++) {
         if (grads[i]) continue;
-        if (args.materialize_grads) status = (grads[i] = tensor_retain(tensor_zeros_like(inputs[i]))) ? 0 : -1;
+        if (args.materialize_grads)
+            status = (grads[i] = tensor_retain(tensor_zeros_like(inputs[i]))) ? 0 : -1;
         else if (!args.allow_unused)
-            status = fail(TENSOR_EGRAD, s.name, "input %d %s does not reach the output: .allow_unused = true gives NULL for it", i + 1, S(inputs[i]));
+            status = fail(TENSOR_EGRAD, s.name,
+                          "input %d %s does not reach the output: .allow_unused = true gives NULL for it",
+                          i + 1, S(inputs[i]));
     }
     for (int i = 0; i < m; i++) {
         if (status) tensor_release(grads[i]), grads[i] = NULL;
@@ -557,5 +594,6 @@ int tensor_gradients_many(Tensor *const *outputs, Tensor *const *grad_outputs, i
 Tensor *tensor_gradients_args(TensorGradientsArgs args)
 {
     Tensor *grad = NULL;
-    return tensor_gradients_many(&args.output, &args.grad_output, 1, &args.input, 1, &grad, args) ? NULL : grad;
+    return tensor_gradients_many(&args.output, &args.grad_output, 1, &args.input, 1, &grad, args) ? NULL
+                                                                                                  : grad;
 }

@@ -1,10 +1,12 @@
 /* tape.c - what was computed, in the order it was computed.
  *
  *  - An entry's inputs were recorded before it, so one backward sweep visits consumers first.
- *  - An entry is kept by the results that are alive and by the edges of later entries; it keeps leaves, and the storages
- *    that its backward reads.  It never keeps a result.
- *  - A dead entry is NULL in the array; trailing NULLs are cut, and the array is squeezed when more than half is empty.
- *  - Only the tape's own thread touches entries.  A result that dies in another thread is noted, and settled later. */
+ *  - An entry is kept by the results that are alive and by the edges of later entries; it keeps leaves, and
+ * the storages that its backward reads.  It never keeps a result.
+ *  - A dead entry is NULL in the array; trailing NULLs are cut, and the array is squeezed when more than half
+ * is empty.
+ *  - Only the tape's own thread touches entries.  A result that dies in another thread is noted, and settled
+ * later. */
 #include "tape.h"
 #include "tensor/thread.h"
 
@@ -18,12 +20,9 @@ bool tensor_set_grad_enabled(bool on)
     return was;
 }
 
-bool tensor_grad_enabled(void)
-{
-    return !grad_off;
-}
+bool tensor_grad_enabled(void) { return !grad_off; }
 
-/* ---- the array ------------------------------------------------------------------------------------------ */
+/* ---- the array ------------------------------------------------------------------------------- */
 
 static Tape *tape_get(void)
 {
@@ -53,7 +52,8 @@ static int push(Tape *tape, Entry *entry)
         if (!tape->sweeps && tape->living < tape->count / 2) squeeze(tape);
         else {
             int64_t more = tape->capacity ? 2 * tape->capacity : 1024;
-            Entry **grown = tg_grow(tape->at, (size_t)tape->capacity * sizeof *grown, (size_t)more * sizeof *grown);
+            Entry **grown =
+                tg_grow(tape->at, (size_t)tape->capacity * sizeof *grown, (size_t)more * sizeof *grown);
             if (!grown) return fail_memory("tape");
             tape->at = grown, tape->capacity = more;
         }
@@ -64,7 +64,7 @@ static int push(Tape *tape, Entry *entry)
     return 0;
 }
 
-/* ---- the end of an entry ---------------------------------------------------------------------------------- */
+/* ---- the end of an entry --------------------------------------------------------------------- */
 
 void entry_free_saved(Entry *e)
 {
@@ -118,7 +118,7 @@ static void tape_free(Tape *tape)
     tg_free(tape, sizeof *tape);
 }
 
-static void settle_foreign(Tape *tape)      /* lock held */
+static void settle_foreign(Tape *tape) /* lock held */
 {
     while (tape->foreign) {
         Entry *e = tape->foreign;
@@ -140,10 +140,12 @@ static void settle(Tape *tape)
 static void forget_result(Entry *e, const Tensor *result)
 {
     Tensor *_Atomic *weak = &e->result[result->slot].tensor;
-    if (atomic_load_explicit(weak, memory_order_relaxed) == result) atomic_store_explicit(weak, NULL, memory_order_relaxed);
+    if (atomic_load_explicit(weak, memory_order_relaxed) == result)
+        atomic_store_explicit(weak, NULL, memory_order_relaxed);
 }
 
-/* Another thread may be releasing it: then it waits for the lock, with no references left, and the struct is still there. */
+/* Another thread may be releasing it: then it waits for the lock, with no references left, and the struct is
+ * still there. */
 Tensor *entry_living_result(Entry *e, int slot)
 {
     pthread_mutex_lock(&e->tape->lock);
@@ -160,7 +162,7 @@ static COLD void release_foreign(Tape *tape, Entry *e, const Tensor *result)
     forget_result(e, result);
     if (atomic_fetch_add(&e->foreign_drops, 1) == 0) e->next_foreign = tape->foreign, tape->foreign = e;
     atomic_store(&tape->has_foreign, true);
-    if (tape->dead) settle_foreign(tape);   /* nobody else will */
+    if (tape->dead) settle_foreign(tape); /* nobody else will */
     bool last = tape->dead && tape->living == 0;
     pthread_mutex_unlock(&tape->lock);
     if (last) tape_free(tape);
@@ -182,17 +184,14 @@ void tape_thread_exit(void)
     if (!tape) return;
     pthread_mutex_lock(&tape->lock);
     settle_foreign(tape);
-    tape->dead = true;                      /* tensors that outlive the thread keep their entries, until they die */
+    tape->dead = true; /* tensors that outlive the thread keep their entries, until they die */
     bool last = tape->living == 0;
     pthread_mutex_unlock(&tape->lock);
     my_tape = NULL;
     if (last) tape_free(tape);
 }
 
-bool entry_is_ours(const Entry *e)
-{
-    return e->tape == my_tape;
-}
+bool entry_is_ours(const Entry *e) { return e->tape == my_tape; }
 
 int64_t tensor_tape_length(void)
 {
@@ -214,7 +213,7 @@ int64_t tensor_tape_bytes(void)
     return bytes;
 }
 
-/* ---- recording ----------------------------------------------------------------------------------------------- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 /* What is kept: the union of what the wanted gradients read. */
 static unsigned keep_mask(const OpCall *call, unsigned keep)
@@ -244,9 +243,15 @@ static void put_saved(Entry *e, const Tensor *x, int kind, int index, int64_t **
 {
     Saved *s = &e->saved[e->saves++];
     storage_retain(x->storage);
-    *s = (Saved){ .storage = x->storage, .data = x->data, .version = atomic_load_explicit(&x->storage->version, memory_order_relaxed),
-                  .dtype = x->dtype, .ndim = x->ndim, .kind = (uint8_t)kind, .index = (uint8_t)index,
-                  .shape = *dims, .stride = *dims + x->ndim };
+    *s = (Saved){ .storage = x->storage,
+                  .data = x->data,
+                  .version = atomic_load_explicit(&x->storage->version, memory_order_relaxed),
+                  .dtype = x->dtype,
+                  .ndim = x->ndim,
+                  .kind = (uint8_t)kind,
+                  .index = (uint8_t)index,
+                  .shape = *dims,
+                  .stride = *dims + x->ndim };
     for (int d = 0; d < x->ndim; d++) (*dims)[d] = x->shape[d], (*dims)[x->ndim + d] = x->stride[d];
     *dims += 2 * x->ndim;
 }
@@ -286,7 +291,8 @@ Entry *entry_new(OpCall *call, unsigned keep)
     }
     size_t params = (call->op->params + 15) & ~(size_t)15;
     size_t bytes = sizeof(Entry) + params + (size_t)call->n * (sizeof(Edge) + sizeof(Meta)) +
-                   (size_t)call->outputs * (sizeof(Meta) + sizeof(Result)) + (size_t)saves * sizeof(Saved) + (size_t)dims * sizeof(int64_t);
+                   (size_t)call->outputs * (sizeof(Meta) + sizeof(Result)) + (size_t)saves * sizeof(Saved) +
+                   (size_t)dims * sizeof(int64_t);
     Entry *e = tg_alloc(bytes);
     if (unlikely(!e)) return fail_memory(call->op->name), NULL;
     e->op = call->op, e->tape = tape, e->site = call->site, e->refs = 1, e->bytes = bytes, e->index = -1;
@@ -344,19 +350,20 @@ int tape_record(OpCall *call, unsigned keep)
     return 0;
 }
 
-/* A saved value as a tensor again; on the graph it is the input (or the result) it was, so that a recorded sweep
- * differentiates through it. */
+/* A saved value as a tensor again; on the graph it is the input (or the result) it was, so that a recorded
+ * sweep differentiates through it. */
 Tensor *saved_unpack(Entry *e, const Saved *s, bool graph)
 {
     Tensor *x = new_alias(s->storage, s->data, s->dtype, s->ndim, s->shape, s->stride);
     if (!x || !graph || s->kind == SAVED_EXTRA || !dtype_is_float(s->dtype)) return own(x);
     if (s->kind == SAVED_OUTPUT) {
-        join(e, s->index, x);                       /* the alias is no result of its own */
+        join(e, s->index, x); /* the alias is no result of its own */
         return own(x);
     }
     const Edge *edge = &e->edge[s->index];
-    if (edge->leaf) {                               /* the leaf itself, while it is alive with this storage */
-        if (atomic_load(&edge->leaf->refs) > 0 && edge->leaf->data == s->data && edge->leaf->storage == s->storage) {
+    if (edge->leaf) { /* the leaf itself, while it is alive with this storage */
+        if (atomic_load(&edge->leaf->refs) > 0 && edge->leaf->data == s->data &&
+            edge->leaf->storage == s->storage) {
             tensor_release(x);
             return borrow(edge->leaf);
         }

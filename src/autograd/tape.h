@@ -5,27 +5,27 @@
 #include <pthread.h>
 #include "tensor/core.h"
 
-typedef struct Edge {                   /* where an input's gradient goes; both NULL: nowhere */
-    Entry *from;                        /* the entry that made it ... */
-    Tensor *leaf;                       /* ... or the leaf it is */
+typedef struct Edge { /* where an input's gradient goes; both NULL: nowhere */
+    Entry *from;      /* the entry that made it ... */
+    Tensor *leaf;     /* ... or the leaf it is */
     uint16_t slot;
 } Edge;
 
-typedef struct Meta {                   /* an input or a result, without its values */
+typedef struct Meta { /* an input or a result, without its values */
     const int64_t *shape;
     const Place *place;
     uint8_t dtype, ndim;
 } Meta;
 
 typedef struct Result {
-    Tensor *_Atomic tensor;             /* weak: NULL when it died (perhaps in another thread) or took another history */
-    Tensor *grad;                       /* in a sweep: the gradient so far */
+    Tensor *_Atomic tensor; /* weak: NULL when it died (perhaps in another thread) or took another history */
+    Tensor *grad;           /* in a sweep: the gradient so far */
     Hook *hooks;
-    bool retain;                        /* the tensor wants .grad filled */
+    bool retain; /* the tensor wants .grad filled */
 } Result;
 
 typedef enum SavedKind { SAVED_INPUT, SAVED_OUTPUT, SAVED_EXTRA } SavedKind;
-typedef struct Saved {                  /* a value that backward reads: its storage, not its tensor */
+typedef struct Saved { /* a value that backward reads: its storage, not its tensor */
     Storage *storage;
     void *data;
     const int64_t *shape, *stride;
@@ -34,14 +34,14 @@ typedef struct Saved {                  /* a value that backward reads: its stor
 } Saved;
 
 typedef struct Tape {
-    Entry **at;                         /* in the order of computation; NULL where an entry is gone */
+    Entry **at; /* in the order of computation; NULL where an entry is gone */
     int64_t count, capacity, living, bytes;
-    int sweeps;                         /* running now: indices must not change */
+    int sweeps; /* running now: indices must not change */
     uint64_t sweep_serial;
-    pthread_mutex_t lock;               /* of foreign and dead */
-    Entry *foreign;                     /* entries whose results died in other threads */
+    pthread_mutex_t lock; /* of foreign and dead */
+    Entry *foreign;       /* entries whose results died in other threads */
     atomic_bool has_foreign;
-    bool dead;                          /* its thread has ended */
+    bool dead; /* its thread has ended */
 } Tape;
 
 struct Entry {
@@ -49,15 +49,15 @@ struct Entry {
     Tape *tape;
     const void *site;
     int64_t index;
-    int refs;                           /* living results + edges of later entries */
+    int refs; /* living results + edges of later entries */
     atomic_int foreign_drops;
     uint16_t inputs, outputs, saves;
-    bool freed;                         /* saved values are gone */
-    uint64_t sweep, needed;             /* serial of the sweep that put gradients here; that found it on a path */
+    bool freed;             /* saved values are gone */
+    uint64_t sweep, needed; /* serial of the sweep that put gradients here; that found it on a path */
     Entry *next_dead, *next_foreign;
     void *params;
     Edge *edge;
-    Meta *meta;                         /* inputs, then results */
+    Meta *meta; /* inputs, then results */
     Result *result;
     Saved *saved;
     size_t bytes;
@@ -65,13 +65,14 @@ struct Entry {
 
 #pragma GCC visibility push(hidden)
 extern THREAD_LOCAL Tape *my_tape;
-extern pthread_mutex_t leaf_lock;       /* .grad of leaves, which threads share */
-void entry_unref(Entry *entry);         /* this thread's entries only */
+extern pthread_mutex_t leaf_lock; /* .grad of leaves, which threads share */
+void entry_unref(Entry *entry);   /* this thread's entries only */
 void entry_free_saved(Entry *entry);
-Entry *entry_new(OpCall *call, unsigned keep);          /* with one reference, no result tensors yet; ENOMEM recorded */
-void entry_attach(Entry *entry, int slot, Tensor *result);   /* result takes its history from here */
-Tensor *entry_living_result(Entry *entry, int slot);        /* a new reference to the tensor, NULL when it is dead */
-Tensor *saved_unpack(Entry *entry, const Saved *saved, bool on_graph);      /* owned by the scope */
+Entry *entry_new(OpCall *call,
+                 unsigned keep); /* with one reference, no result tensors yet; ENOMEM recorded */
+void entry_attach(Entry *entry, int slot, Tensor *result); /* result takes its history from here */
+Tensor *entry_living_result(Entry *entry, int slot); /* a new reference to the tensor, NULL when it is dead */
+Tensor *saved_unpack(Entry *entry, const Saved *saved, bool on_graph); /* owned by the scope */
 #pragma GCC visibility pop
 
 #endif

@@ -1,8 +1,8 @@
 /* gradcheck.c - analytic against numeric gradients, element by element (autograd.h says what is checked).
  *
- * The checked function f maps n tensors to some results.  For gradgradcheck it is x, v -> the gradients of sum v f(x) with
- * respect to x, so that one machinery serves both orders.  Numbers of the Jacobian of result k by input i are kept as
- * [result element][input element]. */
+ * The checked function f maps n tensors to some results.  For gradgradcheck it is x, v -> the gradients of
+ * sum v f(x) with respect to x, so that one machinery serves both orders.  Numbers of the Jacobian of result
+ * k by input i are kept as [result element][input element]. */
 #include <math.h>
 #include <stdio.h>
 #include "tensor/core.h"
@@ -11,10 +11,10 @@ enum { RESULTS = 64, INPUTS = 2 * OP_MAX_INPUTS };
 
 typedef struct Check {
     GradcheckArgs args;
-    char name[96];                      /* "gradcheck cube" */
-    Tensor *input[INPUTS];              /* aliases of the user's, as leaves */
+    char name[96];         /* "gradcheck cube" */
+    Tensor *input[INPUTS]; /* aliases of the user's, as leaves */
     bool checked[INPUTS];
-    int n, plain;                       /* inputs in all; those of f itself (the rest are cotangents) */
+    int n, plain; /* inputs in all; those of f itself (the rest are cotangents) */
     GradcheckReport *report;
     uint64_t random;
 } Check;
@@ -41,7 +41,7 @@ static int wrong(Check *c, TensorStatus code, const char *format, ...)
     return fail(code, c->name, "%s", c->report->what);
 }
 
-/* ---- evaluating ----------------------------------------------------------------------------------------------- */
+/* ---- evaluating ------------------------------------------------------------------------------ */
 
 static int evaluate_f(Check *c, Tensor **y)
 {
@@ -54,10 +54,7 @@ static int evaluate_f(Check *c, Tensor **y)
     return tensor_apply_all(c->args.op, c->input, c->plain, c->args.params, y, RESULTS);
 }
 
-static bool differentiable(const Tensor *y)
-{
-    return y && dtype_is_float(y->dtype);
-}
+static bool differentiable(const Tensor *y) { return y && dtype_is_float(y->dtype); }
 
 /* The results of the checked function; graph: as part of the graph. */
 static int evaluate(Check *c, Tensor **y, bool graph)
@@ -80,14 +77,16 @@ static int evaluate(Check *c, Tensor **y, bool graph)
         if (c->checked[i]) x[inputs++] = c->input[i];
     int status = n < 0 ? -1 : 0;
     if (!status && m > 0)
-        status = tensor_gradients_many(roots, v, m, x, inputs, y, (TensorGradientsArgs){ .create_graph = graph, .materialize_grads = true });
+        status =
+            tensor_gradients_many(roots, v, m, x, inputs, y,
+                                  (TensorGradientsArgs){ .create_graph = graph, .materialize_grads = true });
     for (int i = 0; !status && m == 0 && i < inputs; i++)
         if (!(y[i] = tensor_zeros_like(x[i]))) status = -1;
     tensor_set_grad_enabled(was);
     return status ? -1 : inputs;
 }
 
-/* ---- reading and writing elements -------------------------------------------------------------------------------- */
+/* ---- reading and writing elements ------------------------------------------------------------ */
 
 static int64_t offset_of(const Tensor *x, int64_t index)
 {
@@ -120,10 +119,7 @@ static double *values(const Tensor *x)
     return NULL;
 }
 
-static void free_values(double *v, int64_t n)
-{
-    tg_free(v, (size_t)(n ? n : 1) * sizeof *v);
-}
+static void free_values(double *v, int64_t n) { tg_free(v, (size_t)(n ? n : 1) * sizeof *v); }
 
 static void text_of(TensorShape shape, int64_t index, char *text, size_t size)
 {
@@ -132,7 +128,7 @@ static void text_of(TensorShape shape, int64_t index, char *text, size_t size)
     snprintf(text, size, "%s", shape_text((TensorShape){ shape.ndim, at }));
 }
 
-/* ---- sweeps --------------------------------------------------------------------------------------------------------- */
+/* ---- sweeps ---------------------------------------------------------------------------------- */
 
 /* The gradients of sum(v y_k) by every checked input, into g; missing ones are NULL. */
 static int gradients(Check *c, Tensor *y, Tensor *v, Tensor **g)
@@ -144,7 +140,9 @@ static int gradients(Check *c, Tensor *y, Tensor *v, Tensor **g)
         if (c->checked[i]) x[m++] = c->input[i];
     }
     if (!on_graph(y)) return 0;
-    if (tensor_gradients_many(&y, &v, 1, x, m, found, (TensorGradientsArgs){ .retain_graph = true, .allow_unused = true })) return -1;
+    if (tensor_gradients_many(&y, &v, 1, x, m, found,
+                              (TensorGradientsArgs){ .retain_graph = true, .allow_unused = true }))
+        return -1;
     for (int i = 0, k = 0; i < c->n; i++)
         if (c->checked[i]) g[i] = found[k++];
     return 0;
@@ -156,7 +154,8 @@ static int check_gradient_form(Check *c, const Tensor *g, int i)
     if (!shape_equal(shape_of(g), shape_of(x)))
         return wrong(c, TENSOR_ESHAPE, "the gradient of input %d %s has the shape %s", i, S(x), S(g));
     if (g->dtype != x->dtype || g->place != x->place)
-        return wrong(c, TENSOR_EDTYPE, "the gradient of input %d is %s on %s", i, tensor_dtype_name((TensorDtype)g->dtype), g->place->name);
+        return wrong(c, TENSOR_EDTYPE, "the gradient of input %d is %s on %s", i,
+                     tensor_dtype_name((TensorDtype)g->dtype), g->place->name);
     return 0;
 }
 
@@ -174,15 +173,20 @@ static int check_sweeps(Check *c, Tensor *y, int k)
         for (int64_t j = 0; j < first[i]->numel; j++) {
             double a = peek(first[i], j), b = peek(again[i], j), z = peek(zero[i], j);
             if (memcmp(&a, &b, sizeof a) != 0)
-                return wrong(c, TENSOR_EVALUE, "backward run twice gave %.17g and %.17g for input %d: it is not deterministic", a, b, i);
+                return wrong(c, TENSOR_EVALUE,
+                             "backward run twice gave %.17g and %.17g for input %d: it is not deterministic",
+                             a, b, i);
             if (z != 0)
-                return wrong(c, TENSOR_EVALUE, "backward with the cotangent 0 of result %d gave %g for input %d: it does not multiply by it", k, z, i);
+                return wrong(c, TENSOR_EVALUE,
+                             "backward with the cotangent 0 of result %d gave %g for input %d: it does not "
+                             "multiply by it",
+                             k, z, i);
         }
     }
     return 0;
 }
 
-/* ---- full Jacobians ----------------------------------------------------------------------------------------------------- */
+/* ---- full Jacobians -------------------------------------------------------------------------- */
 
 /* numeric[k][j * inputs' numel + i] for one input, all results. */
 static int numeric_jacobian(Check *c, int input, double **numeric, Tensor *const *shape_like, int results)
@@ -197,19 +201,25 @@ static int numeric_jacobian(Check *c, int input, double **numeric, Tensor *const
             Tensor *y[RESULTS];
             poke(x, i, was + (s ? -eps : eps));
             int n = evaluate(c, y, false);
-            if (n != results) status = n < 0 ? -1 : wrong(c, TENSOR_EVALUE, "makes %d results near a point where it makes %d", n, results);
+            if (n != results)
+                status = n < 0 ? -1
+                               : wrong(c, TENSOR_EVALUE, "makes %d results near a point where it makes %d", n,
+                                       results);
             for (int k = 0; k < results && !status; k++) {
                 if (!differentiable(shape_like[k])) continue;
-                if (!shape_equal(shape_of(y[k]), shape_of(shape_like[k])) || y[k]->dtype != shape_like[k]->dtype)
-                    status = wrong(c, TENSOR_ESHAPE, "result %d is %s near a point where it is %s", k, S(y[k]), S(shape_like[k]));
+                if (!shape_equal(shape_of(y[k]), shape_of(shape_like[k])) ||
+                    y[k]->dtype != shape_like[k]->dtype)
+                    status = wrong(c, TENSOR_ESHAPE, "result %d is %s near a point where it is %s", k,
+                                   S(y[k]), S(shape_like[k]));
                 else if (!(side[s][k] = values(y[k]))) status = -1;
             }
-            poke(x, i, was);                        /* only now: y may be a view of x */
+            poke(x, i, was); /* only now: y may be a view of x */
             tensor_scope_close(scope);
         }
         for (int k = 0; k < results; k++) {
             int64_t count = differentiable(shape_like[k]) ? shape_like[k]->numel : 0;
-            for (int64_t j = 0; j < count && !status; j++) numeric[k][j * x->numel + i] = (side[0][k][j] - side[1][k][j]) / (2 * eps);
+            for (int64_t j = 0; j < count && !status; j++)
+                numeric[k][j * x->numel + i] = (side[0][k][j] - side[1][k][j]) / (2 * eps);
             for (int s = 0; s < 2; s++)
                 if (side[s][k]) free_values(side[s][k], count);
         }
@@ -249,7 +259,8 @@ static bool close_enough(Check *c, double analytic, double numeric, double *exce
 }
 
 /* Input elements of one (result, input) block whose worst entry is off. */
-static void compare_block(Check *c, int k, const Tensor *y, int i, const double *analytic, const double *numeric, bool *bad)
+static void compare_block(Check *c, int k, const Tensor *y, int i, const double *analytic,
+                          const double *numeric, bool *bad)
 {
     GradcheckReport *r = c->report;
     const Tensor *x = c->input[i];
@@ -257,20 +268,29 @@ static void compare_block(Check *c, int k, const Tensor *y, int i, const double 
         double worst = 1, excess;
         int64_t at = -1;
         for (int64_t j = 0; j < y->numel; j++)
-            if (!close_enough(c, analytic[j * x->numel + e], numeric[j * x->numel + e], &excess) && excess > worst) worst = excess, at = j;
+            if (!close_enough(c, analytic[j * x->numel + e], numeric[j * x->numel + e], &excess) &&
+                excess > worst)
+                worst = excess, at = j;
         if (at < 0 || bad[e]) continue;
         bad[e] = true;
         r->wrong++;
         if (r->count == GRADCHECK_REPORTED) continue;
         GradcheckElement *el = &r->element[r->count++];
-        *el = (GradcheckElement){ .input = i, .output = k, .input_index = e, .output_index = at,
-                                  .analytic = analytic[at * x->numel + e], .numeric = numeric[at * x->numel + e] };
+        *el = (GradcheckElement){ .input = i,
+                                  .output = k,
+                                  .input_index = e,
+                                  .output_index = at,
+                                  .analytic = analytic[at * x->numel + e],
+                                  .numeric = numeric[at * x->numel + e] };
         text_of(shape_of(x), e, el->input_at, sizeof el->input_at);
         text_of(shape_of(y), at, el->output_at, sizeof el->output_at);
     }
 }
 
-typedef struct Blocks { double *at[RESULTS][INPUTS]; int64_t size[RESULTS][INPUTS]; } Blocks;
+typedef struct Blocks {
+    double *at[RESULTS][INPUTS];
+    int64_t size[RESULTS][INPUTS];
+} Blocks;
 
 static int make_blocks(Check *c, Blocks *b, Tensor *const *y, int results)
 {
@@ -307,7 +327,8 @@ static int compare_jacobians(Check *c, Tensor *const *y, int results, Blocks *an
         if (!bad) return fail_memory("gradcheck");
         c->report->checked += c->input[i]->numel;
         for (int k = 0; k < results; k++)
-            if (differentiable(y[k])) compare_block(c, k, y[k], i, analytic->at[k][i], numeric->at[k][i], bad);
+            if (differentiable(y[k]))
+                compare_block(c, k, y[k], i, analytic->at[k][i], numeric->at[k][i], bad);
         tg_free(bad, n);
     }
     return status;
@@ -324,7 +345,7 @@ static int check_elements(Check *c, Tensor *const *y, int results)
     return status;
 }
 
-/* ---- random directions, for big inputs ------------------------------------------------------------------------------------ */
+/* ---- random directions, for big inputs ------------------------------------------------------- */
 
 /* v' J u, once by a sweep and once by differences along u (normalised), for one input and one result. */
 static int check_direction(Check *c, int k, Tensor *y, int i, int results)
@@ -342,12 +363,16 @@ static int check_direction(Check *c, int k, Tensor *y, int i, int results)
     norm = norm > 0 ? sqrt(norm) : 1;
     for (int s = 0; s < 2; s++) {
         Tensor *near[RESULTS];
-        for (int64_t e = 0; e < x->numel; e++) poke(x, e, peek(start, e) + (s ? -1 : 1) * c->args.eps * peek(u, e) / norm);
+        for (int64_t e = 0; e < x->numel; e++)
+            poke(x, e, peek(start, e) + (s ? -1 : 1) * c->args.eps * peek(u, e) / norm);
         int n = evaluate(c, near, false);
         for (int64_t j = 0; n == results && j < v->numel; j++)
             numeric += (s ? -1 : 1) * peek(v, j) * peek(near[k], j) / (2 * c->args.eps);
         for (int64_t e = 0; e < x->numel; e++) poke(x, e, peek(start, e));
-        if (n != results) return n < 0 ? -1 : wrong(c, TENSOR_EVALUE, "makes %d results near a point where it makes %d", n, results);
+        if (n != results)
+            return n < 0 ? -1
+                         : wrong(c, TENSOR_EVALUE, "makes %d results near a point where it makes %d", n,
+                                 results);
     }
     if (gradients(c, y, v, g)) return -1;
     for (int64_t e = 0; g[i] && e < x->numel; e++) analytic += peek(g[i], e) * peek(u, e) / norm;
@@ -356,8 +381,13 @@ static int check_direction(Check *c, int k, Tensor *y, int i, int results)
     if (close_enough(c, analytic, numeric, &excess)) return 0;
     c->report->wrong++;
     if (c->report->count < GRADCHECK_REPORTED)
-        c->report->element[c->report->count++] = (GradcheckElement){ .input = i, .output = k, .input_index = -1, .output_index = -1,
-            .input_at = "along a random direction", .analytic = analytic, .numeric = numeric };
+        c->report->element[c->report->count++] = (GradcheckElement){ .input = i,
+                                                                     .output = k,
+                                                                     .input_index = -1,
+                                                                     .output_index = -1,
+                                                                     .input_at = "along a random direction",
+                                                                     .analytic = analytic,
+                                                                     .numeric = numeric };
     return 0;
 }
 
@@ -376,7 +406,7 @@ static int check_directions(Check *c, Tensor *const *y, int results)
     return status;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static int prepare_input(Check *c, Tensor *x, int i, bool check)
 {
@@ -385,8 +415,11 @@ static int prepare_input(Check *c, Tensor *x, int i, bool check)
         return x && !c->input[i] ? -1 : 0;
     }
     if (x->dtype != TENSOR_F64)
-        return wrong(c, TENSOR_EDTYPE, "input %d is %s: finite differences need f64", i, tensor_dtype_name((TensorDtype)x->dtype));
-    if (overlaps_itself(x)) return wrong(c, TENSOR_EVALUE, "input %d %s overlaps itself (expanded?): elements must be free to move alone", i, S(x));
+        return wrong(c, TENSOR_EDTYPE, "input %d is %s: finite differences need f64", i,
+                     tensor_dtype_name((TensorDtype)x->dtype));
+    if (overlaps_itself(x))
+        return wrong(c, TENSOR_EVALUE,
+                     "input %d %s overlaps itself (expanded?): elements must be free to move alone", i, S(x));
     c->checked[i] = true;
     c->input[i] = tensor_detach(x);
     return c->input[i] && tensor_requires_grad_(c->input[i], true) ? 0 : -1;
@@ -400,7 +433,8 @@ static int prepare(Check *c)
         Tensor *x = c->args.inputs[i];
         bool optional = c->args.op && i < 32 && (c->args.op->optional >> i & 1);
         if (!x && !optional) return tensor_error() ? -1 : wrong(c, TENSOR_ENULL, "input %d is NULL", i);
-        bool free_input = x && dtype_is_float(x->dtype) && !(c->args.op && i < 32 && (c->args.op->no_grad_inputs >> i & 1));
+        bool free_input =
+            x && dtype_is_float(x->dtype) && !(c->args.op && i < 32 && (c->args.op->no_grad_inputs >> i & 1));
         if (prepare_input(c, x, i, free_input && (!any || on_graph(x)))) return -1;
     }
     bool checks = false;
@@ -429,21 +463,27 @@ static int run(Check *c)
     int64_t elements = 0;
     int results = evaluate(c, y, true);
     if (results < 0) return -1;
-    if (results > RESULTS) return wrong(c, TENSOR_EVALUE, "%d results: at most %d can be checked", results, RESULTS);
+    if (results > RESULTS)
+        return wrong(c, TENSOR_EVALUE, "%d results: at most %d can be checked", results, RESULTS);
     for (int i = 0; i < c->n; i++) elements += c->checked[i] ? c->input[i]->numel : 0;
     for (int k = 0; k < results; k++) {
         if (!differentiable(y[k])) continue;
-        if (y[k]->dtype != TENSOR_F64) return wrong(c, TENSOR_EDTYPE, "result %d is %s", k, tensor_dtype_name((TensorDtype)y[k]->dtype));
+        if (y[k]->dtype != TENSOR_F64)
+            return wrong(c, TENSOR_EDTYPE, "result %d is %s", k, tensor_dtype_name((TensorDtype)y[k]->dtype));
         elements += y[k]->numel;
         if (check_sweeps(c, y[k], k)) return -1;
     }
-    int status = elements <= c->args.max_elements ? check_elements(c, y, results) : check_directions(c, y, results);
+    int status =
+        elements <= c->args.max_elements ? check_elements(c, y, results) : check_directions(c, y, results);
     GradcheckReport *r = c->report;
     if (status || r->wrong == 0) return status;
     const GradcheckElement *e = &r->element[0];
-    return wrong(c, TENSOR_EVALUE, "%s%lld of %lld elements wrong (atol %g, rtol %g): input %d %s   analytic %.8g   numeric %.8g   off by %.8g",
-                 c->args.second ? "the gradient's gradient has " : "", (long long)r->wrong, (long long)r->checked, r->atol, r->rtol, e->input,
-                 e->input_at, e->analytic, e->numeric, fabs(e->analytic - e->numeric));
+    return wrong(c, TENSOR_EVALUE,
+                 "%s%lld of %lld elements wrong (atol %g, rtol %g): input %d %s   analytic %.8g   numeric "
+                 "%.8g   off by %.8g",
+                 c->args.second ? "the gradient's gradient has " : "", (long long)r->wrong,
+                 (long long)r->checked, r->atol, r->rtol, e->input, e->input_at, e->analytic, e->numeric,
+                 fabs(e->analytic - e->numeric));
 }
 
 int tensor_gradcheck_args(GradcheckArgs args)
@@ -463,16 +503,20 @@ int tensor_gradcheck_args(GradcheckArgs args)
         report->ok = true, report->atol = args.atol, report->rtol = args.rtol;
         report->name = args.op ? args.op->name : "function";
         c->args = args, c->report = report, c->n = c->plain = args.n, c->random = args.seed;
-        snprintf(c->name, sizeof c->name, "%s %.64s", args.second ? "gradgradcheck" : "gradcheck", report->name);
+        snprintf(c->name, sizeof c->name, "%s %.64s", args.second ? "gradgradcheck" : "gradcheck",
+                 report->name);
         TensorScope scope = tensor_scope_open();
         bool was = tensor_set_grad_enabled(true);
         if (!args.op == !args.fn) wrong(c, TENSOR_EVALUE, "either an op or a function must be given");
-        else if (args.n < 1 || args.n > OP_MAX_INPUTS || !args.inputs) wrong(c, TENSOR_EVALUE, "%d inputs: 1 to %d are possible", args.n, OP_MAX_INPUTS);
-        else if (!(args.eps > 0 && args.atol >= 0 && args.rtol >= 0)) wrong(c, TENSOR_EVALUE, "eps %g, atol %g, rtol %g: none may be negative", args.eps, args.atol, args.rtol);
+        else if (args.n < 1 || args.n > OP_MAX_INPUTS || !args.inputs)
+            wrong(c, TENSOR_EVALUE, "%d inputs: 1 to %d are possible", args.n, OP_MAX_INPUTS);
+        else if (!(args.eps > 0 && args.atol >= 0 && args.rtol >= 0))
+            wrong(c, TENSOR_EVALUE, "eps %g, atol %g, rtol %g: none may be negative", args.eps, args.atol,
+                  args.rtol);
         else status = run(c);
         tensor_set_grad_enabled(was);
         tensor_scope_close(scope);
-        if (status && report->ok) {                 /* the function itself failed */
+        if (status && report->ok) { /* the function itself failed */
             report->ok = false;
             snprintf(report->what, sizeof report->what, "%.250s", tensor_error() ? tensor_error() : "failed");
         }
@@ -486,18 +530,20 @@ void gradcheck_print(FILE *file, const GradcheckReport *r)
 {
     if (!file || !r) return;
     if (r->ok) {
-        fprintf(file, "gradcheck %s: %lld elements right (atol %g, rtol %g)\n", r->name, (long long)r->checked, r->atol, r->rtol);
+        fprintf(file, "gradcheck %s: %lld elements right (atol %g, rtol %g)\n", r->name,
+                (long long)r->checked, r->atol, r->rtol);
         return;
     }
     if (r->wrong == 0) {
         fprintf(file, "gradcheck %s: %s\n", r->name, r->what);
         return;
     }
-    fprintf(file, "gradcheck %s: %lld of %lld elements wrong (atol %g, rtol %g)\n", r->name, (long long)r->wrong, (long long)r->checked, r->atol, r->rtol);
+    fprintf(file, "gradcheck %s: %lld of %lld elements wrong (atol %g, rtol %g)\n", r->name,
+            (long long)r->wrong, (long long)r->checked, r->atol, r->rtol);
     for (int i = 0; i < r->count; i++) {
         const GradcheckElement *e = &r->element[i];
-        fprintf(file, "    input %d %s   analytic %.8g   numeric %.8g   off by %.8g", e->input, e->input_at, e->analytic, e->numeric,
-                fabs(e->analytic - e->numeric));
+        fprintf(file, "    input %d %s   analytic %.8g   numeric %.8g   off by %.8g", e->input, e->input_at,
+                e->analytic, e->numeric, fabs(e->analytic - e->numeric));
         fprintf(file, strlen(e->output_at) > 2 ? "   at result %d %s\n" : "\n", e->output, e->output_at);
     }
     if (r->wrong > r->count) fprintf(file, "    ... and %lld more\n", (long long)(r->wrong - r->count));

@@ -15,7 +15,8 @@ KERNEL_LIST(K)
 /* cpu_fail - records the sentence that cpu_device.error() gives; returns -1. */
 int cpu_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* cpu_threads - how many threads pay for work of so many elementary operations: 1 below some 30 microseconds. */
+/* cpu_threads - how many threads pay for work of so many elementary operations: 1 below some 30 microseconds.
+ */
 int cpu_threads(int64_t work);
 
 /* gemm_integers - cpu_gemm of i64, i32 and u8. */

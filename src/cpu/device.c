@@ -18,16 +18,19 @@ int cpu_fail(const char *format, ...)
     return -1;
 }
 
-/* ---- instruction sets ------------------------------------------------------------------------------------ */
+/* ---- instruction sets ------------------------------------------------------------------------ */
 
 static int detect_isa(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     int best = 0;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) best = 1;
-    if (best && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd")) best = 2;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
+        best = 1;
+    if (best && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512cd"))
+        best = 2;
     const char *asked = getenv("TAPEGRAD_ISA");
     if (asked && strcmp(asked, "base") == 0) best = 0;
     if (asked && strcmp(asked, "avx2") == 0 && best > 1) best = 1;
@@ -48,9 +51,9 @@ int cpu_isa(void)
     return isa;
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------ */
+/* ---- threads --------------------------------------------------------------------------------- */
 
-static atomic_int threads;              /* 0: not asked yet */
+static atomic_int threads; /* 0: not asked yet */
 
 int tensor_num_threads(void)
 {
@@ -68,18 +71,19 @@ int tensor_set_num_threads(int n)
 
 int cpu_threads(int64_t work)
 {
-    enum { WORTH = 100000 };            /* a parallel region costs some microseconds: about 30 of work must be saved */
+    enum { WORTH = 100000 }; /* a parallel region costs some microseconds: about 30 of work must be saved */
     if (work < WORTH || parallel_inside()) return 1;
     int n = tensor_num_threads();
     return work / (WORTH / 2) < n ? (int)(work / (WORTH / 2)) : n;
 }
 
-void tensor_parallel_for(int64_t n, int64_t work, void (*span)(void *ctx, int64_t from, int64_t to), void *ctx)
+void tensor_parallel_for(int64_t n, int64_t work, void (*span)(void *ctx, int64_t from, int64_t to),
+                         void *ctx)
 {
     if (n > 0 && span) parallel_split(n, cpu_threads(n * (work > 1 ? work : 1)), span, ctx);
 }
 
-enum { SCRATCH_HEADER = 64 };           /* holds the size, and keeps the alignment */
+enum { SCRATCH_HEADER = 64 }; /* holds the size, and keeps the alignment */
 
 void *gemm_scratch(size_t bytes)
 {
@@ -96,12 +100,9 @@ void gemm_scratch_free(void *memory)
     tg_free(block, *(size_t *)(void *)block);
 }
 
-/* ---- the device ------------------------------------------------------------------------------------------------ */
+/* ---- the device ------------------------------------------------------------------------------ */
 
-static int start(int index)
-{
-    return index == 0 ? 0 : cpu_fail("there is one CPU device");
-}
+static int start(int index) { return index == 0 ? 0 : cpu_fail("there is one CPU device"); }
 
 static const char *error(void) { return sentence; }
 static void *alloc(size_t bytes) { return tg_alloc(bytes); }
@@ -120,12 +121,20 @@ static const char *describe(void)
     return name[cpu_isa()];
 }
 
-const Device cpu_device = {
-    .abi = DEVICE_ABI, .size = sizeof(Device), .name = "cpu", .ops_digest = TAPEGRAD_OPS_DIGEST,
-    .start = start, .error = error, .describe = describe,
-    .alloc = alloc, .free = release, .to_device = copy_bytes, .to_host = copy_bytes, .synchronize = synchronize,
+const Device cpu_device = { .abi = DEVICE_ABI,
+                            .size = sizeof(Device),
+                            .name = "cpu",
+                            .ops_digest = TAPEGRAD_OPS_DIGEST,
+                            .start = start,
+                            .error = error,
+                            .describe = describe,
+                            .alloc = alloc,
+                            .free = release,
+                            .to_device = copy_bytes,
+                            .to_host = copy_bytes,
+                            .synchronize = synchronize,
 #define K(slot, Args) .slot = cpu_##slot,
-    KERNEL_LIST(K)
+                            KERNEL_LIST(K)
 #undef K
 };
 
@@ -134,7 +143,8 @@ const char *tensor_build_info(void)
     static THREAD_LOCAL char text[1024];
     int n = snprintf(text, sizeof text, "tapegrad      %s (ops %s)\n", TAPEGRAD_VERSION, TAPEGRAD_OPS_DIGEST);
     n += snprintf(text + n, sizeof text - (size_t)n, "cpu           %s\n", describe());
-    n += snprintf(text + n, sizeof text - (size_t)n, "blis          %s, sub-configuration %s\n", blis_version(), blis_config());
+    n += snprintf(text + n, sizeof text - (size_t)n, "blis          %s, sub-configuration %s\n",
+                  blis_version(), blis_config());
     n += snprintf(text + n, sizeof text - (size_t)n, "threads       %d\n", tensor_num_threads());
     describe_devices(text + n, sizeof text - (size_t)n);
     return text;

@@ -1,7 +1,8 @@
 /* isa.h - names for code that is compiled once an instruction set.
  *
- * A file in the Makefile's ISA_SOURCES is compiled with -DISA=avx512, avx2 and base (and matching -march); ISA_NAME(f) is
- * f_avx512, f_avx2, f_base.  ISA_PICK(f) is the one for this machine; ISA_PICK_AVX2(f) that of a file in UP_TO_AVX2, not compiled for avx512. */
+ * A file in the Makefile's ISA_SOURCES is compiled with -DISA=avx512, avx2 and base (and matching -march);
+ * ISA_NAME(f) is f_avx512, f_avx2, f_base.  ISA_PICK(f) is the one for this machine; ISA_PICK_AVX2(f) that of
+ * a file in UP_TO_AVX2, not compiled for avx512. */
 #ifndef TG_CPU_ISA_H
 #define TG_CPU_ISA_H
 
@@ -9,18 +10,20 @@
 #define ISA_PASTE(name, isa) ISA_PASTE_(name, isa)
 #define ISA_NAME(name) ISA_PASTE(name, ISA)
 
-/* Before a loop in which no element depends on another, though the result may be an operand itself (in place). */
+/* Before a loop in which no element depends on another, though the result may be an operand itself (in
+ * place). */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* cpu_isa - 0 base, 1 AVX2 + FMA, 2 AVX-512 (F, BW, DQ, VL); TAPEGRAD_ISA=base|avx2|avx512 in the environment lowers it. */
+/* cpu_isa - 0 base, 1 AVX2 + FMA, 2 AVX-512 (F, BW, DQ, VL); TAPEGRAD_ISA=base|avx2|avx512 in the environment
+ * lowers it. */
 int cpu_isa(void) __attribute__((visibility("hidden")));
 
 #if defined(__x86_64__)
-#define ISA_DECLARE(result, name, ...) \
+#define ISA_DECLARE(result, name, ...)                                     \
     result name##_base(__VA_ARGS__) __attribute__((visibility("hidden"))); \
     result name##_avx2(__VA_ARGS__) __attribute__((visibility("hidden"))); \
     result name##_avx512(__VA_ARGS__) __attribute__((visibility("hidden")))

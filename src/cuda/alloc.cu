@@ -1,7 +1,7 @@
 /* alloc.cu - device memory.
  *
- *  - Sizes are rounded up to classes, four to a doubling; freed blocks wait in their class's list.  All work is in one
- *    stream, so a block may be given out again while the kernels that used it are still queued.
+ *  - Sizes are rounded up to classes, four to a doubling; freed blocks wait in their class's list.  All work
+ * is in one stream, so a block may be given out again while the kernels that used it are still queued.
  *  - When the device has no more, the lists are given back and the request is tried once again.
  *  - TAPEGRAD_CUDA_NO_CACHE=1: every block straight from the driver, so that checkers see each one's life.
  *
@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include "cuda.cuh"
 
-struct Block { void *data; Block *next; };
+struct Block {
+    void *data;
+    Block *next;
+};
 
 enum { STEPS = 4, CLASSES = 64 * STEPS, SMALLEST = 512 };
 
@@ -24,7 +27,7 @@ static int size_class(size_t bytes, size_t *rounded)
     const size_t step = power / STEPS;
     const size_t above = bytes <= power ? 0 : (bytes - power + step - 1) / step;
     *rounded = power + above * step;
-    return octave * STEPS + (int)above;         /* above == STEPS is the next doubling: the same number */
+    return octave * STEPS + (int)above; /* above == STEPS is the next doubling: the same number */
 }
 
 static bool caching()

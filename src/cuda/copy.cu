@@ -1,10 +1,11 @@
 /* copy.cu - dst = (dtype of dst) src for any strides and dtypes; fill; select.
  *
- * Casts are the CPU's (src/cpu/copy.c): to bool x != 0; float to integer drops the fraction, and what does not fit, NaN
- * included, gives the most negative value, to u8 the low byte of the i64; integers wrap; floats round once. */
+ * Casts are the CPU's (src/cpu/copy.c): to bool x != 0; float to integer drops the fraction, and what does
+ * not fit, NaN included, gives the most negative value, to u8 the low byte of the i64; integers wrap; floats
+ * round once. */
 #include "cuda.cuh"
 
-/* ---- one element ------------------------------------------------------------------------------------------------ */
+/* ---- one element ----------------------------------------------------------------------------- */
 
 /* As a number that converts with C's rules. */
 template <class T> __device__ inline T number(T x) { return x; }
@@ -32,7 +33,10 @@ template <> struct Caster<__half> {
 };
 template <> struct Caster<__nv_bfloat16> {
     static __device__ inline __nv_bfloat16 of(float x) { return __float2bfloat16_rn(x); }
-    template <class From> static __device__ inline __nv_bfloat16 of(From x) { return __double2bfloat16((double)x); }
+    template <class From> static __device__ inline __nv_bfloat16 of(From x)
+    {
+        return __double2bfloat16((double)x);
+    }
 };
 template <> struct Caster<int64_t> {
     template <class From> static __device__ inline int64_t of(From x) { return to_integer<int64_t>(x); }
@@ -41,13 +45,16 @@ template <> struct Caster<int32_t> {
     template <class From> static __device__ inline int32_t of(From x) { return to_integer<int32_t>(x); }
 };
 template <> struct Caster<uint8_t> {
-    template <class From> static __device__ inline uint8_t of(From x) { return (uint8_t)to_integer<int64_t>(x); }
+    template <class From> static __device__ inline uint8_t of(From x)
+    {
+        return (uint8_t)to_integer<int64_t>(x);
+    }
 };
 template <> struct Caster<Bool> {
     template <class From> static __device__ inline Bool of(From x) { return Bool{ (uint8_t)(x != 0) }; }
 };
 
-/* ---- copy ----------------------------------------------------------------------------------------------------------- */
+/* ---- copy ------------------------------------------------------------------------------------ */
 
 struct CopyCall {
     Space<2> space;
@@ -83,7 +90,11 @@ int gpu_copy(CopyArgs *a)
     c.dst = a->dst.data, c.src = a->src.data;
     const unsigned blocks = gpu_blocks(a->count);
     if (a->dst.dtype == a->src.dtype)
-        with_size(a->dst.dtype, [&]<class Bits>() { auto kernel = &move_kernel<Bits>; LAUNCH(kernel, blocks, THREADS, c); return 0; });
+        with_size(a->dst.dtype, [&]<class Bits>() {
+            auto kernel = &move_kernel<Bits>;
+            LAUNCH(kernel, blocks, THREADS, c);
+            return 0;
+        });
     else
         with_dtype(a->dst.dtype, [&]<class To>() {
             return with_dtype(a->src.dtype, [&]<class From>() {
@@ -95,7 +106,7 @@ int gpu_copy(CopyArgs *a)
     return gpu_launched("copy");
 }
 
-/* ---- fill ------------------------------------------------------------------------------------------------------------- */
+/* ---- fill ------------------------------------------------------------------------------------ */
 
 struct FillCall {
     Space<1> space;
@@ -131,7 +142,7 @@ int gpu_fill(FillArgs *a)
     return gpu_launched("fill");
 }
 
-/* ---- select: what is not chosen is never computed with ------------------------------------------------------------------ */
+/* ---- select: what is not chosen is never computed with --------------------------------------- */
 
 struct SelectCall {
     Space<4> space;

@@ -11,7 +11,7 @@ template <class T> struct EntropyCall {
     int64_t ignore;
     double smoothing;
     T *loss, *lse, *weight_sum;
-    const T *g;                             /* of the gradient */
+    const T *g; /* of the gradient */
     int64_t g_stride;
     T *dx;
 };
@@ -21,7 +21,7 @@ template <class T> __device__ inline double weight_of(const EntropyCall<T> &c, i
     return c.weight ? (double)value_of(c.weight[k]) : 1;
 }
 
-/* ---- forward ------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 template <class Team, class T> __global__ void loss_kernel(EntropyCall<T> c)
 {
@@ -34,7 +34,8 @@ template <class Team, class T> __global__ void loss_kernel(EntropyCall<T> c)
     for (int64_t k = Team::rank(); k < n; k += Team::size()) m = Larger()(m, value_of(x[k * c.inner]));
     m = Team::join(m, Larger());
     double sum = 0, smooth = 0;
-    for (int64_t k = Team::rank(); k < n; k += Team::size()) sum += (double)exp_of(value_of(x[k * c.inner]) - m);
+    for (int64_t k = Team::rank(); k < n; k += Team::size())
+        sum += (double)exp_of(value_of(x[k * c.inner]) - m);
     const C lse = (C)((double)m + log(Team::join(sum, AddUp())));
     for (int64_t k = Team::rank(); s != 0 && k < n; k += Team::size())
         smooth += weight_of(c, k) * ((double)lse - (double)value_of(x[k * c.inner]));
@@ -78,7 +79,7 @@ int gpu_cross_entropy(CrossEntropyArgs *a)
     });
 }
 
-/* ---- backward --------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 template <class Team, class T> __global__ void entropy_grad_kernel(EntropyCall<T> c)
 {
@@ -87,7 +88,7 @@ template <class Team, class T> __global__ void entropy_grad_kernel(EntropyCall<T
     if (i >= c.positions) return;
     const int64_t t = c.target[i];
     const double s = c.smoothing, g = (double)value_of(c.g[i * c.g_stride]);
-    double all = 0;                         /* sum of the weights, for smoothing */
+    double all = 0; /* sum of the weights, for smoothing */
     for (int64_t k = Team::rank(); s != 0 && k < n; k += Team::size()) all += weight_of(c, k);
     all = Team::join(all, AddUp());
     const bool ignored = t == c.ignore;

@@ -1,7 +1,7 @@
 /* cuda.cuh - what the files of the CUDA device share.
  *
- *  - One GPU a process, one stream: what is queued first is done first, so memory that was freed may be given out again at
- *    once.  A lock (device.cu) lets one thread queue at a time.
+ *  - One GPU a process, one stream: what is queued first is done first, so memory that was freed may be given
+ * out again at once.  A lock (device.cu) lets one thread queue at a time.
  *  - No float atomics, and the shape of every sum follows from the sizes alone: two runs give the same bits.
  *  - The same sources make the device "emu", which runs kernels on the CPU for tests (test/cuemu).
  *
@@ -24,15 +24,15 @@
 #define LAUNCH(kernel, grid, block, ...) CU_LAUNCH(kernel, grid, block, gpu_stream(), __VA_ARGS__)
 #endif
 
-/* ---- device.cu --------------------------------------------------------------------------------------------- */
+/* ---- device.cu ------------------------------------------------------------------------------- */
 
 int gpu_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-int gpu_check(cudaError_t status, const char *what);        /* 0, or -1 and what CUDA says */
-int gpu_launched(const char *kernel);                       /* after each launch */
+int gpu_check(cudaError_t status, const char *what); /* 0, or -1 and what CUDA says */
+int gpu_launched(const char *kernel);                /* after each launch */
 int gpu_synchronize();
 cudaStream_t gpu_stream();
-int64_t *gpu_mailbox();                                     /* a few words of device memory for answers to the host */
-int gpu_read_mailbox(int64_t *value);                       /* its first word, when all queued work is done */
+int64_t *gpu_mailbox();               /* a few words of device memory for answers to the host */
+int gpu_read_mailbox(int64_t *value); /* its first word, when all queued work is done */
 
 /* alloc.cu: 256-byte aligned blocks from per-size lists; bytes as asked for. */
 void *gpu_alloc(size_t bytes);
@@ -46,7 +46,10 @@ struct Scratch {
     {
         if (!data) gpu_fail("out of GPU memory: %zu bytes of scratch", bytes);
     }
-    ~Scratch() { if (data) gpu_free(data, bytes); }
+    ~Scratch()
+    {
+        if (data) gpu_free(data, bytes);
+    }
     Scratch(const Scratch &) = delete;
     Scratch &operator=(const Scratch &) = delete;
 };
@@ -56,19 +59,20 @@ struct Scratch {
 KERNEL_LIST(K)
 #undef K
 
-/* index.cu: 0 when all of [outer, rows, inner] indices (strides as given) lie in [0, n) or equal *also, if that is given;
- * -1 with the first bad one in row-major order, of steps with stride 0 the first only.  Waits for the device. */
+/* index.cu: 0 when all of [outer, rows, inner] indices (strides as given) lie in [0, n) or equal *also, if
+ * that is given; -1 with the first bad one in row-major order, of steps with stride 0 the first only.  Waits
+ * for the device. */
 struct IndexBlock {
     const int64_t *index;
     int64_t outer, rows, inner, outer_stride, row_stride, inner_stride;
 };
 int gpu_check_index(const IndexBlock *b, int64_t n, const int64_t *also, int64_t *bad_at, int64_t *bad_value);
 
-/* ---- sizes of launches -------------------------------------------------------------------------------------- */
+/* ---- sizes of launches ----------------------------------------------------------------------- */
 
 enum { THREADS = 256 };
 
-static inline unsigned gpu_blocks(int64_t n)                /* for loops that step by the whole grid */
+static inline unsigned gpu_blocks(int64_t n) /* for loops that step by the whole grid */
 {
     const int64_t blocks = (n + THREADS - 1) / THREADS;
     return (unsigned)(blocks < 1 ? 1 : blocks < 16384 ? blocks : 16384);
@@ -77,9 +81,9 @@ static inline unsigned gpu_blocks(int64_t n)                /* for loops that st
 static __device__ inline int64_t first_item() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 static __device__ inline int64_t item_step() { return (int64_t)gridDim.x * blockDim.x; }
 
-/* ---- strided index spaces ------------------------------------------------------------------------------------- */
+/* ---- strided index spaces -------------------------------------------------------------------- */
 
-template <int N> struct Space {                             /* of N operands */
+template <int N> struct Space { /* of N operands */
     int ndim;
     int64_t count, shape[KERNEL_MAX_DIMS], stride[N][KERNEL_MAX_DIMS];
 };
@@ -89,7 +93,7 @@ template <int N> static __device__ inline void offsets(const Space<N> &s, int64_
     for (int k = 0; k < N; k++) at[k] = 0;
     for (int d = s.ndim - 1; d >= 0; d--) {
         int64_t i = item;
-        if (d > 0 && s.count <= 0xffffffff) {               /* divisions of 32 bits are several times faster */
+        if (d > 0 && s.count <= 0xffffffff) { /* divisions of 32 bits are several times faster */
             i = (uint32_t)item % (uint32_t)s.shape[d];
             item = (uint32_t)item / (uint32_t)s.shape[d];
         } else if (d > 0) {
@@ -111,13 +115,21 @@ template <int N> static inline void set_strides(Space<N> *s, int k, const int64_
     for (int d = 0; d < s->ndim; d++) s->stride[k][d] = stride ? stride[d] : 0;
 }
 
-/* ---- element types ---------------------------------------------------------------------------------------------- */
+/* ---- element types --------------------------------------------------------------------------- */
 
-struct Bool { uint8_t v; };                                 /* one byte, 0 or 1 */
+struct Bool {
+    uint8_t v;
+}; /* one byte, 0 or 1 */
 
-template <class T> struct ComputeOf { using type = T; };    /* halves compute in f32 */
-template <> struct ComputeOf<__half> { using type = float; };
-template <> struct ComputeOf<__nv_bfloat16> { using type = float; };
+template <class T> struct ComputeOf {
+    using type = T;
+}; /* halves compute in f32 */
+template <> struct ComputeOf<__half> {
+    using type = float;
+};
+template <> struct ComputeOf<__nv_bfloat16> {
+    using type = float;
+};
 template <class T> using Compute = typename ComputeOf<T>::type;
 
 static __device__ inline float value_of(float x) { return x; }
@@ -159,24 +171,29 @@ template <class F> static inline int with_dtype(int dtype, F f)
 template <class F> static inline int with_size(int dtype, F f)
 {
     switch (dtype) {
-    case TENSOR_F32: case TENSOR_I32: return f.template operator()<uint32_t>();
-    case TENSOR_F64: case TENSOR_I64: return f.template operator()<uint64_t>();
-    case TENSOR_F16: case TENSOR_BF16: return f.template operator()<uint16_t>();
+    case TENSOR_F32:
+    case TENSOR_I32: return f.template operator()<uint32_t>();
+    case TENSOR_F64:
+    case TENSOR_I64: return f.template operator()<uint64_t>();
+    case TENSOR_F16:
+    case TENSOR_BF16: return f.template operator()<uint16_t>();
     default: return f.template operator()<uint8_t>();
     }
 }
 
 static inline size_t gpu_dtype_size(int dtype)
 {
-    return dtype == TENSOR_F64 || dtype == TENSOR_I64 ? 8 : dtype == TENSOR_F32 || dtype == TENSOR_I32 ? 4 :
-           dtype == TENSOR_F16 || dtype == TENSOR_BF16 ? 2 : 1;
+    return dtype == TENSOR_F64 || dtype == TENSOR_I64    ? 8
+           : dtype == TENSOR_F32 || dtype == TENSOR_I32  ? 4
+           : dtype == TENSOR_F16 || dtype == TENSOR_BF16 ? 2
+                                                         : 1;
 }
 
-/* ---- teams: who works on one row ----------------------------------------------------------------------------------
- * A row (of a softmax, of a reduction) is done by a block together, or by one thread alone while its neighbours do the
- * neighbouring columns.  Kernels are written once for both:
- *     row()   which row; one beyond the last must return at once      rank(), size()   its share of the row
- *     join(a, f)   f over the shares of all, always in the same order; all of the team must come */
+/* ---- teams: who works on one row ----------------------------------------------------------------
+ * A row (of a softmax, of a reduction) is done by a block together, or by one thread alone while its
+ * neighbours do the neighbouring columns.  Kernels are written once for both: row()   which row; one beyond
+ * the last must return at once      rank(), size()   its share of the row join(a, f)   f over the shares of
+ * all, always in the same order; all of the team must come */
 struct Alone {
     static __device__ inline int64_t row() { return first_item(); }
     static __device__ inline int rank() { return 0; }
@@ -197,11 +214,11 @@ struct Together {
         __syncthreads();
         a = part[0];
         for (int warp = 1; warp < size() / 32; warp++) a = f(a, part[warp]);
-        __syncthreads();                                    /* part may be written by the next join */
+        __syncthreads(); /* part may be written by the next join */
         return a;
     }
 
-private:
+  private:
     /* Beyond the last lane it is the lane's own, which reaches no result. */
     template <class A> static __device__ inline A from_lane_behind(A a, int distance)
     {
@@ -213,13 +230,22 @@ private:
     }
 };
 
-struct AddUp { template <class A> __device__ inline A operator()(A a, A b) const { return a + b; } };
-struct Larger { template <class A> __device__ inline A operator()(A a, A b) const { return b > a ? b : a; } };
+struct AddUp {
+    template <class A> __device__ inline A operator()(A a, A b) const { return a + b; }
+};
+struct Larger {
+    template <class A> __device__ inline A operator()(A a, A b) const { return b > a ? b : a; }
+};
 
 /* Rows of n elements that are `apart` from each other: by a team, or one thread each? */
-static inline bool by_team(int64_t rows, int64_t n, int64_t apart) { return n >= 32 && (apart == 1 || rows < 4096); }
+static inline bool by_team(int64_t rows, int64_t n, int64_t apart)
+{
+    return n >= 32 && (apart == 1 || rows < 4096);
+}
 
-struct Launch { unsigned blocks, threads; };
+struct Launch {
+    unsigned blocks, threads;
+};
 
 static inline Launch team_launch(bool team, int64_t rows, int64_t n)
 {
@@ -230,12 +256,12 @@ static inline Launch team_launch(bool team, int64_t rows, int64_t n)
 }
 
 /* Launches kernel<Together, ...> or kernel<Alone, ...>. */
-#define LAUNCH_ROWS(kernel, T, rows, n, apart, args)                                       \
-    do {                                                                                   \
-        const bool team_ = by_team(rows, n, apart);                                        \
-        const Launch launch_ = team_launch(team_, rows, n);                                \
-        auto run_ = team_ ? &kernel<Together, T> : &kernel<Alone, T>;                      \
-        LAUNCH(run_, launch_.blocks, launch_.threads, args);                               \
+#define LAUNCH_ROWS(kernel, T, rows, n, apart, args)                  \
+    do {                                                              \
+        const bool team_ = by_team(rows, n, apart);                   \
+        const Launch launch_ = team_launch(team_, rows, n);           \
+        auto run_ = team_ ? &kernel<Together, T> : &kernel<Alone, T>; \
+        LAUNCH(run_, launch_.blocks, launch_.threads, args);          \
     } while (0)
 
 #endif

@@ -10,12 +10,12 @@
 #endif
 
 static std::mutex lock;
-static int opened = -1;                     /* the device number in use */
+static int opened = -1; /* the device number in use */
 static cudaStream_t the_stream;
 static int64_t *mailbox;
 static thread_local char sentence[512];
 
-/* ---- errors --------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 int gpu_fail(const char *format, ...)
 {
@@ -29,7 +29,8 @@ int gpu_fail(const char *format, ...)
 int gpu_check(cudaError_t status, const char *what)
 {
     if (status == cudaSuccess) return 0;
-    return gpu_fail("%s: %s (%s, %d)", what, cudaGetErrorString(status), cudaGetErrorName(status), (int)status);
+    return gpu_fail("%s: %s (%s, %d)", what, cudaGetErrorString(status), cudaGetErrorName(status),
+                    (int)status);
 }
 
 static bool after_every_launch()
@@ -44,7 +45,7 @@ int gpu_launched(const char *kernel)
     return after_every_launch() ? gpu_check(cudaStreamSynchronize(the_stream), kernel) : 0;
 }
 
-/* ---- turns: one thread at a time, on the right device ----------------------------------------------------------- */
+/* ---- turns: one thread at a time, on the right device ---------------------------------------- */
 
 namespace {
 struct Turn {
@@ -52,12 +53,12 @@ struct Turn {
     bool ready;
     Turn() : guard(lock)
     {
-        static thread_local int mine = -1;  /* a new thread begins on device 0 */
+        static thread_local int mine = -1; /* a new thread begins on device 0 */
         ready = mine == opened || gpu_check(cudaSetDevice(opened), "cudaSetDevice") == 0;
         if (ready) mine = opened;
     }
 };
-}
+} // namespace
 
 cudaStream_t gpu_stream() { return the_stream; }
 int64_t *gpu_mailbox() { return mailbox; }
@@ -65,11 +66,13 @@ int gpu_synchronize() { return gpu_check(cudaStreamSynchronize(the_stream), "wai
 
 int gpu_read_mailbox(int64_t *value)
 {
-    if (gpu_check(cudaMemcpyAsync(value, mailbox, sizeof *value, cudaMemcpyDeviceToHost, the_stream), "reading an answer")) return -1;
+    if (gpu_check(cudaMemcpyAsync(value, mailbox, sizeof *value, cudaMemcpyDeviceToHost, the_stream),
+                  "reading an answer"))
+        return -1;
     return gpu_synchronize();
 }
 
-/* ---- start ------------------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static __global__ void answer(int64_t *to) { *to = 42; }
 
@@ -83,7 +86,8 @@ static int probe(int index)
         char why[sizeof sentence];
         snprintf(why, sizeof why, "%s", sentence);
         if (cudaGetDeviceProperties(&p, index) == cudaSuccess)
-            gpu_fail("%s does not run this build's kernels (compute capability %d.%d): %s", p.name, p.major, p.minor, why);
+            gpu_fail("%s does not run this build's kernels (compute capability %d.%d): %s", p.name, p.major,
+                     p.minor, why);
         return -1;
     }
     return value == 42 ? 0 : gpu_fail("a first kernel gave a wrong answer");
@@ -95,10 +99,11 @@ static int no_devices(cudaError_t status)
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     if (driver == 0)
-        return gpu_fail("no NVIDIA driver on this machine (the CUDA runtime built in is %d.%d)", runtime / 1000, runtime % 1000 / 10);
-    if (driver < runtime)
-        return gpu_fail("the NVIDIA driver is for CUDA %d.%d, the runtime built in is %d.%d", driver / 1000, driver % 1000 / 10,
+        return gpu_fail("no NVIDIA driver on this machine (the CUDA runtime built in is %d.%d)",
                         runtime / 1000, runtime % 1000 / 10);
+    if (driver < runtime)
+        return gpu_fail("the NVIDIA driver is for CUDA %d.%d, the runtime built in is %d.%d", driver / 1000,
+                        driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
     return gpu_check(status, "no NVIDIA GPU can be used");
 }
 
@@ -112,7 +117,8 @@ static int open_device(int index)
     }
     if (index >= count) return gpu_fail("there is no device %d: %d were found", index, count);
     if (gpu_check(cudaSetDevice(index), "cudaSetDevice")) return -1;
-    if (gpu_check(cudaStreamCreateWithFlags(&the_stream, cudaStreamNonBlocking), "making a stream")) return -1;
+    if (gpu_check(cudaStreamCreateWithFlags(&the_stream, cudaStreamNonBlocking), "making a stream"))
+        return -1;
     mailbox = nullptr;
     if (gpu_check(cudaMalloc((void **)&mailbox, 256), "cudaMalloc") || probe(index)) {
         cudaFree(mailbox);
@@ -131,7 +137,7 @@ static int start(int index)
     return open_device(index);
 }
 
-/* ---- the rest of Device --------------------------------------------------------------------------------------------- */
+/* ---- the rest of Device ---------------------------------------------------------------------- */
 
 static const char *error() { return sentence; }
 
@@ -143,9 +149,10 @@ static const char *describe()
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     if (gpu_check(cudaGetDeviceProperties(&p, opened), "cudaGetDeviceProperties")) return sentence;
-    snprintf(line, sizeof line, "%s, compute capability %d.%d, %d multiprocessors, %.1f GiB; CUDA runtime %d.%d, driver %d.%d",
-             p.name, p.major, p.minor, p.multiProcessorCount, (double)p.totalGlobalMem / (1 << 30), runtime / 1000,
-             runtime % 1000 / 10, driver / 1000, driver % 1000 / 10);
+    snprintf(line, sizeof line,
+             "%s, compute capability %d.%d, %d multiprocessors, %.1f GiB; CUDA runtime %d.%d, driver %d.%d",
+             p.name, p.major, p.minor, p.multiProcessorCount, (double)p.totalGlobalMem / (1 << 30),
+             runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10);
     return line;
 }
 
@@ -184,11 +191,11 @@ static int synchronize()
     return turn.ready ? gpu_synchronize() : -1;
 }
 
-#define TAKE_TURN(slot, Args)                       \
-    static int turn_##slot(Args *args)              \
-    {                                               \
-        Turn turn;                                  \
-        return turn.ready ? gpu_##slot(args) : -1;  \
+#define TAKE_TURN(slot, Args)                      \
+    static int turn_##slot(Args *args)             \
+    {                                              \
+        Turn turn;                                 \
+        return turn.ready ? gpu_##slot(args) : -1; \
     }
 TAKE_TURN(map, MapArgs)
 TAKE_TURN(copy, CopyArgs)
@@ -208,18 +215,46 @@ TAKE_TURN(random, RandomArgs)
 
 /* Convolution, pooling, resampling and recurrent steps have no kernels here; attention is made of ops. */
 static const Device device = {
-    .abi = DEVICE_ABI, .size = sizeof(Device), .name = DEVICE_NAME, .ops_digest = TAPEGRAD_OPS_DIGEST,
-    .start = start, .error = error, .describe = describe,
-    .alloc = alloc, .free = release, .to_device = to_device, .to_host = to_host, .synchronize = synchronize,
-    .map = turn_map, .copy = turn_copy, .fill = turn_fill, .select = turn_select, .reduce = turn_reduce, .gemm = turn_gemm,
-    .softmax = turn_softmax, .softmax_grad = turn_softmax_grad,
-    .cross_entropy = turn_cross_entropy, .cross_entropy_grad = turn_cross_entropy_grad,
-    .gather = turn_gather, .scatter_add = turn_scatter_add,
-    .conv2d = nullptr, .conv2d_grad_input = nullptr, .conv2d_grad_weight = nullptr,
-    .max_pool = nullptr, .max_pool_grad = nullptr, .avg_pool = nullptr, .avg_pool_grad = nullptr,
-    .norm = turn_norm, .norm_grad = turn_norm_grad, .random = turn_random,
-    .attention = nullptr, .attention_grad = nullptr, .rnn_step = nullptr, .rnn_step_grad = nullptr,
-    .resample = nullptr, .taps = nullptr,
+    .abi = DEVICE_ABI,
+    .size = sizeof(Device),
+    .name = DEVICE_NAME,
+    .ops_digest = TAPEGRAD_OPS_DIGEST,
+    .start = start,
+    .error = error,
+    .describe = describe,
+    .alloc = alloc,
+    .free = release,
+    .to_device = to_device,
+    .to_host = to_host,
+    .synchronize = synchronize,
+    .map = turn_map,
+    .copy = turn_copy,
+    .fill = turn_fill,
+    .select = turn_select,
+    .reduce = turn_reduce,
+    .gemm = turn_gemm,
+    .softmax = turn_softmax,
+    .softmax_grad = turn_softmax_grad,
+    .cross_entropy = turn_cross_entropy,
+    .cross_entropy_grad = turn_cross_entropy_grad,
+    .gather = turn_gather,
+    .scatter_add = turn_scatter_add,
+    .conv2d = nullptr,
+    .conv2d_grad_input = nullptr,
+    .conv2d_grad_weight = nullptr,
+    .max_pool = nullptr,
+    .max_pool_grad = nullptr,
+    .avg_pool = nullptr,
+    .avg_pool_grad = nullptr,
+    .norm = turn_norm,
+    .norm_grad = turn_norm_grad,
+    .random = turn_random,
+    .attention = nullptr,
+    .attention_grad = nullptr,
+    .rnn_step = nullptr,
+    .rnn_step_grad = nullptr,
+    .resample = nullptr,
+    .taps = nullptr,
 };
 
 extern "C" __attribute__((visibility("default"))) const Device *tensor_device_plugin(void);

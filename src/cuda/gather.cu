@@ -1,7 +1,7 @@
 /* gather.cu - picking elements by index, and adding them back.
  *
- * scatter_add: a thread owns a column of the destination, or a range of its rows where columns are few, and adds in the order
- * of the index rows, so there are no atomics and the bits are always the same. */
+ * scatter_add: a thread owns a column of the destination, or a range of its rows where columns are few, and
+ * adds in the order of the index rows, so there are no atomics and the bits are always the same. */
 #include "cuda.cuh"
 
 static int check(GatherArgs *g)
@@ -10,7 +10,7 @@ static int check(GatherArgs *g)
     return gpu_check_index(&b, g->n, nullptr, &g->bad_at, &g->bad_value);
 }
 
-/* ---- gather --------------------------------------------------------------------------------------------------------- */
+/* ---- gather ---------------------------------------------------------------------------------- */
 
 template <class Bits> __global__ void gather_kernel(GatherArgs g)
 {
@@ -34,13 +34,14 @@ int gpu_gather(GatherArgs *g)
     });
 }
 
-/* ---- scatter_add ------------------------------------------------------------------------------------------------------- */
+/* ---- scatter_add ----------------------------------------------------------------------------- */
 
 template <class T> __device__ inline T added(T a, T b)
 {
     if constexpr (std::is_same_v<T, Bool>) return Bool{ (uint8_t)(a.v | b.v) };
     else if constexpr (std::is_same_v<T, __half>) return __float2half_rn(__half2float(a) + __half2float(b));
-    else if constexpr (std::is_same_v<T, __nv_bfloat16>) return __float2bfloat16_rn(__bfloat162float(a) + __bfloat162float(b));
+    else if constexpr (std::is_same_v<T, __nv_bfloat16>)
+        return __float2bfloat16_rn(__bfloat162float(a) + __bfloat162float(b));
     else if constexpr (std::is_integral_v<T>) return (T)((uint64_t)a + (uint64_t)b);
     else return a + b;
 }

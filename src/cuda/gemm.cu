@@ -1,7 +1,9 @@
 /* gemm.cu - c = alpha a b + beta c (+ bias) through cuBLAS.
  *
- *  - cuBLAS is column-major: a row-major c = a b is its c^T = b^T a^T, so b goes first, and c's rows are its columns.
- *  - An operand whose strides cuBLAS cannot say (neither rows nor columns dense) is first copied to dense scratch.
+ *  - cuBLAS is column-major: a row-major c = a b is its c^T = b^T a^T, so b goes first, and c's rows are its
+ * columns.
+ *  - An operand whose strides cuBLAS cannot say (neither rows nor columns dense) is first copied to dense
+ * scratch.
  *  - A bias is written into c first and the product added, which rounds once where c is a half type.
  *  - f32 is f32: no TF32.  Halves accumulate in f32. */
 #include <cublas_v2.h>
@@ -13,7 +15,8 @@ static int blas_check(cublasStatus_t status, const char *what)
     return status == CUBLAS_STATUS_SUCCESS ? 0 : gpu_fail("%s: cuBLAS status %d", what, (int)status);
 }
 
-/* Made when first needed, which takes a while.  It has one workspace of ours, so that equal calls give equal bits. */
+/* Made when first needed, which takes a while.  It has one workspace of ours, so that equal calls give equal
+ * bits. */
 static int handle_of(cublasHandle_t *handle)
 {
     enum { WORKSPACE = 32 << 20 };
@@ -34,12 +37,12 @@ static int handle_of(cublasHandle_t *handle)
     return 0;
 }
 
-/* ---- operands -------------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
-struct Matrix {                             /* rows x columns, batch of them */
+struct Matrix { /* rows x columns, batch of them */
     const void *data;
     int64_t rows, columns, batch_stride, row, column;
-    bool transposed;                        /* once expressed: columns are dense, not rows; ld apart */
+    bool transposed; /* once expressed: columns are dense, not rows; ld apart */
     int64_t ld;
 };
 
@@ -79,7 +82,7 @@ struct Operand {
     Matrix m;
     void *copy = nullptr;
     size_t bytes = 0;
-    int64_t copies = 0;                     /* matrices in copy */
+    int64_t copies = 0; /* matrices in copy */
 
     /* read: the copy begins with the operand's values. */
     int prepare(int dtype, int64_t batch, bool read)
@@ -90,23 +93,27 @@ struct Operand {
         copy = gpu_alloc(bytes);
         if (!copy || (read && copy_matrix(dtype, copies, &m, copy, true))) return -1;
         original = m;
-        m = Matrix{ copy, m.rows, m.columns, copies == 1 ? 0 : m.rows * m.columns, m.columns, 1, false, m.columns };
+        m = Matrix{ copy,      m.rows, m.columns, copies == 1 ? 0 : m.rows * m.columns,
+                    m.columns, 1,      false,     m.columns };
         return 0;
     }
     int write_back(int dtype) { return copy ? copy_matrix(dtype, copies, &original, copy, false) : 0; }
     explicit Operand(Matrix from) : m(from), original(from) {}
-    ~Operand() { if (copy) gpu_free(copy, bytes); }
+    ~Operand()
+    {
+        if (copy) gpu_free(copy, bytes);
+    }
     Operand(const Operand &) = delete;
     Operand &operator=(const Operand &) = delete;
 
-private:
+  private:
     Matrix original;
 };
 
-/* ---- beta c + bias ------------------------------------------------------------------------------------------------------ */
+/* ---- beta c + bias --------------------------------------------------------------------------- */
 
 struct BiasCall {
-    Space<2> space;                         /* c, then bias, which repeats for every row */
+    Space<2> space; /* c, then bias, which repeats for every row */
     void *c;
     const void *bias;
     double beta;
@@ -127,7 +134,8 @@ template <class T> __global__ void bias_kernel(BiasCall b)
 static int scale_and_add_bias(const GemmArgs *g)
 {
     BiasCall b;
-    const int64_t shape[3] = { g->batch, g->m, g->n }, c[3] = { g->c_batch, g->c_row, g->c_col }, bias[3] = { 0, 0, 1 };
+    const int64_t shape[3] = { g->batch, g->m, g->n }, c[3] = { g->c_batch, g->c_row, g->c_col },
+                  bias[3] = { 0, 0, 1 };
     set_space(&b.space, 3, g->batch * g->m * g->n, shape);
     set_strides(&b.space, 0, c);
     set_strides(&b.space, 1, bias);
@@ -139,11 +147,14 @@ static int scale_and_add_bias(const GemmArgs *g)
     });
 }
 
-/* ---- the product ---------------------------------------------------------------------------------------------------------- */
+/* ---- the product ----------------------------------------------------------------------------- */
 
 static cudaDataType_t blas_type(int dtype)
 {
-    return dtype == TENSOR_F64 ? CUDA_R_64F : dtype == TENSOR_F16 ? CUDA_R_16F : dtype == TENSOR_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+    return dtype == TENSOR_F64    ? CUDA_R_64F
+           : dtype == TENSOR_F16  ? CUDA_R_16F
+           : dtype == TENSOR_BF16 ? CUDA_R_16BF
+                                  : CUDA_R_32F;
 }
 
 /* c = alpha a b + beta c with c's rows dense. */
@@ -154,16 +165,22 @@ static int multiply(const GemmArgs *g, const Matrix *a, const Matrix *b, const M
     const cudaDataType_t type = blas_type(g->dtype);
     const bool f64 = g->dtype == TENSOR_F64;
     const float alpha32 = (float)g->alpha, beta32 = (float)beta;
-    const void *alpha = f64 ? (const void *)&g->alpha : &alpha32, *scale = f64 ? (const void *)&beta : &beta32;
-    return blas_check(cublasGemmStridedBatchedEx(handle, b->transposed ? CUBLAS_OP_T : CUBLAS_OP_N, a->transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                                                 (int)c->columns, (int)c->rows, (int)a->columns, alpha, b->data, type, (int)b->ld,
-                                                 b->batch_stride, a->data, type, (int)a->ld, a->batch_stride, scale,
-                                                 (void *)(uintptr_t)c->data, type, (int)c->ld, c->batch_stride, (int)g->batch,
-                                                 f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+    const void *alpha = f64 ? (const void *)&g->alpha : &alpha32,
+               *scale = f64 ? (const void *)&beta : &beta32;
+    return blas_check(cublasGemmStridedBatchedEx(
+                          handle, b->transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          a->transposed ? CUBLAS_OP_T : CUBLAS_OP_N, (int)c->columns, (int)c->rows,
+                          (int)a->columns, alpha, b->data, type, (int)b->ld, b->batch_stride, a->data, type,
+                          (int)a->ld, a->batch_stride, scale, (void *)(uintptr_t)c->data, type, (int)c->ld,
+                          c->batch_stride, (int)g->batch, f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                          CUBLAS_GEMM_DEFAULT),
                       "cublasGemmStridedBatchedEx");
 }
 
-static Matrix transposed(const Matrix &m) { return Matrix{ m.data, m.columns, m.rows, m.batch_stride, m.column, m.row, false, 0 }; }
+static Matrix transposed(const Matrix &m)
+{
+    return Matrix{ m.data, m.columns, m.rows, m.batch_stride, m.column, m.row, false, 0 };
+}
 
 /* c's columns are dense, not its rows: c^T = b^T a^T has dense rows. */
 static bool by_columns(const GemmArgs *g)
@@ -175,7 +192,8 @@ int gpu_gemm(GemmArgs *g)
 {
     if (g->batch == 0 || g->m == 0 || g->n == 0) return 0;
     if (g->dtype > TENSOR_BF16) return gpu_fail("no products of integers");
-    if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX || g->batch > INT_MAX) return gpu_fail("a size is beyond cuBLAS's integers");
+    if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX || g->batch > INT_MAX)
+        return gpu_fail("a size is beyond cuBLAS's integers");
     const bool product = g->k > 0 && g->alpha != 0;
     if ((g->bias || !product) && scale_and_add_bias(g)) return -1;
     if (!product) return 0;
@@ -189,6 +207,7 @@ int gpu_gemm(GemmArgs *g)
     }
     Operand left(a), right(b), result(c);
     if (left.prepare(g->dtype, g->batch, true) || right.prepare(g->dtype, g->batch, true) ||
-        result.prepare(g->dtype, g->batch, beta != 0) || multiply(g, &left.m, &right.m, &result.m, beta)) return -1;
+        result.prepare(g->dtype, g->batch, beta != 0) || multiply(g, &left.m, &right.m, &result.m, beta))
+        return -1;
     return result.write_back(g->dtype);
 }

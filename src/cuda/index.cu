@@ -19,13 +19,15 @@ static __global__ void check_kernel(CheckCall c)
     const int64_t count = c.block.outer * c.block.rows * c.block.inner;
     for (int64_t i = first_item(); i < count; i += item_step()) {
         const int64_t value = c.block.index[index_at(c.block, i)];
-        if ((value < 0 || value >= c.n) && !(c.has_also && value == c.also)) atomicMin(c.first_bad, (unsigned long long)i);
+        if ((value < 0 || value >= c.n) && !(c.has_also && value == c.also))
+            atomicMin(c.first_bad, (unsigned long long)i);
     }
 }
 
 static __global__ void value_kernel(IndexBlock b, int64_t i, int64_t *to) { *to = b.index[index_at(b, i)]; }
 
-int gpu_check_index(const IndexBlock *block, int64_t n, const int64_t *also, int64_t *bad_at, int64_t *bad_value)
+int gpu_check_index(const IndexBlock *block, int64_t n, const int64_t *also, int64_t *bad_at,
+                    int64_t *bad_value)
 {
     IndexBlock b = *block;
     if (b.outer_stride == 0) b.outer = 1;
@@ -42,5 +44,6 @@ int gpu_check_index(const IndexBlock *block, int64_t n, const int64_t *also, int
     LAUNCH(value_kernel, 1, 1, b, at, gpu_mailbox());
     if (gpu_launched("index check") || gpu_read_mailbox(bad_value)) return -1;
     *bad_at = at;
-    return gpu_fail("index %lld at position %lld is out of range: want 0 to %lld", (long long)*bad_value, (long long)at, (long long)n - 1);
+    return gpu_fail("index %lld at position %lld is out of range: want 0 to %lld", (long long)*bad_value,
+                    (long long)at, (long long)n - 1);
 }

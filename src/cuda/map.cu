@@ -4,7 +4,9 @@
 static MapLauncher *launcher(int row, int part, int dtype)
 {
     switch (dtype) {
-    case TENSOR_F32: case TENSOR_F16: case TENSOR_BF16: return map_row_f32(row, part);
+    case TENSOR_F32:
+    case TENSOR_F16:
+    case TENSOR_BF16: return map_row_f32(row, part);
     case TENSOR_F64: return map_row_f64(row, part);
     case TENSOR_I64: return map_row_i64(row, part);
     case TENSOR_I32: return map_row_i32(row, part);

@@ -5,7 +5,7 @@
 #include "cuda.cuh"
 
 struct MapCall {
-    Space<1 + ROW_OPERANDS> space;          /* out, then the operands */
+    Space<1 + ROW_OPERANDS> space; /* out, then the operands */
     void *out;
     const void *in[ROW_OPERANDS];
     int out_dtype, in_dtype[ROW_OPERANDS];

@@ -7,12 +7,12 @@
 #include "map.cuh"
 
 #ifdef __CUDACC__
-#pragma nv_diag_suppress 186            /* x < 0 on u8: the formulas are type-generic */
+#pragma nv_diag_suppress 186 /* x < 0 on u8: the formulas are type-generic */
 #else
 #pragma clang diagnostic ignored "-Wtautological-unsigned-zero-compare"
 #endif
 
-/* ---- elements: floats are stored as f32, f16 or bf16, all else as it is computed ---------------------------------- */
+/* ---- elements: floats are stored as f32, f16 or bf16, all else as it is computed ------------- */
 
 template <class T> __device__ inline T load(const void *p, int dtype, int64_t i)
 {
@@ -26,31 +26,46 @@ template <class T> __device__ inline T load(const void *p, int dtype, int64_t i)
 template <class T> __device__ inline void store(void *p, int dtype, int64_t i, T v)
 {
     if constexpr (std::is_same_v<T, float>) {
-        if (dtype == TENSOR_F16) { ((__half *)p)[i] = __float2half_rn(v); return; }
-        if (dtype == TENSOR_BF16) { ((__nv_bfloat16 *)p)[i] = __float2bfloat16_rn(v); return; }
+        if (dtype == TENSOR_F16) {
+            ((__half *)p)[i] = __float2half_rn(v);
+            return;
+        }
+        if (dtype == TENSOR_BF16) {
+            ((__nv_bfloat16 *)p)[i] = __float2bfloat16_rn(v);
+            return;
+        }
     }
     if (dtype == TENSOR_BOOL) ((uint8_t *)p)[i] = v != 0;
     else ((T *)p)[i] = v;
 }
 
-/* ---- the functions that formulas call ------------------------------------------------------------------------------ */
+/* ---- the functions that formulas call -------------------------------------------------------- */
 
 namespace rows {
 
 #define R(c) ((T)(c))
-#define REALS(name)                                                     \
+#define REALS(name)                                                       \
     static __device__ inline float name(float x) { return ::name##f(x); } \
     static __device__ inline double name(double x) { return ::name(x); }
-REALS(exp) REALS(exp2) REALS(expm1) REALS(log) REALS(log2) REALS(log10) REALS(log1p) REALS(sin) REALS(cos) REALS(tan)
-REALS(asin) REALS(acos) REALS(atan) REALS(sinh) REALS(cosh) REALS(tanh) REALS(asinh) REALS(acosh) REALS(atanh)
-REALS(lgamma) REALS(erf) REALS(erfc) REALS(sqrt) REALS(fabs) REALS(floor) REALS(ceil) REALS(rint) REALS(trunc)
+REALS(exp)
+REALS(exp2) REALS(expm1) REALS(log) REALS(log2) REALS(log10) REALS(log1p) REALS(sin) REALS(cos) REALS(tan)
+    REALS(asin) REALS(acos) REALS(atan) REALS(sinh) REALS(cosh) REALS(tanh) REALS(asinh) REALS(acosh)
+        REALS(atanh) REALS(lgamma) REALS(erf) REALS(erfc) REALS(sqrt) REALS(fabs) REALS(floor) REALS(ceil)
+            REALS(rint) REALS(trunc)
 #define REALS2(name)                                                                  \
     static __device__ inline float name(float a, float b) { return ::name##f(a, b); } \
     static __device__ inline double name(double a, double b) { return ::name(a, b); }
-REALS2(pow) REALS2(atan2) REALS2(hypot) REALS2(fmod) REALS2(copysign)
-/* In double for both types: rare, and right to the last bit of a float. */
-template <class T> __device__ inline T digamma(T x) { return (T)special_digamma((double)x); }
-template <class T> __device__ inline T polygamma(T x, T n) { return (T)special_polygamma((double)x, (double)n); }
+                REALS2(pow) REALS2(atan2) REALS2(hypot) REALS2(fmod) REALS2(copysign)
+    /* In double for both types: rare, and right to the last bit of a float. */
+    template <class T>
+    __device__ inline T digamma(T x)
+{
+    return (T)special_digamma((double)x);
+}
+template <class T> __device__ inline T polygamma(T x, T n)
+{
+    return (T)special_polygamma((double)x, (double)n);
+}
 template <class T> __device__ inline T erfinv(T x) { return (T)special_erfinv((double)x); }
 
 /* Integers: modulo 2 to the width; b < 0 as 1 / a^-b is. */
@@ -63,7 +78,10 @@ template <class T> __device__ inline T pow(T a, T b)
     return (T)power;
 }
 /* Divisors of integers are not 0; the least number by -1 is modulo 2 to the width. */
-template <class T> __device__ inline T fmod(T a, T b) { return b == (T)-1 && std::is_signed_v<T> ? (T)0 : (T)(a % b); }
+template <class T> __device__ inline T fmod(T a, T b)
+{
+    return b == (T)-1 && std::is_signed_v<T> ? (T)0 : (T)(a % b);
+}
 template <class T> __device__ inline T trunc_divide(T a, T b)
 {
     if constexpr (std::is_floating_point_v<T>) return trunc(a / b);
@@ -122,7 +140,8 @@ template <class T> __device__ inline T square(T x) { return (T)(x * x); }
 template <class T> __device__ inline T sigmoid(T x) { return R(1) / (R(1) + exp(-x)); }
 template <class T> __device__ inline bool isfinite_(T x)
 {
-    if constexpr (std::is_floating_point_v<T>) return fabs(x) <= (sizeof(T) == 4 ? (T)3.402823466e38f : (T)1.7976931348623157e308);
+    if constexpr (std::is_floating_point_v<T>)
+        return fabs(x) <= (sizeof(T) == 4 ? (T)3.402823466e38f : (T)1.7976931348623157e308);
     else return true;
 }
 template <class T> __device__ inline bool isinf_(T x) { return x == x && !isfinite_(x); }
@@ -135,17 +154,17 @@ template <class T> __device__ inline bool signbit_(T x)
 template <class T> __device__ inline T xlogy(T a, T b) { return b != b ? b : a == 0 ? R(0) : a * log(b); }
 template <class T> __device__ inline T xlog1py(T a, T b) { return b != b ? b : a == 0 ? R(0) : a * log1p(b); }
 
-/* ---- formulas --------------------------------------------------------------------------------------------------------- */
+/* ---- formulas -------------------------------------------------------------------------------- */
 
-#define G KEEP_OUTPUT(1)                /* the incoming gradient */
-#define FORMULA(name, part, first, p, q, expression, keep_)                                \
-    template <class T> struct name##_##part {                                              \
-        static constexpr unsigned keep = keep_;                                            \
-        static __device__ inline T of(T first, T b, T y, T g, T p, T q)                    \
-        {                                                                                  \
-            (void)first, (void)b, (void)y, (void)g, (void)p, (void)q;                      \
-            return (T)(expression);                                                        \
-        }                                                                                  \
+#define G KEEP_OUTPUT(1) /* the incoming gradient */
+#define FORMULA(name, part, first, p, q, expression, keep_)             \
+    template <class T> struct name##_##part {                           \
+        static constexpr unsigned keep = keep_;                         \
+        static __device__ inline T of(T first, T b, T y, T g, T p, T q) \
+        {                                                               \
+            (void)first, (void)b, (void)y, (void)g, (void)p, (void)q;   \
+            return (T)(expression);                                     \
+        }                                                               \
     };
 #define UNARY(name, t, summary, y_, dx, keep, lo, hi) \
     FORMULA(name, y, x, p0, p1, y_, KEEP_X) FORMULA(name, a, x, p0, p1, dx, (keep) | G)
@@ -154,16 +173,18 @@ template <class T> __device__ inline T xlog1py(T a, T b) { return b != b ? b : a
 #define UNARY2(name, t, summary, p, pi, q, qi, y_, dx, keep, lo, hi) \
     FORMULA(name, y, x, p, q, y_, KEEP_X) FORMULA(name, a, x, p, q, dx, (keep) | G)
 #define BINARY(name, t, summary, y_, da, ka, db, kb, lo, hi) \
-    FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B) FORMULA(name, a, a, p0, p1, da, (ka) | G) FORMULA(name, b, a, p0, p1, db, (kb) | G)
+    FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)         \
+    FORMULA(name, a, a, p0, p1, da, (ka) | G) FORMULA(name, b, a, p0, p1, db, (kb) | G)
 #define BINARY1(name, t, summary, p, pi, y_, da, ka, db, kb, lo, hi) \
-    FORMULA(name, y, a, p, p1, y_, KEEP_A | KEEP_B) FORMULA(name, a, a, p, p1, da, (ka) | G) FORMULA(name, b, a, p, p1, db, (kb) | G)
+    FORMULA(name, y, a, p, p1, y_, KEEP_A | KEEP_B)                  \
+    FORMULA(name, a, a, p, p1, da, (ka) | G) FORMULA(name, b, a, p, p1, db, (kb) | G)
 #define COMPARE(name, t, summary, y_) FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)
 #define PREDICATE(name, t, summary, y_) FORMULA(name, y, x, p0, p1, y_, KEEP_X)
 #define BITS1(name, t, summary, y_) FORMULA(name, y, x, p0, p1, y_, KEEP_X)
 #define BITS2(name, t, summary, y_) FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)
 #include <tapegrad/ops.def>
 
-/* ---- the kernel --------------------------------------------------------------------------------------------------------- */
+/* ---- the kernel ------------------------------------------------------------------------------ */
 
 template <class T, class F> __global__ void map_kernel(MapCall m)
 {
@@ -186,12 +207,12 @@ template <class T, class F> int launch_row(const MapCall *m)
     return gpu_launched("map");
 }
 
-/* ---- from a row's number to its kernel; NULL: the row is not for this type ----------------------------------------------- */
+/* ---- from a row's number to its kernel; NULL: the row is not for this type ------------------- */
 
 template <class T> constexpr bool is_real = std::is_floating_point_v<T>;
-#define PART(name, suffix, part, has)                                           \
-    case 3 * ROW_##name + part:                                                 \
-        if constexpr (has) return &launch_row<T, name##_##suffix<T>>;           \
+#define PART(name, suffix, part, has)                                 \
+    case 3 * ROW_##name + part:                                       \
+        if constexpr (has) return &launch_row<T, name##_##suffix<T>>; \
         else return nullptr;
 #define HAS_ROW_FLOATS is_real<T>
 #define HAS_ROW_NUMBERS true
@@ -219,5 +240,5 @@ template <class T> MapLauncher *launcher_of(int row, int part)
     }
 }
 
-}
+} // namespace rows
 #endif

@@ -1,11 +1,10 @@
 /* norm.cu - layer_norm, rms_norm, group_norm and batch_norm over dense x [outer, channels, inner].
  *
- *   layer: row r is outer index r, its n = channels * inner elements; element e has weight e;  rms: with mean 0
- *   group: the same, but element e has the weight of its channel in the row's group
- *   batch: row r is channel r, its n = outer * inner elements;        all have weight r
- *   y = w (x - mean) rstd + b
- *   dx = rstd (d - mean d - xh mean(d xh)),  d = w dy,  xh = (x - mean) rstd;  given statistics: dx = rstd d
- *   dweight = sum dy xh,  dbias = sum dy */
+ *   layer: row r is outer index r, its n = channels * inner elements; element e has weight e;  rms: with mean
+ * 0 group: the same, but element e has the weight of its channel in the row's group batch: row r is channel
+ * r, its n = outer * inner elements;        all have weight r y = w (x - mean) rstd + b dx = rstd (d - mean d
+ * - xh mean(d xh)),  d = w dy,  xh = (x - mean) rstd;  given statistics: dx = rstd d dweight = sum dy xh,
+ * dbias = sum dy */
 #include "cuda.cuh"
 
 template <class T> struct NormCall {
@@ -23,23 +22,34 @@ template <class T> struct NormCall {
     {
         return batch ? row : groups ? row % groups * channels + e / inner : e;
     }
-    __device__ inline double w(int64_t row, int64_t e) const { return weight ? (double)value_of(weight[own(row, e)]) : 1; }
-    __device__ inline double b(int64_t row, int64_t e) const { return bias ? (double)value_of(bias[own(row, e)]) : 0; }
+    __device__ inline double w(int64_t row, int64_t e) const
+    {
+        return weight ? (double)value_of(weight[own(row, e)]) : 1;
+    }
+    __device__ inline double b(int64_t row, int64_t e) const
+    {
+        return bias ? (double)value_of(bias[own(row, e)]) : 0;
+    }
 };
 
 template <class T> static NormCall<T> norm_call(const NormArgs *a)
 {
     NormCall<T> c;
-    c.batch = a->batch, c.given = a->given, c.rms = a->rms, c.groups = a->groups, c.channels = a->channels, c.inner = a->inner, c.eps = a->eps;
+    c.batch = a->batch, c.given = a->given, c.rms = a->rms, c.groups = a->groups, c.channels = a->channels,
+    c.inner = a->inner, c.eps = a->eps;
     c.rows = a->batch ? a->channels : a->outer, c.n = a->batch ? a->outer * a->inner : a->channels * a->inner;
-    c.x = (const T *)a->x, c.weight = (const T *)a->weight, c.bias = (const T *)a->bias, c.dy = (const T *)a->dy;
+    c.x = (const T *)a->x, c.weight = (const T *)a->weight, c.bias = (const T *)a->bias,
+    c.dy = (const T *)a->dy;
     c.y = (T *)a->y, c.mean = (T *)a->mean, c.rstd = (T *)a->rstd, c.var = (T *)a->var;
     c.dx = (T *)a->dx, c.dweight = (T *)a->dweight, c.dbias = (T *)a->dbias;
     return c;
 }
 
 /* Rows of batch norm with inner 1 lie side by side. */
-template <class T> static int64_t apart(const NormCall<T> &c) { return c.batch && c.inner == 1 ? c.channels : 1; }
+template <class T> static int64_t apart(const NormCall<T> &c)
+{
+    return c.batch && c.inner == 1 ? c.channels : 1;
+}
 
 template <class Team, class T> __global__ void norm_kernel(NormCall<T> c)
 {
@@ -58,7 +68,7 @@ template <class Team, class T> __global__ void norm_kernel(NormCall<T> c)
         const double var = squares / (double)c.n;
         if (Team::rank() == 0) put(c.mean + row, (C)mean), put(c.rstd + row, (C)(1 / sqrt(var + c.eps)));
         if (Team::rank() == 0 && c.var) put(c.var + row, (C)var);
-        Team::join(0, AddUp());             /* the others read what this one wrote */
+        Team::join(0, AddUp()); /* the others read what this one wrote */
     }
     const double mean = (double)value_of(c.mean[row]), rstd = (double)value_of(c.rstd[row]);
     for (int64_t e = Team::rank(); e < c.n; e += Team::size()) {
@@ -87,7 +97,8 @@ template <class Team, class T> __global__ void norm_grad_kernel(NormCall<T> c)
     double dy_sum = 0, dot = 0, d_sum = 0, d_dot = 0;
     for (int64_t e = Team::rank(); e < c.n; e += Team::size()) {
         const int64_t at = c.at(row, e);
-        const double dy = (double)value_of(c.dy[at]), xh = ((double)value_of(c.x[at]) - mean) * rstd, d = c.w(row, e) * dy;
+        const double dy = (double)value_of(c.dy[at]), xh = ((double)value_of(c.x[at]) - mean) * rstd,
+                     d = c.w(row, e) * dy;
         dy_sum += dy, dot += dy * xh, d_sum += d, d_dot += d * xh;
     }
     dy_sum = Team::join(dy_sum, AddUp()), dot = Team::join(dot, AddUp());
@@ -101,7 +112,8 @@ template <class Team, class T> __global__ void norm_grad_kernel(NormCall<T> c)
     if (c.rms) d_sum = 0;
     for (int64_t e = Team::rank(); e < c.n; e += Team::size()) {
         const int64_t at = c.at(row, e);
-        const double xh = ((double)value_of(c.x[at]) - mean) * rstd, d = c.w(row, e) * (double)value_of(c.dy[at]);
+        const double xh = ((double)value_of(c.x[at]) - mean) * rstd,
+                     d = c.w(row, e) * (double)value_of(c.dy[at]);
         put(c.dx + at, (C)(rstd * (d - d_sum / n - xh * (d_dot / n))));
     }
 }
@@ -116,7 +128,8 @@ template <class T> __global__ void layer_weight_kernel(NormCall<T> c)
     for (int64_t row = 0; row < c.rows; row++) {
         const double dy = (double)value_of(c.dy[row * c.n + e]);
         sum += dy;
-        dot += dy * ((double)value_of(c.x[row * c.n + e]) - (double)value_of(c.mean[row])) * (double)value_of(c.rstd[row]);
+        dot += dy * ((double)value_of(c.x[row * c.n + e]) - (double)value_of(c.mean[row])) *
+               (double)value_of(c.rstd[row]);
     }
     if (c.dweight) put(c.dweight + e, (C)dot);
     if (c.dbias) put(c.dbias + e, (C)sum);
@@ -134,7 +147,8 @@ template <class T> __global__ void group_weight_kernel(NormCall<T> c)
             const int64_t at = row * c.n + channel % c.channels * c.inner + i;
             const double dy = (double)value_of(c.dy[at]);
             sum += dy;
-            dot += dy * ((double)value_of(c.x[at]) - (double)value_of(c.mean[row])) * (double)value_of(c.rstd[row]);
+            dot += dy * ((double)value_of(c.x[at]) - (double)value_of(c.mean[row])) *
+                   (double)value_of(c.rstd[row]);
         }
     if (c.dweight) put(c.dweight + channel, (C)dot);
     if (c.dbias) put(c.dbias + channel, (C)sum);

@@ -1,4 +1,5 @@
-/* random.cu - the counter-based generator: the words are the CPU's to the bit (src/random/philox.h, src/cpu/elementwise/random.c). */
+/* random.cu - the counter-based generator: the words are the CPU's to the bit (src/random/philox.h,
+ * src/cpu/elementwise/random.c). */
 #include "random/philox.h"
 #include "cuda.cuh"
 
@@ -27,7 +28,8 @@ template <class T> __global__ void normal_kernel(RandomArgs r)
         const int64_t at = 2 * k;
         const PhiloxBlock b = philox_block(r.seed, r.offset, (uint64_t)at / 4);
         const uint32_t v = at % 4 ? b.word[2] : b.word[0], w = at % 4 ? b.word[3] : b.word[1];
-        const double radius = sqrt(-2 * log((v + 1.0) / 4294967296.0)), t = 2 * 3.14159265358979323846 * (w / 4294967296.0);
+        const double radius = sqrt(-2 * log((v + 1.0) / 4294967296.0)),
+                     t = 2 * 3.14159265358979323846 * (w / 4294967296.0);
         put_number((T *)r.out + at, radius * cos(t));
         if (at + 1 < r.count) put_number((T *)r.out + at + 1, radius * sin(t));
     }

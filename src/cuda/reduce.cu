@@ -1,29 +1,46 @@
 /* reduce.cu - reductions over strided spaces (ReduceArgs in device.h says what each kind is).
  *
- *  - The reduced positions are cut into chunks whose number follows from the counts alone.  A team folds one chunk of one
- *    kept position; a second pass folds the chunks.
+ *  - The reduced positions are cut into chunks whose number follows from the counts alone.  A team folds one
+ * chunk of one kept position; a second pass folds the chunks.
  *  - Floats are folded in double, integers in i64, where sums wrap.
- *  - var and logsumexp are two folds: the second takes the first's result, the mean or the maximum, as its shift. */
+ *  - var and logsumexp are two folds: the second takes the first's result, the mean or the maximum, as its
+ * shift. */
 #include "cuda.cuh"
 
-enum Fold { FOLD_SUM, FOLD_PROD, FOLD_MAX, FOLD_MIN, FOLD_ABS, FOLD_SQUARE, FOLD_MAX_ABS, FOLD_MIN_ABS, FOLD_COUNT, FOLD_EXP, FOLD_POWER };
-enum { SHIFT_MEAN = 100, SHIFT_MAX };      /* kinds of result besides those of ReduceKind */
+enum Fold {
+    FOLD_SUM,
+    FOLD_PROD,
+    FOLD_MAX,
+    FOLD_MIN,
+    FOLD_ABS,
+    FOLD_SQUARE,
+    FOLD_MAX_ABS,
+    FOLD_MIN_ABS,
+    FOLD_COUNT,
+    FOLD_EXP,
+    FOLD_POWER
+};
+enum { SHIFT_MEAN = 100, SHIFT_MAX }; /* kinds of result besides those of ReduceKind */
 enum { CHUNK = 4096, COLUMN_CHUNK = 128, MOST_CHUNKS = 512 };
 
-/* ---- folds ------------------------------------------------------------------------------------------------------- */
+/* ---- folds ----------------------------------------------------------------------------------- */
 
 /* The fold that joins partial results of this one. */
 static __host__ __device__ constexpr int joining(int fold)
 {
-    return fold == FOLD_PROD || fold == FOLD_MAX || fold == FOLD_MIN ? fold :
-           fold == FOLD_MAX_ABS ? FOLD_MAX : fold == FOLD_MIN_ABS ? FOLD_MIN : FOLD_SUM;
+    return fold == FOLD_PROD || fold == FOLD_MAX || fold == FOLD_MIN ? fold
+           : fold == FOLD_MAX_ABS                                    ? FOLD_MAX
+           : fold == FOLD_MIN_ABS                                    ? FOLD_MIN
+                                                                     : FOLD_SUM;
 }
 
 template <int fold, class A> __device__ inline A identity()
 {
     if constexpr (fold == FOLD_PROD) return 1;
-    else if constexpr (fold == FOLD_MAX || fold == FOLD_MAX_ABS) return std::is_same_v<A, double> ? (A)-HUGE_VAL : (A)INT64_MIN;
-    else if constexpr (fold == FOLD_MIN || fold == FOLD_MIN_ABS) return std::is_same_v<A, double> ? (A)HUGE_VAL : (A)INT64_MAX;
+    else if constexpr (fold == FOLD_MAX || fold == FOLD_MAX_ABS)
+        return std::is_same_v<A, double> ? (A)-HUGE_VAL : (A)INT64_MIN;
+    else if constexpr (fold == FOLD_MIN || fold == FOLD_MIN_ABS)
+        return std::is_same_v<A, double> ? (A)HUGE_VAL : (A)INT64_MAX;
     else return 0;
 }
 
@@ -53,7 +70,10 @@ template <int fold> __device__ inline int64_t step(int64_t a, int64_t v, double,
 }
 
 template <int fold> struct JoinFolds {
-    template <class A> __device__ inline A operator()(A a, A b) const { return step<joining(fold)>(a, b, 0, false); }
+    template <class A> __device__ inline A operator()(A a, A b) const
+    {
+        return step<joining(fold)>(a, b, 0, false);
+    }
 };
 
 template <class A> __device__ inline A element(const void *src, int dtype, int64_t i)
@@ -69,13 +89,13 @@ template <class A> __device__ inline A element(const void *src, int dtype, int64
     }
 }
 
-/* ---- results ---------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 struct Result {
     int kind, dtype;
-    int64_t n;                              /* reduced positions */
+    int64_t n; /* reduced positions */
     double param;
-    const double *shift;                    /* of var and logsumexp, one a kept position */
+    const double *shift; /* of var and logsumexp, one a kept position */
     void *out;
 };
 
@@ -95,7 +115,8 @@ static __device__ inline void finish(const Result &r, int64_t i, double v)
 {
     const double n = (double)r.n, p = r.param;
     switch (r.kind) {
-    case REDUCE_MEAN: case SHIFT_MEAN: v /= n; break;
+    case REDUCE_MEAN:
+    case SHIFT_MEAN: v /= n; break;
     case REDUCE_ANY: v = v > 0; break;
     case REDUCE_ALL: v = v == n; break;
     case REDUCE_VAR: v /= n - p > 0 ? n - p : 0; break;
@@ -117,16 +138,16 @@ static __device__ inline void finish(const Result &r, int64_t i, int64_t v)
     else ((uint8_t *)r.out)[i] = (uint8_t)v;
 }
 
-/* ---- the fold ---------------------------------------------------------------------------------------------------------- */
+/* ---- the fold -------------------------------------------------------------------------------- */
 
 struct FoldCall {
     Space<1> kept, reduced;
     const void *src;
     int dtype;
-    int64_t chunk;                          /* reduced positions a chunk */
-    const double *shift;                    /* of each kept position, or NULL: param is it */
+    int64_t chunk;       /* reduced positions a chunk */
+    const double *shift; /* of each kept position, or NULL: param is it */
     double param;
-    void *partial;                          /* [chunks][kept]; NULL: one chunk, whose result is the result */
+    void *partial; /* [chunks][kept]; NULL: one chunk, whose result is the result */
     Result result;
 };
 
@@ -160,16 +181,22 @@ template <class A, int fold> int launch_fold(const FoldCall *c, bool team, unsig
 
 static int launch(int fold, bool integers, const FoldCall *c, bool team, unsigned chunks)
 {
-#define FOLD(name) case name: return launch_fold<double, name>(c, team, chunks);
-#define INTEGER_FOLD(name) case name: return integers ? launch_fold<int64_t, name>(c, team, chunks) : launch_fold<double, name>(c, team, chunks);
+#define FOLD(name)                                                    \
+    case name: return launch_fold<double, name>(c, team, chunks);     \
+        #define INTEGER_FOLD(name)                                    \
+    case name:                                                        \
+        return integers ? launch_fold<int64_t, name>(c, team, chunks) \
+                        : launch_fold<double, name>(c, team, chunks);
     switch (fold) {
-    INTEGER_FOLD(FOLD_SUM) INTEGER_FOLD(FOLD_PROD) INTEGER_FOLD(FOLD_MAX) INTEGER_FOLD(FOLD_MIN) INTEGER_FOLD(FOLD_COUNT)
-    FOLD(FOLD_ABS) FOLD(FOLD_SQUARE) FOLD(FOLD_MAX_ABS) FOLD(FOLD_MIN_ABS) FOLD(FOLD_EXP) FOLD(FOLD_POWER)
-    default: return gpu_fail("fold number %d is unknown", fold);
+        INTEGER_FOLD(FOLD_SUM)
+        INTEGER_FOLD(FOLD_PROD) INTEGER_FOLD(FOLD_MAX) INTEGER_FOLD(FOLD_MIN) INTEGER_FOLD(FOLD_COUNT)
+            FOLD(FOLD_ABS) FOLD(FOLD_SQUARE) FOLD(FOLD_MAX_ABS) FOLD(FOLD_MIN_ABS) FOLD(FOLD_EXP)
+                FOLD(FOLD_POWER) default : return gpu_fail("fold number %d is unknown", fold);
     }
 }
 
-/* Is the reduced space the one whose neighbours lie together, or are there too few kept positions for a thread each? */
+/* Is the reduced space the one whose neighbours lie together, or are there too few kept positions for a
+ * thread each? */
 static bool rows_by_team(const FoldCall *c)
 {
     return by_team(c->kept.count, c->reduced.count, c->reduced.stride[0][c->reduced.ndim - 1]);
@@ -177,7 +204,8 @@ static bool rows_by_team(const FoldCall *c)
 
 static int64_t chunks_of(const FoldCall *c, bool team)
 {
-    const int64_t size = team ? CHUNK : COLUMN_CHUNK, most = team ? (1 << 15) / c->kept.count : (1 << 20) / c->kept.count;
+    const int64_t size = team ? CHUNK : COLUMN_CHUNK,
+                  most = team ? (1 << 15) / c->kept.count : (1 << 20) / c->kept.count;
     int64_t chunks = c->reduced.count / size;
     if (chunks > most) chunks = most;
     if (chunks > MOST_CHUNKS) chunks = MOST_CHUNKS;
@@ -206,9 +234,12 @@ static int fold_all(int fold, bool integers, FoldCall *c)
     return launch(joining(fold), integers, &second, by_team(kept, chunks, kept), 1);
 }
 
-/* ---- argmax, argmin: the first of the largest; NaN wins ------------------------------------------------------------------ */
+/* ---- argmax, argmin: the first of the largest; NaN wins -------------------------------------- */
 
-template <class A> struct Best { A value; int64_t at; };    /* at -1: nothing yet */
+template <class A> struct Best {
+    A value;
+    int64_t at;
+}; /* at -1: nothing yet */
 
 template <bool max> struct Better {
     template <class A> __device__ inline Best<A> operator()(Best<A> a, Best<A> b) const
@@ -246,15 +277,18 @@ template <class A, bool max> int launch_index(const FoldCall *c)
     return gpu_launched("reduce");
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static int fold_of(const ReduceArgs *a)
 {
     switch (a->kind) {
     case REDUCE_PROD: return FOLD_PROD;
-    case REDUCE_MAX: case REDUCE_LOGSUMEXP: return FOLD_MAX;
+    case REDUCE_MAX:
+    case REDUCE_LOGSUMEXP: return FOLD_MAX;
     case REDUCE_MIN: return FOLD_MIN;
-    case REDUCE_ANY: case REDUCE_ALL: case REDUCE_COUNT_NONZERO: return FOLD_COUNT;
+    case REDUCE_ANY:
+    case REDUCE_ALL:
+    case REDUCE_COUNT_NONZERO: return FOLD_COUNT;
     case REDUCE_NORM:
         if (a->param == 2) return FOLD_SQUARE;
         if (a->param == 1) return FOLD_ABS;
@@ -264,7 +298,8 @@ static int fold_of(const ReduceArgs *a)
     }
 }
 
-static void set_reduced_space(Space<1> *s, int ndim, int64_t count, const int64_t *shape, const int64_t *stride)
+static void set_reduced_space(Space<1> *s, int ndim, int64_t count, const int64_t *shape,
+                              const int64_t *stride)
 {
     const int64_t one[1] = { 1 };
     set_space(s, ndim ? ndim : 1, count, ndim ? shape : one);
@@ -287,15 +322,19 @@ static int two_folds(const ReduceArgs *a, FoldCall *c)
 int gpu_reduce(ReduceArgs *a)
 {
     if (a->kept == 0) return 0;
-    const bool integers = a->src_dtype >= TENSOR_I64, power = a->kind == REDUCE_NORM && fold_of(a) == FOLD_POWER;
+    const bool integers = a->src_dtype >= TENSOR_I64,
+               power = a->kind == REDUCE_NORM && fold_of(a) == FOLD_POWER;
     FoldCall c;
     set_reduced_space(&c.kept, a->kept_ndim, a->kept, a->kept_shape, a->kept_stride);
     set_reduced_space(&c.reduced, a->reduced_ndim, a->reduced, a->reduced_shape, a->reduced_stride);
     c.src = a->src, c.dtype = a->src_dtype, c.chunk = a->reduced, c.partial = nullptr;
     c.shift = nullptr, c.param = power ? a->param : 0;
     c.result = Result{ a->kind, a->out_dtype, a->reduced, a->param, nullptr, a->out };
-    if (a->kind == REDUCE_ARGMAX) return integers ? launch_index<int64_t, true>(&c) : launch_index<double, true>(&c);
-    if (a->kind == REDUCE_ARGMIN) return integers ? launch_index<int64_t, false>(&c) : launch_index<double, false>(&c);
-    if (a->kind == REDUCE_VAR || a->kind == REDUCE_STD || a->kind == REDUCE_LOGSUMEXP) return two_folds(a, &c);
+    if (a->kind == REDUCE_ARGMAX)
+        return integers ? launch_index<int64_t, true>(&c) : launch_index<double, true>(&c);
+    if (a->kind == REDUCE_ARGMIN)
+        return integers ? launch_index<int64_t, false>(&c) : launch_index<double, false>(&c);
+    if (a->kind == REDUCE_VAR || a->kind == REDUCE_STD || a->kind == REDUCE_LOGSUMEXP)
+        return two_folds(a, &c);
     return fold_all(fold_of(a), integers, &c);
 }

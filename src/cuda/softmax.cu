@@ -1,13 +1,14 @@
 /* softmax.cu - softmax and log_softmax over the middle of [outer, n, inner], and their gradients.
  *
- * Row r of outer * inner begins at (r / inner) n inner + r % inner; its elements are inner apart.  The maximum, which
- * ignores NaN, is subtracted: the same quotient, and no overflow for any finite x.  Sums are in double. */
+ * Row r of outer * inner begins at (r / inner) n inner + r % inner; its elements are inner apart.  The
+ * maximum, which ignores NaN, is subtracted: the same quotient, and no overflow for any finite x.  Sums are
+ * in double. */
 #include "cuda.cuh"
 
 template <class T> struct SoftmaxCall {
     bool log;
     int64_t rows, n, inner;
-    const T *x, *g;                         /* of the gradient: y and g */
+    const T *x, *g; /* of the gradient: y and g */
     T *y;
 };
 
@@ -17,10 +18,12 @@ template <class Team, class T> __global__ void softmax_kernel(SoftmaxCall<T> c)
     const int64_t row = Team::row(), at = row / c.inner * c.n * c.inner + row % c.inner;
     if (row >= c.rows) return;
     C m = (C)-HUGE_VAL;
-    for (int64_t i = Team::rank(); i < c.n; i += Team::size()) m = Larger()(m, value_of(c.x[at + i * c.inner]));
+    for (int64_t i = Team::rank(); i < c.n; i += Team::size())
+        m = Larger()(m, value_of(c.x[at + i * c.inner]));
     m = Team::join(m, Larger());
     double sum = 0;
-    for (int64_t i = Team::rank(); i < c.n; i += Team::size()) sum += (double)exp_of(value_of(c.x[at + i * c.inner]) - m);
+    for (int64_t i = Team::rank(); i < c.n; i += Team::size())
+        sum += (double)exp_of(value_of(c.x[at + i * c.inner]) - m);
     sum = Team::join(sum, AddUp());
     const C scale = (C)(c.log ? log(sum) : 1 / sum);
     for (int64_t i = Team::rank(); i < c.n; i += Team::size()) {
@@ -63,7 +66,9 @@ int gpu_softmax_grad(SoftmaxGradArgs *a)
     const int64_t rows = a->outer * a->inner;
     if (rows * a->n == 0) return 0;
     return with_float(a->dtype, [&]<class T>() {
-        const SoftmaxCall<T> c = { a->log, rows, a->n, a->inner, (const T *)a->y, (const T *)a->g, (T *)a->dx };
+        const SoftmaxCall<T> c = {
+            a->log, rows, a->n, a->inner, (const T *)a->y, (const T *)a->g, (T *)a->dx
+        };
         LAUNCH_ROWS(softmax_grad_kernel, T, rows, a->n, a->inner, c);
         return gpu_launched("softmax gradient");
     });

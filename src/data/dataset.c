@@ -22,10 +22,7 @@ void dataset_drop(DatasetBatch *batch)
     *batch = (DatasetBatch){ NULL, NULL };
 }
 
-int64_t data_size(const Dataset *data)
-{
-    return data ? data->size : 0;
-}
+int64_t data_size(const Dataset *data) { return data ? data->size : 0; }
 
 Dataset *data_retain(Dataset *data)
 {
@@ -42,7 +39,7 @@ void data_free(Dataset *d)
     tg_free(d, sizeof *d);
 }
 
-/* ---- rows of tensors ---------------------------------------------------------------------------------------- */
+/* ---- rows of tensors ------------------------------------------------------------------------- */
 
 /* Rows of a dense tensor, as they are. */
 static Tensor *take_rows(const Tensor *all, const int64_t *index, int64_t n)
@@ -52,7 +49,8 @@ static Tensor *take_rows(const Tensor *all, const int64_t *index, int64_t n)
     shape[0] = n;
     Tensor *out = new_tensor((TensorShape){ all->ndim, shape }, all->dtype, &cpu_place);
     size_t row = all->numel ? (size_t)(all->numel / all->shape[0]) * dtype_size(all->dtype) : 0;
-    for (int64_t i = 0; out && row && i < n; i++) memcpy((char *)out->data + (size_t)i * row, (const char *)all->data + (size_t)index[i] * row, row);
+    for (int64_t i = 0; out && row && i < n; i++)
+        memcpy((char *)out->data + (size_t)i * row, (const char *)all->data + (size_t)index[i] * row, row);
     return out;
 }
 
@@ -70,9 +68,13 @@ Dataset *data_tensors(Tensor *x, Tensor *y)
     if (check_null(x, "data_tensors", 1)) return NULL;
     if (!y && tensor_error()) return NULL;
     if (x->ndim < 1 || (y && (y->ndim < 1 || y->shape[0] != x->shape[0])))
-        return fail(TENSOR_ESHAPE, "data_tensors", "x %s and y %s: the first sizes must be there and agree", S(x), y ? S(y) : "NULL"), NULL;
+        return fail(TENSOR_ESHAPE, "data_tensors", "x %s and y %s: the first sizes must be there and agree",
+                    S(x), y ? S(y) : "NULL"),
+               NULL;
     if (x->place != &cpu_place || (y && y->place != &cpu_place))
-        return fail(TENSOR_EDEVICE, "data_tensors", "x and y must be on the CPU; the loader moves batches (.device)"), NULL;
+        return fail(TENSOR_EDEVICE, "data_tensors",
+                    "x and y must be on the CPU; the loader moves batches (.device)"),
+               NULL;
     Dataset *d = new_dataset("data_tensors", x->shape[0]);
     if (!d) return NULL;
     d->batch = tensors_batch;
@@ -83,7 +85,7 @@ Dataset *data_tensors(Tensor *x, Tensor *y)
     return NULL;
 }
 
-/* ---- images of bytes ------------------------------------------------------------------------------------------ */
+/* ---- images of bytes ------------------------------------------------------------------------- */
 
 static int images_batch(const Dataset *d, const int64_t *index, int64_t n, DatasetBatch *out)
 {
@@ -111,7 +113,9 @@ static Tensor *read_mnist(const char *folder, const char *name)
         int length = snprintf(path, sizeof path, "%s/%s%s", folder, name, plain ? "" : ".gz");
         if (length < (int)sizeof path && access(path, R_OK) == 0) return io_read_idx(path);
     }
-    return fail(TENSOR_EIO, "data_mnist", "neither %s/%s nor %s/%s.gz can be read", folder, name, folder, name), NULL;
+    return fail(TENSOR_EIO, "data_mnist", "neither %s/%s nor %s/%s.gz can be read", folder, name, folder,
+                name),
+           NULL;
 }
 
 static Dataset *mnist(DataMnistArgs args)
@@ -123,14 +127,18 @@ static Dataset *mnist(DataMnistArgs args)
     snprintf(name, sizeof name, "%s-labels-idx1-ubyte", part);
     Tensor *labels = images ? read_mnist(args.folder, name) : NULL;
     if (!labels) return NULL;
-    if (images->dtype != TENSOR_U8 || images->ndim != 3 || labels->dtype != TENSOR_U8 || labels->ndim != 1 || images->shape[0] != labels->shape[0])
-        return fail(TENSOR_EFORMAT, "data_mnist", "%s: images %s %s and labels %s %s do not belong together", args.folder,
-                    tensor_dtype_name((TensorDtype)images->dtype), S(images), tensor_dtype_name((TensorDtype)labels->dtype), S(labels)), NULL;
+    if (images->dtype != TENSOR_U8 || images->ndim != 3 || labels->dtype != TENSOR_U8 || labels->ndim != 1 ||
+        images->shape[0] != labels->shape[0])
+        return fail(TENSOR_EFORMAT, "data_mnist", "%s: images %s %s and labels %s %s do not belong together",
+                    args.folder, tensor_dtype_name((TensorDtype)images->dtype), S(images),
+                    tensor_dtype_name((TensorDtype)labels->dtype), S(labels)),
+               NULL;
     Dataset *d = new_dataset("data_mnist", images->shape[0]);
     if (!d) return NULL;
     d->batch = images_batch;
     d->x = tensor_retain(images), d->y = tensor_retain(labels);
-    for (int i = 0; i < 256; i++) d->value[i] = ((float)i / 255 - (float)args.mean) / (float)args.std;      /* PyTorch's roundings */
+    for (int i = 0; i < 256; i++)
+        d->value[i] = ((float)i / 255 - (float)args.mean) / (float)args.std; /* PyTorch's roundings */
     return d;
 }
 
@@ -138,25 +146,32 @@ Dataset *data_mnist_args(DataMnistArgs args)
 {
     if (!args.folder) return fail(TENSOR_ENULL, "data_mnist", "the folder is NULL"), NULL;
     if (!(args.std > 0) || !isfinite(args.std) || !isfinite(args.mean))
-        return fail(TENSOR_EVALUE, "data_mnist", "mean %g, std %g: finite, and std above 0", args.mean, args.std), NULL;
-    if (args.split != DATA_TRAIN && args.split != DATA_TEST) return fail(TENSOR_EVALUE, "data_mnist", "split %d: DATA_TRAIN or DATA_TEST", (int)args.split), NULL;
+        return fail(TENSOR_EVALUE, "data_mnist", "mean %g, std %g: finite, and std above 0", args.mean,
+                    args.std),
+               NULL;
+    if (args.split != DATA_TRAIN && args.split != DATA_TEST)
+        return fail(TENSOR_EVALUE, "data_mnist", "split %d: DATA_TRAIN or DATA_TEST", (int)args.split), NULL;
     TensorScope scope = tensor_scope_open();
     Dataset *d = scope_failed(scope) ? NULL : mnist(args);
     tensor_scope_close(scope);
     return d;
 }
 
-/* ---- a function of the user's ------------------------------------------------------------------------------------ */
+/* ---- a function of the user's ---------------------------------------------------------------- */
 
-/* Puts sample i of n into its place of the batch, which takes shape and dtype from the first one; all have it or none. */
+/* Puts sample i of n into its place of the batch, which takes shape and dtype from the first one; all have it
+ * or none. */
 static int put_sample(Tensor **batch, Tensor *sample, int64_t i, int64_t n, const char *what)
 {
     if (!sample && (i == 0 || !*batch)) return 0;
     if (!sample || (i > 0 && !*batch))
-        return fail(TENSOR_ESHAPE, "data_next", "sample %lld of a batch has %s %s, the first has %s", (long long)i, sample ? "a" : "no", what, sample ? "none" : "one");
+        return fail(TENSOR_ESHAPE, "data_next", "sample %lld of a batch has %s %s, the first has %s",
+                    (long long)i, sample ? "a" : "no", what, sample ? "none" : "one");
     if (i == 0) {
         int64_t shape[TENSOR_MAX_DIMS];
-        if (sample->ndim == TENSOR_MAX_DIMS) return fail(TENSOR_ESHAPE, "data_next", "%s %s has no room for the batch dimension", what, S(sample));
+        if (sample->ndim == TENSOR_MAX_DIMS)
+            return fail(TENSOR_ESHAPE, "data_next", "%s %s has no room for the batch dimension", what,
+                        S(sample));
         shape[0] = n;
         for (int d = 0; d < sample->ndim; d++) shape[d + 1] = sample->shape[d];
         *batch = new_tensor((TensorShape){ sample->ndim + 1, shape }, sample->dtype, &cpu_place);
@@ -164,8 +179,10 @@ static int put_sample(Tensor **batch, Tensor *sample, int64_t i, int64_t n, cons
     }
     TensorShape row = { (*batch)->ndim - 1, (*batch)->shape + 1 };
     if (!shape_equal(shape_of(sample), row) || sample->dtype != (*batch)->dtype)
-        return fail(TENSOR_ESHAPE, "data_next", "%s of sample %lld of a batch is %s %s, that of the first %s %s", what, (long long)i,
-                    tensor_dtype_name((TensorDtype)sample->dtype), S(sample), tensor_dtype_name((TensorDtype)(*batch)->dtype), shape_text(row));
+        return fail(TENSOR_ESHAPE, "data_next",
+                    "%s of sample %lld of a batch is %s %s, that of the first %s %s", what, (long long)i,
+                    tensor_dtype_name((TensorDtype)sample->dtype), S(sample),
+                    tensor_dtype_name((TensorDtype)(*batch)->dtype), shape_text(row));
     Tensor *at = new_view(*batch, row.ndim, row.dim, (*batch)->stride + 1, i * (*batch)->stride[0]);
     int status = at ? raw_copy(at, sample) : -1;
     tensor_release(at);
@@ -178,9 +195,11 @@ static int add_sample(const Dataset *d, int64_t index, int64_t i, int64_t n, Dat
     Tensor *x = NULL, *y = NULL;
     TensorScope scope = tensor_scope_open();
     int status = scope_failed(scope) ? -1 : d->get(d->ctx, index, &x, &y);
-    if (status || !x || (!y && tensor_error())) {           /* a y that could not be made is no sample without one */
+    if (status || !x || (!y && tensor_error())) { /* a y that could not be made is no sample without one */
         status = -1;
-        if (!tensor_error()) fail(TENSOR_EUSER, "data_next", "the dataset's function failed for sample %lld", (long long)index);
+        if (!tensor_error())
+            fail(TENSOR_EUSER, "data_next", "the dataset's function failed for sample %lld",
+                 (long long)index);
     } else {
         status = put_sample(&out->x, x, i, n, "x") || put_sample(&out->y, y, i, n, "y") ? -1 : 0;
     }
@@ -198,7 +217,8 @@ static int custom_batch(const Dataset *d, const int64_t *index, int64_t n, Datas
     return 0;
 }
 
-Dataset *data_custom(int64_t size, int (*get)(void *, int64_t, Tensor **, Tensor **), void (*destroy)(void *), void *ctx)
+Dataset *data_custom(int64_t size, int (*get)(void *, int64_t, Tensor **, Tensor **), void (*destroy)(void *),
+                     void *ctx)
 {
     if (!get) return fail(TENSOR_ENULL, "data_custom", "the function is NULL"), NULL;
     if (size < 0) return fail(TENSOR_EVALUE, "data_custom", "%lld samples", (long long)size), NULL;

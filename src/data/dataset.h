@@ -5,14 +5,17 @@
 #include <tapegrad/data.h>
 #include "tensor/core.h"
 
-typedef struct DatasetBatch { Tensor *x, *y; } DatasetBatch;      /* references of the caller's */
+typedef struct DatasetBatch {
+    Tensor *x, *y;
+} DatasetBatch; /* references of the caller's */
 
 struct Dataset {
     atomic_int refs;
     int64_t size;
-    int (*batch)(const Dataset *data, const int64_t *index, int64_t n, DatasetBatch *out);      /* *out begins empty; -1: and ends so */
-    Tensor *x, *y;              /* tensors and images: all of them */
-    float value[256];           /* images: of each byte */
+    int (*batch)(const Dataset *data, const int64_t *index, int64_t n,
+                 DatasetBatch *out); /* *out begins empty; -1: and ends so */
+    Tensor *x, *y;                   /* tensors and images: all of them */
+    float value[256];                /* images: of each byte */
     int (*get)(void *ctx, int64_t i, Tensor **x, Tensor **y);
     void (*destroy)(void *ctx);
     void *ctx;

@@ -1,15 +1,16 @@
 /* loader.c - batches in order, shuffled or not, made ahead by a thread.
  *
  *  - The caller's thread draws the order of an epoch before its first batch.
- *  - Batches go through a ring, in order: batch i of an epoch through place i modulo the places.  A place is empty, then
- *    full (the worker made its batch), then spent (the caller is done with it), and empty again.
- *  - The worker releases what it made: so its memory goes back to the lists of the thread that asks for it again.
+ *  - Batches go through a ring, in order: batch i of an epoch through place i modulo the places.  A place is
+ * empty, then full (the worker made its batch), then spent (the caller is done with it), and empty again.
+ *  - The worker releases what it made: so its memory goes back to the lists of the thread that asks for it
+ * again.
  *  - An error in the worker travels in the ring, and becomes the caller's when its batch is asked for.
  *  - The worker lives from the first batch to data_loader_free, and waits between epochs.
  *  - Without a worker the caller's thread makes each batch in place 0.
  *
- * The lock guards the places' states, running, stop, busy and made.  order, base_seed and epoch are written by the caller
- * while the worker is idle. */
+ * The lock guards the places' states, running, stop, busy and made.  order, base_seed and epoch are written
+ * by the caller while the worker is idle. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ typedef struct Ready {
     State state;
     DatasetBatch batch;
     int64_t size;
-    TensorStatus code;          /* of the error that came instead */
+    TensorStatus code; /* of the error that came instead */
     char text[1024];
 } Ready;
 
@@ -32,21 +33,21 @@ struct DataLoader {
     int64_t batch_size, batches;
     bool shuffle;
     const char *device;
-    int64_t *order, order_count;        /* shuffled: of this epoch; else the indices of one batch */
-    int64_t next, epoch;                /* the batch that data_next gives next */
-    Batch batch;                        /* what the caller sees */
-    Ready *held;                        /* its place; NULL: none */
+    int64_t *order, order_count; /* shuffled: of this epoch; else the indices of one batch */
+    int64_t next, epoch;         /* the batch that data_next gives next */
+    Batch batch;                 /* what the caller sees */
+    Ready *held;                 /* its place; NULL: none */
     Ready *ring;
     int places;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t work, done;          /* something to do for the worker; it has done something */
+    pthread_cond_t work, done; /* something to do for the worker; it has done something */
     bool wants_thread, has_thread, running, stop, busy;
     uint64_t base_seed;
-    int64_t made;                       /* batches of this epoch made or begun by the worker */
+    int64_t made; /* batches of this epoch made or begun by the worker */
 };
 
-/* ---- one batch ------------------------------------------------------------------------------------------------- */
+/* ---- one batch ------------------------------------------------------------------------------- */
 
 static const int64_t *indices(DataLoader *l, int64_t first, int64_t n)
 {
@@ -70,7 +71,8 @@ static int move(Tensor **t, const char *device)
 
 static int make(DataLoader *l, int64_t i, Ready *to)
 {
-    int64_t first = i * l->batch_size, left = l->data->size - first, n = left < l->batch_size ? left : l->batch_size;
+    int64_t first = i * l->batch_size, left = l->data->size - first,
+            n = left < l->batch_size ? left : l->batch_size;
     to->size = n;
     if (l->data->batch(l->data, indices(l, first, n), n, &to->batch)) return -1;
     if (!l->device || (!move(&to->batch.x, l->device) && !move(&to->batch.y, l->device))) return 0;
@@ -78,15 +80,16 @@ static int make(DataLoader *l, int64_t i, Ready *to)
     return -1;
 }
 
-/* ---- the worker --------------------------------------------------------------------------------------------------- */
+/* ---- the worker ------------------------------------------------------------------------------ */
 
 static void fill(DataLoader *l, int64_t i, Ready *to)
 {
-    if (i == 0) tensor_manual_seed(l->base_seed);           /* for datasets that draw */
+    if (i == 0) tensor_manual_seed(l->base_seed); /* for datasets that draw */
     to->code = TENSOR_OK;
     if (make(l, i, to)) {
         to->code = tensor_error_code() ? tensor_error_code() : TENSOR_EUSER;
-        snprintf(to->text, sizeof to->text, "%s", tensor_error() ? tensor_error() : "the dataset failed without saying why");
+        snprintf(to->text, sizeof to->text, "%s",
+                 tensor_error() ? tensor_error() : "the dataset failed without saying why");
     }
     tensor_error_clear();
 }
@@ -135,12 +138,12 @@ static void start_worker(DataLoader *l)
     l->wants_thread = l->has_thread;
 }
 
-/* ---- epochs ---------------------------------------------------------------------------------------------------------- */
+/* ---- epochs ---------------------------------------------------------------------------------- */
 
 static void begin_epoch(DataLoader *l)
 {
     TensorGenerator *g = random_generator();
-    l->base_seed = (uint64_t)mt_random_i64(&g->mt);         /* PyTorch draws it also where nothing uses it */
+    l->base_seed = (uint64_t)mt_random_i64(&g->mt); /* PyTorch draws it also where nothing uses it */
     if (l->shuffle) {
         Mt19937 sampler;
         mt_seed(&sampler, (uint64_t)mt_random_i64(&g->mt));
@@ -173,7 +176,8 @@ static void end_epoch(DataLoader *l)
     for (int i = 0; i < l->places; i++)
         if (l->ring[i].state == FULL) l->ring[i].state = SPENT;
     pthread_cond_signal(&l->work);
-    while (l->has_thread && find_spent(l)) pthread_cond_wait(&l->done, &l->lock);       /* the next epoch begins with empty places */
+    while (l->has_thread && find_spent(l))
+        pthread_cond_wait(&l->done, &l->lock); /* the next epoch begins with empty places */
     pthread_mutex_unlock(&l->lock);
     l->epoch++;
 }
@@ -210,7 +214,7 @@ Batch *data_next(DataLoader *l)
         return NULL;
     }
     let_go(l);
-    if (tensor_error()) return NULL;                /* a loop over batches ends at the first error */
+    if (tensor_error()) return NULL; /* a loop over batches ends at the first error */
     if (!l->running) begin_epoch(l);
     Ready *place = l->next < l->batches ? next_place(l) : NULL;
     if (!place) {
@@ -222,7 +226,7 @@ Batch *data_next(DataLoader *l)
     return &l->batch;
 }
 
-/* ---- making and freeing ------------------------------------------------------------------------------------------------ */
+/* ---- making and freeing ---------------------------------------------------------------------- */
 
 int64_t data_batches(const DataLoader *l) { return l ? l->batches : 0; }
 int64_t data_samples(const DataLoader *l) { return l ? l->data->size : 0; }
@@ -257,7 +261,8 @@ DataLoader *data_loader_args(DataLoaderArgs args)
     if (!args.dataset) {
         if (!tensor_error()) fail(TENSOR_ENULL, "data_loader", "the dataset is NULL");
     } else if (args.batch_size < 1 || args.prefetch < 0 || args.prefetch > 1024) {
-        fail(TENSOR_EVALUE, "data_loader", "batch_size %lld, prefetch %d: at least 1; 0 to 1024", (long long)args.batch_size, args.prefetch);
+        fail(TENSOR_EVALUE, "data_loader", "batch_size %lld, prefetch %d: at least 1; 0 to 1024",
+             (long long)args.batch_size, args.prefetch);
     } else if (!args.device || (place = find_place(args.device, "data_loader"))) {
         l = new_loader(args);
         if (!l) fail_memory("data_loader");

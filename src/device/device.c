@@ -16,10 +16,7 @@ static Place places[MAX_PLACES];
 static int place_count;
 static THREAD_LOCAL const Place *current;
 
-const Place *default_place(void)
-{
-    return current ? current : &cpu_place;
-}
+const Place *default_place(void) { return current ? current : &cpu_place; }
 
 /* Splits "cuda:1" into name and index; "cuda" is index 0. */
 static bool parse(const char *text, char *name, size_t size, int *index)
@@ -43,7 +40,8 @@ static void own_folder(char *folder, size_t size)
 {
     Dl_info info;
     folder[0] = 0;
-    if (!dladdr((void *)(uintptr_t)&parse, &info) || !info.dli_fname || !strstr(info.dli_fname, ".so")) return;
+    if (!dladdr((void *)(uintptr_t)&parse, &info) || !info.dli_fname || !strstr(info.dli_fname, ".so"))
+        return;
     const char *slash = strrchr(info.dli_fname, '/');
     if (slash) snprintf(folder, size, "%.*s/", (int)(slash - info.dli_fname), info.dli_fname);
 }
@@ -67,7 +65,10 @@ static void *open_plugin(const char *name, char *why, size_t size)
         handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     }
     if (!handle)
-        snprintf(why, size, strcmp(name, "cuda") == 0 ? "its plugin could not be opened: %s" : "its plugin could not be opened (\"cpu\" and \"cuda:0\" are the usual devices): %s",
+        snprintf(why, size,
+                 strcmp(name, "cuda") == 0
+                     ? "its plugin could not be opened: %s"
+                     : "its plugin could not be opened (\"cpu\" and \"cuda:0\" are the usual devices): %s",
                  dlerror());
     return handle;
 }
@@ -81,12 +82,14 @@ static const Device *load_device(const char *name, char *why, size_t size)
     const Device *device = entry ? entry() : NULL;
     if (!device) snprintf(why, size, "its plugin exports no device");
     else if (device->abi != DEVICE_ABI || device->size != sizeof(Device))
-        snprintf(why, size, "its plugin was built for another version of the library (interface %u of %u bytes, here %u of %u): rebuild it",
+        snprintf(why, size,
+                 "its plugin was built for another version of the library (interface %u of %u bytes, here %u "
+                 "of %u): rebuild it",
                  device->abi, device->size, DEVICE_ABI, (unsigned)sizeof(Device));
     else if (strcmp(device->ops_digest, TAPEGRAD_OPS_DIGEST) != 0)
-        snprintf(why, size, "its plugin was built from another ops.def (%s, here %s): rebuild it", device->ops_digest, TAPEGRAD_OPS_DIGEST);
-    else if (strcmp(device->name, name) != 0)
-        snprintf(why, size, "its plugin is for \"%s\"", device->name);
+        snprintf(why, size, "its plugin was built from another ops.def (%s, here %s): rebuild it",
+                 device->ops_digest, TAPEGRAD_OPS_DIGEST);
+    else if (strcmp(device->name, name) != 0) snprintf(why, size, "its plugin is for \"%s\"", device->name);
     else return device;
     dlclose(handle);
     return NULL;
@@ -148,10 +151,7 @@ int tensor_set_default_device(const char *device)
     return p ? 0 : -1;
 }
 
-const char *tensor_default_device(void)
-{
-    return default_place()->name;
-}
+const char *tensor_default_device(void) { return default_place()->name; }
 
 bool tensor_device_available(const char *device)
 {
@@ -163,7 +163,9 @@ int tensor_synchronize(const char *device)
 {
     const Place *p = find_place(device, "tensor_synchronize");
     if (!p) return -1;
-    return p->device->synchronize() ? fail(TENSOR_EDEVICE, "tensor_synchronize", "%s: %s", p->name, p->device->error()) : 0;
+    return p->device->synchronize()
+               ? fail(TENSOR_EDEVICE, "tensor_synchronize", "%s: %s", p->name, p->device->error())
+               : 0;
 }
 
 int fail_kernel(const char *op, const Place *place, const char *slot)
@@ -182,6 +184,7 @@ int describe_devices(char *text, size_t size)
 {
     char why[512];
     const Place *cuda = lookup("cuda:0", why, sizeof why);
-    int n = cuda ? snprintf(text, size, "cuda:0        %s\n", cuda->device->describe()) : snprintf(text, size, "cuda:0        not available: %s\n", why);
+    int n = cuda ? snprintf(text, size, "cuda:0        %s\n", cuda->device->describe())
+                 : snprintf(text, size, "cuda:0        not available: %s\n", why);
     return n;
 }

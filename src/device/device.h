@@ -1,12 +1,12 @@
 /* device.h - what a device is: one constant struct of functions behind one symbol.
  *
- * The CPU is a device too, so the same tests run on every machine.  Others are plugins: shared objects that export
- * tensor_device_plugin and nothing else; the core never links them.  Everything here is plain C data, so that
- * plugins may be C++ or CUDA.
+ * The CPU is a device too, so the same tests run on every machine.  Others are plugins: shared objects that
+ * export tensor_device_plugin and nothing else; the core never links them.  Everything here is plain C data,
+ * so that plugins may be C++ or CUDA.
  *
- * Kernels get raw pointers and sizes; shapes were checked, outputs allocated, dtypes promoted, by the core.  Strides
- * are in elements.  A kernel returns 0, or -1 with a sentence in device->error().  A NULL kernel means that the device
- * lacks it: the op then fails with EDEVICE and names both. */
+ * Kernels get raw pointers and sizes; shapes were checked, outputs allocated, dtypes promoted, by the core.
+ * Strides are in elements.  A kernel returns 0, or -1 with a sentence in device->error().  A NULL kernel
+ * means that the device lacks it: the op then fails with EDEVICE and names both. */
 #ifndef TG_DEVICE_H
 #define TG_DEVICE_H
 
@@ -28,7 +28,8 @@ typedef enum RowId {
 #define COMPARE TG_ROW_ID
 #define PREDICATE TG_ROW_ID
 #include <tapegrad/ops.def>
-    ROW_FAST, ROW_FAST_LAST = ROW_FAST - 1,
+    ROW_FAST,
+    ROW_FAST_LAST = ROW_FAST - 1,
 #define ONLY_RARE_ROWS
 #define UNARY TG_ROW_ID
 #define UNARY1 TG_ROW_ID
@@ -41,18 +42,19 @@ typedef enum RowId {
 } RowId;
 
 typedef enum RowPart { ROW_FORWARD, ROW_GRAD_A, ROW_GRAD_B } RowPart;
-enum { ROW_A, ROW_B, ROW_Y, ROW_G, ROW_OPERANDS };    /* operand slots of a row's formulas: x is a */
+enum { ROW_A, ROW_B, ROW_Y, ROW_G, ROW_OPERANDS }; /* operand slots of a row's formulas: x is a */
 
-/* A strided block: the element at index (i, j, ...) lies at data + i stride[0] + j stride[1] + ... elements. */
+/* A strided block: the element at index (i, j, ...) lies at data + i stride[0] + j stride[1] + ... elements.
+ */
 typedef struct Strided {
     void *data;
     int dtype;
     int64_t stride[KERNEL_MAX_DIMS];
 } Strided;
 
-/* map - one part of one row over a collapsed index space (size-1 dims gone, mergeable neighbours merged, innermost
- * last).  in[k].data is NULL for operands that the part does not read.  All float operands have the dtype of
- * the computation (f16 and bf16 compute in f32); out may have another (bool for comparisons). */
+/* map - one part of one row over a collapsed index space (size-1 dims gone, mergeable neighbours merged,
+ * innermost last).  in[k].data is NULL for operands that the part does not read.  All float operands have the
+ * dtype of the computation (f16 and bf16 compute in f32); out may have another (bool for comparisons). */
 typedef struct MapArgs {
     int row, part;
     int ndim;
@@ -84,22 +86,28 @@ typedef struct SelectArgs {
     Strided out, cond, a, b;
 } SelectArgs;
 
-/* reduce - for each of the kept positions, over the reduced ones (both collapsed spaces; src strides for each).
- * out is dense over the kept positions.  The order of additions is fixed by the sizes alone. */
+/* reduce - for each of the kept positions, over the reduced ones (both collapsed spaces; src strides for
+ * each). out is dense over the kept positions.  The order of additions is fixed by the sizes alone. */
 typedef enum ReduceKind {
-    REDUCE_SUM, REDUCE_MEAN, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN,   /* NaN wins in max and min */
-    REDUCE_ARGMAX, REDUCE_ARGMIN,       /* out i64: index over the reduced positions, first on ties; NaN wins */
-    REDUCE_ANY, REDUCE_ALL,             /* out bool */
-    REDUCE_VAR,                         /* param: correction; two-pass or Welford; out = sum (x - mean)^2 / max(0, n - correction) */
-    REDUCE_NORM,                        /* param: p; (sum |x|^p)^(1/p); p = inf, -inf, 0, 1, 2 as torch.linalg.vector_norm */
-    REDUCE_LOGSUMEXP,                   /* max is subtracted; a row of -inf gives -inf */
-    REDUCE_COUNT_NONZERO,               /* out i64 */
-    REDUCE_STD                          /* the square root of REDUCE_VAR, which itself may be out of range */
+    REDUCE_SUM,
+    REDUCE_MEAN,
+    REDUCE_PROD,
+    REDUCE_MAX,
+    REDUCE_MIN, /* NaN wins in max and min */
+    REDUCE_ARGMAX,
+    REDUCE_ARGMIN, /* out i64: index over the reduced positions, first on ties; NaN wins */
+    REDUCE_ANY,
+    REDUCE_ALL,  /* out bool */
+    REDUCE_VAR,  /* param: correction; two-pass or Welford; out = sum (x - mean)^2 / max(0, n - correction) */
+    REDUCE_NORM, /* param: p; (sum |x|^p)^(1/p); p = inf, -inf, 0, 1, 2 as torch.linalg.vector_norm */
+    REDUCE_LOGSUMEXP,     /* max is subtracted; a row of -inf gives -inf */
+    REDUCE_COUNT_NONZERO, /* out i64 */
+    REDUCE_STD            /* the square root of REDUCE_VAR, which itself may be out of range */
 } ReduceKind;
 typedef struct ReduceArgs {
     int kind;
     int kept_ndim, reduced_ndim;
-    int64_t kept, reduced;              /* counts */
+    int64_t kept, reduced; /* counts */
     int64_t kept_shape[KERNEL_MAX_DIMS], kept_stride[KERNEL_MAX_DIMS];
     int64_t reduced_shape[KERNEL_MAX_DIMS], reduced_stride[KERNEL_MAX_DIMS];
     const void *src;
@@ -109,19 +117,24 @@ typedef struct ReduceArgs {
     double param;
 } ReduceArgs;
 
-/* gemm - for each batch: c = alpha a b + beta c (+ bias); see the CPU's src/cpu/gemm.h.  dtype f32, f64, f16, bf16 (the
- * halves accumulate in f32).  beta == 0 does not read c; k = 0 gives beta c.  Any strides, batch strides may be 0. */
+/* gemm - for each batch: c = alpha a b + beta c (+ bias); see the CPU's src/cpu/gemm.h.  dtype f32, f64, f16,
+ * bf16 (the halves accumulate in f32).  beta == 0 does not read c; k = 0 gives beta c.  Any strides, batch
+ * strides may be 0. */
 typedef struct GemmArgs {
     int dtype;
     int64_t batch, m, n, k;
-    const void *a; int64_t a_batch, a_row, a_col;
-    const void *b; int64_t b_batch, b_row, b_col;
-    void *c;       int64_t c_batch, c_row, c_col;
+    const void *a;
+    int64_t a_batch, a_row, a_col;
+    const void *b;
+    int64_t b_batch, b_row, b_col;
+    void *c;
+    int64_t c_batch, c_row, c_col;
     double alpha, beta;
-    const void *bias;                   /* dense, n long, added to each row of every c; NULL: none */
+    const void *bias; /* dense, n long, added to each row of every c; NULL: none */
 } GemmArgs;
 
-/* softmax - over the middle of dense [outer, n, inner]; log: log_softmax.  Rows that are all -inf give NaN. */
+/* softmax - over the middle of dense [outer, n, inner]; log: log_softmax.  Rows that are all -inf give NaN.
+ */
 typedef struct SoftmaxArgs {
     int dtype;
     bool log;
@@ -138,23 +151,24 @@ typedef struct SoftmaxGradArgs {
     void *dx;
 } SoftmaxGradArgs;
 
-/* cross_entropy - class targets over dense logits [rows, classes, inner]: per-position losses and, for the mean, the
- * sum of weights.  lse [rows, inner] receives log sum exp for backward.  A target outside [0, classes) that is not
- * ignore_index: -1, with bad_at its row-major position and bad_value.
- *   loss_i = (1 - s) w_t (lse - x_t) + s / C sum_c w_c (lse - x_c);  ignored positions: 0 */
+/* cross_entropy - class targets over dense logits [rows, classes, inner]: per-position losses and, for the
+ * mean, the sum of weights.  lse [rows, inner] receives log sum exp for backward.  A target outside [0,
+ * classes) that is not ignore_index: -1, with bad_at its row-major position and bad_value. loss_i = (1 - s)
+ * w_t (lse - x_t) + s / C sum_c w_c (lse - x_c);  ignored positions: 0 */
 typedef struct CrossEntropyArgs {
     int dtype;
     int64_t rows, classes, inner;
     const void *x;
     const int64_t *target;
-    const void *weight;                 /* dense [classes] or NULL */
+    const void *weight; /* dense [classes] or NULL */
     int64_t ignore_index;
     double smoothing;
-    void *loss, *lse;                   /* dense [rows, inner] */
-    void *weight_sum;                   /* one element: sum of w_t over positions not ignored */
+    void *loss, *lse; /* dense [rows, inner] */
+    void *weight_sum; /* one element: sum of w_t over positions not ignored */
     int64_t bad_at, bad_value;
 } CrossEntropyArgs;
-/* cross_entropy_grad - dx = g_i ((1 - s) w_t (p - onehot) + s / C (p sum_c w_c - w)); g has stride 0 or 1 over positions. */
+/* cross_entropy_grad - dx = g_i ((1 - s) w_t (p - onehot) + s / C (p sum_c w_c - w)); g has stride 0 or 1
+ * over positions. */
 typedef struct CrossEntropyGradArgs {
     int dtype;
     int64_t rows, classes, inner;
@@ -168,23 +182,23 @@ typedef struct CrossEntropyGradArgs {
     void *dx;
 } CrossEntropyGradArgs;
 
-/* gather - out[o, j, i] = src[o, index[o, j, i], i] over dense [outer, n, inner] src and [outer, m, inner] index (embedding and
- * index_select use index_outer = index_inner = 0).  scatter_add - dst[o, index, i] += src[o, j, i], in the order of j, dst dense
- * [outer, n, inner]; never of halves, whose sums are formed in f32.  An index outside [0, n) gives -1, bad_at and bad_value;
- * nothing is written then. */
+/* gather - out[o, j, i] = src[o, index[o, j, i], i] over dense [outer, n, inner] src and [outer, m, inner]
+ * index (embedding and index_select use index_outer = index_inner = 0).  scatter_add - dst[o, index, i] +=
+ * src[o, j, i], in the order of j, dst dense [outer, n, inner]; never of halves, whose sums are formed in
+ * f32.  An index outside [0, n) gives -1, bad_at and bad_value; nothing is written then. */
 typedef struct GatherArgs {
     int dtype;
     int64_t outer, n, m, inner;
     const void *src;
     const int64_t *index;
-    int64_t index_outer, index_row, index_inner;    /* strides of index */
+    int64_t index_outer, index_row, index_inner; /* strides of index */
     void *dst;
     int64_t bad_at, bad_value;
 } GatherArgs;
 
-/* conv2d - x [batch, in, d, h, w], weight [out, in / groups, kd, kh, kw], bias [out] or NULL, y [batch, out, od, oh, ow]; all
- * dense.  With fewer than three dimensions the first ones have size 1.
- * conv2d_grad_input: dx from y (= dy) and weight, plus bias [in] or NULL; conv2d_grad_weight: dweight from x and dy, and dbias if
+/* conv2d - x [batch, in, d, h, w], weight [out, in / groups, kd, kh, kw], bias [out] or NULL, y [batch, out,
+ * od, oh, ow]; all dense.  With fewer than three dimensions the first ones have size 1. conv2d_grad_input: dx
+ * from y (= dy) and weight, plus bias [in] or NULL; conv2d_grad_weight: dweight from x and dy, and dbias if
  * not NULL. */
 typedef struct ConvArgs {
     int dtype;
@@ -193,22 +207,23 @@ typedef struct ConvArgs {
     void *x, *weight, *bias, *y;
 } ConvArgs;
 
-/* pools - over dense planes [depth, height, width] (1 for a dimension that there is not).  max: padding counts as -inf, NaN wins,
- * first in window order on ties; index (i64, position within the plane) is written forward and read backward.  avg: divisor as
- * in PyTorch.  adaptive: window i of out over in is [floor(i in / out), ceil((i + 1) in / out)), and no other size is read. */
+/* pools - over dense planes [depth, height, width] (1 for a dimension that there is not).  max: padding
+ * counts as -inf, NaN wins, first in window order on ties; index (i64, position within the plane) is written
+ * forward and read backward.  avg: divisor as in PyTorch.  adaptive: window i of out over in is [floor(i in /
+ * out), ceil((i + 1) in / out)), and no other size is read. */
 typedef struct PoolArgs {
     int dtype;
     bool adaptive;
     int64_t planes, in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
     bool count_include_pad;
-    int64_t divisor;                    /* 0: none given */
-    void *x, *y;                        /* backward: x receives dx, y holds dy */
+    int64_t divisor; /* 0: none given */
+    void *x, *y;     /* backward: x receives dx, y holds dy */
     int64_t *index;
 } PoolArgs;
 
-/* resample - y[i] = sum_k weight[k] x[index[k]], k in [start[i], start[i + 1]), along each axis of dense planes in turn.  The
- * tables are on the host, weight of the dtype; start NULL: the axis stays as it is.  taps: start[i + 1] - start[i] when that is the
- * same for all, else 0. */
+/* resample - y[i] = sum_k weight[k] x[index[k]], k in [start[i], start[i + 1]), along each axis of dense
+ * planes in turn.  The tables are on the host, weight of the dtype; start NULL: the axis stays as it is.
+ * taps: start[i + 1] - start[i] when that is the same for all, else 0. */
 typedef struct ResampleAxis {
     int64_t in, out, taps;
     const int64_t *start, *index;
@@ -222,9 +237,9 @@ typedef struct ResampleArgs {
     void *y;
 } ResampleArgs;
 
-/* taps - over dense x [batch, channels, size], index and weight [batch, taps, points], y [batch, channels, points]; an index
- * outside [0, size) names nothing.
- * sum: y = sum_k weight x[index].  spread: x = zeros with weight y added at index.  dot: weight = sum over channels of y x[index]. */
+/* taps - over dense x [batch, channels, size], index and weight [batch, taps, points], y [batch, channels,
+ * points]; an index outside [0, size) names nothing. sum: y = sum_k weight x[index].  spread: x = zeros with
+ * weight y added at index.  dot: weight = sum over channels of y x[index]. */
 typedef enum TapsKind { TAPS_SUM, TAPS_SPREAD, TAPS_DOT } TapsKind;
 typedef struct TapsArgs {
     int kind, dtype;
@@ -235,21 +250,21 @@ typedef struct TapsArgs {
 
 /* norm - layer_norm, rms_norm, group_norm and batch_norm share one view: dense x [outer, channels, inner].
  * layer: statistics for each outer over channels * inner (n = their product), weight and bias dense [n].
- * rms: the same with 0 as the mean.  groups > 0: the same, but outer is [batch, groups], and weight and bias are
- *   [groups * channels], a value for each channel of a group.
- * batch: statistics for each channel over outer and inner; weight and bias [channels].
- * mean, rstd and var (may be NULL) receive the statistics (biased variance): rstd = 1 / sqrt(var + eps). */
+ * rms: the same with 0 as the mean.  groups > 0: the same, but outer is [batch, groups], and weight and bias
+ * are [groups * channels], a value for each channel of a group. batch: statistics for each channel over outer
+ * and inner; weight and bias [channels]. mean, rstd and var (may be NULL) receive the statistics (biased
+ * variance): rstd = 1 / sqrt(var + eps). */
 typedef struct NormArgs {
     int dtype;
     bool batch;
-    bool given;                         /* batch in eval mode: mean and rstd are given */
+    bool given; /* batch in eval mode: mean and rstd are given */
     bool rms;
     int64_t outer, channels, inner, groups;
     double eps;
-    const void *x, *weight, *bias;      /* weight, bias may be NULL */
+    const void *x, *weight, *bias; /* weight, bias may be NULL */
     void *y, *mean, *rstd, *var;
-    const void *dy;                     /* grad: */
-    void *dx, *dweight, *dbias;         /* each may be NULL when not wanted */
+    const void *dy;             /* grad: */
+    void *dx, *dweight, *dbias; /* each may be NULL when not wanted */
 } NormArgs;
 
 /* random - the counter-based generator (Philox 4x32-10): element i depends on (seed, offset, i) only. */
@@ -258,38 +273,39 @@ typedef struct RandomArgs {
     int kind, dtype;
     int64_t count;
     uint64_t seed, offset;
-    double p;                           /* mask: probability of 0; out is bool */
-    void *out;                          /* dense */
+    double p;  /* mask: probability of 0; out is bool */
+    void *out; /* dense */
 } RandomArgs;
 
-/* attention - y = D(softmax(scale q k^T + mask)) v for each of `batch` items; q [rows, width], k [cols, width], v [cols, value_width],
- * mask [rows, cols].  at[i] is where item i begins, in elements; row and col are strides.  A row without a finite score (and
- * no NaN) has the probabilities 0.  D: the elements that `keep` does not keep are 0, the others times keep_factor.
- * shift and factor receive a value for each row: p = factor e^(score - shift).  Backward reads them, and dy. */
+/* attention - y = D(softmax(scale q k^T + mask)) v for each of `batch` items; q [rows, width], k [cols,
+ * width], v [cols, value_width], mask [rows, cols].  at[i] is where item i begins, in elements; row and col
+ * are strides.  A row without a finite score (and no NaN) has the probabilities 0.  D: the elements that
+ * `keep` does not keep are 0, the others times keep_factor. shift and factor receive a value for each row: p
+ * = factor e^(score - shift).  Backward reads them, and dy. */
 typedef struct AttentionOperand {
-    const void *data;                   /* NULL: absent (mask) */
+    const void *data; /* NULL: absent (mask) */
     const int64_t *at;
     int64_t row, col;
 } AttentionOperand;
 typedef struct AttentionArgs {
-    int dtype;                          /* f32 or f64: of all but a bool mask */
-    bool causal, mask_is_bool;          /* causal: row i sees columns 0..i */
+    int dtype;                 /* f32 or f64: of all but a bool mask */
+    bool causal, mask_is_bool; /* causal: row i sees columns 0..i */
     int64_t batch, rows, cols, width, value_width;
     double scale, keep_factor;
     AttentionOperand q, k, v, mask;
-    const uint8_t *keep;                /* dense [batch, rows, cols], or NULL: all are kept */
-    void *shift, *factor;               /* dense [batch, rows] */
-    void *y;                            /* dense [batch, rows, value_width] */
-    const void *dy;                     /* dense; backward: */
-    void *dq, *dk, *dv, *dmask;         /* dense, a gradient for each item; NULL when not wanted */
+    const uint8_t *keep;        /* dense [batch, rows, cols], or NULL: all are kept */
+    void *shift, *factor;       /* dense [batch, rows] */
+    void *y;                    /* dense [batch, rows, value_width] */
+    const void *dy;             /* dense; backward: */
+    void *dq, *dk, *dv, *dmask; /* dense, a gradient for each item; NULL when not wanted */
 } AttentionArgs;
-/* rnn_step - one step of a recurrent layer, after its products: row by row of [rows, gates hidden], where rnn has 1 gate, gru 3 (r, z, n)
- * and lstm 4 (i, f, g, o), each `hidden` wide.  All dense, f32 or f64.
- *   gates: the sums before the nonlinearities in (gru: of x alone), the gates' values out.  rnn: the gate is h.
- *   gru: recurrent [rows, 3 hidden] is w_hh h + b_hh; its part n goes to `n_part`, for backward.
- *   lstm: c_prev -> c.   h receives the new state.
- * rnn_step_grad - dh is the gradient of h.  dgates receives those of the sums; gru: drecurrent those of recurrent, and z dh is added to
- *   dh_prev.  lstm: dc is the gradient of c in, without what comes by way of h; of c_prev out. */
+/* rnn_step - one step of a recurrent layer, after its products: row by row of [rows, gates hidden], where rnn
+ * has 1 gate, gru 3 (r, z, n) and lstm 4 (i, f, g, o), each `hidden` wide.  All dense, f32 or f64. gates: the
+ * sums before the nonlinearities in (gru: of x alone), the gates' values out.  rnn: the gate is h. gru:
+ * recurrent [rows, 3 hidden] is w_hh h + b_hh; its part n goes to `n_part`, for backward. lstm: c_prev -> c.
+ * h receives the new state. rnn_step_grad - dh is the gradient of h.  dgates receives those of the sums; gru:
+ * drecurrent those of recurrent, and z dh is added to dh_prev.  lstm: dc is the gradient of c in, without
+ * what comes by way of h; of c_prev out. */
 typedef enum RnnKind { RNN_TANH, RNN_RELU, RNN_GRU, RNN_LSTM } RnnKind;
 typedef struct RnnArgs {
     int kind, dtype;
@@ -297,54 +313,56 @@ typedef struct RnnArgs {
     void *gates;
     const void *recurrent, *h_prev, *c_prev;
     void *n_part, *c, *h;
-    const void *dh;                     /* grad: reads gates, n_part, h_prev, c_prev, c too */
+    const void *dh; /* grad: reads gates, n_part, h_prev, c_prev, c too */
     void *dgates, *drecurrent, *dh_prev, *dc;
 } RnnArgs;
 
 /* The kernels a device may have.  K(slot, Args) */
-#define KERNEL_LIST(K)                       \
-    K(map, MapArgs)                          \
-    K(copy, CopyArgs)                        \
-    K(fill, FillArgs)                        \
-    K(select, SelectArgs)                    \
-    K(reduce, ReduceArgs)                    \
-    K(gemm, GemmArgs)                        \
-    K(softmax, SoftmaxArgs)                  \
-    K(softmax_grad, SoftmaxGradArgs)         \
-    K(cross_entropy, CrossEntropyArgs)       \
+#define KERNEL_LIST(K)                          \
+    K(map, MapArgs)                             \
+    K(copy, CopyArgs)                           \
+    K(fill, FillArgs)                           \
+    K(select, SelectArgs)                       \
+    K(reduce, ReduceArgs)                       \
+    K(gemm, GemmArgs)                           \
+    K(softmax, SoftmaxArgs)                     \
+    K(softmax_grad, SoftmaxGradArgs)            \
+    K(cross_entropy, CrossEntropyArgs)          \
     K(cross_entropy_grad, CrossEntropyGradArgs) \
-    K(gather, GatherArgs)                    \
-    K(scatter_add, GatherArgs)               \
-    K(conv2d, ConvArgs)                      \
-    K(conv2d_grad_input, ConvArgs)           \
-    K(conv2d_grad_weight, ConvArgs)          \
-    K(max_pool, PoolArgs)                    \
-    K(max_pool_grad, PoolArgs)               \
-    K(avg_pool, PoolArgs)                    \
-    K(avg_pool_grad, PoolArgs)               \
-    K(norm, NormArgs)                        \
-    K(norm_grad, NormArgs)                   \
-    K(random, RandomArgs)                    \
-    K(attention, AttentionArgs)              \
-    K(attention_grad, AttentionArgs)         \
-    K(rnn_step, RnnArgs)                     \
-    K(rnn_step_grad, RnnArgs)                \
-    K(resample, ResampleArgs)                \
+    K(gather, GatherArgs)                       \
+    K(scatter_add, GatherArgs)                  \
+    K(conv2d, ConvArgs)                         \
+    K(conv2d_grad_input, ConvArgs)              \
+    K(conv2d_grad_weight, ConvArgs)             \
+    K(max_pool, PoolArgs)                       \
+    K(max_pool_grad, PoolArgs)                  \
+    K(avg_pool, PoolArgs)                       \
+    K(avg_pool_grad, PoolArgs)                  \
+    K(norm, NormArgs)                           \
+    K(norm_grad, NormArgs)                      \
+    K(random, RandomArgs)                       \
+    K(attention, AttentionArgs)                 \
+    K(attention_grad, AttentionArgs)            \
+    K(rnn_step, RnnArgs)                        \
+    K(rnn_step_grad, RnnArgs)                   \
+    K(resample, ResampleArgs)                   \
     K(taps, TapsArgs)
 
 typedef struct Device {
-    uint32_t abi, size;                 /* DEVICE_ABI and sizeof(Device) of what the plugin was compiled against */
-    const char *name;                   /* "cpu", "cuda", "emu" */
-    const char *ops_digest;             /* digest of ops.def: a stale plugin is refused */
-    int (*start)(int index);            /* REQUIRED: make device number index usable; -1 and error() when it is not */
-    const char *(*error)(void);         /* REQUIRED: the last failure of this thread, in a sentence */
-    const char *(*describe)(void);      /* REQUIRED: one line for tapegrad info */
-    void *(*alloc)(size_t bytes);       /* REQUIRED: 64-byte aligned (256 on a GPU), never 0 bytes; NULL: no memory */
-    void (*free)(void *data, size_t bytes);                     /* REQUIRED */
-    int (*to_device)(void *dst, const void *src, size_t bytes); /* REQUIRED: from host memory, complete on return */
-    int (*to_host)(void *dst, const void *src, size_t bytes);   /* REQUIRED: complete on return */
-    int (*synchronize)(void);           /* REQUIRED */
-#define K(slot, Args) int (*slot)(Args *args);                  /* OPTIONAL, each */
+    uint32_t abi, size;         /* DEVICE_ABI and sizeof(Device) of what the plugin was compiled against */
+    const char *name;           /* "cpu", "cuda", "emu" */
+    const char *ops_digest;     /* digest of ops.def: a stale plugin is refused */
+    int (*start)(int index);    /* REQUIRED: make device number index usable; -1 and error() when it is not */
+    const char *(*error)(void); /* REQUIRED: the last failure of this thread, in a sentence */
+    const char *(*describe)(void); /* REQUIRED: one line for tapegrad info */
+    void *(*alloc)(
+        size_t bytes); /* REQUIRED: 64-byte aligned (256 on a GPU), never 0 bytes; NULL: no memory */
+    void (*free)(void *data, size_t bytes); /* REQUIRED */
+    int (*to_device)(void *dst, const void *src,
+                     size_t bytes); /* REQUIRED: from host memory, complete on return */
+    int (*to_host)(void *dst, const void *src, size_t bytes); /* REQUIRED: complete on return */
+    int (*synchronize)(void);                                 /* REQUIRED */
+#define K(slot, Args) int (*slot)(Args * args);               /* OPTIONAL, each */
     KERNEL_LIST(K)
 #undef K
 } Device;

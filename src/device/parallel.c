@@ -1,9 +1,9 @@
 /* parallel.c - a pool of threads that wait for work and claim it piece by piece.
  *
- *  - One loop runs at a time.  Workers join it under the lock while it is open, and get a slot of their own; one that wakes late
- *    finds it closed and sleeps again.
- *  - next hands out pieces, done counts those that are finished.  The caller works too, closes the loop, and then waits only for
- *    pieces that others have begun.
+ *  - One loop runs at a time.  Workers join it under the lock while it is open, and get a slot of their own;
+ * one that wakes late finds it closed and sleeps again.
+ *  - next hands out pieces, done counts those that are finished.  The caller works too, closes the loop, and
+ * then waits only for pieces that others have begun.
  *  - The fields of a loop change only when no worker is active in it.
  *  - Workers spin for some 20 microseconds after a loop, since the next one often follows, then sleep. */
 #define _GNU_SOURCE
@@ -16,29 +16,25 @@
 enum { MAX_WORKERS = 255, SPINS = 200 };
 
 static struct {
-    pthread_mutex_t lock, busy;         /* busy: a loop is running */
+    pthread_mutex_t lock, busy; /* busy: a loop is running */
     pthread_cond_t wake;
     int workers, sleeping, joined, wanted, active;
     bool open;
-    _Atomic uint64_t turn;              /* counts loops */
+    _Atomic uint64_t turn; /* counts loops */
     void (*piece)(void *ctx, int64_t i);
     void *ctx;
     int64_t n;
     _Atomic int64_t next, done;
-} pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .busy = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER };
+} pool = { .lock = PTHREAD_MUTEX_INITIALIZER,
+           .busy = PTHREAD_MUTEX_INITIALIZER,
+           .wake = PTHREAD_COND_INITIALIZER };
 
 static THREAD_LOCAL bool inside;
 static THREAD_LOCAL int slot;
 
-bool parallel_inside(void)
-{
-    return inside;
-}
+bool parallel_inside(void) { return inside; }
 
-int parallel_slot(void)
-{
-    return slot;
-}
+int parallel_slot(void) { return slot; }
 
 static void relax(void)
 {
@@ -71,7 +67,8 @@ static void join(uint64_t *seen)
         }
         *seen = turn;
         pthread_mutex_unlock(&pool.lock);
-        for (int i = 0; i < SPINS && atomic_load_explicit(&pool.turn, memory_order_relaxed) == turn; i++) relax();
+        for (int i = 0; i < SPINS && atomic_load_explicit(&pool.turn, memory_order_relaxed) == turn; i++)
+            relax();
         pthread_mutex_lock(&pool.lock);
         while (atomic_load(&pool.turn) == turn) {
             pool.sleeping++;
@@ -116,7 +113,7 @@ static void add_workers(int wanted)
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     while (pool.workers < wanted && pool.workers < MAX_WORKERS) {
         pthread_t thread;
-        if (pthread_create(&thread, &attributes, worker, NULL)) break;     /* fewer threads, the same result */
+        if (pthread_create(&thread, &attributes, worker, NULL)) break; /* fewer threads, the same result */
         pool.workers++;
     }
     pthread_attr_destroy(&attributes);
@@ -125,7 +122,7 @@ static void add_workers(int wanted)
 static void publish(int64_t n, int wanted, void (*piece)(void *ctx, int64_t i), void *ctx)
 {
     pthread_mutex_lock(&pool.lock);
-    while (pool.active) {                               /* a worker is on its way out of the loop before */
+    while (pool.active) { /* a worker is on its way out of the loop before */
         pthread_mutex_unlock(&pool.lock);
         sched_yield();
         pthread_mutex_lock(&pool.lock);
@@ -160,7 +157,11 @@ void parallel_for(int64_t n, int threads, void (*piece)(void *ctx, int64_t i), v
     pthread_mutex_unlock(&pool.busy);
 }
 
-typedef struct Split { void (*span)(void *ctx, int64_t from, int64_t to); void *ctx; int64_t n, spans; } Split;
+typedef struct Split {
+    void (*span)(void *ctx, int64_t from, int64_t to);
+    void *ctx;
+    int64_t n, spans;
+} Split;
 
 static void run_span(void *ctx, int64_t i)
 {
@@ -175,7 +176,7 @@ void parallel_split(int64_t n, int threads, void (*span)(void *ctx, int64_t from
         if (n > 0) span(ctx, 0, n);
         return;
     }
-    s.spans = s.spans * 4 < n ? s.spans * 4 : n;    /* more spans than threads: a slow thread delays less */
+    s.spans = s.spans * 4 < n ? s.spans * 4 : n; /* more spans than threads: a slow thread delays less */
     parallel_for(s.spans, threads, run_span, &s);
 }
 

@@ -1,8 +1,9 @@
 /* parallel.h - loops over pieces of work, on several threads.
  *
- * Why not OpenMP: its threads meet at a barrier after every loop and spin there for milliseconds.  Where another program has
- * a core, each loop then waits for a thread that is not running: one epoch of the MNIST demo took 81 s, and 7.5 s with OMP_WAIT_POLICY=passive.  Here
- * pieces are claimed one by one, and nobody waits for a thread that has claimed none. */
+ * Why not OpenMP: its threads meet at a barrier after every loop and spin there for milliseconds.  Where
+ * another program has a core, each loop then waits for a thread that is not running: one epoch of the MNIST
+ * demo took 81 s, and 7.5 s with OMP_WAIT_POLICY=passive.  Here pieces are claimed one by one, and nobody
+ * waits for a thread that has claimed none. */
 #ifndef TG_PARALLEL_H
 #define TG_PARALLEL_H
 
@@ -11,17 +12,21 @@
 
 #pragma GCC visibility push(hidden)
 
-/* parallel_for - piece(ctx, i) for every i in [0, n), each once, in any order, on at most `threads` threads of which the
- * caller is one; returns when all are done.  Pieces of a loop inside a piece, and of a second caller at the same time, run on
- * the calling thread alone.  What is computed must not depend on who computes it. */
+/* parallel_for - piece(ctx, i) for every i in [0, n), each once, in any order, on at most `threads` threads
+ * of which the caller is one; returns when all are done.  Pieces of a loop inside a piece, and of a second
+ * caller at the same time, run on the calling thread alone.  What is computed must not depend on who computes
+ * it. */
 void parallel_for(int64_t n, int threads, void (*piece)(void *ctx, int64_t i), void *ctx);
 
-/* parallel_split - span(ctx, from, to) for a few spans that cover [0, n): for loops whose single steps are small. */
+/* parallel_split - span(ctx, from, to) for a few spans that cover [0, n): for loops whose single steps are
+ * small. */
 void parallel_split(int64_t n, int threads, void (*span)(void *ctx, int64_t from, int64_t to), void *ctx);
 
-bool parallel_inside(void);             /* is this thread working on a piece? */
-int parallel_slot(void);                /* in a piece: a number below `threads` that no other thread has now, for scratch memory */
-int parallel_default_threads(void);     /* OMP_NUM_THREADS when it is set, else the CPUs that this process may use */
+bool parallel_inside(void); /* is this thread working on a piece? */
+int parallel_slot(
+    void); /* in a piece: a number below `threads` that no other thread has now, for scratch memory */
+int parallel_default_threads(
+    void); /* OMP_NUM_THREADS when it is set, else the CPUs that this process may use */
 
 #pragma GCC visibility pop
 #endif

@@ -22,7 +22,8 @@ static int open_temporary(AtomicFile *f)
     int fd = -1;
     for (int i = 0; i < TRIES && fd < 0; i++) {
         unsigned n = atomic_fetch_add(&serial, 1);
-        snprintf(f->temporary, sizeof f->temporary, "%.*s.%ld-%u.tmp", (int)sizeof f->temporary - SUFFIX, f->path, (long)getpid(), n);
+        snprintf(f->temporary, sizeof f->temporary, "%.*s.%ld-%u.tmp", (int)sizeof f->temporary - SUFFIX,
+                 f->path, (long)getpid(), n);
         fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno != EEXIST) break;
     }
@@ -36,7 +37,7 @@ static int open_target(AtomicFile *f)
     *f->temporary = 0;
     if (there && !S_ISREG(s.st_mode)) return open(f->path, O_WRONLY | O_CLOEXEC);
     int fd = open_temporary(f);
-    if (fd >= 0 && there && fchmod(fd, s.st_mode & 07777)) {        /* a private file stays private */
+    if (fd >= 0 && there && fchmod(fd, s.st_mode & 07777)) { /* a private file stays private */
         int why = errno;
         close(fd);
         unlink(f->temporary);
@@ -49,7 +50,8 @@ static int open_target(AtomicFile *f)
 int atomic_open(AtomicFile *f, const char *path, const char *op)
 {
     if (!path) return fail(TENSOR_ENULL, op, "the path is NULL");
-    if (strlen(path) < sizeof f->path && !realpath(path, f->path)) snprintf(f->path, sizeof f->path, "%s", path);
+    if (strlen(path) < sizeof f->path && !realpath(path, f->path))
+        snprintf(f->path, sizeof f->path, "%s", path);
     if (strlen(path) >= sizeof f->path || strlen(f->path) + SUFFIX >= sizeof f->path)
         return fail(TENSOR_EIO, op, "%.60s... cannot be written: %s", path, strerror(ENAMETOOLONG));
     int fd = open_target(f);
@@ -80,7 +82,8 @@ static void sync_folder(const char *path)
 int atomic_close(AtomicFile *f, bool keep, const char *op)
 {
     bool beside = *f->temporary != 0;
-    bool good = keep && fflush(f->file) == 0 && (!beside || fsync(fileno(f->file)) == 0);      /* a device may know no sync */
+    bool good = keep && fflush(f->file) == 0 &&
+                (!beside || fsync(fileno(f->file)) == 0); /* a device may know no sync */
     int why = errno;
     if (fclose(f->file) != 0 && good) good = false, why = errno;
     if (good && beside && rename(f->temporary, f->path) != 0) good = false, why = errno;

@@ -9,8 +9,9 @@
 #pragma GCC visibility push(hidden)
 typedef struct AtomicFile {
     FILE *file;
-    char path[PATH_MAX];        /* the target, symbolic links followed */
-    char temporary[PATH_MAX];   /* what is written; "" when the target is a device or a pipe, which is written itself */
+    char path[PATH_MAX];      /* the target, symbolic links followed */
+    char temporary[PATH_MAX]; /* what is written; "" when the target is a device or a pipe, which is written
+                                 itself */
 } AtomicFile;
 
 /* open: beside the target, under a name of its own, with the target's permissions.

@@ -1,7 +1,7 @@
 /* idx.c - the IDX format, plain or gzip: zlib reads both.
  *
- * Sizes that lie are found before memory is asked for: a plain file holds as many bytes as it has, and deflate packs at
- * most 1032 bytes into one. */
+ * Sizes that lie are found before memory is asked for: a plain file holds as many bytes as it has, and
+ * deflate packs at most 1032 bytes into one. */
 #include <errno.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -14,15 +14,16 @@ typedef struct Idx {
     gzFile file;
     const char *path;
     int64_t file_bytes;
-    int code, dtype, bytes, ndim;       /* bytes: of a value in the file */
+    int code, dtype, bytes, ndim; /* bytes: of a value in the file */
     int64_t shape[TENSOR_MAX_DIMS];
 } Idx;
 
 static int idx_dtype(int code, int *bytes)
 {
-    static const struct { int code, bytes, dtype; } table[] = {
-        { 0x08, 1, TENSOR_U8 }, { 0x09, 1, TENSOR_I32 }, { 0x0B, 2, TENSOR_I32 }, { 0x0C, 4, TENSOR_I32 },
-        { 0x0D, 4, TENSOR_F32 }, { 0x0E, 8, TENSOR_F64 } };
+    static const struct {
+        int code, bytes, dtype;
+    } table[] = { { 0x08, 1, TENSOR_U8 },  { 0x09, 1, TENSOR_I32 }, { 0x0B, 2, TENSOR_I32 },
+                  { 0x0C, 4, TENSOR_I32 }, { 0x0D, 4, TENSOR_F32 }, { 0x0E, 8, TENSOR_F64 } };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].code == code) return *bytes = table[i].bytes, table[i].dtype;
     return UNKNOWN;
@@ -35,7 +36,8 @@ static int check_stream(const Idx *x)
     const char *text = gzerror(x->file, &code);
     if (code == Z_OK || code == Z_STREAM_END) return 0;
     if (code == Z_MEM_ERROR) return fail_memory("io_read_idx");
-    if (code == Z_ERRNO) return fail(TENSOR_EIO, "io_read_idx", "%s cannot be read: %s", x->path, strerror(errno));
+    if (code == Z_ERRNO)
+        return fail(TENSOR_EIO, "io_read_idx", "%s cannot be read: %s", x->path, strerror(errno));
     return fail(TENSOR_EFORMAT, "io_read_idx", "%s: damaged: %s", x->path, text);
 }
 
@@ -47,7 +49,8 @@ static int read_bytes(const Idx *x, void *to, int64_t n, const char *what)
         int got = gzread(x->file, (char *)to + have, piece);
         if (got < 0) return check_stream(x);
         if (got == 0)
-            return fail(TENSOR_EFORMAT, "io_read_idx", "%s: ends after %lld of %lld bytes of %s", x->path, (long long)have, (long long)n, what);
+            return fail(TENSOR_EFORMAT, "io_read_idx", "%s: ends after %lld of %lld bytes of %s", x->path,
+                        (long long)have, (long long)n, what);
         have += got;
     }
     return 0;
@@ -57,7 +60,7 @@ static int read_bytes(const Idx *x, void *to, int64_t n, const char *what)
 static void swap_values(Tensor *x, int code, int bytes)
 {
     unsigned char *p = x->data;
-    if (bytes < 4 && code != 0x08) {                    /* i8, i16: widened from the back, where nothing is overwritten */
+    if (bytes < 4 && code != 0x08) { /* i8, i16: widened from the back, where nothing is overwritten */
         int32_t *out = x->data;
         for (int64_t i = x->numel - 1; i >= 0; i--)
             out[i] = bytes == 1 ? (int8_t)p[i] : (int16_t)(p[2 * i] << 8 | p[2 * i + 1]);
@@ -76,7 +79,8 @@ static int read_header(Idx *x)
     if (read_bytes(x, magic, 4, "the magic number")) return -1;
     x->code = magic[2], x->ndim = magic[3], x->dtype = idx_dtype(x->code, &x->bytes);
     if (magic[0] || magic[1] || x->dtype == UNKNOWN || x->ndim > TENSOR_MAX_DIMS)
-        return fail(TENSOR_EFORMAT, "io_read_idx", "%s: no IDX file: it begins with %02x %02x %02x %02x", x->path, magic[0], magic[1], magic[2], magic[3]);
+        return fail(TENSOR_EFORMAT, "io_read_idx", "%s: no IDX file: it begins with %02x %02x %02x %02x",
+                    x->path, magic[0], magic[1], magic[2], magic[3]);
     for (int d = 0; d < x->ndim; d++) {
         if (read_bytes(x, size, 4, "the sizes")) return -1;
         x->shape[d] = (int64_t)size[0] << 24 | size[1] << 16 | size[2] << 8 | size[3];
@@ -92,8 +96,10 @@ static Tensor *make_tensor(const Idx *x)
     if (gzdirect(x->file)) held -= header;
     else if (__builtin_mul_overflow(held, DEFLATE_MOST, &held)) held = INT64_MAX;
     if (count < 0 || count > held / x->bytes)
-        return fail(TENSOR_EFORMAT, "io_read_idx", "%s: says %s values of %d bytes, more than its %lld bytes can hold", x->path,
-                    shape_text(shape), x->bytes, (long long)x->file_bytes), NULL;
+        return fail(TENSOR_EFORMAT, "io_read_idx",
+                    "%s: says %s values of %d bytes, more than its %lld bytes can hold", x->path,
+                    shape_text(shape), x->bytes, (long long)x->file_bytes),
+               NULL;
     return new_tensor(shape, x->dtype, &cpu_place);
 }
 
@@ -102,8 +108,8 @@ static int check_end(const Idx *x, int64_t count)
 {
     unsigned char more;
     if (gzread(x->file, &more, 1) > 0)
-        return fail(TENSOR_EFORMAT, "io_read_idx", "%s: goes on after the %lld values that its sizes %s say", x->path, (long long)count,
-                    shape_text((TensorShape){ x->ndim, x->shape }));
+        return fail(TENSOR_EFORMAT, "io_read_idx", "%s: goes on after the %lld values that its sizes %s say",
+                    x->path, (long long)count, shape_text((TensorShape){ x->ndim, x->shape }));
     return check_stream(x);
 }
 

@@ -10,7 +10,7 @@ int input_open(const char *path, const char *op, int64_t *size)
 {
     struct stat s;
     if (!path) return fail(TENSOR_ENULL, op, "the path is NULL");
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);         /* a pipe shall be refused, not waited for */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe shall be refused, not waited for */
     if (fd < 0) return fail(TENSOR_EIO, op, "%s cannot be opened: %s", path, strerror(errno));
     if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode)) {
         *size = s.st_size;

@@ -6,8 +6,8 @@
 #include "tensor/core.h"
 
 #pragma GCC visibility push(hidden)
-/* A descriptor, or -1 and the reason recorded for op: ENULL, EIO.  A directory, a pipe or a device is refused.
- * stream: the same as a FILE; NULL. */
+/* A descriptor, or -1 and the reason recorded for op: ENULL, EIO.  A directory, a pipe or a device is
+ * refused. stream: the same as a FILE; NULL. */
 int input_open(const char *path, const char *op, int64_t *size);
 FILE *input_stream(const char *path, const char *op, int64_t *size);
 

@@ -1,4 +1,5 @@
-/* json.c - a reader without recursion and without memory of its own: a decoded string is never longer than its JSON. */
+/* json.c - a reader without recursion and without memory of its own: a decoded string is never longer than
+ * its JSON. */
 #include "tensor/core.h"
 #include "json.h"
 
@@ -20,9 +21,10 @@ bool json_take(Json *j, char c)
     return true;
 }
 
-/* ---- UTF-8 ---------------------------------------------------------------------------------------------------- */
+/* ---- UTF-8 ----------------------------------------------------------------------------------- */
 
-/* Bytes of the character at p, of at most n; 0: not well-formed (a stray, overlong, surrogate or too high one). */
+/* Bytes of the character at p, of at most n; 0: not well-formed (a stray, overlong, surrogate or too high
+ * one). */
 static int character_bytes(const unsigned char *p, size_t n)
 {
     if (*p < 0x80) return 1;
@@ -31,7 +33,8 @@ static int character_bytes(const unsigned char *p, size_t n)
     for (int i = 1; i < bytes; i++)
         if ((p[i] & 0xc0) != 0x80) return 0;
     unsigned lead = (unsigned)p[0] << 8 | p[1];
-    bool wrong = (lead >= 0xe000 && lead < 0xe0a0) || (lead >= 0xeda0 && lead < 0xee00) || (lead >= 0xf000 && lead < 0xf090) || lead >= 0xf490;
+    bool wrong = (lead >= 0xe000 && lead < 0xe0a0) || (lead >= 0xeda0 && lead < 0xee00) ||
+                 (lead >= 0xf000 && lead < 0xf090) || lead >= 0xf490;
     return wrong ? 0 : bytes;
 }
 
@@ -50,16 +53,21 @@ static char *put_utf8(char *out, unsigned code)
     if (code < 0x80) return *out++ = (char)code, out;
     if (code < 0x800) *out++ = (char)(0xc0 | code >> 6);
     else if (code < 0x10000) *out++ = (char)(0xe0 | code >> 12), *out++ = (char)(0x80 | (code >> 6 & 63));
-    else *out++ = (char)(0xf0 | code >> 18), *out++ = (char)(0x80 | (code >> 12 & 63)), *out++ = (char)(0x80 | (code >> 6 & 63));
+    else
+        *out++ = (char)(0xf0 | code >> 18), *out++ = (char)(0x80 | (code >> 12 & 63)),
+        *out++ = (char)(0x80 | (code >> 6 & 63));
     *out++ = (char)(0x80 | (code & 63));
     return out;
 }
 
-/* ---- strings ----------------------------------------------------------------------------------------------------- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 /* The four digits after \u; -1. */
@@ -128,7 +136,7 @@ void json_put_string(FILE *f, const char *text)
     fputc('"', f);
 }
 
-/* ---- integers ------------------------------------------------------------------------------------------------------ */
+/* ---- integers -------------------------------------------------------------------------------- */
 
 static int read_integer(Json *j, int64_t *value)
 {

@@ -8,8 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 typedef struct Json {
-    const char *op, *path;      /* for errors */
-    char *at, *end;             /* what is still to be read; strings are decoded in place */
+    const char *op, *path; /* for errors */
+    char *at, *end;        /* what is still to be read; strings are decoded in place */
 } Json;
 
 /* json_take - skips white space; true (and passed) when c comes next.

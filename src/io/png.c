@@ -4,23 +4,32 @@
 #include "atomic_file.h"
 #include "input.h"
 
-enum { SIDE = 1000000, DEFLATE_MOST = 1032 };       /* libpng's own limit; what deflate packs into a byte at most */
+enum { SIDE = 1000000, DEFLATE_MOST = 1032 }; /* libpng's own limit; what deflate packs into a byte at most */
 
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-typedef struct Picture { int channels; int64_t h, w; size_t bytes; } Picture;
+typedef struct Picture {
+    int channels;
+    int64_t h, w;
+    size_t bytes;
+} Picture;
 
 static int check_picture(const Tensor *x, Picture *p)
 {
     if (check_null(x, "io_save_png", 2)) return -1;
-    int64_t channels = x->ndim == 3 ? x->shape[0] : 1, h = x->ndim < 2 ? 0 : x->shape[x->ndim - 2], w = x->ndim < 2 ? 0 : x->shape[x->ndim - 1];
+    int64_t channels = x->ndim == 3 ? x->shape[0] : 1, h = x->ndim < 2 ? 0 : x->shape[x->ndim - 2],
+            w = x->ndim < 2 ? 0 : x->shape[x->ndim - 1];
     if (x->ndim > 3 || (channels != 1 && channels != 3) || h < 1 || w < 1)
         return fail(TENSOR_ESHAPE, "io_save_png", "%s: wants [h, w], [1, h, w] or [3, h, w]", S(x));
     if (h > SIDE || w > SIDE || h * w * channels > UINT32_MAX)
-        return fail(TENSOR_ESHAPE, "io_save_png", "%s: sides are at most %d, and at most 2^32 bytes", S(x), SIDE);
+        return fail(TENSOR_ESHAPE, "io_save_png", "%s: sides are at most %d, and at most 2^32 bytes", S(x),
+                    SIDE);
     if (x->dtype != TENSOR_U8 && !dtype_is_float(x->dtype))
-        return fail(TENSOR_EDTYPE, "io_save_png", "%s: wants u8, or floats in [0, 1]", tensor_dtype_name((TensorDtype)x->dtype));
-    if (x->place != &cpu_place) return fail(TENSOR_EDEVICE, "io_save_png", "%s is on %s: move it to the CPU first", S(x), x->place->name);
+        return fail(TENSOR_EDTYPE, "io_save_png", "%s: wants u8, or floats in [0, 1]",
+                    tensor_dtype_name((TensorDtype)x->dtype));
+    if (x->place != &cpu_place)
+        return fail(TENSOR_EDEVICE, "io_save_png", "%s is on %s: move it to the CPU first", S(x),
+                    x->place->name);
     *p = (Picture){ (int)channels, h, w, (size_t)(h * w * channels) };
     return 0;
 }
@@ -51,7 +60,9 @@ static int write_pixels(const char *path, const Picture *p, const uint8_t *pixel
 {
     AtomicFile file;
     if (atomic_open(&file, path, "io_save_png")) return -1;
-    png_image image = { .version = PNG_IMAGE_VERSION, .width = (png_uint_32)p->w, .height = (png_uint_32)p->h,
+    png_image image = { .version = PNG_IMAGE_VERSION,
+                        .width = (png_uint_32)p->w,
+                        .height = (png_uint_32)p->h,
                         .format = p->channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY };
     bool good = png_image_write_to_stdio(&image, file.file, 0, pixels, 0, NULL);
     if (!good) fail(TENSOR_EIO, "io_save_png", "%s cannot be written: %s", path, image.message);
@@ -68,7 +79,7 @@ int io_save_png(const char *path, const Tensor *x)
     return status;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int not_png(const char *path, const char *what)
 {
@@ -81,7 +92,7 @@ static Tensor *read_pixels(png_image *image, const char *path)
     int channels = image->format & PNG_FORMAT_FLAG_COLOR ? 3 : 1, step = channels + alpha;
     int64_t h = image->height, w = image->width, n = h * w;
     image->format = (channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY) | (alpha ? PNG_FORMAT_FLAG_ALPHA : 0);
-    image->flags |= PNG_IMAGE_FLAG_16BIT_sRGB;          /* 16 bits are not light, but finer steps of the same scale */
+    image->flags |= PNG_IMAGE_FLAG_16BIT_sRGB; /* 16 bits are not light, but finer steps of the same scale */
     uint8_t *pixels = tg_alloc((size_t)(n * step));
     Tensor *x = NULL;
     if (!pixels) fail_memory("io_load_png");
@@ -101,8 +112,9 @@ Tensor *io_load_png(const char *path)
     png_image image = { .version = PNG_IMAGE_VERSION };
     Tensor *x = NULL;
     if (!png_image_begin_read_from_stdio(&image, file)) not_png(path, image.message);
-    else if ((int64_t)image.width * image.height / 8 > size * DEFLATE_MOST)      /* a pixel takes at least a bit */
-        fail(TENSOR_EFORMAT, "io_load_png", "%s: says %u x %u pixels, more than its %lld bytes can hold", path, image.width, image.height, (long long)size);
+    else if ((int64_t)image.width * image.height / 8 > size * DEFLATE_MOST) /* a pixel takes at least a bit */
+        fail(TENSOR_EFORMAT, "io_load_png", "%s: says %u x %u pixels, more than its %lld bytes can hold",
+             path, image.width, image.height, (long long)size);
     else x = read_pixels(&image, path);
     png_image_free(&image);
     fclose(file);

@@ -1,9 +1,10 @@
 /* safetensors.c - the reader of the format that github.com/huggingface/safetensors describes.
  *
- *  - The header is JSON of one fixed form: an object of objects whose values are strings and arrays of integers;
+ *  - The header is JSON of one fixed form: an object of objects whose values are strings and arrays of
+ * integers;
  *    "__metadata__", an object of strings, is skipped.
- *  - The whole header is checked before a tensor is made: its tensors cover the rest of the file, without holes and
- *    without overlaps, so that what is allocated is what the file holds. */
+ *  - The whole header is checked before a tensor is made: its tensors cover the rest of the file, without
+ * holes and without overlaps, so that what is allocated is what the file holds. */
 #include <stdlib.h>
 #include <tapegrad/io.h>
 #include "../../nn/module.h"
@@ -15,7 +16,7 @@ static const char op[] = "io_load_safetensors";
 static const char *const dtype_code[TENSOR_DTYPES] = SAFETENSORS_DTYPES;
 
 typedef struct Record {
-    const char *name;                   /* in the header's text */
+    const char *name; /* in the header's text */
     int dtype, ndim;
     int64_t shape[TENSOR_MAX_DIMS], offset[2];
 } Record;
@@ -23,13 +24,13 @@ typedef struct Record {
 typedef struct Header {
     Json json;
     char *text;
-    int64_t text_bytes, values_bytes;   /* of the header; of the file after it */
+    int64_t text_bytes, values_bytes; /* of the header; of the file after it */
     Record *record;
     int64_t count, capacity;
-    bool metadata;                      /* seen */
+    bool metadata; /* seen */
 } Header;
 
-/* ---- one entry ---------------------------------------------------------------------------------------------------- */
+/* ---- one entry ------------------------------------------------------------------------------- */
 
 static int read_dtype(Header *h, Record *r)
 {
@@ -37,7 +38,8 @@ static int read_dtype(Header *h, Record *r)
     if (!text) return -1;
     for (r->dtype = 0; r->dtype < TENSOR_DTYPES; r->dtype++)
         if (strcmp(text, dtype_code[r->dtype]) == 0) return 0;
-    return fail(TENSOR_EFORMAT, op, "%s: \"%.80s\" has the dtype %.20s, which is not known here", h->json.path, r->name, text);
+    return fail(TENSOR_EFORMAT, op, "%s: \"%.80s\" has the dtype %.20s, which is not known here",
+                h->json.path, r->name, text);
 }
 
 static int read_field(Header *h, Record *r, unsigned *seen)
@@ -47,7 +49,8 @@ static int read_field(Header *h, Record *r, unsigned *seen)
     unsigned field = 0;
     if (!key) return -1;
     while (field < 3 && strcmp(key, keys[field])) field++;
-    if (field == 3 || *seen & 1u << field || !json_take(&h->json, ':')) return json_bad(&h->json, field == 3 ? "an unknown key" : "a damaged entry");
+    if (field == 3 || *seen & 1u << field || !json_take(&h->json, ':'))
+        return json_bad(&h->json, field == 3 ? "an unknown key" : "a damaged entry");
     *seen |= 1u << field;
     if (field == 0) return read_dtype(h, r);
     if (field == 1) return (r->ndim = json_integers(&h->json, r->shape, TENSOR_MAX_DIMS)) < 0 ? -1 : 0;
@@ -67,15 +70,19 @@ static int read_record(Header *h, Record *r)
     TensorShape shape = { r->ndim, r->shape };
     int64_t bytes = input_count(shape);
     if (bytes >= 0) bytes *= (int64_t)dtype_size(r->dtype);
-    if (bytes >= 0 && r->offset[0] <= r->offset[1] && r->offset[1] <= h->values_bytes && r->offset[1] - r->offset[0] == bytes) return 0;
-    return fail(TENSOR_EFORMAT, op, "%s: \"%.80s\" %s %s at bytes %lld to %lld of %lld does not fit", h->json.path, r->name,
-                tensor_dtype_name((TensorDtype)r->dtype), shape_text(shape), (long long)r->offset[0], (long long)r->offset[1], (long long)h->values_bytes);
+    if (bytes >= 0 && r->offset[0] <= r->offset[1] && r->offset[1] <= h->values_bytes &&
+        r->offset[1] - r->offset[0] == bytes)
+        return 0;
+    return fail(TENSOR_EFORMAT, op, "%s: \"%.80s\" %s %s at bytes %lld to %lld of %lld does not fit",
+                h->json.path, r->name, tensor_dtype_name((TensorDtype)r->dtype), shape_text(shape),
+                (long long)r->offset[0], (long long)r->offset[1], (long long)h->values_bytes);
 }
 
 static int skip_metadata(Header *h)
 {
     Json *j = &h->json;
-    if (h->metadata || !json_take(j, '{')) return json_bad(j, "a second __metadata__, or one that is no object");
+    if (h->metadata || !json_take(j, '{'))
+        return json_bad(j, "a second __metadata__, or one that is no object");
     h->metadata = true;
     if (json_take(j, '}')) return 0;
     do {
@@ -86,7 +93,7 @@ static int skip_metadata(Header *h)
     return json_take(j, '}') ? 0 : json_bad(j, "a __metadata__ that does not end");
 }
 
-/* ---- the header ------------------------------------------------------------------------------------------------------ */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 static int read_entry(Header *h)
 {
@@ -115,7 +122,7 @@ static int read_entries(Header *h)
         } while (json_take(j, ','));
         if (!json_take(j, '}')) return json_bad(j, "an object that does not end");
     }
-    json_take(j, ' ');                  /* the padding */
+    json_take(j, ' '); /* the padding */
     return j->at == j->end ? 0 : json_bad(j, "bytes after its object");
 }
 
@@ -137,14 +144,17 @@ static int check_sorted(Header *h, Record **sorted)
     size_t n = (size_t)h->count;
     qsort(sorted, n, sizeof *sorted, by_name);
     for (size_t i = 1; i < n; i++)
-        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0) return fail(TENSOR_EFORMAT, op, "%s: \"%.80s\" is there twice", h->json.path, sorted[i]->name);
+        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
+            return fail(TENSOR_EFORMAT, op, "%s: \"%.80s\" is there twice", h->json.path, sorted[i]->name);
     qsort(sorted, n, sizeof *sorted, by_offset);
     for (size_t i = 0; i < n; at = sorted[i++]->offset[1])
         if (sorted[i]->offset[0] != at)
-            return fail(TENSOR_EFORMAT, op, "%s: \"%.80s\" begins at byte %lld of the values, where %lld is due", h->json.path, sorted[i]->name,
-                        (long long)sorted[i]->offset[0], (long long)at);
+            return fail(TENSOR_EFORMAT, op,
+                        "%s: \"%.80s\" begins at byte %lld of the values, where %lld is due", h->json.path,
+                        sorted[i]->name, (long long)sorted[i]->offset[0], (long long)at);
     if (at == h->values_bytes) return 0;
-    return fail(TENSOR_EFORMAT, op, "%s: %lld bytes after the last tensor", h->json.path, (long long)(h->values_bytes - at));
+    return fail(TENSOR_EFORMAT, op, "%s: %lld bytes after the last tensor", h->json.path,
+                (long long)(h->values_bytes - at));
 }
 
 /* No name twice, no hole, no overlap. */
@@ -159,7 +169,7 @@ static int check_records(Header *h)
     return status;
 }
 
-/* ---- the file ---------------------------------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static int read_header(FILE *f, const char *path, int64_t total, Header *h)
 {
@@ -168,7 +178,8 @@ static int read_header(FILE *f, const char *path, int64_t total, Header *h)
     if (fread(length, 1, 8, f) != 8) return fail(TENSOR_EFORMAT, op, "%s: shorter than 8 bytes", path);
     for (int i = 7; i >= 0; i--) bytes = bytes << 8 | length[i];
     if (bytes < 2 || bytes > SAFETENSORS_MAX_HEADER || (int64_t)bytes > total - 8)
-        return fail(TENSOR_EFORMAT, op, "%s: says a header of %llu bytes in a file of %lld", path, (unsigned long long)bytes, (long long)total);
+        return fail(TENSOR_EFORMAT, op, "%s: says a header of %llu bytes in a file of %lld", path,
+                    (unsigned long long)bytes, (long long)total);
     h->text_bytes = (int64_t)bytes, h->values_bytes = total - 8 - h->text_bytes;
     h->text = tg_alloc(bytes);
     if (!h->text) return fail_memory(op);
@@ -182,7 +193,8 @@ static Tensor *read_tensor(FILE *f, const Header *h, const Record *r)
     Tensor *x = new_tensor((TensorShape){ r->ndim, r->shape }, r->dtype, &cpu_place);
     if (!x) return NULL;
     size_t bytes = (size_t)(r->offset[1] - r->offset[0]);
-    if (fseek(f, (long)(8 + h->text_bytes + r->offset[0]), SEEK_SET) || fread(x->data, 1, bytes, f) != bytes) {
+    if (fseek(f, (long)(8 + h->text_bytes + r->offset[0]), SEEK_SET) ||
+        fread(x->data, 1, bytes, f) != bytes) {
         fail(TENSOR_EIO, op, "%s: \"%.80s\" cannot be read", h->json.path, r->name);
         tensor_release(x);
         return NULL;

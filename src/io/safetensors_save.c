@@ -1,7 +1,7 @@
 /* safetensors_save.c - names, shapes and bytes of tensors into one file.
  *
- * The header lists the tensors in the dictionary's order.  The bytes come by element size, widest first, so that every
- * tensor lies at a multiple of its element size: readers that map the file rely on it. */
+ * The header lists the tensors in the dictionary's order.  The bytes come by element size, widest first, so
+ * that every tensor lies at a multiple of its element size: readers that map the file rely on it. */
 #include <stdlib.h>
 #include <tapegrad/io.h>
 #include "tensor/core.h"
@@ -12,28 +12,30 @@
 static const char op[] = "io_save_safetensors";
 static const char *const dtype_code[TENSOR_DTYPES] = SAFETENSORS_DTYPES;
 
-static size_t bytes_of(const Tensor *x)
-{
-    return (size_t)x->numel * dtype_size(x->dtype);
-}
+static size_t bytes_of(const Tensor *x) { return (size_t)x->numel * dtype_size(x->dtype); }
 
 static int check_dict(TensorDict dict)
 {
-    if (dict.count < 0) return tensor_error() ? -1 : fail(TENSOR_ENULL, op, "the dictionary is the result of a failed call");
+    if (dict.count < 0)
+        return tensor_error() ? -1 : fail(TENSOR_ENULL, op, "the dictionary is the result of a failed call");
     for (int i = 0; i < dict.count; i++) {
         const char *name = dict.item[i].name;
-        if (!name || !dict.item[i].tensor) return fail(TENSOR_ENULL, op, "item %d of the dictionary has no %s", i, name ? "tensor" : "name");
-        if (strcmp(name, "__metadata__") == 0) return fail(TENSOR_EVALUE, op, "__metadata__ cannot be the name of a tensor");
-        if (!json_is_utf8(name, strlen(name))) return fail(TENSOR_EVALUE, op, "the name of item %d of the dictionary is no UTF-8", i);
+        if (!name || !dict.item[i].tensor)
+            return fail(TENSOR_ENULL, op, "item %d of the dictionary has no %s", i, name ? "tensor" : "name");
+        if (strcmp(name, "__metadata__") == 0)
+            return fail(TENSOR_EVALUE, op, "__metadata__ cannot be the name of a tensor");
+        if (!json_is_utf8(name, strlen(name)))
+            return fail(TENSOR_EVALUE, op, "the name of item %d of the dictionary is no UTF-8", i);
     }
     return 0;
 }
 
 static void write_header(FILE *f, TensorDict dict)
 {
-    int64_t at[9] = { 0 };              /* by element size: where the next such tensor goes */
+    int64_t at[9] = { 0 }; /* by element size: where the next such tensor goes */
     for (int i = 0; i < dict.count; i++)
-        for (int size = 1; size < (int)dtype_size(dict.item[i].tensor->dtype); size *= 2) at[size] += (int64_t)bytes_of(dict.item[i].tensor);
+        for (int size = 1; size < (int)dtype_size(dict.item[i].tensor->dtype); size *= 2)
+            at[size] += (int64_t)bytes_of(dict.item[i].tensor);
     fputc('{', f);
     for (int i = 0; i < dict.count; i++) {
         const Tensor *x = dict.item[i].tensor;
@@ -58,7 +60,8 @@ static char *make_header(TensorDict dict, size_t *size)
     write_header(f, dict);
     bool good = !ferror(f);
     if (fclose(f) != 0 || !good) fail_memory(op);
-    else if (*size > SAFETENSORS_MAX_HEADER + 8) fail(TENSOR_EVALUE, op, "a header of %zu bytes: at most %d", *size - 8, SAFETENSORS_MAX_HEADER);
+    else if (*size > SAFETENSORS_MAX_HEADER + 8)
+        fail(TENSOR_EVALUE, op, "a header of %zu bytes: at most %d", *size - 8, SAFETENSORS_MAX_HEADER);
     else {
         for (int i = 0; i < 8; i++) text[i] = (char)((uint64_t)(*size - 8) >> 8 * i);
         return text;
@@ -83,7 +86,8 @@ static int write_file(AtomicFile *f, TensorDict dict, const char *header, size_t
     int status = atomic_write(f, header, size, op);
     for (size_t width = 8; width; width /= 2)
         for (int i = 0; i < dict.count && !status; i++)
-            if (dtype_size(dict.item[i].tensor->dtype) == width) status = write_values(f, dict.item[i].tensor);
+            if (dtype_size(dict.item[i].tensor->dtype) == width)
+                status = write_values(f, dict.item[i].tensor);
     return status;
 }
 

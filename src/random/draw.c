@@ -2,10 +2,10 @@
 #include "draw.h"
 #include "random_state.h"
 
-/* ---- layouts ---------------------------------------------------------------------------------------------- */
+/* ---- layouts --------------------------------------------------------------------------------- */
 
-/* Should the dim that lies further out come further in?  Stride 0 says nothing of an order; among equal strides (one of
- * the sizes is 1) the larger size goes out.  PyTorch sorts so. */
+/* Should the dim that lies further out come further in?  Stride 0 says nothing of an order; among equal
+ * strides (one of the sizes is 1) the larger size goes out.  PyTorch sorts so. */
 static int out_of_order(const Tensor *x, int outer, int inner)
 {
     int64_t a = x->stride[outer], b = x->stride[inner];
@@ -65,7 +65,7 @@ Tensor *draw_operand(const Tensor *x, int dtype)
     return NULL;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static int fill_apart(Tensor *x, const Draw *d, Mt19937 *g)
 {

@@ -1,7 +1,7 @@
 /* draw.h - one way to fill any tensor with drawn values: every layout, dtype, device, and place in a graph.
  *
- * A Draw writes n values of a few dtypes into dense host memory.  The functions below bring them into a tensor in the
- * order of its memory (largest stride outermost), which is the order of PyTorch's loops. */
+ * A Draw writes n values of a few dtypes into dense host memory.  The functions below bring them into a
+ * tensor in the order of its memory (largest stride outermost), which is the order of PyTorch's loops. */
 #ifndef TG_RANDOM_DRAW_H
 #define TG_RANDOM_DRAW_H
 
@@ -13,12 +13,12 @@
 typedef struct Draw Draw;
 struct Draw {
     const char *op;
-    int (*fill)(Mt19937 *g, void *out, int64_t n, const Draw *d);      /* -1: no memory, recorded */
-    int drawn;                  /* dtype of out */
-    int dtype;                  /* of the tensor: set by the functions below */
-    bool one_by_one;            /* the tensor is not contiguous; normals then have another recipe */
-    double at[4];               /* parameters of the distribution */
-    int64_t low, high;          /* of integers */
+    int (*fill)(Mt19937 *g, void *out, int64_t n, const Draw *d); /* -1: no memory, recorded */
+    int drawn;                                                    /* dtype of out */
+    int dtype;         /* of the tensor: set by the functions below */
+    bool one_by_one;   /* the tensor is not contiguous; normals then have another recipe */
+    double at[4];      /* parameters of the distribution */
+    int64_t low, high; /* of integers */
 };
 
 /* draw_new - a contiguous tensor on the default device.
@@ -29,7 +29,7 @@ Tensor *draw_new(TensorShape shape, int dtype, Draw d);
 Tensor *draw_like(const Tensor *x, int dtype, Draw d);
 Tensor *draw_into(Tensor *x, Draw d, const void *site);
 
-int fill_exponential(Mt19937 *g, void *out, int64_t n, const Draw *d);      /* at: rate */
+int fill_exponential(Mt19937 *g, void *out, int64_t n, const Draw *d); /* at: rate */
 
 /* draw_operand - a dense copy of x on the CPU in this dtype; a new reference, x itself where it is such. */
 Tensor *draw_operand(const Tensor *x, int dtype);

@@ -1,7 +1,8 @@
 /* generator.c - generators: each thread's own, those of the program, and their states as bytes.
  *
  *  - One seed starts both sequences of a generator, PyTorch's (MT19937) and the counter-based one (Philox).
- *  - current.in_use is NULL while the thread's own generator is in use, which is seeded when first asked for. */
+ *  - current.in_use is NULL while the thread's own generator is in use, which is seeded when first asked for.
+ */
 #include "tensor/core.h"
 #include "random_state.h"
 
@@ -21,7 +22,7 @@ static void seed_both(TensorGenerator *g, uint64_t seed)
     g->philox_offset = 0;
 }
 
-/* ---- the thread's generator ------------------------------------------------------------------------------ */
+/* ---- the thread's generator ------------------------------------------------------------------ */
 
 TensorGenerator *tensor_default_generator(void)
 {
@@ -51,10 +52,7 @@ bool tensor_use_torch_dropout(bool on)
     return before;
 }
 
-bool random_torch_masks(void)
-{
-    return current.torch_masks;
-}
+bool random_torch_masks(void) { return current.torch_masks; }
 
 void random_torch_mask(uint8_t *keep, int64_t n, double p_drop)
 {
@@ -69,17 +67,11 @@ void random_next_philox(uint64_t *seed, uint64_t *offset, int64_t count)
     g->philox_offset += count > 0;
 }
 
-void random_save(TensorGenerator *into)
-{
-    *into = *random_generator();
-}
+void random_save(TensorGenerator *into) { *into = *random_generator(); }
 
-void random_restore(const TensorGenerator *from)
-{
-    *random_generator() = *from;
-}
+void random_restore(const TensorGenerator *from) { *random_generator() = *from; }
 
-/* ---- generators of the program ----------------------------------------------------------------------------- */
+/* ---- generators of the program --------------------------------------------------------------- */
 
 static int check_generator(const TensorGenerator *g, const char *op)
 {
@@ -115,7 +107,8 @@ static uint64_t fresh_seed(void)
     if (getentropy(&seed, sizeof seed) != 0) {
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
-        seed = ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)getpid();
+        seed = ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) * UINT64_C(0x9e3779b97f4a7c15) ^
+               (uint64_t)getpid();
     }
     return seed & ((UINT64_C(1) << 53) - 1);
 }
@@ -133,25 +126,16 @@ uint64_t tensor_generator_initial_seed(const TensorGenerator *g)
     return check_generator(g, "tensor_generator_initial_seed") ? 0 : g->mt.seed;
 }
 
-void tensor_manual_seed(uint64_t seed)
-{
-    seed_both(tensor_default_generator(), seed);
-}
+void tensor_manual_seed(uint64_t seed) { seed_both(tensor_default_generator(), seed); }
 
-uint64_t tensor_seed(void)
-{
-    return tensor_generator_seed(tensor_default_generator());
-}
+uint64_t tensor_seed(void) { return tensor_generator_seed(tensor_default_generator()); }
 
-uint64_t tensor_initial_seed(void)
-{
-    return tensor_default_generator()->mt.seed;
-}
+uint64_t tensor_initial_seed(void) { return tensor_default_generator()->mt.seed; }
 
-/* ---- states as bytes ------------------------------------------------------------------------------------------ */
+/* ---- states as bytes ------------------------------------------------------------------------- */
 
-/* What PyTorch saves, in its order, and our two words after it.  `left` counts the words left of a batch of 624, and is 1
- * when the next draw makes a new batch; `next` follows from it. */
+/* What PyTorch saves, in its order, and our two words after it.  `left` counts the words left of a batch of
+ * 624, and is 1 when the next draw makes a new batch; `next` follows from it. */
 typedef struct State {
     uint64_t seed;
     int32_t left, seeded;
@@ -163,14 +147,20 @@ typedef struct State {
 } State;
 
 enum { TORCH_BYTES = 5056, STATE_BYTES = 5072 };
-_Static_assert(offsetof(State, philox_seed) == TORCH_BYTES && sizeof(State) == STATE_BYTES, "states are files: their layout stays");
+_Static_assert(offsetof(State, philox_seed) == TORCH_BYTES && sizeof(State) == STATE_BYTES,
+               "states are files: their layout stays");
 
 static State pack(const TensorGenerator *g)
 {
     const Mt19937 *mt = &g->mt;
-    State s = { .seed = mt->seed, .left = MT_WORDS + 1 - mt->index, .seeded = 1, .next = (uint64_t)mt->index,
-                .normal = mt->has_normal ? mt->next_normal : 0, .has_normal = mt->has_normal,
-                .philox_seed = g->philox_seed, .philox_offset = g->philox_offset };
+    State s = { .seed = mt->seed,
+                .left = MT_WORDS + 1 - mt->index,
+                .seeded = 1,
+                .next = (uint64_t)mt->index,
+                .normal = mt->has_normal ? mt->next_normal : 0,
+                .has_normal = mt->has_normal,
+                .philox_seed = g->philox_seed,
+                .philox_offset = g->philox_offset };
     for (int i = 0; i < MT_WORDS; i++) s.word[i] = mt->mt[i];
     return s;
 }
@@ -179,7 +169,8 @@ static bool unpack(TensorGenerator *g, const State *s)
 {
     Mt19937 *mt = &g->mt;
     memset(g, 0, sizeof *g);
-    if (s->seeded != 1 || s->left < 1 || s->left > MT_WORDS || s->has_normal < 0 || s->has_normal > 1) return false;
+    if (s->seeded != 1 || s->left < 1 || s->left > MT_WORDS || s->has_normal < 0 || s->has_normal > 1)
+        return false;
     for (int i = 0; i < MT_WORDS; i++) {
         if (s->word[i] > UINT32_MAX) return false;
         mt->mt[i] = (uint32_t)s->word[i];
@@ -206,9 +197,11 @@ static int set_state(const char *op, TensorGenerator *g, const Tensor *state)
 {
     if (check_null(state, op, 1)) return -1;
     if (state->dtype != TENSOR_U8)
-        return fail(TENSOR_EDTYPE, op, "the state is %s %s: want u8", tensor_dtype_name((TensorDtype)state->dtype), S(state));
+        return fail(TENSOR_EDTYPE, op, "the state is %s %s: want u8",
+                    tensor_dtype_name((TensorDtype)state->dtype), S(state));
     if (state->numel != TORCH_BYTES && state->numel != STATE_BYTES)
-        return fail(TENSOR_ESHAPE, op, "the state is %s: want [%d], or [%d] from PyTorch", S(state), STATE_BYTES, TORCH_BYTES);
+        return fail(TENSOR_ESHAPE, op, "the state is %s: want [%d], or [%d] from PyTorch", S(state),
+                    STATE_BYTES, TORCH_BYTES);
     State s = { 0 };
     TensorGenerator parsed;
     if (tensor_copy_to(state, &s, (size_t)state->numel)) return -1;
@@ -225,13 +218,12 @@ Tensor *tensor_generator_get_state(const TensorGenerator *g)
 
 int tensor_generator_set_state(TensorGenerator *g, const Tensor *state)
 {
-    return check_generator(g, "tensor_generator_set_state") ? -1 : set_state("tensor_generator_set_state", g, state);
+    return check_generator(g, "tensor_generator_set_state")
+               ? -1
+               : set_state("tensor_generator_set_state", g, state);
 }
 
-Tensor *tensor_get_rng_state(void)
-{
-    return get_state(tensor_default_generator());
-}
+Tensor *tensor_get_rng_state(void) { return get_state(tensor_default_generator()); }
 
 int tensor_set_rng_state(const Tensor *state)
 {

@@ -10,11 +10,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { SHIFT = 397, HEAD = MT_WORDS - SHIFT };      /* word i + 624 comes of words i, i + 1 and i + 397 */
+enum { SHIFT = 397, HEAD = MT_WORDS - SHIFT }; /* word i + 624 comes of words i, i + 1 and i + 397 */
 
 void mt_seed(Mt19937 *g, uint64_t seed)
 {
-    memset(g, 0, sizeof *g);                        /* the padding too: saved states compare equal */
+    memset(g, 0, sizeof *g); /* the padding too: saved states compare equal */
     g->seed = seed;
     g->index = MT_WORDS;
     g->mt[0] = (uint32_t)seed;
@@ -24,14 +24,15 @@ void mt_seed(Mt19937 *g, uint64_t seed)
 
 bool mt_valid(const Mt19937 *g)
 {
-    uint32_t any = g->mt[0] & UINT32_C(0x80000000);     /* the other 31 bits of word 0 are never read */
+    uint32_t any = g->mt[0] & UINT32_C(0x80000000); /* the other 31 bits of word 0 are never read */
     for (int i = 1; i < MT_WORDS; i++) any |= g->mt[i];
     return any != 0 && g->index >= 0 && g->index <= MT_WORDS && (!g->has_normal || isfinite(g->next_normal));
 }
 
 static inline uint32_t twist(uint32_t a, uint32_t b)
 {
-    return (((a & UINT32_C(0x80000000)) | (b & UINT32_C(0x7fffffff))) >> 1) ^ ((0u - (b & 1u)) & UINT32_C(0x9908b0df));
+    return (((a & UINT32_C(0x80000000)) | (b & UINT32_C(0x7fffffff))) >> 1) ^
+           ((0u - (b & 1u)) & UINT32_C(0x9908b0df));
 }
 
 static inline uint32_t temper(uint32_t y)
@@ -72,7 +73,8 @@ uint64_t mt_u64(Mt19937 *g) { return next64(g); }
 float mt_unit_f32(Mt19937 *g) { return unit32(next32(g)); }
 double mt_unit_f64(Mt19937 *g) { return unit64(next64(g)); }
 
-/* The next words of the state as they stand, at most `most` of them and at least one; they count as handed out. */
+/* The next words of the state as they stand, at most `most` of them and at least one; they count as handed
+ * out. */
 static const uint32_t *take(Mt19937 *g, int64_t most, int *count)
 {
     if (g->index == MT_WORDS) refill(g);
@@ -165,12 +167,12 @@ static void shuffle_inside_out(Mt19937 *g, int64_t *x, int64_t n)
 void mt_randperm(Mt19937 *g, int64_t *x, int64_t n)
 {
     if (n < UINT32_MAX / 20) shuffle(g, x, n);
-    else shuffle_inside_out(g, x, n);               /* one word would favour the front visibly */
+    else shuffle_inside_out(g, x, n); /* one word would favour the front visibly */
 }
 
 void mt_bernoulli(Mt19937 *g, uint8_t *x, int64_t n, double p)
 {
-    int64_t below = (int64_t)ceil(p * 0x1p53);      /* u < p, without the rounding of either */
+    int64_t below = (int64_t)ceil(p * 0x1p53); /* u < p, without the rounding of either */
     for (int64_t i = 0; i < n; i++) x[i] = low53(next64(g)) < below;
 }
 

@@ -4,15 +4,16 @@
  *               x_j = r cos t std + mean,  x_(j+8) = r sin t std + mean
  *
  * The f32 block is PyTorch's AVX2 one to the bit: Cephes' polynomials for log, sin and cos, and a fused
- * multiply-add wherever its compiler contracted a product and a sum.  Every fma below is therefore part of the
- * value; a machine without the instruction is slow here and not different.
+ * multiply-add wherever its compiler contracted a product and a sum.  Every fma below is therefore part of
+ * the value; a machine without the instruction is slow here and not different.
  */
 #include "engine.h"
 #include "round.h"
 
 #include <math.h>
 
-/* ln x for a normal x > 0: x = m 2^e with m on [sqrt(1/2), sqrt(2)), ln m by a polynomial of degree 9 in m - 1. */
+/* ln x for a normal x > 0: x = m 2^e with m on [sqrt(1/2), sqrt(2)), ln m by a polynomial of degree 9 in m
+ * - 1. */
 FORCED_INLINE float log_cephes(float x)
 {
     uint32_t bits = bits_of(x);
@@ -30,7 +31,7 @@ FORCED_INLINE float log_cephes(float x)
     p = __builtin_fmaf(p, a, 2.0000714765e-1f);
     p = __builtin_fmaf(p, a, -2.4999993993e-1f);
     p = __builtin_fmaf(p, a, 3.3333331174e-1f);
-    p = __builtin_fmaf(p * a, z, e * -2.12194440e-4f);    /* ln 2 in two parts, the small one first */
+    p = __builtin_fmaf(p * a, z, e * -2.12194440e-4f); /* ln 2 in two parts, the small one first */
     p = __builtin_fmaf(-0.5f, z, p);
     return __builtin_fmaf(e, 0.693359375f, a + p);
 }
@@ -50,7 +51,7 @@ FORCED_INLINE void sincos_cephes(float x, float *s, float *c)
     float odd = __builtin_fmaf(-1.9515295891e-4f, z, 8.3321608736e-3f);
     odd = __builtin_fmaf(odd, z, -1.6666654611e-1f);
     odd = __builtin_fmaf(odd * z, a, a);
-    uint32_t swap = 0u - ((j >> 1) & 1u);       /* odd quarter turns exchange sine and cosine */
+    uint32_t swap = 0u - ((j >> 1) & 1u); /* odd quarter turns exchange sine and cosine */
     uint32_t o = bits_of(odd), v = bits_of(even);
     uint32_t sine = (o & ~swap) | (v & swap), cosine = (v & ~swap) | (o & swap);
     *s = float_of(sine ^ ((j & 4u) << 29));
@@ -87,7 +88,10 @@ FORCED_INLINE void blocks32(float *d, int64_t count, float mean, float std)
 
 WITH_FMA static void scale32_fma(float *x, int64_t n, float a, float b) { scale32(x, n, a, b); }
 WITH_FMA static void scale64_fma(double *x, int64_t n, double a, double b) { scale64(x, n, a, b); }
-WITH_FMA static void blocks32_fma(float *d, int64_t count, float mean, float std) { blocks32(d, count, mean, std); }
+WITH_FMA static void blocks32_fma(float *d, int64_t count, float mean, float std)
+{
+    blocks32(d, count, mean, std);
+}
 
 void scale_f32(float *x, int64_t n, float a, float b)
 {
@@ -163,7 +167,8 @@ void mt_normal_f64(Mt19937 *g, double *x, int64_t n, double mean, double std)
     gauss64(x + n - 16, 1, mean, std);
 }
 
-/* PyTorch works on blocks through a buffer here, so that the odd uniforms of the last block are never drawn. */
+/* PyTorch works on blocks through a buffer here, so that the odd uniforms of the last block are never drawn.
+ */
 void mt_normal_half(Mt19937 *g, float *x, int64_t n, double mean, double std, int bits)
 {
     if (n < 16) {

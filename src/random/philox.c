@@ -1,7 +1,8 @@
 /* philox.c - arrays filled from the counter-based generator of philox.h.
  *
- * The loop over LANES blocks runs inside the loop over rounds, so that compilers make vector code of it (not of 16
- * lanes and fewer: gcc -O3 then unrolls the loop and loses the vectors); the words are those of philox_block.
+ * The loop over LANES blocks runs inside the loop over rounds, so that compilers make vector code of it (not
+ * of 16 lanes and fewer: gcc -O3 then unrolls the loop and loses the vectors); the words are those of
+ * philox_block.
  */
 #include "philox.h"
 
@@ -53,7 +54,8 @@ FORCED_INLINE void uniform_body(float *x, int64_t count, uint64_t seed, uint64_t
     }
 }
 
-FORCED_INLINE void mask_body(uint8_t *x, int64_t count, uint64_t seed, uint64_t offset, uint64_t block, uint32_t last)
+FORCED_INLINE void mask_body(uint8_t *x, int64_t count, uint64_t seed, uint64_t offset, uint64_t block,
+                             uint32_t last)
 {
     uint32_t word[GROUP];
     for (int64_t i = 0; i < count; i += GROUP, block += LANES) {
@@ -68,7 +70,8 @@ WITH_FMA static void uniform_wide(float *x, int64_t count, uint64_t seed, uint64
     uniform_body(x, count, seed, offset, block);
 }
 
-WITH_FMA static void mask_wide(uint8_t *x, int64_t count, uint64_t seed, uint64_t offset, uint64_t block, uint32_t last)
+WITH_FMA static void mask_wide(uint8_t *x, int64_t count, uint64_t seed, uint64_t offset, uint64_t block,
+                               uint32_t last)
 {
     mask_body(x, count, seed, offset, block, last);
 }
@@ -97,7 +100,8 @@ void philox_mask(uint8_t *x, int64_t first, int64_t n, uint64_t seed, uint64_t o
         return;
     }
     int64_t head = ragged(first, n);
-    for (int64_t i = 0; i < head; i++) x[i] = philox_keep(philox_u32(seed, offset, (uint64_t)(first + i)), threshold);
+    for (int64_t i = 0; i < head; i++)
+        x[i] = philox_keep(philox_u32(seed, offset, (uint64_t)(first + i)), threshold);
     uint64_t block = (uint64_t)(first + head) / 4;
     uint32_t last = (uint32_t)(threshold - 1);
     if (has_fma()) mask_wide(x + head, n - head, seed, offset, block, last);

@@ -1,14 +1,15 @@
 /* philox.h - random numbers without a state: Philox 4x32 with 10 rounds.
  *
- * A number is a function of (seed, offset, i) alone, so that a tensor may be filled by any count of threads, in any
- * order, on any device, and a backward pass may make its mask a second time instead of keeping it.
+ * A number is a function of (seed, offset, i) alone, so that a tensor may be filled by any count of threads,
+ * in any order, on any device, and a backward pass may make its mask a second time instead of keeping it.
  *   seed     which generator; a Philox key
  *   offset   which draw of that generator: the caller adds 1 for each tensor that it fills
  *   i        which element of the tensor
- * Four neighbouring elements share a block: block b = i / 4 is Philox of the counter (b, offset), element i its word i % 4.
+ * Four neighbouring elements share a block: block b = i / 4 is Philox of the counter (b, offset), element i
+ * its word i % 4.
  *
- * This header is C11, C++ and CUDA: kernels include it, so that devices agree to the bit.  (Salmon, Moraes, Dror and
- * Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011.) */
+ * This header is C11, C++ and CUDA: kernels include it, so that devices agree to the bit.  (Salmon, Moraes,
+ * Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011.) */
 #ifndef TAPEGRAD_RANDOM_PHILOX_H
 #define TAPEGRAD_RANDOM_PHILOX_H
 
@@ -38,14 +39,15 @@ PHILOX_FN PhiloxBlock philox_rounds(PhiloxBlock counter, uint32_t key0, uint32_t
         key0 += 0x9e3779b9u;
         key1 += 0xbb67ae85u;
     }
-    PhiloxBlock out = {{ a, b, c, d }};
+    PhiloxBlock out = { { a, b, c, d } };
     return out;
 }
 
 /* philox_block - the words of elements 4 block .. 4 block + 3. */
 PHILOX_FN PhiloxBlock philox_block(uint64_t seed, uint64_t offset, uint64_t block)
 {
-    PhiloxBlock counter = {{ (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)offset, (uint32_t)(offset >> 32) }};
+    PhiloxBlock counter = { { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)offset,
+                              (uint32_t)(offset >> 32) } };
     return philox_rounds(counter, (uint32_t)seed, (uint32_t)(seed >> 32));
 }
 
@@ -59,8 +61,8 @@ PHILOX_FN uint32_t philox_u32(uint64_t seed, uint64_t offset, uint64_t i)
 /* philox_unit - a word as a float on [0, 1): its upper 24 bits, without a rounding. */
 PHILOX_FN float philox_unit(uint32_t word) { return (float)(word >> 8) * (1.0f / 16777216.0f); }
 
-/* philox_threshold - the 32-bit threshold of probability p; a word is kept where philox_keep says so, which happens
- * with probability p to within 2^-33, and never for p <= 0, and always for p >= 1. */
+/* philox_threshold - the 32-bit threshold of probability p; a word is kept where philox_keep says so, which
+ * happens with probability p to within 2^-33, and never for p <= 0, and always for p >= 1. */
 PHILOX_FN uint64_t philox_threshold(double p)
 {
     if (!(p > 0)) return 0;

@@ -14,9 +14,9 @@ static int check_float(const char *op, int dtype)
     return fail(TENSOR_EDTYPE, op, "%s: want f32, f64, f16 or bf16", tensor_dtype_name((TensorDtype)dtype));
 }
 
-/* ---- fills: the kinds of Draw -------------------------------------------------------------------------- */
+/* ---- fills: the kinds of Draw ---------------------------------------------------------------- */
 
-static int fill_uniform(Mt19937 *g, void *out, int64_t n, const Draw *d)     /* at: low, high */
+static int fill_uniform(Mt19937 *g, void *out, int64_t n, const Draw *d) /* at: low, high */
 {
     if (d->dtype == TENSOR_F32) mt_uniform_f32(g, out, n, d->at[0], d->at[1]);
     else if (d->dtype == TENSOR_F64) mt_uniform_f64(g, out, n, d->at[0], d->at[1]);
@@ -24,9 +24,9 @@ static int fill_uniform(Mt19937 *g, void *out, int64_t n, const Draw *d)     /* 
     return 0;
 }
 
-static int fill_normal(Mt19937 *g, void *out, int64_t n, const Draw *d)      /* at: mean, std */
+static int fill_normal(Mt19937 *g, void *out, int64_t n, const Draw *d) /* at: mean, std */
 {
-    int64_t few = d->one_by_one ? 8 : n;            /* counts below 16 have the recipe for few */
+    int64_t few = d->one_by_one ? 8 : n; /* counts below 16 have the recipe for few */
     for (int64_t i = 0; i < n; i += few) {
         int64_t count = n - i < few ? n - i : few;
         if (d->dtype == TENSOR_F32) mt_normal_f32(g, (float *)out + i, count, d->at[0], d->at[1]);
@@ -44,20 +44,21 @@ int fill_exponential(Mt19937 *g, void *out, int64_t n, const Draw *d)
     return 0;
 }
 
-static int fill_trunc_normal(Mt19937 *g, void *out, int64_t n, const Draw *d)        /* at: mean, std, a, b */
+static int fill_trunc_normal(Mt19937 *g, void *out, int64_t n, const Draw *d) /* at: mean, std, a, b */
 {
     size_t size = dtype_size(d->drawn), bytes = (size_t)n * (size + 1);
     char *scratch = tg_alloc(bytes);
     if (!scratch) return fail_memory(d->op);
     uint8_t *pending = (uint8_t *)scratch + (size_t)n * size;
     const double *at = d->at;
-    if (d->drawn == TENSOR_F64) mt_trunc_normal_f64(g, out, n, at[0], at[1], at[2], at[3], (double *)(void *)scratch, pending);
+    if (d->drawn == TENSOR_F64)
+        mt_trunc_normal_f64(g, out, n, at[0], at[1], at[2], at[3], (double *)(void *)scratch, pending);
     else mt_trunc_normal_f32(g, out, n, at[0], at[1], at[2], at[3], (float *)(void *)scratch, pending);
     tg_free(scratch, bytes);
     return 0;
 }
 
-static int fill_bernoulli(Mt19937 *g, void *out, int64_t n, const Draw *d)   /* at: p */
+static int fill_bernoulli(Mt19937 *g, void *out, int64_t n, const Draw *d) /* at: p */
 {
     mt_bernoulli(g, out, n, d->at[0]);
     return 0;
@@ -81,8 +82,12 @@ static int fill_random(Mt19937 *g, void *out, int64_t n, const Draw *d)
 {
     int64_t *x = out;
     switch (d->dtype) {
-    case TENSOR_I64: for (int64_t i = 0; i < n; i++) x[i] = mt_random_i64(g); break;
-    case TENSOR_I32: for (int64_t i = 0; i < n; i++) x[i] = mt_u32(g) & INT32_MAX; break;
+    case TENSOR_I64:
+        for (int64_t i = 0; i < n; i++) x[i] = mt_random_i64(g);
+        break;
+    case TENSOR_I32:
+        for (int64_t i = 0; i < n; i++) x[i] = mt_u32(g) & INT32_MAX;
+        break;
     case TENSOR_U8: mt_randint(g, x, n, 0, 256); break;
     case TENSOR_BOOL: mt_randint(g, x, n, 0, 2); break;
     case TENSOR_F32: mt_randint(g, x, n, 0, (1 << 24) + 1); break;
@@ -92,7 +97,7 @@ static int fill_random(Mt19937 *g, void *out, int64_t n, const Draw *d)
     return 0;
 }
 
-/* ---- new tensors ------------------------------------------------------------------------------------------ */
+/* ---- new tensors ----------------------------------------------------------------------------- */
 
 static int check_std(const char *op, double std)
 {
@@ -102,63 +107,82 @@ static int check_std(const char *op, double std)
 Tensor *tensor_rand(TensorShape shape, TensorDtype dtype)
 {
     if (check_float("tensor_rand", dtype)) return NULL;
-    return draw_new(shape, dtype, (Draw){ "tensor_rand", fill_uniform, .drawn = wide(dtype), .at = { 0, 1 } });
+    return draw_new(shape, dtype,
+                    (Draw){ "tensor_rand", fill_uniform, .drawn = wide(dtype), .at = { 0, 1 } });
 }
 
 Tensor *tensor_randn(TensorShape shape, TensorDtype dtype)
 {
     if (check_float("tensor_randn", dtype)) return NULL;
-    return draw_new(shape, dtype, (Draw){ "tensor_randn", fill_normal, .drawn = wide(dtype), .at = { 0, 1 } });
+    return draw_new(shape, dtype,
+                    (Draw){ "tensor_randn", fill_normal, .drawn = wide(dtype), .at = { 0, 1 } });
 }
 
 Tensor *tensor_normal(double mean, double std, TensorShape shape, TensorDtype dtype)
 {
     if (check_float("tensor_normal", dtype) || check_std("tensor_normal", std)) return NULL;
-    return draw_new(shape, dtype, (Draw){ "tensor_normal", fill_normal, .drawn = wide(dtype), .at = { mean, std } });
+    return draw_new(shape, dtype,
+                    (Draw){ "tensor_normal", fill_normal, .drawn = wide(dtype), .at = { mean, std } });
 }
 
 Tensor *tensor_rand_like(const Tensor *x)
 {
     if (check_null(x, "tensor_rand_like", 1) || check_float("tensor_rand_like", x->dtype)) return NULL;
-    return draw_like(x, x->dtype, (Draw){ "tensor_rand_like", fill_uniform, .drawn = wide(x->dtype), .at = { 0, 1 } });
+    return draw_like(x, x->dtype,
+                     (Draw){ "tensor_rand_like", fill_uniform, .drawn = wide(x->dtype), .at = { 0, 1 } });
 }
 
 Tensor *tensor_randn_like(const Tensor *x)
 {
     if (check_null(x, "tensor_randn_like", 1) || check_float("tensor_randn_like", x->dtype)) return NULL;
-    return draw_like(x, x->dtype, (Draw){ "tensor_randn_like", fill_normal, .drawn = wide(x->dtype), .at = { 0, 1 } });
+    return draw_like(x, x->dtype,
+                     (Draw){ "tensor_randn_like", fill_normal, .drawn = wide(x->dtype), .at = { 0, 1 } });
 }
 
 Tensor *tensor_randint(int64_t low, int64_t high, TensorShape shape)
 {
     if (low >= high)
-        return fail(TENSOR_EVALUE, "tensor_randint", "on [%lld, %lld): want low < high", (long long)low, (long long)high), NULL;
-    return draw_new(shape, TENSOR_I64, (Draw){ "tensor_randint", fill_randint, .drawn = TENSOR_I64, .low = low, .high = high });
+        return fail(TENSOR_EVALUE, "tensor_randint", "on [%lld, %lld): want low < high", (long long)low,
+                    (long long)high),
+               NULL;
+    return draw_new(shape, TENSOR_I64,
+                    (Draw){ "tensor_randint", fill_randint, .drawn = TENSOR_I64, .low = low, .high = high });
 }
 
 Tensor *tensor_randint_like(const Tensor *x, int64_t low, int64_t high)
 {
-    static const int64_t most[TENSOR_DTYPES] = { 1 << 24, INT64_C(1) << 53, 1 << 11, 1 << 8, INT64_MAX, INT32_MAX, 255, 1 };
+    static const int64_t most[TENSOR_DTYPES] = { 1 << 24,   INT64_C(1) << 53, 1 << 11, 1 << 8,
+                                                 INT64_MAX, INT32_MAX,        255,     1 };
     if (check_null(x, __func__, 1)) return NULL;
-    const int64_t top = most[x->dtype], least = dtype_is_float(x->dtype) ? -top : x->dtype >= TENSOR_U8 ? 0 : -top - 1;
+    const int64_t top = most[x->dtype], least = dtype_is_float(x->dtype) ? -top
+                                                : x->dtype >= TENSOR_U8  ? 0
+                                                                         : -top - 1;
     if (low >= high || low < least || high - 1 > top)
-        return fail(TENSOR_EVALUE, __func__, "on [%lld, %lld): want low < high, and for %s numbers from %lld to %lld", (long long)low,
-                    (long long)high, tensor_dtype_name((TensorDtype)x->dtype), (long long)least, (long long)top), NULL;
-    return draw_like(x, x->dtype, (Draw){ "tensor_randint_like", fill_randint, .drawn = TENSOR_I64, .low = low, .high = high });
+        return fail(TENSOR_EVALUE, __func__,
+                    "on [%lld, %lld): want low < high, and for %s numbers from %lld to %lld", (long long)low,
+                    (long long)high, tensor_dtype_name((TensorDtype)x->dtype), (long long)least,
+                    (long long)top),
+               NULL;
+    return draw_like(
+        x, x->dtype,
+        (Draw){ "tensor_randint_like", fill_randint, .drawn = TENSOR_I64, .low = low, .high = high });
 }
 
 Tensor *tensor_randperm(int64_t n)
 {
-    if (n < 0) return fail(TENSOR_EVALUE, "tensor_randperm", "of %lld elements: want 0 or more", (long long)n), NULL;
+    if (n < 0)
+        return fail(TENSOR_EVALUE, "tensor_randperm", "of %lld elements: want 0 or more", (long long)n), NULL;
     return draw_new(SHAPE(n), TENSOR_I64, (Draw){ "tensor_randperm", fill_randperm, .drawn = TENSOR_I64 });
 }
 
-/* ---- in place --------------------------------------------------------------------------------------------- */
+/* ---- in place -------------------------------------------------------------------------------- */
 
 static double largest(int dtype)
 {
-    return dtype == TENSOR_F64 ? 0x1.fffffffffffffp1023 : dtype == TENSOR_F32 ? 0x1.fffffep127
-         : dtype == TENSOR_F16 ? 65504 : 0x1.fep127;
+    return dtype == TENSOR_F64   ? 0x1.fffffffffffffp1023
+           : dtype == TENSOR_F32 ? 0x1.fffffep127
+           : dtype == TENSOR_F16 ? 65504
+                                 : 0x1.fep127;
 }
 
 static int check_bounds(const char *op, int dtype, double lo, double hi)
@@ -166,7 +190,8 @@ static int check_bounds(const char *op, int dtype, double lo, double hi)
     double most = largest(dtype);
     if (!(lo <= hi)) return fail(TENSOR_EVALUE, op, "on [%g, %g): want low <= high", lo, hi);
     if (lo < -most || hi > most || hi - lo > most)
-        return fail(TENSOR_EVALUE, op, "on [%g, %g): beyond the range of %s", lo, hi, tensor_dtype_name((TensorDtype)dtype));
+        return fail(TENSOR_EVALUE, op, "on [%g, %g): beyond the range of %s", lo, hi,
+                    tensor_dtype_name((TensorDtype)dtype));
     return 0;
 }
 
@@ -206,23 +231,29 @@ Tensor *tensor_exponential_(Tensor *x, double rate)
     return draw_into(x, (Draw){ op, fill_exponential, .drawn = wide(x->dtype), .at = { rate } }, SITE);
 }
 
-/* Rejection must come to an end: there must be numbers to draw on [a, b], and in the tail (all of [a, b] on one side of the
- * mean) draws on [a, b] are accepted about once in (b - a) (distance + std) / std^2. */
+/* Rejection must come to an end: there must be numbers to draw on [a, b], and in the tail (all of [a, b] on
+ * one side of the mean) draws on [a, b] are accepted about once in (b - a) (distance + std) / std^2. */
 static int check_trunc_normal(const char *op, int dtype, double mean, double std, double a, double b)
 {
     if (!(std > 0) || !(a < b) || !isfinite(mean) || !isfinite(std))
-        return fail(TENSOR_EVALUE, op, "mean %g, std %g, cut to [%g, %g]: want finite ones, std > 0, a < b", mean, std, a, b);
+        return fail(TENSOR_EVALUE, op, "mean %g, std %g, cut to [%g, %g]: want finite ones, std > 0, a < b",
+                    mean, std, a, b);
     if (std < fabs(mean) * (dtype == TENSOR_F64 ? 1e-14 : 1e-6))
-        return fail(TENSOR_EVALUE, op, "std %g is too small beside mean %g for %s", std, mean, tensor_dtype_name((TensorDtype)dtype));
+        return fail(TENSOR_EVALUE, op, "std %g is too small beside mean %g for %s", std, mean,
+                    tensor_dtype_name((TensorDtype)dtype));
     double distance = a > mean ? a - mean : mean - b;
     if (distance > 0 && !((b - a) / std * ((distance + std) / std) < 1e5))
-        return fail(TENSOR_EVALUE, op, "[%g, %g] is too wide beside the tail of mean %g, std %g in it", a, b, mean, std);
+        return fail(TENSOR_EVALUE, op, "[%g, %g] is too wide beside the tail of mean %g, std %g in it", a, b,
+                    mean, std);
     return 0;
 }
 
 Tensor *tensor_trunc_normal_(Tensor *x, double mean, double std, double a, double b)
 {
     static const char op[] = "tensor_trunc_normal_";
-    if (check_null(x, op, 1) || check_float(op, x->dtype) || check_trunc_normal(op, x->dtype, mean, std, a, b)) return NULL;
-    return draw_into(x, (Draw){ op, fill_trunc_normal, .drawn = wide(x->dtype), .at = { mean, std, a, b } }, SITE);
+    if (check_null(x, op, 1) || check_float(op, x->dtype) ||
+        check_trunc_normal(op, x->dtype, mean, std, a, b))
+        return NULL;
+    return draw_into(x, (Draw){ op, fill_trunc_normal, .drawn = wide(x->dtype), .at = { mean, std, a, b } },
+                     SITE);
 }

@@ -8,21 +8,21 @@
 #include "engine.h"
 
 struct TensorGenerator {
-    Mt19937 mt;                 /* PyTorch's sequence */
-    uint64_t philox_seed;       /* the counter-based one: random/philox.h */
-    uint64_t philox_offset;     /* of the next tensor */
+    Mt19937 mt;             /* PyTorch's sequence */
+    uint64_t philox_seed;   /* the counter-based one: random/philox.h */
+    uint64_t philox_offset; /* of the next tensor */
 };
 
 #pragma GCC visibility push(hidden)
 
 TensorGenerator *random_generator(void);
 
-/* random_next_philox - seed and offset under which the next count elements are to be made; they are given out once.
- * count 0 takes nothing. */
+/* random_next_philox - seed and offset under which the next count elements are to be made; they are given out
+ * once. count 0 takes nothing. */
 void random_next_philox(uint64_t *seed, uint64_t *offset, int64_t count);
 
-/* random_torch_masks - are dropout masks to be PyTorch's (tensor_use_torch_dropout)?  Then random_torch_mask makes them:
- * keep[i] = 1 with probability 1 - p_drop, else 0; host memory. */
+/* random_torch_masks - are dropout masks to be PyTorch's (tensor_use_torch_dropout)?  Then random_torch_mask
+ * makes them: keep[i] = 1 with probability 1 - p_drop, else 0; host memory. */
 bool random_torch_masks(void);
 void random_torch_mask(uint8_t *keep, int64_t n, double p_drop);
 

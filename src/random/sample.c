@@ -1,18 +1,19 @@
 /* sample.c - draws whose probabilities are a tensor: bernoulli, multinomial.
  *
- *   with replacement:     index = count of c_j < u, c the cumulated weights over their sum, u uniform (53 bits)
- *   one, or without:      the n largest of p_j / e_j, e_j exponential with rate 1
+ *   with replacement:     index = count of c_j < u, c the cumulated weights over their sum, u uniform (53
+ * bits) one, or without:      the n largest of p_j / e_j, e_j exponential with rate 1
  *
- * Weights are cumulated in f32 (halves, too) or f64, one after the other, and divided in the dtype: PyTorch's numbers. */
+ * Weights are cumulated in f32 (halves, too) or f64, one after the other, and divided in the dtype: PyTorch's
+ * numbers. */
 #include "device/half.h"
 #include "draw.h"
 #include "random_state.h"
 
 #include <math.h>
 
-enum { MOST_CATEGORIES = 1 << 24 };     /* PyTorch's limit: a float counts no further */
+enum { MOST_CATEGORIES = 1 << 24 }; /* PyTorch's limit: a float counts no further */
 
-/* ---- bernoulli ----------------------------------------------------------------------------------------------- */
+/* ---- bernoulli ------------------------------------------------------------------------------- */
 
 static bool all_probabilities(const Tensor *p)
 {
@@ -46,8 +47,9 @@ Tensor *tensor_bernoulli(const Tensor *p)
     static const char op[] = "tensor_bernoulli";
     if (check_null(p, op, 1)) return NULL;
     if (!dtype_is_float(p->dtype))
-        return fail(TENSOR_EDTYPE, op, "probabilities are %s %s: want a floating dtype", tensor_dtype_name((TensorDtype)p->dtype),
-                    S(p)), NULL;
+        return fail(TENSOR_EDTYPE, op, "probabilities are %s %s: want a floating dtype",
+                    tensor_dtype_name((TensorDtype)p->dtype), S(p)),
+               NULL;
     Tensor *host = draw_operand(p, p->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32), *y = NULL;
     if (!host) return NULL;
     if (all_probabilities(host)) y = bernoulli(host, p->dtype, p->place);
@@ -56,16 +58,17 @@ Tensor *tensor_bernoulli(const Tensor *p)
     return own(y);
 }
 
-/* ---- multinomial: checks ----------------------------------------------------------------------------------------- */
+/* ---- multinomial: checks --------------------------------------------------------------------- */
 
-typedef struct Rows {           /* of weights or their quotients, in host memory */
-    const Tensor *x;            /* f32 or f64, dense */
+typedef struct Rows { /* of weights or their quotients, in host memory */
+    const Tensor *x;  /* f32 or f64, dense */
     int64_t rows, m;
 } Rows;
 
 static double weight(const Rows *p, int64_t i)
 {
-    return p->x->dtype == TENSOR_F32 ? (double)((const float *)p->x->data)[i] : ((const double *)p->x->data)[i];
+    return p->x->dtype == TENSOR_F32 ? (double)((const float *)p->x->data)[i]
+                                     : ((const double *)p->x->data)[i];
 }
 
 static int check_weights(const char *op, const Rows *p)
@@ -75,11 +78,12 @@ static int check_weights(const char *op, const Rows *p)
         for (int64_t j = 0; j < p->m; j++) {
             double w = weight(p, r * p->m + j);
             if (!(w >= 0) || !isfinite(w))
-                return fail(TENSOR_EVALUE, op, "weight %lld of row %lld is %g: want finite ones, not below 0", (long long)j,
-                            (long long)r, w);
+                return fail(TENSOR_EVALUE, op, "weight %lld of row %lld is %g: want finite ones, not below 0",
+                            (long long)j, (long long)r, w);
             sum += w;
         }
-        if (!(sum > 0)) return fail(TENSOR_EVALUE, op, "the weights of row %lld sum to %g", (long long)r, sum);
+        if (!(sum > 0))
+            return fail(TENSOR_EVALUE, op, "the weights of row %lld sum to %g", (long long)r, sum);
     }
     return 0;
 }
@@ -87,17 +91,21 @@ static int check_weights(const char *op, const Rows *p)
 static int check_multinomial(const char *op, const Tensor *p, int64_t n, bool replacement)
 {
     if (!dtype_is_float(p->dtype))
-        return fail(TENSOR_EDTYPE, op, "weights are %s %s: want a floating dtype", tensor_dtype_name((TensorDtype)p->dtype), S(p));
-    if (p->ndim != 1 && p->ndim != 2) return fail(TENSOR_ESHAPE, op, "weights %s: want [m] or [rows, m]", S(p));
+        return fail(TENSOR_EDTYPE, op, "weights are %s %s: want a floating dtype",
+                    tensor_dtype_name((TensorDtype)p->dtype), S(p));
+    if (p->ndim != 1 && p->ndim != 2)
+        return fail(TENSOR_ESHAPE, op, "weights %s: want [m] or [rows, m]", S(p));
     int64_t m = p->shape[p->ndim - 1];
-    if (m == 0 || m > MOST_CATEGORIES) return fail(TENSOR_EVALUE, op, "weights %s: want 1 to %d in a row", S(p), MOST_CATEGORIES);
+    if (m == 0 || m > MOST_CATEGORIES)
+        return fail(TENSOR_EVALUE, op, "weights %s: want 1 to %d in a row", S(p), MOST_CATEGORIES);
     if (n < 1) return fail(TENSOR_EVALUE, op, "%lld draws: want at least 1", (long long)n);
     if (!replacement && n > m)
-        return fail(TENSOR_EVALUE, op, "%lld draws without replacement from %s: want at most %lld", (long long)n, S(p), (long long)m);
+        return fail(TENSOR_EVALUE, op, "%lld draws without replacement from %s: want at most %lld",
+                    (long long)n, S(p), (long long)m);
     return 0;
 }
 
-/* ---- multinomial: with replacement --------------------------------------------------------------------------------- */
+/* ---- multinomial: with replacement ----------------------------------------------------------- */
 
 /* c gets the cumulated weights of row r over their sum, held in f64 but rounded as the dtype rounds. */
 static void cumulate(const Rows *p, int64_t r, double *c)
@@ -141,9 +149,12 @@ static int draw_replacing(const char *op, const Rows *p, int64_t *out, int64_t n
     return 0;
 }
 
-/* ---- multinomial: without ------------------------------------------------------------------------------------------- */
+/* ---- multinomial: without -------------------------------------------------------------------- */
 
-typedef struct Candidate { double value; int64_t index; } Candidate;
+typedef struct Candidate {
+    double value;
+    int64_t index;
+} Candidate;
 
 static bool worse(Candidate a, Candidate b)
 {
@@ -169,7 +180,8 @@ static void select_best(const Rows *q, int64_t r, int64_t *out, int64_t n, Candi
         Candidate c = { weight(q, r * q->m + j), j };
         if (j < n) {
             heap[j] = c;
-            if (j == n - 1) for (int64_t i = n / 2; i-- > 0;) sift(heap, n, i);
+            if (j == n - 1)
+                for (int64_t i = n / 2; i-- > 0;) sift(heap, n, i);
         } else if (worse(heap[0], c)) {
             heap[0] = c;
             sift(heap, n, 0);
@@ -225,7 +237,8 @@ static Tensor *multinomial(const char *op, const Tensor *p, int64_t n, bool repl
     if (check_weights(op, &w)) return NULL;
     Tensor *y = own(new_tensor(p->ndim == 2 ? SHAPE(w.rows, n) : SHAPE(n), TENSOR_I64, &cpu_place));
     if (!y || w.rows == 0) return y;
-    int status = replacement && n > 1 ? draw_replacing(op, &w, y->data, n) : draw_apart(op, p, &w, y->data, n);
+    int status =
+        replacement && n > 1 ? draw_replacing(op, &w, y->data, n) : draw_apart(op, p, &w, y->data, n);
     return status ? NULL : y;
 }
 

@@ -1,7 +1,8 @@
 /* trunc.c - the truncated normal distribution, by rejection.
  *
- * PyTorch works on whole tensors: a round draws n candidates and settles the elements that are still open.  A settled
- * element never changes, so both branches end with the first candidate of each element that was accepted.
+ * PyTorch works on whole tensors: a round draws n candidates and settles the elements that are still open.  A
+ * settled element never changes, so both branches end with the first candidate of each element that was
+ * accepted.
  */
 #include "engine.h"
 
@@ -36,7 +37,8 @@ static double log_keep64(double x, double mean, double std, double peak)
     return z * z * -0.5 - peak;
 }
 
-static void reject_normal32(Mt19937 *g, float *x, int64_t n, double mean, double std, float lo, float hi, float *scratch)
+static void reject_normal32(Mt19937 *g, float *x, int64_t n, double mean, double std, float lo, float hi,
+                            float *scratch)
 {
     mt_normal_f32(g, x, n, mean, std);
     for (;;) {

@@ -1,10 +1,11 @@
 /* alloc.c - memory: a cache of blocks by size class, per thread for small ones, shared for large ones.
  *
- *  - Every block is 64-byte aligned.  Sizes up to 1 KiB have classes of 64 bytes, larger ones four to each power of two,
- *    so that at most a quarter of a block is unused (and, above a page, untouched).
- *  - A freed block goes to its class's list; nothing goes back to the system but by tensor_memory_release, by the limit,
- *    or when the thread's list is over its share (then to the shared list).
- *  - Under AddressSanitizer, and with TAPEGRAD_NO_CACHE=1, blocks go straight back, so that checkers see every one. */
+ *  - Every block is 64-byte aligned.  Sizes up to 1 KiB have classes of 64 bytes, larger ones four to each
+ * power of two, so that at most a quarter of a block is unused (and, above a page, untouched).
+ *  - A freed block goes to its class's list; nothing goes back to the system but by tensor_memory_release, by
+ * the limit, or when the thread's list is over its share (then to the shared list).
+ *  - Under AddressSanitizer, and with TAPEGRAD_NO_CACHE=1, blocks go straight back, so that checkers see
+ * every one. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
@@ -25,15 +26,21 @@
 #endif
 
 enum {
-    STEP = 64, STEPS = 16,                      /* classes 0..15: 64, 128, ... 1024 bytes */
-    CLASSES = STEPS + 4 * 38,                   /* up to 2^48 */
-    LOCAL_CLASSES = STEPS + 4 * 6,              /* up to 64 KiB: kept by the thread */
-    LOCAL_BYTES = 1 << 20,                      /* of one class in one thread, at most */
-    HUGE = 4 << 20                              /* from here on ask for huge pages: their faults are 10 times cheaper */
+    STEP = 64,
+    STEPS = 16,                    /* classes 0..15: 64, 128, ... 1024 bytes */
+    CLASSES = STEPS + 4 * 38,      /* up to 2^48 */
+    LOCAL_CLASSES = STEPS + 4 * 6, /* up to 64 KiB: kept by the thread */
+    LOCAL_BYTES = 1 << 20,         /* of one class in one thread, at most */
+    HUGE = 4 << 20                 /* from here on ask for huge pages: their faults are 10 times cheaper */
 };
 
-typedef struct Free { struct Free *next; } Free;
-typedef struct List { Free *first; int64_t blocks; } List;
+typedef struct Free {
+    struct Free *next;
+} Free;
+typedef struct List {
+    Free *first;
+    int64_t blocks;
+} List;
 
 /* What a thread keeps.  Its counters are read by others, hence atomic; only the thread itself writes them. */
 typedef struct Cache {
@@ -45,19 +52,19 @@ typedef struct Cache {
 
 static THREAD_LOCAL Cache cache;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static Cache *caches;                           /* of living threads */
-static int64_t dead_in_use, dead_tensors;       /* folded in when a thread ends */
+static Cache *caches;                     /* of living threads */
+static int64_t dead_in_use, dead_tensors; /* folded in when a thread ends */
 static List shared[CLASSES];
 static int64_t system_bytes, system_calls, peak, limit;
-static atomic_int caching = -1;                 /* -1: environment not read yet */
+static atomic_int caching = -1; /* -1: environment not read yet */
 
-static _Atomic int64_t fail_in;                 /* the request that fails: 1 is the next one; 0: none */
-static atomic_bool fail_after, fail_on;         /* fail_after: and all later ones; fail_on: from now */
+static _Atomic int64_t fail_in;         /* the request that fails: 1 is the next one; 0: none */
+static atomic_bool fail_after, fail_on; /* fail_after: and all later ones; fail_on: from now */
 
 static int class_of(size_t bytes)
 {
     if (bytes <= STEP * STEPS) return bytes ? (int)((bytes - 1) / STEP) : 0;
-    int power = 63 - __builtin_clzll(bytes - 1);                    /* 2^power < bytes <= 2^(power+1) */
+    int power = 63 - __builtin_clzll(bytes - 1); /* 2^power < bytes <= 2^(power+1) */
     return STEPS + 4 * (power - 10) + (int)((bytes - 1 - ((size_t)1 << power)) >> (power - 2));
 }
 
@@ -68,9 +75,10 @@ static size_t class_bytes(int class)
     return ((size_t)1 << power) + ((size_t)quarter << (power - 2));
 }
 
-static void count(_Atomic int64_t *counter, int64_t delta)          /* one writer: no locked instruction */
+static void count(_Atomic int64_t *counter, int64_t delta) /* one writer: no locked instruction */
 {
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + delta, memory_order_relaxed);
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + delta,
+                          memory_order_relaxed);
 }
 
 static void register_cache(void)
@@ -87,26 +95,26 @@ void tg_count_tensor(int delta)
     count(&cache.tensors, delta);
 }
 
-static int64_t sum_in_use(void)                                     /* lock held */
+static int64_t sum_in_use(void) /* lock held */
 {
     int64_t sum = dead_in_use;
     for (Cache *c = caches; c; c = c->next) sum += atomic_load_explicit(&c->in_use, memory_order_relaxed);
     return sum;
 }
 
-static void note_peak(void)                                         /* lock held */
+static void note_peak(void) /* lock held */
 {
     int64_t now = sum_in_use();
     if (now > peak) peak = now;
 }
 
-static void system_free(void *block, size_t bytes)                  /* lock held */
+static void system_free(void *block, size_t bytes) /* lock held */
 {
     system_bytes -= (int64_t)bytes;
     free(block);
 }
 
-static void release_list(List *list, int class)                     /* lock held */
+static void release_list(List *list, int class) /* lock held */
 {
     while (list->first) {
         Free *block = list->first;
@@ -116,19 +124,20 @@ static void release_list(List *list, int class)                     /* lock held
 }
 
 /* All that is cached but for what other threads keep. */
-static void release_cached(void)                                    /* lock held */
+static void release_cached(void) /* lock held */
 {
     for (int i = 0; i < CLASSES; i++) release_list(&shared[i], i);
     for (int i = 0; i < LOCAL_CLASSES; i++) release_list(&cache.list[i], i);
 }
 
-static void *system_alloc(size_t bytes)                             /* lock held */
+static void *system_alloc(size_t bytes) /* lock held */
 {
     if (limit && system_bytes + (int64_t)bytes > limit) release_cached();
     if (limit && system_bytes + (int64_t)bytes > limit) return NULL;
     if (bytes > (size_t)1 << 47) return NULL;
     bool huge = bytes >= HUGE;
-    void *block = aligned_alloc(huge ? 2 << 20 : STEP, huge ? (bytes + (2 << 20) - 1) & ~(size_t)((2 << 20) - 1) : bytes);
+    void *block = aligned_alloc(huge ? 2 << 20 : STEP,
+                                huge ? (bytes + (2 << 20) - 1) & ~(size_t)((2 << 20) - 1) : bytes);
     if (!block) {
         release_cached();
         block = aligned_alloc(STEP, bytes);
@@ -172,7 +181,8 @@ static COLD void *refill(int class, size_t bytes)
         for (int i = 0; class < LOCAL_CLASSES && i < 15 && shared[class].first; i++) {
             Free *extra = shared[class].first;
             shared[class].first = extra->next, shared[class].blocks--;
-            extra->next = cache.list[class].first, cache.list[class].first = extra, cache.list[class].blocks++;
+            extra->next = cache.list[class].first, cache.list[class].first = extra,
+            cache.list[class].blocks++;
         }
     } else {
         block = system_alloc(bytes);
@@ -187,8 +197,10 @@ static COLD void *refill(int class, size_t bytes)
 
 void *tg_alloc(size_t wanted)
 {
-    if (unlikely(atomic_load_explicit(&fail_in, memory_order_relaxed) | atomic_load_explicit(&fail_on, memory_order_relaxed))
-        && must_fail()) return NULL;
+    if (unlikely(atomic_load_explicit(&fail_in, memory_order_relaxed) |
+                 atomic_load_explicit(&fail_on, memory_order_relaxed)) &&
+        must_fail())
+        return NULL;
     if (unlikely(wanted > (size_t)1 << 47)) return NULL;
     if (unlikely(!cache.registered)) register_cache();
     int class = class_of(wanted);
@@ -271,7 +283,10 @@ void alloc_thread_exit(void)
     dead_in_use += atomic_load(&cache.in_use), dead_tensors += atomic_load(&cache.tensors);
     atomic_store(&cache.in_use, 0), atomic_store(&cache.tensors, 0);
     for (Cache **c = &caches; *c; c = &(*c)->next)
-        if (*c == &cache) { *c = cache.next; break; }
+        if (*c == &cache) {
+            *c = cache.next;
+            break;
+        }
     cache.registered = false;
     pthread_mutex_unlock(&lock);
 }
@@ -290,7 +305,11 @@ TensorMemory tensor_memory(void)
     pthread_mutex_lock(&lock);
     note_peak();
     int64_t now = sum_in_use();
-    TensorMemory m = { .in_use = now, .peak = peak, .cached = system_bytes - now, .system_calls = system_calls, .limit = limit };
+    TensorMemory m = { .in_use = now,
+                       .peak = peak,
+                       .cached = system_bytes - now,
+                       .system_calls = system_calls,
+                       .limit = limit };
     pthread_mutex_unlock(&lock);
     return m;
 }
@@ -323,7 +342,4 @@ void tensor_debug_fail_allocation(int64_t n, bool all_after)
     atomic_store(&fail_in, n > 0 ? n : 0);
 }
 
-bool tensor_debug_allocation_failed(void)
-{
-    return atomic_load(&fail_in) == 0;
-}
+bool tensor_debug_allocation_failed(void) { return atomic_load(&fail_in) == 0; }

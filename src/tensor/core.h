@@ -1,10 +1,12 @@
 /* core.h - the structs of the core, and what its files offer each other.
  *
- *  - A Storage is counted memory; tensors that share it are views of each other.  Its version counts writes in place.
- *  - A Tensor's refs counts handles: scopes, the user's retains, the .grad of a leaf.  holds counts the graph's
- *    references to a leaf, plus one for all handles together.  When refs reaches 0 the tensor keeps no data, gradient or
- *    graph; when holds reaches 0 the struct is gone.
- *  - An Entry (tape.c) is one recorded op.  Its refs counts results that are alive and edges of later entries. */
+ *  - A Storage is counted memory; tensors that share it are views of each other.  Its version counts writes
+ * in place.
+ *  - A Tensor's refs counts handles: scopes, the user's retains, the .grad of a leaf.  holds counts the
+ * graph's references to a leaf, plus one for all handles together.  When refs reaches 0 the tensor keeps no
+ * data, gradient or graph; when holds reaches 0 the struct is gone.
+ *  - An Entry (tape.c) is one recorded op.  Its refs counts results that are alive and edges of later
+ * entries. */
 #ifndef TG_CORE_H
 #define TG_CORE_H
 
@@ -26,19 +28,23 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- alloc.c: all memory of the library; the n-th request can be made to fail (debug.h) --------------- */
-void *tg_alloc(size_t bytes);               /* 64-byte aligned, from the thread's cache; NULL: no memory, nothing recorded */
-void tg_free(void *block, size_t bytes);    /* bytes as asked for */
+/* ---- alloc.c: all memory of the library; the n-th request can be made to fail (debug.h) ------ */
+void *tg_alloc(
+    size_t bytes); /* 64-byte aligned, from the thread's cache; NULL: no memory, nothing recorded */
+void tg_free(void *block, size_t bytes); /* bytes as asked for */
 void *tg_calloc(size_t bytes);
-void *tg_grow(void *block, size_t old_bytes, size_t new_bytes);    /* NULL: block is untouched */
-typedef struct ThreadCount { _Atomic int64_t tensors; struct ThreadCount *next; } ThreadCount;
+void *tg_grow(void *block, size_t old_bytes, size_t new_bytes); /* NULL: block is untouched */
+typedef struct ThreadCount {
+    _Atomic int64_t tensors;
+    struct ThreadCount *next;
+} ThreadCount;
 void tg_count_tensor(int delta);
 
-/* ---- tensors ------------------------------------------------------------------------------------------ */
-typedef struct Place {                      /* a device that was opened */
+/* ---- tensors --------------------------------------------------------------------------------- */
+typedef struct Place { /* a device that was opened */
     const Device *device;
     int index;
-    char name[24];                          /* "cuda:0" */
+    char name[24]; /* "cuda:0" */
 } Place;
 
 typedef struct Storage {
@@ -46,32 +52,39 @@ typedef struct Storage {
     _Atomic uint32_t version;
     const Place *place;
     void *data;
-    size_t bytes;                           /* of data */
-    bool inline_data;                       /* data follows this struct in the same block */
-    struct Blob *blob;                      /* memory of the caller's; NULL: the device's */
-    _Atomic(const char *) writer;           /* the last write in place: what, and where it was called */
+    size_t bytes;                 /* of data */
+    bool inline_data;             /* data follows this struct in the same block */
+    struct Blob *blob;            /* memory of the caller's; NULL: the device's */
+    _Atomic(const char *) writer; /* the last write in place: what, and where it was called */
     _Atomic(const void *) write_site;
 } Storage;
 
 typedef struct Entry Entry;
-typedef struct Hook { int id; Tensor *(*fn)(Tensor *, void *); void (*after)(Tensor *, void *); void *ctx; struct Hook *next; } Hook;
+typedef struct Hook {
+    int id;
+    Tensor *(*fn)(Tensor *, void *);
+    void (*after)(Tensor *, void *);
+    void *ctx;
+    struct Hook *next;
+} Hook;
 
 enum { FLAG_REQUIRES_GRAD = 1, FLAG_RETAIN_GRAD = 2, FLAG_CONTIGUOUS = 4 };
 
 struct Tensor {
-    atomic_int refs, holds, owned;          /* owned: references of scopes, among refs */
+    atomic_int refs, holds, owned; /* owned: references of scopes, among refs */
     uint8_t dtype, ndim, flags;
-    uint16_t slot;                          /* which result of entry */
-    Storage *storage;                       /* NULL once refs is 0 */
-    void *data;                             /* of element 0 */
+    uint16_t slot;    /* which result of entry */
+    Storage *storage; /* NULL once refs is 0 */
+    void *data;       /* of element 0 */
     int64_t numel;
     const Place *place;
-    Entry *entry;                           /* the op that made it, NULL for a leaf */
+    Entry *entry; /* the op that made it, NULL for a leaf */
     Tensor *grad;
-    Hook *hooks;                            /* of a leaf; those of a result are the entry's */
-    Tensor *base;                           /* the tensor that this is a differentiable view of */
-    uint32_t base_epoch, epoch;             /* epoch: in-place changes of history; base_epoch: base's when entry was made */
-    const void *site;                       /* where made, when leaks are tracked */
+    Hook *hooks;  /* of a leaf; those of a result are the entry's */
+    Tensor *base; /* the tensor that this is a differentiable view of */
+    uint32_t base_epoch,
+        epoch;        /* epoch: in-place changes of history; base_epoch: base's when entry was made */
+    const void *site; /* where made, when leaks are tracked */
     Tensor *live_prev, *live_next;
     int64_t shape[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
 };
@@ -87,108 +100,133 @@ FORCE_INLINE bool dtype_is_half(int dtype) { return dtype == TENSOR_F16 || dtype
 FORCE_INLINE bool is_integral(double c) { return c >= -0x1p63 && c < 0x1p63 && c == (double)(int64_t)c; }
 FORCE_INLINE TensorShape shape_of(const Tensor *x) { return (TensorShape){ x->ndim, x->shape }; }
 
-/* tensor.c.  The new_ functions return a tensor with one reference that belongs to the caller; own() hands it to the scope. */
-Tensor *new_tensor(TensorShape shape, int dtype, const Place *place);     /* contiguous, uninitialised; records ENOMEM, ESHAPE */
-Tensor *new_view(const Tensor *x, int ndim, const int64_t *shape, const int64_t *stride, int64_t offset);  /* same storage, no graph */
-Tensor *new_alias(Storage *storage, void *data, int dtype, int ndim, const int64_t *shape, const int64_t *stride);
+/* tensor.c.  The new_ functions return a tensor with one reference that belongs to the caller; own() hands it
+ * to the scope. */
+Tensor *new_tensor(TensorShape shape, int dtype,
+                   const Place *place); /* contiguous, uninitialised; records ENOMEM, ESHAPE */
+Tensor *new_view(const Tensor *x, int ndim, const int64_t *shape, const int64_t *stride,
+                 int64_t offset); /* same storage, no graph */
+Tensor *new_alias(Storage *storage, void *data, int dtype, int ndim, const int64_t *shape,
+                  const int64_t *stride);
 void storage_retain(Storage *storage);
 void storage_release(Storage *storage);
-void hold_leaf(Tensor *leaf);               /* a graph edge's reference */
+void hold_leaf(Tensor *leaf); /* a graph edge's reference */
 void drop_leaf(Tensor *leaf);
-Tensor *own(Tensor *x);                     /* scope.c: to the innermost scope; NULL passes; on ENOMEM releases x, NULL */
-Tensor *borrow(Tensor *x);                  /* retain, then own */
-FORCE_INLINE bool scope_failed(TensorScope scope) { return unlikely(scope.depth == 0); }    /* to open: ENOMEM is recorded */
+Tensor *own(Tensor *x);    /* scope.c: to the innermost scope; NULL passes; on ENOMEM releases x, NULL */
+Tensor *borrow(Tensor *x); /* retain, then own */
+FORCE_INLINE bool scope_failed(TensorScope scope)
+{
+    return unlikely(scope.depth == 0);
+} /* to open: ENOMEM is recorded */
 bool bump_version(Tensor *x);
-void note_write(Tensor *x, const char *writer, const void *site);         /* bumps, and remembers who did it */
+void note_write(Tensor *x, const char *writer, const void *site); /* bumps, and remembers who did it */
 
 /* shape.c */
 bool shape_equal(TensorShape a, TensorShape b);
-int64_t shape_count(TensorShape shape);     /* -1: does not fit int64, or a negative size */
-int shape_broadcast(TensorShape a, TensorShape b, int64_t *out);          /* rank, or -1 */
-int wrap_dim(int dim, int ndim);            /* -1: out of range.  Rank 0 takes -1 and 0, as PyTorch does */
+int64_t shape_count(TensorShape shape); /* -1: does not fit int64, or a negative size */
+int shape_broadcast(TensorShape a, TensorShape b, int64_t *out); /* rank, or -1 */
+int wrap_dim(int dim, int ndim); /* -1: out of range.  Rank 0 takes -1 and 0, as PyTorch does */
 void dense_strides(int ndim, const int64_t *shape, int64_t *stride);
-bool is_dense(int ndim, const int64_t *shape, const int64_t *stride);     /* row-major without gaps */
-bool overlaps_itself(const Tensor *x);      /* two indices may reach one element */
-const char *shape_text(TensorShape shape);  /* "[2, 3]", in one of 8 rotating thread-local buffers */
-/* collapse - drops size-1 dims and merges neighbours over n stride arrays at once; returns the new rank (at least 1 when
- * count > 0; the last dim is the innermost). */
+bool is_dense(int ndim, const int64_t *shape, const int64_t *stride); /* row-major without gaps */
+bool overlaps_itself(const Tensor *x);                                /* two indices may reach one element */
+const char *shape_text(TensorShape shape); /* "[2, 3]", in one of 8 rotating thread-local buffers */
+/* collapse - drops size-1 dims and merges neighbours over n stride arrays at once; returns the new rank (at
+ * least 1 when count > 0; the last dim is the innermost). */
 int collapse(int ndim, int64_t *shape, int n, int64_t *const stride[]);
 void broadcast_strides(const Tensor *x, TensorShape to, int64_t *stride);
 
-/* ---- errors: error.c ---------------------------------------------------------------------------------- */
-extern THREAD_LOCAL const char *composing;  /* the op that is being made of others now: errors name it first */
-typedef struct Naming { const char *op, *as; } Naming;
-extern THREAD_LOCAL Naming naming;          /* errors of op are told as those of `as`, or, where that is NULL, of op in place */
-Naming name_as(const char *op, const char *as);         /* sets naming and returns what it was, to be put back */
-Tensor *named_result(Naming before, Tensor *y);         /* puts it back and returns y */
-extern THREAD_LOCAL unsigned failure_count;      /* of this thread so far, also those that an earlier error hides */
+/* ---- errors: error.c ------------------------------------------------------------------------- */
+extern THREAD_LOCAL const char *composing; /* the op that is being made of others now: errors name it first */
+typedef struct Naming {
+    const char *op, *as;
+} Naming;
+extern THREAD_LOCAL Naming
+    naming; /* errors of op are told as those of `as`, or, where that is NULL, of op in place */
+Naming name_as(const char *op, const char *as); /* sets naming and returns what it was, to be put back */
+Tensor *named_result(Naming before, Tensor *y); /* puts it back and returns y */
+extern THREAD_LOCAL unsigned
+    failure_count; /* of this thread so far, also those that an earlier error hides */
 int fail(TensorStatus code, const char *op, const char *format, ...) TAPEGRAD_PRINTF(3, 4) COLD;
-int fail_site(TensorStatus code, const char *op, const void *site, const char *format, ...) TAPEGRAD_PRINTF(4, 5) COLD;
+int fail_site(TensorStatus code, const char *op, const void *site, const char *format, ...)
+    TAPEGRAD_PRINTF(4, 5) COLD;
 int fail_memory(const char *op) COLD;
-FORCE_INLINE bool failed_since(unsigned before) { return unlikely(failure_count != before) && tensor_error(); }     /* and nobody cleared it */
-bool check_null(const Tensor *x, const char *op, int position);           /* true (and recorded, if nothing was) when NULL */
+FORCE_INLINE bool failed_since(unsigned before)
+{
+    return unlikely(failure_count != before) && tensor_error();
+} /* and nobody cleared it */
+bool check_null(const Tensor *x, const char *op,
+                int position); /* true (and recorded, if nothing was) when NULL */
 #define S(x) shape_text(shape_of(x))
 
-/* ---- devices: device.c --------------------------------------------------------------------------------- */
+/* ---- devices: device.c ----------------------------------------------------------------------- */
 extern const Place cpu_place;
-const Place *find_place(const char *name, const char *op);                /* opens; NULL and EDEVICE */
+const Place *find_place(const char *name, const char *op); /* opens; NULL and EDEVICE */
 const Place *default_place(void);
-int describe_devices(char *text, size_t size);                            /* lines for tensor_build_info */
-#define RUN_KERNEL(op, place, slot, args) \
-    ((place)->device->slot ? (place)->device->slot(args) == 0 ? 0 : fail_kernel(op, place, #slot) : fail_no_kernel(op, place, #slot))
+int describe_devices(char *text, size_t size); /* lines for tensor_build_info */
+#define RUN_KERNEL(op, place, slot, args)                                                         \
+    ((place)->device->slot ? (place)->device->slot(args) == 0 ? 0 : fail_kernel(op, place, #slot) \
+                           : fail_no_kernel(op, place, #slot))
 int fail_kernel(const char *op, const Place *place, const char *slot) COLD;
 int fail_no_kernel(const char *op, const Place *place, const char *slot) COLD;
 
-/* ---- raw work on tensors, outside the graph: raw.c -------------------------------------------------------- */
-int raw_copy(Tensor *dst, const Tensor *src);                             /* src broadcasts to dst; casts; any devices */
-int check_fill(const char *op, const Tensor *x, double value);            /* EVALUE where x's dtype has no such number */
-int raw_fill(Tensor *dst, double value);                                  /* the same check: callers name themselves by theirs */
-Tensor *raw_contiguous(const Tensor *x);                                  /* new reference: x itself when dense, else a copy */
-Tensor *raw_cast(const Tensor *x, int dtype);                             /* new reference; dense */
-Tensor *raw_sum_to(Tensor *x, TensorShape shape);                         /* new reference: x itself when nothing is to do */
-int raw_add_into(Tensor *dst, const Tensor *src);                         /* rows.c: dst += src, broadcast; cannot run out of memory */
+/* ---- raw work on tensors, outside the graph: raw.c ------------------------------------------- */
+int raw_copy(Tensor *dst, const Tensor *src);                  /* src broadcasts to dst; casts; any devices */
+int check_fill(const char *op, const Tensor *x, double value); /* EVALUE where x's dtype has no such number */
+int raw_fill(Tensor *dst, double value);          /* the same check: callers name themselves by theirs */
+Tensor *raw_contiguous(const Tensor *x);          /* new reference: x itself when dense, else a copy */
+Tensor *raw_cast(const Tensor *x, int dtype);     /* new reference; dense */
+Tensor *raw_sum_to(Tensor *x, TensorShape shape); /* new reference: x itself when nothing is to do */
+int raw_add_into(Tensor *dst,
+                 const Tensor *src); /* rows.c: dst += src, broadcast; cannot run out of memory */
 
-/* ---- calls: op.c ------------------------------------------------------------------------------------------ */
+/* ---- calls: op.c ----------------------------------------------------------------------------- */
 enum { CALL_MAX_OUTPUTS = 256, CALL_MAX_EXTRA = 8, CALL_PARAMS = 1024, CALL_STAGED = 80 };
-typedef struct Staged { double *f64; float *f32; } Staged;                    /* op_input_f64 and its kin */
+typedef struct Staged {
+    double *f64;
+    float *f32;
+} Staged; /* op_input_f64 and its kin */
 struct OpCall {
     const TensorOp *op;
     const void *site;
     int n, outputs, extras;
-    bool failed, backward, staging;         /* staging: an array of staged[] was asked for */
+    bool failed, backward, staging; /* staging: an array of staged[] was asked for */
     Tensor *const *input;
     Tensor *output[CALL_MAX_OUTPUTS];
     Tensor *extra[CALL_MAX_EXTRA];
     void *params;
-    Staged *staged;                         /* of the inputs and of the results that shape declared */
+    Staged *staged; /* of the inputs and of the results that shape declared */
     int staged_outputs;
-    Entry *entry;                           /* backward */
+    Entry *entry; /* backward */
     const bool *wants;
-    Tensor **grads;                         /* cotangents of the results; NULL: zero */
+    Tensor **grads; /* cotangents of the results; NULL: zero */
 };
 
 /* op_apply - the one way an op runs.  op_apply1 for one result. Both note the caller's return address. */
-int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site, Tensor **outputs, int count);
+int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site,
+             Tensor **outputs, int count);
 Tensor *op_apply1(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site);
-int store_staged(OpCall *call);             /* call.c */
-Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site);     /* into input 0 */
-Tensor *row_apply(const TensorOp *op, Tensor *a, Tensor *b, const double *params, const void *site);           /* the fast path of rows */
+int store_staged(OpCall *call); /* call.c */
+Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params,
+                  const void *site); /* into input 0 */
+Tensor *row_apply(const TensorOp *op, Tensor *a, Tensor *b, const double *params,
+                  const void *site); /* the fast path of rows */
 #define SITE __builtin_return_address(0)
-#define APPLY(op, params_, ...) op_apply1(op, (Tensor *[]){ __VA_ARGS__ }, \
-    (int)(sizeof (Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)), params_, SITE)
+#define APPLY(op, params_, ...)                                                                             \
+    op_apply1(op, (Tensor *[]){ __VA_ARGS__ }, (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)), \
+              params_, SITE)
 
 /* Built-in ops register themselves in a linker section that tensor_op_at walks. */
 #define REGISTER_OP(op) \
     static const TensorOp *const registered_##op __attribute__((used, section("tapegrad_ops"))) = &op
 
-/* ---- the tape: tape.c, sweep.c -------------------------------------------------------------------------------- */
+/* ---- the tape: tape.c, sweep.c --------------------------------------------------------------- */
 extern THREAD_LOCAL bool grad_off;
 FORCE_INLINE bool on_graph(const Tensor *x) { return x && (x->entry || (x->flags & FLAG_REQUIRES_GRAD)); }
 int tape_record(OpCall *call, unsigned keep);
-void entry_release_result(Entry *entry, const Tensor *result);      /* a result died, or took another history */
-bool entry_is_ours(const Entry *entry);     /* of this thread's tape? */
-int view_refresh(Tensor *x);                /* inplace.c: a view whose base changed gets its history anew */
-int inplace_check(const char *op, Tensor *x);                             /* may x be written? -1 and recorded when not */
+void entry_release_result(Entry *entry, const Tensor *result); /* a result died, or took another history */
+bool entry_is_ours(const Entry *entry);                        /* of this thread's tape? */
+int view_refresh(Tensor *x);                  /* inplace.c: a view whose base changed gets its history anew */
+int inplace_check(const char *op, Tensor *x); /* may x be written? -1 and recorded when not */
 int inplace_take(const char *op, Tensor *x, Tensor *t, const void *site); /* x takes t's value and history */
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
-/* create.c - new tensors from nothing, from numbers, from memory.  All go through fill, copy and to_device, so that any
- * device can hold them. */
+/* create.c - new tensors from nothing, from numbers, from memory.  All go through fill, copy and to_device,
+ * so that any device can hold them. */
 #include <math.h>
 #include "core.h"
 
@@ -67,7 +67,7 @@ Tensor *tensor_ones_like(const Tensor *x)
     return check_null(x, __func__, 1) ? NULL : filled(__func__, shape_of(x), 1, x->dtype, x->place);
 }
 
-/* ---- sequences: made on the host, in f64 or i64, and copied to where and what they shall be -------------- */
+/* ---- sequences: made on the host, in f64 or i64, and copied to where and what they shall be ---- */
 
 /* Takes over host. */
 static Tensor *deliver(const char *function, Tensor *host, int dtype)
@@ -85,11 +85,15 @@ static Tensor *deliver(const char *function, Tensor *host, int dtype)
 Tensor *tensor_arange(double start, double end, double step, TensorDtype dtype)
 {
     static const char name[] = "tensor_arange";
-    if ((unsigned)dtype >= TENSOR_DTYPES) return fail(TENSOR_EDTYPE, name, "no such dtype: %d", (int)dtype), NULL;
+    if ((unsigned)dtype >= TENSOR_DTYPES)
+        return fail(TENSOR_EDTYPE, name, "no such dtype: %d", (int)dtype), NULL;
     double count = ceil((end - start) / step);
     if (!isfinite(start) || !isfinite(end) || !isfinite(step) || step == 0 || (end - start) / step < 0)
-        return fail(TENSOR_EVALUE, name, "from %g to %g by %g: want finite numbers and a step towards the end", start, end, step), NULL;
-    if (!(count < 0x1p60)) return fail(TENSOR_ESHAPE, name, "from %g to %g by %g: %g elements", start, end, step, count), NULL;
+        return fail(TENSOR_EVALUE, name,
+                    "from %g to %g by %g: want finite numbers and a step towards the end", start, end, step),
+               NULL;
+    if (!(count < 0x1p60))
+        return fail(TENSOR_ESHAPE, name, "from %g to %g by %g: %g elements", start, end, step, count), NULL;
     bool exact = !dtype_is_float((int)dtype) && is_integral(start) && is_integral(step);
     Tensor *host = blank(name, SHAPE((int64_t)count), exact ? TENSOR_I64 : TENSOR_F64, &cpu_place);
     if (!host) return NULL;
@@ -119,14 +123,17 @@ static double between_f64(double start, double end, int64_t i, int64_t steps)
 Tensor *tensor_linspace(double start, double end, int64_t steps, TensorDtype dtype)
 {
     if (steps < 0) return fail(TENSOR_EVALUE, __func__, "%lld steps: want 0 or more", (long long)steps), NULL;
-    if ((unsigned)dtype >= TENSOR_DTYPES) return fail(TENSOR_EDTYPE, __func__, "no such dtype: %d", (int)dtype), NULL;
+    if ((unsigned)dtype >= TENSOR_DTYPES)
+        return fail(TENSOR_EDTYPE, __func__, "no such dtype: %d", (int)dtype), NULL;
     Tensor *host = blank(__func__, SHAPE(steps), TENSOR_F64, &cpu_place);
     if (!host) return NULL;
     bool single = dtype == TENSOR_F32 || dtype == TENSOR_F16 || dtype == TENSOR_BF16;
     if (!dtype_is_float((int)dtype)) start = trunc(start), end = trunc(end);
     double *y = host->data;
     for (int64_t i = 0; i < steps; i++)
-        y[i] = steps == 1 ? start : single ? between_f32(start, end, i, steps) : between_f64(start, end, i, steps);
+        y[i] = steps == 1 ? start
+               : single   ? between_f32(start, end, i, steps)
+                          : between_f64(start, end, i, steps);
     return deliver(__func__, host, (int)dtype);
 }
 
@@ -134,16 +141,18 @@ Tensor *tensor_linspace(double start, double end, int64_t steps, TensorDtype dty
 Tensor *tensor_logspace(double start, double end, int64_t steps, double base, TensorDtype dtype)
 {
     if (steps < 0) return fail(TENSOR_EVALUE, __func__, "%lld steps: want 0 or more", (long long)steps), NULL;
-    if ((unsigned)dtype >= TENSOR_DTYPES) return fail(TENSOR_EDTYPE, __func__, "no such dtype: %d", (int)dtype), NULL;
+    if ((unsigned)dtype >= TENSOR_DTYPES)
+        return fail(TENSOR_EDTYPE, __func__, "no such dtype: %d", (int)dtype), NULL;
     Tensor *host = blank(__func__, SHAPE(steps), TENSOR_F64, &cpu_place);
     if (!host) return NULL;
     if (!dtype_is_float((int)dtype)) start = trunc(start), end = trunc(end), base = trunc(base);
     double *y = host->data;
-    for (int64_t i = 0; i < steps; i++) y[i] = pow(base, steps == 1 ? start : between_f64(start, end, i, steps));
+    for (int64_t i = 0; i < steps; i++)
+        y[i] = pow(base, steps == 1 ? start : between_f64(start, end, i, steps));
     return deliver(__func__, host, (int)dtype);
 }
 
-/* ---- of x's dtype, where x is ---------------------------------------------------------------------------- */
+/* ---- of x's dtype, where x is ---------------------------------------------------------------- */
 
 Tensor *tensor_new_empty(const Tensor *x, TensorShape shape)
 {
@@ -165,20 +174,24 @@ Tensor *tensor_new_ones(const Tensor *x, TensorShape shape)
     return check_null(x, __func__, 1) ? NULL : filled(__func__, shape, 1, x->dtype, x->place);
 }
 
-/* ---- triangles, as lists of places ------------------------------------------------------------------------ */
+/* ---- triangles, as lists of places ----------------------------------------------------------- */
 
 /* The places of a triangle row by row: columns [from, to) of each row. */
 static Tensor *triangle(const char *op, int64_t rows, int64_t columns, int64_t offset, bool lower)
 {
     if (rows < 0 || columns < 0)
-        return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: want sizes of 0 and more", (long long)rows, (long long)columns), NULL;
-    if (offset > columns) offset = columns;             /* beyond the corners nothing changes, and nothing overflows */
+        return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: want sizes of 0 and more", (long long)rows,
+                    (long long)columns),
+               NULL;
+    if (offset > columns) offset = columns; /* beyond the corners nothing changes, and nothing overflows */
     if (offset < -rows - 1) offset = -rows - 1;
     int64_t count = 0;
     for (int64_t i = 0; i < rows; i++) {
         int64_t edge = i + offset + lower, inside = edge < 0 ? 0 : edge > columns ? columns : edge;
         if (__builtin_add_overflow(count, lower ? inside : columns - inside, &count))
-            return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: too many places", (long long)rows, (long long)columns), NULL;
+            return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: too many places", (long long)rows,
+                        (long long)columns),
+                   NULL;
     }
     Tensor *host = blank(op, SHAPE(2, count), TENSOR_I64, &cpu_place);
     if (!host) return NULL;
@@ -200,13 +213,14 @@ Tensor *tensor_triu_indices(int64_t rows, int64_t columns, int64_t offset)
     return triangle("tensor_triu_indices", rows, columns, offset, false);
 }
 
-/* ---- matrices and memory ---------------------------------------------------------------------------------- */
+/* ---- matrices and memory --------------------------------------------------------------------- */
 
 Tensor *tensor_eye(int64_t rows, int64_t columns, TensorDtype dtype)
 {
     Tensor *x = filled(__func__, SHAPE(rows, columns), 0, (int)dtype, default_place());
     if (!x || x->numel == 0) return x;
-    Tensor *diagonal = new_view(x, 1, (int64_t[]){ rows < columns ? rows : columns }, (int64_t[]){ columns + 1 }, 0);
+    Tensor *diagonal =
+        new_view(x, 1, (int64_t[]){ rows < columns ? rows : columns }, (int64_t[]){ columns + 1 }, 0);
     int status = diagonal ? raw_fill(diagonal, 1) : -1;
     tensor_release(diagonal);
     return status < 0 ? NULL : x;

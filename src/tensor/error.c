@@ -35,15 +35,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*handler)(const char *, TensorStatus, void *);
 static void *handler_ctx;
 
-const char *tensor_error(void)
-{
-    return error.code ? error.text : NULL;
-}
+const char *tensor_error(void) { return error.code ? error.text : NULL; }
 
-TensorStatus tensor_error_code(void)
-{
-    return error.code;
-}
+TensorStatus tensor_error_code(void) { return error.code; }
 
 const char *tensor_status_text(TensorStatus code)
 {
@@ -71,7 +65,8 @@ void tensor_on_error(void (*fn)(const char *, TensorStatus, void *), void *ctx)
 /* Public functions are named as the user called them: "matmul" is tensor_matmul, "nn_linear" itself. */
 static int put_name(char *text, size_t size, const char *op)
 {
-    static const char *const prefix[] = { "tensor_", "nn_", "optim_", "data_", "io_", "op_", "tapegrad", "gradcheck", "gradgradcheck" };
+    static const char *const prefix[] = { "tensor_", "nn_",      "optim_",    "data_",        "io_",
+                                          "op_",     "tapegrad", "gradcheck", "gradgradcheck" };
     const bool told = naming.op && strcmp(op, naming.op) == 0;
     const char *ending = told && !naming.as ? "_" : "";
     if (told && naming.as) op = naming.as;
@@ -90,7 +85,8 @@ static void record(TensorStatus code, const char *op, const void *site, const ch
     if (!site || callsite_in_library(site)) site = callsite_find();
     char where[256];
     if (n < TEXT && site && callsite_text(site, where, sizeof where))
-        snprintf(error.text + n, TEXT - (size_t)n, strncmp(where, "in ", 3) == 0 ? "\n    %s" : "\n    at %s", where);
+        snprintf(error.text + n, TEXT - (size_t)n, strncmp(where, "in ", 3) == 0 ? "\n    %s" : "\n    at %s",
+                 where);
     error.code = code;
     pthread_mutex_lock(&lock);
     void (*fn)(const char *, TensorStatus, void *) = handler;
@@ -147,10 +143,7 @@ int op_fail(OpCall *call, TensorStatus code, const char *format, ...)
     return -1;
 }
 
-int fail_memory(const char *op)
-{
-    return fail(TENSOR_ENOMEM, op, "out of memory");
-}
+int fail_memory(const char *op) { return fail(TENSOR_ENOMEM, op, "out of memory"); }
 
 bool check_null(const Tensor *x, const char *op, int position)
 {
@@ -159,7 +152,4 @@ bool check_null(const Tensor *x, const char *op, int position)
     return true;
 }
 
-void error_thread_exit(void)
-{
-    tensor_error_clear();
-}
+void error_thread_exit(void) { tensor_error_clear(); }

@@ -1,24 +1,25 @@
 /* print.c - tensors as text, as PyTorch shows them.
  *
- *  - All numbers of a tensor share one format and one width, chosen from the non-zero finite ones: whole numbers get a
- *    point ("2."), others four decimals, and scientific notation when the largest is above 1e8 or a thousand times the
- *    smallest, or the smallest below 1e-4.
- *  - More than 1000 elements: of each dim longer than 6 the first and last three are shown, and only those are read.
- *  - Lines are filled to 80 columns; what comes after the values (dtype, grad_fn, ...) goes to a new line when it
- *    would not fit. */
+ *  - All numbers of a tensor share one format and one width, chosen from the non-zero finite ones: whole
+ * numbers get a point ("2."), others four decimals, and scientific notation when the largest is above 1e8 or
+ * a thousand times the smallest, or the smallest below 1e-4.
+ *  - More than 1000 elements: of each dim longer than 6 the first and last three are shown, and only those
+ * are read.
+ *  - Lines are filled to 80 columns; what comes after the values (dtype, grad_fn, ...) goes to a new line
+ * when it would not fit. */
 #include <math.h>
 #include "core.h"
 #include "autograd/tape.h"
 
 enum { EDGE = 3, THRESHOLD = 1000, LINE_WIDTH = 80, PRECISION = 4, INDENT = 7 /* of "tensor(" */, CELL = 48 };
 
-/* ---- where the text goes -------------------------------------------------------------------------------------- */
+/* ---- where the text goes --------------------------------------------------------------------- */
 
 typedef struct Out {
-    FILE *file;                         /* or: */
+    FILE *file; /* or: */
     char *buffer;
-    size_t size, length;                /* length: of the whole text, also of what did not fit */
-    size_t newline;                     /* length when the present line began */
+    size_t size, length; /* length: of the whole text, also of what did not fit */
+    size_t newline;      /* length when the present line began */
 } Out;
 
 static void put(Out *out, const char *text)
@@ -42,11 +43,11 @@ static void put_spaces(Out *out, int n)
     while (n-- > 0) put(out, " ");
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------ */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
-typedef struct Page {                   /* what is shown of a tensor */
-    const Tensor *values;               /* on the CPU, dense, f64 or i64 */
-    bool cut[TENSOR_MAX_DIMS];          /* the middle of this dim was left out */
+typedef struct Page {          /* what is shown of a tensor */
+    const Tensor *values;      /* on the CPU, dense, f64 or i64 */
+    bool cut[TENSOR_MAX_DIMS]; /* the middle of this dim was left out */
     bool boolean, floating, whole, scientific;
     int width;
 } Page;
@@ -55,13 +56,15 @@ static int write_cell(const Page *page, int64_t i, char *text)
 {
     if (!page->floating) {
         int64_t value = ((const int64_t *)page->values->data)[i];
-        return page->boolean ? snprintf(text, CELL, value ? "True" : "False") : snprintf(text, CELL, "%lld", (long long)value);
+        return page->boolean ? snprintf(text, CELL, value ? "True" : "False")
+                             : snprintf(text, CELL, "%lld", (long long)value);
     }
     double value = ((const double *)page->values->data)[i];
     if (isnan(value)) return snprintf(text, CELL, "nan");
     if (isinf(value)) return snprintf(text, CELL, value < 0 ? "-inf" : "inf");
     if (page->scientific) return snprintf(text, CELL, "%.*e", PRECISION, value);
-    return page->whole ? snprintf(text, CELL, "%.0f.", value) : snprintf(text, CELL, "%.*f", PRECISION, value);
+    return page->whole ? snprintf(text, CELL, "%.0f.", value)
+                       : snprintf(text, CELL, "%.*f", PRECISION, value);
 }
 
 static bool counts(const Page *page, int64_t i)
@@ -90,7 +93,7 @@ static void choose_format(Page *page)
     }
 }
 
-/* ---- brackets and lines ---------------------------------------------------------------------------------------------- */
+/* ---- brackets and lines ---------------------------------------------------------------------- */
 
 static void put_cell(Out *out, const Page *page, int64_t i)
 {
@@ -129,7 +132,7 @@ static void put_values(Out *out, const Page *page, int dim, int64_t at, int inde
     }
     put(out, "[");
     for (int64_t i = 0; i < x->shape[dim]; i++) {
-        for (int pass = page->cut[dim] && i == EDGE; pass >= 0; pass--) {       /* once more for "..." */
+        for (int pass = page->cut[dim] && i == EDGE; pass >= 0; pass--) { /* once more for "..." */
             if (i > 0) {
                 put(out, ",");
                 for (int line = dim + 1; line < x->ndim; line++) put(out, "\n");
@@ -142,7 +145,7 @@ static void put_values(Out *out, const Page *page, int dim, int64_t at, int inde
     put(out, "]");
 }
 
-/* ---- what is read ------------------------------------------------------------------------------------------------------ */
+/* ---- what is read ---------------------------------------------------------------------------- */
 
 /* x with the middle of dim left out: a new tensor on x's device. */
 static Tensor *ends_of(const Tensor *x, int dim)
@@ -153,7 +156,8 @@ static Tensor *ends_of(const Tensor *x, int dim)
     Tensor *y = new_tensor((TensorShape){ x->ndim, shape }, x->dtype, x->place);
     shape[dim] = EDGE;
     for (int end = 0; y && end < 2; end++) {
-        Tensor *from = new_view(x, x->ndim, shape, x->stride, end ? (x->shape[dim] - EDGE) * x->stride[dim] : 0);
+        Tensor *from =
+            new_view(x, x->ndim, shape, x->stride, end ? (x->shape[dim] - EDGE) * x->stride[dim] : 0);
         Tensor *to = new_view(y, x->ndim, shape, y->stride, end ? EDGE * y->stride[dim] : 0);
         bool done = from && to && raw_copy(to, from) == 0;
         tensor_release(from);
@@ -176,7 +180,9 @@ static Tensor *read_values(const Tensor *x, Page *page)
         tensor_release(part);
         part = shorter;
     }
-    Tensor *y = part ? new_tensor(shape_of(part), dtype_is_float(x->dtype) ? TENSOR_F64 : TENSOR_I64, &cpu_place) : NULL;
+    Tensor *y =
+        part ? new_tensor(shape_of(part), dtype_is_float(x->dtype) ? TENSOR_F64 : TENSOR_I64, &cpu_place)
+             : NULL;
     if (y && raw_copy(y, part)) {
         tensor_release(y);
         y = NULL;
@@ -185,7 +191,7 @@ static Tensor *read_values(const Tensor *x, Page *page)
     return y;
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------------ */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static void put_suffix(Out *out, const char *text, size_t *column)
 {
@@ -204,7 +210,8 @@ static void put_suffix(Out *out, const char *text, size_t *column)
 static void size_text(const Tensor *x, char *text, size_t size)
 {
     int n = snprintf(text, size, "size=(");
-    for (int d = 0; d < x->ndim; d++) n += snprintf(text + n, size - (size_t)n, d ? ", %lld" : "%lld", (long long)x->shape[d]);
+    for (int d = 0; d < x->ndim; d++)
+        n += snprintf(text + n, size - (size_t)n, d ? ", %lld" : "%lld", (long long)x->shape[d]);
     snprintf(text + n, size - (size_t)n, ")");
 }
 
@@ -221,7 +228,8 @@ static void put_suffixes(Out *out, const Tensor *x)
         size_text(x, text, sizeof text);
         put_suffix(out, text, &column);
     }
-    if (empty ? x->dtype != TENSOR_F32 : x->dtype != TENSOR_F32 && x->dtype != TENSOR_I64 && x->dtype != TENSOR_BOOL) {
+    if (empty ? x->dtype != TENSOR_F32
+              : x->dtype != TENSOR_F32 && x->dtype != TENSOR_I64 && x->dtype != TENSOR_BOOL) {
         snprintf(text, sizeof text, "dtype=%s", tensor_dtype_name((TensorDtype)x->dtype));
         put_suffix(out, text, &column);
     }
@@ -269,7 +277,4 @@ void tensor_fprint(FILE *file, const Tensor *x)
     if (write_tensor(&out, x) == 0) put(&out, "\n");
 }
 
-void tensor_print(const Tensor *x)
-{
-    tensor_fprint(stdout, x);
-}
+void tensor_print(const Tensor *x) { tensor_fprint(stdout, x); }

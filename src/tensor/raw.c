@@ -4,12 +4,9 @@
 #include "core.h"
 #include "op/reduce/reduce.h"
 
-/* ---- on one device ------------------------------------------------------------------------------------- */
+/* ---- on one device --------------------------------------------------------------------------- */
 
-static bool dense(const Tensor *x)
-{
-    return x->flags & FLAG_CONTIGUOUS;
-}
+static bool dense(const Tensor *x) { return x->flags & FLAG_CONTIGUOUS; }
 
 static int copy_here(Tensor *dst, const Tensor *src)
 {
@@ -17,7 +14,7 @@ static int copy_here(Tensor *dst, const Tensor *src)
     args.count = dst->numel;
     args.dst.data = dst->data, args.dst.dtype = dst->dtype;
     args.src.data = src->data, args.src.dtype = src->dtype;
-    if (dense(dst) && dense(src) && dst->numel == src->numel) {     /* so the shapes differ by ones at most */
+    if (dense(dst) && dense(src) && dst->numel == src->numel) { /* so the shapes differ by ones at most */
         args.ndim = 1, args.shape[0] = dst->numel, args.dst.stride[0] = args.src.stride[0] = 1;
         return RUN_KERNEL("copy", dst->place, copy, &args);
     }
@@ -40,7 +37,8 @@ static void span(const Tensor *x, const char **begin, const char **end)
     *begin = first, *end = last + size;
 }
 
-/* Would writing dst change what is still to be read from src?  Not when both are the same elements in the same order. */
+/* Would writing dst change what is still to be read from src?  Not when both are the same elements in the
+ * same order. */
 static bool interferes(const Tensor *dst, const Tensor *src)
 {
     const char *a, *a_end, *b, *b_end;
@@ -76,9 +74,11 @@ Tensor *raw_cast(const Tensor *x, int dtype)
 int check_fill(const char *op, const Tensor *x, double value)
 {
     const double end = x->dtype == TENSOR_U8 ? 256 : x->dtype == TENSOR_I32 ? 0x1p31 : 0x1p63;
-    const bool wraps = x->dtype == TENSOR_U8, within = value < end && (wraps ? value > -end : value >= -end);      /* as PyTorch's */
+    const bool wraps = x->dtype == TENSOR_U8,
+               within = value < end && (wraps ? value > -end : value >= -end); /* as PyTorch's */
     if (x->numel == 0 || dtype_is_float(x->dtype) || x->dtype == TENSOR_BOOL || within) return 0;
-    return fail(TENSOR_EVALUE, op, "%g is beyond the dtype of %s %s", value, tensor_dtype_name((TensorDtype)x->dtype), S(x));
+    return fail(TENSOR_EVALUE, op, "%g is beyond the dtype of %s %s", value,
+                tensor_dtype_name((TensorDtype)x->dtype), S(x));
 }
 
 int raw_fill(Tensor *dst, double value)
@@ -98,7 +98,7 @@ int raw_fill(Tensor *dst, double value)
     return RUN_KERNEL("fill", dst->place, fill, &args);
 }
 
-/* ---- between devices -------------------------------------------------------------------------------------- */
+/* ---- between devices ------------------------------------------------------------------------- */
 
 /* A dense tensor on place with the values of the dense x, which is elsewhere. */
 static Tensor *carry(const Tensor *x, const Place *place)
@@ -108,7 +108,8 @@ static Tensor *carry(const Tensor *x, const Place *place)
     if (!y) return NULL;
     bool to_host = place->device == &cpu_device;
     const Place *far = to_host ? x->place : place;
-    int status = to_host ? far->device->to_host(y->data, x->data, bytes) : far->device->to_device(y->data, x->data, bytes);
+    int status = to_host ? far->device->to_host(y->data, x->data, bytes)
+                         : far->device->to_device(y->data, x->data, bytes);
     if (status == 0) return y;
     fail_kernel("copy", far, to_host ? "to_host" : "to_device");
     tensor_release(y);
@@ -142,7 +143,7 @@ int raw_copy(Tensor *dst, const Tensor *src)
     return status;
 }
 
-/* ---- sums --------------------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 Tensor *raw_sum_to(Tensor *x, TensorShape shape)
 {

@@ -1,13 +1,16 @@
 /* scope.c - who owns a tensor: the innermost open scope of the thread.
  *
- *  - owned[] is the stack of tensors, each with one reference; open[] the stack of scopes: a mark and a serial number.
- *  - Closing a scope releases all above its mark and pops it with every scope inside; a serial that is not on the stack
- *    (closed before) is ignored.
+ *  - owned[] is the stack of tensors, each with one reference; open[] the stack of scopes: a mark and a
+ * serial number.
+ *  - Closing a scope releases all above its mark and pops it with every scope inside; a serial that is not on
+ * the stack (closed before) is ignored.
  *  - Below the first mark lies the thread's root scope. */
 #include "core.h"
 #include "thread.h"
 
-typedef struct Open { size_t mark, serial; } Open;
+typedef struct Open {
+    size_t mark, serial;
+} Open;
 
 static THREAD_LOCAL struct {
     Tensor **owned;
@@ -33,10 +36,7 @@ Tensor *own(Tensor *x)
     return stack.owned[stack.count++] = x;
 }
 
-Tensor *borrow(Tensor *x)
-{
-    return own(tensor_retain(x));
-}
+Tensor *borrow(Tensor *x) { return own(tensor_retain(x)); }
 
 TensorScope tensor_scope_open(void)
 {
@@ -45,7 +45,7 @@ TensorScope tensor_scope_open(void)
         Open *grown = tg_grow(stack.open, stack.open_capacity * sizeof *grown, more * sizeof *grown);
         if (!grown) {
             fail_memory("tensor_scope_open");
-            return (TensorScope){ 0, 0 };       /* closes nothing: the temporaries stay with the scope around */
+            return (TensorScope){ 0, 0 }; /* closes nothing: the temporaries stay with the scope around */
         }
         stack.open = grown, stack.open_capacity = more;
     }

@@ -25,7 +25,7 @@ int64_t shape_count(TensorShape shape)
 int shape_broadcast(TensorShape a, TensorShape b, int64_t *out)
 {
     int ndim = a.ndim > b.ndim ? a.ndim : b.ndim;
-    for (int i = 1; i <= ndim; i++) {       /* from the last dimension */
+    for (int i = 1; i <= ndim; i++) { /* from the last dimension */
         int64_t m = i <= a.ndim ? a.dim[a.ndim - i] : 1;
         int64_t n = i <= b.ndim ? b.dim[b.ndim - i] : 1;
         if (m != n && m != 1 && n != 1) return -1;
@@ -63,8 +63,8 @@ bool is_dense(int ndim, const int64_t *shape, const int64_t *stride)
     return dense;
 }
 
-/* Enough for "no": with dims sorted by stride, each steps over all that the smaller ones reach.  Layouts that interleave
- * without touching are taken for overlapping. */
+/* Enough for "no": with dims sorted by stride, each steps over all that the smaller ones reach.  Layouts that
+ * interleave without touching are taken for overlapping. */
 bool overlaps_itself(const Tensor *x)
 {
     int64_t size[TENSOR_MAX_DIMS], step[TENSOR_MAX_DIMS], reach = 0;
@@ -90,7 +90,7 @@ const char *shape_text(TensorShape shape)
     static THREAD_LOCAL char buffer[BUFFERS][LENGTH];
     static THREAD_LOCAL unsigned next;
     char *text = buffer[next++ % BUFFERS];
-    if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS) {       /* in the message that refuses it */
+    if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS) { /* in the message that refuses it */
         snprintf(text, LENGTH, "[%d dimensions]", shape.ndim);
         return text;
     }
@@ -110,7 +110,7 @@ static bool mergeable(int outer, int64_t inner_size, int inner, int n, int64_t *
 
 int collapse(int ndim, int64_t *shape, int n, int64_t *const stride[])
 {
-    int m = 0;                              /* dims kept so far; the last of them may grow */
+    int m = 0; /* dims kept so far; the last of them may grow */
     for (int i = 0; i < ndim; i++) {
         int64_t size = shape[i];
         if (size == 1) continue;
@@ -120,7 +120,7 @@ int collapse(int ndim, int64_t *shape, int n, int64_t *const stride[])
         for (int k = 0; k < n; k++) stride[k][to] = stride[k][i];
     }
     if (m > 0) return m;
-    shape[0] = 1;                           /* one element: as a dense line, the simplest case of every loop */
+    shape[0] = 1; /* one element: as a dense line, the simplest case of every loop */
     for (int k = 0; k < n; k++) stride[k][0] = 1;
     return 1;
 }

@@ -5,12 +5,15 @@
 #include "core.h"
 #include "thread.h"
 
-enum { INLINE_BYTES = 4096, HEADER = 64 };      /* small data lies behind its Storage, in one block */
+enum { INLINE_BYTES = 4096, HEADER = 64 }; /* small data lies behind its Storage, in one block */
 _Static_assert(sizeof(Storage) <= HEADER, "data behind a Storage must stay aligned");
 
-/* ---- storage ------------------------------------------------------------------------------------------ */
+/* ---- storage --------------------------------------------------------------------------------- */
 
-typedef struct Blob { void (*deleter)(void *data, void *ctx); void *ctx; } Blob;      /* deleter NULL: the memory outlives us */
+typedef struct Blob {
+    void (*deleter)(void *data, void *ctx);
+    void *ctx;
+} Blob; /* deleter NULL: the memory outlives us */
 
 static Storage *new_storage(size_t bytes, const Place *place)
 {
@@ -30,10 +33,7 @@ static Storage *new_storage(size_t bytes, const Place *place)
     return s;
 }
 
-void storage_retain(Storage *s)
-{
-    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-}
+void storage_retain(Storage *s) { atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed); }
 
 void storage_release(Storage *s)
 {
@@ -51,7 +51,7 @@ void storage_release(Storage *s)
     tg_free(s, sizeof *s);
 }
 
-/* ---- the list of living tensors, when leaks are tracked ------------------------------------------------ */
+/* ---- the list of living tensors, when leaks are tracked -------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool tracking;
@@ -76,10 +76,7 @@ static COLD void untrack(Tensor *x)
     pthread_mutex_unlock(&lock);
 }
 
-void tensor_track_leaks(bool on)
-{
-    atomic_store(&tracking, on);
-}
+void tensor_track_leaks(bool on) { atomic_store(&tracking, on); }
 
 int64_t tensor_leak_report(FILE *file)
 {
@@ -88,8 +85,10 @@ int64_t tensor_leak_report(FILE *file)
     for (Tensor *x = live; x; x = x->live_next, n++) {
         char where[256] = "";
         if (file && x->site && !callsite_text(x->site, where, sizeof where)) where[0] = 0;
-        if (file) fprintf(file, "leak: %s %s, %d reference%s%s%s\n", tensor_dtype_name(x->dtype), S(x), atomic_load(&x->refs),
-                          atomic_load(&x->refs) == 1 ? "" : "s", *where ? ", made at " : "", where);
+        if (file)
+            fprintf(file, "leak: %s %s, %d reference%s%s%s\n", tensor_dtype_name(x->dtype), S(x),
+                    atomic_load(&x->refs), atomic_load(&x->refs) == 1 ? "" : "s", *where ? ", made at " : "",
+                    where);
     }
     pthread_mutex_unlock(&lock);
     return n;
@@ -109,12 +108,12 @@ __attribute__((constructor)) static void start_tracking(void)
 __attribute__((destructor)) static void report_at_exit(void)
 {
     if (!asked_for_leaks()) return;
-    scope_thread_exit();                /* what this thread's root scope still owns is no leak */
+    scope_thread_exit(); /* what this thread's root scope still owns is no leak */
     int64_t n = tensor_leak_report(stderr);
     fprintf(stderr, "%lld tensor%s alive at exit\n", (long long)n, n == 1 ? "" : "s");
 }
 
-/* ---- handles ------------------------------------------------------------------------------------------- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 static Tensor *new_handle(void)
 {
@@ -170,7 +169,8 @@ Tensor *new_tensor(TensorShape shape, int dtype, const Place *place)
         bad |= __builtin_mul_overflow(n, shape.dim[i] ? shape.dim[i] : 1, &n);
     }
     if (unlikely(bad || n > INT64_MAX / 16)) {
-        fail(TENSOR_ESHAPE, "tensor", "%s: sizes must not be negative, and their product must fit int64", shape_text(shape));
+        fail(TENSOR_ESHAPE, "tensor", "%s: sizes must not be negative, and their product must fit int64",
+             shape_text(shape));
         return NULL;
     }
     Tensor *x = new_handle();
@@ -180,18 +180,21 @@ Tensor *new_tensor(TensorShape shape, int dtype, const Place *place)
     }
     x->dtype = (uint8_t)dtype, x->ndim = (uint8_t)shape.ndim, x->place = place, x->flags = FLAG_CONTIGUOUS;
     x->numel = 1;
-    for (int i = 0; i < shape.ndim; i++) x->shape[i] = shape.dim[i], x->stride[i] = stride[i], x->numel *= shape.dim[i];
+    for (int i = 0; i < shape.ndim; i++)
+        x->shape[i] = shape.dim[i], x->stride[i] = stride[i], x->numel *= shape.dim[i];
     x->storage = new_storage((size_t)x->numel * dtype_size(dtype), place);
     if (unlikely(!x->storage)) {
         free_handle(x);
-        fail(TENSOR_ENOMEM, "tensor", "no memory for %s %s on %s", tensor_dtype_name((TensorDtype)dtype), shape_text(shape), place->name);
+        fail(TENSOR_ENOMEM, "tensor", "no memory for %s %s on %s", tensor_dtype_name((TensorDtype)dtype),
+             shape_text(shape), place->name);
         return NULL;
     }
     x->data = x->storage->data;
     return x;
 }
 
-Tensor *new_alias(Storage *storage, void *data, int dtype, int ndim, const int64_t *shape, const int64_t *stride)
+Tensor *new_alias(Storage *storage, void *data, int dtype, int ndim, const int64_t *shape,
+                  const int64_t *stride)
 {
     Tensor *x = new_handle();
     if (unlikely(!x)) {
@@ -206,15 +209,21 @@ Tensor *new_alias(Storage *storage, void *data, int dtype, int ndim, const int64
 
 Tensor *new_view(const Tensor *x, int ndim, const int64_t *shape, const int64_t *stride, int64_t offset)
 {
-    return new_alias(x->storage, (char *)x->data + offset * (int64_t)dtype_size(x->dtype), x->dtype, ndim, shape, stride);
+    return new_alias(x->storage, (char *)x->data + offset * (int64_t)dtype_size(x->dtype), x->dtype, ndim,
+                     shape, stride);
 }
 
-Tensor *tensor_from_blob(void *data, TensorShape shape, TensorDtype dtype, void (*deleter)(void *, void *), void *ctx)
+Tensor *tensor_from_blob(void *data, TensorShape shape, TensorDtype dtype, void (*deleter)(void *, void *),
+                         void *ctx)
 {
-    int64_t stride[TENSOR_MAX_DIMS], n = shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS ? -1 : shape_count(shape);
+    int64_t stride[TENSOR_MAX_DIMS],
+        n = shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS ? -1 : shape_count(shape);
     if (n < 0)
-        return fail(TENSOR_ESHAPE, "tensor_from_blob", "%s: sizes must not be negative, and their product must fit int64", shape_text(shape)), NULL;
-    if ((unsigned)dtype >= TENSOR_DTYPES) return fail(TENSOR_EDTYPE, "tensor_from_blob", "no such dtype: %d", dtype), NULL;
+        return fail(TENSOR_ESHAPE, "tensor_from_blob",
+                    "%s: sizes must not be negative, and their product must fit int64", shape_text(shape)),
+               NULL;
+    if ((unsigned)dtype >= TENSOR_DTYPES)
+        return fail(TENSOR_EDTYPE, "tensor_from_blob", "no such dtype: %d", dtype), NULL;
     if (!data && n > 0) return fail(TENSOR_ENULL, "tensor_from_blob", "data is NULL"), NULL;
     Storage *s = tg_calloc(sizeof *s);
     Blob *blob = s ? tg_calloc(sizeof *blob) : NULL;
@@ -227,7 +236,7 @@ Tensor *tensor_from_blob(void *data, TensorShape shape, TensorDtype dtype, void 
     dense_strides(shape.ndim, shape.dim, stride);
     Tensor *x = new_alias(s, data, dtype, shape.ndim, shape.dim, stride);
     x = own(x);
-    if (x) *blob = (Blob){ deleter, ctx };              /* not before: a failed call leaves the memory to the caller */
+    if (x) *blob = (Blob){ deleter, ctx }; /* not before: a failed call leaves the memory to the caller */
     storage_release(s);
     return x;
 }
@@ -238,10 +247,7 @@ Tensor *tensor_retain(Tensor *x)
     return x;
 }
 
-void hold_leaf(Tensor *leaf)
-{
-    atomic_fetch_add_explicit(&leaf->holds, 1, memory_order_relaxed);
-}
+void hold_leaf(Tensor *leaf) { atomic_fetch_add_explicit(&leaf->holds, 1, memory_order_relaxed); }
 
 void drop_leaf(Tensor *leaf)
 {
@@ -251,8 +257,10 @@ void drop_leaf(Tensor *leaf)
 void tensor_release(Tensor *x)
 {
     if (!x) return;
-    if (unlikely(atomic_load_explicit(&x->refs, memory_order_acquire) <= atomic_load_explicit(&x->owned, memory_order_relaxed))) {
-        fail(TENSOR_EVALUE, "tensor_release", "%s %s belongs to a scope: release only what you retained", tensor_dtype_name((TensorDtype)x->dtype), S(x));
+    if (unlikely(atomic_load_explicit(&x->refs, memory_order_acquire) <=
+                 atomic_load_explicit(&x->owned, memory_order_relaxed))) {
+        fail(TENSOR_EVALUE, "tensor_release", "%s %s belongs to a scope: release only what you retained",
+             tensor_dtype_name((TensorDtype)x->dtype), S(x));
         return;
     }
     if (atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) != 1) return;
@@ -285,9 +293,10 @@ void note_write(Tensor *x, const char *writer, const void *site)
     bump_version(x);
 }
 
-/* ---- inspection ------------------------------------------------------------------------------------------ */
+/* ---- inspection ------------------------------------------------------------------------------ */
 
-static const char *const dtype_names[TENSOR_DTYPES] = { "f32", "f64", "f16", "bf16", "i64", "i32", "u8", "bool" };
+static const char *const dtype_names[TENSOR_DTYPES] = { "f32", "f64", "f16", "bf16",
+                                                        "i64", "i32", "u8",  "bool" };
 
 const char *tensor_dtype_name(TensorDtype dtype)
 {
@@ -313,10 +322,7 @@ TensorDtype tensor_promote_types(TensorDtype a, TensorDtype b)
     return rank[a] >= rank[b] ? a : b;
 }
 
-int tensor_ndim(const Tensor *x)
-{
-    return check_null(x, "tensor_ndim", 1) ? 0 : x->ndim;
-}
+int tensor_ndim(const Tensor *x) { return check_null(x, "tensor_ndim", 1) ? 0 : x->ndim; }
 
 int64_t tensor_size(const Tensor *x, int dim)
 {
@@ -330,7 +336,8 @@ int64_t tensor_stride(const Tensor *x, int dim)
 {
     if (check_null(x, "tensor_stride", 1)) return 0;
     int d = dim < 0 ? dim + x->ndim : dim;
-    if (d < 0 || d >= x->ndim) return fail(TENSOR_EINDEX, "tensor_stride", "dimension %d of %s", dim, S(x)), 0;
+    if (d < 0 || d >= x->ndim)
+        return fail(TENSOR_EINDEX, "tensor_stride", "dimension %d of %s", dim, S(x)), 0;
     return x->stride[d];
 }
 
@@ -339,10 +346,7 @@ TensorShape tensor_shape(const Tensor *x)
     return check_null(x, "tensor_shape", 1) ? (TensorShape){ 0, NULL } : shape_of(x);
 }
 
-int64_t tensor_numel(const Tensor *x)
-{
-    return check_null(x, "tensor_numel", 1) ? 0 : x->numel;
-}
+int64_t tensor_numel(const Tensor *x) { return check_null(x, "tensor_numel", 1) ? 0 : x->numel; }
 
 TensorDtype tensor_dtype(const Tensor *x)
 {
@@ -361,13 +365,11 @@ bool tensor_is_contiguous(const Tensor *x)
 
 bool tensor_shares_storage(const Tensor *a, const Tensor *b)
 {
-    return !check_null(a, "tensor_shares_storage", 1) && !check_null(b, "tensor_shares_storage", 2) && a->storage == b->storage;
+    return !check_null(a, "tensor_shares_storage", 1) && !check_null(b, "tensor_shares_storage", 2) &&
+           a->storage == b->storage;
 }
 
-void *tensor_data(const Tensor *x)
-{
-    return check_null(x, "tensor_data", 1) ? NULL : x->data;
-}
+void *tensor_data(const Tensor *x) { return check_null(x, "tensor_data", 1) ? NULL : x->data; }
 
 uint32_t tensor_version(const Tensor *x)
 {

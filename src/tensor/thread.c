@@ -8,16 +8,13 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void ended(void *unused)
 {
     (void)unused;
-    scope_thread_exit();            /* tensors first: they refer to the tape */
+    scope_thread_exit(); /* tensors first: they refer to the tape */
     tape_thread_exit();
     error_thread_exit();
-    alloc_thread_exit();            /* memory last: the others give theirs back */
+    alloc_thread_exit(); /* memory last: the others give theirs back */
 }
 
-static void make_key(void)
-{
-    pthread_key_create(&key, ended);
-}
+static void make_key(void) { pthread_key_create(&key, ended); }
 
 void thread_started(void)
 {

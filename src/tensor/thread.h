@@ -1,9 +1,10 @@
-/* thread.h - what happens when a thread ends: its root scope is closed, its tape let go, its memory handed on. */
+/* thread.h - what happens when a thread ends: its root scope is closed, its tape let go, its memory handed
+ * on. */
 #ifndef TG_THREAD_H
 #define TG_THREAD_H
 
 #pragma GCC visibility push(hidden)
-void thread_started(void);          /* thread.c: once a thread, on its first use of the library */
+void thread_started(void); /* thread.c: once a thread, on its first use of the library */
 void scope_thread_exit(void);
 void tape_thread_exit(void);
 void error_thread_exit(void);

@@ -3,10 +3,15 @@
 #include "core.h"
 #include "device/half.h"
 
-/* ---- one element ---------------------------------------------------------------------------------------- */
+/* ---- one element ----------------------------------------------------------------------------- */
 
 typedef union Element {
-    float f32; double f64; uint16_t half; int64_t i64; int32_t i32; uint8_t u8;
+    float f32;
+    double f64;
+    uint16_t half;
+    int64_t i64;
+    int32_t i32;
+    uint8_t u8;
 } Element;
 
 static int fetch(const Tensor *x, const void *at, const char *op, Element *e)
@@ -20,21 +25,22 @@ static int fetch(const Tensor *x, const void *at, const char *op, Element *e)
 static double as_double(const Element *e, int dtype)
 {
     switch (dtype) {
-    case TENSOR_F32:  return (double)e->f32;
-    case TENSOR_F64:  return e->f64;
-    case TENSOR_F16:  return (double)f16_to_f32(e->half);
+    case TENSOR_F32: return (double)e->f32;
+    case TENSOR_F64: return e->f64;
+    case TENSOR_F16: return (double)f16_to_f32(e->half);
     case TENSOR_BF16: return (double)bf16_to_f32(e->half);
-    case TENSOR_I64:  return (double)e->i64;
-    case TENSOR_I32:  return (double)e->i32;
-    case TENSOR_U8:   return (double)e->u8;
-    default:          return e->u8 != 0;
+    case TENSOR_I64: return (double)e->i64;
+    case TENSOR_I32: return (double)e->i32;
+    case TENSOR_U8: return (double)e->u8;
+    default: return e->u8 != 0;
     }
 }
 
 static int fetch_item(const Tensor *x, const char *op, Element *e)
 {
     if (check_null(x, op, 1)) return -1;
-    if (x->numel != 1) return fail(TENSOR_ESHAPE, op, "%s has %lld elements, not one", S(x), (long long)x->numel);
+    if (x->numel != 1)
+        return fail(TENSOR_ESHAPE, op, "%s has %lld elements, not one", S(x), (long long)x->numel);
     return fetch(x, x->data, op, e);
 }
 
@@ -58,13 +64,14 @@ static int find(const Tensor *x, TensorShape index, const char *op, int64_t *off
 {
     if (check_null(x, op, 1)) return -1;
     if (index.ndim != x->ndim) return fail(TENSOR_ESHAPE, op, "%d indices for %s", index.ndim, S(x));
-    if (x->ndim > 0 && !index.dim) return fail(TENSOR_ENULL, op, "%d indices, whose list is NULL", index.ndim);
+    if (x->ndim > 0 && !index.dim)
+        return fail(TENSOR_ENULL, op, "%d indices, whose list is NULL", index.ndim);
     *offset = 0;
     for (int d = 0; d < x->ndim; d++) {
         int64_t i = index.dim[d] < 0 ? index.dim[d] + x->shape[d] : index.dim[d];
         if (i < 0 || i >= x->shape[d])
-            return fail(TENSOR_EINDEX, op, "index %s of %s: %lld is out of range in dimension %d", shape_text(index), S(x),
-                        (long long)index.dim[d], d);
+            return fail(TENSOR_EINDEX, op, "index %s of %s: %lld is out of range in dimension %d",
+                        shape_text(index), S(x), (long long)index.dim[d], d);
         *offset += i * x->stride[d];
     }
     return 0;
@@ -92,14 +99,15 @@ int tensor_set(Tensor *x, TensorShape index, double value)
     return element ? 0 : -1;
 }
 
-/* ---- all elements ------------------------------------------------------------------------------------------ */
+/* ---- all elements ---------------------------------------------------------------------------- */
 
 static int check_bytes(const Tensor *x, const void *buffer, size_t bytes, const char *op)
 {
     if (check_null(x, op, 1)) return -1;
     size_t want = (size_t)x->numel * dtype_size(x->dtype);
     if (bytes != want)
-        return fail(TENSOR_ESHAPE, op, "%zu bytes for %s %s, which takes %zu", bytes, tensor_dtype_name((TensorDtype)x->dtype), S(x), want);
+        return fail(TENSOR_ESHAPE, op, "%zu bytes for %s %s, which takes %zu", bytes,
+                    tensor_dtype_name((TensorDtype)x->dtype), S(x), want);
     return buffer || bytes == 0 ? 0 : fail(TENSOR_ENULL, op, "the buffer is NULL");
 }
 
@@ -113,7 +121,9 @@ int tensor_copy_to(const Tensor *x, void *buffer, size_t bytes)
     if (check_bytes(x, buffer, bytes, "tensor_copy_to")) return -1;
     if (bytes == 0) return 0;
     if (x->flags & FLAG_CONTIGUOUS)
-        return x->place->device->to_host(buffer, x->data, bytes) ? fail_kernel("tensor_copy_to", x->place, "to_host") : 0;
+        return x->place->device->to_host(buffer, x->data, bytes)
+                   ? fail_kernel("tensor_copy_to", x->place, "to_host")
+                   : 0;
     TensorScope scope = tensor_scope_open();
     Tensor *there = as_tensor(buffer, x);
     int status = there ? raw_copy(there, x) : -1;
@@ -132,7 +142,7 @@ int tensor_copy_from(Tensor *x, const void *buffer, size_t bytes)
     return status;
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------------ */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 /* x's values on the CPU, dense, of this dtype and broadcast to this shape: a new reference. */
 static Tensor *on_host(const Tensor *x, int dtype, TensorShape shape)
@@ -189,8 +199,10 @@ bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol,
     int64_t dim[TENSOR_MAX_DIMS];
     if (check_null(a, "tensor_allclose", 1) || check_null(b, "tensor_allclose", 2)) return false;
     TensorShape shape = { shape_broadcast(shape_of(a), shape_of(b), dim), dim };
-    if (shape.ndim < 0) return fail(TENSOR_ESHAPE, "tensor_allclose", "%s and %s do not broadcast", S(a), S(b)), false;
-    if (!(rtol >= 0) || !(atol >= 0)) return fail(TENSOR_EVALUE, "tensor_allclose", "rtol %g, atol %g: not negative", rtol, atol), false;
+    if (shape.ndim < 0)
+        return fail(TENSOR_ESHAPE, "tensor_allclose", "%s and %s do not broadcast", S(a), S(b)), false;
+    if (!(rtol >= 0) || !(atol >= 0))
+        return fail(TENSOR_EVALUE, "tensor_allclose", "rtol %g, atol %g: not negative", rtol, atol), false;
     Tensor *p = on_host(a, TENSOR_F64, shape), *q = p ? on_host(b, TENSOR_F64, shape) : NULL;
     bool close = p && q && all_close(p->data, q->data, p->numel, rtol, atol, equal_nan);
     tensor_release(p);

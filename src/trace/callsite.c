@@ -1,7 +1,7 @@
 /* callsite.c - the user's frame on the stack, and the line that it stands for.
  *
- * A return address is that of the instruction after a call, perhaps of the next line or function: what is looked up is
- * always the byte before it. */
+ * A return address is that of the instruction after a call, perhaps of the next line or function: what is
+ * looked up is always the byte before it. */
 #define _GNU_SOURCE
 #include "callsite.h"
 
@@ -20,14 +20,14 @@
 extern const char __start_tapegrad_text[] __attribute__((weak, visibility("hidden")));
 extern const char __stop_tapegrad_text[] __attribute__((weak, visibility("hidden")));
 
-/* ---- the program and its shared objects --------------------------------------------------------------- */
+/* ---- the program and its shared objects ------------------------------------------------------ */
 
 typedef struct Module {
-    uintptr_t pc;                       /* what is asked for */
+    uintptr_t pc; /* what is asked for */
     int seen;
-    bool program;                       /* the executable itself: always the first one */
-    uintptr_t base, low, high;          /* base: loaded minus linked; low, high: the segment of pc, as linked */
-    uint32_t digest;                    /* of the program headers */
+    bool program;              /* the executable itself: always the first one */
+    uintptr_t base, low, high; /* base: loaded minus linked; low, high: the segment of pc, as linked */
+    uint32_t digest;           /* of the program headers */
     char path[PATH_MAX];
 } Module;
 
@@ -39,7 +39,8 @@ static int match_module(struct dl_phdr_info *info, size_t size, void *arg)
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         uintptr_t low = segment->p_vaddr, high = low + segment->p_memsz;
-        if (segment->p_type != PT_LOAD || m->pc - info->dlpi_addr < low || m->pc - info->dlpi_addr >= high) continue;
+        if (segment->p_type != PT_LOAD || m->pc - info->dlpi_addr < low || m->pc - info->dlpi_addr >= high)
+            continue;
         m->program = program;
         m->base = info->dlpi_addr, m->low = low, m->high = high;
         m->digest = elf_digest(info->dlpi_phdr, info->dlpi_phnum * sizeof *segment);
@@ -55,10 +56,7 @@ static bool find_module(const void *address, Module *m)
     return address && dl_iterate_phdr(match_module, m);
 }
 
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
+static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
 static bool object_is(const Module *m, const char *const *names)
 {
@@ -69,9 +67,12 @@ static bool object_is(const Module *m, const char *const *names)
     return false;
 }
 
-/* ---- the text ----------------------------------------------------------------------------------------- */
+/* ---- the text -------------------------------------------------------------------------------- */
 
-typedef struct Text { char *at; size_t size, length; } Text;
+typedef struct Text {
+    char *at;
+    size_t size, length;
+} Text;
 
 static void put(Text *t, const char *piece, size_t length)
 {
@@ -97,7 +98,7 @@ static void put_place(Text *t, const LinePlace *place)
 
 static void put_function(Text *t, const char *name)
 {
-    size_t length = strcspn(name + 1, ".") + 1;             /* without ".constprop.0", ".cold" */
+    size_t length = strcspn(name + 1, ".") + 1; /* without ".constprop.0", ".cold" */
     put(t, " in ", 4);
     put(t, name, length);
 }
@@ -137,11 +138,11 @@ int callsite_text(const void *address, char *buf, size_t size)
     } else if (dladdr((void *)m.pc, &info) && info.dli_sname && *info.dli_sname) {
         put_function(&t, info.dli_sname);
     }
-    if (*buf == ' ') memmove(buf, buf + 1, t.length--);     /* a function without a line */
+    if (*buf == ' ') memmove(buf, buf + 1, t.length--); /* a function without a line */
     return (int)t.length;
 }
 
-/* ---- the stack ---------------------------------------------------------------------------------------- */
+/* ---- the stack ------------------------------------------------------------------------------- */
 
 static bool function_is(const Module *m, const char *const *names)
 {
@@ -157,11 +158,12 @@ static bool function_is(const Module *m, const char *const *names)
 static bool in_library(const Module *m)
 {
     static const char *const objects[] = { "libtapegrad", NULL };
-    static const char *const functions[] = { "tensor_", "nn_", "optim_", "data_", "io_", "op_", "tapegrad_", NULL };
+    static const char *const functions[] = { "tensor_", "nn_", "optim_",    "data_",
+                                             "io_",     "op_", "tapegrad_", NULL };
     Module own;
     uintptr_t start = (uintptr_t)__start_tapegrad_text, stop = (uintptr_t)__stop_tapegrad_text;
     if (start && m->pc >= start && m->pc < stop) return true;
-    if (object_is(m, objects)) return true;                 /* a plugin, or a second copy of the library */
+    if (object_is(m, objects)) return true; /* a plugin, or a second copy of the library */
     if (start || !find_module((const void *)((uintptr_t)callsite_find + 1), &own)) return false;
     return own.program ? m->program && function_is(m, functions) : m->base == own.base;
 }
@@ -175,21 +177,23 @@ bool callsite_in_library(const void *address)
 /* Code that stands between the library and itself: what runs its threads, and what calls it back. */
 static bool in_runtime(const Module *m)
 {
-    static const char *const objects[] = {
-        "libc.so", "libc-", "ld-", "libpthread", "libgomp", "libomp", "libiomp", "libblis",
-        "libasan", "libtsan", "libubsan", "libclang_rt", NULL
-    };
+    static const char *const objects[] = { "libc.so",  "libc-",       "ld-",     "libpthread", "libgomp",
+                                           "libomp",   "libiomp",     "libblis", "libasan",    "libtsan",
+                                           "libubsan", "libclang_rt", NULL };
     static const char *const functions[] = { "GOMP_", "gomp_", "__kmp", NULL };
     return m->program ? function_is(m, functions) : object_is(m, objects);
 }
 
-typedef struct Walk { void *found; bool inside; } Walk;
+typedef struct Walk {
+    void *found;
+    bool inside;
+} Walk;
 
 static _Unwind_Reason_Code visit(struct _Unwind_Context *context, void *arg)
 {
     Walk *w = arg;
     Module m;
-    int exact = 0;                                          /* of a signal's frame: the instruction itself */
+    int exact = 0; /* of a signal's frame: the instruction itself */
     uintptr_t ip = _Unwind_GetIPInfo(context, &exact);
     if (!ip) return _URC_END_OF_STACK;
     void *address = (void *)(ip + (exact ? 1 : 0));

@@ -1,14 +1,15 @@
 /* callsite.h - which line of the user's program made a call.
  *
- * An error's text ends with "    at train.c:21 in main".  The return address is found on the stack when the error is
- * made (callsite_find), or was noted by the op; callsite_text reads the program's own ELF file and the line table of its
- * debug information.  Nothing here allocates from the heap (but zlib, for compressed debug sections), keeps state between
- * calls or prints; a few milliseconds a text.  Any thread may call.
+ * An error's text ends with "    at train.c:21 in main".  The return address is found on the stack when the
+ * error is made (callsite_find), or was noted by the op; callsite_text reads the program's own ELF file and
+ * the line table of its debug information.  Nothing here allocates from the heap (but zlib, for compressed
+ * debug sections), keeps state between calls or prints; a few milliseconds a text.  Any thread may call.
  *
- * The library's own code is told by its section: the Makefile renames .text of every object to tapegrad_text, and the
- * linker bounds what it links, static or shared, with __start_tapegrad_text and __stop_tapegrad_text.  In a build without
- * that, the shared object which holds this code is the library, or else the functions whose symbol has one of the
- * library's prefixes (the user's functions of such names then pass for the library's).
+ * The library's own code is told by its section: the Makefile renames .text of every object to tapegrad_text,
+ * and the linker bounds what it links, static or shared, with __start_tapegrad_text and __stop_tapegrad_text.
+ * In a build without that, the shared object which holds this code is the library, or else the functions
+ * whose symbol has one of the library's prefixes (the user's functions of such names then pass for the
+ * library's).
  *
  * On a system other than Linux with ELF nothing is known: NULL, 0, false. */
 #ifndef TG_CALLSITE_H
@@ -19,13 +20,15 @@
 
 #pragma GCC visibility push(hidden)
 
-/* callsite_find - the innermost return address on this thread's stack that is not inside the library itself, nor in one
- * that calls back on its behalf (the OpenMP runtime, libc, BLIS, the sanitizers); NULL when none. */
+/* callsite_find - the innermost return address on this thread's stack that is not inside the library itself,
+ * nor in one that calls back on its behalf (the OpenMP runtime, libc, BLIS, the sanitizers); NULL when none.
+ */
 void *callsite_find(void);
 
-/* callsite_text - "train.c:21 in main" for a return address, into buf; the length, 0 (and "") when nothing is known.
- * The file is as the compiler was given it, without directories when that was absolute.  "in main" when only the function
- * is known, "train.c:21" when only the line is.  What does not fit is cut; a clone's suffix (".constprop.0") is left out. */
+/* callsite_text - "train.c:21 in main" for a return address, into buf; the length, 0 (and "") when nothing is
+ * known. The file is as the compiler was given it, without directories when that was absolute.  "in main"
+ * when only the function is known, "train.c:21" when only the line is.  What does not fit is cut; a clone's
+ * suffix (".constprop.0") is left out. */
 int callsite_text(const void *address, char *buf, size_t size);
 
 /* callsite_in_library - whether a return address is in the library's own code (its plugins' included). */

@@ -2,8 +2,8 @@
  *
  *  - A table is a run of units; a unit is a header, the names of directories and files, and a program.
  *  - A program is a run of sequences: rows of rising addresses, each good until the next one's address.
- *  - A Cursor never leaves its bounds: a read past the end gives 0, sets bad and leaves nothing to read, so every loop over
- *    a cursor ends. */
+ *  - A Cursor never leaves its bounds: a read past the end gives 0, sets bad and leaves nothing to read, so
+ * every loop over a cursor ends. */
 #include <string.h>
 #include "dwarf_line.h"
 
@@ -14,9 +14,9 @@ typedef struct Cursor {
 
 typedef struct Unit {
     unsigned version, offset_size;
-    unsigned step, line_range, opcode_base;     /* step: bytes of the shortest instruction */
+    unsigned step, line_range, opcode_base; /* step: bytes of the shortest instruction */
     int line_base;
-    const uint8_t *lengths;                     /* operand counts of the standard opcodes, from opcode 1 */
+    const uint8_t *lengths; /* operand counts of the standard opcodes, from opcode 1 */
     Cursor names, program;
 } Unit;
 
@@ -26,12 +26,9 @@ typedef struct Row {
     unsigned line;
 } Row;
 
-/* ---- reading ------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-static size_t left(const Cursor *c)
-{
-    return (size_t)(c->end - c->at);
-}
+static size_t left(const Cursor *c) { return (size_t)(c->end - c->at); }
 
 static void spoil(Cursor *c)
 {
@@ -109,7 +106,7 @@ static const char *string_at(Bytes section, uint64_t offset)
     return (const char *)section.data + offset;
 }
 
-/* ---- the header --------------------------------------------------------------------------------------- */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 static bool read_unit(Cursor *c, Unit *u)
 {
@@ -120,13 +117,13 @@ static bool read_unit(Cursor *c, Unit *u)
     Cursor h = { c->at, c->at + length, false };
     c->at = h.end;
     u->version = (unsigned)number(&h, 2);
-    if (u->version >= 5) skip(&h, 2);                       /* sizes of addresses and of segment selectors */
+    if (u->version >= 5) skip(&h, 2); /* sizes of addresses and of segment selectors */
     uint64_t header = number(&h, u->offset_size);
     u->program = h;
     skip(&u->program, header);
     u->step = (unsigned)number(&h, 1);
-    if (u->version >= 4) skip(&h, 1);                       /* operations an instruction: 1 but on VLIW machines */
-    skip(&h, 1);                                            /* default of is_stmt */
+    if (u->version >= 4) skip(&h, 1); /* operations an instruction: 1 but on VLIW machines */
+    skip(&h, 1);                      /* default of is_stmt */
     u->line_base = (int8_t)number(&h, 1);
     u->line_range = (unsigned)number(&h, 1);
     u->opcode_base = (unsigned)number(&h, 1);
@@ -137,30 +134,32 @@ static bool read_unit(Cursor *c, Unit *u)
     return true;
 }
 
-/* ---- the names of files ------------------------------------------------------------------------------- */
+/* ---- the names of files ---------------------------------------------------------------------- */
 
 enum { CONTENT_PATH = 1, CONTENT_DIRECTORY = 2 };
 
 /* One field of an entry of version 5: a text or a number, by its form. */
-static void field(const LineTables *t, const Unit *u, Cursor *c, uint64_t form, const char **text, uint64_t *value)
+static void field(const LineTables *t, const Unit *u, Cursor *c, uint64_t form, const char **text,
+                  uint64_t *value)
 {
     switch (form) {
-    case 0x08: *text = string(c); break;                                            /* string */
-    case 0x0e: *text = string_at(t->str, number(c, u->offset_size)); break;         /* strp */
-    case 0x1f: *text = string_at(t->line_str, number(c, u->offset_size)); break;    /* line_strp */
-    case 0x1d: case 0x17: skip(c, u->offset_size); break;                           /* strp_sup, sec_offset */
-    case 0x0b: *value = number(c, 1); break;                                        /* data1, data2, data4, data8 */
+    case 0x08: *text = string(c); break;                                         /* string */
+    case 0x0e: *text = string_at(t->str, number(c, u->offset_size)); break;      /* strp */
+    case 0x1f: *text = string_at(t->line_str, number(c, u->offset_size)); break; /* line_strp */
+    case 0x1d:
+    case 0x17: skip(c, u->offset_size); break; /* strp_sup, sec_offset */
+    case 0x0b: *value = number(c, 1); break;   /* data1, data2, data4, data8 */
     case 0x05: *value = number(c, 2); break;
     case 0x06: *value = number(c, 4); break;
     case 0x07: *value = number(c, 8); break;
-    case 0x0f: *value = uleb(c); break;                                             /* udata */
-    case 0x0d: *value = (uint64_t)sleb(c); break;                                   /* sdata */
-    case 0x1e: skip(c, 16); break;                                                  /* data16: a checksum */
-    case 0x09: skip(c, uleb(c)); break;                                             /* block, block1, block2, block4 */
+    case 0x0f: *value = uleb(c); break;           /* udata */
+    case 0x0d: *value = (uint64_t)sleb(c); break; /* sdata */
+    case 0x1e: skip(c, 16); break;                /* data16: a checksum */
+    case 0x09: skip(c, uleb(c)); break;           /* block, block1, block2, block4 */
     case 0x0a: skip(c, number(c, 1)); break;
     case 0x03: skip(c, number(c, 2)); break;
     case 0x04: skip(c, number(c, 4)); break;
-    case 0x1a: uleb(c); break;                              /* strx: its text is reached through .debug_info only */
+    case 0x1a: uleb(c); break; /* strx: its text is reached through .debug_info only */
     case 0x25: skip(c, 1); break;
     case 0x26: skip(c, 2); break;
     case 0x27: skip(c, 3); break;
@@ -170,13 +169,14 @@ static void field(const LineTables *t, const Unit *u, Cursor *c, uint64_t form, 
 }
 
 /* Reads a table of version 5 through, and entry number index out of it. */
-static bool table_entry(const LineTables *t, const Unit *u, Cursor *c, uint64_t index, const char **path, uint64_t *directory)
+static bool table_entry(const LineTables *t, const Unit *u, Cursor *c, uint64_t index, const char **path,
+                        uint64_t *directory)
 {
     unsigned fields = (unsigned)number(c, 1);
     Cursor formats = *c;
     for (unsigned i = 0; i < fields; i++) uleb(c), uleb(c);
     uint64_t count = uleb(c);
-    if (!fields && count) spoil(c);                         /* else a huge count would be a long loop over nothing */
+    if (!fields && count) spoil(c); /* else a huge count would be a long loop over nothing */
     *path = NULL;
     for (uint64_t i = 0; i < count && !c->bad; i++) {
         Cursor f = formats;
@@ -207,10 +207,10 @@ static bool names2(const Unit *u, uint64_t file, LinePlace *place)
 {
     Cursor c = u->names, directories = c;
     const char *text;
-    while ((text = string(&c)) && *text) { }
+    while ((text = string(&c)) && *text) {}
     for (uint64_t i = 1; (text = string(&c)) && *text; i++) {
         uint64_t directory = uleb(&c);
-        uleb(&c), uleb(&c);                                 /* time, length */
+        uleb(&c), uleb(&c); /* time, length */
         if (i != file) continue;
         place->file = text;
         place->directory = NULL;
@@ -221,13 +221,13 @@ static bool names2(const Unit *u, uint64_t file, LinePlace *place)
     return false;
 }
 
-/* ---- the program -------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 typedef struct Search {
     uint64_t address, low, high;
-    bool begun, valid;              /* of this sequence: a row was seen; the first one was in the segment */
-    uint64_t previous;              /* address of the row before */
-    Row last;                       /* the last row that has a line */
+    bool begun, valid; /* of this sequence: a row was seen; the first one was in the segment */
+    uint64_t previous; /* address of the row before */
+    Row last;          /* the last row that has a line */
 } Search;
 
 /* True: the row before this one covers the address. */
@@ -246,8 +246,17 @@ static bool add_row(Search *s, const Row *row)
 }
 
 enum {
-    COPY = 1, ADVANCE_PC, ADVANCE_LINE, SET_FILE, SET_COLUMN, NEGATE_STMT, SET_BASIC_BLOCK, CONST_ADD_PC, FIXED_ADVANCE_PC,
-    END_SEQUENCE = 1, SET_ADDRESS = 2
+    COPY = 1,
+    ADVANCE_PC,
+    ADVANCE_LINE,
+    SET_FILE,
+    SET_COLUMN,
+    NEGATE_STMT,
+    SET_BASIC_BLOCK,
+    CONST_ADD_PC,
+    FIXED_ADVANCE_PC,
+    END_SEQUENCE = 1,
+    SET_ADDRESS = 2
 };
 
 /* True: the search is over. */
@@ -266,9 +275,7 @@ static bool extended(Cursor *c, Row *row, Search *s)
         *row = (Row){ .file = 1, .line = 1 };
         s->begun = false;
         break;
-    case SET_ADDRESS:
-        row->address = number(&op, (unsigned)(length - 1 <= 8 ? length - 1 : 0));
-        break;
+    case SET_ADDRESS: row->address = number(&op, (unsigned)(length - 1 <= 8 ? length - 1 : 0)); break;
     }
     return false;
 }
@@ -288,20 +295,26 @@ static bool run(const Unit *u, Search *s)
             continue;
         }
         switch (op) {
-        case 0: if (extended(&c, &row, s)) return true; break;
-        case COPY: if (add_row(s, &row)) return true; break;
+        case 0:
+            if (extended(&c, &row, s)) return true;
+            break;
+        case COPY:
+            if (add_row(s, &row)) return true;
+            break;
         case ADVANCE_PC: row.address += u->step * uleb(&c); break;
         case ADVANCE_LINE: row.line += (unsigned)sleb(&c); break;
         case SET_FILE: row.file = uleb(&c); break;
         case CONST_ADD_PC: row.address += (uint64_t)u->step * ((255 - u->opcode_base) / u->line_range); break;
         case FIXED_ADVANCE_PC: row.address += number(&c, 2); break;
-        default: for (unsigned i = u->lengths[op - 1]; i; i--) uleb(&c);
+        default:
+            for (unsigned i = u->lengths[op - 1]; i; i--) uleb(&c);
         }
     }
     return false;
 }
 
-bool dwarf_line_find(const LineTables *tables, uint64_t address, uint64_t low, uint64_t high, LinePlace *place)
+bool dwarf_line_find(const LineTables *tables, uint64_t address, uint64_t low, uint64_t high,
+                     LinePlace *place)
 {
     if (!tables->line.size) return false;
     Cursor c = { tables->line.data, tables->line.data + tables->line.size, false };

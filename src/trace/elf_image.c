@@ -1,6 +1,7 @@
 /* elf_image.c - ELF sections and symbols, every offset checked.
  *
- * Structs are copied out of the file before they are looked at: in a damaged one they may lie at any offset. */
+ * Structs are copied out of the file before they are looked at: in a damaged one they may lie at any offset.
+ */
 #define _GNU_SOURCE
 #include "elf_image.h"
 
@@ -22,7 +23,7 @@ typedef ElfW(Chdr) CompressionHeader;
 enum {
     OWN_CLASS = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32,
     OWN_ORDER = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB,
-    MOST_INFLATED = 1032                /* deflate makes no byte into more */
+    MOST_INFLATED = 1032 /* deflate makes no byte into more */
 };
 
 static Bytes part(Bytes of, uint64_t offset, uint64_t size)
@@ -50,7 +51,8 @@ static bool read_header(const ElfImage *image, Header *h)
            h->e_ident[EI_CLASS] == OWN_CLASS && h->e_ident[EI_DATA] == OWN_ORDER;
 }
 
-/* More than 65279 sections: the first header, which is no section, holds their number and the one of the names. */
+/* More than 65279 sections: the first header, which is no section, holds their number and the one of the
+ * names. */
 static bool find_sections(ElfImage *image)
 {
     Header h;
@@ -92,7 +94,7 @@ void elf_close(ElfImage *image)
 uint32_t elf_digest(const void *data, size_t size)
 {
     const uint8_t *byte = data;
-    uint32_t digest = 2166136261u;                          /* FNV-1a */
+    uint32_t digest = 2166136261u; /* FNV-1a */
     for (size_t i = 0; i < size; i++) digest = (digest ^ byte[i]) * 16777619u;
     return digest;
 }
@@ -146,14 +148,17 @@ void elf_section_done(ElfSection section)
 static const char *function_in(const ElfImage *image, const char *table, uint64_t address)
 {
     SectionHeader s, texts;
-    if (!section_header(image, table, &s) || !copy(&texts, image->sections, s.sh_link, sizeof texts)) return NULL;
+    if (!section_header(image, table, &s) || !copy(&texts, image->sections, s.sh_link, sizeof texts))
+        return NULL;
     Bytes names = part(image->file, texts.sh_offset, texts.sh_size);
     Bytes symbols = part(image->file, s.sh_offset, s.sh_size);
     Symbol symbol;
     for (uint64_t i = 0; copy(&symbol, symbols, i, sizeof symbol); i++) {
         unsigned type = symbol.st_info & 0xf;
         if (type != STT_FUNC && type != STT_GNU_IFUNC) continue;
-        if (symbol.st_shndx == SHN_UNDEF || address < symbol.st_value || address - symbol.st_value >= symbol.st_size) continue;
+        if (symbol.st_shndx == SHN_UNDEF || address < symbol.st_value ||
+            address - symbol.st_value >= symbol.st_size)
+            continue;
         const char *name = text_at(names, symbol.st_name);
         if (name && *name) return name;
     }

@@ -1,4 +1,5 @@
-/* test_anomaly.c - the first NaN is named, forward and backward; the leak report names what lives and where it was made. */
+/* test_anomaly.c - the first NaN is named, forward and backward; the leak report names what lives and where
+ * it was made. */
 #include <tapegrad/debug.h>
 #include "sane.h"
 
@@ -58,7 +59,7 @@ static void test_nan_of_the_operand_passes(void **state)
     (void)state;
     Tensor *x = VEC(NAN, 1);
     assert_values(OK(tensor_exp(x)), NAN, exp(1));
-    assert_values(OK(tensor_log(VEC(0))), -INFINITY);           /* infinity is no NaN */
+    assert_values(OK(tensor_log(VEC(0))), -INFINITY); /* infinity is no NaN */
 }
 
 static void test_backward_names_the_op(void **state)
@@ -66,7 +67,7 @@ static void test_backward_names_the_op(void **state)
     (void)state;
     Tensor *x = LEAF(0, 4), *w = LEAF(1, 1), *other = LEAF(3, 3);
     Tensor *y = tensor_sum(tensor_mul(tensor_mul(tensor_sqrt(x), VEC(0, 1)), w));
-    assert_int_equal(tensor_backward(tensor_add(y, tensor_sum(other))), -1);    /* 0 / 0 in sqrt */
+    assert_int_equal(tensor_backward(tensor_add(y, tensor_sum(other))), -1); /* 0 / 0 in sqrt */
     assert_non_null(strstr(tensor_error(), "sqrt"));
     assert_non_null(strstr(tensor_error(), "test_anomaly.c"));
     assert_says(TENSOR_EVALUE, "backward");
@@ -81,7 +82,7 @@ static void test_off_by_default(void **state)
     assert_true(tensor_set_detect_anomaly(false));
 }
 
-/* ---- leaks ---------------------------------------------------------------------------------------------------------- */
+/* ---- leaks ----------------------------------------------------------------------------------- */
 
 static char *report(int64_t *count)
 {
@@ -123,8 +124,13 @@ static void test_leak_report(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ANOMALY(test_first_nan), ANOMALY(test_forward_names_the_op_and_the_place), ANOMALY(test_forward_of_structured_and_in_place_ops),
-        ANOMALY(test_nan_of_the_operand_passes), ANOMALY(test_backward_names_the_op), TEST(test_off_by_default), TEST(test_leak_report),
+        ANOMALY(test_first_nan),
+        ANOMALY(test_forward_names_the_op_and_the_place),
+        ANOMALY(test_forward_of_structured_and_in_place_ops),
+        ANOMALY(test_nan_of_the_operand_passes),
+        ANOMALY(test_backward_names_the_op),
+        TEST(test_off_by_default),
+        TEST(test_leak_report),
     };
     return cmocka_run_group_tests_name("anomaly and leaks", tests, NULL, NULL);
 }

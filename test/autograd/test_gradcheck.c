@@ -1,4 +1,5 @@
-/* test_gradcheck.c - the checker is checked: gradients are made wrong on purpose, in every op, and must be caught. */
+/* test_gradcheck.c - the checker is checked: gradients are made wrong on purpose, in every op, and must be
+ * caught. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,17 +7,18 @@
 #include <tapegrad/cmocka.h>
 #include <tapegrad/op_row.h>
 
-/* ---- planted errors in every op ----------------------------------------------------------------------------------- */
+/* ---- planted errors in every op -------------------------------------------------------------- */
 
 /* 1.001 hides behind the default rtol, 1e-3. */
 static const double RTOL = 1e-5, ATOL = 1e-6;
 
 typedef enum Plant { PLANT_SCALE, PLANT_ZERO, PLANT_REVERSE, PLANT_DROP_SUM, PLANTS } Plant;
-static const char *const plant_name[PLANTS] = { "1.001 times too large", "zero", "in reverse order", "without its broadcast sum" };
+static const char *const plant_name[PLANTS] = { "1.001 times too large", "zero", "in reverse order",
+                                                "without its broadcast sum" };
 
 static const TensorOp *original;
 static Plant plant;
-static bool changed;                    /* has the planted error changed a gradient by more than the tolerance? */
+static bool changed; /* has the planted error changed a gradient by more than the tolerance? */
 
 static double *doubles(const Tensor *x)
 {
@@ -52,14 +54,16 @@ static Tensor *wrong_gradient(OpCall *c, Tensor *dx, int i)
         Tensor *first = tensor_clone(drop_sum(dx, shape)), *whole = dx;
         while (tensor_ndim(whole) > shape.ndim) whole = tensor_sum(whole, 0);
         for (int d = 0; d < shape.ndim; d++)
-            if (shape.dim[d] == 1 && tensor_size(whole, d) != 1) whole = tensor_sum(whole, d, .keepdim = true);
+            if (shape.dim[d] == 1 && tensor_size(whole, d) != 1)
+                whole = tensor_sum(whole, d, .keepdim = true);
         double *a = doubles(whole), *b = doubles(first);
         for (int64_t k = 0; k < n; k++) note_change(a[k], b[k]);
         free(a);
         free(b);
         return first;
     }
-    if (plant == PLANT_REVERSE && tensor_numel(dx) != n) return dx;     /* the sum over broadcast dimensions may not see it */
+    if (plant == PLANT_REVERSE && tensor_numel(dx) != n)
+        return dx; /* the sum over broadcast dimensions may not see it */
     double *v = doubles(dx), *w = doubles(dx);
     n = tensor_numel(dx);
     for (int64_t k = 0; k < n; k++) {
@@ -92,7 +96,12 @@ static void check_planted(const Sample *s)
     sample_inputs(s, TENSOR_F64, 3, x);
     for (int i = 0; i < s->n; i++) any |= sample_differentiable(s, i, x[i]);
     for (int p = 0; p < PLANTS && any; p++) {
-        GradcheckArgs args = { .op = &mutant, .inputs = x, .n = s->n, .params = s->op->params ? s->params : NULL, .rtol = RTOL, .atol = ATOL };
+        GradcheckArgs args = { .op = &mutant,
+                               .inputs = x,
+                               .n = s->n,
+                               .params = s->op->params ? s->params : NULL,
+                               .rtol = RTOL,
+                               .atol = ATOL };
         plant = (Plant)p, changed = false;
         bool caught = tensor_gradcheck_args(args) != 0;
         if (changed && !caught) complain(s, "a gradient %s is not caught", plant_name[p]);
@@ -114,7 +123,7 @@ static void test_every_plant_was_tried(void **state)
     for (int p = 0; p < PLANTS; p++) assert_true(applied[p] > 20);
 }
 
-/* ---- an op of the user's --------------------------------------------------------------------------------------------- */
+/* ---- an op of the user's --------------------------------------------------------------------- */
 
 /* y = x^3, dy/dx = 3 x^2 */
 static int cube_forward(OpCall *c)
@@ -125,17 +134,22 @@ static int cube_forward(OpCall *c)
     return 0;
 }
 
-static int cube_backward(OpCall *c, Tensor *dy, Tensor **dx)     /* made of ops: works to any order */
+static int cube_backward(OpCall *c, Tensor *dy, Tensor **dx) /* made of ops: works to any order */
 {
     Tensor *x = op_saved(c, 0);
     dx[0] = tensor_mul(dy, tensor_mul_scalar(tensor_mul(x, x), 3));
     return 0;
 }
 
-static const TensorOp cube = { .name = "cube", .arity = 1, .keep = KEEP_INPUT(0), .samples = "3x4; 5; 0x2",
-                               .shape = op_same_shape, .forward = cube_forward, .backward = cube_backward };
+static const TensorOp cube = { .name = "cube",
+                               .arity = 1,
+                               .keep = KEEP_INPUT(0),
+                               .samples = "3x4; 5; 0x2",
+                               .shape = op_same_shape,
+                               .forward = cube_forward,
+                               .backward = cube_backward };
 
-static void test_cube(void **state)                              /* cmocka */
+static void test_cube(void **state) /* cmocka */
 {
     (void)state;
     Tensor *x = tensor_randn(SHAPE(3, 4), TENSOR_F64);
@@ -157,19 +171,22 @@ static void test_cube_through_public_calls(void **state)
     assert_tensor_close(y, tensor_mul(tensor_mul(x, x), x), 1e-15, 0);
 }
 
-/* ---- rows of the user's -------------------------------------------------------------------------------------------------- */
+/* ---- rows of the user's ---------------------------------------------------------------------- */
 
-OP_UNARY(row_cube, "x^3", x * x * x, g * (3 * x * x), KEEP_X, -2, 2);
-OP_UNARY(row_logistic, "1 / (1 + e^-x)", 1 / (1 + exp(-x)), g * (y * (1 - y)), KEEP_Y, -3, 3);
+OP_UNARY(row_cube, "x^3", x *x *x, g *(3 * x * x), KEEP_X, -2, 2);
+OP_UNARY(row_logistic, "1 / (1 + e^-x)", 1 / (1 + exp(-x)), g *(y *(1 - y)), KEEP_Y, -3, 3);
 OP_UNARY(row_kink, "x above 0, else 2x", x > 0 ? x : 2 * x, x > 0 ? g : 2 * g, KEEP_X, .5, 2);
-OP_BINARY(row_ratio, "a / (1 + b^2)", a / (1 + b * b), g / (1 + b * b), KEEP_B, -g * y * 2 * b / (1 + b * b), KEEP_B | KEEP_Y, -2, 2);
+OP_BINARY(row_ratio, "a / (1 + b^2)", a / (1 + b * b), g / (1 + b * b), KEEP_B, -g *y * 2 * b / (1 + b * b),
+          KEEP_B | KEEP_Y, -2, 2);
 
 static void check_row(const Sample *s)
 {
     Tensor *x[OP_MAX_INPUTS];
     for (int second = 0; second < 2; second++) {
         sample_inputs(s, TENSOR_F64, 3, x);
-        GradcheckArgs args = { .op = s->op, .inputs = x, .n = s->n, .rtol = RTOL, .atol = second ? 2e-5 : ATOL, .second = second };
+        GradcheckArgs args = {
+            .op = s->op, .inputs = x, .n = s->n, .rtol = RTOL, .atol = second ? 2e-5 : ATOL, .second = second
+        };
         assert_gradcheck_args(args);
     }
 }
@@ -196,11 +213,14 @@ static void test_row_values(void **state)
     }
     Tensor *i = tensor_arange(0, 4, 1, TENSOR_I64);
     assert_int_equal(tensor_dtype(tensor_apply(&row_cube, &i, 1, NULL)), TENSOR_F32);
-    assert_tensor_error(tensor_apply(&row_ratio, TENSOR_TENSORS_(tensor_ones(SHAPE(3), TENSOR_F32), tensor_ones(SHAPE(4), TENSOR_F32)), 2, NULL),
-                        TENSOR_ESHAPE);
+    assert_tensor_error(
+        tensor_apply(&row_ratio,
+                     TENSOR_TENSORS_(tensor_ones(SHAPE(3), TENSOR_F32), tensor_ones(SHAPE(4), TENSOR_F32)), 2,
+                     NULL),
+        TENSOR_ESHAPE);
 }
 
-/* ---- reports ------------------------------------------------------------------------------------------------------------------ */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 /* x^3 with one element of the gradient wrong. */
 static int one_wrong_backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -212,8 +232,12 @@ static int one_wrong_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return 0;
 }
 
-static const TensorOp one_wrong = { .name = "cube", .arity = 1, .keep = KEEP_INPUT(0), .shape = op_same_shape,
-                                    .forward = cube_forward, .backward = one_wrong_backward };
+static const TensorOp one_wrong = { .name = "cube",
+                                    .arity = 1,
+                                    .keep = KEEP_INPUT(0),
+                                    .shape = op_same_shape,
+                                    .forward = cube_forward,
+                                    .backward = one_wrong_backward };
 
 static char *printed(const GradcheckReport *report)
 {
@@ -262,7 +286,8 @@ static void test_report_of_success(void **state)
     Tensor *x = tensor_randn(SHAPE(3, 4), TENSOR_F64);
     GradcheckArgs args = { .op = &cube, .inputs = &x, .n = 1, .report = &report };
     assert_int_equal(tensor_gradcheck_args(args), 0);
-    assert_true(report.ok && report.checked == 12 && report.wrong == 0 && report.worst < 1 && report.what[0] == 0);
+    assert_true(report.ok && report.checked == 12 && report.wrong == 0 && report.worst < 1 &&
+                report.what[0] == 0);
     assert_string_equal(printed(&report), "gradcheck cube: 12 elements right (atol 1e-05, rtol 0.001)\n");
 }
 
@@ -282,19 +307,23 @@ static void test_directions(void **state)
     assert_tensor_close(x, tensor_full(SHAPE(3, 4), 1.5, TENSOR_F64), 0, 0);
 }
 
-/* ---- what it refuses -------------------------------------------------------------------------------------------------------------- */
+/* ---- what it refuses ------------------------------------------------------------------------- */
 
 static void test_refusals(void **state)
 {
     (void)state;
     Tensor *x = tensor_ones(SHAPE(3), TENSOR_F64), *f32 = tensor_ones(SHAPE(3), TENSOR_F32);
     assert_status_error(tensor_gradcheck(&cube, f32), TENSOR_EDTYPE);
-    assert_status_error(tensor_gradcheck(&cube, tensor_expand(tensor_ones(SHAPE(1), TENSOR_F64), SHAPE(3))), TENSOR_EVALUE);
+    assert_status_error(tensor_gradcheck(&cube, tensor_expand(tensor_ones(SHAPE(1), TENSOR_F64), SHAPE(3))),
+                        TENSOR_EVALUE);
     assert_status_error(tensor_gradcheck(&cube, (Tensor *)NULL), TENSOR_ENULL);
     assert_status_error(tensor_gradcheck((const TensorOp *)NULL, x), TENSOR_EVALUE);
-    assert_status_error(tensor_gradcheck_args((GradcheckArgs){ .op = &cube, .inputs = &x, .n = 0 }), TENSOR_EVALUE);
-    assert_status_error(tensor_gradcheck_args((GradcheckArgs){ .op = &cube, .inputs = &x, .n = 65 }), TENSOR_EVALUE);
-    assert_status_error(tensor_gradcheck_args((GradcheckArgs){ .op = &cube, .inputs = NULL, .n = 1 }), TENSOR_EVALUE);
+    assert_status_error(tensor_gradcheck_args((GradcheckArgs){ .op = &cube, .inputs = &x, .n = 0 }),
+                        TENSOR_EVALUE);
+    assert_status_error(tensor_gradcheck_args((GradcheckArgs){ .op = &cube, .inputs = &x, .n = 65 }),
+                        TENSOR_EVALUE);
+    assert_status_error(tensor_gradcheck_args((GradcheckArgs){ .op = &cube, .inputs = NULL, .n = 1 }),
+                        TENSOR_EVALUE);
     gradcheck_print(NULL, NULL);
 }
 
@@ -303,7 +332,8 @@ static void test_only_inputs_that_require_grad(void **state)
 {
     (void)state;
     const TensorOp *mul = tensor_op_find("mul");
-    Tensor *a = tensor_requires_grad_(tensor_randn(SHAPE(3), TENSOR_F64), true), *b = tensor_ones(SHAPE(3), TENSOR_F32);
+    Tensor *a = tensor_requires_grad_(tensor_randn(SHAPE(3), TENSOR_F64), true),
+           *b = tensor_ones(SHAPE(3), TENSOR_F32);
     static GradcheckReport report;
     GradcheckArgs args = { .op = mul, .inputs = (Tensor *[]){ a, b }, .n = 2, .report = &report };
     assert_gradcheck_args(args);
@@ -314,7 +344,11 @@ static void test_only_inputs_that_require_grad(void **state)
 }
 
 static int failing_forward(OpCall *c) { return op_fail(c, TENSOR_EUSER, "no luck today"); }
-static const TensorOp failing = { .name = "failing", .arity = 1, .shape = op_same_shape, .forward = failing_forward, .backward = cube_backward };
+static const TensorOp failing = { .name = "failing",
+                                  .arity = 1,
+                                  .shape = op_same_shape,
+                                  .forward = failing_forward,
+                                  .backward = cube_backward };
 
 static void test_a_failing_op(void **state)
 {
@@ -327,7 +361,7 @@ static void test_a_failing_op(void **state)
     assert_non_null(strstr(report.what, "no luck today"));
 }
 
-/* ---- backwards that are wrong in kind -------------------------------------------------------------------------------------------- */
+/* ---- backwards that are wrong in kind -------------------------------------------------------- */
 
 static int calls;
 
@@ -338,7 +372,7 @@ static int wavering_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static int deaf_backward(OpCall *c, Tensor *dy, Tensor **dx)       /* right for a cotangent of ones only */
+static int deaf_backward(OpCall *c, Tensor *dy, Tensor **dx) /* right for a cotangent of ones only */
 {
     Tensor *x = op_saved(c, 0);
     (void)dy;
@@ -353,13 +387,14 @@ static int misshapen_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static int silent_backward(OpCall *c, Tensor *dy, Tensor **dx)     /* no gradient at all */
+static int silent_backward(OpCall *c, Tensor *dy, Tensor **dx) /* no gradient at all */
 {
     (void)c, (void)dy, (void)dx;
     return 0;
 }
 
-static void expect_caught(int (*backward)(OpCall *, Tensor *, Tensor **), TensorStatus code, const char *words)
+static void expect_caught(int (*backward)(OpCall *, Tensor *, Tensor **), TensorStatus code,
+                          const char *words)
 {
     TensorOp op = cube;
     op.backward = backward;
@@ -397,13 +432,14 @@ static void test_wrong_second_order(void **state)
     assert_status_error(tensor_gradgradcheck(&op, x), TENSOR_EVALUE);
 }
 
-/* ---- several results, functions ---------------------------------------------------------------------------------------------------- */
+/* ---- several results, functions -------------------------------------------------------------- */
 
 /* x -> x^2, -x, and the count of x as i64 */
 static int trio_shape(OpCall *c)
 {
     TensorShape shape = tensor_shape(op_input(c, 0));
-    return op_set_output(c, 0, shape, TENSOR_F64) || op_set_output(c, 1, shape, TENSOR_F64) || op_set_output(c, 2, SHAPE(), TENSOR_I64);
+    return op_set_output(c, 0, shape, TENSOR_F64) || op_set_output(c, 1, shape, TENSOR_F64) ||
+           op_set_output(c, 2, SHAPE(), TENSOR_I64);
 }
 
 static int trio_forward(OpCall *c)
@@ -421,14 +457,19 @@ static int trio_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static int half_trio_backward(OpCall *c, Tensor *dy, Tensor **dx)  /* forgets the second result */
+static int half_trio_backward(OpCall *c, Tensor *dy, Tensor **dx) /* forgets the second result */
 {
     dx[0] = tensor_mul_scalar(tensor_mul(dy, op_saved(c, 0)), 2);
     return dx[0] ? 0 : -1;
 }
 
-static const TensorOp trio = { .name = "trio", .arity = 1, .outputs = 3, .keep = KEEP_INPUT(0), .shape = trio_shape,
-                               .forward = trio_forward, .backward = trio_backward };
+static const TensorOp trio = { .name = "trio",
+                               .arity = 1,
+                               .outputs = 3,
+                               .keep = KEEP_INPUT(0),
+                               .shape = trio_shape,
+                               .forward = trio_forward,
+                               .backward = trio_backward };
 
 static void test_several_results(void **state)
 {
@@ -439,7 +480,9 @@ static void test_several_results(void **state)
     TensorOp half = trio;
     static GradcheckReport report;
     half.backward = half_trio_backward;
-    assert_status_error(tensor_gradcheck_args((GradcheckArgs){ .op = &half, .inputs = &x, .n = 1, .report = &report }), TENSOR_EVALUE);
+    assert_status_error(
+        tensor_gradcheck_args((GradcheckArgs){ .op = &half, .inputs = &x, .n = 1, .report = &report }),
+        TENSOR_EVALUE);
     assert_int_equal(report.element[0].output, 1);
 }
 
@@ -462,7 +505,9 @@ static void test_functions(void **state)
     assert_status_error(tensor_gradcheck_args(args), TENSOR_EVALUE);
 }
 
-/* ---- ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ----
+ * ----------------------------------------------------------------------------------------------------------------------------------
+ */
 
 static int64_t live;
 
@@ -486,10 +531,20 @@ int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
-        TEST(test_cube), TEST(test_cube_through_public_calls), TEST(test_rows), TEST(test_row_values),
-        TEST(test_report_names_the_element), TEST(test_report_of_success), TEST(test_directions), TEST(test_refusals),
-        TEST(test_only_inputs_that_require_grad), TEST(test_a_failing_op), TEST(test_wrong_kinds), TEST(test_wrong_second_order),
-        TEST(test_several_results), TEST(test_functions),
+        TEST(test_cube),
+        TEST(test_cube_through_public_calls),
+        TEST(test_rows),
+        TEST(test_row_values),
+        TEST(test_report_names_the_element),
+        TEST(test_report_of_success),
+        TEST(test_directions),
+        TEST(test_refusals),
+        TEST(test_only_inputs_that_require_grad),
+        TEST(test_a_failing_op),
+        TEST(test_wrong_kinds),
+        TEST(test_wrong_second_order),
+        TEST(test_several_results),
+        TEST(test_functions),
     };
     const struct CMUnitTest last[] = { cmocka_unit_test(test_every_plant_was_tried) };
     int failed = cmocka_run_group_tests_name("gradcheck", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* test_hooks.c - hooks on results and leaves, retained gradients: their order, and what they may do. */
 #include "sane.h"
 
-/* ---- a log of what ran --------------------------------------------------------------------------------------- */
+/* ---- a log of what ran ----------------------------------------------------------------------- */
 
 static char log_text[256];
 
@@ -12,7 +12,7 @@ static void note(char what)
     log_text[n] = what, log_text[n + 1] = 0;
 }
 
-#define AS(letter) ((char[]){ letter })         /* lives as long as the block around */
+#define AS(letter) ((char[]){ letter }) /* lives as long as the block around */
 #define assert_log(text) assert_string_equal(log_text, text)
 
 static int begin(void **state)
@@ -42,7 +42,7 @@ static void after(Tensor *x, void *ctx)
     note(*(const char *)ctx);
 }
 
-/* ---- order ------------------------------------------------------------------------------------------------------ */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static void test_hooks_run_from_the_loss_to_the_leaves(void **state)
 {
@@ -79,7 +79,7 @@ static void test_hook_runs_once_when_the_gradient_is_complete(void **state)
     assert_values(tensor_grad(x), 2 * 3 * (12 + exp(6)));
 }
 
-/* ---- replacing ------------------------------------------------------------------------------------------------------ */
+/* ---- replacing ------------------------------------------------------------------------------- */
 
 static void test_hook_replaces_the_gradient(void **state)
 {
@@ -87,15 +87,23 @@ static void test_hook_replaces_the_gradient(void **state)
     Tensor *x = LEAF(2), *h = tensor_mul(x, x), *y = tensor_mul_scalar(h, 5);
     DONE(tensor_retain_grad(h));
     DONE(tensor_register_hook(h, doubling, NULL));
-    DONE(tensor_register_hook(h, doubling, NULL));          /* sees what the first returned */
+    DONE(tensor_register_hook(h, doubling, NULL)); /* sees what the first returned */
     DONE(tensor_register_hook(x, doubling, NULL));
     DONE(tensor_backward(y));
-    assert_values(tensor_grad(h), 20);                      /* retained after the hooks */
+    assert_values(tensor_grad(h), 20); /* retained after the hooks */
     assert_values(tensor_grad(x), 2 * 20 * 4);
 }
 
-static Tensor *wrong_shape(Tensor *g, void *ctx) { (void)g, (void)ctx; return VEC(1, 2, 3); }
-static Tensor *failing(Tensor *g, void *ctx) { (void)g, (void)ctx; return tensor_fail(TENSOR_EUSER, "my hook", "no"), NULL; }
+static Tensor *wrong_shape(Tensor *g, void *ctx)
+{
+    (void)g, (void)ctx;
+    return VEC(1, 2, 3);
+}
+static Tensor *failing(Tensor *g, void *ctx)
+{
+    (void)g, (void)ctx;
+    return tensor_fail(TENSOR_EUSER, "my hook", "no"), NULL;
+}
 
 static void test_hook_that_fails_fails_the_sweep(void **state)
 {
@@ -110,7 +118,7 @@ static void test_hook_that_fails_fails_the_sweep(void **state)
     assert_int_equal(tensor_backward(y, .retain_graph = true), -1);
     assert_says(TENSOR_EUSER, "my hook: no");
     assert_null(tensor_grad(x));
-    assert_values(tensor_grad(w), 7);                       /* all gradients arrive or none */
+    assert_values(tensor_grad(w), 7); /* all gradients arrive or none */
     DONE(tensor_remove_hook(x, id));
     DONE(tensor_backward(y));
     assert_values(tensor_grad(w), 9);
@@ -135,7 +143,7 @@ static void test_hooks_in_tensor_gradients(void **state)
     DONE(tensor_register_hook(x, doubling, AS("x")));
     DONE(tensor_register_post_accumulate_grad_hook(x, after, AS("a")));
     assert_values(OK(tensor_gradients(y, x)), 80);
-    assert_log("hx");                                       /* nothing is accumulated */
+    assert_log("hx"); /* nothing is accumulated */
     assert_null(tensor_grad(x));
 }
 
@@ -145,17 +153,18 @@ static void test_hook_under_create_graph(void **state)
     Tensor *x = LEAF(2), *y = tensor_mul(x, tensor_mul(x, x));
     DONE(tensor_register_hook(x, doubling, NULL));
     Tensor *g = OK(tensor_gradients(y, x, .create_graph = true));
-    assert_values(g, 24);                                   /* 2 * 3 x^2, and the hook's factor is on the graph */
+    assert_values(g, 24); /* 2 * 3 x^2, and the hook's factor is on the graph */
     assert_values(OK(tensor_gradients(g, x)), 2 * 2 * 12);
 }
 
-/* ---- removing, adding ---------------------------------------------------------------------------------------------- */
+/* ---- removing, adding ------------------------------------------------------------------------ */
 
 static void test_removed_hook_does_not_run(void **state)
 {
     (void)state;
     Tensor *x = LEAF(2), *y = tensor_mul(x, x);
-    int a = tensor_register_hook(x, noting, AS("a")), b = tensor_register_hook(x, noting, AS("b")), c = tensor_register_hook(y, noting, AS("c"));
+    int a = tensor_register_hook(x, noting, AS("a")), b = tensor_register_hook(x, noting, AS("b")),
+        c = tensor_register_hook(y, noting, AS("c"));
     assert_true(a > 0 && b > 0 && c > 0 && a != b && b != c);
     DONE(tensor_remove_hook(x, a));
     assert_status_error(tensor_remove_hook(x, a), TENSOR_EVALUE);
@@ -164,7 +173,10 @@ static void test_removed_hook_does_not_run(void **state)
     assert_log("b");
 }
 
-typedef struct Remove { Tensor *x; int id; } Remove;
+typedef struct Remove {
+    Tensor *x;
+    int id;
+} Remove;
 
 static Tensor *removing(Tensor *g, void *ctx)
 {
@@ -176,10 +188,7 @@ static Tensor *removing(Tensor *g, void *ctx)
     return NULL;
 }
 
-static void removing_after(Tensor *x, void *ctx)
-{
-    removing(x, ctx);
-}
+static void removing_after(Tensor *x, void *ctx) { removing(x, ctx); }
 
 static void test_hook_removes_itself(void **state)
 {
@@ -252,7 +261,7 @@ static void test_hook_releases_the_last_handle(void **state)
     assert_values(tensor_grad(x), 12);
 }
 
-/* ---- keeping, sharing ------------------------------------------------------------------------------------------------- */
+/* ---- keeping, sharing ------------------------------------------------------------------------ */
 
 static Tensor *keeping(Tensor *g, void *ctx)
 {
@@ -277,7 +286,7 @@ static void test_kept_gradient_stays_as_it_was(void **state)
     tensor_release(kept), tensor_release(first);
 }
 
-static void step(Tensor *x, void *ctx)                      /* the optimizer's step within backward */
+static void step(Tensor *x, void *ctx) /* the optimizer's step within backward */
 {
     (void)ctx;
     assert_false(tensor_grad_enabled());
@@ -298,7 +307,8 @@ static void test_step_in_a_post_accumulate_hook(void **state)
 static Tensor *sweeping(Tensor *g, void *ctx)
 {
     (void)g;
-    TENSOR_ENABLE_GRAD DONE(tensor_backward(tensor_sum(tensor_square(ctx))));
+    TENSOR_ENABLE_GRAD
+        DONE(tensor_backward(tensor_sum(tensor_square(ctx))));
     return NULL;
 }
 
@@ -312,7 +322,7 @@ static void test_backward_within_a_hook(void **state)
     assert_values(tensor_grad(w), 10);
 }
 
-/* ---- retained gradients -------------------------------------------------------------------------------------------------- */
+/* ---- retained gradients ---------------------------------------------------------------------- */
 
 static void test_retain_grad(void **state)
 {
@@ -320,13 +330,13 @@ static void test_retain_grad(void **state)
     Tensor *x = LEAF(2), *h = tensor_mul(x, x), *other = tensor_exp(x), *y = tensor_mul(h, h);
     DONE(tensor_retain_grad(h));
     DONE(tensor_retain_grad(other));
-    DONE(tensor_retain_grad(x));                            /* a leaf: nothing changes */
+    DONE(tensor_retain_grad(x)); /* a leaf: nothing changes */
     DONE(tensor_backward(y, .retain_graph = true));
     assert_values(tensor_grad(h), 8);
     assert_values(tensor_grad(x), 32);
     assert_null(tensor_grad(other));
     DONE(tensor_backward(y));
-    assert_values(tensor_grad(h), 16);                      /* accumulates like a leaf */
+    assert_values(tensor_grad(h), 16); /* accumulates like a leaf */
     assert_status_error(tensor_retain_grad(VEC(1)), TENSOR_EGRAD);
 }
 
@@ -353,13 +363,13 @@ static void test_retained_grad_is_not_corrupted(void **state)
     assert_values(tensor_grad(x), 4, 4);
 }
 
-/* ---- in place ---------------------------------------------------------------------------------------------------------------- */
+/* ---- in place -------------------------------------------------------------------------------- */
 
 static void test_hook_stays_with_the_old_value(void **state)
 {
     (void)state;
     Tensor *x = LEAF(2), *h = tensor_mul_scalar(x, 3), *kept = NULL;
-    DONE(tensor_register_hook(h, keeping, &kept));          /* of 3 x */
+    DONE(tensor_register_hook(h, keeping, &kept)); /* of 3 x */
     OK(tensor_mul_scalar_(h, 10));
     DONE(tensor_register_hook(h, noting, AS("n")));
     DONE(tensor_backward(h));
@@ -383,7 +393,8 @@ static void test_retain_grad_goes_with_the_new_value(void **state)
 static void test_hook_on_a_view_of_a_written_base(void **state)
 {
     (void)state;
-    Tensor *w = LEAF(1, 2), *y = tensor_zeros(SHAPE(2), TENSOR_F64), *first = tensor_select(y, 0, 0), *kept = NULL;
+    Tensor *w = LEAF(1, 2), *y = tensor_zeros(SHAPE(2), TENSOR_F64), *first = tensor_select(y, 0, 0),
+           *kept = NULL;
     assert_false(tensor_requires_grad(first));
     OK(tensor_add_(y, w));
     assert_true(tensor_requires_grad(first));
@@ -412,15 +423,29 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_hooks_run_from_the_loss_to_the_leaves), TEST(test_hooks_of_a_kind_run_as_registered),
-        TEST(test_hook_runs_once_when_the_gradient_is_complete), TEST(test_hook_replaces_the_gradient),
-        TEST(test_hook_that_fails_fails_the_sweep), TEST(test_earlier_error_does_not_stop_hooks), TEST(test_hooks_in_tensor_gradients),
-        TEST(test_hook_under_create_graph), TEST(test_removed_hook_does_not_run), TEST(test_hook_removes_itself),
-        TEST(test_hook_removes_the_next), TEST(test_hook_adds_one_for_the_next_sweep), TEST(test_hook_releases_the_last_handle),
-        TEST(test_kept_gradient_stays_as_it_was), TEST(test_step_in_a_post_accumulate_hook), TEST(test_backward_within_a_hook),
-        TEST(test_retain_grad), TEST(test_retained_grad_of_a_failed_sweep), TEST(test_retained_grad_is_not_corrupted),
-        TEST(test_hook_stays_with_the_old_value), TEST(test_retain_grad_goes_with_the_new_value),
-        TEST(test_hook_on_a_view_of_a_written_base), TEST(test_refusals),
+        TEST(test_hooks_run_from_the_loss_to_the_leaves),
+        TEST(test_hooks_of_a_kind_run_as_registered),
+        TEST(test_hook_runs_once_when_the_gradient_is_complete),
+        TEST(test_hook_replaces_the_gradient),
+        TEST(test_hook_that_fails_fails_the_sweep),
+        TEST(test_earlier_error_does_not_stop_hooks),
+        TEST(test_hooks_in_tensor_gradients),
+        TEST(test_hook_under_create_graph),
+        TEST(test_removed_hook_does_not_run),
+        TEST(test_hook_removes_itself),
+        TEST(test_hook_removes_the_next),
+        TEST(test_hook_adds_one_for_the_next_sweep),
+        TEST(test_hook_releases_the_last_handle),
+        TEST(test_kept_gradient_stays_as_it_was),
+        TEST(test_step_in_a_post_accumulate_hook),
+        TEST(test_backward_within_a_hook),
+        TEST(test_retain_grad),
+        TEST(test_retained_grad_of_a_failed_sweep),
+        TEST(test_retained_grad_is_not_corrupted),
+        TEST(test_hook_stays_with_the_old_value),
+        TEST(test_retain_grad_goes_with_the_new_value),
+        TEST(test_hook_on_a_view_of_a_written_base),
+        TEST(test_refusals),
     };
     return cmocka_run_group_tests_name("hooks", tests, NULL, NULL);
 }

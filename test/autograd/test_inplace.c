@@ -1,7 +1,8 @@
-/* test_inplace.c - ops in place: what is refused, versions, the history of views and their bases, and fuzz of both. */
+/* test_inplace.c - ops in place: what is refused, versions, the history of views and their bases, and fuzz of
+ * both. */
 #include "sane.h"
 
-/* ---- what is refused ------------------------------------------------------------------------------------------ */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void test_leaf_is_refused(void **state)
 {
@@ -15,7 +16,8 @@ static void test_leaf_is_refused(void **state)
     assert_status_error(tensor_copy_from(x, (double[]){ 5, 6 }, 16), TENSOR_EGRAD);
     assert_values(x, 1, 2);
     assert_int_equal(tensor_version(x), 0);
-    TENSOR_NO_GRAD OK(tensor_mul_scalar_(x, 2));
+    TENSOR_NO_GRAD
+        OK(tensor_mul_scalar_(x, 2));
     assert_values(x, 2, 4);
     assert_true(tensor_is_leaf(x) && tensor_requires_grad(x));
 }
@@ -27,7 +29,7 @@ static void test_view_of_a_leaf_is_refused(void **state)
     assert_null(tensor_zero_(row));
     assert_says(TENSOR_EGRAD, "view of the leaf");
     assert_tensor_error(tensor_add_(t, VEC(1, 1)), TENSOR_EGRAD);
-    assert_tensor_error(tensor_zero_(tensor_select(t, 0, 1)), TENSOR_EGRAD);        /* a view of a view */
+    assert_tensor_error(tensor_zero_(tensor_select(t, 0, 1)), TENSOR_EGRAD); /* a view of a view */
     assert_values(x, 1, 2, 3, 4);
 }
 
@@ -39,7 +41,7 @@ static void test_expanded_is_refused(void **state)
     assert_says(TENSOR_EVALUE, "share memory");
     assert_tensor_error(tensor_copy_(e, VEC(1, 2, 3)), TENSOR_EVALUE);
     assert_values(x, 1);
-    OK(tensor_add_scalar_(tensor_expand(x, SHAPE(1, 1)), 1));                       /* nothing is repeated */
+    OK(tensor_add_scalar_(tensor_expand(x, SHAPE(1, 1)), 1)); /* nothing is repeated */
     assert_values(x, 2);
 }
 
@@ -56,27 +58,29 @@ static void test_result_must_fit(void **state)
     assert_tensor_error(tensor_copy_(x, VEC(1, 2, 3)), TENSOR_ESHAPE);
     assert_tensor_error(tensor_add_(x, NULL), TENSOR_ENULL);
     assert_values(x, 1, 2);
-    OK(tensor_add_(x, i));                                                          /* wider takes narrower */
+    OK(tensor_add_(x, i)); /* wider takes narrower */
     OK(tensor_mul_scalar_(i, 3));
     Tensor *f = tensor_ones(SHAPE(2), TENSOR_F32);
-    OK(tensor_add_(f, x));                                                          /* f64 into f32, as PyTorch */
+    OK(tensor_add_(f, x)); /* f64 into f32, as PyTorch */
     assert_values(x, 2, 3), assert_values(i, 3, 3), assert_values(f, 3, 4);
     assert_int_equal(tensor_dtype(f), TENSOR_F32);
 }
 
-/* ---- versions ----------------------------------------------------------------------------------------------------- */
+/* ---- versions -------------------------------------------------------------------------------- */
 
 static void test_version_error_names_what_happened(void **state)
 {
     (void)state;
     Tensor *x = LEAF(1, 2, 3), *h = tensor_mul_scalar(x, 2), *y = tensor_sum(tensor_square(h));
-    TENSOR_NO_GRAD OK(tensor_add_scalar_(h, 1));
-    TENSOR_NO_GRAD OK(tensor_add_scalar_(h, 1));
+    TENSOR_NO_GRAD
+        OK(tensor_add_scalar_(h, 1));
+    TENSOR_NO_GRAD
+        OK(tensor_add_scalar_(h, 1));
     assert_int_equal(tensor_backward(y), -1);
     assert_non_null(strstr(tensor_error(), "square"));
     assert_non_null(strstr(tensor_error(), "[3]"));
     assert_non_null(strstr(tensor_error(), "version 0"));
-    assert_non_null(strstr(tensor_error(), "test_inplace.c"));      /* the line of the square */
+    assert_non_null(strstr(tensor_error(), "test_inplace.c")); /* the line of the square */
     assert_says(TENSOR_EGRAD, "at 2 now");
     assert_null(tensor_grad(x));
 }
@@ -84,7 +88,8 @@ static void test_version_error_names_what_happened(void **state)
 static void test_version_is_shared(void **state)
 {
     (void)state;
-    Tensor *x = MAT(2, 1, 2, 3, 4), *row = tensor_select(x, 0, 1), *d = tensor_detach(x), *c = tensor_clone(x);
+    Tensor *x = MAT(2, 1, 2, 3, 4), *row = tensor_select(x, 0, 1), *d = tensor_detach(x),
+           *c = tensor_clone(x);
     OK(tensor_zero_(row));
     OK(tensor_fill_(d, 2));
     OK(tensor_copy_(x, c));
@@ -121,13 +126,14 @@ static void test_consumed_entries_do_not_complain(void **state)
     Tensor *w = LEAF(2), *x = VEC(3);
     Tensor *first = tensor_mul(tensor_mul(w, x), w);
     DONE(tensor_backward(first));
-    TENSOR_NO_GRAD OK(tensor_add_scaled_(w, tensor_grad(w), -0.1));         /* the optimizer's step: w = 0.8 */
+    TENSOR_NO_GRAD
+        OK(tensor_add_scaled_(w, tensor_grad(w), -0.1)); /* the optimizer's step: w = 0.8 */
     Tensor *second = tensor_mul(tensor_mul(w, x), w);
     DONE(tensor_backward(second));
     assert_values(tensor_grad(w), 12 + 2 * 0.8 * 3);
 }
 
-/* ---- gradients ------------------------------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 static void test_chain_in_place(void **state)
 {
@@ -164,7 +170,7 @@ static void test_in_place_under_create_graph(void **state)
 {
     (void)state;
     Tensor *x = LEAF(2), *y = tensor_mul(x, x);
-    OK(tensor_mul_(y, x));                                      /* x^3 */
+    OK(tensor_mul_(y, x)); /* x^3 */
     Tensor *g = OK(tensor_gradients(y, x, .create_graph = true));
     assert_values(g, 12);
     assert_values(OK(tensor_gradients(g, x)), 12);
@@ -186,12 +192,12 @@ static void test_self_overlap(void **state)
     assert_values(y, 2, 5, 5, 8);
     DONE(tensor_backward(tensor_sum(tensor_mul(y, MAT(2, 1, 10, 100, 1000)))));
     assert_values(tensor_grad(w), 2, 110, 110, 2000);
-    OK(tensor_mul_(y, tensor_transpose(y, 0, 1)));              /* its gradient would read what it overwrote */
+    OK(tensor_mul_(y, tensor_transpose(y, 0, 1))); /* its gradient would read what it overwrote */
     assert_values(y, 4, 25, 25, 64);
     assert_status_error(tensor_backward(tensor_sum(y)), TENSOR_EGRAD);
 }
 
-/* ---- views ------------------------------------------------------------------------------------------------------------- */
+/* ---- views ----------------------------------------------------------------------------------- */
 
 static void test_write_to_a_view_changes_the_base(void **state)
 {
@@ -222,7 +228,7 @@ static void test_overwritten_value_gets_no_gradient(void **state)
 {
     (void)state;
     Tensor *x = LEAF(1, 2, 3, 4), *w = LEAF(9), *y = tensor_mul_scalar(x, 2);
-    OK(tensor_copy_(tensor_slice(y, 0, 0, 4, 2), w));           /* y[0::2] = w */
+    OK(tensor_copy_(tensor_slice(y, 0, 0, 4, 2), w)); /* y[0::2] = w */
     DONE(tensor_backward(tensor_sum(tensor_square(y))));
     assert_values(tensor_grad(x), 0, 16, 0, 32);
     assert_values(tensor_grad(w), 36);
@@ -243,7 +249,8 @@ static void test_siblings_are_refreshed(void **state)
 {
     (void)state;
     Tensor *w = LEAF(5), *y = tensor_zeros(SHAPE(2, 2), TENSOR_F64);
-    Tensor *row = tensor_select(y, 0, 0), *column = tensor_select(y, 1, 0), *all = tensor_reshape(y, SHAPE(4));
+    Tensor *row = tensor_select(y, 0, 0), *column = tensor_select(y, 1, 0),
+           *all = tensor_reshape(y, SHAPE(4));
     OK(tensor_add_(row, w));
     assert_true(tensor_requires_grad(column));
     assert_values(all, 5, 5, 0, 0);
@@ -267,7 +274,8 @@ static void test_view_follows_its_base(void **state)
 static void test_view_of_a_view(void **state)
 {
     (void)state;
-    Tensor *w = tensor_requires_grad_(tensor_scalar(2, TENSOR_F64), true), *x = LEAF_MAT(2, 1, 2, 3, 4), *y = tensor_mul_scalar(x, 1);
+    Tensor *w = tensor_requires_grad_(tensor_scalar(2, TENSOR_F64), true), *x = LEAF_MAT(2, 1, 2, 3, 4),
+           *y = tensor_mul_scalar(x, 1);
     Tensor *t = tensor_transpose(y, 0, 1), *row = tensor_select(t, 0, 1), *cell = tensor_select(row, 0, 0);
     OK(tensor_mul_(row, w)), OK(tensor_mul_(cell, w)), OK(tensor_mul_(t, w));
     assert_values(y, 2, 16, 6, 16);
@@ -293,7 +301,7 @@ static void test_view_of_a_leaf_after_the_step(void **state)
     Tensor *w = LEAF(1, 2), *first = tensor_select(w, 0, 0);
     TENSOR_NO_GRAD {
         OK(tensor_mul_scalar_(w, 2));
-        OK(tensor_add_(w, tensor_flip(w, DIMS(0))));            /* w = 6, 6 */
+        OK(tensor_add_(w, tensor_flip(w, DIMS(0)))); /* w = 6, 6 */
         OK(tensor_copy_(w, VEC(5, 7)));
     }
     assert_true(tensor_requires_grad(first));
@@ -305,9 +313,10 @@ static void test_write_to_a_view_in_no_grad(void **state)
 {
     (void)state;
     Tensor *x = LEAF(1, 2), *y = tensor_mul_scalar(x, 3);
-    TENSOR_NO_GRAD OK(tensor_fill_(tensor_select(y, 0, 0), 8));
+    TENSOR_NO_GRAD
+        OK(tensor_fill_(tensor_select(y, 0, 0), 8));
     assert_values(y, 8, 6);
-    DONE(tensor_backward(tensor_sum(y)));                       /* the history is as it was */
+    DONE(tensor_backward(tensor_sum(y))); /* the history is as it was */
     assert_values(tensor_grad(x), 3, 3);
 }
 
@@ -315,9 +324,11 @@ static void test_rows_written_in_a_loop(void **state)
 {
     (void)state;
     Tensor *w = LEAF(0.5), *h = tensor_zeros(SHAPE(4), TENSOR_F64);
-    TENSOR_NO_GRAD DONE(tensor_set(h, DIMS(0), 1));
-    for (int t = 1; t < 4; t++)                                 /* h[t] = w h[t - 1] */
-        OK(tensor_copy_(tensor_select(h, 0, t), tensor_mul(tensor_clone(tensor_select(h, 0, t - 1)), tensor_reshape(w, SHAPE()))));
+    TENSOR_NO_GRAD
+        DONE(tensor_set(h, DIMS(0), 1));
+    for (int t = 1; t < 4; t++) /* h[t] = w h[t - 1] */
+        OK(tensor_copy_(tensor_select(h, 0, t),
+                        tensor_mul(tensor_clone(tensor_select(h, 0, t - 1)), tensor_reshape(w, SHAPE()))));
     assert_values(h, 1, .5, .25, .125);
     DONE(tensor_backward(tensor_sum(h)));
     assert_values(tensor_grad(w), 1 + 2 * .5 + 3 * .25);
@@ -341,10 +352,13 @@ static void test_failed_write_changes_nothing(void **state)
     assert_values(tensor_grad(w), 1, 1);
 }
 
-/* ---- fuzz: something is overwritten between forward and backward ------------------------------------------------------- */
+/* ---- fuzz: something is overwritten between forward and backward ----------------------------- */
 
 static uint64_t seed_now;
-static int pick(int n) { return (int)((seed_now = seed_now * 6364136223846793005u + 1442695040888963407u) >> 33) % n; }
+static int pick(int n)
+{
+    return (int)((seed_now = seed_now * 6364136223846793005u + 1442695040888963407u) >> 33) % n;
+}
 
 enum { STEPS = 8, CELLS = 6 };
 
@@ -374,7 +388,7 @@ static void disturb(Tensor *x)
     default: tensor_add_(to, to);
     }
     tensor_set_grad_enabled(was);
-    if (tensor_error()) {                                       /* a leaf, or a view of one */
+    if (tensor_error()) { /* a leaf, or a view of one */
         assert_int_equal(tensor_error_code(), TENSOR_EGRAD);
         tensor_error_clear();
     }
@@ -394,7 +408,8 @@ static bool random_graph(uint64_t seed, bool disturbed, double *out)
         int kind = pick(8), a = pick(i), b = pick(i);
         t[i] = OK(forward_step(kind, t[a], t[b]));
     }
-    Tensor *loss = tensor_add(tensor_sum(tensor_square(t[1 + STEPS])), tensor_add(tensor_sum(tensor_mul(t[0], t[1])), tensor_sum(t[STEPS])));
+    Tensor *loss = tensor_add(tensor_sum(tensor_square(t[1 + STEPS])),
+                              tensor_add(tensor_sum(tensor_mul(t[0], t[1])), tensor_sum(t[STEPS])));
     if (disturbed) disturb(t[pick(2 + STEPS)]);
     int status = tensor_gradients_many(&loss, NULL, 1, t, 2, g, (TensorGradientsArgs){ 0 });
     if (status) {
@@ -427,11 +442,13 @@ static void test_fuzz_overwriting(void **state)
     assert_true(refused > 50 && right > 50);
 }
 
-/* ---- fuzz: writes through views, against a matrix of scalar tensors ------------------------------------------------------ */
+/* ---- fuzz: writes through views, against a matrix of scalar tensors -------------------------- */
 
 enum { ROWS = 3, COLUMNS = 4, SIZE = ROWS * COLUMNS, VIEWS = 6, LEAVES = 3 };
 
-typedef struct View { Tensor *x, *at; } View;        /* at: the cell that each element is, the same view of 0, 1, 2, ... */
+typedef struct View {
+    Tensor *x, *at;
+} View; /* at: the cell that each element is, the same view of 0, 1, 2, ... */
 
 static Tensor *some_view(int kind, int a, int b, Tensor *x)
 {
@@ -470,8 +487,12 @@ static void write_both(const View *v, const View *other, int kind, Tensor *w, Te
         for (int64_t j = 0; j < columns; j++) {
             view_at(v, i, j, &c);
             if (same) view_at(other, i, j, &d);
-            cell[c] = OK(kind == 0 ? tensor_mul(old[c], w) : kind == 1 ? tensor_add(old[c], w) : kind == 2 ? tensor_mul_scalar(w, 1)
-                         : kind == 3 ? tensor_sigmoid(old[c]) : kind == 4 ? tensor_scalar(0.25, TENSOR_F64) : tensor_add(old[c], old[d]));
+            cell[c] = OK(kind == 0   ? tensor_mul(old[c], w)
+                         : kind == 1 ? tensor_add(old[c], w)
+                         : kind == 2 ? tensor_mul_scalar(w, 1)
+                         : kind == 3 ? tensor_sigmoid(old[c])
+                         : kind == 4 ? tensor_scalar(0.25, TENSOR_F64)
+                                     : tensor_add(old[c], old[d]));
         }
 }
 
@@ -480,10 +501,13 @@ static void run_views(uint64_t seed)
     seed_now = seed;
     Tensor *leaf[LEAVES], *cell[SIZE], *found[LEAVES], *want[LEAVES];
     View view[VIEWS];
-    for (int k = 0; k < LEAVES; k++) leaf[k] = tensor_requires_grad_(tensor_scalar(0.3 + 0.4 * k, TENSOR_F64), true);
+    for (int k = 0; k < LEAVES; k++)
+        leaf[k] = tensor_requires_grad_(tensor_scalar(0.3 + 0.4 * k, TENSOR_F64), true);
     Tensor *start = tensor_reshape(tensor_arange(0, SIZE, 1, TENSOR_F64), SHAPE(ROWS, COLUMNS));
-    Tensor *y = pick(2) ? tensor_div_scalar(tensor_clone(start), 10) : tensor_mul(tensor_div_scalar(start, 10), leaf[0]);
-    for (int i = 0; i < SIZE; i++) cell[i] = OK(tensor_clone(tensor_select(tensor_select(y, 0, i / COLUMNS), 0, i % COLUMNS)));
+    Tensor *y = pick(2) ? tensor_div_scalar(tensor_clone(start), 10)
+                        : tensor_mul(tensor_div_scalar(start, 10), leaf[0]);
+    for (int i = 0; i < SIZE; i++)
+        cell[i] = OK(tensor_clone(tensor_select(tensor_select(y, 0, i / COLUMNS), 0, i % COLUMNS)));
     view[0] = (View){ y, tensor_reshape(tensor_arange(0, SIZE, 1, TENSOR_I64), SHAPE(ROWS, COLUMNS)) };
     for (int step = 1; step < VIEWS; step++) {
         int of = pick(step), kind = pick(5), a = pick(8), b = pick(8), target = pick(step + 1);
@@ -491,7 +515,7 @@ static void run_views(uint64_t seed)
         write_both(&view[target], &view[pick(step + 1)], pick(6), leaf[pick(LEAVES)], cell);
     }
     Tensor *left = tensor_scalar(0, TENSOR_F64), *right = left;
-    for (int k = 0; k < VIEWS; k++) {                            /* every view is read, in its own weights */
+    for (int k = 0; k < VIEWS; k++) { /* every view is read, in its own weights */
         int64_t rows = tensor_size(view[k].x, 0), columns = tensor_size(view[k].x, 1), c;
         left = tensor_add(left, tensor_mul_scalar(tensor_sum(tensor_square(view[k].x)), k + 1));
         for (int64_t i = 0; i < rows * columns; i++) {
@@ -525,15 +549,34 @@ static void test_fuzz_views(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_leaf_is_refused), TEST(test_view_of_a_leaf_is_refused), TEST(test_expanded_is_refused), TEST(test_result_must_fit),
-        TEST(test_version_error_names_what_happened), TEST(test_version_is_shared), TEST(test_write_through_detach_is_noticed),
-        TEST(test_write_to_what_nobody_saved_is_fine), TEST(test_consumed_entries_do_not_complain), TEST(test_chain_in_place),
-        TEST(test_result_is_what_backward_reads), TEST(test_in_place_with_broadcast), TEST(test_in_place_under_create_graph),
-        TEST(test_self_overlap), TEST(test_write_to_a_view_changes_the_base), TEST(test_write_of_a_whole_leaf),
-        TEST(test_overwritten_value_gets_no_gradient), TEST(test_fill_and_set_cut_the_gradient), TEST(test_siblings_are_refreshed),
-        TEST(test_view_follows_its_base), TEST(test_view_of_a_view), TEST(test_view_outlives_the_base_handle),
-        TEST(test_view_of_a_leaf_after_the_step), TEST(test_write_to_a_view_in_no_grad), TEST(test_rows_written_in_a_loop),
-        TEST(test_failed_write_changes_nothing), TEST(test_fuzz_overwriting), TEST(test_fuzz_views),
+        TEST(test_leaf_is_refused),
+        TEST(test_view_of_a_leaf_is_refused),
+        TEST(test_expanded_is_refused),
+        TEST(test_result_must_fit),
+        TEST(test_version_error_names_what_happened),
+        TEST(test_version_is_shared),
+        TEST(test_write_through_detach_is_noticed),
+        TEST(test_write_to_what_nobody_saved_is_fine),
+        TEST(test_consumed_entries_do_not_complain),
+        TEST(test_chain_in_place),
+        TEST(test_result_is_what_backward_reads),
+        TEST(test_in_place_with_broadcast),
+        TEST(test_in_place_under_create_graph),
+        TEST(test_self_overlap),
+        TEST(test_write_to_a_view_changes_the_base),
+        TEST(test_write_of_a_whole_leaf),
+        TEST(test_overwritten_value_gets_no_gradient),
+        TEST(test_fill_and_set_cut_the_gradient),
+        TEST(test_siblings_are_refreshed),
+        TEST(test_view_follows_its_base),
+        TEST(test_view_of_a_view),
+        TEST(test_view_outlives_the_base_handle),
+        TEST(test_view_of_a_leaf_after_the_step),
+        TEST(test_write_to_a_view_in_no_grad),
+        TEST(test_rows_written_in_a_loop),
+        TEST(test_failed_write_changes_nothing),
+        TEST(test_fuzz_overwriting),
+        TEST(test_fuzz_views),
     };
     return cmocka_run_group_tests_name("in place", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_inplace_forms.c - forms in place that change the dtype or are no ops of their own, parts of uneven sizes, norms of matrices,
- * and other functions that are made of ops. */
+/* test_inplace_forms.c - forms in place that change the dtype or are no ops of their own, parts of uneven
+ * sizes, norms of matrices, and other functions that are made of ops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,10 @@ static Tensor *numbers(TensorShape shape, const char *text)
     return x;
 }
 
-static Tensor *leaf(TensorShape shape, const char *text) { return tensor_requires_grad_(numbers(shape, text), true); }
+static Tensor *leaf(TensorShape shape, const char *text)
+{
+    return tensor_requires_grad_(numbers(shape, text), true);
+}
 
 static void assert_values(Tensor *x, TensorShape shape, const char *text)
 {
@@ -48,7 +51,8 @@ static void assert_values(Tensor *x, TensorShape shape, const char *text)
     TensorShape is = tensor_shape(x);
     assert_int_equal(is.ndim, shape.ndim);
     for (int d = 0; d < is.ndim; d++) assert_int_equal(is.dim[d], shape.dim[d]);
-    assert_true(tensor_allclose(tensor_to(tensor_detach(x), TENSOR_F64), numbers(shape, text), 1e-12, 1e-12, true));
+    assert_true(
+        tensor_allclose(tensor_to(tensor_detach(x), TENSOR_F64), numbers(shape, text), 1e-12, 1e-12, true));
 }
 
 static void assert_code(TensorStatus code)
@@ -57,7 +61,7 @@ static void assert_code(TensorStatus code)
     tensor_error_clear();
 }
 
-/* ---- comparisons --------------------------------------------------------------------------------------------- */
+/* ---- comparisons ----------------------------------------------------------------------------- */
 
 static void test_comparisons_in_place_keep_the_dtype(void **state)
 {
@@ -106,11 +110,12 @@ static void test_logic_in_place(void **state)
 static void test_a_comparison_in_place_cuts_the_graph(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(3), "1 2 3"), *y = tensor_mul_scalar(x, 2), *z = tensor_mul(x, tensor_gt_scalar_(y, 3));
+    Tensor *x = leaf(SHAPE(3), "1 2 3"), *y = tensor_mul_scalar(x, 2),
+           *z = tensor_mul(x, tensor_gt_scalar_(y, 3));
     assert_values(tensor_gradients(tensor_sum(z), x), SHAPE(3), "0 1 1");
 }
 
-/* ---- others ----------------------------------------------------------------------------------------------------- */
+/* ---- others ---------------------------------------------------------------------------------- */
 
 static void test_float_power_in_place_wants_f64(void **state)
 {
@@ -146,8 +151,10 @@ static void test_fill_diagonal(void **state)
     Tensor *x = tensor_zeros(SHAPE(2, 3), TENSOR_F64);
     assert_ptr_equal(tensor_fill_diagonal_(x, 5, false), x);
     assert_values(x, SHAPE(2, 3), "5 0 0 0 5 0");
-    assert_values(tensor_fill_diagonal_(tensor_mT(tensor_zeros(SHAPE(2, 3), TENSOR_F64)), 5, false), SHAPE(3, 2), "5 0 0 5 0 0");
-    assert_values(tensor_fill_diagonal_(tensor_zeros(SHAPE(2, 2, 2), TENSOR_F64), 1, false), SHAPE(2, 2, 2), "1 0 0 0 0 0 0 1");
+    assert_values(tensor_fill_diagonal_(tensor_mT(tensor_zeros(SHAPE(2, 3), TENSOR_F64)), 5, false),
+                  SHAPE(3, 2), "5 0 0 5 0 0");
+    assert_values(tensor_fill_diagonal_(tensor_zeros(SHAPE(2, 2, 2), TENSOR_F64), 1, false), SHAPE(2, 2, 2),
+                  "1 0 0 0 0 0 0 1");
     assert_values(tensor_fill_diagonal_(tensor_zeros(SHAPE(0, 3), TENSOR_F64), 1, true), SHAPE(0, 3), "");
     assert_null(tensor_fill_diagonal_(tensor_zeros(SHAPE(3), TENSOR_F64), 1, false));
     assert_code(TENSOR_ESHAPE);
@@ -162,8 +169,10 @@ static void test_fill_diagonal_wraps_in_tall_matrices(void **state)
     (void)state;
     const char *want = "1 0 0 1 0 0 1 0 0 1 0 0 1 0";
     assert_values(tensor_fill_diagonal_(tensor_zeros(SHAPE(7, 2), TENSOR_F64), 1, true), SHAPE(7, 2), want);
-    assert_values(tensor_fill_diagonal_(tensor_mT(tensor_zeros(SHAPE(2, 7), TENSOR_F64)), 1, true), SHAPE(7, 2), want);
-    assert_values(tensor_fill_diagonal_(tensor_zeros(SHAPE(3, 2), TENSOR_F64), 1, true), SHAPE(3, 2), "1 0 0 1 0 0");
+    assert_values(tensor_fill_diagonal_(tensor_mT(tensor_zeros(SHAPE(2, 7), TENSOR_F64)), 1, true),
+                  SHAPE(7, 2), want);
+    assert_values(tensor_fill_diagonal_(tensor_zeros(SHAPE(3, 2), TENSOR_F64), 1, true), SHAPE(3, 2),
+                  "1 0 0 1 0 0");
 }
 
 static void test_fill_diagonal_has_no_gradient_where_it_wrote(void **state)
@@ -175,7 +184,7 @@ static void test_fill_diagonal_has_no_gradient_where_it_wrote(void **state)
     assert_values(tensor_gradients(tensor_sum(y), x), SHAPE(2, 2), "0 4 6 0");
 }
 
-/* ---- parts --------------------------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static void test_tensor_split_gives_the_longer_parts_first(void **state)
 {
@@ -221,13 +230,15 @@ static void test_gradients_of_uneven_parts_fall_into_place(void **state)
     (void)state;
     Tensor *part[3], *x = leaf(SHAPE(5), "1 2 3 4 5");
     assert_int_equal(tensor_tensor_split(x, 3, 0, part, 3), 3);
-    assert_values(tensor_gradients(tensor_add(tensor_sum(tensor_square(part[0])), tensor_sum(part[2])), x), SHAPE(5), "2 4 0 0 1");
+    assert_values(tensor_gradients(tensor_add(tensor_sum(tensor_square(part[0])), tensor_sum(part[2])), x),
+                  SHAPE(5), "2 4 0 0 1");
 }
 
 static void test_hsplit_vsplit_dsplit_want_equal_parts(void **state)
 {
     (void)state;
-    Tensor *part[3], *line = tensor_arange(0, 4, 1, TENSOR_F64), *m = tensor_reshape(line, SHAPE(2, 2)), *cube = tensor_reshape(line, SHAPE(1, 2, 2));
+    Tensor *part[3], *line = tensor_arange(0, 4, 1, TENSOR_F64), *m = tensor_reshape(line, SHAPE(2, 2)),
+                     *cube = tensor_reshape(line, SHAPE(1, 2, 2));
     assert_int_equal(tensor_hsplit(line, 2, part, 3), 2);
     assert_values(part[1], SHAPE(2), "2 3");
     assert_int_equal(tensor_hsplit(m, 2, part, 3), 2);
@@ -250,7 +261,7 @@ static void test_hsplit_vsplit_dsplit_want_equal_parts(void **state)
     assert_values(part[1], SHAPE(1, 2, 1), "1 3");
 }
 
-/* ---- matrices ------------------------------------------------------------------------------------------------------- */
+/* ---- matrices -------------------------------------------------------------------------------- */
 
 static void test_matrix_power_of_a_negative_number_inverts(void **state)
 {
@@ -273,7 +284,7 @@ static void test_norms_of_linalg(void **state)
     assert_values(tensor_linalg_matrix_norm(x, 1), SHAPE(), "4");
     assert_values(tensor_linalg_matrix_norm(x, .ord = -INFINITY, .keepdim = true), SHAPE(1, 1), "3");
     Tensor *s = tensor_linalg_matrix_norm(x, TENSOR_NUC);
-    if (!s) assert_code(TENSOR_EDEVICE);                    /* no LAPACK here */
+    if (!s) assert_code(TENSOR_EDEVICE); /* no LAPACK here */
     else assert_values(s, SHAPE(), "7");
     assert_values(tensor_linalg_norm(x), SHAPE(), "5");
     assert_values(tensor_linalg_norm(x, 1), SHAPE(), "4");
@@ -291,16 +302,17 @@ static void test_norms_of_linalg(void **state)
 static void test_cholesky_inverse(void **state)
 {
     (void)state;
-    Tensor *l = leaf(SHAPE(2, 2), "2 9 1 4"), *y = tensor_cholesky_inverse(l);              /* what is above is not read */
+    Tensor *l = leaf(SHAPE(2, 2), "2 9 1 4"), *y = tensor_cholesky_inverse(l); /* what is above is not read */
     assert_values(tensor_matmul(y, numbers(SHAPE(2, 2), "4 2 2 17")), SHAPE(2, 2), "1 0 0 1");
-    assert_values(tensor_cholesky_inverse(tensor_mT(l), .upper = true), SHAPE(2, 2), "0.265625 -0.03125 -0.03125 0.0625");
+    assert_values(tensor_cholesky_inverse(tensor_mT(l), .upper = true), SHAPE(2, 2),
+                  "0.265625 -0.03125 -0.03125 0.0625");
     assert_int_equal(tensor_backward(tensor_trace(y)), 0);
     assert_values(tensor_grad(l), SHAPE(2, 2), "-0.265625 0 0.03125 -0.0390625");
     assert_null(tensor_cholesky_inverse(numbers(SHAPE(3), "1 2 3")));
     assert_code(TENSOR_ESHAPE);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static void test_diagflat(void **state)
 {
@@ -313,10 +325,14 @@ static void test_broadcast_tensors(void **state)
 {
     (void)state;
     Tensor *y[3], *same[2] = { numbers(SHAPE(2, 1), "1 2"), numbers(SHAPE(2), "3 4") };
-    assert_int_equal(tensor_broadcast_tensors((TensorList){ same, 2 }, same), 2);           /* results over the list itself */
+    assert_int_equal(tensor_broadcast_tensors((TensorList){ same, 2 }, same),
+                     2); /* results over the list itself */
     assert_values(same[0], SHAPE(2, 2), "1 1 2 2");
     assert_values(same[1], SHAPE(2, 2), "3 4 3 4");
-    assert_int_equal(tensor_broadcast_tensors(TENSORS(numbers(SHAPE(2), "1 2"), numbers(SHAPE(2, 1), "3 4"), numbers(SHAPE(), "5")), y), 3);
+    assert_int_equal(
+        tensor_broadcast_tensors(
+            TENSORS(numbers(SHAPE(2), "1 2"), numbers(SHAPE(2, 1), "3 4"), numbers(SHAPE(), "5")), y),
+        3);
     assert_values(y[0], SHAPE(2, 2), "1 2 1 2");
     assert_values(y[1], SHAPE(2, 2), "3 3 4 4");
     assert_values(y[2], SHAPE(2, 2), "5 5 5 5");
@@ -356,12 +372,13 @@ static void test_renorm_in_place(void **state)
 static void test_detach_in_place_makes_a_leaf(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(2), "1 2"), *y = tensor_mul(x, x), *part = tensor_slice(y, 0, 1), *sum = tensor_sum(tensor_add(y, part));
+    Tensor *x = leaf(SHAPE(2), "1 2"), *y = tensor_mul(x, x), *part = tensor_slice(y, 0, 1),
+           *sum = tensor_sum(tensor_add(y, part));
     assert_null(tensor_detach_(part));
     assert_code(TENSOR_EGRAD);
     assert_ptr_equal(tensor_detach_(y), y);
     assert_true(tensor_is_leaf(y) && !tensor_requires_grad(y));
-    assert_int_equal(tensor_backward(sum), 0);                          /* what was computed before has its history */
+    assert_int_equal(tensor_backward(sum), 0); /* what was computed before has its history */
     assert_values(tensor_grad(x), SHAPE(2), "2 12");
     assert_false(tensor_requires_grad(tensor_mul(y, y)));
     assert_false(tensor_requires_grad(tensor_detach_(x)));
@@ -370,13 +387,27 @@ static void test_detach_in_place_makes_a_leaf(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_comparisons_in_place_keep_the_dtype), TEST(test_comparisons_with_a_scalar_in_place), TEST(test_logic_in_place),
-        TEST(test_a_comparison_in_place_cuts_the_graph), TEST(test_float_power_in_place_wants_f64), TEST(test_div_rounding_in_place),
-        TEST(test_running_sums_in_place_keep_the_dtype), TEST(test_fill_diagonal), TEST(test_fill_diagonal_wraps_in_tall_matrices),
-        TEST(test_fill_diagonal_has_no_gradient_where_it_wrote), TEST(test_tensor_split_gives_the_longer_parts_first),
-        TEST(test_tensor_split_at_indices_slices_as_python), TEST(test_gradients_of_uneven_parts_fall_into_place),
-        TEST(test_hsplit_vsplit_dsplit_want_equal_parts), TEST(test_matrix_power_of_a_negative_number_inverts), TEST(test_norms_of_linalg),
-        TEST(test_cholesky_inverse), TEST(test_diagflat), TEST(test_broadcast_tensors), TEST(test_dropout_in_place), TEST(test_renorm_in_place),
+        TEST(test_comparisons_in_place_keep_the_dtype),
+        TEST(test_comparisons_with_a_scalar_in_place),
+        TEST(test_logic_in_place),
+        TEST(test_a_comparison_in_place_cuts_the_graph),
+        TEST(test_float_power_in_place_wants_f64),
+        TEST(test_div_rounding_in_place),
+        TEST(test_running_sums_in_place_keep_the_dtype),
+        TEST(test_fill_diagonal),
+        TEST(test_fill_diagonal_wraps_in_tall_matrices),
+        TEST(test_fill_diagonal_has_no_gradient_where_it_wrote),
+        TEST(test_tensor_split_gives_the_longer_parts_first),
+        TEST(test_tensor_split_at_indices_slices_as_python),
+        TEST(test_gradients_of_uneven_parts_fall_into_place),
+        TEST(test_hsplit_vsplit_dsplit_want_equal_parts),
+        TEST(test_matrix_power_of_a_negative_number_inverts),
+        TEST(test_norms_of_linalg),
+        TEST(test_cholesky_inverse),
+        TEST(test_diagflat),
+        TEST(test_broadcast_tensors),
+        TEST(test_dropout_in_place),
+        TEST(test_renorm_in_place),
         TEST(test_detach_in_place_makes_a_leaf),
     };
     return cmocka_run_group_tests_name("forms", tests, NULL, NULL);

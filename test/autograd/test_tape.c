@@ -1,7 +1,7 @@
 /* test_tape.c - backward: what it computes, what it frees, what it refuses. */
 #include "sane.h"
 
-/* ---- roots and cotangents -------------------------------------------------------------------------------- */
+/* ---- roots and cotangents -------------------------------------------------------------------- */
 
 static void test_backward_scalar(void **state)
 {
@@ -37,7 +37,7 @@ static void test_backward_refuses_a_bad_cotangent(void **state)
     assert_status_error(tensor_backward(y, VEC(1, 2)), TENSOR_ESHAPE);
     assert_status_error(tensor_backward(y, tensor_ones(SHAPE(3), TENSOR_I64)), TENSOR_EDTYPE);
     assert_null(tensor_grad(x));
-    DONE(tensor_backward(y, VEC(1, 1, 1)));         /* a refused call freed nothing */
+    DONE(tensor_backward(y, VEC(1, 1, 1))); /* a refused call freed nothing */
 }
 
 static void test_backward_not_scalar(void **state)
@@ -103,7 +103,7 @@ static void test_no_roots(void **state)
     assert_status_error(tensor_backward_many(NULL, NULL, 0, false, false), TENSOR_EVALUE);
 }
 
-/* ---- once, twice ----------------------------------------------------------------------------------------- */
+/* ---- once, twice ----------------------------------------------------------------------------- */
 
 static void test_twice_with_saved_values(void **state)
 {
@@ -147,7 +147,7 @@ static void test_part_of_the_graph_twice(void **state)
     assert_values(tensor_grad(x), 2 * exp(2));
 }
 
-/* ---- gradients of gradients -------------------------------------------------------------------------------- */
+/* ---- gradients of gradients ------------------------------------------------------------------ */
 
 static double third_derivative(Tensor *(*f)(Tensor *), double at)
 {
@@ -160,15 +160,21 @@ static double third_derivative(Tensor *(*f)(Tensor *), double at)
 }
 
 static Tensor *sin_of_exp(Tensor *x) { return tensor_sin(tensor_exp(x)); }
-static Tensor *x_to_the_fifth(Tensor *x) { return tensor_mul(tensor_square(x), tensor_mul(x, tensor_mul(x, x))); }
+static Tensor *x_to_the_fifth(Tensor *x)
+{
+    return tensor_mul(tensor_square(x), tensor_mul(x, tensor_mul(x, x)));
+}
 static Tensor *log_of_square(Tensor *x) { return tensor_log(tensor_mul(x, x)); }
 static Tensor *exp_over_x(Tensor *x) { return tensor_div(tensor_exp(x), x); }
 static Tensor *tanh_of_x(Tensor *x) { return tensor_tanh(x); }
-static Tensor *sum_of_powers(Tensor *x) { return tensor_sum(tensor_pow_scalar(tensor_expand(x, SHAPE(3, 1)), 4)); }
+static Tensor *sum_of_powers(Tensor *x)
+{
+    return tensor_sum(tensor_pow_scalar(tensor_expand(x, SHAPE(3, 1)), 4));
+}
 static Tensor *as_product(Tensor *x)
 {
     Tensor *row = tensor_reshape(tensor_cat(TENSORS(x, tensor_square(x))), SHAPE(1, 2));
-    return tensor_sum(tensor_matmul(row, tensor_transpose(row, 0, 1)));         /* x^2 + x^4 */
+    return tensor_sum(tensor_matmul(row, tensor_transpose(row, 0, 1))); /* x^2 + x^4 */
 }
 
 static void test_third_order(void **state)
@@ -178,7 +184,8 @@ static void test_third_order(void **state)
     assert_near(third_derivative(sin_of_exp, x), e * cos(e) - 3 * e * e * sin(e) - e * e * e * cos(e), 1e-10);
     assert_near(third_derivative(x_to_the_fifth, x), 60 * x * x, 1e-10);
     assert_near(third_derivative(log_of_square, x), 4 / (x * x * x), 1e-9);
-    assert_near(third_derivative(exp_over_x, x), e * (1 / x - 3 / (x * x) + 6 / pow(x, 3) - 6 / pow(x, 4)), 1e-9);
+    assert_near(third_derivative(exp_over_x, x), e * (1 / x - 3 / (x * x) + 6 / pow(x, 3) - 6 / pow(x, 4)),
+                1e-9);
     assert_near(third_derivative(tanh_of_x, x), -2 * s * (s - 2 * t * t), 1e-10);
     assert_near(third_derivative(sum_of_powers, x), 3 * 24 * x, 1e-10);
     assert_near(third_derivative(as_product, x), 24 * x, 1e-10);
@@ -192,7 +199,7 @@ static void test_create_graph_accumulates_out_of_place(void **state)
     Tensor *first = tensor_grad(x);
     assert_values(first, 27);
     assert_true(tensor_requires_grad(first));
-    DONE(tensor_backward(tensor_sum(first), .create_graph = true));            /* 3 x^2 -> 6 x */
+    DONE(tensor_backward(tensor_sum(first), .create_graph = true)); /* 3 x^2 -> 6 x */
     assert_values(first, 27);
     assert_values(tensor_grad(x), 27 + 18);
     DONE(tensor_set_grad(x, NULL));
@@ -203,7 +210,8 @@ static void test_create_graph_gives_leaves_gradients_of_their_own(void **state)
     (void)state;
     Tensor *a = LEAF(1, 2), *b = LEAF(3, 4), *v = VEC(1, 1);
     DONE(tensor_backward(tensor_add(a, b), v, .create_graph = true));
-    TENSOR_NO_GRAD OK(tensor_mul_scalar_(tensor_grad(a), 5));
+    TENSOR_NO_GRAD
+        OK(tensor_mul_scalar_(tensor_grad(a), 5));
     assert_values(tensor_grad(a), 5, 5);
     assert_values(tensor_grad(b), 1, 1);
     assert_values(v, 1, 1);
@@ -217,7 +225,7 @@ static void test_create_graph_leaves_no_cycle(void **state)
     Tensor *x = LEAF(3), *y = tensor_mul(x, tensor_mul(x, x));
     DONE(tensor_backward(y, .create_graph = true));
     assert_true(tensor_requires_grad(tensor_grad(x)));
-    tensor_scope_close(scope);                      /* x -> x.grad -> graph -> x goes with the last handle of x */
+    tensor_scope_close(scope); /* x -> x.grad -> graph -> x goes with the last handle of x */
     assert_int_equal(tensor_live_count(), live);
     assert_int_equal(tensor_tape_length(), 0);
 }
@@ -227,7 +235,7 @@ static void test_record_while_replaying(void **state)
     (void)state;
     Tensor *w = LEAF(2, -1), *x = LEAF(0.5, 3);
     Tensor *y = tensor_sum(tensor_mul(tensor_square(x), w));
-    Tensor *g = OK(tensor_gradients(y, x, .create_graph = true));              /* 2 x w */
+    Tensor *g = OK(tensor_gradients(y, x, .create_graph = true)); /* 2 x w */
     assert_values(g, 2, -6);
     Tensor *penalty = tensor_square(tensor_sub_scalar(tensor_sqrt(tensor_sum(tensor_square(g))), 1));
     DONE(tensor_backward(tensor_add(y, penalty)));
@@ -236,7 +244,7 @@ static void test_record_while_replaying(void **state)
     assert_values(tensor_grad(x), 2 + k * 2 * 4, -6 + k * -6 * -2);
 }
 
-/* ---- tensor_gradients ---------------------------------------------------------------------------------------- */
+/* ---- tensor_gradients ------------------------------------------------------------------------ */
 
 static void test_gradients_touches_no_grad(void **state)
 {
@@ -252,10 +260,12 @@ static void test_gradients_unused(void **state)
     (void)state;
     Tensor *x = LEAF(2), *other = LEAF(1, 2), *y = tensor_mul(x, x), *g[2];
     Tensor *in[] = { x, other };
-    assert_int_equal(tensor_gradients_many(&y, NULL, 1, in, 2, g, (TensorGradientsArgs){ .retain_graph = true }), -1);
+    assert_int_equal(
+        tensor_gradients_many(&y, NULL, 1, in, 2, g, (TensorGradientsArgs){ .retain_graph = true }), -1);
     assert_says(TENSOR_EGRAD, "input 2");
     assert_null(g[0]);
-    DONE(tensor_gradients_many(&y, NULL, 1, in, 2, g, (TensorGradientsArgs){ .retain_graph = true, .allow_unused = true }));
+    DONE(tensor_gradients_many(&y, NULL, 1, in, 2, g,
+                               (TensorGradientsArgs){ .retain_graph = true, .allow_unused = true }));
     assert_values(g[0], 4);
     assert_null(g[1]);
     DONE(tensor_gradients_many(&y, NULL, 1, in, 2, g, (TensorGradientsArgs){ .materialize_grads = true }));
@@ -278,7 +288,7 @@ static void test_gradients_stops_at_the_inputs(void **state)
     (void)state;
     Tensor *x = LEAF(2), *h = tensor_exp(x), *y = tensor_mul(h, h);
     assert_values(OK(tensor_gradients(y, h)), 2 * exp(2));
-    DONE(tensor_backward(tensor_mul_scalar(h, 3)));         /* exp itself did not run and was not freed */
+    DONE(tensor_backward(tensor_mul_scalar(h, 3))); /* exp itself did not run and was not freed */
     assert_values(tensor_grad(x), 3 * exp(2));
 }
 
@@ -300,14 +310,14 @@ static void test_gradients_with_cotangent(void **state)
     assert_says(TENSOR_EGRAD, "requires no gradient");
 }
 
-/* ---- accumulation ---------------------------------------------------------------------------------------------- */
+/* ---- accumulation ---------------------------------------------------------------------------- */
 
 static void test_operand_used_twice(void **state)
 {
     (void)state;
     Tensor *x = LEAF_MAT(2, 1, 2, 3, 4);
     DONE(tensor_backward(tensor_sum(tensor_matmul(x, tensor_transpose(x, 0, 1)))));
-    assert_values(tensor_grad(x), 8, 12, 8, 12);        /* 2 (1 1^T) x */
+    assert_values(tensor_grad(x), 8, 12, 8, 12); /* 2 (1 1^T) x */
     Tensor *y = LEAF(3);
     DONE(tensor_backward(tensor_mul(y, y)));
     assert_values(tensor_grad(y), 6);
@@ -316,7 +326,7 @@ static void test_operand_used_twice(void **state)
 static void test_broadcast_of_both_operands(void **state)
 {
     (void)state;
-    Tensor *a = LEAF_MAT(2, 1, 2), *b = LEAF(10, 20, 30);       /* [2, 1] and [3] */
+    Tensor *a = LEAF_MAT(2, 1, 2), *b = LEAF(10, 20, 30); /* [2, 1] and [3] */
     DONE(tensor_backward(tensor_sum(tensor_mul(a, b))));
     assert_values(tensor_grad(a), 60, 60);
     assert_values(tensor_grad(b), 3, 3, 3);
@@ -330,7 +340,7 @@ static void test_first_gradient_is_kept_without_a_copy(void **state)
     DONE(tensor_backward(tensor_sum(tensor_square(x)), .retain_graph = true));
     seen = tensor_grad(x);
     void *data = tensor_data(seen);
-    DONE(tensor_backward(tensor_sum(tensor_square(x))));        /* added in place: the same memory */
+    DONE(tensor_backward(tensor_sum(tensor_square(x)))); /* added in place: the same memory */
     assert_ptr_equal(tensor_data(tensor_grad(x)), data);
     assert_ptr_equal(tensor_grad(x), seen);
     assert_values(seen, 4, 8);
@@ -341,8 +351,8 @@ static void test_shared_gradient_is_not_corrupted(void **state)
 {
     (void)state;
     Tensor *a = LEAF(1, 2), *b = LEAF(3, 4), *v = VEC(1, 1);
-    for (int i = 0; i < 2; i++) DONE(tensor_backward(tensor_add(a, b), v));     /* add hands one tensor to both */
-    OK(tensor_mul_scalar_(tensor_grad(a), 10));                                 /* the user changes one of them */
+    for (int i = 0; i < 2; i++) DONE(tensor_backward(tensor_add(a, b), v)); /* add hands one tensor to both */
+    OK(tensor_mul_scalar_(tensor_grad(a), 10));                             /* the user changes one of them */
     assert_values(tensor_grad(a), 20, 20);
     assert_values(tensor_grad(b), 2, 2);
     assert_values(v, 1, 1);
@@ -352,7 +362,7 @@ static void test_shared_gradient_inside(void **state)
 {
     (void)state;
     Tensor *x = LEAF(1, 2), *p = tensor_mul_scalar(x, 2), *q = tensor_mul_scalar(x, 3);
-    Tensor *y = tensor_add(tensor_add(p, q), p);                /* dy goes to p, q and p again */
+    Tensor *y = tensor_add(tensor_add(p, q), p); /* dy goes to p, q and p again */
     DONE(tensor_backward(y, VEC(1, 10)));
     assert_values(tensor_grad(x), 7, 70);
 }
@@ -364,7 +374,7 @@ static void test_grad_set_by_the_user(void **state)
     DONE(tensor_set_grad(x, VEC(10, 20, 30)));
     DONE(tensor_backward(tensor_sum(x)));
     assert_values(tensor_grad(x), 11, 21, 31);
-    DONE(tensor_set_grad(x, tensor_expand(VEC(5), SHAPE(3))));                  /* overlapping: summed aside */
+    DONE(tensor_set_grad(x, tensor_expand(VEC(5), SHAPE(3)))); /* overlapping: summed aside */
     DONE(tensor_backward(x, VEC(1, 2, 3)));
     assert_values(tensor_grad(x), 6, 7, 8);
     assert_status_error(tensor_set_grad(x, VEC(1)), TENSOR_ESHAPE);
@@ -393,11 +403,12 @@ static void test_mixed_dtypes(void **state)
     assert_values(tensor_grad(b), 3, 3);
 }
 
-/* ---- modes -------------------------------------------------------------------------------------------------------- */
+/* ---- modes ----------------------------------------------------------------------------------- */
 
 static void assert_no_grad_inside(void)
 {
-    TENSOR_NO_GRAD assert_false(tensor_grad_enabled());
+    TENSOR_NO_GRAD
+        assert_false(tensor_grad_enabled());
     assert_true(tensor_grad_enabled());
 }
 
@@ -432,7 +443,7 @@ static void test_mode_is_restored_after_errors(void **state)
         assert_false(tensor_grad_enabled());
         assert_tensor_error(tensor_matmul(x, tensor_ones(SHAPE(3, 3), TENSOR_F64)), TENSOR_ESHAPE);
         assert_false(tensor_grad_enabled());
-        DONE(tensor_backward(y, VEC(1, 1)));             /* backward itself does not ask for the mode */
+        DONE(tensor_backward(y, VEC(1, 1))); /* backward itself does not ask for the mode */
     }
     assert_values(tensor_grad(x), 2, 4);
 }
@@ -469,19 +480,45 @@ static void test_requires_grad(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_backward_scalar), TEST(test_backward_with_cotangent), TEST(test_backward_cotangent_of_another_dtype),
-        TEST(test_backward_refuses_a_bad_cotangent), TEST(test_backward_not_scalar), TEST(test_backward_one_element_of_any_rank),
-        TEST(test_backward_without_graph), TEST(test_backward_of_a_leaf), TEST(test_several_roots), TEST(test_duplicate_roots),
-        TEST(test_root_inside_the_graph_of_another), TEST(test_no_roots), TEST(test_twice_with_saved_values),
-        TEST(test_twice_without_saved_values), TEST(test_retain_graph), TEST(test_part_of_the_graph_twice), TEST(test_third_order),
-        TEST(test_create_graph_accumulates_out_of_place), TEST(test_create_graph_gives_leaves_gradients_of_their_own),
-        TEST(test_create_graph_leaves_no_cycle), TEST(test_record_while_replaying), TEST(test_gradients_touches_no_grad),
-        TEST(test_gradients_unused), TEST(test_gradients_of_interior_results), TEST(test_gradients_stops_at_the_inputs),
-        TEST(test_gradients_with_duplicate_inputs), TEST(test_gradients_with_cotangent), TEST(test_operand_used_twice),
-        TEST(test_broadcast_of_both_operands), TEST(test_first_gradient_is_kept_without_a_copy),
-        TEST(test_shared_gradient_is_not_corrupted), TEST(test_shared_gradient_inside), TEST(test_grad_set_by_the_user),
-        TEST(test_leaf_of_no_elements_gets_a_grad), TEST(test_mixed_dtypes), TEST(test_modes_nest),
-        TEST(test_mode_is_restored_after_errors), TEST(test_requires_grad), TEST(test_training_is_apart_from_grad_mode),
+        TEST(test_backward_scalar),
+        TEST(test_backward_with_cotangent),
+        TEST(test_backward_cotangent_of_another_dtype),
+        TEST(test_backward_refuses_a_bad_cotangent),
+        TEST(test_backward_not_scalar),
+        TEST(test_backward_one_element_of_any_rank),
+        TEST(test_backward_without_graph),
+        TEST(test_backward_of_a_leaf),
+        TEST(test_several_roots),
+        TEST(test_duplicate_roots),
+        TEST(test_root_inside_the_graph_of_another),
+        TEST(test_no_roots),
+        TEST(test_twice_with_saved_values),
+        TEST(test_twice_without_saved_values),
+        TEST(test_retain_graph),
+        TEST(test_part_of_the_graph_twice),
+        TEST(test_third_order),
+        TEST(test_create_graph_accumulates_out_of_place),
+        TEST(test_create_graph_gives_leaves_gradients_of_their_own),
+        TEST(test_create_graph_leaves_no_cycle),
+        TEST(test_record_while_replaying),
+        TEST(test_gradients_touches_no_grad),
+        TEST(test_gradients_unused),
+        TEST(test_gradients_of_interior_results),
+        TEST(test_gradients_stops_at_the_inputs),
+        TEST(test_gradients_with_duplicate_inputs),
+        TEST(test_gradients_with_cotangent),
+        TEST(test_operand_used_twice),
+        TEST(test_broadcast_of_both_operands),
+        TEST(test_first_gradient_is_kept_without_a_copy),
+        TEST(test_shared_gradient_is_not_corrupted),
+        TEST(test_shared_gradient_inside),
+        TEST(test_grad_set_by_the_user),
+        TEST(test_leaf_of_no_elements_gets_a_grad),
+        TEST(test_mixed_dtypes),
+        TEST(test_modes_nest),
+        TEST(test_mode_is_restored_after_errors),
+        TEST(test_requires_grad),
+        TEST(test_training_is_apart_from_grad_mode),
     };
     return cmocka_run_group_tests_name("tape", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_tape_life.c - what a tape for the whole thread must get right: only ancestors run and are freed, what nobody can reach is
- * gone, values that no backward reads have no storage, and releasing needs no stack. */
+/* test_tape_life.c - what a tape for the whole thread must get right: only ancestors run and are freed, what
+ * nobody can reach is gone, values that no backward reads have no storage, and releasing needs no stack. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/resource.h>
@@ -7,20 +7,22 @@
 
 static Tensor *layer(Tensor *x, Tensor *w) { return tensor_tanh(tensor_matmul(x, w)); }
 
-/* ---- parts of a graph ---------------------------------------------------------------------------------------- */
+/* ---- parts of a graph ------------------------------------------------------------------------ */
 
 /* dcgan: the discriminator's losses run before the generator's, which shares the generator's forward. */
 static void test_two_losses_that_share_a_graph(void **state)
 {
     (void)state;
-    Tensor *g = LEAF_MAT(2, .1, .2, .3, .4), *d = LEAF_MAT(2, .5, -.5), *z = MAT(1, 1, 2), *real = MAT(1, 3, 1);
+    Tensor *g = LEAF_MAT(2, .1, .2, .3, .4), *d = LEAF_MAT(2, .5, -.5), *z = MAT(1, 1, 2),
+           *real = MAT(1, 3, 1);
     Tensor *fake = layer(z, g);
     int64_t generator = tensor_tape_length();
     DONE(tensor_backward(tensor_sum(layer(real, d))));
     DONE(tensor_backward(tensor_sum(layer(tensor_detach(fake), d))));
     assert_null(tensor_grad(g));
     assert_true(tensor_tape_length() >= generator);
-    TENSOR_NO_GRAD OK(tensor_add_scaled_(d, tensor_grad(d), -0.1));            /* the step between */
+    TENSOR_NO_GRAD
+        OK(tensor_add_scaled_(d, tensor_grad(d), -0.1)); /* the step between */
     Tensor *loss = tensor_sum(layer(fake, d));
     DONE(tensor_backward(loss));
     Tensor *again = tensor_gradients(tensor_sum(layer(layer(z, g), d)), g);
@@ -31,7 +33,8 @@ static void test_only_ancestors_run_and_are_freed(void **state)
 {
     (void)state;
     Tensor *x = LEAF(1, 2), *w = LEAF(3, 4);
-    Tensor *a = tensor_sum(tensor_exp(x)), *b = tensor_sum(tensor_exp(w)), *later = tensor_mul(tensor_exp(x), w);
+    Tensor *a = tensor_sum(tensor_exp(x)), *b = tensor_sum(tensor_exp(w)),
+           *later = tensor_mul(tensor_exp(x), w);
     DONE(tensor_backward(a));
     assert_null(tensor_grad(w));
     DONE(tensor_backward(b));
@@ -44,7 +47,7 @@ static void test_unreachable_entries_are_released(void **state)
 {
     (void)state;
     Tensor *w = LEAF_MAT(2, 1, 2, 3, 4), *x = MAT(1, 1, 2);
-    for (int i = 0; i < 5; i++) {                   /* evaluation without no_grad, no backward at all */
+    for (int i = 0; i < 5; i++) { /* evaluation without no_grad, no backward at all */
         TensorScope scope = tensor_scope_open();
         Tensor *y = x;
         for (int k = 0; k < 10; k++) y = layer(y, w);
@@ -83,7 +86,7 @@ static void test_entries_in_the_middle_go_first(void **state)
         kept[i] = tensor_scope_return(scope, tensor_mul_scalar(x, i));
     }
     assert_int_equal(tensor_tape_length(), 100);
-    for (int i = 0; i < 3000; i++) {                /* more than the array first holds: it is squeezed */
+    for (int i = 0; i < 3000; i++) { /* more than the array first holds: it is squeezed */
         TensorScope scope = tensor_scope_open();
         tensor_exp(x);
         tensor_scope_close(scope);
@@ -120,7 +123,8 @@ static void test_many_small_graphs_summed(void **state)
     Tensor *w = LEAF(0.5), *losses[200];
     for (int i = 0; i < 200; i++) {
         TensorScope scope = tensor_scope_open();
-        losses[i] = tensor_scope_return(scope, tensor_mul_scalar(tensor_square(tensor_mul_scalar(w, i)), 0.5));
+        losses[i] =
+            tensor_scope_return(scope, tensor_mul_scalar(tensor_square(tensor_mul_scalar(w, i)), 0.5));
     }
     DONE(tensor_backward(tensor_sum(tensor_stack(((TensorList){ losses, 64 })))));
     Tensor *sum = tensor_scalar(0, TENSOR_F64);
@@ -135,10 +139,11 @@ static void test_shared_module_and_tied_weights(void **state)
 {
     (void)state;
     Tensor *w = LEAF_MAT(2, 1, 2, 3, 4), *x = MAT(1, 1, -1), *y = MAT(1, 2, 1);
-    DONE(tensor_backward(tensor_sum(tensor_mul(tensor_matmul(x, w), tensor_matmul(y, w)))));           /* siamese */
+    DONE(tensor_backward(tensor_sum(tensor_mul(tensor_matmul(x, w), tensor_matmul(y, w))))); /* siamese */
     assert_values(tensor_grad(w), 5 - 4, 8 - 4, -5 - 2, -8 - 2);
     DONE(tensor_set_grad(w, NULL));
-    DONE(tensor_backward(tensor_sum(tensor_matmul(tensor_matmul(x, w), tensor_transpose(w, 0, 1)))));     /* tied */
+    DONE(tensor_backward(
+        tensor_sum(tensor_matmul(tensor_matmul(x, w), tensor_transpose(w, 0, 1))))); /* tied */
     assert_values(tensor_grad(w), 4 - 2, 6 - 2, -4 - 2, -6 - 2);
 }
 
@@ -173,7 +178,7 @@ static void test_requires_grad_changed_after_recording(void **state)
     assert_values(tensor_grad(x), 3);
 }
 
-/* ---- what is kept ------------------------------------------------------------------------------------------------ */
+/* ---- what is kept ---------------------------------------------------------------------------- */
 
 static void test_unread_values_lose_their_storage(void **state)
 {
@@ -183,26 +188,27 @@ static void test_unread_values_lose_their_storage(void **state)
     int64_t before = tensor_memory().in_use;
     TensorScope scope = tensor_scope_open();
     y = x;
-    for (int i = 0; i < 10; i++) y = tensor_add_scalar(y, 1);           /* reads nothing in backward */
+    for (int i = 0; i < 10; i++) y = tensor_add_scalar(y, 1); /* reads nothing in backward */
     y = tensor_scope_return(scope, y);
     assert_in_range(tensor_memory().in_use - before, BYTES, 2 * BYTES);
     assert_true(tensor_tape_bytes() < 10 * 1024);
     scope = tensor_scope_open();
-    for (int i = 0; i < 10; i++) y = tensor_sigmoid(y);                 /* reads each result */
+    for (int i = 0; i < 10; i++) y = tensor_sigmoid(y); /* reads each result */
     y = tensor_scope_return(scope, y);
     assert_in_range(tensor_tape_bytes(), 10 * BYTES, 11 * BYTES);
     int64_t full = tensor_memory().in_use;
     DONE(tensor_backward(tensor_sum(y)));
     assert_true(tensor_tape_bytes() < 20 * 1024);
-    assert_true(tensor_memory().in_use < full - 7 * BYTES);             /* .grad came, nine results went */
+    assert_true(tensor_memory().in_use < full - 7 * BYTES); /* .grad came, nine results went */
 }
 
 static void test_only_what_is_wanted_is_kept(void **state)
 {
     (void)state;
     enum { N = 1 << 16, BYTES = N * 4 };
-    Tensor *x = tensor_requires_grad_(tensor_ones(SHAPE(N), TENSOR_F32), true), *c = tensor_ones(SHAPE(N), TENSOR_F32);
-    Tensor *y = tensor_mul(x, c);                                       /* x wants a gradient: c is kept, x is not */
+    Tensor *x = tensor_requires_grad_(tensor_ones(SHAPE(N), TENSOR_F32), true),
+           *c = tensor_ones(SHAPE(N), TENSOR_F32);
+    Tensor *y = tensor_mul(x, c); /* x wants a gradient: c is kept, x is not */
     assert_in_range(tensor_tape_bytes(), BYTES, BYTES + 4096);
     assert_int_equal(y->entry->saves, 1);
     assert_ptr_equal(y->entry->saved[0].storage, c->storage);
@@ -222,7 +228,7 @@ static void test_interior_gradients_go_with_the_sweep(void **state)
     assert_true(tensor_memory().in_use - before < 2 * BYTES);
 }
 
-/* ---- deep graphs -------------------------------------------------------------------------------------------------- */
+/* ---- deep graphs ----------------------------------------------------------------------------- */
 
 enum { DEEP = 1000000 };
 
@@ -237,10 +243,11 @@ static void *deep_chain(void *done)
         tensor_release(y);
         y = next;
     }
-    bool ok = y && tensor_tape_length() == DEEP && tensor_backward(y) == 0 && tensor_item(tensor_grad(x)) == 1;
+    bool ok =
+        y && tensor_tape_length() == DEEP && tensor_backward(y) == 0 && tensor_item(tensor_grad(x)) == 1;
     Tensor *held = tensor_retain(tensor_exp(y));
     tensor_release(y);
-    tensor_release(held);                       /* a million entries go here, in a loop */
+    tensor_release(held); /* a million entries go here, in a loop */
     tensor_scope_close(scope);
     *(bool *)done = ok && tensor_tape_length() == 0 && !tensor_error();
     return NULL;
@@ -282,7 +289,8 @@ static void test_long_training_stays_level(void **state)
     for (int step = 0; step < 2000; step++) {
         TensorScope scope = tensor_scope_open();
         DONE(tensor_backward(tensor_sum(layer(layer(x, w), w))));
-        TENSOR_NO_GRAD OK(tensor_add_scaled_(w, tensor_grad(w), -0.01));
+        TENSOR_NO_GRAD
+            OK(tensor_add_scaled_(w, tensor_grad(w), -0.01));
         DONE(tensor_set_grad(w, NULL));
         tensor_scope_close(scope);
         if (step == 10) live = tensor_live_count(), in_use = tensor_memory().in_use;
@@ -294,12 +302,22 @@ static void test_long_training_stays_level(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_two_losses_that_share_a_graph), TEST(test_only_ancestors_run_and_are_freed), TEST(test_unreachable_entries_are_released),
-        TEST(test_entries_live_as_long_as_a_result), TEST(test_entries_in_the_middle_go_first), TEST(test_truncated_bptt),
-        TEST(test_many_small_graphs_summed), TEST(test_shared_module_and_tied_weights), TEST(test_gradient_through_frozen_parameters),
-        TEST(test_leaf_that_dies_before_backward), TEST(test_requires_grad_changed_after_recording),
-        TEST(test_unread_values_lose_their_storage), TEST(test_only_what_is_wanted_is_kept),
-        TEST(test_interior_gradients_go_with_the_sweep), TEST(test_deep_graph_needs_no_stack), TEST(test_deep_graph_of_gradients),
+        TEST(test_two_losses_that_share_a_graph),
+        TEST(test_only_ancestors_run_and_are_freed),
+        TEST(test_unreachable_entries_are_released),
+        TEST(test_entries_live_as_long_as_a_result),
+        TEST(test_entries_in_the_middle_go_first),
+        TEST(test_truncated_bptt),
+        TEST(test_many_small_graphs_summed),
+        TEST(test_shared_module_and_tied_weights),
+        TEST(test_gradient_through_frozen_parameters),
+        TEST(test_leaf_that_dies_before_backward),
+        TEST(test_requires_grad_changed_after_recording),
+        TEST(test_unread_values_lose_their_storage),
+        TEST(test_only_what_is_wanted_is_kept),
+        TEST(test_interior_gradients_go_with_the_sweep),
+        TEST(test_deep_graph_needs_no_stack),
+        TEST(test_deep_graph_of_gradients),
         TEST(test_long_training_stays_level),
     };
     setrlimit(RLIMIT_STACK, &(struct rlimit){ 8 << 20, 8 << 20 });

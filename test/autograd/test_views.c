@@ -1,5 +1,5 @@
-/* test_views.c - what samples cannot show of views, joining and indexing: shared storage, which calls copy, long lists,
- * messages, forms in place, values that must not leak. */
+/* test_views.c - what samples cannot show of views, joining and indexing: shared storage, which calls copy,
+ * long lists, messages, forms in place, values that must not leak. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,15 +31,15 @@ static int teardown(void **state)
     return clean ? 0 : -1;
 }
 
-#define IN_SCOPE(test) \
-    static void scoped_##test(void **state) \
-    { \
+#define IN_SCOPE(test)                           \
+    static void scoped_##test(void **state)      \
+    {                                            \
         TensorScope scope = tensor_scope_open(); \
-        test(state); \
-        tensor_scope_close(scope); \
+        test(state);                             \
+        tensor_scope_close(scope);               \
     }
 
-static Tensor *counted(TensorShape shape)                   /* 0, 1, 2, ... */
+static Tensor *counted(TensorShape shape) /* 0, 1, 2, ... */
 {
     int64_t n = 1;
     for (int d = 0; d < shape.ndim; d++) n *= shape.dim[d];
@@ -50,24 +50,34 @@ static Tensor *list(int64_t n, const int64_t *values)
 {
     return tensor_from_data(values, SHAPE(n), TENSOR_I64);
 }
-#define LIST(...) list((int64_t)(sizeof (int64_t[]){ __VA_ARGS__ } / sizeof(int64_t)), (int64_t[]){ __VA_ARGS__ })
+#define LIST(...) \
+    list((int64_t)(sizeof(int64_t[]){ __VA_ARGS__ } / sizeof(int64_t)), (int64_t[]){ __VA_ARGS__ })
 
-static Tensor *leaf(Tensor *x)
-{
-    return tensor_requires_grad_(x, true);
-}
+static Tensor *leaf(Tensor *x) { return tensor_requires_grad_(x, true); }
 
-/* ---- storage ------------------------------------------------------------------------------------------- */
+/* ---- storage --------------------------------------------------------------------------------- */
 
 static void views_share(void **state)
 {
     (void)state;
     Tensor *x = counted(SHAPE(2, 3, 4)), *part[4];
     Tensor *views[] = {
-        tensor_view(x, SHAPE(6, 4)), tensor_reshape(x, SHAPE(-1)), tensor_flatten(x, 1), tensor_unflatten(x, 2, DIMS(2, 2)),
-        tensor_squeeze(x), tensor_unsqueeze(x, 1), tensor_transpose(x, 0, 2), tensor_mT(x), tensor_permute(x, DIMS(2, 0, 1)),
-        tensor_movedim(x, 0, -1), tensor_expand(tensor_unsqueeze(x, 0), DIMS(5, -1, -1, -1)), tensor_slice(x, 1, -2),
-        tensor_narrow(x, 2, 1, 2), tensor_select(x, 0, -1), tensor_diagonal(x, 0, 1, 2), tensor_reshape(tensor_transpose(x, 0, 1), SHAPE(3, 2, 2, 2)),
+        tensor_view(x, SHAPE(6, 4)),
+        tensor_reshape(x, SHAPE(-1)),
+        tensor_flatten(x, 1),
+        tensor_unflatten(x, 2, DIMS(2, 2)),
+        tensor_squeeze(x),
+        tensor_unsqueeze(x, 1),
+        tensor_transpose(x, 0, 2),
+        tensor_mT(x),
+        tensor_permute(x, DIMS(2, 0, 1)),
+        tensor_movedim(x, 0, -1),
+        tensor_expand(tensor_unsqueeze(x, 0), DIMS(5, -1, -1, -1)),
+        tensor_slice(x, 1, -2),
+        tensor_narrow(x, 2, 1, 2),
+        tensor_select(x, 0, -1),
+        tensor_diagonal(x, 0, 1, 2),
+        tensor_reshape(tensor_transpose(x, 0, 1), SHAPE(3, 2, 2, 2)),
     };
     for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
         assert_non_null(views[i]);
@@ -86,9 +96,17 @@ static void copies_do_not_share(void **state)
 {
     (void)state;
     Tensor *x = counted(SHAPE(2, 3));
-    Tensor *copies[] = { tensor_clone(x), tensor_flip(x, DIMS(0)), tensor_roll(x, DIMS(0), DIMS(0)), tensor_repeat(x, DIMS(1, 1)),
-                         tensor_tile(x, DIMS(1)), tensor_repeat_interleave(x, 1, 0), tensor_cat(TENSORS(x)), tensor_rot90(x, 0, DIMS(0, 1)),
-                         tensor_diag(x), tensor_reshape(tensor_t(x), SHAPE(6)), tensor_contiguous(tensor_t(x)) };
+    Tensor *copies[] = { tensor_clone(x),
+                         tensor_flip(x, DIMS(0)),
+                         tensor_roll(x, DIMS(0), DIMS(0)),
+                         tensor_repeat(x, DIMS(1, 1)),
+                         tensor_tile(x, DIMS(1)),
+                         tensor_repeat_interleave(x, 1, 0),
+                         tensor_cat(TENSORS(x)),
+                         tensor_rot90(x, 0, DIMS(0, 1)),
+                         tensor_diag(x),
+                         tensor_reshape(tensor_t(x), SHAPE(6)),
+                         tensor_contiguous(tensor_t(x)) };
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
         assert_non_null(copies[i]);
         assert_false(tensor_shares_storage(x, copies[i]));
@@ -107,12 +125,15 @@ static void view_refuses_what_reshape_copies(void **state)
     tensor_error_clear();
     const double want[] = { 0, 3, 1, 4, 2, 5 };
     assert_tensor_close(tensor_reshape(x, SHAPE(6)), tensor_from_data(want, SHAPE(6), TENSOR_F64), 0, 0);
-    assert_true(tensor_shares_storage(tensor_view(tensor_expand(tensor_ones(SHAPE(1), TENSOR_F32), SHAPE(6)), SHAPE(2, 3)), x) == false);
-    assert_tensor_error(tensor_fill_(tensor_expand(tensor_ones(SHAPE(1), TENSOR_F32), SHAPE(6)), 1), TENSOR_EVALUE);
+    assert_true(tensor_shares_storage(
+                    tensor_view(tensor_expand(tensor_ones(SHAPE(1), TENSOR_F32), SHAPE(6)), SHAPE(2, 3)),
+                    x) == false);
+    assert_tensor_error(tensor_fill_(tensor_expand(tensor_ones(SHAPE(1), TENSOR_F32), SHAPE(6)), 1),
+                        TENSOR_EVALUE);
 }
 IN_SCOPE(view_refuses_what_reshape_copies)
 
-/* ---- long lists -------------------------------------------------------------------------------------------- */
+/* ---- long lists ------------------------------------------------------------------------------ */
 
 enum { MANY = 300 };
 
@@ -128,7 +149,8 @@ static void many_parts(void **state)
     Tensor *z = tensor_cat(((TensorList){ part, MANY }));
     assert_tensor_close(tensor_detach(z), tensor_detach(x), 0, 0);
     Tensor *w = counted(SHAPE(MANY, 2));
-    assert_int_equal(tensor_backward(tensor_sum(tensor_add(tensor_mul(tensor_t(y), w), tensor_mul(z, w)))), 0);
+    assert_int_equal(tensor_backward(tensor_sum(tensor_add(tensor_mul(tensor_t(y), w), tensor_mul(z, w)))),
+                     0);
     assert_tensor_close(tensor_grad(x), tensor_mul_scalar(w, 2), 0, 0);
     assert_status_error(tensor_split(x, 1, 0, part, 7), TENSOR_ESHAPE);
 }
@@ -141,7 +163,7 @@ static void chunks(void **state)
     Tensor *x = leaf(counted(SHAPE(7, 2)));
     assert_int_equal(tensor_chunk(x, 3, 0, part, 8), 3);
     assert_int_equal(tensor_size(part[2], 0), 1);
-    assert_int_equal(tensor_backward(tensor_sum(part[1])), 0);         /* the others' gradients are zero */
+    assert_int_equal(tensor_backward(tensor_sum(part[1])), 0); /* the others' gradients are zero */
     const double want[] = { 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0 };
     assert_tensor_close(tensor_grad(x), tensor_from_data(want, SHAPE(7, 2), TENSOR_F64), 0, 0);
     assert_int_equal(tensor_chunk(x, 5, 0, part, 8), 4);
@@ -153,21 +175,24 @@ static void chunks(void **state)
 }
 IN_SCOPE(chunks)
 
-/* ---- indexing ------------------------------------------------------------------------------------------------ */
+/* ---- indexing -------------------------------------------------------------------------------- */
 
 static void messages_name_the_index(void **state)
 {
     (void)state;
-    Tensor *table = tensor_zeros(SHAPE(10, 3), TENSOR_F32), *tokens = tensor_reshape(LIST(1, 2, 3, 4, 5, 12), SHAPE(2, 3));
+    Tensor *table = tensor_zeros(SHAPE(10, 3), TENSOR_F32),
+           *tokens = tensor_reshape(LIST(1, 2, 3, 4, 5, 12), SHAPE(2, 3));
     assert_null(tensor_embedding(tokens, table));
     assert_int_equal(tensor_error_code(), TENSOR_EINDEX);
     assert_non_null(strstr(tensor_error(), "index 12 at position [1, 2] of [2, 3]"));
     assert_non_null(strstr(tensor_error(), "0 to 9"));
     tensor_error_clear();
     Tensor *x = tensor_zeros(SHAPE(4), TENSOR_F32);
-    assert_tensor_error(tensor_index_add_(x, 0, LIST(0, 1, 4), tensor_ones(SHAPE(3), TENSOR_F32), 1), TENSOR_EINDEX);
-    assert_tensor_error(tensor_scatter_add_(x, 0, LIST(0, -1), tensor_ones(SHAPE(2), TENSOR_F32)), TENSOR_EINDEX);
-    assert_true(tensor_item(tensor_sum(x)) == 0);                       /* nothing was written */
+    assert_tensor_error(tensor_index_add_(x, 0, LIST(0, 1, 4), tensor_ones(SHAPE(3), TENSOR_F32), 1),
+                        TENSOR_EINDEX);
+    assert_tensor_error(tensor_scatter_add_(x, 0, LIST(0, -1), tensor_ones(SHAPE(2), TENSOR_F32)),
+                        TENSOR_EINDEX);
+    assert_true(tensor_item(tensor_sum(x)) == 0); /* nothing was written */
 }
 IN_SCOPE(messages_name_the_index)
 
@@ -175,7 +200,7 @@ static void padding_gets_no_gradient(void **state)
 {
     (void)state;
     Tensor *table = leaf(counted(SHAPE(4, 2))), *index = LIST(1, 3, 1, 2);
-    Tensor *y = tensor_embedding(index, table, .padding_idx = -3);      /* row 1 */
+    Tensor *y = tensor_embedding(index, table, .padding_idx = -3); /* row 1 */
     assert_true(tensor_get(y, DIMS(0, 1)) == 3);
     Tensor *g = tensor_gradients(tensor_sum(tensor_square(y)), table, .create_graph = true);
     const double want[] = { 0, 0, 0, 0, 8, 10, 12, 14 };
@@ -189,7 +214,8 @@ IN_SCOPE(padding_gets_no_gradient)
 static void last_write_wins(void **state)
 {
     (void)state;
-    Tensor *x = leaf(tensor_zeros(SHAPE(3), TENSOR_F64)), *src = leaf(tensor_neg(counted(SHAPE(4)))), *index = LIST(0, 2, 2, 0);
+    Tensor *x = leaf(tensor_zeros(SHAPE(3), TENSOR_F64)), *src = leaf(tensor_neg(counted(SHAPE(4)))),
+           *index = LIST(0, 2, 2, 0);
     src = leaf(tensor_detach(src));
     Tensor *y = tensor_scatter(x, 0, index, src);
     const double want[] = { -3, 0, -2 }, dx[] = { 0, 1, 0 }, dsrc[] = { 0, 0, 1, 1 };
@@ -197,7 +223,8 @@ static void last_write_wins(void **state)
     assert_int_equal(tensor_backward(tensor_sum(y)), 0);
     assert_tensor_close(tensor_grad(x), tensor_from_data(dx, SHAPE(3), TENSOR_F64), 0, 0);
     assert_tensor_close(tensor_grad(src), tensor_from_data(dsrc, SHAPE(4), TENSOR_F64), 0, 0);
-    Tensor *zero = tensor_scatter(tensor_ones(SHAPE(1), TENSOR_F32), 0, LIST(0), tensor_full(SHAPE(1), -0.0, TENSOR_F32));
+    Tensor *zero = tensor_scatter(tensor_ones(SHAPE(1), TENSOR_F32), 0, LIST(0),
+                                  tensor_full(SHAPE(1), -0.0, TENSOR_F32));
     assert_true(signbit(tensor_item(zero)));
 }
 IN_SCOPE(last_write_wins)
@@ -208,7 +235,8 @@ static void every_dtype_moves(void **state)
     Tensor *index = LIST(2, 0, 2);
     for (int dtype = 0; dtype < TENSOR_DTYPES; dtype++) {
         Tensor *x = tensor_to(counted(SHAPE(3, 2)), (TensorDtype)dtype);
-        Tensor *y = tensor_index_select(x, 0, index), *z = tensor_index_add(tensor_zeros_like(x), 0, index, y);
+        Tensor *y = tensor_index_select(x, 0, index),
+               *z = tensor_index_add(tensor_zeros_like(x), 0, index, y);
         assert_int_equal(tensor_dtype(z), dtype);
         bool logic = dtype == TENSOR_BOOL;
         assert_true(tensor_get(y, DIMS(0, 1)) == (logic ? 1 : 5));
@@ -225,7 +253,8 @@ static void halves_sum_wide(void **state)
     (void)state;
     enum { N = 4096 };
     Tensor *index = tensor_zeros(SHAPE(N), TENSOR_I64), *ones = tensor_ones(SHAPE(N), TENSOR_F16);
-    assert_true(tensor_item(tensor_index_add(tensor_zeros(SHAPE(1), TENSOR_F16), 0, index, ones)) == N);     /* f16 alone stops at 2048 */
+    assert_true(tensor_item(tensor_index_add(tensor_zeros(SHAPE(1), TENSOR_F16), 0, index, ones)) ==
+                N); /* f16 alone stops at 2048 */
 }
 IN_SCOPE(halves_sum_wide)
 
@@ -233,12 +262,15 @@ IN_SCOPE(halves_sum_wide)
 static void threads_do_not_matter(void **state)
 {
     (void)state;
-    const int64_t shapes[][3] = { { 1, 50, 4096 }, { 64, 50, 64 }, { 1, 5000, 1 } };       /* by columns, blocks, rows */
+    const int64_t shapes[][3] = { { 1, 50, 4096 },
+                                  { 64, 50, 64 },
+                                  { 1, 5000, 1 } }; /* by columns, blocks, rows */
     int before = tensor_num_threads();
     for (size_t s = 0; s < 3; s++) {
         const int64_t *n = shapes[s];
         int64_t m = s == 2 ? 400000 : 200;
-        Tensor *index = tensor_empty(SHAPE(m), TENSOR_I64), *src = tensor_empty(SHAPE(n[0], m, n[2]), TENSOR_F32);
+        Tensor *index = tensor_empty(SHAPE(m), TENSOR_I64),
+               *src = tensor_empty(SHAPE(n[0], m, n[2]), TENSOR_F32);
         for (int64_t i = 0; i < m; i++) ((int64_t *)tensor_data(index))[i] = i * 7919 % n[1];
         for (int64_t i = 0; i < tensor_numel(src); i++) ((float *)tensor_data(src))[i] = sinf((float)i);
         Tensor *zero = tensor_zeros(SHAPE(n[0], n[1], n[2]), TENSOR_F32);
@@ -254,24 +286,29 @@ static void threads_do_not_matter(void **state)
 }
 IN_SCOPE(threads_do_not_matter)
 
-/* ---- selection, not products ------------------------------------------------------------------------------------ */
+/* ---- selection, not products ----------------------------------------------------------------- */
 
 static void nothing_leaks(void **state)
 {
     (void)state;
     const double bad[] = { NAN, INFINITY, 1 };
     Tensor *x = leaf(tensor_from_data(bad, SHAPE(3), TENSOR_F64)), *mask = tensor_isfinite(x);
-    Tensor *y = tensor_where(mask, x, tensor_zeros_like(x)), *z = tensor_masked_fill(x, tensor_logical_not(mask), 0);
+    Tensor *y = tensor_where(mask, x, tensor_zeros_like(x)),
+           *z = tensor_masked_fill(x, tensor_logical_not(mask), 0);
     assert_true(tensor_item(tensor_sum(y)) == 1 && tensor_item(tensor_sum(z)) == 1);
-    assert_int_equal(tensor_backward_many((Tensor *[]){ y, z }, (Tensor *[]){ tensor_detach(x), tensor_detach(x) }, 2, false, false), 0);
+    assert_int_equal(tensor_backward_many((Tensor *[]){ y, z },
+                                          (Tensor *[]){ tensor_detach(x), tensor_detach(x) }, 2, false,
+                                          false),
+                     0);
     const double want[] = { 0, 0, 2 };
     assert_tensor_close(tensor_grad(x), tensor_from_data(want, SHAPE(3), TENSOR_F64), 0, 0);
     Tensor *square = tensor_full(SHAPE(2, 2), INFINITY, TENSOR_F32);
-    assert_true(tensor_get(tensor_tril(square), DIMS(0, 1)) == 0 && tensor_get(tensor_triu(square, 1), DIMS(0, 0)) == 0);
+    assert_true(tensor_get(tensor_tril(square), DIMS(0, 1)) == 0 &&
+                tensor_get(tensor_triu(square, 1), DIMS(0, 0)) == 0);
 }
 IN_SCOPE(nothing_leaks)
 
-/* ---- in place --------------------------------------------------------------------------------------------------- */
+/* ---- in place -------------------------------------------------------------------------------- */
 
 static void in_place_forms(void **state)
 {
@@ -286,7 +323,9 @@ static void in_place_forms(void **state)
     assert_tensor_close(tensor_detach(y), tensor_from_data(want, SHAPE(3, 3), TENSOR_F64), 0, 0);
     assert_int_equal(tensor_backward(tensor_sum(y)), 0);
     assert_tensor_close(tensor_grad(x), tensor_from_data(grad, SHAPE(3, 3), TENSOR_F64), 0, 0);
-    assert_tensor_error(tensor_masked_fill_(tensor_zeros(SHAPE(3), TENSOR_F32), tensor_ones(SHAPE(2, 3), TENSOR_BOOL), 1), TENSOR_ESHAPE);
+    assert_tensor_error(
+        tensor_masked_fill_(tensor_zeros(SHAPE(3), TENSOR_F32), tensor_ones(SHAPE(2, 3), TENSOR_BOOL), 1),
+        TENSOR_ESHAPE);
     assert_tensor_error(tensor_tril_(x, 0), TENSOR_EGRAD);
 }
 IN_SCOPE(in_place_forms)
@@ -305,12 +344,12 @@ static void squeeze_of_no_dims(void **state)
 {
     (void)state;
     Tensor *x = tensor_ones(SHAPE(1, 3, 1), TENSOR_F32);
-    assert_int_equal(tensor_ndim(tensor_squeeze(x, .dims = DIMS())), 3);            /* PyTorch's squeeze(x, ()) */
+    assert_int_equal(tensor_ndim(tensor_squeeze(x, .dims = DIMS())), 3); /* PyTorch's squeeze(x, ()) */
     assert_int_equal(tensor_ndim(tensor_squeeze(x)), 1);
 }
 IN_SCOPE(squeeze_of_no_dims)
 
-/* ---- limits ------------------------------------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static void sixteen_dims(void **state)
 {
@@ -322,8 +361,10 @@ static void sixteen_dims(void **state)
     assert_tensor_error(tensor_expand(x, (TensorShape){ 17, NULL }), TENSOR_ESHAPE);
     assert_tensor_error(tensor_unflatten(x, -1, DIMS(1, 2)), TENSOR_ESHAPE);
     assert_tensor_error(tensor_one_hot(tensor_to(x, TENSOR_I64), 3), TENSOR_ESHAPE);
-    assert_int_equal(tensor_size(tensor_repeat(x, DIMS(2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)), 0), 2);
-    assert_tensor_error(tensor_expand(tensor_ones(SHAPE(1), TENSOR_F32), SHAPE(INT64_MAX / 2, 8)), TENSOR_ESHAPE);
+    assert_int_equal(tensor_size(tensor_repeat(x, DIMS(2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)), 0),
+                     2);
+    assert_tensor_error(tensor_expand(tensor_ones(SHAPE(1), TENSOR_F32), SHAPE(INT64_MAX / 2, 8)),
+                        TENSOR_ESHAPE);
     assert_tensor_error(tensor_cat(((TensorList){ NULL, 0 })), TENSOR_EVALUE);
     assert_null(tensor_reshape(NULL, SHAPE(1)));
     assert_int_equal(tensor_error_code(), TENSOR_ENULL);
@@ -336,9 +377,21 @@ IN_SCOPE(sixteen_dims)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(views_share), TEST(copies_do_not_share), TEST(view_refuses_what_reshape_copies), TEST(many_parts), TEST(chunks),
-        TEST(messages_name_the_index), TEST(padding_gets_no_gradient), TEST(last_write_wins), TEST(every_dtype_moves),
-        TEST(halves_sum_wide), TEST(threads_do_not_matter), TEST(nothing_leaks), TEST(in_place_forms), TEST(set_item), TEST(sixteen_dims),
+        TEST(views_share),
+        TEST(copies_do_not_share),
+        TEST(view_refuses_what_reshape_copies),
+        TEST(many_parts),
+        TEST(chunks),
+        TEST(messages_name_the_index),
+        TEST(padding_gets_no_gradient),
+        TEST(last_write_wins),
+        TEST(every_dtype_moves),
+        TEST(halves_sum_wide),
+        TEST(threads_do_not_matter),
+        TEST(nothing_leaks),
+        TEST(in_place_forms),
+        TEST(set_item),
+        TEST(sixteen_dims),
         TEST(squeeze_of_no_dims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,18 +1,28 @@
-/* plugin.c - plugins that the library must refuse, each with its sentence; -DBAD_... says what is wrong with it. */
+/* plugin.c - plugins that the library must refuse, each with its sentence; -DBAD_... says what is wrong with
+ * it. */
 #include "device/device.h"
 
 const Device *tensor_device_plugin(void);
 
-#if defined BAD_empty               /* there is no device in it */
+#if defined BAD_empty /* there is no device in it */
 const Device *tensor_device_plugin(void) { return NULL; }
 #else
 static const Device device = {
 #if defined BAD_oldabi
-    .abi = DEVICE_ABI + 1, .size = sizeof(Device), .name = "oldabi", .ops_digest = TAPEGRAD_OPS_DIGEST,
+    .abi = DEVICE_ABI + 1,
+    .size = sizeof(Device),
+    .name = "oldabi",
+    .ops_digest = TAPEGRAD_OPS_DIGEST,
 #elif defined BAD_olddigest
-    .abi = DEVICE_ABI, .size = sizeof(Device), .name = "olddigest", .ops_digest = "yesterday's",
+    .abi = DEVICE_ABI,
+    .size = sizeof(Device),
+    .name = "olddigest",
+    .ops_digest = "yesterday's",
 #elif defined BAD_misnamed
-    .abi = DEVICE_ABI, .size = sizeof(Device), .name = "othername", .ops_digest = TAPEGRAD_OPS_DIGEST,
+    .abi = DEVICE_ABI,
+    .size = sizeof(Device),
+    .name = "othername",
+    .ops_digest = TAPEGRAD_OPS_DIGEST,
 #endif
 };
 

@@ -19,8 +19,9 @@ static int isa, starve;
 static int best_isa(void)
 {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl")) return 2;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return 2;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 1;
 #endif
     return 0;
@@ -121,12 +122,27 @@ typedef struct {
 static void multiply(const Case *t, const Matrix *a, const Matrix *b, const Matrix *c, int threads)
 {
     const GemmCall call = {
-        .dtype = c->dtype, .batch = c->batch, .m = c->rows, .n = c->cols, .k = a->cols,
-        .a = start(a), .a_batch = a->batch == 1 ? 0 : a->by_batch, .a_row = a->by_row, .a_col = a->by_col,
-        .b = start(b), .b_batch = b->batch == 1 ? 0 : b->by_batch, .b_row = b->by_row, .b_col = b->by_col,
-        .c = start(c), .c_batch = c->by_batch, .c_row = c->by_row, .c_col = c->by_col,
-        .alpha = t->alpha, .beta = t->beta,
-        .bias = t->has_bias ? start(&t->bias) : NULL, .bias_per = t->bias_per,
+        .dtype = c->dtype,
+        .batch = c->batch,
+        .m = c->rows,
+        .n = c->cols,
+        .k = a->cols,
+        .a = start(a),
+        .a_batch = a->batch == 1 ? 0 : a->by_batch,
+        .a_row = a->by_row,
+        .a_col = a->by_col,
+        .b = start(b),
+        .b_batch = b->batch == 1 ? 0 : b->by_batch,
+        .b_row = b->by_row,
+        .b_col = b->by_col,
+        .c = start(c),
+        .c_batch = c->by_batch,
+        .c_row = c->by_row,
+        .c_col = c->by_col,
+        .alpha = t->alpha,
+        .beta = t->beta,
+        .bias = t->has_bias ? start(&t->bias) : NULL,
+        .bias_per = t->bias_per,
     };
     assert_int_equal(gemm_cpu(&call, threads), 0);
 }
@@ -145,12 +161,15 @@ static void agrees(const Case *t, const Matrix *c)
                     sum += term, size += fabs(term);
                 }
                 const double old = t->beta != 0 ? t->beta * get(&t->c, b, i, j) : 0;
-                const double bias = t->has_bias ? get(&t->bias, 0, 0, t->bias_per == GEMM_BIAS_ROW ? j : i) : 0;
+                const double bias =
+                    t->has_bias ? get(&t->bias, 0, 0, t->bias_per == GEMM_BIAS_ROW ? j : i) : 0;
                 const double want = t->alpha * sum + old + bias, got = get(c, b, i, j);
-                const double bound = unit * ((double)k + 8) * (fabs(t->alpha) * size + fabs(old) + fabs(bias));
+                const double bound =
+                    unit * ((double)k + 8) * (fabs(t->alpha) * size + fabs(old) + fabs(bias));
                 if (!(fabs(got - want) <= bound))
-                    fail_msg("isa %d dtype %d %dx%dx%d batch %d at %d,%d,%d: %.9g, want %.9g within %.2g", isa, c->dtype,
-                             (int)c->rows, (int)c->cols, (int)k, (int)c->batch, (int)b, (int)i, (int)j, got, want, bound);
+                    fail_msg("isa %d dtype %d %dx%dx%d batch %d at %d,%d,%d: %.9g, want %.9g within %.2g",
+                             isa, c->dtype, (int)c->rows, (int)c->cols, (int)k, (int)c->batch, (int)b, (int)i,
+                             (int)j, got, want, bound);
             }
 }
 
@@ -161,8 +180,8 @@ static void same_bits(const Matrix *x, const Matrix *y)
             for (int64_t j = 0; j < x->cols; j++) {
                 const double p = get(x, b, i, j), q = get(y, b, i, j);
                 if (memcmp(&p, &q, sizeof p) != 0)
-                    fail_msg("isa %d dtype %d %dx%d at %d,%d,%d: %.17g and %.17g", isa, x->dtype, (int)x->rows,
-                             (int)x->cols, (int)b, (int)i, (int)j, p, q);
+                    fail_msg("isa %d dtype %d %dx%d at %d,%d,%d: %.17g and %.17g", isa, x->dtype,
+                             (int)x->rows, (int)x->cols, (int)b, (int)i, (int)j, p, q);
             }
 }
 
@@ -179,7 +198,10 @@ static void untouched_around(const Matrix *x)
 static void check(int dtype, int64_t batch, int64_t m, int64_t n, int64_t k, int compare)
 {
     static const double factors[] = { 1, 1, -0.75, 2.5, 0 };
-    Case t = { .alpha = factors[below(5)], .beta = factors[below(5)], .has_bias = (int)below(2), .bias_per = (int)below(2) };
+    Case t = { .alpha = factors[below(5)],
+               .beta = factors[below(5)],
+               .has_bias = (int)below(2),
+               .bias_per = (int)below(2) };
     if (below(2)) t.beta = 0;
     const int64_t one = below(4) == 0;
     t.a = matrix(dtype, one ? 1 : batch, m, k, (int)below(LAYOUTS));
@@ -187,7 +209,7 @@ static void check(int dtype, int64_t batch, int64_t m, int64_t n, int64_t k, int
     t.c = matrix(dtype, batch, m, n, ROWS_FIRST);
     t.bias = matrix(dtype, 1, 1, m + n, ROWS_FIRST);
     randomize(&t.a), randomize(&t.b), randomize(&t.bias);
-    if (t.beta != 0) randomize(&t.c);                /* otherwise all NaN, which must not survive */
+    if (t.beta != 0) randomize(&t.c); /* otherwise all NaN, which must not survive */
     Matrix first = relaid(&t.c, (int)below(LAYOUTS));
     multiply(&t, &t.a, &t.b, &first, 1);
     if (compare) agrees(&t, &first);
@@ -218,10 +240,11 @@ static void shapes_at_the_seams(void **unused)
 {
     (void)unused;
     static const int64_t shapes[][4] = {
-        { 1, 1, 1, 5000 }, { 2, 4, 4, 64 }, { 1, 3, 2, 1025 }, { 1, 4, 5, 64 }, { 1, 1, 300, 70 }, { 1, 300, 1, 70 },
-        { 1, 2, 200, 33 }, { 1, 3, 140, 400 }, { 1, 15, 33, 385 }, { 1, 64, 256, 784 }, { 1, 64, 10, 128 },
-        { 1, 400, 140, 9 }, { 1, 30, 300, 769 }, { 1, 29, 2100, 5 }, { 1, 350, 300, 20 }, { 7, 16, 16, 64 },
-        { 1, 512, 256, 24 }, { 2, 0, 3, 2 }, { 2, 3, 0, 2 }, { 2, 3, 5, 0 }, { 0, 3, 5, 4 },
+        { 1, 1, 1, 5000 },  { 2, 4, 4, 64 },     { 1, 3, 2, 1025 },   { 1, 4, 5, 64 },    { 1, 1, 300, 70 },
+        { 1, 300, 1, 70 },  { 1, 2, 200, 33 },   { 1, 3, 140, 400 },  { 1, 15, 33, 385 }, { 1, 64, 256, 784 },
+        { 1, 64, 10, 128 }, { 1, 400, 140, 9 },  { 1, 30, 300, 769 }, { 1, 29, 2100, 5 }, { 1, 350, 300, 20 },
+        { 7, 16, 16, 64 },  { 1, 512, 256, 24 }, { 2, 0, 3, 2 },      { 2, 3, 0, 2 },     { 2, 3, 5, 0 },
+        { 0, 3, 5, 4 },
     };
     for (isa = best_isa(); isa >= 0; isa--)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -238,7 +261,7 @@ static void threads_share_large_ones(void **unused)
             check(dtype, 1, 400, 20, 300, 1);
             check(dtype, 3, 130, 70, 190, 1);
             check(dtype, 500, 2, 3, 700, 1);
-            check(dtype, 1, 1030, 150, 40, 0);       /* the last piece is cut otherwise than the first */
+            check(dtype, 1, 1030, 150, 40, 0); /* the last piece is cut otherwise than the first */
             check(dtype, 1, 340, 4100, 8, 0);
         }
 }
@@ -285,8 +308,20 @@ static void failed_memory_is_told_and_c_kept(void **unused)
     gemm_release();
     float a[100 * 100] = { 0 }, b[100 * 100] = { 0 }, c[100 * 100];
     for (int i = 0; i < 100 * 100; i++) c[i] = 7;
-    const GemmCall call = { .batch = 1, .m = 100, .n = 100, .k = 100, .a = a, .a_row = 100, .a_col = 1, .b = b, .b_row = 1,
-                            .b_col = 100, .c = c, .c_row = 100, .c_col = 1, .alpha = 1 };
+    const GemmCall call = { .batch = 1,
+                            .m = 100,
+                            .n = 100,
+                            .k = 100,
+                            .a = a,
+                            .a_row = 100,
+                            .a_col = 1,
+                            .b = b,
+                            .b_row = 1,
+                            .b_col = 100,
+                            .c = c,
+                            .c_row = 100,
+                            .c_col = 1,
+                            .alpha = 1 };
     starve = 1;
     assert_int_equal(gemm_cpu(&call, 1), -1);
     assert_int_equal(gemm_cpu(&call, 2), -1);

@@ -3,7 +3,8 @@
  *  - Every function stays within its bound in ulp of the C library's in the next wider type.
  *  - NaN, infinities and the sign of zero are the C library's.
  *  - An element's bits do not depend on whether a block or a loop of one computed it.
- *  - Every transcendental row of ops.def, as the library computes it, stays within the bound that ops.h states.
+ *  - Every transcendental row of ops.def, as the library computes it, stays within the bound that ops.h
+ * states.
  *
  * Build it once for each instruction set of the kernels, with the kernels' own flags; a build that the
  * machine cannot run skips.  VECMATH_STRIDE=61 in the environment tests every 61st float instead of every
@@ -53,22 +54,23 @@ VM_FN void map_trig(float *y, const float *x, int64_t n, float (*f)(float), floa
 }
 
 /* name, bound in ulp with FMA, bound without */
-#define F32_PLAIN(X)                                                                                   \
-    X(exp, 1.05, 1.1) X(exp2, 1, 1.1) X(expm1, 1.4, 1.4) X(log, .85, .85) X(log2, .51, .51) X(log10, .51, .51)      \
-    X(log1p, .51, .51) X(tanh, 1.5, 1.5) X(sinh, .51, .51) X(cosh, .51, .51) X(erf, 1.1, 1.3)           \
-    X(erfc, .55, .55) X(atan, 1.25, 1.25) X(asin, 1.25, 1.25) X(acos, 1.25, 1.25) X(asinh, .51, .51)          \
-    X(acosh, .51, .51) X(atanh, .51, .51)
+#define F32_PLAIN(X)                                                                                         \
+    X(exp, 1.05, 1.1)                                                                                        \
+    X(exp2, 1, 1.1) X(expm1, 1.4, 1.4) X(log, .85, .85) X(log2, .51, .51) X(log10, .51, .51)                 \
+        X(log1p, .51, .51) X(tanh, 1.5, 1.5) X(sinh, .51, .51) X(cosh, .51, .51) X(erf, 1.1, 1.3)            \
+            X(erfc, .55, .55) X(atan, 1.25, 1.25) X(asin, 1.25, 1.25) X(acos, 1.25, 1.25) X(asinh, .51, .51) \
+                X(acosh, .51, .51) X(atanh, .51, .51)
 #define F32_TRIG(X) X(sin, .51, .51) X(cos, .51, .51) X(tan, .51, .51)
-#define F64_PLAIN(X)                                                                                   \
+#define F64_PLAIN(X) \
     X(exp, 1.1, 1.1) X(expm1, 2, 2) X(log, 1, 1) X(log1p, 1.5, 1.5) X(tanh, 2, 2) X(erf, 1.5, 1.5)
 #define F64_TRIG(X) X(sin, 1, 1) X(cos, 1, 1)
 
 #define MAP_F32(name, a, b) \
     static void name##_f32(float *y, const float *x, int64_t n) { map_f32(y, x, n, vm_##name##_f32); }
-#define MAP_TRIG(name, a, b)                                                                           \
-    static void name##_f32(float *y, const float *x, int64_t n)                                        \
-    {                                                                                                  \
-        map_trig(y, x, n, vm_##name##_f32, vm_##name##_slow_f32);                                      \
+#define MAP_TRIG(name, a, b)                                      \
+    static void name##_f32(float *y, const float *x, int64_t n)   \
+    {                                                             \
+        map_trig(y, x, n, vm_##name##_f32, vm_##name##_slow_f32); \
     }
 #define MAP_F64(name, a, b) \
     static void name##_f64(double *y, const double *x, int64_t n) { map_f64(y, x, n, vm_##name##_f64); }
@@ -105,7 +107,7 @@ static const struct CaseF64 {
     F64_PLAIN(CASE)
 #undef CASE
 #define CASE(name, a, b) { #name, name##_f64, name##l, BOUND(a, b), 0x1p20 },
-    F64_TRIG(CASE)
+        F64_TRIG(CASE)
 #undef CASE
 };
 
@@ -134,7 +136,8 @@ static int same_f64(double a, double b) { return (isnan(a) && isnan(b)) || vm_bi
 
 static void report(const char *name, const char *type, double worst, double at)
 {
-    if (getenv("VECMATH_STRIDE")) print_message("%-7s %s  %.4f ulp at %a (%.9g)\n", name, type, worst, at, at);
+    if (getenv("VECMATH_STRIDE"))
+        print_message("%-7s %s  %.4f ulp at %a (%.9g)\n", name, type, worst, at, at);
 }
 
 /* One block against the reference and against loops of one; returns the largest error, *at its place. */
@@ -154,11 +157,61 @@ static double check_f32(const struct CaseF32 *c, const float *x, int64_t n, floa
 }
 
 static const float special_f32[] = {
-    0, -0.f, 1, -1, .5f, -.5f, 2, -2, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f, 0x1p-126f, -0x1p-126f,
-    0x1.fffffep-127f, 0x1.fffffep127f, -0x1.fffffep127f, 0x1.fffffep-1f, 0x1.000002p0f, -0x1.fffffep-1f, 88.72283f,
-    88.72284f, 89.41598f, 89.416f, -87.33655f, -103.97208f, -103.97209f, 127.99999f, 128, -149, -149.5f, -150,
-    -150.00002f, 10.05f, 10.06f, 0x1p31f, 0x1.000002p31f, 3, 3.5f, -3, 4, 8388607.5f, 8388609, 16777215, 16777216,
-    -8388609, -16777215, .33333334f, -.33333334f, 1e-30f, -1e-30f, .1f, 7, -7,
+    0,
+    -0.f,
+    1,
+    -1,
+    .5f,
+    -.5f,
+    2,
+    -2,
+    INFINITY,
+    -INFINITY,
+    NAN,
+    0x1p-149f,
+    -0x1p-149f,
+    0x1p-126f,
+    -0x1p-126f,
+    0x1.fffffep-127f,
+    0x1.fffffep127f,
+    -0x1.fffffep127f,
+    0x1.fffffep-1f,
+    0x1.000002p0f,
+    -0x1.fffffep-1f,
+    88.72283f,
+    88.72284f,
+    89.41598f,
+    89.416f,
+    -87.33655f,
+    -103.97208f,
+    -103.97209f,
+    127.99999f,
+    128,
+    -149,
+    -149.5f,
+    -150,
+    -150.00002f,
+    10.05f,
+    10.06f,
+    0x1p31f,
+    0x1.000002p31f,
+    3,
+    3.5f,
+    -3,
+    4,
+    8388607.5f,
+    8388609,
+    16777215,
+    16777216,
+    -8388609,
+    -16777215,
+    .33333334f,
+    -.33333334f,
+    1e-30f,
+    -1e-30f,
+    .1f,
+    7,
+    -7,
 };
 enum { SPECIALS = sizeof special_f32 / sizeof *special_f32 };
 
@@ -209,10 +262,38 @@ static double check_f64(const struct CaseF64 *c, const double *x, int64_t n, dou
 }
 
 static const double special_f64[] = {
-    0, -0., 1, -1, INFINITY, -INFINITY, NAN, 0x1p-1074, -0x1p-1074, 0x1p-1022, -0x1p-1022, 0x1.fffffffffffffp1023,
-    0x1.fffffffffffffp-1, 0x1.0000000000001p0, -0x1.fffffffffffffp-1, 709.782712893384, 709.7827128933841,
-    -708.3964185322641, -744.4400719213812, -745.1332191019411, -745.1332191019412, -746, 0x1p20, -0x1p20, -2,
-    0x1.6ac5b262ca1ffp+849, 0x1.921fb54442d18p0, 0x1.921fb54442d18p1, 0x1.921fb54442d18p10, 0x1p53, 0x1p54, -40,
+    0,
+    -0.,
+    1,
+    -1,
+    INFINITY,
+    -INFINITY,
+    NAN,
+    0x1p-1074,
+    -0x1p-1074,
+    0x1p-1022,
+    -0x1p-1022,
+    0x1.fffffffffffffp1023,
+    0x1.fffffffffffffp-1,
+    0x1.0000000000001p0,
+    -0x1.fffffffffffffp-1,
+    709.782712893384,
+    709.7827128933841,
+    -708.3964185322641,
+    -744.4400719213812,
+    -745.1332191019411,
+    -745.1332191019412,
+    -746,
+    0x1p20,
+    -0x1p20,
+    -2,
+    0x1.6ac5b262ca1ffp+849,
+    0x1.921fb54442d18p0,
+    0x1.921fb54442d18p1,
+    0x1.921fb54442d18p10,
+    0x1p53,
+    0x1p54,
+    -40,
 };
 
 /* Exponents uniform in turn over all numbers, [2^-60, 2^20) and [2^-6, 2^6). */
@@ -258,7 +339,8 @@ static double check_pow(const float *x, const float *y, int64_t n)
     return worst;
 }
 
-/* Every pair of the specials; then random bases with exponents that keep the result finite, and whole ones. */
+/* Every pair of the specials; then random bases with exponents that keep the result finite, and whole ones.
+ */
 static void test_pow(void **state)
 {
     (void)state;
@@ -295,13 +377,14 @@ static void test_digamma(void **state)
         assert_true(fabs(step) < 1e-13 * (1 + y * y));
         assert_true(fabs(mirror) < 1e-13 * (1 + y * y + z * z));
     }
-    assert_true(fabs(special_digamma(-14 + 0x1p-40) + 0x1p40) < 10);     /* near a pole: -1 / the distance */
+    assert_true(fabs(special_digamma(-14 + 0x1p-40) + 0x1p40) < 10); /* near a pole: -1 / the distance */
     assert_true(special_digamma(0) == -INFINITY && special_digamma(-0.f) == INFINITY);
-    assert_true(isnan(special_digamma(-3)) && isnan(special_digamma(-INFINITY)) && isnan(special_digamma(NAN)));
+    assert_true(isnan(special_digamma(-3)) && isnan(special_digamma(-INFINITY)) &&
+                isnan(special_digamma(NAN)));
     assert_true(special_digamma(INFINITY) == INFINITY);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 #define PI 3.14159265358979323846264338327950288L
 
@@ -309,7 +392,10 @@ static long double ref_rsqrt(long double x) { return 1 / sqrtl(x); }
 static long double ref_sigmoid(long double x) { return 1 / (1 + expl(-x)); }
 static long double ref_logsigmoid(long double x) { return x < 0 ? x - log1pl(expl(x)) : -log1pl(expl(-x)); }
 static long double ref_elu(long double x) { return x > 0 ? x : expm1l(x); }
-static long double ref_selu(long double x) { return 1.05070098735548049342L * (x > 0 ? x : 1.67326324235437728481L * expm1l(x)); }
+static long double ref_selu(long double x)
+{
+    return 1.05070098735548049342L * (x > 0 ? x : 1.67326324235437728481L * expm1l(x));
+}
 static long double ref_gelu(long double x) { return x * .5L * erfcl(-x * sqrtl(.5L)); }
 static long double ref_silu(long double x) { return x / (1 + expl(-x)); }
 static long double ref_softplus(long double x) { return x > 20 ? x : log1pl(expl(x)); }
@@ -321,8 +407,14 @@ static long double ref_sinc(long double x)
     long double n = rintl(x), y = sinl(PI * (x - n)) / (PI * x);
     return x == 0 ? 1 : fmodl(n, 2) != 0 ? -y : y;
 }
-static long double ref_logaddexp(long double a, long double b) { return fmaxl(a, b) + log1pl(expl(-fabsl(a - b))); }
-static long double ref_logaddexp2(long double a, long double b) { return fmaxl(a, b) + log1pl(exp2l(-fabsl(a - b))) / logl(2); }
+static long double ref_logaddexp(long double a, long double b)
+{
+    return fmaxl(a, b) + log1pl(expl(-fabsl(a - b)));
+}
+static long double ref_logaddexp2(long double a, long double b)
+{
+    return fmaxl(a, b) + log1pl(exp2l(-fabsl(a - b))) / logl(2);
+}
 static long double ref_xlogy(long double a, long double b) { return a * logl(b); }
 static long double ref_xlog1py(long double a, long double b) { return a * log1pl(b); }
 
@@ -347,16 +439,18 @@ static long double ref_digamma(long double x)
     if (x < 0) return ref_digamma(1 - x) - PI / tanl(PI * (x - rintl(x)));
     for (; x < 40; x++) y -= 1 / x;
     long double z = 1 / (x * x);
-    return y + logl(x) - .5L / x - z * (1 / 12.L - z * (1 / 120.L - z * (1 / 252.L - z * (1 / 240.L - z / 132))));
+    return y + logl(x) - .5L / x -
+           z * (1 / 12.L - z * (1 / 120.L - z * (1 / 252.L - z * (1 / 240.L - z / 132))));
 }
 
-static long double ref_polygamma(long double x)         /* n = 1 */
+static long double ref_polygamma(long double x) /* n = 1 */
 {
     long double y = 0;
     if (x < 0) return powl(PI / sinl(PI * (x - rintl(x))), 2) - ref_polygamma(1 - x);
     for (; x < 40; x++) y += 1 / (x * x);
     long double z = 1 / (x * x);
-    return y + 1 / x + z / 2 + z / x * (1 / 6.L - z * (1 / 30.L - z * (1 / 42.L - z * (1 / 30.L - z * 5 / 66))));
+    return y + 1 / x + z / 2 +
+           z / x * (1 / 6.L - z * (1 / 30.L - z * (1 / 42.L - z * (1 / 30.L - z * 5 / 66))));
 }
 
 /* Errors in ulp of the result, or, where a formula cancels, of the larger of it and 1, or x. */
@@ -371,7 +465,7 @@ static const struct RowCase {
     Ref2 *f2;
     double lo, hi, bound_f32, bound_f64;
     enum Unit unit;
-    double wider;                       /* how many times larger f64's interval is; 0: once */
+    double wider; /* how many times larger f64's interval is; 0: once */
 } row_cases[] = {
     { "exp", expl, NULL, -80, 80, 1.2, 1.2, RESULT, 8.5 },
     { "exp2", exp2l, NULL, -120, 120, 1.2, 0.6, RESULT, 8.5 },
@@ -452,7 +546,8 @@ static double check_row(const struct RowCase *c, bool narrow, double *at)
     Tensor *in[2];
     assert_non_null(op);
     for (int k = 0; k < op->arity; k++) {
-        for (int i = 0; i < BLOCK; i++) x[k][i] = narrow ? (double)(float)draw(c, i, narrow) : draw(c, i, narrow);
+        for (int i = 0; i < BLOCK; i++)
+            x[k][i] = narrow ? (double)(float)draw(c, i, narrow) : draw(c, i, narrow);
         in[k] = tensor_to(tensor_from_data(x[k], SHAPE(BLOCK), TENSOR_F64), narrow ? TENSOR_F32 : TENSOR_F64);
     }
     Tensor *result = tensor_to(tensor_apply(op, in, op->arity, NULL), TENSOR_F64);
@@ -479,7 +574,9 @@ static void test_rows(void **state)
                 if (!(w <= worst)) worst = w, where = at;
             }
             report(c->name, narrow ? "row f32" : "row f64", worst, where);
-            if (!(worst <= bound)) print_error("%s in %s: %g ulp at %a, bound %g\n", c->name, narrow ? "f32" : "f64", worst, where, bound);
+            if (!(worst <= bound))
+                print_error("%s in %s: %g ulp at %a, bound %g\n", c->name, narrow ? "f32" : "f64", worst,
+                            where, bound);
             if (!(worst <= bound)) wrong_rows++;
         }
     assert_int_equal(wrong_rows, 0);
@@ -499,11 +596,8 @@ static int runs_here(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_f32),
-        cmocka_unit_test(test_f64),
-        cmocka_unit_test(test_pow),
-        cmocka_unit_test(test_digamma),
-        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_f32),     cmocka_unit_test(test_f64),  cmocka_unit_test(test_pow),
+        cmocka_unit_test(test_digamma), cmocka_unit_test(test_rows),
     };
     if (!runs_here()) return 0;
     return cmocka_run_group_tests_name("vecmath", tests, NULL, NULL);

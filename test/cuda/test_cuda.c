@@ -1,5 +1,5 @@
-/* test_cuda.c - the device cuda:0.  Where there is no GPU, it is refused with a sentence as often as it is asked for, and the
- * CPU goes on; where there is one, it computes. */
+/* test_cuda.c - the device cuda:0.  Where there is no GPU, it is refused with a sentence as often as it is
+ * asked for, and the CPU goes on; where there is one, it computes. */
 #include "plugin_folder.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,15 +1,16 @@
 /* test_emu.c - the CUDA kernels, run on the CPU as the device emu:0 (test/cuemu), against the CPU's own.
  *
- * Every op of the registry computes the same on both, forward and backward, in f32, f64 and bf16, from all layouts; so does an
- * MLP that trains.  All of it with the threads of a kernel in three orders, so that a missing barrier changes a result. */
+ * Every op of the registry computes the same on both, forward and backward, in f32, f64 and bf16, from all
+ * layouts; so does an MLP that trains.  All of it with the threads of a kernel in three orders, so that a
+ * missing barrier changes a result. */
 #include <math.h>
 #include <sys/wait.h>
 #include "plugin_folder.h"
-#include "tensor/core.h"           /* before cmocka.h, which has a macro fail */
+#include "tensor/core.h" /* before cmocka.h, which has a macro fail */
 #include "samples.h"
 #include <tapegrad/cmocka.h>
 
-/* ---- every op ------------------------------------------------------------------------------------------------------- */
+/* ---- every op -------------------------------------------------------------------------------- */
 
 static int compared, refused;
 
@@ -18,11 +19,13 @@ static bool may_be_refused(const TensorOp *op)
 {
     const char *error = tensor_error();
     if (tensor_error_code() != TENSOR_EDEVICE || !error || !strstr(error, "emu:0")) return false;
-    return !(op->flags & OP_ANY_DEVICE) || strstr(error, "(conv2d") || strstr(error, "(max_pool") || strstr(error, "(avg_pool") ||
-           strstr(error, "(resample") || strstr(error, "(taps") || strstr(error, "no products of integers");      /* cuBLAS has none */
+    return !(op->flags & OP_ANY_DEVICE) || strstr(error, "(conv2d") || strstr(error, "(max_pool") ||
+           strstr(error, "(avg_pool") || strstr(error, "(resample") || strstr(error, "(taps") ||
+           strstr(error, "no products of integers"); /* cuBLAS has none */
 }
 
-static void compare(const Sample *s, const char *what, int k, const Tensor *got, const Tensor *want, const char *how, double limit)
+static void compare(const Sample *s, const char *what, int k, const Tensor *got, const Tensor *want,
+                    const char *how, double limit)
 {
     if (!got && !want) return;
     if (!got || !want) {
@@ -36,12 +39,14 @@ static void compare(const Sample *s, const char *what, int k, const Tensor *got,
     compared++;
 }
 
-/* Inputs in the CPU's memory; the same run on both devices, the default one being where cotangents are made. */
+/* Inputs in the CPU's memory; the same run on both devices, the default one being where cotangents are made.
+ */
 static bool run_on(const Sample *s, const char *device, Tensor *const *x, Layout layout, SampleRun *run)
 {
     Tensor *there[OP_MAX_INPUTS];
     tensor_set_default_device(device);
-    for (int i = 0; i < s->n; i++) there[i] = x[i] ? strided_copy(tensor_to_device(x[i], device), layout) : NULL;
+    for (int i = 0; i < s->n; i++)
+        there[i] = x[i] ? strided_copy(tensor_to_device(x[i], device), layout) : NULL;
     const int n = sample_run(s, there, false, layout, run);
     tensor_set_default_device("cpu");
     return n >= 0;
@@ -55,7 +60,7 @@ static void check_at(const Sample *s, int floats, Layout layout, double limit)
     snprintf(how, sizeof how, "%s, %s", tensor_dtype_name((TensorDtype)floats), layout_name[layout]);
     sample_inputs(s, floats, 1, x);
     const bool on_cpu = run_on(s, "cpu", x, layout, &want);
-    tensor_error_clear();                   /* a view that this layout does not allow: refused on both */
+    tensor_error_clear(); /* a view that this layout does not allow: refused on both */
     const bool on_emu = run_on(s, "emu:0", x, layout, &got);
     if (!on_emu) {
         if (on_cpu && may_be_refused(s->op)) refused++;
@@ -68,17 +73,24 @@ static void check_at(const Sample *s, int floats, Layout layout, double limit)
         return;
     }
     for (int k = 0; k < got.results; k++)
-        if (strcmp(tensor_device(got.y[k]), "emu:0") != 0) complain(s, "%s: result %d is on %s", how, k, tensor_device(got.y[k]));
-    if (got.results != want.results) complain(s, "%s: %d results, %d on the CPU", how, got.results, want.results);
+        if (strcmp(tensor_device(got.y[k]), "emu:0") != 0)
+            complain(s, "%s: result %d is on %s", how, k, tensor_device(got.y[k]));
+    if (got.results != want.results)
+        complain(s, "%s: %d results, %d on the CPU", how, got.results, want.results);
     for (int k = 0; k < got.results; k++) compare(s, "result", k, got.y[k], want.y[k], how, limit);
     for (int i = 0; i < s->n; i++) compare(s, "gradient", i, got.g[i], want.g[i], how, 10 * limit);
 }
 
 static void check_sample(const Sample *s)
 {
-    static const struct { int dtype; Layout layout; double limit; } way[] = {
-        { TENSOR_F32, LAYOUT_DENSE, 1e-5 }, { TENSOR_F64, LAYOUT_TRANSPOSED, 1e-12 }, { TENSOR_F32, LAYOUT_STEP, 1e-5 },
-        { TENSOR_BF16, LAYOUT_DENSE, 1e-2 } };
+    static const struct {
+        int dtype;
+        Layout layout;
+        double limit;
+    } way[] = { { TENSOR_F32, LAYOUT_DENSE, 1e-5 },
+                { TENSOR_F64, LAYOUT_TRANSPOSED, 1e-12 },
+                { TENSOR_F32, LAYOUT_STEP, 1e-5 },
+                { TENSOR_BF16, LAYOUT_DENSE, 1e-2 } };
     for (size_t k = 0; k < sizeof way / sizeof *way; k++) {
         TensorScope scope = tensor_scope_open();
         check_at(s, way[k].dtype, way[k].layout, way[k].limit);
@@ -86,10 +98,7 @@ static void check_sample(const Sample *s)
     }
 }
 
-static void check_op(const TensorOp *op)
-{
-    each_sample(op, check_sample);
-}
+static void check_op(const TensorOp *op) { each_sample(op, check_sample); }
 
 static void summary(void **state)
 {
@@ -98,7 +107,7 @@ static void summary(void **state)
     assert_true(compared > 1000);
 }
 
-/* ---- sizes that the samples are too small for --------------------------------------------------------------------------- */
+/* ---- sizes that the samples are too small for ------------------------------------------------ */
 
 static Tensor *pattern(TensorShape shape, TensorDtype dtype, const char *device)
 {
@@ -121,7 +130,8 @@ static void big_reductions(void **state)
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
         for (int dim = 0; dim < 2; dim++) {
             TensorScope scope = tensor_scope_open();
-            Tensor *cpu = pattern(SHAPE(shape[i][0], shape[i][1]), TENSOR_F32, "cpu"), *emu = tensor_to_device(cpu, "emu:0");
+            Tensor *cpu = pattern(SHAPE(shape[i][0], shape[i][1]), TENSOR_F32, "cpu"),
+                   *emu = tensor_to_device(cpu, "emu:0");
             expect(tensor_sum(emu, dim), tensor_sum(cpu, dim), 1e-6);
             expect(tensor_amax(emu, dim), tensor_amax(cpu, dim), 0);
             expect(tensor_argmax(emu, dim), tensor_argmax(cpu, dim), 0);
@@ -149,7 +159,7 @@ static void products(void **state)
     }
 }
 
-/* ---- an MLP ------------------------------------------------------------------------------------------------------------- */
+/* ---- an MLP ---------------------------------------------------------------------------------- */
 
 enum { LAYERS = 4, STEPS = 5 };
 
@@ -157,9 +167,11 @@ enum { LAYERS = 4, STEPS = 5 };
 static double train(const char *device, Tensor **end)
 {
     Tensor *x = pattern(SHAPE(32, 20), TENSOR_F32, device);
-    Tensor *classes = tensor_to_device(tensor_to(tensor_mul_scalar(tensor_arange(0, 32, 1, TENSOR_F32), 10.0 / 32), TENSOR_I64), device);
+    Tensor *classes = tensor_to_device(
+        tensor_to(tensor_mul_scalar(tensor_arange(0, 32, 1, TENSOR_F32), 10.0 / 32), TENSOR_I64), device);
     Tensor *p[LAYERS] = { pattern(SHAPE(48, 20), TENSOR_F32, device), pattern(SHAPE(48), TENSOR_F32, device),
-                          pattern(SHAPE(10, 48), TENSOR_F32, device), pattern(SHAPE(10), TENSOR_F32, device) };
+                          pattern(SHAPE(10, 48), TENSOR_F32, device),
+                          pattern(SHAPE(10), TENSOR_F32, device) };
     double loss_now = NAN;
     for (int i = 0; i < LAYERS; i++) tensor_requires_grad_(p[i], true);
     for (int step = 0; step < STEPS; step++) {
@@ -191,7 +203,7 @@ static void training(void **state)
     tensor_scope_close(scope);
 }
 
-/* ---- what goes wrong ------------------------------------------------------------------------------------------------------ */
+/* ---- what goes wrong ------------------------------------------------------------------------- */
 
 static void still_works(void)
 {
@@ -204,7 +216,8 @@ static void missing_kernels(void **state)
 {
     (void)state;
     TensorScope scope = tensor_scope_open();
-    Tensor *x = pattern(SHAPE(1, 1, 5, 5), TENSOR_F32, "emu:0"), *w = pattern(SHAPE(1, 1, 3, 3), TENSOR_F32, "emu:0");
+    Tensor *x = pattern(SHAPE(1, 1, 5, 5), TENSOR_F32, "emu:0"),
+           *w = pattern(SHAPE(1, 1, 3, 3), TENSOR_F32, "emu:0");
     const int64_t live = tensor_live_count();
     assert_null(tensor_conv2d(x, w, NULL));
     assert_int_equal(tensor_error_code(), TENSOR_EDEVICE);
@@ -221,7 +234,8 @@ static void bad_targets_and_indices(void **state)
     (void)state;
     TensorScope scope = tensor_scope_open();
     const int64_t bad[3] = { 0, 7, 1 };
-    Tensor *t = tensor_to_device(tensor_from_data(bad, SHAPE(3), TENSOR_I64), "emu:0"), *x = pattern(SHAPE(3, 4), TENSOR_F32, "emu:0");
+    Tensor *t = tensor_to_device(tensor_from_data(bad, SHAPE(3), TENSOR_I64), "emu:0"),
+           *x = pattern(SHAPE(3, 4), TENSOR_F32, "emu:0");
     assert_null(tensor_cross_entropy(x, t));
     assert_non_null(tensor_error());
     assert_non_null(strstr(tensor_error(), "7"));
@@ -251,10 +265,13 @@ static void mixed_devices(void **state)
 static void bad_plugins(void **state)
 {
     (void)state;
-    static const struct { const char *name, *sentence; } bad[] = {
-        { "oldabi", "was built for another version of the library" }, { "olddigest", "was built from another ops.def" },
-        { "misnamed", "its plugin is for \"othername\"" }, { "empty", "exports no device" },
-        { "nosuch", "could not be opened" } };
+    static const struct {
+        const char *name, *sentence;
+    } bad[] = { { "oldabi", "was built for another version of the library" },
+                { "olddigest", "was built from another ops.def" },
+                { "misnamed", "its plugin is for \"othername\"" },
+                { "empty", "exports no device" },
+                { "nosuch", "could not be opened" } };
     set_plugin_folder("/test/plugins");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(tensor_set_default_device(bad[i].name), -1);
@@ -266,7 +283,7 @@ static void bad_plugins(void **state)
     still_works();
 }
 
-/* ---- every order ------------------------------------------------------------------------------------------------------------ */
+/* ---- every order ----------------------------------------------------------------------------- */
 
 static int run_all(int argc, char **argv)
 {
@@ -295,7 +312,8 @@ int main(int argc, char **argv)
     static const char *const order[] = { "fwd", "rev", "rand:1" };
     int failed = 0;
     set_plugin_folder("");
-    setenv("TAPEGRAD_CUDA_NO_CACHE", "1", 1);       /* fresh memory is NaN: what is read before it is written shows */
+    setenv("TAPEGRAD_CUDA_NO_CACHE", "1",
+           1); /* fresh memory is NaN: what is read before it is written shows */
     if (getenv("CUEMU_ORDER")) return run_all(argc, argv);
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         int status = 1;

@@ -1,7 +1,7 @@
 /* cuemu.cpp - the threads of a kernel as fibers: warps, blocks, barriers, the order in which they run.
  *
- * Build it without -fsanitize=address/thread (it hooks into them by weak symbols), but with -fsanitize=memory in a
- * MemorySanitizer build. */
+ * Build it without -fsanitize=address/thread (it hooks into them by weak symbols), but with -fsanitize=memory
+ * in a MemorySanitizer build. */
 #include "cuemu.h"
 #include <cstdarg>
 #include <vector>
@@ -30,7 +30,7 @@ WEAK extern unsigned char __start_cuemu_shared[], __stop_cuemu_shared[];
 
 namespace cuemu {
 Exec X;
-/* ---- context switch ------------------------------------------------------------------------- */
+/* ---- context switch -------------------------------------------------------------------------- */
 #if defined(__x86_64__) && !defined(CUEMU_UCONTEXT)
 typedef void *Ctx;
 extern "C" void cuemu_switch(void **save, void *load);
@@ -125,7 +125,9 @@ void set_order(const char *s)
 static uintptr_t new_sync()
 {
     const size_t N = 16 << 20;
-    if (!sync_pool) sync_pool = (char *)mmap(0, N, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!sync_pool)
+        sync_pool =
+            (char *)mmap(0, N, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     sync_next = (sync_next + 8) % N;
     return (uintptr_t)sync_pool + sync_next;
 }
@@ -196,7 +198,8 @@ void fail(const char *fmt, ...)
 {
     char b[700];
     int n = 0;
-    if (L) n = snprintf(b, sizeof b, "cuemu: kernel %s block (%u,%u,%u)", L->name, X.bidx.x, X.bidx.y, X.bidx.z);
+    if (L)
+        n = snprintf(b, sizeof b, "cuemu: kernel %s block (%u,%u,%u)", L->name, X.bidx.x, X.bidx.y, X.bidx.z);
     if (cur) n += snprintf(b + n, sizeof b - n, " thread (%u,%u,%u)", cur->idx.x, cur->idx.y, cur->idx.z);
     n += snprintf(b + n, sizeof b - n, ": ");
     va_list ap;
@@ -260,7 +263,8 @@ uint64_t shuffle_from(unsigned mask, uint64_t v, int src, const char *file, int 
         to_main();
     }
     if (src != (int)lane && !(s->arrived & (1u << src)))
-        fail("%s:%d: lane %u reads lane %d, which takes no part (mask %08x, arrived %08x)", file, line, lane, src, mask, s->arrived);
+        fail("%s:%d: lane %u reads lane %d, which takes no part (mask %08x, arrived %08x)", file, line, lane,
+             src, mask, s->arrived);
     uint64_t r = s->val[src];
     s->left &= ~bit;
     if (!s->left) w.slots &= ~(1u << (s - w.s));
@@ -274,7 +278,8 @@ void bar(const char *file, int line)
         bar_line = line;
         if (__tsan_release) bar_sync = new_sync();
     } else if (bar_line != line || (bar_file != file && strcmp(bar_file, file))) {
-        fail("divergent barrier: this thread is at %s:%d, others wait at %s:%d", file, line, bar_file, bar_line);
+        fail("divergent barrier: this thread is at %s:%d, others wait at %s:%d", file, line, bar_file,
+             bar_line);
     }
     if (n_done) fail("%s:%d: __syncthreads after %u thread(s) of the block have exited", file, line, n_done);
     uintptr_t sync = bar_sync;
@@ -317,8 +322,11 @@ static void start_fiber(unsigned t)
     f.idx = uint3{ t % X.bdim.x, t / X.bdim.x % X.bdim.y, t / X.bdim.x / X.bdim.y };
     f.st = READY;
     f.fake = nullptr;
-    if (!f.stk) f.stk = (char *)mmap(0, STK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    ctx_make(f.ctx, f.stk, STK - (t % 32) * 320, fiber_main); /* staggered: equal offsets would share cache sets */
+    if (!f.stk)
+        f.stk =
+            (char *)mmap(0, STK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ctx_make(f.ctx, f.stk, STK - (t % 32) * 320,
+             fiber_main); /* staggered: equal offsets would share cache sets */
     if (__tsan_create_fiber) {
         forget(f.stk, STK);
         f.tsan = __tsan_create_fiber(0);
@@ -342,14 +350,16 @@ static void report_deadlock()
     for (unsigned i = 0; i < nthr; i++) {
         a += F[i].st == AT_BAR;
         b += F[i].st == AT_WARP;
-        if (F[i].st == DONE || k == 3 || (i > 0 && F[i].line == F[i - 1].line && F[i].st == F[i - 1].st)) continue;
+        if (F[i].st == DONE || k == 3 || (i > 0 && F[i].line == F[i - 1].line && F[i].st == F[i - 1].st))
+            continue;
         n += snprintf(msg + n, sizeof msg - (size_t)n, " [thread %u at %s:%d]", i, F[i].file, F[i].line);
         k++;
     }
     fail("deadlock: %u at __syncthreads, %u at a shuffle, %u exited:%s", a, b, n_done, msg);
 }
 
-/* Lets the fibers of one warp run: 'fwd' and 'rev' as far as they go (their stacks stay in the cache), 'rand' once each. */
+/* Lets the fibers of one warp run: 'fwd' and 'rev' as far as they go (their stacks stay in the cache), 'rand'
+ * once each. */
 static bool run_warp(unsigned w)
 {
     bool ran = false, again = true;

@@ -1,7 +1,8 @@
 /* cuemu.h - runs CUDA C++ kernels on the CPU, for tests only.
  *
- * One .cu file, two compilers: nvcc builds it for the GPU; clang++ (-x c++ -Itest/cuemu/shim) builds it against this header,
- * where every CUDA thread is a fiber and a stream is a queue that is run as late as the API allows.  See README.md. */
+ * One .cu file, two compilers: nvcc builds it for the GPU; clang++ (-x c++ -Itest/cuemu/shim) builds it
+ * against this header, where every CUDA thread is a fiber and a stream is a queue that is run as late as the
+ * API allows.  See README.md. */
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -32,7 +33,7 @@
 #define __shared__ static __attribute__((section("cuemu_shared")))
 #endif
 
-/* ---- vector types --------------------------------------------------------------------------- */
+/* ---- vector types ---------------------------------------------------------------------------- */
 struct uint3 {
     unsigned x, y, z;
 };
@@ -42,7 +43,7 @@ struct dim3 {
     constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
 };
 
-/* ---- execution state (one launch runs at a time) ------------------------------------------- */
+/* ---- execution state (one launch runs at a time) --------------------------------------------- */
 namespace cuemu {
 struct Exec {
     uint3 tidx;
@@ -88,7 +89,8 @@ inline int launch(const char *name, void (*k)(P...), dim3 g, dim3 b, void *strea
 #define blockDim (cuemu::X.bdim)
 #define gridDim (cuemu::X.gdim)
 /* what a portable .cu file uses instead of <<<>>> */
-#define CU_LAUNCH(kernel, grid, block, stream, ...) (void)cuemu::launch(#kernel, kernel, grid, block, stream, __VA_ARGS__)
+#define CU_LAUNCH(kernel, grid, block, stream, ...) \
+    (void)cuemu::launch(#kernel, kernel, grid, block, stream, __VA_ARGS__)
 
 /* ---- barriers, shuffles, atomics ------------------------------------------------------------- */
 #define CUEMU_AT const char *file = __builtin_FILE(), int line = __builtin_LINE()
@@ -114,7 +116,7 @@ template <class T> inline T atomicMin(T *p, std::type_identity_t<T> v)
     return old;
 }
 
-/* ---- bfloat16 and half: conversions, rounding to nearest even ---------------------------------- */
+/* ---- bfloat16 and half: conversions, rounding to nearest even -------------------------------- */
 struct __nv_bfloat16 {
     uint16_t x;
 };
@@ -127,10 +129,8 @@ static inline __nv_bfloat16 __float2bfloat16_rn(float f)
     uint32_t u;
     memcpy(&u, &f, 4);
     __nv_bfloat16 r;
-    if ((u & 0x7fffffffu) > 0x7f800000u)
-        r.x = 0x7fff;
-    else
-        r.x = (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
+    if ((u & 0x7fffffffu) > 0x7f800000u) r.x = 0x7fff;
+    else r.x = (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
     return r;
 }
 
@@ -148,16 +148,12 @@ static inline __half __float2half_rn(float f)
     memcpy(&u, &f, 4);
     uint32_t s = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
     __half r;
-    if (a > 0x7f800000u)
-        r.x = (uint16_t)(s | 0x7fff);
-    else if (a >= 0x477ff000u)
-        r.x = (uint16_t)(s | 0x7c00); /* rounds to infinity */
-    else if (a < 0x38800000u) {       /* subnormal half */
-        float m;
+    if (a > 0x7f800000u) r.x = (uint16_t)(s | 0x7fff);
+    else if (a >= 0x477ff000u) r.x = (uint16_t)(s | 0x7c00); /* rounds to infinity */
+    else if (a < 0x38800000u) { /* subnormal half */ float m;
         memcpy(&m, &a, 4);
         r.x = (uint16_t)(s | (uint32_t)nearbyintf(m * 16777216.0f));
-    } else
-        r.x = (uint16_t)(s | ((a - 0x38000000u + 0xfffu + ((a >> 13) & 1)) >> 13));
+    } else r.x = (uint16_t)(s | ((a - 0x38000000u + 0xfffu + ((a >> 13) & 1)) >> 13));
     return r;
 }
 
@@ -165,10 +161,8 @@ static inline float __half2float(__half h)
 {
     uint32_t s = (uint32_t)(h.x & 0x8000) << 16, e = (h.x >> 10) & 31, m = h.x & 1023u, u;
     float f;
-    if (e == 31)
-        u = s | 0x7f800000u | (m << 13);
-    else if (e)
-        u = s | ((e + 112) << 23) | (m << 13);
+    if (e == 31) u = s | 0x7f800000u | (m << 13);
+    else if (e) u = s | ((e + 112) << 23) | (m << 13);
     else {
         f = (float)m / 16777216.0f;
         memcpy(&u, &f, 4);
@@ -192,7 +186,7 @@ static inline __half __double2half(double d) { return __float2half_rn(cuemu_odd_
 
 static inline __nv_bfloat16 __double2bfloat16(double d) { return __float2bfloat16_rn(cuemu_odd_float(d)); }
 
-/* ---- the part of the runtime API that the library uses ------------------------------------------ */
+/* ---- the part of the runtime API that the library uses --------------------------------------- */
 typedef enum cudaError {
     cudaSuccess = 0,
     cudaErrorInvalidValue = 1,
@@ -204,7 +198,12 @@ typedef enum cudaError {
     cudaErrorLaunchFailure = 719
 } cudaError_t;
 typedef struct cuemuStream *cudaStream_t;
-enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum cudaMemcpyKind {
+    cudaMemcpyHostToHost,
+    cudaMemcpyHostToDevice,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice
+};
 enum { cudaStreamNonBlocking = 1 };
 struct cudaDeviceProp {
     char name[256];

@@ -1,4 +1,5 @@
-/* runtime.cpp - the runtime API of cuemu.h: device memory, streams that run when something waits for them, errors. */
+/* runtime.cpp - the runtime API of cuemu.h: device memory, streams that run when something waits for them,
+ * errors. */
 #include "cuemu.h"
 #include <deque>
 #include <memory>
@@ -30,10 +31,8 @@ static size_t pos(uintptr_t p)
     size_t a = 0, b = mem.size();
     while (a < b) {
         size_t m = (a + b) / 2;
-        if (mem[m].p <= p)
-            a = m + 1;
-        else
-            b = m;
+        if (mem[m].p <= p) a = m + 1;
+        else b = m;
     }
     return a;
 }
@@ -54,7 +53,7 @@ static void expose(bool on)
     for (auto &m : mem) (on ? __asan_unpoison_memory_region : __asan_poison_memory_region)((void *)m.p, m.n);
 }
 
-/* ---- streams ---------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 } // namespace cuemu
 using namespace cuemu;
 struct cuemuStream {
@@ -97,8 +96,7 @@ static void push(cuemuStream *s, std::function<void()> f)
     if (s == &null_stream) {
         for (auto *o : streams)
             if (o != s && !(o->flags & cudaStreamNonBlocking)) drain(o);
-    } else if (!(s->flags & cudaStreamNonBlocking))
-        drain(&null_stream);
+    } else if (!(s->flags & cudaStreamNonBlocking)) drain(&null_stream);
     s->q.push_back(std::move(f));
     if (eager) drain(s);
 }
@@ -107,9 +105,10 @@ int launch_(Launch l, void *stream, void *const *ptrs, int np)
 {
     if (sticky) return err(sticky);
     uint64_t t = (uint64_t)l.b.x * l.b.y * l.b.z;
-    if (!t || t > 1024 || l.b.z > 64 || !l.g.x || !l.g.y || !l.g.z || l.g.x > 0x7fffffffu || l.g.y > 65535 || l.g.z > 65535) {
-        fprintf(stderr, "cuemu: %s: invalid configuration <<<(%u,%u,%u),(%u,%u,%u)>>>\n", l.name, l.g.x, l.g.y, l.g.z, l.b.x,
-                l.b.y, l.b.z);
+    if (!t || t > 1024 || l.b.z > 64 || !l.g.x || !l.g.y || !l.g.z || l.g.x > 0x7fffffffu || l.g.y > 65535 ||
+        l.g.z > 65535) {
+        fprintf(stderr, "cuemu: %s: invalid configuration <<<(%u,%u,%u),(%u,%u,%u)>>>\n", l.name, l.g.x,
+                l.g.y, l.g.z, l.b.x, l.b.y, l.b.z);
         return err(cudaErrorInvalidConfiguration);
     }
     for (int i = 0; i < np; i++)
@@ -254,13 +253,15 @@ cudaError_t cudaGetLastError(void)
     last = sticky;
     return e;
 }
-#define NAMES(X)                                                                                                             \
-    X(cudaSuccess, "no error")                                                                                               \
-    X(cudaErrorInvalidValue, "invalid argument") X(cudaErrorMemoryAllocation, "out of memory")                               \
-        X(cudaErrorInvalidConfiguration, "invalid configuration argument")                                                   \
-            X(cudaErrorInvalidMemcpyDirection, "invalid copy direction") X(cudaErrorInvalidDevice, "invalid device ordinal") \
-                X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                                       \
-                    X(cudaErrorLaunchFailure, "unspecified launch failure")
+#define NAMES(X)                                                                           \
+    X(cudaSuccess, "no error")                                                             \
+    X(cudaErrorInvalidValue, "invalid argument")                                           \
+    X(cudaErrorMemoryAllocation, "out of memory")                                          \
+        X(cudaErrorInvalidConfiguration, "invalid configuration argument")                 \
+            X(cudaErrorInvalidMemcpyDirection, "invalid copy direction")                   \
+                X(cudaErrorInvalidDevice, "invalid device ordinal")                        \
+                    X(cudaErrorIllegalAddress, "an illegal memory access was encountered") \
+                        X(cudaErrorLaunchFailure, "unspecified launch failure")
 const char *cudaGetErrorName(cudaError_t e)
 {
     switch (e) {

@@ -1,5 +1,5 @@
-/* test_data.c - datasets and loaders: PyTorch's order, batches that do not depend on the thread, errors that arrive, nothing
- * that is left.  With TAPEGRAD_DATA set the MNIST files there are read, too. */
+/* test_data.c - datasets and loaders: PyTorch's order, batches that do not depend on the thread, errors that
+ * arrive, nothing that is left.  With TAPEGRAD_DATA set the MNIST files there are read, too. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -25,7 +25,8 @@ static Dataset *counted(int64_t n)
 }
 
 /* The next batch holds these samples of counted(). */
-static void assert_batch_(DataLoader *l, const int64_t *want, int64_t n, int64_t index, int64_t epoch, int line)
+static void assert_batch_(DataLoader *l, const int64_t *want, int64_t n, int64_t index, int64_t epoch,
+                          int line)
 {
     Batch *b = data_next(l);
     if (!b) FAILS("line %d: no batch: %s", line, tensor_error() ? tensor_error() : "the epoch is over");
@@ -37,11 +38,14 @@ static void assert_batch_(DataLoader *l, const int64_t *want, int64_t n, int64_t
     assert_true(shape_equal(shape_of(b->y), SHAPE(n)));
     for (int64_t i = 0; i < n; i++) {
         int64_t found = ((int64_t *)b->y->data)[i];
-        if (found != want[i]) FAILS("line %d: sample %d of the batch is %d, not %d", line, (int)i, (int)found, (int)want[i]);
-        assert_true(((float *)b->x->data)[2 * i] == (float)(10 * found) && ((float *)b->x->data)[2 * i + 1] == (float)(10 * found + 1));
+        if (found != want[i])
+            FAILS("line %d: sample %d of the batch is %d, not %d", line, (int)i, (int)found, (int)want[i]);
+        assert_true(((float *)b->x->data)[2 * i] == (float)(10 * found) &&
+                    ((float *)b->x->data)[2 * i + 1] == (float)(10 * found + 1));
     }
 }
-#define assert_batch(l, index, epoch, ...) assert_batch_(l, (int64_t[]){ __VA_ARGS__ }, COUNT_OF(__VA_ARGS__), index, epoch, __LINE__)
+#define assert_batch(l, index, epoch, ...) \
+    assert_batch_(l, (int64_t[]){ __VA_ARGS__ }, COUNT_OF(__VA_ARGS__), index, epoch, __LINE__)
 
 static void assert_end(DataLoader *l)
 {
@@ -49,7 +53,7 @@ static void assert_end(DataLoader *l)
     if (tensor_error()) FAILS("%s", tensor_error());
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static const int prefetches[] = { 0, 1, 2, 8 };
 #define EACH_PREFETCH(p) for (int p##_ = 0, p = 0; p##_ < 4 && (p = prefetches[p##_], 1); p##_++)
@@ -57,7 +61,8 @@ static const int prefetches[] = { 0, 1, 2, 8 };
 static void test_in_order(void **state)
 {
     (void)state;
-    EACH_PREFETCH(p) {
+    EACH_PREFETCH(p)
+    {
         tensor_manual_seed(13);
         DataLoader *l = data_loader(counted(10), .batch_size = 5, .prefetch = p);
         assert_int_equal(data_batches(l), 2);
@@ -75,7 +80,8 @@ static void test_in_order(void **state)
 static void test_shuffled(void **state)
 {
     (void)state;
-    EACH_PREFETCH(p) {
+    EACH_PREFETCH(p)
+    {
         tensor_manual_seed(13);
         DataLoader *l = data_loader(counted(10), .batch_size = 3, .shuffle = true, .prefetch = p);
         assert_int_equal(data_batches(l), 4);
@@ -85,9 +91,11 @@ static void test_shuffled(void **state)
         assert_batch(l, 2, 0, g[6], g[7], g[8]);
         assert_batch(l, 3, 0, g[9]);
         assert_end(l);
-        assert_batch(l, 0, 1, 0, 3, 1), assert_batch(l, 1, 1, 8, 2, 4), assert_batch(l, 2, 1, 9, 6, 7), assert_batch(l, 3, 1, 5);
+        assert_batch(l, 0, 1, 0, 3, 1), assert_batch(l, 1, 1, 8, 2, 4), assert_batch(l, 2, 1, 9, 6, 7),
+            assert_batch(l, 3, 1, 5);
         assert_end(l);
-        assert_batch(l, 0, 2, 9, 2, 3), assert_batch(l, 1, 2, 4, 6, 7), assert_batch(l, 2, 2, 8, 5, 1), assert_batch(l, 3, 2, 0);
+        assert_batch(l, 0, 2, 9, 2, 3), assert_batch(l, 1, 2, 4, 6, 7), assert_batch(l, 2, 2, 8, 5, 1),
+            assert_batch(l, 3, 2, 0);
         assert_end(l);
         assert_near(tensor_item(tensor_rand(SHAPE(), TENSOR_F32)), 0x1.d469e8p-1, 0);
         data_loader_free(l);
@@ -97,9 +105,11 @@ static void test_shuffled(void **state)
 static void test_drop_last(void **state)
 {
     (void)state;
-    EACH_PREFETCH(p) {
+    EACH_PREFETCH(p)
+    {
         tensor_manual_seed(5);
-        DataLoader *l = data_loader(counted(7), .batch_size = 3, .shuffle = true, .drop_last = true, .prefetch = p);
+        DataLoader *l =
+            data_loader(counted(7), .batch_size = 3, .shuffle = true, .drop_last = true, .prefetch = p);
         assert_int_equal(data_batches(l), 2);
         assert_batch(l, 0, 0, 0, 3, 6), assert_batch(l, 1, 0, 2, 1, 4);
         assert_end(l);
@@ -130,7 +140,8 @@ static void test_own_generator(void **state)
 static void test_sizes(void **state)
 {
     (void)state;
-    EACH_PREFETCH(p) {
+    EACH_PREFETCH(p)
+    {
         DataLoader *l = data_loader(counted(3), .batch_size = INT64_MAX, .prefetch = p);
         assert_int_equal(data_batches(l), 1);
         assert_batch(l, 0, 0, 0, 1, 2);
@@ -154,18 +165,19 @@ static void test_sizes(void **state)
 static void test_reset(void **state)
 {
     (void)state;
-    EACH_PREFETCH(p) {
+    EACH_PREFETCH(p)
+    {
         tensor_manual_seed(13);
         DataLoader *l = data_loader(counted(10), .batch_size = 3, .shuffle = true, .prefetch = p);
-        data_reset(l);                                          /* nothing to break off */
+        data_reset(l); /* nothing to break off */
         assert_batch(l, 0, 0, 8, 2, 3);
         data_reset(l);
         assert_batch(l, 0, 1, 0, 3, 1);
         assert_batch(l, 1, 1, 8, 2, 4);
         data_reset(l), data_reset(l);
         assert_batch(l, 0, 2, 9, 2, 3);
-        data_loader_free(l);                                    /* in the middle of an epoch */
-        l = data_loader(counted(10), .prefetch = p);            /* never asked for a batch */
+        data_loader_free(l);                         /* in the middle of an epoch */
+        l = data_loader(counted(10), .prefetch = p); /* never asked for a batch */
         data_loader_free(l);
     }
     data_reset(NULL), data_loader_free(NULL), data_free(NULL);
@@ -173,12 +185,13 @@ static void test_reset(void **state)
     assert_int_equal(data_size(NULL) + data_batches(NULL) + data_samples(NULL), 0);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void test_retained_batches(void **state)
 {
     (void)state;
-    EACH_PREFETCH(p) {
+    EACH_PREFETCH(p)
+    {
         Tensor *kept[5];
         DataLoader *l = data_loader(counted(10), .batch_size = 2, .prefetch = p);
         for (int i = 0; i < 5; i++) kept[i] = tensor_retain(data_next(l)->x);
@@ -199,8 +212,9 @@ static void test_steady_state(void **state)
     TensorScope scope = tensor_scope_open();
     assert_non_null(tensor_empty(SHAPE(1 << 20), TENSOR_U8));
     tensor_scope_close(scope);
-    if (tensor_memory().cached == 0) return;                    /* under AddressSanitizer all goes straight back */
-    EACH_PREFETCH(p) {
+    if (tensor_memory().cached == 0) return; /* under AddressSanitizer all goes straight back */
+    EACH_PREFETCH(p)
+    {
         DataLoader *l = data_loader(counted(500), .batch_size = 5, .shuffle = true, .prefetch = p);
         int64_t calls = 0;
         for (int epoch = 0; epoch < 30; epoch++) {
@@ -213,14 +227,14 @@ static void test_steady_state(void **state)
     }
 }
 
-/* ---- datasets of the user's --------------------------------------------------------------------------------------------------- */
+/* ---- datasets of the user's ------------------------------------------------------------------ */
 
 typedef struct Custom {
     _Atomic int64_t calls, destroyed;
-    int64_t fails_at;               /* -1: nowhere */
-    int how;                        /* 0: with an error of its own; 1: silently; 2: without x */
-    int64_t odd;                    /* the sample that differs; -1: none */
-    int odd_how;                    /* 0: shape of x; 1: dtype of y; 2: no y; 3: a y where the first has none */
+    int64_t fails_at; /* -1: nowhere */
+    int how;          /* 0: with an error of its own; 1: silently; 2: without x */
+    int64_t odd;      /* the sample that differs; -1: none */
+    int odd_how;      /* 0: shape of x; 1: dtype of y; 2: no y; 3: a y where the first has none */
 } Custom;
 
 static int get(void *ctx, int64_t i, Tensor **x, Tensor **y)
@@ -231,21 +245,19 @@ static int get(void *ctx, int64_t i, Tensor **x, Tensor **y)
     if (i == c->fails_at && c->how == 1) return -1;
     if (i == c->fails_at) return 0;
     Tensor *v = tensor_full(SHAPE(i == c->odd && c->odd_how == 0 ? 3 : 2), (double)i, TENSOR_F32);
-    *x = tensor_add_scalar(tensor_requires_grad_(v, true), 0.5);            /* a graph, too */
+    *x = tensor_add_scalar(tensor_requires_grad_(v, true), 0.5); /* a graph, too */
     bool no_y = c->odd_how == 3 ? i != c->odd : i == c->odd && c->odd_how == 2;
     if (!no_y) *y = tensor_full(SHAPE(), (double)i, i == c->odd && c->odd_how == 1 ? TENSOR_I32 : TENSOR_I64);
     return 0;
 }
 
-static void destroy(void *ctx)
-{
-    ((Custom *)ctx)->destroyed++;
-}
+static void destroy(void *ctx) { ((Custom *)ctx)->destroyed++; }
 
 static void test_custom(void **state)
 {
     (void)state;
-    EACH_PREFETCH(p) {
+    EACH_PREFETCH(p)
+    {
         Custom c = { .fails_at = -1, .odd = -1 };
         DataLoader *l = data_loader(data_custom(5, get, destroy, &c), .batch_size = 2, .prefetch = p);
         for (int i = 0; i < 3; i++) {
@@ -268,7 +280,8 @@ static void test_custom_without_y(void **state)
 {
     (void)state;
     Custom c = { .fails_at = -1, .odd = 100, .odd_how = 3 };
-    DataLoader *l = data_loader(data_custom(INT64_MAX, get, NULL, &c), .batch_size = 2);        /* as good as endless */
+    DataLoader *l =
+        data_loader(data_custom(INT64_MAX, get, NULL, &c), .batch_size = 2); /* as good as endless */
     for (int i = 0; i < 5; i++) {
         Batch *b = data_next(l);
         assert_non_null(b);
@@ -287,13 +300,19 @@ static void test_custom_without_y(void **state)
 static void test_errors_arrive(void **state)
 {
     (void)state;
-    static const struct { int how; TensorStatus code; const char *words; } cases[] = {
-        { 0, TENSOR_EIO, "sample 4 is lost" }, { 1, TENSOR_EUSER, "failed for sample 4" }, { 2, TENSOR_EUSER, "failed for sample 4" } };
-    EACH_PREFETCH(p) for (int k = 0; k < 3; k++) {
+    static const struct {
+        int how;
+        TensorStatus code;
+        const char *words;
+    } cases[] = { { 0, TENSOR_EIO, "sample 4 is lost" },
+                  { 1, TENSOR_EUSER, "failed for sample 4" },
+                  { 2, TENSOR_EUSER, "failed for sample 4" } };
+    EACH_PREFETCH(p) for (int k = 0; k < 3; k++)
+    {
         Custom c = { .fails_at = 4, .how = cases[k].how, .odd = -1 };
         DataLoader *l = data_loader(data_custom(9, get, destroy, &c), .batch_size = 3, .prefetch = p);
         assert_non_null(data_next(l));
-        if (p) nap(3);                                          /* the error has happened: it is not here yet */
+        if (p) nap(3); /* the error has happened: it is not here yet */
         assert_null(tensor_error());
         assert_null(data_next(l));
         assert_says(cases[k].code, cases[k].words);
@@ -314,9 +333,12 @@ static void test_errors_arrive(void **state)
 static void test_samples_differ(void **state)
 {
     (void)state;
-    static const char *const words[] = { "x of sample 1 of a batch is f32 [3], that of the first f32 [2]", "y of sample 1 of a batch is i32 [], that of the first i64 []",
-                                         "sample 1 of a batch has no y, the first has one", "sample 1 of a batch has a y, the first has none" };
-    EACH_PREFETCH(p) for (int how = 0; how < 4; how++) {
+    static const char *const words[] = { "x of sample 1 of a batch is f32 [3], that of the first f32 [2]",
+                                         "y of sample 1 of a batch is i32 [], that of the first i64 []",
+                                         "sample 1 of a batch has no y, the first has one",
+                                         "sample 1 of a batch has a y, the first has none" };
+    EACH_PREFETCH(p) for (int how = 0; how < 4; how++)
+    {
         Custom c = { .fails_at = -1, .odd = 3, .odd_how = how };
         DataLoader *l = data_loader(data_custom(4, get, NULL, &c), .batch_size = 2, .prefetch = p);
         assert_non_null(data_next(l));
@@ -351,14 +373,15 @@ static void test_draws_in_the_thread(void **state)
     assert_true(first[0][0] != first[0][3] && first[0][0] != first[2][0] && first[0][3] != first[2][3]);
 }
 
-/* ---- ownership, refusals ------------------------------------------------------------------------------------------------------- */
+/* ---- ownership, refusals --------------------------------------------------------------------- */
 
 static void test_shared_dataset(void **state)
 {
     (void)state;
     Custom c = { .fails_at = -1, .odd = -1 };
     Dataset *d = data_custom(40, get, destroy, &c);
-    DataLoader *a = data_loader(data_retain(d), .batch_size = 4), *b = data_loader(d, .batch_size = 10, .shuffle = true);
+    DataLoader *a = data_loader(data_retain(d), .batch_size = 4),
+               *b = data_loader(d, .batch_size = 10, .shuffle = true);
     for (int i = 0; i < 4; i++) {
         Batch *x = data_next(a), *y = data_next(b);
         assert_int_equal(x->size, 4);
@@ -399,7 +422,8 @@ static void test_refusals(void **state)
     assert_says(TENSOR_ESHAPE, "x [2] and y [1]");
     assert_null(data_tensors(tensor_zeros(SHAPE(), TENSOR_F32), NULL));
     assert_says(TENSOR_ESHAPE, "x []");
-    assert_null(data_loader(data_tensors(tensor_matmul(VEC(1), MAT(2, 1, 2)), NULL)));      /* the first error stays */
+    assert_null(
+        data_loader(data_tensors(tensor_matmul(VEC(1), MAT(2, 1, 2)), NULL))); /* the first error stays */
     assert_says(TENSOR_ESHAPE, "matmul");
     assert_int_equal(c.destroyed, 4);
 }
@@ -420,9 +444,11 @@ static void test_rows(void **state)
     data_loader_free(l);
 }
 
-/* ---- MNIST ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- MNIST ----------------------------------------------------------------------------------- */
 
-#define IMAGES "\0\0\x08\x03\0\0\0\x03\0\0\0\x02\0\0\0\x02" "\0\1\x7f\xff\xc8\xfe\0\0\1\1\1\1"
+#define IMAGES                                   \
+    "\0\0\x08\x03\0\0\0\x03\0\0\0\x02\0\0\0\x02" \
+    "\0\1\x7f\xff\xc8\xfe\0\0\1\1\1\1"
 
 static Dataset *mnist_of(const char *images, size_t n, const char *labels, size_t m)
 {
@@ -436,11 +462,13 @@ static void test_mnist_made(void **state)
     (void)state;
     Dataset *d = mnist_of(IMAGES, sizeof IMAGES - 1, "\0\0\x08\x01\0\0\0\x03\5\0\4", 11);
     assert_int_equal(data_size(d), 3);
-    DataLoader *l = data_loader(data_retain(d), .batch_size = 2), *plain = data_loader(data_mnist(scratch_, DATA_TEST));
+    DataLoader *l = data_loader(data_retain(d), .batch_size = 2),
+               *plain = data_loader(data_mnist(scratch_, DATA_TEST));
     Batch *b = data_next(l);
     assert_true(shape_equal(shape_of(b->x), SHAPE(2, 1, 2, 2)));
-    static const float want[8] = { -0.424212962f, -0.411484718f, 1.19227266f, 2.82148671f, 2.12143397f, 2.8087585f, -0.424212962f, -0.424212962f };
-    assert_memory_equal(b->x->data, want, sizeof want);                     /* PyTorch's numbers */
+    static const float want[8] = { -0.424212962f, -0.411484718f, 1.19227266f,   2.82148671f,
+                                   2.12143397f,   2.8087585f,    -0.424212962f, -0.424212962f };
+    assert_memory_equal(b->x->data, want, sizeof want); /* PyTorch's numbers */
     assert_values(b->y, 5, 0);
     b = data_next(plain);
     assert_true(((float *)b->x->data)[1] == 0.00392156886f && ((float *)b->x->data)[3] == 1);
@@ -494,9 +522,10 @@ static void test_mnist_real(void **state)
     data_loader_free(l);
 }
 
-/* ---- failing memory ----------------------------------------------------------------------------------------------------------------- */
+/* ---- failing memory -------------------------------------------------------------------------- */
 
-/* An epoch of each kind of dataset, in which the n-th request for memory fails: ENOMEM, and nothing is left. */
+/* An epoch of each kind of dataset, in which the n-th request for memory fails: ENOMEM, and nothing is left.
+ */
 static void epochs_with(int kind, int prefetch)
 {
     Custom c = { .fails_at = -1, .odd = -1 };
@@ -505,7 +534,9 @@ static void epochs_with(int kind, int prefetch)
         int64_t live = tensor_live_count();
         TensorScope scope = tensor_scope_open();
         tensor_debug_fail_allocation(n, n & 1);
-        Dataset *d = kind == 0 ? data_tensors(x, x) : kind == 1 ? data_custom(5, get, destroy, &c) : data_mnist(scratch_, DATA_TEST);
+        Dataset *d = kind == 0   ? data_tensors(x, x)
+                     : kind == 1 ? data_custom(5, get, destroy, &c)
+                                 : data_mnist(scratch_, DATA_TEST);
         DataLoader *l = data_loader(d, .batch_size = 2, .shuffle = true, .prefetch = prefetch);
         int batches = 0;
         while (l && data_next(l)) batches++;
@@ -515,9 +546,12 @@ static void epochs_with(int kind, int prefetch)
         data_loader_free(l);
         tensor_scope_close(scope);
         if (!failed && !whole) FAILS("request %d, which did not fail: %s", (int)n, tensor_error());
-        if (failed && whole) FAILS("kind %d, prefetch %d: request %d failed, and nobody noticed", kind, prefetch, (int)n);
+        if (failed && whole)
+            FAILS("kind %d, prefetch %d: request %d failed, and nobody noticed", kind, prefetch, (int)n);
         if (failed) assert_says(TENSOR_ENOMEM, "");
-        if (tensor_live_count() != live) FAILS("kind %d, prefetch %d, request %d: %d tensors left", kind, prefetch, (int)n, (int)(tensor_live_count() - live));
+        if (tensor_live_count() != live)
+            FAILS("kind %d, prefetch %d, request %d: %d tensors left", kind, prefetch, (int)n,
+                  (int)(tensor_live_count() - live));
         if (!failed) break;
         assert_true(n < 10000);
     }
@@ -534,10 +568,26 @@ static void test_failing_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_in_order), TEST(test_shuffled), TEST(test_drop_last), TEST(test_own_generator), TEST(test_sizes), TEST(test_reset),
-        TEST(test_retained_batches), TEST(test_steady_state), TEST(test_custom), TEST(test_custom_without_y), TEST(test_errors_arrive),
-        TEST(test_samples_differ), TEST(test_draws_in_the_thread), TEST(test_shared_dataset), TEST(test_refusals), TEST(test_rows),
-        TEST(test_mnist_made), TEST(test_mnist_refusals), TEST(test_mnist_real), TEST(test_failing_memory),
+        TEST(test_in_order),
+        TEST(test_shuffled),
+        TEST(test_drop_last),
+        TEST(test_own_generator),
+        TEST(test_sizes),
+        TEST(test_reset),
+        TEST(test_retained_batches),
+        TEST(test_steady_state),
+        TEST(test_custom),
+        TEST(test_custom_without_y),
+        TEST(test_errors_arrive),
+        TEST(test_samples_differ),
+        TEST(test_draws_in_the_thread),
+        TEST(test_shared_dataset),
+        TEST(test_refusals),
+        TEST(test_rows),
+        TEST(test_mnist_made),
+        TEST(test_mnist_refusals),
+        TEST(test_mnist_real),
+        TEST(test_failing_memory),
     };
     return cmocka_run_group_tests_name("data", tests, scratch_begin, scratch_end);
 }

@@ -1,5 +1,5 @@
-/* test_traps_elementwise.c - where elementwise gradients go wrong: one test for each trap of the checklist, at kinks, ties, poles and
- * far ends; and the functions whose options are C code. */
+/* test_traps_elementwise.c - where elementwise gradients go wrong: one test for each trap of the checklist,
+ * at kinks, ties, poles and far ends; and the functions whose options are C code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,8 @@
 enum { MOST = 16 };
 #define INF ((double)INFINITY)
 #define NOT ((double)NAN)
-#define LIST(...) (const double[]){ __VA_ARGS__ }, (int)(sizeof (const double[]){ __VA_ARGS__ } / sizeof(double))
+#define LIST(...) \
+    (const double[]){ __VA_ARGS__ }, (int)(sizeof(const double[]){ __VA_ARGS__ } / sizeof(double))
 
 static bool same(double a, double b)
 {
@@ -37,7 +38,8 @@ static void expect(Tensor *x, const double *want, int n)
 }
 
 /* y at x, and dx for cotangents of 1. */
-static void unary(Tensor *(*f)(Tensor *), const double *x_, int n, const double *y, int ny, const double *dx, int nx)
+static void unary(Tensor *(*f)(Tensor *), const double *x_, int n, const double *y, int ny, const double *dx,
+                  int nx)
 {
     TensorScope scope = tensor_scope_open();
     Tensor *x = leaf(x_, n), *result = f(x);
@@ -47,8 +49,8 @@ static void unary(Tensor *(*f)(Tensor *), const double *x_, int n, const double 
     tensor_scope_close(scope);
 }
 
-static void binary(Tensor *(*f)(Tensor *, Tensor *), const double *a_, int n, const double *b_, int nb, const double *y, int ny, const double *da,
-                   int na, const double *db, int nd)
+static void binary(Tensor *(*f)(Tensor *, Tensor *), const double *a_, int n, const double *b_, int nb,
+                   const double *y, int ny, const double *da, int na, const double *db, int nd)
 {
     TensorScope scope = tensor_scope_open();
     Tensor *a = leaf(a_, n), *b = leaf(b_, nb), *result = f(a, b);
@@ -67,13 +69,23 @@ static void refused(Tensor *y, TensorStatus code)
 }
 
 #define TEST(name) static void name(void **state)
-#define BEGIN TensorScope scope = tensor_scope_open(); (void)state
+#define BEGIN                                \
+    TensorScope scope = tensor_scope_open(); \
+    (void)state
 #define END tensor_scope_close(scope)
 
-/* ---- unary ---------------------------------------------------------------------------------------------------------------- */
+/* ---- unary ----------------------------------------------------------------------------------- */
 
-TEST(test_reciprocal_of_0_is_infinite) { (void)state; unary(tensor_reciprocal, LIST(0, -2), LIST(INF, -.5), LIST(-INF, -.25)); }
-TEST(test_abs_gradient_0_at_0) { (void)state; unary(tensor_abs, LIST(0, -2, 3), LIST(0, 2, 3), LIST(0, -1, 1)); }
+TEST(test_reciprocal_of_0_is_infinite)
+{
+    (void)state;
+    unary(tensor_reciprocal, LIST(0, -2), LIST(INF, -.5), LIST(-INF, -.25));
+}
+TEST(test_abs_gradient_0_at_0)
+{
+    (void)state;
+    unary(tensor_abs, LIST(0, -2, 3), LIST(0, 2, 3), LIST(0, -1, 1));
+}
 
 TEST(test_rounding_has_zero_gradient_and_halves_go_to_even)
 {
@@ -85,7 +97,11 @@ TEST(test_rounding_has_zero_gradient_and_halves_go_to_even)
     unary(tensor_trunc, LIST(-1.5, 1.5), LIST(-1, 1), LIST(0, 0));
 }
 
-TEST(test_frac_has_the_sign_of_x_and_gradient_1) { (void)state; unary(tensor_frac, LIST(-1.5, 1.5), LIST(-.5, .5), LIST(1, 1)); }
+TEST(test_frac_has_the_sign_of_x_and_gradient_1)
+{
+    (void)state;
+    unary(tensor_frac, LIST(-1.5, 1.5), LIST(-.5, .5), LIST(1, 1));
+}
 
 TEST(test_exp_overflow_times_zero_is_nan)
 {
@@ -116,7 +132,11 @@ TEST(test_sqrt_at_0_is_infinite_and_0_times_it_is_nan)
     END;
 }
 
-TEST(test_rsqrt_gradient_from_y) { (void)state; unary(tensor_rsqrt, LIST(4), LIST(.5), LIST(-.0625)); }
+TEST(test_rsqrt_gradient_from_y)
+{
+    (void)state;
+    unary(tensor_rsqrt, LIST(4), LIST(.5), LIST(-.0625));
+}
 
 static Tensor *pow_0(Tensor *x) { return tensor_pow_scalar(x, 0); }
 static Tensor *pow_1(Tensor *x) { return tensor_pow_scalar(x, 1); }
@@ -148,7 +168,11 @@ TEST(test_arcs_at_the_ends_of_their_domains)
     unary(tensor_atanh, LIST(1, 2), LIST(INF, NOT), LIST(INF, -1. / 3));
 }
 
-TEST(test_logsigmoid_is_stable) { (void)state; unary(tensor_logsigmoid, LIST(-1000, 1000, 0), LIST(-1000, 0, -M_LN2), LIST(1, 0, .5)); }
+TEST(test_logsigmoid_is_stable)
+{
+    (void)state;
+    unary(tensor_logsigmoid, LIST(-1000, 1000, 0), LIST(-1000, 0, -M_LN2), LIST(1, 0, .5));
+}
 
 static Tensor *logit_none(Tensor *x) { return tensor_logit(x, -1); }
 static Tensor *logit_tenth(Tensor *x) { return tensor_logit(x, .125); }
@@ -182,7 +206,11 @@ TEST(test_polygamma_below_zero_and_far)
     END;
 }
 
-TEST(test_relu_gradient_0_at_0_and_nan_passes) { (void)state; unary(tensor_relu, LIST(0, -1, 2, NOT), LIST(0, 0, 2, NOT), LIST(0, 0, 1, 1)); }
+TEST(test_relu_gradient_0_at_0_and_nan_passes)
+{
+    (void)state;
+    unary(tensor_relu, LIST(0, -1, 2, NOT), LIST(0, 0, 2, NOT), LIST(0, 0, 1, 1));
+}
 
 static Tensor *hardtanh_1(Tensor *x) { return tensor_hardtanh(x, -1, 1); }
 static Tensor *clamp_1(Tensor *x) { return tensor_clamp(x, -1, 1); }
@@ -200,15 +228,24 @@ TEST(test_hardtanh_is_open_where_clamp_is_inclusive)
     unary(clamp_max_1, LIST(1, 0, 2), LIST(1, 0, 1), LIST(1, 1, 0));
 }
 
-TEST(test_clamp_with_min_above_max_gives_max_and_no_gradient) { (void)state; unary(clamp_crossed, LIST(0, 1.5, 3), LIST(1, 1, 1), LIST(0, 0, 0)); }
+TEST(test_clamp_with_min_above_max_gives_max_and_no_gradient)
+{
+    (void)state;
+    unary(clamp_crossed, LIST(0, 1.5, 3), LIST(1, 1, 1), LIST(0, 0, 0));
+}
 
 static Tensor *leaky(Tensor *x) { return tensor_leaky_relu(x, .25); }
-TEST(test_leaky_relu_has_the_slope_at_0) { (void)state; unary(leaky, LIST(0, -4, 2), LIST(0, -1, 2), LIST(.25, .25, 1)); }
+TEST(test_leaky_relu_has_the_slope_at_0)
+{
+    (void)state;
+    unary(leaky, LIST(0, -4, 2), LIST(0, -1, 2), LIST(.25, .25, 1));
+}
 
 TEST(test_prelu_weight_gradient_is_summed_by_channel)
 {
     BEGIN;
-    Tensor *x = leaf(LIST(1, -2, -3, 4, -5, 6)), *w = leaf(LIST(.5, .25)), *y = tensor_prelu(tensor_view(x, SHAPE(1, 2, 3)), w);
+    Tensor *x = leaf(LIST(1, -2, -3, 4, -5, 6)), *w = leaf(LIST(.5, .25)),
+           *y = tensor_prelu(tensor_view(x, SHAPE(1, 2, 3)), w);
     expect(y, LIST(1, -1, -1.5, 4, -1.25, 6));
     assert_int_equal(tensor_backward(y, tensor_ones_like(y)), 0);
     expect(tensor_grad(w), LIST(-5, -5));
@@ -225,10 +262,11 @@ TEST(test_elu_family_for_all_orders_and_forms)
     BEGIN;
     unary(elu_2, LIST(0, -INF, 3), LIST(0, -2, 3), LIST(2, 0, 1));
     unary(celu_2, LIST(0, -INF, 3), LIST(0, -2, 3), LIST(1, 0, 1));
-    unary(tensor_selu, LIST(0, 1), LIST(0, 1.05070098735548049342), LIST(1.75809934084737685994, 1.05070098735548049342));
+    unary(tensor_selu, LIST(0, 1), LIST(0, 1.05070098735548049342),
+          LIST(1.75809934084737685994, 1.05070098735548049342));
     refused(tensor_celu(leaf(LIST(1)), 0), TENSOR_EVALUE);
     Tensor *x = leaf(LIST(-1)), *y = tensor_mul_scalar(x, 1);
-    tensor_elu_(y, -2);                                     /* from x, so any alpha is right in place */
+    tensor_elu_(y, -2); /* from x, so any alpha is right in place */
     assert_int_equal(tensor_backward(y, tensor_ones_like(y)), 0);
     expect(tensor_grad(x), LIST(-2 * exp(-1)));
     END;
@@ -264,8 +302,16 @@ TEST(test_mish_and_the_shrinks)
 }
 
 static Tensor *softplus_1(Tensor *x) { return tensor_softplus(x, 1, 20); }
-TEST(test_softplus_is_linear_above_its_threshold) { (void)state; unary(softplus_1, LIST(20.5, 0), LIST(20.5, M_LN2), LIST(1, .5)); }
-TEST(test_hardsigmoid_is_open) { (void)state; unary(tensor_hardsigmoid, LIST(-3, 3, 0), LIST(0, 1, .5), LIST(0, 0, 1. / 6)); }
+TEST(test_softplus_is_linear_above_its_threshold)
+{
+    (void)state;
+    unary(softplus_1, LIST(20.5, 0), LIST(20.5, M_LN2), LIST(1, .5));
+}
+TEST(test_hardsigmoid_is_open)
+{
+    (void)state;
+    unary(tensor_hardsigmoid, LIST(-3, 3, 0), LIST(0, 1, .5), LIST(0, 0, 1. / 6));
+}
 
 TEST(test_hardswish_at_3_has_the_gradient_from_within)
 {
@@ -274,7 +320,11 @@ TEST(test_hardswish_at_3_has_the_gradient_from_within)
 }
 
 static Tensor *threshold_1(Tensor *x) { return tensor_threshold(x, 1, 7); }
-TEST(test_threshold_is_strict) { (void)state; unary(threshold_1, LIST(1, 2), LIST(7, 2), LIST(0, 1)); }
+TEST(test_threshold_is_strict)
+{
+    (void)state;
+    unary(threshold_1, LIST(1, 2), LIST(7, 2), LIST(0, 1));
+}
 
 static Tensor *nan_to_num_all(Tensor *x) { return tensor_nan_to_num(x, 1, 2, 3); }
 static Tensor *nan_to_num_default(Tensor *x) { return tensor_nan_to_num(x); }
@@ -283,7 +333,8 @@ TEST(test_nan_to_num_has_no_gradient_where_it_replaced)
 {
     BEGIN;
     unary(nan_to_num_all, LIST(NOT, INF, -INF, 5), LIST(1, 2, 3, 5), LIST(0, 0, 0, 1));
-    unary(nan_to_num_default, LIST(NOT, INF, -INF, 5), LIST(0, 0x1.fffffffffffffp1023, -0x1.fffffffffffffp1023, 5), LIST(0, 0, 0, 1));
+    unary(nan_to_num_default, LIST(NOT, INF, -INF, 5),
+          LIST(0, 0x1.fffffffffffffp1023, -0x1.fffffffffffffp1023, 5), LIST(0, 0, 0, 1));
     Tensor *half = tensor_nan_to_num(tensor_full(SHAPE(1), INF, TENSOR_F16));
     expect(half, LIST(65504));
     Tensor *x = tensor_full(SHAPE(2), NOT, TENSOR_F32);
@@ -292,7 +343,7 @@ TEST(test_nan_to_num_has_no_gradient_where_it_replaced)
     END;
 }
 
-/* ---- binary and ternary ------------------------------------------------------------------------------------------------------------ */
+/* ---- binary and ternary ---------------------------------------------------------------------- */
 
 TEST(test_one_tensor_in_both_slots)
 {
@@ -308,7 +359,8 @@ TEST(test_one_tensor_in_both_slots)
 TEST(test_add_hands_one_gradient_to_two_consumers)
 {
     BEGIN;
-    Tensor *a = leaf(LIST(1)), *b = leaf(LIST(2)), *y = tensor_add(a, tensor_mul_scalar(b, 1)), *z = tensor_add(y, a);
+    Tensor *a = leaf(LIST(1)), *b = leaf(LIST(2)), *y = tensor_add(a, tensor_mul_scalar(b, 1)),
+           *z = tensor_add(y, a);
     assert_int_equal(tensor_backward(z, tensor_ones_like(z)), 0);
     expect(tensor_grad(a), LIST(2));
     expect(tensor_grad(b), LIST(1));
@@ -332,7 +384,8 @@ TEST(test_pow_gradients_at_zero)
 TEST(test_atan2_at_the_origin_and_far)
 {
     (void)state;
-    binary(tensor_atan2, LIST(0, 0, 1e200), LIST(0, -1, 1e200), LIST(0, M_PI, M_PI / 4), LIST(0, -1, 5e-201), LIST(0, 0, -5e-201));
+    binary(tensor_atan2, LIST(0, 0, 1e200), LIST(0, -1, 1e200), LIST(0, M_PI, M_PI / 4), LIST(0, -1, 5e-201),
+           LIST(0, 0, -5e-201));
 }
 
 TEST(test_extremes_share_ties_and_treat_nan_each_its_way)
@@ -353,7 +406,8 @@ TEST(test_fmod_and_remainder_signs)
 TEST(test_integer_division_by_zero_is_refused)
 {
     BEGIN;
-    Tensor *a = tensor_full(SHAPE(2), -7, TENSOR_I32), *zero = tensor_zeros(SHAPE(2), TENSOR_I32), *x = tensor_full(SHAPE(1), -0x1p31, TENSOR_I32);
+    Tensor *a = tensor_full(SHAPE(2), -7, TENSOR_I32), *zero = tensor_zeros(SHAPE(2), TENSOR_I32),
+           *x = tensor_full(SHAPE(1), -0x1p31, TENSOR_I32);
     refused(tensor_remainder(a, zero), TENSOR_EVALUE);
     refused(tensor_fmod_(a, zero), TENSOR_EVALUE);
     refused(tensor_floor_divide_scalar(a, 0), TENSOR_EVALUE);
@@ -361,18 +415,24 @@ TEST(test_integer_division_by_zero_is_refused)
     assert_null(tensor_error());
     expect(tensor_div_rounding(a, tensor_full(SHAPE(1), 2, TENSOR_I32), TENSOR_FLOOR), LIST(-4, -4));
     expect(tensor_div_rounding(a, tensor_full(SHAPE(1), 2, TENSOR_I32), TENSOR_TRUNC), LIST(-3, -3));
-    expect(tensor_floor_divide_scalar(x, -1), LIST(-0x1p31));      /* modulo 2^32 */
+    expect(tensor_floor_divide_scalar(x, -1), LIST(-0x1p31)); /* modulo 2^32 */
     expect(tensor_remainder_scalar(x, -1), LIST(0));
     END;
 }
 
-TEST(test_hypot_does_not_overflow) { (void)state; binary(tensor_hypot, LIST(3e200), LIST(4e200), LIST(5e200), LIST(.6), LIST(.8)); }
+TEST(test_hypot_does_not_overflow)
+{
+    (void)state;
+    binary(tensor_hypot, LIST(3e200), LIST(4e200), LIST(5e200), LIST(.6), LIST(.8));
+}
 
 TEST(test_logaddexp_of_infinities)
 {
     (void)state;
-    binary(tensor_logaddexp, LIST(-INF, INF, 0), LIST(-INF, 1, 0), LIST(-INF, INF, M_LN2), LIST(.5, 1, .5), LIST(.5, 0, .5));
-    binary(tensor_logaddexp2, LIST(-INF, 1000), LIST(-INF, 1000), LIST(-INF, 1001), LIST(.5, .5), LIST(.5, .5));
+    binary(tensor_logaddexp, LIST(-INF, INF, 0), LIST(-INF, 1, 0), LIST(-INF, INF, M_LN2), LIST(.5, 1, .5),
+           LIST(.5, 0, .5));
+    binary(tensor_logaddexp2, LIST(-INF, 1000), LIST(-INF, 1000), LIST(-INF, 1001), LIST(.5, .5),
+           LIST(.5, .5));
 }
 
 TEST(test_xlogy_is_0_at_0)
@@ -385,20 +445,24 @@ TEST(test_xlogy_is_0_at_0)
 TEST(test_copysign_looks_at_the_sign_of_zero)
 {
     (void)state;
-    binary(tensor_copysign, LIST(2, 2, -3, 0), LIST(-0., 0, 1, -1), LIST(-2, 2, 3, -0.), LIST(-1, 1, -1, 0), LIST(0, 0, 0, 0));
+    binary(tensor_copysign, LIST(2, 2, -3, 0), LIST(-0., 0, 1, -1), LIST(-2, 2, 3, -0.), LIST(-1, 1, -1, 0),
+           LIST(0, 0, 0, 0));
 }
 
 /* The gradient, summed, of the gradient of y at x for the cotangent g, as a function of z. */
 static void second(Tensor *y, Tensor *x, Tensor *g, Tensor *z, const double *want, int n)
 {
     Tensor *dx = tensor_gradients(y, x, g, .create_graph = true);
-    expect(tensor_gradients(dx, z, tensor_ones_like(dx), .retain_graph = true, .allow_unused = true, .materialize_grads = true), want, n);
+    expect(tensor_gradients(dx, z, tensor_ones_like(dx), .retain_graph = true, .allow_unused = true,
+                            .materialize_grads = true),
+           want, n);
 }
 
 TEST(test_second_derivatives_of_equal_operands_of_logaddexp)
 {
     BEGIN;
-    Tensor *a = leaf(LIST(2, -INF)), *b = leaf(LIST(2, -INF)), *g = leaf(LIST(1, 1)), *y = tensor_logaddexp(a, b), *y2 = tensor_logaddexp2(a, b);
+    Tensor *a = leaf(LIST(2, -INF)), *b = leaf(LIST(2, -INF)), *g = leaf(LIST(1, 1)),
+           *y = tensor_logaddexp(a, b), *y2 = tensor_logaddexp2(a, b);
     second(y, a, g, a, LIST(.25, 0));
     second(y, a, g, b, LIST(-.25, 0));
     second(y, b, g, g, LIST(.5, .5));
@@ -416,7 +480,7 @@ TEST(test_second_derivatives_where_the_first_is_zero_by_definition)
     second(tensor_atan2(o, p), p, g, g, LIST(0));
     second(tensor_copysign(o, two), o, g, g, LIST(0));
     second(tensor_fmod(two, o), o, g, o, LIST(0));
-    second(tensor_elu(o, 1), o, g, o, LIST(0));                    /* the curvature of its right side, as in PyTorch */
+    second(tensor_elu(o, 1), o, g, o, LIST(0)); /* the curvature of its right side, as in PyTorch */
     second(tensor_celu(o, .5), o, g, o, LIST(0));
     second(tensor_selu(o), o, g, o, LIST(0));
     END;
@@ -425,7 +489,8 @@ TEST(test_second_derivatives_where_the_first_is_zero_by_definition)
 TEST(test_lerp_with_a_tensor_as_weight)
 {
     BEGIN;
-    Tensor *a = leaf(LIST(1, 2)), *b = leaf(LIST(3, 6)), *w = leaf(LIST(.5)), *y = tensor_lerp_tensor(a, b, w);
+    Tensor *a = leaf(LIST(1, 2)), *b = leaf(LIST(3, 6)), *w = leaf(LIST(.5)),
+           *y = tensor_lerp_tensor(a, b, w);
     expect(y, LIST(2, 4));
     assert_int_equal(tensor_backward(y, tensor_ones_like(y)), 0);
     expect(tensor_grad(w), LIST(6));
@@ -436,7 +501,8 @@ TEST(test_lerp_with_a_tensor_as_weight)
 TEST(test_addcmul_computes_in_the_dtype_of_all_three)
 {
     BEGIN;
-    Tensor *x = tensor_ones(SHAPE(1), TENSOR_I64), *a = tensor_full(SHAPE(1), 200, TENSOR_U8), *h = tensor_full(SHAPE(1), 1.0625, TENSOR_BF16);
+    Tensor *x = tensor_ones(SHAPE(1), TENSOR_I64), *a = tensor_full(SHAPE(1), 200, TENSOR_U8),
+           *h = tensor_full(SHAPE(1), 1.0625, TENSOR_BF16);
     expect(tensor_addcmul(x, a, a, 1), LIST(40001));
     expect(tensor_addcmul(tensor_zeros(SHAPE(1), TENSOR_F64), h, h, 1), LIST(1.0625 * 1.0625));
     END;
@@ -445,7 +511,8 @@ TEST(test_addcmul_computes_in_the_dtype_of_all_three)
 TEST(test_clamp_tensor_bounds_get_the_gradient_beyond_them_alone)
 {
     BEGIN;
-    Tensor *x = leaf(LIST(0, 1, 1.5, 2, 3)), *low = leaf(LIST(1, 1, 1, 1, 4)), *high = leaf(LIST(2, 2, 2, 2, 2));
+    Tensor *x = leaf(LIST(0, 1, 1.5, 2, 3)), *low = leaf(LIST(1, 1, 1, 1, 4)),
+           *high = leaf(LIST(2, 2, 2, 2, 2));
     Tensor *y = tensor_clamp_tensor(x, .min = low, .max = high);
     expect(y, LIST(1, 1, 1.5, 2, 2));
     assert_int_equal(tensor_backward(y, tensor_ones_like(y)), 0);
@@ -474,7 +541,8 @@ TEST(test_comparisons_with_nan_are_false)
 TEST(test_bits_of_integers_and_bools)
 {
     BEGIN;
-    Tensor *t = tensor_ones(SHAPE(1), TENSOR_BOOL), *x = tensor_full(SHAPE(1), -5, TENSOR_I32), *u = tensor_full(SHAPE(1), 200, TENSOR_U8);
+    Tensor *t = tensor_ones(SHAPE(1), TENSOR_BOOL), *x = tensor_full(SHAPE(1), -5, TENSOR_I32),
+           *u = tensor_full(SHAPE(1), 200, TENSOR_U8);
     expect(tensor_bitwise_not(t), LIST(0));
     expect(tensor_bitwise_not(u), LIST(55));
     expect(tensor_bitwise_xor(t, t), LIST(0));
@@ -485,7 +553,7 @@ TEST(test_bits_of_integers_and_bools)
     END;
 }
 
-/* ---- the rest of the API ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the rest of the API --------------------------------------------------------------------- */
 
 TEST(test_functions_of_floats_refuse_integers)
 {
@@ -505,7 +573,8 @@ TEST(test_functions_of_floats_refuse_integers)
 TEST(test_rrelu_draws_slopes_between_its_bounds)
 {
     BEGIN;
-    Tensor *x = tensor_full(SHAPE(1000), -1, TENSOR_F32), *y = tensor_rrelu(x, .lower = .25, .upper = .5, .training = true);
+    Tensor *x = tensor_full(SHAPE(1000), -1, TENSOR_F32),
+           *y = tensor_rrelu(x, .lower = .25, .upper = .5, .training = true);
     assert_true(tensor_item(tensor_max(y)) <= -.25 && tensor_item(tensor_min(y)) >= -.5);
     assert_true(tensor_item(tensor_max(y)) > -.27 && tensor_item(tensor_min(y)) < -.48);
     expect(tensor_narrow(tensor_rrelu(x, .25, .5), 0, 0, 1), LIST(-.375));
@@ -526,25 +595,56 @@ int main(void)
 {
 #define T(name) cmocka_unit_test(name)
     const struct CMUnitTest tests[] = {
-        T(test_reciprocal_of_0_is_infinite), T(test_abs_gradient_0_at_0), T(test_rounding_has_zero_gradient_and_halves_go_to_even),
-        T(test_frac_has_the_sign_of_x_and_gradient_1), T(test_exp_overflow_times_zero_is_nan), T(test_log_of_0_has_an_infinite_gradient),
-        T(test_sqrt_at_0_is_infinite_and_0_times_it_is_nan), T(test_rsqrt_gradient_from_y),
-        T(test_pow_scalar_of_0_is_exactly_flat_and_fast_paths_agree), T(test_tan_tanh_gradients_from_y),
-        T(test_arcs_at_the_ends_of_their_domains), T(test_logsigmoid_is_stable), T(test_logit_eps_clamps), T(test_error_function_family),
-        T(test_polygamma_below_zero_and_far), T(test_relu_gradient_0_at_0_and_nan_passes), T(test_hardtanh_is_open_where_clamp_is_inclusive),
-        T(test_clamp_with_min_above_max_gives_max_and_no_gradient), T(test_leaky_relu_has_the_slope_at_0),
-        T(test_prelu_weight_gradient_is_summed_by_channel), T(test_elu_family_for_all_orders_and_forms), T(test_gelu_formulas_are_not_mixed),
-        T(test_mish_and_the_shrinks), T(test_softplus_is_linear_above_its_threshold), T(test_hardsigmoid_is_open),
-        T(test_hardswish_at_3_has_the_gradient_from_within), T(test_threshold_is_strict), T(test_nan_to_num_has_no_gradient_where_it_replaced),
-        T(test_one_tensor_in_both_slots), T(test_add_hands_one_gradient_to_two_consumers), T(test_div_gradient_does_not_overflow),
-        T(test_pow_gradients_at_zero), T(test_atan2_at_the_origin_and_far), T(test_extremes_share_ties_and_treat_nan_each_its_way),
-        T(test_fmod_and_remainder_signs), T(test_integer_division_by_zero_is_refused), T(test_hypot_does_not_overflow),
-        T(test_logaddexp_of_infinities), T(test_xlogy_is_0_at_0), T(test_copysign_looks_at_the_sign_of_zero),
-        T(test_second_derivatives_of_equal_operands_of_logaddexp), T(test_second_derivatives_where_the_first_is_zero_by_definition),
-        T(test_lerp_with_a_tensor_as_weight), T(test_addcmul_computes_in_the_dtype_of_all_three),
+        T(test_reciprocal_of_0_is_infinite),
+        T(test_abs_gradient_0_at_0),
+        T(test_rounding_has_zero_gradient_and_halves_go_to_even),
+        T(test_frac_has_the_sign_of_x_and_gradient_1),
+        T(test_exp_overflow_times_zero_is_nan),
+        T(test_log_of_0_has_an_infinite_gradient),
+        T(test_sqrt_at_0_is_infinite_and_0_times_it_is_nan),
+        T(test_rsqrt_gradient_from_y),
+        T(test_pow_scalar_of_0_is_exactly_flat_and_fast_paths_agree),
+        T(test_tan_tanh_gradients_from_y),
+        T(test_arcs_at_the_ends_of_their_domains),
+        T(test_logsigmoid_is_stable),
+        T(test_logit_eps_clamps),
+        T(test_error_function_family),
+        T(test_polygamma_below_zero_and_far),
+        T(test_relu_gradient_0_at_0_and_nan_passes),
+        T(test_hardtanh_is_open_where_clamp_is_inclusive),
+        T(test_clamp_with_min_above_max_gives_max_and_no_gradient),
+        T(test_leaky_relu_has_the_slope_at_0),
+        T(test_prelu_weight_gradient_is_summed_by_channel),
+        T(test_elu_family_for_all_orders_and_forms),
+        T(test_gelu_formulas_are_not_mixed),
+        T(test_mish_and_the_shrinks),
+        T(test_softplus_is_linear_above_its_threshold),
+        T(test_hardsigmoid_is_open),
+        T(test_hardswish_at_3_has_the_gradient_from_within),
+        T(test_threshold_is_strict),
+        T(test_nan_to_num_has_no_gradient_where_it_replaced),
+        T(test_one_tensor_in_both_slots),
+        T(test_add_hands_one_gradient_to_two_consumers),
+        T(test_div_gradient_does_not_overflow),
+        T(test_pow_gradients_at_zero),
+        T(test_atan2_at_the_origin_and_far),
+        T(test_extremes_share_ties_and_treat_nan_each_its_way),
+        T(test_fmod_and_remainder_signs),
+        T(test_integer_division_by_zero_is_refused),
+        T(test_hypot_does_not_overflow),
+        T(test_logaddexp_of_infinities),
+        T(test_xlogy_is_0_at_0),
+        T(test_copysign_looks_at_the_sign_of_zero),
+        T(test_second_derivatives_of_equal_operands_of_logaddexp),
+        T(test_second_derivatives_where_the_first_is_zero_by_definition),
+        T(test_lerp_with_a_tensor_as_weight),
+        T(test_addcmul_computes_in_the_dtype_of_all_three),
         T(test_clamp_tensor_bounds_get_the_gradient_beyond_them_alone),
-        T(test_comparisons_with_nan_are_false), T(test_bits_of_integers_and_bools), T(test_functions_of_floats_refuse_integers),
-        T(test_rrelu_draws_slopes_between_its_bounds), T(test_positive_is_its_operand),
+        T(test_comparisons_with_nan_are_false),
+        T(test_bits_of_integers_and_bools),
+        T(test_functions_of_floats_refuse_integers),
+        T(test_rrelu_draws_slopes_between_its_bounds),
+        T(test_positive_is_its_operand),
     };
     return cmocka_run_group_tests_name("traps of elementwise ops", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 """corpus.py FOLDER - small good files of each format, from which the fuzzers start."""
+
 import gzip
 import os
 import struct
@@ -20,13 +21,24 @@ def idx(code, values, *sizes):
 def png(colour, depth, width, height, *, interlaced=0, extra=b""):
     def chunk(name, data):
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
     samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
     row = b"\0" + bytes(range((width * samples * depth + 7) // 8))
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, interlaced))
-            + extra + chunk(b"IDAT", zlib.compress(row * height * (2 if interlaced else 1))) + chunk(b"IEND", b""))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, interlaced))
+        + extra
+        + chunk(b"IDAT", zlib.compress(row * height * (2 if interlaced else 1)))
+        + chunk(b"IEND", b"")
+    )
 
 
-PALETTE = struct.pack(">I", 12) + b"PLTE" + bytes(range(12)) + struct.pack(">I", zlib.crc32(b"PLTE" + bytes(range(12))))
+PALETTE = (
+    struct.pack(">I", 12)
+    + b"PLTE"
+    + bytes(range(12))
+    + struct.pack(">I", zlib.crc32(b"PLTE" + bytes(range(12))))
+)
 
 
 def safetensors(header, values):
@@ -44,6 +56,12 @@ put("png", "palette", png(3, 2, 5, 3, extra=PALETTE))
 put("png", "interlaced", png(2, 8, 5, 3, interlaced=1))
 put("safetensors", "none", safetensors(b"{}", b""))
 put("safetensors", "one", safetensors(b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', b"12345678"))
-put("safetensors", "odd", safetensors(
-    b'{"__metadata__":{"format":"pt"},"\\ud83d\\ude00\\n":{"dtype":"BOOL","shape":[1,2],"data_offsets":[8,10]},'
-    b'"b\xc3\xa9":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"z":{"shape":[0],"data_offsets":[10,10],"dtype":"U8"}}  ', b"1234567890"))
+put(
+    "safetensors",
+    "odd",
+    safetensors(
+        b'{"__metadata__":{"format":"pt"},"\\ud83d\\ude00\\n":{"dtype":"BOOL","shape":[1,2],"data_offsets":[8,10]},'
+        b'"b\xc3\xa9":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"z":{"shape":[0],"data_offsets":[10,10],"dtype":"U8"}}  ',
+        b"1234567890",
+    ),
+)

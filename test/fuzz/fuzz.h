@@ -1,5 +1,5 @@
-/* fuzz.h - hands the fuzzer's bytes to a reader of files, and checks what every reader promises: a result or one of the errors
- * of files, and nothing left behind. */
+/* fuzz.h - hands the fuzzer's bytes to a reader of files, and checks what every reader promises: a result or
+ * one of the errors of files, and nothing left behind. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -12,12 +12,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-#define MUST(condition) \
-    do { \
-        if (!(condition)) { \
-            fprintf(stderr, "%s:%d: not so: %s (%s)\n", __FILE__, __LINE__, #condition, tensor_error() ? tensor_error() : "no error"); \
-            abort(); \
-        } \
+#define MUST(condition)                                                                 \
+    do {                                                                                \
+        if (!(condition)) {                                                             \
+            fprintf(stderr, "%s:%d: not so: %s (%s)\n", __FILE__, __LINE__, #condition, \
+                    tensor_error() ? tensor_error() : "no error");                      \
+            abort();                                                                    \
+        }                                                                               \
     } while (0)
 
 /* A file in memory; the path is valid until the next call. */
@@ -45,7 +46,8 @@ static void touch(const Tensor *x)
 {
     const unsigned char *p = tensor_data(x);
     unsigned sum = 0;
-    for (int64_t i = 0, n = tensor_numel(x) * (int64_t)tensor_dtype_size(tensor_dtype(x)); i < n; i++) sum += p[i];
+    for (int64_t i = 0, n = tensor_numel(x) * (int64_t)tensor_dtype_size(tensor_dtype(x)); i < n; i++)
+        sum += p[i];
     __asm__ volatile("" : : "r"(sum));
 }
 

@@ -1,5 +1,5 @@
-/* fuzz_safetensors.c - io_load_safetensors on arbitrary bytes; the first 8 are the header's length, or, when byte 7 is odd,
- * are set so that the header ends with the last brace. */
+/* fuzz_safetensors.c - io_load_safetensors on arbitrary bytes; the first 8 are the header's length, or, when
+ * byte 7 is odd, are set so that the header ends with the last brace. */
 #include <string.h>
 #include "fuzz.h"
 

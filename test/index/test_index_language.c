@@ -16,7 +16,7 @@
 
 enum { MOST = 512 };
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------ */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static int read_numbers(const char *text, double *v)
 {
@@ -52,7 +52,8 @@ static bool has_values(Tensor *x, const char *values)
 {
     double want[MOST], got[MOST];
     int n = read_numbers(values, want);
-    if (!x || tensor_numel(x) != n || tensor_copy_to(tensor_detach(x), got, (size_t)n * sizeof *got)) return false;
+    if (!x || tensor_numel(x) != n || tensor_copy_to(tensor_detach(x), got, (size_t)n * sizeof *got))
+        return false;
     return memcmp(want, got, (size_t)n * sizeof *got) == 0;
 }
 
@@ -66,31 +67,36 @@ static bool has_shape(Tensor *x, const char *shape)
     return true;
 }
 
-/* ---- PyTorch's expressions ------------------------------------------------------------------------------------------ */
+/* ---- PyTorch's expressions ------------------------------------------------------------------- */
 
 static int wrong;
 
 static void check(bool right, const struct IndexCase *c, const char *what)
 {
     if (right && !tensor_error()) return;
-    print_error("x of [%s], \"%s\": %s; %s\n", c->shape, c->text, what, tensor_error() ? tensor_error() : "another value");
+    print_error("x of [%s], \"%s\": %s; %s\n", c->shape, c->text, what,
+                tensor_error() ? tensor_error() : "another value");
     tensor_error_clear();
     wrong++;
 }
 
 static Tensor *gradient(Tensor *y, Tensor *x)
 {
-    return tensor_gradients(y, x, .grad_output = counting(y), .retain_graph = true, .allow_unused = true, .materialize_grads = true);
+    return tensor_gradients(y, x, .grad_output = counting(y), .retain_graph = true, .allow_unused = true,
+                            .materialize_grads = true);
 }
 
 static Tensor *laid_out(Tensor *x, bool transposed)
 {
-    return transposed && tensor_ndim(x) > 1 ? tensor_transpose(tensor_clone(tensor_transpose(x, 0, -1)), 0, -1) : x;
+    return transposed && tensor_ndim(x) > 1
+               ? tensor_transpose(tensor_clone(tensor_transpose(x, 0, -1)), 0, -1)
+               : x;
 }
 
 static void read_case(const struct IndexCase *c, Tensor *const *arg, bool transposed)
 {
-    Tensor *leaf = tensor_requires_grad_(tensor_of(c->shape, NULL, TENSOR_F64), true), *x = laid_out(leaf, transposed);
+    Tensor *leaf = tensor_requires_grad_(tensor_of(c->shape, NULL, TENSOR_F64), true),
+           *x = laid_out(leaf, transposed);
     Tensor *y = tensor_index(x, c->text, arg[0], arg[1], arg[2]);
     check(has_shape(y, c->y_shape), c, "the shape");
     check(has_values(y, c->y), c, "the values");
@@ -102,7 +108,8 @@ static void read_case(const struct IndexCase *c, Tensor *const *arg, bool transp
 
 static void write_case(const struct IndexCase *c, Tensor *const *arg, bool recorded, bool transposed)
 {
-    Tensor *leaf = tensor_requires_grad_(tensor_of(c->shape, NULL, TENSOR_F64), recorded), *x = laid_out(tensor_clone(leaf), transposed);
+    Tensor *leaf = tensor_requires_grad_(tensor_of(c->shape, NULL, TENSOR_F64), recorded),
+           *x = laid_out(tensor_clone(leaf), transposed);
     Tensor *v = tensor_of(c->value_shape, NULL, TENSOR_F64);
     tensor_add_scalar_(v, 1000);
     tensor_requires_grad_(v, recorded);
@@ -128,7 +135,8 @@ static void expressions(void **state)
         const struct IndexCase *c = &index_golden[i];
         TensorScope scope = tensor_scope_open();
         Tensor *arg[3] = { TENSOR_INDEX_END_, TENSOR_INDEX_END_, TENSOR_INDEX_END_ };
-        for (int k = 0; k < 3 && c->arg[k].shape; k++) arg[k] = tensor_of(c->arg[k].shape, c->arg[k].values, (TensorDtype)c->arg[k].dtype);
+        for (int k = 0; k < 3 && c->arg[k].shape; k++)
+            arg[k] = tensor_of(c->arg[k].shape, c->arg[k].values, (TensorDtype)c->arg[k].dtype);
         for (int transposed = 0; transposed < 2; transposed++) {
             read_case(c, arg, transposed);
             write_case(c, arg, false, transposed);
@@ -140,12 +148,9 @@ static void expressions(void **state)
     assert_int_equal(tensor_live_count(), 0);
 }
 
-/* ---- numbers from the arguments -------------------------------------------------------------------------------------- */
+/* ---- numbers from the arguments -------------------------------------------------------------- */
 
-static Tensor *matrix(void)
-{
-    return tensor_reshape(tensor_arange(0, 12, 1, TENSOR_F64), SHAPE(3, 4));
-}
+static Tensor *matrix(void) { return tensor_reshape(tensor_arange(0, 12, 1, TENSOR_F64), SHAPE(3, 4)); }
 
 static void numbers_from_arguments(void **state)
 {
@@ -166,7 +171,7 @@ static void numbers_from_arguments(void **state)
     tensor_scope_close(scope);
 }
 
-/* ---- views and writes -------------------------------------------------------------------------------------------------- */
+/* ---- views and writes ------------------------------------------------------------------------ */
 
 static void writes_go_through_views(void **state)
 {
@@ -176,7 +181,7 @@ static void writes_go_through_views(void **state)
     assert_true(all != x && tensor_shares_storage(all, x));
     tensor_fill_(column, 50);
     assert_true(has_values(x, "0 50 2 3 4 50 6 7 8 50 10 11"));
-    tensor_index_set_(x, tensor_index(x, "0, :3"), "0, 1:");                /* overlapping: as if through a copy */
+    tensor_index_set_(x, tensor_index(x, "0, :3"), "0, 1:"); /* overlapping: as if through a copy */
     assert_true(has_values(x, "0 0 50 2 4 50 6 7 8 50 10 11"));
     assert_null(tensor_error());
     tensor_scope_close(scope);
@@ -187,8 +192,10 @@ static void the_last_one_wins(void **state)
     (void)state;
     for (int recorded = 0; recorded < 2; recorded++) {
         TensorScope scope = tensor_scope_open();
-        Tensor *x = tensor_zeros(SHAPE(3), TENSOR_F64), *i = tensor_from_data((int64_t[]){ 1, 1, -2 }, SHAPE(3), TENSOR_I64);
-        Tensor *v = tensor_requires_grad_(tensor_from_data((double[]){ 5, 6, 7 }, SHAPE(3), TENSOR_F64), recorded);
+        Tensor *x = tensor_zeros(SHAPE(3), TENSOR_F64),
+               *i = tensor_from_data((int64_t[]){ 1, 1, -2 }, SHAPE(3), TENSOR_I64);
+        Tensor *v =
+            tensor_requires_grad_(tensor_from_data((double[]){ 5, 6, 7 }, SHAPE(3), TENSOR_F64), recorded);
         tensor_index_set_(x, v, "i", i);
         assert_true(has_values(x, "0 7 0"));
         if (recorded) assert_true(has_values(gradient(x, v), "0 0 2"));
@@ -201,7 +208,8 @@ static void values_are_cast(void **state)
 {
     (void)state;
     TensorScope scope = tensor_scope_open();
-    Tensor *x = tensor_zeros(SHAPE(2, 2), TENSOR_F32), *i = tensor_from_data((int64_t[]){ 0 }, SHAPE(1), TENSOR_I64);
+    Tensor *x = tensor_zeros(SHAPE(2, 2), TENSOR_F32),
+           *i = tensor_from_data((int64_t[]){ 0 }, SHAPE(1), TENSOR_I64);
     Tensor *v = tensor_requires_grad_(tensor_full(SHAPE(2), 3, TENSOR_F64), true);
     tensor_index_set_(x, v, "1");
     tensor_index_set_(x, v, "i", i);
@@ -216,15 +224,16 @@ static void values_are_cast(void **state)
     tensor_scope_close(scope);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------------ */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
-#define NONE TENSOR_INDEX_END_                   /* no argument */
+#define NONE TENSOR_INDEX_END_ /* no argument */
 
 static void refused(Tensor *x, TensorStatus code, const char *says, const char *text, Tensor *arg)
 {
     int64_t live = tensor_live_count();
     assert_null(tensor_index(x, text, arg));
-    if (tensor_error_code() != code || !strstr(tensor_error(), says)) fail_msg("\"%s\": %s", text, tensor_error());
+    if (tensor_error_code() != code || !strstr(tensor_error(), says))
+        fail_msg("\"%s\": %s", text, tensor_error());
     tensor_error_clear();
     Tensor *before = tensor_clone(x), *one = tensor_ones(SHAPE(), TENSOR_F64);
     assert_null(tensor_index_set_(x, one, text, arg));
@@ -241,7 +250,8 @@ static void refusals(void **state)
     Tensor *x = matrix(), *i = tensor_from_data((int64_t[]){ 0, 7 }, SHAPE(2), TENSOR_I64);
     refused(x, TENSOR_EINDEX, "index 3 for a size of 3, dimension 0 of [3, 4]", "3", NONE);
     refused(x, TENSOR_EINDEX, "at position 3: index -5", ":, -5", NONE);
-    refused(x, TENSOR_EINDEX, "index 7 at position [1] of [2], for dimension 1 of [3, 4]: want -4 to 3", ":, i", i);
+    refused(x, TENSOR_EINDEX, "index 7 at position [1] of [2], for dimension 1 of [3, 4]: want -4 to 3",
+            ":, i", i);
     refused(x, TENSOR_EVALUE, "more indices than dimensions of [3, 4]", "0, :, 1", NONE);
     refused(x, TENSOR_EVALUE, "at position 5: a second ...", "..., ...", NONE);
     refused(x, TENSOR_EVALUE, "the step must be positive", "::-1", NONE);
@@ -270,7 +280,8 @@ static void writes_refused(void **state)
 {
     (void)state;
     TensorScope scope = tensor_scope_open();
-    Tensor *leaf = tensor_requires_grad_(matrix(), true), *x = matrix(), *v = tensor_ones(SHAPE(3), TENSOR_F64);
+    Tensor *leaf = tensor_requires_grad_(matrix(), true), *x = matrix(),
+           *v = tensor_ones(SHAPE(3), TENSOR_F64);
     assert_null(tensor_index_set_(leaf, v, ":, 0"));
     assert_int_equal(tensor_error_code(), TENSOR_EGRAD);
     tensor_error_clear();
@@ -281,12 +292,13 @@ static void writes_refused(void **state)
     assert_int_equal(tensor_error_code(), TENSOR_ESHAPE);
     tensor_error_clear();
     assert_true(tensor_equal(x, matrix()));
-    TENSOR_NO_GRAD assert_non_null(tensor_index_set_(leaf, v, ":, 0"));
+    TENSOR_NO_GRAD
+        assert_non_null(tensor_index_set_(leaf, v, ":, 0"));
     assert_null(tensor_error());
     tensor_scope_close(scope);
 }
 
-/* ---- memory runs out -------------------------------------------------------------------------------------------------- */
+/* ---- memory runs out ------------------------------------------------------------------------- */
 
 /* Reads, writes and sums through an index; the loss, or NULL. */
 static Tensor *through_indices(Tensor *leaf, Tensor *v, Tensor *rows)
@@ -296,7 +308,8 @@ static Tensor *through_indices(Tensor *leaf, Tensor *v, Tensor *rows)
     tensor_index_set_(x, v, "rows, :2", rows);
     tensor_index_set_scalar_(x, 0, "mask", tensor_gt_scalar(x, 15));
     tensor_index_accumulate_(x, v, "..., rows", rows);
-    return tensor_sum(tensor_mul(tensor_index(x, ":, rows, None", rows), tensor_index(tensor_index_set(x, v, ":, :2"), "..., 1:3, None")));
+    return tensor_sum(tensor_mul(tensor_index(x, ":, rows, None", rows),
+                                 tensor_index(tensor_index_set(x, v, ":, :2"), "..., 1:3, None")));
 }
 
 static void memory_runs_out(void **state)
@@ -305,7 +318,8 @@ static void memory_runs_out(void **state)
     bool came = true;
     for (int64_t n = 1; came; n++) {
         TensorScope scope = tensor_scope_open();
-        Tensor *x = tensor_requires_grad_(matrix(), true), *v = tensor_requires_grad_(tensor_ones(SHAPE(1, 2), TENSOR_F32), true);
+        Tensor *x = tensor_requires_grad_(matrix(), true),
+               *v = tensor_requires_grad_(tensor_ones(SHAPE(1, 2), TENSOR_F32), true);
         Tensor *rows = tensor_from_data((int64_t[]){ 2, 0 }, SHAPE(2), TENSOR_I64);
         int64_t live = tensor_live_count(), tape = tensor_tape_length();
         TensorScope inner = tensor_scope_open();
@@ -327,8 +341,13 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(expressions), cmocka_unit_test(numbers_from_arguments), cmocka_unit_test(writes_go_through_views),
-        cmocka_unit_test(the_last_one_wins), cmocka_unit_test(values_are_cast), cmocka_unit_test(refusals), cmocka_unit_test(writes_refused),
+        cmocka_unit_test(expressions),
+        cmocka_unit_test(numbers_from_arguments),
+        cmocka_unit_test(writes_go_through_views),
+        cmocka_unit_test(the_last_one_wins),
+        cmocka_unit_test(values_are_cast),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(writes_refused),
         cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests_name("index language", tests, NULL, NULL);

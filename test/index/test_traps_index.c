@@ -1,8 +1,8 @@
-/* test_traps_index.c - what goes wrong in gather, scatter, masks and embedding elsewhere, one test a trap; and what the functions
- * around their ops do. */
+/* test_traps_index.c - what goes wrong in gather, scatter, masks and embedding elsewhere, one test a trap;
+ * and what the functions around their ops do. */
 #include "traps.h"
 
-/* ---- gather and scatter ------------------------------------------------------------------------------------------------ */
+/* ---- gather and scatter ---------------------------------------------------------------------- */
 
 static void test_gather_takes_a_smaller_index_and_adds_duplicates(void **state)
 {
@@ -15,7 +15,8 @@ static void test_gather_takes_a_smaller_index_and_adds_duplicates(void **state)
 static void test_scatter_duplicates_the_last_wins_and_has_the_gradient(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(3), "1 2 3"), *src = leaf(SHAPE(3), "7 8 9"), *i = indices(SHAPE(3), "1 1 0"), *y = tensor_scatter(x, 0, i, src);
+    Tensor *x = leaf(SHAPE(3), "1 2 3"), *src = leaf(SHAPE(3), "7 8 9"), *i = indices(SHAPE(3), "1 1 0"),
+           *y = tensor_scatter(x, 0, i, src);
     assert_true(has(y, SHAPE(3), "9 8 3"));
     assert_true(has(gradient(y, x), SHAPE(3), "0 0 3"));
     assert_true(has(gradient(y, src), SHAPE(3), "0 2 1"));
@@ -24,7 +25,8 @@ static void test_scatter_duplicates_the_last_wins_and_has_the_gradient(void **st
 
 static bool sums_in_one_order(Tensor *(*sum)(Tensor *index, Tensor *src))
 {
-    Tensor *index = tensor_randint(0, 3, SHAPE(4000)), *src = tensor_randn(SHAPE(4000), TENSOR_F32), *first = NULL;
+    Tensor *index = tensor_randint(0, 3, SHAPE(4000)), *src = tensor_randn(SHAPE(4000), TENSOR_F32),
+           *first = NULL;
     bool same = true;
     for (int threads = 1; threads <= 2; threads++) {
         tensor_set_num_threads(threads);
@@ -35,9 +37,18 @@ static bool sums_in_one_order(Tensor *(*sum)(Tensor *index, Tensor *src))
     return same && first;
 }
 
-static Tensor *by_scatter_add(Tensor *index, Tensor *src) { return tensor_scatter_add(tensor_zeros(SHAPE(3), TENSOR_F32), 0, index, src); }
-static Tensor *by_index_add(Tensor *index, Tensor *src) { return tensor_index_add(tensor_zeros(SHAPE(3), TENSOR_F32), 0, index, src); }
-static Tensor *by_index_put(Tensor *index, Tensor *src) { return tensor_index_put(tensor_zeros(SHAPE(3), TENSOR_F32), TENSORS(index), src, .accumulate = true); }
+static Tensor *by_scatter_add(Tensor *index, Tensor *src)
+{
+    return tensor_scatter_add(tensor_zeros(SHAPE(3), TENSOR_F32), 0, index, src);
+}
+static Tensor *by_index_add(Tensor *index, Tensor *src)
+{
+    return tensor_index_add(tensor_zeros(SHAPE(3), TENSOR_F32), 0, index, src);
+}
+static Tensor *by_index_put(Tensor *index, Tensor *src)
+{
+    return tensor_index_put(tensor_zeros(SHAPE(3), TENSOR_F32), TENSORS(index), src, .accumulate = true);
+}
 
 static void test_sums_have_the_same_bits_every_time(void **state)
 {
@@ -47,7 +58,7 @@ static void test_sums_have_the_same_bits_every_time(void **state)
     assert_true(sums_in_one_order(by_index_put));
 }
 
-/* ---- scatter_reduce -------------------------------------------------------------------------------------------------------- */
+/* ---- scatter_reduce -------------------------------------------------------------------------- */
 
 static void test_scatter_reduce_ties_share_evenly_with_self(void **state)
 {
@@ -61,31 +72,37 @@ static void test_scatter_reduce_ties_share_evenly_with_self(void **state)
 static void test_scatter_reduce_without_self_gives_it_nothing(void **state)
 {
     (void)state;
-    static const char *const how[] = { "sum", "prod", "mean", "amax", "amin" }, *const want[] = { "11 2", "25 2", "3.66666666667 2", "5 2", "1 2" };
+    static const char *const how[] = { "sum", "prod", "mean", "amax", "amin" }, *const want[] = {
+        "11 2", "25 2", "3.66666666667 2", "5 2", "1 2"
+    };
     for (int k = 0; k < 5; k++) {
         Tensor *x = leaf(SHAPE(2), "5 2"), *src = leaf(SHAPE(3), "5 5 1"), *i = indices(SHAPE(3), "0 0 0");
         Tensor *y = tensor_scatter_reduce(x, 0, i, src, how[k], .include_self = false);
         assert_true(has(y, SHAPE(2), want[k]));
         assert_true(has(gradient(y, x), SHAPE(2), "0 2"));
-        if (k == 3) assert_true(has(gradient(y, src), SHAPE(3), "0.5 0.5 0"));         /* PyTorch counts x's own 5, too */
+        if (k == 3)
+            assert_true(has(gradient(y, src), SHAPE(3), "0.5 0.5 0")); /* PyTorch counts x's own 5, too */
     }
 }
 
 static void test_scatter_reduce_mean_divides_by_the_count(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(2), "5 3"), *src = leaf(SHAPE(3), "5 5 1"), *i = indices(SHAPE(3), "0 0 0"), *y = tensor_scatter_reduce(x, 0, i, src, "mean");
+    Tensor *x = leaf(SHAPE(2), "5 3"), *src = leaf(SHAPE(3), "5 5 1"), *i = indices(SHAPE(3), "0 0 0"),
+           *y = tensor_scatter_reduce(x, 0, i, src, "mean");
     assert_true(has(y, SHAPE(2), "4 3"));
     assert_true(has(gradient(y, x), SHAPE(2), "0.25 2"));
     assert_true(has(gradient(y, src), SHAPE(3), "0.25 0.25 0.25"));
-    Tensor *whole = tensor_scatter_reduce(indices(SHAPE(2), "5 3"), 0, indices(SHAPE(2), "0 1"), indices(SHAPE(2), "-8 -4"), "mean");
+    Tensor *whole = tensor_scatter_reduce(indices(SHAPE(2), "5 3"), 0, indices(SHAPE(2), "0 1"),
+                                          indices(SHAPE(2), "-8 -4"), "mean");
     assert_true(has(whole, SHAPE(2), "-2 -1"));
 }
 
 static void test_scatter_reduce_products_with_zeros(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(3), "2 0 3"), *src = leaf(SHAPE(5), "0 4 5 0 0"), *i = indices(SHAPE(5), "0 0 1 2 2");
+    Tensor *x = leaf(SHAPE(3), "2 0 3"), *src = leaf(SHAPE(5), "0 4 5 0 0"),
+           *i = indices(SHAPE(5), "0 0 1 2 2");
     Tensor *y = tensor_scatter_reduce(x, 0, i, src, "prod");
     assert_true(has(y, SHAPE(3), "0 0 0"));
     assert_true(has(tensor_gradients(tensor_sum(y), x, .retain_graph = true), SHAPE(3), "0 5 0"));
@@ -95,28 +112,32 @@ static void test_scatter_reduce_products_with_zeros(void **state)
 static void test_scatter_reduce_refuses_second_derivatives_of_several_zeros(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(1), "2"), *src = leaf(SHAPE(2), "0 0"), *y = tensor_scatter_reduce(x, 0, indices(SHAPE(2), "0 0"), src, "prod");
+    Tensor *x = leaf(SHAPE(1), "2"), *src = leaf(SHAPE(2), "0 0"),
+           *y = tensor_scatter_reduce(x, 0, indices(SHAPE(2), "0 0"), src, "prod");
     assert_refused(tensor_gradients(tensor_sum(y), src, .create_graph = true), TENSOR_EGRAD);
 }
 
 static void reductions_by_name_and_in_place(void **state)
 {
     (void)state;
-    Tensor *x = numbers(SHAPE(2), "1 2", TENSOR_F64), *src = numbers(SHAPE(3), "3 4 5", TENSOR_F64), *i = indices(SHAPE(3), "0 0 1");
+    Tensor *x = numbers(SHAPE(2), "1 2", TENSOR_F64), *src = numbers(SHAPE(3), "3 4 5", TENSOR_F64),
+           *i = indices(SHAPE(3), "0 0 1");
     assert_refused(tensor_scatter_reduce(x, 0, i, src, "max"), TENSOR_EVALUE);
     assert_refused(tensor_scatter_reduce(x, 0, i, src, NULL), TENSOR_EVALUE);
     assert_refused(tensor_index_reduce(x, 0, i, src, "sum"), TENSOR_EVALUE);
     assert_true(tensor_scatter_reduce_(x, 0, i, src, "amax") == x && has(x, SHAPE(2), "4 5"));
-    assert_true(tensor_index_reduce_(x, 0, i, src, "mean", .include_self = false) == x && has(x, SHAPE(2), "3.5 5"));
+    assert_true(tensor_index_reduce_(x, 0, i, src, "mean", .include_self = false) == x &&
+                has(x, SHAPE(2), "3.5 5"));
 }
 
-/* ---- slices and brackets ------------------------------------------------------------------------------------------------------- */
+/* ---- slices and brackets --------------------------------------------------------------------- */
 
 static void test_index_select_of_duplicates_and_of_a_scalar(void **state)
 {
     (void)state;
     Tensor *x = leaf(SHAPE(2, 2), "1 2 3 4"), *s = leaf(SHAPE(), "9");
-    assert_true(has(gradient(tensor_index_select(x, 0, indices(SHAPE(3), "1 1 0")), x), SHAPE(2, 2), "5 6 4 6"));
+    assert_true(
+        has(gradient(tensor_index_select(x, 0, indices(SHAPE(3), "1 1 0")), x), SHAPE(2, 2), "5 6 4 6"));
     Tensor *y = tensor_index_select(s, 0, indices(SHAPE(1), "0"));
     assert_true(has(y, SHAPE(), "9"));
     assert_true(has(gradient(y, s), SHAPE(), "1"));
@@ -125,7 +146,8 @@ static void test_index_select_of_duplicates_and_of_a_scalar(void **state)
 static void test_index_copy_duplicates_the_last_wins(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(2, 2), "1 2 3 4"), *src = leaf(SHAPE(2, 2), "5 6 7 8"), *i = indices(SHAPE(2), "1 1"), *y = tensor_index_copy(x, 0, i, src);
+    Tensor *x = leaf(SHAPE(2, 2), "1 2 3 4"), *src = leaf(SHAPE(2, 2), "5 6 7 8"),
+           *i = indices(SHAPE(2), "1 1"), *y = tensor_index_copy(x, 0, i, src);
     assert_true(has(y, SHAPE(2, 2), "1 2 7 8"));
     assert_true(has(gradient(y, x), SHAPE(2, 2), "1 2 0 0"));
     assert_true(has(gradient(y, src), SHAPE(2, 2), "0 0 3 4"));
@@ -138,7 +160,8 @@ static void test_index_copy_duplicates_the_last_wins(void **state)
 static void test_indices_in_brackets_repeat_and_count_from_the_end(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(3), "1 2 3"), *y = tensor_index_tensors(x, TENSORS(indices(SHAPE(4), "-1 0 -3 2")));
+    Tensor *x = leaf(SHAPE(3), "1 2 3"),
+           *y = tensor_index_tensors(x, TENSORS(indices(SHAPE(4), "-1 0 -3 2")));
     assert_true(has(y, SHAPE(4), "3 1 1 3"));
     assert_true(has(gradient(y, x), SHAPE(3), "5 0 5"));
     assert_refused(tensor_index_tensors(x, TENSORS(indices(SHAPE(1), "-4"))), TENSOR_EINDEX);
@@ -153,12 +176,13 @@ static void test_masks_pick_as_many_as_are_true(void **state)
     assert_true(has(tensor_index(x, "mask", tensor_gt_scalar(x, 9)), SHAPE(0), ""));
 }
 
-/* ---- masks ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- masks ----------------------------------------------------------------------------------- */
 
 static void test_masked_fill_broadcasts_and_sums_the_values_gradient(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(2, 2), "1 2 3 4"), *v = leaf(SHAPE(), "9"), *mask = numbers(SHAPE(2), "0 1", TENSOR_BOOL);
+    Tensor *x = leaf(SHAPE(2, 2), "1 2 3 4"), *v = leaf(SHAPE(), "9"),
+           *mask = numbers(SHAPE(2), "0 1", TENSOR_BOOL);
     Tensor *y = tensor_masked_fill_tensor(x, mask, v);
     assert_true(has(y, SHAPE(2, 2), "1 9 3 9"));
     assert_true(has(gradient(y, x), SHAPE(2, 2), "1 0 3 0"));
@@ -168,7 +192,8 @@ static void test_masked_fill_broadcasts_and_sums_the_values_gradient(void **stat
 static void test_masked_select_and_masked_scatter_are_opposites(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(2, 2), "1 2 3 4"), *mask = numbers(SHAPE(2, 2), "1 0 1 1", TENSOR_BOOL), *src = leaf(SHAPE(4), "7 8 9 10");
+    Tensor *x = leaf(SHAPE(2, 2), "1 2 3 4"), *mask = numbers(SHAPE(2, 2), "1 0 1 1", TENSOR_BOOL),
+           *src = leaf(SHAPE(4), "7 8 9 10");
     assert_true(has(gradient(tensor_masked_select(x, mask), x), SHAPE(2, 2), "1 0 2 3"));
     Tensor *y = tensor_masked_scatter(x, mask, src);
     assert_true(has(y, SHAPE(2, 2), "7 2 8 9"));
@@ -181,14 +206,18 @@ static void test_masked_select_and_masked_scatter_are_opposites(void **state)
 static void test_where_keeps_nan_in_the_branch_not_taken(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(2), "0 4"), *y = tensor_where(tensor_gt_scalar(x, 0), tensor_sqrt(x), tensor_zeros(SHAPE(2), TENSOR_F64));
-    assert_true(has(gradient(tensor_where(numbers(SHAPE(2), "1 0", TENSOR_BOOL), leaf(SHAPE(2), "1 nan"), x), x), SHAPE(2), "0 2"));
-    Tensor *a = leaf(SHAPE(2), "nan inf"), *chosen = tensor_where(numbers(SHAPE(2), "0 0", TENSOR_BOOL), a, x);
+    Tensor *x = leaf(SHAPE(2), "0 4"),
+           *y = tensor_where(tensor_gt_scalar(x, 0), tensor_sqrt(x), tensor_zeros(SHAPE(2), TENSOR_F64));
+    assert_true(
+        has(gradient(tensor_where(numbers(SHAPE(2), "1 0", TENSOR_BOOL), leaf(SHAPE(2), "1 nan"), x), x),
+            SHAPE(2), "0 2"));
+    Tensor *a = leaf(SHAPE(2), "nan inf"),
+           *chosen = tensor_where(numbers(SHAPE(2), "0 0", TENSOR_BOOL), a, x);
     assert_true(has(gradient(chosen, a), SHAPE(2), "0 0"));
     assert_true(has(y, SHAPE(2), "0 2"));
 }
 
-/* ---- embedding ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- embedding ------------------------------------------------------------------------------- */
 
 static void test_embedding_duplicates_add(void **state)
 {
@@ -200,7 +229,8 @@ static void test_embedding_duplicates_add(void **state)
 static void test_embedding_padding_has_no_gradient(void **state)
 {
     (void)state;
-    Tensor *w = leaf(SHAPE(3, 1), "1 2 3"), *y = tensor_embedding(indices(SHAPE(3), "2 0 2"), w, .padding_idx = -1);
+    Tensor *w = leaf(SHAPE(3, 1), "1 2 3"),
+           *y = tensor_embedding(indices(SHAPE(3), "2 0 2"), w, .padding_idx = -1);
     assert_true(has(y, SHAPE(3, 1), "3 1 3"));
     assert_true(has(gradient(y, w), SHAPE(3, 1), "2 0 0"));
 }
@@ -208,7 +238,8 @@ static void test_embedding_padding_has_no_gradient(void **state)
 static void test_embedding_scales_the_gradient_by_frequency(void **state)
 {
     (void)state;
-    Tensor *w = leaf(SHAPE(3, 1), "1 2 3"), *y = tensor_embedding(indices(SHAPE(4), "0 1 1 1"), w, .scale_grad_by_freq = true);
+    Tensor *w = leaf(SHAPE(3, 1), "1 2 3"),
+           *y = tensor_embedding(indices(SHAPE(4), "0 1 1 1"), w, .scale_grad_by_freq = true);
     assert_true(has(gradient(y, w), SHAPE(3, 1), "1 3 0"));
 }
 
@@ -221,7 +252,8 @@ static void test_embedding_max_norm_scales_each_row_once(void **state)
         assert_true(has(w, SHAPE(3, 2), "0.6000000238418579 0.800000011920929 6 8 .3 .4"));
         assert_true(has(tensor_select(y, 0, 2), SHAPE(2), "0.6000000238418579 0.800000011920929"));
         tensor_embedding(indices(SHAPE(1), "1"), w, .max_norm = 1, .norm_type = 1);
-        assert_true(has(w, SHAPE(3, 2), "0.6000000238418579 0.800000011920929 0.4285714626312256 0.5714285969734192 .3 .4"));
+        assert_true(has(w, SHAPE(3, 2),
+                        "0.6000000238418579 0.800000011920929 0.4285714626312256 0.5714285969734192 .3 .4"));
         if (recorded) assert_true(has(gradient(y, w), SHAPE(3, 2), "13 16 0 0 3 4"));
     }
 }
@@ -240,10 +272,12 @@ static void test_embedding_checks_its_indices(void **state)
 static void test_embedding_bags_may_be_empty(void **state)
 {
     (void)state;
-    static const char *const mode[] = { "sum", "mean", "max" }, *const want[] = { "0 3 0 2", "0 1.5 0 2", "0 2 0 2" };
+    static const char *const mode[] = { "sum", "mean", "max" }, *const want[] = { "0 3 0 2", "0 1.5 0 2",
+                                                                                  "0 2 0 2" };
     for (int k = 0; k < 3; k++) {
         Tensor *w = leaf(SHAPE(2, 1), "1 2");
-        Tensor *y = tensor_embedding_bag(indices(SHAPE(3), "0 1 1"), w, indices(SHAPE(4), "0 0 2 2"), .mode = mode[k]);
+        Tensor *y = tensor_embedding_bag(indices(SHAPE(3), "0 1 1"), w, indices(SHAPE(4), "0 0 2 2"),
+                                         .mode = mode[k]);
         assert_true(has(y, SHAPE(4, 1), want[k]));
         assert_true(has(gradient(y, w), SHAPE(2, 1), k == 0 ? "2 6" : k == 1 ? "1 5" : "0 6"));
     }
@@ -252,17 +286,21 @@ static void test_embedding_bags_may_be_empty(void **state)
 static void test_embedding_bag_offsets_and_weights(void **state)
 {
     (void)state;
-    Tensor *w = leaf(SHAPE(3, 1), "1 2 3"), *i = indices(SHAPE(3), "0 1 2"), *each = leaf(SHAPE(3), "10 20 30");
-    Tensor *y = tensor_embedding_bag(i, w, indices(SHAPE(3), "0 2 3"), .mode = "sum", .per_sample_weights = each, .include_last_offset = true);
+    Tensor *w = leaf(SHAPE(3, 1), "1 2 3"), *i = indices(SHAPE(3), "0 1 2"),
+           *each = leaf(SHAPE(3), "10 20 30");
+    Tensor *y = tensor_embedding_bag(i, w, indices(SHAPE(3), "0 2 3"), .mode = "sum",
+                                     .per_sample_weights = each, .include_last_offset = true);
     assert_true(has(y, SHAPE(2, 1), "50 90"));
     assert_true(has(gradient(y, each), SHAPE(3), "1 2 6"));
     assert_true(has(gradient(y, w), SHAPE(3, 1), "10 20 60"));
-    assert_true(has(tensor_embedding_bag(i, w, indices(SHAPE(2), "0 2"), .padding_idx = 1), SHAPE(2, 1), "1 3"));
+    assert_true(
+        has(tensor_embedding_bag(i, w, indices(SHAPE(2), "0 2"), .padding_idx = 1), SHAPE(2, 1), "1 3"));
     assert_refused(tensor_embedding_bag(i, w, indices(SHAPE(2), "1 2")), TENSOR_EVALUE);
     assert_refused(tensor_embedding_bag(i, w, indices(SHAPE(3), "0 2 1")), TENSOR_EVALUE);
     assert_refused(tensor_embedding_bag(i, w, indices(SHAPE(2), "0 4")), TENSOR_EVALUE);
     assert_refused(tensor_embedding_bag(i, w, indices(SHAPE(1), "0"), .mode = "median"), TENSOR_EVALUE);
-    assert_refused(tensor_embedding_bag(i, w, indices(SHAPE(1), "0"), .per_sample_weights = each), TENSOR_EVALUE);
+    assert_refused(tensor_embedding_bag(i, w, indices(SHAPE(1), "0"), .per_sample_weights = each),
+                   TENSOR_EVALUE);
 }
 
 static void test_one_hot_checks_its_range(void **state)
@@ -273,28 +311,32 @@ static void test_one_hot_checks_its_range(void **state)
     assert_refused(tensor_one_hot(indices(SHAPE(1), "-1"), 3), TENSOR_EINDEX);
 }
 
-/* ---- positions, sets, counts ------------------------------------------------------------------------------------------------------- */
+/* ---- positions, sets, counts ----------------------------------------------------------------- */
 
 static void positions_taken_and_put(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(2, 2), "1 2 3 4"), *i = indices(SHAPE(3), "-1 0 3"), *src = leaf(SHAPE(3), "7 8 9");
+    Tensor *x = leaf(SHAPE(2, 2), "1 2 3 4"), *i = indices(SHAPE(3), "-1 0 3"),
+           *src = leaf(SHAPE(3), "7 8 9");
     assert_true(has(gradient(tensor_take(x, i), x), SHAPE(2, 2), "2 0 0 4"));
     Tensor *y = tensor_put(x, i, src);
     assert_true(has(y, SHAPE(2, 2), "8 2 3 9"));
     assert_true(has(gradient(y, src), SHAPE(3), "0 1 4"));
     Tensor *z = tensor_clone(tensor_detach(x));
-    assert_true(tensor_put_(z, i, tensor_detach(src), .accumulate = true) == z && has(z, SHAPE(2, 2), "9 2 3 20"));
+    assert_true(tensor_put_(z, i, tensor_detach(src), .accumulate = true) == z &&
+                has(z, SHAPE(2, 2), "9 2 3 20"));
 }
 
 static void parts_replaced(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(2, 3), "0 1 2 3 4 5"), *v = leaf(SHAPE(2), "8 9"), *y = tensor_select_scatter(x, v, 1, -1);
+    Tensor *x = leaf(SHAPE(2, 3), "0 1 2 3 4 5"), *v = leaf(SHAPE(2), "8 9"),
+           *y = tensor_select_scatter(x, v, 1, -1);
     assert_true(has(y, SHAPE(2, 3), "0 1 8 3 4 9"));
     assert_true(has(gradient(y, v), SHAPE(2), "3 6"));
     assert_true(has(gradient(y, x), SHAPE(2, 3), "1 2 0 4 5 0"));
-    assert_true(has(tensor_slice_scatter(x, tensor_reshape(v, SHAPE(2, 1)), 1, 0, 1), SHAPE(2, 3), "8 1 2 9 4 5"));
+    assert_true(
+        has(tensor_slice_scatter(x, tensor_reshape(v, SHAPE(2, 1)), 1, 0, 1), SHAPE(2, 3), "8 1 2 9 4 5"));
     assert_true(has(tensor_diagonal_scatter(x, v, 1), SHAPE(2, 3), "0 8 2 3 4 9"));
     assert_true(has(x, SHAPE(2, 3), "0 1 2 3 4 5"));
 }
@@ -303,7 +345,8 @@ static void sets(void **state)
 {
     (void)state;
     Tensor *x = numbers(SHAPE(2, 3), "2 1 2 5 5 1", TENSOR_F64), *inverse, *counts;
-    assert_true(has(tensor_unique(x, .return_inverse = &inverse, .return_counts = &counts), SHAPE(3), "1 2 5"));
+    assert_true(
+        has(tensor_unique(x, .return_inverse = &inverse, .return_counts = &counts), SHAPE(3), "1 2 5"));
     assert_true(has(inverse, SHAPE(2, 3), "1 0 1 2 2 0"));
     assert_true(has(counts, SHAPE(3), "2 2 2"));
     assert_true(has(tensor_unique_consecutive(x, .return_counts = &counts), SHAPE(5), "2 1 2 5 1"));
@@ -311,15 +354,18 @@ static void sets(void **state)
     Tensor *rows = numbers(SHAPE(3, 2), "1 2 0 9 1 2", TENSOR_F64);
     assert_true(has(tensor_unique(rows, .dim = 0, .return_inverse = &inverse), SHAPE(2, 2), "0 9 1 2"));
     assert_true(has(inverse, SHAPE(3), "1 0 1"));
-    assert_true(has(tensor_isin(x, numbers(SHAPE(2), "5 1", TENSOR_F64), .invert = true), SHAPE(2, 3), "1 0 1 0 0 0"));
+    assert_true(has(tensor_isin(x, numbers(SHAPE(2), "5 1", TENSOR_F64), .invert = true), SHAPE(2, 3),
+                    "1 0 1 0 0 0"));
 }
 
 static void counts_and_places(void **state)
 {
     (void)state;
-    Tensor *x = indices(SHAPE(3), "1 3 1"), *list = numbers(SHAPE(4), "1 2 2 3", TENSOR_F64), *v = numbers(SHAPE(3), "2 0 nan", TENSOR_F64);
+    Tensor *x = indices(SHAPE(3), "1 3 1"), *list = numbers(SHAPE(4), "1 2 2 3", TENSOR_F64),
+           *v = numbers(SHAPE(3), "2 0 nan", TENSOR_F64);
     assert_true(has(tensor_bincount(x), SHAPE(4), "0 2 0 1"));
-    assert_true(has(tensor_bincount(x, numbers(SHAPE(3), ".5 1 2", TENSOR_F32), .minlength = 5), SHAPE(5), "0 2.5 0 1 0"));
+    assert_true(has(tensor_bincount(x, numbers(SHAPE(3), ".5 1 2", TENSOR_F32), .minlength = 5), SHAPE(5),
+                    "0 2.5 0 1 0"));
     assert_true(has(tensor_histc(list, 2, 1, 3), SHAPE(2), "1 3"));
     assert_true(has(tensor_searchsorted(list, v), SHAPE(3), "1 0 4"));
     assert_true(has(tensor_searchsorted(list, v, .right = true), SHAPE(3), "3 0 4"));
@@ -329,17 +375,34 @@ static void counts_and_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_gather_takes_a_smaller_index_and_adds_duplicates), TEST(test_scatter_duplicates_the_last_wins_and_has_the_gradient),
-        TEST(test_sums_have_the_same_bits_every_time), TEST(test_scatter_reduce_ties_share_evenly_with_self),
-        TEST(test_scatter_reduce_without_self_gives_it_nothing), TEST(test_scatter_reduce_mean_divides_by_the_count),
-        TEST(test_scatter_reduce_products_with_zeros), TEST(test_scatter_reduce_refuses_second_derivatives_of_several_zeros),
-        TEST(reductions_by_name_and_in_place), TEST(test_index_select_of_duplicates_and_of_a_scalar), TEST(test_index_copy_duplicates_the_last_wins),
-        TEST(test_indices_in_brackets_repeat_and_count_from_the_end), TEST(test_masks_pick_as_many_as_are_true),
-        TEST(test_masked_fill_broadcasts_and_sums_the_values_gradient), TEST(test_masked_select_and_masked_scatter_are_opposites),
-        TEST(test_where_keeps_nan_in_the_branch_not_taken), TEST(test_embedding_duplicates_add), TEST(test_embedding_padding_has_no_gradient),
-        TEST(test_embedding_scales_the_gradient_by_frequency), TEST(test_embedding_max_norm_scales_each_row_once),
-        TEST(test_embedding_checks_its_indices), TEST(test_embedding_bags_may_be_empty), TEST(test_embedding_bag_offsets_and_weights),
-        TEST(test_one_hot_checks_its_range), TEST(positions_taken_and_put), TEST(parts_replaced), TEST(sets), TEST(counts_and_places),
+        TEST(test_gather_takes_a_smaller_index_and_adds_duplicates),
+        TEST(test_scatter_duplicates_the_last_wins_and_has_the_gradient),
+        TEST(test_sums_have_the_same_bits_every_time),
+        TEST(test_scatter_reduce_ties_share_evenly_with_self),
+        TEST(test_scatter_reduce_without_self_gives_it_nothing),
+        TEST(test_scatter_reduce_mean_divides_by_the_count),
+        TEST(test_scatter_reduce_products_with_zeros),
+        TEST(test_scatter_reduce_refuses_second_derivatives_of_several_zeros),
+        TEST(reductions_by_name_and_in_place),
+        TEST(test_index_select_of_duplicates_and_of_a_scalar),
+        TEST(test_index_copy_duplicates_the_last_wins),
+        TEST(test_indices_in_brackets_repeat_and_count_from_the_end),
+        TEST(test_masks_pick_as_many_as_are_true),
+        TEST(test_masked_fill_broadcasts_and_sums_the_values_gradient),
+        TEST(test_masked_select_and_masked_scatter_are_opposites),
+        TEST(test_where_keeps_nan_in_the_branch_not_taken),
+        TEST(test_embedding_duplicates_add),
+        TEST(test_embedding_padding_has_no_gradient),
+        TEST(test_embedding_scales_the_gradient_by_frequency),
+        TEST(test_embedding_max_norm_scales_each_row_once),
+        TEST(test_embedding_checks_its_indices),
+        TEST(test_embedding_bags_may_be_empty),
+        TEST(test_embedding_bag_offsets_and_weights),
+        TEST(test_one_hot_checks_its_range),
+        TEST(positions_taken_and_put),
+        TEST(parts_replaced),
+        TEST(sets),
+        TEST(counts_and_places),
     };
     return cmocka_run_group_tests_name("traps of indices", tests, NULL, NULL);
 }

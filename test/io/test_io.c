@@ -1,10 +1,11 @@
-/* test_io.c - IDX and PNG files: what is read and written, what is refused and in which words, and that nothing is left. */
+/* test_io.c - IDX and PNG files: what is read and written, what is refused and in which words, and that
+ * nothing is left. */
 #include <png.h>
 #include <zlib.h>
 #include <tapegrad/debug.h>
 #include "scratch.h"
 
-/* ---- IDX --------------------------------------------------------------------------------------------------------- */
+/* ---- IDX ------------------------------------------------------------------------------------- */
 
 static const char *put_gzip(const char *name, const void *bytes, size_t n)
 {
@@ -15,7 +16,10 @@ static const char *put_gzip(const char *name, const void *bytes, size_t n)
     return path;
 }
 
-typedef struct Bytes { const char *bytes; size_t n; } Bytes;
+typedef struct Bytes {
+    const char *bytes;
+    size_t n;
+} Bytes;
 #define BYTES(text) ((Bytes){ text, sizeof text - 1 })
 
 #define U8_FILE "\0\0\x08\x02\0\0\0\x02\0\0\0\x03\x01\x02\x03\xfd\xfe\xff"
@@ -23,14 +27,24 @@ typedef struct Bytes { const char *bytes; size_t n; } Bytes;
 static void test_idx_types(void **state)
 {
     (void)state;
-    static const struct { Bytes file; int dtype, ndim; double value[2]; } cases[] = {
+    static const struct {
+        Bytes file;
+        int dtype, ndim;
+        double value[2];
+    } cases[] = {
         { { "\0\0\x08\x01\0\0\0\x02\x07\xff", 10 }, TENSOR_U8, 1, { 7, 255 } },
         { { "\0\0\x09\x01\0\0\0\x02\x07\xff", 10 }, TENSOR_I32, 1, { 7, -1 } },
         { { "\0\0\x0b\x01\0\0\0\x02\x01\x02\xff\xfe", 12 }, TENSOR_I32, 1, { 258, -2 } },
         { { "\0\0\x0c\x01\0\0\0\x02\x01\x02\x03\x04\xff\xff\xff\xfd", 16 }, TENSOR_I32, 1, { 16909060, -3 } },
         { { "\0\0\x0d\x01\0\0\0\x02\x3f\xc0\0\0\xc0\0\0\0", 16 }, TENSOR_F32, 1, { 1.5, -2 } },
-        { { "\0\0\x0e\x01\0\0\0\x02\x3f\xf8\0\0\0\0\0\0\xc0\0\0\0\0\0\0\0", 24 }, TENSOR_F64, 1, { 1.5, -2 } },
-        { { "\0\0\x0e\x03\0\0\0\x01\0\0\0\x02\0\0\0\x01\x3f\xf8\0\0\0\0\0\0\xc0\0\0\0\0\0\0\0", 32 }, TENSOR_F64, 3, { 1.5, -2 } },
+        { { "\0\0\x0e\x01\0\0\0\x02\x3f\xf8\0\0\0\0\0\0\xc0\0\0\0\0\0\0\0", 24 },
+          TENSOR_F64,
+          1,
+          { 1.5, -2 } },
+        { { "\0\0\x0e\x03\0\0\0\x01\0\0\0\x02\0\0\0\x01\x3f\xf8\0\0\0\0\0\0\xc0\0\0\0\0\0\0\0", 32 },
+          TENSOR_F64,
+          3,
+          { 1.5, -2 } },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int zipped = 0; zipped < 2; zipped++) {
@@ -84,7 +98,8 @@ static void assert_refused(const char *path, TensorStatus code, const char *word
     int64_t in_use = tensor_memory().in_use, live = tensor_live_count();
     tensor_memory_reset_peak();
     assert_null(io_read_idx(path));
-    if (path && !strstr(tensor_error() ? tensor_error() : "", path)) FAILS("the error does not name the file: %s", tensor_error());
+    if (path && !strstr(tensor_error() ? tensor_error() : "", path))
+        FAILS("the error does not name the file: %s", tensor_error());
     assert_says(code, words);
     assert_int_equal(tensor_memory().in_use, in_use);
     assert_int_equal(tensor_live_count(), live);
@@ -94,7 +109,10 @@ static void assert_refused(const char *path, TensorStatus code, const char *word
 static void test_idx_refusals(void **state)
 {
     (void)state;
-    static const struct { Bytes file; const char *words; } cases[] = {
+    static const struct {
+        Bytes file;
+        const char *words;
+    } cases[] = {
         { { "", 0 }, "ends after 0 of 4 bytes of the magic number" },
         { { "\0\0\x08", 3 }, "ends after 3 of 4 bytes of the magic number" },
         { { "\0\1\x08\x01\0\0\0\0", 8 }, "begins with 00 01 08 01" },
@@ -103,16 +121,22 @@ static void test_idx_refusals(void **state)
         { { "\0\0\x08\x11\0\0\0\0", 8 }, "no IDX file" },
         { { "\0\0\x08\x02\0\0\0\x01\0\0", 10 }, "ends after 2 of 4 bytes of the sizes" },
         { { "\0\0\x08\x02\0\0\0\x01", 8 }, "ends after 0 of 4 bytes of the sizes" },
-        { { "\0\0\x08\x01\0\0\0\x03\1\2", 10 }, "says [3] values of 1 bytes, more than its 10 bytes can hold" },
+        { { "\0\0\x08\x01\0\0\0\x03\1\2", 10 },
+          "says [3] values of 1 bytes, more than its 10 bytes can hold" },
         { { "\0\0\x0e\x01\0\0\0\x01\1\2\3\4\5\6\7", 15 }, "more than" },
-        { { "\0\0\x08\x03\x80\0\0\0\0\0\0\x1c\0\0\0\x1c" "0123456789", 26 }, "says [2147483648, 28, 28]" },
+        { { "\0\0\x08\x03\x80\0\0\0\0\0\0\x1c\0\0\0\x1c"
+            "0123456789",
+            26 },
+          "says [2147483648, 28, 28]" },
         { { "\0\0\x0e\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 16 }, "more than" },
         { { "\0\0\x0e\x03\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff", 16 }, "more than" },
         { { "\0\0\x08\x01\0\0\0\x02\1\2\3", 11 }, "goes on after the 2 values that its sizes [2] say" },
         { { "\0\0\x08\x01\0\0\0\0\1", 9 }, "goes on after the 0 values" },
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) assert_refused(put_file("bad", cases[i].file.bytes, cases[i].file.n), TENSOR_EFORMAT, cases[i].words);
-    assert_refused(put_gzip("bad", "\0\0\x08\x01\0\0\0\x03\1\2", 10), TENSOR_EFORMAT, "ends after 2 of 3 bytes of the values");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_refused(put_file("bad", cases[i].file.bytes, cases[i].file.n), TENSOR_EFORMAT, cases[i].words);
+    assert_refused(put_gzip("bad", "\0\0\x08\x01\0\0\0\x03\1\2", 10), TENSOR_EFORMAT,
+                   "ends after 2 of 3 bytes of the values");
     assert_refused(put_gzip("bad", "\0\0\x08\x01\x80\0\0\0\1\2", 10), TENSOR_EFORMAT, "more than");
     assert_refused(put_gzip("bad", "\0\0\x08\x01\0\0\0\x02\1\2\3", 11), TENSOR_EFORMAT, "goes on");
 }
@@ -150,7 +174,7 @@ static void test_idx_damaged_gzip(void **state)
     free(zipped);
 }
 
-/* ---- PNG ------------------------------------------------------------------------------------------------------------ */
+/* ---- PNG ------------------------------------------------------------------------------------- */
 
 static void test_png_bytes(void **state)
 {
@@ -161,7 +185,8 @@ static void test_png_bytes(void **state)
         DONE(io_save_png(scratch("a.png"), x));
         assert_tensor_close(OK(io_load_png(scratch("a.png"))), x, 0, 0);
         DONE(io_save_png(scratch("a.png"), tensor_transpose(x, 1, 2)));
-        assert_tensor_close(OK(io_load_png(scratch("a.png"))), tensor_contiguous(tensor_transpose(x, 1, 2)), 0, 0);
+        assert_tensor_close(OK(io_load_png(scratch("a.png"))), tensor_contiguous(tensor_transpose(x, 1, 2)),
+                            0, 0);
         DONE(io_save_png(scratch("a.png"), tensor_select(x, 0, 0)));
         assert_tensor_close(OK(io_load_png(scratch("a.png"))), tensor_slice(x, 0, 0, 1, 1), 0, 0);
     }
@@ -191,8 +216,12 @@ static void test_png_refusals(void **state)
     assert_status_error(io_save_png(path, tensor_zeros(SHAPE(2, 3, 4), TENSOR_F32)), TENSOR_ESHAPE);
     assert_status_error(io_save_png(path, tensor_zeros(SHAPE(1, 3, 4, 5), TENSOR_F32)), TENSOR_ESHAPE);
     assert_status_error(io_save_png(path, tensor_zeros(SHAPE(3, 0, 4), TENSOR_F32)), TENSOR_ESHAPE);
-    assert_status_error(io_save_png(path, tensor_expand(tensor_zeros(SHAPE(1, 1), TENSOR_U8), SHAPE(1000001, 2))), TENSOR_ESHAPE);
-    assert_status_error(io_save_png(path, tensor_expand(tensor_zeros(SHAPE(1, 1, 1), TENSOR_U8), SHAPE((1LL << 32) + 1, 1, 1))), TENSOR_ESHAPE);
+    assert_status_error(
+        io_save_png(path, tensor_expand(tensor_zeros(SHAPE(1, 1), TENSOR_U8), SHAPE(1000001, 2))),
+        TENSOR_ESHAPE);
+    assert_status_error(io_save_png(path, tensor_expand(tensor_zeros(SHAPE(1, 1, 1), TENSOR_U8),
+                                                        SHAPE((1LL << 32) + 1, 1, 1))),
+                        TENSOR_ESHAPE);
     assert_status_error(io_save_png(path, tensor_zeros(SHAPE(3, 4), TENSOR_I64)), TENSOR_EDTYPE);
     assert_status_error(io_save_png(scratch("no/such.png"), MAT(1, 1)), TENSOR_EIO);
     assert_status_error(io_save_png(scratch_, MAT(1, 1)), TENSOR_EIO);
@@ -216,14 +245,14 @@ static void test_png_damaged(void **state)
         int64_t in_use = tensor_memory().in_use;
         Tensor *cut = io_load_png(put_file("d.png", file, i));
         if (!cut) assert_says(TENSOR_EFORMAT, "d.png");
-        else if (i < n - 12) FAILS("cut at byte %d, read without an error", (int)i);        /* 12: the end mark */
+        else if (i < n - 12) FAILS("cut at byte %d, read without an error", (int)i); /* 12: the end mark */
         file[i] ^= 0x41;
         Tensor *y = io_load_png(put_file("d.png", file, n));
         file[i] ^= 0x41;
         if (!y) assert_says(TENSOR_EFORMAT, "d.png");
         if (!y && !cut) assert_int_equal(tensor_memory().in_use, in_use);
     }
-    memcpy(file + 16, "\0\x0f\x42\x40\0\x0f\x42\x40", 8);                 /* a million by a million */
+    memcpy(file + 16, "\0\x0f\x42\x40\0\x0f\x42\x40", 8); /* a million by a million */
     uint32_t crc = (uint32_t)crc32(0, file + 12, 17);
     for (int i = 0; i < 4; i++) file[29 + i] = (unsigned char)(crc >> (24 - 8 * i));
     tensor_memory_reset_peak();
@@ -242,7 +271,8 @@ static const char *put_png(int type, int depth, const unsigned char *row, int wi
     png_infop info = png_create_info_struct(png);
     png_color palette[2] = { { 10, 20, 30 }, { 200, 100, 50 } };
     png_init_io(png, f);
-    png_set_IHDR(png, info, (png_uint_32)width, 1, depth, type, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(png, info, (png_uint_32)width, 1, depth, type, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     if (type == PNG_COLOR_TYPE_PALETTE) png_set_PLTE(png, info, palette, 2);
     png_write_info(png, info);
     png_write_row(png, row);
@@ -255,19 +285,21 @@ static const char *put_png(int type, int depth, const unsigned char *row, int wi
 static void test_png_kinds(void **state)
 {
     (void)state;
-    static const unsigned char rgba[] = { 1, 2, 3, 0, 4, 5, 6, 128, 7, 8, 9, 255 }, deep[] = { 0, 0, 0x80, 0x80, 0xff, 0xff, 0x40, 0x40 };
+    static const unsigned char rgba[] = { 1, 2, 3, 0, 4, 5, 6, 128, 7, 8, 9, 255 },
+                               deep[] = { 0, 0, 0x80, 0x80, 0xff, 0xff, 0x40, 0x40 };
     Tensor *x = OK(io_load_png(put_png(PNG_COLOR_TYPE_RGB_ALPHA, 8, rgba, 3)));
     assert_true(shape_equal(shape_of(x), SHAPE(3, 1, 3)));
     assert_values(x, 1, 4, 7, 2, 5, 8, 3, 6, 9);
     assert_values(OK(io_load_png(put_png(PNG_COLOR_TYPE_GRAY_ALPHA, 8, rgba, 2))), 1, 3);
     assert_values(OK(io_load_png(put_png(PNG_COLOR_TYPE_GRAY, 16, deep, 4))), 0, 128, 255, 64);
-    assert_values(OK(io_load_png(put_png(PNG_COLOR_TYPE_GRAY, 1, (const unsigned char *)"\xa0", 4))), 255, 0, 255, 0);
+    assert_values(OK(io_load_png(put_png(PNG_COLOR_TYPE_GRAY, 1, (const unsigned char *)"\xa0", 4))), 255, 0,
+                  255, 0);
     x = OK(io_load_png(put_png(PNG_COLOR_TYPE_PALETTE, 8, (const unsigned char *)"\1\0", 2)));
     assert_true(shape_equal(shape_of(x), SHAPE(3, 1, 2)));
     assert_values(x, 200, 10, 100, 20, 50, 30);
 }
 
-/* ---- failing memory ---------------------------------------------------------------------------------------------------- */
+/* ---- failing memory -------------------------------------------------------------------------- */
 
 static void test_failing_memory(void **state)
 {
@@ -280,7 +312,9 @@ static void test_failing_memory(void **state)
             int64_t live = tensor_live_count(), in_use = tensor_memory().in_use;
             TensorScope scope = tensor_scope_open();
             tensor_debug_fail_allocation(n, n & 1);
-            bool good = what == 0 ? io_read_idx(idx) != NULL : what == 1 ? io_save_png(png, x) == 0 : io_load_png(png) != NULL;
+            bool good = what == 0   ? io_read_idx(idx) != NULL
+                        : what == 1 ? io_save_png(png, x) == 0
+                                    : io_load_png(png) != NULL;
             bool failed = tensor_debug_allocation_failed();
             tensor_debug_fail_allocation(0, false);
             tensor_scope_close(scope);
@@ -301,9 +335,9 @@ static void test_failing_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_idx_types), TEST(test_idx_shapes), TEST(test_idx_large), TEST(test_idx_refusals), TEST(test_idx_no_file),
-        TEST(test_idx_damaged_gzip), TEST(test_png_bytes), TEST(test_png_floats), TEST(test_png_refusals), TEST(test_png_damaged),
-        TEST(test_png_kinds), TEST(test_failing_memory),
+        TEST(test_idx_types),    TEST(test_idx_shapes),       TEST(test_idx_large), TEST(test_idx_refusals),
+        TEST(test_idx_no_file),  TEST(test_idx_damaged_gzip), TEST(test_png_bytes), TEST(test_png_floats),
+        TEST(test_png_refusals), TEST(test_png_damaged),      TEST(test_png_kinds), TEST(test_failing_memory),
     };
     return cmocka_run_group_tests_name("files", tests, scratch_begin, scratch_end);
 }

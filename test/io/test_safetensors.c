@@ -1,5 +1,6 @@
-/* test_safetensors.c - the layout byte for byte, files of the reference implementation, every kind of damage, and writing
- * that leaves the old file or the new one.  With TAPEGRAD_KEEP=FILE the tensors of oracle/safetensors_file.py are written there. */
+/* test_safetensors.c - the layout byte for byte, files of the reference implementation, every kind of damage,
+ * and writing that leaves the old file or the new one.  With TAPEGRAD_KEEP=FILE the tensors of
+ * oracle/safetensors_file.py are written there. */
 #include <tapegrad/debug.h>
 #include <sys/resource.h>
 #include <signal.h>
@@ -15,15 +16,14 @@ static TensorDict loaded(const char *path)
     return dict;
 }
 
-static void add(TensorDict *dict, const char *name, Tensor *x)
-{
-    DONE(nn_dict_set(dict, name, x));
-}
+static void add(TensorDict *dict, const char *name, Tensor *x) { DONE(nn_dict_set(dict, name, x)); }
 
 /* Those of the oracle, in an order of their own. */
 static TensorDict all_kinds(void)
 {
-    static const char *const names[TENSOR_DTYPES] = { "f32", "f64", "f16", "bf16", "i64", "i32", "u8", "bool" };
+    static const char *const names[TENSOR_DTYPES] = {
+        "f32", "f64", "f16", "bf16", "i64", "i32", "u8", "bool"
+    };
     TensorDict dict = { 0 };
     add(&dict, ODD_NAME, tensor_full(SHAPE(1), 7, TENSOR_U8));
     for (int d = TENSOR_DTYPES - 1; d >= 0; d--) {
@@ -47,13 +47,15 @@ static void assert_same_dict(TensorDict a, TensorDict b, bool same_order)
     }
 }
 
-/* ---- layout and round trip -------------------------------------------------------------------------------------- */
+/* ---- layout and round trip ------------------------------------------------------------------- */
 
 static void test_layout(void **state)
 {
     (void)state;
-    static const char header[] = "{\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[12,14]},\"w\":{\"dtype\":\"F64\",\"shape\":[1,1],\"data_offsets\":[0,8]},"
-                                 "\"h\":{\"dtype\":\"BF16\",\"shape\":[],\"data_offsets\":[8,10]},\"g\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[10,12]},"
+    static const char header[] = "{\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[12,14]},\"w\":{"
+                                 "\"dtype\":\"F64\",\"shape\":[1,1],\"data_offsets\":[0,8]},"
+                                 "\"h\":{\"dtype\":\"BF16\",\"shape\":[],\"data_offsets\":[8,10]},\"g\":{"
+                                 "\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[10,12]},"
                                  "\"z\":{\"dtype\":\"I64\",\"shape\":[0,2],\"data_offsets\":[8,8]}}";
     TensorDict dict = { 0 };
     add(&dict, "b", tensor_to(VEC(3, 250), TENSOR_U8));
@@ -69,7 +71,12 @@ static void test_layout(void **state)
     assert_memory_equal(file + 8, header, used);
     for (size_t i = used; i < padded; i++) assert_int_equal(file[8 + i], ' ');
     assert_int_equal(n, 8 + padded + 14);
-    assert_memory_equal(file + 8 + padded, "\0\0\0\0\0\0\xf8\x3f" "\x80\x3f" "\0\xc0" "\x03\xfa", 14);
+    assert_memory_equal(file + 8 + padded,
+                        "\0\0\0\0\0\0\xf8\x3f"
+                        "\x80\x3f"
+                        "\0\xc0"
+                        "\x03\xfa",
+                        14);
     free(file);
 }
 
@@ -87,7 +94,8 @@ static void test_round_trip(void **state)
 static void test_reference_file(void **state)
 {
     (void)state;
-    TensorDict dict = all_kinds(), back = loaded(put_file("reference", golden_safetensors, sizeof golden_safetensors));
+    TensorDict dict = all_kinds(),
+               back = loaded(put_file("reference", golden_safetensors, sizeof golden_safetensors));
     assert_same_dict(dict, back, false);
     nn_dict_free(back), nn_dict_free(dict);
 }
@@ -126,7 +134,7 @@ static void test_empty_and_long(void **state)
     nn_dict_free(back), nn_dict_free(dict);
 }
 
-/* ---- refusals ----------------------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static const char *put_header(const char *header, size_t length, const char *values, size_t bytes)
 {
@@ -150,24 +158,33 @@ static void refused(const char *path, TensorStatus code, const char *words)
 }
 
 #define A "\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}"
-#define ENTRY(name, shape, offsets) "\"" name "\":{\"dtype\":\"U8\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
+#define ENTRY(name, shape, offsets) \
+    "\"" name "\":{\"dtype\":\"U8\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
 static void test_headers(void **state)
 {
     (void)state;
-    static const struct { const char *header; int bytes; const char *words; } cases[] = {       /* words NULL: good */
+    static const struct {
+        const char *header;
+        int bytes;
+        const char *words;
+    } cases[] = {
+        /* words NULL: good */
         { "{" A "}", 2, NULL },
         { "{" A "} \n\t ", 2, NULL },
         { "{ \"__metadata__\" : { \"x\" : \"y\", \"z\":\"\" } , " A "}", 2, NULL },
         { "{" ENTRY("b", "[1]", "[2,3]") "," A "," ENTRY("c", "[0]", "[2,2]") "}", 3, NULL },
-        { "{\"\\ud83d\\ude00\\u00e9\\/\\b\":{ \"shape\" : [ 2 , 1 ] , \"data_offsets\":[0,2],\"dtype\":\"U8\"}}", 2, NULL },
+        { "{\"\\ud83d\\ude00\\u00e9\\/\\b\":{ \"shape\" : [ 2 , 1 ] , "
+          "\"data_offsets\":[0,2],\"dtype\":\"U8\"}}",
+          2, NULL },
         { "{}", 1, "1 bytes after the last tensor" },
         { "{" A "}", 3, "1 bytes after the last tensor" },
         { "{" A "}", 1, "at bytes 0 to 2 of 1 does not fit" },
         { "{" A "," A "}", 2, "\"a\" is there twice" },
         { "{" A "," ENTRY("a", "[1]", "[2,3]") "}", 3, "\"a\" is there twice" },
         { "{" A "," ENTRY("\\u0061", "[1]", "[2,3]") "}", 3, "\"a\" is there twice" },
-        { "{" A "," ENTRY("b", "[2]", "[0,2]") "}", 2, "\"b\" begins at byte 0 of the values, where 2 is due" },
+        { "{" A "," ENTRY("b", "[2]", "[0,2]") "}", 2,
+          "\"b\" begins at byte 0 of the values, where 2 is due" },
         { "{" A "," ENTRY("b", "[2]", "[1,3]") "}", 3, "begins at byte 1" },
         { "{" A "," ENTRY("b", "[1]", "[3,4]") "}", 4, "begins at byte 3" },
         { "{" A "," ENTRY("b", "[0]", "[1,1]") "}", 2, "begins at byte" },
@@ -194,7 +211,8 @@ static void test_headers(void **state)
         { "{\"a\":{\"shape\":[2],\"data_offsets\":[0,2]}}", 2, "without dtype" },
         { "{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,2]}}", 2, "without dtype, shape" },
         { "{\"a\":{\"dtype\":\"U8\",\"shape\":[2]}}", 2, "without dtype, shape or data_offsets" },
-        { "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, "a damaged entry" },
+        { "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2,
+          "a damaged entry" },
         { "{\"a\":{\"dtype\":\"U8\",\"x\":1,\"shape\":[2],\"data_offsets\":[0,2]}}", 2, "an unknown key" },
         { "{\"a\":{}}", 0, "a string is missing" },
         { "{\"a\":[]}", 0, "an object is missing" },
@@ -233,7 +251,8 @@ static void test_headers(void **state)
         { "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "a second __metadata__" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *path = put_header(cases[i].header, strlen(cases[i].header), "abcdefgh", (size_t)cases[i].bytes);
+        const char *path =
+            put_header(cases[i].header, strlen(cases[i].header), "abcdefgh", (size_t)cases[i].bytes);
         if (cases[i].words) refused(path, TENSOR_EFORMAT, cases[i].words);
         else nn_dict_free(loaded(path));
     }
@@ -244,7 +263,8 @@ static void test_headers(void **state)
 static void test_decoded(void **state)
 {
     (void)state;
-    static const char header[] = "{\"\\ud83d\\uDE00\\u00e9\\/\\b\\n\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[0,3]}}";
+    static const char header[] =
+        "{\"\\ud83d\\uDE00\\u00e9\\/\\b\\n\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[0,3]}}";
     TensorDict dict = loaded(put_header(header, sizeof header - 1, "\0\1\2", 3));
     assert_string_equal(dict.item[0].name, "\xf0\x9f\x98\x80\xc3\xa9/\b\n");
     assert_memory_equal(tensor_data(dict.item[0].tensor), "\0\1\1", 3);
@@ -257,15 +277,18 @@ static void test_lengths(void **state)
     refused(put_file("short", "1234567", 7), TENSOR_EFORMAT, "shorter than 8 bytes");
     refused(put_file("short", "", 0), TENSOR_EFORMAT, "shorter than 8 bytes");
     refused(put_file("length", "\0\0\0\0\0\0\0\0{}", 10), TENSOR_EFORMAT, "a header of 0 bytes");
-    refused(put_file("length", "\3\0\0\0\0\0\0\0{}", 10), TENSOR_EFORMAT, "a header of 3 bytes in a file of 10");
-    refused(put_file("length", "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10), TENSOR_EFORMAT, "18446744073709551615 bytes in a file of 10");
+    refused(put_file("length", "\3\0\0\0\0\0\0\0{}", 10), TENSOR_EFORMAT,
+            "a header of 3 bytes in a file of 10");
+    refused(put_file("length", "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10), TENSOR_EFORMAT,
+            "18446744073709551615 bytes in a file of 10");
     refused(put_file("length", "\2\0\0\0\0\0\0\x80{}", 10), TENSOR_EFORMAT, "in a file of 10");
     refused(put_file("length", "\0\x10\xa5\xd4\xe8\0\0\0{}", 10), TENSOR_EFORMAT, "in a file of 10");
     refused(NULL, TENSOR_ENULL, "the path is NULL");
     refused(scratch("nowhere"), TENSOR_EIO, "No such file");
     refused(scratch_, TENSOR_EIO, "is a directory");
     refused("/dev/zero", TENSOR_EIO, "is no plain file");
-    for (size_t n = 0; n < sizeof golden_safetensors; n++) refused(put_file("cut", golden_safetensors, n), TENSOR_EFORMAT, "cut");
+    for (size_t n = 0; n < sizeof golden_safetensors; n++)
+        refused(put_file("cut", golden_safetensors, n), TENSOR_EFORMAT, "cut");
 }
 
 /* A header of many entries is read in a time that grows with its length, not with its square. */
@@ -275,13 +298,15 @@ static void test_many(void **state)
     enum { MANY = 200000 };
     char *header = malloc(MANY * 80), *at = header;
     *at++ = '{';
-    for (int i = 0; i < MANY; i++) at += sprintf(at, "%s\"%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}", i ? "," : "", i == MANY - 1 ? 0 : i);
+    for (int i = 0; i < MANY; i++)
+        at += sprintf(at, "%s\"%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}", i ? "," : "",
+                      i == MANY - 1 ? 0 : i);
     *at++ = '}';
     refused(put_header(header, (size_t)(at - header), "", 0), TENSOR_EFORMAT, "\"0\" is there twice");
     free(header);
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void test_save_refusals(void **state)
 {
@@ -289,7 +314,8 @@ static void test_save_refusals(void **state)
     TensorDict dict = { 0 }, none = { .count = -1 };
     TensorDictItem item = { NULL, NULL };
     assert_status_error(io_save_safetensors(scratch("no"), none), TENSOR_ENULL);
-    assert_status_error(io_save_safetensors(scratch("no"), (TensorDict){ .item = &item, .count = 1 }), TENSOR_ENULL);
+    assert_status_error(io_save_safetensors(scratch("no"), (TensorDict){ .item = &item, .count = 1 }),
+                        TENSOR_ENULL);
     assert_status_error(io_save_safetensors(NULL, dict), TENSOR_ENULL);
     add(&dict, "__metadata__", VEC(1));
     assert_status_error(io_save_safetensors(scratch("no"), dict), TENSOR_EVALUE);
@@ -323,7 +349,7 @@ static void test_atomic(void **state)
     assert_status_error(io_save_safetensors(scratch("no/folder"), dict), TENSOR_EIO);
     assert_status_error(io_save_safetensors(scratch_, dict), TENSOR_EIO);
 
-    struct rlimit before, small = { 4096, RLIM_INFINITY };          /* a disk that is full after 4096 bytes */
+    struct rlimit before, small = { 4096, RLIM_INFINITY }; /* a disk that is full after 4096 bytes */
     getrlimit(RLIMIT_FSIZE, &before);
     small.rlim_max = before.rlim_max;
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
@@ -337,7 +363,7 @@ static void test_atomic(void **state)
 
     assert_int_equal(chmod(path, 0640), 0);
     assert_int_equal(symlink(path, scratch("link")), 0);
-    DONE(io_save_safetensors(scratch("link"), large));              /* writes the file that the link names */
+    DONE(io_save_safetensors(scratch("link"), large)); /* writes the file that the link names */
     assert_int_equal(lstat(scratch("link"), &s), 0);
     assert_true(S_ISLNK(s.st_mode));
     assert_int_equal(stat(path, &s), 0);
@@ -365,7 +391,7 @@ static void test_devices(void **state)
     nn_dict_free(dict);
 }
 
-/* ---- failing memory ------------------------------------------------------------------------------------------------------ */
+/* ---- failing memory -------------------------------------------------------------------------- */
 
 static void test_failing_memory(void **state)
 {
@@ -379,7 +405,8 @@ static void test_failing_memory(void **state)
             int64_t live = tensor_live_count(), in_use = tensor_memory().in_use;
             tensor_debug_fail_allocation(n, n & 1);
             TensorDict back = { 0 };
-            int status = load ? (back = io_load_safetensors(scratch("m"))).count : io_save_safetensors(scratch("m"), dict);
+            int status = load ? (back = io_load_safetensors(scratch("m"))).count
+                              : io_save_safetensors(scratch("m"), dict);
             bool failed = tensor_debug_allocation_failed();
             tensor_debug_fail_allocation(0, false);
             if (!failed) {
@@ -401,9 +428,13 @@ static void test_failing_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_layout), TEST(test_round_trip), TEST(test_reference_file), TEST(test_views_and_parameters), TEST(test_empty_and_long),
-        TEST(test_headers), TEST(test_decoded), TEST(test_lengths), TEST(test_many), TEST(test_save_refusals), TEST(test_atomic),
-        TEST(test_devices), TEST(test_failing_memory),
+        TEST(test_layout),         TEST(test_round_trip),
+        TEST(test_reference_file), TEST(test_views_and_parameters),
+        TEST(test_empty_and_long), TEST(test_headers),
+        TEST(test_decoded),        TEST(test_lengths),
+        TEST(test_many),           TEST(test_save_refusals),
+        TEST(test_atomic),         TEST(test_devices),
+        TEST(test_failing_memory),
     };
     return cmocka_run_group_tests_name("safetensors", tests, scratch_begin, scratch_end);
 }

@@ -1,12 +1,13 @@
-/* test_linalg.c - linear algebra by LAPACK: that it is found or its absence said, what a factorisation multiplies back to, what
- * must be refused, the gradients of symmetric matrices (which the generated tests cannot perturb element by element). */
+/* test_linalg.c - linear algebra by LAPACK: that it is found or its absence said, what a factorisation
+ * multiplies back to, what must be refused, the gradients of symmetric matrices (which the generated tests
+ * cannot perturb element by element). */
 #include <stdio.h>
 #include <tapegrad/debug.h>
 #include "sane.h"
 
 static const double tight = 1e-12;
 
-/* ---- matrices ------------------------------------------------------------------------------------------------------- */
+/* ---- matrices -------------------------------------------------------------------------------- */
 
 static Tensor *noise(TensorShape shape, uint64_t seed)
 {
@@ -33,17 +34,19 @@ static bool same_bits(Tensor *a, Tensor *b)
     assert_non_null(a);
     assert_non_null(b);
     Tensor *x = tensor_contiguous(tensor_detach(a)), *y = tensor_contiguous(tensor_detach(b));
-    return shape_equal(shape_of(x), shape_of(y)) && memcmp(x->data, y->data, (size_t)x->numel * dtype_size(x->dtype)) == 0;
+    return shape_equal(shape_of(x), shape_of(y)) &&
+           memcmp(x->data, y->data, (size_t)x->numel * dtype_size(x->dtype)) == 0;
 }
 
-/* ---- LAPACK itself: the first test, for once found it stays ---------------------------------------------------------- */
+/* ---- LAPACK itself: the first test, for once found it stays ---------------------------------- */
 
 static void test_without_lapack_the_error_says_what_to_install(void **state)
 {
     (void)state;
     const char *was = getenv("TAPEGRAD_LAPACK");
     char *copy = was ? strdup(was) : NULL;
-    Tensor *a = definite(noise(SHAPE(70, 70), 1)), *small = tensor_narrow(tensor_narrow(a, 0, 0, 64), 1, 0, 64);
+    Tensor *a = definite(noise(SHAPE(70, 70), 1)),
+           *small = tensor_narrow(tensor_narrow(a, 0, 0, 64), 1, 0, 64);
     setenv("TAPEGRAD_LAPACK", "/nowhere/liblapack.so", 1);
     assert_null(tensor_inv(a));
     assert_non_null(strstr(tensor_error(), "needs LAPACK, and TAPEGRAD_LAPACK is /nowhere/liblapack.so"));
@@ -51,7 +54,7 @@ static void test_without_lapack_the_error_says_what_to_install(void **state)
     assert_tensor_error(tensor_cholesky(a), TENSOR_EDEVICE);
     assert_tensor_error(tensor_det(a), TENSOR_EDEVICE);
     assert_tensor_error(tensor_solve_triangular(a, a), TENSOR_EDEVICE);
-    assert_identity(tensor_matmul(tensor_inv(small), small));                  /* small ones do without */
+    assert_identity(tensor_matmul(tensor_inv(small), small)); /* small ones do without */
     assert_tensor_close(tensor_cholesky(small, .upper = true), tensor_mT(tensor_cholesky(small)), 0, 1e-11);
     setenv("TAPEGRAD_LAPACK", "libm.so.6", 1);
     assert_null(tensor_qr(a).r);
@@ -63,9 +66,11 @@ static void test_without_lapack_the_error_says_what_to_install(void **state)
     assert_identity(tensor_matmul(tensor_inv(a), a));
 }
 
-/* ---- identities --------------------------------------------------------------------------------------------------------- */
+/* ---- identities ------------------------------------------------------------------------------ */
 
-static const int64_t sizes[][2] = { { 1, 1 }, { 2, 2 }, { 5, 3 }, { 3, 5 }, { 40, 40 }, { 70, 33 }, { 33, 70 } };
+static const int64_t sizes[][2] = {
+    { 1, 1 }, { 2, 2 }, { 5, 3 }, { 3, 5 }, { 40, 40 }, { 70, 33 }, { 33, 70 }
+};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static void test_factors_multiply_back(void **state)
@@ -94,7 +99,7 @@ static void test_factors_multiply_back(void **state)
 static void test_square_factors_multiply_back(void **state)
 {
     (void)state;
-    for (int64_t n = 1; n < 80; n += 13) {          /* up to 64 by our loops, then by LAPACK */
+    for (int64_t n = 1; n < 80; n += 13) { /* up to 64 by our loops, then by LAPACK */
         Tensor *x = noise(SHAPE(2, n, n), 4), *d = definite(x), *s = symmetric(x);
         Tensor *l = tensor_cholesky(d), *u = tensor_cholesky(d, .upper = true);
         assert_true(tensor_equal(l, tensor_tril(l)));
@@ -103,7 +108,9 @@ static void test_square_factors_multiply_back(void **state)
         assert_tensor_close(tensor_cholesky_solve(tensor_matmul(d, x), l), x, 0, 1e-9);
         assert_tensor_close(tensor_cholesky_solve(tensor_matmul(d, x), u, .upper = true), x, 0, 1e-9);
         TensorEigh e = tensor_eigh(s);
-        assert_tensor_close(tensor_matmul(tensor_mul(e.vectors, tensor_unsqueeze(e.values, -2)), tensor_mT(e.vectors)), s, 0, 1e-11);
+        assert_tensor_close(
+            tensor_matmul(tensor_mul(e.vectors, tensor_unsqueeze(e.values, -2)), tensor_mT(e.vectors)), s, 0,
+            1e-11);
         assert_identity(tensor_matmul(tensor_mT(e.vectors), e.vectors));
         assert_true(tensor_equal(e.values, tensor_sort(e.values)));
         assert_tensor_close(tensor_eigvalsh(s), e.values, 0, tight);
@@ -137,13 +144,14 @@ static void test_any_strides_give_the_same_bits(void **state)
     Tensor *dt = tensor_mT(tensor_contiguous(tensor_mT(d)));
     assert_false(tensor_is_contiguous(at));
     assert_true(same_bits(tensor_solve(a, b), tensor_solve(at, bt)));
-    assert_true(same_bits(tensor_solve_triangular(a, b, .upper = true), tensor_solve_triangular(at, bt, .upper = true)));
+    assert_true(same_bits(tensor_solve_triangular(a, b, .upper = true),
+                          tensor_solve_triangular(at, bt, .upper = true)));
     assert_true(same_bits(tensor_cholesky(d), tensor_cholesky(dt)));
     assert_true(same_bits(tensor_det(a), tensor_det(at)));
     assert_true(same_bits(tensor_qr(a).q, tensor_qr(at).q));
     assert_true(same_bits(tensor_svd(a).vh, tensor_svd(at).vh));
     assert_true(same_bits(tensor_eigh(d).vectors, tensor_eigh(dt).vectors));
-    Tensor *one = tensor_select(a, 0, 1);                       /* each matrix of a batch as if it were alone */
+    Tensor *one = tensor_select(a, 0, 1); /* each matrix of a batch as if it were alone */
     assert_true(same_bits(tensor_inv(one), tensor_select(tensor_inv(a), 0, 1)));
     assert_true(same_bits(tensor_svdvals(one), tensor_select(tensor_svdvals(a), 0, 1)));
 }
@@ -155,10 +163,12 @@ static void test_narrow_dtypes_are_rounded_once(void **state)
     Tensor *narrow = tensor_to(noise(SHAPE(6, 6), 10), TENSOR_F32), *wide = tensor_to(narrow, TENSOR_F64);
     assert_true(same_bits(tensor_inv(narrow), tensor_to(tensor_inv(wide), TENSOR_F32)));
     assert_true(same_bits(tensor_svd(narrow).u, tensor_to(tensor_svd(wide).u, TENSOR_F32)));
-    assert_true(same_bits(tensor_det(tensor_to(narrow, TENSOR_F16)), tensor_to(tensor_det(tensor_to(tensor_to(narrow, TENSOR_F16), TENSOR_F64)), TENSOR_F16)));
+    assert_true(
+        same_bits(tensor_det(tensor_to(narrow, TENSOR_F16)),
+                  tensor_to(tensor_det(tensor_to(tensor_to(narrow, TENSOR_F16), TENSOR_F64)), TENSOR_F16)));
 }
 
-/* ---- arguments ----------------------------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static void test_argument_orders_and_defaults(void **state)
 {
@@ -167,10 +177,11 @@ static void test_argument_orders_and_defaults(void **state)
     Tensor *upper = tensor_triu(a), *lower = tensor_tril(a);
     assert_tensor_close(tensor_matmul(lower, tensor_solve_triangular(a, b)), b, 0, tight);
     assert_tensor_close(tensor_matmul(upper, tensor_triangular_solve(b, a)), b, 0, tight);
-    assert_tensor_close(tensor_matmul(tensor_mT(upper), tensor_triangular_solve(b, a, .transpose = true)), b, 0, tight);
+    assert_tensor_close(tensor_matmul(tensor_mT(upper), tensor_triangular_solve(b, a, .transpose = true)), b,
+                        0, tight);
     assert_tensor_close(tensor_matmul(lower, tensor_triangular_solve(b, a, false)), b, 0, tight);
     assert_true(same_bits(tensor_inverse(a), tensor_inv(a)));
-    assert_int_equal(tensor_size(tensor_svd(b).u, 1), 3);                       /* full by default, as torch.linalg.svd */
+    assert_int_equal(tensor_size(tensor_svd(b).u, 1), 3); /* full by default, as torch.linalg.svd */
     TensorQr r = tensor_qr(b, TENSOR_QR_R);
     assert_null(r.q);
     assert_true(same_bits(r.r, tensor_qr(b).r));
@@ -183,26 +194,30 @@ static void test_argument_orders_and_defaults(void **state)
 static void test_vectors_or_matrices(void **state)
 {
     (void)state;
-    Tensor *a = definite(noise(SHAPE(2, 2, 2), 13)), *b = noise(SHAPE(2, 2), 14);       /* a vector for each matrix */
+    Tensor *a = definite(noise(SHAPE(2, 2, 2), 13)),
+           *b = noise(SHAPE(2, 2), 14); /* a vector for each matrix */
     Tensor *x = tensor_solve(a, b);
     assert_int_equal(tensor_ndim(x), 2);
     assert_tensor_close(tensor_squeeze(tensor_matmul(a, tensor_unsqueeze(x, -1)), -1), b, 0, tight);
-    x = tensor_solve(a, tensor_select(b, 0, 0));                                       /* one for all */
-    assert_tensor_close(tensor_squeeze(tensor_matmul(a, tensor_unsqueeze(x, -1)), -1), tensor_expand(tensor_select(b, 0, 0), SHAPE(2, 2)), 0, tight);
+    x = tensor_solve(a, tensor_select(b, 0, 0)); /* one for all */
+    assert_tensor_close(tensor_squeeze(tensor_matmul(a, tensor_unsqueeze(x, -1)), -1),
+                        tensor_expand(tensor_select(b, 0, 0), SHAPE(2, 2)), 0, tight);
 }
 
-/* ---- what cannot be done ---------------------------------------------------------------------------------------------------- */
+/* ---- what cannot be done --------------------------------------------------------------------- */
 
 static void test_errors_name_the_matrix_of_the_batch(void **state)
 {
     (void)state;
     Tensor *a = tensor_stack(TENSORS(MAT(2, 2, 0, 0, 1), MAT(2, 1, 2, 2, 4), MAT(2, 1, 0, 0, -1)));
     assert_null(tensor_inv(a));
-    assert_says(TENSOR_EVALUE, "tensor_inv: tensor_solve: matrix 1 of [3, 2, 2] is singular: pivot 2 is zero");
+    assert_says(TENSOR_EVALUE,
+                "tensor_inv: tensor_solve: matrix 1 of [3, 2, 2] is singular: pivot 2 is zero");
     assert_null(tensor_solve(a, tensor_ones(SHAPE(3, 2, 1), TENSOR_F64)));
     assert_says(TENSOR_EVALUE, "matrix 1 of [3, 2, 2] is singular");
     assert_null(tensor_cholesky(a));
-    assert_says(TENSOR_EVALUE, "matrix 1 of [3, 2, 2] is not positive-definite: its leading minor of order 2");
+    assert_says(TENSOR_EVALUE,
+                "matrix 1 of [3, 2, 2] is not positive-definite: its leading minor of order 2");
     assert_null(tensor_cholesky(MAT(2, -1, 0, 0, 1)));
     assert_says(TENSOR_EVALUE, "[2, 2] is not positive-definite: its leading minor of order 1");
     Tensor *hole = tensor_stack(TENSORS(MAT(2, 2, 0, 0, 1), MAT(2, 1, 2, (double)NAN, 4)));
@@ -222,9 +237,12 @@ static void test_qr_complete_of_a_tall_matrix_has_no_gradient(void **state)
     assert_null(tensor_grad(a));
 }
 
-/* ---- traps -------------------------------------------------------------------------------------------------------------------- */
+/* ---- traps ----------------------------------------------------------------------------------- */
 
-static Tensor *gradient(Tensor *y, Tensor *x) { return tensor_gradients(tensor_sum(y), x, .create_graph = true); }
+static Tensor *gradient(Tensor *y, Tensor *x)
+{
+    return tensor_gradients(tensor_sum(y), x, .create_graph = true);
+}
 
 static void test_det_of_a_singular_matrix_has_its_cofactors_as_gradient(void **state)
 {
@@ -232,12 +250,14 @@ static void test_det_of_a_singular_matrix_has_its_cofactors_as_gradient(void **s
     Tensor *a = LEAF_MAT(2, 1, 2, 2, 4);
     assert_true(tensor_item(tensor_det(a)) == 0);
     assert_tensor_close(gradient(tensor_det(a), a), MAT(2, 4, -2, -2, 1), 0, tight);
-    a = LEAF_MAT(3, 1, 2, 3, 4, 5, 6, 7, 8, 9);                             /* singular, but for rounding */
+    a = LEAF_MAT(3, 1, 2, 3, 4, 5, 6, 7, 8, 9); /* singular, but for rounding */
     assert_tensor_close(gradient(tensor_det(a), a), MAT(3, -3, 6, -3, 6, -12, 6, -3, 6, -3), 0, 1e-12);
-    a = tensor_requires_grad_(tensor_zeros(SHAPE(2, 3, 3), TENSOR_F64), true);   /* of rank 0: no cofactor */
+    a = tensor_requires_grad_(tensor_zeros(SHAPE(2, 3, 3), TENSOR_F64), true); /* of rank 0: no cofactor */
     assert_tensor_close(gradient(tensor_det(a), a), tensor_zeros(SHAPE(2, 3, 3), TENSOR_F64), 0, 0);
-    a = tensor_requires_grad_(tensor_stack(TENSORS(MAT(2, 1, 2, 2, 4), MAT(2, 1, 0, 0, 3))), true);      /* beside a regular one */
-    assert_tensor_close(gradient(tensor_det(a), a), tensor_stack(TENSORS(MAT(2, 4, -2, -2, 1), MAT(2, 3, 0, 0, 1))), 0, tight);
+    a = tensor_requires_grad_(tensor_stack(TENSORS(MAT(2, 1, 2, 2, 4), MAT(2, 1, 0, 0, 3))),
+                              true); /* beside a regular one */
+    assert_tensor_close(gradient(tensor_det(a), a),
+                        tensor_stack(TENSORS(MAT(2, 4, -2, -2, 1), MAT(2, 3, 0, 0, 1))), 0, tight);
     assert_gradgradcheck(tensor_op_find("det"), MAT(3, 1, 2, 3, 4, 5, 6, 7, 8, 9));
 }
 
@@ -246,7 +266,7 @@ static void test_slogdet_of_a_singular_matrix(void **state)
     (void)state;
     TensorSlogdet s = tensor_slogdet(MAT(2, 1, 2, 2, 4));
     assert_true(tensor_item(s.sign) == 0 && tensor_item(s.logabsdet) == -INFINITY);
-    Tensor *a = LEAF_MAT(2, 0, 1, 1, 0);                                     /* a negative determinant: log is NaN, gradient 0 */
+    Tensor *a = LEAF_MAT(2, 0, 1, 1, 0); /* a negative determinant: log is NaN, gradient 0 */
     Tensor *y = tensor_logdet(a);
     assert_true(isnan(tensor_item(y)));
     assert_tensor_close(gradient(y, a), tensor_zeros(SHAPE(2, 2), TENSOR_F64), 0, 0);
@@ -256,7 +276,7 @@ static void test_svd_gradients_need_distinct_singular_values(void **state)
 {
     (void)state;
     Tensor *a = tensor_requires_grad_(tensor_eye(3, 3, TENSOR_F64), true);
-    assert_identity(gradient(tensor_svdvals(a), a));                         /* values alone need nothing */
+    assert_identity(gradient(tensor_svdvals(a), a)); /* values alone need nothing */
     Tensor *g = gradient(tensor_mul(tensor_svd(a).u, noise(SHAPE(3, 3), 16)), a);
     assert_true(tensor_item(tensor_all(tensor_isfinite(g))) == 0);
 }
@@ -273,17 +293,18 @@ static void test_eigh_gradients_need_distinct_eigenvalues(void **state)
 static void test_signs_of_vectors_are_fixed(void **state)
 {
     (void)state;
-    Tensor *s = MAT(2, 1, -1, -1, 1);                                        /* (1, 1) and (1, -1), each over the root of 2 */
+    Tensor *s = MAT(2, 1, -1, -1, 1); /* (1, 1) and (1, -1), each over the root of 2 */
     const double r = sqrt(.5);
     assert_tensor_close(tensor_eigh(s).vectors, MAT(2, r, r, r, -r), 0, tight);
     assert_tensor_close(tensor_svd(tensor_neg(s)).u, MAT(2, r, r, -r, r), 0, tight);
-    assert_tensor_close(tensor_svd(tensor_neg(s)).vh, MAT(2, -r, r, r, r), 0, 2);          /* rows: signs follow u */
+    assert_tensor_close(tensor_svd(tensor_neg(s)).vh, MAT(2, -r, r, r, r), 0, 2); /* rows: signs follow u */
 }
 
 static void test_triangles_that_are_not_read_have_no_gradient(void **state)
 {
     (void)state;
-    Tensor *a = LEAF_MAT(2, 2, (double)NAN, 1, 3), *x = tensor_solve_triangular(a, tensor_ones(SHAPE(2, 1), TENSOR_F64));
+    Tensor *a = LEAF_MAT(2, 2, (double)NAN, 1, 3),
+           *x = tensor_solve_triangular(a, tensor_ones(SHAPE(2, 1), TENSOR_F64));
     assert_true(tensor_item(tensor_all(tensor_isfinite(x))) == 1);
     Tensor *g = gradient(x, a);
     assert_true(tensor_get(g, DIMS(0, 1)) == 0 && tensor_get(g, DIMS(1, 0)) != 0);
@@ -291,7 +312,7 @@ static void test_triangles_that_are_not_read_have_no_gradient(void **state)
     assert_true(tensor_get(g, DIMS(0, 0)) == 0 && tensor_get(g, DIMS(1, 1)) == 0);
 }
 
-/* ---- gradients of symmetric matrices -------------------------------------------------------------------------------------- */
+/* ---- gradients of symmetric matrices --------------------------------------------------------- */
 
 static Tensor *of_cholesky(Tensor **x, int n, void *ctx)
 {
@@ -325,19 +346,24 @@ static void test_gradients_of_symmetric_matrices(void **state)
         for (int upper = 0; upper < 2; upper++)
             for (int second = 0; second < 2; second++) {
                 Tensor *x = noise(SHAPE(2, 3, 3), 18);
-                assert_gradcheck_args(((GradcheckArgs){ .fn = functions[i], .ctx = upper ? &upper : NULL, .inputs = &x, .n = 1,
-                                                        .second = second, .atol = 1e-4 }));
+                assert_gradcheck_args(((GradcheckArgs){ .fn = functions[i],
+                                                        .ctx = upper ? &upper : NULL,
+                                                        .inputs = &x,
+                                                        .n = 1,
+                                                        .second = second,
+                                                        .atol = 1e-4 }));
             }
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static Tensor *everything(Tensor *a)
 {
     Tensor *b = definite(a);
     TensorSvd s = tensor_svd(a);
     TensorQr q = tensor_qr(a), wide = tensor_qr(tensor_narrow(a, 0, 0, 2));
-    Tensor *y = tensor_sum(tensor_mul(tensor_matmul(wide.q, wide.r), tensor_svd(tensor_narrow(a, 0, 0, 2), false).vh));
+    Tensor *y = tensor_sum(
+        tensor_mul(tensor_matmul(wide.q, wide.r), tensor_svd(tensor_narrow(a, 0, 0, 2), false).vh));
     y = tensor_add(y, tensor_add(tensor_sum(tensor_mul(s.u, s.vh)), tensor_sum(tensor_mul(q.q, q.r))));
     y = tensor_add(y, tensor_sum(tensor_mul(tensor_eigh(b).vectors, tensor_cholesky(b))));
     y = tensor_add(y, tensor_sum(tensor_mul(tensor_solve(b, a), tensor_lstsq(a, b))));
@@ -372,16 +398,19 @@ static void test_every_failing_allocation_is_survived(void **state)
 static void test_matrix_exp_takes_each_matrix_for_itself(void **state)
 {
     (void)state;
-    const double values[] = { 1e-3, 2e-3, 0, -1e-3,   0, 20, -20, 0,   -1e6, 0, 0, -1e6,   NAN, 0, 0, 1 };
-    Tensor *x = tensor_requires_grad_(tensor_from_data(values, SHAPE(4, 2, 2), TENSOR_F64), true), *y = tensor_matrix_exp(x);
+    const double values[] = { 1e-3, 2e-3, 0, -1e-3, 0, 20, -20, 0, -1e6, 0, 0, -1e6, NAN, 0, 0, 1 };
+    Tensor *x = tensor_requires_grad_(tensor_from_data(values, SHAPE(4, 2, 2), TENSOR_F64), true),
+           *y = tensor_matrix_exp(x);
     Tensor *dx = tensor_gradients(y, x, tensor_ones_like(y));
     for (int i = 0; i < 3; i++) {
-        Tensor *alone = tensor_requires_grad_(tensor_detach(tensor_select(x, 0, i)), true), *want = tensor_matrix_exp(alone);
+        Tensor *alone = tensor_requires_grad_(tensor_detach(tensor_select(x, 0, i)), true),
+               *want = tensor_matrix_exp(alone);
         assert_tensor_close(tensor_select(y, 0, i), want, 0, 1e-15);
-        assert_tensor_close(tensor_select(dx, 0, i), tensor_gradients(want, alone, tensor_ones_like(want)), 0, 1e-15);
+        assert_tensor_close(tensor_select(dx, 0, i), tensor_gradients(want, alone, tensor_ones_like(want)), 0,
+                            1e-15);
     }
-    assert_tensor_close(tensor_select(tensor_select(y, 0, 1), 0, 0), tensor_from_data((double[]){ cos(20), sin(20) }, SHAPE(2), TENSOR_F64), 0,
-                        tight);
+    assert_tensor_close(tensor_select(tensor_select(y, 0, 1), 0, 0),
+                        tensor_from_data((double[]){ cos(20), sin(20) }, SHAPE(2), TENSOR_F64), 0, tight);
     assert_true(isnan(tensor_item(tensor_amax(tensor_select(y, 0, 3)))));
 }
 

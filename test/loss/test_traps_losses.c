@@ -1,12 +1,16 @@
-/* test_traps_losses.c - what losses get wrong elsewhere: kinks, ties, denominators, silent broadcasting, infinities. */
+/* test_traps_losses.c - what losses get wrong elsewhere: kinks, ties, denominators, silent broadcasting,
+ * infinities. */
 #include <tapegrad/debug.h>
 #include "sane.h"
 
 #define INDICES(...) tensor_to(VEC(__VA_ARGS__), TENSOR_I64)
 
-static Tensor *gradient(Tensor *y, Tensor *x) { return tensor_gradients(tensor_sum(y), x, .create_graph = true); }
+static Tensor *gradient(Tensor *y, Tensor *x)
+{
+    return tensor_gradients(tensor_sum(y), x, .create_graph = true);
+}
 
-/* ---- mse, l1, smooth_l1, huber ------------------------------------------------------------------------------------- */
+/* ---- mse, l1, smooth_l1, huber --------------------------------------------------------------- */
 
 static void test_targets_are_differentiable(void **state)
 {
@@ -21,7 +25,8 @@ static void test_targets_are_differentiable(void **state)
 static void test_smooth_l1_with_beta_zero_is_l1(void **state)
 {
     (void)state;
-    Tensor *x = LEAF(1, 3, 2), *t = VEC(2, -1, 2), *y = tensor_smooth_l1_loss(x, t, .reduction = TENSOR_NONE, .beta = 0);
+    Tensor *x = LEAF(1, 3, 2), *t = VEC(2, -1, 2),
+           *y = tensor_smooth_l1_loss(x, t, .reduction = TENSOR_NONE, .beta = 0);
     assert_values(y, 1, 4, 0);
     assert_values(gradient(y, x), -1, 1, 0);
 }
@@ -50,11 +55,12 @@ static void test_nothing_is_broadcast(void **state)
     assert_tensor_error(tensor_triplet_margin_loss(row, row, column), TENSOR_ESHAPE);
     assert_tensor_error(tensor_soft_margin_loss(column, row), TENSOR_ESHAPE);
     assert_tensor_error(tensor_multilabel_soft_margin_loss(column, row), TENSOR_ESHAPE);
-    assert_null(tensor_multi_margin_loss(tensor_ones(SHAPE(4, 3), TENSOR_F64), tensor_zeros(SHAPE(4, 1), TENSOR_I64)));
+    assert_null(tensor_multi_margin_loss(tensor_ones(SHAPE(4, 3), TENSOR_F64),
+                                         tensor_zeros(SHAPE(4, 1), TENSOR_I64)));
     assert_says(TENSOR_ESHAPE, "input [4, 3], target [4, 1]: want [N, C] and [N]");
 }
 
-/* ---- nll, cross entropy ----------------------------------------------------------------------------------------------- */
+/* ---- nll, cross entropy ---------------------------------------------------------------------- */
 
 static void test_nll_mean_divides_by_the_weights_that_count(void **state)
 {
@@ -107,17 +113,18 @@ static void test_label_smoothing_with_weights_and_ignored_rows(void **state)
     Tensor *x = MAT(3, 0, log(3), 0, 0, 5, 7), *w = VEC(1, 3), *t = INDICES(1, 0, -1);
     const double a = -log(.25), b = -log(.75), h = log(2), s = .2;
     const double first = (1 - s) * 3 * b + s / 2 * (a + 3 * b), second = (1 - s) * h + s / 2 * (h + 3 * h);
-    assert_values(tensor_cross_entropy(x, t, w, .ignore_index = -1, .label_smoothing = s), (first + second) / 4);
+    assert_values(tensor_cross_entropy(x, t, w, .ignore_index = -1, .label_smoothing = s),
+                  (first + second) / 4);
 }
 
-/* ---- binary cross entropy, kl_div ---------------------------------------------------------------------------------------- */
+/* ---- binary cross entropy, kl_div ------------------------------------------------------------ */
 
 static void test_bce_holds_logarithms_above_minus_100(void **state)
 {
     (void)state;
     Tensor *x = LEAF(0, 1), *y = tensor_binary_cross_entropy(x, VEC(1, 0), .reduction = TENSOR_NONE);
     assert_values(y, 100, 100);
-    assert_values(tensor_mul_scalar(gradient(y, x), 1e-12), -1, 1);         /* (x - t) / max(x (1 - x), 1e-12) */
+    assert_values(tensor_mul_scalar(gradient(y, x), 1e-12), -1, 1); /* (x - t) / max(x (1 - x), 1e-12) */
 }
 
 static void test_bce_outside_zero_to_one_is_refused(void **state)
@@ -140,19 +147,23 @@ static void test_kl_div(void **state)
 {
     (void)state;
     Tensor *x = LEAF_MAT(2, -1, -2, -3, -4), *t = MAT(2, 0, 1, .5, .5);
-    assert_values(tensor_kl_div(x, t, .reduction = TENSOR_NONE), 0, 2, .5 * log(.5) + 1.5, .5 * log(.5) + 2);     /* 0 where t is 0 */
+    assert_values(tensor_kl_div(x, t, .reduction = TENSOR_NONE), 0, 2, .5 * log(.5) + 1.5,
+                  .5 * log(.5) + 2); /* 0 where t is 0 */
     assert_values(gradient(tensor_kl_div(x, t, .reduction = TENSOR_SUM), x), 0, -1, -.5, -.5);
     assert_values(tensor_kl_div(x, t, .reduction = TENSOR_BATCHMEAN), (2 + log(.5) + 3.5) / 2);
     Tensor *log_t = MAT(2, -(double)INFINITY, 0, log(.5), log(.5));
-    assert_values(tensor_kl_div(tensor_narrow(x, 0, 1, 1), tensor_narrow(log_t, 0, 1, 1), .log_target = true, .reduction = TENSOR_SUM), log(.5) + 3.5);
+    assert_values(tensor_kl_div(tensor_narrow(x, 0, 1, 1), tensor_narrow(log_t, 0, 1, 1), .log_target = true,
+                                .reduction = TENSOR_SUM),
+                  log(.5) + 3.5);
 }
 
-/* ---- hinges: 0 at the kink ------------------------------------------------------------------------------------------------- */
+/* ---- hinges: 0 at the kink ------------------------------------------------------------------- */
 
 static void test_hinge_embedding_gradient_is_zero_at_the_kink(void **state)
 {
     (void)state;
-    Tensor *x = LEAF(1, 1, .5, 3), *y = tensor_hinge_embedding_loss(x, VEC(-1, 1, -1, 0), .reduction = TENSOR_NONE);
+    Tensor *x = LEAF(1, 1, .5, 3),
+           *y = tensor_hinge_embedding_loss(x, VEC(-1, 1, -1, 0), .reduction = TENSOR_NONE);
     assert_values(y, 0, 1, .5, 3);
     assert_values(gradient(y, x), 0, 1, -1, 1);
 }
@@ -178,13 +189,16 @@ static void test_multi_margin_gradient_is_zero_at_the_kink(void **state)
 static void test_multilabel_margin(void **state)
 {
     (void)state;
-    Tensor *x = LEAF(.1, .2, .4, .8), *y = tensor_multilabel_margin_loss(x, INDICES(3, 0, -1, 1));       /* PyTorch's own example */
+    Tensor *x = LEAF(.1, .2, .4, .8),
+           *y = tensor_multilabel_margin_loss(x, INDICES(3, 0, -1, 1)); /* PyTorch's own example */
     assert_values(y, .85);
     assert_values(gradient(y, x), -.5, .5, .5, -.5);
     x = LEAF(1, 0, .5);
-    assert_values(gradient(tensor_multilabel_margin_loss(x, INDICES(0, -1, 2)), x), -1. / 3, 0, 1. / 3);         /* 0 at the kink of 1 */
-    assert_values(tensor_multilabel_margin_loss(x, INDICES(-1, 0, 1)), 0);                                      /* no label */
-    assert_true(isnan(tensor_item(tensor_multilabel_margin_loss(VEC((double)NAN, 0), INDICES(0, -1)))));        /* NaN passes */
+    assert_values(gradient(tensor_multilabel_margin_loss(x, INDICES(0, -1, 2)), x), -1. / 3, 0,
+                  1. / 3);                                                 /* 0 at the kink of 1 */
+    assert_values(tensor_multilabel_margin_loss(x, INDICES(-1, 0, 1)), 0); /* no label */
+    assert_true(isnan(
+        tensor_item(tensor_multilabel_margin_loss(VEC((double)NAN, 0), INDICES(0, -1))))); /* NaN passes */
 }
 
 static void test_triplet_of_equal_points_has_finite_gradients(void **state)
@@ -192,13 +206,14 @@ static void test_triplet_of_equal_points_has_finite_gradients(void **state)
     (void)state;
     Tensor *a = LEAF(1, 0), *y = tensor_triplet_margin_loss(a, VEC(1, 0), VEC(2, 0), .eps = 0, .margin = 2);
     assert_values(y, 1);
-    assert_values(gradient(y, a), 1, 0);                            /* of |a - p| = 0: nothing */
+    assert_values(gradient(y, a), 1, 0); /* of |a - p| = 0: nothing */
 }
 
 static void test_triplet_swap_shares_a_tie(void **state)
 {
     (void)state;
-    Tensor *a = LEAF(0, 0), *p = LEAF(0, 0), *y = tensor_triplet_margin_loss(a, p, VEC(2, 0), .eps = 0, .margin = 5, .swap = true);
+    Tensor *a = LEAF(0, 0), *p = LEAF(0, 0),
+           *y = tensor_triplet_margin_loss(a, p, VEC(2, 0), .eps = 0, .margin = 5, .swap = true);
     assert_values(y, 3);
     assert_values(gradient(y, a), .5, 0);
     assert_values(gradient(y, p), .5, 0);
@@ -207,10 +222,12 @@ static void test_triplet_swap_shares_a_tie(void **state)
 static void test_cosine_embedding_of_a_zero_vector(void **state)
 {
     (void)state;
-    Tensor *x = LEAF(0, 0), *one = tensor_scalar(1, TENSOR_I64), *y = tensor_cosine_embedding_loss(x, VEC(0, 1), one);
+    Tensor *x = LEAF(0, 0), *one = tensor_scalar(1, TENSOR_I64),
+           *y = tensor_cosine_embedding_loss(x, VEC(0, 1), one);
     assert_values(y, 1);
-    assert_values(tensor_mul_scalar(gradient(y, x), 1e-6), 0, -1 / sqrt(1 + 1e-12));            /* finite: 1 / sqrt(1e-12) */
-    x = LEAF(1, 0);                                                                             /* the kink: cos = margin */
+    assert_values(tensor_mul_scalar(gradient(y, x), 1e-6), 0,
+                  -1 / sqrt(1 + 1e-12)); /* finite: 1 / sqrt(1e-12) */
+    x = LEAF(1, 0);                      /* the kink: cos = margin */
     assert_values(gradient(tensor_cosine_embedding_loss(x, VEC(0, 1), tensor_neg(one)), x), 0, 0);
 }
 
@@ -222,12 +239,13 @@ static void test_soft_margin_does_not_overflow(void **state)
     assert_values(gradient(y, x), -1, 0);
 }
 
-/* ---- likelihoods -------------------------------------------------------------------------------------------------------------- */
+/* ---- likelihoods ----------------------------------------------------------------------------- */
 
 static void test_gaussian_variance_is_held_but_has_its_gradient(void **state)
 {
     (void)state;
-    Tensor *var = LEAF(0, .5), *y = tensor_gaussian_nll_loss(VEC(1, 1), VEC(0, 0), var, .eps = .25, .reduction = TENSOR_NONE);
+    Tensor *var = LEAF(0, .5),
+           *y = tensor_gaussian_nll_loss(VEC(1, 1), VEC(0, 0), var, .eps = .25, .reduction = TENSOR_NONE);
     assert_values(y, .5 * (log(.25) + 4), .5 * (log(.5) + 2));
     assert_values(gradient(y, var), .5 * (4 - 16), .5 * (2 - 4));
     assert_null(tensor_gaussian_nll_loss(VEC(1, 1), VEC(0, 0), VEC(1, -.5)));
@@ -237,13 +255,14 @@ static void test_gaussian_variance_is_held_but_has_its_gradient(void **state)
 static void test_poisson_stirling_has_finite_gradients(void **state)
 {
     (void)state;
-    Tensor *t = LEAF(0, 1, 2), *y = tensor_poisson_nll_loss(VEC(1, 1, 1), t, .full = true, .reduction = TENSOR_NONE);
+    Tensor *t = LEAF(0, 1, 2),
+           *y = tensor_poisson_nll_loss(VEC(1, 1, 1), t, .full = true, .reduction = TENSOR_NONE);
     const double e = exp(1);
     assert_values(y, e, e - 1, e - 2 + 2 * log(2) - 2 + .5 * log(4 * M_PI));
     assert_values(gradient(y, t), -1, -1, -1 + log(2) + .25);
 }
 
-/* ---- CTC -------------------------------------------------------------------------------------------------------------------- */
+/* ---- CTC ------------------------------------------------------------------------------------- */
 
 /* Does this path (base C digits of code, T of them) collapse to the target? */
 static bool collapses(int64_t code, int T, int C, int blank, const int64_t *target, int n)
@@ -276,8 +295,12 @@ static double over_all_paths(const double *log_probs, int T, int C, int blank, c
 static void test_ctc_is_the_sum_over_all_paths(void **state)
 {
     (void)state;
-    static const struct { int n, blank; int64_t target[4]; } cases[] = {
-        { 0, 0, { 0 } }, { 1, 0, { 1 } }, { 2, 0, { 1, 1 } }, { 2, 0, { 1, 2 } }, { 3, 0, { 1, 1, 2 } }, { 3, 2, { 1, 0, 1 } }, { 3, 0, { 1, 1, 1 } },
+    static const struct {
+        int n, blank;
+        int64_t target[4];
+    } cases[] = {
+        { 0, 0, { 0 } },       { 1, 0, { 1 } },       { 2, 0, { 1, 1 } },    { 2, 0, { 1, 2 } },
+        { 3, 0, { 1, 1, 2 } }, { 3, 2, { 1, 0, 1 } }, { 3, 0, { 1, 1, 1 } },
     };
     enum { T = 6, C = 3 };
     tensor_manual_seed(1);
@@ -285,7 +308,8 @@ static void test_ctc_is_the_sum_over_all_paths(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const double want = over_all_paths(x->data, T, C, cases[i].blank, cases[i].target, cases[i].n);
         Tensor *target = tensor_from_data(cases[i].target, SHAPE(cases[i].n), TENSOR_I64);
-        Tensor *loss = tensor_ctc_loss(x, target, INDICES(T), tensor_scalar(cases[i].n, TENSOR_I64), cases[i].blank, TENSOR_SUM);
+        Tensor *loss = tensor_ctc_loss(x, target, INDICES(T), tensor_scalar(cases[i].n, TENSOR_I64),
+                                       cases[i].blank, TENSOR_SUM);
         assert_near(tensor_item(loss), want, 1e-12);
     }
 }
@@ -294,9 +318,11 @@ static void test_ctc_repeated_labels_need_a_blank_between(void **state)
 {
     (void)state;
     Tensor *x = tensor_log_softmax(tensor_zeros(SHAPE(2, 1, 3), TENSOR_F64), 2), *two = INDICES(2);
-    Tensor *like = tensor_reshape(INDICES(1, 1), SHAPE(1, 2)), *unlike = tensor_reshape(INDICES(1, 2), SHAPE(1, 2));
+    Tensor *like = tensor_reshape(INDICES(1, 1), SHAPE(1, 2)),
+           *unlike = tensor_reshape(INDICES(1, 2), SHAPE(1, 2));
     assert_true(tensor_item(tensor_ctc_loss(x, like, two, two, .reduction = TENSOR_SUM)) == INFINITY);
-    assert_near(tensor_item(tensor_ctc_loss(x, unlike, two, two, .reduction = TENSOR_SUM)), 2 * log(3), 1e-12);
+    assert_near(tensor_item(tensor_ctc_loss(x, unlike, two, two, .reduction = TENSOR_SUM)), 2 * log(3),
+                1e-12);
 }
 
 static void test_ctc_zero_infinity(void **state)
@@ -304,10 +330,11 @@ static void test_ctc_zero_infinity(void **state)
     (void)state;
     Tensor *x = tensor_requires_grad_(tensor_zeros(SHAPE(2, 2, 3), TENSOR_F64), true), *two = INDICES(2, 2);
     Tensor *targets = tensor_reshape(INDICES(1, 1, 1, 2), SHAPE(2, 2));
-    for (int again = 0; again < 2; again++) {                                   /* fused, then recorded */
+    for (int again = 0; again < 2; again++) { /* fused, then recorded */
         Tensor *y = tensor_ctc_loss(x, targets, two, two, .reduction = TENSOR_NONE, .zero_infinity = true);
         assert_values(y, 0, 0);
-        assert_values(tensor_gradients(tensor_sum(y), x, .create_graph = again), 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, -1);
+        assert_values(tensor_gradients(tensor_sum(y), x, .create_graph = again), 0, 0, 0, 0, -1, 0, 0, 0, 0,
+                      0, 0, -1);
         y = tensor_ctc_loss(x, targets, two, two, .reduction = TENSOR_NONE);
         assert_true(tensor_get(y, DIMS(0)) == INFINITY && tensor_get(y, DIMS(1)) == 0);
         Tensor *g = tensor_gradients(tensor_sum(y), x, .create_graph = again);
@@ -318,8 +345,9 @@ static void test_ctc_zero_infinity(void **state)
 static void test_ctc_mean_divides_by_target_lengths(void **state)
 {
     (void)state;
-    Tensor *x = tensor_zeros(SHAPE(3, 2, 3), TENSOR_F64), *times = INDICES(3, 3), *sizes = INDICES(2, 0), *targets = INDICES(1, 2);
-    const double each = -log(5);                /* 1 2 on 3 steps: -12, 1-2, 12-, 112, 122 */
+    Tensor *x = tensor_zeros(SHAPE(3, 2, 3), TENSOR_F64), *times = INDICES(3, 3), *sizes = INDICES(2, 0),
+           *targets = INDICES(1, 2);
+    const double each = -log(5); /* 1 2 on 3 steps: -12, 1-2, 12-, 112, 122 */
     assert_values(tensor_ctc_loss(x, targets, times, sizes, .reduction = TENSOR_NONE), each, 0);
     assert_values(tensor_ctc_loss(x, targets, times, sizes), each / 2 / 2);
     assert_values(tensor_ctc_loss(x, targets, times, sizes, .reduction = TENSOR_SUM), each);
@@ -331,8 +359,9 @@ static void test_ctc_reads_nothing_behind_the_ends(void **state)
     (void)state;
     Tensor *x = tensor_zeros(SHAPE(3, 2, 3), TENSOR_F64), *sizes = INDICES(1, 2);
     tensor_fill_(tensor_select(tensor_select(x, 0, 2), 0, 0), NAN);
-    Tensor *targets = tensor_reshape(INDICES(1, 99, 1, 2), SHAPE(2, 2));        /* 99 is padding */
-    Tensor *leaf = tensor_requires_grad_(tensor_detach(x), true), *y = tensor_ctc_loss(leaf, targets, INDICES(2, 3), sizes, .reduction = TENSOR_NONE);
+    Tensor *targets = tensor_reshape(INDICES(1, 99, 1, 2), SHAPE(2, 2)); /* 99 is padding */
+    Tensor *leaf = tensor_requires_grad_(tensor_detach(x), true),
+           *y = tensor_ctc_loss(leaf, targets, INDICES(2, 3), sizes, .reduction = TENSOR_NONE);
     assert_values(y, -log(3), -log(5));
     Tensor *fused = tensor_gradients(tensor_sum(y), leaf, .retain_graph = true);
     assert_true(tensor_item(tensor_all(tensor_isfinite(fused))) == 1);
@@ -356,7 +385,8 @@ static void test_ctc_is_the_same_on_any_number_of_threads(void **state)
     (void)state;
     const int threads = tensor_num_threads();
     tensor_manual_seed(2);
-    Tensor *x = tensor_requires_grad_(tensor_log_softmax(tensor_randn(SHAPE(80, 16, 20), TENSOR_F32), 2), true);
+    Tensor *x =
+        tensor_requires_grad_(tensor_log_softmax(tensor_randn(SHAPE(80, 16, 20), TENSOR_F32), 2), true);
     Tensor *targets = tensor_randint(1, 20, SHAPE(16, 15)), *times = tensor_full(SHAPE(16), 80, TENSOR_I64);
     Tensor *sizes = tensor_full(SHAPE(16), 15, TENSOR_I64), *y[2], *g[2];
     for (int k = 0; k < 2; k++) {
@@ -368,7 +398,7 @@ static void test_ctc_is_the_same_on_any_number_of_threads(void **state)
     assert_true(tensor_equal(y[0], y[1]) && tensor_equal(g[0], g[1]));
 }
 
-/* ---- log-probabilities ------------------------------------------------------------------------------------------------------- */
+/* ---- log-probabilities ----------------------------------------------------------------------- */
 
 static void test_log_probabilities_of_the_impossible(void **state)
 {
@@ -390,7 +420,8 @@ static void test_log_probabilities_of_the_impossible(void **state)
 static void test_log_probabilities_broadcast(void **state)
 {
     (void)state;
-    Tensor *y = tensor_categorical_log_prob(tensor_zeros(SHAPE(2, 4), TENSOR_F32), tensor_zeros(SHAPE(5, 2), TENSOR_I64));
+    Tensor *y = tensor_categorical_log_prob(tensor_zeros(SHAPE(2, 4), TENSOR_F32),
+                                            tensor_zeros(SHAPE(5, 2), TENSOR_I64));
     assert_int_equal(tensor_ndim(y), 2);
     assert_int_equal(tensor_size(y, 0), 5);
     Tensor *scale = LEAF(2), *value = VEC(1, 3);
@@ -400,7 +431,7 @@ static void test_log_probabilities_broadcast(void **state)
     assert_values(tensor_normal_entropy(scale), .5 + .5 * log(2 * M_PI) + log(2));
 }
 
-/* ---- defaults of the option macros -------------------------------------------------------------------------------------------- */
+/* ---- defaults of the option macros ----------------------------------------------------------- */
 
 static void test_defaults(void **state)
 {
@@ -418,13 +449,14 @@ static void test_defaults(void **state)
     assert_says(TENSOR_ENULL, "operand 2 is NULL");
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static Tensor *everything(Tensor *x)
 {
     Tensor *labels = tensor_reshape(INDICES(1, 2, 2, 1), SHAPE(2, 2)), *ones = tensor_ones_like(x);
     Tensor *three = tensor_reshape(tensor_narrow(tensor_cat(TENSORS(x, x), 0), 0, 0, 3), SHAPE(3, 1, 3));
-    Tensor *g = tensor_gradients(tensor_ctc_loss(three, tensor_select(labels, 0, 0), INDICES(3), INDICES(2)), x, .create_graph = true);
+    Tensor *g = tensor_gradients(tensor_ctc_loss(three, tensor_select(labels, 0, 0), INDICES(3), INDICES(2)),
+                                 x, .create_graph = true);
     Tensor *y = tensor_add(tensor_sum(tensor_square(g)), tensor_multi_margin_loss(x, INDICES(1, 0), .p = 2));
     y = tensor_add(y, tensor_multilabel_margin_loss(x, tensor_zeros(SHAPE(2, 3), TENSOR_I64)));
     y = tensor_add(y, tensor_triplet_margin_loss(x, ones, tensor_neg(ones), .swap = true, .margin = 5));
@@ -432,7 +464,8 @@ static Tensor *everything(Tensor *x)
     y = tensor_add(y, tensor_gaussian_nll_loss(x, ones, ones, .full = true));
     y = tensor_add(y, tensor_poisson_nll_loss(x, ones, .full = true));
     y = tensor_add(y, tensor_sum(tensor_categorical_log_prob(x, INDICES(0, 2))));
-    return tensor_add(y, tensor_add(tensor_sum(tensor_categorical_entropy(x)), tensor_sum(tensor_bernoulli_entropy(x))));
+    return tensor_add(
+        y, tensor_add(tensor_sum(tensor_categorical_entropy(x)), tensor_sum(tensor_bernoulli_entropy(x))));
 }
 
 static void test_every_failing_allocation_is_survived(void **state)

@@ -13,9 +13,14 @@
 #include <tapegrad.h>
 #include <tapegrad/cmocka.h>
 
-static int64_t live;                                    /* tensors before the test */
+static int64_t live; /* tensors before the test */
 
-static int remember(void **state) { (void)state; live = tensor_live_count(); return 0; }
+static int remember(void **state)
+{
+    (void)state;
+    live = tensor_live_count();
+    return 0;
+}
 
 static int nothing_left(void **state)
 {
@@ -24,7 +29,7 @@ static int nothing_left(void **state)
     return tensor_error() || tensor_live_count() != live ? -1 : 0;
 }
 
-/* ---- names, tied and shared parts ----------------------------------------------------------------------------------------------- */
+/* ---- names, tied and shared parts ------------------------------------------------------------ */
 
 static void assert_names(TensorDict d, const char *const *want, int n)
 {
@@ -36,10 +41,12 @@ static void names(void **state)
 {
     (void)state;
     TensorScope scope = tensor_scope_open();
-    Module *net = nn_sequential(nn_conv2d(1, 2, 3, .bias = false), nn_batch_norm2d(2), nn_relu(), nn_sequential(nn_linear(2, 1)));
+    Module *net = nn_sequential(nn_conv2d(1, 2, 3, .bias = false), nn_batch_norm2d(2), nn_relu(),
+                                nn_sequential(nn_linear(2, 1)));
     static const char *const parameters[] = { "0.weight", "1.weight", "1.bias", "3.0.weight", "3.0.bias" };
-    static const char *const all[] = { "0.weight", "1.weight", "1.bias", "1.running_mean", "1.running_var", "1.num_batches_tracked",
-                                       "3.0.weight", "3.0.bias" };
+    static const char *const all[] = { "0.weight",       "1.weight",      "1.bias",
+                                       "1.running_mean", "1.running_var", "1.num_batches_tracked",
+                                       "3.0.weight",     "3.0.bias" };
     assert_names(nn_named_parameters(net), parameters, 5);
     assert_names(nn_state_dict(net), all, 8);
     assert_names(nn_state_dict(net), all, 8);
@@ -51,7 +58,8 @@ static void names(void **state)
     assert_false(tensor_requires_grad(nn_dict_get(nn_state_dict(net), "0.weight")));
     assert_null(nn_dict_get(nn_state_dict(net), "weight"));
     const char *const wrong[] = { "3.0", "", "3.1.bias", "weight", "0.weight.x", "." };
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_tensor_error(nn_get(net, wrong[i]), TENSOR_EINDEX);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_tensor_error(nn_get(net, wrong[i]), TENSOR_EINDEX);
     assert_tensor_error(nn_get_module(net, "4"), TENSOR_EINDEX);
     assert_ptr_equal(nn_get_module(net, ""), net);
     nn_free(net);
@@ -87,16 +95,17 @@ static void shared(void **state)
 {
     (void)state;
     TensorScope scope = tensor_scope_open();
-    Module *inner = nn_linear(2, 2), *net = nn_sequential(inner, nn_retain(inner), nn_sequential(nn_retain(inner)));
+    Module *inner = nn_linear(2, 2),
+           *net = nn_sequential(inner, nn_retain(inner), nn_sequential(nn_retain(inner)));
     assert_non_null(net);
     assert_int_equal(nn_parameters(net).n, 2);
     assert_int_equal(nn_state_dict(net).count, 6);
     assert_int_equal(nn_to(net, TENSOR_F64), 0);
     assert_non_null(nn_forward(net, tensor_ones(SHAPE(1, 2), TENSOR_F64)));
-    nn_free(inner);                                     /* not the caller's any more */
+    nn_free(inner); /* not the caller's any more */
     assert_status_error(-1, TENSOR_EVALUE);
     Module *other = nn_new_size(sizeof(Module), "Other", NULL);
-    assert_null(nn_child(other, "again", inner));       /* without nn_retain */
+    assert_null(nn_child(other, "again", inner)); /* without nn_retain */
     assert_status_error(-1, TENSOR_EVALUE);
     assert_null(nn_done(other));
     nn_retain(inner);
@@ -112,19 +121,20 @@ static void ownership_errors(void **state)
     TensorScope scope = tensor_scope_open();
     Module *m = nn_new_size(sizeof(Module), "M", NULL);
     nn_child(m, "a", nn_relu());
-    nn_child(m, "a", nn_tanh());                        /* replaces */
+    nn_child(m, "a", nn_tanh()); /* replaces */
     assert_int_equal(m->child_count, 1);
     assert_string_equal(nn_get_module(m, "a")->type, "Tanh");
     assert_tensor_error(nn_forward(m, tensor_ones(SHAPE(1), TENSOR_F32)), TENSOR_EVALUE);
     assert_ptr_equal(nn_done(m), m);
-#define FAILS(call, code) do { \
-        Module *n = nn_new_size(sizeof(Module), "N", NULL); \
-        nn_child(n, "part", nn_linear(2, 2)); \
-        assert_null(call); \
-        assert_null(nn_child(n, "after", nn_relu())); \
+#define FAILS(call, code)                                                                 \
+    do {                                                                                  \
+        Module *n = nn_new_size(sizeof(Module), "N", NULL);                               \
+        nn_child(n, "part", nn_linear(2, 2));                                             \
+        assert_null(call);                                                                \
+        assert_null(nn_child(n, "after", nn_relu()));                                     \
         assert_null(nn_register_parameter(n, "late", tensor_ones(SHAPE(1), TENSOR_F32))); \
-        assert_null(nn_done(n)); \
-        assert_status_error(-1, code); \
+        assert_null(nn_done(n));                                                          \
+        assert_status_error(-1, code);                                                    \
     } while (0)
     FAILS(nn_child(n, "b", NULL), TENSOR_ENULL);
     FAILS(nn_child(n, "", nn_relu()), TENSOR_EVALUE);
@@ -134,7 +144,9 @@ static void ownership_errors(void **state)
     FAILS(nn_register_parameter(n, "part", tensor_ones(SHAPE(1), TENSOR_F32)), TENSOR_EVALUE);
     FAILS(nn_register_parameter(n, "p", NULL), TENSOR_ENULL);
     FAILS(nn_register_parameter(n, "p", tensor_ones(SHAPE(1), TENSOR_I64)), TENSOR_EDTYPE);
-    FAILS(nn_register_parameter(n, "p", tensor_square(tensor_requires_grad_(tensor_ones(SHAPE(1), TENSOR_F32), true))), TENSOR_EGRAD);
+    FAILS(nn_register_parameter(
+              n, "p", tensor_square(tensor_requires_grad_(tensor_ones(SHAPE(1), TENSOR_F32), true))),
+          TENSOR_EGRAD);
     FAILS(nn_register_buffer(n, "b", NULL), TENSOR_ENULL);
     FAILS(nn_register_buffer(n, "part", tensor_ones(SHAPE(1), TENSOR_F32)), TENSOR_EVALUE);
 #undef FAILS
@@ -149,7 +161,7 @@ static void ownership_errors(void **state)
     tensor_scope_close(scope);
 }
 
-/* ---- all at once ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- all at once ----------------------------------------------------------------------------- */
 
 static void list_types(Module *m, void *ctx)
 {
@@ -182,7 +194,7 @@ static void over_the_tree(void **state)
     tensor_scope_close(scope);
 }
 
-/* ---- state dicts ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- state dicts ----------------------------------------------------------------------------- */
 
 static Module *two_layers(void) { return nn_sequential(nn_linear(3, 2), nn_batch_norm1d(2)); }
 
@@ -193,13 +205,14 @@ static void load(void **state)
     Module *a = two_layers(), *b = two_layers();
     nn_forward(a, tensor_randn(SHAPE(4, 3), TENSOR_F32));
     assert_int_equal(nn_load_state_dict(b, nn_state_dict(a)), 0);
-    assert_true(tensor_equal(nn_get(a, "0.weight"), nn_get(b, "0.weight")) && tensor_equal(nn_get(a, "1.running_var"), nn_get(b, "1.running_var")));
+    assert_true(tensor_equal(nn_get(a, "0.weight"), nn_get(b, "0.weight")) &&
+                tensor_equal(nn_get(a, "1.running_var"), nn_get(b, "1.running_var")));
     assert_false(tensor_shares_storage(nn_get(a, "0.weight"), nn_get(b, "0.weight")));
     assert_int_equal(tensor_item_i64(nn_get(b, "1.num_batches_tracked")), 1);
     TensorDict kept = nn_dict_clone(nn_state_dict(a));
     nn_init_zeros_(nn_get(a, "0.weight"));
     assert_int_equal(nn_to(a, TENSOR_F64), 0);
-    assert_int_equal(nn_load_state_dict(a, kept), 0);                   /* casts */
+    assert_int_equal(nn_load_state_dict(a, kept), 0); /* casts */
     assert_true(tensor_equal(tensor_to(nn_get(a, "0.weight"), TENSOR_F32), nn_get(b, "0.weight")));
     assert_true(tensor_requires_grad(nn_get(a, "0.weight")) && tensor_is_leaf(nn_get(a, "0.weight")));
     nn_dict_free(kept);
@@ -214,7 +227,8 @@ static void assert_refusal(Module *m, TensorDict d, bool strict, TensorStatus co
     assert_int_equal(nn_load_state_dict(m, d, strict), -1);
     if (text && !strstr(tensor_error(), text)) fail_msg("%s\n\nlacks: %s", tensor_error(), text);
     assert_status_error(-1, code);
-    for (int i = 0; i < before.count; i++) assert_true(tensor_equal(before.item[i].tensor, nn_get(m, before.item[i].name)));
+    for (int i = 0; i < before.count; i++)
+        assert_true(tensor_equal(before.item[i].tensor, nn_get(m, before.item[i].name)));
     nn_dict_free(before);
     tensor_scope_close(scope);
 }
@@ -229,9 +243,11 @@ static void load_errors(void **state)
     nn_dict_set(&d, "0.bias", tensor_ones(SHAPE(3), TENSOR_F32));
     nn_dict_set(&d, "head", tensor_ones(SHAPE(1), TENSOR_F32));
     assert_refusal(m, d, true, TENSOR_ESHAPE,
-                   "nn_load_state_dict: Sequential; missing: 1.weight, 1.bias, 1.running_mean, 1.running_var, 1.num_batches_tracked; "
+                   "nn_load_state_dict: Sequential; missing: 1.weight, 1.bias, 1.running_mean, "
+                   "1.running_var, 1.num_batches_tracked; "
                    "unexpected: head; shapes: 0.bias is [2], given [3]");
-    assert_refusal(m, d, false, TENSOR_ESHAPE, "nn_load_state_dict: Sequential; shapes: 0.bias is [2], given [3]");
+    assert_refusal(m, d, false, TENSOR_ESHAPE,
+                   "nn_load_state_dict: Sequential; shapes: 0.bias is [2], given [3]");
     nn_dict_set(&d, "0.bias", tensor_ones(SHAPE(2), TENSOR_F64));
     assert_int_equal(d.count, 3);
     assert_refusal(m, d, true, TENSOR_EVALUE, "unexpected: head");
@@ -271,15 +287,16 @@ static void buffers(void **state)
     tensor_scope_close(scope);
 }
 
-/* ---- summary ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- summary --------------------------------------------------------------------------------- */
 
 static void summary(void **state)
 {
     (void)state;
     TensorScope scope = tensor_scope_open();
     Module *shared_relu = nn_relu();
-    Module *net = nn_sequential(nn_conv2d(1, 16, 3, .padding = 1), nn_batch_norm2d(16), shared_relu, nn_max_pool2d(2),
-                                nn_sequential(nn_flatten(), nn_linear(16 * 14 * 14, 10), nn_retain(shared_relu)), nn_dropout());
+    Module *net = nn_sequential(
+        nn_conv2d(1, 16, 3, .padding = 1), nn_batch_norm2d(16), shared_relu, nn_max_pool2d(2),
+        nn_sequential(nn_flatten(), nn_linear(16 * 14 * 14, 10), nn_retain(shared_relu)), nn_dropout());
     nn_requires_grad_(nn_get_module(net, "0"), false);
     TensorDict before = nn_dict_clone(nn_state_dict(net));
     nn_eval(nn_get_module(net, "1"));
@@ -311,12 +328,14 @@ static void summary(void **state)
     assert_string_equal(text, want);
     free(text);
     assert_true(net->training && !nn_get_module(net, "1")->training && nn_get_module(net, "5")->training);
-    for (int i = 0; i < before.count; i++) assert_true(tensor_equal(before.item[i].tensor, nn_get(net, before.item[i].name)));
+    for (int i = 0; i < before.count; i++)
+        assert_true(tensor_equal(before.item[i].tensor, nn_get(net, before.item[i].name)));
     assert_status_error(nn_summary(net, SHAPE(2, 3, 28, 28), stdout), TENSOR_ESHAPE);
     file = open_memstream(&text, &size);
     assert_int_equal(nn_summary(net, .file = file), 0);
     fclose(file);
-    assert_non_null(strstr(text, "    1 (Linear)                            --                              31,370\n"));
+    assert_non_null(
+        strstr(text, "    1 (Linear)                            --                              31,370\n"));
     free(text);
     assert_status_error(nn_summary(NULL, SHAPE(2)), TENSOR_ENULL);
     assert_true(net->training);
@@ -329,8 +348,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, remember, nothing_left)
     const struct CMUnitTest tests[] = {
-        TEST(names), TEST(tied), TEST(shared), TEST(ownership_errors), TEST(over_the_tree), TEST(load), TEST(load_errors), TEST(buffers),
-        TEST(summary),
+        TEST(names), TEST(tied),        TEST(shared),  TEST(ownership_errors), TEST(over_the_tree),
+        TEST(load),  TEST(load_errors), TEST(buffers), TEST(summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

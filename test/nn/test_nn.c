@@ -16,12 +16,17 @@
 
 #include "oracle/nn_golden.h"
 
-#define EXACT 5e-9                                      /* f32, as far as nine digits tell */
+#define EXACT 5e-9 /* f32, as far as nine digits tell */
 #define COUNT(a) ((int64_t)(sizeof(a) / sizeof *(a)))
 
-static int64_t live;                                    /* tensors before the test */
+static int64_t live; /* tensors before the test */
 
-static int remember(void **state) { (void)state; live = tensor_live_count(); return 0; }
+static int remember(void **state)
+{
+    (void)state;
+    live = tensor_live_count();
+    return 0;
+}
 
 static int nothing_left(void **state)
 {
@@ -46,14 +51,16 @@ static void assert_values(Tensor *x, const double *want, int64_t n, double toler
     assert_int_equal(tensor_numel(x), n);
     double *found = malloc((size_t)n * sizeof *found);
     TensorScope scope = tensor_scope_open();
-    assert_int_equal(tensor_copy_to(tensor_to(tensor_detach(x), TENSOR_F64), found, (size_t)n * sizeof *found), 0);
+    assert_int_equal(
+        tensor_copy_to(tensor_to(tensor_detach(x), TENSOR_F64), found, (size_t)n * sizeof *found), 0);
     tensor_scope_close(scope);
     for (int64_t i = 0; i < n; i++)
-        if (!(fabs(found[i] - want[i]) <= tolerance * (1 + fabs(want[i])))) fail_msg("[%lld]: %.17g, wanted %.17g", (long long)i, found[i], want[i]);
+        if (!(fabs(found[i] - want[i]) <= tolerance * (1 + fabs(want[i]))))
+            fail_msg("[%lld]: %.17g, wanted %.17g", (long long)i, found[i], want[i]);
     free(found);
 }
 
-/* ---- initial values --------------------------------------------------------------------------------------------- */
+/* ---- initial values -------------------------------------------------------------------------- */
 
 static void assert_parameters(Module *m, const double *want, int64_t n, double tolerance)
 {
@@ -71,43 +78,50 @@ static void initial_values(void **state)
 {
     (void)state;
 #define CHECK(name, tolerance, module) \
-    tensor_manual_seed(0); \
+    tensor_manual_seed(0);             \
     assert_parameters(module, golden_init_##name, COUNT(golden_init_##name), tolerance)
     CHECK(linear, EXACT, nn_linear(3, 2));
     CHECK(linear_f64, 1e-16, nn_linear(3, 2, .dtype = TENSOR_F64));
     CHECK(conv2d, EXACT, nn_conv2d(4, 2, .kernel_hw = { 2, 1 }, .groups = 2));
     CHECK(embedding, 2e-7, nn_embedding(3, 2, .padding_idx = 1));
     CHECK(attention, EXACT, nn_multihead_attention(4, 2));
-    CHECK(net, EXACT, nn_sequential(nn_linear(2, 2), nn_batch_norm1d(2), nn_relu(), nn_layer_norm(2, .bias = false), nn_linear(2, 1, .bias = false)));
+    CHECK(net, EXACT,
+          nn_sequential(nn_linear(2, 2), nn_batch_norm1d(2), nn_relu(), nn_layer_norm(2, .bias = false),
+                        nn_linear(2, 1, .bias = false)));
 #undef CHECK
 }
 
 static void init_functions(void **state)
 {
     (void)state;
-#define CHECK(name, tolerance, shape, call) do { \
-        TensorScope scope = tensor_scope_open(); \
-        Tensor *x = tensor_requires_grad_(tensor_empty(shape, TENSOR_F32), true); \
-        tensor_manual_seed(0); \
-        assert_ptr_equal(call, x); \
+#define CHECK(name, tolerance, shape, call)                                         \
+    do {                                                                            \
+        TensorScope scope = tensor_scope_open();                                    \
+        Tensor *x = tensor_requires_grad_(tensor_empty(shape, TENSOR_F32), true);   \
+        tensor_manual_seed(0);                                                      \
+        assert_ptr_equal(call, x);                                                  \
         assert_values(x, golden_init_##name, COUNT(golden_init_##name), tolerance); \
-        assert_true(tensor_grad_enabled() && tensor_is_leaf(x)); \
-        tensor_scope_close(scope); \
+        assert_true(tensor_grad_enabled() && tensor_is_leaf(x));                    \
+        tensor_scope_close(scope);                                                  \
     } while (0)
-    CHECK(xavier_uniform, EXACT, SHAPE(2, 3), nn_init_xavier_uniform_(x, .gain = nn_calculate_gain("tanh", 0)));
+    CHECK(xavier_uniform, EXACT, SHAPE(2, 3),
+          nn_init_xavier_uniform_(x, .gain = nn_calculate_gain("tanh", 0)));
     CHECK(xavier_normal, 2e-7, SHAPE(2, 3, 2), nn_init_xavier_normal_(x));
     CHECK(kaiming_uniform, EXACT, SHAPE(2, 3), nn_init_kaiming_uniform_(x, 0.2));
-    CHECK(kaiming_normal, 2e-7, SHAPE(2, 3, 2), nn_init_kaiming_normal_(x, .mode = NN_FAN_OUT, .nonlinearity = "relu"));
+    CHECK(kaiming_normal, 2e-7, SHAPE(2, 3, 2),
+          nn_init_kaiming_normal_(x, .mode = NN_FAN_OUT, .nonlinearity = "relu"));
     CHECK(trunc_normal, 2e-7, SHAPE(6), nn_init_trunc_normal_(x, .std = 0.02));
     CHECK(orthogonal_wide, 1e-6, SHAPE(2, 3), nn_init_orthogonal_(x));
     CHECK(orthogonal_tall, 1e-6, SHAPE(3, 2), nn_init_orthogonal_(x, .gain = 2));
 #undef CHECK
     TensorScope scope = tensor_scope_open();
     Tensor *x = tensor_empty(SHAPE(3), TENSOR_F32);
-    assert_true(tensor_item(tensor_sum(nn_init_ones_(x))) == 3 && tensor_item(tensor_sum(nn_init_constant_(x, -2))) == -6);
+    assert_true(tensor_item(tensor_sum(nn_init_ones_(x))) == 3 &&
+                tensor_item(tensor_sum(nn_init_constant_(x, -2))) == -6);
     assert_true(tensor_item(tensor_sum(nn_init_zeros_(x))) == 0);
     assert_true(tensor_item(tensor_amax(nn_init_uniform_(x, 2, 3))) < 3);
-    assert_true(fabs(nn_calculate_gain("leaky_relu", 0.2) - sqrt(2 / 1.04)) < 1e-15 && nn_calculate_gain("conv2d", 0) == 1);
+    assert_true(fabs(nn_calculate_gain("leaky_relu", 0.2) - sqrt(2 / 1.04)) < 1e-15 &&
+                nn_calculate_gain("conv2d", 0) == 1);
     assert_true(isnan(nn_calculate_gain("sine", 0)));
     assert_status_error(-1, TENSOR_EVALUE);
     assert_tensor_error(nn_init_xavier_uniform_(x), TENSOR_ESHAPE);
@@ -116,7 +130,7 @@ static void init_functions(void **state)
     tensor_scope_close(scope);
 }
 
-/* ---- layers ----------------------------------------------------------------------------------------------------------- */
+/* ---- layers ---------------------------------------------------------------------------------- */
 
 static void ramps(Module *m, void *ctx)
 {
@@ -133,7 +147,8 @@ static void ramps(Module *m, void *ctx)
 static void check_attention(bool causal, bool batch_first, const double *want, int64_t n)
 {
     TensorScope scope = tensor_scope_open();
-    Module *m = nn_multihead_attention(4, 2, .causal = causal, .batch_first = batch_first, .dtype = TENSOR_F64);
+    Module *m =
+        nn_multihead_attention(4, 2, .causal = causal, .batch_first = batch_first, .dtype = TENSOR_F64);
     nn_apply(m, ramps, NULL);
     Tensor *x = ramp(SHAPE(3, 2, 4), TENSOR_F64);
     Tensor *y = nn_forward(m, batch_first ? tensor_transpose(x, 0, 1) : x);
@@ -161,7 +176,8 @@ static void check_batch_norm(double momentum, const double *want)
     TensorScope scope = tensor_scope_open();
     Module *m = nn_batch_norm1d(3, .momentum = momentum, .dtype = TENSOR_F64);
     Tensor *y = NULL;
-    for (int k = 1; k <= 3; k++) y = nn_forward(m, tensor_add_scalar(tensor_mul_scalar(ramp(SHAPE(4, 3), TENSOR_F64), k), k));
+    for (int k = 1; k <= 3; k++)
+        y = nn_forward(m, tensor_add_scalar(tensor_mul_scalar(ramp(SHAPE(4, 3), TENSOR_F64), k), k));
     assert_values(y, want, 12, 1e-13);
     assert_values(nn_get(m, "running_mean"), want + 12, 3, 1e-13);
     assert_values(nn_get(m, "running_var"), want + 15, 3, 1e-13);
@@ -184,7 +200,7 @@ static void batch_norm(void **state)
     assert_int_equal(nn_num_parameters(m), 0);
     Tensor *x = tensor_randn(SHAPE(3, 2, 2, 2), TENSOR_F32), *y = nn_forward(m, x);
     nn_eval(m);
-    assert_tensor_close(nn_forward(m, x), y, 0, 0);                     /* no running statistics: the batch's */
+    assert_tensor_close(nn_forward(m, x), y, 0, 0); /* no running statistics: the batch's */
     assert_tensor_error(nn_forward(m, tensor_ones(SHAPE(3, 2), TENSOR_F32)), TENSOR_ESHAPE);
     nn_free(m);
     m = nn_batch_norm1d(2);
@@ -200,13 +216,15 @@ static void layers_are_ops(void **state)
     (void)state;
     TensorScope scope = tensor_scope_open();
     Tensor *x = tensor_randn(SHAPE(2, 4, 6, 6), TENSOR_F64), *w, *b;
-#define CHECK(module, input, y) do { \
-        Module *m = module; \
-        assert_non_null(m); \
-        w = m->parameter_count > 0 ? m->parameters[0].tensor : NULL, b = m->parameter_count > 1 ? m->parameters[1].tensor : NULL; \
-        assert_tensor_close(nn_forward(m, input), y, 0, 0); \
-        (void)w, (void)b; \
-        nn_free(m); \
+#define CHECK(module, input, y)                                      \
+    do {                                                             \
+        Module *m = module;                                          \
+        assert_non_null(m);                                          \
+        w = m->parameter_count > 0 ? m->parameters[0].tensor : NULL, \
+        b = m->parameter_count > 1 ? m->parameters[1].tensor : NULL; \
+        assert_tensor_close(nn_forward(m, input), y, 0, 0);          \
+        (void)w, (void)b;                                            \
+        nn_free(m);                                                  \
     } while (0)
     CHECK(nn_identity(), x, x);
     CHECK(nn_relu(), x, tensor_relu(x));
@@ -225,15 +243,20 @@ static void layers_are_ops(void **state)
     CHECK(nn_flatten(0, 1), x, tensor_flatten(x, 0, 1));
     CHECK(nn_flatten(.start_dim = 2), x, tensor_flatten(x, 2));
     CHECK(nn_max_pool2d(2), x, tensor_max_pool2d(x, 2));
-    CHECK(nn_max_pool2d(3, 2, 1, .dilation = 1, .ceil_mode = true), x, tensor_max_pool2d(x, 3, 2, 1, .ceil_mode = true));
-    CHECK(nn_avg_pool2d(.kernel_hw = { 3, 3 }, .padding = 1, .count_include_pad = false), x, tensor_avg_pool2d(x, 3, .padding = 1, .count_include_pad = false));
+    CHECK(nn_max_pool2d(3, 2, 1, .dilation = 1, .ceil_mode = true), x,
+          tensor_max_pool2d(x, 3, 2, 1, .ceil_mode = true));
+    CHECK(nn_avg_pool2d(.kernel_hw = { 3, 3 }, .padding = 1, .count_include_pad = false), x,
+          tensor_avg_pool2d(x, 3, .padding = 1, .count_include_pad = false));
     CHECK(nn_adaptive_avg_pool2d(1, 2), x, tensor_adaptive_avg_pool2d(x, 1, 2));
     CHECK(nn_linear(6, 3, .dtype = TENSOR_F64), x, tensor_linear(x, w, b));
     CHECK(nn_linear(6, 3, .bias = false, .dtype = TENSOR_F64), x, tensor_linear(x, w, NULL));
-    CHECK(nn_conv2d(4, 6, 3, 2, 1, .groups = 2, .dtype = TENSOR_F64), x, tensor_conv2d(x, w, b, .stride = 2, .padding = 1, .groups = 2));
-    CHECK(nn_conv2d(4, 2, 3, .padding = TENSOR_SAME, .bias = false, .dtype = TENSOR_F64), x, tensor_conv2d(x, w, NULL, .padding = TENSOR_SAME));
+    CHECK(nn_conv2d(4, 6, 3, 2, 1, .groups = 2, .dtype = TENSOR_F64), x,
+          tensor_conv2d(x, w, b, .stride = 2, .padding = 1, .groups = 2));
+    CHECK(nn_conv2d(4, 2, 3, .padding = TENSOR_SAME, .bias = false, .dtype = TENSOR_F64), x,
+          tensor_conv2d(x, w, NULL, .padding = TENSOR_SAME));
     CHECK(nn_layer_norm(6, .dtype = TENSOR_F64), x, tensor_layer_norm(x, SHAPE(6), w, b));
-    CHECK(nn_layer_norm(.shape = SHAPE(6, 6), .bias = false, .eps = 0.1, .dtype = TENSOR_F64), x, tensor_layer_norm(x, SHAPE(6, 6), w, NULL, 0.1));
+    CHECK(nn_layer_norm(.shape = SHAPE(6, 6), .bias = false, .eps = 0.1, .dtype = TENSOR_F64), x,
+          tensor_layer_norm(x, SHAPE(6, 6), w, NULL, 0.1));
     CHECK(nn_layer_norm(6, .elementwise_affine = false), x, tensor_layer_norm(x, SHAPE(6)));
     Tensor *index = tensor_randint(0, 5, SHAPE(2, 3));
     CHECK(nn_embedding(5, 4), index, tensor_embedding(index, w));
@@ -249,7 +272,8 @@ static void dropouts(void **state)
     Tensor *x = tensor_ones(SHAPE(40, 50, 2), TENSOR_F32);
     tensor_manual_seed(1);
     Tensor *y = nn_forward(m->children[0].module, x);
-    assert_true(fabs(tensor_item(tensor_mean(y)) - 1) < 0.05 && fabs((double)tensor_item_i64(tensor_count_nonzero(y)) / 4000 - 0.75) < 0.03);
+    assert_true(fabs(tensor_item(tensor_mean(y)) - 1) < 0.05 &&
+                fabs((double)tensor_item_i64(tensor_count_nonzero(y)) / 4000 - 0.75) < 0.03);
     y = nn_forward(m->children[1].module, x);
     assert_tensor_close(tensor_select(y, 2, 0), tensor_select(y, 2, 1), 0, 0);
     nn_eval(m);
@@ -265,7 +289,9 @@ static void dropouts(void **state)
 static void refused_layers(void **state)
 {
     (void)state;
-#define CHECK(module, code) assert_null(module); assert_status_error(-1, code)
+#define CHECK(module, code) \
+    assert_null(module);    \
+    assert_status_error(-1, code)
     CHECK(nn_linear(-1, 2), TENSOR_EVALUE);
     CHECK(nn_linear(3, 2, .dtype = TENSOR_I64), TENSOR_EDTYPE);
     CHECK(nn_conv2d(0, 2, 3), TENSOR_EVALUE);
@@ -283,16 +309,18 @@ static void refused_layers(void **state)
 #undef CHECK
 }
 
-/* ---- training, as a user writes it ------------------------------------------------------------------------------------------ */
+/* ---- training, as a user writes it ----------------------------------------------------------- */
 
 static void mlp(void **state)
 {
     (void)state;
     TensorScope scope = tensor_scope_open();
     tensor_manual_seed(0);
-    Module *net = nn_sequential(nn_linear(4, 8, .dtype = TENSOR_F64), nn_tanh(), nn_linear(8, 3, .dtype = TENSOR_F64));
+    Module *net =
+        nn_sequential(nn_linear(4, 8, .dtype = TENSOR_F64), nn_tanh(), nn_linear(8, 3, .dtype = TENSOR_F64));
     Optimizer *opt = optim_adam(nn_parameters(net), .lr = 0.05);
-    Tensor *x = ramp(SHAPE(5, 4), TENSOR_F64), *y = tensor_from_data((int64_t[]){ 0, 1, 2, 0, 1 }, SHAPE(5), TENSOR_I64);
+    Tensor *x = ramp(SHAPE(5, 4), TENSOR_F64),
+           *y = tensor_from_data((int64_t[]){ 0, 1, 2, 0, 1 }, SHAPE(5), TENSOR_I64);
     double losses[COUNT(golden_mlp_losses)];
     for (int i = 0; i < COUNT(golden_mlp_losses); i++) {
         TensorScope step = tensor_scope_open();
@@ -303,12 +331,16 @@ static void mlp(void **state)
         losses[i] = tensor_item(loss);
         tensor_scope_close(step);
     }
-    assert_values(tensor_from_data(losses, SHAPE(COUNT(losses)), TENSOR_F64), golden_mlp_losses, COUNT(losses), 1e-12);
+    assert_values(tensor_from_data(losses, SHAPE(COUNT(losses)), TENSOR_F64), golden_mlp_losses,
+                  COUNT(losses), 1e-12);
     optim_free(opt), nn_free(net);
     tensor_scope_close(scope);
 }
 
-typedef struct { Module base; Module *norm1, *attention, *norm2, *mlp; } Block;
+typedef struct {
+    Module base;
+    Module *norm1, *attention, *norm2, *mlp;
+} Block;
 
 static Tensor *block_forward(Module *self, Tensor *x)
 {
@@ -325,8 +357,9 @@ static Module *block(int64_t width, int heads)
     b->norm1 = nn_child(b, "norm1", nn_layer_norm(width));
     b->attention = nn_child(b, "attention", nn_multihead_attention(width, heads, .causal = true));
     b->norm2 = nn_child(b, "norm2", nn_layer_norm(width));
-    b->mlp = nn_child(b, "mlp", nn_sequential(nn_linear(width, 4 * width), nn_gelu(), nn_linear(4 * width, width)));
-    return nn_done(b);          /* NULL, and everything freed, if any part failed */
+    b->mlp = nn_child(b, "mlp",
+                      nn_sequential(nn_linear(width, 4 * width), nn_gelu(), nn_linear(4 * width, width)));
+    return nn_done(b); /* NULL, and everything freed, if any part failed */
 }
 
 static Tensor *run_block(Tensor **inputs, int n, void *ctx)
@@ -351,7 +384,7 @@ static void block_of_ones_own(void **state)
     tensor_backward(tensor_sum(nn_forward(m, x)));
     for (int i = 0; i < named.count; i++) assert_non_null(tensor_grad(named.item[i].tensor));
     nn_free(m);
-    assert_null(block(8, 3));                           /* 3 heads do not divide 8 */
+    assert_null(block(8, 3)); /* 3 heads do not divide 8 */
     assert_status_error(-1, TENSOR_EVALUE);
     tensor_scope_close(scope);
 }
@@ -373,7 +406,8 @@ static void activations_are_freed(void **state)
 {
     (void)state;
     TensorScope scope = tensor_scope_open();
-    Module *m = nn_sequential(counting(), nn_sequential(counting(), counting(), counting()), counting(), counting());
+    Module *m =
+        nn_sequential(counting(), nn_sequential(counting(), counting(), counting()), counting(), counting());
     Tensor *x = tensor_zeros(SHAPE(2), TENSOR_F32);
     int64_t before = tensor_live_count();
     most_alive = 0;
@@ -383,20 +417,23 @@ static void activations_are_freed(void **state)
     tensor_scope_close(scope);
 }
 
-/* ---- clipping -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- clipping -------------------------------------------------------------------------------- */
 
 static void clipping(void **state)
 {
     (void)state;
     TensorScope scope = tensor_scope_open();
-    Tensor *a = tensor_zeros(SHAPE(2), TENSOR_F32), *b = tensor_zeros(SHAPE(1), TENSOR_F32), *none = tensor_zeros(SHAPE(1), TENSOR_F32);
+    Tensor *a = tensor_zeros(SHAPE(2), TENSOR_F32), *b = tensor_zeros(SHAPE(1), TENSOR_F32),
+           *none = tensor_zeros(SHAPE(1), TENSOR_F32);
     TensorList list = TENSORS(a, none, b);
     tensor_set_grad(a, tensor_from_data((float[]){ 3, 0 }, SHAPE(2), TENSOR_F32));
     tensor_set_grad(b, tensor_from_data((float[]){ -4 }, SHAPE(1), TENSOR_F32));
     assert_true(nn_clip_grad_norm_(list, 10) == 5 && tensor_get(tensor_grad(a), DIMS(0)) == 3);
     assert_true(nn_clip_grad_norm_(list, 2, .norm_type = INFINITY) == 4);
-    assert_true(fabs(tensor_get(tensor_grad(a), DIMS(0)) - 1.5) < 1e-6 && fabs(tensor_get(tensor_grad(b), DIMS(0)) + 2) < 1e-6);
-    assert_true(fabs(nn_clip_grad_norm_(list, 1) - 2.5) < 1e-6 && fabs(nn_clip_grad_norm_(list, 1) - 1) < 1e-6);
+    assert_true(fabs(tensor_get(tensor_grad(a), DIMS(0)) - 1.5) < 1e-6 &&
+                fabs(tensor_get(tensor_grad(b), DIMS(0)) + 2) < 1e-6);
+    assert_true(fabs(nn_clip_grad_norm_(list, 1) - 2.5) < 1e-6 &&
+                fabs(nn_clip_grad_norm_(list, 1) - 1) < 1e-6);
     assert_true(fabs(nn_clip_grad_norm_(list, 100, 1) - 1.4) < 1e-5);
     assert_int_equal(nn_clip_grad_value_(list, 0.5), 0);
     assert_true(tensor_get(tensor_grad(a), DIMS(0)) == 0.5 && tensor_get(tensor_grad(b), DIMS(0)) == -0.5);
@@ -412,13 +449,14 @@ static void clipping(void **state)
     tensor_scope_close(scope);
 }
 
-/* ---- no memory --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- no memory ------------------------------------------------------------------------------- */
 
 static int everything(void)
 {
     TensorScope scope = tensor_scope_open();
-    Module *net = nn_sequential(nn_conv2d(1, 2, 3), nn_batch_norm2d(2), nn_flatten(), nn_layer_norm(8), nn_linear(8, 4)), *b = block(4, 2),
-           *e = nn_embedding(4, 4, .padding_idx = 0);
+    Module *net = nn_sequential(nn_conv2d(1, 2, 3), nn_batch_norm2d(2), nn_flatten(), nn_layer_norm(8),
+                                nn_linear(8, 4)),
+           *b = block(4, 2), *e = nn_embedding(4, 4, .padding_idx = 0);
     Tensor *y = nn_forward(net, tensor_ones(SHAPE(2, 1, 4, 4), TENSOR_F32));
     y = tensor_add(nn_forward(b, y), nn_forward(e, tensor_zeros(SHAPE(2), TENSOR_I64)));
     TensorDict copy = nn_dict_clone(nn_state_dict(net));
@@ -451,8 +489,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, remember, nothing_left)
     const struct CMUnitTest tests[] = {
-        TEST(initial_values), TEST(init_functions), TEST(attention), TEST(batch_norm), TEST(layers_are_ops), TEST(dropouts),
-        TEST(refused_layers), TEST(mlp), TEST(block_of_ones_own), TEST(activations_are_freed), TEST(clipping), TEST(failing_memory),
+        TEST(initial_values),    TEST(init_functions),
+        TEST(attention),         TEST(batch_norm),
+        TEST(layers_are_ops),    TEST(dropouts),
+        TEST(refused_layers),    TEST(mlp),
+        TEST(block_of_ones_own), TEST(activations_are_freed),
+        TEST(clipping),          TEST(failing_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
-/* test_nn_memory.c - the n-th malloc of modules and optimizers fails, for every n: all of it is survived, nothing leaks.
+/* test_nn_memory.c - the n-th malloc of modules and optimizers fails, for every n: all of it is survived,
+ * nothing leaks.
  *
- * Modules live in malloc's memory, which glibc lets a program stand in for; under checkers that do so themselves, and with
- * other C libraries, this suite has nothing to say. */
+ * Modules live in malloc's memory, which glibc lets a program stand in for; under checkers that do so
+ * themselves, and with other C libraries, this suite has nothing to say. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,12 +23,13 @@
 #endif
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(CHECKED)
 
-extern void *__libc_malloc(size_t size), *__libc_calloc(size_t n, size_t size), *__libc_realloc(void *old, size_t size);
+extern void *__libc_malloc(size_t size), *__libc_calloc(size_t n, size_t size),
+    *__libc_realloc(void *old, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size), __libc_free(void *block);
 
-static _Thread_local long fail_in;                      /* 1: the next request; 0: none */
+static _Thread_local long fail_in; /* 1: the next request; 0: none */
 static _Thread_local bool has_failed;
-static _Thread_local long blocks;                       /* that this thread holds */
+static _Thread_local long blocks; /* that this thread holds */
 
 static bool must_fail(void)
 {
@@ -58,14 +60,19 @@ void free(void *block)
     __libc_free(block);
 }
 
-typedef struct { Module base; Module *inner; } Outer;
+typedef struct {
+    Module base;
+    Module *inner;
+} Outer;
 
 static Tensor *outer_forward(Module *self, Tensor *x) { return nn_forward(((Outer *)self)->inner, x); }
 
 static Module *outer(void)
 {
     Outer *o = nn_new(Outer, "Outer", outer_forward);
-    o->inner = nn_child(o, "inner", nn_sequential(nn_linear(3, 4), nn_batch_norm1d(4), nn_sequential(nn_relu(), nn_linear(4, 2, .bias = false))));
+    o->inner = nn_child(o, "inner",
+                        nn_sequential(nn_linear(3, 4), nn_batch_norm1d(4),
+                                      nn_sequential(nn_relu(), nn_linear(4, 2, .bias = false))));
     nn_register_buffer(o, "extra", tensor_ones(SHAPE(1), TENSOR_F32));
     return nn_done(o);
 }
@@ -94,11 +101,11 @@ static void failing_malloc(void **state)
     (void)state;
     FILE *nowhere = fopen("/dev/null", "w");
     setvbuf(nowhere, NULL, _IONBF, 0);
-    assert_int_equal(everything(nowhere), 0);           /* the tensors' memory is cached from here on */
+    assert_int_equal(everything(nowhere), 0); /* the tensors' memory is cached from here on */
     int64_t before = tensor_live_count();
     long held = blocks;
     int failures = 0;
-    for (long n = 1; ; n++) {
+    for (long n = 1;; n++) {
         has_failed = false, fail_in = n;
         int status = everything(nowhere);
         fail_in = 0;

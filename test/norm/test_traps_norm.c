@@ -1,5 +1,5 @@
-/* test_traps_norm.c - where normalisation, softmax, dropout and gates go wrong elsewhere: one test for each such place.  Numbers
- * with many digits are PyTorch's. */
+/* test_traps_norm.c - where normalisation, softmax, dropout and gates go wrong elsewhere: one test for each
+ * such place.  Numbers with many digits are PyTorch's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,10 +11,18 @@
 #include <tapegrad.h>
 
 static TensorScope scope;
-static int setup(void **state) { (void)state; return tensor_error_clear(), tensor_manual_seed(3), scope = tensor_scope_open(), 0; }
-static int teardown(void **state) { (void)state; return tensor_scope_close(scope), 0; }
+static int setup(void **state)
+{
+    (void)state;
+    return tensor_error_clear(), tensor_manual_seed(3), scope = tensor_scope_open(), 0;
+}
+static int teardown(void **state)
+{
+    (void)state;
+    return tensor_scope_close(scope), 0;
+}
 
-/* ---- helpers ------------------------------------------------------------------------------------------------------------ */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 #define F64(shape, ...) tensor_from_data((double[]){ __VA_ARGS__ }, shape, TENSOR_F64)
 static Tensor *leaf(Tensor *x) { return tensor_requires_grad_(tensor_detach(x), true); }
@@ -27,11 +35,15 @@ static Tensor *wave(TensorShape shape)
     return tensor_reshape(tensor_sin(tensor_arange(0, (double)n, 1, TENSOR_F64)), shape);
 }
 
-static double value(Tensor *x, int64_t i) { return tensor_item(tensor_select(tensor_flatten(tensor_to(x, TENSOR_F64)), 0, i)); }
+static double value(Tensor *x, int64_t i)
+{
+    return tensor_item(tensor_select(tensor_flatten(tensor_to(x, TENSOR_F64)), 0, i));
+}
 
 static void assert_near(double a, double b)
 {
-    if (!(fabs(a - b) <= 1e-12 * (1 + fabs(b))) && !(isnan(a) && isnan(b)) && a != b) fail_msg("%.17g, wanted %.17g", a, b);
+    if (!(fabs(a - b) <= 1e-12 * (1 + fabs(b))) && !(isnan(a) && isnan(b)) && a != b)
+        fail_msg("%.17g, wanted %.17g", a, b);
 }
 
 static void assert_close(Tensor *a, Tensor *b)
@@ -47,7 +59,8 @@ static void assert_values(Tensor *x, const double *want, int64_t n)
     assert_non_null(x);
     for (int64_t i = 0; i < n; i++) assert_near(value(x, i), want[i]);
 }
-#define ASSERT_VALUES(x, ...) assert_values(x, (double[]){ __VA_ARGS__ }, sizeof (double[]){ __VA_ARGS__ } / sizeof(double))
+#define ASSERT_VALUES(x, ...) \
+    assert_values(x, (double[]){ __VA_ARGS__ }, sizeof(double[]){ __VA_ARGS__ } / sizeof(double))
 
 static void assert_refused(Tensor *y, TensorStatus code)
 {
@@ -69,12 +82,12 @@ static bool draws(Tensor *(*f)(Tensor *, double, bool), Tensor *x, double p, boo
     return tensor_item(tensor_all(tensor_eq(before, after))) == 0;
 }
 
-/* ---- batch_norm ------------------------------------------------------------------------------------------------------------ */
+/* ---- batch_norm ------------------------------------------------------------------------------ */
 
 static void test_batch_norm_normalises_with_biased_variance(void **state)
 {
     (void)state;
-    Tensor *x = F64(SHAPE(2, 1), 1, 3);                     /* mean 2, biased variance 1, unbiased 2 */
+    Tensor *x = F64(SHAPE(2, 1), 1, 3); /* mean 2, biased variance 1, unbiased 2 */
     ASSERT_VALUES(tensor_batch_norm(x, NULL, NULL, NULL, NULL, true, .eps = 0), -1, 1);
 }
 
@@ -93,7 +106,8 @@ static void test_batch_norm_running_var_is_unbiased(void **state)
 static void test_batch_norm_running_var_of_small_values(void **state)
 {
     (void)state;
-    Tensor *x = tensor_to(tensor_mul_scalar(wave(SHAPE(4, 2, 8)), 1e-5), TENSOR_F32), *mean = tensor_zeros(SHAPE(2), TENSOR_F32);
+    Tensor *x = tensor_to(tensor_mul_scalar(wave(SHAPE(4, 2, 8)), 1e-5), TENSOR_F32),
+           *mean = tensor_zeros(SHAPE(2), TENSOR_F32);
     Tensor *var = tensor_ones(SHAPE(2), TENSOR_F32);
     tensor_batch_norm(x, mean, var, NULL, NULL, .training = true, .momentum = 1);
     Tensor *want = tensor_var(tensor_to(x, TENSOR_F64), .dims = DIMS(0, 2));
@@ -115,7 +129,8 @@ static void test_batch_norm_refuses_one_value_for_each_channel(void **state)
     Tensor *x = wave(SHAPE(1, 3)), *mean = F64(SHAPE(3), 0, 0, 0), *var = F64(SHAPE(3), 1, 1, 1);
     assert_refused(tensor_batch_norm(x, mean, var, NULL, NULL, true), TENSOR_ESHAPE);
     assert_all(mean, 0);
-    assert_refused(tensor_batch_norm(tensor_reshape(x, SHAPE(1, 3, 1, 1)), NULL, NULL, NULL, NULL, true), TENSOR_ESHAPE);
+    assert_refused(tensor_batch_norm(tensor_reshape(x, SHAPE(1, 3, 1, 1)), NULL, NULL, NULL, NULL, true),
+                   TENSOR_ESHAPE);
     assert_non_null(tensor_batch_norm(x, mean, var, NULL, NULL));
 }
 
@@ -147,7 +162,8 @@ static void test_batch_norm_running_statistics_are_not_on_the_tape(void **state)
     Tensor *x = leaf(wave(SHAPE(4, 2))), *mean = F64(SHAPE(2), 0, 0), *var = F64(SHAPE(2), 1, 1);
     Tensor *y = tensor_batch_norm(x, mean, var, NULL, NULL, true);
     assert_false(tensor_requires_grad(mean) || tensor_requires_grad(var));
-    tensor_batch_norm(wave(SHAPE(4, 2)), mean, var, NULL, NULL, true);         /* changes them again, before backward */
+    tensor_batch_norm(wave(SHAPE(4, 2)), mean, var, NULL, NULL,
+                      true); /* changes them again, before backward */
     assert_int_equal(tensor_backward(tensor_sum(tensor_square(y))), 0);
 }
 
@@ -179,7 +195,8 @@ static void test_batch_norm_takes_ranks_2_to_5(void **state)
 {
     (void)state;
     assert_refused(tensor_batch_norm(wave(SHAPE(3)), NULL, NULL, NULL, NULL, true), TENSOR_ESHAPE);
-    assert_refused(tensor_batch_norm(wave(SHAPE(2, 3, 1, 1, 1, 2)), NULL, NULL, NULL, NULL, true), TENSOR_ESHAPE);
+    assert_refused(tensor_batch_norm(wave(SHAPE(2, 3, 1, 1, 1, 2)), NULL, NULL, NULL, NULL, true),
+                   TENSOR_ESHAPE);
     Tensor *flat = tensor_batch_norm(wave(SHAPE(2, 3, 8)), NULL, NULL, NULL, NULL, true);
     assert_close(tensor_batch_norm(wave(SHAPE(2, 3, 2, 4)), NULL, NULL, NULL, NULL, true), flat);
     assert_close(tensor_batch_norm(wave(SHAPE(2, 3, 2, 2, 2)), NULL, NULL, NULL, NULL, true), flat);
@@ -188,7 +205,7 @@ static void test_batch_norm_takes_ranks_2_to_5(void **state)
 static void test_batch_norm_outside_training_has_a_gradient_beside_nan(void **state)
 {
     (void)state;
-    for (int positions = 1; positions <= 2; positions++) {  /* columns, and channels that are rows */
+    for (int positions = 1; positions <= 2; positions++) { /* columns, and channels that are rows */
         Tensor *x = leaf(tensor_full(SHAPE(2, 1, positions), NAN, TENSOR_F64));
         Tensor *y = tensor_batch_norm(x, F64(SHAPE(1), 0), F64(SHAPE(1), 4), NULL, NULL, .eps = 0);
         assert_int_equal(tensor_backward(tensor_sum(y)), 0);
@@ -196,7 +213,7 @@ static void test_batch_norm_outside_training_has_a_gradient_beside_nan(void **st
     }
 }
 
-/* ---- layer_norm, rms_norm ------------------------------------------------------------------------------------------------------ */
+/* ---- layer_norm, rms_norm -------------------------------------------------------------------- */
 
 static void test_layer_norm_takes_a_weight_without_a_bias(void **state)
 {
@@ -209,7 +226,8 @@ static void test_layer_norm_takes_a_weight_without_a_bias(void **state)
 static void test_layer_norm_eps_lies_under_the_root(void **state)
 {
     (void)state;
-    ASSERT_VALUES(tensor_layer_norm(F64(SHAPE(2), 1, 3), SHAPE(2), .eps = 3), -.5, .5);        /* variance 1: sqrt(1 + 3) */
+    ASSERT_VALUES(tensor_layer_norm(F64(SHAPE(2), 1, 3), SHAPE(2), .eps = 3), -.5,
+                  .5); /* variance 1: sqrt(1 + 3) */
     ASSERT_VALUES(tensor_rms_norm(F64(SHAPE(2), 1, -1), SHAPE(2), .eps = 3), .5, -.5);
 }
 
@@ -217,7 +235,8 @@ static void test_layer_norm_takes_several_dims_and_no_rows(void **state)
 {
     (void)state;
     Tensor *x = wave(SHAPE(2, 3, 4));
-    assert_close(tensor_layer_norm(x, SHAPE(3, 4)), tensor_layer_norm(tensor_reshape(x, SHAPE(2, 12)), SHAPE(12)));
+    assert_close(tensor_layer_norm(x, SHAPE(3, 4)),
+                 tensor_layer_norm(tensor_reshape(x, SHAPE(2, 12)), SHAPE(12)));
     Tensor *none = leaf(tensor_empty(SHAPE(0, 4), TENSOR_F64)), *w = leaf(F64(SHAPE(4), 1, 2, 3, 4));
     assert_int_equal(tensor_backward(tensor_sum(tensor_layer_norm(none, SHAPE(4), w))), 0);
     assert_all(tensor_grad(w), 0);
@@ -227,22 +246,25 @@ static void test_rms_norm_default_eps_is_that_of_the_computation(void **state)
 {
     (void)state;
     const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F16, TENSOR_BF16 };
-    for (int i = 0; i < 3; i++) {                           /* 2^-7 / sqrt(2^-14 + 2^-23) in all three */
+    for (int i = 0; i < 3; i++) { /* 2^-7 / sqrt(2^-14 + 2^-23) in all three */
         Tensor *x = tensor_full(SHAPE(1, 4), 0x1p-7, dtypes[i]), *y = tensor_rms_norm(x, SHAPE(4));
         assert_int_equal(tensor_dtype(y), dtypes[i]);
-        assert_close(y, tensor_to(tensor_full(SHAPE(4), 0x1p-7 / sqrt(0x1p-14 + 0x1p-23), TENSOR_F32), dtypes[i]));
+        assert_close(
+            y, tensor_to(tensor_full(SHAPE(4), 0x1p-7 / sqrt(0x1p-14 + 0x1p-23), TENSOR_F32), dtypes[i]));
     }
-    ASSERT_VALUES(tensor_rms_norm(F64(SHAPE(2), 0x1p-26, 0x1p-26), SHAPE(2)), sqrt(.5), sqrt(.5));        /* 2^-52 + 2^-52 */
+    ASSERT_VALUES(tensor_rms_norm(F64(SHAPE(2), 0x1p-26, 0x1p-26), SHAPE(2)), sqrt(.5),
+                  sqrt(.5)); /* 2^-52 + 2^-52 */
 }
 
-/* ---- group_norm, instance_norm, local_response_norm --------------------------------------------------------------------------------- */
+/* ---- group_norm, instance_norm, local_response_norm ------------------------------------------ */
 
 static void test_group_norm_is_layer_norm_of_each_group(void **state)
 {
     (void)state;
     Tensor *x = wave(SHAPE(2, 4, 3)), *y = tensor_group_norm(x, 2);
     assert_close(y, tensor_layer_norm(tensor_reshape(x, SHAPE(4, 6)), SHAPE(6)));
-    ASSERT_VALUES(tensor_select(tensor_select(y, 0, 1), 0, 3), 1.1486915721381576, -0.08421694714110221, -1.305258942737443);
+    ASSERT_VALUES(tensor_select(tensor_select(y, 0, 1), 0, 3), 1.1486915721381576, -0.08421694714110221,
+                  -1.305258942737443);
     assert_refused(tensor_group_norm(x, 3), TENSOR_ESHAPE);
 }
 
@@ -270,10 +292,11 @@ static void test_local_response_norm_window_of_even_size(void **state)
 {
     (void)state;
     Tensor *y = tensor_local_response_norm(wave(SHAPE(2, 4, 3)), 2, .alpha = .5);
-    ASSERT_VALUES(tensor_select(tensor_select(y, 0, 0), 0, 1), 0.140595346073495, -0.6144708901995942, -0.7307769170545124);
+    ASSERT_VALUES(tensor_select(tensor_select(y, 0, 0), 0, 1), 0.140595346073495, -0.6144708901995942,
+                  -0.7307769170545124);
 }
 
-/* ---- softmax -------------------------------------------------------------------------------------------------------------------- */
+/* ---- softmax --------------------------------------------------------------------------------- */
 
 static void test_softmax_subtracts_the_maximum(void **state)
 {
@@ -300,14 +323,15 @@ static void test_softmax_of_a_row_of_minus_infinity_is_nan_but_0_in_attention(vo
     assert_all(tensor_scaled_dot_product_attention(x, x, x, mask), 0);
 }
 
-/* ---- gates ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- gates ----------------------------------------------------------------------------------- */
 
 static void test_gumbel_softmax_draws_as_pytorch(void **state)
 {
     (void)state;
     Tensor *x = F64(SHAPE(4), .5, -1, 2, 0);
     tensor_manual_seed(7);
-    ASSERT_VALUES(tensor_gumbel_softmax(x, .8), 0.5081728336659453, 0.08033261826864853, 0.34947214951988875, 0.06202239854551723);
+    ASSERT_VALUES(tensor_gumbel_softmax(x, .8), 0.5081728336659453, 0.08033261826864853, 0.34947214951988875,
+                  0.06202239854551723);
 }
 
 static void test_gumbel_softmax_hard_is_exact_and_has_the_soft_gradient(void **state)
@@ -332,12 +356,14 @@ static void test_glu_halves(void **state)
     assert_refused(tensor_glu(wave(SHAPE(3))), TENSOR_ESHAPE);
 }
 
-/* ---- dropout ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 typedef Tensor *(*Dropout)(Tensor *, double, bool);
-static const struct { Dropout f; int rank; } dropouts[] = {
-    { tensor_dropout, 1 }, { tensor_dropout1d, 3 }, { tensor_dropout2d, 4 }, { tensor_dropout3d, 5 }, { tensor_alpha_dropout, 1 },
-    { tensor_feature_alpha_dropout, 3 } };
+static const struct {
+    Dropout f;
+    int rank;
+} dropouts[] = { { tensor_dropout, 1 },   { tensor_dropout1d, 3 },     { tensor_dropout2d, 4 },
+                 { tensor_dropout3d, 5 }, { tensor_alpha_dropout, 1 }, { tensor_feature_alpha_dropout, 3 } };
 enum { DROPOUTS = sizeof dropouts / sizeof *dropouts };
 static const int64_t sizes[] = { 8, 4, 3, 2, 2 };
 static Tensor *input_of(int i) { return wave((TensorShape){ dropouts[i].rank, sizes }); }
@@ -346,7 +372,8 @@ static void test_dropout_gradient_has_the_same_mask(void **state)
 {
     (void)state;
     for (int i = 0; i < DROPOUTS; i++) {
-        Tensor *x = leaf(tensor_add_scalar(input_of(i), 3)), *y = dropouts[i].f(x, .5, true), *g = tensor_gradients(tensor_sum(y), x);
+        Tensor *x = leaf(tensor_add_scalar(input_of(i), 3)), *y = dropouts[i].f(x, .5, true),
+               *g = tensor_gradients(tensor_sum(y), x);
         const bool alpha = i >= 4;
         const double a = alpha ? 1 / sqrt(.5 * (1 + .5 * 1.7580993408473766 * 1.7580993408473766)) : 2;
         for (int64_t k = 0; k < tensor_numel(x); k++) {
@@ -377,7 +404,8 @@ static void test_dropout_of_everything_is_0_whatever_was_there(void **state)
     (void)state;
     for (int i = 0; i < DROPOUTS; i++) {
         const TensorShape shape = { dropouts[i].rank, sizes };
-        Tensor *x = leaf(tensor_full(shape, i % 2 ? INFINITY : NAN, TENSOR_F64)), *y = dropouts[i].f(x, 1, true);
+        Tensor *x = leaf(tensor_full(shape, i % 2 ? INFINITY : NAN, TENSOR_F64)),
+               *y = dropouts[i].f(x, 1, true);
         assert_all(y, 0);
         assert_all(tensor_gradients(tensor_sum(y), x), 0);
     }
@@ -398,7 +426,8 @@ static void test_dropout_is_replayed_by_a_checkpoint(void **state)
 {
     (void)state;
     for (int i = 0; i < DROPOUTS; i++) {
-        Tensor *x = tensor_add_scalar(input_of(i), 3), *saved = tensor_get_rng_state(), *first = dropouts[i].f(x, .5, true);
+        Tensor *x = tensor_add_scalar(input_of(i), 3), *saved = tensor_get_rng_state(),
+               *first = dropouts[i].f(x, .5, true);
         dropouts[i].f(x, .5, true);
         assert_int_equal(tensor_set_rng_state(saved), 0);
         assert_close(dropouts[i].f(x, .5, true), first);
@@ -445,7 +474,8 @@ static void test_alpha_dropout_has_pytorchs_values(void **state)
     (void)state;
     const double kept = 0.4540920681370629, gone = -1.0595481589864801;
     const bool was = tensor_use_torch_dropout(true);
-    ASSERT_VALUES(tensor_alpha_dropout(tensor_zeros(SHAPE(8), TENSOR_F64), .3, true), kept, kept, gone, kept, gone, kept, kept, kept);
+    ASSERT_VALUES(tensor_alpha_dropout(tensor_zeros(SHAPE(8), TENSOR_F64), .3, true), kept, kept, gone, kept,
+                  gone, kept, kept, kept);
     tensor_use_torch_dropout(was);
 }
 
@@ -453,22 +483,40 @@ static void test_alpha_dropout_has_pytorchs_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_batch_norm_normalises_with_biased_variance), TEST(test_batch_norm_running_var_is_unbiased),
-        TEST(test_batch_norm_running_var_of_small_values), TEST(test_batch_norm_momentum_weighs_the_batch),
+        TEST(test_batch_norm_normalises_with_biased_variance),
+        TEST(test_batch_norm_running_var_is_unbiased),
+        TEST(test_batch_norm_running_var_of_small_values),
+        TEST(test_batch_norm_momentum_weighs_the_batch),
         TEST(test_batch_norm_refuses_one_value_for_each_channel),
-        TEST(test_batch_norm_without_momentum_is_cumulative), TEST(test_batch_norm_counts_batches_in_training_only),
-        TEST(test_batch_norm_running_statistics_are_not_on_the_tape), TEST(test_batch_norm_outside_training_updates_nothing),
-        TEST(test_batch_norm_gradient_sums_to_0_for_each_channel), TEST(test_batch_norm_takes_ranks_2_to_5),
-        TEST(test_batch_norm_outside_training_has_a_gradient_beside_nan), TEST(test_layer_norm_takes_a_weight_without_a_bias),
-        TEST(test_layer_norm_eps_lies_under_the_root), TEST(test_layer_norm_takes_several_dims_and_no_rows),
-        TEST(test_rms_norm_default_eps_is_that_of_the_computation), TEST(test_group_norm_is_layer_norm_of_each_group),
-        TEST(test_instance_norm_refuses_one_position), TEST(test_instance_norm_running_statistics_are_means_over_samples),
-        TEST(test_local_response_norm_window_of_even_size), TEST(test_softmax_subtracts_the_maximum), TEST(test_softmax_of_infinities),
-        TEST(test_softmax_of_a_row_of_minus_infinity_is_nan_but_0_in_attention), TEST(test_gumbel_softmax_draws_as_pytorch),
-        TEST(test_gumbel_softmax_hard_is_exact_and_has_the_soft_gradient), TEST(test_glu_halves), TEST(test_dropout_gradient_has_the_same_mask),
-        TEST(test_dropout_of_nothing_leaves_the_generator_alone), TEST(test_dropout_of_everything_is_0_whatever_was_there),
-        TEST(test_dropout_mask_is_bytes), TEST(test_dropout_is_replayed_by_a_checkpoint), TEST(test_dropout2d_of_rank_2_drops_elements),
-        TEST(test_dropout_channels_with_and_without_a_batch), TEST(test_alpha_dropout_keeps_mean_and_variance),
+        TEST(test_batch_norm_without_momentum_is_cumulative),
+        TEST(test_batch_norm_counts_batches_in_training_only),
+        TEST(test_batch_norm_running_statistics_are_not_on_the_tape),
+        TEST(test_batch_norm_outside_training_updates_nothing),
+        TEST(test_batch_norm_gradient_sums_to_0_for_each_channel),
+        TEST(test_batch_norm_takes_ranks_2_to_5),
+        TEST(test_batch_norm_outside_training_has_a_gradient_beside_nan),
+        TEST(test_layer_norm_takes_a_weight_without_a_bias),
+        TEST(test_layer_norm_eps_lies_under_the_root),
+        TEST(test_layer_norm_takes_several_dims_and_no_rows),
+        TEST(test_rms_norm_default_eps_is_that_of_the_computation),
+        TEST(test_group_norm_is_layer_norm_of_each_group),
+        TEST(test_instance_norm_refuses_one_position),
+        TEST(test_instance_norm_running_statistics_are_means_over_samples),
+        TEST(test_local_response_norm_window_of_even_size),
+        TEST(test_softmax_subtracts_the_maximum),
+        TEST(test_softmax_of_infinities),
+        TEST(test_softmax_of_a_row_of_minus_infinity_is_nan_but_0_in_attention),
+        TEST(test_gumbel_softmax_draws_as_pytorch),
+        TEST(test_gumbel_softmax_hard_is_exact_and_has_the_soft_gradient),
+        TEST(test_glu_halves),
+        TEST(test_dropout_gradient_has_the_same_mask),
+        TEST(test_dropout_of_nothing_leaves_the_generator_alone),
+        TEST(test_dropout_of_everything_is_0_whatever_was_there),
+        TEST(test_dropout_mask_is_bytes),
+        TEST(test_dropout_is_replayed_by_a_checkpoint),
+        TEST(test_dropout2d_of_rank_2_drops_elements),
+        TEST(test_dropout_channels_with_and_without_a_batch),
+        TEST(test_alpha_dropout_keeps_mean_and_variance),
         TEST(test_alpha_dropout_has_pytorchs_values),
     };
     return cmocka_run_group_tests_name("normalisation, dropout", tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* test_accuracy.c - long reductions in f32 against f64: over 10^7 elements, all at once and by rows and columns, dense and
- * strided, each result is within ULPS units in the last place of what the same values give in f64.
- * Under a checker, which makes everything slow, there are fewer elements. */
+/* test_accuracy.c - long reductions in f32 against f64: over 10^7 elements, all at once and by rows and
+ * columns, dense and strided, each result is within ULPS units in the last place of what the same values give
+ * in f64. Under a checker, which makes everything slow, there are fewer elements. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ enum { COUNT = 100000 };
 enum { COUNT = 10000000 };
 #endif
 
-/* ---- values ------------------------------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 typedef enum Kind { UNIFORM, NORMAL, ALTERNATING, EQUAL, KINDS } Kind;
 static const char *const kind_name[KINDS] = { "uniform", "normal", "alternating", "all 0.1" };
@@ -37,7 +37,8 @@ static Tensor *values_of(Kind kind)
     if (kind == NORMAL) return tensor_randn(SHAPE(COUNT), TENSOR_F32);
     Tensor *x = tensor_full(SHAPE(COUNT), 0.1, TENSOR_F32);
     float *v = tensor_data(x);
-    for (int64_t i = 0; kind == ALTERNATING && i < COUNT; i++) v[i] = i % 2 ? 1e-3f * (float)(i % 7) : 1e3f + (float)(i % 11);
+    for (int64_t i = 0; kind == ALTERNATING && i < COUNT; i++)
+        v[i] = i % 2 ? 1e-3f * (float)(i % 7) : 1e3f + (float)(i % 11);
     return x;
 }
 
@@ -48,7 +49,7 @@ static Tensor *spread(Tensor *x)
     return tensor_select(tensor_cat(TENSORS(twice, twice), -1), -1, 0);
 }
 
-/* ---- comparing ---------------------------------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static double unit(double v)
 {
@@ -74,7 +75,7 @@ static void compare(Tensor *y, Tensor *exact, double floor, const char *what, Ki
     fail_msg("%s of %s values, %s: off by %.1f ulp", what, kind_name[kind], layout, worst);
 }
 
-/* ---- reductions ---------------------------------------------------------------------------------------------------------- */
+/* ---- reductions ------------------------------------------------------------------------------ */
 
 static Tensor *sum(Tensor *x, int dim) { return tensor_sum(x, dim); }
 static Tensor *mean(Tensor *x, int dim) { return tensor_mean(x, dim); }
@@ -86,15 +87,21 @@ static Tensor *norm_3(Tensor *x, int dim) { return tensor_norm(x, 3, dim); }
 static Tensor *norm_inf(Tensor *x, int dim) { return tensor_norm(x, INFINITY, dim); }
 static Tensor *logsumexp(Tensor *x, int dim) { return tensor_logsumexp(x, dim); }
 
-static const struct { const char *name; Tensor *(*f)(Tensor *x, int dim); } reductions[] = {
-    { "sum", sum }, { "mean", mean }, { "var", var }, { "std", std }, { "norm 1", norm_1 }, { "norm 2", norm_2 }, { "norm 3", norm_3 },
-    { "norm inf", norm_inf }, { "logsumexp", logsumexp },
+static const struct {
+    const char *name;
+    Tensor *(*f)(Tensor *x, int dim);
+} reductions[] = {
+    { "sum", sum },       { "mean", mean },         { "var", var },
+    { "std", std },       { "norm 1", norm_1 },     { "norm 2", norm_2 },
+    { "norm 3", norm_3 }, { "norm inf", norm_inf }, { "logsumexp", logsumexp },
 };
 
 /* What cannot be told from 0: the variance of equal values, whose mean is rounded. */
 static double floor_of(const char *name, double largest)
 {
-    return strcmp(name, "var") == 0 ? largest * largest * FLT_EPSILON * FLT_EPSILON : strcmp(name, "std") == 0 ? largest * FLT_EPSILON : 0;
+    return strcmp(name, "var") == 0   ? largest * largest * FLT_EPSILON * FLT_EPSILON
+           : strcmp(name, "std") == 0 ? largest * FLT_EPSILON
+                                      : 0;
 }
 
 static void check_reductions(Tensor *x, Kind kind, const char *layout, int dim)
@@ -103,7 +110,8 @@ static void check_reductions(Tensor *x, Kind kind, const char *layout, int dim)
     const double largest = tensor_item(tensor_norm(wide, INFINITY));
     for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++) {
         TensorScope scope = tensor_scope_open();
-        compare(reductions[i].f(x, dim), reductions[i].f(wide, dim), floor_of(reductions[i].name, largest), reductions[i].name, kind, layout);
+        compare(reductions[i].f(x, dim), reductions[i].f(wide, dim), floor_of(reductions[i].name, largest),
+                reductions[i].name, kind, layout);
         tensor_scope_close(scope);
     }
 }
@@ -146,7 +154,7 @@ static void test_reductions_along_a_dim(void **state)
     each_kind(parts);
 }
 
-/* ---- results of the size of x ---------------------------------------------------------------------------------------------- */
+/* ---- results of the size of x ---------------------------------------------------------------- */
 
 /* What f64 itself makes of log(1 + v) for a smaller v is worse than 4 units of f32. */
 #define LOG_FLOOR 0x1p-28
@@ -156,7 +164,8 @@ static void check_softmax(Tensor *x, int dim, Kind kind, const char *layout)
     TensorScope scope = tensor_scope_open();
     Tensor *wide = tensor_to(x, TENSOR_F64);
     compare(tensor_softmax(x, dim), tensor_softmax(wide, dim), 0, "softmax", kind, layout);
-    compare(tensor_log_softmax(x, dim), tensor_log_softmax(wide, dim), LOG_FLOOR, "log_softmax", kind, layout);
+    compare(tensor_log_softmax(x, dim), tensor_log_softmax(wide, dim), LOG_FLOOR, "log_softmax", kind,
+            layout);
     tensor_scope_close(scope);
 }
 
@@ -173,20 +182,23 @@ static void test_softmax(void **state)
     each_kind(softmaxes);
 }
 
-/* Small probabilities, and rows that one element rules: what is left of log 1 is as good as what is left of f64's. */
+/* Small probabilities, and rows that one element rules: what is left of log 1 is as good as what is left of
+ * f64's. */
 static void test_softmax_of_wide_values(void **state)
 {
     (void)state;
     const double widths[] = { .01, 5, 40, 1000 };
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         TensorScope scope = tensor_scope_open();
-        Tensor *x = tensor_add_scalar(tensor_mul_scalar(tensor_randn(SHAPE(COUNT / 100), TENSOR_F32), widths[i]), widths[i] / 3);
+        Tensor *x = tensor_add_scalar(
+            tensor_mul_scalar(tensor_randn(SHAPE(COUNT / 100), TENSOR_F32), widths[i]), widths[i] / 3);
         check_softmax(tensor_reshape(x, SHAPE(ROWS, -1)), 1, NORMAL, "wide rows");
         check_softmax(tensor_reshape(x, SHAPE(-1, ROWS, ROWS)), 1, NORMAL, "wide short columns");
         const float values[] = { .1f, -8.03f, -9.77f, -12.1f, -13.19f };
         Tensor *ruled = tensor_from_data(values, SHAPE(1, 5), TENSOR_F32);
         check_softmax(ruled, 1, NORMAL, "ruled by one");
-        check_softmax(tensor_transpose(tensor_cat(TENSORS(ruled, ruled, ruled), 0), 0, 1), 0, NORMAL, "columns ruled by one");
+        check_softmax(tensor_transpose(tensor_cat(TENSORS(ruled, ruled, ruled), 0), 0, 1), 0, NORMAL,
+                      "columns ruled by one");
         assert_null(tensor_error());
         tensor_scope_close(scope);
     }
@@ -195,8 +207,10 @@ static void test_softmax_of_wide_values(void **state)
 static void running_sums(Tensor *x, Kind kind)
 {
     Tensor *columns = tensor_reshape(x, SHAPE(-1, ROWS));
-    compare(tensor_select(tensor_cumsum(x, 0), 0, -1), tensor_sum(tensor_to(x, TENSOR_F64)), 0, "cumsum", kind, "all");
-    compare(tensor_select(tensor_cumsum(columns, 0), 0, -1), tensor_sum(tensor_to(columns, TENSOR_F64), 0), 0, "cumsum", kind, "columns");
+    compare(tensor_select(tensor_cumsum(x, 0), 0, -1), tensor_sum(tensor_to(x, TENSOR_F64)), 0, "cumsum",
+            kind, "all");
+    compare(tensor_select(tensor_cumsum(columns, 0), 0, -1), tensor_sum(tensor_to(columns, TENSOR_F64), 0), 0,
+            "cumsum", kind, "columns");
 }
 
 static void test_last_element_of_cumsum(void **state)
@@ -207,7 +221,8 @@ static void test_last_element_of_cumsum(void **state)
 
 static void dots(Tensor *x, Kind kind)
 {
-    Tensor *other = tensor_flip(x, DIMS(0)), *exact = tensor_dot(tensor_to(x, TENSOR_F64), tensor_to(other, TENSOR_F64));
+    Tensor *other = tensor_flip(x, DIMS(0)),
+           *exact = tensor_dot(tensor_to(x, TENSOR_F64), tensor_to(other, TENSOR_F64));
     compare(tensor_dot(x, other), exact, 0, "dot", kind, "all");
     compare(tensor_dot(spread(x), other), exact, 0, "dot", kind, "all, strided");
 }
@@ -221,9 +236,12 @@ static void test_dot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reductions_of_all), cmocka_unit_test(test_reductions_along_a_dim), cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_reductions_of_all),
+        cmocka_unit_test(test_reductions_along_a_dim),
+        cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_softmax_of_wide_values),
-        cmocka_unit_test(test_last_element_of_cumsum), cmocka_unit_test(test_dot),
+        cmocka_unit_test(test_last_element_of_cumsum),
+        cmocka_unit_test(test_dot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

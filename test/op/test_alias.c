@@ -15,7 +15,8 @@ static void same(Tensor *a, Tensor *b)
 static void test_elementwise(void **state)
 {
     (void)state;
-    Tensor *x = tensor_rand(SHAPE(3, 4), TENSOR_F32), *y = tensor_rand(SHAPE(4), TENSOR_F32), *more = tensor_add_scalar(x, 1);
+    Tensor *x = tensor_rand(SHAPE(3, 4), TENSOR_F32), *y = tensor_rand(SHAPE(4), TENSOR_F32),
+           *more = tensor_add_scalar(x, 1);
     same(tensor_absolute(x), tensor_abs(x));
     same(tensor_arccos(x), tensor_acos(x));
     same(tensor_arccosh(more), tensor_acosh(more));
@@ -58,9 +59,11 @@ static void test_shapes_and_products(void **state)
     same(tensor_row_stack(TENSORS(x, x)), tensor_vstack(TENSORS(x, x)));
     same(tensor_fliplr(x), tensor_flip(x, DIMS(1)));
     same(tensor_flipud(x), tensor_flip(x, DIMS(0)));
-    assert_int_equal(tensor_split_with_sizes(x, DIMS(1, 3), 1, part), tensor_split_sizes(x, DIMS(1, 3), 1, again));
+    assert_int_equal(tensor_split_with_sizes(x, DIMS(1, 3), 1, part),
+                     tensor_split_sizes(x, DIMS(1, 3), 1, again));
     same(part[1], again[1]);
-    same(tensor_ger(tensor_select(x, 1, 0), tensor_select(x, 0, 0)), tensor_outer(tensor_select(x, 1, 0), tensor_select(x, 0, 0)));
+    same(tensor_ger(tensor_select(x, 1, 0), tensor_select(x, 0, 0)),
+         tensor_outer(tensor_select(x, 1, 0), tensor_select(x, 0, 0)));
     same(tensor_pinverse(x), tensor_pinv(x));
     same(tensor_pinverse(x, .6), tensor_pinv(x, .rtol = .6));
     same(tensor_trapz(x), tensor_trapezoid(x));
@@ -92,8 +95,10 @@ static void test_casts(void **state)
 static void test_in_place(void **state)
 {
     (void)state;
-    Tensor *x = tensor_rand(SHAPE(3, 4), TENSOR_F32), *y = tensor_rand(SHAPE(4), TENSOR_F32), *more = tensor_add_scalar(x, 1);
-#define SAME_(alias, name, from, ...) same(tensor_##alias(tensor_clone(from), __VA_ARGS__), tensor_##name(from, __VA_ARGS__))
+    Tensor *x = tensor_rand(SHAPE(3, 4), TENSOR_F32), *y = tensor_rand(SHAPE(4), TENSOR_F32),
+           *more = tensor_add_scalar(x, 1);
+#define SAME_(alias, name, from, ...) \
+    same(tensor_##alias(tensor_clone(from), __VA_ARGS__), tensor_##name(from, __VA_ARGS__))
 #define SAME1_(alias, name, from) same(tensor_##alias(tensor_clone(from)), tensor_##name(from))
     SAME1_(absolute_, abs, x);
     SAME1_(arccos_, acos, x);
@@ -115,7 +120,8 @@ static void test_in_place(void **state)
     SAME_(subtract_scalar_, sub_scalar, x, 3);
     same(tensor_clip_tensor_(tensor_clone(x), y, NULL), tensor_clamp_tensor(x, y));
     same(tensor_clip_tensor(x, .max = y), tensor_clamp_tensor(x, .max = y));
-#define AS_FLOAT_(alias, name, other) same(tensor_##alias(tensor_clone(x), other), tensor_float(tensor_##name(x, other)))
+#define AS_FLOAT_(alias, name, other) \
+    same(tensor_##alias(tensor_clone(x), other), tensor_float(tensor_##name(x, other)))
     AS_FLOAT_(greater_, gt, y);
     AS_FLOAT_(greater_equal_, ge, y);
     AS_FLOAT_(less_, lt, y);
@@ -141,7 +147,8 @@ static void test_linalg(void **state)
 {
     (void)state;
     Tensor *x = tensor_rand(SHAPE(3, 3), TENSOR_F64), *b = tensor_rand(SHAPE(3, 2), TENSOR_F64);
-    Tensor *a = tensor_add(tensor_matmul(x, tensor_mT(x)), tensor_eye(3, 3, TENSOR_F64)), *v = tensor_select(x, 0, 0);
+    Tensor *a = tensor_add(tensor_matmul(x, tensor_mT(x)), tensor_eye(3, 3, TENSOR_F64)),
+           *v = tensor_select(x, 0, 0);
     same(tensor_linalg_cholesky(a), tensor_cholesky(a));
     same(tensor_linalg_cross(x, a), tensor_cross(x, a, .dim = -1));
     same(tensor_linalg_det(a), tensor_det(a));
@@ -154,7 +161,7 @@ static void test_linalg(void **state)
     same(tensor_linalg_solve(a, b), tensor_solve(a, b));
     same(tensor_linalg_solve_triangular(a, b, .upper = true), tensor_solve_triangular(a, b, .upper = true));
     same(tensor_linalg_vander(v), tensor_vander(v, .increasing = true));
-    if (tensor_svdvals(a)) {                                            /* LAPACK is there */
+    if (tensor_svdvals(a)) { /* LAPACK is there */
         same(tensor_linalg_eigh(a).values, tensor_eigh(a).values);
         same(tensor_linalg_eigvalsh(a), tensor_eigvalsh(a));
         same(tensor_linalg_lstsq(a, b), tensor_lstsq(a, b));
@@ -193,9 +200,11 @@ static void test_special(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_elementwise), cmocka_unit_test(test_shapes_and_products),
-                                        cmocka_unit_test(test_casts), cmocka_unit_test(test_in_place), cmocka_unit_test(test_linalg),
-                                        cmocka_unit_test(test_special) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_elementwise), cmocka_unit_test(test_shapes_and_products),
+        cmocka_unit_test(test_casts),       cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_linalg),      cmocka_unit_test(test_special)
+    };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("other names", tests, NULL, NULL);
     if (tensor_error()) print_error("%s\n", tensor_error());

@@ -1,19 +1,21 @@
-/* test_ops.c - every op of the registry, forward: its descriptor, its samples in every dtype, what it must refuse, and that
- * nothing changes or stays behind. */
+/* test_ops.c - every op of the registry, forward: its descriptor, its samples in every dtype, what it must
+ * refuse, and that nothing changes or stays behind. */
 #include <math.h>
 #include <string.h>
 #include "samples.h"
 
-/* ---- the descriptor -------------------------------------------------------------------------------------------------- */
+/* ---- the descriptor -------------------------------------------------------------------------- */
 
 static void check_descriptor(const TensorOp *op)
 {
     if (!op->samples) complain_op(op, "has no samples");
     if (!op->errors) complain_op(op, "has no error samples");
     if (!op->summary || !*op->summary) complain_op(op, "has no summary");
-    if (!op->row && !op->gradient && !(op->flags & OP_NONDIFFERENTIABLE)) complain_op(op, "does not say its gradient");
+    if (!op->row && !op->gradient && !(op->flags & OP_NONDIFFERENTIABLE))
+        complain_op(op, "does not say its gradient");
     if (!op->compose && !op->forward) complain_op(op, "has neither forward nor compose");
-    if (!op->compose && !op->backward && !(op->flags & OP_NONDIFFERENTIABLE)) complain_op(op, "has no backward");
+    if (!op->compose && !op->backward && !(op->flags & OP_NONDIFFERENTIABLE))
+        complain_op(op, "has no backward");
     if (op->compose && op->backward) complain_op(op, "has compose and backward");
     if ((op->params != 0) != (op->fields != NULL)) complain_op(op, "params and fields do not agree");
     for (const OpField *f = op->fields; f && f->name; f++)
@@ -21,9 +23,9 @@ static void check_descriptor(const TensorOp *op)
     if (tensor_op_find(op->name) != op) complain_op(op, "is not the op of its name");
 }
 
-/* ---- a plain run -------------------------------------------------------------------------------------------------------- */
+/* ---- a plain run ----------------------------------------------------------------------------- */
 
-typedef struct Before {                 /* what a call must leave as it was */
+typedef struct Before { /* what a call must leave as it was */
     int64_t live, tape;
     int n;
     Tensor *x[OP_MAX_INPUTS], *copy[OP_MAX_INPUTS];
@@ -52,7 +54,8 @@ static void compare_before(const Before *b, const Sample *s)
         if (!b->x[i]) continue;
         if (tensor_version(b->x[i]) != b->version[i]) complain(s, "the version of input %d changed", i);
         if (!same_bits(b->x[i], b->copy[i])) complain(s, "input %d changed", i);
-        if (tensor_requires_grad(b->x[i]) && !tensor_is_leaf(b->x[i])) complain(s, "input %d is no leaf any more", i);
+        if (tensor_requires_grad(b->x[i]) && !tensor_is_leaf(b->x[i]))
+            complain(s, "input %d is no leaf any more", i);
     }
 }
 
@@ -78,7 +81,7 @@ static void check_forward(const Sample *s)
     sample_inputs(s, AS_WRITTEN, 1, x);
     int wanting = sample_leaves(s, x, leaf);
     remember(&before, leaf, s->n);
-    for (int times = 0; times < 2; times++) {               /* with a graph, and without */
+    for (int times = 0; times < 2; times++) { /* with a graph, and without */
         TensorScope scope = tensor_scope_open();
         tensor_set_grad_enabled(times == 0);
         int n = sample_apply(s, leaf, y);
@@ -86,7 +89,8 @@ static void check_forward(const Sample *s)
         if (n < 0) complain(s, "is refused");
         for (int k = 0; k < n; k++) {
             bool wants = times == 0 && wanting && tensor_dtype_is_float(tensor_dtype(y[k]));
-            if (tensor_requires_grad(y[k]) && !wants && !tensor_is_leaf(y[k])) complain(s, "result %d requires a gradient", k);
+            if (tensor_requires_grad(y[k]) && !wants && !tensor_is_leaf(y[k]))
+                complain(s, "result %d requires a gradient", k);
             if (finite_expected(s, x) && !all_finite(y[k])) complain(s, "result %d is not finite", k);
         }
         tensor_scope_close(scope);
@@ -94,22 +98,27 @@ static void check_forward(const Sample *s)
     }
 }
 
-/* ---- dtypes -------------------------------------------------------------------------------------------------------------- */
+/* ---- dtypes ---------------------------------------------------------------------------------- */
 
-/* Gradients are sums that may cancel: they get more room, and are measured against the cotangents' size at least. */
-static const struct { TensorDtype dtype; double off, gradient_off; } precision[] = {
-    { TENSOR_F32, 1e-5, 1e-4 }, { TENSOR_F16, 5e-3, 3e-2 }, { TENSOR_BF16, 4e-2, 2e-1 } };
+/* Gradients are sums that may cancel: they get more room, and are measured against the cotangents' size at
+ * least. */
+static const struct {
+    TensorDtype dtype;
+    double off, gradient_off;
+} precision[] = { { TENSOR_F32, 1e-5, 1e-4 }, { TENSOR_F16, 5e-3, 3e-2 }, { TENSOR_BF16, 4e-2, 2e-1 } };
 static const double gradient_floor = 0.1;
 
 /* The halves of what f32 gives at the same values: one rounding, and no other arithmetic. */
 static void check_rounded_once(const Sample *s, Tensor *const *x, const SampleRun *narrow)
 {
     Tensor *wide[OP_MAX_INPUTS], *y[SAMPLE_RESULTS];
-    for (int i = 0; i < s->n; i++) wide[i] = x[i] && tensor_dtype_is_float(tensor_dtype(x[i])) ? tensor_to(x[i], TENSOR_F32) : x[i];
+    for (int i = 0; i < s->n; i++)
+        wide[i] = x[i] && tensor_dtype_is_float(tensor_dtype(x[i])) ? tensor_to(x[i], TENSOR_F32) : x[i];
     if (sample_apply(s, wide, y) != narrow->results) complain(s, "has another number of results in f32");
     else
         for (int k = 0; k < narrow->results; k++)
-            if (!same_bits(narrow->y[k], tensor_to(y[k], tensor_dtype(narrow->y[k])))) complain(s, "result %d is not that in f32, rounded once", k);
+            if (!same_bits(narrow->y[k], tensor_to(y[k], tensor_dtype(narrow->y[k]))))
+                complain(s, "result %d is not that in f32, rounded once", k);
 }
 
 /* Narrow results are close to those in f64 at the same, narrow, values; bool and integer ones equal them. */
@@ -131,9 +140,11 @@ static void check_dtypes(const Sample *s)
             tensor_scope_close(scope);
             continue;
         }
-        if (sample_run(s, x, false, LAYOUT_DENSE, &narrow) < 0 || sample_run(s, wide, false, LAYOUT_DENSE, &exact) < 0)
+        if (sample_run(s, x, false, LAYOUT_DENSE, &narrow) < 0 ||
+            sample_run(s, wide, false, LAYOUT_DENSE, &exact) < 0)
             complain(s, "is refused in %s or f64", name);
-        else if (narrow.results != exact.results) complain(s, "has %d results in %s and %d in f64", narrow.results, name, exact.results);
+        else if (narrow.results != exact.results)
+            complain(s, "has %d results in %s and %d in f64", narrow.results, name, exact.results);
         for (int k = 0; k < narrow.results && k < exact.results; k++) {
             double limit = tensor_dtype_is_float(tensor_dtype(exact.y[k])) ? precision[p].off : 0;
             double off = off_by(narrow.y[k], exact.y[k], 0);
@@ -143,14 +154,16 @@ static void check_dtypes(const Sample *s)
         for (int i = 0; i < s->n && narrow.results >= 0; i++) {
             if (!narrow.g[i] || !exact.g[i]) continue;
             double off = off_by(narrow.g[i], exact.g[i], gradient_floor);
-            if (tensor_dtype(narrow.g[i]) != tensor_dtype(x[i])) complain(s, "the gradient of input %d in %s has another dtype", i, name);
-            if (off > precision[p].gradient_off) complain(s, "the gradient of input %d in %s is off by %.3g of its scale", i, name, off);
+            if (tensor_dtype(narrow.g[i]) != tensor_dtype(x[i]))
+                complain(s, "the gradient of input %d in %s has another dtype", i, name);
+            if (off > precision[p].gradient_off)
+                complain(s, "the gradient of input %d in %s is off by %.3g of its scale", i, name, off);
         }
         tensor_scope_close(scope);
     }
 }
 
-/* ---- determinism ------------------------------------------------------------------------------------------------------------ */
+/* ---- determinism ----------------------------------------------------------------------------- */
 
 static void check_repeats(const Sample *s)
 {
@@ -164,15 +177,17 @@ static void check_repeats(const Sample *s)
         tensor_set_num_threads(k);
         if (sample_run(s, x, false, LAYOUT_DENSE, &again) != n) complain(s, "does not run a second time");
         for (int i = 0; i < n; i++)
-            if (!same_bits(first.y[i], again.y[i])) complain(s, "result %d differs from run to run, %d threads", i, k);
+            if (!same_bits(first.y[i], again.y[i]))
+                complain(s, "result %d differs from run to run, %d threads", i, k);
         for (int i = 0; i < s->n; i++)
-            if (!same_bits(first.g[i], again.g[i])) complain(s, "the gradient of input %d differs from run to run, %d threads", i, k);
+            if (!same_bits(first.g[i], again.g[i]))
+                complain(s, "the gradient of input %d differs from run to run, %d threads", i, k);
     }
     tensor_set_num_threads(threads);
     if (n < 0) complain(s, "its backward is refused");
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static void check_null(const Sample *s)
 {
@@ -184,11 +199,13 @@ static void check_null(const Sample *s)
         if (s->op->optional >> i & 1) continue;
         x[i] = NULL;
         remember(&before, x, s->n);
-        if (sample_apply(s, x, y) >= 0 || tensor_error_code() != TENSOR_ENULL) complain(s, "takes NULL for input %d", i);
+        if (sample_apply(s, x, y) >= 0 || tensor_error_code() != TENSOR_ENULL)
+            complain(s, "takes NULL for input %d", i);
         else if (!strstr(tensor_error(), s->op->name)) complain(s, "does not name itself");
         tensor_error_clear();
         tensor_fail(TENSOR_EUSER, "earlier", "the first error");
-        if (tensor_apply(s->op, x, s->n, s->params) || tensor_error_code() != TENSOR_EUSER) complain(s, "does not pass NULL on");
+        if (tensor_apply(s->op, x, s->n, s->params) || tensor_error_code() != TENSOR_EUSER)
+            complain(s, "does not pass NULL on");
         tensor_error_clear();
         compare_before(&before, s);
         x[i] = was;
@@ -203,7 +220,8 @@ static bool names_a_shape(const char *text, Tensor *const *x, int n)
         if (!x[i]) continue;
         at += (size_t)snprintf(shape + at, sizeof shape - at, "[");
         for (int d = 0; d < tensor_ndim(x[i]); d++)
-            at += (size_t)snprintf(shape + at, sizeof shape - at, "%s%lld", d ? ", " : "", (long long)tensor_size(x[i], d));
+            at += (size_t)snprintf(shape + at, sizeof shape - at, "%s%lld", d ? ", " : "",
+                                   (long long)tensor_size(x[i], d));
         snprintf(shape + at, sizeof shape - at, "]");
         if (strstr(text, shape) || (tensor_ndim(x[i]) == 0 && strstr(text, "rank 0"))) return true;
     }
@@ -221,9 +239,12 @@ static void check_refused(const Sample *s, Tensor *const *x)
         return;
     }
     if (y[0]) complain(s, "is refused, but has a result");
-    if (tensor_error_code() != s->code) complain(s, "is refused with another code: \"%s\"", tensor_status_text(tensor_error_code()));
-    else if (!strstr(tensor_error(), s->op->name) && !s->op->compose) complain(s, "the error does not name the op");
-    else if (s->code == TENSOR_ESHAPE && !names_a_shape(tensor_error(), x, s->n)) complain(s, "the error names no shape of an operand");
+    if (tensor_error_code() != s->code)
+        complain(s, "is refused with another code: \"%s\"", tensor_status_text(tensor_error_code()));
+    else if (!strstr(tensor_error(), s->op->name) && !s->op->compose)
+        complain(s, "the error does not name the op");
+    else if (s->code == TENSOR_ESHAPE && !names_a_shape(tensor_error(), x, s->n))
+        complain(s, "the error names no shape of an operand");
     tensor_error_clear();
     compare_before(&before, s);
 }
@@ -257,7 +278,4 @@ static void check_op(const TensorOp *op)
     check_errors(op);
 }
 
-int main(int argc, char **argv)
-{
-    return run_registry(argc, argv, "every op, forward", check_op);
-}
+int main(int argc, char **argv) { return run_registry(argc, argv, "every op, forward", check_op); }

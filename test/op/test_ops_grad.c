@@ -1,5 +1,5 @@
-/* test_ops_grad.c - every op of the registry, backward: against finite differences to the third order, recorded against
- * fused, with each input wanting a gradient alone, and with one tensor in two slots. */
+/* test_ops_grad.c - every op of the registry, backward: against finite differences to the third order,
+ * recorded against fused, with each input wanting a gradient alone, and with one tensor in two slots. */
 #include <math.h>
 #include <string.h>
 #include "samples.h"
@@ -32,7 +32,7 @@ static void check_one(const Sample *s, GradcheckArgs args, const char *what)
     gradcheck_print(stderr, &report);
 }
 
-static int checked;         /* samples of this op that finite differences could be taken of */
+static int checked; /* samples of this op that finite differences could be taken of */
 
 static void check_differences(const Sample *s)
 {
@@ -40,19 +40,25 @@ static void check_differences(const Sample *s)
     sample_inputs(s, TENSOR_F64, 3, x);
     if (!checkable(s, x)) return;
     checked += elements_of(s, x) > 0;
-    GradcheckArgs args = { .op = s->op, .inputs = x, .n = s->n, .params = s->op->params ? s->params : NULL, .rtol = rtol, .atol = atol };
+    GradcheckArgs args = { .op = s->op,
+                           .inputs = x,
+                           .n = s->n,
+                           .params = s->op->params ? s->params : NULL,
+                           .rtol = rtol,
+                           .atol = atol };
     check_one(s, args, "gradcheck fails");
     args.second = true, args.atol = atol_second;
     if (elements_of(s, x)) check_one(s, args, "gradgradcheck fails");
 }
 
-/* ---- third order: the gradgradcheck of the gradient ---------------------------------------------------------------------- */
+/* ---- third order: the gradgradcheck of the gradient ------------------------------------------ */
 
 /* present: the inputs but for the absent ones. */
 static Tensor *gradient_of_sum(Tensor **present, int n, void *ctx)
 {
     const Sample *s = ctx;
-    Tensor *x[OP_MAX_INPUTS], *y[SAMPLE_RESULTS], *root = NULL, *wanted[OP_MAX_INPUTS], *g[OP_MAX_INPUTS], *sum = NULL;
+    Tensor *x[OP_MAX_INPUTS], *y[SAMPLE_RESULTS], *root = NULL, *wanted[OP_MAX_INPUTS], *g[OP_MAX_INPUTS],
+                                                  *sum = NULL;
     for (int i = 0, k = 0; i < s->n; i++) x[i] = s->input[i].absent ? NULL : present[k++];
     int m = 0, results = sample_apply(s, x, y);
     for (int k = 0; k < results && !root; k++)
@@ -90,11 +96,17 @@ static void check_third_order(const Sample *s)
     sample_leaves(s, x, leaf);
     for (int i = 0; i < s->n; i++)
         if (leaf[i]) leaf[present++] = leaf[i];
-    GradcheckArgs args = { .fn = first_order, .ctx = (void *)(uintptr_t)s, .inputs = leaf, .n = present, .second = true, .rtol = 1e-4, .atol = 2e-4 };
+    GradcheckArgs args = { .fn = first_order,
+                           .ctx = (void *)(uintptr_t)s,
+                           .inputs = leaf,
+                           .n = present,
+                           .second = true,
+                           .rtol = 1e-4,
+                           .atol = 2e-4 };
     check_one(s, args, "the third order fails");
 }
 
-/* ---- recorded and fused ----------------------------------------------------------------------------------------------------- */
+/* ---- recorded and fused ---------------------------------------------------------------------- */
 
 /* Results of an op without gradients require none. */
 static void check_outside(const Sample *s, Tensor *const *x)
@@ -122,7 +134,7 @@ static void check_recorded(const Sample *s)
         }
 }
 
-/* ---- one gradient of several ------------------------------------------------------------------------------------------------- */
+/* ---- one gradient of several ----------------------------------------------------------------- */
 
 /* What is kept for the gradients that are wanted must do for them, and the others must not be needed. */
 static void check_alone(const Sample *s, Tensor *const *x, int i, Tensor *all, bool record)
@@ -135,8 +147,10 @@ static void check_alone(const Sample *s, Tensor *const *x, int i, Tensor *all, b
     for (int k = 0; k < n; k++)
         if (tensor_requires_grad(y[k])) root[roots] = y[k], v[roots++] = random_like(y[k], 11 + (uint64_t)k);
     TensorGradientsArgs args = { .create_graph = record, .materialize_grads = true };
-    if (roots && tensor_gradients_many(root, v, roots, &in[i], 1, &g, args)) complain(s, "the gradient of input %d alone fails", i);
-    else if (roots && off_by(g, all, 0) > 1e-12) complain(s, "the gradient of input %d alone is another one", i);
+    if (roots && tensor_gradients_many(root, v, roots, &in[i], 1, &g, args))
+        complain(s, "the gradient of input %d alone fails", i);
+    else if (roots && off_by(g, all, 0) > 1e-12)
+        complain(s, "the gradient of input %d alone is another one", i);
 }
 
 static void check_each_alone(const Sample *s)
@@ -152,7 +166,7 @@ static void check_each_alone(const Sample *s)
         }
 }
 
-/* ---- the same tensor in two slots --------------------------------------------------------------------------------------------- */
+/* ---- the same tensor in two slots ------------------------------------------------------------ */
 
 static bool same_shape(const Tensor *a, const Tensor *b)
 {
@@ -169,8 +183,8 @@ static void check_pair(const Sample *s, Tensor *const *x, int a, int b)
     int roots = 0;
     memcpy(in, x, sizeof(Tensor *) * (size_t)s->n);
     in[b] = in[a];
-    if (sample_run(s, in, false, LAYOUT_DENSE, &apart) < 0) {           /* two leaves with the same values */
-        tensor_error_clear();                                           /* such values may be refused */
+    if (sample_run(s, in, false, LAYOUT_DENSE, &apart) < 0) { /* two leaves with the same values */
+        tensor_error_clear();                                 /* such values may be refused */
         return;
     }
     in[a] = in[b] = tensor_requires_grad_(tensor_detach(x[a]), true);
@@ -178,10 +192,13 @@ static void check_pair(const Sample *s, Tensor *const *x, int a, int b)
     for (int k = 0; k < n; k++)
         if (tensor_requires_grad(y[k])) root[roots] = y[k], v[roots++] = random_like(y[k], 11 + (uint64_t)k);
     if (n < 0 || !roots) return;
-    if (tensor_backward_many(root, v, roots, false, false)) complain(s, "backward with one tensor as inputs %d and %d fails", a, b);
+    if (tensor_backward_many(root, v, roots, false, false))
+        complain(s, "backward with one tensor as inputs %d and %d fails", a, b);
     else {
         double off = off_by(tensor_grad(in[a]), tensor_add(apart.g[a], apart.g[b]), 0);
-        if (off > 1e-12) complain(s, "the gradients of inputs %d and %d, one tensor, are not added: off by %.3g", a, b, off);
+        if (off > 1e-12)
+            complain(s, "the gradients of inputs %d and %d, one tensor, are not added: off by %.3g", a, b,
+                     off);
     }
 }
 
@@ -191,7 +208,8 @@ static void check_repeated_inputs(const Sample *s)
     sample_inputs(s, TENSOR_F64, 6, x);
     for (int a = 0; a < s->n; a++)
         for (int b = a + 1; b < s->n; b++)
-            if (sample_differentiable(s, a, x[a]) && sample_differentiable(s, b, x[b]) && same_shape(x[a], x[b])) {
+            if (sample_differentiable(s, a, x[a]) && sample_differentiable(s, b, x[b]) &&
+                same_shape(x[a], x[b])) {
                 check_pair(s, x, a, b);
                 return;
             }
@@ -201,14 +219,12 @@ static void check_op(const TensorOp *op)
 {
     checked = 0;
     each_sample(op, check_differences);
-    if (!checked && !(op->flags & (OP_NONDIFFERENTIABLE | OP_NO_GRADCHECK))) complain_op(op, "has no sample for gradcheck");
+    if (!checked && !(op->flags & (OP_NONDIFFERENTIABLE | OP_NO_GRADCHECK)))
+        complain_op(op, "has no sample for gradcheck");
     each_sample(op, check_third_order);
     each_sample(op, check_recorded);
     each_sample(op, check_each_alone);
     each_sample(op, check_repeated_inputs);
 }
 
-int main(int argc, char **argv)
-{
-    return run_registry(argc, argv, "every op, backward", check_op);
-}
+int main(int argc, char **argv) { return run_registry(argc, argv, "every op, backward", check_op); }

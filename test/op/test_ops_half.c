@@ -1,8 +1,10 @@
-/* test_ops_half.c - f16 and bf16 are computed wide and rounded once: of every op, at the samples of its descriptor,
+/* test_ops_half.c - f16 and bf16 are computed wide and rounded once: of every op, at the samples of its
+ * descriptor,
  *
- *  - a result has the bits of f32's result at the same values, rounded; or of f64's, in which rare rows compute;
- *  - a gradient is f32's, rounded, to a unit of its largest element, recorded or not.  Where backward reads a result, it has that as it was
- *    rounded, as PyTorch: only a bound in units is held there. */
+ *  - a result has the bits of f32's result at the same values, rounded; or of f64's, in which rare rows
+ * compute;
+ *  - a gradient is f32's, rounded, to a unit of its largest element, recorded or not.  Where backward reads a
+ * result, it has that as it was rounded, as PyTorch: only a bound in units is held there. */
 #include <math.h>
 #include <string.h>
 #include "samples.h"
@@ -14,7 +16,8 @@ typedef struct Run {
     int results, gradients;
 } Run;
 
-/* Sweeps back from all floating results with the cotangents v, made of the first run's dtype and cast for the others. */
+/* Sweeps back from all floating results with the cotangents v, made of the first run's dtype and cast for the
+ * others. */
 static int run(const Sample *s, Tensor *const *x, bool record, Tensor **v, Run *r)
 {
     Tensor *leaf[OP_MAX_INPUTS], *wanted[OP_MAX_INPUTS], *root[SAMPLE_RESULTS], *cotangent[SAMPLE_RESULTS];
@@ -31,7 +34,9 @@ static int run(const Sample *s, Tensor *const *x, bool record, Tensor **v, Run *
     for (int i = 0; i < s->n && roots; i++)
         if (sample_differentiable(s, i, x[i])) wanted[r->gradients++] = leaf[i];
     TensorGradientsArgs args = { .create_graph = record, .materialize_grads = true };
-    return roots && r->gradients ? tensor_gradients_many(root, cotangent, roots, wanted, r->gradients, r->g, args) : 0;
+    return roots && r->gradients
+               ? tensor_gradients_many(root, cotangent, roots, wanted, r->gradients, r->g, args)
+               : 0;
 }
 
 static bool is_rounded(const Tensor *y, Tensor *const *wide)
@@ -55,22 +60,26 @@ static void check_rounding(const Sample *s, TensorDtype half, bool record)
     if (!any) return;
     int status = run(s, x, record, v, &narrow);
     for (int w = 0; w < WIDE && !status; w++) {
-        for (int i = 0; i < s->n; i++) wide[i] = x[i] && tensor_dtype(x[i]) == half ? tensor_to(x[i], wider[w]) : x[i];
+        for (int i = 0; i < s->n; i++)
+            wide[i] = x[i] && tensor_dtype(x[i]) == half ? tensor_to(x[i], wider[w]) : x[i];
         status = run(s, wide, record, v, &exact[w]);
-        if (!status && (exact[w].results != narrow.results || exact[w].gradients != narrow.gradients)) complain(s, "in %s has other results", name);
+        if (!status && (exact[w].results != narrow.results || exact[w].gradients != narrow.gradients))
+            complain(s, "in %s has other results", name);
     }
     if (status) {
         complain(s, "fails in %s", name);
         return;
     }
     for (int k = 0; k < narrow.results; k++)
-        if (!is_rounded(narrow.y[k], (Tensor *[]){ exact[0].y[k], exact[1].y[k] })) complain(s, "result %d in %s is not f32's, rounded", k, name);
+        if (!is_rounded(narrow.y[k], (Tensor *[]){ exact[0].y[k], exact[1].y[k] }))
+            complain(s, "result %d in %s is not f32's, rounded", k, name);
     for (int i = 0; i < narrow.gradients; i++) {
         Tensor *g = narrow.g[i];
         if (is_rounded(g, (Tensor *[]){ exact[0].g[i], exact[1].g[i] })) continue;
         double off = off_by(g, tensor_to(exact[0].g[i], half), kept ? 1. / 8 : 0) / unit;
         if (!(off <= (kept ? UNITS_OF_KEPT : UNITS)))
-            complain(s, "gradient %d in %s%s is off by %.2g units", i, name, record ? ", recorded," : "", off);
+            complain(s, "gradient %d in %s%s is off by %.2g units", i, name, record ? ", recorded," : "",
+                     off);
     }
 }
 
@@ -84,4 +93,7 @@ static void check_sample(const Sample *s)
 
 static void check_op(const TensorOp *op) { each_sample(op, check_sample); }
 
-int main(int argc, char **argv) { return run_registry(argc, argv, "every op, halves rounded once", check_op); }
+int main(int argc, char **argv)
+{
+    return run_registry(argc, argv, "every op, halves rounded once", check_op);
+}

@@ -1,5 +1,5 @@
-/* test_ops_inplace.c - every tensor_name_(x, ...) gives the bits, the gradients and the refusals of its tensor_name(x, ...).
- * The rows come from ops.def; ops that are no rows stand in a table below them. */
+/* test_ops_inplace.c - every tensor_name_(x, ...) gives the bits, the gradients and the refusals of its
+ * tensor_name(x, ...). The rows come from ops.def; ops that are no rows stand in a table below them. */
 #include <string.h>
 #include "samples.h"
 
@@ -9,12 +9,20 @@ typedef struct Pair {
     Tensor *(*in_place)(Tensor **x, const void *params);
 } Pair;
 
-/* ---- the rows ------------------------------------------------------------------------------------------------------- */
+/* ---- the rows -------------------------------------------------------------------------------- */
 
 #define P(i) (((const double *)params)[i])
-#define FORMS(name, ...)                                                                                                \
-    static Tensor *apart_##name(Tensor **x, const void *params) { (void)params; return tensor_##name(__VA_ARGS__); }    \
-    static Tensor *in_place_##name(Tensor **x, const void *params) { (void)params; return tensor_##name##_(__VA_ARGS__); }
+#define FORMS(name, ...)                                           \
+    static Tensor *apart_##name(Tensor **x, const void *params)    \
+    {                                                              \
+        (void)params;                                              \
+        return tensor_##name(__VA_ARGS__);                         \
+    }                                                              \
+    static Tensor *in_place_##name(Tensor **x, const void *params) \
+    {                                                              \
+        (void)params;                                              \
+        return tensor_##name##_(__VA_ARGS__);                      \
+    }
 #define UNARY(name, ...) FORMS(name, x[0])
 #define UNARY1(name, ...) FORMS(name, x[0], P(0))
 #define UNARY2(name, ...) FORMS(name, x[0], P(0), P(1))
@@ -24,14 +32,16 @@ typedef struct Pair {
 #define BITS2 BINARY
 #include <tapegrad/ops.def>
 
-/* ---- the others ------------------------------------------------------------------------------------------------------- */
+/* ---- the others ------------------------------------------------------------------------------ */
 
-/* Their parameter structs belong to their files: what is needed of them, at the offsets that the fields give. */
+/* Their parameter structs belong to their files: what is needed of them, at the offsets that the fields give.
+ */
 static int64_t whole(const char *op, const char *field, const void *params)
 {
     for (const OpField *f = tensor_op_find(op)->fields; f->name; f++) {
         const char *at = (const char *)params + f->offset;
-        if (strcmp(f->name, field) == 0) return f->type == OP_INT ? *(const int *)(const void *)at : *(const int64_t *)(const void *)at;
+        if (strcmp(f->name, field) == 0)
+            return f->type == OP_INT ? *(const int *)(const void *)at : *(const int64_t *)(const void *)at;
     }
     return 0;
 }
@@ -39,29 +49,50 @@ static int64_t whole(const char *op, const char *field, const void *params)
 static double number(const char *op, const char *field, const void *params)
 {
     for (const OpField *f = tensor_op_find(op)->fields; f->name; f++)
-        if (strcmp(f->name, field) == 0) return *(const double *)(const void *)((const char *)params + f->offset);
+        if (strcmp(f->name, field) == 0)
+            return *(const double *)(const void *)((const char *)params + f->offset);
     return 0;
 }
 
 static Tensor *apart_index_add(Tensor **x, const void *params)
 {
-    return tensor_index_add(x[0], (int)whole("index_add", "dim", params), x[1], x[2], .alpha = number("index_add", "alpha", params));
+    return tensor_index_add(x[0], (int)whole("index_add", "dim", params), x[1], x[2],
+                            .alpha = number("index_add", "alpha", params));
 }
 
 static Tensor *in_place_index_add(Tensor **x, const void *params)
 {
-    return tensor_index_add_(x[0], (int)whole("index_add", "dim", params), x[1], x[2], number("index_add", "alpha", params));
+    return tensor_index_add_(x[0], (int)whole("index_add", "dim", params), x[1], x[2],
+                             number("index_add", "alpha", params));
 }
 
-static Tensor *apart_tril(Tensor **x, const void *params) { return tensor_tril(x[0], (int)whole("tril", "diagonal", params)); }
-static Tensor *apart_triu(Tensor **x, const void *params) { return tensor_triu(x[0], (int)whole("triu", "diagonal", params)); }
-static Tensor *in_place_tril(Tensor **x, const void *params) { return tensor_tril_(x[0], whole("tril", "diagonal", params)); }
-static Tensor *in_place_triu(Tensor **x, const void *params) { return tensor_triu_(x[0], whole("triu", "diagonal", params)); }
+static Tensor *apart_tril(Tensor **x, const void *params)
+{
+    return tensor_tril(x[0], (int)whole("tril", "diagonal", params));
+}
+static Tensor *apart_triu(Tensor **x, const void *params)
+{
+    return tensor_triu(x[0], (int)whole("triu", "diagonal", params));
+}
+static Tensor *in_place_tril(Tensor **x, const void *params)
+{
+    return tensor_tril_(x[0], whole("tril", "diagonal", params));
+}
+static Tensor *in_place_triu(Tensor **x, const void *params)
+{
+    return tensor_triu_(x[0], whole("triu", "diagonal", params));
+}
 
 #define DIM(op) (int)whole(#op, "dim", params)
-#define ADD_FORMS(name)                                                                                                                 \
-    static Tensor *apart_##name(Tensor **x, const void *params) { return tensor_##name(x[0], x[1], x[2], P(0), P(1)); }                  \
-    static Tensor *in_place_##name(Tensor **x, const void *params) { return tensor_##name##_(x[0], x[1], x[2], P(0), P(1)); }
+#define ADD_FORMS(name)                                            \
+    static Tensor *apart_##name(Tensor **x, const void *params)    \
+    {                                                              \
+        return tensor_##name(x[0], x[1], x[2], P(0), P(1));        \
+    }                                                              \
+    static Tensor *in_place_##name(Tensor **x, const void *params) \
+    {                                                              \
+        return tensor_##name##_(x[0], x[1], x[2], P(0), P(1));     \
+    }
 ADD_FORMS(addmm)
 ADD_FORMS(baddbmm)
 ADD_FORMS(addmv)
@@ -85,12 +116,19 @@ static Tensor *apart_clamp_tensor(Tensor **x, const void *params)
     (void)params;
     return tensor_clamp_tensor(x[0], .min = x[1], .max = x[2]);
 }
-static Tensor *in_place_clamp_tensor(Tensor **x, const void *params) { (void)params; return tensor_clamp_tensor_(x[0], x[1], x[2]); }
+static Tensor *in_place_clamp_tensor(Tensor **x, const void *params)
+{
+    (void)params;
+    return tensor_clamp_tensor_(x[0], x[1], x[2]);
+}
 static Tensor *apart_nan_to_num(Tensor **x, const void *params)
 {
     return tensor_nan_to_num(x[0], .nan = P(0), .posinf = P(1), .neginf = P(2));
 }
-static Tensor *in_place_nan_to_num(Tensor **x, const void *params) { return tensor_nan_to_num_(x[0], P(0), P(1), P(2)); }
+static Tensor *in_place_nan_to_num(Tensor **x, const void *params)
+{
+    return tensor_nan_to_num_(x[0], P(0), P(1), P(2));
+}
 
 #define ROW(name, ...) { #name, apart_##name, in_place_##name },
 #define UNARY ROW
@@ -102,12 +140,13 @@ static Tensor *in_place_nan_to_num(Tensor **x, const void *params) { return tens
 #define BITS2 ROW
 static const Pair pairs[] = {
 #include <tapegrad/ops.def>
-    ROW(lerp) ROW(addcmul) ROW(addcdiv) ROW(index_add) ROW(tril) ROW(triu) ROW(scatter_add) ROW(scatter) ROW(scatter_value)
-    ROW(masked_fill) ROW(masked_fill_tensor) ROW(lerp_tensor) ROW(selu) ROW(clamp_tensor) ROW(nan_to_num) ROW(addmm) ROW(baddbmm) ROW(addmv) ROW(addr)
-    ROW(addbmm) ROW(cumsum) ROW(cumprod) ROW(float_power)
+    ROW(lerp) ROW(addcmul) ROW(addcdiv) ROW(index_add) ROW(tril) ROW(triu) ROW(scatter_add) ROW(scatter)
+        ROW(scatter_value) ROW(masked_fill) ROW(masked_fill_tensor) ROW(lerp_tensor) ROW(selu)
+            ROW(clamp_tensor) ROW(nan_to_num) ROW(addmm) ROW(baddbmm) ROW(addmv) ROW(addr) ROW(addbmm)
+                ROW(cumsum) ROW(cumprod) ROW(float_power)
 };
 
-/* ---- the checks ---------------------------------------------------------------------------------------------------------- */
+/* ---- the checks ------------------------------------------------------------------------------ */
 
 static const Pair *pair;
 
@@ -125,9 +164,11 @@ static void check_layouts(const Sample *s, Tensor **x, Tensor *expected)
         uint32_t version = tensor_version(x[0]);
         Tensor *same = pair->in_place(x, s->params);
         if (!same) complain(s, "is refused in place, %s", layout_name[layout]);
-        else if (!tensor_shares_storage(same, x[0]) || tensor_data(same) != tensor_data(x[0])) complain(s, "in place returns another tensor");
+        else if (!tensor_shares_storage(same, x[0]) || tensor_data(same) != tensor_data(x[0]))
+            complain(s, "in place returns another tensor");
         else if (!same_bits(x[0], expected)) complain(s, "differs in place, %s", layout_name[layout]);
-        else if (tensor_version(x[0]) == version && tensor_numel(x[0])) complain(s, "in place does not count the version up");
+        else if (tensor_version(x[0]) == version && tensor_numel(x[0]))
+            complain(s, "in place does not count the version up");
     }
     x[0] = first;
 }
@@ -137,7 +178,8 @@ static void check_misfit(const Sample *s, Tensor **x, const Tensor *y)
 {
     Tensor *copy = tensor_clone(x[0]);
     if (pair->in_place(x, s->params)) complain(s, "enlarges its target in place");
-    else if (tensor_error_code() != TENSOR_ESHAPE && (tensor_error_code() != TENSOR_EDTYPE || tensor_dtype(y) == tensor_dtype(x[0])))
+    else if (tensor_error_code() != TENSOR_ESHAPE &&
+             (tensor_error_code() != TENSOR_EDTYPE || tensor_dtype(y) == tensor_dtype(x[0])))
         complain(s, "is refused in place with another code than ESHAPE");
     tensor_error_clear();
     if (!same_bits(copy, x[0])) complain(s, "changed a target that does not fit");
@@ -153,15 +195,18 @@ static void check_gradient(const Sample *s, Tensor **x)
         for (int i = 0; i < s->n; i++)
             if (sample_differentiable(s, i, x[i])) wanted[m++] = leaf[i];
         leaf[0] = tensor_clone(leaf[0]);
-        Tensor *y = in_place ? pair->in_place(leaf, s->params) : pair->apart(leaf, s->params), *v = y ? random_like(y, 3) : NULL;
-        if (!y || (m && tensor_gradients_many(&y, &v, 1, wanted, m, found, (TensorGradientsArgs){ .materialize_grads = true }))) {
+        Tensor *y = in_place ? pair->in_place(leaf, s->params) : pair->apart(leaf, s->params),
+               *v = y ? random_like(y, 3) : NULL;
+        if (!y || (m && tensor_gradients_many(&y, &v, 1, wanted, m, found,
+                                              (TensorGradientsArgs){ .materialize_grads = true }))) {
             complain(s, "has no gradient %s", in_place ? "in place" : "apart");
             return;
         }
         for (int i = 0; i < s->n; i++) g[in_place][i] = sample_differentiable(s, i, x[i]) ? found[k++] : NULL;
     }
     for (int i = 0; i < s->n; i++)
-        if (off_by(g[1][i], g[0][i], 0) > 1e-13) complain(s, "in place the gradient of input %d is another", i);
+        if (off_by(g[1][i], g[0][i], 0) > 1e-13)
+            complain(s, "in place the gradient of input %d is another", i);
     x[0] = first;
 }
 
@@ -169,7 +214,8 @@ static void check_refusals(const Sample *s, Tensor **x)
 {
     Tensor *first = x[0], *copy = tensor_clone(first);
     x[0] = tensor_requires_grad_(tensor_detach(first), true);
-    if (pair->in_place(x, s->params) || tensor_error_code() != TENSOR_EGRAD) complain(s, "writes into a leaf that requires a gradient");
+    if (pair->in_place(x, s->params) || tensor_error_code() != TENSOR_EGRAD)
+        complain(s, "writes into a leaf that requires a gradient");
     tensor_error_clear();
     if (!same_bits(first, copy)) complain(s, "changed the leaf");
     TENSOR_NO_GRAD {
@@ -177,7 +223,8 @@ static void check_refusals(const Sample *s, Tensor **x)
         if (!pair->in_place(x, s->params)) complain(s, "is refused without grad mode");
     }
     x[0] = NULL;
-    if (pair->in_place(x, s->params) || tensor_error_code() != TENSOR_ENULL) complain(s, "takes NULL in place");
+    if (pair->in_place(x, s->params) || tensor_error_code() != TENSOR_ENULL)
+        complain(s, "takes NULL in place");
     tensor_error_clear();
     x[0] = first;
 }
@@ -188,7 +235,8 @@ static void check_expanded(const Sample *s, Tensor **x)
     Tensor *first = x[0];
     if (tensor_numel(first) == 0 || tensor_ndim(first) == 0 || tensor_size(first, 0) < 2) return;
     x[0] = tensor_expand(tensor_narrow(first, 0, 0, 1), tensor_shape(first));
-    if (pair->in_place(x, s->params) || tensor_error_code() != TENSOR_EVALUE) complain(s, "writes into an expanded tensor");
+    if (pair->in_place(x, s->params) || tensor_error_code() != TENSOR_EVALUE)
+        complain(s, "writes into an expanded tensor");
     tensor_error_clear();
     x[0] = first;
 }
@@ -197,7 +245,8 @@ static void check_expanded(const Sample *s, Tensor **x)
 static void check_overlap(const Sample *s, Tensor **x)
 {
     Tensor *in[OP_MAX_INPUTS];
-    if (s->n != 2 || !fits(x[0], x[1]) || tensor_dtype(x[0]) != tensor_dtype(x[1]) || tensor_ndim(x[0]) != 2) return;
+    if (s->n != 2 || !fits(x[0], x[1]) || tensor_dtype(x[0]) != tensor_dtype(x[1]) || tensor_ndim(x[0]) != 2)
+        return;
     int64_t rows = tensor_size(x[0], 0);
     for (int shift = -1; shift <= 1; shift++) {
         Tensor *room = tensor_zeros(SHAPE(rows + 1, tensor_size(x[0], 1)), tensor_dtype(x[0]));
@@ -206,7 +255,8 @@ static void check_overlap(const Sample *s, Tensor **x)
         in[0] = tensor_narrow(room, 0, shift < 0, rows);
         in[1] = tensor_narrow(room, 0, shift > 0, rows);
         Tensor *expected = pair->apart(in, s->params);
-        if (!pair->in_place(in, s->params) || !same_bits(in[0], expected)) complain(s, "is wrong in place where operands overlap, %d rows apart", shift);
+        if (!pair->in_place(in, s->params) || !same_bits(in[0], expected))
+            complain(s, "is wrong in place where operands overlap, %d rows apart", shift);
     }
 }
 

@@ -1,27 +1,28 @@
-/* test_ops_layout.c - every op of the registry gives the same bits, results and gradients, whatever the layout of its inputs and of
- * the cotangents: dense, transposed, with gaps, at an offset, from a negative start, expanded. */
+/* test_ops_layout.c - every op of the registry gives the same bits, results and gradients, whatever the
+ * layout of its inputs and of the cotangents: dense, transposed, with gaps, at an offset, from a negative
+ * start, expanded. */
 #include <string.h>
 #include "samples.h"
 
 enum { TRIED = 1 };
-static int grown;           /* samples of this op that ran with many elements */
+static int grown; /* samples of this op that ran with many elements */
 
 /* tensor_view refuses some layouts, as it must. */
-static bool may_refuse(const Sample *s)
-{
-    return s->op->flags & OP_VIEW;
-}
+static bool may_refuse(const Sample *s) { return s->op->flags & OP_VIEW; }
 
 static void compare(const Sample *s, const SampleRun *run, const SampleRun *dense, const char *what)
 {
     for (int k = 0; k < dense->results; k++)
-        if (!same_bits(run->y[k], dense->y[k])) complain(s, "result %d is off by %.3g, %s", k, off_by(run->y[k], dense->y[k], 0), what);
+        if (!same_bits(run->y[k], dense->y[k]))
+            complain(s, "result %d is off by %.3g, %s", k, off_by(run->y[k], dense->y[k], 0), what);
     for (int i = 0; i < s->n; i++)
         if (!same_bits(run->g[i], dense->g[i]))
-            complain(s, "the gradient of input %d is off by %.3g, %s", i, off_by(run->g[i], dense->g[i], 0), what);
+            complain(s, "the gradient of input %d is off by %.3g, %s", i, off_by(run->g[i], dense->g[i], 0),
+                     what);
 }
 
-static void try_inputs(const Sample *s, Tensor *const *x, int cotangents, const SampleRun *dense, const char *what)
+static void try_inputs(const Sample *s, Tensor *const *x, int cotangents, const SampleRun *dense,
+                       const char *what)
 {
     static SampleRun run;
     if (sample_run(s, x, false, cotangents, &run) >= 0) compare(s, &run, dense, what);
@@ -38,7 +39,8 @@ static void check_strides_in(const Sample *s, TensorDtype dtype)
         complain(s, "is refused");
         return;
     }
-    if (sample_run(s, x, false, COTANGENTS_REPEATED, &repeated) >= 0) try_inputs(s, x, COTANGENTS_EXPANDED, &repeated, "cotangents expanded");
+    if (sample_run(s, x, false, COTANGENTS_REPEATED, &repeated) >= 0)
+        try_inputs(s, x, COTANGENTS_EXPANDED, &repeated, "cotangents expanded");
     for (int layout = 1; layout < LAYOUTS; layout++) {
         char what[64];
         TensorScope scope = tensor_scope_open();
@@ -58,7 +60,8 @@ static void check_strides(const Sample *s)
     check_strides_in(s, TENSOR_BF16);
 }
 
-/* Every size above 1 of one input at a time is made by expanding its first slice; the dense run gets the same values. */
+/* Every size above 1 of one input at a time is made by expanding its first slice; the dense run gets the same
+ * values. */
 static void check_expanded(const Sample *s)
 {
     Tensor *x[OP_MAX_INPUTS];
@@ -75,7 +78,7 @@ static void check_expanded(const Sample *s)
             bool runs = sample_run(s, x, false, LAYOUT_DENSE, &dense) >= 0;
             x[i] = wide;
             if (runs) try_inputs(s, x, LAYOUT_DENSE, &dense, what);
-            else tensor_error_clear();                          /* such values may be refused */
+            else tensor_error_clear(); /* such values may be refused */
             x[i] = was;
         }
     }
@@ -115,7 +118,4 @@ static void check_op(const TensorOp *op)
     each_sample(op, check_expanded);
 }
 
-int main(int argc, char **argv)
-{
-    return run_registry(argc, argv, "every op, layouts", check_op);
-}
+int main(int argc, char **argv) { return run_registry(argc, argv, "every op, layouts", check_op); }

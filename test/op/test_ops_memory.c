@@ -1,14 +1,21 @@
-/* test_ops_memory.c - every op of the registry when memory runs out: each request for it fails in turn, in forward and backward.
- * The call is refused with ENOMEM, leaves nothing behind, and does not change its inputs; or it does without, and says nothing.
- * Halves that are strided take the casts and copies that dense operands do not need, a recorded sweep the gradients made of ops. */
+/* test_ops_memory.c - every op of the registry when memory runs out: each request for it fails in turn, in
+ * forward and backward. The call is refused with ENOMEM, leaves nothing behind, and does not change its
+ * inputs; or it does without, and says nothing. Halves that are strided take the casts and copies that dense
+ * operands do not need, a recorded sweep the gradients made of ops. */
 #include <tapegrad/debug.h>
 #include "samples.h"
 
 enum { MOST_REQUESTS = 8000 };
 
-typedef struct Way { int floats; Layout layout; bool create_graph; } Way;
+typedef struct Way {
+    int floats;
+    Layout layout;
+    bool create_graph;
+} Way;
 
-static const Way ways[] = { { AS_WRITTEN, LAYOUT_DENSE, false }, { TENSOR_F32, LAYOUT_DENSE, true }, { TENSOR_F16, LAYOUT_STEP, true } };
+static const Way ways[] = { { AS_WRITTEN, LAYOUT_DENSE, false },
+                            { TENSOR_F32, LAYOUT_DENSE, true },
+                            { TENSOR_F16, LAYOUT_STEP, true } };
 
 /* A call that did without the memory gives what it gives with it. */
 static bool same_again(const Sample *s, const Way *way, Tensor *const *x, const SampleRun *run)
@@ -37,14 +44,21 @@ static bool try_once(const Sample *s, const Way *way, int64_t n)
     int results = sample_run(s, x, way->create_graph, way->layout, &run);
     bool came = tensor_debug_allocation_failed();
     tensor_debug_fail_allocation(0, false);
-    if (came && results >= 0 && !tensor_error() && !same_again(s, way, x, &run)) complain(s, "request %lld fails, and the values are others", (long long)n);
+    if (came && results >= 0 && !tensor_error() && !same_again(s, way, x, &run))
+        complain(s, "request %lld fails, and the values are others", (long long)n);
     tensor_scope_close(inner);
-    if (came && results < 0 && tensor_error_code() != TENSOR_ENOMEM) complain(s, "request %lld fails, and that is not the error", (long long)n);
-    if (came && results >= 0 && tensor_error()) complain(s, "request %lld fails, and that is not told", (long long)n);
+    if (came && results < 0 && tensor_error_code() != TENSOR_ENOMEM)
+        complain(s, "request %lld fails, and that is not the error", (long long)n);
+    if (came && results >= 0 && tensor_error())
+        complain(s, "request %lld fails, and that is not told", (long long)n);
     if (results < 0 && !came && way->layout == LAYOUT_DENSE) complain(s, "is refused");
     tensor_error_clear();
-    if (tensor_live_count() != live) complain(s, "request %lld fails: %lld tensors left", (long long)n, (long long)(tensor_live_count() - live));
-    if (tensor_tape_length() != tape) complain(s, "request %lld fails: %lld entries left", (long long)n, (long long)(tensor_tape_length() - tape));
+    if (tensor_live_count() != live)
+        complain(s, "request %lld fails: %lld tensors left", (long long)n,
+                 (long long)(tensor_live_count() - live));
+    if (tensor_tape_length() != tape)
+        complain(s, "request %lld fails: %lld entries left", (long long)n,
+                 (long long)(tensor_tape_length() - tape));
     for (int i = 0; i < s->n; i++)
         if (!same_bits(x[i], copy[i])) complain(s, "request %lld fails: input %d changed", (long long)n, i);
     tensor_scope_close(scope);
@@ -65,12 +79,6 @@ static void check_sample(const Sample *s)
             if (n >= MOST_REQUESTS) return complain(s, "makes more than %d requests", MOST_REQUESTS);
 }
 
-static void check_op(const TensorOp *op)
-{
-    each_sample(op, check_sample);
-}
+static void check_op(const TensorOp *op) { each_sample(op, check_sample); }
 
-int main(int argc, char **argv)
-{
-    return run_registry(argc, argv, "every op, failing memory", check_op);
-}
+int main(int argc, char **argv) { return run_registry(argc, argv, "every op, failing memory", check_op); }

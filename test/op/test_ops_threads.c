@@ -1,15 +1,16 @@
-/* test_ops_threads.c - one thread and two give the same bits.  The samples of the descriptors are too small for a second thread to
- * be asked, so their sizes are multiplied, and once more where that was quick, for what is cut into blocks; where the parameters do not
- * allow it, or the result would be huge, the op refuses and the sample is left out. */
+/* test_ops_threads.c - one thread and two give the same bits.  The samples of the descriptors are too small
+ * for a second thread to be asked, so their sizes are multiplied, and once more where that was quick, for
+ * what is cut into blocks; where the parameters do not allow it, or the result would be huge, the op refuses
+ * and the sample is left out. */
 #include <string.h>
 #include <time.h>
 #include "samples.h"
 
 enum { ELEMENTS = 160000, MANY_ELEMENTS = 700000, TRIED = 2, MEMORY = 64 << 20 };
 #ifdef __SANITIZE_ADDRESS__
-static const double quick = 0;         /* what is looked for there shows in the shorter ones */
+static const double quick = 0; /* what is looked for there shows in the shorter ones */
 #else
-static const double quick = 0.03;      /* seconds */
+static const double quick = 0.03; /* seconds */
 #endif
 
 static int grown;
@@ -20,9 +21,12 @@ static void compare(const Sample *s, const SampleRun *one, const SampleRun *two)
 {
     if (two->results != one->results) complain(s, "does not run with two threads");
     for (int k = 0; k < one->results; k++)
-        if (!same_bits(one->y[k], two->y[k])) complain(s, "%d times larger, result %d depends on the number of threads", grown, k);
+        if (!same_bits(one->y[k], two->y[k]))
+            complain(s, "%d times larger, result %d depends on the number of threads", grown, k);
     for (int i = 0; i < s->n; i++)
-        if (!same_bits(one->g[i], two->g[i])) complain(s, "%d times larger, the gradient of input %d depends on the number of threads", grown, i);
+        if (!same_bits(one->g[i], two->g[i]))
+            complain(s, "%d times larger, the gradient of input %d depends on the number of threads", grown,
+                     i);
 }
 
 /* Returns the seconds that one thread took; -1 when the op refuses. */

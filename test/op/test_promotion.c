@@ -1,4 +1,5 @@
-/* test_promotion.c - dtypes of results against PyTorch's (oracle/promotion_golden.h), and arithmetic of integers. */
+/* test_promotion.c - dtypes of results against PyTorch's (oracle/promotion_golden.h), and arithmetic of
+ * integers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +35,7 @@ static int close_scope(void **state)
     return tensor_error() || tensor_live_count() != 0 ? -1 : 0;
 }
 
-/* ---- dtypes ---------------------------------------------------------------------------------------------------------- */
+/* ---- dtypes ---------------------------------------------------------------------------------- */
 
 /* The letter of the dtype, - where the op refused the operands, with a code that says why. */
 static char letter_of(const Tensor *y)
@@ -71,7 +72,8 @@ static void types(void **state)
     (void)state;
     for (int a = 0; a < TENSOR_DTYPES; a++)
         for (int b = 0; b < TENSOR_DTYPES; b++)
-            assert_int_equal("sdhbliut"[tensor_promote_types((TensorDtype)a, (TensorDtype)b)], promote_golden[a][b]);
+            assert_int_equal("sdhbliut"[tensor_promote_types((TensorDtype)a, (TensorDtype)b)],
+                             promote_golden[a][b]);
 }
 
 static void pairs(void **state)
@@ -83,8 +85,8 @@ static void pairs(void **state)
         int na = pair_golden[i].ndim[0], nb = pair_golden[i].ndim[1];
         for (int a = 0; a < TENSOR_DTYPES; a++)
             for (int b = 0; b < TENSOR_DTYPES; b++)
-                expect(tensor_apply(op, (Tensor *[]){ ones(a, na), ones(b, nb) }, 2, NULL), pair_golden[i].dtype[a][b], op->name,
-                       pair_text(a, na, b, nb));
+                expect(tensor_apply(op, (Tensor *[]){ ones(a, na), ones(b, nb) }, 2, NULL),
+                       pair_golden[i].dtype[a][b], op->name, pair_text(a, na, b, nb));
     }
     assert_int_equal(wrong, 0);
 }
@@ -111,14 +113,16 @@ static void scalars(void **state)
         double c = scalar_golden[i].c, params[2] = { c, c + 1 };
         for (int a = 0; a < TENSOR_DTYPES; a++) {
             char what[80];
-            snprintf(what, sizeof what, "%s of rank %d and %g", tensor_dtype_name((TensorDtype)a), scalar_golden[i].ndim, c);
-            expect(tensor_apply(op, (Tensor *[]){ ones(a, scalar_golden[i].ndim) }, 1, params), scalar_golden[i].dtype[a], op->name, what);
+            snprintf(what, sizeof what, "%s of rank %d and %g", tensor_dtype_name((TensorDtype)a),
+                     scalar_golden[i].ndim, c);
+            expect(tensor_apply(op, (Tensor *[]){ ones(a, scalar_golden[i].ndim) }, 1, params),
+                   scalar_golden[i].dtype[a], op->name, what);
         }
     }
     assert_int_equal(wrong, 0);
 }
 
-/* ---- values of integers ------------------------------------------------------------------------------------------------ */
+/* ---- values of integers ---------------------------------------------------------------------- */
 
 static Tensor *i32(int32_t v) { return tensor_from_data(&v, SHAPE(1), TENSOR_I32); }
 static Tensor *i64(int64_t v) { return tensor_from_data(&v, SHAPE(1), TENSOR_I64); }
@@ -177,7 +181,8 @@ static void powers(void **state)
     is_whole(tensor_pow_scalar(u8(3), 5), TENSOR_U8, 243);
     is_whole(tensor_pow_scalar(u8(3), 6), TENSOR_U8, 729 - 512);
     is_whole(tensor_pow_scalar(truth(true), 2), TENSOR_I64, 1);
-    static const int64_t negative[][3] = { { 2, -1, 0 }, { 1, -1, 1 }, { -1, -1, -1 }, { -1, -2, 1 }, { 0, -1, 0 }, { 1, INT64_MIN, 1 } };
+    static const int64_t negative[][3] = { { 2, -1, 0 },  { 1, -1, 1 }, { -1, -1, -1 },
+                                           { -1, -2, 1 }, { 0, -1, 0 }, { 1, INT64_MIN, 1 } };
     for (size_t i = 0; i < COUNT(negative); i++)
         is_whole(tensor_pow(i64(negative[i][0]), i64(negative[i][1])), TENSOR_I64, negative[i][2]);
     is_whole(tensor_pow(u8(255), u8(1)), TENSOR_U8, 255);
@@ -201,7 +206,8 @@ static void bounds(void **state)
     is_whole(tensor_clamp(truth(true), 2, 3), TENSOR_I64, 2);
     assert_true(tensor_item(tensor_clamp(i32(5), .5, 2.5)) == 2.5);
     assert_true(tensor_item(tensor_clamp(i32(5), 0, INFINITY)) == 5);
-    assert_true(isnan(tensor_item(tensor_clamp(i32(5), 0, NAN))) && isnan(tensor_item(tensor_clamp(i32(5), NAN, 9))));
+    assert_true(isnan(tensor_item(tensor_clamp(i32(5), 0, NAN))) &&
+                isnan(tensor_item(tensor_clamp(i32(5), NAN, 9))));
 }
 
 /* Casts round once: what lies beside a tie is no tie, though a double would have it. */
@@ -211,8 +217,10 @@ static void casts(void **state)
     const int64_t tie = INT64_C(0x101) << 47;
     for (int64_t by = -1; by <= 1; by++)
         for (int64_t sign = -1; sign <= 1; sign += 2)
-            assert_true(tensor_item(tensor_to(i64(sign * (tie + by)), TENSOR_BF16)) == (double)(sign * (by > 0 ? INT64_C(0x102) << 47 : INT64_C(0x100) << 47)));
-    assert_true(tensor_item(tensor_to(i64(65519), TENSOR_F16)) == 65504 && tensor_item(tensor_to(i64(-65520), TENSOR_F16)) == -INFINITY);
+            assert_true(tensor_item(tensor_to(i64(sign * (tie + by)), TENSOR_BF16)) ==
+                        (double)(sign * (by > 0 ? INT64_C(0x102) << 47 : INT64_C(0x100) << 47)));
+    assert_true(tensor_item(tensor_to(i64(65519), TENSOR_F16)) == 65504 &&
+                tensor_item(tensor_to(i64(-65520), TENSOR_F16)) == -INFINITY);
 }
 
 static void is_refused(Tensor *y, TensorStatus code)
@@ -273,7 +281,8 @@ static void compares(void **state)
 static void rounds(void **state)
 {
     (void)state;
-    const double x[6] = { .5, 1.5, 2.5, -.5, -1.5, 4503599627370497.5 }, want[6] = { 0, 2, 2, -0., -2, 4503599627370498. };
+    const double x[6] = { .5, 1.5, 2.5, -.5, -1.5, 4503599627370497.5 },
+                 want[6] = { 0, 2, 2, -0., -2, 4503599627370498. };
     const double *y = tensor_data(tensor_round(tensor_from_data(x, SHAPE(6), TENSOR_F64)));
     for (int i = 0; i < 6; i++) assert_true(y[i] == want[i] && !signbit(y[i]) == !signbit(want[i]));
     assert_true(tensor_item(tensor_sign(tensor_scalar(NAN, TENSOR_F32))) == 0);
@@ -284,7 +293,9 @@ static void rounds(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
-    const struct CMUnitTest tests[] = { TEST(types), TEST(pairs), TEST(alone), TEST(scalars), TEST(wraps), TEST(divides), TEST(powers),
-                                        TEST(bounds), TEST(casts), TEST(fills), TEST(means_and_sums), TEST(compares), TEST(rounds) };
+    const struct CMUnitTest tests[] = { TEST(types), TEST(pairs),   TEST(alone),          TEST(scalars),
+                                        TEST(wraps), TEST(divides), TEST(powers),         TEST(bounds),
+                                        TEST(casts), TEST(fills),   TEST(means_and_sums), TEST(compares),
+                                        TEST(rounds) };
     return cmocka_run_group_tests_name("promotion", tests, NULL, NULL);
 }

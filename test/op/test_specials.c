@@ -1,7 +1,8 @@
-/* test_specials.c - the elementwise rows and their gradients at zeros, infinities, NaN, the largest and smallest numbers and far
- * from 0, against PyTorch's (oracle/specials_golden.h).
+/* test_specials.c - the elementwise rows and their gradients at zeros, infinities, NaN, the largest and
+ * smallest numbers and far from 0, against PyTorch's (oracle/specials_golden.h).
  *
- *  - Finite results agree to a few ulp; NaN, infinities and the sign of 0 are PyTorch's, but where `differs` says why not.
+ *  - Finite results agree to a few ulp; NaN, infinities and the sign of 0 are PyTorch's, but where `differs`
+ * says why not.
  *  - An element has the same bits among others, alone, and in other memory. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ enum { MOST = 256, ULPS = 4 };
 
 static int wrong;
 
-/* ---- numbers --------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* Each number read as its dtype reads it: a double would round twice. */
 static int read_numbers(const char *text, TensorDtype dtype, double *v)
@@ -58,33 +59,51 @@ static bool same_number(double a, double b)
 /* A unit in the last place of v. */
 static double ulp(double v, TensorDtype dtype)
 {
-    int digits = dtype == TENSOR_F32 ? FLT_MANT_DIG : DBL_MANT_DIG, least = dtype == TENSOR_F32 ? FLT_MIN_EXP : DBL_MIN_EXP;
+    int digits = dtype == TENSOR_F32 ? FLT_MANT_DIG : DBL_MANT_DIG,
+        least = dtype == TENSOR_F32 ? FLT_MIN_EXP : DBL_MIN_EXP;
     int e = v == 0 ? least : ilogb(v) + 1;
     return ldexp(1, (e < least ? least : e) - digits);
 }
 
 static bool close_numbers(double a, double b, double scale, TensorDtype dtype)
 {
-    return same_number(a, b) || (isfinite(a) && isfinite(b) && fabs(a - b) <= ULPS * ulp(scale, dtype) && (a != 0 || b != 0));
+    return same_number(a, b) ||
+           (isfinite(a) && isfinite(b) && fabs(a - b) <= ULPS * ulp(scale, dtype) && (a != 0 || b != 0));
 }
 
-/* ---- where a row is not as in PyTorch ---------------------------------------------------------------------------------- */
+/* ---- where a row is not as in PyTorch -------------------------------------------------------- */
 
 typedef bool Where(double a, double b, const double *params);
 
 static bool at_bounds(double x, double b, const double *p) { return (void)b, x == p[0] || x == p[1]; }
-static bool at_infinity(double x, double b, const double *p) { return (void)b, (void)p, x >= (double)FLT_MAX; }
+static bool at_infinity(double x, double b, const double *p)
+{
+    return (void)b, (void)p, x >= (double)FLT_MAX;
+}
 static bool at_tiny_sigmoid(double x, double b, const double *p) { return (void)b, (void)p, fabs(x) == 100; }
-static bool at_half(double x, double b, const double *p) { return (void)b, fabs(p[0]) == .5 && (x == 0 || x == -(double)INFINITY); }
-static bool at_overflow(double x, double b, const double *p) { return (void)b, p[0] < 0 && x == (double)-1e20f; }
+static bool at_half(double x, double b, const double *p)
+{
+    return (void)b, fabs(p[0]) == .5 && (x == 0 || x == -(double)INFINITY);
+}
+static bool at_overflow(double x, double b, const double *p)
+{
+    return (void)b, p[0] < 0 && x == (double)-1e20f;
+}
 
-static const struct { const char *op; int part; Where *where; const char *why; } differs[] = {
+static const struct {
+    const char *op;
+    int part;
+    Where *where;
+    const char *why;
+} differs[] = {
     { "clamp", 1, at_bounds, "the gradient is 1 at both bounds; it was so in PyTorch before it became 0" },
     { "gelu", 0, at_infinity, "PyTorch has NaN in f32, and inf in f64" },
-    { "logsigmoid", 1, at_tiny_sigmoid, "the gradient is a subnormal f32, and 0 here, as PyTorch's own sigmoid" },
+    { "logsigmoid", 1, at_tiny_sigmoid,
+      "the gradient is a subnormal f32, and 0 here, as PyTorch's own sigmoid" },
     { "softplus", 1, at_tiny_sigmoid, "the same" },
     { "pow_scalar", 1, at_half, "the gradient holds C's power, PyTorch's a root" },
-    { "pow_scalar", 0, at_overflow, "PyTorch squares before it divides: 1 / inf for what a subnormal f32 holds" },
+    { "pow_scalar", 0, at_overflow,
+      "PyTorch squares before it divides: 1 / inf for what a subnormal f32 holds" },
     { "pow_scalar", 1, at_overflow, "the same" },
     { NULL, 0, NULL, NULL },
 };
@@ -92,7 +111,8 @@ static const struct { const char *op; int part; Where *where; const char *why; }
 static bool may_differ(const char *op, int part, double a, double b, const double *params)
 {
     for (int i = 0; differs[i].op; i++)
-        if (strcmp(differs[i].op, op) == 0 && differs[i].part == part && differs[i].where(a, b, params)) return true;
+        if (strcmp(differs[i].op, op) == 0 && differs[i].part == part && differs[i].where(a, b, params))
+            return true;
     return false;
 }
 
@@ -105,7 +125,7 @@ static bool cancels(const char *op)
     return false;
 }
 
-/* ---- one row ------------------------------------------------------------------------------------------------------------- */
+/* ---- one row --------------------------------------------------------------------------------- */
 
 typedef struct Case {
     const TensorOp *op;
@@ -144,8 +164,8 @@ static void complain(const Case *c, int part, int i, double got, double want, co
     char b[40] = "", p[60] = "";
     if (c->arity == 2) snprintf(b, sizeof b, ", %g", c->in[1][i]);
     if (c->op->params) snprintf(p, sizeof p, " {%g %g}", c->params[0], c->params[1]);
-    print_error("%s(%g%s)%s in %s: %s %.17g, %s %.17g\n", c->op->name, c->in[0][i], b, p, tensor_dtype_name(c->dtype), name[part], got,
-                what, want);
+    print_error("%s(%g%s)%s in %s: %s %.17g, %s %.17g\n", c->op->name, c->in[0][i], b, p,
+                tensor_dtype_name(c->dtype), name[part], got, what, want);
     wrong++;
 }
 
@@ -157,22 +177,25 @@ static void check(Case *c, const char *const *text)
         assert_int_equal(read_numbers(text[part], c->dtype, want), c->n);
         for (int i = 0; i < c->n; i++) {
             double x = c->in[0][i], scale = cancels(c->op->name) && isfinite(x) ? fmax(1, fabs(x)) : want[i];
-            if (!close_numbers(out[part][i], want[i], scale, c->dtype) && !may_differ(c->op->name, part, x, c->in[1][i], c->params))
+            if (!close_numbers(out[part][i], want[i], scale, c->dtype) &&
+                !may_differ(c->op->name, part, x, c->in[1][i], c->params))
                 complain(c, part, i, out[part][i], want[i], "in PyTorch");
         }
     }
     run(c, 0, c->n, true, other);
     for (int part = 0; part <= c->arity; part++)
         for (int i = 0; i < c->n; i++)
-            if (!same_number(other[part][i], out[part][i])) complain(c, part, i, out[part][i], other[part][i], "with strides");
+            if (!same_number(other[part][i], out[part][i]))
+                complain(c, part, i, out[part][i], other[part][i], "with strides");
     for (int i = 0; i < c->n; i++) {
         run(c, i, 1, false, other);
         for (int part = 0; part <= c->arity; part++)
-            if (!same_number(other[part][0], out[part][i])) complain(c, part, i, out[part][i], other[part][0], "alone");
+            if (!same_number(other[part][0], out[part][i]))
+                complain(c, part, i, out[part][i], other[part][0], "alone");
     }
 }
 
-/* ---- all rows -------------------------------------------------------------------------------------------------------------- */
+/* ---- all rows -------------------------------------------------------------------------------- */
 
 static void rows(void **state, TensorDtype dtype)
 {
@@ -183,10 +206,14 @@ static void rows(void **state, TensorDtype dtype)
     wrong = 0;
     for (size_t i = 0; i < COUNT(special_golden); i++) {
         if (special_golden[i].dtype != dtype) continue;
-        Case c = { .op = tensor_op_find(special_golden[i].op), .arity = special_golden[i].arity, .dtype = dtype, .params = special_golden[i].params };
+        Case c = { .op = tensor_op_find(special_golden[i].op),
+                   .arity = special_golden[i].arity,
+                   .dtype = dtype,
+                   .params = special_golden[i].params };
         assert_non_null(c.op);
         c.n = c.arity == 1 ? n : k * k;
-        for (int j = 0; j < c.n; j++) c.in[0][j] = c.arity == 1 ? listed[j] : cross[j / k], c.in[1][j] = cross[j % k];
+        for (int j = 0; j < c.n; j++)
+            c.in[0][j] = c.arity == 1 ? listed[j] : cross[j / k], c.in[1][j] = cross[j % k];
         check(&c, special_golden[i].text);
     }
     assert_int_equal(wrong, 0);

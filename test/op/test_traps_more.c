@@ -1,15 +1,16 @@
-/* test_traps_more.c - traps of many families that stand in no other list: products of every rank, indices of rank 0 and none, who gets a
- * gradient and who not, arguments by position, random variables with a gradient, edges of single ops.
- * One test a trap. */
+/* test_traps_more.c - traps of many families that stand in no other list: products of every rank, indices of
+ * rank 0 and none, who gets a gradient and who not, arguments by position, random variables with a gradient,
+ * edges of single ops. One test a trap. */
 #include "traps.h"
 
-/* ---- products -------------------------------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* The definition: every pair of elements multiplied, and summed. */
 static Tensor *product(Tensor *a, Tensor *b)
 {
     const bool row = tensor_ndim(a) == 1, column = tensor_ndim(b) == 1;
-    Tensor *left = tensor_unsqueeze(row ? tensor_unsqueeze(a, 0) : a, -1), *right = tensor_unsqueeze(column ? tensor_unsqueeze(b, 1) : b, -3);
+    Tensor *left = tensor_unsqueeze(row ? tensor_unsqueeze(a, 0) : a, -1),
+           *right = tensor_unsqueeze(column ? tensor_unsqueeze(b, 1) : b, -3);
     Tensor *y = tensor_sum(tensor_mul(left, right), -2);
     if (column) y = tensor_squeeze(y, -1);
     return row ? tensor_squeeze(y, column ? -1 : -2) : y;
@@ -17,7 +18,8 @@ static Tensor *product(Tensor *a, Tensor *b)
 
 static void check_product(TensorShape sa, TensorShape sb)
 {
-    Tensor *a = tensor_requires_grad_(tensor_randn(sa, TENSOR_F64), true), *b = tensor_requires_grad_(tensor_randn(sb, TENSOR_F64), true);
+    Tensor *a = tensor_requires_grad_(tensor_randn(sa, TENSOR_F64), true),
+           *b = tensor_requires_grad_(tensor_randn(sb, TENSOR_F64), true);
     Tensor *y = tensor_matmul(a, b), *want = product(a, b);
     assert_true(y && tensor_ndim(y) == tensor_ndim(want) && tensor_allclose(y, want, 1e-12, 1e-12, false));
     assert_true(tensor_allclose(gradient(y, a), gradient(want, a), 1e-12, 1e-9, false));
@@ -44,18 +46,22 @@ static void test_matmul_of_every_pair_of_ranks(void **state)
     check_product(SHAPE(5, 5, 5), SHAPE(1, 5, 5));
 }
 
-/* ---- indices ---------------------------------------------------------------------------------------------------------- */
+/* ---- indices --------------------------------------------------------------------------------- */
 
 static void test_indices_may_be_empty(void **state)
 {
     (void)state;
-    Tensor *none = tensor_zeros(SHAPE(0), TENSOR_I64), *x = leaf(SHAPE(3), "1 2 3"), *src = leaf(SHAPE(0), "");
+    Tensor *none = tensor_zeros(SHAPE(0), TENSOR_I64), *x = leaf(SHAPE(3), "1 2 3"),
+           *src = leaf(SHAPE(0), "");
     assert_true(has(tensor_gather(x, 0, none), SHAPE(0), ""));
     assert_true(has(gradient(tensor_gather(x, 0, none), x), SHAPE(3), "0 0 0"));
     assert_true(has(gradient(tensor_index_select(x, 0, none), x), SHAPE(3), "0 0 0"));
     assert_true(has(gradient(tensor_take(x, none), x), SHAPE(3), "0 0 0"));
-    Tensor *written[] = { tensor_scatter(x, 0, none, src), tensor_scatter_add(x, 0, none, src), tensor_index_add(x, 0, none, src),
-                          tensor_index_copy(x, 0, none, src), tensor_scatter_reduce(x, 0, none, src, "mean", .include_self = false),
+    Tensor *written[] = { tensor_scatter(x, 0, none, src),
+                          tensor_scatter_add(x, 0, none, src),
+                          tensor_index_add(x, 0, none, src),
+                          tensor_index_copy(x, 0, none, src),
+                          tensor_scatter_reduce(x, 0, none, src, "mean", .include_self = false),
                           tensor_index_put(x, TENSORS(none), src) };
     for (int i = 0; i < (int)(sizeof written / sizeof *written); i++) {
         assert_true(has(written[i], SHAPE(3), "1 2 3"));
@@ -68,7 +74,8 @@ static void test_indices_may_be_empty(void **state)
 static void test_indices_may_be_scalars(void **state)
 {
     (void)state;
-    Tensor *i = indices(SHAPE(), "1"), *zero = indices(SHAPE(), "0"), *x = leaf(SHAPE(), "5"), *table = leaf(SHAPE(2, 2), "1 2 3 4");
+    Tensor *i = indices(SHAPE(), "1"), *zero = indices(SHAPE(), "0"), *x = leaf(SHAPE(), "5"),
+           *table = leaf(SHAPE(2, 2), "1 2 3 4");
     assert_true(has(tensor_embedding(i, table), SHAPE(2), "3 4"));
     assert_true(has(gradient(tensor_embedding(i, table), table), SHAPE(2, 2), "0 0 1 2"));
     assert_true(has(tensor_gather(x, 0, zero), SHAPE(), "5"));
@@ -81,7 +88,8 @@ static void test_indices_may_be_scalars(void **state)
 static void test_movedim_and_unflatten_count_from_the_end(void **state)
 {
     (void)state;
-    Tensor *x = tensor_zeros(SHAPE(2, 3, 4), TENSOR_F32), *y = tensor_movedim(x, -1, 0), *z = tensor_unflatten(x, -1, DIMS(2, -1));
+    Tensor *x = tensor_zeros(SHAPE(2, 3, 4), TENSOR_F32), *y = tensor_movedim(x, -1, 0),
+           *z = tensor_unflatten(x, -1, DIMS(2, -1));
     assert_true(tensor_size(y, 0) == 4 && tensor_size(y, 2) == 3);
     y = tensor_movedims(x, DIMS(0, -1), DIMS(-1, 0));
     assert_true(tensor_size(y, 0) == 4 && tensor_size(y, 1) == 3 && tensor_size(y, 2) == 2);
@@ -101,7 +109,7 @@ static void test_rank_0_has_the_dims_0_and_minus_1(void **state)
     assert_refused(tensor_sum(x, 1), TENSOR_EINDEX);
 }
 
-/* ---- who gets a gradient ----------------------------------------------------------------------------------------------- */
+/* ---- who gets a gradient --------------------------------------------------------------------- */
 
 static void test_integers_and_bools_never_get_gradients(void **state)
 {
@@ -110,21 +118,34 @@ static void test_integers_and_bools_never_get_gradients(void **state)
     assert_refused(tensor_requires_grad_(tensor_zeros(SHAPE(2), TENSOR_BOOL), true), TENSOR_EDTYPE);
     Tensor *x = leaf(SHAPE(3), "1 3 2"), *at;
     tensor_topk(x, 2, .indices = &at);
-    Tensor *results[] = { at, tensor_argmax(x), tensor_argsort(x), tensor_to(x, TENSOR_I64), tensor_gt_scalar(x, 2), tensor_eq(x, x), tensor_isnan(x),
-                          tensor_any(x), tensor_all(x), tensor_count_nonzero(x), tensor_nonzero(x), tensor_logical_not(x), tensor_isclose(x, x) };
-    for (int i = 0; i < (int)(sizeof results / sizeof *results); i++) assert_true(results[i] && !tensor_requires_grad(results[i]));
-    Tensor *y = tensor_mul(x, indices(SHAPE(3), "2 3 4"));              /* beside an integer */
+    Tensor *results[] = { at,
+                          tensor_argmax(x),
+                          tensor_argsort(x),
+                          tensor_to(x, TENSOR_I64),
+                          tensor_gt_scalar(x, 2),
+                          tensor_eq(x, x),
+                          tensor_isnan(x),
+                          tensor_any(x),
+                          tensor_all(x),
+                          tensor_count_nonzero(x),
+                          tensor_nonzero(x),
+                          tensor_logical_not(x),
+                          tensor_isclose(x, x) };
+    for (int i = 0; i < (int)(sizeof results / sizeof *results); i++)
+        assert_true(results[i] && !tensor_requires_grad(results[i]));
+    Tensor *y = tensor_mul(x, indices(SHAPE(3), "2 3 4")); /* beside an integer */
     assert_true(has(gradient(y, x), SHAPE(3), "2 6 12"));
 }
 
 static void test_only_gradients_that_are_wanted_are_formed(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(1, 2), "1 2"), *w = numbers(SHAPE(1, 2), "3 4", TENSOR_F64), *y = tensor_linear(x, w, NULL);
+    Tensor *x = leaf(SHAPE(1, 2), "1 2"), *w = numbers(SHAPE(1, 2), "3 4", TENSOR_F64),
+           *y = tensor_linear(x, w, NULL);
     assert_int_equal(tensor_backward(y), 0);
     assert_true(has(tensor_grad(x), SHAPE(1, 2), "3 4"));
     assert_null(tensor_grad(w));
-    Tensor *a = leaf(SHAPE(2), "1 2"), *b = leaf(SHAPE(2), "3 4");      /* wanted of one operand alone */
+    Tensor *a = leaf(SHAPE(2), "1 2"), *b = leaf(SHAPE(2), "3 4"); /* wanted of one operand alone */
     assert_true(has(gradient(tensor_mul(a, b), a), SHAPE(2), "3 8"));
     assert_null(tensor_grad(b));
 }
@@ -140,14 +161,16 @@ static void test_order_statistics_send_the_gradient_to_their_index_alone(void **
     assert_true(has(gradient(tensor_max_dim(x, 0), x), SHAPE(5), "0 1 0 0 0"));
     assert_true(has(gradient(tensor_mode(x), x), SHAPE(5), "0 0 1 0 0"));
     assert_true(has(tensor_topk(x, 0), SHAPE(0), ""));
-    assert_true(has(gradient(tensor_median(x), x), SHAPE(5), "0.5 0 0.5 0 0"));             /* of all elements: shared */
+    assert_true(has(gradient(tensor_median(x), x), SHAPE(5), "0.5 0 0.5 0 0")); /* of all elements: shared */
 }
 
 static void test_div_with_a_rounding_has_gradient_0(void **state)
 {
     (void)state;
-    Tensor *a = leaf(SHAPE(2), "7 -7"), *b = leaf(SHAPE(2), "2 2"), *down = tensor_div_rounding(a, b, TENSOR_FLOOR);
-    assert_true(has(down, SHAPE(2), "3 -4") && has(tensor_div_rounding(a, b, TENSOR_TRUNC), SHAPE(2), "3 -3"));
+    Tensor *a = leaf(SHAPE(2), "7 -7"), *b = leaf(SHAPE(2), "2 2"),
+           *down = tensor_div_rounding(a, b, TENSOR_FLOOR);
+    assert_true(has(down, SHAPE(2), "3 -4") &&
+                has(tensor_div_rounding(a, b, TENSOR_TRUNC), SHAPE(2), "3 -3"));
     assert_true(has(gradient(down, a), SHAPE(2), "0 0") && has(gradient(down, b), SHAPE(2), "0 0"));
 }
 
@@ -174,28 +197,32 @@ static void test_comparisons_of_integers_with_a_fraction(void **state)
     assert_true(has(tensor_eq(i, tensor_ones(SHAPE(3), TENSOR_BOOL)), SHAPE(3), "0 0 0"));
 }
 
-/* ---- ends --------------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void test_lerp_gives_both_its_ends_exactly(void **state)
 {
     (void)state;
-    Tensor *a = numbers(SHAPE(2), "1e8 -3", TENSOR_F32), *b = numbers(SHAPE(2), "0.1 1e9", TENSOR_F32), *one = tensor_ones(SHAPE(), TENSOR_F32);
+    Tensor *a = numbers(SHAPE(2), "1e8 -3", TENSOR_F32), *b = numbers(SHAPE(2), "0.1 1e9", TENSOR_F32),
+           *one = tensor_ones(SHAPE(), TENSOR_F32);
     assert_true(tensor_equal(tensor_lerp(a, b, 1), b) && tensor_equal(tensor_lerp(a, b, 0), a));
-    assert_true(tensor_equal(tensor_lerp_tensor(a, b, one), b) && tensor_equal(tensor_lerp_tensor(a, b, tensor_zeros_like(one)), a));
+    assert_true(tensor_equal(tensor_lerp_tensor(a, b, one), b) &&
+                tensor_equal(tensor_lerp_tensor(a, b, tensor_zeros_like(one)), a));
     Tensor *average = tensor_clone(a);
     assert_true(tensor_equal(tensor_lerp_(average, b, 1), b));
 }
 
-/* ---- random variables with a gradient --------------------------------------------------------------------------------------- */
+/* ---- random variables with a gradient -------------------------------------------------------- */
 
 static void test_reparameterised_noise_passes_gradients_to_mean_and_deviation(void **state)
 {
     (void)state;
-    Tensor *mean = leaf(SHAPE(3), "1 2 3"), *log_var = leaf(SHAPE(3), "0 1 -1"), *std = tensor_exp(tensor_mul_scalar(log_var, 0.5));
+    Tensor *mean = leaf(SHAPE(3), "1 2 3"), *log_var = leaf(SHAPE(3), "0 1 -1"),
+           *std = tensor_exp(tensor_mul_scalar(log_var, 0.5));
     Tensor *noise = tensor_randn_like(std), *z = tensor_add(mean, tensor_mul(std, noise));
     assert_false(tensor_requires_grad(noise));
     assert_true(has(gradient(z, mean), SHAPE(3), "1 2 3"));
-    Tensor *want = tensor_mul(tensor_mul(noise, tensor_mul_scalar(std, 0.5)), numbers(SHAPE(3), "1 2 3", TENSOR_F64));
+    Tensor *want =
+        tensor_mul(tensor_mul(noise, tensor_mul_scalar(std, 0.5)), numbers(SHAPE(3), "1 2 3", TENSOR_F64));
     assert_true(tensor_allclose(gradient(z, log_var), want, 1e-12, 1e-12, false));
 }
 
@@ -210,13 +237,15 @@ static void test_draws_have_no_gradient(void **state)
 static void test_categorical_logits_are_normalised(void **state)
 {
     (void)state;
-    Tensor *logits = leaf(SHAPE(3), "1 2 3"), *moved = tensor_add_scalar(logits, 100), *i = indices(SHAPE(), "2");
+    Tensor *logits = leaf(SHAPE(3), "1 2 3"), *moved = tensor_add_scalar(logits, 100),
+           *i = indices(SHAPE(), "2");
     Tensor *y = tensor_categorical_log_prob(logits, i);
-    assert_true(has(y, SHAPE(), "-0.40760596444438") && tensor_allclose(y, tensor_categorical_log_prob(moved, i), 1e-12, 0, false));
+    assert_true(has(y, SHAPE(), "-0.40760596444438") &&
+                tensor_allclose(y, tensor_categorical_log_prob(moved, i), 1e-12, 0, false));
     assert_true(has(gradient(y, logits), SHAPE(3), "-0.0900305731704 -0.2447284710548 0.3347590442252"));
 }
 
-/* ---- edges ---------------------------------------------------------------------------------------------------------- */
+/* ---- edges ----------------------------------------------------------------------------------- */
 
 static void test_tensordot_over_empty_lists_of_dims_is_the_outer_product(void **state)
 {
@@ -243,7 +272,8 @@ static void test_logsumexp_of_integers_is_f32(void **state)
 static void test_a_nan_shows_in_the_gradient_of_logcumsumexp(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(3), "1 nan 2"), *y = tensor_logcumsumexp(x, 0), *ones = tensor_ones(SHAPE(3), TENSOR_F64);
+    Tensor *x = leaf(SHAPE(3), "1 nan 2"), *y = tensor_logcumsumexp(x, 0),
+           *ones = tensor_ones(SHAPE(3), TENSOR_F64);
     for (int record = 0; record < 2; record++)
         assert_true(has(tensor_gradients(y, x, ones, true, record), SHAPE(3), "nan nan nan"));
 }
@@ -268,30 +298,43 @@ static void test_bent_losses_are_parabolas_through_0(void **state)
     (void)state;
     Tensor *x = leaf(SHAPE(5), "-3 -2 0 1 2"), *t = numbers(SHAPE(5), "0 0 0 0 0", TENSOR_F64);
     assert_true(has(curvature(tensor_huber_loss(x, t, TENSOR_SUM, .delta = 2), x), SHAPE(5), "0 0 1 1 0"));
-    assert_true(has(curvature(tensor_smooth_l1_loss(x, t, TENSOR_SUM, .beta = 2), x), SHAPE(5), "0 0 0.5 0.5 0"));
+    assert_true(
+        has(curvature(tensor_smooth_l1_loss(x, t, TENSOR_SUM, .beta = 2), x), SHAPE(5), "0 0 0.5 0.5 0"));
 }
 
 static void test_bce_of_tiny_probabilities_keeps_their_digits(void **state)
 {
     (void)state;
-    Tensor *x = tensor_requires_grad_(numbers(SHAPE(2), "1e-9 0", TENSOR_F32), true), *t = numbers(SHAPE(2), "0 0", TENSOR_F32);
+    Tensor *x = tensor_requires_grad_(numbers(SHAPE(2), "1e-9 0", TENSOR_F32), true),
+           *t = numbers(SHAPE(2), "0 0", TENSOR_F32);
     Tensor *y = tensor_binary_cross_entropy(x, t, .reduction = TENSOR_NONE);
     assert_true(has(tensor_mul_scalar(y, 1e9), SHAPE(2), "1 0") && has(gradient(y, x), SHAPE(2), "1 0"));
 }
 
-/* ---- arguments and names ------------------------------------------------------------------------------------------------------- */
+/* ---- arguments and names --------------------------------------------------------------------- */
 
 static void test_arguments_by_position_come_in_pytorchs_order(void **state)
 {
     (void)state;
     Tensor *x = tensor_randn(SHAPE(1, 2, 6, 7), TENSOR_F64), *flat = tensor_flatten(x, 0, 2);
-    assert_true(tensor_equal(tensor_max_pool2d(x, 2, 1, 1, 2, true), tensor_max_pool2d(x, 2, .stride = 1, .padding = 1, .dilation = 2, .ceil_mode = true)));
-    assert_true(tensor_equal(tensor_max_pool1d(flat, 3, 2, 0, 1, true), tensor_max_pool1d(flat, 3, .stride = 2, .ceil_mode = true)));
-    assert_true(tensor_equal(tensor_avg_pool2d(x, 4, 3, 1, true, false), tensor_avg_pool2d(x, 4, .stride = 3, .padding = 1, .ceil_mode = true, .count_include_pad = false)));
-    assert_true(tensor_equal(tensor_interpolate(x, SHAPE(3, 9), 0, TENSOR_BILINEAR, true), tensor_interpolate(x, SHAPE(3, 9), .mode = TENSOR_BILINEAR, .align_corners = true)));
+    assert_true(
+        tensor_equal(tensor_max_pool2d(x, 2, 1, 1, 2, true),
+                     tensor_max_pool2d(x, 2, .stride = 1, .padding = 1, .dilation = 2, .ceil_mode = true)));
+    assert_true(tensor_equal(tensor_max_pool1d(flat, 3, 2, 0, 1, true),
+                             tensor_max_pool1d(flat, 3, .stride = 2, .ceil_mode = true)));
+    assert_true(tensor_equal(
+        tensor_avg_pool2d(x, 4, 3, 1, true, false),
+        tensor_avg_pool2d(x, 4, .stride = 3, .padding = 1, .ceil_mode = true, .count_include_pad = false)));
+    assert_true(
+        tensor_equal(tensor_interpolate(x, SHAPE(3, 9), 0, TENSOR_BILINEAR, true),
+                     tensor_interpolate(x, SHAPE(3, 9), .mode = TENSOR_BILINEAR, .align_corners = true)));
     assert_true(tensor_equal(tensor_pdist(flat, 1), tensor_pdist(flat, .p = 1)));
-    assert_true(has(tensor_smooth_l1_loss(numbers(SHAPE(2), "0 3", TENSOR_F64), numbers(SHAPE(2), "1 0", TENSOR_F64), TENSOR_SUM, 2), SHAPE(), "2.25"));
-    assert_true(has(tensor_huber_loss(numbers(SHAPE(2), "0 3", TENSOR_F64), numbers(SHAPE(2), "1 0", TENSOR_F64), TENSOR_SUM, .delta = 2), SHAPE(), "4.5"));
+    assert_true(has(tensor_smooth_l1_loss(numbers(SHAPE(2), "0 3", TENSOR_F64),
+                                          numbers(SHAPE(2), "1 0", TENSOR_F64), TENSOR_SUM, 2),
+                    SHAPE(), "2.25"));
+    assert_true(has(tensor_huber_loss(numbers(SHAPE(2), "0 3", TENSOR_F64),
+                                      numbers(SHAPE(2), "1 0", TENSOR_F64), TENSOR_SUM, .delta = 2),
+                    SHAPE(), "4.5"));
 }
 
 static void test_other_names_are_the_same_ops(void **state)
@@ -299,9 +342,11 @@ static void test_other_names_are_the_same_ops(void **state)
     (void)state;
     Tensor *x = leaf(SHAPE(2, 1), "4 9"), *y = leaf(SHAPE(2, 1), "2 3");
     assert_true(has(tensor_broadcast_to(x, SHAPE(2, 2)), SHAPE(2, 2), "4 4 9 9"));
-    assert_true(has(tensor_true_divide(x, y), SHAPE(2, 1), "2 3") && has(tensor_multiply(x, y), SHAPE(2, 1), "8 27"));
+    assert_true(has(tensor_true_divide(x, y), SHAPE(2, 1), "2 3") &&
+                has(tensor_multiply(x, y), SHAPE(2, 1), "8 27"));
     assert_true(has(tensor_rsub(y, x), SHAPE(2, 1), "2 6") && has(tensor_clip(x, 5, 6), SHAPE(2, 1), "5 6"));
-    assert_true(has(tensor_concat(TENSORS(x, y), 1), SHAPE(2, 2), "4 2 9 3") && has(tensor_swapaxes(x, 0, 1), SHAPE(1, 2), "4 9"));
+    assert_true(has(tensor_concat(TENSORS(x, y), 1), SHAPE(2, 2), "4 2 9 3") &&
+                has(tensor_swapaxes(x, 0, 1), SHAPE(1, 2), "4 9"));
     assert_true(has(tensor_flipud(x), SHAPE(2, 1), "9 4") && has(tensor_fliplr(x), SHAPE(2, 1), "4 9"));
     assert_true(has(tensor_greater(x, y), SHAPE(2, 1), "1 1") && tensor_dtype(tensor_half(x)) == TENSOR_F16);
 }
@@ -314,9 +359,11 @@ static void test_nan_wins_in_every_block_of_a_long_reduction(void **state)
     for (int at = 0; at < N; at += 1999) {
         Tensor *x = tensor_randn(SHAPE(N), TENSOR_F32);
         ((float *)tensor_data(x))[at] = NAN;
-        assert_true(isnan(tensor_item(tensor_amax(x))) && isnan(tensor_item(tensor_amin(x))) && isnan(tensor_item(tensor_norm(x, .p = INFINITY))));
+        assert_true(isnan(tensor_item(tensor_amax(x))) && isnan(tensor_item(tensor_amin(x))) &&
+                    isnan(tensor_item(tensor_norm(x, .p = INFINITY))));
         assert_true(tensor_item_i64(tensor_argmax(x)) == at && tensor_item_i64(tensor_argmin(x)) == at);
-        assert_true(isnan(tensor_item(tensor_sum(x))) && isnan(tensor_item(tensor_prod(x))) && isnan(tensor_item(tensor_logsumexp(x))));
+        assert_true(isnan(tensor_item(tensor_sum(x))) && isnan(tensor_item(tensor_prod(x))) &&
+                    isnan(tensor_item(tensor_logsumexp(x))));
     }
 }
 
@@ -324,7 +371,8 @@ static void test_nan_wins_in_every_block_of_a_long_reduction(void **state)
 static void test_halves_of_rare_rows_round_once(void **state)
 {
     (void)state;
-    Tensor *a = tensor_to(tensor_rand(SHAPE(400, 1), TENSOR_F64), TENSOR_F16), *b = tensor_to(tensor_rand(SHAPE(400), TENSOR_F64), TENSOR_F16);
+    Tensor *a = tensor_to(tensor_rand(SHAPE(400, 1), TENSOR_F64), TENSOR_F16),
+           *b = tensor_to(tensor_rand(SHAPE(400), TENSOR_F64), TENSOR_F16);
     Tensor *wide_a = tensor_to(a, TENSOR_F64), *wide_b = tensor_to(b, TENSOR_F64);
     assert_true(tensor_equal(tensor_atan2(a, b), tensor_to(tensor_atan2(wide_a, wide_b), TENSOR_F16)));
     assert_true(tensor_equal(tensor_hypot(a, b), tensor_to(tensor_hypot(wide_a, wide_b), TENSOR_F16)));
@@ -334,25 +382,40 @@ static void test_attention_without_a_score_is_0_beside_nan(void **state)
 {
     (void)state;
     Tensor *x = tensor_rand(SHAPE(1, 2, 3), TENSOR_F64), *v = tensor_full(SHAPE(1, 2, 3), NAN, TENSOR_F64);
-    Tensor *y = tensor_scaled_dot_product_attention(x, x, v, .attn_mask = tensor_zeros(SHAPE(2, 2), TENSOR_BOOL));
+    Tensor *y =
+        tensor_scaled_dot_product_attention(x, x, v, .attn_mask = tensor_zeros(SHAPE(2, 2), TENSOR_BOOL));
     assert_true(has(y, SHAPE(1, 2, 3), "0 0 0 0 0 0"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_matmul_of_every_pair_of_ranks), TEST(test_indices_may_be_empty), TEST(test_indices_may_be_scalars),
-        TEST(test_movedim_and_unflatten_count_from_the_end), TEST(test_rank_0_has_the_dims_0_and_minus_1),
-        TEST(test_integers_and_bools_never_get_gradients), TEST(test_only_gradients_that_are_wanted_are_formed),
-        TEST(test_order_statistics_send_the_gradient_to_their_index_alone), TEST(test_div_with_a_rounding_has_gradient_0),
-        TEST(test_both_operands_broadcast_and_sum_their_gradients), TEST(test_comparisons_of_integers_with_a_fraction),
-        TEST(test_lerp_gives_both_its_ends_exactly), TEST(test_reparameterised_noise_passes_gradients_to_mean_and_deviation),
-        TEST(test_draws_have_no_gradient), TEST(test_categorical_logits_are_normalised),
-        TEST(test_tensordot_over_empty_lists_of_dims_is_the_outer_product), TEST(test_det_of_an_infinite_matrix_has_the_gradient_nan),
-        TEST(test_logsumexp_of_integers_is_f32), TEST(test_batch_norm_of_nothing), TEST(test_a_nan_shows_in_the_gradient_of_logcumsumexp),
-        TEST(test_bent_losses_are_parabolas_through_0), TEST(test_bce_of_tiny_probabilities_keeps_their_digits),
-        TEST(test_arguments_by_position_come_in_pytorchs_order), TEST(test_other_names_are_the_same_ops),
-        TEST(test_nan_wins_in_every_block_of_a_long_reduction), TEST(test_halves_of_rare_rows_round_once),
+        TEST(test_matmul_of_every_pair_of_ranks),
+        TEST(test_indices_may_be_empty),
+        TEST(test_indices_may_be_scalars),
+        TEST(test_movedim_and_unflatten_count_from_the_end),
+        TEST(test_rank_0_has_the_dims_0_and_minus_1),
+        TEST(test_integers_and_bools_never_get_gradients),
+        TEST(test_only_gradients_that_are_wanted_are_formed),
+        TEST(test_order_statistics_send_the_gradient_to_their_index_alone),
+        TEST(test_div_with_a_rounding_has_gradient_0),
+        TEST(test_both_operands_broadcast_and_sum_their_gradients),
+        TEST(test_comparisons_of_integers_with_a_fraction),
+        TEST(test_lerp_gives_both_its_ends_exactly),
+        TEST(test_reparameterised_noise_passes_gradients_to_mean_and_deviation),
+        TEST(test_draws_have_no_gradient),
+        TEST(test_categorical_logits_are_normalised),
+        TEST(test_tensordot_over_empty_lists_of_dims_is_the_outer_product),
+        TEST(test_det_of_an_infinite_matrix_has_the_gradient_nan),
+        TEST(test_logsumexp_of_integers_is_f32),
+        TEST(test_batch_norm_of_nothing),
+        TEST(test_a_nan_shows_in_the_gradient_of_logcumsumexp),
+        TEST(test_bent_losses_are_parabolas_through_0),
+        TEST(test_bce_of_tiny_probabilities_keeps_their_digits),
+        TEST(test_arguments_by_position_come_in_pytorchs_order),
+        TEST(test_other_names_are_the_same_ops),
+        TEST(test_nan_wins_in_every_block_of_a_long_reduction),
+        TEST(test_halves_of_rare_rows_round_once),
         TEST(test_attention_without_a_score_is_0_beside_nan),
     };
     return cmocka_run_group_tests_name("more traps", tests, NULL, NULL);

@@ -14,7 +14,7 @@
 
 #include "oracle/nn_golden.h"
 
-/* ---- what oracle/nn.py's run() does ----------------------------------------------------------------------------- */
+/* ---- what oracle/nn.py's run() does ---------------------------------------------------------- */
 
 static Tensor *made(double (*value)(int64_t i, int64_t t), int64_t n, int64_t t, TensorDtype dtype)
 {
@@ -23,8 +23,15 @@ static Tensor *made(double (*value)(int64_t i, int64_t t), int64_t n, int64_t t,
     return tensor_to(tensor_from_data(v, SHAPE(n), TENSOR_F64), dtype);
 }
 
-static double start_value(int64_t i, int64_t t) { (void)t; return (double)(5 * i % 7 - 3) / 4; }
-static double grad_value(int64_t i, int64_t t) { return (double)((7 * i + 3 * t) % 11 - 5) / (t < 7 ? 8 : 16); }
+static double start_value(int64_t i, int64_t t)
+{
+    (void)t;
+    return (double)(5 * i % 7 - 3) / 4;
+}
+static double grad_value(int64_t i, int64_t t)
+{
+    return (double)((7 * i + 3 * t) % 11 - 5) / (t < 7 ? 8 : 16);
+}
 
 static Tensor *start(int64_t n, TensorDtype dtype)
 {
@@ -43,17 +50,23 @@ static void assert_values(Tensor *p, const double *want, double tolerance, const
 {
     for (int64_t i = 0; i < tensor_numel(p); i++) {
         double found = tensor_get(p, DIMS(i));
-        if (!(fabs(found - want[i]) <= tolerance * (1 + fabs(want[i])))) fail_msg("%s [%lld]: %.17g, wanted %.17g", name, (long long)i, found, want[i]);
+        if (!(fabs(found - want[i]) <= tolerance * (1 + fabs(want[i]))))
+            fail_msg("%s [%lld]: %.17g, wanted %.17g", name, (long long)i, found, want[i]);
     }
 }
 
-/* ---- trajectories ------------------------------------------------------------------------------------------------- */
+/* ---- trajectories ---------------------------------------------------------------------------- */
 
 typedef Optimizer *(*Make)(TensorList P);
-#define MAKE(name, ...) static Optimizer *make_##name(TensorList P) { return __VA_ARGS__; }
+#define MAKE(name, ...) \
+    static Optimizer *make_##name(TensorList P) { return __VA_ARGS__; }
 GOLDEN_PATHS(MAKE)
 
-static const struct { const char *name; Make make; const GoldenPath *f64, *f32; } paths[] = {
+static const struct {
+    const char *name;
+    Make make;
+    const GoldenPath *f64, *f32;
+} paths[] = {
 #define PATH(name, ...) { #name, make_##name, &golden_##name##_f64, &golden_##name##_f32 },
     GOLDEN_PATHS(PATH)
 };
@@ -95,13 +108,15 @@ static void strided_parameters(void **state)
     for (int i = 0; i < PATHS; i++)
         for (int dtype = TENSOR_F32; dtype <= TENSOR_F64; dtype++) {
             TensorScope scope = tensor_scope_open();
-            Tensor *base = tensor_zeros(SHAPE(GOLDEN_COUNT, 3), (TensorDtype)dtype), *p = tensor_select(base, 1, 1);
+            Tensor *base = tensor_zeros(SHAPE(GOLDEN_COUNT, 3), (TensorDtype)dtype),
+                   *p = tensor_select(base, 1, 1);
             tensor_copy_(p, start(GOLDEN_COUNT, (TensorDtype)dtype));
             p = tensor_requires_grad_(tensor_detach(p), true);
             assert_false(tensor_is_contiguous(p));
             Optimizer *opt = paths[i].make(TENSORS(p));
             for (int t = 1; t <= GOLDEN_STEPS; t++) step(opt, p, t);
-            assert_values(p, dtype == TENSOR_F64 ? paths[i].f64->last : paths[i].f32->last, dtype == TENSOR_F64 ? 1e-13 : 4e-7, paths[i].name);
+            assert_values(p, dtype == TENSOR_F64 ? paths[i].f64->last : paths[i].f32->last,
+                          dtype == TENSOR_F64 ? 1e-13 : 4e-7, paths[i].name);
             assert_true(tensor_get(base, DIMS(1, 0)) == 0 && tensor_get(base, DIMS(2, 2)) == 0);
             optim_free(opt);
             tensor_scope_close(scope);
@@ -142,7 +157,7 @@ static void many_elements(void **state)
     tensor_scope_close(scope);
 }
 
-/* ---- what a step leaves alone ---------------------------------------------------------------------------------------- */
+/* ---- what a step leaves alone ---------------------------------------------------------------- */
 
 static void without_gradient(void **state)
 {
@@ -151,8 +166,8 @@ static void without_gradient(void **state)
     Tensor *p = start(5, TENSOR_F64), *q = start(5, TENSOR_F64), *before = tensor_clone(tensor_detach(q));
     Optimizer *opt = optim_adamw(TENSORS(q, p), 0.1, .weight_decay = 0.5);
     for (int t = 1; t <= 2; t++) step(opt, p, t);
-    assert_true(tensor_equal(q, before));                               /* no decay */
-    assert_int_equal(opt->group[0].param[0].step, 0);                   /* no count */
+    assert_true(tensor_equal(q, before));             /* no decay */
+    assert_int_equal(opt->group[0].param[0].step, 0); /* no count */
     assert_null(opt->group[0].param[0].state[0]);
     assert_int_equal(opt->group[0].param[1].step, 2);
     optim_free(opt);
@@ -190,7 +205,8 @@ static void outlives_the_net(void **state)
     assert_true(tensor_grad_enabled());
     assert_int_equal(optim_step(opt), 0);
     assert_true(tensor_grad_enabled());
-    TENSOR_NO_GRAD assert_int_equal(optim_step(opt), 0);
+    TENSOR_NO_GRAD
+        assert_int_equal(optim_step(opt), 0);
     optim_free(opt);
     tensor_scope_close(scope);
     assert_int_equal(tensor_live_count(), before);
@@ -228,7 +244,7 @@ static void saved_parameter(void **state)
     tensor_scope_close(scope);
 }
 
-/* ---- groups ----------------------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static void groups(void **state)
 {
@@ -236,10 +252,12 @@ static void groups(void **state)
     TensorScope scope = tensor_scope_open();
     Tensor *p = start(5, TENSOR_F64), *q = start(5, TENSOR_F64), *r = start(5, TENSOR_F64);
     Optimizer *opt = optim_adamw(TENSORS(p), 0.1, .weight_decay = 0.5, .amsgrad = true);
-    assert_int_equal(optim_add_group(opt, TENSORS(q), .weight_decay = 0, .betas = { 0.5, 0.6 }, .amsgrad = false), 0);
+    assert_int_equal(
+        optim_add_group(opt, TENSORS(q), .weight_decay = 0, .betas = { 0.5, 0.6 }, .amsgrad = false), 0);
     assert_int_equal(optim_add_group(opt, TENSORS(r), .lr = 0), 0);
     assert_int_equal(opt->groups, 3);
-    assert_true(opt->group[1].lr == 0.1 && opt->group[1].weight_decay == 0 && opt->group[1].betas[1] == 0.6 && !opt->group[1].amsgrad);
+    assert_true(opt->group[1].lr == 0.1 && opt->group[1].weight_decay == 0 && opt->group[1].betas[1] == 0.6 &&
+                !opt->group[1].amsgrad);
     assert_true(opt->group[2].weight_decay == 0.5 && opt->group[2].amsgrad);
     Tensor *before = tensor_clone(tensor_detach(r));
     for (int t = 1; t <= GOLDEN_STEPS; t++) {
@@ -256,13 +274,14 @@ static void groups(void **state)
     assert_true(optim_lr(opt) == 0.25);
     assert_status_error(optim_add_group(opt, TENSORS(start(2, TENSOR_F32), q)), TENSOR_EVALUE);
     assert_status_error(optim_add_group(opt, ((TensorList){ NULL, 0 })), TENSOR_EVALUE);
-    assert_status_error(optim_add_group(opt, TENSORS(start(2, TENSOR_F32)), .betas = { 1, 0.5 }), TENSOR_EVALUE);
+    assert_status_error(optim_add_group(opt, TENSORS(start(2, TENSOR_F32)), .betas = { 1, 0.5 }),
+                        TENSOR_EVALUE);
     assert_int_equal(opt->groups, 3);
     optim_free(opt);
     tensor_scope_close(scope);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------------ */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 #define assert_refused(call, code) tapegrad_assert_error_((call) == NULL, code, __FILE__, __LINE__)
 
@@ -295,7 +314,7 @@ static void refusals(void **state)
     assert_int_equal(tensor_live_count(), before);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void steady_state(void **state)
 {
@@ -322,7 +341,8 @@ static void failing_memory(void **state)
     for (int i = 0; i < PATHS; i++)
         for (int n = 1, failed = 1; failed; n++) {
             TensorScope scope = tensor_scope_open();
-            Tensor *p = start(GOLDEN_COUNT, TENSOR_F64), *q = start(GOLDEN_COUNT, TENSOR_F64), *before = tensor_clone(tensor_detach(p));
+            Tensor *p = start(GOLDEN_COUNT, TENSOR_F64), *q = start(GOLDEN_COUNT, TENSOR_F64),
+                   *before = tensor_clone(tensor_detach(p));
             tensor_set_grad(p, made(grad_value, GOLDEN_COUNT, 1, TENSOR_F64));
             tensor_set_grad(q, made(grad_value, GOLDEN_COUNT, 1, TENSOR_F64));
             Optimizer *opt = paths[i].make(TENSORS(p, q));
@@ -342,9 +362,13 @@ static void failing_memory(void **state)
         }
 }
 
-/* ---- an optimizer of one's own ------------------------------------------------------------------------------------------------ */
+/* ---- an optimizer of one's own --------------------------------------------------------------- */
 
-static int sign_states(const OptimGroup *g) { (void)g; return 0; }
+static int sign_states(const OptimGroup *g)
+{
+    (void)g;
+    return 0;
+}
 
 static int sign_update(const OptimGroup *g, OptimParam *p, Tensor *grad)
 {
@@ -370,10 +394,21 @@ static void of_ones_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trajectories_f64), cmocka_unit_test(trajectories_f32), cmocka_unit_test(strided_parameters),
-        cmocka_unit_test(half_parameters), cmocka_unit_test(many_elements), cmocka_unit_test(without_gradient), cmocka_unit_test(zero_grad),
-        cmocka_unit_test(outlives_the_net), cmocka_unit_test(pending_error), cmocka_unit_test(saved_parameter), cmocka_unit_test(groups),
-        cmocka_unit_test(refusals), cmocka_unit_test(steady_state), cmocka_unit_test(failing_memory), cmocka_unit_test(of_ones_own),
+        cmocka_unit_test(trajectories_f64),
+        cmocka_unit_test(trajectories_f32),
+        cmocka_unit_test(strided_parameters),
+        cmocka_unit_test(half_parameters),
+        cmocka_unit_test(many_elements),
+        cmocka_unit_test(without_gradient),
+        cmocka_unit_test(zero_grad),
+        cmocka_unit_test(outlives_the_net),
+        cmocka_unit_test(pending_error),
+        cmocka_unit_test(saved_parameter),
+        cmocka_unit_test(groups),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(steady_state),
+        cmocka_unit_test(failing_memory),
+        cmocka_unit_test(of_ones_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

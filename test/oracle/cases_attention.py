@@ -1,4 +1,5 @@
 """cases_attention.py - attention.  Random masks leave each row something to see where PyTorch answers NaN otherwise."""
+
 import math
 
 import torch
@@ -14,6 +15,7 @@ def op(name):
     def add(f):
         OPS[name] = f
         return f
+
     return add
 
 
@@ -21,19 +23,39 @@ def random(name):
     def add(f):
         RANDOM[name] = f
         return f
+
     return add
 
 
 # ---- scaled_dot_product_attention.  Our default scale is 0, PyTorch's None.
 def attention_case(sq, sk, sv, mask=None, **p):
-    f = lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m, is_causal=p.get("is_causal", False), scale=p.get("scale"), enable_gqa=p.get("enable_gqa", False))
-    shifts_rows = mask is not None and mask.shape[-1] == 1          # then its gradient is 0, and in PyTorch what rounding leaves of it
-    return f, [uniform(*sq, lo=-2, hi=2), uniform(*sk, lo=-2, hi=2), uniform(*sv), mask], p, (3,) if shifts_rows else ()
+    f = lambda q, k, v, m: F.scaled_dot_product_attention(
+        q,
+        k,
+        v,
+        m,
+        is_causal=p.get("is_causal", False),
+        scale=p.get("scale"),
+        enable_gqa=p.get("enable_gqa", False),
+    )
+    shifts_rows = (
+        mask is not None and mask.shape[-1] == 1
+    )  # then its gradient is 0, and in PyTorch what rounding leaves of it
+    return (
+        f,
+        [uniform(*sq, lo=-2, hi=2), uniform(*sk, lo=-2, hi=2), uniform(*sv), mask],
+        p,
+        (3,) if shifts_rows else (),
+    )
 
 
 def infinite(*size):
     """A floating mask with some -inf."""
-    return torch.where(booleans(*size) & booleans(*size), torch.tensor(-math.inf, dtype=torch.float64), uniform(*size, lo=-1, hi=1))
+    return torch.where(
+        booleans(*size) & booleans(*size),
+        torch.tensor(-math.inf, dtype=torch.float64),
+        uniform(*size, lo=-1, hi=1),
+    )
 
 
 @op("scaled_dot_product_attention")
@@ -43,8 +65,18 @@ def attention():
     yield attention_case((2, 5, 3), (2, 2, 3), (2, 2, 3), is_causal=True)
     yield attention_case((2, 2, 3), (2, 5, 3), (2, 5, 3), is_causal=True)
     yield attention_case((2, 3, 4), (2, 5, 4), (2, 5, 3), booleans(3, 5), scale=0.7)
-    yield attention_case((2, 3, 4), (2, 5, 4), (2, 5, 3), torch.tensor([[True, False, True, True, False], [False] * 5, [True] * 5]))
-    yield attention_case((2, 3, 4), (2, 5, 4), (2, 5, 3), torch.tensor([[0.0, -math.inf, 1, 0, 2], [-math.inf] * 5, [0.5] * 5], dtype=torch.float64))
+    yield attention_case(
+        (2, 3, 4),
+        (2, 5, 4),
+        (2, 5, 3),
+        torch.tensor([[True, False, True, True, False], [False] * 5, [True] * 5]),
+    )
+    yield attention_case(
+        (2, 3, 4),
+        (2, 5, 4),
+        (2, 5, 3),
+        torch.tensor([[0.0, -math.inf, 1, 0, 2], [-math.inf] * 5, [0.5] * 5], dtype=torch.float64),
+    )
     yield attention_case((2, 4, 3, 2), (2, 2, 5, 2), (2, 1, 5, 3), enable_gqa=True)
     yield attention_case((6, 3, 2), (2, 5, 2), (2, 5, 2), infinite(6, 3, 5), enable_gqa=True)
     yield attention_case((1, 2, 2, 3, 4), (2, 1, 2, 5, 4), (2, 2, 2, 5, 4), booleans(1, 1, 3, 1))
@@ -60,9 +92,9 @@ def attention():
 
 @random("scaled_dot_product_attention")
 def attention_random():
-    rows, cols, width, value = number(1, 9), number(2, 9), number(1, 6), number(1, 6)          # one column: as above
+    rows, cols, width, value = number(1, 9), number(2, 9), number(1, 6), number(1, 6)  # one column: as above
     kind = choice(("none", "none", "causal", "bool", "float", "infinite"))
-    if kind in ("causal", "bool", "infinite"):      # a row may see one column only: let there be others
+    if kind in ("causal", "bool", "infinite"):  # a row may see one column only: let there be others
         rows, cols = rows + 3, cols + 2
     if chance(0.1):
         rows, cols = number(60, 140), number(10, 140)
@@ -72,7 +104,11 @@ def attention_random():
         batches = [lead + (heads * number(1, 3),), lead + (heads,), lead + (heads,)]
     else:
         batch = shape(hi=3, least=1, most=3)
-        batches = [batch, batch, batch] if chance(0.6) else [narrower(batch) if len(batch) < 2 else batch for _ in range(3)]
+        batches = (
+            [batch, batch, batch]
+            if chance(0.6)
+            else [narrower(batch) if len(batch) < 2 else batch for _ in range(3)]
+        )
     whole = torch.broadcast_shapes(*batches[:2]) if not gqa else batches[0]
     p = {"enable_gqa": True} if gqa else {}
     if chance(0.3):
@@ -82,8 +118,14 @@ def attention_random():
     whole += (rows, cols)
     size = narrower(whole)
     size = size if len(size) > 1 else (rows, cols)
-    mask = {"bool": booleans, "float": uniform, "infinite": infinite}[kind](*size) if kind in ("bool", "float", "infinite") else None
-    return attention_case(batches[0] + (rows, width), batches[1] + (cols, width), batches[2] + (cols, value), mask, **p)
+    mask = (
+        {"bool": booleans, "float": uniform, "infinite": infinite}[kind](*size)
+        if kind in ("bool", "float", "infinite")
+        else None
+    )
+    return attention_case(
+        batches[0] + (rows, width), batches[1] + (cols, width), batches[2] + (cols, value), mask, **p
+    )
 
 
 # ---- multi_head_attention_forward.  Fully masked rows are NaN in PyTorch when it forms weights: the masks below leave the
@@ -95,12 +137,45 @@ def heads_case(rows, cols, batch, heads, width, padding=None, mask=None, in_bias
     causal = torch.ones(rows, cols).triu(1).bool() if p.get("is_causal") else None
 
     def f(q, k, v, w, b, bk, bv, ow, ob, kpm, am):
-        y, a = F.multi_head_attention_forward(q, k, v, e, heads, w, b, bk, bv, p.get("add_zero_attn", False), 0.0, ow, ob, True, kpm,
-                                              p.get("need_weights", True), causal if am is None and causal is not None else am,
-                                              average_attn_weights=p.get("average_attn_weights", True))
+        y, a = F.multi_head_attention_forward(
+            q,
+            k,
+            v,
+            e,
+            heads,
+            w,
+            b,
+            bk,
+            bv,
+            p.get("add_zero_attn", False),
+            0.0,
+            ow,
+            ob,
+            True,
+            kpm,
+            p.get("need_weights", True),
+            causal if am is None and causal is not None else am,
+            average_attn_weights=p.get("average_attn_weights", True),
+        )
         return y if a is None else (y, a)
+
     more = [uniform(1, 1, e), uniform(1, 1, e)] if extra else [None, None]
-    return f, [q, k, v, uniform(3 * e, e), uniform(3 * e) if in_bias else None, *more, uniform(e, e), uniform(e) if in_bias else None, padding, mask], {"num_heads": heads, **p}
+    return (
+        f,
+        [
+            q,
+            k,
+            v,
+            uniform(3 * e, e),
+            uniform(3 * e) if in_bias else None,
+            *more,
+            uniform(e, e),
+            uniform(e) if in_bias else None,
+            padding,
+            mask,
+        ],
+        {"num_heads": heads, **p},
+    )
 
 
 def ignored(*size):
@@ -154,8 +229,9 @@ def rotary_case(size, angles, interleaved):
         if interleaved:
             z = torch.view_as_complex(turn.unflatten(-1, (-1, 2)).contiguous()) * torch.complex(cos, sin)
             return torch.cat([torch.view_as_real(z).flatten(-2), rest], -1)
-        half = torch.cat([-turn[..., r // 2:], turn[..., :r // 2]], -1)
+        half = torch.cat([-turn[..., r // 2 :], turn[..., : r // 2]], -1)
         return torch.cat([turn * torch.cat([cos, cos], -1) + half * torch.cat([sin, sin], -1), rest], -1)
+
     return f, [uniform(*size), uniform(*angles), uniform(*angles)], {"interleaved": interleaved}
 
 

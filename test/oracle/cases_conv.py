@@ -1,4 +1,5 @@
 """cases_conv.py - convolution of every rank and its transpose, padding, patches."""
+
 import math
 
 import torch
@@ -20,8 +21,12 @@ def each(p, name, rank, default):
 
 
 def options(p, rank):
-    return {"stride": each(p, "stride", rank, 1), "padding": "same" if p.get("same") else each(p, "padding", rank, 0),
-            "dilation": each(p, "dilation", rank, 1), "groups": p.get("groups", 1)}
+    return {
+        "stride": each(p, "stride", rank, 1),
+        "padding": "same" if p.get("same") else each(p, "padding", rank, 0),
+        "dilation": each(p, "dilation", rank, 1),
+        "groups": p.get("groups", 1),
+    }
 
 
 def conv_case(rank, x, w, b, p):
@@ -35,25 +40,64 @@ def transpose_case(rank, x, w, b, p):
 
 # ---- by hand: input, weight, bias or None, parameters
 BY_HAND = {
-    1: (((2, 3, 7), (4, 3, 3), 4, {"stride": [2], "padding": [1]}), ((1, 4, 6), (4, 1, 2), None, {"groups": 4, "same": True}), ((3, 5), (2, 3, 5), 2, {}),
-        ((2, 2, 9), (2, 2, 3), 2, {"dilation": [3], "padding": [2]}), ((0, 2, 4), (3, 2, 3), 3, {}), ((2, 4, 5), (6, 2, 1), 6, {"groups": 2}),
-        ((1, 1, 1), (1, 1, 1), 1, {}), ((1, 1, 70), (2, 1, 7), 2, {"stride": [3]}), ((1, 2, 5), (2, 2, 4), 2, {"same": True})),
-    3: (((1, 2, 4, 4, 3), (3, 2, 2, 3, 2), 3, {"stride": [2, 1, 2], "padding": [1, 2, 0]}), ((2, 2, 3, 4, 4), (2, 1, 2, 2, 2), 2, {"groups": 2}),
-        ((2, 3, 4, 3), (2, 2, 3, 3, 3), None, {"same": True}), ((1, 1, 5, 4, 3), (2, 1, 2, 2, 2), 2, {"dilation": [3, 2, 1]}),
-        ((0, 2, 3, 3, 3), (2, 2, 2, 2, 2), 2, {}), ((1, 2, 3, 3, 3), (3, 2, 1, 1, 1), 3, {}), ((1, 2, 2, 3, 4), (2, 2, 2, 2, 2), 2, {"same": True}),
-        ((1, 2, 5, 3, 2), (4, 1, 2, 3, 2), 4, {"groups": 2, "stride": [2], "padding": [1]}), ((1, 3, 1, 6, 6), (2, 3, 1, 3, 3), 2, {"padding": [0, 1, 1]})),
+    1: (
+        ((2, 3, 7), (4, 3, 3), 4, {"stride": [2], "padding": [1]}),
+        ((1, 4, 6), (4, 1, 2), None, {"groups": 4, "same": True}),
+        ((3, 5), (2, 3, 5), 2, {}),
+        ((2, 2, 9), (2, 2, 3), 2, {"dilation": [3], "padding": [2]}),
+        ((0, 2, 4), (3, 2, 3), 3, {}),
+        ((2, 4, 5), (6, 2, 1), 6, {"groups": 2}),
+        ((1, 1, 1), (1, 1, 1), 1, {}),
+        ((1, 1, 70), (2, 1, 7), 2, {"stride": [3]}),
+        ((1, 2, 5), (2, 2, 4), 2, {"same": True}),
+    ),
+    3: (
+        ((1, 2, 4, 4, 3), (3, 2, 2, 3, 2), 3, {"stride": [2, 1, 2], "padding": [1, 2, 0]}),
+        ((2, 2, 3, 4, 4), (2, 1, 2, 2, 2), 2, {"groups": 2}),
+        ((2, 3, 4, 3), (2, 2, 3, 3, 3), None, {"same": True}),
+        ((1, 1, 5, 4, 3), (2, 1, 2, 2, 2), 2, {"dilation": [3, 2, 1]}),
+        ((0, 2, 3, 3, 3), (2, 2, 2, 2, 2), 2, {}),
+        ((1, 2, 3, 3, 3), (3, 2, 1, 1, 1), 3, {}),
+        ((1, 2, 2, 3, 4), (2, 2, 2, 2, 2), 2, {"same": True}),
+        ((1, 2, 5, 3, 2), (4, 1, 2, 3, 2), 4, {"groups": 2, "stride": [2], "padding": [1]}),
+        ((1, 3, 1, 6, 6), (2, 3, 1, 3, 3), 2, {"padding": [0, 1, 1]}),
+    ),
 }
 TRANSPOSED_BY_HAND = {
-    1: (((2, 3, 4), (3, 4, 3), 4, {"stride": [2], "padding": [1], "output_padding": [1]}), ((1, 4, 3), (4, 2, 2), 8, {"groups": 4}), ((3, 5), (3, 2, 3), None, {}),
-        ((0, 3, 4), (3, 2, 3), 2, {}), ((2, 2, 4), (2, 3, 2), 3, {"dilation": [3], "output_padding": [2], "padding": [1]}), ((2, 4, 5), (4, 3, 1), 6, {"groups": 2})),
-    2: (((1, 3, 3, 4), (3, 2, 3, 3), 2, {"stride": [2, 1], "padding": [1, 0], "output_padding": [1, 0]}), ((2, 4, 3, 3), (4, 2, 2, 3), 4, {"groups": 2, "stride": [3]}),
-        ((2, 3, 3), (2, 3, 4, 4), 3, {"stride": [2], "padding": [1]}), ((2, 3, 4, 2), (3, 4, 1, 1), 4, {}), ((0, 3, 2, 2), (3, 2, 2, 2), 2, {}),
-        ((1, 2, 3, 2), (2, 2, 2, 2), 2, {"dilation": [2, 3], "output_padding": [1, 2]}), ((1, 3, 4, 4), (3, 1, 3, 3), 3, {"groups": 3, "padding": [1]}),
-        ((1, 5, 1, 1), (5, 3, 4, 4), None, {}), ((1, 2, 6, 5), (2, 3, 4, 4), 3, {"stride": [2], "padding": [1]}), ((3, 2, 3, 3), (2, 2, 2, 2), 2, {"stride": [2], "output_padding": [1]}),
-        ((1, 2, 3, 3), (2, 2, 3, 3), 2, {"dilation": [2], "output_padding": [1], "padding": [2]})),
-    3: (((1, 2, 2, 3, 2), (2, 2, 2, 3, 2), 2, {"stride": [2, 1, 2], "padding": [0, 1, 0], "output_padding": [1, 0, 1]}), ((2, 2, 2, 2, 3), (2, 2, 2, 2, 2), 4, {"groups": 2}),
-        ((2, 2, 3, 2), (2, 1, 3, 2, 2), None, {}), ((0, 2, 2, 2, 2), (2, 3, 2, 2, 2), 3, {}), ((1, 2, 2, 2, 2), (2, 3, 1, 1, 1), 3, {}),
-        ((1, 1, 2, 2, 2), (1, 2, 2, 2, 2), 2, {"dilation": [2], "output_padding": [1, 0, 1]})),
+    1: (
+        ((2, 3, 4), (3, 4, 3), 4, {"stride": [2], "padding": [1], "output_padding": [1]}),
+        ((1, 4, 3), (4, 2, 2), 8, {"groups": 4}),
+        ((3, 5), (3, 2, 3), None, {}),
+        ((0, 3, 4), (3, 2, 3), 2, {}),
+        ((2, 2, 4), (2, 3, 2), 3, {"dilation": [3], "output_padding": [2], "padding": [1]}),
+        ((2, 4, 5), (4, 3, 1), 6, {"groups": 2}),
+    ),
+    2: (
+        ((1, 3, 3, 4), (3, 2, 3, 3), 2, {"stride": [2, 1], "padding": [1, 0], "output_padding": [1, 0]}),
+        ((2, 4, 3, 3), (4, 2, 2, 3), 4, {"groups": 2, "stride": [3]}),
+        ((2, 3, 3), (2, 3, 4, 4), 3, {"stride": [2], "padding": [1]}),
+        ((2, 3, 4, 2), (3, 4, 1, 1), 4, {}),
+        ((0, 3, 2, 2), (3, 2, 2, 2), 2, {}),
+        ((1, 2, 3, 2), (2, 2, 2, 2), 2, {"dilation": [2, 3], "output_padding": [1, 2]}),
+        ((1, 3, 4, 4), (3, 1, 3, 3), 3, {"groups": 3, "padding": [1]}),
+        ((1, 5, 1, 1), (5, 3, 4, 4), None, {}),
+        ((1, 2, 6, 5), (2, 3, 4, 4), 3, {"stride": [2], "padding": [1]}),
+        ((3, 2, 3, 3), (2, 2, 2, 2), 2, {"stride": [2], "output_padding": [1]}),
+        ((1, 2, 3, 3), (2, 2, 3, 3), 2, {"dilation": [2], "output_padding": [1], "padding": [2]}),
+    ),
+    3: (
+        (
+            (1, 2, 2, 3, 2),
+            (2, 2, 2, 3, 2),
+            2,
+            {"stride": [2, 1, 2], "padding": [0, 1, 0], "output_padding": [1, 0, 1]},
+        ),
+        ((2, 2, 2, 2, 3), (2, 2, 2, 2, 2), 4, {"groups": 2}),
+        ((2, 2, 3, 2), (2, 1, 3, 2, 2), None, {}),
+        ((0, 2, 2, 2, 2), (2, 3, 2, 2, 2), 3, {}),
+        ((1, 2, 2, 2, 2), (2, 3, 1, 1, 1), 3, {}),
+        ((1, 1, 2, 2, 2), (1, 2, 2, 2, 2), 2, {"dilation": [2], "output_padding": [1, 0, 1]}),
+    ),
 }
 
 
@@ -61,14 +105,17 @@ def by_hand(make, rank, rows):
     def draw():
         for sx, sw, bias, p in rows:
             yield make(rank, uniform(*sx), uniform(*sw), uniform(bias) if bias else None, p)
+
     return draw
 
 
 # ---- at random
 def some_options(rank, kernel, same):
     """A list is left out, or has one number, or one for each direction."""
+
     def list_of(lo, hi):
         return [number(lo, hi) for _ in range(choice([1, rank]))]
+
     p = {}
     if same:
         p["same"] = True
@@ -146,6 +193,7 @@ def random_conv(rank):
         # A NaN or an infinity of x spreads to the windows that hold it; one in the weight would also meet the padding's zeros, which
         # some of PyTorch's kernels skip and others multiply.
         return conv_case(rank, signal(*sx), eighths(*sw), eighths(sw[0]) if chance(0.6) else None, p)
+
     return draw
 
 
@@ -154,24 +202,37 @@ def random_transpose(rank):
         while True:
             kernel = tuple(number(1, MOST_KERNEL[rank]) for _ in range(rank))
             p = some_options(rank, kernel, False)
-            stride, dilation, pad = each(p, "stride", rank, 1), each(p, "dilation", rank, 1), each(p, "padding", rank, 0)
+            stride, dilation, pad = (
+                each(p, "stride", rank, 1),
+                each(p, "dilation", rank, 1),
+                each(p, "padding", rank, 0),
+            )
             if chance(0.6):
                 p["output_padding"] = [number(0, max(s, d) - 1) for s, d in zip(stride, dilation)]
             more = each(p, "output_padding", rank, 0)
             inside, out, groups = some_channels()
             if groups > 1:
                 p["groups"] = groups
-            sx, sw = (*batch(), inside, *some_sizes(rank, {1: 12, 2: 4, 3: 2})), (inside, out // groups, *kernel)
-            size = [(n - 1) * s - 2 * q + reach(k, d) + o for n, s, q, k, d, o in zip(sx[-rank:], stride, pad, kernel, dilation, more)]
-            if min(size) > 0 and telling(sx, sw, (*sx[:-rank - 1], out, *size)):
+            sx, sw = (*batch(), inside, *some_sizes(rank, {1: 12, 2: 4, 3: 2})), (
+                inside,
+                out // groups,
+                *kernel,
+            )
+            size = [
+                (n - 1) * s - 2 * q + reach(k, d) + o
+                for n, s, q, k, d, o in zip(sx[-rank:], stride, pad, kernel, dilation, more)
+            ]
+            if min(size) > 0 and telling(sx, sw, (*sx[: -rank - 1], out, *size)):
                 break
         # No special values: the weight's gradient has products of x and the zeros round g, which some kernels skip and others form.
         return transpose_case(rank, eighths(*sx), eighths(*sw), eighths(out) if chance(0.6) else None, p)
+
     return draw
 
 
 def random_gradient(rank, grad, of_weight):
     """PyTorch's functions for these want a batch, and no "same"."""
+
     def draw():
         while True:
             sx, sw, p = geometry(rank, False)
@@ -182,12 +243,17 @@ def random_gradient(rank, grad, of_weight):
         if of_weight:
             f = lambda x, g: grad(x, sw, g, **options(p, rank))
             return f, [eighths(*sx), eighths(*sy)], {**p, "size": list(sw[2:])}
-        return (lambda g, w: grad(sx, w, g, **options(p, rank))), [eighths(*sy), eighths(*sw)], {**p, "size": list(sx[2:])}
+        return (
+            (lambda g, w: grad(sx, w, g, **options(p, rank))),
+            [eighths(*sy), eighths(*sw)],
+            {**p, "size": list(sx[2:])},
+        )
+
     return draw
 
 
 for rank in (1, 2, 3):
-    if rank != 2:                       # conv2d's are in cases_nn.py
+    if rank != 2:  # conv2d's are in cases_nn.py
         OPS["conv%dd" % rank] = by_hand(conv_case, rank, BY_HAND[rank])
     OPS["conv_transpose%dd" % rank] = by_hand(transpose_case, rank, TRANSPOSED_BY_HAND[rank])
     RANDOM["conv%dd" % rank] = random_conv(rank)
@@ -211,16 +277,38 @@ def constant_case(x, pad, value):
 
 def pad():
     special = values(float("nan"), float("inf"), -0.0, 2.0).reshape(1, 4)
-    for shape, pads, mode, value in (((3, 4), [1, 2], 0, 1.5), ((3, 4), [-1, 2, 1, -1], 0, -2.0), ((), [], 0, 0.0), ((5,), [-2, -3], 0, 1.0), ((0, 3), [1, 1], 0, 2.0),
-                                     ((2, 0), [2, 1], 0, 3.0), ((2, 3, 2), [0, 0, 1, 0, 2, -1], 0, 0.5), ((2, 3), [1, 1], 0, float("-inf")), ((2, 4), [3, 2], 1, 0.0),
-                                     ((1, 2, 3, 4), [1, 3, 2, 1], 1, 0.0), ((2, 4), [-1, 2], 1, 0.0), ((2, 4), [2, -3], 1, 0.0), ((1, 2, 2, 3, 2), [1, 1, 1, 0, 1, 1], 1, 0.0),
-                                     ((2, 3), [4, 1], 2, 0.0), ((2, 2, 3), [2, 1, 0, 3], 2, 0.0), ((1, 1, 2, 3, 2), [1, 0, 2, 1, 0, 1], 2, 0.0), ((2, 3), [-1, 2], 2, 0.0),
-                                     ((2, 3), [3, 2], 3, 0.0), ((1, 2, 3, 4), [1, 4, 3, 2], 3, 0.0), ((2, 5), [-1, 3], 3, 0.0), ((2, 5), [2, -3], 3, 0.0), ((0, 2, 3), [1, 1], 1, 0.0),
-                                     ((2, 1, 2, 2, 3), [0, 0, 1, 2, 0, 0], 3, 0.0), ((2, 3), [0, 0], 2, 0.0), ((1, 1), [5, 0], 2, 0.0), ((1, 1), [1, 1], 3, 0.0)):
+    for shape, pads, mode, value in (
+        ((3, 4), [1, 2], 0, 1.5),
+        ((3, 4), [-1, 2, 1, -1], 0, -2.0),
+        ((), [], 0, 0.0),
+        ((5,), [-2, -3], 0, 1.0),
+        ((0, 3), [1, 1], 0, 2.0),
+        ((2, 0), [2, 1], 0, 3.0),
+        ((2, 3, 2), [0, 0, 1, 0, 2, -1], 0, 0.5),
+        ((2, 3), [1, 1], 0, float("-inf")),
+        ((2, 4), [3, 2], 1, 0.0),
+        ((1, 2, 3, 4), [1, 3, 2, 1], 1, 0.0),
+        ((2, 4), [-1, 2], 1, 0.0),
+        ((2, 4), [2, -3], 1, 0.0),
+        ((1, 2, 2, 3, 2), [1, 1, 1, 0, 1, 1], 1, 0.0),
+        ((2, 3), [4, 1], 2, 0.0),
+        ((2, 2, 3), [2, 1, 0, 3], 2, 0.0),
+        ((1, 1, 2, 3, 2), [1, 0, 2, 1, 0, 1], 2, 0.0),
+        ((2, 3), [-1, 2], 2, 0.0),
+        ((2, 3), [3, 2], 3, 0.0),
+        ((1, 2, 3, 4), [1, 4, 3, 2], 3, 0.0),
+        ((2, 5), [-1, 3], 3, 0.0),
+        ((2, 5), [2, -3], 3, 0.0),
+        ((0, 2, 3), [1, 1], 1, 0.0),
+        ((2, 1, 2, 2, 3), [0, 0, 1, 2, 0, 0], 3, 0.0),
+        ((2, 3), [0, 0], 2, 0.0),
+        ((1, 1), [5, 0], 2, 0.0),
+        ((1, 1), [1, 1], 3, 0.0),
+    ):
         yield pad_case(uniform(*shape), pads, mode, value)
     for mode in range(4):
         yield pad_case(special, [1, 2], mode)
-        if mode != 1 and mode != 2:     # not made for bool in PyTorch
+        if mode != 1 and mode != 2:  # not made for bool in PyTorch
             yield pad_case(booleans(2, 3), [2, 1], mode, 0.0)
         for dtype in (torch.int64, torch.int32, torch.uint8):
             yield pad_case(integers(2, 3, hi=9, dtype=dtype), [1, 2], mode, 5.0 if mode == 0 else 0.0)
@@ -229,24 +317,38 @@ def pad():
 
 
 def constant_pad_nd():
-    for shape, pads, value in (((3, 4), [1, 2], 1.5), ((2, 3, 4), [-1, 2, 1, -1, 3, 0], -2.0), ((5,), [-2, -3], 0.0), ((2, 0), [0, 2], 1.0)):
+    for shape, pads, value in (
+        ((3, 4), [1, 2], 1.5),
+        ((2, 3, 4), [-1, 2, 1, -1, 3, 0], -2.0),
+        ((5,), [-2, -3], 0.0),
+        ((2, 0), [0, 2], 1.0),
+    ):
         yield constant_case(uniform(*shape), pads, value)
 
 
 def random_constant(case):
     """Any rank and dtype; crops leave nothing at times."""
+
     def draw():
         rank = number(0, 5)
         size = tuple(0 if chance(0.03) else number(1, 5) for _ in range(rank))
         pads = []
-        for n in reversed(size[rank - number(0, rank):]):
+        for n in reversed(size[rank - number(0, rank) :]):
             before = number(-n, 4) if chance(0.4) else number(0, 3)
             pads += [before, number(-(n - max(0, -before)), 4) if chance(0.4) else number(0, 3)]
         value = choice([0.0, 0.0, 1.5, -2.0, 7.0, float("inf"), float("nan")])
         x = floats(*size, special=0.15)
         if chance(0.25):
-            x, value = choice([integers(*size, hi=9), integers(*size, hi=9, dtype=torch.int32), integers(*size, hi=9, dtype=torch.uint8), booleans(*size)]), float(number(0, 9))
+            x, value = choice(
+                [
+                    integers(*size, hi=9),
+                    integers(*size, hi=9, dtype=torch.int32),
+                    integers(*size, hi=9, dtype=torch.uint8),
+                    booleans(*size),
+                ]
+            ), float(number(0, 9))
         return case(x, pads, value)
+
     return draw
 
 
@@ -261,16 +363,28 @@ def random_pad():
         most = n - 1 if mode == 1 else n + 2 if mode == 2 else n
         before = -number(0, n - 1) if chance(0.2) else number(0, most)
         left = n - max(0, -before)
-        if mode == 3:                   # goes round what the crop leaves
+        if mode == 3:  # goes round what the crop leaves
             most = left
-        pads += [before, -number(0, left - 1) if chance(0.2) and (mode != 3 or before <= 0) else number(0, most)]
-    x = integers(*size, hi=9, dtype=choice([torch.int64, torch.int32, torch.uint8])) if chance(0.15) else floats(*size, special=0.15)
+        pads += [
+            before,
+            -number(0, left - 1) if chance(0.2) and (mode != 3 or before <= 0) else number(0, most),
+        ]
+    x = (
+        integers(*size, hi=9, dtype=choice([torch.int64, torch.int32, torch.uint8]))
+        if chance(0.15)
+        else floats(*size, special=0.15)
+    )
     return pad_case(x, pads, mode)
 
 
 # ---- patches
 def window(p):
-    return {"kernel_size": each(p, "kernel", 2, 1), "dilation": each(p, "dilation", 2, 1), "padding": each(p, "padding", 2, 0), "stride": each(p, "stride", 2, 1)}
+    return {
+        "kernel_size": each(p, "kernel", 2, 1),
+        "dilation": each(p, "dilation", 2, 1),
+        "padding": each(p, "padding", 2, 0),
+        "stride": each(p, "stride", 2, 1),
+    }
 
 
 def unfold_case(x, p):
@@ -278,33 +392,55 @@ def unfold_case(x, p):
 
 
 def fold_case(y, size, p):
-    return (lambda y: F.fold(y, each({"size": size}, "size", 2, 0), **window(p))), [y], {"output_size": size, **p}
+    return (
+        (lambda y: F.fold(y, each({"size": size}, "size", 2, 0), **window(p))),
+        [y],
+        {"output_size": size, **p},
+    )
 
 
 def unfold():
-    for shape, p in (((2, 3, 4, 5), {"kernel": [2, 3]}), ((1, 2, 5, 4), {"kernel": [3], "padding": [1, 2], "stride": [2, 1]}),
-                     ((2, 6, 5), {"kernel": [2], "dilation": [3, 2], "padding": [1]}), ((0, 2, 3, 3), {"kernel": [2]}), ((1, 1, 4, 4), {"kernel": [2], "stride": [3]}),
-                     ((1, 1, 2, 1), {"kernel": [2], "padding": [3], "stride": [4]}), ((1, 2, 8, 8), {"kernel": [4], "stride": [4]}), ((1, 1, 1, 1), {"kernel": [1]})):
+    for shape, p in (
+        ((2, 3, 4, 5), {"kernel": [2, 3]}),
+        ((1, 2, 5, 4), {"kernel": [3], "padding": [1, 2], "stride": [2, 1]}),
+        ((2, 6, 5), {"kernel": [2], "dilation": [3, 2], "padding": [1]}),
+        ((0, 2, 3, 3), {"kernel": [2]}),
+        ((1, 1, 4, 4), {"kernel": [2], "stride": [3]}),
+        ((1, 1, 2, 1), {"kernel": [2], "padding": [3], "stride": [4]}),
+        ((1, 2, 8, 8), {"kernel": [4], "stride": [4]}),
+        ((1, 1, 1, 1), {"kernel": [1]}),
+    ):
         yield unfold_case(uniform(*shape), p)
 
 
 def fold():
-    for shape, size, p in (((2, 12, 9), [4, 4], {"kernel": [2]}), ((1, 18, 6), [5, 4], {"kernel": [3], "padding": [1], "stride": [2]}),
-                           ((8, 25), [6, 5], {"kernel": [2], "dilation": [3, 2], "padding": [1]}), ((0, 4, 4), [3], {"kernel": [2]}),
-                           ((1, 4, 4), [4], {"kernel": [2], "stride": [2]}), ((1, 32, 4), [8, 8], {"kernel": [4], "stride": [4]}), ((1, 1, 1), [1, 1], {"kernel": [1]})):
+    for shape, size, p in (
+        ((2, 12, 9), [4, 4], {"kernel": [2]}),
+        ((1, 18, 6), [5, 4], {"kernel": [3], "padding": [1], "stride": [2]}),
+        ((8, 25), [6, 5], {"kernel": [2], "dilation": [3, 2], "padding": [1]}),
+        ((0, 4, 4), [3], {"kernel": [2]}),
+        ((1, 4, 4), [4], {"kernel": [2], "stride": [2]}),
+        ((1, 32, 4), [8, 8], {"kernel": [4], "stride": [4]}),
+        ((1, 1, 1), [1, 1], {"kernel": [1]}),
+    ):
         yield fold_case(uniform(*shape), size, p)
 
 
 def random_window():
     """A window, and the size of an image that it fits into."""
+
     def list_of(lo, hi):
         return [number(lo, hi) for _ in range(choice([1, 2]))]
+
     p = {"kernel": list_of(1, 4)}
     for name, lo, hi, often in (("dilation", 1, 3, 0.4), ("padding", 0, 3, 0.5), ("stride", 1, 3, 0.5)):
         if chance(often):
             p[name] = list_of(lo, hi)
     w = window(p)
-    size = [max(number(1, 8), reach(k, d) - 2 * q) for k, d, q in zip(w["kernel_size"], w["dilation"], w["padding"])]
+    size = [
+        max(number(1, 8), reach(k, d) - 2 * q)
+        for k, d, q in zip(w["kernel_size"], w["dilation"], w["padding"])
+    ]
     return p, size
 
 
@@ -323,4 +459,6 @@ def random_fold():
 
 
 OPS.update(pad=pad, constant_pad_nd=constant_pad_nd, unfold=unfold, fold=fold)
-RANDOM.update(pad=random_pad, constant_pad_nd=random_constant(constant_case), unfold=random_unfold, fold=random_fold)
+RANDOM.update(
+    pad=random_pad, constant_pad_nd=random_constant(constant_case), unfold=random_unfold, fold=random_fold
+)

@@ -1,4 +1,5 @@
 """cases_index.py - reducing scatters, parts written, windows, sets and counts, bags of rows."""
+
 import math
 import warnings
 
@@ -9,13 +10,14 @@ from golden import booleans, chance, choice, floats, integers, number, shape, un
 
 OPS, RANDOM = {}, {}
 warnings.filterwarnings("ignore", message="index_reduce\\(\\) is in beta")
-NO_PADDING = -2 ** 63
+NO_PADDING = -(2**63)
 
 
 def op(name):
     def add(f):
         OPS[name] = f
         return f
+
     return add
 
 
@@ -23,6 +25,7 @@ def random(name):
     def add(f):
         RANDOM[name] = f
         return f
+
     return add
 
 
@@ -68,8 +71,11 @@ def scatter_reduce():
     for how in range(5):
         f = lambda x, i, s: torch.scatter_reduce(x, 0, i, s, REDUCES[how])
         p = {"dim": 0, "reduce": how}
-        yield f, [values(2, 0, 5, 7), index, values(2, 0, 0, 0, 3, 0)], p          # ties with x, zeros
-        yield f, [values(-1, math.inf, 0, math.nan), index, values(3, math.nan, 0, 1, 2, -math.inf)], p, (0, 2)
+        yield f, [values(2, 0, 5, 7), index, values(2, 0, 0, 0, 3, 0)], p  # ties with x, zeros
+        yield f, [values(-1, math.inf, 0, math.nan), index, values(3, math.nan, 0, 1, 2, -math.inf)], p, (
+            0,
+            2,
+        )
         yield f, [torch.tensor([5, -3, 2, 0]), index, torch.tensor([5, -9, 1, -4, 2, 7])], p
 
 
@@ -82,7 +88,9 @@ def random_scatter_reduce():
     si = [number(1, n) for n in sx]
     if sx:
         si[dim] = number(1, 8)
-    x, src = spaced(*sx), spaced(*si) + (0.0625 if how > 2 else 0)                  # ties only where the oracle is right: by hand
+    x, src = spaced(*sx), spaced(*si) + (
+        0.0625 if how > 2 else 0
+    )  # ties only where the oracle is right: by hand
     if how == 1 and chance(0.3):
         src = src * (integers(*si, hi=4) > 0)
     if chance(0.2):
@@ -95,7 +103,11 @@ def index_reduce_case(sx, n, dim, how, include, gap=0.0):
     if sx:
         ss[dim] = n
     f = lambda x, i, s: torch.index_reduce(x, dim, i, s, REDUCES[how], include_self=include)
-    return f, [spaced(*sx), integers(n, hi=max((sx[dim] if sx else 1) - 1, 0)), spaced(*ss) + gap], {"dim": dim, "reduce": how, "include_self": include}
+    return (
+        f,
+        [spaced(*sx), integers(n, hi=max((sx[dim] if sx else 1) - 1, 0)), spaced(*ss) + gap],
+        {"dim": dim, "reduce": how, "include_self": include},
+    )
 
 
 @op("index_reduce")
@@ -116,7 +128,12 @@ def random_index_reduce():
 # ---- by position and by mask
 @op("take")
 def take():
-    for sx, index in (((3, 4), torch.tensor([-12, 11, 0, 0])), ((3, 4), torch.tensor([[1], [-1]])), ((3, 4), torch.tensor(5)), ((), torch.tensor([0, -1]))):
+    for sx, index in (
+        ((3, 4), torch.tensor([-12, 11, 0, 0])),
+        ((3, 4), torch.tensor([[1], [-1]])),
+        ((3, 4), torch.tensor(5)),
+        ((), torch.tensor([0, -1])),
+    ):
         yield torch.take, [uniform(*sx), index], {}
 
 
@@ -130,7 +147,9 @@ def random_take():
 @op("put")
 def put():
     yield (lambda x, i, s: x.put(i, s)), [uniform(3, 4), torch.tensor([[3, -1], [0, 7]]), uniform(4)], {}
-    yield (lambda x, i, s: x.put(i, s, True)), [uniform(3, 4), torch.tensor([3, 3, -9]), uniform(3, 1)], {"accumulate": True}
+    yield (lambda x, i, s: x.put(i, s, True)), [uniform(3, 4), torch.tensor([3, 3, -9]), uniform(3, 1)], {
+        "accumulate": True
+    }
     yield (lambda x, i, s: x.put(i, s)), [uniform(3), torch.tensor([], dtype=torch.int64), uniform(0)], {}
 
 
@@ -139,30 +158,55 @@ def random_put():
     sx = shape(0, 4, least=1)
     n, accumulate = torch.Size(sx).numel(), chance(0.5)
     k = number(0, 9) if accumulate else number(0, n)
-    index = integers(k, lo=-n, hi=n - 1) if accumulate else distinct(n)[:k] - (n if chance(0.5) else 0)        # the winner among equals is not defined
-    return (lambda x, i, s: x.put(i, s, accumulate)), [floats(*sx, special=0.15), index, uniform(k)], {"accumulate": accumulate}
+    index = (
+        integers(k, lo=-n, hi=n - 1) if accumulate else distinct(n)[:k] - (n if chance(0.5) else 0)
+    )  # the winner among equals is not defined
+    return (
+        (lambda x, i, s: x.put(i, s, accumulate)),
+        [floats(*sx, special=0.15), index, uniform(k)],
+        {"accumulate": accumulate},
+    )
 
 
 @op("masked_scatter")
 def masked_scatter():
-    for sx, sm, ss in (((3, 4), (3, 4), (12,)), ((3, 4), (4,), (5, 5)), ((4,), (3, 4), (12,)), ((), (), (2,)), ((0, 3), (3,), (1,))):
+    for sx, sm, ss in (
+        ((3, 4), (3, 4), (12,)),
+        ((3, 4), (4,), (5, 5)),
+        ((4,), (3, 4), (12,)),
+        ((), (), (2,)),
+        ((0, 3), (3,), (1,)),
+    ):
         yield torch.masked_scatter, [uniform(*sx), booleans(*sm), uniform(*ss)], {}
 
 
 @random("masked_scatter")
 def random_masked_scatter():
     sx = shape(0, 4)
-    return torch.masked_scatter, [floats(*sx, special=0.15), booleans(*narrow(sx)), floats(torch.Size(sx).numel() + number(0, 3), special=0.15)], {}
+    return (
+        torch.masked_scatter,
+        [
+            floats(*sx, special=0.15),
+            booleans(*narrow(sx)),
+            floats(torch.Size(sx).numel() + number(0, 3), special=0.15),
+        ],
+        {},
+    )
 
 
 def narrow(s):
-    return tuple(1 if chance(0.2) else n for n in s[number(0, len(s)):])
+    return tuple(1 if chance(0.2) else n for n in s[number(0, len(s)) :])
 
 
 # ---- scatters into views
 @op("slice_scatter")
 def slice_scatter():
-    for sx, ss, p in (((5, 3), (3, 3), {"start": 1, "end": 4}), ((2, 7), (2, 3), {"dim": 1, "step": 3}), ((6,), (3,), {"start": -3}), ((4,), (0,), {"start": 3, "end": 1})):
+    for sx, ss, p in (
+        ((5, 3), (3, 3), {"start": 1, "end": 4}),
+        ((2, 7), (2, 3), {"dim": 1, "step": 3}),
+        ((6,), (3,), {"start": -3}),
+        ((4,), (0,), {"start": 3, "end": 1}),
+    ):
         yield (lambda x, s: torch.slice_scatter(x, s, **p)), [uniform(*sx), uniform(*ss)], p
 
 
@@ -179,7 +223,11 @@ def random_slice_scatter():
 
 @op("select_scatter")
 def select_scatter():
-    for sx, ss, p in (((5, 3), (3,), {"dim": 0, "index": 1}), ((2, 3, 4), (2, 3), {"dim": -1, "index": -1}), ((3,), (), {"dim": 0, "index": 2})):
+    for sx, ss, p in (
+        ((5, 3), (3,), {"dim": 0, "index": 1}),
+        ((2, 3, 4), (2, 3), {"dim": -1, "index": -1}),
+        ((3,), (), {"dim": 0, "index": 2}),
+    ):
         yield (lambda x, s: torch.select_scatter(x, s, **p)), [uniform(*sx), uniform(*ss)], p
 
 
@@ -194,7 +242,12 @@ def random_select_scatter():
 
 @op("diagonal_scatter")
 def diagonal_scatter():
-    for sx, ss, p in (((3, 4), (3,), {}), ((3, 4), (2,), {"offset": 2}), ((4, 3), (2,), {"offset": -2}), ((2, 3, 4), (3, 1), {"offset": 1, "dim1": -1, "dim2": 0})):
+    for sx, ss, p in (
+        ((3, 4), (3,), {}),
+        ((3, 4), (2,), {"offset": 2}),
+        ((4, 3), (2,), {"offset": -2}),
+        ((2, 3, 4), (3, 1), {"offset": 1, "dim1": -1, "dim2": 0}),
+    ):
         yield (lambda x, s: torch.diagonal_scatter(x, s, **p)), [uniform(*sx), uniform(*ss)], p
 
 
@@ -204,14 +257,29 @@ def random_diagonal_scatter():
     dim1, dim2 = (distinct(len(sx))[:2]).tolist()
     p = {"offset": number(-4, 4), "dim1": dim1 - (len(sx) if chance(0.5) else 0), "dim2": dim2}
     x = floats(*sx, special=0.15)
-    return (lambda x, s: torch.diagonal_scatter(x, s, **p)), [x, floats(*x.diagonal(**p).shape, special=0.15)], p
+    return (
+        (lambda x, s: torch.diagonal_scatter(x, s, **p)),
+        [x, floats(*x.diagonal(**p).shape, special=0.15)],
+        p,
+    )
 
 
 # ---- windows, strides, channels
 @op("unfold_dim")
 def unfold_dim():
-    for sx, dim, size, step in (((7,), 0, 3, 1), ((2, 7), 1, 3, 2), ((7, 2), -2, 2, 3), ((), 0, 1, 1), ((5,), 0, 0, 2), ((5,), 0, 5, 9)):
-        yield (lambda x: x.unfold(dim, size, step)), [uniform(*sx)], {"dimension": dim, "size": size, "step": step}
+    for sx, dim, size, step in (
+        ((7,), 0, 3, 1),
+        ((2, 7), 1, 3, 2),
+        ((7, 2), -2, 2, 3),
+        ((), 0, 1, 1),
+        ((5,), 0, 0, 2),
+        ((5,), 0, 5, 9),
+    ):
+        yield (lambda x: x.unfold(dim, size, step)), [uniform(*sx)], {
+            "dimension": dim,
+            "size": size,
+            "step": step,
+        }
 
 
 @random("unfold_dim")
@@ -219,13 +287,27 @@ def random_unfold_dim():
     sx = shape(0, 4)
     dim = dim_of(sx)
     size, step = number(0, sx[dim] if sx else 1), number(1, 4)
-    return (lambda x: x.unfold(dim, size, step)), [floats(*sx, special=0.15)], {"dimension": dim, "size": size, "step": step}
+    return (
+        (lambda x: x.unfold(dim, size, step)),
+        [floats(*sx, special=0.15)],
+        {"dimension": dim, "size": size, "step": step},
+    )
 
 
 @op("as_strided")
 def as_strided():
-    for sx, size, stride, offset in (((9,), [3, 3], [1, 2], 0), ((3, 4), [2, 2, 2], [1, 4, 0], 3), ((5,), [], [], 2), ((), [4], [0], 0), ((6,), [2, 3], [3, 1], 0)):
-        yield (lambda x: x.as_strided(size, stride, offset)), [uniform(*sx)], {"size": size, "stride": stride, "storage_offset": offset}
+    for sx, size, stride, offset in (
+        ((9,), [3, 3], [1, 2], 0),
+        ((3, 4), [2, 2, 2], [1, 4, 0], 3),
+        ((5,), [], [], 2),
+        ((), [4], [0], 0),
+        ((6,), [2, 3], [3, 1], 0),
+    ):
+        yield (lambda x: x.as_strided(size, stride, offset)), [uniform(*sx)], {
+            "size": size,
+            "stride": stride,
+            "storage_offset": offset,
+        }
 
 
 @random("as_strided")
@@ -238,7 +320,11 @@ def random_as_strided():
         size.append(number(1, 4))
         stride.append(number(0, left // max(size[-1] - 1, 1)))
         left -= (size[-1] - 1) * stride[-1]
-    return (lambda x: x.as_strided(size, stride, offset)), [floats(*sx, special=0.15)], {"size": size, "stride": stride, "storage_offset": offset}
+    return (
+        (lambda x: x.as_strided(size, stride, offset)),
+        [floats(*sx, special=0.15)],
+        {"size": size, "stride": stride, "storage_offset": offset},
+    )
 
 
 @op("channel_shuffle")
@@ -261,7 +347,12 @@ def any_values(*s):
     if kind == 0:
         return booleans(*s)
     if kind < 3:
-        return integers(*s, lo=-2 if kind == 1 else 0, hi=3, dtype=choice((torch.int64, torch.int32)) if kind == 1 else torch.uint8)
+        return integers(
+            *s,
+            lo=-2 if kind == 1 else 0,
+            hi=3,
+            dtype=choice((torch.int64, torch.int32)) if kind == 1 else torch.uint8
+        )
     x = integers(*s, lo=-2, hi=2).double() / 2
     if x.numel() and chance(0.3):
         x.reshape(-1)[number(0, x.numel() - 1)] = choice((math.inf, -math.inf, math.nan))
@@ -286,7 +377,7 @@ def unique_cases(name, f, consecutive):
         sx = shape(1, 3, least=1, most=4)
         x = any_values(*sx)
         if x.dtype == torch.float64:
-            x = torch.nan_to_num(x, 0.0, math.inf, -math.inf)                             # PyTorch orders slices with NaN as it comes
+            x = torch.nan_to_num(x, 0.0, math.inf, -math.inf)  # PyTorch orders slices with NaN as it comes
         dim = [dim_of(sx)]
         return unique_of(f, dim, consecutive), [x], {"dim": dim}, (0,)
 
@@ -300,22 +391,38 @@ unique_cases("unique_consecutive", torch.unique_consecutive, True)
 # ---- counts
 @op("bincount")
 def bincount():
-    for x, w, n in ((torch.tensor([1, 2, 2, 5]), None, 0), (torch.tensor([], dtype=torch.int64), None, 3), (torch.tensor([1, 0, 1]), values(0.5, 2, math.inf), 5)):
+    for x, w, n in (
+        (torch.tensor([1, 2, 2, 5]), None, 0),
+        (torch.tensor([], dtype=torch.int64), None, 3),
+        (torch.tensor([1, 0, 1]), values(0.5, 2, math.inf), 5),
+    ):
         yield (lambda x, w=None: torch.bincount(x, w, n)), [x, w], {"minlength": n}, (1,)
 
 
 @random("bincount")
 def random_bincount():
     n, least = number(0, 12), number(0, 6)
-    w = floats(n, special=0.15) if n and chance(0.6) else None         # with weights for nothing PyTorch's result is i64
+    w = (
+        floats(n, special=0.15) if n and chance(0.6) else None
+    )  # with weights for nothing PyTorch's result is i64
     dtype = choice((torch.int64, torch.int32, torch.uint8))
-    return (lambda x, w=None: torch.bincount(x, w, least)), [integers(n, hi=number(0, 9), dtype=dtype), w], {"minlength": least}, (1,)
+    return (
+        (lambda x, w=None: torch.bincount(x, w, least)),
+        [integers(n, hi=number(0, 9), dtype=dtype), w],
+        {"minlength": least},
+        (1,),
+    )
 
 
 @op("histc")
 def histc():
-    for x, p in ((values(1, 2, 1, 3, 2.5), {"bins": 4}), (values(1, 2, math.nan, 3, math.inf), {"bins": 4, "min": 1, "max": 3}), (values(2, 2), {"bins": 3}),
-                 (values(0, 0.5, 1, 1.5, 2), {"bins": 2, "min": 0, "max": 2}), (uniform(0), {"bins": 3})):
+    for x, p in (
+        (values(1, 2, 1, 3, 2.5), {"bins": 4}),
+        (values(1, 2, math.nan, 3, math.inf), {"bins": 4, "min": 1, "max": 3}),
+        (values(2, 2), {"bins": 3}),
+        (values(0, 0.5, 1, 1.5, 2), {"bins": 2, "min": 0, "max": 2}),
+        (uniform(0), {"bins": 3}),
+    ):
         yield (lambda x: torch.histc(x, **p)), [x], p, (0,)
 
 
@@ -340,7 +447,9 @@ def search(right):
 @op("searchsorted")
 def searchsorted():
     for right in (False, True):
-        yield search(right), [values(1, 2, 2, 3), values(0, 1, 2, 2.5, 3, 4, math.nan, math.inf)], {"right": right}, (0, 1)
+        yield search(right), [values(1, 2, 2, 3), values(0, 1, 2, 2.5, 3, 4, math.nan, math.inf)], {
+            "right": right
+        }, (0, 1)
         yield search(right), [values([1, 2, 3], [4, 5, 6]), values([2, 5], [2, 5])], {"right": right}, (0, 1)
         yield search(right), [torch.tensor([1, 3, 3]), torch.tensor(3)], {"right": right}
 
@@ -349,23 +458,41 @@ def searchsorted():
 def random_searchsorted():
     right, lead, n = chance(0.5), shape(0, 2, least=1, most=4), number(0, 6)
     if chance(0.3):
-        return search(right), [torch.sort(integers(n, hi=5))[0], integers(*shape(0, 3), hi=6)], {"right": right}
+        return (
+            search(right),
+            [torch.sort(integers(n, hi=5))[0], integers(*shape(0, 3), hi=6)],
+            {"right": right},
+        )
     if chance(0.4):
         return search(right), [sorted_values(n), sorted_values(*shape(1, 3))], {"right": right}, (0, 1)
-    return search(right), [sorted_values(*lead, n), integers(*lead, number(0, 4), lo=-5, hi=5).double() / 2], {"right": right}, (0, 1)
+    return (
+        search(right),
+        [sorted_values(*lead, n), integers(*lead, number(0, 4), lo=-5, hi=5).double() / 2],
+        {"right": right},
+        (0, 1),
+    )
 
 
 @op("bucketize")
 def bucketize():
     for right in (False, True):
-        yield (lambda x, b: torch.bucketize(x, b, right=right)), [values([0, 1], [2, 9]), values(1, 2, 3)], {"right": right}, (0, 1)
-        yield (lambda x, b: torch.bucketize(x, b, right=right)), [torch.tensor(3), torch.tensor([1, 3, 3])], {"right": right}
+        yield (lambda x, b: torch.bucketize(x, b, right=right)), [values([0, 1], [2, 9]), values(1, 2, 3)], {
+            "right": right
+        }, (0, 1)
+        yield (lambda x, b: torch.bucketize(x, b, right=right)), [torch.tensor(3), torch.tensor([1, 3, 3])], {
+            "right": right
+        }
 
 
 @random("bucketize")
 def random_bucketize():
     right = chance(0.5)
-    return (lambda x, b: torch.bucketize(x, b, right=right)), [integers(*shape(0, 4), lo=-5, hi=5).double() / 2, sorted_values(number(0, 6))], {"right": right}, (0, 1)
+    return (
+        (lambda x, b: torch.bucketize(x, b, right=right)),
+        [integers(*shape(0, 4), lo=-5, hi=5).double() / 2, sorted_values(number(0, 6))],
+        {"right": right},
+        (0, 1),
+    )
 
 
 @op("isin")
@@ -389,12 +516,25 @@ MODES = ("sum", "mean", "max")
 
 
 def bag(mode, last, by_frequency, padding):
-    return lambda i, w, offsets=None, each=None: F.embedding_bag(i, w, offsets, mode=MODES[mode], include_last_offset=last, per_sample_weights=each,
-                                                                 scale_grad_by_freq=by_frequency, padding_idx=padding)
+    return lambda i, w, offsets=None, each=None: F.embedding_bag(
+        i,
+        w,
+        offsets,
+        mode=MODES[mode],
+        include_last_offset=last,
+        per_sample_weights=each,
+        scale_grad_by_freq=by_frequency,
+        padding_idx=padding,
+    )
 
 
 def bag_case(index, weight, offsets=None, each=None, mode=1, last=False, by_frequency=False, padding=None):
-    p = {"mode": mode, "include_last_offset": last, "scale_grad_by_freq": by_frequency, "padding_idx": NO_PADDING if padding is None else padding}
+    p = {
+        "mode": mode,
+        "include_last_offset": last,
+        "scale_grad_by_freq": by_frequency,
+        "padding_idx": NO_PADDING if padding is None else padding,
+    }
     return bag(mode, last, by_frequency, padding), [index, weight, offsets, each], p
 
 
@@ -402,10 +542,18 @@ def bag_case(index, weight, offsets=None, each=None, mode=1, last=False, by_freq
 def embedding_bag():
     for mode in range(3):
         yield bag_case(torch.tensor([[0, 1, 1], [4, 2, 0]]), uniform(5, 3), mode=mode)
-        yield bag_case(torch.tensor([0, 1, 2, 2, 1]), uniform(4, 3), torch.tensor([0, 0, 2, 5, 5]), mode=mode)                      # empty bags
-        yield bag_case(torch.tensor([0, 1, 2, 2, 1]), uniform(4, 3), torch.tensor([0, 2, 2, 5]), mode=mode, last=True)
-        yield bag_case(torch.tensor([0, 1, 2, 2, 1]), uniform(4, 3), torch.tensor([0, 2, 4]), mode=mode, padding=2)
-    yield bag_case(torch.tensor([0, 1, 2, 2, 1]), uniform(4, 3), torch.tensor([0, 2, 4]), uniform(5), mode=0, padding=1)
+        yield bag_case(
+            torch.tensor([0, 1, 2, 2, 1]), uniform(4, 3), torch.tensor([0, 0, 2, 5, 5]), mode=mode
+        )  # empty bags
+        yield bag_case(
+            torch.tensor([0, 1, 2, 2, 1]), uniform(4, 3), torch.tensor([0, 2, 2, 5]), mode=mode, last=True
+        )
+        yield bag_case(
+            torch.tensor([0, 1, 2, 2, 1]), uniform(4, 3), torch.tensor([0, 2, 4]), mode=mode, padding=2
+        )
+    yield bag_case(
+        torch.tensor([0, 1, 2, 2, 1]), uniform(4, 3), torch.tensor([0, 2, 4]), uniform(5), mode=0, padding=1
+    )
 
 
 @random("embedding_bag")
@@ -416,11 +564,29 @@ def random_embedding_bag():
     weight = spaced(rows, width)
     if chance(0.4):
         index = integers(number(1, 4), number(1, 5), hi=rows - 1)
-        return bag_case(index, weight, None, uniform(*index.shape) if mode == 0 and chance(0.5) else None, mode, False, by_frequency, padding)
+        return bag_case(
+            index,
+            weight,
+            None,
+            uniform(*index.shape) if mode == 0 and chance(0.5) else None,
+            mode,
+            False,
+            by_frequency,
+            padding,
+        )
     index, bags = integers(number(0, 9), hi=rows - 1), number(1, 5)
     offsets = torch.sort(integers(bags, hi=len(index)))[0]
     offsets[0] = 0
-    last = bags > 1 and chance(0.4)                             # with no bag at all PyTorch crashes
+    last = bags > 1 and chance(0.4)  # with no bag at all PyTorch crashes
     if last:
-        offsets[-1] = len(index)                                # sooner, mean and max do not end there in PyTorch, but sum does
-    return bag_case(index, weight, offsets, uniform(len(index)) if mode == 0 and chance(0.5) else None, mode, last, by_frequency, padding)
+        offsets[-1] = len(index)  # sooner, mean and max do not end there in PyTorch, but sum does
+    return bag_case(
+        index,
+        weight,
+        offsets,
+        uniform(len(index)) if mode == 0 and chance(0.5) else None,
+        mode,
+        last,
+        by_frequency,
+        padding,
+    )

@@ -3,6 +3,7 @@
 Matrices are drawn well-conditioned, or so that PyTorch's own error in f64 stays far below the tolerance: noise plus a diagonal.
 Our signs of singular and eigenvectors are fixed (ops/linalg.h): the functions here fix PyTorch's in the same way.
 """
+
 import torch
 
 from golden import chance, choice, floats, narrower, number, shape, uniform, values
@@ -14,6 +15,7 @@ def op(name):
     def add(f):
         OPS[name] = f
         return f
+
     return add
 
 
@@ -21,6 +23,7 @@ def random(name):
     def add(f):
         RANDOM[name] = f
         return f
+
     return add
 
 
@@ -62,9 +65,21 @@ def solve_call(left):
 
 @op("solve")
 def solve():
-    for a, b, left in (((3, 3), (3, 2), True), ((3, 3), (3,), True), ((2, 3, 3), (2, 3), True), ((2, 3, 3), (3,), True), ((2, 2, 2), (2, 2), True),
-                       ((2, 1, 3, 3), (4, 3, 1), True), ((3, 3), (2, 3), False), ((2, 3, 3), (4, 3), False), ((0, 0), (0, 2), True), ((3, 3), (3, 0), True),
-                       ((0, 3, 3), (3, 1), True), ((1, 1), (1, 1), True), ((20, 20), (20, 3), True)):
+    for a, b, left in (
+        ((3, 3), (3, 2), True),
+        ((3, 3), (3,), True),
+        ((2, 3, 3), (2, 3), True),
+        ((2, 3, 3), (3,), True),
+        ((2, 2, 2), (2, 2), True),
+        ((2, 1, 3, 3), (4, 3, 1), True),
+        ((3, 3), (2, 3), False),
+        ((2, 3, 3), (4, 3), False),
+        ((0, 0), (0, 2), True),
+        ((3, 3), (3, 0), True),
+        ((0, 3, 3), (3, 1), True),
+        ((1, 1), (1, 1), True),
+        ((20, 20), (20, 3), True),
+    ):
         yield solve_call(left), [matrix(*a), uniform(*b)], {"left": left}
     yield solve_call(True), [values([0, 1], [2, 0]), values([1, 2], [3, 4])], {"left": True}
 
@@ -94,7 +109,9 @@ def _():
 
 
 def triangular(p):
-    return lambda a, b: torch.linalg.solve_triangular(a, b, upper=p["upper"], left=p["left"], unitriangular=p["unitriangular"])
+    return lambda a, b: torch.linalg.solve_triangular(
+        a, b, upper=p["upper"], left=p["left"], unitriangular=p["unitriangular"]
+    )
 
 
 @op("solve_triangular")
@@ -104,9 +121,15 @@ def solve_triangular():
         yield triangular(p), [matrix(2, 3, 3), uniform(2, *((3, 2) if p["left"] else (2, 3)))], p
     p = {"upper": False, "left": True, "unitriangular": False}
     hole = matrix(3, 3)
-    hole[0, 1] = hole[0, 2] = hole[1, 2] = float("nan")        # the other triangle is not read
+    hole[0, 1] = hole[0, 2] = hole[1, 2] = float("nan")  # the other triangle is not read
     yield triangular(p), [hole, uniform(3, 2)], p
-    for a, b in (((0, 0), (0, 2)), ((3, 3), (3, 0)), ((0, 3, 3), (3, 1)), ((2, 1, 2, 2), (3, 2, 2)), ((30, 30), (30, 4))):
+    for a, b in (
+        ((0, 0), (0, 2)),
+        ((3, 3), (3, 0)),
+        ((0, 3, 3), (3, 1)),
+        ((2, 1, 2, 2), (3, 2, 2)),
+        ((30, 30), (30, 4)),
+    ):
         yield triangular(p), [matrix(*a), uniform(*b)], p
 
 
@@ -152,7 +175,7 @@ def slogdet_call(a):
 def slogdet():
     for s in ((3, 3), (2, 2, 2), (0, 0), (2, 0, 0), (0, 3, 3), (40, 40)):
         yield slogdet_call, [matrix(*s)], {}
-    yield slogdet_call, [values([1, 2], [2, 4])], {}, (0,)     # singular: 0 and -inf
+    yield slogdet_call, [values([1, 2], [2, 4])], {}, (0,)  # singular: 0 and -inf
 
 
 @random("slogdet")
@@ -165,7 +188,7 @@ def _():
 def logdet():
     for s in ((3, 3), (2, 0, 0), (0, 3, 3)):
         yield torch.logdet, [definite(*s)], {}
-    yield torch.logdet, [values([0, 1], [1, 0])], {}, (0,)     # negative: NaN
+    yield torch.logdet, [values([0, 1], [1, 0])], {}, (0,)  # negative: NaN
     yield torch.logdet, [values([1, 2], [2, 4])], {}, (0,)
 
 
@@ -201,7 +224,20 @@ def qr_call(p):
 
 @op("qr")
 def qr():
-    for s in ((4, 3), (3, 3), (3, 5), (2, 4, 2), (1, 1), (5, 1), (1, 5), (0, 3), (3, 0), (2, 0, 0), (0, 3, 3), (40, 12)):
+    for s in (
+        (4, 3),
+        (3, 3),
+        (3, 5),
+        (2, 4, 2),
+        (1, 1),
+        (5, 1),
+        (1, 5),
+        (0, 3),
+        (3, 0),
+        (2, 0, 0),
+        (0, 3, 3),
+        (40, 12),
+    ):
         yield qr_call({"complete": False}), [matrix(*s)], {"complete": False}
     for s in ((3, 3), (3, 5), (0, 3), (0, 3, 3)):
         yield qr_call({"complete": True}), [matrix(*s)], {"complete": True}
@@ -231,14 +267,35 @@ def svd_call(full):
         k = s.shape[-1]
         fix, own = signs(u), signs(vh.mT)
         return u * fix, s, vh * torch.cat([fix[..., :k], own[..., k:]], -1).mT
+
     return f
 
 
 @op("svd")
 def svd():
-    for s in ((4, 3), (3, 3), (3, 5), (2, 4, 2), (1, 1), (5, 1), (1, 5), (0, 3), (3, 0), (2, 0, 0), (0, 3, 3), (20, 12)):
+    for s in (
+        (4, 3),
+        (3, 3),
+        (3, 5),
+        (2, 4, 2),
+        (1, 1),
+        (5, 1),
+        (1, 5),
+        (0, 3),
+        (3, 0),
+        (2, 0, 0),
+        (0, 3, 3),
+        (20, 12),
+    ):
         yield svd_call(False), [matrix(*s)], {"full_matrices": False}
-    for s in ((3, 3), (4, 3), (3, 4), (0, 3), (3, 0), (0, 3, 3)):                       # one column more is unique but for its sign
+    for s in (
+        (3, 3),
+        (4, 3),
+        (3, 4),
+        (0, 3),
+        (3, 0),
+        (0, 3, 3),
+    ):  # one column more is unique but for its sign
         yield svd_call(True), [matrix(*s)], {"full_matrices": True}
 
 
@@ -266,6 +323,7 @@ def eigh_call(upper):
     def f(a):
         w, v = torch.linalg.eigh(a, UPLO="U" if upper else "L")
         return w, v * signs(v)
+
     return f
 
 
@@ -274,7 +332,7 @@ def eigh():
     for upper in (False, True):
         for s in ((3, 3), (2, 2, 2), (1, 1), (0, 0), (0, 3, 3), (15, 15)):
             yield eigh_call(upper), [symmetric(*s)], {"upper": upper}
-        yield eigh_call(upper), [matrix(3, 3)], {"upper": upper}                        # one triangle is read
+        yield eigh_call(upper), [matrix(3, 3)], {"upper": upper}  # one triangle is read
 
 
 @random("eigh")
@@ -286,7 +344,11 @@ def _():
 @random("eigvalsh")
 def _():
     n, upper = size(), chance(0.5)
-    return (lambda a: torch.linalg.eigvalsh(a, UPLO="U" if upper else "L")), [symmetric(*batch(), n, n)], {"upper": upper}
+    return (
+        (lambda a: torch.linalg.eigvalsh(a, UPLO="U" if upper else "L")),
+        [symmetric(*batch(), n, n)],
+        {"upper": upper},
+    )
 
 
 # ---- the pseudo-inverse
@@ -303,7 +365,7 @@ def pinv():
     for s in ((4, 3), (3, 3), (3, 5), (2, 4, 2), (0, 3), (3, 0), (0, 3, 3)):
         yield pinv_call({}), [matrix(*s)], {}
     low = uniform(5, 2) @ uniform(2, 4)
-    yield pinv_call({"rtol": 1e-4}), [low.float().double()], {"rtol": 1e-4}             # of rank 2
+    yield pinv_call({"rtol": 1e-4}), [low.float().double()], {"rtol": 1e-4}  # of rank 2
     yield pinv_call({}), [torch.zeros(2, 3, dtype=torch.float64)], {}, (0,)
     for p in ({"atol": 0.5}, {"rtol": 0.5}, {"atol": 0.1, "rtol": 0.5}, {"atol": 0.0}):
         yield pinv_call(p), [torch.diag(values(4, 3, 1, 0.25))], p, (0,)
@@ -332,20 +394,30 @@ def _():
     # a product of integers is exact, and of a rank that no rounding changes; the bound is given, as that left out grows with eps
     m, n, r = size(), size(), number(1, 3)
     s = batch()
-    a = (uniform(*s, m, r, lo=-4, hi=5).floor() @ uniform(*s, r, n, lo=-4, hi=5).floor())
+    a = uniform(*s, m, r, lo=-4, hi=5).floor() @ uniform(*s, r, n, lo=-4, hi=5).floor()
     p = choice(({"atol": 0.001, "rtol": 0.00001}, {"atol": 0.001}, {"rtol": 0.0001}))
     return rank_call(p), [a], p
 
 
 def lstsq_call(a, b):
     vectors = b.dim() == 1 or b.shape == a.shape[:-1]
-    x = torch.linalg.pinv(a) @ (b.unsqueeze(-1) if vectors else b)      # gelsy's x, whose gradient PyTorch also takes from pinv
+    x = torch.linalg.pinv(a) @ (
+        b.unsqueeze(-1) if vectors else b
+    )  # gelsy's x, whose gradient PyTorch also takes from pinv
     return x.squeeze(-1) if vectors else x
 
 
 @op("lstsq")
 def lstsq():
-    for a, b in (((4, 3), (4, 2)), ((4, 3), (4,)), ((2, 4, 3), (2, 4)), ((3, 5), (3, 2)), ((2, 1, 4, 2), (3, 4, 1)), ((0, 3), (0, 2)), ((3, 0), (3, 2))):
+    for a, b in (
+        ((4, 3), (4, 2)),
+        ((4, 3), (4,)),
+        ((2, 4, 3), (2, 4)),
+        ((3, 5), (3, 2)),
+        ((2, 1, 4, 2), (3, 4, 1)),
+        ((0, 3), (0, 2)),
+        ((3, 0), (3, 2)),
+    ):
         yield lstsq_call, [matrix(*a), uniform(*b)], {}
     yield (lambda a, b: torch.linalg.lstsq(a, b).solution), [matrix(5, 3), uniform(5, 2)], {}
 
@@ -365,7 +437,11 @@ def matrix_norm_call(ord, dim1, dim2, keepdim):
 
 
 def matrix_norm_case(x, ord=101, dim1=-2, dim2=-1, keepdim=False):
-    return matrix_norm_call(ord, dim1, dim2, keepdim), [x], {"ord": ord, "dim1": dim1, "dim2": dim2, "keepdim": keepdim}
+    return (
+        matrix_norm_call(ord, dim1, dim2, keepdim),
+        [x],
+        {"ord": ord, "dim1": dim1, "dim2": dim2, "keepdim": keepdim},
+    )
 
 
 @op("linalg_matrix_norm")
@@ -396,4 +472,6 @@ def _():
         x, dims = x.movedim(-2, k), [k, -1]
     if chance(0.5):
         dims.reverse()
-    return matrix_norm_case(x.contiguous(), choice([101, 102, 1, -1, 2, -2, float("inf"), float("-inf")]), *dims, chance(0.4))
+    return matrix_norm_case(
+        x.contiguous(), choice([101, 102, 1, -1, 2, -2, float("inf"), float("-inf")]), *dims, chance(0.4)
+    )

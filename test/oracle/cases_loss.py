@@ -1,11 +1,24 @@
 """cases_loss.py - losses (also random ones of those in cases_reduce.py), log-probabilities."""
+
 import math
 
 import torch
 import torch.nn.functional as F
 from torch.distributions import Bernoulli, Categorical, Normal
 
-from golden import booleans, chance, choice, floats, integers, narrower, number, scalar, shape, uniform, values
+from golden import (
+    booleans,
+    chance,
+    choice,
+    floats,
+    integers,
+    narrower,
+    number,
+    scalar,
+    shape,
+    uniform,
+    values,
+)
 
 OPS, RANDOM = {}, {}
 REDUCTION = ("mean", "sum", "none", "batchmean")
@@ -16,6 +29,7 @@ def op(name):
     def add(f):
         OPS[name] = f
         return f
+
     return add
 
 
@@ -23,6 +37,7 @@ def random(name):
     def add(f):
         RANDOM[name] = f
         return f
+
     return add
 
 
@@ -51,7 +66,12 @@ def elementwise(name, f, parameter=None):
         if parameter:
             p[parameter] = choice((1.0, 0.5, 2.0, scalar(0.1, 3)))
         more = {k: v for k, v in p.items() if k != "reduction"}
-        return (lambda x, t: f(x, t, reduction=reduction(p), **more)), [floats(*s, special=0.15), floats(*s, special=0.05)], p
+        return (
+            (lambda x, t: f(x, t, reduction=reduction(p), **more)),
+            [floats(*s, special=0.15), floats(*s, special=0.05)],
+            p,
+        )
+
     RANDOM[name] = draw
 
 
@@ -71,15 +91,24 @@ def _():
         target = floats(*s, lo=-3, hi=0)
     else:
         target = uniform(*s, lo=0.05, hi=1)
-        if chance(0.3):             # where t is 0 its gradient is undefined
+        if chance(0.3):  # where t is 0 its gradient is undefined
             target = target * booleans(*s)
-            return (lambda x, t: F.kl_div(x, t, reduction=reduction(p))), [floats(*s, lo=-3, hi=0), target], p, (1,)
-    return (lambda x, t: F.kl_div(x, t, reduction=reduction(p), log_target=p["log_target"])), [floats(*s, lo=-6, hi=-3.1), target], p         # terms of one sign: sums that cancel are roundings
+            return (
+                (lambda x, t: F.kl_div(x, t, reduction=reduction(p))),
+                [floats(*s, lo=-3, hi=0), target],
+                p,
+                (1,),
+            )
+    return (
+        (lambda x, t: F.kl_div(x, t, reduction=reduction(p), log_target=p["log_target"])),
+        [floats(*s, lo=-6, hi=-3.1), target],
+        p,
+    )  # terms of one sign: sums that cancel are roundings
 
 
 def probabilities(*s):
     x = uniform(*s, lo=0.02, hi=0.98)
-    if chance(0.15):                # certain, and right or wrong
+    if chance(0.15):  # certain, and right or wrong
         x = torch.where(booleans(*s), x, booleans(*s).double())
     return x
 
@@ -90,7 +119,12 @@ def _():
     p = {"reduction": drawn_reduction(s)}
     t = booleans(*s).double() if chance(0.4) else uniform(*s, lo=0, hi=1)
     # at 0 and 1 the loss is 100 in one precision and less in another that keeps the distance to 1
-    return (lambda x, t, w: F.binary_cross_entropy(x, t, w, reduction=reduction(p))), [probabilities(*s), t, weight_for(s)], p, (1, 2)
+    return (
+        (lambda x, t, w: F.binary_cross_entropy(x, t, w, reduction=reduction(p))),
+        [probabilities(*s), t, weight_for(s)],
+        p,
+        (1, 2),
+    )
 
 
 @random("binary_cross_entropy_with_logits")
@@ -124,7 +158,13 @@ def class_loss(name, f, smoothing):
             more["ignore_index"] = choice((number(0, c - 1), -100))
             if more["ignore_index"] < 0:
                 target = torch.where(booleans(*t), target, -100)
-        return (lambda a, b, v: f(a, b, v, reduction=reduction(p), **more)), [floats(*x), target, w], {**p, **more}, (2,)      # near certainty p - 1 is a rounding
+        return (
+            (lambda a, b, v: f(a, b, v, reduction=reduction(p), **more)),
+            [floats(*x), target, w],
+            {**p, **more},
+            (2,),
+        )  # near certainty p - 1 is a rounding
+
     RANDOM[name] = draw
 
 
@@ -144,19 +184,32 @@ def _():
 @random("binary_cross_entropy_elements")
 def _():
     s = shape()
-    return (lambda x, t: F.binary_cross_entropy(x, t, reduction="none")), [uniform(*s, lo=0.02, hi=0.98), uniform(*s, lo=0, hi=1)], {}
+    return (
+        (lambda x, t: F.binary_cross_entropy(x, t, reduction="none")),
+        [uniform(*s, lo=0.02, hi=0.98), uniform(*s, lo=0, hi=1)],
+        {},
+    )
 
 
 # ---- likelihoods
 def gaussian(p):
-    return lambda x, t, v: F.gaussian_nll_loss(x, t, v, full=p.get("full", False), eps=p.get("eps", 1e-6), reduction=reduction(p))
+    return lambda x, t, v: F.gaussian_nll_loss(
+        x, t, v, full=p.get("full", False), eps=p.get("eps", 1e-6), reduction=reduction(p)
+    )
 
 
 @op("gaussian_nll_loss")
 def gaussian_nll():
-    yield gaussian({"reduction": 2}), [values(1, 2, 3), values(0, 0, 0), values(0, 1e-9, 0.5)], {"reduction": 2}       # held above eps
-    yield gaussian({"reduction": 2, "eps": 1.0}), [values(1, 2, 3), values(0, 0, 0), values(0, 1, 0.5)], {"reduction": 2, "eps": 1.0}
-    yield gaussian({"reduction": 2}), [values(1, nan, inf, 1), values(0, 0, 0, 0), values(inf, 1, 1, nan)], {"reduction": 2}, (2,)
+    yield gaussian({"reduction": 2}), [values(1, 2, 3), values(0, 0, 0), values(0, 1e-9, 0.5)], {
+        "reduction": 2
+    }  # held above eps
+    yield gaussian({"reduction": 2, "eps": 1.0}), [values(1, 2, 3), values(0, 0, 0), values(0, 1, 0.5)], {
+        "reduction": 2,
+        "eps": 1.0,
+    }
+    yield gaussian({"reduction": 2}), [values(1, nan, inf, 1), values(0, 0, 0, 0), values(inf, 1, 1, nan)], {
+        "reduction": 2
+    }, (2,)
     yield gaussian({"reduction": 0}), [uniform(0, 3), uniform(0, 3), uniform(0, 3)], {"reduction": 0}
 
 
@@ -167,13 +220,20 @@ def _():
     v = s
     if len(s) and chance(0.4):
         d = number(0, len(s) - 1)
-        v = s[:-1] if chance(0.4) else (*s[:d], 1, *s[d + 1:])
+        v = s[:-1] if chance(0.4) else (*s[:d], 1, *s[d + 1 :])
     return gaussian(p), [floats(*s), floats(*s), uniform(*v, lo=0.1, hi=2)], p
 
 
 def poisson(p):
     # of integers PyTorch takes the logarithm in f32
-    return lambda x, t: F.poisson_nll_loss(x, t.to(x.dtype), log_input=p["log_input"], full=p["full"], eps=p.get("eps", 1e-8), reduction=reduction(p))
+    return lambda x, t: F.poisson_nll_loss(
+        x,
+        t.to(x.dtype),
+        log_input=p["log_input"],
+        full=p["full"],
+        eps=p.get("eps", 1e-8),
+        reduction=reduction(p),
+    )
 
 
 @op("poisson_nll_loss")
@@ -181,14 +241,21 @@ def poisson_nll():
     p = {"log_input": False, "full": False, "reduction": 2}
     yield poisson(p), [values(0, 2, 0, 3), values(0, 1, 2, 1.5)], p
     p = {"log_input": True, "full": True, "reduction": 2}
-    yield poisson(p), [values(1, 2, -1, 0, 3), values(0, 1, 2, 1.5, 100)], p, (1,)         # PyTorch's gradient at t = 0 is NaN
+    yield poisson(p), [values(1, 2, -1, 0, 3), values(0, 1, 2, 1.5, 100)], p, (
+        1,
+    )  # PyTorch's gradient at t = 0 is NaN
     yield poisson(p), [values(inf, -inf, nan), values(1, 1, 1)], p, (1,)
 
 
 @random("poisson_nll_loss")
 def _():
     s = shape()
-    p = {"log_input": chance(0.6), "full": chance(0.5), "eps": choice((1e-8, 0.1)), "reduction": drawn_reduction(s)}
+    p = {
+        "log_input": chance(0.6),
+        "full": chance(0.5),
+        "eps": choice((1e-8, 0.1)),
+        "reduction": drawn_reduction(s),
+    }
     t = integers(*s, lo=1, hi=9) if chance(0.3) else uniform(*s, lo=0.1, hi=6)
     return poisson(p), [floats(*s) if p["log_input"] else uniform(*s, lo=0.1, hi=4), t], p
 
@@ -201,7 +268,9 @@ def hinge(p):
 @op("hinge_embedding_loss")
 def hinge_embedding():
     p = {"reduction": 2}
-    yield hinge(p), [values(-1, 1, 1, 0.5, inf, -inf, 2), values(1, 0, -1, -1, -1, 1, -1)], p, (1,)                 # 0 at the kink
+    yield hinge(p), [values(-1, 1, 1, 0.5, inf, -inf, 2), values(1, 0, -1, -1, -1, 1, -1)], p, (
+        1,
+    )  # 0 at the kink
     yield hinge(p), [values(nan, nan, 1), values(1, -1, 1)], p, (0, 1)
 
 
@@ -211,7 +280,7 @@ def _():
     p = {"margin": choice((1.0, 0.5, scalar(-1, 2))), "reduction": drawn_reduction(s)}
     t = signs(*s) if chance(0.7) else integers(*s, lo=-1, hi=1)
     x = floats(*s, special=0.15)
-    x = torch.where(x.isnan(), 0.25, x)         # PyTorch's hinges pass a NaN, and have the gradient 0 there
+    x = torch.where(x.isnan(), 0.25, x)  # PyTorch's hinges pass a NaN, and have the gradient 0 there
     return hinge(p), [x, t if chance(0.5) else t.double()], p, (1,)
 
 
@@ -222,7 +291,7 @@ def ranking(p):
 @op("margin_ranking_loss")
 def margin_ranking():
     p = {"margin": 1.0, "reduction": 2}
-    yield ranking(p), [values(1, 0, 2, inf), values(0, 1, 0, 0), values(1, -1, 1, -1)], p                           # 0 at the kinks
+    yield ranking(p), [values(1, 0, 2, inf), values(0, 1, 0, 0), values(1, -1, 1, -1)], p  # 0 at the kinks
     yield ranking(p), [values(nan, 1), values(0, nan), values(1, -1)], p, (0, 1, 2)
 
 
@@ -234,21 +303,32 @@ def _():
 
 
 def cosine(p):
-    return lambda a, b, t: F.cosine_embedding_loss(a, b, t, margin=p.get("margin", 0.0), reduction=reduction(p))
+    return lambda a, b, t: F.cosine_embedding_loss(
+        a, b, t, margin=p.get("margin", 0.0), reduction=reduction(p)
+    )
 
 
 @op("cosine_embedding_loss")
 def cosine_embedding():
     p = {"reduction": 2}
-    a, b = torch.tensor([[1, 0], [0, 0], [1, 1], [1, 2]]).double(), torch.tensor([[0, 1], [0, 1], [2, 2], [3, 4]]).double()
-    yield cosine(p), [a, b, values(-1, 1, -1, 0)], p, (0, 1, 2)     # the kink, a zero vector (PyTorch rounds 1e-12 to f32), parallel ones, no target
+    a, b = (
+        torch.tensor([[1, 0], [0, 0], [1, 1], [1, 2]]).double(),
+        torch.tensor([[0, 1], [0, 1], [2, 2], [3, 4]]).double(),
+    )
+    yield cosine(p), [a, b, values(-1, 1, -1, 0)], p, (
+        0,
+        1,
+        2,
+    )  # the kink, a zero vector (PyTorch rounds 1e-12 to f32), parallel ones, no target
     yield cosine(p), [uniform(4), uniform(4), torch.tensor(1)], p
     yield cosine({"reduction": 1}), [uniform(0, 4), uniform(0, 4), signs(0)], {"reduction": 1}
 
 
 @random("cosine_embedding_loss")
 def _():
-    s = (number(2, 6),) if chance(0.2) else (number(1, 6) if chance(0.95) else 0, number(2, 6))      # in one dim cos is constant, but for 1e-12
+    s = (
+        (number(2, 6),) if chance(0.2) else (number(1, 6) if chance(0.95) else 0, number(2, 6))
+    )  # in one dim cos is constant, but for 1e-12
     p = {"margin": choice((0.0, 0.5, -0.5, scalar(-1, 1))), "reduction": drawn_reduction(s)}
     t = signs(*s[:-1]) if chance(0.8) else integers(*s[:-1], lo=-1, hi=1)
     return cosine(p), [floats(*s), floats(*s), t if chance(0.5) else t.double()], p, (2,)
@@ -271,9 +351,14 @@ def triplet_margin():
 
 @random("triplet_margin_loss")
 def _():
-    s = (*shape(0, 3), number(2, 6))        # in one dim gradients cancel to nothing but roundings
-    p = {"margin": choice((1.0, 0.5, 3.0)), "p": choice((2.0, 2.0, 1.0, 3.0, 1.5, inf)), "eps": choice((1e-6, 0.01)), "swap": chance(0.4),
-         "reduction": drawn_reduction(s[:-1])}
+    s = (*shape(0, 3), number(2, 6))  # in one dim gradients cancel to nothing but roundings
+    p = {
+        "margin": choice((1.0, 0.5, 3.0)),
+        "p": choice((2.0, 2.0, 1.0, 3.0, 1.5, inf)),
+        "eps": choice((1e-6, 0.01)),
+        "swap": chance(0.4),
+        "reduction": drawn_reduction(s[:-1]),
+    }
     return triplet(p), [floats(*s), floats(*s), floats(*s)], p
 
 
@@ -310,7 +395,11 @@ def multilabel_soft_margin():
 def _():
     s = shape(1, 4, least=1)
     p = {"reduction": drawn_reduction(s)}
-    t = booleans(*s).long() if chance(0.3) else booleans(*s).double() if chance(0.5) else uniform(*s, lo=0, hi=1)
+    t = (
+        booleans(*s).long()
+        if chance(0.3)
+        else booleans(*s).double() if chance(0.5) else uniform(*s, lo=0, hi=1)
+    )
     return multilabel_soft(p), [floats(*s, lo=-8, hi=8), t, weight_for(s)], p, (2,)
 
 
@@ -320,14 +409,20 @@ def rows_of_classes():
 
 
 def multi(p):
-    return lambda x, t, w: F.multi_margin_loss(x, t.long(), p=p.get("p", 1), margin=p.get("margin", 1.0), weight=w, reduction=reduction(p))
+    return lambda x, t, w: F.multi_margin_loss(
+        x, t.long(), p=p.get("p", 1), margin=p.get("margin", 1.0), weight=w, reduction=reduction(p)
+    )
 
 
 @op("multi_margin_loss")
 def multi_margin():
     for power in (1, 2):
         p = {"p": power, "reduction": 2}
-        yield multi(p), [torch.tensor([[1.0, 0, 0.5], [0, 1, 2]]).double(), torch.tensor([0, 1]), None], p         # the kink
+        yield multi(p), [
+            torch.tensor([[1.0, 0, 0.5], [0, 1, 2]]).double(),
+            torch.tensor([0, 1]),
+            None,
+        ], p  # the kink
 
 
 @random("multi_margin_loss")
@@ -346,24 +441,30 @@ def multilabel(p):
 def multilabel_margin():
     p = {"reduction": 2}
     yield multilabel(p), [values(0.1, 0.2, 0.4, 0.8), torch.tensor([3, 0, -1, 1])], p
-    yield multilabel(p), [values(0.1, 0.2, 0.4, 0.8), torch.tensor([0, 0, -1, 1])], p          # a label twice
-    yield multilabel(p), [values(1, 0, 0.5), torch.tensor([0, -1, -1])], p                     # the kink
-    yield multilabel(p), [values(1, 0, 0.5), torch.tensor([-1, 2, 1])], p                      # no label
-    yield multilabel(p), [values(1, 0, 0.5), torch.tensor([2, 1, 0])], p                       # all of them
+    yield multilabel(p), [values(0.1, 0.2, 0.4, 0.8), torch.tensor([0, 0, -1, 1])], p  # a label twice
+    yield multilabel(p), [values(1, 0, 0.5), torch.tensor([0, -1, -1])], p  # the kink
+    yield multilabel(p), [values(1, 0, 0.5), torch.tensor([-1, 2, 1])], p  # no label
+    yield multilabel(p), [values(1, 0, 0.5), torch.tensor([2, 1, 0])], p  # all of them
 
 
 @random("multilabel_margin_loss")
 def _():
     x, _, c = rows_of_classes()
     p = {"reduction": number(0, 2)}
-    return multilabel(p), [floats(*x), integers(*x, lo=-1, hi=c - 1, dtype=choice((torch.int64, torch.int32)))], p
+    return (
+        multilabel(p),
+        [floats(*x), integers(*x, lo=-1, hi=c - 1, dtype=choice((torch.int64, torch.int32)))],
+        p,
+    )
 
 
 # ---- alignment
 def ctc(p):
     def f(x, y, times, sizes):
         own = [v.long() for v in (y, times, sizes)]
-        loss = F.ctc_loss(x, *own, blank=p.get("blank", 0), reduction="none", zero_infinity=p.get("zero_infinity", False))
+        loss = F.ctc_loss(
+            x, *own, blank=p.get("blank", 0), reduction="none", zero_infinity=p.get("zero_infinity", False)
+        )
         # ours is the derivative by log_probs alone: PyTorch's e^log_probs is taken off, of each sequence with a gradient
         inside = (torch.arange(len(x)).unsqueeze(-1) < own[1].reshape(-1)).to(x.dtype)
         mass = (x if x.dim() == 3 else x.unsqueeze(1)).exp().sum(-1) * inside
@@ -373,6 +474,7 @@ def ctc(p):
         if p["reduction"] == 0:
             return (loss / own[2].clamp(min=1).reshape(loss.shape)).mean()
         return loss.sum() if p["reduction"] == 1 else loss
+
     return f
 
 
@@ -387,14 +489,34 @@ def lengths(*n):
 @op("ctc_loss")
 def ctc_loss():
     p = {"reduction": 2}
-    yield ctc(p), [log_probs(4, 3, 3), torch.tensor([[1, 1], [1, 2], [0, 0]]), lengths(4, 3, 4), lengths(2, 2, 0)], p     # repeated, an empty one
-    yield ctc(p), [log_probs(2, 2, 3), torch.tensor([[1, 1], [1, 2]]), lengths(2, 2), lengths(2, 2)], p                   # no path: infinity
-    yield ctc(p), [log_probs(3, 2, 3), torch.tensor([[1, 1], [1, 2]]), lengths(0, 0), lengths(0, 1)], p                   # no input
+    yield ctc(p), [
+        log_probs(4, 3, 3),
+        torch.tensor([[1, 1], [1, 2], [0, 0]]),
+        lengths(4, 3, 4),
+        lengths(2, 2, 0),
+    ], p  # repeated, an empty one
+    yield ctc(p), [
+        log_probs(2, 2, 3),
+        torch.tensor([[1, 1], [1, 2]]),
+        lengths(2, 2),
+        lengths(2, 2),
+    ], p  # no path: infinity
+    yield ctc(p), [
+        log_probs(3, 2, 3),
+        torch.tensor([[1, 1], [1, 2]]),
+        lengths(0, 0),
+        lengths(0, 1),
+    ], p  # no input
     p = {"reduction": 2, "zero_infinity": True}
     yield ctc(p), [log_probs(2, 2, 3), torch.tensor([[1, 1], [1, 2]]), lengths(2, 2), lengths(2, 2)], p
     p = {"reduction": 0}
     yield ctc(p), [log_probs(6, 3), torch.tensor([1, 1, 2]), torch.tensor(5), torch.tensor(3)], p
-    yield ctc(p), [log_probs(30, 4, 8), integers(4, 7, lo=1, hi=7), lengths(30, 28, 25, 30), lengths(7, 3, 5, 1)], p
+    yield ctc(p), [
+        log_probs(30, 4, 8),
+        integers(4, 7, lo=1, hi=7),
+        lengths(30, 28, 25, 30),
+        lengths(7, 3, 5, 1),
+    ], p
     p = {"reduction": 1, "blank": 2}
     yield ctc(p), [log_probs(6, 2, 3), torch.tensor([1, 1, 0, 1, 0]), lengths(6, 5), lengths(3, 2)], p
 
@@ -402,10 +524,16 @@ def ctc_loss():
 @random("ctc_loss")
 def _():
     t, n, c = number(1, 10), number(1, 4), number(2, 6)
-    p = {"reduction": number(0, 2), "blank": number(0, c - 1) if chance(0.4) else 0, "zero_infinity": chance(0.5)}
+    p = {
+        "reduction": number(0, 2),
+        "blank": number(0, c - 1) if chance(0.4) else 0,
+        "zero_infinity": chance(0.5),
+    }
     sizes = [number(0, 5) if chance(0.5) else number(0, 2) for _ in range(n)]
     times = [number(1, t) if chance(0.5) else t for _ in range(n)]
-    if not p["zero_infinity"] and chance(0.8):          # mostly what a path reaches: as many steps as labels and repetitions
+    if not p["zero_infinity"] and chance(
+        0.8
+    ):  # mostly what a path reaches: as many steps as labels and repetitions
         t = 12
         times = [number(11, 12) for _ in range(n)]
     labels = [i for i in range(c) if i != p["blank"]]
@@ -413,9 +541,9 @@ def _():
     dtype = choice((torch.int64, torch.int32))
     rest = [lengths(*times).to(dtype), lengths(*sizes)]
     if chance(0.3):
-        return ctc(p), [log_probs(t, n, c), torch.cat([y[i, :sizes[i]] for i in range(n)]), *rest], p
+        return ctc(p), [log_probs(t, n, c), torch.cat([y[i, : sizes[i]] for i in range(n)]), *rest], p
     if chance(0.2):
-        return ctc(p), [log_probs(t, c), y[0, :sizes[0]], lengths(times[0]), lengths(sizes[0])], p
+        return ctc(p), [log_probs(t, c), y[0, : sizes[0]], lengths(times[0]), lengths(sizes[0])], p
     return ctc(p), [log_probs(t, n, c), y, *rest], p
 
 
@@ -434,20 +562,31 @@ def categorical(x, v):
 def _():
     s, c = shape(0, 3), number(1, 6)
     a, b = (narrower(s), s) if chance(0.5) else (s, narrower(s))
-    return categorical, [floats(*a, c, lo=-4, hi=4), integers(*b, hi=c - 1, dtype=choice((torch.int64, torch.int32, torch.uint8)))], {}
+    return (
+        categorical,
+        [
+            floats(*a, c, lo=-4, hi=4),
+            integers(*b, hi=c - 1, dtype=choice((torch.int64, torch.int32, torch.uint8))),
+        ],
+        {},
+    )
 
 
 @op("categorical_entropy")
 def categorical_entropy():
     f = lambda x: Categorical(logits=x, validate_args=False).entropy()
     yield f, [values(0, 0, 0, 0)], {}
-    yield f, [values(-inf, 0, 1)], {}               # 0 log 0
+    yield f, [values(-inf, 0, 1)], {}  # 0 log 0
     yield f, [values(0, 900, -900)], {}
 
 
 @random("categorical_entropy")
 def _():
-    return (lambda x: Categorical(logits=x, validate_args=False).entropy()), [floats(*shape(0, 3), number(1, 6), lo=-4, hi=4)], {}
+    return (
+        (lambda x: Categorical(logits=x, validate_args=False).entropy()),
+        [floats(*shape(0, 3), number(1, 6), lo=-4, hi=4)],
+        {},
+    )
 
 
 def normal(v, m, s):
@@ -461,7 +600,11 @@ def _():
     shapes[number(0, 2)] = narrower(s)
     if chance(0.5):
         shapes[number(0, 2)] = narrower(s)
-    return normal, [floats(*shapes[0], special=0.1), floats(*shapes[1]), uniform(*shapes[2], lo=0.2, hi=2)], {}
+    return (
+        normal,
+        [floats(*shapes[0], special=0.1), floats(*shapes[1]), uniform(*shapes[2], lo=0.2, hi=2)],
+        {},
+    )
 
 
 @random("normal_entropy")
@@ -478,7 +621,11 @@ def bernoulli(x, v):
 def _():
     s = shape()
     a, b = (narrower(s), s) if chance(0.5) else (s, narrower(s))
-    return bernoulli, [floats(*a, lo=-9, hi=9), booleans(*b).double() if chance(0.7) else uniform(*b, lo=0, hi=1)], {}
+    return (
+        bernoulli,
+        [floats(*a, lo=-9, hi=9), booleans(*b).double() if chance(0.7) else uniform(*b, lo=0, hi=1)],
+        {},
+    )
 
 
 @random("bernoulli_entropy")

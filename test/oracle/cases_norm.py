@@ -1,4 +1,5 @@
 """cases_norm.py - normalisation, dropout where no number is drawn, gates, softmax."""
+
 import math
 
 import torch
@@ -14,6 +15,7 @@ def op(name):
     def add(f):
         OPS[name] = f
         return f
+
     return add
 
 
@@ -21,6 +23,7 @@ def random(name):
     def add(f):
         RANDOM[name] = f
         return f
+
     return add
 
 
@@ -39,15 +42,24 @@ LEAST_SLICE = 4
 
 def normal_input(*size):
     x = floats(*size, lo=-2, hi=3, special=0.1)
-    return torch.where(x.abs() == 100, x / 32, x)           # one far value leaves few digits of the others
+    return torch.where(x.abs() == 100, x / 32, x)  # one far value leaves few digits of the others
 
 
 @op("rms_norm")
 def rms_norm():
-    for size, normal, weight, e in (((3, 5), [5], 1, None), ((2, 3, 4), [3, 4], 1, 0.5), ((2, 3, 4), [4], 0, 1e-5), ((6,), [6], 1, 0.0), ((0, 4), [4], 1, None),
-                                    ((2, 40), [40], 1, None)):
+    for size, normal, weight, e in (
+        ((3, 5), [5], 1, None),
+        ((2, 3, 4), [3, 4], 1, 0.5),
+        ((2, 3, 4), [4], 0, 1e-5),
+        ((6,), [6], 1, 0.0),
+        ((0, 4), [4], 1, None),
+        ((2, 40), [40], 1, None),
+    ):
         p = {"normalized_shape": normal} | ({} if e is None else {"eps": e})
-        yield (lambda x, w: F.rms_norm(x, normal, w, e)), [uniform(*size, lo=-2, hi=3), uniform(*normal) if weight else None], p
+        yield (lambda x, w: F.rms_norm(x, normal, w, e)), [
+            uniform(*size, lo=-2, hi=3),
+            uniform(*normal) if weight else None,
+        ], p
     zero = torch.zeros(2, 3, dtype=torch.float64)
     zero[1] = values(1.0, 2.0, -1.0)
     yield (lambda x, w: F.rms_norm(x, [3], w, 1e-2)), [zero, None], {"normalized_shape": [3], "eps": 1e-2}
@@ -57,7 +69,7 @@ def last_dims():
     size = shape(lo=1, hi=4, least=1)
     if chance(0.05):
         size = (0,) + size[1:]
-    normal = size[number(0 if size[0] else 1, len(size) - 1):] if size[0] or len(size) > 1 else None
+    normal = size[number(0 if size[0] else 1, len(size) - 1) :] if size[0] or len(size) > 1 else None
     return (size, list(normal)) if normal and math.prod(normal) >= LEAST_SLICE else last_dims()
 
 
@@ -73,8 +85,11 @@ def rms_norm_random():
 def layer_norm_random():
     size, normal = last_dims()
     e = eps()
-    return ((lambda x, w, b: F.layer_norm(x, normal, w, b, e)), [normal_input(*size), maybe(0.7, uniform(*normal)), maybe(0.7, uniform(*normal))],
-            {"normalized_shape": normal, "eps": e})
+    return (
+        (lambda x, w, b: F.layer_norm(x, normal, w, b, e)),
+        [normal_input(*size), maybe(0.7, uniform(*normal)), maybe(0.7, uniform(*normal))],
+        {"normalized_shape": normal, "eps": e},
+    )
 
 
 def channels_input(rank_lo, rank_hi, channels):
@@ -85,11 +100,23 @@ def channels_input(rank_lo, rank_hi, channels):
 
 @op("group_norm")
 def group_norm():
-    for size, groups, weight, bias, e in (((2, 6, 3), 3, 1, 1, 1e-5), ((2, 4, 2, 3), 2, 1, 1, 0.5), ((3, 4), 1, 1, 0, 1e-5), ((2, 3, 5), 3, 0, 1, 1e-5), ((2, 4, 3), 1, 0, 0, 1e-5),
-                                          ((0, 4, 3), 2, 1, 1, 1e-5), ((3, 2, 2, 2, 2), 2, 1, 1, 1e-5), ((2, 4, 20), 2, 1, 1, 1e-5), ((1, 8, 40), 4, 1, 1, 1e-5)):
+    for size, groups, weight, bias, e in (
+        ((2, 6, 3), 3, 1, 1, 1e-5),
+        ((2, 4, 2, 3), 2, 1, 1, 0.5),
+        ((3, 4), 1, 1, 0, 1e-5),
+        ((2, 3, 5), 3, 0, 1, 1e-5),
+        ((2, 4, 3), 1, 0, 0, 1e-5),
+        ((0, 4, 3), 2, 1, 1, 1e-5),
+        ((3, 2, 2, 2, 2), 2, 1, 1, 1e-5),
+        ((2, 4, 20), 2, 1, 1, 1e-5),
+        ((1, 8, 40), 4, 1, 1, 1e-5),
+    ):
         c = size[1]
-        yield ((lambda x, w, b: F.group_norm(x, groups, w, b, e)), [uniform(*size, lo=-2, hi=3), uniform(c) if weight else None, uniform(c) if bias else None],
-               {"num_groups": groups, "eps": e})
+        yield (
+            (lambda x, w, b: F.group_norm(x, groups, w, b, e)),
+            [uniform(*size, lo=-2, hi=3), uniform(c) if weight else None, uniform(c) if bias else None],
+            {"num_groups": groups, "eps": e},
+        )
 
 
 @random("group_norm")
@@ -100,7 +127,11 @@ def group_norm_random():
     if x[0:1].numel() < LEAST_SLICE * groups:
         x = normal_input(x.shape[0], c, 5)
     e = eps()
-    return (lambda x, w, b: F.group_norm(x, groups, w, b, e)), [x, maybe(0.7, uniform(c)), maybe(0.7, uniform(c))], {"num_groups": groups, "eps": e}
+    return (
+        (lambda x, w, b: F.group_norm(x, groups, w, b, e)),
+        [x, maybe(0.7, uniform(c)), maybe(0.7, uniform(c))],
+        {"num_groups": groups, "eps": e},
+    )
 
 
 @random("batch_norm")
@@ -112,22 +143,47 @@ def batch_norm_random():
         x = normal_input(2, c, 3)
     e = eps()
     given = not training
-    return ((lambda x, m, v, w, b: F.batch_norm(x, m, v, w, b, training, 0.1, e)),
-            [x, uniform(c) if given else None, uniform(c, lo=0.5, hi=2) if given else None, maybe(0.7, uniform(c)), maybe(0.7, uniform(c))],
-            {"training": training, "eps": e}, (1, 2))
+    return (
+        (lambda x, m, v, w, b: F.batch_norm(x, m, v, w, b, training, 0.1, e)),
+        [
+            x,
+            uniform(c) if given else None,
+            uniform(c, lo=0.5, hi=2) if given else None,
+            maybe(0.7, uniform(c)),
+            maybe(0.7, uniform(c)),
+        ],
+        {"training": training, "eps": e},
+        (1, 2),
+    )
 
 
 def instance_case(size, stats, weight, bias, e):
     c = size[1]
-    return ((lambda x, m, v, w, b: F.instance_norm(x, m, v, w, b, use_input_stats=stats, eps=e)),
-            [normal_input(*size), None if stats else uniform(c), None if stats else uniform(c, lo=0.5, hi=2), uniform(c) if weight else None, uniform(c) if bias else None],
-            {"use_input_stats": stats, "eps": e}, (1, 2))
+    return (
+        (lambda x, m, v, w, b: F.instance_norm(x, m, v, w, b, use_input_stats=stats, eps=e)),
+        [
+            normal_input(*size),
+            None if stats else uniform(c),
+            None if stats else uniform(c, lo=0.5, hi=2),
+            uniform(c) if weight else None,
+            uniform(c) if bias else None,
+        ],
+        {"use_input_stats": stats, "eps": e},
+        (1, 2),
+    )
 
 
 @op("instance_norm")
 def instance_norm():
-    for size, stats, weight, bias, e in (((2, 3, 5), True, 1, 1, 1e-5), ((2, 2, 3, 2), True, 1, 0, 0.5), ((1, 2, 2, 2, 2), True, 0, 0, 1e-5), ((0, 3, 4), True, 0, 0, 1e-5),
-                                         ((2, 3, 4), False, 1, 1, 1e-5), ((2, 3), False, 0, 1, 1e-5), ((1, 1, 300), True, 1, 1, 1e-5)):
+    for size, stats, weight, bias, e in (
+        ((2, 3, 5), True, 1, 1, 1e-5),
+        ((2, 2, 3, 2), True, 1, 0, 0.5),
+        ((1, 2, 2, 2, 2), True, 0, 0, 1e-5),
+        ((0, 3, 4), True, 0, 0, 1e-5),
+        ((2, 3, 4), False, 1, 1, 1e-5),
+        ((2, 3), False, 0, 1, 1e-5),
+        ((1, 1, 300), True, 1, 1, 1e-5),
+    ):
         yield instance_case(size, stats, weight, bias, e)
 
 
@@ -146,15 +202,28 @@ def response_case(size, p):
 
 @op("local_response_norm")
 def local_response_norm():
-    for size, p in (((2, 5, 3), {"size": 3, "alpha": 0.5}), ((2, 4, 2, 2), {"size": 2, "alpha": 1.0, "beta": 0.5, "k": 2.0}), ((1, 3, 2, 2, 2), {"size": 5}),
-                    ((2, 3, 4), {"size": 1, "alpha": 1.0}), ((0, 3, 4), {"size": 2}), ((2, 3, 4), {"size": 9, "alpha": 2.0})):
+    for size, p in (
+        ((2, 5, 3), {"size": 3, "alpha": 0.5}),
+        ((2, 4, 2, 2), {"size": 2, "alpha": 1.0, "beta": 0.5, "k": 2.0}),
+        ((1, 3, 2, 2, 2), {"size": 5}),
+        ((2, 3, 4), {"size": 1, "alpha": 1.0}),
+        ((0, 3, 4), {"size": 2}),
+        ((2, 3, 4), {"size": 9, "alpha": 2.0}),
+    ):
         yield response_case(size, p)
 
 
 @random("local_response_norm")
 def local_response_norm_random():
-    return response_case(shape(lo=3, hi=5, least=0 if chance(0.1) else 1), {"size": number(1, 6), "alpha": scalar(0.01, 2), "beta": choice((0.5, 0.75, 1.0, 2.0)),
-                                                                           "k": scalar(0.5, 3)})
+    return response_case(
+        shape(lo=3, hi=5, least=0 if chance(0.1) else 1),
+        {
+            "size": number(1, 6),
+            "alpha": scalar(0.01, 2),
+            "beta": choice((0.5, 0.75, 1.0, 2.0)),
+            "k": scalar(0.5, 3),
+        },
+    )
 
 
 # ---- softmax
@@ -163,32 +232,44 @@ def softmax_input(*size):
 
 
 for name_, f_ in (("softmax", torch.softmax), ("log_softmax", torch.log_softmax)):
+
     def softmax_random(f=f_):
         size = shape(hi=4, most=7) if chance(0.8) else (number(1, 3), number(20, 80))
         dim = number(-len(size), len(size) - 1) if size else choice((0, -1))
         return (lambda x: f(x, dim)), [softmax_input(*size)], {"dim": dim}
+
     RANDOM[name_] = softmax_random
 
 
 # ---- dropout: where no number is drawn, that is p = 0, p = 1 and outside training
-DROPOUTS = {"dropout": (F.dropout, 0, 4), "dropout1d": (F.dropout1d, 2, 3), "dropout2d": (F.dropout2d, 4, 4), "dropout3d": (F.dropout3d, 4, 5),
-            "alpha_dropout": (F.alpha_dropout, 0, 4), "feature_alpha_dropout": (F.feature_alpha_dropout, 2, 5)}
+DROPOUTS = {
+    "dropout": (F.dropout, 0, 4),
+    "dropout1d": (F.dropout1d, 2, 3),
+    "dropout2d": (F.dropout2d, 4, 4),
+    "dropout3d": (F.dropout3d, 4, 5),
+    "alpha_dropout": (F.alpha_dropout, 0, 4),
+    "feature_alpha_dropout": (F.feature_alpha_dropout, 2, 5),
+}
 
 
 def dropout_case(f, size, p, training):
-    x = floats(*size, special=0.0 if p == 1 and training else 0.15)         # PyTorch multiplies by 0: ours is 0 also where x is infinite
+    x = floats(
+        *size, special=0.0 if p == 1 and training else 0.15
+    )  # PyTorch multiplies by 0: ours is 0 also where x is infinite
     return (lambda x: f(x, p, training)), [x], {"p": p, "training": training}
 
 
 for name_, (f_, lo_, hi_) in DROPOUTS.items():
+
     def dropout_random(f=f_, lo=lo_, hi=hi_):
         p, training = choice(((0.0, True), (1.0, True), (0.3, False), (0.0, False), (1.0, False)))
         return dropout_case(f, shape(lo=lo, hi=hi, least=0 if chance(0.1) else 1), p, training)
 
     def dropout_fixed(f=f_, lo=lo_):
-        for size in ((2, 3, 2, 2, 2)[:max(lo, 1)], (0, 3, 2, 2)[:max(lo, 1)]):
+        for size in ((2, 3, 2, 2, 2)[: max(lo, 1)], (0, 3, 2, 2)[: max(lo, 1)]):
             for p, training in ((0.0, True), (1.0, True), (0.5, False)):
                 yield dropout_case(f, size, p, training)
+
     RANDOM[name_] = dropout_random
     if name_ not in ("dropout", "dropout2d"):
         OPS[name_] = dropout_fixed
@@ -201,7 +282,15 @@ def glu_case(size, p):
 
 @op("glu")
 def glu():
-    for size, p in (((6,), {}), ((3, 4), {}), ((4, 3), {"dim": 0}), ((2, 6, 3), {"dim": -2}), ((0, 4), {}), ((4, 0), {}), ((2, 40), {})):
+    for size, p in (
+        ((6,), {}),
+        ((3, 4), {}),
+        ((4, 3), {"dim": 0}),
+        ((2, 6, 3), {"dim": -2}),
+        ((0, 4), {}),
+        ((4, 0), {}),
+        ((2, 40), {}),
+    ):
         yield glu_case(size, p)
     for v in ((math.inf, 0.0, -math.inf, 1.0), (0.0, math.inf, 100.0, -10.0), (math.nan, 1.0, 1.0, math.nan)):
         yield (lambda x: F.glu(x)), [values(*v)], {}

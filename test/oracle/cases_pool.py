@@ -1,4 +1,5 @@
 """cases_pool.py - pooling over one, two and three dimensions, pixel_shuffle."""
+
 import math
 
 import torch
@@ -14,6 +15,7 @@ def op(table, name, *args):
     def add(f):
         table[name] = lambda: f(*args)
         return f
+
     return add
 
 
@@ -25,8 +27,12 @@ def each(p, name, n, default):
 
 def window(p, n):
     kernel = each(p, "kernel", n, 1)
-    return {"kernel_size": kernel, "stride": each(p, "stride", n, 0) if p.get("stride") else kernel, "padding": each(p, "padding", n, 0),
-            "ceil_mode": p.get("ceil_mode", False)}
+    return {
+        "kernel_size": kernel,
+        "stride": each(p, "stride", n, 0) if p.get("stride") else kernel,
+        "padding": each(p, "padding", n, 0),
+        "ceil_mode": p.get("ceil_mode", False),
+    }
 
 
 def max_pool(n, p):
@@ -43,28 +49,52 @@ def avg_pool(n, p):
 
 
 # ---- by hand
-WINDOWS = {1: (((2, 3, 6), {"kernel": [2]}), ((3, 7), {"kernel": [3], "stride": [2], "padding": [1]}), ((1, 2, 6), {"kernel": [3], "stride": [2], "ceil_mode": True}),
-               ((1, 2, 5), {"kernel": [3], "stride": [2], "padding": [1], "ceil_mode": True}), ((0, 2, 5), {"kernel": [2]})),
-           2: (((2, 3, 4, 4), {"kernel": [2]}), ((1, 2, 5, 6), {"kernel": [3, 2], "stride": [2, 1]}), ((2, 5, 5), {"kernel": [3], "stride": [2], "padding": [1]}),
-               ((1, 2, 5, 5), {"kernel": [2], "ceil_mode": True}), ((1, 2, 5, 5), {"kernel": [3], "stride": [2], "padding": [1], "ceil_mode": True}),
-               ((0, 3, 4, 4), {"kernel": [2]})),
-           3: (((1, 2, 4, 4, 4), {"kernel": [2]}), ((2, 3, 4, 5), {"kernel": [3, 2, 2], "stride": [1, 2, 2], "padding": [1, 0, 1]}),
-               ((1, 1, 5, 4, 5), {"kernel": [2], "ceil_mode": True}), ((1, 2, 4, 5, 5), {"kernel": [3], "stride": [2], "padding": [1], "ceil_mode": True}),
-               ((0, 2, 3, 3, 3), {"kernel": [2]}))}
-DILATED = {1: (((1, 2, 9), {"kernel": [3], "stride": [1], "dilation": [3], "padding": [1]}),),
-           2: (((1, 1, 7, 7), {"kernel": [3], "stride": [1], "dilation": [2]}),
-               ((1, 1, 8, 9), {"kernel": [2, 3], "padding": [1, 1], "dilation": [3, 2], "stride": [2, 1]})),
-           3: (((1, 2, 5, 5, 6), {"kernel": [2], "stride": [2], "dilation": [2, 3, 1]}),)}
-COUNTED = ({"count_include_pad": False}, {"divisor_override": 3}, {"count_include_pad": False, "divisor_override": 5})
+WINDOWS = {
+    1: (
+        ((2, 3, 6), {"kernel": [2]}),
+        ((3, 7), {"kernel": [3], "stride": [2], "padding": [1]}),
+        ((1, 2, 6), {"kernel": [3], "stride": [2], "ceil_mode": True}),
+        ((1, 2, 5), {"kernel": [3], "stride": [2], "padding": [1], "ceil_mode": True}),
+        ((0, 2, 5), {"kernel": [2]}),
+    ),
+    2: (
+        ((2, 3, 4, 4), {"kernel": [2]}),
+        ((1, 2, 5, 6), {"kernel": [3, 2], "stride": [2, 1]}),
+        ((2, 5, 5), {"kernel": [3], "stride": [2], "padding": [1]}),
+        ((1, 2, 5, 5), {"kernel": [2], "ceil_mode": True}),
+        ((1, 2, 5, 5), {"kernel": [3], "stride": [2], "padding": [1], "ceil_mode": True}),
+        ((0, 3, 4, 4), {"kernel": [2]}),
+    ),
+    3: (
+        ((1, 2, 4, 4, 4), {"kernel": [2]}),
+        ((2, 3, 4, 5), {"kernel": [3, 2, 2], "stride": [1, 2, 2], "padding": [1, 0, 1]}),
+        ((1, 1, 5, 4, 5), {"kernel": [2], "ceil_mode": True}),
+        ((1, 2, 4, 5, 5), {"kernel": [3], "stride": [2], "padding": [1], "ceil_mode": True}),
+        ((0, 2, 3, 3, 3), {"kernel": [2]}),
+    ),
+}
+DILATED = {
+    1: (((1, 2, 9), {"kernel": [3], "stride": [1], "dilation": [3], "padding": [1]}),),
+    2: (
+        ((1, 1, 7, 7), {"kernel": [3], "stride": [1], "dilation": [2]}),
+        ((1, 1, 8, 9), {"kernel": [2, 3], "padding": [1, 1], "dilation": [3, 2], "stride": [2, 1]}),
+    ),
+    3: (((1, 2, 5, 5, 6), {"kernel": [2], "stride": [2], "dilation": [2, 3, 1]}),),
+}
+COUNTED = (
+    {"count_include_pad": False},
+    {"divisor_override": 3},
+    {"count_include_pad": False, "divisor_override": 5},
+)
 
 
 def max_by_hand(n):
     for shape, p in WINDOWS[n] + DILATED[n]:
         yield max_pool(n, p), [uniform(*shape)], p
     size, p = (4,) * n, {"kernel": [3], "stride": [1], "padding": [1]}
-    yield max_pool(n, p), [torch.zeros(1, 1, *size, dtype=torch.float64)], p              # ties
+    yield max_pool(n, p), [torch.zeros(1, 1, *size, dtype=torch.float64)], p  # ties
     hole = uniform(1, 1, *size)
-    hole.reshape(-1)[6 % 4 ** n] = NAN
+    hole.reshape(-1)[6 % 4**n] = NAN
     yield max_pool(n, p), [hole], p
     yield max_pool(n, p), [torch.full((1, 1, *size), -INF, dtype=torch.float64)], p, (0,)
 
@@ -106,10 +136,10 @@ def random_windows(n, dilated):
 def random_max(n):
     shape, p = random_windows(n, True)
     x = floats(*shape)
-    if x.numel() and chance(0.2):                                  # the largest is one, or NaN: the first -inf is not told apart
+    if x.numel() and chance(0.2):  # the largest is one, or NaN: the first -inf is not told apart
         x.reshape(-1)[number(0, x.numel() - 1)] = choice((NAN, INF, 0.0))
     if chance(0.15):
-        x = x.round()                                              # ties
+        x = x.round()  # ties
     return max_pool(n, p), [x], p
 
 
@@ -129,10 +159,25 @@ for n in (1, 2, 3):
     op(RANDOM, "avg_pool%dd" % n, n)(random_avg)
 
 # ---- adaptive
-ADAPTIVE = {1: (((2, 3, 7), [3]), ((2, 5), [1]), ((1, 2, 3), [5]), ((0, 2, 5), [2]), ((1, 2, 8), [4])),
-            2: (((2, 3, 4, 6), [1, 1]), ((2, 3, 4, 6), [2, 3]), ((2, 5, 7), [3, 4]), ((1, 2, 3, 3), [5, 2]), ((0, 3, 5, 5), [2, 2]), ((1, 2, 9, 8), [7, 7]),
-                ((1, 1, 8, 8), [2, 4])),
-            3: (((1, 2, 3, 4, 5), [2]), ((2, 4, 2, 3), [2, 1, 3]), ((0, 2, 3, 3, 3), [2]), ((1, 2, 2, 4, 8), [1, 2, 4]), ((1, 2, 2, 3, 2), [1]))}
+ADAPTIVE = {
+    1: (((2, 3, 7), [3]), ((2, 5), [1]), ((1, 2, 3), [5]), ((0, 2, 5), [2]), ((1, 2, 8), [4])),
+    2: (
+        ((2, 3, 4, 6), [1, 1]),
+        ((2, 3, 4, 6), [2, 3]),
+        ((2, 5, 7), [3, 4]),
+        ((1, 2, 3, 3), [5, 2]),
+        ((0, 3, 5, 5), [2, 2]),
+        ((1, 2, 9, 8), [7, 7]),
+        ((1, 1, 8, 8), [2, 4]),
+    ),
+    3: (
+        ((1, 2, 3, 4, 5), [2]),
+        ((2, 4, 2, 3), [2, 1, 3]),
+        ((0, 2, 3, 3, 3), [2]),
+        ((1, 2, 2, 4, 8), [1, 2, 4]),
+        ((1, 2, 2, 3, 2), [1]),
+    ),
+}
 
 
 def adaptive(kind, n, size):
@@ -187,13 +232,15 @@ def random_unpool(n):
     if chance(0.5):
         p["padding"] = [number(0, k // 2) if s > 1 else 0 for k, s in zip(p["kernel"], size)]
     stride = p.get("stride", p["kernel"])
-    out = [(s - 1) * t - 2 * q + k for s, t, q, k in zip(size, stride, p.get("padding", [0] * n), p["kernel"])]
+    out = [
+        (s - 1) * t - 2 * q + k for s, t, q, k in zip(size, stride, p.get("padding", [0] * n), p["kernel"])
+    ]
     if chance(0.5):
         out = p["output_size"] = [o + number(0, t - 1) for o, t in zip(out, stride)]
     x = floats(*lead, *size, special=0.1)
     index = torch.empty(x.shape, dtype=torch.int64)
     for plane in index.view(-1, math.prod(size)):
-        plane.copy_(torch.argsort(uniform(math.prod(out)))[:plane.numel()])
+        plane.copy_(torch.argsort(uniform(math.prod(out)))[: plane.numel()])
     return unpool(n, p), [x, index], p
 
 
@@ -211,25 +258,33 @@ for n in (1, 2, 3):
 # ---- lp_pool
 def lp_pool(n, p):
     kernel = each(p, "kernel", n, 1)
-    f, kernel, stride = (F.lp_pool1d, kernel[0], p.get("stride", kernel)[0]) if n == 1 else (F.lp_pool2d, tuple(kernel), tuple(p.get("stride", kernel)))
+    f, kernel, stride = (
+        (F.lp_pool1d, kernel[0], p.get("stride", kernel)[0])
+        if n == 1
+        else (F.lp_pool2d, tuple(kernel), tuple(p.get("stride", kernel)))
+    )
     return lambda x: f(x, p["norm_type"], kernel, stride, p["ceil_mode"])
 
 
 def random_lp(n):
     shape, windows = random_windows(n, False)
-    p = {"norm_type": choice((1.0, 2.0, 3.0, 0.5, 1.7, -1.0, INF, -INF)), "kernel": windows["kernel"], "ceil_mode": windows["ceil_mode"]}
+    p = {
+        "norm_type": choice((1.0, 2.0, 3.0, 0.5, 1.7, -1.0, INF, -INF)),
+        "kernel": windows["kernel"],
+        "ceil_mode": windows["ceil_mode"],
+    }
     if "stride" in windows:
         p["stride"] = windows["stride"]
     if n == 1 and "stride" not in p and p["ceil_mode"]:
         p["stride"] = p["kernel"]
     size = tuple(max(s, k) for s, k in zip(shape[-n:], p["kernel"]))
-    odd = p["norm_type"] in (2.0, INF)                             # others have no power of negative numbers, or no root
+    odd = p["norm_type"] in (2.0, INF)  # others have no power of negative numbers, or no root
     return lp_pool(n, p), [floats(*shape[:-n], *size, lo=-2.0 if odd else 0.2)], p
 
 
 def lp_by_hand(n):
     p = {"norm_type": 3.0, "kernel": [2], "ceil_mode": False}
-    yield lp_pool(n, p), [uniform(1, 2, *(5,) * n)], p             # sums that are negative: NaN
+    yield lp_pool(n, p), [uniform(1, 2, *(5,) * n)], p  # sums that are negative: NaN
 
 
 for n in (1, 2):

@@ -1,4 +1,5 @@
 """cases_product.py - products of tensors: einsum and its kin, and random ones of matmul and its kin (those by hand: cases_nn.py)."""
+
 import torch
 import torch.nn.functional as F
 
@@ -11,6 +12,7 @@ def op(name):
     def add(f):
         OPS[name] = f
         return f
+
     return add
 
 
@@ -18,14 +20,17 @@ def random(name):
     def add(f):
         RANDOM[name] = f
         return f
+
     return add
 
 
 def table(name, f, *rows):
     """rows: (shapes, parameters); f(*tensors, **parameters).  A shape None is an absent input."""
+
     def draw():
         for shapes, p in rows:
             yield (lambda *x: f(*x, **p)), [None if s is None else uniform(*s) for s in shapes], p
+
     OPS[name] = draw
 
 
@@ -91,10 +96,12 @@ def scales():
 
 def random_add(name, f, shapes):
     """shapes() -> shapes of the product and of its operands."""
+
     def draw():
         y, a, b = shapes()
         p = scales()
         return (lambda x, u, v: f(x, u, v, **p)), [floats(*narrower(y)), floats(*a), floats(*b)], p
+
     RANDOM[name] = draw
 
 
@@ -138,19 +145,64 @@ def linear():
 
 
 # ---- addmv, addr, addbmm
-table("addmv", torch.addmv, (((3,), (3, 4), (4,)), {}), (((1,), (3, 4), (4,)), {"alpha": 2.0}), (((), (3, 4), (4,)), {"beta": 0.5, "alpha": -1.0}), (((3,), (3, 0), (0,)), {}),
-      (((3,), (3, 4), (4,)), {"beta": 0.0}))
-table("addr", torch.addr, (((3, 4), (3,), (4,)), {}), (((4,), (3,), (4,)), {"alpha": 2.0}), (((3, 1), (3,), (4,)), {"beta": 0.5, "alpha": -1.0}), (((), (3,), (4,)), {}),
-      (((3, 4), (3,), (4,)), {"beta": 0.0}))
-table("addbmm", torch.addbmm, (((3, 5), (2, 3, 4), (2, 4, 5)), {}), (((5,), (2, 3, 4), (2, 4, 5)), {"alpha": 2.0}), (((), (2, 3, 4), (2, 4, 5)), {"beta": 0.5, "alpha": -1.0}),
-      (((3, 5), (0, 3, 4), (0, 4, 5)), {}), (((3, 5), (2, 3, 0), (2, 0, 5)), {}))
+table(
+    "addmv",
+    torch.addmv,
+    (((3,), (3, 4), (4,)), {}),
+    (((1,), (3, 4), (4,)), {"alpha": 2.0}),
+    (((), (3, 4), (4,)), {"beta": 0.5, "alpha": -1.0}),
+    (((3,), (3, 0), (0,)), {}),
+    (((3,), (3, 4), (4,)), {"beta": 0.0}),
+)
+table(
+    "addr",
+    torch.addr,
+    (((3, 4), (3,), (4,)), {}),
+    (((4,), (3,), (4,)), {"alpha": 2.0}),
+    (((3, 1), (3,), (4,)), {"beta": 0.5, "alpha": -1.0}),
+    (((), (3,), (4,)), {}),
+    (((3, 4), (3,), (4,)), {"beta": 0.0}),
+)
+table(
+    "addbmm",
+    torch.addbmm,
+    (((3, 5), (2, 3, 4), (2, 4, 5)), {}),
+    (((5,), (2, 3, 4), (2, 4, 5)), {"alpha": 2.0}),
+    (((), (2, 3, 4), (2, 4, 5)), {"beta": 0.5, "alpha": -1.0}),
+    (((3, 5), (0, 3, 4), (0, 4, 5)), {}),
+    (((3, 5), (2, 3, 0), (2, 0, 5)), {}),
+)
 
 # ---- einsum
-EINSUM = (("ij,jk->ik", (3, 4), (4, 5)), ("ij,jk", (3, 4), (4, 5)), ("ba", (2, 3)), ("ij->", (3, 4)), ("ii", (3, 3)), ("ii->i", (3, 3)), ("i,j->ij", (3,), (4,)),
-          ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)), ("...ij,...jk->...ik", (2, 1, 3, 4), (5, 4, 2)), ("bn,anm,bm->ba", (2, 5), (3, 5, 4), (2, 4)), ("...ij->...ji", (2, 3, 4)),
-          ("Aa,aB", (2, 3), (3, 4)), ("iij->ij", (3, 3, 2)), ("ijij->ji", (2, 3, 2, 3)), ("...ii->...i", (2, 3, 3)), ("i...,i->...", (3, 2), (3,)), ("ij,ij->i", (1, 4), (3, 4)),
-          ("bqhd,bkhd->bhqk", (2, 3, 2, 4), (2, 5, 2, 4)), ("abc,bad,cad->", (2, 3, 4), (3, 2, 5), (4, 2, 5)), ("ij,k->k", (3, 4), (5,)), ("...,...->...", (2, 3), (3,)), (",", (), ()),
-          ("ij,jk", (3, 0), (0, 2)), ("i,ij->j", (0,), (0, 3)), ("a...a->...", (3, 2, 3)), ("...->", (2, 3)), ("ijk,ijl,ijm->klm", (2, 1, 3), (2, 4, 2), (1, 4, 3)))
+EINSUM = (
+    ("ij,jk->ik", (3, 4), (4, 5)),
+    ("ij,jk", (3, 4), (4, 5)),
+    ("ba", (2, 3)),
+    ("ij->", (3, 4)),
+    ("ii", (3, 3)),
+    ("ii->i", (3, 3)),
+    ("i,j->ij", (3,), (4,)),
+    ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
+    ("...ij,...jk->...ik", (2, 1, 3, 4), (5, 4, 2)),
+    ("bn,anm,bm->ba", (2, 5), (3, 5, 4), (2, 4)),
+    ("...ij->...ji", (2, 3, 4)),
+    ("Aa,aB", (2, 3), (3, 4)),
+    ("iij->ij", (3, 3, 2)),
+    ("ijij->ji", (2, 3, 2, 3)),
+    ("...ii->...i", (2, 3, 3)),
+    ("i...,i->...", (3, 2), (3,)),
+    ("ij,ij->i", (1, 4), (3, 4)),
+    ("bqhd,bkhd->bhqk", (2, 3, 2, 4), (2, 5, 2, 4)),
+    ("abc,bad,cad->", (2, 3, 4), (3, 2, 5), (4, 2, 5)),
+    ("ij,k->k", (3, 4), (5,)),
+    ("...,...->...", (2, 3), (3,)),
+    (",", (), ()),
+    ("ij,jk", (3, 0), (0, 2)),
+    ("i,ij->j", (0,), (0, 3)),
+    ("a...a->...", (3, 2, 3)),
+    ("...->", (2, 3)),
+    ("ijk,ijl,ijm->klm", (2, 1, 3), (2, 4, 2), (1, 4, 3)),
+)
 
 
 @op("einsum")
@@ -195,8 +247,16 @@ def dims_of(p):
 
 @op("tensordot")
 def tensordot():
-    for a, b, p in (((2, 3, 4), (3, 4, 5), {}), ((3, 4), (4, 5), {"dims": 1}), ((3,), (4,), {"dims": 0}), ((2, 3, 4), (4, 3, 5), {"dims_a": [1, 2], "dims_b": [1, 0]}),
-                    ((2, 3), (5, 3), {"dims_a": [-1], "dims_b": [-1]}), ((3, 0), (0, 2), {"dims": 1}), ((3, 4), (3, 4), {}), ((2, 1), (3, 4), {"dims_a": [1], "dims_b": [0]})):
+    for a, b, p in (
+        ((2, 3, 4), (3, 4, 5), {}),
+        ((3, 4), (4, 5), {"dims": 1}),
+        ((3,), (4,), {"dims": 0}),
+        ((2, 3, 4), (4, 3, 5), {"dims_a": [1, 2], "dims_b": [1, 0]}),
+        ((2, 3), (5, 3), {"dims_a": [-1], "dims_b": [-1]}),
+        ((3, 0), (0, 2), {"dims": 1}),
+        ((3, 4), (3, 4), {}),
+        ((2, 1), (3, 4), {"dims_a": [1], "dims_b": [0]}),
+    ):
         yield (lambda x, y: torch.tensordot(x, y, dims_of(p))), [uniform(*a), uniform(*b)], p
 
 
@@ -212,11 +272,44 @@ def random_tensordot():
             x[i], x[j] = x[j], x[i]
     at = lambda x, i: next(d - (len(x) if chance(0.3) else 0) for d, e in enumerate(x) if e[0] and e[1] == i)
     p = {"dims_a": [at(a, i) for i in range(len(joint))], "dims_b": [at(b, i) for i in range(len(joint))]}
-    return (lambda x, y: torch.tensordot(x, y, dims_of(p))), [floats(*(e[2] for e in a)), floats(*(e[2] for e in b))], p
+    return (
+        (lambda x, y: torch.tensordot(x, y, dims_of(p))),
+        [floats(*(e[2] for e in a)), floats(*(e[2] for e in b))],
+        p,
+    )
 
 
-table("inner", torch.inner, *[(s, {}) for s in (((5,), (5,)), ((3, 4), (4,)), ((3, 4), (2, 4)), ((2, 3, 4), (5, 4)), ((), (3, 4)), ((), ()), ((3, 0), (2, 0)))])
-table("kron", torch.kron, *[(s, {}) for s in (((2, 3), (4, 2)), ((3,), (2, 2)), ((2, 1, 2), (3,)), ((), (2, 2)), ((), ()), ((0, 2), (3, 1)))])
+table(
+    "inner",
+    torch.inner,
+    *[
+        (s, {})
+        for s in (
+            ((5,), (5,)),
+            ((3, 4), (4,)),
+            ((3, 4), (2, 4)),
+            ((2, 3, 4), (5, 4)),
+            ((), (3, 4)),
+            ((), ()),
+            ((3, 0), (2, 0)),
+        )
+    ]
+)
+table(
+    "kron",
+    torch.kron,
+    *[
+        (s, {})
+        for s in (
+            ((2, 3), (4, 2)),
+            ((3,), (2, 2)),
+            ((2, 1, 2), (3,)),
+            ((), (2, 2)),
+            ((), ()),
+            ((0, 2), (3, 1)),
+        )
+    ]
+)
 
 
 @random("inner")
@@ -237,7 +330,13 @@ RANDOM["kron"] = lambda: (torch.kron, [factor(), factor()], {})
 
 @op("cross")
 def cross():
-    for a, b, dim in (((3,), (3,), 0), ((4, 3), (4, 3), 1), ((3, 4), (3, 4), 0), ((2, 3, 3), (1, 3, 3), -1), ((0, 3), (0, 3), 1)):
+    for a, b, dim in (
+        ((3,), (3,), 0),
+        ((4, 3), (4, 3), 1),
+        ((3, 4), (3, 4), 0),
+        ((2, 3, 3), (1, 3, 3), -1),
+        ((0, 3), (0, 3), 1),
+    ):
         yield (lambda x, y: torch.linalg.cross(x, y, dim=dim)), [uniform(*a), uniform(*b)], {"dim": dim}
     yield torch.cross, [uniform(2, 3, 3), uniform(2, 3, 3)], {}
     yield torch.cross, [integers(4, 3), integers(4, 3)], {}
@@ -252,21 +351,47 @@ def random_cross():
     return (lambda x, y: torch.linalg.cross(x, y, dim=dim)), [floats(*s), floats(*other)], {"dim": dim}
 
 
-table("bilinear", F.bilinear, (((3, 4), (3, 2), (5, 4, 2), (5,)), {}), (((4,), (2,), (3, 4, 2), None), {}), (((2, 3, 4), (2, 3, 2), (2, 4, 2), (2,)), {}), (((0, 4), (0, 2), (3, 4, 2), (3,)), {}))
+table(
+    "bilinear",
+    F.bilinear,
+    (((3, 4), (3, 2), (5, 4, 2), (5,)), {}),
+    (((4,), (2,), (3, 4, 2), None), {}),
+    (((2, 3, 4), (2, 3, 2), (2, 4, 2), (2,)), {}),
+    (((0, 4), (0, 2), (3, 4, 2), (3,)), {}),
+)
 
 
 @random("bilinear")
 def bilinear():
     """PyTorch wants some elements in every operand."""
     lead, i, j, o = shape(0, 2, least=1, most=4), number(1, 6), number(1, 6), number(1, 6)
-    return F.bilinear, [floats(*lead, i), floats(*lead, j), floats(o, i, j), floats(o) if chance(0.6) else None], {}
+    return (
+        F.bilinear,
+        [floats(*lead, i), floats(*lead, j), floats(o, i, j), floats(o) if chance(0.6) else None],
+        {},
+    )
 
 
 def multi_dot(*x):
     return torch.linalg.multi_dot(x)
 
 
-table("multi_dot", multi_dot, *[(s, {}) for s in (((3, 4), (4, 5)), ((3, 4), (4, 2), (2, 5)), ((2, 5), (5, 1), (1, 4), (4, 3)), ((4,), (4, 3), (3,)), ((4,), (4, 5)), ((3, 4), (4,)), ((3, 0), (0, 2), (2, 4)))])
+table(
+    "multi_dot",
+    multi_dot,
+    *[
+        (s, {})
+        for s in (
+            ((3, 4), (4, 5)),
+            ((3, 4), (4, 2), (2, 5)),
+            ((2, 5), (5, 1), (1, 4), (4, 3)),
+            ((4,), (4, 3), (3,)),
+            ((4,), (4, 5)),
+            ((3, 4), (4,)),
+            ((3, 0), (0, 2), (2, 4)),
+        )
+    ]
+)
 
 
 @random("multi_dot")
@@ -278,26 +403,46 @@ def random_multi_dot():
         shapes[0] = (sizes[1],)
     if chance(0.2):
         shapes[-1] = (sizes[n - 1],)
-    return multi_dot, [floats(*s, lo=-0.5, hi=1.5) for s in shapes], {}      # more would cancel than the result's size tells
+    return (
+        multi_dot,
+        [floats(*s, lo=-0.5, hi=1.5) for s in shapes],
+        {},
+    )  # more would cancel than the result's size tells
 
 
 @op("matrix_power")
 def matrix_power():
-    for s, n in (((3, 3), 2), ((2, 3, 3), 3), ((3, 3), 1), ((3, 3), 0), ((2, 2), 7), ((0, 0), 2), ((0, 2, 2), 5)):
+    for s, n in (
+        ((3, 3), 2),
+        ((2, 3, 3), 3),
+        ((3, 3), 1),
+        ((3, 3), 0),
+        ((2, 2), 7),
+        ((0, 0), 2),
+        ((0, 2, 2), 5),
+    ):
         yield (lambda x: torch.linalg.matrix_power(x, n)), [uniform(*s)], {"n": n}, () if n else (0,)
 
 
 @random("matrix_power")
 def random_matrix_power():
     m, n = number(1, 6), number(-3, 9)
-    if n < 0:           # well-conditioned: noise, and a diagonal that outweighs it
+    if n < 0:  # well-conditioned: noise, and a diagonal that outweighs it
         x = floats(*shape(0, 2, most=3), m, m, lo=-0.5, hi=0.5) + 3 * torch.eye(m, dtype=torch.float64)
         return (lambda x: torch.linalg.matrix_power(x, n)), [x.float().double()], {"n": n}
     n = max(n, 1)
-    return (lambda x: torch.linalg.matrix_power(x, n)), [floats(*shape(0, 2, most=3), m, m, lo=-1.0, hi=1.0)], {"n": n}
+    return (
+        (lambda x: torch.linalg.matrix_power(x, n)),
+        [floats(*shape(0, 2, most=3), m, m, lo=-1.0, hi=1.0)],
+        {"n": n},
+    )
 
 
-table("matrix_exp", torch.linalg.matrix_exp, *[((s,), {}) for s in ((3, 3), (2, 3, 3), (1, 1), (0, 0), (0, 2, 2))])
+table(
+    "matrix_exp",
+    torch.linalg.matrix_exp,
+    *[((s,), {}) for s in ((3, 3), (2, 3, 3), (1, 1), (0, 0), (0, 2, 2))]
+)
 
 
 @random("matrix_exp")
@@ -307,17 +452,37 @@ def random_matrix_exp():
     return torch.linalg.matrix_exp, [x.float().double()], {}
 
 
-OPS["trace"] = lambda: iter([(torch.trace, [x], {}) for x in (uniform(3, 3), uniform(3, 4), uniform(4, 2), uniform(0, 3), integers(3, 3))])
+OPS["trace"] = lambda: iter(
+    [
+        (torch.trace, [x], {})
+        for x in (uniform(3, 3), uniform(3, 4), uniform(4, 2), uniform(0, 3), integers(3, 3))
+    ]
+)
 RANDOM["trace"] = lambda: (torch.trace, [floats(size(), size(), special=0.15)], {})
 
 # PyTorch gives the operands after one of shape [0] the gradients of the row above, and vander no gradient at all.
-table("block_diag", torch.block_diag, *[(s, {}) for s in (((2, 3), (1, 2)), ((3,),), ((),), ((2, 2), (), (3,), (1, 1)), ((0, 2), (2, 1)))])
-RANDOM["block_diag"] = lambda: (torch.block_diag, [floats(*shape(0, 2, most=4, least=1), special=0.15) for _ in range(number(1, 5))], {})
+table(
+    "block_diag",
+    torch.block_diag,
+    *[(s, {}) for s in (((2, 3), (1, 2)), ((3,),), ((),), ((2, 2), (), (3,), (1, 1)), ((0, 2), (2, 1)))]
+)
+RANDOM["block_diag"] = lambda: (
+    torch.block_diag,
+    [floats(*shape(0, 2, most=4, least=1), special=0.15) for _ in range(number(1, 5))],
+    {},
+)
 
 
 @op("vander")
 def vander():
-    for n, p in ((3, {}), (3, {"n": 5}), (4, {"n": 2, "increasing": True}), (3, {"n": 1}), (3, {"n": 0}), (0, {"n": 3})):
+    for n, p in (
+        (3, {}),
+        (3, {"n": 5}),
+        (4, {"n": 2, "increasing": True}),
+        (3, {"n": 1}),
+        (3, {"n": 0}),
+        (0, {"n": 3}),
+    ):
         yield (lambda x: torch.vander(x, p.get("n"), p.get("increasing", False))), [uniform(n)], p, (0,)
     yield torch.vander, [integers(4)], {}
 

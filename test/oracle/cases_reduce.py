@@ -1,10 +1,23 @@
 """cases_reduce.py - reductions, order, softmax, sums along a dim, losses."""
+
 import math
 
 import torch
 import torch.nn.functional as F
 
-from golden import booleans, chance, choice, floats, integers, narrower, number, scalar, shape, uniform, values
+from golden import (
+    booleans,
+    chance,
+    choice,
+    floats,
+    integers,
+    narrower,
+    number,
+    scalar,
+    shape,
+    uniform,
+    values,
+)
 
 inf, nan = math.inf, math.nan
 REDUCTION = ("mean", "sum", "none", "batchmean")
@@ -15,6 +28,7 @@ def op(name):
     def add(f):
         OPS[name] = f
         return f
+
     return add
 
 
@@ -22,6 +36,7 @@ def random(name):
     def add(f):
         RANDOM[name] = f
         return f
+
     return add
 
 
@@ -76,13 +91,26 @@ def apart(*s, lo=-2.0, hi=2.0):
 
 def numbers(s, special=0.15):
     """Floats, or integers with ties, or bools."""
-    return integers(*s, lo=-3, hi=3) if chance(0.1) else booleans(*s) if chance(0.08) else floats(*s, special=special)
+    return (
+        integers(*s, lo=-3, hi=3)
+        if chance(0.1)
+        else booleans(*s) if chance(0.08) else floats(*s, special=special)
+    )
 
 
 # ---- reductions over dims: (shape, parameters)
-DIMS = [((), {}), ((2,), {}), ((3, 5), {}), ((3, 5), {"dims": [0], "keepdim": True}), ((3, 5), {"dims": [-1]}),
-        ((3, 2, 1, 2), {"dims": [1], "keepdim": True}), ((3, 2, 1, 2), {"dims": [0, -1], "keepdim": True}),
-        ((3, 2, 1, 2), {"dims": [0, 2]}), ((2, 3, 4), {"dims": [0, 1, 2]}), ((), {"dims": [0]})]
+DIMS = [
+    ((), {}),
+    ((2,), {}),
+    ((3, 5), {}),
+    ((3, 5), {"dims": [0], "keepdim": True}),
+    ((3, 5), {"dims": [-1]}),
+    ((3, 2, 1, 2), {"dims": [1], "keepdim": True}),
+    ((3, 2, 1, 2), {"dims": [0, -1], "keepdim": True}),
+    ((3, 2, 1, 2), {"dims": [0, 2]}),
+    ((2, 3, 4), {"dims": [0, 1, 2]}),
+    ((), {"dims": [0]}),
+]
 EMPTY = [((0, 3), {"dims": [1]}), ((0, 3), {"dims": [0]}), ((0,), {})]
 ONE_DIM = [(s, p) for s, p in DIMS if len(p.get("dims", ())) <= 1]
 
@@ -96,24 +124,30 @@ def keyword(p):
 
 def over_dims(f, cases, extra=({},), **range_):
     """f(x, dim=..., keepdim=...) or f(x); params of extra go to both."""
+
     def draw():
         for more in extra:
             for shape, p in cases:
                 yield (lambda x: f(x, **keyword(p), **more)), [uniform(*shape, **range_)], {**p, **more}
+
     return draw
 
 
 def with_dims(f):
     """For functions that want dim spelled out."""
+
     def g(x, dim=None, keepdim=False, **more):
         return f(x, dim=list(range(x.dim())) if dim is None else dim, keepdim=keepdim, **more)
+
     return g
 
 
 def single_dim(f):
     """For functions of one dim, or of all elements."""
+
     def g(x, dim=None, keepdim=False):
         return f(x) if dim is None else f(x, dim=dim[0], keepdim=keepdim)
+
     return g
 
 
@@ -121,6 +155,7 @@ def chain(*draws):
     def draw():
         for d in draws:
             yield from d()
+
     return draw
 
 
@@ -131,34 +166,77 @@ def fixed(*cases):
 TIES = values(1, 3, 3, -2, 3, -2)
 NANS = values(1, nan, 3, nan, -inf, inf)
 
-OPS["sum"] = chain(over_dims(torch.sum, DIMS + EMPTY), fixed((torch.sum, [values(1, inf, 2)], {}), (torch.sum, [values(inf, -inf, 2)], {}),
-                   (torch.sum, [integers(3, 4)], {}), (torch.sum, [booleans(3, 4)], {})))
+OPS["sum"] = chain(
+    over_dims(torch.sum, DIMS + EMPTY),
+    fixed(
+        (torch.sum, [values(1, inf, 2)], {}),
+        (torch.sum, [values(inf, -inf, 2)], {}),
+        (torch.sum, [integers(3, 4)], {}),
+        (torch.sum, [booleans(3, 4)], {}),
+    ),
+)
 OPS["mean"] = chain(over_dims(torch.mean, DIMS + EMPTY), fixed((torch.mean, [NANS], {})))
-OPS["prod"] = chain(over_dims(single_dim(torch.prod), ONE_DIM + EMPTY), fixed(
-    (torch.prod, [values(2, 0, 3)], {}), (torch.prod, [values(2, 0, 3, 0)], {}), (torch.prod, [values(0)], {}),
-    (lambda x: torch.prod(x, 1), [values(1, 2, 0, 3, 0, 0, 4, 5, -1).reshape(3, 3)], {"dims": [1]}), (torch.prod, [integers(4, lo=1)], {})))
+OPS["prod"] = chain(
+    over_dims(single_dim(torch.prod), ONE_DIM + EMPTY),
+    fixed(
+        (torch.prod, [values(2, 0, 3)], {}),
+        (torch.prod, [values(2, 0, 3, 0)], {}),
+        (torch.prod, [values(0)], {}),
+        (lambda x: torch.prod(x, 1), [values(1, 2, 0, 3, 0, 0, 4, 5, -1).reshape(3, 3)], {"dims": [1]}),
+        (torch.prod, [integers(4, lo=1)], {}),
+    ),
+)
 BIG = [(s, p) for s, p in DIMS if s != () and s != (3, 2, 1, 2)]
-OPS["var"] = chain(over_dims(torch.var, BIG, ({}, {"correction": 0.0})), fixed(
-    (lambda x: torch.var(x, correction=0.5), [uniform(3, 4)], {"correction": 0.5}), (torch.var, [values(1, 1, 1)], {}),
-    (torch.var, [values(1e4 + 1, 1e4 + 2, 1e4 + 3)], {})))
-OPS["std"] = chain(over_dims(torch.std, BIG, ({}, {"correction": 0.0})), fixed((torch.std, [values(1, 1, 1)], {})))
+OPS["var"] = chain(
+    over_dims(torch.var, BIG, ({}, {"correction": 0.0})),
+    fixed(
+        (lambda x: torch.var(x, correction=0.5), [uniform(3, 4)], {"correction": 0.5}),
+        (torch.var, [values(1, 1, 1)], {}),
+        (torch.var, [values(1e4 + 1, 1e4 + 2, 1e4 + 3)], {}),
+    ),
+)
+OPS["std"] = chain(
+    over_dims(torch.std, BIG, ({}, {"correction": 0.0})), fixed((torch.std, [values(1, 1, 1)], {}))
+)
 for name_, f_ in (("amax", torch.amax), ("amin", torch.amin)):
-    OPS[name_] = chain(over_dims(f_, DIMS + EMPTY[:1]), fixed((f_, [TIES], {}), (f_, [NANS], {}, (0,)), (f_, [values(inf, 1, inf)], {}),
-                       (f_, [integers(3, 4)], {})))
+    OPS[name_] = chain(
+        over_dims(f_, DIMS + EMPTY[:1]),
+        fixed(
+            (f_, [TIES], {}),
+            (f_, [NANS], {}, (0,)),
+            (f_, [values(inf, 1, inf)], {}),
+            (f_, [integers(3, 4)], {}),
+        ),
+    )
 for name_, f_ in (("argmax", torch.argmax), ("argmin", torch.argmin)):
-    OPS[name_] = chain(over_dims(single_dim(f_), ONE_DIM + EMPTY[:1]), fixed((f_, [TIES], {}), (f_, [NANS], {}), (f_, [integers(9)], {})))
+    OPS[name_] = chain(
+        over_dims(single_dim(f_), ONE_DIM + EMPTY[:1]),
+        fixed((f_, [TIES], {}), (f_, [NANS], {}), (f_, [integers(9)], {})),
+    )
 for name_, f_ in (("all", torch.all), ("any", torch.any)):
+
     def draw_bool(f=f_):
         for shape, p in DIMS + EMPTY:
             yield (lambda x: with_dims(f)(x, **keyword(p)) if "dims" in p else f(x)), [booleans(*shape)], p
         yield f, [values(0, nan, 1)], {}
         yield f, [integers(5)], {}
+
     OPS[name_] = draw_bool
-OPS["count_nonzero"] = chain(lambda: (((lambda x: torch.count_nonzero(x, dim=p.get("dims"))), [integers(*shape, lo=0, hi=1)], p)
-                             for shape, p in DIMS + EMPTY if not p.get("keepdim")), fixed((torch.count_nonzero, [values(0, nan, 1, -0.0)], {})))
-OPS["logsumexp"] = chain(over_dims(with_dims(torch.logsumexp), DIMS + EMPTY, lo=-3, hi=3), fixed(
-    (lambda x: torch.logsumexp(x, 0), [values(500, 501, 499)], {"dims": [0]}),
-    (lambda x: torch.logsumexp(x, 0), [values(inf, 1, 2)], {"dims": [0]})))
+OPS["count_nonzero"] = chain(
+    lambda: (
+        ((lambda x: torch.count_nonzero(x, dim=p.get("dims"))), [integers(*shape, lo=0, hi=1)], p)
+        for shape, p in DIMS + EMPTY
+        if not p.get("keepdim")
+    ),
+    fixed((torch.count_nonzero, [values(0, nan, 1, -0.0)], {})),
+)
+OPS["logsumexp"] = chain(
+    over_dims(with_dims(torch.logsumexp), DIMS + EMPTY, lo=-3, hi=3),
+    fixed(
+        (lambda x: torch.logsumexp(x, 0), [values(500, 501, 499)], {"dims": [0]}),
+        (lambda x: torch.logsumexp(x, 0), [values(inf, 1, 2)], {"dims": [0]}),
+    ),
+)
 
 
 @op("norm")
@@ -174,19 +252,34 @@ def norm():
 
 def picks(f):
     def draw():
-        for shape, p in (((5,), {"dim": 0}), ((3, 4), {"dim": 1}), ((2, 3, 4), {"dim": -2, "keepdim": True}), ((), {"dim": 0}), ((0, 3), {"dim": 1})):
+        for shape, p in (
+            ((5,), {"dim": 0}),
+            ((3, 4), {"dim": 1}),
+            ((2, 3, 4), {"dim": -2, "keepdim": True}),
+            ((), {"dim": 0}),
+            ((0, 3), {"dim": 1}),
+        ):
             yield (lambda x: tuple(f(x, **p))), [uniform(*shape)], p
         for x in (TIES, NANS):
             yield (lambda x: tuple(f(x, dim=0))), [x], {"dim": 0}
         yield (lambda x: tuple(f(x, dim=1))), [integers(3, 5)], {"dim": 1}
+
     return draw
 
 
 OPS["max_dim"] = picks(torch.max)
 OPS["min_dim"] = picks(torch.min)
-OPS["median_dim"] = lambda: (c for c in picks(torch.median)() if c[1][0] is not TIES and c[1][0].is_floating_point())
-OPS["median"] = fixed((torch.median, [uniform(5)], {}), (torch.median, [uniform(3, 4)], {}), (torch.median, [uniform()], {}), (torch.median, [TIES], {}),
-                      (torch.median, [NANS], {}), (torch.median, [integers(7)], {}))
+OPS["median_dim"] = lambda: (
+    c for c in picks(torch.median)() if c[1][0] is not TIES and c[1][0].is_floating_point()
+)
+OPS["median"] = fixed(
+    (torch.median, [uniform(5)], {}),
+    (torch.median, [uniform(3, 4)], {}),
+    (torch.median, [uniform()], {}),
+    (torch.median, [TIES], {}),
+    (torch.median, [NANS], {}),
+    (torch.median, [integers(7)], {}),
+)
 
 
 @op("mode")
@@ -197,7 +290,14 @@ def mode():
 
 @op("sort")
 def sort():
-    for shape, p in (((5,), {}), ((3, 4), {"dim": 0, "descending": True}), ((2, 3, 4), {"dim": -2}), ((), {}), ((0, 3), {"dim": 0}), ((40,), {})):
+    for shape, p in (
+        ((5,), {}),
+        ((3, 4), {"dim": 0, "descending": True}),
+        ((2, 3, 4), {"dim": -2}),
+        ((), {}),
+        ((0, 3), {"dim": 0}),
+        ((40,), {}),
+    ):
         q = {"dim": -1, **p}
         yield (lambda x: tuple(torch.sort(x, stable=True, **q))), [uniform(*shape)], p
     for x in (TIES, NANS):
@@ -216,14 +316,25 @@ def argsort():
 
 @op("topk")
 def topk():
-    for shape, p in (((5,), {"k": 2}), ((3, 4), {"k": 3, "dim": 0, "largest": False}), ((2, 3, 4), {"k": 1, "dim": -2}), ((4,), {"k": 0}), ((30,), {"k": 5})):
+    for shape, p in (
+        ((5,), {"k": 2}),
+        ((3, 4), {"k": 3, "dim": 0, "largest": False}),
+        ((2, 3, 4), {"k": 1, "dim": -2}),
+        ((4,), {"k": 0}),
+        ((30,), {"k": 5}),
+    ):
         yield (lambda x: tuple(torch.topk(x, **p))), [uniform(*shape)], p
     yield (lambda x: tuple(torch.topk(x, 3))), [NANS], {"k": 3}
 
 
 @op("kthvalue")
 def kthvalue():
-    for shape, p in (((5,), {"k": 2}), ((3, 4), {"k": 3, "dim": 0}), ((2, 3, 4), {"k": 1, "dim": -2, "keepdim": True}), ((), {"k": 1})):
+    for shape, p in (
+        ((5,), {"k": 2}),
+        ((3, 4), {"k": 3, "dim": 0}),
+        ((2, 3, 4), {"k": 1, "dim": -2, "keepdim": True}),
+        ((), {"k": 1}),
+    ):
         yield (lambda x: tuple(torch.kthvalue(x, **p))), [uniform(*shape)], p
 
 
@@ -234,6 +345,7 @@ def random_over_dims(f, draw=numbers, shapes=long_shape, params=some_dims, no_gr
         p = params(s)
         x = draw(s)
         return (lambda t: f(t, **keyword(p))), [x], p, no_grad(x)
+
     return g
 
 
@@ -244,29 +356,58 @@ def unless_nan(x):
 
 def spread_case(f):
     """With more elements than the correction; without any to spare the values are NaN or infinite, their gradients arbitrary."""
+
     def g():
         s = shape(0, 4)
         p = {**some_dims(s), "correction": choice([0.0, 1.0, 2.0, 0.5])}
         n = size_of(s, p)
         return (lambda x: f(x, **keyword(p))), [floats(*s)], p, () if n > p["correction"] + 1 else (0,)
+
     return g
 
 
 RANDOM["sum"] = random_over_dims(torch.sum)
 RANDOM["mean"] = random_over_dims(torch.mean, draw=lambda s: floats(*s, special=0.15))
-RANDOM["prod"] = random_over_dims(single_dim(torch.prod), draw=lambda s: floats(*s, also=(0.0, 0.0, 0.0), special=0.0) if chance(0.6) else
-                                  torch.where(uniform(*s) < -0.7, 0.0, uniform(*s)) if chance(0.7) else integers(*s, lo=-2, hi=3), shapes=shape, params=one_dim)
+RANDOM["prod"] = random_over_dims(
+    single_dim(torch.prod),
+    draw=lambda s: (
+        floats(*s, also=(0.0, 0.0, 0.0), special=0.0)
+        if chance(0.6)
+        else torch.where(uniform(*s) < -0.7, 0.0, uniform(*s)) if chance(0.7) else integers(*s, lo=-2, hi=3)
+    ),
+    shapes=shape,
+    params=one_dim,
+)
 RANDOM["var"], RANDOM["std"] = spread_case(torch.var), spread_case(torch.std)
 for name_, f_ in (("amax", torch.amax), ("amin", torch.amin)):
     RANDOM[name_] = random_over_dims(f_, shapes=least, no_grad=unless_nan)
 for name_, f_ in (("argmax", torch.argmax), ("argmin", torch.argmin)):
-    RANDOM[name_] = random_over_dims(single_dim(f_), shapes=least, params=one_dim, draw=lambda s: floats(*s, special=0.3) if chance(0.8) else integers(*s))
+    RANDOM[name_] = random_over_dims(
+        single_dim(f_),
+        shapes=least,
+        params=one_dim,
+        draw=lambda s: floats(*s, special=0.3) if chance(0.8) else integers(*s),
+    )
 for name_, f_ in (("all", torch.all), ("any", torch.any)):
-    RANDOM[name_] = random_over_dims(lambda x, dim=None, keepdim=False, f=f_: f(x) if dim is None else f(x, dim=dim, keepdim=keepdim),
-                                     draw=lambda s: booleans(*s) if chance(0.4) else integers(*s, hi=1) if chance(0.5) else
-                                     torch.where(uniform(*s) < 0.5, 0.0, floats(*s, special=0.3)))
-RANDOM["count_nonzero"] = random_over_dims(lambda x, dim=None: torch.count_nonzero(x, dim), params=lambda s: {k: v for k, v in some_dims(s).items() if k == "dims"},
-                                           draw=lambda s: integers(*s, hi=1) if chance(0.4) else torch.where(uniform(*s) < 0.5, 0.0, floats(*s, special=0.3)))
+    RANDOM[name_] = random_over_dims(
+        lambda x, dim=None, keepdim=False, f=f_: f(x) if dim is None else f(x, dim=dim, keepdim=keepdim),
+        draw=lambda s: (
+            booleans(*s)
+            if chance(0.4)
+            else (
+                integers(*s, hi=1)
+                if chance(0.5)
+                else torch.where(uniform(*s) < 0.5, 0.0, floats(*s, special=0.3))
+            )
+        ),
+    )
+RANDOM["count_nonzero"] = random_over_dims(
+    lambda x, dim=None: torch.count_nonzero(x, dim),
+    params=lambda s: {k: v for k, v in some_dims(s).items() if k == "dims"},
+    draw=lambda s: (
+        integers(*s, hi=1) if chance(0.4) else torch.where(uniform(*s) < 0.5, 0.0, floats(*s, special=0.3))
+    ),
+)
 
 
 @random("logsumexp")
@@ -293,10 +434,12 @@ def random_norm():
 # ---- picks and orders at random
 def random_pick(f, draw, default=None):
     """f(x, dim=..., keepdim=...) -> values, indices."""
+
     def g():
         s = least()
         p = {"dim": some_dim(s), "keepdim": chance(0.5)}
         return (lambda x: tuple(f(x, **p))), [draw(s)], p
+
     return g
 
 
@@ -322,6 +465,7 @@ def random_order(f):
         s = (number(20, 200),) if chance(0.1) else shape()
         p = {"dim": some_dim(s), "descending": chance(0.5)}
         return (lambda x: f(x, **p)), [ordered(s)], p
+
     return g
 
 
@@ -348,17 +492,28 @@ def random_kthvalue():
 # ---- along a dim
 def along(f, zero=False):
     def draw():
-        for shape, dim in (((5,), 0), ((3, 4), 1), ((3, 4), 0), ((2, 3, 4), -2), ((), 0), ((0, 3), 0), ((3, 0), 1)):
+        for shape, dim in (
+            ((5,), 0),
+            ((3, 4), 1),
+            ((3, 4), 0),
+            ((2, 3, 4), -2),
+            ((), 0),
+            ((0, 3), 0),
+            ((3, 0), 1),
+        ):
             yield (lambda x: f(x, dim)), [uniform(*shape, lo=-2, hi=2)], {"dim": dim}
         if zero:
             for v in ((2, 0, 3), (2, 3, 0, 0), (0, 1), (0,), (1, 2, 3)):
                 yield (lambda x: f(x, 0)), [values(*v)], {"dim": 0}
+
     return draw
 
 
 EDGE = ([500, 501, 499], [-inf, 0, 1], [nan, 0, 1], [inf, 0, 1], [-inf, -inf])
 for name_, f_ in (("softmax", torch.softmax), ("log_softmax", torch.log_softmax)):
-    OPS[name_] = chain(along(f_), fixed(*[((lambda x, f=f_: f(x, 0)), [values(*v)], {"dim": 0}) for v in EDGE]))
+    OPS[name_] = chain(
+        along(f_), fixed(*[((lambda x, f=f_: f(x, 0)), [values(*v)], {"dim": 0}) for v in EDGE])
+    )
 OPS["cumsum"] = chain(along(torch.cumsum), fixed(((lambda x: torch.cumsum(x, 0)), [integers(5)], {"dim": 0})))
 OPS["cumprod"] = along(torch.cumprod, zero=True)
 
@@ -368,12 +523,14 @@ def random_along(f, draw):
         s = long_shape() if chance(0.3) else shape()
         dim = some_dim(s)
         return (lambda x: f(x, dim)), [draw(s)], {"dim": dim}
+
     return g
 
 
 def random_softmax(f):
     """-inf beside others has the probability 0; in a line of -inf alone all is NaN.  Where one is nearly 1, its gradient is what
     roundings leave: it is compared for values of moderate size only."""
+
     def g():
         s = long_shape() if chance(0.3) else shape()
         dim = some_dim(s)
@@ -382,12 +539,20 @@ def random_softmax(f):
         if s and x.numel() and s[dim] > 1 and chance(0.15):
             x.reshape(-1)[number(0, x.numel() - 1)] = -inf
         return (lambda t: f(t, dim)), [x], {"dim": dim}, () if size == 2 else (0,)
+
     return g
 
 
 RANDOM["softmax"], RANDOM["log_softmax"] = random_softmax(torch.softmax), random_softmax(torch.log_softmax)
 RANDOM["cumsum"] = random_along(torch.cumsum, numbers)
-RANDOM["cumprod"] = random_along(torch.cumprod, lambda s: torch.where(uniform(*s) < -0.7, 0.0, floats(*s, lo=-1.5, hi=1.5)) if chance(0.8) else integers(*s, lo=-2, hi=2))
+RANDOM["cumprod"] = random_along(
+    torch.cumprod,
+    lambda s: (
+        torch.where(uniform(*s) < -0.7, 0.0, floats(*s, lo=-1.5, hi=1.5))
+        if chance(0.8)
+        else integers(*s, lo=-2, hi=2)
+    ),
+)
 
 
 # ---- losses
@@ -399,7 +564,11 @@ def loss(f, params, target, no_grad=()):
                 for shape in ((5,), (3, 4), ()) + (((0, 3),) if r else ()):
                     if r == 3 and len(shape) < 2:
                         continue
-                    yield (lambda x, t: f(x, t, reduction=REDUCTION[r], **q)), [uniform(*shape, lo=-2, hi=2), target(*shape)], {"reduction": r, **q}
+                    yield (lambda x, t: f(x, t, reduction=REDUCTION[r], **q)), [
+                        uniform(*shape, lo=-2, hi=2),
+                        target(*shape),
+                    ], {"reduction": r, **q}
+
     return draw
 
 
@@ -408,16 +577,36 @@ def same(*shape):
 
 
 def kinks(f, p):
-    return fixed((lambda x, t: f(x, t, reduction="none", **p), [values(0, 1, -1, 2, 0.5, nan, inf), values(0, 0, 0, 0, 0, 0, 0)], {"reduction": 2, **p}))
+    return fixed(
+        (
+            lambda x, t: f(x, t, reduction="none", **p),
+            [values(0, 1, -1, 2, 0.5, nan, inf), values(0, 0, 0, 0, 0, 0, 0)],
+            {"reduction": 2, **p},
+        )
+    )
 
 
 OPS["mse_loss"] = chain(loss(F.mse_loss, [{}], same), kinks(F.mse_loss, {}))
 OPS["l1_loss"] = chain(loss(F.l1_loss, [{}], same), kinks(F.l1_loss, {}))
-OPS["smooth_l1_loss"] = chain(loss(F.smooth_l1_loss, [{"beta": 1.0}, {"beta": 0.5}, {"beta": 0.0}], same), kinks(F.smooth_l1_loss, {"beta": 1.0}))
-OPS["huber_loss"] = chain(loss(F.huber_loss, [{"delta": 1.0}, {"delta": 0.5}], same), kinks(F.huber_loss, {"delta": 1.0}))
-OPS["kl_div"] = chain(loss(F.kl_div, [{}, {"reduction": 3}], lambda *s: uniform(*s, lo=0.1, hi=1)),
-                      loss(F.kl_div, [{"log_target": True}], same),
-                      fixed((lambda x, t: F.kl_div(x, t, reduction="none"), [values(-1, -2, -3), values(0, 0.5, 1)], {"reduction": 2}, (1,))))
+OPS["smooth_l1_loss"] = chain(
+    loss(F.smooth_l1_loss, [{"beta": 1.0}, {"beta": 0.5}, {"beta": 0.0}], same),
+    kinks(F.smooth_l1_loss, {"beta": 1.0}),
+)
+OPS["huber_loss"] = chain(
+    loss(F.huber_loss, [{"delta": 1.0}, {"delta": 0.5}], same), kinks(F.huber_loss, {"delta": 1.0})
+)
+OPS["kl_div"] = chain(
+    loss(F.kl_div, [{}, {"reduction": 3}], lambda *s: uniform(*s, lo=0.1, hi=1)),
+    loss(F.kl_div, [{"log_target": True}], same),
+    fixed(
+        (
+            lambda x, t: F.kl_div(x, t, reduction="none"),
+            [values(-1, -2, -3), values(0, 0.5, 1)],
+            {"reduction": 2},
+            (1,),
+        )
+    ),
+)
 
 
 @op("binary_cross_entropy")
@@ -426,20 +615,27 @@ def bce():
         f = lambda x, t, w: F.binary_cross_entropy(x, t, w, reduction=REDUCTION[r])
         for shape in ((5,), (3, 4), ()):
             yield f, [uniform(*shape, lo=0.1, hi=0.9), uniform(*shape, lo=0, hi=1), None], {"reduction": r}
-        yield f, [uniform(3, 4, lo=0.1, hi=0.9), uniform(3, 4, lo=0, hi=1), uniform(4)], {"reduction": r}, (2,)
+        yield f, [uniform(3, 4, lo=0.1, hi=0.9), uniform(3, 4, lo=0, hi=1), uniform(4)], {"reduction": r}, (
+            2,
+        )
     yield f, [values(0, 1, 0, 1, 0.5), values(0, 1, 1, 0, 1), None], {"reduction": 2}, (1,)
 
 
 @op("binary_cross_entropy_elements")
 def bce_elements():
     for shape in ((5,), (3, 4), (), (0, 3)):
-        yield (lambda x, t: F.binary_cross_entropy(x, t, reduction="none")), [uniform(*shape, lo=0.1, hi=0.9), uniform(*shape, lo=0, hi=1)], {}
+        yield (lambda x, t: F.binary_cross_entropy(x, t, reduction="none")), [
+            uniform(*shape, lo=0.1, hi=0.9),
+            uniform(*shape, lo=0, hi=1),
+        ], {}
 
 
 @op("binary_cross_entropy_with_logits")
 def bce_logits():
     for r in (0, 1, 2):
-        f = lambda x, t, w, p: F.binary_cross_entropy_with_logits(x, t, w, reduction=REDUCTION[r], pos_weight=p)
+        f = lambda x, t, w, p: F.binary_cross_entropy_with_logits(
+            x, t, w, reduction=REDUCTION[r], pos_weight=p
+        )
         for shape in ((5,), (3, 4), ()):
             yield f, [uniform(*shape, lo=-4, hi=4), uniform(*shape, lo=0, hi=1), None, None], {"reduction": r}
         yield f, [uniform(3, 4), uniform(3, 4, lo=0, hi=1), uniform(4), uniform(4)], {"reduction": r}, (2, 3)
@@ -455,11 +651,17 @@ def classes(f, extra):
                 for sx, st in (((3, 4), (3,)), ((4,), ()), ((2, 3, 4), (2, 4)), ((2, 3, 2, 2), (2, 2, 2))):
                     c = sx[0] if len(sx) == 1 else sx[1]
                     for weight in (None, uniform(c, lo=0.5, hi=2)):
-                        yield g, [uniform(*sx, lo=-2, hi=2), integers(*st, hi=c - 1), weight], {"reduction": r, **more}, (2,)
+                        yield g, [uniform(*sx, lo=-2, hi=2), integers(*st, hi=c - 1), weight], {
+                            "reduction": r,
+                            **more,
+                        }, (2,)
         g = lambda x, t, w: f(x, t, w, ignore_index=1)
-        yield g, [uniform(5, 3), values(0, 1, 2, 1, 1, dtype=torch.int64), uniform(3, lo=0.5, hi=2)], {"ignore_index": 1}, (2,)
+        yield g, [uniform(5, 3), values(0, 1, 2, 1, 1, dtype=torch.int64), uniform(3, lo=0.5, hi=2)], {
+            "ignore_index": 1
+        }, (2,)
         yield g, [uniform(2, 3), values(1, 1, dtype=torch.int64), None], {"ignore_index": 1}
         yield (lambda x, t, w: f(x, t, w)), [uniform(3, 3), values(-100, 2, 0, dtype=torch.int64), None], {}
+
     return draw
 
 
@@ -474,7 +676,10 @@ def cross_entropy_probabilities():
             f = lambda x, t, w: F.cross_entropy(x, t, w, reduction=REDUCTION[r], label_smoothing=s)
             for shape in ((3, 4), (4,), (2, 4, 3)):
                 for weight in (None, uniform(4, lo=0.5, hi=2)):
-                    yield f, [uniform(*shape), uniform(*shape, lo=0, hi=1), weight], {"reduction": r, "label_smoothing": s}, (2,)
+                    yield f, [uniform(*shape), uniform(*shape, lo=0, hi=1), weight], {
+                        "reduction": r,
+                        "label_smoothing": s,
+                    }, (2,)
 
 
 # ---- losses at random
@@ -487,6 +692,7 @@ def random_loss(f, target, parameter=None, most=2):
         p = {"reduction": r, **({parameter: choice([1.0, scalar(0.05, 3)])} if parameter else {})}
         q = {k: v for k, v in p.items() if k != "reduction"}
         return (lambda x, t: f(x, t, reduction=REDUCTION[r], **q)), [floats(*s), target(*s)], p
+
     return g
 
 
@@ -499,7 +705,11 @@ RANDOM["huber_loss"] = random_loss(F.huber_loss, floats, "delta")
 @random("kl_div")
 def random_kl_div():
     logs = chance(0.4)
-    g = random_loss(lambda x, t, reduction: F.kl_div(x, t, reduction=reduction, log_target=logs), floats if logs else lambda *s: uniform(*s, lo=0.05, hi=1), most=3)
+    g = random_loss(
+        lambda x, t, reduction: F.kl_div(x, t, reduction=reduction, log_target=logs),
+        floats if logs else lambda *s: uniform(*s, lo=0.05, hi=1),
+        most=3,
+    )
     f, inputs, p = g()
     return f, inputs, {**p, "log_target": logs}
 
@@ -512,13 +722,22 @@ def weights(s):
 def random_bce():
     r = number(0, 2)
     s = shape() if r else least()
-    return (lambda x, t, w: F.binary_cross_entropy(x, t, w, reduction=REDUCTION[r])), [uniform(*s, lo=0.05, hi=0.95), uniform(*s, lo=0, hi=1), weights(s)], {"reduction": r}, (2,)
+    return (
+        (lambda x, t, w: F.binary_cross_entropy(x, t, w, reduction=REDUCTION[r])),
+        [uniform(*s, lo=0.05, hi=0.95), uniform(*s, lo=0, hi=1), weights(s)],
+        {"reduction": r},
+        (2,),
+    )
 
 
 @random("binary_cross_entropy_elements")
 def random_bce_elements():
     s = shape()
-    return (lambda x, t: F.binary_cross_entropy(x, t, reduction="none")), [uniform(*s, lo=0.05, hi=0.95), uniform(*s, lo=0, hi=1)], {}
+    return (
+        (lambda x, t: F.binary_cross_entropy(x, t, reduction="none")),
+        [uniform(*s, lo=0.05, hi=0.95), uniform(*s, lo=0, hi=1)],
+        {},
+    )
 
 
 @random("binary_cross_entropy_with_logits")
@@ -526,7 +745,17 @@ def random_bce_logits():
     r = number(0, 2)
     s = shape() if r else least()
     f = lambda x, t, w, p: F.binary_cross_entropy_with_logits(x, t, w, reduction=REDUCTION[r], pos_weight=p)
-    return f, [floats(*s, lo=-choice([3, 40]), hi=choice([3, 40])), uniform(*s, lo=0, hi=1), weights(s), weights(s)], {"reduction": r}, (2, 3)
+    return (
+        f,
+        [
+            floats(*s, lo=-choice([3, 40]), hi=choice([3, 40])),
+            uniform(*s, lo=0, hi=1),
+            weights(s),
+            weights(s),
+        ],
+        {"reduction": r},
+        (2, 3),
+    )
 
 
 def class_shapes():
@@ -540,6 +769,7 @@ def class_shapes():
 
 def random_classes(f, smooth):
     """Some targets are ignored; if all are, the mean is NaN, its gradient arbitrary."""
+
     def g():
         sx, st, c = class_shapes()
         p = {"reduction": number(0, 2), "ignore_index": choice([-100, 0, -1])}
@@ -551,11 +781,19 @@ def random_classes(f, smooth):
         q = {**p, "reduction": REDUCTION[p["reduction"]]}
         w = uniform(c, lo=0.5, hi=2) if chance(0.4) else None
         x = floats(*sx) if smooth else uniform(*sx, lo=-4, hi=-0.1)
-        return (lambda x, y, v: f(x, y, v, **q)), [x, t, w], p, (0, 2) if (t == p["ignore_index"]).all() else (2,)
+        return (
+            (lambda x, y, v: f(x, y, v, **q)),
+            [x, t, w],
+            p,
+            (0, 2) if (t == p["ignore_index"]).all() else (2,),
+        )
+
     return g
 
 
-RANDOM["nll_loss"], RANDOM["cross_entropy"] = random_classes(F.nll_loss, False), random_classes(F.cross_entropy, True)
+RANDOM["nll_loss"], RANDOM["cross_entropy"] = random_classes(F.nll_loss, False), random_classes(
+    F.cross_entropy, True
+)
 
 
 @random("cross_entropy_probabilities")
@@ -564,4 +802,9 @@ def random_cross_entropy_probabilities():
     p = {"reduction": number(0, 2), "label_smoothing": choice([0.0, scalar(0, 0.9)])}
     q = {**p, "reduction": REDUCTION[p["reduction"]]}
     w = uniform(c, lo=0.5, hi=2) if chance(0.4) else None
-    return (lambda x, t, v: F.cross_entropy(x, t, v, **q)), [floats(*sx), uniform(*sx, lo=0, hi=1), w], p, (2,)
+    return (
+        (lambda x, t, v: F.cross_entropy(x, t, v, **q)),
+        [floats(*sx), uniform(*sx, lo=0, hi=1), w],
+        p,
+        (2,),
+    )

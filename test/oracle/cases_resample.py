@@ -1,4 +1,5 @@
 """cases_resample.py - interpolate, grid_sample, affine_grid."""
+
 import math
 
 import torch
@@ -16,6 +17,7 @@ def op(table, name):
     def add(f):
         table[name] = f
         return f
+
     return add
 
 
@@ -23,20 +25,43 @@ def op(table, name):
 def interpolate(p):
     mode, n = MODES[p.get("mode", 0)], len(p.get("size", []))
     scales = [p[k] for k in ("scale_factor", "scale_factor_1", "scale_factor_2") if k in p]
-    size = {"size": p["size"] if n > 1 else p["size"][0]} if n else {"scale_factor": scales if len(scales) > 1 else scales[0]}
+    size = (
+        {"size": p["size"] if n > 1 else p["size"][0]}
+        if n
+        else {"scale_factor": scales if len(scales) > 1 else scales[0]}
+    )
     corners = None if mode in ("nearest", "nearest-exact", "area") else p.get("align_corners", False)
-    return lambda x: F.interpolate(x, mode=mode, align_corners=corners, antialias=p.get("antialias", False),
-                                   recompute_scale_factor=p.get("recompute_scale_factor") or None, **size)
+    return lambda x: F.interpolate(
+        x,
+        mode=mode,
+        align_corners=corners,
+        antialias=p.get("antialias", False),
+        recompute_scale_factor=p.get("recompute_scale_factor") or None,
+        **size
+    )
 
 
 @op(OPS, "interpolate")
 def interpolate_by_hand():
-    for shape, p in (((2, 3, 4), {"size": [7]}), ((2, 2, 3, 4), {"scale_factor": 2.0}), ((1, 2, 2, 3, 2), {"size": [3], "mode": 1}), ((1, 2, 3, 3), {"size": [3]}),
-                     ((2, 1, 4), {"scale_factor": 1.7, "mode": 2}), ((2, 1, 4), {"scale_factor": 1.7, "mode": 2, "recompute_scale_factor": True}),
-                     ((2, 2, 3, 4), {"size": [5, 6], "mode": 3, "align_corners": True}), ((2, 2, 3, 4), {"size": [1, 6], "mode": 3, "align_corners": True}),
-                     ((2, 2, 8, 9), {"size": [3, 4], "mode": 3, "antialias": True}), ((2, 2, 8, 9), {"size": [3, 12], "mode": 5, "antialias": True}),
-                     ((2, 2, 3, 4), {"size": [5, 6], "mode": 5}), ((2, 2, 2, 3, 4), {"scale_factor": 1.6, "mode": 4}), ((2, 2, 5, 4), {"size": [3, 2], "mode": 6}),
-                     ((0, 2, 3, 3), {"size": [5], "mode": 3}), ((1, 1, 1, 1), {"size": [3], "mode": 5}), ((1, 2, 41), {"size": [37]}), ((1, 2, 5), {"scale_factor": 1 / 3, "mode": 1})):
+    for shape, p in (
+        ((2, 3, 4), {"size": [7]}),
+        ((2, 2, 3, 4), {"scale_factor": 2.0}),
+        ((1, 2, 2, 3, 2), {"size": [3], "mode": 1}),
+        ((1, 2, 3, 3), {"size": [3]}),
+        ((2, 1, 4), {"scale_factor": 1.7, "mode": 2}),
+        ((2, 1, 4), {"scale_factor": 1.7, "mode": 2, "recompute_scale_factor": True}),
+        ((2, 2, 3, 4), {"size": [5, 6], "mode": 3, "align_corners": True}),
+        ((2, 2, 3, 4), {"size": [1, 6], "mode": 3, "align_corners": True}),
+        ((2, 2, 8, 9), {"size": [3, 4], "mode": 3, "antialias": True}),
+        ((2, 2, 8, 9), {"size": [3, 12], "mode": 5, "antialias": True}),
+        ((2, 2, 3, 4), {"size": [5, 6], "mode": 5}),
+        ((2, 2, 2, 3, 4), {"scale_factor": 1.6, "mode": 4}),
+        ((2, 2, 5, 4), {"size": [3, 2], "mode": 6}),
+        ((0, 2, 3, 3), {"size": [5], "mode": 3}),
+        ((1, 1, 1, 1), {"size": [3], "mode": 5}),
+        ((1, 2, 41), {"size": [37]}),
+        ((1, 2, 5), {"scale_factor": 1 / 3, "mode": 1}),
+    ):
         yield interpolate(p), [uniform(*shape)], p
 
 
@@ -68,10 +93,16 @@ def random_interpolate():
         p["recompute_scale_factor"] = True
     out = p.get("size") or [math.floor(k * s) for k, s in zip(size, scales)]
     shape = [0 if chance(0.03) else number(1, 3), number(1, 3), *size]
-    if p.get("antialias") and out[1] == 1:      # PyTorch reads other elements when the last size becomes 1
+    if p.get("antialias") and out[1] == 1:  # PyTorch reads other elements when the last size becomes 1
         p["antialias"] = False
     given = "size" not in p and not p.get("recompute_scale_factor")
-    no_grad = (0,) if given and any(uneven(s, k, o) or (k == o and s != 1) for s, k, o in zip(scales, size, out)) and mode != "area" else ()
+    no_grad = (
+        (0,)
+        if given
+        and any(uneven(s, k, o) or (k == o and s != 1) for s, k, o in zip(scales, size, out))
+        and mode != "area"
+        else ()
+    )
     x = floats(*shape)
     if x.numel() and chance(0.1) and mode != "bicubic":
         x.reshape(-1)[number(0, x.numel() - 1)] = math.nan
@@ -97,12 +128,17 @@ def smooth(size, shape, corners):
 
 @op(OPS, "grid_sample")
 def grid_sample_by_hand():
-    corners = torch.tensor([[-1.0, -1.0], [1.0, 1.0], [-1.0, 1.0], [0.0, 0.0], [-2.0, 0.5], [0.5, 3.0]], dtype=torch.float64).reshape(1, 2, 3, 2)
+    corners = torch.tensor(
+        [[-1.0, -1.0], [1.0, 1.0], [-1.0, 1.0], [0.0, 0.0], [-2.0, 0.5], [0.5, 3.0]], dtype=torch.float64
+    ).reshape(1, 2, 3, 2)
     for mode in (0, 3, 5):
         for padding in (0, 1, 2):
             for align in (False, True):
                 p = {"mode": mode, "padding_mode": padding, "align_corners": align}
-                yield grid_sample(p), [uniform(1, 2, 3, 5), corners], p        # at the corners and the middle, where it jumps
+                yield grid_sample(p), [
+                    uniform(1, 2, 3, 5),
+                    corners,
+                ], p  # at the corners and the middle, where it jumps
 
 
 @op(RANDOM, "grid_sample")
@@ -110,11 +146,15 @@ def random_grid_sample():
     n = choice((2, 2, 3))
     mode = choice((0, 3, 3, 5)) if n == 2 else choice((0, 3))
     p = {"mode": mode, "padding_mode": number(0, 2), "align_corners": chance(0.5)}
-    least = 2 if p["padding_mode"] else 1       # the gradient by the grid of a single pixel that is everywhere is 0, and noise
-    size, out = [number(least, 6) for _ in range(n)], [0 if chance(0.03) else number(2, 4) for _ in range(n)]       # several: one alone may cancel
+    least = (
+        2 if p["padding_mode"] else 1
+    )  # the gradient by the grid of a single pixel that is everywhere is 0, and noise
+    size, out = [number(least, 6) for _ in range(n)], [
+        0 if chance(0.03) else number(2, 4) for _ in range(n)
+    ]  # several: one alone may cancel
     batch = 0 if chance(0.05) else number(1, 3)
     x, no_grad = floats(batch, number(1, 3), *size), ()
-    if x.numel() and chance(0.1):               # PyTorch multiplies by the 0 of a clipped coordinate what we do not select
+    if x.numel() and chance(0.1):  # PyTorch multiplies by the 0 of a clipped coordinate what we do not select
         x.reshape(-1)[number(0, x.numel() - 1)] = choice((math.nan, math.inf))
         no_grad = (1,)
     return grid_sample(p), [x, smooth(size, (batch, *out), p["align_corners"])], p, no_grad
@@ -128,7 +168,9 @@ def affine_grid(p):
 @op(OPS, "affine_grid")
 def affine_grid_by_hand():
     for size in ([2, 3, 4, 5], [1, 1, 1, 1], [1, 2, 1, 3], [2, 1, 2, 3, 4]):
-        for align in (False, True) if min(size[2:]) > 1 else (False,):         # PyTorch warns of align_corners and one pixel
+        for align in (
+            (False, True) if min(size[2:]) > 1 else (False,)
+        ):  # PyTorch warns of align_corners and one pixel
             n, p = len(size) - 2, {"size": size, "align_corners": align}
             yield affine_grid(p), [uniform(size[0], n, n + 1)], p
 
@@ -137,5 +179,8 @@ def affine_grid_by_hand():
 def random_affine_grid():
     n = choice((2, 3))
     align = chance(0.5)
-    p = {"size": [number(1, 3), number(1, 3)] + [number(2 if align else 1, 6) for _ in range(n)], "align_corners": align}
+    p = {
+        "size": [number(1, 3), number(1, 3)] + [number(2 if align else 1, 6) for _ in range(n)],
+        "align_corners": align,
+    }
     return affine_grid(p), [floats(p["size"][0], n, n + 1, special=0.1)], p

@@ -1,4 +1,5 @@
 """cases_rnn.py - recurrent nets: cells, single layers, whole nets."""
+
 import math
 
 import torch
@@ -34,22 +35,37 @@ def net(kind, p, projected=0):
 
     def f(x, *rest):
         alone = x.dim() == 2
-        states, weights = list(rest[:2 if kind == "lstm" else 1]), list(rest[2 if kind == "lstm" else 1:])
+        states, weights = list(rest[: 2 if kind == "lstm" else 1]), list(rest[2 if kind == "lstm" else 1 :])
         if alone:
-            x, states = x.unsqueeze(0 if first else 1), [None if s is None else s.unsqueeze(1) for s in states]
+            x, states = x.unsqueeze(0 if first else 1), [
+                None if s is None else s.unsqueeze(1) for s in states
+            ]
         batch, hidden = x.shape[0 if first else 1], weights[1].shape[0] // GATES[kind]
         widths = (weights[1].shape[1], hidden)
         states = [absent(x, s, layers * directions, batch, widths[i]) for i, s in enumerate(states)]
         hx = tuple(states) if kind == "lstm" else states[0]
-        y = getattr(torch, kind)(x, hx, weights, biases, layers, p.get("dropout", 0.0), p.get("train", True), bool(p.get("bidirectional")), first)
+        y = getattr(torch, kind)(
+            x,
+            hx,
+            weights,
+            biases,
+            layers,
+            p.get("dropout", 0.0),
+            p.get("train", True),
+            bool(p.get("bidirectional")),
+            first,
+        )
         return (y[0].squeeze(0 if first else 1), *(s.squeeze(1) for s in y[1:])) if alone else y
+
     return f
 
 
 def net_case(kind, steps, batch, features, hidden, p, projected=0, states=1, draw=uniform):
     layers, directions = p.get("num_layers", 1), 2 if p.get("bidirectional") else 1
     sizes = () if batch is None else (batch,)
-    h, weights = operands(kind, layers, directions, p.get("has_biases", True), sizes, features, hidden, projected, states, draw)
+    h, weights = operands(
+        kind, layers, directions, p.get("has_biases", True), sizes, features, hidden, projected, states, draw
+    )
     shape = (*sizes, steps, features) if p.get("batch_first") else (steps, *sizes, features)
     return net(kind, p), [draw(*shape), *h, *weights], p
 
@@ -60,7 +76,14 @@ def nets(kind):
         yield net_case(kind, 1, 2, 3, 2, {"has_biases": False})
         yield net_case(kind, 4, 2, 3, 2, {"num_layers": 2})
         yield net_case(kind, 3, 2, 3, 2, {"num_layers": 3, "bidirectional": True})
-        yield net_case(kind, 4, 2, 3, 2, {"num_layers": 2, "bidirectional": True, "batch_first": True, "has_biases": False})
+        yield net_case(
+            kind,
+            4,
+            2,
+            3,
+            2,
+            {"num_layers": 2, "bidirectional": True, "batch_first": True, "has_biases": False},
+        )
         yield net_case(kind, 4, None, 3, 2, {"bidirectional": True})
         yield net_case(kind, 4, 2, 3, 2, {}, states=0)
         yield net_case(kind, 3, 0, 2, 2, {"num_layers": 2})
@@ -76,6 +99,7 @@ def nets(kind):
             yield net_case(kind, 4, 2, 3, 4, {}, projected=2)
             yield net_case(kind, 3, 2, 3, 4, {"num_layers": 2, "bidirectional": True}, projected=3)
             yield net_case(kind, 3, None, 2, 3, {"has_biases": False, "num_layers": 2}, projected=1)
+
     return draw
 
 
@@ -104,7 +128,18 @@ def random_net(kind):
         hidden = number(3, 9) if chance(0.8) else choice((16, 17, 31))
         projected = number(2, hidden - 1) if kind == "lstm" and hidden > 2 and chance(0.25) else 0
         batch = None if chance(0.2) else number(1, 6) if chance(0.9) else 0
-        return net_case(kind, number(1, 7), batch, number(2, 6), hidden, p, projected, states=not chance(0.2), draw=mild(hidden))
+        return net_case(
+            kind,
+            number(1, 7),
+            batch,
+            number(2, 6),
+            hidden,
+            p,
+            projected,
+            states=not chance(0.2),
+            draw=mild(hidden),
+        )
+
     return draw
 
 
@@ -117,19 +152,37 @@ def layer(kind, reverse):
         b = [absent(x, v, w_ih.shape[0]) for v in (b_ih, b_hh)]
         s = [(absent(x, v, x.shape[1], n)).unsqueeze(0) for v, n in zip(states, (w_hh.shape[1], hidden))]
         weights = [w_ih, w_hh, *b, *(v for v in w_hr if v is not None)]
-        y = getattr(torch, kind)(x.flip(0) if reverse else x, tuple(s) if kind == "lstm" else s[0], weights, True, 1, 0.0, False, False, False)
+        y = getattr(torch, kind)(
+            x.flip(0) if reverse else x,
+            tuple(s) if kind == "lstm" else s[0],
+            weights,
+            True,
+            1,
+            0.0,
+            False,
+            False,
+            False,
+        )
         out = y[0].flip(0) if reverse else y[0]
         return (out, y[2].squeeze(0)) if kind == "lstm" else out
+
     return f
 
 
-def layer_case(kind, steps, batch, features, hidden, reverse, present=(1, 1, 1, 1), projected=0, draw=uniform):
+def layer_case(
+    kind, steps, batch, features, hidden, reverse, present=(1, 1, 1, 1), projected=0, draw=uniform
+):
     """present: h0, c0, b_ih, b_hh."""
     out, rows = projected or hidden, GATES[kind] * hidden
     inputs = [draw(steps, batch, features), draw(batch, out) if present[0] else None]
     if kind == "lstm":
         inputs.append(draw(batch, hidden) if present[1] else None)
-    inputs += [draw(rows, features), draw(rows, out), draw(rows) if present[2] else None, draw(rows) if present[3] else None]
+    inputs += [
+        draw(rows, features),
+        draw(rows, out),
+        draw(rows) if present[2] else None,
+        draw(rows) if present[3] else None,
+    ]
     if kind == "lstm":
         inputs.append(draw(out, hidden) if projected else None)
     return layer(kind, reverse), inputs, {"reverse": reverse}
@@ -143,6 +196,7 @@ def layers(kind):
             yield layer_case(kind, 2, 1, 3, 1, reverse, (1, 0, 0, 1))
         if kind == "lstm":
             yield layer_case(kind, 3, 2, 3, 4, True, projected=2)
+
     return draw
 
 
@@ -150,7 +204,18 @@ def random_layer(kind):
     def draw():
         hidden = number(3, 9)
         projected = number(2, hidden - 1) if kind == "lstm" and hidden > 2 and chance(0.3) else 0
-        return layer_case(kind, number(1, 7), number(0, 5), number(2, 6), hidden, chance(0.5), [chance(0.8) for _ in range(4)], projected, mild(hidden))
+        return layer_case(
+            kind,
+            number(1, 7),
+            number(0, 5),
+            number(2, 6),
+            hidden,
+            chance(0.5),
+            [chance(0.8) for _ in range(4)],
+            projected,
+            mild(hidden),
+        )
+
     return draw
 
 
@@ -166,13 +231,21 @@ def cell(kind):
             y = getattr(torch, kind + "_cell")(x, s if kind == "lstm" else s[0], w_ih, w_hh, b_ih, b_hh)
             return tuple(v.squeeze(0) for v in y) if kind == "lstm" else y.squeeze(0)
         return getattr(torch, kind + "_cell")(x, s if kind == "lstm" else s[0], w_ih, w_hh, b_ih, b_hh)
+
     return f
 
 
 def cell_case(kind, batch, features, hidden, present=(1, 1, 1, 1), draw=uniform):
     sizes, rows = () if batch is None else (batch,), GATES[kind] * hidden
-    inputs = [draw(*sizes, features)] + [draw(*sizes, hidden) if present[i] else None for i in range(2 if kind == "lstm" else 1)]
-    inputs += [draw(rows, features), draw(rows, hidden), draw(rows) if present[2] else None, draw(rows) if present[3] else None]
+    inputs = [draw(*sizes, features)] + [
+        draw(*sizes, hidden) if present[i] else None for i in range(2 if kind == "lstm" else 1)
+    ]
+    inputs += [
+        draw(rows, features),
+        draw(rows, hidden),
+        draw(rows) if present[2] else None,
+        draw(rows) if present[3] else None,
+    ]
     return cell(kind), inputs, {}
 
 
@@ -191,13 +264,22 @@ def cells(kind):
         yield cell_case(kind, 0, 3, 2)
         f, inputs, p = cell_case(kind, 3, 4, 2, draw=lambda *s: uniform(*s, lo=-40, hi=40))
         yield f, inputs, p, range(len(inputs))
+
     return draw
 
 
 def random_cell(kind):
     def draw():
         hidden = number(2, 18)
-        return cell_case(kind, None if chance(0.2) else number(0, 7), number(2, 9), hidden, [chance(0.8) for _ in range(4)], draw=mild(hidden))
+        return cell_case(
+            kind,
+            None if chance(0.2) else number(0, 7),
+            number(2, 9),
+            hidden,
+            [chance(0.8) for _ in range(4)],
+            draw=mild(hidden),
+        )
+
     return draw
 
 

@@ -1,10 +1,24 @@
 """cases_rows.py - the rows of ops.def, and the ternary ops made of them."""
+
 import math
 
 import torch
 import torch.nn.functional as F
 
-from golden import booleans, chance, choice, floats, integers, narrower, number, rounded, scalar, shape, uniform, values
+from golden import (
+    booleans,
+    chance,
+    choice,
+    floats,
+    integers,
+    narrower,
+    number,
+    rounded,
+    scalar,
+    shape,
+    uniform,
+    values,
+)
 
 inf, nan = math.inf, math.nan
 SPECIAL = (0.0, -0.0, 1.0, -1.0, inf, -inf, nan, 0.5, -0.5, 2.0, -2.5, 1e-3, 30.0, -30.0)
@@ -26,23 +40,37 @@ def zero_gradient(f, *operands):
 
 def clamp(x, low, high):
     """PyTorch's values; the gradient 1 at the bounds, which it was in PyTorch before it became 0."""
-    return torch.where((x >= low) & (x <= high), x, torch.clamp(x, low, high).detach()) if x.is_floating_point() else torch.clamp(x, low, high)
+    return (
+        torch.where((x >= low) & (x <= high), x, torch.clamp(x, low, high).detach())
+        if x.is_floating_point()
+        else torch.clamp(x, low, high)
+    )
 
 
 def clamp_min(x, low):
-    return torch.where(x >= low, x, torch.clamp_min(x, low).detach()) if x.is_floating_point() else torch.clamp_min(x, low)
+    return (
+        torch.where(x >= low, x, torch.clamp_min(x, low).detach())
+        if x.is_floating_point()
+        else torch.clamp_min(x, low)
+    )
 
 
 def clamp_max(x, high):
-    return torch.where(x <= high, x, torch.clamp_max(x, high).detach()) if x.is_floating_point() else torch.clamp_max(x, high)
+    return (
+        torch.where(x <= high, x, torch.clamp_max(x, high).detach())
+        if x.is_floating_point()
+        else torch.clamp_max(x, high)
+    )
 
 
 def clamp_to(f, wins):
     """PyTorch's values; on ties the whole gradient is a's, in PyTorch half each, and that of a NaN both's."""
+
     def g(a, b):
         if not (a.is_floating_point() and b.is_floating_point()):
             return f(a, b)
         return torch.where((wins(a, b) | a.isnan()) & ~b.isnan(), a, b)
+
     return g
 
 
@@ -79,14 +107,38 @@ UNARY = {
     "sigmoid": (torch.sigmoid, [{}], -6, 6, True),
     "logsigmoid": (F.logsigmoid, [{}], -6, 6, False),
     "relu": (torch.relu, [{}], -2, 2, True),
-    "leaky_relu": (lambda x, slope=0.01: F.leaky_relu(x, slope), [{}, {"slope": 0.3}, {"slope": 0.0}], -2, 2, False),
+    "leaky_relu": (
+        lambda x, slope=0.01: F.leaky_relu(x, slope),
+        [{}, {"slope": 0.3}, {"slope": 0.0}],
+        -2,
+        2,
+        False,
+    ),
     "elu": (lambda x, alpha=1.0: F.elu(x, alpha), [{}, {"alpha": 0.5}], -3, 3, False),
     "gelu": (F.gelu, [{}], -4, 4, False),
     "gelu_tanh": (lambda x: F.gelu(x, approximate="tanh"), [{}], -4, 4, False),
     "silu": (F.silu, [{}], -5, 5, False),
-    "softplus": (lambda x, beta=1.0, threshold=20.0: F.softplus(x, beta, threshold), [{}, {"beta": 2.0, "threshold": 3.0}], -5, 5, False),
-    "hardtanh": (lambda x, low=-1.0, high=1.0: F.hardtanh(x, low, high), [{}, {"low": -0.5, "high": 2.0}], -2, 2, False),
-    "clamp": (lambda x, low=-1.0, high=1.0: clamp(x, low, high), [{}, {"low": -0.5, "high": 2.0}], -2, 2, False),
+    "softplus": (
+        lambda x, beta=1.0, threshold=20.0: F.softplus(x, beta, threshold),
+        [{}, {"beta": 2.0, "threshold": 3.0}],
+        -5,
+        5,
+        False,
+    ),
+    "hardtanh": (
+        lambda x, low=-1.0, high=1.0: F.hardtanh(x, low, high),
+        [{}, {"low": -0.5, "high": 2.0}],
+        -2,
+        2,
+        False,
+    ),
+    "clamp": (
+        lambda x, low=-1.0, high=1.0: clamp(x, low, high),
+        [{}, {"low": -0.5, "high": 2.0}],
+        -2,
+        2,
+        False,
+    ),
     "floor": (torch.floor, [{}], -3, 3, True),
     "ceil": (torch.ceil, [{}], -3, 3, True),
     "round": (torch.round, [{}], -3, 3, True),
@@ -96,7 +148,13 @@ UNARY = {
     "rsub_scalar": (lambda x, c: whole(x, c) - x, [{"c": 1.5}, {"c": -3.0}], -2, 2, False),
     "mul_scalar": (lambda x, c: x * whole(x, c), [{"c": 1.5}, {"c": 0.0}], -2, 2, False),
     "div_scalar": (lambda x, c: x / whole(x, c), [{"c": 1.5}, {"c": 0.0}], -2, 2, False),
-    "pow_scalar": (lambda x, c: torch.pow(x, whole(x, c)), [{"c": c} for c in (0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -0.5, 2.5)], -2, 2, False),
+    "pow_scalar": (
+        lambda x, c: torch.pow(x, whole(x, c)),
+        [{"c": c} for c in (0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -0.5, 2.5)],
+        -2,
+        2,
+        False,
+    ),
     "logical_not": (torch.logical_not, [{}], -2, 2, True),
     "isnan": (torch.isnan, [{}], -2, 2, True),
     "isinf": (torch.isinf, [{}], -2, 2, True),
@@ -105,34 +163,92 @@ UNARY = {
     "sgn": (torch.sgn, [{}], -2, 2, True),
     "deg2rad": (torch.deg2rad, [{}], -360, 360, True),
     "rad2deg": (torch.rad2deg, [{}], -6, 6, True),
-    "logit": (lambda x, eps=-1.0: torch.logit(x, None if eps < 0 else eps), [{}, {"eps": 0.1}, {"eps": 0.0}], 0, 1, True),
+    "logit": (
+        lambda x, eps=-1.0: torch.logit(x, None if eps < 0 else eps),
+        [{}, {"eps": 0.1}, {"eps": 0.0}],
+        0,
+        1,
+        True,
+    ),
     "sinc": (torch.sinc, [{}], -4, 4, False),
     "erfinv": (torch.erfinv, [{}], -1, 1, True),
     "lgamma": (torch.lgamma, [{}], -4, 6, True),
     "digamma": (torch.digamma, [{}], -4, 6, True),
-    "polygamma": (lambda x, n=1.0: torch.polygamma(int(n), x), [{"n": float(n)} for n in (1, 2, 3, 4, 0)], -4, 6, True),
+    "polygamma": (
+        lambda x, n=1.0: torch.polygamma(int(n), x),
+        [{"n": float(n)} for n in (1, 2, 3, 4, 0)],
+        -4,
+        6,
+        True,
+    ),
     "relu6": (F.relu6, [{}], -2, 8, True),
     "selu": (F.selu, [{}], -3, 3, False),
     "celu": (lambda x, alpha=1.0: F.celu(x, alpha), [{}, {"alpha": 0.5}, {"alpha": -0.5}], -3, 3, False),
     "mish": (F.mish, [{}], -5, 25, False),
     "softsign": (F.softsign, [{}], -3, 3, True),
     "tanhshrink": (F.tanhshrink, [{}], -3, 3, True),
-    "softshrink": (lambda x, lambd=0.5: F.softshrink(x, lambd), [{}, {"lambd": 0.0}, {"lambd": 1.0}], -2, 2, False),
-    "hardshrink": (lambda x, lambd=0.5: F.hardshrink(x, lambd), [{}, {"lambd": 0.0}, {"lambd": -1.0}], -2, 2, False),
+    "softshrink": (
+        lambda x, lambd=0.5: F.softshrink(x, lambd),
+        [{}, {"lambd": 0.0}, {"lambd": 1.0}],
+        -2,
+        2,
+        False,
+    ),
+    "hardshrink": (
+        lambda x, lambd=0.5: F.hardshrink(x, lambd),
+        [{}, {"lambd": 0.0}, {"lambd": -1.0}],
+        -2,
+        2,
+        False,
+    ),
     "hardsigmoid": (F.hardsigmoid, [{}], -5, 5, False),
     "hardswish": (F.hardswish, [{}], -5, 5, False),
-    "threshold": (lambda x, threshold=0.0, value=0.0: F.threshold(x, whole(x, threshold), whole(x, value)),
-                  [{"threshold": 0.5, "value": -2.0}], -2, 2, False),
+    "threshold": (
+        lambda x, threshold=0.0, value=0.0: F.threshold(x, whole(x, threshold), whole(x, value)),
+        [{"threshold": 0.5, "value": -2.0}],
+        -2,
+        2,
+        False,
+    ),
     "clamp_min": (lambda x, min=0.0: clamp_min(x, whole(x, min)), [{"min": 0.5}, {"min": nan}], -2, 2, False),
     "clamp_max": (lambda x, max=0.0: clamp_max(x, whole(x, max)), [{"max": 0.5}, {"max": nan}], -2, 2, False),
-    "fmod_scalar": (lambda x, c=1.0: torch.fmod(x, whole(x, c)), [{"c": 1.5}, {"c": -2.0}, {"c": 0.0}, {"c": inf}], -5, 5, False),
-    "remainder_scalar": (lambda x, c=1.0: torch.remainder(x, whole(x, c)), [{"c": 1.5}, {"c": -2.0}, {"c": 0.0}, {"c": inf}], -5, 5, False),
-    "floor_divide_scalar": (lambda x, c=1.0: zero_gradient(torch.floor_divide, x, whole(x, c)), [{"c": 1.5}, {"c": -2.0}, {"c": 0.0}, {"c": inf}],
-                            -5, 5, False),
-    "nan_to_num": (lambda x, nan=0.0, posinf=math.nan, neginf=math.nan: torch.nan_to_num(
-        x, nan, None if math.isnan(posinf) else posinf, None if math.isnan(neginf) else neginf),
-        [{}, {"nan": 2.5, "posinf": 3.0}, {"neginf": -7.0}], -2, 2, False),
-    "rrelu": (lambda x, lower=1 / 8, upper=1 / 3: F.rrelu(x, lower, upper), [{}, {"lower": 0.2, "upper": 0.6}], -2, 2, False),
+    "fmod_scalar": (
+        lambda x, c=1.0: torch.fmod(x, whole(x, c)),
+        [{"c": 1.5}, {"c": -2.0}, {"c": 0.0}, {"c": inf}],
+        -5,
+        5,
+        False,
+    ),
+    "remainder_scalar": (
+        lambda x, c=1.0: torch.remainder(x, whole(x, c)),
+        [{"c": 1.5}, {"c": -2.0}, {"c": 0.0}, {"c": inf}],
+        -5,
+        5,
+        False,
+    ),
+    "floor_divide_scalar": (
+        lambda x, c=1.0: zero_gradient(torch.floor_divide, x, whole(x, c)),
+        [{"c": 1.5}, {"c": -2.0}, {"c": 0.0}, {"c": inf}],
+        -5,
+        5,
+        False,
+    ),
+    "nan_to_num": (
+        lambda x, nan=0.0, posinf=math.nan, neginf=math.nan: torch.nan_to_num(
+            x, nan, None if math.isnan(posinf) else posinf, None if math.isnan(neginf) else neginf
+        ),
+        [{}, {"nan": 2.5, "posinf": 3.0}, {"neginf": -7.0}],
+        -2,
+        2,
+        False,
+    ),
+    "rrelu": (
+        lambda x, lower=1 / 8, upper=1 / 3: F.rrelu(x, lower, upper),
+        [{}, {"lower": 0.2, "upper": 0.6}],
+        -2,
+        2,
+        False,
+    ),
     "signbit": (torch.signbit, [{}], -2, 2, True),
     "isposinf": (torch.isposinf, [{}], -2, 2, True),
     "isneginf": (torch.isneginf, [{}], -2, 2, True),
@@ -141,22 +257,28 @@ UNARY = {
 
 # Left out, because PyTorch's own value is another where its vectors end, or odd:
 LEFT_OUT = {
-    "hardtanh": lambda x, p: x != x,                                        # the gradient depends on the length
+    "hardtanh": lambda x, p: x != x,  # the gradient depends on the length
     "relu6": lambda x, p: x != x,
     "selu": lambda x, p: x != x,
     "celu": lambda x, p: x != x,
     "elu": lambda x, p: x != x,
     "softshrink": lambda x, p: x != x,
     "hardshrink": lambda x, p: x != x,
-    "hardswish": lambda x, p: x != x or abs(x) == 3,                        # 3: the gradient is 0 and 1 since some version, 1/2 off here
-    "logit": lambda x, p: x != x or str(x) == "-0.0",                       # the same
-    "mish": lambda x, p: x == inf,                                          # the gradient is 1, in PyTorch NaN
-    "softsign": lambda x, p: math.isinf(x),                                 # 1 with the gradient 0, in PyTorch NaN
-    "sinc": lambda x, p: math.isfinite(x) and x != 0 and x == math.floor(x),      # exactly 0 at integers, where PyTorch rounds pi x
-    "polygamma": lambda x, p: math.isinf(x) or x <= 0 and x == math.floor(x),    # 0; at poles infinite, in PyTorch sometimes merely large
-    "digamma": lambda x, p: math.isinf(x) or x < 0 and x == math.floor(x),   # the gradient is polygamma(1)
-    "logsigmoid": lambda x, p: abs(x) == 100,                               # the gradient is a subnormal f32, and 0 here
-    "pow_scalar": lambda x, p: abs(p["c"]) == 0.5 and str(x) in ("-inf", "-0.0"),   # which PyTorch takes as square roots: NaN, -0
+    "hardswish": lambda x, p: x != x
+    or abs(x) == 3,  # 3: the gradient is 0 and 1 since some version, 1/2 off here
+    "logit": lambda x, p: x != x or str(x) == "-0.0",  # the same
+    "mish": lambda x, p: x == inf,  # the gradient is 1, in PyTorch NaN
+    "softsign": lambda x, p: math.isinf(x),  # 1 with the gradient 0, in PyTorch NaN
+    "sinc": lambda x, p: math.isfinite(x)
+    and x != 0
+    and x == math.floor(x),  # exactly 0 at integers, where PyTorch rounds pi x
+    "polygamma": lambda x, p: math.isinf(x)
+    or x <= 0
+    and x == math.floor(x),  # 0; at poles infinite, in PyTorch sometimes merely large
+    "digamma": lambda x, p: math.isinf(x) or x < 0 and x == math.floor(x),  # the gradient is polygamma(1)
+    "logsigmoid": lambda x, p: abs(x) == 100,  # the gradient is a subnormal f32, and 0 here
+    "pow_scalar": lambda x, p: abs(p["c"]) == 0.5
+    and str(x) in ("-inf", "-0.0"),  # which PyTorch takes as square roots: NaN, -0
 }
 
 
@@ -185,6 +307,7 @@ def unary(name, f, params, lo, hi, ints):
         yield g, [uniform(lo=lo, hi=hi)], params[0]
         if ints:
             yield g, [integers(7, lo=1, hi=9)], params[0]
+
     return draw
 
 
@@ -217,7 +340,14 @@ BINARY = {
     "fmin": (torch.fmin, [{}], -2, 2, True, True),
     "clamp_min_tensor": (clamp_to(torch.clamp_min, torch.ge), [{}], -2, 2, True, False),
     "clamp_max_tensor": (clamp_to(torch.clamp_max, torch.le), [{}], -2, 2, True, False),
-    "prelu_kernel": (lambda a, b: torch._prelu_kernel(*torch.broadcast_tensors(a, b)), [{}], -2, 2, False, False),
+    "prelu_kernel": (
+        lambda a, b: torch._prelu_kernel(*torch.broadcast_tensors(a, b)),
+        [{}],
+        -2,
+        2,
+        False,
+        False,
+    ),
     "logaddexp": (torch.logaddexp, [{}], -3, 3, False, False),
     "logaddexp2": (torch.logaddexp2, [{}], -3, 3, False, False),
     "xlogy": (torch.xlogy, [{}], -1, 2, True, True),
@@ -226,10 +356,18 @@ BINARY = {
     "heaviside": (lambda a, b: zero_gradient(torch.heaviside, a, b), [{}], -2, 2, True, True),
     "float_power": (torch.float_power, [{}], 0.1, 3, True, False),
 }
-DIVIDES = ("fmod", "remainder", "floor_divide", "trunc_divide")             # integers are not divided by 0
+DIVIDES = ("fmod", "remainder", "floor_divide", "trunc_divide")  # integers are not divided by 0
 SAME_DTYPE = ("heaviside", "prelu_kernel")
 
-PAIRS = (((), ()), ((5,), ()), ((5, 1), (5,)), ((2, 5, 3), (5, 3)), ((3, 1, 2), (1, 3, 2)), ((0, 1, 3), (0, 4, 3)), ((4, 3), (4, 3)))
+PAIRS = (
+    ((), ()),
+    ((5,), ()),
+    ((5, 1), (5,)),
+    ((2, 5, 3), (5, 3)),
+    ((3, 1, 2), (1, 3, 2)),
+    ((0, 1, 3), (0, 4, 3)),
+    ((4, 3), (4, 3)),
+)
 CROSS = (0.0, -0.0, 1.0, -2.0, 3.0, inf, -inf, nan)
 
 
@@ -252,6 +390,7 @@ def binary(name, f, params, lo, hi, ints, bools):
             yield g, [integers(3, 4, lo=1, dtype=torch.int32), integers(3, 1, lo=1)], params[0]
         if bools:
             yield g, [booleans(3, 4), booleans(4)], params[0]
+
     return draw
 
 
@@ -263,6 +402,7 @@ def ternary(f, params):
             yield g, [uniform(3, 1), uniform(4), uniform(3, 4, lo=0.5, hi=2)], p
             yield g, [uniform(), uniform(2), uniform(lo=0.5, hi=2)], p
             yield g, [uniform(0, 2), uniform(2), uniform(2)], p
+
     return draw
 
 
@@ -275,30 +415,76 @@ def lerp():
 
 def some_integers(*shape_, lo, hi, dtypes):
     dtype = choice(dtypes)
-    return booleans(*shape_) if dtype == torch.bool else integers(*shape_, lo=max(lo, 0) if dtype == torch.uint8 else lo, hi=hi, dtype=dtype)
+    return (
+        booleans(*shape_)
+        if dtype == torch.bool
+        else integers(*shape_, lo=max(lo, 0) if dtype == torch.uint8 else lo, hi=hi, dtype=dtype)
+    )
 
 
 NUMBERS = (torch.int64, torch.int32, torch.uint8)
 ANY = NUMBERS + (torch.bool,)
-NO_BOOL = ("neg", "abs", "relu", "relu6", "floor", "ceil", "round", "trunc", "softsign", "tanhshrink", "threshold")
+NO_BOOL = (
+    "neg",
+    "abs",
+    "relu",
+    "relu6",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "softsign",
+    "tanhshrink",
+    "threshold",
+)
 # Ranges of random parameters, where they are not those of the cases by hand; and whether x may be an integer beside them.
 PARAMETERS = {
-    "leaky_relu": lambda: {"slope": scalar(-0.5, 1)}, "elu": lambda: {"alpha": scalar(0.1, 2)}, "celu": lambda: {"alpha": scalar(0.1, 2)},
+    "leaky_relu": lambda: {"slope": scalar(-0.5, 1)},
+    "elu": lambda: {"alpha": scalar(0.1, 2)},
+    "celu": lambda: {"alpha": scalar(0.1, 2)},
     "softplus": lambda: {"beta": scalar(0.3, 3), "threshold": scalar(1, 25)},
-    "hardtanh": lambda: {"low": scalar(-2, 0), "high": scalar(0, 2)}, "clamp": lambda: {"low": scalar(-2, 1), "high": scalar(-1, 2)},
-    "softshrink": lambda: {"lambd": scalar(0, 1)}, "hardshrink": lambda: {"lambd": scalar(0, 1)},
-    "logit": lambda: {"eps": scalar(0.05, 0.3)} if chance(0.5) else {}, "polygamma": lambda: {"n": float(number(0, 6))},
+    "hardtanh": lambda: {"low": scalar(-2, 0), "high": scalar(0, 2)},
+    "clamp": lambda: {"low": scalar(-2, 1), "high": scalar(-1, 2)},
+    "softshrink": lambda: {"lambd": scalar(0, 1)},
+    "hardshrink": lambda: {"lambd": scalar(0, 1)},
+    "logit": lambda: {"eps": scalar(0.05, 0.3)} if chance(0.5) else {},
+    "polygamma": lambda: {"n": float(number(0, 6))},
     "rrelu": lambda: {"lower": scalar(0, 0.3), "upper": scalar(0.3, 1)},
     "nan_to_num": lambda: {k: scalar(-5, 5) for k in ("nan", "posinf", "neginf") if chance(0.5)},
 }
-for _name in ("add_scalar", "sub_scalar", "rsub_scalar", "mul_scalar", "div_scalar", "fmod_scalar", "remainder_scalar", "floor_divide_scalar"):
+for _name in (
+    "add_scalar",
+    "sub_scalar",
+    "rsub_scalar",
+    "mul_scalar",
+    "div_scalar",
+    "fmod_scalar",
+    "remainder_scalar",
+    "floor_divide_scalar",
+):
     PARAMETERS[_name] = lambda: {"c": choice([1.0, -2.0, 3.0, scalar(0.3, 3), scalar(-3, -0.3)])}
 for _name, _p in (("clamp_min", "min"), ("clamp_max", "max")):
     PARAMETERS[_name] = lambda p=_p: {p: choice([1.0, 0.0, scalar(-1, 1)])}
-PARAMETERS["threshold"] = lambda: {"threshold": choice([1.0, scalar(0, 1)]), "value": choice([2.0, scalar(0, 3)])}
+PARAMETERS["threshold"] = lambda: {
+    "threshold": choice([1.0, scalar(0, 1)]),
+    "value": choice([2.0, scalar(0, 3)]),
+}
 PARAMETERS["pow_scalar"] = lambda: {"c": choice([0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, -0.5, scalar(-3, 3)])}
-WITH_INTEGERS = ("add_scalar", "sub_scalar", "rsub_scalar", "mul_scalar", "div_scalar", "fmod_scalar", "remainder_scalar", "floor_divide_scalar",
-                 "clamp_min", "clamp_max", "threshold", "pow_scalar", "nan_to_num")
+WITH_INTEGERS = (
+    "add_scalar",
+    "sub_scalar",
+    "rsub_scalar",
+    "mul_scalar",
+    "div_scalar",
+    "fmod_scalar",
+    "remainder_scalar",
+    "floor_divide_scalar",
+    "clamp_min",
+    "clamp_max",
+    "threshold",
+    "pow_scalar",
+    "nan_to_num",
+)
 NO_BOOL += ("sub_scalar", "rsub_scalar")
 
 
@@ -307,12 +493,22 @@ def random_unary(name):
 
     def draw():
         p = PARAMETERS[name]() if name in PARAMETERS else choice(params)
-        fits = name in WITH_INTEGERS and not (name == "pow_scalar" and p["c"] < 0) and not (name == "threshold" and any(v % 1 for v in p.values()))
+        fits = (
+            name in WITH_INTEGERS
+            and not (name == "pow_scalar" and p["c"] < 0)
+            and not (name == "threshold" and any(v % 1 for v in p.values()))
+        )
         if (ints or fits) and chance(0.2):
-            x = some_integers(*shape(), lo=1 if name == "polygamma" else -9, hi=9, dtypes=NUMBERS if name in NO_BOOL else ANY)
+            x = some_integers(
+                *shape(),
+                lo=1 if name == "polygamma" else -9,
+                hi=9,
+                dtypes=NUMBERS if name in NO_BOOL else ANY
+            )
         else:
             x = keep_out(name, floats(*shape(), lo=lo, hi=hi, special=0.15, also=(lo, hi)), p)
         return lambda x: f(x, **p), [x], p
+
     return draw
 
 
@@ -325,7 +521,7 @@ def pair():
 
 # Pairs of values that are left out, as LEFT_OUT says of single ones.
 PAIRS_LEFT_OUT = {
-    "logaddexp": lambda a, b: a == b and math.isinf(a),                     # half the gradient each; in PyTorch NaN
+    "logaddexp": lambda a, b: a == b and math.isinf(a),  # half the gradient each; in PyTorch NaN
     "logaddexp2": lambda a, b: a == b and math.isinf(a),
 }
 
@@ -333,7 +529,7 @@ PAIRS_LEFT_OUT = {
 def keep_pairs_out(name, a, b):
     left_out = PAIRS_LEFT_OUT.get(name)
     if left_out and a.is_floating_point() and b.is_floating_point():
-        c, d = torch.broadcast_tensors(rounded(a), rounded(b))          # what is equal between halves is equal here
+        c, d = torch.broadcast_tensors(rounded(a), rounded(b))  # what is equal between halves is equal here
         if any(left_out(v, w) for v, w in zip(c.reshape(-1).tolist(), d.reshape(-1).tolist())):
             return uniform(*a.shape, lo=0.5, hi=1), uniform(*b.shape, lo=1.5, hi=2)
     return a, b
@@ -348,15 +544,22 @@ def random_binary(name):
         kind = number(0, 9) if ints else 9
         dtypes = ANY if bools else NUMBERS
         least = 1 if name in DIVIDES else -3
-        if kind == 0:                   # integers of two dtypes, or one
-            a, b = some_integers(*sa, lo=-9, hi=9, dtypes=dtypes), some_integers(*sb, lo=least, hi=4, dtypes=NUMBERS if name in DIVIDES else dtypes)
+        if kind == 0:  # integers of two dtypes, or one
+            a, b = some_integers(*sa, lo=-9, hi=9, dtypes=dtypes), some_integers(
+                *sb, lo=least, hi=4, dtypes=NUMBERS if name in DIVIDES else dtypes
+            )
             if name in SAME_DTYPE:
                 b = b.to(a.dtype)
         elif kind == 1 and name not in SAME_DTYPE:
             a, b = uniform(*sa, lo=lo, hi=hi), some_integers(*sb, lo=least, hi=4, dtypes=dtypes)
         else:
-            a, b = keep_pairs_out(name, floats(*sa, lo=lo, hi=hi, special=0.15, also=(lo,)), floats(*sb, lo=lo, hi=hi, special=0.15, also=(lo,)))
+            a, b = keep_pairs_out(
+                name,
+                floats(*sa, lo=lo, hi=hi, special=0.15, also=(lo,)),
+                floats(*sb, lo=lo, hi=hi, special=0.15, also=(lo,)),
+            )
         return lambda a, b: f(a, b, **p), [a, b], p
+
     return draw
 
 
@@ -371,11 +574,19 @@ def bits(name, by_hand):
         if name == "bitwise_not":
             return f, [some_integers(*shape(), lo=-300, hi=300, dtypes=dtypes)], {}
         sa, sb = pair()
-        return f, [some_integers(*sa, lo=-300, hi=300, dtypes=dtypes), some_integers(*sb, lo=-70, hi=70, dtypes=dtypes)], {}
+        return (
+            f,
+            [
+                some_integers(*sa, lo=-300, hi=300, dtypes=dtypes),
+                some_integers(*sb, lo=-70, hi=70, dtypes=dtypes),
+            ],
+            {},
+        )
 
     def draw():
         for _ in range(12):
             yield one()
+
     return draw if by_hand else one
 
 
@@ -385,6 +596,7 @@ def random_ternary(f):
         s = shape()
         x, a, b = (uniform(*(s if chance(0.6) else narrower(s)), lo=0.5, hi=2) for _ in range(3))
         return lambda x, a, b: f(x, a, b, **p), [x, a, b], p
+
     return draw
 
 
@@ -400,7 +612,12 @@ def random_lerp_tensor():
 
 
 def lerp_tensor():
-    for sa, sb, sw in (((3, 4), (3, 4), (3, 4)), ((3, 1), (4,), ()), ((), (2,), (3, 1)), ((0, 2), (2,), (2,))):
+    for sa, sb, sw in (
+        ((3, 4), (3, 4), (3, 4)),
+        ((3, 1), (4,), ()),
+        ((), (2,), (3, 1)),
+        ((0, 2), (2,), (2,)),
+    ):
         yield torch.lerp, [uniform(*sa), uniform(*sb), uniform(*sw)], {}
 
 
@@ -416,13 +633,26 @@ def prelu():
 
 def clamp_tensor_of(a, b, c):
     """Ties are left out, also between halves: the gradient is x's, in PyTorch half the bound's."""
-    x, low, high = uniform(*a, lo=-2, hi=2), uniform(*b, lo=-1, hi=0.5) if b is not None else None, uniform(*c, lo=-0.5, hi=1) if c is not None else None
-    inputs = [(x * 16).floor() / 16] + [v if v is None else (v * 16).floor() / 16 + shift for v, shift in ((low, 1 / 64), (high, 1 / 32))]
+    x, low, high = (
+        uniform(*a, lo=-2, hi=2),
+        uniform(*b, lo=-1, hi=0.5) if b is not None else None,
+        uniform(*c, lo=-0.5, hi=1) if c is not None else None,
+    )
+    inputs = [(x * 16).floor() / 16] + [
+        v if v is None else (v * 16).floor() / 16 + shift for v, shift in ((low, 1 / 64), (high, 1 / 32))
+    ]
     return torch.clamp, inputs, {}
 
 
 def clamp_tensor():
-    for a, b, c in (((3, 4), (3, 4), (3, 4)), ((3, 4), (4,), None), ((3,), None, (2, 1)), ((), (), ()), ((0, 3), (3,), (3,)), ((5,), (), ())):
+    for a, b, c in (
+        ((3, 4), (3, 4), (3, 4)),
+        ((3, 4), (4,), None),
+        ((3,), None, (2, 1)),
+        ((), (), ()),
+        ((0, 3), (3,), (3,)),
+        ((5,), (), ()),
+    ):
         yield clamp_tensor_of(a, b, c)
 
 
@@ -439,7 +669,11 @@ def isclose_of(a, noise, p):
 
 def isclose():
     yield isclose_of(values(0.0, inf, -inf, nan, 1.0, inf), values(0.0, 0.0, 0.0, 0.0, 1e-4, -inf), {})
-    yield isclose_of(values(0.0, inf, -inf, nan, 1.0, inf), values(0.0, 0.0, 0.0, 0.0, 1e-4, -inf), {"equal_nan": True, "rtol": 0.5})
+    yield isclose_of(
+        values(0.0, inf, -inf, nan, 1.0, inf),
+        values(0.0, 0.0, 0.0, 0.0, 1e-4, -inf),
+        {"equal_nan": True, "rtol": 0.5},
+    )
     for rtol, atol in ((0.1, 0.0), (0.0, 0.1), (0.0, 0.0)):
         yield isclose_of(uniform(20), uniform(20, lo=-0.2, hi=0.2), {"rtol": rtol, "atol": atol})
 
@@ -450,15 +684,23 @@ def random_isclose():
     p = {"rtol": choice([0.0, 0.1]), "atol": choice([0.0, 0.1]), "equal_nan": chance(0.5)}
     if chance(0.2):
         return isclose_of(integers(*s, lo=-5, hi=5), integers(*s, lo=0, hi=1), p)
-    return isclose_of(floats(*s, lo=1, hi=2, special=0.3), 0.0625 * integers(*s, lo=0, hi=1) * integers(*s, lo=0, hi=1) * 8, p)
+    return isclose_of(
+        floats(*s, lo=1, hi=2, special=0.3),
+        0.0625 * integers(*s, lo=0, hi=1) * integers(*s, lo=0, hi=1) * 8,
+        p,
+    )
 
 
 OPS = {name: unary(name, *row) for name, row in UNARY.items()}
 OPS.update({name: binary(name, *row) for name, row in BINARY.items()})
 BITS = (*BITWISE, "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm")
 OPS.update({name: bits(name, True) for name in BITS})
-OPS["addcmul"] = ternary(lambda x, a, b, value=1.0: torch.addcmul(x, a, b, value=value), [{}, {"value": -0.5}])
-OPS["addcdiv"] = ternary(lambda x, a, b, value=1.0: torch.addcdiv(x, a, b, value=value), [{}, {"value": -0.5}])
+OPS["addcmul"] = ternary(
+    lambda x, a, b, value=1.0: torch.addcmul(x, a, b, value=value), [{}, {"value": -0.5}]
+)
+OPS["addcdiv"] = ternary(
+    lambda x, a, b, value=1.0: torch.addcdiv(x, a, b, value=value), [{}, {"value": -0.5}]
+)
 OPS.update(lerp=lerp, lerp_tensor=lerp_tensor, prelu=prelu, clamp_tensor=clamp_tensor, isclose=isclose)
 
 RANDOM = {name: random_unary(name) for name in UNARY}
@@ -466,5 +708,10 @@ RANDOM.update({name: random_binary(name) for name in BINARY})
 RANDOM.update({name: bits(name, False) for name in BITS})
 RANDOM["addcmul"] = random_ternary(lambda x, a, b, value=1.0: torch.addcmul(x, a, b, value=value))
 RANDOM["addcdiv"] = random_ternary(lambda x, a, b, value=1.0: torch.addcdiv(x, a, b, value=value))
-RANDOM.update(lerp=random_lerp, lerp_tensor=random_lerp_tensor, clamp_tensor=random_clamp_tensor, isclose=random_isclose,
-              prelu=lambda: prelu_of(shape(), chance(0.3)))
+RANDOM.update(
+    lerp=random_lerp,
+    lerp_tensor=random_lerp_tensor,
+    clamp_tensor=random_clamp_tensor,
+    isclose=random_isclose,
+    prelu=lambda: prelu_of(shape(), chance(0.3)),
+)

@@ -1,4 +1,5 @@
 """cases_shape_random.py - views, joining, indexing, choosing: random cases."""
+
 import math
 
 import torch
@@ -14,6 +15,7 @@ def random(name):
     def add(f):
         RANDOM[name] = f
         return f
+
     return add
 
 
@@ -39,7 +41,7 @@ def dim_of(s):
 def several_dims(s):
     """Some dims, each once, counted from either end."""
     n = len(s)
-    return [d - n if chance(0.4) else d for d in turned(n)[:number(0, n)]]
+    return [d - n if chance(0.4) else d for d in turned(n)[: number(0, n)]]
 
 
 def parted(n):
@@ -53,9 +55,11 @@ def parted(n):
 
 def one(name, f, draw):
     """An op of one tensor: draw() gives a shape and the parameters."""
+
     def case():
         s, p = draw()
         return (lambda x: f(x, **p)), [any_of(s)], p
+
     RANDOM[name] = case
 
 
@@ -100,10 +104,12 @@ def two_dims(s):
 
 def with_dim(draw, lo=0):
     """A shape, one of its dims, and more parameters from both."""
+
     def case():
         s = shape(lo)
         d = dim_of(s)
         return s, {"dim": d, **draw(s, d)}
+
     return case
 
 
@@ -115,14 +121,20 @@ def interleaved():
 def rolled():
     s = shape(1, 4)
     dims = several_dims(s)
-    return s, {"shifts": [number(-7, 7) for _ in dims], "dims": dims} if dims else {"shifts": [number(-7, 7)], "dims": []}
+    return s, (
+        {"shifts": [number(-7, 7) for _ in dims], "dims": dims}
+        if dims
+        else {"shifts": [number(-7, 7)], "dims": []}
+    )
 
 
 def expanded():
     to = shape(0, 4)
     s = narrower(to)
     lead = len(to) - len(s)
-    return s, {"shape": [-1 if d >= lead and to[d] == s[d - lead] and chance(0.3) else n for d, n in enumerate(to)]}
+    return s, {
+        "shape": [-1 if d >= lead and to[d] == s[d - lead] and chance(0.3) else n for d, n in enumerate(to)]
+    }
 
 
 def pieces():
@@ -137,23 +149,45 @@ def pieces():
 def moved():
     s = shape(1, 4)
     source = several_dims(s)
-    return s, {"source": source, "destination": turned(len(s))[:len(source)]}
+    return s, {"source": source, "destination": turned(len(s))[: len(source)]}
 
 
 one("reshape", lambda x, shape: x.reshape(shape), reshaped)
 one("view", lambda x, shape: x.view(shape), reshaped)
 one("flatten", lambda x, start_dim=0, end_dim=-1: x.flatten(start_dim, end_dim), flattened)
 one("unflatten", lambda x, dim, sizes: x.unflatten(dim, sizes), unflattened)
-one("squeeze", lambda x, dim=(): x.squeeze(tuple(dim)) if dim else x.squeeze(), lambda: (lambda s: (s, {"dim": several_dims(s)}))(shape()))
+one(
+    "squeeze",
+    lambda x, dim=(): x.squeeze(tuple(dim)) if dim else x.squeeze(),
+    lambda: (lambda s: (s, {"dim": several_dims(s)}))(shape()),
+)
 one("unsqueeze", torch.unsqueeze, lambda: (lambda s: (s, {"dim": number(-len(s) - 1, len(s))}))(shape()))
-one("transpose", lambda x, dim0, dim1: x.transpose(dim0, dim1), lambda: (lambda s: (s, {"dim0": dim_of(s), "dim1": dim_of(s)}))(shape()))
+one(
+    "transpose",
+    lambda x, dim0, dim1: x.transpose(dim0, dim1),
+    lambda: (lambda s: (s, {"dim0": dim_of(s), "dim1": dim_of(s)}))(shape()),
+)
 one("t", torch.t, lambda: (shape(0, 2), {}))
 one("permute", lambda x, dims: x.permute(dims), lambda: (lambda s: (s, {"dims": turned(len(s))}))(shape()))
 one("movedim", torch.movedim, moved)
 one("expand", lambda x, shape: x.expand(shape), expanded)
-one("repeat", lambda x, repeats: x.repeat(repeats), lambda: (lambda s: (s, {"repeats": [number(0, 3) for _ in range(len(s) + number(0, 1))]}))(shape(0, 3, most=4)))
-one("tile", lambda x, dims: torch.tile(x, dims), lambda: (shape(0, 3, most=4), {"dims": [number(0, 3) for _ in range(number(0, 4))]}))
-one("repeat_interleave", lambda x, repeats, dim: torch.repeat_interleave(x, repeats, dim[0] if dim else None), interleaved)
+one(
+    "repeat",
+    lambda x, repeats: x.repeat(repeats),
+    lambda: (lambda s: (s, {"repeats": [number(0, 3) for _ in range(len(s) + number(0, 1))]}))(
+        shape(0, 3, most=4)
+    ),
+)
+one(
+    "tile",
+    lambda x, dims: torch.tile(x, dims),
+    lambda: (shape(0, 3, most=4), {"dims": [number(0, 3) for _ in range(number(0, 4))]}),
+)
+one(
+    "repeat_interleave",
+    lambda x, repeats, dim: torch.repeat_interleave(x, repeats, dim[0] if dim else None),
+    interleaved,
+)
 
 
 @random("repeat_interleave_tensor")
@@ -162,12 +196,35 @@ def counts():
     dim = [] if chance(0.3) or not s else [number(-len(s), len(s) - 1)]
     n = s[dim[0]] if dim else math.prod(s)
     repeats = integers(n if chance(0.8) else 1, hi=3, dtype=choice((torch.int64, torch.int32)))
-    return (lambda x, r: torch.repeat_interleave(x, r, dim[0] if dim else None)), [any_of(s), repeats], {"dim": dim}
+    return (
+        (lambda x, r: torch.repeat_interleave(x, r, dim[0] if dim else None)),
+        [any_of(s), repeats],
+        {"dim": dim},
+    )
 
 
-one("slice", lambda x, **p: torch.ops.aten.slice(x, **p),
-    with_dim(lambda s, d: {"start": number(-s[d] - 2, s[d] + 2), "end": number(-s[d] - 2, s[d] + 2), "step": number(1, 4)}, 1))
-one("narrow", torch.narrow, with_dim(lambda s, d: (lambda a: {"start": a - (s[d] if a < s[d] and chance(0.4) else 0), "length": number(0, s[d] - a)})(number(0, s[d])), 1))
+one(
+    "slice",
+    lambda x, **p: torch.ops.aten.slice(x, **p),
+    with_dim(
+        lambda s, d: {
+            "start": number(-s[d] - 2, s[d] + 2),
+            "end": number(-s[d] - 2, s[d] + 2),
+            "step": number(1, 4),
+        },
+        1,
+    ),
+)
+one(
+    "narrow",
+    torch.narrow,
+    with_dim(
+        lambda s, d: (
+            lambda a: {"start": a - (s[d] if a < s[d] and chance(0.4) else 0), "length": number(0, s[d] - a)}
+        )(number(0, s[d])),
+        1,
+    ),
+)
 one("split", lambda x, dim=0, size=0, sizes=None: torch.split(x, sizes or size, dim), pieces)
 one("diagonal", lambda x, offset, dim1, dim2: torch.diagonal(x, offset, dim1, dim2), diagonals)
 one("diag_embed", lambda x, offset, dim1, dim2: torch.diag_embed(x, offset, dim1, dim2), embedded)
@@ -176,7 +233,11 @@ one("tril", torch.tril, lambda: (shape(2, 4), {"diagonal": number(-7, 7)}))
 one("triu", torch.triu, lambda: (shape(2, 4), {"diagonal": number(-7, 7)}))
 one("flip", torch.flip, lambda: (lambda s: (s, {"dims": several_dims(s)}))(shape()))
 one("roll", torch.roll, rolled)
-one("rot90", lambda x, k, dims: torch.rot90(x, k, dims), lambda: (lambda s: (s, {"k": number(-5, 5), "dims": two_dims(s)}))(shape(2, 4)))
+one(
+    "rot90",
+    lambda x, k, dims: torch.rot90(x, k, dims),
+    lambda: (lambda s: (s, {"k": number(-5, 5), "dims": two_dims(s)}))(shape(2, 4)),
+)
 one("clone", torch.clone, lambda: (shape(), {}))
 one("contiguous", lambda x: x.contiguous(), lambda: (shape(), {}))
 one("to", lambda x, dtype: x.to(torch.float32), lambda: (shape(), {"dtype": 0}))
@@ -200,10 +261,15 @@ def random_unbind():
 def shuffled(back):
     def case():
         r, c, h, w = number(1, 3), number(1, 3), number(1, 4), number(1, 4)
-        lead = shape(0, 2, least=1, most=3)              # of nothing PyTorch's gradient has a wrong shape
+        lead = shape(0, 2, least=1, most=3)  # of nothing PyTorch's gradient has a wrong shape
         name = "downscale_factor" if back else "upscale_factor"
         f = F.pixel_unshuffle if back else F.pixel_shuffle
-        return (lambda x: f(x, r)), [any_of(lead + ((c, h * r, w * r) if back else (c * r * r, h, w)))], {name: r}
+        return (
+            (lambda x: f(x, r)),
+            [any_of(lead + ((c, h * r, w * r) if back else (c * r * r, h, w)))],
+            {name: r},
+        )
+
     return case
 
 
@@ -268,7 +334,11 @@ def random_take_along_dim():
 @random("scatter_add")
 def random_scatter_add():
     s, d, si, hi = along()
-    return (lambda x, i, v: torch.scatter_add(x, d, i, v)), [any_of(s), indices_of(si, hi), any_of(si)], {"dim": d}
+    return (
+        (lambda x, i, v: torch.scatter_add(x, d, i, v)),
+        [any_of(s), indices_of(si, hi), any_of(si)],
+        {"dim": d},
+    )
 
 
 @random("scatter")
@@ -277,7 +347,9 @@ def random_scatter():
     s = shape(1, 4, least=1)
     d = dim_of(s)
     si = [number(1, n) for n in s]
-    index = torch.argsort(uniform(*[n if k == d % len(s) else si[k] for k, n in enumerate(s)]), dim=d).narrow(d, 0, si[d])
+    index = torch.argsort(uniform(*[n if k == d % len(s) else si[k] for k, n in enumerate(s)]), dim=d).narrow(
+        d, 0, si[d]
+    )
     return (lambda x, i, v: torch.scatter(x, d, i, v)), [any_of(s), index, any_of(si)], {"dim": d}
 
 
@@ -290,11 +362,13 @@ def random_scatter_value():
 
 def slices(name, draw):
     """An op of x, a dim and a list of indices: draw(x, list, dim) gives the function, more inputs, more parameters."""
+
     def case():
         s = shape(1, 4, least=1)
         d = dim_of(s)
         f, inputs, p = draw(s, d)
         return f, [any_of(s), *inputs], {"dim": d, **p}
+
     RANDOM[name] = case
 
 
@@ -305,17 +379,29 @@ def with_length(s, d, n):
 
 
 def select_draw(s, d):
-    return (lambda x, i: torch.index_select(x, d, i)), [integers(number(0, 7), hi=s[d] - 1, dtype=choice((torch.int64, torch.int32)))], {}
+    return (
+        (lambda x, i: torch.index_select(x, d, i)),
+        [integers(number(0, 7), hi=s[d] - 1, dtype=choice((torch.int64, torch.int32)))],
+        {},
+    )
 
 
 def add_draw(s, d):
     n, alpha = number(0, 7), choice((1.0, -0.5, 2.0))
-    return (lambda x, i, v: torch.index_add(x, d, i, v, alpha=alpha)), [indices_of((n,), s[d] - 1), any_of(with_length(s, d, n))], {"alpha": alpha}
+    return (
+        (lambda x, i, v: torch.index_add(x, d, i, v, alpha=alpha)),
+        [indices_of((n,), s[d] - 1), any_of(with_length(s, d, n))],
+        {"alpha": alpha},
+    )
 
 
 def copy_draw(s, d):
     n = number(0, s[d])
-    return (lambda x, i, v: torch.index_copy(x, d, i, v)), [torch.tensor(turned(s[d])[:n], dtype=torch.int64), any_of(with_length(s, d, n))], {}
+    return (
+        (lambda x, i, v: torch.index_copy(x, d, i, v)),
+        [torch.tensor(turned(s[d])[:n], dtype=torch.int64), any_of(with_length(s, d, n))],
+        {},
+    )
 
 
 def fill_draw(s, d):
@@ -336,7 +422,7 @@ def random_indices():
         k = number(1, min(2, len(s) - d))
         kind = number(0, 9)
         if kind == 0 and not any(i is not None and i.dtype == torch.bool for i in at) and len(wide) == 0:
-            at.append(booleans(*s[d:d + k]))                    # beside others a mask must have their count
+            at.append(booleans(*s[d : d + k]))  # beside others a mask must have their count
             d += k
             continue
         at.append(None if kind < 3 and d + 1 < len(s) else integers(*narrower(wide), lo=-s[d], hi=s[d] - 1))
@@ -357,10 +443,17 @@ def random_index():
 @random("index_put")
 def random_index_put():
     s, at = random_indices()
-    positions = torch.ops.aten.index(torch.arange(torch.Size(s).numel()).reshape(s), at)     # x[...] takes a tensor of rank 0 for a number
-    accumulate = chance(0.5) or positions.unique().numel() < positions.numel()      # the winner among equals is undefined in PyTorch
-    return (lambda x, v, *i: torch.ops.aten.index_put(x, list(i), v, accumulate)), \
-        [any_of(s), any_of(narrower(tuple(positions.shape))), *at], {"accumulate": accumulate}
+    positions = torch.ops.aten.index(
+        torch.arange(torch.Size(s).numel()).reshape(s), at
+    )  # x[...] takes a tensor of rank 0 for a number
+    accumulate = (
+        chance(0.5) or positions.unique().numel() < positions.numel()
+    )  # the winner among equals is undefined in PyTorch
+    return (
+        (lambda x, v, *i: torch.ops.aten.index_put(x, list(i), v, accumulate)),
+        [any_of(s), any_of(narrower(tuple(positions.shape))), *at],
+        {"accumulate": accumulate},
+    )
 
 
 @random("embedding")

@@ -14,6 +14,7 @@ The file (little endian), all after the header one zlib stream:
 Inputs and cotangents are exact in f32, those of a narrow case also in f16 and bf16; results and gradients are those of f64.  "error" is the largest |f32 - f64| of PyTorch's
 own run in f32, over the elements where both are finite; infinite where f32 is not finite and f64 is.
 """
+
 import math
 import struct
 import warnings
@@ -21,12 +22,22 @@ import zlib
 
 import torch
 
-DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3, torch.int64: 4, torch.int32: 5, torch.uint8: 6,
-          torch.bool: 7}
+DTYPES = {
+    torch.float32: 0,
+    torch.float64: 1,
+    torch.float16: 2,
+    torch.bfloat16: 3,
+    torch.int64: 4,
+    torch.int32: 5,
+    torch.uint8: 6,
+    torch.bool: 7,
+}
 NAMES = {torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool"}
 
 generator = torch.Generator()
-warnings.filterwarnings("ignore", message="reduction: 'mean'|Using padding='same'|Support for mismatched key_padding_mask")
+warnings.filterwarnings(
+    "ignore", message="reduction: 'mean'|Using padding='same'|Support for mismatched key_padding_mask"
+)
 
 
 def begin(name, seed=0):
@@ -57,14 +68,20 @@ def scalar(lo, hi):
 
 def shape(lo=0, hi=4, least=0, most=6):
     """Sizes of a random rank lo..hi; a size is 0 rarely, 1 now and then."""
+
     def size():
-        return least if least and chance(0.1) else 0 if not least and chance(0.03) else 1 if chance(0.15) else number(max(least, 2), most)
+        return (
+            least
+            if least and chance(0.1)
+            else 0 if not least and chance(0.03) else 1 if chance(0.15) else number(max(least, 2), most)
+        )
+
     return tuple(size() for _ in range(number(lo, hi)))
 
 
 def narrower(shape_):
     """A shape that broadcasts to this one."""
-    cut = shape_[number(0, len(shape_)):] if chance(0.4) else shape_
+    cut = shape_[number(0, len(shape_)) :] if chance(0.4) else shape_
     return tuple(1 if chance(0.3) else n for n in cut)
 
 
@@ -78,7 +95,7 @@ def floats(*shape_, lo=-2.0, hi=2.0, special=0.0, also=()):
         flat = x.reshape(-1)
         for _ in range(number(1, 3)):
             flat[number(0, flat.numel() - 1)] = choice(SPECIAL + tuple(also))
-    return x.float().double()           # 1e-3 is not exact in f32
+    return x.float().double()  # 1e-3 is not exact in f32
 
 
 def integers(*shape, lo=0, hi=3, dtype=torch.int64):
@@ -114,7 +131,9 @@ def sample(inputs, params):
         if x is None:
             shapes.append("-")
         else:
-            shapes.append("x".join(str(n) for n in x.shape) + ("@" + NAMES[x.dtype] if x.dtype in NAMES else ""))
+            shapes.append(
+                "x".join(str(n) for n in x.shape) + ("@" + NAMES[x.dtype] if x.dtype in NAMES else "")
+            )
     given = " ".join(k + "=" + plain(v) for k, v in params.items())
     return ",".join(shapes) + (" {" + given + "}" if given else "")
 
@@ -124,22 +143,35 @@ def raw(t, dtype):
 
 
 def raw_input(t):
-    return raw(t, torch.float32 if t.is_floating_point() else torch.uint8 if t.dtype in (torch.uint8, torch.bool) else torch.int64)
+    return raw(
+        t,
+        (
+            torch.float32
+            if t.is_floating_point()
+            else torch.uint8 if t.dtype in (torch.uint8, torch.bool) else torch.int64
+        ),
+    )
 
 
 def rounded(t):
     """The values with the 8 bits of bf16, none that f16 could not hold."""
     t = t.to(torch.bfloat16).double()
-    t = torch.where(t.abs() < 2.0 ** -14, 0.0 * t.sign(), t)
+    t = torch.where(t.abs() < 2.0**-14, 0.0 * t.sign(), t)
     return torch.where(t.isfinite(), t.clamp(-60000.0, 60000.0), t)
 
 
 def narrowed(inputs):
     """The inputs rounded to what halves hold, or None where that would make values equal, or integers, that were not."""
     narrow = [rounded(x) if x is not None and x.is_floating_point() else x for x in inputs]
-    wide = torch.cat([torch.zeros(0)] + [x.reshape(-1) for x in inputs if x is not None and x.is_floating_point()])
-    less = torch.cat([torch.zeros(0)] + [x.reshape(-1) for x in narrow if x is not None and x.is_floating_point()])
-    same = len(torch.unique(wide)) == len(torch.unique(less)) and torch.equal(wide == wide.floor(), less == less.floor())
+    wide = torch.cat(
+        [torch.zeros(0)] + [x.reshape(-1) for x in inputs if x is not None and x.is_floating_point()]
+    )
+    less = torch.cat(
+        [torch.zeros(0)] + [x.reshape(-1) for x in narrow if x is not None and x.is_floating_point()]
+    )
+    same = len(torch.unique(wide)) == len(torch.unique(less)) and torch.equal(
+        wide == wide.floor(), less == less.floor()
+    )
     return narrow if same else None
 
 
@@ -153,13 +185,18 @@ def run(f, inputs, cotangents, dtype, no_grad, narrow=False):
     y = list(y) if isinstance(y, (tuple, list)) else [y]
     roots = [k for k, v in enumerate(y) if v.requires_grad]
     if cotangents is None:
-        cotangents = {k: torch.randn(y[k].shape, generator=generator, dtype=torch.float64).float().double() for k in roots}
+        cotangents = {
+            k: torch.randn(y[k].shape, generator=generator, dtype=torch.float64).float().double()
+            for k in roots
+        }
         if narrow:
             cotangents = {k: rounded(v) for k, v in cotangents.items()}
     wanted = [x for x in leaves if x is not None and x.is_floating_point() and x.requires_grad]
     grads = {}
     if roots and wanted:
-        got = torch.autograd.grad([y[k] for k in roots], wanted, [cotangents[k].to(y[k].dtype) for k in roots], allow_unused=True)
+        got = torch.autograd.grad(
+            [y[k] for k in roots], wanted, [cotangents[k].to(y[k].dtype) for k in roots], allow_unused=True
+        )
         got = iter(got)
         for i, x in enumerate(leaves):
             if x is not None and x.is_floating_point() and x.requires_grad:

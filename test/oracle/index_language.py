@@ -5,6 +5,7 @@
 Needs PyTorch (written with 2.15).  x is 0, 1, 2, ... in f64, so what is read are positions in x; values written are 1000, 1001, ...;
 cotangents are 1, 2, 3, ....  Nothing is written where an element is named twice: who wins then is not defined in PyTorch.
 """
+
 import random
 import sys
 
@@ -35,13 +36,15 @@ def draw_tensor(sizes, broadcast):
     kind = rng.random()
     if kind < 0.3:
         k = rng.randint(1, min(2, len(sizes)))
-        mask = torch.tensor([rng.random() < 0.5 for _ in range(torch.Size(sizes[:k]).numel())], dtype=torch.bool).reshape(sizes[:k])
+        mask = torch.tensor(
+            [rng.random() < 0.5 for _ in range(torch.Size(sizes[:k]).numel())], dtype=torch.bool
+        ).reshape(sizes[:k])
         return (mask.to(torch.uint8) if rng.random() < 0.2 else mask), k
     if kind < 0.4:
         return torch.tensor(rng.randint(-sizes[0], sizes[0] - 1)), 1
     if kind < 0.45:
         return torch.tensor(rng.random() < 0.7), 0
-    shape = tuple(1 if rng.random() < 0.25 else n for n in broadcast[rng.randint(0, len(broadcast)):])
+    shape = tuple(1 if rng.random() < 0.25 else n for n in broadcast[rng.randint(0, len(broadcast)) :])
     count = torch.Size(shape).numel()
     v = [rng.randint(-sizes[0], sizes[0] - 1) for _ in range(count)]
     return torch.tensor(v, dtype=rng.choice((torch.int64, torch.int64, torch.int32))).reshape(shape), 1
@@ -109,15 +112,20 @@ def case():
     x = torch.arange(float(torch.Size(shape).numel()), dtype=torch.float64).reshape(shape).requires_grad_()
     try:
         y = evaluate(x, text, scope)
-    except IndexError:          # index tensors that do not broadcast, masks that meet the wrong sizes behind "..."
+    except IndexError:  # index tensors that do not broadcast, masks that meet the wrong sizes behind "..."
         return None
-    dx, = torch.autograd.grad(y, x, count_from_one(y.shape), allow_unused=True)
+    (dx,) = torch.autograd.grad(y, x, count_from_one(y.shape), allow_unused=True)
     dx = torch.zeros(shape) if dx is None else dx
-    vshape = tuple(1 if rng.random() < 0.2 else n for n in y.shape[rng.randint(0, y.dim()) if rng.random() < 0.4 else 0:])
+    vshape = tuple(
+        1 if rng.random() < 0.2 else n
+        for n in y.shape[rng.randint(0, y.dim()) if rng.random() < 0.4 else 0 :]
+    )
     if len(vshape) == y.dim() and rng.random() < 0.2:
         vshape = (1,) + vshape
     written = ["NULL"] * 3
-    old_mask = any(a.dtype == torch.uint8 for a in args)        # PyTorch reads with those masks, and writes one value with bool ones only
+    old_mask = any(
+        a.dtype == torch.uint8 for a in args
+    )  # PyTorch reads with those masks, and writes one value with bool ones only
     if len(set(y.reshape(-1).tolist())) == y.numel() and not old_mask:
         v = (1000 + count_from_one(vshape) - 1).requires_grad_()
         z = x.clone()
@@ -128,13 +136,28 @@ def case():
     while v.dim() > y.dim():
         v = v[0]
     sums = x.detach().reshape(-1).index_add(0, y.detach().long().reshape(-1), v.expand(y.shape).reshape(-1))
-    given = ["{ TENSOR_%s, %s, %s }" % (NAMES[a.dtype], sizes(a.shape), numbers(a)) for a in args] + ["{ 0, NULL, NULL }"] * (3 - len(args))
+    given = ["{ TENSOR_%s, %s, %s }" % (NAMES[a.dtype], sizes(a.shape), numbers(a)) for a in args] + [
+        "{ 0, NULL, NULL }"
+    ] * (3 - len(args))
     basic = y.data_ptr() == x.data_ptr() or y._is_view()
-    return ('    { "%s", %s, { %s },\n      %s, %s, %s, %s, %s, %s, %s, %s, %s },' %
-            (text, sizes(shape), ", ".join(given), "true" if basic else "false", sizes(y.shape), numbers(y), numbers(dx), sizes(vshape), *written, numbers(sums)))
+    return '    { "%s", %s, { %s },\n      %s, %s, %s, %s, %s, %s, %s, %s, %s },' % (
+        text,
+        sizes(shape),
+        ", ".join(given),
+        "true" if basic else "false",
+        sizes(y.shape),
+        numbers(y),
+        numbers(dx),
+        sizes(vshape),
+        *written,
+        numbers(sums),
+    )
 
 
-print("/* index_language_golden.h - printed by index_language.py %d %d with PyTorch %s; do not edit. */" % (SEED, COUNT, torch.__version__.split("+")[0]))
+print(
+    "/* index_language_golden.h - printed by index_language.py %d %d with PyTorch %s; do not edit. */"
+    % (SEED, COUNT, torch.__version__.split("+")[0])
+)
 print("""
 static const struct IndexCase {
     const char *text, *shape;

@@ -5,6 +5,7 @@
 Initial values after a seed, results of layers, and trajectories of parameters under made-up gradients.
 f32 numbers of initial values are those of AVX2 machines: run it on one.
 """
+
 import math
 import sys
 
@@ -50,6 +51,7 @@ def ramp(*shape, dtype=torch.float64):
 
 # ---- initial values -------------------------------------------------------------------------------------
 
+
 def initial(name, make):
     torch.manual_seed(0)
     table("golden_init_" + name, flat(make()))
@@ -69,19 +71,32 @@ def initials():
     initial("conv2d", lambda: nn.Conv2d(4, 2, (2, 1), groups=2))
     initial("embedding", lambda: nn.Embedding(3, 2, padding_idx=1))
     initial("attention", lambda: nn.MultiheadAttention(4, 2))
-    initial("net", lambda: nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.ReLU(), nn.LayerNorm(2, bias=False),
-                                         nn.Linear(2, 1, bias=False)))
+    initial(
+        "net",
+        lambda: nn.Sequential(
+            nn.Linear(2, 2),
+            nn.BatchNorm1d(2),
+            nn.ReLU(),
+            nn.LayerNorm(2, bias=False),
+            nn.Linear(2, 1, bias=False),
+        ),
+    )
     note("the same of nn.init")
-    initial_fn("xavier_uniform", (2, 3), lambda x: nn.init.xavier_uniform_(x, gain=nn.init.calculate_gain("tanh")))
+    initial_fn(
+        "xavier_uniform", (2, 3), lambda x: nn.init.xavier_uniform_(x, gain=nn.init.calculate_gain("tanh"))
+    )
     initial_fn("xavier_normal", (2, 3, 2), nn.init.xavier_normal_)
     initial_fn("kaiming_uniform", (2, 3), lambda x: nn.init.kaiming_uniform_(x, a=0.2))
-    initial_fn("kaiming_normal", (2, 3, 2), lambda x: nn.init.kaiming_normal_(x, mode="fan_out", nonlinearity="relu"))
+    initial_fn(
+        "kaiming_normal", (2, 3, 2), lambda x: nn.init.kaiming_normal_(x, mode="fan_out", nonlinearity="relu")
+    )
     initial_fn("trunc_normal", (6,), lambda x: nn.init.trunc_normal_(x, std=0.02))
     initial_fn("orthogonal_wide", (2, 3), nn.init.orthogonal_)
     initial_fn("orthogonal_tall", (3, 2), lambda x: nn.init.orthogonal_(x, gain=2))
 
 
 # ---- layers ------------------------------------------------------------------------------------------------
+
 
 def layers():
     f64 = torch.float64
@@ -96,7 +111,10 @@ def layers():
     table("golden_attention_causal", m(x, x, x, attn_mask=mask, need_weights=False)[0])
 
     for name, momentum in (("", 0.1), ("_cumulative", None)):
-        note("batch norm, momentum %s: results of 3 batches ramp(4, 3) * k, running statistics, result in eval" % momentum)
+        note(
+            "batch norm, momentum %s: results of 3 batches ramp(4, 3) * k, running statistics, result in eval"
+            % momentum
+        )
         m = nn.BatchNorm1d(3, momentum=momentum, dtype=f64)
         out = []
         for k in (1, 2, 3):
@@ -127,20 +145,35 @@ TRAJECTORIES = [
     ("sgd_decay", "optim_sgd(P, 0.1, .weight_decay = 0.3)", lambda p: optim.SGD(p, 0.1, weight_decay=0.3)),
     ("sgd_momentum", "optim_sgd(P, 0.1, 0.9)", lambda p: optim.SGD(p, 0.1, 0.9)),
     ("sgd_dampening", "optim_sgd(P, 0.1, 0.9, 0.5, 0.01)", lambda p: optim.SGD(p, 0.1, 0.9, 0.5, 0.01)),
-    ("sgd_nesterov", "optim_sgd(P, 0.1, 0.8, .nesterov = true, .weight_decay = 0.1)",
-     lambda p: optim.SGD(p, 0.1, 0.8, nesterov=True, weight_decay=0.1)),
+    (
+        "sgd_nesterov",
+        "optim_sgd(P, 0.1, 0.8, .nesterov = true, .weight_decay = 0.1)",
+        lambda p: optim.SGD(p, 0.1, 0.8, nesterov=True, weight_decay=0.1),
+    ),
     ("sgd_maximize", "optim_sgd(P, 0.1, .maximize = true)", lambda p: optim.SGD(p, 0.1, maximize=True)),
     ("adam", "optim_adam(P)", lambda p: optim.Adam(p)),
     ("adam_big_eps", "optim_adam(P, .lr = 0.1, .eps = 0.5)", lambda p: optim.Adam(p, lr=0.1, eps=0.5)),
-    ("adam_decay", "optim_adam(P, 0.02, { 0.8, 0.95 }, .weight_decay = 0.1)",
-     lambda p: optim.Adam(p, 0.02, (0.8, 0.95), weight_decay=0.1)),
-    ("adam_amsgrad", "optim_adam(P, 0.1, .amsgrad = true, .betas = { 0.5, 0.6 })",
-     lambda p: optim.Adam(p, 0.1, amsgrad=True, betas=(0.5, 0.6))),
-    ("adam_maximize", "optim_adam(P, 0.1, .maximize = true, .weight_decay = 0.1)",
-     lambda p: optim.Adam(p, 0.1, maximize=True, weight_decay=0.1)),
+    (
+        "adam_decay",
+        "optim_adam(P, 0.02, { 0.8, 0.95 }, .weight_decay = 0.1)",
+        lambda p: optim.Adam(p, 0.02, (0.8, 0.95), weight_decay=0.1),
+    ),
+    (
+        "adam_amsgrad",
+        "optim_adam(P, 0.1, .amsgrad = true, .betas = { 0.5, 0.6 })",
+        lambda p: optim.Adam(p, 0.1, amsgrad=True, betas=(0.5, 0.6)),
+    ),
+    (
+        "adam_maximize",
+        "optim_adam(P, 0.1, .maximize = true, .weight_decay = 0.1)",
+        lambda p: optim.Adam(p, 0.1, maximize=True, weight_decay=0.1),
+    ),
     ("adamw", "optim_adamw(P, 0.1)", lambda p: optim.AdamW(p, 0.1)),
-    ("adamw_amsgrad", "optim_adamw(P, 0.1, .weight_decay = 0.5, .amsgrad = true)",
-     lambda p: optim.AdamW(p, 0.1, weight_decay=0.5, amsgrad=True)),
+    (
+        "adamw_amsgrad",
+        "optim_adamw(P, 0.1, .weight_decay = 0.5, .amsgrad = true)",
+        lambda p: optim.AdamW(p, 0.1, weight_decay=0.5, amsgrad=True),
+    ),
 ]
 
 
@@ -166,12 +199,16 @@ def trajectories():
     print(" \\\n".join("    X(%s, %s)" % (name, call) for name, call, _ in TRAJECTORIES))
     for name, _, make in TRAJECTORIES:
         for suffix, dtype, digits in (("f64", torch.float64, 17), ("f32", torch.float32, 9)):
-            rows = ",\n    ".join("{ " + ", ".join(text(v, digits) for v in row) + " }" for row in run(make, dtype))
+            rows = ",\n    ".join(
+                "{ " + ", ".join(text(v, digits) for v in row) + " }" for row in run(make, dtype)
+            )
             print("static const GoldenPath golden_%s_%s = {\n    %s\n};" % (name, suffix, rows))
 
 
 def main():
-    print("/* nn_golden.h - printed by nn.py with PyTorch %s; do not edit. */" % torch.__version__.split("+")[0])
+    print(
+        "/* nn_golden.h - printed by nn.py with PyTorch %s; do not edit. */" % torch.__version__.split("+")[0]
+    )
     print("#ifndef TAPEGRAD_TEST_NN_GOLDEN_H\n#define TAPEGRAD_TEST_NN_GOLDEN_H")
     initials()
     layers()

@@ -12,6 +12,7 @@ A case is (function in PyTorch, inputs, parameters by the names of the op's fiel
 cases of an op are those of OPS and then random ones, at least LEAST_RANDOM, until there are LEAST in all; the values of some random
 cases are rounded so that halves hold them.  golden.py draws and packs.
 """
+
 import argparse
 import fnmatch
 import importlib
@@ -22,7 +23,11 @@ import torch
 import golden
 
 FAMILIES = [importlib.import_module(p.stem) for p in sorted(pathlib.Path(__file__).parent.glob("cases_*.py"))]
-LEAST, LEAST_RANDOM, SMALL = 40, 24, 600            # SMALL: bytes of a committed random case, so that the file stays small
+LEAST, LEAST_RANDOM, SMALL = (
+    40,
+    24,
+    600,
+)  # SMALL: bytes of a committed random case, so that the file stays small
 
 
 def table(kind):
@@ -57,7 +62,10 @@ def main():
         golden.begin(name, args.seed)
         drawn = []
         if not args.random:
-            drawn += [golden.case(name, f, inputs, params, *no_grad) for f, inputs, params, *no_grad in by_hand.get(name, tuple)()]
+            drawn += [
+                golden.case(name, f, inputs, params, *no_grad)
+                for f, inputs, params, *no_grad in by_hand.get(name, tuple)()
+            ]
         wanted = args.random or max(LEAST - len(drawn), LEAST_RANDOM)
         for _ in range(wanted if name in random else 0):
             drawn.append(draw(name, random[name], SMALL if not args.random else 1 << 30))

@@ -7,36 +7,162 @@ i i32, u u8, t bool, - where PyTorch refuses the operands.
 hardtanh of integers with fractional bounds is left out: PyTorch cuts the bounds to integers, the library promotes; so is clamp_max by -1, which
 PyTorch refuses for u8 and the library holds to 0.
 """
+
 import torch
 import torch.nn.functional as F
 
-DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8, torch.bool)
+DTYPES = (
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.uint8,
+    torch.bool,
+)
 LETTER = dict(zip(DTYPES, "sdhbliut"))
 
-PAIRS = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "pow": torch.pow, "maximum": torch.maximum,
-         "minimum": torch.minimum, "eq": torch.eq, "lt": torch.lt, "logical_and": torch.logical_and}
-PAIRS.update({name: getattr(torch, name) for name in (
-    "ne", "le", "gt", "ge", "logical_or", "logical_xor", "fmax", "fmin", "atan2", "fmod", "remainder", "floor_divide", "hypot", "logaddexp",
-    "copysign", "xlogy", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "float_power", "gcd", "lcm")})
-FULL = {"cat": lambda a, b: torch.cat([a, b]), "stack": lambda a, b: torch.stack([a, b])}       # of no rank-0 tensors
-ALONE = {"neg": torch.neg, "abs": torch.abs, "square": torch.square, "reciprocal": torch.reciprocal, "sign": torch.sign,
-         "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "sin": torch.sin, "tanh": torch.tanh,
-         "erf": torch.erf, "sigmoid": torch.sigmoid, "relu": torch.relu, "floor": torch.floor, "ceil": torch.ceil,
-         "round": torch.round, "trunc": torch.trunc, "logical_not": torch.logical_not, "isnan": torch.isnan,
-         "isfinite": torch.isfinite}
-ALONE.update({name: getattr(torch, name) for name in (
-    "exp2", "expm1", "log2", "log10", "log1p", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfc", "erfinv",
-    "lgamma", "digamma", "sgn", "signbit", "isinf", "isposinf", "isneginf", "deg2rad", "rad2deg", "bitwise_not", "frac", "sinc",
-    "sum", "mean", "prod", "amax", "count_nonzero", "nansum", "var", "std", "nan_to_num",
-    "nonzero", "clone")})
-SCALAR = {"add_scalar": lambda x, c: x + c, "sub_scalar": lambda x, c: x - c, "rsub_scalar": lambda x, c: c - x,
-          "mul_scalar": lambda x, c: x * c, "div_scalar": lambda x, c: x / c, "pow_scalar": lambda x, c: x ** c,
-          "clamp": lambda x, c: torch.clamp(x, c, c + 1), "hardtanh": lambda x, c: F.hardtanh(x, c, c + 1),
-          "clamp_min": torch.clamp_min, "clamp_max": torch.clamp_max, "fmod_scalar": torch.fmod, "remainder_scalar": torch.remainder,
-          "floor_divide_scalar": torch.floor_divide}
+PAIRS = {
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "pow": torch.pow,
+    "maximum": torch.maximum,
+    "minimum": torch.minimum,
+    "eq": torch.eq,
+    "lt": torch.lt,
+    "logical_and": torch.logical_and,
+}
+PAIRS.update(
+    {
+        name: getattr(torch, name)
+        for name in (
+            "ne",
+            "le",
+            "gt",
+            "ge",
+            "logical_or",
+            "logical_xor",
+            "fmax",
+            "fmin",
+            "atan2",
+            "fmod",
+            "remainder",
+            "floor_divide",
+            "hypot",
+            "logaddexp",
+            "copysign",
+            "xlogy",
+            "bitwise_and",
+            "bitwise_or",
+            "bitwise_xor",
+            "bitwise_left_shift",
+            "bitwise_right_shift",
+            "float_power",
+            "gcd",
+            "lcm",
+        )
+    }
+)
+FULL = {
+    "cat": lambda a, b: torch.cat([a, b]),
+    "stack": lambda a, b: torch.stack([a, b]),
+}  # of no rank-0 tensors
+ALONE = {
+    "neg": torch.neg,
+    "abs": torch.abs,
+    "square": torch.square,
+    "reciprocal": torch.reciprocal,
+    "sign": torch.sign,
+    "exp": torch.exp,
+    "log": torch.log,
+    "sqrt": torch.sqrt,
+    "rsqrt": torch.rsqrt,
+    "sin": torch.sin,
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "sigmoid": torch.sigmoid,
+    "relu": torch.relu,
+    "floor": torch.floor,
+    "ceil": torch.ceil,
+    "round": torch.round,
+    "trunc": torch.trunc,
+    "logical_not": torch.logical_not,
+    "isnan": torch.isnan,
+    "isfinite": torch.isfinite,
+}
+ALONE.update(
+    {
+        name: getattr(torch, name)
+        for name in (
+            "exp2",
+            "expm1",
+            "log2",
+            "log10",
+            "log1p",
+            "cos",
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "sinh",
+            "cosh",
+            "asinh",
+            "acosh",
+            "atanh",
+            "erfc",
+            "erfinv",
+            "lgamma",
+            "digamma",
+            "sgn",
+            "signbit",
+            "isinf",
+            "isposinf",
+            "isneginf",
+            "deg2rad",
+            "rad2deg",
+            "bitwise_not",
+            "frac",
+            "sinc",
+            "sum",
+            "mean",
+            "prod",
+            "amax",
+            "count_nonzero",
+            "nansum",
+            "var",
+            "std",
+            "nan_to_num",
+            "nonzero",
+            "clone",
+        )
+    }
+)
+SCALAR = {
+    "add_scalar": lambda x, c: x + c,
+    "sub_scalar": lambda x, c: x - c,
+    "rsub_scalar": lambda x, c: c - x,
+    "mul_scalar": lambda x, c: x * c,
+    "div_scalar": lambda x, c: x / c,
+    "pow_scalar": lambda x, c: x**c,
+    "clamp": lambda x, c: torch.clamp(x, c, c + 1),
+    "hardtanh": lambda x, c: F.hardtanh(x, c, c + 1),
+    "clamp_min": torch.clamp_min,
+    "clamp_max": torch.clamp_max,
+    "fmod_scalar": torch.fmod,
+    "remainder_scalar": torch.remainder,
+    "floor_divide_scalar": torch.floor_divide,
+}
 SCALARS = (2, 0.5, -1)
 LEFT_OUT = (("hardtanh", 0.5), ("clamp_max", -1))
-LAYOUTS = (("full and full", 2, 2), ("rank 0 and full", 0, 2), ("full and rank 0", 2, 0), ("rank 0 and rank 0", 0, 0))
+LAYOUTS = (
+    ("full and full", 2, 2),
+    ("rank 0 and full", 0, 2),
+    ("full and rank 0", 2, 0),
+    ("rank 0 and rank 0", 0, 0),
+)
 
 
 def letter(f, *args):
@@ -55,9 +181,17 @@ def pairs(f, m, n):
 
 
 def main():
-    print("/* promotion_golden.h - printed by promotion.py with PyTorch " + torch.__version__.split("+")[0] + "; do not edit. */")
+    print(
+        "/* promotion_golden.h - printed by promotion.py with PyTorch "
+        + torch.__version__.split("+")[0]
+        + "; do not edit. */"
+    )
     print("\nstatic const char *const promote_golden[8] = { /* tensor_promote_types: a's line, b's letter */")
-    print("    " + ", ".join('"' + "".join(LETTER[torch.promote_types(a, b)] for b in DTYPES) + '"' for a in DTYPES) + "\n};")
+    print(
+        "    "
+        + ", ".join('"' + "".join(LETTER[torch.promote_types(a, b)] for b in DTYPES) + '"' for a in DTYPES)
+        + "\n};"
+    )
     print("\nstatic const struct { const char *op; int ndim[2]; const char *dtype[8]; } pair_golden[] = {")
     for name, f in PAIRS.items():
         for what, m, n in LAYOUTS:
@@ -67,11 +201,17 @@ def main():
     print("};\n\nstatic const struct { const char *op, *dtype; } alone_golden[] = {")
     for name, f in ALONE.items():
         print(f'    {{ "{name}", "' + "".join(letter(f, ones(x, 2)) for x in DTYPES) + '" },')
-    print("};\n\nstatic const struct { const char *op; double c; int ndim; const char *dtype; } scalar_golden[] = {")
+    print(
+        "};\n\nstatic const struct { const char *op; double c; int ndim; const char *dtype; } scalar_golden[] = {"
+    )
     for name, f in SCALAR.items():
         for c in SCALARS:
             for n in (2, 0) if (name, c) not in LEFT_OUT else ():
-                print(f'    {{ "{name}", {c}, {min(n, 1)}, "' + "".join(letter(f, ones(x, n), c) for x in DTYPES) + '" },')
+                print(
+                    f'    {{ "{name}", {c}, {min(n, 1)}, "'
+                    + "".join(letter(f, ones(x, n), c) for x in DTYPES)
+                    + '" },'
+                )
     print("};")
 
 

@@ -5,6 +5,7 @@
 After manual_seed(0): the names of the state dict, all parameters in order, and in f64 the results over ramp(...).
 The f32 numbers are those of AVX2 machines: run it on one.
 """
+
 import torch
 from torch import nn
 
@@ -15,7 +16,10 @@ F64 = torch.float64
 
 def names(name, module):
     keys = list(module.state_dict())
-    print("static const char *const golden_names_%s[%d] = {\n    %s\n};" % (name, len(keys), ", ".join('"%s"' % k for k in keys)))
+    print(
+        "static const char *const golden_names_%s[%d] = {\n    %s\n};"
+        % (name, len(keys), ", ".join('"%s"' % k for k in keys))
+    )
 
 
 def seeded(make):
@@ -35,7 +39,10 @@ def results(name, module, *inputs):
 
 
 def main():
-    print("/* rnn_golden.h - printed by rnn.py with PyTorch %s; do not edit. */" % torch.__version__.split("+")[0])
+    print(
+        "/* rnn_golden.h - printed by rnn.py with PyTorch %s; do not edit. */"
+        % torch.__version__.split("+")[0]
+    )
     print("#ifndef TAPEGRAD_TEST_RNN_GOLDEN_H\n#define TAPEGRAD_TEST_RNN_GOLDEN_H")
     note("names in the state dict")
     names("lstm", nn.LSTM(3, 4, 2, bidirectional=True, proj_size=2))
@@ -47,11 +54,18 @@ def main():
     initial("rnn", lambda: nn.RNN(3, 2, bias=False))
     initial("gru_cell", lambda: nn.GRUCell(3, 2))
     note("in f64: output, h_n, c_n, from ramps (4, 2, 3) and (layers directions, 2, H)")
-    results("lstm", seeded(lambda: nn.LSTM(3, 4, 2, bidirectional=True, dtype=F64)), ramp(4, 2, 3), (ramp(4, 2, 4), ramp(4, 2, 4) / 2))
+    results(
+        "lstm",
+        seeded(lambda: nn.LSTM(3, 4, 2, bidirectional=True, dtype=F64)),
+        ramp(4, 2, 3),
+        (ramp(4, 2, 4), ramp(4, 2, 4) / 2),
+    )
     results("lstm_proj", seeded(lambda: nn.LSTM(3, 4, proj_size=2, dtype=F64)), ramp(4, 2, 3))
     results("gru", seeded(lambda: nn.GRU(3, 2, 2, batch_first=True, dtype=F64)), ramp(2, 4, 3), ramp(2, 2, 2))
     results("rnn", seeded(lambda: nn.RNN(3, 2, nonlinearity="relu", dtype=F64)), ramp(4, 2, 3), ramp(1, 2, 2))
-    results("lstm_cell", seeded(lambda: nn.LSTMCell(3, 2, dtype=F64)), ramp(2, 3), (ramp(2, 2), ramp(2, 2) / 2))
+    results(
+        "lstm_cell", seeded(lambda: nn.LSTMCell(3, 2, dtype=F64)), ramp(2, 3), (ramp(2, 2), ramp(2, 2) / 2)
+    )
     results("gru_cell", lambda *a: (seeded(lambda: nn.GRUCell(3, 2, dtype=F64))(*a),), ramp(2, 3), ramp(2, 2))
     results("rnn_cell", lambda *a: (seeded(lambda: nn.RNNCell(3, 2, dtype=F64))(*a),), ramp(2, 3), ramp(2, 2))
     print("\n#endif")

@@ -1,16 +1,25 @@
 """safetensors_file.py - a file by the safetensors package, printed as the C header safetensors_golden.h.
 
-    python safetensors_file.py > safetensors_golden.h            (needs torch, numpy and safetensors)
-    python safetensors_file.py check FILE                        loads a file that test_safetensors wrote (TAPEGRAD_KEEP=FILE)
+python safetensors_file.py > safetensors_golden.h            (needs torch, numpy and safetensors)
+python safetensors_file.py check FILE                        loads a file that test_safetensors wrote (TAPEGRAD_KEEP=FILE)
 """
+
 import sys
 
 import safetensors
 import torch
 from safetensors.torch import load_file, save
 
-DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16,
-          "i64": torch.int64, "i32": torch.int32, "u8": torch.uint8, "bool": torch.bool}
+DTYPES = {
+    "f32": torch.float32,
+    "f64": torch.float64,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "i64": torch.int64,
+    "i32": torch.int32,
+    "u8": torch.uint8,
+    "bool": torch.bool,
+}
 
 
 def tensors():
@@ -35,11 +44,14 @@ def check(path):
 
 def golden():
     data = save(tensors(), metadata={"format": "pt", "note": 'a "text"'})
-    print("/* safetensors_golden.h - printed by safetensors_file.py with safetensors %s; do not edit. */" % safetensors.__version__)
+    print(
+        "/* safetensors_golden.h - printed by safetensors_file.py with safetensors %s; do not edit. */"
+        % safetensors.__version__
+    )
     print("#ifndef TAPEGRAD_TEST_SAFETENSORS_GOLDEN_H\n#define TAPEGRAD_TEST_SAFETENSORS_GOLDEN_H\n")
     print("static const unsigned char golden_safetensors[%d] = {" % len(data))
     for i in range(0, len(data), 24):
-        print("    " + ", ".join("%d" % b for b in data[i:i + 24]) + ",")
+        print("    " + ", ".join("%d" % b for b in data[i : i + 24]) + ",")
     print("};\n\n#endif")
 
 

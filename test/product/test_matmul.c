@@ -1,5 +1,5 @@
-/* test_matmul.c - what the samples of products cannot show: random shapes and layouts against the definition, gradients by the
- * adjoint identity, the same bits on any number of threads, and the words of refusals. */
+/* test_matmul.c - what the samples of products cannot show: random shapes and layouts against the definition,
+ * gradients by the adjoint identity, the same bits on any number of threads, and the words of refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,16 @@
 #include <tapegrad.h>
 
 static TensorScope scope;
-static int setup(void **state) { (void)state; return tensor_error_clear(), tensor_manual_seed(7), scope = tensor_scope_open(), 0; }
-static int teardown(void **state) { (void)state; return tensor_scope_close(scope), 0; }
+static int setup(void **state)
+{
+    (void)state;
+    return tensor_error_clear(), tensor_manual_seed(7), scope = tensor_scope_open(), 0;
+}
+static int teardown(void **state)
+{
+    (void)state;
+    return tensor_scope_close(scope), 0;
+}
 
 static uint64_t seed = 1;
 static int64_t pick(int64_t lo, int64_t hi)
@@ -35,9 +43,10 @@ static bool same_bits(Tensor *a, Tensor *b)
     return memcmp(tensor_data(tensor_contiguous(a)), tensor_data(tensor_contiguous(b)), bytes) == 0;
 }
 
-/* ---- random operands -------------------------------------------------------------------------------------------- */
+/* ---- random operands ------------------------------------------------------------------------- */
 
-/* Of that shape, in one of several layouts: dense, transposed, every second element, or expanded along its batches. */
+/* Of that shape, in one of several layouts: dense, transposed, every second element, or expanded along its
+ * batches. */
 static Tensor *operand(TensorShape shape)
 {
     const int n = shape.ndim;
@@ -59,7 +68,9 @@ static Tensor *operand(TensorShape shape)
     return tensor_randn(shape, TENSOR_F64);
 }
 
-typedef struct Pair { Tensor *a, *b; } Pair;
+typedef struct Pair {
+    Tensor *a, *b;
+} Pair;
 
 static Pair random_pair(void)
 {
@@ -100,7 +111,8 @@ static void check_definition(Pair p, Tensor *y)
     int64_t at[TENSOR_MAX_DIMS], n = tensor_numel(y);
     const int ndim = tensor_ndim(y);
     for (int64_t i = 0; i < n; i++) {
-        for (int64_t d = ndim - 1, rest = i; d >= 0; rest /= tensor_size(y, (int)d), d--) at[d] = rest % tensor_size(y, (int)d);
+        for (int64_t d = ndim - 1, rest = i; d >= 0; rest /= tensor_size(y, (int)d), d--)
+            at[d] = rest % tensor_size(y, (int)d);
         assert_near(tensor_get(y, (TensorShape){ ndim, at }), element(p.a, p.b, at, ndim), "an element");
     }
 }
@@ -108,10 +120,12 @@ static void check_definition(Pair p, Tensor *y)
 /* y is linear in each operand: <a v, g> = <v, db>. */
 static void check_adjoint(Pair p, bool recorded)
 {
-    Tensor *a = tensor_requires_grad_(tensor_detach(p.a), true), *b = tensor_requires_grad_(tensor_detach(p.b), true), *grad[2];
+    Tensor *a = tensor_requires_grad_(tensor_detach(p.a), true),
+           *b = tensor_requires_grad_(tensor_detach(p.b), true), *grad[2];
     Tensor *y = tensor_matmul(a, b), *g = tensor_randn(tensor_shape(y), TENSOR_F64);
     Tensor *u = tensor_randn(tensor_shape(a), TENSOR_F64), *v = tensor_randn(tensor_shape(b), TENSOR_F64);
-    if (tensor_gradients_many(&y, &g, 1, (Tensor *[]){ a, b }, 2, grad, (TensorGradientsArgs){ .create_graph = recorded }))
+    if (tensor_gradients_many(&y, &g, 1, (Tensor *[]){ a, b }, 2, grad,
+                              (TensorGradientsArgs){ .create_graph = recorded }))
         fail_msg("%s", tensor_error());
     assert_near(dot_of(tensor_matmul(u, p.b), g), dot_of(u, grad[0]), recorded ? "da, recorded" : "da");
     assert_near(dot_of(tensor_matmul(p.a, v), g), dot_of(v, grad[1]), recorded ? "db, recorded" : "db");
@@ -132,7 +146,7 @@ static void random_products(void **state)
     }
 }
 
-/* ---- single points ------------------------------------------------------------------------------------------------ */
+/* ---- single points --------------------------------------------------------------------------- */
 
 static void one_tensor_twice(void **state)
 {
@@ -148,9 +162,12 @@ static void what_is_not_read(void **state)
 {
     (void)state;
     Tensor *nan = tensor_full(SHAPE(2, 2), NAN, TENSOR_F32), *one = tensor_ones(SHAPE(2, 2), TENSOR_F32);
-    assert_true(tensor_equal(tensor_addmm(nan, one, one, .beta = 0), tensor_full(SHAPE(2, 2), 2, TENSOR_F32)));
+    assert_true(
+        tensor_equal(tensor_addmm(nan, one, one, .beta = 0), tensor_full(SHAPE(2, 2), 2, TENSOR_F32)));
     assert_true(tensor_equal(tensor_addmm(one, nan, one, .alpha = 0), one));
-    assert_true(tensor_equal(tensor_mm(tensor_empty(SHAPE(2, 0), TENSOR_F32), tensor_empty(SHAPE(0, 2), TENSOR_F32)), tensor_zeros_like(one)));
+    assert_true(
+        tensor_equal(tensor_mm(tensor_empty(SHAPE(2, 0), TENSOR_F32), tensor_empty(SHAPE(0, 2), TENSOR_F32)),
+                     tensor_zeros_like(one)));
     assert_true(isnan(tensor_get(tensor_mm(nan, tensor_zeros_like(one)), DIMS(0, 0))));
 }
 
@@ -159,11 +176,14 @@ static void halves(void **state)
     (void)state;
     static const TensorDtype types[] = { TENSOR_F16, TENSOR_BF16 };
     for (int t = 0; t < 2; t++) {
-        Tensor *a = tensor_to(tensor_randn(SHAPE(3, 5, 7), TENSOR_F32), types[t]), *b = tensor_to(tensor_randn(SHAPE(4, 7), TENSOR_F32), types[t]);
-        Tensor *wide = tensor_matmul(tensor_to(a, TENSOR_F64), tensor_transpose(tensor_to(b, TENSOR_F64), 0, 1));
+        Tensor *a = tensor_to(tensor_randn(SHAPE(3, 5, 7), TENSOR_F32), types[t]),
+               *b = tensor_to(tensor_randn(SHAPE(4, 7), TENSOR_F32), types[t]);
+        Tensor *wide =
+            tensor_matmul(tensor_to(a, TENSOR_F64), tensor_transpose(tensor_to(b, TENSOR_F64), 0, 1));
         Tensor *y = tensor_matmul(a, tensor_transpose(b, 0, 1)), *z = tensor_linear(a, b, NULL);
         assert_int_equal(tensor_dtype(y), types[t]);
-        assert_true(tensor_allclose(tensor_to(y, TENSOR_F64), wide, types[t] == TENSOR_F16 ? 1e-3 : 8e-3, 1e-6, false));
+        assert_true(tensor_allclose(tensor_to(y, TENSOR_F64), wide, types[t] == TENSOR_F16 ? 1e-3 : 8e-3,
+                                    1e-6, false));
         assert_true(tensor_equal(y, z));
     }
 }
@@ -184,14 +204,20 @@ static void expect_integers(Tensor *y, TensorDtype dtype, const double *values)
 static void integers_wrap(void **state)
 {
     (void)state;
-    static const double a[] = { 1, -2, 3, 4, 5, -6 }, b[] = { 7, 8, 9, 10, 11, 12 }, x[] = { 100, 200 }, big[] = { 1 << 20, 1 << 20, 3, 1 };
-    static const double product[] = { 22, 24, 7, 10 }, sum[] = { 134, 328, 179, 370 }, affine[] = { 122, 224, 107, 210 }, bytes[] = { 250, 27 };
-    static const double wrapped[] = { 3 << 20, 1 << 20, (3 << 20) + 3, (3 << 20) + 1 }, byte_a[] = { 100, 50, 7, 250 }, byte_b[] = { 3, 255 };
-    Tensor *m = integers(TENSOR_I64, SHAPE(2, 3), a), *n = integers(TENSOR_I64, SHAPE(3, 2), b), *v = integers(TENSOR_I64, SHAPE(2), x);
+    static const double a[] = { 1, -2, 3, 4, 5, -6 }, b[] = { 7, 8, 9, 10, 11, 12 }, x[] = { 100, 200 },
+                        big[] = { 1 << 20, 1 << 20, 3, 1 };
+    static const double product[] = { 22, 24, 7, 10 }, sum[] = { 134, 328, 179, 370 },
+                        affine[] = { 122, 224, 107, 210 }, bytes[] = { 250, 27 };
+    static const double wrapped[] = { 3 << 20, 1 << 20, (3 << 20) + 3, (3 << 20) + 1 },
+                        byte_a[] = { 100, 50, 7, 250 }, byte_b[] = { 3, 255 };
+    Tensor *m = integers(TENSOR_I64, SHAPE(2, 3), a), *n = integers(TENSOR_I64, SHAPE(3, 2), b),
+           *v = integers(TENSOR_I64, SHAPE(2), x);
     expect_integers(tensor_matmul(m, n), TENSOR_I64, product);
     expect_integers(tensor_addmm(v, m, n, .beta = 2, .alpha = -3), TENSOR_I64, sum);
     expect_integers(tensor_linear(m, tensor_transpose(n, 0, 1), v), TENSOR_I64, affine);
-    expect_integers(tensor_mv(integers(TENSOR_U8, SHAPE(2, 2), byte_a), integers(TENSOR_U8, SHAPE(2), byte_b)), TENSOR_U8, bytes);
+    expect_integers(
+        tensor_mv(integers(TENSOR_U8, SHAPE(2, 2), byte_a), integers(TENSOR_U8, SHAPE(2), byte_b)), TENSOR_U8,
+        bytes);
     Tensor *wide = integers(TENSOR_I32, SHAPE(2, 2), big);
     expect_integers(tensor_mm(wide, wide), TENSOR_I32, wrapped);
 }
@@ -199,12 +225,14 @@ static void integers_wrap(void **state)
 static void same_bits_for_threads(void **state)
 {
     (void)state;
-    Tensor *x = tensor_randn(SHAPE(3, 150, 310), TENSOR_F32), *w = tensor_randn(SHAPE(90, 310), TENSOR_F32), *b = tensor_randn(SHAPE(90), TENSOR_F32);
+    Tensor *x = tensor_randn(SHAPE(3, 150, 310), TENSOR_F32), *w = tensor_randn(SHAPE(90, 310), TENSOR_F32),
+           *b = tensor_randn(SHAPE(90), TENSOR_F32);
     Tensor *y[2], *dw[2], *dx[2], *one = tensor_ones(SHAPE(3, 150, 90), TENSOR_F32);
     const int threads = tensor_num_threads();
     for (int i = 0; i < 2; i++) {
         tensor_set_num_threads(i ? 5 : 1);
-        Tensor *xl = tensor_requires_grad_(tensor_detach(x), true), *wl = tensor_requires_grad_(tensor_detach(w), true);
+        Tensor *xl = tensor_requires_grad_(tensor_detach(x), true),
+               *wl = tensor_requires_grad_(tensor_detach(w), true);
         y[i] = tensor_linear(xl, wl, b);
         dx[i] = tensor_gradients(y[i], xl, .grad_output = one, .retain_graph = true);
         dw[i] = tensor_gradients(y[i], wl, .grad_output = one);
@@ -228,8 +256,10 @@ static void refusals(void **state)
     (void)state;
     Tensor *a = tensor_ones(SHAPE(64, 784), TENSOR_F32), *b = tensor_ones(SHAPE(128, 10), TENSOR_F32);
     Tensor *c = tensor_ones(SHAPE(2, 3, 4), TENSOR_F32), *d = tensor_ones(SHAPE(5, 4, 3), TENSOR_F32);
-    assert_refused(tensor_matmul(a, b), "tensor_matmul: [64, 784] times [128, 10]: the inner sizes 784 and 128 differ");
-    assert_refused(tensor_matmul(c, d), "tensor_matmul: [2, 3, 4] times [5, 4, 3]: the batches [2] and [5] do not broadcast");
+    assert_refused(tensor_matmul(a, b),
+                   "tensor_matmul: [64, 784] times [128, 10]: the inner sizes 784 and 128 differ");
+    assert_refused(tensor_matmul(c, d),
+                   "tensor_matmul: [2, 3, 4] times [5, 4, 3]: the batches [2] and [5] do not broadcast");
     assert_refused(tensor_mm(c, d), "tensor_mm: [2, 3, 4] times [5, 4, 3]: want ranks 2 and 2");
     assert_refused(tensor_linear(a, b, NULL), "the input has 784 features, the weight takes 10");
 }
@@ -238,7 +268,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(random_products), TEST(one_tensor_twice), TEST(what_is_not_read), TEST(halves), TEST(integers_wrap), TEST(same_bits_for_threads), TEST(refusals),
+        TEST(random_products), TEST(one_tensor_twice),      TEST(what_is_not_read), TEST(halves),
+        TEST(integers_wrap),   TEST(same_bits_for_threads), TEST(refusals),
     };
     return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);
 }

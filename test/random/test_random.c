@@ -1,4 +1,5 @@
-/* test_random.c - random tensors against PyTorch's (oracle/rng_golden.h), generators and their states, refusals, Philox. */
+/* test_random.c - random tensors against PyTorch's (oracle/rng_golden.h), generators and their states,
+ * refusals, Philox. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,7 +90,7 @@ static Tensor *seeded(uint64_t seed, TensorShape shape, TensorDtype dtype)
     return tensor_empty(shape, dtype);
 }
 
-/* ---- PyTorch's numbers ------------------------------------------------------------------------------------- */
+/* ---- PyTorch's numbers ----------------------------------------------------------------------- */
 
 static void test_new(void **state)
 {
@@ -124,7 +125,7 @@ static void test_integers(void **state)
     (void)state;
     tensor_manual_seed(7);
     SAMEI(tensor_randint(-5, 5, SHAPE(6)), golden_randint_10);
-    tensor_manual_seed(3);                                              /* torch.randint_like, of a matrix and of a transposed one */
+    tensor_manual_seed(3); /* torch.randint_like, of a matrix and of a transposed one */
     const double want[] = { 7, 5, -2, 6, -5, 1 }, turned[] = { 7, -2, -5, 5, 6, 1 };
     Tensor *like = tensor_randint_like(tensor_zeros(SHAPE(2, 3), TENSOR_F64), -5, 9);
     assert_true(tensor_equal(like, tensor_from_data(want, SHAPE(2, 3), TENSOR_F64)));
@@ -162,7 +163,8 @@ static void test_in_place(void **state)
     NEAR32(tensor_trunc_normal_(seeded(12, SHAPE(20), TENSOR_F32), 0, 1, 2, 3), golden_trunc_tail_f32);
     NEAR64(tensor_trunc_normal_(seeded(12, SHAPE(4, 5), TENSOR_F64), 0, 1, 2, 3), golden_trunc_tail_f64);
     static const TensorDtype some[] = { TENSOR_BOOL, TENSOR_F32, TENSOR_I64, TENSOR_BF16 };
-    for (int i = 0; i < 4; i++) same_u8(tensor_bernoulli_(seeded(10, SHAPE(60), some[i]), 0.3), golden_bernoulli, 60);
+    for (int i = 0; i < 4; i++)
+        same_u8(tensor_bernoulli_(seeded(10, SHAPE(60), some[i]), 0.3), golden_bernoulli, 60);
 }
 
 static void test_samples(void **state)
@@ -238,7 +240,7 @@ static void test_layouts(void **state)
     assert_true(tensor_is_contiguous(x) && tensor_size(x, 0) == 4 && tensor_size(x, 1) == 6);
 }
 
-/* ---- in-place rules ------------------------------------------------------------------------------------------- */
+/* ---- in-place rules -------------------------------------------------------------------------- */
 
 static void refused(TensorStatus code, const char *words)
 {
@@ -255,7 +257,8 @@ static void test_inplace_rules(void **state)
     assert_null(tensor_uniform_(w, 0, 1));
     refused(TENSOR_EGRAD, "tensor_uniform_");
     assert_true(tensor_version(w) == version && tensor_get(w, DIMS(0, 0)) == 1);
-    TENSOR_NO_GRAD assert_ptr_equal(tensor_uniform_(w, 2, 3), w);
+    TENSOR_NO_GRAD
+        assert_ptr_equal(tensor_uniform_(w, 2, 3), w);
     assert_true(tensor_version(w) == version + 1 && tensor_get(w, DIMS(0, 0)) >= 2);
     assert_true(tensor_requires_grad(w));
 
@@ -274,16 +277,21 @@ static void test_inplace_rules(void **state)
     refused(TENSOR_EVALUE, "share memory");
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
-#define REFUSED(code, call) do { assert_null(call); refused(code, "tensor_"); } while (0)
+#define REFUSED(code, call)       \
+    do {                          \
+        assert_null(call);        \
+        refused(code, "tensor_"); \
+    } while (0)
 
 static void test_refusals(void **state)
 {
     (void)state;
     tensor_manual_seed(0);
     Tensor *before = tensor_get_rng_state();
-    Tensor *x = tensor_zeros(SHAPE(3), TENSOR_F32), *h = tensor_zeros(SHAPE(3), TENSOR_F16), *i = tensor_zeros(SHAPE(3), TENSOR_I64);
+    Tensor *x = tensor_zeros(SHAPE(3), TENSOR_F32), *h = tensor_zeros(SHAPE(3), TENSOR_F16),
+           *i = tensor_zeros(SHAPE(3), TENSOR_I64);
     REFUSED(TENSOR_EDTYPE, tensor_rand(SHAPE(2), TENSOR_I64));
     REFUSED(TENSOR_EDTYPE, tensor_randn(SHAPE(2), (TensorDtype)99));
     REFUSED(TENSOR_EVALUE, tensor_normal(0, -1, SHAPE(2), TENSOR_F32));
@@ -319,7 +327,7 @@ static void test_refusals(void **state)
     REFUSED(TENSOR_EVALUE, tensor_multinomial(x, 2, true));
     REFUSED(TENSOR_EVALUE, tensor_multinomial(tensor_full(SHAPE(3), -1, TENSOR_F32), 2, true));
     REFUSED(TENSOR_EVALUE, tensor_multinomial(tensor_full(SHAPE(3), INFINITY, TENSOR_F32), 2, false));
-    assert_true(tensor_equal(before, tensor_get_rng_state()));     /* nothing was drawn */
+    assert_true(tensor_equal(before, tensor_get_rng_state())); /* nothing was drawn */
     assert_true(tensor_equal(x, tensor_zeros(SHAPE(3), TENSOR_F32)));
     assert_null(tensor_rand(SHAPE(-1), TENSOR_F32));
     refused(TENSOR_ESHAPE, "[-1]");
@@ -351,8 +359,10 @@ static bool draw_all(Tensor *w)
 {
     TensorScope inner = tensor_scope_open();
     Tensor *wide = tensor_empty(SHAPE(300, 9), TENSOR_F32), *half = tensor_rand(SHAPE(300), TENSOR_BF16);
-    bool ok = wide && half && tensor_trunc_normal_(wide, 0, 1, -2, 2) && tensor_bernoulli(half) && tensor_rand_like(half);
-    ok = ok && tensor_multinomial(half, 5, true) && tensor_multinomial(half, 5, false) && tensor_normal_(tensor_neg(w), 0, 1);
+    bool ok = wide && half && tensor_trunc_normal_(wide, 0, 1, -2, 2) && tensor_bernoulli(half) &&
+              tensor_rand_like(half);
+    ok = ok && tensor_multinomial(half, 5, true) && tensor_multinomial(half, 5, false) &&
+         tensor_normal_(tensor_neg(w), 0, 1);
     TensorGenerator *g = ok ? tensor_generator(1) : NULL;
     ok = ok && g && tensor_generator_get_state(g);
     tensor_generator_free(g);
@@ -379,12 +389,12 @@ static void test_no_memory(void **state)
     assert_true(n > 20);
 }
 
-/* ---- generators ------------------------------------------------------------------------------------------------ */
+/* ---- generators ------------------------------------------------------------------------------ */
 
 static void *ask_seed(void *seed)
 {
     *(uint64_t *)seed = tensor_initial_seed();
-    tensor_manual_seed(1);                  /* not this thread's */
+    tensor_manual_seed(1); /* not this thread's */
     return NULL;
 }
 
@@ -396,11 +406,11 @@ static void test_generators(void **state)
     TensorGenerator *g = tensor_generator(0), *own = tensor_default_generator();
     assert_ptr_equal(tensor_set_generator(g), own);
     assert_true(tensor_equal(tensor_rand(SHAPE(4), TENSOR_F32), first));
-    tensor_manual_seed(0);                  /* the default one, which is not in use */
+    tensor_manual_seed(0); /* the default one, which is not in use */
     assert_true(tensor_equal(tensor_rand(SHAPE(4), TENSOR_F32), second));
     assert_int_equal(tensor_generator_manual_seed(g, 0), 0);
     assert_true(tensor_equal(tensor_rand(SHAPE(4), TENSOR_F32), first));
-    tensor_generator_free(g);               /* in use: the default one takes its place */
+    tensor_generator_free(g); /* in use: the default one takes its place */
     assert_true(tensor_equal(tensor_rand(SHAPE(4), TENSOR_F32), first));
     assert_ptr_equal(tensor_set_generator(NULL), own);
     tensor_generator_free(NULL);
@@ -463,11 +473,11 @@ static void test_bad_states(void **state)
     (void)state;
     tensor_manual_seed(3);
     Tensor *before = tensor_get_rng_state();
-    damage(8, 0);               /* left: 0 */
-    damage(9, 3);               /* left: 769 */
-    damage(12, 0);              /* not seeded */
-    damage(28, 1);              /* word 0 has a 33rd bit */
-    damage(5040, 2);            /* has_normal */
+    damage(8, 0);    /* left: 0 */
+    damage(9, 3);    /* left: 769 */
+    damage(12, 0);   /* not seeded */
+    damage(28, 1);   /* word 0 has a 33rd bit */
+    damage(5040, 2); /* has_normal */
     assert_int_equal(tensor_set_rng_state(tensor_zeros(SHAPE(5072), TENSOR_U8)), -1);
     refused(TENSOR_EFORMAT, "state");
     assert_int_equal(tensor_set_rng_state(tensor_zeros(SHAPE(5071), TENSOR_U8)), -1);
@@ -479,7 +489,7 @@ static void test_bad_states(void **state)
     assert_true(tensor_equal(before, tensor_get_rng_state()));
 }
 
-/* ---- masks and Philox ------------------------------------------------------------------------------------------------ */
+/* ---- masks and Philox ------------------------------------------------------------------------ */
 
 static void test_masks(void **state)
 {
@@ -512,7 +522,12 @@ static void test_masks(void **state)
 
 static void run(Tensor *x, int kind, double p)
 {
-    RandomArgs args = { .kind = kind, .dtype = (int)tensor_dtype(x), .count = tensor_numel(x), .seed = 42, .offset = 9, .p = p,
+    RandomArgs args = { .kind = kind,
+                        .dtype = (int)tensor_dtype(x),
+                        .count = tensor_numel(x),
+                        .seed = 42,
+                        .offset = 9,
+                        .p = p,
                         .out = tensor_data(x) };
     assert_int_equal(cpu_device.random(&args), 0);
 }
@@ -538,7 +553,8 @@ static void test_kernel(void **state)
                 if (kind == RANDOM_UNIFORM) assert_true(x[i] >= 0 && x[i] < 1);
             }
             double mean = kind == RANDOM_UNIFORM ? 0.5 : 0, square = kind == RANDOM_UNIFORM ? 1 / 3.0 : 1;
-            double grain = kind == RANDOM_UNIFORM && floats[d] == TENSOR_BF16 ? 0x1p-9 : 0;    /* cut off, not rounded */
+            double grain =
+                kind == RANDOM_UNIFORM && floats[d] == TENSOR_BF16 ? 0x1p-9 : 0; /* cut off, not rounded */
             assert_true(fabs(sum / N - mean) < 0.01 + grain && fabs(squares / N - square) < 0.02 + grain);
         }
     static uint8_t want[N];
@@ -557,9 +573,21 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_new), TEST(test_integers), TEST(test_in_place), TEST(test_samples), TEST(test_multinomial_weights),
-        TEST(test_layouts), TEST(test_inplace_rules), TEST(test_refusals), TEST(test_edges), TEST(test_no_memory),
-        TEST(test_generators), TEST(test_state), TEST(test_bad_states), TEST(test_masks), TEST(test_kernel),
+        TEST(test_new),
+        TEST(test_integers),
+        TEST(test_in_place),
+        TEST(test_samples),
+        TEST(test_multinomial_weights),
+        TEST(test_layouts),
+        TEST(test_inplace_rules),
+        TEST(test_refusals),
+        TEST(test_edges),
+        TEST(test_no_memory),
+        TEST(test_generators),
+        TEST(test_state),
+        TEST(test_bad_states),
+        TEST(test_masks),
+        TEST(test_kernel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_rng.c - the generators against PyTorch's numbers (oracle/rng_golden.h) and Philox against its published ones.
+/* test_rng.c - the generators against PyTorch's numbers (oracle/rng_golden.h) and Philox against its
+ * published ones.
  *
  * Numbers that go through libm are compared within 2 ulp, all others to the bit. */
 #include <setjmp.h>
@@ -96,7 +97,7 @@ static void test_engine(void **state)
     Mt19937 g = seeded(5489);
     uint32_t word = 0;
     for (int i = 0; i < 10000; i++) word = mt_u32(&g);
-    assert_int_equal(word, UINT32_C(4123659995));      /* the C++ standard's check of mt19937 */
+    assert_int_equal(word, UINT32_C(4123659995)); /* the C++ standard's check of mt19937 */
     assert_true(MT_DEFAULT_SEED == golden_default_seed);
 
     Mt19937 a = seeded(7), b = seeded(7);
@@ -124,7 +125,7 @@ static void test_rand(void **state)
     mt_uniform_f32(&g, x32, 1000, 0, 1);
     assert_true(digest32(x32, 1000) == golden_rand_f32_digest);
     g = seeded(0);
-    mt_uniform_f32(&g, x32, 3, 0, 1);                   /* f64 draws then straddle the state's end */
+    mt_uniform_f32(&g, x32, 3, 0, 1); /* f64 draws then straddle the state's end */
     mt_uniform_f64(&g, x64, 1000, 0, 1);
     assert_true(digest64(x64, 1000) == golden_rand_f64_digest);
     g = seeded((UINT64_C(1) << 32) + 5);
@@ -151,7 +152,8 @@ static void test_uniform(void **state)
     assert_true(digest64(x64, 3000) == golden_uniform_f64_digest);
 }
 
-static void check_half(int bits, const float *rand, uint64_t rand_digest, uint64_t uniform_digest, uint64_t randn_digest)
+static void check_half(int bits, const float *rand, uint64_t rand_digest, uint64_t uniform_digest,
+                       uint64_t randn_digest)
 {
     Mt19937 g = seeded(2);
     mt_uniform_half(&g, x32, 9000, 0, 1, bits);
@@ -177,8 +179,10 @@ static void check_half_normal(int bits, const float *want, int64_t n, const floa
 static void test_half(void **state)
 {
     (void)state;
-    check_half(11, golden_rand_f16, golden_rand_f16_digest, golden_uniform_f16_digest, golden_randn_f16_digest);
-    check_half(8, golden_rand_bf16, golden_rand_bf16_digest, golden_uniform_bf16_digest, golden_randn_bf16_digest);
+    check_half(11, golden_rand_f16, golden_rand_f16_digest, golden_uniform_f16_digest,
+               golden_randn_f16_digest);
+    check_half(8, golden_rand_bf16, golden_rand_bf16_digest, golden_uniform_bf16_digest,
+               golden_randn_bf16_digest);
     Mt19937 g = seeded(2);
     mt_uniform_half(&g, x32, 1000, -0x1p-13, 0x1p-13, 11);
     assert_true(digest32(x32, 1000) == golden_uniform_f16_tiny);
@@ -196,13 +200,22 @@ static void test_half(void **state)
 static void test_randn(void **state)
 {
     (void)state;
-    static const struct { const float *want; int64_t n; } f[] = {
-        { golden_randn_f32_1, 1 },   { golden_randn_f32_5, 5 },   { golden_randn_f32_15, 15 },
-        { golden_randn_f32_16, 16 }, { golden_randn_f32_17, 17 }, { golden_randn_f32_31, 31 },
+    static const struct {
+        const float *want;
+        int64_t n;
+    } f[] = {
+        { golden_randn_f32_1, 1 },   { golden_randn_f32_5, 5 },     { golden_randn_f32_15, 15 },
+        { golden_randn_f32_16, 16 }, { golden_randn_f32_17, 17 },   { golden_randn_f32_31, 31 },
         { golden_randn_f32_33, 33 }, { golden_randn_f32_100, 100 },
     };
-    static const struct { const double *want; int64_t n; } d[] = {
-        { golden_randn_f64_15, 15 }, { golden_randn_f64_16, 16 }, { golden_randn_f64_17, 17 }, { golden_randn_f64_33, 33 },
+    static const struct {
+        const double *want;
+        int64_t n;
+    } d[] = {
+        { golden_randn_f64_15, 15 },
+        { golden_randn_f64_16, 16 },
+        { golden_randn_f64_17, 17 },
+        { golden_randn_f64_33, 33 },
     };
     for (int i = 0; i < COUNT(f); i++) {
         Mt19937 g = seeded(0);
@@ -283,7 +296,7 @@ static void test_integers(void **state)
     check_randint(INT64_C(1) << 62, golden_randint_2_62, golden_randint_2_62_digest);
     Mt19937 g = seeded(8);
     for (int i = 0; i < COUNT(golden_random_i64); i++) assert_true(mt_random_i64(&g) == golden_random_i64[i]);
-    mt_randint(&g, xi, 100, INT64_MIN, INT64_MAX);      /* the widest range: no overflow */
+    mt_randint(&g, xi, 100, INT64_MIN, INT64_MAX); /* the widest range: no overflow */
 }
 
 static void test_randperm(void **state)
@@ -302,7 +315,7 @@ static void test_randperm(void **state)
     mt_randperm(&g, xi, 0);
     mt_randperm(&g, xi, 1);
     assert_int_equal(xi[0], 0);
-    assert_int_equal(g.index, MT_WORDS);                /* nothing to choose, nothing drawn */
+    assert_int_equal(g.index, MT_WORDS); /* nothing to choose, nothing drawn */
 }
 
 static void test_bernoulli(void **state)
@@ -371,7 +384,7 @@ static void test_loader(void **state)
 {
     (void)state;
     Mt19937 g = seeded(13);
-    mt_random_i64(&g);                                  /* base seed, drawn also without a shuffle */
+    mt_random_i64(&g); /* base seed, drawn also without a shuffle */
     mt_uniform_f32(&g, x32, 1, 0, 1);
     same_f32(x32, golden_loader_plain_after, 1);
 
@@ -383,11 +396,11 @@ static void test_loader(void **state)
     mt_uniform_f32(&g, x32, 1, 0, 1);
     same_f32(x32, golden_loader_after, 1);
 
-    g = seeded(13);                                     /* a generator of its own serves both purposes */
+    g = seeded(13); /* a generator of its own serves both purposes */
     mt_random_i64(&g);
     mt_randperm(&g, xi, 10);
     assert_memory_equal(xi, golden_loader_own_order, sizeof golden_loader_own_order);
-    mt_randperm(&g, xi, 10);                            /* the sampler's remainder of 0 elements, drawn all the same */
+    mt_randperm(&g, xi, 10); /* the sampler's remainder of 0 elements, drawn all the same */
     mt_uniform_f32(&g, x32, 1, 0, 1);
     same_f32(x32, golden_loader_own_after, 1);
 }
@@ -396,12 +409,20 @@ static void test_loader(void **state)
 static void test_philox_known(void **state)
 {
     (void)state;
-    static const struct { PhiloxBlock counter; uint32_t key0, key1; PhiloxBlock want; } known[] = {
-        { {{ 0, 0, 0, 0 }}, 0, 0, {{ 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 }} },
-        { {{ 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff }}, 0xffffffff, 0xffffffff,
-          {{ 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd }} },
-        { {{ 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 }}, 0xa4093822, 0x299f31d0,
-          {{ 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 }} },
+    static const struct {
+        PhiloxBlock counter;
+        uint32_t key0, key1;
+        PhiloxBlock want;
+    } known[] = {
+        { { { 0, 0, 0, 0 } }, 0, 0, { { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } } },
+        { { { 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff } },
+          0xffffffff,
+          0xffffffff,
+          { { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } } },
+        { { { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 } },
+          0xa4093822,
+          0x299f31d0,
+          { { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } } },
     };
     for (int i = 0; i < COUNT(known); i++) {
         PhiloxBlock got = philox_rounds(known[i].counter, known[i].key0, known[i].key1);
@@ -444,7 +465,7 @@ static void test_philox_mask(void **state)
     (void)state;
     assert_true(kept(0, 1, 0) == 0 && kept(-1, 1, 0) == 0 && kept(NAN, 1, 0) == 0);
     assert_true(kept(1, 1, 0) == 1 && kept(2, 1, 0) == 1);
-    for (double p = 0.1; p < 1; p += 0.1)               /* five standard deviations */
+    for (double p = 0.1; p < 1; p += 0.1) /* five standard deviations */
         assert_true(fabs(kept(p, 42, 1) - p) < 5 * sqrt(p * (1 - p) / MOST));
     philox_uniform_f32(x32, 0, 1000, 1, 0);
     uint64_t first = digest32(x32, 1000);
@@ -457,12 +478,14 @@ static void test_philox_mask(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_engine),      cmocka_unit_test(test_rand),        cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_half),        cmocka_unit_test(test_randn),       cmocka_unit_test(test_normal),
-        cmocka_unit_test(test_kept),        cmocka_unit_test(test_integers),    cmocka_unit_test(test_randperm),
-        cmocka_unit_test(test_bernoulli),   cmocka_unit_test(test_exponential), cmocka_unit_test(test_trunc_normal),
-        cmocka_unit_test(test_loader),      cmocka_unit_test(test_philox_known), cmocka_unit_test(test_philox_ranges),
-        cmocka_unit_test(test_philox_mask),
+        cmocka_unit_test(test_engine),        cmocka_unit_test(test_rand),
+        cmocka_unit_test(test_uniform),       cmocka_unit_test(test_half),
+        cmocka_unit_test(test_randn),         cmocka_unit_test(test_normal),
+        cmocka_unit_test(test_kept),          cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_randperm),      cmocka_unit_test(test_bernoulli),
+        cmocka_unit_test(test_exponential),   cmocka_unit_test(test_trunc_normal),
+        cmocka_unit_test(test_loader),        cmocka_unit_test(test_philox_known),
+        cmocka_unit_test(test_philox_ranges), cmocka_unit_test(test_philox_mask),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

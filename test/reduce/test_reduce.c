@@ -1,5 +1,5 @@
-/* test_reduce.c - what the samples of reductions cannot show: the accuracy of long sums, ties, NaN, empty reductions, layouts,
- * and the same bits on any number of threads. */
+/* test_reduce.c - what the samples of reductions cannot show: the accuracy of long sums, ties, NaN, empty
+ * reductions, layouts, and the same bits on any number of threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,12 +12,27 @@
 #include <tapegrad.h>
 
 static TensorScope scope;
-static int setup(void **state) { (void)state; return tensor_error_clear(), scope = tensor_scope_open(), 0; }
-static int teardown(void **state) { (void)state; return tensor_scope_close(scope), 0; }
+static int setup(void **state)
+{
+    (void)state;
+    return tensor_error_clear(), scope = tensor_scope_open(), 0;
+}
+static int teardown(void **state)
+{
+    (void)state;
+    return tensor_scope_close(scope), 0;
+}
 
-#define V(...) (const double[]){ __VA_ARGS__ }
-static Tensor *f64(TensorShape shape, const double *values) { return tensor_from_data(values, shape, TENSOR_F64); }
-static Tensor *leaf(TensorShape shape, const double *values) { return tensor_requires_grad_(f64(shape, values), true); }
+#define V(...) \
+    (const double[]) { __VA_ARGS__ }
+static Tensor *f64(TensorShape shape, const double *values)
+{
+    return tensor_from_data(values, shape, TENSOR_F64);
+}
+static Tensor *leaf(TensorShape shape, const double *values)
+{
+    return tensor_requires_grad_(f64(shape, values), true);
+}
 #define VECTOR(...) leaf(SHAPE(sizeof V(__VA_ARGS__) / sizeof(double)), V(__VA_ARGS__))
 
 static void check_values(const Tensor *x, int n, const double *want)
@@ -46,7 +61,7 @@ static void assert_code(TensorStatus code, const Tensor *y)
     tensor_error_clear();
 }
 
-/* ---- accuracy ---------------------------------------------------------------------------------------------------- */
+/* ---- accuracy -------------------------------------------------------------------------------- */
 
 enum { LONG = 10000000 };
 
@@ -87,7 +102,7 @@ static void offset_variance(void **state)
     assert_true(fabs(tensor_item(tensor_var(x, .correction = 0)) - (1024. * 1024 - 1) / 12) < 1e-2);
 }
 
-/* ---- threads and layouts ------------------------------------------------------------------------------------------- */
+/* ---- threads and layouts --------------------------------------------------------------------- */
 
 static Tensor *one_of(int kind, Tensor *x)
 {
@@ -136,7 +151,7 @@ static void same_bits_for_layouts(void **state)
             fail_msg("%d differs for a transposed tensor", kind);
 }
 
-/* ---- ties, NaN, zeros ------------------------------------------------------------------------------------------------- */
+/* ---- ties, NaN, zeros ------------------------------------------------------------------------ */
 
 static void ties(void **state)
 {
@@ -183,7 +198,7 @@ static void zeros(void **state)
     assert_values(gradient(tensor_cumprod(x, 0), x), 1, 8, 0);
     Tensor *y = VECTOR(2, 0, 0);
     assert_values(gradient(tensor_prod(y), y), 0, 0, 0);
-    Tensor *g = tensor_gradients(tensor_prod(x), x, .create_graph = true);        /* d^2/dx_i dx_j: the third one */
+    Tensor *g = tensor_gradients(tensor_prod(x), x, .create_graph = true); /* d^2/dx_i dx_j: the third one */
     assert_values(tensor_gradients(tensor_sum(g), x), 3, 5, 2);
 }
 
@@ -202,7 +217,7 @@ static void infinite_rows(void **state)
     assert_values(tensor_logsumexp(VECTOR(1000, 1000)), 1000 + log(2));
 }
 
-/* ---- nothing to reduce ----------------------------------------------------------------------------------------------- */
+/* ---- nothing to reduce ----------------------------------------------------------------------- */
 
 static void empty(void **state)
 {
@@ -224,7 +239,7 @@ static void empty(void **state)
     assert_true(isnan(tensor_item(tensor_median(tensor_zeros(SHAPE(0), TENSOR_F32)))));
 }
 
-/* ---- dtypes ------------------------------------------------------------------------------------------------------------ */
+/* ---- dtypes ---------------------------------------------------------------------------------- */
 
 static void integers(void **state)
 {
@@ -249,12 +264,12 @@ static void halves(void **state)
     (void)state;
     Tensor *x = tensor_full(SHAPE(4096), 1, TENSOR_BF16);
     assert_int_equal(tensor_dtype(tensor_sum(x)), TENSOR_BF16);
-    assert_true(tensor_item(tensor_sum(x)) == 4096);            /* summed in bf16 it would stop at 256 */
+    assert_true(tensor_item(tensor_sum(x)) == 4096); /* summed in bf16 it would stop at 256 */
     assert_int_equal(tensor_dtype(tensor_softmax(x, 0)), TENSOR_BF16);
     assert_true(tensor_item(tensor_norm(x)) == 64);
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static void order(void **state)
 {
@@ -271,9 +286,12 @@ static void order(void **state)
     assert_true(tensor_equal(tensor_gather(many, 0, tensor_argsort(many, .descending = true)), sorted));
 }
 
-/* ---- losses ---------------------------------------------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
-static Tensor *classes(TensorShape shape, const int64_t *values) { return tensor_from_data(values, shape, TENSOR_I64); }
+static Tensor *classes(TensorShape shape, const int64_t *values)
+{
+    return tensor_from_data(values, shape, TENSOR_I64);
+}
 
 static void class_losses(void **state)
 {
@@ -287,7 +305,8 @@ static void class_losses(void **state)
     assert_values(tensor_nll_loss(tensor_log_softmax(x, 1), t, w), (4 * first + 2 * second) / 6);
     assert_values(tensor_nll_loss(tensor_log_softmax(x, 1), t, .reduction = TENSOR_NONE), first, second);
     Tensor *none = classes(SHAPE(2), (const int64_t[]){ -100, -100 });
-    assert_true(isnan(tensor_item(tensor_cross_entropy(x, none))) && isnan(tensor_item(tensor_nll_loss(x, none))));
+    assert_true(isnan(tensor_item(tensor_cross_entropy(x, none))) &&
+                isnan(tensor_item(tensor_nll_loss(x, none))));
     assert_values(tensor_cross_entropy(x, none, .reduction = TENSOR_SUM), 0);
     Tensor *bad = classes(SHAPE(2), (const int64_t[]){ 0, 7 });
     assert_null(tensor_cross_entropy(x, bad));
@@ -309,7 +328,8 @@ static void soft_targets(void **state)
     Tensor *hot = tensor_scatter_add(tensor_zeros(SHAPE(4, 3, 2), TENSOR_F64), 1, tensor_unsqueeze(t, 1),
                                      tensor_ones(SHAPE(4, 1, 2), TENSOR_F64));
     for (int k = 0; k < 2; k++) {
-        Tensor *a = tensor_cross_entropy(x, t, .label_smoothing = k * .3), *b = tensor_cross_entropy(x, hot, .label_smoothing = k * .3);
+        Tensor *a = tensor_cross_entropy(x, t, .label_smoothing = k * .3),
+               *b = tensor_cross_entropy(x, hot, .label_smoothing = k * .3);
         assert_true(tensor_allclose(a, b, 1e-12, 1e-12, false));
         assert_true(tensor_allclose(gradient(a, x), gradient(b, x), 1e-12, 1e-12, false));
     }
@@ -324,18 +344,32 @@ static void binary_losses(void **state)
     assert_code(TENSOR_EVALUE, tensor_binary_cross_entropy(VECTOR(1.5), f64(SHAPE(1), V(1))));
     Tensor *x = VECTOR(0, 800, -800), *z = f64(SHAPE(3), V(1, 0, 0));
     assert_values(tensor_binary_cross_entropy_with_logits(x, z, .reduction = TENSOR_NONE), log(2), 800, 0);
-    assert_values(gradient(tensor_binary_cross_entropy_with_logits(x, z, .reduction = TENSOR_SUM), x), -.5, 1, 0);
+    assert_values(gradient(tensor_binary_cross_entropy_with_logits(x, z, .reduction = TENSOR_SUM), x), -.5, 1,
+                  0);
     Tensor *q = VECTOR(0, .5);
-    assert_values(tensor_kl_div(f64(SHAPE(2), V(-1, -1)), q, .reduction = TENSOR_NONE), 0, .5 * (log(.5) + 1));
+    assert_values(tensor_kl_div(f64(SHAPE(2), V(-1, -1)), q, .reduction = TENSOR_NONE), 0,
+                  .5 * (log(.5) + 1));
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(long_sums), TEST(offset_variance), TEST(same_bits_for_threads), TEST(same_bits_for_layouts), TEST(ties),
-        TEST(nan_wins), TEST(zeros), TEST(infinite_rows), TEST(empty), TEST(integers), TEST(halves), TEST(order),
-        TEST(class_losses), TEST(soft_targets), TEST(binary_losses),
+        TEST(long_sums),
+        TEST(offset_variance),
+        TEST(same_bits_for_threads),
+        TEST(same_bits_for_layouts),
+        TEST(ties),
+        TEST(nan_wins),
+        TEST(zeros),
+        TEST(infinite_rows),
+        TEST(empty),
+        TEST(integers),
+        TEST(halves),
+        TEST(order),
+        TEST(class_losses),
+        TEST(soft_targets),
+        TEST(binary_losses),
     };
     return cmocka_run_group_tests_name("reduce", tests, NULL, NULL);
 }

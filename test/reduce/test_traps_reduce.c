@@ -1,5 +1,5 @@
-/* test_traps_reduce.c - where gradients and values of reductions, running values, distances and products go wrong most easily:
- * one test a trap.  The numbers are PyTorch's, or follow from the definition. */
+/* test_traps_reduce.c - where gradients and values of reductions, running values, distances and products go
+ * wrong most easily: one test a trap.  The numbers are PyTorch's, or follow from the definition. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,9 +12,9 @@
 #include <string.h>
 #include <tapegrad.h>
 
-/* ---- helpers ------------------------------------------------------------------------------------------------------------ */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
-#define COUNT(...) (int64_t)(sizeof (double[]){ __VA_ARGS__ } / sizeof(double))
+#define COUNT(...) (int64_t)(sizeof(double[]){ __VA_ARGS__ } / sizeof(double))
 #define VECTOR(...) leaf((double[]){ __VA_ARGS__ }, SHAPE(COUNT(__VA_ARGS__)))
 #define EXPECT(y, ...) expect(y, (double[]){ __VA_ARGS__ }, COUNT(__VA_ARGS__), __LINE__)
 #define GRADIENT(y, x) tensor_gradients(tensor_sum(y), x)
@@ -30,11 +30,13 @@ static void expect(Tensor *y, const double *want, int64_t n, int line)
 {
     assert_null(tensor_error());
     assert_non_null(y);
-    if (tensor_numel(y) != n) fail_msg("line %d: %lld elements, not %lld", line, (long long)tensor_numel(y), (long long)n);
+    if (tensor_numel(y) != n)
+        fail_msg("line %d: %lld elements, not %lld", line, (long long)tensor_numel(y), (long long)n);
     double *v = malloc((size_t)n * sizeof *v);
     assert_int_equal(tensor_copy_to(tensor_to(tensor_detach(y), TENSOR_F64), v, (size_t)n * sizeof *v), 0);
     for (int64_t i = 0; i < n; i++) {
-        const bool same = v[i] == want[i] || (isnan(v[i]) && isnan(want[i])) || fabs(v[i] - want[i]) <= 1e-12 * fmax(1, fabs(want[i]));
+        const bool same = v[i] == want[i] || (isnan(v[i]) && isnan(want[i])) ||
+                          fabs(v[i] - want[i]) <= 1e-12 * fmax(1, fabs(want[i]));
         if (!same) fail_msg("line %d: element %lld is %.17g, not %.17g", line, (long long)i, v[i], want[i]);
     }
     free(v);
@@ -50,7 +52,7 @@ static void expect_error(Tensor *y, TensorStatus code, const char *part)
 
 static const double inf = INFINITY;
 
-/* ---- sums, products ------------------------------------------------------------------------------------------------------- */
+/* ---- sums, products -------------------------------------------------------------------------- */
 
 static void test_sum_of_nothing_is_0_and_mean_nan(void **state)
 {
@@ -94,7 +96,7 @@ static void test_prod_with_a_zero_has_second_derivatives(void **state)
     EXPECT(GRADIENT(tensor_select(g, 0, 1), x), 3, 0, 2);
 }
 
-/* ---- spread ----------------------------------------------------------------------------------------------------------------- */
+/* ---- spread ---------------------------------------------------------------------------------- */
 
 static void test_var_without_degrees_of_freedom(void **state)
 {
@@ -111,8 +113,10 @@ static void test_norm_of_large_and_small_values(void **state)
     (void)state;
     static const double sizes[] = { 1e30, 1e-30, 1e-42 }, orders[] = { 3, 4.5, -3 };
     for (int i = 0; i < 9; i++) {
-        const double size = sizes[i / 3], p = orders[i % 3], want = size * pow(pow(2, p) + pow(3, p), 1 / p), close = size < 1e-40 ? 1e-3 : 1e-6;
-        Tensor *x = tensor_to(tensor_mul_scalar(VECTOR(2, -3), size), TENSOR_F32), *columns = tensor_expand(tensor_unsqueeze(x, 1), SHAPE(2, 5));
+        const double size = sizes[i / 3], p = orders[i % 3], want = size * pow(pow(2, p) + pow(3, p), 1 / p),
+                     close = size < 1e-40 ? 1e-3 : 1e-6;
+        Tensor *x = tensor_to(tensor_mul_scalar(VECTOR(2, -3), size), TENSOR_F32),
+               *columns = tensor_expand(tensor_unsqueeze(x, 1), SHAPE(2, 5));
         assert_true(fabs(tensor_item(tensor_norm(x, p)) / want - 1) < close);
         assert_true(fabs(tensor_get(tensor_norm(columns, p, 0), DIMS(4)) / want - 1) < close);
         x = tensor_requires_grad_(tensor_detach(x), true);
@@ -126,9 +130,11 @@ static void test_std_of_large_and_small_values(void **state)
 {
     (void)state;
     const float large[] = { 1e30f, -1e30f }, small[] = { 1e-30f, -1e-30f };
-    Tensor *x = tensor_requires_grad_(tensor_from_data(large, SHAPE(2), TENSOR_F32), true), *y = tensor_std(x);
+    Tensor *x = tensor_requires_grad_(tensor_from_data(large, SHAPE(2), TENSOR_F32), true),
+           *y = tensor_std(x);
     assert_true(fabs(tensor_item(y) / 1.41421356e30 - 1) < 1e-6);
-    assert_true(fabs(tensor_item(tensor_std(tensor_from_data(small, SHAPE(2), TENSOR_F32))) / 1.41421356e-30 - 1) < 1e-6);
+    assert_true(fabs(tensor_item(tensor_std(tensor_from_data(small, SHAPE(2), TENSOR_F32))) / 1.41421356e-30 -
+                     1) < 1e-6);
     tensor_backward(y);
     assert_true(fabs(tensor_get(tensor_grad(x), DIMS(0)) - sqrt(.5)) < 1e-6);
 }
@@ -141,7 +147,7 @@ static void test_std_gradient_is_0_where_std_is_0(void **state)
     EXPECT(GRADIENT(tensor_std_mean(x), x), 0, 0, 0);
 }
 
-/* ---- extremes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- extremes -------------------------------------------------------------------------------- */
 
 static void test_extremes_share_the_gradient_among_ties(void **state)
 {
@@ -190,7 +196,7 @@ static void test_sort_is_stable(void **state)
     EXPECT(tensor_to(at, TENSOR_F64), 1, 3, 0, 2, 4);
 }
 
-/* ---- norms -------------------------------------------------------------------------------------------------------------------- */
+/* ---- norms ----------------------------------------------------------------------------------- */
 
 static void test_norm_gradient_is_0_where_the_norm_is_0(void **state)
 {
@@ -273,12 +279,12 @@ static void test_quantile_between_two_elements(void **state)
     EXPECT(tensor_quantile(x, .5, .interpolation = TENSOR_QUANTILE_LOWER), 2);
     EXPECT(tensor_quantile(x, .5, .interpolation = TENSOR_QUANTILE_HIGHER), 3);
     EXPECT(tensor_quantile(x, .4, .interpolation = TENSOR_QUANTILE_MIDPOINT), 2.5);
-    EXPECT(tensor_quantile(x, .5, .interpolation = TENSOR_QUANTILE_NEAREST), 3);            /* 1.5: to even */
+    EXPECT(tensor_quantile(x, .5, .interpolation = TENSOR_QUANTILE_NEAREST), 3); /* 1.5: to even */
     EXPECT(GRADIENT(tensor_quantile(x, .25), x), 0, .25, 0, .75);
     expect_error(tensor_quantile(x, 1.5), TENSOR_EVALUE, "q = 1.5");
 }
 
-/* ---- running values ------------------------------------------------------------------------------------------------------------ */
+/* ---- running values -------------------------------------------------------------------------- */
 
 static void test_cumsum_gradient_is_the_sum_from_the_other_end(void **state)
 {
@@ -311,7 +317,7 @@ static void test_logcumsumexp_of_infinities(void **state)
     EXPECT(tensor_logcumsumexp(x, 0), -inf, -inf, 0, log(2));
     EXPECT(GRADIENT(tensor_logcumsumexp(x, 0), x), 0, 0, 1.5, .5);
     EXPECT(tensor_logcumsumexp(VECTOR(1000, 1000), 0), 1000, 1000 + log(2));
-    x = VECTOR(-inf, 1, inf, inf);                                  /* by both ways to the gradient */
+    x = VECTOR(-inf, 1, inf, inf); /* by both ways to the gradient */
     EXPECT(GRADIENT(tensor_logcumsumexp(x, 0), x), 0, 1, NAN, NAN);
     EXPECT(tensor_gradients(tensor_sum(tensor_logcumsumexp(x, 0)), x, .create_graph = true), 0, 1, NAN, NAN);
     x = VECTOR(1, NAN, 2);
@@ -330,7 +336,7 @@ static void test_diff_joins_what_is_given(void **state)
     EXPECT(tensor_cumulative_trapezoid(x, VECTOR(0, 2, 4)), 5, 18);
 }
 
-/* ---- distances ------------------------------------------------------------------------------------------------------------------ */
+/* ---- distances ------------------------------------------------------------------------------- */
 
 static void test_cdist_gradient_is_0_at_distance_0(void **state)
 {
@@ -346,16 +352,18 @@ static void test_cdist_gradient_is_0_at_distance_0(void **state)
 static void test_cdist_of_near_neighbours_keeps_its_digits(void **state)
 {
     (void)state;
-    Tensor *a = tensor_full(SHAPE(30, 2), 1e4, TENSOR_F32), *b = tensor_full(SHAPE(30, 2), 1e4 + .125, TENSOR_F32);
+    Tensor *a = tensor_full(SHAPE(30, 2), 1e4, TENSOR_F32),
+           *b = tensor_full(SHAPE(30, 2), 1e4 + .125, TENSOR_F32);
     assert_float_equal(tensor_get(tensor_cdist(a, b), DIMS(3, 4)), .125 * sqrt(2), 1e-7);
 }
 
-/* ---- products -------------------------------------------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 static void test_matrix_product_over_nothing_is_0(void **state)
 {
     (void)state;
-    Tensor *a = tensor_requires_grad_(tensor_zeros(SHAPE(2, 0), TENSOR_F64), true), *b = tensor_zeros(SHAPE(0, 2), TENSOR_F64);
+    Tensor *a = tensor_requires_grad_(tensor_zeros(SHAPE(2, 0), TENSOR_F64), true),
+           *b = tensor_zeros(SHAPE(0, 2), TENSOR_F64);
     EXPECT(tensor_mm(a, b), 0, 0, 0, 0);
     EXPECT(tensor_addmm(tensor_ones(SHAPE(2), TENSOR_F64), a, b, .beta = 3), 3, 3, 3, 3);
     EXPECT(tensor_einsum("ij,jk->ik", TENSORS(a, b)), 0, 0, 0, 0);
@@ -410,7 +418,8 @@ static void test_broadcast_batches_sum_their_gradients(void **state)
 static void test_linear_bias_sums_over_all_leading_dims(void **state)
 {
     (void)state;
-    Tensor *x = tensor_ones(SHAPE(2, 3, 4), TENSOR_F64), *w = leaf((double[]){ 1, 2, 3, 4 }, SHAPE(1, 4)), *b = VECTOR(1);
+    Tensor *x = tensor_ones(SHAPE(2, 3, 4), TENSOR_F64), *w = leaf((double[]){ 1, 2, 3, 4 }, SHAPE(1, 4)),
+           *b = VECTOR(1);
     EXPECT(GRADIENT(tensor_linear(x, w, b), b), 6);
     EXPECT(GRADIENT(tensor_linear(x, w, b), w), 6, 6, 6, 6);
     EXPECT(tensor_linear(VECTOR(1, 1, 1, 1), w, NULL), 10);
@@ -429,7 +438,7 @@ static void test_einsum_reads_its_language(void **state)
     (void)state;
     Tensor *a = leaf((double[]){ 1, 2, 3, 4 }, SHAPE(2, 2)), *v = VECTOR(1, 10);
     EXPECT(tensor_einsum(" i j , j -> i ", TENSORS(a, v)), 21, 43);
-    EXPECT(tensor_einsum("ba", TENSORS(a)), 1, 3, 2, 4);                        /* no result named: "ba->ab" */
+    EXPECT(tensor_einsum("ba", TENSORS(a)), 1, 3, 2, 4); /* no result named: "ba->ab" */
     EXPECT(tensor_einsum("ii", TENSORS(a)), 5);
     EXPECT(tensor_einsum("ii->i", TENSORS(a)), 1, 4);
     EXPECT(GRADIENT(tensor_einsum("ii->i", TENSORS(a)), a), 1, 0, 0, 1);
@@ -437,19 +446,22 @@ static void test_einsum_reads_its_language(void **state)
     EXPECT(tensor_einsum("...j,j->...", TENSORS(a, v)), 21, 43);
     EXPECT(tensor_einsum("...,...->...", TENSORS(a, v)), 1, 20, 3, 40);
     EXPECT(tensor_einsum("ij,jk,k->i", TENSORS(a, a, v)), 107, 235);
-    EXPECT(tensor_einsum("ij,k->k", TENSORS(a, v)), 10, 100);                   /* ij is summed out of a alone */
+    EXPECT(tensor_einsum("ij,k->k", TENSORS(a, v)), 10, 100); /* ij is summed out of a alone */
 }
 
 static void test_einsum_errors_name_operand_and_index(void **state)
 {
     (void)state;
     Tensor *a = tensor_ones(SHAPE(2, 3), TENSOR_F64), *b = tensor_ones(SHAPE(4, 5), TENSOR_F64);
-    expect_error(tensor_einsum("ij,jk->ik", TENSORS(a, b)), TENSOR_ESHAPE, "index j is 4 in operand 2, [4, 5], and 3 in operand 1, [2, 3]");
-    expect_error(tensor_einsum("ij,k->ik", TENSORS(a, b)), TENSOR_ESHAPE, "operand 2, [4, 5], has 2 dimensions");
+    expect_error(tensor_einsum("ij,jk->ik", TENSORS(a, b)), TENSOR_ESHAPE,
+                 "index j is 4 in operand 2, [4, 5], and 3 in operand 1, [2, 3]");
+    expect_error(tensor_einsum("ij,k->ik", TENSORS(a, b)), TENSOR_ESHAPE,
+                 "operand 2, [4, 5], has 2 dimensions");
     expect_error(tensor_einsum("ii", TENSORS(a)), TENSOR_ESHAPE, "operand 1, [2, 3]: index i is 2 and 3");
     expect_error(tensor_einsum("ij->ijz", TENSORS(a)), TENSOR_EVALUE, "index z");
     expect_error(tensor_einsum("ij->ii", TENSORS(a)), TENSOR_EVALUE, "index i twice");
-    expect_error(tensor_einsum("ij,kl", TENSORS(a)), TENSOR_EVALUE, "operands in the equation: 2 or more, given: 1");
+    expect_error(tensor_einsum("ij,kl", TENSORS(a)), TENSOR_EVALUE,
+                 "operands in the equation: 2 or more, given: 1");
     expect_error(tensor_einsum("i$", TENSORS(a)), TENSOR_EVALUE, "'$' in operand 1");
     expect_error(tensor_einsum(NULL, TENSORS(a)), TENSOR_ENULL, "NULL");
 }
@@ -482,19 +494,46 @@ static void test_products_with_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(sum_of_nothing_is_0_and_mean_nan), T(sum_over_a_list_of_dims), T(prod_with_one_zero_has_one_gradient), T(prod_with_two_zeros_has_none),
-        T(prod_with_a_zero_has_second_derivatives), T(var_without_degrees_of_freedom), T(std_of_large_and_small_values),
-        T(norm_of_large_and_small_values), T(std_gradient_is_0_where_std_is_0),
-        T(extremes_share_the_gradient_among_ties), T(extremes_share_the_gradient_among_nans), T(max_along_a_dim_takes_the_first_index),
-        T(nan_is_the_largest_in_every_order), T(sort_is_stable), T(norm_gradient_is_0_where_the_norm_is_0),
-        T(square_root_of_a_sum_of_squares_has_no_gradient_at_0), T(norm_of_low_order_skips_zeros), T(infinite_norm_shares_ties),
-        T(logsumexp_subtracts_the_maximum), T(normalize_of_a_zero_vector), T(cosine_similarity_of_a_zero_vector),
-        T(nan_is_skipped_and_gets_no_gradient), T(quantile_between_two_elements), T(cumsum_gradient_is_the_sum_from_the_other_end),
-        T(cumprod_with_zeros), T(cummax_takes_the_last_of_equal_elements), T(logcumsumexp_of_infinities), T(diff_joins_what_is_given),
-        T(cdist_gradient_is_0_at_distance_0), T(cdist_of_near_neighbours_keeps_its_digits), T(matrix_product_over_nothing_is_0),
-        T(beta_0_does_not_read_the_input), T(both_operands_the_same_matrix), T(transposed_and_strided_operands),
-        T(broadcast_batches_sum_their_gradients), T(linear_bias_sums_over_all_leading_dims), T(a_weight_used_twice_adds_its_gradients),
-        T(einsum_reads_its_language), T(einsum_errors_name_operand_and_index), T(products_with_options),
+        T(sum_of_nothing_is_0_and_mean_nan),
+        T(sum_over_a_list_of_dims),
+        T(prod_with_one_zero_has_one_gradient),
+        T(prod_with_two_zeros_has_none),
+        T(prod_with_a_zero_has_second_derivatives),
+        T(var_without_degrees_of_freedom),
+        T(std_of_large_and_small_values),
+        T(norm_of_large_and_small_values),
+        T(std_gradient_is_0_where_std_is_0),
+        T(extremes_share_the_gradient_among_ties),
+        T(extremes_share_the_gradient_among_nans),
+        T(max_along_a_dim_takes_the_first_index),
+        T(nan_is_the_largest_in_every_order),
+        T(sort_is_stable),
+        T(norm_gradient_is_0_where_the_norm_is_0),
+        T(square_root_of_a_sum_of_squares_has_no_gradient_at_0),
+        T(norm_of_low_order_skips_zeros),
+        T(infinite_norm_shares_ties),
+        T(logsumexp_subtracts_the_maximum),
+        T(normalize_of_a_zero_vector),
+        T(cosine_similarity_of_a_zero_vector),
+        T(nan_is_skipped_and_gets_no_gradient),
+        T(quantile_between_two_elements),
+        T(cumsum_gradient_is_the_sum_from_the_other_end),
+        T(cumprod_with_zeros),
+        T(cummax_takes_the_last_of_equal_elements),
+        T(logcumsumexp_of_infinities),
+        T(diff_joins_what_is_given),
+        T(cdist_gradient_is_0_at_distance_0),
+        T(cdist_of_near_neighbours_keeps_its_digits),
+        T(matrix_product_over_nothing_is_0),
+        T(beta_0_does_not_read_the_input),
+        T(both_operands_the_same_matrix),
+        T(transposed_and_strided_operands),
+        T(broadcast_batches_sum_their_gradients),
+        T(linear_bias_sums_over_all_leading_dims),
+        T(a_weight_used_twice_adds_its_gradients),
+        T(einsum_reads_its_language),
+        T(einsum_errors_name_operand_and_index),
+        T(products_with_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* test_rnn.c - what the samples of recurrent nets cannot show: the order of gates, biases, weights and states by hand-made values; whole
- * nets against their cells, layers and directions; options; long sequences; halves; refusals; and the modules against torch.nn. */
+/* test_rnn.c - what the samples of recurrent nets cannot show: the order of gates, biases, weights and states
+ * by hand-made values; whole nets against their cells, layers and directions; options; long sequences;
+ * halves; refusals; and the modules against torch.nn. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,30 +44,43 @@ static Tensor *normal(TensorShape shape) { return tensor_mul_scalar(tensor_randn
 static Tensor *leaf(Tensor *x) { return tensor_requires_grad_(tensor_detach(x), true); }
 static double s(double x) { return 1 / (1 + exp(-x)); }
 static double at(Tensor *x, int64_t i, int64_t j) { return tensor_get(x, SHAPE(i, j)); }
-static void assert_near(double a, double b) { if (!(fabs(a - b) <= 1e-13)) fail_msg("%.17g, expected %.17g", a, b); }
+static void assert_near(double a, double b)
+{
+    if (!(fabs(a - b) <= 1e-13)) fail_msg("%.17g, expected %.17g", a, b);
+}
 static void assert_same(Tensor *a, Tensor *b) { assert_tensor_close(a, b, 1e-12, 1e-13); }
 
-/* ---- any kind by number --------------------------------------------------------------------------------------------------- */
+/* ---- any kind by number ---------------------------------------------------------------------- */
 
-typedef struct Run { Tensor *y, *h_n, *c_n; } Run;
-typedef struct Options { int num_layers; bool no_biases, bidirectional, batch_first, eval; double dropout; } Options;
+typedef struct Run {
+    Tensor *y, *h_n, *c_n;
+} Run;
+typedef struct Options {
+    int num_layers;
+    bool no_biases, bidirectional, batch_first, eval;
+    double dropout;
+} Options;
 
 static Run run(int kind, Tensor *x, Tensor *h0, Tensor *c0, TensorList w, Options o)
 {
     Run r = { 0 };
-    Tensor *(*const simple[])(TensorRnnArgs) = { tensor_rnn_tanh_args, tensor_rnn_relu_args, tensor_gru_args };
+    Tensor *(*const simple[])(TensorRnnArgs) = { tensor_rnn_tanh_args, tensor_rnn_relu_args,
+                                                 tensor_gru_args };
     const int layers = o.num_layers ? o.num_layers : 1;
     if (kind == LSTM)
-        r.y = tensor_lstm(x, h0, c0, w, !o.no_biases, layers, o.dropout, !o.eval, o.bidirectional, o.batch_first, &r.h_n, &r.c_n);
+        r.y = tensor_lstm(x, h0, c0, w, !o.no_biases, layers, o.dropout, !o.eval, o.bidirectional,
+                          o.batch_first, &r.h_n, &r.c_n);
     else
-        r.y = simple[kind]((TensorRnnArgs){ x, h0, w, !o.no_biases, layers, o.dropout, !o.eval, o.bidirectional, o.batch_first, &r.h_n });
+        r.y = simple[kind]((TensorRnnArgs){ x, h0, w, !o.no_biases, layers, o.dropout, !o.eval,
+                                            o.bidirectional, o.batch_first, &r.h_n });
     return r;
 }
 
 /* One step; w: w_ih, w_hh, b_ih, b_hh.  *c is read and replaced. */
 static Tensor *cell(int kind, Tensor *x, Tensor *h, Tensor **c, Tensor *const *w)
 {
-    Tensor *(*const simple[])(Tensor *, Tensor *, Tensor *, Tensor *, Tensor *, Tensor *) = { tensor_rnn_tanh_cell, tensor_rnn_relu_cell, tensor_gru_cell };
+    Tensor *(*const simple[])(Tensor *, Tensor *, Tensor *, Tensor *, Tensor *,
+                              Tensor *) = { tensor_rnn_tanh_cell, tensor_rnn_relu_cell, tensor_gru_cell };
     if (kind == LSTM) return tensor_lstm_cell(x, h, *c, w[0], w[1], w[2], w[3], c);
     return simple[kind](x, h, w[0], w[1], w[2], w[3]);
 }
@@ -85,7 +99,7 @@ static int weights(int kind, int layers, int directions, int64_t in, int64_t hid
     return n;
 }
 
-/* ---- traps: gates and biases ------------------------------------------------------------------------------------------------ */
+/* ---- traps: gates and biases ----------------------------------------------------------------- */
 
 static void test_lstm_gate_order_is_i_f_g_o(void **state)
 {
@@ -100,7 +114,8 @@ static void test_lstm_gate_order_is_i_f_g_o(void **state)
 static void test_gru_gate_order_is_r_z_n_and_reset_multiplies_after_the_bias(void **state)
 {
     (void)state;
-    Tensor *b_ih = VALUES(SHAPE(3), .1, .2, .3), *b_hh = VALUES(SHAPE(3), .4, .5, .6), *w_hh = VALUES(SHAPE(3, 1), 1, 2, 3);
+    Tensor *b_ih = VALUES(SHAPE(3), .1, .2, .3), *b_hh = VALUES(SHAPE(3), .4, .5, .6),
+           *w_hh = VALUES(SHAPE(3, 1), 1, 2, 3);
     Tensor *h = tensor_gru_cell(zeros(1, 2), VALUES(SHAPE(1, 1), .5), zeros(3, 2), w_hh, b_ih, b_hh);
     const double r = s(.1 + .5 + .4), z = s(.2 + 1 + .5), n = tanh(.3 + r * (1.5 + .6));
     assert_near(at(h, 0, 0), (1 - z) * n + z * .5);
@@ -130,7 +145,7 @@ static void test_the_two_biases_of_a_gru_are_not_the_same(void **state)
     assert_false(tensor_allclose(tensor_narrow(a, 0, 4, 2), tensor_narrow(b, 0, 4, 2), 1e-3, 0, false));
 }
 
-/* ---- traps: layers and directions --------------------------------------------------------------------------------------------- */
+/* ---- traps: layers and directions ------------------------------------------------------------ */
 
 static void test_dropout_is_between_layers_and_not_on_the_last(void **state)
 {
@@ -139,29 +154,37 @@ static void test_dropout_is_between_layers_and_not_on_the_last(void **state)
     for (int kind = 0; kind < KINDS; kind++) {
         const int n = weights(kind, 2, 1, 2, 2, w);
         const TensorList all = { w, n }, first = { w, 4 }, second = { w + 4, 4 };
-        assert_same(run(kind, x, NULL, NULL, first, (Options){ .dropout = .9 }).y, run(kind, x, NULL, NULL, first, (Options){ 0 }).y);
+        assert_same(run(kind, x, NULL, NULL, first, (Options){ .dropout = .9 }).y,
+                    run(kind, x, NULL, NULL, first, (Options){ 0 }).y);
         Run dropped = run(kind, x, NULL, NULL, all, (Options){ .num_layers = 2, .dropout = 1 });
-        assert_same(dropped.y, run(kind, tensor_zeros(SHAPE(4, 3, 2), TENSOR_F64), NULL, NULL, second, (Options){ 0 }).y);
+        assert_same(
+            dropped.y,
+            run(kind, tensor_zeros(SHAPE(4, 3, 2), TENSOR_F64), NULL, NULL, second, (Options){ 0 }).y);
         assert_same(tensor_narrow(dropped.h_n, 0, 0, 1), run(kind, x, NULL, NULL, first, (Options){ 0 }).h_n);
-        assert_same(run(kind, x, NULL, NULL, all, (Options){ .num_layers = 2, .dropout = .5, .eval = true }).y,
-                    run(kind, x, NULL, NULL, all, (Options){ .num_layers = 2 }).y);
+        assert_same(
+            run(kind, x, NULL, NULL, all, (Options){ .num_layers = 2, .dropout = .5, .eval = true }).y,
+            run(kind, x, NULL, NULL, all, (Options){ .num_layers = 2 }).y);
     }
 }
 
-/* layer 0 forward, layer 0 backward, layer 1 forward, ...; each direction a run of its own, the backward one over the turned sequence. */
+/* layer 0 forward, layer 0 backward, layer 1 forward, ...; each direction a run of its own, the backward one
+ * over the turned sequence. */
 static void test_states_and_weights_go_by_layer_then_direction(void **state)
 {
     (void)state;
     enum { T = 5, N = 2, H = 3, L = 2 };
     for (int kind = 0; kind < KINDS; kind++) {
-        Tensor *x = normal(SHAPE(T, N, 4)), *h0 = normal(SHAPE(2 * L, N, H)), *c0 = normal(SHAPE(2 * L, N, H)), *w[MOST];
+        Tensor *x = normal(SHAPE(T, N, 4)), *h0 = normal(SHAPE(2 * L, N, H)),
+               *c0 = normal(SHAPE(2 * L, N, H)), *w[MOST];
         const int n = weights(kind, L, 2, 4, H, w);
-        Run net = run(kind, x, h0, c0, ((TensorList){ w, n }), (Options){ .num_layers = L, .bidirectional = true });
+        Run net =
+            run(kind, x, h0, c0, ((TensorList){ w, n }), (Options){ .num_layers = L, .bidirectional = true });
         for (int k = 0; k < 2 * L; k += 2) {
             Tensor *side[2];
             for (int d = 0; d < 2; d++) {
-                Run one = run(kind, d ? tensor_flip(x, DIMS(0)) : x, tensor_narrow(h0, 0, k + d, 1), tensor_narrow(c0, 0, k + d, 1),
-                              ((TensorList){ w + 4 * (k + d), 4 }), (Options){ 0 });
+                Run one =
+                    run(kind, d ? tensor_flip(x, DIMS(0)) : x, tensor_narrow(h0, 0, k + d, 1),
+                        tensor_narrow(c0, 0, k + d, 1), ((TensorList){ w + 4 * (k + d), 4 }), (Options){ 0 });
                 side[d] = d ? tensor_flip(one.y, DIMS(0)) : one.y;
                 assert_same(tensor_select(net.h_n, 0, k + d), tensor_select(one.y, 0, -1));
                 assert_same(tensor_select(net.h_n, 0, k + d), tensor_select(one.h_n, 0, 0));
@@ -180,7 +203,8 @@ static void test_batch_first_turns_input_and_output_only(void **state)
     for (int kind = 0; kind < KINDS; kind++) {
         const TensorList list = { w, weights(kind, 2, 1, 2, 5, w) };
         Run a = run(kind, x, h0, c0, list, (Options){ .num_layers = 2 });
-        Run b = run(kind, tensor_transpose(x, 0, 1), h0, c0, list, (Options){ .num_layers = 2, .batch_first = true });
+        Run b = run(kind, tensor_transpose(x, 0, 1), h0, c0, list,
+                    (Options){ .num_layers = 2, .batch_first = true });
         assert_same(tensor_transpose(b.y, 0, 1), a.y);
         assert_same(b.h_n, a.h_n);
         assert_int_equal(tensor_size(b.y, 0), 3);
@@ -193,14 +217,17 @@ static void test_projections_make_h_narrower(void **state)
 {
     (void)state;
     enum { T = 3, N = 2, H = 4, P = 3 };
-    Tensor *x = normal(SHAPE(T, N, 2)), *w_ih = normal(SHAPE(4 * H, 2)), *w_hh = normal(SHAPE(4 * H, P)), *w_hr = normal(SHAPE(P, H));
+    Tensor *x = normal(SHAPE(T, N, 2)), *w_ih = normal(SHAPE(4 * H, 2)), *w_hh = normal(SHAPE(4 * H, P)),
+           *w_hr = normal(SHAPE(P, H));
     Tensor *b = normal(SHAPE(4 * H)), *h = normal(SHAPE(1, N, P)), *c = normal(SHAPE(1, N, H)), *h_n, *c_n;
     Tensor *y = tensor_lstm(x, h, c, TENSORS(w_ih, w_hh, b, b, w_hr), .h_n = &h_n, .c_n = &c_n);
     h = tensor_select(h, 0, 0), c = tensor_select(c, 0, 0);
     for (int t = 0; t < T; t++) {
-        Tensor *gate[4], *sums = tensor_add(tensor_linear(tensor_select(x, 0, t), w_ih, b), tensor_linear(h, w_hh, b));
+        Tensor *gate[4],
+            *sums = tensor_add(tensor_linear(tensor_select(x, 0, t), w_ih, b), tensor_linear(h, w_hh, b));
         assert_int_equal(tensor_chunk(sums, 4, 1, gate, 4), 4);
-        c = tensor_add(tensor_mul(tensor_sigmoid(gate[1]), c), tensor_mul(tensor_sigmoid(gate[0]), tensor_tanh(gate[2])));
+        c = tensor_add(tensor_mul(tensor_sigmoid(gate[1]), c),
+                       tensor_mul(tensor_sigmoid(gate[0]), tensor_tanh(gate[2])));
         h = tensor_linear(tensor_mul(tensor_sigmoid(gate[3]), tensor_tanh(c)), w_hr, NULL);
         assert_same(tensor_select(y, 0, t), h);
     }
@@ -208,7 +235,7 @@ static void test_projections_make_h_narrower(void **state)
     assert_same(tensor_select(c_n, 0, 0), c);
 }
 
-/* ---- nets and their cells ------------------------------------------------------------------------------------------------------- */
+/* ---- nets and their cells -------------------------------------------------------------------- */
 
 static Tensor *by_cells(int kind, Tensor *x, Tensor *h, Tensor *c, Tensor *const *w)
 {
@@ -222,9 +249,12 @@ static void test_a_net_is_its_cells_one_by_one(void **state)
 {
     (void)state;
     for (int kind = 0; kind < KINDS; kind++) {
-        Tensor *in[7] = { leaf(normal(SHAPE(6, 3, 4))), leaf(normal(SHAPE(3, 5))), leaf(normal(SHAPE(3, 5))) }, *a[7], *b[7];
+        Tensor *in[7] = { leaf(normal(SHAPE(6, 3, 4))), leaf(normal(SHAPE(3, 5))),
+                          leaf(normal(SHAPE(3, 5))) },
+               *a[7], *b[7];
         weights(kind, 1, 1, 4, 5, in + 3);
-        Run net = run(kind, in[0], tensor_unsqueeze(in[1], 0), tensor_unsqueeze(in[2], 0), ((TensorList){ in + 3, 4 }), (Options){ 0 });
+        Run net = run(kind, in[0], tensor_unsqueeze(in[1], 0), tensor_unsqueeze(in[2], 0),
+                      ((TensorList){ in + 3, 4 }), (Options){ 0 });
         Tensor *cells = by_cells(kind, in[0], in[1], in[2], in + 3), *v = normal(SHAPE(6, 3, 5));
         assert_same(net.y, cells);
         const TensorGradientsArgs args = { .materialize_grads = true };
@@ -240,9 +270,11 @@ static void test_without_a_batch(void **state)
     Tensor *x = normal(SHAPE(4, 3)), *h0 = normal(SHAPE(2, 5)), *c0 = normal(SHAPE(2, 5)), *w[MOST];
     for (int kind = 0; kind < KINDS; kind++) {
         const TensorList list = { w, weights(kind, 1, 2, 3, 5, w) };
-        const Options o = { .bidirectional = true, .batch_first = true };          /* there is no batch to come first */
+        const Options o = { .bidirectional = true,
+                            .batch_first = true }; /* there is no batch to come first */
         Run alone = run(kind, x, h0, c0, list, o);
-        Run net = run(kind, tensor_unsqueeze(x, 0), tensor_unsqueeze(h0, 1), tensor_unsqueeze(c0, 1), list, o);
+        Run net =
+            run(kind, tensor_unsqueeze(x, 0), tensor_unsqueeze(h0, 1), tensor_unsqueeze(c0, 1), list, o);
         assert_same(alone.y, tensor_squeeze(net.y, 0));
         assert_same(alone.h_n, tensor_squeeze(net.h_n, 1));
         if (kind == LSTM) assert_same(alone.c_n, tensor_squeeze(net.c_n, 1));
@@ -255,7 +287,8 @@ static void test_absent_states_are_zeros(void **state)
     Tensor *x = normal(SHAPE(4, 2, 3)), *none = tensor_zeros(SHAPE(1, 2, 5), TENSOR_F64), *w[MOST];
     for (int kind = 0; kind < KINDS; kind++) {
         const TensorList list = { w, weights(kind, 1, 1, 3, 5, w) };
-        assert_same(run(kind, x, NULL, NULL, list, (Options){ 0 }).y, run(kind, x, none, none, list, (Options){ 0 }).y);
+        assert_same(run(kind, x, NULL, NULL, list, (Options){ 0 }).y,
+                    run(kind, x, none, none, list, (Options){ 0 }).y);
     }
 }
 
@@ -266,7 +299,8 @@ static void test_recorded_gradients_of_a_long_sequence(void **state)
     for (int kind = 0; kind < KINDS; kind++) {
         Tensor *in[5] = { leaf(normal(SHAPE(70, 1, 2))) }, *a[5], *b[5];
         weights(kind, 1, 1, 2, 3, in + 1);
-        Tensor *y = run(kind, in[0], NULL, NULL, ((TensorList){ in + 1, 4 }), (Options){ 0 }).y, *v = normal(SHAPE(70, 1, 3));
+        Tensor *y = run(kind, in[0], NULL, NULL, ((TensorList){ in + 1, 4 }), (Options){ 0 }).y,
+               *v = normal(SHAPE(70, 1, 3));
         TensorGradientsArgs args = { .retain_graph = true };
         assert_int_equal(tensor_gradients_many(&y, &v, 1, in, 5, a, args), 0);
         args.create_graph = true;
@@ -283,7 +317,10 @@ static void test_gradient_of_the_last_c_alone(void **state)
     const TensorList list = { w, weights(LSTM, 1, 1, 3, 2, w) };
     assert_non_null(tensor_lstm(x, NULL, c0, list, .c_n = &c_n));
     assert_int_equal(tensor_backward(tensor_sum(c_n)), 0);
-    Tensor *gate = tensor_narrow(tensor_add(tensor_linear(tensor_detach(x), tensor_detach(w[0]), tensor_detach(w[2])), tensor_detach(w[3])), 2, 2, 2);
+    Tensor *gate =
+        tensor_narrow(tensor_add(tensor_linear(tensor_detach(x), tensor_detach(w[0]), tensor_detach(w[2])),
+                                 tensor_detach(w[3])),
+                      2, 2, 2);
     assert_same(tensor_grad(c0), tensor_sigmoid(gate));
 }
 
@@ -308,7 +345,7 @@ static void test_halves_round_once(void **state)
         }
 }
 
-/* ---- refusals ----------------------------------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static void test_refusals(void **state)
 {
@@ -316,7 +353,8 @@ static void test_refusals(void **state)
     Tensor *x = normal(SHAPE(4, 2, 3)), *w[2 * MOST], *h = x, *c = x;
     const int n = weights(LSTM, 1, 1, 3, 5, w);
     const TensorList list = { w, n }, fewer = { w, n - 1 };
-    assert_tensor_error(tensor_lstm(tensor_zeros(SHAPE(0, 2, 3), TENSOR_F64), NULL, NULL, list), TENSOR_ESHAPE);
+    assert_tensor_error(tensor_lstm(tensor_zeros(SHAPE(0, 2, 3), TENSOR_F64), NULL, NULL, list),
+                        TENSOR_ESHAPE);
     assert_tensor_error(tensor_lstm(x, NULL, NULL, fewer, .h_n = &h, .c_n = &c), TENSOR_EVALUE);
     assert_null(h);
     assert_null(c);
@@ -334,7 +372,7 @@ static void test_refusals(void **state)
     assert_tensor_error(tensor_lstm_cell(x, NULL, NULL, x, x, NULL, NULL, NULL), TENSOR_ESHAPE);
 }
 
-/* ---- modules ------------------------------------------------------------------------------------------------------------------ */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
@@ -360,7 +398,8 @@ static void assert_names(Module *m, const char *const *want, int n)
 static void test_modules_have_the_names_of_torch(void **state)
 {
     (void)state;
-    assert_names(nn_lstm(3, 4, 2, .bidirectional = true, .proj_size = 2), golden_names_lstm, COUNT(golden_names_lstm));
+    assert_names(nn_lstm(3, 4, 2, .bidirectional = true, .proj_size = 2), golden_names_lstm,
+                 COUNT(golden_names_lstm));
     assert_names(nn_gru(3, 4, 2, .bias = false), golden_names_gru, COUNT(golden_names_gru));
     assert_names(nn_lstm_cell(3, 4), golden_names_cell, COUNT(golden_names_cell));
 }
@@ -369,7 +408,8 @@ static void assert_flat(Tensor *const *x, int n, const double *want, int count, 
 {
     Tensor *flat[MOST];
     for (int i = 0; i < n; i++) flat[i] = tensor_to(tensor_flatten(tensor_detach(x[i])), TENSOR_F64);
-    assert_tensor_close(tensor_cat(((TensorList){ flat, n }), 0), values(SHAPE(count), want), tolerance, tolerance);
+    assert_tensor_close(tensor_cat(((TensorList){ flat, n }), 0), values(SHAPE(count), want), tolerance,
+                        tolerance);
 }
 
 static void assert_initial(Module *m, const double *want, int count)
@@ -385,7 +425,8 @@ static Module *seeded(uint64_t seed, Module *(*make)(void))
     return make();
 }
 
-#define MAKER(name, call) static Module *name(void) { return call; }
+#define MAKER(name, call) \
+    static Module *name(void) { return call; }
 MAKER(small_lstm, nn_lstm(2, 3, .bidirectional = true, .proj_size = 2))
 MAKER(small_gru, nn_gru(2, 2, 2))
 MAKER(small_rnn, nn_rnn(3, 2, .bias = false))
@@ -405,12 +446,15 @@ MAKER(lstm_proj, nn_lstm(3, 4, .proj_size = 2, .dtype = TENSOR_F64))
 MAKER(gru, nn_gru(3, 2, 2, .batch_first = true, .dtype = TENSOR_F64))
 MAKER(rnn, nn_rnn(3, 2, .nonlinearity = "relu", .dtype = TENSOR_F64))
 
-#define GOLDEN(name, ...) assert_flat(TENSOR_TENSORS_(__VA_ARGS__), TENSOR_COUNT_(__VA_ARGS__), golden_##name, COUNT(golden_##name), 1e-12)
+#define GOLDEN(name, ...)                                                                \
+    assert_flat(TENSOR_TENSORS_(__VA_ARGS__), TENSOR_COUNT_(__VA_ARGS__), golden_##name, \
+                COUNT(golden_##name), 1e-12)
 
 static void test_modules_give_the_results_of_torch(void **state)
 {
     (void)state;
-    Tensor *x = ramp(SHAPE(4, 2, 3)), *c0 = tensor_mul_scalar(ramp(SHAPE(4, 2, 4)), .5), *y, *h = ramp(SHAPE(4, 2, 4)), *c;
+    Tensor *x = ramp(SHAPE(4, 2, 3)), *c0 = tensor_mul_scalar(ramp(SHAPE(4, 2, 4)), .5), *y,
+           *h = ramp(SHAPE(4, 2, 4)), *c;
     Module *m = seeded(0, lstm);
     y = nn_lstm_forward(m, x, h, c0, &h, &c);
     GOLDEN(lstm, y, h, c);
@@ -499,15 +543,27 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_lstm_gate_order_is_i_f_g_o), TEST(test_gru_gate_order_is_r_z_n_and_reset_multiplies_after_the_bias),
-        TEST(test_there_are_two_biases_each_with_a_gradient), TEST(test_the_two_biases_of_a_gru_are_not_the_same),
-        TEST(test_dropout_is_between_layers_and_not_on_the_last), TEST(test_states_and_weights_go_by_layer_then_direction),
-        TEST(test_batch_first_turns_input_and_output_only), TEST(test_projections_make_h_narrower),
-        TEST(test_a_net_is_its_cells_one_by_one), TEST(test_without_a_batch), TEST(test_absent_states_are_zeros),
-        TEST(test_recorded_gradients_of_a_long_sequence), TEST(test_gradient_of_the_last_c_alone), TEST(test_halves_round_once),
-        TEST(test_refusals), TEST(test_modules_have_the_names_of_torch), TEST(test_modules_begin_as_in_torch),
-        TEST(test_modules_give_the_results_of_torch), TEST(test_cell_modules_give_the_results_of_torch),
-        TEST(test_modules_drop_in_training_only), TEST(test_modules_refuse),
+        TEST(test_lstm_gate_order_is_i_f_g_o),
+        TEST(test_gru_gate_order_is_r_z_n_and_reset_multiplies_after_the_bias),
+        TEST(test_there_are_two_biases_each_with_a_gradient),
+        TEST(test_the_two_biases_of_a_gru_are_not_the_same),
+        TEST(test_dropout_is_between_layers_and_not_on_the_last),
+        TEST(test_states_and_weights_go_by_layer_then_direction),
+        TEST(test_batch_first_turns_input_and_output_only),
+        TEST(test_projections_make_h_narrower),
+        TEST(test_a_net_is_its_cells_one_by_one),
+        TEST(test_without_a_batch),
+        TEST(test_absent_states_are_zeros),
+        TEST(test_recorded_gradients_of_a_long_sequence),
+        TEST(test_gradient_of_the_last_c_alone),
+        TEST(test_halves_round_once),
+        TEST(test_refusals),
+        TEST(test_modules_have_the_names_of_torch),
+        TEST(test_modules_begin_as_in_torch),
+        TEST(test_modules_give_the_results_of_torch),
+        TEST(test_cell_modules_give_the_results_of_torch),
+        TEST(test_modules_drop_in_training_only),
+        TEST(test_modules_refuse),
     };
     return cmocka_run_group_tests_name("recurrent nets", tests, NULL, NULL);
 }

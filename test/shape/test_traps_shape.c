@@ -1,7 +1,8 @@
-/* test_traps_shape.c - what goes wrong in creation, views, joining and splitting elsewhere, one test a trap. */
+/* test_traps_shape.c - what goes wrong in creation, views, joining and splitting elsewhere, one test a trap.
+ */
 #include "traps.h"
 
-/* ---- creation ------------------------------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 static void test_arange_length_is_the_ceiling_in_double(void **state)
 {
@@ -19,7 +20,8 @@ static void test_arange_of_int64_is_exact(void **state)
 {
     (void)state;
     Tensor *x = tensor_arange(9007199254740990.0, 9007199254740996.0, 1, TENSOR_I64);
-    for (int i = 0; i < 6; i++) assert_int_equal(tensor_item_i64(tensor_select(x, 0, i)), 9007199254740990 + i);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(tensor_item_i64(tensor_select(x, 0, i)), 9007199254740990 + i);
 }
 
 static void test_linspace_ends_exactly(void **state)
@@ -49,7 +51,8 @@ static void test_random_draws_are_pytorchs(void **state)
     tensor_manual_seed(3);
     assert_true(has(tensor_randperm(7), SHAPE(7), "5 3 4 6 0 2 1"));
     assert_true(has(tensor_randint(0, 10, SHAPE(5)), SHAPE(5), "0 5 1 9 4"));
-    assert_true(has(tensor_normal_(tensor_empty(SHAPE(2), TENSOR_F32), 1, 2), SHAPE(2), "-0.09506046772003174 1.8392666578292847"));
+    assert_true(has(tensor_normal_(tensor_empty(SHAPE(2), TENSOR_F32), 1, 2), SHAPE(2),
+                    "-0.09506046772003174 1.8392666578292847"));
 }
 
 static void count_deletion(void *data, void *ctx)
@@ -64,7 +67,8 @@ static void test_from_blob_lives_as_long_as_a_view(void **state)
     double memory[6] = { 0, 1, 2, 3, 4, 5 };
     int deleted = 0;
     TensorScope scope = tensor_scope_open();
-    Tensor *view = tensor_retain(tensor_select(tensor_from_blob(memory, SHAPE(2, 3), TENSOR_F64, count_deletion, &deleted), 0, 1));
+    Tensor *view = tensor_retain(
+        tensor_select(tensor_from_blob(memory, SHAPE(2, 3), TENSOR_F64, count_deletion, &deleted), 0, 1));
     tensor_scope_close(scope);
     assert_int_equal(deleted, 0);
     memory[4] = 40;
@@ -95,15 +99,17 @@ static void triangles_and_copies_of_a_kind(void **state)
     assert_int_equal(tensor_dtype(tensor_new_zeros(x, SHAPE(3))), TENSOR_F16);
     assert_int_equal(tensor_dtype(tensor_new_ones(x, SHAPE(3))), TENSOR_F16);
     assert_int_equal(tensor_dtype(tensor_new_empty(x, SHAPE(3))), TENSOR_F16);
-    assert_true(has(tensor_new_tensor(tensor_ones(SHAPE(), TENSOR_I32), (int32_t[]){ 5, -6 }, SHAPE(2)), SHAPE(2), "5 -6"));
+    assert_true(has(tensor_new_tensor(tensor_ones(SHAPE(), TENSOR_I32), (int32_t[]){ 5, -6 }, SHAPE(2)),
+                    SHAPE(2), "5 -6"));
 }
 
-/* ---- view, reshape, squeeze, transpose ------------------------------------------------------------------------------------ */
+/* ---- view, reshape, squeeze, transpose ------------------------------------------------------- */
 
 static void test_reshape_copies_what_is_no_view(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(2, 3), "0 1 2 3 4 5"), *turned = tensor_transpose(x, 0, 1), *y = tensor_reshape(turned, SHAPE(6));
+    Tensor *x = leaf(SHAPE(2, 3), "0 1 2 3 4 5"), *turned = tensor_transpose(x, 0, 1),
+           *y = tensor_reshape(turned, SHAPE(6));
     assert_false(tensor_shares_storage(x, y));
     assert_true(has(y, SHAPE(6), "0 3 1 4 2 5"));
     assert_true(has(gradient(y, x), SHAPE(2, 3), "1 3 5 2 4 6"));
@@ -145,11 +151,14 @@ static void test_transpose_is_a_view_and_takes_strided_gradients(void **state)
     assert_true(tensor_shares_storage(x, y));
     assert_true(tensor_shares_storage(x, tensor_swapaxes(x, 0, 1)));
     Tensor *g = tensor_transpose(numbers(SHAPE(2, 3), "1 2 3 4 5 6", TENSOR_F64), 0, 1);
-    assert_true(has(tensor_gradients(tensor_exp(y), x, .grad_output = tensor_div(g, tensor_exp(tensor_detach(y)))), SHAPE(2, 3), "1 2 3 4 5 6"));
-    assert_true(has(tensor_gradients(tensor_transpose(x, 0, 1), x, .grad_output = g), SHAPE(2, 3), "1 2 3 4 5 6"));
+    assert_true(
+        has(tensor_gradients(tensor_exp(y), x, .grad_output = tensor_div(g, tensor_exp(tensor_detach(y)))),
+            SHAPE(2, 3), "1 2 3 4 5 6"));
+    assert_true(
+        has(tensor_gradients(tensor_transpose(x, 0, 1), x, .grad_output = g), SHAPE(2, 3), "1 2 3 4 5 6"));
 }
 
-/* ---- expand, repeat ------------------------------------------------------------------------------------------------------- */
+/* ---- expand, repeat -------------------------------------------------------------------------- */
 
 static void test_expand_refuses_writes_and_gradcheck(void **state)
 {
@@ -189,7 +198,8 @@ static void test_repeat_may_add_dims(void **state)
 static void test_repeat_interleave_sums_in_one_order(void **state)
 {
     (void)state;
-    Tensor *x = tensor_requires_grad_(tensor_ones(SHAPE(50, 3), TENSOR_F32), true), *y = tensor_repeat_interleave(x, 40, .dim = 0);
+    Tensor *x = tensor_requires_grad_(tensor_ones(SHAPE(50, 3), TENSOR_F32), true),
+           *y = tensor_repeat_interleave(x, 40, .dim = 0);
     Tensor *g = tensor_randn(tensor_shape(y), TENSOR_F32), *first = NULL;
     for (int threads = 1; threads <= 2; threads++) {
         tensor_set_num_threads(threads);
@@ -199,7 +209,7 @@ static void test_repeat_interleave_sums_in_one_order(void **state)
     }
 }
 
-/* ---- parts ------------------------------------------------------------------------------------------------------------------ */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static void test_slice_clamps_its_bounds(void **state)
 {
@@ -237,7 +247,8 @@ static void test_split_leaves_an_uneven_last_part(void **state)
     Tensor *x = leaf(SHAPE(5), "0 1 2 3 4"), *part[3];
     assert_int_equal(tensor_split(x, 2, 0, part, 3), 3);
     assert_true(has(part[2], SHAPE(1), "4"));
-    assert_true(has(gradient(tensor_cat(TENSORS(part[2], part[0])), x), SHAPE(5), "2 3 0 0 1"));          /* part 1 has no gradient: zeros */
+    assert_true(has(gradient(tensor_cat(TENSORS(part[2], part[0])), x), SHAPE(5),
+                    "2 3 0 0 1")); /* part 1 has no gradient: zeros */
     assert_int_equal(tensor_chunk(x, 4, 0, part, 3), 3);
 }
 
@@ -254,12 +265,13 @@ static void test_a_part_of_a_split_may_be_written(void **state)
     assert_true(has(gradient(part[0], x), SHAPE(4), "10 20 0 0"));
 }
 
-/* ---- joining ---------------------------------------------------------------------------------------------------------------- */
+/* ---- joining --------------------------------------------------------------------------------- */
 
 static void test_cat_of_nothing_and_of_one_tensor_twice(void **state)
 {
     (void)state;
-    Tensor *x = leaf(SHAPE(1, 2), "1 2"), *none = tensor_zeros(SHAPE(1, 0), TENSOR_F64), *old = tensor_zeros(SHAPE(0), TENSOR_F64);
+    Tensor *x = leaf(SHAPE(1, 2), "1 2"), *none = tensor_zeros(SHAPE(1, 0), TENSOR_F64),
+           *old = tensor_zeros(SHAPE(0), TENSOR_F64);
     Tensor *y = tensor_cat(TENSORS(x, none, old, x), -1);
     assert_true(has(y, SHAPE(1, 4), "1 2 1 2"));
     assert_true(has(gradient(y, x), SHAPE(1, 2), "4 6"));
@@ -277,7 +289,8 @@ static void test_stack_takes_scalars(void **state)
 static void stacks_by_rank(void **state)
 {
     (void)state;
-    Tensor *v = leaf(SHAPE(2), "1 2"), *m = numbers(SHAPE(2, 1), "3 4", TENSOR_F64), *s = numbers(SHAPE(), "9", TENSOR_F64);
+    Tensor *v = leaf(SHAPE(2), "1 2"), *m = numbers(SHAPE(2, 1), "3 4", TENSOR_F64),
+           *s = numbers(SHAPE(), "9", TENSOR_F64);
     assert_true(has(tensor_hstack(TENSORS(v, s, v)), SHAPE(5), "1 2 9 1 2"));
     assert_true(has(tensor_hstack(TENSORS(m, m)), SHAPE(2, 2), "3 3 4 4"));
     assert_true(has(tensor_vstack(TENSORS(v, v)), SHAPE(2, 2), "1 2 1 2"));
@@ -314,7 +327,8 @@ static void grids_and_choices(void **state)
     assert_true(has(gradient(tensor_cartesian_prod(TENSORS(b, a)), b), SHAPE(2), "9 27"));
     assert_true(has(tensor_cartesian_prod(TENSORS(a)), SHAPE(3), "1 2 3"));
     assert_true(has(tensor_combinations(a), SHAPE(3, 2), "1 2 1 3 2 3"));
-    assert_true(has(tensor_combinations(a, 2, .with_replacement = true), SHAPE(6, 2), "1 1 1 2 1 3 2 2 2 3 3 3"));
+    assert_true(
+        has(tensor_combinations(a, 2, .with_replacement = true), SHAPE(6, 2), "1 1 1 2 1 3 2 2 2 3 3 3"));
     assert_true(has(tensor_combinations(b, 3), SHAPE(0, 3), ""));
     assert_true(has(tensor_combinations(b, 0), SHAPE(0), ""));
     assert_true(has(tensor_combinations(a, 3), SHAPE(1, 3), "1 2 3"));
@@ -322,7 +336,7 @@ static void grids_and_choices(void **state)
     assert_refused(tensor_combinations(tensor_zeros(SHAPE(1000), TENSOR_F64), 100), TENSOR_ESHAPE);
 }
 
-/* ---- turned, diagonal, triangles ------------------------------------------------------------------------------------------- */
+/* ---- turned, diagonal, triangles ------------------------------------------------------------- */
 
 static void test_flip_roll_rot90_of_several_dims(void **state)
 {
@@ -344,13 +358,15 @@ static void test_diagonals_of_no_squares(void **state)
     assert_true(has(tensor_diagonal(x, -1), SHAPE(1), "3"));
     assert_true(has(tensor_diagonal(x, 9), SHAPE(0), ""));
     assert_true(has(gradient(tensor_diagonal(x, 1), x), SHAPE(2, 3), "0 1 0 0 0 2"));
-    assert_true(has(tensor_diag_embed(numbers(SHAPE(2), "7 8", TENSOR_F64), -1), SHAPE(3, 3), "0 0 0 7 0 0 0 8 0"));
+    assert_true(
+        has(tensor_diag_embed(numbers(SHAPE(2), "7 8", TENSOR_F64), -1), SHAPE(3, 3), "0 0 0 7 0 0 0 8 0"));
 }
 
 static void test_triangles_never_multiply_infinity_by_zero(void **state)
 {
     (void)state;
-    Tensor *x = tensor_requires_grad_(tensor_full(SHAPE(2, 2), -(double)INFINITY, TENSOR_F64), true), *y = tensor_triu(x, 1);
+    Tensor *x = tensor_requires_grad_(tensor_full(SHAPE(2, 2), -(double)INFINITY, TENSOR_F64), true),
+           *y = tensor_triu(x, 1);
     assert_true(has(y, SHAPE(2, 2), "0 -inf 0 0"));
     Tensor *g = tensor_full(SHAPE(2, 2), (double)NAN, TENSOR_F64);
     assert_true(has(tensor_gradients(y, x, .grad_output = g), SHAPE(2, 2), "0 nan 0 0"));
@@ -365,7 +381,8 @@ static void test_overlapping_windows_add(void **state)
     assert_true(has(gradient(y, x), SHAPE(4), "1 6 8 6"));
     assert_refused(tensor_fill_(tensor_detach(y), 0), TENSOR_EVALUE);
     assert_true(has(gradient(tensor_as_strided(x, SHAPE(2, 3), SHAPE(1, 1)), x), SHAPE(4), "1 6 8 6"));
-    assert_true(has(gradient(tensor_as_strided(x, SHAPE(3), SHAPE(0), .storage_offset = 2), x), SHAPE(4), "0 0 6 0"));
+    assert_true(
+        has(gradient(tensor_as_strided(x, SHAPE(3), SHAPE(0), .storage_offset = 2), x), SHAPE(4), "0 0 6 0"));
     assert_refused(tensor_as_strided(x, SHAPE(2), SHAPE(1), 3), TENSOR_EINDEX);
     assert_refused(tensor_as_strided(tensor_slice(x, 0, 0, 4, 2), SHAPE(2), SHAPE(1)), TENSOR_ESHAPE);
 }
@@ -378,7 +395,7 @@ static void test_shuffles_are_undone(void **state)
     assert_true(tensor_equal(tensor_pixel_unshuffle(tensor_pixel_shuffle(x, 2), 2), x));
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 static void test_contiguous_of_contiguous_is_the_same_tensor(void **state)
 {
@@ -395,7 +412,8 @@ static void test_contiguous_of_contiguous_is_the_same_tensor(void **state)
 static void test_copy_broadcasts_and_sums_the_gradient(void **state)
 {
     (void)state;
-    Tensor *v = leaf(SHAPE(2), "7 8"), *x = leaf(SHAPE(2, 2), "1 2 3 4"), *y = tensor_copy_(tensor_mul_scalar(x, 2), v);
+    Tensor *v = leaf(SHAPE(2), "7 8"), *x = leaf(SHAPE(2, 2), "1 2 3 4"),
+           *y = tensor_copy_(tensor_mul_scalar(x, 2), v);
     assert_true(has(y, SHAPE(2, 2), "7 8 7 8"));
     assert_true(has(gradient(y, v), SHAPE(2), "4 6"));
     assert_true(has(gradient(y, x), SHAPE(2, 2), "0 0 0 0"));
@@ -408,7 +426,7 @@ static void test_detach_shares_storage_and_version(void **state)
     assert_true(tensor_shares_storage(y, d) && !tensor_requires_grad(d));
     tensor_add_scalar_(d, 1);
     assert_int_equal(tensor_version(y), 1);
-    assert_int_equal(tensor_backward(tensor_sum(y)), -1);               /* exp's backward reads its result */
+    assert_int_equal(tensor_backward(tensor_sum(y)), -1); /* exp's backward reads its result */
     assert_refused(NULL, TENSOR_EGRAD);
 }
 
@@ -423,18 +441,20 @@ static void test_casts_have_gradients_between_floats_only(void **state)
     assert_false(tensor_requires_grad(tensor_to(tensor_to(x, TENSOR_I64), TENSOR_F64)));
 }
 
-/* ---- x[...] = ----------------------------------------------------------------------------------------------------------------- */
+/* ---- x[...] = -------------------------------------------------------------------------------- */
 
 static void test_infinities_are_masked_away(void **state)
 {
     (void)state;
     Tensor *w = leaf(SHAPE(3), "1 2 3"), *x = tensor_mul(w, numbers(SHAPE(3), "1 inf 2", TENSOR_F64));
-    tensor_index_set_scalar_(x, 0, "mask", tensor_isinf(x));            /* x[x == inf] = 0 */
+    tensor_index_set_scalar_(x, 0, "mask", tensor_isinf(x)); /* x[x == inf] = 0 */
     assert_true(has(x, SHAPE(3), "1 0 6"));
-    Tensor *logits = leaf(SHAPE(2, 3), "1 5 3 4 2 6"), *y = tensor_mul_scalar(logits, 1), *v = tensor_topk(tensor_detach(y), 2);
+    Tensor *logits = leaf(SHAPE(2, 3), "1 5 3 4 2 6"), *y = tensor_mul_scalar(logits, 1),
+           *v = tensor_topk(tensor_detach(y), 2);
     tensor_index_set_scalar_(y, -(double)INFINITY, "mask", tensor_lt(y, tensor_index(v, ":, -1:")));
     assert_true(has(y, SHAPE(2, 3), "-inf 5 3 4 -inf 6"));
-    assert_true(has(gradient(tensor_softmax(y, 1), logits), SHAPE(2, 3), "0 -0.1049935854 0.1049935854 -0.2099871708 0 0.2099871708"));
+    assert_true(has(gradient(tensor_softmax(y, 1), logits), SHAPE(2, 3),
+                    "0 -0.1049935854 0.1049935854 -0.2099871708 0 0.2099871708"));
 }
 
 static void test_set_values_of_every_kind(void **state)
@@ -451,19 +471,44 @@ static void test_set_values_of_every_kind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_arange_length_is_the_ceiling_in_double), TEST(test_arange_of_int64_is_exact), TEST(test_linspace_ends_exactly),
-        TEST(test_linspace_of_one_step_is_the_start), TEST(test_random_draws_are_pytorchs), TEST(test_from_blob_lives_as_long_as_a_view),
-        TEST(test_indices_are_int64), TEST(triangles_and_copies_of_a_kind), TEST(test_reshape_copies_what_is_no_view),
-        TEST(test_view_refuses_strides_that_do_not_fit), TEST(test_reshape_infers_one_size_but_not_beside_zero), TEST(test_squeeze_leaves_other_sizes),
-        TEST(test_transpose_is_a_view_and_takes_strided_gradients), TEST(test_expand_refuses_writes_and_gradcheck),
-        TEST(test_expand_gradient_is_the_sum), TEST(test_repeat_zero_times_is_empty_with_a_zero_gradient), TEST(test_repeat_may_add_dims),
-        TEST(test_repeat_interleave_sums_in_one_order), TEST(test_slice_clamps_its_bounds), TEST(test_every_second_column_is_assigned),
-        TEST(test_select_counts_from_the_end_and_checks), TEST(test_split_leaves_an_uneven_last_part), TEST(test_a_part_of_a_split_may_be_written),
-        TEST(test_cat_of_nothing_and_of_one_tensor_twice), TEST(test_stack_takes_scalars), TEST(stacks_by_rank), TEST(grids_and_choices),
-        TEST(test_flip_roll_rot90_of_several_dims), TEST(test_diagonals_of_no_squares), TEST(test_triangles_never_multiply_infinity_by_zero),
-        TEST(test_overlapping_windows_add), TEST(test_shuffles_are_undone), TEST(test_contiguous_of_contiguous_is_the_same_tensor),
-        TEST(test_copy_broadcasts_and_sums_the_gradient), TEST(test_detach_shares_storage_and_version),
-        TEST(test_casts_have_gradients_between_floats_only), TEST(test_infinities_are_masked_away), TEST(test_set_values_of_every_kind),
+        TEST(test_arange_length_is_the_ceiling_in_double),
+        TEST(test_arange_of_int64_is_exact),
+        TEST(test_linspace_ends_exactly),
+        TEST(test_linspace_of_one_step_is_the_start),
+        TEST(test_random_draws_are_pytorchs),
+        TEST(test_from_blob_lives_as_long_as_a_view),
+        TEST(test_indices_are_int64),
+        TEST(triangles_and_copies_of_a_kind),
+        TEST(test_reshape_copies_what_is_no_view),
+        TEST(test_view_refuses_strides_that_do_not_fit),
+        TEST(test_reshape_infers_one_size_but_not_beside_zero),
+        TEST(test_squeeze_leaves_other_sizes),
+        TEST(test_transpose_is_a_view_and_takes_strided_gradients),
+        TEST(test_expand_refuses_writes_and_gradcheck),
+        TEST(test_expand_gradient_is_the_sum),
+        TEST(test_repeat_zero_times_is_empty_with_a_zero_gradient),
+        TEST(test_repeat_may_add_dims),
+        TEST(test_repeat_interleave_sums_in_one_order),
+        TEST(test_slice_clamps_its_bounds),
+        TEST(test_every_second_column_is_assigned),
+        TEST(test_select_counts_from_the_end_and_checks),
+        TEST(test_split_leaves_an_uneven_last_part),
+        TEST(test_a_part_of_a_split_may_be_written),
+        TEST(test_cat_of_nothing_and_of_one_tensor_twice),
+        TEST(test_stack_takes_scalars),
+        TEST(stacks_by_rank),
+        TEST(grids_and_choices),
+        TEST(test_flip_roll_rot90_of_several_dims),
+        TEST(test_diagonals_of_no_squares),
+        TEST(test_triangles_never_multiply_infinity_by_zero),
+        TEST(test_overlapping_windows_add),
+        TEST(test_shuffles_are_undone),
+        TEST(test_contiguous_of_contiguous_is_the_same_tensor),
+        TEST(test_copy_broadcasts_and_sums_the_gradient),
+        TEST(test_detach_shares_storage_and_version),
+        TEST(test_casts_have_gradients_between_floats_only),
+        TEST(test_infinities_are_masked_away),
+        TEST(test_set_values_of_every_kind),
     };
     return cmocka_run_group_tests_name("traps of shapes", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_alloc.c - the caching allocator: a steady step asks the system for nothing; limit, peak, release; other threads' frees. */
+/* test_alloc.c - the caching allocator: a steady step asks the system for nothing; limit, peak, release;
+ * other threads' frees. */
 #include <pthread.h>
 #include <tapegrad/debug.h>
 #include "sane.h"
@@ -20,12 +21,13 @@ static void assert_consistent(void)
     assert_true(m.in_use >= 0 && m.cached >= 0 && m.peak >= m.in_use && m.system_calls >= 0);
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------ */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 static void test_blocks_are_aligned_and_large_enough(void **state)
 {
     (void)state;
-    static const size_t sizes[] = { 0, 1, 63, 64, 65, 1000, 1024, 1025, 1280, 1281, 4095, 65536, 65537, MB, 5 * MB + 1 };
+    static const size_t sizes[] = { 0,    1,    63,   64,    65,    1000, 1024,      1025,
+                                    1280, 1281, 4095, 65536, 65537, MB,   5 * MB + 1 };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         char *a = tg_alloc(sizes[i]), *b = tg_alloc(sizes[i]);
         assert_true(a && b && a != b);
@@ -47,7 +49,7 @@ static void test_grow_keeps_the_bytes(void **state)
     block = tg_grow(block, 100, 5000);
     for (int i = 0; i < 100; i++) assert_int_equal(block[i], 7);
     tensor_debug_fail_allocation(1, false);
-    assert_null(tg_grow(block, 5000, 50000));       /* block is as it was */
+    assert_null(tg_grow(block, 5000, 50000)); /* block is as it was */
     tensor_debug_fail_allocation(0, false);
     assert_int_equal(block[99], 7);
     tg_free(block, 5000);
@@ -64,7 +66,7 @@ static void test_sizes_beyond_reason(void **state)
     assert_consistent();
 }
 
-/* ---- the steady state ------------------------------------------------------------------------------------------------ */
+/* ---- the steady state ------------------------------------------------------------------------ */
 
 static Tensor *weights(TensorShape shape)
 {
@@ -79,7 +81,8 @@ static Tensor *mlp_loss(Tensor **w)
 
 static Tensor *cnn_loss(Tensor **w)
 {
-    Tensor *x = tensor_full(SHAPE(8, 1, 28, 28), 0.5, TENSOR_F32), *target = tensor_zeros(SHAPE(8), TENSOR_I64);
+    Tensor *x = tensor_full(SHAPE(8, 1, 28, 28), 0.5, TENSOR_F32),
+           *target = tensor_zeros(SHAPE(8), TENSOR_I64);
     Tensor *h = tensor_max_pool2d(tensor_relu(tensor_conv2d(x, w[0], w[1], .padding = 1)), 2);
     return tensor_cross_entropy(tensor_linear(tensor_flatten(h, 1), w[2], w[3]), target);
 }
@@ -124,11 +127,12 @@ static void test_steady_mlp(void **state)
 static void test_steady_cnn(void **state)
 {
     (void)state;
-    Tensor *w[] = { weights(SHAPE(4, 1, 3, 3)), weights(SHAPE(4)), weights(SHAPE(10, 4 * 14 * 14)), weights(SHAPE(10)) };
+    Tensor *w[] = { weights(SHAPE(4, 1, 3, 3)), weights(SHAPE(4)), weights(SHAPE(10, 4 * 14 * 14)),
+                    weights(SHAPE(10)) };
     assert_steady(cnn_loss, w);
 }
 
-/* ---- limit, peak, release ---------------------------------------------------------------------------------------------- */
+/* ---- limit, peak, release -------------------------------------------------------------------- */
 
 static void test_limit(void **state)
 {
@@ -142,7 +146,7 @@ static void test_limit(void **state)
     assert_tensor_error(tensor_zeros(SHAPE(16 * MB), TENSOR_U8), TENSOR_ENOMEM);
     assert_tensor_error(tensor_zeros(SHAPE(6 * MB), TENSOR_U8), TENSOR_ENOMEM);
     tensor_scope_close(scope);
-    OK(tensor_zeros(SHAPE(7 * MB), TENSOR_U8));             /* what was cached made room */
+    OK(tensor_zeros(SHAPE(7 * MB), TENSOR_U8)); /* what was cached made room */
     tensor_memory_set_limit(0);
     OK(tensor_zeros(SHAPE(16 * MB), TENSOR_U8));
     assert_consistent();
@@ -154,9 +158,9 @@ static void test_limit_takes_back_small_blocks(void **state)
     tensor_memory_release();
     TensorScope scope = tensor_scope_open();
     for (int i = 0; i < 1000; i++) tensor_zeros(SHAPE(10000), TENSOR_U8);
-    tensor_scope_close(scope);                              /* 10 MB in the thread's own lists, and in the shared one */
+    tensor_scope_close(scope); /* 10 MB in the thread's own lists, and in the shared one */
     TensorMemory m = tensor_memory();
-    tensor_memory_set_limit(m.in_use + 10 * MB + MB / 4);     /* 9 MB take a block of 10 */
+    tensor_memory_set_limit(m.in_use + 10 * MB + MB / 4); /* 9 MB take a block of 10 */
     OK(tensor_zeros(SHAPE(9 * MB), TENSOR_U8));
     tensor_memory_set_limit(0);
 }
@@ -202,13 +206,13 @@ static void test_reuse(void **state)
     int64_t calls = tensor_memory().system_calls;
     for (int i = 0; i < 100; i++) {
         TensorScope scope = tensor_scope_open();
-        tensor_zeros(SHAPE(3 * MB - 100 * i), TENSOR_U8);   /* of one size class */
+        tensor_zeros(SHAPE(3 * MB - 100 * i), TENSOR_U8); /* of one size class */
         tensor_scope_close(scope);
     }
     assert_int_equal(tensor_memory().system_calls, calls);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum { ROUNDS = 200, EACH = 50 };
 
@@ -226,7 +230,8 @@ static void *makes(void *ctx)
         pthread_mutex_lock(&m->lock);
         while (m->full) pthread_cond_wait(&m->changed, &m->lock);
         TensorScope scope = tensor_scope_open();
-        for (int i = 0; i < EACH; i++) m->box[i] = tensor_retain(tensor_zeros(SHAPE(i % 2 ? 3000 : 100), TENSOR_F64));
+        for (int i = 0; i < EACH; i++)
+            m->box[i] = tensor_retain(tensor_zeros(SHAPE(i % 2 ? 3000 : 100), TENSOR_F64));
         tensor_scope_close(scope);
         m->full = true;
         pthread_cond_signal(&m->changed);
@@ -253,16 +258,24 @@ static void test_frees_in_another_thread_do_not_grow(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
     TensorMemory after = tensor_memory();
     assert_int_equal(after.in_use, before.in_use);
-    assert_true(after.cached - before.cached < 16 * MB);        /* 120 MB went through */
+    assert_true(after.cached - before.cached < 16 * MB); /* 120 MB went through */
     assert_consistent();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_blocks_are_aligned_and_large_enough), TEST(test_grow_keeps_the_bytes), TEST(test_sizes_beyond_reason),
-        TEST(test_steady_mlp), TEST(test_steady_cnn), TEST(test_limit), TEST(test_limit_takes_back_small_blocks), TEST(test_peak),
-        TEST(test_release), TEST(test_reuse), TEST(test_frees_in_another_thread_do_not_grow),
+        TEST(test_blocks_are_aligned_and_large_enough),
+        TEST(test_grow_keeps_the_bytes),
+        TEST(test_sizes_beyond_reason),
+        TEST(test_steady_mlp),
+        TEST(test_steady_cnn),
+        TEST(test_limit),
+        TEST(test_limit_takes_back_small_blocks),
+        TEST(test_peak),
+        TEST(test_release),
+        TEST(test_reuse),
+        TEST(test_frees_in_another_thread_do_not_grow),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

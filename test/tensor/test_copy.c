@@ -1,4 +1,5 @@
-/* test_copy.c - copies between all dtypes and layouts against the plainest loop, and fill, cast, contiguous. */
+/* test_copy.c - copies between all dtypes and layouts against the plainest loop, and fill, cast, contiguous.
+ */
 #include "tensor/core.h"
 #include "device/half.h"
 
@@ -13,21 +14,28 @@
 #include <tapegrad/debug.h>
 #include <tapegrad/device.h>
 
-/* ---- the reference: one element, by the rules of copy.c's head -------------------------------------------- */
+/* ---- the reference: one element, by the rules of copy.c's head ------------------------------- */
 
-typedef union Value { float f32; double f64; uint16_t half; int64_t i64; int32_t i32; uint8_t u8; } Value;
+typedef union Value {
+    float f32;
+    double f64;
+    uint16_t half;
+    int64_t i64;
+    int32_t i32;
+    uint8_t u8;
+} Value;
 
 static void load(const Value *v, int dtype, double *real, int64_t *whole)
 {
     *whole = 0;
     switch (dtype) {
-    case TENSOR_F32:  *real = (double)v->f32; break;
-    case TENSOR_F64:  *real = v->f64; break;
-    case TENSOR_F16:  *real = (double)f16_to_f32(v->half); break;
+    case TENSOR_F32: *real = (double)v->f32; break;
+    case TENSOR_F64: *real = v->f64; break;
+    case TENSOR_F16: *real = (double)f16_to_f32(v->half); break;
     case TENSOR_BF16: *real = (double)bf16_to_f32(v->half); break;
-    case TENSOR_I64:  *whole = v->i64; break;
-    case TENSOR_I32:  *whole = v->i32; break;
-    default:          *whole = v->u8; break;
+    case TENSOR_I64: *whole = v->i64; break;
+    case TENSOR_I32: *whole = v->i32; break;
+    default: *whole = v->u8; break;
     }
     if (!dtype_is_float(dtype)) *real = (double)*whole;
 }
@@ -46,14 +54,14 @@ static Value cast(Value v, int from, int to)
     load(&v, from, &real, &whole);
     bool is_float = dtype_is_float(from);
     switch (to) {
-    case TENSOR_F32:  y.f32 = is_float ? (float)real : (float)whole; break;
-    case TENSOR_F64:  y.f64 = real; break;
-    case TENSOR_F16:  y.half = f16_from_f64(real); break;
+    case TENSOR_F32: y.f32 = is_float ? (float)real : (float)whole; break;
+    case TENSOR_F64: y.f64 = real; break;
+    case TENSOR_F16: y.half = f16_from_f64(real); break;
     case TENSOR_BF16: y.half = bf16_from_f64(real); break;
-    case TENSOR_I64:  y.i64 = is_float ? truncated(real, 0x1p63) : whole; break;
-    case TENSOR_I32:  y.i32 = is_float ? (int32_t)truncated(real, 0x1p31) : (int32_t)(uint32_t)whole; break;
-    case TENSOR_U8:   y.u8 = (uint8_t)(is_float ? truncated(real, 0x1p63) : whole); break;
-    default:          y.u8 = is_float ? real != 0 : whole != 0; break;
+    case TENSOR_I64: y.i64 = is_float ? truncated(real, 0x1p63) : whole; break;
+    case TENSOR_I32: y.i32 = is_float ? (int32_t)truncated(real, 0x1p31) : (int32_t)(uint32_t)whole; break;
+    case TENSOR_U8: y.u8 = (uint8_t)(is_float ? truncated(real, 0x1p63) : whole); break;
+    default: y.u8 = is_float ? real != 0 : whole != 0; break;
     }
     return y;
 }
@@ -83,10 +91,7 @@ static void check(const Tensor *dst, const Tensor *src)
     }
 }
 
-static Tensor *empty(TensorShape shape, int dtype)
-{
-    return own(new_tensor(shape, dtype, &cpu_place));
-}
+static Tensor *empty(TensorShape shape, int dtype) { return own(new_tensor(shape, dtype, &cpu_place)); }
 
 /* Numbers that every dtype can show, in an order that repeats late. */
 static Tensor *numbered(TensorShape shape, int dtype)
@@ -108,19 +113,74 @@ static Tensor *permuted(const Tensor *x, const int *order)
     return own(new_view(x, x->ndim, shape, stride, 0));
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void all_pairs(void **state)
 {
     (void)state;
-    static const double values[] = {
-        0, -0.0, 1, -1, 0.5, -0.5, 0.99999999, -0.99999999, 2.5, -2.5, 100.7, -100.7, 127, 128, 255, 256, 300, -300, 2047, 2049, 65504,
-        65519.99, 65520, -65520, 1e5, 16777217, 33554435, 2147483520, 2147483647, 2147483648, -2147483648.0, -2147483648.9,
-        -2147483649.0, 4294967295, 4294967296, 5e9, -5e9, 9007199254740992, 9223372036854774784.0, 9223372036854775808.0,
-        -9223372036854775808.0, 1e19, -1e19, 1e300, -1e300, 1e-300, 5e-324, 1e-40, -1e-40, 1e-8, 6e-8, 2.98e-8, 1.0009765625,
-        1.00048828125, 1.00048828126, 1.0004882812500001, 1.00390625, 1.00390625000001, 3.4028235677973366e38, 3.4e38,
-        (double)INFINITY, -(double)INFINITY, (double)NAN
-    };
+    static const double values[] = { 0,
+                                     -0.0,
+                                     1,
+                                     -1,
+                                     0.5,
+                                     -0.5,
+                                     0.99999999,
+                                     -0.99999999,
+                                     2.5,
+                                     -2.5,
+                                     100.7,
+                                     -100.7,
+                                     127,
+                                     128,
+                                     255,
+                                     256,
+                                     300,
+                                     -300,
+                                     2047,
+                                     2049,
+                                     65504,
+                                     65519.99,
+                                     65520,
+                                     -65520,
+                                     1e5,
+                                     16777217,
+                                     33554435,
+                                     2147483520,
+                                     2147483647,
+                                     2147483648,
+                                     -2147483648.0,
+                                     -2147483648.9,
+                                     -2147483649.0,
+                                     4294967295,
+                                     4294967296,
+                                     5e9,
+                                     -5e9,
+                                     9007199254740992,
+                                     9223372036854774784.0,
+                                     9223372036854775808.0,
+                                     -9223372036854775808.0,
+                                     1e19,
+                                     -1e19,
+                                     1e300,
+                                     -1e300,
+                                     1e-300,
+                                     5e-324,
+                                     1e-40,
+                                     -1e-40,
+                                     1e-8,
+                                     6e-8,
+                                     2.98e-8,
+                                     1.0009765625,
+                                     1.00048828125,
+                                     1.00048828126,
+                                     1.0004882812500001,
+                                     1.00390625,
+                                     1.00390625000001,
+                                     3.4028235677973366e38,
+                                     3.4e38,
+                                     (double)INFINITY,
+                                     -(double)INFINITY,
+                                     (double)NAN };
     enum { N = sizeof values / sizeof *values };
     for (int from = 0; from < TENSOR_DTYPES; from++)
         for (int to = 0; to < TENSOR_DTYPES; to++) {
@@ -132,7 +192,7 @@ static void all_pairs(void **state)
             }
             assert_int_equal(raw_copy(dst, src), 0);
             check(dst, src);
-            for (int64_t step = 2; step < 4; step++) {          /* strided lines are other loops */
+            for (int64_t step = 2; step < 4; step++) { /* strided lines are other loops */
                 Tensor *sparse = own(new_view(src, 1, SHAPE(N / step).dim, &step, 1));
                 Tensor *dense = own(new_view(dst, 1, sparse->shape, SHAPE(1).dim, 0));
                 assert_int_equal(raw_copy(dense, sparse), 0);
@@ -149,18 +209,22 @@ static void all_pairs(void **state)
 static void layouts(void **state)
 {
     (void)state;
-    static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
-    static const int64_t shapes[][3] = { { 2, 3, 4 }, { 1, 70, 131 }, { 3, 9, 65 }, { 130, 3, 67 }, { 5, 200, 8 }, { 64, 2, 64 }, { 0, 3, 9 },
-                                         { 33, 1, 300 }, { 1, 1, 1 }, { 300, 2, 2 } };
-    static const int pairs[][2] = { { TENSOR_F32, TENSOR_F32 }, { TENSOR_F64, TENSOR_F64 }, { TENSOR_F16, TENSOR_F16 }, { TENSOR_U8, TENSOR_U8 },
-                                    { TENSOR_F32, TENSOR_BF16 }, { TENSOR_BOOL, TENSOR_F64 }, { TENSOR_I64, TENSOR_U8 } };
+    static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
+                                      { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+    static const int64_t shapes[][3] = { { 2, 3, 4 },   { 1, 70, 131 }, { 3, 9, 65 }, { 130, 3, 67 },
+                                         { 5, 200, 8 }, { 64, 2, 64 },  { 0, 3, 9 },  { 33, 1, 300 },
+                                         { 1, 1, 1 },   { 300, 2, 2 } };
+    static const int pairs[][2] = { { TENSOR_F32, TENSOR_F32 },  { TENSOR_F64, TENSOR_F64 },
+                                    { TENSOR_F16, TENSOR_F16 },  { TENSOR_U8, TENSOR_U8 },
+                                    { TENSOR_F32, TENSOR_BF16 }, { TENSOR_BOOL, TENSOR_F64 },
+                                    { TENSOR_I64, TENSOR_U8 } };
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
             for (int in = 0; in < 6; in++)
                 for (int out = 0; out < 6; out++) {
                     TensorScope scope = tensor_scope_open();
                     Tensor *src = permuted(numbered((TensorShape){ 3, shapes[s] }, pairs[p][0]), orders[in]);
-                    int64_t shape[3];                           /* so that dst, permuted, has src's shape */
+                    int64_t shape[3]; /* so that dst, permuted, has src's shape */
                     for (int d = 0; d < 3; d++) shape[orders[out][d]] = src->shape[d];
                     Tensor *dst = permuted(empty((TensorShape){ 3, shape }, pairs[p][1]), orders[out]);
                     assert_int_equal(raw_copy(dst, src), 0);
@@ -186,7 +250,7 @@ static void slices_and_flips(void **state)
             assert_int_equal(raw_copy(to[i / 2], from[i % 2]), 0);
             check(to[i / 2], from[i % 2]);
         }
-        assert_true(((float *)y->data)[8] == 8);                /* between the elements nothing changed */
+        assert_true(((float *)y->data)[8] == 8); /* between the elements nothing changed */
         tensor_scope_close(scope);
     }
     assert_null(tensor_error());
@@ -199,8 +263,8 @@ static void broadcasts(void **state)
     Tensor *row = numbered(SHAPE(7), TENSOR_I32), *column = numbered(SHAPE(40, 1), TENSOR_F32);
     Tensor *y = empty(SHAPE(3, 40, 7), TENSOR_F64);
     int64_t stride[3];
-    Tensor *const sources[] = { row, column, numbered(SHAPE(), TENSOR_U8), numbered(SHAPE(3, 1, 7), TENSOR_F16),
-                                numbered(SHAPE(1, 1, 1), TENSOR_F64) };
+    Tensor *const sources[] = { row, column, numbered(SHAPE(), TENSOR_U8),
+                                numbered(SHAPE(3, 1, 7), TENSOR_F16), numbered(SHAPE(1, 1, 1), TENSOR_F64) };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         broadcast_strides(sources[i], shape_of(y), stride);
         Tensor *expanded = own(new_view(sources[i], 3, y->shape, stride, 0));
@@ -239,13 +303,15 @@ static void large_on_several_threads(void **state)
         for (int s = 0; s < 3; s++)
             for (int to = 0; to < TENSOR_DTYPES; to += 2) {
                 TensorScope scope = tensor_scope_open();
-                Tensor *x = numbered((TensorShape){ 2, shapes[s] }, TENSOR_F32), *t = permuted(x, (int[]){ 1, 0 });
+                Tensor *x = numbered((TensorShape){ 2, shapes[s] }, TENSOR_F32),
+                       *t = permuted(x, (int[]){ 1, 0 });
                 Tensor *y = own(raw_cast(x, to)), *z = own(raw_cast(t, to));
                 check(y, x);
                 check(z, t);
                 assert_int_equal(raw_fill(z, 3), 0);
                 for (int64_t i = 0; i < z->numel; i += 997)
-                    assert_true(tensor_get(z, SHAPE(i / z->shape[1], i % z->shape[1])) == (to == TENSOR_BOOL ? 1 : 3));
+                    assert_true(tensor_get(z, SHAPE(i / z->shape[1], i % z->shape[1])) ==
+                                (to == TENSOR_BOOL ? 1 : 3));
                 tensor_scope_close(scope);
             }
     }
@@ -255,7 +321,10 @@ static void large_on_several_threads(void **state)
 
 static bool beyond(double value, int dtype)
 {
-    return dtype == TENSOR_U8 ? value >= 256 : dtype == TENSOR_I32 ? value >= 0x1p31 : dtype == TENSOR_I64 ? value >= 0x1p63 : false;
+    return dtype == TENSOR_U8    ? value >= 256
+           : dtype == TENSOR_I32 ? value >= 0x1p31
+           : dtype == TENSOR_I64 ? value >= 0x1p63
+                                 : false;
 }
 
 static void fills(void **state)
@@ -307,7 +376,8 @@ static void sums(void **state)
     (void)state;
     TensorScope scope = tensor_scope_open();
     Tensor *x = tensor_ones(SHAPE(2, 3, 4), TENSOR_F32);
-    static const int64_t shapes[][3] = { { 3, 4 }, { 3, 1 }, { 1, 4 }, { 1, 1 }, { 2, 3, 1 }, { 1, 3, 4 }, { 4 }, { 1 }, { 0 } };
+    static const int64_t shapes[][3] = { { 3, 4 },    { 3, 1 }, { 1, 4 }, { 1, 1 }, { 2, 3, 1 },
+                                         { 1, 3, 4 }, { 4 },    { 1 },    { 0 } };
     static const int ndims[] = { 2, 2, 2, 2, 3, 3, 1, 1, 0 };
     assert_ptr_equal(own(raw_sum_to(x, shape_of(x))), x);
     for (int i = 0; i < 9; i++) {
@@ -323,7 +393,7 @@ static void sums(void **state)
     assert_null(tensor_error());
 }
 
-/* ---- between devices: two that are the CPU under another name, and can fail ------------------------------- */
+/* ---- between devices: two that are the CPU under another name, and can fail ------------------ */
 
 static int transfers, broken;
 
@@ -355,7 +425,8 @@ static void between_devices(void **state)
         for (int to = 0; to < 3; to++)
             for (int d = 0; d < 9; d++) {
                 TensorScope scope = tensor_scope_open();
-                Tensor *x = numbered(SHAPE(9, 5), dtypes[d / 3]), *src = own(new_tensor(shape_of(x), x->dtype, at[from]));
+                Tensor *x = numbered(SHAPE(9, 5), dtypes[d / 3]),
+                       *src = own(new_tensor(shape_of(x), x->dtype, at[from]));
                 Tensor *dst = own(new_tensor(SHAPE(2, 5, 9), dtypes[d % 3], at[to]));
                 assert_int_equal(raw_copy(src, x), 0);
                 transfers = 0;
@@ -368,7 +439,8 @@ static void between_devices(void **state)
     assert_null(tensor_error());
 
     TensorScope scope = tensor_scope_open();
-    Tensor *x = numbered(SHAPE(3), TENSOR_F32), *y = own(new_tensor(SHAPE(3), TENSOR_F32, at[1])), *z = own(new_tensor(SHAPE(3), TENSOR_F32, at[2]));
+    Tensor *x = numbered(SHAPE(3), TENSOR_F32), *y = own(new_tensor(SHAPE(3), TENSOR_F32, at[1])),
+           *z = own(new_tensor(SHAPE(3), TENSOR_F32, at[2]));
     Tensor *const pairs[][2] = { { x, y }, { y, x }, { y, z } };
     int64_t living = tensor_live_count();
     broken = 1;
@@ -416,9 +488,17 @@ static void out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_pairs), cmocka_unit_test(layouts), cmocka_unit_test(slices_and_flips), cmocka_unit_test(broadcasts),
-        cmocka_unit_test(overlapping), cmocka_unit_test(large_on_several_threads), cmocka_unit_test(fills),
-        cmocka_unit_test(contiguous_and_cast), cmocka_unit_test(sums), cmocka_unit_test(between_devices), cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(all_pairs),
+        cmocka_unit_test(layouts),
+        cmocka_unit_test(slices_and_flips),
+        cmocka_unit_test(broadcasts),
+        cmocka_unit_test(overlapping),
+        cmocka_unit_test(large_on_several_threads),
+        cmocka_unit_test(fills),
+        cmocka_unit_test(contiguous_and_cast),
+        cmocka_unit_test(sums),
+        cmocka_unit_test(between_devices),
+        cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests_name("copy", tests, NULL, NULL);
 }

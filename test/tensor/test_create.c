@@ -106,7 +106,8 @@ static void check_list(const Tensor *x, int n, const double *want)
     assert_int_equal(tensor_numel(x), n);
     for (int i = 0; i < n; i++) assert_true(tensor_get(x, SHAPE(i)) == want[i]);
 }
-#define LIST(...) (int)(sizeof (double[]){ __VA_ARGS__ } / sizeof(double)), (double[]){ __VA_ARGS__ }
+#define LIST(...) \
+    (int)(sizeof(double[]){ __VA_ARGS__ } / sizeof(double)), (double[]) { __VA_ARGS__ }
 
 static void aranges(void **state)
 {
@@ -114,19 +115,20 @@ static void aranges(void **state)
     check_list(tensor_arange(0, 5, 1, TENSOR_F32), LIST(0, 1, 2, 3, 4));
     check_list(tensor_arange(5, 0, -2, TENSOR_I64), LIST(5, 3, 1));
     check_list(tensor_arange(0.5, 5, 1.5, TENSOR_I64), LIST(0, 2, 3));
-    check_list(tensor_arange(0, 1, 0.1, TENSOR_F64),
-               LIST(0.0, 0.1, 0.2, 0.30000000000000004, 0.4, 0.5, 0.6000000000000001, 0.7000000000000001, 0.8, 0.9));
+    check_list(tensor_arange(0, 1, 0.1, TENSOR_F64), LIST(0.0, 0.1, 0.2, 0.30000000000000004, 0.4, 0.5,
+                                                          0.6000000000000001, 0.7000000000000001, 0.8, 0.9));
     check_list(tensor_arange(0, 3, 1, TENSOR_BF16), LIST(0, 1, 2));
     check_list(tensor_arange(250, 253, 1, TENSOR_U8), LIST(250, 251, 252));
     assert_int_equal(tensor_numel(tensor_arange(1, 1, 1, TENSOR_F32)), 0);
     assert_int_equal(tensor_numel(tensor_arange(1, 1, -1, TENSOR_F32)), 0);
-    Tensor *large = tensor_arange(0x1p60, 0x1p60 + 1024, 1023, TENSOR_I64);       /* beyond what f64 counts */
+    Tensor *large = tensor_arange(0x1p60, 0x1p60 + 1024, 1023, TENSOR_I64); /* beyond what f64 counts */
     int64_t values[2];
     assert_int_equal(tensor_copy_to(large, values, sizeof values), 0);
     assert_int_equal(values[1] - values[0], 1023);
 
-    static const double refused[][3] = { { 0, 1, 0 }, { 0, 1, -1 }, { 1, 0, 1 }, { 0, (double)INFINITY, 1 },
-                                        { (double)NAN, 1, 1 }, { 0, 1, (double)NAN } };
+    static const double refused[][3] = { { 0, 1, 0 },           { 0, 1, -1 },
+                                         { 1, 0, 1 },           { 0, (double)INFINITY, 1 },
+                                         { (double)NAN, 1, 1 }, { 0, 1, (double)NAN } };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         assert_null(tensor_arange(refused[i][0], refused[i][1], refused[i][2], TENSOR_F32));
         expect_error(TENSOR_EVALUE);
@@ -143,15 +145,17 @@ static void linspaces(void **state)
     check_list(tensor_linspace(0, 1, 7, TENSOR_F32),
                LIST(0, 0x1.555556p-3, 0x1.555556p-2, 0x1p-1, 0x1.555554p-1, 0x1.aaaaaap-1, 1));
     check_list(tensor_linspace(-3.3, 9.1, 10, TENSOR_F32),
-               LIST(-0x1.a66666p+1, -0x1.ec16cp+0, -0x1.16c168p-1, 0x1.aaaabp-1, 0x1.1b05b2p+1, 0x1.cb60b8p+1, 0x1.3ddde0p+2, 0x1.960b62p+2,
-                    0x1.ee38e4p+2, 0x1.233334p+3));
+               LIST(-0x1.a66666p+1, -0x1.ec16cp+0, -0x1.16c168p-1, 0x1.aaaabp-1, 0x1.1b05b2p+1, 0x1.cb60b8p+1,
+                    0x1.3ddde0p+2, 0x1.960b62p+2, 0x1.ee38e4p+2, 0x1.233334p+3));
     check_list(tensor_linspace(5, -2, 4, TENSOR_F32), LIST(5, 0x1.555556p+1, 0x1.55555p-2, -2));
     check_list(tensor_linspace(1, 1, 3, TENSOR_F32), LIST(1, 1, 1));
     check_list(tensor_linspace(0, 1, 7, TENSOR_F64),
-               LIST(0, 0x1.5555555555555p-3, 0x1.5555555555555p-2, 0x1p-1, 0x1.5555555555556p-1, 0x1.aaaaaaaaaaaabp-1, 1));
+               LIST(0, 0x1.5555555555555p-3, 0x1.5555555555555p-2, 0x1p-1, 0x1.5555555555556p-1,
+                    0x1.aaaaaaaaaaaabp-1, 1));
     check_list(tensor_linspace(-3.3, 9.1, 10, TENSOR_F64),
-               LIST(-0x1.a666666666666p+1, -0x1.ec16c16c16c17p+0, -0x1.16c16c16c16c4p-1, 0x1.aaaaaaaaaaaa6p-1, 0x1.1b05b05b05b04p+1,
-                    0x1.cb60b60b60b62p+1, 0x1.3dddddddddddep+2, 0x1.960b60b60b60cp+2, 0x1.ee38e38e38e39p+2, 0x1.2333333333333p+3));
+               LIST(-0x1.a666666666666p+1, -0x1.ec16c16c16c17p+0, -0x1.16c16c16c16c4p-1, 0x1.aaaaaaaaaaaa6p-1,
+                    0x1.1b05b05b05b04p+1, 0x1.cb60b60b60b62p+1, 0x1.3dddddddddddep+2, 0x1.960b60b60b60cp+2,
+                    0x1.ee38e38e38e39p+2, 0x1.2333333333333p+3));
     check_list(tensor_linspace(0, 10, 5, TENSOR_I64), LIST(0, 2, 5, 7, 10));
     check_list(tensor_linspace(-5.9, 5.9, 4, TENSOR_I64), LIST(-5, -1, 1, 5));
     check_list(tensor_linspace(10, -10, 7, TENSOR_I32), LIST(10, 6, 3, 0, -3, -6, -10));
@@ -226,7 +230,8 @@ static void from_blob(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(constants), TEST(refusals), TEST(aranges), TEST(linspaces), TEST(eyes), TEST(from_data), TEST(from_blob),
+        TEST(constants), TEST(refusals),  TEST(aranges),   TEST(linspaces),
+        TEST(eyes),      TEST(from_data), TEST(from_blob),
     };
     return cmocka_run_group_tests_name("create", tests, NULL, NULL);
 }

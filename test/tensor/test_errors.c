@@ -1,7 +1,8 @@
-/* test_errors.c - the first error sticks, NULL flows, and the text says what was found, what was wanted and where. */
+/* test_errors.c - the first error sticks, NULL flows, and the text says what was found, what was wanted and
+ * where. */
 #include "sane.h"
 
-/* ---- sticking, flowing -------------------------------------------------------------------------------------------- */
+/* ---- sticking, flowing ----------------------------------------------------------------------- */
 
 static void test_first_error_sticks(void **state)
 {
@@ -12,7 +13,7 @@ static void test_first_error_sticks(void **state)
     assert_null(loss);
     assert_int_equal(tensor_backward(loss), -1);
     assert_true(isnan(tensor_item(loss)));
-    assert_null(tensor_reshape(a, SHAPE(3)));               /* another mistake: not the first */
+    assert_null(tensor_reshape(a, SHAPE(3))); /* another mistake: not the first */
     assert_int_equal(tensor_error_code(), TENSOR_ESHAPE);
     assert_non_null(strstr(tensor_error(), "tensor_matmul: [64, 784] times [128, 10]"));
     assert_says(TENSOR_ESHAPE, "784 and 128");
@@ -24,7 +25,8 @@ static void test_good_calls_work_while_an_error_sticks(void **state)
 {
     (void)state;
     tensor_fail(TENSOR_EUSER, "earlier", "something %d", 7);
-    Tensor *x = LEAF(1, 2), *y = tensor_sum(tensor_matmul(tensor_reshape(x, SHAPE(1, 2)), tensor_reshape(tensor_mul(x, x), SHAPE(2, 1))));
+    Tensor *x = LEAF(1, 2), *y = tensor_sum(tensor_matmul(tensor_reshape(x, SHAPE(1, 2)),
+                                                          tensor_reshape(tensor_mul(x, x), SHAPE(2, 1))));
     assert_non_null(y);
     assert_int_equal(tensor_backward(y), 0);
     assert_int_equal(tensor_error_code(), TENSOR_EUSER);
@@ -41,7 +43,7 @@ static void test_null_passes_silently_after_an_error(void **state)
     assert_null(tensor_linear(VEC(1), NULL, NULL));
     assert_int_equal(tensor_numel(NULL), 0);
     assert_says(TENSOR_EUSER, "first: cause");
-    assert_null(tensor_add(NULL, NULL));                    /* without one, NULL is the mistake */
+    assert_null(tensor_add(NULL, NULL)); /* without one, NULL is the mistake */
     assert_says(TENSOR_ENULL, "tensor_add: operand 1 is NULL");
 }
 
@@ -73,13 +75,14 @@ static void test_long_texts_are_cut(void **state)
     tensor_error_clear();
 }
 
-/* ---- the place ----------------------------------------------------------------------------------------------------------- */
+/* ---- the place ------------------------------------------------------------------------------- */
 
 static void assert_place(int line, const char *function)
 {
     char place[128];
     snprintf(place, sizeof place, "test_errors.c:%d in %s", line, function);
-    if (!tensor_error() || !strstr(tensor_error(), place)) FAILS("wanted \"%s\" in %s", place, tensor_error() ? tensor_error() : "no error");
+    if (!tensor_error() || !strstr(tensor_error(), place))
+        FAILS("wanted \"%s\" in %s", place, tensor_error() ? tensor_error() : "no error");
     tensor_error_clear();
 }
 
@@ -88,7 +91,7 @@ static void assert_place(int line, const char *function)
 static NOINLINE void wrong_product(Tensor *x, int *line)
 {
     *line = __LINE__ + 1;
-    Tensor *volatile y = tensor_matmul(x, x);               /* volatile: no tail call, which would leave no frame */
+    Tensor *volatile y = tensor_matmul(x, x); /* volatile: no tail call, which would leave no frame */
     (void)y;
 }
 
@@ -126,9 +129,13 @@ static void test_line_of_the_forward_in_backward(void **state)
     assert_place(line, "forward_of");
 }
 
-/* ---- the handler ------------------------------------------------------------------------------------------------------------ */
+/* ---- the handler ----------------------------------------------------------------------------- */
 
-static struct { int calls; TensorStatus code; char text[1024]; } heard;
+static struct {
+    int calls;
+    TensorStatus code;
+    char text[1024];
+} heard;
 
 static void hear(const char *text, TensorStatus code, void *ctx)
 {
@@ -162,7 +169,7 @@ static void makes_another(const char *text, TensorStatus code, void *ctx)
 {
     (void)text, (void)code;
     ++*(int *)ctx;
-    tensor_sum(NULL), tensor_error();                       /* the library may be called from the handler */
+    tensor_sum(NULL), tensor_error(); /* the library may be called from the handler */
 }
 
 static void test_handler_may_call_the_library(void **state)
@@ -176,12 +183,13 @@ static void test_handler_may_call_the_library(void **state)
     assert_says(TENSOR_EINDEX, "tensor_sum");
 }
 
-/* ---- what the texts say ---------------------------------------------------------------------------------------------------------- */
+/* ---- what the texts say ---------------------------------------------------------------------- */
 
 static void test_texts(void **state)
 {
     (void)state;
-    Tensor *m = MAT(2, 1, 2, 3, 4, 5, 6), *v = VEC(1, 2, 3, 4), *i = tensor_from_data((int64_t[]){ 1, -4, 9 }, SHAPE(3), TENSOR_I64);
+    Tensor *m = MAT(2, 1, 2, 3, 4, 5, 6), *v = VEC(1, 2, 3, 4),
+           *i = tensor_from_data((int64_t[]){ 1, -4, 9 }, SHAPE(3), TENSOR_I64);
     Tensor *targets = tensor_from_data((int64_t[]){ 0, 3 }, SHAPE(2), TENSOR_I64);
     assert_null(tensor_reshape(m, SHAPE(4, 2)));
     assert_non_null(strstr(tensor_error(), "[2, 3]")), assert_says(TENSOR_ESHAPE, "[4, 2]");
@@ -195,7 +203,7 @@ static void test_texts(void **state)
     assert_non_null(strstr(tensor_error(), "3")), assert_says(TENSOR_EINDEX, "tensor_cross_entropy");
     assert_null(tensor_nll_loss(m, targets));
     assert_says(TENSOR_EINDEX, "tensor_nll_loss");
-    assert_null(tensor_mse_loss(m, VEC(1, 2, 3)));          /* nothing is broadcast in a loss */
+    assert_null(tensor_mse_loss(m, VEC(1, 2, 3))); /* nothing is broadcast in a loss */
     assert_non_null(strstr(tensor_error(), "[2, 3]")), assert_says(TENSOR_ESHAPE, "[3]");
     assert_null(tensor_linear(m, v, NULL));
     assert_says(TENSOR_ESHAPE, "[4]");
@@ -207,7 +215,7 @@ static void test_texts(void **state)
     assert_says(TENSOR_EDEVICE, "cuda");
 }
 
-/* ---- a failed step ------------------------------------------------------------------------------------------------------------------ */
+/* ---- a failed step --------------------------------------------------------------------------- */
 
 static void test_failed_step_changes_nothing(void **state)
 {
@@ -218,7 +226,8 @@ static void test_failed_step_changes_nothing(void **state)
     TensorScope scope = tensor_scope_open();
     Tensor *wrong = tensor_matmul(tensor_matmul(x, w), MAT(3, 1, 2, 3));
     assert_int_equal(tensor_backward(tensor_sum(wrong)), -1);
-    TENSOR_NO_GRAD assert_null(tensor_add_(w, wrong));
+    TENSOR_NO_GRAD
+        assert_null(tensor_add_(w, wrong));
     tensor_scope_close(scope);
     assert_says(TENSOR_ESHAPE, "[3, 1]");
     assert_int_equal(tensor_live_count(), live);
@@ -231,10 +240,18 @@ static void test_failed_step_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_first_error_sticks), TEST(test_good_calls_work_while_an_error_sticks), TEST(test_null_passes_silently_after_an_error),
-        TEST(test_status_texts), TEST(test_error_of_success_is_an_error), TEST(test_long_texts_are_cut), TEST(test_line_of_the_call),
-        TEST(test_line_of_the_forward_in_backward), TEST(test_on_error_is_called_once), TEST(test_handler_may_call_the_library),
-        TEST(test_texts), TEST(test_failed_step_changes_nothing),
+        TEST(test_first_error_sticks),
+        TEST(test_good_calls_work_while_an_error_sticks),
+        TEST(test_null_passes_silently_after_an_error),
+        TEST(test_status_texts),
+        TEST(test_error_of_success_is_an_error),
+        TEST(test_long_texts_are_cut),
+        TEST(test_line_of_the_call),
+        TEST(test_line_of_the_forward_in_backward),
+        TEST(test_on_error_is_called_once),
+        TEST(test_handler_may_call_the_library),
+        TEST(test_texts),
+        TEST(test_failed_step_changes_nothing),
     };
     return cmocka_run_group_tests_name("errors", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_faults.c - the n-th request for memory fails, for every n: a training step then fails with ENOMEM, changes nothing by
- * halves, leaves nothing behind, and succeeds when it is run again. */
+/* test_faults.c - the n-th request for memory fails, for every n: a training step then fails with ENOMEM,
+ * changes nothing by halves, leaves nothing behind, and succeeds when it is run again. */
 #include <pthread.h>
 #include <tapegrad/debug.h>
 #include "sane.h"
@@ -13,7 +13,7 @@ typedef struct Step {
     int (*forward_backward)(Tensor **leaf, double *loss);
 } Step;
 
-/* ---- steps ------------------------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void fill(Tensor *x, double factor)
 {
@@ -42,7 +42,8 @@ static void mlp_begin(Tensor **leaf)
 
 static int mlp(Tensor **leaf, double *loss)
 {
-    Tensor *x = data(SHAPE(6, 5)), *target = tensor_from_data((int64_t[]){ 0, 2, 1, 1, 0, 2 }, SHAPE(6), TENSOR_I64);
+    Tensor *x = data(SHAPE(6, 5)),
+           *target = tensor_from_data((int64_t[]){ 0, 2, 1, 1, 0, 2 }, SHAPE(6), TENSOR_I64);
     Tensor *h = tensor_relu(tensor_linear(x, leaf[0], leaf[1]));
     Tensor *l = tensor_cross_entropy(tensor_linear(h, leaf[2], leaf[3]), target);
     if (tensor_backward(l)) return -1;
@@ -50,14 +51,12 @@ static int mlp(Tensor **leaf, double *loss)
     return 0;
 }
 
-static void views_begin(Tensor **leaf)
-{
-    leaf[0] = parameter(SHAPE(4, 3)), leaf[1] = parameter(SHAPE(3));
-}
+static void views_begin(Tensor **leaf) { leaf[0] = parameter(SHAPE(4, 3)), leaf[1] = parameter(SHAPE(3)); }
 
 static int views(Tensor **leaf, double *loss)
 {
-    Tensor *y = tensor_mul_scalar(leaf[0], 2), *row = tensor_select(y, 0, 1), *column = tensor_select(y, 1, 2);
+    Tensor *y = tensor_mul_scalar(leaf[0], 2), *row = tensor_select(y, 0, 1),
+           *column = tensor_select(y, 1, 2);
     tensor_copy_(row, leaf[1]);
     tensor_mul_(tensor_slice(y, 0, 0, 4, 2), leaf[1]);
     tensor_sigmoid_(column);
@@ -78,7 +77,8 @@ static int penalty(Tensor **leaf, double *loss)
     Tensor *x = tensor_requires_grad_(data(SHAPE(3, 5)), true);
     Tensor *y = tensor_sum(tensor_matmul(tensor_tanh(tensor_matmul(x, leaf[0])), leaf[1]));
     Tensor *g = tensor_gradients(y, x, .create_graph = true);
-    Tensor *l = tensor_add(y, tensor_mean(tensor_square(tensor_sub_scalar(tensor_sum(tensor_square(g), 1), 1))));
+    Tensor *l =
+        tensor_add(y, tensor_mean(tensor_square(tensor_sub_scalar(tensor_sum(tensor_square(g), 1), 1))));
     if (tensor_backward(l)) return -1;
     *loss = tensor_item(l);
     return 0;
@@ -101,7 +101,11 @@ static int recurrent(Tensor **leaf, double *loss)
     return 0;
 }
 
-static Tensor *halve(Tensor *g, void *ctx) { (void)ctx; return tensor_mul_scalar(g, 0.5); }
+static Tensor *halve(Tensor *g, void *ctx)
+{
+    (void)ctx;
+    return tensor_mul_scalar(g, 0.5);
+}
 
 static int hooked(Tensor **leaf, double *loss)
 {
@@ -117,29 +121,39 @@ static int hooked(Tensor **leaf, double *loss)
 
 static void attention_begin(Tensor **leaf)
 {
-    leaf[0] = parameter(SHAPE(12, 4)), leaf[1] = parameter(SHAPE(4, 4)), leaf[2] = parameter(SHAPE(4)), leaf[3] = parameter(SHAPE(3, 3));
+    leaf[0] = parameter(SHAPE(12, 4)), leaf[1] = parameter(SHAPE(4, 4)), leaf[2] = parameter(SHAPE(4)),
+    leaf[3] = parameter(SHAPE(3, 3));
 }
 
 static int attention(Tensor **leaf, double *loss)
 {
     Tensor *x = tensor_rms_norm(data(SHAPE(3, 2, 4)), SHAPE(4), leaf[2]), *weights;
-    Tensor *y = tensor_multi_head_attention_forward(x, x, x, 4, 2, leaf[0], .out_proj_weight = leaf[1], .attn_mask = leaf[3]);
-    Tensor *z = tensor_multi_head_attention_forward(x, x, x, 4, 1, leaf[0], .out_proj_weight = leaf[1], .is_causal = true, .weights = &weights);
-    Tensor *l = tensor_sum(tensor_square(tensor_group_norm(tensor_add(y, tensor_instance_norm(z)), 1, .eps = 1)));
+    Tensor *y = tensor_multi_head_attention_forward(x, x, x, 4, 2, leaf[0], .out_proj_weight = leaf[1],
+                                                    .attn_mask = leaf[3]);
+    Tensor *z = tensor_multi_head_attention_forward(x, x, x, 4, 1, leaf[0], .out_proj_weight = leaf[1],
+                                                    .is_causal = true, .weights = &weights);
+    Tensor *l =
+        tensor_sum(tensor_square(tensor_group_norm(tensor_add(y, tensor_instance_norm(z)), 1, .eps = 1)));
     if (tensor_backward(l)) return -1;
     *loss = tensor_item(l);
     return 0;
 }
 
 static const Step steps[] = {
-    { "mlp", 4, mlp_begin, mlp }, { "views", 2, views_begin, views }, { "penalty", 2, penalty_begin, penalty },
-    { "hooks", 2, views_begin, hooked }, { "attention", 4, attention_begin, attention },
+    { "mlp", 4, mlp_begin, mlp },
+    { "views", 2, views_begin, views },
+    { "penalty", 2, penalty_begin, penalty },
+    { "hooks", 2, views_begin, hooked },
+    { "attention", 4, attention_begin, attention },
     { "recurrent", 4, recurrent_begin, recurrent },
 };
 
-/* ---- one step, and the bytes that it works on --------------------------------------------------------------------- */
+/* ---- one step, and the bytes that it works on ------------------------------------------------ */
 
-typedef struct Bytes { bool has_grad[LEAVES]; float value[LEAVES][64], grad[LEAVES][64]; } Bytes;
+typedef struct Bytes {
+    bool has_grad[LEAVES];
+    float value[LEAVES][64], grad[LEAVES][64];
+} Bytes;
 
 static void read_bytes(const Step *s, Tensor **leaf, Bytes *b)
 {
@@ -165,8 +179,8 @@ static void write_bytes(const Step *s, Tensor **leaf, const Bytes *b)
 typedef struct Run {
     const Step *step;
     Tensor **leaf;
-    int64_t n;                          /* which request fails; 0: none */
-    bool all_after, failed, swept;      /* swept: backward succeeded */
+    int64_t n;                     /* which request fails; 0: none */
+    bool all_after, failed, swept; /* swept: backward succeeded */
     int status;
     double loss;
     TensorStatus code;
@@ -192,7 +206,8 @@ static void *run(void *ctx)
     r->code = tensor_error_code();
     snprintf(r->text, sizeof r->text, "%s", tensor_error() ? tensor_error() : "");
     tensor_error_clear();
-    r->tape = scope_failed(scope) ? 0 : tensor_tape_length();       /* without a scope all stays until the thread ends */
+    r->tape =
+        scope_failed(scope) ? 0 : tensor_tape_length(); /* without a scope all stays until the thread ends */
     r->grad_mode = tensor_grad_enabled();
     return NULL;
 }
@@ -210,17 +225,20 @@ static void run_somewhere(Run *r, bool fresh_thread)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* ---- every n ---------------------------------------------------------------------------------------------------------- */
+/* ---- every n --------------------------------------------------------------------------------- */
 
 static void check_halves(const Run *r, const Bytes *before, const Bytes *after, const Bytes *now)
 {
     for (int i = 0; i < r->step->leaves; i++) {
-        const Bytes *grads = r->swept ? after : before;         /* all gradients arrive or none */
-        if (now->has_grad[i] != grads->has_grad[i] || memcmp(now->grad[i], grads->grad[i], sizeof now->grad[i]))
+        const Bytes *grads = r->swept ? after : before; /* all gradients arrive or none */
+        if (now->has_grad[i] != grads->has_grad[i] ||
+            memcmp(now->grad[i], grads->grad[i], sizeof now->grad[i]))
             FAILS("%s, request %d: gradient %d changed by halves (%s)", r->step->name, (int)r->n, i, r->text);
         bool old = memcmp(now->value[i], before->value[i], sizeof now->value[i]) == 0;
-        bool new = r->swept && memcmp(now->value[i], after->value[i], sizeof now->value[i]) == 0;
-        if (!old && !new) FAILS("%s, request %d: parameter %d changed by halves (%s)", r->step->name, (int)r->n, i, r->text);
+        bool new = r->swept &&memcmp(now->value[i], after->value[i], sizeof now->value[i]) == 0;
+        if (!old && !new)
+            FAILS("%s, request %d: parameter %d changed by halves (%s)", r->step->name, (int)r->n, i,
+                  r->text);
     }
 }
 
@@ -252,12 +270,15 @@ static void check_step(const Step *s, bool all_after, bool fresh_thread, bool wi
         int64_t grads = 0;
         for (int i = 0; i < s->leaves; i++) grads += now.has_grad[i] && !before.has_grad[i];
         if (tensor_live_count() != live + grads)
-            FAILS("%s, request %d: %d tensors left (%s)", s->name, (int)n, (int)(tensor_live_count() - live - grads), r.text);
-        if (r.tape) FAILS("%s, request %d: %d entries left on the tape (%s)", s->name, (int)n, (int)r.tape, r.text);
+            FAILS("%s, request %d: %d tensors left (%s)", s->name, (int)n,
+                  (int)(tensor_live_count() - live - grads), r.text);
+        if (r.tape)
+            FAILS("%s, request %d: %d entries left on the tape (%s)", s->name, (int)n, (int)r.tape, r.text);
         assert_true(r.grad_mode);
         write_bytes(s, leaf, &before);
         if (fresh_thread && tensor_memory().in_use != in_use)
-            FAILS("%s, request %d: %d bytes left (%s)", s->name, (int)n, (int)(tensor_memory().in_use - in_use), r.text);
+            FAILS("%s, request %d: %d bytes left (%s)", s->name, (int)n,
+                  (int)(tensor_memory().in_use - in_use), r.text);
         Run again = { .step = s, .leaf = leaf };
         run_somewhere(&again, fresh_thread);
         read_bytes(s, leaf, &now);
@@ -276,14 +297,38 @@ static void each_way(const Step *s)
     for (int way = 0; way < 8; way++) check_step(s, way & 1, way & 2, way & 4);
 }
 
-static void test_mlp_step(void **state) { (void)state; each_way(&steps[0]); }
-static void test_views_in_place(void **state) { (void)state; each_way(&steps[1]); }
-static void test_create_graph_step(void **state) { (void)state; each_way(&steps[2]); }
-static void test_hooks_and_retained_gradients(void **state) { (void)state; each_way(&steps[3]); }
-static void test_recurrent_step(void **state) { (void)state; each_way(&steps[5]); }
-static void test_attention_and_norms(void **state) { (void)state; each_way(&steps[4]); }
+static void test_mlp_step(void **state)
+{
+    (void)state;
+    each_way(&steps[0]);
+}
+static void test_views_in_place(void **state)
+{
+    (void)state;
+    each_way(&steps[1]);
+}
+static void test_create_graph_step(void **state)
+{
+    (void)state;
+    each_way(&steps[2]);
+}
+static void test_hooks_and_retained_gradients(void **state)
+{
+    (void)state;
+    each_way(&steps[3]);
+}
+static void test_recurrent_step(void **state)
+{
+    (void)state;
+    each_way(&steps[5]);
+}
+static void test_attention_and_norms(void **state)
+{
+    (void)state;
+    each_way(&steps[4]);
+}
 
-/* ---- the switch itself, and a limit ------------------------------------------------------------------------------------- */
+/* ---- the switch itself, and a limit ---------------------------------------------------------- */
 
 static void test_switch(void **state)
 {
@@ -303,8 +348,13 @@ static void test_switch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_switch), TEST(test_mlp_step), TEST(test_views_in_place), TEST(test_create_graph_step),
-        TEST(test_hooks_and_retained_gradients), TEST(test_attention_and_norms), TEST(test_recurrent_step),
+        TEST(test_switch),
+        TEST(test_mlp_step),
+        TEST(test_views_in_place),
+        TEST(test_create_graph_step),
+        TEST(test_hooks_and_retained_gradients),
+        TEST(test_attention_and_norms),
+        TEST(test_recurrent_step),
     };
     return cmocka_run_group_tests_name("failing memory", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_first_guess.c - what a newcomer writes: forgotten arguments, numbers for lists, chains after a failure.  Each is refused in
- * words, nothing is read that is not there, and NULL flows on. */
+/* test_first_guess.c - what a newcomer writes: forgotten arguments, numbers for lists, chains after a
+ * failure.  Each is refused in words, nothing is read that is not there, and NULL flows on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,8 +117,9 @@ static void test_parts_of_a_failure_are_null(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, begin)
-    const struct CMUnitTest tests[] = { TEST(test_forgotten_arguments), TEST(test_number_for_a_list), TEST(test_forgotten_index), TEST(test_dim_and_dims),
-                                        TEST(test_options_of_others),
-                                        TEST(test_parts_of_a_failure_are_null) };
+    const struct CMUnitTest tests[] = {
+        TEST(test_forgotten_arguments), TEST(test_number_for_a_list), TEST(test_forgotten_index),
+        TEST(test_dim_and_dims),        TEST(test_options_of_others), TEST(test_parts_of_a_failure_are_null)
+    };
     return cmocka_run_group_tests_name("first guesses", tests, NULL, NULL);
 }

@@ -29,12 +29,16 @@ static double value_of(const Format *f, uint16_t h)
     int bias = (1 << (f->exponent_bits - 1)) - 1, top = (1 << f->exponent_bits) - 1;
     int exponent = (h & 0x7fff) >> f->mantissa_bits, mantissa = h & ((1 << f->mantissa_bits) - 1);
     double size = exponent == top ? (mantissa ? (double)NAN : (double)INFINITY)
-                : exponent == 0 ? ldexp(mantissa, 1 - bias - f->mantissa_bits)
-                                : ldexp(mantissa + (1 << f->mantissa_bits), exponent - bias - f->mantissa_bits);
+                  : exponent == 0
+                      ? ldexp(mantissa, 1 - bias - f->mantissa_bits)
+                      : ldexp(mantissa + (1 << f->mantissa_bits), exponent - bias - f->mantissa_bits);
     return copysign(size, h & 0x8000 ? -1.0 : 1.0);
 }
 
-static uint16_t infinity_of(const Format *f) { return (uint16_t)(((1 << f->exponent_bits) - 1) << f->mantissa_bits); }
+static uint16_t infinity_of(const Format *f)
+{
+    return (uint16_t)(((1 << f->exponent_bits) - 1) << f->mantissa_bits);
+}
 
 static void there_and_back(void **state)
 {
@@ -57,8 +61,8 @@ static void there_and_back(void **state)
         }
 }
 
-/* Between neighbours h and h + 1: their middle goes to the even one, all else to the nearer one.  The last pair is the
- * largest finite value and what would follow it, which is infinity. */
+/* Between neighbours h and h + 1: their middle goes to the even one, all else to the nearer one.  The last
+ * pair is the largest finite value and what would follow it, which is infinity. */
 static void rounding(void **state)
 {
     (void)state;
@@ -74,7 +78,7 @@ static void rounding(void **state)
                 assert_int_equal(f->from_f64(s * middle), even | bit);
                 assert_int_equal(f->from_f64(s * nextafter(middle, 0)), h | bit);
                 assert_int_equal(f->from_f64(s * nextafter(middle, INFINITY)), next | bit);
-                float single = (float)middle;           /* exact, but for the smallest bf16 */
+                float single = (float)middle; /* exact, but for the smallest bf16 */
                 if ((double)single != middle) continue;
                 assert_int_equal(f->from_f32((float)s * single), even | bit);
                 assert_int_equal(f->from_f32((float)s * nextafterf(single, 0)), h | bit);
@@ -94,7 +98,7 @@ static void extremes(void **state)
         assert_int_equal(f->from_f64(1e308), inf);
         assert_int_equal(f->from_f64(-0x1p-1074), 0x8000);
         assert_int_equal(f->from_f32(-0.0f), 0x8000);
-        assert_int_equal(f->from_f32(half_float(1)), 0);                        /* the smallest f32 */
+        assert_int_equal(f->from_f32(half_float(1)), 0); /* the smallest f32 */
         double payload_in_the_last_bit = half_double(UINT64_C(0x7ff0000000000001));
         assert_true(isnan(f->wide(f->from_f64(payload_in_the_last_bit))));
         assert_true(isnan(f->wide(f->from_f32(half_float(0xff800001)))));
@@ -121,7 +125,10 @@ static void arrays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_and_back), cmocka_unit_test(rounding), cmocka_unit_test(extremes), cmocka_unit_test(arrays),
+        cmocka_unit_test(there_and_back),
+        cmocka_unit_test(rounding),
+        cmocka_unit_test(extremes),
+        cmocka_unit_test(arrays),
     };
     return cmocka_run_group_tests_name("half", tests, NULL, NULL);
 }

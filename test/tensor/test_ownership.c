@@ -26,10 +26,7 @@ static void test_release_of_what_a_scope_owns(void **state)
     assert_int_equal(tensor_live_count(), before);
 }
 
-static int to_same(OpCall *c)
-{
-    return op_set_result(c, 0, tensor_clone(op_input(c, 0)));
-}
+static int to_same(OpCall *c) { return op_set_result(c, 0, tensor_clone(op_input(c, 0))); }
 
 static int no_rule(OpCall *c)
 {
@@ -37,7 +34,7 @@ static int no_rule(OpCall *c)
     return 0;
 }
 
-static TensorShape wrong;       /* of the gradient that this backward makes */
+static TensorShape wrong; /* of the gradient that this backward makes */
 
 static int wrong_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
@@ -49,14 +46,18 @@ static int wrong_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static void test_gradients_of_a_wrong_shape(void **state)
 {
     (void)state;
-    static const TensorOp op = { .name = "wrong", .arity = 1, .shape = no_rule, .forward = to_same, .backward = wrong_backward };
+    static const TensorOp op = {
+        .name = "wrong", .arity = 1, .shape = no_rule, .forward = to_same, .backward = wrong_backward
+    };
     TensorShape shapes[] = { SHAPE(3), SHAPE(12), SHAPE(4, 3), SHAPE() };
     for (int recorded = 0; recorded < 2; recorded++)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             TensorScope scope = tensor_scope_open();
             Tensor *w = tensor_requires_grad_(tensor_ones(SHAPE(3, 4), TENSOR_F32), true);
             wrong = shapes[i];
-            assert_status_error(tensor_backward(tensor_sum(tensor_apply(&op, &w, 1, NULL)), .create_graph = recorded), TENSOR_ESHAPE);
+            assert_status_error(
+                tensor_backward(tensor_sum(tensor_apply(&op, &w, 1, NULL)), .create_graph = recorded),
+                TENSOR_ESHAPE);
             assert_null(tensor_grad(w));
             tensor_scope_close(scope);
         }
@@ -85,7 +86,9 @@ static void test_retained_gradients_are_their_own(void **state)
 static int leaves_early(void)
 {
     TENSOR_NO_GRAD {
-        TENSOR_ENABLE_GRAD { if (tensor_grad_enabled()) return 1; }
+        TENSOR_ENABLE_GRAD {
+            if (tensor_grad_enabled()) return 1;
+        }
     }
     return 0;
 }
@@ -95,7 +98,10 @@ static void test_grad_mode_is_restored_however_a_block_is_left(void **state)
     (void)state;
     assert_int_equal(leaves_early(), 1);
     assert_true(tensor_grad_enabled());
-    for (int i = 0; i < 3; i++) TENSOR_NO_GRAD { if (i == 1) break; }
+    for (int i = 0; i < 3; i++)
+        TENSOR_NO_GRAD {
+            if (i == 1) break;
+        }
     assert_true(tensor_grad_enabled());
 }
 
@@ -129,7 +135,8 @@ static void test_batches_end_at_the_first_error(void **state)
 {
     (void)state;
     TensorScope scope = tensor_scope_open();
-    DataLoader *loader = data_loader(data_tensors(tensor_ones(SHAPE(10, 2), TENSOR_F32), NULL), .batch_size = 2);
+    DataLoader *loader =
+        data_loader(data_tensors(tensor_ones(SHAPE(10, 2), TENSOR_F32), NULL), .batch_size = 2);
     assert_non_null(data_next(loader));
     tensor_fail(TENSOR_EUSER, "test", "on purpose");
     assert_null(data_next(loader));
@@ -142,9 +149,12 @@ static void test_batches_end_at_the_first_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_release_of_what_a_scope_owns), cmocka_unit_test(test_gradients_of_a_wrong_shape),
-        cmocka_unit_test(test_retained_gradients_are_their_own), cmocka_unit_test(test_grad_mode_is_restored_however_a_block_is_left),
-        cmocka_unit_test(test_overwritten_value_names_both_ops), cmocka_unit_test(test_errors_in_a_network_name_the_layer),
+        cmocka_unit_test(test_release_of_what_a_scope_owns),
+        cmocka_unit_test(test_gradients_of_a_wrong_shape),
+        cmocka_unit_test(test_retained_gradients_are_their_own),
+        cmocka_unit_test(test_grad_mode_is_restored_however_a_block_is_left),
+        cmocka_unit_test(test_overwritten_value_names_both_ops),
+        cmocka_unit_test(test_errors_in_a_network_name_the_layer),
         cmocka_unit_test(test_batches_end_at_the_first_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,7 @@ static void as_pytorch(void **state)
         double *value = tensor_data(line);
         for (int64_t k = 0; k < n; k++) {
             value[k] = print_golden[i].value[k % print_golden[i].count];
-            if (print_golden[i].step != 0) value[k] += (double)k * print_golden[i].step;        /* not to lose -0. */
+            if (print_golden[i].step != 0) value[k] += (double)k * print_golden[i].step; /* not to lose -0. */
         }
         Tensor *x = tensor_reshape(tensor_to(line, print_golden[i].dtype), shape);
         assert_string_equal(print(x), print_golden[i].text);
@@ -63,7 +63,8 @@ static void layouts(void **state)
 {
     (void)state;
     Tensor *x = tensor_reshape(tensor_arange(0, 6, 1, TENSOR_I64), SHAPE(2, 3));
-    assert_string_equal(print(tensor_transpose(x, 0, 1)), "tensor([[0, 3],\n        [1, 4],\n        [2, 5]])");
+    assert_string_equal(print(tensor_transpose(x, 0, 1)),
+                        "tensor([[0, 3],\n        [1, 4],\n        [2, 5]])");
     Tensor *wide = tensor_expand(tensor_scalar(1.5, TENSOR_F32), SHAPE(2000));
     assert_string_equal(print(wide), "tensor([1.5000, 1.5000, 1.5000,  ..., 1.5000, 1.5000, 1.5000])");
 }
@@ -77,9 +78,10 @@ static void gradients(void **state)
     assert_string_equal(print(tensor_detach(x)), "tensor([1., 1.])");
     Tensor *d = tensor_requires_grad_(tensor_zeros(SHAPE(0, 2), TENSOR_F64), true);
     assert_string_equal(print(d), "tensor([], size=(0, 2), dtype=f64, requires_grad=True)");
-    Tensor *full = tensor_requires_grad_(tensor_full(SHAPE(9), 1.25, TENSOR_F32), true);       /* no room left in the line */
-    assert_string_equal(print(full),
-        "tensor([1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500],\n       requires_grad=True)");
+    Tensor *full =
+        tensor_requires_grad_(tensor_full(SHAPE(9), 1.25, TENSOR_F32), true); /* no room left in the line */
+    assert_string_equal(print(full), "tensor([1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500, "
+                                     "1.2500, 1.2500],\n       requires_grad=True)");
 }
 
 static void buffers_and_files(void **state)
@@ -110,6 +112,7 @@ static void buffers_and_files(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { TEST(as_pytorch), TEST(layouts), TEST(gradients), TEST(buffers_and_files) };
+    const struct CMUnitTest tests[] = { TEST(as_pytorch), TEST(layouts), TEST(gradients),
+                                        TEST(buffers_and_files) };
     return cmocka_run_group_tests_name("print", tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static void leave_early(void)
     VEC(1);
     TensorScope deeper = tensor_scope_open();
     VEC(2);
-    (void)inner, (void)deeper;                  /* an early return: neither is closed */
+    (void)inner, (void)deeper; /* an early return: neither is closed */
 }
 
 static void test_outer_scope_closes_the_inner_ones(void **state)
@@ -51,12 +51,12 @@ static void test_closing_twice_does_nothing(void **state)
     TensorScope a = tensor_scope_open();
     VEC(1);
     tensor_scope_close(a);
-    TensorScope b = tensor_scope_open();        /* may have a's place */
+    TensorScope b = tensor_scope_open(); /* may have a's place */
     Tensor *y = VEC(7);
     tensor_scope_close(a);
     assert_values(y, 7);
     TensorScope inner = tensor_scope_open();
-    tensor_scope_close(b);                      /* closes inner as well */
+    tensor_scope_close(b); /* closes inner as well */
     int64_t n = live();
     tensor_scope_close(inner), tensor_scope_close(b);
     assert_int_equal(live(), n);
@@ -82,7 +82,7 @@ static void test_return_of_what_is_not_the_scopes(void **state)
     int64_t n = live();
     TensorScope scope = tensor_scope_open();
     VEC(1);
-    assert_ptr_equal(tensor_scope_return(scope, x), x);         /* the identity, as a module in eval mode */
+    assert_ptr_equal(tensor_scope_return(scope, x), x); /* the identity, as a module in eval mode */
     assert_int_equal(live(), n);
     assert_values(x, 5);
     assert_int_equal(x->refs, 2);
@@ -90,7 +90,7 @@ static void test_return_of_what_is_not_the_scopes(void **state)
     assert_null(tensor_scope_return(scope, NULL));
     scope = tensor_scope_open();
     tensor_scope_close(scope);
-    assert_ptr_equal(tensor_scope_return(scope, x), x);         /* closed before */
+    assert_ptr_equal(tensor_scope_return(scope, x), x); /* closed before */
 }
 
 static void test_retain_and_release(void **state)
@@ -141,21 +141,21 @@ static void test_grad_belongs_to_the_leaf_and_the_scope(void **state)
     TensorScope scope = tensor_scope_open();
     g = tensor_grad(x);
     DONE(tensor_set_grad(x, NULL));
-    assert_values(g, 1, 1);                     /* still the scope's */
+    assert_values(g, 1, 1); /* still the scope's */
     assert_int_equal(g->refs, 1);
     tensor_scope_close(scope);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void *uses_the_root_scope(void *result)
 {
-    Tensor *x = VEC(1, 2, 3);                   /* no scope is open: the thread's root scope */
+    Tensor *x = VEC(1, 2, 3); /* no scope is open: the thread's root scope */
     Tensor *y = tensor_mul(x, x);
     tensor_scope_open();
     tensor_sum(y);
     *(double *)result = tensor_item(tensor_sum(y));
-    return NULL;                                /* all goes with the thread */
+    return NULL; /* all goes with the thread */
 }
 
 static void test_root_scope_of_a_thread(void **state)
@@ -193,10 +193,17 @@ static void test_retained_tensor_outlives_its_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_scopes_nest), TEST(test_outer_scope_closes_the_inner_ones), TEST(test_closing_twice_does_nothing),
-        TEST(test_return_hands_to_the_scope_around), TEST(test_return_of_what_is_not_the_scopes), TEST(test_retain_and_release),
-        TEST(test_view_keeps_the_storage), TEST(test_many_scopes_and_tensors), TEST(test_grad_belongs_to_the_leaf_and_the_scope),
-        TEST(test_root_scope_of_a_thread), TEST(test_retained_tensor_outlives_its_thread),
+        TEST(test_scopes_nest),
+        TEST(test_outer_scope_closes_the_inner_ones),
+        TEST(test_closing_twice_does_nothing),
+        TEST(test_return_hands_to_the_scope_around),
+        TEST(test_return_of_what_is_not_the_scopes),
+        TEST(test_retain_and_release),
+        TEST(test_view_keeps_the_storage),
+        TEST(test_many_scopes_and_tensors),
+        TEST(test_grad_belongs_to_the_leaf_and_the_scope),
+        TEST(test_root_scope_of_a_thread),
+        TEST(test_retained_tensor_outlives_its_thread),
     };
     return cmocka_run_group_tests_name("scopes", tests, NULL, NULL);
 }

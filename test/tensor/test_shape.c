@@ -170,8 +170,9 @@ static void broadcast_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts), cmocka_unit_test(broadcasts), cmocka_unit_test(dims), cmocka_unit_test(density),
-        cmocka_unit_test(overlap), cmocka_unit_test(texts), cmocka_unit_test(collapsing), cmocka_unit_test(broadcast_steps),
+        cmocka_unit_test(counts),     cmocka_unit_test(broadcasts),      cmocka_unit_test(dims),
+        cmocka_unit_test(density),    cmocka_unit_test(overlap),         cmocka_unit_test(texts),
+        cmocka_unit_test(collapsing), cmocka_unit_test(broadcast_steps),
     };
     return cmocka_run_group_tests_name("shape", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_threads.c - a tape for each thread, leaves for all: sums are exact, foreign graphs are refused, tensors die anywhere.
- * Run it under -fsanitize=thread. */
+/* test_threads.c - a tape for each thread, leaves for all: sums are exact, foreign graphs are refused,
+ * tensors die anywhere. Run it under -fsanitize=thread. */
 #include <pthread.h>
 #include "sane.h"
 
@@ -10,14 +10,15 @@ static void start(pthread_t *thread, void *(*f)(void *), void *ctx)
     assert_int_equal(pthread_create(thread, NULL, f, ctx), 0);
 }
 
-static void join(pthread_t thread)
-{
-    assert_int_equal(pthread_join(thread, NULL), 0);
-}
+static void join(pthread_t thread) { assert_int_equal(pthread_join(thread, NULL), 0); }
 
-/* ---- shared leaves ------------------------------------------------------------------------------------------------ */
+/* ---- shared leaves --------------------------------------------------------------------------- */
 
-typedef struct Work { Tensor *w, *b; int factor, failures; bool clears; } Work;
+typedef struct Work {
+    Tensor *w, *b;
+    int factor, failures;
+    bool clears;
+} Work;
 
 static void *sweeps(void *ctx)
 {
@@ -67,9 +68,14 @@ static void test_gradients_cleared_while_others_sweep(void **state)
     assert_values(tensor_grad(w), THREADS * SWEEPS, THREADS * SWEEPS, THREADS * SWEEPS);
 }
 
-/* ---- graphs of others ------------------------------------------------------------------------------------------------ */
+/* ---- graphs of others ------------------------------------------------------------------------ */
 
-typedef struct Foreign { Tensor *y, *leaf, *detached; TensorStatus code[8]; bool said; double value; } Foreign;
+typedef struct Foreign {
+    Tensor *y, *leaf, *detached;
+    TensorStatus code[8];
+    bool said;
+    double value;
+} Foreign;
 
 static TensorStatus code_and_clear(void)
 {
@@ -89,7 +95,7 @@ static void *tries_foreign(void *ctx)
     tensor_mul_(f->y, f->y), f->code[3] = code_and_clear();
     tensor_zero_(f->y), f->code[4] = code_and_clear();
     tensor_copy_(f->y, f->leaf), f->code[5] = code_and_clear();
-    tensor_register_hook(f->y, (Tensor *(*)(Tensor *, void *))0, NULL), code_and_clear();
+    tensor_register_hook(f->y, (Tensor * (*)(Tensor *, void *))0, NULL), code_and_clear();
     tensor_gradients(tensor_square(f->leaf), f->y), f->code[6] = code_and_clear();
     f->value = tensor_item(tensor_sum(tensor_mul(f->detached, f->leaf)));
     f->code[7] = code_and_clear();
@@ -113,11 +119,15 @@ static void test_foreign_graph_is_refused(void **state)
     assert_values(tensor_grad(x), 4);
 }
 
-/* ---- tensors that die elsewhere ------------------------------------------------------------------------------------------ */
+/* ---- tensors that die elsewhere -------------------------------------------------------------- */
 
 enum { HANDED = 300 };
 
-typedef struct Handed { pthread_mutex_t lock; Tensor *at[HANDED]; int put, taken; } Handed;
+typedef struct Handed {
+    pthread_mutex_t lock;
+    Tensor *at[HANDED];
+    int put, taken;
+} Handed;
 
 static void *releases(void *ctx)
 {
@@ -182,7 +192,7 @@ static void *leaves_graph(void *ctx)
     Tensor *h = tensor_exp(x);
     out[0] = tensor_retain(tensor_sum(h));
     out[1] = tensor_retain(tensor_mul(h, h));
-    return NULL;                        /* the thread ends; its tape lives on in these */
+    return NULL; /* the thread ends; its tape lives on in these */
 }
 
 static void test_thread_ends_with_a_living_graph(void **state)
@@ -197,7 +207,7 @@ static void test_thread_ends_with_a_living_graph(void **state)
     assert_status_error(tensor_backward(left[0]), TENSOR_EGRAD);
     assert_values(tensor_mul_scalar(tensor_detach(left[1]), 2), 2 * exp(2), 2 * exp(4));
     tensor_release(left[0]);
-    tensor_release(left[1]);            /* with the last one the dead tape goes */
+    tensor_release(left[1]); /* with the last one the dead tape goes */
 }
 
 static void *frees_left(void *ctx)
@@ -220,7 +230,7 @@ static void test_dead_tape_freed_by_two_threads(void **state)
     }
 }
 
-/* ---- what is a thread's own --------------------------------------------------------------------------------------------------- */
+/* ---- what is a thread's own ------------------------------------------------------------------ */
 
 static void *looks_around(void *ctx)
 {
@@ -251,9 +261,14 @@ static void test_modes_and_errors_are_per_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_shared_leaves_sum_exactly), TEST(test_gradients_cleared_while_others_sweep), TEST(test_foreign_graph_is_refused),
-        TEST(test_results_released_in_another_thread), TEST(test_result_dies_while_its_gradient_arrives), TEST(test_thread_ends_with_a_living_graph),
-        TEST(test_dead_tape_freed_by_two_threads), TEST(test_modes_and_errors_are_per_thread),
+        TEST(test_shared_leaves_sum_exactly),
+        TEST(test_gradients_cleared_while_others_sweep),
+        TEST(test_foreign_graph_is_refused),
+        TEST(test_results_released_in_another_thread),
+        TEST(test_result_dies_while_its_gradient_arrives),
+        TEST(test_thread_ends_with_a_living_graph),
+        TEST(test_dead_tape_freed_by_two_threads),
+        TEST(test_modes_and_errors_are_per_thread),
     };
     return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
 }

@@ -38,12 +38,14 @@ static Tensor *floats(TensorShape shape, const double *values)
 {
     return tensor_from_data(values, shape, TENSOR_F64);
 }
-#define F64(...) floats(SHAPE((int64_t)(sizeof (double[]){ __VA_ARGS__ } / sizeof(double))), (double[]){ __VA_ARGS__ })
+#define F64(...) \
+    floats(SHAPE((int64_t)(sizeof(double[]){ __VA_ARGS__ } / sizeof(double))), (double[]){ __VA_ARGS__ })
 
 static void items(void **state)
 {
     (void)state;
-    static const double largest[TENSOR_DTYPES] = { 0x1.fffffep127, 1e300, 65504, 0x1.fep127, 0x1p62, 2147483647, 255, 1 };
+    static const double largest[TENSOR_DTYPES] = { 0x1.fffffep127, 1e300,      65504, 0x1.fep127,
+                                                   0x1p62,         2147483647, 255,   1 };
     for (int d = 0; d < TENSOR_DTYPES; d++) {
         assert_true(tensor_item(tensor_scalar(largest[d], (TensorDtype)d)) == largest[d]);
         assert_true(tensor_item(tensor_full(SHAPE(1, 1), 1, (TensorDtype)d)) == 1);
@@ -130,7 +132,7 @@ static void writes_and_the_graph(void **state)
     assert_true(tensor_get(w, SHAPE(0)) == 4);
 
     Tensor *y = tensor_mul(w, tensor_full(SHAPE(3), 10, TENSOR_F32));
-    assert_int_equal(tensor_set(y, SHAPE(1), 7), 0);                        /* this element no longer depends on w */
+    assert_int_equal(tensor_set(y, SHAPE(1), 7), 0); /* this element no longer depends on w */
     assert_int_equal(tensor_backward(y, tensor_ones(SHAPE(3), TENSOR_F32)), 0);
     assert_true(tensor_equal(tensor_grad(w), tensor_from_data((float[]){ 10, 0, 10 }, SHAPE(3), TENSOR_F32)));
     Tensor *z = tensor_mul(w, w);
@@ -165,7 +167,7 @@ static void closeness(void **state)
     const double inf = (double)INFINITY, nan = (double)NAN;
     assert_true(tensor_allclose(F64(1, 2), F64(1.00001, 2), 1e-5, 1e-8, false));
     assert_false(tensor_allclose(F64(1, 2), F64(1.0001, 2), 1e-5, 1e-8, false));
-    assert_true(tensor_allclose(F64(0.5), F64(1), 0.5, 0, false));          /* rtol is of b */
+    assert_true(tensor_allclose(F64(0.5), F64(1), 0.5, 0, false)); /* rtol is of b */
     assert_false(tensor_allclose(F64(1), F64(0.5), 0.5, 0, false));
     assert_true(tensor_allclose(F64(inf, -inf), F64(inf, -inf), 0, 0, false));
     assert_false(tensor_allclose(F64(inf), F64(-inf), 1, 1, false));
@@ -173,8 +175,10 @@ static void closeness(void **state)
     assert_false(tensor_allclose(F64(nan), F64(nan), 1, 1, false));
     assert_true(tensor_allclose(F64(nan), F64(nan), 0, 0, true));
     assert_false(tensor_allclose(F64(nan), F64(1), 1, 1, true));
-    assert_true(tensor_allclose(tensor_ones(SHAPE(2, 1, 3), TENSOR_F16), tensor_ones(SHAPE(4, 1), TENSOR_I64), 0, 0, false));
-    assert_true(tensor_allclose(tensor_zeros(SHAPE(0), TENSOR_F32), tensor_ones(SHAPE(1), TENSOR_F32), 0, 0, false));
+    assert_true(tensor_allclose(tensor_ones(SHAPE(2, 1, 3), TENSOR_F16), tensor_ones(SHAPE(4, 1), TENSOR_I64),
+                                0, 0, false));
+    assert_true(
+        tensor_allclose(tensor_zeros(SHAPE(0), TENSOR_F32), tensor_ones(SHAPE(1), TENSOR_F32), 0, 0, false));
     assert_false(tensor_allclose(F64(1, 2), F64(1, 2, 3), 1, 1, false));
     expect_error(TENSOR_ESHAPE);
     assert_false(tensor_allclose(F64(1), F64(1), -1, 0, false));
@@ -188,7 +192,8 @@ static void closeness(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(items), TEST(get_and_set), TEST(copies), TEST(writes_and_the_graph), TEST(equality), TEST(closeness),
+        TEST(items),    TEST(get_and_set), TEST(copies), TEST(writes_and_the_graph),
+        TEST(equality), TEST(closeness),
     };
     return cmocka_run_group_tests_name("values", tests, NULL, NULL);
 }

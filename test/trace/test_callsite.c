@@ -26,7 +26,7 @@
 
 static _Thread_local volatile unsigned after;              /* touched after each call, or it would be a jump and leave no frame */
 
-/* ---- the place of a call ------------------------------------------------------------------------------- */
+/* ---- the place of a call --------------------------------------------------------------------- */
 
 static NOINLINE void *returns_to(void)
 {
@@ -111,7 +111,7 @@ static void test_text_unknown(void **state)
     if (callsite_text((char *)(uintptr_t)qsort + 1, text, sizeof text)) assert_non_null(strstr(text, "in "));
 }
 
-/* ---- the stack ----------------------------------------------------------------------------------------- */
+/* ---- the stack ------------------------------------------------------------------------------- */
 
 static NOINLINE void *finds(int *line)
 {
@@ -164,7 +164,7 @@ static void test_threads(void **state)
     for (int i = 0; i < 3; i++) assert_true(good[i]);
 }
 
-/* ---- damage -------------------------------------------------------------------------------------------- */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 static uint32_t noise(uint32_t *seed)
 {

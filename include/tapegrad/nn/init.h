@@ -24,7 +24,7 @@ TAPEGRAD_API Tensor *nn_init_constant_(Tensor *x, double value);
 
 typedef struct NNInitArgs {
     Tensor *tensor;
-    double a, b;                /* uniform: from, to (0, 1); normal: mean, std (0, 1) */
+    double a, b; /* uniform: from, to (0, 1); normal: mean, std (0, 1) */
 } NNInitArgs;
 
 /* nn_init_uniform_(x, -0.1, 0.1), nn_init_normal_(x, 0, 0.02). */
@@ -35,21 +35,24 @@ TAPEGRAD_API Tensor *nn_init_normal_args(NNInitArgs args);
 
 typedef struct NNTruncArgs {
     Tensor *tensor;
-    double mean, std, a, b;     /* 0, 1; cut at -2 and 2 */
+    double mean, std, a, b; /* 0, 1; cut at -2 and 2 */
 } NNTruncArgs;
-#define nn_init_trunc_normal_(...) nn_init_trunc_normal_args((NNTruncArgs){ .std = 1, .a = -2, .b = 2, .tensor = __VA_ARGS__ })
+#define nn_init_trunc_normal_(...) \
+    nn_init_trunc_normal_args((NNTruncArgs){ .std = 1, .a = -2, .b = 2, .tensor = __VA_ARGS__ })
 TAPEGRAD_API Tensor *nn_init_trunc_normal_args(NNTruncArgs args);
 
-/* For a weight [out, in, ...]: fan_in = in times the sizes that follow, fan_out = out times them.  ESHAPE: rank below 2.
- *   xavier:  U(-a, a), a = gain sqrt(6 / (fan_in + fan_out)), or N(0, std), std = gain sqrt(2 / (fan_in + fan_out))
- *   kaiming: U(-a, a), a = sqrt(3) gain / sqrt(fan),          or N(0, std), std = gain / sqrt(fan)
- *            fan is fan_in or, for NN_FAN_OUT, fan_out; gain = nn_calculate_gain(nonlinearity, a). */
+/* For a weight [out, in, ...]: fan_in = in times the sizes that follow, fan_out = out times them.  ESHAPE:
+ * rank below 2. xavier:  U(-a, a), a = gain sqrt(6 / (fan_in + fan_out)), or N(0, std), std = gain sqrt(2 /
+ * (fan_in + fan_out)) kaiming: U(-a, a), a = sqrt(3) gain / sqrt(fan),          or N(0, std), std = gain /
+ * sqrt(fan) fan is fan_in or, for NN_FAN_OUT, fan_out; gain = nn_calculate_gain(nonlinearity, a). */
 typedef struct NNXavierArgs {
     Tensor *tensor;
-    double gain;                /* 1 */
+    double gain; /* 1 */
 } NNXavierArgs;
-#define nn_init_xavier_uniform_(...) nn_init_xavier_uniform_args((NNXavierArgs){ .gain = 1, .tensor = __VA_ARGS__ })
-#define nn_init_xavier_normal_(...) nn_init_xavier_normal_args((NNXavierArgs){ .gain = 1, .tensor = __VA_ARGS__ })
+#define nn_init_xavier_uniform_(...) \
+    nn_init_xavier_uniform_args((NNXavierArgs){ .gain = 1, .tensor = __VA_ARGS__ })
+#define nn_init_xavier_normal_(...) \
+    nn_init_xavier_normal_args((NNXavierArgs){ .gain = 1, .tensor = __VA_ARGS__ })
 TAPEGRAD_API Tensor *nn_init_xavier_uniform_args(NNXavierArgs args);
 TAPEGRAD_API Tensor *nn_init_xavier_normal_args(NNXavierArgs args);
 
@@ -57,35 +60,40 @@ typedef enum NNFan { NN_FAN_IN, NN_FAN_OUT } NNFan;
 
 typedef struct NNKaimingArgs {
     Tensor *tensor;
-    double a;                   /* slope of leaky_relu; 0 */
+    double a; /* slope of leaky_relu; 0 */
     NNFan mode;
-    const char *nonlinearity;   /* "leaky_relu" */
+    const char *nonlinearity; /* "leaky_relu" */
 } NNKaimingArgs;
-#define nn_init_kaiming_uniform_(...) nn_init_kaiming_uniform_args((NNKaimingArgs){ .nonlinearity = "leaky_relu", .tensor = __VA_ARGS__ })
-#define nn_init_kaiming_normal_(...) nn_init_kaiming_normal_args((NNKaimingArgs){ .nonlinearity = "leaky_relu", .tensor = __VA_ARGS__ })
+#define nn_init_kaiming_uniform_(...) \
+    nn_init_kaiming_uniform_args((NNKaimingArgs){ .nonlinearity = "leaky_relu", .tensor = __VA_ARGS__ })
+#define nn_init_kaiming_normal_(...) \
+    nn_init_kaiming_normal_args((NNKaimingArgs){ .nonlinearity = "leaky_relu", .tensor = __VA_ARGS__ })
 TAPEGRAD_API Tensor *nn_init_kaiming_uniform_args(NNKaimingArgs args);
 TAPEGRAD_API Tensor *nn_init_kaiming_normal_args(NNKaimingArgs args);
 
-/* nn_init_orthogonal_ - rows (or columns, whichever are fewer) of x as [out, the rest] are orthonormal, times gain. */
+/* nn_init_orthogonal_ - rows (or columns, whichever are fewer) of x as [out, the rest] are orthonormal, times
+ * gain. */
 #define nn_init_orthogonal_(...) nn_init_orthogonal_args((NNXavierArgs){ .gain = 1, .tensor = __VA_ARGS__ })
 TAPEGRAD_API Tensor *nn_init_orthogonal_args(NNXavierArgs args);
 
-/* nn_calculate_gain - 1 for "linear", "conv1d" .. "conv_transpose3d", "sigmoid"; 5/3 "tanh"; sqrt 2 "relu"; sqrt(2 / (1 + slope^2))
- * "leaky_relu"; 3/4 "selu".  NaN and EVALUE for any other. */
+/* nn_calculate_gain - 1 for "linear", "conv1d" .. "conv_transpose3d", "sigmoid"; 5/3 "tanh"; sqrt 2 "relu";
+ * sqrt(2 / (1 + slope^2)) "leaky_relu"; 3/4 "selu".  NaN and EVALUE for any other. */
 TAPEGRAD_API double nn_calculate_gain(const char *nonlinearity, double slope);
 
-/* ---- gradients ------------------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 typedef struct NNClipArgs {
     TensorList parameters;
     double max_norm;
-    double norm_type;           /* 2; INFINITY: the largest |element| */
-    bool error_if_nonfinite;    /* EVALUE when the norm is not finite */
+    double norm_type;        /* 2; INFINITY: the largest |element| */
+    bool error_if_nonfinite; /* EVALUE when the norm is not finite */
 } NNClipArgs;
 
-/* nn_clip_grad_norm_(nn_parameters(net), 1.0) - the norm of all gradients as one vector; if it is above max_norm they are scaled, in
- * place, by max_norm / (norm + 1e-6).  Returns the norm before; NaN after an error.  Parameters without gradient do not count. */
-#define nn_clip_grad_norm_(...) nn_clip_grad_norm_args((NNClipArgs){ .norm_type = 2, .parameters = __VA_ARGS__ })
+/* nn_clip_grad_norm_(nn_parameters(net), 1.0) - the norm of all gradients as one vector; if it is above
+ * max_norm they are scaled, in place, by max_norm / (norm + 1e-6).  Returns the norm before; NaN after an
+ * error.  Parameters without gradient do not count. */
+#define nn_clip_grad_norm_(...) \
+    nn_clip_grad_norm_args((NNClipArgs){ .norm_type = 2, .parameters = __VA_ARGS__ })
 TAPEGRAD_API double nn_clip_grad_norm_args(NNClipArgs args);
 
 /* nn_clip_grad_value_ - every element of every gradient is held to [-limit, limit]. */

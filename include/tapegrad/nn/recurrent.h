@@ -1,16 +1,18 @@
-/* nn/recurrent.h - recurrent layers and cells.  Included by nn.h; ops/sequence.h has the equations and the shapes.
+/* nn/recurrent.h - recurrent layers and cells.  Included by nn.h; ops/sequence.h has the equations and the
+ * shapes.
  *
  *     Module *lstm = nn_lstm(100, 200, 2, .dropout = 0.5);
  *     Tensor *h = NULL, *c = NULL;                                     // zeros
- *     Tensor *y = nn_lstm_forward(lstm, x, h, c, &h, &c);              // x [T, N, 100] -> y [T, N, 200]; h, c [2, N, 200]
- *     y = nn_forward(lstm, x);                                         // the same from zeros, without the last states
+ *     Tensor *y = nn_lstm_forward(lstm, x, h, c, &h, &c);              // x [T, N, 100] -> y [T, N, 200]; h,
+ * c [2, N, 200] y = nn_forward(lstm, x);                                         // the same from zeros,
+ * without the last states
  *
  * A net that goes on where the last batch ended detaches the states first: h = tensor_detach(h).
  *
- * Parameters of layer k: weight_ih_lk [G H, in], weight_hh_lk [G H, H], bias_ih_lk [G H], bias_hh_lk [G H], where G is 1, of a gru 3,
- * of an lstm 4; then, if bidirectional, the same with the ending _reverse; then layer k + 1, whose in is H (or 2 H).  With .proj_size P:
- * weight_hh_lk [4 H, P], and weight_hr_lk [P, H] last.   Those of a cell: weight_ih, weight_hh, bias_ih, bias_hh.
- * All are U(-1 / sqrt(H), 1 / sqrt(H)). */
+ * Parameters of layer k: weight_ih_lk [G H, in], weight_hh_lk [G H, H], bias_ih_lk [G H], bias_hh_lk [G H],
+ * where G is 1, of a gru 3, of an lstm 4; then, if bidirectional, the same with the ending _reverse; then
+ * layer k + 1, whose in is H (or 2 H).  With .proj_size P: weight_hh_lk [4 H, P], and weight_hr_lk [P, H]
+ * last.   Those of a cell: weight_ih, weight_hh, bias_ih, bias_hh. All are U(-1 / sqrt(H), 1 / sqrt(H)). */
 #ifndef TAPEGRAD_NN_RNN_H
 #define TAPEGRAD_NN_RNN_H
 
@@ -20,63 +22,70 @@
 extern "C" {
 #endif
 
-/* ---- whole sequences --------------------------------------------------------------------------------------- */
+/* ---- whole sequences ------------------------------------------------------------------------- */
 
 typedef struct NNRnnArgs {
     int64_t input_size, hidden_size;
-    int num_layers;                                 /* 1 */
-    const char *nonlinearity;                       /* "tanh", the default, or "relu" */
-    bool bias, batch_first;                         /* true, false */
-    double dropout;                                 /* between layers, in training */
+    int num_layers;           /* 1 */
+    const char *nonlinearity; /* "tanh", the default, or "relu" */
+    bool bias, batch_first;   /* true, false */
+    double dropout;           /* between layers, in training */
     bool bidirectional;
     TensorDtype dtype;
 } NNRnnArgs;
 
 typedef struct NNLstmArgs {
     int64_t input_size, hidden_size;
-    int num_layers;                                 /* 1 */
-    bool bias, batch_first;                         /* true, false */
-    double dropout;                                 /* between layers, in training */
+    int num_layers;         /* 1 */
+    bool bias, batch_first; /* true, false */
+    double dropout;         /* between layers, in training */
     bool bidirectional;
-    int64_t proj_size;                              /* lstm only; 0: no projections */
+    int64_t proj_size; /* lstm only; 0: no projections */
     TensorDtype dtype;
 } NNLstmArgs;
 
 /* nn_rnn(in, H), nn_gru(in, H, layers), nn_lstm(in, H, .batch_first = true) - [T, N, in] -> [T, N, H].
- * EVALUE: sizes below 1, dropout outside [0, 1], proj_size not below hidden_size or of a gru, more layers than ops/sequence.h takes. */
-#define nn_rnn(...)  nn_rnn_args((NNRnnArgs){ .num_layers = 1, .nonlinearity = "tanh", .bias = true, .input_size = __VA_ARGS__ })
-#define nn_gru(...)  nn_gru_args((NNLstmArgs){ .num_layers = 1, .bias = true, .input_size = __VA_ARGS__ })
+ * EVALUE: sizes below 1, dropout outside [0, 1], proj_size not below hidden_size or of a gru, more layers
+ * than ops/sequence.h takes. */
+#define nn_rnn(...) \
+    nn_rnn_args(    \
+        (NNRnnArgs){ .num_layers = 1, .nonlinearity = "tanh", .bias = true, .input_size = __VA_ARGS__ })
+#define nn_gru(...) nn_gru_args((NNLstmArgs){ .num_layers = 1, .bias = true, .input_size = __VA_ARGS__ })
 #define nn_lstm(...) nn_lstm_args((NNLstmArgs){ .num_layers = 1, .bias = true, .input_size = __VA_ARGS__ })
 TAPEGRAD_API Module *nn_rnn_args(NNRnnArgs args);
 TAPEGRAD_API Module *nn_gru_args(NNLstmArgs args);
 TAPEGRAD_API Module *nn_lstm_args(NNLstmArgs args);
 
-/* nn_rnn_forward - of nn_rnn and nn_gru, from the states h0 [layers directions, N, H] on; *h_n receives the last ones.
- * nn_lstm_forward - of nn_lstm.   h0, c0 may be NULL: zeros; so may h_n, c_n.  EVALUE: another module. */
+/* nn_rnn_forward - of nn_rnn and nn_gru, from the states h0 [layers directions, N, H] on; *h_n receives the
+ * last ones. nn_lstm_forward - of nn_lstm.   h0, c0 may be NULL: zeros; so may h_n, c_n.  EVALUE: another
+ * module. */
 TAPEGRAD_API Tensor *nn_rnn_forward(Module *module, Tensor *x, Tensor *h0, Tensor **h_n);
-TAPEGRAD_API Tensor *nn_lstm_forward(Module *module, Tensor *x, Tensor *h0, Tensor *c0, Tensor **h_n, Tensor **c_n);
+TAPEGRAD_API Tensor *nn_lstm_forward(Module *module, Tensor *x, Tensor *h0, Tensor *c0, Tensor **h_n,
+                                     Tensor **c_n);
 
-/* ---- one step ------------------------------------------------------------------------------------------------ */
+/* ---- one step -------------------------------------------------------------------------------- */
 
 typedef struct NNRnnCellArgs {
     int64_t input_size, hidden_size;
-    bool bias;                                      /* true */
-    const char *nonlinearity;                       /* nn_rnn_cell only: "tanh", the default, or "relu" */
+    bool bias;                /* true */
+    const char *nonlinearity; /* nn_rnn_cell only: "tanh", the default, or "relu" */
     TensorDtype dtype;
 } NNRnnCellArgs;
 
-/* nn_rnn_cell(in, H), nn_gru_cell(in, H), nn_lstm_cell(in, H) - x [N, in] (or [in]) -> the next h [N, H]; nn_forward begins at zeros.
- * EVALUE: hidden_size below 1, input_size below 0. */
-#define NN_CELL_(function, ...) function((NNRnnCellArgs){ .bias = true, .nonlinearity = "tanh", .input_size = __VA_ARGS__ })
-#define nn_rnn_cell(...)  NN_CELL_(nn_rnn_cell_args, __VA_ARGS__)
-#define nn_gru_cell(...)  NN_CELL_(nn_gru_cell_args, __VA_ARGS__)
+/* nn_rnn_cell(in, H), nn_gru_cell(in, H), nn_lstm_cell(in, H) - x [N, in] (or [in]) -> the next h [N, H];
+ * nn_forward begins at zeros. EVALUE: hidden_size below 1, input_size below 0. */
+#define NN_CELL_(function, ...) \
+    function((NNRnnCellArgs){ .bias = true, .nonlinearity = "tanh", .input_size = __VA_ARGS__ })
+#define nn_rnn_cell(...) NN_CELL_(nn_rnn_cell_args, __VA_ARGS__)
+#define nn_gru_cell(...) NN_CELL_(nn_gru_cell_args, __VA_ARGS__)
 #define nn_lstm_cell(...) NN_CELL_(nn_lstm_cell_args, __VA_ARGS__)
 TAPEGRAD_API Module *nn_rnn_cell_args(NNRnnCellArgs args);
 TAPEGRAD_API Module *nn_gru_cell_args(NNRnnCellArgs args);
 TAPEGRAD_API Module *nn_lstm_cell_args(NNRnnCellArgs args);
 
 /* nn_rnn_cell_forward - of nn_rnn_cell and nn_gru_cell: the next h, from hx (NULL: zeros).
- * nn_lstm_cell_forward - of nn_lstm_cell; *c_next receives the next c.  h = nn_lstm_cell_forward(m, x, h, c, &c). */
+ * nn_lstm_cell_forward - of nn_lstm_cell; *c_next receives the next c.  h = nn_lstm_cell_forward(m, x, h, c,
+ * &c). */
 TAPEGRAD_API Tensor *nn_rnn_cell_forward(Module *module, Tensor *x, Tensor *hx);
 TAPEGRAD_API Tensor *nn_lstm_cell_forward(Module *module, Tensor *x, Tensor *hx, Tensor *cx, Tensor **c_next);
 

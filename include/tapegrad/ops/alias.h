@@ -96,7 +96,8 @@
 #define tensor_linalg_cholesky tensor_cholesky
 #define tensor_linalg_cross(...) tensor_cross_args((TensorCrossArgs){ .dim = -1, .a = __VA_ARGS__ })
 #define tensor_linalg_det tensor_det
-#define tensor_linalg_diagonal(...) tensor_diagonal_args((TensorDiagonalArgs){ .dim1 = -2, .dim2 = -1, .input = __VA_ARGS__ })
+#define tensor_linalg_diagonal(...) \
+    tensor_diagonal_args((TensorDiagonalArgs){ .dim1 = -2, .dim2 = -1, .input = __VA_ARGS__ })
 #define tensor_linalg_eigh tensor_eigh
 #define tensor_linalg_eigvalsh tensor_eigvalsh
 #define tensor_linalg_inv tensor_inv
@@ -112,7 +113,8 @@
 #define tensor_linalg_solve_triangular tensor_solve_triangular
 #define tensor_linalg_svd tensor_svd
 #define tensor_linalg_svdvals tensor_svdvals
-#define tensor_linalg_vander(...) tensor_vander_args((TensorVanderArgs){ .n = -1, .increasing = true, .input = __VA_ARGS__ })
+#define tensor_linalg_vander(...) \
+    tensor_vander_args((TensorVanderArgs){ .n = -1, .increasing = true, .input = __VA_ARGS__ })
 
 /* torch.special's. */
 #define tensor_special_digamma tensor_digamma

@@ -1,5 +1,5 @@
-/* ops/elementwise.h - elementwise ops: the rows of ops.def, what is made of them, dropout, gates, casts.  Included by ops.h, which says
- * how operands broadcast and promote. */
+/* ops/elementwise.h - elementwise ops: the rows of ops.def, what is made of them, dropout, gates, casts.
+ * Included by ops.h, which says how operands broadcast and promote. */
 #ifndef TAPEGRAD_OPS_ELEMENTWISE_H
 #define TAPEGRAD_OPS_ELEMENTWISE_H
 
@@ -10,17 +10,24 @@
 extern "C" {
 #endif
 
-/* tensor_exp(x), tensor_exp_(x), tensor_leaky_relu(x, slope), tensor_add(a, b), tensor_eq(a, b), ...: see ops.def.  Parameters come
- * after the tensors: tensor_polygamma(x, n) is Tensor.polygamma; tensor_logit(x, -1) is that without eps. */
-#define UNARY(name, ...)  TAPEGRAD_API Tensor *tensor_##name(Tensor *x); TAPEGRAD_API Tensor *tensor_##name##_(Tensor *x);
-#define UNARY1(name, t, s, p, ...) TAPEGRAD_API Tensor *tensor_##name(Tensor *x, double p); \
-                          TAPEGRAD_API Tensor *tensor_##name##_(Tensor *x, double p);
-#define UNARY2(name, t, s, p, pi, q, ...) TAPEGRAD_API Tensor *tensor_##name(Tensor *x, double p, double q); \
-                          TAPEGRAD_API Tensor *tensor_##name##_(Tensor *x, double p, double q);
-#define BINARY(name, ...) TAPEGRAD_API Tensor *tensor_##name(Tensor *a, Tensor *b); \
-                          TAPEGRAD_API Tensor *tensor_##name##_(Tensor *a, Tensor *b);
-#define BINARY1(name, t, s, p, ...) TAPEGRAD_API Tensor *tensor_##name(Tensor *a, Tensor *b, double p); \
-                          TAPEGRAD_API Tensor *tensor_##name##_(Tensor *a, Tensor *b, double p);
+/* tensor_exp(x), tensor_exp_(x), tensor_leaky_relu(x, slope), tensor_add(a, b), tensor_eq(a, b), ...: see
+ * ops.def.  Parameters come after the tensors: tensor_polygamma(x, n) is Tensor.polygamma; tensor_logit(x,
+ * -1) is that without eps. */
+#define UNARY(name, ...)                           \
+    TAPEGRAD_API Tensor *tensor_##name(Tensor *x); \
+    TAPEGRAD_API Tensor *tensor_##name##_(Tensor *x);
+#define UNARY1(name, t, s, p, ...)                           \
+    TAPEGRAD_API Tensor *tensor_##name(Tensor *x, double p); \
+    TAPEGRAD_API Tensor *tensor_##name##_(Tensor *x, double p);
+#define UNARY2(name, t, s, p, pi, q, ...)                              \
+    TAPEGRAD_API Tensor *tensor_##name(Tensor *x, double p, double q); \
+    TAPEGRAD_API Tensor *tensor_##name##_(Tensor *x, double p, double q);
+#define BINARY(name, ...)                                     \
+    TAPEGRAD_API Tensor *tensor_##name(Tensor *a, Tensor *b); \
+    TAPEGRAD_API Tensor *tensor_##name##_(Tensor *a, Tensor *b);
+#define BINARY1(name, t, s, p, ...)                                     \
+    TAPEGRAD_API Tensor *tensor_##name(Tensor *a, Tensor *b, double p); \
+    TAPEGRAD_API Tensor *tensor_##name##_(Tensor *a, Tensor *b, double p);
 #define COMPARE BINARY
 #define PREDICATE(name, ...) TAPEGRAD_API Tensor *tensor_##name(Tensor *x);
 #define BITS1 UNARY
@@ -35,7 +42,8 @@ TAPEGRAD_API Tensor *tensor_le_scalar(Tensor *x, double c);
 TAPEGRAD_API Tensor *tensor_gt_scalar(Tensor *x, double c);
 TAPEGRAD_API Tensor *tensor_ge_scalar(Tensor *x, double c);
 
-/* Comparisons in place (tensor_eq_(a, b), ...) write 0 and 1 in the dtype that is there; what was there gets no gradient. */
+/* Comparisons in place (tensor_eq_(a, b), ...) write 0 and 1 in the dtype that is there; what was there gets
+ * no gradient. */
 TAPEGRAD_API Tensor *tensor_eq_scalar_(Tensor *x, double c);
 TAPEGRAD_API Tensor *tensor_ne_scalar_(Tensor *x, double c);
 TAPEGRAD_API Tensor *tensor_lt_scalar_(Tensor *x, double c);
@@ -58,102 +66,127 @@ TAPEGRAD_API Tensor *tensor_lerp_tensor(Tensor *a, Tensor *b, Tensor *weight);
 TAPEGRAD_API Tensor *tensor_lerp_tensor_(Tensor *a, Tensor *b, Tensor *weight);
 
 /* tensor_selu - 1.0507 x where x > 0, else 1.7581 (e^x - 1); floats only.   tensor_tanhshrink - x - tanh(x).
- * tensor_prelu - x where x > 0, else w x; weight has 1 element, or one for each channel, dim 1 of x (ESHAPE).  Floats only.
- * tensor_rrelu(x, .lower = 1/8, .upper = 1/3, .training) - prelu with a slope for each element, drawn from [lower, upper) in
- *   training, else (lower + upper) / 2.  EVALUE: lower > upper. */
+ * tensor_prelu - x where x > 0, else w x; weight has 1 element, or one for each channel, dim 1 of x (ESHAPE).
+ * Floats only. tensor_rrelu(x, .lower = 1/8, .upper = 1/3, .training) - prelu with a slope for each element,
+ * drawn from [lower, upper) in training, else (lower + upper) / 2.  EVALUE: lower > upper. */
 TAPEGRAD_API Tensor *tensor_selu(Tensor *x);
 TAPEGRAD_API Tensor *tensor_selu_(Tensor *x);
 TAPEGRAD_API Tensor *tensor_tanhshrink(Tensor *x);
 TAPEGRAD_API Tensor *tensor_prelu(Tensor *x, Tensor *weight);
-typedef struct TensorRreluArgs { Tensor *input; double lower, upper; bool training; } TensorRreluArgs;
-#define tensor_rrelu(...) tensor_rrelu_args((TensorRreluArgs){ .lower = 1. / 8, .upper = 1. / 3, .input = __VA_ARGS__ })
+typedef struct TensorRreluArgs {
+    Tensor *input;
+    double lower, upper;
+    bool training;
+} TensorRreluArgs;
+#define tensor_rrelu(...) \
+    tensor_rrelu_args((TensorRreluArgs){ .lower = 1. / 8, .upper = 1. / 3, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_rrelu_args(TensorRreluArgs args);
 TAPEGRAD_API Tensor *tensor_rrelu_(Tensor *x, double lower, double upper, bool training);
 
-/* tensor_clamp_tensor(x, .min = low, .max = high) - x held between tensors, which broadcast; one of them may be left out (both:
- * EVALUE).  low > high gives high.  On ties the whole gradient is x's, as that of clamp, where PyTorch gives half to the bound. */
-typedef struct TensorClampTensorArgs { Tensor *input, *min, *max; } TensorClampTensorArgs;
-#define tensor_clamp_tensor(...) tensor_clamp_tensor_args((TensorClampTensorArgs){ .max = NULL, .input = __VA_ARGS__ })
+/* tensor_clamp_tensor(x, .min = low, .max = high) - x held between tensors, which broadcast; one of them may
+ * be left out (both: EVALUE).  low > high gives high.  On ties the whole gradient is x's, as that of clamp,
+ * where PyTorch gives half to the bound. */
+typedef struct TensorClampTensorArgs {
+    Tensor *input, *min, *max;
+} TensorClampTensorArgs;
+#define tensor_clamp_tensor(...) \
+    tensor_clamp_tensor_args((TensorClampTensorArgs){ .max = NULL, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_clamp_tensor_args(TensorClampTensorArgs args);
 TAPEGRAD_API Tensor *tensor_clamp_tensor_(Tensor *x, Tensor *min, Tensor *max);
 
-/* tensor_nan_to_num(x, .nan = 0, .posinf, .neginf) - numbers in place of NaN and infinities; their gradient is 0.  posinf and neginf
- * left out (or NaN): the largest and least number of the dtype.  Integers are copied. */
-typedef struct TensorNanToNumArgs { Tensor *input; double nan, posinf, neginf; } TensorNanToNumArgs;
+/* tensor_nan_to_num(x, .nan = 0, .posinf, .neginf) - numbers in place of NaN and infinities; their gradient
+ * is 0.  posinf and neginf left out (or NaN): the largest and least number of the dtype.  Integers are
+ * copied. */
+typedef struct TensorNanToNumArgs {
+    Tensor *input;
+    double nan, posinf, neginf;
+} TensorNanToNumArgs;
 #define tensor_nan_to_num(...) \
-    tensor_nan_to_num_args((TensorNanToNumArgs){ .posinf = (double)NAN, .neginf = (double)NAN, .input = __VA_ARGS__ })
+    tensor_nan_to_num_args(    \
+        (TensorNanToNumArgs){ .posinf = (double)NAN, .neginf = (double)NAN, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_nan_to_num_args(TensorNanToNumArgs args);
 TAPEGRAD_API Tensor *tensor_nan_to_num_(Tensor *x, double nan, double posinf, double neginf);
 
-/* tensor_div_rounding - PyTorch's div with a rounding mode: floor_divide or trunc_divide, with the gradient 0.
- * tensor_float_power - a^b, computed in f64, which is the result's dtype; in place into f64 alone (EDTYPE).   tensor_positive - x itself; bool is refused (EDTYPE).
- * tensor_isclose(a, b, .rtol = 1e-5, .atol = 1e-8, .equal_nan) - bool: a == b, or |a - b| <= atol + rtol |b| and finite. */
+/* tensor_div_rounding - PyTorch's div with a rounding mode: floor_divide or trunc_divide, with the gradient
+ * 0. tensor_float_power - a^b, computed in f64, which is the result's dtype; in place into f64 alone
+ * (EDTYPE).   tensor_positive - x itself; bool is refused (EDTYPE). tensor_isclose(a, b, .rtol = 1e-5, .atol
+ * = 1e-8, .equal_nan) - bool: a == b, or |a - b| <= atol + rtol |b| and finite. */
 typedef enum TensorRounding { TENSOR_FLOOR, TENSOR_TRUNC } TensorRounding;
 TAPEGRAD_API Tensor *tensor_div_rounding(Tensor *a, Tensor *b, TensorRounding rounding);
 TAPEGRAD_API Tensor *tensor_div_rounding_(Tensor *a, Tensor *b, TensorRounding rounding);
 TAPEGRAD_API Tensor *tensor_float_power(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_float_power_(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_positive(Tensor *x);
-typedef struct TensorIscloseArgs { Tensor *a, *b; double rtol, atol; bool equal_nan; } TensorIscloseArgs;
-#define tensor_isclose(...) tensor_isclose_args((TensorIscloseArgs){ .rtol = 1e-5, .atol = 1e-8, .a = __VA_ARGS__ })
+typedef struct TensorIscloseArgs {
+    Tensor *a, *b;
+    double rtol, atol;
+    bool equal_nan;
+} TensorIscloseArgs;
+#define tensor_isclose(...) \
+    tensor_isclose_args((TensorIscloseArgs){ .rtol = 1e-5, .atol = 1e-8, .a = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_isclose_args(TensorIscloseArgs args);
 
-/* In-place writes that forget the old values: tensor_zero_(x), tensor_fill_(x, c); EVALUE: c beyond an integer dtype.  x leaves
- * the graph (PyTorch's goes on to require a gradient, which is 0); of a view that is filled, only its part of the base does.
- * tensor_copy_ - x = src, broadcast to x's shape and cast to its dtype, also between devices; src gets the gradient, x's
- * old value none.  With a view as x it is PyTorch's x[...] = src. */
+/* In-place writes that forget the old values: tensor_zero_(x), tensor_fill_(x, c); EVALUE: c beyond an
+ * integer dtype.  x leaves the graph (PyTorch's goes on to require a gradient, which is 0); of a view that is
+ * filled, only its part of the base does. tensor_copy_ - x = src, broadcast to x's shape and cast to its
+ * dtype, also between devices; src gets the gradient, x's old value none.  With a view as x it is PyTorch's
+ * x[...] = src. */
 TAPEGRAD_API Tensor *tensor_zero_(Tensor *x);
 TAPEGRAD_API Tensor *tensor_fill_(Tensor *x, double value);
 TAPEGRAD_API Tensor *tensor_copy_(Tensor *x, Tensor *src);
 
-/* tensor_to - cast; x itself when it has the dtype.  Float to float has the gradient cast back.  Out of range of an integer
- * dtype: as C, undefined in value.  To bool: x != 0.   tensor_to_device - a copy there, x itself when it is there. */
+/* tensor_to - cast; x itself when it has the dtype.  Float to float has the gradient cast back.  Out of range
+ * of an integer dtype: as C, undefined in value.  To bool: x != 0.   tensor_to_device - a copy there, x
+ * itself when it is there. */
 TAPEGRAD_API Tensor *tensor_to(Tensor *x, TensorDtype dtype);
 TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
 
-/* ---- dropout -----------------------------------------------------------------------------------------
- * tensor_dropout - training: each element is 0 with probability p, else divided by 1 - p.  The gradient passes the same mask.
- * p = 1 gives zeros.  Dropped elements are 0 whatever they were.  Not training, or p = 0: x itself, and no number is drawn.
- * tensor_dropout2d - whole channels: one draw for each index of the first two dimensions.
- * tensor_dropout1d, tensor_dropout3d - the same of [N, C, L] and [N, C, D, H, W], or of [C, L] and [C, D, H, W].
- * EVALUE: p outside [0, 1].  Masks come from the counter-based generator (random.h). */
+/* ---- dropout ------------------------------------------------------------------------------------
+ * tensor_dropout - training: each element is 0 with probability p, else divided by 1 - p.  The gradient
+ * passes the same mask. p = 1 gives zeros.  Dropped elements are 0 whatever they were.  Not training, or p =
+ * 0: x itself, and no number is drawn. tensor_dropout2d - whole channels: one draw for each index of the
+ * first two dimensions. tensor_dropout1d, tensor_dropout3d - the same of [N, C, L] and [N, C, D, H, W], or of
+ * [C, L] and [C, D, H, W]. EVALUE: p outside [0, 1].  Masks come from the counter-based generator (random.h).
+ */
 TAPEGRAD_API Tensor *tensor_dropout(Tensor *x, double p, bool training);
 TAPEGRAD_API Tensor *tensor_dropout_(Tensor *x, double p, bool training);
 TAPEGRAD_API Tensor *tensor_dropout1d(Tensor *x, double p, bool training);
 TAPEGRAD_API Tensor *tensor_dropout2d(Tensor *x, double p, bool training);
 TAPEGRAD_API Tensor *tensor_dropout3d(Tensor *x, double p, bool training);
 
-/* tensor_alpha_dropout - training: y = a x + b, where x is replaced by -1.7581 (what selu tends to) with probability p; a and b
- * keep mean 0 and variance 1.  p = 1 gives zeros.  Not training, or p = 0: x itself, and no number is drawn.
- * tensor_feature_alpha_dropout - whole channels, as dropout2d. */
+/* tensor_alpha_dropout - training: y = a x + b, where x is replaced by -1.7581 (what selu tends to) with
+ * probability p; a and b keep mean 0 and variance 1.  p = 1 gives zeros.  Not training, or p = 0: x itself,
+ * and no number is drawn. tensor_feature_alpha_dropout - whole channels, as dropout2d. */
 TAPEGRAD_API Tensor *tensor_alpha_dropout(Tensor *x, double p, bool training);
 TAPEGRAD_API Tensor *tensor_feature_alpha_dropout(Tensor *x, double p, bool training);
 TAPEGRAD_API Tensor *tensor_alpha_dropout_(Tensor *x, double p, bool training);
 TAPEGRAD_API Tensor *tensor_feature_alpha_dropout_(Tensor *x, double p, bool training);
 
-/* ---- gates ------------------------------------------------------------------------------------------- */
+/* ---- gates ----------------------------------------------------------------------------------- */
 
 typedef struct TensorGluArgs {
     Tensor *input;
-    int dim;                                /* -1 */
+    int dim; /* -1 */
 } TensorGluArgs;
 
-/* tensor_glu - a sigmoid(b), a and b the halves of input along dim.  ESHAPE: an odd size.  EINDEX: no such dim. */
+/* tensor_glu - a sigmoid(b), a and b the halves of input along dim.  ESHAPE: an odd size.  EINDEX: no such
+ * dim. */
 #define tensor_glu(...) tensor_glu_args((TensorGluArgs){ .dim = -1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_glu_args(TensorGluArgs args);
 
 typedef struct TensorGumbelSoftmaxArgs {
     Tensor *logits;
-    double tau;                             /* 1 */
+    double tau; /* 1 */
     bool hard;
-    int dim;                                /* -1 */
+    int dim; /* -1 */
 } TensorGumbelSoftmaxArgs;
 
-/* tensor_gumbel_softmax - softmax((logits + n) / tau) along dim, n = -log e, e drawn from the exponential distribution in the
- * order of PyTorch's generator.  hard: exactly 1 at the largest and 0 elsewhere, with the gradient of the soft value.
- * PyTorch's eps, which it ignores, is not here.
- * EVALUE: tau <= 0.  EINDEX: no such dim. */
-#define tensor_gumbel_softmax(...) tensor_gumbel_softmax_args((TensorGumbelSoftmaxArgs){ .tau = 1, .dim = -1, .logits = __VA_ARGS__ })
+/* tensor_gumbel_softmax - softmax((logits + n) / tau) along dim, n = -log e, e drawn from the exponential
+ * distribution in the order of PyTorch's generator.  hard: exactly 1 at the largest and 0 elsewhere, with the
+ * gradient of the soft value. PyTorch's eps, which it ignores, is not here. EVALUE: tau <= 0.  EINDEX: no
+ * such dim. */
+#define tensor_gumbel_softmax(...) \
+    tensor_gumbel_softmax_args((TensorGumbelSoftmaxArgs){ .tau = 1, .dim = -1, .logits = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_gumbel_softmax_args(TensorGumbelSoftmaxArgs args);
 
 #ifdef __cplusplus

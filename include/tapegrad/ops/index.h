@@ -6,22 +6,22 @@
  *     tensor_index_set_scalar_(x, 0.0, "..., ::2");                   // x[..., ::2] = 0
  *     Tensor *words = tensor_embedding(tokens, table);
  *
- * Dims may count from the end.  EINDEX: no such dim, or an index out of range; it names the first such index, and its position.
- * ESHAPE: shapes that do not fit.  EDTYPE: index tensors are i64, i32 or u8, masks bool or u8, sources of x's dtype.  Indices are
- * checked before anything is written.  Negative ones are out of range, but where it says that they count from the end.
- * Sums are formed in the order of the index, and where an index is named twice the last one wins, and it alone gets the
- * gradient: the same bits every time. */
+ * Dims may count from the end.  EINDEX: no such dim, or an index out of range; it names the first such index,
+ * and its position. ESHAPE: shapes that do not fit.  EDTYPE: index tensors are i64, i32 or u8, masks bool or
+ * u8, sources of x's dtype.  Indices are checked before anything is written.  Negative ones are out of range,
+ * but where it says that they count from the end. Sums are formed in the order of the index, and where an
+ * index is named twice the last one wins, and it alone gets the gradient: the same bits every time. */
 #ifndef TAPEGRAD_OPS_INDEX_H
 #define TAPEGRAD_OPS_INDEX_H
 
-#include <tapegrad/ops/shape.h>          /* TensorList */
+#include <tapegrad/ops/shape.h> /* TensorList */
 #include <tapegrad/tensor.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* ---- x[...] -------------------------------------------------------------------------------------------
+/* ---- x[...] -------------------------------------------------------------------------------------
  *     index = item, item, ...            in brackets or not
  *     item  = 3, -1, %d                  an integer: that index, the dim vanishes
  *           | 1:-1:2, :, 2:, :%d         a slice, bounds as in Python, the step positive: a view
@@ -29,19 +29,22 @@ extern "C" {
  *           | None                       a new dim of size 1
  *           | True | False               a new dim of size 1 or 0
  *           | rows                       any other name: the next argument, a Tensor * of indices, or a mask
- * %d takes an int from the arguments, %ld a long, %lld a long long.  Here negative indices count from the end.
+ * %d takes an int from the arguments, %ld a long, %lld a long long.  Here negative indices count from the
+ * end.
  *
- * As in PyTorch: a mask (bool, u8) indexes as many dims as it has, by the positions where it is true, in row-major order.  Index
- * tensors broadcast; where they stand beside each other their dims replace those that they index; where a slice or None stands
- * between them their dims come first.  An integer, or an integer tensor of rank 0, is a selection made before that.
- * Without tensors, True and False the result is a view of x; else a copy.
+ * As in PyTorch: a mask (bool, u8) indexes as many dims as it has, by the positions where it is true, in
+ * row-major order.  Index tensors broadcast; where they stand beside each other their dims replace those that
+ * they index; where a slice or None stands between them their dims come first.  An integer, or an integer
+ * tensor of rank 0, is a selection made before that. Without tensors, True and False the result is a view of
+ * x; else a copy.
  *
- * EVALUE: a text that cannot be read, and the position; more or fewer arguments than it takes; more indices than dims; a step below 1.
- * EINDEX: an index out of range.  ESHAPE: index tensors that do not broadcast, a mask that is not of x's sizes.  EDTYPE: a floating index. */
+ * EVALUE: a text that cannot be read, and the position; more or fewer arguments than it takes; more indices
+ * than dims; a step below 1. EINDEX: an index out of range.  ESHAPE: index tensors that do not broadcast, a
+ * mask that is not of x's sizes.  EDTYPE: a floating index. */
 TAPEGRAD_API Tensor *tensor_index(Tensor *x, const char *text, ...);
 
-/* tensor_index_set_ - x[text] = value, in place.  value is cast to x's dtype and broadcasts (leading sizes of 1 are dropped);
- * it gets the gradient of what it wrote, x's old elements there 0.  ..._scalar_: a number.
+/* tensor_index_set_ - x[text] = value, in place.  value is cast to x's dtype and broadcasts (leading sizes of
+ * 1 are dropped); it gets the gradient of what it wrote, x's old elements there 0.  ..._scalar_: a number.
  * tensor_index_set - a copy of x with that part written.
  * tensor_index_accumulate_ - value is added, once for each time that an index is named. */
 TAPEGRAD_API Tensor *tensor_index_set_(Tensor *x, Tensor *value, const char *text, ...);
@@ -49,8 +52,9 @@ TAPEGRAD_API Tensor *tensor_index_set_scalar_(Tensor *x, double value, const cha
 TAPEGRAD_API Tensor *tensor_index_set(Tensor *x, Tensor *value, const char *text, ...);
 TAPEGRAD_API Tensor *tensor_index_accumulate_(Tensor *x, Tensor *value, const char *text, ...);
 
-/* The arguments end in a mark, so that one that is forgotten, or too many, is an error (EVALUE) and not what happens to lie on the
- * stack; NULL stands behind it, where a %d without its argument would otherwise go unseen. */
+/* The arguments end in a mark, so that one that is forgotten, or too many, is an error (EVALUE) and not what
+ * happens to lie on the stack; NULL stands behind it, where a %d without its argument would otherwise go
+ * unseen. */
 #define TENSOR_INDEX_END_ ((Tensor *)UINTPTR_MAX)
 #define tensor_index(...) tensor_index(__VA_ARGS__, TENSOR_INDEX_END_, (Tensor *)NULL)
 #define tensor_index_set_(...) tensor_index_set_(__VA_ARGS__, TENSOR_INDEX_END_, (Tensor *)NULL)
@@ -58,9 +62,9 @@ TAPEGRAD_API Tensor *tensor_index_accumulate_(Tensor *x, Tensor *value, const ch
 #define tensor_index_set(...) tensor_index_set(__VA_ARGS__, TENSOR_INDEX_END_, (Tensor *)NULL)
 #define tensor_index_accumulate_(...) tensor_index_accumulate_(__VA_ARGS__, TENSOR_INDEX_END_, (Tensor *)NULL)
 
-/* tensor_index_tensors(x, TENSORS(i, NULL, j)) - x[i, :, j] for a list of index tensors and masks; NULL is a whole dim.
- * tensor_index_put(x, TENSORS(i, j), values, .accumulate = true) - x with values, which broadcast to that shape, written there,
- * or added. */
+/* tensor_index_tensors(x, TENSORS(i, NULL, j)) - x[i, :, j] for a list of index tensors and masks; NULL is a
+ * whole dim. tensor_index_put(x, TENSORS(i, j), values, .accumulate = true) - x with values, which broadcast
+ * to that shape, written there, or added. */
 typedef struct TensorIndexPutArgs {
     Tensor *input;
     TensorList indices;
@@ -72,22 +76,24 @@ TAPEGRAD_API Tensor *tensor_index_tensors(Tensor *x, TensorList indices);
 TAPEGRAD_API Tensor *tensor_index_put_args(TensorIndexPutArgs args);
 TAPEGRAD_API Tensor *tensor_index_put_(Tensor *x, TensorList indices, Tensor *values, bool accumulate);
 
-/* ---- along one dim ------------------------------------------------------------------------------------ */
+/* ---- along one dim --------------------------------------------------------------------------- */
 
-/* tensor_gather - y[i][j][k] = x[i][index[i][j][k]][k] for dim 1 of 3.  index has x's rank, and in the other dims at most
- * x's sizes.   tensor_take_along_dim(x, index, .dim = 1) - the same where other dims broadcast, and negative indices count
- * from the end; without dim, of x flattened. */
+/* tensor_gather - y[i][j][k] = x[i][index[i][j][k]][k] for dim 1 of 3.  index has x's rank, and in the other
+ * dims at most x's sizes.   tensor_take_along_dim(x, index, .dim = 1) - the same where other dims broadcast,
+ * and negative indices count from the end; without dim, of x flattened. */
 TAPEGRAD_API Tensor *tensor_gather(Tensor *x, int dim, Tensor *index);
 typedef struct TensorTakeArgs {
     Tensor *input, *index;
     int dim;
 } TensorTakeArgs;
-#define tensor_take_along_dim(...) tensor_take_along_dim_args((TensorTakeArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+#define tensor_take_along_dim(...) \
+    tensor_take_along_dim_args((TensorTakeArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_take_along_dim_args(TensorTakeArgs args);
 
-/* tensor_scatter_add - x with y[i][index[i][j][k]][k] += src[i][j][k] for dim 1 of 3; src may be larger than index.
- * tensor_scatter - the same with = for +=: where an index is named twice the last one in row-major order wins, and it alone
- * gets the gradient.   tensor_scatter_value - a number for src.   EDTYPE: src of another dtype than x. */
+/* tensor_scatter_add - x with y[i][index[i][j][k]][k] += src[i][j][k] for dim 1 of 3; src may be larger than
+ * index. tensor_scatter - the same with = for +=: where an index is named twice the last one in row-major
+ * order wins, and it alone gets the gradient.   tensor_scatter_value - a number for src.   EDTYPE: src of
+ * another dtype than x. */
 TAPEGRAD_API Tensor *tensor_scatter_add(Tensor *x, int dim, Tensor *index, Tensor *src);
 TAPEGRAD_API Tensor *tensor_scatter_add_(Tensor *x, int dim, Tensor *index, Tensor *src);
 TAPEGRAD_API Tensor *tensor_scatter(Tensor *x, int dim, Tensor *index, Tensor *src);
@@ -96,7 +102,8 @@ TAPEGRAD_API Tensor *tensor_scatter_value(Tensor *x, int dim, Tensor *index, dou
 TAPEGRAD_API Tensor *tensor_scatter_value_(Tensor *x, int dim, Tensor *index, double value);
 
 /* tensor_index_select - the slices index[k] of dim, in that order; index is a list.
- * tensor_index_add(x, dim, index, source, .alpha = 1) - x with alpha times slice k of source added to slice index[k]. */
+ * tensor_index_add(x, dim, index, source, .alpha = 1) - x with alpha times slice k of source added to slice
+ * index[k]. */
 TAPEGRAD_API Tensor *tensor_index_select(Tensor *x, int dim, Tensor *index);
 typedef struct TensorIndexAddArgs {
     Tensor *input;
@@ -108,39 +115,45 @@ typedef struct TensorIndexAddArgs {
 TAPEGRAD_API Tensor *tensor_index_add_args(TensorIndexAddArgs args);
 TAPEGRAD_API Tensor *tensor_index_add_(Tensor *x, int dim, Tensor *index, Tensor *source, double alpha);
 
-/* tensor_index_copy - slice index[k] of dim replaced by slice k of source; tensor_index_fill - by a number. */
+/* tensor_index_copy - slice index[k] of dim replaced by slice k of source; tensor_index_fill - by a number.
+ */
 TAPEGRAD_API Tensor *tensor_index_copy(Tensor *x, int dim, Tensor *index, Tensor *source);
 TAPEGRAD_API Tensor *tensor_index_copy_(Tensor *x, int dim, Tensor *index, Tensor *source);
 TAPEGRAD_API Tensor *tensor_index_fill(Tensor *x, int dim, Tensor *index, double value);
 TAPEGRAD_API Tensor *tensor_index_fill_(Tensor *x, int dim, Tensor *index, double value);
 
-/* tensor_scatter_reduce(x, dim, index, src, "amax", .include_self = false) - x with the elements of src reduced into those that
- * index names, as in scatter_add, by "sum", "prod", "mean", "amax" or "amin"; x's own element counts too unless include_self is
- * false.  Means of integers are rounded down; NaN wins amax and amin, whose ties share the gradient evenly.  Unlike PyTorch, an
- * element of x that is not included has no share.  EGRAD: the gradient's gradient of "prod" where several zeros meet.
- * tensor_index_reduce(x, dim, index, source, "mean") - the same for whole slices, as in index_add, which is the sum ("sum": EVALUE). */
+/* tensor_scatter_reduce(x, dim, index, src, "amax", .include_self = false) - x with the elements of src
+ * reduced into those that index names, as in scatter_add, by "sum", "prod", "mean", "amax" or "amin"; x's own
+ * element counts too unless include_self is false.  Means of integers are rounded down; NaN wins amax and
+ * amin, whose ties share the gradient evenly.  Unlike PyTorch, an element of x that is not included has no
+ * share.  EGRAD: the gradient's gradient of "prod" where several zeros meet. tensor_index_reduce(x, dim,
+ * index, source, "mean") - the same for whole slices, as in index_add, which is the sum ("sum": EVALUE). */
 typedef struct TensorReduceIntoArgs {
     Tensor *input;
     int dim;
     Tensor *index, *src;
     const char *reduce;
-    bool include_self;                      /* true */
+    bool include_self; /* true */
 } TensorReduceIntoArgs;
-#define tensor_scatter_reduce(...) tensor_scatter_reduce_args((TensorReduceIntoArgs){ .include_self = true, .input = __VA_ARGS__ })
-#define tensor_scatter_reduce_(...) tensor_scatter_reduce_args_((TensorReduceIntoArgs){ .include_self = true, .input = __VA_ARGS__ })
-#define tensor_index_reduce(...) tensor_index_reduce_args((TensorReduceIntoArgs){ .include_self = true, .input = __VA_ARGS__ })
-#define tensor_index_reduce_(...) tensor_index_reduce_args_((TensorReduceIntoArgs){ .include_self = true, .input = __VA_ARGS__ })
+#define tensor_scatter_reduce(...) \
+    tensor_scatter_reduce_args((TensorReduceIntoArgs){ .include_self = true, .input = __VA_ARGS__ })
+#define tensor_scatter_reduce_(...) \
+    tensor_scatter_reduce_args_((TensorReduceIntoArgs){ .include_self = true, .input = __VA_ARGS__ })
+#define tensor_index_reduce(...) \
+    tensor_index_reduce_args((TensorReduceIntoArgs){ .include_self = true, .input = __VA_ARGS__ })
+#define tensor_index_reduce_(...) \
+    tensor_index_reduce_args_((TensorReduceIntoArgs){ .include_self = true, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_scatter_reduce_args(TensorReduceIntoArgs args);
 TAPEGRAD_API Tensor *tensor_scatter_reduce_args_(TensorReduceIntoArgs args);
 TAPEGRAD_API Tensor *tensor_index_reduce_args(TensorReduceIntoArgs args);
 TAPEGRAD_API Tensor *tensor_index_reduce_args_(TensorReduceIntoArgs args);
 
-/* ---- by position, by mask, by part -------------------------------------------------------------------- */
+/* ---- by position, by mask, by part ----------------------------------------------------------- */
 
 /* tensor_take - x's elements at row-major positions, which may count from the end; of index's shape.
- * tensor_put(x, index, source, .accumulate = true) - x with source's elements written there, or added; as many as indices.
- * tensor_masked_scatter - x with the first elements of source, in order, written where the mask is true; x and mask broadcast,
- * source has at least as many elements (ESHAPE). */
+ * tensor_put(x, index, source, .accumulate = true) - x with source's elements written there, or added; as
+ * many as indices. tensor_masked_scatter - x with the first elements of source, in order, written where the
+ * mask is true; x and mask broadcast, source has at least as many elements (ESHAPE). */
 typedef struct TensorPutArgs {
     Tensor *input, *index, *source;
     bool accumulate;
@@ -154,111 +167,119 @@ TAPEGRAD_API Tensor *tensor_masked_scatter(Tensor *x, Tensor *mask, Tensor *sour
 TAPEGRAD_API Tensor *tensor_masked_scatter_(Tensor *x, Tensor *mask, Tensor *source);
 
 /* A copy of x with a part replaced by src, of that part's shape (ESHAPE):
- * tensor_slice_scatter(x, src, dim, start, end, step) - the part is tensor_slice's;  tensor_select_scatter - tensor_select's;
- * tensor_diagonal_scatter(x, src, offset, .dim1 = 0, .dim2 = 1) - tensor_diagonal's. */
+ * tensor_slice_scatter(x, src, dim, start, end, step) - the part is tensor_slice's;  tensor_select_scatter -
+ * tensor_select's; tensor_diagonal_scatter(x, src, offset, .dim1 = 0, .dim2 = 1) - tensor_diagonal's. */
 typedef struct TensorSliceScatterArgs {
     Tensor *input, *src;
-    int dim;                                /* 0 */
-    int64_t start, end, step;               /* 0, INT64_MAX, 1 */
+    int dim;                  /* 0 */
+    int64_t start, end, step; /* 0, INT64_MAX, 1 */
 } TensorSliceScatterArgs;
 typedef struct TensorDiagonalScatterArgs {
     Tensor *input, *src;
-    int offset, dim1, dim2;                 /* 0, 0, 1 */
+    int offset, dim1, dim2; /* 0, 0, 1 */
 } TensorDiagonalScatterArgs;
-#define tensor_slice_scatter(...) tensor_slice_scatter_args((TensorSliceScatterArgs){ .end = INT64_MAX, .step = 1, .input = __VA_ARGS__ })
-#define tensor_diagonal_scatter(...) tensor_diagonal_scatter_args((TensorDiagonalScatterArgs){ .dim2 = 1, .input = __VA_ARGS__ })
+#define tensor_slice_scatter(...) \
+    tensor_slice_scatter_args((TensorSliceScatterArgs){ .end = INT64_MAX, .step = 1, .input = __VA_ARGS__ })
+#define tensor_diagonal_scatter(...) \
+    tensor_diagonal_scatter_args((TensorDiagonalScatterArgs){ .dim2 = 1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_slice_scatter_args(TensorSliceScatterArgs args);
 TAPEGRAD_API Tensor *tensor_select_scatter(Tensor *x, Tensor *src, int dim, int64_t index);
 TAPEGRAD_API Tensor *tensor_diagonal_scatter_args(TensorDiagonalScatterArgs args);
 
-/* ---- tables ------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
-/* tensor_embedding(index, weight, .padding_idx = 0) - y[..., :] = weight[index[...], :] of a table [rows, width].  The row
- * padding_idx gets no gradient (it may count from the end); left out: none is special.  With max_norm, the rows looked up whose
- * norm (of norm_type) is larger are scaled down to it, in the table itself, each once, before the look-up.  scale_grad_by_freq:
- * a row's gradient is divided by how often index names it. */
+/* tensor_embedding(index, weight, .padding_idx = 0) - y[..., :] = weight[index[...], :] of a table [rows,
+ * width].  The row padding_idx gets no gradient (it may count from the end); left out: none is special.  With
+ * max_norm, the rows looked up whose norm (of norm_type) is larger are scaled down to it, in the table
+ * itself, each once, before the look-up.  scale_grad_by_freq: a row's gradient is divided by how often index
+ * names it. */
 #define TENSOR_NO_PADDING INT64_MIN
 typedef struct TensorEmbeddingArgs {
     Tensor *input, *weight;
     int64_t padding_idx;
-    double max_norm, norm_type;             /* 0 (none), 2 */
+    double max_norm, norm_type; /* 0 (none), 2 */
     bool scale_grad_by_freq;
 } TensorEmbeddingArgs;
 #define tensor_embedding(...) \
-    tensor_embedding_args((TensorEmbeddingArgs){ .padding_idx = TENSOR_NO_PADDING, .norm_type = 2, .input = __VA_ARGS__ })
+    tensor_embedding_args(    \
+        (TensorEmbeddingArgs){ .padding_idx = TENSOR_NO_PADDING, .norm_type = 2, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_embedding_args(TensorEmbeddingArgs args);
 
-/* tensor_embedding_bag(index, weight, offsets, .mode = "sum") - [bags, width]: the sum, mean or max of the rows of each bag.  index
- * is a matrix of one bag a row, without offsets; or a list, where bag k begins at offsets[k] (which start from 0 and do not fall:
- * EVALUE) and, with include_last_offset, the last offset only ends the last bag.  Indices equal to padding_idx are left out; an empty
- * bag is 0.  per_sample_weights, of index's shape, multiplies the rows of a sum.  The gradient of max goes to the first one. */
+/* tensor_embedding_bag(index, weight, offsets, .mode = "sum") - [bags, width]: the sum, mean or max of the
+ * rows of each bag.  index is a matrix of one bag a row, without offsets; or a list, where bag k begins at
+ * offsets[k] (which start from 0 and do not fall: EVALUE) and, with include_last_offset, the last offset only
+ * ends the last bag.  Indices equal to padding_idx are left out; an empty bag is 0.  per_sample_weights, of
+ * index's shape, multiplies the rows of a sum.  The gradient of max goes to the first one. */
 typedef struct TensorEmbeddingBagArgs {
     Tensor *input, *weight, *offsets;
-    double max_norm, norm_type;             /* 0 (none), 2 */
+    double max_norm, norm_type; /* 0 (none), 2 */
     bool scale_grad_by_freq;
-    const char *mode;                       /* "mean" */
+    const char *mode; /* "mean" */
     Tensor *per_sample_weights;
     bool include_last_offset;
     int64_t padding_idx;
 } TensorEmbeddingBagArgs;
-#define tensor_embedding_bag(...) tensor_embedding_bag_args((TensorEmbeddingBagArgs){ .mode = "mean", .padding_idx = TENSOR_NO_PADDING, \
-    .norm_type = 2, .input = __VA_ARGS__ })
+#define tensor_embedding_bag(...)                       \
+    tensor_embedding_bag_args((TensorEmbeddingBagArgs){ \
+        .mode = "mean", .padding_idx = TENSOR_NO_PADDING, .norm_type = 2, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_embedding_bag_args(TensorEmbeddingBagArgs args);
 
-/* tensor_one_hot(index, num_classes) - i64 [..., num_classes]: 1 at the index, 0 elsewhere.  num_classes left out: the largest
- * index plus one.  EINDEX: an index outside [0, num_classes). */
+/* tensor_one_hot(index, num_classes) - i64 [..., num_classes]: 1 at the index, 0 elsewhere.  num_classes left
+ * out: the largest index plus one.  EINDEX: an index outside [0, num_classes). */
 typedef struct TensorOneHotArgs {
     Tensor *input;
-    int64_t num_classes;                    /* -1 */
+    int64_t num_classes; /* -1 */
 } TensorOneHotArgs;
 #define tensor_one_hot(...) tensor_one_hot_args((TensorOneHotArgs){ .num_classes = -1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_one_hot_args(TensorOneHotArgs args);
 
-/* ---- sets and counts: results have no gradient --------------------------------------------------------- */
+/* ---- sets and counts: results have no gradient ----------------------------------------------- */
 
-/* tensor_unique(x, .return_inverse = &inverse, .return_counts = &counts, .dim = 0) - the elements without repetitions, in order;
- * with dim, its slices, in the order of their elements.  inverse (i64, of x's shape; with dim a list) says which one each element
- * is, counts how often each occurs.  sorted is PyTorch's; here the result is always in order.  NaN equals nothing.
- * tensor_unique_consecutive - only neighbours are compared, the order stays. */
+/* tensor_unique(x, .return_inverse = &inverse, .return_counts = &counts, .dim = 0) - the elements without
+ * repetitions, in order; with dim, its slices, in the order of their elements.  inverse (i64, of x's shape;
+ * with dim a list) says which one each element is, counts how often each occurs.  sorted is PyTorch's; here
+ * the result is always in order.  NaN equals nothing. tensor_unique_consecutive - only neighbours are
+ * compared, the order stays. */
 typedef struct TensorUniqueArgs {
     Tensor *input;
-    bool sorted;                            /* true */
+    bool sorted; /* true */
     Tensor **return_inverse, **return_counts;
-    int dim;                                /* TENSOR_ALL: of x flattened */
+    int dim; /* TENSOR_ALL: of x flattened */
 } TensorUniqueArgs;
 typedef struct TensorUniqueConsecutiveArgs {
     Tensor *input;
     Tensor **return_inverse, **return_counts;
     int dim;
 } TensorUniqueConsecutiveArgs;
-#define tensor_unique(...) tensor_unique_args((TensorUniqueArgs){ .sorted = true, .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+#define tensor_unique(...) \
+    tensor_unique_args((TensorUniqueArgs){ .sorted = true, .dim = TENSOR_ALL, .input = __VA_ARGS__ })
 #define tensor_unique_consecutive(...) \
     tensor_unique_consecutive_args((TensorUniqueConsecutiveArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_unique_args(TensorUniqueArgs args);
 TAPEGRAD_API Tensor *tensor_unique_consecutive_args(TensorUniqueConsecutiveArgs args);
 
-/* tensor_bincount(x, weights, .minlength = 0) - how often 0, 1, 2, ... occur in a list of integers, at least minlength counts (i64);
- * with weights the sums of those (f32 for f32, else f64).  EVALUE: a negative integer.
- * tensor_histc(x, bins, min, max) - how many elements lie in each of bins equal parts of [min, max], in x's dtype; min = max: of
- * x's own range.  Elements outside, and NaN, are not counted. */
+/* tensor_bincount(x, weights, .minlength = 0) - how often 0, 1, 2, ... occur in a list of integers, at least
+ * minlength counts (i64); with weights the sums of those (f32 for f32, else f64).  EVALUE: a negative
+ * integer. tensor_histc(x, bins, min, max) - how many elements lie in each of bins equal parts of [min, max],
+ * in x's dtype; min = max: of x's own range.  Elements outside, and NaN, are not counted. */
 typedef struct TensorBincountArgs {
     Tensor *input, *weights;
     int64_t minlength;
 } TensorBincountArgs;
 typedef struct TensorHistcArgs {
     Tensor *input;
-    int64_t bins;                           /* 100 */
-    double min, max;                        /* 0, 0 */
+    int64_t bins;    /* 100 */
+    double min, max; /* 0, 0 */
 } TensorHistcArgs;
 #define tensor_bincount(...) tensor_bincount_args((TensorBincountArgs){ .input = __VA_ARGS__ })
 #define tensor_histc(...) tensor_histc_args((TensorHistcArgs){ .bins = 100, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_bincount_args(TensorBincountArgs args);
 TAPEGRAD_API Tensor *tensor_histc_args(TensorHistcArgs args);
 
-/* tensor_searchsorted(sorted, values, .right = true) - i64 of values' shape: where each would be inserted into the ascending list
- * that is sorted's last dim, before equal elements, or with right behind them; sorted is one list, or has values' leading sizes.
- * Integers beside floats are compared as f64.  NaN goes behind all.
- * tensor_bucketize(x, boundaries) - the same with one list, the operands turned. */
+/* tensor_searchsorted(sorted, values, .right = true) - i64 of values' shape: where each would be inserted
+ * into the ascending list that is sorted's last dim, before equal elements, or with right behind them; sorted
+ * is one list, or has values' leading sizes. Integers beside floats are compared as f64.  NaN goes behind
+ * all. tensor_bucketize(x, boundaries) - the same with one list, the operands turned. */
 typedef struct TensorSearchArgs {
     Tensor *sorted, *values;
     bool right;
@@ -272,10 +293,11 @@ typedef struct TensorBucketizeArgs {
 TAPEGRAD_API Tensor *tensor_searchsorted_args(TensorSearchArgs args);
 TAPEGRAD_API Tensor *tensor_bucketize_args(TensorBucketizeArgs args);
 
-/* tensor_isin(elements, test_elements, .invert = false) - bool of elements' shape: is it one of test_elements?  NaN is not. */
+/* tensor_isin(elements, test_elements, .invert = false) - bool of elements' shape: is it one of
+ * test_elements?  NaN is not. */
 typedef struct TensorIsinArgs {
     Tensor *elements, *test_elements;
-    bool assume_unique, invert;             /* assume_unique is PyTorch's, and changes nothing */
+    bool assume_unique, invert; /* assume_unique is PyTorch's, and changes nothing */
 } TensorIsinArgs;
 #define tensor_isin(...) tensor_isin_args((TensorIsinArgs){ .elements = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_isin_args(TensorIsinArgs args);

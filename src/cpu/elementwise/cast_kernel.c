@@ -1,16 +1,19 @@
 /* cast_kernel.c - lines of elements from one dtype to another, for each pair of them.
  *
- * To bool x != 0; float to integer drops the fraction; what does not fit, NaN included, gives the most negative value, to
- * u8 the low byte of the i64; integers wrap to narrower ones; floats round once. */
+ * To bool x != 0; float to integer drops the fraction; what does not fit, NaN included, gives the most
+ * negative value, to u8 the low byte of the i64; integers wrap to narrower ones; floats round once. */
 #include "tensor/core.h"
 #include "device/half.h"
 #include "cast_kernel.h"
 
-/* ---- one element -------------------------------------------------------------------------------------- */
+/* ---- one element ----------------------------------------------------------------------------- */
 
 /* The conversions of C are undefined out of range; these are what x86 does, and vectorise. */
 static inline int32_t i32_from_f32(float x) { return (int32_t)(x >= -0x1p31f && x < 0x1p31f ? x : -0x1p31f); }
-static inline int32_t i32_from_f64(double x) { return (int32_t)(x > -0x1p31 - 1 && x < 0x1p31 ? x : -0x1p31); }
+static inline int32_t i32_from_f64(double x)
+{
+    return (int32_t)(x > -0x1p31 - 1 && x < 0x1p31 ? x : -0x1p31);
+}
 static inline int32_t i32_from_i64(int64_t x) { return (int32_t)(uint32_t)x; }
 static inline int64_t i64_from_f32(float x) { return (int64_t)(x >= -0x1p63f && x < 0x1p63f ? x : -0x1p63f); }
 static inline int64_t i64_from_f64(double x) { return (int64_t)(x >= -0x1p63 && x < 0x1p63 ? x : -0x1p63); }
@@ -23,31 +26,32 @@ static inline uint16_t bf16_from_i64(int64_t x)
     return bf16_from_f64((double)(x >= INT64_C(1) << 53 || x <= -(INT64_C(1) << 53) ? odd : x));
 }
 
-#define LOAD_f32(p)  (*(const float *)(p))
-#define LOAD_f64(p)  (*(const double *)(p))
-#define LOAD_f16(p)  f16_to_f32(*(const uint16_t *)(p))
+#define LOAD_f32(p) (*(const float *)(p))
+#define LOAD_f64(p) (*(const double *)(p))
+#define LOAD_f16(p) f16_to_f32(*(const uint16_t *)(p))
 #define LOAD_bf16(p) bf16_to_f32(*(const uint16_t *)(p))
-#define LOAD_i64(p)  (*(const int64_t *)(p))
-#define LOAD_i32(p)  (*(const int32_t *)(p))
-#define LOAD_u8(p)   ((int32_t)*(const uint8_t *)(p))
+#define LOAD_i64(p) (*(const int64_t *)(p))
+#define LOAD_i32(p) (*(const int32_t *)(p))
+#define LOAD_u8(p) ((int32_t) * (const uint8_t *)(p))
 #define LOAD_b8(p) ((int32_t)(*(const uint8_t *)(p) != 0))
 
 #define PICK(v, from_f32, from_f64, from_int) \
-    _Generic((v), float: from_f32, double: from_f64, int32_t: from_int, int64_t: from_int)(v)
-#define STORE_f32(p, v)  (*(float *)(p) = (float)(v))
-#define STORE_f64(p, v)  (*(double *)(p) = (double)(v))
-#define STORE_f16(p, v)  (*(uint16_t *)(p) = PICK(v, f16_from_f32, f16_from_f64, f16_from_i64))
+    _Generic((v), float : from_f32, double : from_f64, int32_t : from_int, int64_t : from_int)(v)
+#define STORE_f32(p, v) (*(float *)(p) = (float)(v))
+#define STORE_f64(p, v) (*(double *)(p) = (double)(v))
+#define STORE_f16(p, v) (*(uint16_t *)(p) = PICK(v, f16_from_f32, f16_from_f64, f16_from_i64))
 #define STORE_bf16(p, v) (*(uint16_t *)(p) = PICK(v, bf16_from_f32, bf16_from_f64, bf16_from_i64))
-#define STORE_i64(p, v)  (*(int64_t *)(p) = PICK(v, i64_from_f32, i64_from_f64, i64_from_i64))
-#define STORE_i32(p, v)  (*(int32_t *)(p) = PICK(v, i32_from_f32, i32_from_f64, i32_from_i64))
-#define STORE_u8(p, v)   (*(uint8_t *)(p) = (uint8_t)PICK(v, i64_from_f32, i64_from_f64, i64_from_i64))
-#define STORE_b8(p, v)   (*(uint8_t *)(p) = (v) != 0)
+#define STORE_i64(p, v) (*(int64_t *)(p) = PICK(v, i64_from_f32, i64_from_f64, i64_from_i64))
+#define STORE_i32(p, v) (*(int32_t *)(p) = PICK(v, i32_from_f32, i32_from_f64, i32_from_i64))
+#define STORE_u8(p, v) (*(uint8_t *)(p) = (uint8_t)PICK(v, i64_from_f32, i64_from_f64, i64_from_i64))
+#define STORE_b8(p, v) (*(uint8_t *)(p) = (v) != 0)
 
-/* ---- lines -------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 typedef void Cast(char *dst, const char *src);
 
-FORCE_INLINE void cast_n(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss, Cast *cast, int dsize, int ssize)
+FORCE_INLINE void cast_n(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss, Cast *cast, int dsize,
+                         int ssize)
 {
     if (ds == dsize && ss == ssize) {
 #pragma omp simd
@@ -57,15 +61,16 @@ FORCE_INLINE void cast_n(char *dst, const char *src, int64_t n, int64_t ds, int6
     }
 }
 
-#define LINE(S, ssize, D, dsize)                                                                     \
-    FORCE_INLINE void cast_##S##_##D(char *d, const char *s) { STORE_##D(d, LOAD_##S(s)); }          \
-    static void line_##S##_##D(char *d, const char *s, int64_t n, int64_t ds, int64_t ss)            \
-    {                                                                                                \
-        cast_n(d, s, n, ds, ss, cast_##S##_##D, dsize, ssize);                                       \
+#define LINE(S, ssize, D, dsize)                                                            \
+    FORCE_INLINE void cast_##S##_##D(char *d, const char *s) { STORE_##D(d, LOAD_##S(s)); } \
+    static void line_##S##_##D(char *d, const char *s, int64_t n, int64_t ds, int64_t ss)   \
+    {                                                                                       \
+        cast_n(d, s, n, ds, ss, cast_##S##_##D, dsize, ssize);                              \
     }
-#define LINES(S, ssize) \
-    LINE(S, ssize, f32, 4) LINE(S, ssize, f64, 8) LINE(S, ssize, f16, 2) LINE(S, ssize, bf16, 2) \
-    LINE(S, ssize, i64, 8) LINE(S, ssize, i32, 4) LINE(S, ssize, u8, 1) LINE(S, ssize, b8, 1)
+#define LINES(S, ssize)                                                                          \
+    LINE(S, ssize, f32, 4)                                                                       \
+    LINE(S, ssize, f64, 8) LINE(S, ssize, f16, 2) LINE(S, ssize, bf16, 2) LINE(S, ssize, i64, 8) \
+        LINE(S, ssize, i32, 4) LINE(S, ssize, u8, 1) LINE(S, ssize, b8, 1)
 LINES(f32, 4)
 LINES(f64, 8)
 LINES(f16, 2)
@@ -75,13 +80,14 @@ LINES(i32, 4)
 LINES(u8, 1)
 LINES(b8, 1)
 
-#define ROW(S) { line_##S##_f32, line_##S##_f64, line_##S##_f16, line_##S##_bf16, \
-                 line_##S##_i64, line_##S##_i32, line_##S##_u8, line_##S##_b8 }
-static CastLine *const lines[TENSOR_DTYPES][TENSOR_DTYPES] = {          /* [src][dst], in the order of TensorDtype */
-    ROW(f32), ROW(f64), ROW(f16), ROW(bf16), ROW(i64), ROW(i32), ROW(u8), ROW(b8)
+#define ROW(S)                                                                                           \
+    {                                                                                                    \
+        line_##S##_f32, line_##S##_f64, line_##S##_f16, line_##S##_bf16, line_##S##_i64, line_##S##_i32, \
+            line_##S##_u8, line_##S##_b8                                                                 \
+    }
+static CastLine *const lines[TENSOR_DTYPES][TENSOR_DTYPES] = { /* [src][dst], in the order of TensorDtype */
+                                                               ROW(f32), ROW(f64), ROW(f16), ROW(bf16),
+                                                               ROW(i64), ROW(i32), ROW(u8),  ROW(b8)
 };
 
-CastLine *ISA_NAME(cast_line)(int from, int to)
-{
-    return lines[from][to];
-}
+CastLine *ISA_NAME(cast_line)(int from, int to) { return lines[from][to]; }

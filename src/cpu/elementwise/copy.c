@@ -1,14 +1,16 @@
 /* copy.c - dst = (dtype of dst) src for any strides and dtypes, and fill.
  *
- *  - The index space is put into the order of dst's strides and collapsed; then it is a list of lines along the last dim.
- *  - Where src runs densely along another dim than dst (a transpose), the plane of the two is done in tiles: cast line by
- *    line as src lies into a buffer that stays in the first-level cache, and from there line by line as dst lies.
+ *  - The index space is put into the order of dst's strides and collapsed; then it is a list of lines along
+ * the last dim.
+ *  - Where src runs densely along another dim than dst (a transpose), the plane of the two is done in tiles:
+ * cast line by line as src lies into a buffer that stays in the first-level cache, and from there line by
+ * line as dst lies.
  *  - Work is divided by the count of elements alone; no element's value depends on the division. */
 #include "tensor/core.h"
 #include "cast_kernel.h"
 #include "cpu/cpu.h"
 
-/* ---- lines of one dtype: n elements, strides in bytes -------------------------------------------------------- */
+/* ---- lines of one dtype: n elements, strides in bytes ---------------------------------------- */
 
 FORCE_INLINE void move_line(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss, size_t size)
 {
@@ -17,7 +19,7 @@ FORCE_INLINE void move_line(char *dst, const char *src, int64_t n, int64_t ds, i
     } else if (ds == (int64_t)size && ss == 0) {
         char one[8];
         memcpy(one, src, size);
-        if (memcmp(one, one + 1, size - 1) == 0) {                  /* all bytes alike */
+        if (memcmp(one, one + 1, size - 1) == 0) { /* all bytes alike */
             memset(dst, one[0], (size_t)n * size);
             return;
         }
@@ -27,33 +29,42 @@ FORCE_INLINE void move_line(char *dst, const char *src, int64_t n, int64_t ds, i
     }
 }
 
-static void move1(char *d, const char *s, int64_t n, int64_t ds, int64_t ss) { move_line(d, s, n, ds, ss, 1); }
-static void move2(char *d, const char *s, int64_t n, int64_t ds, int64_t ss) { move_line(d, s, n, ds, ss, 2); }
-static void move4(char *d, const char *s, int64_t n, int64_t ds, int64_t ss) { move_line(d, s, n, ds, ss, 4); }
-static void move8(char *d, const char *s, int64_t n, int64_t ds, int64_t ss) { move_line(d, s, n, ds, ss, 8); }
+static void move1(char *d, const char *s, int64_t n, int64_t ds, int64_t ss)
+{
+    move_line(d, s, n, ds, ss, 1);
+}
+static void move2(char *d, const char *s, int64_t n, int64_t ds, int64_t ss)
+{
+    move_line(d, s, n, ds, ss, 2);
+}
+static void move4(char *d, const char *s, int64_t n, int64_t ds, int64_t ss)
+{
+    move_line(d, s, n, ds, ss, 4);
+}
+static void move8(char *d, const char *s, int64_t n, int64_t ds, int64_t ss)
+{
+    move_line(d, s, n, ds, ss, 8);
+}
 
 static CastLine *mover(size_t size)
 {
     return size == 4 ? move4 : size == 8 ? move8 : size == 2 ? move2 : move1;
 }
 
-/* ---- the plan of one copy --------------------------------------------------------------------------------- */
+/* ---- the plan of one copy -------------------------------------------------------------------- */
 
 typedef struct Plan {
     CastLine *line;
     char *dst;
     const char *src;
     int ndim;
-    int dsize, ssize;                                               /* bytes an element */
+    int dsize, ssize; /* bytes an element */
     int64_t count, shape[KERNEL_MAX_DIMS];
-    int64_t ds[KERNEL_MAX_DIMS], ss[KERNEL_MAX_DIMS];               /* bytes */
-    int along;                                                      /* the dim of src's lines, of a transpose; else -1 */
+    int64_t ds[KERNEL_MAX_DIMS], ss[KERNEL_MAX_DIMS]; /* bytes */
+    int along;                                        /* the dim of src's lines, of a transpose; else -1 */
 } Plan;
 
-static int64_t size_of(int64_t stride)
-{
-    return stride < 0 ? -stride : stride;
-}
+static int64_t size_of(int64_t stride) { return stride < 0 ? -stride : stride; }
 
 static void sort_by_dst(Plan *p)
 {
@@ -70,7 +81,8 @@ static void make_plan(Plan *p, const CopyArgs *a)
 {
     p->dst = a->dst.data, p->src = a->src.data;
     p->dsize = (int)dtype_size(a->dst.dtype), p->ssize = (int)dtype_size(a->src.dtype);
-    p->line = a->dst.dtype == a->src.dtype ? mover((size_t)p->dsize) : ISA_PICK(cast_line)(a->src.dtype, a->dst.dtype);
+    p->line = a->dst.dtype == a->src.dtype ? mover((size_t)p->dsize)
+                                           : ISA_PICK(cast_line)(a->src.dtype, a->dst.dtype);
     p->count = a->count, p->ndim = a->ndim;
     for (int i = 0; i < a->ndim; i++) {
         p->shape[i] = a->shape[i];
@@ -86,7 +98,7 @@ static void make_plan(Plan *p, const CopyArgs *a)
         if (p->ss[i] == p->ssize && p->shape[i] >= 8) p->along = i;
 }
 
-/* ---- lines along the last dim ------------------------------------------------------------------------------- */
+/* ---- lines along the last dim ---------------------------------------------------------------- */
 
 static void copy_lines(const Plan *p, int64_t begin, int64_t end)
 {
@@ -111,13 +123,13 @@ static void copy_lines(const Plan *p, int64_t begin, int64_t end)
     }
 }
 
-/* ---- transposes: tiles of [rows along src's line dim] x [columns along dst's] ----------------------------- */
+/* ---- transposes: tiles of [rows along src's line dim] x [columns along dst's] ---------------- */
 
 enum { TILE_BYTES = 16384 };
 
 typedef struct Tiles {
-    int64_t rows, columns;                  /* of one tile */
-    int64_t down, across, count;            /* tiles in a plane; in all */
+    int64_t rows, columns;       /* of one tile */
+    int64_t down, across, count; /* tiles in a plane; in all */
 } Tiles;
 
 static Tiles make_tiles(const Plan *p)
@@ -133,7 +145,8 @@ static Tiles make_tiles(const Plan *p)
 }
 
 /* buffer is [columns][rows]; dst's rows are written whole */
-FORCE_INLINE void untile(char *dst, int64_t ds, const char *buffer, int64_t rows, int64_t columns, size_t size)
+FORCE_INLINE void untile(char *dst, int64_t ds, const char *buffer, int64_t rows, int64_t columns,
+                         size_t size)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
@@ -164,9 +177,12 @@ static void copy_tile(const Plan *p, const Tiles *t, int64_t index)
     else untile(dst, ds, buffer, rows, columns, 1);
 }
 
-/* ---- the kernels -------------------------------------------------------------------------------------------- */
+/* ---- the kernels ----------------------------------------------------------------------------- */
 
-typedef struct Tiled { const Plan *plan; Tiles tiles; } Tiled;
+typedef struct Tiled {
+    const Plan *plan;
+    Tiles tiles;
+} Tiled;
 
 static void copy_piece(void *ctx, int64_t i)
 {
@@ -174,10 +190,7 @@ static void copy_piece(void *ctx, int64_t i)
     copy_tile(t->plan, &t->tiles, i);
 }
 
-static void copy_span(void *ctx, int64_t from, int64_t to)
-{
-    copy_lines(ctx, from, to);
-}
+static void copy_span(void *ctx, int64_t from, int64_t to) { copy_lines(ctx, from, to); }
 
 int cpu_copy(CopyArgs *args)
 {

@@ -1,8 +1,10 @@
-/* map.c - elementwise rows on the CPU: one driver for any strides and dtypes round the dense loops of map_kernels.c.
+/* map.c - elementwise rows on the CPU: one driver for any strides and dtypes round the dense loops of
+ * map_kernels.c.
  *
- * The loops see dense arrays of the computation's type only.  An operand that is strided, broadcast or of another type (halves;
- * all but f64 and i64 in rare rows) is gathered in chunks into a buffer that stays in the first-level cache; results likewise scatter.  So every element is computed by
- * the same instructions whatever the layout: the bits do not depend on it. */
+ * The loops see dense arrays of the computation's type only.  An operand that is strided, broadcast or of
+ * another type (halves; all but f64 and i64 in rare rows) is gathered in chunks into a buffer that stays in
+ * the first-level cache; results likewise scatter.  So every element is computed by the same instructions
+ * whatever the layout: the bits do not depend on it. */
 #include "device/half.h"
 #include "map_user.h"
 #include "cpu/cpu.h"
@@ -11,11 +13,11 @@
 
 enum { CHUNK = 512 };
 
-typedef struct Loop {                   /* one part of one row, for one type of computation */
+typedef struct Loop { /* one part of one row, for one type of computation */
     OpRowLoop loop;
-    int compute;                        /* dtype of the arrays it takes */
-    size_t size, out_size;              /* bytes an element; of what the loop writes */
-    bool to_bool, bool_out;             /* writes bytes 0/1;  stores a number as != 0 */
+    int compute;            /* dtype of the arrays it takes */
+    size_t size, out_size;  /* bytes an element; of what the loop writes */
+    bool to_bool, bool_out; /* writes bytes 0/1;  stores a number as != 0 */
 } Loop;
 
 /* The same for rare rows: to double or int64_t. */
@@ -23,11 +25,16 @@ static void gather_wide(void *dst, const char *src, int dtype, int64_t stride, i
 {
     double *d = dst;
     int64_t *k = dst;
-    if (dtype == TENSOR_F32) for (int64_t i = 0; i < n; i++) d[i] = ((const float *)src)[i * stride];
-    else if (dtype == TENSOR_F16) for (int64_t i = 0; i < n; i++) d[i] = f16_to_f32(((const uint16_t *)src)[i * stride]);
-    else if (dtype == TENSOR_BF16) for (int64_t i = 0; i < n; i++) d[i] = bf16_to_f32(((const uint16_t *)src)[i * stride]);
-    else if (dtype == TENSOR_I32) for (int64_t i = 0; i < n; i++) k[i] = ((const int32_t *)src)[i * stride];
-    else for (int64_t i = 0; i < n; i++) k[i] = ((const uint8_t *)src)[i * stride];
+    if (dtype == TENSOR_F32)
+        for (int64_t i = 0; i < n; i++) d[i] = ((const float *)src)[i * stride];
+    else if (dtype == TENSOR_F16)
+        for (int64_t i = 0; i < n; i++) d[i] = f16_to_f32(((const uint16_t *)src)[i * stride]);
+    else if (dtype == TENSOR_BF16)
+        for (int64_t i = 0; i < n; i++) d[i] = bf16_to_f32(((const uint16_t *)src)[i * stride]);
+    else if (dtype == TENSOR_I32)
+        for (int64_t i = 0; i < n; i++) k[i] = ((const int32_t *)src)[i * stride];
+    else
+        for (int64_t i = 0; i < n; i++) k[i] = ((const uint8_t *)src)[i * stride];
 }
 
 /* n elements, stride apart, of one dtype, to a dense array of the computation's dtype. */
@@ -46,13 +53,17 @@ static void gather(void *dst, int compute, const char *src, int dtype, int64_t s
     } else if (dtype_size(compute) == 8) {
         uint64_t *d = dst;
         const uint64_t *s = (const uint64_t *)src;
-        if (stride == 0) for (int64_t i = 0; i < n; i++) d[i] = *s;
-        else for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];
+        if (stride == 0)
+            for (int64_t i = 0; i < n; i++) d[i] = *s;
+        else
+            for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];
     } else if (dtype_size(compute) == 4) {
         uint32_t *d = dst;
         const uint32_t *s = (const uint32_t *)src;
-        if (stride == 0) for (int64_t i = 0; i < n; i++) d[i] = *s;
-        else for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];
+        if (stride == 0)
+            for (int64_t i = 0; i < n; i++) d[i] = *s;
+        else
+            for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];
     } else {
         uint8_t *d = dst;
         const uint8_t *s = (const uint8_t *)src;
@@ -64,17 +75,24 @@ static void scatter_wide(char *dst, int dtype, int64_t stride, const void *src, 
 {
     const double *s = src;
     const int64_t *k = src;
-    if (dtype == TENSOR_F32) for (int64_t i = 0; i < n; i++) ((float *)dst)[i * stride] = (float)s[i];
-    else if (dtype == TENSOR_F16) for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i * stride] = f16_from_f64(s[i]);
-    else if (dtype == TENSOR_BF16) for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i * stride] = bf16_from_f64(s[i]);
-    else if (dtype == TENSOR_I32) for (int64_t i = 0; i < n; i++) ((int32_t *)dst)[i * stride] = (int32_t)k[i];
-    else if (dtype == TENSOR_U8) for (int64_t i = 0; i < n; i++) ((uint8_t *)dst)[i * stride] = (uint8_t)k[i];
-    else for (int64_t i = 0; i < n; i++) ((uint8_t *)dst)[i * stride] = k[i] != 0;
+    if (dtype == TENSOR_F32)
+        for (int64_t i = 0; i < n; i++) ((float *)dst)[i * stride] = (float)s[i];
+    else if (dtype == TENSOR_F16)
+        for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i * stride] = f16_from_f64(s[i]);
+    else if (dtype == TENSOR_BF16)
+        for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i * stride] = bf16_from_f64(s[i]);
+    else if (dtype == TENSOR_I32)
+        for (int64_t i = 0; i < n; i++) ((int32_t *)dst)[i * stride] = (int32_t)k[i];
+    else if (dtype == TENSOR_U8)
+        for (int64_t i = 0; i < n; i++) ((uint8_t *)dst)[i * stride] = (uint8_t)k[i];
+    else
+        for (int64_t i = 0; i < n; i++) ((uint8_t *)dst)[i * stride] = k[i] != 0;
 }
 
 static void scatter(char *dst, int dtype, int64_t stride, const void *src, const Loop *loop, int64_t n)
 {
-    if (dtype != loop->compute && !loop->to_bool && (loop->compute == TENSOR_F64 || loop->compute == TENSOR_I64)) {
+    if (dtype != loop->compute && !loop->to_bool &&
+        (loop->compute == TENSOR_F64 || loop->compute == TENSOR_I64)) {
         scatter_wide(dst, dtype, stride, src, n);
     } else if (dtype == TENSOR_F16) {
         uint16_t *d = (uint16_t *)dst;
@@ -94,7 +112,8 @@ static void scatter(char *dst, int dtype, int64_t stride, const void *src, const
 }
 
 /* One inner line of n elements. */
-static void run_line(const Loop *loop, const MapArgs *m, char *const at[1 + ROW_OPERANDS], const int64_t stride[1 + ROW_OPERANDS], int64_t n)
+static void run_line(const Loop *loop, const MapArgs *m, char *const at[1 + ROW_OPERANDS],
+                     const int64_t stride[1 + ROW_OPERANDS], int64_t n)
 {
     _Alignas(64) char buffer[1 + ROW_OPERANDS][CHUNK * 8];
     bool direct[1 + ROW_OPERANDS];
@@ -102,7 +121,7 @@ static void run_line(const Loop *loop, const MapArgs *m, char *const at[1 + ROW_
     direct[0] = stride[0] == 1 && !loop->bool_out && dtype_size(m->out.dtype) == loop->out_size;
     for (int k = 0; k < ROW_OPERANDS; k++) {
         direct[1 + k] = !at[1 + k] || (stride[1 + k] == 1 && m->in[k].dtype == loop->compute);
-        if (at[1 + k] && !direct[1 + k] && stride[1 + k] == 0)        /* one value for the whole line: fill once */
+        if (at[1 + k] && !direct[1 + k] && stride[1 + k] == 0) /* one value for the whole line: fill once */
             gather(buffer[1 + k], loop->compute, at[1 + k], m->in[k].dtype, 0, n < CHUNK ? n : CHUNK);
     }
     bool whole = direct[0] && direct[1] && direct[2] && direct[3] && direct[4];
@@ -115,7 +134,8 @@ static void run_line(const Loop *loop, const MapArgs *m, char *const at[1 + ROW_
             else if (direct[1 + k]) in[k] = p + i * (int64_t)loop->size;
             else {
                 if (stride[1 + k] != 0)
-                    gather(buffer[1 + k], loop->compute, p + i * stride[1 + k] * (int64_t)dtype_size(m->in[k].dtype), m->in[k].dtype,
+                    gather(buffer[1 + k], loop->compute,
+                           p + i * stride[1 + k] * (int64_t)dtype_size(m->in[k].dtype), m->in[k].dtype,
                            stride[1 + k], count);
                 in[k] = buffer[1 + k];
             }
@@ -126,8 +146,10 @@ static void run_line(const Loop *loop, const MapArgs *m, char *const at[1 + ROW_
     }
 }
 
-/* Lines [from, to) of the outer index space, each of the innermost extent (or a part of it when there is one line only). */
-static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t to, int64_t begin, int64_t length)
+/* Lines [from, to) of the outer index space, each of the innermost extent (or a part of it when there is one
+ * line only). */
+static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t to, int64_t begin,
+                      int64_t length)
 {
     int inner = m->ndim - 1;
     int64_t stride[1 + ROW_OPERANDS], index[KERNEL_MAX_DIMS] = { 0 };
@@ -149,7 +171,10 @@ static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t 
     }
 }
 
-typedef struct Job { const Loop *loop; const MapArgs *m; } Job;
+typedef struct Job {
+    const Loop *loop;
+    const MapArgs *m;
+} Job;
 
 static void some_lines(void *ctx, int64_t from, int64_t to)
 {
@@ -175,8 +200,11 @@ static int run(const Loop *loop, const MapArgs *m)
 /* The dtype that the arrays are computed in. */
 static int compute_dtype(const MapArgs *m)
 {
-    int dtype = m->in[ROW_A].data ? m->in[ROW_A].dtype : m->in[ROW_B].data ? m->in[ROW_B].dtype :
-                m->in[ROW_Y].data ? m->in[ROW_Y].dtype : m->in[ROW_G].data ? m->in[ROW_G].dtype : m->out.dtype;
+    int dtype = m->in[ROW_A].data   ? m->in[ROW_A].dtype
+                : m->in[ROW_B].data ? m->in[ROW_B].dtype
+                : m->in[ROW_Y].data ? m->in[ROW_Y].dtype
+                : m->in[ROW_G].data ? m->in[ROW_G].dtype
+                                    : m->out.dtype;
     return dtype == TENSOR_F16 || dtype == TENSOR_BF16 ? TENSOR_F32 : dtype;
 }
 
@@ -192,7 +220,9 @@ static double held(double c, int dtype)
 static int map_rare(MapArgs *m)
 {
     const RareRow *row = rare_row(m->row);
-    Loop loop = { .compute = compute_dtype(m), .size = 8, .to_bool = row->to_bool, .out_size = row->to_bool ? 1 : 8 };
+    Loop loop = {
+        .compute = compute_dtype(m), .size = 8, .to_bool = row->to_bool, .out_size = row->to_bool ? 1 : 8
+    };
     bool real = loop.compute == TENSOR_F32 || loop.compute == TENSOR_F64;
     double param[1] = { row->params ? held(m->params[0], loop.compute) : 0 };
     loop.loop = real ? (*ISA_PICK_AVX2(map_rare_loops)())[m->row - ROW_FAST][m->part] : row->i64;
@@ -220,7 +250,11 @@ int map_user_row(const TensorOp *op, MapArgs *m)
 {
     Loop loop = { .compute = compute_dtype(m) };
     loop.size = loop.out_size = dtype_size(loop.compute);
-    loop.loop = loop.compute == TENSOR_F64 ? op->row->f64[m->part] : loop.compute == TENSOR_F32 ? op->row->f32[m->part] : NULL;
-    if (!loop.loop) return fail(TENSOR_EDTYPE, op->name, "has no loop for %s", tensor_dtype_name((TensorDtype)loop.compute));
+    loop.loop = loop.compute == TENSOR_F64   ? op->row->f64[m->part]
+                : loop.compute == TENSOR_F32 ? op->row->f32[m->part]
+                                             : NULL;
+    if (!loop.loop)
+        return fail(TENSOR_EDTYPE, op->name, "has no loop for %s",
+                    tensor_dtype_name((TensorDtype)loop.compute));
     return run(&loop, m);
 }

@@ -4,7 +4,7 @@
 #include "map_kernels.h"
 #include "vecmath.h"
 
-#pragma GCC diagnostic ignored "-Wtype-limits"      /* x < 0 on u8: the formulas are type-generic */
+#pragma GCC diagnostic ignored "-Wtype-limits" /* x < 0 on u8: the formulas are type-generic */
 
 #define INLINE static inline __attribute__((always_inline))
 #define CAT_(a, b) a##_##b
@@ -32,20 +32,33 @@
 #include "map_loops.h"
 
 /* In the order of TensorDtype: f32 f64 f16 bf16 i64 i32 u8 bool.  Halves compute in f32; bools as u8. */
-#define LOOPS_ROW_FLOATS(f) { f##_f32, f##_f64 }
+#define LOOPS_ROW_FLOATS(f) \
+    {                       \
+        f##_f32, f##_f64    \
+    }
 #define LOOPS_ROW_REALS(f) LOOPS_ROW_FLOATS(f)
-#define LOOPS_ROW_NUMBERS(f) { f##_f32, f##_f64, 0, 0, f##_i64, f##_i32, f##_u8, f##_u8 }
+#define LOOPS_ROW_NUMBERS(f)                                     \
+    {                                                            \
+        f##_f32, f##_f64, 0, 0, f##_i64, f##_i32, f##_u8, f##_u8 \
+    }
 #define LOOPS_ROW_WIDENED(f) LOOPS_ROW_NUMBERS(f)
 #define LOOPS_ROW_ANY(f) LOOPS_ROW_NUMBERS(f)
 
 static const MapKernels kernels = {
     .loop = {
 #define ONLY_FAST_ROWS
-#define UNARY(name, types, ...)  [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a) },
-#define UNARY1(name, types, ...) [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a) },
-#define UNARY2(name, types, ...) [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a) },
-#define BINARY(name, types, ...) [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a), LOOPS_ROW_FLOATS(row_##name##_b) },
-#define BINARY1(name, types, ...) [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a), LOOPS_ROW_FLOATS(row_##name##_b) },
+#define UNARY(name, types, ...) \
+    [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a) },
+#define UNARY1(name, types, ...) \
+    [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a) },
+#define UNARY2(name, types, ...) \
+    [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a) },
+#define BINARY(name, types, ...)                                                      \
+    [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a), \
+                     LOOPS_ROW_FLOATS(row_##name##_b) },
+#define BINARY1(name, types, ...)                                                     \
+    [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a), \
+                     LOOPS_ROW_FLOATS(row_##name##_b) },
 #define COMPARE(name, ...) [ROW_##name] = { LOOPS_ROW_ANY(row_##name##_y) },
 #define PREDICATE(name, ...) [ROW_##name] = { LOOPS_ROW_ANY(row_##name##_y) },
 #include <tapegrad/ops.def>
@@ -58,7 +71,4 @@ static const MapKernels kernels = {
     },
 };
 
-const MapKernels *ISA_NAME(map_kernels)(void)
-{
-    return &kernels;
-}
+const MapKernels *ISA_NAME(map_kernels)(void) { return &kernels; }

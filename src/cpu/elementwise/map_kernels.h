@@ -7,8 +7,8 @@
 #include "cpu/isa.h"
 
 typedef struct MapKernels {
-    OpRowLoop loop[ROW_FAST][3][8];      /* [row][part][dtype]; NULL: none */
-    bool to_bool[ROW_FAST];            /* writes bytes 0 and 1 */
+    OpRowLoop loop[ROW_FAST][3][8]; /* [row][part][dtype]; NULL: none */
+    bool to_bool[ROW_FAST];         /* writes bytes 0 and 1 */
 } MapKernels;
 
 ISA_DECLARE(const MapKernels *, map_kernels, void);

@@ -1,13 +1,15 @@
-/* map_loops.h - the loops of every row for one type; map_kernels.c includes it once a type, with REAL, SUFFIX, FLOATING. */
+/* map_loops.h - the loops of every row for one type; map_kernels.c includes it once a type, with REAL,
+ * SUFFIX, FLOATING. */
 
 #define T(name) CAT(name, SUFFIX)
 #define R(c) ((REAL)(c))
 
-/* ---- the functions that formulas call ------------------------------------------------------------------------ */
+/* ---- the functions that formulas call -------------------------------------------------------- */
 
 #if FLOATING
 #define VM(name) CAT(vm_##name, SUFFIX)
-#define BUILTIN(name, x) (sizeof(REAL) == 4 ? (REAL)__builtin_##name##f((float)(x)) : (REAL)__builtin_##name((double)(x)))
+#define BUILTIN(name, x) \
+    (sizeof(REAL) == 4 ? (REAL)__builtin_##name##f((float)(x)) : (REAL)__builtin_##name((double)(x)))
 INLINE REAL T(sign)(REAL x) { return (REAL)(x > 0) - (REAL)(x < 0); }
 INLINE REAL T(sigmoid)(REAL x) { return R(1) / (R(1) + VM(exp)(-x)); }
 INLINE REAL T(square)(REAL x) { return x * x; }
@@ -75,9 +77,10 @@ INLINE REAL T(pow)(REAL a, REAL b)
 #define isinf_ T(isinf_)
 #define isfinite_ T(isfinite_)
 
-/* ---- loops: keep is a constant that says which operands there are ---------------------------------------------- */
+/* ---- loops: keep is a constant that says which operands there are ---------------------------- */
 
-/* far, a constant too: the sines of the formula must be right for numbers beyond the range of the fast ones. */
+/* far, a constant too: the sines of the formula must be right for numbers beyond the range of the fast ones.
+ */
 typedef REAL (*T(Formula))(REAL a, REAL b, REAL y, REAL g, REAL p0, REAL p1, int far);
 
 /* A parameter in the type of the computation; integers wrap.  The core has seen to it that it is one. */
@@ -86,21 +89,23 @@ INLINE REAL T(parameter)(const double *params, int i)
     return !params ? 0 : FLOATING ? (REAL)params[i] : (REAL)(int64_t)params[i];
 }
 
-INLINE void T(map)(int64_t from, int64_t to, void *out_, const void *a_, const void *b_, const void *y_, const void *g_,
-                   const double *params, unsigned keep, T(Formula) f, int far)
+INLINE void T(map)(int64_t from, int64_t to, void *out_, const void *a_, const void *b_, const void *y_,
+                   const void *g_, const double *params, unsigned keep, T(Formula) f, int far)
 {
     REAL *out = out_;
     const REAL *a = a_, *b = b_, *y = y_, *g = g_, p0 = T(parameter)(params, 0), p1 = T(parameter)(params, 1);
     INDEPENDENT
     for (int64_t i = from; i < to; i++)
-        out[i] = f(keep & KEEP_A ? a[i] : 0, keep & KEEP_B ? b[i] : 0, keep & KEEP_Y ? y[i] : 0, keep & KEEP_OUTPUT(1) ? g[i] : 0, p0, p1, far);
+        out[i] = f(keep & KEEP_A ? a[i] : 0, keep & KEEP_B ? b[i] : 0, keep & KEEP_Y ? y[i] : 0,
+                   keep & KEEP_OUTPUT(1) ? g[i] : 0, p0, p1, far);
 }
 
 #if FLOATING
-/* For formulas with a sine of a: each block is looked over before it is written (out may be a).  One that has a far element
- * is computed by a scalar loop: the other elements by the operations of the vector loop, so their bits do not depend on it. */
-INLINE void T(map_trig)(int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params,
-                        unsigned keep, T(Formula) f)
+/* For formulas with a sine of a: each block is looked over before it is written (out may be a).  One that has
+ * a far element is computed by a scalar loop: the other elements by the operations of the vector loop, so
+ * their bits do not depend on it. */
+INLINE void T(map_trig)(int64_t n, void *out, const void *a, const void *b, const void *y, const void *g,
+                        const double *params, unsigned keep, T(Formula) f)
 {
     enum { BLOCK = 512 };
     for (int64_t from = 0; from < n; from += BLOCK) {
@@ -111,10 +116,10 @@ INLINE void T(map_trig)(int64_t n, void *out, const void *a, const void *b, cons
         else T(map)(from, to, out, a, b, y, g, params, keep, f, 0);
     }
 }
-#define MAP(n, out, a, b, y, g, params, keep, f, has_trig)                                                    \
-    if (has_trig) T(map_trig)(n, out, a, b, y, g, params, keep, f);                                            \
+#define MAP(n, out, a, b, y, g, params, keep, f, has_trig)          \
+    if (has_trig) T(map_trig)(n, out, a, b, y, g, params, keep, f); \
     else T(map)(0, n, out, a, b, y, g, params, keep, f, 0)
-#define HAS_TRIG(expression) (__builtin_strstr(#expression, "vm_trig_needs_slow") != NULL)     /* a constant */
+#define HAS_TRIG(expression) (__builtin_strstr(#expression, "vm_trig_needs_slow") != NULL) /* a constant */
 #else
 #define MAP(n, out, a, b, y, g, params, keep, f, has_trig) T(map)(0, n, out, a, b, y, g, params, keep, f, 0)
 #define HAS_TRIG(expression) 0
@@ -128,28 +133,29 @@ INLINE void T(map_bool)(int64_t n, void *out_, const void *a_, const void *b_, u
     for (int64_t i = 0; i < n; i++) out[i] = f(a[i], keep & KEEP_B ? b[i] : 0, 0, 0, 0, 0, 0) != 0;
 }
 
-#define ARGS int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params
-#define FORMULA(name, part, first, p, q, expression)                                                          \
-    INLINE REAL T(name##_##part##_formula)(REAL first, REAL b, REAL y, REAL g, REAL p, REAL q, int far)        \
-    {                                                                                                          \
-        (void)first, (void)b, (void)y, (void)g, (void)p, (void)q, (void)far;                                   \
-        return (REAL)(expression);                                                                             \
+#define ARGS \
+    int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params
+#define FORMULA(name, part, first, p, q, expression)                                                    \
+    INLINE REAL T(name##_##part##_formula)(REAL first, REAL b, REAL y, REAL g, REAL p, REAL q, int far) \
+    {                                                                                                   \
+        (void)first, (void)b, (void)y, (void)g, (void)p, (void)q, (void)far;                            \
+        return (REAL)(expression);                                                                      \
     }
-#define LOOP(name, part, first, p, q, expression, keep)                                                       \
-    FORMULA(name, part, first, p, q, expression)                                                               \
-    static void T(name##_##part)(ARGS)                                                                         \
-    {                                                                                                          \
-        MAP(n, out, a, b, y, g, params, keep, T(name##_##part##_formula), HAS_TRIG(expression));               \
+#define LOOP(name, part, first, p, q, expression, keep)                                          \
+    FORMULA(name, part, first, p, q, expression)                                                 \
+    static void T(name##_##part)(ARGS)                                                           \
+    {                                                                                            \
+        MAP(n, out, a, b, y, g, params, keep, T(name##_##part##_formula), HAS_TRIG(expression)); \
     }
-#define BOOL_LOOP(name, first, expression, keep)                                                              \
-    FORMULA(name, y, first, p0, p1, expression)                                                                \
-    static void T(name##_y)(ARGS)                                                                              \
-    {                                                                                                          \
-        (void)y, (void)g, (void)params;                                                                        \
-        T(map_bool)(n, out, a, b, keep, T(name##_y_formula));                                                  \
+#define BOOL_LOOP(name, first, expression, keep)              \
+    FORMULA(name, y, first, p0, p1, expression)               \
+    static void T(name##_y)(ARGS)                             \
+    {                                                         \
+        (void)y, (void)g, (void)params;                       \
+        T(map_bool)(n, out, a, b, keep, T(name##_y_formula)); \
     }
 
-#define G KEEP_OUTPUT(1)            /* the incoming gradient */
+#define G KEEP_OUTPUT(1) /* the incoming gradient */
 #if FLOATING
 #define IF_ROW_FLOATS(...) __VA_ARGS__
 #define IF_ROW_REALS(...) __VA_ARGS__
@@ -170,12 +176,12 @@ INLINE void T(map_bool)(int64_t n, void *out_, const void *a_, const void *b_, u
     IF_##types(LOOP(row_##name, y, x, p, p1, y_, KEEP_X)) GRADIENT(row_##name, a, x, p, p1, dx, (keep) | G)
 #define UNARY2(name, types, summary, p, pi, q, qi, y_, dx, keep, lo, hi) \
     IF_##types(LOOP(row_##name, y, x, p, q, y_, KEEP_X)) GRADIENT(row_##name, a, x, p, q, dx, (keep) | G)
-#define BINARY(name, types, summary, y_, da, ka, db, kb, lo, hi) \
+#define BINARY(name, types, summary, y_, da, ka, db, kb, lo, hi)    \
     IF_##types(LOOP(row_##name, y, a, p0, p1, y_, KEEP_A | KEEP_B)) \
-    GRADIENT(row_##name, a, a, p0, p1, da, (ka) | G) GRADIENT(row_##name, b, a, p0, p1, db, (kb) | G)
+        GRADIENT(row_##name, a, a, p0, p1, da, (ka) | G) GRADIENT(row_##name, b, a, p0, p1, db, (kb) | G)
 #define BINARY1(name, types, summary, p, pi, y_, da, ka, db, kb, lo, hi) \
-    IF_##types(LOOP(row_##name, y, a, p, p1, y_, KEEP_A | KEEP_B)) \
-    GRADIENT(row_##name, a, a, p, p1, da, (ka) | G) GRADIENT(row_##name, b, a, p, p1, db, (kb) | G)
+    IF_##types(LOOP(row_##name, y, a, p, p1, y_, KEEP_A | KEEP_B))       \
+        GRADIENT(row_##name, a, a, p, p1, da, (ka) | G) GRADIENT(row_##name, b, a, p, p1, db, (kb) | G)
 #define COMPARE(name, types, summary, y_) BOOL_LOOP(row_##name, a, y_, KEEP_A | KEEP_B)
 #define PREDICATE(name, types, summary, y_) BOOL_LOOP(row_##name, x, y_, KEEP_A)
 #include <tapegrad/ops.def>

@@ -1,9 +1,9 @@
-/* map_rare.c - the rare rows of ops.def on integers, in int64_t, one scalar loop each; and what their loops on floats call
- * (map_rare_kernel.c).  The driver, map.c, converts. */
+/* map_rare.c - the rare rows of ops.def on integers, in int64_t, one scalar loop each; and what their loops
+ * on floats call (map_rare_kernel.c).  The driver, map.c, converts. */
 #include "special.h"
 #include "map_rare.h"
 
-/* ---- functions of floats ------------------------------------------------------------------------------------------------------ */
+/* ---- functions of floats --------------------------------------------------------------------- */
 
 /* lgamma writes the global signgam, a race between threads; lgamma_r does not. */
 double rare_lgamma(double x)
@@ -16,11 +16,12 @@ double rare_digamma(double x) { return special_digamma(x); }
 double rare_polygamma(double x, double n) { return special_polygamma(x, n); }
 double rare_erfinv(double y) { return special_erfinv(y); }
 
-/* ---- the functions that formulas call ------------------------------------------------------------------------------------------- */
+/* ---- the functions that formulas call -------------------------------------------------------- */
 
-/* Divisors are not 0: rows.c has seen to it.  -1 is set apart, because the least number divided by it traps. */
+/* Divisors are not 0: rows.c has seen to it.  -1 is set apart, because the least number divided by it traps.
+ */
 static int64_t fmod_i64(int64_t a, int64_t b) { return b == -1 ? 0 : a % b; }
-static int64_t trunc_divide_i64(int64_t a, int64_t b) { return b == -1 ? (int64_t)-(uint64_t)a : a / b; }
+static int64_t trunc_divide_i64(int64_t a, int64_t b) { return b == -1 ? (int64_t) - (uint64_t)a : a / b; }
 
 static int64_t remainder_i64(int64_t a, int64_t b)
 {
@@ -51,13 +52,17 @@ static int64_t lcm_i64(int64_t a, int64_t b)
     return (int64_t)(u / (uint64_t)gcd_i64(a, b) * v);
 }
 
-static int64_t shift_left_i64(int64_t a, int64_t b) { return b < 0 || b > 63 ? 0 : (int64_t)((uint64_t)a << b); }
+static int64_t shift_left_i64(int64_t a, int64_t b)
+{
+    return b < 0 || b > 63 ? 0 : (int64_t)((uint64_t)a << b);
+}
 static int64_t shift_right_i64(int64_t a, int64_t b) { return a >> (b < 0 || b > 63 ? 63 : b); }
 
-/* ---- loops: keep is a constant that says which operands there are --------------------------------------------------------------- */
+/* ---- loops: keep is a constant that says which operands there are ---------------------------- */
 
 #define INLINE static inline __attribute__((always_inline))
-#define ARGS int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params
+#define ARGS \
+    int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params
 typedef int64_t Formula(int64_t a, int64_t b, int64_t p);
 
 INLINE void map_i64(ARGS, unsigned keep, int count, Formula *f)
@@ -74,17 +79,17 @@ INLINE void bool_i64(ARGS, Formula *f)
 }
 
 #define CALL n, out, a, b, y, g, params
-#define FORMULA(name, first, p, expression)                                                                              \
-    INLINE int64_t name##_formula(int64_t first, int64_t b, int64_t p)                                                    \
-    {                                                                                                                     \
-        (void)first, (void)b, (void)p;                                                                                    \
-        return (int64_t)(expression);                                                                                     \
+#define FORMULA(name, first, p, expression)                            \
+    INLINE int64_t name##_formula(int64_t first, int64_t b, int64_t p) \
+    {                                                                  \
+        (void)first, (void)b, (void)p;                                 \
+        return (int64_t)(expression);                                  \
     }
-#define LOOP(name, first, p, count, expression, keep)                                                                    \
-    FORMULA(name, first, p, expression)                                                                                   \
+#define LOOP(name, first, p, count, expression, keep) \
+    FORMULA(name, first, p, expression)               \
     static void name(ARGS) { map_i64(CALL, keep, count, name##_formula); }
 
-/* ---- the rows ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the rows -------------------------------------------------------------------------------- */
 
 #define R(c) ((int64_t)(c))
 #define sign(x) (((x) > 0) - ((x) < 0))
@@ -117,15 +122,13 @@ INLINE void bool_i64(ARGS, Formula *f)
 static const RareRow rows[ROW_COUNT - ROW_FAST] = {
 #define ONLY_RARE_ROWS
 #define UNARY(name, types, ...) [ROW_##name - ROW_FAST] = { IF_##types(.i64 = row_##name) },
-#define UNARY1(name, types, ...) [ROW_##name - ROW_FAST] = { IF_##types(.i64 = row_##name,) .params = 1 },
+#define UNARY1(name, types, ...) [ROW_##name - ROW_FAST] = { IF_##types(.i64 = row_##name, ).params = 1 },
 #define BINARY UNARY
-#define PREDICATE(name, types, ...) [ROW_##name - ROW_FAST] = { IF_##types(.i64 = row_##name,) .to_bool = true },
+#define PREDICATE(name, types, ...) \
+    [ROW_##name - ROW_FAST] = { IF_##types(.i64 = row_##name, ).to_bool = true },
 #define BITS1(name, ...) [ROW_##name - ROW_FAST] = { .i64 = row_##name },
 #define BITS2 BITS1
 #include <tapegrad/ops.def>
 };
 
-const RareRow *rare_row(int row)
-{
-    return &rows[row - ROW_FAST];
-}
+const RareRow *rare_row(int row) { return &rows[row - ROW_FAST]; }

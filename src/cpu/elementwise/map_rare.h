@@ -1,4 +1,5 @@
-/* map_rare.h - the loops of ops.def's rare rows: on floats in double, one for each instruction set; on integers in int64_t. */
+/* map_rare.h - the loops of ops.def's rare rows: on floats in double, one for each instruction set; on
+ * integers in int64_t. */
 #ifndef TG_MAP_RARE_H
 #define TG_MAP_RARE_H
 
@@ -8,18 +9,19 @@
 
 #pragma GCC visibility push(hidden)
 
-typedef OpRowLoop RareLoops[ROW_COUNT - ROW_FAST][3];      /* [row][part]; NULL: none */
+typedef OpRowLoop RareLoops[ROW_COUNT - ROW_FAST][3]; /* [row][part]; NULL: none */
 ISA_DECLARE(const RareLoops *, map_rare_loops, void);
 
 typedef struct RareRow {
-    OpRowLoop i64;                      /* NULL: none */
-    bool to_bool;                       /* writes bytes 0 and 1 */
+    OpRowLoop i64; /* NULL: none */
+    bool to_bool;  /* writes bytes 0 and 1 */
     unsigned char params;
 } RareRow;
 const RareRow *rare_row(int row);
 
 /* The functions that no instruction set makes faster. */
-double rare_lgamma(double x), rare_digamma(double x), rare_polygamma(double x, double n), rare_erfinv(double y);
+double rare_lgamma(double x), rare_digamma(double x), rare_polygamma(double x, double n),
+    rare_erfinv(double y);
 
 #pragma GCC visibility pop
 #endif

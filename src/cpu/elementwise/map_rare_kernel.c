@@ -2,16 +2,17 @@
  *
  * The driver, map.c, converts.  In double the result of f32 operands is right to its last bit nearly always.
  *
- * fmod, atan2 and hypot have fast forms that are right on part of their domain (hard_fmod and its kin say where they are not).  Each block is
- * looked over before it is written (out may be a): one with a hard element is computed by a scalar loop, the others by the
- * operations of the vector loop, so that their bits do not depend on their neighbours. */
+ * fmod, atan2 and hypot have fast forms that are right on part of their domain (hard_fmod and its kin say
+ * where they are not).  Each block is looked over before it is written (out may be a): one with a hard
+ * element is computed by a scalar loop, the others by the operations of the vector loop, so that their bits
+ * do not depend on their neighbours. */
 #include "map_rare.h"
 #include "vecmath64.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define R(c) ((double)(c))
 
-/* ---- the functions that formulas call --------------------------------------------------------------------------------------- */
+/* ---- the functions that formulas call -------------------------------------------------------- */
 
 INLINE double larger(double a, double b) { return a > b ? a : b; }
 INLINE double smaller(double a, double b) { return a > b ? b : a; }
@@ -20,8 +21,8 @@ INLINE double sigmoid_(double x) { return 1 / (1 + vm_exp_f64(-x)); }
 INLINE double xlogy_(double a, double b) { return b != b ? b : a == 0 ? 0 : a * vm_log_f64(b); }
 INLINE double xlog1py_(double a, double b) { return b != b ? b : a == 0 ? 0 : a * vm_log1p_f64(b); }
 
-/* The quotient rounded towards 0, or one more where a / b rounds up to a whole number; in both cases the remainder, and its
- * correction, are exact.  Needs a fused multiply-add. */
+/* The quotient rounded towards 0, or one more where a / b rounds up to a whole number; in both cases the
+ * remainder, and its correction, are exact.  Needs a fused multiply-add. */
 INLINE double fast_fmod(double a, double b)
 {
     const double r = vm_fma_f64(-__builtin_trunc(a / b), b, a), past = vm_sign_f64(b, a);
@@ -37,18 +38,26 @@ INLINE int hard_fmod(double a, double b)
 #endif
 }
 
-/* The angle of the smaller to the larger coordinate, in [0, pi/4], above tan(pi/8) from pi/4 on; then by symmetry.  The rational
- * function is that of Cephes' atan, of relative error 2e-16. */
+/* The angle of the smaller to the larger coordinate, in [0, pi/4], above tan(pi/8) from pi/4 on; then by
+ * symmetry.  The rational function is that of Cephes' atan, of relative error 2e-16. */
 INLINE double fast_atan2(double y, double x)
 {
-    const double pi_2 = 1.57079632679489661923, rest = 6.123233995736765886130e-17;             /* pi / 2 is their sum */
-    const double ax = __builtin_fabs(x), ay = __builtin_fabs(y), most = larger(ax, ay), least = smaller(ax, ay);
+    const double pi_2 = 1.57079632679489661923, rest = 6.123233995736765886130e-17; /* pi / 2 is their sum */
+    const double ax = __builtin_fabs(x), ay = __builtin_fabs(y), most = larger(ax, ay),
+                 least = smaller(ax, ay);
     const int steep = least > 0.41421356237309504880 * most;
     const double t = (steep ? least - most : least) / (steep ? least + most : most), z = t * t;
-    const double p = (((-8.750608600031904122785e-1 * z - 1.615753718733365076637e1) * z - 7.500855792314704667340e1) * z -
-                      1.228866684490136173410e2) * z - 6.485021904942025371773e1;
-    const double q = ((((z + 2.485846490142306297962e1) * z + 1.650270098316988542046e2) * z + 4.328810604912902668951e2) * z +
-                      4.853903996359136964868e2) * z + 1.945506571482613964425e2;
+    const double p =
+        (((-8.750608600031904122785e-1 * z - 1.615753718733365076637e1) * z - 7.500855792314704667340e1) * z -
+         1.228866684490136173410e2) *
+            z -
+        6.485021904942025371773e1;
+    const double q =
+        ((((z + 2.485846490142306297962e1) * z + 1.650270098316988542046e2) * z + 4.328810604912902668951e2) *
+             z +
+         4.853903996359136964868e2) *
+            z +
+        1.945506571482613964425e2;
     double angle = t * (z * p / q) + t;
     angle = steep ? pi_2 / 2 + (angle + rest / 2) : angle;
     angle = ay > ax ? pi_2 - (angle - rest) : angle;
@@ -80,24 +89,35 @@ INLINE double floor_divide_by(double a, double b, double r)
     return b == 0 ? a / b : q == 0 ? vm_sign_f64(0, a / b) : q - down > .5 ? down + 1 : down;
 }
 
-enum { NEVER, FMOD, ATAN2, HYPOT };     /* which function of a and b, or of x and the parameter, is looked out for */
+enum {
+    NEVER,
+    FMOD,
+    ATAN2,
+    HYPOT
+}; /* which function of a and b, or of x and the parameter, is looked out for */
 
 INLINE int is_hard(int what, double a, double b)
 {
-    return what == FMOD ? hard_fmod(a, b) : what == ATAN2 ? hard_atan2(a, b) : what == HYPOT ? hard_hypot(a, b) : 0;
+    return what == FMOD    ? hard_fmod(a, b)
+           : what == ATAN2 ? hard_atan2(a, b)
+           : what == HYPOT ? hard_hypot(a, b)
+                           : 0;
 }
 
-/* ---- loops: keep is a constant that says which operands there are, hard one that says whether the block has a hard element ------ */
+/* ---- loops: keep is a constant that says which operands there are, hard one that says whether the block has
+ * a hard element ---- */
 
-#define ARGS int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params
+#define ARGS \
+    int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params
 typedef double Formula(double a, double b, double y, double g, double p, int hard);
 
-INLINE void some(int64_t from, int64_t to, double *out, const double *a, const double *b, const double *y, const double *g, double p,
-                 unsigned keep, Formula *f, int hard)
+INLINE void some(int64_t from, int64_t to, double *out, const double *a, const double *b, const double *y,
+                 const double *g, double p, unsigned keep, Formula *f, int hard)
 {
     INDEPENDENT
     for (int64_t i = from; i < to; i++)
-        out[i] = f(keep & KEEP_A ? a[i] : 0, keep & KEEP_B ? b[i] : 0, keep & KEEP_Y ? y[i] : 0, keep & KEEP_OUTPUT(1) ? g[i] : 0, p, hard);
+        out[i] = f(keep & KEEP_A ? a[i] : 0, keep & KEEP_B ? b[i] : 0, keep & KEEP_Y ? y[i] : 0,
+                   keep & KEEP_OUTPUT(1) ? g[i] : 0, p, hard);
 }
 
 INLINE void map_f64(ARGS, unsigned keep, int count, Formula *f, int what)
@@ -108,7 +128,8 @@ INLINE void map_f64(ARGS, unsigned keep, int count, Formula *f, int what)
         const int64_t to = n - from < BLOCK ? n : from + BLOCK;
         int hard = 0;
         if (what != NEVER)
-            for (int64_t i = from; i < to; i++) hard |= is_hard(what, ((const double *)a)[i], keep & KEEP_B ? ((const double *)b)[i] : p);
+            for (int64_t i = from; i < to; i++)
+                hard |= is_hard(what, ((const double *)a)[i], keep & KEEP_B ? ((const double *)b)[i] : p);
         if (hard) some(from, to, out, a, b, y, g, p, keep, f, 1);
         else some(from, to, out, a, b, y, g, p, keep, f, 0);
     }
@@ -120,20 +141,27 @@ INLINE void bool_f64(ARGS, Formula *f)
     for (int64_t i = 0; i < n; i++) ((uint8_t *)out)[i] = f(((const double *)a)[i], 0, 0, 0, 0, 0) != 0;
 }
 
-#define CONTAINS(text, word) (__builtin_strstr(text, word) != NULL)             /* a constant */
-#define WHAT(text) (CONTAINS(text, "fast_fmod") ? FMOD : CONTAINS(text, "fast_atan2") ? ATAN2 : CONTAINS(text, "fast_hypot") ? HYPOT : NEVER)
+#define CONTAINS(text, word) (__builtin_strstr(text, word) != NULL) /* a constant */
+#define WHAT(text)                          \
+    (CONTAINS(text, "fast_fmod")    ? FMOD  \
+     : CONTAINS(text, "fast_atan2") ? ATAN2 \
+     : CONTAINS(text, "fast_hypot") ? HYPOT \
+                                    : NEVER)
 #define CALL n, out, a, b, y, g, params
-#define FORMULA(name, part, first, p, expression)                                                                        \
-    INLINE double name##_##part##_formula(double first, double b, double y, double g, double p, int hard)                 \
-    {                                                                                                                     \
-        (void)first, (void)b, (void)y, (void)g, (void)p, (void)hard;                                                      \
-        return (double)(expression);                                                                                      \
+#define FORMULA(name, part, first, p, expression)                                                         \
+    INLINE double name##_##part##_formula(double first, double b, double y, double g, double p, int hard) \
+    {                                                                                                     \
+        (void)first, (void)b, (void)y, (void)g, (void)p, (void)hard;                                      \
+        return (double)(expression);                                                                      \
     }
-#define LOOP(name, part, first, p, count, expression, keep)                                                              \
-    FORMULA(name, part, first, p, expression)                                                                             \
-    static void name##_##part(ARGS) { map_f64(CALL, keep, count, name##_##part##_formula, WHAT(#expression)); }
+#define LOOP(name, part, first, p, count, expression, keep)                     \
+    FORMULA(name, part, first, p, expression)                                   \
+    static void name##_##part(ARGS)                                             \
+    {                                                                           \
+        map_f64(CALL, keep, count, name##_##part##_formula, WHAT(#expression)); \
+    }
 
-/* ---- the rows ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the rows -------------------------------------------------------------------------------- */
 
 #define exp vm_exp_f64
 #define expm1 vm_expm1_f64
@@ -161,7 +189,7 @@ INLINE void bool_f64(ARGS, Formula *f)
 #define xlog1py xlog1py_
 #define isinf_(x) (__builtin_isinf(x) != 0)
 #define signbit_(x) (__builtin_signbit(x) != 0)
-#define G KEEP_OUTPUT(1)            /* the incoming gradient */
+#define G KEEP_OUTPUT(1) /* the incoming gradient */
 
 #define ONLY_RARE_ROWS
 #define UNARY(name, types, summary, y_, dx, keep, lo, hi) \
@@ -169,9 +197,13 @@ INLINE void bool_f64(ARGS, Formula *f)
 #define UNARY1(name, types, summary, p, pi, y_, dx, keep, lo, hi) \
     LOOP(row_##name, y, x, p, 1, y_, KEEP_X) LOOP(row_##name, a, x, p, 1, dx, (keep) | G)
 #define BINARY(name, types, summary, y_, da, ka, db, kb, lo, hi) \
-    LOOP(row_##name, y, a, p0, 0, y_, KEEP_A | KEEP_B) LOOP(row_##name, a, a, p0, 0, da, (ka) | G) LOOP(row_##name, b, a, p0, 0, db, (kb) | G)
-#define PREDICATE(name, types, summary, y_) \
-    FORMULA(row_##name, y, x, p0, y_) static void row_##name##_y(ARGS) { bool_f64(CALL, row_##name##_y_formula); }
+    LOOP(row_##name, y, a, p0, 0, y_, KEEP_A | KEEP_B)           \
+    LOOP(row_##name, a, a, p0, 0, da, (ka) | G) LOOP(row_##name, b, a, p0, 0, db, (kb) | G)
+#define PREDICATE(name, types, summary, y_)                            \
+    FORMULA(row_##name, y, x, p0, y_) static void row_##name##_y(ARGS) \
+    {                                                                  \
+        bool_f64(CALL, row_##name##_y_formula);                        \
+    }
 #include <tapegrad/ops.def>
 
 static const RareLoops loops = {
@@ -183,7 +215,4 @@ static const RareLoops loops = {
 #include <tapegrad/ops.def>
 };
 
-const RareLoops *ISA_NAME(map_rare_loops)(void)
-{
-    return &loops;
-}
+const RareLoops *ISA_NAME(map_rare_loops)(void) { return &loops; }

@@ -15,7 +15,7 @@
 
 enum { BLOCK = 16384 };
 
-typedef struct Part {           /* elements first .. first + n - 1 of a call */
+typedef struct Part { /* elements first .. first + n - 1 of a call */
     const RandomArgs *args;
     int64_t first, n;
 } Part;
@@ -32,10 +32,19 @@ static void uniform(const Part *p)
     double *f64 = p->args->out;
     uint16_t *half = p->args->out;
     switch (p->args->dtype) {
-    case TENSOR_F32: philox_uniform_f32(f32 + p->first, p->first, p->n, p->args->seed, p->args->offset); break;
-    case TENSOR_F64: for (int64_t i = p->first; i < end; i++) f64[i] = word_of(p, i) * 0x1p-32; break;
-    case TENSOR_F16: for (int64_t i = p->first; i < end; i++) half[i] = f16_from_f32((float)(word_of(p, i) >> 21) * 0x1p-11f); break;
-    default: for (int64_t i = p->first; i < end; i++) half[i] = bf16_from_f32((float)(word_of(p, i) >> 24) * 0x1p-8f);
+    case TENSOR_F32:
+        philox_uniform_f32(f32 + p->first, p->first, p->n, p->args->seed, p->args->offset);
+        break;
+    case TENSOR_F64:
+        for (int64_t i = p->first; i < end; i++) f64[i] = word_of(p, i) * 0x1p-32;
+        break;
+    case TENSOR_F16:
+        for (int64_t i = p->first; i < end; i++)
+            half[i] = f16_from_f32((float)(word_of(p, i) >> 21) * 0x1p-11f);
+        break;
+    default:
+        for (int64_t i = p->first; i < end; i++)
+            half[i] = bf16_from_f32((float)(word_of(p, i) >> 24) * 0x1p-8f);
     }
 }
 
@@ -52,7 +61,7 @@ static void store(void *out, int dtype, int64_t i, double value)
 static void normal(const Part *p)
 {
     for (int64_t i = 0; i < p->n; i += 2) {
-        int64_t at = p->first + i;                  /* even: BLOCK is */
+        int64_t at = p->first + i; /* even: BLOCK is */
         PhiloxBlock b = philox_block(p->args->seed, p->args->offset, (uint64_t)at / 4);
         uint32_t v = b.word[at % 4], w = b.word[at % 4 + 1];
         double r = sqrt(-2 * log((v + 1.0) * 0x1p-32)), t = 2 * 3.14159265358979323846 * (w * 0x1p-32);
@@ -79,8 +88,9 @@ static void fill_block(void *ctx, int64_t b)
 int cpu_random(RandomArgs *args)
 {
     int64_t blocks = (args->count + BLOCK - 1) / BLOCK;
-    int64_t cost = args->kind == RANDOM_NORMAL ? 40 : 2;       /* of an element, in simple operations */
-    if (args->kind != RANDOM_DROPOUT_MASK && !dtype_is_float(args->dtype)) return cpu_fail("random numbers of an integer dtype");
+    int64_t cost = args->kind == RANDOM_NORMAL ? 40 : 2; /* of an element, in simple operations */
+    if (args->kind != RANDOM_DROPOUT_MASK && !dtype_is_float(args->dtype))
+        return cpu_fail("random numbers of an integer dtype");
     parallel_for(blocks, cpu_threads(args->count * cost), fill_block, args);
     return 0;
 }

@@ -1,10 +1,10 @@
-/* select.c - out = cond ? a : b for any strides.  What is not chosen is read at most, never computed with: a NaN there
- * stays there.  Elements are moved as bits, so one loop serves all dtypes of a size. */
+/* select.c - out = cond ? a : b for any strides.  What is not chosen is read at most, never computed with: a
+ * NaN there stays there.  Elements are moved as bits, so one loop serves all dtypes of a size. */
 #include "tensor/core.h"
 #include "cpu/cpu.h"
 
-typedef void SelectLine(void *out, const uint8_t *cond, const void *a, const void *b, int64_t n, int64_t so, int64_t sc,
-                        int64_t sa, int64_t sb);
+typedef void SelectLine(void *out, const uint8_t *cond, const void *a, const void *b, int64_t n, int64_t so,
+                        int64_t sc, int64_t sa, int64_t sb);
 
 #define T uint8_t
 #define LINE select1
@@ -46,9 +46,9 @@ static void run_lines(const SelectArgs *s, int64_t from, int64_t to, int64_t beg
             o += index[d] * s->out.stride[d], c += index[d] * s->cond.stride[d];
             a += index[d] * s->a.stride[d], b += index[d] * s->b.stride[d];
         }
-        line((char *)s->out.data + o * size, (const uint8_t *)s->cond.data + c, (const char *)s->a.data + a * size,
-             (const char *)s->b.data + b * size, length, s->out.stride[inner], s->cond.stride[inner], s->a.stride[inner],
-             s->b.stride[inner]);
+        line((char *)s->out.data + o * size, (const uint8_t *)s->cond.data + c,
+             (const char *)s->a.data + a * size, (const char *)s->b.data + b * size, length,
+             s->out.stride[inner], s->cond.stride[inner], s->a.stride[inner], s->b.stride[inner]);
         for (int d = inner - 1; d >= 0 && ++index[d] == s->shape[d]; d--) index[d] = 0;
     }
 }
@@ -59,10 +59,7 @@ static void some_lines(void *ctx, int64_t from, int64_t to)
     run_lines(s, from, to, 0, s->shape[s->ndim - 1]);
 }
 
-static void part_of_line(void *ctx, int64_t from, int64_t to)
-{
-    run_lines(ctx, 0, 1, from, to - from);
-}
+static void part_of_line(void *ctx, int64_t from, int64_t to) { run_lines(ctx, 0, 1, from, to - from); }
 
 int cpu_select(SelectArgs *s)
 {

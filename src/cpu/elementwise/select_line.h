@@ -1,7 +1,8 @@
-/* select_line.h - one line of select for elements of type T; included once for each size.  Strides are in elements. */
+/* select_line.h - one line of select for elements of type T; included once for each size.  Strides are in
+ * elements. */
 
-static void LINE(void *out_, const uint8_t *cond, const void *a_, const void *b_, int64_t n, int64_t so, int64_t sc, int64_t sa,
-                 int64_t sb)
+static void LINE(void *out_, const uint8_t *cond, const void *a_, const void *b_, int64_t n, int64_t so,
+                 int64_t sc, int64_t sa, int64_t sb)
 {
     T *out = out_;
     const T *a = a_, *b = b_;

@@ -18,16 +18,16 @@
 
 #define SPECIAL_PI 3.14159265358979323846
 
-/* -inf at +0, +inf at -0 and NaN at the other poles, as PyTorch.  Below 0 by reflection; then the recurrence up to 10 and the
- * asymptotic series, whose coefficients are the Bernoulli numbers B_2k / 2k.  Absolute error near a zero is that of a value of
- * size 1: relative precision is lost there. */
+/* -inf at +0, +inf at -0 and NaN at the other poles, as PyTorch.  Below 0 by reflection; then the recurrence
+ * up to 10 and the asymptotic series, whose coefficients are the Bernoulli numbers B_2k / 2k.  Absolute error
+ * near a zero is that of a value of size 1: relative precision is lost there. */
 SPECIAL_FN double special_digamma(double x)
 {
     double y = 0;
     if (x == 0) return signbit(x) ? (double)INFINITY : -(double)INFINITY;
     if (x < 0) {
         if (x == trunc(x)) return (double)NAN;
-        y = -SPECIAL_PI / tan(SPECIAL_PI * (x - rint(x)));     /* near a pole its distance must not be rounded */
+        y = -SPECIAL_PI / tan(SPECIAL_PI * (x - rint(x))); /* near a pole its distance must not be rounded */
         x = 1 - x;
     }
     for (; x < 10; x++) y -= 1 / x;
@@ -37,11 +37,13 @@ SPECIAL_FN double special_digamma(double x)
     return y + log(x) - .5 / x - series;
 }
 
-/* sum over k >= 0 of (q + k)^-s, s > 1, q > 0: terms up to q = 10 + s, then Euler and Maclaurin's series, in which each term is less
- * than 1/20 of the one before. */
+/* sum over k >= 0 of (q + k)^-s, s > 1, q > 0: terms up to q = 10 + s, then Euler and Maclaurin's series, in
+ * which each term is less than 1/20 of the one before. */
 SPECIAL_FN double special_zeta(double s, double q)
 {
-    const double bernoulli[] = { 1. / 12, -1. / 720, 1. / 30240, -1. / 1209600, 1. / 47900160, -691. / 1307674368000., 1. / 74724249600. };
+    const double bernoulli[] = { 1. / 12,          -1. / 720,     1. / 30240,
+                                 -1. / 1209600,    1. / 47900160, -691. / 1307674368000.,
+                                 1. / 74724249600. };
     double sum = 0;
     for (; q < 10 + s; q++) {
         double term = pow(q, -s);
@@ -57,8 +59,9 @@ SPECIAL_FN double special_zeta(double s, double q)
     return sum;
 }
 
-/* n is an integer from 0 to 170.  At the poles 0, -1, ... infinite, with the sign that n gives.  Below 0, x = f - N with 0 < f < 1:
- * the sum over all k from -N on is that from 0 on, and N terms mirrored, (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - x)). */
+/* n is an integer from 0 to 170.  At the poles 0, -1, ... infinite, with the sign that n gives.  Below 0, x =
+ * f - N with 0 < f < 1: the sum over all k from -N on is that from 0 on, and N terms mirrored, (-1)^s
+ * (zeta(s, 1 - f) - zeta(s, 1 - x)). */
 SPECIAL_FN double special_polygamma(double x, double n)
 {
     double s = n + 1, sign = fmod(n, 2.) == 0 ? -1 : 1, zeta;
@@ -73,8 +76,8 @@ SPECIAL_FN double special_polygamma(double x, double n)
     return sign * zeta;
 }
 
-/* Winitzki's formula, good to 2e-3, and two of Halley's steps, each of which cubes the error.  Above 1/2 the residual is that of
- * erfc, where 1 - |y| is exact. */
+/* Winitzki's formula, good to 2e-3, and two of Halley's steps, each of which cubes the error.  Above 1/2 the
+ * residual is that of erfc, where 1 - |y| is exact. */
 SPECIAL_FN double special_erfinv(double y)
 {
     double a = fabs(y);

@@ -62,10 +62,7 @@ VM_FN double vm_sign_f64(double y, double x)
 }
 
 /* 2^n for an integer n in [-1022, 1023], held in a double */
-VM_FN double vm_pow2_f64(double n)
-{
-    return vm_from_bits_f64((vm_bits_f64(n + VM_ROUND_F64) + 1023) << 52);
-}
+VM_FN double vm_pow2_f64(double n) { return vm_from_bits_f64((vm_bits_f64(n + VM_ROUND_F64) + 1023) << 52); }
 
 /* x = n ln 2 + r, |r| <= ln 2 / 2.  n ln2_hi is exact: 40 bits times 11. */
 VM_FN double vm_exp_reduce_f64(double x, double *n)
@@ -98,8 +95,8 @@ VM_FN double vm_exp_core_f64(double x)
     return vm_exp_poly_f64(r) * vm_pow2_f64(n);
 }
 
-/* e^x 2^-down, |x| <= 2300, down an integer, for results that do not overflow.  Two factors 2^n: the first product is
- * exact, so a subnormal result is rounded once. */
+/* e^x 2^-down, |x| <= 2300, down an integer, for results that do not overflow.  Two factors 2^n: the first
+ * product is exact, so a subnormal result is rounded once. */
 VM_FN double vm_exp_down_f64(double x, double down) /* as vm_exp_f64 */
 {
     double n, r = vm_exp_reduce_f64(x, &n);

@@ -9,14 +9,17 @@
 enum { D, H, W };
 
 /* Window i. */
-typedef struct Box { int64_t from[3], to[3], count; } Box;
+typedef struct Box {
+    int64_t from[3], to[3], count;
+} Box;
 
 static Box box(const PoolArgs *a, int64_t i)
 {
     const int64_t at[3] = { i / a->out[W] / a->out[H], i / a->out[W] % a->out[H], i % a->out[W] };
     Box b = { .count = 1 };
     for (int k = 0; k < 3; k++) {
-        b.from[k] = at[k] * a->in[k] / a->out[k], b.to[k] = ((at[k] + 1) * a->in[k] + a->out[k] - 1) / a->out[k];
+        b.from[k] = at[k] * a->in[k] / a->out[k],
+        b.to[k] = ((at[k] + 1) * a->in[k] + a->out[k] - 1) / a->out[k];
         b.count *= b.to[k] - b.from[k];
     }
     return b;

@@ -2,15 +2,15 @@
  *
  *   y = weight panel       dx = fold(weight^T dy)       dweight = dy panel^T
  *
- * for each image and group, where the panel holds the patches of some positions, so small that it stays in L2.  A 1 x 1 kernel of
- * stride 1 needs no panel: its patches are x.  Images of few positions share a panel.  Groups of one channel (depthwise)
- * have loops of their own.
+ * for each image and group, where the panel holds the patches of some positions, so small that it stays in
+ * L2.  A 1 x 1 kernel of stride 1 needs no panel: its patches are x.  Images of few positions share a panel.
+ * Groups of one channel (depthwise) have loops of their own.
  *
- * With stride 1 the panel is as narrow as gemm's own panels (a slab): each row is a few masked loads of x, and gemm packs nothing.
- * There dx is a convolution too, of dy with the window turned round: no fold.
+ * With stride 1 the panel is as narrow as gemm's own panels (a slab): each row is a few masked loads of x,
+ * and gemm packs nothing. There dx is a convolution too, of dy with the window turned round: no fold.
  *
- * Threads take images (weight gradient: channels and runs of images); the pieces, and the order in which they are added,
- * follow from the sizes alone. */
+ * Threads take images (weight gradient: channels and runs of images); the pieces, and the order in which they
+ * are added, follow from the sizes alone. */
 #include "tensor/core.h"
 #include "conv_kernel.h"
 #include "cpu/product/gemm.h"
@@ -20,39 +20,43 @@ enum { PANEL_BYTES = 1 << 18, FEW_POSITIONS = 128, MIN_COLUMNS = 64, WEIGHT_ROWS
 typedef struct Plan {
     const ConvArgs *a;
     const ConvKernel *loops;
-    size_t size;                        /* of an element */
-    int64_t in, out;                    /* channels of a group */
-    int64_t taps, rows, positions;      /* rows: in * taps, of a whole panel */
-    int64_t images;                     /* that share a panel */
-    int64_t columns;                    /* of a panel, for each of them */
-    int64_t slab;                       /* columns of a slab; 0: panels are unfolded at full width */
+    size_t size;                   /* of an element */
+    int64_t in, out;               /* channels of a group */
+    int64_t taps, rows, positions; /* rows: in * taps, of a whole panel */
+    int64_t images;                /* that share a panel */
+    int64_t columns;               /* of a panel, for each of them */
+    int64_t slab;                  /* columns of a slab; 0: panels are unfolded at full width */
     bool pointwise, depthwise;
 } Plan;
 
-static const ConvKernel *loops_for(int dtype)
-{
-    return &ISA_PICK(conv_kernel)[dtype == TENSOR_F64];
-}
+static const ConvKernel *loops_for(int dtype) { return &ISA_PICK(conv_kernel)[dtype == TENSOR_F64]; }
 
 static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Does it pay to unfold by slabs, which gemm takes as they are?  Rows of y so short that many meet in a slab, few channels, and
- * weights whose rows fall on the same cache sets, so that gemm copies them, do not. */
+/* Does it pay to unfold by slabs, which gemm takes as they are?  Rows of y so short that many meet in a slab,
+ * few channels, and weights whose rows fall on the same cache sets, so that gemm copies them, do not. */
 static bool by_slabs(const ConvArgs *a, const Plan *p)
 {
     enum { LEAST_COLUMNS = 10, LEAST_CHANNELS = 8, CROWDED = 2048 };
-    return a->stride_h == 1 && a->stride_w == 1 && !p->pointwise && !p->depthwise && a->ow >= LEAST_COLUMNS && p->images == 1 &&
-           p->in >= LEAST_CHANNELS && p->out >= LEAST_CHANNELS && p->rows * (int64_t)p->size % CROWDED != 0;
+    return a->stride_h == 1 && a->stride_w == 1 && !p->pointwise && !p->depthwise && a->ow >= LEAST_COLUMNS &&
+           p->images == 1 && p->in >= LEAST_CHANNELS && p->out >= LEAST_CHANNELS &&
+           p->rows * (int64_t)p->size % CROWDED != 0;
 }
 
 static Plan plan_for(const ConvArgs *a, int64_t panel_rows)
 {
-    Plan p = { .a = a, .loops = loops_for(a->dtype), .size = dtype_size(a->dtype), .in = a->in / a->groups, .out = a->out / a->groups,
-               .taps = a->kd * a->kh * a->kw, .positions = a->od * a->oh * a->ow, .images = 1 };
+    Plan p = { .a = a,
+               .loops = loops_for(a->dtype),
+               .size = dtype_size(a->dtype),
+               .in = a->in / a->groups,
+               .out = a->out / a->groups,
+               .taps = a->kd * a->kh * a->kw,
+               .positions = a->od * a->oh * a->ow,
+               .images = 1 };
     p.rows = p.in * p.taps;
-    p.pointwise = p.taps == 1 && a->stride_d == 1 && a->stride_h == 1 && a->stride_w == 1 && a->pad_d == 0 && a->pad_h == 0 && a->pad_w == 0 &&
-                  a->d == a->od && a->h == a->oh && a->w == a->ow;
+    p.pointwise = p.taps == 1 && a->stride_d == 1 && a->stride_h == 1 && a->stride_w == 1 && a->pad_d == 0 &&
+                  a->pad_h == 0 && a->pad_w == 0 && a->d == a->od && a->h == a->oh && a->w == a->ow;
     p.depthwise = p.in == 1 && a->groups > 1;
     if (panel_rows == 0) panel_rows = p.rows;
     const int64_t fit = PANEL_BYTES / (int64_t)p.size / (panel_rows ? panel_rows : 1);
@@ -72,7 +76,10 @@ static Plan forward_plan(const ConvArgs *a)
     return p;
 }
 
-static char *at(const Plan *p, const void *base, int64_t elements) { return (char *)(uintptr_t)base + elements * (int64_t)p->size; }
+static char *at(const Plan *p, const void *base, int64_t elements)
+{
+    return (char *)(uintptr_t)base + elements * (int64_t)p->size;
+}
 
 static int64_t pixels(const ConvArgs *a) { return a->d * a->h * a->w; }
 
@@ -88,7 +95,10 @@ static char *y_of(const Plan *p, int64_t image, int64_t channel)
 
 static char *weight_of(const Plan *p, int64_t group) { return at(p, p->a->weight, group * p->out * p->rows); }
 
-static const void *bias_of(const Plan *p, int64_t channel) { return p->a->bias ? at(p, p->a->bias, channel) : NULL; }
+static const void *bias_of(const Plan *p, int64_t channel)
+{
+    return p->a->bias ? at(p, p->a->bias, channel) : NULL;
+}
 
 /* Work in multiply-adds, for cpu_threads: a vector's worth of them counts as one operation. */
 static int threads_for(const Plan *p)
@@ -97,19 +107,22 @@ static int threads_for(const Plan *p)
     return cpu_threads(work > 1e15 ? (int64_t)1e15 : (int64_t)work);
 }
 
-/* What lies at the same positions of several images: y [out, positions] of each, and one matrix [out, images * positions]. */
+/* What lies at the same positions of several images: y [out, positions] of each, and one matrix [out, images
+ * * positions]. */
 static void gather_y(const Plan *p, int64_t image, int64_t count, int64_t group, char *to)
 {
     for (int64_t c = 0; c < p->out; c++)
         for (int64_t i = 0; i < count; i++)
-            memcpy(at(p, to, (c * count + i) * p->positions), y_of(p, image + i, group * p->out + c), (size_t)p->positions * p->size);
+            memcpy(at(p, to, (c * count + i) * p->positions), y_of(p, image + i, group * p->out + c),
+                   (size_t)p->positions * p->size);
 }
 
 static void scatter_y(const Plan *p, int64_t image, int64_t count, int64_t group, const char *from)
 {
     for (int64_t c = 0; c < p->out; c++)
         for (int64_t i = 0; i < count; i++)
-            memcpy(y_of(p, image + i, group * p->out + c), at(p, from, (c * count + i) * p->positions), (size_t)p->positions * p->size);
+            memcpy(y_of(p, image + i, group * p->out + c), at(p, from, (c * count + i) * p->positions),
+                   (size_t)p->positions * p->size);
 }
 
 static GemmCall product_of(const Plan *p)
@@ -117,9 +130,10 @@ static GemmCall product_of(const Plan *p)
     return (GemmCall){ .dtype = p->a->dtype == TENSOR_F64 ? GEMM_F64 : GEMM_F32, .batch = 1, .alpha = 1 };
 }
 
-/* ---- forward ------------------------------------------------------------------------------------------------ */
+/* ---- forward --------------------------------------------------------------------------------- */
 
-static int forward_piece(const Plan *p, int64_t image, int64_t count, int64_t group, int64_t first, int64_t n, char *panel, char *side)
+static int forward_piece(const Plan *p, int64_t image, int64_t count, int64_t group, int64_t first, int64_t n,
+                         char *panel, char *side)
 {
     const int64_t line = count * n;
     const bool direct = p->pointwise && count == 1;
@@ -128,8 +142,10 @@ static int forward_piece(const Plan *p, int64_t image, int64_t count, int64_t gr
         p->loops->unfold(p->a, x_of(p, image + i, group * p->in), p->in, first, n, at(p, panel, i * n), line);
     g.m = p->out, g.n = line, g.k = p->rows;
     g.a = weight_of(p, group), g.a_row = p->rows, g.a_col = 1;
-    g.b = direct ? at(p, x_of(p, image, group * p->in), first) : panel, g.b_row = direct ? p->positions : line, g.b_col = 1;
-    g.c = count == 1 ? at(p, y_of(p, image, group * p->out), first) : side, g.c_row = count == 1 ? p->positions : line, g.c_col = 1;
+    g.b = direct ? at(p, x_of(p, image, group * p->in), first) : panel,
+    g.b_row = direct ? p->positions : line, g.b_col = 1;
+    g.c = count == 1 ? at(p, y_of(p, image, group * p->out), first) : side,
+    g.c_row = count == 1 ? p->positions : line, g.c_col = 1;
     g.bias = bias_of(p, group * p->out), g.bias_per = GEMM_BIAS_COLUMN;
     if (gemm_cpu(&g, 1)) return -1;
     if (count > 1) scatter_y(p, image, count, group, side);
@@ -162,8 +178,11 @@ typedef struct Work {
     atomic_bool failed;
 } Work;
 
-/* A plane of y, and one of x that a layer of the window reads for it: where they begin.  false: it lies in the padding. */
-typedef struct Layer { int64_t x, weight, y; } Layer;
+/* A plane of y, and one of x that a layer of the window reads for it: where they begin.  false: it lies in
+ * the padding. */
+typedef struct Layer {
+    int64_t x, weight, y;
+} Layer;
 
 static bool layer_of(const ConvArgs *a, int64_t t, Layer *l)
 {
@@ -180,7 +199,8 @@ static void forward_plane(void *ctx, int64_t t)
     p->loops->fill(y, p->positions, bias_of(p, o));
     for (int64_t k = 0; k < p->a->od * p->a->kd; k++) {
         Layer l;
-        if (layer_of(p->a, k, &l)) p->loops->plane(p->a, at(p, x, l.x), at(p, weight, l.weight), at(p, y, l.y));
+        if (layer_of(p->a, k, &l))
+            p->loops->plane(p->a, at(p, x, l.x), at(p, weight, l.weight), at(p, y, l.y));
     }
 }
 
@@ -188,12 +208,14 @@ static void forward_cut(void *ctx, int64_t t)
 {
     Work *w = ctx;
     const Plan *p = w->p;
-    const int64_t image = t / w->cuts / p->a->groups * p->images, group = t / w->cuts % p->a->groups, first = t % w->cuts * p->columns;
+    const int64_t image = t / w->cuts / p->a->groups * p->images, group = t / w->cuts % p->a->groups,
+                  first = t % w->cuts * p->columns;
     const int64_t count = least(p->images, p->a->batch - image), n = least(p->columns, p->positions - first);
     const size_t bytes = w->panel + (count > 1 ? w->side : 0) + 64;
     char *room = tg_alloc(bytes);
     if (!room) w->failed = true;
-    else if (p->slab ? forward_slabs(p, image, group, first, n, room) : forward_piece(p, image, count, group, first, n, room, room + w->panel))
+    else if (p->slab ? forward_slabs(p, image, group, first, n, room)
+                     : forward_piece(p, image, count, group, first, n, room, room + w->panel))
         w->failed = true;
     tg_free(room, bytes);
 }
@@ -202,7 +224,9 @@ static int forward(const ConvArgs *a)
 {
     const Plan p = forward_plan(a);
     if (a->batch == 0 || a->out == 0 || p.positions == 0) return 0;
-    Work w = { .p = &p, .cuts = up(p.positions, p.columns), .panel = (size_t)(p.rows * (p.slab ? p.slab : p.columns * p.images)) * p.size,
+    Work w = { .p = &p,
+               .cuts = up(p.positions, p.columns),
+               .panel = (size_t)(p.rows * (p.slab ? p.slab : p.columns * p.images)) * p.size,
                .side = (size_t)(p.out * p.positions * p.images) * p.size };
     if (p.depthwise) parallel_for(a->batch * a->out, threads_for(&p), forward_plane, &w);
     else parallel_for(up(a->batch, p.images) * a->groups * w.cuts, threads_for(&p), forward_cut, &w);
@@ -211,9 +235,10 @@ static int forward(const ConvArgs *a)
 
 int cpu_conv2d(ConvArgs *a) { return forward(a) ? fail_memory("conv2d") : 0; }
 
-/* ---- gradient of the input ---------------------------------------------------------------------------------- */
+/* ---- gradient of the input ------------------------------------------------------------------- */
 
-static int input_piece(const Plan *p, int64_t image, int64_t count, int64_t group, int64_t first, int64_t n, char *panel, char *side)
+static int input_piece(const Plan *p, int64_t image, int64_t count, int64_t group, int64_t first, int64_t n,
+                       char *panel, char *side)
 {
     const int64_t line = count * n;
     const bool direct = p->pointwise && count == 1;
@@ -221,8 +246,10 @@ static int input_piece(const Plan *p, int64_t image, int64_t count, int64_t grou
     if (count > 1) gather_y(p, image, count, group, side);
     g.m = p->rows, g.n = line, g.k = p->out;
     g.a = weight_of(p, group), g.a_row = 1, g.a_col = p->rows;
-    g.b = count == 1 ? at(p, y_of(p, image, group * p->out), first) : side, g.b_row = count == 1 ? p->positions : line, g.b_col = 1;
-    g.c = direct ? at(p, x_of(p, image, group * p->in), first) : panel, g.c_row = direct ? p->positions : line, g.c_col = 1;
+    g.b = count == 1 ? at(p, y_of(p, image, group * p->out), first) : side,
+    g.b_row = count == 1 ? p->positions : line, g.b_col = 1;
+    g.c = direct ? at(p, x_of(p, image, group * p->in), first) : panel,
+    g.c_row = direct ? p->positions : line, g.c_col = 1;
     if (direct) g.bias = bias_of(p, group * p->in), g.bias_per = GEMM_BIAS_COLUMN;
     if (gemm_cpu(&g, 1)) return -1;
     for (int64_t i = 0; i < count && !direct; i++)
@@ -233,14 +260,17 @@ static int input_piece(const Plan *p, int64_t image, int64_t count, int64_t grou
 /* Patches overlap, so one thread adds those of an image, from the first position to the last. */
 static int input_images(const Plan *p, int64_t image, int64_t count, int64_t group)
 {
-    const size_t panel = (size_t)(p->rows * p->columns * count) * p->size, side = (size_t)(p->out * p->positions * count) * p->size;
+    const size_t panel = (size_t)(p->rows * p->columns * count) * p->size,
+                 side = (size_t)(p->out * p->positions * count) * p->size;
     char *room = tg_alloc(panel + side + 64);
     if (!room) return -1;
     int status = 0;
     for (int64_t i = 0; i < count * p->in; i++)
-        p->loops->fill(x_of(p, image + i / p->in, group * p->in + i % p->in), pixels(p->a), bias_of(p, group * p->in + i % p->in));
+        p->loops->fill(x_of(p, image + i / p->in, group * p->in + i % p->in), pixels(p->a),
+                       bias_of(p, group * p->in + i % p->in));
     for (int64_t first = 0; first < p->positions && !status; first += p->columns)
-        status = input_piece(p, image, count, group, first, least(p->columns, p->positions - first), room, room + panel);
+        status = input_piece(p, image, count, group, first, least(p->columns, p->positions - first), room,
+                             room + panel);
     tg_free(room, panel + side + 64);
     return status;
 }
@@ -255,7 +285,8 @@ static void input_plane(void *ctx, int64_t t)
         for (int64_t k = 0; k < p->a->od * p->a->kd; k++) {
             Layer l;
             if (layer_of(p->a, k, &l))
-                p->loops->plane_grad_input(p->a, at(p, x, l.x), at(p, p->a->weight, o * p->taps + l.weight), at(p, y_of(p, image, o), l.y));
+                p->loops->plane_grad_input(p->a, at(p, x, l.x), at(p, p->a->weight, o * p->taps + l.weight),
+                                           at(p, y_of(p, image, o), l.y));
         }
 }
 
@@ -267,7 +298,8 @@ static void input_block(void *ctx, int64_t t)
     if (input_images(p, image, least(p->images, p->a->batch - image), t % p->a->groups)) w->failed = true;
 }
 
-/* With stride 1 it is a convolution of y with the window turned round, padded by what the window reaches beyond its first tap. */
+/* With stride 1 it is a convolution of y with the window turned round, padded by what the window reaches
+ * beyond its first tap. */
 static ConvArgs turned(const ConvArgs *a)
 {
     ConvArgs t = *a;
@@ -284,8 +316,9 @@ static bool by_turning(const Plan *p, const ConvArgs *t)
 {
     enum { MANY_CHANNELS = 64 };
     const ConvArgs *a = p->a;
-    return a->stride_d == 1 && a->stride_h == 1 && a->stride_w == 1 && t->pad_d >= 0 && t->pad_h >= 0 && t->pad_w >= 0 && !p->pointwise &&
-           !p->depthwise && ((p->in >= MANY_CHANNELS && p->out >= MANY_CHANNELS) || forward_plan(t).slab > 0);
+    return a->stride_d == 1 && a->stride_h == 1 && a->stride_w == 1 && t->pad_d >= 0 && t->pad_h >= 0 &&
+           t->pad_w >= 0 && !p->pointwise && !p->depthwise &&
+           ((p->in >= MANY_CHANNELS && p->out >= MANY_CHANNELS) || forward_plan(t).slab > 0);
 }
 
 static int input_by_turning(const Plan *p, ConvArgs *t)
@@ -311,12 +344,13 @@ int cpu_conv2d_grad_input(ConvArgs *a)
     return w.failed ? fail_memory("conv2d_grad_input") : 0;
 }
 
-/* ---- gradient of the weight --------------------------------------------------------------------------------- */
+/* ---- gradient of the weight ------------------------------------------------------------------ */
 
-/* How the weight gradient is cut: blocks of a group's input channels, and runs of image blocks whose sums are added in order. */
+/* How the weight gradient is cut: blocks of a group's input channels, and runs of image blocks whose sums are
+ * added in order. */
 typedef struct Cut {
-    int64_t channels, blocks;           /* in a block; blocks in a group */
-    int64_t run, runs;                  /* images in a run */
+    int64_t channels, blocks; /* in a block; blocks in a group */
+    int64_t run, runs;        /* images in a run */
 } Cut;
 
 static Cut cut_for(const Plan *p)
@@ -331,8 +365,8 @@ static Cut cut_for(const Plan *p)
 }
 
 /* sums [out, rows of the block] (line apart) of one run. */
-static int weight_run(const Plan *p, int64_t image, int64_t end, int64_t group, int64_t channel, int64_t channels, char *sums, int64_t line,
-                      char *panel, char *side)
+static int weight_run(const Plan *p, int64_t image, int64_t end, int64_t group, int64_t channel,
+                      int64_t channels, char *sums, int64_t line, char *panel, char *side)
 {
     GemmCall g = product_of(p);
     g.m = p->out, g.n = channels * p->taps, g.c = sums, g.c_row = line, g.c_col = 1;
@@ -343,9 +377,11 @@ static int weight_run(const Plan *p, int64_t image, int64_t end, int64_t group, 
             const int64_t n = least(p->columns, p->positions - first);
             const bool direct = p->pointwise && count == 1;
             for (int64_t i = 0; i < count && !direct; i++)
-                p->loops->unfold(p->a, x_of(p, image + i, group * p->in + channel), channels, first, n, at(p, panel, i * n), count * n);
+                p->loops->unfold(p->a, x_of(p, image + i, group * p->in + channel), channels, first, n,
+                                 at(p, panel, i * n), count * n);
             g.k = count * n;
-            g.a = count == 1 ? at(p, y_of(p, image, group * p->out), first) : side, g.a_row = count == 1 ? p->positions : g.k, g.a_col = 1;
+            g.a = count == 1 ? at(p, y_of(p, image, group * p->out), first) : side,
+            g.a_row = count == 1 ? p->positions : g.k, g.a_col = 1;
             g.b = direct ? at(p, x_of(p, image, group * p->in + channel), first) : panel;
             g.b_row = 1, g.b_col = direct ? p->positions : g.k;
             if (gemm_cpu(&g, 1)) return -1;
@@ -354,21 +390,29 @@ static int weight_run(const Plan *p, int64_t image, int64_t end, int64_t group, 
     return 0;
 }
 
-typedef struct WeightWork { const Plan *p; const Cut *cut; char *partial; atomic_bool failed; } WeightWork;
+typedef struct WeightWork {
+    const Plan *p;
+    const Cut *cut;
+    char *partial;
+    atomic_bool failed;
+} WeightWork;
 
 static void weight_piece(void *ctx, int64_t t)
 {
     WeightWork *w = ctx;
     const Plan *p = w->p;
     const Cut *cut = w->cut;
-    const int64_t run = t / cut->blocks / p->a->groups, group = t / cut->blocks % p->a->groups, channel = t % cut->blocks * cut->channels;
+    const int64_t run = t / cut->blocks / p->a->groups, group = t / cut->blocks % p->a->groups,
+                  channel = t % cut->blocks * cut->channels;
     const int64_t channels = least(cut->channels, p->in - channel), image = run * cut->run;
     const size_t panel = (size_t)(channels * p->taps * p->columns * p->images) * p->size;
     const size_t side = (size_t)(p->out * p->positions * p->images) * p->size;
-    char *sums = run == 0 ? weight_of(p, group) : at(p, w->partial, (run - 1) * p->a->out * p->rows + group * p->out * p->rows);
+    char *sums = run == 0 ? weight_of(p, group)
+                          : at(p, w->partial, (run - 1) * p->a->out * p->rows + group * p->out * p->rows);
     char *room = tg_alloc(panel + side + 64);
-    if (!room || weight_run(p, image, least(image + cut->run, p->a->batch), group, channel, channels, at(p, sums, channel * p->taps), p->rows,
-                            room, room + panel)) w->failed = true;
+    if (!room || weight_run(p, image, least(image + cut->run, p->a->batch), group, channel, channels,
+                            at(p, sums, channel * p->taps), p->rows, room, room + panel))
+        w->failed = true;
     tg_free(room, panel + side + 64);
 }
 
@@ -401,7 +445,8 @@ static void weight_plane(void *ctx, int64_t o)
         for (int64_t k = 0; k < p->a->od * p->a->kd; k++) {
             Layer l;
             if (layer_of(p->a, k, &l))
-                p->loops->plane_grad_weight(p->a, at(p, x_of(p, image, o / p->out), l.x), sums + l.weight, at(p, y_of(p, image, o), l.y));
+                p->loops->plane_grad_weight(p->a, at(p, x_of(p, image, o / p->out), l.x), sums + l.weight,
+                                            at(p, y_of(p, image, o), l.y));
         }
     for (int64_t k = 0; k < p->taps; k++) {
         if (p->size == sizeof(float)) ((float *)p->a->weight)[o * p->taps + k] = (float)sums[k];
@@ -421,7 +466,8 @@ static void bias_sum(void *ctx, int64_t o)
 {
     const Plan *p = ((Work *)ctx)->p;
     double sum = 0;
-    for (int64_t image = 0; image < p->a->batch; image++) sum += p->loops->sum(y_of(p, image, o), p->positions);
+    for (int64_t image = 0; image < p->a->batch; image++)
+        sum += p->loops->sum(y_of(p, image, o), p->positions);
     if (p->size == sizeof(float)) ((float *)p->a->bias)[o] = (float)sum;
     else ((double *)p->a->bias)[o] = sum;
 }

@@ -5,7 +5,7 @@
 typedef struct Pool {
     const PoolArgs *a;
     const PoolKernel *loops;
-    int64_t in, out;                    /* bytes of a plane */
+    int64_t in, out; /* bytes of a plane */
 } Pool;
 
 static int64_t elements(const int64_t size[3]) { return size[0] * size[1] * size[2]; }
@@ -13,7 +13,8 @@ static int64_t elements(const int64_t size[3]) { return size[0] * size[1] * size
 static Pool pool_of(const PoolArgs *a)
 {
     const int64_t size = (int64_t)dtype_size(a->dtype);
-    return (Pool){ a, &ISA_PICK(pool_kernel)[a->dtype == TENSOR_F64], elements(a->in) * size, elements(a->out) * size };
+    return (Pool){ a, &ISA_PICK(pool_kernel)[a->dtype == TENSOR_F64], elements(a->in) * size,
+                   elements(a->out) * size };
 }
 
 static int threads_for(const PoolArgs *a)
@@ -22,14 +23,18 @@ static int threads_for(const PoolArgs *a)
     return cpu_threads(a->planes * (in + (a->adaptive ? in + out : out * (elements(a->kernel) + 1))));
 }
 
-typedef struct Planes { const PoolArgs *a; Pool pool; } Planes;
+typedef struct Planes {
+    const PoolArgs *a;
+    Pool pool;
+} Planes;
 
 static void max_pool_plane(void *ctx, int64_t i)
 {
     const Planes *w = ctx;
     const PoolArgs *a = w->a;
     const Pool p = w->pool;
-    (a->adaptive ? adaptive_max : p.loops->max)(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out, a->index + i * elements(a->out));
+    (a->adaptive ? adaptive_max : p.loops->max)(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out,
+                                                a->index + i * elements(a->out));
 }
 
 int cpu_max_pool(PoolArgs *a)
@@ -71,7 +76,8 @@ static void avg_pool_grad_plane(void *ctx, int64_t i)
     const Planes *w = ctx;
     const PoolArgs *a = w->a;
     const Pool p = w->pool;
-    (a->adaptive ? adaptive_avg_grad : p.loops->avg_grad)(a, (char *)a->x + i * p.in, (char *)a->y + i * p.out);
+    (a->adaptive ? adaptive_avg_grad : p.loops->avg_grad)(a, (char *)a->x + i * p.in,
+                                                          (char *)a->y + i * p.out);
 }
 
 int cpu_avg_pool_grad(PoolArgs *a)

@@ -1,7 +1,7 @@
 /* pool_kernel.c - the loops of pooling, for both dtypes (pool_loops.h), once an instruction set.
  *
- * Windows are passed over tap by tap, so that the innermost loops run along the rows, over up to COLUMNS windows.
- * Rows are counted through all depths: row q is (q / height, q % height). */
+ * Windows are passed over tap by tap, so that the innermost loops run along the rows, over up to COLUMNS
+ * windows. Rows are counted through all depths: row q is (q / height, q % height). */
 #include <math.h>
 #include "pool_kernel.h"
 
@@ -11,7 +11,8 @@
 enum { COLUMNS = 128, D = 0, H = 1, W = 2 };
 
 /* The windows [*from, *to) of [first, first + n) whose tap at that offset lies inside a line of `size`. */
-static void inside(int64_t size, int64_t stride, int64_t offset, int64_t first, int64_t n, int64_t *from, int64_t *to)
+static void inside(int64_t size, int64_t stride, int64_t offset, int64_t first, int64_t n, int64_t *from,
+                   int64_t *to)
 {
     int64_t lo = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
     int64_t hi = size - 1 - offset < 0 ? 0 : (size - 1 - offset) / stride + 1;
@@ -19,7 +20,8 @@ static void inside(int64_t size, int64_t stride, int64_t offset, int64_t first, 
     *to = hi < *from ? *from : hi < first + n ? hi : first + n;
 }
 
-/* How many positions a window counts along one direction: those inside, or those up to the padding's end too. */
+/* How many positions a window counts along one direction: those inside, or those up to the padding's end too.
+ */
 static int64_t counted(int64_t i, int64_t kernel, int64_t stride, int64_t pad, int64_t size, bool padding)
 {
     int64_t from = i * stride - pad, to = from + kernel < size + pad ? from + kernel : size + pad;
@@ -44,7 +46,8 @@ static __attribute__((noinline)) double column_scale(const PoolArgs *a, double r
     return a->divisor ? 1.0 / (double)a->divisor : 1.0 / (rows * (double)counted_along(a, W, j));
 }
 
-/* The place of the input's row that the tap at a depth and height finds for row q of the output; -1: in the padding. */
+/* The place of the input's row that the tap at a depth and height finds for row q of the output; -1: in the
+ * padding. */
 static int64_t row_of(const PoolArgs *a, int64_t q, int64_t depth, int64_t height)
 {
     const int64_t plane = q / a->out[H] * a->stride[D] + depth * a->dilation[D] - a->pad[D];
@@ -63,13 +66,16 @@ static int64_t first_along(const PoolArgs *a, int axis, int64_t i)
 
 static int64_t first_inside(const PoolArgs *a, int64_t q, int64_t j)
 {
-    return (first_along(a, D, q / a->out[H]) * a->in[H] + first_along(a, H, q % a->out[H])) * a->in[W] + first_along(a, W, j);
+    return (first_along(a, D, q / a->out[H]) * a->in[H] + first_along(a, H, q % a->out[H])) * a->in[W] +
+           first_along(a, W, j);
 }
 
-typedef struct Tap { int64_t d, h, w; } Tap;
+typedef struct Tap {
+    int64_t d, h, w;
+} Tap;
 
 #define T float
-#define TAG int32_t             /* an integer as wide as T, so that a vector compares both at once */
+#define TAG int32_t /* an integer as wide as T, so that a vector compares both at once */
 #define TYPE f32
 #include "pool_loops.h"
 #undef T

@@ -1,5 +1,5 @@
-/* pool_kernel.h - what pool.c asks, for one plane: of the loops that are compiled for each instruction set, by dtype (0 f32, 1 f64);
- * of those of adaptive pools, which are not. */
+/* pool_kernel.h - what pool.c asks, for one plane: of the loops that are compiled for each instruction set,
+ * by dtype (0 f32, 1 f64); of those of adaptive pools, which are not. */
 #ifndef TG_CPU_POOL_KERNEL_H
 #define TG_CPU_POOL_KERNEL_H
 
@@ -16,8 +16,10 @@ extern const PoolKernel pool_kernel_base[2] __attribute__((visibility("hidden"))
 extern const PoolKernel pool_kernel_avx2[2] __attribute__((visibility("hidden")));
 extern const PoolKernel pool_kernel_avx512[2] __attribute__((visibility("hidden")));
 
-/* Adaptive pools, whose loops over windows of many sizes gain nothing from wider vectors (adaptive_pool.c). */
-void adaptive_max(const PoolArgs *a, const void *x, void *y, int64_t *index) __attribute__((visibility("hidden")));
+/* Adaptive pools, whose loops over windows of many sizes gain nothing from wider vectors (adaptive_pool.c).
+ */
+void adaptive_max(const PoolArgs *a, const void *x, void *y, int64_t *index)
+    __attribute__((visibility("hidden")));
 void adaptive_avg(const PoolArgs *a, const void *x, void *y) __attribute__((visibility("hidden")));
 void adaptive_avg_grad(const PoolArgs *a, void *x, const void *y) __attribute__((visibility("hidden")));
 

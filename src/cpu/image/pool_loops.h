@@ -4,12 +4,16 @@
 /* n elements, step apart. */
 static void N(gather)(const T *x, int64_t step, int64_t n, T *to)
 {
-    if (step == 1) for (int64_t j = 0; j < n; j++) to[j] = x[j];
-    else if (step == 2) for (int64_t j = 0; j < n; j++) to[j] = x[2 * j];
-    else for (int64_t j = 0; j < n; j++) to[j] = x[j * step];
+    if (step == 1)
+        for (int64_t j = 0; j < n; j++) to[j] = x[j];
+    else if (step == 2)
+        for (int64_t j = 0; j < n; j++) to[j] = x[2 * j];
+    else
+        for (int64_t j = 0; j < n; j++) to[j] = x[j * step];
 }
 
-/* One tap: what it finds is taken where it is larger, or NaN; tap is its place relative to the window's corner. */
+/* One tap: what it finds is taken where it is larger, or NaN; tap is its place relative to the window's
+ * corner. */
 static void N(take)(const T *found, int n, TAG tap, T *best, TAG *best_tap)
 {
     for (int j = 0; j < n; j++) {
@@ -21,7 +25,8 @@ static void N(take)(const T *found, int n, TAG tap, T *best, TAG *best_tap)
 }
 
 /* What a tap finds of output rows [q, q + rows), columns [first, first + n); -inf in the padding. */
-static void N(find)(const PoolArgs *a, const T *x, Tap tap, int64_t q, int64_t rows, int64_t first, int64_t n, T *found)
+static void N(find)(const PoolArgs *a, const T *x, Tap tap, int64_t q, int64_t rows, int64_t first, int64_t n,
+                    T *found)
 {
     const int64_t offset = tap.w * a->dilation[W] - a->pad[W];
     int64_t from, to;
@@ -37,7 +42,8 @@ static void N(find)(const PoolArgs *a, const T *x, Tap tap, int64_t q, int64_t r
 }
 
 /* rows * n is at most COLUMNS; rows lie one behind the other in y, so rows > 1 only for whole ones. */
-static void N(max_rows)(const PoolArgs *a, const T *x, int64_t q, int64_t rows, int64_t first, int64_t n, T *y, int64_t *index)
+static void N(max_rows)(const PoolArgs *a, const T *x, int64_t q, int64_t rows, int64_t first, int64_t n,
+                        T *y, int64_t *index)
 {
     T found[COLUMNS], best[COLUMNS];
     TAG tag[COLUMNS];
@@ -47,10 +53,14 @@ static void N(max_rows)(const PoolArgs *a, const T *x, int64_t q, int64_t rows, 
         for (int64_t r = 0; r < a->kernel[H]; r++)
             for (int64_t s = 0; s < a->kernel[W]; s++) {
                 N(find)(a, x, (Tap){ t, r, s }, q, rows, first, n, found);
-                N(take)(found, all, (TAG)((t * a->dilation[D] * a->in[H] + r * a->dilation[H]) * a->in[W] + s * a->dilation[W]), best, tag);
+                N(take)
+                (found, all,
+                 (TAG)((t * a->dilation[D] * a->in[H] + r * a->dilation[H]) * a->in[W] + s * a->dilation[W]),
+                 best, tag);
             }
     for (int64_t k = 0; k < rows; k++) {
-        const int64_t depth = (q + k) / a->out[H] * a->stride[D] - a->pad[D], row = (q + k) % a->out[H] * a->stride[H] - a->pad[H];
+        const int64_t depth = (q + k) / a->out[H] * a->stride[D] - a->pad[D],
+                      row = (q + k) % a->out[H] * a->stride[H] - a->pad[H];
         const int64_t corner = (depth * a->in[H] + row) * a->in[W] + first * a->stride[W] - a->pad[W];
         for (int64_t j = 0; j < n; j++) {
             const TAG t = tag[k * n + j];
@@ -62,10 +72,12 @@ static void N(max_rows)(const PoolArgs *a, const T *x, int64_t q, int64_t rows, 
 
 static void N(max)(const PoolArgs *a, const void *x, void *y, int64_t *index)
 {
-    const int64_t all = a->out[D] * a->out[H], width = a->out[W], step = width < COLUMNS ? COLUMNS / width : 1;
+    const int64_t all = a->out[D] * a->out[H], width = a->out[W],
+                  step = width < COLUMNS ? COLUMNS / width : 1;
     for (int64_t q = 0; q < all; q += step)
         for (int64_t j = 0; j < width; j += COLUMNS) {
-            const int64_t n = width - j < COLUMNS ? width - j : COLUMNS, rows = all - q < step ? all - q : step;
+            const int64_t n = width - j < COLUMNS ? width - j : COLUMNS,
+                          rows = all - q < step ? all - q : step;
             N(max_rows)(a, x, q, rows, j, n, (T *)y + q * width + j, index + q * width + j);
         }
 }
@@ -127,7 +139,8 @@ static void N(avg_grad)(const PoolArgs *a, void *dx, const void *dy)
     for (int64_t i = 0; i < a->in[D] * a->in[H] * a->in[W]; i++) x[i] = 0;
     for (int64_t q = 0; q < a->out[D] * a->out[H]; q++)
         for (int64_t j = 0; j < width; j += COLUMNS)
-            N(avg_grad_row)(a, x, q, j, width - j < COLUMNS ? width - j : COLUMNS, (const T *)dy + q * width + j);
+            N(avg_grad_row)
+            (a, x, q, j, width - j < COLUMNS ? width - j : COLUMNS, (const T *)dy + q * width + j);
 }
 
 #undef N

@@ -1,4 +1,5 @@
-/* resample_kernel.c - weighted sums along one axis, for both dtypes (resample_loops.h), once an instruction set. */
+/* resample_kernel.c - weighted sums along one axis, for both dtypes (resample_loops.h), once an instruction
+ * set. */
 #include "resample_kernel.h"
 
 #define JOIN_(a, b) a##_##b

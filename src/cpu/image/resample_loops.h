@@ -24,7 +24,8 @@ static void N(rows)(const ResampleAxis *a, const T *x, T *y, int64_t inner)
         const int64_t end = a->start[i + 1];
         int64_t k = a->start[i];
         if (end - k >= 2) {
-            N(weigh_two)(y, x + a->index[k] * inner, weight[k], x + a->index[k + 1] * inner, weight[k + 1], inner);
+            N(weigh_two)
+            (y, x + a->index[k] * inner, weight[k], x + a->index[k + 1] * inner, weight[k + 1], inner);
             k += 2;
         } else if (k < end) {
             N(weigh)(y, x + a->index[k] * inner, weight[k], inner);
@@ -41,7 +42,8 @@ static void N(line_of_two)(const ResampleAxis *a, const T *restrict x, T *restri
 {
     const T *restrict weight = a->weight;
     const int64_t *restrict index = a->index;
-    for (int64_t i = 0; i < a->out; i++) y[i] = weight[2 * i] * x[index[2 * i]] + weight[2 * i + 1] * x[index[2 * i + 1]];
+    for (int64_t i = 0; i < a->out; i++)
+        y[i] = weight[2 * i] * x[index[2 * i]] + weight[2 * i + 1] * x[index[2 * i + 1]];
 }
 
 /* Single elements. */

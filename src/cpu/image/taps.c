@@ -1,9 +1,12 @@
-/* taps.c - weighted sums of elements picked at a few positions, and their two gradients.  Threads have pieces of the result of
- * their own, so that the order of additions is one. */
+/* taps.c - weighted sums of elements picked at a few positions, and their two gradients.  Threads have pieces
+ * of the result of their own, so that the order of additions is one. */
 #include "tensor/core.h"
 #include "taps_kernel.h"
 
-typedef struct Pieces { const TapsArgs *a; TapsKernel *run; } Pieces;
+typedef struct Pieces {
+    const TapsArgs *a;
+    TapsKernel *run;
+} Pieces;
 
 static void piece(void *ctx, int64_t i)
 {

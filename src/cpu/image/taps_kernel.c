@@ -1,7 +1,7 @@
 /* taps_kernel.c - sums at positions, for both dtypes (taps_loops.h), once an instruction set. */
 #include "taps_kernel.h"
 
-typedef struct Piece {                      /* index and weight [taps, points]; x [size] */
+typedef struct Piece { /* index and weight [taps, points]; x [size] */
     int64_t taps, points, size;
     const int64_t *index;
 } Piece;

@@ -1,8 +1,9 @@
-/* taps_loops.h - taps_kernel.c's loops over elements of type T.  A position outside [0, size) names nothing: element 0 is read
- * there, and left out. */
+/* taps_loops.h - taps_kernel.c's loops over elements of type T.  A position outside [0, size) names nothing:
+ * element 0 is read there, and left out. */
 
 /* y += w x[index] */
-static void N(pick)(const int64_t *restrict index, int64_t size, const T *restrict x, const T *restrict w, T *restrict y, int64_t n)
+static void N(pick)(const int64_t *restrict index, int64_t size, const T *restrict x, const T *restrict w,
+                    T *restrict y, int64_t n)
 {
     for (int64_t j = 0; j < n; j++) {
         const int there = (uint64_t)index[j] < (uint64_t)size;
@@ -14,7 +15,8 @@ static void N(pick)(const int64_t *restrict index, int64_t size, const T *restri
 static void N(sum)(Piece p, const T *x, const T *weight, T *y)
 {
     for (int64_t j = 0; j < p.points; j++) y[j] = 0;
-    for (int64_t k = 0; k < p.taps && p.size; k++) N(pick)(p.index + k * p.points, p.size, x, weight + k * p.points, y, p.points);
+    for (int64_t k = 0; k < p.taps && p.size; k++)
+        N(pick)(p.index + k * p.points, p.size, x, weight + k * p.points, y, p.points);
 }
 
 static void N(spread)(Piece p, T *x, const T *weight, const T *y)
@@ -29,7 +31,8 @@ static void N(spread)(Piece p, T *x, const T *weight, const T *y)
 static void N(dot)(Piece p, int64_t channels, const T *x, T *weight, const T *y)
 {
     for (int64_t j = 0; j < p.points; j++) weight[j] = 0;
-    for (int64_t c = 0; c < channels && p.size; c++, x += p.size, y += p.points) N(pick)(p.index, p.size, x, y, weight, p.points);
+    for (int64_t c = 0; c < channels && p.size; c++, x += p.size, y += p.points)
+        N(pick)(p.index, p.size, x, y, weight, p.points);
 }
 
 static void N(run)(const TapsArgs *a, int64_t i)
@@ -41,6 +44,8 @@ static void N(run)(const TapsArgs *a, int64_t i)
     else if (a->kind == TAPS_SPREAD) N(spread)(p, x + i * a->size, weight + n * block, y + i * a->points);
     else {
         p.index = a->index + i * a->points;
-        N(dot)(p, a->channels, x + n * a->channels * a->size, weight + i * a->points, y + n * a->channels * a->points);
+        N(dot)
+        (p, a->channels, x + n * a->channels * a->size, weight + i * a->points,
+         y + n * a->channels * a->points);
     }
 }

@@ -1,35 +1,39 @@
 /* gather.c - picking elements by index, and adding them back.
  *
  *  - Every index is checked before anything is written.
- *  - scatter_add adds in the order of the index rows to each element, whoever does it: threads divide the destination
- *    (outer blocks, columns, or rows), never the source.  The bits do not depend on their number. */
+ *  - scatter_add adds in the order of the index rows to each element, whoever does it: threads divide the
+ * destination (outer blocks, columns, or rows), never the source.  The bits do not depend on their number. */
 #include "tensor/core.h"
 #include "cpu/cpu.h"
 
-/* ---- the check -------------------------------------------------------------------------------------------- */
+/* ---- the check ------------------------------------------------------------------------------- */
 
 /* Steps of stride 0 repeat indices already seen.  The first bad one in row-major order is reported. */
 static int check(GatherArgs *g)
 {
-    int64_t outer = g->index_outer ? g->outer : 1, rows = g->index_row ? g->m : 1, inner = g->index_inner ? g->inner : 1;
+    int64_t outer = g->index_outer ? g->outer : 1, rows = g->index_row ? g->m : 1,
+            inner = g->index_inner ? g->inner : 1;
     for (int64_t o = 0; o < outer; o++)
         for (int64_t j = 0; j < rows; j++)
             for (int64_t i = 0; i < inner; i++) {
                 int64_t value = g->index[o * g->index_outer + j * g->index_row + i * g->index_inner];
                 if (likely((uint64_t)value < (uint64_t)g->n)) continue;
                 g->bad_at = (o * rows + j) * inner + i, g->bad_value = value;
-                return cpu_fail("index %lld at position %lld is out of range: want 0 to %lld", (long long)value, (long long)g->bad_at,
-                                (long long)g->n - 1);
+                return cpu_fail("index %lld at position %lld is out of range: want 0 to %lld",
+                                (long long)value, (long long)g->bad_at, (long long)g->n - 1);
             }
     return 0;
 }
 
-/* ---- gather ------------------------------------------------------------------------------------------------- */
+/* ---- gather ---------------------------------------------------------------------------------- */
 
-/* Elements j of one block along the indexed dimension, where it is the last: the tight loop of log-probabilities and the like. */
-FORCE_INLINE void gather_line(char *dst, const char *src, const int64_t *index, int64_t stride, int64_t n, size_t size)
+/* Elements j of one block along the indexed dimension, where it is the last: the tight loop of
+ * log-probabilities and the like. */
+FORCE_INLINE void gather_line(char *dst, const char *src, const int64_t *index, int64_t stride, int64_t n,
+                              size_t size)
 {
-    for (int64_t j = 0; j < n; j++) memcpy(dst + (size_t)j * size, src + (size_t)index[j * stride] * size, size);
+    for (int64_t j = 0; j < n; j++)
+        memcpy(dst + (size_t)j * size, src + (size_t)index[j * stride] * size, size);
 }
 
 /* Rows [begin, end) of the outer * m rows of the result. */
@@ -47,7 +51,8 @@ FORCE_INLINE void gather_elements(const GatherArgs *g, int64_t begin, int64_t en
         }
         for (; r < next; r++, index += g->index_row, dst += (size_t)g->inner * size)
             for (int64_t i = 0; i < g->inner; i++)
-                memcpy(dst + (size_t)i * size, src + (size_t)(index[i * g->index_inner] * g->inner + i) * size, size);
+                memcpy(dst + (size_t)i * size,
+                       src + (size_t)(index[i * g->index_inner] * g->inner + i) * size, size);
     }
 }
 
@@ -71,10 +76,7 @@ static void gather_part(const GatherArgs *g, int64_t begin, int64_t end)
     else gather_elements(g, begin, end, 1);
 }
 
-static void gather_span(void *ctx, int64_t from, int64_t to)
-{
-    gather_part(ctx, from, to);
-}
+static void gather_span(void *ctx, int64_t from, int64_t to) { gather_part(ctx, from, to); }
 
 int cpu_gather(GatherArgs *g)
 {
@@ -83,7 +85,7 @@ int cpu_gather(GatherArgs *g)
     return 0;
 }
 
-/* ---- scatter_add ----------------------------------------------------------------------------------------------- */
+/* ---- scatter_add ----------------------------------------------------------------------------- */
 
 /* The part of the destination that one thread writes: blocks, rows and columns of [outer, n, inner]. */
 typedef struct Part {
@@ -118,7 +120,8 @@ FORCE_INLINE void add_part(const GatherArgs *g, const Part *p, Add *add, size_t 
             if (g->index_inner == 0) {
                 if (*index < p->row_begin || *index >= p->row_end) continue;
                 dst += (size_t)(*index * g->inner) * size;
-                for (int64_t i = p->inner_begin; i < p->inner_end; i++) add(dst + (size_t)i * size, src + (size_t)i * size);
+                for (int64_t i = p->inner_begin; i < p->inner_end; i++)
+                    add(dst + (size_t)i * size, src + (size_t)i * size);
             } else {
                 for (int64_t i = p->inner_begin; i < p->inner_end; i++) {
                     int64_t row = index[i * g->index_inner];
@@ -133,7 +136,10 @@ FORCE_INLINE void add_f32(char *d, const char *s) { *(float *)d += *(const float
 FORCE_INLINE void add_f64(char *d, const char *s) { *(double *)d += *(const double *)s; }
 FORCE_INLINE void add_i64(char *d, const char *s) { *(uint64_t *)d += *(const uint64_t *)s; }
 FORCE_INLINE void add_i32(char *d, const char *s) { *(uint32_t *)d += *(const uint32_t *)s; }
-FORCE_INLINE void add_u8(char *d, const char *s) { *(uint8_t *)d = (uint8_t)(*(uint8_t *)d + *(const uint8_t *)s); }
+FORCE_INLINE void add_u8(char *d, const char *s)
+{
+    *(uint8_t *)d = (uint8_t)(*(uint8_t *)d + *(const uint8_t *)s);
+}
 FORCE_INLINE void add_bool(char *d, const char *s) { *(uint8_t *)d |= *(const uint8_t *)s; }
 
 static void scatter_part(const GatherArgs *g, const Part *p)
@@ -148,7 +154,12 @@ static void scatter_part(const GatherArgs *g, const Part *p)
     }
 }
 
-typedef struct Scatter { const GatherArgs *g; Part all; int threads; bool by_outer, by_inner; } Scatter;
+typedef struct Scatter {
+    const GatherArgs *g;
+    Part all;
+    int threads;
+    bool by_outer, by_inner;
+} Scatter;
 
 static void scatter_piece(void *ctx, int64_t t)
 {
@@ -156,14 +167,15 @@ static void scatter_piece(void *ctx, int64_t t)
     const GatherArgs *g = s->g;
     Part p = s->all;
     if (s->by_outer) p.outer_begin = g->outer * t / s->threads, p.outer_end = g->outer * (t + 1) / s->threads;
-    else if (s->by_inner) p.inner_begin = g->inner * t / s->threads, p.inner_end = g->inner * (t + 1) / s->threads;
+    else if (s->by_inner)
+        p.inner_begin = g->inner * t / s->threads, p.inner_end = g->inner * (t + 1) / s->threads;
     else p.row_begin = g->n * t / s->threads, p.row_end = g->n * (t + 1) / s->threads;
     scatter_part(g, &p);
 }
 
 int cpu_scatter_add(GatherArgs *g)
 {
-    enum { LINE = 64 };                     /* columns a thread takes at least */
+    enum { LINE = 64 }; /* columns a thread takes at least */
     if (check(g)) return -1;
     const Part all = { 0, g->outer, 0, g->n, 0, g->inner };
     int threads = cpu_threads(g->outer * g->m * g->inner);

@@ -21,7 +21,7 @@ static void exchange(double *x, double *y, int64_t n)
     }
 }
 
-/* ---- LU ------------------------------------------------------------------------------------------------------------------- */
+/* ---- LU -------------------------------------------------------------------------------------- */
 
 int64_t small_lu(double *a, int64_t n, int *pivots)
 {
@@ -52,7 +52,7 @@ void small_lu_solve(const double *lu, int64_t n, const int *pivots, double *b, i
     small_triangular(lu, b, n, columns, true, true, false);
 }
 
-/* ---- Cholesky --------------------------------------------------------------------------------------------------------------- */
+/* ---- Cholesky -------------------------------------------------------------------------------- */
 
 int64_t small_cholesky(double *a, int64_t n)
 {
@@ -66,14 +66,15 @@ int64_t small_cholesky(double *a, int64_t n)
     return 0;
 }
 
-/* ---- triangles --------------------------------------------------------------------------------------------------------------- */
+/* ---- triangles ------------------------------------------------------------------------------- */
 
 /* Row i of x from those before it, in the order of the triangle. */
 static void solve_left(const double *a, double *b, int64_t n, int64_t columns, bool upper, bool unit)
 {
     for (int64_t step = 0; step < n; step++) {
         const int64_t i = upper ? n - 1 - step : step;
-        for (int64_t k = upper ? i + 1 : 0; k < (upper ? n : i); k++) subtract(b + i * columns, b + k * columns, a[i * n + k], columns);
+        for (int64_t k = upper ? i + 1 : 0; k < (upper ? n : i); k++)
+            subtract(b + i * columns, b + k * columns, a[i * n + k], columns);
         if (!unit) divide(b + i * columns, a[i * n + i], columns);
     }
 }
@@ -88,7 +89,8 @@ static void solve_right(const double *a, double *b, int64_t n, bool upper, bool 
     }
 }
 
-void small_triangular(const double *a, double *b, int64_t rows, int64_t columns, bool upper, bool left, bool unit)
+void small_triangular(const double *a, double *b, int64_t rows, int64_t columns, bool upper, bool left,
+                      bool unit)
 {
     if (left) solve_left(a, b, rows, columns, upper, unit);
     for (int64_t i = 0; !left && i < rows; i++) solve_right(a, b + i * columns, columns, upper, unit);

@@ -1,14 +1,15 @@
 /* norm.c - layer_norm, rms_norm, group_norm and batch_norm on the CPU.
  *
- *   mean = sum x / n,  var = sum (x - mean)^2 / n,  rstd = 1 / sqrt(var + eps),  z = (x - mean) rstd,  y = z w + b
- *   with g = dy w:  dx = rstd (g - mean g - z mean (g z)),  dw = sum dy z,  db = sum dy
- *   statistics given: dx = rstd g;  rms: mean = 0, and dx has no mean g
+ *   mean = sum x / n,  var = sum (x - mean)^2 / n,  rstd = 1 / sqrt(var + eps),  z = (x - mean) rstd,  y = z
+ * w + b with g = dy w:  dx = rstd (g - mean g - z mean (g z)),  dw = sum dy z,  db = sum dy statistics given:
+ * dx = rstd g;  rms: mean = 0, and dx has no mean g
  *
- * Both moments come from one pass, in double and about the slice's first element, so that a mean far from zero costs no digits.
+ * Both moments come from one pass, in double and about the slice's first element, so that a mean far from
+ * zero costs no digits.
  *
- * layer: a row is one thread's; gradients of weight and bias are summed over blocks of rows that depend on their count only,
- * and then over the blocks.  group: likewise, over the samples of each channel in their order.  batch: a channel is one thread's
- * (a group of channels where each is one column). */
+ * layer: a row is one thread's; gradients of weight and bias are summed over blocks of rows that depend on
+ * their count only, and then over the blocks.  group: likewise, over the samples of each channel in their
+ * order.  batch: a channel is one thread's (a group of channels where each is one column). */
 #include <math.h>
 #include "tensor/core.h"
 #include "norm_kernel.h"
@@ -47,9 +48,12 @@ static void put_statistics(const NormArgs *a, int64_t i, double shift, Sums sum,
     if (a->var) put(a, a->var, i, var);
 }
 
-static int threads_for(const NormArgs *a, int64_t passes) { return cpu_threads(a->outer * a->channels * a->inner * passes); }
+static int threads_for(const NormArgs *a, int64_t passes)
+{
+    return cpu_threads(a->outer * a->channels * a->inner * passes);
+}
 
-/* ---- rows ---------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void row_statistics(const NormArgs *a, const NormKernel *loops, int64_t i, int64_t n, const void *x)
 {
@@ -85,7 +89,11 @@ static void layer_grad_row(const NormArgs *a, const NormKernel *loops, int64_t i
     if (sums) loops->parameters(x, dy, n, mean, rstd, sums, sums + n);
 }
 
-typedef struct LayerGrad { const NormArgs *a; int64_t rows; double *sums; } LayerGrad;
+typedef struct LayerGrad {
+    const NormArgs *a;
+    int64_t rows;
+    double *sums;
+} LayerGrad;
 
 static void layer_grad_block(void *ctx, int64_t b)
 {
@@ -97,7 +105,8 @@ static void layer_grad_block(void *ctx, int64_t b)
 
 static int layer_grad(const NormArgs *a)
 {
-    const int64_t n = a->channels * a->inner, even = (a->outer + BLOCKS - 1) / BLOCKS, rows = even > BLOCK_ROWS ? even : BLOCK_ROWS;
+    const int64_t n = a->channels * a->inner, even = (a->outer + BLOCKS - 1) / BLOCKS,
+                  rows = even > BLOCK_ROWS ? even : BLOCK_ROWS;
     const int64_t blocks = (a->outer + rows - 1) / rows;
     const bool wanted = a->dweight || a->dbias;
     const size_t bytes = (size_t)((blocks ? blocks : 1) * 2 * n) * sizeof(double);
@@ -112,9 +121,12 @@ static int layer_grad(const NormArgs *a)
     return 0;
 }
 
-/* ---- groups: rows whose channels have a weight each ---------------------------------------------------------------- */
+/* ---- groups: rows whose channels have a weight each ------------------------------------------ */
 
-static double weight_of(const NormArgs *a, int64_t channel) { return a->weight ? get(a, a->weight, channel) : 1; }
+static double weight_of(const NormArgs *a, int64_t channel)
+{
+    return a->weight ? get(a, a->weight, channel) : 1;
+}
 static double bias_of(const NormArgs *a, int64_t channel) { return a->bias ? get(a, a->bias, channel) : 0; }
 
 static void group_rows(void *ctx, int64_t from, int64_t to)
@@ -127,12 +139,16 @@ static void group_rows(void *ctx, int64_t from, int64_t to)
         const double mean = get(a, a->mean, i), rstd = get(a, a->rstd, i);
         for (int64_t k = 0; k < a->channels; k++) {
             const int64_t c = i % a->groups * a->channels + k, e = i * n + k * a->inner;
-            loops->scale(at(a, a->x, e), a->inner, mean, rstd * weight_of(a, c), bias_of(a, c), at_mut(a, a->y, e));
+            loops->scale(at(a, a->x, e), a->inner, mean, rstd * weight_of(a, c), bias_of(a, c),
+                         at_mut(a, a->y, e));
         }
     }
 }
 
-typedef struct GroupGrad { const NormArgs *a; Sums *sums; } GroupGrad;      /* sum dy and sum dy z of every channel of every row */
+typedef struct GroupGrad {
+    const NormArgs *a;
+    Sums *sums;
+} GroupGrad; /* sum dy and sum dy z of every channel of every row */
 
 static void group_grad_row(void *ctx, int64_t i)
 {
@@ -149,8 +165,8 @@ static void group_grad_row(void *ctx, int64_t i)
     }
     for (int64_t k = 0; k < a->channels && a->dx; k++) {
         const int64_t e = i * n + k * a->inner;
-        loops->blend(at(a, a->x, e), at(a, a->dy, e), a->inner, mean, rstd * weight_of(a, first + k), -rstd * rstd * by.b / (double)n,
-                     -rstd * by.a / (double)n, at_mut(a, a->dx, e));
+        loops->blend(at(a, a->x, e), at(a, a->dy, e), a->inner, mean, rstd * weight_of(a, first + k),
+                     -rstd * rstd * by.b / (double)n, -rstd * by.a / (double)n, at_mut(a, a->dx, e));
     }
 }
 
@@ -171,7 +187,7 @@ static int group_grad(const NormArgs *a)
     return 0;
 }
 
-/* ---- channels -------------------------------------------------------------------------------------------------- */
+/* ---- channels -------------------------------------------------------------------------------- */
 
 static void channel_forward(const NormArgs *a, const NormKernel *loops, int64_t c)
 {
@@ -179,12 +195,14 @@ static void channel_forward(const NormArgs *a, const NormKernel *loops, int64_t 
     if (!a->given) {
         const double shift = get(a, a->x, from);
         Sums sum = { 0, 0 };
-        for (int64_t o = 0; o < a->outer; o++) loops->moments(at(a, a->x, from + o * step), a->inner, shift, &sum);
+        for (int64_t o = 0; o < a->outer; o++)
+            loops->moments(at(a, a->x, from + o * step), a->inner, shift, &sum);
         put_statistics(a, c, shift, sum, (double)(a->outer * a->inner));
     }
     const double mean = get(a, a->mean, c), factor = get(a, a->rstd, c) * weight_of(a, c);
     for (int64_t o = 0; o < a->outer; o++)
-        loops->scale(at(a, a->x, from + o * step), a->inner, mean, factor, bias_of(a, c), at_mut(a, a->y, from + o * step));
+        loops->scale(at(a, a->x, from + o * step), a->inner, mean, factor, bias_of(a, c),
+                     at_mut(a, a->y, from + o * step));
 }
 
 static void channel_grad(const NormArgs *a, const NormKernel *loops, int64_t c)
@@ -194,19 +212,24 @@ static void channel_grad(const NormArgs *a, const NormKernel *loops, int64_t c)
     Sums sum = { 0, 0 };
     if (!a->given || a->dweight || a->dbias)
         for (int64_t o = 0; o < a->outer; o++)
-            loops->products(at(a, a->x, from + o * step), at(a, a->dy, from + o * step), NULL, a->inner, mean, rstd, &sum);
+            loops->products(at(a, a->x, from + o * step), at(a, a->dy, from + o * step), NULL, a->inner, mean,
+                            rstd, &sum);
     if (a->dweight) put(a, a->dweight, c, sum.b);
     if (a->dbias) put(a, a->dbias, c, sum.a);
     const Sums by = { sum.a / n, sum.b / n };
     const double factor = rstd * weight_of(a, c);
     for (int64_t o = 0; o < a->outer && a->dx; o++) {
         const int64_t e = from + o * step;
-        if (a->given) loops->scale(at(a, a->dy, e), a->inner, 0, factor, 0, at_mut(a, a->dx, e));     /* where x is NaN too */
-        else loops->gradient(at(a, a->x, e), at(a, a->dy, e), NULL, a->inner, mean, rstd, factor, by, at_mut(a, a->dx, e));
+        if (a->given)
+            loops->scale(at(a, a->dy, e), a->inner, 0, factor, 0,
+                         at_mut(a, a->dx, e)); /* where x is NaN too */
+        else
+            loops->gradient(at(a, a->x, e), at(a, a->dy, e), NULL, a->inner, mean, rstd, factor, by,
+                            at_mut(a, a->dx, e));
     }
 }
 
-/* ---- columns: inner is 1 ----------------------------------------------------------------------------------------- */
+/* ---- columns: inner is 1 --------------------------------------------------------------------- */
 
 static void columns_forward(const NormArgs *a, const NormKernel *loops, int64_t c, int n)
 {
@@ -215,10 +238,12 @@ static void columns_forward(const NormArgs *a, const NormKernel *loops, int64_t 
     if (!a->given) {
         ColumnSums sum = { { 0 }, { 0 } };
         loops->column_moments(x, a->outer, a->channels, n, &sum);
-        for (int j = 0; j < n; j++) put_statistics(a, c + j, get(a, x, j), (Sums){ sum.a[j], sum.b[j] }, (double)a->outer);
+        for (int j = 0; j < n; j++)
+            put_statistics(a, c + j, get(a, x, j), (Sums){ sum.a[j], sum.b[j] }, (double)a->outer);
     }
     for (int j = 0; j < n; j++)
-        mean[j] = get(a, a->mean, c + j), factor[j] = get(a, a->rstd, c + j) * weight_of(a, c + j), bias[j] = bias_of(a, c + j);
+        mean[j] = get(a, a->mean, c + j), factor[j] = get(a, a->rstd, c + j) * weight_of(a, c + j),
+        bias[j] = bias_of(a, c + j);
     loops->column_scale(x, a->outer, a->channels, n, mean, factor, bias, at_mut(a, a->y, c));
 }
 
@@ -227,7 +252,8 @@ static void columns_grad(const NormArgs *a, const NormKernel *loops, int64_t c, 
     double mean[NORM_COLUMNS] = { 0 }, rstd[NORM_COLUMNS] = { 0 }, factor[NORM_COLUMNS] = { 0 };
     ColumnSums sum = { { 0 }, { 0 } };
     for (int j = 0; j < n; j++)
-        mean[j] = get(a, a->mean, c + j), rstd[j] = get(a, a->rstd, c + j), factor[j] = rstd[j] * weight_of(a, c + j);
+        mean[j] = get(a, a->mean, c + j), rstd[j] = get(a, a->rstd, c + j),
+        factor[j] = rstd[j] * weight_of(a, c + j);
     loops->column_products(at(a, a->x, c), at(a, a->dy, c), a->outer, a->channels, n, mean, rstd, &sum);
     for (int j = 0; j < n; j++) {
         if (a->dweight) put(a, a->dweight, c + j, sum.b[j]);
@@ -236,12 +262,14 @@ static void columns_grad(const NormArgs *a, const NormKernel *loops, int64_t c, 
     }
     static const double zero[NORM_COLUMNS];
     if (a->dx && a->given)
-        loops->column_scale(at(a, a->dy, c), a->outer, a->channels, n, zero, factor, zero, at_mut(a, a->dx, c));
+        loops->column_scale(at(a, a->dy, c), a->outer, a->channels, n, zero, factor, zero,
+                            at_mut(a, a->dx, c));
     else if (a->dx)
-        loops->column_gradient(at(a, a->x, c), at(a, a->dy, c), a->outer, a->channels, n, mean, rstd, factor, &sum, at_mut(a, a->dx, c));
+        loops->column_gradient(at(a, a->x, c), at(a, a->dy, c), a->outer, a->channels, n, mean, rstd, factor,
+                               &sum, at_mut(a, a->dx, c));
 }
 
-/* ---- the slots --------------------------------------------------------------------------------------------------- */
+/* ---- the slots ------------------------------------------------------------------------------- */
 
 typedef struct BatchWork {
     const NormArgs *a;
@@ -258,11 +286,13 @@ static void batch_piece(void *ctx, int64_t i)
     else w->channel(a, loops_for(a), i);
 }
 
-static void batch(const NormArgs *a, int64_t passes, void (*channel)(const NormArgs *, const NormKernel *, int64_t),
+static void batch(const NormArgs *a, int64_t passes,
+                  void (*channel)(const NormArgs *, const NormKernel *, int64_t),
                   void (*columns)(const NormArgs *, const NormKernel *, int64_t, int))
 {
     BatchWork w = { a, channel, columns };
-    parallel_for(a->inner == 1 ? (a->channels + NORM_COLUMNS - 1) / NORM_COLUMNS : a->channels, threads_for(a, passes), batch_piece, &w);
+    parallel_for(a->inner == 1 ? (a->channels + NORM_COLUMNS - 1) / NORM_COLUMNS : a->channels,
+                 threads_for(a, passes), batch_piece, &w);
 }
 
 int cpu_norm(NormArgs *a)

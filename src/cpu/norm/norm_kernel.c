@@ -1,4 +1,5 @@
-/* norm_kernel.c - the loops of layer_norm and batch_norm, for both dtypes (norm_loops.h), once an instruction set. */
+/* norm_kernel.c - the loops of layer_norm and batch_norm, for both dtypes (norm_loops.h), once an instruction
+ * set. */
 #include "norm_kernel.h"
 
 #define JOIN_(a, b) a##_##b
@@ -25,8 +26,8 @@ static double total(const double lane[LANES])
 #include "norm_loops.h"
 
 const NormKernel ISA_NAME(norm_kernel)[2] = {
-    { moments_f32, row_f32, scale_f32, products_f32, gradient_f32, parameters_f32, blend_f32, column_moments_f32, column_scale_f32,
-      column_products_f32, column_gradient_f32 },
-    { moments_f64, row_f64, scale_f64, products_f64, gradient_f64, parameters_f64, blend_f64, column_moments_f64, column_scale_f64,
-      column_products_f64, column_gradient_f64 },
+    { moments_f32, row_f32, scale_f32, products_f32, gradient_f32, parameters_f32, blend_f32,
+      column_moments_f32, column_scale_f32, column_products_f32, column_gradient_f32 },
+    { moments_f64, row_f64, scale_f64, products_f64, gradient_f64, parameters_f64, blend_f64,
+      column_moments_f64, column_scale_f64, column_products_f64, column_gradient_f64 },
 };

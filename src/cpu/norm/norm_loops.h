@@ -23,14 +23,19 @@ static void N(moments)(const void *data, int64_t n, double shift, Sums *sum)
     sum->a += total(a), sum->b += total(b);
 }
 
-static void N(row)(const void *data, int64_t n, double mean, double rstd, const void *weight, const void *bias, void *out)
+static void N(row)(const void *data, int64_t n, double mean, double rstd, const void *weight,
+                   const void *bias, void *out)
 {
     const T *x = data, *w = weight, *b = bias, m = (T)mean, r = (T)rstd;
     T *y = out;
-    if (w && b) for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * r * w[i] + b[i];
-    else if (w) for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * r * w[i];
-    else if (b) for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * r + b[i];
-    else for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * r;
+    if (w && b)
+        for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * r * w[i] + b[i];
+    else if (w)
+        for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * r * w[i];
+    else if (b)
+        for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * r + b[i];
+    else
+        for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * r;
 }
 
 static void N(scale)(const void *x, int64_t n, double mean, double factor, double bias, void *y)
@@ -39,7 +44,8 @@ static void N(scale)(const void *x, int64_t n, double mean, double factor, doubl
     for (int64_t i = 0; i < n; i++) ((T *)y)[i] = (((const T *)x)[i] - m) * f + b;
 }
 
-static void N(products)(const void *data, const void *cotangent, const void *weight, int64_t n, double mean, double rstd, Sums *sum)
+static void N(products)(const void *data, const void *cotangent, const void *weight, int64_t n, double mean,
+                        double rstd, Sums *sum)
 {
     const T *x = data, *dy = cotangent, *w = weight, m = (T)mean, r = (T)rstd;
     double a[LANES] = { 0 }, b[LANES] = { 0 };
@@ -60,16 +66,20 @@ static void N(products)(const void *data, const void *cotangent, const void *wei
     sum->a += total(a), sum->b += total(b);
 }
 
-static void N(gradient)(const void *data, const void *cotangent, const void *weight, int64_t n, double mean, double rstd, double factor,
-                        Sums by, void *out)
+static void N(gradient)(const void *data, const void *cotangent, const void *weight, int64_t n, double mean,
+                        double rstd, double factor, Sums by, void *out)
 {
-    const T *x = data, *dy = cotangent, *w = weight, m = (T)mean, r = (T)rstd, f = (T)factor, a = (T)by.a, b = (T)by.b;
+    const T *x = data, *dy = cotangent, *w = weight, m = (T)mean, r = (T)rstd, f = (T)factor, a = (T)by.a,
+            b = (T)by.b;
     T *dx = out;
-    if (w) for (int64_t i = 0; i < n; i++) dx[i] = f * (dy[i] * w[i] - a - b * ((x[i] - m) * r));
-    else for (int64_t i = 0; i < n; i++) dx[i] = f * (dy[i] - a - b * ((x[i] - m) * r));
+    if (w)
+        for (int64_t i = 0; i < n; i++) dx[i] = f * (dy[i] * w[i] - a - b * ((x[i] - m) * r));
+    else
+        for (int64_t i = 0; i < n; i++) dx[i] = f * (dy[i] - a - b * ((x[i] - m) * r));
 }
 
-static void N(parameters)(const void *data, const void *cotangent, int64_t n, double mean, double rstd, double *dweight, double *dbias)
+static void N(parameters)(const void *data, const void *cotangent, int64_t n, double mean, double rstd,
+                          double *dweight, double *dbias)
 {
     const T *x = data, *dy = cotangent, m = (T)mean, r = (T)rstd;
     for (int64_t i = 0; i < n; i++) {
@@ -78,15 +88,15 @@ static void N(parameters)(const void *data, const void *cotangent, int64_t n, do
     }
 }
 
-static void N(blend)(const void *data, const void *cotangent, int64_t n, double mean, double dy_factor, double x_factor, double constant,
-                     void *out)
+static void N(blend)(const void *data, const void *cotangent, int64_t n, double mean, double dy_factor,
+                     double x_factor, double constant, void *out)
 {
     const T *x = data, *dy = cotangent, m = (T)mean, p = (T)dy_factor, q = (T)x_factor, s = (T)constant;
     T *dx = out;
     for (int64_t i = 0; i < n; i++) dx[i] = p * dy[i] + q * (x[i] - m) + s;
 }
 
-/* ---- columns ------------------------------------------------------------------------------------------------- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static void N(column_moments)(const void *data, int64_t rows, int64_t line, int n, ColumnSums *sum)
 {
@@ -100,8 +110,8 @@ static void N(column_moments)(const void *data, int64_t rows, int64_t line, int 
     }
 }
 
-static void N(column_scale)(const void *data, int64_t rows, int64_t line, int n, const double *mean, const double *factor,
-                            const double *bias, void *out)
+static void N(column_scale)(const void *data, int64_t rows, int64_t line, int n, const double *mean,
+                            const double *factor, const double *bias, void *out)
 {
     for (int64_t i = 0; i < rows; i++) {
         const T *x = (const T *)data + i * line;
@@ -110,8 +120,8 @@ static void N(column_scale)(const void *data, int64_t rows, int64_t line, int n,
     }
 }
 
-static void N(column_products)(const void *data, const void *cotangent, int64_t rows, int64_t line, int n, const double *mean,
-                               const double *rstd, ColumnSums *sum)
+static void N(column_products)(const void *data, const void *cotangent, int64_t rows, int64_t line, int n,
+                               const double *mean, const double *rstd, ColumnSums *sum)
 {
     for (int64_t i = 0; i < rows; i++) {
         const T *x = (const T *)data + i * line, *dy = (const T *)cotangent + i * line;
@@ -122,8 +132,9 @@ static void N(column_products)(const void *data, const void *cotangent, int64_t 
     }
 }
 
-static void N(column_gradient)(const void *data, const void *cotangent, int64_t rows, int64_t line, int n, const double *mean,
-                               const double *rstd, const double *factor, const ColumnSums *by, void *out)
+static void N(column_gradient)(const void *data, const void *cotangent, int64_t rows, int64_t line, int n,
+                               const double *mean, const double *rstd, const double *factor,
+                               const ColumnSums *by, void *out)
 {
     for (int64_t i = 0; i < rows; i++) {
         const T *x = (const T *)data + i * line, *dy = (const T *)cotangent + i * line;

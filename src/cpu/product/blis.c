@@ -1,11 +1,11 @@
 /* blis.c - everything that touches BLIS.
  *
  * BLIS picks its kernels by the model of the CPU, once, at its first use; it knows the Intel models by their
- * features, but AMD's by their family.  Version 0.9.0 (Debian's) and later ones run a newer family on `generic`
- * kernels, at a sixth of its speed.  Where that is to be expected, we name the sub-configuration through the one way
- * there is: the environment variable BLIS_ARCH_TYPE, read during initialisation.  It holds the number of a name in an
- * enum that differs between versions; the number is looked up in the library that runs, by name.  A value
- * that the user has set stays, as does any choice that is not generic.
+ * features, but AMD's by their family.  Version 0.9.0 (Debian's) and later ones run a newer family on
+ * `generic` kernels, at a sixth of its speed.  Where that is to be expected, we name the sub-configuration
+ * through the one way there is: the environment variable BLIS_ARCH_TYPE, read during initialisation.  It
+ * holds the number of a name in an enum that differs between versions; the number is looked up in the library
+ * that runs, by name.  A value that the user has set stays, as does any choice that is not generic.
  *
  * BLIS aborts on bad arguments: gemm.c calls it with sizes above zero and nothing else. */
 #include "gemm.h"
@@ -17,7 +17,11 @@
 #ifdef WITHOUT_BLIS
 
 int blis_ready(void) { return 0; }
-void blis_gemm(const GemmCall *call, int threads) { (void)call; (void)threads; }
+void blis_gemm(const GemmCall *call, int threads)
+{
+    (void)call;
+    (void)threads;
+}
 const char *blis_version(void) { return "absent"; }
 const char *blis_config(void) { return "absent"; }
 
@@ -30,9 +34,10 @@ const char *blis_config(void) { return "absent"; }
 #include <blis.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int whole_cpu;                                /* the chosen kernels use the widest vectors there are */
+static int whole_cpu; /* the chosen kernels use the widest vectors there are */
 
-/* Will BLIS fail to recognise this CPU?  Intel is told by features, and AMD in the families 15h, 17h and 19h. */
+/* Will BLIS fail to recognise this CPU?  Intel is told by features, and AMD in the families 15h, 17h and 19h.
+ */
 static int unknown_cpu(void)
 {
 #if defined __x86_64__
@@ -40,8 +45,9 @@ static int unknown_cpu(void)
     char vendor[13] = "";
     if (!__get_cpuid(0, &a, &b, &c, &d)) return 0;
     memcpy(vendor, &b, 4), memcpy(vendor + 4, &d, 4), memcpy(vendor + 8, &c, 4);
-    if (strcmp(vendor, "GenuineIntel") == 0) return cpu_isa() == 2;     /* where the model name is masked it picks haswell: measured
-                                                                         * 117 GF/s against 180 with skx on such a Xeon */
+    if (strcmp(vendor, "GenuineIntel") == 0)
+        return cpu_isa() == 2; /* where the model name is masked it picks haswell: measured
+                                * 117 GF/s against 180 with skx on such a Xeon */
     if (strcmp(vendor, "AuthenticAMD") != 0 || !__get_cpuid(1, &a, &b, &c, &d)) return 1;
     const unsigned base = a >> 8 & 15, family = base == 15 ? base + (a >> 20 & 255) : base;
     return family != 0x15 && family != 0x17 && family != 0x19;
@@ -50,8 +56,8 @@ static int unknown_cpu(void)
 #endif
 }
 
-/* The best of the compiled-in sub-configurations for this CPU's features, NULL if none; never knl, whose kernels
- * need instructions that no other CPU has. */
+/* The best of the compiled-in sub-configurations for this CPU's features, NULL if none; never knl, whose
+ * kernels need instructions that no other CPU has. */
 static const char *best_config(void)
 {
 #if defined BLIS_FAMILY_X86_64 || defined BLIS_FAMILY_INTEL64 || defined BLIS_FAMILY_AMD64
@@ -78,13 +84,13 @@ static void start(void)
             snprintf(number, sizeof number, "%d", id);
             setenv("BLIS_ARCH_TYPE", number, 0);
             bli_init();
-            unsetenv("BLIS_ARCH_TYPE");              /* it was meant for this library, not for child processes */
+            unsetenv("BLIS_ARCH_TYPE"); /* it was meant for this library, not for child processes */
             break;
         }
-    bli_init();                                      /* before bli_arch_query_id: the check of a set value needs it */
+    bli_init(); /* before bli_arch_query_id: the check of a set value needs it */
     const char *config = bli_arch_string(bli_arch_query_id());
-    const int wide = strcmp(config, "skx") == 0 || strcmp(config, "knl") == 0 || strncmp(config, "zen4", 4) == 0 ||
-                     strncmp(config, "zen5", 4) == 0;
+    const int wide = strcmp(config, "skx") == 0 || strcmp(config, "knl") == 0 ||
+                     strncmp(config, "zen4", 4) == 0 || strncmp(config, "zen5", 4) == 0;
     whole_cpu = strcmp(config, "generic") != 0 && (cpu_isa() < 2 || wide);
 }
 
@@ -103,12 +109,12 @@ void blis_gemm(const GemmCall *g, int threads)
     void *a = (void *)(uintptr_t)g->a, *b = (void *)(uintptr_t)g->b;
     if (g->dtype == GEMM_F64) {
         double alpha = g->alpha, beta = g->beta;
-        bli_dgemm_ex(BLIS_NO_TRANSPOSE, BLIS_NO_TRANSPOSE, g->m, g->n, g->k, &alpha, a, g->a_row, g->a_col,
-                     b, g->b_row, g->b_col, &beta, g->c, g->c_row, g->c_col, NULL, &runtime);
+        bli_dgemm_ex(BLIS_NO_TRANSPOSE, BLIS_NO_TRANSPOSE, g->m, g->n, g->k, &alpha, a, g->a_row, g->a_col, b,
+                     g->b_row, g->b_col, &beta, g->c, g->c_row, g->c_col, NULL, &runtime);
     } else {
         float alpha = (float)g->alpha, beta = (float)g->beta;
-        bli_sgemm_ex(BLIS_NO_TRANSPOSE, BLIS_NO_TRANSPOSE, g->m, g->n, g->k, &alpha, a, g->a_row, g->a_col,
-                     b, g->b_row, g->b_col, &beta, g->c, g->c_row, g->c_col, NULL, &runtime);
+        bli_sgemm_ex(BLIS_NO_TRANSPOSE, BLIS_NO_TRANSPOSE, g->m, g->n, g->k, &alpha, a, g->a_row, g->a_col, b,
+                     g->b_row, g->b_col, &beta, g->c, g->c_row, g->c_col, NULL, &runtime);
     }
 }
 

@@ -18,7 +18,10 @@ enum { WORK_PER_THREAD = 1 << 18, DOTS_SIDE = 4, DOTS_LENGTH = 64 };
 
 /* --- scratch memory: one block a thread, grown on demand --- */
 
-typedef struct { size_t size; char pad[56]; } Scratch;   /* the header of a block, a cache line long */
+typedef struct {
+    size_t size;
+    char pad[56];
+} Scratch; /* the header of a block, a cache line long */
 
 static _Thread_local Scratch *kept;
 static pthread_key_t kept_key;
@@ -111,7 +114,9 @@ static void scale(const GemmCall *g)
 
 /* --- the own kernels --- */
 
-typedef struct { int64_t rows, cols, down, across; } Grid;   /* pieces of rows x cols: down x across of them */
+typedef struct {
+    int64_t rows, cols, down, across;
+} Grid; /* pieces of rows x cols: down x across of them */
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -123,13 +128,15 @@ static Grid grid(const GemmCall *g, const GemmKernel *kernel, int64_t pieces)
     while (across > 1 && (pieces % across != 0 || panels < 2 * across)) across--;
     int64_t down = pieces / across;
     if (down > tiles) down = tiles;
-    Grid cut = { .rows = divide_up(tiles, down) * kernel->rows, .cols = divide_up(panels, across) * kernel->cols };
+    Grid cut = { .rows = divide_up(tiles, down) * kernel->rows,
+                 .cols = divide_up(panels, across) * kernel->cols };
     cut.down = divide_up(g->m, cut.rows);
     cut.across = divide_up(g->n, cut.cols);
     return cut;
 }
 
-static void run_piece(const GemmCall *g, const GemmKernel *kernel, const Grid *cut, int64_t piece, void *memory)
+static void run_piece(const GemmCall *g, const GemmKernel *kernel, const Grid *cut, int64_t piece,
+                      void *memory)
 {
     const int64_t each = cut->down * cut->across, batch = piece / each;
     const int64_t i = piece % each / cut->across * cut->rows, j = piece % cut->across * cut->cols;
@@ -141,7 +148,8 @@ static void run_piece(const GemmCall *g, const GemmKernel *kernel, const Grid *c
 
 /* Rows of c become its vectors' direction when they are the contiguous one.  And with a and b both contiguous
  * along k, one of them must be transposed while it is packed: let it be the smaller one, where that outweighs
- * writing c across its rows (64 x 256 x 784 in f32: from 78 to 82 % of the peak, 32 x 1024 x 256 from 67 to 83). */
+ * writing c across its rows (64 x 256 x 784 in f32: from 78 to 82 % of the peak, 32 x 1024 x 256 from 67 to
+ * 83). */
 static int better_transposed(const GemmCall *g)
 {
     if (g->c_col != 1) return g->c_row == 1;
@@ -162,12 +170,19 @@ static int on_one_thread(GemmCall one, const GemmKernel *kernel)
     return 0;
 }
 
-typedef struct { const GemmCall *g; const GemmKernel *kernel; const Grid *cut; char *memory; size_t bytes; } Shared;
+typedef struct {
+    const GemmCall *g;
+    const GemmKernel *kernel;
+    const Grid *cut;
+    char *memory;
+    size_t bytes;
+} Shared;
 
 static void shared_piece(void *ctx, int64_t piece)
 {
     const Shared *s = ctx;
-    run_piece(s->g, s->kernel, s->cut, piece, s->memory ? s->memory + s->bytes * (size_t)parallel_slot() : NULL);
+    run_piece(s->g, s->kernel, s->cut, piece,
+              s->memory ? s->memory + s->bytes * (size_t)parallel_slot() : NULL);
 }
 
 /* Threads take the pieces as they come: which one computes a piece does not matter to its bits. */
@@ -220,11 +235,11 @@ static void by_dots(const GemmCall *call, int threads)
 
 /* --- BLIS --- */
 
-/* BLIS where it is as fast as the own kernels.  Measured on one thread of a Xeon with AVX-512, f32, percent of the FMA
- * peak, own / BLIS 0.9.0 skx: 64^3 82/30, 128^3 84/61, 256^3 93/79, 64x256x784 82/49, 32x1024x256 83/36,
- * 768x128x512 89/73, 512^3 80/79, 1024^3 84/85, 8192x1536x384 86/87.  Below the bounds BLIS loses to its packing, its
- * edges and its 2.5 us a call.  Where it runs narrower kernels than the CPU has (haswell on the same machine:
- * 48 at any size), blis_ready says no. */
+/* BLIS where it is as fast as the own kernels.  Measured on one thread of a Xeon with AVX-512, f32, percent
+ * of the FMA peak, own / BLIS 0.9.0 skx: 64^3 82/30, 128^3 84/61, 256^3 93/79, 64x256x784 82/49, 32x1024x256
+ * 83/36, 768x128x512 89/73, 512^3 80/79, 1024^3 84/85, 8192x1536x384 86/87.  Below the bounds BLIS loses to
+ * its packing, its edges and its 2.5 us a call.  Where it runs narrower kernels than the CPU has (haswell on
+ * the same machine: 48 at any size), blis_ready says no. */
 static int for_blis(const GemmCall *g)
 {
     const double work = (double)g->m * (double)g->n * (double)g->k;

@@ -18,20 +18,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cpu/isa.h"                                    /* cpu_isa, by which the kernels are chosen */
+#include "cpu/isa.h" /* cpu_isa, by which the kernels are chosen */
 
 enum { GEMM_F32, GEMM_F64 };
 enum { GEMM_BIAS_ROW, GEMM_BIAS_COLUMN };
 
 typedef struct {
-    int dtype;                                       /* GEMM_F32 or GEMM_F64, of all operands */
+    int dtype; /* GEMM_F32 or GEMM_F64, of all operands */
     int64_t batch, m, n, k;
-    const void *a; int64_t a_batch, a_row, a_col;
-    const void *b; int64_t b_batch, b_row, b_col;
-    void *c;       int64_t c_batch, c_row, c_col;
+    const void *a;
+    int64_t a_batch, a_row, a_col;
+    const void *b;
+    int64_t b_batch, b_row, b_col;
+    void *c;
+    int64_t c_batch, c_row, c_col;
     double alpha, beta;
-    const void *bias;                                /* NULL or contiguous, of the operands' type ... */
-    int bias_per;                                    /* ROW: n values added to each row; COLUMN: m values to each column */
+    const void *bias; /* NULL or contiguous, of the operands' type ... */
+    int bias_per;     /* ROW: n values added to each row; COLUMN: m values to each column */
 } GemmCall;
 
 /* gemm_cpu - the product, by at most `threads` threads; fewer where the work is small, and one inside

@@ -1,15 +1,18 @@
-/* gemm_device.c - the gemm slot of the CPU device: f32 and f64 as they are, f16 and bf16 by way of f32, integers by loops of their own.
+/* gemm_device.c - the gemm slot of the CPU device: f32 and f64 as they are, f16 and bf16 by way of f32,
+ * integers by loops of their own.
  *
- * A half operand is widened one matrix at a time, rows or columns first as it lies, and kept while the batch shares it. */
+ * A half operand is widened one matrix at a time, rows or columns first as it lies, and kept while the batch
+ * shares it. */
 #include "tensor/core.h"
 #include "device/half.h"
 #include "cpu/cpu.h"
 #include "gemm.h"
 
-/* A half matrix, and the room for its f32 copy: line by line, lines being the direction in which it is contiguous. */
+/* A half matrix, and the room for its f32 copy: line by line, lines being the direction in which it is
+ * contiguous. */
 typedef struct Wide {
     const uint16_t *from;
-    int64_t lines, length, line_step, step;     /* of from */
+    int64_t lines, length, line_step, step; /* of from */
     bool by_columns;
     float *to;
 } Wide;
@@ -23,13 +26,18 @@ static Wide wide_of(const void *from, int64_t rows, int64_t cols, int64_t row, i
 
 static size_t wide_bytes(const Wide *w) { return (size_t)(w->lines * w->length) * sizeof(float); }
 
-typedef struct Cast { int dtype; const Wide *w; int64_t offset; } Cast;
+typedef struct Cast {
+    int dtype;
+    const Wide *w;
+    int64_t offset;
+} Cast;
 
 static void widen_lines(void *ctx, int64_t first, int64_t last)
 {
     const Cast *c = ctx;
     const Wide *w = c->w;
-    void (*contiguous)(float *, const uint16_t *, int64_t) = c->dtype == TENSOR_F16 ? f16_to_f32_n : bf16_to_f32_n;
+    void (*contiguous)(float *, const uint16_t *, int64_t) =
+        c->dtype == TENSOR_F16 ? f16_to_f32_n : bf16_to_f32_n;
     for (int64_t i = first; i < last; i++) {
         const uint16_t *from = w->from + c->offset + i * w->line_step;
         float *to = w->to + i * w->length;
@@ -49,7 +57,8 @@ static void narrow_lines(void *ctx, int64_t first, int64_t last)
 {
     const Cast *c = ctx;
     const Wide *w = c->w;
-    void (*contiguous)(uint16_t *, const float *, int64_t) = c->dtype == TENSOR_F16 ? f16_from_f32_n : bf16_from_f32_n;
+    void (*contiguous)(uint16_t *, const float *, int64_t) =
+        c->dtype == TENSOR_F16 ? f16_from_f32_n : bf16_from_f32_n;
     for (int64_t i = first; i < last; i++) {
         uint16_t *to = (uint16_t *)(uintptr_t)w->from + c->offset + i * w->line_step;
         const float *from = w->to + i * w->length;
@@ -70,10 +79,24 @@ static int64_t col_step(const Wide *w) { return w->by_columns ? w->length : 1; }
 
 static int run_halves(const GemmArgs *g, Wide *a, Wide *b, Wide *c, float *bias)
 {
-    GemmCall call = { .dtype = GEMM_F32, .batch = 1, .m = g->m, .n = g->n, .k = g->k, .a = a->to, .b = b->to, .c = c->to,
-                      .a_row = row_step(a), .a_col = col_step(a), .b_row = row_step(b), .b_col = col_step(b),
-                      .c_row = row_step(c), .c_col = col_step(c), .alpha = g->alpha, .beta = g->beta,
-                      .bias = g->bias ? bias : NULL, .bias_per = GEMM_BIAS_ROW };
+    GemmCall call = { .dtype = GEMM_F32,
+                      .batch = 1,
+                      .m = g->m,
+                      .n = g->n,
+                      .k = g->k,
+                      .a = a->to,
+                      .b = b->to,
+                      .c = c->to,
+                      .a_row = row_step(a),
+                      .a_col = col_step(a),
+                      .b_row = row_step(b),
+                      .b_col = col_step(b),
+                      .c_row = row_step(c),
+                      .c_col = col_step(c),
+                      .alpha = g->alpha,
+                      .beta = g->beta,
+                      .bias = g->bias ? bias : NULL,
+                      .bias_per = GEMM_BIAS_ROW };
     if (g->bias) widen(g->dtype, &(Wide){ g->bias, 1, g->n, g->n, 1, false, bias }, 0);
     for (int64_t i = 0; i < g->batch; i++) {
         if (i == 0 || g->a_batch) widen(g->dtype, a, i * g->a_batch);
@@ -89,7 +112,8 @@ static int halves(const GemmArgs *g)
 {
     Wide a = wide_of(g->a, g->m, g->k, g->a_row, g->a_col), b = wide_of(g->b, g->k, g->n, g->b_row, g->b_col);
     Wide c = wide_of(g->c, g->m, g->n, g->c_row, g->c_col);
-    const size_t bias = (size_t)g->n * sizeof(float), bytes = wide_bytes(&a) + wide_bytes(&b) + wide_bytes(&c) + bias;
+    const size_t bias = (size_t)g->n * sizeof(float),
+                 bytes = wide_bytes(&a) + wide_bytes(&b) + wide_bytes(&c) + bias;
     char *room = tg_alloc(bytes);
     if (!room) return -1;
     a.to = (float *)(void *)room;
@@ -103,11 +127,27 @@ static int halves(const GemmArgs *g)
 static int plain(const GemmArgs *g)
 {
     const GemmCall call = {
-        .dtype = g->dtype == TENSOR_F64 ? GEMM_F64 : GEMM_F32, .batch = g->batch, .m = g->m, .n = g->n, .k = g->k,
-        .a = g->a, .a_batch = g->a_batch, .a_row = g->a_row, .a_col = g->a_col,
-        .b = g->b, .b_batch = g->b_batch, .b_row = g->b_row, .b_col = g->b_col,
-        .c = g->c, .c_batch = g->c_batch, .c_row = g->c_row, .c_col = g->c_col,
-        .alpha = g->alpha, .beta = g->beta, .bias = g->bias, .bias_per = GEMM_BIAS_ROW,
+        .dtype = g->dtype == TENSOR_F64 ? GEMM_F64 : GEMM_F32,
+        .batch = g->batch,
+        .m = g->m,
+        .n = g->n,
+        .k = g->k,
+        .a = g->a,
+        .a_batch = g->a_batch,
+        .a_row = g->a_row,
+        .a_col = g->a_col,
+        .b = g->b,
+        .b_batch = g->b_batch,
+        .b_row = g->b_row,
+        .b_col = g->b_col,
+        .c = g->c,
+        .c_batch = g->c_batch,
+        .c_row = g->c_row,
+        .c_col = g->c_col,
+        .alpha = g->alpha,
+        .beta = g->beta,
+        .bias = g->bias,
+        .bias_per = GEMM_BIAS_ROW,
     };
     return gemm_cpu(&call, tensor_num_threads());
 }

@@ -46,8 +46,8 @@ typedef double Vf64 __attribute__((vector_size(BYTES)));
 typedef float Uf32 __attribute__((vector_size(BYTES), aligned(4), may_alias));
 typedef double Uf64 __attribute__((vector_size(BYTES), aligned(8), may_alias));
 
-/* fma_: x * y + z.  all_: one value in every lane.  mask_: the first n lanes.  get_, put_: masked access, zeros
- * in the lanes that are not read. */
+/* fma_: x * y + z.  all_: one value in every lane.  mask_: the first n lanes.  get_, put_: masked access,
+ * zeros in the lanes that are not read. */
 #if defined __AVX512F__
 
 typedef __mmask16 Mf32;
@@ -89,8 +89,14 @@ FORCE_INLINE void put_f64(double *p, Mf64 mask, Vf64 v) { _mm256_maskstore_pd(p,
 typedef int Mf32;
 typedef int Mf64;
 #ifdef __aarch64__
-FORCE_INLINE Vf32 fma_f32(Vf32 x, Vf32 y, Vf32 z) { return (Vf32)vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y); }
-FORCE_INLINE Vf64 fma_f64(Vf64 x, Vf64 y, Vf64 z) { return (Vf64)vfmaq_f64((float64x2_t)z, (float64x2_t)x, (float64x2_t)y); }
+FORCE_INLINE Vf32 fma_f32(Vf32 x, Vf32 y, Vf32 z)
+{
+    return (Vf32)vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y);
+}
+FORCE_INLINE Vf64 fma_f64(Vf64 x, Vf64 y, Vf64 z)
+{
+    return (Vf64)vfmaq_f64((float64x2_t)z, (float64x2_t)x, (float64x2_t)y);
+}
 #else
 FORCE_INLINE Vf32 fma_f32(Vf32 x, Vf32 y, Vf32 z) { return x * y + z; }
 FORCE_INLINE Vf64 fma_f64(Vf64 x, Vf64 y, Vf64 z) { return x * y + z; }
@@ -110,14 +116,15 @@ FORCE_INLINE void put_f64(double *p, Mf64 n, Vf64 v) { memcpy(p, &v, (size_t)n *
 #endif
 
 /* mix_low, mix_high: the lower or upper halves of two vectors, lane by lane in turn. */
-#define LOW2(x, y)  __builtin_shufflevector(x, y, 0, 2)
+#define LOW2(x, y) __builtin_shufflevector(x, y, 0, 2)
 #define HIGH2(x, y) __builtin_shufflevector(x, y, 1, 3)
-#define LOW4(x, y)  __builtin_shufflevector(x, y, 0, 4, 1, 5)
+#define LOW4(x, y) __builtin_shufflevector(x, y, 0, 4, 1, 5)
 #define HIGH4(x, y) __builtin_shufflevector(x, y, 2, 6, 3, 7)
-#define LOW8(x, y)  __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
+#define LOW8(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
 #define HIGH8(x, y) __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
-#define LOW16(x, y)  __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-#define HIGH16(x, y) __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define LOW16(x, y) __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define HIGH16(x, y) \
+    __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 
 #define T float
 #define TYPE f32
@@ -151,11 +158,12 @@ FORCE_INLINE void put_f64(double *p, Mf64 n, Vf64 v) { memcpy(p, &v, (size_t)n *
 #endif
 #include "gemm_tile.h"
 
-/* --- one element of f32: in double, where products of floats are exact, and sums over 10^7 of them nearly so --- */
+/* --- one element of f32: in double, where products of floats are exact, and sums over 10^7 of them nearly so
+ * --- */
 
 typedef float Half __attribute__((vector_size(BYTES / 2), aligned(4), may_alias));
 
-#if defined __AVX512F__             /* gcc makes three instructions of the general form */
+#if defined __AVX512F__ /* gcc makes three instructions of the general form */
 FORCE_INLINE Vf64 widen(const float *p) { return (Vf64)_mm512_cvtps_pd(_mm256_loadu_ps(p)); }
 #elif defined __AVX2__
 FORCE_INLINE Vf64 widen(const float *p) { return (Vf64)_mm256_cvtps_pd(_mm_loadu_ps(p)); }
@@ -171,8 +179,8 @@ static double add_products(const float *a, const float *b, int64_t k, Vf64 sum[4
     Vf64 in_registers[4];
     UNROLL for (int s = 0; s < 4; s++) in_registers[s] = sum[s];
     for (; p + 4 * WIDTH <= k; p += 4 * WIDTH)
-        UNROLL for (int s = 0; s < 4; s++)
-            in_registers[s] = fma_f64(widen(a + p + s * WIDTH), widen(b + p + s * WIDTH), in_registers[s]);
+        UNROLL for (int s = 0; s < 4; s++) in_registers[s] =
+            fma_f64(widen(a + p + s * WIDTH), widen(b + p + s * WIDTH), in_registers[s]);
     UNROLL for (int s = 0; s < 4; s++) sum[s] = in_registers[s];
     for (; p < k; p++) rest += (double)a[p] * (double)b[p];
     return rest;

@@ -9,13 +9,13 @@
 #include "gemm.h"
 
 typedef struct {
-    int rows, cols;                                  /* of the micro-tile: where cutting c costs nothing */
-    size_t (*scratch)(const GemmCall *call);         /* bytes that run() needs, a multiple of 64 */
-    void (*run)(const GemmCall *call, void *scratch);   /* ignores batch; all of m, n, k > 0 */
-    void (*dots)(const GemmCall *call);              /* the same for few elements and a long k: sums by vectors */
+    int rows, cols;                                   /* of the micro-tile: where cutting c costs nothing */
+    size_t (*scratch)(const GemmCall *call);          /* bytes that run() needs, a multiple of 64 */
+    void (*run)(const GemmCall *call, void *scratch); /* ignores batch; all of m, n, k > 0 */
+    void (*dots)(const GemmCall *call); /* the same for few elements and a long k: sums by vectors */
 } GemmKernel;
 
-extern const GemmKernel gemm_kernel_base[2];         /* by dtype */
+extern const GemmKernel gemm_kernel_base[2]; /* by dtype */
 extern const GemmKernel gemm_kernel_avx2[2];
 extern const GemmKernel gemm_kernel_avx512[2];
 

@@ -1,10 +1,11 @@
 /* gemm_tile.h - the loops of the own product, included by gemm_kernel.c once for each type T.
  *
  * c is made of tiles of at most ROWS x 2 vectors, each held in registers while k runs.  Around them, from the
- * outside: NC columns of b, a block of k, BLOCK_BYTES of a (half of a common L2), a panel of b two vectors wide (in L1),
- * the tiles down the panel.  A panel is packed on its first use, k rows of 2 vectors, zeros past the edge;
- * where few tiles would use it, or b is as narrow as a panel anyway, the tile reads b in place.  a is read in place too, unless its rows fall
- * on the same cache sets or its columns are the contiguous ones.  Packing copies values and so cannot change a bit. */
+ * outside: NC columns of b, a block of k, BLOCK_BYTES of a (half of a common L2), a panel of b two vectors
+ * wide (in L1), the tiles down the panel.  A panel is packed on its first use, k rows of 2 vectors, zeros
+ * past the edge; where few tiles would use it, or b is as narrow as a panel anyway, the tile reads b in
+ * place.  a is read in place too, unless its rows fall on the same cache sets or its columns are the
+ * contiguous ones.  Packing copies values and so cannot change a bit. */
 
 #define N(name) JOIN(name, TYPE)
 #define VEC JOIN3(V, TYPE)
@@ -15,24 +16,27 @@
 #define JOIN3(a, b) JOIN3_(a, b)
 #define LANES ((int)(BYTES / sizeof(T)))
 #define COLS (2 * LANES)
-#define LOAD(p) ((VEC)*(const UVEC *)(p))
+#define LOAD(p) ((VEC) * (const UVEC *)(p))
 #define STORE(p, v) (*(UVEC *)(p) = (v))
 enum { KC = 384, NC = 2048, DIRECT = 8192, PACKED_BYTES = 128, DOT_CHUNK = 1024 };
 #endif
 
 typedef struct {
     int64_t k;
-    const T *a; int64_t a_row, a_col;
-    const T *b; int64_t b_row;
-    T *c;       int64_t c_row;
-    int cols;                                        /* that exist in c; lanes past them are neither read nor written */
+    const T *a;
+    int64_t a_row, a_col;
+    const T *b;
+    int64_t b_row;
+    T *c;
+    int64_t c_row;
+    int cols; /* that exist in c; lanes past them are neither read nor written */
     T alpha, beta;
-    const T *row_bias, *col_bias;                    /* one value a column, one value a row */
+    const T *row_bias, *col_bias; /* one value a column, one value a row */
 } N(Tile);
 
-/* The tile, for constant rows and vecs.  `whole`: all lanes of b may be read and of c written.  `unit`: a_col is 1,
- * so that the unrolled loop finds its steps of a at constant distances (3 % faster). */
-FORCE_INLINE void N(tile)(const N(Tile) *t, const int rows, const int vecs, const int whole, const int unit)
+/* The tile, for constant rows and vecs.  `whole`: all lanes of b may be read and of c written.  `unit`: a_col
+ * is 1, so that the unrolled loop finds its steps of a at constant distances (3 % faster). */
+FORCE_INLINE void N(tile)(const N(Tile) * t, const int rows, const int vecs, const int whole, const int unit)
 {
     VEC sum[ROWS * 2];
     const MASK mask = N(mask)(t->cols - (vecs - 1) * LANES);
@@ -45,19 +49,23 @@ FORCE_INLINE void N(tile)(const N(Tile) *t, const int rows, const int vecs, cons
     const T *b = t->b;
     const int64_t b_row = t->b_row, k = t->k;
 
-    if (k >= 32)                                     /* c is far away, and needed only at the end */
-        UNROLL for (int i = 0; i < rows; i++) {
+    if (k >= 32) /* c is far away, and needed only at the end */
+        UNROLL for (int i = 0; i < rows; i++)
+        {
             __builtin_prefetch(t->c + i * t->c_row, 1);
             if (vecs > 1) __builtin_prefetch(t->c + i * t->c_row + t->cols - 1, 1);
         }
 
-    UNROLL_2 for (int64_t p = 0; p < k; p++, b += b_row) {
+    UNROLL_2 for (int64_t p = 0; p < k; p++, b += b_row)
+    {
         VEC v[8];
-        UNROLL for (int j = 0; j < vecs; j++) {
+        UNROLL for (int j = 0; j < vecs; j++)
+        {
             v[j] = whole || j < vecs - 1 ? LOAD(b + j * LANES) : N(get)(b + j * LANES, mask);
-            PIN(v[j]);                               /* or gcc loads it again for every row */
+            PIN(v[j]); /* or gcc loads it again for every row */
         }
-        UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int i = 0; i < rows; i++)
+        {
             const VEC x = N(all)(*(const T *)(a[i / 3] + i % 3 * row));
             UNROLL for (int j = 0; j < vecs; j++) sum[i * vecs + j] = N(fma)(x, v[j], sum[i * vecs + j]);
         }
@@ -65,47 +73,51 @@ FORCE_INLINE void N(tile)(const N(Tile) *t, const int rows, const int vecs, cons
     }
 
     const VEC alpha = N(all)(t->alpha), beta = N(all)(t->beta);
-    UNROLL for (int i = 0; i < rows; i++)
-        UNROLL for (int j = 0; j < vecs; j++) {
-            const int part = !whole && j == vecs - 1;
-            T *c = t->c + i * t->c_row + j * LANES;
-            VEC y = sum[i * vecs + j] * alpha;
-            if (t->beta != 0) y = N(fma)(beta, part ? N(get)(c, mask) : LOAD(c), y);
-            if (t->row_bias) y += part ? N(get)(t->row_bias + j * LANES, mask) : LOAD(t->row_bias + j * LANES);
-            if (t->col_bias) y += N(all)(t->col_bias[i]);
-            if (part) N(put)(c, mask, y);
-            else STORE(c, y);
-        }
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vecs; j++)
+    {
+        const int part = !whole && j == vecs - 1;
+        T *c = t->c + i * t->c_row + j * LANES;
+        VEC y = sum[i * vecs + j] * alpha;
+        if (t->beta != 0) y = N(fma)(beta, part ? N(get)(c, mask) : LOAD(c), y);
+        if (t->row_bias) y += part ? N(get)(t->row_bias + j * LANES, mask) : LOAD(t->row_bias + j * LANES);
+        if (t->col_bias) y += N(all)(t->col_bias[i]);
+        if (part) N(put)(c, mask, y);
+        else STORE(c, y);
+    }
 }
 
-#define TILE(rows)                                                                          \
-    static void N(tile_##rows)(const N(Tile) *t)                                            \
-    {                                                                                       \
-        if (t->cols == COLS && t->a_col == 1) N(tile)(t, rows, 2, 1, 1);                    \
-        else if (t->cols == COLS) N(tile)(t, rows, 2, 1, 0);                                \
-        else if (t->cols > LANES) N(tile)(t, rows, 2, 0, 0);                                \
-        else N(tile)(t, rows, 1, 0, 0);                                                     \
+#define TILE(rows)                                                       \
+    static void N(tile_##rows)(const N(Tile) * t)                        \
+    {                                                                    \
+        if (t->cols == COLS && t->a_col == 1) N(tile)(t, rows, 2, 1, 1); \
+        else if (t->cols == COLS) N(tile)(t, rows, 2, 1, 0);             \
+        else if (t->cols > LANES) N(tile)(t, rows, 2, 0, 0);             \
+        else N(tile)(t, rows, 1, 0, 0);                                  \
     }
-TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
+TILE(1)
+TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
 #if defined __AVX512F__ || defined __aarch64__
-TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
+    TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
 #endif
 #if defined __AVX512F__
-TILE(13) TILE(14)
+        TILE(13) TILE(14)
 #endif
 #undef TILE
 
-/* One or two rows leave most accumulators idle: take more columns, when b is read in place. */
-static void N(wide_1)(const N(Tile) *t) { N(tile)(t, 1, 8, 1, 0); }
-static void N(wide_2)(const N(Tile) *t) { N(tile)(t, 2, 4, 1, 0); }
-static void N(wide_3)(const N(Tile) *t) { N(tile)(t, 3, 4, 1, 0); }
+    /* One or two rows leave most accumulators idle: take more columns, when b is read in place. */
+    static void N(wide_1)(const N(Tile) * t)
+{
+    N(tile)(t, 1, 8, 1, 0);
+}
+static void N(wide_2)(const N(Tile) * t) { N(tile)(t, 2, 4, 1, 0); }
+static void N(wide_3)(const N(Tile) * t) { N(tile)(t, 3, 4, 1, 0); }
 
 typedef void (*N(TileFn))(const N(Tile) *);
 
 static const N(TileFn) N(tiles)[ROWS + 1] = {
-    NULL, N(tile_1), N(tile_2), N(tile_3), N(tile_4), N(tile_5), N(tile_6),
+    NULL,       N(tile_1),  N(tile_2), N(tile_3),  N(tile_4),  N(tile_5),  N(tile_6),
 #if defined __AVX512F__ || defined __aarch64__
-    N(tile_7), N(tile_8), N(tile_9), N(tile_10), N(tile_11), N(tile_12),
+    N(tile_7),  N(tile_8),  N(tile_9), N(tile_10), N(tile_11), N(tile_12),
 #endif
 #if defined __AVX512F__
     N(tile_13), N(tile_14),
@@ -116,8 +128,10 @@ static const N(TileFn) N(tiles)[ROWS + 1] = {
 FORCE_INLINE void N(transpose)(VEC *r)
 {
     VEC t[LANES];
-    UNROLL for (int size = 1; size < LANES; size *= 2) {
-        UNROLL for (int i = 0; i < LANES / 2; i++) {
+    UNROLL for (int size = 1; size < LANES; size *= 2)
+    {
+        UNROLL for (int i = 0; i < LANES / 2; i++)
+        {
             t[2 * i] = MIX_LOW(r[i], r[i + LANES / 2]);
             t[2 * i + 1] = MIX_HIGH(r[i], r[i + LANES / 2]);
         }
@@ -156,20 +170,22 @@ static void N(pack_panel)(const T *b, int64_t b_row, int64_t b_col, int64_t k, i
     } else if (b_row == 1) {
         for (int j = 0; j < cols; j += LANES)
             for (int64_t p = 0; p < k; p += LANES)
-                N(pack_square)(b + j * b_col + p, b_col, k - p < LANES ? k - p : LANES,
-                               cols - j < LANES ? cols - j : LANES, to + p * COLS + j);
+                N(pack_square)
+                (b + j * b_col + p, b_col, k - p < LANES ? k - p : LANES, cols - j < LANES ? cols - j : LANES,
+                 to + p * COLS + j);
     } else {
         for (int64_t p = 0; p < k; p++, to += COLS)
             for (int j = 0; j < COLS; j++) to[j] = j < cols ? b[p * b_row + j * b_col] : 0;
     }
 }
 
-/* The block of a, rows x k, for its tiles: contiguous rows stay rows, at a distance that spreads over the cache
- * sets; anything else becomes k groups of `tall` rows a tile. */
+/* The block of a, rows x k, for its tiles: contiguous rows stay rows, at a distance that spreads over the
+ * cache sets; anything else becomes k groups of `tall` rows a tile. */
 static void N(pack_rows)(const GemmCall *g, const T *a, int64_t rows, int64_t k, int64_t tall, T *to)
 {
     if (g->a_col == 1) {
-        for (int64_t i = 0; i < rows; i++) memcpy(to + i * (KC + LANES), a + i * g->a_row, (size_t)k * sizeof(T));
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(to + i * (KC + LANES), a + i * g->a_row, (size_t)k * sizeof(T));
         return;
     }
     for (int64_t i = 0; i < rows; i += tall) {
@@ -177,11 +193,13 @@ static void N(pack_rows)(const GemmCall *g, const T *a, int64_t rows, int64_t k,
         for (int64_t p = 0; p < k; p++) {
             const T *from = a + i * g->a_row + p * g->a_col;
             T *dest = to + i * (KC + LANES) + p * tall;
-            if (g->a_row != 1) for (int r = 0; r < here; r++) dest[r] = from[r * g->a_row];
-            else for (int r = 0; r < here; r += LANES) {
-                const MASK mask = N(mask)(here - r < LANES ? here - r : LANES);
-                N(put)(dest + r, mask, N(get)(from + r, mask));
-            }
+            if (g->a_row != 1)
+                for (int r = 0; r < here; r++) dest[r] = from[r * g->a_row];
+            else
+                for (int r = 0; r < here; r += LANES) {
+                    const MASK mask = N(mask)(here - r < LANES ? here - r : LANES);
+                    N(put)(dest + r, mask, N(get)(from + r, mask));
+                }
         }
     }
 }
@@ -190,7 +208,7 @@ static void N(pack_rows)(const GemmCall *g, const T *a, int64_t rows, int64_t k,
 typedef struct {
     int64_t kc, mc, nc;
     int pack_a, pack_b;
-    int one_panel;                                   /* all of m in one go: a packed panel is not needed again */
+    int one_panel; /* all of m in one go: a packed panel is not needed again */
 } N(Plan);
 
 /* The length of equal pieces of at most `most`, rounded up to the unit. */
@@ -211,7 +229,8 @@ static N(Plan) N(plan)(const GemmCall *g)
         .nc = N(cut)(g->n, NC, COLS),
         .pack_a = g->n > 4 * COLS && g->m > 1 && (g->a_col != 1 || crowded),
         .one_panel = g->m <= block,
-        .pack_b = g->b_col != 1 || (g->m > 2 * ROWS && g->n * g->k > DIRECT && g->b_row * (int64_t)sizeof(T) > PACKED_BYTES),
+        .pack_b = g->b_col != 1 ||
+                  (g->m > 2 * ROWS && g->n * g->k > DIRECT && g->b_row * (int64_t)sizeof(T) > PACKED_BYTES),
     };
 }
 
@@ -235,12 +254,13 @@ static void N(flip)(T *c, int64_t c_col, T *copy, int rows, int cols, int load)
             const MASK mask = N(mask)(high);
             VEC r[LANES];
             if (load) {
-                UNROLL for (int s = 0; s < LANES; s++)
-                    r[s] = s < wide ? N(get)(c + i + (j + s) * c_col, mask) : (VEC){ 0 };
+                UNROLL for (int s = 0; s < LANES; s++) r[s] =
+                    s < wide ? N(get)(c + i + (j + s) * c_col, mask) : (VEC){ 0 };
                 N(transpose)(r);
                 for (int s = 0; s < high; s++) STORE(copy + (i + s) * COLS + j, r[s]);
             } else {
-                UNROLL for (int s = 0; s < LANES; s++) r[s] = s < high ? LOAD(copy + (i + s) * COLS + j) : (VEC){ 0 };
+                UNROLL for (int s = 0; s < LANES; s++) r[s] =
+                    s < high ? LOAD(copy + (i + s) * COLS + j) : (VEC){ 0 };
                 N(transpose)(r);
                 for (int s = 0; s < wide; s++) N(put)(c + i + (j + s) * c_col, mask, r[s]);
             }
@@ -250,7 +270,7 @@ static void N(flip)(T *c, int64_t c_col, T *copy, int rows, int cols, int load)
 /* One tile of a c whose rows are not contiguous: by way of a small copy that is. */
 static void N(through_copy)(N(Tile) t, int64_t c_col, int rows)
 {
-    T copy[(ROWS + LANES) * COLS];                   /* whole squares, for flip */
+    T copy[(ROWS + LANES) * COLS]; /* whole squares, for flip */
     T *c = t.c;
     const int64_t c_row = t.c_row;
     t.c = copy;
@@ -303,7 +323,7 @@ static int64_t N(across)(N(Tile) t, const GemmCall *g, int64_t cols)
 }
 
 /* A block of c, mc x nc at (i, j), gets its products over kc from p on. */
-static void N(block)(const GemmCall *g, const N(Plan) *plan, int64_t i, int64_t j, int64_t p, T *scratch)
+static void N(block)(const GemmCall *g, const N(Plan) * plan, int64_t i, int64_t j, int64_t p, T *scratch)
 {
     const int64_t rows = g->m - i < plan->mc ? g->m - i : plan->mc;
     const int64_t cols = g->n - j < plan->nc ? g->n - j : plan->nc;
@@ -318,10 +338,18 @@ static void N(block)(const GemmCall *g, const N(Plan) *plan, int64_t i, int64_t 
         a = scratch;
         panels += (plan->mc + ROWS) * (KC + LANES);
     }
-    N(Tile) t = {
-        .k = k, .a = a, .a_row = g->a_row, .a_col = g->a_col, .b = b, .b_row = g->b_row,
-        .c = (T *)g->c + i * g->c_row + j * g->c_col, .c_row = g->c_row,
-        .alpha = (T)g->alpha, .beta = p == 0 ? (T)g->beta : 1,
+    N(Tile)
+    t = {
+        .k = k,
+        .a = a,
+        .a_row = g->a_row,
+        .a_col = g->a_col,
+        .b = b,
+        .b_row = g->b_row,
+        .c = (T *)g->c + i * g->c_row + j * g->c_col,
+        .c_row = g->c_row,
+        .alpha = (T)g->alpha,
+        .beta = p == 0 ? (T)g->beta : 1,
         .row_bias = bias && g->bias_per == GEMM_BIAS_ROW ? bias + j : NULL,
         .col_bias = bias && g->bias_per == GEMM_BIAS_COLUMN ? bias + i : NULL,
     };
@@ -356,8 +384,8 @@ static void N(dot)(const T *a, const T *b, int64_t k, VEC sum[4])
 {
     int64_t p = 0;
     for (; p + 4 * LANES <= k; p += 4 * LANES)
-        UNROLL for (int s = 0; s < 4; s++)
-            sum[s] = N(fma)(LOAD(a + p + s * LANES), LOAD(b + p + s * LANES), sum[s]);
+        UNROLL for (int s = 0; s < 4; s++) sum[s] =
+            N(fma)(LOAD(a + p + s * LANES), LOAD(b + p + s * LANES), sum[s]);
     for (; p < k; p += LANES) {
         const MASK mask = N(mask)((int)(k - p < LANES ? k - p : LANES));
         sum[0] = N(fma)(N(get)(a + p, mask), N(get)(b + p, mask), sum[0]);
@@ -365,11 +393,13 @@ static void N(dot)(const T *a, const T *b, int64_t k, VEC sum[4])
 }
 
 /* `count` <= 4 lines of k values each, contiguous: where they are, or in the copy. */
-static void N(lines)(const T *from, int64_t line, int64_t step, int64_t count, int64_t k, T *copy, const T **to)
+static void N(lines)(const T *from, int64_t line, int64_t step, int64_t count, int64_t k, T *copy,
+                     const T **to)
 {
     for (int64_t i = 0; i < count; i++, from += line) {
         to[i] = step == 1 ? from : copy + i * DOT_CHUNK;
-        if (step != 1) for (int64_t p = 0; p < k; p++) copy[i * DOT_CHUNK + p] = from[p * step];
+        if (step != 1)
+            for (int64_t p = 0; p < k; p++) copy[i * DOT_CHUNK + p] = from[p * step];
     }
 }
 

@@ -1,8 +1,9 @@
 /* reduce.c - reductions over strided spaces (ReduceArgs in device.h says what each kind is).
  *
- *  - The kept positions are cut into units: one row each, or up to FOLD_COLUMNS columns side by side where these lie
- *    next to each other or the rows are short.  The reduced positions are cut into blocks whose length follows from
- *    their count alone.  Threads take units, or the blocks of one; results do not depend on who took what.
+ *  - The kept positions are cut into units: one row each, or up to FOLD_COLUMNS columns side by side where
+ * these lie next to each other or the rows are short.  The reduced positions are cut into blocks whose length
+ * follows from their count alone.  Threads take units, or the blocks of one; results do not depend on who
+ * took what.
  *  - Elements that do not lie as the loops of reduce_kernel.c want them are gathered into a buffer first.
  *  - A kind is one or two passes, each a fold of elements, perhaps transformed. */
 #include <math.h>
@@ -16,9 +17,9 @@ typedef enum Transform { PLAIN, EXP, POWER } Transform;
 
 typedef struct Job {
     const ReduceArgs *a;
-    bool f64, columns, together;    /* together: the columns of a unit are neighbours in memory */
-    bool split;                     /* threads take blocks, not units */
-    int64_t run;                    /* units do not cross multiples of it */
+    bool f64, columns, together; /* together: the columns of a unit are neighbours in memory */
+    bool split;                  /* threads take blocks, not units */
+    int64_t run;                 /* units do not cross multiples of it */
     int64_t units_per_run, units, block;
     int threads;
 } Job;
@@ -30,9 +31,9 @@ typedef struct Pass {
 } Pass;
 
 typedef struct Unit {
-    int64_t first;                  /* kept position */
+    int64_t first; /* kept position */
     int columns;
-    int64_t offset[FOLD_COLUMNS];   /* of each column's first element, in elements */
+    int64_t offset[FOLD_COLUMNS]; /* of each column's first element, in elements */
 } Unit;
 
 int64_t reduce_offset(int64_t position, int ndim, const int64_t *shape, const int64_t *stride)
@@ -50,14 +51,15 @@ static const char *element(const Job *j, int64_t offset)
     return (const char *)j->a->src + offset * (j->f64 ? 8 : 4);
 }
 
-/* ---- gathering ------------------------------------------------------------------------------------------------- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 void reduce_offsets(const ReduceArgs *a, int64_t from, int n, int64_t *offset)
 {
     const int last = a->reduced_ndim - 1;
     const int64_t size = a->reduced_shape[last], stride = a->reduced_stride[last];
     while (n > 0) {
-        int64_t in_row = from % size, base = reduce_offset(from, a->reduced_ndim, a->reduced_shape, a->reduced_stride);
+        int64_t in_row = from % size,
+                base = reduce_offset(from, a->reduced_ndim, a->reduced_shape, a->reduced_stride);
         int count = size - in_row < n ? (int)(size - in_row) : n;
         for (int i = 0; i < count; i++) offset[i] = base + i * stride;
         offset += count, from += count, n -= count;
@@ -68,8 +70,10 @@ static void gather_line(const Job *j, int64_t base, const int64_t *offset, int n
 {
     const float *x = (const float *)j->a->src + base;
     const double *xd = (const double *)j->a->src + base;
-    if (j->f64) for (int i = 0; i < n; i++) ((double *)to)[i] = xd[offset[i]];
-    else for (int i = 0; i < n; i++) ((float *)to)[i] = x[offset[i]];
+    if (j->f64)
+        for (int i = 0; i < n; i++) ((double *)to)[i] = xd[offset[i]];
+    else
+        for (int i = 0; i < n; i++) ((float *)to)[i] = x[offset[i]];
 }
 
 /* n reduced positions from `from` where the last reduced dim is dense: run by run. */
@@ -79,7 +83,8 @@ static void gather_runs(const Job *j, int64_t base, int64_t from, int n, char *t
     const int64_t size = a->reduced_shape[a->reduced_ndim - 1];
     const size_t bytes = j->f64 ? 8 : 4;
     while (n > 0) {
-        int64_t left = size - from % size, offset = reduce_offset(from, a->reduced_ndim, a->reduced_shape, a->reduced_stride);
+        int64_t left = size - from % size,
+                offset = reduce_offset(from, a->reduced_ndim, a->reduced_shape, a->reduced_stride);
         int count = left < n ? (int)left : n;
         memcpy(to, element(j, base + offset), (size_t)count * bytes);
         to += (size_t)count * bytes, from += count, n -= count;
@@ -90,7 +95,8 @@ static void gather_runs(const Job *j, int64_t base, int64_t from, int n, char *t
 static void gather_tile(const Job *j, const Unit *u, const int64_t *offset, int n, void *to)
 {
     for (int r = 0; r < n; r++)
-        gather_line(j, offset[r], u->offset, u->columns, (char *)to + (size_t)r * FOLD_COLUMNS * (j->f64 ? 8 : 4));
+        gather_line(j, offset[r], u->offset, u->columns,
+                    (char *)to + (size_t)r * FOLD_COLUMNS * (j->f64 ? 8 : 4));
 }
 
 /* Each column by its shift, as transform does with a row: so none is left to it. */
@@ -107,8 +113,10 @@ static void shift_tile(const Job *j, int how, void *tile, int n, const double *s
 
 static void scale(const Job *j, void *to, const void *x, int64_t n, double by)
 {
-    if (j->f64) for (int64_t i = 0; i < n; i++) ((double *)to)[i] = ((const double *)x)[i] * by;
-    else for (int64_t i = 0; i < n; i++) ((float *)to)[i] = ((const float *)x)[i] * (float)by;
+    if (j->f64)
+        for (int64_t i = 0; i < n; i++) ((double *)to)[i] = ((const double *)x)[i] * by;
+    else
+        for (int64_t i = 0; i < n; i++) ((float *)to)[i] = ((const float *)x)[i] * (float)by;
 }
 
 /* e^(x - shift), or |x shift|^p */
@@ -121,14 +129,16 @@ static void transform(const Job *j, const Pass *p, void *to, const void *x, int6
     else ISA_PICK(abs_pow_f32)(to, x, n, p->p);
 }
 
-/* ---- one block of one unit ---------------------------------------------------------------------------------------- */
+/* ---- one block of one unit ------------------------------------------------------------------- */
 
 static double identity(int fold)
 {
     switch (fold) {
     case FOLD_PROD: return 1;
-    case FOLD_MAX: case FOLD_MAX_ABS: return -INFINITY;
-    case FOLD_MIN: case FOLD_MIN_ABS: return INFINITY;
+    case FOLD_MAX:
+    case FOLD_MAX_ABS: return -INFINITY;
+    case FOLD_MIN:
+    case FOLD_MIN_ABS: return INFINITY;
     default: return 0;
     }
 }
@@ -137,8 +147,10 @@ static double join(int fold, double a, double b)
 {
     switch (fold) {
     case FOLD_PROD: return a * b;
-    case FOLD_MAX: case FOLD_MAX_ABS: return b > a || b != b ? b : a;
-    case FOLD_MIN: case FOLD_MIN_ABS: return b < a || b != b ? b : a;
+    case FOLD_MAX:
+    case FOLD_MAX_ABS: return b > a || b != b ? b : a;
+    case FOLD_MIN:
+    case FOLD_MIN_ABS: return b < a || b != b ? b : a;
     default: return a + b;
     }
 }
@@ -149,7 +161,8 @@ static void fold_line(const Job *j, int fold, double *lanes, const void *x, int6
     else ISA_PICK(fold_line_f32)(fold, lanes, x, n, shift);
 }
 
-static void fold_row_block(const Job *j, const Unit *u, const Pass *p, int64_t from, int64_t n, double shift, double *out)
+static void fold_row_block(const Job *j, const Unit *u, const Pass *p, int64_t from, int64_t n, double shift,
+                           double *out)
 {
     const ReduceArgs *a = j->a;
     double lanes[FOLD_LANES], buffer[BUFFER];
@@ -177,15 +190,15 @@ static void fold_row_block(const Job *j, const Unit *u, const Pass *p, int64_t f
     *out = ISA_PICK(fold_lanes)(p->fold, lanes);
 }
 
-static void fold_columns(const Job *j, const Unit *u, int fold, double *lanes, const void *x, int64_t rows, int64_t row_stride,
-                         const double *shift)
+static void fold_columns(const Job *j, const Unit *u, int fold, double *lanes, const void *x, int64_t rows,
+                         int64_t row_stride, const double *shift)
 {
     if (j->f64) ISA_PICK(fold_columns_f64)(fold, lanes, x, rows, row_stride, u->columns, shift);
     else ISA_PICK(fold_columns_f32)(fold, lanes, x, rows, row_stride, u->columns, shift);
 }
 
-static void fold_column_block(const Job *j, const Unit *u, const Pass *p, int64_t from, int64_t n, const double *shift,
-                              double *out)
+static void fold_column_block(const Job *j, const Unit *u, const Pass *p, int64_t from, int64_t n,
+                              const double *shift, double *out)
 {
     const ReduceArgs *a = j->a;
     double lanes[FOLD_LANES * FOLD_COLUMNS], tile[TILE_ROWS * FOLD_COLUMNS];
@@ -193,9 +206,11 @@ static void fold_column_block(const Job *j, const Unit *u, const Pass *p, int64_
     const int used = n < FOLD_LANES ? (int)n : FOLD_LANES;
     for (int i = 0; i < used * FOLD_COLUMNS; i++) lanes[i] = first;
     if (j->together && a->reduced_ndim == 1 && p->transform == PLAIN) {
-        const int64_t stride = a->reduced_stride[0];        /* segments: what is read lane by lane stays in the cache */
+        const int64_t stride =
+            a->reduced_stride[0]; /* segments: what is read lane by lane stays in the cache */
         for (; n > 0; n -= SEGMENT, from += SEGMENT)
-            fold_columns(j, u, p->fold, lanes, element(j, u->offset[0] + from * stride), n < SEGMENT ? n : SEGMENT, stride, shift);
+            fold_columns(j, u, p->fold, lanes, element(j, u->offset[0] + from * stride),
+                         n < SEGMENT ? n : SEGMENT, stride, shift);
         n = 0;
     }
     for (; n > 0; n -= TILE_ROWS, from += TILE_ROWS) {
@@ -205,13 +220,14 @@ static void fold_column_block(const Job *j, const Unit *u, const Pass *p, int64_
         if (p->transform != PLAIN && u->columns < FOLD_COLUMNS) memset(tile, 0, sizeof tile);
         gather_tile(j, u, offset, count, tile);
         if (p->transform != PLAIN) shift_tile(j, p->transform, tile, count, shift);
-        if (p->transform != PLAIN) transform(j, p, tile, tile, (int64_t)count * FOLD_COLUMNS, p->transform == POWER);
+        if (p->transform != PLAIN)
+            transform(j, p, tile, tile, (int64_t)count * FOLD_COLUMNS, p->transform == POWER);
         fold_columns(j, u, p->fold, lanes, tile, count, FOLD_COLUMNS, shift);
     }
     ISA_PICK(fold_lane_columns)(p->fold, lanes, used, u->columns, out);
 }
 
-/* ---- one unit ------------------------------------------------------------------------------------------------------ */
+/* ---- one unit -------------------------------------------------------------------------------- */
 
 static void fold_block(const Job *j, const Unit *u, const Pass *p, int b, const double *shift, double *out)
 {
@@ -220,7 +236,13 @@ static void fold_block(const Job *j, const Unit *u, const Pass *p, int b, const 
     else fold_row_block(j, u, p, from, count, shift[0], out);
 }
 
-typedef struct Folding { const Job *j; const Unit *u; const Pass *pass; const double *shift; double (*partial)[FOLD_COLUMNS]; } Folding;
+typedef struct Folding {
+    const Job *j;
+    const Unit *u;
+    const Pass *pass;
+    const double *shift;
+    double (*partial)[FOLD_COLUMNS];
+} Folding;
 
 static void fold_piece(void *ctx, int64_t b)
 {
@@ -245,7 +267,8 @@ static bool is_power_sum(const ReduceArgs *a)
     return a->kind == REDUCE_NORM && a->param != 0 && a->param != 1 && a->param != 2 && !isinf(a->param);
 }
 
-/* The power of two that brings the elements which a power sum is made of near 1, given the extreme |x|: so |x|^p is in range. */
+/* The power of two that brings the elements which a power sum is made of near 1, given the extreme |x|: so
+ * |x|^p is in range. */
 static double power_scale(const ReduceArgs *a, double extreme)
 {
     const int most = a->src_dtype == TENSOR_F64 ? 1022 : 126;
@@ -258,9 +281,12 @@ static Pass pass_of(const ReduceArgs *a)
 {
     switch (a->kind) {
     case REDUCE_PROD: return (Pass){ FOLD_PROD, PLAIN, 0 };
-    case REDUCE_MAX: case REDUCE_LOGSUMEXP: return (Pass){ FOLD_MAX, PLAIN, 0 };
+    case REDUCE_MAX:
+    case REDUCE_LOGSUMEXP: return (Pass){ FOLD_MAX, PLAIN, 0 };
     case REDUCE_MIN: return (Pass){ FOLD_MIN, PLAIN, 0 };
-    case REDUCE_ANY: case REDUCE_ALL: case REDUCE_COUNT_NONZERO: return (Pass){ FOLD_COUNT, PLAIN, 0 };
+    case REDUCE_ANY:
+    case REDUCE_ALL:
+    case REDUCE_COUNT_NONZERO: return (Pass){ FOLD_COUNT, PLAIN, 0 };
     case REDUCE_NORM:
         if (a->param == 2) return (Pass){ FOLD_SQUARE, PLAIN, 0 };
         if (a->param == 1) return (Pass){ FOLD_ABS, PLAIN, 0 };
@@ -270,7 +296,8 @@ static Pass pass_of(const ReduceArgs *a)
     }
 }
 
-/* From what the passes gave to the result.  shift: the mean of var, the maximum of logsumexp, the scale of a power sum. */
+/* From what the passes gave to the result.  shift: the mean of var, the maximum of logsumexp, the scale of a
+ * power sum. */
 static double finish(const ReduceArgs *a, double v, double shift)
 {
     const double n = (double)a->reduced, p = a->param;
@@ -302,21 +329,27 @@ static void run_unit(const Job *j, int64_t index)
     u.first = index / j->units_per_run * j->run + in_run;
     u.columns = !j->columns ? 1 : j->run - in_run < FOLD_COLUMNS ? (int)(j->run - in_run) : FOLD_COLUMNS;
     for (int c = 0; c < u.columns; c++)
-        u.offset[c] = c && j->together ? u.offset[0] + c
-                                       : reduce_offset(u.first + c, a->kept_ndim, a->kept_shape, a->kept_stride);
+        u.offset[c] = c && j->together
+                          ? u.offset[0] + c
+                          : reduce_offset(u.first + c, a->kept_ndim, a->kept_shape, a->kept_stride);
     double shift[FOLD_COLUMNS] = { 0 }, v[FOLD_COLUMNS];
     fold_unit(j, &u, pass_of(a), shift, v);
     const bool spread = a->kind == REDUCE_VAR || a->kind == REDUCE_STD, power = is_power_sum(a);
     if (spread || power || a->kind == REDUCE_LOGSUMEXP) {
         for (int c = 0; c < u.columns; c++)
-            shift[c] = spread ? v[c] / (double)a->reduced : power ? power_scale(a, v[c]) : isinf(v[c]) ? 0 : v[c];
-        Pass second = spread ? (Pass){ FOLD_SQUARE, PLAIN, 0 } : power ? (Pass){ FOLD_SUM, POWER, a->param } : (Pass){ FOLD_SUM, EXP, 0 };
+            shift[c] = spread        ? v[c] / (double)a->reduced
+                       : power       ? power_scale(a, v[c])
+                       : isinf(v[c]) ? 0
+                                     : v[c];
+        Pass second = spread  ? (Pass){ FOLD_SQUARE, PLAIN, 0 }
+                      : power ? (Pass){ FOLD_SUM, POWER, a->param }
+                              : (Pass){ FOLD_SUM, EXP, 0 };
         fold_unit(j, &u, second, shift, v);
     }
     for (int c = 0; c < u.columns; c++) put(a, u.first + c, finish(a, v[c], shift[c]));
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* A sum over a whole permuted block may go through memory in its own order. */
 static void sort_reduced(ReduceArgs *a)
@@ -342,7 +375,8 @@ static Job plan(const ReduceArgs *a)
     Job j = { .a = a, .f64 = a->src_dtype == TENSOR_F64 };
     const int64_t inner = a->kept_shape[a->kept_ndim - 1];
     const bool neighbours = a->kept_stride[a->kept_ndim - 1] == 1 && inner >= 4;
-    j.columns = a->kept >= 4 && (a->reduced <= SHORT_ROW || (neighbours && a->reduced_stride[a->reduced_ndim - 1] != 1));
+    j.columns = a->kept >= 4 &&
+                (a->reduced <= SHORT_ROW || (neighbours && a->reduced_stride[a->reduced_ndim - 1] != 1));
     j.together = j.columns && neighbours;
     j.run = j.together ? inner : a->kept;
     j.units_per_run = j.columns ? (j.run + FOLD_COLUMNS - 1) / FOLD_COLUMNS : j.run;

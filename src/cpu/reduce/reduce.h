@@ -12,7 +12,8 @@ int64_t reduce_offset(int64_t position, int ndim, const int64_t *shape, const in
 /* The offsets of n reduced positions, counted from `from`. */
 void reduce_offsets(const ReduceArgs *a, int64_t from, int n, int64_t *offset);
 
-/* reduce_exact.c: integer dtypes, in i64; and the place of the largest or smallest element, for all dtypes. */
+/* reduce_exact.c: integer dtypes, in i64; and the place of the largest or smallest element, for all dtypes.
+ */
 void reduce_integers(ReduceArgs *a);
 void reduce_index(ReduceArgs *a);
 

@@ -1,5 +1,5 @@
-/* reduce_exact.c - reductions whose order does not matter: integers, which are folded in i64 (sums wrap as in C with
- * -fwrapv, that is as in PyTorch), and argmax, argmin of any dtype.
+/* reduce_exact.c - reductions whose order does not matter: integers, which are folded in i64 (sums wrap as in
+ * C with -fwrapv, that is as in PyTorch), and argmax, argmin of any dtype.
  *
  * Each kept position gathers its elements piece by piece into a buffer of one type. */
 #include <tapegrad/tensor.h>
@@ -7,7 +7,10 @@
 
 enum { PIECE = 1024 };
 
-typedef union Buffer { int64_t i64[PIECE]; double f64[PIECE]; } Buffer;
+typedef union Buffer {
+    int64_t i64[PIECE];
+    double f64[PIECE];
+} Buffer;
 
 /* Elements at base + offset[], as double or, of integer dtypes, as i64. */
 #define GATHER(type, to) \
@@ -24,7 +27,7 @@ static void gather(int dtype, const void *src, int64_t base, const int64_t *offs
     }
 }
 
-/* ---- integers --------------------------------------------------------------------------------------------------- */
+/* ---- integers -------------------------------------------------------------------------------- */
 
 static int64_t first_value(int kind)
 {
@@ -35,11 +38,21 @@ static int64_t fold(int kind, int64_t start, const int64_t *x, int n)
 {
     uint64_t v = (uint64_t)start;
     switch (kind) {
-    case REDUCE_SUM: for (int i = 0; i < n; i++) v += (uint64_t)x[i]; break;
-    case REDUCE_PROD: for (int i = 0; i < n; i++) v *= (uint64_t)x[i]; break;
-    case REDUCE_MAX: for (int i = 0; i < n; i++) v = x[i] > (int64_t)v ? (uint64_t)x[i] : v; break;
-    case REDUCE_MIN: for (int i = 0; i < n; i++) v = x[i] < (int64_t)v ? (uint64_t)x[i] : v; break;
-    default: for (int i = 0; i < n; i++) v += x[i] != 0; break;         /* any, all, count_nonzero */
+    case REDUCE_SUM:
+        for (int i = 0; i < n; i++) v += (uint64_t)x[i];
+        break;
+    case REDUCE_PROD:
+        for (int i = 0; i < n; i++) v *= (uint64_t)x[i];
+        break;
+    case REDUCE_MAX:
+        for (int i = 0; i < n; i++) v = x[i] > (int64_t)v ? (uint64_t)x[i] : v;
+        break;
+    case REDUCE_MIN:
+        for (int i = 0; i < n; i++) v = x[i] < (int64_t)v ? (uint64_t)x[i] : v;
+        break;
+    default:
+        for (int i = 0; i < n; i++) v += x[i] != 0;
+        break; /* any, all, count_nonzero */
     }
     return (int64_t)v;
 }
@@ -57,7 +70,8 @@ static void integers_span(void *ctx, int64_t first, int64_t last)
 {
     const ReduceArgs *a = ctx;
     for (int64_t k = first; k < last; k++) {
-        int64_t base = reduce_offset(k, a->kept_ndim, a->kept_shape, a->kept_stride), v = first_value(a->kind);
+        int64_t base = reduce_offset(k, a->kept_ndim, a->kept_shape, a->kept_stride),
+                v = first_value(a->kind);
         for (int64_t from = 0; from < a->reduced; from += PIECE) {
             int64_t offset[PIECE];
             Buffer x;
@@ -75,9 +89,12 @@ void reduce_integers(ReduceArgs *a)
     parallel_split(a->kept, cpu_threads(a->kept * a->reduced), integers_span, a);
 }
 
-/* ---- argmax, argmin ------------------------------------------------------------------------------------------------ */
+/* ---- argmax, argmin -------------------------------------------------------------------------- */
 
-typedef struct Best { double f64; int64_t i64, at; } Best;
+typedef struct Best {
+    double f64;
+    int64_t i64, at;
+} Best;
 
 /* Both return true when nothing can follow that would be better. */
 static bool search_floats(Best *b, bool max, const double *x, int n, int64_t from)
@@ -86,7 +103,7 @@ static bool search_floats(Best *b, bool max, const double *x, int n, int64_t fro
         bool better = b->at < 0 || (max ? x[i] > b->f64 : x[i] < b->f64) || x[i] != x[i];
         if (!better) continue;
         b->f64 = x[i], b->at = from + i;
-        if (x[i] != x[i]) return true;          /* the first NaN wins */
+        if (x[i] != x[i]) return true; /* the first NaN wins */
     }
     return false;
 }
@@ -101,8 +118,9 @@ static bool search_integers(Best *b, bool max, const int64_t *x, int n, int64_t 
 static void index_span(void *ctx, int64_t first, int64_t last)
 {
     const ReduceArgs *a = ctx;
-    const bool max = a->kind == REDUCE_ARGMAX, floats = a->src_dtype == TENSOR_F32 || a->src_dtype == TENSOR_F64;
-    int64_t offset[PIECE], known = -1;          /* offset[] holds the piece that begins at known */
+    const bool max = a->kind == REDUCE_ARGMAX,
+               floats = a->src_dtype == TENSOR_F32 || a->src_dtype == TENSOR_F64;
+    int64_t offset[PIECE], known = -1; /* offset[] holds the piece that begins at known */
     Buffer x;
     for (int64_t k = first; k < last; k++) {
         int64_t base = reduce_offset(k, a->kept_ndim, a->kept_shape, a->kept_stride);
@@ -112,7 +130,8 @@ static void index_span(void *ctx, int64_t first, int64_t last)
             int n = a->reduced - from < PIECE ? (int)(a->reduced - from) : PIECE;
             if (known != from) reduce_offsets(a, from, n, offset), known = from;
             gather(a->src_dtype, a->src, base, offset, n, &x);
-            done = floats ? search_floats(&best, max, x.f64, n, from) : search_integers(&best, max, x.i64, n, from);
+            done = floats ? search_floats(&best, max, x.f64, n, from)
+                          : search_integers(&best, max, x.i64, n, from);
         }
         ((int64_t *)a->out)[k] = best.at;
     }

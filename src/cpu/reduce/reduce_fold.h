@@ -11,14 +11,12 @@ FORCE_INLINE void N(line)(int fold, double *lanes, const T *x, int64_t n, double
     for (int lane = 0; i < n; i++, lane++) lanes[lane] = step1(fold, lanes[lane], (double)x[i], shift1);
 }
 
-void ISA_NAME(N(fold_line))(int fold, double *lanes, const T *x, int64_t n, double shift)
-{
-    FOLD_SWITCH(fold, N(line), lanes, x, n, shift)
-}
+void ISA_NAME(N(fold_line))(int fold, double *lanes, const T *x, int64_t n,
+                            double shift){ FOLD_SWITCH(fold, N(line), lanes, x, n, shift) }
 
 /* Lane by lane, so that each lane's sums are read and written once for all of its rows. */
-FORCE_INLINE void N(columns)(int fold, double *lanes, const T *x, int64_t rows, int64_t row_stride, int columns,
-                             const double *shift)
+FORCE_INLINE void N(columns)(int fold, double *lanes, const T *x, int64_t rows, int64_t row_stride,
+                             int columns, const double *shift)
 {
     const int64_t step_rows = FOLD_LANES * row_stride;
     for (int lane = 0; lane < FOLD_LANES && lane < rows; lane++, x += row_stride, lanes += FOLD_COLUMNS) {
@@ -36,8 +34,8 @@ FORCE_INLINE void N(columns)(int fold, double *lanes, const T *x, int64_t rows, 
     }
 }
 
-void ISA_NAME(N(fold_columns))(int fold, double *lanes, const T *x, int64_t rows, int64_t row_stride, int columns,
-                               const double *shift)
+void ISA_NAME(N(fold_columns))(int fold, double *lanes, const T *x, int64_t rows, int64_t row_stride,
+                               int columns, const double *shift)
 {
     FOLD_SWITCH(fold, N(columns), lanes, x, rows, row_stride, columns, shift)
 }

@@ -1,8 +1,9 @@
 /* reduce_kernel.h - what reduce.c asks of the loops that are compiled once an instruction set.
  *
- * A fold runs over a line of elements in FOLD_LANES interleaved sums, element i in lane i mod FOLD_LANES, whatever
- * the width of the vectors and whether the line lies along a row or down a column: so the bits of a result depend on
- * neither.  Lanes are double for f32 too: a sum over 10^7 floats is then right to its last bit. */
+ * A fold runs over a line of elements in FOLD_LANES interleaved sums, element i in lane i mod FOLD_LANES,
+ * whatever the width of the vectors and whether the line lies along a row or down a column: so the bits of a
+ * result depend on neither.  Lanes are double for f32 too: a sum over 10^7 floats is then right to its last
+ * bit. */
 #ifndef TG_CPU_REDUCE_KERNEL_H
 #define TG_CPU_REDUCE_KERNEL_H
 
@@ -12,9 +13,15 @@
 enum { FOLD_LANES = 32, FOLD_COLUMNS = 64 };
 
 typedef enum Fold {
-    FOLD_SUM, FOLD_PROD, FOLD_MAX, FOLD_MIN,        /* NaN wins in all that choose */
-    FOLD_ABS, FOLD_SQUARE,                          /* sum |x|, sum (x - shift)^2 */
-    FOLD_MAX_ABS, FOLD_MIN_ABS, FOLD_COUNT          /* max |x|, min |x|, how many are not 0 */
+    FOLD_SUM,
+    FOLD_PROD,
+    FOLD_MAX,
+    FOLD_MIN, /* NaN wins in all that choose */
+    FOLD_ABS,
+    FOLD_SQUARE, /* sum |x|, sum (x - shift)^2 */
+    FOLD_MAX_ABS,
+    FOLD_MIN_ABS,
+    FOLD_COUNT /* max |x|, min |x|, how many are not 0 */
 } Fold;
 
 /* Adds n elements, the first into lane 0. */
@@ -23,12 +30,13 @@ ISA_DECLARE(void, fold_line_f64, int fold, double *lanes, const double *x, int64
 
 /* The same for columns side by side (at most FOLD_COLUMNS): rows of them, row_stride apart.  lanes is
  * [FOLD_LANES][FOLD_COLUMNS], shift one value a column. */
-ISA_DECLARE(void, fold_columns_f32, int fold, double *lanes, const float *x, int64_t rows, int64_t row_stride, int columns,
-            const double *shift);
-ISA_DECLARE(void, fold_columns_f64, int fold, double *lanes, const double *x, int64_t rows, int64_t row_stride, int columns,
-            const double *shift);
+ISA_DECLARE(void, fold_columns_f32, int fold, double *lanes, const float *x, int64_t rows, int64_t row_stride,
+            int columns, const double *shift);
+ISA_DECLARE(void, fold_columns_f64, int fold, double *lanes, const double *x, int64_t rows,
+            int64_t row_stride, int columns, const double *shift);
 
-/* The lanes brought together by halves; every column's for the second, where only the first `used` lanes hold anything. */
+/* The lanes brought together by halves; every column's for the second, where only the first `used` lanes hold
+ * anything. */
 ISA_DECLARE(double, fold_lanes, int fold, const double *lanes);
 ISA_DECLARE(void, fold_lane_columns, int fold, double *lanes, int used, int columns, double *out);
 

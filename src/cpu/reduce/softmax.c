@@ -1,15 +1,16 @@
-/* softmax.c - softmax and log_softmax over the middle of [outer, n, inner], and their gradients: rows where inner is 1,
- * else columns side by side.  A row or column is one thread's work, so threads change no bit. */
+/* softmax.c - softmax and log_softmax over the middle of [outer, n, inner], and their gradients: rows where
+ * inner is 1, else columns side by side.  A row or column is one thread's work, so threads change no bit. */
 #include <tapegrad/tensor.h>
 #include "cpu/cpu.h"
 #include "softmax_kernel.h"
 
-enum { ROWS = 16 };                 /* rows at a time */
+enum { ROWS = 16 }; /* rows at a time */
 
-/* The pieces of [outer, n, inner] that are handed out: ROWS rows, or up to SOFTMAX_COLUMNS columns of one outer. */
+/* The pieces of [outer, n, inner] that are handed out: ROWS rows, or up to SOFTMAX_COLUMNS columns of one
+ * outer. */
 typedef struct Piece {
-    int64_t at;                     /* first element */
-    int64_t count;                  /* rows or columns */
+    int64_t at;    /* first element */
+    int64_t count; /* rows or columns */
 } Piece;
 
 static int64_t pieces(int64_t outer, int64_t inner)
@@ -20,8 +21,10 @@ static int64_t pieces(int64_t outer, int64_t inner)
 static Piece piece(int64_t outer, int64_t n, int64_t inner, int64_t i)
 {
     if (inner == 1) return (Piece){ i * ROWS * n, outer - i * ROWS < ROWS ? outer - i * ROWS : ROWS };
-    const int64_t tiles = (inner + SOFTMAX_COLUMNS - 1) / SOFTMAX_COLUMNS, column = i % tiles * SOFTMAX_COLUMNS;
-    return (Piece){ i / tiles * n * inner + column, inner - column < SOFTMAX_COLUMNS ? inner - column : SOFTMAX_COLUMNS };
+    const int64_t tiles = (inner + SOFTMAX_COLUMNS - 1) / SOFTMAX_COLUMNS,
+                  column = i % tiles * SOFTMAX_COLUMNS;
+    return (Piece){ i / tiles * n * inner + column,
+                    inner - column < SOFTMAX_COLUMNS ? inner - column : SOFTMAX_COLUMNS };
 }
 
 static void softmax_piece(void *ctx, int64_t i)
@@ -64,6 +67,8 @@ static void softmax_grad_piece(void *ctx, int64_t i)
 int cpu_softmax_grad(SoftmaxGradArgs *a)
 {
     const int64_t count = a->outer * a->n * a->inner;
-    if (count > 0) parallel_for(pieces(a->outer, a->inner), cpu_threads(count * (a->log ? 6 : 2)), softmax_grad_piece, a);
+    if (count > 0)
+        parallel_for(pieces(a->outer, a->inner), cpu_threads(count * (a->log ? 6 : 2)), softmax_grad_piece,
+                     a);
     return 0;
 }

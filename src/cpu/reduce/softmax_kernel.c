@@ -16,7 +16,7 @@ enum { BYTES = 32 };
 #else
 enum { BYTES = 16 };
 #endif
-enum { PIECE = 512 };           /* elements that stay in the nearest cache, and that are summed in their own type */
+enum { PIECE = 512 }; /* elements that stay in the nearest cache, and that are summed in their own type */
 
 typedef float V_f32 __attribute__((vector_size(BYTES), aligned(4), may_alias));
 typedef int32_t I_f32 __attribute__((vector_size(BYTES)));

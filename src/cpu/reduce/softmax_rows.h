@@ -1,14 +1,15 @@
 /* softmax_rows.h - softmax, its gradient and log sum exp for one type T, included by softmax_kernel.c.
  *
- * The maximum is subtracted: the same quotient, and no overflow for any finite x.  A maximum ignores NaN, which then comes
- * back through the sum.  Sums of up to PIECE elements are in T, over a vector's lanes; those sums are added in double. */
+ * The maximum is subtracted: the same quotient, and no overflow for any finite x.  A maximum ignores NaN,
+ * which then comes back through the sum.  Sums of up to PIECE elements are in T, over a vector's lanes; those
+ * sums are added in double. */
 
 #define LANES ((int)(BYTES / sizeof(T)))
 #define VEC N(V)
 #define INT N(I)
-#define CHUNK ((int)(64 / sizeof(T)))                /* elements that loops are laid out for */
+#define CHUNK ((int)(64 / sizeof(T))) /* elements that loops are laid out for */
 #define EACH(k) _Pragma("omp simd") for (int k = 0; k < CHUNK; k++)
-#define LEAST (sizeof(T) == 4 ? (T)105 : (T)746)    /* e^-LEAST is 0 */
+#define LEAST (sizeof(T) == 4 ? (T)105 : (T)746) /* e^-LEAST is 0 */
 #define FAR (2 * LEAST)
 
 FORCE_INLINE VEC N(max)(VEC a, VEC b)
@@ -19,11 +20,12 @@ FORCE_INLINE VEC N(max)(VEC a, VEC b)
 
 /* What x is taken from: e^(x - from) 2^-down.
  *
- * A rounded difference d = x - max would be off by |d| / 2 units, and e^d by as much.  So a small maximum is taken away in
- * the power of two, which is exact.  From FAR on the difference itself is exact, wherever e^d is not 0. */
+ * A rounded difference d = x - max would be off by |d| / 2 units, and e^d by as much.  So a small maximum is
+ * taken away in the power of two, which is exact.  From FAR on the difference itself is exact, wherever e^d
+ * is not 0. */
 typedef struct N(Base) {
     T from, down;
-    T low;                          /* e^x is 0 for less */
+    T low; /* e^x is 0 for less */
 } N(Base);
 
 FORCE_INLINE N(Base) N(base)(T max)
@@ -39,13 +41,14 @@ FORCE_INLINE N(Base) N(plain_base)(T from) { return (N(Base)){ from, 0, -LEAST }
 FORCE_INLINE T N(term)(T x, N(Base) b)
 {
     x -= b.from;
-    const bool gone = x < b.low;    /* not computed: CPUs are slow where a product is below the normal numbers */
+    const bool gone = x < b.low; /* not computed: CPUs are slow where a product is below the normal numbers */
     const T e = N(vm_exp_down)(gone ? b.low + LEAST : x, b.down);
     return gone ? 0 : e;
 }
 
-/* y = scale e^(x - from) 2^-down, unless y is NULL; the last few elements take a whole chunk too.  Returns their sum, which
- * is in double: a term near 1 must not swallow the others, of which log sum e^(x - max) is made where they are small. */
+/* y = scale e^(x - from) 2^-down, unless y is NULL; the last few elements take a whole chunk too.  Returns
+ * their sum, which is in double: a term near 1 must not swallow the others, of which log sum e^(x - max) is
+ * made where they are small. */
 FORCE_INLINE double N(exp_line)(T *y, const T *x, int64_t n, N(Base) b, T scale)
 {
     double s[CHUNK] = { 0 };
@@ -59,7 +62,8 @@ FORCE_INLINE double N(exp_line)(T *y, const T *x, int64_t n, N(Base) b, T scale)
         else if (y) memcpy(y + i, e, (size_t)(n - i) * sizeof(T));
     }
     double sum[4];
-    _Pragma("omp simd") for (int k = 0; k < 4; k++) sum[k] = s[k] + s[k + 4] + (CHUNK > 8 ? s[k + CHUNK / 2] + s[k + CHUNK - 4] : 0);
+    _Pragma("omp simd") for (int k = 0; k < 4; k++) sum[k] =
+        s[k] + s[k + 4] + (CHUNK > 8 ? s[k + CHUNK / 2] + s[k + CHUNK - 4] : 0);
     return sum[0] + sum[1] + (sum[2] + sum[3]);
 }
 
@@ -99,7 +103,8 @@ FORCE_INLINE double N(dot_piece)(const T *a, const T *b, int64_t n)
 FORCE_INLINE double N(dot_line)(const T *a, const T *b, int64_t n)
 {
     double sum = 0;
-    for (int64_t i = 0; i < n; i += PIECE) sum += N(dot_piece)(a + i, b ? b + i : b, n - i < PIECE ? n - i : PIECE);
+    for (int64_t i = 0; i < n; i += PIECE)
+        sum += N(dot_piece)(a + i, b ? b + i : b, n - i < PIECE ? n - i : PIECE);
     return sum;
 }
 
@@ -114,7 +119,7 @@ void ISA_NAME(N(softmax_rows))(bool log, int64_t rows, int64_t n, const T *x, T 
 {
     for (int64_t r = 0; r < rows; r++, x += n, y += n) {
         const T m = N(max_line)(x, n);
-        if (log) {                  /* x - m and -lse are not positive: their sum keeps what they are good to */
+        if (log) { /* x - m and -lse are not positive: their sum keeps what they are good to */
             const T lse = (T)N(log_sum)(x, n, m);
             for (int64_t i = 0; i < n; i++) y[i] = x[i] - m - lse;
         } else {
@@ -162,7 +167,7 @@ void ISA_NAME(N(scaled_exp_row))(int64_t n, const T *x, T shift, T scale, T *y)
     N(exp_line)(y, x, n, N(plain_base)(shift), scale);
 }
 
-/* ---- columns ----------------------------------------------------------------------------------------------------- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 /* Loops go over whole chunks of columns: in place, or in a copy where the last chunk is not whole. */
 FORCE_INLINE const T *N(columns_in)(T *copy, const T *x, int columns)
@@ -172,25 +177,27 @@ FORCE_INLINE const T *N(columns_in)(T *copy, const T *x, int columns)
 
 FORCE_INLINE void N(chunk_max)(T *restrict max, const T *restrict x)
 {
-    EACH(k) {
+    EACH(k)
+    {
         const T a = x[k], b = max[k];
         max[k] = a > b ? a : b;
     }
 }
 
 /* A chunk of terms, added to sum. */
-FORCE_INLINE void N(chunk_terms)(T *restrict e, double *restrict sum, const T *restrict x, const T *restrict from, const T *restrict down,
-                                 const T *restrict low)
+FORCE_INLINE void N(chunk_terms)(T *restrict e, double *restrict sum, const T *restrict x,
+                                 const T *restrict from, const T *restrict down, const T *restrict low)
 {
     EACH(k) e[k] = N(term)(x[k], (N(Base)){ from[k], down[k], low[k] });
     EACH(k) sum[k] += (double)e[k];
 }
 
-/* Per column: the maximum, and the sum of terms, which are left in y; where y is NULL, log sum e^(x - max).  All of
- * SOFTMAX_COLUMNS elements long. */
+/* Per column: the maximum, and the sum of terms, which are left in y; where y is NULL, log sum e^(x - max).
+ * All of SOFTMAX_COLUMNS elements long. */
 FORCE_INLINE void N(column_sums)(int64_t n, int64_t inner, int columns, const T *x, T *y, T *max, double *sum)
 {
-    T copy[SOFTMAX_COLUMNS] = { 0 }, terms[SOFTMAX_COLUMNS], from[SOFTMAX_COLUMNS], down[SOFTMAX_COLUMNS], low[SOFTMAX_COLUMNS];
+    T copy[SOFTMAX_COLUMNS] = { 0 }, terms[SOFTMAX_COLUMNS], from[SOFTMAX_COLUMNS], down[SOFTMAX_COLUMNS],
+      low[SOFTMAX_COLUMNS];
     const bool direct = y && columns % CHUNK == 0;
     for (int c = 0; c < SOFTMAX_COLUMNS; c++) max[c] = -(T)INFINITY, sum[c] = 0;
     for (int64_t r = 0; r < n; r++) {
@@ -204,12 +211,14 @@ FORCE_INLINE void N(column_sums)(int64_t n, int64_t inner, int columns, const T 
     for (int64_t r = 0; r < n; r++) {
         const T *v = N(columns_in)(copy, x + r * inner, columns);
         T *e = direct ? y + r * inner : terms;
-        for (int c = 0; c < columns; c += CHUNK) N(chunk_terms)(e + c, sum + c, v + c, from + c, down + c, low + c);
+        for (int c = 0; c < columns; c += CHUNK)
+            N(chunk_terms)(e + c, sum + c, v + c, from + c, down + c, low + c);
         if (y && !direct) memcpy(y + r * inner, e, (size_t)columns * sizeof(T));
     }
     if (y) return;
     double none[SOFTMAX_COLUMNS] = { 0 };
-    for (int c = 0; c < columns; c += CHUNK) N(chunk_terms)(terms + c, none + c, max + c, from + c, down + c, low + c);
+    for (int c = 0; c < columns; c += CHUNK)
+        N(chunk_terms)(terms + c, none + c, max + c, from + c, down + c, low + c);
     for (int c = 0; c < columns; c++) sum[c] = vm_log_f64(sum[c] / (double)terms[c]);
 }
 
@@ -220,8 +229,10 @@ void ISA_NAME(N(softmax_columns))(bool log, int64_t n, int64_t inner, int column
     N(column_sums)(n, inner, columns, x, log ? NULL : y, max, sum);
     for (int c = 0; c < columns; c++) last[c] = (T)(log ? sum[c] : 1 / sum[c]);
     for (int64_t r = 0; r < n; r++, x += inner, y += inner) {
-        if (log) for (int c = 0; c < columns; c++) y[c] = x[c] - max[c] - last[c];
-        else for (int c = 0; c < columns; c++) y[c] *= last[c];
+        if (log)
+            for (int c = 0; c < columns; c++) y[c] = x[c] - max[c] - last[c];
+        else
+            for (int c = 0; c < columns; c++) y[c] *= last[c];
     }
 }
 
@@ -233,7 +244,8 @@ void ISA_NAME(N(lse_columns))(int64_t n, int64_t inner, int columns, const T *x,
     for (int c = 0; c < columns; c++) lse[c] = (T)((double)max[c] + sum[c]);
 }
 
-void ISA_NAME(N(softmax_grad_columns))(bool log, int64_t n, int64_t inner, int columns, const T *y, const T *g, T *dx)
+void ISA_NAME(N(softmax_grad_columns))(bool log, int64_t n, int64_t inner, int columns, const T *y,
+                                       const T *g, T *dx)
 {
     double sum[SOFTMAX_COLUMNS] = { 0 };
     T s[SOFTMAX_COLUMNS];
@@ -242,12 +254,15 @@ void ISA_NAME(N(softmax_grad_columns))(bool log, int64_t n, int64_t inner, int c
             sum[c] += (double)g[r * inner + c] * (log ? 1 : (double)y[r * inner + c]);
     for (int c = 0; c < columns; c++) s[c] = (T)sum[c];
     for (int64_t r = 0; r < n; r++, y += inner, g += inner, dx += inner) {
-        if (log) for (int c = 0; c < columns; c++) dx[c] = g[c] - N(vm_exp)(y[c]) * s[c];
-        else for (int c = 0; c < columns; c++) dx[c] = y[c] * (g[c] - s[c]);
+        if (log)
+            for (int c = 0; c < columns; c++) dx[c] = g[c] - N(vm_exp)(y[c]) * s[c];
+        else
+            for (int c = 0; c < columns; c++) dx[c] = y[c] * (g[c] - s[c]);
     }
 }
 
-void ISA_NAME(N(scaled_exp_columns))(int64_t n, int64_t inner, int columns, const T *x, const T *shift, const T *scale, T *y)
+void ISA_NAME(N(scaled_exp_columns))(int64_t n, int64_t inner, int columns, const T *x, const T *shift,
+                                     const T *scale, T *y)
 {
     for (int64_t r = 0; r < n; r++, x += inner, y += inner)
         for (int c = 0; c < columns; c++) y[c] = scale[c] * N(term)(x[c], N(plain_base)(shift[c]));

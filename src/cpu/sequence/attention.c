@@ -1,12 +1,13 @@
 /* attention.c - attention on the CPU, by blocks of rows: the scores [rows, cols] never exist as a whole.
  *
  *   s = scale q k^T + mask,  p = softmax(s),  y = D(p) v
- *   dv = D(p)^T dy,  dp = D(dy v^T),  ds = p (dp - sum p dp),  dq = scale ds k,  dk = scale ds^T q,  dmask = ds
+ *   dv = D(p)^T dy,  dp = D(dy v^T),  ds = p (dp - sum p dp),  dq = scale ds k,  dk = scale ds^T q,  dmask =
+ * ds
  *
- * Forward keeps the shift and the factor of each row, from which backward makes p of a block again.  A causal block stops at
- * its last row's column.  Forward: a block is one thread's.  Backward: a group of blocks is, as they add to the same dk and dv; where
- * items are few, each has several groups, whose sums are added in their order.  Blocks and groups depend on sizes alone, so threads
- * change no bit. */
+ * Forward keeps the shift and the factor of each row, from which backward makes p of a block again.  A causal
+ * block stops at its last row's column.  Forward: a block is one thread's.  Backward: a group of blocks is,
+ * as they add to the same dk and dv; where items are few, each has several groups, whose sums are added in
+ * their order.  Blocks and groups depend on sizes alone, so threads change no bit. */
 #include <math.h>
 #include <stdatomic.h>
 #include "tensor/core.h"
@@ -18,8 +19,8 @@ enum { BLOCK_ROWS = 64, LEAST_ROWS = 16, BLOCK_SCORES = 1 << 17, MOST_GROUPS = 1
 
 typedef struct Work {
     const AttentionArgs *a;
-    int64_t block, blocks, groups;      /* rows of a block; blocks and groups of an item */
-    char *sums;                         /* of several groups: dk [batch, groups, cols, width], then dv */
+    int64_t block, blocks, groups; /* rows of a block; blocks and groups of an item */
+    char *sums;                    /* of several groups: dk [batch, groups, cols, width], then dv */
     _Atomic bool failed;
 } Work;
 
@@ -39,11 +40,18 @@ static int64_t block_rows(const AttentionArgs *a)
 
 static size_t size_of(const AttentionArgs *a) { return dtype_size(a->dtype); }
 
-static void *at(const AttentionArgs *a, const void *x, int64_t i) { return (char *)(uintptr_t)x + i * (int64_t)size_of(a); }
+static void *at(const AttentionArgs *a, const void *x, int64_t i)
+{
+    return (char *)(uintptr_t)x + i * (int64_t)size_of(a);
+}
 
 static Block block_of(const AttentionArgs *a, int64_t item, int64_t first, int64_t rows)
 {
-    Block b = { .a = a, .item = item, .first = first, .m = a->rows - first < rows ? a->rows - first : rows, .n = a->cols };
+    Block b = { .a = a,
+                .item = item,
+                .first = first,
+                .m = a->rows - first < rows ? a->rows - first : rows,
+                .n = a->cols };
     if (a->causal && first + b.m < b.n) b.n = first + b.m;
     if (a->keep) b.kept = a->keep + (item * a->rows + first) * a->cols;
     return b;
@@ -56,13 +64,31 @@ static int64_t seen(const Block *b, int64_t r)
 }
 
 /* c = alpha x y + beta c, on this thread. */
-typedef struct Side { const void *data; int64_t row, col; } Side;
+typedef struct Side {
+    const void *data;
+    int64_t row, col;
+} Side;
 
-static int product(const AttentionArgs *a, int64_t m, int64_t n, int64_t k, Side x, Side y, void *c, int64_t c_row, double alpha, double beta)
+static int product(const AttentionArgs *a, int64_t m, int64_t n, int64_t k, Side x, Side y, void *c,
+                   int64_t c_row, double alpha, double beta)
 {
     const GemmCall call = {
-        .dtype = a->dtype == TENSOR_F64 ? GEMM_F64 : GEMM_F32, .batch = 1, .m = m, .n = n, .k = k, .a = x.data, .a_row = x.row,
-        .a_col = x.col, .b = y.data, .b_row = y.row, .b_col = y.col, .c = c, .c_row = c_row, .c_col = 1, .alpha = alpha, .beta = beta,
+        .dtype = a->dtype == TENSOR_F64 ? GEMM_F64 : GEMM_F32,
+        .batch = 1,
+        .m = m,
+        .n = n,
+        .k = k,
+        .a = x.data,
+        .a_row = x.row,
+        .a_col = x.col,
+        .b = y.data,
+        .b_row = y.row,
+        .b_col = y.col,
+        .c = c,
+        .c_row = c_row,
+        .c_col = 1,
+        .alpha = alpha,
+        .beta = beta,
     };
     return gemm_cpu(&call, 1);
 }
@@ -82,16 +108,22 @@ static void mask_row(const AttentionArgs *a, int64_t from, int64_t n, void *scor
     const double *d = (const double *)a->mask.data + (a->mask_is_bool ? 0 : from);
     float *s = scores;
     double *sd = scores;
-    if (a->dtype == TENSOR_F64 && a->mask_is_bool) for (int64_t j = 0; j < n; j++) sd[j] = bits[j * step] ? sd[j] : -INFINITY;
-    else if (a->dtype == TENSOR_F64) for (int64_t j = 0; j < n; j++) sd[j] += d[j * step];
-    else if (a->mask_is_bool) for (int64_t j = 0; j < n; j++) s[j] = bits[j * step] ? s[j] : -INFINITY;
-    else for (int64_t j = 0; j < n; j++) s[j] += f[j * step];
+    if (a->dtype == TENSOR_F64 && a->mask_is_bool)
+        for (int64_t j = 0; j < n; j++) sd[j] = bits[j * step] ? sd[j] : -INFINITY;
+    else if (a->dtype == TENSOR_F64)
+        for (int64_t j = 0; j < n; j++) sd[j] += d[j * step];
+    else if (a->mask_is_bool)
+        for (int64_t j = 0; j < n; j++) s[j] = bits[j * step] ? s[j] : -INFINITY;
+    else
+        for (int64_t j = 0; j < n; j++) s[j] += f[j * step];
 }
 
 static int score(const Block *b, void *s)
 {
     const AttentionArgs *a = b->a;
-    if (product(a, b->m, b->n, a->width, side(a, &a->q, b->item, b->first), flipped(side(a, &a->k, b->item, 0)), s, b->n, a->scale, 0)) return -1;
+    if (product(a, b->m, b->n, a->width, side(a, &a->q, b->item, b->first),
+                flipped(side(a, &a->k, b->item, 0)), s, b->n, a->scale, 0))
+        return -1;
     for (int64_t r = 0; r < b->m && a->mask.data; r++)
         mask_row(a, a->mask.at[b->item] + (b->first + r) * a->mask.row, b->n, at(a, s, r * b->n));
     return 0;
@@ -108,8 +140,10 @@ static void drop(const Block *b, const void *from, void *to)
         const double *xd = (const double *)from + r * b->n;
         float *y = (float *)to + r * b->n;
         double *yd = (double *)to + r * b->n;
-        if (a->dtype == TENSOR_F64) for (int64_t j = 0; j < b->n; j++) yd[j] = kept[j] ? xd[j] * factor : 0;
-        else for (int64_t j = 0; j < b->n; j++) y[j] = kept[j] ? x[j] * (float)factor : 0;
+        if (a->dtype == TENSOR_F64)
+            for (int64_t j = 0; j < b->n; j++) yd[j] = kept[j] ? xd[j] * factor : 0;
+        else
+            for (int64_t j = 0; j < b->n; j++) y[j] = kept[j] ? x[j] * (float)factor : 0;
     }
 }
 
@@ -119,7 +153,8 @@ static void exponentials(const Block *b, void *s)
     const AttentionArgs *a = b->a;
     for (int64_t r = 0; r < b->m; r++) {
         const int64_t n = seen(b, r), row = b->item * a->rows + b->first + r;
-        if (a->dtype == TENSOR_F64) ISA_PICK(exp_row_f64)(n, at(a, s, r * b->n), (double *)a->shift + row, (double *)a->factor + row);
+        if (a->dtype == TENSOR_F64)
+            ISA_PICK(exp_row_f64)(n, at(a, s, r * b->n), (double *)a->shift + row, (double *)a->factor + row);
         else ISA_PICK(exp_row_f32)(n, at(a, s, r * b->n), (float *)a->shift + row, (float *)a->factor + row);
         memset(at(a, s, r * b->n + n), 0, (size_t)(b->n - n) * size_of(a));
     }
@@ -132,7 +167,8 @@ static void probabilities(const Block *b, void *s)
     for (int64_t r = 0; r < b->m; r++) {
         const int64_t n = seen(b, r), row = b->item * a->rows + b->first + r;
         void *x = at(a, s, r * b->n);
-        if (a->dtype == TENSOR_F64) ISA_PICK(scaled_exp_row_f64)(n, x, ((double *)a->shift)[row], ((double *)a->factor)[row], x);
+        if (a->dtype == TENSOR_F64)
+            ISA_PICK(scaled_exp_row_f64)(n, x, ((double *)a->shift)[row], ((double *)a->factor)[row], x);
         else ISA_PICK(scaled_exp_row_f32)(n, x, ((float *)a->shift)[row], ((float *)a->factor)[row], x);
         memset(at(a, s, r * b->n + n), 0, (size_t)(b->n - n) * size_of(a));
     }
@@ -147,8 +183,10 @@ static void finish(const Block *b, void *y)
         const bool f64 = a->dtype == TENSOR_F64;
         const double factor = f64 ? ((double *)a->factor)[row] : (double)((float *)a->factor)[row];
         if (factor == 0) memset(at(a, y, r * n), 0, (size_t)n * size_of(a));
-        else if (f64) for (int64_t j = 0; j < n; j++) ((double *)y)[r * n + j] *= factor;
-        else for (int64_t j = 0; j < n; j++) ((float *)y)[r * n + j] *= (float)factor;
+        else if (f64)
+            for (int64_t j = 0; j < n; j++) ((double *)y)[r * n + j] *= factor;
+        else
+            for (int64_t j = 0; j < n; j++) ((float *)y)[r * n + j] *= (float)factor;
     }
 }
 
@@ -159,7 +197,9 @@ static int forward_block(const Block *b, void *s)
     if (score(b, s)) return -1;
     exponentials(b, s);
     if (b->kept) drop(b, s, s);
-    if (product(a, b->m, a->value_width, b->n, (Side){ s, b->n, 1 }, side(a, &a->v, b->item, 0), y, a->value_width, 1, 0)) return -1;
+    if (product(a, b->m, a->value_width, b->n, (Side){ s, b->n, 1 }, side(a, &a->v, b->item, 0), y,
+                a->value_width, 1, 0))
+        return -1;
     finish(b, y);
     return 0;
 }
@@ -176,7 +216,7 @@ static void forward_piece(void *ctx, int64_t i)
     if (s) tg_free(s, bytes);
 }
 
-/* ---- backward ------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 static void softmax_gradient(const Block *b, const void *p, void *dp)
 {
@@ -193,14 +233,19 @@ static int backward_block(const Block *b, void *p, void *dp, void *dk, void *dv)
     if (score(b, p)) return -1;
     probabilities(b, p);
     if (b->kept) drop(b, p, dp);
-    if (dv && product(a, b->n, ev, b->m, flipped((Side){ b->kept ? dp : p, b->n, 1 }), dy, dv, ev, 1, 1)) return -1;
+    if (dv && product(a, b->n, ev, b->m, flipped((Side){ b->kept ? dp : p, b->n, 1 }), dy, dv, ev, 1, 1))
+        return -1;
     if (!a->dq && !dk && !a->dmask) return 0;
     if (product(a, b->m, b->n, ev, dy, flipped(side(a, &a->v, b->item, 0)), dp, b->n, 1, 0)) return -1;
     if (b->kept) drop(b, dp, dp);
     softmax_gradient(b, p, dp);
     if (a->dmask) memcpy(at(a, a->dmask, row * a->cols), dp, (size_t)(b->m * b->n) * size_of(a));
-    if (a->dq && product(a, b->m, e, b->n, scores, side(a, &a->k, b->item, 0), at(a, a->dq, row * e), e, a->scale, 0)) return -1;
-    return dk ? product(a, b->n, e, b->m, flipped(scores), side(a, &a->q, b->item, b->first), dk, e, a->scale, 1) : 0;
+    if (a->dq &&
+        product(a, b->m, e, b->n, scores, side(a, &a->k, b->item, 0), at(a, a->dq, row * e), e, a->scale, 0))
+        return -1;
+    return dk ? product(a, b->n, e, b->m, flipped(scores), side(a, &a->q, b->item, b->first), dk, e, a->scale,
+                        1)
+              : 0;
 }
 
 static int64_t dk_bytes(const AttentionArgs *a) { return a->cols * a->width * (int64_t)size_of(a); }
@@ -215,7 +260,8 @@ static char *dk_of(const Work *w, int64_t i)
 static char *dv_of(const Work *w, int64_t i)
 {
     if (!w->a->dv) return NULL;
-    return (w->sums ? w->sums + w->a->batch * w->groups * dk_bytes(w->a) : (char *)w->a->dv) + i * dv_bytes(w->a);
+    return (w->sums ? w->sums + w->a->batch * w->groups * dk_bytes(w->a) : (char *)w->a->dv) +
+           i * dv_bytes(w->a);
 }
 
 static void backward_group(void *ctx, int64_t i)
@@ -246,8 +292,10 @@ static void add_groups(const AttentionArgs *a, const char *x, int64_t n, int64_t
     for (int64_t g = 1; g < n; g++) {
         const float *f = (const float *)(const void *)(x + g * bytes);
         const double *d = (const double *)(const void *)(x + g * bytes);
-        if (a->dtype == TENSOR_F64) for (int64_t i = 0; i < count; i++) ((double *)(void *)y)[i] += d[i];
-        else for (int64_t i = 0; i < count; i++) ((float *)(void *)y)[i] += f[i];
+        if (a->dtype == TENSOR_F64)
+            for (int64_t i = 0; i < count; i++) ((double *)(void *)y)[i] += d[i];
+        else
+            for (int64_t i = 0; i < count; i++) ((float *)(void *)y)[i] += f[i];
     }
 }
 
@@ -275,7 +323,7 @@ static void backward(Work *w, int threads)
     if (w->sums) tg_free(w->sums, bytes);
 }
 
-/* ---- the slots -------------------------------------------------------------------------------------------------------- */
+/* ---- the slots ------------------------------------------------------------------------------- */
 
 static int run(const AttentionArgs *a, bool gradients)
 {

@@ -5,7 +5,7 @@
 #include "cpu/cpu.h"
 
 typedef struct RnnKernel {
-    void (*step)(const RnnArgs *a, int64_t from, int64_t to);       /* rows */
+    void (*step)(const RnnArgs *a, int64_t from, int64_t to); /* rows */
     void (*step_grad)(const RnnArgs *a, int64_t from, int64_t to);
 } RnnKernel;
 

@@ -1,4 +1,5 @@
-/* rnn_loops.h - rnn_kernel.c's loops over elements of type T; the equations are those of ops/sequence.h.  No two arrays overlap; `omp simd` spares the checks. */
+/* rnn_loops.h - rnn_kernel.c's loops over elements of type T; the equations are those of ops/sequence.h.  No
+ * two arrays overlap; `omp simd` spares the checks. */
 
 enum { N(CHUNK) = 64 / sizeof(T) };
 
@@ -27,7 +28,7 @@ static __attribute__((noinline)) void N(tanhs)(T *y, const T *x, int64_t n)
     memcpy(y + i, rest, (size_t)(n - i) * sizeof(T));
 }
 
-/* ---- forward ------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 static void N(gru_row)(int64_t n, T *gates, const T *recurrent, const T *h_prev, T *n_part, T *h)
 {
@@ -35,10 +36,10 @@ static void N(gru_row)(int64_t n, T *gates, const T *recurrent, const T *h_prev,
     for (int64_t i = 0; i < 2 * n; i++) gates[i] += recurrent[i];
     N(sigmoids)(gates, 2 * n);
     memcpy(n_part, recurrent + 2 * n, (size_t)n * sizeof(T));
-    #pragma omp simd
+#pragma omp simd
     for (int64_t i = 0; i < n; i++) new[i] += r[i] * n_part[i];
     N(tanhs)(new, new, n);
-    #pragma omp simd
+#pragma omp simd
     for (int64_t i = 0; i < n; i++) h[i] = new[i] + z[i] * (h_prev[i] - new[i]);
 }
 
@@ -49,7 +50,7 @@ static void N(lstm_row)(int64_t n, T *gates, const T *c_prev, T *c, T *h)
     N(sigmoids)(gates, 2 * n);
     N(tanhs)(g, g, n);
     N(sigmoids)(gates + 3 * n, n);
-    #pragma omp simd
+#pragma omp simd
     for (int64_t i = 0; i < n; i++) c[i] = forget[i] * c_prev[i] + in[i] * g[i];
     N(tanhs)(h, c, n);
     for (int64_t i = 0; i < n; i++) h[i] *= out[i];
@@ -66,20 +67,23 @@ static void N(step)(const RnnArgs *a, int64_t from, int64_t to)
         for (int64_t i = from * n; i < to * n; i++) gates[i] = gates[i] < 0 ? 0 : gates[i];
     } else {
         for (int64_t r = from; r < to; r++) {
-            if (a->kind == RNN_GRU) N(gru_row)(n, gates + 3 * r * n, recurrent + 3 * r * n, h_prev + r * n, n_part + r * n, h + r * n);
+            if (a->kind == RNN_GRU)
+                N(gru_row)
+                (n, gates + 3 * r * n, recurrent + 3 * r * n, h_prev + r * n, n_part + r * n, h + r * n);
             else N(lstm_row)(n, gates + 4 * r * n, c_prev + r * n, c + r * n, h + r * n);
         }
     }
 }
 
-/* ---- backward ------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
-static void N(gru_row_grad)(int64_t n, const T *gates, const T *n_part, const T *h_prev, const T *dh, T *dgates, T *drecurrent, T *dh_prev)
+static void N(gru_row_grad)(int64_t n, const T *gates, const T *n_part, const T *h_prev, const T *dh,
+                            T *dgates, T *drecurrent, T *dh_prev)
 {
-    #pragma omp simd
+#pragma omp simd
     for (int64_t i = 0; i < n; i++) {
         const T r = gates[i], z = gates[n + i], new = gates[2 * n + i];
-        const T dz = dh[i] * (h_prev[i] - new) * z * (1 - z), dnew = dh[i] * (1 - z) * (1 - new * new);
+        const T dz = dh[i] * (h_prev[i] - new) * z * (1 - z), dnew = dh[i] * (1 - z) * (1 - new *new);
         const T dr = dnew * n_part[i] * r * (1 - r);
         dgates[i] = drecurrent[i] = dr;
         dgates[n + i] = drecurrent[n + i] = dz;
@@ -89,12 +93,14 @@ static void N(gru_row_grad)(int64_t n, const T *gates, const T *n_part, const T 
 }
 
 /* tanh c is formed again, in the place of dgates' first part. */
-static void N(lstm_row_grad)(int64_t n, const T *gates, const T *c_prev, const T *c, const T *dh, T *dgates, T *dc)
+static void N(lstm_row_grad)(int64_t n, const T *gates, const T *c_prev, const T *c, const T *dh, T *dgates,
+                             T *dc)
 {
     N(tanhs)(dgates, c, n);
-    #pragma omp simd
+#pragma omp simd
     for (int64_t i = 0; i < n; i++) {
-        const T in = gates[i], forget = gates[n + i], g = gates[2 * n + i], out = gates[3 * n + i], tc = dgates[i];
+        const T in = gates[i], forget = gates[n + i], g = gates[2 * n + i], out = gates[3 * n + i],
+                tc = dgates[i];
         const T d = dc[i] + dh[i] * out * (1 - tc * tc);
         dgates[i] = d * g * in * (1 - in);
         dgates[n + i] = d * c_prev[i] * forget * (1 - forget);
@@ -107,7 +113,8 @@ static void N(lstm_row_grad)(int64_t n, const T *gates, const T *c_prev, const T
 static void N(step_grad)(const RnnArgs *a, int64_t from, int64_t to)
 {
     const int64_t n = a->hidden;
-    const T *gates = a->gates, *n_part = a->n_part, *h_prev = a->h_prev, *c_prev = a->c_prev, *c = a->c, *dh = a->dh;
+    const T *gates = a->gates, *n_part = a->n_part, *h_prev = a->h_prev, *c_prev = a->c_prev, *c = a->c,
+            *dh = a->dh;
     T *dgates = a->dgates, *drecurrent = a->drecurrent, *dh_prev = a->dh_prev, *dc = a->dc;
     if (a->kind == RNN_TANH) {
         for (int64_t i = from * n; i < to * n; i++) dgates[i] = dh[i] * (1 - gates[i] * gates[i]);
@@ -117,9 +124,10 @@ static void N(step_grad)(const RnnArgs *a, int64_t from, int64_t to)
         for (int64_t r = from; r < to; r++) {
             const int64_t at = r * n;
             if (a->kind == RNN_GRU)
-                N(gru_row_grad)(n, gates + 3 * at, n_part + at, h_prev + at, dh + at, dgates + 3 * at, drecurrent + 3 * at, dh_prev + at);
-            else
-                N(lstm_row_grad)(n, gates + 4 * at, c_prev + at, c + at, dh + at, dgates + 4 * at, dc + at);
+                N(gru_row_grad)
+                (n, gates + 3 * at, n_part + at, h_prev + at, dh + at, dgates + 3 * at, drecurrent + 3 * at,
+                 dh_prev + at);
+            else N(lstm_row_grad)(n, gates + 4 * at, c_prev + at, c + at, dh + at, dgates + 4 * at, dc + at);
         }
     }
 }

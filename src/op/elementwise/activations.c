@@ -12,11 +12,12 @@
 #include "tensor/core.h"
 #include "cpu/elementwise/map_user.h"
 
-/* ---- selu, tanhshrink ------------------------------------------------------------------------------------------------ */
+/* ---- selu, tanhshrink ------------------------------------------------------------------------ */
 
 static int selu(OpCall *c)
 {
-    return op_set_result(c, 0, tensor_mul_scalar(tensor_elu(op_input(c, 0), 1.67326324235437728481), 1.05070098735548049342));
+    return op_set_result(
+        c, 0, tensor_mul_scalar(tensor_elu(op_input(c, 0), 1.67326324235437728481), 1.05070098735548049342));
 }
 
 static int tanhshrink(OpCall *c)
@@ -25,12 +26,29 @@ static int tanhshrink(OpCall *c)
     return op_set_result(c, 0, tensor_sub(x, tensor_tanh(x)));
 }
 
-static const TensorOp op_selu = { .name = "selu", .summary = "1.0507 x if x > 0, else 1.7581 (e^x - 1)",
-    .gradient = "dx = x > 0 ? 1.0507 g : 1.7581 g e^x", .arity = 1, .keep = KEEP_INPUT(0), .compose = selu,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, .samples = "20; 1x0x3; ; 3x4:-2..-.5", .errors = "3@i64 ! EDTYPE", .lo = .5, .hi = 2, .torch = "nn.functional.selu" };
-static const TensorOp op_tanhshrink = { .name = "tanhshrink", .summary = "x - tanh(x)", .gradient = "dx = g tanh^2 x",
-    .arity = 1, .compose = tanhshrink, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = "20; 1x0x3; ; 3x4:-5..5", .errors = "3@bool ! EDTYPE", .lo = -2, .hi = 2,
-    .torch = "nn.functional.tanhshrink" };
+static const TensorOp op_selu = { .name = "selu",
+                                  .summary = "1.0507 x if x > 0, else 1.7581 (e^x - 1)",
+                                  .gradient = "dx = x > 0 ? 1.0507 g : 1.7581 g e^x",
+                                  .arity = 1,
+                                  .keep = KEEP_INPUT(0),
+                                  .compose = selu,
+                                  .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+                                  .samples = "20; 1x0x3; ; 3x4:-2..-.5",
+                                  .errors = "3@i64 ! EDTYPE",
+                                  .lo = .5,
+                                  .hi = 2,
+                                  .torch = "nn.functional.selu" };
+static const TensorOp op_tanhshrink = { .name = "tanhshrink",
+                                        .summary = "x - tanh(x)",
+                                        .gradient = "dx = g tanh^2 x",
+                                        .arity = 1,
+                                        .compose = tanhshrink,
+                                        .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+                                        .samples = "20; 1x0x3; ; 3x4:-5..5",
+                                        .errors = "3@bool ! EDTYPE",
+                                        .lo = -2,
+                                        .hi = 2,
+                                        .torch = "nn.functional.tanhshrink" };
 REGISTER_OP(op_selu);
 REGISTER_OP(op_tanhshrink);
 
@@ -38,7 +56,7 @@ Tensor *tensor_selu(Tensor *x) { return APPLY(&op_selu, NULL, x); }
 Tensor *tensor_selu_(Tensor *x) { return op_apply_(&op_selu, (Tensor *[]){ x }, 1, NULL, SITE); }
 Tensor *tensor_tanhshrink(Tensor *x) { return APPLY(&op_tanhshrink, NULL, x); }
 
-/* ---- lerp with a tensor as weight ----------------------------------------------------------------------------------------- */
+/* ---- lerp with a tensor as weight ------------------------------------------------------------ */
 
 static int lerp_shape(OpCall *c)
 {
@@ -46,13 +64,15 @@ static int lerp_shape(OpCall *c)
     int64_t pair[TENSOR_MAX_DIMS], all[TENSOR_MAX_DIMS];
     int ndim = shape_broadcast(shape_of(a), shape_of(b), pair);
     if (ndim >= 0) ndim = shape_broadcast((TensorShape){ ndim, pair }, shape_of(weight), all);
-    return ndim >= 0 ? 0 : op_fail(c, TENSOR_ESHAPE, "%s, %s and weight %s do not broadcast", S(a), S(b), S(weight));
+    return ndim >= 0
+               ? 0
+               : op_fail(c, TENSOR_ESHAPE, "%s, %s and weight %s do not broadcast", S(a), S(b), S(weight));
 }
 
 static int lerp_forward(OpCall *c)
 {
     Tensor *a = op_input(c, 0), *b = op_input(c, 1), *weight = op_input(c, 2), *y = NULL;
-    TENSOR_NO_GRAD {        /* from the end that is nearer, as lerp */
+    TENSOR_NO_GRAD { /* from the end that is nearer, as lerp */
         Tensor *from_a = tensor_lt_scalar(tensor_abs(weight), 0.5);
         Tensor *rest = tensor_where(from_a, weight, tensor_sub_scalar(weight, 1));
         y = tensor_add(tensor_where(from_a, a, b), tensor_mul(rest, tensor_sub(b, a)));
@@ -68,21 +88,33 @@ static int lerp_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return 0;
 }
 
-static const TensorOp op_lerp_tensor = { .name = "lerp_tensor", .summary = "a + weight (b - a)", .arity = 3,
+static const TensorOp op_lerp_tensor = {
+    .name = "lerp_tensor",
+    .summary = "a + weight (b - a)",
+    .arity = 3,
     .gradient = "da = g (1 - weight), db = g weight, dweight = g (b - a)",
     .keep_for = { KEEP_INPUT(2), KEEP_INPUT(2), KEEP_INPUT(0) | KEEP_INPUT(1) },
-    .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2), .shape = lerp_shape, .forward = lerp_forward, .backward = lerp_backward,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE, .samples = "3x4,3x4,3x4; 3x1,4,; 0x2,2,0x2; ,,",
-    .errors = "3x4,3x5,3x4 ! ESHAPE; 3,3,4 ! ESHAPE; 3@i64,3@i64,3 ! EDTYPE", .torch = "lerp" };
+    .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2),
+    .shape = lerp_shape,
+    .forward = lerp_forward,
+    .backward = lerp_backward,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
+    .samples = "3x4,3x4,3x4; 3x1,4,; 0x2,2,0x2; ,,",
+    .errors = "3x4,3x5,3x4 ! ESHAPE; 3,3,4 ! ESHAPE; 3@i64,3@i64,3 ! EDTYPE",
+    .torch = "lerp"
+};
 REGISTER_OP(op_lerp_tensor);
 
-Tensor *tensor_lerp_tensor(Tensor *a, Tensor *b, Tensor *weight) { return APPLY(&op_lerp_tensor, NULL, a, b, weight); }
+Tensor *tensor_lerp_tensor(Tensor *a, Tensor *b, Tensor *weight)
+{
+    return APPLY(&op_lerp_tensor, NULL, a, b, weight);
+}
 Tensor *tensor_lerp_tensor_(Tensor *a, Tensor *b, Tensor *weight)
 {
     return op_apply_(&op_lerp_tensor, (Tensor *[]){ a, b, weight }, 3, NULL, SITE);
 }
 
-/* ---- prelu, rrelu ------------------------------------------------------------------------------------------------------------- */
+/* ---- prelu, rrelu ---------------------------------------------------------------------------- */
 
 static int prelu(OpCall *c)
 {
@@ -90,43 +122,69 @@ static int prelu(OpCall *c)
     int64_t channels = x->ndim >= 2 ? x->shape[1] : 1, shape[TENSOR_MAX_DIMS] = { weight->numel };
     int ndim = weight->numel == 1 || x->ndim < 2 ? 0 : x->ndim - 1;
     if (weight->ndim > 1 || (weight->numel != 1 && weight->numel != channels))
-        return op_fail(c, TENSOR_ESHAPE, "weight %s for %s: want 1 element, or one for each of %lld channels, dim 1", S(weight), S(x),
-                       (long long)channels);
+        return op_fail(c, TENSOR_ESHAPE,
+                       "weight %s for %s: want 1 element, or one for each of %lld channels, dim 1", S(weight),
+                       S(x), (long long)channels);
     for (int d = 1; d < ndim; d++) shape[d] = 1;
     return op_set_result(c, 0, tensor_prelu_kernel(x, tensor_reshape(weight, (TensorShape){ ndim, shape })));
 }
 
-static const TensorOp op_prelu = { .name = "prelu", .summary = "x if x > 0, else weight x; one weight, or one a channel (dim 1)", .arity = 2,
-    .gradient = "dx = x > 0 ? g : weight g, dweight = the sum of x <= 0 ? g x : 0", .compose = prelu,
+static const TensorOp op_prelu = {
+    .name = "prelu",
+    .summary = "x if x > 0, else weight x; one weight, or one a channel (dim 1)",
+    .arity = 2,
+    .gradient = "dx = x > 0 ? g : weight g, dweight = the sum of x <= 0 ? g x : 0",
+    .compose = prelu,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
-    .samples = "3x4,1; 3x4:-2..-.5,4; 2x3x2:-2..-.5,3; 5:-2..-.5,; ,1; 0x3,3; 2x3x2x2,3", .lo = .5, .hi = 2,
-    .errors = "3x4,3 ! ESHAPE; 3,3 ! ESHAPE; 3x4,4x1 ! ESHAPE; 3@i64,1 ! EDTYPE", .torch = "nn.functional.prelu" };
+    .samples = "3x4,1; 3x4:-2..-.5,4; 2x3x2:-2..-.5,3; 5:-2..-.5,; ,1; 0x3,3; 2x3x2x2,3",
+    .lo = .5,
+    .hi = 2,
+    .errors = "3x4,3 ! ESHAPE; 3,3 ! ESHAPE; 3x4,4x1 ! ESHAPE; 3@i64,1 ! EDTYPE",
+    .torch = "nn.functional.prelu"
+};
 REGISTER_OP(op_prelu);
 
 Tensor *tensor_prelu(Tensor *x, Tensor *weight) { return APPLY(&op_prelu, NULL, x, weight); }
 
-typedef struct RreluParams { double lower, upper; bool training; } RreluParams;
+typedef struct RreluParams {
+    double lower, upper;
+    bool training;
+} RreluParams;
 
 static int rrelu(OpCall *c)
 {
     const RreluParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
-    if (!(p->lower <= p->upper)) return op_fail(c, TENSOR_EVALUE, "%s: slopes from %g to %g: want lower <= upper", S(x), p->lower, p->upper);
+    if (!(p->lower <= p->upper))
+        return op_fail(c, TENSOR_EVALUE, "%s: slopes from %g to %g: want lower <= upper", S(x), p->lower,
+                       p->upper);
     if (!p->training) return op_set_result(c, 0, tensor_leaky_relu(x, (p->lower + p->upper) / 2));
     Tensor *slope = own(new_tensor(shape_of(x), x->dtype, x->place));
-    return op_set_result(c, 0, slope && tensor_uniform_(slope, p->lower, p->upper) ? tensor_prelu_kernel(x, slope) : NULL);
+    return op_set_result(
+        c, 0, slope && tensor_uniform_(slope, p->lower, p->upper) ? tensor_prelu_kernel(x, slope) : NULL);
 }
 
 static const OpField rrelu_fields[] = { OP_FIELD(OP_DOUBLE, RreluParams, lower, "0.125"),
-    OP_FIELD(OP_DOUBLE, RreluParams, upper, "0.3333333333333333"),
-    OP_FIELD(OP_BOOL, RreluParams, training, "0"), { 0 } };
-static const TensorOp op_rrelu = { .name = "rrelu",
+                                        OP_FIELD(OP_DOUBLE, RreluParams, upper, "0.3333333333333333"),
+                                        OP_FIELD(OP_BOOL, RreluParams, training, "0"),
+                                        { 0 } };
+static const TensorOp op_rrelu = {
+    .name = "rrelu",
     .summary = "x if x > 0, else a slope times x: drawn from [lower, upper) in training, else their middle",
-    .gradient = "dx = x > 0 ? g : slope g", .arity = 1, .keep = KEEP_INPUT(0),
-    .params = sizeof(RreluParams), .fields = rrelu_fields, .compose = rrelu,
+    .gradient = "dx = x > 0 ? g : slope g",
+    .arity = 1,
+    .keep = KEEP_INPUT(0),
+    .params = sizeof(RreluParams),
+    .fields = rrelu_fields,
+    .compose = rrelu,
     .flags = OP_FLOAT_INPUTS | OP_RANDOM | OP_ROUND_ONCE,
-    .samples = "3x4; 3x4:-2..-.5 {training=1 lower=.2 upper=.2}; {training=1}; 0x3 {training=1}; 5:-2..-.5 {lower=.1 upper=.2}",
-    .errors = "3 {lower=.5 upper=.2} ! EVALUE; 3@i64 ! EDTYPE", .lo = .5, .hi = 2, .torch = "nn.functional.rrelu" };
+    .samples = "3x4; 3x4:-2..-.5 {training=1 lower=.2 upper=.2}; {training=1}; 0x3 {training=1}; 5:-2..-.5 "
+               "{lower=.1 upper=.2}",
+    .errors = "3 {lower=.5 upper=.2} ! EVALUE; 3@i64 ! EDTYPE",
+    .lo = .5,
+    .hi = 2,
+    .torch = "nn.functional.rrelu"
+};
 REGISTER_OP(op_rrelu);
 
 Tensor *tensor_rrelu_args(TensorRreluArgs a)
@@ -139,7 +197,7 @@ Tensor *tensor_rrelu_(Tensor *x, double lower, double upper, bool training)
     return op_apply_(&op_rrelu, (Tensor *[]){ x }, 1, &(RreluParams){ lower, upper, training }, SITE);
 }
 
-/* ---- clamp with tensors as bounds -------------------------------------------------------------------------------------------------- */
+/* ---- clamp with tensors as bounds ------------------------------------------------------------ */
 
 static int clamp_tensor(OpCall *c)
 {
@@ -150,22 +208,38 @@ static int clamp_tensor(OpCall *c)
     return op_set_result(c, 0, y);
 }
 
-static const TensorOp op_clamp_tensor = { .name = "clamp_tensor", .summary = "x held to [min, max], which are tensors; min > max gives max; NaN wins",
-    .gradient = "dx = min <= x <= max ? g : 0, dmin = x < min <= max ? g : 0, dmax = max < max(x, min) ? g : 0", .arity = 3,
-    .optional = KEEP_INPUT(1) | KEEP_INPUT(2), .keep = KEEP_INPUT(0), .compose = clamp_tensor, .flags = OP_ANY_DEVICE,
-    .samples = "3x4,3x4:-1..0,3x4:.1..1; 3x4,4:-1..0,-; 3,-,2x1; ,,-; 0x3,3,3", .errors = "3,-,- ! EVALUE; 3,4,- ! ESHAPE; 3,-,2x2 ! ESHAPE",
-    .lo = -2, .hi = 2, .torch = "clamp" };
+static const TensorOp op_clamp_tensor = {
+    .name = "clamp_tensor",
+    .summary = "x held to [min, max], which are tensors; min > max gives max; NaN wins",
+    .gradient =
+        "dx = min <= x <= max ? g : 0, dmin = x < min <= max ? g : 0, dmax = max < max(x, min) ? g : 0",
+    .arity = 3,
+    .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
+    .keep = KEEP_INPUT(0),
+    .compose = clamp_tensor,
+    .flags = OP_ANY_DEVICE,
+    .samples = "3x4,3x4:-1..0,3x4:.1..1; 3x4,4:-1..0,-; 3,-,2x1; ,,-; 0x3,3,3",
+    .errors = "3,-,- ! EVALUE; 3,4,- ! ESHAPE; 3,-,2x2 ! ESHAPE",
+    .lo = -2,
+    .hi = 2,
+    .torch = "clamp"
+};
 REGISTER_OP(op_clamp_tensor);
 
-Tensor *tensor_clamp_tensor_args(TensorClampTensorArgs a) { return APPLY(&op_clamp_tensor, NULL, a.input, a.min, a.max); }
+Tensor *tensor_clamp_tensor_args(TensorClampTensorArgs a)
+{
+    return APPLY(&op_clamp_tensor, NULL, a.input, a.min, a.max);
+}
 Tensor *tensor_clamp_tensor_(Tensor *x, Tensor *min, Tensor *max)
 {
     return op_apply_(&op_clamp_tensor, (Tensor *[]){ x, min, max }, 3, NULL, SITE);
 }
 
-/* ---- nan_to_num ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- nan_to_num ------------------------------------------------------------------------------ */
 
-typedef struct NanToNumParams { double nan, posinf, neginf; } NanToNumParams;
+typedef struct NanToNumParams {
+    double nan, posinf, neginf;
+} NanToNumParams;
 
 /* A bound that is NaN is absent: the largest number takes its place, by which clamp serves. */
 static int nan_to_num(OpCall *c)
@@ -173,7 +247,10 @@ static int nan_to_num(OpCall *c)
     const NanToNumParams *p = op_params(c);
     Tensor *x = op_input(c, 0), *y;
     if (!dtype_is_float(x->dtype)) return op_set_result(c, 0, tensor_clone(x));
-    double largest = x->dtype == TENSOR_F64 ? DBL_MAX : x->dtype == TENSOR_F32 ? (double)FLT_MAX : x->dtype == TENSOR_F16 ? 65504 : 0x1.fep127;
+    double largest = x->dtype == TENSOR_F64   ? DBL_MAX
+                     : x->dtype == TENSOR_F32 ? (double)FLT_MAX
+                     : x->dtype == TENSOR_F16 ? 65504
+                                              : 0x1.fep127;
     if (isnan(p->posinf) && isnan(p->neginf)) y = tensor_clamp(x, -largest, largest);
     else {
         y = tensor_masked_fill(x, tensor_isposinf(x), isnan(p->posinf) ? largest : p->posinf);
@@ -183,11 +260,20 @@ static int nan_to_num(OpCall *c)
 }
 
 static const OpField nan_to_num_fields[] = { OP_FIELD(OP_DOUBLE, NanToNumParams, nan, "0"),
-    OP_FIELD(OP_DOUBLE, NanToNumParams, posinf, "nan"),
-    OP_FIELD(OP_DOUBLE, NanToNumParams, neginf, "nan"), { 0 } };
-static const TensorOp op_nan_to_num = { .name = "nan_to_num", .summary = "NaN, inf and -inf replaced by numbers; gradient 0 there",
-    .gradient = "dx = x finite ? g : 0", .arity = 1, .keep = KEEP_INPUT(0), .params = sizeof(NanToNumParams), .fields = nan_to_num_fields, .compose = nan_to_num,
-    .flags = OP_ANY_DEVICE, .samples = "20; 1x0x3; ; 3x4 {nan=1 posinf=2}; 5 {neginf=-3}; 3@i64", .errors = "3,3 ! EVALUE" };
+                                             OP_FIELD(OP_DOUBLE, NanToNumParams, posinf, "nan"),
+                                             OP_FIELD(OP_DOUBLE, NanToNumParams, neginf, "nan"),
+                                             { 0 } };
+static const TensorOp op_nan_to_num = { .name = "nan_to_num",
+                                        .summary = "NaN, inf and -inf replaced by numbers; gradient 0 there",
+                                        .gradient = "dx = x finite ? g : 0",
+                                        .arity = 1,
+                                        .keep = KEEP_INPUT(0),
+                                        .params = sizeof(NanToNumParams),
+                                        .fields = nan_to_num_fields,
+                                        .compose = nan_to_num,
+                                        .flags = OP_ANY_DEVICE,
+                                        .samples = "20; 1x0x3; ; 3x4 {nan=1 posinf=2}; 5 {neginf=-3}; 3@i64",
+                                        .errors = "3,3 ! EVALUE" };
 REGISTER_OP(op_nan_to_num);
 
 Tensor *tensor_nan_to_num_args(TensorNanToNumArgs a)
@@ -200,23 +286,34 @@ Tensor *tensor_nan_to_num_(Tensor *x, double nan, double posinf, double neginf)
     return op_apply_(&op_nan_to_num, (Tensor *[]){ x }, 1, &(NanToNumParams){ nan, posinf, neginf }, SITE);
 }
 
-/* ---- float_power, division rounded, positive ---------------------------------------------------------------------------------------- */
+/* ---- float_power, division rounded, positive ------------------------------------------------- */
 
 static int float_power(OpCall *c)
 {
-    return op_set_result(c, 0, tensor_pow(tensor_to(op_input(c, 0), TENSOR_F64), tensor_to(op_input(c, 1), TENSOR_F64)));
+    return op_set_result(
+        c, 0, tensor_pow(tensor_to(op_input(c, 0), TENSOR_F64), tensor_to(op_input(c, 1), TENSOR_F64)));
 }
 
-static const TensorOp op_float_power = { .name = "float_power", .summary = "a^b in f64", .gradient = "da = g b a^(b - 1), db = g y log a",
-    .arity = 2, .keep = KEEP_INPUT(0), .compose = float_power, .flags = OP_ANY_DEVICE,
-    .samples = "3x4,3x4; 3x1,4; ,; 0x2,2; 3@i64:1..3,3@i32", .errors = "2x3,3x2 ! ESHAPE", .lo = .5, .hi = 2 };
+static const TensorOp op_float_power = { .name = "float_power",
+                                         .summary = "a^b in f64",
+                                         .gradient = "da = g b a^(b - 1), db = g y log a",
+                                         .arity = 2,
+                                         .keep = KEEP_INPUT(0),
+                                         .compose = float_power,
+                                         .flags = OP_ANY_DEVICE,
+                                         .samples = "3x4,3x4; 3x1,4; ,; 0x2,2; 3@i64:1..3,3@i32",
+                                         .errors = "2x3,3x2 ! ESHAPE",
+                                         .lo = .5,
+                                         .hi = 2 };
 REGISTER_OP(op_float_power);
 
 Tensor *tensor_float_power(Tensor *a, Tensor *b) { return APPLY(&op_float_power, NULL, a, b); }
 Tensor *tensor_float_power_(Tensor *a, Tensor *b)
 {
     if (a && a->dtype != TENSOR_F64)
-        return fail(TENSOR_EDTYPE, "tensor_float_power_", "the result is f64 and does not fit into %s", tensor_dtype_name((TensorDtype)a->dtype)), NULL;
+        return fail(TENSOR_EDTYPE, "tensor_float_power_", "the result is f64 and does not fit into %s",
+                    tensor_dtype_name((TensorDtype)a->dtype)),
+               NULL;
     return op_apply_(&op_float_power, (Tensor *[]){ a, b }, 2, NULL, SITE);
 }
 
@@ -243,38 +340,55 @@ Tensor *tensor_div_rounding_(Tensor *a, Tensor *b, TensorRounding rounding)
 Tensor *tensor_positive(Tensor *x)
 {
     if (check_null(x, "tensor_positive", 1)) return NULL;
-    if (x->dtype == TENSOR_BOOL) return fail(TENSOR_EDTYPE, "tensor_positive", "bool %s: not defined for bool", S(x)), NULL;
+    if (x->dtype == TENSOR_BOOL)
+        return fail(TENSOR_EDTYPE, "tensor_positive", "bool %s: not defined for bool", S(x)), NULL;
     return borrow(x);
 }
 
-/* ---- isclose ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- isclose --------------------------------------------------------------------------------- */
 
-typedef struct CloseParams { double rtol, atol; bool equal_nan; } CloseParams;
+typedef struct CloseParams {
+    double rtol, atol;
+    bool equal_nan;
+} CloseParams;
 
-/* Equal ones are close, infinities too; others where the difference is finite and small.  Integers are compared in f64. */
+/* Equal ones are close, infinities too; others where the difference is finite and small.  Integers are
+ * compared in f64. */
 static int isclose(OpCall *c)
 {
     const CloseParams *p = op_params(c);
     Tensor *a = tensor_detach(op_input(c, 0)), *b = tensor_detach(op_input(c, 1));
     if (!a || !b) return -1;
     if (!(p->rtol >= 0 && p->atol >= 0))
-        return op_fail(c, TENSOR_EVALUE, "%s and %s: rtol = %g, atol = %g: want 0 or more", S(a), S(b), p->rtol, p->atol);
+        return op_fail(c, TENSOR_EVALUE, "%s and %s: rtol = %g, atol = %g: want 0 or more", S(a), S(b),
+                       p->rtol, p->atol);
     Tensor *close = tensor_eq(a, b);
     if (!dtype_is_float(a->dtype)) a = tensor_to(a, TENSOR_F64);
     if (!dtype_is_float(b->dtype)) b = tensor_to(b, TENSOR_F64);
     if (!a || !b) return -1;
-    Tensor *off = tensor_abs(tensor_sub(a, b)), *allowed = tensor_add_scalar(tensor_mul_scalar(tensor_abs(b), p->rtol), p->atol);
+    Tensor *off = tensor_abs(tensor_sub(a, b)),
+           *allowed = tensor_add_scalar(tensor_mul_scalar(tensor_abs(b), p->rtol), p->atol);
     close = tensor_logical_or(close, tensor_logical_and(tensor_isfinite(off), tensor_le(off, allowed)));
     if (p->equal_nan) close = tensor_logical_or(close, tensor_logical_and(tensor_isnan(a), tensor_isnan(b)));
     return op_set_result(c, 0, close);
 }
 
-static const OpField close_fields[] = { OP_FIELD(OP_DOUBLE, CloseParams, rtol, "1e-5"), OP_FIELD(OP_DOUBLE, CloseParams, atol, "1e-8"),
-    OP_FIELD(OP_BOOL, CloseParams, equal_nan, "0"), { 0 } };
-static const TensorOp op_isclose = { .name = "isclose", .summary = "|a - b| <= atol + rtol |b|, or a == b", .arity = 2, .params = sizeof(CloseParams),
-    .fields = close_fields, .compose = isclose, .flags = OP_ANY_DEVICE | OP_NONDIFFERENTIABLE | OP_SAME_DTYPE | OP_ROUND_ONCE,
-    .samples = "3x4,3x4; 3x4,3x4 {rtol=.5 atol=.2}; 3x1,4 {equal_nan=1}; 0x2,2; ,; 3@i64,3@i64 {atol=1}; 3@bool,3@u8",
-    .errors = "3,4 ! ESHAPE; 3,3 {rtol=-1} ! EVALUE; 3,3 {atol=-1} ! EVALUE" };
+static const OpField close_fields[] = { OP_FIELD(OP_DOUBLE, CloseParams, rtol, "1e-5"),
+                                        OP_FIELD(OP_DOUBLE, CloseParams, atol, "1e-8"),
+                                        OP_FIELD(OP_BOOL, CloseParams, equal_nan, "0"),
+                                        { 0 } };
+static const TensorOp op_isclose = { .name = "isclose",
+                                     .summary = "|a - b| <= atol + rtol |b|, or a == b",
+                                     .arity = 2,
+                                     .params = sizeof(CloseParams),
+                                     .fields = close_fields,
+                                     .compose = isclose,
+                                     .flags =
+                                         OP_ANY_DEVICE | OP_NONDIFFERENTIABLE | OP_SAME_DTYPE | OP_ROUND_ONCE,
+                                     .samples = "3x4,3x4; 3x4,3x4 {rtol=.5 atol=.2}; 3x1,4 {equal_nan=1}; "
+                                                "0x2,2; ,; 3@i64,3@i64 {atol=1}; 3@bool,3@u8",
+                                     .errors =
+                                         "3,4 ! ESHAPE; 3,3 {rtol=-1} ! EVALUE; 3,3 {atol=-1} ! EVALUE" };
 REGISTER_OP(op_isclose);
 
 Tensor *tensor_isclose_args(TensorIscloseArgs args)

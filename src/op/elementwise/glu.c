@@ -4,7 +4,9 @@
  */
 #include "tensor/core.h"
 
-typedef struct GluParams { int dim; } GluParams;
+typedef struct GluParams {
+    int dim;
+} GluParams;
 
 static int shape(OpCall *c)
 {
@@ -14,7 +16,9 @@ static int shape(OpCall *c)
     const int dim = wrap_dim(p->dim, x->ndim);
     if (dim < 0) return op_fail(c, TENSOR_EINDEX, "%s has no dim %d", S(x), p->dim);
     p->dim = dim;
-    return x->shape[dim] % 2 ? op_fail(c, TENSOR_ESHAPE, "%s: dim %d has an odd size, which has no halves", S(x), dim) : 0;
+    return x->shape[dim] % 2
+               ? op_fail(c, TENSOR_ESHAPE, "%s: dim %d has an odd size, which has no halves", S(x), dim)
+               : 0;
 }
 
 static int compose(OpCall *c)
@@ -28,15 +32,19 @@ static int compose(OpCall *c)
 static const OpField fields[] = { OP_FIELD(OP_INT, GluParams, dim, "-1"), { 0 } };
 
 const TensorOp op_glu = {
-    .name = "glu", .summary = "one half of x along dim times the sigmoid of the other", .arity = 1,
-    .gradient = "with s = sigmoid(b): da = g s, db = g a s (1 - s)", .params = sizeof(GluParams), .fields = fields, .shape = shape,
-    .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, .torch = "nn.functional.glu",
+    .name = "glu",
+    .summary = "one half of x along dim times the sigmoid of the other",
+    .arity = 1,
+    .gradient = "with s = sigmoid(b): da = g s, db = g a s (1 - s)",
+    .params = sizeof(GluParams),
+    .fields = fields,
+    .shape = shape,
+    .compose = compose,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .torch = "nn.functional.glu",
     .samples = "6; 3x4; 4x3 {dim=0}; 2x6x3 {dim=-2}; 0x4; 4x0; 3x0x2 {dim=1}",
     .errors = "3 ! ESHAPE;  ! ESHAPE; 3x4 {dim=0} ! ESHAPE; 3x4 {dim=2} ! EINDEX; 4@i64 ! EDTYPE",
 };
 REGISTER_OP(op_glu);
 
-Tensor *tensor_glu_args(TensorGluArgs a)
-{
-    return APPLY(&op_glu, &(GluParams){ a.dim }, a.input);
-}
+Tensor *tensor_glu_args(TensorGluArgs a) { return APPLY(&op_glu, &(GluParams){ a.dim }, a.input); }

@@ -1,7 +1,8 @@
 /* gumbel_softmax.c - a sample of a categorical distribution that has a gradient.
  *
  *   y = softmax((x - log e) / tau), e exponential          dx = y (g - sum g y) / tau
- *   hard: the one-hot of its largest element + y - y, of which the gradient sees the second term only; its value is exact
+ *   hard: the one-hot of its largest element + y - y, of which the gradient sees the second term only; its
+ * value is exact
  */
 #include "op/reduce/reduce.h"
 
@@ -25,7 +26,8 @@ static int shape(OpCall *c)
 static int compose(OpCall *c)
 {
     const GumbelParams *p = op_params(c);
-    Tensor *x = op_input(c, 0), *noise = tensor_exponential_(own(new_tensor(shape_of(x), x->dtype, x->place)), 1);
+    Tensor *x = op_input(c, 0),
+           *noise = tensor_exponential_(own(new_tensor(shape_of(x), x->dtype, x->place)), 1);
     Tensor *y = tensor_softmax(tensor_mul_scalar(tensor_sub(x, tensor_log(noise)), 1 / p->tau), p->dim);
     if (p->hard && y && y->numel) {
         Tensor *largest = x->ndim ? tensor_argmax(y, .dim = p->dim, .keepdim = true) : tensor_argmax(y);
@@ -35,14 +37,22 @@ static int compose(OpCall *c)
     return op_set_result(c, 0, y);
 }
 
-static const OpField fields[] = {
-    OP_FIELD(OP_DOUBLE, GumbelParams, tau, "1"), OP_FIELD(OP_BOOL, GumbelParams, hard, "0"), OP_FIELD(OP_INT, GumbelParams, dim, "-1"), { 0 }
-};
+static const OpField fields[] = { OP_FIELD(OP_DOUBLE, GumbelParams, tau, "1"),
+                                  OP_FIELD(OP_BOOL, GumbelParams, hard, "0"),
+                                  OP_FIELD(OP_INT, GumbelParams, dim, "-1"),
+                                  { 0 } };
 
 const TensorOp op_gumbel_softmax = {
-    .name = "gumbel_softmax", .summary = "softmax of logits with Gumbel noise; hard: its one-hot, with the soft gradient", .arity = 1,
-    .gradient = "dx = y (g - sum g y) / tau, y the soft value", .params = sizeof(GumbelParams), .fields = fields, .shape = shape,
-    .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM | OP_ROUND_ONCE, .torch = "nn.functional.gumbel_softmax",
+    .name = "gumbel_softmax",
+    .summary = "softmax of logits with Gumbel noise; hard: its one-hot, with the soft gradient",
+    .arity = 1,
+    .gradient = "dx = y (g - sum g y) / tau, y the soft value",
+    .params = sizeof(GumbelParams),
+    .fields = fields,
+    .shape = shape,
+    .compose = compose,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM | OP_ROUND_ONCE,
+    .torch = "nn.functional.gumbel_softmax",
     .samples = "5; 3x4 {tau=.7}; 3x4 {dim=0}; 2x3x4 {tau=2 dim=1}; ; 0x3; 3x0",
     .errors = "3 {tau=0} ! EVALUE; 3 {tau=nan} ! EVALUE; 3x4 {dim=2} ! EINDEX; 3@i64 ! EDTYPE",
 };

@@ -1,6 +1,7 @@
 /* log_prob.c - log-probabilities and entropies of the categorical, the normal and the Bernoulli distribution.
  *
- * Logarithms that may be -inf are kept out of products: 0 times -inf would be NaN, in the value or in the gradient. */
+ * Logarithms that may be -inf are kept out of products: 0 times -inf would be NaN, in the value or in the
+ * gradient. */
 #include "tensor/core.h"
 
 static const double log_two_pi = 1.83787706640934548356;
@@ -8,7 +9,10 @@ static const double log_two_pi = 1.83787706640934548356;
 /* All compute in f64 and are rounded once: sums over what was broadcast too. */
 static Tensor *wide(OpCall *c, int i) { return tensor_to(op_input(c, i), TENSOR_F64); }
 
-static int finish(OpCall *c, Tensor *y) { return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : NULL); }
+static int finish(OpCall *c, Tensor *y)
+{
+    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : NULL);
+}
 
 static int broadcasts(OpCall *c)
 {
@@ -16,13 +20,15 @@ static int broadcasts(OpCall *c)
     TensorShape all = shape_of(op_input(c, 0));
     for (int i = 1; i < op_inputs(c); i++) {
         const int ndim = shape_broadcast(all, shape_of(op_input(c, i)), shape[i % 2]);
-        if (ndim < 0) return op_fail(c, TENSOR_ESHAPE, "%s does not broadcast with %s", S(op_input(c, i)), shape_text(all));
+        if (ndim < 0)
+            return op_fail(c, TENSOR_ESHAPE, "%s does not broadcast with %s", S(op_input(c, i)),
+                           shape_text(all));
         all = (TensorShape){ ndim, shape[i % 2] };
     }
     return 0;
 }
 
-/* ---- categorical ------------------------------------------------------------------------------------------------------------ */
+/* ---- categorical ----------------------------------------------------------------------------- */
 
 static int logits_shape(OpCall *c)
 {
@@ -36,10 +42,13 @@ static int categorical_shape(OpCall *c)
     int64_t shape[TENSOR_MAX_DIMS];
     if (logits_shape(c)) return -1;
     if (dtype_is_float(v->dtype) || v->dtype == TENSOR_BOOL)
-        return op_fail(c, TENSOR_EDTYPE, "value is %s: want integer class indices", tensor_dtype_name(v->dtype));
+        return op_fail(c, TENSOR_EDTYPE, "value is %s: want integer class indices",
+                       tensor_dtype_name(v->dtype));
     const int ndim = shape_broadcast((TensorShape){ x->ndim - 1, x->shape }, shape_of(v), shape);
     if (ndim < 0 || ndim == TENSOR_MAX_DIMS)
-        return op_fail(c, TENSOR_ESHAPE, "logits %s, value %s: value does not broadcast with the dims before the last", S(x), S(v));
+        return op_fail(c, TENSOR_ESHAPE,
+                       "logits %s, value %s: value does not broadcast with the dims before the last", S(x),
+                       S(v));
     return 0;
 }
 
@@ -61,7 +70,7 @@ static int categorical_entropy_compose(OpCall *c)
     return finish(c, tensor_neg(tensor_sum(tensor_mul(tensor_exp(log), finite), -1)));
 }
 
-/* ---- normal ------------------------------------------------------------------------------------------------------------------- */
+/* ---- normal ---------------------------------------------------------------------------------- */
 
 static int normal_compose(OpCall *c)
 {
@@ -70,9 +79,12 @@ static int normal_compose(OpCall *c)
     return finish(c, tensor_neg(tensor_add_scalar(tensor_add(half, tensor_log(scale)), log_two_pi / 2)));
 }
 
-static int normal_entropy_compose(OpCall *c) { return finish(c, tensor_add_scalar(tensor_log(wide(c, 0)), .5 + log_two_pi / 2)); }
+static int normal_entropy_compose(OpCall *c)
+{
+    return finish(c, tensor_add_scalar(tensor_log(wide(c, 0)), .5 + log_two_pi / 2));
+}
 
-/* ---- Bernoulli ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Bernoulli ------------------------------------------------------------------------------- */
 
 /* p y with 0 for p = 0, where y may be -inf: y is taken as 0 there. */
 static Tensor *weighted(Tensor *p, Tensor *y)
@@ -84,7 +96,8 @@ static Tensor *weighted(Tensor *p, Tensor *y)
 /* p log sigmoid(x) + (1 - p) log sigmoid(-x) */
 static Tensor *cross(Tensor *x, Tensor *p)
 {
-    return tensor_add(weighted(p, tensor_logsigmoid(x)), weighted(tensor_rsub_scalar(p, 1), tensor_logsigmoid(tensor_neg(x))));
+    return tensor_add(weighted(p, tensor_logsigmoid(x)),
+                      weighted(tensor_rsub_scalar(p, 1), tensor_logsigmoid(tensor_neg(x))));
 }
 
 static int bernoulli_compose(OpCall *c) { return finish(c, cross(wide(c, 0), wide(c, 1))); }
@@ -95,44 +108,80 @@ static int bernoulli_entropy_compose(OpCall *c)
     return finish(c, tensor_neg(cross(x, tensor_sigmoid(x))));
 }
 
-/* ---- the ops ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the ops --------------------------------------------------------------------------------- */
 
 const TensorOp op_categorical_log_prob = {
-    .name = "categorical_log_prob", .summary = "log softmax(logits)[value]", .gradient = "dlogits = g (onehot(value) - softmax(logits))",
-    .arity = 2, .no_grad_inputs = KEEP_INPUT(1), .shape = categorical_shape, .compose = categorical_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS, .torch = "distributions.Categorical.log_prob",
-    .samples = "3x4,3@i64:0..3; 4,@i64:0..3; 4,5@i64:0..3; 2x3x4,3@u8:0..3; 3x1x4,2@i32:0..3; 0x3,0@i64; 2x3,0x2@i64",
-    .errors = "3x4,3@i64:4..9 ! EINDEX; 3x4,3@i64:-2..-1 ! EINDEX; 3x4,2@i64 ! ESHAPE; ,@i64 ! ESHAPE; 3x4,3 ! EDTYPE; 3x4@i64,3@i64 ! EDTYPE",
+    .name = "categorical_log_prob",
+    .summary = "log softmax(logits)[value]",
+    .gradient = "dlogits = g (onehot(value) - softmax(logits))",
+    .arity = 2,
+    .no_grad_inputs = KEEP_INPUT(1),
+    .shape = categorical_shape,
+    .compose = categorical_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS,
+    .torch = "distributions.Categorical.log_prob",
+    .samples = "3x4,3@i64:0..3; 4,@i64:0..3; 4,5@i64:0..3; 2x3x4,3@u8:0..3; 3x1x4,2@i32:0..3; 0x3,0@i64; "
+               "2x3,0x2@i64",
+    .errors = "3x4,3@i64:4..9 ! EINDEX; 3x4,3@i64:-2..-1 ! EINDEX; 3x4,2@i64 ! ESHAPE; ,@i64 ! ESHAPE; 3x4,3 "
+              "! EDTYPE; 3x4@i64,3@i64 ! EDTYPE",
 };
 const TensorOp op_categorical_entropy = {
-    .name = "categorical_entropy", .summary = "-sum p log p, p = softmax(logits); 0 log 0 = 0",
-    .gradient = "dlogits = -g p (log p + y)", .arity = 1, .shape = logits_shape, .compose = categorical_entropy_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS, .torch = "distributions.Categorical.entropy", .samples = "3x4; 4; 2x3x4; 2x1; 0x3",
+    .name = "categorical_entropy",
+    .summary = "-sum p log p, p = softmax(logits); 0 log 0 = 0",
+    .gradient = "dlogits = -g p (log p + y)",
+    .arity = 1,
+    .shape = logits_shape,
+    .compose = categorical_entropy_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS,
+    .torch = "distributions.Categorical.entropy",
+    .samples = "3x4; 4; 2x3x4; 2x1; 0x3",
     .errors = "! ESHAPE; 3@i64 ! EDTYPE",
 };
 const TensorOp op_normal_log_prob = {
-    .name = "normal_log_prob", .summary = "-((value - loc) / scale)^2 / 2 - log scale - log(2 pi) / 2",
-    .gradient = "z = (value - loc) / scale: dvalue = -g z / scale, dloc = -dvalue, dscale = g (z^2 - 1) / scale", .arity = 3,
-    .shape = broadcasts, .compose = normal_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
-    .torch = "distributions.Normal.log_prob", .samples = "5,5,5:.5..2; 3x4,4,:.5..2; ,3x1,4:.5..2; ,,:.5..2; 0x3,3,0x1:1..2",
+    .name = "normal_log_prob",
+    .summary = "-((value - loc) / scale)^2 / 2 - log scale - log(2 pi) / 2",
+    .gradient =
+        "z = (value - loc) / scale: dvalue = -g z / scale, dloc = -dvalue, dscale = g (z^2 - 1) / scale",
+    .arity = 3,
+    .shape = broadcasts,
+    .compose = normal_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .torch = "distributions.Normal.log_prob",
+    .samples = "5,5,5:.5..2; 3x4,4,:.5..2; ,3x1,4:.5..2; ,,:.5..2; 0x3,3,0x1:1..2",
     .errors = "3,4,3:1..2 ! ESHAPE; 3,3,2:1..2 ! ESHAPE; 3@i64,3,3:1..2 ! EDTYPE",
 };
 const TensorOp op_normal_entropy = {
-    .name = "normal_entropy", .summary = "1/2 + log(2 pi) / 2 + log scale", .gradient = "dscale = g / scale", .arity = 1,
-    .compose = normal_entropy_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS, .torch = "distributions.Normal.entropy",
-    .samples = "5:.5..2; :.5..2; 0x3", .errors = "3@i64 ! EDTYPE",
+    .name = "normal_entropy",
+    .summary = "1/2 + log(2 pi) / 2 + log scale",
+    .gradient = "dscale = g / scale",
+    .arity = 1,
+    .compose = normal_entropy_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS,
+    .torch = "distributions.Normal.entropy",
+    .samples = "5:.5..2; :.5..2; 0x3",
+    .errors = "3@i64 ! EDTYPE",
 };
 const TensorOp op_bernoulli_log_prob = {
-    .name = "bernoulli_log_prob", .summary = "value log sigmoid(logits) + (1 - value) log sigmoid(-logits)",
-    .gradient = "dlogits = g (value - sigmoid(logits)), dvalue = g logits", .arity = 2, .shape = broadcasts,
-    .compose = bernoulli_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
-    .torch = "distributions.Bernoulli.log_prob", .samples = "5,5:0..1; 3x4,4:0..1; 4,3x1:0..1; ,:0..1; 0x3,3",
+    .name = "bernoulli_log_prob",
+    .summary = "value log sigmoid(logits) + (1 - value) log sigmoid(-logits)",
+    .gradient = "dlogits = g (value - sigmoid(logits)), dvalue = g logits",
+    .arity = 2,
+    .shape = broadcasts,
+    .compose = bernoulli_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .torch = "distributions.Bernoulli.log_prob",
+    .samples = "5,5:0..1; 3x4,4:0..1; 4,3x1:0..1; ,:0..1; 0x3,3",
     .errors = "3,4 ! ESHAPE; 3@i64,3 ! EDTYPE",
 };
 const TensorOp op_bernoulli_entropy = {
-    .name = "bernoulli_entropy", .summary = "-p log p - (1 - p) log(1 - p), p = sigmoid(logits)",
-    .gradient = "dlogits = -g logits p (1 - p)", .arity = 1, .compose = bernoulli_entropy_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS, .torch = "distributions.Bernoulli.entropy", .samples = "5; ; 0x3; 3x4:-9..9",
+    .name = "bernoulli_entropy",
+    .summary = "-p log p - (1 - p) log(1 - p), p = sigmoid(logits)",
+    .gradient = "dlogits = -g logits p (1 - p)",
+    .arity = 1,
+    .compose = bernoulli_entropy_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS,
+    .torch = "distributions.Bernoulli.entropy",
+    .samples = "5; ; 0x3; 3x4:-9..9",
     .errors = "3@i64 ! EDTYPE",
 };
 REGISTER_OP(op_categorical_log_prob);
@@ -142,9 +191,18 @@ REGISTER_OP(op_normal_entropy);
 REGISTER_OP(op_bernoulli_log_prob);
 REGISTER_OP(op_bernoulli_entropy);
 
-Tensor *tensor_categorical_log_prob(Tensor *logits, Tensor *value) { return APPLY(&op_categorical_log_prob, NULL, logits, value); }
+Tensor *tensor_categorical_log_prob(Tensor *logits, Tensor *value)
+{
+    return APPLY(&op_categorical_log_prob, NULL, logits, value);
+}
 Tensor *tensor_categorical_entropy(Tensor *logits) { return APPLY(&op_categorical_entropy, NULL, logits); }
-Tensor *tensor_normal_log_prob(Tensor *value, Tensor *loc, Tensor *scale) { return APPLY(&op_normal_log_prob, NULL, value, loc, scale); }
+Tensor *tensor_normal_log_prob(Tensor *value, Tensor *loc, Tensor *scale)
+{
+    return APPLY(&op_normal_log_prob, NULL, value, loc, scale);
+}
 Tensor *tensor_normal_entropy(Tensor *scale) { return APPLY(&op_normal_entropy, NULL, scale); }
-Tensor *tensor_bernoulli_log_prob(Tensor *logits, Tensor *value) { return APPLY(&op_bernoulli_log_prob, NULL, logits, value); }
+Tensor *tensor_bernoulli_log_prob(Tensor *logits, Tensor *value)
+{
+    return APPLY(&op_bernoulli_log_prob, NULL, logits, value);
+}
 Tensor *tensor_bernoulli_entropy(Tensor *logits) { return APPLY(&op_bernoulli_entropy, NULL, logits); }

@@ -4,12 +4,11 @@
 #include "cpu/elementwise/map_user.h"
 #include "op/shape/shape_op.h"
 
-typedef struct ScalarParams { double value; } ScalarParams;
+typedef struct ScalarParams {
+    double value;
+} ScalarParams;
 
-static double scalar(const OpCall *c)
-{
-    return ((const ScalarParams *)op_params(c))->value;
-}
+static double scalar(const OpCall *c) { return ((const ScalarParams *)op_params(c))->value; }
 
 static int lerp_shape(OpCall *c)
 {
@@ -24,7 +23,8 @@ static int lerp_forward(OpCall *c)
     Tensor *a = op_input(c, 0), *b = op_input(c, 1), *y = NULL;
     const double weight = scalar(c);
     const bool from_a = fabs(weight) < 0.5;
-    TENSOR_NO_GRAD y = tensor_add_scaled(from_a ? a : b, tensor_sub(b, a), from_a ? weight : weight - 1);
+    TENSOR_NO_GRAD
+        y = tensor_add_scaled(from_a ? a : b, tensor_sub(b, a), from_a ? weight : weight - 1);
     return op_set_result(c, 0, y);
 }
 
@@ -44,47 +44,89 @@ static Tensor *widened(OpCall *c, int i)
 
 static int addcmul(OpCall *c)
 {
-    return op_set_result(c, 0, tensor_add_scaled(op_input(c, 0), tensor_mul(widened(c, 1), widened(c, 2)), scalar(c)));
+    return op_set_result(
+        c, 0, tensor_add_scaled(op_input(c, 0), tensor_mul(widened(c, 1), widened(c, 2)), scalar(c)));
 }
 
 static int addcdiv(OpCall *c)
 {
-    return op_set_result(c, 0, tensor_add_scaled(op_input(c, 0), tensor_div(widened(c, 1), widened(c, 2)), scalar(c)));
+    return op_set_result(
+        c, 0, tensor_add_scaled(op_input(c, 0), tensor_div(widened(c, 1), widened(c, 2)), scalar(c)));
 }
 
 static const OpField fields[] = { OP_FIELD(OP_DOUBLE, ScalarParams, value, "1"), { 0 } };
 static const OpField lerp_fields[] = { { "weight", OP_DOUBLE, offsetof(ScalarParams, value), NULL }, { 0 } };
 #define TERNARY_SAMPLES "3x4,3x4,3x4:.5..2; 3x1,4,:.5..2 {value=-0.5}; 0x2,2,0x2:.5..2; ,,:.5..2 {value=2}"
 
-static const TensorOp op_lerp = { .name = "lerp", .summary = "a + weight (b - a)", .arity = 2, .params = sizeof(ScalarParams),
-    .gradient = "da = g (1 - weight), db = g weight", .fields = lerp_fields, .shape = lerp_shape, .forward = lerp_forward,
-    .backward = lerp_backward, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = "3x4,3x4 {weight=0.3}; 3x1,4 {weight=2}; 0x2,2 {weight=0.5}",
-    .errors = "3x4,3x5 {weight=1} ! ESHAPE" };
-static const TensorOp op_addcmul = { .name = "addcmul", .summary = "x + value a b",
-    .gradient = "dx = g, da = value g b, db = value g a", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
-    .compose = addcmul, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = TERNARY_SAMPLES "; 3@i64,3@u8:0..255,3@u8:0..255",
-    .errors = "3x4,3x5,3x4 ! ESHAPE" };
-static const TensorOp op_addcdiv = { .name = "addcdiv", .summary = "x + value a / b",
-    .gradient = "dx = g, da = value g / b, db = -value g (a / b) / b", .arity = 3, .params = sizeof(ScalarParams), .fields = fields,
-    .compose = addcdiv, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .samples = TERNARY_SAMPLES, .errors = "3x4,3x5,3x4 ! ESHAPE" };
+static const TensorOp op_lerp = { .name = "lerp",
+                                  .summary = "a + weight (b - a)",
+                                  .arity = 2,
+                                  .params = sizeof(ScalarParams),
+                                  .gradient = "da = g (1 - weight), db = g weight",
+                                  .fields = lerp_fields,
+                                  .shape = lerp_shape,
+                                  .forward = lerp_forward,
+                                  .backward = lerp_backward,
+                                  .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+                                  .samples = "3x4,3x4 {weight=0.3}; 3x1,4 {weight=2}; 0x2,2 {weight=0.5}",
+                                  .errors = "3x4,3x5 {weight=1} ! ESHAPE" };
+static const TensorOp op_addcmul = { .name = "addcmul",
+                                     .summary = "x + value a b",
+                                     .gradient = "dx = g, da = value g b, db = value g a",
+                                     .arity = 3,
+                                     .params = sizeof(ScalarParams),
+                                     .fields = fields,
+                                     .compose = addcmul,
+                                     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+                                     .samples = TERNARY_SAMPLES "; 3@i64,3@u8:0..255,3@u8:0..255",
+                                     .errors = "3x4,3x5,3x4 ! ESHAPE" };
+static const TensorOp op_addcdiv = { .name = "addcdiv",
+                                     .summary = "x + value a / b",
+                                     .gradient = "dx = g, da = value g / b, db = -value g (a / b) / b",
+                                     .arity = 3,
+                                     .params = sizeof(ScalarParams),
+                                     .fields = fields,
+                                     .compose = addcdiv,
+                                     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+                                     .samples = TERNARY_SAMPLES,
+                                     .errors = "3x4,3x5,3x4 ! ESHAPE" };
 REGISTER_OP(op_lerp);
 REGISTER_OP(op_addcmul);
 REGISTER_OP(op_addcdiv);
 
-Tensor *tensor_lerp(Tensor *a, Tensor *b, double weight) { return APPLY(&op_lerp, &(ScalarParams){ weight }, a, b); }
-Tensor *tensor_addcmul(Tensor *x, Tensor *a, Tensor *b, double value) { return APPLY(&op_addcmul, &(ScalarParams){ value }, x, a, b); }
-Tensor *tensor_addcdiv(Tensor *x, Tensor *a, Tensor *b, double value) { return APPLY(&op_addcdiv, &(ScalarParams){ value }, x, a, b); }
+Tensor *tensor_lerp(Tensor *a, Tensor *b, double weight)
+{
+    return APPLY(&op_lerp, &(ScalarParams){ weight }, a, b);
+}
+Tensor *tensor_addcmul(Tensor *x, Tensor *a, Tensor *b, double value)
+{
+    return APPLY(&op_addcmul, &(ScalarParams){ value }, x, a, b);
+}
+Tensor *tensor_addcdiv(Tensor *x, Tensor *a, Tensor *b, double value)
+{
+    return APPLY(&op_addcdiv, &(ScalarParams){ value }, x, a, b);
+}
 
 static Tensor *in_place(const TensorOp *op, Tensor *x, Tensor *a, Tensor *b, double value, const void *site)
 {
     return op_apply_(op, (Tensor *[]){ x, a, b }, op->arity, &(ScalarParams){ value }, site);
 }
 
-Tensor *tensor_lerp_(Tensor *a, Tensor *b, double weight) { return in_place(&op_lerp, a, b, NULL, weight, SITE); }
-Tensor *tensor_addcmul_(Tensor *x, Tensor *a, Tensor *b, double value) { return in_place(&op_addcmul, x, a, b, value, SITE); }
-Tensor *tensor_addcdiv_(Tensor *x, Tensor *a, Tensor *b, double value) { return in_place(&op_addcdiv, x, a, b, value, SITE); }
+Tensor *tensor_lerp_(Tensor *a, Tensor *b, double weight)
+{
+    return in_place(&op_lerp, a, b, NULL, weight, SITE);
+}
+Tensor *tensor_addcmul_(Tensor *x, Tensor *a, Tensor *b, double value)
+{
+    return in_place(&op_addcmul, x, a, b, value, SITE);
+}
+Tensor *tensor_addcdiv_(Tensor *x, Tensor *a, Tensor *b, double value)
+{
+    return in_place(&op_addcdiv, x, a, b, value, SITE);
+}
 
-/* ---- comparisons with a scalar: floats in their own dtype, as PyTorch does; integers as numbers, whatever they hold --------- */
+/* ---- comparisons with a scalar: floats in their own dtype, as PyTorch does; integers as numbers, whatever
+ * they hold ---- */
 
 #define COMPARE(name, ...) HIDDEN extern const TensorOp op_##name;
 #include <tapegrad/ops.def>
@@ -93,13 +135,16 @@ Tensor *tensor_addcdiv_(Tensor *x, Tensor *a, Tensor *b, double value) { return 
 static int compare_dtype(const Tensor *x, double value)
 {
     static const double low[TENSOR_DTYPES] = { [TENSOR_I32] = -0x1p31, [TENSOR_I64] = -0x1p63 };
-    static const double end[TENSOR_DTYPES] = { [TENSOR_BOOL] = 2, [TENSOR_U8] = 256, [TENSOR_I32] = 0x1p31, [TENSOR_I64] = 0x1p63 };
+    static const double end[TENSOR_DTYPES] = {
+        [TENSOR_BOOL] = 2, [TENSOR_U8] = 256, [TENSOR_I32] = 0x1p31, [TENSOR_I64] = 0x1p63
+    };
     if (dtype_is_float(x->dtype)) return x->dtype;
     if (!is_integral(value)) return TENSOR_F64;
     return value >= low[x->dtype] && value < end[x->dtype] ? x->dtype : TENSOR_I64;
 }
 
-static Tensor *compare_scalar(const TensorOp *op, const char *function, Tensor *x, double value, const void *site)
+static Tensor *compare_scalar(const TensorOp *op, const char *function, Tensor *x, double value,
+                              const void *site)
 {
     if (check_null(x, function, 1)) return NULL;
     const Naming before = name_as(op->name, function);
@@ -113,7 +158,8 @@ static Tensor *compare_scalar(const TensorOp *op, const char *function, Tensor *
     return tensor_scope_return(scope, y);
 }
 
-static Tensor *compare_scalar_(const TensorOp *op, const char *function, Tensor *x, double value, const void *site)
+static Tensor *compare_scalar_(const TensorOp *op, const char *function, Tensor *x, double value,
+                               const void *site)
 {
     if (check_null(x, function, 1) || inplace_check(function, x)) return NULL;
     TensorScope scope = tensor_scope_open();
@@ -121,9 +167,15 @@ static Tensor *compare_scalar_(const TensorOp *op, const char *function, Tensor 
     return tensor_scope_return(scope, y ? tensor_copy_(x, y) : NULL);
 }
 
-#define WITH_A_NUMBER(name) \
-    Tensor *tensor_##name##_scalar(Tensor *x, double c) { return compare_scalar(&op_##name, __func__, x, c, SITE); } \
-    Tensor *tensor_##name##_scalar_(Tensor *x, double c) { return compare_scalar_(&op_##name, __func__, x, c, SITE); }
+#define WITH_A_NUMBER(name)                                       \
+    Tensor *tensor_##name##_scalar(Tensor *x, double c)           \
+    {                                                             \
+        return compare_scalar(&op_##name, __func__, x, c, SITE);  \
+    }                                                             \
+    Tensor *tensor_##name##_scalar_(Tensor *x, double c)          \
+    {                                                             \
+        return compare_scalar_(&op_##name, __func__, x, c, SITE); \
+    }
 WITH_A_NUMBER(eq)
 WITH_A_NUMBER(ne)
 WITH_A_NUMBER(lt)

@@ -5,7 +5,9 @@
  * Nothing is kept.  A tensor that has the dtype, or is on the device, is returned itself. */
 #include "tensor/core.h"
 
-typedef struct ToParams { int dtype; } ToParams;
+typedef struct ToParams {
+    int dtype;
+} ToParams;
 
 static int to_shape(OpCall *c)
 {
@@ -14,10 +16,7 @@ static int to_shape(OpCall *c)
     return op_set_output(c, 0, shape_of(c->input[0]), (TensorDtype)p->dtype);
 }
 
-static int copy_forward(OpCall *c)
-{
-    return raw_copy(c->output[0], c->input[0]);
-}
+static int copy_forward(OpCall *c) { return raw_copy(c->output[0], c->input[0]); }
 
 static int to_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
@@ -28,10 +27,19 @@ static int to_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField to_fields[] = { OP_FIELD(OP_INT, ToParams, dtype, NULL), { 0 } };
 
 /* Casting to f64 is checked numerically; narrower dtypes round, which differences would see as noise. */
-static const TensorOp op_to = { .name = "to", .summary = "x in another dtype",
-    .gradient = "dx = g cast back", .arity = 1, .params = sizeof(ToParams), .fields = to_fields,
-    .shape = to_shape, .forward = copy_forward, .backward = to_backward, .flags = OP_ANY_DEVICE,
-    .samples = "3x4 {dtype=1}; {dtype=1}; 0x2 {dtype=1}", .errors = "3 {dtype=77} ! EDTYPE", .torch = "Tensor.to" };
+static const TensorOp op_to = { .name = "to",
+                                .summary = "x in another dtype",
+                                .gradient = "dx = g cast back",
+                                .arity = 1,
+                                .params = sizeof(ToParams),
+                                .fields = to_fields,
+                                .shape = to_shape,
+                                .forward = copy_forward,
+                                .backward = to_backward,
+                                .flags = OP_ANY_DEVICE,
+                                .samples = "3x4 {dtype=1}; {dtype=1}; 0x2 {dtype=1}",
+                                .errors = "3 {dtype=77} ! EDTYPE",
+                                .torch = "Tensor.to" };
 REGISTER_OP(op_to);
 
 Tensor *tensor_to(Tensor *x, TensorDtype dtype)
@@ -40,9 +48,11 @@ Tensor *tensor_to(Tensor *x, TensorDtype dtype)
     return x->dtype == dtype ? borrow(x) : APPLY(&op_to, &(ToParams){ (int)dtype }, x);
 }
 
-/* ---- between devices ------------------------------------------------------------------------------------------- */
+/* ---- between devices ------------------------------------------------------------------------- */
 
-typedef struct MoveParams { const Place *to, *from; } MoveParams;
+typedef struct MoveParams {
+    const Place *to, *from;
+} MoveParams;
 
 static int move_shape(OpCall *c)
 {
@@ -57,9 +67,15 @@ static int move_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const TensorOp op_to_device = { .name = "to_device", .summary = "x on another device",
-    .gradient = "dx = g moved back", .arity = 1, .params = sizeof(MoveParams),
-    .shape = move_shape, .forward = copy_forward, .backward = move_backward, .flags = OP_ANY_DEVICE };
+static const TensorOp op_to_device = { .name = "to_device",
+                                       .summary = "x on another device",
+                                       .gradient = "dx = g moved back",
+                                       .arity = 1,
+                                       .params = sizeof(MoveParams),
+                                       .shape = move_shape,
+                                       .forward = copy_forward,
+                                       .backward = move_backward,
+                                       .flags = OP_ANY_DEVICE };
 
 Tensor *tensor_to_device(Tensor *x, const char *device)
 {

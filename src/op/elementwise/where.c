@@ -3,7 +3,8 @@
  *   where        y = c ? a : b                    da = c ? dy : 0, db = c ? 0 : dy
  *   masked_fill  y = mask ? value : x             dx = mask ? 0 : dy, dvalue = the sum of dy under the mask
  *
- * By selection, in the gradients too, never by a product: a NaN or an infinity in the branch not taken stays there. */
+ * By selection, in the gradients too, never by a product: a NaN or an infinity in the branch not taken stays
+ * there. */
 #include "op/shape/shape_op.h"
 
 /* The shape that all broadcast to, or -1. */
@@ -13,19 +14,18 @@ static int broadcast_all(OpCall *c, int n, int64_t *shape)
     for (int i = 0; i < n; i++) {
         int ndim = shape_broadcast(so_far, shape_of(op_input(c, i)), shape);
         if (ndim < 0)
-            return op_fail(c, TENSOR_ESHAPE, "%s and %s do not broadcast: aligned at the last dimension, sizes must agree or be 1",
-                           shape_text(so_far), S(op_input(c, i)));
+            return op_fail(
+                c, TENSOR_ESHAPE,
+                "%s and %s do not broadcast: aligned at the last dimension, sizes must agree or be 1",
+                shape_text(so_far), S(op_input(c, i)));
         so_far = (TensorShape){ ndim, shape };
     }
     return so_far.ndim;
 }
 
-static Tensor *cast_to(Tensor *x, int dtype)
-{
-    return x->dtype == dtype ? x : own(raw_cast(x, dtype));
-}
+static Tensor *cast_to(Tensor *x, int dtype) { return x->dtype == dtype ? x : own(raw_cast(x, dtype)); }
 
-/* ---- where ------------------------------------------------------------------------------------------------------ */
+/* ---- where ----------------------------------------------------------------------------------- */
 
 static int where_shape(OpCall *c)
 {
@@ -33,7 +33,8 @@ static int where_shape(OpCall *c)
     if (call_mask_dtype(c, op_input(c, 0))) return -1;
     int ndim = broadcast_all(c, 3, shape);
     if (ndim < 0) return -1;
-    return op_set_output(c, 0, (TensorShape){ ndim, shape }, (TensorDtype)promoted_pair(op_input(c, 1), op_input(c, 2)));
+    return op_set_output(c, 0, (TensorShape){ ndim, shape },
+                         (TensorDtype)promoted_pair(op_input(c, 1), op_input(c, 2)));
 }
 
 static int where_forward(OpCall *c)
@@ -52,11 +53,21 @@ static int where_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return 0;
 }
 
-static const TensorOp op_where = { .name = "where", .summary = "a where the mask is true, b elsewhere",
-    .gradient = "da = g where the mask is true, db = g elsewhere; 0 by choice", .arity = 3, .keep = KEEP_INPUT(0),
-    .no_grad_inputs = KEEP_INPUT(0), .shape = where_shape, .forward = where_forward, .backward = where_backward, .flags = OP_ANY_DEVICE,
-    .samples = "3x4@bool,3x4,3x4; 3x1@bool,4,2x1x1; @bool,3,; 3@bool,,3; 0x3@bool,0x3,3; @bool,,; 3@bool,3x1,1",
-    .errors = "3@bool,4,3 ! ESHAPE; 3@bool,3,2x2 ! ESHAPE; 3@i64:0..1,3,3 ! EDTYPE; 3,3,3 ! EDTYPE" };
+static const TensorOp op_where = {
+    .name = "where",
+    .summary = "a where the mask is true, b elsewhere",
+    .gradient = "da = g where the mask is true, db = g elsewhere; 0 by choice",
+    .arity = 3,
+    .keep = KEEP_INPUT(0),
+    .no_grad_inputs = KEEP_INPUT(0),
+    .shape = where_shape,
+    .forward = where_forward,
+    .backward = where_backward,
+    .flags = OP_ANY_DEVICE,
+    .samples =
+        "3x4@bool,3x4,3x4; 3x1@bool,4,2x1x1; @bool,3,; 3@bool,,3; 0x3@bool,0x3,3; @bool,,; 3@bool,3x1,1",
+    .errors = "3@bool,4,3 ! ESHAPE; 3@bool,3,2x2 ! ESHAPE; 3@i64:0..1,3,3 ! EDTYPE; 3,3,3 ! EDTYPE"
+};
 REGISTER_OP(op_where);
 
 Tensor *tensor_where(Tensor *condition, Tensor *a, Tensor *b)
@@ -64,9 +75,11 @@ Tensor *tensor_where(Tensor *condition, Tensor *a, Tensor *b)
     return APPLY(&op_where, NULL, condition, a, b);
 }
 
-/* ---- masked_fill with a number ------------------------------------------------------------------------------------- */
+/* ---- masked_fill with a number --------------------------------------------------------------- */
 
-typedef struct FillParams { double value; } FillParams;
+typedef struct FillParams {
+    double value;
+} FillParams;
 
 static int fill_shape(OpCall *c)
 {
@@ -81,7 +94,8 @@ static int fill_shape(OpCall *c)
 static int fill_forward(OpCall *c)
 {
     const FillParams *p = op_params(c);
-    Tensor *x = op_input(c, 0), *mask = as_mask(op_input(c, 1)), *value = own(new_tensor(SHAPE(), x->dtype, x->place));
+    Tensor *x = op_input(c, 0), *mask = as_mask(op_input(c, 1)),
+           *value = own(new_tensor(SHAPE(), x->dtype, x->place));
     if (!mask || !value || raw_fill(value, p->value)) return -1;
     return raw_select(c->op->name, op_output(c, 0), mask, value, x);
 }
@@ -94,12 +108,22 @@ static int fill_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField fill_fields[] = { OP_FIELD(OP_DOUBLE, FillParams, value, NULL), { 0 } };
-static const TensorOp op_masked_fill = { .name = "masked_fill", .summary = "a number where the mask is true, x elsewhere",
-    .gradient = "dx = g with 0 under the mask", .arity = 2,
-    .keep = KEEP_INPUT(1), .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(FillParams), .fields = fill_fields, .shape = fill_shape,
-    .forward = fill_forward, .backward = fill_backward, .flags = OP_ANY_DEVICE,
-    .samples = "3x4,3x4@bool {value=2.5}; 2x3x4,3x1@bool {value=-1}; ,@bool {value=0}; 3,2x3@bool {value=1}; 0x3,3@bool {value=1}",
-    .errors = "3,4@bool {value=1} ! ESHAPE; 3,3 {value=1} ! EDTYPE" };
+static const TensorOp op_masked_fill = { .name = "masked_fill",
+                                         .summary = "a number where the mask is true, x elsewhere",
+                                         .gradient = "dx = g with 0 under the mask",
+                                         .arity = 2,
+                                         .keep = KEEP_INPUT(1),
+                                         .no_grad_inputs = KEEP_INPUT(1),
+                                         .params = sizeof(FillParams),
+                                         .fields = fill_fields,
+                                         .shape = fill_shape,
+                                         .forward = fill_forward,
+                                         .backward = fill_backward,
+                                         .flags = OP_ANY_DEVICE,
+                                         .samples =
+                                             "3x4,3x4@bool {value=2.5}; 2x3x4,3x1@bool {value=-1}; ,@bool "
+                                             "{value=0}; 3,2x3@bool {value=1}; 0x3,3@bool {value=1}",
+                                         .errors = "3,4@bool {value=1} ! ESHAPE; 3,3 {value=1} ! EDTYPE" };
 REGISTER_OP(op_masked_fill);
 
 Tensor *tensor_masked_fill(Tensor *x, Tensor *mask, double value)
@@ -112,7 +136,7 @@ Tensor *tensor_masked_fill_(Tensor *x, Tensor *mask, double value)
     return op_apply_(&op_masked_fill, (Tensor *[]){ x, mask }, 2, &((FillParams){ value }), SITE);
 }
 
-/* ---- masked_fill with a tensor of one element ------------------------------------------------------------------------- */
+/* ---- masked_fill with a tensor of one element ------------------------------------------------ */
 
 static int fill_tensor_compose(OpCall *c)
 {
@@ -121,10 +145,18 @@ static int fill_tensor_compose(OpCall *c)
     return op_set_result(c, 0, tensor_where(mask, tensor_to(value, (TensorDtype)x->dtype), x));
 }
 
-static const TensorOp op_masked_fill_tensor = { .name = "masked_fill_tensor", .summary = "a tensor's one value where the mask is true, x elsewhere",
+static const TensorOp op_masked_fill_tensor = {
+    .name = "masked_fill_tensor",
+    .summary = "a tensor's one value where the mask is true, x elsewhere",
     .gradient = "dx = g with 0 under the mask, dvalue = sum of g under it",
-    .arity = 3, .no_grad_inputs = KEEP_INPUT(1), .compose = fill_tensor_compose, .flags = OP_ANY_DEVICE, .torch = "masked_fill",
-    .samples = "3x4,3x4@bool,; 2x3x4,3x1@bool,; ,@bool,; 0x3,3@bool,", .errors = "3,4@bool, ! ESHAPE; 3,3@bool,3 ! ESHAPE; 3,3, ! EDTYPE" };
+    .arity = 3,
+    .no_grad_inputs = KEEP_INPUT(1),
+    .compose = fill_tensor_compose,
+    .flags = OP_ANY_DEVICE,
+    .torch = "masked_fill",
+    .samples = "3x4,3x4@bool,; 2x3x4,3x1@bool,; ,@bool,; 0x3,3@bool,",
+    .errors = "3,4@bool, ! ESHAPE; 3,3@bool,3 ! ESHAPE; 3,3, ! EDTYPE"
+};
 REGISTER_OP(op_masked_fill_tensor);
 
 Tensor *tensor_masked_fill_tensor(Tensor *x, Tensor *mask, Tensor *value)

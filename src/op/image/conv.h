@@ -7,17 +7,19 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { MOST = 3 };                          /* dimensions of the window; those that an op lacks have size 1, in front */
+enum { MOST = 3 }; /* dimensions of the window; those that an op lacks have size 1, in front */
 
 typedef struct ConvParams {
-    OpDims stride, padding, dilation;       /* none: 1, 0, 1 */
+    OpDims stride, padding, dilation; /* none: 1, 0, 1 */
     int64_t groups;
-    bool same;                              /* padding is what keeps the size */
-    OpDims size;                            /* of the result's last dimensions; gradient ops only */
-    OpDims output_padding;                  /* transposed ops only */
+    bool same;             /* padding is what keeps the size */
+    OpDims size;           /* of the result's last dimensions; gradient ops only */
+    OpDims output_padding; /* transposed ops only */
 } ConvParams;
 
-typedef struct Sizes { int64_t at[MOST]; } Sizes;       /* depth, height, width */
+typedef struct Sizes {
+    int64_t at[MOST];
+} Sizes; /* depth, height, width */
 
 /* The ops, by rank (less 1) and kind. */
 enum { CONV, TRANSPOSED, GRAD_INPUT, GRAD_WEIGHT, KINDS };

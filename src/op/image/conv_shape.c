@@ -2,7 +2,8 @@
 #include "conv.h"
 #include "window.h"
 
-/* The numbers of a call, from shapes x [batch, in, d, h, w], w [out, in / groups, kd, kh, kw] and y [batch, out, od, oh, ow]. */
+/* The numbers of a call, from shapes x [batch, in, d, h, w], w [out, in / groups, kd, kh, kw] and y [batch,
+ * out, od, oh, ow]. */
 typedef struct Geometry {
     int rank;
     int64_t batch, in, out, groups;
@@ -17,7 +18,7 @@ int conv_rank(const OpCall *c)
     return 0;
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 /* A list of none, one (for all) or rank numbers. */
 Sizes conv_sizes(const OpDims *d, int rank, int64_t otherwise)
@@ -41,9 +42,15 @@ OpDims conv_list(const Sizes *s, int rank)
     return d;
 }
 
-static const char *text(const Sizes *s, int rank) { return shape_text((TensorShape){ rank, s->at + MOST - rank }); }
+static const char *text(const Sizes *s, int rank)
+{
+    return shape_text((TensorShape){ rank, s->at + MOST - rank });
+}
 
-static bool all_at_least(const Sizes *s, int64_t least) { return s->at[0] >= least && s->at[1] >= least && s->at[2] >= least; }
+static bool all_at_least(const Sizes *s, int64_t least)
+{
+    return s->at[0] >= least && s->at[1] >= least && s->at[2] >= least;
+}
 static bool same_sizes(const Sizes *a, const Sizes *b) { return memcmp(a, b, sizeof *a) == 0; }
 
 static Sizes reaches(const Sizes *kernel, const Sizes *dilation)
@@ -60,28 +67,34 @@ Sizes conv_same_padding(const Sizes *kernel, const Sizes *dilation)
     return s;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
-static int check_list(OpCall *c, const char *what, const OpDims *d, int64_t least, int64_t otherwise, Sizes *s)
+static int check_list(OpCall *c, const char *what, const OpDims *d, int64_t least, int64_t otherwise,
+                      Sizes *s)
 {
     const int rank = conv_rank(c);
-    if (d->n > 1 && d->n != rank) return op_fail(c, TENSOR_EVALUE, "%s %s: want one number, or %d", what, shape_text(dims_shape(d)), rank);
+    if (d->n > 1 && d->n != rank)
+        return op_fail(c, TENSOR_EVALUE, "%s %s: want one number, or %d", what, shape_text(dims_shape(d)),
+                       rank);
     *s = conv_sizes(d, rank, otherwise);
     for (int i = 0; i < MOST; i++)
         if (s->at[i] < least || s->at[i] > WINDOW_LIMIT)
-            return op_fail(c, TENSOR_EVALUE, "%s, %s: %s %s: want %lld to %d", S(op_input(c, 0)), S(op_input(c, 1)), what, text(s, rank),
-                           (long long)least, WINDOW_LIMIT);
+            return op_fail(c, TENSOR_EVALUE, "%s, %s: %s %s: want %lld to %d", S(op_input(c, 0)),
+                           S(op_input(c, 1)), what, text(s, rank), (long long)least, WINDOW_LIMIT);
     return 0;
 }
 
 static int check_options(OpCall *c, const ConvParams *p, Geometry *g)
 {
     g->rank = conv_rank(c), g->groups = p->groups;
-    if (check_list(c, "stride", &p->stride, 1, 1, &g->stride) || check_list(c, "dilation", &p->dilation, 1, 1, &g->dilation) ||
-        check_list(c, "padding", &p->padding, 0, 0, &g->pad)) return -1;
+    if (check_list(c, "stride", &p->stride, 1, 1, &g->stride) ||
+        check_list(c, "dilation", &p->dilation, 1, 1, &g->dilation) ||
+        check_list(c, "padding", &p->padding, 0, 0, &g->pad))
+        return -1;
     if (p->groups < 1) return op_fail(c, TENSOR_EVALUE, "%lld groups: want 1 or more", (long long)p->groups);
     if (p->same && g->stride.at[0] * g->stride.at[1] * g->stride.at[2] != 1)
-        return op_fail(c, TENSOR_EVALUE, "padding that keeps the size needs stride 1, not %s", text(&g->stride, g->rank));
+        return op_fail(c, TENSOR_EVALUE, "padding that keeps the size needs stride 1, not %s",
+                       text(&g->stride, g->rank));
     return 0;
 }
 
@@ -89,7 +102,8 @@ static int check_kernel(OpCall *c, const ConvParams *p, Geometry *g, Sizes kerne
 {
     g->k = kernel;
     if (!all_at_least(&kernel, 1))
-        return op_fail(c, TENSOR_ESHAPE, "%s, %s: a kernel of %s", S(op_input(c, 0)), S(op_input(c, 1)), text(&kernel, g->rank));
+        return op_fail(c, TENSOR_ESHAPE, "%s, %s: a kernel of %s", S(op_input(c, 0)), S(op_input(c, 1)),
+                       text(&kernel, g->rank));
     if (p->same) g->pad = conv_same_padding(&g->k, &g->dilation);
     return 0;
 }
@@ -107,15 +121,20 @@ static int check_result(OpCall *c, const ConvParams *p, Geometry *g, Sizes x)
         g->y.at[i] = room < 0 ? 0 : room / g->stride.at[i] + 1;
     }
     if (all_at_least(&g->y, 1)) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "%s, %s: a kernel of %s (dilated %s) is larger than the padded input of %s", S(op_input(c, 0)),
-                   S(op_input(c, 1)), text(&g->k, g->rank), text(&window, g->rank), text(&padded, g->rank));
+    return op_fail(c, TENSOR_ESHAPE,
+                   "%s, %s: a kernel of %s (dilated %s) is larger than the padded input of %s",
+                   S(op_input(c, 0)), S(op_input(c, 1)), text(&g->k, g->rank), text(&window, g->rank),
+                   text(&padded, g->rank));
 }
 
 static int check_groups(OpCall *c, const Geometry *g, int64_t per_group)
 {
     if (g->in % g->groups == 0 && g->out % g->groups == 0 && g->in / g->groups == per_group) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "%s, weight %s: %lld channels in and %lld out, in %lld groups: the weight has %lld channels for each",
-                   S(op_input(c, 0)), S(op_input(c, 1)), (long long)g->in, (long long)g->out, (long long)g->groups, (long long)per_group);
+    return op_fail(
+        c, TENSOR_ESHAPE,
+        "%s, weight %s: %lld channels in and %lld out, in %lld groups: the weight has %lld channels for each",
+        S(op_input(c, 0)), S(op_input(c, 1)), (long long)g->in, (long long)g->out, (long long)g->groups,
+        (long long)per_group);
 }
 
 static const char *const spatial[MOST] = { "width", "height, width", "depth, height, width" };
@@ -124,7 +143,8 @@ static int want_image(OpCall *c, const Tensor *x, const char *what)
 {
     const int rank = conv_rank(c);
     if (x->ndim == rank + 1 || x->ndim == rank + 2) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "%s %s: want [batch, channels, %s], or that without batch", what, S(x), spatial[rank - 1]);
+    return op_fail(c, TENSOR_ESHAPE, "%s %s: want [batch, channels, %s], or that without batch", what, S(x),
+                   spatial[rank - 1]);
 }
 
 static int want_weight(OpCall *c, const Tensor *w, const char *channels)
@@ -137,7 +157,8 @@ static int want_weight(OpCall *c, const Tensor *w, const char *channels)
 static int want_bias(OpCall *c, const Tensor *b, const Tensor *w, int64_t channels)
 {
     if (!b || (b->ndim == 1 && b->shape[0] == channels)) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "bias %s, weight %s: want a bias [%lld]", S(b), S(w), (long long)channels);
+    return op_fail(c, TENSOR_ESHAPE, "bias %s, weight %s: want a bias [%lld]", S(b), S(w),
+                   (long long)channels);
 }
 
 int64_t conv_images(TensorShape x, int rank) { return x.ndim == rank + 2 ? x.dim[0] : 1; }
@@ -152,17 +173,19 @@ static int set_result(OpCall *c, const Tensor *like, int64_t channels, const Siz
     return op_set_output(c, 0, (TensorShape){ like->ndim, dim }, (TensorDtype)like->dtype);
 }
 
-/* ---- shapes -------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 int conv_shape(OpCall *c)
 {
     const ConvParams *p = op_params(c);
     const Tensor *x = op_input(c, 0), *w = op_input(c, 1);
     Geometry g = { 0 };
-    if (want_image(c, x, "input") || check_options(c, p, &g) || want_weight(c, w, "out, in / groups")) return -1;
+    if (want_image(c, x, "input") || check_options(c, p, &g) || want_weight(c, w, "out, in / groups"))
+        return -1;
     g.in = conv_channels(shape_of(x), g.rank), g.out = w->shape[0];
     if (check_groups(c, &g, w->shape[1]) || check_kernel(c, p, &g, conv_last(shape_of(w), g.rank)) ||
-        check_result(c, p, &g, conv_last(shape_of(x), g.rank)) || want_bias(c, op_input(c, 2), w, g.out)) return -1;
+        check_result(c, p, &g, conv_last(shape_of(x), g.rank)) || want_bias(c, op_input(c, 2), w, g.out))
+        return -1;
     return set_result(c, x, g.out, &g.y);
 }
 
@@ -171,18 +194,20 @@ static int check_y(OpCall *c, const Geometry *g, const Tensor *dy)
 {
     const Sizes y = conv_last(shape_of(dy), g->rank);
     if (same_sizes(&y, &g->y)) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "%s: an input of %s gives %s", S(dy), text(&g->x, g->rank), text(&g->y, g->rank));
+    return op_fail(c, TENSOR_ESHAPE, "%s: an input of %s gives %s", S(dy), text(&g->x, g->rank),
+                   text(&g->y, g->rank));
 }
 
 /* What X's two users share: a y and a weight that fit. */
-static int check_transposed(OpCall *c, const ConvParams *p, Geometry *g, const char *what, const char *channels)
+static int check_transposed(OpCall *c, const ConvParams *p, Geometry *g, const char *what,
+                            const char *channels)
 {
     const Tensor *y = op_input(c, 0), *w = op_input(c, 1);
     if (want_image(c, y, what) || check_options(c, p, g) || want_weight(c, w, channels)) return -1;
     g->out = conv_channels(shape_of(y), g->rank), g->in = w->shape[1] * g->groups;
     if (w->shape[0] != g->out)
-        return op_fail(c, TENSOR_ESHAPE, "%s %s, weight %s: %lld and %lld channels differ", what, S(y), S(w), (long long)g->out,
-                       (long long)w->shape[0]);
+        return op_fail(c, TENSOR_ESHAPE, "%s %s, weight %s: %lld and %lld channels differ", what, S(y), S(w),
+                       (long long)g->out, (long long)w->shape[0]);
     return check_groups(c, g, w->shape[1]) || check_kernel(c, p, g, conv_last(shape_of(w), g->rank)) ? -1 : 0;
 }
 
@@ -191,7 +216,9 @@ int conv_input_shape(OpCall *c)
     const ConvParams *p = op_params(c);
     Sizes size;
     Geometry g = { 0 };
-    if (check_transposed(c, p, &g, "gradient", "out, in / groups") || check_list(c, "size", &p->size, 0, 1, &size)) return -1;
+    if (check_transposed(c, p, &g, "gradient", "out, in / groups") ||
+        check_list(c, "size", &p->size, 0, 1, &size))
+        return -1;
     if (check_result(c, p, &g, size) || check_y(c, &g, op_input(c, 0))) return -1;
     return set_result(c, op_input(c, 0), g.in, &g.x);
 }
@@ -202,16 +229,20 @@ int conv_transposed_shape(OpCall *c)
     const Tensor *x = op_input(c, 0), *w = op_input(c, 1);
     Sizes more;
     Geometry g = { 0 };
-    if (check_transposed(c, p, &g, "input", "in, out / groups") || check_list(c, "output_padding", &p->output_padding, 0, 0, &more)) return -1;
+    if (check_transposed(c, p, &g, "input", "in, out / groups") ||
+        check_list(c, "output_padding", &p->output_padding, 0, 0, &more))
+        return -1;
     const Sizes from = conv_last(shape_of(x), g.rank), window = reaches(&g.k, &g.dilation);
     for (int i = 0; i < MOST; i++) {
         if (more.at[i] > 0 && more.at[i] >= g.stride.at[i] && more.at[i] >= g.dilation.at[i])
-            return op_fail(c, TENSOR_EVALUE, "output_padding %s, stride %s, dilation %s: want it smaller than one of them", text(&more, g.rank),
-                           text(&g.stride, g.rank), text(&g.dilation, g.rank));
+            return op_fail(c, TENSOR_EVALUE,
+                           "output_padding %s, stride %s, dilation %s: want it smaller than one of them",
+                           text(&more, g.rank), text(&g.stride, g.rank), text(&g.dilation, g.rank));
         g.x.at[i] = (from.at[i] - 1) * g.stride.at[i] - 2 * g.pad.at[i] + window.at[i] + more.at[i];
     }
     if (!all_at_least(&from, 1) || !all_at_least(&g.x, 1))
-        return op_fail(c, TENSOR_ESHAPE, "input %s, weight %s: the result would have the size %s", S(x), S(w), text(&g.x, g.rank));
+        return op_fail(c, TENSOR_ESHAPE, "input %s, weight %s: the result would have the size %s", S(x), S(w),
+                       text(&g.x, g.rank));
     return want_bias(c, op_input(c, 2), w, g.in) ? -1 : set_result(c, x, g.in, &g.x);
 }
 
@@ -222,7 +253,8 @@ int conv_weight_shape(OpCall *c)
     int64_t dim[MOST + 2];
     Sizes size;
     Geometry g = { 0 };
-    if (want_image(c, x, "input") || check_options(c, p, &g) || check_list(c, "size", &p->size, 0, 1, &size)) return -1;
+    if (want_image(c, x, "input") || check_options(c, p, &g) || check_list(c, "size", &p->size, 0, 1, &size))
+        return -1;
     if (dy->ndim != x->ndim || conv_images(shape_of(dy), g.rank) != conv_images(shape_of(x), g.rank))
         return op_fail(c, TENSOR_ESHAPE, "input %s, gradient %s: different batches", S(x), S(dy));
     g.in = conv_channels(shape_of(x), g.rank), g.out = conv_channels(shape_of(dy), g.rank);
@@ -232,4 +264,3 @@ int conv_weight_shape(OpCall *c)
     for (int i = 0; i < g.rank; i++) dim[2 + i] = g.k.at[MOST - g.rank + i];
     return op_set_output(c, 0, (TensorShape){ g.rank + 2, dim }, (TensorDtype)x->dtype);
 }
-

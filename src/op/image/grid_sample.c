@@ -8,15 +8,22 @@
 #include "op/shape/shape_op.h"
 #include "pool.h"
 
-/* ---- sums at positions ---------------------------------------------------------------------------------------------- */
+/* ---- sums at positions ----------------------------------------------------------------------- */
 
-typedef struct TapParams { int64_t size; } TapParams;       /* of x's last dimension, for tap_spread */
+typedef struct TapParams {
+    int64_t size;
+} TapParams; /* of x's last dimension, for tap_spread */
 
 static int check_taps(OpCall *c, const Tensor *a, const Tensor *index, const Tensor *b)
 {
-    if (index->dtype != TENSOR_I64) return op_fail(c, TENSOR_EDTYPE, "indices of %s: want i64", tensor_dtype_name((TensorDtype)index->dtype));
-    if (a->ndim == 3 && index->ndim == 3 && b->ndim == 3 && a->shape[0] == index->shape[0] && b->shape[0] == index->shape[0]) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "%s, indices %s, %s: want three dimensions and one batch size", S(a), S(index), S(b));
+    if (index->dtype != TENSOR_I64)
+        return op_fail(c, TENSOR_EDTYPE, "indices of %s: want i64",
+                       tensor_dtype_name((TensorDtype)index->dtype));
+    if (a->ndim == 3 && index->ndim == 3 && b->ndim == 3 && a->shape[0] == index->shape[0] &&
+        b->shape[0] == index->shape[0])
+        return 0;
+    return op_fail(c, TENSOR_ESHAPE, "%s, indices %s, %s: want three dimensions and one batch size", S(a),
+                   S(index), S(b));
 }
 
 static int check_weight(OpCall *c, const Tensor *index, const Tensor *w)
@@ -43,25 +50,40 @@ static int spread_shape(OpCall *c)
 {
     const Tensor *y = op_input(c, 0), *index = op_input(c, 1), *w = op_input(c, 2);
     if (check_taps(c, y, index, w) || check_weight(c, index, w) || check_points(c, y, index)) return -1;
-    return op_set_output(c, 0, SHAPE(y->shape[0], y->shape[1], ((const TapParams *)op_params(c))->size), (TensorDtype)y->dtype);
+    return op_set_output(c, 0, SHAPE(y->shape[0], y->shape[1], ((const TapParams *)op_params(c))->size),
+                         (TensorDtype)y->dtype);
 }
 
 static int dot_shape(OpCall *c)
 {
     const Tensor *y = op_input(c, 0), *index = op_input(c, 1), *x = op_input(c, 2);
     if (check_taps(c, y, index, x) || check_points(c, y, index)) return -1;
-    if (y->shape[1] != x->shape[1]) return op_fail(c, TENSOR_ESHAPE, "%s, %s: want as many channels", S(y), S(x));
+    if (y->shape[1] != x->shape[1])
+        return op_fail(c, TENSOR_ESHAPE, "%s, %s: want as many channels", S(y), S(x));
     return op_set_output(c, 0, shape_of(index), (TensorDtype)y->dtype);
 }
 
 static int run(OpCall *c, int kind)
 {
-    Tensor *a = dense_float(op_input(c, 0)), *index = own(raw_contiguous(op_input(c, 1))), *b = dense_float(op_input(c, 2));
+    Tensor *a = dense_float(op_input(c, 0)), *index = own(raw_contiguous(op_input(c, 1))),
+           *b = dense_float(op_input(c, 2));
     Tensor *out = op_output(c, 0), *result = pool_target(out);
     if (!a || !index || !b || !result) return -1;
-    Tensor *x = kind == TAPS_SUM ? a : kind == TAPS_SPREAD ? result : b, *y = kind == TAPS_SUM ? result : a, *w = kind == TAPS_DOT ? result : b;
-    TapsArgs args = { .kind = kind, .dtype = result->dtype, .batch = x->shape[0], .channels = x->shape[1], .size = x->shape[2],
-                      .taps = index->shape[1], .points = index->shape[2], .index = index->data, .x = x->data, .weight = w->data, .y = y->data };
+    Tensor *x = kind == TAPS_SUM      ? a
+                : kind == TAPS_SPREAD ? result
+                                      : b,
+           *y = kind == TAPS_SUM ? result : a, *w = kind == TAPS_DOT ? result : b;
+    TapsArgs args = { .kind = kind,
+                      .dtype = result->dtype,
+                      .batch = x->shape[0],
+                      .channels = x->shape[1],
+                      .size = x->shape[2],
+                      .taps = index->shape[1],
+                      .points = index->shape[2],
+                      .index = index->data,
+                      .x = x->data,
+                      .weight = w->data,
+                      .y = y->data };
     return RUN_KERNEL(c->op->name, result->place, taps, &args) ? -1 : pool_deliver(out, result);
 }
 static int sum_forward(OpCall *c) { return run(c, TAPS_SUM); }
@@ -74,8 +96,14 @@ static Tensor *spread(Tensor *y, Tensor *index, Tensor *w, int64_t size)
 {
     return y && w ? APPLY(&op_tap_spread, &((TapParams){ size }), y, index, w) : NULL;
 }
-static Tensor *sum(Tensor *x, Tensor *index, Tensor *w) { return x && w ? APPLY(&op_tap_sum, NULL, x, index, w) : NULL; }
-static Tensor *dot(Tensor *y, Tensor *index, Tensor *x) { return y && x ? APPLY(&op_tap_dot, NULL, y, index, x) : NULL; }
+static Tensor *sum(Tensor *x, Tensor *index, Tensor *w)
+{
+    return x && w ? APPLY(&op_tap_sum, NULL, x, index, w) : NULL;
+}
+static Tensor *dot(Tensor *y, Tensor *index, Tensor *x)
+{
+    return y && x ? APPLY(&op_tap_dot, NULL, y, index, x) : NULL;
+}
 
 static int done(const OpCall *c, Tensor **dx)
 {
@@ -107,34 +135,61 @@ static int dot_backward(OpCall *c, Tensor *g, Tensor **dx)
 }
 
 static const OpField spread_fields[] = { OP_FIELD(OP_I64, TapParams, size, NULL), { 0 } };
-#define TAPS .arity = 3, .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2), .keep_for = { KEEP_INPUT(1) | KEEP_INPUT(2), 0, KEEP_INPUT(0) | KEEP_INPUT(1) }, \
+#define TAPS                                                                         \
+    .arity = 3, .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2),               \
+    .keep_for = { KEEP_INPUT(1) | KEEP_INPUT(2), 0, KEEP_INPUT(0) | KEEP_INPUT(1) }, \
     .no_grad_inputs = KEEP_INPUT(1), .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "-"
 static const TensorOp op_tap_sum = {
-    .name = "tap_sum", .summary = "y[n, c, p] = sum over k of w[n, k, p] x[n, c, index[n, k, p]]; nothing where the index is outside",
-    .gradient = "dx = tap_spread(g, index, w), dw = tap_dot(g, index, x)", TAPS, .shape = sum_shape, .forward = sum_forward, .backward = sum_backward,
-    .samples = "2x3x5,2x2x4@i64:-1..5,2x2x4; 1x1x3,1x1x2@i64:0..2,1x1x2; 0x2x3,0x1x2@i64:0..2,0x1x2; 1x2x3,1x0x2@i64:0..2,1x0x2",
-    .errors = "2x3x5,2x2x4@i64:0..4,2x2x3 ! ESHAPE; 2x3x5,1x2x4@i64:0..4,1x2x4 ! ESHAPE; 2x3x5,2x2x4,2x2x4 ! EDTYPE; 3x5,2x4@i64:0..4,2x4 ! ESHAPE",
+    .name = "tap_sum",
+    .summary =
+        "y[n, c, p] = sum over k of w[n, k, p] x[n, c, index[n, k, p]]; nothing where the index is outside",
+    .gradient = "dx = tap_spread(g, index, w), dw = tap_dot(g, index, x)",
+    TAPS,
+    .shape = sum_shape,
+    .forward = sum_forward,
+    .backward = sum_backward,
+    .samples = "2x3x5,2x2x4@i64:-1..5,2x2x4; 1x1x3,1x1x2@i64:0..2,1x1x2; 0x2x3,0x1x2@i64:0..2,0x1x2; "
+               "1x2x3,1x0x2@i64:0..2,1x0x2",
+    .errors = "2x3x5,2x2x4@i64:0..4,2x2x3 ! ESHAPE; 2x3x5,1x2x4@i64:0..4,1x2x4 ! ESHAPE; 2x3x5,2x2x4,2x2x4 ! "
+              "EDTYPE; 3x5,2x4@i64:0..4,2x4 ! ESHAPE",
 };
 static const TensorOp op_tap_spread = {
-    .name = "tap_spread", .summary = "zeros [n, c, size] with w[n, k, p] y[n, c, p] added at index[n, k, p]",
-    .gradient = "dy = tap_sum(g, index, w), dw = tap_dot(y, index, g)", TAPS, .params = sizeof(TapParams), .fields = spread_fields,
-    .shape = spread_shape, .forward = spread_forward, .backward = spread_backward,
-    .samples = "2x3x4,2x2x4@i64:-1..5,2x2x4 {size=5}; 1x1x2,1x1x2@i64:0..2,1x1x2 {size=3}; 0x2x2,0x1x2@i64:0..2,0x1x2 {size=3}",
-    .errors = "2x3x5,2x2x4@i64:0..4,2x2x4 {size=5} ! ESHAPE; 2x3x4,2x2x4@i64:0..4,2x2x4 {size=-1} ! ESHAPE; 2x3x4,2x2x4,2x2x4 {size=5} ! EDTYPE",
+    .name = "tap_spread",
+    .summary = "zeros [n, c, size] with w[n, k, p] y[n, c, p] added at index[n, k, p]",
+    .gradient = "dy = tap_sum(g, index, w), dw = tap_dot(y, index, g)",
+    TAPS,
+    .params = sizeof(TapParams),
+    .fields = spread_fields,
+    .shape = spread_shape,
+    .forward = spread_forward,
+    .backward = spread_backward,
+    .samples = "2x3x4,2x2x4@i64:-1..5,2x2x4 {size=5}; 1x1x2,1x1x2@i64:0..2,1x1x2 {size=3}; "
+               "0x2x2,0x1x2@i64:0..2,0x1x2 {size=3}",
+    .errors = "2x3x5,2x2x4@i64:0..4,2x2x4 {size=5} ! ESHAPE; 2x3x4,2x2x4@i64:0..4,2x2x4 {size=-1} ! ESHAPE; "
+              "2x3x4,2x2x4,2x2x4 {size=5} ! EDTYPE",
 };
 static const TensorOp op_tap_dot = {
-    .name = "tap_dot", .summary = "w[n, k, p] = sum over c of y[n, c, p] x[n, c, index[n, k, p]]; 0 where the index is outside",
-    .gradient = "dy = tap_sum(x, index, g), dx = tap_spread(y, index, g)", TAPS, .shape = dot_shape, .forward = dot_forward, .backward = dot_backward,
+    .name = "tap_dot",
+    .summary = "w[n, k, p] = sum over c of y[n, c, p] x[n, c, index[n, k, p]]; 0 where the index is outside",
+    .gradient = "dy = tap_sum(x, index, g), dx = tap_spread(y, index, g)",
+    TAPS,
+    .shape = dot_shape,
+    .forward = dot_forward,
+    .backward = dot_backward,
     .samples = "2x3x4,2x2x4@i64:-1..5,2x3x5; 1x1x2,1x1x2@i64:0..2,1x1x3; 0x2x2,0x1x2@i64:0..2,0x2x3",
-    .errors = "2x3x5,2x2x4@i64:0..4,2x3x5 ! ESHAPE; 2x3x4,2x2x4@i64:0..4,2x2x5 ! ESHAPE; 2x3x4,2x2x4,2x3x5 ! EDTYPE",
+    .errors = "2x3x5,2x2x4@i64:0..4,2x3x5 ! ESHAPE; 2x3x4,2x2x4@i64:0..4,2x2x5 ! ESHAPE; 2x3x4,2x2x4,2x3x5 ! "
+              "EDTYPE",
 };
 REGISTER_OP(op_tap_sum);
 REGISTER_OP(op_tap_spread);
 REGISTER_OP(op_tap_dot);
 
-/* ---- coordinates of one dimension, [batch, points] -------------------------------------------------------------------- */
+/* ---- coordinates of one dimension, [batch, points] ------------------------------------------- */
 
-typedef struct GridParams { int mode, padding_mode; bool align_corners; } GridParams;
+typedef struct GridParams {
+    int mode, padding_mode;
+    bool align_corners;
+} GridParams;
 
 /* From [-1, 1] to [0, size - 1], or to the outer edges of the first and last pixel. */
 static Tensor *unnormalize(Tensor *g, int64_t size, bool align_corners)
@@ -147,7 +202,9 @@ static Tensor *unnormalize(Tensor *g, int64_t size, bool align_corners)
 /* To [0, size - 1]; the gradient is 0 at the ends too. */
 static Tensor *clip(Tensor *at, int64_t size)
 {
-    Tensor *fixed = tensor_detach(at), *inside = tensor_logical_and(tensor_gt_scalar(fixed, 0), tensor_lt_scalar(fixed, (double)(size - 1)));
+    Tensor *fixed = tensor_detach(at),
+           *inside =
+               tensor_logical_and(tensor_gt_scalar(fixed, 0), tensor_lt_scalar(fixed, (double)(size - 1)));
     return tensor_where(inside, at, tensor_clamp(fixed, 0, (double)(size - 1)));
 }
 
@@ -158,8 +215,10 @@ static Tensor *reflect(Tensor *at, int64_t size, bool align_corners)
     if (span == 0) return at ? tensor_zeros_like(at) : NULL;
     Tensor *above = tensor_add_scalar(at, -low);
     above = tensor_where(tensor_lt_scalar(above, 0), tensor_neg(above), above);
-    Tensor *flips = tensor_floor(tensor_mul_scalar(tensor_detach(above), 1 / span)), *half = tensor_mul_scalar(flips, 0.5);
-    Tensor *extra = tensor_sub(above, tensor_mul_scalar(flips, span)), *even = tensor_eq(tensor_floor(half), half);
+    Tensor *flips = tensor_floor(tensor_mul_scalar(tensor_detach(above), 1 / span)),
+           *half = tensor_mul_scalar(flips, 0.5);
+    Tensor *extra = tensor_sub(above, tensor_mul_scalar(flips, span)),
+           *even = tensor_eq(tensor_floor(half), half);
     return tensor_add_scalar(tensor_where(even, extra, tensor_add_scalar(tensor_neg(extra), span)), low);
 }
 
@@ -169,12 +228,12 @@ static Tensor *pad(Tensor *at, int64_t size, const GridParams *p)
     return p->padding_mode == TENSOR_GRID_ZEROS ? at : clip(at, size);
 }
 
-/* ---- taps of one dimension ----------------------------------------------------------------------------------------------- */
+/* ---- taps of one dimension ------------------------------------------------------------------- */
 
 enum { MOST_TAPS = 4 };
 typedef struct AxisTaps {
     int n;
-    Tensor *offset[MOST_TAPS], *weight[MOST_TAPS];      /* of the element; about -2^50 where there is none */
+    Tensor *offset[MOST_TAPS], *weight[MOST_TAPS]; /* of the element; about -2^50 where there is none */
 } AxisTaps;
 
 /* Masked before the cast, which has no value for the largest numbers. */
@@ -213,7 +272,8 @@ static AxisTaps taps_of(Tensor *grid, const GridParams *p, int64_t size, int64_t
     if (!fixed) return t;
     if (t.n == 1) {
         t.offset[0] = offset_of(tensor_round(fixed), size, stride);
-        t.weight[0] = tensor_where(tensor_eq(fixed, fixed), tensor_ones_like(fixed), at);      /* 1, but on the graph: the gradient is 0 */
+        t.weight[0] = tensor_where(tensor_eq(fixed, fixed), tensor_ones_like(fixed),
+                                   at); /* 1, but on the graph: the gradient is 0 */
         return t;
     }
     Tensor *below = tensor_floor(fixed), *behind = tensor_sub(at, below);
@@ -249,18 +309,23 @@ static int combine(const AxisTaps *axis, int axes, Tensor **index, Tensor **weig
     return *index && *weight ? 0 : -1;
 }
 
-/* ---- grid_sample ---------------------------------------------------------------------------------------------------------- */
+/* ---- grid_sample ----------------------------------------------------------------------------- */
 
 static int check_grid(OpCall *c, const GridParams *p, const Tensor *x, const Tensor *grid)
 {
     const int n = x->ndim - 2;
     if ((n != 2 && n != 3) || grid->ndim != x->ndim || grid->shape[n + 1] != n)
-        return op_fail(c, TENSOR_ESHAPE, "input %s, grid %s: want [N, C, h, w] and [N, oh, ow, 2], or [N, C, d, h, w] and [N, od, oh, ow, 3]", S(x), S(grid));
-    if (x->shape[0] != grid->shape[0]) return op_fail(c, TENSOR_ESHAPE, "input %s, grid %s: want one batch size", S(x), S(grid));
+        return op_fail(c, TENSOR_ESHAPE,
+                       "input %s, grid %s: want [N, C, h, w] and [N, oh, ow, 2], or [N, C, d, h, w] and [N, "
+                       "od, oh, ow, 3]",
+                       S(x), S(grid));
+    if (x->shape[0] != grid->shape[0])
+        return op_fail(c, TENSOR_ESHAPE, "input %s, grid %s: want one batch size", S(x), S(grid));
     for (int d = 2; d < x->ndim; d++)
         if (x->shape[d] == 0) return op_fail(c, TENSOR_ESHAPE, "input %s: nothing to sample", S(x));
     if (p->mode != TENSOR_NEAREST && p->mode != TENSOR_BILINEAR && (p->mode != TENSOR_BICUBIC || n == 3))
-        return op_fail(c, TENSOR_EVALUE, "mode %d for %s: nearest, bilinear, or bicubic on two dimensions", p->mode, S(x));
+        return op_fail(c, TENSOR_EVALUE, "mode %d for %s: nearest, bilinear, or bicubic on two dimensions",
+                       p->mode, S(x));
     if (p->padding_mode < TENSOR_GRID_ZEROS || p->padding_mode > TENSOR_GRID_REFLECTION)
         return op_fail(c, TENSOR_EVALUE, "padding_mode %d", p->padding_mode);
     return 0;
@@ -274,7 +339,7 @@ static Tensor *sample(Tensor *x, Tensor *grid, const GridParams *p)
     for (int d = 0; d < n; d++) points *= shape[2 + d] = grid->shape[1 + d];
     grid = tensor_reshape(grid, SHAPE(grid->shape[0], points, n));
     grid = tensor_where(tensor_isnan(grid), grid ? tensor_full_like(grid, -1) : NULL, grid);
-    for (int d = n - 1; d >= 0; d--) {                      /* the grid's last number is of the first dimension */
+    for (int d = n - 1; d >= 0; d--) { /* the grid's last number is of the first dimension */
         axis[d] = taps_of(tensor_select(grid, 2, n - 1 - d), p, x->shape[2 + d], positions);
         positions *= x->shape[2 + d];
     }
@@ -294,32 +359,52 @@ static int compose(OpCall *c)
     return op_set_result(c, 0, x && grid ? tensor_to(sample(x, grid, p), dtype) : NULL);
 }
 
-static const OpField grid_fields[] = { OP_FIELD(OP_INT, GridParams, mode, "3"), OP_FIELD(OP_INT, GridParams, padding_mode, "0"),
-                                       OP_FIELD(OP_BOOL, GridParams, align_corners, "0"), { 0 } };
+static const OpField grid_fields[] = { OP_FIELD(OP_INT, GridParams, mode, "3"),
+                                       OP_FIELD(OP_INT, GridParams, padding_mode, "0"),
+                                       OP_FIELD(OP_BOOL, GridParams, align_corners, "0"),
+                                       { 0 } };
 static const TensorOp op_grid_sample = {
-    .name = "grid_sample", .summary = "an image at the positions of a grid, in [-1, 1]; no gradient is right at pixels' centers: the one behind is taken",
-    .gradient = "dx = g weights added at the taps, dgrid = sum over channels of g x weights'", .arity = 2, .params = sizeof(GridParams),
-    .fields = grid_fields, .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "nn.functional.grid_sample",
-    .samples = "1x2x3x4,1x2x2x2:-0.99..0.99; 2x1x3x3,2x1x2x2:-1.7..1.7 {align_corners=1}; 1x2x4x3,1x2x1x2:-1.6..1.6 {padding_mode=1}; "
-               "1x2x3x4,1x2x2x2:-1.9..1.9 {padding_mode=2}; 1x1x3x3,1x2x2x2:-2.8..2.8 {padding_mode=2 align_corners=1}; 1x2x3x4,1x1x3x2 {mode=0}; "
-               "1x2x4x4,1x2x1x2:-0.9..0.9 {mode=5}; 1x1x4x5,1x1x2x2:-1.5..1.5 {mode=5 padding_mode=1 align_corners=1}; "
-               "1x1x4x3,1x2x1x2:-1.5..1.5 {mode=5 padding_mode=2}; 1x2x2x3x2,1x1x2x1x3:-0.99..0.99; 1x1x2x3x2,1x1x1x2x3 {mode=0 padding_mode=1}; "
+    .name = "grid_sample",
+    .summary = "an image at the positions of a grid, in [-1, 1]; no gradient is right at pixels' centers: "
+               "the one behind is taken",
+    .gradient = "dx = g weights added at the taps, dgrid = sum over channels of g x weights'",
+    .arity = 2,
+    .params = sizeof(GridParams),
+    .fields = grid_fields,
+    .compose = compose,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .torch = "nn.functional.grid_sample",
+    .samples = "1x2x3x4,1x2x2x2:-0.99..0.99; 2x1x3x3,2x1x2x2:-1.7..1.7 {align_corners=1}; "
+               "1x2x4x3,1x2x1x2:-1.6..1.6 {padding_mode=1}; "
+               "1x2x3x4,1x2x2x2:-1.9..1.9 {padding_mode=2}; 1x1x3x3,1x2x2x2:-2.8..2.8 {padding_mode=2 "
+               "align_corners=1}; 1x2x3x4,1x1x3x2 {mode=0}; "
+               "1x2x4x4,1x2x1x2:-0.9..0.9 {mode=5}; 1x1x4x5,1x1x2x2:-1.5..1.5 {mode=5 padding_mode=1 "
+               "align_corners=1}; "
+               "1x1x4x3,1x2x1x2:-1.5..1.5 {mode=5 padding_mode=2}; 1x2x2x3x2,1x1x2x1x3:-0.99..0.99; "
+               "1x1x2x3x2,1x1x1x2x3 {mode=0 padding_mode=1}; "
                "0x2x3x3,0x2x2x2; 1x2x3x3,1x0x2x2; 1x1x1x3,1x1x2x2:-0.9..0.9 {padding_mode=2 align_corners=1}",
-    .errors = "1x2x3x4,2x2x2x2 ! ESHAPE; 1x2x3x4,1x2x2x3 ! ESHAPE; 1x2x3,1x2x1 ! ESHAPE; 1x2x0x4,1x2x2x2 ! ESHAPE; 1x2x3x4,1x2x2x2 {mode=2} ! EVALUE; "
-              "1x2x3x4x4,1x2x2x2x3 {mode=5} ! EVALUE; 1x2x3x4,1x2x2x2 {padding_mode=3} ! EVALUE; 1x2x3x4@i64,1x2x2x2 ! EDTYPE",
+    .errors = "1x2x3x4,2x2x2x2 ! ESHAPE; 1x2x3x4,1x2x2x3 ! ESHAPE; 1x2x3,1x2x1 ! ESHAPE; 1x2x0x4,1x2x2x2 ! "
+              "ESHAPE; 1x2x3x4,1x2x2x2 {mode=2} ! EVALUE; "
+              "1x2x3x4x4,1x2x2x2x3 {mode=5} ! EVALUE; 1x2x3x4,1x2x2x2 {padding_mode=3} ! EVALUE; "
+              "1x2x3x4@i64,1x2x2x2 ! EDTYPE",
 };
 REGISTER_OP(op_grid_sample);
 
 Tensor *tensor_grid_sample_args(TensorGridSampleArgs a)
 {
-    return APPLY(&op_grid_sample, &((GridParams){ (int)a.mode, (int)a.padding_mode, a.align_corners }), a.input, a.grid);
+    return APPLY(&op_grid_sample, &((GridParams){ (int)a.mode, (int)a.padding_mode, a.align_corners }),
+                 a.input, a.grid);
 }
 
-/* ---- affine_grid ------------------------------------------------------------------------------------------------------------ */
+/* ---- affine_grid ----------------------------------------------------------------------------- */
 
-typedef struct AffineParams { OpDims size; bool align_corners; } AffineParams;
+typedef struct AffineParams {
+    OpDims size;
+    bool align_corners;
+} AffineParams;
 
-/* The center of pixel i of n in [-1, 1], where -1 and 1 are the first and last center, or their outer edges. */
+/* The center of pixel i of n in [-1, 1], where -1 and 1 are the first and last center, or their outer edges.
+ */
 static double center(int64_t i, int64_t n, bool align_corners)
 {
     if (n == 1) return 0;
@@ -331,12 +416,14 @@ static Tensor *centers(const int64_t *size, int n, bool align_corners, int dtype
 {
     int64_t pixels = 1;
     for (int d = 0; d < n; d++) pixels *= size[d];
-    Tensor *host = own(new_tensor(SHAPE(pixels, n + 1), TENSOR_F64, &cpu_place)), *base = own(new_tensor(SHAPE(pixels, n + 1), dtype, place));
+    Tensor *host = own(new_tensor(SHAPE(pixels, n + 1), TENSOR_F64, &cpu_place)),
+           *base = own(new_tensor(SHAPE(pixels, n + 1), dtype, place));
     if (!host || !base) return NULL;
     double *to = host->data;
     for (int64_t i = 0; i < pixels; i++, to += n + 1) {
         int64_t rest = i;
-        for (int d = n - 1; d >= 0; rest /= size[d], d--) to[n - 1 - d] = center(rest % size[d], size[d], align_corners);
+        for (int d = n - 1; d >= 0; rest /= size[d], d--)
+            to[n - 1 - d] = center(rest % size[d], size[d], align_corners);
         to[n] = 1;
     }
     return raw_copy(base, host) ? NULL : base;
@@ -349,11 +436,15 @@ static int affine_compose(OpCall *c)
     const int n = p->size.n - 2;
     const int64_t *size = p->size.at;
     int64_t shape[5];
-    if (n != 2 && n != 3) return op_fail(c, TENSOR_EVALUE, "a size of %d numbers: want [N, C, h, w] or [N, C, d, h, w]", p->size.n);
+    if (n != 2 && n != 3)
+        return op_fail(c, TENSOR_EVALUE, "a size of %d numbers: want [N, C, h, w] or [N, C, d, h, w]",
+                       p->size.n);
     if (theta->ndim != 3 || theta->shape[0] != size[0] || theta->shape[1] != n || theta->shape[2] != n + 1)
-        return op_fail(c, TENSOR_ESHAPE, "theta %s: want [%lld, %d, %d]", S(theta), (long long)size[0], n, n + 1);
+        return op_fail(c, TENSOR_ESHAPE, "theta %s: want [%lld, %d, %d]", S(theta), (long long)size[0], n,
+                       n + 1);
     for (int d = 1; d < p->size.n; d++)
-        if (size[d] < 1 || size[d] > WINDOW_LIMIT) return op_fail(c, TENSOR_EVALUE, "a size of %s", shape_text((TensorShape){ p->size.n, size }));
+        if (size[d] < 1 || size[d] > WINDOW_LIMIT)
+            return op_fail(c, TENSOR_EVALUE, "a size of %s", shape_text((TensorShape){ p->size.n, size }));
     const TensorDtype dtype = (TensorDtype)theta->dtype, wide = dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
     Tensor *base = centers(size + 2, n, p->align_corners, wide, theta->place);
     Tensor *y = base ? tensor_matmul(base, tensor_transpose(tensor_to(theta, wide), 1, 2)) : NULL;
@@ -362,14 +453,24 @@ static int affine_compose(OpCall *c)
     return op_set_result(c, 0, tensor_to(tensor_reshape(y, (TensorShape){ n + 2, shape }), dtype));
 }
 
-static const OpField affine_fields[] = { OP_FIELD(OP_DIMS, AffineParams, size, NULL), OP_FIELD(OP_BOOL, AffineParams, align_corners, "0"), { 0 } };
+static const OpField affine_fields[] = { OP_FIELD(OP_DIMS, AffineParams, size, NULL),
+                                         OP_FIELD(OP_BOOL, AffineParams, align_corners, "0"),
+                                         { 0 } };
 static const TensorOp op_affine_grid = {
-    .name = "affine_grid", .summary = "theta applied to the centers of an image's pixels, in [-1, 1]", .gradient = "dtheta = g^T centers", .arity = 1,
-    .params = sizeof(AffineParams), .fields = affine_fields, .compose = affine_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
+    .name = "affine_grid",
+    .summary = "theta applied to the centers of an image's pixels, in [-1, 1]",
+    .gradient = "dtheta = g^T centers",
+    .arity = 1,
+    .params = sizeof(AffineParams),
+    .fields = affine_fields,
+    .compose = affine_compose,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.affine_grid",
-    .samples = "2x2x3 {size=[2 3 4 5]}; 1x2x3 {size=[1 1 3 1] align_corners=1}; 1x3x4 {size=[1 2 2 3 2]}; 2x3x4 {size=[2 1 1 2 3] align_corners=1}; "
+    .samples = "2x2x3 {size=[2 3 4 5]}; 1x2x3 {size=[1 1 3 1] align_corners=1}; 1x3x4 {size=[1 2 2 3 2]}; "
+               "2x3x4 {size=[2 1 1 2 3] align_corners=1}; "
                "0x2x3 {size=[0 1 2 2]}",
-    .errors = "2x2x3 {size=[3 3 4 5]} ! ESHAPE; 2x2x2 {size=[2 3 4 5]} ! ESHAPE; 2x3 {size=[2 3 4 5]} ! ESHAPE; 2x2x3 {size=[2 3 4]} ! EVALUE; "
+    .errors = "2x2x3 {size=[3 3 4 5]} ! ESHAPE; 2x2x2 {size=[2 3 4 5]} ! ESHAPE; 2x3 {size=[2 3 4 5]} ! "
+              "ESHAPE; 2x2x3 {size=[2 3 4]} ! EVALUE; "
               "2x2x3 {size=[2 3 0 5]} ! EVALUE; 2x2x3 {size=[2 3 4 5 6]} ! ESHAPE",
 };
 REGISTER_OP(op_affine_grid);

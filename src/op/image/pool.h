@@ -1,7 +1,7 @@
 /* pool.h - what the pools over 1, 2 and 3 dimensions share.
  *
- * A list has no numbers (the default), one for all dimensions, or one for each.  Kernels see depth, height and width, where
- * missing ones have size 1. */
+ * A list has no numbers (the default), one for all dimensions, or one for each.  Kernels see depth, height
+ * and width, where missing ones have size 1. */
 #ifndef TG_POOL_H
 #define TG_POOL_H
 
@@ -11,25 +11,31 @@
 #pragma GCC visibility push(hidden)
 
 typedef struct PoolParams {
-    OpDims kernel, stride, padding, dilation;       /* none: 1, the kernel's, 0, 1 */
+    OpDims kernel, stride, padding, dilation; /* none: 1, the kernel's, 0, 1 */
     bool ceil_mode, count_include_pad;
-    int64_t divisor_override;                       /* 0: none */
-    OpDims size;                                    /* of the result's last dimensions; adaptive pools and gradients */
+    int64_t divisor_override; /* 0: none */
+    OpDims size;              /* of the result's last dimensions; adaptive pools and gradients */
     bool adaptive;
-    int spatial;                                    /* how many dimensions; shape rules set it */
+    int spatial; /* how many dimensions; shape rules set it */
 } PoolParams;
 
-#define POOL_FIELDS OP_FIELD(OP_DIMS, PoolParams, kernel, NULL), OP_FIELD(OP_DIMS, PoolParams, stride, "[]"), \
-    OP_FIELD(OP_DIMS, PoolParams, padding, "[]"), OP_FIELD(OP_BOOL, PoolParams, ceil_mode, "0")
-#define POOL_SIZE_FIELD { "output_size", OP_DIMS, offsetof(PoolParams, size), NULL }
+#define POOL_FIELDS                                                                           \
+    OP_FIELD(OP_DIMS, PoolParams, kernel, NULL), OP_FIELD(OP_DIMS, PoolParams, stride, "[]"), \
+        OP_FIELD(OP_DIMS, PoolParams, padding, "[]"), OP_FIELD(OP_BOOL, PoolParams, ceil_mode, "0")
+#define POOL_SIZE_FIELD                                          \
+    {                                                            \
+        "output_size", OP_DIMS, offsetof(PoolParams, size), NULL \
+    }
 
 /* Of a line that is pooled or made: guards the arithmetic of sizes, as WINDOW_LIMIT does for windows. */
 enum { LINE_LIMIT = INT32_MAX };
 
-/* pool_rank - x is [batch, channels, ...] or [channels, ...] with so many dimensions after them; notes them in the parameters. */
+/* pool_rank - x is [batch, channels, ...] or [channels, ...] with so many dimensions after them; notes them
+ * in the parameters. */
 int pool_rank(OpCall *c, const Tensor *x, int spatial);
 
-/* pool_check - the windows' parameters; pool_sizes - out[0..spatial) for an input of in[0..spatial), or -1 and ESHAPE. */
+/* pool_check - the windows' parameters; pool_sizes - out[0..spatial) for an input of in[0..spatial), or -1
+ * and ESHAPE. */
 int pool_check(OpCall *c, const PoolParams *p);
 int pool_sizes(OpCall *c, const PoolParams *p, const int64_t *in, int64_t *out);
 
@@ -43,7 +49,8 @@ int pool_adaptive_shape(OpCall *c, int spatial);
 /* pool_args - what kernels ask, for x and y of these shapes. */
 PoolArgs pool_args(const PoolParams *p, int dtype, TensorShape x, TensorShape y);
 
-/* pool_target - where a kernel is to write: out itself, or f32 for a half.  pool_deliver - and from there into out. */
+/* pool_target - where a kernel is to write: out itself, or f32 for a half.  pool_deliver - and from there
+ * into out. */
 Tensor *pool_target(Tensor *out);
 int pool_deliver(Tensor *out, const Tensor *from);
 

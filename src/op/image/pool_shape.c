@@ -14,7 +14,8 @@ static PoolArgs windows_of(const PoolParams *p)
         a.kernel[i] = along(&p->kernel, i, p->spatial, 1);
         a.stride[i] = along(&p->stride, i, p->spatial, 0);
         if (a.stride[i] == 0) a.stride[i] = a.kernel[i];
-        a.pad[i] = along(&p->padding, i, p->spatial, 0), a.dilation[i] = along(&p->dilation, i, p->spatial, 1);
+        a.pad[i] = along(&p->padding, i, p->spatial, 0),
+        a.dilation[i] = along(&p->dilation, i, p->spatial, 1);
     }
     return a;
 }
@@ -30,7 +31,8 @@ int pool_rank(OpCall *c, const Tensor *x, int spatial)
     static const char *const names[] = { "", "length", "height, width", "depth, height, width" };
     ((PoolParams *)op_params_mut(c))->spatial = spatial;
     if (x->ndim == spatial + 1 || x->ndim == spatial + 2) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, %s], or that without batch", S(x), names[spatial]);
+    return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, %s], or that without batch", S(x),
+                   names[spatial]);
 }
 
 static int check_list(OpCall *c, const OpDims *list, int spatial, const char *what)
@@ -43,29 +45,34 @@ static int check_range(OpCall *c, const int64_t at[3], int spatial, int64_t leas
 {
     for (int i = 0; i < 3; i++)
         if (at[i] < least || at[i] > WINDOW_LIMIT)
-            return op_fail(c, TENSOR_EVALUE, "%s: %s %s: want %lld to %d", S(op_input(c, 0)), what, text(at, spatial),
-                           (long long)least, WINDOW_LIMIT);
+            return op_fail(c, TENSOR_EVALUE, "%s: %s %s: want %lld to %d", S(op_input(c, 0)), what,
+                           text(at, spatial), (long long)least, WINDOW_LIMIT);
     return 0;
 }
 
 int pool_check(OpCall *c, const PoolParams *p)
 {
     const int n = p->spatial;
-    if (check_list(c, &p->kernel, n, "a kernel") || check_list(c, &p->stride, n, "a stride") || check_list(c, &p->padding, n, "a padding") ||
-        check_list(c, &p->dilation, n, "a dilation")) return -1;
+    if (check_list(c, &p->kernel, n, "a kernel") || check_list(c, &p->stride, n, "a stride") ||
+        check_list(c, &p->padding, n, "a padding") || check_list(c, &p->dilation, n, "a dilation"))
+        return -1;
     const PoolArgs a = windows_of(p);
-    if (check_range(c, a.kernel, n, 1, "a kernel of") || check_range(c, a.stride, n, 1, "stride") || check_range(c, a.pad, n, 0, "padding") ||
-        check_range(c, a.dilation, n, 1, "dilation")) return -1;
+    if (check_range(c, a.kernel, n, 1, "a kernel of") || check_range(c, a.stride, n, 1, "stride") ||
+        check_range(c, a.pad, n, 0, "padding") || check_range(c, a.dilation, n, 1, "dilation"))
+        return -1;
     for (int i = 0; i < 3; i++)
         if (a.pad[i] > a.kernel[i] / 2)
-            return op_fail(c, TENSOR_EVALUE, "padding %s of a kernel of %s: at most half of it", text(a.pad, n), text(a.kernel, n));
-    if (p->divisor_override < 0) return op_fail(c, TENSOR_EVALUE, "divisor %lld", (long long)p->divisor_override);
+            return op_fail(c, TENSOR_EVALUE, "padding %s of a kernel of %s: at most half of it",
+                           text(a.pad, n), text(a.kernel, n));
+    if (p->divisor_override < 0)
+        return op_fail(c, TENSOR_EVALUE, "divisor %lld", (long long)p->divisor_override);
     return 0;
 }
 
 static int64_t steps(const PoolArgs *a, int i, int64_t size, bool ceil_mode)
 {
-    const int64_t stride = a->stride[i], room = size + 2 * a->pad[i] - (a->dilation[i] * (a->kernel[i] - 1) + 1);
+    const int64_t stride = a->stride[i],
+                  room = size + 2 * a->pad[i] - (a->dilation[i] * (a->kernel[i] - 1) + 1);
     if (room < 0 && !(ceil_mode && room > -stride)) return 0;
     const int64_t n = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
     return ceil_mode && (n - 1) * stride >= size + a->pad[i] ? n - 1 : n;
@@ -78,8 +85,9 @@ int pool_sizes(OpCall *c, const PoolParams *p, const int64_t *in, int64_t *out)
     for (int i = 0; i < n; i++) {
         out[i] = steps(&a, 3 - n + i, in[i], p->ceil_mode);
         if (in[i] > 0 && in[i] <= LINE_LIMIT && out[i] > 0) continue;
-        return op_fail(c, TENSOR_ESHAPE, "%s: no room for windows of %s (dilation %s) in %s, padded by %s", S(op_input(c, 0)), text(a.kernel, n),
-                       text(a.dilation, n), shape_text((TensorShape){ n, in }), text(a.pad, n));
+        return op_fail(c, TENSOR_ESHAPE, "%s: no room for windows of %s (dilation %s) in %s, padded by %s",
+                       S(op_input(c, 0)), text(a.kernel, n), text(a.dilation, n),
+                       shape_text((TensorShape){ n, in }), text(a.pad, n));
     }
     return 0;
 }
@@ -106,14 +114,16 @@ int pool_adaptive_shape(OpCall *c, int spatial)
     PoolParams *p = op_params_mut(c);
     const Tensor *x = op_input(c, 0);
     if (pool_rank(c, x, spatial)) return -1;
-    if (p->size.n != 1 && p->size.n != spatial) return op_fail(c, TENSOR_EVALUE, "a size of %d numbers: want one, or %d", p->size.n, spatial);
+    if (p->size.n != 1 && p->size.n != spatial)
+        return op_fail(c, TENSOR_EVALUE, "a size of %d numbers: want one, or %d", p->size.n, spatial);
     for (int i = p->size.n; i < spatial; i++) p->size.at[i] = p->size.at[0];
     p->size.n = spatial, p->adaptive = true;
     for (int i = 0; i < spatial; i++) {
         if (p->size.at[i] < 0 || p->size.at[i] > LINE_LIMIT)
             return op_fail(c, TENSOR_EVALUE, "%s to %s: want sizes of 0 and more", S(op_input(c, 0)),
                            shape_text((TensorShape){ spatial, p->size.at }));
-        if (x->shape[x->ndim - spatial + i] == 0) return op_fail(c, TENSOR_ESHAPE, "%s: nothing to pool", S(x));
+        if (x->shape[x->ndim - spatial + i] == 0)
+            return op_fail(c, TENSOR_ESHAPE, "%s: nothing to pool", S(x));
     }
     return pool_result(c, 0, x, p->size.at, x->dtype);
 }
@@ -121,7 +131,7 @@ int pool_adaptive_shape(OpCall *c, int spatial)
 PoolArgs pool_args(const PoolParams *p, int dtype, TensorShape x, TensorShape y)
 {
     const int lead = 3 - p->spatial;
-    bool even = true;                   /* windows of one size that lie side by side */
+    bool even = true; /* windows of one size that lie side by side */
     PoolArgs a = windows_of(p);
     a.dtype = dtype, a.planes = 1;
     for (int i = 0; i < x.ndim - p->spatial; i++) a.planes *= x.dim[i];
@@ -131,7 +141,8 @@ PoolArgs pool_args(const PoolParams *p, int dtype, TensorShape x, TensorShape y)
         even = even && a.out[i] && a.in[i] % a.out[i] == 0;
     }
     if (!p->adaptive) return a;
-    a.adaptive = !even || a.out[2] * a.out[2] < 4 * a.in[2];           /* the others' loops run over windows: many, and narrow ones */
+    a.adaptive = !even || a.out[2] * a.out[2] <
+                              4 * a.in[2]; /* the others' loops run over windows: many, and narrow ones */
     for (int i = 0; i < 3 && !a.adaptive; i++) a.kernel[i] = a.stride[i] = a.in[i] / a.out[i];
     return a;
 }

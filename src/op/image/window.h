@@ -1,11 +1,13 @@
-/* window.h - sizes of sliding windows, as conv2d and the pools have them: a list of none (the default), one (both directions)
- * or two (height, width). */
+/* window.h - sizes of sliding windows, as conv2d and the pools have them: a list of none (the default), one
+ * (both directions) or two (height, width). */
 #ifndef TG_WINDOW_H
 #define TG_WINDOW_H
 
 #include "tensor/core.h"
 
-typedef struct Pair { int64_t h, w; } Pair;
+typedef struct Pair {
+    int64_t h, w;
+} Pair;
 
 FORCE_INLINE Pair pair_of(const OpDims *d, Pair otherwise)
 {

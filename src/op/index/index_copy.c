@@ -1,13 +1,16 @@
 /* index_copy.c - slices of one dimension replaced: by those of a source, or by a number.
  *
- *   index_copy   y = x with slice index_k = source_k; the last one wins       dx = dy, 0 where written; dsource = dy there, 0 for losers
- *   index_fill   y = x with slice index_k = value                             dx = dy, 0 where written
+ *   index_copy   y = x with slice index_k = source_k; the last one wins       dx = dy, 0 where written;
+ * dsource = dy there, 0 for losers index_fill   y = x with slice index_k = value dx = dy, 0 where written
  *
- * Who wins is settled on the host, as a list of x's slices: is it written, and from where.  The rest is a choice between x and
- * slices picked from the source, on the graph. */
+ * Who wins is settled on the host, as a list of x's slices: is it written, and from where.  The rest is a
+ * choice between x and slices picked from the source, on the graph. */
 #include "op/shape/shape_op.h"
 
-typedef struct FillParams { int dim; double value; } FillParams;
+typedef struct FillParams {
+    int dim;
+    double value;
+} FillParams;
 
 /* Of x's slices in dim: written as a bool of shape [1, ..., n, ..., 1], and from which position of index. */
 static int settle(OpCall *c, int *dim, Tensor **written, Tensor **from)
@@ -17,7 +20,8 @@ static int settle(OpCall *c, int *dim, Tensor **written, Tensor **from)
     if (call_index_dtype(c, index) || (*dim = call_dim(c, *dim, shape_of(x))) < 0) return -1;
     int64_t n = x->ndim ? x->shape[*dim] : 1, line[TENSOR_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++) line[d] = d == *dim ? n : 1;
-    Tensor *list = host_copy(index, TENSOR_I64), *mask = zeros_on((TensorShape){ x->ndim, line }, TENSOR_BOOL, &cpu_place);
+    Tensor *list = host_copy(index, TENSOR_I64),
+           *mask = zeros_on((TensorShape){ x->ndim, line }, TENSOR_BOOL, &cpu_place);
     Tensor *source = zeros_on(SHAPE(n), TENSOR_I64, &cpu_place);
     if (!list || !mask || !source) return -1;
     for (int64_t k = 0; k < list->numel; k++) {
@@ -36,13 +40,18 @@ static int copy_compose(OpCall *c)
     int dim = ((const FillParams *)op_params(c))->dim;
     Tensor *x = op_input(c, 0), *index = op_input(c, 1), *src = op_input(c, 2), *written, *from;
     if (settle(c, &dim, &written, &from)) return -1;
-    bool fits = src->ndim == x->ndim || (x->ndim == 0 && src->numel == index->numel) || (src->ndim == 0 && x->ndim == 1 && index->numel == 1);
-    for (int d = 0; fits && d < x->ndim && d < src->ndim; d++) fits = src->shape[d] == (d == dim ? index->numel : x->shape[d]);
+    bool fits = src->ndim == x->ndim || (x->ndim == 0 && src->numel == index->numel) ||
+                (src->ndim == 0 && x->ndim == 1 && index->numel == 1);
+    for (int d = 0; fits && d < x->ndim && d < src->ndim; d++)
+        fits = src->shape[d] == (d == dim ? index->numel : x->shape[d]);
     if (!fits)
-        return op_fail(c, TENSOR_ESHAPE, "index %s and source %s for %s: want x's sizes, and as many slices as indices in dimension %d", S(index),
-                       S(src), S(x), dim);
+        return op_fail(
+            c, TENSOR_ESHAPE,
+            "index %s and source %s for %s: want x's sizes, and as many slices as indices in dimension %d",
+            S(index), S(src), S(x), dim);
     if (src->dtype != x->dtype)
-        return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same", tensor_dtype_name((TensorDtype)src->dtype), tensor_dtype_name((TensorDtype)x->dtype));
+        return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same",
+                       tensor_dtype_name((TensorDtype)src->dtype), tensor_dtype_name((TensorDtype)x->dtype));
     if (index->numel == 0) return op_set_result(c, 0, tensor_clone(x));
     if (x->ndim == 0 || src->ndim == 0) src = tensor_reshape(src, SHAPE(-1));
     Tensor *picked = tensor_index_select(src, dim, from);
@@ -59,18 +68,38 @@ static int fill_compose(OpCall *c)
 }
 
 static const OpField copy_fields[] = { OP_FIELD(OP_INT, FillParams, dim, NULL), { 0 } };
-static const OpField fill_fields[] = { OP_FIELD(OP_INT, FillParams, dim, NULL), OP_FIELD(OP_DOUBLE, FillParams, value, NULL), { 0 } };
-static const TensorOp op_index_copy = { .name = "index_copy", .summary = "x with slices of dim replaced by those of a source; the last one wins", .arity = 3,
+static const OpField fill_fields[] = { OP_FIELD(OP_INT, FillParams, dim, NULL),
+                                       OP_FIELD(OP_DOUBLE, FillParams, value, NULL),
+                                       { 0 } };
+static const TensorOp op_index_copy = {
+    .name = "index_copy",
+    .summary = "x with slices of dim replaced by those of a source; the last one wins",
+    .arity = 3,
     .gradient = "dx = dy, 0 where written; dsource = dy at the index, 0 for slices that were overwritten",
-    .params = sizeof(FillParams), .fields = copy_fields, .compose = copy_compose, .flags = OP_ANY_DEVICE,
-    .samples = "5x3,4@i64:0..4,4x3 {dim=0}; 2x3x4,2@i64:0..2,2x2x4 {dim=-2}; 3,0@i64:0..0,0 {dim=0}; ,1@i64:0..0, {dim=0}; ,@i64:0..0, {dim=0}; "
+    .params = sizeof(FillParams),
+    .fields = copy_fields,
+    .compose = copy_compose,
+    .flags = OP_ANY_DEVICE,
+    .samples = "5x3,4@i64:0..4,4x3 {dim=0}; 2x3x4,2@i64:0..2,2x2x4 {dim=-2}; 3,0@i64:0..0,0 {dim=0}; "
+               ",1@i64:0..0, {dim=0}; ,@i64:0..0, {dim=0}; "
                "3,@i64:0..2, {dim=0}; 2x0,2@i64:0..1,2x0 {dim=0}",
-    .errors = "5x3,2@i64:5..6,2x3 {dim=0} ! EINDEX; 5x3,2@i64:0..4,3x3 {dim=0} ! ESHAPE; 5x3,2,2x3 {dim=0} ! EDTYPE; 5x3,2@i64:0..4,2x3@i64 {dim=0} ! EDTYPE" };
-static const TensorOp op_index_fill = { .name = "index_fill", .summary = "x with slices of dim set to a number", .arity = 2,
+    .errors = "5x3,2@i64:5..6,2x3 {dim=0} ! EINDEX; 5x3,2@i64:0..4,3x3 {dim=0} ! ESHAPE; 5x3,2,2x3 {dim=0} ! "
+              "EDTYPE; 5x3,2@i64:0..4,2x3@i64 {dim=0} ! EDTYPE"
+};
+static const TensorOp op_index_fill = {
+    .name = "index_fill",
+    .summary = "x with slices of dim set to a number",
+    .arity = 2,
     .gradient = "dx = dy, 0 where written",
-    .params = sizeof(FillParams), .fields = fill_fields, .compose = fill_compose, .flags = OP_ANY_DEVICE,
-    .samples = "5x3,4@i64:0..4 {dim=0 value=2}; 2x3x4,2@i64:0..2 {dim=-2 value=-1}; 3,0@i64:0..0 {dim=0 value=1}; ,1@i64:0..0 {dim=0 value=3}",
-    .errors = "5x3,2@i64:5..6 {dim=0 value=1} ! EINDEX; 5x3,2x2@i64:0..4 {dim=0 value=1} ! ESHAPE; 5x3,2 {dim=0 value=1} ! EDTYPE" };
+    .params = sizeof(FillParams),
+    .fields = fill_fields,
+    .compose = fill_compose,
+    .flags = OP_ANY_DEVICE,
+    .samples = "5x3,4@i64:0..4 {dim=0 value=2}; 2x3x4,2@i64:0..2 {dim=-2 value=-1}; 3,0@i64:0..0 {dim=0 "
+               "value=1}; ,1@i64:0..0 {dim=0 value=3}",
+    .errors = "5x3,2@i64:5..6 {dim=0 value=1} ! EINDEX; 5x3,2x2@i64:0..4 {dim=0 value=1} ! ESHAPE; 5x3,2 "
+              "{dim=0 value=1} ! EDTYPE"
+};
 REGISTER_OP(op_index_copy);
 REGISTER_OP(op_index_fill);
 

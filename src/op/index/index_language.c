@@ -1,28 +1,27 @@
 /* index_language.c - x[:, None, 1:-1:2, idx], read and written.
  *
- * Integers, slices, ... and None are views, made one after the other; tensors and bools are kept apart with the dimension of
- * the view that they index, and go to index_tensors or index_put at the end, as in PyTorch.  So an integer is never an
- * advanced index: it does not separate tensors, nor count among them. */
+ * Integers, slices, ... and None are views, made one after the other; tensors and bools are kept apart with
+ * the dimension of the view that they index, and go to index_tensors or index_put at the end, as in PyTorch.
+ * So an integer is never an advanced index: it does not separate tensors, nor count among them. */
 #include "index_language.h"
 #include "op/shape/shape_op.h"
 
 typedef struct Picked {
     Tensor *view;
-    Tensor *list[TENSOR_MAX_DIMS];          /* tensors for the view's leading dimensions, NULL: the whole dimension */
-    int n;                                  /* 0: the view is the result */
+    Tensor *list[TENSOR_MAX_DIMS]; /* tensors for the view's leading dimensions, NULL: the whole dimension */
+    int n;                         /* 0: the view is the result */
 } Picked;
 
-typedef struct Text { const char *op, *text; } Text;
+typedef struct Text {
+    const char *op, *text;
+} Text;
 
 static int refuse(const Text *t, TensorStatus code, const IndexItem *item, const char *what, const Tensor *x)
 {
     return fail(code, t->op, "\"%s\" at position %d: %s %s", t->text, item->at, what, S(x));
 }
 
-static bool is_mask(const Tensor *index)
-{
-    return index->dtype == TENSOR_BOOL || index->dtype == TENSOR_U8;
-}
+static bool is_mask(const Tensor *index) { return index->dtype == TENSOR_BOOL || index->dtype == TENSOR_U8; }
 
 /* Tensors of rank 0 are integers, or bools: after this only others are INDEX_TENSOR. */
 static int settle_scalars(const Text *t, IndexItem *items, int n)
@@ -31,8 +30,8 @@ static int settle_scalars(const Text *t, IndexItem *items, int n)
         Tensor *index = items[i].tensor;
         if (items[i].kind != INDEX_TENSOR) continue;
         if (dtype_is_float(index->dtype))
-            return fail(TENSOR_EDTYPE, t->op, "\"%s\" at position %d: the index %s is %s: want i64 or bool", t->text, items[i].at, S(index),
-                        tensor_dtype_name((TensorDtype)index->dtype));
+            return fail(TENSOR_EDTYPE, t->op, "\"%s\" at position %d: the index %s is %s: want i64 or bool",
+                        t->text, items[i].at, S(index), tensor_dtype_name((TensorDtype)index->dtype));
         if (index->ndim > 0) continue;
         items[i].kind = is_mask(index) ? INDEX_BOOL : INDEX_INTEGER;
         items[i].start = tensor_item_i64(index);
@@ -50,8 +49,8 @@ static Tensor *pick_integer(const Text *t, Tensor *view, int dim, const IndexIte
 {
     int64_t size = view->shape[dim];
     if (item->start >= -size && item->start < size) return tensor_select(view, dim, item->start);
-    fail(TENSOR_EINDEX, t->op, "\"%s\" at position %d: index %lld for a size of %lld, dimension %d of %s", t->text, item->at, (long long)item->start,
-         (long long)size, dim, S(view));
+    fail(TENSOR_EINDEX, t->op, "\"%s\" at position %d: index %lld for a size of %lld, dimension %d of %s",
+         t->text, item->at, (long long)item->start, (long long)size, dim, S(view));
     return NULL;
 }
 
@@ -61,10 +60,7 @@ static Tensor *pick_slice(Tensor *view, int dim, const IndexItem *item)
     return whole ? view : tensor_slice(view, dim, item->start, item->end, item->step);
 }
 
-static Tensor *list_of_bool(bool yes, const Place *place)
-{
-    return zeros_on(SHAPE(yes), TENSOR_I64, place);
-}
+static Tensor *list_of_bool(bool yes, const Place *place) { return zeros_on(SHAPE(yes), TENSOR_I64, place); }
 
 /* Follows the items through x; at[d] is the tensor that indexes the view from dimension d on. */
 static Tensor *walk(const Text *t, Tensor *x, const IndexItem *items, int n, Tensor **at)
@@ -73,12 +69,14 @@ static Tensor *walk(const Text *t, Tensor *x, const IndexItem *items, int n, Ten
     Tensor *view = x;
     for (int i = 0; i < n; i++) {
         specified += dims_of(&items[i]);
-        if (specified > x->ndim) return refuse(t, TENSOR_EVALUE, &items[i], "more indices than dimensions of", x), NULL;
+        if (specified > x->ndim)
+            return refuse(t, TENSOR_EVALUE, &items[i], "more indices than dimensions of", x), NULL;
     }
     for (int i = 0; i < n && view; i++) {
         const IndexItem *item = &items[i];
         bool adds = item->kind == INDEX_NONE || item->kind == INDEX_BOOL;
-        if (adds && view->ndim == TENSOR_MAX_DIMS) return refuse(t, TENSOR_ESHAPE, item, "too many dimensions from", x), NULL;
+        if (adds && view->ndim == TENSOR_MAX_DIMS)
+            return refuse(t, TENSOR_ESHAPE, item, "too many dimensions from", x), NULL;
         if (adds) view = tensor_unsqueeze(view, dim);
         if (item->kind == INDEX_INTEGER) view = pick_integer(t, view, dim, item);
         if (item->kind == INDEX_SLICE) view = pick_slice(view, dim++, item);
@@ -107,14 +105,15 @@ static int pick(const Text *t, Tensor *x, va_list args, Picked *p)
     return p->view ? 0 : -1;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static Tensor *get(const Text *t, Tensor *x, va_list args)
 {
     Picked p;
     if (pick(t, x, args, &p)) return NULL;
     if (p.n) return tensor_index_tensors(p.view, (TensorList){ p.list, p.n });
-    return p.view == x ? tensor_expand(x, shape_of(x)) : p.view;           /* a tensor of its own, also where nothing is picked */
+    return p.view == x ? tensor_expand(x, shape_of(x))
+                       : p.view; /* a tensor of its own, also where nothing is picked */
 }
 
 Tensor *(tensor_index)(Tensor *x, const char *text, ...)
@@ -130,7 +129,7 @@ Tensor *(tensor_index)(Tensor *x, const char *text, ...)
     return tensor_scope_return(scope, y);
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 typedef enum Way { SET, ACCUMULATE } Way;
 
@@ -142,9 +141,12 @@ static Tensor *fill_mask(const Picked *p, Tensor *value)
     int first = p->n - 1, ndim = p->view->ndim - first;
     for (int d = 0; d < mask->ndim; d++)
         if (mask->shape[d] != p->view->shape[first + d])
-            return fail(TENSOR_ESHAPE, "index", "mask %s for %s from dimension %d on: want equal sizes", S(mask), S(p->view), first), NULL;
+            return fail(TENSOR_ESHAPE, "index", "mask %s for %s from dimension %d on: want equal sizes",
+                        S(mask), S(p->view), first),
+                   NULL;
     for (int d = 0; d < ndim; d++) shape[d] = d < mask->ndim ? mask->shape[d] : 1;
-    return tensor_masked_fill_tensor_(p->view, tensor_reshape(mask, (TensorShape){ ndim, shape }), tensor_reshape(value, SHAPE()));
+    return tensor_masked_fill_tensor_(p->view, tensor_reshape(mask, (TensorShape){ ndim, shape }),
+                                      tensor_reshape(value, SHAPE()));
 }
 
 static bool only_a_mask(const Picked *p)
@@ -167,12 +169,15 @@ static Tensor *put(const Picked *p, Tensor *value, Way way)
 static Tensor *set(const Text *t, Tensor *x, Tensor *value, Way way, va_list args)
 {
     Picked p;
-    if (check_null(x, t->op, 1) || check_null(value, t->op, 2) || inplace_check(t->op, x) || pick(t, x, args, &p)) return NULL;
+    if (check_null(x, t->op, 1) || check_null(value, t->op, 2) || inplace_check(t->op, x) ||
+        pick(t, x, args, &p))
+        return NULL;
     if (value->dtype != x->dtype) value = tensor_to(value, (TensorDtype)x->dtype);
     return value && put(&p, value, way) ? x : NULL;
 }
 
-static Tensor *write(const char *op, Tensor *x, Tensor *value, Way way, bool aside, const char *text, va_list args)
+static Tensor *write(const char *op, Tensor *x, Tensor *value, Way way, bool aside, const char *text,
+                     va_list args)
 {
     const char *outer = composing;
     TensorScope scope = tensor_scope_open();
@@ -215,10 +220,12 @@ Tensor *(tensor_index_accumulate_)(Tensor *x, Tensor *value, const char *text, .
 Tensor *(tensor_index_set_scalar_)(Tensor *x, double value, const char *text, ...)
 {
     va_list args;
-    if (check_null(x, "tensor_index_set_scalar_", 1) || check_fill("tensor_index_set_scalar_", x, value)) return NULL;
+    if (check_null(x, "tensor_index_set_scalar_", 1) || check_fill("tensor_index_set_scalar_", x, value))
+        return NULL;
     Tensor *scalar = new_tensor(SHAPE(), x->dtype, x->place), *y = NULL;
     va_start(args, text);
-    if (scalar && !raw_fill(scalar, value)) y = write("tensor_index_set_scalar_", x, scalar, SET, false, text, args);
+    if (scalar && !raw_fill(scalar, value))
+        y = write("tensor_index_set_scalar_", x, scalar, SET, false, text, args);
     va_end(args);
     tensor_release(scalar);
     return y;

@@ -6,19 +6,27 @@
 
 #pragma GCC visibility push(hidden)
 
-typedef enum IndexKind { INDEX_INTEGER, INDEX_SLICE, INDEX_ELLIPSIS, INDEX_NONE, INDEX_BOOL, INDEX_TENSOR } IndexKind;
+typedef enum IndexKind {
+    INDEX_INTEGER,
+    INDEX_SLICE,
+    INDEX_ELLIPSIS,
+    INDEX_NONE,
+    INDEX_BOOL,
+    INDEX_TENSOR
+} IndexKind;
 
 typedef struct IndexItem {
     IndexKind kind;
-    int at;                                 /* where it stands in the text */
-    int64_t start, end, step;               /* of a slice: 0, INT64_MAX and 1 where left out; start: an integer, or a bool */
+    int at; /* where it stands in the text */
+    int64_t start, end,
+        step; /* of a slice: 0, INT64_MAX and 1 where left out; start: an integer, or a bool */
     Tensor *tensor;
 } IndexItem;
 
-enum { INDEX_MOST = 3 * TENSOR_MAX_DIMS };  /* None may stand between all dimensions */
+enum { INDEX_MOST = 3 * TENSOR_MAX_DIMS }; /* None may stand between all dimensions */
 
-/* index_parse - reads text into items, taking an argument for every name and every %d; returns their number, or -1 and EVALUE
- * with the text and the position. */
+/* index_parse - reads text into items, taking an argument for every name and every %d; returns their number,
+ * or -1 and EVALUE with the text and the position. */
 int index_parse(const char *op, const char *text, va_list args, IndexItem items[INDEX_MOST]);
 
 #pragma GCC visibility pop

@@ -72,9 +72,12 @@ static int read_name(Reader *r, IndexItem *item)
     if (n == 4 && memcmp(start, "None", n) == 0) return 0;
     item->kind = INDEX_TENSOR, item->tensor = va_arg(r->args, Tensor *);
     if (item->tensor == TENSOR_INDEX_END_)
-        return fail(TENSOR_EVALUE, r->op, "\"%s\" at position %d: no tensor is given for the name \"%.*s\"", r->text, item->at, (int)n, start);
+        return fail(TENSOR_EVALUE, r->op, "\"%s\" at position %d: no tensor is given for the name \"%.*s\"",
+                    r->text, item->at, (int)n, start);
     if (item->tensor) return 0;
-    return tensor_error() ? -1 : fail(TENSOR_ENULL, r->op, "\"%s\" at position %d: the tensor is NULL", r->text, item->at);
+    return tensor_error()
+               ? -1
+               : fail(TENSOR_ENULL, r->op, "\"%s\" at position %d: the tensor is NULL", r->text, item->at);
 }
 
 /* An integer, or a slice: what a colon follows. */
@@ -111,10 +114,11 @@ static int read_items(Reader *r, IndexItem *items)
     bool bracket = take(r, "["), ellipsis = false;
     do {
         skip_spaces(r);
-        if (n > 0 && (*r->at == 0 || *r->at == ']')) break;                 /* a comma may end the list */
+        if (n > 0 && (*r->at == 0 || *r->at == ']')) break; /* a comma may end the list */
         if (n == INDEX_MOST) return refuse(r, r->at, "too many items");
         if (read_item(r, &items[n])) return -1;
-        if (items[n].kind == INDEX_ELLIPSIS && ellipsis) return refuse(r, r->text + items[n].at, "a second ...");
+        if (items[n].kind == INDEX_ELLIPSIS && ellipsis)
+            return refuse(r, r->text + items[n].at, "a second ...");
         ellipsis |= items[n++].kind == INDEX_ELLIPSIS;
     } while (take(r, ","));
     if (bracket && !take(r, "]")) return refuse(r, r->at, "want , or ]");
@@ -129,7 +133,8 @@ int index_parse(const char *op, const char *text, va_list args, IndexItem items[
     va_copy(r.args, args);
     int n = read_items(&r, items);
     if (n >= 0 && va_arg(r.args, Tensor *) != TENSOR_INDEX_END_)
-        n = fail(TENSOR_EVALUE, op, "\"%s\": want one argument for each name and each %%d, %%ld or %%lld, and no more", text);
+        n = fail(TENSOR_EVALUE, op,
+                 "\"%s\": want one argument for each name and each %%d, %%ld or %%lld, and no more", text);
     va_end(r.args);
     return n;
 }

@@ -1,29 +1,28 @@
-/* index_tensors.c - what brackets do in Python: x[i, :, j] with tensors of indices or masks for some dimensions.
+/* index_tensors.c - what brackets do in Python: x[i, :, j] with tensors of indices or masks for some
+ * dimensions.
  *
- *   index      y[k...] = x[i_k, :, j_k, ...]                 index_put  y = x with y[i_k, :, j_k, ...] = or += values[k...]
+ *   index      y[k...] = x[i_k, :, j_k, ...]                 index_put  y = x with y[i_k, :, j_k, ...] = or
+ * += values[k...]
  *
- * An operand that is not there (NULL) stands for a whole dimension.  The indices become positions in their dimensions taken
- * as one, on the host; the rest is index_select, index_copy or index_add on the graph.  The dimensions of the indices come where
- * the indexed dimensions were if those are neighbours, else first.  Here negative indices count from the end; a mask (bool, u8)
- * stands for its nonzero indices. */
+ * An operand that is not there (NULL) stands for a whole dimension.  The indices become positions in their
+ * dimensions taken as one, on the host; the rest is index_select, index_copy or index_add on the graph.  The
+ * dimensions of the indices come where the indexed dimensions were if those are neighbours, else first.  Here
+ * negative indices count from the end; a mask (bool, u8) stands for its nonzero indices. */
 #include "op/shape/shape_op.h"
 
 typedef struct Rows {
-    Tensor *at;                             /* i64: positions in the indexed dimensions as one, row-major */
+    Tensor *at; /* i64: positions in the indexed dimensions as one, row-major */
     int ndim;
-    int64_t shape[TENSOR_MAX_DIMS];         /* of the indices, broadcast */
-    bool permuted;                          /* the indexed dimensions are no neighbours: they go first, by order */
+    int64_t shape[TENSOR_MAX_DIMS]; /* of the indices, broadcast */
+    bool permuted;                  /* the indexed dimensions are no neighbours: they go first, by order */
     int64_t order[TENSOR_MAX_DIMS];
-    int before, leading;                    /* dimensions before the indexed ones, and how many are indexed */
-    int64_t outer, rows, width;             /* x (permuted) as [outer, rows, width] */
+    int before, leading;        /* dimensions before the indexed ones, and how many are indexed */
+    int64_t outer, rows, width; /* x (permuted) as [outer, rows, width] */
 } Rows;
 
-/* ---- indices to positions ---------------------------------------------------------------------------------------- */
+/* ---- indices to positions -------------------------------------------------------------------- */
 
-static bool is_mask(const Tensor *index)
-{
-    return index->dtype == TENSOR_BOOL || index->dtype == TENSOR_U8;
-}
+static bool is_mask(const Tensor *index) { return index->dtype == TENSOR_BOOL || index->dtype == TENSOR_U8; }
 
 /* The index of dimension d, or of several for a mask, as i64 tensors on the host; returns how many, or -1. */
 static int unpack(OpCall *c, const Tensor *x, Tensor *index, int d, Tensor **list)
@@ -35,7 +34,9 @@ static int unpack(OpCall *c, const Tensor *x, Tensor *index, int d, Tensor **lis
     }
     bool fits = index->ndim > 0 && d + index->ndim <= x->ndim;
     for (int i = 0; fits && i < index->ndim; i++) fits = index->shape[i] == x->shape[d + i];
-    if (!fits) return op_fail(c, TENSOR_ESHAPE, "mask %s for %s from dimension %d on: want equal sizes", S(index), S(x), d);
+    if (!fits)
+        return op_fail(c, TENSOR_ESHAPE, "mask %s for %s from dimension %d on: want equal sizes", S(index),
+                       S(x), d);
     Tensor *found = tensor_nonzero(index), *host = found ? host_copy(found, TENSOR_I64) : NULL;
     for (int i = 0; host && i < index->ndim; i++)
         if (!(list[d + i] = own(new_layer(host, 1, i)))) return -1;
@@ -52,8 +53,10 @@ static Tensor *wrapped(OpCall *c, const Tensor *x, int d, Tensor *index)
         if (v < -n || v >= n) {
             int64_t at[TENSOR_MAX_DIMS], rest = i;
             for (int k = from->ndim - 1; k >= 0; rest /= from->shape[k], k--) at[k] = rest % from->shape[k];
-            op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s, for dimension %d of %s: want %lld to %lld", (long long)v,
-                    shape_text((TensorShape){ from->ndim, at }), S(from), d, S(x), (long long)-n, (long long)n - 1);
+            op_fail(c, TENSOR_EINDEX,
+                    "index %lld at position %s of %s, for dimension %d of %s: want %lld to %lld",
+                    (long long)v, shape_text((TensorShape){ from->ndim, at }), S(from), d, S(x),
+                    (long long)-n, (long long)n - 1);
             return NULL;
         }
         ((int64_t *)to->data)[i] = v < 0 ? v + n : v;
@@ -71,7 +74,8 @@ static int positions(OpCall *c, const Tensor *x, Tensor *const *list, const Rows
         Tensor *index = list[d] ? wrapped(c, x, d, list[d]) : NULL;
         if (!list[d]) continue;
         if (!index || raw_copy(wide, index)) return -1;
-        for (int64_t k = 0; k < to->numel; k++) at[k] = at[k] * x->shape[d] + ((const int64_t *)wide->data)[k];
+        for (int64_t k = 0; k < to->numel; k++)
+            at[k] = at[k] * x->shape[d] + ((const int64_t *)wide->data)[k];
     }
     return 0;
 }
@@ -111,11 +115,14 @@ static int make_rows(OpCall *c, const Tensor *x, int first, Rows *r)
     for (int i = 0; i < x->ndim; i++) {
         if (!list[i]) continue;
         int ndim = shape_broadcast((TensorShape){ r->ndim, r->shape }, shape_of(list[i]), r->shape);
-        if (ndim < 0) return op_fail(c, TENSOR_ESHAPE, "index %s does not broadcast to the others", S(list[i]));
+        if (ndim < 0)
+            return op_fail(c, TENSOR_ESHAPE, "index %s does not broadcast to the others", S(list[i]));
         r->ndim = ndim;
     }
-    if (r->ndim + x->ndim - r->leading > TENSOR_MAX_DIMS) return op_fail(c, TENSOR_ESHAPE, "the result has more than %d dimensions", TENSOR_MAX_DIMS);
-    Tensor *host = own(new_tensor(SHAPE(shape_count((TensorShape){ r->ndim, r->shape })), TENSOR_I64, &cpu_place));
+    if (r->ndim + x->ndim - r->leading > TENSOR_MAX_DIMS)
+        return op_fail(c, TENSOR_ESHAPE, "the result has more than %d dimensions", TENSOR_MAX_DIMS);
+    Tensor *host =
+        own(new_tensor(SHAPE(shape_count((TensorShape){ r->ndim, r->shape })), TENSOR_I64, &cpu_place));
     if (!host || positions(c, x, list, r, host)) return -1;
     r->at = carried(host, x->place);
     return r->at ? 0 : -1;
@@ -145,7 +152,7 @@ static Tensor *from_rows(Tensor *y, const Tensor *x, const Rows *r)
     return tensor_permute(tensor_reshape(y, (TensorShape){ x->ndim, shape }), (TensorShape){ x->ndim, back });
 }
 
-/* ---- index -------------------------------------------------------------------------------------------------------- */
+/* ---- index ----------------------------------------------------------------------------------- */
 
 static int index_compose(OpCall *c)
 {
@@ -153,16 +160,28 @@ static int index_compose(OpCall *c)
     Rows r;
     int64_t dim[2 * TENSOR_MAX_DIMS];
     if (make_rows(c, x, 1, &r)) return -1;
-    return op_set_result(c, 0, tensor_reshape(tensor_index_select(as_rows(x, &r), 1, r.at), picked_shape(x, &r, dim)));
+    return op_set_result(
+        c, 0, tensor_reshape(tensor_index_select(as_rows(x, &r), 1, r.at), picked_shape(x, &r, dim)));
 }
 
-static const TensorOp op_index = { .name = "index", .summary = "x[i, :, j, ...]: elements picked by tensors of indices or masks; an absent one is a whole dim",
+static const TensorOp op_index = {
+    .name = "index",
+    .summary =
+        "x[i, :, j, ...]: elements picked by tensors of indices or masks; an absent one is a whole dim",
     .gradient = "dx = zeros with dy added at the indices",
-    .arity = OP_ANY_ARITY, .optional = ~(KEEP_INPUT(0)), .compose = index_compose, .flags = OP_ANY_DEVICE, .torch = "ops.aten.index",
-    .samples = "5x3,4@i64:-5..4; 3x4,6@i64:0..2,6@i64:-4..3; 3x4x2,2x1@i64:0..2,3@i64:0..3; 3x4,3@bool; 3x4,3x4@bool; 3x2,0@i64:0..0; 3x2,@i64:0..2; "
-               "2x3x4,-,2@i64:-3..2; 2x3x4,2@i64:0..1,-,2@i64:0..3; 2x3x4,-,3x4@bool; 3x2,-,0@i64:0..0; 2x3,-,@i64:0..2",
-    .errors = "3x4,2@i64:4..5 ! EINDEX; 3x4,2@i64:-9..-4 ! EINDEX; 3x4,2@bool ! ESHAPE; 3,2@i64:0..2,2@i64:0..1 ! EINDEX; 3x4 ! EINDEX; 3x4,2 ! EDTYPE; "
-              "3x4,2@i64:0..2,3@i64:0..2 ! ESHAPE; 3x4,-,- ! EINDEX; 3,-,2@i64:0..1 ! EINDEX" };
+    .arity = OP_ANY_ARITY,
+    .optional = ~(KEEP_INPUT(0)),
+    .compose = index_compose,
+    .flags = OP_ANY_DEVICE,
+    .torch = "ops.aten.index",
+    .samples = "5x3,4@i64:-5..4; 3x4,6@i64:0..2,6@i64:-4..3; 3x4x2,2x1@i64:0..2,3@i64:0..3; 3x4,3@bool; "
+               "3x4,3x4@bool; 3x2,0@i64:0..0; 3x2,@i64:0..2; "
+               "2x3x4,-,2@i64:-3..2; 2x3x4,2@i64:0..1,-,2@i64:0..3; 2x3x4,-,3x4@bool; 3x2,-,0@i64:0..0; "
+               "2x3,-,@i64:0..2",
+    .errors = "3x4,2@i64:4..5 ! EINDEX; 3x4,2@i64:-9..-4 ! EINDEX; 3x4,2@bool ! ESHAPE; "
+              "3,2@i64:0..2,2@i64:0..1 ! EINDEX; 3x4 ! EINDEX; 3x4,2 ! EDTYPE; "
+              "3x4,2@i64:0..2,3@i64:0..2 ! ESHAPE; 3x4,-,- ! EINDEX; 3,-,2@i64:0..1 ! EINDEX"
+};
 REGISTER_OP(op_index);
 
 /* x, maybe values, then the indices, as one list of operands. */
@@ -182,9 +201,11 @@ Tensor *tensor_index_tensors(Tensor *x, TensorList indices)
     return named_result(before, n < 0 ? NULL : op_apply1(&op_index, in, n, NULL, SITE));
 }
 
-/* ---- index_put ------------------------------------------------------------------------------------------------------ */
+/* ---- index_put ------------------------------------------------------------------------------- */
 
-typedef struct PutParams { bool accumulate; } PutParams;
+typedef struct PutParams {
+    bool accumulate;
+} PutParams;
 
 static int put_compose(OpCall *c)
 {
@@ -197,21 +218,35 @@ static int put_compose(OpCall *c)
     TensorShape shape = picked_shape(x, &r, dim);
     values = without_lead(values, shape.ndim);
     int64_t wide[TENSOR_MAX_DIMS];
-    if (shape_broadcast(shape_of(values), shape, wide) != shape.ndim || !shape_equal((TensorShape){ shape.ndim, wide }, shape))
-        return op_fail(c, TENSOR_ESHAPE, "values %s do not broadcast to %s, what the indices pick of %s", S(values), shape_text(shape), S(x));
-    Tensor *rows = as_rows(x, &r), *v = tensor_reshape(tensor_expand(values, shape), SHAPE(r.outer, r.at->numel, r.width));
+    if (shape_broadcast(shape_of(values), shape, wide) != shape.ndim ||
+        !shape_equal((TensorShape){ shape.ndim, wide }, shape))
+        return op_fail(c, TENSOR_ESHAPE, "values %s do not broadcast to %s, what the indices pick of %s",
+                       S(values), shape_text(shape), S(x));
+    Tensor *rows = as_rows(x, &r),
+           *v = tensor_reshape(tensor_expand(values, shape), SHAPE(r.outer, r.at->numel, r.width));
     Tensor *y = p->accumulate ? tensor_index_add(rows, 1, r.at, v) : tensor_index_copy(rows, 1, r.at, v);
     return op_set_result(c, 0, y ? from_rows(y, x, &r) : NULL);
 }
 
 static const OpField put_fields[] = { OP_FIELD(OP_BOOL, PutParams, accumulate, "0"), { 0 } };
-static const TensorOp op_index_put = { .name = "index_put", .summary = "x with values written, or added, at tensors of indices or masks; the last one wins",
+static const TensorOp op_index_put = {
+    .name = "index_put",
+    .summary = "x with values written, or added, at tensors of indices or masks; the last one wins",
     .gradient = "dx = dy, 0 where written; dvalues = dy at the indices, 0 for values that were overwritten",
-    .arity = OP_ANY_ARITY, .optional = ~(KEEP_INPUT(0) | KEEP_INPUT(1)), .params = sizeof(PutParams), .fields = put_fields, .compose = put_compose,
-    .flags = OP_ANY_DEVICE, .torch = "Tensor.index_put",
-    .samples = "5x3,4x3,4@i64:-5..4; 3x4,6,6@i64:0..2,6@i64:-4..3 {accumulate=1}; 3x4x2,2,2x1@i64:0..2,3@i64:0..3; 3x4,,3@bool; 3x4,,3x4@bool {accumulate=1}; "
-               "3x2,0x2,0@i64:0..0; 2x3x4,4,-,2@i64:-3..2; 2x3x4,2x3,2@i64:0..1,-,2@i64:0..3 {accumulate=1}; 2x3x4,3,2@i64:0..1,-,2@i64:0..3",
-    .errors = "3x4,,2@i64:4..5 ! EINDEX; 3x4,3,2@i64:0..1 ! ESHAPE; 3x4,,2@bool ! ESHAPE; 3x4 ! EVALUE; 3x4, ! EINDEX; 3x4,4@i64,2@i64:0..1 ! EDTYPE" };
+    .arity = OP_ANY_ARITY,
+    .optional = ~(KEEP_INPUT(0) | KEEP_INPUT(1)),
+    .params = sizeof(PutParams),
+    .fields = put_fields,
+    .compose = put_compose,
+    .flags = OP_ANY_DEVICE,
+    .torch = "Tensor.index_put",
+    .samples = "5x3,4x3,4@i64:-5..4; 3x4,6,6@i64:0..2,6@i64:-4..3 {accumulate=1}; "
+               "3x4x2,2,2x1@i64:0..2,3@i64:0..3; 3x4,,3@bool; 3x4,,3x4@bool {accumulate=1}; "
+               "3x2,0x2,0@i64:0..0; 2x3x4,4,-,2@i64:-3..2; 2x3x4,2x3,2@i64:0..1,-,2@i64:0..3 {accumulate=1}; "
+               "2x3x4,3,2@i64:0..1,-,2@i64:0..3",
+    .errors = "3x4,,2@i64:4..5 ! EINDEX; 3x4,3,2@i64:0..1 ! ESHAPE; 3x4,,2@bool ! ESHAPE; 3x4 ! EVALUE; 3x4, "
+              "! EINDEX; 3x4,4@i64,2@i64:0..1 ! EDTYPE"
+};
 REGISTER_OP(op_index_put);
 
 Tensor *tensor_index_put_args(TensorIndexPutArgs args)
@@ -221,7 +256,8 @@ Tensor *tensor_index_put_args(TensorIndexPutArgs args)
     return n < 0 ? NULL : op_apply1(&op_index_put, in, n, &(PutParams){ args.accumulate }, SITE);
 }
 
-/* Without a copy of x, where nothing is recorded and all is dense on the CPU.  1: written; 0: it must go the long way; -1: refused. */
+/* Without a copy of x, where nothing is recorded and all is dense on the CPU.  1: written; 0: it must go the
+ * long way; -1: refused. */
 static int write_now(OpCall *c)
 {
     for (int i = 0; i < c->n; i++)
@@ -233,14 +269,16 @@ static int write_now(OpCall *c)
     int64_t dim[2 * TENSOR_MAX_DIMS], wide[TENSOR_MAX_DIMS];
     if (inplace_check(c->op->name, x) || make_rows(c, x, 2, &r)) return -1;
     TensorShape shape = picked_shape(x, &r, dim);
-    bool fits = values->ndim <= shape.ndim && shape_broadcast(shape_of(values), shape, wide) >= 0 && shape_equal((TensorShape){ shape.ndim, wide }, shape);
+    bool fits = values->ndim <= shape.ndim && shape_broadcast(shape_of(values), shape, wide) >= 0 &&
+                shape_equal((TensorShape){ shape.ndim, wide }, shape);
     if (r.permuted || !fits) return 0;
     Tensor *v = own(new_tensor(shape, x->dtype, &cpu_place));
     if (!v || raw_copy(v, values)) return -1;
     const size_t size = (size_t)r.width * dtype_size(x->dtype);
     const int64_t *at = r.at->data, m = r.at->numel;
     for (int64_t i = 0; i < r.outer * m; i++)
-        memcpy((char *)x->data + (size_t)(i / m * r.rows + at[i % m]) * size, (const char *)v->data + (size_t)i * size, size);
+        memcpy((char *)x->data + (size_t)(i / m * r.rows + at[i % m]) * size,
+               (const char *)v->data + (size_t)i * size, size);
     note_write(x, c->op->name, c->site);
     return 1;
 }

@@ -1,14 +1,20 @@
-/* scatter.c - elements written at an index along one dimension: the last one wins where an index is named twice.
+/* scatter.c - elements written at an index along one dimension: the last one wins where an index is named
+ * twice.
  *
- *   y = x with y_(i, index_ijk, k) = src_ijk        dx = dy, 0 where written      dsrc = dy there for winners, 0 for losers
+ *   y = x with y_(i, index_ijk, k) = src_ijk        dx = dy, 0 where written      dsrc = dy there for
+ * winners, 0 for losers
  *
- * (for dim 1 of 3).  Who wins is settled on the host, in the order of index, as two masks: of x's elements that are written
- * and of src's that win.  The rest is selection and an addition to -0, the one number that changes nothing. */
+ * (for dim 1 of 3).  Who wins is settled on the host, in the order of index, as two masks: of x's elements
+ * that are written and of src's that win.  The rest is selection and an addition to -0, the one number that
+ * changes nothing. */
 #include "op/shape/shape_op.h"
 
-typedef struct ScatterParams { int dim; double value; } ScatterParams;
+typedef struct ScatterParams {
+    int dim;
+    double value;
+} ScatterParams;
 
-/* ---- the masks -------------------------------------------------------------------------------------------------- */
+/* ---- the masks ------------------------------------------------------------------------------- */
 
 static int check(OpCall *c)
 {
@@ -18,12 +24,17 @@ static int check(OpCall *c)
     p->dim = call_dim(c, p->dim, shape_of(x));
     if (p->dim < 0) return -1;
     bool fits = x->ndim == index->ndim || index->numel == 0;
-    for (int d = 0; fits && d < x->ndim && d < index->ndim; d++) fits = d == p->dim || index->shape[d] <= x->shape[d] || index->numel == 0;
-    return fits ? 0 : op_fail(c, TENSOR_ESHAPE, "index %s for writing into %s: want its rank and no larger size but in dimension %d", S(index), S(x), p->dim);
+    for (int d = 0; fits && d < x->ndim && d < index->ndim; d++)
+        fits = d == p->dim || index->shape[d] <= x->shape[d] || index->numel == 0;
+    return fits
+               ? 0
+               : op_fail(c, TENSOR_ESHAPE,
+                         "index %s for writing into %s: want its rank and no larger size but in dimension %d",
+                         S(index), S(x), p->dim);
 }
 
-/* Marks written (of x's shape) and wins (of index's shape), both dense and zero on the host.  From the last to the first:
- * who comes to an element first wins. */
+/* Marks written (of x's shape) and wins (of index's shape), both dense and zero on the host.  From the last
+ * to the first: who comes to an element first wins. */
 static int mark(OpCall *c, int dim, const Tensor *index, Tensor *written, Tensor *wins)
 {
     const int64_t *value = index->data;
@@ -52,17 +63,21 @@ static int make_masks(OpCall *c, int dim, Tensor **written, Tensor **wins)
     return *wins ? 0 : -1;
 }
 
-/* ---- scatter ------------------------------------------------------------------------------------------------------- */
+/* ---- scatter --------------------------------------------------------------------------------- */
 
 static int scatter_shape(OpCall *c)
 {
     Tensor *x = op_input(c, 0), *index = op_input(c, 1), *src = op_input(c, 2);
     if (check(c)) return -1;
     bool fits = src->ndim == index->ndim || index->numel == 0;
-    for (int d = 0; fits && d < src->ndim && d < index->ndim; d++) fits = index->shape[d] <= src->shape[d] || index->numel == 0;
-    if (!fits) return op_fail(c, TENSOR_ESHAPE, "index %s for a source %s: want its rank and no larger size", S(index), S(src));
+    for (int d = 0; fits && d < src->ndim && d < index->ndim; d++)
+        fits = index->shape[d] <= src->shape[d] || index->numel == 0;
+    if (!fits)
+        return op_fail(c, TENSOR_ESHAPE, "index %s for a source %s: want its rank and no larger size",
+                       S(index), S(src));
     if (src->dtype != x->dtype)
-        return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same", tensor_dtype_name((TensorDtype)src->dtype), tensor_dtype_name((TensorDtype)x->dtype));
+        return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same",
+                       tensor_dtype_name((TensorDtype)src->dtype), tensor_dtype_name((TensorDtype)x->dtype));
     return op_same_shape(c);
 }
 
@@ -73,11 +88,19 @@ static int place_winners(OpCall *c, int dim, Tensor *y, const Tensor *wins)
     TensorShape like = shape_of(index);
     int64_t shape[TENSOR_MAX_DIMS];
     for (int d = 0; d < index->ndim; d++) shape[d] = d == dim ? y->shape[d] : like.dim[d];
-    Tensor *part = own(new_view(src, src->ndim, like.dim, src->stride, 0)), *zero = own(new_tensor(SHAPE(), src->dtype, src->place));
-    Tensor *chosen = own(new_tensor(like, src->dtype, src->place)), *region = own(new_view(y, y->ndim, shape, y->stride, 0));
-    if (!part || !zero || !chosen || !region || raw_fill(zero, -0.0) || raw_select(c->op->name, chosen, wins, part, zero)) return -1;
+    Tensor *part = own(new_view(src, src->ndim, like.dim, src->stride, 0)),
+           *zero = own(new_tensor(SHAPE(), src->dtype, src->place));
+    Tensor *chosen = own(new_tensor(like, src->dtype, src->place)),
+           *region = own(new_view(y, y->ndim, shape, y->stride, 0));
+    if (!part || !zero || !chosen || !region || raw_fill(zero, -0.0) ||
+        raw_select(c->op->name, chosen, wins, part, zero))
+        return -1;
     Tensor *to = own(raw_contiguous(region));
-    IndexPlan plan = { .dim = dim, .outer = 1, .n = y->ndim ? y->shape[dim] : 1, .m = index->ndim ? like.dim[dim] : 1, .inner = 1 };
+    IndexPlan plan = { .dim = dim,
+                       .outer = 1,
+                       .n = y->ndim ? y->shape[dim] : 1,
+                       .m = index->ndim ? like.dim[dim] : 1,
+                       .inner = 1 };
     for (int d = 0; d < index->ndim; d++) {
         if (d < dim) plan.outer *= like.dim[d];
         if (d > dim) plan.inner *= like.dim[d];
@@ -125,14 +148,26 @@ static int scatter_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField scatter_fields[] = { OP_FIELD(OP_INT, ScatterParams, dim, NULL), { 0 } };
-static const TensorOp op_scatter = { .name = "scatter", .summary = "x with elements of src written at an index along dim; the last one wins",
-    .gradient = "dx = g with 0 at the index, dsrc = g where it was written", .arity = 3,
-    .keep = KEEP_INPUT(1), .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(ScatterParams), .fields = scatter_fields, .shape = scatter_shape,
-    .forward = scatter_forward, .backward = scatter_backward, .flags = OP_ANY_DEVICE,
-    .samples = "3x4,3x2@i64:0..3,3x2 {dim=1}; 3x4,2x3@i64:0..2,4x5 {dim=0}; 5,7@i64:0..4,7 {dim=-1}; ,@i64:0..0, {dim=0}; 3,0@i64:0..0,3 {dim=0}; "
+static const TensorOp op_scatter = {
+    .name = "scatter",
+    .summary = "x with elements of src written at an index along dim; the last one wins",
+    .gradient = "dx = g with 0 at the index, dsrc = g where it was written",
+    .arity = 3,
+    .keep = KEEP_INPUT(1),
+    .no_grad_inputs = KEEP_INPUT(1),
+    .params = sizeof(ScatterParams),
+    .fields = scatter_fields,
+    .shape = scatter_shape,
+    .forward = scatter_forward,
+    .backward = scatter_backward,
+    .flags = OP_ANY_DEVICE,
+    .samples = "3x4,3x2@i64:0..3,3x2 {dim=1}; 3x4,2x3@i64:0..2,4x5 {dim=0}; 5,7@i64:0..4,7 {dim=-1}; "
+               ",@i64:0..0, {dim=0}; 3,0@i64:0..0,3 {dim=0}; "
                "2x3x4,2x2x3@i64:0..2,2x2x4 {dim=1}",
-    .errors = "3x4,3x2@i64:4..9,3x2 {dim=1} ! EINDEX; 3x4,3x2@i64:0..3,3x1 {dim=1} ! ESHAPE; 3x4,3x2@i64:0..3,3x2@i64:0..3 {dim=1} ! EDTYPE; "
-              "3x4,3x2,3x2 {dim=1} ! EDTYPE" };
+    .errors = "3x4,3x2@i64:4..9,3x2 {dim=1} ! EINDEX; 3x4,3x2@i64:0..3,3x1 {dim=1} ! ESHAPE; "
+              "3x4,3x2@i64:0..3,3x2@i64:0..3 {dim=1} ! EDTYPE; "
+              "3x4,3x2,3x2 {dim=1} ! EDTYPE"
+};
 REGISTER_OP(op_scatter);
 
 Tensor *tensor_scatter(Tensor *x, int dim, Tensor *index, Tensor *src)
@@ -145,11 +180,13 @@ Tensor *tensor_scatter_(Tensor *x, int dim, Tensor *index, Tensor *src)
     return op_apply_(&op_scatter, (Tensor *[]){ x, index, src }, 3, &((ScatterParams){ dim, 0 }), SITE);
 }
 
-/* ---- scatter_value -------------------------------------------------------------------------------------------------- */
+/* ---- scatter_value --------------------------------------------------------------------------- */
 
 static int value_shape(OpCall *c)
 {
-    return check(c) || check_fill(c->op->name, op_input(c, 0), ((const ScatterParams *)op_params(c))->value) ? -1 : op_same_shape(c);
+    return check(c) || check_fill(c->op->name, op_input(c, 0), ((const ScatterParams *)op_params(c))->value)
+               ? -1
+               : op_same_shape(c);
 }
 
 static int value_forward(OpCall *c)
@@ -171,14 +208,28 @@ static int value_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField value_fields[] = { OP_FIELD(OP_INT, ScatterParams, dim, NULL), OP_FIELD(OP_DOUBLE, ScatterParams, value, NULL), { 0 } };
-static const TensorOp op_scatter_value = { .name = "scatter_value", .summary = "x with a number written at an index along dim",
-    .gradient = "dx = g with 0 at the index", .arity = 2,
-    .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(ScatterParams), .fields = value_fields, .shape = value_shape, .forward = value_forward,
-    .backward = value_backward, .flags = OP_ANY_DEVICE, .torch = "scatter",
-    .samples = "3x4,3x2@i64:0..3 {dim=1 value=2.5}; 3x4,2x3@i64:0..2 {dim=0 value=-1}; 5,7@i64:0..4 {dim=-1 value=0}; ,@i64:0..0 {dim=0 value=1}; "
+static const OpField value_fields[] = { OP_FIELD(OP_INT, ScatterParams, dim, NULL),
+                                        OP_FIELD(OP_DOUBLE, ScatterParams, value, NULL),
+                                        { 0 } };
+static const TensorOp op_scatter_value = {
+    .name = "scatter_value",
+    .summary = "x with a number written at an index along dim",
+    .gradient = "dx = g with 0 at the index",
+    .arity = 2,
+    .no_grad_inputs = KEEP_INPUT(1),
+    .params = sizeof(ScatterParams),
+    .fields = value_fields,
+    .shape = value_shape,
+    .forward = value_forward,
+    .backward = value_backward,
+    .flags = OP_ANY_DEVICE,
+    .torch = "scatter",
+    .samples = "3x4,3x2@i64:0..3 {dim=1 value=2.5}; 3x4,2x3@i64:0..2 {dim=0 value=-1}; 5,7@i64:0..4 {dim=-1 "
+               "value=0}; ,@i64:0..0 {dim=0 value=1}; "
                "3,0@i64:0..0 {dim=0 value=1}",
-    .errors = "3x4,3x2@i64:4..9 {dim=1 value=1} ! EINDEX; 3x4,3@i64:0..3 {dim=1 value=1} ! ESHAPE; 3x4,3x2 {dim=1 value=1} ! EDTYPE" };
+    .errors = "3x4,3x2@i64:4..9 {dim=1 value=1} ! EINDEX; 3x4,3@i64:0..3 {dim=1 value=1} ! ESHAPE; 3x4,3x2 "
+              "{dim=1 value=1} ! EDTYPE"
+};
 REGISTER_OP(op_scatter_value);
 
 Tensor *tensor_scatter_value(Tensor *x, int dim, Tensor *index, double value)

@@ -6,11 +6,11 @@
  *                   dx = dy, 0 under the mask; dsource = dy under the mask, 0 for what was not used */
 #include "op/shape/shape_op.h"
 
-/* ---- take, put ------------------------------------------------------------------------------------------------------ */
+/* ---- take, put ------------------------------------------------------------------------------- */
 
 static Tensor *as_index(OpCall *c, Tensor *index)
 {
-    return call_index_dtype(c, index) ? NULL : tensor_to(index, TENSOR_I64);        /* u8 too: not a mask here */
+    return call_index_dtype(c, index) ? NULL : tensor_to(index, TENSOR_I64); /* u8 too: not a mask here */
 }
 
 static int take_compose(OpCall *c)
@@ -20,37 +20,60 @@ static int take_compose(OpCall *c)
     return op_set_result(c, 0, tensor_index_tensors(tensor_reshape(x, SHAPE(x->numel)), TENSORS(index)));
 }
 
-static const TensorOp op_take = { .name = "take", .summary = "elements by their row-major positions, which may count from the end", .arity = 2,
-    .gradient = "dx = zeros with dy added at the positions", .no_grad_inputs = KEEP_INPUT(1), .compose = take_compose, .flags = OP_ANY_DEVICE,
-    .samples = "3x4,5@i64:-12..11; 3x4,2x1x2@i64:0..11; 3x4,@i64:0..11; ,2@i64:-1..0; 3x4,0@i64:0..0; 0x3,0@i64:0..0; 5,3@i32:0..4",
-    .errors = "3x4,2@i64:12..20 ! EINDEX; 3x4,2@i64:-30..-13 ! EINDEX; 3x4,2 ! EDTYPE; 0x3,2@i64:0..0 ! EINDEX" };
+static const TensorOp op_take = {
+    .name = "take",
+    .summary = "elements by their row-major positions, which may count from the end",
+    .arity = 2,
+    .gradient = "dx = zeros with dy added at the positions",
+    .no_grad_inputs = KEEP_INPUT(1),
+    .compose = take_compose,
+    .flags = OP_ANY_DEVICE,
+    .samples = "3x4,5@i64:-12..11; 3x4,2x1x2@i64:0..11; 3x4,@i64:0..11; ,2@i64:-1..0; 3x4,0@i64:0..0; "
+               "0x3,0@i64:0..0; 5,3@i32:0..4",
+    .errors =
+        "3x4,2@i64:12..20 ! EINDEX; 3x4,2@i64:-30..-13 ! EINDEX; 3x4,2 ! EDTYPE; 0x3,2@i64:0..0 ! EINDEX"
+};
 REGISTER_OP(op_take);
 
-Tensor *tensor_take(Tensor *x, Tensor *index)
-{
-    return APPLY(&op_take, NULL, x, index);
-}
+Tensor *tensor_take(Tensor *x, Tensor *index) { return APPLY(&op_take, NULL, x, index); }
 
-typedef struct PutParams { bool accumulate; } PutParams;
+typedef struct PutParams {
+    bool accumulate;
+} PutParams;
 
 static int put_compose(OpCall *c)
 {
     const PutParams *p = op_params(c);
     Tensor *x = op_input(c, 0), *index = as_index(c, op_input(c, 1)), *source = op_input(c, 2);
     if (!index) return -1;
-    if (source->numel != index->numel) return op_fail(c, TENSOR_ESHAPE, "index %s and source %s: want as many elements", S(index), S(source));
+    if (source->numel != index->numel)
+        return op_fail(c, TENSOR_ESHAPE, "index %s and source %s: want as many elements", S(index),
+                       S(source));
     Tensor *list = tensor_reshape(index, SHAPE(-1)), *y = NULL;
     if (index->numel == 0) return op_set_result(c, 0, tensor_clone(x));
-    if (list) y = tensor_index_put(tensor_reshape(x, SHAPE(x->numel)), TENSORS(list), tensor_reshape(source, SHAPE(-1)), p->accumulate);
+    if (list)
+        y = tensor_index_put(tensor_reshape(x, SHAPE(x->numel)), TENSORS(list),
+                             tensor_reshape(source, SHAPE(-1)), p->accumulate);
     return op_set_result(c, 0, y ? tensor_reshape(y, shape_of(x)) : NULL);
 }
 
 static const OpField put_fields[] = { OP_FIELD(OP_BOOL, PutParams, accumulate, "0"), { 0 } };
-static const TensorOp op_put = { .name = "put", .summary = "x with elements written, or added, at row-major positions; the last one wins", .arity = 3,
+static const TensorOp op_put = {
+    .name = "put",
+    .summary = "x with elements written, or added, at row-major positions; the last one wins",
+    .arity = 3,
     .gradient = "dx = dy, 0 where written; dsource = dy at the positions, 0 for what was overwritten",
-    .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(PutParams), .fields = put_fields, .compose = put_compose, .flags = OP_ANY_DEVICE, .torch = "Tensor.put",
-    .samples = "3x4,5@i64:-12..11,5; 3x4,2x3@i64:0..11,3x2 {accumulate=1}; 3x4,@i64:0..11,; ,2@i64:-1..0,2; 3x4,0@i64:0..0,0",
-    .errors = "3x4,2@i64:12..20,2 ! EINDEX; 3x4,2,2 ! EDTYPE; 3x4,2@i64:0..3,3 ! ESHAPE; 3x4,2@i64:0..3,2@i64 ! EDTYPE" };
+    .no_grad_inputs = KEEP_INPUT(1),
+    .params = sizeof(PutParams),
+    .fields = put_fields,
+    .compose = put_compose,
+    .flags = OP_ANY_DEVICE,
+    .torch = "Tensor.put",
+    .samples = "3x4,5@i64:-12..11,5; 3x4,2x3@i64:0..11,3x2 {accumulate=1}; 3x4,@i64:0..11,; ,2@i64:-1..0,2; "
+               "3x4,0@i64:0..0,0",
+    .errors = "3x4,2@i64:12..20,2 ! EINDEX; 3x4,2,2 ! EDTYPE; 3x4,2@i64:0..3,3 ! ESHAPE; "
+              "3x4,2@i64:0..3,2@i64 ! EDTYPE"
+};
 REGISTER_OP(op_put);
 
 Tensor *tensor_put_args(TensorPutArgs args)
@@ -60,12 +83,14 @@ Tensor *tensor_put_args(TensorPutArgs args)
 
 Tensor *tensor_put_args_(TensorPutArgs args)
 {
-    return op_apply_(&op_put, (Tensor *[]){ args.input, args.index, args.source }, 3, &((PutParams){ args.accumulate }), SITE);
+    return op_apply_(&op_put, (Tensor *[]){ args.input, args.index, args.source }, 3,
+                     &((PutParams){ args.accumulate }), SITE);
 }
 
-/* ---- masked_scatter ---------------------------------------------------------------------------------------------------- */
+/* ---- masked_scatter -------------------------------------------------------------------------- */
 
-/* For each element of a mask on the host, how many are true before it: the element of source that it takes. */
+/* For each element of a mask on the host, how many are true before it: the element of source that it takes.
+ */
 static Tensor *ranks(const Tensor *mask, int64_t *count)
 {
     Tensor *list = own(new_tensor(SHAPE(mask->numel), TENSOR_I64, &cpu_place));
@@ -84,24 +109,38 @@ static int masked_compose(OpCall *c)
     int64_t dim[TENSOR_MAX_DIMS], count;
     if (call_mask_dtype(c, mask)) return -1;
     if (source->dtype != x->dtype)
-        return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same", tensor_dtype_name((TensorDtype)source->dtype), tensor_dtype_name((TensorDtype)x->dtype));
+        return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same",
+                       tensor_dtype_name((TensorDtype)source->dtype),
+                       tensor_dtype_name((TensorDtype)x->dtype));
     TensorShape shape = { shape_broadcast(shape_of(x), shape_of(mask), dim), dim };
     if (shape.ndim < 0)
-        return op_fail(c, TENSOR_ESHAPE, "%s and mask %s do not broadcast: aligned at the last dimension, sizes must agree or be 1", S(x), S(mask));
-    Tensor *wide = own(new_tensor(shape, TENSOR_BOOL, x->place)), *host = wide && !raw_copy(wide, mask) ? host_copy(wide, TENSOR_BOOL) : NULL;
+        return op_fail(
+            c, TENSOR_ESHAPE,
+            "%s and mask %s do not broadcast: aligned at the last dimension, sizes must agree or be 1", S(x),
+            S(mask));
+    Tensor *wide = own(new_tensor(shape, TENSOR_BOOL, x->place)),
+           *host = wide && !raw_copy(wide, mask) ? host_copy(wide, TENSOR_BOOL) : NULL;
     Tensor *list = host ? carried(ranks(host, &count), x->place) : NULL;
     if (!list) return -1;
-    if (count > source->numel) return op_fail(c, TENSOR_ESHAPE, "a source %s for %lld places of mask %s: want as many elements", S(source), (long long)count, S(mask));
+    if (count > source->numel)
+        return op_fail(c, TENSOR_ESHAPE, "a source %s for %lld places of mask %s: want as many elements",
+                       S(source), (long long)count, S(mask));
     if (count == 0) return op_set_result(c, 0, tensor_clone(tensor_expand(x, shape)));
     Tensor *picked = tensor_reshape(tensor_index_select(tensor_reshape(source, SHAPE(-1)), 0, list), shape);
     return op_set_result(c, 0, tensor_where(wide, picked, x));
 }
 
-static const TensorOp op_masked_scatter = { .name = "masked_scatter", .summary = "x with the first elements of source where the mask is true", .arity = 3,
-    .gradient = "dx = dy, 0 under the mask; dsource = dy under the mask in order, then 0", .no_grad_inputs = KEEP_INPUT(1), .compose = masked_compose,
+static const TensorOp op_masked_scatter = {
+    .name = "masked_scatter",
+    .summary = "x with the first elements of source where the mask is true",
+    .arity = 3,
+    .gradient = "dx = dy, 0 under the mask; dsource = dy under the mask in order, then 0",
+    .no_grad_inputs = KEEP_INPUT(1),
+    .compose = masked_compose,
     .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x4@bool,12; 2x3x4,3x1@bool,5x5; 4,3x4@bool,3x4; ,@bool,; 0x3,3@bool,2; 3,3@bool:0..0,0",
-    .errors = "3,4@bool,5 ! ESHAPE; 3,3,3 ! EDTYPE; 3,3@bool:1..1,2 ! ESHAPE; 3,3@bool,3@i64 ! EDTYPE" };
+    .errors = "3,4@bool,5 ! ESHAPE; 3,3,3 ! EDTYPE; 3,3@bool:1..1,2 ! ESHAPE; 3,3@bool,3@i64 ! EDTYPE"
+};
 REGISTER_OP(op_masked_scatter);
 
 Tensor *tensor_masked_scatter(Tensor *x, Tensor *mask, Tensor *source)

@@ -1,29 +1,32 @@
 /* cdist.c - distances between all pairs of vectors: of two sets, or within one.
  *
  *   cdist   y_ij = |a_i - b_j|_p        a [..., P, M], b [..., R, M] -> [..., P, R]
- *           da_i = sum_j g_ij sign(d) (|d| / y)^(p-1), d = a_i - b_j, and 0 where y_ij is 0;   db_j: the same with b_j - a_i
- *           p = inf: g_ij sign(d) wherever |d| = y, undivided on ties, as in PyTorch;   p = 0: 0
- *   pdist   y_ij of one set [N, M], i < j in row-major order -> [N (N - 1) / 2]
+ *           da_i = sum_j g_ij sign(d) (|d| / y)^(p-1), d = a_i - b_j, and 0 where y_ij is 0;   db_j: the same
+ * with b_j - a_i p = inf: g_ij sign(d) wherever |d| = y, undivided on ties, as in PyTorch;   p = 0: 0 pdist
+ * y_ij of one set [N, M], i < j in row-major order -> [N (N - 1) / 2]
  *
- * In double throughout, without the squares |a|^2 - 2 a b + |b|^2, which lose the digits of near neighbours. */
+ * In double throughout, without the squares |a|^2 - 2 a b + |b|^2, which lose the digits of near neighbours.
+ */
 #include <math.h>
 #include "cpu/cpu.h"
 #include "op/reduce/reduce.h"
 
-typedef struct CdistParams { double p; } CdistParams;
+typedef struct CdistParams {
+    double p;
+} CdistParams;
 
-/* ---- one pair ------------------------------------------------------------------------------------------------------ */
+/* ---- one pair -------------------------------------------------------------------------------- */
 
 static double distance(const double *a, const double *b, int64_t n, double p)
 {
     double sum = 0;
     if (p == 2) {
-        #pragma omp simd reduction(+:sum)
+#pragma omp simd reduction(+ : sum)
         for (int64_t i = 0; i < n; i++) sum += (a[i] - b[i]) * (a[i] - b[i]);
         return sqrt(sum);
     }
     if (p == 1) {
-        #pragma omp simd reduction(+:sum)
+#pragma omp simd reduction(+ : sum)
         for (int64_t i = 0; i < n; i++) sum += fabs(a[i] - b[i]);
         return sum;
     }
@@ -44,7 +47,7 @@ static void add_slope(double *da, const double *a, const double *b, int64_t n, d
     const double y = distance(a, b, n, p);
     if (p == 2) {
         const double f = y == 0 ? 0 : g / y;
-        #pragma omp simd
+#pragma omp simd
         for (int64_t i = 0; i < n; i++) da[i] += f * (a[i] - b[i]);
         return;
     }
@@ -56,27 +59,29 @@ static void add_slope(double *da, const double *a, const double *b, int64_t n, d
     }
 }
 
-/* ---- all pairs ------------------------------------------------------------------------------------------------------- */
+/* ---- all pairs ------------------------------------------------------------------------------- */
 
 /* of [batch, m, n] with [batch, others, n]; g and y at batch stride m others, and these steps. */
 typedef struct Pairs {
     int64_t m, others, n, step, other_step;
     const double *a, *b, *g;
-    double *out, p;                         /* forward: y; backward: da, zeros to begin with */
+    double *out, p; /* forward: y; backward: da, zeros to begin with */
 } Pairs;
 
 static void forward_row(void *ctx, int64_t row)
 {
     const Pairs *s = ctx;
     const double *b = s->b + row / s->m * s->others * s->n;
-    for (int64_t j = 0; j < s->others; j++) s->out[row * s->others + j] = distance(s->a + row * s->n, b + j * s->n, s->n, s->p);
+    for (int64_t j = 0; j < s->others; j++)
+        s->out[row * s->others + j] = distance(s->a + row * s->n, b + j * s->n, s->n, s->p);
 }
 
 static void backward_row(void *ctx, int64_t row)
 {
     const Pairs *s = ctx;
     const int64_t batch = row / s->m;
-    const double *b = s->b + batch * s->others * s->n, *g = s->g + batch * s->m * s->others + row % s->m * s->step;
+    const double *b = s->b + batch * s->others * s->n,
+                 *g = s->g + batch * s->m * s->others + row % s->m * s->step;
     for (int64_t j = 0; j < s->others; j++)
         add_slope(s->out + row * s->n, s->a + row * s->n, b + j * s->n, s->n, s->p, g[j * s->other_step]);
 }
@@ -97,7 +102,7 @@ static Tensor *wide(const Tensor *x, TensorShape y)
     return view ? own(raw_cast(view, TENSOR_F64)) : NULL;
 }
 
-/* ---- cdist ----------------------------------------------------------------------------------------------------------- */
+/* ---- cdist ----------------------------------------------------------------------------------- */
 
 static int shape(OpCall *c)
 {
@@ -105,11 +110,13 @@ static int shape(OpCall *c)
     const Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     int64_t dim[TENSOR_MAX_DIMS];
     if (!(p->p >= 0)) return op_fail(c, TENSOR_EVALUE, "p = %g must not be negative", p->p);
-    if (a->ndim < 2 || b->ndim < 2) return op_fail(c, TENSOR_ESHAPE, "%s and %s: want [..., P, M] and [..., R, M]", S(a), S(b));
+    if (a->ndim < 2 || b->ndim < 2)
+        return op_fail(c, TENSOR_ESHAPE, "%s and %s: want [..., P, M] and [..., R, M]", S(a), S(b));
     if (a->shape[a->ndim - 1] != b->shape[b->ndim - 1])
-        return op_fail(c, TENSOR_ESHAPE, "%s and %s: the vectors are %lld and %lld long", S(a), S(b), (long long)a->shape[a->ndim - 1],
-                       (long long)b->shape[b->ndim - 1]);
-    int ndim = shape_broadcast((TensorShape){ a->ndim - 2, a->shape }, (TensorShape){ b->ndim - 2, b->shape }, dim);
+        return op_fail(c, TENSOR_ESHAPE, "%s and %s: the vectors are %lld and %lld long", S(a), S(b),
+                       (long long)a->shape[a->ndim - 1], (long long)b->shape[b->ndim - 1]);
+    int ndim =
+        shape_broadcast((TensorShape){ a->ndim - 2, a->shape }, (TensorShape){ b->ndim - 2, b->shape }, dim);
     if (ndim < 0) return op_fail(c, TENSOR_ESHAPE, "%s and %s: the batches do not broadcast", S(a), S(b));
     dim[ndim] = a->shape[a->ndim - 2], dim[ndim + 1] = b->shape[b->ndim - 2];
     return op_set_output(c, 0, (TensorShape){ ndim + 2, dim }, (TensorDtype)a->dtype);
@@ -123,7 +130,12 @@ static int forward(OpCall *c)
     Tensor *out = y->dtype == TENSOR_F64 ? y : own(new_tensor(shape_of(y), TENSOR_F64, y->place));
     if (!a || !b || !out) return -1;
     const int nd = y->ndim;
-    Pairs s = { .m = y->shape[nd - 2], .others = y->shape[nd - 1], .n = a->shape[nd - 1], .a = a->data, .b = b->data, .out = out->data,
+    Pairs s = { .m = y->shape[nd - 2],
+                .others = y->shape[nd - 1],
+                .n = a->shape[nd - 1],
+                .a = a->data,
+                .b = b->data,
+                .out = out->data,
                 .p = ((const CdistParams *)op_params(c))->p };
     run(&s, y->numel / s.others, forward_row);
     return out == y ? 0 : raw_copy(y, out);
@@ -137,13 +149,24 @@ static Tensor *in_loop(const Tensor *a, const Tensor *b, const Tensor *g, double
     if (!da || raw_fill(da, 0)) return NULL;
     if (g->numel == 0 || da->numel == 0) return tensor_to(da, (TensorDtype)dtype);
     const int64_t rows = g->shape[nd - 2], columns = g->shape[nd - 1];
-    Pairs s = { .m = flipped ? columns : rows, .others = flipped ? rows : columns, .n = a->shape[nd - 1], .step = flipped ? 1 : columns,
-                .other_step = flipped ? columns : 1, .a = a->data, .b = b->data, .g = g->data, .out = da->data, .p = p };
+    Pairs s = { .m = flipped ? columns : rows,
+                .others = flipped ? rows : columns,
+                .n = a->shape[nd - 1],
+                .step = flipped ? 1 : columns,
+                .other_step = flipped ? columns : 1,
+                .a = a->data,
+                .b = b->data,
+                .g = g->data,
+                .out = da->data,
+                .p = p };
     if (p != 0) run(&s, g->numel / s.others, backward_row);
     return tensor_to(da, (TensorDtype)dtype);
 }
 
-static Tensor *one_for_zero(Tensor *x) { return x ? tensor_where(tensor_eq_scalar(x, 0), tensor_ones_like(x), x) : NULL; }
+static Tensor *one_for_zero(Tensor *x)
+{
+    return x ? tensor_where(tensor_eq_scalar(x, 0), tensor_ones_like(x), x) : NULL;
+}
 
 /* For all pairs [..., P, R, M], on the graph. */
 static Tensor *slopes(Tensor *a, Tensor *b, Tensor *g, double p)
@@ -154,11 +177,13 @@ static Tensor *slopes(Tensor *a, Tensor *b, Tensor *g, double p)
     if (p == 0 || d->numel == 0) return tensor_mul(tensor_zeros_like(d), g);
     Tensor *y = tensor_norm(d, p, -1, true);
     if (!y) return NULL;
-    if (isinf(p)) return tensor_mul(tensor_where(tensor_eq(tensor_abs(d), y), tensor_sign(d), tensor_zeros_like(d)), g);
+    if (isinf(p))
+        return tensor_mul(tensor_where(tensor_eq(tensor_abs(d), y), tensor_sign(d), tensor_zeros_like(d)), g);
     g = tensor_where(tensor_eq_scalar(y, 0), tensor_zeros_like(g), g);
     y = one_for_zero(y);
     if (p == 2) return tensor_mul(d, tensor_div(g, y));
-    Tensor *ratio = tensor_div(one_for_zero(tensor_abs(d)), y);             /* first: powers of d or y may be out of range */
+    Tensor *ratio =
+        tensor_div(one_for_zero(tensor_abs(d)), y); /* first: powers of d or y may be out of range */
     return tensor_mul(tensor_mul(tensor_sign(d), tensor_pow_scalar(ratio, p - 1)), g);
 }
 
@@ -174,7 +199,8 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const double p = ((const CdistParams *)op_params(c))->p;
     if (op_recording(c)) return recorded(c, p, dy, dx);
-    const Tensor *x = op_saved(c, 0), *z = op_saved(c, 1), *a = x ? wide(x, shape_of(dy)) : NULL, *b = z ? wide(z, shape_of(dy)) : NULL;
+    const Tensor *x = op_saved(c, 0), *z = op_saved(c, 1), *a = x ? wide(x, shape_of(dy)) : NULL,
+                 *b = z ? wide(z, shape_of(dy)) : NULL;
     const Tensor *g = own(raw_cast(dy, TENSOR_F64));
     if (!a || !b || !g) return -1;
     if (op_wants(c, 0) && !(dx[0] = in_loop(a, b, g, p, false, dy->dtype))) return -1;
@@ -184,13 +210,22 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField fields[] = { OP_FIELD(OP_DOUBLE, CdistParams, p, "2"), { 0 } };
 
 const TensorOp op_cdist = {
-    .name = "cdist", .summary = "|a_i - b_j|_p of all pairs, [..., P, M] [..., R, M] -> [..., P, R]; gradient 0 where it is 0",
-    .gradient = "da_i = sum_j g_ij sign(d) (|d| / y_ij)^(p-1), d = a_i - b_j; db_j likewise", .arity = 2,
-    .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .params = sizeof(CdistParams), .fields = fields, .shape = shape, .forward = forward,
-    .backward = backward, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
-    .samples = "3x4,2x4; 2x3x4,2x2x4 {p=1}; 2x1x3x2,4x2x2 {p=3}; 3x2:1..2,2x2:-1..0 {p=1.5}; 3x4,2x4 {p=inf}; 3x2,2x2 {p=0}; 3x4:1..2,1x4:-1..0 {p=.5}; "
+    .name = "cdist",
+    .summary = "|a_i - b_j|_p of all pairs, [..., P, M] [..., R, M] -> [..., P, R]; gradient 0 where it is 0",
+    .gradient = "da_i = sum_j g_ij sign(d) (|d| / y_ij)^(p-1), d = a_i - b_j; db_j likewise",
+    .arity = 2,
+    .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
+    .params = sizeof(CdistParams),
+    .fields = fields,
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
+    .samples = "3x4,2x4; 2x3x4,2x2x4 {p=1}; 2x1x3x2,4x2x2 {p=3}; 3x2:1..2,2x2:-1..0 {p=1.5}; 3x4,2x4 "
+               "{p=inf}; 3x2,2x2 {p=0}; 3x4:1..2,1x4:-1..0 {p=.5}; "
                "0x4,2x4; 3x0,2x0; 3x0,2x0 {p=inf}; 3x4,0x4; 0x3x4,0x2x4; 5x1,4x1",
-    .errors = "3x4,2x5 ! ESHAPE; 4,2x4 ! ESHAPE; 2x3x4,3x3x4 ! ESHAPE; 3x4,2x4 {p=-1} ! EVALUE; 3x4@i64,2x4 ! EDTYPE",
+    .errors = "3x4,2x5 ! ESHAPE; 4,2x4 ! ESHAPE; 2x3x4,3x3x4 ! ESHAPE; 3x4,2x4 {p=-1} ! EVALUE; 3x4@i64,2x4 "
+              "! EDTYPE",
 };
 REGISTER_OP(op_cdist);
 
@@ -200,7 +235,7 @@ Tensor *tensor_cdist_args(TensorDistanceArgs a)
     return APPLY(&op_cdist, &(CdistParams){ a.p }, a.a, a.b);
 }
 
-/* ---- pdist ------------------------------------------------------------------------------------------------------------- */
+/* ---- pdist ----------------------------------------------------------------------------------- */
 
 static int pdist_shape(OpCall *c)
 {
@@ -223,20 +258,27 @@ static Tensor *upper_triangle(int64_t n)
 
 static int pdist_compose(OpCall *c)
 {
-    Tensor *x = op_input(c, 0), *all = tensor_cdist(x, x, .p = ((const CdistParams *)op_params(c))->p), *list = upper_triangle(x->shape[0]);
-    return op_set_result(c, 0, all && list ? tensor_index_select(tensor_reshape(all, SHAPE(all->numel)), 0, list) : NULL);
+    Tensor *x = op_input(c, 0), *all = tensor_cdist(x, x, .p = ((const CdistParams *)op_params(c))->p),
+           *list = upper_triangle(x->shape[0]);
+    return op_set_result(
+        c, 0, all && list ? tensor_index_select(tensor_reshape(all, SHAPE(all->numel)), 0, list) : NULL);
 }
 
 const TensorOp op_pdist = {
-    .name = "pdist", .summary = "|x_i - x_j|_p of all pairs i < j of one set, [N, M] -> [N (N - 1) / 2]; gradient 0 where it is 0",
-    .gradient = "dx_i = sum_j g_ij sign(d) (|d| / y_ij)^(p-1), d = x_i - x_j", .arity = 1, .params = sizeof(CdistParams), .fields = fields,
-    .shape = pdist_shape, .compose = pdist_compose, .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE, .torch = "nn.functional.pdist",
+    .name = "pdist",
+    .summary =
+        "|x_i - x_j|_p of all pairs i < j of one set, [N, M] -> [N (N - 1) / 2]; gradient 0 where it is 0",
+    .gradient = "dx_i = sum_j g_ij sign(d) (|d| / y_ij)^(p-1), d = x_i - x_j",
+    .arity = 1,
+    .params = sizeof(CdistParams),
+    .fields = fields,
+    .shape = pdist_shape,
+    .compose = pdist_compose,
+    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .torch = "nn.functional.pdist",
     .samples = "4x3; 3x2 {p=1}; 3x2 {p=3}; 3x2 {p=inf}; 2x5 {p=1.5}; 1x3; 0x3; 3x0; 3x2 {p=0}",
     .errors = "3 ! ESHAPE; 3x2 {p=-1} ! EVALUE; 3x2@i64 ! EDTYPE",
 };
 REGISTER_OP(op_pdist);
 
-Tensor *tensor_pdist_args(TensorPdistArgs a)
-{
-    return APPLY(&op_pdist, &(CdistParams){ a.p }, a.input);
-}
+Tensor *tensor_pdist_args(TensorPdistArgs a) { return APPLY(&op_pdist, &(CdistParams){ a.p }, a.input); }

@@ -9,7 +9,12 @@
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
 
-typedef struct DistanceParams { double p, eps; int dim; bool keepdim; double maxnorm; } DistanceParams;
+typedef struct DistanceParams {
+    double p, eps;
+    int dim;
+    bool keepdim;
+    double maxnorm;
+} DistanceParams;
 
 #define P ((const DistanceParams *)op_params(c))
 
@@ -26,11 +31,13 @@ static int joint_shape(OpCall *c, int64_t *dim)
     const Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     int ndim = shape_broadcast(shape_of(a), shape_of(b), dim);
     if (ndim < 0)
-        op_fail(c, TENSOR_ESHAPE, "%s and %s do not broadcast: aligned at the last dimension, sizes must agree or be 1", S(a), S(b));
+        op_fail(c, TENSOR_ESHAPE,
+                "%s and %s do not broadcast: aligned at the last dimension, sizes must agree or be 1", S(a),
+                S(b));
     return ndim;
 }
 
-/* ---- of one tensor ------------------------------------------------------------------------------------------------ */
+/* ---- of one tensor --------------------------------------------------------------------------- */
 
 static int normalize_shape(OpCall *c) { return wrap(c, shape_of(op_input(c, 0))); }
 
@@ -58,11 +65,12 @@ static int renorm(OpCall *c)
         if (i != P->dim) others[n++] = i;
     Tensor *length = tensor_norm(x, P->p, .dims = (TensorShape){ n, others }, .keepdim = true);
     Tensor *factor = tensor_mul_scalar(tensor_reciprocal(tensor_add_scalar(length, 1e-7)), P->maxnorm);
-    factor = factor ? tensor_where(tensor_gt_scalar(length, P->maxnorm), factor, tensor_ones_like(factor)) : NULL;
+    factor =
+        factor ? tensor_where(tensor_gt_scalar(length, P->maxnorm), factor, tensor_ones_like(factor)) : NULL;
     return op_set_result(c, 0, tensor_mul(x, factor));
 }
 
-/* ---- of two ---------------------------------------------------------------------------------------------------------- */
+/* ---- of two ---------------------------------------------------------------------------------- */
 
 static int dist_shape(OpCall *c)
 {
@@ -116,47 +124,87 @@ static int cosine(OpCall *c)
 }
 #undef P
 
-/* ---- ops -------------------------------------------------------------------------------------------------------------- */
+/* ---- ops ------------------------------------------------------------------------------------- */
 
 #define FIELD(type, name, initial) OP_FIELD(type, DistanceParams, name, initial)
-static const OpField normalize_fields[] = { FIELD(OP_DOUBLE, p, "2"), FIELD(OP_INT, dim, "1"), FIELD(OP_DOUBLE, eps, "1e-12"), { 0 } };
-static const OpField renorm_fields[] = { FIELD(OP_DOUBLE, p, NULL), FIELD(OP_INT, dim, NULL), FIELD(OP_DOUBLE, maxnorm, NULL), { 0 } };
+static const OpField normalize_fields[] = {
+    FIELD(OP_DOUBLE, p, "2"), FIELD(OP_INT, dim, "1"), FIELD(OP_DOUBLE, eps, "1e-12"), { 0 }
+};
+static const OpField renorm_fields[] = {
+    FIELD(OP_DOUBLE, p, NULL), FIELD(OP_INT, dim, NULL), FIELD(OP_DOUBLE, maxnorm, NULL), { 0 }
+};
 static const OpField dist_fields[] = { FIELD(OP_DOUBLE, p, "2"), { 0 } };
-static const OpField pairwise_fields[] = { FIELD(OP_DOUBLE, p, "2"), FIELD(OP_DOUBLE, eps, "1e-6"), FIELD(OP_BOOL, keepdim, "0"), { 0 } };
+static const OpField pairwise_fields[] = {
+    FIELD(OP_DOUBLE, p, "2"), FIELD(OP_DOUBLE, eps, "1e-6"), FIELD(OP_BOOL, keepdim, "0"), { 0 }
+};
 static const OpField cosine_fields[] = { FIELD(OP_INT, dim, "1"), FIELD(OP_DOUBLE, eps, "1e-8"), { 0 } };
-#define ONE .arity = 1, .params = sizeof(DistanceParams), .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE
-#define TWO .arity = 2, .params = sizeof(DistanceParams), .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE
+#define ONE \
+    .arity = 1, .params = sizeof(DistanceParams), .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE
+#define TWO                                       \
+    .arity = 2, .params = sizeof(DistanceParams), \
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE
 
 const TensorOp op_normalize = {
-    .name = "normalize", .summary = "x / max(|x|_p, eps) along dim; at |x| = 0 the gradient is g / eps", ONE, .fields = normalize_fields,
-    .gradient = "p = 2: dx = (g - y sum(g y)) / |x|", .shape = normalize_shape, .compose = normalize, .torch = "nn.functional.normalize",
-    .samples = "3x4; 5 {dim=0}; 2x3x4 {dim=-1 p=1}; 3x4:.5..2 {p=3}; 2x3:.5..2 {p=2 eps=10}; {dim=0}; 0x3; 3x0; 3x4 {p=inf}",
+    .name = "normalize",
+    .summary = "x / max(|x|_p, eps) along dim; at |x| = 0 the gradient is g / eps",
+    ONE,
+    .fields = normalize_fields,
+    .gradient = "p = 2: dx = (g - y sum(g y)) / |x|",
+    .shape = normalize_shape,
+    .compose = normalize,
+    .torch = "nn.functional.normalize",
+    .samples = "3x4; 5 {dim=0}; 2x3x4 {dim=-1 p=1}; 3x4:.5..2 {p=3}; 2x3:.5..2 {p=2 eps=10}; {dim=0}; 0x3; "
+               "3x0; 3x4 {p=inf}",
     .errors = "3 ! EINDEX; 3x4@i64 ! EDTYPE",
 };
 const TensorOp op_renorm = {
-    .name = "renorm", .summary = "slices along dim scaled down to |x|_p = maxnorm where they are longer", ONE, .fields = renorm_fields,
-    .gradient = "n = |x|_p + 1e-7, s = maxnorm / n where |x|_p > maxnorm: dx = s g - s / n sum(g x) sign(x) (|x| / |x|_p)^(p - 1); else g",
-    .shape = renorm_shape, .compose = renorm,
-    .samples = "3x4 {p=2 dim=0 maxnorm=.5}; 3x4 {p=2 dim=-1 maxnorm=9}; 2x3x4 {p=1 dim=1 maxnorm=1}; 2x3:.5..2 {p=3 dim=0 maxnorm=1}; "
+    .name = "renorm",
+    .summary = "slices along dim scaled down to |x|_p = maxnorm where they are longer",
+    ONE,
+    .fields = renorm_fields,
+    .gradient = "n = |x|_p + 1e-7, s = maxnorm / n where |x|_p > maxnorm: dx = s g - s / n sum(g x) sign(x) "
+                "(|x| / |x|_p)^(p - 1); else g",
+    .shape = renorm_shape,
+    .compose = renorm,
+    .samples = "3x4 {p=2 dim=0 maxnorm=.5}; 3x4 {p=2 dim=-1 maxnorm=9}; 2x3x4 {p=1 dim=1 maxnorm=1}; "
+               "2x3:.5..2 {p=3 dim=0 maxnorm=1}; "
                "0x3 {p=2 dim=0 maxnorm=1}; 3x0 {p=2 dim=0 maxnorm=1}; 2x3 {p=inf dim=1 maxnorm=.1}",
-    .errors = "3 {p=2 dim=0 maxnorm=1} ! ESHAPE; 2x3 {p=0 dim=0 maxnorm=1} ! EVALUE; 2x3 {p=2 dim=0 maxnorm=-1} ! EVALUE; "
+    .errors = "3 {p=2 dim=0 maxnorm=1} ! ESHAPE; 2x3 {p=0 dim=0 maxnorm=1} ! EVALUE; 2x3 {p=2 dim=0 "
+              "maxnorm=-1} ! EVALUE; "
               "2x3 {p=2 dim=2 maxnorm=1} ! EINDEX",
 };
 const TensorOp op_dist = {
-    .name = "dist", .summary = "|a - b|_p of all elements; gradient 0 where it is 0", TWO, .fields = dist_fields,
-    .gradient = "d = a - b: da = g sign(d) (|d| / y)^(p - 1), db = -da; p = inf: shared by ties", .shape = dist_shape, .compose = dist,
-    .samples = "5,5; 3x4,4; 3x1,4 {p=1}; 3:1..2,3:-2..-1 {p=3}; ,; 0,0; 5,5 {p=inf}; 3,3 {p=0}", .errors = "3,4 ! ESHAPE; 3@i64,3 ! EDTYPE",
+    .name = "dist",
+    .summary = "|a - b|_p of all elements; gradient 0 where it is 0",
+    TWO,
+    .fields = dist_fields,
+    .gradient = "d = a - b: da = g sign(d) (|d| / y)^(p - 1), db = -da; p = inf: shared by ties",
+    .shape = dist_shape,
+    .compose = dist,
+    .samples = "5,5; 3x4,4; 3x1,4 {p=1}; 3:1..2,3:-2..-1 {p=3}; ,; 0,0; 5,5 {p=inf}; 3,3 {p=0}",
+    .errors = "3,4 ! ESHAPE; 3@i64,3 ! EDTYPE",
 };
 const TensorOp op_pairwise_distance = {
-    .name = "pairwise_distance", .summary = "|a - b + eps|_p along the last dim", TWO, .fields = pairwise_fields,
-    .gradient = "d = a - b + eps: da = g sign(d) (|d| / y)^(p - 1), db = -da; p = inf: shared by ties", .shape = last_shape, .compose = pairwise,
+    .name = "pairwise_distance",
+    .summary = "|a - b + eps|_p along the last dim",
+    TWO,
+    .fields = pairwise_fields,
+    .gradient = "d = a - b + eps: da = g sign(d) (|d| / y)^(p - 1), db = -da; p = inf: shared by ties",
+    .shape = last_shape,
+    .compose = pairwise,
     .torch = "nn.functional.pairwise_distance",
-    .samples = "3x4,3x4; 3x4,4 {keepdim=1}; 5,5 {p=1}; 2x3x4:1..2,3x4:-1..0 {p=3}; 0x3,0x3; 3x0,3x0; 3x4,3x4 {eps=.5}",
+    .samples = "3x4,3x4; 3x4,4 {keepdim=1}; 5,5 {p=1}; 2x3x4:1..2,3x4:-1..0 {p=3}; 0x3,0x3; 3x0,3x0; 3x4,3x4 "
+               "{eps=.5}",
     .errors = "3x4,3x5 ! ESHAPE; , ! ESHAPE; 3@i64,3 ! EDTYPE",
 };
 const TensorOp op_cosine_similarity = {
-    .name = "cosine_similarity", .summary = "a . b / (max(|a|, eps) max(|b|, eps)) along dim", TWO, .fields = cosine_fields,
-    .gradient = "da = g (b / |b| - y a / |a|) / |a|, db likewise", .shape = cosine_shape, .compose = cosine,
+    .name = "cosine_similarity",
+    .summary = "a . b / (max(|a|, eps) max(|b|, eps)) along dim",
+    TWO,
+    .fields = cosine_fields,
+    .gradient = "da = g (b / |b| - y a / |a|) / |a|, db likewise",
+    .shape = cosine_shape,
+    .compose = cosine,
     .torch = "nn.functional.cosine_similarity",
     .samples = "3x4,3x4; 5,5 {dim=0}; 2x3x4,3x1 {dim=-1}; 3x4,1x4 {dim=0}; ,  {dim=0}; 0x3,0x3; 3x0,3x0",
     .errors = "3x4,3x5 ! ESHAPE; 3,3 ! EINDEX; 3x4@i64,3x4 ! EDTYPE",
@@ -190,7 +238,8 @@ Tensor *tensor_dist_args(TensorDistanceArgs a)
 
 Tensor *tensor_pairwise_distance_args(TensorDistanceArgs a)
 {
-    return APPLY(&op_pairwise_distance, &((DistanceParams){ .p = a.p, .eps = a.eps, .keepdim = a.keepdim }), a.a, a.b);
+    return APPLY(&op_pairwise_distance, &((DistanceParams){ .p = a.p, .eps = a.eps, .keepdim = a.keepdim }),
+                 a.a, a.b);
 }
 
 Tensor *tensor_cosine_similarity_args(TensorCosineArgs a)

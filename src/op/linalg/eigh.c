@@ -1,10 +1,13 @@
 /* eigh.c - eigenvalues and eigenvectors of symmetric matrices.
  *
- *   a = v diag(w) v^T        da = v (skew(v^T dv) / e + diag(dw)) v^T,  skew(x) = (x - x^T) / 2,  e_ij = w_j - w_i, 1 where i = j
+ *   a = v diag(w) v^T        da = v (skew(v^T dv) / e + diag(dw)) v^T,  skew(x) = (x - x^T) / 2,  e_ij = w_j
+ * - w_i, 1 where i = j
  */
 #include "matrices.h"
 
-typedef struct EighParams { bool upper; } EighParams;
+typedef struct EighParams {
+    bool upper;
+} EighParams;
 
 static int core_shape(OpCall *c)
 {
@@ -13,15 +16,18 @@ static int core_shape(OpCall *c)
     return set_matrices(c, 0, a, n, -1) || set_matrices(c, 1, a, n, n) ? -1 : 0;
 }
 
-/* LAPACK sees a transposed: its upper triangle is our lower one.  It leaves the vectors in columns of its own, our rows. */
-static int decompose(OpCall *c, const Lapack *lapack, const double *a, Matrices s, double *w, double *v, double *room)
+/* LAPACK sees a transposed: its upper triangle is our lower one.  It leaves the vectors in columns of its
+ * own, our rows. */
+static int decompose(OpCall *c, const Lapack *lapack, const double *a, Matrices s, double *w, double *v,
+                     double *room)
 {
     const bool upper = ((const EighParams *)op_params(c))->upper;
     const int n = (int)s.m, lwork = 1 + 6 * n + 2 * n * n, liwork = 3 + 5 * n;
     double *work = room + s.m * s.m;
     int info = 0, *iwork = (int *)(work + lwork);
     for (int64_t i = 0; i < s.batch; i++, a += s.m * s.m, v += s.m * s.m, w += s.m) {
-        if (!all_finite(a, s.m * s.m)) return op_fail(c, TENSOR_EVALUE, "%s is not finite", nth_matrix(op_input(c, 0), i));
+        if (!all_finite(a, s.m * s.m))
+            return op_fail(c, TENSOR_EVALUE, "%s is not finite", nth_matrix(op_input(c, 0), i));
         memcpy(room, a, (size_t)(s.m * s.m) * sizeof *room);
         lapack->syevd("V", upper ? "L" : "U", &n, room, &n, w, work, &lwork, iwork, &liwork, &info, 1, 1);
         if (info) return op_fail(c, TENSOR_EVALUE, "%s: no convergence", nth_matrix(op_input(c, 0), i));
@@ -39,8 +45,10 @@ static int core_forward(OpCall *c)
     double *w = op_output_f64(c, 0), *v = op_output_f64(c, 1);
     if (!lapack || !a || !w || !v) return -1;
     if (op_count(c, 0) == 0) return 0;
-    if (s.m > 16000) return op_fail(c, TENSOR_ESHAPE, "%s: matrices of up to 16000 rows are possible", S(op_input(c, 0)));
-    const size_t bytes = (size_t)(3 * s.m * s.m + 6 * s.m + 1) * sizeof(double) + (size_t)(3 + 5 * s.m) * sizeof(int);
+    if (s.m > 16000)
+        return op_fail(c, TENSOR_ESHAPE, "%s: matrices of up to 16000 rows are possible", S(op_input(c, 0)));
+    const size_t bytes =
+        (size_t)(3 * s.m * s.m + 6 * s.m + 1) * sizeof(double) + (size_t)(3 + 5 * s.m) * sizeof(int);
     double *room = tg_alloc(bytes);
     if (!room) return fail_memory(c->op->name);
     const int status = decompose(c, lapack, a, s, w, v, room);
@@ -50,21 +58,29 @@ static int core_forward(OpCall *c)
 
 static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    (void)dy;                           /* that of the values, if it is there */
+    (void)dy; /* that of the values, if it is there */
     Tensor *w = op_saved_output(c, 0), *v = op_saved_output(c, 1), *x = tensor_diag_embed(op_grad(c, 0));
     if (!w || !v) return -1;
     if (op_has_grad(c, 1)) {
-        Tensor *e = tensor_sub(tensor_unsqueeze(w, -2), tensor_unsqueeze(w, -1)), *eye = e ? identity_like(e) : NULL;
+        Tensor *e = tensor_sub(tensor_unsqueeze(w, -2), tensor_unsqueeze(w, -1)),
+               *eye = e ? identity_like(e) : NULL;
         Tensor *p = tensor_matmul(tensor_mT(v), op_grad(c, 1));
-        Tensor *skew = tensor_mul_scalar(tensor_sub(p, tensor_mT(p)), .5), *off = eye ? tensor_div(skew, tensor_add(e, eye)) : NULL;
+        Tensor *skew = tensor_mul_scalar(tensor_sub(p, tensor_mT(p)), .5),
+               *off = eye ? tensor_div(skew, tensor_add(e, eye)) : NULL;
         x = tensor_add(x, off);
     }
     dx[0] = tensor_matmul(tensor_matmul(v, x), tensor_mT(v));
     return dx[0] ? 0 : -1;
 }
 
-static const TensorOp core = { .name = "eigh", .arity = 1, .outputs = 2, .keep = KEEP_OUTPUT(0) | KEEP_OUTPUT(1),
-                               .params = sizeof(EighParams), .shape = core_shape, .forward = core_forward, .backward = core_backward };
+static const TensorOp core = { .name = "eigh",
+                               .arity = 1,
+                               .outputs = 2,
+                               .keep = KEEP_OUTPUT(0) | KEEP_OUTPUT(1),
+                               .params = sizeof(EighParams),
+                               .shape = core_shape,
+                               .forward = core_forward,
+                               .backward = core_backward };
 
 static int shape(OpCall *c) { return check_square(c, 0); }
 static int compose(OpCall *c) { return linalg_compose(c, &core); }
@@ -78,19 +94,31 @@ static int values_compose(OpCall *c)
 
 static const OpField fields[] = { OP_FIELD(OP_BOOL, EighParams, upper, "0"), { 0 } };
 
-#define EIGH .arity = 1, .params = sizeof(EighParams), .fields = fields, .shape = shape, .flags = OP_FLOAT_INPUTS | OP_NO_GRADCHECK, \
-    .samples = "2x2; 3x3 {upper=1}; 2x2x2; 1x1; 0x0; 0x2x2", .errors = "3 ! ESHAPE; 2x3 ! ESHAPE; ! ESHAPE; 2x2@i64 ! EDTYPE"
+#define EIGH                                                                                             \
+    .arity = 1, .params = sizeof(EighParams), .fields = fields, .shape = shape,                          \
+    .flags = OP_FLOAT_INPUTS | OP_NO_GRADCHECK, .samples = "2x2; 3x3 {upper=1}; 2x2x2; 1x1; 0x0; 0x2x2", \
+    .errors = "3 ! ESHAPE; 2x3 ! ESHAPE; ! ESHAPE; 2x2@i64 ! EDTYPE"
 
 const TensorOp op_eigh = {
-    .name = "eigh", .summary = "eigenvalues, ascending, and eigenvectors of a symmetric matrix, of which one triangle is read; the "
-                               "gradient is that of the whole matrix, not the numerical one; signs are fixed",
-    .gradient = "da = v (skew(v^T dv) / e + diag(dw)) v^T, skew(x) = (x - x^T) / 2, e_ij = w_j - w_i", .outputs = 2, .compose = compose,
-    .torch = "linalg.eigh", EIGH,
+    .name = "eigh",
+    .summary =
+        "eigenvalues, ascending, and eigenvectors of a symmetric matrix, of which one triangle is read; the "
+        "gradient is that of the whole matrix, not the numerical one; signs are fixed",
+    .gradient = "da = v (skew(v^T dv) / e + diag(dw)) v^T, skew(x) = (x - x^T) / 2, e_ij = w_j - w_i",
+    .outputs = 2,
+    .compose = compose,
+    .torch = "linalg.eigh",
+    EIGH,
 };
 const TensorOp op_eigvalsh = {
-    .name = "eigvalsh", .summary = "eigenvalues of a symmetric matrix, ascending; the gradient is that of the whole matrix, not the "
-                                   "numerical one",
-    .gradient = "da = v diag(g) v^T", .compose = values_compose, .torch = "linalg.eigvalsh", EIGH,
+    .name = "eigvalsh",
+    .summary =
+        "eigenvalues of a symmetric matrix, ascending; the gradient is that of the whole matrix, not the "
+        "numerical one",
+    .gradient = "da = v diag(g) v^T",
+    .compose = values_compose,
+    .torch = "linalg.eigvalsh",
+    EIGH,
 };
 REGISTER_OP(op_eigh);
 REGISTER_OP(op_eigvalsh);
@@ -102,4 +130,7 @@ TensorEigh tensor_eigh_args(TensorEighArgs a)
     return (TensorEigh){ y[0], y[1] };
 }
 
-Tensor *tensor_eigvalsh_args(TensorEighArgs a) { return APPLY(&op_eigvalsh, &((EighParams){ a.upper }), a.a); }
+Tensor *tensor_eigvalsh_args(TensorEighArgs a)
+{
+    return APPLY(&op_eigvalsh, &((EighParams){ a.upper }), a.a);
+}

@@ -13,7 +13,7 @@ static bool found;
 /* dlsym also searches what the library itself depends on: trsm lies in the BLAS below LAPACK. */
 static const char *look_up(void *handle)
 {
-#define X(name, arguments) \
+#define X(name, arguments)                                   \
     *(void **)&routines.name = dlsym(handle, "d" #name "_"); \
     if (!routines.name) return "d" #name "_";
     LAPACK_LIST(X)
@@ -23,10 +23,11 @@ static const char *look_up(void *handle)
 
 static void *open_any(const char *given)
 {
-    static const char *const names[] = { "liblapack.so.3", "libopenblas.so.0", "libmkl_rt.so.2", "libmkl_rt.so", "liblapack.so",
-                                         "libopenblas.so" };
+    static const char *const names[] = { "liblapack.so.3", "libopenblas.so.0", "libmkl_rt.so.2",
+                                         "libmkl_rt.so",   "liblapack.so",     "libopenblas.so" };
     void *handle = given ? dlopen(given, RTLD_NOW | RTLD_LOCAL) : NULL;
-    for (size_t i = 0; !given && !handle && i < sizeof names / sizeof *names; i++) handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; !given && !handle && i < sizeof names / sizeof *names; i++)
+        handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     return handle;
 }
 
@@ -34,12 +35,17 @@ static void *open_any(const char *given)
 static int find(const char *op)
 {
     const char *given = getenv("TAPEGRAD_LAPACK");
-    blis_ready();           /* LAPACK may well call the BLIS that we call: its kernels are chosen before its first use */
+    blis_ready(); /* LAPACK may well call the BLIS that we call: its kernels are chosen before its first use
+                   */
     void *handle = open_any(given);
-    if (!handle && given) return fail(TENSOR_EDEVICE, op, "needs LAPACK, and TAPEGRAD_LAPACK is %s, which cannot be loaded", given);
+    if (!handle && given)
+        return fail(TENSOR_EDEVICE, op, "needs LAPACK, and TAPEGRAD_LAPACK is %s, which cannot be loaded",
+                    given);
     if (!handle)
-        return fail(TENSOR_EDEVICE, op, "needs LAPACK, which is not installed: apt install liblapack3 (or OpenBLAS, or MKL), or name the "
-                                        "library in TAPEGRAD_LAPACK");
+        return fail(
+            TENSOR_EDEVICE, op,
+            "needs LAPACK, which is not installed: apt install liblapack3 (or OpenBLAS, or MKL), or name the "
+            "library in TAPEGRAD_LAPACK");
     const char *missing = look_up(handle);
     if (!missing) return 0;
     fail(TENSOR_EDEVICE, op, "needs LAPACK: %s has no %s", given ? given : "the library found", missing);

@@ -10,7 +10,7 @@ Matrices matrices_of(const Tensor *x)
     return s;
 }
 
-/* ---- checks -------------------------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 int check_matrix(OpCall *c, int i)
 {
@@ -25,7 +25,8 @@ int check_square(OpCall *c, int i)
 {
     const Tensor *x = op_input(c, i);
     if (check_matrix(c, i)) return -1;
-    if (x->shape[x->ndim - 2] != x->shape[x->ndim - 1]) return op_fail(c, TENSOR_ESHAPE, "%s: want square matrices", S(x));
+    if (x->shape[x->ndim - 2] != x->shape[x->ndim - 1])
+        return op_fail(c, TENSOR_ESHAPE, "%s: want square matrices", S(x));
     return 0;
 }
 
@@ -33,17 +34,21 @@ int check_batches(OpCall *c)
 {
     const Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     int64_t shape[TENSOR_MAX_DIMS];
-    if (shape_broadcast((TensorShape){ a->ndim - 2, a->shape }, (TensorShape){ b->ndim - 2, b->shape }, shape) >= 0) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "%s and %s: the dimensions before the last two do not broadcast", S(a), S(b));
+    if (shape_broadcast((TensorShape){ a->ndim - 2, a->shape }, (TensorShape){ b->ndim - 2, b->shape },
+                        shape) >= 0)
+        return 0;
+    return op_fail(c, TENSOR_ESHAPE, "%s and %s: the dimensions before the last two do not broadcast", S(a),
+                   S(b));
 }
 
-/* ---- dtypes, batches -------------------------------------------------------------------------------------------------- */
+/* ---- dtypes, batches ------------------------------------------------------------------------- */
 
 Tensor *in_f64(OpCall *c, int i) { return tensor_to(op_input(c, i), TENSOR_F64); }
 
 int set_rounded(OpCall *c, int k, Tensor *y)
 {
-    return op_set_result(c, k, y && dtype_is_float(y->dtype) ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : y);
+    return op_set_result(
+        c, k, y && dtype_is_float(y->dtype) ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : y);
 }
 
 int linalg_compose(OpCall *c, const TensorOp *core)
@@ -81,7 +86,8 @@ void expand_batches(Tensor **a, Tensor **b)
 {
     int64_t batch[TENSOR_MAX_DIMS];
     if (!*a || !*b) return;
-    const int ndim = shape_broadcast((TensorShape){ (*a)->ndim - 2, (*a)->shape }, (TensorShape){ (*b)->ndim - 2, (*b)->shape }, batch);
+    const int ndim = shape_broadcast((TensorShape){ (*a)->ndim - 2, (*a)->shape },
+                                     (TensorShape){ (*b)->ndim - 2, (*b)->shape }, batch);
     *a = expand_to(*a, batch, ndim);
     *b = expand_to(*b, batch, ndim);
 }
@@ -97,7 +103,7 @@ Tensor *identity_like(const Tensor *a)
 
 Tensor *over_matrices(Tensor *x) { return tensor_unsqueeze(tensor_unsqueeze(x, -1), -1); }
 
-/* ---- numbers ----------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 const char *nth_matrix(const Tensor *x, int64_t i)
 {

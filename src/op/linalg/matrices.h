@@ -1,7 +1,8 @@
 /* matrices.h - what the ops of linear algebra share.
  *
- * Each is two: the public op takes any floating dtype and is composed of casts and of its core, which computes in f64 by LAPACK
- * and has the gradient.  So f32 and halves are rounded once, forward and backward.  Cores are not in the registry. */
+ * Each is two: the public op takes any floating dtype and is composed of casts and of its core, which
+ * computes in f64 by LAPACK and has the gradient.  So f32 and halves are rounded once, forward and backward.
+ * Cores are not in the registry. */
 #ifndef TG_LINALG_H
 #define TG_LINALG_H
 
@@ -11,36 +12,38 @@
 #pragma GCC visibility push(hidden)
 
 /* [..., m, n] as many matrices. */
-typedef struct Matrices { int64_t batch, m, n; } Matrices;
+typedef struct Matrices {
+    int64_t batch, m, n;
+} Matrices;
 Matrices matrices_of(const Tensor *x);
 
 /* Shape rules of the public ops: -1 with the reason. */
-int check_matrix(OpCall *c, int i);                             /* two dims or more, sizes that LAPACK can count */
+int check_matrix(OpCall *c, int i); /* two dims or more, sizes that LAPACK can count */
 int check_square(OpCall *c, int i);
-int check_batches(OpCall *c);                                   /* those of inputs 0 and 1 broadcast */
+int check_batches(OpCall *c); /* those of inputs 0 and 1 broadcast */
 
 /* compose: casts the inputs up, runs core with the call's params, casts its results down. */
 int linalg_compose(OpCall *c, const TensorOp *core);
-Tensor *in_f64(OpCall *c, int i);                              /* input i in f64 */
-int set_rounded(OpCall *c, int k, Tensor *y);                  /* result k in the dtype of input 0 */
+Tensor *in_f64(OpCall *c, int i);             /* input i in f64 */
+int set_rounded(OpCall *c, int k, Tensor *y); /* result k in the dtype of input 0 */
 
 /* Declares result k as x's batches of m x n matrices in x's dtype; n = -1: of vectors of m. */
 int set_matrices(OpCall *c, int k, const Tensor *x, int64_t m, int64_t n);
 
 /* How b of a x = b is meant: a vector for each matrix, or matrices. */
 bool is_vectors(const Tensor *a, const Tensor *b);
-void expand_batches(Tensor **a, Tensor **b);                    /* *b [..., n, k]; NULL where that fails */
+void expand_batches(Tensor **a, Tensor **b); /* *b [..., n, k]; NULL where that fails */
 
-Tensor *identity_like(const Tensor *a);                         /* [n, n] of a's last size, f64 */
-Tensor *over_matrices(Tensor *x);                               /* [...] as [..., 1, 1] */
+Tensor *identity_like(const Tensor *a); /* [n, n] of a's last size, f64 */
+Tensor *over_matrices(Tensor *x);       /* [...] as [..., 1, 1] */
 
 /* "matrix 3 of [5, 2, 2]", or "[2, 2]" when there is one; in a buffer of shape_text's. */
 const char *nth_matrix(const Tensor *x, int64_t i);
 bool all_finite(const double *v, int64_t n);
 void transposed(const double *from, int64_t rows, int64_t columns, double *to);
 
-/* The sign that makes positive, among v[0], v[step], ..., the first entry of at least 0.6 of the largest magnitude: not the
- * largest itself, which a rounding chooses where several are equal. */
+/* The sign that makes positive, among v[0], v[step], ..., the first entry of at least 0.6 of the largest
+ * magnitude: not the largest itself, which a rounding chooses where several are equal. */
 double fixed_sign(const double *v, int64_t n, int64_t step);
 void scale(double *v, int64_t n, int64_t step, double by);
 

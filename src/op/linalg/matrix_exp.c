@@ -1,20 +1,23 @@
 /* matrix_exp.c - e^x = sum x^k / k! of square matrices.
  *
- * Scaling and squaring (Higham 2005): e^x = (e^(x / 2^s))^(2^s), s so that the 1-norm of x / 2^s is at most 1/2, where the 16 terms
- * below are exact to 1/2^17 / 17! = 2e-20.  Their polynomial takes 6 products (Paterson and Stockmeyer 1973):
- * ((b3 x^4 + b2) x^4 + b1) x^4 + b0, each b of degree 3, the first of degree 4.  It is made of ops, in f64, and so is its gradient. */
+ * Scaling and squaring (Higham 2005): e^x = (e^(x / 2^s))^(2^s), s so that the 1-norm of x / 2^s is at most
+ * 1/2, where the 16 terms below are exact to 1/2^17 / 17! = 2e-20.  Their polynomial takes 6 products
+ * (Paterson and Stockmeyer 1973):
+ * ((b3 x^4 + b2) x^4 + b1) x^4 + b0, each b of degree 3, the first of degree 4.  It is made of ops, in f64,
+ * and so is its gradient. */
 #include <math.h>
 #include "matrices.h"
 
 static int shape(OpCall *c) { return check_square(c, 0); }
 
-/* 2^-s of each matrix as [..., 1, 1], 1 for one that is not finite; *most is the largest s.  Each has its own: halved more often than it
- * needs, a matrix loses a digit for every three squarings. */
+/* 2^-s of each matrix as [..., 1, 1], 1 for one that is not finite; *most is the largest s.  Each has its
+ * own: halved more often than it needs, a matrix loses a digit for every three squarings. */
 static Tensor *scales(Tensor *x, int *most)
 {
     Tensor *by = NULL;
     *most = 0;
-    TENSOR_NO_GRAD by = tensor_amax(tensor_sum(tensor_abs(x), .dim = -2, .keepdim = true), .dim = -1, .keepdim = true);
+    TENSOR_NO_GRAD
+        by = tensor_amax(tensor_sum(tensor_abs(x), .dim = -2, .keepdim = true), .dim = -1, .keepdim = true);
     double *v = by ? by->data : NULL;
     for (int64_t i = 0; by && i < by->numel; i++) {
         const int s = v[i] > 0.5 && isfinite(v[i]) ? (int)ceil(log2(v[i])) + 1 : 0;
@@ -48,14 +51,22 @@ static int matrix_exp(OpCall *c)
     power[4] = tensor_matmul(power[2], power[2]);
     Tensor *y = terms(power, 12, 5);
     for (int k = 8; k >= 0; k -= 4) y = tensor_add(tensor_matmul(y, power[4]), terms(power, k, 4));
-    for (int i = 0; i < most && y; i++) y = tensor_where(tensor_lt_scalar(by, ldexp(1, -i)), tensor_matmul(y, y), y);
+    for (int i = 0; i < most && y; i++)
+        y = tensor_where(tensor_lt_scalar(by, ldexp(1, -i)), tensor_matmul(y, y), y);
     return set_rounded(c, 0, y);
 }
 
 const TensorOp op_matrix_exp = {
-    .name = "matrix_exp", .summary = "e^x = sum x^k / k! of square matrices", .gradient = "dx = sum over i, j of (x^i)^T g (x^j)^T / (i + j + 1)!",
-    .arity = 1, .shape = shape, .compose = matrix_exp, .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE, .torch = "linalg.matrix_exp",
-    .samples = "3x3; 2x3x3; 1x1; 0x0; 0x2x2; 2x2:2..4", .errors = "3x4 ! ESHAPE; 3 ! ESHAPE; 3x3@i64 ! EDTYPE",
+    .name = "matrix_exp",
+    .summary = "e^x = sum x^k / k! of square matrices",
+    .gradient = "dx = sum over i, j of (x^i)^T g (x^j)^T / (i + j + 1)!",
+    .arity = 1,
+    .shape = shape,
+    .compose = matrix_exp,
+    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .torch = "linalg.matrix_exp",
+    .samples = "3x3; 2x3x3; 1x1; 0x0; 0x2x2; 2x2:2..4",
+    .errors = "3x4 ! ESHAPE; 3 ! ESHAPE; 3x3@i64 ! EDTYPE",
 };
 REGISTER_OP(op_matrix_exp);
 

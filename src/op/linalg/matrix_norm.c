@@ -6,7 +6,11 @@
 #include <math.h>
 #include "op/shape/shape_op.h"
 
-typedef struct MatrixNormParams { double ord; int dim1, dim2; bool keepdim; } MatrixNormParams;
+typedef struct MatrixNormParams {
+    double ord;
+    int dim1, dim2;
+    bool keepdim;
+} MatrixNormParams;
 
 static int shape(OpCall *c)
 {
@@ -14,13 +18,15 @@ static int shape(OpCall *c)
     const Tensor *x = op_input(c, 0);
     const double size = fabs(p->ord);
     if (p->ord != TENSOR_FRO && p->ord != TENSOR_NUC && size != 1 && size != 2 && !isinf(size))
-        return op_fail(c, TENSOR_EVALUE, "%s: ord = %g: want TENSOR_FRO, TENSOR_NUC, 1, 2, inf or a negative of these", S(x), p->ord);
+        return op_fail(c, TENSOR_EVALUE,
+                       "%s: ord = %g: want TENSOR_FRO, TENSOR_NUC, 1, 2, inf or a negative of these", S(x),
+                       p->ord);
     if (x->ndim < 2) return op_fail(c, TENSOR_ESHAPE, "%s: want a matrix", S(x));
     p->dim1 = call_dim(c, p->dim1, shape_of(x));
     p->dim2 = p->dim1 < 0 ? -1 : call_dim(c, p->dim2, shape_of(x));
     if (p->dim2 < 0) return -1;
     if (p->dim1 == p->dim2) return op_fail(c, TENSOR_EVALUE, "%s: dim %d is named twice", S(x), p->dim1);
-    const bool rows = size == 2 || isinf(size), columns = size == 1 || size == 2;      /* what the extreme is of */
+    const bool rows = size == 2 || isinf(size), columns = size == 1 || size == 2; /* what the extreme is of */
     if (p->ord < 0 && ((rows && x->shape[p->dim1] == 0) || (columns && x->shape[p->dim2] == 0)))
         return op_fail(c, TENSOR_ESHAPE, "%s: ord = %g is the least of nothing", S(x), p->ord);
     return 0;
@@ -45,27 +51,39 @@ static int compose(OpCall *c)
 {
     const MatrixNormParams *p = op_params(c);
     Tensor *x = op_input(c, 0), *y;
-    const bool empty = x->shape[p->dim1] == 0 || x->shape[p->dim2] == 0;       /* the largest of nothing is 0 */
-    if (p->ord == TENSOR_FRO || (empty && p->ord > 0)) y = tensor_norm(x, .dims = DIMS(p->dim1, p->dim2), .keepdim = true);
+    const bool empty = x->shape[p->dim1] == 0 || x->shape[p->dim2] == 0; /* the largest of nothing is 0 */
+    if (p->ord == TENSOR_FRO || (empty && p->ord > 0))
+        y = tensor_norm(x, .dims = DIMS(p->dim1, p->dim2), .keepdim = true);
     else if (p->ord == TENSOR_NUC || fabs(p->ord) == 2) y = of_singular_values(x, p);
     else y = fabs(p->ord) == 1 ? of_sums(x, p->ord, p->dim1, p->dim2) : of_sums(x, p->ord, p->dim2, p->dim1);
     return op_set_result(c, 0, p->keepdim ? y : tensor_squeeze(y, .dims = DIMS(p->dim1, p->dim2)));
 }
 
-static const OpField fields[] = {
-    OP_FIELD(OP_DOUBLE, MatrixNormParams, ord, "101"), OP_FIELD(OP_INT, MatrixNormParams, dim1, "-2"),
-    OP_FIELD(OP_INT, MatrixNormParams, dim2, "-1"), OP_FIELD(OP_BOOL, MatrixNormParams, keepdim, "0"), { 0 }
-};
+static const OpField fields[] = { OP_FIELD(OP_DOUBLE, MatrixNormParams, ord, "101"),
+                                  OP_FIELD(OP_INT, MatrixNormParams, dim1, "-2"),
+                                  OP_FIELD(OP_INT, MatrixNormParams, dim2, "-1"),
+                                  OP_FIELD(OP_BOOL, MatrixNormParams, keepdim, "0"),
+                                  { 0 } };
 
 const TensorOp op_linalg_matrix_norm = {
-    .name = "linalg_matrix_norm", .summary = "norm of matrices; ord 101: fro, 102: nuc, 1, 2, inf and their negatives",
-    .gradient = "fro: dx = g x / y; nuc: dx = g u vh; 2: dx = g u_0 vh_0; 1, inf: dx = g sign x in the column, row that is it", .arity = 1,
-    .params = sizeof(MatrixNormParams), .fields = fields, .shape = shape, .compose = compose,
-    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE, .torch = "linalg.matrix_norm",
-    .samples = "3x4; 2x3x4 {dim1=0 dim2=-1 keepdim=1}; 3x2 {ord=102}; 2x2x3 {ord=102 dim1=2 dim2=0}; 3x2 {ord=2}; 2x3x2 {ord=-2 keepdim=1}; "
-               "3x4:.5..2 {ord=1}; 3x4:.5..2 {ord=-1 dim1=1 dim2=0}; 2x3x4:-2..-.5 {ord=inf keepdim=1}; 3x4:.5..2 {ord=-inf}; 0x3 {ord=102}; "
+    .name = "linalg_matrix_norm",
+    .summary = "norm of matrices; ord 101: fro, 102: nuc, 1, 2, inf and their negatives",
+    .gradient = "fro: dx = g x / y; nuc: dx = g u vh; 2: dx = g u_0 vh_0; 1, inf: dx = g sign x in the "
+                "column, row that is it",
+    .arity = 1,
+    .params = sizeof(MatrixNormParams),
+    .fields = fields,
+    .shape = shape,
+    .compose = compose,
+    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .torch = "linalg.matrix_norm",
+    .samples = "3x4; 2x3x4 {dim1=0 dim2=-1 keepdim=1}; 3x2 {ord=102}; 2x2x3 {ord=102 dim1=2 dim2=0}; 3x2 "
+               "{ord=2}; 2x3x2 {ord=-2 keepdim=1}; "
+               "3x4:.5..2 {ord=1}; 3x4:.5..2 {ord=-1 dim1=1 dim2=0}; 2x3x4:-2..-.5 {ord=inf keepdim=1}; "
+               "3x4:.5..2 {ord=-inf}; 0x3 {ord=102}; "
                "0x3; 0x3 {ord=1}; 3x0 {ord=1}; 0x3 {ord=inf}; 2x3x0 {ord=2}; 0x2x3 {ord=2}",
-    .errors = "3 ! ESHAPE; 3x4 {ord=3} ! EVALUE; 3x4 {ord=0} ! EVALUE; 3x4 {dim1=1} ! EVALUE; 3x4 {dim2=2} ! EINDEX; 3x4@i64 ! EDTYPE; "
+    .errors = "3 ! ESHAPE; 3x4 {ord=3} ! EVALUE; 3x4 {ord=0} ! EVALUE; 3x4 {dim1=1} ! EVALUE; 3x4 {dim2=2} ! "
+              "EINDEX; 3x4@i64 ! EDTYPE; "
               "3x0 {ord=-1} ! ESHAPE; 0x3 {ord=-2} ! ESHAPE",
 };
 REGISTER_OP(op_linalg_matrix_norm);
@@ -79,11 +97,19 @@ static Tensor *either_norm(const TensorLinalgNormArgs *a)
 {
     const int named = a->dim != TENSOR_ALL ? 1 : a->dims.ndim, ndim = named ? named : a->input->ndim;
     const TensorShape dims = named ? a->dims : DIMS(0, 1);
-    if (isnan(a->ord) || (named && a->dim == TENSOR_ALL && !a->dims.dim)) return tensor_norm(a->input, 2, a->dim, a->keepdim, a->dims);
-    if (ndim == 2) return tensor_linalg_matrix_norm(a->input, a->ord, (int)dims.dim[0], (int)dims.dim[1], a->keepdim);
-    if (ndim != 1) return fail(TENSOR_ESHAPE, NULL, "%s, %d dims: an ord is that of a vector or a matrix", S(a->input), ndim), NULL;
-    if (a->ord != TENSOR_FRO && a->ord != TENSOR_NUC) return tensor_linalg_vector_norm(a->input, a->ord, a->dim, a->keepdim, a->dims);
-    return fail(TENSOR_EVALUE, NULL, "%s, 1 dim: TENSOR_FRO and TENSOR_NUC are norms of matrices", S(a->input)), NULL;
+    if (isnan(a->ord) || (named && a->dim == TENSOR_ALL && !a->dims.dim))
+        return tensor_norm(a->input, 2, a->dim, a->keepdim, a->dims);
+    if (ndim == 2)
+        return tensor_linalg_matrix_norm(a->input, a->ord, (int)dims.dim[0], (int)dims.dim[1], a->keepdim);
+    if (ndim != 1)
+        return fail(TENSOR_ESHAPE, NULL, "%s, %d dims: an ord is that of a vector or a matrix", S(a->input),
+                    ndim),
+               NULL;
+    if (a->ord != TENSOR_FRO && a->ord != TENSOR_NUC)
+        return tensor_linalg_vector_norm(a->input, a->ord, a->dim, a->keepdim, a->dims);
+    return fail(TENSOR_EVALUE, NULL, "%s, 1 dim: TENSOR_FRO and TENSOR_NUC are norms of matrices",
+                S(a->input)),
+           NULL;
 }
 
 Tensor *tensor_linalg_norm_args(TensorLinalgNormArgs a)

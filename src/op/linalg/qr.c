@@ -1,11 +1,14 @@
 /* qr.c - a = q r by Householder's reflections.
  *
  *   m >= n     da = (dq + q sym(triu(dr r^T - q^T dq))) r^-T,   sym(x) = x + x^T with its diagonal halved
- *   m < n      a = [a1 a2], r = [r1 r2], a1 = q r1, r2 = q^T a2:   the above for q, r1 with dq + a2 dr2^T, and da2 = q dr2
+ *   m < n      a = [a1 a2], r = [r1 r2], a1 = q r1, r2 = q^T a2:   the above for q, r1 with dq + a2 dr2^T,
+ * and da2 = q dr2
  */
 #include "matrices.h"
 
-typedef struct QrParams { bool complete; } QrParams;
+typedef struct QrParams {
+    bool complete;
+} QrParams;
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -18,9 +21,13 @@ static int core_shape(OpCall *c)
 }
 
 /* room: a column-major matrix of m rows and enough columns for a and for q, then tau, then LAPACK's work. */
-typedef struct Room { double *a, *tau, *work; int lwork; } Room;
+typedef struct Room {
+    double *a, *tau, *work;
+    int lwork;
+} Room;
 
-static void factor(const Lapack *lapack, const double *a, Matrices s, int64_t k, const Room *room, double *q, double *r)
+static void factor(const Lapack *lapack, const double *a, Matrices s, int64_t k, const Room *room, double *q,
+                   double *r)
 {
     const int m = (int)s.m, n = (int)s.n, columns = (int)k, reflections = (int)least(s.m, s.n);
     int info;
@@ -54,7 +61,8 @@ static int core_forward(OpCall *c)
     double *room = tg_alloc((size_t)doubles * sizeof *room);
     if (!room) return fail_memory(c->op->name);
     const Room parts = { room, room + s.m * wide, room + s.m * wide + wide, (int)lwork };
-    for (int64_t i = 0; i < s.batch; i++) factor(lapack, a + i * s.m * s.n, s, k, &parts, q + i * s.m * k, r + i * k * s.n);
+    for (int64_t i = 0; i < s.batch; i++)
+        factor(lapack, a + i * s.m * s.n, s, k, &parts, q + i * s.m * k, r + i * k * s.n);
     tg_free(room, (size_t)doubles * sizeof *room);
     return 0;
 }
@@ -81,8 +89,10 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
     Tensor *dq = op_has_grad(c, 0) ? dy : NULL, *dr = op_has_grad(c, 1) ? op_grad(c, 1) : NULL;
     if (!q || !r || (!dq && !dr)) return -1;
     if (((const QrParams *)op_params(c))->complete && m > n)
-        return op_fail(c, TENSOR_EGRAD, "%s: the complete q has more columns than a, which does not determine them: no gradient",
-                       shape_text(shape));
+        return op_fail(
+            c, TENSOR_EGRAD,
+            "%s: the complete q has more columns than a, which does not determine them: no gradient",
+            shape_text(shape));
     if (m >= n) return (dx[0] = tall_gradient(q, r, dq, dr)) ? 0 : -1;
     Tensor *a = op_saved(c, 0), *rest = NULL;
     if (dr) {
@@ -99,8 +109,14 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const TensorOp core = { .name = "qr", .arity = 1, .outputs = 2, .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0) | KEEP_OUTPUT(1),
-                               .params = sizeof(QrParams), .shape = core_shape, .forward = core_forward, .backward = core_backward };
+static const TensorOp core = { .name = "qr",
+                               .arity = 1,
+                               .outputs = 2,
+                               .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0) | KEEP_OUTPUT(1),
+                               .params = sizeof(QrParams),
+                               .shape = core_shape,
+                               .forward = core_forward,
+                               .backward = core_backward };
 
 static int shape(OpCall *c) { return check_matrix(c, 0); }
 static int compose(OpCall *c) { return linalg_compose(c, &core); }
@@ -108,11 +124,20 @@ static int compose(OpCall *c) { return linalg_compose(c, &core); }
 static const OpField fields[] = { OP_FIELD(OP_BOOL, QrParams, complete, "0"), { 0 } };
 
 const TensorOp op_qr = {
-    .name = "qr", .summary = "q of orthonormal columns and upper triangular r with a = q r",
-    .gradient = "da = (dq + q sym(triu(dr r^T - q^T dq))) r^-T for m >= n, sym(x) = x + x^T with its diagonal halved",
-    .arity = 1, .outputs = 2, .params = sizeof(QrParams), .fields = fields, .shape = shape, .compose = compose,
-    .flags = OP_FLOAT_INPUTS, .torch = "linalg.qr",
-    .samples = "3x2; 2x2; 2x3; 2x2 {complete=1}; 2x3 {complete=1}; 2x3x2; 1x1; 0x3; 3x0; 0x2x2; 0x3 {complete=1}",
+    .name = "qr",
+    .summary = "q of orthonormal columns and upper triangular r with a = q r",
+    .gradient =
+        "da = (dq + q sym(triu(dr r^T - q^T dq))) r^-T for m >= n, sym(x) = x + x^T with its diagonal halved",
+    .arity = 1,
+    .outputs = 2,
+    .params = sizeof(QrParams),
+    .fields = fields,
+    .shape = shape,
+    .compose = compose,
+    .flags = OP_FLOAT_INPUTS,
+    .torch = "linalg.qr",
+    .samples =
+        "3x2; 2x2; 2x3; 2x2 {complete=1}; 2x3 {complete=1}; 2x3x2; 1x1; 0x3; 3x0; 0x2x2; 0x3 {complete=1}",
     .errors = "3 ! ESHAPE; ! ESHAPE; 3x2@i64 ! EDTYPE",
 };
 REGISTER_OP(op_qr);

@@ -8,7 +8,9 @@
 #include <math.h>
 #include "matrices.h"
 
-typedef struct SvdParams { bool full_matrices; } SvdParams;
+typedef struct SvdParams {
+    bool full_matrices;
+} SvdParams;
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -22,7 +24,10 @@ static int core_shape(OpCall *c)
     return set_matrices(c, 2, a, full ? s.n : k, s.n);
 }
 
-typedef struct Factors { double *u, *s, *vh; int64_t m, n, k, columns, rows; } Factors;     /* u [m, columns], vh [rows, n] */
+typedef struct Factors {
+    double *u, *s, *vh;
+    int64_t m, n, k, columns, rows;
+} Factors; /* u [m, columns], vh [rows, n] */
 
 static void fix_signs(const Factors *f)
 {
@@ -31,7 +36,8 @@ static void fix_signs(const Factors *f)
         scale(f->u + i, f->m, f->columns, sign);
         if (i < f->k) scale(f->vh + i * f->n, f->n, 1, sign);
     }
-    for (int64_t i = f->k; i < f->rows; i++) scale(f->vh + i * f->n, f->n, 1, fixed_sign(f->vh + i * f->n, f->n, 1));
+    for (int64_t i = f->k; i < f->rows; i++)
+        scale(f->vh + i * f->n, f->n, 1, fixed_sign(f->vh + i * f->n, f->n, 1));
 }
 
 static void put_identity(double *x, int64_t n)
@@ -41,16 +47,18 @@ static void put_identity(double *x, int64_t n)
 }
 
 /* room: a copy of a, LAPACK's work, its integers. */
-static int decompose(OpCall *c, const Lapack *lapack, const double *a, int64_t batch, Factors f, double *room, int64_t lwork)
+static int decompose(OpCall *c, const Lapack *lapack, const double *a, int64_t batch, Factors f, double *room,
+                     int64_t lwork)
 {
     const int rows = (int)f.n, columns = (int)f.m, ldvt = (int)f.columns, work = (int)lwork;
     double *copy = room, *scratch = room + f.m * f.n;
     int info = 0, *iwork = (int *)(scratch + lwork);
     for (int64_t i = 0; i < batch; i++, a += f.m * f.n) {
-        if (!all_finite(a, f.m * f.n)) return op_fail(c, TENSOR_EVALUE, "%s is not finite", nth_matrix(op_input(c, 0), i));
+        if (!all_finite(a, f.m * f.n))
+            return op_fail(c, TENSOR_EVALUE, "%s is not finite", nth_matrix(op_input(c, 0), i));
         memcpy(copy, a, (size_t)(f.m * f.n) * sizeof *copy);
-        lapack->gesdd(f.columns > f.k || f.rows > f.k ? "A" : "S", &rows, &columns, copy, &rows, f.s, f.vh, &rows, f.u, &ldvt, scratch,
-                      &work, iwork, &info, 1);
+        lapack->gesdd(f.columns > f.k || f.rows > f.k ? "A" : "S", &rows, &columns, copy, &rows, f.s, f.vh,
+                      &rows, f.u, &ldvt, scratch, &work, iwork, &info, 1);
         if (info) return op_fail(c, TENSOR_EVALUE, "%s: no convergence", nth_matrix(op_input(c, 0), i));
         fix_signs(&f);
         f.u += f.m * f.columns, f.s += f.k, f.vh += f.rows * f.n;
@@ -65,14 +73,15 @@ static int core_forward(OpCall *c)
     const bool full = ((const SvdParams *)op_params(c))->full_matrices;
     const int64_t k = least(s.m, s.n), most = s.m + s.n - k;
     const double *a = op_input_f64(c, 0);
-    const Factors f = { op_output_f64(c, 0), op_output_f64(c, 1), op_output_f64(c, 2), s.m, s.n, k, full ? s.m : k, full ? s.n : k };
+    const Factors f = { op_output_f64(c, 0), op_output_f64(c, 1), op_output_f64(c, 2), s.m, s.n, k,
+                        full ? s.m : k,      full ? s.n : k };
     if (!lapack || !a || !f.u || !f.s || !f.vh) return -1;
     for (int64_t i = 0; k == 0 && full && i < s.batch; i++) {
         put_identity(f.u + i * s.m * s.m, s.m);
         put_identity(f.vh + i * s.n * s.n, s.n);
     }
     if (k == 0 || s.batch == 0) return 0;
-    const int64_t lwork = 4 * k * k + 7 * k + 32 * most;           /* gesdd's least, and blocks for its QR */
+    const int64_t lwork = 4 * k * k + 7 * k + 32 * most; /* gesdd's least, and blocks for its QR */
     const size_t bytes = (size_t)(s.m * s.n + lwork) * sizeof(double) + (size_t)(8 * k) * sizeof(int);
     double *room = tg_alloc(bytes);
     if (!room) return fail_memory(c->op->name);
@@ -81,13 +90,15 @@ static int core_forward(OpCall *c)
     return status;
 }
 
-/* ---- the gradient ---------------------------------------------------------------------------------------------------------- */
+/* ---- the gradient ---------------------------------------------------------------------------- */
 
 static Tensor *skew(Tensor *x) { return tensor_sub(x, tensor_mT(x)); }
 static Tensor *columns_of(Tensor *s) { return tensor_unsqueeze(s, -2); }
 static Tensor *rows_of(Tensor *s) { return tensor_unsqueeze(s, -1); }
 
-typedef struct Svd { Tensor *u, *s, *vh, *du, *ds, *dvh; } Svd;         /* reduced; du and dvh may be NULL */
+typedef struct Svd {
+    Tensor *u, *s, *vh, *du, *ds, *dvh;
+} Svd; /* reduced; du and dvh may be NULL */
 
 static Tensor *inner(const Svd *f)
 {
@@ -95,8 +106,12 @@ static Tensor *inner(const Svd *f)
     if (!f->du && !f->dvh) return x;
     Tensor *e = tensor_sub(columns_of(square), rows_of(square));
     e = e ? tensor_add(e, identity_like(e)) : NULL;
-    if (f->du) x = tensor_add(x, tensor_mul(tensor_div(skew(tensor_matmul(tensor_mT(f->u), f->du)), e), columns_of(f->s)));
-    if (f->dvh) x = tensor_add(x, tensor_mul(rows_of(f->s), tensor_div(skew(tensor_matmul(f->vh, tensor_mT(f->dvh))), e)));
+    if (f->du)
+        x = tensor_add(
+            x, tensor_mul(tensor_div(skew(tensor_matmul(tensor_mT(f->u), f->du)), e), columns_of(f->s)));
+    if (f->dvh)
+        x = tensor_add(
+            x, tensor_mul(rows_of(f->s), tensor_div(skew(tensor_matmul(f->vh, tensor_mT(f->dvh))), e)));
     return x;
 }
 
@@ -119,20 +134,29 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const TensorShape shape = op_input_shape(c, 0);
     const int64_t m = shape.dim[shape.ndim - 2], n = shape.dim[shape.ndim - 1], k = least(m, n);
-    Svd f = { op_saved_output(c, 0), op_saved_output(c, 1), op_saved_output(c, 2), op_has_grad(c, 0) ? dy : NULL,
-              op_grad(c, 1), op_has_grad(c, 2) ? op_grad(c, 2) : NULL };
+    Svd f = {
+        op_saved_output(c, 0),         op_saved_output(c, 1), op_saved_output(c, 2),
+        op_has_grad(c, 0) ? dy : NULL, op_grad(c, 1),         op_has_grad(c, 2) ? op_grad(c, 2) : NULL
+    };
     if (!f.u || !f.s || !f.vh) return -1;
     f.u = tensor_narrow(f.u, -1, 0, k);
     f.vh = tensor_narrow(f.vh, -2, 0, k);
     if (f.du) f.du = tensor_narrow(f.du, -1, 0, k);
     if (f.dvh) f.dvh = tensor_narrow(f.dvh, -2, 0, k);
-    if ((op_has_grad(c, 0) && !f.du) || (op_has_grad(c, 2) && !f.dvh)) return -1;      /* no memory, not: no gradient */
+    if ((op_has_grad(c, 0) && !f.du) || (op_has_grad(c, 2) && !f.dvh))
+        return -1; /* no memory, not: no gradient */
     dx[0] = gradient(&f, m, n);
     return dx[0] ? 0 : -1;
 }
 
-static const TensorOp core = { .name = "svd", .arity = 1, .outputs = 3, .keep = KEEP_OUTPUT(0) | KEEP_OUTPUT(1) | KEEP_OUTPUT(2),
-                               .params = sizeof(SvdParams), .shape = core_shape, .forward = core_forward, .backward = core_backward };
+static const TensorOp core = { .name = "svd",
+                               .arity = 1,
+                               .outputs = 3,
+                               .keep = KEEP_OUTPUT(0) | KEEP_OUTPUT(1) | KEEP_OUTPUT(2),
+                               .params = sizeof(SvdParams),
+                               .shape = core_shape,
+                               .forward = core_forward,
+                               .backward = core_backward };
 
 int core_svd(Tensor *a, bool full_matrices, Tensor *usv[3])
 {
@@ -148,9 +172,11 @@ static int values_compose(OpCall *c)
     return core_svd(in_f64(c, 0), false, f) ? -1 : set_rounded(c, 0, f[1]);
 }
 
-/* ---- the pseudo-inverse ------------------------------------------------------------------------------------------------- */
+/* ---- the pseudo-inverse ---------------------------------------------------------------------- */
 
-typedef struct PinvParams { double atol, rtol; } PinvParams;
+typedef struct PinvParams {
+    double atol, rtol;
+} PinvParams;
 
 static int pinv_shape(OpCall *c)
 {
@@ -171,7 +197,8 @@ static int pinv_forward(OpCall *c)
     const bool was = tensor_set_grad_enabled(false);
     Tensor *f[3] = { NULL }, *y = NULL;
     if (!core_svd(op_input(c, 0), false, f)) {
-        Tensor *one = tensor_where(counted(f[1], op_params(c)), tensor_reciprocal(f[1]), tensor_zeros_like(f[1]));
+        Tensor *one =
+            tensor_where(counted(f[1], op_params(c)), tensor_reciprocal(f[1]), tensor_zeros_like(f[1]));
         y = tensor_matmul(tensor_mul(tensor_mT(f[2]), columns_of(one)), tensor_mT(f[0]));
     }
     tensor_set_grad_enabled(was);
@@ -184,19 +211,28 @@ static int pinv_backward(OpCall *c, Tensor *dy, Tensor **dx)
     Tensor *a = op_saved(c, 0), *y = op_saved_output(c, 0);
     if (!a || !y) return -1;
     Tensor *yt = tensor_mT(y), *gt = tensor_mT(dy);
-    Tensor *left = tensor_sub(gt, tensor_matmul(a, tensor_matmul(y, gt))), *right = tensor_sub(gt, tensor_matmul(tensor_matmul(gt, y), a));
+    Tensor *left = tensor_sub(gt, tensor_matmul(a, tensor_matmul(y, gt))),
+           *right = tensor_sub(gt, tensor_matmul(tensor_matmul(gt, y), a));
     Tensor *x = tensor_matmul(tensor_matmul(left, y), yt);
     x = tensor_add(x, tensor_matmul(yt, tensor_matmul(y, right)));
     dx[0] = tensor_sub(x, tensor_matmul(tensor_matmul(yt, dy), yt));
     return dx[0] ? 0 : -1;
 }
 
-static const TensorOp core_pinv = { .name = "pinv", .arity = 1, .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .params = sizeof(PinvParams),
-                                    .shape = pinv_shape, .forward = pinv_forward, .backward = pinv_backward };
+static const TensorOp core_pinv = { .name = "pinv",
+                                    .arity = 1,
+                                    .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
+                                    .params = sizeof(PinvParams),
+                                    .shape = pinv_shape,
+                                    .forward = pinv_forward,
+                                    .backward = pinv_backward };
 
 static double epsilon(int dtype)
 {
-    return dtype == TENSOR_F64 ? 0x1p-52 : dtype == TENSOR_F32 ? 0x1p-23 : dtype == TENSOR_F16 ? 0x1p-10 : 0x1p-7;
+    return dtype == TENSOR_F64   ? 0x1p-52
+           : dtype == TENSOR_F32 ? 0x1p-23
+           : dtype == TENSOR_F16 ? 0x1p-10
+                                 : 0x1p-7;
 }
 
 /* What is left out is negative, and gets PyTorch's value. */
@@ -242,44 +278,83 @@ static int lstsq_compose(OpCall *c)
     return set_rounded(c, 0, vectors ? tensor_squeeze(x, -1) : x);
 }
 
-/* ---- the ops ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the ops --------------------------------------------------------------------------------- */
 
 static const OpField svd_fields[] = { OP_FIELD(OP_BOOL, SvdParams, full_matrices, "1"), { 0 } };
-static const OpField pinv_fields[] = { OP_FIELD(OP_DOUBLE, PinvParams, atol, "-1"), OP_FIELD(OP_DOUBLE, PinvParams, rtol, "-1"), { 0 } };
+static const OpField pinv_fields[] = { OP_FIELD(OP_DOUBLE, PinvParams, atol, "-1"),
+                                       OP_FIELD(OP_DOUBLE, PinvParams, rtol, "-1"),
+                                       { 0 } };
 
 #define ONE .arity = 1, .flags = OP_FLOAT_INPUTS
 #define ERRORS "3 ! ESHAPE; ! ESHAPE; 3x2@i64 ! EDTYPE"
 
 const TensorOp op_svd = {
-    .name = "svd", .summary = "u, s descending, vh with a = u diag(s) vh; signs are fixed",
-    .gradient = "da = u ((skew(u^T du) / e) s + s (skew(vh dvh^T) / e) + diag(ds)) vh for square a, skew(x) = x - x^T, "
+    .name = "svd",
+    .summary = "u, s descending, vh with a = u diag(s) vh; signs are fixed",
+    .gradient = "da = u ((skew(u^T du) / e) s + s (skew(vh dvh^T) / e) + diag(ds)) vh for square a, skew(x) "
+                "= x - x^T, "
                 "e_ij = s_j^2 - s_i^2",
-    .outputs = 3, .params = sizeof(SvdParams), .fields = svd_fields, .shape = shape, .compose = compose,
-    .torch = "linalg.svd", .errors = ERRORS, ONE,
-    .samples = "2x2; 3x2 {full_matrices=0}; 2x3 {full_matrices=0}; 3x3; 2x2x2 {full_matrices=0}; 0x3 {full_matrices=0}; "
+    .outputs = 3,
+    .params = sizeof(SvdParams),
+    .fields = svd_fields,
+    .shape = shape,
+    .compose = compose,
+    .torch = "linalg.svd",
+    .errors = ERRORS,
+    ONE,
+    .samples = "2x2; 3x2 {full_matrices=0}; 2x3 {full_matrices=0}; 3x3; 2x2x2 {full_matrices=0}; 0x3 "
+               "{full_matrices=0}; "
                "3x0 {full_matrices=0}; 0x2x2",
 };
 const TensorOp op_svdvals = {
-    .name = "svdvals", .summary = "singular values, descending", .gradient = "da = u diag(g) vh", .shape = shape,
-    .compose = values_compose, .torch = "linalg.svdvals", .errors = ERRORS, ONE,
+    .name = "svdvals",
+    .summary = "singular values, descending",
+    .gradient = "da = u diag(g) vh",
+    .shape = shape,
+    .compose = values_compose,
+    .torch = "linalg.svdvals",
+    .errors = ERRORS,
+    ONE,
     .samples = "2x2; 3x2; 2x3; 2x2x2; 0x3; 3x0; 0x2x2",
 };
 const TensorOp op_pinv = {
-    .name = "pinv", .summary = "the Moore-Penrose inverse",
-    .gradient = "da = -y^T g y^T + (1 - a y) g^T y y^T + y^T y g^T (1 - y a)", .params = sizeof(PinvParams), .fields = pinv_fields,
-    .shape = pinv_check, .compose = pinv_compose, .torch = "linalg.pinv", .errors = ERRORS, ONE,
+    .name = "pinv",
+    .summary = "the Moore-Penrose inverse",
+    .gradient = "da = -y^T g y^T + (1 - a y) g^T y y^T + y^T y g^T (1 - y a)",
+    .params = sizeof(PinvParams),
+    .fields = pinv_fields,
+    .shape = pinv_check,
+    .compose = pinv_compose,
+    .torch = "linalg.pinv",
+    .errors = ERRORS,
+    ONE,
     .samples = "2x2; 3x2; 2x3 {rtol=0}; 2x3x2 {atol=0.0001}; 0x3; 3x0; 0x2x2",
 };
 const TensorOp op_matrix_rank = {
-    .name = "matrix_rank", .summary = "the count of singular values above max(atol, rtol s_0)", .arity = 1, .params = sizeof(PinvParams),
-    .fields = pinv_fields, .shape = pinv_check, .compose = rank_compose, .flags = OP_FLOAT_INPUTS | OP_NONDIFFERENTIABLE,
-    .torch = "linalg.matrix_rank", .samples = "2x2; 3x2; 2x3x3:1..1; 3x3 {atol=9}; 0x3; 3x0", .errors = ERRORS,
+    .name = "matrix_rank",
+    .summary = "the count of singular values above max(atol, rtol s_0)",
+    .arity = 1,
+    .params = sizeof(PinvParams),
+    .fields = pinv_fields,
+    .shape = pinv_check,
+    .compose = rank_compose,
+    .flags = OP_FLOAT_INPUTS | OP_NONDIFFERENTIABLE,
+    .torch = "linalg.matrix_rank",
+    .samples = "2x2; 3x2; 2x3x3:1..1; 3x3 {atol=9}; 0x3; 3x0",
+    .errors = ERRORS,
 };
 const TensorOp op_lstsq = {
-    .name = "lstsq", .summary = "pinv(a) b: x of least |a x - b|, and of least |x| among those", .gradient = "db = pinv(a)^T g",
-    .arity = 2, .shape = lstsq_shape, .compose = lstsq_compose, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE,
-    .torch = "linalg.lstsq", .samples = "3x2,3x1; 2x3,2x2; 3x2,3; 2x3x2,2x3; 2x1x3x2,3x3x1; 2x2,2x0; 0x3x2,3x1",
-    .errors = "3x2,2x1 ! ESHAPE; 3x2,2 ! ESHAPE; 3,3x1 ! ESHAPE; 3x2, ! ESHAPE; 2x3x2,3x3x1 ! ESHAPE; 3x2,3x1@i64 ! EDTYPE",
+    .name = "lstsq",
+    .summary = "pinv(a) b: x of least |a x - b|, and of least |x| among those",
+    .gradient = "db = pinv(a)^T g",
+    .arity = 2,
+    .shape = lstsq_shape,
+    .compose = lstsq_compose,
+    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .torch = "linalg.lstsq",
+    .samples = "3x2,3x1; 2x3,2x2; 3x2,3; 2x3x2,2x3; 2x1x3x2,3x3x1; 2x2,2x0; 0x3x2,3x1",
+    .errors = "3x2,2x1 ! ESHAPE; 3x2,2 ! ESHAPE; 3,3x1 ! ESHAPE; 3x2, ! ESHAPE; 2x3x2,3x3x1 ! ESHAPE; "
+              "3x2,3x1@i64 ! EDTYPE",
 };
 REGISTER_OP(op_svd);
 REGISTER_OP(op_svdvals);
@@ -295,7 +370,13 @@ TensorSvd tensor_svd_args(TensorSvdArgs a)
 }
 
 Tensor *tensor_svdvals(Tensor *a) { return APPLY(&op_svdvals, NULL, a); }
-Tensor *tensor_pinverse_args(TensorPinverseArgs a) { return APPLY(&op_pinv, &((PinvParams){ -1, a.rcond }), a.a); }
+Tensor *tensor_pinverse_args(TensorPinverseArgs a)
+{
+    return APPLY(&op_pinv, &((PinvParams){ -1, a.rcond }), a.a);
+}
 Tensor *tensor_pinv_args(TensorPinvArgs a) { return APPLY(&op_pinv, &((PinvParams){ a.atol, a.rtol }), a.a); }
-Tensor *tensor_matrix_rank_args(TensorPinvArgs a) { return APPLY(&op_matrix_rank, &((PinvParams){ a.atol, a.rtol }), a.a); }
+Tensor *tensor_matrix_rank_args(TensorPinvArgs a)
+{
+    return APPLY(&op_matrix_rank, &((PinvParams){ a.atol, a.rtol }), a.a);
+}
 Tensor *tensor_lstsq(Tensor *a, Tensor *b) { return APPLY(&op_lstsq, NULL, a, b); }

@@ -1,17 +1,20 @@
 /* triangular.c - triangular systems, and Cholesky's factor.
  *
  *   solve_triangular   x = a^-1 b               db = a^-T g, da = -(db x^T) of a's triangle
- *   cholesky           a = l l^T                da = l^-T s l^-1 / 2, s symmetric with the lower triangle of l^T g
+ *   cholesky           a = l l^T                da = l^-T s l^-1 / 2, s symmetric with the lower triangle of
+ * l^T g
  *
  * Our rows are LAPACK's columns: it sees every matrix transposed, and is asked accordingly. */
 #include "cpu/linalg/small_matrix.h"
 #include "matrices.h"
 
-typedef struct TriangularParams { bool upper, left, unitriangular; } TriangularParams;
+typedef struct TriangularParams {
+    bool upper, left, unitriangular;
+} TriangularParams;
 
 static const TensorOp core_triangular_op;
 
-/* ---- triangular systems ---------------------------------------------------------------------------------------------- */
+/* ---- triangular systems ---------------------------------------------------------------------- */
 
 Tensor *core_triangular(Tensor *a, Tensor *b, bool upper, bool left, bool unit)
 {
@@ -34,8 +37,9 @@ static int core_forward(OpCall *c)
     memcpy(x, b, (size_t)op_count(c, 1) * sizeof *x);
     for (int64_t i = 0; i < s.batch; i++, a += n * n, x += s.m * s.n) {
         if (!lapack) small_triangular(a, x, s.m, s.n, p->upper, p->left, p->unitriangular);
-        else lapack->trsm(p->left ? "R" : "L", p->upper ? "L" : "U", "N", p->unitriangular ? "U" : "N", &rows, &columns, &one, a, &n, x,
-                          &rows, 1, 1, 1, 1);
+        else
+            lapack->trsm(p->left ? "R" : "L", p->upper ? "L" : "U", "N", p->unitriangular ? "U" : "N", &rows,
+                         &columns, &one, a, &n, x, &rows, 1, 1, 1, 1);
     }
     return 0;
 }
@@ -51,14 +55,20 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
     dx[1] = core_triangular(tensor_mT(op_saved(c, 0)), dy, !p->upper, p->left, p->unitriangular);
     if (op_wants(c, 0)) {
         Tensor *x = tensor_mT(op_saved_output(c, 0));
-        dx[0] = tensor_neg(triangle(p->left ? tensor_matmul(dx[1], x) : tensor_matmul(x, dx[1]), p->upper, p->unitriangular));
+        dx[0] = tensor_neg(triangle(p->left ? tensor_matmul(dx[1], x) : tensor_matmul(x, dx[1]), p->upper,
+                                    p->unitriangular));
     }
     return dx[1] && (dx[0] || !op_wants(c, 0)) ? 0 : -1;
 }
 
 static const TensorOp core_triangular_op = {
-    .name = "solve_triangular", .arity = 2, .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .params = sizeof(TriangularParams),
-    .shape = core_shape, .forward = core_forward, .backward = core_backward,
+    .name = "solve_triangular",
+    .arity = 2,
+    .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
+    .params = sizeof(TriangularParams),
+    .shape = core_shape,
+    .forward = core_forward,
+    .backward = core_backward,
 };
 
 static int check_system(OpCall *c, bool left)
@@ -67,11 +77,15 @@ static int check_system(OpCall *c, bool left)
     if (check_square(c, 0) || check_matrix(c, 1)) return -1;
     const int64_t n = a->shape[a->ndim - 1];
     if (b->shape[b->ndim - 1 - left] != n)
-        return op_fail(c, TENSOR_ESHAPE, "%s, %s: b must have %lld %s", S(a), S(b), (long long)n, left ? "rows" : "columns");
+        return op_fail(c, TENSOR_ESHAPE, "%s, %s: b must have %lld %s", S(a), S(b), (long long)n,
+                       left ? "rows" : "columns");
     return check_batches(c);
 }
 
-static int triangular_shape(OpCall *c) { return check_system(c, ((const TriangularParams *)op_params(c))->left); }
+static int triangular_shape(OpCall *c)
+{
+    return check_system(c, ((const TriangularParams *)op_params(c))->left);
+}
 
 static int triangular_compose(OpCall *c)
 {
@@ -81,9 +95,11 @@ static int triangular_compose(OpCall *c)
     return set_rounded(c, 0, core_triangular(a, b, p->upper, p->left, p->unitriangular));
 }
 
-/* ---- Cholesky ------------------------------------------------------------------------------------------------------------ */
+/* ---- Cholesky -------------------------------------------------------------------------------- */
 
-typedef struct CholeskyParams { bool upper; } CholeskyParams;
+typedef struct CholeskyParams {
+    bool upper;
+} CholeskyParams;
 
 static int factor_shape(OpCall *c) { return check_square(c, 0) ? -1 : op_same_shape(c); }
 
@@ -94,7 +110,8 @@ static void clear_triangle(double *l, int64_t n, bool lower)
 }
 
 /* The upper factor is the lower one of the transpose, transposed. */
-static int64_t factor(const Lapack *lapack, const double *a, double *l, int64_t rows, bool upper, double *room)
+static int64_t factor(const Lapack *lapack, const double *a, double *l, int64_t rows, bool upper,
+                      double *room)
 {
     const int n = (int)rows;
     int info = 0;
@@ -122,7 +139,8 @@ static int factor_forward(OpCall *c)
     for (int64_t i = 0; i < s.batch && s.m; i++, a += s.m * s.m, l += s.m * s.m) {
         const int64_t order = factor(lapack, a, l, s.m, upper, room);
         if (order)
-            return op_fail(c, TENSOR_EVALUE, "%s is not positive-definite: its leading minor of order %lld is not positive",
+            return op_fail(c, TENSOR_EVALUE,
+                           "%s is not positive-definite: its leading minor of order %lld is not positive",
                            nth_matrix(op_input(c, 0), i), (long long)order);
         clear_triangle(l, s.m, upper);
     }
@@ -141,8 +159,13 @@ static int factor_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const TensorOp core_cholesky = { .name = "cholesky", .arity = 1, .keep = KEEP_OUTPUT(0), .params = sizeof(CholeskyParams),
-                                        .shape = factor_shape, .forward = factor_forward, .backward = factor_backward };
+static const TensorOp core_cholesky = { .name = "cholesky",
+                                        .arity = 1,
+                                        .keep = KEEP_OUTPUT(0),
+                                        .params = sizeof(CholeskyParams),
+                                        .shape = factor_shape,
+                                        .forward = factor_forward,
+                                        .backward = factor_backward };
 
 static int cholesky_shape(OpCall *c) { return check_square(c, 0); }
 static int cholesky_compose(OpCall *c) { return linalg_compose(c, &core_cholesky); }
@@ -160,36 +183,60 @@ static int cholesky_solve_compose(OpCall *c)
     return set_rounded(c, 0, core_triangular(upper ? l : other, y, true, true, false));
 }
 
-/* ---- the ops ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the ops --------------------------------------------------------------------------------- */
 
-static const OpField triangular_fields[] = {
-    OP_FIELD(OP_BOOL, TriangularParams, upper, "0"), OP_FIELD(OP_BOOL, TriangularParams, left, "1"),
-    OP_FIELD(OP_BOOL, TriangularParams, unitriangular, "0"), { 0 }
-};
+static const OpField triangular_fields[] = { OP_FIELD(OP_BOOL, TriangularParams, upper, "0"),
+                                             OP_FIELD(OP_BOOL, TriangularParams, left, "1"),
+                                             OP_FIELD(OP_BOOL, TriangularParams, unitriangular, "0"),
+                                             { 0 } };
 static const OpField cholesky_fields[] = { OP_FIELD(OP_BOOL, CholeskyParams, upper, "0"), { 0 } };
 
 const TensorOp op_solve_triangular = {
-    .name = "solve_triangular", .summary = "x with a x = b, or x a = b, for the triangle of a",
-    .gradient = "db = a^-T g, da = -(db x^T) of the triangle", .arity = 2, .params = sizeof(TriangularParams),
-    .fields = triangular_fields, .shape = triangular_shape, .compose = triangular_compose, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .name = "solve_triangular",
+    .summary = "x with a x = b, or x a = b, for the triangle of a",
+    .gradient = "db = a^-T g, da = -(db x^T) of the triangle",
+    .arity = 2,
+    .params = sizeof(TriangularParams),
+    .fields = triangular_fields,
+    .shape = triangular_shape,
+    .compose = triangular_compose,
+    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE,
     .torch = "linalg.solve_triangular",
-    .samples = "2x2:.5..1,2x1; 3x3:.5..1,3x2 {upper=1}; 3x3:.5..1,2x3 {left=0}; 2x2:.5..1,3x2 {upper=1 left=0}; "
-               "3x3,3x2 {unitriangular=1}; 2x1x2x2:.5..1,3x2x2; 2x2:.5..1,2x2x1 {upper=1 unitriangular=1}; 0x0,0x2; 2x2:.5..1,2x0",
-    .errors = "2x3,2x1 ! ESHAPE; 2x2,3x1 ! ESHAPE; 2x2,2 ! ESHAPE; 2x2x2,3x2x1 ! ESHAPE; 2x2,2x3 {left=0} ! ESHAPE; "
+    .samples =
+        "2x2:.5..1,2x1; 3x3:.5..1,3x2 {upper=1}; 3x3:.5..1,2x3 {left=0}; 2x2:.5..1,3x2 {upper=1 left=0}; "
+        "3x3,3x2 {unitriangular=1}; 2x1x2x2:.5..1,3x2x2; 2x2:.5..1,2x2x1 {upper=1 unitriangular=1}; 0x0,0x2; "
+        "2x2:.5..1,2x0",
+    .errors = "2x3,2x1 ! ESHAPE; 2x2,3x1 ! ESHAPE; 2x2,2 ! ESHAPE; 2x2x2,3x2x1 ! ESHAPE; 2x2,2x3 {left=0} ! "
+              "ESHAPE; "
               "2x2,2x1@i64 ! EDTYPE",
 };
 const TensorOp op_cholesky = {
-    .name = "cholesky", .summary = "lower triangular y with y y^T = a, symmetric; its gradient is the symmetric one, not the numerical",
-    .gradient = "da = y^-T s y^-1 / 2, s symmetric with the lower triangle of y^T g", .arity = 1, .params = sizeof(CholeskyParams),
-    .fields = cholesky_fields, .shape = cholesky_shape, .compose = cholesky_compose, .flags = OP_FLOAT_INPUTS | OP_NO_GRADCHECK,
-    .torch = "linalg.cholesky", .samples = "1x1:1..2; 2x1x1:1..2 {upper=1}; 0x0; 2x0x0; 0x2x2",
+    .name = "cholesky",
+    .summary =
+        "lower triangular y with y y^T = a, symmetric; its gradient is the symmetric one, not the numerical",
+    .gradient = "da = y^-T s y^-1 / 2, s symmetric with the lower triangle of y^T g",
+    .arity = 1,
+    .params = sizeof(CholeskyParams),
+    .fields = cholesky_fields,
+    .shape = cholesky_shape,
+    .compose = cholesky_compose,
+    .flags = OP_FLOAT_INPUTS | OP_NO_GRADCHECK,
+    .torch = "linalg.cholesky",
+    .samples = "1x1:1..2; 2x1x1:1..2 {upper=1}; 0x0; 2x0x0; 0x2x2",
     .errors = "3 ! ESHAPE; 2x3 ! ESHAPE; 2x2:-2..-1 ! EVALUE; 2x2@i64 ! EDTYPE",
 };
 const TensorOp op_cholesky_solve = {
-    .name = "cholesky_solve", .summary = "x with l l^T x = b (upper: l^T l x = b)",
-    .gradient = "h = (l l^T)^-1 g: db = h, dl = -tril((h x^T + x h^T) l); upper: dl = -triu(l (h x^T + x h^T))",
-    .arity = 2, .params = sizeof(CholeskyParams), .fields = cholesky_fields, .shape = cholesky_solve_shape,
-    .compose = cholesky_solve_compose, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "cholesky_solve",
+    .name = "cholesky_solve",
+    .summary = "x with l l^T x = b (upper: l^T l x = b)",
+    .gradient =
+        "h = (l l^T)^-1 g: db = h, dl = -tril((h x^T + x h^T) l); upper: dl = -triu(l (h x^T + x h^T))",
+    .arity = 2,
+    .params = sizeof(CholeskyParams),
+    .fields = cholesky_fields,
+    .shape = cholesky_solve_shape,
+    .compose = cholesky_solve_compose,
+    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .torch = "cholesky_solve",
     .samples = "2x2:.5..1,2x1; 3x3:.5..1,3x2 {upper=1}; 2x1x2x2:.5..1,3x2x1; 0x0,0x2; 2x2:.5..1,2x0",
     .errors = "2x3,2x1 ! ESHAPE; 2x2,3x1 ! ESHAPE; 2x2,2 ! ESHAPE; 2x2,2x1@i64 ! EDTYPE",
 };
@@ -207,10 +254,14 @@ Tensor *tensor_triangular_solve_args(TensorTriangularSolveArgs a)
 {
     const TriangularParams p = { a.upper != a.transpose, true, a.unitriangular };
     const Naming before = name_as(op_solve_triangular.name, "tensor_triangular_solve");
-    return named_result(before, APPLY(&op_solve_triangular, &p, a.transpose && a.a ? tensor_mT(a.a) : a.a, a.b));
+    return named_result(before,
+                        APPLY(&op_solve_triangular, &p, a.transpose && a.a ? tensor_mT(a.a) : a.a, a.b));
 }
 
-Tensor *tensor_cholesky_args(TensorCholeskyArgs a) { return APPLY(&op_cholesky, &((CholeskyParams){ a.upper }), a.a); }
+Tensor *tensor_cholesky_args(TensorCholeskyArgs a)
+{
+    return APPLY(&op_cholesky, &((CholeskyParams){ a.upper }), a.a);
+}
 
 Tensor *tensor_cholesky_solve_args(TensorCholeskySolveArgs a)
 {
@@ -224,7 +275,9 @@ Tensor *tensor_cholesky_inverse_args(TensorCholeskyArgs a)
     const Naming before = name_as(op_cholesky_solve.name, name);
     const int64_t n = a.a->ndim ? a.a->shape[a.a->ndim - 1] : 0;
     TensorScope scope = tensor_scope_open();
-    Tensor *one = scope_failed(scope) ? NULL : tensor_to_device(tensor_eye(n, n, (TensorDtype)a.a->dtype), a.a->place->name);
+    Tensor *one = scope_failed(scope)
+                      ? NULL
+                      : tensor_to_device(tensor_eye(n, n, (TensorDtype)a.a->dtype), a.a->place->name);
     Tensor *y = one ? APPLY(&op_cholesky_solve, &((CholeskyParams){ a.upper }), a.a, one) : NULL;
     naming = before;
     return tensor_scope_return(scope, y);

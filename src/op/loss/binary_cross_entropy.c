@@ -1,16 +1,19 @@
 /* binary_cross_entropy.c - of probabilities and of logits.
  *
  *   x in [0, 1]:  loss = -t max(log x, -100) - (1 - t) max(log(1 - x), -100)
- *                 dx = g (x - t) / max(x (1 - x), 1e-12)      dt = g (max(log(1 - x), -100) - max(log x, -100))
- *   logits:       loss = -w t log sigmoid(x) - (1 - t) log sigmoid(-x):  both terms are positive for t in [0, 1], so
- *                 nothing cancels and nothing overflows; w is pos_weight
+ *                 dx = g (x - t) / max(x (1 - x), 1e-12)      dt = g (max(log(1 - x), -100) - max(log x,
+ * -100)) logits:       loss = -w t log sigmoid(x) - (1 - t) log sigmoid(-x):  both terms are positive for t
+ * in [0, 1], so nothing cancels and nothing overflows; w is pos_weight
  *
- * The elements of the first are an op of their own, for the sake of its gradient; weight and reduction are composed. */
+ * The elements of the first are an op of their own, for the sake of its gradient; weight and reduction are
+ * composed. */
 #include "op/reduce/reduce.h"
 
-typedef struct BceParams { int reduction; } BceParams;
+typedef struct BceParams {
+    int reduction;
+} BceParams;
 
-/* ---- elements of probabilities --------------------------------------------------------------------------------------- */
+/* ---- elements of probabilities --------------------------------------------------------------- */
 
 static Tensor *held(Tensor *log) { return tensor_clamp(log, -100, INFINITY); }
 static Tensor *held_log(Tensor *x) { return held(tensor_log(x)); }
@@ -24,7 +27,8 @@ static int check_range(OpCall *c, const Tensor *x)
     const double *at = wide->data;
     for (int64_t i = 0; i < wide->numel; i++)
         if (at[i] < 0 || at[i] > 1)
-            return op_fail(c, TENSOR_EVALUE, "input %s: %g at position %lld is outside [0, 1]", S(x), at[i], (long long)i);
+            return op_fail(c, TENSOR_EVALUE, "input %s: %g at position %lld is outside [0, 1]", S(x), at[i],
+                           (long long)i);
     return 0;
 }
 
@@ -32,7 +36,8 @@ static int element_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *t = op_input(c, 1);
     if (!shape_equal(shape_of(x), shape_of(t)))
-        return op_fail(c, TENSOR_ESHAPE, "input %s, target %s: the shapes must be the same, nothing is broadcast", S(x), S(t));
+        return op_fail(c, TENSOR_ESHAPE,
+                       "input %s, target %s: the shapes must be the same, nothing is broadcast", S(x), S(t));
     return check_range(c, x) ? -1 : op_same_shape(c);
 }
 
@@ -59,31 +64,43 @@ static int element_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 const TensorOp op_binary_cross_entropy_elements = {
-    .name = "binary_cross_entropy_elements", .summary = "-t log x - (1 - t) log(1 - x), logarithms held above -100",
-    .gradient = "dx = g (x - t) / max((1 - x) x, 1e-12), dt = g (log(1 - x) - log x), logarithms held above -100", .arity = 2,
-    .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .shape = element_shape, .forward = element_forward, .backward = element_backward,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE, .lo = .1, .hi = .9,
-    .samples = "5,5; 3x4,3x4; ,; 0x3,0x3", .errors = "3,1 ! ESHAPE; 3:1.5..2,3 ! EVALUE",
+    .name = "binary_cross_entropy_elements",
+    .summary = "-t log x - (1 - t) log(1 - x), logarithms held above -100",
+    .gradient =
+        "dx = g (x - t) / max((1 - x) x, 1e-12), dt = g (log(1 - x) - log x), logarithms held above -100",
+    .arity = 2,
+    .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
+    .shape = element_shape,
+    .forward = element_forward,
+    .backward = element_backward,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
+    .lo = .1,
+    .hi = .9,
+    .samples = "5,5; 3x4,3x4; ,; 0x3,0x3",
+    .errors = "3,1 ! ESHAPE; 3:1.5..2,3 ! EVALUE",
     .torch = "nn.functional.binary_cross_entropy",
 };
 REGISTER_OP(op_binary_cross_entropy_elements);
 
-/* ---- weight and reduction ----------------------------------------------------------------------------------------------- */
+/* ---- weight and reduction -------------------------------------------------------------------- */
 
 static int check(OpCall *c)
 {
     const BceParams *p = op_params(c);
     const Tensor *x = op_input(c, 0), *t = op_input(c, 1);
     if (!shape_equal(shape_of(x), shape_of(t)))
-        return op_fail(c, TENSOR_ESHAPE, "input %s, target %s: the shapes must be the same, nothing is broadcast", S(x), S(t));
+        return op_fail(c, TENSOR_ESHAPE,
+                       "input %s, target %s: the shapes must be the same, nothing is broadcast", S(x), S(t));
     for (int i = 2; i < op_inputs(c); i++) {
         const Tensor *w = op_input(c, i);
         int64_t shape[TENSOR_MAX_DIMS];
         int ndim = w ? shape_broadcast(shape_of(x), shape_of(w), shape) : 0;
         if (w && (ndim < 0 || !shape_equal((TensorShape){ ndim, shape }, shape_of(x))))
-            return op_fail(c, TENSOR_ESHAPE, "%s %s does not broadcast to the input's %s", i == 2 ? "weight" : "pos_weight", S(w), S(x));
+            return op_fail(c, TENSOR_ESHAPE, "%s %s does not broadcast to the input's %s",
+                           i == 2 ? "weight" : "pos_weight", S(w), S(x));
     }
-    if (p->reduction < 0 || p->reduction > TENSOR_NONE) return op_fail(c, TENSOR_EVALUE, "there is no reduction %d", p->reduction);
+    if (p->reduction < 0 || p->reduction > TENSOR_NONE)
+        return op_fail(c, TENSOR_EVALUE, "there is no reduction %d", p->reduction);
     return 0;
 }
 
@@ -111,24 +128,40 @@ static int compose_logits(OpCall *c)
 
 static const OpField fields[] = { OP_FIELD(OP_INT, BceParams, reduction, "0"), { 0 } };
 
-#define BCE .params = sizeof(BceParams), .fields = fields, .shape = check, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE
+#define BCE                                                        \
+    .params = sizeof(BceParams), .fields = fields, .shape = check, \
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE
 
 const TensorOp op_binary_cross_entropy = {
-    .name = "binary_cross_entropy", .summary = "-t log x - (1 - t) log(1 - x) for probabilities x",
-    .gradient = "dx = w g (x - t) / max((1 - x) x, 1e-12), dt = w g (log(1 - x) - log x); mean: / n", .arity = 3,
-    .optional = KEEP_INPUT(2), .no_grad_inputs = KEEP_INPUT(2), .compose = compose, .lo = .1, .hi = .9,
-    .samples = "5,5,-; 3x4,3x4,- {reduction=1}; 3x4,3x4,4 {reduction=2}; 3x4,3x4,3x1; ,,-; 0x3,0x3,- {reduction=2}",
+    .name = "binary_cross_entropy",
+    .summary = "-t log x - (1 - t) log(1 - x) for probabilities x",
+    .gradient = "dx = w g (x - t) / max((1 - x) x, 1e-12), dt = w g (log(1 - x) - log x); mean: / n",
+    .arity = 3,
+    .optional = KEEP_INPUT(2),
+    .no_grad_inputs = KEEP_INPUT(2),
+    .compose = compose,
+    .lo = .1,
+    .hi = .9,
+    .samples =
+        "5,5,-; 3x4,3x4,- {reduction=1}; 3x4,3x4,4 {reduction=2}; 3x4,3x4,3x1; ,,-; 0x3,0x3,- {reduction=2}",
     .errors = "3,1,- ! ESHAPE; 3,3,4 ! ESHAPE; 3:1.5..2,3,- ! EVALUE; 3,3,- {reduction=3} ! EVALUE",
-    .torch = "nn.functional.binary_cross_entropy", BCE,
+    .torch = "nn.functional.binary_cross_entropy",
+    BCE,
 };
 const TensorOp op_binary_cross_entropy_with_logits = {
-    .name = "binary_cross_entropy_with_logits", .summary = "binary cross entropy of sigmoid(x)",
-    .gradient = "dx = w g (sigmoid(x) (1 + (p - 1) t) - p t), p = pos_weight; mean: / n", .arity = 4,
-    .optional = KEEP_INPUT(2) | KEEP_INPUT(3), .no_grad_inputs = KEEP_INPUT(2) | KEEP_INPUT(3), .compose = compose_logits,
-    .samples = "5,5:0..1,-,-; 3x4,3x4:0..1,-,- {reduction=1}; 3x4,3x4:0..1,4,4 {reduction=2}; 3x4,3x4:0..1,-,4; ,:0..1,-,-; "
+    .name = "binary_cross_entropy_with_logits",
+    .summary = "binary cross entropy of sigmoid(x)",
+    .gradient = "dx = w g (sigmoid(x) (1 + (p - 1) t) - p t), p = pos_weight; mean: / n",
+    .arity = 4,
+    .optional = KEEP_INPUT(2) | KEEP_INPUT(3),
+    .no_grad_inputs = KEEP_INPUT(2) | KEEP_INPUT(3),
+    .compose = compose_logits,
+    .samples = "5,5:0..1,-,-; 3x4,3x4:0..1,-,- {reduction=1}; 3x4,3x4:0..1,4,4 {reduction=2}; "
+               "3x4,3x4:0..1,-,4; ,:0..1,-,-; "
                "0x3,0x3,-,- {reduction=2}",
     .errors = "3,1,-,- ! ESHAPE; 3,3,4,- ! ESHAPE; 3,3,-,2 ! ESHAPE; 3,3,-,- {reduction=3} ! EVALUE",
-    .torch = "nn.functional.binary_cross_entropy_with_logits", BCE,
+    .torch = "nn.functional.binary_cross_entropy_with_logits",
+    BCE,
 };
 REGISTER_OP(op_binary_cross_entropy);
 REGISTER_OP(op_binary_cross_entropy_with_logits);
@@ -141,5 +174,6 @@ Tensor *tensor_binary_cross_entropy_args(TensorBceArgs a)
 
 Tensor *tensor_binary_cross_entropy_with_logits_args(TensorBceArgs a)
 {
-    return APPLY(&op_binary_cross_entropy_with_logits, &(BceParams){ (int)a.reduction }, a.input, a.target, a.weight, a.pos_weight);
+    return APPLY(&op_binary_cross_entropy_with_logits, &(BceParams){ (int)a.reduction }, a.input, a.target,
+                 a.weight, a.pos_weight);
 }

@@ -1,7 +1,9 @@
-/* cross_entropy.c - cross entropy of logits, for class indices (fused) and for class probabilities (composed).
+/* cross_entropy.c - cross entropy of logits, for class indices (fused) and for class probabilities
+ * (composed).
  *
  *   loss_i = (1 - s) w_t (lse - x_t) + s / C sum_c w_c (lse - x_c)       lse = log sum_c e^(x_c)
- *   dx_ic  = g_i (p_ic A_i - B_ic),   p = softmax x,  B_ic = (1 - s) w_t [c = t] + s / C w_c,  A_i = sum_c B_ic
+ *   dx_ic  = g_i (p_ic A_i - B_ic),   p = softmax x,  B_ic = (1 - s) w_t [c = t] + s / C w_c,  A_i = sum_c
+ * B_ic
  *
  * Positions that are ignored have A = B = 0.  The mean divides by W = sum of w_t over the others.
  * The kernels take logits as [rows, classes, inner]: inner counts the positions behind the class dim. */
@@ -12,7 +14,7 @@ typedef struct CrossEntropyParams {
     int64_t ignore_index;
     int reduction;
     double label_smoothing;
-    bool weighted;                          /* set by shape: there is a weight */
+    bool weighted; /* set by shape: there is a weight */
 } CrossEntropyParams;
 
 enum { SAVED_TARGET, SAVED_WEIGHT_SUM, SAVED_LSE, SAVED_WEIGHT };
@@ -33,14 +35,16 @@ static int check_weight(OpCall *c)
     const Tensor *x = op_input(c, 0), *w = op_input(c, 2);
     if (w && (w->ndim != 1 || w->shape[0] != x->shape[class_dim(shape_of(x))]))
         return op_fail(c, TENSOR_ESHAPE, "weight %s for input %s: want one weight a class", S(w), S(x));
-    if (w && !dtype_is_float(w->dtype)) return op_fail(c, TENSOR_EDTYPE, "weight is %s", tensor_dtype_name(w->dtype));
+    if (w && !dtype_is_float(w->dtype))
+        return op_fail(c, TENSOR_EDTYPE, "weight is %s", tensor_dtype_name(w->dtype));
     return 0;
 }
 
 static int check_params(OpCall *c)
 {
     const CrossEntropyParams *p = op_params(c);
-    if (p->reduction < 0 || p->reduction > TENSOR_NONE) return op_fail(c, TENSOR_EVALUE, "there is no reduction %d", p->reduction);
+    if (p->reduction < 0 || p->reduction > TENSOR_NONE)
+        return op_fail(c, TENSOR_EVALUE, "there is no reduction %d", p->reduction);
     if (!(p->label_smoothing >= 0 && p->label_smoothing <= 1))
         return op_fail(c, TENSOR_EVALUE, "label_smoothing = %g is outside [0, 1]", p->label_smoothing);
     return 0;
@@ -53,10 +57,13 @@ static int shape(OpCall *c)
     if (x->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "input %s: want [C] or [N, C, ...]", S(x));
     const TensorShape positions = { target_shape(shape_of(x), want), want };
     if (dtype_is_float(t->dtype) || t->dtype == TENSOR_BOOL)
-        return op_fail(c, TENSOR_EDTYPE, "target is %s %s: want integer class indices, or probabilities of the input's shape %s",
-                       tensor_dtype_name(t->dtype), S(t), S(x));
+        return op_fail(
+            c, TENSOR_EDTYPE,
+            "target is %s %s: want integer class indices, or probabilities of the input's shape %s",
+            tensor_dtype_name(t->dtype), S(t), S(x));
     if (!shape_equal(shape_of(t), positions))
-        return op_fail(c, TENSOR_ESHAPE, "input %s, target %s: want class indices of shape %s", S(x), S(t), shape_text(positions));
+        return op_fail(c, TENSOR_ESHAPE, "input %s, target %s: want class indices of shape %s", S(x), S(t),
+                       shape_text(positions));
     if (check_weight(c) || check_params(c)) return -1;
     CrossEntropyParams *p = op_params_mut(c);
     const bool none = p->reduction == TENSOR_NONE;
@@ -91,7 +98,8 @@ static int reduce_losses(int reduction, Tensor *out, const Tensor *loss, const T
 static int forward(OpCall *c)
 {
     const CrossEntropyParams *p = op_params(c);
-    Tensor *x = dense_float(op_input(c, 0)), *t = own(raw_cast(op_input(c, 1), TENSOR_I64)), *out = op_output(c, 0);
+    Tensor *x = dense_float(op_input(c, 0)), *t = own(raw_cast(op_input(c, 1), TENSOR_I64)),
+           *out = op_output(c, 0);
     Tensor *w = op_input(c, 2) && x ? own(raw_cast(op_input(c, 2), x->dtype)) : NULL;
     if (!x || !t || (op_input(c, 2) && !w)) return -1;
     Tensor *lse = fresh(shape_of(t), x), *weight_sum = fresh(SHAPE(), x);
@@ -99,22 +107,35 @@ static int forward(OpCall *c)
     if (!lse || !weight_sum || !loss) return -1;
     const Around a = around(shape_of(x), class_dim(shape_of(x)));
     CrossEntropyArgs args = {
-        .dtype = x->dtype, .rows = a.outer, .classes = a.n, .inner = a.inner, .x = x->data, .target = t->data,
-        .weight = w ? w->data : NULL, .ignore_index = p->ignore_index, .smoothing = p->label_smoothing,
-        .loss = loss->data, .lse = lse->data, .weight_sum = weight_sum->data, .bad_at = -1,
+        .dtype = x->dtype,
+        .rows = a.outer,
+        .classes = a.n,
+        .inner = a.inner,
+        .x = x->data,
+        .target = t->data,
+        .weight = w ? w->data : NULL,
+        .ignore_index = p->ignore_index,
+        .smoothing = p->label_smoothing,
+        .loss = loss->data,
+        .lse = lse->data,
+        .weight_sum = weight_sum->data,
+        .bad_at = -1,
     };
     const Device *device = x->place->device;
     if (!device->cross_entropy) return fail_no_kernel(c->op->name, x->place, "cross_entropy");
     if (device->cross_entropy(&args)) {
         if (args.bad_at < 0) return fail_kernel(c->op->name, x->place, "cross_entropy");
-        return op_fail(c, TENSOR_EINDEX, "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld", S(t),
-                       (long long)args.bad_value, (long long)args.bad_at, (long long)a.n, (long long)p->ignore_index);
+        return op_fail(c, TENSOR_EINDEX,
+                       "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld",
+                       S(t), (long long)args.bad_value, (long long)args.bad_at, (long long)a.n,
+                       (long long)p->ignore_index);
     }
     if (reduce_losses(p->reduction, out, loss, weight_sum)) return -1;
     return op_save(c, t) || op_save(c, weight_sum) || op_save(c, lse) || (w && op_save(c, w)) ? -1 : 0;
 }
 
-/* dx of the kernel for cotangents g: a scalar or one a position.  lse may be another than that of x (see weights). */
+/* dx of the kernel for cotangents g: a scalar or one a position.  lse may be another than that of x (see
+ * weights). */
 static Tensor *kernel_grad(OpCall *c, const Tensor *x, const Tensor *lse, const Tensor *g)
 {
     const CrossEntropyParams *p = op_params(c);
@@ -123,9 +144,19 @@ static Tensor *kernel_grad(OpCall *c, const Tensor *x, const Tensor *lse, const 
     if (!t || !dx || (p->weighted && !w)) return NULL;
     const Around a = around(shape_of(x), class_dim(shape_of(x)));
     CrossEntropyGradArgs args = {
-        .dtype = x->dtype, .rows = a.outer, .classes = a.n, .inner = a.inner, .x = x->data, .lse = lse->data, .target = t->data,
-        .weight = w ? w->data : NULL, .ignore_index = p->ignore_index, .smoothing = p->label_smoothing,
-        .g = g->data, .g_stride = g->ndim == 0 && t->ndim > 0 ? 0 : 1, .dx = dx->data,
+        .dtype = x->dtype,
+        .rows = a.outer,
+        .classes = a.n,
+        .inner = a.inner,
+        .x = x->data,
+        .lse = lse->data,
+        .target = t->data,
+        .weight = w ? w->data : NULL,
+        .ignore_index = p->ignore_index,
+        .smoothing = p->label_smoothing,
+        .g = g->data,
+        .g_stride = g->ndim == 0 && t->ndim > 0 ? 0 : 1,
+        .dx = dx->data,
     };
     return RUN_KERNEL(c->op->name, x->place, cross_entropy_grad, &args) ? NULL : dx;
 }
@@ -133,7 +164,8 @@ static Tensor *kernel_grad(OpCall *c, const Tensor *x, const Tensor *lse, const 
 static Tensor *fused(OpCall *c, Tensor *dy)
 {
     const CrossEntropyParams *p = op_params(c);
-    Tensor *x = op_saved(c, 0), *weight_sum = op_saved_extra(c, SAVED_WEIGHT_SUM), *lse = op_saved_extra(c, SAVED_LSE);
+    Tensor *x = op_saved(c, 0), *weight_sum = op_saved_extra(c, SAVED_WEIGHT_SUM),
+           *lse = op_saved_extra(c, SAVED_LSE);
     if (!x || !weight_sum || !lse || !(x = dense_float(x)) || !(dy = dense_float(dy))) return NULL;
     Tensor *g = dy;
     if (p->reduction == TENSOR_MEAN) {
@@ -162,7 +194,7 @@ static Tensor *recorded(OpCall *c, Tensor *dy)
     const int dim = class_dim(shape_of(x));
     x = tensor_to(x, (TensorDtype)weight_sum->dtype);
     Tensor *b = x ? weights(c, x) : NULL, *a = tensor_sum(b, dim, .keepdim = true);
-    if (p->reduction == TENSOR_MEAN) {              /* all ignored: g / 0 would make NaN of the zeros */
+    if (p->reduction == TENSOR_MEAN) { /* all ignored: g / 0 would make NaN of the zeros */
         Tensor *none = tensor_eq_scalar(weight_sum, 0);
         dy = none ? tensor_div(dy, tensor_where(none, tensor_ones_like(weight_sum), weight_sum)) : NULL;
     }
@@ -176,36 +208,51 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fields[] = {
-    OP_FIELD(OP_I64, CrossEntropyParams, ignore_index, "-100"), OP_FIELD(OP_INT, CrossEntropyParams, reduction, "0"),
-    OP_FIELD(OP_DOUBLE, CrossEntropyParams, label_smoothing, "0"), { 0 }
-};
+static const OpField fields[] = { OP_FIELD(OP_I64, CrossEntropyParams, ignore_index, "-100"),
+                                  OP_FIELD(OP_INT, CrossEntropyParams, reduction, "0"),
+                                  OP_FIELD(OP_DOUBLE, CrossEntropyParams, label_smoothing, "0"),
+                                  { 0 } };
 
 const TensorOp op_cross_entropy = {
-    .name = "cross_entropy", .summary = "cross entropy of logits and class indices",
-    .gradient = "dx_c = g (softmax(x)_c ((1 - s) w_t + s sum(w) / C) - (1 - s) w_t onehot_c - s w_c / C), 0 at ignored targets; "
-                "mean: / sum of w_t", .arity = 3, .optional = KEEP_INPUT(2),
-    .keep = KEEP_INPUT(0), .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2), .params = sizeof(CrossEntropyParams), .fields = fields,
-    .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
+    .name = "cross_entropy",
+    .summary = "cross entropy of logits and class indices",
+    .gradient = "dx_c = g (softmax(x)_c ((1 - s) w_t + s sum(w) / C) - (1 - s) w_t onehot_c - s w_c / C), 0 "
+                "at ignored targets; "
+                "mean: / sum of w_t",
+    .arity = 3,
+    .optional = KEEP_INPUT(2),
+    .keep = KEEP_INPUT(0),
+    .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2),
+    .params = sizeof(CrossEntropyParams),
+    .fields = fields,
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,- {reduction=1}; 5x3,5@i64:0..2,3:.5..2 {ignore_index=1}; "
-               "5x3,5@i64:0..2,3:.5..2 {reduction=2 label_smoothing=.2}; 2x3x4,2x4@i64:0..2,3:.5..2 {label_smoothing=.1 ignore_index=0}; "
+               "5x3,5@i64:0..2,3:.5..2 {reduction=2 label_smoothing=.2}; 2x3x4,2x4@i64:0..2,3:.5..2 "
+               "{label_smoothing=.1 ignore_index=0}; "
                "2x3x2x2,2x2x2@i64:0..2,- {reduction=2}; 4,@i64:0..3,-; 0x3,0@i64,- {reduction=1}",
-    .errors = "3x4,3@i64:4..9,- ! EINDEX; 3x4,2@i64:0..3,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64:0..3,3 ! ESHAPE; "
-              ",@i64:0..0,- ! ESHAPE; 3x4,3@i64:0..3,- {reduction=3} ! EVALUE; 3x4,3@i64:0..3,- {label_smoothing=2} ! EVALUE; "
-              "3x4@i64,3@i64:0..3,- ! EDTYPE",
+    .errors =
+        "3x4,3@i64:4..9,- ! EINDEX; 3x4,2@i64:0..3,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64:0..3,3 ! ESHAPE; "
+        ",@i64:0..0,- ! ESHAPE; 3x4,3@i64:0..3,- {reduction=3} ! EVALUE; 3x4,3@i64:0..3,- "
+        "{label_smoothing=2} ! EVALUE; "
+        "3x4@i64,3@i64:0..3,- ! EDTYPE",
     .torch = "nn.functional.cross_entropy",
 };
 REGISTER_OP(op_cross_entropy);
 
-/* ---- probabilities as targets ------------------------------------------------------------------------------------------ */
+/* ---- probabilities as targets ---------------------------------------------------------------- */
 
 static int soft_check(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *t = op_input(c, 1);
     if (x->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "input %s: want [C] or [N, C, ...]", S(x));
     if (!shape_equal(shape_of(x), shape_of(t)))
-        return op_fail(c, TENSOR_ESHAPE, "input %s, floating target %s: class probabilities have the input's shape, class indices are i64",
-                       S(x), S(t));
+        return op_fail(
+            c, TENSOR_ESHAPE,
+            "input %s, floating target %s: class probabilities have the input's shape, class indices are i64",
+            S(x), S(t));
     return check_weight(c) || check_params(c) ? -1 : 0;
 }
 
@@ -226,11 +273,19 @@ static int soft_compose(OpCall *c)
 }
 
 const TensorOp op_cross_entropy_probabilities = {
-    .name = "cross_entropy_probabilities", .summary = "cross entropy of logits and class probabilities",
-    .gradient = "dx = g (softmax(x) sum(w t) - w t), dt = -g w log_softmax(x); mean: / n", .arity = 3,
-    .optional = KEEP_INPUT(2), .no_grad_inputs = KEEP_INPUT(2), .params = sizeof(CrossEntropyParams), .fields = fields,
-    .shape = soft_check, .compose = soft_compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
-    .samples = "3x4,3x4:0..1,-; 3x4,3x4:0..1,4:.5..2 {reduction=1 label_smoothing=.1}; 2x3x2,2x3x2:0..1,- {reduction=2}; 4,4:0..1,-",
+    .name = "cross_entropy_probabilities",
+    .summary = "cross entropy of logits and class probabilities",
+    .gradient = "dx = g (softmax(x) sum(w t) - w t), dt = -g w log_softmax(x); mean: / n",
+    .arity = 3,
+    .optional = KEEP_INPUT(2),
+    .no_grad_inputs = KEEP_INPUT(2),
+    .params = sizeof(CrossEntropyParams),
+    .fields = fields,
+    .shape = soft_check,
+    .compose = soft_compose,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
+    .samples = "3x4,3x4:0..1,-; 3x4,3x4:0..1,4:.5..2 {reduction=1 label_smoothing=.1}; 2x3x2,2x3x2:0..1,- "
+               "{reduction=2}; 4,4:0..1,-",
     .errors = "3x4,3,- ! ESHAPE; 3x4,3x4,3 ! ESHAPE; ,,- ! ESHAPE; 3x4,3x4,- {reduction=3} ! EVALUE",
     .torch = "nn.functional.cross_entropy",
 };
@@ -241,7 +296,8 @@ Tensor *tensor_cross_entropy_args(TensorClassLossArgs a)
     const CrossEntropyParams p = { a.ignore_index, (int)a.reduction, a.label_smoothing, false };
     bool soft = a.target && dtype_is_float(a.target->dtype);
     const Naming before = name_as(op_cross_entropy_probabilities.name, "tensor_cross_entropy");
-    Tensor *y = APPLY(soft ? &op_cross_entropy_probabilities : &op_cross_entropy, &p, a.input, a.target, a.weight);
+    Tensor *y =
+        APPLY(soft ? &op_cross_entropy_probabilities : &op_cross_entropy, &p, a.input, a.target, a.weight);
     naming = before;
     return y;
 }

@@ -1,30 +1,38 @@
 /* ctc_loss.c - connectionist temporal classification.
  *
- *   States of a target y_0..y_(S-1):  - y_0 - y_1 - ... y_(S-1) -, L = 2 S + 1 of them, - the blank.  A path begins in one of the first
- *   two, ends in one of the last two, and each step stays, goes on by one, or leaps over a blank between unlike labels.
+ *   States of a target y_0..y_(S-1):  - y_0 - y_1 - ... y_(S-1) -, L = 2 S + 1 of them, - the blank.  A path
+ * begins in one of the first two, ends in one of the last two, and each step stays, goes on by one, or leaps
+ * over a blank between unlike labels.
  *
- *   a_t(s) = log sum of the paths to s at t, x_t(s) included      b_t(s) = the same from s on, x_t(s) excluded
- *   loss = -log sum e^(a_(T-1)) over the last two                 dx_t(c) = -g sum of e^(a_t(s) + b_t(s) + loss) over the states s of c
+ *   a_t(s) = log sum of the paths to s at t, x_t(s) included      b_t(s) = the same from s on, x_t(s)
+ * excluded loss = -log sum e^(a_(T-1)) over the last two                 dx_t(c) = -g sum of e^(a_t(s) +
+ * b_t(s) + loss) over the states s of c
  *
- * All in double, each sequence by one thread.  A recorded sweep forms a and b by ops, step by step, over all sequences at once. */
+ * All in double, each sequence by one thread.  A recorded sweep forms a and b by ops, step by step, over all
+ * sequences at once. */
 #include <math.h>
 #include "cpu/cpu.h"
 #include "loss.h"
 
-typedef struct CtcParams { int reduction; int64_t blank; bool zero_infinity; } CtcParams;
+typedef struct CtcParams {
+    int reduction;
+    int64_t blank;
+    bool zero_infinity;
+} CtcParams;
 
-/* A batch: log-probabilities, and the state labels of each sequence, [N, states]; those behind the end are the blank. */
+/* A batch: log-probabilities, and the state labels of each sequence, [N, states]; those behind the end are
+ * the blank. */
 typedef struct Batch {
     int64_t T, N, C, states;
     const double *x;
-    const int64_t *label, *times, *sizes;       /* times, sizes: input and target lengths */
+    const int64_t *label, *times, *sizes; /* times, sizes: input and target lengths */
     bool zero_infinity;
-    double *loss, *dx;                          /* dx NULL: forward */
+    double *loss, *dx; /* dx NULL: forward */
     const double *g;
-    double *room;                               /* of each sequence: T + 2 rows of states */
+    double *room; /* of each sequence: T + 2 rows of states */
 } Batch;
 
-/* ---- one sequence ---------------------------------------------------------------------------------------------------------- */
+/* ---- one sequence ---------------------------------------------------------------------------- */
 
 static double log_sum2(double a, double b)
 {
@@ -48,7 +56,9 @@ static void alphas(const Batch *b, int64_t n, double *a)
         const double *x = b->x + (t * b->N + n) * b->C, *before = a - b->states;
         for (int64_t s = 0; s < states; s++) {
             double sum = s < 2 ? 0 : -INFINITY;
-            if (t) sum = log_sum3(before[s], s > 0 ? before[s - 1] : -INFINITY, leaps(label, s) ? before[s - 2] : -INFINITY);
+            if (t)
+                sum = log_sum3(before[s], s > 0 ? before[s - 1] : -INFINITY,
+                               leaps(label, s) ? before[s - 2] : -INFINITY);
             a[s] = sum + x[label[s]];
         }
     }
@@ -77,7 +87,8 @@ static void step_back(const Batch *b, int64_t n, int64_t t, const double *now, d
 static void unreachable(const Batch *b, int64_t n)
 {
     for (int64_t t = 0; t < b->times[n]; t++)
-        for (int64_t k = 0; k < b->C; k++) b->dx[(t * b->N + n) * b->C + k] = b->zero_infinity ? 0 : (double)NAN;
+        for (int64_t k = 0; k < b->C; k++)
+            b->dx[(t * b->N + n) * b->C + k] = b->zero_infinity ? 0 : (double)NAN;
 }
 
 static void sequence_gradient(const Batch *b, int64_t n, const double *a, double loss, double *beta)
@@ -87,7 +98,8 @@ static void sequence_gradient(const Batch *b, int64_t n, const double *a, double
     for (int64_t s = 0; s < states; s++) now[s] = s >= states - 2 ? 0 : -INFINITY;
     for (int64_t t = b->times[n] - 1; t >= 0; t--) {
         double *dx = b->dx + (t * b->N + n) * b->C;
-        for (int64_t s = 0; s < states; s++) dx[label[s]] -= b->g[n] * exp(a[t * b->states + s] + now[s] + loss);
+        for (int64_t s = 0; s < states; s++)
+            dx[label[s]] -= b->g[n] * exp(a[t * b->states + s] + now[s] + loss);
         step_back(b, n, t, now, earlier);
         double *swap = now;
         now = earlier, earlier = swap;
@@ -116,14 +128,25 @@ static int run(const char *op, Batch *b)
     return 0;
 }
 
-/* ---- the core: inputs [T, N, C], labels [N, states], times [N], sizes [N], all but the first i64 and dense ------------------------ */
+/* ---- the core: inputs [T, N, C], labels [N, states], times [N], sizes [N], all but the first i64 and dense
+ * ---- */
 
-static int core_shape(OpCall *c) { return op_set_output(c, 0, SHAPE(op_input(c, 0)->shape[1]), (TensorDtype)op_input(c, 0)->dtype); }
-
-static Batch batch_of(const OpCall *c, const Tensor *x, const Tensor *label, const Tensor *times, const Tensor *sizes)
+static int core_shape(OpCall *c)
 {
-    return (Batch){ .T = x->shape[0], .N = x->shape[1], .C = x->shape[2], .states = label->shape[1], .label = label->data,
-                    .times = times->data, .sizes = sizes->data, .zero_infinity = ((const CtcParams *)op_params(c))->zero_infinity };
+    return op_set_output(c, 0, SHAPE(op_input(c, 0)->shape[1]), (TensorDtype)op_input(c, 0)->dtype);
+}
+
+static Batch batch_of(const OpCall *c, const Tensor *x, const Tensor *label, const Tensor *times,
+                      const Tensor *sizes)
+{
+    return (Batch){ .T = x->shape[0],
+                    .N = x->shape[1],
+                    .C = x->shape[2],
+                    .states = label->shape[1],
+                    .label = label->data,
+                    .times = times->data,
+                    .sizes = sizes->data,
+                    .zero_infinity = ((const CtcParams *)op_params(c))->zero_infinity };
 }
 
 static int core_forward(OpCall *c)
@@ -135,24 +158,29 @@ static int core_forward(OpCall *c)
 
 static Tensor *fused_gradient(OpCall *c, const Tensor *dy)
 {
-    const Tensor *x = op_saved(c, 0), *label = op_saved(c, 1), *times = op_saved(c, 2), *sizes = op_saved(c, 3);
+    const Tensor *x = op_saved(c, 0), *label = op_saved(c, 1), *times = op_saved(c, 2),
+                 *sizes = op_saved(c, 3);
     if (!x || !label || !times || !sizes) return NULL;
-    Tensor *wide = own(raw_cast(x, TENSOR_F64)), *g = own(raw_cast(dy, TENSOR_F64)), *dx = own(new_tensor(shape_of(x), TENSOR_F64, &cpu_place));
+    Tensor *wide = own(raw_cast(x, TENSOR_F64)), *g = own(raw_cast(dy, TENSOR_F64)),
+           *dx = own(new_tensor(shape_of(x), TENSOR_F64, &cpu_place));
     if (!wide || !g || !dx || raw_fill(dx, 0)) return NULL;
     Batch b = batch_of(c, x, label, times, sizes);
     b.x = wide->data, b.g = g->data, b.dx = dx->data;
     return run(c->op->name, &b) ? NULL : tensor_to(dx, (TensorDtype)x->dtype);
 }
 
-/* ---- the same by ops --------------------------------------------------------------------------------------------------------------- */
+/* ---- the same by ops ------------------------------------------------------------------------- */
 
 /* What chooses among states: bool [N, states], made once for all steps. */
 typedef struct States {
-    Tensor *x;                                  /* [T, N, states]: log-probabilities of the states' labels */
-    Tensor *first, *last, *leap, *never;        /* may begin, end there; may be leapt to; -inf of [N, states] */
+    Tensor *x;                           /* [T, N, states]: log-probabilities of the states' labels */
+    Tensor *first, *last, *leap, *never; /* may begin, end there; may be leapt to; -inf of [N, states] */
 } States;
 
-static Tensor *mask(int64_t n, int64_t states) { return own(new_tensor(SHAPE(n, states), TENSOR_BOOL, &cpu_place)); }
+static Tensor *mask(int64_t n, int64_t states)
+{
+    return own(new_tensor(SHAPE(n, states), TENSOR_BOOL, &cpu_place));
+}
 
 static int make_states(States *s, Tensor *x, Tensor *label, const Tensor *sizes)
 {
@@ -179,7 +207,10 @@ static Tensor *moved(Tensor *y, int64_t k, const States *s)
     return k < 0 ? tensor_cat(TENSORS(kept, gap), 1) : tensor_cat(TENSORS(gap, kept), 1);
 }
 
-static Tensor *log_sum(Tensor *a, Tensor *b, Tensor *c) { return tensor_logsumexp(tensor_stack(TENSORS(a, b, c), 0), 0); }
+static Tensor *log_sum(Tensor *a, Tensor *b, Tensor *c)
+{
+    return tensor_logsumexp(tensor_stack(TENSORS(a, b, c), 0), 0);
+}
 
 static Tensor *next_alpha(Tensor *a, Tensor *x, const States *s)
 {
@@ -223,7 +254,8 @@ static Tensor *posterior(const States *s, const Tensor *times, Tensor *loss, Ten
 
 static Tensor *recorded_gradient(OpCall *c, Tensor *dy)
 {
-    Tensor *x = op_saved(c, 0), *label = op_saved(c, 1), *times = op_saved(c, 2), *sizes = op_saved(c, 3), *loss = op_saved_output(c, 0);
+    Tensor *x = op_saved(c, 0), *label = op_saved(c, 1), *times = op_saved(c, 2), *sizes = op_saved(c, 3),
+           *loss = op_saved_output(c, 0);
     States s;
     if (!x || !label || !times || !sizes || !loss || !dy) return NULL;
     if (x->numel == 0) return tensor_zeros_like(x);
@@ -234,7 +266,8 @@ static Tensor *recorded_gradient(OpCall *c, Tensor *dy)
     Tensor *p = posterior(&s, times, tensor_unsqueeze(loss, 1), steps);
     tg_free(steps, bytes);
     p = tensor_neg(tensor_mul(p, tensor_unsqueeze(dy, 1)));
-    Tensor *index = tensor_expand(tensor_unsqueeze(label, 0), SHAPE(x->shape[0], label->shape[0], label->shape[1]));
+    Tensor *index =
+        tensor_expand(tensor_unsqueeze(label, 0), SHAPE(x->shape[0], label->shape[0], label->shape[1]));
     return tensor_scatter_add(tensor_zeros_like(x), 2, index, p);
 }
 
@@ -245,12 +278,17 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const TensorOp core = {
-    .name = "ctc_loss", .arity = 4, .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_INPUT(3) | KEEP_OUTPUT(0),
-    .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_INPUT(3), .params = sizeof(CtcParams), .shape = core_shape,
-    .forward = core_forward, .backward = core_backward,
+    .name = "ctc_loss",
+    .arity = 4,
+    .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_INPUT(3) | KEEP_OUTPUT(0),
+    .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_INPUT(3),
+    .params = sizeof(CtcParams),
+    .shape = core_shape,
+    .forward = core_forward,
+    .backward = core_backward,
 };
 
-/* ---- the op ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the op ---------------------------------------------------------------------------------- */
 
 static int check_integers(OpCall *c, int i, const char *name)
 {
@@ -265,27 +303,35 @@ static int check_lengths(OpCall *c, int i, const char *name, int64_t n)
     const bool alone = op_input(c, 0)->ndim == 2 && t->ndim == 0;
     if (check_integers(c, i, name)) return -1;
     if (alone || shape_equal(shape_of(t), SHAPE(n))) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "log_probs %s, %s %s: want one for each of the %lld sequences", S(op_input(c, 0)), name, S(t), (long long)n);
+    return op_fail(c, TENSOR_ESHAPE, "log_probs %s, %s %s: want one for each of the %lld sequences",
+                   S(op_input(c, 0)), name, S(t), (long long)n);
 }
 
 static int shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *y = op_input(c, 1);
     const CtcParams *p = op_params(c);
-    if (x->place->device != &cpu_device) return op_fail(c, TENSOR_EDEVICE, "has no kernel for %s", x->place->name);
-    if (x->ndim < 2 || x->ndim > 3) return op_fail(c, TENSOR_ESHAPE, "log_probs %s: want [T, N, C] or [T, C]", S(x));
+    if (x->place->device != &cpu_device)
+        return op_fail(c, TENSOR_EDEVICE, "has no kernel for %s", x->place->name);
+    if (x->ndim < 2 || x->ndim > 3)
+        return op_fail(c, TENSOR_ESHAPE, "log_probs %s: want [T, N, C] or [T, C]", S(x));
     const int64_t n = x->ndim == 3 ? x->shape[1] : 1, classes = x->shape[x->ndim - 1];
     if (check_reduction(c) || check_integers(c, 1, "targets") || check_lengths(c, 2, "input_lengths", n) ||
         check_lengths(c, 3, "target_lengths", n))
         return -1;
     if (y->ndim != 1 && (x->ndim == 2 || y->ndim != 2 || y->shape[0] != n))
-        return op_fail(c, TENSOR_ESHAPE, "log_probs %s, targets %s: want [N, S], or one dim of targets one behind the other", S(x), S(y));
+        return op_fail(c, TENSOR_ESHAPE,
+                       "log_probs %s, targets %s: want [N, S], or one dim of targets one behind the other",
+                       S(x), S(y));
     if (p->blank < 0 || p->blank >= classes)
         return op_fail(c, TENSOR_EINDEX, "log_probs %s: blank = %lld is no class", S(x), (long long)p->blank);
     return 0;
 }
 
-typedef struct Targets { const int64_t *label, *times, *sizes; int64_t T, N, C, blank, most; } Targets;
+typedef struct Targets {
+    const int64_t *label, *times, *sizes;
+    int64_t T, N, C, blank, most;
+} Targets;
 
 static int check_sizes(OpCall *c, Targets *t)
 {
@@ -294,11 +340,11 @@ static int check_sizes(OpCall *c, Targets *t)
     for (int64_t i = 0; i < t->N; i++) {
         const int64_t room = y->ndim == 2 ? y->shape[1] : y->numel - sum;
         if (t->times[i] < 0 || t->times[i] > t->T)
-            return op_fail(c, TENSOR_EINDEX, "input_lengths: %lld at position %lld is outside [0, %lld]", (long long)t->times[i],
-                           (long long)i, (long long)t->T);
+            return op_fail(c, TENSOR_EINDEX, "input_lengths: %lld at position %lld is outside [0, %lld]",
+                           (long long)t->times[i], (long long)i, (long long)t->T);
         if (t->sizes[i] < 0 || t->sizes[i] > room)
-            return op_fail(c, TENSOR_EINDEX, "target_lengths: %lld at position %lld is outside [0, %lld]", (long long)t->sizes[i],
-                           (long long)i, (long long)room);
+            return op_fail(c, TENSOR_EINDEX, "target_lengths: %lld at position %lld is outside [0, %lld]",
+                           (long long)t->sizes[i], (long long)i, (long long)room);
         sum += t->sizes[i];
         if (t->sizes[i] > t->most) t->most = t->sizes[i];
     }
@@ -320,8 +366,11 @@ static Tensor *state_labels(OpCall *c, const Targets *t)
         for (int64_t k = 0; k < t->sizes[i]; k++) {
             const int64_t label = t->label[from + k];
             if (label < 0 || label >= t->C || label == t->blank)
-                return op_fail(c, TENSOR_EINDEX, "targets: %lld, number %lld of sequence %lld, is outside [0, %lld), or the blank",
-                               (long long)label, (long long)k, (long long)i, (long long)t->C), NULL;
+                return op_fail(
+                           c, TENSOR_EINDEX,
+                           "targets: %lld, number %lld of sequence %lld, is outside [0, %lld), or the blank",
+                           (long long)label, (long long)k, (long long)i, (long long)t->C),
+                       NULL;
             to[2 * k + 1] = label;
         }
         from += t->sizes[i];
@@ -332,7 +381,8 @@ static Tensor *state_labels(OpCall *c, const Targets *t)
 /* The loss of each sequence over its target's length, for the mean. */
 static Tensor *per_label(Tensor *loss, Tensor *sizes)
 {
-    Tensor *lengths = sizes && loss ? tensor_to(tensor_clamp(sizes, 1, INFINITY), (TensorDtype)loss->dtype) : NULL;
+    Tensor *lengths =
+        sizes && loss ? tensor_to(tensor_clamp(sizes, 1, INFINITY), (TensorDtype)loss->dtype) : NULL;
     return tensor_div(loss, lengths);
 }
 
@@ -355,26 +405,43 @@ static int compose(OpCall *c)
     return finish_loss(c, loss);
 }
 
-static const OpField fields[] = {
-    REDUCTION_FIELD(CtcParams), OP_FIELD(OP_I64, CtcParams, blank, "0"), OP_FIELD(OP_BOOL, CtcParams, zero_infinity, "0"), { 0 }
-};
+static const OpField fields[] = { REDUCTION_FIELD(CtcParams),
+                                  OP_FIELD(OP_I64, CtcParams, blank, "0"),
+                                  OP_FIELD(OP_BOOL, CtcParams, zero_infinity, "0"),
+                                  { 0 } };
 
 const TensorOp op_ctc_loss = {
-    .name = "ctc_loss", .summary = "-log sum of the paths that collapse to the targets; the gradient is that by log_probs, without "
-                                   "PyTorch's e^log_probs, which log_softmax takes off",
-    .gradient = "dx_t(c) = -g times the probability that a path is at t in a state of c", .arity = 4,
-    .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_INPUT(3), .params = sizeof(CtcParams), .fields = fields, .shape = shape,
-    .compose = compose, .flags = OP_FLOAT_INPUTS, .torch = "nn.functional.ctc_loss",
-    .samples = "5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2; 4x2x3,2@i64:1..2,2@i64:3..4,2@i64:1..1 {reduction=1}; "
-               "4x3x3,3x2@i32:0..1,3@i64:2..4,3@i32:0..2 {reduction=2 blank=2 zero_infinity=1}; 2x1x3,1@i64:1..2,1@i64:2..2,1@i64:1..1; "
-               "3x3,1@i64:1..2,@i64:3..3,@i64:1..1 {reduction=2}; 3x2,0@i64,1@i64:2..3,1@i64:0..0; 3x0x2,0x1@i64,0@i64,0@i64 {reduction=2}",
-    .errors = "3,1@i64:1..2,@i64:3..3,@i64:1..1 ! ESHAPE; 5x2x3,3x2@i64:1..2,2@i64:5..5,2@i64:2..2 ! ESHAPE; "
-              "5x2x3,3@i64:1..2,2@i64:5..5,2@i64:2..2 ! EINDEX; 5x2x3,5@i64:1..2,2@i64:5..5,2@i64:2..2 ! ESHAPE; "
-              "5x2x3,2x2@i64:1..2,3@i64:5..5,2@i64:2..2 ! ESHAPE; 5x2x3,2x2@i64:1..2,2@i64:6..6,2@i64:2..2 ! EINDEX; "
-              "5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:3..3 ! EINDEX; 5x2x3,2x2@i64:3..4,2@i64:5..5,2@i64:2..2 ! EINDEX; "
-              "5x2x3,2x2@i64:0..0,2@i64:5..5,2@i64:2..2 ! EINDEX; 5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2 {blank=3} ! EINDEX; "
-              "5x2x3,2x2,2@i64:5..5,2@i64:2..2 ! EDTYPE; 5x2x3,2x2@i64:1..2,2,2@i64:2..2 ! EDTYPE; "
-              "5x2x3@i64,2x2@i64:1..2,2@i64:5..5,2@i64:2..2 ! EDTYPE; 5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2 {reduction=3} ! EVALUE",
+    .name = "ctc_loss",
+    .summary =
+        "-log sum of the paths that collapse to the targets; the gradient is that by log_probs, without "
+        "PyTorch's e^log_probs, which log_softmax takes off",
+    .gradient = "dx_t(c) = -g times the probability that a path is at t in a state of c",
+    .arity = 4,
+    .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_INPUT(3),
+    .params = sizeof(CtcParams),
+    .fields = fields,
+    .shape = shape,
+    .compose = compose,
+    .flags = OP_FLOAT_INPUTS,
+    .torch = "nn.functional.ctc_loss",
+    .samples =
+        "5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2; 4x2x3,2@i64:1..2,2@i64:3..4,2@i64:1..1 {reduction=1}; "
+        "4x3x3,3x2@i32:0..1,3@i64:2..4,3@i32:0..2 {reduction=2 blank=2 zero_infinity=1}; "
+        "2x1x3,1@i64:1..2,1@i64:2..2,1@i64:1..1; "
+        "3x3,1@i64:1..2,@i64:3..3,@i64:1..1 {reduction=2}; 3x2,0@i64,1@i64:2..3,1@i64:0..0; "
+        "3x0x2,0x1@i64,0@i64,0@i64 {reduction=2}",
+    .errors =
+        "3,1@i64:1..2,@i64:3..3,@i64:1..1 ! ESHAPE; 5x2x3,3x2@i64:1..2,2@i64:5..5,2@i64:2..2 ! ESHAPE; "
+        "5x2x3,3@i64:1..2,2@i64:5..5,2@i64:2..2 ! EINDEX; 5x2x3,5@i64:1..2,2@i64:5..5,2@i64:2..2 ! ESHAPE; "
+        "5x2x3,2x2@i64:1..2,3@i64:5..5,2@i64:2..2 ! ESHAPE; 5x2x3,2x2@i64:1..2,2@i64:6..6,2@i64:2..2 ! "
+        "EINDEX; "
+        "5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:3..3 ! EINDEX; 5x2x3,2x2@i64:3..4,2@i64:5..5,2@i64:2..2 ! "
+        "EINDEX; "
+        "5x2x3,2x2@i64:0..0,2@i64:5..5,2@i64:2..2 ! EINDEX; 5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2 "
+        "{blank=3} ! EINDEX; "
+        "5x2x3,2x2,2@i64:5..5,2@i64:2..2 ! EDTYPE; 5x2x3,2x2@i64:1..2,2,2@i64:2..2 ! EDTYPE; "
+        "5x2x3@i64,2x2@i64:1..2,2@i64:5..5,2@i64:2..2 ! EDTYPE; 5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2 "
+        "{reduction=3} ! EVALUE",
 };
 REGISTER_OP(op_ctc_loss);
 

@@ -1,8 +1,16 @@
-/* embedding_losses.c - losses of pairs and triplets: hinge_embedding, margin_ranking, cosine_embedding, triplet_margin. */
+/* embedding_losses.c - losses of pairs and triplets: hinge_embedding, margin_ranking, cosine_embedding,
+ * triplet_margin. */
 #include "loss.h"
 
-typedef struct PairParams { int reduction; double margin; } PairParams;
-typedef struct TripletParams { int reduction; double margin, p, eps; bool swap; } TripletParams;
+typedef struct PairParams {
+    int reduction;
+    double margin;
+} PairParams;
+typedef struct TripletParams {
+    int reduction;
+    double margin, p, eps;
+    bool swap;
+} TripletParams;
 
 static double margin_of(const OpCall *c) { return ((const PairParams *)op_params(c))->margin; }
 
@@ -24,12 +32,16 @@ static int hinge_compose(OpCall *c)
     return finish_loss(c, tensor_add(where_other(t, 1, hinge), where_other(t, -1, x)));
 }
 
-static int ranking_shape(OpCall *c) { return check_loss(c) || check_floating(c, 1) || check_alike(c, 0, 2) ? -1 : 0; }
+static int ranking_shape(OpCall *c)
+{
+    return check_loss(c) || check_floating(c, 1) || check_alike(c, 0, 2) ? -1 : 0;
+}
 
 static int ranking_compose(OpCall *c)
 {
     Tensor *first = loss_input(c, 0), *second = loss_input(c, 1), *t = loss_input(c, 2);
-    return finish_loss(c, tensor_relu(tensor_add_scalar(tensor_mul(t, tensor_sub(second, first)), margin_of(c))));
+    return finish_loss(
+        c, tensor_relu(tensor_add_scalar(tensor_mul(t, tensor_sub(second, first)), margin_of(c))));
 }
 
 static int cosine_shape(OpCall *c)
@@ -37,11 +49,15 @@ static int cosine_shape(OpCall *c)
     const Tensor *x = op_input(c, 0), *t = op_input(c, 2);
     if (check_loss(c) || check_floating(c, 1)) return -1;
     if (x->ndim < 1 || x->ndim > 2 || !shape_equal(shape_of(t), (TensorShape){ x->ndim - 1, x->shape }))
-        return op_fail(c, TENSOR_ESHAPE, "inputs %s, target %s: want [N, D] and [N], or [D] and []", S(x), S(t));
+        return op_fail(c, TENSOR_ESHAPE, "inputs %s, target %s: want [N, D] and [N], or [D] and []", S(x),
+                       S(t));
     return 0;
 }
 
-static Tensor *squared_length(Tensor *x) { return tensor_add_scalar(tensor_sum(tensor_square(x), -1), 1e-12); }
+static Tensor *squared_length(Tensor *x)
+{
+    return tensor_add_scalar(tensor_sum(tensor_square(x), -1), 1e-12);
+}
 
 static int cosine_compose(OpCall *c)
 {
@@ -71,55 +87,97 @@ static int triplet_compose(OpCall *c)
     Tensor *a = loss_input(c, 0), *positive = loss_input(c, 1), *negative = loss_input(c, 2);
     Tensor *far = distance(a, negative, p);
     if (p->swap) far = tensor_minimum(far, distance(positive, negative, p));
-    return finish_loss(c, tensor_relu(tensor_add_scalar(tensor_sub(distance(a, positive, p), far), p->margin)));
+    return finish_loss(c,
+                       tensor_relu(tensor_add_scalar(tensor_sub(distance(a, positive, p), far), p->margin)));
 }
 
-/* ---- the ops ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the ops --------------------------------------------------------------------------------- */
 
-static const OpField hinge_fields[] = { REDUCTION_FIELD(PairParams), OP_FIELD(OP_DOUBLE, PairParams, margin, "1"), { 0 } };
-static const OpField pair_fields[] = { REDUCTION_FIELD(PairParams), OP_FIELD(OP_DOUBLE, PairParams, margin, "0"), { 0 } };
-static const OpField triplet_fields[] = {
-    REDUCTION_FIELD(TripletParams), OP_FIELD(OP_DOUBLE, TripletParams, margin, "1"), OP_FIELD(OP_DOUBLE, TripletParams, p, "2"),
-    OP_FIELD(OP_DOUBLE, TripletParams, eps, "1e-6"), OP_FIELD(OP_BOOL, TripletParams, swap, "0"), { 0 }
-};
+static const OpField hinge_fields[] = { REDUCTION_FIELD(PairParams),
+                                        OP_FIELD(OP_DOUBLE, PairParams, margin, "1"),
+                                        { 0 } };
+static const OpField pair_fields[] = { REDUCTION_FIELD(PairParams),
+                                       OP_FIELD(OP_DOUBLE, PairParams, margin, "0"),
+                                       { 0 } };
+static const OpField triplet_fields[] = { REDUCTION_FIELD(TripletParams),
+                                          OP_FIELD(OP_DOUBLE, TripletParams, margin, "1"),
+                                          OP_FIELD(OP_DOUBLE, TripletParams, p, "2"),
+                                          OP_FIELD(OP_DOUBLE, TripletParams, eps, "1e-6"),
+                                          OP_FIELD(OP_BOOL, TripletParams, swap, "0"),
+                                          { 0 } };
 
 const TensorOp op_hinge_embedding_loss = {
-    .name = "hinge_embedding_loss", .summary = "x where t is 1, relu(margin - x) where it is -1; gradient 0 at the kink",
-    .gradient = "dx = g where t is 1, -g where t is -1 and x < margin", .arity = 2, .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(PairParams), .fields = hinge_fields, .shape = check_loss, .compose = hinge_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+    .name = "hinge_embedding_loss",
+    .summary = "x where t is 1, relu(margin - x) where it is -1; gradient 0 at the kink",
+    .gradient = "dx = g where t is 1, -g where t is -1 and x < margin",
+    .arity = 2,
+    .no_grad_inputs = KEEP_INPUT(1),
+    .params = sizeof(PairParams),
+    .fields = hinge_fields,
+    .shape = check_loss,
+    .compose = hinge_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
     .torch = "nn.functional.hinge_embedding_loss",
-    .samples = "5,5@i64:-1..1; 3x4,3x4@i64:-1..-1 {reduction=1 margin=2}; 2x3,2x3:1..1 {reduction=2}; ,@i64:-1..-1; "
-               "0x3,0x3@i64 {reduction=2}",
+    .samples =
+        "5,5@i64:-1..1; 3x4,3x4@i64:-1..-1 {reduction=1 margin=2}; 2x3,2x3:1..1 {reduction=2}; ,@i64:-1..-1; "
+        "0x3,0x3@i64 {reduction=2}",
     .errors = "3,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=3} ! EVALUE; 3@i64,3 ! EDTYPE",
 };
 const TensorOp op_margin_ranking_loss = {
-    .name = "margin_ranking_loss", .summary = "relu(-t (x1 - x2) + margin); gradient 0 at the kink",
-    .gradient = "dx1 = -g t, dx2 = g t, dt = -g (x1 - x2), where the loss is not 0", .arity = 3, .params = sizeof(PairParams),
-    .fields = pair_fields, .shape = ranking_shape, .compose = ranking_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE,
+    .name = "margin_ranking_loss",
+    .summary = "relu(-t (x1 - x2) + margin); gradient 0 at the kink",
+    .gradient = "dx1 = -g t, dx2 = g t, dt = -g (x1 - x2), where the loss is not 0",
+    .arity = 3,
+    .params = sizeof(PairParams),
+    .fields = pair_fields,
+    .shape = ranking_shape,
+    .compose = ranking_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE,
     .torch = "nn.functional.margin_ranking_loss",
-    .samples = "5,5,5@i64:-1..1 {margin=.5}; 3x4,3x4,3x4 {reduction=1 margin=2}; 2x3,2x3,2x3@i64:-1..-1 {reduction=2 margin=.7}; "
+    .samples = "5,5,5@i64:-1..1 {margin=.5}; 3x4,3x4,3x4 {reduction=1 margin=2}; 2x3,2x3,2x3@i64:-1..-1 "
+               "{reduction=2 margin=.7}; "
                ",,:1..2 {margin=3}; 0x3,0x3,0x3 {reduction=2}",
-    .errors = "3,4,3 ! ESHAPE; 3,3,3x1 ! ESHAPE; 3,3,3 {reduction=3} ! EVALUE; 3@i64,3,3 ! EDTYPE; 3,3@i64,3 ! EDTYPE",
+    .errors = "3,4,3 ! ESHAPE; 3,3,3x1 ! ESHAPE; 3,3,3 {reduction=3} ! EVALUE; 3@i64,3,3 ! EDTYPE; 3,3@i64,3 "
+              "! EDTYPE",
 };
 const TensorOp op_cosine_embedding_loss = {
-    .name = "cosine_embedding_loss", .summary = "1 - cos(x1, x2) where t is 1, relu(cos - margin) where it is -1",
-    .gradient = "h = -g where t is 1, g where t is -1 and cos > margin: dx1 = h (x2 / |x2| - cos x1 / |x1|) / |x1|, dx2 likewise", .arity = 3,
-    .no_grad_inputs = KEEP_INPUT(2), .params = sizeof(PairParams), .fields = pair_fields, .shape = cosine_shape,
-    .compose = cosine_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE, .torch = "nn.functional.cosine_embedding_loss",
-    .samples = "3x4,3x4,3@i64:-1..1 {margin=.05}; 3x4:.1..1,3x4:.1..1,3@i64:-1..-1 {reduction=1}; 2x3,2x3,2@i64:1..1 {reduction=2}; "
+    .name = "cosine_embedding_loss",
+    .summary = "1 - cos(x1, x2) where t is 1, relu(cos - margin) where it is -1",
+    .gradient = "h = -g where t is 1, g where t is -1 and cos > margin: dx1 = h (x2 / |x2| - cos x1 / |x1|) "
+                "/ |x1|, dx2 likewise",
+    .arity = 3,
+    .no_grad_inputs = KEEP_INPUT(2),
+    .params = sizeof(PairParams),
+    .fields = pair_fields,
+    .shape = cosine_shape,
+    .compose = cosine_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE,
+    .torch = "nn.functional.cosine_embedding_loss",
+    .samples = "3x4,3x4,3@i64:-1..1 {margin=.05}; 3x4:.1..1,3x4:.1..1,3@i64:-1..-1 {reduction=1}; "
+               "2x3,2x3,2@i64:1..1 {reduction=2}; "
                "4:.1..1,4,@i64:1..1; 0x3,0x3,0@i64 {reduction=2}",
-    .errors = "3x4,4,3 ! ESHAPE; 3x4,3x4,4 ! ESHAPE; 3x4,3x4,3x1 ! ESHAPE; ,, ! ESHAPE; 3x4,3x4,3 {reduction=3} ! EVALUE; "
+    .errors = "3x4,4,3 ! ESHAPE; 3x4,3x4,4 ! ESHAPE; 3x4,3x4,3x1 ! ESHAPE; ,, ! ESHAPE; 3x4,3x4,3 "
+              "{reduction=3} ! EVALUE; "
               "3x4@i64,3x4,3 ! EDTYPE; 3x4,3x4@i64,3 ! EDTYPE",
 };
 const TensorOp op_triplet_margin_loss = {
-    .name = "triplet_margin_loss", .summary = "relu(|a - p| - |a - n| + margin), p-norms over the last dim",
-    .gradient = "u(d) = sign(d) (|d| / |d|_p)^(p - 1), 0 where the loss is: da = g (u(a - p) - u(a - n)), dp = -g u(a - p), dn = g u(a - n); "
-                "swap: of the lesser distance, half to each on ties", .arity = 3,
-    .params = sizeof(TripletParams), .fields = triplet_fields, .shape = triplet_shape, .compose = triplet_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "nn.functional.triplet_margin_loss",
-    .samples = "3x4,3x4,3x4 {margin=3}; 3x4,3x4,3x4 {reduction=1 margin=3 swap=1}; 2x2x3,2x2x3,2x2x3 {reduction=2 p=3 margin=4}; "
+    .name = "triplet_margin_loss",
+    .summary = "relu(|a - p| - |a - n| + margin), p-norms over the last dim",
+    .gradient = "u(d) = sign(d) (|d| / |d|_p)^(p - 1), 0 where the loss is: da = g (u(a - p) - u(a - n)), dp "
+                "= -g u(a - p), dn = g u(a - n); "
+                "swap: of the lesser distance, half to each on ties",
+    .arity = 3,
+    .params = sizeof(TripletParams),
+    .fields = triplet_fields,
+    .shape = triplet_shape,
+    .compose = triplet_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .torch = "nn.functional.triplet_margin_loss",
+    .samples = "3x4,3x4,3x4 {margin=3}; 3x4,3x4,3x4 {reduction=1 margin=3 swap=1}; 2x2x3,2x2x3,2x2x3 "
+               "{reduction=2 p=3 margin=4}; "
                "4,4,4 {margin=2 eps=0.1}; 0x3,0x3,0x3 {reduction=2}",
-    .errors = "3x4,4,3x4 ! ESHAPE; 3x4,3x4,4 ! ESHAPE; ,, ! ESHAPE; 3x4,3x4,3x4 {margin=0} ! EVALUE; 3x4,3x4,3x4 {reduction=3} ! EVALUE; "
+    .errors = "3x4,4,3x4 ! ESHAPE; 3x4,3x4,4 ! ESHAPE; ,, ! ESHAPE; 3x4,3x4,3x4 {margin=0} ! EVALUE; "
+              "3x4,3x4,3x4 {reduction=3} ! EVALUE; "
               "3x4@i64,3x4,3x4 ! EDTYPE",
 };
 REGISTER_OP(op_hinge_embedding_loss);
@@ -134,12 +192,14 @@ Tensor *tensor_hinge_embedding_loss_args(TensorHingeEmbeddingArgs a)
 
 Tensor *tensor_margin_ranking_loss_args(TensorPairLossArgs a)
 {
-    return APPLY(&op_margin_ranking_loss, &((PairParams){ (int)a.reduction, a.margin }), a.input1, a.input2, a.target);
+    return APPLY(&op_margin_ranking_loss, &((PairParams){ (int)a.reduction, a.margin }), a.input1, a.input2,
+                 a.target);
 }
 
 Tensor *tensor_cosine_embedding_loss_args(TensorPairLossArgs a)
 {
-    return APPLY(&op_cosine_embedding_loss, &((PairParams){ (int)a.reduction, a.margin }), a.input1, a.input2, a.target);
+    return APPLY(&op_cosine_embedding_loss, &((PairParams){ (int)a.reduction, a.margin }), a.input1, a.input2,
+                 a.target);
 }
 
 Tensor *tensor_triplet_margin_loss_args(TensorTripletArgs a)

@@ -2,11 +2,15 @@
 #include <math.h>
 #include "loss.h"
 
-typedef struct NllParams { int reduction; bool full, log_input; double eps; } NllParams;
+typedef struct NllParams {
+    int reduction;
+    bool full, log_input;
+    double eps;
+} NllParams;
 
 static const double log_two_pi = 1.83787706640934548356;
 
-/* ---- normal ------------------------------------------------------------------------------------------------------------- */
+/* ---- normal ---------------------------------------------------------------------------------- */
 
 /* var has the input's rank, and one size of 1 for another. */
 static bool is_shared_over_one_dim(const Tensor *x, const Tensor *var)
@@ -33,7 +37,9 @@ static int check_positive(OpCall *c, const Tensor *var)
     if (!wide) return tensor_error() ? -1 : 0;
     const double *at = wide->data;
     for (int64_t i = 0; i < wide->numel; i++)
-        if (at[i] < 0) return op_fail(c, TENSOR_EVALUE, "var %s: %g at position %lld is negative", S(var), at[i], (long long)i);
+        if (at[i] < 0)
+            return op_fail(c, TENSOR_EVALUE, "var %s: %g at position %lld is negative", S(var), at[i],
+                           (long long)i);
     return 0;
 }
 
@@ -41,14 +47,19 @@ static int gaussian_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *var = op_input(c, 2);
     if (check_loss(c)) return -1;
-    if (!shape_equal(shape_of(var), shape_of(x)) && !is_without_last(x, var) && !is_shared_over_one_dim(x, var))
-        return op_fail(c, TENSOR_ESHAPE, "var %s for input %s: want its shape, that without the last dim, or with one dim of size 1",
-                       S(var), S(x));
-    if (!(((const NllParams *)op_params(c))->eps > 0)) return op_fail(c, TENSOR_EVALUE, "eps must be positive");
+    if (!shape_equal(shape_of(var), shape_of(x)) && !is_without_last(x, var) &&
+        !is_shared_over_one_dim(x, var))
+        return op_fail(
+            c, TENSOR_ESHAPE,
+            "var %s for input %s: want its shape, that without the last dim, or with one dim of size 1",
+            S(var), S(x));
+    if (!(((const NllParams *)op_params(c))->eps > 0))
+        return op_fail(c, TENSOR_EVALUE, "eps must be positive");
     return check_positive(c, var);
 }
 
-/* max(var, eps) with the gradient of var: what is held is eps + (var - var), the second var outside the graph. */
+/* max(var, eps) with the gradient of var: what is held is eps + (var - var), the second var outside the
+ * graph. */
 static Tensor *held(Tensor *var, double eps)
 {
     if (!var) return NULL;
@@ -60,19 +71,21 @@ static int gaussian_compose(OpCall *c)
 {
     const NllParams *p = op_params(c);
     Tensor *x = loss_input(c, 0), *t = loss_input(c, 1), *v = held(loss_input(c, 2), p->eps);
-    if (!shape_equal(shape_of(op_input(c, 2)), shape_of(op_input(c, 0))) && is_without_last(op_input(c, 0), op_input(c, 2)))
+    if (!shape_equal(shape_of(op_input(c, 2)), shape_of(op_input(c, 0))) &&
+        is_without_last(op_input(c, 0), op_input(c, 2)))
         v = tensor_unsqueeze(v, -1);
     Tensor *loss = tensor_add(tensor_log(v), tensor_div(tensor_square(tensor_sub(x, t)), v));
     loss = tensor_mul_scalar(loss, .5);
     return finish_loss(c, p->full ? tensor_add_scalar(loss, log_two_pi / 2) : loss);
 }
 
-/* ---- Poisson ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Poisson --------------------------------------------------------------------------------- */
 
 /* Stirling's approximation of log t! where t > 1; its logarithms are taken of 1 elsewhere. */
 static Tensor *log_factorial(Tensor *t)
 {
-    Tensor *some = tensor_gt_scalar(t, 1), *safe = some ? tensor_where(some, t, tensor_ones_like(t)) : NULL, *log = tensor_log(safe);
+    Tensor *some = tensor_gt_scalar(t, 1), *safe = some ? tensor_where(some, t, tensor_ones_like(t)) : NULL,
+           *log = tensor_log(safe);
     Tensor *y = tensor_sub(tensor_mul(safe, log), safe);
     y = tensor_add(y, tensor_mul_scalar(tensor_add_scalar(log, log_two_pi), .5));
     return y ? tensor_where(some, y, tensor_zeros_like(y)) : NULL;
@@ -87,30 +100,49 @@ static int poisson_compose(OpCall *c)
     return finish_loss(c, p->full ? tensor_add(loss, log_factorial(t)) : loss);
 }
 
-/* ---- the ops ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the ops --------------------------------------------------------------------------------- */
 
 #define FULL OP_FIELD(OP_BOOL, NllParams, full, "0")
-static const OpField gaussian_fields[] = { REDUCTION_FIELD(NllParams), FULL, OP_FIELD(OP_DOUBLE, NllParams, eps, "1e-6"), { 0 } };
-static const OpField poisson_fields[] = {
-    REDUCTION_FIELD(NllParams), FULL, OP_FIELD(OP_BOOL, NllParams, log_input, "1"), OP_FIELD(OP_DOUBLE, NllParams, eps, "1e-8"), { 0 }
+static const OpField gaussian_fields[] = {
+    REDUCTION_FIELD(NllParams), FULL, OP_FIELD(OP_DOUBLE, NllParams, eps, "1e-6"), { 0 }
 };
+static const OpField poisson_fields[] = { REDUCTION_FIELD(NllParams),
+                                          FULL,
+                                          OP_FIELD(OP_BOOL, NllParams, log_input, "1"),
+                                          OP_FIELD(OP_DOUBLE, NllParams, eps, "1e-8"),
+                                          { 0 } };
 
 const TensorOp op_gaussian_nll_loss = {
-    .name = "gaussian_nll_loss", .summary = "(log v + (x - t)^2 / v) / 2, v = max(var, eps)",
-    .gradient = "dx = g (x - t) / v, dt = -dx, dvar = g (1 - (x - t)^2 / v) / (2 v)", .arity = 3, .params = sizeof(NllParams),
-    .fields = gaussian_fields, .shape = gaussian_shape, .compose = gaussian_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "nn.functional.gaussian_nll_loss",
-    .samples = "5,5,5:.5..2; 3x4,3x4,3:.5..2 {reduction=1 full=1}; 3x4,3x4,3x1:.5..2 {reduction=2}; 2x3x2,2x3x2,2x1x2:.5..2; "
+    .name = "gaussian_nll_loss",
+    .summary = "(log v + (x - t)^2 / v) / 2, v = max(var, eps)",
+    .gradient = "dx = g (x - t) / v, dt = -dx, dvar = g (1 - (x - t)^2 / v) / (2 v)",
+    .arity = 3,
+    .params = sizeof(NllParams),
+    .fields = gaussian_fields,
+    .shape = gaussian_shape,
+    .compose = gaussian_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .torch = "nn.functional.gaussian_nll_loss",
+    .samples = "5,5,5:.5..2; 3x4,3x4,3:.5..2 {reduction=1 full=1}; 3x4,3x4,3x1:.5..2 {reduction=2}; "
+               "2x3x2,2x3x2,2x1x2:.5..2; "
                ",,:.5..2; 0x3,0x3,0x3:1..2 {reduction=2}",
-    .errors = "3,4,3:1..2 ! ESHAPE; 3,3x1,3:1..2 ! ESHAPE; 3x4,3x4,4:1..2 ! ESHAPE; 3x4,3x4,1x1:1..2 ! ESHAPE; 3,3,3:-2..-1 ! EVALUE; "
+    .errors = "3,4,3:1..2 ! ESHAPE; 3,3x1,3:1..2 ! ESHAPE; 3x4,3x4,4:1..2 ! ESHAPE; 3x4,3x4,1x1:1..2 ! "
+              "ESHAPE; 3,3,3:-2..-1 ! EVALUE; "
               "3,3,3:1..2 {eps=0} ! EVALUE; 3,3,3:1..2 {reduction=3} ! EVALUE; 3@i64,3,3:1..2 ! EDTYPE",
 };
 const TensorOp op_poisson_nll_loss = {
-    .name = "poisson_nll_loss", .summary = "e^x - t x, or x - t log(x + eps) without log_input",
-    .gradient = "dx = g (e^x - t), dt = -g x; g (1 - t / (x + eps)), -g log(x + eps) without log_input", .arity = 2,
-    .params = sizeof(NllParams), .fields = poisson_fields, .shape = check_loss, .compose = poisson_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE, .torch = "nn.functional.poisson_nll_loss",
-    .samples = "5,5:0..3; 3x4,3x4:1.1..3 {reduction=1 full=1}; 2x3:.5..2,2x3:.1..0.9 {reduction=2 log_input=0 full=1}; ,:0..1; "
+    .name = "poisson_nll_loss",
+    .summary = "e^x - t x, or x - t log(x + eps) without log_input",
+    .gradient = "dx = g (e^x - t), dt = -g x; g (1 - t / (x + eps)), -g log(x + eps) without log_input",
+    .arity = 2,
+    .params = sizeof(NllParams),
+    .fields = poisson_fields,
+    .shape = check_loss,
+    .compose = poisson_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE,
+    .torch = "nn.functional.poisson_nll_loss",
+    .samples = "5,5:0..3; 3x4,3x4:1.1..3 {reduction=1 full=1}; 2x3:.5..2,2x3:.1..0.9 {reduction=2 "
+               "log_input=0 full=1}; ,:0..1; "
                "0x3,0x3 {reduction=2}; 4,4@i64",
     .errors = "3,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=3} ! EVALUE; 3@i64,3 ! EDTYPE",
 };

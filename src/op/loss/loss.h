@@ -1,4 +1,5 @@
-/* loss.h - what the losses of embedding_losses.c, margin_losses.c, likelihood_losses.c and ctc_loss.c share. */
+/* loss.h - what the losses of embedding_losses.c, margin_losses.c, likelihood_losses.c and ctc_loss.c share.
+ */
 #ifndef TG_LOSS_H
 #define TG_LOSS_H
 
@@ -7,12 +8,13 @@
 #pragma GCC visibility push(hidden)
 
 /* The first field of every params struct is `int reduction`. */
-int check_reduction(OpCall *c);                                 /* a mean, a sum or none */
-int check_loss(OpCall *c);                                      /* inputs 0 and 1 have one shape, the first is floating; reduction */
-int check_alike(OpCall *c, int i, int k);                       /* inputs i and k have one shape */
+int check_reduction(OpCall *c); /* a mean, a sum or none */
+int check_loss(OpCall *c);      /* inputs 0 and 1 have one shape, the first is floating; reduction */
+int check_alike(OpCall *c, int i, int k); /* inputs i and k have one shape */
 int check_floating(OpCall *c, int i);
 
-/* Input i as losses compute with it: in the dtype of input 0, halves in f32.  finish_loss reduces and rounds once. */
+/* Input i as losses compute with it: in the dtype of input 0, halves in f32.  finish_loss reduces and rounds
+ * once. */
 Tensor *loss_input(OpCall *c, int i);
 int finish_loss(OpCall *c, Tensor *loss);
 

@@ -4,21 +4,25 @@
 int check_reduction(OpCall *c)
 {
     const int reduction = *(const int *)op_params(c);
-    return reduction < 0 || reduction > TENSOR_NONE ? op_fail(c, TENSOR_EVALUE, "there is no reduction %d", reduction) : 0;
+    return reduction < 0 || reduction > TENSOR_NONE
+               ? op_fail(c, TENSOR_EVALUE, "there is no reduction %d", reduction)
+               : 0;
 }
 
 int check_floating(OpCall *c, int i)
 {
     const Tensor *x = op_input(c, i);
     if (dtype_is_float(x->dtype)) return 0;
-    return op_fail(c, TENSOR_EDTYPE, "operand %d is %s %s: it takes floating dtypes", i + 1, tensor_dtype_name(x->dtype), S(x));
+    return op_fail(c, TENSOR_EDTYPE, "operand %d is %s %s: it takes floating dtypes", i + 1,
+                   tensor_dtype_name(x->dtype), S(x));
 }
 
 int check_alike(OpCall *c, int i, int k)
 {
     const Tensor *x = op_input(c, i), *y = op_input(c, k);
     if (shape_equal(shape_of(x), shape_of(y))) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "operands %s and %s: the shapes must be the same, nothing is broadcast", S(x), S(y));
+    return op_fail(c, TENSOR_ESHAPE, "operands %s and %s: the shapes must be the same, nothing is broadcast",
+                   S(x), S(y));
 }
 
 int check_loss(OpCall *c)

@@ -1,9 +1,13 @@
-/* margin_losses.c - losses of classes: soft_margin, multilabel_soft_margin, multi_margin, multilabel_margin. */
+/* margin_losses.c - losses of classes: soft_margin, multilabel_soft_margin, multi_margin, multilabel_margin.
+ */
 #include "loss.h"
 
-typedef struct MarginParams { int reduction, p; double margin; } MarginParams;
+typedef struct MarginParams {
+    int reduction, p;
+    double margin;
+} MarginParams;
 
-/* ---- of logistic curves ---------------------------------------------------------------------------------------------------- */
+/* ---- of logistic curves ---------------------------------------------------------------------- */
 
 static int soft_compose(OpCall *c)
 {
@@ -25,13 +29,14 @@ static int multilabel_soft_shape(OpCall *c)
 static int multilabel_soft_compose(OpCall *c)
 {
     Tensor *x = loss_input(c, 0), *t = loss_input(c, 1);
-    Tensor *right = tensor_mul(t, tensor_logsigmoid(x)), *wrong = tensor_mul(tensor_rsub_scalar(t, 1), tensor_logsigmoid(tensor_neg(x)));
+    Tensor *right = tensor_mul(t, tensor_logsigmoid(x)),
+           *wrong = tensor_mul(tensor_rsub_scalar(t, 1), tensor_logsigmoid(tensor_neg(x)));
     Tensor *loss = tensor_neg(tensor_add(right, wrong));
     if (op_input(c, 2)) loss = tensor_mul(loss, tensor_detach(loss_input(c, 2)));
     return finish_loss(c, tensor_mean(loss, -1));
 }
 
-/* ---- of hinges: one right class ---------------------------------------------------------------------------------------------- */
+/* ---- of hinges: one right class -------------------------------------------------------------- */
 
 static int check_indices(OpCall *c, const Tensor *t)
 {
@@ -55,7 +60,8 @@ static int multi_shape(OpCall *c)
     const Tensor *x = op_input(c, 0), *t = op_input(c, 1), *w = op_input(c, 2);
     if (check_classes(c)) return -1;
     if (!shape_equal(shape_of(t), (TensorShape){ x->ndim - 1, x->shape }))
-        return op_fail(c, TENSOR_ESHAPE, "input %s, target %s: want [N, C] and [N], or [C] and []", S(x), S(t));
+        return op_fail(c, TENSOR_ESHAPE, "input %s, target %s: want [N, C] and [N], or [C] and []", S(x),
+                       S(t));
     if (w && (w->ndim != 1 || w->shape[0] != x->shape[x->ndim - 1]))
         return op_fail(c, TENSOR_ESHAPE, "weight %s for input %s: want one weight a class", S(w), S(x));
     return p->p == 1 || p->p == 2 ? 0 : op_fail(c, TENSOR_EVALUE, "p = %d: only 1 and 2 are possible", p->p);
@@ -64,7 +70,8 @@ static int multi_shape(OpCall *c)
 static int multi_compose(OpCall *c)
 {
     const MarginParams *p = op_params(c);
-    Tensor *x = loss_input(c, 0), *t = tensor_to(op_input(c, 1), TENSOR_I64), *index = tensor_unsqueeze(t, -1);
+    Tensor *x = loss_input(c, 0), *t = tensor_to(op_input(c, 1), TENSOR_I64),
+           *index = tensor_unsqueeze(t, -1);
     Tensor *above = tensor_add_scalar(tensor_sub(x, tensor_gather(x, -1, index)), p->margin);
     Tensor *hinge = tensor_scatter_value(tensor_relu(above), -1, index, 0);
     Tensor *loss = tensor_mean(p->p == 2 ? tensor_square(hinge) : hinge, -1);
@@ -75,9 +82,9 @@ static int multi_compose(OpCall *c)
     return finish_loss(c, loss);
 }
 
-/* ---- of hinges: several right classes ----------------------------------------------------------------------------------------
- * Each row's loss is linear in x as long as no hinge opens or shuts: forward counts the open ones of each class, and these
- * counts, over C, are the gradient. */
+/* ---- of hinges: several right classes -----------------------------------------------------------
+ * Each row's loss is linear in x as long as no hinge opens or shuts: forward counts the open ones of each
+ * class, and these counts, over C, are the gradient. */
 
 static int labels_shape(OpCall *c)
 {
@@ -94,7 +101,7 @@ static double row_loss(const double *x, const int64_t *target, int64_t classes, 
     for (int64_t k = 0; k < n; k++)
         for (int64_t i = 0; i < classes; i++) {
             const double z = 1 - x[target[k]] + x[i];
-            if (right[i] || z <= 0) continue;           /* NaN goes on */
+            if (right[i] || z <= 0) continue; /* NaN goes on */
             sum += z;
             counts[i] += 1;
             counts[target[k]] -= 1;
@@ -106,24 +113,29 @@ static int check_labels(OpCall *c, const int64_t *target, int64_t n, int64_t cla
 {
     for (int64_t i = 0; i < n; i++)
         if (target[i] < -1 || target[i] >= classes)
-            return op_fail(c, TENSOR_EINDEX, "target %s: %lld at position %lld is outside [-1, %lld)", S(op_input(c, 1)),
-                           (long long)target[i], (long long)i, (long long)classes);
+            return op_fail(c, TENSOR_EINDEX, "target %s: %lld at position %lld is outside [-1, %lld)",
+                           S(op_input(c, 1)), (long long)target[i], (long long)i, (long long)classes);
     return 0;
 }
 
 static int labels_forward(OpCall *c)
 {
     const Tensor *x = op_input(c, 0);
-    Tensor *target = own(raw_cast(op_input(c, 1), TENSOR_I64)), *counts = own(new_tensor(shape_of(x), TENSOR_F64, &cpu_place));
+    Tensor *target = own(raw_cast(op_input(c, 1), TENSOR_I64)),
+           *counts = own(new_tensor(shape_of(x), TENSOR_F64, &cpu_place));
     const double *at = op_input_f64(c, 0);
     double *loss = op_output_f64(c, 0);
     const int64_t classes = x->shape[x->ndim - 1], rows = x->numel / classes;
-    if (!target || !counts || !at || !loss || raw_fill(counts, 0) || check_labels(c, target->data, x->numel, classes)) return -1;
+    if (!target || !counts || !at || !loss || raw_fill(counts, 0) ||
+        check_labels(c, target->data, x->numel, classes))
+        return -1;
     bool *right = tg_alloc((size_t)classes);
     if (!right) return fail_memory(c->op->name);
     for (int64_t i = 0; i < rows; i++) {
         const int64_t from = i * classes;
-        loss[i] = row_loss(at + from, (const int64_t *)target->data + from, classes, right, (double *)counts->data + from) / (double)classes;
+        loss[i] = row_loss(at + from, (const int64_t *)target->data + from, classes, right,
+                           (double *)counts->data + from) /
+                  (double)classes;
     }
     tg_free(right, (size_t)classes);
     for (int64_t i = 0; i < x->numel; i++) ((double *)counts->data)[i] /= (double)classes;
@@ -133,12 +145,17 @@ static int labels_forward(OpCall *c)
 static int labels_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     Tensor *counts = op_saved_extra(c, 0);
-    dx[0] = counts && dy ? tensor_mul(tensor_unsqueeze(dy, -1), tensor_to(counts, (TensorDtype)dy->dtype)) : NULL;
+    dx[0] =
+        counts && dy ? tensor_mul(tensor_unsqueeze(dy, -1), tensor_to(counts, (TensorDtype)dy->dtype)) : NULL;
     return dx[0] ? 0 : -1;
 }
 
-static const TensorOp core_labels = { .name = "multilabel_margin_loss", .arity = 2, .no_grad_inputs = KEEP_INPUT(1),
-                                      .shape = labels_shape, .forward = labels_forward, .backward = labels_backward };
+static const TensorOp core_labels = { .name = "multilabel_margin_loss",
+                                      .arity = 2,
+                                      .no_grad_inputs = KEEP_INPUT(1),
+                                      .shape = labels_shape,
+                                      .forward = labels_forward,
+                                      .backward = labels_backward };
 
 static int multilabel_shape(OpCall *c) { return check_classes(c) || check_alike(c, 0, 1) ? -1 : 0; }
 
@@ -147,46 +164,85 @@ static int multilabel_compose(OpCall *c)
     return finish_loss(c, APPLY(&core_labels, NULL, loss_input(c, 0), op_input(c, 1)));
 }
 
-/* ---- the ops ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the ops --------------------------------------------------------------------------------- */
 
 static const OpField plain_fields[] = { REDUCTION_FIELD(MarginParams), { 0 } };
-static const OpField multi_fields[] = {
-    REDUCTION_FIELD(MarginParams), OP_FIELD(OP_INT, MarginParams, p, "1"), OP_FIELD(OP_DOUBLE, MarginParams, margin, "1"), { 0 }
-};
+static const OpField multi_fields[] = { REDUCTION_FIELD(MarginParams),
+                                        OP_FIELD(OP_INT, MarginParams, p, "1"),
+                                        OP_FIELD(OP_DOUBLE, MarginParams, margin, "1"),
+                                        { 0 } };
 
 const TensorOp op_soft_margin_loss = {
-    .name = "soft_margin_loss", .summary = "log(1 + e^(-t x)), without overflow", .gradient = "dx = -g t sigmoid(-t x)", .arity = 2,
-    .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(MarginParams), .fields = plain_fields, .shape = check_loss,
-    .compose = soft_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .torch = "nn.functional.soft_margin_loss",
-    .samples = "5,5@i64:-1..1; 3x4,3x4@i64:-1..-1 {reduction=1}; 2x3,2x3:1..1 {reduction=2}; ,@i64:-1..-1; 0x3,0x3@i64 {reduction=2}",
+    .name = "soft_margin_loss",
+    .summary = "log(1 + e^(-t x)), without overflow",
+    .gradient = "dx = -g t sigmoid(-t x)",
+    .arity = 2,
+    .no_grad_inputs = KEEP_INPUT(1),
+    .params = sizeof(MarginParams),
+    .fields = plain_fields,
+    .shape = check_loss,
+    .compose = soft_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+    .torch = "nn.functional.soft_margin_loss",
+    .samples = "5,5@i64:-1..1; 3x4,3x4@i64:-1..-1 {reduction=1}; 2x3,2x3:1..1 {reduction=2}; ,@i64:-1..-1; "
+               "0x3,0x3@i64 {reduction=2}",
     .errors = "3,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=3} ! EVALUE; 3@i64,3 ! EDTYPE",
 };
 const TensorOp op_multilabel_soft_margin_loss = {
-    .name = "multilabel_soft_margin_loss", .summary = "mean over the last dim of -t log sigmoid(x) - (1 - t) log sigmoid(-x)",
-    .gradient = "dx = g w (sigmoid(x) - t) / C, dt = -g w x / C", .arity = 3, .optional = KEEP_INPUT(2), .no_grad_inputs = KEEP_INPUT(2),
-    .params = sizeof(MarginParams), .fields = plain_fields, .shape = multilabel_soft_shape, .compose = multilabel_soft_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE, .torch = "nn.functional.multilabel_soft_margin_loss",
-    .samples = "5,5:0..1,-; 3x4,3x4:0..1,4 {reduction=1}; 3x4,3x4@i64:0..1,3x1 {reduction=2}; 2x3x2,2x3x2:0..1,-; 0x3,0x3,- {reduction=2}",
-    .errors = "3,4,- ! ESHAPE; 3,3,4 ! ESHAPE; ,,- ! ESHAPE; 3,3,- {reduction=3} ! EVALUE; 3@i64,3,- ! EDTYPE",
+    .name = "multilabel_soft_margin_loss",
+    .summary = "mean over the last dim of -t log sigmoid(x) - (1 - t) log sigmoid(-x)",
+    .gradient = "dx = g w (sigmoid(x) - t) / C, dt = -g w x / C",
+    .arity = 3,
+    .optional = KEEP_INPUT(2),
+    .no_grad_inputs = KEEP_INPUT(2),
+    .params = sizeof(MarginParams),
+    .fields = plain_fields,
+    .shape = multilabel_soft_shape,
+    .compose = multilabel_soft_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE,
+    .torch = "nn.functional.multilabel_soft_margin_loss",
+    .samples = "5,5:0..1,-; 3x4,3x4:0..1,4 {reduction=1}; 3x4,3x4@i64:0..1,3x1 {reduction=2}; "
+               "2x3x2,2x3x2:0..1,-; 0x3,0x3,- {reduction=2}",
+    .errors =
+        "3,4,- ! ESHAPE; 3,3,4 ! ESHAPE; ,,- ! ESHAPE; 3,3,- {reduction=3} ! EVALUE; 3@i64,3,- ! EDTYPE",
 };
 const TensorOp op_multi_margin_loss = {
-    .name = "multi_margin_loss", .summary = "w_t sum_(i != t) relu(margin - x_t + x_i)^p / C; gradient 0 at the kinks",
-    .gradient = "dx_i = g w_t p m_i^(p - 1) / C where m_i = margin - x_t + x_i > 0, dx_t = -sum of those", .arity = 3, .optional = KEEP_INPUT(2),
-    .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2), .params = sizeof(MarginParams), .fields = multi_fields, .shape = multi_shape,
-    .compose = multi_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE, .torch = "nn.functional.multi_margin_loss",
-    .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,4:.5..2 {reduction=1 p=2}; 2x3,2@i64:0..2,- {reduction=2 margin=.3}; 4,@i64:0..3,-; "
+    .name = "multi_margin_loss",
+    .summary = "w_t sum_(i != t) relu(margin - x_t + x_i)^p / C; gradient 0 at the kinks",
+    .gradient = "dx_i = g w_t p m_i^(p - 1) / C where m_i = margin - x_t + x_i > 0, dx_t = -sum of those",
+    .arity = 3,
+    .optional = KEEP_INPUT(2),
+    .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2),
+    .params = sizeof(MarginParams),
+    .fields = multi_fields,
+    .shape = multi_shape,
+    .compose = multi_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+    .torch = "nn.functional.multi_margin_loss",
+    .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,4:.5..2 {reduction=1 p=2}; 2x3,2@i64:0..2,- {reduction=2 "
+               "margin=.3}; 4,@i64:0..3,-; "
                "4,@i64:0..3,4 {p=2 margin=3}; 2x1,2@i64:0..0,-; 0x3,0@i64,- {reduction=1}",
-    .errors = "3x4,3@i64:4..9,- ! EINDEX; 3x4,4@i64,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64,3 ! ESHAPE; 3x4,3@i64,- {p=3} ! EVALUE; "
-              "3x0,3@i64,- ! ESHAPE; ,@i64,- ! ESHAPE; 3x4,3@i64,- {reduction=3} ! EVALUE; 3x4@i64,3@i64,- ! EDTYPE",
+    .errors = "3x4,3@i64:4..9,- ! EINDEX; 3x4,4@i64,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64,3 ! ESHAPE; "
+              "3x4,3@i64,- {p=3} ! EVALUE; "
+              "3x0,3@i64,- ! ESHAPE; ,@i64,- ! ESHAPE; 3x4,3@i64,- {reduction=3} ! EVALUE; 3x4@i64,3@i64,- ! "
+              "EDTYPE",
 };
 const TensorOp op_multilabel_margin_loss = {
-    .name = "multilabel_margin_loss", .summary = "sum of relu(1 - (x_j - x_i)) / C over right classes j and wrong i",
-    .gradient = "dx_i = g / C times its open hinges, dx_j = -g / C times its; 0 at the kinks", .arity = 2,
-    .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(MarginParams), .fields = plain_fields, .shape = multilabel_shape,
-    .compose = multilabel_compose, .torch = "nn.functional.multilabel_margin_loss",
-    .samples = "3x4,3x4@i64:-1..3; 3x4,3x4@i64:0..3 {reduction=1}; 2x3,2x3@i64:-1..2 {reduction=2}; 4,4@i64:-1..3; "
-               "2x3,2x3@i64:-1..-1; 0x3,0x3@i64 {reduction=2}",
-    .errors = "3x4,3x4@i64:4..9 ! EINDEX; 3x4,3x4@i64:-3..-2 ! EINDEX; 3x4,3@i64 ! ESHAPE; 3x4,3x4 ! EDTYPE; 3x0,3x0@i64 ! ESHAPE; "
+    .name = "multilabel_margin_loss",
+    .summary = "sum of relu(1 - (x_j - x_i)) / C over right classes j and wrong i",
+    .gradient = "dx_i = g / C times its open hinges, dx_j = -g / C times its; 0 at the kinks",
+    .arity = 2,
+    .no_grad_inputs = KEEP_INPUT(1),
+    .params = sizeof(MarginParams),
+    .fields = plain_fields,
+    .shape = multilabel_shape,
+    .compose = multilabel_compose,
+    .torch = "nn.functional.multilabel_margin_loss",
+    .samples =
+        "3x4,3x4@i64:-1..3; 3x4,3x4@i64:0..3 {reduction=1}; 2x3,2x3@i64:-1..2 {reduction=2}; 4,4@i64:-1..3; "
+        "2x3,2x3@i64:-1..-1; 0x3,0x3@i64 {reduction=2}",
+    .errors = "3x4,3x4@i64:4..9 ! EINDEX; 3x4,3x4@i64:-3..-2 ! EINDEX; 3x4,3@i64 ! ESHAPE; 3x4,3x4 ! EDTYPE; "
+              "3x0,3x0@i64 ! ESHAPE; "
               "2x3x4,2x3x4@i64 ! ESHAPE; 3x4,3x4@i64 {reduction=3} ! EVALUE; 3x4@i64,3x4@i64 ! EDTYPE",
 };
 REGISTER_OP(op_soft_margin_loss);
@@ -201,12 +257,14 @@ Tensor *tensor_soft_margin_loss_args(TensorSoftMarginArgs a)
 
 Tensor *tensor_multilabel_margin_loss_args(TensorSoftMarginArgs a)
 {
-    return APPLY(&op_multilabel_margin_loss, &((MarginParams){ .reduction = (int)a.reduction }), a.input, a.target);
+    return APPLY(&op_multilabel_margin_loss, &((MarginParams){ .reduction = (int)a.reduction }), a.input,
+                 a.target);
 }
 
 Tensor *tensor_multilabel_soft_margin_loss_args(TensorMultilabelSoftMarginArgs a)
 {
-    return APPLY(&op_multilabel_soft_margin_loss, &((MarginParams){ .reduction = (int)a.reduction }), a.input, a.target, a.weight);
+    return APPLY(&op_multilabel_soft_margin_loss, &((MarginParams){ .reduction = (int)a.reduction }), a.input,
+                 a.target, a.weight);
 }
 
 Tensor *tensor_multi_margin_loss_args(TensorMultiMarginArgs a)

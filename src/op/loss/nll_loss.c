@@ -5,7 +5,10 @@
 #include <math.h>
 #include "op/reduce/reduce.h"
 
-typedef struct NllParams { int64_t ignore_index; int reduction; } NllParams;
+typedef struct NllParams {
+    int64_t ignore_index;
+    int reduction;
+} NllParams;
 
 static int class_dim(const Tensor *x) { return x->ndim > 1; }
 
@@ -19,13 +22,15 @@ static int check(OpCall *c)
     for (int i = 0; i < x->ndim; i++)
         if (i != class_dim(x)) want[ndim++] = x->shape[i];
     if (dtype_is_float(t->dtype) || t->dtype == TENSOR_BOOL)
-        return op_fail(c, TENSOR_EDTYPE, "target is %s: want integer class indices", tensor_dtype_name(t->dtype));
+        return op_fail(c, TENSOR_EDTYPE, "target is %s: want integer class indices",
+                       tensor_dtype_name(t->dtype));
     if (!shape_equal(shape_of(t), (TensorShape){ ndim, want }))
         return op_fail(c, TENSOR_ESHAPE, "input %s, target %s: want class indices of shape %s", S(x), S(t),
                        shape_text((TensorShape){ ndim, want }));
     if (w && (w->ndim != 1 || w->shape[0] != x->shape[class_dim(x)]))
         return op_fail(c, TENSOR_ESHAPE, "weight %s for input %s: want one weight a class", S(w), S(x));
-    if (p->reduction < 0 || p->reduction > TENSOR_NONE) return op_fail(c, TENSOR_EVALUE, "there is no reduction %d", p->reduction);
+    if (p->reduction < 0 || p->reduction > TENSOR_NONE)
+        return op_fail(c, TENSOR_EVALUE, "there is no reduction %d", p->reduction);
     return 0;
 }
 
@@ -36,8 +41,9 @@ static int check_targets(OpCall *c, const Tensor *t, int64_t classes)
     const int64_t ignore = ((const NllParams *)op_params(c))->ignore_index, *at = dense ? dense->data : NULL;
     for (int64_t i = 0; dense && i < dense->numel; i++)
         if ((at[i] < 0 || at[i] >= classes) && at[i] != ignore)
-            return op_fail(c, TENSOR_EINDEX, "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld", S(t),
-                           (long long)at[i], (long long)i, (long long)classes, (long long)ignore);
+            return op_fail(c, TENSOR_EINDEX,
+                           "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld",
+                           S(t), (long long)at[i], (long long)i, (long long)classes, (long long)ignore);
     return 0;
 }
 
@@ -81,19 +87,27 @@ static int compose(OpCall *c)
     return op_set_result(c, 0, loss);
 }
 
-static const OpField fields[] = {
-    OP_FIELD(OP_I64, NllParams, ignore_index, "-100"), OP_FIELD(OP_INT, NllParams, reduction, "0"), { 0 }
-};
+static const OpField fields[] = { OP_FIELD(OP_I64, NllParams, ignore_index, "-100"),
+                                  OP_FIELD(OP_INT, NllParams, reduction, "0"),
+                                  { 0 } };
 
 const TensorOp op_nll_loss = {
-    .name = "nll_loss", .summary = "-w_t x_t for log-probabilities x and class indices t",
-    .gradient = "dx = -g w_t at the target, 0 elsewhere; mean: / sum of w_t", .arity = 3, .optional = KEEP_INPUT(2),
-    .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2), .params = sizeof(NllParams), .fields = fields, .shape = check,
-    .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .name = "nll_loss",
+    .summary = "-w_t x_t for log-probabilities x and class indices t",
+    .gradient = "dx = -g w_t at the target, 0 elsewhere; mean: / sum of w_t",
+    .arity = 3,
+    .optional = KEEP_INPUT(2),
+    .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2),
+    .params = sizeof(NllParams),
+    .fields = fields,
+    .shape = check,
+    .compose = compose,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
     .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,- {reduction=1}; 5x3,5@i64:0..2,3:.5..2 {ignore_index=1}; "
                "2x3x4,2x4@i64:0..2,3:.5..2 {reduction=2}; 4,@i64:0..3,-; 0x3,0@i64,- {reduction=1}",
-    .errors = "3x4,3@i64:4..9,- ! EINDEX; 3x4,2@i64:0..3,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64:0..3,3 ! ESHAPE; "
-              "3x4,3@i64:0..3,- {reduction=3} ! EVALUE",
+    .errors =
+        "3x4,3@i64:4..9,- ! EINDEX; 3x4,2@i64:0..3,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64:0..3,3 ! ESHAPE; "
+        "3x4,3@i64:0..3,- {reduction=3} ! EVALUE",
     .torch = "nn.functional.nll_loss",
 };
 REGISTER_OP(op_nll_loss);

@@ -2,15 +2,15 @@
  *
  *   y = (x - mean) / sqrt(var + eps) w + b              gradients: normalize.c
  *
- * training: statistics of the batch; the running ones follow, outside the graph, as the last thing that forward does.
- * Otherwise the running statistics, which are constants.  Kept as extras 0 (mean) and 1 (1 / sqrt(var + eps)): copies, as the
- * running ones may change before backward. */
+ * training: statistics of the batch; the running ones follow, outside the graph, as the last thing that
+ * forward does. Otherwise the running statistics, which are constants.  Kept as extras 0 (mean) and 1 (1 /
+ * sqrt(var + eps)): copies, as the running ones may change before backward. */
 #include "norm_gradient.h"
 
 typedef struct BatchNormParams {
     bool training;
     double momentum, eps;
-    bool weighted;                      /* set by shape() */
+    bool weighted; /* set by shape() */
 } BatchNormParams;
 
 enum { X, RUNNING_MEAN, RUNNING_VAR, WEIGHT, BIAS };
@@ -18,7 +18,12 @@ static const int input[3] = { X, WEIGHT, BIAS };
 
 static NormArgs args_of(const BatchNormParams *p, TensorShape x)
 {
-    NormArgs a = { .batch = true, .given = !p->training, .outer = x.dim[0], .channels = x.dim[1], .inner = 1, .eps = p->eps };
+    NormArgs a = { .batch = true,
+                   .given = !p->training,
+                   .outer = x.dim[0],
+                   .channels = x.dim[1],
+                   .inner = 1,
+                   .eps = p->eps };
     for (int i = 2; i < x.ndim; i++) a.inner *= x.dim[i];
     return a;
 }
@@ -28,21 +33,26 @@ static int shape(OpCall *c)
     static const char *const name[] = { "input", "running_mean", "running_var", "weight", "bias" };
     BatchNormParams *p = op_params_mut(c);
     const Tensor *x = op_input(c, X);
-    if (x->ndim < 2 || x->ndim > 5) return op_fail(c, TENSOR_ESHAPE, "input %s: want [batch, channels, ...] of rank 2 to 5", S(x));
+    if (x->ndim < 2 || x->ndim > 5)
+        return op_fail(c, TENSOR_ESHAPE, "input %s: want [batch, channels, ...] of rank 2 to 5", S(x));
     for (int i = RUNNING_MEAN; i <= BIAS; i++) {
         const Tensor *t = op_input(c, i);
         if (t && (t->ndim != 1 || t->shape[0] != x->shape[1]))
-            return op_fail(c, TENSOR_ESHAPE, "%s %s, input %s: want [%lld], a value for each channel", name[i], S(t), S(x),
-                           (long long)x->shape[1]);
+            return op_fail(c, TENSOR_ESHAPE, "%s %s, input %s: want [%lld], a value for each channel",
+                           name[i], S(t), S(x), (long long)x->shape[1]);
         if (t && !dtype_is_float(t->dtype))
-            return op_fail(c, TENSOR_EDTYPE, "%s is %s: it takes floating dtypes", name[i], tensor_dtype_name((TensorDtype)t->dtype));
+            return op_fail(c, TENSOR_EDTYPE, "%s is %s: it takes floating dtypes", name[i],
+                           tensor_dtype_name((TensorDtype)t->dtype));
     }
     const bool mean = op_input(c, RUNNING_MEAN), var = op_input(c, RUNNING_VAR);
-    if (mean != var) return op_fail(c, TENSOR_EVALUE, "%s without %s", name[mean ? 1 : 2], name[mean ? 2 : 1]);
-    if (!p->training && !mean) return op_fail(c, TENSOR_EVALUE, "running_mean and running_var are needed when not training");
+    if (mean != var)
+        return op_fail(c, TENSOR_EVALUE, "%s without %s", name[mean ? 1 : 2], name[mean ? 2 : 1]);
+    if (!p->training && !mean)
+        return op_fail(c, TENSOR_EVALUE, "running_mean and running_var are needed when not training");
     const NormArgs a = args_of(p, shape_of(x));
     if (p->training && a.outer * a.inner == 1)
-        return op_fail(c, TENSOR_ESHAPE, "input %s: one value for each channel has no variance to train with", S(x));
+        return op_fail(c, TENSOR_ESHAPE, "input %s: one value for each channel has no variance to train with",
+                       S(x));
     p->weighted = op_input(c, WEIGHT) != NULL;
     return op_same_shape(c);
 }
@@ -57,7 +67,8 @@ static int update_running(OpCall *c, const BatchNormParams *p, Tensor *mean, Ten
 {
     Tensor *to[2] = { op_input(c, RUNNING_MEAN), op_input(c, RUNNING_VAR) };
     const bool graph = tensor_set_grad_enabled(false);
-    Tensor *now[2] = { followed(to[0], mean, p->momentum), followed(to[1], tensor_mul_scalar(var, n / (n - 1)), p->momentum) };
+    Tensor *now[2] = { followed(to[0], mean, p->momentum),
+                       followed(to[1], tensor_mul_scalar(var, n / (n - 1)), p->momentum) };
     tensor_set_grad_enabled(graph);
     if (!now[0] || !now[1]) return -1;
     for (int i = 0; i < 2; i++)
@@ -118,31 +129,45 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return norm_recorded(c, &d, input, p->weighted, dy, dx);
 }
 
-static const OpField fields[] = {
-    OP_FIELD(OP_BOOL, BatchNormParams, training, "0"), OP_FIELD(OP_DOUBLE, BatchNormParams, momentum, "0.1"),
-    OP_FIELD(OP_DOUBLE, BatchNormParams, eps, "1e-5"), { 0 }
-};
+static const OpField fields[] = { OP_FIELD(OP_BOOL, BatchNormParams, training, "0"),
+                                  OP_FIELD(OP_DOUBLE, BatchNormParams, momentum, "0.1"),
+                                  OP_FIELD(OP_DOUBLE, BatchNormParams, eps, "1e-5"),
+                                  { 0 } };
 
 const TensorOp op_batch_norm = {
-    .name = "batch_norm", .summary = "each channel normalised over batch and positions, times weight plus bias",
-    .gradient = "training: dx = w r (g - mean g - xn mean(g xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps); "
-                "evaluating: dx = w r g; dw = sum g xn, db = sum g", .arity = 5,
+    .name = "batch_norm",
+    .summary = "each channel normalised over batch and positions, times weight plus bias",
+    .gradient =
+        "training: dx = w r (g - mean g - xn mean(g xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps); "
+        "evaluating: dx = w r g; dw = sum g xn, db = sum g",
+    .arity = 5,
     .optional = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR) | KEEP_INPUT(WEIGHT) | KEEP_INPUT(BIAS),
-    .keep = KEEP_INPUT(X) | KEEP_INPUT(WEIGHT), .no_grad_inputs = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR),
-    .params = sizeof(BatchNormParams), .fields = fields, .shape = shape, .forward = forward, .backward = backward,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "nn.functional.batch_norm",
-    .samples = "5x5x5,-,-,5,5 {training=1}; 3x2x4,-,-,2,2 {training=1 eps=.5}; 4x3,-,-,3,3 {training=1}; 3x2x3x4,-,-,2,- {training=1}; "
-               "3x2x3x4,-,-,-,2 {training=1}; 3x2x2x2x2,-,-,-,- {training=1}; 3x2x4,2,2:.5..2,2,2 {eps=.5}; 4x3,3,3:.5..2,3,3; "
-               "3x2x3x4,2,2:.5..2,-,-; 0x3x4,-,-,3,3 {training=1}; 0x3,3,3:.5..2,3,3; 1x3x2,-,-,3,3 {training=1}; 9x70,-,-,70,70 {training=1}",
-    .errors = "5,-,-,-,- {training=1} ! ESHAPE; 2x3x4,-,-,4,- {training=1} ! ESHAPE; 2x3x4,3,-,3,3 {training=1} ! EVALUE; "
-              "2x3x4,-,-,3,3 ! EVALUE; 1x3,-,-,3,3 {training=1} ! ESHAPE; 2x3x4@i64,-,-,-,- {training=1} ! EDTYPE; "
-              "1x3x1x1,-,-,3,3 {training=1} ! ESHAPE",
+    .keep = KEEP_INPUT(X) | KEEP_INPUT(WEIGHT),
+    .no_grad_inputs = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR),
+    .params = sizeof(BatchNormParams),
+    .fields = fields,
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
+    .torch = "nn.functional.batch_norm",
+    .samples = "5x5x5,-,-,5,5 {training=1}; 3x2x4,-,-,2,2 {training=1 eps=.5}; 4x3,-,-,3,3 {training=1}; "
+               "3x2x3x4,-,-,2,- {training=1}; "
+               "3x2x3x4,-,-,-,2 {training=1}; 3x2x2x2x2,-,-,-,- {training=1}; 3x2x4,2,2:.5..2,2,2 {eps=.5}; "
+               "4x3,3,3:.5..2,3,3; "
+               "3x2x3x4,2,2:.5..2,-,-; 0x3x4,-,-,3,3 {training=1}; 0x3,3,3:.5..2,3,3; 1x3x2,-,-,3,3 "
+               "{training=1}; 9x70,-,-,70,70 {training=1}",
+    .errors =
+        "5,-,-,-,- {training=1} ! ESHAPE; 2x3x4,-,-,4,- {training=1} ! ESHAPE; 2x3x4,3,-,3,3 {training=1} ! "
+        "EVALUE; "
+        "2x3x4,-,-,3,3 ! EVALUE; 1x3,-,-,3,3 {training=1} ! ESHAPE; 2x3x4@i64,-,-,-,- {training=1} ! EDTYPE; "
+        "1x3x1x1,-,-,3,3 {training=1} ! ESHAPE",
 };
 REGISTER_OP(op_batch_norm);
 
 Tensor *tensor_batch_norm_args(TensorBatchNormArgs a)
 {
     BatchNormParams p = { .training = a.training, .momentum = a.momentum, .eps = a.eps };
-    if (a.input && a.input->ndim == 1 && a.input->numel == 0) return tensor_clone(a.input);        /* as PyTorch */
+    if (a.input && a.input->ndim == 1 && a.input->numel == 0) return tensor_clone(a.input); /* as PyTorch */
     return APPLY(&op_batch_norm, &p, a.input, a.running_mean, a.running_var, a.weight, a.bias);
 }

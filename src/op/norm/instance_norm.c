@@ -21,13 +21,16 @@ static int shape(OpCall *c)
     for (int i = RUNNING_MEAN; i <= BIAS; i++) {
         const Tensor *t = op_input(c, i);
         if (t && (t->ndim != 1 || t->shape[0] != x->shape[1]))
-            return op_fail(c, TENSOR_ESHAPE, "%s %s, input %s: want [%lld], a value for each channel", name[i], S(t), S(x),
-                           (long long)x->shape[1]);
+            return op_fail(c, TENSOR_ESHAPE, "%s %s, input %s: want [%lld], a value for each channel",
+                           name[i], S(t), S(x), (long long)x->shape[1]);
         if (t && !dtype_is_float(t->dtype))
-            return op_fail(c, TENSOR_EDTYPE, "%s is %s: it takes floating dtypes", name[i], tensor_dtype_name((TensorDtype)t->dtype));
+            return op_fail(c, TENSOR_EDTYPE, "%s is %s: it takes floating dtypes", name[i],
+                           tensor_dtype_name((TensorDtype)t->dtype));
     }
-    if (mean != var) return op_fail(c, TENSOR_EVALUE, "%s without %s", name[mean ? 1 : 2], name[mean ? 2 : 1]);
-    if (!p->use_input_stats && !mean) return op_fail(c, TENSOR_EVALUE, "running_mean and running_var are needed without use_input_stats");
+    if (mean != var)
+        return op_fail(c, TENSOR_EVALUE, "%s without %s", name[mean ? 1 : 2], name[mean ? 2 : 1]);
+    if (!p->use_input_stats && !mean)
+        return op_fail(c, TENSOR_EVALUE, "running_mean and running_var are needed without use_input_stats");
     int64_t positions = 1;
     for (int i = 2; i < x->ndim; i++) positions *= x->shape[i];
     if (p->use_input_stats && positions == 1)
@@ -37,12 +40,14 @@ static int shape(OpCall *c)
 
 static Tensor *each_sample(Tensor *t, int64_t samples) { return t ? tensor_repeat(t, SHAPE(samples)) : NULL; }
 
-/* running = the mean of all over the samples, for both; neither changes when there is no memory for the other. */
+/* running = the mean of all over the samples, for both; neither changes when there is no memory for the
+ * other. */
 static int follow(Tensor *const running[2], Tensor *const all[2], int64_t samples)
 {
     Tensor *now[2];
     for (int i = 0; i < 2; i++) {
-        now[i] = tensor_to(tensor_mean(tensor_reshape(all[i], SHAPE(samples, running[i]->shape[0])), 0), (TensorDtype)running[i]->dtype);
+        now[i] = tensor_to(tensor_mean(tensor_reshape(all[i], SHAPE(samples, running[i]->shape[0])), 0),
+                           (TensorDtype)running[i]->dtype);
         if (!now[i]) return -1;
     }
     for (int i = 0; i < 2; i++)
@@ -60,8 +65,9 @@ static int compose(OpCall *c)
     Tensor *means = each_sample(mean, n), *vars = each_sample(var, n);
     Tensor *weights = each_sample(op_input(c, WEIGHT), n), *biases = each_sample(op_input(c, BIAS), n);
     if (tensor_error()) return -1;
-    Tensor *y = tensor_batch_norm(tensor_reshape(x, SHAPE(1, channels, positions)), means, vars, weights, biases,
-                                  .training = p->use_input_stats, .momentum = p->momentum, .eps = p->eps);
+    Tensor *y =
+        tensor_batch_norm(tensor_reshape(x, SHAPE(1, channels, positions)), means, vars, weights, biases,
+                          .training = p->use_input_stats, .momentum = p->momentum, .eps = p->eps);
     y = y ? tensor_reshape(y, shape_of(x)) : NULL;
     if (!y) return -1;
     if (p->use_input_stats && mean && x->numel) {
@@ -73,22 +79,33 @@ static int compose(OpCall *c)
     return op_set_result(c, 0, y);
 }
 
-static const OpField fields[] = {
-    OP_FIELD(OP_BOOL, InstanceNormParams, use_input_stats, "1"), OP_FIELD(OP_DOUBLE, InstanceNormParams, momentum, "0.1"),
-    OP_FIELD(OP_DOUBLE, InstanceNormParams, eps, "1e-5"), { 0 }
-};
+static const OpField fields[] = { OP_FIELD(OP_BOOL, InstanceNormParams, use_input_stats, "1"),
+                                  OP_FIELD(OP_DOUBLE, InstanceNormParams, momentum, "0.1"),
+                                  OP_FIELD(OP_DOUBLE, InstanceNormParams, eps, "1e-5"),
+                                  { 0 } };
 
 const TensorOp op_instance_norm = {
-    .name = "instance_norm", .summary = "each channel of each sample normalised, times weight plus bias", .arity = 5,
-    .gradient = "dx = w r (g - mean g - xn mean(g xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps), means over the channel of the sample; "
+    .name = "instance_norm",
+    .summary = "each channel of each sample normalised, times weight plus bias",
+    .arity = 5,
+    .gradient = "dx = w r (g - mean g - xn mean(g xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps), means "
+                "over the channel of the sample; "
                 "running ones: dx = w r g; dw = sum g xn, db = sum g",
     .optional = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR) | KEEP_INPUT(WEIGHT) | KEEP_INPUT(BIAS),
-    .no_grad_inputs = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR), .params = sizeof(InstanceNormParams), .fields = fields,
-    .shape = shape, .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "nn.functional.instance_norm",
-    .samples = "2x3x5,-,-,3,3; 2x2x3x2,-,-,2,- {eps=.5}; 2x2x4,-,-,-,2; 1x2x2x2x2,-,-,-,-; 0x3x4,-,-,3,3; 2x3x4,3,3:.5..2,3,3 {use_input_stats=0}; "
+    .no_grad_inputs = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR),
+    .params = sizeof(InstanceNormParams),
+    .fields = fields,
+    .shape = shape,
+    .compose = compose,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
+    .torch = "nn.functional.instance_norm",
+    .samples = "2x3x5,-,-,3,3; 2x2x3x2,-,-,2,- {eps=.5}; 2x2x4,-,-,-,2; 1x2x2x2x2,-,-,-,-; 0x3x4,-,-,3,3; "
+               "2x3x4,3,3:.5..2,3,3 {use_input_stats=0}; "
                "2x3,3,3:.5..2,-,- {use_input_stats=0}",
-    .errors = "3,-,-,-,- ! ESHAPE; 2x3x1,-,-,3,3 ! ESHAPE; 2x3,-,-,3,3 ! ESHAPE; 2x3x4,-,-,4,3 ! ESHAPE; 2x3x4,3,-,3,3 ! EVALUE; "
-              "2x3x4,-,-,3,3 {use_input_stats=0} ! EVALUE; 2x3x4@i64,-,-,-,- ! EDTYPE; 2x3x4,3@i64,3@i64,3,3 ! EDTYPE",
+    .errors = "3,-,-,-,- ! ESHAPE; 2x3x1,-,-,3,3 ! ESHAPE; 2x3,-,-,3,3 ! ESHAPE; 2x3x4,-,-,4,3 ! ESHAPE; "
+              "2x3x4,3,-,3,3 ! EVALUE; "
+              "2x3x4,-,-,3,3 {use_input_stats=0} ! EVALUE; 2x3x4@i64,-,-,-,- ! EDTYPE; 2x3x4,3@i64,3@i64,3,3 "
+              "! EDTYPE",
 };
 REGISTER_OP(op_instance_norm);
 

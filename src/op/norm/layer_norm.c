@@ -11,7 +11,7 @@
 typedef struct LayerNormParams {
     OpDims normalized_shape;
     double eps;
-    bool weighted, rms;                 /* set by shape() */
+    bool weighted, rms; /* set by shape() */
 } LayerNormParams;
 
 static const int input[3] = { 0, 1, 2 };
@@ -23,11 +23,14 @@ static int shape(OpCall *c)
     const TensorShape over = dims_shape(&p->normalized_shape);
     bool fits = over.ndim > 0 && over.ndim <= x->ndim;
     for (int i = 0; fits && i < over.ndim; i++) fits = over.dim[i] == x->shape[x->ndim - over.ndim + i];
-    if (!fits) return op_fail(c, TENSOR_ESHAPE, "input %s does not end in normalized_shape %s", S(x), shape_text(over));
+    if (!fits)
+        return op_fail(c, TENSOR_ESHAPE, "input %s does not end in normalized_shape %s", S(x),
+                       shape_text(over));
     for (int i = 1; i <= 2; i++) {
         const Tensor *w = op_input(c, i);
         if (w && !shape_equal(shape_of(w), over))
-            return op_fail(c, TENSOR_ESHAPE, "%s %s: want normalized_shape %s", i == 1 ? "weight" : "bias", S(w), shape_text(over));
+            return op_fail(c, TENSOR_ESHAPE, "%s %s: want normalized_shape %s", i == 1 ? "weight" : "bias",
+                           S(w), shape_text(over));
     }
     p->weighted = op_input(c, 1) != NULL;
     return op_same_shape(c);
@@ -80,38 +83,62 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return norm_recorded(c, &d, input, p->weighted, dy, dx);
 }
 
-static const OpField fields[] = {
-    OP_FIELD(OP_DIMS, LayerNormParams, normalized_shape, NULL), OP_FIELD(OP_DOUBLE, LayerNormParams, eps, "1e-5"), { 0 }
-};
+static const OpField fields[] = { OP_FIELD(OP_DIMS, LayerNormParams, normalized_shape, NULL),
+                                  OP_FIELD(OP_DOUBLE, LayerNormParams, eps, "1e-5"),
+                                  { 0 } };
 
 const TensorOp op_layer_norm = {
-    .name = "layer_norm", .summary = "normalised over the last dimensions, times weight plus bias",
-    .gradient = "dx = r (g w - mean(g w) - xn mean(g w xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps); dw = sum g xn, db = sum g", .arity = 3,
-    .optional = KEEP_INPUT(1) | KEEP_INPUT(2), .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
-    .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0), KEEP_INPUT(0) }, .params = sizeof(LayerNormParams), .fields = fields,
-    .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
+    .name = "layer_norm",
+    .summary = "normalised over the last dimensions, times weight plus bias",
+    .gradient = "dx = r (g w - mean(g w) - xn mean(g w xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps); dw "
+                "= sum g xn, db = sum g",
+    .arity = 3,
+    .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
+    .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
+    .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0), KEEP_INPUT(0) },
+    .params = sizeof(LayerNormParams),
+    .fields = fields,
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.layer_norm",
-    .samples = "3x5,5,5 {normalized_shape=[5]}; 2x3x4,3x4,3x4 {normalized_shape=[3 4] eps=.5}; 2x3x4,4,- {normalized_shape=[4]}; "
-               "2x3x4,-,4 {normalized_shape=[4]}; 3x5,-,- {normalized_shape=[5]}; 6,6,6 {normalized_shape=[6]}; "
-               "0x4,4,4 {normalized_shape=[4]}; 2x40,40,40 {normalized_shape=[40]}; 40x3,3,3 {normalized_shape=[3]}",
-    .errors = "3x5,4,4 {normalized_shape=[4]} ! ESHAPE; 3x5,4,5 {normalized_shape=[5]} ! ESHAPE; 3x5,5,5x1 {normalized_shape=[5]} ! ESHAPE; "
+    .samples =
+        "3x5,5,5 {normalized_shape=[5]}; 2x3x4,3x4,3x4 {normalized_shape=[3 4] eps=.5}; 2x3x4,4,- "
+        "{normalized_shape=[4]}; "
+        "2x3x4,-,4 {normalized_shape=[4]}; 3x5,-,- {normalized_shape=[5]}; 6,6,6 {normalized_shape=[6]}; "
+        "0x4,4,4 {normalized_shape=[4]}; 2x40,40,40 {normalized_shape=[40]}; 40x3,3,3 {normalized_shape=[3]}",
+    .errors = "3x5,4,4 {normalized_shape=[4]} ! ESHAPE; 3x5,4,5 {normalized_shape=[5]} ! ESHAPE; 3x5,5,5x1 "
+              "{normalized_shape=[5]} ! ESHAPE; "
               "5,5,5 {normalized_shape=[1 5]} ! ESHAPE; 3x5@i64,5,5 {normalized_shape=[5]} ! EDTYPE",
 };
 REGISTER_OP(op_layer_norm);
 
-static const OpField rms_fields[] = {
-    OP_FIELD(OP_DIMS, LayerNormParams, normalized_shape, NULL), OP_FIELD(OP_DOUBLE, LayerNormParams, eps, "-1"), { 0 }
-};
+static const OpField rms_fields[] = { OP_FIELD(OP_DIMS, LayerNormParams, normalized_shape, NULL),
+                                      OP_FIELD(OP_DOUBLE, LayerNormParams, eps, "-1"),
+                                      { 0 } };
 
 const TensorOp op_rms_norm = {
-    .name = "rms_norm", .summary = "divided by the root of the mean square over the last dimensions, times weight", .arity = 2,
+    .name = "rms_norm",
+    .summary = "divided by the root of the mean square over the last dimensions, times weight",
+    .arity = 2,
     .gradient = "with g = dy w, z = x / rms: dx = (g - z mean(g z)) / rms, dw = sum dy z",
-    .optional = KEEP_INPUT(1), .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0) },
-    .params = sizeof(LayerNormParams), .fields = rms_fields, .shape = rms_shape, .forward = forward, .backward = backward,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .torch = "nn.functional.rms_norm",
-    .samples = "3x5,5 {normalized_shape=[5]}; 2x3x4,3x4 {normalized_shape=[3 4] eps=.5}; 2x3x4,- {normalized_shape=[4]}; "
-               "6,6 {normalized_shape=[6] eps=0}; 0x4,4 {normalized_shape=[4]}; 2x40,40 {normalized_shape=[40]}; 40x3,3 {normalized_shape=[3]}",
-    .errors = "3x5,4 {normalized_shape=[4]} ! ESHAPE; 3x5,4 {normalized_shape=[5]} ! ESHAPE; 5,5 {normalized_shape=[1 5]} ! ESHAPE; "
+    .optional = KEEP_INPUT(1),
+    .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
+    .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0) },
+    .params = sizeof(LayerNormParams),
+    .fields = rms_fields,
+    .shape = rms_shape,
+    .forward = forward,
+    .backward = backward,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
+    .torch = "nn.functional.rms_norm",
+    .samples = "3x5,5 {normalized_shape=[5]}; 2x3x4,3x4 {normalized_shape=[3 4] eps=.5}; 2x3x4,- "
+               "{normalized_shape=[4]}; "
+               "6,6 {normalized_shape=[6] eps=0}; 0x4,4 {normalized_shape=[4]}; 2x40,40 "
+               "{normalized_shape=[40]}; 40x3,3 {normalized_shape=[3]}",
+    .errors = "3x5,4 {normalized_shape=[4]} ! ESHAPE; 3x5,4 {normalized_shape=[5]} ! ESHAPE; 5,5 "
+              "{normalized_shape=[1 5]} ! ESHAPE; "
               ",- {normalized_shape=[]} ! ESHAPE; 3x5@i64,5 {normalized_shape=[5]} ! EDTYPE",
 };
 REGISTER_OP(op_rms_norm);

@@ -15,7 +15,8 @@ Tensor *norm_operand(const Tensor *x, int dtype, bool *failed)
 
 static void *data_of(const Tensor *x) { return x ? x->data : NULL; }
 
-int norm_forward(OpCall *c, NormArgs *args, const Tensor *x, const Tensor *weight, const Tensor *bias, Tensor *y)
+int norm_forward(OpCall *c, NormArgs *args, const Tensor *x, const Tensor *weight, const Tensor *bias,
+                 Tensor *y)
 {
     bool failed = false;
     const int dtype = norm_dtype(x);
@@ -60,11 +61,14 @@ int norm_fused(OpCall *c, NormArgs *args, const int input[3], bool weighted, Ten
     return 0;
 }
 
-/* ---- by ops ------------------------------------------------------------------------------------------------------ */
+/* ---- by ops ---------------------------------------------------------------------------------- */
 
 static TensorShape list(const OpDims *d) { return (TensorShape){ d->n, d->at }; }
 
-static Tensor *mean_over(const NormDims *d, Tensor *x) { return tensor_mean(x, .dims = list(&d->over), .keepdim = true); }
+static Tensor *mean_over(const NormDims *d, Tensor *x)
+{
+    return tensor_mean(x, .dims = list(&d->over), .keepdim = true);
+}
 
 static Tensor *shared_sum(OpCall *c, const NormDims *d, int input, Tensor *g)
 {

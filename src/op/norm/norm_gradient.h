@@ -1,4 +1,5 @@
-/* norm_gradient.h - what layer_norm, rms_norm, group_norm and batch_norm share: kernel calls, and their gradient as ops. */
+/* norm_gradient.h - what layer_norm, rms_norm, group_norm and batch_norm share: kernel calls, and their
+ * gradient as ops. */
 #ifndef TG_NORMALIZE_H
 #define TG_NORMALIZE_H
 
@@ -6,19 +7,23 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Dense operands in the dtype that kernels compute in: f64, or f32 for all others.  NULL stays NULL.  Owned by the scope. */
+/* Dense operands in the dtype that kernels compute in: f64, or f32 for all others.  NULL stays NULL.  Owned
+ * by the scope. */
 Tensor *norm_operand(const Tensor *x, int dtype, bool *failed);
 FORCE_INLINE int norm_dtype(const Tensor *x) { return x->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32; }
 
-/* norm_forward - runs the kernel: y receives the result, cast.  args has sizes, eps and the statistics' addresses. */
-int norm_forward(OpCall *c, NormArgs *args, const Tensor *x, const Tensor *weight, const Tensor *bias, Tensor *y);
+/* norm_forward - runs the kernel: y receives the result, cast.  args has sizes, eps and the statistics'
+ * addresses. */
+int norm_forward(OpCall *c, NormArgs *args, const Tensor *x, const Tensor *weight, const Tensor *bias,
+                 Tensor *y);
 
-/* norm_fused - the gradients of inputs x, weight and bias, whose numbers are given, that are wanted.  weighted: is there a weight? */
+/* norm_fused - the gradients of inputs x, weight and bias, whose numbers are given, that are wanted.
+ * weighted: is there a weight? */
 int norm_fused(OpCall *c, NormArgs *args, const int input[3], bool weighted, Tensor *dy, Tensor **dx);
 
-/* norm_recorded - the same by ops.  over: the dims of the statistics; weights: the shape of weight beside x; shared: the dims
- * that weight does not have; all of x's shape, or of `as`, as which x is seen when it is not empty.  mean and rstd are given
- * (constants), or NULL: formed of x.  rms: without a mean. */
+/* norm_recorded - the same by ops.  over: the dims of the statistics; weights: the shape of weight beside x;
+ * shared: the dims that weight does not have; all of x's shape, or of `as`, as which x is seen when it is not
+ * empty.  mean and rstd are given (constants), or NULL: formed of x.  rms: without a mean. */
 typedef struct NormDims {
     OpDims over, weights, shared, as;
     bool rms;

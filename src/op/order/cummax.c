@@ -2,12 +2,15 @@
  *
  *   y_i = max(x_0 ... x_i), at its last place so far           dx_j = sum of the g_i whose place is j
  *
- * A NaN stays the extreme, as in PyTorch.  Places are found in the order of keys (sort.c), values are then picked by them. */
+ * A NaN stays the extreme, as in PyTorch.  Places are found in the order of keys (sort.c), values are then
+ * picked by them. */
 #include "cpu/cpu.h"
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
 
-typedef struct CummaxParams { int dim; } CummaxParams;
+typedef struct CummaxParams {
+    int dim;
+} CummaxParams;
 
 enum { COLUMNS = 64 };
 
@@ -17,10 +20,19 @@ static int shape(OpCall *c)
     const Tensor *x = op_input(c, 0);
     p->dim = call_dim(c, p->dim, shape_of(x));
     if (p->dim < 0) return -1;
-    return op_set_output(c, 0, shape_of(x), (TensorDtype)x->dtype) || op_set_output(c, 1, shape_of(x), TENSOR_I64) ? -1 : 0;
+    return op_set_output(c, 0, shape_of(x), (TensorDtype)x->dtype) ||
+                   op_set_output(c, 1, shape_of(x), TENSOR_I64)
+               ? -1
+               : 0;
 }
 
-typedef struct Search { const Tensor *x; int64_t *index; Around a; int64_t tiles; bool min; } Search;
+typedef struct Search {
+    const Tensor *x;
+    int64_t *index;
+    Around a;
+    int64_t tiles;
+    bool min;
+} Search;
 
 /* Up to COLUMNS lines side by side. */
 static void search_tile(void *ctx, int64_t t)
@@ -63,13 +75,21 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField fields[] = { OP_FIELD(OP_INT, CummaxParams, dim, NULL), { 0 } };
-#define RUNNING .gradient = "dx = g added at the indices", .arity = 1, .outputs = 2, .keep = KEEP_OUTPUT(1), \
-    .params = sizeof(CummaxParams), .fields = fields, .shape = shape, .backward = backward, \
-    .samples = "5 {dim=0}; 3x4 {dim=1}; 2x3x4 {dim=-2}; {dim=0}; 0x3 {dim=0}; 3x0 {dim=1}; 3x70 {dim=0}; 6@i64:0..3 {dim=0}; 4@bool {dim=0}", \
+#define RUNNING                                                                                            \
+    .gradient = "dx = g added at the indices", .arity = 1, .outputs = 2, .keep = KEEP_OUTPUT(1),           \
+    .params = sizeof(CummaxParams), .fields = fields, .shape = shape, .backward = backward,                \
+    .samples = "5 {dim=0}; 3x4 {dim=1}; 2x3x4 {dim=-2}; {dim=0}; 0x3 {dim=0}; 3x0 {dim=1}; 3x70 {dim=0}; " \
+               "6@i64:0..3 {dim=0}; 4@bool {dim=0}",                                                       \
     .errors = "3x4 {dim=2} ! EINDEX"
 
-const TensorOp op_cummax = { .name = "cummax", .summary = "running maximum along a dim and its last index", .forward = max_forward, RUNNING };
-const TensorOp op_cummin = { .name = "cummin", .summary = "running minimum along a dim and its last index", .forward = min_forward, RUNNING };
+const TensorOp op_cummax = { .name = "cummax",
+                             .summary = "running maximum along a dim and its last index",
+                             .forward = max_forward,
+                             RUNNING };
+const TensorOp op_cummin = { .name = "cummin",
+                             .summary = "running minimum along a dim and its last index",
+                             .forward = min_forward,
+                             RUNNING };
 REGISTER_OP(op_cummax);
 REGISTER_OP(op_cummin);
 
@@ -77,7 +97,8 @@ static Tensor *apply(const TensorOp *op, const TensorPickArgs *a, const void *si
 {
     Tensor *y[2] = { NULL, NULL };
     if (a->dim == TENSOR_ALL) fail_site(TENSOR_EVALUE, op->name, site, "dim must be given");
-    else if (!unwanted(a->keepdim, op->name, "keepdim")) op_apply(op, &a->input, 1, &(CummaxParams){ a->dim }, site, y, 2);
+    else if (!unwanted(a->keepdim, op->name, "keepdim"))
+        op_apply(op, &a->input, 1, &(CummaxParams){ a->dim }, site, y, 2);
     if (a->indices) *a->indices = y[1];
     return y[0];
 }

@@ -6,7 +6,10 @@
 #include "cpu/cpu.h"
 #include "op/reduce/reduce.h"
 
-typedef struct CumsumParams { int dim; bool reverse; } CumsumParams;
+typedef struct CumsumParams {
+    int dim;
+    bool reverse;
+} CumsumParams;
 
 enum { COLUMNS = 64 };
 
@@ -42,7 +45,14 @@ static void lines_i64(const int64_t *x, int64_t *y, int64_t n, int64_t step, int
         for (int k = 0; k < columns; k++) y[k] = (int64_t)(sum[k] += (uint64_t)x[k]);
 }
 
-typedef struct Sums { int dtype; const void *x; void *y; Around a; int64_t tiles; bool reverse; } Sums;
+typedef struct Sums {
+    int dtype;
+    const void *x;
+    void *y;
+    Around a;
+    int64_t tiles;
+    bool reverse;
+} Sums;
 
 static void sum_tile(void *ctx, int64_t t)
 {
@@ -52,7 +62,8 @@ static void sum_tile(void *ctx, int64_t t)
     const int64_t at = (t / s->tiles * a.n + (s->reverse ? a.n - 1 : 0)) * a.inner + column;
     const int columns = a.inner - column < COLUMNS ? (int)(a.inner - column) : COLUMNS;
     if (s->dtype == TENSOR_F32) lines_f32((const float *)s->x + at, (float *)s->y + at, a.n, step, columns);
-    else if (s->dtype == TENSOR_F64) lines_f64((const double *)s->x + at, (double *)s->y + at, a.n, step, columns);
+    else if (s->dtype == TENSOR_F64)
+        lines_f64((const double *)s->x + at, (double *)s->y + at, a.n, step, columns);
     else lines_i64((const int64_t *)s->x + at, (int64_t *)s->y + at, a.n, step, columns);
 }
 
@@ -83,15 +94,22 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fields[] = {
-    OP_FIELD(OP_INT, CumsumParams, dim, NULL), OP_FIELD(OP_BOOL, CumsumParams, reverse, "0"), { 0 }
-};
+static const OpField fields[] = { OP_FIELD(OP_INT, CumsumParams, dim, NULL),
+                                  OP_FIELD(OP_BOOL, CumsumParams, reverse, "0"),
+                                  { 0 } };
 
 const TensorOp op_cumsum = {
-    .name = "cumsum", .summary = "running sum along a dim; reverse: from its end",
-    .gradient = "dx = cumsum of g from the end", .arity = 1, .params = sizeof(CumsumParams),
-    .fields = fields, .shape = shape, .forward = forward, .backward = backward,
-    .samples = "5 {dim=0}; 3x4 {dim=1}; 2x3x4 {dim=-2}; 3x4 {dim=0 reverse=1}; {dim=0}; 0x3 {dim=0}; 3x0 {dim=1}; 4@i64 {dim=0}; "
+    .name = "cumsum",
+    .summary = "running sum along a dim; reverse: from its end",
+    .gradient = "dx = cumsum of g from the end",
+    .arity = 1,
+    .params = sizeof(CumsumParams),
+    .fields = fields,
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+    .samples = "5 {dim=0}; 3x4 {dim=1}; 2x3x4 {dim=-2}; 3x4 {dim=0 reverse=1}; {dim=0}; 0x3 {dim=0}; 3x0 "
+               "{dim=1}; 4@i64 {dim=0}; "
                "3@bool {dim=0}",
     .errors = "3x4 {dim=2} ! EINDEX",
 };

@@ -6,9 +6,12 @@
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
 
-/* ---- diff ------------------------------------------------------------------------------------------------------- */
+/* ---- diff ------------------------------------------------------------------------------------ */
 
-typedef struct DiffParams { int64_t n; int dim; } DiffParams;
+typedef struct DiffParams {
+    int64_t n;
+    int dim;
+} DiffParams;
 
 static int diff_shape(OpCall *c)
 {
@@ -19,7 +22,8 @@ static int diff_shape(OpCall *c)
     p->dim = call_dim(c, p->dim, shape_of(x));
     for (int i = 1; i < 3 && p->dim >= 0; i++)
         if (op_input(c, i) && op_input(c, i)->ndim != x->ndim)
-            return op_fail(c, TENSOR_ESHAPE, "%s %s for %s: want the same rank", i == 1 ? "prepend" : "append", S(op_input(c, i)), S(x));
+            return op_fail(c, TENSOR_ESHAPE, "%s %s for %s: want the same rank",
+                           i == 1 ? "prepend" : "append", S(op_input(c, i)), S(x));
     return p->dim < 0 ? -1 : 0;
 }
 
@@ -46,12 +50,22 @@ static int diff_compose(OpCall *c)
     return op_set_result(c, 0, x);
 }
 
-static const OpField diff_fields[] = { OP_FIELD(OP_I64, DiffParams, n, "1"), OP_FIELD(OP_INT, DiffParams, dim, "-1"), { 0 } };
+static const OpField diff_fields[] = { OP_FIELD(OP_I64, DiffParams, n, "1"),
+                                       OP_FIELD(OP_INT, DiffParams, dim, "-1"),
+                                       { 0 } };
 const TensorOp op_diff = {
-    .name = "diff", .summary = "x_(i+1) - x_i along a dim, n times; prepend and append are joined to x first",
-    .gradient = "dx_i = g_(i-1) - g_i, n times", .arity = 3, .optional = KEEP_INPUT(1) | KEEP_INPUT(2), .params = sizeof(DiffParams),
-    .fields = diff_fields, .shape = diff_shape, .compose = diff_compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
-    .samples = "5,-,-; 3x4,-,- {n=2 dim=0}; 2x3x4,-,- {dim=-2}; 3x4,3x1,- ; 3x4,-,3x2 {n=3}; 3,2,1 {n=2}; 3,-,- {n=5}; 1,-,-; 4,-,- {n=0}; "
+    .name = "diff",
+    .summary = "x_(i+1) - x_i along a dim, n times; prepend and append are joined to x first",
+    .gradient = "dx_i = g_(i-1) - g_i, n times",
+    .arity = 3,
+    .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
+    .params = sizeof(DiffParams),
+    .fields = diff_fields,
+    .shape = diff_shape,
+    .compose = diff_compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+    .samples = "5,-,-; 3x4,-,- {n=2 dim=0}; 2x3x4,-,- {dim=-2}; 3x4,3x1,- ; 3x4,-,3x2 {n=3}; 3,2,1 {n=2}; "
+               "3,-,- {n=5}; 1,-,-; 4,-,- {n=0}; "
                "0x3,-,- {dim=0}; 5@i64,-,-; 5@bool,-,-",
     .errors = ",-,- ! ESHAPE; 3,-,- {n=-1} ! EVALUE; 3,-,- {dim=1} ! EINDEX; 3x4,4,- ! ESHAPE",
 };
@@ -62,9 +76,12 @@ Tensor *tensor_diff_args(TensorDiffArgs a)
     return APPLY(&op_diff, &((DiffParams){ a.n, a.dim }), a.input, a.prepend, a.append);
 }
 
-/* ---- trapezoids ---------------------------------------------------------------------------------------------------- */
+/* ---- trapezoids ------------------------------------------------------------------------------ */
 
-typedef struct TrapezoidParams { double dx; int dim; } TrapezoidParams;
+typedef struct TrapezoidParams {
+    double dx;
+    int dim;
+} TrapezoidParams;
 
 /* x [n] along the dim, or of a shape that broadcasts with y's. */
 static int trapezoid_shape(OpCall *c)
@@ -77,9 +94,11 @@ static int trapezoid_shape(OpCall *c)
     if (p->dim < 0) return -1;
     if (!x) return 0;
     bool fits = x->ndim == 1 ? x->shape[0] == y->shape[p->dim]
-                             : x->ndim == y->ndim && shape_broadcast(shape_of(x), shape_of(y), joint) >= 0 && x->shape[p->dim] == y->shape[p->dim];
+                             : x->ndim == y->ndim && shape_broadcast(shape_of(x), shape_of(y), joint) >= 0 &&
+                                   x->shape[p->dim] == y->shape[p->dim];
     if (fits) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "y %s at points x %s: want x [%lld], or of y's rank with that size in dim %d", S(y), S(x),
+    return op_fail(c, TENSOR_ESHAPE,
+                   "y %s at points x %s: want x [%lld], or of y's rank with that size in dim %d", S(y), S(x),
                    (long long)y->shape[p->dim], p->dim);
 }
 
@@ -101,21 +120,37 @@ static Tensor *areas(OpCall *c)
     return tensor_mul_scalar(tensor_mul(sum, width), .5);
 }
 
-static int trapezoid_compose(OpCall *c) { return op_set_result(c, 0, tensor_sum(areas(c), ((const TrapezoidParams *)op_params(c))->dim)); }
-static int cumulative_compose(OpCall *c) { return op_set_result(c, 0, tensor_cumsum(areas(c), ((const TrapezoidParams *)op_params(c))->dim)); }
+static int trapezoid_compose(OpCall *c)
+{
+    return op_set_result(c, 0, tensor_sum(areas(c), ((const TrapezoidParams *)op_params(c))->dim));
+}
+static int cumulative_compose(OpCall *c)
+{
+    return op_set_result(c, 0, tensor_cumsum(areas(c), ((const TrapezoidParams *)op_params(c))->dim));
+}
 
-static const OpField trapezoid_fields[] = { OP_FIELD(OP_DOUBLE, TrapezoidParams, dx, "1"), OP_FIELD(OP_INT, TrapezoidParams, dim, "-1"), { 0 } };
-#define TRAPEZOID \
-    .gradient = "dy_i = (g_(i-1) h_(i-1) + g_i h_i) / 2 for steps h, dx_i = g_(i-1) m_(i-1) - g_i m_i, m_i = (y_i + y_(i+1)) / 2; " \
-                "g_i is that of area i", .arity = 2, .optional = KEEP_INPUT(1), .params = sizeof(TrapezoidParams), \
-    .fields = trapezoid_fields, .shape = trapezoid_shape, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE, \
-    .samples = "5,-; 5,5; 3x4,- {dx=.5 dim=0}; 3x4,4; 3x4,3 {dim=0}; 2x3x4,2x3x4 {dim=1}; 2x3x4,1x3x1 {dim=1}; 1,1; 0,-; 0x3,-; 3x0,-", \
+static const OpField trapezoid_fields[] = { OP_FIELD(OP_DOUBLE, TrapezoidParams, dx, "1"),
+                                            OP_FIELD(OP_INT, TrapezoidParams, dim, "-1"),
+                                            { 0 } };
+#define TRAPEZOID                                                                                            \
+    .gradient = "dy_i = (g_(i-1) h_(i-1) + g_i h_i) / 2 for steps h, dx_i = g_(i-1) m_(i-1) - g_i m_i, m_i " \
+                "= (y_i + y_(i+1)) / 2; "                                                                    \
+                "g_i is that of area i",                                                                     \
+    .arity = 2, .optional = KEEP_INPUT(1), .params = sizeof(TrapezoidParams), .fields = trapezoid_fields,    \
+    .shape = trapezoid_shape, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,                      \
+    .samples = "5,-; 5,5; 3x4,- {dx=.5 dim=0}; 3x4,4; 3x4,3 {dim=0}; 2x3x4,2x3x4 {dim=1}; 2x3x4,1x3x1 "      \
+               "{dim=1}; 1,1; 0,-; 0x3,-; 3x0,-",                                                            \
     .errors = ",- ! ESHAPE; 3x4,3 ! ESHAPE; 3,- {dim=1} ! EINDEX; 3@i64,- ! EDTYPE"
 
-const TensorOp op_trapezoid = { .name = "trapezoid", .summary = "integral of y over x, or with steps dx, by trapezoids along a dim",
-                                .compose = trapezoid_compose, TRAPEZOID };
-const TensorOp op_cumulative_trapezoid = { .name = "cumulative_trapezoid", .summary = "running integral of y by trapezoids along a dim",
-                                           .compose = cumulative_compose, TRAPEZOID };
+const TensorOp op_trapezoid = { .name = "trapezoid",
+                                .summary =
+                                    "integral of y over x, or with steps dx, by trapezoids along a dim",
+                                .compose = trapezoid_compose,
+                                TRAPEZOID };
+const TensorOp op_cumulative_trapezoid = { .name = "cumulative_trapezoid",
+                                           .summary = "running integral of y by trapezoids along a dim",
+                                           .compose = cumulative_compose,
+                                           TRAPEZOID };
 REGISTER_OP(op_trapezoid);
 REGISTER_OP(op_cumulative_trapezoid);
 

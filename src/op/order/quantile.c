@@ -8,14 +8,19 @@
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
 
-typedef struct QuantileParams { ReduceParams over; int interpolation; } QuantileParams;
+typedef struct QuantileParams {
+    ReduceParams over;
+    int interpolation;
+} QuantileParams;
 
 static int shape(OpCall *c)
 {
     const QuantileParams *p = op_params(c);
     const Tensor *x = op_input(c, 0), *q = op_input(c, 1);
     if (reduce_check(c)) return -1;
-    if (p->over.dims.n > 1) return op_fail(c, TENSOR_EVALUE, "%s: %d dims given: it takes one, or none for all", S(x), p->over.dims.n);
+    if (p->over.dims.n > 1)
+        return op_fail(c, TENSOR_EVALUE, "%s: %d dims given: it takes one, or none for all", S(x),
+                       p->over.dims.n);
     if (x->numel == 0) return op_fail(c, TENSOR_ESHAPE, "%s: no elements to choose from", S(x));
     if (q->ndim > 1) return op_fail(c, TENSOR_ESHAPE, "q %s: want a number or a list of them", S(q));
     if (p->interpolation < TENSOR_QUANTILE_LINEAR || p->interpolation > TENSOR_QUANTILE_NEAREST)
@@ -71,7 +76,8 @@ static Tensor *choose(Tensor *sorted, Tensor *ranks, int interpolation)
     case TENSOR_QUANTILE_NEAREST: return pick(sorted, tensor_round(ranks));
     default: break;
     }
-    Tensor *floor = tensor_floor(ranks), *below = pick(sorted, floor), *above = pick(sorted, tensor_ceil(ranks));
+    Tensor *floor = tensor_floor(ranks), *below = pick(sorted, floor),
+           *above = pick(sorted, tensor_ceil(ranks));
     if (!below || !above) return NULL;
     if (interpolation == TENSOR_QUANTILE_MIDPOINT) return between(below, above, tensor_full_like(below, .5));
     return between(below, above, tensor_to(tensor_sub(ranks, floor), (TensorDtype)below->dtype));
@@ -96,14 +102,17 @@ static int compose(OpCall *c, bool skip_nans)
     const QuantileParams *p = op_params(c);
     Tensor *input = op_input(c, 0), *x = input->dtype == TENSOR_F64 ? input : tensor_to(input, TENSOR_F32);
     const int ndim = input->ndim;
-    Tensor *q = tensor_to(op_input(c, 1), TENSOR_F64);       /* places in f64, as in PyTorch */
+    Tensor *q = tensor_to(op_input(c, 1), TENSOR_F64); /* places in f64, as in PyTorch */
     const bool list = q && q->ndim == 1;
     if (!x || !q) return -1;
-    if (ndim + list > TENSOR_MAX_DIMS) return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);
-    Tensor *sorted = tensor_sort(lines_of(x, &p->over)), *ranks = sorted ? ranks_of(sorted, tensor_reshape(q, SHAPE(-1)), skip_nans) : NULL;
+    if (ndim + list > TENSOR_MAX_DIMS)
+        return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);
+    Tensor *sorted = tensor_sort(lines_of(x, &p->over)),
+           *ranks = sorted ? ranks_of(sorted, tensor_reshape(q, SHAPE(-1)), skip_nans) : NULL;
     if (!ranks) return -1;
-    int64_t wide[TENSOR_MAX_DIMS];                              /* one line's ranks for all: gather wants them for each */
-    for (int i = 0; i < sorted->ndim; i++) wide[i] = i < sorted->ndim - 1 ? sorted->shape[i] : ranks->shape[ranks->ndim - 1];
+    int64_t wide[TENSOR_MAX_DIMS]; /* one line's ranks for all: gather wants them for each */
+    for (int i = 0; i < sorted->ndim; i++)
+        wide[i] = i < sorted->ndim - 1 ? sorted->shape[i] : ranks->shape[ranks->ndim - 1];
     ranks = tensor_expand(ranks, (TensorShape){ sorted->ndim, wide });
     Tensor *y = arrange(choose(sorted, ranks, p->interpolation), &p->over, ndim, list);
     return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)input->dtype) : NULL);
@@ -112,20 +121,29 @@ static int compose(OpCall *c, bool skip_nans)
 static int quantile(OpCall *c) { return compose(c, false); }
 static int nanquantile(OpCall *c) { return compose(c, true); }
 
-static const OpField fields[] = {
-    { "dims", OP_DIMS, offsetof(QuantileParams, over.dims), "[]" }, { "keepdim", OP_BOOL, offsetof(QuantileParams, over.keepdim), "0" },
-    OP_FIELD(OP_INT, QuantileParams, interpolation, "0"), { 0 }
-};
-#define QUANTILE .arity = 2, .params = sizeof(QuantileParams), .fields = fields, .shape = shape, \
-    .gradient = "dx = g at the elements that y comes from, weighted", .flags = OP_FLOAT_INPUTS, \
-    .samples = "5,:.1..0.2; 3x4,3:.4..0.6 {dims=[1]}; 2x3x4,2:.1..0.2 {dims=[0] keepdim=1 interpolation=3}; 3x4,:.1..0.3 {interpolation=1}; " \
-               "3x4,2:.1..0.3 {keepdim=1 interpolation=2}; 6,:.62..0.68 {interpolation=4}; ,:.1..0.9; ,2:.1..0.9 {keepdim=1}; 3,0", \
-    .errors = "0,:.5..0.5 ! ESHAPE; 3,:2..3 ! EVALUE; 3,2x2:.5..0.5 ! ESHAPE; 3,:.5..0.5 {dims=[1]} ! EINDEX; " \
-              "3,:.5..0.5 {interpolation=5} ! EVALUE; 3x4,:.5..0.5 {dims=[0 1]} ! EVALUE; 3@i64,:.5..0.5 ! EDTYPE"
+static const OpField fields[] = { { "dims", OP_DIMS, offsetof(QuantileParams, over.dims), "[]" },
+                                  { "keepdim", OP_BOOL, offsetof(QuantileParams, over.keepdim), "0" },
+                                  OP_FIELD(OP_INT, QuantileParams, interpolation, "0"),
+                                  { 0 } };
+#define QUANTILE                                                                                          \
+    .arity = 2, .params = sizeof(QuantileParams), .fields = fields, .shape = shape,                       \
+    .gradient = "dx = g at the elements that y comes from, weighted", .flags = OP_FLOAT_INPUTS,           \
+    .samples = "5,:.1..0.2; 3x4,3:.4..0.6 {dims=[1]}; 2x3x4,2:.1..0.2 {dims=[0] keepdim=1 "               \
+               "interpolation=3}; 3x4,:.1..0.3 {interpolation=1}; "                                       \
+               "3x4,2:.1..0.3 {keepdim=1 interpolation=2}; 6,:.62..0.68 {interpolation=4}; ,:.1..0.9; "   \
+               ",2:.1..0.9 {keepdim=1}; 3,0",                                                             \
+    .errors =                                                                                             \
+        "0,:.5..0.5 ! ESHAPE; 3,:2..3 ! EVALUE; 3,2x2:.5..0.5 ! ESHAPE; 3,:.5..0.5 {dims=[1]} ! EINDEX; " \
+        "3,:.5..0.5 {interpolation=5} ! EVALUE; 3x4,:.5..0.5 {dims=[0 1]} ! EVALUE; 3@i64,:.5..0.5 ! EDTYPE"
 
-const TensorOp op_quantile = { .name = "quantile", .summary = "quantiles q along a dim or of all; NaN wins", .compose = quantile, QUANTILE };
-const TensorOp op_nanquantile = { .name = "nanquantile", .summary = "quantiles q along a dim or of all, of what is no NaN",
-                                  .compose = nanquantile, QUANTILE };
+const TensorOp op_quantile = { .name = "quantile",
+                               .summary = "quantiles q along a dim or of all; NaN wins",
+                               .compose = quantile,
+                               QUANTILE };
+const TensorOp op_nanquantile = { .name = "nanquantile",
+                                  .summary = "quantiles q along a dim or of all, of what is no NaN",
+                                  .compose = nanquantile,
+                                  QUANTILE };
 REGISTER_OP(op_quantile);
 REGISTER_OP(op_nanquantile);
 

@@ -2,25 +2,32 @@
  *
  *   y_j = x_(i_j)              dx_(i_j) = g_j, 0 elsewhere
  *
- * Every element becomes a key whose unsigned order is the order wanted: floats with the sign folded in, -0 as 0, NaN above
- * all; complemented for descending.  (key, index) pairs are merged, so equal elements keep their order.  Values are
- * then fetched by index, whatever their dtype. */
+ * Every element becomes a key whose unsigned order is the order wanted: floats with the sign folded in, -0 as
+ * 0, NaN above all; complemented for descending.  (key, index) pairs are merged, so equal elements keep their
+ * order.  Values are then fetched by index, whatever their dtype. */
 #include "cpu/cpu.h"
 #include "device/half.h"
 #include "op/reduce/reduce.h"
 
-typedef struct OrderParams { int dim; bool keepdim, descending; int64_t k; } OrderParams;
-typedef struct Pair { uint64_t key; int64_t at; } Pair;
+typedef struct OrderParams {
+    int dim;
+    bool keepdim, descending;
+    int64_t k;
+} OrderParams;
+typedef struct Pair {
+    uint64_t key;
+    int64_t at;
+} Pair;
 
 enum { INSERTION = 12 };
 
-/* ---- keys -------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static uint64_t float_key(double v)
 {
     uint64_t u;
     if (v != v) return ORDER_NAN;
-    v += 0;                                 /* -0 becomes 0 */
+    v += 0; /* -0 becomes 0 */
     memcpy(&u, &v, sizeof u);
     return u >> 63 ? ~u : u | (uint64_t)1 << 63;
 }
@@ -38,7 +45,7 @@ uint64_t order_key(const void *x, int dtype, int64_t i)
     }
 }
 
-/* ---- ordering ------------------------------------------------------------------------------------------------------ */
+/* ---- ordering -------------------------------------------------------------------------------- */
 
 static void merge(const Pair *a, int64_t n, const Pair *b, int64_t m, Pair *to)
 {
@@ -108,7 +115,7 @@ static void first_pairs(Pair *p, Pair *spare, int64_t n, int64_t k)
     }
 }
 
-/* ---- picks: which m of a line's n elements are the result, as indices ------------------------------------------------ */
+/* ---- picks: which m of a line's n elements are the result, as indices ------------------------ */
 
 typedef void Pick(Pair *p, Pair *spare, int64_t n, int64_t k, bool floats, int64_t *index);
 
@@ -158,15 +165,15 @@ static void pick_mode(Pair *p, Pair *spare, int64_t n, int64_t k, bool floats, i
     }
 }
 
-/* ---- all lines --------------------------------------------------------------------------------------------------------- */
+/* ---- all lines ------------------------------------------------------------------------------- */
 
 typedef struct Order {
-    const Tensor *x;                        /* dense */
+    const Tensor *x; /* dense */
     Around a;
-    int64_t m, k;                           /* results a line; what pick wants to know */
+    int64_t m, k; /* results a line; what pick wants to know */
     bool descending;
     Pick *pick;
-    void *values;                           /* dense [outer, m, inner]; values may be NULL */
+    void *values; /* dense [outer, m, inner]; values may be NULL */
     int64_t *indices;
 } Order;
 
@@ -182,7 +189,11 @@ static void fetch(const Order *o, int64_t line, int64_t from, const int64_t *ind
     }
 }
 
-typedef struct Sorting { const Order *o; Pair *all; int64_t scratch; } Sorting;
+typedef struct Sorting {
+    const Order *o;
+    Pair *all;
+    int64_t scratch;
+} Sorting;
 
 static void order_line(void *ctx, int64_t line)
 {
@@ -218,12 +229,18 @@ static int run(OpCall *c, int dim, int64_t m, int64_t k, bool descending, Pick *
 {
     Tensor *x = own(raw_contiguous(op_input(c, 0))), *last = op_output(c, c->outputs - 1);
     if (!x) return -1;
-    const Order o = { .x = x, .a = around(shape_of(x), dim), .m = m, .k = k, .descending = descending, .pick = pick,
-                      .values = c->outputs > 1 ? op_output(c, 0)->data : NULL, .indices = last->data };
+    const Order o = { .x = x,
+                      .a = around(shape_of(x), dim),
+                      .m = m,
+                      .k = k,
+                      .descending = descending,
+                      .pick = pick,
+                      .values = c->outputs > 1 ? op_output(c, 0)->data : NULL,
+                      .indices = last->data };
     return order_lines(c->op->name, &o);
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static int wrap(OpCall *c)
 {
@@ -241,7 +258,8 @@ static int64_t size_along(const OpCall *c)
     return x->ndim ? x->shape[((const OrderParams *)op_params(c))->dim] : 1;
 }
 
-/* The input's shape with m along dim, or without dim when m is -1; for values, if they are a result, and indices. */
+/* The input's shape with m along dim, or without dim when m is -1; for values, if they are a result, and
+ * indices. */
 static int declare(OpCall *c, int64_t m)
 {
     const OrderParams *p = op_params(c);
@@ -262,8 +280,8 @@ static int topk_shape(OpCall *c)
     if (wrap(c)) return -1;
     const OrderParams *p = op_params(c);
     if (p->k < 0 || p->k > size_along(c))
-        return op_fail(c, TENSOR_EINDEX, "%s: k = %lld: want 0 to %lld along dim %d", S(op_input(c, 0)), (long long)p->k,
-                       (long long)size_along(c), p->dim);
+        return op_fail(c, TENSOR_EINDEX, "%s: k = %lld: want 0 to %lld along dim %d", S(op_input(c, 0)),
+                       (long long)p->k, (long long)size_along(c), p->dim);
     return declare(c, p->k);
 }
 
@@ -271,7 +289,9 @@ static int one_shape(OpCall *c)
 {
     if (wrap(c)) return -1;
     const OrderParams *p = op_params(c);
-    if (size_along(c) == 0) return op_fail(c, TENSOR_ESHAPE, "%s: no elements along dim %d to choose from", S(op_input(c, 0)), p->dim);
+    if (size_along(c) == 0)
+        return op_fail(c, TENSOR_ESHAPE, "%s: no elements along dim %d to choose from", S(op_input(c, 0)),
+                       p->dim);
     return declare(c, p->keepdim ? 1 : -1);
 }
 
@@ -280,15 +300,18 @@ static int kth_shape(OpCall *c)
     if (wrap(c)) return -1;
     const OrderParams *p = op_params(c);
     if (p->k < 1 || p->k > size_along(c))
-        return op_fail(c, TENSOR_EINDEX, "%s: k = %lld: want 1 to %lld along dim %d", S(op_input(c, 0)), (long long)p->k,
-                       (long long)size_along(c), p->dim);
+        return op_fail(c, TENSOR_EINDEX, "%s: k = %lld: want 1 to %lld along dim %d", S(op_input(c, 0)),
+                       (long long)p->k, (long long)size_along(c), p->dim);
     return declare(c, p->keepdim ? 1 : -1);
 }
 
-/* ---- ops ---------------------------------------------------------------------------------------------------------------- */
+/* ---- ops ------------------------------------------------------------------------------------- */
 
 #define P ((const OrderParams *)op_params(c))
-static int sort_forward(OpCall *c) { return run(c, P->dim, size_along(c), size_along(c), P->descending, pick_first); }
+static int sort_forward(OpCall *c)
+{
+    return run(c, P->dim, size_along(c), size_along(c), P->descending, pick_first);
+}
 static int topk_forward(OpCall *c) { return run(c, P->dim, P->k, P->k, P->descending, pick_first); }
 static int kth_forward(OpCall *c) { return run(c, P->dim, 1, P->k, false, pick_kth); }
 static int median_forward(OpCall *c) { return run(c, P->dim, 1, 0, false, pick_median); }
@@ -303,49 +326,93 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 #undef P
 
-#define ORDER .arity = 1, .outputs = 2, .keep = KEEP_OUTPUT(1), .params = sizeof(OrderParams), .backward = backward
+#define ORDER \
+    .arity = 1, .outputs = 2, .keep = KEEP_OUTPUT(1), .params = sizeof(OrderParams), .backward = backward
 #define DIM OP_FIELD(OP_INT, OrderParams, dim, "-1")
 #define KEEPDIM OP_FIELD(OP_BOOL, OrderParams, keepdim, "0")
 
 static const OpField sort_fields[] = { DIM, OP_FIELD(OP_BOOL, OrderParams, descending, "0"), { 0 } };
-static const OpField topk_fields[] = {
-    OP_FIELD(OP_I64, OrderParams, k, NULL), DIM, { "largest", OP_BOOL, offsetof(OrderParams, descending), "1" }, { 0 }
-};
+static const OpField topk_fields[] = { OP_FIELD(OP_I64, OrderParams, k, NULL),
+                                       DIM,
+                                       { "largest", OP_BOOL, offsetof(OrderParams, descending), "1" },
+                                       { 0 } };
 static const OpField kth_fields[] = { OP_FIELD(OP_I64, OrderParams, k, NULL), DIM, KEEPDIM, { 0 } };
 static const OpField one_fields[] = { DIM, KEEPDIM, { 0 } };
 
-#define SORT_SAMPLES .samples = "5; 3x4 {dim=0 descending=1}; 2x3x4 {dim=-2}; ; 0x3 {dim=0}; 3x0; 6@i64:0..3; 40", \
+#define SORT_SAMPLES                                                                              \
+    .samples = "5; 3x4 {dim=0 descending=1}; 2x3x4 {dim=-2}; ; 0x3 {dim=0}; 3x0; 6@i64:0..3; 40", \
     .errors = "3x4 {dim=2} ! EINDEX"
-#define ONE_SAMPLES .samples = "5; 3x4 {dim=0}; 2x3x4 {dim=-2 keepdim=1}; ; 0x3 {dim=1}; 6@i64:0..3", \
+#define ONE_SAMPLES                                                                   \
+    .samples = "5; 3x4 {dim=0}; 2x3x4 {dim=-2 keepdim=1}; ; 0x3 {dim=1}; 6@i64:0..3", \
     .errors = "3x4 {dim=2} ! EINDEX; 0x3 {dim=0} ! ESHAPE"
 
-const TensorOp op_sort = { .name = "sort", .summary = "values in order along a dim, and their indices; stable",
-    .gradient = "dx = zeros with g at the indices", ORDER,
-                           .fields = sort_fields, .shape = sort_shape, .forward = sort_forward, SORT_SAMPLES };
-const TensorOp op_argsort = { .name = "argsort", .summary = "indices that would sort along a dim; stable", .arity = 1, .outputs = 1,
-                              .params = sizeof(OrderParams), .fields = sort_fields, .shape = sort_shape, .forward = sort_forward,
-                              .flags = OP_NONDIFFERENTIABLE, SORT_SAMPLES };
-const TensorOp op_topk = { .name = "topk", .summary = "the k largest (or smallest) along a dim, sorted, and their indices",
-    .gradient = "dx = zeros with g at the indices", ORDER,
-                           .fields = topk_fields, .shape = topk_shape, .forward = topk_forward,
-                           .samples = "5 {k=2}; 3x4 {k=3 dim=0 largest=0}; 2x3x4 {k=1 dim=-2}; {k=1}; 0x3 {k=2}; 4 {k=0}; 40 {k=3}; "
-                                      "6@i64:0..3 {k=2}",
-                           .errors = "3x4 {k=1 dim=2} ! EINDEX; 3x4 {k=5} ! EINDEX; 3 {k=-1} ! EINDEX" };
-const TensorOp op_kthvalue = { .name = "kthvalue", .summary = "the k-th smallest along a dim and its index",
-    .gradient = "dx = zeros with g at the index", ORDER,
-                               .fields = kth_fields, .shape = kth_shape, .forward = kth_forward,
-                               .samples = "5 {k=2}; 3x4 {k=3 dim=0}; 2x3x4 {k=1 dim=-2 keepdim=1}; {k=1}; 0x3 {k=2}; 6@i64:0..3 {k=2}",
-                               .errors = "3x4 {k=1 dim=2} ! EINDEX; 3 {k=0} ! EINDEX; 3 {k=4} ! EINDEX" };
-const TensorOp op_median_dim = { .name = "median_dim", .summary = "lower median along a dim and its index; NaN wins",
-    .gradient = "dx = zeros with g at the index", ORDER,
-                                 .fields = one_fields, .shape = one_shape, .forward = median_forward, .torch = "median",
+const TensorOp op_sort = { .name = "sort",
+                           .summary = "values in order along a dim, and their indices; stable",
+                           .gradient = "dx = zeros with g at the indices",
+                           ORDER,
+                           .fields = sort_fields,
+                           .shape = sort_shape,
+                           .forward = sort_forward,
+                           SORT_SAMPLES };
+const TensorOp op_argsort = { .name = "argsort",
+                              .summary = "indices that would sort along a dim; stable",
+                              .arity = 1,
+                              .outputs = 1,
+                              .params = sizeof(OrderParams),
+                              .fields = sort_fields,
+                              .shape = sort_shape,
+                              .forward = sort_forward,
+                              .flags = OP_NONDIFFERENTIABLE,
+                              SORT_SAMPLES };
+const TensorOp op_topk = {
+    .name = "topk",
+    .summary = "the k largest (or smallest) along a dim, sorted, and their indices",
+    .gradient = "dx = zeros with g at the indices",
+    ORDER,
+    .fields = topk_fields,
+    .shape = topk_shape,
+    .forward = topk_forward,
+    .samples = "5 {k=2}; 3x4 {k=3 dim=0 largest=0}; 2x3x4 {k=1 dim=-2}; {k=1}; 0x3 {k=2}; 4 {k=0}; 40 {k=3}; "
+               "6@i64:0..3 {k=2}",
+    .errors = "3x4 {k=1 dim=2} ! EINDEX; 3x4 {k=5} ! EINDEX; 3 {k=-1} ! EINDEX"
+};
+const TensorOp op_kthvalue = {
+    .name = "kthvalue",
+    .summary = "the k-th smallest along a dim and its index",
+    .gradient = "dx = zeros with g at the index",
+    ORDER,
+    .fields = kth_fields,
+    .shape = kth_shape,
+    .forward = kth_forward,
+    .samples = "5 {k=2}; 3x4 {k=3 dim=0}; 2x3x4 {k=1 dim=-2 keepdim=1}; {k=1}; 0x3 {k=2}; 6@i64:0..3 {k=2}",
+    .errors = "3x4 {k=1 dim=2} ! EINDEX; 3 {k=0} ! EINDEX; 3 {k=4} ! EINDEX"
+};
+const TensorOp op_median_dim = { .name = "median_dim",
+                                 .summary = "lower median along a dim and its index; NaN wins",
+                                 .gradient = "dx = zeros with g at the index",
+                                 ORDER,
+                                 .fields = one_fields,
+                                 .shape = one_shape,
+                                 .forward = median_forward,
+                                 .torch = "median",
                                  ONE_SAMPLES };
-const TensorOp op_nanmedian_dim = { .name = "nanmedian_dim", .summary = "lower median along a dim of what is no NaN, and its index", ORDER,
-                                    .gradient = "dx = g at the index", .fields = one_fields, .shape = one_shape,
-                                    .forward = nanmedian_forward, .torch = "nanmedian", ONE_SAMPLES };
-const TensorOp op_mode = { .name = "mode", .summary = "most frequent value along a dim and its last index",
-    .gradient = "dx = zeros with g at the index", ORDER,
-                           .fields = one_fields, .shape = one_shape, .forward = mode_forward, ONE_SAMPLES };
+const TensorOp op_nanmedian_dim = { .name = "nanmedian_dim",
+                                    .summary = "lower median along a dim of what is no NaN, and its index",
+                                    ORDER,
+                                    .gradient = "dx = g at the index",
+                                    .fields = one_fields,
+                                    .shape = one_shape,
+                                    .forward = nanmedian_forward,
+                                    .torch = "nanmedian",
+                                    ONE_SAMPLES };
+const TensorOp op_mode = { .name = "mode",
+                           .summary = "most frequent value along a dim and its last index",
+                           .gradient = "dx = zeros with g at the index",
+                           ORDER,
+                           .fields = one_fields,
+                           .shape = one_shape,
+                           .forward = mode_forward,
+                           ONE_SAMPLES };
 REGISTER_OP(op_sort);
 REGISTER_OP(op_argsort);
 REGISTER_OP(op_topk);
@@ -354,12 +421,13 @@ REGISTER_OP(op_median_dim);
 REGISTER_OP(op_nanmedian_dim);
 REGISTER_OP(op_mode);
 
-/* ---- the median of all -------------------------------------------------------------------------------------------------- */
+/* ---- the median of all ----------------------------------------------------------------------- */
 
 static int all_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0);
-    if (x->numel == 0 && !dtype_is_float(x->dtype)) return op_fail(c, TENSOR_ESHAPE, "%s: no elements to choose from", S(x));
+    if (x->numel == 0 && !dtype_is_float(x->dtype))
+        return op_fail(c, TENSOR_ESHAPE, "%s: no elements to choose from", S(x));
     return op_set_output(c, 0, SHAPE(), (TensorDtype)x->dtype);
 }
 
@@ -369,7 +437,12 @@ static int pick_of_all(OpCall *c, Pick *pick)
     int64_t index;
     if (!x) return -1;
     if (x->numel == 0) return raw_fill(op_output(c, 0), NAN);
-    const Order o = { .x = x, .a = { 1, x->numel, 1 }, .m = 1, .pick = pick, .values = op_output(c, 0)->data, .indices = &index };
+    const Order o = { .x = x,
+                      .a = { 1, x->numel, 1 },
+                      .m = 1,
+                      .pick = pick,
+                      .values = op_output(c, 0)->data,
+                      .indices = &index };
     return order_lines(c->op->name, &o);
 }
 
@@ -380,21 +453,30 @@ static int all_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     Tensor *x = op_saved(c, 0);
     if (!x) return -1;
-    dx[0] = x->numel ? share_evenly(&(ReduceParams){ .keepdim = false }, x, op_saved_output(c, 0), dy) : tensor_zeros_like(x);
+    dx[0] = x->numel ? share_evenly(&(ReduceParams){ .keepdim = false }, x, op_saved_output(c, 0), dy)
+                     : tensor_zeros_like(x);
     return dx[0] ? 0 : -1;
 }
 
-#define OF_ALL .arity = 1, .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .gradient = "dx = g / ties where x = y", .shape = all_shape, \
-    .backward = all_backward, .samples = "5; 3x4; ; 0; 6@i64:0..3", .errors = "0@i64 ! ESHAPE"
+#define OF_ALL                                                                                   \
+    .arity = 1, .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .gradient = "dx = g / ties where x = y", \
+    .shape = all_shape, .backward = all_backward, .samples = "5; 3x4; ; 0; 6@i64:0..3",          \
+    .errors = "0@i64 ! ESHAPE"
 
-const TensorOp op_median = { .name = "median", .summary = "lower median of all; equal ones share the gradient evenly; NaN wins",
-                             .forward = all_forward, OF_ALL };
-const TensorOp op_nanmedian = { .name = "nanmedian", .summary = "lower median of all that are no NaN; equal ones share the gradient evenly",
-                                .forward = nan_all_forward, OF_ALL };
+const TensorOp op_median = { .name = "median",
+                             .summary = "lower median of all; equal ones share the gradient evenly; NaN wins",
+                             .forward = all_forward,
+                             OF_ALL };
+const TensorOp op_nanmedian = {
+    .name = "nanmedian",
+    .summary = "lower median of all that are no NaN; equal ones share the gradient evenly",
+    .forward = nan_all_forward,
+    OF_ALL
+};
 REGISTER_OP(op_median);
 REGISTER_OP(op_nanmedian);
 
-/* ---- public ------------------------------------------------------------------------------------------------------------ */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 static Tensor *apply(const TensorOp *op, Tensor *x, OrderParams p, Tensor **indices, const void *site)
 {
@@ -406,7 +488,8 @@ static Tensor *apply(const TensorOp *op, Tensor *x, OrderParams p, Tensor **indi
 
 Tensor *tensor_sort_args(TensorSortArgs a)
 {
-    return apply(&op_sort, a.input, (OrderParams){ .dim = a.dim, .descending = a.descending }, a.indices, SITE);
+    return apply(&op_sort, a.input, (OrderParams){ .dim = a.dim, .descending = a.descending }, a.indices,
+                 SITE);
 }
 
 Tensor *tensor_argsort_args(TensorSortArgs a)
@@ -417,17 +500,20 @@ Tensor *tensor_argsort_args(TensorSortArgs a)
 
 Tensor *tensor_topk_args(TensorTopkArgs a)
 {
-    return apply(&op_topk, a.input, (OrderParams){ .dim = a.dim, .descending = a.largest, .k = a.k }, a.indices, SITE);
+    return apply(&op_topk, a.input, (OrderParams){ .dim = a.dim, .descending = a.largest, .k = a.k },
+                 a.indices, SITE);
 }
 
 Tensor *tensor_kthvalue_args(TensorKthvalueArgs a)
 {
-    return apply(&op_kthvalue, a.input, (OrderParams){ .dim = a.dim, .keepdim = a.keepdim, .k = a.k }, a.indices, SITE);
+    return apply(&op_kthvalue, a.input, (OrderParams){ .dim = a.dim, .keepdim = a.keepdim, .k = a.k },
+                 a.indices, SITE);
 }
 
 Tensor *tensor_median_dim_args(TensorPickArgs a)
 {
-    return apply(&op_median_dim, a.input, (OrderParams){ .dim = a.dim, .keepdim = a.keepdim }, a.indices, SITE);
+    return apply(&op_median_dim, a.input, (OrderParams){ .dim = a.dim, .keepdim = a.keepdim }, a.indices,
+                 SITE);
 }
 
 Tensor *tensor_mode_args(TensorPickArgs a)
@@ -437,13 +523,11 @@ Tensor *tensor_mode_args(TensorPickArgs a)
 
 Tensor *tensor_nanmedian_dim_args(TensorPickArgs a)
 {
-    return apply(&op_nanmedian_dim, a.input, (OrderParams){ .dim = a.dim, .keepdim = a.keepdim }, a.indices, SITE);
+    return apply(&op_nanmedian_dim, a.input, (OrderParams){ .dim = a.dim, .keepdim = a.keepdim }, a.indices,
+                 SITE);
 }
 
 Tensor *tensor_median(Tensor *x) { return APPLY(&op_median, NULL, x); }
 Tensor *tensor_nanmedian(Tensor *x) { return APPLY(&op_nanmedian, NULL, x); }
 
-Tensor *tensor_msort(Tensor *x)
-{
-    return apply(&op_sort, x, (OrderParams){ .dim = 0 }, NULL, SITE);
-}
+Tensor *tensor_msort(Tensor *x) { return apply(&op_sort, x, (OrderParams){ .dim = 0 }, NULL, SITE); }

@@ -1,31 +1,34 @@
-/* unique.c - the different elements of a tensor, or slices of a dim: in order (unique), or as they come (unique_consecutive).
+/* unique.c - the different elements of a tensor, or slices of a dim: in order (unique), or as they come
+ * (unique_consecutive).
  *
- * Elements are compared as f64 or i64, slices element by element; NaN equals nothing, itself included, and comes last.  The order
- * is a list of positions, sorted stably; where neighbours in it differ a group begins, whose first element stands for it. */
+ * Elements are compared as f64 or i64, slices element by element; NaN equals nothing, itself included, and
+ * comes last.  The order is a list of positions, sorted stably; where neighbours in it differ a group begins,
+ * whose first element stands for it. */
 #include "op/shape/shape_op.h"
 
-typedef struct UniqueParams { OpDims dim; } UniqueParams;
+typedef struct UniqueParams {
+    OpDims dim;
+} UniqueParams;
 
 typedef struct Slices {
-    Tensor *x;                              /* dense: [n, width], x itself flattened or with dim in front */
+    Tensor *x; /* dense: [n, width], x itself flattened or with dim in front */
     int64_t n, width;
-    const double *f;                        /* the elements, as one or the other */
+    const double *f; /* the elements, as one or the other */
     const int64_t *i;
 } Slices;
 
-/* ---- comparing -------------------------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static bool same(const Slices *s, int64_t a, int64_t b)
 {
     for (int64_t k = 0; k < s->width; k++)
-        if (s->f ? s->f[a * s->width + k] != s->f[b * s->width + k] : s->i[a * s->width + k] != s->i[b * s->width + k]) return false;
+        if (s->f ? s->f[a * s->width + k] != s->f[b * s->width + k]
+                 : s->i[a * s->width + k] != s->i[b * s->width + k])
+            return false;
     return true;
 }
 
-static int order_f64(double a, double b)
-{
-    return a < b ? -1 : a > b ? 1 : (a != a) - (b != b);
-}
+static int order_f64(double a, double b) { return a < b ? -1 : a > b ? 1 : (a != a) - (b != b); }
 
 static bool before(const Slices *s, int64_t a, int64_t b)
 {
@@ -42,7 +45,8 @@ static int64_t *sort_slices(const Slices *s, int64_t *from, int64_t *to)
 {
     for (int64_t run = 1; run < s->n; run *= 2) {
         for (int64_t start = 0; start < s->n; start += 2 * run) {
-            int64_t middle = start + run < s->n ? start + run : s->n, end = middle + run < s->n ? middle + run : s->n;
+            int64_t middle = start + run < s->n ? start + run : s->n,
+                    end = middle + run < s->n ? middle + run : s->n;
             for (int64_t i = start, j = middle, k = start; k < end; k++) {
                 bool second = i == middle || (j < end && before(s, from[j], from[i]));
                 to[k] = second ? from[j++] : from[i++];
@@ -54,7 +58,7 @@ static int64_t *sort_slices(const Slices *s, int64_t *from, int64_t *to)
     return from;
 }
 
-/* ---- the op --------------------------------------------------------------------------------------------------------- */
+/* ---- the op ---------------------------------------------------------------------------------- */
 
 static int read_slices(OpCall *c, Slices *s)
 {
@@ -65,19 +69,18 @@ static int read_slices(OpCall *c, Slices *s)
     if (dim < 0) return -1;
     p->dim.at[0] = dim;
     s->n = p->dim.n && x->ndim ? x->shape[dim] : x->numel;
-    if (s->n && x->numel == 0) return op_fail(c, TENSOR_ESHAPE, "dimension %d of %s: its slices are empty", dim, S(x));
+    if (s->n && x->numel == 0)
+        return op_fail(c, TENSOR_ESHAPE, "dimension %d of %s: its slices are empty", dim, S(x));
     s->width = s->n ? x->numel / s->n : 0;
-    s->x = p->dim.n && x->ndim ? tensor_contiguous(tensor_movedim(x, dim, 0)) : tensor_reshape(x, SHAPE(x->numel));
+    s->x = p->dim.n && x->ndim ? tensor_contiguous(tensor_movedim(x, dim, 0))
+                               : tensor_reshape(x, SHAPE(x->numel));
     Tensor *values = s->x ? host_copy(s->x, dtype_is_float(x->dtype) ? TENSOR_F64 : TENSOR_I64) : NULL;
     if (!values) return -1;
     s->f = values->dtype == TENSOR_F64 ? values->data : NULL, s->i = s->f ? NULL : values->data;
     return 0;
 }
 
-static Tensor *list_of(int64_t n)
-{
-    return own(new_tensor(SHAPE(n), TENSOR_I64, &cpu_place));
-}
+static Tensor *list_of(int64_t n) { return own(new_tensor(SHAPE(n), TENSOR_I64, &cpu_place)); }
 
 /* The positions in order: for single elements by argsort, which is faster. */
 static Tensor *ordered(const Slices *s, bool sorted)
@@ -117,7 +120,8 @@ static int compose(OpCall *c, bool sorted)
     Tensor *x = op_input(c, 0);
     Slices s = { 0 };
     if (read_slices(c, &s)) return -1;
-    Tensor *order = ordered(&s, sorted), *first = list_of(s.n), *count = list_of(s.n), *inverse = list_of(s.n);
+    Tensor *order = ordered(&s, sorted), *first = list_of(s.n), *count = list_of(s.n),
+           *inverse = list_of(s.n);
     if (!order || !first || !count || !inverse) return -1;
     int64_t groups = group(&s, order->data, first->data, count->data, inverse->data);
     Tensor *values = tensor_index_select(s.x, 0, part(first, groups, x->place));
@@ -125,24 +129,37 @@ static int compose(OpCall *c, bool sorted)
     if (along && values) values = tensor_movedim(values, 0, (int)p->dim.at[0]);
     inverse = carried(inverse, x->place);
     if (!along && inverse) inverse = tensor_reshape(inverse, p->dim.n ? SHAPE(1) : shape_of(x));
-    return op_set_result(c, 0, values) || op_set_result(c, 1, inverse) || op_set_result(c, 2, part(count, groups, x->place)) ? -1 : 0;
+    return op_set_result(c, 0, values) || op_set_result(c, 1, inverse) ||
+                   op_set_result(c, 2, part(count, groups, x->place))
+               ? -1
+               : 0;
 }
 
 static int unique_compose(OpCall *c) { return compose(c, true); }
 static int consecutive_compose(OpCall *c) { return compose(c, false); }
 
 static const OpField fields[] = { OP_FIELD(OP_DIMS, UniqueParams, dim, "[]"), { 0 } };
-#define UNIQUE .arity = 1, .outputs = 3, .params = sizeof(UniqueParams), .fields = fields, .flags = OP_NONDIFFERENTIABLE, \
-    .samples = "6@i64:0..3; 2x3@i64:0..2; 5; ; 0; 2x0; 4x2@i64:0..1 {dim=[0]}; 2x5@u8:0..1 {dim=[-1]}; 0x3 {dim=[0]}; 2x3x2@bool {dim=[1]}", \
+#define UNIQUE                                                                                               \
+    .arity = 1, .outputs = 3, .params = sizeof(UniqueParams), .fields = fields,                              \
+    .flags = OP_NONDIFFERENTIABLE,                                                                           \
+    .samples = "6@i64:0..3; 2x3@i64:0..2; 5; ; 0; 2x0; 4x2@i64:0..1 {dim=[0]}; 2x5@u8:0..1 {dim=[-1]}; 0x3 " \
+               "{dim=[0]}; 2x3x2@bool {dim=[1]}",                                                            \
     .errors = "3 {dim=[1]} ! EINDEX; 3x0 {dim=[0]} ! ESHAPE; 3x3 {dim=[0 1]} ! EVALUE"
-static const TensorOp op_unique = { .name = "unique", .summary = "the different elements (or slices of dim) in order, of which each element is, and how many",
-    .compose = unique_compose, UNIQUE };
-static const TensorOp op_unique_consecutive = { .name = "unique_consecutive", .summary = "unique where only neighbours are compared",
-    .compose = consecutive_compose, UNIQUE };
+static const TensorOp op_unique = {
+    .name = "unique",
+    .summary = "the different elements (or slices of dim) in order, of which each element is, and how many",
+    .compose = unique_compose,
+    UNIQUE
+};
+static const TensorOp op_unique_consecutive = { .name = "unique_consecutive",
+                                                .summary = "unique where only neighbours are compared",
+                                                .compose = consecutive_compose,
+                                                UNIQUE };
 REGISTER_OP(op_unique);
 REGISTER_OP(op_unique_consecutive);
 
-static Tensor *run(const TensorOp *op, Tensor *x, Tensor **inverse, Tensor **counts, int dim, const void *site)
+static Tensor *run(const TensorOp *op, Tensor *x, Tensor **inverse, Tensor **counts, int dim,
+                   const void *site)
 {
     UniqueParams p = { .dim = { .n = dim != TENSOR_ALL, .at = { dim } } };
     Tensor *y[3] = { NULL };

@@ -1,8 +1,9 @@
 /* contract.c - products of two factors by matmul on views.
  *
- * The indices of two factors are of four kinds: kept ones of both (a batch), summed ones of both (inner), and those of one alone
- * (left, right).  a as [batch..., left, inner] times b as [batch..., inner, right]; where several indices make one of these, a
- * reshape brings them together, which copies only if they do not lie side by side.  Nothing to sum: an elementwise product. */
+ * The indices of two factors are of four kinds: kept ones of both (a batch), summed ones of both (inner), and
+ * those of one alone (left, right).  a as [batch..., left, inner] times b as [batch..., inner, right]; where
+ * several indices make one of these, a reshape brings them together, which copies only if they do not lie
+ * side by side.  Nothing to sum: an elementwise product. */
 #include "contract.h"
 
 bool factor_has(const Factor *f, int index)
@@ -29,9 +30,12 @@ void factor_sum(Factor *f, const bool wanted[INDICES])
     if (n) f->x = tensor_sum(f->x, .dims = (TensorShape){ n, dims });
 }
 
-/* ---- kinds of indices --------------------------------------------------------------------------------------------- */
+/* ---- kinds of indices ------------------------------------------------------------------------ */
 
-typedef struct Group { int n, at[TENSOR_MAX_DIMS]; int64_t size[TENSOR_MAX_DIMS], all; } Group;
+typedef struct Group {
+    int n, at[TENSOR_MAX_DIMS];
+    int64_t size[TENSOR_MAX_DIMS], all;
+} Group;
 
 static void put(Group *g, const Factor *f, int d)
 {
@@ -72,16 +76,18 @@ Tensor *factor_order(const Factor *f, const int *order)
     return same ? f->x : tensor_permute(f->x, (TensorShape){ f->n, dims });
 }
 
-/* ---- the product ------------------------------------------------------------------------------------------------------ */
+/* ---- the product ----------------------------------------------------------------------------- */
 
-static Tensor *times(const Factor *a, const Factor *b, const Group *batch, const Group *left, const Group *right)
+static Tensor *times(const Factor *a, const Factor *b, const Group *batch, const Group *left,
+                     const Group *right)
 {
     int64_t shape_a[TENSOR_MAX_DIMS], shape_b[TENSOR_MAX_DIMS];
     const Group none = { 0 };
     const int n = ones(shape_a, append(shape_a, append(shape_a, 0, batch), left), right->n);
     append(shape_b, ones(shape_b, append(shape_b, 0, batch), left->n), right);
     Tensor *x = in_groups(a, batch, left, &none), *y = in_groups(b, batch, right, &none);
-    return tensor_mul(x ? tensor_reshape(x, (TensorShape){ n, shape_a }) : NULL, y ? tensor_reshape(y, (TensorShape){ n, shape_b }) : NULL);
+    return tensor_mul(x ? tensor_reshape(x, (TensorShape){ n, shape_a }) : NULL,
+                      y ? tensor_reshape(y, (TensorShape){ n, shape_b }) : NULL);
 }
 
 static Tensor *matrices(const Factor *f, const Group *batch, const Group *rows, const Group *columns)
@@ -94,7 +100,8 @@ static Tensor *matrices(const Factor *f, const Group *batch, const Group *rows, 
     return x ? tensor_reshape(x, (TensorShape){ n, shape }) : NULL;
 }
 
-static Tensor *contracted(const Factor *a, const Factor *b, const Group *batch, const Group *left, const Group *inner, const Group *right)
+static Tensor *contracted(const Factor *a, const Factor *b, const Group *batch, const Group *left,
+                          const Group *inner, const Group *right)
 {
     int64_t shape[TENSOR_MAX_DIMS];
     const int n = append(shape, append(shape, append(shape, 0, batch), left), right);
@@ -110,12 +117,14 @@ void factor_product(OpCall *c, Factor *a, const Factor *b, const bool wanted[IND
         a->x = NULL;
         return;
     }
-    for (int d = 0; d < a->n; d++) put(!factor_has(b, a->at[d]) ? &left : wanted[a->at[d]] ? &batch : &inner, a, d);
+    for (int d = 0; d < a->n; d++)
+        put(!factor_has(b, a->at[d]) ? &left : wanted[a->at[d]] ? &batch : &inner, a, d);
     for (int d = 0; d < b->n; d++)
         if (!factor_has(a, b->at[d])) put(&right, b, d);
     const int n = batch.n + left.n + right.n;
     if (n > TENSOR_MAX_DIMS || batch.n + 2 > TENSOR_MAX_DIMS) {
-        op_fail(c, TENSOR_ESHAPE, "%s times %s has more than %d dimensions on the way", S(a->x), S(b->x), TENSOR_MAX_DIMS);
+        op_fail(c, TENSOR_ESHAPE, "%s times %s has more than %d dimensions on the way", S(a->x), S(b->x),
+                TENSOR_MAX_DIMS);
         a->x = NULL;
         return;
     }

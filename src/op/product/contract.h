@@ -6,7 +6,10 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { INDEX_LETTERS = 52, INDICES = INDEX_LETTERS + TENSOR_MAX_DIMS };    /* the second part: the dims of "..." */
+enum {
+    INDEX_LETTERS = 52,
+    INDICES = INDEX_LETTERS + TENSOR_MAX_DIMS
+}; /* the second part: the dims of "..." */
 
 /* A factor: dimension d of x is index at[d]; each index once. */
 typedef struct Factor {
@@ -15,13 +18,14 @@ typedef struct Factor {
 } Factor;
 
 bool factor_has(const Factor *f, int index);
-void factor_drop(Factor *f, int d);                     /* forgets dimension d, which x has no more */
+void factor_drop(Factor *f, int d); /* forgets dimension d, which x has no more */
 
 /* factor_sum - over the indices that are not wanted. */
 void factor_sum(Factor *f, const bool wanted[INDICES]);
 
-/* factor_product - *a becomes a b, summed over the indices that both have and that are not wanted; those of one alone must have
- * been summed.  The order of a's indices is then: of both, a's, b's.  A failure leaves NULL in a->x, recorded. */
+/* factor_product - *a becomes a b, summed over the indices that both have and that are not wanted; those of
+ * one alone must have been summed.  The order of a's indices is then: of both, a's, b's.  A failure leaves
+ * NULL in a->x, recorded. */
 void factor_product(OpCall *c, Factor *a, const Factor *b, const bool wanted[INDICES]);
 
 /* factor_order - x with its dimensions in this order of indices. */

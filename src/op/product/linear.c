@@ -13,13 +13,16 @@ static int shape(OpCall *c)
     int64_t dim[TENSOR_MAX_DIMS];
     if (check_dtypes(c, x, w) || check_dtypes(c, x, b)) return -1;
     if (w->ndim != 2) return op_fail(c, TENSOR_ESHAPE, "weight %s: want [out, in]", S(w));
-    if (x->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "input %s, weight %s: the input has rank 0", S(x), S(w));
+    if (x->ndim == 0)
+        return op_fail(c, TENSOR_ESHAPE, "input %s, weight %s: the input has rank 0", S(x), S(w));
     const int64_t in = x->shape[x->ndim - 1];
     if (in != w->shape[1])
-        return op_fail(c, TENSOR_ESHAPE, "input %s, weight %s: the input has %lld features, the weight takes %lld", S(x), S(w),
+        return op_fail(c, TENSOR_ESHAPE,
+                       "input %s, weight %s: the input has %lld features, the weight takes %lld", S(x), S(w),
                        (long long)in, (long long)w->shape[1]);
     if (b && (b->ndim != 1 || b->shape[0] != w->shape[0]))
-        return op_fail(c, TENSOR_ESHAPE, "bias %s, weight %s: want a bias [%lld]", S(b), S(w), (long long)w->shape[0]);
+        return op_fail(c, TENSOR_ESHAPE, "bias %s, weight %s: want a bias [%lld]", S(b), S(w),
+                       (long long)w->shape[0]);
     for (int i = 0; i < x->ndim; i++) dim[i] = x->shape[i];
     dim[x->ndim - 1] = w->shape[0];
     return op_set_output(c, 0, (TensorShape){ x->ndim, dim }, (TensorDtype)x->dtype);
@@ -92,15 +95,27 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 const TensorOp op_linear = {
-    .name = "linear", .summary = "x weight^T + bias; weight [out, in]",
-    .gradient = "dx = g weight, dweight = g^T x, dbias = sum g", .arity = 3, .optional = KEEP_INPUT(2),
-    .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0), 0 },
-    .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_SAME_DTYPE,
-    .samples = "3x4,5x4,5; 3x4,5x4,-; 4,5x4,5; 2x3x4,5x4,5; 2x1x3x4,2x4,-; 0x4,5x4,5; 3x0,5x0,5; 3x4,0x4,0; 2x0x4,5x4,5; "
+    .name = "linear",
+    .summary = "x weight^T + bias; weight [out, in]",
+    .gradient = "dx = g weight, dweight = g^T x, dbias = sum g",
+    .arity = 3,
+    .optional = KEEP_INPUT(2),
+    .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
+    .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0), 0 },
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+    .flags = OP_ANY_DEVICE | OP_SAME_DTYPE,
+    .samples = "3x4,5x4,5; 3x4,5x4,-; 4,5x4,5; 2x3x4,5x4,5; 2x1x3x4,2x4,-; 0x4,5x4,5; 3x0,5x0,5; 3x4,0x4,0; "
+               "2x0x4,5x4,5; "
                "3x4@i64,5x4@i64,5@i64; 3x4@u8,5x4@u8,-",
-    .errors = "3x4,5x3,5 ! ESHAPE; 3x4,5x4,4 ! ESHAPE; 3x4,4,- ! ESHAPE; ,5x4,5 ! ESHAPE; 3x4@bool,5x4@bool,5@bool ! EDTYPE; 3x4@i64,5x4,5 ! EDTYPE",
+    .errors = "3x4,5x3,5 ! ESHAPE; 3x4,5x4,4 ! ESHAPE; 3x4,4,- ! ESHAPE; ,5x4,5 ! ESHAPE; "
+              "3x4@bool,5x4@bool,5@bool ! EDTYPE; 3x4@i64,5x4,5 ! EDTYPE",
     .torch = "nn.functional.linear",
 };
 REGISTER_OP(op_linear);
 
-Tensor *tensor_linear(Tensor *x, Tensor *weight, Tensor *bias) { return APPLY(&op_linear, NULL, x, weight, bias); }
+Tensor *tensor_linear(Tensor *x, Tensor *weight, Tensor *bias)
+{
+    return APPLY(&op_linear, NULL, x, weight, bias);
+}

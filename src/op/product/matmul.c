@@ -1,28 +1,31 @@
 /* matmul.c - matrix products.
  *
- *   y = a b               [..., m, k] [..., k, n] -> [..., m, n]; rank 1 is a row on the left, a column on the right
- *   da = g b^T,  db = a^T g, summed over batches that were broadcast
- *   addmm: y = beta c + alpha a b,  dc = beta g,  da = alpha g b^T,  db = alpha a^T g
+ *   y = a b               [..., m, k] [..., k, n] -> [..., m, n]; rank 1 is a row on the left, a column on
+ * the right da = g b^T,  db = a^T g, summed over batches that were broadcast addmm: y = beta c + alpha a b,
+ * dc = beta g,  da = alpha g b^T,  db = alpha a^T g
  *
  * A matrix that all of a batch shares gets its gradient from one product over the whole batch. */
 #include "matrix_product.h"
 
-typedef struct AddmmParams { double beta, alpha; } AddmmParams;
+typedef struct AddmmParams {
+    double beta, alpha;
+} AddmmParams;
 
-/* ---- shapes ---------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static int result_shape(OpCall *c, const Tensor *a, const Tensor *b, int64_t *shape)
 {
     if (check_dtypes(c, a, b)) return -1;
     const int64_t inner_a = a->shape[a->ndim - 1], inner_b = b->shape[b->ndim > 1 ? b->ndim - 2 : 0];
     if (inner_a != inner_b)
-        return op_fail(c, TENSOR_ESHAPE, "%s times %s: the inner sizes %lld and %lld differ", S(a), S(b), (long long)inner_a,
-                       (long long)inner_b);
-    const TensorShape batch_a = { a->ndim > 2 ? a->ndim - 2 : 0, a->shape }, batch_b = { b->ndim > 2 ? b->ndim - 2 : 0, b->shape };
+        return op_fail(c, TENSOR_ESHAPE, "%s times %s: the inner sizes %lld and %lld differ", S(a), S(b),
+                       (long long)inner_a, (long long)inner_b);
+    const TensorShape batch_a = { a->ndim > 2 ? a->ndim - 2 : 0, a->shape },
+                      batch_b = { b->ndim > 2 ? b->ndim - 2 : 0, b->shape };
     int ndim = shape_broadcast(batch_a, batch_b, shape);
     if (ndim < 0)
-        return op_fail(c, TENSOR_ESHAPE, "%s times %s: the batches %s and %s do not broadcast", S(a), S(b), shape_text(batch_a),
-                       shape_text(batch_b));
+        return op_fail(c, TENSOR_ESHAPE, "%s times %s: the batches %s and %s do not broadcast", S(a), S(b),
+                       shape_text(batch_a), shape_text(batch_b));
     if (a->ndim > 1) shape[ndim++] = a->shape[a->ndim - 2];
     if (b->ndim > 1) shape[ndim++] = b->shape[b->ndim - 1];
     return ndim;
@@ -32,7 +35,8 @@ static int shape(OpCall *c)
 {
     const Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     int64_t dim[TENSOR_MAX_DIMS];
-    if (a->ndim == 0 || b->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "%s times %s: an operand of rank 0", S(a), S(b));
+    if (a->ndim == 0 || b->ndim == 0)
+        return op_fail(c, TENSOR_ESHAPE, "%s times %s: an operand of rank 0", S(a), S(b));
     int ndim = result_shape(c, a, b, dim);
     return ndim < 0 ? -1 : op_set_output(c, 0, (TensorShape){ ndim, dim }, (TensorDtype)a->dtype);
 }
@@ -54,8 +58,8 @@ static int want_one_batch(OpCall *c, int first)
     const Tensor *a = op_input(c, first), *b = op_input(c, first + 1);
     if (want_ranks(c, first, 3, 3)) return -1;
     if (a->shape[0] == b->shape[0]) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "%s times %s: the batches %lld and %lld differ", S(a), S(b), (long long)a->shape[0],
-                   (long long)b->shape[0]);
+    return op_fail(c, TENSOR_ESHAPE, "%s times %s: the batches %lld and %lld differ", S(a), S(b),
+                   (long long)a->shape[0], (long long)b->shape[0]);
 }
 
 static int bmm_shape(OpCall *c) { return want_one_batch(c, 0) ? -1 : shape(c); }
@@ -68,18 +72,20 @@ static int add_shape(OpCall *c)
     int ndim = result_shape(c, a, b, dim);
     if (ndim < 0 || check_dtypes(c, a, x)) return -1;
     if (!dtype_is_float(a->dtype) && !(is_integral(p->alpha) && is_integral(p->beta)))
-        return op_fail(c, TENSOR_EVALUE, "%s %s times %s: beta = %g, alpha = %g: integers want integers", tensor_dtype_name((TensorDtype)a->dtype),
-                       S(a), S(b), p->beta, p->alpha);
+        return op_fail(c, TENSOR_EVALUE, "%s %s times %s: beta = %g, alpha = %g: integers want integers",
+                       tensor_dtype_name((TensorDtype)a->dtype), S(a), S(b), p->beta, p->alpha);
     const TensorShape y = { ndim, dim };
-    if (x->ndim > ndim || shape_broadcast(shape_of(x), y, joint) != ndim || !shape_equal((TensorShape){ ndim, joint }, y))
-        return op_fail(c, TENSOR_ESHAPE, "%s does not broadcast to %s, the shape of %s times %s", S(x), shape_text(y), S(a), S(b));
+    if (x->ndim > ndim || shape_broadcast(shape_of(x), y, joint) != ndim ||
+        !shape_equal((TensorShape){ ndim, joint }, y))
+        return op_fail(c, TENSOR_ESHAPE, "%s does not broadcast to %s, the shape of %s times %s", S(x),
+                       shape_text(y), S(a), S(b));
     return op_set_output(c, 0, y, (TensorDtype)a->dtype);
 }
 
 static int addmm_shape(OpCall *c) { return want_ranks(c, 1, 2, 2) ? -1 : add_shape(c); }
 static int baddbmm_shape(OpCall *c) { return want_one_batch(c, 1) ? -1 : add_shape(c); }
 
-/* ---- forward --------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 static int forward(OpCall *c)
 {
@@ -100,7 +106,7 @@ static int add_forward(OpCall *c)
     return multiply(&p, left_matrix(op_input(c, 1)), right_matrix(op_input(c, 2)), matrix(y, true, true));
 }
 
-/* ---- backward -------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* A new tensor of dy's batch (or none) and the two last sizes given; -1: no such dimension. */
 static Tensor *gradient(const Tensor *dy, int batch_ndim, int64_t rows, int64_t cols)
@@ -194,65 +200,101 @@ static int outer_compose(OpCall *c)
     return op_set_result(c, 0, tensor_mul(tensor_unsqueeze(op_input(c, 0), 1), op_input(c, 1)));
 }
 
-/* ---- ops ------------------------------------------------------------------------------------------------------- */
+/* ---- ops ------------------------------------------------------------------------------------- */
 
-#define PRODUCT .arity = 2, .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0) }, \
+#define PRODUCT                                                                                      \
+    .arity = 2, .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0) }, \
     .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_SAME_DTYPE
 
 const TensorOp op_matmul = {
-    .name = "matmul", .summary = "matrix product [..., m, k] [..., k, n]; batches broadcast; rank 1 is a row or a column",
+    .name = "matmul",
+    .summary = "matrix product [..., m, k] [..., k, n]; batches broadcast; rank 1 is a row or a column",
     .gradient = "da = g b^T, db = a^T g",
-    .shape = shape, PRODUCT,
-    .samples = "6,6; 3x4,4; 4,4x3; 3x4,4x5; 3x0,0x4; 2x3x4,4; 2x3x4,4x2; 2x2x0,0x3; 4,2x4x3; 3x4,2x4x3; 0x0,2x0x0; 2x3x2x4,2x3x4x2; "
-               "2x1x2x4,3x4x2; 3x2x4,1x4x2; 0x3x4,4x2; 0x3x4,0x4x2; 2x1x4,4x3; 2x4,3x2x4x1; 0,0; 3x4@i64,4x2@i64; 2x3@u8,3@u8; 2x3x4@i32,4@i32",
+    .shape = shape,
+    PRODUCT,
+    .samples = "6,6; 3x4,4; 4,4x3; 3x4,4x5; 3x0,0x4; 2x3x4,4; 2x3x4,4x2; 2x2x0,0x3; 4,2x4x3; 3x4,2x4x3; "
+               "0x0,2x0x0; 2x3x2x4,2x3x4x2; "
+               "2x1x2x4,3x4x2; 3x2x4,1x4x2; 0x3x4,4x2; 0x3x4,0x4x2; 2x1x4,4x3; 2x4,3x2x4x1; 0,0; "
+               "3x4@i64,4x2@i64; 2x3@u8,3@u8; 2x3x4@i32,4@i32",
     .errors = "3x4,5x6 ! ESHAPE; ,3 ! ESHAPE; 3, ! ESHAPE; 2x3x4,3x4x2 ! ESHAPE; 3x4@bool,4x2@bool ! EDTYPE; "
               "3@i64,3 ! EDTYPE; 3x4@i64,4x2@i32 ! EDTYPE; 4,3x4 ! ESHAPE",
 };
 const TensorOp op_mm = {
-    .name = "mm", .summary = "matrix product [m, k] [k, n]",
-    .gradient = "da = g b^T, db = a^T g", .shape = mm_shape, PRODUCT,
-    .samples = "3x4,4x5; 1x5,5x1; 3x0,0x4; 0x3,3x2", .errors = "3x4,5x6 ! ESHAPE; 2x3x4,4x2 ! ESHAPE; 3x4,4 ! ESHAPE",
+    .name = "mm",
+    .summary = "matrix product [m, k] [k, n]",
+    .gradient = "da = g b^T, db = a^T g",
+    .shape = mm_shape,
+    PRODUCT,
+    .samples = "3x4,4x5; 1x5,5x1; 3x0,0x4; 0x3,3x2",
+    .errors = "3x4,5x6 ! ESHAPE; 2x3x4,4x2 ! ESHAPE; 3x4,4 ! ESHAPE",
 };
 const TensorOp op_bmm = {
-    .name = "bmm", .summary = "products of a batch [B, m, k] [B, k, n]",
-    .gradient = "da = g b^T, db = a^T g", .shape = bmm_shape, PRODUCT,
-    .samples = "2x3x4,2x4x5; 1x3x4,1x4x2; 0x3x4,0x4x2; 2x3x0,2x0x2", .errors = "2x3x4,1x4x5 ! ESHAPE; 3x4,4x5 ! ESHAPE; 2x3x4,2x3x4 ! ESHAPE",
+    .name = "bmm",
+    .summary = "products of a batch [B, m, k] [B, k, n]",
+    .gradient = "da = g b^T, db = a^T g",
+    .shape = bmm_shape,
+    PRODUCT,
+    .samples = "2x3x4,2x4x5; 1x3x4,1x4x2; 0x3x4,0x4x2; 2x3x0,2x0x2",
+    .errors = "2x3x4,1x4x5 ! ESHAPE; 3x4,4x5 ! ESHAPE; 2x3x4,2x3x4 ! ESHAPE",
 };
 const TensorOp op_mv = {
-    .name = "mv", .summary = "matrix times vector [m, k] [k]",
-    .gradient = "da = g b^T, db = a^T g", .shape = mv_shape, PRODUCT,
-    .samples = "3x4,4; 0x4,4; 3x0,0; 70x80,80", .errors = "3x4,3 ! ESHAPE; 3x4,4x1 ! ESHAPE",
+    .name = "mv",
+    .summary = "matrix times vector [m, k] [k]",
+    .gradient = "da = g b^T, db = a^T g",
+    .shape = mv_shape,
+    PRODUCT,
+    .samples = "3x4,4; 0x4,4; 3x0,0; 70x80,80",
+    .errors = "3x4,3 ! ESHAPE; 3x4,4x1 ! ESHAPE",
 };
 const TensorOp op_dot = {
-    .name = "dot", .summary = "inner product [k] [k]",
-    .gradient = "da = g b, db = g a", .shape = dot_shape, PRODUCT,
-    .samples = "5,5; 0,0; 100,100", .errors = "5,4 ! ESHAPE; 2x3,3 ! ESHAPE",
+    .name = "dot",
+    .summary = "inner product [k] [k]",
+    .gradient = "da = g b, db = g a",
+    .shape = dot_shape,
+    PRODUCT,
+    .samples = "5,5; 0,0; 100,100",
+    .errors = "5,4 ! ESHAPE; 2x3,3 ! ESHAPE",
 };
 const TensorOp op_outer = {
-    .name = "outer", .summary = "outer product [m] [n] -> [m, n]",
-    .gradient = "da = g b, db = g^T a", .arity = 2, .shape = outer_shape, .compose = outer_compose,
-    .flags = OP_ANY_DEVICE, .samples = "3,4; 0,4; 3,0; 1,1; 3@i64,2@u8", .errors = "3x1,4 ! ESHAPE",
+    .name = "outer",
+    .summary = "outer product [m] [n] -> [m, n]",
+    .gradient = "da = g b, db = g^T a",
+    .arity = 2,
+    .shape = outer_shape,
+    .compose = outer_compose,
+    .flags = OP_ANY_DEVICE,
+    .samples = "3,4; 0,4; 3,0; 1,1; 3@i64,2@u8",
+    .errors = "3x1,4 ! ESHAPE",
 };
 
-static const OpField fields[] = {
-    OP_FIELD(OP_DOUBLE, AddmmParams, beta, "1"), OP_FIELD(OP_DOUBLE, AddmmParams, alpha, "1"), { 0 }
-};
-#define ADD_PRODUCT .arity = 3, .keep = KEEP_INPUT(1) | KEEP_INPUT(2), .keep_for = { 0, KEEP_INPUT(2), KEEP_INPUT(1) }, \
-    .params = sizeof(AddmmParams), .fields = fields, .forward = add_forward, .backward = add_backward, \
+static const OpField fields[] = { OP_FIELD(OP_DOUBLE, AddmmParams, beta, "1"),
+                                  OP_FIELD(OP_DOUBLE, AddmmParams, alpha, "1"),
+                                  { 0 } };
+#define ADD_PRODUCT                                                                                     \
+    .arity = 3, .keep = KEEP_INPUT(1) | KEEP_INPUT(2), .keep_for = { 0, KEEP_INPUT(2), KEEP_INPUT(1) }, \
+    .params = sizeof(AddmmParams), .fields = fields, .forward = add_forward, .backward = add_backward,  \
     .flags = OP_ANY_DEVICE | OP_SAME_DTYPE
 
 const TensorOp op_addmm = {
-    .name = "addmm", .summary = "beta input + alpha a b for [m, k] [k, n]",
-    .gradient = "dinput = beta g, da = alpha g b^T, db = alpha a^T g", .shape = addmm_shape, ADD_PRODUCT,
-    .samples = "3x5,3x4,4x5; 5,3x4,4x5 {alpha=2}; 3x1,3x4,4x5 {beta=.5 alpha=-1}; ,3x4,4x5; 5,3x4,4x5 {beta=0}; 5,3x0,0x5; 5,0x4,4x5; 5@i32,3x4@i32,4x5@i32 {beta=2 alpha=-3}; "
+    .name = "addmm",
+    .summary = "beta input + alpha a b for [m, k] [k, n]",
+    .gradient = "dinput = beta g, da = alpha g b^T, db = alpha a^T g",
+    .shape = addmm_shape,
+    ADD_PRODUCT,
+    .samples = "3x5,3x4,4x5; 5,3x4,4x5 {alpha=2}; 3x1,3x4,4x5 {beta=.5 alpha=-1}; ,3x4,4x5; 5,3x4,4x5 "
+               "{beta=0}; 5,3x0,0x5; 5,0x4,4x5; 5@i32,3x4@i32,4x5@i32 {beta=2 alpha=-3}; "
                "3x5,3x4,4x5 {alpha=0}",
     .errors = "4x5,3x4,4x5 ! ESHAPE; 1x3x5,3x4,4x5 ! ESHAPE; 3x5,3x4,5x4 ! ESHAPE; 3x5,4,4x5 ! ESHAPE; "
               "5@i64,3x4@i64,4x5@i64 {alpha=.5} ! EVALUE; 5@i64,3x4@i64,4x5@i64 {beta=1.5} ! EVALUE",
 };
 const TensorOp op_baddbmm = {
-    .name = "baddbmm", .summary = "beta input + alpha a b for [B, m, k] [B, k, n]",
-    .gradient = "dinput = beta g, da = alpha g b^T, db = alpha a^T g", .shape = baddbmm_shape, ADD_PRODUCT,
-    .samples = "2x3x5,2x3x4,2x4x5; 5,2x3x4,2x4x5 {alpha=2}; 2x1x1,2x3x4,2x4x5 {beta=.5}; 3x5,2x3x4,2x4x5 {beta=0}; 5,0x3x4,0x4x5",
+    .name = "baddbmm",
+    .summary = "beta input + alpha a b for [B, m, k] [B, k, n]",
+    .gradient = "dinput = beta g, da = alpha g b^T, db = alpha a^T g",
+    .shape = baddbmm_shape,
+    ADD_PRODUCT,
+    .samples = "2x3x5,2x3x4,2x4x5; 5,2x3x4,2x4x5 {alpha=2}; 2x1x1,2x3x4,2x4x5 {beta=.5}; 3x5,2x3x4,2x4x5 "
+               "{beta=0}; 5,0x3x4,0x4x5",
     .errors = "3x5,2x3x4,1x4x5 ! ESHAPE; 2x4,2x3x4,2x4x5 ! ESHAPE; 5,3x4,4x5 ! ESHAPE",
 };
 REGISTER_OP(op_matmul);
@@ -283,10 +325,12 @@ Tensor *tensor_baddbmm_args(TensorAddmmArgs s)
 
 Tensor *tensor_addmm_args_(TensorAddmmArgs s)
 {
-    return op_apply_(&op_addmm, (Tensor *[]){ s.input, s.a, s.b }, 3, &(AddmmParams){ s.beta, s.alpha }, SITE);
+    return op_apply_(&op_addmm, (Tensor *[]){ s.input, s.a, s.b }, 3, &(AddmmParams){ s.beta, s.alpha },
+                     SITE);
 }
 
 Tensor *tensor_baddbmm_args_(TensorAddmmArgs s)
 {
-    return op_apply_(&op_baddbmm, (Tensor *[]){ s.input, s.a, s.b }, 3, &(AddmmParams){ s.beta, s.alpha }, SITE);
+    return op_apply_(&op_baddbmm, (Tensor *[]){ s.input, s.a, s.b }, 3, &(AddmmParams){ s.beta, s.alpha },
+                     SITE);
 }

@@ -7,7 +7,7 @@
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
 
-/* ---- multi_dot ---------------------------------------------------------------------------------------------------------- */
+/* ---- multi_dot ------------------------------------------------------------------------------- */
 
 /* cut[i][j]: the product of i..j is that of i..cut times that of cut + 1..j. */
 typedef struct Chain {
@@ -23,10 +23,12 @@ static int chain_shape(OpCall *c)
         const Tensor *x = op_input(c, i);
         const bool end = i == 0 || i == n - 1;
         if (x->ndim != 2 && !(end && x->ndim == 1))
-            return op_fail(c, TENSOR_ESHAPE, "operand %d, %s: want a matrix%s", i + 1, S(x), end ? " or a vector" : "");
+            return op_fail(c, TENSOR_ESHAPE, "operand %d, %s: want a matrix%s", i + 1, S(x),
+                           end ? " or a vector" : "");
         const Tensor *before = i ? op_input(c, i - 1) : NULL;
         if (before && before->shape[before->ndim - 1] != x->shape[0])
-            return op_fail(c, TENSOR_ESHAPE, "operand %d, %s, times operand %d, %s: the inner sizes differ", i, S(before), i + 1, S(x));
+            return op_fail(c, TENSOR_ESHAPE, "operand %d, %s, times operand %d, %s: the inner sizes differ",
+                           i, S(before), i + 1, S(x));
     }
     return 0;
 }
@@ -34,7 +36,9 @@ static int chain_shape(OpCall *c)
 static void find_cuts(Chain *chain, int n)
 {
     double cost[OP_MAX_INPUTS][OP_MAX_INPUTS], size[OP_MAX_INPUTS + 1];
-    for (int i = 0; i < n; i++) size[i] = (double)chain->at[i]->shape[0], size[i + 1] = (double)chain->at[i]->shape[1], cost[i][i] = 0;
+    for (int i = 0; i < n; i++)
+        size[i] = (double)chain->at[i]->shape[0], size[i + 1] = (double)chain->at[i]->shape[1],
+        cost[i][i] = 0;
     for (int length = 2; length <= n; length++)
         for (int i = 0; i + length <= n; i++) {
             const int j = i + length - 1;
@@ -72,9 +76,14 @@ static int multi_dot(OpCall *c)
 }
 
 const TensorOp op_multi_dot = {
-    .name = "multi_dot", .summary = "product of a chain of matrices in the cheapest order; the ends may be vectors",
-    .gradient = "of each operand: (those before it)^T g (those after it)^T", .arity = OP_ANY_ARITY, .shape = chain_shape, .compose = multi_dot,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE, .torch = "linalg.multi_dot",
+    .name = "multi_dot",
+    .summary = "product of a chain of matrices in the cheapest order; the ends may be vectors",
+    .gradient = "of each operand: (those before it)^T g (those after it)^T",
+    .arity = OP_ANY_ARITY,
+    .shape = chain_shape,
+    .compose = multi_dot,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
+    .torch = "linalg.multi_dot",
     .samples = "3x4,4x5; 3x4,4x2,2x5; 2x5,5x1,1x4,4x3; 4,4x3,3; 3,3; 4,4x5; 3x4,4; 3x0,0x2,2x4; 0x3,3x2,2x2",
     .errors = "3x4 ! EVALUE; 3x4,5x6 ! ESHAPE; 3x4,4,4x2 ! ESHAPE; 2x3x4,4x5 ! ESHAPE; 3x4@i64,4x5 ! EDTYPE",
 };
@@ -82,16 +91,19 @@ REGISTER_OP(op_multi_dot);
 
 static Tensor *chain(TensorList tensors, const void *site)
 {
-    if (tensors.n > 0 && !tensors.at) return fail_site(TENSOR_ENULL, "multi_dot", site, "the list of tensors is NULL"), NULL;
+    if (tensors.n > 0 && !tensors.at)
+        return fail_site(TENSOR_ENULL, "multi_dot", site, "the list of tensors is NULL"), NULL;
     return op_apply1(&op_multi_dot, tensors.at, tensors.n, NULL, site);
 }
 
 Tensor *tensor_multi_dot(TensorList tensors) { return chain(tensors, SITE); }
 Tensor *tensor_chain_matmul(TensorList tensors) { return chain(tensors, SITE); }
 
-/* ---- matrix_power ---------------------------------------------------------------------------------------------------------- */
+/* ---- matrix_power ---------------------------------------------------------------------------- */
 
-typedef struct PowerParams { int64_t n; } PowerParams;
+typedef struct PowerParams {
+    int64_t n;
+} PowerParams;
 
 static int power_shape(OpCall *c)
 {
@@ -124,16 +136,24 @@ static int matrix_power(OpCall *c)
 
 static const OpField power_fields[] = { OP_FIELD(OP_I64, PowerParams, n, NULL), { 0 } };
 const TensorOp op_matrix_power = {
-    .name = "matrix_power", .summary = "square matrices times themselves, n times; their inverses for n < 0", .gradient = "dx = sum_i (x^i)^T g (x^(n-1-i))^T; n < 0: through the inverse",
-    .arity = 1, .params = sizeof(PowerParams), .fields = power_fields, .shape = power_shape, .compose = matrix_power,
-    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE, .samples = "3x3 {n=2}; 2x3x3 {n=3}; 3x3 {n=1}; 3x3 {n=0}; 2x2 {n=7}; 0x0 {n=2}; 0x2x2 {n=5}; 2x2 {n=-1}; 3x3 {n=-2}; 0x2x2 {n=-3}",
+    .name = "matrix_power",
+    .summary = "square matrices times themselves, n times; their inverses for n < 0",
+    .gradient = "dx = sum_i (x^i)^T g (x^(n-1-i))^T; n < 0: through the inverse",
+    .arity = 1,
+    .params = sizeof(PowerParams),
+    .fields = power_fields,
+    .shape = power_shape,
+    .compose = matrix_power,
+    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .samples = "3x3 {n=2}; 2x3x3 {n=3}; 3x3 {n=1}; 3x3 {n=0}; 2x2 {n=7}; 0x0 {n=2}; 0x2x2 {n=5}; 2x2 {n=-1}; "
+               "3x3 {n=-2}; 0x2x2 {n=-3}",
     .errors = "3x4 {n=2} ! ESHAPE; 3 {n=2} ! ESHAPE; 2x2:1..1 {n=-1} ! EVALUE; 3x3@i64 {n=2} ! EDTYPE",
 };
 REGISTER_OP(op_matrix_power);
 
 Tensor *tensor_matrix_power(Tensor *x, int64_t n) { return APPLY(&op_matrix_power, &(PowerParams){ n }, x); }
 
-/* ---- trace, block_diag, vander ----------------------------------------------------------------------------------------------- */
+/* ---- trace, block_diag, vander --------------------------------------------------------------- */
 
 static int trace_shape(OpCall *c)
 {
@@ -147,7 +167,8 @@ static int blocks_shape(OpCall *c)
 {
     for (int i = 0; i < op_inputs(c); i++)
         if (op_input(c, i)->ndim > 2)
-            return op_fail(c, TENSOR_ESHAPE, "operand %d, %s: want at most 2 dimensions", i + 1, S(op_input(c, i)));
+            return op_fail(c, TENSOR_ESHAPE, "operand %d, %s: want at most 2 dimensions", i + 1,
+                           S(op_input(c, i)));
     return 0;
 }
 
@@ -156,7 +177,8 @@ static int block_diag(OpCall *c)
     Tensor *row[OP_MAX_INPUTS];
     const int n = op_inputs(c);
     int64_t columns = 0, at = 0;
-    for (int i = 0; i < n; i++) columns += op_input(c, i)->ndim ? op_input(c, i)->shape[op_input(c, i)->ndim - 1] : 1;
+    for (int i = 0; i < n; i++)
+        columns += op_input(c, i)->ndim ? op_input(c, i)->shape[op_input(c, i)->ndim - 1] : 1;
     for (int i = 0; i < n; i++) {
         Tensor *x = op_input(c, i);
         x = x->ndim < 2 ? tensor_reshape(x, SHAPE(1, x->numel)) : x;
@@ -167,7 +189,10 @@ static int block_diag(OpCall *c)
     return op_set_result(c, 0, tensor_cat(((TensorList){ row, n }), 0));
 }
 
-typedef struct VanderParams { int64_t n; bool increasing; } VanderParams;
+typedef struct VanderParams {
+    int64_t n;
+    bool increasing;
+} VanderParams;
 
 static int vander_shape(OpCall *c)
 {
@@ -192,16 +217,40 @@ static int vander(OpCall *c)
     return op_set_result(c, 0, y);
 }
 
-const TensorOp op_trace = { .name = "trace", .summary = "sum of the diagonal of a matrix; i64 for integers", .gradient = "dx = g on the diagonal",
-    .arity = 1, .shape = trace_shape, .compose = trace, .flags = OP_ANY_DEVICE, .samples = "3x3; 3x4; 4x2; 1x1; 0x3; 3x3@i64; 2x2@bool",
-    .errors = "3 ! ESHAPE; 2x3x3 ! ESHAPE" };
-const TensorOp op_block_diag = { .name = "block_diag", .summary = "matrices down the diagonal, 0 elsewhere", .gradient = "dx_i = its block of g",
-    .arity = OP_ANY_ARITY, .shape = blocks_shape, .compose = block_diag, .flags = OP_ANY_DEVICE,
-    .samples = "2x3,1x2; 3; ; 2x2,,3,1x1; 0x2,2x1; 0,2x2; 2x0,1x3; 2x2@i64,1@i64", .errors = "2x3x4 ! ESHAPE" };
-static const OpField vander_fields[] = { OP_FIELD(OP_I64, VanderParams, n, "-1"), OP_FIELD(OP_BOOL, VanderParams, increasing, "0"), { 0 } };
-const TensorOp op_vander = { .name = "vander", .summary = "powers of a vector's elements in rows", .gradient = "dx_i = sum_j g_ij k x_i^(k-1), k the power",
-    .arity = 1, .params = sizeof(VanderParams), .fields = vander_fields, .shape = vander_shape, .compose = vander, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
-    .samples = "3; 3 {n=5}; 4 {n=2 increasing=1}; 3 {n=1}; 3 {n=0}; 0; 0 {n=3}; 3@i64", .errors = "3x3 ! ESHAPE; 3 {n=-2} ! EVALUE" };
+const TensorOp op_trace = { .name = "trace",
+                            .summary = "sum of the diagonal of a matrix; i64 for integers",
+                            .gradient = "dx = g on the diagonal",
+                            .arity = 1,
+                            .shape = trace_shape,
+                            .compose = trace,
+                            .flags = OP_ANY_DEVICE,
+                            .samples = "3x3; 3x4; 4x2; 1x1; 0x3; 3x3@i64; 2x2@bool",
+                            .errors = "3 ! ESHAPE; 2x3x3 ! ESHAPE" };
+const TensorOp op_block_diag = { .name = "block_diag",
+                                 .summary = "matrices down the diagonal, 0 elsewhere",
+                                 .gradient = "dx_i = its block of g",
+                                 .arity = OP_ANY_ARITY,
+                                 .shape = blocks_shape,
+                                 .compose = block_diag,
+                                 .flags = OP_ANY_DEVICE,
+                                 .samples =
+                                     "2x3,1x2; 3; ; 2x2,,3,1x1; 0x2,2x1; 0,2x2; 2x0,1x3; 2x2@i64,1@i64",
+                                 .errors = "2x3x4 ! ESHAPE" };
+static const OpField vander_fields[] = { OP_FIELD(OP_I64, VanderParams, n, "-1"),
+                                         OP_FIELD(OP_BOOL, VanderParams, increasing, "0"),
+                                         { 0 } };
+const TensorOp op_vander = { .name = "vander",
+                             .summary = "powers of a vector's elements in rows",
+                             .gradient = "dx_i = sum_j g_ij k x_i^(k-1), k the power",
+                             .arity = 1,
+                             .params = sizeof(VanderParams),
+                             .fields = vander_fields,
+                             .shape = vander_shape,
+                             .compose = vander,
+                             .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+                             .samples =
+                                 "3; 3 {n=5}; 4 {n=2 increasing=1}; 3 {n=1}; 3 {n=0}; 0; 0 {n=3}; 3@i64",
+                             .errors = "3x3 ! ESHAPE; 3 {n=-2} ! EVALUE" };
 REGISTER_OP(op_trace);
 REGISTER_OP(op_block_diag);
 REGISTER_OP(op_vander);
@@ -210,8 +259,12 @@ Tensor *tensor_trace(Tensor *x) { return APPLY(&op_trace, NULL, x); }
 
 Tensor *tensor_block_diag(TensorList tensors)
 {
-    if (tensors.n > 0 && !tensors.at) return fail(TENSOR_ENULL, "tensor_block_diag", "the list of tensors is NULL"), NULL;
+    if (tensors.n > 0 && !tensors.at)
+        return fail(TENSOR_ENULL, "tensor_block_diag", "the list of tensors is NULL"), NULL;
     return op_apply1(&op_block_diag, tensors.at, tensors.n, NULL, SITE);
 }
 
-Tensor *tensor_vander_args(TensorVanderArgs a) { return APPLY(&op_vander, &((VanderParams){ a.n, a.increasing }), a.input); }
+Tensor *tensor_vander_args(TensorVanderArgs a)
+{
+    return APPLY(&op_vander, &((VanderParams){ a.n, a.increasing }), a.input);
+}

@@ -1,10 +1,16 @@
-/* matrix_product.c - products of matrices that are views of tensors, in as few kernel calls as their strides allow. */
+/* matrix_product.c - products of matrices that are views of tensors, in as few kernel calls as their strides
+ * allow. */
 #include "matrix_product.h"
 
 Matrix matrix(const Tensor *x, bool rows, bool cols)
 {
     int nd = x->ndim - rows - cols;
-    Matrix a = { .data = x->data, .rows = 1, .cols = 1, .batch_ndim = nd, .batch_shape = x->shape, .batch_stride = x->stride };
+    Matrix a = { .data = x->data,
+                 .rows = 1,
+                 .cols = 1,
+                 .batch_ndim = nd,
+                 .batch_shape = x->shape,
+                 .batch_stride = x->stride };
     if (rows) a.rows = x->shape[nd], a.row = x->stride[nd];
     if (cols) a.cols = x->shape[nd + rows], a.col = x->stride[nd + rows];
     return a;
@@ -34,7 +40,8 @@ int fold_rows(Matrix *a, const Tensor *x)
 {
     Matrix m = *a;
     bool fits = true;
-    for (int i = a->batch_ndim - 1; i >= 0 && fits; i--) fits = stack(&m.rows, &m.row, a->batch_shape[i], a->batch_stride[i]);
+    for (int i = a->batch_ndim - 1; i >= 0 && fits; i--)
+        fits = stack(&m.rows, &m.row, a->batch_shape[i], a->batch_stride[i]);
     if (!fits) {
         Tensor *dense = own(raw_contiguous(x));
         if (!dense) return -1;
@@ -46,7 +53,7 @@ int fold_rows(Matrix *a, const Tensor *x)
     return 0;
 }
 
-/* ---- the product ------------------------------------------------------------------------------------------- */
+/* ---- the product ----------------------------------------------------------------------------- */
 
 enum { A, B, C, OPERANDS };
 
@@ -59,7 +66,8 @@ static void batch_strides(const Matrix *x, const Batch *to, int64_t *stride)
 {
     int lead = to->ndim - x->batch_ndim;
     for (int i = 0; i < to->ndim; i++)
-        stride[i] = i < lead || (x->batch_shape[i - lead] == 1 && to->shape[i] != 1) ? 0 : x->batch_stride[i - lead];
+        stride[i] =
+            i < lead || (x->batch_shape[i - lead] == 1 && to->shape[i] != 1) ? 0 : x->batch_stride[i - lead];
 }
 
 static Batch batch_of(const Matrix *a, const Matrix *b, const Matrix *c)
@@ -73,8 +81,8 @@ static Batch batch_of(const Matrix *a, const Matrix *b, const Matrix *c)
     return t;
 }
 
-/* Does the last batch dimension only make x, and c with it, longer, while the other operand stays?  Then one larger
- * product replaces many.  n, step, c_step: length and strides of x and c along it. */
+/* Does the last batch dimension only make x, and c with it, longer, while the other operand stays?  Then one
+ * larger product replaces many.  n, step, c_step: length and strides of x and c along it. */
 static bool absorb(Batch *t, int x, int other, int64_t *n, int64_t *step, int64_t *c_step)
 {
     const int last = t->ndim - 1;
@@ -94,14 +102,16 @@ static int run(const Product *p, GemmArgs *args, const Batch *t, const char *a, 
     for (int i = 0; i < last; i++) turns *= t->shape[i];
     if (t->ndim) {
         args->batch = t->shape[last];
-        args->a_batch = t->stride[A][last], args->b_batch = t->stride[B][last], args->c_batch = t->stride[C][last];
+        args->a_batch = t->stride[A][last], args->b_batch = t->stride[B][last],
+        args->c_batch = t->stride[C][last];
     }
     while (turns--) {
         args->a = a, args->b = b, args->c = c;
         if (RUN_KERNEL(p->op, p->place, gemm, args)) return -1;
         for (int i = last - 1; i >= 0; i--) {
             const int64_t by = ++at[i] < t->shape[i] ? 1 : 1 - t->shape[i];
-            a += by * t->stride[A][i] * size, b += by * t->stride[B][i] * size, c += by * t->stride[C][i] * size;
+            a += by * t->stride[A][i] * size, b += by * t->stride[B][i] * size,
+                c += by * t->stride[C][i] * size;
             if (by == 1) break;
             at[i] = 0;
         }
@@ -118,9 +128,20 @@ int multiply(const Product *p, Matrix a, Matrix b, Matrix c)
     if (c.batch_ndim) t = batch_of(&a, &b, &c);
     while (t.ndim > 0 && absorb(&t, A, B, &c.rows, &a.row, &c.row)) {}
     while (t.ndim > 0 && !p->bias && absorb(&t, B, A, &c.cols, &b.col, &c.col)) {}
-    GemmArgs args = { .dtype = p->dtype, .batch = 1, .m = c.rows, .n = c.cols, .k = a.cols,
-                      .a_row = a.row, .a_col = a.col, .b_row = b.row, .b_col = b.col, .c_row = c.row, .c_col = c.col,
-                      .alpha = p->alpha, .beta = p->beta, .bias = p->bias };
+    GemmArgs args = { .dtype = p->dtype,
+                      .batch = 1,
+                      .m = c.rows,
+                      .n = c.cols,
+                      .k = a.cols,
+                      .a_row = a.row,
+                      .a_col = a.col,
+                      .b_row = b.row,
+                      .b_col = b.col,
+                      .c_row = c.row,
+                      .c_col = c.col,
+                      .alpha = p->alpha,
+                      .beta = p->beta,
+                      .bias = p->bias };
     return run(p, &args, &t, a.data, b.data, c.data);
 }
 
@@ -129,5 +150,6 @@ int check_dtypes(OpCall *c, const Tensor *a, const Tensor *b)
     if (a->dtype == TENSOR_BOOL) return op_fail(c, TENSOR_EDTYPE, "bool %s: products are of numbers", S(a));
     if (!b || a->dtype == b->dtype) return 0;
     return op_fail(c, TENSOR_EDTYPE, "%s %s and %s %s: of different dtypes only floating ones are promoted",
-                   tensor_dtype_name((TensorDtype)a->dtype), S(a), tensor_dtype_name((TensorDtype)b->dtype), S(b));
+                   tensor_dtype_name((TensorDtype)a->dtype), S(a), tensor_dtype_name((TensorDtype)b->dtype),
+                   S(b));
 }

@@ -1,4 +1,5 @@
-/* matrix_product.h - what matmul and linear share: matrices as views of tensors, and their products outside the graph. */
+/* matrix_product.h - what matmul and linear share: matrices as views of tensors, and their products outside
+ * the graph. */
 #ifndef TG_PRODUCT_H
 #define TG_PRODUCT_H
 
@@ -9,7 +10,7 @@
 /* A batch of matrices inside a tensor; the batch dimensions point into it. */
 typedef struct Matrix {
     void *data;
-    int64_t rows, cols, row, col;           /* sizes and strides */
+    int64_t rows, cols, row, col; /* sizes and strides */
     int batch_ndim;
     const int64_t *batch_shape, *batch_stride;
 } Matrix;
@@ -19,13 +20,14 @@ typedef struct Matrix {
 Matrix matrix(const Tensor *x, bool rows, bool cols);
 Matrix left_matrix(const Tensor *x);
 Matrix right_matrix(const Tensor *x);
-Matrix flip(Matrix a);                      /* transposed */
+Matrix flip(Matrix a); /* transposed */
 
-/* fold_rows - the batch of x one below the other, as one matrix; x is copied when its strides do not allow that.
- * 0, or -1: no memory. */
+/* fold_rows - the batch of x one below the other, as one matrix; x is copied when its strides do not allow
+ * that. 0, or -1: no memory. */
 int fold_rows(Matrix *a, const Tensor *x);
 
-/* multiply - c = alpha a b + beta c (+ bias, one value a column); c's batch is the broadcast one of a and b. */
+/* multiply - c = alpha a b + beta c (+ bias, one value a column); c's batch is the broadcast one of a and b.
+ */
 typedef struct Product {
     const char *op;
     const Place *place;

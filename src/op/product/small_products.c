@@ -6,7 +6,7 @@
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
 
-/* ---- inner, kron, cross ----------------------------------------------------------------------------------------------- */
+/* ---- inner, kron, cross ---------------------------------------------------------------------- */
 
 static int inner_shape(OpCall *c)
 {
@@ -36,15 +36,19 @@ static int kron(OpCall *c)
     const int n = a->ndim > b->ndim ? a->ndim : b->ndim;
     int64_t in_a[TENSOR_MAX_DIMS], in_b[TENSOR_MAX_DIMS], shape[TENSOR_MAX_DIMS];
     for (int i = 0; i < n; i++) {
-        const int64_t size_a = i < n - a->ndim ? 1 : a->shape[i - (n - a->ndim)], size_b = i < n - b->ndim ? 1 : b->shape[i - (n - b->ndim)];
+        const int64_t size_a = i < n - a->ndim ? 1 : a->shape[i - (n - a->ndim)],
+                      size_b = i < n - b->ndim ? 1 : b->shape[i - (n - b->ndim)];
         in_a[2 * i] = size_a, in_a[2 * i + 1] = 1, in_b[2 * i] = 1, in_b[2 * i + 1] = size_b;
         shape[i] = size_a * size_b;
     }
-    Tensor *y = tensor_mul(tensor_reshape(a, (TensorShape){ 2 * n, in_a }), tensor_reshape(b, (TensorShape){ 2 * n, in_b }));
+    Tensor *y = tensor_mul(tensor_reshape(a, (TensorShape){ 2 * n, in_a }),
+                           tensor_reshape(b, (TensorShape){ 2 * n, in_b }));
     return op_set_result(c, 0, y ? tensor_reshape(y, (TensorShape){ n, shape }) : NULL);
 }
 
-typedef struct CrossParams { int dim; } CrossParams;
+typedef struct CrossParams {
+    int dim;
+} CrossParams;
 
 static int cross_shape(OpCall *c)
 {
@@ -58,8 +62,11 @@ static int cross_shape(OpCall *c)
     if (p->dim == TENSOR_ALL) return op_fail(c, TENSOR_ESHAPE, "%s and %s: no dim of 3 in both", S(a), S(b));
     p->dim = call_dim(c, p->dim, shape_of(a));
     if (p->dim < 0) return -1;
-    if (a->ndim == 0 || a->shape[p->dim] != 3 || b->shape[p->dim] != 3 || shape_broadcast(shape_of(a), shape_of(b), joint) < 0)
-        return op_fail(c, TENSOR_ESHAPE, "%s and %s: want 3 elements in dim %d, and other dims that broadcast", S(a), S(b), p->dim);
+    if (a->ndim == 0 || a->shape[p->dim] != 3 || b->shape[p->dim] != 3 ||
+        shape_broadcast(shape_of(a), shape_of(b), joint) < 0)
+        return op_fail(c, TENSOR_ESHAPE,
+                       "%s and %s: want 3 elements in dim %d, and other dims that broadcast", S(a), S(b),
+                       p->dim);
     return 0;
 }
 
@@ -69,29 +76,48 @@ static int cross(OpCall *c)
 {
     const int dim = ((const CrossParams *)op_params(c))->dim;
     Tensor *a = op_input(c, 0), *b = op_input(c, 1);
-    Tensor *up = tensor_mul(turned(a, dim, -1), turned(b, dim, 1)), *down = tensor_mul(turned(a, dim, 1), turned(b, dim, -1));
+    Tensor *up = tensor_mul(turned(a, dim, -1), turned(b, dim, 1)),
+           *down = tensor_mul(turned(a, dim, 1), turned(b, dim, -1));
     return op_set_result(c, 0, tensor_sub(up, down));
 }
 
 #define TWO .arity = 2, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
 const TensorOp op_inner = {
-    .name = "inner", .summary = "sum of products over the last dim of both", .gradient = "da = g b, db = g^T a", TWO, .shape = inner_shape,
-    .compose = inner, .samples = "5,5; 3x4,4; 3x4,2x4; 2x3x4,5x4; ,3x4; 3,; ,; 3x0,2x0; 0x3,3",
+    .name = "inner",
+    .summary = "sum of products over the last dim of both",
+    .gradient = "da = g b, db = g^T a",
+    TWO,
+    .shape = inner_shape,
+    .compose = inner,
+    .samples = "5,5; 3x4,4; 3x4,2x4; 2x3x4,5x4; ,3x4; 3,; ,; 3x0,2x0; 0x3,3",
     .errors = "3,4 ! ESHAPE; 3@i64,3 ! EDTYPE",
 };
 const TensorOp op_kron = {
-    .name = "kron", .summary = "every element of a times all of b", .gradient = "da_i = sum g b over the block of i, db likewise",
-    .arity = 2, .flags = OP_ANY_DEVICE, .shape = kron_shape, .compose = kron,
+    .name = "kron",
+    .summary = "every element of a times all of b",
+    .gradient = "da_i = sum g b over the block of i, db likewise",
+    .arity = 2,
+    .flags = OP_ANY_DEVICE,
+    .shape = kron_shape,
+    .compose = kron,
     .samples = "2x3,4x2; 3,2x2; 2x1x2,3; ,2x2; ,; 0x2,3x1; 2x2x2,1x3x2; 2@i64,3@i64; 2@bool,3; 2x2@u8,@bool",
     .errors = "1x1x1x1x1x1x1x1x2,1 ! ESHAPE",
 };
 static const OpField cross_fields[] = { OP_FIELD(OP_INT, CrossParams, dim, "-2147483648"), { 0 } };
 const TensorOp op_cross = {
-    .name = "cross", .summary = "cross product of vectors of 3 along dim (the first dim of 3 unless given)", .gradient = "da = b x g, db = g x a",
-    .arity = 2, .params = sizeof(CrossParams), .fields = cross_fields, .shape = cross_shape, .compose = cross,
+    .name = "cross",
+    .summary = "cross product of vectors of 3 along dim (the first dim of 3 unless given)",
+    .gradient = "da = b x g, db = g x a",
+    .arity = 2,
+    .params = sizeof(CrossParams),
+    .fields = cross_fields,
+    .shape = cross_shape,
+    .compose = cross,
     .flags = OP_ANY_DEVICE | OP_SAME_DTYPE | OP_ROUND_ONCE,
-    .samples = "3,3; 4x3,4x3; 3x4,3x4 {dim=0}; 2x3x3,1x3x3 {dim=-1}; 3x3,3x3; 0x3,0x3; 3@i64,3@i64; 4x3,1x3 {dim=1}",
-    .errors = "3,4 ! ESHAPE; 2x4,2x4 ! ESHAPE; 4x3,3 ! ESHAPE; 4x3,4x3 {dim=0} ! ESHAPE; 3,3 {dim=1} ! EINDEX; 2x3,4x3 ! ESHAPE",
+    .samples =
+        "3,3; 4x3,4x3; 3x4,3x4 {dim=0}; 2x3x3,1x3x3 {dim=-1}; 3x3,3x3; 0x3,0x3; 3@i64,3@i64; 4x3,1x3 {dim=1}",
+    .errors = "3,4 ! ESHAPE; 2x4,2x4 ! ESHAPE; 4x3,3 ! ESHAPE; 4x3,4x3 {dim=0} ! ESHAPE; 3,3 {dim=1} ! "
+              "EINDEX; 2x3,4x3 ! ESHAPE",
 };
 REGISTER_OP(op_inner);
 REGISTER_OP(op_kron);
@@ -106,7 +132,7 @@ Tensor *tensor_vdot(Tensor *a, Tensor *b)
     return named_result(before, tensor_dot(a, b));
 }
 
-/* ---- bilinear ------------------------------------------------------------------------------------------------------------ */
+/* ---- bilinear -------------------------------------------------------------------------------- */
 
 static int bilinear_shape(OpCall *c)
 {
@@ -114,35 +140,53 @@ static int bilinear_shape(OpCall *c)
     if (w->ndim != 3) return op_fail(c, TENSOR_ESHAPE, "weight %s: want [out, in1, in2]", S(w));
     bool fits = x1->ndim && x1->ndim == x2->ndim;
     for (int d = 0; fits && d < x1->ndim - 1; d++) fits = x1->shape[d] == x2->shape[d];
-    if (!fits) return op_fail(c, TENSOR_ESHAPE, "inputs %s and %s: want [..., in1] and [..., in2] with the same leading dims", S(x1), S(x2));
+    if (!fits)
+        return op_fail(c, TENSOR_ESHAPE,
+                       "inputs %s and %s: want [..., in1] and [..., in2] with the same leading dims", S(x1),
+                       S(x2));
     if (x1->shape[x1->ndim - 1] != w->shape[1] || x2->shape[x2->ndim - 1] != w->shape[2])
-        return op_fail(c, TENSOR_ESHAPE, "inputs %s and %s, weight %s: it takes %lld and %lld features", S(x1), S(x2), S(w),
-                       (long long)w->shape[1], (long long)w->shape[2]);
+        return op_fail(c, TENSOR_ESHAPE, "inputs %s and %s, weight %s: it takes %lld and %lld features",
+                       S(x1), S(x2), S(w), (long long)w->shape[1], (long long)w->shape[2]);
     if (b && (b->ndim != 1 || b->shape[0] != w->shape[0]))
-        return op_fail(c, TENSOR_ESHAPE, "bias %s, weight %s: want a bias [%lld]", S(b), S(w), (long long)w->shape[0]);
+        return op_fail(c, TENSOR_ESHAPE, "bias %s, weight %s: want a bias [%lld]", S(b), S(w),
+                       (long long)w->shape[0]);
     return 0;
 }
 
 static int bilinear(OpCall *c)
 {
-    Tensor *y = tensor_einsum("...i,oij,...j->...o", TENSORS(op_input(c, 0), op_input(c, 2), op_input(c, 1))), *b = op_input(c, 3);
+    Tensor *y = tensor_einsum("...i,oij,...j->...o", TENSORS(op_input(c, 0), op_input(c, 2), op_input(c, 1))),
+           *b = op_input(c, 3);
     return op_set_result(c, 0, b ? tensor_add(y, b) : y);
 }
 
 const TensorOp op_bilinear = {
-    .name = "bilinear", .summary = "x1^T weight_o x2 + bias_o; weight [out, in1, in2]",
-    .gradient = "dx1 = sum_o g_o w_o x2, dx2 = sum_o g_o w_o^T x1, dw_o = g_o x1 x2^T, db = sum g", .arity = 4, .optional = KEEP_INPUT(3),
-    .shape = bilinear_shape, .compose = bilinear, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE, .torch = "nn.functional.bilinear",
-    .samples = "3x4,3x2,5x4x2,5; 4,2,3x4x2,-; 2x3x4,2x3x2,2x4x2,2; 0x4,0x2,3x4x2,3; 3x0,3x2,2x0x2,2; 3x4,3x2,0x4x2,0",
-    .errors = "3x4,2x2,5x4x2,5 ! ESHAPE; 3x4,3x3,5x4x2,5 ! ESHAPE; 3x4,3x2,5x4,5 ! ESHAPE; 3x4,3x2,5x4x2,4 ! ESHAPE",
+    .name = "bilinear",
+    .summary = "x1^T weight_o x2 + bias_o; weight [out, in1, in2]",
+    .gradient = "dx1 = sum_o g_o w_o x2, dx2 = sum_o g_o w_o^T x1, dw_o = g_o x1 x2^T, db = sum g",
+    .arity = 4,
+    .optional = KEEP_INPUT(3),
+    .shape = bilinear_shape,
+    .compose = bilinear,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
+    .torch = "nn.functional.bilinear",
+    .samples = "3x4,3x2,5x4x2,5; 4,2,3x4x2,-; 2x3x4,2x3x2,2x4x2,2; 0x4,0x2,3x4x2,3; 3x0,3x2,2x0x2,2; "
+               "3x4,3x2,0x4x2,0",
+    .errors = "3x4,2x2,5x4x2,5 ! ESHAPE; 3x4,3x3,5x4x2,5 ! ESHAPE; 3x4,3x2,5x4,5 ! ESHAPE; 3x4,3x2,5x4x2,4 ! "
+              "ESHAPE",
 };
 REGISTER_OP(op_bilinear);
 
-Tensor *tensor_bilinear(Tensor *x1, Tensor *x2, Tensor *weight, Tensor *bias) { return APPLY(&op_bilinear, NULL, x1, x2, weight, bias); }
+Tensor *tensor_bilinear(Tensor *x1, Tensor *x2, Tensor *weight, Tensor *bias)
+{
+    return APPLY(&op_bilinear, NULL, x1, x2, weight, bias);
+}
 
-/* ---- beta input + alpha product --------------------------------------------------------------------------------------------- */
+/* ---- beta input + alpha product -------------------------------------------------------------- */
 
-typedef struct AddParams { double beta, alpha; } AddParams;
+typedef struct AddParams {
+    double beta, alpha;
+} AddParams;
 
 static int want_ranks(OpCall *c, int a_rank, int b_rank)
 {
@@ -154,9 +198,10 @@ static int want_ranks(OpCall *c, int a_rank, int b_rank)
 static int want_input(OpCall *c, const Tensor *x, TensorShape to)
 {
     int64_t wide[TENSOR_MAX_DIMS];
-    if (shape_broadcast(shape_of(x), to, wide) == to.ndim && shape_equal((TensorShape){ to.ndim, wide }, to)) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "%s does not broadcast to %s, the shape of %s times %s", S(x), shape_text(to), S(op_input(c, 1)),
-                   S(op_input(c, 2)));
+    if (shape_broadcast(shape_of(x), to, wide) == to.ndim && shape_equal((TensorShape){ to.ndim, wide }, to))
+        return 0;
+    return op_fail(c, TENSOR_ESHAPE, "%s does not broadcast to %s, the shape of %s times %s", S(x),
+                   shape_text(to), S(op_input(c, 1)), S(op_input(c, 2)));
 }
 
 static int addmv_shape(OpCall *c)
@@ -165,14 +210,17 @@ static int addmv_shape(OpCall *c)
     if (want_ranks(c, 2, 1)) return -1;
     const Tensor *a = op_input(c, 1), *b = op_input(c, 2);
     if (a->shape[1] != b->shape[0])
-        return op_fail(c, TENSOR_ESHAPE, "%s times %s: the inner sizes %lld and %lld differ", S(a), S(b), (long long)a->shape[1],
-                       (long long)b->shape[0]);
+        return op_fail(c, TENSOR_ESHAPE, "%s times %s: the inner sizes %lld and %lld differ", S(a), S(b),
+                       (long long)a->shape[1], (long long)b->shape[0]);
     return want_input(c, x, SHAPE(a->shape[0]));
 }
 
 static int addr_shape(OpCall *c)
 {
-    return want_ranks(c, 1, 1) || want_input(c, op_input(c, 0), SHAPE(op_input(c, 1)->shape[0], op_input(c, 2)->shape[0])) ? -1 : 0;
+    return want_ranks(c, 1, 1) ||
+                   want_input(c, op_input(c, 0), SHAPE(op_input(c, 1)->shape[0], op_input(c, 2)->shape[0]))
+               ? -1
+               : 0;
 }
 
 static int addbmm_shape(OpCall *c)
@@ -191,13 +239,16 @@ static Tensor *add_product(OpCall *c, Tensor *x, Tensor *a, Tensor *b)
 
 static int addmv(OpCall *c)
 {
-    Tensor *x = op_input(c, 0), *y = add_product(c, x->ndim ? tensor_unsqueeze(x, 1) : x, op_input(c, 1), tensor_unsqueeze(op_input(c, 2), 1));
+    Tensor *x = op_input(c, 0), *y = add_product(c, x->ndim ? tensor_unsqueeze(x, 1) : x, op_input(c, 1),
+                                                 tensor_unsqueeze(op_input(c, 2), 1));
     return op_set_result(c, 0, y ? tensor_select(y, 1, 0) : NULL);
 }
 
 static int addr(OpCall *c)
 {
-    return op_set_result(c, 0, add_product(c, op_input(c, 0), tensor_unsqueeze(op_input(c, 1), 1), tensor_unsqueeze(op_input(c, 2), 0)));
+    return op_set_result(c, 0,
+                         add_product(c, op_input(c, 0), tensor_unsqueeze(op_input(c, 1), 1),
+                                     tensor_unsqueeze(op_input(c, 2), 0)));
 }
 
 static int addbmm(OpCall *c)
@@ -208,34 +259,62 @@ static int addbmm(OpCall *c)
     return op_set_result(c, 0, add_product(c, op_input(c, 0), wide, tensor_reshape(b, SHAPE(k, n))));
 }
 
-static const OpField add_fields[] = { OP_FIELD(OP_DOUBLE, AddParams, beta, "1"), OP_FIELD(OP_DOUBLE, AddParams, alpha, "1"), { 0 } };
-#define ADD .arity = 3, .params = sizeof(AddParams), .fields = add_fields, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
+static const OpField add_fields[] = { OP_FIELD(OP_DOUBLE, AddParams, beta, "1"),
+                                      OP_FIELD(OP_DOUBLE, AddParams, alpha, "1"),
+                                      { 0 } };
+#define ADD                                                        \
+    .arity = 3, .params = sizeof(AddParams), .fields = add_fields, \
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
 
 const TensorOp op_addmv = {
-    .name = "addmv", .summary = "beta input + alpha a b for [m, k] [k]", ADD, .gradient = "dx = beta g, da = alpha g b^T, db = alpha a^T g",
-    .shape = addmv_shape, .compose = addmv,
+    .name = "addmv",
+    .summary = "beta input + alpha a b for [m, k] [k]",
+    ADD,
+    .gradient = "dx = beta g, da = alpha g b^T, db = alpha a^T g",
+    .shape = addmv_shape,
+    .compose = addmv,
     .samples = "3,3x4,4; 1,3x4,4 {alpha=2}; ,3x4,4 {beta=.5 alpha=-1}; 3,3x0,0; 0,0x4,4; 3,3x4,4 {beta=0}",
-    .errors = "3,3x4,5 ! ESHAPE; 4,3x4,4 ! ESHAPE; 3,3x4,4x1 ! ESHAPE; 3x3,3x4,4 ! ESHAPE; 3@i64,3x4,4 ! EDTYPE",
+    .errors =
+        "3,3x4,5 ! ESHAPE; 4,3x4,4 ! ESHAPE; 3,3x4,4x1 ! ESHAPE; 3x3,3x4,4 ! ESHAPE; 3@i64,3x4,4 ! EDTYPE",
 };
 const TensorOp op_addr = {
-    .name = "addr", .summary = "beta input + alpha a b^T for [m] [n]", ADD, .gradient = "dx = beta g, da = alpha g b, db = alpha g^T a",
-    .shape = addr_shape, .compose = addr,
+    .name = "addr",
+    .summary = "beta input + alpha a b^T for [m] [n]",
+    ADD,
+    .gradient = "dx = beta g, da = alpha g b, db = alpha g^T a",
+    .shape = addr_shape,
+    .compose = addr,
     .samples = "3x4,3,4; 4,3,4 {alpha=2}; 3x1,3,4 {beta=.5 alpha=-1}; ,3,4; 0x4,0,4; 3x4,3,4 {beta=0}",
     .errors = "4x3,3,4 ! ESHAPE; 3x4,3x1,4 ! ESHAPE; 1x3x4,3,4 ! ESHAPE; 3x4@i64,3,4 ! EDTYPE",
 };
 const TensorOp op_addbmm = {
-    .name = "addbmm", .summary = "beta input + alpha sum_i a_i b_i for [B, m, k] [B, k, n]", ADD,
-    .gradient = "dx = beta g, da_i = alpha g b_i^T, db_i = alpha a_i^T g", .shape = addbmm_shape, .compose = addbmm,
-    .samples = "3x5,2x3x4,2x4x5; 5,2x3x4,2x4x5 {alpha=2}; ,2x3x4,2x4x5 {beta=.5 alpha=-1}; 3x5,0x3x4,0x4x5; 3x5,2x3x0,2x0x5; 3x5,2x3x4,2x4x5 {beta=0}",
-    .errors = "3x5,2x3x4,3x4x5 ! ESHAPE; 3x5,2x3x4,2x3x5 ! ESHAPE; 4x5,2x3x4,2x4x5 ! ESHAPE; 3x5,3x4,4x5 ! ESHAPE",
+    .name = "addbmm",
+    .summary = "beta input + alpha sum_i a_i b_i for [B, m, k] [B, k, n]",
+    ADD,
+    .gradient = "dx = beta g, da_i = alpha g b_i^T, db_i = alpha a_i^T g",
+    .shape = addbmm_shape,
+    .compose = addbmm,
+    .samples = "3x5,2x3x4,2x4x5; 5,2x3x4,2x4x5 {alpha=2}; ,2x3x4,2x4x5 {beta=.5 alpha=-1}; 3x5,0x3x4,0x4x5; "
+               "3x5,2x3x0,2x0x5; 3x5,2x3x4,2x4x5 {beta=0}",
+    .errors =
+        "3x5,2x3x4,3x4x5 ! ESHAPE; 3x5,2x3x4,2x3x5 ! ESHAPE; 4x5,2x3x4,2x4x5 ! ESHAPE; 3x5,3x4,4x5 ! ESHAPE",
 };
 REGISTER_OP(op_addmv);
 REGISTER_OP(op_addr);
 REGISTER_OP(op_addbmm);
 
-Tensor *tensor_addmv_args(TensorAddmmArgs s) { return APPLY(&op_addmv, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b); }
-Tensor *tensor_addr_args(TensorAddmmArgs s) { return APPLY(&op_addr, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b); }
-Tensor *tensor_addbmm_args(TensorAddmmArgs s) { return APPLY(&op_addbmm, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b); }
+Tensor *tensor_addmv_args(TensorAddmmArgs s)
+{
+    return APPLY(&op_addmv, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b);
+}
+Tensor *tensor_addr_args(TensorAddmmArgs s)
+{
+    return APPLY(&op_addr, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b);
+}
+Tensor *tensor_addbmm_args(TensorAddmmArgs s)
+{
+    return APPLY(&op_addbmm, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b);
+}
 
 static Tensor *add_in_place(const TensorOp *op, const TensorAddmmArgs *s, const void *site)
 {

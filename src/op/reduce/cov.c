@@ -1,4 +1,5 @@
-/* cov.c - covariances and correlations of variables, which are rows of observations [variables, n] (or one, [n]).
+/* cov.c - covariances and correlations of variables, which are rows of observations [variables, n] (or one,
+ * [n]).
  *
  *   cov = (x - m) diag(w) (x - m)^T / norm,  m = x w / sum w,  w = fweights aweights or 1
  *   norm = max(0, sum w - correction), with aweights: sum w - correction sum(w aweights) / sum w
@@ -6,12 +7,16 @@
 #include "reduce.h"
 #include "op/shape/shape_op.h"
 
-typedef struct CovParams { double correction; } CovParams;
+typedef struct CovParams {
+    double correction;
+} CovParams;
 
 static int variables_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0);
-    return x->ndim <= 2 ? 0 : op_fail(c, TENSOR_ESHAPE, "%s: want variables in rows, [variables, n] or [n]", S(x));
+    return x->ndim <= 2
+               ? 0
+               : op_fail(c, TENSOR_ESHAPE, "%s: want variables in rows, [variables, n] or [n]", S(x));
 }
 
 static int check_weights(OpCall *c, int i, const char *name)
@@ -20,7 +25,8 @@ static int check_weights(OpCall *c, int i, const char *name)
     const int64_t n = x->ndim ? x->shape[x->ndim - 1] : 1;
     if (!w) return 0;
     if (w->ndim > 1 || w->numel != n)
-        return op_fail(c, TENSOR_ESHAPE, "%s %s for %s: want one of each of the %lld observations", name, S(w), S(x), (long long)n);
+        return op_fail(c, TENSOR_ESHAPE, "%s %s for %s: want one of each of the %lld observations", name,
+                       S(w), S(x), (long long)n);
     Tensor *host = host_copy(w, TENSOR_F64);
     if (!host) return -1;
     for (int64_t k = 0; k < n; k++) {
@@ -35,7 +41,8 @@ static int cov_shape(OpCall *c)
     const Tensor *f = op_input(c, 1);
     if (variables_shape(c)) return -1;
     if (f && (dtype_is_float(f->dtype) || f->dtype == TENSOR_BOOL))
-        return op_fail(c, TENSOR_EDTYPE, "fweights are %s: want integers", tensor_dtype_name((TensorDtype)f->dtype));
+        return op_fail(c, TENSOR_EDTYPE, "fweights are %s: want integers",
+                       tensor_dtype_name((TensorDtype)f->dtype));
     return check_weights(c, 1, "fweights") || check_weights(c, 2, "aweights") ? -1 : 0;
 }
 
@@ -44,7 +51,8 @@ static Tensor *divisor(Tensor *w, Tensor *a, double correction)
 {
     Tensor *total = tensor_sum(w), *less = NULL;
     if (!total) return NULL;
-    if (a && correction != 0) less = tensor_mul_scalar(tensor_div(tensor_sum(tensor_mul(w, a)), total), correction);
+    if (a && correction != 0)
+        less = tensor_mul_scalar(tensor_div(tensor_sum(tensor_mul(w, a)), total), correction);
     Tensor *d = less ? tensor_sub(total, less) : tensor_sub_scalar(total, correction);
     return d ? tensor_where(tensor_gt_scalar(d, 0), d, tensor_zeros_like(d)) : NULL;
 }
@@ -58,7 +66,8 @@ static Tensor *covariance(Tensor *x, Tensor *f, Tensor *a, double correction)
     Tensor *w = f ? tensor_to(tensor_reshape(f, SHAPE(-1)), (TensorDtype)x->dtype) : NULL;
     if (a) a = tensor_reshape(a, SHAPE(-1));
     if (a) w = w ? tensor_mul(w, a) : a;
-    Tensor *mean = w ? tensor_div(tensor_sum(tensor_mul(x, w), 1, true), tensor_sum(w)) : tensor_mean(x, 1, true);
+    Tensor *mean =
+        w ? tensor_div(tensor_sum(tensor_mul(x, w), 1, true), tensor_sum(w)) : tensor_mean(x, 1, true);
     Tensor *d = tensor_sub(x, mean);
     Tensor *y = tensor_mm(d, tensor_t(w ? tensor_mul(d, w) : d));
     if (w) y = tensor_div(y, divisor(w, a, correction));
@@ -80,7 +89,8 @@ static int corrcoef_compose(OpCall *c)
     if (y->ndim == 0) y = tensor_div(y, y);
     else {
         Tensor *deviation = tensor_sqrt(tensor_diagonal(y));
-        y = tensor_clamp(tensor_div(tensor_div(y, tensor_unsqueeze(deviation, 1)), tensor_unsqueeze(deviation, 0)), -1, 1);
+        y = tensor_clamp(
+            tensor_div(tensor_div(y, tensor_unsqueeze(deviation, 1)), tensor_unsqueeze(deviation, 0)), -1, 1);
     }
     return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : NULL);
 }
@@ -88,19 +98,34 @@ static int corrcoef_compose(OpCall *c)
 static const OpField fields[] = { OP_FIELD(OP_DOUBLE, CovParams, correction, "1"), { 0 } };
 
 const TensorOp op_cov = {
-    .name = "cov", .summary = "covariances of the variables in rows; counts and weights of observations are optional",
-    .gradient = "dx = (g + g^T) (x - m) diag(w) / norm", .arity = 3, .optional = KEEP_INPUT(1) | KEEP_INPUT(2), .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(CovParams), .fields = fields, .shape = cov_shape, .compose = cov_compose,
+    .name = "cov",
+    .summary = "covariances of the variables in rows; counts and weights of observations are optional",
+    .gradient = "dx = (g + g^T) (x - m) diag(w) / norm",
+    .arity = 3,
+    .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
+    .no_grad_inputs = KEEP_INPUT(1),
+    .params = sizeof(CovParams),
+    .fields = fields,
+    .shape = cov_shape,
+    .compose = cov_compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
-    .samples = "3x5,-,-; 5,-,-; 3x5,-,- {correction=0}; 2x4,4@i64:1..3,-; 2x4,-,4:.5..2; 2x4,4@i64:1..3,4:.5..2 {correction=0}; "
+    .samples = "3x5,-,-; 5,-,-; 3x5,-,- {correction=0}; 2x4,4@i64:1..3,-; 2x4,-,4:.5..2; "
+               "2x4,4@i64:1..3,4:.5..2 {correction=0}; "
                "2x4,4@i64:1..2,4:.5..1; 0x4,-,-",
-    .errors = "2x3x4,-,- ! ESHAPE; 3x5,4@i64:1..2,- ! ESHAPE; 3x5,5,- ! EDTYPE; 3x5,-,5:-2..-1 ! EVALUE; 3x5@i64,-,- ! EDTYPE",
+    .errors = "2x3x4,-,- ! ESHAPE; 3x5,4@i64:1..2,- ! ESHAPE; 3x5,5,- ! EDTYPE; 3x5,-,5:-2..-1 ! EVALUE; "
+              "3x5@i64,-,- ! EDTYPE",
 };
 const TensorOp op_corrcoef = {
-    .name = "corrcoef", .summary = "correlations of the variables in rows",
-    .gradient = "v the diagonal of c = cov(x): dc_ij = g_ij / sqrt(v_i v_j), dv_i = -sum_j (g_ij + g_ji) y_ij / (2 v_i); dx is cov's for dc",
-    .arity = 1, .shape = variables_shape, .compose = corrcoef_compose,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, .samples = "3x5; 5; 2x4; 4x3; 0x3", .errors = "2x3x4 ! ESHAPE; 3@i64 ! EDTYPE",
+    .name = "corrcoef",
+    .summary = "correlations of the variables in rows",
+    .gradient = "v the diagonal of c = cov(x): dc_ij = g_ij / sqrt(v_i v_j), dv_i = -sum_j (g_ij + g_ji) "
+                "y_ij / (2 v_i); dx is cov's for dc",
+    .arity = 1,
+    .shape = variables_shape,
+    .compose = corrcoef_compose,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
+    .samples = "3x5; 5; 2x4; 4x3; 0x3",
+    .errors = "2x3x4 ! ESHAPE; 3@i64 ! EDTYPE",
 };
 REGISTER_OP(op_cov);
 REGISTER_OP(op_corrcoef);

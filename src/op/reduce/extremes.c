@@ -5,7 +5,7 @@
  */
 #include "reduce.h"
 
-/* ---- values over dims ---------------------------------------------------------------------------------------------- */
+/* ---- values over dims ------------------------------------------------------------------------ */
 
 static int value_shape(OpCall *c)
 {
@@ -23,17 +23,23 @@ static int value_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const OpField fields[] = { REDUCE_FIELDS, { 0 } };
 
-#define VALUES .arity = 1, .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .params = sizeof(ReduceParams), .fields = fields, \
-    .shape = value_shape, .backward = value_backward, .flags = OP_ANY_DEVICE, \
-    .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 2x3x4 {dims=[-2]}; ; {dims=[0]}; 0x3 {dims=[1]}; 3x4@i64 {dims=[0]}", \
+#define VALUES                                                                                            \
+    .arity = 1, .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .params = sizeof(ReduceParams), .fields = fields, \
+    .shape = value_shape, .backward = value_backward, .flags = OP_ANY_DEVICE,                             \
+    .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 2x3x4 {dims=[-2]}; ; {dims=[0]}; 0x3 "   \
+               "{dims=[1]}; 3x4@i64 {dims=[0]}",                                                          \
     .errors = "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[1 1]} ! EVALUE; 0x3 {dims=[0]} ! ESHAPE; 0 ! ESHAPE"
 
-const TensorOp op_amax = { .name = "amax", .summary = "largest over dims; equal ones share the gradient evenly",
-    .gradient = "dx = g / ties where x = y",
-                           .forward = amax_forward, VALUES };
-const TensorOp op_amin = { .name = "amin", .summary = "smallest over dims; equal ones share the gradient evenly",
-    .gradient = "dx = g / ties where x = y",
-                           .forward = amin_forward, VALUES };
+const TensorOp op_amax = { .name = "amax",
+                           .summary = "largest over dims; equal ones share the gradient evenly",
+                           .gradient = "dx = g / ties where x = y",
+                           .forward = amax_forward,
+                           VALUES };
+const TensorOp op_amin = { .name = "amin",
+                           .summary = "smallest over dims; equal ones share the gradient evenly",
+                           .gradient = "dx = g / ties where x = y",
+                           .forward = amin_forward,
+                           VALUES };
 REGISTER_OP(op_amax);
 REGISTER_OP(op_amin);
 
@@ -63,14 +69,15 @@ Tensor *tensor_min(Tensor *x)
     return named_result(before, APPLY(&op_amin, &(ReduceParams){ .keepdim = false }, x));
 }
 
-/* ---- both ends ------------------------------------------------------------------------------------------------------- */
+/* ---- both ends ------------------------------------------------------------------------------- */
 
 static int ends_shape(OpCall *c)
 {
     const ReduceParams *p = op_params(c);
     if (reduce_check_extreme(c)) return -1;
     if (p->dims.n <= 1) return 0;
-    return op_fail(c, TENSOR_EVALUE, "%s: %d dims given: it takes one, or none for all", S(op_input(c, 0)), p->dims.n);
+    return op_fail(c, TENSOR_EVALUE, "%s: %d dims given: it takes one, or none for all", S(op_input(c, 0)),
+                   p->dims.n);
 }
 
 static int ends_compose(OpCall *c)
@@ -82,10 +89,18 @@ static int ends_compose(OpCall *c)
 }
 
 const TensorOp op_aminmax = {
-    .name = "aminmax", .summary = "smallest and largest along a dim or of all; equal ones share the gradient evenly",
-    .gradient = "dx = g / ties where x is the smallest + g' / ties where it is the largest", .arity = 1, .outputs = 2,
-    .params = sizeof(ReduceParams), .fields = fields, .shape = ends_shape, .compose = ends_compose, .flags = OP_ANY_DEVICE,
-    .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[-2] keepdim=1}; ; {dims=[0]}; 0x3 {dims=[1]}; 3x4@i64 {dims=[0]}; 1",
+    .name = "aminmax",
+    .summary = "smallest and largest along a dim or of all; equal ones share the gradient evenly",
+    .gradient = "dx = g / ties where x is the smallest + g' / ties where it is the largest",
+    .arity = 1,
+    .outputs = 2,
+    .params = sizeof(ReduceParams),
+    .fields = fields,
+    .shape = ends_shape,
+    .compose = ends_compose,
+    .flags = OP_ANY_DEVICE,
+    .samples =
+        "5; 3x4 {dims=[1]}; 2x3x4 {dims=[-2] keepdim=1}; ; {dims=[0]}; 0x3 {dims=[1]}; 3x4@i64 {dims=[0]}; 1",
     .errors = "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[0 1]} ! EVALUE; 0x3 {dims=[0]} ! ESHAPE; 0 ! ESHAPE",
 };
 REGISTER_OP(op_aminmax);
@@ -99,27 +114,33 @@ Tensor *tensor_aminmax_args(TensorAminmaxArgs a)
     return y[0];
 }
 
-/* ---- places -------------------------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static int place_shape(OpCall *c)
 {
     const ReduceParams *p = op_params(c);
     if (reduce_check_extreme(c)) return -1;
     if (p->dims.n > 1)
-        return op_fail(c, TENSOR_EVALUE, "%s: %d dims given: it takes one, or none for all", S(op_input(c, 0)), p->dims.n);
+        return op_fail(c, TENSOR_EVALUE, "%s: %d dims given: it takes one, or none for all",
+                       S(op_input(c, 0)), p->dims.n);
     return reduce_shape(c, TENSOR_I64);
 }
 
 static int argmax_forward(OpCall *c) { return reduce_forward(c, REDUCE_ARGMAX); }
 static int argmin_forward(OpCall *c) { return reduce_forward(c, REDUCE_ARGMIN); }
 
-#define PLACES .arity = 1, .params = sizeof(ReduceParams), .fields = fields, .shape = place_shape, \
-    .flags = OP_ANY_DEVICE | OP_NONDIFFERENTIABLE, \
+#define PLACES                                                                                 \
+    .arity = 1, .params = sizeof(ReduceParams), .fields = fields, .shape = place_shape,        \
+    .flags = OP_ANY_DEVICE | OP_NONDIFFERENTIABLE,                                             \
     .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[-2] keepdim=1}; ; 0x3 {dims=[1]}; 6@i64:0..3", \
     .errors = "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[0 1]} ! EVALUE; 0 ! ESHAPE"
 
-const TensorOp op_argmax = { .name = "argmax", .summary = "index of the largest, the first on ties", .forward = argmax_forward, PLACES };
-const TensorOp op_argmin = { .name = "argmin", .summary = "index of the smallest, the first on ties", .forward = argmin_forward, PLACES };
+const TensorOp op_argmax = {
+    .name = "argmax", .summary = "index of the largest, the first on ties", .forward = argmax_forward, PLACES
+};
+const TensorOp op_argmin = {
+    .name = "argmin", .summary = "index of the smallest, the first on ties", .forward = argmin_forward, PLACES
+};
 REGISTER_OP(op_argmax);
 REGISTER_OP(op_argmin);
 
@@ -137,9 +158,12 @@ Tensor *tensor_argmin_args(TensorReduceArgs a)
     return APPLY(&op_argmin, &p, a.input);
 }
 
-/* ---- both along a dim ------------------------------------------------------------------------------------------------ */
+/* ---- both along a dim ------------------------------------------------------------------------ */
 
-typedef struct PickParams { int dim; bool keepdim; } PickParams;
+typedef struct PickParams {
+    int dim;
+    bool keepdim;
+} PickParams;
 
 static int pick_shape(OpCall *c)
 {
@@ -148,7 +172,8 @@ static int pick_shape(OpCall *c)
     int64_t shape[TENSOR_MAX_DIMS];
     int dim = wrap_dim(p->dim, x->ndim), ndim = 0;
     if (dim < 0) return op_fail(c, TENSOR_EINDEX, "%s has no dim %d", S(x), p->dim);
-    if (x->ndim && x->shape[dim] == 0) return op_fail(c, TENSOR_ESHAPE, "%s: no elements along dim %d to choose from", S(x), dim);
+    if (x->ndim && x->shape[dim] == 0)
+        return op_fail(c, TENSOR_ESHAPE, "%s: no elements along dim %d to choose from", S(x), dim);
     p->dim = dim;
     for (int i = 0; i < x->ndim; i++)
         if (i != dim || p->keepdim) shape[ndim++] = i == dim ? 1 : x->shape[i];
@@ -174,21 +199,29 @@ static int pick_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField pick_fields[] = {
-    OP_FIELD(OP_INT, PickParams, dim, NULL), OP_FIELD(OP_BOOL, PickParams, keepdim, "0"), { 0 }
-};
+static const OpField pick_fields[] = { OP_FIELD(OP_INT, PickParams, dim, NULL),
+                                       OP_FIELD(OP_BOOL, PickParams, keepdim, "0"),
+                                       { 0 } };
 
-#define PICKS .arity = 1, .outputs = 2, .keep = KEEP_OUTPUT(1), .params = sizeof(PickParams), .fields = pick_fields, \
-    .shape = pick_shape, .backward = pick_backward, .flags = OP_ANY_DEVICE, \
+#define PICKS                                                                                                \
+    .arity = 1, .outputs = 2, .keep = KEEP_OUTPUT(1), .params = sizeof(PickParams), .fields = pick_fields,   \
+    .shape = pick_shape, .backward = pick_backward, .flags = OP_ANY_DEVICE,                                  \
     .samples = "5 {dim=0}; 3x4 {dim=1}; 2x3x4 {dim=-2 keepdim=1}; {dim=0}; 0x3 {dim=1}; 6@i64:0..3 {dim=0}", \
     .errors = "3x4 {dim=2} ! EINDEX; 0x3 {dim=0} ! ESHAPE"
 
-const TensorOp op_max_dim = { .name = "max_dim", .summary = "largest along a dim and its index; the gradient goes to that index",
-    .gradient = "dx = zeros with g at the index",
-                              .forward = max_forward, .torch = "max", PICKS };
-const TensorOp op_min_dim = { .name = "min_dim", .summary = "smallest along a dim and its index; the gradient goes to that index",
-    .gradient = "dx = zeros with g at the index",
-                              .forward = min_forward, .torch = "min", PICKS };
+const TensorOp op_max_dim = { .name = "max_dim",
+                              .summary = "largest along a dim and its index; the gradient goes to that index",
+                              .gradient = "dx = zeros with g at the index",
+                              .forward = max_forward,
+                              .torch = "max",
+                              PICKS };
+const TensorOp op_min_dim = { .name = "min_dim",
+                              .summary =
+                                  "smallest along a dim and its index; the gradient goes to that index",
+                              .gradient = "dx = zeros with g at the index",
+                              .forward = min_forward,
+                              .torch = "min",
+                              PICKS };
 REGISTER_OP(op_max_dim);
 REGISTER_OP(op_min_dim);
 

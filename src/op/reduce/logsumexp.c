@@ -6,10 +6,7 @@
 #include <math.h>
 #include "reduce.h"
 
-static int shape(OpCall *c)
-{
-    return reduce_check(c) ? -1 : reduce_shape(c, op_input(c, 0)->dtype);
-}
+static int shape(OpCall *c) { return reduce_check(c) ? -1 : reduce_shape(c, op_input(c, 0)->dtype); }
 
 static int forward(OpCall *c) { return reduce_forward(c, REDUCE_LOGSUMEXP); }
 
@@ -27,11 +24,19 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField fields[] = { REDUCE_FIELDS, { 0 } };
 
 const TensorOp op_logsumexp = {
-    .name = "logsumexp", .summary = "log of the sum of e^x over dims; gradient 0 where all are -inf",
-    .gradient = "dx = g e^(x - y)", .arity = 1,
-    .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .params = sizeof(ReduceParams), .fields = fields,
-    .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
-    .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 2x3x4 {dims=[-2]}; ; 0x3 {dims=[0]}; 0x3 {dims=[1]}; 3:100..200",
+    .name = "logsumexp",
+    .summary = "log of the sum of e^x over dims; gradient 0 where all are -inf",
+    .gradient = "dx = g e^(x - y)",
+    .arity = 1,
+    .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
+    .params = sizeof(ReduceParams),
+    .fields = fields,
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 2x3x4 {dims=[-2]}; ; 0x3 {dims=[0]}; 0x3 "
+               "{dims=[1]}; 3:100..200",
     .errors = "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[1 1]} ! EVALUE; 3@i64 ! EDTYPE",
 };
 REGISTER_OP(op_logsumexp);

@@ -23,20 +23,33 @@ static int nanmean(OpCall *c)
     Tensor *x = op_input(c, 0), *numbers = tensor_logical_not(tensor_isnan(x));
     Tensor *count = tensor_sum(numbers, .dims = reduce_dims(p), .keepdim = p->keepdim);
     Tensor *sum = tensor_sum(without_nans(x), .dims = reduce_dims(p), .keepdim = p->keepdim);
-    return op_set_result(c, 0, count && sum ? tensor_div(sum, tensor_to(count, (TensorDtype)sum->dtype)) : NULL);
+    return op_set_result(c, 0,
+                         count && sum ? tensor_div(sum, tensor_to(count, (TensorDtype)sum->dtype)) : NULL);
 }
 
 static const OpField fields[] = { REDUCE_FIELDS, { 0 } };
 #define NAN_REDUCE .arity = 1, .params = sizeof(ReduceParams), .fields = fields, .shape = reduce_check
-#define SAMPLES "3x4; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 2x3x4 {dims=[-2]}; ; {dims=[0]}; 0x3 {dims=[0]}; 0x3 {dims=[1]}"
+#define SAMPLES                                                                                            \
+    "3x4; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 2x3x4 {dims=[-2]}; ; {dims=[0]}; 0x3 {dims=[0]}; " \
+    "0x3 {dims=[1]}"
 #define ERRORS "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[1 -1]} ! EVALUE"
 
-const TensorOp op_nansum = { .name = "nansum", .summary = "sum over dims of what is no NaN; i64 for integers", NAN_REDUCE,
-                             .gradient = "dx = g where x is no NaN", .compose = nansum, .flags = OP_ANY_DEVICE,
-                             .samples = SAMPLES "; 2x3@i64 {dims=[1]}; 4@bool", .errors = ERRORS };
-const TensorOp op_nanmean = { .name = "nanmean", .summary = "mean over dims of what is no NaN; NaN where nothing is", NAN_REDUCE,
-                              .gradient = "dx = g / count where x is no NaN", .compose = nanmean, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
-                              .samples = SAMPLES, .errors = ERRORS "; 3@i64 ! EDTYPE" };
+const TensorOp op_nansum = { .name = "nansum",
+                             .summary = "sum over dims of what is no NaN; i64 for integers",
+                             NAN_REDUCE,
+                             .gradient = "dx = g where x is no NaN",
+                             .compose = nansum,
+                             .flags = OP_ANY_DEVICE,
+                             .samples = SAMPLES "; 2x3@i64 {dims=[1]}; 4@bool",
+                             .errors = ERRORS };
+const TensorOp op_nanmean = { .name = "nanmean",
+                              .summary = "mean over dims of what is no NaN; NaN where nothing is",
+                              NAN_REDUCE,
+                              .gradient = "dx = g / count where x is no NaN",
+                              .compose = nanmean,
+                              .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+                              .samples = SAMPLES,
+                              .errors = ERRORS "; 3@i64 ! EDTYPE" };
 REGISTER_OP(op_nansum);
 REGISTER_OP(op_nanmean);
 

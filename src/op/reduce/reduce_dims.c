@@ -25,9 +25,12 @@ int reduce_check(OpCall *c)
     const Tensor *x = op_input(c, 0);
     bool seen[TENSOR_MAX_DIMS] = { false };
     if (p->dims.n == DIMS_TWICE) return op_fail(c, TENSOR_EVALUE, "%s: both .dim and .dims are given", S(x));
-    if (p->dims.n == DIMS_NULL) return op_fail(c, TENSOR_ENULL, "%s: .dims is a list whose elements are NULL: write .dims = DIMS(1)", S(x));
+    if (p->dims.n == DIMS_NULL)
+        return op_fail(c, TENSOR_ENULL, "%s: .dims is a list whose elements are NULL: write .dims = DIMS(1)",
+                       S(x));
     if (p->dims.n < 0 || p->dims.n > TENSOR_MAX_DIMS)
-        return op_fail(c, TENSOR_EVALUE, "%s: %d dims given, at most %d are possible", S(x), p->dims.n, TENSOR_MAX_DIMS);
+        return op_fail(c, TENSOR_EVALUE, "%s: %d dims given, at most %d are possible", S(x), p->dims.n,
+                       TENSOR_MAX_DIMS);
     for (int i = 0; i < p->dims.n; i++) {
         int64_t dim = p->dims.at[i];
         int at = dim < -TENSOR_MAX_DIMS || dim > TENSOR_MAX_DIMS ? -1 : wrap_dim((int)dim, x->ndim);

@@ -5,7 +5,8 @@ static void set_spaces(ReduceArgs *a, const Tensor *x, const bool reduced[])
 {
     a->kept = a->reduced = 1;
     for (int i = 0; i < x->ndim; i++) {
-        int64_t *shape = reduced[i] ? a->reduced_shape : a->kept_shape, *stride = reduced[i] ? a->reduced_stride : a->kept_stride;
+        int64_t *shape = reduced[i] ? a->reduced_shape : a->kept_shape,
+                *stride = reduced[i] ? a->reduced_stride : a->kept_stride;
         int *ndim = reduced[i] ? &a->reduced_ndim : &a->kept_ndim;
         shape[*ndim] = x->shape[i], stride[*ndim] = x->stride[i];
         ++*ndim;
@@ -18,7 +19,8 @@ static void set_spaces(ReduceArgs *a, const Tensor *x, const bool reduced[])
 static int through_f32(Tensor *out, const Tensor *x, int kind, const bool reduced[], double param)
 {
     Tensor *wide = dtype_is_half(x->dtype) ? raw_cast(x, TENSOR_F32) : tensor_retain((Tensor *)x);
-    Tensor *y = dtype_is_half(out->dtype) ? new_tensor(shape_of(out), TENSOR_F32, out->place) : tensor_retain(out);
+    Tensor *y =
+        dtype_is_half(out->dtype) ? new_tensor(shape_of(out), TENSOR_F32, out->place) : tensor_retain(out);
     int status = wide && y ? raw_reduce_into(y, wide, kind, reduced, param) : -1;
     if (status == 0 && y != out) status = raw_copy(out, y);
     tensor_release(wide);
@@ -29,7 +31,8 @@ static int through_f32(Tensor *out, const Tensor *x, int kind, const bool reduce
 int raw_reduce_into(Tensor *out, const Tensor *x, int kind, const bool reduced[], double param)
 {
     if (out->numel == 0) return 0;
-    if (dtype_is_half(x->dtype) || dtype_is_half(out->dtype)) return through_f32(out, x, kind, reduced, param);
+    if (dtype_is_half(x->dtype) || dtype_is_half(out->dtype))
+        return through_f32(out, x, kind, reduced, param);
     ReduceArgs a;
     a.kind = kind, a.param = param, a.kept_ndim = a.reduced_ndim = 0;
     a.src = x->data, a.src_dtype = x->dtype, a.out = out->data, a.out_dtype = out->dtype;

@@ -5,7 +5,9 @@
  */
 #include "reduce.h"
 
-typedef struct SoftmaxParams { int dim; } SoftmaxParams;
+typedef struct SoftmaxParams {
+    int dim;
+} SoftmaxParams;
 
 static int shape(OpCall *c)
 {
@@ -23,7 +25,13 @@ static int run(OpCall *c, bool log)
     Tensor *y = x && x->dtype != out->dtype ? own(new_tensor(shape_of(x), x->dtype, x->place)) : out;
     if (!x || !y) return -1;
     const Around a = around(shape_of(x), ((const SoftmaxParams *)op_params(c))->dim);
-    SoftmaxArgs args = { .dtype = x->dtype, .log = log, .outer = a.outer, .n = a.n, .inner = a.inner, .x = x->data, .y = y->data };
+    SoftmaxArgs args = { .dtype = x->dtype,
+                         .log = log,
+                         .outer = a.outer,
+                         .n = a.n,
+                         .inner = a.inner,
+                         .x = x->data,
+                         .y = y->data };
     if (RUN_KERNEL(c->op->name, x->place, softmax, &args)) return -1;
     return y == out ? 0 : raw_copy(out, y);
 }
@@ -39,8 +47,14 @@ static Tensor *fused(OpCall *c, Tensor *dy, int dim, bool log)
     Tensor *dx = y && dy ? own(new_tensor(shape_of(y), y->dtype, y->place)) : NULL;
     if (!dx) return NULL;
     const Around a = around(shape_of(y), dim);
-    SoftmaxGradArgs args = { .dtype = y->dtype, .log = log, .outer = a.outer, .n = a.n, .inner = a.inner,
-                             .y = y->data, .g = dy->data, .dx = dx->data };
+    SoftmaxGradArgs args = { .dtype = y->dtype,
+                             .log = log,
+                             .outer = a.outer,
+                             .n = a.n,
+                             .inner = a.inner,
+                             .y = y->data,
+                             .g = dy->data,
+                             .dx = dx->data };
     return RUN_KERNEL(c->op->name, y->place, softmax_grad, &args) ? NULL : dx;
 }
 
@@ -60,34 +74,39 @@ static int log_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const int dim = ((const SoftmaxParams *)op_params(c))->dim;
     if (!op_recording(c)) dx[0] = fused(c, dy, dim, true);
-    else dx[0] = tensor_sub(dy, tensor_mul(tensor_exp(op_saved_output(c, 0)), tensor_sum(dy, dim, .keepdim = true)));
+    else
+        dx[0] = tensor_sub(
+            dy, tensor_mul(tensor_exp(op_saved_output(c, 0)), tensor_sum(dy, dim, .keepdim = true)));
     return dx[0] ? 0 : -1;
 }
 
 static const OpField fields[] = { OP_FIELD(OP_INT, SoftmaxParams, dim, NULL), { 0 } };
 
-#define SOFTMAX .arity = 1, .keep = KEEP_OUTPUT(0), .params = sizeof(SoftmaxParams), .fields = fields, .shape = shape, \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS, \
-    .samples = "3x4 {dim=1}; 2x3x4 {dim=-2}; 5 {dim=0}; 0x3 {dim=0}; 3x0 {dim=1}; {dim=0}; 2x3:100..200 {dim=1}; 1x40 {dim=1}", \
+#define SOFTMAX                                                                                            \
+    .arity = 1, .keep = KEEP_OUTPUT(0), .params = sizeof(SoftmaxParams), .fields = fields, .shape = shape, \
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,                                                              \
+    .samples = "3x4 {dim=1}; 2x3x4 {dim=-2}; 5 {dim=0}; 0x3 {dim=0}; 3x0 {dim=1}; {dim=0}; 2x3:100..200 "  \
+               "{dim=1}; 1x40 {dim=1}",                                                                    \
     .errors = "3x4 {dim=2} ! EINDEX; 3@i64 {dim=0} ! EDTYPE"
 
-const TensorOp op_softmax = { .name = "softmax", .summary = "e^x normalised along a dim", .gradient = "dx = y (g - sum g y)", .forward = forward, .backward = backward,
+const TensorOp op_softmax = { .name = "softmax",
+                              .summary = "e^x normalised along a dim",
+                              .gradient = "dx = y (g - sum g y)",
+                              .forward = forward,
+                              .backward = backward,
                               SOFTMAX };
-const TensorOp op_log_softmax = { .name = "log_softmax", .summary = "logarithm of softmax",
-                                  .gradient = "dx = g - e^y sum g", .forward = log_forward,
-                                  .backward = log_backward, SOFTMAX };
+const TensorOp op_log_softmax = { .name = "log_softmax",
+                                  .summary = "logarithm of softmax",
+                                  .gradient = "dx = g - e^y sum g",
+                                  .forward = log_forward,
+                                  .backward = log_backward,
+                                  SOFTMAX };
 REGISTER_OP(op_softmax);
 REGISTER_OP(op_log_softmax);
 
-Tensor *tensor_softmax(Tensor *x, int dim)
-{
-    return APPLY(&op_softmax, &(SoftmaxParams){ dim }, x);
-}
+Tensor *tensor_softmax(Tensor *x, int dim) { return APPLY(&op_softmax, &(SoftmaxParams){ dim }, x); }
 
-Tensor *tensor_log_softmax(Tensor *x, int dim)
-{
-    return APPLY(&op_log_softmax, &(SoftmaxParams){ dim }, x);
-}
+Tensor *tensor_log_softmax(Tensor *x, int dim) { return APPLY(&op_log_softmax, &(SoftmaxParams){ dim }, x); }
 
 Tensor *tensor_softmin(Tensor *x, int dim)
 {

@@ -4,8 +4,8 @@
  *   p = 1: dx = g sign x.   p = 2: dx = g x / y.   p = 0: y counts x != 0, dx = 0.
  *   p = inf, -inf: the extreme of |x|, dx = g sign(x) / ties where |x| is it
  *
- * Zero traps: where y is 0 dx is 0, and where x is 0 and p < 2 so is dx; the quotients there are formed of 1s, so that no
- * gradient of a gradient meets 0 / 0 either. */
+ * Zero traps: where y is 0 dx is 0, and where x is 0 and p < 2 so is dx; the quotients there are formed of
+ * 1s, so that no gradient of a gradient meets 0 / 0 either. */
 #include <math.h>
 #include "reduce.h"
 
@@ -41,7 +41,8 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     if (!x || !y) return -1;
     if (p == 0) dx[0] = tensor_zeros_like(x);
     else if (p == 1) dx[0] = tensor_mul(tensor_sign(x), reduce_spread(r, to, dy));
-    else if (p == 2) dx[0] = tensor_mul(x, reduce_spread(r, to, zeros_for_zeros(tensor_div(dy, ones_for_zeros(y)), y)));
+    else if (p == 2)
+        dx[0] = tensor_mul(x, reduce_spread(r, to, zeros_for_zeros(tensor_div(dy, ones_for_zeros(y)), y)));
     else if (isinf(p)) dx[0] = tensor_mul(tensor_sign(x), share_evenly(r, tensor_abs(x), y, dy));
     else {
         Tensor *ratio = tensor_div(ones_for_zeros(tensor_abs(x)), reduce_spread(r, to, ones_for_zeros(y)));
@@ -51,18 +52,28 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fields[] = {
-    { "p", OP_DOUBLE, offsetof(ReduceParams, param), "2" }, REDUCE_FIELDS, { 0 }
-};
+static const OpField fields[] = { { "p", OP_DOUBLE, offsetof(ReduceParams, param), "2" },
+                                  REDUCE_FIELDS,
+                                  { 0 } };
 
 const TensorOp op_norm = {
-    .name = "norm", .summary = "(sum |x|^p)^(1/p) over dims; gradient 0 where it is 0",
-    .gradient = "dx = g sign(x) (|x| / y)^(p - 1), 0 where y = 0; p = inf: shared by ties", .arity = 1,
-    .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .params = sizeof(ReduceParams), .fields = fields,
-    .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
-    .lo = .5, .hi = 2,
-    .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 3x4 {p=1 dims=[1]}; 3x4 {p=3 dims=[0]}; 5 {p=1.5}; 5 {p=.5}; "
-               "5 {p=0}; 3x4 {p=inf dims=[1]}; 5 {p=-inf}; 5 {p=-1}; ; 0x3 {dims=[0]}; 0x3 {dims=[1]}; 4:-2..-.5 {p=3}",
+    .name = "norm",
+    .summary = "(sum |x|^p)^(1/p) over dims; gradient 0 where it is 0",
+    .gradient = "dx = g sign(x) (|x| / y)^(p - 1), 0 where y = 0; p = inf: shared by ties",
+    .arity = 1,
+    .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
+    .params = sizeof(ReduceParams),
+    .fields = fields,
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .lo = .5,
+    .hi = 2,
+    .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 3x4 {p=1 dims=[1]}; 3x4 {p=3 dims=[0]}; 5 "
+               "{p=1.5}; 5 {p=.5}; "
+               "5 {p=0}; 3x4 {p=inf dims=[1]}; 5 {p=-inf}; 5 {p=-1}; ; 0x3 {dims=[0]}; 0x3 {dims=[1]}; "
+               "4:-2..-.5 {p=3}",
     .errors = "3x4 {dims=[2]} ! EINDEX; 3@i64 ! EDTYPE; 0 {p=inf} ! ESHAPE; 3 {p=nan} ! EVALUE",
 };
 REGISTER_OP(op_norm);

@@ -1,12 +1,14 @@
 /* attention.c - scaled dot product attention.
  *
- *   s = scale q k^T + mask,  p = softmax(s),  y = D(p) v               [..., L, E] [..., S, E] [..., S, V] -> [..., L, V]
- *   dv = D(p)^T g,  dp = D(g v^T),  ds = p (dp - sum p dp),  dq = scale ds k,  dk = scale ds^T q,  dmask = ds
+ *   s = scale q k^T + mask,  p = softmax(s),  y = D(p) v               [..., L, E] [..., S, E] [..., S, V] ->
+ * [..., L, V] dv = D(p)^T g,  dp = D(g v^T),  ds = p (dp - sum p dp),  dq = scale ds k,  dk = scale ds^T q,
+ * dmask = ds
  *
  * D is dropout.  A row of p whose scores are all -inf is 0, and so are its gradients.
  *
- * The kernel reads q, k and v where they lie, an item (a head of a batch) at a time; extras 0 and 1 are what it keeps of each
- * row, extra 2 the mask of dropout.  Devices without the kernel, and sweeps that are recorded, form all of p by ops. */
+ * The kernel reads q, k and v where they lie, an item (a head of a batch) at a time; extras 0 and 1 are what
+ * it keeps of each row, extra 2 the mask of dropout.  Devices without the kernel, and sweeps that are
+ * recorded, form all of p by ops. */
 #include <math.h>
 #include "op/reduce/reduce.h"
 #include "attention.h"
@@ -16,17 +18,18 @@
 typedef struct AttentionParams {
     double dropout_p, scale;
     bool is_causal, enable_gqa;
-    bool masked, fused;                 /* set by shape() and forward(): is there a mask?  Were extras kept by the kernel? */
+    bool masked, fused; /* set by shape() and forward(): is there a mask?  Were extras kept by the kernel? */
 } AttentionParams;
 
 enum { Q, K, V, MASK, OPERANDS };
 
-/* ---- shapes ----------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 /* The batch dims of x, in front of its matrices; one head of k or v serves several of q under enable_gqa. */
 static int batch_dims(const AttentionParams *p, const Tensor *x, const Tensor *q, int64_t *dim)
 {
-    for (int i = 0; i < x->ndim - 2; i++) dim[i] = p->enable_gqa && i == x->ndim - 3 ? q->shape[q->ndim - 3] : x->shape[i];
+    for (int i = 0; i < x->ndim - 2; i++)
+        dim[i] = p->enable_gqa && i == x->ndim - 3 ? q->shape[q->ndim - 3] : x->shape[i];
     return x->ndim - 2;
 }
 
@@ -34,10 +37,13 @@ static int check_heads(OpCall *c)
 {
     const Tensor *q = op_input(c, Q), *k = op_input(c, K), *v = op_input(c, V);
     const bool heads = q->ndim > 2 && k->ndim > 2 && v->ndim > 2;
-    const int64_t hq = heads ? q->shape[q->ndim - 3] : 1, hk = heads ? k->shape[k->ndim - 3] : 0, hv = heads ? v->shape[v->ndim - 3] : 0;
+    const int64_t hq = heads ? q->shape[q->ndim - 3] : 1, hk = heads ? k->shape[k->ndim - 3] : 0,
+                  hv = heads ? v->shape[v->ndim - 3] : 0;
     if (hk && hv && hq % hk == 0 && hq % hv == 0) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "query %s, key %s, value %s: with enable_gqa the heads of key and value divide those of query", S(q), S(k),
-                   S(v));
+    return op_fail(
+        c, TENSOR_ESHAPE,
+        "query %s, key %s, value %s: with enable_gqa the heads of key and value divide those of query", S(q),
+        S(k), S(v));
 }
 
 static int check_operands(OpCall *c)
@@ -47,7 +53,8 @@ static int check_operands(OpCall *c)
     for (int i = Q; i <= V; i++) {
         const Tensor *x = op_input(c, i);
         if (!dtype_is_float(x->dtype) || x->dtype != q->dtype)
-            return op_fail(c, TENSOR_EDTYPE, "%s is %s, query %s: want one floating dtype", name[i], tensor_dtype_name((TensorDtype)x->dtype),
+            return op_fail(c, TENSOR_EDTYPE, "%s is %s, query %s: want one floating dtype", name[i],
+                           tensor_dtype_name((TensorDtype)x->dtype),
                            tensor_dtype_name((TensorDtype)q->dtype));
         if (x->ndim < 2) return op_fail(c, TENSOR_ESHAPE, "%s %s: want [..., length, width]", name[i], S(x));
     }
@@ -56,7 +63,8 @@ static int check_operands(OpCall *c)
     if (k->shape[k->ndim - 2] != v->shape[v->ndim - 2])
         return op_fail(c, TENSOR_ESHAPE, "key %s and value %s: the lengths differ", S(k), S(v));
     if (mask && mask->dtype != TENSOR_BOOL && !dtype_is_float(mask->dtype))
-        return op_fail(c, TENSOR_EDTYPE, "attn_mask is %s: want bool or a floating dtype", tensor_dtype_name((TensorDtype)mask->dtype));
+        return op_fail(c, TENSOR_EDTYPE, "attn_mask is %s: want bool or a floating dtype",
+                       tensor_dtype_name((TensorDtype)mask->dtype));
     return 0;
 }
 
@@ -72,8 +80,8 @@ static int batch_of(OpCall *c, int64_t *dim)
         const int ndim = batch_dims(p, x, q, other);
         n = shape_broadcast((TensorShape){ n, dim }, (TensorShape){ ndim, other }, both);
         if (n < 0)
-            return op_fail(c, TENSOR_ESHAPE, "query %s, key %s, value %s: the batches do not broadcast", S(q), S(op_input(c, K)),
-                           S(op_input(c, V)));
+            return op_fail(c, TENSOR_ESHAPE, "query %s, key %s, value %s: the batches do not broadcast", S(q),
+                           S(op_input(c, K)), S(op_input(c, V)));
         memcpy(dim, both, sizeof both);
     }
     return n;
@@ -86,7 +94,8 @@ static int check_mask(OpCall *c, TensorShape scores)
     if (!mask) return 0;
     const int n = shape_broadcast(scores, shape_of(mask), both);
     if (n >= 0 && shape_equal(scores, (TensorShape){ n, both })) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "attn_mask %s, scores %s: want one that broadcasts to them", S(mask), shape_text(scores));
+    return op_fail(c, TENSOR_ESHAPE, "attn_mask %s, scores %s: want one that broadcasts to them", S(mask),
+                   shape_text(scores));
 }
 
 /* [batch, rows, cols], in dim. */
@@ -100,8 +109,10 @@ static int shape(OpCall *c)
 {
     AttentionParams *p = op_params_mut(c);
     int64_t dim[TENSOR_MAX_DIMS];
-    if (!(p->dropout_p >= 0 && p->dropout_p <= 1)) return op_fail(c, TENSOR_EVALUE, "dropout_p = %g: a probability lies in [0, 1]", p->dropout_p);
-    if (p->is_causal && op_input(c, MASK)) return op_fail(c, TENSOR_EVALUE, "is_causal and an attn_mask: one or the other");
+    if (!(p->dropout_p >= 0 && p->dropout_p <= 1))
+        return op_fail(c, TENSOR_EVALUE, "dropout_p = %g: a probability lies in [0, 1]", p->dropout_p);
+    if (p->is_causal && op_input(c, MASK))
+        return op_fail(c, TENSOR_EVALUE, "is_causal and an attn_mask: one or the other");
     if (check_operands(c) || (p->enable_gqa && check_heads(c))) return -1;
     const Tensor *q = op_input(c, Q), *v = op_input(c, V);
     const int n = batch_of(c, dim);
@@ -113,7 +124,7 @@ static int shape(OpCall *c)
     return op_set_output(c, 0, with_matrix(n, dim, rows, v->shape[v->ndim - 1]), (TensorDtype)q->dtype);
 }
 
-/* ---- by the kernel -------------------------------------------------------------------------------------------------------- */
+/* ---- by the kernel --------------------------------------------------------------------------- */
 
 /* Operands in the dtype of the computation, and where each item of the batch begins in them. */
 typedef struct Layout {
@@ -121,7 +132,7 @@ typedef struct Layout {
     int batch_ndim;
     int64_t batch[TENSOR_MAX_DIMS];
     const Tensor *x[OPERANDS];
-    Tensor *offsets;                    /* i64 [OPERANDS, items] */
+    Tensor *offsets; /* i64 [OPERANDS, items] */
 } Layout;
 
 static void fill_offsets(const Layout *l, const Tensor *x, int64_t *at)
@@ -149,10 +160,17 @@ static int lay_out(const AttentionParams *p, Tensor *const *in, TensorShape y, L
 {
     const Tensor *q = in[Q], *v = in[V], *mask = in[MASK];
     const int dtype = q->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
-    *l = (Layout){ .batch_ndim = y.ndim - 2, .args = { .dtype = dtype, .batch = 1, .causal = p->is_causal, .scale = p->scale,
-                   .mask_is_bool = mask && mask->dtype == TENSOR_BOOL, .rows = q->shape[q->ndim - 2], .width = q->shape[q->ndim - 1],
-                   .cols = v->shape[v->ndim - 2], .value_width = v->shape[v->ndim - 1],
-                   .keep_factor = p->dropout_p < 1 ? 1 / (1 - p->dropout_p) : 0 } };
+    *l = (Layout){ .batch_ndim = y.ndim - 2,
+                   .args = { .dtype = dtype,
+                             .batch = 1,
+                             .causal = p->is_causal,
+                             .scale = p->scale,
+                             .mask_is_bool = mask && mask->dtype == TENSOR_BOOL,
+                             .rows = q->shape[q->ndim - 2],
+                             .width = q->shape[q->ndim - 1],
+                             .cols = v->shape[v->ndim - 2],
+                             .value_width = v->shape[v->ndim - 1],
+                             .keep_factor = p->dropout_p < 1 ? 1 / (1 - p->dropout_p) : 0 } };
     for (int i = 0; i < l->batch_ndim; i++) l->args.batch *= l->batch[i] = y.dim[i];
     l->offsets = own(new_tensor(SHAPE(OPERANDS, l->args.batch), TENSOR_I64, &cpu_place));
     if (!l->offsets) return -1;
@@ -188,12 +206,13 @@ static int by_kernel(OpCall *c, Tensor *keep)
     Tensor *shift = room(SHAPE(lines), l.args.dtype), *factor = room(SHAPE(lines), l.args.dtype);
     Tensor *wide = y->dtype == l.args.dtype ? y : room(shape_of(y), l.args.dtype);
     if (!shift || !factor || !wide) return -1;
-    l.args.shift = shift->data, l.args.factor = factor->data, l.args.y = wide->data, l.args.keep = keep ? keep->data : NULL;
+    l.args.shift = shift->data, l.args.factor = factor->data, l.args.y = wide->data,
+    l.args.keep = keep ? keep->data : NULL;
     if (RUN_KERNEL(c->op->name, y->place, attention, &l.args) || (wide != y && raw_copy(y, wide))) return -1;
     return op_save(c, shift) || op_save(c, factor) || (keep && op_save(c, keep)) ? -1 : 0;
 }
 
-/* ---- by ops ----------------------------------------------------------------------------------------------------------------- */
+/* ---- by ops ---------------------------------------------------------------------------------- */
 
 /* Heads of k or v, each as often as q has heads for it; and the sum over those of a gradient. */
 static Tensor *spread_heads(const AttentionParams *p, Tensor *x, const Tensor *q)
@@ -214,7 +233,8 @@ Tensor *attention_probabilities(Tensor *q, Tensor *k, Tensor *mask, double scale
 {
     Tensor *s = tensor_matmul(tensor_mul_scalar(q, scale), tensor_transpose(k, -2, -1));
     if (causal && s) {
-        Tensor *ones = tensor_to_device(tensor_ones(SHAPE(s->shape[s->ndim - 2], s->shape[s->ndim - 1]), TENSOR_BOOL), s->place->name);
+        Tensor *ones = tensor_to_device(
+            tensor_ones(SHAPE(s->shape[s->ndim - 2], s->shape[s->ndim - 1]), TENSOR_BOOL), s->place->name);
         s = tensor_masked_fill(s, tensor_triu(ones, 1), -INFINITY);
     }
     if (mask && mask->dtype == TENSOR_BOOL) s = tensor_masked_fill(s, tensor_logical_not(mask), -INFINITY);
@@ -236,7 +256,9 @@ static int forward_by_ops(OpCall *c, Tensor *keep)
     Tensor *q = wide_float(op_input(c, Q)), *k = wide_float(spread_heads(p, op_input(c, K), op_input(c, Q)));
     Tensor *v = wide_float(spread_heads(p, op_input(c, V), op_input(c, Q)));
     const bool graph = tensor_set_grad_enabled(false);
-    Tensor *y = tensor_matmul(drop(p, attention_probabilities(q, k, wide_float(op_input(c, MASK)), p->scale, p->is_causal), keep), v);
+    Tensor *y = tensor_matmul(
+        drop(p, attention_probabilities(q, k, wide_float(op_input(c, MASK)), p->scale, p->is_causal), keep),
+        v);
     tensor_set_grad_enabled(graph);
     return !y || raw_copy(op_output(c, 0), y) || (keep && op_save(c, keep)) ? -1 : 0;
 }
@@ -247,22 +269,27 @@ static int backward_by_ops(OpCall *c, Tensor *keep, Tensor *dy, Tensor **dx)
     Tensor *in[OPERANDS] = { NULL };
     for (int i = Q; i < OPERANDS; i++)
         if ((i < MASK || p->masked) && !(in[i] = op_saved(c, i))) return -1;
-    Tensor *q = wide_float(in[Q]), *k = wide_float(spread_heads(p, in[K], in[Q])), *v = wide_float(spread_heads(p, in[V], in[Q]));
+    Tensor *q = wide_float(in[Q]), *k = wide_float(spread_heads(p, in[K], in[Q])),
+           *v = wide_float(spread_heads(p, in[V], in[Q]));
     Tensor *g = wide_float(dy);
     Tensor *probability = attention_probabilities(q, k, wide_float(in[MASK]), p->scale, p->is_causal);
     Tensor *dp = drop(p, tensor_matmul(g, tensor_transpose(v, -2, -1)), keep);
-    Tensor *ds = tensor_mul(probability, tensor_sub(dp, tensor_sum(tensor_mul(dp, probability), -1, .keepdim = true)));
+    Tensor *ds =
+        tensor_mul(probability, tensor_sub(dp, tensor_sum(tensor_mul(dp, probability), -1, .keepdim = true)));
     Tensor *along = tensor_mul_scalar(ds, p->scale);
     if (op_wants(c, Q)) dx[Q] = tensor_matmul(along, k);
-    if (op_wants(c, K)) dx[K] = gather_heads(p, tensor_matmul(tensor_transpose(along, -2, -1), q), op_input_shape(c, K));
-    if (op_wants(c, V)) dx[V] = gather_heads(p, tensor_matmul(tensor_transpose(drop(p, probability, keep), -2, -1), g), op_input_shape(c, V));
+    if (op_wants(c, K))
+        dx[K] = gather_heads(p, tensor_matmul(tensor_transpose(along, -2, -1), q), op_input_shape(c, K));
+    if (op_wants(c, V))
+        dx[V] = gather_heads(p, tensor_matmul(tensor_transpose(drop(p, probability, keep), -2, -1), g),
+                             op_input_shape(c, V));
     if (op_wants(c, MASK)) dx[MASK] = ds;
     for (int i = Q; i < OPERANDS; i++)
         if (op_wants(c, i) && !(dx[i] = dx[i] ? tensor_to(dx[i], op_input_dtype(c, i)) : NULL)) return -1;
     return 0;
 }
 
-/* ---- forward, backward ---------------------------------------------------------------------------------------------------------- */
+/* ---- forward, backward ----------------------------------------------------------------------- */
 
 static int forward(OpCall *c)
 {
@@ -272,7 +299,8 @@ static int forward(OpCall *c)
     for (int i = 0; i < y->ndim; i++) dim[i] = y->shape[i];
     Tensor *keep = NULL;
     if (p->dropout_p > 0) {
-        const TensorShape scores = with_matrix(y->ndim - 2, dim, y->shape[y->ndim - 2], op_input(c, V)->shape[op_input(c, V)->ndim - 2]);
+        const TensorShape scores = with_matrix(y->ndim - 2, dim, y->shape[y->ndim - 2],
+                                               op_input(c, V)->shape[op_input(c, V)->ndim - 2]);
         keep = dropout_mask(c, scores, p->dropout_p, y->place);
         if (!keep) return -1;
     }
@@ -289,11 +317,16 @@ static int backward_by_kernel(OpCall *c, const Tensor *keep, Tensor *dy, Tensor 
     const Tensor *shift = op_saved_extra(c, 0), *factor = op_saved_extra(c, 1), *g = dense_float(dy);
     Layout l;
     if (!shift || !factor || !g || lay_out(p, in, shape_of(dy), &l)) return -1;
-    const int64_t sides[OPERANDS][2] = { { l.args.rows, l.args.width }, { l.args.cols, l.args.width }, { l.args.cols, l.args.value_width },
+    const int64_t sides[OPERANDS][2] = { { l.args.rows, l.args.width },
+                                         { l.args.cols, l.args.width },
+                                         { l.args.cols, l.args.value_width },
                                          { l.args.rows, l.args.cols } };
     for (int i = Q; i < OPERANDS; i++)
-        if (op_wants(c, i) && !(made[i] = room(with_matrix(l.batch_ndim, l.batch, sides[i][0], sides[i][1]), l.args.dtype))) return -1;
-    l.args.shift = shift->data, l.args.factor = factor->data, l.args.dy = g->data, l.args.keep = keep ? keep->data : NULL;
+        if (op_wants(c, i) &&
+            !(made[i] = room(with_matrix(l.batch_ndim, l.batch, sides[i][0], sides[i][1]), l.args.dtype)))
+            return -1;
+    l.args.shift = shift->data, l.args.factor = factor->data, l.args.dy = g->data,
+    l.args.keep = keep ? keep->data : NULL;
     l.args.dq = made[Q] ? made[Q]->data : NULL, l.args.dk = made[K] ? made[K]->data : NULL;
     l.args.dv = made[V] ? made[V]->data : NULL, l.args.dmask = made[MASK] ? made[MASK]->data : NULL;
     if (RUN_KERNEL(c->op->name, dy->place, attention_grad, &l.args)) return -1;
@@ -310,34 +343,54 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     const AttentionParams *p = op_params(c);
     Tensor *keep = p->dropout_p > 0 ? op_saved_extra(c, p->fused ? 2 : 0) : NULL;
     if (p->dropout_p > 0 && !keep) return -1;
-    return p->fused && !op_recording(c) ? backward_by_kernel(c, keep, dy, dx) : backward_by_ops(c, keep, dy, dx);
+    return p->fused && !op_recording(c) ? backward_by_kernel(c, keep, dy, dx)
+                                        : backward_by_ops(c, keep, dy, dx);
 }
 
-static const OpField fields[] = {
-    OP_FIELD(OP_DOUBLE, AttentionParams, dropout_p, "0"), OP_FIELD(OP_DOUBLE, AttentionParams, scale, "0"),
-    OP_FIELD(OP_BOOL, AttentionParams, is_causal, "0"), OP_FIELD(OP_BOOL, AttentionParams, enable_gqa, "0"), { 0 }
-};
+static const OpField fields[] = { OP_FIELD(OP_DOUBLE, AttentionParams, dropout_p, "0"),
+                                  OP_FIELD(OP_DOUBLE, AttentionParams, scale, "0"),
+                                  OP_FIELD(OP_BOOL, AttentionParams, is_causal, "0"),
+                                  OP_FIELD(OP_BOOL, AttentionParams, enable_gqa, "0"),
+                                  { 0 } };
 
 const TensorOp op_scaled_dot_product_attention = {
-    .name = "scaled_dot_product_attention", .summary = "softmax(scale q k^T + mask) v; rows that see nothing are 0", .arity = 4,
-    .gradient = "with p the probabilities, ds = p (g v^T - sum p g v^T): dq = scale ds k, dk = scale ds^T q, dv = p^T g, dmask = ds",
-    .optional = KEEP_INPUT(MASK), .keep = KEEP_INPUT(Q) | KEEP_INPUT(K) | KEEP_INPUT(V) | KEEP_INPUT(MASK),
-    .params = sizeof(AttentionParams), .fields = fields, .shape = shape, .forward = forward, .backward = backward,
-    .flags = OP_ANY_DEVICE | OP_RANDOM, .torch = "nn.functional.scaled_dot_product_attention",
-    .samples = "3x4,5x4,5x2,-; 2x3x4,2x5x4,2x5x4,3x5; 2x2x3x4,2x2x3x4,2x2x3x4,- {is_causal=1}; 2x3x4,2x5x4,2x5x3,3x5@bool {scale=.7}; "
-               "2x4x3x2,2x2x5x2,2x1x5x3,- {enable_gqa=1}; 4x3x2,2x5x2,2x5x2,1x3x5 {enable_gqa=1}; 2x2x3x4,1x2x5x4,2x5x4,2x1x1x5; "
-               "5x3,2x3,2x3,- {is_causal=1}; 2x3,5x3,5x3,- {is_causal=1}; 2x3x4,2x5x4,2x5x2,- {dropout_p=.4}; 3x4,5x4,5x2,- {dropout_p=1}; "
-               "1x2x2x3x2,1x2x2x3x2,1x2x2x3x2,3x3@bool; 0x3x4,0x3x4,0x3x4,-; 2x0x4,2x3x4,2x3x4,-; 2x3x4,2x0x4,2x0x4,-; 3x0,4x0,4x2,-; 3x2,4x2,4x0,-; "
+    .name = "scaled_dot_product_attention",
+    .summary = "softmax(scale q k^T + mask) v; rows that see nothing are 0",
+    .arity = 4,
+    .gradient = "with p the probabilities, ds = p (g v^T - sum p g v^T): dq = scale ds k, dk = scale ds^T q, "
+                "dv = p^T g, dmask = ds",
+    .optional = KEEP_INPUT(MASK),
+    .keep = KEEP_INPUT(Q) | KEEP_INPUT(K) | KEEP_INPUT(V) | KEEP_INPUT(MASK),
+    .params = sizeof(AttentionParams),
+    .fields = fields,
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+    .flags = OP_ANY_DEVICE | OP_RANDOM,
+    .torch = "nn.functional.scaled_dot_product_attention",
+    .samples = "3x4,5x4,5x2,-; 2x3x4,2x5x4,2x5x4,3x5; 2x2x3x4,2x2x3x4,2x2x3x4,- {is_causal=1}; "
+               "2x3x4,2x5x4,2x5x3,3x5@bool {scale=.7}; "
+               "2x4x3x2,2x2x5x2,2x1x5x3,- {enable_gqa=1}; 4x3x2,2x5x2,2x5x2,1x3x5 {enable_gqa=1}; "
+               "2x2x3x4,1x2x5x4,2x5x4,2x1x1x5; "
+               "5x3,2x3,2x3,- {is_causal=1}; 2x3,5x3,5x3,- {is_causal=1}; 2x3x4,2x5x4,2x5x2,- "
+               "{dropout_p=.4}; 3x4,5x4,5x2,- {dropout_p=1}; "
+               "1x2x2x3x2,1x2x2x3x2,1x2x2x3x2,3x3@bool; 0x3x4,0x3x4,0x3x4,-; 2x0x4,2x3x4,2x3x4,-; "
+               "2x3x4,2x0x4,2x0x4,-; 3x0,4x0,4x2,-; 3x2,4x2,4x0,-; "
                "3x4,5x4,5x2,5; 2x3x4,2x5x4,2x5x2,5@bool; 3x4,5x4,5x2,@bool",
-    .errors = "3x4,5x3,5x2,- ! ESHAPE; 3x4,5x4,4x2,- ! ESHAPE; 4,5x4,5x2,- ! ESHAPE; 2x3x4,3x5x4,3x5x4,- ! ESHAPE; 3x4,5x4,5x2,4 ! ESHAPE; "
-              "3x4,5x4,5x2,3x4 ! ESHAPE; 3x4,5x4,5x2,2x3x5 ! ESHAPE; 3x4,5x4,5x2,3x5@i64 ! EDTYPE; 3x4,5x4,5x2@f64,- ! EDTYPE; "
-              "3x4@i64,5x4@i64,5x2@i64,- ! EDTYPE; 3x4,3x4,3x4,3x3 {is_causal=1} ! EVALUE; 3x4,3x4,3x4,- {dropout_p=1.5} ! EVALUE; "
+    .errors = "3x4,5x3,5x2,- ! ESHAPE; 3x4,5x4,4x2,- ! ESHAPE; 4,5x4,5x2,- ! ESHAPE; 2x3x4,3x5x4,3x5x4,- ! "
+              "ESHAPE; 3x4,5x4,5x2,4 ! ESHAPE; "
+              "3x4,5x4,5x2,3x4 ! ESHAPE; 3x4,5x4,5x2,2x3x5 ! ESHAPE; 3x4,5x4,5x2,3x5@i64 ! EDTYPE; "
+              "3x4,5x4,5x2@f64,- ! EDTYPE; "
+              "3x4@i64,5x4@i64,5x2@i64,- ! EDTYPE; 3x4,3x4,3x4,3x3 {is_causal=1} ! EVALUE; 3x4,3x4,3x4,- "
+              "{dropout_p=1.5} ! EVALUE; "
               "3x4,3x4,3x4,- {enable_gqa=1} ! ESHAPE; 4x3x2,3x5x2,3x5x2,- {enable_gqa=1} ! ESHAPE",
 };
 REGISTER_OP(op_scaled_dot_product_attention);
 
 Tensor *tensor_scaled_dot_product_attention_args(TensorAttentionArgs a)
 {
-    AttentionParams p = { .dropout_p = a.dropout_p, .scale = a.scale, .is_causal = a.is_causal, .enable_gqa = a.enable_gqa };
+    AttentionParams p = {
+        .dropout_p = a.dropout_p, .scale = a.scale, .is_causal = a.is_causal, .enable_gqa = a.enable_gqa
+    };
     return APPLY(&op_scaled_dot_product_attention, &p, a.query, a.key, a.value, a.attn_mask);
 }

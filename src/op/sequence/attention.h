@@ -6,8 +6,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* attention_probabilities - softmax(scale q k^T + mask) by ops, on the graph; 0 where a row sees nothing.  A bool mask is true
- * where a position takes part; NULL: none. */
+/* attention_probabilities - softmax(scale q k^T + mask) by ops, on the graph; 0 where a row sees nothing.  A
+ * bool mask is true where a position takes part; NULL: none. */
 Tensor *attention_probabilities(Tensor *q, Tensor *k, Tensor *mask, double scale, bool causal);
 
 #pragma GCC visibility pop

@@ -16,15 +16,19 @@ typedef struct HeadsParams {
 
 enum { QUERY, KEY, VALUE, IN_WEIGHT, IN_BIAS, BIAS_K, BIAS_V, OUT_WEIGHT, OUT_BIAS, PADDING, MASK, OPERANDS };
 
-/* ---- shapes ----------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static int want(OpCall *c, int i, TensorShape shape)
 {
-    static const char *const name[] = { "query", "key", "value", "in_proj_weight", "in_proj_bias", "bias_k", "bias_v", "out_proj_weight",
-                                        "out_proj_bias", "key_padding_mask", "attn_mask" };
+    static const char *const name[] = {
+        "query",    "key",    "value",           "in_proj_weight", "in_proj_bias",
+        "bias_k",   "bias_v", "out_proj_weight", "out_proj_bias",  "key_padding_mask",
+        "attn_mask"
+    };
     const Tensor *x = op_input(c, i), *q = op_input(c, QUERY);
     if (!x || shape_equal(shape_of(x), shape)) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "query %s, key %s, %s %s: want %s", S(q), S(op_input(c, KEY)), name[i], S(x), shape_text(shape));
+    return op_fail(c, TENSOR_ESHAPE, "query %s, key %s, %s %s: want %s", S(q), S(op_input(c, KEY)), name[i],
+                   S(x), shape_text(shape));
 }
 
 static int check_masks(OpCall *c, int64_t rows, int64_t cols, int64_t batch)
@@ -35,44 +39,56 @@ static int check_masks(OpCall *c, int64_t rows, int64_t cols, int64_t batch)
     for (int i = PADDING; i <= MASK; i++) {
         const Tensor *m = op_input(c, i);
         if (m && m->dtype != TENSOR_BOOL && !dtype_is_float(m->dtype))
-            return op_fail(c, TENSOR_EDTYPE, "a mask is %s: want bool or a floating dtype", tensor_dtype_name((TensorDtype)m->dtype));
+            return op_fail(c, TENSOR_EDTYPE, "a mask is %s: want bool or a floating dtype",
+                           tensor_dtype_name((TensorDtype)m->dtype));
     }
     if (want(c, PADDING, alone ? SHAPE(cols) : SHAPE(batch, cols))) return -1;
-    return want(c, MASK, mask && mask->ndim == 3 ? SHAPE(batch * p->num_heads, rows, cols) : SHAPE(rows, cols));
+    return want(c, MASK,
+                mask && mask->ndim == 3 ? SHAPE(batch * p->num_heads, rows, cols) : SHAPE(rows, cols));
 }
 
 static int shape(OpCall *c)
 {
     const HeadsParams *p = op_params(c);
     const Tensor *q = op_input(c, QUERY), *k = op_input(c, KEY);
-    if (!(p->dropout_p >= 0 && p->dropout_p <= 1)) return op_fail(c, TENSOR_EVALUE, "dropout_p = %g: a probability lies in [0, 1]", p->dropout_p);
+    if (!(p->dropout_p >= 0 && p->dropout_p <= 1))
+        return op_fail(c, TENSOR_EVALUE, "dropout_p = %g: a probability lies in [0, 1]", p->dropout_p);
     if (p->num_heads < 1) return op_fail(c, TENSOR_EVALUE, "%lld heads: at least 1", (long long)p->num_heads);
     if ((q->ndim != 2 && q->ndim != 3) || k->ndim != q->ndim)
-        return op_fail(c, TENSOR_ESHAPE, "query %s, key %s: want [length, batch, width], or both without batch", S(q), S(k));
-    const int64_t batch = q->ndim == 3 ? q->shape[1] : 1, width = q->shape[q->ndim - 1], rows = q->shape[0], cols = k->shape[0];
-    if (width % p->num_heads) return op_fail(c, TENSOR_ESHAPE, "query %s: %lld heads do not divide its width", S(q), (long long)p->num_heads);
+        return op_fail(c, TENSOR_ESHAPE,
+                       "query %s, key %s: want [length, batch, width], or both without batch", S(q), S(k));
+    const int64_t batch = q->ndim == 3 ? q->shape[1] : 1, width = q->shape[q->ndim - 1], rows = q->shape[0],
+                  cols = k->shape[0];
+    if (width % p->num_heads)
+        return op_fail(c, TENSOR_ESHAPE, "query %s: %lld heads do not divide its width", S(q),
+                       (long long)p->num_heads);
     const TensorShape keys = q->ndim == 3 ? SHAPE(cols, batch, width) : SHAPE(cols, width);
-    if (!op_input(c, BIAS_K) != !op_input(c, BIAS_V)) return op_fail(c, TENSOR_EVALUE, "bias_k and bias_v: both or neither");
-    if (want(c, KEY, keys) || want(c, VALUE, keys) || want(c, IN_WEIGHT, SHAPE(3 * width, width)) || want(c, IN_BIAS, SHAPE(3 * width)) ||
-        want(c, BIAS_K, SHAPE(1, 1, width)) || want(c, BIAS_V, SHAPE(1, 1, width)) || want(c, OUT_WEIGHT, SHAPE(width, width)) ||
-        want(c, OUT_BIAS, SHAPE(width))) return -1;
+    if (!op_input(c, BIAS_K) != !op_input(c, BIAS_V))
+        return op_fail(c, TENSOR_EVALUE, "bias_k and bias_v: both or neither");
+    if (want(c, KEY, keys) || want(c, VALUE, keys) || want(c, IN_WEIGHT, SHAPE(3 * width, width)) ||
+        want(c, IN_BIAS, SHAPE(3 * width)) || want(c, BIAS_K, SHAPE(1, 1, width)) ||
+        want(c, BIAS_V, SHAPE(1, 1, width)) || want(c, OUT_WEIGHT, SHAPE(width, width)) ||
+        want(c, OUT_BIAS, SHAPE(width)))
+        return -1;
     return check_masks(c, rows, cols, batch);
 }
 
-/* ---- projections --------------------------------------------------------------------------------------------------------- */
+/* ---- projections ----------------------------------------------------------------------------- */
 
 /* Result i of the three: its part of the packed weight and bias, [length, N, E]. */
 static Tensor *project(OpCall *c, int i, int64_t width)
 {
     Tensor *bias = op_input(c, IN_BIAS);
     if (bias && !(bias = tensor_narrow(bias, 0, i * width, width))) return NULL;
-    return tensor_linear(op_input(c, QUERY + i), tensor_narrow(op_input(c, IN_WEIGHT), 0, i * width, width), bias);
+    return tensor_linear(op_input(c, QUERY + i), tensor_narrow(op_input(c, IN_WEIGHT), 0, i * width, width),
+                         bias);
 }
 
 static int projections(OpCall *c, int64_t width, Tensor *out[3])
 {
     const bool same = op_input(c, QUERY) == op_input(c, KEY) && op_input(c, KEY) == op_input(c, VALUE);
-    Tensor *packed = same ? tensor_linear(op_input(c, QUERY), op_input(c, IN_WEIGHT), op_input(c, IN_BIAS)) : NULL;
+    Tensor *packed =
+        same ? tensor_linear(op_input(c, QUERY), op_input(c, IN_WEIGHT), op_input(c, IN_BIAS)) : NULL;
     if (same && (!packed || tensor_split_sizes(packed, SHAPE(width, width, width), -1, out) < 0)) return -1;
     for (int i = 0; i < 3; i++) {
         if (!same) out[i] = project(c, i, width);
@@ -95,10 +111,11 @@ static Tensor *lengthen(Tensor *x, Tensor *bias)
 static Tensor *heads(Tensor *x, int64_t n)
 {
     if (!x) return NULL;
-    return tensor_permute(tensor_reshape(x, SHAPE(x->shape[0], x->shape[1], n, x->shape[2] / n)), DIMS(1, 2, 0, 3));
+    return tensor_permute(tensor_reshape(x, SHAPE(x->shape[0], x->shape[1], n, x->shape[2] / n)),
+                          DIMS(1, 2, 0, 3));
 }
 
-/* ---- masks: true, or -inf, where a position is ignored ------------------------------------------------------------------------ */
+/* ---- masks: true, or -inf, where a position is ignored --------------------------------------- */
 
 static Tensor *additive(Tensor *mask, Tensor *like)
 {
@@ -113,7 +130,8 @@ static Tensor *causal(const Tensor *q, const Tensor *k)
     return ones && !raw_fill(ones, 1) ? tensor_triu(ones, 1) : NULL;
 }
 
-/* Both masks in one, for cols columns, as scaled_dot_product_attention takes it.  *mask NULL: there is none. */
+/* Both masks in one, for cols columns, as scaled_dot_product_attention takes it.  *mask NULL: there is none.
+ */
 static int merge_masks(OpCall *c, Tensor *q, Tensor *k, int64_t cols, Tensor **mask)
 {
     const HeadsParams *p = op_params(c);
@@ -127,7 +145,8 @@ static int merge_masks(OpCall *c, Tensor *q, Tensor *k, int64_t cols, Tensor **m
     if (padding && !(padding = tensor_reshape(padding, SHAPE(batch, 1, 1, seen)))) return -1;
     const bool floats = (m && m->dtype != TENSOR_BOOL) || (padding && padding->dtype != TENSOR_BOOL);
     Tensor *both = m ? m : padding;
-    if (m && padding) both = floats ? tensor_add(additive(m, q), additive(padding, q)) : tensor_logical_or(m, padding);
+    if (m && padding)
+        both = floats ? tensor_add(additive(m, q), additive(padding, q)) : tensor_logical_or(m, padding);
     if ((m || padding) && both && cols > seen) {
         int64_t dim[TENSOR_MAX_DIMS];
         for (int i = 0; i < both->ndim; i++) dim[i] = both->shape[i];
@@ -140,10 +159,11 @@ static int merge_masks(OpCall *c, Tensor *q, Tensor *k, int64_t cols, Tensor **m
     return (m || padding) && !both ? -1 : 0;
 }
 
-/* ---- attention ------------------------------------------------------------------------------------------------------------------ */
+/* ---- attention ------------------------------------------------------------------------------- */
 
 /* y of the heads, and in *weights their weights. */
-static Tensor *attend_with_weights(const HeadsParams *p, Tensor *q, Tensor *k, Tensor *v, Tensor *mask, Tensor **weights)
+static Tensor *attend_with_weights(const HeadsParams *p, Tensor *q, Tensor *k, Tensor *v, Tensor *mask,
+                                   Tensor **weights)
 {
     const double d = (double)q->shape[3], scale = d > 0 ? sqrt(1 / d) : 1;
     Tensor *w = attention_probabilities(wide_float(q), wide_float(k), wide_float(mask), scale, false);
@@ -161,44 +181,66 @@ static int compose(OpCall *c)
     const int64_t width = op_input(c, QUERY)->shape[alone ? 1 : 2], rows = op_input(c, QUERY)->shape[0];
     Tensor *in[3], *mask = NULL, *weights = NULL;
     if (projections(c, width, in)) return -1;
-    if (op_input(c, BIAS_K)) in[1] = lengthen(in[1], op_input(c, BIAS_K)), in[2] = lengthen(in[2], op_input(c, BIAS_V));
+    if (op_input(c, BIAS_K))
+        in[1] = lengthen(in[1], op_input(c, BIAS_K)), in[2] = lengthen(in[2], op_input(c, BIAS_V));
     if (p->add_zero_attn) in[1] = lengthen(in[1], NULL), in[2] = lengthen(in[2], NULL);
     Tensor *q = heads(in[0], p->num_heads), *k = heads(in[1], p->num_heads), *v = heads(in[2], p->num_heads);
     if (!q || !k || !v) return -1;
-    const bool causal_only = p->is_causal && !p->need_weights && !op_input(c, MASK) && !op_input(c, PADDING) &&
-        k->shape[2] == op_input(c, KEY)->shape[0];
+    const bool causal_only = p->is_causal && !p->need_weights && !op_input(c, MASK) &&
+                             !op_input(c, PADDING) && k->shape[2] == op_input(c, KEY)->shape[0];
     if (!causal_only && merge_masks(c, q, k, k->shape[2], &mask)) return -1;
-    Tensor *y = p->need_weights ? attend_with_weights(p, q, k, v, mask, &weights) :
-        tensor_scaled_dot_product_attention(q, k, v, mask, .is_causal = causal_only, .dropout_p = p->training ? p->dropout_p : 0);
-    y = tensor_reshape(tensor_permute(y, DIMS(2, 0, 1, 3)), alone ? SHAPE(rows, width) : SHAPE(rows, q->shape[0], width));
+    Tensor *y = p->need_weights
+                    ? attend_with_weights(p, q, k, v, mask, &weights)
+                    : tensor_scaled_dot_product_attention(q, k, v, mask, .is_causal = causal_only,
+                                                          .dropout_p = p->training ? p->dropout_p : 0);
+    y = tensor_reshape(tensor_permute(y, DIMS(2, 0, 1, 3)),
+                       alone ? SHAPE(rows, width) : SHAPE(rows, q->shape[0], width));
     if (op_set_result(c, 0, tensor_linear(y, op_input(c, OUT_WEIGHT), op_input(c, OUT_BIAS)))) return -1;
     if (!p->need_weights) return 0;
     return op_set_result(c, 1, alone ? tensor_squeeze(weights, 0) : weights);
 }
 
-static const OpField fields[] = {
-    OP_FIELD(OP_I64, HeadsParams, num_heads, NULL), OP_FIELD(OP_DOUBLE, HeadsParams, dropout_p, "0"),
-    OP_FIELD(OP_BOOL, HeadsParams, add_zero_attn, "0"), OP_FIELD(OP_BOOL, HeadsParams, training, "1"),
-    OP_FIELD(OP_BOOL, HeadsParams, need_weights, "1"), OP_FIELD(OP_BOOL, HeadsParams, average_attn_weights, "1"),
-    OP_FIELD(OP_BOOL, HeadsParams, is_causal, "0"), { 0 }
-};
+static const OpField fields[] = { OP_FIELD(OP_I64, HeadsParams, num_heads, NULL),
+                                  OP_FIELD(OP_DOUBLE, HeadsParams, dropout_p, "0"),
+                                  OP_FIELD(OP_BOOL, HeadsParams, add_zero_attn, "0"),
+                                  OP_FIELD(OP_BOOL, HeadsParams, training, "1"),
+                                  OP_FIELD(OP_BOOL, HeadsParams, need_weights, "1"),
+                                  OP_FIELD(OP_BOOL, HeadsParams, average_attn_weights, "1"),
+                                  OP_FIELD(OP_BOOL, HeadsParams, is_causal, "0"),
+                                  { 0 } };
 
-#define OPTIONAL (KEEP_INPUT(IN_BIAS) | KEEP_INPUT(BIAS_K) | KEEP_INPUT(BIAS_V) | KEEP_INPUT(OUT_BIAS) | KEEP_INPUT(PADDING) | KEEP_INPUT(MASK))
+#define OPTIONAL                                                                            \
+    (KEEP_INPUT(IN_BIAS) | KEEP_INPUT(BIAS_K) | KEEP_INPUT(BIAS_V) | KEEP_INPUT(OUT_BIAS) | \
+     KEEP_INPUT(PADDING) | KEEP_INPUT(MASK))
 
 const TensorOp op_multi_head_attention_forward = {
-    .name = "multi_head_attention_forward", .summary = "attention of num_heads heads between affine maps; its weights as result 1",
-    .gradient = "those of linear and scaled_dot_product_attention", .arity = OPERANDS, .outputs = OP_ANY_ARITY, .optional = OPTIONAL,
-    .params = sizeof(HeadsParams), .fields = fields, .shape = shape, .compose = compose, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_RANDOM,
+    .name = "multi_head_attention_forward",
+    .summary = "attention of num_heads heads between affine maps; its weights as result 1",
+    .gradient = "those of linear and scaled_dot_product_attention",
+    .arity = OPERANDS,
+    .outputs = OP_ANY_ARITY,
+    .optional = OPTIONAL,
+    .params = sizeof(HeadsParams),
+    .fields = fields,
+    .shape = shape,
+    .compose = compose,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_RANDOM,
     .torch = "nn.functional.multi_head_attention_forward",
-    .samples = "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=2}; 3x4,2x4,2x4,12x4,-,-,-,4x4,-,-,- {num_heads=2 average_attn_weights=0}; "
+    .samples = "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=2}; 3x4,2x4,2x4,12x4,-,-,-,4x4,-,-,- "
+               "{num_heads=2 average_attn_weights=0}; "
                "2x2x2,2x2x2,2x2x2,6x2,6,-,-,2x2,2,-,- {num_heads=1 need_weights=0 is_causal=1}; "
                "2x1x4,3x1x4,3x1x4,12x4,12,1x1x4,1x1x4,4x4,4,1x3,2x3 {num_heads=2 add_zero_attn=1}; "
                "2x1x4,3x1x4,3x1x4,12x4,12,-,-,4x4,4,-,2x2x3 {num_heads=2 need_weights=0}; "
-               "2x4,2x4,2x4,12x4,12,-,-,4x4,4,-,- {num_heads=4 dropout_p=.5}; 0x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=2}",
-    .errors = "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=3} ! ESHAPE; 3x2x4,2x2x4,2x3x4,12x4,12,-,-,4x4,4,-,- {num_heads=2} ! ESHAPE; "
-              "3x2x4,2x2x4,2x2x4,12x4,12,1x1x4,-,4x4,4,-,- {num_heads=2} ! EVALUE; 3x2x4,2x2x4,2x2x4,8x4,12,-,-,4x4,4,-,- {num_heads=2} ! ESHAPE; "
-              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,2x3,- {num_heads=2} ! ESHAPE; 3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,3x3 {num_heads=2} ! ESHAPE; "
-              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,2x2@i64,- {num_heads=2} ! EDTYPE; 4,4,4,12x4,12,-,-,4x4,4,-,- {num_heads=2} ! ESHAPE; "
+               "2x4,2x4,2x4,12x4,12,-,-,4x4,4,-,- {num_heads=4 dropout_p=.5}; "
+               "0x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=2}",
+    .errors = "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=3} ! ESHAPE; "
+              "3x2x4,2x2x4,2x3x4,12x4,12,-,-,4x4,4,-,- {num_heads=2} ! ESHAPE; "
+              "3x2x4,2x2x4,2x2x4,12x4,12,1x1x4,-,4x4,4,-,- {num_heads=2} ! EVALUE; "
+              "3x2x4,2x2x4,2x2x4,8x4,12,-,-,4x4,4,-,- {num_heads=2} ! ESHAPE; "
+              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,2x3,- {num_heads=2} ! ESHAPE; "
+              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,3x3 {num_heads=2} ! ESHAPE; "
+              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,2x2@i64,- {num_heads=2} ! EDTYPE; "
+              "4,4,4,12x4,12,-,-,4x4,4,-,- {num_heads=2} ! ESHAPE; "
               "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=0} ! EVALUE; "
               "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=2 dropout_p=2} ! EVALUE",
 };
@@ -206,14 +248,22 @@ REGISTER_OP(op_multi_head_attention_forward);
 
 Tensor *tensor_multi_head_attention_forward_args(TensorMultiHeadAttentionArgs a)
 {
-    HeadsParams p = { .num_heads = a.num_heads, .dropout_p = a.dropout_p, .add_zero_attn = a.add_zero_attn, .training = a.training,
-                      .need_weights = a.weights != NULL, .average_attn_weights = a.average_attn_weights, .is_causal = a.is_causal };
+    HeadsParams p = { .num_heads = a.num_heads,
+                      .dropout_p = a.dropout_p,
+                      .add_zero_attn = a.add_zero_attn,
+                      .training = a.training,
+                      .need_weights = a.weights != NULL,
+                      .average_attn_weights = a.average_attn_weights,
+                      .is_causal = a.is_causal };
     const Tensor *q = a.query;
     const char *name = op_multi_head_attention_forward.name;
     if (q && a.embed_dim_to_check && (q->ndim == 0 || q->shape[q->ndim - 1] != a.embed_dim_to_check))
-        return fail(TENSOR_ESHAPE, name, "query %s: want the width %lld", S(q), (long long)a.embed_dim_to_check), NULL;
-    Tensor *in[OPERANDS] = { a.query, a.key, a.value, a.in_proj_weight, a.in_proj_bias, a.bias_k, a.bias_v, a.out_proj_weight, a.out_proj_bias,
-                             a.key_padding_mask, a.attn_mask };
+        return fail(TENSOR_ESHAPE, name, "query %s: want the width %lld", S(q),
+                    (long long)a.embed_dim_to_check),
+               NULL;
+    Tensor *in[OPERANDS] = { a.query,    a.key,    a.value,           a.in_proj_weight, a.in_proj_bias,
+                             a.bias_k,   a.bias_v, a.out_proj_weight, a.out_proj_bias,  a.key_padding_mask,
+                             a.attn_mask };
     Tensor *out[2] = { NULL, NULL };
     if (a.weights) *a.weights = NULL;
     if (op_apply(&op_multi_head_attention_forward, in, OPERANDS, &p, SITE, out, 2) < 0) return NULL;

@@ -1,22 +1,27 @@
-/* rnn.c - recurrent nets of several layers and directions, made of the layer ops; ops/sequence.h has the equations.
+/* rnn.c - recurrent nets of several layers and directions, made of the layer ops; ops/sequence.h has the
+ * equations.
  *
- *   for each layer: both directions over x, side by side; dropout between layers; h_n from the ends of their results */
+ *   for each layer: both directions over x, side by side; dropout between layers; h_n from the ends of their
+ * results */
 #include "rnn.h"
 
 typedef struct RnnParams {
     bool has_biases, train, bidirectional, batch_first;
     int num_layers;
     double dropout;
-    int kind;                               /* set by shape() */
+    int kind; /* set by shape() */
     bool projected;
 } RnnParams;
 
 static const RnnParams *params_of(const OpCall *c) { return op_params(c); }
 static int states(int kind) { return kind == RNN_LSTM ? 2 : 1; }
 static int directions(const RnnParams *p) { return p->bidirectional ? 2 : 1; }
-static int each(const RnnParams *p) { return 2 + 2 * p->has_biases + p->projected; }    /* params of a layer and direction */
+static int each(const RnnParams *p)
+{
+    return 2 + 2 * p->has_biases + p->projected;
+} /* params of a layer and direction */
 
-/* ---- checks ----------------------------------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 /* Are the columns of the first w_hh another number than the hidden size? */
 static bool is_projected(const OpCall *c, int kind)
@@ -25,7 +30,8 @@ static bool is_projected(const OpCall *c, int kind)
     return kind == RNN_LSTM && w_hh && w_hh->ndim == 2 && w_hh->shape[0] != 4 * w_hh->shape[1];
 }
 
-/* What the layers would find too, but here with the shapes that the user wrote: later x is turned, and a batch added. */
+/* What the layers would find too, but here with the shapes that the user wrote: later x is turned, and a
+ * batch added. */
 static int check_input(OpCall *c, const Tensor *x, const Tensor *w_ih)
 {
     const RnnParams *p = op_params(c);
@@ -33,8 +39,10 @@ static int check_input(OpCall *c, const Tensor *x, const Tensor *w_ih)
     if (w_ih->ndim != 2 || w_ih->shape[0] % rnn_gates(p->kind))
         return op_fail(c, TENSOR_ESHAPE, "w_ih %s: want [%d hidden, in]", S(w_ih), rnn_gates(p->kind));
     if (x->shape[x->ndim - 1] != w_ih->shape[1])
-        return op_fail(c, TENSOR_ESHAPE, "input %s, w_ih %s: want [%s, %lld]", S(x), S(w_ih), before, (long long)w_ih->shape[1]);
-    if (x->shape[x->ndim == 3 && p->batch_first] == 0) return op_fail(c, TENSOR_ESHAPE, "input %s, [%s, in]: a sequence of no steps", S(x), before);
+        return op_fail(c, TENSOR_ESHAPE, "input %s, w_ih %s: want [%s, %lld]", S(x), S(w_ih), before,
+                       (long long)w_ih->shape[1]);
+    if (x->shape[x->ndim == 3 && p->batch_first] == 0)
+        return op_fail(c, TENSOR_ESHAPE, "input %s, [%s, in]: a sequence of no steps", S(x), before);
     return 0;
 }
 
@@ -43,7 +51,8 @@ static int check_state(OpCall *c, const Tensor *x, const Tensor *s, const char *
 {
     const RnnParams *p = op_params(c);
     const int64_t batch = x->shape[!p->batch_first];
-    const TensorShape want = x->ndim == 3 ? SHAPE(p->num_layers * directions(p), batch, width) : SHAPE(p->num_layers * directions(p), width);
+    const TensorShape want = x->ndim == 3 ? SHAPE(p->num_layers * directions(p), batch, width)
+                                          : SHAPE(p->num_layers * directions(p), width);
     if (!s || shape_equal(shape_of(s), want)) return 0;
     return op_fail(c, TENSOR_ESHAPE, "%s %s, input %s: want %s", name, S(s), S(x), shape_text(want));
 }
@@ -55,8 +64,9 @@ static int check_deeper(OpCall *c, int first, int64_t width)
     for (int k = directions(p); k < p->num_layers * directions(p); k++) {
         const Tensor *w = op_input(c, first + k * each(p));
         if (w->ndim != 2 || w->shape[1] != width * directions(p))
-            return op_fail(c, TENSOR_ESHAPE, "w_ih %s of layer %d: want %lld columns, as the layer before gives", S(w), k / directions(p),
-                           (long long)(width * directions(p)));
+            return op_fail(c, TENSOR_ESHAPE,
+                           "w_ih %s of layer %d: want %lld columns, as the layer before gives", S(w),
+                           k / directions(p), (long long)(width * directions(p)));
     }
     return 0;
 }
@@ -65,23 +75,29 @@ static int check(OpCall *c, int kind)
 {
     RnnParams *p = op_params_mut(c);
     p->kind = kind, p->projected = is_projected(c, kind);
-    if (!(p->dropout >= 0 && p->dropout <= 1)) return op_fail(c, TENSOR_EVALUE, "dropout %g: a probability lies in [0, 1]", p->dropout);
-    if (p->num_layers < 1 || p->num_layers > OP_MAX_INPUTS) return op_fail(c, TENSOR_EVALUE, "%d layers: want 1 to %d", p->num_layers, OP_MAX_INPUTS);
+    if (!(p->dropout >= 0 && p->dropout <= 1))
+        return op_fail(c, TENSOR_EVALUE, "dropout %g: a probability lies in [0, 1]", p->dropout);
+    if (p->num_layers < 1 || p->num_layers > OP_MAX_INPUTS)
+        return op_fail(c, TENSOR_EVALUE, "%d layers: want 1 to %d", p->num_layers, OP_MAX_INPUTS);
     const int given = op_inputs(c) - 1 - states(kind), wanted = p->num_layers * directions(p) * each(p);
     if (given != wanted)
-        return op_fail(c, TENSOR_EVALUE, "%d params: want %d, %d for each of %d layers%s", given, wanted, each(p), p->num_layers,
-                       p->bidirectional ? " and 2 directions" : "");
+        return op_fail(c, TENSOR_EVALUE, "%d params: want %d, %d for each of %d layers%s", given, wanted,
+                       each(p), p->num_layers, p->bidirectional ? " and 2 directions" : "");
     const Tensor *x = op_input(c, 0);
-    if (x->ndim != 2 && x->ndim != 3) return op_fail(c, TENSOR_ESHAPE, "input %s: want [steps, batch, in] or [steps, in]", S(x));
+    if (x->ndim != 2 && x->ndim != 3)
+        return op_fail(c, TENSOR_ESHAPE, "input %s: want [steps, batch, in] or [steps, in]", S(x));
     const Tensor *w_ih = op_input(c, 1 + states(kind)), *w_hh = op_input(c, 2 + states(kind));
     if (check_input(c, x, w_ih)) return -1;
     const int64_t hidden = w_ih->shape[0] / rnn_gates(kind), out = p->projected ? w_hh->shape[1] : hidden;
-    if (check_state(c, x, op_input(c, 1), "h0", out) || (kind == RNN_LSTM && check_state(c, x, op_input(c, 2), "c0", hidden))) return -1;
+    if (check_state(c, x, op_input(c, 1), "h0", out) ||
+        (kind == RNN_LSTM && check_state(c, x, op_input(c, 2), "c0", hidden)))
+        return -1;
     if (check_deeper(c, 1 + states(kind), out)) return -1;
     const int first = 2 + states(kind);
     for (int i = first + each(p); i < op_inputs(c); i += each(p))
         if (!shape_equal(shape_of(op_input(c, i)), shape_of(op_input(c, first))))
-            return op_fail(c, TENSOR_ESHAPE, "w_hh %s after %s: want one hidden size", S(op_input(c, i)), S(op_input(c, first)));
+            return op_fail(c, TENSOR_ESHAPE, "w_hh %s after %s: want one hidden size", S(op_input(c, i)),
+                           S(op_input(c, first)));
     return 0;
 }
 
@@ -90,7 +106,7 @@ static int relu_check(OpCall *c) { return check(c, RNN_RELU); }
 static int gru_check(OpCall *c) { return check(c, RNN_GRU); }
 static int lstm_check(OpCall *c) { return check(c, RNN_LSTM); }
 
-/* ---- the net ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the net --------------------------------------------------------------------------------- */
 
 /* Halves are f32 until the end. */
 static Tensor *wide(OpCall *c, int i)
@@ -101,9 +117,9 @@ static Tensor *wide(OpCall *c, int i)
 
 typedef struct Net {
     const RnnParams *p;
-    bool alone;                             /* without a batch */
-    Tensor *state[2];                       /* h0, c0 */
-    Tensor *end[2][OP_MAX_INPUTS];          /* of each layer and direction: h, c */
+    bool alone;                    /* without a batch */
+    Tensor *state[2];              /* h0, c0 */
+    Tensor *end[2][OP_MAX_INPUTS]; /* of each layer and direction: h, c */
 } Net;
 
 /* Number k of the layers and directions, over x. */
@@ -159,67 +175,103 @@ static int compose(OpCall *c)
     return 0;
 }
 
-/* ---- descriptors -------------------------------------------------------------------------------------------------------------- */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
-static const OpField fields[] = {
-    OP_FIELD(OP_BOOL, RnnParams, has_biases, "1"), OP_FIELD(OP_INT, RnnParams, num_layers, "1"), OP_FIELD(OP_DOUBLE, RnnParams, dropout, "0"),
-    OP_FIELD(OP_BOOL, RnnParams, train, "1"), OP_FIELD(OP_BOOL, RnnParams, bidirectional, "0"), OP_FIELD(OP_BOOL, RnnParams, batch_first, "0"),
-    { 0 }
-};
+static const OpField fields[] = { OP_FIELD(OP_BOOL, RnnParams, has_biases, "1"),
+                                  OP_FIELD(OP_INT, RnnParams, num_layers, "1"),
+                                  OP_FIELD(OP_DOUBLE, RnnParams, dropout, "0"),
+                                  OP_FIELD(OP_BOOL, RnnParams, train, "1"),
+                                  OP_FIELD(OP_BOOL, RnnParams, bidirectional, "0"),
+                                  OP_FIELD(OP_BOOL, RnnParams, batch_first, "0"),
+                                  { 0 } };
 
-#define NET .arity = OP_ANY_ARITY, .compose = compose, .params = sizeof(RnnParams), .fields = fields, \
+#define NET                                                                                   \
+    .arity = OP_ANY_ARITY, .compose = compose, .params = sizeof(RnnParams), .fields = fields, \
     .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_RANDOM
-#define GRADIENT "by its layers: " "da_t of the gates' sums and dh_t from dh_t+1, step by step; dw = da^T of what w multiplies"
-#define SIMPLE_NET NET, .outputs = 2, .optional = KEEP_INPUT(1), .gradient = GRADIENT, \
-    .errors = "2x2x3,-,2x3,2x2,2 ! EVALUE; 2x2x3,-,2x3,2x2 ! EVALUE; 2x2x3,-,2x3,2x2 {has_biases=0 num_layers=2} ! EVALUE; " \
-              "2x2x3,-,2x3,2x2 {has_biases=0 num_layers=0} ! EVALUE; 2x2x3,-,2x3,2x2 {has_biases=0 dropout=1.5} ! EVALUE; " \
-              "2x2x3,-,2x3,2x2,1x2,1x1 {has_biases=0 num_layers=2} ! ESHAPE; " \
-              "2x2x3,1x2,2x3,2x2 {has_biases=0} ! ESHAPE; 2x2x3,2x2x2,2x3,2x2 {has_biases=0} ! ESHAPE; 3,-,2x3,2x2 {has_biases=0} ! ESHAPE; " \
-              "0x2x3,-,2x3,2x2 {has_biases=0} ! ESHAPE; 2x2x3,-,2x3,4x2 {has_biases=0} ! ESHAPE; 2x2x3@i64,-,2x3,2x2 {has_biases=0} ! EDTYPE"
-#define RNN_SAMPLES \
-    "3x2x3,1x2x2,2x3,2x2,2,2; 2x3,-,2x3,2x2 {has_biases=0}; 2x2x1,4x2x1,1x1,1x1,1x1,1x1,1x2,1x1,1x2,1x1 {has_biases=0 num_layers=2 bidirectional=1}; " \
-    "2x3x1,1x2x2,2x1,2x2,2,2 {batch_first=1}; 2x2x2,-,1x2,1x1,1x1,1x1 {has_biases=0 num_layers=2 dropout=.5}; 2x0x3,-,2x3,2x2 {has_biases=0}"
+#define GRADIENT      \
+    "by its layers: " \
+    "da_t of the gates' sums and dh_t from dh_t+1, step by step; dw = da^T of what w multiplies"
+#define SIMPLE_NET                                                                                        \
+    NET, .outputs = 2, .optional = KEEP_INPUT(1), .gradient = GRADIENT,                                   \
+         .errors = "2x2x3,-,2x3,2x2,2 ! EVALUE; 2x2x3,-,2x3,2x2 ! EVALUE; 2x2x3,-,2x3,2x2 {has_biases=0 " \
+                   "num_layers=2} ! EVALUE; "                                                             \
+                   "2x2x3,-,2x3,2x2 {has_biases=0 num_layers=0} ! EVALUE; 2x2x3,-,2x3,2x2 {has_biases=0 " \
+                   "dropout=1.5} ! EVALUE; "                                                              \
+                   "2x2x3,-,2x3,2x2,1x2,1x1 {has_biases=0 num_layers=2} ! ESHAPE; "                       \
+                   "2x2x3,1x2,2x3,2x2 {has_biases=0} ! ESHAPE; 2x2x3,2x2x2,2x3,2x2 {has_biases=0} ! "     \
+                   "ESHAPE; 3,-,2x3,2x2 {has_biases=0} ! ESHAPE; "                                        \
+                   "0x2x3,-,2x3,2x2 {has_biases=0} ! ESHAPE; 2x2x3,-,2x3,4x2 {has_biases=0} ! ESHAPE; "   \
+                   "2x2x3@i64,-,2x3,2x2 {has_biases=0} ! EDTYPE"
+#define RNN_SAMPLES                                                                                       \
+    "3x2x3,1x2x2,2x3,2x2,2,2; 2x3,-,2x3,2x2 {has_biases=0}; 2x2x1,4x2x1,1x1,1x1,1x1,1x1,1x2,1x1,1x2,1x1 " \
+    "{has_biases=0 num_layers=2 bidirectional=1}; "                                                       \
+    "2x3x1,1x2x2,2x1,2x2,2,2 {batch_first=1}; 2x2x2,-,1x2,1x1,1x1,1x1 {has_biases=0 num_layers=2 "        \
+    "dropout=.5}; 2x0x3,-,2x3,2x2 {has_biases=0}"
 
 static const TensorOp op_rnn_tanh = {
-    .name = "rnn_tanh", .summary = "recurrent net with tanh over a sequence: output and h_n", .shape = tanh_check, SIMPLE_NET, .samples = RNN_SAMPLES,
+    .name = "rnn_tanh",
+    .summary = "recurrent net with tanh over a sequence: output and h_n",
+    .shape = tanh_check,
+    SIMPLE_NET,
+    .samples = RNN_SAMPLES,
 };
 static const TensorOp op_rnn_relu = {
-    .name = "rnn_relu", .summary = "recurrent net with relu over a sequence: output and h_n", .shape = relu_check, SIMPLE_NET, .samples = RNN_SAMPLES,
+    .name = "rnn_relu",
+    .summary = "recurrent net with relu over a sequence: output and h_n",
+    .shape = relu_check,
+    SIMPLE_NET,
+    .samples = RNN_SAMPLES,
 };
 static const TensorOp op_gru = {
-    .name = "gru", .summary = "gated recurrent units over a sequence: output and h_n", .shape = gru_check, SIMPLE_NET,
-    .samples = "3x2x3,1x2x2,6x3,6x2,6,6; 2x3,1x1,3x3,3x1 {has_biases=0}; "
-               "2x2x1,4x2x1,3x1,3x1,3x1,3x1,3x2,3x1,3x2,3x1 {has_biases=0 num_layers=2 bidirectional=1}; 2x3x1,-,6x1,6x2,6,6 {batch_first=1}; "
-               "2x2x2,-,3x2,3x1,3x1,3x1 {has_biases=0 num_layers=2 dropout=.5}; 2x0x3,-,6x3,6x2 {has_biases=0}",
+    .name = "gru",
+    .summary = "gated recurrent units over a sequence: output and h_n",
+    .shape = gru_check,
+    SIMPLE_NET,
+    .samples =
+        "3x2x3,1x2x2,6x3,6x2,6,6; 2x3,1x1,3x3,3x1 {has_biases=0}; "
+        "2x2x1,4x2x1,3x1,3x1,3x1,3x1,3x2,3x1,3x2,3x1 {has_biases=0 num_layers=2 bidirectional=1}; "
+        "2x3x1,-,6x1,6x2,6,6 {batch_first=1}; "
+        "2x2x2,-,3x2,3x1,3x1,3x1 {has_biases=0 num_layers=2 dropout=.5}; 2x0x3,-,6x3,6x2 {has_biases=0}",
 };
 static const TensorOp op_lstm = {
-    .name = "lstm", .summary = "long short-term memory over a sequence: output, h_n and c_n", .shape = lstm_check, NET, .outputs = 3,
-    .optional = KEEP_INPUT(1) | KEEP_INPUT(2), .gradient = GRADIENT,
-    .samples = "3x2x3,1x2x2,1x2x2,8x3,8x2,8,8; 2x3,1x1,1x1,4x3,4x1 {has_biases=0}; "
-               "2x2x1,4x2x1,4x2x1,4x1,4x1,4x1,4x1,4x2,4x1,4x2,4x1 {has_biases=0 num_layers=2 bidirectional=1}; "
-               "2x3x1,-,-,8x1,8x2,8,8 {batch_first=1}; 2x2x2,-,-,4x2,4x1,4x1,4x1 {has_biases=0 num_layers=2 dropout=.5}; "
-               "2x2x1,2x2x1,2x2x2,8x1,8x1,8,8,1x2,8x1,8x1,8,8,1x2 {bidirectional=1}; 2x0x3,-,-,8x3,8x2 {has_biases=0}",
-    .errors = "2x2x3,-,-,8x3,8x2,8 ! EVALUE; 2x2x3,-,-,8x3,8x2 ! EVALUE; 2x2x3,-,-,8x3,8x1 {has_biases=0} ! EVALUE; "
-              "2x2x3,1x2x2,2x2x2,8x3,8x2 {has_biases=0} ! ESHAPE; 2x2x3,1x2x2,1x2,8x3,8x2 {has_biases=0} ! ESHAPE; "
-              "0x2x3,-,-,8x3,8x2 {has_biases=0} ! ESHAPE; 2x2x3,-,-,8x3,8x2 {has_biases=0 dropout=-1} ! EVALUE; "
-              "2x2x3@i64,-,-,8x3,8x2 {has_biases=0} ! EDTYPE",
+    .name = "lstm",
+    .summary = "long short-term memory over a sequence: output, h_n and c_n",
+    .shape = lstm_check,
+    NET,
+    .outputs = 3,
+    .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
+    .gradient = GRADIENT,
+    .samples =
+        "3x2x3,1x2x2,1x2x2,8x3,8x2,8,8; 2x3,1x1,1x1,4x3,4x1 {has_biases=0}; "
+        "2x2x1,4x2x1,4x2x1,4x1,4x1,4x1,4x1,4x2,4x1,4x2,4x1 {has_biases=0 num_layers=2 bidirectional=1}; "
+        "2x3x1,-,-,8x1,8x2,8,8 {batch_first=1}; 2x2x2,-,-,4x2,4x1,4x1,4x1 {has_biases=0 num_layers=2 "
+        "dropout=.5}; "
+        "2x2x1,2x2x1,2x2x2,8x1,8x1,8,8,1x2,8x1,8x1,8,8,1x2 {bidirectional=1}; 2x0x3,-,-,8x3,8x2 "
+        "{has_biases=0}",
+    .errors =
+        "2x2x3,-,-,8x3,8x2,8 ! EVALUE; 2x2x3,-,-,8x3,8x2 ! EVALUE; 2x2x3,-,-,8x3,8x1 {has_biases=0} ! "
+        "EVALUE; "
+        "2x2x3,1x2x2,2x2x2,8x3,8x2 {has_biases=0} ! ESHAPE; 2x2x3,1x2x2,1x2,8x3,8x2 {has_biases=0} ! ESHAPE; "
+        "0x2x3,-,-,8x3,8x2 {has_biases=0} ! ESHAPE; 2x2x3,-,-,8x3,8x2 {has_biases=0 dropout=-1} ! EVALUE; "
+        "2x2x3@i64,-,-,8x3,8x2 {has_biases=0} ! EDTYPE",
 };
 REGISTER_OP(op_rnn_tanh);
 REGISTER_OP(op_rnn_relu);
 REGISTER_OP(op_gru);
 REGISTER_OP(op_lstm);
 
-/* ---- public -------------------------------------------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 /* in holds input and states, n of them, and has room for the params. */
-static Tensor *apply(const TensorOp *op, Tensor *in[OP_MAX_INPUTS], int n, TensorList params, const RnnParams *p, Tensor **h_n, Tensor **c_n,
-                     const void *site)
+static Tensor *apply(const TensorOp *op, Tensor *in[OP_MAX_INPUTS], int n, TensorList params,
+                     const RnnParams *p, Tensor **h_n, Tensor **c_n, const void *site)
 {
     Tensor *y[3] = { NULL, NULL, NULL };
     if (params.n > 0 && !params.at) {
         fail_site(TENSOR_ENULL, op->name, site, "the list of params is NULL");
     } else if (params.n < 0 || params.n > OP_MAX_INPUTS - n) {
-        fail_site(TENSOR_EVALUE, op->name, site, "%d params: at most %d are possible", params.n, OP_MAX_INPUTS - n);
+        fail_site(TENSOR_EVALUE, op->name, site, "%d params: at most %d are possible", params.n,
+                  OP_MAX_INPUTS - n);
     } else {
         for (int i = 0; i < params.n; i++) in[n + i] = params.at[i];
         op_apply(op, in, n + params.n, p, site, y, 3);
@@ -232,8 +284,12 @@ static Tensor *apply(const TensorOp *op, Tensor *in[OP_MAX_INPUTS], int n, Tenso
 static Tensor *apply_rnn(const TensorOp *op, const TensorRnnArgs *a, const void *site)
 {
     Tensor *in[OP_MAX_INPUTS] = { a->input, a->h0 };
-    const RnnParams p = { .has_biases = a->has_biases, .train = a->train, .bidirectional = a->bidirectional, .batch_first = a->batch_first,
-                          .num_layers = a->num_layers, .dropout = a->dropout };
+    const RnnParams p = { .has_biases = a->has_biases,
+                          .train = a->train,
+                          .bidirectional = a->bidirectional,
+                          .batch_first = a->batch_first,
+                          .num_layers = a->num_layers,
+                          .dropout = a->dropout };
     return apply(op, in, 2, a->params, &p, a->h_n, NULL, site);
 }
 
@@ -244,7 +300,11 @@ Tensor *tensor_gru_args(TensorRnnArgs a) { return apply_rnn(&op_gru, &a, SITE); 
 Tensor *tensor_lstm_args(TensorLstmArgs a)
 {
     Tensor *in[OP_MAX_INPUTS] = { a.input, a.h0, a.c0 };
-    const RnnParams p = { .has_biases = a.has_biases, .train = a.train, .bidirectional = a.bidirectional, .batch_first = a.batch_first,
-                          .num_layers = a.num_layers, .dropout = a.dropout };
+    const RnnParams p = { .has_biases = a.has_biases,
+                          .train = a.train,
+                          .bidirectional = a.bidirectional,
+                          .batch_first = a.batch_first,
+                          .num_layers = a.num_layers,
+                          .dropout = a.dropout };
     return apply(&op_lstm, in, 3, a.params, &p, a.h_n, a.c_n, SITE);
 }

@@ -1,4 +1,5 @@
-/* rnn.h - what the files of the recurrent ops share: one layer in one direction, with its operands by role. */
+/* rnn.h - what the files of the recurrent ops share: one layer in one direction, with its operands by role.
+ */
 #ifndef TG_RNN_H
 #define TG_RNN_H
 
@@ -6,13 +7,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The inputs of a layer op in this order; C0 and W_HR are an lstm's only, and the other ops lack them (rnn_slot).
- *   x [T, N, in], h0 [N, P], c0 [N, H], w_ih [G H, in], w_hh [G H, P], b_ih and b_hh [G H], w_hr [P, H] (without it P is H) */
+/* The inputs of a layer op in this order; C0 and W_HR are an lstm's only, and the other ops lack them
+ * (rnn_slot). x [T, N, in], h0 [N, P], c0 [N, H], w_ih [G H, in], w_hh [G H, P], b_ih and b_hh [G H], w_hr
+ * [P, H] (without it P is H) */
 enum { X, H0, C0, W_IH, W_HH, B_IH, B_HH, W_HR, RNN_ROLES };
 
 typedef struct RnnLayerParams {
     bool reverse;
-    int kind;                               /* RnnKind; set by shape() */
+    int kind; /* RnnKind; set by shape() */
 } RnnLayerParams;
 
 FORCE_INLINE int rnn_gates(int kind) { return kind == RNN_LSTM ? 4 : kind == RNN_GRU ? 3 : 1; }
@@ -26,9 +28,11 @@ FORCE_INLINE int rnn_slot(int kind, int role)
 FORCE_INLINE int rnn_slots(int kind) { return kind == RNN_LSTM ? RNN_ROLES : RNN_ROLES - 2; }
 
 /* rnn_layer - applies the layer op: y [T, N, P], and for an lstm *c_n [N, H] (otherwise NULL).  0 or -1. */
-int rnn_layer(int kind, Tensor *const operand[RNN_ROLES], bool reverse, const void *site, Tensor **y, Tensor **c_n);
+int rnn_layer(int kind, Tensor *const operand[RNN_ROLES], bool reverse, const void *site, Tensor **y,
+              Tensor **c_n);
 
-/* rnn_recorded - the gradient of a layer, made of ops: forward is run again, step by step, and backward formed from it. */
+/* rnn_recorded - the gradient of a layer, made of ops: forward is run again, step by step, and backward
+ * formed from it. */
 int rnn_recorded(OpCall *c, Tensor **dx);
 
 #pragma GCC visibility pop

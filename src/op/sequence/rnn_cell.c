@@ -5,10 +5,14 @@ static int kind_of(const OpCall *c);
 
 static int check(OpCall *c)
 {
-    const Tensor *x = op_input(c, 0), *h = op_input(c, 1), *cell = kind_of(c) == RNN_LSTM ? op_input(c, 2) : NULL;
-    if (x->ndim != 1 && x->ndim != 2) return op_fail(c, TENSOR_ESHAPE, "input %s: want [batch, in] or [in]", S(x));
-    if (h && h->ndim != x->ndim) return op_fail(c, TENSOR_ESHAPE, "hx %s, input %s: want the same rank", S(h), S(x));
-    if (cell && cell->ndim != x->ndim) return op_fail(c, TENSOR_ESHAPE, "cx %s, input %s: want the same rank", S(cell), S(x));
+    const Tensor *x = op_input(c, 0), *h = op_input(c, 1),
+                 *cell = kind_of(c) == RNN_LSTM ? op_input(c, 2) : NULL;
+    if (x->ndim != 1 && x->ndim != 2)
+        return op_fail(c, TENSOR_ESHAPE, "input %s: want [batch, in] or [in]", S(x));
+    if (h && h->ndim != x->ndim)
+        return op_fail(c, TENSOR_ESHAPE, "hx %s, input %s: want the same rank", S(h), S(x));
+    if (cell && cell->ndim != x->ndim)
+        return op_fail(c, TENSOR_ESHAPE, "cx %s, input %s: want the same rank", S(cell), S(x));
     return 0;
 }
 
@@ -29,26 +33,45 @@ static int compose(OpCall *c)
     return kind == RNN_LSTM ? op_set_result(c, 1, alone ? tensor_squeeze(c_n, 0) : c_n) : 0;
 }
 
-#define CELL .shape = check, .compose = compose, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE, \
-    .gradient = "da of the gates' sums; dx = da w_ih, dh = da w_hh + ..., dw_ih = da^T x, dw_hh = da^T h, db = sum da"
+#define CELL                                                                                                \
+    .shape = check, .compose = compose, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE,                           \
+    .gradient = "da of the gates' sums; dx = da w_ih, dh = da w_hh + ..., dw_ih = da^T x, dw_hh = da^T h, " \
+                "db = sum da"
 #define SIMPLE_CELL CELL, .arity = 6, .optional = KEEP_INPUT(1) | KEEP_INPUT(4) | KEEP_INPUT(5)
-#define RNN_CELL SIMPLE_CELL, \
-    .samples = "2x3,2x2,2x3,2x2,2,2; 3,2,2x3,2x2,2,2; 2x3,-,2x3,2x2,-,-; 1,1,1x1,1x1,-,1; 0x3,0x2,2x3,2x2,2,2", \
-    .errors = "2x2x3,-,2x3,2x2,-,- ! ESHAPE; 2x3,2,2x3,2x2,-,- ! ESHAPE; 2x4,-,2x3,2x2,-,- ! ESHAPE; 2x3,3x2,2x3,2x2,-,- ! ESHAPE; " \
-              "2x3,-,2x3,2x2,3,- ! ESHAPE; 2x3@i64,-,2x3,2x2,-,- ! EDTYPE"
+#define RNN_CELL                                                                                             \
+    SIMPLE_CELL,                                                                                             \
+        .samples =                                                                                           \
+            "2x3,2x2,2x3,2x2,2,2; 3,2,2x3,2x2,2,2; 2x3,-,2x3,2x2,-,-; 1,1,1x1,1x1,-,1; 0x3,0x2,2x3,2x2,2,2", \
+        .errors = "2x2x3,-,2x3,2x2,-,- ! ESHAPE; 2x3,2,2x3,2x2,-,- ! ESHAPE; 2x4,-,2x3,2x2,-,- ! ESHAPE; "   \
+                  "2x3,3x2,2x3,2x2,-,- ! ESHAPE; "                                                           \
+                  "2x3,-,2x3,2x2,3,- ! ESHAPE; 2x3@i64,-,2x3,2x2,-,- ! EDTYPE"
 
-static const TensorOp op_rnn_tanh_cell = { .name = "rnn_tanh_cell", .summary = "tanh(w_ih x + b_ih + w_hh h + b_hh)", RNN_CELL };
-static const TensorOp op_rnn_relu_cell = { .name = "rnn_relu_cell", .summary = "relu(w_ih x + b_ih + w_hh h + b_hh)", RNN_CELL };
+static const TensorOp op_rnn_tanh_cell = { .name = "rnn_tanh_cell",
+                                           .summary = "tanh(w_ih x + b_ih + w_hh h + b_hh)",
+                                           RNN_CELL };
+static const TensorOp op_rnn_relu_cell = { .name = "rnn_relu_cell",
+                                           .summary = "relu(w_ih x + b_ih + w_hh h + b_hh)",
+                                           RNN_CELL };
 static const TensorOp op_gru_cell = {
-    .name = "gru_cell", .summary = "one step of a gru: (1 - z) n + z h, n = tanh(w_in x + b_in + r (w_hn h + b_hn))", SIMPLE_CELL,
-    .samples = "2x3,2x2,6x3,6x2,6,6; 3,2,6x3,6x2,6,6; 2x3,-,6x3,6x2,-,-; 1,1,3x1,3x1,-,-; 0x3,0x2,6x3,6x2,6,6",
-    .errors = "2x2x3,-,6x3,6x2,-,- ! ESHAPE; 2x3,2,6x3,6x2,-,- ! ESHAPE; 2x3,-,5x3,5x2,-,- ! ESHAPE; 2x3,-,6x3,6x2,-,5 ! ESHAPE",
+    .name = "gru_cell",
+    .summary = "one step of a gru: (1 - z) n + z h, n = tanh(w_in x + b_in + r (w_hn h + b_hn))",
+    SIMPLE_CELL,
+    .samples =
+        "2x3,2x2,6x3,6x2,6,6; 3,2,6x3,6x2,6,6; 2x3,-,6x3,6x2,-,-; 1,1,3x1,3x1,-,-; 0x3,0x2,6x3,6x2,6,6",
+    .errors = "2x2x3,-,6x3,6x2,-,- ! ESHAPE; 2x3,2,6x3,6x2,-,- ! ESHAPE; 2x3,-,5x3,5x2,-,- ! ESHAPE; "
+              "2x3,-,6x3,6x2,-,5 ! ESHAPE",
 };
 static const TensorOp op_lstm_cell = {
-    .name = "lstm_cell", .summary = "one step of an lstm: h' and c' = f c + i g", .arity = 7, .outputs = 2, CELL,
+    .name = "lstm_cell",
+    .summary = "one step of an lstm: h' and c' = f c + i g",
+    .arity = 7,
+    .outputs = 2,
+    CELL,
     .optional = KEEP_INPUT(H0) | KEEP_INPUT(C0) | KEEP_INPUT(B_IH) | KEEP_INPUT(B_HH),
-    .samples = "2x3,2x2,2x2,8x3,8x2,8,8; 3,2,2,8x3,8x2,8,8; 2x3,-,2x2,8x3,8x2,-,-; 1,1,-,4x1,4x1,-,-; 0x3,0x2,0x2,8x3,8x2,8,8",
-    .errors = "2x2x3,-,-,8x3,8x2,-,- ! ESHAPE; 2x3,2,-,8x3,8x2,-,- ! ESHAPE; 2x3,-,2,8x3,8x2,-,- ! ESHAPE; 2x3,-,2x3,8x3,8x2,-,- ! ESHAPE; "
+    .samples = "2x3,2x2,2x2,8x3,8x2,8,8; 3,2,2,8x3,8x2,8,8; 2x3,-,2x2,8x3,8x2,-,-; 1,1,-,4x1,4x1,-,-; "
+               "0x3,0x2,0x2,8x3,8x2,8,8",
+    .errors = "2x2x3,-,-,8x3,8x2,-,- ! ESHAPE; 2x3,2,-,8x3,8x2,-,- ! ESHAPE; 2x3,-,2,8x3,8x2,-,- ! ESHAPE; "
+              "2x3,-,2x3,8x3,8x2,-,- ! ESHAPE; "
               "2x3,-,-,8x3,8x1,-,- ! ESHAPE",
 };
 REGISTER_OP(op_rnn_tanh_cell);
@@ -58,15 +81,20 @@ REGISTER_OP(op_lstm_cell);
 
 static int kind_of(const OpCall *c)
 {
-    return c->op == &op_lstm_cell ? RNN_LSTM : c->op == &op_gru_cell ? RNN_GRU : c->op == &op_rnn_relu_cell ? RNN_RELU : RNN_TANH;
+    return c->op == &op_lstm_cell       ? RNN_LSTM
+           : c->op == &op_gru_cell      ? RNN_GRU
+           : c->op == &op_rnn_relu_cell ? RNN_RELU
+                                        : RNN_TANH;
 }
 
-Tensor *tensor_rnn_tanh_cell(Tensor *input, Tensor *hx, Tensor *w_ih, Tensor *w_hh, Tensor *b_ih, Tensor *b_hh)
+Tensor *tensor_rnn_tanh_cell(Tensor *input, Tensor *hx, Tensor *w_ih, Tensor *w_hh, Tensor *b_ih,
+                             Tensor *b_hh)
 {
     return APPLY(&op_rnn_tanh_cell, NULL, input, hx, w_ih, w_hh, b_ih, b_hh);
 }
 
-Tensor *tensor_rnn_relu_cell(Tensor *input, Tensor *hx, Tensor *w_ih, Tensor *w_hh, Tensor *b_ih, Tensor *b_hh)
+Tensor *tensor_rnn_relu_cell(Tensor *input, Tensor *hx, Tensor *w_ih, Tensor *w_hh, Tensor *b_ih,
+                             Tensor *b_hh)
 {
     return APPLY(&op_rnn_relu_cell, NULL, input, hx, w_ih, w_hh, b_ih, b_hh);
 }
@@ -76,7 +104,8 @@ Tensor *tensor_gru_cell(Tensor *input, Tensor *hx, Tensor *w_ih, Tensor *w_hh, T
     return APPLY(&op_gru_cell, NULL, input, hx, w_ih, w_hh, b_ih, b_hh);
 }
 
-Tensor *tensor_lstm_cell(Tensor *input, Tensor *hx, Tensor *cx, Tensor *w_ih, Tensor *w_hh, Tensor *b_ih, Tensor *b_hh, Tensor **c_next)
+Tensor *tensor_lstm_cell(Tensor *input, Tensor *hx, Tensor *cx, Tensor *w_ih, Tensor *w_hh, Tensor *b_ih,
+                         Tensor *b_hh, Tensor **c_next)
 {
     Tensor *in[] = { input, hx, cx, w_ih, w_hh, b_ih, b_hh }, *y[2] = { NULL, NULL };
     op_apply(&op_lstm_cell, in, 7, NULL, SITE, y, 2);

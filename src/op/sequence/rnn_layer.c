@@ -1,28 +1,30 @@
 /* rnn_layer.c - one layer of a recurrent net in one direction: rnn, gru and lstm as fused ops.
  *
  *   a = x w_ih^T + b        for all steps at once: one product          [T N, in] -> [T, N, G H]
- *   each step               a_t += h w_hh^T, then the gates: rnn_step   (gru: beside a_t, where r comes between)
+ *   each step               a_t += h w_hh^T, then the gates: rnn_step   (gru: beside a_t, where r comes
+ * between)
  *
  *   da_t = rnn_step_grad(dh_t),  dh_{t-1} += da_t w_hh                  from the last step to the first
  *   dx = da w_ih,  dw_ih = da^T x,  dw_hh = da^T h_prev,  db = sum da   again one product each
  *
  * With projections h = w_hr o, where o are an lstm's H results of a step.  The gradient of w_hr is dh^T o.
- * Kept for backward: the gates (extra 0), and of an lstm c (1) and o (2, where projected), of a gru w_hn h + b_hn (1). */
+ * Kept for backward: the gates (extra 0), and of an lstm c (1) and o (2, where projected), of a gru w_hn h +
+ * b_hn (1). */
 #include "op/reduce/reduce.h"
 #include "rnn.h"
 
 typedef struct Layer {
     const char *name;
     const Place *place;
-    int kind, dtype;                        /* dtype: of the computation */
+    int kind, dtype; /* dtype: of the computation */
     bool reverse;
-    int64_t steps, batch, in, hidden, out, gates;       /* out: of h, P; gates: G H */
+    int64_t steps, batch, in, hidden, out, gates; /* out: of h, P; gates: G H */
 } Layer;
 
 static const RnnLayerParams *params_of(const OpCall *c) { return op_params(c); }
 static Tensor *input(const OpCall *c, int role) { return op_input(c, rnn_slot(params_of(c)->kind, role)); }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------------ */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static bool is_matrix(const Tensor *x, int64_t rows, int64_t cols)
 {
@@ -35,28 +37,34 @@ static int check_weights(OpCall *c, int gates)
     if (w_ih->ndim != 2 || w_ih->shape[0] % gates)
         return op_fail(c, TENSOR_ESHAPE, "w_ih %s: want [%d hidden, in]", S(w_ih), gates);
     if (x->ndim != 3 || x->shape[2] != w_ih->shape[1])
-        return op_fail(c, TENSOR_ESHAPE, "input %s, w_ih %s: want [steps, batch, %lld]", S(x), S(w_ih), (long long)w_ih->shape[1]);
+        return op_fail(c, TENSOR_ESHAPE, "input %s, w_ih %s: want [steps, batch, %lld]", S(x), S(w_ih),
+                       (long long)w_ih->shape[1]);
     if (x->shape[0] == 0) return op_fail(c, TENSOR_ESHAPE, "input %s: a sequence of no steps", S(x));
     const int64_t rows = w_ih->shape[0], hidden = rows / gates;
     if (w_hh->ndim != 2 || w_hh->shape[0] != rows)
         return op_fail(c, TENSOR_ESHAPE, "w_hh %s, w_ih %s: want as many rows", S(w_hh), S(w_ih));
     const int64_t out = w_hh->shape[1];
     if (w_hr && !is_matrix(w_hr, out, hidden))
-        return op_fail(c, TENSOR_ESHAPE, "w_hr %s, w_hh %s: want [%lld, %lld]", S(w_hr), S(w_hh), (long long)out, (long long)hidden);
+        return op_fail(c, TENSOR_ESHAPE, "w_hr %s, w_hh %s: want [%lld, %lld]", S(w_hr), S(w_hh),
+                       (long long)out, (long long)hidden);
     if (!w_hr && out != hidden)
-        return op_fail(c, TENSOR_ESHAPE, "w_hh %s: want %lld columns, the hidden size", S(w_hh), (long long)hidden);
+        return op_fail(c, TENSOR_ESHAPE, "w_hh %s: want %lld columns, the hidden size", S(w_hh),
+                       (long long)hidden);
     return 0;
 }
 
 static int check_operands(OpCall *c, int gates)
 {
     if (check_weights(c, gates)) return -1;
-    const Tensor *x = input(c, X), *w_ih = input(c, W_IH), *w_hh = input(c, W_HH), *h0 = input(c, H0), *c0 = input(c, C0);
+    const Tensor *x = input(c, X), *w_ih = input(c, W_IH), *w_hh = input(c, W_HH), *h0 = input(c, H0),
+                 *c0 = input(c, C0);
     const int64_t batch = x->shape[1], rows = w_ih->shape[0], hidden = rows / gates, out = w_hh->shape[1];
     if (h0 && !is_matrix(h0, batch, out))
-        return op_fail(c, TENSOR_ESHAPE, "h0 %s, input %s: want [%lld, %lld]", S(h0), S(x), (long long)batch, (long long)out);
+        return op_fail(c, TENSOR_ESHAPE, "h0 %s, input %s: want [%lld, %lld]", S(h0), S(x), (long long)batch,
+                       (long long)out);
     if (c0 && !is_matrix(c0, batch, hidden))
-        return op_fail(c, TENSOR_ESHAPE, "c0 %s, input %s: want [%lld, %lld]", S(c0), S(x), (long long)batch, (long long)hidden);
+        return op_fail(c, TENSOR_ESHAPE, "c0 %s, input %s: want [%lld, %lld]", S(c0), S(x), (long long)batch,
+                       (long long)hidden);
     for (int role = B_IH; role <= B_HH; role++) {
         const Tensor *b = input(c, role);
         if (b && (b->ndim != 1 || b->shape[0] != rows))
@@ -72,7 +80,8 @@ static int shape(OpCall *c, int kind)
     const Tensor *x = input(c, X), *w_hh = input(c, W_HH);
     const int64_t batch = x->shape[1];
     if (op_set_output(c, 0, SHAPE(x->shape[0], batch, w_hh->shape[1]), (TensorDtype)x->dtype)) return -1;
-    return kind == RNN_LSTM ? op_set_output(c, 1, SHAPE(batch, w_hh->shape[0] / 4), (TensorDtype)x->dtype) : 0;
+    return kind == RNN_LSTM ? op_set_output(c, 1, SHAPE(batch, w_hh->shape[0] / 4), (TensorDtype)x->dtype)
+                            : 0;
 }
 
 static int tanh_shape(OpCall *c) { return shape(c, RNN_TANH); }
@@ -84,12 +93,20 @@ static Layer layer_of(const OpCall *c, const Place *place, int dtype)
 {
     const RnnLayerParams *p = params_of(c);
     const TensorShape x = op_input_shape(c, 0), w_hh = op_input_shape(c, rnn_slot(p->kind, W_HH));
-    return (Layer){ .name = c->op->name, .place = place, .kind = p->kind, .dtype = dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32,
-                    .reverse = p->reverse, .steps = x.dim[0], .batch = x.dim[1], .in = x.dim[2],
-                    .hidden = w_hh.dim[0] / rnn_gates(p->kind), .out = w_hh.dim[1], .gates = w_hh.dim[0] };
+    return (Layer){ .name = c->op->name,
+                    .place = place,
+                    .kind = p->kind,
+                    .dtype = dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32,
+                    .reverse = p->reverse,
+                    .steps = x.dim[0],
+                    .batch = x.dim[1],
+                    .in = x.dim[2],
+                    .hidden = w_hh.dim[0] / rnn_gates(p->kind),
+                    .out = w_hh.dim[1],
+                    .gates = w_hh.dim[0] };
 }
 
-/* ---- what both directions share --------------------------------------------------------------------------------------------- */
+/* ---- what both directions share -------------------------------------------------------------- */
 
 static Tensor *room(const Layer *l, TensorShape shape) { return own(new_tensor(shape, l->dtype, l->place)); }
 static Tensor *steps_of(const Layer *l, int64_t width) { return room(l, SHAPE(l->steps, l->batch, width)); }
@@ -110,12 +127,27 @@ static char *at(const Layer *l, const Tensor *x, int64_t step)
 static int64_t place_of(const Layer *l, int64_t s) { return l->reverse ? l->steps - 1 - s : s; }
 
 /* c [m, n] = a b + beta c + bias, all dense; a_t, b_t: given transposed. */
-typedef struct Dense { const void *data; bool transposed; } Dense;
+typedef struct Dense {
+    const void *data;
+    bool transposed;
+} Dense;
 
-static int product(const Layer *l, int64_t m, int64_t n, int64_t k, Dense a, Dense b, void *c, double beta, const void *bias)
+static int product(const Layer *l, int64_t m, int64_t n, int64_t k, Dense a, Dense b, void *c, double beta,
+                   const void *bias)
 {
-    GemmArgs args = { .dtype = l->dtype, .batch = 1, .m = m, .n = n, .k = k, .a = a.data, .b = b.data, .c = c, .c_row = n, .c_col = 1,
-                      .alpha = 1, .beta = beta, .bias = bias };
+    GemmArgs args = { .dtype = l->dtype,
+                      .batch = 1,
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .a = a.data,
+                      .b = b.data,
+                      .c = c,
+                      .c_row = n,
+                      .c_col = 1,
+                      .alpha = 1,
+                      .beta = beta,
+                      .bias = bias };
     args.a_row = a.transposed ? 1 : k, args.a_col = a.transposed ? m : 1;
     args.b_row = b.transposed ? 1 : n, args.b_col = b.transposed ? k : 1;
     return RUN_KERNEL(l->name, l->place, gemm, &args);
@@ -135,11 +167,14 @@ static int load(const Layer *l, Tensor *t[RNN_ROLES])
     return l->kind != RNN_LSTM || t[C0] || (t[C0] = zeros(l, l->hidden)) ? 0 : -1;
 }
 
-/* ---- forward ----------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
-typedef struct Made { Tensor *y, *gates, *recurrent, *n_part, *c, *o; } Made;   /* each [steps, batch, ...], those of its kind */
+typedef struct Made {
+    Tensor *y, *gates, *recurrent, *n_part, *c, *o;
+} Made; /* each [steps, batch, ...], those of its kind */
 
-/* The bias of the product over all steps: both where they are only added; a gru's second one belongs to the other product. */
+/* The bias of the product over all steps: both where they are only added; a gru's second one belongs to the
+ * other product. */
 static int outer_bias(const Layer *l, Tensor *const t[RNN_ROLES], Tensor **bias)
 {
     *bias = t[B_IH] || l->kind == RNN_GRU ? t[B_IH] : t[B_HH];
@@ -154,32 +189,49 @@ static int make_room(const Layer *l, bool projected, Tensor *y, Made *m)
     m->y = y->dtype == l->dtype ? y : steps_of(l, l->out);
     m->gates = simple ? m->y : steps_of(l, l->gates);
     if (!m->y || !m->gates) return -1;
-    if (l->kind == RNN_GRU) return (m->recurrent = room(l, SHAPE(1, l->batch, l->gates))) && (m->n_part = steps_of(l, l->hidden)) ? 0 : -1;
+    if (l->kind == RNN_GRU)
+        return (m->recurrent = room(l, SHAPE(1, l->batch, l->gates))) && (m->n_part = steps_of(l, l->hidden))
+                   ? 0
+                   : -1;
     if (l->kind == RNN_LSTM && !(m->c = steps_of(l, l->hidden))) return -1;
     return !projected || (m->o = steps_of(l, l->hidden)) ? 0 : -1;
 }
 
 /* One step: h_prev to row `step` of y.  turned_w: w_hh^T, dense, so that its rows are read in place. */
-static int run_step(const Layer *l, Tensor *const t[RNN_ROLES], const Tensor *turned_w, const Made *m, int64_t step, int64_t before)
+static int run_step(const Layer *l, Tensor *const t[RNN_ROLES], const Tensor *turned_w, const Made *m,
+                    int64_t step, int64_t before)
 {
     const bool first = before < 0, gru = l->kind == RNN_GRU;
     const void *h_prev = first ? t[H0]->data : at(l, m->y, before);
     void *sums = gru ? m->recurrent->data : at(l, m->gates, step);
-    if (product(l, l->batch, l->gates, l->out, plain(h_prev), plain(turned_w->data), sums, !gru, gru ? data_of(t[B_HH]) : NULL)) return -1;
-    RnnArgs args = { .kind = l->kind, .dtype = l->dtype, .rows = l->batch, .hidden = l->hidden, .gates = at(l, m->gates, step),
-                     .recurrent = data_of(m->recurrent), .h_prev = h_prev, .h = at(l, m->o ? m->o : m->y, step) };
+    if (product(l, l->batch, l->gates, l->out, plain(h_prev), plain(turned_w->data), sums, !gru,
+                gru ? data_of(t[B_HH]) : NULL))
+        return -1;
+    RnnArgs args = { .kind = l->kind,
+                     .dtype = l->dtype,
+                     .rows = l->batch,
+                     .hidden = l->hidden,
+                     .gates = at(l, m->gates, step),
+                     .recurrent = data_of(m->recurrent),
+                     .h_prev = h_prev,
+                     .h = at(l, m->o ? m->o : m->y, step) };
     if (m->n_part) args.n_part = at(l, m->n_part, step);
     if (m->c) args.c = at(l, m->c, step), args.c_prev = first ? t[C0]->data : at(l, m->c, before);
     if (RUN_KERNEL(l->name, l->place, rnn_step, &args)) return -1;
-    return m->o ? product(l, l->batch, l->out, l->hidden, plain(args.h), turned(t[W_HR]->data), at(l, m->y, step), 0, NULL) : 0;
+    return m->o ? product(l, l->batch, l->out, l->hidden, plain(args.h), turned(t[W_HR]->data),
+                          at(l, m->y, step), 0, NULL)
+                : 0;
 }
 
 static int run(const Layer *l, Tensor *t[RNN_ROLES], const Made *m)
 {
     Tensor *bias;
     if (outer_bias(l, t, &bias)) return -1;
-    if (product(l, l->steps * l->batch, l->gates, l->in, plain(t[X]->data), turned(t[W_IH]->data), m->gates->data, 0, data_of(bias))) return -1;
-    Tensor *turned_w = own(new_view(t[W_HH], 2, (int64_t[]){ l->out, l->gates }, (int64_t[]){ 1, l->out }, 0));
+    if (product(l, l->steps * l->batch, l->gates, l->in, plain(t[X]->data), turned(t[W_IH]->data),
+                m->gates->data, 0, data_of(bias)))
+        return -1;
+    Tensor *turned_w =
+        own(new_view(t[W_HH], 2, (int64_t[]){ l->out, l->gates }, (int64_t[]){ 1, l->out }, 0));
     if (turned_w) turned_w = own(raw_contiguous(turned_w));
     if (!turned_w) return -1;
     for (int64_t s = 0; s < l->steps; s++)
@@ -190,7 +242,8 @@ static int run(const Layer *l, Tensor *t[RNN_ROLES], const Made *m)
 /* The last c, as a result of its own. */
 static int copy_last(const Layer *l, const Made *m, Tensor *c_n)
 {
-    Tensor *last = own(new_view(m->c, 2, m->c->shape + 1, m->c->stride + 1, place_of(l, l->steps - 1) * m->c->stride[0]));
+    Tensor *last = own(
+        new_view(m->c, 2, m->c->shape + 1, m->c->stride + 1, place_of(l, l->steps - 1) * m->c->stride[0]));
     return last ? raw_copy(c_n, last) : -1;
 }
 
@@ -210,11 +263,13 @@ static int forward(OpCall *c)
     return 0;
 }
 
-/* ---- backward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
-/* dh [steps, batch, out]: dy, and what comes back from the step after it.  da and drecurrent: of the sums of the gates; they differ
- * for a gru. */
-typedef struct Grads { Tensor *dh, *dh0, *dc, *da, *drecurrent, *projected; } Grads;
+/* dh [steps, batch, out]: dy, and what comes back from the step after it.  da and drecurrent: of the sums of
+ * the gates; they differ for a gru. */
+typedef struct Grads {
+    Tensor *dh, *dh0, *dc, *da, *drecurrent, *projected;
+} Grads;
 
 static int begin(const Layer *l, OpCall *c, bool projected, Grads *g)
 {
@@ -227,17 +282,28 @@ static int begin(const Layer *l, OpCall *c, bool projected, Grads *g)
     return l->kind == RNN_LSTM && op_has_grad(c, 1) ? raw_copy(g->dc, op_grad(c, 1)) : 0;
 }
 
-static int step_back(const Layer *l, Tensor *const t[RNN_ROLES], const Made *m, const Grads *g, int64_t step, int64_t before)
+static int step_back(const Layer *l, Tensor *const t[RNN_ROLES], const Made *m, const Grads *g, int64_t step,
+                     int64_t before)
 {
     const bool first = before < 0;
     void *to = first ? g->dh0->data : at(l, g->dh, before);
-    RnnArgs args = { .kind = l->kind, .dtype = l->dtype, .rows = l->batch, .hidden = l->hidden, .gates = at(l, m->gates, step),
-                     .h_prev = first ? t[H0]->data : at(l, m->y, before), .dh = at(l, g->dh, step), .dh_prev = to,
-                     .dgates = at(l, g->da, step), .drecurrent = at(l, g->drecurrent, step), .dc = data_of(g->dc) };
+    RnnArgs args = { .kind = l->kind,
+                     .dtype = l->dtype,
+                     .rows = l->batch,
+                     .hidden = l->hidden,
+                     .gates = at(l, m->gates, step),
+                     .h_prev = first ? t[H0]->data : at(l, m->y, before),
+                     .dh = at(l, g->dh, step),
+                     .dh_prev = to,
+                     .dgates = at(l, g->da, step),
+                     .drecurrent = at(l, g->drecurrent, step),
+                     .dc = data_of(g->dc) };
     if (m->n_part) args.n_part = at(l, m->n_part, step);
     if (m->c) args.c = at(l, m->c, step), args.c_prev = first ? t[C0]->data : at(l, m->c, before);
     if (g->projected) {
-        if (product(l, l->batch, l->hidden, l->out, plain(args.dh), plain(t[W_HR]->data), g->projected->data, 0, NULL)) return -1;
+        if (product(l, l->batch, l->hidden, l->out, plain(args.dh), plain(t[W_HR]->data), g->projected->data,
+                    0, NULL))
+            return -1;
         args.dh = g->projected->data;
     }
     if (RUN_KERNEL(l->name, l->place, rnn_step_grad, &args)) return -1;
@@ -245,11 +311,13 @@ static int step_back(const Layer *l, Tensor *const t[RNN_ROLES], const Made *m, 
 }
 
 /* Of w_hh: all steps but the first one read h from y, the first one h0. */
-static int recurrent_gradient(const Layer *l, Tensor *const t[RNN_ROLES], const Made *m, const Grads *g, void *dw)
+static int recurrent_gradient(const Layer *l, Tensor *const t[RNN_ROLES], const Made *m, const Grads *g,
+                              void *dw)
 {
     const int64_t rest = l->steps - 1, first = place_of(l, 0);
     const Tensor *d = g->drecurrent;
-    if (product(l, l->gates, l->out, rest * l->batch, turned(at(l, d, l->reverse ? 0 : 1)), plain(at(l, m->y, l->reverse ? 1 : 0)), dw, 0, NULL))
+    if (product(l, l->gates, l->out, rest * l->batch, turned(at(l, d, l->reverse ? 0 : 1)),
+                plain(at(l, m->y, l->reverse ? 1 : 0)), dw, 0, NULL))
         return -1;
     return product(l, l->gates, l->out, l->batch, turned(at(l, d, first)), plain(t[H0]->data), dw, 1, NULL);
 }
@@ -260,7 +328,8 @@ static Tensor *bias_gradient(const Tensor *d)
     return own(raw_reduce(d, REDUCE_SUM, reduced, false, d->dtype, 0));
 }
 
-static Tensor *gradient_of(const Layer *l, OpCall *c, int role, Tensor *const t[RNN_ROLES], const Made *m, const Grads *g)
+static Tensor *gradient_of(const Layer *l, OpCall *c, int role, Tensor *const t[RNN_ROLES], const Made *m,
+                           const Grads *g)
 {
     const int64_t rows = l->steps * l->batch;
     if (role == H0) return g->dh0;
@@ -269,10 +338,15 @@ static Tensor *gradient_of(const Layer *l, OpCall *c, int role, Tensor *const t[
     Tensor *d = room(l, op_input_shape(c, rnn_slot(l->kind, role)));
     int status = -1;
     if (!d) return NULL;
-    if (role == X) status = product(l, rows, l->in, l->gates, plain(g->da->data), plain(t[W_IH]->data), d->data, 0, NULL);
-    if (role == W_IH) status = product(l, l->gates, l->in, rows, turned(g->da->data), plain(t[X]->data), d->data, 0, NULL);
+    if (role == X)
+        status =
+            product(l, rows, l->in, l->gates, plain(g->da->data), plain(t[W_IH]->data), d->data, 0, NULL);
+    if (role == W_IH)
+        status = product(l, l->gates, l->in, rows, turned(g->da->data), plain(t[X]->data), d->data, 0, NULL);
     if (role == W_HH) status = recurrent_gradient(l, t, m, g, d->data);
-    if (role == W_HR) status = product(l, l->out, l->hidden, rows, turned(g->dh->data), plain(m->o->data), d->data, 0, NULL);
+    if (role == W_HR)
+        status =
+            product(l, l->out, l->hidden, rows, turned(g->dh->data), plain(m->o->data), d->data, 0, NULL);
     return status ? NULL : d;
 }
 
@@ -306,53 +380,91 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     for (int role = 0; role < RNN_ROLES; role++) {
         const int slot = rnn_slot(l.kind, role);
         if (!op_wants(c, slot)) continue;
-        if (role == B_HH && l.kind != RNN_GRU) dx[slot] = dx[slot - 1];         /* that of b_ih, if it was wanted */
+        if (role == B_HH && l.kind != RNN_GRU) dx[slot] = dx[slot - 1]; /* that of b_ih, if it was wanted */
         if (!dx[slot] && !(dx[slot] = gradient_of(&l, c, role, t, &m, &g))) return -1;
     }
     return 0;
 }
 
-/* ---- descriptors -------------------------------------------------------------------------------------------------------------- */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
 static const OpField fields[] = { OP_FIELD(OP_BOOL, RnnLayerParams, reverse, "0"), { 0 } };
 
-#define LAYER .backward = backward, .forward = forward, .params = sizeof(RnnLayerParams), .fields = fields, \
+#define LAYER                                                                                     \
+    .backward = backward, .forward = forward, .params = sizeof(RnnLayerParams), .fields = fields, \
     .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE
-#define SIMPLE_LAYER .arity = 6, .optional = KEEP_INPUT(1) | KEEP_INPUT(4) | KEEP_INPUT(5), .keep = 0x3f | KEEP_OUTPUT(0), LAYER
-#define ERRORS(w) \
-    "0x2x3,-," w "x3," w "x2,-,- ! ESHAPE; 3x3,-," w "x3," w "x2,-,- ! ESHAPE; 1x2x4,-," w "x3," w "x2,-,- ! ESHAPE; " \
-    "1x2x3,-," w "," w "x2,-,- ! ESHAPE; 1x2x3,-," w "x3,5x2,-,- ! ESHAPE; 1x2x3,-," w "x3," w "x1,-,- ! ESHAPE; " \
-    "1x2x3,3x2," w "x3," w "x2,-,- ! ESHAPE; 1x2x3,2x3," w "x3," w "x2,-,- ! ESHAPE; 1x2x3,-," w "x3," w "x2,5,- ! ESHAPE; " \
+#define SIMPLE_LAYER                                                                                      \
+    .arity = 6, .optional = KEEP_INPUT(1) | KEEP_INPUT(4) | KEEP_INPUT(5), .keep = 0x3f | KEEP_OUTPUT(0), \
+    LAYER
+#define ERRORS(w)                                                                                        \
+    "0x2x3,-," w "x3," w "x2,-,- ! ESHAPE; 3x3,-," w "x3," w "x2,-,- ! ESHAPE; 1x2x4,-," w "x3," w       \
+    "x2,-,- ! ESHAPE; "                                                                                  \
+    "1x2x3,-," w "," w "x2,-,- ! ESHAPE; 1x2x3,-," w "x3,5x2,-,- ! ESHAPE; 1x2x3,-," w "x3," w           \
+    "x1,-,- ! ESHAPE; "                                                                                  \
+    "1x2x3,3x2," w "x3," w "x2,-,- ! ESHAPE; 1x2x3,2x3," w "x3," w "x2,-,- ! ESHAPE; 1x2x3,-," w "x3," w \
+    "x2,5,- ! ESHAPE; "                                                                                  \
     "1x2x3,-," w "x3," w "x2,-," w "x1 ! ESHAPE; 1x2x3@i64,-," w "x3," w "x2,-,- ! EDTYPE"
-#define SIMPLE_SAMPLES \
-    "3x2x3,2x2,2x3,2x2,2,2; 3x2x3,2x2,2x3,2x2,2,2 {reverse=1}; 2x2x1,-,2x1,2x2,-,-; 1x2x3,-,2x3,2x2,2,-; 2x1x2,1x3,3x2,3x3,-,3; " \
-    "2x1x1,1x1,1x1,1x1,-,- {reverse=1}; 2x0x3,0x2,2x3,2x2,2,2; 2x3x0,3x2,2x0,2x2,2,2; 1x17x2,-,18x2,18x18,-,-"
-#define GRADIENT \
-    "da_t of the gates' sums and dh_t from dh_t+1, step by step; dx = da w_ih, dw_ih = da^T x, dw_hh = da^T h_prev, db = sum da"
+#define SIMPLE_SAMPLES                                                                                     \
+    "3x2x3,2x2,2x3,2x2,2,2; 3x2x3,2x2,2x3,2x2,2,2 {reverse=1}; 2x2x1,-,2x1,2x2,-,-; 1x2x3,-,2x3,2x2,2,-; " \
+    "2x1x2,1x3,3x2,3x3,-,3; "                                                                              \
+    "2x1x1,1x1,1x1,1x1,-,- {reverse=1}; 2x0x3,0x2,2x3,2x2,2,2; 2x3x0,3x2,2x0,2x2,2,2; "                    \
+    "1x17x2,-,18x2,18x18,-,-"
+#define GRADIENT                                                                                         \
+    "da_t of the gates' sums and dh_t from dh_t+1, step by step; dx = da w_ih, dw_ih = da^T x, dw_hh = " \
+    "da^T h_prev, db = sum da"
 
 static const TensorOp op_rnn_tanh_layer = {
-    .name = "rnn_tanh_layer", .summary = "one layer and direction: h_t = tanh(w_ih x_t + b_ih + w_hh h_t-1 + b_hh)", .gradient = GRADIENT,
-    .shape = tanh_shape, SIMPLE_LAYER, .samples = SIMPLE_SAMPLES, .errors = ERRORS("2") "; 1x2x3,-,3x3,2x2,-,- ! ESHAPE", .torch = "rnn_tanh",
+    .name = "rnn_tanh_layer",
+    .summary = "one layer and direction: h_t = tanh(w_ih x_t + b_ih + w_hh h_t-1 + b_hh)",
+    .gradient = GRADIENT,
+    .shape = tanh_shape,
+    SIMPLE_LAYER,
+    .samples = SIMPLE_SAMPLES,
+    .errors = ERRORS("2") "; 1x2x3,-,3x3,2x2,-,- ! ESHAPE",
+    .torch = "rnn_tanh",
 };
 static const TensorOp op_rnn_relu_layer = {
-    .name = "rnn_relu_layer", .summary = "one layer and direction: h_t = relu(w_ih x_t + b_ih + w_hh h_t-1 + b_hh)", .gradient = GRADIENT,
-    .shape = relu_shape, SIMPLE_LAYER, .samples = SIMPLE_SAMPLES, .errors = ERRORS("2"), .torch = "rnn_relu",
+    .name = "rnn_relu_layer",
+    .summary = "one layer and direction: h_t = relu(w_ih x_t + b_ih + w_hh h_t-1 + b_hh)",
+    .gradient = GRADIENT,
+    .shape = relu_shape,
+    SIMPLE_LAYER,
+    .samples = SIMPLE_SAMPLES,
+    .errors = ERRORS("2"),
+    .torch = "rnn_relu",
 };
 static const TensorOp op_gru_layer = {
-    .name = "gru_layer", .summary = "one layer and direction of a gru; gates r, z, n below each other", .gradient = GRADIENT,
-    .shape = gru_shape, SIMPLE_LAYER, .errors = ERRORS("6") "; 1x2x3,-,7x3,7x2,-,- ! ESHAPE", .torch = "gru",
-    .samples = "3x2x3,2x2,6x3,6x2,6,6; 3x2x3,2x2,6x3,6x2,6,6 {reverse=1}; 2x2x1,-,6x1,6x2,-,-; 1x2x3,-,6x3,6x2,6,-; 2x1x2,1x1,3x2,3x1,-,3; "
+    .name = "gru_layer",
+    .summary = "one layer and direction of a gru; gates r, z, n below each other",
+    .gradient = GRADIENT,
+    .shape = gru_shape,
+    SIMPLE_LAYER,
+    .errors = ERRORS("6") "; 1x2x3,-,7x3,7x2,-,- ! ESHAPE",
+    .torch = "gru",
+    .samples = "3x2x3,2x2,6x3,6x2,6,6; 3x2x3,2x2,6x3,6x2,6,6 {reverse=1}; 2x2x1,-,6x1,6x2,-,-; "
+               "1x2x3,-,6x3,6x2,6,-; 2x1x2,1x1,3x2,3x1,-,3; "
                "2x1x1,-,3x1,3x1,-,-; 2x0x3,0x2,6x3,6x2,6,6; 2x3x0,3x2,6x0,6x2,6,6; 1x3x2,-,54x2,54x18,-,-",
 };
 static const TensorOp op_lstm_layer = {
-    .name = "lstm_layer", .summary = "one layer and direction of an lstm, and its last c; gates i, f, g, o below each other", .gradient = GRADIENT,
-    .arity = 8, .outputs = 2, .optional = KEEP_INPUT(H0) | KEEP_INPUT(C0) | KEEP_INPUT(B_IH) | KEEP_INPUT(B_HH) | KEEP_INPUT(W_HR),
-    .keep = 0xff | KEEP_OUTPUT(0), .shape = lstm_shape, LAYER, .torch = "lstm",
-    .samples = "3x2x3,2x2,2x2,8x3,8x2,8,8,-; 3x2x3,2x2,2x2,8x3,8x2,8,8,- {reverse=1}; 2x2x1,-,2x2,8x1,8x2,-,-,-; 1x2x3,2x2,-,8x3,8x2,8,-,-; "
-               "2x1x1,-,-,4x1,4x1,-,-,-; 2x2x2,2x1,2x3,12x2,12x1,-,12,1x3; 2x2x2,-,2x2,8x2,8x1,8,8,1x2 {reverse=1}; "
-               "2x0x3,0x2,0x2,8x3,8x2,8,8,-; 2x3x0,3x2,3x2,8x0,8x2,8,8,-; 1x3x2,-,-,72x2,72x18,-,-,-",
-    .errors = "0x2x3,-,-,8x3,8x2,-,-,- ! ESHAPE; 1x2x3,-,2x1,8x3,8x2,-,-,- ! ESHAPE; 1x2x3,2x1,-,8x3,8x2,-,-,- ! ESHAPE; "
-              "1x2x3,-,-,8x3,8x1,-,-,- ! ESHAPE; 1x2x3,-,-,8x3,8x1,-,-,2x1 ! ESHAPE; 1x2x3,-,-,9x3,9x2,-,-,- ! ESHAPE; "
+    .name = "lstm_layer",
+    .summary = "one layer and direction of an lstm, and its last c; gates i, f, g, o below each other",
+    .gradient = GRADIENT,
+    .arity = 8,
+    .outputs = 2,
+    .optional = KEEP_INPUT(H0) | KEEP_INPUT(C0) | KEEP_INPUT(B_IH) | KEEP_INPUT(B_HH) | KEEP_INPUT(W_HR),
+    .keep = 0xff | KEEP_OUTPUT(0),
+    .shape = lstm_shape,
+    LAYER,
+    .torch = "lstm",
+    .samples =
+        "3x2x3,2x2,2x2,8x3,8x2,8,8,-; 3x2x3,2x2,2x2,8x3,8x2,8,8,- {reverse=1}; 2x2x1,-,2x2,8x1,8x2,-,-,-; "
+        "1x2x3,2x2,-,8x3,8x2,8,-,-; "
+        "2x1x1,-,-,4x1,4x1,-,-,-; 2x2x2,2x1,2x3,12x2,12x1,-,12,1x3; 2x2x2,-,2x2,8x2,8x1,8,8,1x2 {reverse=1}; "
+        "2x0x3,0x2,0x2,8x3,8x2,8,8,-; 2x3x0,3x2,3x2,8x0,8x2,8,8,-; 1x3x2,-,-,72x2,72x18,-,-,-",
+    .errors = "0x2x3,-,-,8x3,8x2,-,-,- ! ESHAPE; 1x2x3,-,2x1,8x3,8x2,-,-,- ! ESHAPE; "
+              "1x2x3,2x1,-,8x3,8x2,-,-,- ! ESHAPE; "
+              "1x2x3,-,-,8x3,8x1,-,-,- ! ESHAPE; 1x2x3,-,-,8x3,8x1,-,-,2x1 ! ESHAPE; 1x2x3,-,-,9x3,9x2,-,-,- "
+              "! ESHAPE; "
               "1x2x3,-,-,8x3,8x2,8x1,-,- ! ESHAPE; 1x2x3@i64,-,-,8x3,8x2,-,-,- ! EDTYPE",
 };
 REGISTER_OP(op_rnn_tanh_layer);
@@ -360,13 +472,16 @@ REGISTER_OP(op_rnn_relu_layer);
 REGISTER_OP(op_gru_layer);
 REGISTER_OP(op_lstm_layer);
 
-int rnn_layer(int kind, Tensor *const operand[RNN_ROLES], bool reverse, const void *site, Tensor **y, Tensor **c_n)
+int rnn_layer(int kind, Tensor *const operand[RNN_ROLES], bool reverse, const void *site, Tensor **y,
+              Tensor **c_n)
 {
-    static const TensorOp *const op[] = { &op_rnn_tanh_layer, &op_rnn_relu_layer, &op_gru_layer, &op_lstm_layer };
+    static const TensorOp *const op[] = { &op_rnn_tanh_layer, &op_rnn_relu_layer, &op_gru_layer,
+                                          &op_lstm_layer };
     Tensor *in[RNN_ROLES], *out[2] = { NULL, NULL };
     for (int role = 0; role < RNN_ROLES; role++)
         if (rnn_slot(kind, role) >= 0) in[rnn_slot(kind, role)] = operand[role];
-    const int made = op_apply(op[kind], in, rnn_slots(kind), &(RnnLayerParams){ .reverse = reverse }, site, out, 2);
+    const int made =
+        op_apply(op[kind], in, rnn_slots(kind), &(RnnLayerParams){ .reverse = reverse }, site, out, 2);
     *y = out[0], *c_n = out[1];
     return made < 0 ? -1 : 0;
 }

@@ -1,16 +1,17 @@
 /* rnn_recorded.c - the gradient of a recurrent layer as ops, for sweeps that are recorded themselves.
  *
- * Forward is run again by ops, so that every value of a step hangs on the inputs; then, from the last step to the first, s' = s (1 - s):
+ * Forward is run again by ops, so that every value of a step hangs on the inputs; then, from the last step to
+ * the first, s' = s (1 - s):
  *
  *   rnn     da = dh (1 - h^2), or where h > 0 dh
  *   gru     dz = dh (h_prev - n) z',  dn = dh (1 - z) (1 - n^2),  dr = dn q r'  with q = w_hn h_prev + b_hn
  *           da = [dr dz dn],  beside w_hh [dr dz dn r],  dh_prev = dh z + ...
- *   lstm    e = dc + dh o (1 - tanh^2 c):  da = [e g i'  e c_prev f'  e i (1 - g^2)  dh tanh(c) o'],  dc_prev = e f
- *   dh_prev = da w_hh + ...;  projected: dh w_hr in the place of dh */
+ *   lstm    e = dc + dh o (1 - tanh^2 c):  da = [e g i'  e c_prev f'  e i (1 - g^2)  dh tanh(c) o'],  dc_prev
+ * = e f dh_prev = da w_hh + ...;  projected: dh w_hr in the place of dh */
 #include "rnn.h"
 
 typedef struct Step {
-    Tensor *h_prev, *c_prev, *h, *made;     /* made: h before its projection */
+    Tensor *h_prev, *c_prev, *h, *made; /* made: h before its projection */
     Tensor *gate[4], *q, *tanh_c;
     Tensor *dh, *da, *drecurrent;
 } Step;
@@ -20,16 +21,17 @@ typedef struct Run {
     bool reverse;
     int64_t steps;
     Tensor *t[RNN_ROLES];
-    Step *step;                             /* in the order of computation */
+    Step *step; /* in the order of computation */
 } Run;
 
-/* ---- forward, again ---------------------------------------------------------------------------------------------------------- */
+/* ---- forward, again -------------------------------------------------------------------------- */
 
 static void split_gates(const Run *r, Tensor *a, Tensor *part[4])
 {
     const int n = rnn_gates(r->kind);
-    if (!a || tensor_chunk(a, n, 1, part, n) != n)              /* of hidden size 0 there are fewer */
-        for (int i = 0; i < n; i++) part[i] = a ? tensor_narrow(a, 1, i * a->shape[1] / n, a->shape[1] / n) : NULL;
+    if (!a || tensor_chunk(a, n, 1, part, n) != n) /* of hidden size 0 there are fewer */
+        for (int i = 0; i < n; i++)
+            part[i] = a ? tensor_narrow(a, 1, i * a->shape[1] / n, a->shape[1] / n) : NULL;
 }
 
 static Tensor *gru_step(const Run *r, Step *s, Tensor *a, Tensor *recurrent)
@@ -73,10 +75,10 @@ static int run_steps(Run *r)
     return 0;
 }
 
-/* ---- backward ----------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 static Tensor *one_minus(Tensor *x) { return tensor_add_scalar(tensor_neg(x), 1); }
-static Tensor *slope(Tensor *s) { return tensor_mul(s, one_minus(s)); }                         /* of a sigmoid s */
+static Tensor *slope(Tensor *s) { return tensor_mul(s, one_minus(s)); } /* of a sigmoid s */
 static Tensor *tanh_slope(Tensor *t) { return one_minus(tensor_square(t)); }
 static Tensor *mul3(Tensor *a, Tensor *b, Tensor *c) { return tensor_mul(tensor_mul(a, b), c); }
 
@@ -95,7 +97,9 @@ static void lstm_back(Step *s, Tensor *dh, Tensor **dc)
 {
     Tensor *i = s->gate[0], *f = s->gate[1], *g = s->gate[2], *o = s->gate[3];
     Tensor *e = tensor_add(*dc, mul3(dh, o, tanh_slope(s->tanh_c)));
-    s->da = tensor_cat(TENSORS(mul3(e, g, slope(i)), mul3(e, s->c_prev, slope(f)), mul3(e, i, tanh_slope(g)), mul3(dh, s->tanh_c, slope(o))), 1);
+    s->da = tensor_cat(TENSORS(mul3(e, g, slope(i)), mul3(e, s->c_prev, slope(f)), mul3(e, i, tanh_slope(g)),
+                               mul3(dh, s->tanh_c, slope(o))),
+                       1);
     s->drecurrent = s->da;
     *dc = tensor_mul(e, f);
 }
@@ -116,7 +120,8 @@ static Tensor *rows(const Run *r, size_t offset)
 {
     Tensor **list = tg_alloc((size_t)r->steps * sizeof *list);
     if (!list) return fail_memory("rnn"), NULL;
-    for (int64_t i = 0; i < r->steps; i++) list[place_of(r, i)] = *(Tensor **)(void *)((char *)&r->step[i] + offset);
+    for (int64_t i = 0; i < r->steps; i++)
+        list[place_of(r, i)] = *(Tensor **)(void *)((char *)&r->step[i] + offset);
     Tensor *all = tensor_cat(((TensorList){ list, (int)r->steps }), 0);
     tg_free(list, (size_t)r->steps * sizeof *list);
     return all;
@@ -128,9 +133,12 @@ static Tensor *gradient_of(const Run *r, int role, Tensor *da, Tensor *drecurren
 {
     Tensor *x = r->t[X];
     if (role == X) return tensor_reshape(tensor_matmul(da, r->t[W_IH]), shape_of(x));
-    if (role == W_IH) return tensor_matmul(transposed(da), tensor_reshape(x, SHAPE(x->shape[0] * x->shape[1], x->shape[2])));
+    if (role == W_IH)
+        return tensor_matmul(transposed(da),
+                             tensor_reshape(x, SHAPE(x->shape[0] * x->shape[1], x->shape[2])));
     if (role == W_HH) return tensor_matmul(transposed(drecurrent), rows(r, offsetof(Step, h_prev)));
-    if (role == W_HR) return tensor_matmul(transposed(rows(r, offsetof(Step, dh))), rows(r, offsetof(Step, made)));
+    if (role == W_HR)
+        return tensor_matmul(transposed(rows(r, offsetof(Step, dh))), rows(r, offsetof(Step, made)));
     return tensor_sum(role == B_IH ? da : drecurrent, 0);
 }
 
@@ -145,7 +153,8 @@ static int run_back(OpCall *c, Run *r, Tensor **dx)
         dh = step_back(r, s, &dc);
         if (!dh) return -1;
     }
-    Tensor *da = rows(r, offsetof(Step, da)), *drecurrent = r->kind == RNN_GRU ? rows(r, offsetof(Step, drecurrent)) : da;
+    Tensor *da = rows(r, offsetof(Step, da)),
+           *drecurrent = r->kind == RNN_GRU ? rows(r, offsetof(Step, drecurrent)) : da;
     for (int role = 0; role < RNN_ROLES; role++) {
         const int slot = rnn_slot(r->kind, role);
         if (!op_wants(c, slot)) continue;

@@ -2,25 +2,26 @@
  *
  *   y = the x_i one behind the other in dim                  dx_i = its part of dy, a view
  *
- * Operands of several dtypes are promoted.  More than OP_MAX_INPUTS of them are joined in groups, then the groups. */
+ * Operands of several dtypes are promoted.  More than OP_MAX_INPUTS of them are joined in groups, then the
+ * groups. */
 #include "shape_op.h"
 
-typedef struct JoinParams { int dim; } JoinParams;
+typedef struct JoinParams {
+    int dim;
+} JoinParams;
 
 /* A vector of no elements fits anywhere, as in PyTorch: it is left out. */
-static bool left_out(TensorShape shape)
-{
-    return shape.ndim == 1 && shape.dim[0] == 0;
-}
+static bool left_out(TensorShape shape) { return shape.ndim == 1 && shape.dim[0] == 0; }
 
 static int joined_dtype(const OpCall *c)
 {
     int dtype = op_input(c, 0)->dtype;
-    for (int i = 1; i < op_inputs(c); i++) dtype = (int)tensor_promote_types((TensorDtype)dtype, (TensorDtype)op_input(c, i)->dtype);
+    for (int i = 1; i < op_inputs(c); i++)
+        dtype = (int)tensor_promote_types((TensorDtype)dtype, (TensorDtype)op_input(c, i)->dtype);
     return dtype;
 }
 
-/* ---- cat ------------------------------------------------------------------------------------------------------ */
+/* ---- cat ------------------------------------------------------------------------------------- */
 
 static int cat_shape(OpCall *c)
 {
@@ -29,8 +30,9 @@ static int cat_shape(OpCall *c)
     int64_t shape[TENSOR_MAX_DIMS], total = 0;
     for (int i = 0; i < op_inputs(c) && !first; i++)
         if (!left_out(shape_of(op_input(c, i)))) first = op_input(c, i);
-    if (!first) first = op_input(c, 0), p->dim = 0;                /* nothing else: any dim, as in PyTorch */
-    if (first->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "a tensor of rank 0 has no dimension to join along: use stack");
+    if (!first) first = op_input(c, 0), p->dim = 0; /* nothing else: any dim, as in PyTorch */
+    if (first->ndim == 0)
+        return op_fail(c, TENSOR_ESHAPE, "a tensor of rank 0 has no dimension to join along: use stack");
     p->dim = call_dim(c, p->dim, shape_of(first));
     if (p->dim < 0) return -1;
     for (int i = 0; i < op_inputs(c); i++) {
@@ -38,8 +40,11 @@ static int cat_shape(OpCall *c)
         if (left_out(shape_of(x))) continue;
         bool fits = x->ndim == first->ndim;
         for (int d = 0; fits && d < x->ndim; d++) fits = d == p->dim || x->shape[d] == first->shape[d];
-        if (!fits) return op_fail(c, TENSOR_ESHAPE, "%s beside %s: want equal sizes in all dimensions but %d", S(x), S(first), p->dim);
-        if (__builtin_add_overflow(total, x->shape[p->dim], &total)) return op_fail(c, TENSOR_ESHAPE, "too many elements");
+        if (!fits)
+            return op_fail(c, TENSOR_ESHAPE, "%s beside %s: want equal sizes in all dimensions but %d", S(x),
+                           S(first), p->dim);
+        if (__builtin_add_overflow(total, x->shape[p->dim], &total))
+            return op_fail(c, TENSOR_ESHAPE, "too many elements");
     }
     for (int d = 0; d < first->ndim; d++) shape[d] = d == p->dim ? total : first->shape[d];
     return op_set_output(c, 0, (TensorShape){ first->ndim, shape }, (TensorDtype)joined_dtype(c));
@@ -80,14 +85,24 @@ static int cat_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField fields[] = { OP_FIELD(OP_INT, JoinParams, dim, "0"), { 0 } };
-static const TensorOp op_cat = { .name = "cat", .summary = "tensors one behind the other along dim",
-    .gradient = "dx_i = its part of g", .arity = OP_ANY_ARITY,
-    .params = sizeof(JoinParams), .fields = fields, .shape = cat_shape, .forward = cat_forward, .backward = cat_backward, .flags = OP_ANY_DEVICE,
-    .samples = "2x3,4x3; 2x3,2x1,2x2 {dim=1}; 2x3x2,2x1x2 {dim=-2}; 3; 0x3,2x3; 0,2x3 {dim=1}; 0,0; 2x0,2x0 {dim=1}",
-    .errors = "2x3,2x4 ! ESHAPE; 2x3,3 ! ESHAPE; 2x3,2x3 {dim=2} ! EINDEX; , ! ESHAPE" };
+static const TensorOp op_cat = {
+    .name = "cat",
+    .summary = "tensors one behind the other along dim",
+    .gradient = "dx_i = its part of g",
+    .arity = OP_ANY_ARITY,
+    .params = sizeof(JoinParams),
+    .fields = fields,
+    .shape = cat_shape,
+    .forward = cat_forward,
+    .backward = cat_backward,
+    .flags = OP_ANY_DEVICE,
+    .samples =
+        "2x3,4x3; 2x3,2x1,2x2 {dim=1}; 2x3x2,2x1x2 {dim=-2}; 3; 0x3,2x3; 0,2x3 {dim=1}; 0,0; 2x0,2x0 {dim=1}",
+    .errors = "2x3,2x4 ! ESHAPE; 2x3,3 ! ESHAPE; 2x3,2x3 {dim=2} ! EINDEX; , ! ESHAPE"
+};
 REGISTER_OP(op_cat);
 
-/* ---- stack ------------------------------------------------------------------------------------------------------- */
+/* ---- stack ----------------------------------------------------------------------------------- */
 
 static int stack_shape(OpCall *c)
 {
@@ -95,14 +110,17 @@ static int stack_shape(OpCall *c)
     const Tensor *first = op_input(c, 0);
     int64_t shape[TENSOR_MAX_DIMS];
     int ndim = first->ndim + 1;
-    if (ndim > TENSOR_MAX_DIMS) return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(first), TENSOR_MAX_DIMS);
+    if (ndim > TENSOR_MAX_DIMS)
+        return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(first), TENSOR_MAX_DIMS);
     if (p->dim < -ndim || p->dim >= ndim)
-        return op_fail(c, TENSOR_EINDEX, "dimension %d of %s with one more: want %d to %d", p->dim, S(first), -ndim, ndim - 1);
+        return op_fail(c, TENSOR_EINDEX, "dimension %d of %s with one more: want %d to %d", p->dim, S(first),
+                       -ndim, ndim - 1);
     if (p->dim < 0) p->dim += ndim;
     for (int i = 1; i < op_inputs(c); i++)
         if (!shape_equal(shape_of(first), shape_of(op_input(c, i))))
             return op_fail(c, TENSOR_ESHAPE, "%s beside %s: want equal shapes", S(op_input(c, i)), S(first));
-    for (int d = 0; d < ndim; d++) shape[d] = d == p->dim ? op_inputs(c) : first->shape[d > p->dim ? d - 1 : d];
+    for (int d = 0; d < ndim; d++)
+        shape[d] = d == p->dim ? op_inputs(c) : first->shape[d > p->dim ? d - 1 : d];
     return op_set_output(c, 0, (TensorShape){ ndim, shape }, (TensorDtype)joined_dtype(c));
 }
 
@@ -129,14 +147,23 @@ static int stack_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return 0;
 }
 
-static const TensorOp op_stack = { .name = "stack", .summary = "tensors of one shape side by side in a new dimension",
-    .gradient = "dx_i = its slice of g", .arity = OP_ANY_ARITY,
-    .params = sizeof(JoinParams), .fields = fields, .shape = stack_shape, .forward = stack_forward, .backward = stack_backward,
-    .flags = OP_ANY_DEVICE, .samples = "2x3,2x3; 2x3,2x3,2x3 {dim=1}; 2x3,2x3 {dim=-1}; ,,; 3; 0x3,0x3 {dim=2}",
-    .errors = "2x3,3x2 ! ESHAPE; 2x3,2x3 {dim=3} ! EINDEX" };
+static const TensorOp op_stack = {
+    .name = "stack",
+    .summary = "tensors of one shape side by side in a new dimension",
+    .gradient = "dx_i = its slice of g",
+    .arity = OP_ANY_ARITY,
+    .params = sizeof(JoinParams),
+    .fields = fields,
+    .shape = stack_shape,
+    .forward = stack_forward,
+    .backward = stack_backward,
+    .flags = OP_ANY_DEVICE,
+    .samples = "2x3,2x3; 2x3,2x3,2x3 {dim=1}; 2x3,2x3 {dim=-1}; ,,; 3; 0x3,0x3 {dim=2}",
+    .errors = "2x3,3x2 ! ESHAPE; 2x3,2x3 {dim=3} ! EINDEX"
+};
 REGISTER_OP(op_stack);
 
-/* ---- any number of operands ----------------------------------------------------------------------------------------- */
+/* ---- any number of operands ------------------------------------------------------------------ */
 
 static Tensor *join(const TensorOp *op, Tensor *const *x, int n, int dim, const void *site)
 {
@@ -151,7 +178,7 @@ static Tensor *join(const TensorOp *op, Tensor *const *x, int n, int dim, const 
         if (!part) return tensor_scope_return(scope, NULL);
         groups[count++] = part;
     }
-    if (op == &op_stack && dim < 0) p.dim = dim + groups[0]->ndim;      /* the groups have the new dimension */
+    if (op == &op_stack && dim < 0) p.dim = dim + groups[0]->ndim; /* the groups have the new dimension */
     return tensor_scope_return(scope, op_apply1(&op_cat, groups, count, &p, site));
 }
 

@@ -1,7 +1,8 @@
 /* fill_diagonal.c - a number written down the diagonal, in place. */
 #include "shape_op.h"
 
-/* The elements (k, k, ...) of x; wrap: of every square block of a tall matrix, a row between one and the next. */
+/* The elements (k, k, ...) of x; wrap: of every square block of a tall matrix, a row between one and the
+ * next. */
 static int fill_diagonals(Tensor *x, double value, bool wrap)
 {
     int64_t rows = x->shape[0], columns = x->shape[1], step = 0;
@@ -20,10 +21,12 @@ Tensor *tensor_fill_diagonal_(Tensor *x, double value, bool wrap)
     if (check_null(x, op, 1) || inplace_check(op, x) || check_fill(op, x, value)) return NULL;
     if (x->ndim < 2) return fail(TENSOR_ESHAPE, op, "%s: want rank 2 or more", S(x)), NULL;
     for (int d = 1; d < x->ndim && x->ndim > 2; d++)
-        if (x->shape[d] != x->shape[0]) return fail(TENSOR_ESHAPE, op, "%s: of rank 3 and more all sizes must be the same", S(x)), NULL;
+        if (x->shape[d] != x->shape[0])
+            return fail(TENSOR_ESHAPE, op, "%s: of rank 3 and more all sizes must be the same", S(x)), NULL;
     TensorScope scope = tensor_scope_open();
     wrap = wrap && x->ndim == 2 && x->shape[0] > x->shape[1] + 1;
-    const bool graph = !grad_off && (x->entry || (x->base && x->base->entry)), apart = graph || wrap;    /* wrap: all blocks or none */
+    const bool graph = !grad_off && (x->entry || (x->base && x->base->entry)),
+               apart = graph || wrap; /* wrap: all blocks or none */
     Tensor *mask = apart ? zeros_on(shape_of(x), TENSOR_BOOL, x->place) : NULL, *y = NULL;
     if (apart) y = mask && !fill_diagonals(mask, 1, wrap) ? tensor_masked_fill_(x, mask, value) : NULL;
     else if (!fill_diagonals(x, value, wrap)) {

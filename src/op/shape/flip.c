@@ -5,9 +5,11 @@
  *   rot90  a quarter turn k times, made of flip and transpose */
 #include "shape_op.h"
 
-/* ---- flip ------------------------------------------------------------------------------------------------------ */
+/* ---- flip ------------------------------------------------------------------------------------ */
 
-typedef struct FlipParams { OpDims dims; } FlipParams;
+typedef struct FlipParams {
+    OpDims dims;
+} FlipParams;
 
 static int flip_shape(OpCall *c)
 {
@@ -17,7 +19,8 @@ static int flip_shape(OpCall *c)
         p->dims.at[i] = call_dim(c, p->dims.at[i], shape);
         if (p->dims.at[i] < 0) return -1;
         for (int k = 0; k < i; k++)
-            if (p->dims.at[k] == p->dims.at[i]) return op_fail(c, TENSOR_EINDEX, "dimension %lld is named twice", (long long)p->dims.at[i]);
+            if (p->dims.at[k] == p->dims.at[i])
+                return op_fail(c, TENSOR_EINDEX, "dimension %lld is named twice", (long long)p->dims.at[i]);
     }
     return op_same_shape(c);
 }
@@ -46,11 +49,20 @@ static int flip_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField flip_fields[] = { OP_FIELD(OP_DIMS, FlipParams, dims, NULL), { 0 } };
-static const TensorOp op_flip = { .name = "flip", .summary = "the order of elements turned round in dims",
-    .gradient = "dx = flip(g)", .arity = 1, .params = sizeof(FlipParams),
-    .fields = flip_fields, .shape = flip_shape, .forward = flip_forward, .backward = flip_backward, .flags = OP_ANY_DEVICE,
+static const TensorOp op_flip = {
+    .name = "flip",
+    .summary = "the order of elements turned round in dims",
+    .gradient = "dx = flip(g)",
+    .arity = 1,
+    .params = sizeof(FlipParams),
+    .fields = flip_fields,
+    .shape = flip_shape,
+    .forward = flip_forward,
+    .backward = flip_backward,
+    .flags = OP_ANY_DEVICE,
     .samples = "5 {dims=[0]}; 2x3x4 {dims=[0 -1]}; 2x3 {dims=[]}; {dims=[]}; 0x3 {dims=[1]}; {dims=[0]}",
-    .errors = "2x3 {dims=[2]} ! EINDEX; 2x3 {dims=[1 -1]} ! EINDEX" };
+    .errors = "2x3 {dims=[2]} ! EINDEX; 2x3 {dims=[1 -1]} ! EINDEX"
+};
 REGISTER_OP(op_flip);
 
 Tensor *tensor_flip(Tensor *x, TensorShape dims)
@@ -59,9 +71,11 @@ Tensor *tensor_flip(Tensor *x, TensorShape dims)
     return shape_to_dims("flip", dims, &p.dims) ? NULL : APPLY(&op_flip, &p, x);
 }
 
-/* ---- roll --------------------------------------------------------------------------------------------------------- */
+/* ---- roll ------------------------------------------------------------------------------------ */
 
-typedef struct RollParams { OpDims shifts, dims; } RollParams;
+typedef struct RollParams {
+    OpDims shifts, dims;
+} RollParams;
 
 static int roll_shape(OpCall *c)
 {
@@ -69,7 +83,8 @@ static int roll_shape(OpCall *c)
     TensorShape shape = shape_of(op_input(c, 0));
     bool flat = p->dims.n == 0 && p->shifts.n == 1;
     if (!flat && p->dims.n != p->shifts.n)
-        return op_fail(c, TENSOR_EVALUE, "%d shifts for %d dimensions: want as many, or one shift alone", p->shifts.n, p->dims.n);
+        return op_fail(c, TENSOR_EVALUE, "%d shifts for %d dimensions: want as many, or one shift alone",
+                       p->shifts.n, p->dims.n);
     for (int i = 0; i < p->dims.n; i++)
         if ((p->dims.at[i] = call_dim(c, p->dims.at[i], shape)) < 0) return -1;
     return op_same_shape(c);
@@ -116,50 +131,82 @@ static int roll_forward(OpCall *c)
 static int roll_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     RollParams back = *(const RollParams *)op_params(c);
-    for (int i = 0; i < back.shifts.n; i++) back.shifts.at[i] = back.shifts.at[i] == INT64_MIN ? INT64_MIN : -back.shifts.at[i];
+    for (int i = 0; i < back.shifts.n; i++)
+        back.shifts.at[i] = back.shifts.at[i] == INT64_MIN ? INT64_MIN : -back.shifts.at[i];
     dx[0] = tensor_roll(dy, dims_shape(&back.shifts), dims_shape(&back.dims));
     return dx[0] ? 0 : -1;
 }
 
-static const OpField roll_fields[] = { OP_FIELD(OP_DIMS, RollParams, shifts, NULL), OP_FIELD(OP_DIMS, RollParams, dims, ""), { 0 } };
-static const TensorOp op_roll = { .name = "roll", .summary = "elements moved round by shifts along dims; without dims, of x flattened",
-    .gradient = "dx = roll(g, -shifts)", .arity = 1,
-    .params = sizeof(RollParams), .fields = roll_fields, .shape = roll_shape, .forward = roll_forward, .backward = roll_backward,
-    .flags = OP_ANY_DEVICE, .samples = "5 {shifts=[2] dims=[0]}; 3x4 {shifts=[-1 6] dims=[1 0]}; 2x3 {shifts=[4]}; 0x3 {shifts=[1] dims=[1]}; {shifts=[1]}; "
+static const OpField roll_fields[] = { OP_FIELD(OP_DIMS, RollParams, shifts, NULL),
+                                       OP_FIELD(OP_DIMS, RollParams, dims, ""),
+                                       { 0 } };
+static const TensorOp op_roll = {
+    .name = "roll",
+    .summary = "elements moved round by shifts along dims; without dims, of x flattened",
+    .gradient = "dx = roll(g, -shifts)",
+    .arity = 1,
+    .params = sizeof(RollParams),
+    .fields = roll_fields,
+    .shape = roll_shape,
+    .forward = roll_forward,
+    .backward = roll_backward,
+    .flags = OP_ANY_DEVICE,
+    .samples = "5 {shifts=[2] dims=[0]}; 3x4 {shifts=[-1 6] dims=[1 0]}; 2x3 {shifts=[4]}; 0x3 {shifts=[1] "
+               "dims=[1]}; {shifts=[1]}; "
                "3x4 {shifts=[1 1] dims=[0 0]}",
-    .errors = "3 {shifts=[1 2] dims=[0]} ! EVALUE; 3 {shifts=[1] dims=[1]} ! EINDEX; 3 {shifts=[]  dims=[0]} ! EVALUE" };
+    .errors = "3 {shifts=[1 2] dims=[0]} ! EVALUE; 3 {shifts=[1] dims=[1]} ! EINDEX; 3 {shifts=[]  dims=[0]} "
+              "! EVALUE"
+};
 REGISTER_OP(op_roll);
 
 Tensor *tensor_roll(Tensor *x, TensorShape shifts, TensorShape dims)
 {
     RollParams p;
-    return shape_to_dims("roll", shifts, &p.shifts) || shape_to_dims("roll", dims, &p.dims) ? NULL : APPLY(&op_roll, &p, x);
+    return shape_to_dims("roll", shifts, &p.shifts) || shape_to_dims("roll", dims, &p.dims)
+               ? NULL
+               : APPLY(&op_roll, &p, x);
 }
 
-/* ---- rot90 -------------------------------------------------------------------------------------------------------- */
+/* ---- rot90 ----------------------------------------------------------------------------------- */
 
-typedef struct RotParams { int k; OpDims dims; } RotParams;
+typedef struct RotParams {
+    int k;
+    OpDims dims;
+} RotParams;
 
 static int rot_compose(OpCall *c)
 {
     const RotParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
     if (p->dims.n != 2) return op_fail(c, TENSOR_EVALUE, "%d dimensions given: want 2", p->dims.n);
-    int from = call_dim(c, p->dims.at[0], shape_of(x)), to = from < 0 ? -1 : call_dim(c, p->dims.at[1], shape_of(x));
+    int from = call_dim(c, p->dims.at[0], shape_of(x)),
+        to = from < 0 ? -1 : call_dim(c, p->dims.at[1], shape_of(x));
     if (to < 0) return -1;
     if (from == to) return op_fail(c, TENSOR_EINDEX, "dimension %d is named twice", from);
     int turns = ((p->k % 4) + 4) % 4;
-    Tensor *y = turns == 0 ? tensor_clone(x) : turns == 2 ? tensor_flip(x, DIMS(from, to)) :
-                turns == 1 ? tensor_transpose(tensor_flip(x, DIMS(to)), from, to) : tensor_flip(tensor_transpose(x, from, to), DIMS(to));
+    Tensor *y = turns == 0   ? tensor_clone(x)
+                : turns == 2 ? tensor_flip(x, DIMS(from, to))
+                : turns == 1 ? tensor_transpose(tensor_flip(x, DIMS(to)), from, to)
+                             : tensor_flip(tensor_transpose(x, from, to), DIMS(to));
     return op_set_result(c, 0, y);
 }
 
-static const OpField rot_fields[] = { OP_FIELD(OP_INT, RotParams, k, "1"), OP_FIELD(OP_DIMS, RotParams, dims, NULL), { 0 } };
-static const TensorOp op_rot90 = { .name = "rot90", .summary = "k quarter turns in the plane of two dims, from the first towards the second",
-    .gradient = "dx = rot90(g, -k)", .arity = 1,
-    .params = sizeof(RotParams), .fields = rot_fields, .compose = rot_compose, .flags = OP_ANY_DEVICE,
-    .samples = "2x3 {dims=[0 1]}; 2x3 {k=2 dims=[0 1]}; 2x3x4 {k=-1 dims=[0 -1]}; 2x3 {k=4 dims=[1 0]}; 0x3 {dims=[0 1]}",
-    .errors = "2x3 {dims=[0]} ! EVALUE; 2x3 {dims=[0 0]} ! EINDEX; 2x3 {dims=[0 2]} ! EINDEX" };
+static const OpField rot_fields[] = { OP_FIELD(OP_INT, RotParams, k, "1"),
+                                      OP_FIELD(OP_DIMS, RotParams, dims, NULL),
+                                      { 0 } };
+static const TensorOp op_rot90 = {
+    .name = "rot90",
+    .summary = "k quarter turns in the plane of two dims, from the first towards the second",
+    .gradient = "dx = rot90(g, -k)",
+    .arity = 1,
+    .params = sizeof(RotParams),
+    .fields = rot_fields,
+    .compose = rot_compose,
+    .flags = OP_ANY_DEVICE,
+    .samples = "2x3 {dims=[0 1]}; 2x3 {k=2 dims=[0 1]}; 2x3x4 {k=-1 dims=[0 -1]}; 2x3 {k=4 dims=[1 0]}; 0x3 "
+               "{dims=[0 1]}",
+    .errors = "2x3 {dims=[0]} ! EVALUE; 2x3 {dims=[0 0]} ! EINDEX; 2x3 {dims=[0 2]} ! EINDEX"
+};
 REGISTER_OP(op_rot90);
 
 Tensor *tensor_rot90(Tensor *x, int k, TensorShape dims)

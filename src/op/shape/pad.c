@@ -1,13 +1,12 @@
 /* pad.c - more, or fewer, elements at both ends of the last dimensions.
  *
  *   y_i = x_j, j = i - before; outside of x:
- *     constant   value                            dx = dy cropped, and padded with 0 where x was cropped: the same op
- *     reflect    j < 0: -j; j >= n: 2 (n - 1) - j
- *     replicate  the nearest end                  dx = index_select's: all that read x_j add up, corners in each dimension
- *     circular   j mod n
+ *     constant   value                            dx = dy cropped, and padded with 0 where x was cropped: the
+ * same op reflect    j < 0: -j; j >= n: 2 (n - 1) - j replicate  the nearest end                  dx =
+ * index_select's: all that read x_j add up, corners in each dimension circular   j mod n
  *
- * A pads list is (before, after) of the last dimension, then of the one before it, ...; negative numbers crop.  As in PyTorch,
- * circular goes round what the crop leaves, while the others look past the crop. */
+ * A pads list is (before, after) of the last dimension, then of the one before it, ...; negative numbers
+ * crop.  As in PyTorch, circular goes round what the crop leaves, while the others look past the crop. */
 #include "shape_op.h"
 
 typedef struct PadParams {
@@ -16,7 +15,9 @@ typedef struct PadParams {
     double value;
 } PadParams;
 
-typedef struct Ends { int64_t before, after; } Ends;
+typedef struct Ends {
+    int64_t before, after;
+} Ends;
 
 /* Of dim d; 0, 0 where the list does not reach. */
 static Ends ends_of(const OpDims *pad, int ndim, int d)
@@ -30,22 +31,24 @@ static int64_t crop(int64_t pad) { return pad < 0 ? -pad : 0; }
 /* Fills size[] with the result's. */
 static int padded_shape(OpCall *c, const OpDims *pad, int64_t *size)
 {
-    enum { MANY = 1 << 30 };                /* of one pad: no sum of sizes overflows */
+    enum { MANY = 1 << 30 }; /* of one pad: no sum of sizes overflows */
     const Tensor *x = op_input(c, 0);
     if (pad->n % 2 || pad->n > 2 * x->ndim)
-        return op_fail(c, TENSOR_EVALUE, "%s by %s: want two numbers for each of the last dimensions, %d at most", S(x),
+        return op_fail(c, TENSOR_EVALUE,
+                       "%s by %s: want two numbers for each of the last dimensions, %d at most", S(x),
                        shape_text(dims_shape(pad)), 2 * x->ndim);
     for (int d = 0; d < x->ndim; d++) {
         const Ends e = ends_of(pad, x->ndim, d);
-        if (e.before < -MANY || e.after < -MANY || e.before > MANY || e.after > MANY || crop(e.before) + crop(e.after) > x->shape[d])
-            return op_fail(c, TENSOR_ESHAPE, "%s by %lld and %lld in dimension %d: there are %lld elements", S(x), (long long)e.before,
-                           (long long)e.after, d, (long long)x->shape[d]);
+        if (e.before < -MANY || e.after < -MANY || e.before > MANY || e.after > MANY ||
+            crop(e.before) + crop(e.after) > x->shape[d])
+            return op_fail(c, TENSOR_ESHAPE, "%s by %lld and %lld in dimension %d: there are %lld elements",
+                           S(x), (long long)e.before, (long long)e.after, d, (long long)x->shape[d]);
         size[d] = x->shape[d] + e.before + e.after;
     }
     return 0;
 }
 
-/* ---- constant ------------------------------------------------------------------------------------------------------ */
+/* ---- constant -------------------------------------------------------------------------------- */
 
 static int constant_shape(OpCall *c)
 {
@@ -85,7 +88,7 @@ static int constant_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-/* ---- the other modes -------------------------------------------------------------------------------------------------- */
+/* ---- the other modes ------------------------------------------------------------------------- */
 
 static int64_t source(int mode, int64_t j, int64_t n, Ends e)
 {
@@ -98,16 +101,22 @@ static int64_t source(int mode, int64_t j, int64_t n, Ends e)
 static int check_reach(OpCall *c, int mode, int d, Ends e)
 {
     const Tensor *x = op_input(c, 0);
-    const int64_t n = x->shape[d], left = n - crop(e.before) - crop(e.after), most = e.before > e.after ? e.before : e.after;
+    const int64_t n = x->shape[d], left = n - crop(e.before) - crop(e.after),
+                  most = e.before > e.after ? e.before : e.after;
     if (mode == TENSOR_PAD_REFLECT && most >= n && most > 0)
-        return op_fail(c, TENSOR_ESHAPE, "%s by %lld and %lld in dimension %d: reflection reaches %lld elements at most", S(x),
+        return op_fail(c, TENSOR_ESHAPE,
+                       "%s by %lld and %lld in dimension %d: reflection reaches %lld elements at most", S(x),
                        (long long)e.before, (long long)e.after, d, (long long)(n > 0 ? n - 1 : 0));
     if (mode == TENSOR_PAD_CIRCULAR && most > left)
-        return op_fail(c, TENSOR_ESHAPE, "%s by %lld and %lld in dimension %d: it may go round once, by %lld elements at most", S(x),
-                       (long long)e.before, (long long)e.after, d, (long long)left);
+        return op_fail(c, TENSOR_ESHAPE,
+                       "%s by %lld and %lld in dimension %d: it may go round once, by %lld elements at most",
+                       S(x), (long long)e.before, (long long)e.after, d, (long long)left);
     if (mode != TENSOR_PAD_CIRCULAR && n + e.before + e.after < 1)
-        return op_fail(c, TENSOR_ESHAPE, "%s by %lld and %lld in dimension %d: nothing is left", S(x), (long long)e.before, (long long)e.after, d);
-    return mode == TENSOR_PAD_REPLICATE && n == 0 ? op_fail(c, TENSOR_ESHAPE, "%s: dimension %d has no end to repeat", S(x), d) : 0;
+        return op_fail(c, TENSOR_ESHAPE, "%s by %lld and %lld in dimension %d: nothing is left", S(x),
+                       (long long)e.before, (long long)e.after, d);
+    return mode == TENSOR_PAD_REPLICATE && n == 0
+               ? op_fail(c, TENSOR_ESHAPE, "%s: dimension %d has no end to repeat", S(x), d)
+               : 0;
 }
 
 /* Which of x's n elements each of the result's is. */
@@ -126,16 +135,20 @@ static int pad_compose(OpCall *c)
     const PadParams *p = op_params(c);
     Tensor *x = op_input(c, 0), *y = x;
     int64_t size[TENSOR_MAX_DIMS];
-    if (p->mode < TENSOR_PAD_CONSTANT || p->mode > TENSOR_PAD_CIRCULAR) return op_fail(c, TENSOR_EVALUE, "there is no mode %d", p->mode);
+    if (p->mode < TENSOR_PAD_CONSTANT || p->mode > TENSOR_PAD_CIRCULAR)
+        return op_fail(c, TENSOR_EVALUE, "there is no mode %d", p->mode);
     if (p->mode == TENSOR_PAD_CONSTANT) return op_set_result(c, 0, APPLY(&op_constant_pad_nd, p, x));
-    if (p->value != 0) return op_fail(c, TENSOR_EVALUE, "a value of %g: only constant padding has one", p->value);
+    if (p->value != 0)
+        return op_fail(c, TENSOR_EVALUE, "a value of %g: only constant padding has one", p->value);
     if (padded_shape(c, &p->pad, size)) return -1;
     const int padded = p->pad.n / 2;
     if (padded < 1 || padded > 3 || x->ndim - padded < 1 || x->ndim - padded > 2)
-        return op_fail(c, TENSOR_ESHAPE, "%s by %s: want pads for all but [batch, channels] or [channels], for three dimensions at most", S(x),
-                       shape_text(dims_shape(&p->pad)));
+        return op_fail(
+            c, TENSOR_ESHAPE,
+            "%s by %s: want pads for all but [batch, channels] or [channels], for three dimensions at most",
+            S(x), shape_text(dims_shape(&p->pad)));
     const bool half = dtype_is_half(x->dtype);
-    if (half) y = tensor_to(y, TENSOR_F32);             /* so that sums of several dimensions are rounded once */
+    if (half) y = tensor_to(y, TENSOR_F32); /* so that sums of several dimensions are rounded once */
     for (int d = x->ndim - padded; d < x->ndim; d++) {
         const Ends e = ends_of(&p->pad, x->ndim, d);
         if (check_reach(c, p->mode, d, e)) return -1;
@@ -148,26 +161,56 @@ static int pad_compose(OpCall *c)
     return op_set_result(c, 0, y == x ? tensor_clone(x) : y);
 }
 
-/* ---- ops ------------------------------------------------------------------------------------------------------------------ */
+/* ---- ops ------------------------------------------------------------------------------------- */
 
-static const OpField constant_fields[] = { OP_FIELD(OP_DIMS, PadParams, pad, NULL), OP_FIELD(OP_DOUBLE, PadParams, value, "0"), { 0 } };
-static const OpField pad_fields[] = { OP_FIELD(OP_DIMS, PadParams, pad, NULL), OP_FIELD(OP_INT, PadParams, mode, "0"),
-    OP_FIELD(OP_DOUBLE, PadParams, value, "0"), { 0 } };
+static const OpField constant_fields[] = { OP_FIELD(OP_DIMS, PadParams, pad, NULL),
+                                           OP_FIELD(OP_DOUBLE, PadParams, value, "0"),
+                                           { 0 } };
+static const OpField pad_fields[] = { OP_FIELD(OP_DIMS, PadParams, pad, NULL),
+                                      OP_FIELD(OP_INT, PadParams, mode, "0"),
+                                      OP_FIELD(OP_DOUBLE, PadParams, value, "0"),
+                                      { 0 } };
 
-static const TensorOp op_constant_pad_nd = { .name = "constant_pad_nd", .summary = "a constant round the last dims; negative pads crop", .arity = 1,
-    .gradient = "dx = g without the pads", .params = sizeof(PadParams), .fields = constant_fields, .shape = constant_shape, .forward = constant_forward,
-    .backward = constant_backward, .flags = OP_ANY_DEVICE,
-    .samples = "3x4 {pad=[1 2] value=1.5}; 3x4 {pad=[-1 2 1 -1] value=-2}; {pad=[]}; 5 {pad=[-2 -3]}; 0x3 {pad=[1 1]}; 2x0 {pad=[2 1]}; 2x3x2 {pad=[0 0 1 0 2 -1]}; 1x2x2x3 {pad=[1 0]}",
-    .errors = "3x4 {pad=[1]} ! EVALUE; 3 {pad=[1 1 1 1]} ! EVALUE; 3x4 {pad=[-3 -2]} ! ESHAPE; 3x4 {pad=[-5 7]} ! ESHAPE; {pad=[1 1]} ! EVALUE" };
-static const TensorOp op_pad = { .name = "pad", .summary = "more, or fewer, elements at the ends of the last dims; mode 0 constant, 1 reflect, 2 replicate, 3 circular",
-    .gradient = "dx_j = sum of g over all that x_j was copied to", .arity = 1, .params = sizeof(PadParams), .fields = pad_fields, .compose = pad_compose,
-    .flags = OP_ANY_DEVICE, .torch = "nn.functional.pad",
-    .samples = "3x4 {pad=[1 2] value=1.5}; 2x3x4 {pad=[-1 2 1 -1]}; {pad=[]}; 2x4 {pad=[3 2] mode=1}; 1x2x3x4 {pad=[1 3 2 1] mode=1}; 2x4 {pad=[-1 2] mode=1}; "
-               "1x2x2x3x2 {pad=[1 1 2 0 1 1] mode=1}; 2x3 {pad=[4 1] mode=2}; 2x2x3 {pad=[2 1 0 3] mode=2}; 1x1x2x3x2 {pad=[1 0 2 1 0 1] mode=2}; 2x3 {pad=[3 2] mode=3}; "
-               "1x2x3x4 {pad=[1 4 3 2] mode=3}; 2x5 {pad=[-1 3] mode=3}; 0x2x3 {pad=[1 1] mode=1}; 2x1x2x2x3 {pad=[0 0 1 2 0 0] mode=3}; 2x3 {pad=[0 0] mode=2}",
-    .errors = "3x4 {pad=[4 0] mode=1} ! ESHAPE; 3x4 {pad=[0 5] mode=3} ! ESHAPE; 3x4 {pad=[-2 3] mode=3} ! ESHAPE; 3x0 {pad=[1 0] mode=2} ! ESHAPE; 3x0 {pad=[1 0] mode=1} ! ESHAPE; "
-              "3 {pad=[1 1] mode=1} ! ESHAPE; 3x4 {pad=[1 1 1 1] mode=2} ! ESHAPE; 2x3x4x5 {pad=[1 1] mode=1} ! ESHAPE; 3x4 {pad=[1 1] mode=1 value=2} ! EVALUE; "
-              "3x4 {pad=[1 1] mode=4} ! EVALUE; 3x4 {pad=[1] mode=1} ! EVALUE; 3x4 {pad=[-2 -2] mode=1} ! ESHAPE; 3x4 {pad=[-2 -3]} ! ESHAPE" };
+static const TensorOp op_constant_pad_nd = {
+    .name = "constant_pad_nd",
+    .summary = "a constant round the last dims; negative pads crop",
+    .arity = 1,
+    .gradient = "dx = g without the pads",
+    .params = sizeof(PadParams),
+    .fields = constant_fields,
+    .shape = constant_shape,
+    .forward = constant_forward,
+    .backward = constant_backward,
+    .flags = OP_ANY_DEVICE,
+    .samples = "3x4 {pad=[1 2] value=1.5}; 3x4 {pad=[-1 2 1 -1] value=-2}; {pad=[]}; 5 {pad=[-2 -3]}; 0x3 "
+               "{pad=[1 1]}; 2x0 {pad=[2 1]}; 2x3x2 {pad=[0 0 1 0 2 -1]}; 1x2x2x3 {pad=[1 0]}",
+    .errors = "3x4 {pad=[1]} ! EVALUE; 3 {pad=[1 1 1 1]} ! EVALUE; 3x4 {pad=[-3 -2]} ! ESHAPE; 3x4 {pad=[-5 "
+              "7]} ! ESHAPE; {pad=[1 1]} ! EVALUE"
+};
+static const TensorOp op_pad = {
+    .name = "pad",
+    .summary = "more, or fewer, elements at the ends of the last dims; mode 0 constant, 1 reflect, 2 "
+               "replicate, 3 circular",
+    .gradient = "dx_j = sum of g over all that x_j was copied to",
+    .arity = 1,
+    .params = sizeof(PadParams),
+    .fields = pad_fields,
+    .compose = pad_compose,
+    .flags = OP_ANY_DEVICE,
+    .torch = "nn.functional.pad",
+    .samples = "3x4 {pad=[1 2] value=1.5}; 2x3x4 {pad=[-1 2 1 -1]}; {pad=[]}; 2x4 {pad=[3 2] mode=1}; "
+               "1x2x3x4 {pad=[1 3 2 1] mode=1}; 2x4 {pad=[-1 2] mode=1}; "
+               "1x2x2x3x2 {pad=[1 1 2 0 1 1] mode=1}; 2x3 {pad=[4 1] mode=2}; 2x2x3 {pad=[2 1 0 3] mode=2}; "
+               "1x1x2x3x2 {pad=[1 0 2 1 0 1] mode=2}; 2x3 {pad=[3 2] mode=3}; "
+               "1x2x3x4 {pad=[1 4 3 2] mode=3}; 2x5 {pad=[-1 3] mode=3}; 0x2x3 {pad=[1 1] mode=1}; 2x1x2x2x3 "
+               "{pad=[0 0 1 2 0 0] mode=3}; 2x3 {pad=[0 0] mode=2}",
+    .errors = "3x4 {pad=[4 0] mode=1} ! ESHAPE; 3x4 {pad=[0 5] mode=3} ! ESHAPE; 3x4 {pad=[-2 3] mode=3} ! "
+              "ESHAPE; 3x0 {pad=[1 0] mode=2} ! ESHAPE; 3x0 {pad=[1 0] mode=1} ! ESHAPE; "
+              "3 {pad=[1 1] mode=1} ! ESHAPE; 3x4 {pad=[1 1 1 1] mode=2} ! ESHAPE; 2x3x4x5 {pad=[1 1] "
+              "mode=1} ! ESHAPE; 3x4 {pad=[1 1] mode=1 value=2} ! EVALUE; "
+              "3x4 {pad=[1 1] mode=4} ! EVALUE; 3x4 {pad=[1] mode=1} ! EVALUE; 3x4 {pad=[-2 -2] mode=1} ! "
+              "ESHAPE; 3x4 {pad=[-2 -3]} ! ESHAPE"
+};
 REGISTER_OP(op_constant_pad_nd);
 REGISTER_OP(op_pad);
 

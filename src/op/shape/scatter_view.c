@@ -8,13 +8,18 @@ static int finish(OpCall *c, Tensor *y, Tensor *part)
 {
     Tensor *x = op_input(c, 0), *src = op_input(c, 1);
     if (!y || !part) return -1;
-    if (!shape_equal(shape_of(part), shape_of(src))) return op_fail(c, TENSOR_ESHAPE, "%s into a part %s of %s: want that part's shape", S(src), S(part), S(x));
+    if (!shape_equal(shape_of(part), shape_of(src)))
+        return op_fail(c, TENSOR_ESHAPE, "%s into a part %s of %s: want that part's shape", S(src), S(part),
+                       S(x));
     return op_set_result(c, 0, tensor_copy_(part, src) ? y : NULL);
 }
 
-/* ---- slice_scatter ---------------------------------------------------------------------------------------------------- */
+/* ---- slice_scatter --------------------------------------------------------------------------- */
 
-typedef struct SliceParams { int dim; int64_t start, end, step; } SliceParams;
+typedef struct SliceParams {
+    int dim;
+    int64_t start, end, step;
+} SliceParams;
 
 static int slice_compose(OpCall *c)
 {
@@ -23,22 +28,39 @@ static int slice_compose(OpCall *c)
     return finish(c, y, tensor_slice(y, p->dim, p->start, p->end, p->step));
 }
 
-static const OpField slice_fields[] = { OP_FIELD(OP_INT, SliceParams, dim, "0"), OP_FIELD(OP_I64, SliceParams, start, "0"),
-    OP_FIELD(OP_I64, SliceParams, end, "9223372036854775807"), OP_FIELD(OP_I64, SliceParams, step, "1"), { 0 } };
-static const TensorOp op_slice_scatter = { .name = "slice_scatter", .summary = "a copy of x with x[..., start:end:step, ...] replaced by src", .arity = 2,
-    .gradient = "dx = dy, 0 in the slice; dsrc = the slice of dy", .params = sizeof(SliceParams), .fields = slice_fields, .compose = slice_compose,
-    .flags = OP_ANY_DEVICE, .samples = "5x3,3x3 {start=1 end=4}; 2x7,2x3 {dim=1 step=3}; 6,3 {start=-3}; 4,0 {start=3 end=1}; 0x3,0x3",
-    .errors = "5x3,3 {start=1 end=4} ! ESHAPE; 5,2 {start=1} ! ESHAPE; 3,3 {step=0} ! EVALUE; 3,3 {dim=1} ! EINDEX; , ! EINDEX" };
+static const OpField slice_fields[] = { OP_FIELD(OP_INT, SliceParams, dim, "0"),
+                                        OP_FIELD(OP_I64, SliceParams, start, "0"),
+                                        OP_FIELD(OP_I64, SliceParams, end, "9223372036854775807"),
+                                        OP_FIELD(OP_I64, SliceParams, step, "1"),
+                                        { 0 } };
+static const TensorOp op_slice_scatter = {
+    .name = "slice_scatter",
+    .summary = "a copy of x with x[..., start:end:step, ...] replaced by src",
+    .arity = 2,
+    .gradient = "dx = dy, 0 in the slice; dsrc = the slice of dy",
+    .params = sizeof(SliceParams),
+    .fields = slice_fields,
+    .compose = slice_compose,
+    .flags = OP_ANY_DEVICE,
+    .samples =
+        "5x3,3x3 {start=1 end=4}; 2x7,2x3 {dim=1 step=3}; 6,3 {start=-3}; 4,0 {start=3 end=1}; 0x3,0x3",
+    .errors = "5x3,3 {start=1 end=4} ! ESHAPE; 5,2 {start=1} ! ESHAPE; 3,3 {step=0} ! EVALUE; 3,3 {dim=1} ! "
+              "EINDEX; , ! EINDEX"
+};
 REGISTER_OP(op_slice_scatter);
 
 Tensor *tensor_slice_scatter_args(TensorSliceScatterArgs args)
 {
-    return APPLY(&op_slice_scatter, &((SliceParams){ args.dim, args.start, args.end, args.step }), args.input, args.src);
+    return APPLY(&op_slice_scatter, &((SliceParams){ args.dim, args.start, args.end, args.step }), args.input,
+                 args.src);
 }
 
-/* ---- select_scatter ----------------------------------------------------------------------------------------------------- */
+/* ---- select_scatter -------------------------------------------------------------------------- */
 
-typedef struct SelectParams { int dim; int64_t index; } SelectParams;
+typedef struct SelectParams {
+    int dim;
+    int64_t index;
+} SelectParams;
 
 static int select_compose(OpCall *c)
 {
@@ -47,11 +69,22 @@ static int select_compose(OpCall *c)
     return finish(c, y, tensor_select(y, p->dim, p->index));
 }
 
-static const OpField select_fields[] = { OP_FIELD(OP_INT, SelectParams, dim, NULL), OP_FIELD(OP_I64, SelectParams, index, NULL), { 0 } };
-static const TensorOp op_select_scatter = { .name = "select_scatter", .summary = "a copy of x with x[..., index, ...] replaced by src", .arity = 2,
-    .gradient = "dx = dy, 0 at the index; dsrc = dy at the index", .params = sizeof(SelectParams), .fields = select_fields, .compose = select_compose,
-    .flags = OP_ANY_DEVICE, .samples = "5x3,3 {dim=0 index=1}; 2x3x4,2x3 {dim=-1 index=-1}; 3, {dim=0 index=2}; 2x0,0 {dim=0 index=1}",
-    .errors = "3x4,3 {dim=0 index=1} ! ESHAPE; 3, {dim=0 index=3} ! EINDEX; , {dim=0 index=0} ! EINDEX" };
+static const OpField select_fields[] = { OP_FIELD(OP_INT, SelectParams, dim, NULL),
+                                         OP_FIELD(OP_I64, SelectParams, index, NULL),
+                                         { 0 } };
+static const TensorOp op_select_scatter = {
+    .name = "select_scatter",
+    .summary = "a copy of x with x[..., index, ...] replaced by src",
+    .arity = 2,
+    .gradient = "dx = dy, 0 at the index; dsrc = dy at the index",
+    .params = sizeof(SelectParams),
+    .fields = select_fields,
+    .compose = select_compose,
+    .flags = OP_ANY_DEVICE,
+    .samples =
+        "5x3,3 {dim=0 index=1}; 2x3x4,2x3 {dim=-1 index=-1}; 3, {dim=0 index=2}; 2x0,0 {dim=0 index=1}",
+    .errors = "3x4,3 {dim=0 index=1} ! ESHAPE; 3, {dim=0 index=3} ! EINDEX; , {dim=0 index=0} ! EINDEX"
+};
 REGISTER_OP(op_select_scatter);
 
 Tensor *tensor_select_scatter(Tensor *x, Tensor *src, int dim, int64_t index)
@@ -59,9 +92,11 @@ Tensor *tensor_select_scatter(Tensor *x, Tensor *src, int dim, int64_t index)
     return APPLY(&op_select_scatter, &((SelectParams){ dim, index }), x, src);
 }
 
-/* ---- diagonal_scatter ---------------------------------------------------------------------------------------------------- */
+/* ---- diagonal_scatter ------------------------------------------------------------------------ */
 
-typedef struct DiagonalParams { int offset, dim1, dim2; } DiagonalParams;
+typedef struct DiagonalParams {
+    int offset, dim1, dim2;
+} DiagonalParams;
 
 static int diagonal_compose(OpCall *c)
 {
@@ -70,16 +105,27 @@ static int diagonal_compose(OpCall *c)
     return finish(c, y, tensor_diagonal(y, p->offset, p->dim1, p->dim2));
 }
 
-static const OpField diagonal_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"), OP_FIELD(OP_INT, DiagonalParams, dim1, "0"),
-    OP_FIELD(OP_INT, DiagonalParams, dim2, "1"), { 0 } };
-static const TensorOp op_diagonal_scatter = { .name = "diagonal_scatter", .summary = "a copy of x with a diagonal of two dims replaced by src", .arity = 2,
-    .gradient = "dx = dy, 0 on the diagonal; dsrc = the diagonal of dy", .params = sizeof(DiagonalParams), .fields = diagonal_fields,
-    .compose = diagonal_compose, .flags = OP_ANY_DEVICE,
-    .samples = "3x4,3; 3x4,2 {offset=2}; 4x3,2 {offset=-2}; 2x3x4,3x1 {offset=1 dim1=-1 dim2=0}; 3x3,0 {offset=5}",
-    .errors = "3x4,4 ! ESHAPE; 3,3 ! EINDEX; 3x3,3 {dim1=1} ! EINDEX" };
+static const OpField diagonal_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"),
+                                           OP_FIELD(OP_INT, DiagonalParams, dim1, "0"),
+                                           OP_FIELD(OP_INT, DiagonalParams, dim2, "1"),
+                                           { 0 } };
+static const TensorOp op_diagonal_scatter = {
+    .name = "diagonal_scatter",
+    .summary = "a copy of x with a diagonal of two dims replaced by src",
+    .arity = 2,
+    .gradient = "dx = dy, 0 on the diagonal; dsrc = the diagonal of dy",
+    .params = sizeof(DiagonalParams),
+    .fields = diagonal_fields,
+    .compose = diagonal_compose,
+    .flags = OP_ANY_DEVICE,
+    .samples =
+        "3x4,3; 3x4,2 {offset=2}; 4x3,2 {offset=-2}; 2x3x4,3x1 {offset=1 dim1=-1 dim2=0}; 3x3,0 {offset=5}",
+    .errors = "3x4,4 ! ESHAPE; 3,3 ! EINDEX; 3x3,3 {dim1=1} ! EINDEX"
+};
 REGISTER_OP(op_diagonal_scatter);
 
 Tensor *tensor_diagonal_scatter_args(TensorDiagonalScatterArgs args)
 {
-    return APPLY(&op_diagonal_scatter, &((DiagonalParams){ args.offset, args.dim1, args.dim2 }), args.input, args.src);
+    return APPLY(&op_diagonal_scatter, &((DiagonalParams){ args.offset, args.dim1, args.dim2 }), args.input,
+                 args.src);
 }

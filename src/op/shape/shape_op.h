@@ -16,8 +16,8 @@ FORCE_INLINE TensorShape dims_shape(const OpDims *dims) { return (TensorShape){ 
 /* zeros_on - a new zero tensor owned by the open scope; NULL: no memory. */
 Tensor *zeros_on(TensorShape shape, int dtype, const Place *place);
 
-/* new_part - a view of length elements of dim from start on, step apart; new_layer - of one index of dim, which vanishes.
- * No graph; new references. */
+/* new_part - a view of length elements of dim from start on, step apart; new_layer - of one index of dim,
+ * which vanishes. No graph; new references. */
 Tensor *new_part(const Tensor *x, int dim, int64_t start, int64_t length, int64_t step);
 Tensor *new_layer(const Tensor *x, int dim, int64_t index);
 
@@ -27,27 +27,30 @@ Tensor *embed_part(Tensor *g, int dim, int64_t start, int64_t size);
 /* host_copy - a dense copy on the CPU, owned by the open scope. */
 Tensor *host_copy(const Tensor *x, int dtype);
 
-/* raw_select - out = cond ? a : b, all broadcast to out; cond is bool, the others share a dtype and a device. */
+/* raw_select - out = cond ? a : b, all broadcast to out; cond is bool, the others share a dtype and a device.
+ */
 int raw_select(const char *op, Tensor *out, const Tensor *cond, const Tensor *a, const Tensor *b);
 
 /* promoted_pair - the dtype of a result of a and b, where rank 0 counts only by category. */
 int promoted_pair(const Tensor *a, const Tensor *b);
 
-/* call_mask_dtype - EDTYPE unless cond is bool or u8.   as_mask - cond as a bool tensor, owned by the open scope. */
+/* call_mask_dtype - EDTYPE unless cond is bool or u8.   as_mask - cond as a bool tensor, owned by the open
+ * scope. */
 int call_mask_dtype(OpCall *c, const Tensor *cond);
 Tensor *as_mask(const Tensor *cond);
 
-/* without_lead - value without the leading sizes of 1 that ndim dimensions have no place for, as PyTorch and NumPy drop them when
- * they write x[...] = value; on the graph. */
+/* without_lead - value without the leading sizes of 1 that ndim dimensions have no place for, as PyTorch and
+ * NumPy drop them when they write x[...] = value; on the graph. */
 Tensor *without_lead(Tensor *value, int ndim);
 
-/* parts_or_none - count; where it is -1, none of the room there is in the caller's array is left unset: NULL flows on. */
+/* parts_or_none - count; where it is -1, none of the room there is in the caller's array is left unset: NULL
+ * flows on. */
 int parts_or_none(int count, Tensor **parts, int room);
 
 /* carried - a tensor on the host, owned by the open scope, or its copy on place. */
 Tensor *carried(Tensor *host, const Place *place);
 
-/* ---- indices ------------------------------------------------------------------------------------------- */
+/* ---- indices --------------------------------------------------------------------------------- */
 
 /* call_index_dtype - 0, or -1 and EDTYPE unless index is i64, i32 or u8. */
 int call_index_dtype(OpCall *c, const Tensor *index);
@@ -58,12 +61,13 @@ int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, 
 /* An index along one dimension of a tensor of some shape. */
 typedef struct IndexPlan {
     int dim;
-    int64_t outer, n, m, inner;             /* the tensor is [outer, n, inner], what is picked [outer, m, inner] */
-    bool shared;                            /* one index list for all outer and inner (index_select) */
+    int64_t outer, n, m, inner; /* the tensor is [outer, n, inner], what is picked [outer, m, inner] */
+    bool shared;                /* one index list for all outer and inner (index_select) */
 } IndexPlan;
 
-/* run_gather - dst = src picked at index;  run_scatter_add - dst += src at index, in order.  All are dense; EINDEX names the
- * first index that is out of range, and nothing is written then.  Halves are summed in f32. */
+/* run_gather - dst = src picked at index;  run_scatter_add - dst += src at index, in order.  All are dense;
+ * EINDEX names the first index that is out of range, and nothing is written then.  Halves are summed in f32.
+ */
 int run_gather(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst);
 int run_scatter_add(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst);
 

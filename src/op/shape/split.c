@@ -1,17 +1,19 @@
 /* split.c - a tensor in several views along one dimension: split by a size or a list of sizes, chunk, unbind.
  *
- *   part_k = x[..., its range of dim, ...]          dx = the parts of dy one behind the other, zeros where none arrived
+ *   part_k = x[..., its range of dim, ...]          dx = the parts of dy one behind the other, zeros where
+ * none arrived
  *
- * One entry on the tape holds all parts.  More parts than one call can have are narrow and select views of their own. */
+ * One entry on the tape holds all parts.  More parts than one call can have are narrow and select views of
+ * their own. */
 #include "shape_op.h"
 
 typedef struct SplitParams {
     int dim;
-    int64_t size;                           /* of each part but the last; 0: sizes says */
+    int64_t size; /* of each part but the last; 0: sizes says */
     OpDims sizes;
 } SplitParams;
 
-/* ---- parts ---------------------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static int64_t part_count(const SplitParams *p, int64_t length)
 {
@@ -33,7 +35,7 @@ static int check_dim(OpCall *c, int *dim)
     return *dim < 0 ? -1 : 0;
 }
 
-/* ---- split ------------------------------------------------------------------------------------------------------ */
+/* ---- split ----------------------------------------------------------------------------------- */
 
 static int split_shape(OpCall *c)
 {
@@ -45,13 +47,15 @@ static int split_shape(OpCall *c)
         return op_fail(c, TENSOR_EVALUE, "parts of %lld: want 1 or more", (long long)p->size);
     if (p->size == 0 && p->sizes.n == 0) p->size = 1;
     for (int i = 0; i < p->sizes.n && !p->size; i++) {
-        if (p->sizes.at[i] < 0 || __builtin_add_overflow(total, p->sizes.at[i], &total)) total = -1, i = p->sizes.n;
+        if (p->sizes.at[i] < 0 || __builtin_add_overflow(total, p->sizes.at[i], &total))
+            total = -1, i = p->sizes.n;
     }
     if (!p->size && total != length)
-        return op_fail(c, TENSOR_ESHAPE, "parts of %s of dimension %d of %s: want sizes that sum to %lld", shape_text(dims_shape(&p->sizes)), p->dim,
-                       S(x), (long long)length);
+        return op_fail(c, TENSOR_ESHAPE, "parts of %s of dimension %d of %s: want sizes that sum to %lld",
+                       shape_text(dims_shape(&p->sizes)), p->dim, S(x), (long long)length);
     if (part_count(p, length) > CALL_MAX_OUTPUTS)
-        return op_fail(c, TENSOR_ESHAPE, "%lld parts: at most %d", (long long)part_count(p, length), CALL_MAX_OUTPUTS);
+        return op_fail(c, TENSOR_ESHAPE, "%lld parts: at most %d", (long long)part_count(p, length),
+                       CALL_MAX_OUTPUTS);
     return 0;
 }
 
@@ -87,7 +91,8 @@ static Tensor *joined(OpCall *c, int count, int dim, bool layers)
     Tensor *parts[CALL_MAX_OUTPUTS];
     for (int k = 0; k < count; k++)
         if (!(parts[k] = op_grad(c, k))) return NULL;
-    return layers ? tensor_stack(((TensorList){ parts, count }), dim) : tensor_cat(((TensorList){ parts, count }), dim);
+    return layers ? tensor_stack(((TensorList){ parts, count }), dim)
+                  : tensor_cat(((TensorList){ parts, count }), dim);
 }
 
 static int split_backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -98,20 +103,35 @@ static int split_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField split_fields[] = { OP_FIELD(OP_INT, SplitParams, dim, "0"), OP_FIELD(OP_I64, SplitParams, size, "0"),
-    OP_FIELD(OP_DIMS, SplitParams, sizes, ""), { 0 } };
-static const TensorOp op_split = { .name = "split", .summary = "views of dim in parts of a size, the last one smaller, or of a list of sizes",
+static const OpField split_fields[] = { OP_FIELD(OP_INT, SplitParams, dim, "0"),
+                                        OP_FIELD(OP_I64, SplitParams, size, "0"),
+                                        OP_FIELD(OP_DIMS, SplitParams, sizes, ""),
+                                        { 0 } };
+static const TensorOp op_split = {
+    .name = "split",
+    .summary = "views of dim in parts of a size, the last one smaller, or of a list of sizes",
     .gradient = "dx = the parts of g joined",
-    .arity = 1, .outputs = OP_ANY_ARITY, .params = sizeof(SplitParams), .fields = split_fields, .shape = split_shape, .forward = split_forward,
-    .backward = split_backward, .flags = OP_VIEW | OP_ANY_DEVICE,
-    .samples = "5x2 {size=2}; 2x6 {dim=-1 size=3}; 5 {sizes=[2 0 3]}; 2x3x4 {dim=1 sizes=[1 2]}; 0x3 {size=2}; 3 {size=7}",
-    .errors = "5 {size=-1} ! EVALUE; 5 {size=0} ! EVALUE; 5 {sizes=[2 2]} ! ESHAPE; 5 {sizes=[6 -1]} ! ESHAPE; 5 {size=1 dim=1} ! EINDEX; "
-              "{size=1} ! EINDEX" };
+    .arity = 1,
+    .outputs = OP_ANY_ARITY,
+    .params = sizeof(SplitParams),
+    .fields = split_fields,
+    .shape = split_shape,
+    .forward = split_forward,
+    .backward = split_backward,
+    .flags = OP_VIEW | OP_ANY_DEVICE,
+    .samples = "5x2 {size=2}; 2x6 {dim=-1 size=3}; 5 {sizes=[2 0 3]}; 2x3x4 {dim=1 sizes=[1 2]}; 0x3 "
+               "{size=2}; 3 {size=7}",
+    .errors = "5 {size=-1} ! EVALUE; 5 {size=0} ! EVALUE; 5 {sizes=[2 2]} ! ESHAPE; 5 {sizes=[6 -1]} ! "
+              "ESHAPE; 5 {size=1 dim=1} ! EINDEX; "
+              "{size=1} ! EINDEX"
+};
 REGISTER_OP(op_split);
 
-/* ---- unbind ------------------------------------------------------------------------------------------------------ */
+/* ---- unbind ---------------------------------------------------------------------------------- */
 
-typedef struct UnbindParams { int dim; } UnbindParams;
+typedef struct UnbindParams {
+    int dim;
+} UnbindParams;
 
 static int unbind_shape(OpCall *c)
 {
@@ -119,7 +139,8 @@ static int unbind_shape(OpCall *c)
     Tensor *x = op_input(c, 0);
     if (check_dim(c, &p->dim)) return -1;
     if (x->shape[p->dim] > CALL_MAX_OUTPUTS)
-        return op_fail(c, TENSOR_ESHAPE, "dimension %d of %s: at most %d parts", p->dim, S(x), CALL_MAX_OUTPUTS);
+        return op_fail(c, TENSOR_ESHAPE, "dimension %d of %s: at most %d parts", p->dim, S(x),
+                       CALL_MAX_OUTPUTS);
     return x->shape[p->dim] ? 0 : op_fail(c, TENSOR_ESHAPE, "dimension %d of %s has no parts", p->dim, S(x));
 }
 
@@ -141,13 +162,22 @@ static int unbind_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField unbind_fields[] = { OP_FIELD(OP_INT, UnbindParams, dim, "0"), { 0 } };
-static const TensorOp op_unbind = { .name = "unbind", .summary = "a view for each index of dim, which vanishes",
-    .gradient = "dx = the slices of g joined", .arity = 1, .outputs = OP_ANY_ARITY,
-    .params = sizeof(UnbindParams), .fields = unbind_fields, .shape = unbind_shape, .forward = unbind_forward, .backward = unbind_backward,
-    .flags = OP_VIEW | OP_ANY_DEVICE, .samples = "3x2; 2x3x4 {dim=1}; 2x3 {dim=-1}; 3; 2x0", .errors = "! EINDEX; 3 {dim=1} ! EINDEX; 0x3 ! ESHAPE" };
+static const TensorOp op_unbind = { .name = "unbind",
+                                    .summary = "a view for each index of dim, which vanishes",
+                                    .gradient = "dx = the slices of g joined",
+                                    .arity = 1,
+                                    .outputs = OP_ANY_ARITY,
+                                    .params = sizeof(UnbindParams),
+                                    .fields = unbind_fields,
+                                    .shape = unbind_shape,
+                                    .forward = unbind_forward,
+                                    .backward = unbind_backward,
+                                    .flags = OP_VIEW | OP_ANY_DEVICE,
+                                    .samples = "3x2; 2x3x4 {dim=1}; 2x3 {dim=-1}; 3; 2x0",
+                                    .errors = "! EINDEX; 3 {dim=1} ! EINDEX; 0x3 ! ESHAPE" };
 REGISTER_OP(op_unbind);
 
-/* ---- public: parts go to the caller's array ------------------------------------------------------------------------- */
+/* ---- public: parts go to the caller's array -------------------------------------------------- */
 
 static int check_room(const char *op, int64_t count, Tensor **parts, int max, const void *site)
 {
@@ -180,14 +210,16 @@ static int split(Tensor *x, SplitParams *p, Tensor **parts, int max, const void 
 
 int tensor_split(Tensor *x, int64_t size, int dim, Tensor **parts, int max)
 {
-    if (size == 0 && x && x->ndim && wrap_dim(dim, x->ndim) >= 0 && x->shape[wrap_dim(dim, x->ndim)] == 0) size = 1;
+    if (size == 0 && x && x->ndim && wrap_dim(dim, x->ndim) >= 0 && x->shape[wrap_dim(dim, x->ndim)] == 0)
+        size = 1;
     return parts_or_none(split(x, &(SplitParams){ .dim = dim, .size = size }, parts, max, SITE), parts, max);
 }
 
 int tensor_split_sizes(Tensor *x, TensorShape sizes, int dim, Tensor **parts)
 {
     SplitParams p = { .dim = dim };
-    if (shape_to_dims(__func__, sizes, &p.sizes)) return parts_or_none(-1, parts, sizes.ndim < TENSOR_MAX_DIMS ? sizes.ndim : 0);
+    if (shape_to_dims(__func__, sizes, &p.sizes))
+        return parts_or_none(-1, parts, sizes.ndim < TENSOR_MAX_DIMS ? sizes.ndim : 0);
     const Naming before = name_as(op_split.name, __func__);
     const int count = split(x, &p, parts, sizes.ndim, SITE);
     naming = before;
@@ -217,7 +249,8 @@ static int unbind(Tensor *x, int dim, Tensor **parts, int max, const void *site)
     int64_t count = d >= 0 ? x->shape[d] : 1;
     if (check_room("unbind", count, parts, max, site)) return -1;
     if (d >= 0 && count == 0) return 0;
-    if (count <= CALL_MAX_OUTPUTS) return op_apply(&op_unbind, &x, 1, &(UnbindParams){ dim }, site, parts, max);
+    if (count <= CALL_MAX_OUTPUTS)
+        return op_apply(&op_unbind, &x, 1, &(UnbindParams){ dim }, site, parts, max);
     for (int64_t k = 0; k < count; k++)
         if (!(parts[k] = tensor_select(x, d, k))) return -1;
     return (int)count;

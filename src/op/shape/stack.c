@@ -1,7 +1,8 @@
-/* stack.c - joining and grids made of other ops: hstack and its kin, meshgrid, products and combinations of lists. */
+/* stack.c - joining and grids made of other ops: hstack and its kin, meshgrid, products and combinations of
+ * lists. */
 #include "shape_op.h"
 
-/* ---- at least so many dims -------------------------------------------------------------------------------------------- */
+/* ---- at least so many dims ------------------------------------------------------------------- */
 
 Tensor *tensor_atleast_1d(Tensor *x)
 {
@@ -18,7 +19,9 @@ Tensor *tensor_atleast_2d(Tensor *x)
 Tensor *tensor_atleast_3d(Tensor *x)
 {
     if (check_null(x, "tensor_atleast_3d", 1)) return NULL;
-    return x->ndim > 2 ? borrow(x) : x->ndim == 2 ? tensor_unsqueeze(x, 2) : tensor_reshape(x, SHAPE(1, x->numel, 1));
+    return x->ndim > 2    ? borrow(x)
+           : x->ndim == 2 ? tensor_unsqueeze(x, 2)
+                          : tensor_reshape(x, SHAPE(1, x->numel, 1));
 }
 
 Tensor *tensor_ravel(Tensor *x)
@@ -26,12 +29,9 @@ Tensor *tensor_ravel(Tensor *x)
     return check_null(x, "tensor_ravel", 1) ? NULL : tensor_reshape(x, SHAPE(x->numel));
 }
 
-/* ---- joined along a dim by rank ----------------------------------------------------------------------------------------- */
+/* ---- joined along a dim by rank -------------------------------------------------------------- */
 
-static Tensor *as_column(Tensor *x)
-{
-    return x->ndim > 1 ? x : tensor_reshape(x, SHAPE(x->numel, 1));
-}
+static Tensor *as_column(Tensor *x) { return x->ndim > 1 ? x : tensor_reshape(x, SHAPE(x->numel, 1)); }
 
 static Tensor *join(const char *op, TensorList list, Tensor *(*each)(Tensor *x), int dim)
 {
@@ -42,7 +42,8 @@ static Tensor *join(const char *op, TensorList list, Tensor *(*each)(Tensor *x),
     TensorScope scope = tensor_scope_open();
     bool given = !scope_failed(scope);
     if (!outer) composing = op;
-    for (int i = 0; i < list.n && given; i++) given = !check_null(list.at[i], op, i + 1) && (x[i] = each(list.at[i])) != NULL;
+    for (int i = 0; i < list.n && given; i++)
+        given = !check_null(list.at[i], op, i + 1) && (x[i] = each(list.at[i])) != NULL;
     if (given) y = tensor_cat(((TensorList){ x, list.n }), x[0]->ndim <= dim ? 0 : dim);
     composing = outer;
     tg_free(x, (size_t)list.n * sizeof *x);
@@ -54,29 +55,34 @@ Tensor *tensor_vstack(TensorList tensors) { return join("tensor_vstack", tensors
 Tensor *tensor_dstack(TensorList tensors) { return join("tensor_dstack", tensors, tensor_atleast_3d, 2); }
 Tensor *tensor_column_stack(TensorList tensors) { return join("tensor_column_stack", tensors, as_column, 1); }
 
-/* ---- grids -------------------------------------------------------------------------------------------------------------- */
+/* ---- grids ----------------------------------------------------------------------------------- */
 
 static int check_lists(const char *op, TensorList list, int most)
 {
-    if (list.n < 1 || list.n > most || !list.at) return fail(TENSOR_EVALUE, op, "%d lists: want 1 to %d", list.n, most);
+    if (list.n < 1 || list.n > most || !list.at)
+        return fail(TENSOR_EVALUE, op, "%d lists: want 1 to %d", list.n, most);
     for (int i = 0; i < list.n; i++) {
         if (check_null(list.at[i], op, i + 1)) return -1;
-        if (list.at[i]->ndim > 1) return fail(TENSOR_ESHAPE, op, "%s: want lists, one dimension", S(list.at[i]));
+        if (list.at[i]->ndim > 1)
+            return fail(TENSOR_ESHAPE, op, "%s: want lists, one dimension", S(list.at[i]));
         if (list.at[i]->dtype != list.at[0]->dtype)
-            return fail(TENSOR_EDTYPE, op, "%s beside %s: want one dtype", tensor_dtype_name((TensorDtype)list.at[i]->dtype),
+            return fail(TENSOR_EDTYPE, op, "%s beside %s: want one dtype",
+                        tensor_dtype_name((TensorDtype)list.at[i]->dtype),
                         tensor_dtype_name((TensorDtype)list.at[0]->dtype));
     }
     return 0;
 }
 
-/* Grid i is list i along dimension i, repeated along the others; swapped: the first two dimensions change places. */
+/* Grid i is list i along dimension i, repeated along the others; swapped: the first two dimensions change
+ * places. */
 static int grids(TensorList list, Tensor **to, bool swapped)
 {
     int64_t shape[TENSOR_MAX_DIMS], line[TENSOR_MAX_DIMS];
     for (int i = 0; i < list.n; i++) shape[i] = list.at[i]->numel;
     for (int i = 0; i < list.n; i++) {
         for (int d = 0; d < list.n; d++) line[d] = d == i ? shape[d] : 1;
-        to[i] = tensor_expand(tensor_reshape(list.at[i], (TensorShape){ list.n, line }), (TensorShape){ list.n, shape });
+        to[i] = tensor_expand(tensor_reshape(list.at[i], (TensorShape){ list.n, line }),
+                              (TensorShape){ list.n, shape });
         if (to[i] && swapped) to[i] = tensor_transpose(to[i], 0, 1);
         if (!to[i]) return -1;
     }
@@ -86,12 +92,15 @@ static int grids(TensorList list, Tensor **to, bool swapped)
 int tensor_meshgrid_args(TensorMeshgridArgs args)
 {
     static const char op[] = "tensor_meshgrid";
-    parts_or_none(-1, args.grids, args.tensors.n < TENSOR_MAX_DIMS ? args.tensors.n : TENSOR_MAX_DIMS);     /* until they are there */
+    parts_or_none(-1, args.grids,
+                  args.tensors.n < TENSOR_MAX_DIMS ? args.tensors.n
+                                                   : TENSOR_MAX_DIMS); /* until they are there */
     if (check_lists(op, args.tensors, TENSOR_MAX_DIMS)) return -1;
     if (!args.grids) return fail(TENSOR_ENULL, op, "the array for the grids is NULL");
     bool xy = args.indexing && strcmp(args.indexing, "xy") == 0;
     if (!xy && (!args.indexing || strcmp(args.indexing, "ij") != 0))
-        return fail(TENSOR_EVALUE, op, "indexing \"%s\": want ij or xy", args.indexing ? args.indexing : "(NULL)");
+        return fail(TENSOR_EVALUE, op, "indexing \"%s\": want ij or xy",
+                    args.indexing ? args.indexing : "(NULL)");
     return grids(args.tensors, args.grids, xy && args.tensors.n > 1);
 }
 
@@ -150,5 +159,8 @@ Tensor *tensor_combinations_args(TensorCombinationsArgs args)
         advance(at += r, r, x->numel, again);
     }
     list = carried(list, x->place);
-    return tensor_scope_return(scope, list ? tensor_reshape(tensor_index_select(x, 0, tensor_reshape(list, SHAPE(list->numel))), shape) : NULL);
+    return tensor_scope_return(
+        scope,
+        list ? tensor_reshape(tensor_index_select(x, 0, tensor_reshape(list, SHAPE(list->numel))), shape)
+             : NULL);
 }

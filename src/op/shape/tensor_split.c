@@ -1,4 +1,5 @@
-/* tensor_split.c - a tensor in nearly equal views, or in the views between indices: made of split and slices. */
+/* tensor_split.c - a tensor in nearly equal views, or in the views between indices: made of split and slices.
+ */
 #include "shape_op.h"
 
 /* The dim, not negative; -1: none such, recorded. */
@@ -33,11 +34,13 @@ static int by_sections(const char *op, Tensor *x, int sections, int dim, Tensor 
 static int by_indices(const char *op, Tensor *x, TensorShape indices, int dim, Tensor **parts)
 {
     const int d = find_dim(op, x, dim);
-    parts_or_none(-1, parts, indices.ndim + 1);             /* until they are there */
+    parts_or_none(-1, parts, indices.ndim + 1); /* until they are there */
     if (d < 0) return -1;
-    if (!parts || (indices.ndim > 0 && !indices.dim)) return fail(TENSOR_ENULL, op, "the indices or the array for the parts are NULL");
+    if (!parts || (indices.ndim > 0 && !indices.dim))
+        return fail(TENSOR_ENULL, op, "the indices or the array for the parts are NULL");
     for (int k = 0; k <= indices.ndim; k++) {
-        parts[k] = tensor_slice(x, d, k ? indices.dim[k - 1] : 0, k < indices.ndim ? indices.dim[k] : INT64_MAX);
+        parts[k] =
+            tensor_slice(x, d, k ? indices.dim[k - 1] : 0, k < indices.ndim ? indices.dim[k] : INT64_MAX);
         if (!parts[k]) return -1;
     }
     return indices.ndim + 1;
@@ -53,7 +56,7 @@ int tensor_tensor_split_indices(Tensor *x, TensorShape indices, int dim, Tensor 
     return by_indices("tensor_tensor_split_indices", x, indices, dim, parts);
 }
 
-/* ---- along a fixed dim ------------------------------------------------------------------------------------------ */
+/* ---- along a fixed dim ----------------------------------------------------------------------- */
 
 static int check_rank(const char *op, const Tensor *x, int least)
 {
@@ -61,35 +64,50 @@ static int check_rank(const char *op, const Tensor *x, int least)
     return x->ndim >= least ? 0 : fail(TENSOR_ESHAPE, op, "%s: want rank %d or more", S(x), least);
 }
 
-static int equal_sections(const char *op, Tensor *x, int sections, int dim, int least, Tensor **parts, int max)
+static int equal_sections(const char *op, Tensor *x, int sections, int dim, int least, Tensor **parts,
+                          int max)
 {
     if (check_rank(op, x, least)) return parts_or_none(-1, parts, max);
     if (sections > 0 && x->shape[dim] % sections)
-        return parts_or_none(fail(TENSOR_ESHAPE, op, "dimension %d of %s: %d sections do not divide it", dim, S(x), sections), parts, max);
+        return parts_or_none(
+            fail(TENSOR_ESHAPE, op, "dimension %d of %s: %d sections do not divide it", dim, S(x), sections),
+            parts, max);
     return parts_or_none(by_sections(op, x, sections, dim, parts, max), parts, max);
 }
 
-static int across(const Tensor *x) { return x && x->ndim > 1; }         /* the dim of hsplit */
+static int across(const Tensor *x) { return x && x->ndim > 1; } /* the dim of hsplit */
 
 int tensor_hsplit(Tensor *x, int sections, Tensor **parts, int max)
 {
     return equal_sections("tensor_hsplit", x, sections, across(x), 1, parts, max);
 }
 
-int tensor_vsplit(Tensor *x, int sections, Tensor **parts, int max) { return equal_sections("tensor_vsplit", x, sections, 0, 2, parts, max); }
-int tensor_dsplit(Tensor *x, int sections, Tensor **parts, int max) { return equal_sections("tensor_dsplit", x, sections, 2, 3, parts, max); }
+int tensor_vsplit(Tensor *x, int sections, Tensor **parts, int max)
+{
+    return equal_sections("tensor_vsplit", x, sections, 0, 2, parts, max);
+}
+int tensor_dsplit(Tensor *x, int sections, Tensor **parts, int max)
+{
+    return equal_sections("tensor_dsplit", x, sections, 2, 3, parts, max);
+}
 
 int tensor_hsplit_indices(Tensor *x, TensorShape indices, Tensor **parts)
 {
-    return check_rank("tensor_hsplit_indices", x, 1) ? parts_or_none(-1, parts, indices.ndim + 1) : by_indices("tensor_hsplit_indices", x, indices, across(x), parts);
+    return check_rank("tensor_hsplit_indices", x, 1)
+               ? parts_or_none(-1, parts, indices.ndim + 1)
+               : by_indices("tensor_hsplit_indices", x, indices, across(x), parts);
 }
 
 int tensor_vsplit_indices(Tensor *x, TensorShape indices, Tensor **parts)
 {
-    return check_rank("tensor_vsplit_indices", x, 2) ? parts_or_none(-1, parts, indices.ndim + 1) : by_indices("tensor_vsplit_indices", x, indices, 0, parts);
+    return check_rank("tensor_vsplit_indices", x, 2)
+               ? parts_or_none(-1, parts, indices.ndim + 1)
+               : by_indices("tensor_vsplit_indices", x, indices, 0, parts);
 }
 
 int tensor_dsplit_indices(Tensor *x, TensorShape indices, Tensor **parts)
 {
-    return check_rank("tensor_dsplit_indices", x, 3) ? parts_or_none(-1, parts, indices.ndim + 1) : by_indices("tensor_dsplit_indices", x, indices, 2, parts);
+    return check_rank("tensor_dsplit_indices", x, 3)
+               ? parts_or_none(-1, parts, indices.ndim + 1)
+               : by_indices("tensor_dsplit_indices", x, indices, 2, parts);
 }

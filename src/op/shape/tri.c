@@ -6,14 +6,17 @@
  * By selection, never by a product with a mask: infinities and NaN outside do not reach y. */
 #include "shape_op.h"
 
-typedef struct TriParams { int64_t diagonal; } TriParams;
+typedef struct TriParams {
+    int64_t diagonal;
+} TriParams;
 
 static const TensorOp op_tril, op_triu;
 
 static int shape(OpCall *c)
 {
     Tensor *x = op_input(c, 0);
-    return x->ndim < 2 ? op_fail(c, TENSOR_ESHAPE, "%s: want matrices, two dimensions or more", S(x)) : op_same_shape(c);
+    return x->ndim < 2 ? op_fail(c, TENSOR_ESHAPE, "%s: want matrices, two dimensions or more", S(x))
+                       : op_same_shape(c);
 }
 
 /* The first column of row i that is not of the lower triangle, held to 0..columns. */
@@ -32,7 +35,8 @@ static Tensor *mask_of(const Tensor *x, int64_t diagonal, bool lower)
     if (!mask) return NULL;
     for (int64_t i = 0; i < rows; i++) {
         uint8_t *row = (uint8_t *)mask->data + i * columns;
-        int64_t cut = lower ? first_above(i, diagonal, columns) : first_above(i, diagonal - (diagonal > INT64_MIN), columns);
+        int64_t cut = lower ? first_above(i, diagonal, columns)
+                            : first_above(i, diagonal - (diagonal > INT64_MIN), columns);
         memset(row, lower, (size_t)cut);
         memset(row + cut, !lower, (size_t)(columns - cut));
     }
@@ -56,20 +60,49 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-#define SAMPLES "3x4; 4x3 {diagonal=1}; 3x3 {diagonal=-1}; 2x3x3; 3x4 {diagonal=9}; 3x4 {diagonal=-9}; 0x3; 2x0x0"
+#define SAMPLES \
+    "3x4; 4x3 {diagonal=1}; 3x3 {diagonal=-1}; 2x3x3; 3x4 {diagonal=9}; 3x4 {diagonal=-9}; 0x3; 2x0x0"
 static const OpField fields[] = { OP_FIELD(OP_I64, TriParams, diagonal, "0"), { 0 } };
-static const TensorOp op_tril = { .name = "tril", .summary = "the lower triangle up to a diagonal, zeros above",
-    .gradient = "dx = tril(g)", .arity = 1,
-    .params = sizeof(TriParams), .fields = fields, .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE,
-    .samples = SAMPLES, .errors = "3 ! ESHAPE; ! ESHAPE" };
-static const TensorOp op_triu = { .name = "triu", .summary = "the upper triangle from a diagonal on, zeros below",
-    .gradient = "dx = triu(g)", .arity = 1,
-    .params = sizeof(TriParams), .fields = fields, .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE,
-    .samples = SAMPLES, .errors = "3 ! ESHAPE; ! ESHAPE" };
+static const TensorOp op_tril = { .name = "tril",
+                                  .summary = "the lower triangle up to a diagonal, zeros above",
+                                  .gradient = "dx = tril(g)",
+                                  .arity = 1,
+                                  .params = sizeof(TriParams),
+                                  .fields = fields,
+                                  .shape = shape,
+                                  .forward = forward,
+                                  .backward = backward,
+                                  .flags = OP_ANY_DEVICE,
+                                  .samples = SAMPLES,
+                                  .errors = "3 ! ESHAPE; ! ESHAPE" };
+static const TensorOp op_triu = { .name = "triu",
+                                  .summary = "the upper triangle from a diagonal on, zeros below",
+                                  .gradient = "dx = triu(g)",
+                                  .arity = 1,
+                                  .params = sizeof(TriParams),
+                                  .fields = fields,
+                                  .shape = shape,
+                                  .forward = forward,
+                                  .backward = backward,
+                                  .flags = OP_ANY_DEVICE,
+                                  .samples = SAMPLES,
+                                  .errors = "3 ! ESHAPE; ! ESHAPE" };
 REGISTER_OP(op_tril);
 REGISTER_OP(op_triu);
 
-Tensor *tensor_tril_args(TensorDiagArgs args) { return APPLY(&op_tril, &((TriParams){ args.diagonal }), args.input); }
-Tensor *tensor_triu_args(TensorDiagArgs args) { return APPLY(&op_triu, &((TriParams){ args.diagonal }), args.input); }
-Tensor *tensor_tril_(Tensor *x, int64_t diagonal) { return op_apply_(&op_tril, &x, 1, &((TriParams){ diagonal }), SITE); }
-Tensor *tensor_triu_(Tensor *x, int64_t diagonal) { return op_apply_(&op_triu, &x, 1, &((TriParams){ diagonal }), SITE); }
+Tensor *tensor_tril_args(TensorDiagArgs args)
+{
+    return APPLY(&op_tril, &((TriParams){ args.diagonal }), args.input);
+}
+Tensor *tensor_triu_args(TensorDiagArgs args)
+{
+    return APPLY(&op_triu, &((TriParams){ args.diagonal }), args.input);
+}
+Tensor *tensor_tril_(Tensor *x, int64_t diagonal)
+{
+    return op_apply_(&op_tril, &x, 1, &((TriParams){ diagonal }), SITE);
+}
+Tensor *tensor_triu_(Tensor *x, int64_t diagonal)
+{
+    return op_apply_(&op_triu, &x, 1, &((TriParams){ diagonal }), SITE);
+}

@@ -4,7 +4,9 @@
 int call_dim(OpCall *c, int64_t dim, TensorShape shape)
 {
     int d = dim < -TENSOR_MAX_DIMS || dim > TENSOR_MAX_DIMS ? -1 : wrap_dim((int)dim, shape.ndim);
-    if (d < 0) op_fail(c, TENSOR_EINDEX, "dimension %lld of %s, which has %d", (long long)dim, shape_text(shape), shape.ndim);
+    if (d < 0)
+        op_fail(c, TENSOR_EINDEX, "dimension %lld of %s, which has %d", (long long)dim, shape_text(shape),
+                shape.ndim);
     return d;
 }
 
@@ -12,7 +14,9 @@ int shape_to_dims(const char *op, TensorShape list, OpDims *dims)
 {
     if (list.ndim < 0 || list.ndim > TENSOR_MAX_DIMS)
         return fail(TENSOR_ESHAPE, op, "a list of %d: at most %d", list.ndim, TENSOR_MAX_DIMS);
-    if (!list.dim && list.ndim) return fail(TENSOR_ENULL, op, "a list of %d, whose elements are NULL: write SHAPE(%d)", list.ndim, list.ndim);
+    if (!list.dim && list.ndim)
+        return fail(TENSOR_ENULL, op, "a list of %d, whose elements are NULL: write SHAPE(%d)", list.ndim,
+                    list.ndim);
     dims->n = list.ndim;
     for (int i = 0; i < TENSOR_MAX_DIMS; i++) dims->at[i] = i < list.ndim ? list.dim[i] : 0;
     return 0;
@@ -69,7 +73,7 @@ Tensor *carried(Tensor *host, const Place *place)
     return there && !raw_copy(there, host) ? there : NULL;
 }
 
-/* ---- select ------------------------------------------------------------------------------------------------ */
+/* ---- select ---------------------------------------------------------------------------------- */
 
 static void set_strided(Strided *s, const Tensor *x, TensorShape shape)
 {
@@ -87,20 +91,19 @@ int raw_select(const char *op, Tensor *out, const Tensor *cond, const Tensor *a,
     set_strided(&args.cond, cond, shape_of(out));
     set_strided(&args.a, a, shape_of(out));
     set_strided(&args.b, b, shape_of(out));
-    args.ndim = collapse(out->ndim, args.shape, 4,
-                         (int64_t *const[]){ args.out.stride, args.cond.stride, args.a.stride, args.b.stride });
+    args.ndim =
+        collapse(out->ndim, args.shape, 4,
+                 (int64_t *const[]){ args.out.stride, args.cond.stride, args.a.stride, args.b.stride });
     return RUN_KERNEL(op, out->place, select, &args);
 }
 
-static int category(const Tensor *x)
-{
-    return dtype_is_float(x->dtype) ? 2 : x->dtype != TENSOR_BOOL;
-}
+static int category(const Tensor *x) { return dtype_is_float(x->dtype) ? 2 : x->dtype != TENSOR_BOOL; }
 
 int promoted_pair(const Tensor *a, const Tensor *b)
 {
     if (a->dtype == b->dtype) return a->dtype;
-    if ((a->ndim == 0) == (b->ndim == 0)) return (int)tensor_promote_types((TensorDtype)a->dtype, (TensorDtype)b->dtype);
+    if ((a->ndim == 0) == (b->ndim == 0))
+        return (int)tensor_promote_types((TensorDtype)a->dtype, (TensorDtype)b->dtype);
     const Tensor *full = a->ndim ? a : b, *scalar = a->ndim ? b : a;
     return category(scalar) > category(full) ? scalar->dtype : full->dtype;
 }
@@ -108,30 +111,36 @@ int promoted_pair(const Tensor *a, const Tensor *b)
 int call_mask_dtype(OpCall *c, const Tensor *cond)
 {
     if (cond->dtype == TENSOR_BOOL || cond->dtype == TENSOR_U8) return 0;
-    return op_fail(c, TENSOR_EDTYPE, "the mask %s is %s: want bool", S(cond), tensor_dtype_name((TensorDtype)cond->dtype));
+    return op_fail(c, TENSOR_EDTYPE, "the mask %s is %s: want bool", S(cond),
+                   tensor_dtype_name((TensorDtype)cond->dtype));
 }
 
 Tensor *as_mask(const Tensor *cond)
 {
-    return own(cond->dtype == TENSOR_BOOL ? tensor_retain((Tensor *)(uintptr_t)cond) : raw_cast(cond, TENSOR_BOOL));
+    return own(cond->dtype == TENSOR_BOOL ? tensor_retain((Tensor *)(uintptr_t)cond)
+                                          : raw_cast(cond, TENSOR_BOOL));
 }
 
-/* ---- indices ------------------------------------------------------------------------------------------------- */
+/* ---- indices --------------------------------------------------------------------------------- */
 
 int call_index_dtype(OpCall *c, const Tensor *index)
 {
     if (index->dtype == TENSOR_I64 || index->dtype == TENSOR_I32 || index->dtype == TENSOR_U8) return 0;
-    return op_fail(c, TENSOR_EDTYPE, "the index %s is %s: want i64", S(index), tensor_dtype_name((TensorDtype)index->dtype));
+    return op_fail(c, TENSOR_EDTYPE, "the index %s is %s: want i64", S(index),
+                   tensor_dtype_name((TensorDtype)index->dtype));
 }
 
 int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, int64_t n)
 {
     int64_t at[TENSOR_MAX_DIMS];
-    for (int d = index->ndim - 1; d >= 0; position /= index->shape[d], d--) at[d] = position % index->shape[d];
+    for (int d = index->ndim - 1; d >= 0; position /= index->shape[d], d--)
+        at[d] = position % index->shape[d];
     const char *where = shape_text((TensorShape){ index->ndim, at });
-    if (n == 0) return op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s: there is nothing to index", (long long)value, where, S(index));
-    return op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s is out of range: want 0 to %lld", (long long)value, where, S(index),
-                   (long long)n - 1);
+    if (n == 0)
+        return op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s: there is nothing to index",
+                       (long long)value, where, S(index));
+    return op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s is out of range: want 0 to %lld",
+                   (long long)value, where, S(index), (long long)n - 1);
 }
 
 static int run(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *index, Tensor *dst, bool add)
@@ -140,15 +149,23 @@ static int run(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *i
     Tensor *list = own(raw_cast(index, TENSOR_I64));
     if (!list) return -1;
     if (list->numel == 0 || p->outer == 0 || p->inner == 0) return 0;
-    GatherArgs args = { .dtype = dst->dtype, .outer = p->outer, .n = p->n, .m = p->m, .inner = p->inner, .src = src->data,
-                        .index = list->data, .dst = dst->data, .bad_at = -1 };
+    GatherArgs args = { .dtype = dst->dtype,
+                        .outer = p->outer,
+                        .n = p->n,
+                        .m = p->m,
+                        .inner = p->inner,
+                        .src = src->data,
+                        .index = list->data,
+                        .dst = dst->data,
+                        .bad_at = -1 };
     args.index_outer = p->shared ? 0 : p->m * p->inner;
     args.index_row = p->shared ? 1 : p->inner;
     args.index_inner = p->shared ? 0 : 1;
     int (*kernel)(GatherArgs *) = add ? place->device->scatter_add : place->device->gather;
     if (!kernel) return fail_no_kernel(c->op->name, place, add ? "scatter_add" : "gather");
     if (kernel(&args) == 0) return 0;
-    return args.bad_at >= 0 ? fail_index(c, index, args.bad_at, args.bad_value, args.n) : fail_kernel(c->op->name, place, add ? "scatter_add" : "gather");
+    return args.bad_at >= 0 ? fail_index(c, index, args.bad_at, args.bad_value, args.n)
+                            : fail_kernel(c->op->name, place, add ? "scatter_add" : "gather");
 }
 
 int run_gather(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst)

@@ -2,12 +2,13 @@
  *
  *   diagonal        y[..., k] = x at (k, k + offset) of dim1, dim2; below the main diagonal (k - offset, k)
  *   diagonal_backward  zeros with that diagonal set; each is the other's gradient
- *   diag_embed      the square case of it            diag  vector to matrix, or matrix to a copy of its diagonal */
+ *   diag_embed      the square case of it            diag  vector to matrix, or matrix to a copy of its
+ * diagonal */
 #include "shape_op.h"
 
 typedef struct DiagonalParams {
     int offset, dim1, dim2;
-    OpDims shape;                           /* of the tensor that holds the diagonal: diagonal_backward */
+    OpDims shape; /* of the tensor that holds the diagonal: diagonal_backward */
 } DiagonalParams;
 
 static int64_t length_of(int64_t rows, int64_t columns, int64_t offset)
@@ -18,7 +19,8 @@ static int64_t length_of(int64_t rows, int64_t columns, int64_t offset)
 
 static int check_dims(OpCall *c, DiagonalParams *p, TensorShape shape)
 {
-    if (shape.ndim < 2) return op_fail(c, TENSOR_EINDEX, "%s: want two dimensions or more", shape_text(shape));
+    if (shape.ndim < 2)
+        return op_fail(c, TENSOR_EINDEX, "%s: want two dimensions or more", shape_text(shape));
     int dim1 = call_dim(c, p->dim1, shape), dim2 = dim1 < 0 ? -1 : call_dim(c, p->dim2, shape);
     if (dim2 < 0) return -1;
     if (dim1 == dim2) return op_fail(c, TENSOR_EINDEX, "dimension %d is named twice", dim1);
@@ -34,11 +36,12 @@ static Tensor *diagonal_view(const Tensor *x, const DiagonalParams *p)
         if (d != p->dim1 && d != p->dim2) shape[n] = x->shape[d], stride[n++] = x->stride[d];
     shape[n] = length_of(x->shape[p->dim1], x->shape[p->dim2], p->offset);
     stride[n] = x->stride[p->dim1] + x->stride[p->dim2];
-    int64_t offset = p->offset < 0 ? -(int64_t)p->offset * x->stride[p->dim1] : p->offset * x->stride[p->dim2];
+    int64_t offset =
+        p->offset < 0 ? -(int64_t)p->offset * x->stride[p->dim1] : p->offset * x->stride[p->dim2];
     return new_view(x, n + 1, shape, stride, shape[n] && x->numel ? offset : 0);
 }
 
-/* ---- diagonal ----------------------------------------------------------------------------------------------- */
+/* ---- diagonal -------------------------------------------------------------------------------- */
 
 static int diagonal_shape(OpCall *c)
 {
@@ -60,22 +63,33 @@ static int diagonal_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField diagonal_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"), OP_FIELD(OP_INT, DiagonalParams, dim1, "0"),
-    OP_FIELD(OP_INT, DiagonalParams, dim2, "1"), { 0 } };
-static const TensorOp op_diagonal = { .name = "diagonal", .summary = "a diagonal of two dimensions, as the last one",
-    .gradient = "dx = zeros with g on the diagonal", .arity = 1,
-    .params = sizeof(DiagonalParams), .fields = diagonal_fields, .shape = diagonal_shape, .forward = diagonal_forward,
-    .backward = diagonal_grad, .flags = OP_VIEW | OP_ANY_DEVICE,
-    .samples = "3x4; 3x4 {offset=2}; 4x3 {offset=-2}; 2x3x4 {offset=1 dim1=-1 dim2=0}; 3x3 {offset=5}; 0x3; 2x3 {offset=-5}",
-    .errors = "3 ! EINDEX; 3x3 {dim1=1} ! EINDEX; 3x3 {dim2=2} ! EINDEX" };
+static const OpField diagonal_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"),
+                                           OP_FIELD(OP_INT, DiagonalParams, dim1, "0"),
+                                           OP_FIELD(OP_INT, DiagonalParams, dim2, "1"),
+                                           { 0 } };
+static const TensorOp op_diagonal = { .name = "diagonal",
+                                      .summary = "a diagonal of two dimensions, as the last one",
+                                      .gradient = "dx = zeros with g on the diagonal",
+                                      .arity = 1,
+                                      .params = sizeof(DiagonalParams),
+                                      .fields = diagonal_fields,
+                                      .shape = diagonal_shape,
+                                      .forward = diagonal_forward,
+                                      .backward = diagonal_grad,
+                                      .flags = OP_VIEW | OP_ANY_DEVICE,
+                                      .samples = "3x4; 3x4 {offset=2}; 4x3 {offset=-2}; 2x3x4 {offset=1 "
+                                                 "dim1=-1 dim2=0}; 3x3 {offset=5}; 0x3; 2x3 {offset=-5}",
+                                      .errors = "3 ! EINDEX; 3x3 {dim1=1} ! EINDEX; 3x3 {dim2=2} ! EINDEX" };
 REGISTER_OP(op_diagonal);
 
 Tensor *tensor_diagonal_args(TensorDiagonalArgs args)
 {
-    return APPLY(&op_diagonal, &((DiagonalParams){ .offset = args.offset, .dim1 = args.dim1, .dim2 = args.dim2 }), args.input);
+    return APPLY(&op_diagonal,
+                 &((DiagonalParams){ .offset = args.offset, .dim1 = args.dim1, .dim2 = args.dim2 }),
+                 args.input);
 }
 
-/* ---- diagonal_backward ------------------------------------------------------------------------------------------ */
+/* ---- diagonal_backward ----------------------------------------------------------------------- */
 
 static int place_shape(OpCall *c)
 {
@@ -107,50 +121,75 @@ static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField place_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"), OP_FIELD(OP_INT, DiagonalParams, dim1, "0"),
-    OP_FIELD(OP_INT, DiagonalParams, dim2, "1"), OP_FIELD(OP_DIMS, DiagonalParams, shape, NULL), { 0 } };
-static const TensorOp op_diagonal_backward = { .name = "diagonal_backward", .summary = "zeros of a shape, whose diagonal is x",
-    .gradient = "dx = diagonal(g)", .arity = 1,
-    .params = sizeof(DiagonalParams), .fields = place_fields, .shape = place_shape, .forward = place_forward, .backward = place_grad,
-    .flags = OP_ANY_DEVICE, .torch = "-",
-    .samples = "3 {shape=[3 4]}; 2 {offset=2 shape=[3 4]}; 3x1 {offset=1 dim1=-1 dim2=0 shape=[2 3 4]}; 0 {shape=[0 3]}",
-    .errors = "3 {shape=[2 2]} ! ESHAPE; 3 {shape=[3]} ! EINDEX" };
+static const OpField place_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"),
+                                        OP_FIELD(OP_INT, DiagonalParams, dim1, "0"),
+                                        OP_FIELD(OP_INT, DiagonalParams, dim2, "1"),
+                                        OP_FIELD(OP_DIMS, DiagonalParams, shape, NULL),
+                                        { 0 } };
+static const TensorOp op_diagonal_backward = { .name = "diagonal_backward",
+                                               .summary = "zeros of a shape, whose diagonal is x",
+                                               .gradient = "dx = diagonal(g)",
+                                               .arity = 1,
+                                               .params = sizeof(DiagonalParams),
+                                               .fields = place_fields,
+                                               .shape = place_shape,
+                                               .forward = place_forward,
+                                               .backward = place_grad,
+                                               .flags = OP_ANY_DEVICE,
+                                               .torch = "-",
+                                               .samples =
+                                                   "3 {shape=[3 4]}; 2 {offset=2 shape=[3 4]}; 3x1 {offset=1 "
+                                                   "dim1=-1 dim2=0 shape=[2 3 4]}; 0 {shape=[0 3]}",
+                                               .errors = "3 {shape=[2 2]} ! ESHAPE; 3 {shape=[3]} ! EINDEX" };
 REGISTER_OP(op_diagonal_backward);
 
-/* ---- diag_embed, diag ---------------------------------------------------------------------------------------------- */
+/* ---- diag_embed, diag ------------------------------------------------------------------------ */
 
 static int embed_compose(OpCall *c)
 {
     DiagonalParams p = *(const DiagonalParams *)op_params(c);
     Tensor *x = op_input(c, 0);
     if (x->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "[]: want a vector or more");
-    if (x->ndim == TENSOR_MAX_DIMS) return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);
+    if (x->ndim == TENSOR_MAX_DIMS)
+        return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);
     int dim1 = wrap_dim(p.dim1, x->ndim + 1), dim2 = wrap_dim(p.dim2, x->ndim + 1);
     if (dim1 < 0 || dim2 < 0)
         return op_fail(c, TENSOR_EINDEX, "dimensions %d and %d of %s with one more", p.dim1, p.dim2, S(x));
     p.shape.n = x->ndim + 1, p.dim1 = dim1, p.dim2 = dim2;
     if (p.dim1 == p.dim2) return op_fail(c, TENSOR_EINDEX, "dimension %d is named twice", p.dim1);
     int64_t side = x->shape[x->ndim - 1] + (p.offset < 0 ? -(int64_t)p.offset : p.offset);
-    for (int d = 0, n = 0; d < p.shape.n; d++) p.shape.at[d] = d == p.dim1 || d == p.dim2 ? side : x->shape[n++];
-    if (p.dim1 > p.dim2) {                  /* as PyTorch: the offset is told for the dimensions in order */
+    for (int d = 0, n = 0; d < p.shape.n; d++)
+        p.shape.at[d] = d == p.dim1 || d == p.dim2 ? side : x->shape[n++];
+    if (p.dim1 > p.dim2) { /* as PyTorch: the offset is told for the dimensions in order */
         int dim = p.dim1;
         p.dim1 = p.dim2, p.dim2 = dim, p.offset = -p.offset;
     }
     return op_set_result(c, 0, tensor_apply(&op_diagonal_backward, &x, 1, &p));
 }
 
-static const OpField embed_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"), OP_FIELD(OP_INT, DiagonalParams, dim1, "-2"),
-    OP_FIELD(OP_INT, DiagonalParams, dim2, "-1"), { 0 } };
-static const TensorOp op_diag_embed = { .name = "diag_embed", .summary = "square matrices with x's last dimension on a diagonal",
-    .gradient = "dx = diagonal(g)", .arity = 1,
-    .params = sizeof(DiagonalParams), .fields = embed_fields, .compose = embed_compose, .flags = OP_ANY_DEVICE,
+static const OpField embed_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"),
+                                        OP_FIELD(OP_INT, DiagonalParams, dim1, "-2"),
+                                        OP_FIELD(OP_INT, DiagonalParams, dim2, "-1"),
+                                        { 0 } };
+static const TensorOp op_diag_embed = {
+    .name = "diag_embed",
+    .summary = "square matrices with x's last dimension on a diagonal",
+    .gradient = "dx = diagonal(g)",
+    .arity = 1,
+    .params = sizeof(DiagonalParams),
+    .fields = embed_fields,
+    .compose = embed_compose,
+    .flags = OP_ANY_DEVICE,
     .samples = "3; 2x3; 2x3 {offset=1}; 2x3 {offset=-1 dim1=0 dim2=2}; 3 {offset=1 dim1=1 dim2=0}; 0; 2x0",
-    .errors = "! ESHAPE; 3 {dim1=1 dim2=1} ! EINDEX; 3 {dim1=3} ! EINDEX" };
+    .errors = "! ESHAPE; 3 {dim1=1 dim2=1} ! EINDEX; 3 {dim1=3} ! EINDEX"
+};
 REGISTER_OP(op_diag_embed);
 
 Tensor *tensor_diag_embed_args(TensorDiagonalArgs args)
 {
-    return APPLY(&op_diag_embed, &((DiagonalParams){ .offset = args.offset, .dim1 = args.dim1, .dim2 = args.dim2 }), args.input);
+    return APPLY(&op_diag_embed,
+                 &((DiagonalParams){ .offset = args.offset, .dim1 = args.dim1, .dim2 = args.dim2 }),
+                 args.input);
 }
 
 Tensor *tensor_diagflat_args(TensorDiagonalArgs args)
@@ -161,7 +200,9 @@ Tensor *tensor_diagflat_args(TensorDiagonalArgs args)
     return tensor_scope_return(scope, args.input ? tensor_diag_embed_args(args) : NULL);
 }
 
-typedef struct DiagParams { int diagonal; } DiagParams;
+typedef struct DiagParams {
+    int diagonal;
+} DiagParams;
 
 static int diag_compose(OpCall *c)
 {
@@ -173,10 +214,17 @@ static int diag_compose(OpCall *c)
 }
 
 static const OpField diag_fields[] = { OP_FIELD(OP_INT, DiagParams, diagonal, "0"), { 0 } };
-static const TensorOp op_diag = { .name = "diag", .summary = "a vector as a matrix's diagonal, or a matrix's diagonal as a vector",
-    .gradient = "dx = diag(g)", .arity = 1,
-    .params = sizeof(DiagParams), .fields = diag_fields, .compose = diag_compose, .flags = OP_ANY_DEVICE,
-    .samples = "3; 3 {diagonal=1}; 3x4; 3x4 {diagonal=-1}; 0; 2x0", .errors = "! ESHAPE; 2x3x4 ! ESHAPE" };
+static const TensorOp op_diag = { .name = "diag",
+                                  .summary =
+                                      "a vector as a matrix's diagonal, or a matrix's diagonal as a vector",
+                                  .gradient = "dx = diag(g)",
+                                  .arity = 1,
+                                  .params = sizeof(DiagParams),
+                                  .fields = diag_fields,
+                                  .compose = diag_compose,
+                                  .flags = OP_ANY_DEVICE,
+                                  .samples = "3; 3 {diagonal=1}; 3x4; 3x4 {diagonal=-1}; 0; 2x0",
+                                  .errors = "! ESHAPE; 2x3x4 ! ESHAPE" };
 REGISTER_OP(op_diag);
 
 Tensor *tensor_diag_args(TensorDiagArgs args)

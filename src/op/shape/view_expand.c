@@ -5,9 +5,11 @@
  * and the copies made of it: repeat, tile, repeat_interleave. */
 #include "shape_op.h"
 
-/* ---- expand ----------------------------------------------------------------------------------------------- */
+/* ---- expand ---------------------------------------------------------------------------------- */
 
-typedef struct ExpandParams { OpDims shape; } ExpandParams;
+typedef struct ExpandParams {
+    OpDims shape;
+} ExpandParams;
 
 static int expand_shape(OpCall *c)
 {
@@ -15,12 +17,16 @@ static int expand_shape(OpCall *c)
     Tensor *x = op_input(c, 0);
     OpDims *to = &p->shape;
     int lead = to->n - x->ndim;
-    if (lead < 0) return op_fail(c, TENSOR_ESHAPE, "%s to %s: want at least %d sizes", S(x), shape_text(dims_shape(to)), x->ndim);
+    if (lead < 0)
+        return op_fail(c, TENSOR_ESHAPE, "%s to %s: want at least %d sizes", S(x), shape_text(dims_shape(to)),
+                       x->ndim);
     for (int d = 0; d < to->n; d++) {
         int64_t from = d < lead ? 1 : x->shape[d - lead];
         bool keep = to->at[d] == -1 && d >= lead;
         if (!keep && (to->at[d] < 0 || (from != 1 && from != to->at[d])))
-            return op_fail(c, TENSOR_ESHAPE, "%s to %s: aligned at the last dimension, sizes must agree, be 1 in the first, or -1 for \"as it is\"",
+            return op_fail(c, TENSOR_ESHAPE,
+                           "%s to %s: aligned at the last dimension, sizes must agree, be 1 in the first, or "
+                           "-1 for \"as it is\"",
                            S(x), shape_text(dims_shape(to)));
         if (keep) to->at[d] = from;
     }
@@ -32,7 +38,9 @@ static int expand_forward(OpCall *c)
     const ExpandParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
     int64_t stride[TENSOR_MAX_DIMS];
-    if (shape_count(dims_shape(&p->shape)) < 0) return op_fail(c, TENSOR_ESHAPE, "%s to %s: too many elements", S(x), shape_text(dims_shape(&p->shape)));
+    if (shape_count(dims_shape(&p->shape)) < 0)
+        return op_fail(c, TENSOR_ESHAPE, "%s to %s: too many elements", S(x),
+                       shape_text(dims_shape(&p->shape)));
     broadcast_strides(x, dims_shape(&p->shape), stride);
     return op_set_result(c, 0, own(new_view(x, p->shape.n, p->shape.at, stride, 0)));
 }
@@ -45,12 +53,23 @@ static int expand_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField expand_fields[] = { OP_FIELD(OP_DIMS, ExpandParams, shape, NULL), { 0 } };
-static const TensorOp op_expand = { .name = "expand", .summary = "repeats dimensions of size 1, without a copy; -1 leaves a size",
-    .gradient = "dx = sum of g over what was repeated", .arity = 1,
-    .params = sizeof(ExpandParams), .fields = expand_fields, .shape = expand_shape, .forward = expand_forward,
-    .backward = expand_backward, .flags = OP_VIEW | OP_ANY_DEVICE, .torch = "Tensor.expand",
-    .samples = "3x1 {shape=[3 4]}; 1x3 {shape=[2 -1 3]}; {shape=[2 3]}; 3 {shape=[3]}; 1x0x3 {shape=[2 0 3]}; 1x3 {shape=[0 3]}; {shape=[]}",
-    .errors = "3x2 {shape=[3 4]} ! ESHAPE; 3x1 {shape=[3]} ! ESHAPE; 3 {shape=[-1 3]} ! ESHAPE; 3 {shape=[-2]} ! ESHAPE" };
+static const TensorOp op_expand = { .name = "expand",
+                                    .summary =
+                                        "repeats dimensions of size 1, without a copy; -1 leaves a size",
+                                    .gradient = "dx = sum of g over what was repeated",
+                                    .arity = 1,
+                                    .params = sizeof(ExpandParams),
+                                    .fields = expand_fields,
+                                    .shape = expand_shape,
+                                    .forward = expand_forward,
+                                    .backward = expand_backward,
+                                    .flags = OP_VIEW | OP_ANY_DEVICE,
+                                    .torch = "Tensor.expand",
+                                    .samples =
+                                        "3x1 {shape=[3 4]}; 1x3 {shape=[2 -1 3]}; {shape=[2 3]}; 3 "
+                                        "{shape=[3]}; 1x0x3 {shape=[2 0 3]}; 1x3 {shape=[0 3]}; {shape=[]}",
+                                    .errors = "3x2 {shape=[3 4]} ! ESHAPE; 3x1 {shape=[3]} ! ESHAPE; 3 "
+                                              "{shape=[-1 3]} ! ESHAPE; 3 {shape=[-2]} ! ESHAPE" };
 REGISTER_OP(op_expand);
 
 Tensor *tensor_expand(Tensor *x, TensorShape shape)
@@ -85,7 +104,8 @@ int tensor_broadcast_tensors(TensorList tensors, Tensor **results)
         if (check_null(x, op, i + 1)) return parts_or_none(-1, results, n);
         const int ndim = shape_broadcast(to, shape_of(x), wide);
         if (ndim < 0) {
-            fail(TENSOR_ESHAPE, op, "operand %d, %s, does not broadcast with those before it, %s", i + 1, S(x), shape_text(to));
+            fail(TENSOR_ESHAPE, op, "operand %d, %s, does not broadcast with those before it, %s", i + 1,
+                 S(x), shape_text(to));
             return parts_or_none(-1, results, n);
         }
         to.ndim = ndim;
@@ -96,14 +116,18 @@ int tensor_broadcast_tensors(TensorList tensors, Tensor **results)
     return n;
 }
 
-/* ---- repeat: each repeated dimension becomes a pair [times, size], expanded in its first half --------------------- */
+/* ---- repeat: each repeated dimension becomes a pair [times, size], expanded in its first half ---- */
 
-typedef struct RepeatParams { OpDims repeats; } RepeatParams;
+typedef struct RepeatParams {
+    OpDims repeats;
+} RepeatParams;
 
 static int check_repeats(OpCall *c, const OpDims *repeats)
 {
     for (int i = 0; i < repeats->n; i++)
-        if (repeats->at[i] < 0) return op_fail(c, TENSOR_EVALUE, "%s times: want no negative count", shape_text(dims_shape(repeats)));
+        if (repeats->at[i] < 0)
+            return op_fail(c, TENSOR_EVALUE, "%s times: want no negative count",
+                           shape_text(dims_shape(repeats)));
     return 0;
 }
 
@@ -112,7 +136,8 @@ static int repeat_shape(OpCall *c)
     const RepeatParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
     if (p->repeats.n < x->ndim)
-        return op_fail(c, TENSOR_ESHAPE, "%s repeated %s times: want a count for each dimension", S(x), shape_text(dims_shape(&p->repeats)));
+        return op_fail(c, TENSOR_ESHAPE, "%s repeated %s times: want a count for each dimension", S(x),
+                       shape_text(dims_shape(&p->repeats)));
     return check_repeats(c, &p->repeats);
 }
 
@@ -124,25 +149,37 @@ static int repeat_compose(OpCall *c)
     int n = 0, lead = p->repeats.n - x->ndim;
     for (int d = 0; d < p->repeats.n; d++) {
         int64_t times = p->repeats.at[d], size = d < lead ? 1 : x->shape[d - lead];
-        if (__builtin_mul_overflow(times, size, &shape[d])) return op_fail(c, TENSOR_ESHAPE, "too many elements");
+        if (__builtin_mul_overflow(times, size, &shape[d]))
+            return op_fail(c, TENSOR_ESHAPE, "too many elements");
         if (size != 1 && times != 1) apart[n] = 1, wide[n++] = times;
         apart[n] = size, wide[n++] = size == 1 ? times : size;
     }
-    if (n > TENSOR_MAX_DIMS) return op_fail(c, TENSOR_ESHAPE, "%s repeated %s times: too many dimensions", S(x), shape_text(dims_shape(&p->repeats)));
+    if (n > TENSOR_MAX_DIMS)
+        return op_fail(c, TENSOR_ESHAPE, "%s repeated %s times: too many dimensions", S(x),
+                       shape_text(dims_shape(&p->repeats)));
     Tensor *y = tensor_expand(tensor_reshape(x, (TensorShape){ n, apart }), (TensorShape){ n, wide });
     y = tensor_reshape(y, (TensorShape){ p->repeats.n, shape });
-    if (y && y->storage == x->storage) y = tensor_clone(y);             /* once: a copy all the same */
+    if (y && y->storage == x->storage) y = tensor_clone(y); /* once: a copy all the same */
     return op_set_result(c, 0, y);
 }
 
 static const OpField repeat_fields[] = { OP_FIELD(OP_DIMS, RepeatParams, repeats, NULL), { 0 } };
-static const TensorOp op_repeat = { .name = "repeat", .summary = "x laid beside itself, repeats[d] times along each dimension",
-    .gradient = "dx = sum of g over the copies", .arity = 1,
-    .params = sizeof(RepeatParams), .fields = repeat_fields, .shape = repeat_shape, .compose = repeat_compose, .flags = OP_ANY_DEVICE,
+static const TensorOp op_repeat = {
+    .name = "repeat",
+    .summary = "x laid beside itself, repeats[d] times along each dimension",
+    .gradient = "dx = sum of g over the copies",
+    .arity = 1,
+    .params = sizeof(RepeatParams),
+    .fields = repeat_fields,
+    .shape = repeat_shape,
+    .compose = repeat_compose,
+    .flags = OP_ANY_DEVICE,
     .torch = "Tensor.repeat",
-    .samples = "2x3 {repeats=[2 3]}; 3 {repeats=[2 1 2]}; {repeats=[2]}; {repeats=[]}; 2x3 {repeats=[0 2]}; 0x2 {repeats=[2 2]}; 2x3 {repeats=[1 1]}; "
+    .samples = "2x3 {repeats=[2 3]}; 3 {repeats=[2 1 2]}; {repeats=[2]}; {repeats=[]}; 2x3 {repeats=[0 2]}; "
+               "0x2 {repeats=[2 2]}; 2x3 {repeats=[1 1]}; "
                "1x3 {repeats=[3 1]}",
-    .errors = "2x3 {repeats=[2]} ! ESHAPE; 2 {repeats=[-1]} ! EVALUE" };
+    .errors = "2x3 {repeats=[2]} ! ESHAPE; 2 {repeats=[-1]} ! EVALUE"
+};
 REGISTER_OP(op_repeat);
 
 Tensor *tensor_repeat(Tensor *x, TensorShape repeats)
@@ -151,24 +188,33 @@ Tensor *tensor_repeat(Tensor *x, TensorShape repeats)
     return shape_to_dims("repeat", repeats, &p.repeats) ? NULL : APPLY(&op_repeat, &p, x);
 }
 
-/* ---- tile -------------------------------------------------------------------------------------------------------------- */
+/* ---- tile ------------------------------------------------------------------------------------ */
 
 static int tile_shape(OpCall *c)
 {
     RepeatParams *p = op_params_mut(c);
     Tensor *x = op_input(c, 0);
     int lead = x->ndim - p->repeats.n;
-    for (int d = x->ndim - 1; d >= 0 && lead > 0; d--) p->repeats.at[d] = d < lead ? 1 : p->repeats.at[d - lead];
+    for (int d = x->ndim - 1; d >= 0 && lead > 0; d--)
+        p->repeats.at[d] = d < lead ? 1 : p->repeats.at[d - lead];
     if (lead > 0) p->repeats.n = x->ndim;
     return check_repeats(c, &p->repeats);
 }
 
 static const OpField tile_fields[] = { { "dims", OP_DIMS, offsetof(RepeatParams, repeats), NULL }, { 0 } };
-static const TensorOp op_tile = { .name = "tile", .summary = "repeat, where missing leading counts are 1",
-    .gradient = "dx = sum of g over the copies", .arity = 1,
-    .params = sizeof(RepeatParams), .fields = tile_fields, .shape = tile_shape, .compose = repeat_compose, .flags = OP_ANY_DEVICE,
+static const TensorOp op_tile = {
+    .name = "tile",
+    .summary = "repeat, where missing leading counts are 1",
+    .gradient = "dx = sum of g over the copies",
+    .arity = 1,
+    .params = sizeof(RepeatParams),
+    .fields = tile_fields,
+    .shape = tile_shape,
+    .compose = repeat_compose,
+    .flags = OP_ANY_DEVICE,
     .samples = "2x3 {dims=[2]}; 3 {dims=[2 2]}; 2x3 {dims=[]}; {dims=[3]}; 0x2 {dims=[2 1]}",
-    .errors = "2x3 {dims=[-1]} ! EVALUE" };
+    .errors = "2x3 {dims=[-1]} ! EVALUE"
+};
 REGISTER_OP(op_tile);
 
 Tensor *tensor_tile(Tensor *x, TensorShape dims)
@@ -177,15 +223,20 @@ Tensor *tensor_tile(Tensor *x, TensorShape dims)
     return shape_to_dims("tile", dims, &p.repeats) ? NULL : APPLY(&op_tile, &p, x);
 }
 
-/* ---- repeat_interleave --------------------------------------------------------------------------------------------------- */
+/* ---- repeat_interleave ----------------------------------------------------------------------- */
 
-typedef struct InterleaveParams { int64_t repeats; OpDims dim; } InterleaveParams;
+typedef struct InterleaveParams {
+    int64_t repeats;
+    OpDims dim;
+} InterleaveParams;
 
 static int interleave_shape(OpCall *c)
 {
     InterleaveParams *p = op_params_mut(c);
-    if (p->repeats < 0) return op_fail(c, TENSOR_EVALUE, "%lld times: want no negative count", (long long)p->repeats);
-    if (p->dim.n > 1) return op_fail(c, TENSOR_EVALUE, "%d dimensions given: want one, or none to flatten", p->dim.n);
+    if (p->repeats < 0)
+        return op_fail(c, TENSOR_EVALUE, "%lld times: want no negative count", (long long)p->repeats);
+    if (p->dim.n > 1)
+        return op_fail(c, TENSOR_EVALUE, "%d dimensions given: want one, or none to flatten", p->dim.n);
     if (p->dim.n) p->dim.at[0] = call_dim(c, p->dim.at[0], shape_of(op_input(c, 0)));
     return p->dim.n && p->dim.at[0] < 0 ? -1 : 0;
 }
@@ -200,21 +251,32 @@ static int interleave_compose(OpCall *c)
     int64_t wide[TENSOR_MAX_DIMS + 1], shape[TENSOR_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++) wide[d + (d > dim)] = shape[d] = x->shape[d];
     wide[dim + 1] = p->repeats;
-    if (__builtin_mul_overflow(shape[dim], p->repeats, &shape[dim])) return op_fail(c, TENSOR_ESHAPE, "too many elements");
+    if (__builtin_mul_overflow(shape[dim], p->repeats, &shape[dim]))
+        return op_fail(c, TENSOR_ESHAPE, "too many elements");
     Tensor *y = tensor_expand(tensor_unsqueeze(x, dim + 1), (TensorShape){ x->ndim + 1, wide });
     y = tensor_reshape(y, (TensorShape){ x->ndim, shape });
     if (y && y->storage == x->storage) y = tensor_clone(y);
     return op_set_result(c, 0, y);
 }
 
-static const OpField interleave_fields[] = { OP_FIELD(OP_I64, InterleaveParams, repeats, NULL), OP_FIELD(OP_DIMS, InterleaveParams, dim, ""), { 0 } };
-static const TensorOp op_repeat_interleave = { .name = "repeat_interleave", .summary = "each element repeats times along dim; without dim, of x flattened",
+static const OpField interleave_fields[] = { OP_FIELD(OP_I64, InterleaveParams, repeats, NULL),
+                                             OP_FIELD(OP_DIMS, InterleaveParams, dim, ""),
+                                             { 0 } };
+static const TensorOp op_repeat_interleave = {
+    .name = "repeat_interleave",
+    .summary = "each element repeats times along dim; without dim, of x flattened",
     .gradient = "dx = sum of g over the copies",
-    .arity = 1, .params = sizeof(InterleaveParams), .fields = interleave_fields, .shape = interleave_shape, .compose = interleave_compose,
+    .arity = 1,
+    .params = sizeof(InterleaveParams),
+    .fields = interleave_fields,
+    .shape = interleave_shape,
+    .compose = interleave_compose,
     .flags = OP_ANY_DEVICE,
-    .samples = "2x3 {repeats=2 dim=[0]}; 2x3 {repeats=3 dim=[-1]}; 2x3 {repeats=2}; {repeats=2}; 2x3 {repeats=0 dim=[1]}; 0x3 {repeats=2 dim=[0]}; "
+    .samples = "2x3 {repeats=2 dim=[0]}; 2x3 {repeats=3 dim=[-1]}; 2x3 {repeats=2}; {repeats=2}; 2x3 "
+               "{repeats=0 dim=[1]}; 0x3 {repeats=2 dim=[0]}; "
                "3 {repeats=1}",
-    .errors = "2x3 {repeats=-1} ! EVALUE; 2x3 {repeats=2 dim=[2]} ! EINDEX" };
+    .errors = "2x3 {repeats=-1} ! EVALUE; 2x3 {repeats=2 dim=[2]} ! EINDEX"
+};
 REGISTER_OP(op_repeat_interleave);
 
 Tensor *tensor_repeat_interleave_args(TensorRepeatInterleaveArgs args)
@@ -224,9 +286,11 @@ Tensor *tensor_repeat_interleave_args(TensorRepeatInterleaveArgs args)
     return APPLY(&op_repeat_interleave, &p, args.input);
 }
 
-/* ---- repeat_interleave by a list of counts --------------------------------------------------------------------------------- */
+/* ---- repeat_interleave by a list of counts --------------------------------------------------- */
 
-typedef struct CountsParams { OpDims dim; } CountsParams;
+typedef struct CountsParams {
+    OpDims dim;
+} CountsParams;
 
 /* The index that repeats k as often as the list says; a list of one count serves all n. */
 static Tensor *index_of_counts(OpCall *c, Tensor *repeats, int64_t n)
@@ -235,12 +299,17 @@ static Tensor *index_of_counts(OpCall *c, Tensor *repeats, int64_t n)
     int64_t total = 0;
     if (!host) return NULL;
     if (repeats->ndim > 1 || (repeats->numel != n && repeats->numel != 1))
-        return op_fail(c, TENSOR_ESHAPE, "repeats %s for %lld slices: want a list of as many, or one", S(repeats), (long long)n), NULL;
+        return op_fail(c, TENSOR_ESHAPE, "repeats %s for %lld slices: want a list of as many, or one",
+                       S(repeats), (long long)n),
+               NULL;
     const int64_t *count = host->data, step = repeats->numel > 1;
     for (int64_t k = 0; k < n; k++) {
         if (count[k * step] < 0)
-            return op_fail(c, TENSOR_EVALUE, "%lld times at position %lld: want no negative count", (long long)count[k * step], (long long)k), NULL;
-        if (__builtin_add_overflow(total, count[k * step], &total)) return op_fail(c, TENSOR_ESHAPE, "too many elements"), NULL;
+            return op_fail(c, TENSOR_EVALUE, "%lld times at position %lld: want no negative count",
+                           (long long)count[k * step], (long long)k),
+                   NULL;
+        if (__builtin_add_overflow(total, count[k * step], &total))
+            return op_fail(c, TENSOR_ESHAPE, "too many elements"), NULL;
     }
     Tensor *index = own(new_tensor(SHAPE(total), TENSOR_I64, &cpu_place));
     if (!index) return NULL;
@@ -254,7 +323,8 @@ static int counts_compose(OpCall *c)
 {
     const CountsParams *p = op_params(c);
     Tensor *x = op_input(c, 0), *repeats = op_input(c, 1);
-    if (p->dim.n > 1) return op_fail(c, TENSOR_EVALUE, "%d dimensions given: want one, or none to flatten", p->dim.n);
+    if (p->dim.n > 1)
+        return op_fail(c, TENSOR_EVALUE, "%d dimensions given: want one, or none to flatten", p->dim.n);
     if (call_index_dtype(c, repeats)) return -1;
     if (p->dim.n == 0 || x->ndim == 0) x = tensor_flatten(x);
     int dim = x && p->dim.n ? call_dim(c, p->dim.at[0], shape_of(x)) : 0;
@@ -263,12 +333,22 @@ static int counts_compose(OpCall *c)
 }
 
 static const OpField counts_fields[] = { OP_FIELD(OP_DIMS, CountsParams, dim, ""), { 0 } };
-static const TensorOp op_repeat_interleave_tensor = { .name = "repeat_interleave_tensor",
-    .summary = "slice k of dim repeats[k] times in a row; without dim, of x flattened", .gradient = "dx = sum of g over the copies", .arity = 2,
-    .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(CountsParams), .fields = counts_fields, .compose = counts_compose, .flags = OP_ANY_DEVICE,
+static const TensorOp op_repeat_interleave_tensor = {
+    .name = "repeat_interleave_tensor",
+    .summary = "slice k of dim repeats[k] times in a row; without dim, of x flattened",
+    .gradient = "dx = sum of g over the copies",
+    .arity = 2,
+    .no_grad_inputs = KEEP_INPUT(1),
+    .params = sizeof(CountsParams),
+    .fields = counts_fields,
+    .compose = counts_compose,
+    .flags = OP_ANY_DEVICE,
     .torch = "repeat_interleave",
-    .samples = "2x3,2@i64:0..3 {dim=[0]}; 2x3,3@i32:0..3 {dim=[-1]}; 2x3,6@u8:0..2; ,1@i64:2..2; 2x3,@i64:2..2 {dim=[1]}; 0x3,0@i64 {dim=[0]}",
-    .errors = "2x3,2@i64:-1..-1 {dim=[0]} ! EVALUE; 2x3,4@i64:1..1 {dim=[0]} ! ESHAPE; 2x3,2@i64:1..1 {dim=[2]} ! EINDEX; 2x3,2 {dim=[0]} ! EDTYPE" };
+    .samples = "2x3,2@i64:0..3 {dim=[0]}; 2x3,3@i32:0..3 {dim=[-1]}; 2x3,6@u8:0..2; ,1@i64:2..2; "
+               "2x3,@i64:2..2 {dim=[1]}; 0x3,0@i64 {dim=[0]}",
+    .errors = "2x3,2@i64:-1..-1 {dim=[0]} ! EVALUE; 2x3,4@i64:1..1 {dim=[0]} ! ESHAPE; 2x3,2@i64:1..1 "
+              "{dim=[2]} ! EINDEX; 2x3,2 {dim=[0]} ! EDTYPE"
+};
 REGISTER_OP(op_repeat_interleave_tensor);
 
 Tensor *tensor_repeat_interleave_tensor_args(TensorRepeatInterleaveTensorArgs args)

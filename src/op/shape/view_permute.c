@@ -5,9 +5,11 @@
  *   movedim    dimensions go to new places, the others keep their order */
 #include "shape_op.h"
 
-/* ---- permute --------------------------------------------------------------------------------------------- */
+/* ---- permute --------------------------------------------------------------------------------- */
 
-typedef struct PermuteParams { OpDims dims; } PermuteParams;
+typedef struct PermuteParams {
+    OpDims dims;
+} PermuteParams;
 
 /* Is every dimension named once?  Counts them from the front. */
 static int check_once(OpCall *c, OpDims *dims, TensorShape shape)
@@ -16,7 +18,9 @@ static int check_once(OpCall *c, OpDims *dims, TensorShape shape)
     for (int i = 0; i < dims->n; i++) {
         dims->at[i] = call_dim(c, dims->at[i], shape);
         if (dims->at[i] < 0) return -1;
-        if (seen >> dims->at[i] & 1) return op_fail(c, TENSOR_EINDEX, "dimension %lld of %s is named twice", (long long)dims->at[i], shape_text(shape));
+        if (seen >> dims->at[i] & 1)
+            return op_fail(c, TENSOR_EINDEX, "dimension %lld of %s is named twice", (long long)dims->at[i],
+                           shape_text(shape));
         seen |= 1u << dims->at[i];
     }
     return 0;
@@ -27,7 +31,8 @@ static int permute_shape(OpCall *c)
     PermuteParams *p = op_params_mut(c);
     Tensor *x = op_input(c, 0);
     if (p->dims.n != x->ndim)
-        return op_fail(c, TENSOR_EINDEX, "%s in the order %s: want each of its %d dimensions once", S(x), shape_text(dims_shape(&p->dims)), x->ndim);
+        return op_fail(c, TENSOR_EINDEX, "%s in the order %s: want each of its %d dimensions once", S(x),
+                       shape_text(dims_shape(&p->dims)), x->ndim);
     return check_once(c, &p->dims, shape_of(x));
 }
 
@@ -36,7 +41,8 @@ static int permute_forward(OpCall *c)
     const PermuteParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
     int64_t shape[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
-    for (int d = 0; d < x->ndim; d++) shape[d] = x->shape[p->dims.at[d]], stride[d] = x->stride[p->dims.at[d]];
+    for (int d = 0; d < x->ndim; d++)
+        shape[d] = x->shape[p->dims.at[d]], stride[d] = x->stride[p->dims.at[d]];
     return op_set_result(c, 0, own(new_view(x, x->ndim, shape, stride, 0)));
 }
 
@@ -50,12 +56,20 @@ static int permute_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField permute_fields[] = { OP_FIELD(OP_DIMS, PermuteParams, dims, NULL), { 0 } };
-static const TensorOp op_permute = { .name = "permute", .summary = "dimensions in the order of dims",
-    .gradient = "dx = g permuted back", .arity = 1,
-    .params = sizeof(PermuteParams), .fields = permute_fields, .shape = permute_shape, .forward = permute_forward,
-    .backward = permute_backward, .flags = OP_VIEW | OP_ANY_DEVICE,
+static const TensorOp op_permute = {
+    .name = "permute",
+    .summary = "dimensions in the order of dims",
+    .gradient = "dx = g permuted back",
+    .arity = 1,
+    .params = sizeof(PermuteParams),
+    .fields = permute_fields,
+    .shape = permute_shape,
+    .forward = permute_forward,
+    .backward = permute_backward,
+    .flags = OP_VIEW | OP_ANY_DEVICE,
     .samples = "2x3x4 {dims=[2 0 1]}; 2x3x4 {dims=[0 -1 1]}; 3 {dims=[0]}; {dims=[]}; 2x0x3 {dims=[1 2 0]}",
-    .errors = "2x3 {dims=[0]} ! EINDEX; 2x3 {dims=[0 0]} ! EINDEX; 2x3 {dims=[0 2]} ! EINDEX" };
+    .errors = "2x3 {dims=[0]} ! EINDEX; 2x3 {dims=[0 0]} ! EINDEX; 2x3 {dims=[0 2]} ! EINDEX"
+};
 REGISTER_OP(op_permute);
 
 Tensor *tensor_permute(Tensor *x, TensorShape dims)
@@ -64,9 +78,11 @@ Tensor *tensor_permute(Tensor *x, TensorShape dims)
     return shape_to_dims("permute", dims, &p.dims) ? NULL : APPLY(&op_permute, &p, x);
 }
 
-/* ---- transpose ------------------------------------------------------------------------------------------------ */
+/* ---- transpose ------------------------------------------------------------------------------- */
 
-typedef struct TransposeParams { int dim0, dim1; } TransposeParams;
+typedef struct TransposeParams {
+    int dim0, dim1;
+} TransposeParams;
 
 static int transpose_shape(OpCall *c)
 {
@@ -96,13 +112,23 @@ static int transpose_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField transpose_fields[] = { OP_FIELD(OP_INT, TransposeParams, dim0, NULL), OP_FIELD(OP_INT, TransposeParams, dim1, NULL), { 0 } };
-static const TensorOp op_transpose = { .name = "transpose", .summary = "two dimensions change places",
-    .gradient = "dx = transpose(g)", .arity = 1,
-    .params = sizeof(TransposeParams), .fields = transpose_fields, .shape = transpose_shape, .forward = transpose_forward,
-    .backward = transpose_backward, .flags = OP_VIEW | OP_ANY_DEVICE,
-    .samples = "3x4 {dim0=0 dim1=1}; 2x3x4 {dim0=-1 dim1=0}; 2x3 {dim0=1 dim1=1}; {dim0=0 dim1=-1}; 0x3 {dim0=0 dim1=1}",
-    .errors = "3x4 {dim0=0 dim1=2} ! EINDEX; 3x4 {dim0=-3 dim1=0} ! EINDEX" };
+static const OpField transpose_fields[] = { OP_FIELD(OP_INT, TransposeParams, dim0, NULL),
+                                            OP_FIELD(OP_INT, TransposeParams, dim1, NULL),
+                                            { 0 } };
+static const TensorOp op_transpose = { .name = "transpose",
+                                       .summary = "two dimensions change places",
+                                       .gradient = "dx = transpose(g)",
+                                       .arity = 1,
+                                       .params = sizeof(TransposeParams),
+                                       .fields = transpose_fields,
+                                       .shape = transpose_shape,
+                                       .forward = transpose_forward,
+                                       .backward = transpose_backward,
+                                       .flags = OP_VIEW | OP_ANY_DEVICE,
+                                       .samples = "3x4 {dim0=0 dim1=1}; 2x3x4 {dim0=-1 dim1=0}; 2x3 {dim0=1 "
+                                                  "dim1=1}; {dim0=0 dim1=-1}; 0x3 {dim0=0 dim1=1}",
+                                       .errors =
+                                           "3x4 {dim0=0 dim1=2} ! EINDEX; 3x4 {dim0=-3 dim1=0} ! EINDEX" };
 REGISTER_OP(op_transpose);
 
 Tensor *tensor_transpose(Tensor *x, int dim0, int dim1)
@@ -113,11 +139,12 @@ Tensor *tensor_transpose(Tensor *x, int dim0, int dim1)
 Tensor *tensor_mT(Tensor *x)
 {
     if (check_null(x, "tensor_mT", 1)) return NULL;
-    if (x->ndim < 2) return fail(TENSOR_ESHAPE, "tensor_mT", "%s: want matrices, two dimensions or more", S(x)), NULL;
+    if (x->ndim < 2)
+        return fail(TENSOR_ESHAPE, "tensor_mT", "%s: want matrices, two dimensions or more", S(x)), NULL;
     return APPLY(&op_transpose, &((TransposeParams){ -2, -1 }), x);
 }
 
-/* ---- t ----------------------------------------------------------------------------------------------------------- */
+/* ---- t --------------------------------------------------------------------------------------- */
 
 static int t_shape(OpCall *c)
 {
@@ -129,7 +156,8 @@ static int t_forward(OpCall *c)
 {
     Tensor *x = op_input(c, 0);
     int64_t shape[2], stride[2];
-    for (int d = 0; d < x->ndim; d++) shape[d] = x->shape[x->ndim - 1 - d], stride[d] = x->stride[x->ndim - 1 - d];
+    for (int d = 0; d < x->ndim; d++)
+        shape[d] = x->shape[x->ndim - 1 - d], stride[d] = x->stride[x->ndim - 1 - d];
     return op_set_result(c, 0, own(new_view(x, x->ndim, shape, stride, 0)));
 }
 
@@ -140,20 +168,25 @@ static int t_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const TensorOp op_t = { .name = "t", .summary = "the transpose of a matrix; fewer dimensions stay",
-    .gradient = "dx = t(g)", .arity = 1, .shape = t_shape,
-    .forward = t_forward, .backward = t_backward, .flags = OP_VIEW | OP_ANY_DEVICE, .samples = "3x4; 3; ; 0x2",
-    .errors = "2x3x4 ! ESHAPE" };
+static const TensorOp op_t = { .name = "t",
+                               .summary = "the transpose of a matrix; fewer dimensions stay",
+                               .gradient = "dx = t(g)",
+                               .arity = 1,
+                               .shape = t_shape,
+                               .forward = t_forward,
+                               .backward = t_backward,
+                               .flags = OP_VIEW | OP_ANY_DEVICE,
+                               .samples = "3x4; 3; ; 0x2",
+                               .errors = "2x3x4 ! ESHAPE" };
 REGISTER_OP(op_t);
 
-Tensor *tensor_t(Tensor *x)
-{
-    return APPLY(&op_t, NULL, x);
-}
+Tensor *tensor_t(Tensor *x) { return APPLY(&op_t, NULL, x); }
 
-/* ---- movedim -------------------------------------------------------------------------------------------------------- */
+/* ---- movedim --------------------------------------------------------------------------------- */
 
-typedef struct MovedimParams { OpDims source, destination; } MovedimParams;
+typedef struct MovedimParams {
+    OpDims source, destination;
+} MovedimParams;
 
 static int movedim_shape(OpCall *c)
 {
@@ -171,7 +204,8 @@ static int movedim_compose(OpCall *c)
     int64_t order[TENSOR_MAX_DIMS];
     unsigned moved = 0;
     for (int d = 0; d < x->ndim; d++) order[d] = -1;
-    for (int i = 0; i < p->source.n && x->ndim; i++) order[p->destination.at[i]] = p->source.at[i], moved |= 1u << p->source.at[i];
+    for (int i = 0; i < p->source.n && x->ndim; i++)
+        order[p->destination.at[i]] = p->source.at[i], moved |= 1u << p->source.at[i];
     for (int d = 0, next = 0; d < x->ndim; d++) {
         if (order[d] >= 0) continue;
         while (moved >> next & 1) next++;
@@ -180,14 +214,25 @@ static int movedim_compose(OpCall *c)
     return op_set_result(c, 0, tensor_permute(x, (TensorShape){ x->ndim, order }));
 }
 
-static const OpField movedim_fields[] = { OP_FIELD(OP_DIMS, MovedimParams, source, NULL), OP_FIELD(OP_DIMS, MovedimParams, destination, NULL), { 0 } };
-static const TensorOp op_movedim = { .name = "movedim", .summary = "dimensions moved to new places, the others in their order",
-    .gradient = "dx = g moved back", .arity = 1,
-    .params = sizeof(MovedimParams), .fields = movedim_fields, .shape = movedim_shape, .compose = movedim_compose, .flags = OP_ANY_DEVICE,
-    .samples = "2x3x4 {source=[0] destination=[2]}; 2x3x4 {source=[-1] destination=[0]}; 2x3x4 {source=[0 1] destination=[2 0]}; "
+static const OpField movedim_fields[] = { OP_FIELD(OP_DIMS, MovedimParams, source, NULL),
+                                          OP_FIELD(OP_DIMS, MovedimParams, destination, NULL),
+                                          { 0 } };
+static const TensorOp op_movedim = {
+    .name = "movedim",
+    .summary = "dimensions moved to new places, the others in their order",
+    .gradient = "dx = g moved back",
+    .arity = 1,
+    .params = sizeof(MovedimParams),
+    .fields = movedim_fields,
+    .shape = movedim_shape,
+    .compose = movedim_compose,
+    .flags = OP_ANY_DEVICE,
+    .samples = "2x3x4 {source=[0] destination=[2]}; 2x3x4 {source=[-1] destination=[0]}; 2x3x4 {source=[0 1] "
+               "destination=[2 0]}; "
                "{source=[0] destination=[-1]}; 0x3 {source=[1] destination=[0]}",
     .errors = "2x3 {source=[2] destination=[0]} ! EINDEX; 2x3x4 {source=[0 0] destination=[1 2]} ! EINDEX; "
-              "2x3 {source=[0 1] destination=[0]} ! EINDEX" };
+              "2x3 {source=[0 1] destination=[0]} ! EINDEX"
+};
 REGISTER_OP(op_movedim);
 
 Tensor *tensor_movedim(Tensor *x, int source, int destination)
@@ -198,7 +243,8 @@ Tensor *tensor_movedim(Tensor *x, int source, int destination)
 Tensor *tensor_movedims(Tensor *x, TensorShape source, TensorShape destination)
 {
     MovedimParams p;
-    if (shape_to_dims(__func__, source, &p.source) || shape_to_dims(__func__, destination, &p.destination)) return NULL;
+    if (shape_to_dims(__func__, source, &p.source) || shape_to_dims(__func__, destination, &p.destination))
+        return NULL;
     const Naming before = name_as(op_movedim.name, __func__);
     return named_result(before, APPLY(&op_movedim, &p, x));
 }

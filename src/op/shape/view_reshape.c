@@ -5,13 +5,15 @@
  *   squeeze  drops dimensions of size 1                           unsqueeze  inserts one
  *   dx = dy in x's shape
  *
- * All share storage where strides allow; only reshape (and flatten, which is one) copies where they do not. */
+ * All share storage where strides allow; only reshape (and flatten, which is one) copies where they do not.
+ */
 #include "shape_op.h"
 
-/* ---- strides of a view ------------------------------------------------------------------------------------- */
+/* ---- strides of a view ----------------------------------------------------------------------- */
 
-/* The strides under which x's elements, in row-major order, have the new shape; false when there are none.  x is a list of
- * runs that lie evenly in memory; from the last on, each must be cut exactly into new dimensions. */
+/* The strides under which x's elements, in row-major order, have the new shape; false when there are none.  x
+ * is a list of runs that lie evenly in memory; from the last on, each must be cut exactly into new
+ * dimensions. */
 static bool view_strides(const Tensor *x, TensorShape to, int64_t *stride)
 {
     if (x->numel == 0 || (x->flags & FLAG_CONTIGUOUS)) {
@@ -37,7 +39,8 @@ static int set_view(OpCall *c, TensorShape to, bool copies)
     int64_t stride[TENSOR_MAX_DIMS];
     if (view_strides(x, to, stride)) return op_set_result(c, 0, own(new_view(x, to.ndim, to.dim, stride, 0)));
     if (!copies)
-        return op_fail(c, TENSOR_ESHAPE, "%s with its strides is no view of %s: use reshape, which copies", shape_text(to), S(x));
+        return op_fail(c, TENSOR_ESHAPE, "%s with its strides is no view of %s: use reshape, which copies",
+                       shape_text(to), S(x));
     Tensor *dense = own(raw_contiguous(x));
     if (!dense) return -1;
     dense_strides(to.ndim, to.dim, stride);
@@ -57,21 +60,27 @@ static int infer(OpCall *c, OpDims *to, int64_t count, TensorShape from)
     int unknown = -1;
     bool bad = false;
     for (int i = 0; i < to->n; i++) {
-        if (to->at[i] == -1 && unknown >= 0) return op_fail(c, TENSOR_ESHAPE, "%s from %s: only one size may be -1", shape_text(dims_shape(to)), shape_text(from));
+        if (to->at[i] == -1 && unknown >= 0)
+            return op_fail(c, TENSOR_ESHAPE, "%s from %s: only one size may be -1",
+                           shape_text(dims_shape(to)), shape_text(from));
         if (to->at[i] == -1) unknown = i;
         else bad |= to->at[i] < 0 || __builtin_mul_overflow(known, to->at[i], &known);
     }
     if (!bad && unknown >= 0 && known == 0)
-        return op_fail(c, TENSOR_ESHAPE, "%s from %s: -1 could be any size beside a size of 0", shape_text(dims_shape(to)), shape_text(from));
+        return op_fail(c, TENSOR_ESHAPE, "%s from %s: -1 could be any size beside a size of 0",
+                       shape_text(dims_shape(to)), shape_text(from));
     if (!bad && unknown >= 0 && count % known == 0) to->at[unknown] = count / known;
     else if (bad || unknown >= 0 || known != count)
-        return op_fail(c, TENSOR_ESHAPE, "%s from %s: want %lld elements", shape_text(dims_shape(to)), shape_text(from), (long long)count);
+        return op_fail(c, TENSOR_ESHAPE, "%s from %s: want %lld elements", shape_text(dims_shape(to)),
+                       shape_text(from), (long long)count);
     return 0;
 }
 
-/* ---- reshape, view -------------------------------------------------------------------------------------------- */
+/* ---- reshape, view --------------------------------------------------------------------------- */
 
-typedef struct ReshapeParams { OpDims shape; } ReshapeParams;
+typedef struct ReshapeParams {
+    OpDims shape;
+} ReshapeParams;
 
 static int reshape_shape(OpCall *c)
 {
@@ -93,21 +102,41 @@ static int view_forward(OpCall *c)
 }
 
 static const OpField reshape_fields[] = { OP_FIELD(OP_DIMS, ReshapeParams, shape, NULL), { 0 } };
-static const TensorOp op_reshape = { .name = "reshape", .summary = "the elements in row-major order under another shape; one size may be -1",
+static const TensorOp op_reshape = {
+    .name = "reshape",
+    .summary = "the elements in row-major order under another shape; one size may be -1",
     .gradient = "dx = reshape(g)",
-    .arity = 1, .params = sizeof(ReshapeParams), .fields = reshape_fields, .shape = reshape_shape, .forward = reshape_forward,
-    .backward = backward, .flags = OP_VIEW | OP_ANY_DEVICE,
-    .samples = "2x3x4 {shape=[4 6]}; 2x6 {shape=[3 -1]}; {shape=[1 1]}; 1 {shape=[]}; 0x3 {shape=[3 0]}; 0x3 {shape=[-1 3]}; 5 {shape=[5]}",
-    .errors = "2x3 {shape=[4]} ! ESHAPE; 2x3 {shape=[-1 -1]} ! ESHAPE; 2x3 {shape=[4 -1]} ! ESHAPE; 0x3 {shape=[0 -1]} ! ESHAPE; "
-              "2x3 {shape=[-2 3]} ! ESHAPE" };
+    .arity = 1,
+    .params = sizeof(ReshapeParams),
+    .fields = reshape_fields,
+    .shape = reshape_shape,
+    .forward = reshape_forward,
+    .backward = backward,
+    .flags = OP_VIEW | OP_ANY_DEVICE,
+    .samples = "2x3x4 {shape=[4 6]}; 2x6 {shape=[3 -1]}; {shape=[1 1]}; 1 {shape=[]}; 0x3 {shape=[3 0]}; 0x3 "
+               "{shape=[-1 3]}; 5 {shape=[5]}",
+    .errors = "2x3 {shape=[4]} ! ESHAPE; 2x3 {shape=[-1 -1]} ! ESHAPE; 2x3 {shape=[4 -1]} ! ESHAPE; 0x3 "
+              "{shape=[0 -1]} ! ESHAPE; "
+              "2x3 {shape=[-2 3]} ! ESHAPE"
+};
 REGISTER_OP(op_reshape);
 
-static const TensorOp op_view = { .name = "view", .summary = "reshape that never copies: ESHAPE where strides do not allow it",
+static const TensorOp op_view = {
+    .name = "view",
+    .summary = "reshape that never copies: ESHAPE where strides do not allow it",
     .gradient = "dx = reshape(g)",
-    .arity = 1, .params = sizeof(ReshapeParams), .fields = reshape_fields, .shape = reshape_shape, .forward = view_forward,
-    .backward = backward, .flags = OP_VIEW | OP_ANY_DEVICE, .torch = "Tensor.view",
-    .samples = "4x6 {shape=[4 2 3]}; 6x2 {shape=[3 -1 2]}; 2x3 {shape=[2 1 3 1]}; {shape=[1]}; 0x3 {shape=[3 0]}",
-    .errors = "2x3 {shape=[4]} ! ESHAPE; 0x3 {shape=[0 -1]} ! ESHAPE" };
+    .arity = 1,
+    .params = sizeof(ReshapeParams),
+    .fields = reshape_fields,
+    .shape = reshape_shape,
+    .forward = view_forward,
+    .backward = backward,
+    .flags = OP_VIEW | OP_ANY_DEVICE,
+    .torch = "Tensor.view",
+    .samples =
+        "4x6 {shape=[4 2 3]}; 6x2 {shape=[3 -1 2]}; 2x3 {shape=[2 1 3 1]}; {shape=[1]}; 0x3 {shape=[3 0]}",
+    .errors = "2x3 {shape=[4]} ! ESHAPE; 0x3 {shape=[0 -1]} ! ESHAPE"
+};
 REGISTER_OP(op_view);
 
 Tensor *tensor_reshape(Tensor *x, TensorShape shape)
@@ -132,9 +161,11 @@ Tensor *tensor_reshape_as(Tensor *x, const Tensor *other)
     return check_null(other, "tensor_reshape_as", 2) ? NULL : tensor_reshape(x, shape_of(other));
 }
 
-/* ---- flatten ------------------------------------------------------------------------------------------------------ */
+/* ---- flatten --------------------------------------------------------------------------------- */
 
-typedef struct FlattenParams { int start_dim, end_dim; } FlattenParams;
+typedef struct FlattenParams {
+    int start_dim, end_dim;
+} FlattenParams;
 
 static int flatten_shape(OpCall *c)
 {
@@ -142,7 +173,9 @@ static int flatten_shape(OpCall *c)
     TensorShape shape = shape_of(op_input(c, 0));
     int start = call_dim(c, p->start_dim, shape), end = start < 0 ? -1 : call_dim(c, p->end_dim, shape);
     if (end < 0) return -1;
-    if (start > end) return op_fail(c, TENSOR_EINDEX, "from dimension %d to %d of %s: want them in order", start, end, shape_text(shape));
+    if (start > end)
+        return op_fail(c, TENSOR_EINDEX, "from dimension %d to %d of %s: want them in order", start, end,
+                       shape_text(shape));
     p->start_dim = start, p->end_dim = end;
     return 0;
 }
@@ -160,13 +193,24 @@ static int flatten_forward(OpCall *c)
     return set_view(c, (TensorShape){ x->ndim ? n : 1, shape }, true);
 }
 
-static const OpField flatten_fields[] = { OP_FIELD(OP_INT, FlattenParams, start_dim, "0"), OP_FIELD(OP_INT, FlattenParams, end_dim, "-1"), { 0 } };
-static const TensorOp op_flatten = { .name = "flatten", .summary = "dimensions start_dim to end_dim as one",
-    .gradient = "dx = reshape(g)", .arity = 1,
-    .params = sizeof(FlattenParams), .fields = flatten_fields, .shape = flatten_shape, .forward = flatten_forward, .backward = backward,
+static const OpField flatten_fields[] = { OP_FIELD(OP_INT, FlattenParams, start_dim, "0"),
+                                          OP_FIELD(OP_INT, FlattenParams, end_dim, "-1"),
+                                          { 0 } };
+static const TensorOp op_flatten = {
+    .name = "flatten",
+    .summary = "dimensions start_dim to end_dim as one",
+    .gradient = "dx = reshape(g)",
+    .arity = 1,
+    .params = sizeof(FlattenParams),
+    .fields = flatten_fields,
+    .shape = flatten_shape,
+    .forward = flatten_forward,
+    .backward = backward,
     .flags = OP_VIEW | OP_ANY_DEVICE,
-    .samples = "2x3x4; 2x3x4 {start_dim=1}; 2x3x4 {start_dim=-3 end_dim=1}; ; 0x3; 2x0x3 {start_dim=1}; 3 {start_dim=0}",
-    .errors = "2x3x4 {start_dim=3} ! EINDEX; 2x3 {start_dim=1 end_dim=0} ! EINDEX; 2x3 {end_dim=-3} ! EINDEX" };
+    .samples = "2x3x4; 2x3x4 {start_dim=1}; 2x3x4 {start_dim=-3 end_dim=1}; ; 0x3; 2x0x3 {start_dim=1}; 3 "
+               "{start_dim=0}",
+    .errors = "2x3x4 {start_dim=3} ! EINDEX; 2x3 {start_dim=1 end_dim=0} ! EINDEX; 2x3 {end_dim=-3} ! EINDEX"
+};
 REGISTER_OP(op_flatten);
 
 Tensor *tensor_flatten_args(TensorFlattenArgs args)
@@ -174,9 +218,12 @@ Tensor *tensor_flatten_args(TensorFlattenArgs args)
     return APPLY(&op_flatten, &((FlattenParams){ args.start_dim, args.end_dim }), args.input);
 }
 
-/* ---- unflatten ---------------------------------------------------------------------------------------------------- */
+/* ---- unflatten ------------------------------------------------------------------------------- */
 
-typedef struct UnflattenParams { int dim; OpDims sizes; } UnflattenParams;
+typedef struct UnflattenParams {
+    int dim;
+    OpDims sizes;
+} UnflattenParams;
 
 static int unflatten_shape(OpCall *c)
 {
@@ -187,7 +234,8 @@ static int unflatten_shape(OpCall *c)
     if (x->ndim == 0) return op_fail(c, TENSOR_EINDEX, "[] has no dimension to unflatten");
     if (p->sizes.n == 0) return op_fail(c, TENSOR_ESHAPE, "dimension %d of %s: no sizes given", p->dim, S(x));
     if (x->ndim - 1 + p->sizes.n > TENSOR_MAX_DIMS)
-        return op_fail(c, TENSOR_ESHAPE, "%d dimensions: at most %d", x->ndim - 1 + p->sizes.n, TENSOR_MAX_DIMS);
+        return op_fail(c, TENSOR_ESHAPE, "%d dimensions: at most %d", x->ndim - 1 + p->sizes.n,
+                       TENSOR_MAX_DIMS);
     return infer(c, &p->sizes, x->shape[p->dim], shape_of(x));
 }
 
@@ -199,19 +247,30 @@ static int unflatten_forward(OpCall *c)
     int n = 0;
     for (int d = 0; d < x->ndim; d++) {
         if (d != p->dim) shape[n++] = x->shape[d];
-        else for (int i = 0; i < p->sizes.n; i++) shape[n++] = p->sizes.at[i];
+        else
+            for (int i = 0; i < p->sizes.n; i++) shape[n++] = p->sizes.at[i];
     }
     return set_view(c, (TensorShape){ n, shape }, false);
 }
 
-static const OpField unflatten_fields[] = { OP_FIELD(OP_INT, UnflattenParams, dim, NULL), OP_FIELD(OP_DIMS, UnflattenParams, sizes, NULL), { 0 } };
-static const TensorOp op_unflatten = { .name = "unflatten", .summary = "one dimension as several; one size may be -1",
-    .gradient = "dx = reshape(g)", .arity = 1,
-    .params = sizeof(UnflattenParams), .fields = unflatten_fields, .shape = unflatten_shape, .forward = unflatten_forward,
-    .backward = backward, .flags = OP_VIEW | OP_ANY_DEVICE,
-    .samples = "2x12 {dim=1 sizes=[3 4]}; 6x2 {dim=-2 sizes=[-1 2]}; 0x2 {dim=0 sizes=[0 3]}; 4 {dim=0 sizes=[2 1 2]}",
-    .errors = "2x12 {dim=2 sizes=[3 4]} ! EINDEX; 2x12 {dim=1 sizes=[5 -1]} ! ESHAPE; 2x12 {dim=1 sizes=[]} ! ESHAPE; "
-              "{dim=0 sizes=[1]} ! EINDEX" };
+static const OpField unflatten_fields[] = { OP_FIELD(OP_INT, UnflattenParams, dim, NULL),
+                                            OP_FIELD(OP_DIMS, UnflattenParams, sizes, NULL),
+                                            { 0 } };
+static const TensorOp op_unflatten = { .name = "unflatten",
+                                       .summary = "one dimension as several; one size may be -1",
+                                       .gradient = "dx = reshape(g)",
+                                       .arity = 1,
+                                       .params = sizeof(UnflattenParams),
+                                       .fields = unflatten_fields,
+                                       .shape = unflatten_shape,
+                                       .forward = unflatten_forward,
+                                       .backward = backward,
+                                       .flags = OP_VIEW | OP_ANY_DEVICE,
+                                       .samples = "2x12 {dim=1 sizes=[3 4]}; 6x2 {dim=-2 sizes=[-1 2]}; 0x2 "
+                                                  "{dim=0 sizes=[0 3]}; 4 {dim=0 sizes=[2 1 2]}",
+                                       .errors = "2x12 {dim=2 sizes=[3 4]} ! EINDEX; 2x12 {dim=1 sizes=[5 "
+                                                 "-1]} ! ESHAPE; 2x12 {dim=1 sizes=[]} ! ESHAPE; "
+                                                 "{dim=0 sizes=[1]} ! EINDEX" };
 REGISTER_OP(op_unflatten);
 
 Tensor *tensor_unflatten(Tensor *x, int dim, TensorShape sizes)
@@ -220,9 +279,12 @@ Tensor *tensor_unflatten(Tensor *x, int dim, TensorShape sizes)
     return shape_to_dims("unflatten", sizes, &p.sizes) ? NULL : APPLY(&op_unflatten, &p, x);
 }
 
-/* ---- squeeze --------------------------------------------------------------------------------------------------------- */
+/* ---- squeeze --------------------------------------------------------------------------------- */
 
-typedef struct SqueezeParams { OpDims dim; bool none; } SqueezeParams;      /* none: an empty list was given */
+typedef struct SqueezeParams {
+    OpDims dim;
+    bool none;
+} SqueezeParams; /* none: an empty list was given */
 
 static int squeeze_shape(OpCall *c)
 {
@@ -232,7 +294,8 @@ static int squeeze_shape(OpCall *c)
         p->dim.at[i] = call_dim(c, p->dim.at[i], shape);
         if (p->dim.at[i] < 0) return -1;
         for (int k = 0; k < i; k++)
-            if (p->dim.at[k] == p->dim.at[i]) return op_fail(c, TENSOR_EINDEX, "dimension %lld is named twice", (long long)p->dim.at[i]);
+            if (p->dim.at[k] == p->dim.at[i])
+                return op_fail(c, TENSOR_EINDEX, "dimension %lld is named twice", (long long)p->dim.at[i]);
     }
     return 0;
 }
@@ -252,35 +315,51 @@ static int squeeze_forward(OpCall *c)
     return op_set_result(c, 0, own(new_view(x, n, shape, stride, 0)));
 }
 
-static const OpField squeeze_fields[] = { OP_FIELD(OP_DIMS, SqueezeParams, dim, ""), OP_FIELD(OP_BOOL, SqueezeParams, none, "0"), { 0 } };
-static const TensorOp op_squeeze = { .name = "squeeze", .summary = "without the dimensions of size 1, or those of them that are named",
-    .gradient = "dx = reshape(g)",
-    .arity = 1, .params = sizeof(SqueezeParams), .fields = squeeze_fields, .shape = squeeze_shape, .forward = squeeze_forward,
-    .backward = backward, .flags = OP_VIEW | OP_ANY_DEVICE,
-    .samples = "1x3x1; 1x3x1 {dim=[0]}; 2x1x3 {dim=[-2]}; 2x3 {dim=[1]}; 1x3x1 {dim=[0 2]}; {dim=[0]}; 1x1; 0x1 {dim=[1]}; 1x3x1 {none=1}",
-    .errors = "1x3 {dim=[2]} ! EINDEX; 1x3 {dim=[0 -2]} ! EINDEX" };
+static const OpField squeeze_fields[] = { OP_FIELD(OP_DIMS, SqueezeParams, dim, ""),
+                                          OP_FIELD(OP_BOOL, SqueezeParams, none, "0"),
+                                          { 0 } };
+static const TensorOp op_squeeze = { .name = "squeeze",
+                                     .summary =
+                                         "without the dimensions of size 1, or those of them that are named",
+                                     .gradient = "dx = reshape(g)",
+                                     .arity = 1,
+                                     .params = sizeof(SqueezeParams),
+                                     .fields = squeeze_fields,
+                                     .shape = squeeze_shape,
+                                     .forward = squeeze_forward,
+                                     .backward = backward,
+                                     .flags = OP_VIEW | OP_ANY_DEVICE,
+                                     .samples =
+                                         "1x3x1; 1x3x1 {dim=[0]}; 2x1x3 {dim=[-2]}; 2x3 {dim=[1]}; 1x3x1 "
+                                         "{dim=[0 2]}; {dim=[0]}; 1x1; 0x1 {dim=[1]}; 1x3x1 {none=1}",
+                                     .errors = "1x3 {dim=[2]} ! EINDEX; 1x3 {dim=[0 -2]} ! EINDEX" };
 REGISTER_OP(op_squeeze);
 
 Tensor *tensor_squeeze_args(TensorSqueezeArgs args)
 {
-    if (args.dim != TENSOR_ALL && args.dims.dim) return fail(TENSOR_EVALUE, "squeeze", "both dim and dims: want one of them"), NULL;
+    if (args.dim != TENSOR_ALL && args.dims.dim)
+        return fail(TENSOR_EVALUE, "squeeze", "both dim and dims: want one of them"), NULL;
     SqueezeParams p = { .none = args.dim == TENSOR_ALL && args.dims.dim && args.dims.ndim == 0 };
     if (args.dim != TENSOR_ALL) p.dim.n = 1, p.dim.at[0] = args.dim;
     else if (shape_to_dims("squeeze", args.dims, &p.dim)) return NULL;
     return APPLY(&op_squeeze, &p, args.input);
 }
 
-/* ---- unsqueeze ------------------------------------------------------------------------------------------------------- */
+/* ---- unsqueeze ------------------------------------------------------------------------------- */
 
-typedef struct UnsqueezeParams { int dim; } UnsqueezeParams;
+typedef struct UnsqueezeParams {
+    int dim;
+} UnsqueezeParams;
 
 static int unsqueeze_shape(OpCall *c)
 {
     UnsqueezeParams *p = op_params_mut(c);
     Tensor *x = op_input(c, 0);
-    if (x->ndim == TENSOR_MAX_DIMS) return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions: at most %d", S(x), x->ndim, TENSOR_MAX_DIMS);
+    if (x->ndim == TENSOR_MAX_DIMS)
+        return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions: at most %d", S(x), x->ndim, TENSOR_MAX_DIMS);
     if (p->dim < -x->ndim - 1 || p->dim > x->ndim)
-        return op_fail(c, TENSOR_EINDEX, "dimension %d of %s with one more: want %d to %d", p->dim, S(x), -x->ndim - 1, x->ndim);
+        return op_fail(c, TENSOR_EINDEX, "dimension %d of %s with one more: want %d to %d", p->dim, S(x),
+                       -x->ndim - 1, x->ndim);
     if (p->dim < 0) p->dim += x->ndim + 1;
     return 0;
 }
@@ -299,15 +378,20 @@ static int unsqueeze_forward(OpCall *c)
 }
 
 static const OpField unsqueeze_fields[] = { OP_FIELD(OP_INT, UnsqueezeParams, dim, NULL), { 0 } };
-static const TensorOp op_unsqueeze = { .name = "unsqueeze", .summary = "with a dimension of size 1 inserted at dim",
-    .gradient = "dx = reshape(g)", .arity = 1,
-    .params = sizeof(UnsqueezeParams), .fields = unsqueeze_fields, .shape = unsqueeze_shape, .forward = unsqueeze_forward,
-    .backward = backward, .flags = OP_VIEW | OP_ANY_DEVICE,
+static const TensorOp op_unsqueeze = {
+    .name = "unsqueeze",
+    .summary = "with a dimension of size 1 inserted at dim",
+    .gradient = "dx = reshape(g)",
+    .arity = 1,
+    .params = sizeof(UnsqueezeParams),
+    .fields = unsqueeze_fields,
+    .shape = unsqueeze_shape,
+    .forward = unsqueeze_forward,
+    .backward = backward,
+    .flags = OP_VIEW | OP_ANY_DEVICE,
     .samples = "3x4 {dim=0}; 3x4 {dim=2}; 3x4 {dim=-1}; 3x4 {dim=-3}; {dim=0}; {dim=-1}; 0x3 {dim=1}",
-    .errors = "3x4 {dim=3} ! EINDEX; 3x4 {dim=-4} ! EINDEX" };
+    .errors = "3x4 {dim=3} ! EINDEX; 3x4 {dim=-4} ! EINDEX"
+};
 REGISTER_OP(op_unsqueeze);
 
-Tensor *tensor_unsqueeze(Tensor *x, int dim)
-{
-    return APPLY(&op_unsqueeze, &((UnsqueezeParams){ dim }), x);
-}
+Tensor *tensor_unsqueeze(Tensor *x, int dim) { return APPLY(&op_unsqueeze, &((UnsqueezeParams){ dim }), x); }

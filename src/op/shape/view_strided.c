@@ -1,15 +1,16 @@
 /* view_strided.c - views that read elements several times: windows along a dim, and strides of one's own.
  *
- *   unfold_dim      y[..., k, ..., i] = x[..., k step + i, ...]      dx = unfold_dim_backward(dy): the windows added where they lie
- *   as_strided      y at (i, j, ...) = flat(x)_(offset + i s_0 + j s_1 + ...)      dx = zeros with dy added at those places */
+ *   unfold_dim      y[..., k, ..., i] = x[..., k step + i, ...]      dx = unfold_dim_backward(dy): the
+ * windows added where they lie as_strided      y at (i, j, ...) = flat(x)_(offset + i s_0 + j s_1 + ...) dx =
+ * zeros with dy added at those places */
 #include "shape_op.h"
 
-/* ---- unfold_dim ---------------------------------------------------------------------------------------------------- */
+/* ---- unfold_dim ------------------------------------------------------------------------------ */
 
 typedef struct UnfoldParams {
     int dim;
     int64_t size, step;
-    int64_t length;                         /* of x in dim: what unfold_dim_backward makes */
+    int64_t length; /* of x in dim: what unfold_dim_backward makes */
 } UnfoldParams;
 
 static Tensor *windows(const Tensor *x, const UnfoldParams *p)
@@ -28,18 +29,18 @@ static int unfold_shape(OpCall *c)
     p->dim = call_dim(c, p->dim, shape_of(x));
     if (p->dim < 0) return -1;
     p->length = x->ndim ? x->shape[p->dim] : 1;
-    if (x->ndim == TENSOR_MAX_DIMS) return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);
+    if (x->ndim == TENSOR_MAX_DIMS)
+        return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);
     if (p->step < 1 || p->size < 0)
-        return op_fail(c, TENSOR_EVALUE, "windows of %lld by steps of %lld: want 0 and 1 or more", (long long)p->size, (long long)p->step);
+        return op_fail(c, TENSOR_EVALUE, "windows of %lld by steps of %lld: want 0 and 1 or more",
+                       (long long)p->size, (long long)p->step);
     if (p->size > p->length)
-        return op_fail(c, TENSOR_ESHAPE, "windows of %lld in dimension %d of %s: want at most %lld", (long long)p->size, p->dim, S(x), (long long)p->length);
+        return op_fail(c, TENSOR_ESHAPE, "windows of %lld in dimension %d of %s: want at most %lld",
+                       (long long)p->size, p->dim, S(x), (long long)p->length);
     return 0;
 }
 
-static int unfold_forward(OpCall *c)
-{
-    return op_set_result(c, 0, windows(op_input(c, 0), op_params(c)));
-}
+static int unfold_forward(OpCall *c) { return op_set_result(c, 0, windows(op_input(c, 0), op_params(c))); }
 
 static const TensorOp op_unfold_dim_backward;
 
@@ -49,15 +50,30 @@ static int unfold_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField unfold_fields[] = { { "dimension", OP_INT, offsetof(UnfoldParams, dim), NULL }, OP_FIELD(OP_I64, UnfoldParams, size, NULL),
-    OP_FIELD(OP_I64, UnfoldParams, step, NULL), { 0 } };
-static const TensorOp op_unfold_dim = { .name = "unfold_dim", .summary = "windows of a size along a dim, step apart, as the last dim", .arity = 1,
-    .gradient = "dx = zeros with the windows of dy added where they lie", .params = sizeof(UnfoldParams), .fields = unfold_fields, .shape = unfold_shape,
-    .forward = unfold_forward, .backward = unfold_grad, .flags = OP_VIEW | OP_ANY_DEVICE, .torch = "Tensor.unfold",
-    .samples = "7 {dimension=0 size=3 step=1}; 2x7 {dimension=1 size=3 step=2}; 7x2 {dimension=-2 size=2 step=3}; {dimension=0 size=1 step=1}; "
-               "0x3 {dimension=1 size=2 step=1}; 5 {dimension=0 size=0 step=2}; 5 {dimension=0 size=5 step=9}",
-    .errors = "5 {dimension=0 size=6 step=1} ! ESHAPE; 5 {dimension=0 size=2 step=0} ! EVALUE; 5 {dimension=0 size=-1 step=1} ! EVALUE; "
-              "5 {dimension=1 size=1 step=1} ! EINDEX" };
+static const OpField unfold_fields[] = { { "dimension", OP_INT, offsetof(UnfoldParams, dim), NULL },
+                                         OP_FIELD(OP_I64, UnfoldParams, size, NULL),
+                                         OP_FIELD(OP_I64, UnfoldParams, step, NULL),
+                                         { 0 } };
+static const TensorOp op_unfold_dim = {
+    .name = "unfold_dim",
+    .summary = "windows of a size along a dim, step apart, as the last dim",
+    .arity = 1,
+    .gradient = "dx = zeros with the windows of dy added where they lie",
+    .params = sizeof(UnfoldParams),
+    .fields = unfold_fields,
+    .shape = unfold_shape,
+    .forward = unfold_forward,
+    .backward = unfold_grad,
+    .flags = OP_VIEW | OP_ANY_DEVICE,
+    .torch = "Tensor.unfold",
+    .samples =
+        "7 {dimension=0 size=3 step=1}; 2x7 {dimension=1 size=3 step=2}; 7x2 {dimension=-2 size=2 step=3}; "
+        "{dimension=0 size=1 step=1}; "
+        "0x3 {dimension=1 size=2 step=1}; 5 {dimension=0 size=0 step=2}; 5 {dimension=0 size=5 step=9}",
+    .errors = "5 {dimension=0 size=6 step=1} ! ESHAPE; 5 {dimension=0 size=2 step=0} ! EVALUE; 5 "
+              "{dimension=0 size=-1 step=1} ! EVALUE; "
+              "5 {dimension=1 size=1 step=1} ! EINDEX"
+};
 REGISTER_OP(op_unfold_dim);
 
 Tensor *tensor_unfold_dim(Tensor *x, int dimension, int64_t size, int64_t step)
@@ -73,10 +89,12 @@ static int fold_shape(OpCall *c)
     int ndim = g->ndim - 1;
     for (int d = 0; d < ndim; d++) shape[d] = g->shape[d];
     p->dim = ndim < 0 ? -1 : call_dim(c, p->dim, (TensorShape){ ndim, shape });
-    if (p->dim < 0) return ndim < 0 ? op_fail(c, TENSOR_ESHAPE, "[]: want windows as the last dimension") : -1;
+    if (p->dim < 0)
+        return ndim < 0 ? op_fail(c, TENSOR_ESHAPE, "[]: want windows as the last dimension") : -1;
     bool fits = p->step > 0 && p->length >= p->size && g->shape[ndim] == p->size && p->size >= 0;
     if (!fits || (ndim && shape[p->dim] != (p->length - p->size) / p->step + 1))
-        return op_fail(c, TENSOR_ESHAPE, "%s for windows of %lld by %lld in a size of %lld", S(g), (long long)p->size, (long long)p->step, (long long)p->length);
+        return op_fail(c, TENSOR_ESHAPE, "%s for windows of %lld by %lld in a size of %lld", S(g),
+                       (long long)p->size, (long long)p->step, (long long)p->length);
     if (ndim) shape[p->dim] = p->length;
     return op_set_output(c, 0, (TensorShape){ ndim, shape }, (TensorDtype)g->dtype);
 }
@@ -87,11 +105,13 @@ static int fold_forward(OpCall *c)
     const UnfoldParams *p = op_params(c);
     Tensor *g = op_input(c, 0), *y = op_output(c, 0);
     bool half = dtype_is_half(y->dtype);
-    Tensor *sum = half ? own(new_tensor(shape_of(y), TENSOR_F32, y->place)) : y, *from = half ? own(raw_cast(g, TENSOR_F32)) : g;
+    Tensor *sum = half ? own(new_tensor(shape_of(y), TENSOR_F32, y->place)) : y,
+           *from = half ? own(raw_cast(g, TENSOR_F32)) : g;
     if (!sum || !from || raw_fill(sum, 0)) return -1;
     for (int64_t i = 0; i < p->size; i++) {
         int64_t count = y->ndim ? g->shape[p->dim] : 1;
-        Tensor *to = y->ndim ? new_part(sum, p->dim, i, count, p->step) : tensor_retain(sum), *piece = new_layer(from, g->ndim - 1, i);
+        Tensor *to = y->ndim ? new_part(sum, p->dim, i, count, p->step) : tensor_retain(sum),
+               *piece = new_layer(from, g->ndim - 1, i);
         int status = to && piece ? raw_add_into(to, piece) : -1;
         tensor_release(to);
         tensor_release(piece);
@@ -106,19 +126,37 @@ static int fold_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fold_fields[] = { { "dimension", OP_INT, offsetof(UnfoldParams, dim), NULL }, OP_FIELD(OP_I64, UnfoldParams, size, NULL),
-    OP_FIELD(OP_I64, UnfoldParams, step, NULL), OP_FIELD(OP_I64, UnfoldParams, length, NULL), { 0 } };
-static const TensorOp op_unfold_dim_backward = { .name = "unfold_dim_backward", .summary = "zeros with windows added where they lie in a dim", .arity = 1,
-    .gradient = "dx = the windows of dy", .params = sizeof(UnfoldParams), .fields = fold_fields, .shape = fold_shape, .forward = fold_forward,
-    .backward = fold_grad, .flags = OP_ANY_DEVICE, .torch = "-",
-    .samples = "5x3 {dimension=0 size=3 step=1 length=7}; 2x3x3 {dimension=1 size=3 step=2 length=8}; 1 {dimension=0 size=1 step=1 length=1}; "
+static const OpField fold_fields[] = { { "dimension", OP_INT, offsetof(UnfoldParams, dim), NULL },
+                                       OP_FIELD(OP_I64, UnfoldParams, size, NULL),
+                                       OP_FIELD(OP_I64, UnfoldParams, step, NULL),
+                                       OP_FIELD(OP_I64, UnfoldParams, length, NULL),
+                                       { 0 } };
+static const TensorOp op_unfold_dim_backward = {
+    .name = "unfold_dim_backward",
+    .summary = "zeros with windows added where they lie in a dim",
+    .arity = 1,
+    .gradient = "dx = the windows of dy",
+    .params = sizeof(UnfoldParams),
+    .fields = fold_fields,
+    .shape = fold_shape,
+    .forward = fold_forward,
+    .backward = fold_grad,
+    .flags = OP_ANY_DEVICE,
+    .torch = "-",
+    .samples = "5x3 {dimension=0 size=3 step=1 length=7}; 2x3x3 {dimension=1 size=3 step=2 length=8}; 1 "
+               "{dimension=0 size=1 step=1 length=1}; "
                "0x2x2 {dimension=1 size=2 step=1 length=3}",
-    .errors = "5x3 {dimension=0 size=3 step=1 length=8} ! ESHAPE; {dimension=0 size=1 step=1 length=1} ! ESHAPE; 5x3 {dimension=1 size=3 step=1 length=7} ! EINDEX" };
+    .errors = "5x3 {dimension=0 size=3 step=1 length=8} ! ESHAPE; {dimension=0 size=1 step=1 length=1} ! "
+              "ESHAPE; 5x3 {dimension=1 size=3 step=1 length=7} ! EINDEX"
+};
 REGISTER_OP(op_unfold_dim_backward);
 
-/* ---- as_strided ------------------------------------------------------------------------------------------------------ */
+/* ---- as_strided ------------------------------------------------------------------------------ */
 
-typedef struct StridedParams { OpDims size, stride; int64_t storage_offset; } StridedParams;
+typedef struct StridedParams {
+    OpDims size, stride;
+    int64_t storage_offset;
+} StridedParams;
 
 static int strided_shape(OpCall *c)
 {
@@ -128,24 +166,33 @@ static int strided_shape(OpCall *c)
     int64_t count = shape_count(size), last = p->storage_offset;
     if (p->size.n != p->stride.n)
         return op_fail(c, TENSOR_EVALUE, "%d sizes and %d strides", p->size.n, p->stride.n);
-    if (count < 0) return op_fail(c, TENSOR_ESHAPE, "sizes %s from %s: they must not be negative, nor too many", shape_text(size), S(x));
+    if (count < 0)
+        return op_fail(c, TENSOR_ESHAPE, "sizes %s from %s: they must not be negative, nor too many",
+                       shape_text(size), S(x));
     bool inside = p->storage_offset >= 0;
     for (int d = 0; d < p->size.n && inside; d++) {
         int64_t reach;
-        if (p->stride.at[d] < 0) return op_fail(c, TENSOR_EVALUE, "a stride of %lld", (long long)p->stride.at[d]);
-        inside = count == 0 || (!__builtin_mul_overflow(p->size.at[d] - 1, p->stride.at[d], &reach) && !__builtin_add_overflow(last, reach, &last));
+        if (p->stride.at[d] < 0)
+            return op_fail(c, TENSOR_EVALUE, "a stride of %lld", (long long)p->stride.at[d]);
+        inside = count == 0 || (!__builtin_mul_overflow(p->size.at[d] - 1, p->stride.at[d], &reach) &&
+                                !__builtin_add_overflow(last, reach, &last));
     }
     if (!inside || (count && last >= x->numel) || last > x->numel)
-        return op_fail(c, TENSOR_EINDEX, "sizes %s by strides %s from %lld on reach beyond the elements of %s", shape_text(size),
-                       shape_text(dims_shape(&p->stride)), (long long)p->storage_offset, S(x));
-    return x->flags & FLAG_CONTIGUOUS ? 0 : op_fail(c, TENSOR_ESHAPE, "%s is not contiguous: its elements are counted in row-major order", S(x));
+        return op_fail(
+            c, TENSOR_EINDEX, "sizes %s by strides %s from %lld on reach beyond the elements of %s",
+            shape_text(size), shape_text(dims_shape(&p->stride)), (long long)p->storage_offset, S(x));
+    return x->flags & FLAG_CONTIGUOUS
+               ? 0
+               : op_fail(c, TENSOR_ESHAPE,
+                         "%s is not contiguous: its elements are counted in row-major order", S(x));
 }
 
 static int strided_forward(OpCall *c)
 {
     const StridedParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
-    return op_set_result(c, 0, own(new_view(x, p->size.n, p->size.at, p->stride.at, x->numel ? p->storage_offset : 0)));
+    return op_set_result(
+        c, 0, own(new_view(x, p->size.n, p->size.at, p->stride.at, x->numel ? p->storage_offset : 0)));
 }
 
 /* The row-major position in x of every element of the view. */
@@ -154,7 +201,8 @@ static Tensor *places(const StridedParams *p)
     Tensor *list = own(new_tensor(SHAPE(shape_count(dims_shape(&p->size))), TENSOR_I64, &cpu_place));
     for (int64_t i = 0; list && i < list->numel; i++) {
         int64_t at = p->storage_offset, rest = i;
-        for (int d = p->size.n - 1; d >= 0; rest /= p->size.at[d], d--) at += rest % p->size.at[d] * p->stride.at[d];
+        for (int d = p->size.n - 1; d >= 0; rest /= p->size.at[d], d--)
+            at += rest % p->size.at[d] * p->stride.at[d];
         ((int64_t *)list->data)[i] = at;
     }
     return list;
@@ -164,27 +212,43 @@ static int strided_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const StridedParams *p = op_params(c);
     TensorShape shape = op_input_shape(c, 0);
-    Tensor *at = carried(places(p), dy->place), *zero = zeros_on(SHAPE(shape_count(shape)), dy->dtype, dy->place);
+    Tensor *at = carried(places(p), dy->place),
+           *zero = zeros_on(SHAPE(shape_count(shape)), dy->dtype, dy->place);
     Tensor *sum = at && zero ? tensor_index_add(zero, 0, at, tensor_reshape(dy, SHAPE(at->numel))) : NULL;
     dx[0] = sum ? tensor_reshape(sum, shape) : NULL;
     return dx[0] ? 0 : -1;
 }
 
-static const OpField strided_fields[] = { OP_FIELD(OP_DIMS, StridedParams, size, NULL), OP_FIELD(OP_DIMS, StridedParams, stride, NULL),
-    OP_FIELD(OP_I64, StridedParams, storage_offset, "0"), { 0 } };
-static const TensorOp op_as_strided = { .name = "as_strided", .summary = "a view of a contiguous x by sizes and strides of one's own; they may overlap",
+static const OpField strided_fields[] = { OP_FIELD(OP_DIMS, StridedParams, size, NULL),
+                                          OP_FIELD(OP_DIMS, StridedParams, stride, NULL),
+                                          OP_FIELD(OP_I64, StridedParams, storage_offset, "0"),
+                                          { 0 } };
+static const TensorOp op_as_strided = {
+    .name = "as_strided",
+    .summary = "a view of a contiguous x by sizes and strides of one's own; they may overlap",
     .gradient = "dx = zeros with dy added where it was read",
-    .arity = 1, .params = sizeof(StridedParams), .fields = strided_fields, .shape = strided_shape, .forward = strided_forward, .backward = strided_backward,
+    .arity = 1,
+    .params = sizeof(StridedParams),
+    .fields = strided_fields,
+    .shape = strided_shape,
+    .forward = strided_forward,
+    .backward = strided_backward,
     .flags = OP_VIEW | OP_ANY_DEVICE,
-    .samples = "9 {size=[3 3] stride=[1 2]}; 3x4 {size=[2 2 2] stride=[1 4 0] storage_offset=3}; 5 {size=[] stride=[]}; {size=[4] stride=[0]}; "
+    .samples = "9 {size=[3 3] stride=[1 2]}; 3x4 {size=[2 2 2] stride=[1 4 0] storage_offset=3}; 5 {size=[] "
+               "stride=[]}; {size=[4] stride=[0]}; "
                "0 {size=[0 3] stride=[1 1]}; 6 {size=[2 3] stride=[3 1]}; 4 {size=[0] stride=[9]}",
-    .errors = "9 {size=[3 3] stride=[4 1]} ! EINDEX; 9 {size=[3] stride=[1] storage_offset=7} ! EINDEX; 9 {size=[3] stride=[1] storage_offset=-1} ! EINDEX; "
-              "9 {size=[3] stride=[]} ! EVALUE; 9 {size=[-1] stride=[1]} ! ESHAPE; 9 {size=[2] stride=[-1] storage_offset=4} ! EVALUE; 0 {size=[] stride=[]} ! EINDEX" };
+    .errors = "9 {size=[3 3] stride=[4 1]} ! EINDEX; 9 {size=[3] stride=[1] storage_offset=7} ! EINDEX; 9 "
+              "{size=[3] stride=[1] storage_offset=-1} ! EINDEX; "
+              "9 {size=[3] stride=[]} ! EVALUE; 9 {size=[-1] stride=[1]} ! ESHAPE; 9 {size=[2] stride=[-1] "
+              "storage_offset=4} ! EVALUE; 0 {size=[] stride=[]} ! EINDEX"
+};
 REGISTER_OP(op_as_strided);
 
 Tensor *tensor_as_strided_args(TensorAsStridedArgs args)
 {
     StridedParams p = { .storage_offset = args.storage_offset };
-    if (shape_to_dims("as_strided", args.size, &p.size) || shape_to_dims("as_strided", args.stride, &p.stride)) return NULL;
+    if (shape_to_dims("as_strided", args.size, &p.size) ||
+        shape_to_dims("as_strided", args.stride, &p.stride))
+        return NULL;
     return APPLY(&op_as_strided, &p, args.input);
 }

@@ -1,16 +1,20 @@
-/* cublas_v2.h - stand-in for cuBLAS over cuemu: column-major reference loops in double, stream-ordered, with the names and
- * the argument order of the real one; arguments are checked. */
+/* cublas_v2.h - stand-in for cuBLAS over cuemu: column-major reference loops in double, stream-ordered, with
+ * the names and the argument order of the real one; arguments are checked. */
 #pragma once
 #include "cuemu/cuemu.h"
 
 typedef enum {
-    CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_INVALID_VALUE = 7, CUBLAS_STATUS_EXECUTION_FAILED = 13
+    CUBLAS_STATUS_SUCCESS = 0,
+    CUBLAS_STATUS_INVALID_VALUE = 7,
+    CUBLAS_STATUS_EXECUTION_FAILED = 13
 } cublasStatus_t;
 typedef enum { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 } cublasOperation_t;
 typedef enum { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_16BF = 14 } cudaDataType_t;
 typedef enum { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70 } cublasComputeType_t;
 typedef enum { CUBLAS_GEMM_DEFAULT = -1 } cublasGemmAlgo_t;
-struct cuemuBlas { cudaStream_t stream; };
+struct cuemuBlas {
+    cudaStream_t stream;
+};
 typedef cuemuBlas *cublasHandle_t;
 
 namespace cuemu {
@@ -73,8 +77,8 @@ inline cublasStatus_t gemm(cudaStream_t stream, const Gemm &g)
 {
     const bool sizes = g.m >= 0 && g.n >= 0 && g.k >= 0 && g.batch >= 0;
     if (!sizes || g.lda < (g.ta ? g.k : g.m) || g.ldb < (g.tb ? g.n : g.k) || g.ldc < g.m) {
-        fprintf(stderr, "cuemu: gemm: bad leading dimension (m %d n %d k %d lda %d ldb %d ldc %d ops %d%d)\n", g.m, g.n, g.k, g.lda,
-                g.ldb, g.ldc, g.ta, g.tb);
+        fprintf(stderr, "cuemu: gemm: bad leading dimension (m %d n %d k %d lda %d ldb %d ldc %d ops %d%d)\n",
+                g.m, g.n, g.k, g.lda, g.ldb, g.ldc, g.ta, g.tb);
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     if (!g.m || !g.n || !g.batch) return CUBLAS_STATUS_SUCCESS;
@@ -101,15 +105,20 @@ static inline cublasStatus_t cublasSetStream(cublasHandle_t h, cudaStream_t s)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-static inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void *, size_t) { return CUBLAS_STATUS_SUCCESS; }
+static inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void *, size_t)
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
 
-static inline cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n,
-                                                        int k, const void *alpha, const void *a, cudaDataType_t at, int lda,
-                                                        long long sa, const void *b, cudaDataType_t bt, int ldb, long long sb,
-                                                        const void *beta, void *c, cudaDataType_t ct, int ldc, long long sc, int batch,
-                                                        cublasComputeType_t compute, cublasGemmAlgo_t)
+static inline cublasStatus_t cublasGemmStridedBatchedEx(
+    cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha,
+    const void *a, cudaDataType_t at, int lda, long long sa, const void *b, cudaDataType_t bt, int ldb,
+    long long sb, const void *beta, void *c, cudaDataType_t ct, int ldc, long long sc, int batch,
+    cublasComputeType_t compute, cublasGemmAlgo_t)
 {
     const bool f64 = compute == CUBLAS_COMPUTE_64F;
-    const double x = f64 ? *(const double *)alpha : *(const float *)alpha, y = f64 ? *(const double *)beta : *(const float *)beta;
-    return cuemu::gemm(h->stream, cuemu::Gemm{ ta, tb, m, n, k, x, y, a, b, c, at, bt, ct, lda, ldb, ldc, batch, sa, sb, sc });
+    const double x = f64 ? *(const double *)alpha : *(const float *)alpha,
+                 y = f64 ? *(const double *)beta : *(const float *)beta;
+    return cuemu::gemm(h->stream, cuemu::Gemm{ ta, tb, m,  n,   k,   x,   y,     a,  b,  c,
+                                               at, bt, ct, lda, ldb, ldc, batch, sa, sb, sc });
 }
