@@ -12,9 +12,9 @@ static double combine(double sum, double norm, double p)
 static double total_norm(TensorList list, double p)
 {
     double sum = 0;
-    for (int i = 0; i < list.n; i++) {
+    for (int i = 0; i < list.count; i++) {
         TensorScope scope = tensor_scope_open();
-        Tensor *grad = tensor_grad(list.at[i]);
+        Tensor *grad = tensor_grad(list.item[i]);
         if (grad) sum = combine(sum, tensor_item(tensor_norm(grad, p)), p);
         tensor_scope_close(scope);
     }
@@ -24,9 +24,9 @@ static double total_norm(TensorList list, double p)
 static int scale_all(TensorList list, double factor)
 {
     int status = 0;
-    for (int i = 0; i < list.n && !status; i++) {
+    for (int i = 0; i < list.count && !status; i++) {
         TensorScope scope = tensor_scope_open();
-        Tensor *grad = tensor_grad(list.at[i]);
+        Tensor *grad = tensor_grad(list.item[i]);
         if (grad && !tensor_mul_scalar_(grad, factor)) status = -1;
         tensor_scope_close(scope);
     }
@@ -58,9 +58,9 @@ int nn_clip_grad_value_(TensorList list, double limit)
         return tensor_fail(TENSOR_EVALUE, "nn_clip_grad_value_", "limit %g: want 0 or more", limit);
     bool was = tensor_set_grad_enabled(false);
     int status = 0;
-    for (int i = 0; i < list.n && !status; i++) {
+    for (int i = 0; i < list.count && !status; i++) {
         TensorScope scope = tensor_scope_open();
-        Tensor *grad = tensor_grad(list.at[i]);
+        Tensor *grad = tensor_grad(list.item[i]);
         if (grad && !tensor_clamp_(grad, -limit, limit)) status = -1;
         tensor_scope_close(scope);
     }

@@ -119,7 +119,7 @@ static TensorList parameters(const Recurrent *r, Tensor *at[MOST_PARAMETERS])
 {
     const int n = r->base.parameter_count;
     for (int i = 0; i < n; i++) at[i] = nn_param(&r->base, i);
-    return (TensorList){ at, n };
+    return TENSOR_LIST(at, n);
 }
 
 Tensor *nn_rnn_forward(Module *module, Tensor *x, Tensor *h0, Tensor **h_n)

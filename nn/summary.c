@@ -145,10 +145,10 @@ static int print_totals(FILE *file, Module *m)
 {
     int64_t trained = 0, all = 0, bytes = 0;
     TensorList list = nn_parameters(m);
-    for (int i = 0; i < list.n; i++) {
-        int64_t n = tensor_numel(list.at[i]);
-        all += n, bytes += n * (int64_t)tensor_dtype_size(tensor_dtype(list.at[i]));
-        if (tensor_requires_grad(list.at[i])) trained += n;
+    for (int i = 0; i < list.count; i++) {
+        int64_t n = tensor_numel(list.item[i]);
+        all += n, bytes += n * (int64_t)tensor_dtype_size(tensor_dtype(list.item[i]));
+        if (tensor_requires_grad(list.item[i])) trained += n;
     }
     char number[32];
     fprintf(file, "Total parameters: %s\n", grouped(all, number));
@@ -196,10 +196,10 @@ static Tensor *input_for(Module *m, const NNSummaryArgs *args)
 {
     TensorList list = nn_parameters(m);
     TensorDtype dtype = args->dtype != TENSOR_DTYPES ? args->dtype
-                        : list.n                     ? tensor_dtype(list.at[0])
+                        : list.count                 ? tensor_dtype(list.item[0])
                                                      : TENSOR_F32;
     Tensor *x = tensor_zeros(args->shape, dtype);
-    return list.n ? tensor_to_device(x, tensor_device(list.at[0])) : x;
+    return list.count ? tensor_to_device(x, tensor_device(list.item[0])) : x;
 }
 
 static int run(Table *t, Module *m, const NNSummaryArgs *args)

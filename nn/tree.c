@@ -90,16 +90,16 @@ TensorList nn_parameters(void *module)
 {
     Module *m = module;
     int most = 0;
-    if (nn_null(m, "nn_parameters") || nn_walk(m, count_parameter, &most)) return (TensorList){ NULL, 0 };
+    if (nn_null(m, "nn_parameters") || nn_walk(m, count_parameter, &most)) return TENSOR_LIST(NULL, 0);
     Tensor **list = realloc(m->list, (size_t)(most ? most : 1) * sizeof *list);
     if (!list) {
         tensor_fail(TENSOR_ENOMEM, "nn_parameters", "out of memory");
-        return (TensorList){ NULL, 0 };
+        return TENSOR_LIST(NULL, 0);
     }
     m->list = list;
     Collected c = { list, 0 };
     nn_walk(m, collect, &c);
-    return (TensorList){ list, c.n };
+    return TENSOR_LIST(list, c.n);
 }
 
 static int name_parameter(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
@@ -245,6 +245,6 @@ int64_t nn_num_parameters(void *module)
 {
     int64_t sum = 0;
     TensorList list = nn_parameters(module);
-    for (int i = 0; i < list.n; i++) sum += tensor_numel(list.at[i]);
+    for (int i = 0; i < list.count; i++) sum += tensor_numel(list.item[i]);
     return sum;
 }

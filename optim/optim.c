@@ -19,23 +19,23 @@ static bool has_param(const Optimizer *opt, const Tensor *t)
 static int check_param(const Optimizer *opt, TensorList list, int i)
 {
     const char *name = opt->kind->name;
-    if (!list.at[i])
+    if (!list.item[i])
         return tensor_error() ? -1 : tensor_fail(TENSOR_ENULL, "optim", "%s: parameter %d is NULL", name, i);
-    if (!tensor_is_leaf(list.at[i]))
+    if (!tensor_is_leaf(list.item[i]))
         return tensor_fail(TENSOR_EGRAD, "optim", "%s: parameter %d is the result of an op, not a leaf", name,
                            i);
-    bool twice = has_param(opt, list.at[i]);
-    for (int k = 0; k < i && !twice; k++) twice = list.at[k] == list.at[i];
+    bool twice = has_param(opt, list.item[i]);
+    for (int k = 0; k < i && !twice; k++) twice = list.item[k] == list.item[i];
     return twice ? tensor_fail(TENSOR_EVALUE, "optim", "%s: parameter %d is given twice", name, i) : 0;
 }
 
 static int check_group(const Optimizer *opt, TensorList list, const OptimGroup *options)
 {
-    if (list.n < 1 || !list.at)
+    if (list.count < 1 || !list.item)
         return tensor_error()
                    ? -1
                    : tensor_fail(TENSOR_EVALUE, "optim", "%s: no parameters given", opt->kind->name);
-    for (int i = 0; i < list.n; i++)
+    for (int i = 0; i < list.count; i++)
         if (check_param(opt, list, i)) return -1;
     return opt->kind->check ? opt->kind->check(options, opt->kind->name) : 0;
 }
@@ -45,10 +45,10 @@ static int add_group(Optimizer *opt, TensorList list, OptimGroup options)
     if (check_group(opt, list, &options)) return -1;
     OptimGroup *groups = realloc(opt->group, (size_t)(opt->groups + 1) * sizeof *groups);
     if (groups) opt->group = groups;
-    options.param = groups ? calloc((size_t)list.n, sizeof *options.param) : NULL;
+    options.param = groups ? calloc((size_t)list.count, sizeof *options.param) : NULL;
     if (!options.param) return tensor_fail(TENSOR_ENOMEM, "optim", "%s: out of memory", opt->kind->name);
-    options.count = list.n;
-    for (int i = 0; i < list.n; i++) options.param[i].tensor = tensor_retain(list.at[i]);
+    options.count = list.count;
+    for (int i = 0; i < list.count; i++) options.param[i].tensor = tensor_retain(list.item[i]);
     groups[opt->groups++] = options;
     return 0;
 }

@@ -21,7 +21,7 @@ for header in include/tapegrad.h include/tapegrad/*.h; do
     done
 done
 # A number, or a bare array, where tensors are wanted: C would take them, with a warning at most.
-for call in 'tensor_add(x, 2)' 'tensor_cat(parts, 1)' 'tensor_stack(parts)'; do
+for call in 'tensor_add(x, 2)' 'tensor_cat(parts, 1)' 'tensor_stack(parts)' 'nn_clip_grad_norm_(parts, 1.0)' 'tensor_lstm(x, x, x, parts)' 'optim_sgd(parts, 0.1)'; do
     for compiler in gcc clang; do
         if printf '#include <tapegrad.h>\nTensor *f(Tensor *x, Tensor *parts[2]) { (void)x, (void)parts; return %s; }\n' "$call" |
             $compiler -std=c11 -Iinclude -fsyntax-only -x c - 2>/dev/null; then echo "headers: $call compiles with $compiler" >&2; exit 1; fi

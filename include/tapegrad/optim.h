@@ -10,7 +10,7 @@
  *     optim_free(opt);
  *
  * Arguments in PyTorch's order, options by name, its defaults, its numbers.  Parameters come as a list:
- * nn_parameters(net), TENSORS(w, b), or ((TensorList){ array, n }); the optimizer retains the tensors, so
+ * nn_parameters(net), TENSORS(w, b), or TENSOR_LIST(array, n); the optimizer retains the tensors, so
  * that it may outlive the net. Several groups of parameters with options of their own: optim_add_group.
  *
  * A parameter whose gradient is NULL is skipped completely: no decay, no count.  A step first makes all it

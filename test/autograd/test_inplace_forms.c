@@ -325,7 +325,7 @@ static void test_broadcast_tensors(void **state)
 {
     (void)state;
     Tensor *y[3], *same[2] = { numbers(SHAPE(2, 1), "1 2"), numbers(SHAPE(2), "3 4") };
-    assert_int_equal(tensor_broadcast_tensors((TensorList){ same, 2 }, same),
+    assert_int_equal(tensor_broadcast_tensors(TENSOR_LIST(same, 2), same),
                      2); /* results over the list itself */
     assert_values(same[0], SHAPE(2, 2), "1 1 2 2");
     assert_values(same[1], SHAPE(2, 2), "3 4 3 4");

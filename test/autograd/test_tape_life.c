@@ -126,7 +126,7 @@ static void test_many_small_graphs_summed(void **state)
         losses[i] =
             tensor_scope_return(scope, tensor_mul_scalar(tensor_square(tensor_mul_scalar(w, i)), 0.5));
     }
-    DONE(tensor_backward(tensor_sum(tensor_stack(((TensorList){ losses, 64 })))));
+    DONE(tensor_backward(tensor_sum(tensor_stack(TENSOR_LIST(losses, 64)))));
     Tensor *sum = tensor_scalar(0, TENSOR_F64);
     for (int i = 64; i < 200; i++) sum = tensor_add(sum, losses[i]);
     DONE(tensor_backward(sum));

@@ -142,11 +142,11 @@ static void many_parts(void **state)
     (void)state;
     Tensor *x = leaf(counted(SHAPE(MANY, 2))), *part[MANY];
     assert_int_equal(tensor_unbind(x, 0, part, MANY), MANY);
-    Tensor *y = tensor_stack(((TensorList){ part, MANY }), -1);
+    Tensor *y = tensor_stack(TENSOR_LIST(part, MANY), -1);
     assert_int_equal(tensor_size(y, 0), 2);
     assert_tensor_close(tensor_detach(tensor_t(y)), tensor_detach(x), 0, 0);
     assert_int_equal(tensor_split(x, 1, 0, part, MANY), MANY);
-    Tensor *z = tensor_cat(((TensorList){ part, MANY }));
+    Tensor *z = tensor_cat(TENSOR_LIST(part, MANY));
     assert_tensor_close(tensor_detach(z), tensor_detach(x), 0, 0);
     Tensor *w = counted(SHAPE(MANY, 2));
     assert_int_equal(tensor_backward(tensor_sum(tensor_add(tensor_mul(tensor_t(y), w), tensor_mul(z, w)))),
@@ -365,7 +365,7 @@ static void sixteen_dims(void **state)
                      2);
     assert_tensor_error(tensor_expand(tensor_ones(SHAPE(1), TENSOR_F32), SHAPE(INT64_MAX / 2, 8)),
                         TENSOR_ESHAPE);
-    assert_tensor_error(tensor_cat(((TensorList){ NULL, 0 })), TENSOR_EVALUE);
+    assert_tensor_error(tensor_cat(TENSOR_LIST(NULL, 0)), TENSOR_EVALUE);
     assert_null(tensor_reshape(NULL, SHAPE(1)));
     assert_int_equal(tensor_error_code(), TENSOR_ENULL);
     tensor_error_clear();

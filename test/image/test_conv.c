@@ -236,7 +236,7 @@ static void three_dimensions_are_sums_of_two(void **state)
                 layers[z] = tensor_add(layers[z], part);
             }
         }
-        Tensor *want = tensor_stack(((TensorList){ layers, (int)od }), 2), *g = tensor_randn_like(y),
+        Tensor *want = tensor_stack(TENSOR_LIST(layers, (int)od), 2), *g = tensor_randn_like(y),
                *in_[2] = { x, w }, *grad[2], *other[2];
         assert_true(tensor_allclose(y, want, 1e-11, 1e-11, false));
         assert_int_equal(tensor_gradients_many(&y, &g, 1, in_, 2, grad, (TensorGradientsArgs){ 0 }), 0);

@@ -50,7 +50,7 @@ static void names(void **state)
     assert_names(nn_named_parameters(net), parameters, 5);
     assert_names(nn_state_dict(net), all, 8);
     assert_names(nn_state_dict(net), all, 8);
-    assert_int_equal(nn_parameters(net).n, 5);
+    assert_int_equal(nn_parameters(net).count, 5);
     assert_int_equal(nn_num_parameters(net), 18 + 4 + 3);
     assert_ptr_equal(nn_get(net, "3.0.bias"), nn_get_module(net, "3.0")->parameters[1].tensor);
     assert_int_equal(tensor_dtype(nn_get(net, "1.num_batches_tracked")), TENSOR_I64);
@@ -72,7 +72,7 @@ static void tied(void **state)
     TensorScope scope = tensor_scope_open();
     Module *net = nn_sequential(nn_embedding(5, 3), nn_linear(3, 5, .bias = false));
     nn_register_parameter(nn_get_module(net, "1"), "weight", nn_get(net, "0.weight"));
-    assert_int_equal(nn_parameters(net).n, 1);
+    assert_int_equal(nn_parameters(net).count, 1);
     assert_int_equal(nn_num_parameters(net), 15);
     assert_int_equal(nn_named_parameters(net).count, 1);
     assert_int_equal(nn_state_dict(net).count, 2);
@@ -98,7 +98,7 @@ static void shared(void **state)
     Module *inner = nn_linear(2, 2),
            *net = nn_sequential(inner, nn_retain(inner), nn_sequential(nn_retain(inner)));
     assert_non_null(net);
-    assert_int_equal(nn_parameters(net).n, 2);
+    assert_int_equal(nn_parameters(net).count, 2);
     assert_int_equal(nn_state_dict(net).count, 6);
     assert_int_equal(nn_to(net, TENSOR_F64), 0);
     assert_non_null(nn_forward(net, tensor_ones(SHAPE(1, 2), TENSOR_F64)));
@@ -279,7 +279,7 @@ static void buffers(void **state)
     nn_register_buffer(m, "mask", tensor_ones(SHAPE(1), TENSOR_BOOL), .persistent = false);
     assert_ptr_equal(nn_done(m), m);
     assert_int_equal(nn_state_dict(m).count, 1);
-    assert_int_equal(nn_parameters(m).n, 0);
+    assert_int_equal(nn_parameters(m).count, 0);
     assert_int_equal(nn_to(m, TENSOR_F16), 0);
     assert_int_equal(tensor_dtype(nn_get(m, "kept")), TENSOR_F16);
     assert_int_equal(tensor_dtype(nn_get(m, "mask")), TENSOR_BOOL);

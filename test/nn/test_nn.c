@@ -68,8 +68,8 @@ static void assert_parameters(Module *m, const double *want, int64_t n, double t
     TensorScope scope = tensor_scope_open();
     TensorList list = nn_parameters(m);
     Tensor *flat[16];
-    for (int i = 0; i < list.n; i++) flat[i] = tensor_flatten(tensor_detach(list.at[i]));
-    assert_values(tensor_cat(((TensorList){ flat, list.n })), want, n, tolerance);
+    for (int i = 0; i < list.count; i++) flat[i] = tensor_flatten(tensor_detach(list.item[i]));
+    assert_values(tensor_cat(TENSOR_LIST(flat, list.count)), want, n, tolerance);
     tensor_scope_close(scope);
     nn_free(m);
 }
@@ -445,7 +445,7 @@ static void clipping(void **state)
     assert_true(isinf(nn_clip_grad_norm_(list, 1)) && tensor_get(tensor_grad(a), DIMS(0)) == 0);
     assert_true(isnan(nn_clip_grad_norm_(list, -1)));
     assert_status_error(-1, TENSOR_EVALUE);
-    assert_true(nn_clip_grad_norm_(((TensorList){ NULL, 0 }), 1) == 0);
+    assert_true(nn_clip_grad_norm_(TENSOR_LIST(NULL, 0), 1) == 0);
     tensor_scope_close(scope);
 }
 

@@ -273,7 +273,7 @@ static void groups(void **state)
     opt->group[1].lr = 1;
     assert_true(optim_lr(opt) == 0.25);
     assert_status_error(optim_add_group(opt, TENSORS(start(2, TENSOR_F32), q)), TENSOR_EVALUE);
-    assert_status_error(optim_add_group(opt, ((TensorList){ NULL, 0 })), TENSOR_EVALUE);
+    assert_status_error(optim_add_group(opt, TENSOR_LIST(NULL, 0)), TENSOR_EVALUE);
     assert_status_error(optim_add_group(opt, TENSORS(start(2, TENSOR_F32)), .betas = { 1, 0.5 }),
                         TENSOR_EVALUE);
     assert_int_equal(opt->groups, 3);
@@ -291,7 +291,7 @@ static void refusals(void **state)
     int64_t before = tensor_live_count();
     TensorScope scope = tensor_scope_open();
     Tensor *p = start(5, TENSOR_F32);
-    assert_refused(optim_sgd(((TensorList){ NULL, 0 })), TENSOR_EVALUE);
+    assert_refused(optim_sgd(TENSOR_LIST(NULL, 0)), TENSOR_EVALUE);
     assert_refused(optim_sgd(TENSORS(p, p)), TENSOR_EVALUE);
     assert_refused(optim_sgd(TENSORS(p, NULL)), TENSOR_ENULL);
     assert_refused(optim_sgd(TENSORS(tensor_square(p))), TENSOR_EGRAD);

@@ -153,7 +153,7 @@ static void test_dropout_is_between_layers_and_not_on_the_last(void **state)
     Tensor *x = normal(SHAPE(4, 3, 2)), *w[MOST];
     for (int kind = 0; kind < KINDS; kind++) {
         const int n = weights(kind, 2, 1, 2, 2, w);
-        const TensorList all = { w, n }, first = { w, 4 }, second = { w + 4, 4 };
+        const TensorList all = TENSOR_LIST(w, n), first = TENSOR_LIST(w, 4), second = TENSOR_LIST(w + 4, 4);
         assert_same(run(kind, x, NULL, NULL, first, (Options){ .dropout = .9 }).y,
                     run(kind, x, NULL, NULL, first, (Options){ 0 }).y);
         Run dropped = run(kind, x, NULL, NULL, all, (Options){ .num_layers = 2, .dropout = 1 });
@@ -178,13 +178,13 @@ static void test_states_and_weights_go_by_layer_then_direction(void **state)
                *c0 = normal(SHAPE(2 * L, N, H)), *w[MOST];
         const int n = weights(kind, L, 2, 4, H, w);
         Run net =
-            run(kind, x, h0, c0, ((TensorList){ w, n }), (Options){ .num_layers = L, .bidirectional = true });
+            run(kind, x, h0, c0, TENSOR_LIST(w, n), (Options){ .num_layers = L, .bidirectional = true });
         for (int k = 0; k < 2 * L; k += 2) {
             Tensor *side[2];
             for (int d = 0; d < 2; d++) {
                 Run one =
                     run(kind, d ? tensor_flip(x, DIMS(0)) : x, tensor_narrow(h0, 0, k + d, 1),
-                        tensor_narrow(c0, 0, k + d, 1), ((TensorList){ w + 4 * (k + d), 4 }), (Options){ 0 });
+                        tensor_narrow(c0, 0, k + d, 1), TENSOR_LIST(w + 4 * (k + d), 4), (Options){ 0 });
                 side[d] = d ? tensor_flip(one.y, DIMS(0)) : one.y;
                 assert_same(tensor_select(net.h_n, 0, k + d), tensor_select(one.y, 0, -1));
                 assert_same(tensor_select(net.h_n, 0, k + d), tensor_select(one.h_n, 0, 0));
@@ -201,7 +201,7 @@ static void test_batch_first_turns_input_and_output_only(void **state)
     (void)state;
     Tensor *x = normal(SHAPE(4, 3, 2)), *h0 = normal(SHAPE(2, 3, 5)), *c0 = normal(SHAPE(2, 3, 5)), *w[MOST];
     for (int kind = 0; kind < KINDS; kind++) {
-        const TensorList list = { w, weights(kind, 2, 1, 2, 5, w) };
+        const TensorList list = TENSOR_LIST(w, weights(kind, 2, 1, 2, 5, w));
         Run a = run(kind, x, h0, c0, list, (Options){ .num_layers = 2 });
         Run b = run(kind, tensor_transpose(x, 0, 1), h0, c0, list,
                     (Options){ .num_layers = 2, .batch_first = true });
@@ -242,7 +242,7 @@ static Tensor *by_cells(int kind, Tensor *x, Tensor *h, Tensor *c, Tensor *const
     Tensor *y[MOST];
     const int steps = (int)tensor_size(x, 0);
     for (int t = 0; t < steps; t++) y[t] = h = cell(kind, tensor_select(x, 0, t), h, &c, w);
-    return tensor_stack(((TensorList){ y, steps }), 0);
+    return tensor_stack(TENSOR_LIST(y, steps), 0);
 }
 
 static void test_a_net_is_its_cells_one_by_one(void **state)
@@ -254,7 +254,7 @@ static void test_a_net_is_its_cells_one_by_one(void **state)
                *a[7], *b[7];
         weights(kind, 1, 1, 4, 5, in + 3);
         Run net = run(kind, in[0], tensor_unsqueeze(in[1], 0), tensor_unsqueeze(in[2], 0),
-                      ((TensorList){ in + 3, 4 }), (Options){ 0 });
+                      TENSOR_LIST(in + 3, 4), (Options){ 0 });
         Tensor *cells = by_cells(kind, in[0], in[1], in[2], in + 3), *v = normal(SHAPE(6, 3, 5));
         assert_same(net.y, cells);
         const TensorGradientsArgs args = { .materialize_grads = true };
@@ -269,7 +269,7 @@ static void test_without_a_batch(void **state)
     (void)state;
     Tensor *x = normal(SHAPE(4, 3)), *h0 = normal(SHAPE(2, 5)), *c0 = normal(SHAPE(2, 5)), *w[MOST];
     for (int kind = 0; kind < KINDS; kind++) {
-        const TensorList list = { w, weights(kind, 1, 2, 3, 5, w) };
+        const TensorList list = TENSOR_LIST(w, weights(kind, 1, 2, 3, 5, w));
         const Options o = { .bidirectional = true,
                             .batch_first = true }; /* there is no batch to come first */
         Run alone = run(kind, x, h0, c0, list, o);
@@ -286,7 +286,7 @@ static void test_absent_states_are_zeros(void **state)
     (void)state;
     Tensor *x = normal(SHAPE(4, 2, 3)), *none = tensor_zeros(SHAPE(1, 2, 5), TENSOR_F64), *w[MOST];
     for (int kind = 0; kind < KINDS; kind++) {
-        const TensorList list = { w, weights(kind, 1, 1, 3, 5, w) };
+        const TensorList list = TENSOR_LIST(w, weights(kind, 1, 1, 3, 5, w));
         assert_same(run(kind, x, NULL, NULL, list, (Options){ 0 }).y,
                     run(kind, x, none, none, list, (Options){ 0 }).y);
     }
@@ -299,7 +299,7 @@ static void test_recorded_gradients_of_a_long_sequence(void **state)
     for (int kind = 0; kind < KINDS; kind++) {
         Tensor *in[5] = { leaf(normal(SHAPE(70, 1, 2))) }, *a[5], *b[5];
         weights(kind, 1, 1, 2, 3, in + 1);
-        Tensor *y = run(kind, in[0], NULL, NULL, ((TensorList){ in + 1, 4 }), (Options){ 0 }).y,
+        Tensor *y = run(kind, in[0], NULL, NULL, TENSOR_LIST(in + 1, 4), (Options){ 0 }).y,
                *v = normal(SHAPE(70, 1, 3));
         TensorGradientsArgs args = { .retain_graph = true };
         assert_int_equal(tensor_gradients_many(&y, &v, 1, in, 5, a, args), 0);
@@ -314,7 +314,7 @@ static void test_gradient_of_the_last_c_alone(void **state)
 {
     (void)state;
     Tensor *x = leaf(normal(SHAPE(1, 2, 3))), *c0 = leaf(normal(SHAPE(1, 2, 2))), *w[MOST], *c_n;
-    const TensorList list = { w, weights(LSTM, 1, 1, 3, 2, w) };
+    const TensorList list = TENSOR_LIST(w, weights(LSTM, 1, 1, 3, 2, w));
     assert_non_null(tensor_lstm(x, NULL, c0, list, .c_n = &c_n));
     assert_int_equal(tensor_backward(tensor_sum(c_n)), 0);
     Tensor *gate =
@@ -338,8 +338,8 @@ static void test_halves_round_once(void **state)
                 wide[i] = tensor_to(w[i], TENSOR_F32);
             }
             const Options o = { .num_layers = 2, .bidirectional = true };
-            Run half = run(kind, x, NULL, NULL, ((TensorList){ w, n }), o);
-            Run full = run(kind, tensor_to(x, TENSOR_F32), NULL, NULL, ((TensorList){ wide, n }), o);
+            Run half = run(kind, x, NULL, NULL, TENSOR_LIST(w, n), o);
+            Run full = run(kind, tensor_to(x, TENSOR_F32), NULL, NULL, TENSOR_LIST(wide, n), o);
             assert_true(tensor_equal(half.y, tensor_to(full.y, dtypes[d])));
             assert_true(tensor_equal(half.h_n, tensor_to(full.h_n, dtypes[d])));
         }
@@ -352,7 +352,7 @@ static void test_refusals(void **state)
     (void)state;
     Tensor *x = normal(SHAPE(4, 2, 3)), *w[2 * MOST], *h = x, *c = x;
     const int n = weights(LSTM, 1, 1, 3, 5, w);
-    const TensorList list = { w, n }, fewer = { w, n - 1 };
+    const TensorList list = TENSOR_LIST(w, n), fewer = TENSOR_LIST(w, n - 1);
     assert_tensor_error(tensor_lstm(tensor_zeros(SHAPE(0, 2, 3), TENSOR_F64), NULL, NULL, list),
                         TENSOR_ESHAPE);
     assert_tensor_error(tensor_lstm(x, NULL, NULL, fewer, .h_n = &h, .c_n = &c), TENSOR_EVALUE);
@@ -367,8 +367,8 @@ static void test_refusals(void **state)
     w[2] = NULL;
     assert_tensor_error(tensor_lstm(x, NULL, NULL, list), TENSOR_ENULL);
     for (int i = 0; i < 2 * MOST; i++) w[i] = x;
-    assert_tensor_error(tensor_lstm(x, NULL, NULL, ((TensorList){ w, 64 }), .num_layers = 16), TENSOR_EVALUE);
-    assert_tensor_error(tensor_lstm(x, NULL, NULL, ((TensorList){ NULL, -1 })), TENSOR_EVALUE);
+    assert_tensor_error(tensor_lstm(x, NULL, NULL, TENSOR_LIST(w, 64), .num_layers = 16), TENSOR_EVALUE);
+    assert_tensor_error(tensor_lstm(x, NULL, NULL, TENSOR_LIST(NULL, -1)), TENSOR_EVALUE);
     assert_tensor_error(tensor_lstm_cell(x, NULL, NULL, x, x, NULL, NULL, NULL), TENSOR_ESHAPE);
 }
 
@@ -408,14 +408,14 @@ static void assert_flat(Tensor *const *x, int n, const double *want, int count, 
 {
     Tensor *flat[MOST];
     for (int i = 0; i < n; i++) flat[i] = tensor_to(tensor_flatten(tensor_detach(x[i])), TENSOR_F64);
-    assert_tensor_close(tensor_cat(((TensorList){ flat, n }), 0), values(SHAPE(count), want), tolerance,
+    assert_tensor_close(tensor_cat(TENSOR_LIST(flat, n), 0), values(SHAPE(count), want), tolerance,
                         tolerance);
 }
 
 static void assert_initial(Module *m, const double *want, int count)
 {
     TensorList list = nn_parameters(m);
-    assert_flat(list.at, list.n, want, count, 5e-9);
+    assert_flat(list.item, list.count, want, count, 5e-9);
     nn_free(m);
 }
 

@@ -297,7 +297,7 @@ static void stacks_by_rank(void **state)
     assert_true(has(tensor_dstack(TENSORS(v, v)), SHAPE(1, 2, 2), "1 1 2 2"));
     assert_true(has(tensor_column_stack(TENSORS(v, m)), SHAPE(2, 2), "1 3 2 4"));
     assert_true(has(gradient(tensor_column_stack(TENSORS(v, m, v)), v), SHAPE(2), "4 10"));
-    assert_refused(tensor_hstack((TensorList){ NULL, 0 }), TENSOR_EVALUE);
+    assert_refused(tensor_hstack(TENSOR_LIST(NULL, 0)), TENSOR_EVALUE);
     assert_refused(tensor_vstack(TENSORS(v, numbers(SHAPE(3), "0 0 0", TENSOR_F64))), TENSOR_ESHAPE);
     assert_true(has(tensor_atleast_1d(s), SHAPE(1), "9"));
     assert_true(has(tensor_atleast_2d(v), SHAPE(1, 2), "1 2"));
@@ -308,7 +308,7 @@ static void stacks_by_rank(void **state)
     enum { MANY = 200 };
     Tensor *many[MANY];
     for (int i = 0; i < MANY; i++) many[i] = v;
-    assert_int_equal(tensor_numel(tensor_hstack((TensorList){ many, MANY })), 2 * MANY);
+    assert_int_equal(tensor_numel(tensor_hstack(TENSOR_LIST(many, MANY))), 2 * MANY);
 }
 
 static void grids_and_choices(void **state)

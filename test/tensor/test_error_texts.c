@@ -145,7 +145,7 @@ static void test_what_was_left_out(void **state)
     Tensor *m = f32(SHAPE(2, 3));
     says(tensor_max_dim(m), "tensor_max_dim: dim must be given");
     says(tensor_cummin(m), "tensor_cummin: dim must be given");
-    says(tensor_lstm(f32(SHAPE(5, 2, 3)), NULL, NULL, ((TensorList){ NULL, 4 })),
+    says(tensor_lstm(f32(SHAPE(5, 2, 3)), NULL, NULL, TENSOR_LIST(NULL, 4)),
          "tensor_lstm: the list of params is NULL");
     says(isnan(tensor_get(m, (TensorShape){ .ndim = 2 })) ? NULL : m,
          "tensor_get: 2 indices, whose list is NULL");

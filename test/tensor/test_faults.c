@@ -93,7 +93,7 @@ static void recurrent_begin(Tensor **leaf)
 static int recurrent(Tensor **leaf, double *loss)
 {
     Tensor *x = tensor_requires_grad_(data(SHAPE(3, 2, 3)), true), *c_n = NULL;
-    Tensor *y = tensor_lstm(x, NULL, NULL, ((TensorList){ leaf, 4 }), .c_n = &c_n);
+    Tensor *y = tensor_lstm(x, NULL, NULL, TENSOR_LIST(leaf, 4), .c_n = &c_n);
     Tensor *g = tensor_gradients(tensor_sum(y), x, .create_graph = true);
     Tensor *l = tensor_add(tensor_sum(tensor_square(g)), tensor_sum(c_n));
     if (tensor_backward(l)) return -1;

@@ -233,27 +233,25 @@ TAPEGRAD_API Tensor *tensor_channel_shuffle(Tensor *x, int64_t groups);
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
+/* The tensors that a function takes as a list: TENSORS(a, b), or TENSOR_LIST(array, n).  A bare array does
+ * not compile anywhere: it does not say how many there are. */
 typedef struct TensorList {
-    Tensor *const *at;
-    int n;
+    int count; /* first, so that an array in its place is an error */
+    Tensor *const *item;
 } TensorList;
 #define TENSORS(...) \
-    ((TensorList){ (Tensor *[]){ __VA_ARGS__ }, (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)) })
+    ((TensorList){ (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)), (Tensor *[]){ __VA_ARGS__ } })
+#define TENSOR_LIST(array, n) ((TensorList){ (n), (array) })
 
-/* tensor_cat(TENSORS(a, b), dim), tensor_cat(((TensorList){ array, n }), dim) - one behind the other along
- * dim (0), where their sizes may differ.  Dtypes are promoted.  A tensor of shape [0] fits anywhere, as in
- * PyTorch.  A bare array does not compile: it does not say how many there are. tensor_stack - tensors of one
- * shape side by side in a new dim. */
+/* tensor_cat(TENSORS(a, b), dim), tensor_cat(TENSOR_LIST(array, n), dim) - one behind the other along dim
+ * (0), where their sizes may differ.  Dtypes are promoted.  A tensor of shape [0] fits anywhere, as in
+ * PyTorch. tensor_stack - tensors of one shape side by side in a new dim. */
 typedef struct TensorJoinArgs {
     TensorList tensors;
     int dim;
 } TensorJoinArgs;
-#define TENSOR_FIRST_(first, ...) first
-#define TENSOR_JOIN_(function, ...)                      \
-    _Generic((TENSOR_FIRST_(__VA_ARGS__, 0)), TensorList \
-             : function)((TensorJoinArgs){ .tensors = __VA_ARGS__ })
-#define tensor_cat(...) TENSOR_JOIN_(tensor_cat_args, __VA_ARGS__)
-#define tensor_stack(...) TENSOR_JOIN_(tensor_stack_args, __VA_ARGS__)
+#define tensor_cat(...) tensor_cat_args((TensorJoinArgs){ .tensors = __VA_ARGS__ })
+#define tensor_stack(...) tensor_stack_args((TensorJoinArgs){ .tensors = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_cat_args(TensorJoinArgs args);
 TAPEGRAD_API Tensor *tensor_stack_args(TensorJoinArgs args);
 

@@ -304,8 +304,8 @@ static int combine(const AxisTaps *axis, int axes, Tensor **index, Tensor **weig
             weights[i] = d == 0 ? w : tensor_mul(weights[i], w);
         }
     }
-    *index = tensor_stack(((TensorList){ offsets, n }), 1);
-    *weight = tensor_stack(((TensorList){ weights, n }), 1);
+    *index = tensor_stack(TENSOR_LIST(offsets, n), 1);
+    *weight = tensor_stack(TENSOR_LIST(weights, n), 1);
     return *index && *weight ? 0 : -1;
 }
 

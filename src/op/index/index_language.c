@@ -111,7 +111,7 @@ static Tensor *get(const Text *t, Tensor *x, va_list args)
 {
     Picked p;
     if (pick(t, x, args, &p)) return NULL;
-    if (p.n) return tensor_index_tensors(p.view, (TensorList){ p.list, p.n });
+    if (p.n) return tensor_index_tensors(p.view, TENSOR_LIST(p.list, p.n));
     return p.view == x ? tensor_expand(x, shape_of(x))
                        : p.view; /* a tensor of its own, also where nothing is picked */
 }
@@ -163,7 +163,7 @@ static Tensor *put(const Picked *p, Tensor *value, Way way)
         return way == SET ? tensor_copy_(p->view, value) : tensor_add_(p->view, value);
     }
     if (way == SET && value->numel == 1 && only_a_mask(p)) return fill_mask(p, value);
-    return tensor_index_put_(p->view, (TensorList){ p->list, p->n }, value, way == ACCUMULATE);
+    return tensor_index_put_(p->view, TENSOR_LIST(p->list, p->n), value, way == ACCUMULATE);
 }
 
 static Tensor *set(const Text *t, Tensor *x, Tensor *value, Way way, va_list args)

@@ -187,10 +187,10 @@ REGISTER_OP(op_index);
 /* x, maybe values, then the indices, as one list of operands. */
 static int operands(const char *op, Tensor **in, int n, TensorList indices)
 {
-    if (indices.n < 1 || indices.n > TENSOR_MAX_DIMS || !indices.at)
-        return fail(TENSOR_EINDEX, op, "%d indices: want 1 to %d", indices.n, TENSOR_MAX_DIMS);
-    for (int i = 0; i < indices.n; i++) in[n + i] = indices.at[i];
-    return n + indices.n;
+    if (indices.count < 1 || indices.count > TENSOR_MAX_DIMS || !indices.item)
+        return fail(TENSOR_EINDEX, op, "%d indices: want 1 to %d", indices.count, TENSOR_MAX_DIMS);
+    for (int i = 0; i < indices.count; i++) in[n + i] = indices.item[i];
+    return n + indices.count;
 }
 
 Tensor *tensor_index_tensors(Tensor *x, TensorList indices)

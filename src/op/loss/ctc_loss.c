@@ -249,7 +249,7 @@ static Tensor *posterior(const States *s, const Tensor *times, Tensor *loss, Ten
         Tensor *inside = sequences_at(times, t, false);
         steps[t] = inside ? tensor_where(inside, p, zero) : NULL;
     }
-    return tensor_stack(((TensorList){ steps, (int)T }), 0);
+    return tensor_stack(TENSOR_LIST(steps, (int)T), 0);
 }
 
 static Tensor *recorded_gradient(OpCall *c, Tensor *dy)

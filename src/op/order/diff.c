@@ -45,7 +45,7 @@ static int diff_compose(OpCall *c)
     if (op_input(c, 1)) part[parts++] = op_input(c, 1);
     part[parts++] = x;
     if (op_input(c, 2)) part[parts++] = op_input(c, 2);
-    if (parts > 1) x = tensor_cat(((TensorList){ part, parts }), p->dim);
+    if (parts > 1) x = tensor_cat(TENSOR_LIST(part, parts), p->dim);
     for (int64_t i = 0; x && i < p->n && (i == 0 || x->shape[p->dim]); i++) x = step(x, p->dim);
     return op_set_result(c, 0, x);
 }

@@ -250,14 +250,14 @@ REGISTER_OP(op_einsum);
 Tensor *tensor_einsum(const char *equation, TensorList operands)
 {
     EinsumParams p = { "" };
-    if (!equation || (operands.n > 0 && !operands.at))
+    if (!equation || (operands.count > 0 && !operands.item))
         return fail(TENSOR_ENULL, "tensor_einsum", "the equation or the list of operands is NULL"), NULL;
     if (strlen(equation) >= OP_TEXT_SIZE)
         return fail(TENSOR_EVALUE, "tensor_einsum", "the equation is longer than %d characters",
                     OP_TEXT_SIZE - 1),
                NULL;
     strcpy(p.equation, equation);
-    return op_apply1(&op_einsum, operands.at, operands.n, &p, SITE);
+    return op_apply1(&op_einsum, operands.item, operands.count, &p, SITE);
 }
 
 /* ---- tensordot ------------------------------------------------------------------------------- */

@@ -91,9 +91,9 @@ REGISTER_OP(op_multi_dot);
 
 static Tensor *chain(TensorList tensors, const void *site)
 {
-    if (tensors.n > 0 && !tensors.at)
+    if (tensors.count > 0 && !tensors.item)
         return fail_site(TENSOR_ENULL, "multi_dot", site, "the list of tensors is NULL"), NULL;
-    return op_apply1(&op_multi_dot, tensors.at, tensors.n, NULL, site);
+    return op_apply1(&op_multi_dot, tensors.item, tensors.count, NULL, site);
 }
 
 Tensor *tensor_multi_dot(TensorList tensors) { return chain(tensors, SITE); }
@@ -186,7 +186,7 @@ static int block_diag(OpCall *c)
         if (!row[i]) return -1;
         at += x->shape[1];
     }
-    return op_set_result(c, 0, tensor_cat(((TensorList){ row, n }), 0));
+    return op_set_result(c, 0, tensor_cat(TENSOR_LIST(row, n), 0));
 }
 
 typedef struct VanderParams {
@@ -259,9 +259,9 @@ Tensor *tensor_trace(Tensor *x) { return APPLY(&op_trace, NULL, x); }
 
 Tensor *tensor_block_diag(TensorList tensors)
 {
-    if (tensors.n > 0 && !tensors.at)
+    if (tensors.count > 0 && !tensors.item)
         return fail(TENSOR_ENULL, "tensor_block_diag", "the list of tensors is NULL"), NULL;
-    return op_apply1(&op_block_diag, tensors.at, tensors.n, NULL, SITE);
+    return op_apply1(&op_block_diag, tensors.item, tensors.count, NULL, SITE);
 }
 
 Tensor *tensor_vander_args(TensorVanderArgs a)

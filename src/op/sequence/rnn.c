@@ -168,7 +168,7 @@ static int compose(OpCall *c)
     if (swap) y = tensor_transpose(y, 0, 1);
     if (op_set_result(c, 0, tensor_to(y, dtype))) return -1;
     for (int i = 0; i < states(net.p->kind); i++) {
-        Tensor *ends = tensor_stack(((TensorList){ net.end[i], net.p->num_layers * directions(net.p) }), 0);
+        Tensor *ends = tensor_stack(TENSOR_LIST(net.end[i], net.p->num_layers * directions(net.p)), 0);
         if (net.alone) ends = tensor_squeeze(ends, 1);
         if (op_set_result(c, 1 + i, tensor_to(ends, dtype))) return -1;
     }
@@ -267,14 +267,14 @@ static Tensor *apply(const TensorOp *op, Tensor *in[OP_MAX_INPUTS], int n, Tenso
                      const RnnParams *p, Tensor **h_n, Tensor **c_n, const void *site)
 {
     Tensor *y[3] = { NULL, NULL, NULL };
-    if (params.n > 0 && !params.at) {
+    if (params.count > 0 && !params.item) {
         fail_site(TENSOR_ENULL, op->name, site, "the list of params is NULL");
-    } else if (params.n < 0 || params.n > OP_MAX_INPUTS - n) {
-        fail_site(TENSOR_EVALUE, op->name, site, "%d params: at most %d are possible", params.n,
+    } else if (params.count < 0 || params.count > OP_MAX_INPUTS - n) {
+        fail_site(TENSOR_EVALUE, op->name, site, "%d params: at most %d are possible", params.count,
                   OP_MAX_INPUTS - n);
     } else {
-        for (int i = 0; i < params.n; i++) in[n + i] = params.at[i];
-        op_apply(op, in, n + params.n, p, site, y, 3);
+        for (int i = 0; i < params.count; i++) in[n + i] = params.item[i];
+        op_apply(op, in, n + params.count, p, site, y, 3);
     }
     if (h_n) *h_n = y[1];
     if (c_n) *c_n = y[2];

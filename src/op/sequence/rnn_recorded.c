@@ -122,7 +122,7 @@ static Tensor *rows(const Run *r, size_t offset)
     if (!list) return fail_memory("rnn"), NULL;
     for (int64_t i = 0; i < r->steps; i++)
         list[place_of(r, i)] = *(Tensor **)(void *)((char *)&r->step[i] + offset);
-    Tensor *all = tensor_cat(((TensorList){ list, (int)r->steps }), 0);
+    Tensor *all = tensor_cat(TENSOR_LIST(list, (int)r->steps), 0);
     tg_free(list, (size_t)r->steps * sizeof *list);
     return all;
 }

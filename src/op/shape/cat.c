@@ -184,10 +184,10 @@ static Tensor *join(const TensorOp *op, Tensor *const *x, int n, int dim, const 
 
 Tensor *tensor_cat_args(TensorJoinArgs args)
 {
-    return join(&op_cat, args.tensors.at, args.tensors.n, args.dim, SITE);
+    return join(&op_cat, args.tensors.item, args.tensors.count, args.dim, SITE);
 }
 
 Tensor *tensor_stack_args(TensorJoinArgs args)
 {
-    return join(&op_stack, args.tensors.at, args.tensors.n, args.dim, SITE);
+    return join(&op_stack, args.tensors.item, args.tensors.count, args.dim, SITE);
 }

@@ -91,8 +91,7 @@ static Tensor *joined(OpCall *c, int count, int dim, bool layers)
     Tensor *parts[CALL_MAX_OUTPUTS];
     for (int k = 0; k < count; k++)
         if (!(parts[k] = op_grad(c, k))) return NULL;
-    return layers ? tensor_stack(((TensorList){ parts, count }), dim)
-                  : tensor_cat(((TensorList){ parts, count }), dim);
+    return layers ? tensor_stack(TENSOR_LIST(parts, count), dim) : tensor_cat(TENSOR_LIST(parts, count), dim);
 }
 
 static int split_backward(OpCall *c, Tensor *dy, Tensor **dx)

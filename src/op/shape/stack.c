@@ -35,18 +35,18 @@ static Tensor *as_column(Tensor *x) { return x->ndim > 1 ? x : tensor_reshape(x,
 
 static Tensor *join(const char *op, TensorList list, Tensor *(*each)(Tensor *x), int dim)
 {
-    if (list.n < 1 || !list.at) return fail(TENSOR_EVALUE, op, "no tensors given"), NULL;
-    Tensor **x = tg_alloc((size_t)list.n * sizeof *x), *y = NULL;
+    if (list.count < 1 || !list.item) return fail(TENSOR_EVALUE, op, "no tensors given"), NULL;
+    Tensor **x = tg_alloc((size_t)list.count * sizeof *x), *y = NULL;
     if (!x) return fail_memory(op), NULL;
     const char *outer = composing;
     TensorScope scope = tensor_scope_open();
     bool given = !scope_failed(scope);
     if (!outer) composing = op;
-    for (int i = 0; i < list.n && given; i++)
-        given = !check_null(list.at[i], op, i + 1) && (x[i] = each(list.at[i])) != NULL;
-    if (given) y = tensor_cat(((TensorList){ x, list.n }), x[0]->ndim <= dim ? 0 : dim);
+    for (int i = 0; i < list.count && given; i++)
+        given = !check_null(list.item[i], op, i + 1) && (x[i] = each(list.item[i])) != NULL;
+    if (given) y = tensor_cat(TENSOR_LIST(x, list.count), x[0]->ndim <= dim ? 0 : dim);
     composing = outer;
-    tg_free(x, (size_t)list.n * sizeof *x);
+    tg_free(x, (size_t)list.count * sizeof *x);
     return tensor_scope_return(scope, y);
 }
 
@@ -59,16 +59,16 @@ Tensor *tensor_column_stack(TensorList tensors) { return join("tensor_column_sta
 
 static int check_lists(const char *op, TensorList list, int most)
 {
-    if (list.n < 1 || list.n > most || !list.at)
-        return fail(TENSOR_EVALUE, op, "%d lists: want 1 to %d", list.n, most);
-    for (int i = 0; i < list.n; i++) {
-        if (check_null(list.at[i], op, i + 1)) return -1;
-        if (list.at[i]->ndim > 1)
-            return fail(TENSOR_ESHAPE, op, "%s: want lists, one dimension", S(list.at[i]));
-        if (list.at[i]->dtype != list.at[0]->dtype)
+    if (list.count < 1 || list.count > most || !list.item)
+        return fail(TENSOR_EVALUE, op, "%d lists: want 1 to %d", list.count, most);
+    for (int i = 0; i < list.count; i++) {
+        if (check_null(list.item[i], op, i + 1)) return -1;
+        if (list.item[i]->ndim > 1)
+            return fail(TENSOR_ESHAPE, op, "%s: want lists, one dimension", S(list.item[i]));
+        if (list.item[i]->dtype != list.item[0]->dtype)
             return fail(TENSOR_EDTYPE, op, "%s beside %s: want one dtype",
-                        tensor_dtype_name((TensorDtype)list.at[i]->dtype),
-                        tensor_dtype_name((TensorDtype)list.at[0]->dtype));
+                        tensor_dtype_name((TensorDtype)list.item[i]->dtype),
+                        tensor_dtype_name((TensorDtype)list.item[0]->dtype));
     }
     return 0;
 }
@@ -78,41 +78,42 @@ static int check_lists(const char *op, TensorList list, int most)
 static int grids(TensorList list, Tensor **to, bool swapped)
 {
     int64_t shape[TENSOR_MAX_DIMS], line[TENSOR_MAX_DIMS];
-    for (int i = 0; i < list.n; i++) shape[i] = list.at[i]->numel;
-    for (int i = 0; i < list.n; i++) {
-        for (int d = 0; d < list.n; d++) line[d] = d == i ? shape[d] : 1;
-        to[i] = tensor_expand(tensor_reshape(list.at[i], (TensorShape){ list.n, line }),
-                              (TensorShape){ list.n, shape });
+    for (int i = 0; i < list.count; i++) shape[i] = list.item[i]->numel;
+    for (int i = 0; i < list.count; i++) {
+        for (int d = 0; d < list.count; d++) line[d] = d == i ? shape[d] : 1;
+        to[i] = tensor_expand(tensor_reshape(list.item[i], (TensorShape){ list.count, line }),
+                              (TensorShape){ list.count, shape });
         if (to[i] && swapped) to[i] = tensor_transpose(to[i], 0, 1);
         if (!to[i]) return -1;
     }
-    return list.n;
+    return list.count;
 }
 
 int tensor_meshgrid_args(TensorMeshgridArgs args)
 {
     static const char op[] = "tensor_meshgrid";
     parts_or_none(-1, args.grids,
-                  args.tensors.n < TENSOR_MAX_DIMS ? args.tensors.n
-                                                   : TENSOR_MAX_DIMS); /* until they are there */
+                  args.tensors.count < TENSOR_MAX_DIMS ? args.tensors.count
+                                                       : TENSOR_MAX_DIMS); /* until they are there */
     if (check_lists(op, args.tensors, TENSOR_MAX_DIMS)) return -1;
     if (!args.grids) return fail(TENSOR_ENULL, op, "the array for the grids is NULL");
     bool xy = args.indexing && strcmp(args.indexing, "xy") == 0;
     if (!xy && (!args.indexing || strcmp(args.indexing, "ij") != 0))
         return fail(TENSOR_EVALUE, op, "indexing \"%s\": want ij or xy",
                     args.indexing ? args.indexing : "(NULL)");
-    return grids(args.tensors, args.grids, xy && args.tensors.n > 1);
+    return grids(args.tensors, args.grids, xy && args.tensors.count > 1);
 }
 
 Tensor *tensor_cartesian_prod(TensorList tensors)
 {
     Tensor *grid[TENSOR_MAX_DIMS];
     if (check_lists("tensor_cartesian_prod", tensors, TENSOR_MAX_DIMS)) return NULL;
-    if (tensors.n == 1) return borrow(tensors.at[0]);
+    if (tensors.count == 1) return borrow(tensors.item[0]);
     TensorScope scope = tensor_scope_open();
     bool made = !scope_failed(scope) && grids(tensors, grid, false) > 0;
-    Tensor *y = made ? tensor_stack(((TensorList){ grid, tensors.n }), -1) : NULL;
-    return tensor_scope_return(scope, y ? tensor_reshape(y, SHAPE(y->numel / tensors.n, tensors.n)) : NULL);
+    Tensor *y = made ? tensor_stack(TENSOR_LIST(grid, tensors.count), -1) : NULL;
+    return tensor_scope_return(scope,
+                               y ? tensor_reshape(y, SHAPE(y->numel / tensors.count, tensors.count)) : NULL);
 }
 
 /* The next choice of r of n in order; false after the last. */

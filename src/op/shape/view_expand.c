@@ -94,13 +94,13 @@ Tensor *tensor_expand_as(Tensor *x, const Tensor *other)
 int tensor_broadcast_tensors(TensorList tensors, Tensor **results)
 {
     static const char op[] = "tensor_broadcast_tensors";
-    const int n = tensors.n > 0 && tensors.n <= TENSOR_MAX_DIMS && tensors.at ? tensors.n : 0;
+    const int n = tensors.count > 0 && tensors.count <= TENSOR_MAX_DIMS && tensors.item ? tensors.count : 0;
     int64_t shape[TENSOR_MAX_DIMS], wide[TENSOR_MAX_DIMS];
     TensorShape to = { 0, shape };
-    if (!n) return fail(TENSOR_EVALUE, op, "%d tensors: want 1 to %d", tensors.n, TENSOR_MAX_DIMS);
+    if (!n) return fail(TENSOR_EVALUE, op, "%d tensors: want 1 to %d", tensors.count, TENSOR_MAX_DIMS);
     if (!results) return fail(TENSOR_ENULL, op, "the array for the results is NULL");
     for (int i = 0; i < n; i++) {
-        const Tensor *x = tensors.at[i];
+        const Tensor *x = tensors.item[i];
         if (check_null(x, op, i + 1)) return parts_or_none(-1, results, n);
         const int ndim = shape_broadcast(to, shape_of(x), wide);
         if (ndim < 0) {
@@ -112,7 +112,7 @@ int tensor_broadcast_tensors(TensorList tensors, Tensor **results)
         memcpy(shape, wide, sizeof shape);
     }
     for (int i = 0; i < n; i++)
-        if (!(results[i] = tensor_expand(tensors.at[i], to))) return parts_or_none(-1, results, n);
+        if (!(results[i] = tensor_expand(tensors.item[i], to))) return parts_or_none(-1, results, n);
     return n;
 }
 
