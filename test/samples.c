@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tensor/core.h" /* before cmocka.h, which has a macro fail */
+#include "autograd/options.h" /* before cmocka.h, which has a macro fail */
 #include "samples.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -78,74 +78,21 @@ static int read_input(Sample *s, const char **at, SampleInput *in)
     return 0;
 }
 
-static int read_dims(Sample *s, const char **at, OpDims *dims)
-{
-    dims->n = 0;
-    if (!take(at, '[')) return unreadable(s, "no list in brackets", *at);
-    while (!take(at, ']')) {
-        char *end;
-        long long value = strtoll(*at, &end, 10);
-        if (end == *at || dims->n == TENSOR_MAX_DIMS) return unreadable(s, "no number of a list", *at);
-        dims->at[dims->n++] = value;
-        *at = end;
-        take(at, ',');
-    }
-    return 0;
-}
-
-static int read_value(Sample *s, const OpField *f, const char **at)
-{
-    char *end = NULL;
-    void *to = s->params + f->offset;
-    skip_spaces(at);
-    if (f->type == OP_DIMS) return read_dims(s, at, to);
-    if (f->type == OP_TEXT) { /* up to a space, or the end of the parameters */
-        const size_t length = strcspn(*at, " }");
-        memcpy(to, *at, length < OP_TEXT_SIZE ? length : OP_TEXT_SIZE - 1);
-        *at += length;
-        return 0;
-    }
-    if (f->type == OP_DOUBLE) *(double *)to = strtod(*at, &end);
-    else if (f->type == OP_INT) *(int *)to = (int)strtol(*at, &end, 10);
-    else if (f->type == OP_I64) *(int64_t *)to = strtoll(*at, &end, 10);
-    else if (strncmp(*at, "true", 4) == 0) *(bool *)to = true, *at += 4;
-    else if (strncmp(*at, "false", 5) == 0) *(bool *)to = false, *at += 5;
-    else *(bool *)to = strtol(*at, &end, 10) != 0;
-    if (end == *at) return unreadable(s, "no value", *at);
-    if (end) *at = end;
-    return 0;
-}
-
-static const OpField *find_field(const TensorOp *op, const char *name, size_t length)
-{
-    for (const OpField *f = op->fields; f && f->name; f++)
-        if (strlen(f->name) == length && strncmp(f->name, name, length) == 0) return f;
-    return NULL;
-}
+_Static_assert(sizeof(OptionRoom) <= SAMPLE_ROOM, "lists of parameters fit");
 
 static int read_params(Sample *s, const char **at, unsigned *given)
 {
     while (!take(at, '}')) {
         const char *name = *at;
         while (isalnum((unsigned char)**at) || **at == '_') ++*at;
-        const OpField *f = find_field(s->op, name, (size_t)(*at - name));
+        const OpField *f = options_find(s->op, name, (size_t)(*at - name));
         if (!f) return unreadable(s, "no such parameter", name);
         if (!take(at, '=')) return unreadable(s, "no = after a parameter", name);
-        if (read_value(s, f, at)) return -1;
+        const char *end = options_read_value(f, *at, s->params, (OptionRoom *)(void *)s->room);
+        if (!end) return unreadable(s, "no value", *at);
+        *at = end;
         *given |= 1u << (f - s->op->fields);
         take(at, ',');
-    }
-    return 0;
-}
-
-static int put_defaults(Sample *s, unsigned given)
-{
-    for (const OpField *f = s->op->fields; f && f->name; f++) {
-        if (given >> (f - s->op->fields) & 1) continue;
-        if (!f->initial) return unreadable(s, "a parameter must be given", f->name);
-        const char *text = f->initial;
-        if (f->type == OP_DIMS && *text != '[') continue; /* an empty list may be written as "" */
-        if (read_value(s, f, &text)) return -1;
     }
     return 0;
 }
@@ -173,6 +120,7 @@ static int read_sample(Sample *s, const char *at)
 {
     unsigned given = 0;
     if (s->op->params > SAMPLE_PARAMS) return unreadable(s, "parameters too large", "");
+    options_default(s->op, s->params, NULL);
     do {
         if (s->n == OP_MAX_INPUTS) return unreadable(s, "too many inputs", at);
         if (read_input(s, &at, &s->input[s->n++])) return -1;
@@ -181,7 +129,10 @@ static int read_sample(Sample *s, const char *at)
     if (take(&at, '!') && read_code(s, &at)) return -1;
     skip_spaces(&at);
     if (*at) return unreadable(s, "something else", at);
-    return put_defaults(s, given);
+    for (const OpField *f = s->op->fields; f && f->name; f++)
+        if (!(given >> (f - s->op->fields) & 1) && (f->required || (!f->count && !f->initial)))
+            return unreadable(s, "a parameter must be given", f->name);
+    return 0;
 }
 
 int sample_next(const TensorOp *op, const char **list, Sample *s)

@@ -20,7 +20,7 @@
 #include <cmocka.h>
 #include <tapegrad.h>
 
-enum { SAMPLE_TEXT = 240, SAMPLE_PARAMS = 1024, SAMPLE_RESULTS = 64, AS_WRITTEN = -1 };
+enum { SAMPLE_TEXT = 240, SAMPLE_PARAMS = 1024, SAMPLE_ROOM = 1024, SAMPLE_RESULTS = 64, AS_WRITTEN = -1 };
 
 typedef struct SampleInput {
     bool absent, has_dtype, has_range;
@@ -36,8 +36,9 @@ typedef struct Sample {
     int n;
     SampleInput input[OP_MAX_INPUTS];
     _Alignas(16) char params[SAMPLE_PARAMS];
-    TensorStatus code;       /* of an error sample; TENSOR_OK without one */
-    char wrong[SAMPLE_TEXT]; /* what cannot be read, in words */
+    _Alignas(16) char room[SAMPLE_ROOM]; /* lists and texts of params */
+    TensorStatus code;                   /* of an error sample; TENSOR_OK without one */
+    char wrong[SAMPLE_TEXT];             /* what cannot be read, in words */
 } Sample;
 
 /* sample_next - reads the next sample and moves *list behind it (NULL at the end).  1: read; 0: no more; -1:

@@ -141,7 +141,16 @@ typedef struct OpCall OpCall;
 
 /* A parameter of an op: where it lies in the params struct, so that it can be printed, parsed from samples,
  * saved. */
-typedef enum OpFieldType { OP_DOUBLE, OP_INT, OP_I64, OP_BOOL, OP_DIMS, OP_TEXT } OpFieldType;
+typedef enum OpFieldType {
+    OP_DOUBLE,
+    OP_INT, /* int, TensorDtype, any enum */
+    OP_I64,
+    OP_BOOL,
+    OP_LIST,   /* TensorShape */
+    OP_STRING, /* const char * */
+    OP_DIMS,
+    OP_TEXT
+} OpFieldType;
 
 enum { OP_TEXT_SIZE = 256 }; /* an OP_TEXT member is a char[OP_TEXT_SIZE] */
 
@@ -154,12 +163,40 @@ typedef struct OpField {
     const char *name;
     OpFieldType type;
     size_t offset;
-    const char *initial; /* PyTorch's default, as text; NULL: must be given */
+    const char *initial;
+    int count;                  /* members of an array; 0 means 1 */
+    bool required;              /* has no default */
+    const char *const *choices; /* names of an enum's values from 0 on, ended by NULL */
 } OpField;
-#define OP_FIELD(type, struct_, member, initial)          \
-    {                                                     \
-#member, type, offsetof(struct_, member), initial \
+#define OP_FIELD(type, struct_, member, initial)                      \
+    {                                                                 \
+#member, type, offsetof(struct_, member), initial, .count = 0 \
     }
+
+/* An option of the op, from the struct that states it: OP_OPTION(TensorHuberArgs, delta) takes name, type and
+ * offset from there, the default from the op's .defaults.  OP_REQUIRED: must be given.  OP_CHOICE: an enum,
+ * with the names of its values, { "mean", "sum", NULL }. */
+#define OP_OPTION(struct_, member)  \
+    {                               \
+        OP_OPTION_(struct_, member) \
+    }
+#define OP_REQUIRED(struct_, member)                  \
+    {                                                 \
+        OP_OPTION_(struct_, member), .required = true \
+    }
+#define OP_CHOICE(struct_, member, choices_)               \
+    {                                                      \
+        OP_OPTION_(struct_, member), .choices = (choices_) \
+    }
+#define OP_OPTION_(struct_, member)                                                                        \
+    .name = #member, .type = OP_OPTION_TYPE_(((struct_ *)0)->member), .offset = offsetof(struct_, member), \
+    .count = OP_OPTION_COUNT_(((struct_ *)0)->member)
+#define OP_OPTION_TYPE_(x) \
+    _Generic((x), double : OP_DOUBLE, double * : OP_DOUBLE, int64_t : OP_I64, int64_t * : OP_I64,          \
+             bool : OP_BOOL, TensorShape : OP_LIST, const char * : OP_STRING, int * : OP_INT, default : OP_INT)
+#define OP_OPTION_COUNT_(x) \
+    (int)_Generic((x), double * : sizeof(x) / sizeof(double), int64_t * : sizeof(x) / sizeof(int64_t),  \
+                  int * : sizeof(x) / sizeof(int), default : 1)
 
 enum { OP_MAX_INPUTS = 64, OP_ANY_ARITY = -1 };
 
@@ -174,8 +211,10 @@ typedef struct TensorOp {
     unsigned keep_for[4]; /* if given: what the gradient of input i reads, so that less is kept when some
                            * inputs want none; keep is then their union and may be left out */
     unsigned no_grad_inputs; /* KEEP_INPUT bits of inputs that never have gradients (indices, masks) */
-    size_t params;           /* bytes of the parameter struct */
-    const OpField *fields;   /* its fields, ended by a NULL name */
+    size_t params; /* bytes of the parameter struct: the options struct of the op's function, or its own */
+    const OpField
+        *fields; /* its options, ended by a NULL name; what they do not name (operands) is not kept */
+    const void *defaults; /* a parameter struct that holds the defaults; NULL: zeros */
     int (*shape)(OpCall *call);
     int (*forward)(OpCall *call);
     int (*backward)(OpCall *call, Tensor *dy, Tensor **dx);
@@ -217,6 +256,10 @@ TAPEGRAD_API Tensor *op_input(const OpCall *call, int i);  /* shape, forward, co
 TAPEGRAD_API Tensor *op_output(const OpCall *call, int i); /* forward */
 TAPEGRAD_API const void *op_params(const OpCall *call);
 TAPEGRAD_API void *op_params_mut(OpCall *call); /* shape and forward may normalise them: backward sees it */
+
+/* op_set_list - in shape or forward: a list of the parameters (a TensorShape in op_params_mut) becomes these
+ * n values, which the call keeps.  At most 4 times a call, 16 values each.  -1 and EVALUE beyond. */
+TAPEGRAD_API int op_set_list(OpCall *call, TensorShape *list, int n, const int64_t *values);
 TAPEGRAD_API int op_set_output(OpCall *call, int i, TensorShape shape, TensorDtype dtype);
 TAPEGRAD_API int op_set_result(OpCall *call, int i, Tensor *result); /* for views and compose */
 TAPEGRAD_API int op_same_shape(OpCall *call); /* a shape rule: result 0 is like input 0 */

@@ -24,12 +24,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#if defined(__clang__) /* our option macros give defaults first and let yours override them */
-#pragma clang diagnostic ignored "-Winitializer-overrides"
-#pragma clang diagnostic error \
-    "-Wint-conversion" /* tensor_add(x, 2): a number is no Tensor, tensor_add_scalar takes it */
+#if defined(__clang__) /* tensor_add(x, 2): a number is no Tensor, tensor_add_scalar takes it */
+#pragma clang diagnostic error "-Wint-conversion"
 #elif defined(__GNUC__) && !defined(__cplusplus)
-#pragma GCC diagnostic ignored "-Woverride-init"
 #pragma GCC diagnostic error "-Wint-conversion"
 #endif
 
@@ -87,6 +84,30 @@ typedef struct TensorShape {
     ((TensorShape){ (int)(sizeof TENSOR_LIST_(__VA_ARGS__) / sizeof(int64_t)) - 1, \
                     TENSOR_LIST_(__VA_ARGS__) + 1 })
 #define DIMS(...) SHAPE(__VA_ARGS__) /* a list of dimensions reads better so */
+
+/* ---- options ------------------------------------------------------------------------------------
+ * A function with options takes one struct, by value, and is called through a macro of its name without
+ * _args:
+ *
+ *     tensor_huber_loss(x, target, .delta = 0.5)
+ *
+ * The struct states each option's name and type, TENSOR_HUBER_DEFAULTS its default; tensor_huber_defaults is
+ * a constant that holds them.  Without the macro (C++, other languages, function pointers): copy the
+ * constant, set what you want, call the function that ends in _args.  A zeroed struct is not the defaults. */
+#if defined(__clang__)
+#define TENSOR_OVERRIDES_(...) _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"") __VA_ARGS__
+#else
+#define TENSOR_OVERRIDES_(...) _Pragma("GCC diagnostic ignored \"-Woverride-init\"") __VA_ARGS__
+#endif
+
+/* What those macros are made of.  Your options override the defaults, which is no mistake; an option that is
+ * given twice is one, and warns, because it stands in the sizeof too. */
+#define TENSOR_CALL_(function, struct_, defaults, ...)                                                   \
+    __extension__({                                                                                      \
+        (void)sizeof(struct_){ __VA_ARGS__ };                                                            \
+        _Pragma("GCC diagnostic push") TENSOR_OVERRIDES_(function((struct_){ defaults, __VA_ARGS__ });); \
+        _Pragma("GCC diagnostic pop")                                                                    \
+    })
 
 /* ---- make ---------------------------------------------------------------------------------------
  * All make contiguous tensors on the default device (tensor_set_default_device), outside any graph.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "tensor/core.h"
 #include "anomaly.h"
+#include "options.h"
 #include "tape.h"
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -75,23 +76,22 @@ static int promote_inputs(OpCall *c, Tensor **cast)
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-static void put_field(const OpField *f, void *params, const char *text)
-{
-    char *at = (char *)params + f->offset;
-    if (f->type == OP_DOUBLE) *(double *)at = strtod(text, NULL);
-    else if (f->type == OP_INT) *(int *)at = (int)strtol(text, NULL, 10);
-    else if (f->type == OP_I64) *(int64_t *)at = strtoll(text, NULL, 10);
-    else if (f->type == OP_BOOL) *(bool *)at = *text == '1' || *text == 't';
-    else if (f->type == OP_TEXT) strncpy(at, text, OP_TEXT_SIZE - 1);
-    else ((OpDims *)at)->n = 0;
-}
-
 static int default_params(OpCall *c, void *params)
 {
-    memset(params, 0, c->op->params);
+    const OpField *required;
+    options_default(c->op, params, &required);
+    return required ? op_fail(c, TENSOR_EVALUE, "parameter %s must be given", required->name) : 0;
+}
+
+/* An enum has one of its values. */
+static int check_choices(OpCall *c)
+{
     for (const OpField *f = c->op->fields; f && f->name; f++) {
-        if (!f->initial) return op_fail(c, TENSOR_EVALUE, "parameter %s must be given", f->name);
-        put_field(f, params, f->initial);
+        if (!f->choices) continue;
+        const int value = *(const int *)(const void *)((const char *)c->params + f->offset);
+        int n = 0;
+        while (f->choices[n]) n++;
+        if (value < 0 || value >= n) return op_fail(c, TENSOR_EVALUE, "there is no %s %d", f->name, value);
     }
     return 0;
 }
@@ -172,12 +172,15 @@ static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *p
     c.input = inputs, c.staged = NULL, c.entry = NULL, c.wants = NULL, c.grads = NULL, c.params = NULL;
     if (check_inputs(&c)) return -1;
     _Alignas(16) char own_params[CALL_PARAMS];
+    int64_t list[CALL_LISTS][TENSOR_MAX_DIMS];
+    c.list = list, c.lists = 0;
     if (op->params) {
         if (op->params > CALL_PARAMS)
             return op_fail(&c, TENSOR_EVALUE, "its parameters take more than %d bytes", CALL_PARAMS);
         c.params = own_params;
         if (params) memcpy(own_params, params, op->params);
         else if (default_params(&c, own_params)) return -1;
+        if (check_choices(&c)) return -1;
     }
     for (int i = 0; i < n; i++)
         if (inputs[i] && unlikely(inputs[i]->base != NULL) && view_refresh(inputs[i])) return -1;

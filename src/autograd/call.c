@@ -7,6 +7,18 @@ Tensor *op_input(const OpCall *c, int i) { return i >= 0 && i < c->n && c->input
 Tensor *op_output(const OpCall *c, int i) { return i >= 0 && i < c->outputs ? c->output[i] : NULL; }
 const void *op_params(const OpCall *c) { return c->params; }
 void *op_params_mut(OpCall *c) { return c->params; }
+
+int op_set_list(OpCall *c, TensorShape *list, int n, const int64_t *values)
+{
+    if (!c->list || c->lists == CALL_LISTS || n < 0 || n > TENSOR_MAX_DIMS)
+        return op_fail(c, TENSOR_EVALUE, "cannot keep a list of %d values: %d lists of %d are possible", n,
+                       c->list ? CALL_LISTS : 0, TENSOR_MAX_DIMS);
+    int64_t *to = c->list[c->lists++];
+    memmove(to, values, (size_t)n * sizeof *to);
+    *list = (TensorShape){ n, to };
+    return 0;
+}
+
 bool op_recording(const OpCall *c) { return c->backward && !grad_off; }
 bool op_wants(const OpCall *c, int i) { return c->wants && i >= 0 && i < c->n && c->wants[i]; }
 bool op_has_grad(const OpCall *c, int k) { return c->grads && k >= 0 && k < c->outputs && c->grads[k]; }

@@ -289,7 +289,8 @@ static int call_backward(Sweep *s, Entry *e)
     OpCall c;
     c.op = e->op, c.site = e->site, c.n = e->inputs, c.outputs = e->outputs, c.extras = 0, c.failed = false,
     c.backward = true;
-    c.input = NULL, c.params = e->params, c.staged = NULL, c.entry = e, c.wants = wants, c.grads = grads;
+    c.input = NULL, c.list = NULL, c.params = e->params, c.staged = NULL, c.entry = e, c.wants = wants,
+    c.grads = grads;
     for (int i = 0; i < e->outputs; i++) grads[i] = e->result[i].grad;
     const unsigned before = failure_count;
     Tensor *dy = op_grad(&c, 0);

@@ -270,13 +270,45 @@ static Edge edge_to(Tensor *x, bool blocked)
     return edge;
 }
 
+/* Lists and texts of the parameters are the caller's: the entry keeps copies behind its dimensions. */
+static void count_lists(const OpCall *call, int64_t *dims, size_t *text)
+{
+    for (const OpField *f = call->params ? call->op->fields : NULL; f && f->name; f++) {
+        const char *at = (const char *)call->params + f->offset;
+        if (f->type == OP_LIST) *dims += ((const TensorShape *)(const void *)at)->ndim;
+        else if (f->type == OP_STRING && *(const char *const *)(const void *)at)
+            *text += strlen(*(const char *const *)(const void *)at) + 1;
+    }
+}
+
+static void keep_lists(Entry *e, int64_t *dim)
+{
+    const OpField *const fields = e->params ? e->op->fields : NULL;
+    for (const OpField *f = fields; f && f->name; f++) {
+        if (f->type != OP_LIST) continue;
+        TensorShape *list = (void *)((char *)e->params + f->offset);
+        if (list->ndim) list->dim = memcpy(dim, list->dim, (size_t)list->ndim * sizeof *dim);
+        dim += list->ndim;
+    }
+    char *text = (char *)dim;
+    for (const OpField *f = fields; f && f->name; f++) {
+        if (f->type != OP_STRING) continue;
+        const char **at = (void *)((char *)e->params + f->offset);
+        if (!*at) continue;
+        const size_t size = strlen(*at) + 1;
+        *at = memcpy(text, *at, size);
+        text += size;
+    }
+}
+
 Entry *entry_new(OpCall *call, unsigned keep)
 {
     Tape *tape = tape_get();
     if (!tape) return NULL;
     settle(tape);
     keep = keep_mask(call, keep);
-    int saves = call->extras, dims = 0;
+    int saves = call->extras;
+    int64_t dims = 0;
     for (int i = 0; i < call->extras; i++) dims += 2 * call->extra[i]->ndim;
     for (int i = 0; i < call->n; i++) {
         const Tensor *x = call->input[i];
@@ -289,8 +321,9 @@ Entry *entry_new(OpCall *call, unsigned keep)
         saves += kept;
         dims += call->output[i]->ndim * (1 + 2 * kept);
     }
-    size_t params = (call->op->params + 15) & ~(size_t)15;
-    size_t bytes = sizeof(Entry) + params + (size_t)call->n * (sizeof(Edge) + sizeof(Meta)) +
+    size_t params = (call->op->params + 15) & ~(size_t)15, text = 0;
+    count_lists(call, &dims, &text);
+    size_t bytes = sizeof(Entry) + params + text + (size_t)call->n * (sizeof(Edge) + sizeof(Meta)) +
                    (size_t)call->outputs * (sizeof(Meta) + sizeof(Result)) + (size_t)saves * sizeof(Saved) +
                    (size_t)dims * sizeof(int64_t);
     Entry *e = tg_alloc(bytes);
@@ -318,6 +351,7 @@ Entry *entry_new(OpCall *call, unsigned keep)
         if (i < 16 && (keep >> (16 + i) & 1)) put_saved(e, call->output[i], SAVED_OUTPUT, i, &dim);
     }
     for (int i = 0; i < call->extras; i++) put_saved(e, call->extra[i], SAVED_EXTRA, i, &dim);
+    keep_lists(e, dim);
     if (push(tape, e)) {
         entry_unref(e);
         return NULL;

@@ -180,7 +180,7 @@ int raw_add_into(Tensor *dst,
                  const Tensor *src); /* rows.c: dst += src, broadcast; cannot run out of memory */
 
 /* ---- calls: op.c ----------------------------------------------------------------------------- */
-enum { CALL_MAX_OUTPUTS = 256, CALL_MAX_EXTRA = 8, CALL_PARAMS = 1024, CALL_STAGED = 80 };
+enum { CALL_MAX_OUTPUTS = 256, CALL_MAX_EXTRA = 8, CALL_PARAMS = 1024, CALL_STAGED = 80, CALL_LISTS = 4 };
 typedef struct Staged {
     double *f64;
     float *f32;
@@ -194,6 +194,8 @@ struct OpCall {
     Tensor *output[CALL_MAX_OUTPUTS];
     Tensor *extra[CALL_MAX_EXTRA];
     void *params;
+    int64_t (*list)[TENSOR_MAX_DIMS]; /* room for op_set_list; NULL in backward */
+    int lists;
     Staged *staged; /* of the inputs and of the results that shape declared */
     int staged_outputs;
     Entry *entry; /* backward */

@@ -31,18 +31,33 @@ typedef enum TensorReduction {
 typedef struct TensorLossArgs {
     Tensor *input, *target;
     TensorReduction reduction;
-    bool log_target; /* kl_div: target holds logarithms */
 } TensorLossArgs;
+#define TENSOR_LOSS_DEFAULTS .reduction = TENSOR_MEAN
+TAPEGRAD_API extern const TensorLossArgs tensor_loss_defaults;
+
 typedef struct TensorSmoothL1Args {
     Tensor *input, *target;
     TensorReduction reduction;
-    double beta; /* 1 */
+    double beta; /* where the square ends */
 } TensorSmoothL1Args;
+#define TENSOR_SMOOTH_L1_DEFAULTS .reduction = TENSOR_MEAN, .beta = 1
+TAPEGRAD_API extern const TensorSmoothL1Args tensor_smooth_l1_defaults;
+
 typedef struct TensorHuberArgs {
     Tensor *input, *target;
     TensorReduction reduction;
-    double delta; /* 1 */
+    double delta; /* where the square ends */
 } TensorHuberArgs;
+#define TENSOR_HUBER_DEFAULTS .reduction = TENSOR_MEAN, .delta = 1
+TAPEGRAD_API extern const TensorHuberArgs tensor_huber_defaults;
+
+typedef struct TensorKlDivArgs {
+    Tensor *input, *target;
+    TensorReduction reduction;
+    bool log_target; /* target holds logarithms */
+} TensorKlDivArgs;
+#define TENSOR_KL_DIV_DEFAULTS .reduction = TENSOR_MEAN, .log_target = false
+TAPEGRAD_API extern const TensorKlDivArgs tensor_kl_div_defaults;
 
 /* Of input x and target t, both differentiable.  ESHAPE: different shapes; nothing is broadcast.
  *   tensor_mse_loss        (x - t)^2
@@ -51,17 +66,22 @@ typedef struct TensorHuberArgs {
  *   tensor_huber_loss      d^2 / 2 up to delta, else delta (d - delta / 2)
  *   tensor_kl_div          x holds log-probabilities: t (log t - x), 0 where t is 0; .log_target: e^t (t - x)
  */
-#define tensor_mse_loss(...) tensor_mse_loss_args((TensorLossArgs){ .input = __VA_ARGS__ })
-#define tensor_l1_loss(...) tensor_l1_loss_args((TensorLossArgs){ .input = __VA_ARGS__ })
-#define tensor_smooth_l1_loss(...) \
-    tensor_smooth_l1_loss_args((TensorSmoothL1Args){ .beta = 1, .input = __VA_ARGS__ })
-#define tensor_huber_loss(...) tensor_huber_loss_args((TensorHuberArgs){ .delta = 1, .input = __VA_ARGS__ })
-#define tensor_kl_div(...) tensor_kl_div_args((TensorLossArgs){ .input = __VA_ARGS__ })
+#define tensor_mse_loss(...) \
+    TENSOR_CALL_(tensor_mse_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_l1_loss(...) \
+    TENSOR_CALL_(tensor_l1_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_smooth_l1_loss(...)                                                          \
+    TENSOR_CALL_(tensor_smooth_l1_loss_args, TensorSmoothL1Args, TENSOR_SMOOTH_L1_DEFAULTS, \
+                 .input = __VA_ARGS__)
+#define tensor_huber_loss(...) \
+    TENSOR_CALL_(tensor_huber_loss_args, TensorHuberArgs, TENSOR_HUBER_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_kl_div(...) \
+    TENSOR_CALL_(tensor_kl_div_args, TensorKlDivArgs, TENSOR_KL_DIV_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_mse_loss_args(TensorLossArgs args);
 TAPEGRAD_API Tensor *tensor_l1_loss_args(TensorLossArgs args);
 TAPEGRAD_API Tensor *tensor_smooth_l1_loss_args(TensorSmoothL1Args args);
 TAPEGRAD_API Tensor *tensor_huber_loss_args(TensorHuberArgs args);
-TAPEGRAD_API Tensor *tensor_kl_div_args(TensorLossArgs args);
+TAPEGRAD_API Tensor *tensor_kl_div_args(TensorKlDivArgs args);
 
 typedef struct TensorBceArgs {
     Tensor *input, *target, *weight; /* weight (may be NULL) broadcasts to the input's shape, no gradient */

@@ -7,6 +7,11 @@
 
 #pragma GCC visibility push(hidden)
 
+/* The option .reduction of a loss, whose struct has a TensorReduction of this name. */
+extern const char *const loss_reductions[]; /* mean, sum, none */
+#define OP_REDUCTION(struct_) OP_CHOICE(struct_, reduction, loss_reductions)
+int loss_reduction(const OpCall *c);
+
 /* The first field of every params struct is `int reduction`. */
 int check_reduction(OpCall *c); /* a mean, a sum or none */
 int check_loss(OpCall *c);      /* inputs 0 and 1 have one shape, the first is floating; reduction */

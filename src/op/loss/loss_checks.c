@@ -1,5 +1,14 @@
 /* loss_checks.c - what the losses share (loss.h). */
+#include "autograd/options.h"
 #include "loss.h"
+
+const char *const loss_reductions[] = { "mean", "sum", "none", NULL };
+
+int loss_reduction(const OpCall *c)
+{
+    const OpField *f = options_find(c->op, "reduction", strlen("reduction"));
+    return *(const int *)(const void *)((const char *)op_params(c) + f->offset);
+}
 
 int check_reduction(OpCall *c)
 {

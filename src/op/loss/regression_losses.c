@@ -1,12 +1,11 @@
 /* regression_losses.c - losses of an input x and a target t of the same shape, made of other ops.
- * ops/reduce.h has the formulas. */
-#include "op/reduce/reduce.h"
+ * ops/loss.h has the formulas. */
+#include "loss.h"
 
-typedef struct LossParams {
-    int reduction;
-    double parameter;
-    bool log_target;
-} LossParams;
+const TensorLossArgs tensor_loss_defaults = { TENSOR_LOSS_DEFAULTS };
+const TensorSmoothL1Args tensor_smooth_l1_defaults = { TENSOR_SMOOTH_L1_DEFAULTS };
+const TensorHuberArgs tensor_huber_defaults = { TENSOR_HUBER_DEFAULTS };
+const TensorKlDivArgs tensor_kl_div_defaults = { TENSOR_KL_DIV_DEFAULTS };
 
 Tensor *reduce_loss(Tensor *x, int reduction)
 {
@@ -18,38 +17,27 @@ Tensor *reduce_loss(Tensor *x, int reduction)
     return x;
 }
 
-static int check(OpCall *c, int last_reduction)
+static int check(OpCall *c) { return check_alike(c, 0, 1); }
+
+static int check_smooth_l1(OpCall *c)
 {
-    const LossParams *p = op_params(c);
-    const Tensor *x = op_input(c, 0), *t = op_input(c, 1);
-    if (!shape_equal(shape_of(x), shape_of(t)))
-        return op_fail(c, TENSOR_ESHAPE,
-                       "input %s, target %s: the shapes must be the same, nothing is broadcast", S(x), S(t));
-    if (p->reduction < 0 || p->reduction > last_reduction)
-        return op_fail(c, TENSOR_EVALUE, "there is no reduction %d", p->reduction);
-    return 0;
+    const TensorSmoothL1Args *a = op_params(c);
+    if (!(a->beta >= 0)) return op_fail(c, TENSOR_EVALUE, "beta = %g must not be negative", a->beta);
+    return check(c);
 }
 
-static int check_plain(OpCall *c) { return check(c, TENSOR_NONE); }
-static int check_kl(OpCall *c) { return check(c, TENSOR_BATCHMEAN); }
-
-static int check_parameter(OpCall *c)
+static int check_huber(OpCall *c)
 {
-    const LossParams *p = op_params(c);
-    if (check(c, TENSOR_NONE)) return -1;
-    bool huber = strcmp(c->op->name, "huber_loss") == 0;
-    if (!(huber ? p->parameter > 0 : p->parameter >= 0))
-        return op_fail(c, TENSOR_EVALUE,
-                       huber ? "delta = %g must be positive" : "beta = %g must not be negative",
-                       p->parameter);
-    return 0;
+    const TensorHuberArgs *a = op_params(c);
+    if (!(a->delta > 0)) return op_fail(c, TENSOR_EVALUE, "delta = %g must be positive", a->delta);
+    return check(c);
 }
 
 static Tensor *difference(OpCall *c) { return tensor_sub(op_input(c, 0), op_input(c, 1)); }
 
 static int finish(OpCall *c, Tensor *loss)
 {
-    return op_set_result(c, 0, reduce_loss(loss, ((const LossParams *)op_params(c))->reduction));
+    return op_set_result(c, 0, reduce_loss(loss, loss_reduction(c)));
 }
 
 static int mse(OpCall *c) { return finish(c, tensor_square(difference(c))); }
@@ -66,89 +54,95 @@ static Tensor *bent(Tensor *d, double bend)
 
 static int smooth_l1(OpCall *c)
 {
-    const double beta = ((const LossParams *)op_params(c))->parameter;
+    const double beta = ((const TensorSmoothL1Args *)op_params(c))->beta;
     Tensor *d = difference(c);
     return finish(c, beta == 0 ? tensor_abs(d) : tensor_div_scalar(bent(d, beta), beta));
 }
 
 static int huber(OpCall *c)
 {
-    return finish(c, bent(difference(c), ((const LossParams *)op_params(c))->parameter));
+    return finish(c, bent(difference(c), ((const TensorHuberArgs *)op_params(c))->delta));
 }
 
 /* t log t is 0 where t is 0: the logarithm is taken of 1 there. */
 static int kl(OpCall *c)
 {
     Tensor *x = op_input(c, 0), *t = op_input(c, 1);
-    if (((const LossParams *)op_params(c))->log_target)
+    if (((const TensorKlDivArgs *)op_params(c))->log_target)
         return finish(c, tensor_mul(tensor_exp(t), tensor_sub(t, x)));
     Tensor *safe = tensor_where(tensor_eq_scalar(t, 0), tensor_ones_like(t), t);
     return finish(c, tensor_mul(t, tensor_sub(tensor_log(safe), x)));
 }
 
-#define REDUCTION OP_FIELD(OP_INT, LossParams, reduction, "0")
-static const OpField plain_fields[] = { REDUCTION, { 0 } };
-static const OpField beta_fields[] = { REDUCTION,
-                                       { "beta", OP_DOUBLE, offsetof(LossParams, parameter), "1" },
-                                       { 0 } };
-static const OpField delta_fields[] = { REDUCTION,
-                                        { "delta", OP_DOUBLE, offsetof(LossParams, parameter), "1" },
-                                        { 0 } };
-static const OpField kl_fields[] = { REDUCTION, OP_FIELD(OP_BOOL, LossParams, log_target, "0"), { 0 } };
+static const char *const kl_reductions[] = { "mean", "sum", "none", "batchmean", NULL };
 
-#define LOSS .arity = 2, .params = sizeof(LossParams), .flags = OP_ANY_DEVICE | OP_ROUND_ONCE
-#define SAMPLES                                                                                      \
-    "5,5; 3x4,3x4; 3x4,3x4 {reduction=1}; 2x3x4,2x3x4 {reduction=2}; ,; 0x3,0x3 {reduction=2}; 0,0 " \
-    "{reduction=1}"
+static const OpField plain_fields[] = { OP_REDUCTION(TensorLossArgs), { 0 } };
+static const OpField smooth_l1_fields[] = { OP_REDUCTION(TensorSmoothL1Args),
+                                            OP_OPTION(TensorSmoothL1Args, beta),
+                                            { 0 } };
+static const OpField huber_fields[] = { OP_REDUCTION(TensorHuberArgs),
+                                        OP_OPTION(TensorHuberArgs, delta),
+                                        { 0 } };
+static const OpField kl_fields[] = { OP_CHOICE(TensorKlDivArgs, reduction, kl_reductions),
+                                     OP_OPTION(TensorKlDivArgs, log_target),
+                                     { 0 } };
+
+#define LOSS(options, defaults_) \
+    .arity = 2, .params = sizeof(options), .defaults = &(defaults_), .flags = OP_ANY_DEVICE | OP_ROUND_ONCE
+#define SAMPLES                                                                                              \
+    "5,5; 3x4,3x4; 3x4,3x4 {reduction=sum}; 2x3x4,2x3x4 {reduction=none}; ,; 0x3,0x3 {reduction=none}; 0,0 " \
+    "{reduction=sum}"
 #define ERRORS "3x4,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=7} ! EVALUE"
 
 const TensorOp op_mse_loss = { .name = "mse_loss",
                                .summary = "(x - t)^2",
                                .gradient = "dx = 2 g (x - t), dt = -dx; mean: / n",
                                .fields = plain_fields,
-                               .shape = check_plain,
+                               .shape = check,
                                .compose = mse,
                                .samples = SAMPLES,
                                .errors = ERRORS,
                                .torch = "nn.functional.mse_loss",
-                               LOSS };
-const TensorOp op_l1_loss = { .name = "l1_loss",
-                              .summary = "|x - t|; gradient 0 at 0",
-                              .gradient = "dx = g sign(x - t), dt = -dx; mean: / n",
-                              .fields = plain_fields,
-                              .shape = check_plain,
-                              .compose = l1,
-                              .samples =
-                                  "5:1..2,5:-1..0; 3x4:1..2,3x4:-1..0 {reduction=1}; "
-                                  "2x3:-2..-1,2x3:0..1 {reduction=2}; :1..2,:-1..0; 0x3,0x3 {reduction=2}",
-                              .errors = ERRORS,
-                              .torch = "nn.functional.l1_loss",
-                              LOSS };
+                               LOSS(TensorLossArgs, tensor_loss_defaults) };
+const TensorOp op_l1_loss = {
+    .name = "l1_loss",
+    .summary = "|x - t|; gradient 0 at 0",
+    .gradient = "dx = g sign(x - t), dt = -dx; mean: / n",
+    .fields = plain_fields,
+    .shape = check,
+    .compose = l1,
+    .samples = "5:1..2,5:-1..0; 3x4:1..2,3x4:-1..0 {reduction=sum}; "
+               "2x3:-2..-1,2x3:0..1 {reduction=none}; :1..2,:-1..0; 0x3,0x3 {reduction=none}",
+    .errors = ERRORS,
+    .torch = "nn.functional.l1_loss",
+    LOSS(TensorLossArgs, tensor_loss_defaults)
+};
 const TensorOp op_smooth_l1_loss = {
     .name = "smooth_l1_loss",
     .summary = "d^2 / (2 beta) below beta, else d - beta / 2, d = |x - t|",
     .gradient = "dx = g (x - t) / beta below beta, else g sign(x - t); dt = -dx; mean: / n",
-    .fields = beta_fields,
-    .shape = check_parameter,
+    .fields = smooth_l1_fields,
+    .shape = check_smooth_l1,
     .compose = smooth_l1,
-    .samples = "5,5 {beta=5}; 3x4:1..2,3x4:-1..0 {reduction=1 beta=.5}; 2x3,2x3 {reduction=2 beta=9}; "
-               "4:1..2,4:-1..0 {beta=0}; ,; 0x3,0x3 {reduction=2}",
+    .samples = "5,5 {beta=5}; 3x4:1..2,3x4:-1..0 {reduction=sum beta=.5}; 2x3,2x3 {reduction=none beta=9}; "
+               "4:1..2,4:-1..0 {beta=0}; ,; 0x3,0x3 {reduction=none}",
     .errors = ERRORS "; 3,3 {beta=-1} ! EVALUE",
     .torch = "nn.functional.smooth_l1_loss",
-    LOSS
+    LOSS(TensorSmoothL1Args, tensor_smooth_l1_defaults)
 };
 const TensorOp op_huber_loss = {
     .name = "huber_loss",
     .summary = "d^2 / 2 up to delta, else delta (d - delta / 2), d = |x - t|",
     .gradient = "dx = g (x - t) up to delta, else g delta sign(x - t); dt = -dx; mean: / n",
-    .fields = delta_fields,
-    .shape = check_parameter,
+    .fields = huber_fields,
+    .shape = check_huber,
     .compose = huber,
-    .samples = "5,5 {delta=5}; 3x4:1..2,3x4:-1..0 {reduction=1 delta=.5}; 2x3,2x3 {reduction=2 delta=9}; "
-               ",; 0x3,0x3 {reduction=2}",
+    .samples =
+        "5,5 {delta=5}; 3x4:1..2,3x4:-1..0 {reduction=sum delta=.5}; 2x3,2x3 {reduction=none delta=9}; "
+        ",; 0x3,0x3 {reduction=none}",
     .errors = ERRORS "; 3,3 {delta=0} ! EVALUE",
     .torch = "nn.functional.huber_loss",
-    LOSS
+    LOSS(TensorHuberArgs, tensor_huber_defaults)
 };
 const TensorOp op_kl_div = {
     .name = "kl_div",
@@ -156,14 +150,15 @@ const TensorOp op_kl_div = {
     .gradient =
         "dx = -g t, dt = g (log t + 1 - x); log_target: dx = -g e^t, dt = g e^t (t + 1 - x); mean: / n",
     .fields = kl_fields,
-    .shape = check_kl,
+    .shape = check,
     .compose = kl,
-    .samples = "5,5:.2..1; 3x4,3x4:.2..1 {reduction=1}; 3x4,3x4:.2..1 {reduction=3}; 2x3,2x3 {reduction=2 "
+    .samples = "5,5:.2..1; 3x4,3x4:.2..1 {reduction=sum}; 3x4,3x4:.2..1 {reduction=batchmean}; 2x3,2x3 "
+               "{reduction=none "
                "log_target=1}; "
-               ",:.2..1; 0x3,0x3 {reduction=2}",
+               ",:.2..1; 0x3,0x3 {reduction=none}",
     .errors = ERRORS,
     .torch = "nn.functional.kl_div",
-    LOSS
+    LOSS(TensorKlDivArgs, tensor_kl_div_defaults)
 };
 REGISTER_OP(op_mse_loss);
 REGISTER_OP(op_l1_loss);
@@ -171,29 +166,11 @@ REGISTER_OP(op_smooth_l1_loss);
 REGISTER_OP(op_huber_loss);
 REGISTER_OP(op_kl_div);
 
-Tensor *tensor_mse_loss_args(TensorLossArgs a)
-{
-    if (unwanted(a.log_target, "mse_loss", "log_target")) return NULL;
-    return APPLY(&op_mse_loss, &(LossParams){ .reduction = (int)a.reduction }, a.input, a.target);
-}
-
-Tensor *tensor_l1_loss_args(TensorLossArgs a)
-{
-    if (unwanted(a.log_target, "l1_loss", "log_target")) return NULL;
-    return APPLY(&op_l1_loss, &(LossParams){ .reduction = (int)a.reduction }, a.input, a.target);
-}
-
+Tensor *tensor_mse_loss_args(TensorLossArgs a) { return APPLY(&op_mse_loss, &a, a.input, a.target); }
+Tensor *tensor_l1_loss_args(TensorLossArgs a) { return APPLY(&op_l1_loss, &a, a.input, a.target); }
 Tensor *tensor_smooth_l1_loss_args(TensorSmoothL1Args a)
 {
-    return APPLY(&op_smooth_l1_loss, &((LossParams){ (int)a.reduction, a.beta, false }), a.input, a.target);
+    return APPLY(&op_smooth_l1_loss, &a, a.input, a.target);
 }
-
-Tensor *tensor_huber_loss_args(TensorHuberArgs a)
-{
-    return APPLY(&op_huber_loss, &((LossParams){ (int)a.reduction, a.delta, false }), a.input, a.target);
-}
-
-Tensor *tensor_kl_div_args(TensorLossArgs a)
-{
-    return APPLY(&op_kl_div, &((LossParams){ (int)a.reduction, 0, a.log_target }), a.input, a.target);
-}
+Tensor *tensor_huber_loss_args(TensorHuberArgs a) { return APPLY(&op_huber_loss, &a, a.input, a.target); }
+Tensor *tensor_kl_div_args(TensorKlDivArgs a) { return APPLY(&op_kl_div, &a, a.input, a.target); }

@@ -1,0 +1,119 @@
+/* options.c - options as text, for samples, tensor_apply_text and the defaults of ops (options.h). */
+#include <stdlib.h>
+#include "options.h"
+
+const OpField *options_find(const TensorOp *op, const char *name, size_t length)
+{
+    for (const OpField *f = op->fields; f && f->name; f++)
+        if (strlen(f->name) == length && strncmp(f->name, name, length) == 0) return f;
+    return NULL;
+}
+
+static const char *read_list(const char *text, int64_t *values, int most, int *n)
+{
+    if (*text++ != '[') return NULL;
+    for (*n = 0;;) {
+        while (*text == ' ' || *text == ',') text++;
+        if (*text == ']') return text + 1;
+        char *end;
+        const long long value = strtoll(text, &end, 10);
+        if (end == text || *n == most) return NULL;
+        values[(*n)++] = value;
+        text = end;
+    }
+}
+
+/* The members of an array that the text leaves out are 0, as in C. */
+static const char *read_array(const OpField *f, const char *text, char *to)
+{
+    int64_t value[TENSOR_MAX_DIMS] = { 0 };
+    int n;
+    const char *end = read_list(text, value, f->count < TENSOR_MAX_DIMS ? f->count : TENSOR_MAX_DIMS, &n);
+    for (int i = 0; end && i < f->count; i++) {
+        if (f->type == OP_I64) ((int64_t *)(void *)to)[i] = value[i];
+        else if (f->type == OP_DOUBLE) ((double *)(void *)to)[i] = (double)value[i];
+        else ((int *)(void *)to)[i] = (int)value[i];
+    }
+    return end;
+}
+
+static size_t word(const char *text) { return strcspn(text, " ,;}"); }
+
+static const char *read_string(const char *text, const char **to, OptionRoom *room)
+{
+    const size_t n = strcspn(text, " }"); /* an equation has commas */
+    if (n >= sizeof room->text - room->used) return NULL;
+    char *at = room->text + room->used;
+    memcpy(at, text, n);
+    at[n] = 0;
+    room->used += n + 1;
+    *to = at;
+    return text + n;
+}
+
+static const char *read_enum(const OpField *f, const char *text, int *to)
+{
+    for (int i = 0; f->choices && f->choices[i]; i++)
+        if (strlen(f->choices[i]) == word(text) && strncmp(text, f->choices[i], word(text)) == 0)
+            return *to = i, text + word(text);
+    char *end;
+    *to = (int)strtol(text, &end, 10);
+    return end;
+}
+
+static const char *read_bool(const char *text, bool *to)
+{
+    static const struct {
+        const char *name;
+        bool value;
+    } names[] = { { "true", true }, { "false", false }, { "1", true }, { "0", false } };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(text, names[i].name, strlen(names[i].name)) == 0)
+            return *to = names[i].value, text + strlen(names[i].name);
+    return NULL;
+}
+
+static const char *read_shape(const char *text, TensorShape *to, OptionRoom *room)
+{
+    if (room->lists == CALL_LISTS) return NULL;
+    int64_t *list = room->list[room->lists++];
+    int n = 0;
+    const char *end = read_list(text, list, TENSOR_MAX_DIMS, &n);
+    *to = (TensorShape){ n, list };
+    return end;
+}
+
+const char *options_read_value(const OpField *f, const char *text, void *params, OptionRoom *room)
+{
+    void *to = (char *)params + f->offset;
+    while (*text == ' ') text++;
+    if (f->count > 1) return read_array(f, text, to);
+    char *end = NULL;
+    switch (f->type) {
+    case OP_LIST: return read_shape(text, to, room);
+    case OP_STRING: return read_string(text, to, room);
+    case OP_BOOL: return read_bool(text, to);
+    case OP_DIMS: return read_list(text, ((OpDims *)to)->at, TENSOR_MAX_DIMS, &((OpDims *)to)->n);
+    case OP_TEXT:
+        snprintf(to, OP_TEXT_SIZE, "%.*s", (int)strcspn(text, " }"), text);
+        return text + strcspn(text, " }");
+    case OP_DOUBLE: *(double *)to = strtod(text, &end); break;
+    case OP_I64: *(int64_t *)to = strtoll(text, &end, 10); break;
+    case OP_INT: {
+        const char *at = read_enum(f, text, to);
+        return at == text ? NULL : at;
+    }
+    }
+    return end == text ? NULL : end;
+}
+
+void options_default(const TensorOp *op, void *params, const OpField **required)
+{
+    if (op->defaults) memcpy(params, op->defaults, op->params);
+    else memset(params, 0, op->params);
+    if (required) *required = NULL;
+    for (const OpField *f = op->fields; f && f->name; f++) {
+        if (required && !*required && (f->required || (!f->count && !f->initial))) *required = f;
+        if (!f->count && f->initial && *f->initial) options_read_value(f, f->initial, params, NULL);
+    }
+}

@@ -1,0 +1,30 @@
+/* options.h - options as text: "dim=1 keepdim=true dims=[0 2] reduction=sum", read into an op's parameter
+ * struct by its table of fields. */
+#ifndef TG_OPTIONS_H
+#define TG_OPTIONS_H
+
+#include "tensor/core.h"
+
+typedef struct OptionRoom { /* what lists and texts of the struct point to: it must live as long, and stay in
+                               place */
+    int64_t list[CALL_LISTS][TENSOR_MAX_DIMS];
+    int lists;
+    char text[256];
+    size_t used;
+} OptionRoom;
+
+#pragma GCC visibility push(hidden)
+
+/* options_default - params holds the defaults.  required, if not NULL: the first field that has none, or
+ * NULL. */
+void options_default(const TensorOp *op, void *params, const OpField **required);
+
+const OpField *options_find(const TensorOp *op, const char *name, size_t length);
+
+/* options_read_value - reads one value for f from text, up to a space, comma, '}' or the end; returns the
+ * place behind it, NULL when there is no such value.  An enum is read by the names of its choices, or as a
+ * number; a bool as true, false, 1, 0; a list in brackets. */
+const char *options_read_value(const OpField *f, const char *text, void *params, OptionRoom *room);
+
+#pragma GCC visibility pop
+#endif
