@@ -4,6 +4,7 @@
  *  - Operands are unchanged by a failed call: an in-place op computes aside and copies last, and rows that
  * write directly cannot fail once they have begun. */
 #include <stdlib.h>
+#include <tapegrad/ops.h>
 #include "tensor/core.h"
 #include "anomaly.h"
 #include "options.h"

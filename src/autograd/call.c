@@ -1,4 +1,5 @@
 /* call.c - what an op may ask of its call (autograd.h). */
+#include <tapegrad/ops.h>
 #include "tensor/core.h"
 #include "tape.h"
 

@@ -7,6 +7,7 @@
  *
  * Numbers stay numbers as long as they meet only numbers.  Both branches of ? : are evaluated and where()
  * picks, so that no value of the branch not taken is multiplied into the result. */
+#include <tapegrad/ops.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include "formula.h"

@@ -8,6 +8,7 @@
  *   b' = view_write(b, t)    value: b with the region replaced by t;  db = g with zeros there, dt = the
  * region of g x' = as_strided(b')      the view, read from the new base Other views of the base notice
  * (epochs) and are read from it anew when they are next used (view_refresh). */
+#include <tapegrad/ops.h>
 #include "tensor/core.h"
 #include "tape.h"
 

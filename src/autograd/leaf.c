@@ -1,4 +1,5 @@
 /* leaf.c - what a tensor knows of gradients: whether it wants one, the one it has, its hooks; detach. */
+#include <tapegrad/ops.h>
 #include "tensor/core.h"
 #include "tape.h"
 

@@ -7,6 +7,7 @@
  * storage.
  *  - tensor_gradients runs only entries that lie on a path to a wanted input, and collects instead of
  * accumulating. */
+#include <tapegrad/ops.h>
 #include "tape.h"
 #include "anomaly.h"
 #include "trace/callsite.h"

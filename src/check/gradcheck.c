@@ -5,6 +5,7 @@
  * k by input i are kept as [result element][input element]. */
 #include <math.h>
 #include <stdio.h>
+#include <tapegrad/ops.h>
 #include "tensor/core.h"
 
 enum { RESULTS = 64, INPUTS = 2 * OP_MAX_INPUTS };

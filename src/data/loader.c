@@ -11,6 +11,7 @@
  *
  * The lock guards the places' states, running, stop, busy and made.  order, base_seed and epoch are written
  * by the caller while the worker is idle. */
+#include <tapegrad/ops.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* random.c - the drawing functions: each checks its arguments and names the loop of engine.h that fills.
  *
  * Halves are drawn as floats that are rounded to their bits already; the copy into the tensor is exact. */
+#include <tapegrad/random.h>
 #include "draw.h"
 
 #include <math.h>

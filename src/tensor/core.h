@@ -15,7 +15,6 @@
 #include <string.h>
 #include <tapegrad/autograd.h>
 #include <tapegrad/device.h>
-#include <tapegrad/ops.h>
 #include <tapegrad/op_row.h>
 #include "device/device.h"
 

@@ -1,5 +1,6 @@
 /* values.c - values in and out, and comparing them.  Elements of other devices come through host memory. */
 #include <math.h>
+#include <tapegrad/ops.h>
 #include "core.h"
 #include "device/half.h"
 

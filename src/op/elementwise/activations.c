@@ -9,7 +9,7 @@
  * .keep of an op made of others says only that a form in place must save the operand that it overwrites. */
 #include <float.h>
 #include <math.h>
-#include "tensor/core.h"
+#include "op/op.h"
 #include "cpu/elementwise/map_user.h"
 
 /* ---- selu, tanhshrink ------------------------------------------------------------------------ */

@@ -2,7 +2,7 @@
 #ifndef TG_DROPOUT_H
 #define TG_DROPOUT_H
 
-#include "tensor/core.h"
+#include "op/op.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -2,7 +2,7 @@
  *
  *   y = a sigmoid(b), x = [a b] along dim         da = g s,  db = g a s (1 - s),  s = sigmoid(b)
  */
-#include "tensor/core.h"
+#include "op/op.h"
 
 typedef struct GluParams {
     int dim;

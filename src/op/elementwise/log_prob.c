@@ -2,7 +2,7 @@
  *
  * Logarithms that may be -inf are kept out of products: 0 times -inf would be NaN, in the value or in the
  * gradient. */
-#include "tensor/core.h"
+#include "op/op.h"
 
 static const double log_two_pi = 1.83787706640934548356;
 

@@ -4,7 +4,7 @@
  * recorded, the same text read as an expression over tensors (formula.c)
  *
  * row_apply is the hot path: no scope, one allocation for the result, one for the entry. */
-#include "tensor/core.h"
+#include "op/op.h"
 #include "autograd/anomaly.h"
 #include "autograd/formula.h"
 #include "cpu/elementwise/map_user.h"

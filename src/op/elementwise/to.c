@@ -3,7 +3,7 @@
  *   y = (dtype) x            dx = (dtype of x) dy
  *
  * Nothing is kept.  A tensor that has the dtype, or is on the device, is returned itself. */
-#include "tensor/core.h"
+#include "op/op.h"
 
 typedef struct ToParams {
     int dtype;

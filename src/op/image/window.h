@@ -3,7 +3,7 @@
 #ifndef TG_WINDOW_H
 #define TG_WINDOW_H
 
-#include "tensor/core.h"
+#include "op/op.h"
 
 typedef struct Pair {
     int64_t h, w;

@@ -2,7 +2,7 @@
 #ifndef TG_EMBEDDING_H
 #define TG_EMBEDDING_H
 
-#include "tensor/core.h"
+#include "op/op.h"
 
 #pragma GCC visibility push(hidden)
 

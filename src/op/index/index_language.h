@@ -2,7 +2,7 @@
 #ifndef TG_INDEX_LANGUAGE_H
 #define TG_INDEX_LANGUAGE_H
 
-#include "tensor/core.h"
+#include "op/op.h"
 
 #pragma GCC visibility push(hidden)
 

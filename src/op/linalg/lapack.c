@@ -2,7 +2,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include "tensor/core.h"
+#include "op/op.h"
 #include "cpu/product/gemm.h"
 #include "lapack.h"
 

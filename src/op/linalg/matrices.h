@@ -6,7 +6,7 @@
 #ifndef TG_LINALG_H
 #define TG_LINALG_H
 
-#include "tensor/core.h"
+#include "op/op.h"
 #include "lapack.h"
 
 #pragma GCC visibility push(hidden)

@@ -2,7 +2,7 @@
  *
  *   x [N, C, ...] seen as [1, N C, ...]: batch_norm of it, with the weights repeated N times
  *   running = the mean over the samples of batch_norm's N C running values */
-#include "tensor/core.h"
+#include "op/op.h"
 
 typedef struct InstanceNormParams {
     bool use_input_stats;

@@ -2,7 +2,7 @@
  *
  *   y_c = x_c / (k + alpha / size sum x_j^2)^beta,  j from c - size / 2 on, size channels, 0 outside
  */
-#include "tensor/core.h"
+#include "op/op.h"
 
 typedef struct ResponseParams {
     int64_t size;

@@ -3,7 +3,7 @@
 #ifndef TG_PRODUCT_H
 #define TG_PRODUCT_H
 
-#include "tensor/core.h"
+#include "op/op.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -2,7 +2,7 @@
 #ifndef TG_REDUCE_H
 #define TG_REDUCE_H
 
-#include "tensor/core.h"
+#include "op/op.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -3,7 +3,7 @@
 #ifndef TG_RNN_H
 #define TG_RNN_H
 
-#include "tensor/core.h"
+#include "op/op.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -2,7 +2,7 @@
 #ifndef TG_SHAPE_OP_H
 #define TG_SHAPE_OP_H
 
-#include "tensor/core.h"
+#include "op/op.h"
 
 #pragma GCC visibility push(hidden)
 
