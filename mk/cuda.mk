@@ -9,41 +9,47 @@ CLANGXX    ?= clang++
 CUDA_HOME  := $(patsubst %/bin/nvcc,%,$(NVCC))
 CU_SOURCES := $(wildcard src/cuda/*.cu)
 CU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/cuda/%.o)
-CU_FLAGS   := -std=c++20 -Iinclude -Isrc -DTAPEGRAD_OPS_DIGEST='"$(DIGEST)"'
+CU_FLAGS   := -std=c++20 -Iinclude -Isrc -I$(B)/include
 
-# Machine code for each chip, and PTX of the newest, from which drivers make code for later ones.
+# Machine code for each chip, and PTX of the newest, from which drivers make code for later ones.  CUDA_OPT=-O1 on
+# the host and -Xptxas -O1 for the chip do where it need only compile.
+CUDA_OPT   ?= -O3
 GENCODE    := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
               -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
-NVFLAGS    := $(CU_FLAGS) -O3 -lineinfo $(GENCODE) -Werror all-warnings -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
+NVFLAGS    := $(CU_FLAGS) $(CUDA_OPT) -lineinfo $(GENCODE) -Werror all-warnings \
+              -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
+$(eval $(call stamp,flags.cuda,$(NVCC) $(NVFLAGS)))
 
 cuda: $(B)/libtapegrad_cuda.so
-$(B)/cuda/%.o: src/cuda/%.cu
+$(B)/cuda/device.o $(B)/emu/device.o: $(OPS_DIGEST)
+$(B)/cuda/%.o: src/cuda/%.cu $(B)/flags.cuda
 	@[ -n "$(NVCC)" ] || { echo "the CUDA plugin needs nvcc: put it on the PATH, or make NVCC=..."; exit 1; }
 	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 $(B)/libtapegrad_cuda.so: $(CU_OBJECTS) src/cuda/export.map
 	@echo "  LD   $@"; $(NVCC) -shared -cudart static $(CU_OBJECTS) -lcublas -o $@ \
 	    -Xlinker -rpath=$(CUDA_HOME)/lib64,-z,defs,--version-script=src/cuda/export.map
 
-# ---- on the CPU -------------------------------------------------------------------------------------------------
+# ---- on the CPU -------------------------------------------------------------------------------
 EMU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/emu/%.o) $(B)/emu/cuemu.o $(B)/emu/runtime.o
-EMU_FLAGS   := $(CU_FLAGS) -DDEVICE_NAME='"emu"' -Itest/cuemu/shim -g -fPIC -fvisibility=hidden -ffp-contract=off -Wall -Wextra -Werror
+EMU_FLAGS   := $(CU_FLAGS) -DDEVICE_NAME='"emu"' -Itest/cuemu/shim -g -fPIC -fvisibility=hidden \
+               -ffp-contract=off -Wall -Wextra -Werror
+$(eval $(call stamp,flags.emu,$(CLANGXX) $(EMU_SAN)))
 
 emu: $(B)/libtapegrad_emu.so
-$(B)/emu/%.o: src/cuda/%.cu
+$(B)/emu/%.o: src/cuda/%.cu $(B)/flags.emu
 	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O1 $(EMU_SAN) -MMD -MP -x c++ -c $< -o $@
-$(B)/emu/%.o: test/cuemu/%.cpp
+$(B)/emu/%.o: test/cuemu/%.cpp $(B)/flags.emu
 	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O2 -MMD -MP -c $< -o $@
 $(B)/libtapegrad_emu.so: $(EMU_OBJECTS) src/cuda/export.map
-	@echo "  LD   $@"; $(CLANGXX) -shared $(EMU_OBJECTS) $(EMU_SAN) -lpthread -o $@ -Wl,--version-script=src/cuda/export.map $(if $(EMU_SAN),,-Wl,-z,defs)
+	@echo "  LD   $@"; $(CLANGXX) -shared $(EMU_OBJECTS) $(EMU_SAN) -lpthread -o $@ \
+	    -Wl,--version-script=src/cuda/export.map $(if $(EMU_SAN),,-Wl,-z,defs)
 
-# ---- tests ----------------------------------------------------------------------------------------------------------
+# ---- tests ------------------------------------------------------------------------------------
 # Plugins that must be refused, each for a reason of its own.
 BAD_PLUGINS := $(foreach p,oldabi olddigest misnamed empty,$(B)/test/plugins/libtapegrad_$(p).so)
-$(B)/test/plugins/libtapegrad_%.so: test/bad_plugin/plugin.c src/device/device.h include/tapegrad/ops.def
-	@mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) -std=gnu11 -fPIC $(WARN) -DBAD_$* -shared $< -o $@
+$(B)/test/plugins/libtapegrad_%.so: test/bad_plugin/plugin.c $(OPS_DIGEST) $(B)/flags
+	$(COMPILE) -I$(B)/include -DBAD_$* -shared $< -o $@
 $(B)/test/test_emu: $(B)/libtapegrad_emu.so $(BAD_PLUGINS)
 CUDA_TESTS := $(B)/test/test_emu $(B)/test/test_cuda
-check-cuda: $(CUDA_TESTS) $(if $(NVCC),$(B)/libtapegrad_cuda.so)
-	@for t in $(CUDA_TESTS); do $$t || exit 1; done
-
+check-cuda: $(CUDA_TESTS) $(if $(NVCC),$(B)/libtapegrad_cuda.so) ; @test/run.sh $(CUDA_TESTS)
 .PHONY: cuda emu check-cuda

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ops_digest.h>
 #include "tensor/core.h"
 #include "cpu.h"
 #include "cpu/product/gemm.h"
@@ -20,23 +21,25 @@ int cpu_fail(const char *format, ...)
 
 /* ---- instruction sets ------------------------------------------------------------------------ */
 
+enum { ISA_base, ISA_avx2, ISA_avx512 };
+
 static int detect_isa(void)
 {
-#if defined(__x86_64__)
+#if defined ONE_ISA
+    return ISA_PASTE(ISA, ONE_ISA);
+#else
     __builtin_cpu_init();
-    int best = 0;
+    int best = ISA_base;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
-        best = 1;
+        best = ISA_avx2;
     if (best && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512cd"))
-        best = 2;
+        best = ISA_avx512;
     const char *asked = getenv("TAPEGRAD_ISA");
-    if (asked && strcmp(asked, "base") == 0) best = 0;
-    if (asked && strcmp(asked, "avx2") == 0 && best > 1) best = 1;
+    if (asked && strcmp(asked, "base") == 0) best = ISA_base;
+    if (asked && strcmp(asked, "avx2") == 0 && best > ISA_avx2) best = ISA_avx2;
     return best;
-#else
-    return 0;
 #endif
 }
 

@@ -2,7 +2,8 @@
  *
  * A file in the Makefile's ISA_SOURCES is compiled with -DISA=avx512, avx2 and base (and matching -march);
  * ISA_NAME(f) is f_avx512, f_avx2, f_base.  ISA_PICK(f) is the one for this machine; ISA_PICK_AVX2(f) that of
- * a file in UP_TO_AVX2, not compiled for avx512. */
+ * a file in UP_TO_AVX2, not compiled for avx512.  A library of one instruction set has ONE_ISA defined as it.
+ */
 #ifndef TG_CPU_ISA_H
 #define TG_CPU_ISA_H
 
@@ -22,17 +23,18 @@
  * lowers it. */
 int cpu_isa(void) __attribute__((visibility("hidden")));
 
-#if defined(__x86_64__)
+#if defined ONE_ISA
+#define ISA_DECLARE(result, name, ...) \
+    result ISA_PASTE(name, ONE_ISA)(__VA_ARGS__) __attribute__((visibility("hidden")))
+#define ISA_PICK(name) ISA_PASTE(name, ONE_ISA)
+#define ISA_PICK_AVX2(name) ISA_PASTE(name, ONE_ISA)
+#else
 #define ISA_DECLARE(result, name, ...)                                     \
     result name##_base(__VA_ARGS__) __attribute__((visibility("hidden"))); \
     result name##_avx2(__VA_ARGS__) __attribute__((visibility("hidden"))); \
     result name##_avx512(__VA_ARGS__) __attribute__((visibility("hidden")))
 #define ISA_PICK(name) (cpu_isa() == 2 ? name##_avx512 : cpu_isa() == 1 ? name##_avx2 : name##_base)
 #define ISA_PICK_AVX2(name) (cpu_isa() >= 1 ? name##_avx2 : name##_base)
-#else
-#define ISA_DECLARE(result, name, ...) result name##_base(__VA_ARGS__) __attribute__((visibility("hidden")))
-#define ISA_PICK(name) name##_base
-#define ISA_PICK_AVX2(name) name##_base
 #endif
 
 #endif

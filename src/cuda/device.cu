@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <ops_digest.h>
 #include "cuda.cuh"
 
 #ifndef DEVICE_NAME

@@ -3,6 +3,7 @@
 #define TG_CUDA_MAP_CUH
 
 #include "cuda.cuh"
+#include "device/rows.h"
 
 struct MapCall {
     Space<1 + ROW_OPERANDS> space; /* out, then the operands */

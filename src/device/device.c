@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <ops_digest.h>
 #include "tensor/core.h"
 
 enum { MAX_PLACES = 32 };

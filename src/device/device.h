@@ -16,31 +16,6 @@
 
 enum { DEVICE_ABI = 1, KERNEL_MAX_DIMS = 16 };
 
-/* The elementwise rows of ops.def, numbered: ROW_add, ROW_exp, ...; from ROW_FAST on, the rare ones. */
-#define TG_ROW_ID(name, ...) ROW_##name,
-typedef enum RowId {
-#define ONLY_FAST_ROWS
-#define UNARY TG_ROW_ID
-#define UNARY1 TG_ROW_ID
-#define UNARY2 TG_ROW_ID
-#define BINARY TG_ROW_ID
-#define BINARY1 TG_ROW_ID
-#define COMPARE TG_ROW_ID
-#define PREDICATE TG_ROW_ID
-#include <tapegrad/ops.def>
-    ROW_FAST,
-    ROW_FAST_LAST = ROW_FAST - 1,
-#define ONLY_RARE_ROWS
-#define UNARY TG_ROW_ID
-#define UNARY1 TG_ROW_ID
-#define BINARY TG_ROW_ID
-#define PREDICATE TG_ROW_ID
-#define BITS1 TG_ROW_ID
-#define BITS2 TG_ROW_ID
-#include <tapegrad/ops.def>
-    ROW_COUNT
-} RowId;
-
 typedef enum RowPart { ROW_FORWARD, ROW_GRAD_A, ROW_GRAD_B } RowPart;
 enum { ROW_A, ROW_B, ROW_Y, ROW_G, ROW_OPERANDS }; /* operand slots of a row's formulas: x is a */
 

@@ -25,13 +25,16 @@
 #define NO_CACHE 0
 #endif
 
+/* More is refused before the system is asked. */
+#define MOST_BYTES (sizeof(size_t) > 4 ? (size_t)((uint64_t)1 << 47) : SIZE_MAX / 2)
+
 enum {
     STEP = 64,
     STEPS = 16,                    /* classes 0..15: 64, 128, ... 1024 bytes */
     CLASSES = STEPS + 4 * 38,      /* up to 2^48 */
     LOCAL_CLASSES = STEPS + 4 * 6, /* up to 64 KiB: kept by the thread */
     LOCAL_BYTES = 1 << 20,         /* of one class in one thread, at most */
-    HUGE = 4 << 20                 /* from here on ask for huge pages: their faults are 10 times cheaper */
+    HUGE_FROM = 4 << 20            /* from here on ask for huge pages: their faults are 10 times cheaper */
 };
 
 typedef struct Free {
@@ -134,8 +137,8 @@ static void *system_alloc(size_t bytes) /* lock held */
 {
     if (limit && system_bytes + (int64_t)bytes > limit) release_cached();
     if (limit && system_bytes + (int64_t)bytes > limit) return NULL;
-    if (bytes > (size_t)1 << 47) return NULL;
-    bool huge = bytes >= HUGE;
+    if (bytes > MOST_BYTES) return NULL;
+    bool huge = bytes >= HUGE_FROM;
     void *block = aligned_alloc(huge ? 2 << 20 : STEP,
                                 huge ? (bytes + (2 << 20) - 1) & ~(size_t)((2 << 20) - 1) : bytes);
     if (!block) {
@@ -201,7 +204,7 @@ void *tg_alloc(size_t wanted)
                  atomic_load_explicit(&fail_on, memory_order_relaxed)) &&
         must_fail())
         return NULL;
-    if (unlikely(wanted > (size_t)1 << 47)) return NULL;
+    if (unlikely(wanted > MOST_BYTES)) return NULL;
     if (unlikely(!cache.registered)) register_cache();
     int class = class_of(wanted);
     size_t bytes = class_bytes(class);

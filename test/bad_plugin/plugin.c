@@ -1,5 +1,6 @@
 /* plugin.c - plugins that the library must refuse, each with its sentence; -DBAD_... says what is wrong with
  * it. */
+#include <ops_digest.h>
 #include "device/device.h"
 
 const Device *tensor_device_plugin(void);

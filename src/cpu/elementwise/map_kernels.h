@@ -4,6 +4,7 @@
 
 #include <tapegrad/op_row.h>
 #include "device/device.h"
+#include "device/rows.h"
 #include "cpu/isa.h"
 
 typedef struct MapKernels {

@@ -5,6 +5,7 @@
 
 #include <tapegrad/op_row.h>
 #include "device/device.h"
+#include "device/rows.h"
 #include "cpu/isa.h"
 
 #pragma GCC visibility push(hidden)

@@ -57,15 +57,7 @@ static void *scratch(size_t bytes)
 
 /* --- pieces --- */
 
-static const GemmKernel *kernel_for(int dtype)
-{
-#ifdef __x86_64__
-    const int isa = cpu_isa();
-    if (isa == 2) return &gemm_kernel_avx512[dtype];
-    if (isa == 1) return &gemm_kernel_avx2[dtype];
-#endif
-    return &gemm_kernel_base[dtype];
-}
+static const GemmKernel *kernel_for(int dtype) { return &ISA_PICK(gemm_kernel)[dtype]; }
 
 static const char *at(const void *p, int dtype, int64_t elements)
 {

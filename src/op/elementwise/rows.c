@@ -5,6 +5,7 @@
  *
  * row_apply is the hot path: no scope, one allocation for the result, one for the entry. */
 #include "op/op.h"
+#include "device/rows.h"
 #include "autograd/anomaly.h"
 #include "autograd/formula.h"
 #include "cpu/elementwise/map_user.h"

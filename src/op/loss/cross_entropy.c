@@ -8,6 +8,7 @@
  * Positions that are ignored have A = B = 0.  The mean divides by W = sum of w_t over the others.
  * The kernels take logits as [rows, classes, inner]: inner counts the positions behind the class dim. */
 #include <math.h>
+#include "device/rows.h"
 #include "op/reduce/reduce.h"
 
 typedef struct CrossEntropyParams {

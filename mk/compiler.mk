@@ -1,0 +1,53 @@
+# compiler.mk - the compiler, what it compiles for, and how it is called.
+#
+# CPPFLAGS, CFLAGS and LDFLAGS are the user's and are added to ours.  CROSS=aarch64-linux-gnu- builds for another
+# machine, as CC=aarch64-linux-gnu-gcc does.
+ifeq ($(origin CC),default)
+CC       := $(CROSS)gcc
+endif
+EMPTY    :=
+SPACE    := $(EMPTY) $(EMPTY)
+
+# Each compiler has a build folder of its own, so that trying another one costs the first nothing.
+COMPILER := $(subst $(SPACE),_,$(notdir $(filter-out ccache %/ccache,$(CC))))
+B        ?= build$(if $(filter-out gcc,$(COMPILER)),/$(COMPILER))
+
+# Which machine, and which compiler: it knows.
+TARGET   := $(shell $(CC) $(CPPFLAGS) $(CFLAGS) -dM -E -x c /dev/null | \
+              sed -n 's/^\#define __\(x86_64\|clang\)__ .*/\1/p')
+X86_64   := $(filter x86_64,$(TARGET))
+CLANG    := $(filter clang,$(TARGET))
+OBJCOPY  ?= $(shell $(CC) -print-prog-name=objcopy)
+STRIP    ?= $(shell $(CC) -print-prog-name=strip)
+ifeq ($(origin AR),default)
+AR       := $(shell $(CC) -print-prog-name=ar)
+endif
+
+OPT      ?= -O2 -g
+FAST     ?= -O3
+SAN      ?=
+WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings \
+            -Wno-missing-field-initializers
+WARN     += $(if $(CLANG),-Wno-initializer-overrides -Wno-gnu-folding-constant -Wno-missing-braces \
+            -Wno-pass-failed,-Wno-override-init)
+# No -ffast-math: NaN and infinity behave.  -ffp-contract=off: the same bits in the body and the tail of a
+# vector loop.
+MUST     := -std=gnu11 -fPIC -fopenmp-simd -fvisibility=hidden -ffp-contract=off -fno-math-errno \
+            -fno-trapping-math -fasynchronous-unwind-tables -fno-function-sections -fno-lto
+LIBS     := $(if $(WITHOUT_BLIS),,-lblis) -lpng -lz -ldl -lm -lpthread
+
+# FLAGS: all but those of one file, which stand before the user's.
+FLAGS     = -Iinclude -Isrc $(DEFINES) $(CPPFLAGS) $(OPT) $(WARN) $(if $(WERROR),-Werror)
+COMPILE   = @mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(FLAGS) $(FILE) $(CFLAGS) $(MUST) $(SAN)
+LINK      = $(CC) $(CFLAGS) $(SAN) $(LDFLAGS)
+
+# stamp NAME,TEXT - the file $(B)/NAME holds TEXT.  A rule writes it where it holds another, so that what was
+# compiled with other flags is compiled again, and "make -n" changes nothing.
+same      = $(if $(subst x$(1),,x$(2))$(subst x$(2),,x$(1)),,yes)
+define stamp
+$(B)/$(1): export STAMP = $(2)
+$(B)/$(1): $(if $(call same,$(strip $(file <$(B)/$(1))),$(strip $(2))),,FORCE) ; \
+    @mkdir -p $$(@D) && printf '%s\n' "$$$$STAMP" > $$@
+endef
+FORCE:
+.PHONY: FORCE

@@ -1,0 +1,43 @@
+# install.mk - make install, install-strip, uninstall: DESTDIR, PREFIX, LIBDIR ...
+
+DESTDIR    ?=
+LIBDIR     ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+BINDIR     ?= $(PREFIX)/bin
+DATADIR    ?= $(PREFIX)/share
+TO_LIB     := $(DESTDIR)$(LIBDIR)
+TO_INCLUDE := $(DESTDIR)$(INCLUDEDIR)
+TO_BIN     := $(DESTDIR)$(BINDIR)
+TO_DATA    := $(DESTDIR)$(DATADIR)
+TO_CMAKE   := $(TO_LIB)/cmake/tapegrad
+FILES      := libtapegrad.a libtapegrad.so $(SONAME) libtapegrad.so.$(VERSION) libtapegrad_cuda.so \
+              pkgconfig/tapegrad.pc cmake/tapegrad
+fill = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+    -e 's|@VERSION@|$(VERSION)|' -e 's|@SONAME@|$(SONAME)|' -e 's|@LIBS@|$(LIBS)|' tools/$(1).in > $(2)/$(1)
+
+install: all
+	install -d $(TO_LIB)/pkgconfig $(TO_CMAKE) $(TO_BIN) $(TO_DATA)/man/man1 $(TO_DATA)/tapegrad
+	install -m 644 -D -t $(TO_INCLUDE) include/tapegrad.h
+	install -m 644 -D -t $(TO_INCLUDE)/tapegrad $(wildcard $(addprefix include/tapegrad/*.,h hpp def))
+	set -e; for d in $(patsubst include/%/,%,$(wildcard include/tapegrad/*/)); do \
+	    install -m 644 -D -t $(TO_INCLUDE)/$$d include/$$d/*; done
+	install -m 644 $(B)/libtapegrad.a $(TO_LIB)/
+	install -m 755 $(B)/$(SONAME) $(TO_LIB)/libtapegrad.so.$(VERSION)
+	ln -sf libtapegrad.so.$(VERSION) $(TO_LIB)/$(SONAME)
+	ln -sf $(SONAME) $(TO_LIB)/libtapegrad.so
+	[ ! -f $(B)/libtapegrad_cuda.so ] || install -m 755 $(B)/libtapegrad_cuda.so $(TO_LIB)/
+	install -m 755 $(B)/tapegrad $(TO_BIN)/
+	install -m 644 docs/tapegrad.1 $(TO_DATA)/man/man1/
+	install -m 644 tools/tapegrad.supp $(TO_DATA)/tapegrad/
+	$(call fill,tapegrad.pc,$(TO_LIB)/pkgconfig)
+	$(call fill,tapegradConfig.cmake,$(TO_CMAKE))
+	$(call fill,tapegradConfigVersion.cmake,$(TO_CMAKE))
+install-strip: install
+	$(STRIP) -g $(TO_LIB)/libtapegrad.a
+	$(STRIP) $(TO_LIB)/libtapegrad.so.$(VERSION) $(TO_BIN)/tapegrad
+	[ ! -f $(TO_LIB)/libtapegrad_cuda.so ] || $(STRIP) $(TO_LIB)/libtapegrad_cuda.so
+uninstall:
+	rm -rf $(TO_INCLUDE)/tapegrad $(TO_INCLUDE)/tapegrad.h $(addprefix $(TO_LIB)/,$(FILES))
+	rm -rf $(TO_BIN)/tapegrad $(TO_DATA)/man/man1/tapegrad.1 $(TO_DATA)/tapegrad
+print-libs: ; @echo $(LIBS)
+.PHONY: install install-strip uninstall print-libs

@@ -1,0 +1,45 @@
+# tests.mk - the suites, one program each, and the suites under checkers.
+#   make check       builds and runs all of them; build/test/test_tape alone is one
+#   make asan ubsan tsan valgrind faults       under checkers, each in a build folder of its own
+
+WHOLE   := -Wl,--whole-archive $(B)/libtapegrad.a -Wl,--no-whole-archive
+CMOCKA  ?= -lcmocka
+SUITE_SOURCES := $(wildcard test/*/test_*.c)
+SUITES  := $(filter-out test_emu test_cuda,$(notdir $(SUITE_SOURCES:.c=)))
+TESTS   := $(SUITES:%=$(B)/test/%)
+SHARED_TEST := $(wildcard test/*.c)
+SHARED_OBJECTS := $(SHARED_TEST:%.c=$(B)/%.o)
+vpath test_%.c $(sort $(dir $(SUITE_SOURCES)))
+
+$(B)/test/%.o: FILE = -Itest
+$(B)/test/%.o: test/%.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@
+$(B)/test/test_%.o: test_%.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@
+$(B)/test/test_%: $(B)/test/test_%.o $(SHARED_OBJECTS) $(B)/libtapegrad.a $(B)/flags.link
+	@echo "  LD   $@"; $(LINK) $< $(SHARED_OBJECTS) $(WHOLE) $(LIBS) $(CMOCKA) -o $@
+.PRECIOUS: $(B)/test/%.o $(B)/test/test_%.o
+
+# This one links only the files that it tests.
+GEMM_OBJECTS := $(addprefix $(B)/src/,cpu/product/gemm.o cpu/product/blis.o device/parallel.o) \
+                $(ISAS:%=$(B)/src/cpu/product/gemm_kernel.%.o)
+$(B)/test/test_gemm: $(B)/test/test_gemm.o $(GEMM_OBJECTS) $(B)/flags.link
+	@echo "  LD   $@"; $(LINK) $(filter %.o,$^) $(LIBS) $(CMOCKA) -o $@
+
+tests: $(TESTS)
+check: $(TESTS) ; @test/run.sh $(TESTS)
+
+# ---- under checkers ---------------------------------------------------------------------------
+# One instruction set: the sources of the kernels are the same for all.  test_nn_memory stands in for malloc, as
+# AddressSanitizer does.
+CHECKED   := OPT="-O1 -g1" FAST=-O1 ISAS=$(if $(X86_64),avx2,base)
+UNDEFINED := undefined -fno-sanitize-recover=all
+ASAN      := $(CHECKED) B=build/asan SAN="-fsanitize=address,$(UNDEFINED)"
+UBSAN     := $(CHECKED) B=build/ubsan SAN="-fsanitize=$(UNDEFINED)"
+TSAN      := $(CHECKED) B=build/tsan CC=clang SAN=-fsanitize=thread EMU_SAN=-fsanitize=thread
+ASAN_SUITES := $(filter-out test_nn_memory,$(SUITES))
+TSAN_SUITES := test_threads test_data test_gemm test_matmul test_conv test_reduce test_attention test_rnn
+asan:  ; $(MAKE) $(ASAN) SUITES="$(ASAN_SUITES)" check
+ubsan: ; $(MAKE) $(UBSAN) check
+tsan:  ; $(MAKE) $(TSAN) SUITES="$(TSAN_SUITES)" check
+valgrind: $(B)/test/test_tape $(B)/test/test_nn ; @test/valgrind.sh $^
+faults: $(B)/test/test_faults ; $<
+.PHONY: tests check asan ubsan tsan valgrind faults

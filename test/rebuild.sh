@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# rebuild.sh BUILD - what a change compiles again: no less than what reads the changed file, and no more.
+#
+# Works in a copy of the tree and of BUILD, which must be up to date; nearly all by "make -n", so it takes seconds.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:?usage: rebuild.sh BUILD}
+copy=$build/rebuild
+failed=0
+rm -rf "$copy"
+mkdir -p "$copy/build"
+cp -a Makefile mk src nn optim include tools docs test "$copy/"
+for part in flags flags.blis flags.link include src nn optim libtapegrad.a libtapegrad.so.0.1 tapegrad; do
+    cp -a "$build/$part" "$copy/build/"
+done
+cd "$copy"
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES
+make=(make --no-print-directory B=build)
+
+objects() { { "${make[@]}" -n "$@" all || echo "make failed"; } | grep -cE 'echo "  CC   [^"]*\.o"' || true; }
+
+# expect WHAT COUNT MAKE_ARGUMENTS...
+expect() {
+    local what=$1 wanted=$2 found
+    shift 2
+    found=$(objects "$@")
+    if [ "$found" = "$wanted" ]; then printf '%4d objects: %s\n' "$found" "$what"; return; fi
+    printf 'rebuild: %s compiles %s objects, expected %s\n' "$what" "$found" "$wanted" >&2
+    failed=1
+}
+
+# readers FILE - the objects whose compilation reads it, as the compiler told, or the digest of it.
+readers() {
+    local names=$1
+    ! "${make[@]}" print-digest | grep -qw "$1" || names="($1|build/include/ops_digest.h)"
+    grep -lrE --include='*.d' "(^| )$names( |\$)" build/src build/nn build/optim | wc -l
+}
+
+# changed FILE - a change of this file compiles its readers; then it is as before.
+changed() {
+    local file=$1 count
+    count=$(readers "$file")
+    [ "$count" -gt 0 ] || { echo "rebuild: nothing reads $file" >&2; failed=1; }
+    cp -p "$file" kept
+    printf '\n/* changed */\n' >> "$file"
+    expect "a change of $file" "$count"
+    mv kept "$file"
+}
+
+sets=$(find build/src -name 'gemm_kernel.*.o' | wc -l)
+all=$(find build/src build/nn build/optim -name '*.o' | wc -l)
+expect "no change" 0
+expect "other flags" "$all" CFLAGS=-DOTHER
+"${make[@]}" -n CFLAGS=-DOTHER all > /dev/null
+make --no-print-directory -n CC=clang all > /dev/null
+expect "no change, after make -n with other flags and with clang" 0
+expect "WITHOUT_BLIS=1" 1 WITHOUT_BLIS=1
+expect "LDFLAGS=-Wl,-O1" 0 LDFLAGS=-Wl,-O1
+expect "WERROR=1" 0 WERROR=1
+changed src/op/reduce/softmax.c
+changed src/cpu/product/gemm_kernel.c
+changed src/io/json.h
+changed src/cpu/elementwise/vecmath.h
+changed src/device/device.h
+changed include/tapegrad/ops.def
+[ "$(readers src/op/reduce/softmax.c)" = 1 ] || { echo "rebuild: softmax.c is not one object" >&2; failed=1; }
+[ "$(readers src/cpu/product/gemm_kernel.c)" = "$sets" ] || { echo "rebuild: gemm_kernel.c" >&2; failed=1; }
+
+# The digest follows what plugins compile, and nothing else does.
+digest() { "${make[@]}" -s build/include/ops_digest.h && cat build/include/ops_digest.h; }
+before=$(digest)
+echo '/* changed */' >> src/op/reduce/softmax.c
+[ "$(digest)" = "$before" ] || { echo "rebuild: the digest depends on an op's file" >&2; failed=1; }
+echo '/* changed */' >> src/device/device.h
+[ "$(digest)" != "$before" ] || { echo "rebuild: the digest does not see device.h" >&2; failed=1; }
+for header in $(cat src/cuda/*.cu src/cuda/*.cuh | sed -n 's/^#include ["<]\([a-z_]*\/.*\)[">]/\1/p' | sort -u); do
+    found=$(ls "src/$header" "include/$header" 2> /dev/null || true)
+    "${make[@]}" print-digest | grep -qw "$found" || {
+        echo "rebuild: plugins compile $found, which is not in DIGEST_OF of the Makefile" >&2; failed=1; }
+done
+rm -rf "$PWD/build" "$PWD"/{src,test}
+[ "$failed" = 0 ] && echo "rebuild: what depends on a change is compiled, nothing else"
+exit "$failed"
