@@ -31,7 +31,7 @@ $(B)/libtapegrad_cuda.so: $(CU_OBJECTS) src/cuda/export.map
 
 # ---- on the CPU -------------------------------------------------------------------------------
 EMU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/emu/%.o) $(B)/emu/cuemu.o $(B)/emu/runtime.o
-EMU_FLAGS   := $(CU_FLAGS) -DDEVICE_NAME='"emu"' -Itest/cuemu/shim -g -fPIC -fvisibility=hidden \
+EMU_FLAGS   := $(CU_FLAGS) -DDEVICE_NAME='"emu"' -Itest -Itest/cuemu/shim -g -fPIC -fvisibility=hidden \
                -ffp-contract=off -Wall -Wextra -Werror
 $(eval $(call stamp,flags.emu,$(CLANGXX) $(EMU_SAN)))
 
