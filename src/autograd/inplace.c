@@ -44,14 +44,16 @@ static int strided_forward(OpCall *c)
     return op_set_result(c, 0, own(region_view(c->input[0], op_params(c))));
 }
 
-static const TensorOp op_region_write;
+static const TensorOp op_region_write, op_region_add;
 
 static int strided_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const Region *r = op_params(c);
+    const TensorOp *put =
+        strides_overlap(r->ndim, r->shape, r->stride) ? &op_region_add : &op_region_write;
     Tensor *zero = own(new_tensor(op_input_shape(c, 0), op_input_dtype(c, 0), dy->place));
     if (!zero || raw_fill(zero, 0)) return -1;
-    dx[0] = op_apply1(&op_region_write, (Tensor *[]){ zero, dy }, 2, r, SITE);
+    dx[0] = op_apply1(put, (Tensor *[]){ zero, dy }, 2, r, SITE);
     return dx[0] ? 0 : -1;
 }
 
@@ -104,6 +106,67 @@ static const TensorOp op_region_write = { .name = "view_write",
                                           .backward = write_backward,
                                           .flags = OP_ANY_DEVICE };
 
+/* ---- view_add: b with t added to a region, where elements may lie on each other -------------- */
+
+/* A dim along which indices meet is walked: its layers are added one after the other. */
+static int add_region(Tensor *dst, const Region *r, const Tensor *src)
+{
+    int walked = -1;
+    if (strides_overlap(r->ndim, r->shape, r->stride))
+        for (int d = 0; d < r->ndim; d++)
+            if (r->shape[d] > 1 && (walked < 0 || r->shape[d] < r->shape[walked])) walked = d;
+    if (walked < 0) {
+        Tensor *to = region_view(dst, r);
+        int status = to ? raw_add_into(to, src) : -1;
+        tensor_release(to);
+        return status;
+    }
+    Region layer = *r;
+    layer.shape[walked] = 1;
+    Tensor *from = new_view(src, src->ndim, layer.shape, src->stride, 0);
+    int status = from ? 0 : -1;
+    for (int64_t i = 0; i < r->shape[walked] && !status; i++) {
+        status = add_region(dst, &layer, from);
+        layer.offset += r->stride[walked];
+        from->data = (char *)from->data + src->stride[walked] * (int64_t)dtype_size(src->dtype);
+    }
+    tensor_release(from);
+    return status;
+}
+
+/* What an expanded dim adds to one element is summed first; halves are summed in f32 and rounded once. */
+static int add_forward(OpCall *c)
+{
+    const Region *r = op_params(c);
+    Region once = *r;
+    Tensor *y = c->output[0];
+    for (int d = 0; d < r->ndim; d++)
+        if (r->stride[d] == 0 && r->shape[d] > 1) once.shape[d] = 1;
+    int dtype = dtype_is_half(y->dtype) ? TENSOR_F32 : y->dtype;
+    Tensor *sum = dtype == y->dtype ? y : own(new_tensor(shape_of(y), dtype, y->place));
+    Tensor *part = own(raw_cast(c->input[1], dtype));
+    if (part) part = own(raw_sum_to(part, (TensorShape){ once.ndim, once.shape }));
+    if (!sum || !part || raw_copy(sum, c->input[0]) || add_region(sum, &once, part)) return -1;
+    return sum == y ? 0 : raw_copy(y, sum);
+}
+
+static int add_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    if (op_wants(c, 0)) dx[0] = dy;
+    if (!op_wants(c, 1)) return 0;
+    dx[1] = op_apply1(&op_region, (Tensor *[]){ tensor_contiguous(dy) }, 1, op_params(c), SITE);
+    return dx[1] ? 0 : -1;
+}
+
+static const TensorOp op_region_add = { .name = "view_add",
+                                        .summary = "a tensor with values added to a view's region",
+                                        .arity = 2,
+                                        .params = sizeof(Region),
+                                        .shape = write_shape,
+                                        .forward = add_forward,
+                                        .backward = add_backward,
+                                        .flags = OP_ANY_DEVICE };
+
 /* ---- histories ------------------------------------------------------------------------------- */
 
 /* A region is told in the base's own layout, gradients are dense: so the base must be, too.  Every tensor
@@ -126,7 +189,7 @@ static Entry *record_only(const TensorOp *op, Tensor *const *inputs, int n, Regi
 int view_refresh(Tensor *x)
 {
     Tensor *base = x->base;
-    if (!base || x->base_epoch == base->epoch) return 0;
+    if (!follows_base(x)) return 0;
     if (!on_graph(base)) { /* overwritten by something without a graph */
         Entry *old = x->entry;
         x->entry = NULL;
@@ -134,6 +197,7 @@ int view_refresh(Tensor *x)
         x->base_epoch = base->epoch;
         return 0;
     }
+    if (!(base->flags & FLAG_CONTIGUOUS)) return no_dense_base("view", base);
     Region r = region_of(x, base);
     Entry *e = record_only(&op_region, (Tensor *[]){ base }, 1, &r, x, SITE);
     if (!e) return -1;
@@ -143,9 +207,16 @@ int view_refresh(Tensor *x)
     return 0;
 }
 
+int history_of(Tensor *x)
+{
+    if (view_refresh(x)) return -1;
+    return on_graph(x);
+}
+
 /* May x be written in place? */
 int inplace_check(const char *op, Tensor *x)
 {
+    if (view_refresh(x)) return -1;
     if (!grad_off && !x->entry && (x->flags & FLAG_REQUIRES_GRAD))
         return fail(TENSOR_EGRAD, op,
                     "in place on the leaf %s that requires a gradient: do it under TENSOR_NO_GRAD", S(x));
@@ -164,10 +235,11 @@ int inplace_check(const char *op, Tensor *x)
     return 0;
 }
 
-/* x takes the value and the history of t, a tensor of its shape and dtype. */
+/* x takes the value of t, a tensor of its shape, and, where grad mode is on, t's history. */
 int inplace_take(const char *op, Tensor *x, Tensor *t, const void *site)
 {
-    bool graph = t->entry || (!grad_off && (x->entry || (x->base && x->base->entry)));
+    bool graph = !grad_off && dtype_is_float(x->dtype) &&
+                 (t->entry || x->entry || (x->base && x->base->entry));
     Entry *write = NULL, *read = NULL;
     Tensor *base = x->base;
     if (graph && base) {
@@ -271,8 +343,10 @@ Tensor *tensor_copy_(Tensor *x, Tensor *src)
         return fail(TENSOR_ESHAPE, "tensor_copy_", "%s does not broadcast to %s", S(src), S(x)), NULL;
     TensorScope scope = tensor_scope_open();
     Tensor *t = src;
+    int recorded = history_of(src);
+    if (recorded < 0) return tensor_scope_return(scope, NULL);
     bool graph = !grad_off && dtype_is_float(x->dtype) &&
-                 (on_graph(src) || on_graph(x) || (x->base && on_graph(x->base)));
+                 (recorded || on_graph(x) || (x->base && on_graph(x->base)));
     if (graph) {
         if (t->dtype != x->dtype) t = tensor_to(t, x->dtype);
         if (t && t->place != x->place) t = tensor_to_device(t, x->place->name);

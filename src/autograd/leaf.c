@@ -23,8 +23,6 @@ Tensor *tensor_requires_grad_(Tensor *x, bool requires_grad)
 }
 
 /* A view whose base was written since has the base's history. */
-static bool follows_base(const Tensor *x) { return x->base && x->base_epoch != x->base->epoch; }
-
 bool tensor_requires_grad(const Tensor *x)
 {
     return !check_null(x, "tensor_requires_grad", 1) && on_graph(follows_base(x) ? x->base : x);
@@ -72,8 +70,9 @@ int tensor_set_grad(Tensor *x, Tensor *grad)
 
 int tensor_retain_grad(Tensor *x)
 {
-    if (check_null(x, "tensor_retain_grad", 1) || view_refresh(x)) return -1;
-    if (!on_graph(x)) return fail(TENSOR_EGRAD, "tensor_retain_grad", "%s requires no gradient", S(x));
+    int recorded = check_null(x, "tensor_retain_grad", 1) ? -1 : history_of(x);
+    if (recorded < 0) return -1;
+    if (!recorded) return fail(TENSOR_EGRAD, "tensor_retain_grad", "%s requires no gradient", S(x));
     if (x->entry && !entry_is_ours(x->entry))
         return fail(TENSOR_EGRAD, "tensor_retain_grad", "%s is part of another thread's graph", S(x));
     x->flags |= FLAG_RETAIN_GRAD;
@@ -126,8 +125,9 @@ int tensor_register_hook(Tensor *x, Tensor *(*fn)(Tensor *, void *), void *ctx)
 {
     if (check_null(x, "tensor_register_hook", 1)) return -1;
     if (!fn) return fail(TENSOR_ENULL, "tensor_register_hook", "the function is NULL");
-    if (view_refresh(x)) return -1;
-    if (!on_graph(x)) return fail(TENSOR_EGRAD, "tensor_register_hook", "%s requires no gradient", S(x));
+    int recorded = history_of(x);
+    if (recorded < 0) return -1;
+    if (!recorded) return fail(TENSOR_EGRAD, "tensor_register_hook", "%s requires no gradient", S(x));
     return add_hook(x, "tensor_register_hook", (Hook){ .fn = fn, .ctx = ctx });
 }
 
@@ -135,7 +135,9 @@ int tensor_register_post_accumulate_grad_hook(Tensor *x, void (*fn)(Tensor *, vo
 {
     if (check_null(x, "tensor_register_post_accumulate_grad_hook", 1)) return -1;
     if (!fn) return fail(TENSOR_ENULL, "tensor_register_post_accumulate_grad_hook", "the function is NULL");
-    if (x->entry || !on_graph(x))
+    int recorded = history_of(x);
+    if (recorded < 0) return -1;
+    if (x->entry || !recorded)
         return fail(TENSOR_EGRAD, "tensor_register_post_accumulate_grad_hook",
                     "%s is no leaf that requires a gradient", S(x));
     return add_hook(x, "tensor_register_post_accumulate_grad_hook", (Hook){ .after = fn, .ctx = ctx });

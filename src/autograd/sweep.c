@@ -465,10 +465,11 @@ static void sweep_free(Sweep *s, int status)
 static int check_root(const Sweep *s, Tensor *y, const Tensor *g, int i)
 {
     if (!y) return tensor_error() ? -1 : fail(TENSOR_ENULL, s->name, "tensor %d is NULL", i + 1);
-    if (!on_graph(y))
+    int recorded = history_of(y);
+    if (recorded < 0) return -1;
+    if (!recorded)
         return fail(TENSOR_EGRAD, s->name,
                     "%s requires no gradient and is no result of one that does: it has no graph", S(y));
-    if (y->base && view_refresh(y)) return -1;
     if (y->entry && !entry_is_ours(y->entry))
         return fail(TENSOR_EGRAD, s->name, "%s was made by another thread", S(y));
     if (!g && y->numel != 1)
@@ -556,8 +557,9 @@ static int check_wanted(const char *name, Tensor *const *inputs, int m)
 {
     for (int i = 0; i < m; i++) {
         if (!inputs[i]) return tensor_error() ? -1 : fail(TENSOR_ENULL, name, "input %d is NULL", i + 1);
-        if (inputs[i]->base && view_refresh(inputs[i])) return -1;
-        if (!on_graph(inputs[i]))
+        int recorded = history_of(inputs[i]);
+        if (recorded < 0) return -1;
+        if (!recorded)
             return fail(TENSOR_EGRAD, name, "input %d %s requires no gradient", i + 1, S(inputs[i]));
     }
     return 0;

@@ -127,7 +127,8 @@ int shape_broadcast(TensorShape a, TensorShape b, int64_t *out); /* rank, or -1 
 int wrap_dim(int dim, int ndim); /* -1: out of range.  Rank 0 takes -1 and 0, as PyTorch does */
 void dense_strides(int ndim, const int64_t *shape, int64_t *stride);
 bool is_dense(int ndim, const int64_t *shape, const int64_t *stride); /* row-major without gaps */
-bool overlaps_itself(const Tensor *x);                                /* two indices may reach one element */
+bool strides_overlap(int ndim, const int64_t *shape, const int64_t *stride); /* two indices may reach one element */
+bool overlaps_itself(const Tensor *x);
 const char *shape_text(TensorShape shape); /* "[2, 3]", in one of 8 rotating thread-local buffers */
 /* collapse - drops size-1 dims and merges neighbours over n stride arrays at once; returns the new rank (at
  * least 1 when count > 0; the last dim is the innermost). */
@@ -226,7 +227,11 @@ FORCE_INLINE bool on_graph(const Tensor *x) { return x && (x->entry || (x->flags
 int tape_record(OpCall *call, unsigned keep);
 void entry_release_result(Entry *entry, const Tensor *result); /* a result died, or took another history */
 bool entry_is_ours(const Entry *entry);                        /* of this thread's tape? */
-int view_refresh(Tensor *x);                  /* inplace.c: a view whose base changed gets its history anew */
+/* inplace.c.  view_refresh - a view whose base was written since gets its history anew.
+ * history_of - what on_graph says after that, or -1: to be asked wherever a tensor comes from the user. */
+FORCE_INLINE bool follows_base(const Tensor *x) { return x->base && x->base_epoch != x->base->epoch; }
+int view_refresh(Tensor *x);
+int history_of(Tensor *x);
 int inplace_check(const char *op, Tensor *x); /* may x be written? -1 and recorded when not */
 int inplace_take(const char *op, Tensor *x, Tensor *t, const void *site); /* x takes t's value and history */
 

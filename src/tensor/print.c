@@ -233,8 +233,10 @@ static void put_suffixes(Out *out, const Tensor *x)
         snprintf(text, sizeof text, "dtype=%s", tensor_dtype_name((TensorDtype)x->dtype));
         put_suffix(out, text, &column);
     }
-    if (x->entry) {
-        snprintf(text, sizeof text, "grad_fn=<%.64s>", x->entry->op->name);
+    bool derived = follows_base(x) ? on_graph(x->base) : x->entry != NULL;
+    if (derived) {
+        const char *op = follows_base(x) ? "as_strided" : x->entry->op->name; /* what view_refresh records */
+        snprintf(text, sizeof text, "grad_fn=<%.64s>", op);
         put_suffix(out, text, &column);
     } else if (on_graph(x)) {
         put_suffix(out, "requires_grad=True", &column);

@@ -65,23 +65,28 @@ bool is_dense(int ndim, const int64_t *shape, const int64_t *stride)
 
 /* Enough for "no": with dims sorted by stride, each steps over all that the smaller ones reach.  Layouts that
  * interleave without touching are taken for overlapping. */
-bool overlaps_itself(const Tensor *x)
+bool strides_overlap(int ndim, const int64_t *shape, const int64_t *stride)
 {
     int64_t size[TENSOR_MAX_DIMS], step[TENSOR_MAX_DIMS], reach = 0;
     int n = 0;
-    if (x->numel < 2 || (x->flags & FLAG_CONTIGUOUS)) return false;
-    for (int i = 0; i < x->ndim; i++) {
-        if (x->shape[i] == 1) continue;
-        int64_t s = x->stride[i] < 0 ? -x->stride[i] : x->stride[i];
+    for (int i = 0; i < ndim; i++) {
+        if (shape[i] == 0) return false;
+        if (shape[i] == 1) continue;
+        int64_t s = stride[i] < 0 ? -stride[i] : stride[i];
         int at = n++;
         for (; at > 0 && step[at - 1] > s; at--) size[at] = size[at - 1], step[at] = step[at - 1];
-        size[at] = x->shape[i], step[at] = s;
+        size[at] = shape[i], step[at] = s;
     }
     for (int i = 0; i < n; i++) {
         if (step[i] <= reach) return true;
         reach += (size[i] - 1) * step[i];
     }
     return false;
+}
+
+bool overlaps_itself(const Tensor *x)
+{
+    return !(x->flags & FLAG_CONTIGUOUS) && strides_overlap(x->ndim, x->shape, x->stride);
 }
 
 const char *shape_text(TensorShape shape)
