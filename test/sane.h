@@ -38,7 +38,7 @@ static inline void assert_within_storage(const Tensor *t)
 static inline void assert_sane(const Tensor *t)
 {
     assert_non_null(t);
-    assert_true(t->refs >= 1);
+    assert_true(references(t) >= 1);
     assert_true(t->holds >= 1);
     assert_in_range(t->ndim, 0, TENSOR_MAX_DIMS);
     assert_in_range(t->dtype, 0, TENSOR_DTYPES - 1);

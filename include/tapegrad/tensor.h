@@ -215,12 +215,13 @@ TAPEGRAD_API int tensor_snprint(char *buffer, size_t size, const Tensor *x);
 /* ---- ownership ------------------------------------------------------------------------------- */
 
 typedef struct TensorScope {
-    size_t mark, depth;
+    size_t mark;
+    uint64_t depth;
 } TensorScope;
 
 /* tensor_scope_open, _close - a mark on the thread's stack of owned tensors, and the release of all above it.
  * Closing an outer scope closes the inner ones that an early return left open; closing one twice does
- * nothing. */
+ * nothing.  EVALUE: another thread opened it. */
 TAPEGRAD_API TensorScope tensor_scope_open(void);
 TAPEGRAD_API void tensor_scope_close(TensorScope scope);
 

@@ -159,7 +159,7 @@ static void set_bases(OpCall *c)
     for (int i = 0; i < c->outputs; i++) {
         Tensor *y = c->output[i];
         if (y->storage != x->storage || y->base || y == x || y == base) continue;
-        y->base = tensor_retain(base);
+        y->base = lend(base);
         y->base_epoch = base->epoch;
     }
 }

@@ -49,8 +49,7 @@ static const TensorOp op_region_write, op_region_add;
 static int strided_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const Region *r = op_params(c);
-    const TensorOp *put =
-        strides_overlap(r->ndim, r->shape, r->stride) ? &op_region_add : &op_region_write;
+    const TensorOp *put = strides_overlap(r->ndim, r->shape, r->stride) ? &op_region_add : &op_region_write;
     Tensor *zero = own(new_tensor(op_input_shape(c, 0), op_input_dtype(c, 0), dy->place));
     if (!zero || raw_fill(zero, 0)) return -1;
     dx[0] = op_apply1(put, (Tensor *[]){ zero, dy }, 2, r, SITE);
@@ -238,8 +237,8 @@ int inplace_check(const char *op, Tensor *x)
 /* x takes the value of t, a tensor of its shape, and, where grad mode is on, t's history. */
 int inplace_take(const char *op, Tensor *x, Tensor *t, const void *site)
 {
-    bool graph = !grad_off && dtype_is_float(x->dtype) &&
-                 (t->entry || x->entry || (x->base && x->base->entry));
+    bool graph =
+        !grad_off && dtype_is_float(x->dtype) && (t->entry || x->entry || (x->base && x->base->entry));
     Entry *write = NULL, *read = NULL;
     Tensor *base = x->base;
     if (graph && base) {
@@ -345,8 +344,8 @@ Tensor *tensor_copy_(Tensor *x, Tensor *src)
     Tensor *t = src;
     int recorded = history_of(src);
     if (recorded < 0) return tensor_scope_return(scope, NULL);
-    bool graph = !grad_off && dtype_is_float(x->dtype) &&
-                 (recorded || on_graph(x) || (x->base && on_graph(x->base)));
+    bool graph =
+        !grad_off && dtype_is_float(x->dtype) && (recorded || on_graph(x) || (x->base && on_graph(x->base)));
     if (graph) {
         if (t->dtype != x->dtype) t = tensor_to(t, x->dtype);
         if (t && t->place != x->place) t = tensor_to_device(t, x->place->name);

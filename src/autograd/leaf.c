@@ -37,7 +37,7 @@ Tensor *tensor_grad(const Tensor *x)
 {
     if (check_null(x, "tensor_grad", 1)) return NULL;
     pthread_mutex_lock(&leaf_lock);
-    Tensor *grad = tensor_retain(x->grad);
+    Tensor *grad = tensor_retain(x->grad); /* not borrowed under the lock: that may record an error */
     pthread_mutex_unlock(&leaf_lock);
     return own(grad);
 }
@@ -45,6 +45,7 @@ Tensor *tensor_grad(const Tensor *x)
 int tensor_set_grad(Tensor *x, Tensor *grad)
 {
     if (check_null(x, "tensor_set_grad", 1)) return -1;
+    if (grad == x) return fail(TENSOR_EVALUE, "tensor_set_grad", "%s cannot be its own gradient", S(x));
     if (grad && !shape_equal(shape_of(grad), shape_of(x)))
         return fail(TENSOR_ESHAPE, "tensor_set_grad", "a gradient %s for %s", S(grad), S(x));
     if (grad && grad->dtype != x->dtype)
@@ -61,9 +62,9 @@ int tensor_set_grad(Tensor *x, Tensor *grad)
     }
     pthread_mutex_lock(&leaf_lock);
     Tensor *old = x->grad;
-    x->grad = tensor_retain(grad);
+    x->grad = lend(grad);
     pthread_mutex_unlock(&leaf_lock);
-    tensor_release(old);
+    take_back(old);
     tensor_scope_close(scope);
     return 0;
 }

@@ -16,6 +16,7 @@
 typedef struct Slot { /* the gradient of a leaf, or what is wanted of tensor_gradients */
     Tensor *leaf;     /* held */
     Tensor *grad;
+    bool alive; /* found to have references at the end, and lent one until the sweep is over */
 } Slot;
 
 typedef struct Undo {
@@ -91,7 +92,7 @@ static Slot *leaf_slot(Sweep *s, Tensor *leaf)
 
 static bool ours_alone(const Tensor *g)
 {
-    return atomic_load_explicit(&g->refs, memory_order_acquire) == 1 && (g->flags & FLAG_CONTIGUOUS) &&
+    return references(g) == 1 && (g->flags & FLAG_CONTIGUOUS) &&
            atomic_load_explicit(&g->storage->refs, memory_order_acquire) == 1;
 }
 
@@ -99,15 +100,15 @@ static bool ours_alone(const Tensor *g)
 static int add_gradient(Sweep *s, Tensor **sum, Tensor *g)
 {
     if (!*sum) {
-        *sum = tensor_retain(g);
+        *sum = lend(g);
         return 0;
     }
     if (!s->create_graph && !(*sum)->entry && ours_alone(*sum) && (*sum)->dtype == g->dtype)
         return raw_add_into(*sum, g);
     Tensor *more = tensor_add(*sum, g);
     if (!more) return -1;
-    tensor_retain(more);
-    tensor_release(*sum);
+    lend(more);
+    take_back(*sum);
     *sum = more;
     return 0;
 }
@@ -183,8 +184,8 @@ static int run_hooks(Sweep *s, Hook *const *hooks, Tensor **grad)
         if (!shape_equal(shape_of(replaced), shape_of(*grad)) || replaced->dtype != (*grad)->dtype)
             return fail(TENSOR_ESHAPE, s->name, "a hook turned the gradient %s into %s %s", S(*grad),
                         tensor_dtype_name((TensorDtype)replaced->dtype), S(replaced));
-        tensor_retain(replaced);
-        tensor_release(*grad);
+        lend(replaced);
+        take_back(*grad);
         *grad = replaced;
     }
     return 0;
@@ -203,8 +204,8 @@ static int fill_retained(Sweep *s, Tensor *result, Tensor *g)
     }
     Tensor *sum = result->grad ? tensor_add(result->grad, g) : tensor_clone(g);
     if (!sum) return -1;
-    s->undo[s->undos++] = (Undo){ tensor_retain(result), result->grad };
-    result->grad = tensor_retain(sum);
+    s->undo[s->undos++] = (Undo){ lend(result), result->grad };
+    result->grad = lend(sum);
     return 0;
 }
 
@@ -311,7 +312,7 @@ static int call_backward(Sweep *s, Entry *e)
 static void drop_gradients(Entry *e)
 {
     for (int i = 0; i < e->outputs; i++) {
-        tensor_release(e->result[i].grad);
+        take_back(e->result[i].grad);
         e->result[i].grad = NULL;
     }
     e->sweep = 0;
@@ -327,9 +328,9 @@ static int run_entry(Sweep *s, Entry *e)
         if (!r->grad) continue;
         if (r->hooks) status = run_hooks(s, &r->hooks, &r->grad);
         Tensor *living = !status && !s->wanted && r->retain ? entry_living_result(e, i) : NULL;
-        if (living) status = own(living) ? fill_retained(s, living, r->grad) : -1;
+        if (living) status = own_lent(living) ? fill_retained(s, living, r->grad) : -1;
         for (int w = 0; w < s->wanted_count && !status; w++)
-            if (s->wanted[w]->entry == e && s->wanted[w]->slot == i) s->found[w] = tensor_retain(r->grad);
+            if (s->wanted[w]->entry == e && s->wanted[w]->slot == i) s->found[w] = lend(r->grad);
     }
     if (!status && (!s->wanted || e->needed == s->serial)) {
         status = call_backward(s, e);
@@ -370,16 +371,15 @@ static int prepare_leaf(Sweep *s, Slot *slot)
                : ours_alone(slot->grad) ? slot->grad
                                         : tensor_clone(slot->grad);
     } else if (!status && (slot->grad->entry || !may_keep(slot->grad, leaf))) {
-        next = new_tensor(shape_of(leaf), leaf->dtype, leaf->place);
-        if (next && raw_copy(next, slot->grad)) tensor_release(next), next = NULL;
-        own(next);
+        next = own(new_tensor(shape_of(leaf), leaf->dtype, leaf->place));
+        if (next && raw_copy(next, slot->grad)) next = NULL;
     } else {
         next = slot->grad;
     }
     if (!next) status = -1;
     if (!status && next != slot->grad) {
-        tensor_retain(next);
-        tensor_release(slot->grad);
+        lend(next);
+        take_back(slot->grad);
         slot->grad = next;
     }
     tensor_scope_close(scope);
@@ -400,7 +400,7 @@ static int commit_leaf(Sweep *s, Slot *slot)
         slot->grad = NULL;
     }
     pthread_mutex_unlock(&leaf_lock);
-    tensor_release(old);
+    take_back(old);
     return status;
 }
 
@@ -413,11 +413,13 @@ static void run_after_hooks(Tensor *leaf)
 
 static int finish_leaves(Sweep *s)
 {
+    for (int64_t i = 0; i < s->count; i++) s->slots[i].alive = lend_living(s->slots[i].leaf) != NULL;
     for (int64_t i = 0; i < s->count; i++)
-        if (atomic_load(&s->slots[i].leaf->refs) > 0 && prepare_leaf(s, &s->slots[i])) return -1;
+        if (s->slots[i].alive && prepare_leaf(s, &s->slots[i])) return -1;
     for (int64_t i = 0; i < s->count; i++)
-        if (atomic_load(&s->slots[i].leaf->refs) > 0 && commit_leaf(s, &s->slots[i])) return -1;
-    for (int64_t i = 0; i < s->count; i++) run_after_hooks(s->slots[i].leaf);
+        if (s->slots[i].alive && commit_leaf(s, &s->slots[i])) return -1;
+    for (int64_t i = 0; i < s->count; i++)
+        if (s->slots[i].alive) run_after_hooks(s->slots[i].leaf);
     return 0;
 }
 
@@ -425,13 +427,13 @@ static int finish_wanted(Sweep *s)
 {
     for (int64_t i = 0; i < s->count; i++) {
         TensorScope scope = tensor_scope_open();
-        int status = run_hooks(s, &s->slots[i].leaf->hooks, &s->slots[i].grad);
+        int status = scope_failed(scope) ? -1 : run_hooks(s, &s->slots[i].leaf->hooks, &s->slots[i].grad);
         tensor_scope_close(scope);
         if (status) return -1;
     }
     for (int i = 0; i < s->wanted_count; i++) {
         Slot *slot = s->wanted[i]->entry ? NULL : find_slot(s, s->wanted[i]);
-        if (slot) s->found[i] = tensor_retain(slot->grad);
+        if (slot) s->found[i] = lend(slot->grad);
     }
     return 0;
 }
@@ -444,15 +446,16 @@ static void sweep_free(Sweep *s, int status)
     for (int64_t i = s->undos - 1; i >= 0; i--) {
         Undo *u = &s->undo[i];
         if (status) {
-            tensor_release(u->tensor->grad);
+            take_back(u->tensor->grad);
             u->tensor->grad = u->old;
         } else {
-            tensor_release(u->old);
+            take_back(u->old);
         }
-        tensor_release(u->tensor);
+        take_back(u->tensor);
     }
     for (int64_t i = 0; i < s->count; i++) {
-        tensor_release(s->slots[i].grad);
+        take_back(s->slots[i].grad);
+        if (s->slots[i].alive) take_back(s->slots[i].leaf);
         drop_leaf(s->slots[i].leaf);
     }
     tg_free(s->slots, (size_t)s->capacity * sizeof *s->slots);
@@ -581,16 +584,15 @@ int tensor_gradients_many(Tensor *const *outputs, Tensor *const *grad_outputs, i
     int status = sweep(&s, outputs, grad_outputs, n);
     for (int i = 0; i < m && !status; i++) {
         if (grads[i]) continue;
-        if (args.materialize_grads)
-            status = (grads[i] = tensor_retain(tensor_zeros_like(inputs[i]))) ? 0 : -1;
+        if (args.materialize_grads) status = (grads[i] = lend(tensor_zeros_like(inputs[i]))) ? 0 : -1;
         else if (!args.allow_unused)
             status = fail(TENSOR_EGRAD, s.name,
                           "input %d %s does not reach the output: .allow_unused = true gives NULL for it",
                           i + 1, S(inputs[i]));
     }
     for (int i = 0; i < m; i++) {
-        if (status) tensor_release(grads[i]), grads[i] = NULL;
-        else if (grads[i] && !own(grads[i])) grads[i] = NULL, status = -1;
+        if (status) take_back(grads[i]), grads[i] = NULL;
+        else if (grads[i] && !own_lent(grads[i])) grads[i] = NULL, status = -1;
     }
     return status;
 }

@@ -83,7 +83,7 @@ static void entry_dispose(Entry *e, Entry **dead)
         if (from && --from->refs == 0) from->next_dead = *dead, *dead = from;
     }
     for (int i = 0; i < e->outputs; i++) {
-        if (e->result[i].grad) tensor_release(e->result[i].grad);
+        take_back(e->result[i].grad);
         while (e->result[i].hooks) {
             Hook *hook = e->result[i].hooks;
             e->result[i].hooks = hook->next;
@@ -150,10 +150,9 @@ Tensor *entry_living_result(Entry *e, int slot)
 {
     pthread_mutex_lock(&e->tape->lock);
     Tensor *x = atomic_load_explicit(&e->result[slot].tensor, memory_order_relaxed);
-    int refs = x ? atomic_load(&x->refs) : 0;
-    while (refs > 0 && !atomic_compare_exchange_weak(&x->refs, &refs, refs + 1)) continue;
+    x = lend_living(x);
     pthread_mutex_unlock(&e->tape->lock);
-    return refs > 0 ? x : NULL;
+    return x;
 }
 
 static COLD void release_foreign(Tape *tape, Entry *e, const Tensor *result)
@@ -396,12 +395,13 @@ Tensor *saved_unpack(Entry *e, const Saved *s, bool graph)
     }
     const Edge *edge = &e->edge[s->index];
     if (edge->leaf) { /* the leaf itself, while it is alive with this storage */
-        if (atomic_load(&edge->leaf->refs) > 0 && edge->leaf->data == s->data &&
-            edge->leaf->storage == s->storage) {
-            tensor_release(x);
-            return borrow(edge->leaf);
+        Tensor *leaf = lend_living(edge->leaf);
+        if (!leaf || leaf->data != s->data || leaf->storage != s->storage) {
+            take_back(leaf);
+            return own(x);
         }
-        return own(x);
+        tensor_release(x);
+        return own_lent(leaf);
     }
     if (edge->from) join(edge->from, edge->slot, x);
     return own(x);

@@ -71,7 +71,7 @@ void entry_free_saved(Entry *entry);
 Entry *entry_new(OpCall *call,
                  unsigned keep); /* with one reference, no result tensors yet; ENOMEM recorded */
 void entry_attach(Entry *entry, int slot, Tensor *result); /* result takes its history from here */
-Tensor *entry_living_result(Entry *entry, int slot); /* a new reference to the tensor, NULL when it is dead */
+Tensor *entry_living_result(Entry *entry, int slot);       /* lent; NULL when it is dead */
 Tensor *saved_unpack(Entry *entry, const Saved *saved, bool on_graph); /* owned by the scope */
 #pragma GCC visibility pop
 

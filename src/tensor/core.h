@@ -2,9 +2,10 @@
  *
  *  - A Storage is counted memory; tensors that share it are views of each other.  Its version counts writes
  * in place.
- *  - A Tensor's refs counts handles: scopes, the user's retains, the .grad of a leaf.  holds counts the
- * graph's references to a leaf, plus one for all handles together.  When refs reaches 0 the tensor keeps no
- * data, gradient or graph; when holds reaches 0 the struct is gone.
+ *  - A Tensor's counts are its references: the user's retains, and those that the library lent out (to
+ * scopes, to .grad, to a view of it, to a sweep), which tensor_release refuses to give back.  holds counts
+ * the graph's references to a leaf, plus one for all references together.  When no reference is left the
+ * tensor keeps no data, gradient or graph; when holds reaches 0 the struct is gone.
  *  - An Entry (tape.c) is one recorded op.  Its refs counts results that are alive and edges of later
  * entries. */
 #ifndef TG_CORE_H
@@ -70,10 +71,12 @@ typedef struct Hook {
 enum { FLAG_REQUIRES_GRAD = 1, FLAG_RETAIN_GRAD = 2, FLAG_CONTIGUOUS = 4 };
 
 struct Tensor {
-    atomic_int refs, holds, owned; /* owned: references of scopes, among refs */
+    Tensor *live_prev, *live_next; /* first: a freed block's list overwrites no field that tells it is gone */
+    _Atomic uint64_t counts;       /* references, and in the upper half how many of them the library lent */
+    atomic_int holds;
     uint8_t dtype, ndim, flags;
     uint16_t slot;    /* which result of entry */
-    Storage *storage; /* NULL once refs is 0 */
+    Storage *storage; /* NULL once no reference is left */
     void *data;       /* of element 0 */
     int64_t numel;
     const Place *place;
@@ -84,7 +87,6 @@ struct Tensor {
     uint32_t base_epoch,
         epoch;        /* epoch: in-place changes of history; base_epoch: base's when entry was made */
     const void *site; /* where made, when leaks are tracked */
-    Tensor *live_prev, *live_next;
     int64_t shape[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
 };
 
@@ -109,10 +111,21 @@ Tensor *new_alias(Storage *storage, void *data, int dtype, int ndim, const int64
                   const int64_t *stride);
 void storage_retain(Storage *storage);
 void storage_release(Storage *storage);
+/* A reference of the library's own: what the user releases by mistake is refused while it stands. */
+#define ONE_LENT (UINT64_C(1) << 32)
+Tensor *lend(Tensor *x);   /* one more reference; NULL passes */
+void take_back(Tensor *x); /* gives it back; NULL is ignored */
+Tensor *lend_living(
+    Tensor *x); /* the same unless the last reference is gone, perhaps in another thread: NULL */
+FORCE_INLINE uint32_t references(const Tensor *x)
+{
+    return (uint32_t)atomic_load_explicit(&x->counts, memory_order_acquire);
+}
 void hold_leaf(Tensor *leaf); /* a graph edge's reference */
 void drop_leaf(Tensor *leaf);
-Tensor *own(Tensor *x);    /* scope.c: to the innermost scope; NULL passes; on ENOMEM releases x, NULL */
-Tensor *borrow(Tensor *x); /* retain, then own */
+Tensor *own(Tensor *x);      /* scope.c: to the innermost scope; NULL passes; on ENOMEM releases x, NULL */
+Tensor *own_lent(Tensor *x); /* the same for a reference that the library had lent */
+Tensor *borrow(Tensor *x);   /* one more reference, to the innermost scope */
 FORCE_INLINE bool scope_failed(TensorScope scope)
 {
     return unlikely(scope.depth == 0);
@@ -127,7 +140,8 @@ int shape_broadcast(TensorShape a, TensorShape b, int64_t *out); /* rank, or -1 
 int wrap_dim(int dim, int ndim); /* -1: out of range.  Rank 0 takes -1 and 0, as PyTorch does */
 void dense_strides(int ndim, const int64_t *shape, int64_t *stride);
 bool is_dense(int ndim, const int64_t *shape, const int64_t *stride); /* row-major without gaps */
-bool strides_overlap(int ndim, const int64_t *shape, const int64_t *stride); /* two indices may reach one element */
+bool strides_overlap(int ndim, const int64_t *shape,
+                     const int64_t *stride); /* two indices may reach one element */
 bool overlaps_itself(const Tensor *x);
 const char *shape_text(TensorShape shape); /* "[2, 3]", in one of 8 rotating thread-local buffers */
 /* collapse - drops size-1 dims and merges neighbours over n stride arrays at once; returns the new rank (at

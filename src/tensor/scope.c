@@ -1,42 +1,65 @@
 /* scope.c - who owns a tensor: the innermost open scope of the thread.
  *
- *  - owned[] is the stack of tensors, each with one reference; open[] the stack of scopes: a mark and a
- * serial number.
- *  - Closing a scope releases all above its mark and pops it with every scope inside; a serial that is not on
- * the stack (closed before) is ignored.
+ *  - owned[] is the stack of tensors, each with one reference that was lent to it; open[] the stack of
+ * scopes: a mark and a serial number, whose upper bits number the thread.
+ *  - Closing a scope releases all above its mark and pops it with every scope inside.  A serial of this
+ * thread that is not on the stack was closed before and is ignored; one of another thread is an error.
  *  - Below the first mark lies the thread's root scope. */
 #include "core.h"
 #include "thread.h"
 
+enum { SERIAL_BITS = 40 };
+
 typedef struct Open {
-    size_t mark, serial;
+    size_t mark;
+    uint64_t serial;
 } Open;
 
 static THREAD_LOCAL struct {
     Tensor **owned;
     size_t count, capacity;
     Open *open;
-    size_t depth, open_capacity, serial;
+    size_t depth, open_capacity;
+    uint64_t serial; /* of the last scope; 0: this thread has opened none */
 } stack;
+
+static COLD int grow_stack(void)
+{
+    size_t more = stack.capacity ? 2 * stack.capacity : 256;
+    Tensor **grown = tg_grow(stack.owned, stack.capacity * sizeof *grown, more * sizeof *grown);
+    if (!grown) return fail_memory("scope");
+    stack.owned = grown, stack.capacity = more;
+    return 0;
+}
 
 Tensor *own(Tensor *x)
 {
     if (unlikely(!x)) return NULL;
-    if (unlikely(stack.count == stack.capacity)) {
-        size_t more = stack.capacity ? 2 * stack.capacity : 256;
-        Tensor **grown = tg_grow(stack.owned, stack.capacity * sizeof *grown, more * sizeof *grown);
-        if (!grown) {
-            tensor_release(x);
-            fail_memory("scope");
-            return NULL;
-        }
-        stack.owned = grown, stack.capacity = more;
+    if (unlikely(stack.count == stack.capacity) && grow_stack()) {
+        tensor_release(x);
+        return NULL;
     }
-    atomic_fetch_add_explicit(&x->owned, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&x->counts, ONE_LENT, memory_order_relaxed);
     return stack.owned[stack.count++] = x;
 }
 
-Tensor *borrow(Tensor *x) { return own(tensor_retain(x)); }
+Tensor *own_lent(Tensor *x)
+{
+    if (unlikely(!x)) return NULL;
+    if (unlikely(stack.count == stack.capacity) && grow_stack()) {
+        take_back(x);
+        return NULL;
+    }
+    return stack.owned[stack.count++] = x;
+}
+
+Tensor *borrow(Tensor *x) { return own_lent(lend(x)); }
+
+static COLD uint64_t number_of_thread(void)
+{
+    static _Atomic uint64_t threads;
+    return atomic_fetch_add(&threads, 1) + 1;
+}
 
 TensorScope tensor_scope_open(void)
 {
@@ -49,6 +72,7 @@ TensorScope tensor_scope_open(void)
         }
         stack.open = grown, stack.open_capacity = more;
     }
+    if (unlikely(stack.serial == 0)) stack.serial = number_of_thread() << SERIAL_BITS;
     stack.open[stack.depth++] = (Open){ stack.count, ++stack.serial };
     return (TensorScope){ stack.count, stack.serial };
 }
@@ -56,18 +80,18 @@ TensorScope tensor_scope_open(void)
 /* The tensors may own others, whose release may run hooks of the user: pop before releasing. */
 static void release_down_to(size_t mark)
 {
-    while (stack.count > mark) {
-        Tensor *x = stack.owned[--stack.count];
-        atomic_fetch_sub_explicit(&x->owned, 1, memory_order_relaxed);
-        tensor_release(x);
-    }
+    while (stack.count > mark) take_back(stack.owned[--stack.count]);
 }
 
 void tensor_scope_close(TensorScope scope)
 {
     size_t at = stack.depth;
     while (at > 0 && stack.open[at - 1].serial > scope.depth) at--;
-    if (at == 0 || stack.open[at - 1].serial != scope.depth) return;
+    if (at == 0 || stack.open[at - 1].serial != scope.depth) {
+        if (scope.depth && scope.depth >> SERIAL_BITS != stack.serial >> SERIAL_BITS)
+            fail(TENSOR_EVALUE, "tensor_scope_close", "a scope that another thread opened");
+        return;
+    }
     stack.depth = at - 1;
     release_down_to(scope.mark);
 }

@@ -87,8 +87,7 @@ int64_t tensor_leak_report(FILE *file)
         if (file && x->site && !callsite_text(x->site, where, sizeof where)) where[0] = 0;
         if (file)
             fprintf(file, "leak: %s %s, %d reference%s%s%s\n", tensor_dtype_name(x->dtype), S(x),
-                    atomic_load(&x->refs), atomic_load(&x->refs) == 1 ? "" : "s", *where ? ", made at " : "",
-                    where);
+                    (int)references(x), references(x) == 1 ? "" : "s", *where ? ", made at " : "", where);
     }
     pthread_mutex_unlock(&lock);
     return n;
@@ -119,9 +118,8 @@ static Tensor *new_handle(void)
 {
     Tensor *x = tg_alloc(sizeof *x);
     if (unlikely(!x)) return NULL;
-    atomic_init(&x->refs, 1);
+    atomic_init(&x->counts, 1);
     atomic_init(&x->holds, 1);
-    atomic_init(&x->owned, 0);
     x->flags = 0, x->slot = 0;
     x->entry = NULL, x->grad = NULL, x->hooks = NULL, x->base = NULL;
     x->base_epoch = x->epoch = 0;
@@ -243,7 +241,13 @@ Tensor *tensor_from_blob(void *data, TensorShape shape, TensorDtype dtype, void 
 
 Tensor *tensor_retain(Tensor *x)
 {
-    if (x) atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
+    if (x) atomic_fetch_add_explicit(&x->counts, 1, memory_order_relaxed);
+    return x;
+}
+
+Tensor *lend(Tensor *x)
+{
+    if (x) atomic_fetch_add_explicit(&x->counts, ONE_LENT + 1, memory_order_relaxed);
     return x;
 }
 
@@ -254,16 +258,9 @@ void drop_leaf(Tensor *leaf)
     if (atomic_fetch_sub_explicit(&leaf->holds, 1, memory_order_acq_rel) == 1) free_handle(leaf);
 }
 
-void tensor_release(Tensor *x)
+/* The last reference is gone. */
+static void end_tensor(Tensor *x)
 {
-    if (!x) return;
-    if (unlikely(atomic_load_explicit(&x->refs, memory_order_acquire) <=
-                 atomic_load_explicit(&x->owned, memory_order_relaxed))) {
-        fail(TENSOR_EVALUE, "tensor_release", "%s %s belongs to a scope: release only what you retained",
-             tensor_dtype_name((TensorDtype)x->dtype), S(x));
-        return;
-    }
-    if (atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) != 1) return;
     Tensor *grad = x->grad, *base = x->base;
     Entry *entry = x->entry;
     x->grad = x->base = NULL, x->entry = NULL;
@@ -275,9 +272,48 @@ void tensor_release(Tensor *x)
         x->hooks = hook->next;
         tg_free(hook, sizeof *hook);
     }
-    if (grad) tensor_release(grad);
-    if (base) tensor_release(base);
+    take_back(grad);
+    take_back(base);
     drop_leaf(x);
+}
+
+void take_back(Tensor *x)
+{
+    if (!x) return;
+    uint64_t before = atomic_fetch_sub_explicit(&x->counts, ONE_LENT + 1, memory_order_acq_rel);
+    if ((uint32_t)before == 1) end_tensor(x);
+}
+
+Tensor *lend_living(Tensor *x)
+{
+    uint64_t counts = x ? atomic_load_explicit(&x->counts, memory_order_relaxed) : 0;
+    while (counts && !atomic_compare_exchange_weak_explicit(&x->counts, &counts, counts + ONE_LENT + 1,
+                                                            memory_order_acquire, memory_order_relaxed))
+        continue;
+    return counts ? x : NULL;
+}
+
+static COLD void refuse_release(const Tensor *x, uint64_t counts)
+{
+    if (!counts) fail(TENSOR_EVALUE, "tensor_release", "a tensor that was released before");
+    else
+        fail(TENSOR_EVALUE, "tensor_release",
+             "%s %s belongs to a scope or is a gradient: release only what you retained",
+             tensor_dtype_name((TensorDtype)x->dtype), S(x));
+}
+
+void tensor_release(Tensor *x)
+{
+    if (!x) return;
+    uint64_t counts = atomic_load_explicit(&x->counts, memory_order_relaxed);
+    do {
+        if (unlikely((uint32_t)counts <= counts >> 32)) {
+            refuse_release(x, counts);
+            return;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&x->counts, &counts, counts - 1, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    if ((uint32_t)counts == 1) end_tensor(x);
 }
 
 bool bump_version(Tensor *x)

@@ -59,7 +59,10 @@ typedef Tensor *View(Tensor *base);
 static Tensor *expanded(Tensor *z) { return tensor_expand(z, SHAPE(4, 3)); }
 static Tensor *broadcast(Tensor *z) { return tensor_broadcast_to(z, SHAPE(2, 2, 3)); }
 static Tensor *windows(Tensor *z) { return tensor_unfold_dim(z, 0, 2, 1); }
-static Tensor *strided(Tensor *z) { return tensor_as_strided(z, .size = SHAPE(2, 2, 2), .stride = SHAPE(1, 1, 0)); }
+static Tensor *strided(Tensor *z)
+{
+    return tensor_as_strided(z, .size = SHAPE(2, 2, 2), .stride = SHAPE(1, 1, 0));
+}
 static View *const overlapping[] = { expanded, broadcast, windows, strided };
 
 /* The gradient of sum(view^3) after the base was doubled in place is that of the same view of 2 z. */

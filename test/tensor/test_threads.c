@@ -18,6 +18,7 @@ typedef struct Work {
     Tensor *w, *b;
     int factor, failures;
     bool clears;
+    const TensorScope *scope;
 } Work;
 
 static void *sweeps(void *ctx)
@@ -66,6 +67,74 @@ static void test_gradients_cleared_while_others_sweep(void **state)
     }
     for (int i = 0; i < THREADS; i++) join(thread[i]), assert_int_equal(work[i].failures, 0);
     assert_values(tensor_grad(w), THREADS * SWEEPS, THREADS * SWEEPS, THREADS * SWEEPS);
+}
+
+/* ---- references ------------------------------------------------------------------------------ */
+
+/* A thread that retains and releases, while others borrow the same tensor into scopes. */
+static void *retains_and_releases(void *ctx)
+{
+    Work *work = ctx;
+    for (int i = 0; i < 20 * SWEEPS; i++) tensor_release(tensor_retain(work->w));
+    if (tensor_error()) work->failures++;
+    return NULL;
+}
+
+static void *borrows(void *ctx)
+{
+    Work *work = ctx;
+    for (int i = 0; i < 20 * SWEEPS; i++) {
+        TensorScope outer = tensor_scope_open(), inner = tensor_scope_open();
+        tensor_scope_return(inner, work->w);
+        tensor_scope_close(outer);
+    }
+    if (tensor_error()) work->failures++;
+    return NULL;
+}
+
+static void test_retain_and_release_while_others_borrow(void **state)
+{
+    (void)state;
+    Tensor *w = tensor_retain(VEC(1, 2));
+    pthread_t thread[THREADS];
+    Work work[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        work[i] = (Work){ .w = w };
+        start(&thread[i], i % 2 ? borrows : retains_and_releases, &work[i]);
+    }
+    for (int i = 0; i < THREADS; i++) join(thread[i]), assert_int_equal(work[i].failures, 0);
+    assert_int_equal(references(w), 2);
+    tensor_release(w);
+    assert_int_equal(references(w), 1);
+}
+
+static void *closes_a_foreign_scope(void *ctx)
+{
+    Work *work = ctx;
+    TensorScope own_scope = tensor_scope_open();
+    Tensor *x = tensor_ones(SHAPE(2), TENSOR_F64);
+    tensor_scope_close(*work->scope);
+    if (tensor_error_code() != TENSOR_EVALUE || !strstr(tensor_error(), "another thread")) work->failures++;
+    tensor_error_clear();
+    if (!x->storage || tensor_item(tensor_sum(x)) != 2) work->failures++;
+    tensor_scope_close(own_scope);
+    if (x->storage) work->failures++; /* its own scope was still open, and is closed now */
+    return NULL;
+}
+
+static void test_scope_of_another_thread_is_refused(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *kept = VEC(1, 2);
+    pthread_t thread;
+    Work work = { .scope = &scope };
+    start(&thread, closes_a_foreign_scope, &work);
+    join(thread);
+    assert_int_equal(work.failures, 0);
+    assert_values(kept, 1, 2);
+    tensor_scope_close(scope);
+    tensor_scope_close(scope); /* closed before: nothing */
 }
 
 /* ---- graphs of others ------------------------------------------------------------------------ */
@@ -263,6 +332,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_shared_leaves_sum_exactly),
         TEST(test_gradients_cleared_while_others_sweep),
+        TEST(test_retain_and_release_while_others_borrow),
+        TEST(test_scope_of_another_thread_is_refused),
         TEST(test_foreign_graph_is_refused),
         TEST(test_results_released_in_another_thread),
         TEST(test_result_dies_while_its_gradient_arrives),
