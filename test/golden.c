@@ -1,3 +1,4 @@
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +7,7 @@
 
 enum { HEADER = 16 };
 
-/* ---- the file
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the file ---------------------------------------------------------------------------------- */
 
 static unsigned char *read_file(const char *path, size_t *size)
 {
@@ -22,22 +22,22 @@ static unsigned char *read_file(const char *path, size_t *size)
     return bytes;
 }
 
-static int unpack(Golden *g, const unsigned char *file, size_t size)
+static unsigned char *unpack(const unsigned char *file, size_t size, size_t *unpacked)
 {
     uint64_t length;
-    if (size < HEADER || memcmp(file, "TGOLD2\0\0", 8) != 0) return -1;
+    if (size < HEADER || memcmp(file, "TGOLD3\0\0", 8) != 0) return NULL;
     memcpy(&length, file + 8, sizeof length);
     uLongf got = (uLongf)length;
-    g->stream = malloc(length + 1);
-    if (!g->stream || uncompress(g->stream, &got, file + HEADER, (uLong)(size - HEADER)) != Z_OK ||
-        got != length)
-        return -1;
-    g->size = length;
-    return 0;
+    unsigned char *stream = malloc(length + 1);
+    if (stream && uncompress(stream, &got, file + HEADER, (uLong)(size - HEADER)) == Z_OK && got == length) {
+        *unpacked = length;
+        return stream;
+    }
+    free(stream);
+    return NULL;
 }
 
-/* ---- the stream
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the stream -------------------------------------------------------------------------------- */
 
 static const unsigned char *take(Golden *g, size_t bytes)
 {
@@ -60,33 +60,70 @@ static void take_text(Golden *g, char *to, size_t size)
     snprintf(to, size, "%.*s", text ? (int)length : 0, text ? (const char *)text : "");
 }
 
-int golden_open(Golden *g, const char *path)
+/* The sections of one stream, behind those of the streams before it. */
+static int add_sections(Golden *g, size_t size)
 {
-    size_t size = 0;
-    memset(g, 0, sizeof *g);
-    unsigned char *file = read_file(path, &size);
-    int status = file ? unpack(g, file, size) : -1;
-    free(file);
-    if (status) {
-        print_error("%s cannot be read: %s\n", path, file ? "damaged, or of another format" : "no such file");
-        golden_close(g);
-        return -1;
+    char torch[sizeof g->torch];
+    g->stream = g->streams[g->files - 1], g->size = size, g->at = 0;
+    take_text(g, torch, sizeof torch);
+    if (g->files > 1 && strcmp(torch, g->torch) != 0)
+        return print_error("values of PyTorch %s beside %s: draw all of them again\n", torch, g->torch), -1;
+    snprintf(g->torch, sizeof g->torch, "%s", torch);
+    for (uint32_t n = TAKE(g, uint32_t); n > 0; n--) {
+        if (g->sections == GOLDEN_OPS) return print_error("more than %d ops\n", GOLDEN_OPS), -1;
+        GoldenSection *to = &g->section[g->sections++];
+        take_text(g, to->op, sizeof to->op);
+        to->cases = TAKE(g, uint32_t);
+        to->size = TAKE(g, uint32_t);
+        to->begin = take(g, to->size);
+        if (g->at > g->size) return print_error("the section of %s ends too early\n", to->op), -1;
+        g->cases += to->cases;
     }
-    take_text(g, g->torch, sizeof g->torch);
-    g->cases = TAKE(g, uint32_t);
-    g->start = g->at;
     return 0;
 }
 
-void golden_rewind(Golden *g)
+static int add_file(Golden *g, const char *path)
 {
-    g->at = g->start;
-    g->read = 0;
+    size_t size = 0, unpacked = 0;
+    unsigned char *file = read_file(path, &size), *stream = file ? unpack(file, size, &unpacked) : NULL;
+    free(file);
+    if (!stream || g->files == GOLDEN_FILES) {
+        free(stream);
+        return print_error("%s cannot be read: %s\n", path,
+                           file ? "damaged, or of another format" : "no such file"),
+               -1;
+    }
+    g->streams[g->files++] = stream;
+    return add_sections(g, unpacked);
+}
+
+int golden_open(Golden *g, const char *path)
+{
+    glob_t found;
+    char pattern[4096];
+    memset(g, 0, sizeof *g);
+    snprintf(pattern, sizeof pattern, "%s/*.golden", path);
+    if (glob(pattern, 0, NULL, &found) != 0) return add_file(g, path);
+    int status = 0;
+    for (size_t i = 0; i < found.gl_pathc && !status; i++) status = add_file(g, found.gl_pathv[i]);
+    globfree(&found);
+    if (status) golden_close(g);
+    return status;
+}
+
+void golden_begin(Golden *g, const TensorOp *op)
+{
+    g->op = op, g->read = 0, g->stream = NULL, g->size = g->at = 0, g->of_op = 0;
+    for (int i = 0; i < g->sections; i++) {
+        if (strcmp(g->section[i].op, op->name) != 0) continue;
+        g->stream = (unsigned char *)(uintptr_t)g->section[i].begin;
+        g->size = g->section[i].size, g->of_op = g->section[i].cases;
+    }
 }
 
 void golden_close(Golden *g)
 {
-    free(g->stream);
+    for (int i = 0; i < g->files; i++) free(g->streams[i]);
     memset(g, 0, sizeof *g);
 }
 
@@ -132,15 +169,12 @@ int golden_next(Golden *g, GoldenCase *c)
 {
     char text[SAMPLE_TEXT];
     const char *list = text;
-    if (g->read == g->cases) return 0;
+    if (g->read == g->of_op) return 0;
     g->read++;
     memset(c, 0, sizeof *c);
-    take_text(g, c->op, sizeof c->op);
     take_text(g, text, sizeof text);
-    const TensorOp *op = tensor_op_find(c->op);
-    if (!op) return print_error("golden case of the unknown op %s\n", c->op), -1;
-    if (sample_next(op, &list, &c->sample) < 0)
-        return print_error("golden case %s %s: %s\n", c->op, text, c->sample.wrong), -1;
+    if (sample_next(g->op, &list, &c->sample) < 0)
+        return print_error("golden case %s %s: %s\n", g->op->name, text, c->sample.wrong), -1;
     c->narrow = TAKE(g, uint8_t);
     for (int i = 0; i < c->sample.n; i++) {
         const SampleInput *in = &c->sample.input[i];
@@ -155,9 +189,7 @@ int golden_next(Golden *g, GoldenCase *c)
                : (print_error("the golden values end too early\n"), -1);
 }
 
-/* ---- tensors
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- tensors ----------------------------------------------------------------------------------- */
 
 static Tensor *tensor_of(const void *bytes, int64_t count, TensorShape shape, TensorDtype stored,
                          TensorDtype dtype)

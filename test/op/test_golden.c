@@ -76,8 +76,7 @@ static double ulp_of(double v, TensorDtype dtype)
     return ldexp(1, (v == 0 ? least : ilogb(v) < least ? least : ilogb(v)) - digits);
 }
 
-/* ---- the worst element of an op, by kind of run
- * ------------------------------------------------------------------------- */
+/* ---- the worst element of an op, by kind of run ------------------------------------------------ */
 
 typedef enum RunKind { RUN_F64, RUN_F32, RUN_HALF, RUN_KINDS } RunKind;
 static struct {
@@ -107,9 +106,7 @@ static void print_worst(const TensorOp *op, int cases)
     printf(any ? "\n" : "   all equal\n");
 }
 
-/* ---- comparing
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- comparing --------------------------------------------------------------------------------- */
 
 static double cotangent_scale, operand_scale; /* the largest of this case */
 
@@ -244,8 +241,7 @@ static void check_case(const GoldenCase *c, TensorDtype dtype, Layout layout)
     if (n == c->results) check_gradients(c, leaf, y, dtype, layout);
 }
 
-/* ---- the cases of one op
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the cases of one op ----------------------------------------------------------------------- */
 
 static Golden golden;
 
@@ -253,10 +249,9 @@ static void check_op(const TensorOp *op)
 {
     static GoldenCase c;
     int cases = 0, status;
-    golden_rewind(&golden);
+    golden_begin(&golden, op);
     memset(worst_of, 0, sizeof worst_of);
     while ((status = golden_next(&golden, &c)) > 0) {
-        if (strcmp(c.op, op->name) != 0) continue;
         TensorScope scope = tensor_scope_open();
         cases++;
         check_case(&c, TENSOR_F64, LAYOUT_DENSE);
@@ -281,12 +276,17 @@ int main(int argc, char **argv)
 {
     const char *path = getenv("TAPEGRAD_GOLDEN");
     if (path) least_cases = 1;
-    if (golden_open(&golden, path ? path : "test/oracle/ops.golden")) return 1;
+    if (golden_open(&golden, path ? path : "test/oracle/golden")) return 1;
     print_message("%u cases of PyTorch %s; without a counterpart there:", golden.cases, golden.torch);
     for (int i = 0; i < tensor_op_count(); i++)
         if (tensor_op_at(i)->torch && strcmp(tensor_op_at(i)->torch, "-") == 0)
             print_message(" %s", tensor_op_at(i)->name);
     print_message("\n");
+    for (int i = 0; i < golden.sections; i++)
+        if (!tensor_op_find(golden.section[i].op)) {
+            print_error("golden cases of the unknown op %s\n", golden.section[i].op);
+            return 1;
+        }
     int failed = run_registry(argc, argv, "every op, PyTorch's values", check_op);
     golden_close(&golden);
     return failed;

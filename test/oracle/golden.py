@@ -1,18 +1,20 @@
 """golden.py - draws cases, asks PyTorch, packs the answers.  ops.py holds the cases themselves.
 
-The file (little endian), all after the header one zlib stream:
+A file (little endian), one a family; all after the header is one zlib stream:
 
-    header   8 bytes "TGOLD2\\0\\0", u64 size of the stream when unpacked
+    header   8 bytes "TGOLD3\\0\\0", u64 size of the stream when unpacked
     text     u16 length, bytes
-    stream   text PyTorch's version, u32 number of cases, the cases
-    case     text op, text sample (the notation of samples.h: shapes, dtypes, parameters), u8 narrow,
+    stream   text PyTorch's version, u32 number of sections, the sections
+    section  text op, u32 number of cases, u32 their bytes, the cases
+    case     text sample (the notation of samples.h: shapes, dtypes, parameters), u8 narrow,
              for each input that is there: its values (f32 for floats, i64 for i64 and i32, u8 for u8 and bool),
              u8 number of results, the results, for each input: u8 has a gradient, then f64 values, f64 error
-    result   u8 dtype (TensorDtype, in the run in f64), u8 rank, u32 sizes, values (f64 for floats, u8 for bool and u8, else i64),
-             and for floats: f64 error, u8 has a cotangent, then its f32 values
+    result   u8 dtype (TensorDtype, in the run in f64), u8 rank, u32 sizes, values (f64 for floats, u8 for bool and
+             u8, else i64), and for floats: f64 error, u8 has a cotangent, then its f32 values
 
-Inputs and cotangents are exact in f32, those of a narrow case also in f16 and bf16; results and gradients are those of f64.  "error" is the largest |f32 - f64| of PyTorch's
-own run in f32, over the elements where both are finite; infinite where f32 is not finite and f64 is.
+Inputs and cotangents are exact in f32, those of a narrow case also in f16 and bf16; results and gradients are those
+of f64.  "error" is the largest |f32 - f64| of PyTorch's own run in f32, over the elements where both are finite;
+infinite where f32 is not finite and f64 is.
 """
 
 import math
@@ -213,13 +215,13 @@ def error(narrow, exact):
     return float("inf") if not torch.isfinite(off).all() else float(off.max())
 
 
-def case(name, f, inputs, params, no_grad=(), narrow=False):
+def case(f, inputs, params, no_grad=(), narrow=False):
     if narrow:
         exact = narrowed(inputs)
         inputs, narrow = (inputs, False) if exact is None else (exact, True)
     y, grads, cot = run(f, inputs, None, torch.float64, no_grad, narrow)
     y32, grads32, _ = run(f, inputs, cot, torch.float32, no_grad)
-    out = text(name) + text(sample(inputs, params)) + struct.pack("<B", narrow)
+    out = text(sample(inputs, params)) + struct.pack("<B", narrow)
     for x in inputs:
         if x is not None:
             out += raw_input(x)
@@ -239,7 +241,10 @@ def case(name, f, inputs, params, no_grad=(), narrow=False):
     return out
 
 
-def write(path, cases):
-    stream = text(torch.__version__) + struct.pack("<I", len(cases)) + b"".join(cases)
+def write(path, drawn):
+    """drawn: the cases of each op, by its name."""
+    stream = text(torch.__version__) + struct.pack("<I", len(drawn))
+    for name, cases in drawn.items():
+        stream += text(name) + struct.pack("<II", len(cases), sum(map(len, cases))) + b"".join(cases)
     with open(path, "wb") as file:
-        file.write(b"TGOLD2\0\0" + struct.pack("<Q", len(stream)) + zlib.compress(stream, 9))
+        file.write(b"TGOLD3\0\0" + struct.pack("<Q", len(stream)) + zlib.compress(stream, 9))
