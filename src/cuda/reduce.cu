@@ -179,19 +179,26 @@ template <class A, int fold> int launch_fold(const FoldCall *c, bool team, unsig
     return gpu_launched("reduce");
 }
 
+template <int fold> int launch_either(bool integers, const FoldCall *c, bool team, unsigned chunks)
+{
+    return integers ? launch_fold<int64_t, fold>(c, team, chunks) : launch_fold<double, fold>(c, team, chunks);
+}
+
 static int launch(int fold, bool integers, const FoldCall *c, bool team, unsigned chunks)
 {
-#define FOLD(name)                                                    \
-    case name: return launch_fold<double, name>(c, team, chunks);     \
-        #define INTEGER_FOLD(name)                                    \
-    case name:                                                        \
-        return integers ? launch_fold<int64_t, name>(c, team, chunks) \
-                        : launch_fold<double, name>(c, team, chunks);
     switch (fold) {
-        INTEGER_FOLD(FOLD_SUM)
-        INTEGER_FOLD(FOLD_PROD) INTEGER_FOLD(FOLD_MAX) INTEGER_FOLD(FOLD_MIN) INTEGER_FOLD(FOLD_COUNT)
-            FOLD(FOLD_ABS) FOLD(FOLD_SQUARE) FOLD(FOLD_MAX_ABS) FOLD(FOLD_MIN_ABS) FOLD(FOLD_EXP)
-                FOLD(FOLD_POWER) default : return gpu_fail("fold number %d is unknown", fold);
+    case FOLD_SUM: return launch_either<FOLD_SUM>(integers, c, team, chunks);
+    case FOLD_PROD: return launch_either<FOLD_PROD>(integers, c, team, chunks);
+    case FOLD_MAX: return launch_either<FOLD_MAX>(integers, c, team, chunks);
+    case FOLD_MIN: return launch_either<FOLD_MIN>(integers, c, team, chunks);
+    case FOLD_COUNT: return launch_either<FOLD_COUNT>(integers, c, team, chunks);
+    case FOLD_ABS: return launch_fold<double, FOLD_ABS>(c, team, chunks);
+    case FOLD_SQUARE: return launch_fold<double, FOLD_SQUARE>(c, team, chunks);
+    case FOLD_MAX_ABS: return launch_fold<double, FOLD_MAX_ABS>(c, team, chunks);
+    case FOLD_MIN_ABS: return launch_fold<double, FOLD_MIN_ABS>(c, team, chunks);
+    case FOLD_EXP: return launch_fold<double, FOLD_EXP>(c, team, chunks);
+    case FOLD_POWER: return launch_fold<double, FOLD_POWER>(c, team, chunks);
+    default: return gpu_fail("fold number %d is unknown", fold);
     }
 }
 
