@@ -33,6 +33,15 @@ TAPEGRAD_API bool tensor_is_leaf(const Tensor *x);
 TAPEGRAD_API Tensor *tensor_grad(const Tensor *x);
 TAPEGRAD_API int tensor_set_grad(Tensor *x, Tensor *grad);
 
+/* tensor_set_data - x takes the storage, strides, dtype and device of data, which it shares from then on
+ * (PyTorch's x.data = data); it stays the same tensor: who holds it, an optimizer or a module, sees the new
+ * values.  Views and detached tensors of x keep the old storage, and are views of x no longer; a graph that
+ * was recorded before keeps the old values, and its gradients arrive in the new dtype.  Its version is that
+ * of data. ESHAPE: another shape.  EDTYPE: x requires a gradient and data is not floating.  EGRAD: x is no
+ * leaf, is a view, or has a .grad of another dtype or device: replace that first (tensor_set_grad(x, NULL)).
+ */
+TAPEGRAD_API int tensor_set_data(Tensor *x, Tensor *data);
+
 /* tensor_retain_grad - let backward fill .grad of this non-leaf too.  EGRAD if x requires no gradient. */
 TAPEGRAD_API int tensor_retain_grad(Tensor *x);
 
@@ -195,8 +204,8 @@ typedef struct OpField {
     _Generic((x), double : OP_DOUBLE, double * : OP_DOUBLE, int64_t : OP_I64, int64_t * : OP_I64,          \
              bool : OP_BOOL, TensorShape : OP_LIST, const char * : OP_STRING, int * : OP_INT, default : OP_INT)
 #define OP_OPTION_COUNT_(x) \
-    (int)_Generic((x), double * : sizeof(x) / sizeof(double), int64_t * : sizeof(x) / sizeof(int64_t),  \
-                  int * : sizeof(x) / sizeof(int), default : 1)
+    (int)_Generic((x), double * : sizeof(x) / (sizeof(double)), int64_t * : sizeof(x) / (sizeof(int64_t)), \
+                  int * : sizeof(x) / (sizeof(int)), default : 1)
 
 enum { OP_MAX_INPUTS = 64, OP_ANY_ARITY = -1 };
 

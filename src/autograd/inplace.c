@@ -188,7 +188,12 @@ static Entry *record_only(const TensorOp *op, Tensor *const *inputs, int n, Regi
 int view_refresh(Tensor *x)
 {
     Tensor *base = x->base;
-    if (!follows_base(x)) return 0;
+    if (!base || x->base_epoch == base->epoch) return 0;
+    if (base->storage != x->storage) { /* tensor_set_data: no longer a view of it */
+        x->base = NULL;
+        take_back(base);
+        return 0;
+    }
     if (!on_graph(base)) { /* overwritten by something without a graph */
         Entry *old = x->entry;
         x->entry = NULL;

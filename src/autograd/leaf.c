@@ -69,6 +69,39 @@ int tensor_set_grad(Tensor *x, Tensor *grad)
     return 0;
 }
 
+static int check_new_data(Tensor *x, Tensor *data)
+{
+    static const char op[] = "tensor_set_data";
+    if (check_null(x, op, 1) || check_null(data, op, 2)) return -1;
+    const char *had = tensor_dtype_name((TensorDtype)x->dtype),
+               *given = tensor_dtype_name((TensorDtype)data->dtype);
+    if (x->entry || x->base)
+        return fail(TENSOR_EGRAD, op, "%s is %s: only the data of a leaf can be replaced", S(x),
+                    x->entry ? "the result of an op" : "a view");
+    if (!shape_equal(shape_of(x), shape_of(data)))
+        return fail(TENSOR_ESHAPE, op, "%s for a tensor %s", S(data), S(x));
+    if (x->flags & FLAG_REQUIRES_GRAD && !dtype_is_float(data->dtype))
+        return fail(TENSOR_EDTYPE, op, "%s for a tensor that requires a gradient", given);
+    if (x->grad && (x->grad->dtype != data->dtype || x->grad->place != data->place))
+        return fail(TENSOR_EGRAD, op,
+                    "%s on %s for a tensor %s on %s that has a gradient: replace that first", given,
+                    data->place->name, had, x->place->name);
+    return 0;
+}
+
+int tensor_set_data(Tensor *x, Tensor *data)
+{
+    if (check_new_data(x, data)) return -1;
+    Storage *old = x->storage;
+    storage_retain(data->storage);
+    x->storage = data->storage, x->data = data->data, x->dtype = data->dtype, x->place = data->place;
+    memcpy(x->stride, data->stride, x->ndim * sizeof *x->stride);
+    x->flags = (uint8_t)((x->flags & ~FLAG_CONTIGUOUS) | (data->flags & FLAG_CONTIGUOUS));
+    x->epoch++; /* views of it find that they are none any more */
+    storage_release(old);
+    return 0;
+}
+
 int tensor_retain_grad(Tensor *x)
 {
     int recorded = check_null(x, "tensor_retain_grad", 1) ? -1 : history_of(x);

@@ -152,7 +152,9 @@ static int give_entry(Sweep *s, Entry *e, int slot, Tensor *g)
 static int give_leaf(Sweep *s, Tensor *leaf, Tensor *g)
 {
     Slot *slot = leaf_slot(s, leaf);
-    return slot ? add_gradient(s, &slot->grad, g) : -1;
+    if (unlikely(g->dtype != leaf->dtype)) g = tensor_to(g, (TensorDtype)leaf->dtype); /* tensor_set_data */
+    if (g && unlikely(g->place != leaf->place)) g = tensor_to_device(g, leaf->place->name);
+    return slot && g ? add_gradient(s, &slot->grad, g) : -1;
 }
 
 /* ---- hooks ----------------------------------------------------------------------------------- */

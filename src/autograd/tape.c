@@ -396,9 +396,13 @@ Tensor *saved_unpack(Entry *e, const Saved *s, bool graph)
     const Edge *edge = &e->edge[s->index];
     if (edge->leaf) { /* the leaf itself, while it is alive with this storage */
         Tensor *leaf = lend_living(edge->leaf);
-        if (!leaf || leaf->data != s->data || leaf->storage != s->storage) {
+        if (!leaf) return own(x);
+        if (leaf->data != s->data || leaf->storage != s->storage) {
+            fail_site(TENSOR_EGRAD, e->op->name, e->site,
+                      "the data of its leaf %s were replaced since: no gradient of the gradient", S(leaf));
             take_back(leaf);
-            return own(x);
+            tensor_release(x);
+            return NULL;
         }
         tensor_release(x);
         return own_lent(leaf);

@@ -243,7 +243,10 @@ void entry_release_result(Entry *entry, const Tensor *result); /* a result died,
 bool entry_is_ours(const Entry *entry);                        /* of this thread's tape? */
 /* inplace.c.  view_refresh - a view whose base was written since gets its history anew.
  * history_of - what on_graph says after that, or -1: to be asked wherever a tensor comes from the user. */
-FORCE_INLINE bool follows_base(const Tensor *x) { return x->base && x->base_epoch != x->base->epoch; }
+FORCE_INLINE bool follows_base(const Tensor *x) /* ... unless tensor_set_data made it a view no more */
+{
+    return x->base && x->base_epoch != x->base->epoch && x->base->storage == x->storage;
+}
 int view_refresh(Tensor *x);
 int history_of(Tensor *x);
 int inplace_check(const char *op, Tensor *x); /* may x be written? -1 and recorded when not */
