@@ -1,82 +1,138 @@
-/* attention.c - multi-head self-attention, made of ops.
- *
- *   N batch, T positions, E width, H heads, d = E / H
- *   [q k v] = x in_proj_weight^T + in_proj_bias          [N, T, 3 E] -> [3, N, H, T, d]
- *   y = softmax(q k^T / sqrt(d) + mask) v                [N, H, T, d]
- *   out = out_proj(heads side by side)                   [N, T, E] */
+/* attention.c - multi-head attention: parameters as PyTorch's, for tensor_multi_head_attention_forward. */
 #include "module.h"
 
-typedef struct Attention {
-    Module base;
-    Module *out_proj;
-    int64_t heads, width;
-    double dropout;
-    bool batch_first, causal;
-} Attention;
+const NNAttentionArgs nn_multihead_attention_defaults = { NN_MULTIHEAD_ATTENTION_DEFAULTS };
+const NNAttentionCallArgs nn_multihead_attention_forward_defaults = {
+    NN_MULTIHEAD_ATTENTION_FORWARD_DEFAULTS
+};
+static const OpField fields[] = {
+    OP_REQUIRED(NNAttentionArgs, embed_dim), OP_REQUIRED(NNAttentionArgs, num_heads),
+    OP_OPTION(NNAttentionArgs, dropout),     OP_OPTION(NNAttentionArgs, bias),
+    OP_OPTION(NNAttentionArgs, add_bias_kv), OP_OPTION(NNAttentionArgs, add_zero_attn),
+    OP_OPTION(NNAttentionArgs, kdim),        OP_OPTION(NNAttentionArgs, vdim),
+    OP_OPTION(NNAttentionArgs, batch_first), OP_OPTION(NNAttentionArgs, causal),
+    OP_OPTION(NNAttentionArgs, dtype),       { 0 }
+};
 
-static Tensor *attend(const Attention *a, Tensor *q, Tensor *k, Tensor *v)
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+static const char *const weights[] = { "in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight" };
+
+static int init_values(Module *m)
 {
-    return tensor_scaled_dot_product_attention(q, k, v, .is_causal = a->causal,
-                                               .dropout_p = a->base.training ? a->dropout : 0);
+    Tensor *bias = nn_own(m, "in_proj_bias"), *k = nn_own(m, "bias_k"), *v = nn_own(m, "bias_v");
+    for (int i = 0; i < 4; i++) {
+        Tensor *weight = nn_own(m, weights[i]);
+        if (weight && !nn_init_xavier_uniform_(weight)) return -1;
+    }
+    if (bias && (!nn_init_zeros_(bias) || !nn_init_zeros_(nn_param(m->children[0].module, 1)))) return -1;
+    if (k && (!nn_init_xavier_normal_(k) || !nn_init_xavier_normal_(v))) return -1;
+    return 0;
 }
 
-/* x [N, T, E] -> [N, T, E], before out_proj. */
-static Tensor *heads(const Attention *a, Tensor *x)
+static int attention_init(Module *m, const void *options)
 {
-    int64_t n = tensor_size(x, 0), t = tensor_size(x, 1);
-    Tensor *qkv = tensor_linear(x, nn_param(&a->base, 0), nn_param(&a->base, 1));
-    qkv = tensor_permute(tensor_reshape(qkv, SHAPE(n, t, 3, a->heads, a->width / a->heads)),
-                         DIMS(2, 0, 3, 1, 4));
-    Tensor *part[3];
-    if (!qkv || tensor_unbind(qkv, 0, part, 3) < 0) return NULL;
-    Tensor *y = attend(a, part[0], part[1], part[2]);
-    return tensor_reshape(tensor_permute(y, DIMS(0, 2, 1, 3)), SHAPE(n, t, a->width));
+    const NNAttentionArgs *o = options;
+    const int64_t width = o->embed_dim, kdim = o->kdim ? o->kdim : width, vdim = o->vdim ? o->vdim : width;
+    if (width < 1 || o->num_heads < 1 || width % o->num_heads || kdim < 1 || vdim < 1)
+        return nn_refuse(m, "width %lld, %lld heads, kdim %lld, vdim %lld: want heads that divide the width",
+                         (long long)width, (long long)o->num_heads, (long long)kdim, (long long)vdim);
+    if (!(o->dropout >= 0 && o->dropout <= 1))
+        return nn_refuse(m, "dropout %g is no probability", o->dropout);
+    if (kdim == width && vdim == width) {
+        nn_new_parameter(m, "in_proj_weight", SHAPE(3 * width, width), o->dtype);
+    } else {
+        nn_new_parameter(m, "q_proj_weight", SHAPE(width, width), o->dtype);
+        nn_new_parameter(m, "k_proj_weight", SHAPE(width, kdim), o->dtype);
+        nn_new_parameter(m, "v_proj_weight", SHAPE(width, vdim), o->dtype);
+    }
+    if (o->bias) nn_new_parameter(m, "in_proj_bias", SHAPE(3 * width), o->dtype);
+    nn_child(m, "out_proj", nn_linear(width, width, .bias = o->bias, .dtype = o->dtype));
+    if (o->add_bias_kv) {
+        nn_new_parameter(m, "bias_k", SHAPE(1, 1, width), o->dtype);
+        nn_new_parameter(m, "bias_v", SHAPE(1, 1, width), o->dtype);
+    }
+    if (m->failed) return -1;
+    TensorScope scope = tensor_scope_open();
+    int status = init_values(m);
+    tensor_scope_close(scope);
+    return status;
 }
 
-static int check_input(const Attention *a, const Tensor *x)
+/* ---- forward --------------------------------------------------------------------------------- */
+
+/* Keys and values of other widths: projected here, and what stands in for in_proj_weight lets them pass. */
+static Tensor *passing(const Module *m, Tensor *in[3])
+{
+    int64_t width = ((const NNAttentionArgs *)m->args)->embed_dim;
+    for (int i = 0; i < 3; i++) in[i] = tensor_linear(in[i], nn_own(m, weights[1 + i]), NULL);
+    Tensor *one = in[0] ? tensor_eye(width, width, tensor_dtype(in[0])) : NULL;
+    if (one) one = tensor_to_device(one, tensor_device(in[0]));
+    return one ? tensor_cat(TENSORS(one, one, one)) : NULL;
+}
+
+static Tensor *attend(Module *m, const NNAttentionCallArgs *c)
+{
+    const NNAttentionArgs *o = m->args;
+    Module *out = m->children[0].module;
+    bool swap = o->batch_first && tensor_ndim(c->query) == 3;
+    Tensor *in[3] = { c->query, c->key, c->value }, *in_weight = nn_own(m, weights[0]);
+    for (int i = 0; i < 3 && swap; i++) in[i] = tensor_transpose(in[i], 0, 1);
+    if (!in_weight) in_weight = passing(m, in);
+    Tensor *y = tensor_multi_head_attention_forward(
+        in[0], in[1], in[2], .num_heads = o->num_heads, .in_proj_weight = in_weight,
+        .in_proj_bias = nn_own(m, "in_proj_bias"), .bias_k = nn_own(m, "bias_k"),
+        .bias_v = nn_own(m, "bias_v"), .add_zero_attn = o->add_zero_attn, .dropout_p = o->dropout,
+        .out_proj_weight = nn_param(out, 0), .out_proj_bias = nn_param(out, 1), .training = m->training,
+        .key_padding_mask = c->key_padding_mask, .weights = c->weights, .attn_mask = c->attn_mask,
+        .average_attn_weights = c->average_attn_weights, .is_causal = o->causal || c->is_causal);
+    return swap ? tensor_transpose(y, 0, 1) : y;
+}
+
+static int check_width(const char *what, const Tensor *x, int64_t width)
 {
     int rank = tensor_ndim(x);
-    if ((rank == 2 || rank == 3) && tensor_size(x, -1) == a->width) return 0;
-    return tensor_fail(
-        TENSOR_ESHAPE, "nn_forward",
-        "MultiheadAttention of width %lld: an input of rank %d and last size %lld, wanted rank 2 or 3",
-        (long long)a->width, rank, rank ? (long long)tensor_size(x, -1) : 0LL);
+    if ((rank == 2 || rank == 3) && tensor_size(x, -1) == width) return 0;
+    return tensor_fail(TENSOR_ESHAPE, "nn_multihead_attention",
+                       "%s of rank %d and last size %lld: want rank 2 or 3 and %lld", what, rank,
+                       rank ? (long long)tensor_size(x, -1) : 0LL, (long long)width);
 }
 
 static Tensor *attention_forward(Module *self, Tensor *x)
 {
-    const Attention *a = (Attention *)self;
-    if (check_input(a, x)) return NULL;
-    TensorScope scope = tensor_scope_open();
-    bool alone = tensor_ndim(x) == 2, swap = !alone && !a->batch_first;
-    if (alone) x = tensor_unsqueeze(x, 0);
-    if (swap) x = tensor_transpose(x, 0, 1);
-    Tensor *y = x ? heads(a, x) : NULL;
-    if (swap) y = tensor_transpose(y, 0, 1);
-    if (alone) y = tensor_squeeze(y, 0);
-    return tensor_scope_return(scope, nn_forward(a->out_proj, y));
+    return nn_multihead_attention_forward(self, x, x, x);
 }
 
-Module *nn_multihead_attention_args(NNAttentionArgs args)
+Tensor *nn_multihead_attention_forward_args(NNAttentionCallArgs c)
 {
-    int64_t width = args.embed_dim;
-    if (width < 1 || args.num_heads < 1 || width % args.num_heads ||
-        !(args.dropout >= 0 && args.dropout <= 1))
-        return tensor_fail(TENSOR_EVALUE, "nn_multihead_attention",
-                           "width %lld, %lld heads, dropout %g: the heads must divide the width",
-                           (long long)width, (long long)args.num_heads, args.dropout),
+    if (c.weights) *c.weights = NULL;
+    if (nn_null(c.module, "nn_multihead_attention_forward")) return NULL;
+    if (c.module->forward != attention_forward)
+        return tensor_fail(TENSOR_EVALUE, "nn_multihead_attention_forward", "of a module %s", c.module->type),
                NULL;
-    Attention *a = nn_new(Attention, "MultiheadAttention", attention_forward);
-    a->heads = args.num_heads, a->width = width, a->dropout = args.dropout, a->batch_first = args.batch_first,
-    a->causal = args.causal;
-    nn_new_parameter(a, "in_proj_weight", SHAPE(3 * width, width), args.dtype);
-    if (args.bias) nn_new_parameter(a, "in_proj_bias", SHAPE(3 * width), args.dtype);
-    a->out_proj = nn_child(a, "out_proj", nn_linear(width, width, .bias = args.bias, .dtype = args.dtype));
-    if (a->base.failed) return nn_done(a);
+    if (!c.query || !c.key || !c.value) {
+        if (!tensor_error())
+            tensor_fail(TENSOR_ENULL, "nn_multihead_attention_forward", "query, key or value is NULL");
+        return NULL;
+    }
+    const NNAttentionArgs *o = c.module->args;
+    if (check_width("query", c.query, o->embed_dim) ||
+        check_width("key", c.key, o->kdim ? o->kdim : o->embed_dim) ||
+        check_width("value", c.value, o->vdim ? o->vdim : o->embed_dim))
+        return NULL;
     TensorScope scope = tensor_scope_open();
-    if (!nn_init_xavier_uniform_(nn_param(&a->base, 0))) a->base.failed = true;
-    tensor_scope_close(scope);
-    nn_init_fill(&a->base, 1, 0);
-    if (args.bias) nn_init_fill(a->out_proj, 1, 0);
-    return nn_done(a);
+    Tensor *y = attend(c.module, &c);
+    Tensor *seen = c.weights ? tensor_retain(*c.weights) : NULL;
+    y = tensor_scope_return(scope, y);
+    if (c.weights) *c.weights = nn_borrow(seen);
+    tensor_release(seen);
+    return y;
 }
+
+static const NNKind attention = { .name = "MultiheadAttention",
+                                  .function = "nn_multihead_attention",
+                                  NN_OPTIONS(NNAttentionArgs, nn_multihead_attention_defaults, fields),
+                                  .init = attention_init,
+                                  .forward = attention_forward };
+NN_REGISTER(attention);
+Module *nn_multihead_attention_args(NNAttentionArgs args) { return nn_make(&attention, &args); }

@@ -33,8 +33,20 @@ static int scale_all(TensorList list, double factor)
     return status;
 }
 
+const NNClipArgs nn_clip_grad_norm_defaults = { NN_CLIP_GRAD_NORM_DEFAULTS };
+
+/* A NULL among the parameters is an error, not one without gradient. */
+static bool is_broken(TensorList list, const char *function)
+{
+    bool broken = list.count < 0 || (list.count > 0 && !list.item);
+    for (int i = 0; i < list.count && !broken; i++) broken = !list.item[i];
+    if (broken && !tensor_error()) tensor_fail(TENSOR_ENULL, function, "a parameter, or their list, is NULL");
+    return broken;
+}
+
 double nn_clip_grad_norm_args(NNClipArgs args)
 {
+    if (is_broken(args.parameters, "nn_clip_grad_norm_")) return NAN;
     if (!(args.max_norm >= 0) || !(args.norm_type > 0)) {
         tensor_fail(TENSOR_EVALUE, "nn_clip_grad_norm_",
                     "max_norm %g, norm_type %g: want 0 or more, and a norm", args.max_norm, args.norm_type);
@@ -54,6 +66,7 @@ double nn_clip_grad_norm_args(NNClipArgs args)
 
 int nn_clip_grad_value_(TensorList list, double limit)
 {
+    if (is_broken(list, "nn_clip_grad_value_")) return -1;
     if (!(limit >= 0))
         return tensor_fail(TENSOR_EVALUE, "nn_clip_grad_value_", "limit %g: want 0 or more", limit);
     bool was = tensor_set_grad_enabled(false);

@@ -24,28 +24,37 @@ static Tensor *identity_forward(Module *self, Tensor *x)
     return nn_borrow(x);
 }
 
-Module *nn_append(void *module, Module *child)
+Module *(nn_append)(Module *m, Module *child)
 {
-    Module *m = module;
     char name[16];
     snprintf(name, sizeof name, "%d", m ? m->child_count : 0);
-    return nn_child(m, name, child);
+    return (nn_child)(m, name, child);
 }
 
-static Module *with_children(Module *m, Module *const *modules, int n)
+static const NNKind sequential = { .name = "Sequential",
+                                   .function = "nn_sequential",
+                                   .forward = sequential_forward };
+static const NNKind module_list = { .name = "ModuleList", .function = "nn_module_list" };
+static const NNKind identity = { .name = "Identity", .function = "nn_identity", .forward = identity_forward };
+NN_REGISTER(sequential);
+NN_REGISTER(module_list);
+NN_REGISTER(identity);
+
+static Module *with_children(const NNKind *kind, Module *const *modules, int n)
 {
-    for (int i = 0; i < n; i++) nn_append(m, modules[i]);
-    return nn_done(m);
+    if (n > 0 && !modules) {
+        if (!tensor_error())
+            tensor_fail(TENSOR_ENULL, kind->function, "%d modules, but their list is NULL", n);
+        return NULL;
+    }
+    Module *m = nn_make(kind, NULL);
+    for (int i = 0; i < n; i++) {
+        if (m) (nn_append)(m, modules[i]);
+        else nn_free(modules[i]);
+    }
+    return (nn_done)(m);
 }
 
-Module *nn_sequential_args(Module *const *modules, int n)
-{
-    return with_children(nn_new_size(sizeof(Module), "Sequential", sequential_forward), modules, n);
-}
-
-Module *nn_module_list_args(Module *const *modules, int n)
-{
-    return with_children(nn_new_size(sizeof(Module), "ModuleList", NULL), modules, n);
-}
-
-Module *nn_identity(void) { return nn_done(nn_new_size(sizeof(Module), "Identity", identity_forward)); }
+Module *nn_sequential_args(Module *const *modules, int n) { return with_children(&sequential, modules, n); }
+Module *nn_module_list_args(Module *const *modules, int n) { return with_children(&module_list, modules, n); }
+Module *nn_identity(void) { return nn_make(&identity, NULL); }

@@ -1,129 +1,200 @@
-/* conv.c - convolution and pooling over two dimensions: they hold the arguments of their ops. */
+/* conv.c - convolution and its transpose over one, two and three dimensions: one family, kind->rank tells. */
+#include <string.h>
 #include "module.h"
 
-typedef struct Conv2d {
-    Module base;
-    TensorConv2dArgs args;
-} Conv2d;
-typedef struct MaxPool2d {
-    Module base;
-    TensorMaxPool2dArgs args;
-} MaxPool2d;
-typedef struct AvgPool2d {
-    Module base;
-    TensorAvgPool2dArgs args;
-} AvgPool2d;
-typedef struct Adaptive {
-    Module base;
-    int64_t height, width;
-} Adaptive;
-
-static Tensor *conv2d_forward(Module *self, Tensor *x)
+/* list where it says anything, else n for each direction. */
+static void directions(int rank, int64_t n, const int64_t *list, int64_t *to)
 {
-    TensorConv2dArgs args = ((Conv2d *)self)->args;
-    args.input = x, args.weight = nn_param(self, 0), args.bias = nn_param(self, 1);
-    return tensor_conv2d_args(args);
+    bool given = false;
+    for (int d = 0; d < rank; d++) given |= list[d] != 0;
+    for (int d = 0; d < rank; d++) to[d] = given ? list[d] : n;
 }
 
-static int check_conv(const NNConv2dArgs *a, int64_t height, int64_t width)
+static int check(const Module *m, int64_t in, int64_t out, int64_t groups, const int64_t *kernel)
 {
-    if (a->in_channels < 1 || a->out_channels < 1 || height < 1 || width < 1)
-        return tensor_fail(TENSOR_EVALUE, "nn_conv2d",
-                           "%lld channels in, %lld out, a kernel of %lld x %lld: all must be positive",
-                           (long long)a->in_channels, (long long)a->out_channels, (long long)height,
-                           (long long)width);
-    if (a->groups < 1 || a->in_channels % a->groups || a->out_channels % a->groups)
-        return tensor_fail(TENSOR_EVALUE, "nn_conv2d",
-                           "%lld groups do not divide %lld channels in and %lld out", (long long)a->groups,
-                           (long long)a->in_channels, (long long)a->out_channels);
+    bool positive = in > 0 && out > 0;
+    for (int d = 0; d < m->kind->rank; d++) positive &= kernel[d] > 0;
+    if (!positive)
+        return nn_refuse(m, "%lld channels in, %lld out, a kernel of size %lld: all must be positive",
+                         (long long)in, (long long)out, (long long)kernel[0]);
+    if (groups < 1 || in % groups || out % groups)
+        return nn_refuse(m, "%lld groups do not divide %lld channels in and %lld out", (long long)groups,
+                         (long long)in, (long long)out);
     return 0;
 }
 
-Module *nn_conv2d_args(NNConv2dArgs a)
+static void add_parameters(Module *m, int64_t rows, int64_t columns, const int64_t *kernel, int64_t bias,
+                           TensorDtype dtype)
 {
-    bool pair = a.kernel_hw[0] || a.kernel_hw[1];
-    int64_t height = pair ? a.kernel_hw[0] : a.kernel_size, width = pair ? a.kernel_hw[1] : a.kernel_size;
-    if (check_conv(&a, height, width)) return NULL;
-    Conv2d *c = nn_new(Conv2d, "Conv2d", conv2d_forward);
-    c->args = (TensorConv2dArgs){ .stride = a.stride,
-                                  .padding = a.padding,
-                                  .dilation = a.dilation,
-                                  .groups = a.groups,
-                                  .stride_hw = { a.stride_hw[0], a.stride_hw[1] },
-                                  .padding_hw = { a.padding_hw[0], a.padding_hw[1] },
-                                  .dilation_hw = { a.dilation_hw[0], a.dilation_hw[1] } };
-    nn_new_parameter(c, "weight", SHAPE(a.out_channels, a.in_channels / a.groups, height, width), a.dtype);
-    if (a.bias) nn_new_parameter(c, "bias", SHAPE(a.out_channels), a.dtype);
-    nn_init_default(&c->base, a.bias);
-    return nn_done(c);
+    int64_t dim[5] = { rows, columns };
+    memcpy(dim + 2, kernel, (size_t)m->kind->rank * sizeof *dim);
+    nn_new_parameter(m, "weight", (TensorShape){ 2 + m->kind->rank, dim }, dtype);
+    if (bias) nn_new_parameter(m, "bias", SHAPE(bias), dtype);
+    nn_init_default(m, bias != 0);
 }
 
-static Tensor *max_pool_forward(Module *self, Tensor *x)
+/* ---- convolution ----------------------------------------------------------------------------- */
+
+const NNConvArgs nn_conv_defaults = { NN_CONV_DEFAULTS };
+static const char *const padding_modes[] = { "zeros", "reflect", "replicate", "circular", NULL };
+#define CONV_FIELDS(form)                                                                                   \
+    {                                                                                                       \
+        OP_REQUIRED(NNConvArgs, in_channels), OP_REQUIRED(NNConvArgs, out_channels),                        \
+            OP_OPTION(NNConvArgs, kernel_size), OP_OPTION(NNConvArgs, stride),                              \
+            OP_OPTION(NNConvArgs, padding), OP_OPTION(NNConvArgs, dilation), OP_OPTION(NNConvArgs, groups), \
+            OP_OPTION(NNConvArgs, bias), OP_CHOICE(NNConvArgs, padding_mode, padding_modes),                \
+            OP_OPTION(NNConvArgs, dtype), OP_OPTION(NNConvArgs, kernel##form),                              \
+            OP_OPTION(NNConvArgs, stride##form), OP_OPTION(NNConvArgs, padding##form),                      \
+            OP_OPTION(NNConvArgs, dilation##form),                                                          \
+        {                                                                                                   \
+            0                                                                                               \
+        }                                                                                                   \
+    }
+static const OpField conv2d_fields[] = CONV_FIELDS(_hw), conv3d_fields[] = CONV_FIELDS(_dhw);
+#define conv1d_fields conv2d_fields
+
+static int conv_init(Module *m, const void *args)
 {
-    TensorMaxPool2dArgs args = ((MaxPool2d *)self)->args;
-    args.input = x;
-    return tensor_max_pool2d_args(args);
+    const NNConvArgs *a = args;
+    int64_t kernel[3];
+    directions(m->kind->rank, a->kernel_size, a->kernel_dhw, kernel);
+    if (check(m, a->in_channels, a->out_channels, a->groups, kernel)) return -1;
+    add_parameters(m, a->out_channels, a->in_channels / a->groups, kernel, a->bias ? a->out_channels : 0,
+                   a->dtype);
+    return 0;
 }
 
-static Tensor *avg_pool_forward(Module *self, Tensor *x)
+/* x padded as padding_mode says, so that the convolution itself pads no more. */
+static Tensor *padded(const Module *m, const NNConvArgs *a, Tensor *x)
 {
-    TensorAvgPool2dArgs args = ((AvgPool2d *)self)->args;
-    args.input = x;
-    return tensor_avg_pool2d_args(args);
+    int rank = m->kind->rank;
+    int64_t pad[3], kernel[3], dilation[3], both[6];
+    directions(rank, a->padding, a->padding_dhw, pad);
+    directions(rank, a->kernel_size, a->kernel_dhw, kernel);
+    directions(rank, a->dilation, a->dilation_dhw, dilation);
+    for (int d = 0; d < rank; d++) {
+        int64_t same = dilation[d] * (kernel[d] - 1), before = pad[d] == TENSOR_SAME ? same / 2 : pad[d];
+        both[2 * (rank - 1 - d)] = before;
+        both[2 * (rank - 1 - d) + 1] = pad[d] == TENSOR_SAME ? same - before : pad[d];
+    }
+    return tensor_pad(x, ((TensorShape){ 2 * rank, both }), .mode = a->padding_mode);
 }
 
-static bool no_kernel(const char *function, const NNPool2dArgs *a)
+#define SIZES(a) .stride = (a)->stride, .dilation = (a)->dilation, .groups = (a)->groups
+#define COPY(to, a, what) memcpy((to).what, (a)->what, sizeof(to).what)
+
+static Tensor *conv1d(const NNConvArgs *a, Tensor *x, Tensor *weight, Tensor *bias, int64_t padding)
 {
-    if (a->kernel_size > 0 || (a->kernel_hw[0] > 0 && a->kernel_hw[1] > 0)) return false;
-    tensor_fail(TENSOR_EVALUE, function, "a kernel of size %lld: want 1 or more", (long long)a->kernel_size);
-    return true;
+    int64_t stride, dilation;
+    directions(1, a->stride, a->stride_hw, &stride);
+    directions(1, a->dilation, a->dilation_hw, &dilation);
+    return tensor_conv1d(x, weight, bias, .stride = stride, .padding = padding, .dilation = dilation,
+                         .groups = a->groups);
 }
 
-Module *nn_max_pool2d_args(NNPool2dArgs a)
+static Tensor *conv2d(const NNConvArgs *a, Tensor *x, Tensor *weight, Tensor *bias, bool pads)
 {
-    if (no_kernel("nn_max_pool2d", &a)) return NULL;
-    MaxPool2d *p = nn_new(MaxPool2d, "MaxPool2d", max_pool_forward);
-    p->args = (TensorMaxPool2dArgs){ .kernel_size = a.kernel_size,
-                                     .stride = a.stride,
-                                     .padding = a.padding,
-                                     .dilation = a.dilation,
-                                     .ceil_mode = a.ceil_mode,
-                                     .kernel_hw = { a.kernel_hw[0], a.kernel_hw[1] },
-                                     .stride_hw = { a.stride_hw[0], a.stride_hw[1] },
-                                     .padding_hw = { a.padding_hw[0], a.padding_hw[1] },
-                                     .dilation_hw = { a.dilation_hw[0], a.dilation_hw[1] } };
-    return nn_done(p);
+    TensorConv2dArgs c = { x, weight, bias, SIZES(a) };
+    COPY(c, a, stride_hw), COPY(c, a, dilation_hw);
+    if (pads) c.padding = a->padding, COPY(c, a, padding_hw);
+    return tensor_conv2d_args(c);
 }
 
-Module *nn_avg_pool2d_args(NNPool2dArgs a)
+static Tensor *conv3d(const NNConvArgs *a, Tensor *x, Tensor *weight, Tensor *bias, bool pads)
 {
-    if (no_kernel("nn_avg_pool2d", &a)) return NULL;
-    AvgPool2d *p = nn_new(AvgPool2d, "AvgPool2d", avg_pool_forward);
-    p->args = (TensorAvgPool2dArgs){ .kernel_size = a.kernel_size,
-                                     .stride = a.stride,
-                                     .padding = a.padding,
-                                     .ceil_mode = a.ceil_mode,
-                                     .count_include_pad = a.count_include_pad,
-                                     .divisor_override = a.divisor_override,
-                                     .kernel_hw = { a.kernel_hw[0], a.kernel_hw[1] },
-                                     .stride_hw = { a.stride_hw[0], a.stride_hw[1] },
-                                     .padding_hw = { a.padding_hw[0], a.padding_hw[1] } };
-    return nn_done(p);
+    TensorConv3dArgs c = { x, weight, bias, SIZES(a) };
+    COPY(c, a, stride_dhw), COPY(c, a, dilation_dhw);
+    if (pads) c.padding = a->padding, COPY(c, a, padding_dhw);
+    return tensor_conv3d_args(c);
 }
 
-static Tensor *adaptive_forward(Module *self, Tensor *x)
+static Tensor *conv_forward(Module *self, Tensor *x)
 {
-    const Adaptive *a = (Adaptive *)self;
-    return tensor_adaptive_avg_pool2d(x, a->height, a->width);
+    const NNConvArgs *a = self->args;
+    Tensor *weight = nn_param(self, 0), *bias = nn_param(self, 1);
+    bool zeros = a->padding_mode == TENSOR_PAD_CONSTANT;
+    int64_t padding;
+    directions(1, a->padding, a->padding_hw, &padding);
+    TensorScope scope = tensor_scope_open();
+    if (!zeros) x = padded(self, a, x);
+    Tensor *y = self->kind->rank == 1   ? conv1d(a, x, weight, bias, zeros ? padding : 0)
+                : self->kind->rank == 2 ? conv2d(a, x, weight, bias, zeros)
+                                        : conv3d(a, x, weight, bias, zeros);
+    return tensor_scope_return(scope, y);
 }
 
-Module *nn_adaptive_avg_pool2d(int64_t height, int64_t width)
+/* ---- transposed ------------------------------------------------------------------------------ */
+
+const NNConvTransposeArgs nn_conv_transpose_defaults = { NN_CONV_TRANSPOSE_DEFAULTS };
+#define TRANSPOSE_FIELDS(form)                                                                             \
+    {                                                                                                      \
+        OP_REQUIRED(NNConvTransposeArgs, in_channels), OP_REQUIRED(NNConvTransposeArgs, out_channels),     \
+            OP_OPTION(NNConvTransposeArgs, kernel_size), OP_OPTION(NNConvTransposeArgs, stride),           \
+            OP_OPTION(NNConvTransposeArgs, padding), OP_OPTION(NNConvTransposeArgs, output_padding),       \
+            OP_OPTION(NNConvTransposeArgs, groups), OP_OPTION(NNConvTransposeArgs, bias),                  \
+            OP_OPTION(NNConvTransposeArgs, dilation), OP_OPTION(NNConvTransposeArgs, dtype),               \
+            OP_OPTION(NNConvTransposeArgs, kernel##form), OP_OPTION(NNConvTransposeArgs, stride##form),    \
+            OP_OPTION(NNConvTransposeArgs, padding##form), OP_OPTION(NNConvTransposeArgs, dilation##form), \
+            OP_OPTION(NNConvTransposeArgs, output_padding##form),                                          \
+        {                                                                                                  \
+            0                                                                                              \
+        }                                                                                                  \
+    }
+static const OpField conv_transpose2d_fields[] = TRANSPOSE_FIELDS(_hw),
+                     conv_transpose3d_fields[] = TRANSPOSE_FIELDS(_dhw);
+#define conv_transpose1d_fields conv_transpose2d_fields
+
+static int transpose_init(Module *m, const void *args)
 {
-    if (height < 0 || width < 0)
-        return tensor_fail(TENSOR_EVALUE, "nn_adaptive_avg_pool2d",
-                           "to %lld x %lld: want sizes of 0 and more", (long long)height, (long long)width),
-               NULL;
-    Adaptive *a = nn_new(Adaptive, "AdaptiveAvgPool2d", adaptive_forward);
-    a->height = height, a->width = width;
-    return nn_done(a);
+    const NNConvTransposeArgs *a = args;
+    int64_t kernel[3];
+    directions(m->kind->rank, a->kernel_size, a->kernel_dhw, kernel);
+    if (check(m, a->in_channels, a->out_channels, a->groups, kernel)) return -1;
+    add_parameters(m, a->in_channels, a->out_channels / a->groups, kernel, a->bias ? a->out_channels : 0,
+                   a->dtype);
+    return 0;
 }
+
+#define TRANSPOSE_SIZES(a) SIZES(a), .padding = (a)->padding, .output_padding = (a)->output_padding
+
+static Tensor *transpose_forward(Module *self, Tensor *x)
+{
+    const NNConvTransposeArgs *a = self->args;
+    Tensor *weight = nn_param(self, 0), *bias = nn_param(self, 1);
+    if (self->kind->rank == 1) {
+        int64_t stride, padding, output_padding, dilation;
+        directions(1, a->stride, a->stride_hw, &stride);
+        directions(1, a->padding, a->padding_hw, &padding);
+        directions(1, a->output_padding, a->output_padding_hw, &output_padding);
+        directions(1, a->dilation, a->dilation_hw, &dilation);
+        return tensor_conv_transpose1d(x, weight, bias, .stride = stride, .padding = padding,
+                                       .output_padding = output_padding, .groups = a->groups,
+                                       .dilation = dilation);
+    }
+    if (self->kind->rank == 2) {
+        TensorConvTranspose2dArgs c = { x, weight, bias, TRANSPOSE_SIZES(a) };
+        COPY(c, a, stride_hw), COPY(c, a, padding_hw), COPY(c, a, output_padding_hw), COPY(c, a, dilation_hw);
+        return tensor_conv_transpose2d_args(c);
+    }
+    TensorConvTranspose3dArgs c = { x, weight, bias, TRANSPOSE_SIZES(a) };
+    COPY(c, a, stride_dhw), COPY(c, a, padding_dhw), COPY(c, a, output_padding_dhw), COPY(c, a, dilation_dhw);
+    return tensor_conv_transpose3d_args(c);
+}
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+#define CONV(name_, type, rank_, Args, set, how)                                                \
+    static const NNKind name_##_kind = { .name = (type),                                        \
+                                         .function = "nn_" #name_,                              \
+                                         NN_OPTIONS(Args, nn_##set##_defaults, name_##_fields), \
+                                         .init = how##_init,                                    \
+                                         .forward = how##_forward,                              \
+                                         .rank = (rank_) };                                     \
+    NN_REGISTER(name_##_kind);                                                                  \
+    Module *nn_##name_##_args(Args args) { return nn_make(&name_##_kind, &args); }
+CONV(conv1d, "Conv1d", 1, NNConvArgs, conv, conv)
+CONV(conv2d, "Conv2d", 2, NNConvArgs, conv, conv)
+CONV(conv3d, "Conv3d", 3, NNConvArgs, conv, conv)
+CONV(conv_transpose1d, "ConvTranspose1d", 1, NNConvTransposeArgs, conv_transpose, transpose)
+CONV(conv_transpose2d, "ConvTranspose2d", 2, NNConvTransposeArgs, conv_transpose, transpose)
+CONV(conv_transpose3d, "ConvTranspose3d", 3, NNConvTransposeArgs, conv_transpose, transpose)

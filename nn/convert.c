@@ -1,65 +1,55 @@
-/* convert.c - a module to another dtype or device.
+/* convert.c - a module to another dtype or device: its tensors stay the same handles and change their data.
  *
- * Every tensor is made anew before any is replaced; one that is registered in two places is made once. */
+ * All new data are made before the first tensor takes its own; one that is registered in two places is made
+ * once. */
 #include <stdlib.h>
 #include "module.h"
 
-typedef struct Pair {
-    Tensor *old, *new;
-} Pair;
+typedef struct Change {
+    Tensor *tensor, *data, *grad; /* data, grad: what it becomes; retained */
+} Change;
 
 typedef struct Convert {
     TensorDtype dtype;  /* TENSOR_DTYPES: keep it */
     const char *device; /* NULL: keep it */
-    Pair *pair;
+    Change *change;
     int n;
 } Convert;
 
 static Tensor *converted(const Convert *c, Tensor *t)
 {
-    bool cast = c->dtype != TENSOR_DTYPES && tensor_dtype_is_float(tensor_dtype(t));
-    if (t && cast) t = tensor_to(t, c->dtype);
+    bool cast = t && c->dtype != TENSOR_DTYPES && tensor_dtype_is_float(tensor_dtype(t));
+    if (cast) t = tensor_to(t, c->dtype);
     return t && c->device ? tensor_to_device(t, c->device) : t;
 }
 
-static const Pair *find(const Convert *c, const Tensor *old)
+static bool is_listed(const Convert *c, const Tensor *t)
 {
     for (int i = 0; i < c->n; i++)
-        if (c->pair[i].old == old) return &c->pair[i];
-    return NULL;
-}
-
-/* A leaf like old, with its gradient.  Runs without grad mode. */
-static Tensor *new_leaf(const Convert *c, Tensor *old)
-{
-    Tensor *value = converted(c, old), *grad = tensor_grad(old);
-    if (!value || value == old) return value;
-    if (tensor_requires_grad(old) && !tensor_requires_grad_(value, true)) return NULL;
-    if (!grad) return value;
-    grad = converted(c, grad);
-    return grad && tensor_set_grad(value, grad) == 0 ? value : NULL;
+        if (c->change[i].tensor == t) return true;
+    return false;
 }
 
 static int make(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
 {
     (void)path, (void)is_buffer;
     Convert *c = ctx;
-    if (find(c, t->tensor)) return 0;
+    if (is_listed(c, t->tensor)) return 0;
     TensorScope scope = tensor_scope_open();
-    Tensor *made = new_leaf(c, t->tensor);
-    if (made) c->pair[c->n++] = (Pair){ t->tensor, tensor_retain(made) };
+    Tensor *grad = tensor_grad(t->tensor), *data = converted(c, tensor_detach(t->tensor));
+    Tensor *new_grad = data && grad ? converted(c, grad) : NULL;
+    bool made = data && (new_grad || !grad);
+    if (made) c->change[c->n++] = (Change){ t->tensor, tensor_retain(data), tensor_retain(new_grad) };
     tensor_scope_close(scope);
     return made ? 0 : -1;
 }
 
-static int replace(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
+/* Nothing here can fail. */
+static void take(const Change *c)
 {
-    (void)path, (void)is_buffer;
-    const Pair *pair = find(ctx, t->tensor);
-    if (!pair || pair->new == t->tensor) return 0; /* a shared module is met twice: already replaced */
-    tensor_release(t->tensor);
-    t->tensor = tensor_retain(pair->new);
-    return 0;
+    tensor_set_grad(c->tensor, NULL);
+    tensor_set_data(c->tensor, c->data);
+    tensor_set_grad(c->tensor, c->grad);
 }
 
 static int count_tensor(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
@@ -73,23 +63,21 @@ static int convert(Module *m, Convert c, const char *function)
 {
     int most = 0;
     if (nn_walk(m, count_tensor, &most)) return -1;
-    c.pair = calloc((size_t)most + 1, sizeof *c.pair);
-    if (!c.pair) return tensor_fail(TENSOR_ENOMEM, function, "out of memory");
+    c.change = calloc((size_t)most + 1, sizeof *c.change);
+    if (!c.change) return tensor_fail(TENSOR_ENOMEM, function, "out of memory");
     bool was = tensor_set_grad_enabled(false);
     int status = nn_walk(m, make, &c);
     tensor_set_grad_enabled(was);
-    for (int i = 0; i < c.n; i++)
-        tensor_retain(c.pair[i].old); /* an address must not come back while pairs are looked up */
-    if (!status) nn_walk(m, replace, &c);
     for (int i = 0; i < c.n; i++) {
-        tensor_release(c.pair[i].old);
-        tensor_release(c.pair[i].new);
+        if (!status) take(&c.change[i]);
+        tensor_release(c.change[i].data);
+        tensor_release(c.change[i].grad);
     }
-    free(c.pair);
+    free(c.change);
     return status;
 }
 
-int nn_to(void *module, TensorDtype dtype)
+int nn_to(Module *module, TensorDtype dtype)
 {
     if (nn_null(module, "nn_to")) return -1;
     if (!tensor_dtype_is_float(dtype))
@@ -97,7 +85,7 @@ int nn_to(void *module, TensorDtype dtype)
     return convert(module, (Convert){ .dtype = dtype }, "nn_to");
 }
 
-int nn_to_device(void *module, const char *device)
+int nn_to_device(Module *module, const char *device)
 {
     if (nn_null(module, "nn_to_device")) return -1;
     if (!device) return tensor_fail(TENSOR_ENULL, "nn_to_device", "the device is NULL");

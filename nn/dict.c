@@ -14,9 +14,20 @@ char *nn_copy_text(const char *text)
 
 Tensor *nn_borrow(Tensor *t) { return t ? tensor_scope_return(tensor_scope_open(), t) : NULL; }
 
+bool nn_dict_broken(TensorDict dict, const char *function)
+{
+    const char *what = dict.count < 0             ? "of a call that failed"
+                       : dict.count && !dict.item ? "without items"
+                                                  : NULL;
+    for (int i = 0; i < dict.count && !what; i++)
+        if (!dict.item[i].name || !dict.item[i].tensor) what = "with an item that is NULL";
+    if (what && !tensor_error()) tensor_fail(TENSOR_ENULL, function, "the dict is %s", what);
+    return what != NULL;
+}
+
 void nn_dict_clear(TensorDict *dict)
 {
-    for (int i = 0; i < dict->count; i++) {
+    for (int i = 0; dict->item && i < dict->count; i++) {
         tensor_release(dict->item[i].tensor);
         free(dict->item[i].name);
     }
@@ -62,14 +73,12 @@ int nn_dict_append(TensorDict *dict, const char *name, Tensor *t)
 
 int nn_dict_set(TensorDict *dict, const char *name, Tensor *t)
 {
-    if (!dict || !name || !t || dict->count < 0) {
-        const char *what = !dict   ? "dict is NULL"
-                           : !name ? "name is NULL"
-                           : !t    ? "tensor is NULL"
-                                   : "dict is of a call that failed";
-        if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_dict_set", "the %s", what);
+    if (!dict || !name || !t) {
+        const char *what = !dict ? "dict" : !name ? "name" : "tensor";
+        if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_dict_set", "the %s is NULL", what);
         return -1;
     }
+    if (nn_dict_broken(*dict, "nn_dict_set")) return -1;
     int i = nn_dict_find(*dict, name, 0);
     if (i < 0) return nn_dict_append(dict, name, t);
     tensor_retain(t);
@@ -80,6 +89,7 @@ int nn_dict_set(TensorDict *dict, const char *name, Tensor *t)
 
 Tensor *nn_dict_get(TensorDict dict, const char *name)
 {
+    if (nn_dict_broken(dict, "nn_dict_get")) return NULL;
     int i = name ? nn_dict_find(dict, name, 0) : -1;
     return i < 0 ? NULL : nn_borrow(dict.item[i].tensor);
 }
@@ -96,10 +106,7 @@ static int append_copy(TensorDict *copy, const TensorDictItem *item)
 TensorDict nn_dict_clone(TensorDict dict)
 {
     TensorDict copy = { 0 };
-    if (dict.count < 0) {
-        if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_dict_clone", "the dict is of a call that failed");
-        return nn_no_dict;
-    }
+    if (nn_dict_broken(dict, "nn_dict_clone")) return nn_no_dict;
     for (int i = 0; i < dict.count; i++)
         if (append_copy(&copy, &dict.item[i])) {
             nn_dict_free(copy);

@@ -2,8 +2,12 @@
  * last bit. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include "module.h"
+
+const NNInitArgs nn_init_defaults = { NN_INIT_DEFAULTS };
+const NNTruncArgs nn_init_trunc_normal_defaults = { NN_INIT_TRUNC_NORMAL_DEFAULTS };
+const NNXavierArgs nn_init_xavier_defaults = { NN_INIT_XAVIER_DEFAULTS };
+const NNKaimingArgs nn_init_kaiming_defaults = { NN_INIT_KAIMING_DEFAULTS };
 
 /* Grad mode off around one in-place call on x. */
 #define WITHOUT_GRAD(call)                        \
@@ -23,19 +27,16 @@ Tensor *nn_init_trunc_normal_args(NNTruncArgs args)
     WITHOUT_GRAD(tensor_trunc_normal_(args.tensor, args.mean, args.std, args.a, args.b));
 }
 
-double nn_calculate_gain(const char *nonlinearity, double slope)
+double nn_calculate_gain(NNGain nonlinearity, double slope)
 {
-    static const char *const linear[] = { "linear",           "conv1d",           "conv2d",
-                                          "conv3d",           "conv_transpose1d", "conv_transpose2d",
-                                          "conv_transpose3d", "sigmoid" };
-    const char *name = nonlinearity ? nonlinearity : "(NULL)";
-    for (size_t i = 0; i < sizeof linear / sizeof *linear; i++)
-        if (strcmp(name, linear[i]) == 0) return 1;
-    if (strcmp(name, "tanh") == 0) return 5.0 / 3;
-    if (strcmp(name, "relu") == 0) return sqrt(2.0);
-    if (strcmp(name, "leaky_relu") == 0) return sqrt(2.0 / (1 + slope * slope));
-    if (strcmp(name, "selu") == 0) return 3.0 / 4;
-    tensor_fail(TENSOR_EVALUE, "nn_calculate_gain", "no gain is known for \"%s\"", name);
+    switch (nonlinearity) {
+    case NN_GAIN_LINEAR: return 1;
+    case NN_GAIN_TANH: return 5.0 / 3;
+    case NN_GAIN_RELU: return sqrt(2.0);
+    case NN_GAIN_LEAKY_RELU: return sqrt(2.0 / (1 + slope * slope));
+    case NN_GAIN_SELU: return 3.0 / 4;
+    }
+    tensor_fail(TENSOR_EVALUE, "nn_calculate_gain", "no gain is known for %d", (int)nonlinearity);
     return NAN;
 }
 

@@ -1,13 +1,8 @@
-/* linear.c - linear and embedding layers. */
+/* linear.c - linear and embedding layers; the initial values that several layers share. */
 #include <math.h>
 #include "module.h"
 
-/* ---- linear ---------------------------------------------------------------------------------- */
-
-static Tensor *linear_forward(Module *self, Tensor *x)
-{
-    return tensor_linear(x, nn_param(self, 0), nn_param(self, 1));
-}
+/* ---- initial values -------------------------------------------------------------------------- */
 
 /* PyTorch's default for a weight [out, in, ...] and its bias, drawn in this order. */
 void nn_init_default(Module *m, bool bias)
@@ -33,56 +28,97 @@ void nn_init_fill(Module *m, int parameter, double value)
     tensor_scope_close(scope);
 }
 
-Module *nn_linear_args(NNLinearArgs args)
+int nn_init_affine(Module *m, TensorShape shape, TensorDtype dtype, bool bias)
 {
-    int64_t in = args.in_features, out = args.out_features;
-    if (in < 0 || out < 0)
-        return tensor_fail(TENSOR_EVALUE, "nn_linear", "%lld features in, %lld out: want 0 or more",
-                           (long long)in, (long long)out),
-               NULL;
-    Module *m = nn_new_size(sizeof(Module), "Linear", linear_forward);
-    nn_new_parameter(m, "weight", SHAPE(out, in), args.dtype);
-    if (args.bias) nn_new_parameter(m, "bias", SHAPE(out), args.dtype);
-    nn_init_default(m, args.bias);
-    return nn_done(m);
+    nn_new_parameter(m, "weight", shape, dtype);
+    if (bias) nn_new_parameter(m, "bias", shape, dtype);
+    nn_init_fill(m, 0, 1);
+    nn_init_fill(m, 1, 0);
+    return m->failed ? -1 : 0;
 }
+
+/* ---- linear ---------------------------------------------------------------------------------- */
+
+const NNLinearArgs nn_linear_defaults = { NN_LINEAR_DEFAULTS };
+static const OpField linear_fields[] = { OP_REQUIRED(NNLinearArgs, in_features),
+                                         OP_REQUIRED(NNLinearArgs, out_features),
+                                         OP_OPTION(NNLinearArgs, bias),
+                                         OP_OPTION(NNLinearArgs, dtype),
+                                         { 0 } };
+
+static Tensor *linear_forward(Module *self, Tensor *x)
+{
+    return tensor_linear(x, nn_param(self, 0), nn_param(self, 1));
+}
+
+static int linear_init(Module *m, const void *args)
+{
+    const NNLinearArgs *a = args;
+    if (a->in_features < 0 || a->out_features < 0)
+        return nn_refuse(m, "%lld features in, %lld out: want 0 or more", (long long)a->in_features,
+                         (long long)a->out_features);
+    nn_new_parameter(m, "weight", SHAPE(a->out_features, a->in_features), a->dtype);
+    if (a->bias) nn_new_parameter(m, "bias", SHAPE(a->out_features), a->dtype);
+    nn_init_default(m, a->bias);
+    return 0;
+}
+
+static const NNKind linear = { .name = "Linear",
+                               .function = "nn_linear",
+                               NN_OPTIONS(NNLinearArgs, nn_linear_defaults, linear_fields),
+                               .init = linear_init,
+                               .forward = linear_forward };
+NN_REGISTER(linear);
+Module *nn_linear_args(NNLinearArgs args) { return nn_make(&linear, &args); }
 
 /* ---- embedding ------------------------------------------------------------------------------- */
 
-typedef struct Embedding {
-    Module base;
-    int64_t padding_idx;
-} Embedding;
+const NNEmbeddingArgs nn_embedding_defaults = { NN_EMBEDDING_DEFAULTS };
+static const OpField embedding_fields[] = { OP_REQUIRED(NNEmbeddingArgs, num_embeddings),
+                                            OP_REQUIRED(NNEmbeddingArgs, embedding_dim),
+                                            OP_OPTION(NNEmbeddingArgs, padding_idx),
+                                            OP_OPTION(NNEmbeddingArgs, max_norm),
+                                            OP_OPTION(NNEmbeddingArgs, norm_type),
+                                            OP_OPTION(NNEmbeddingArgs, scale_grad_by_freq),
+                                            OP_OPTION(NNEmbeddingArgs, dtype),
+                                            { 0 } };
 
 static Tensor *embedding_forward(Module *self, Tensor *x)
 {
-    return tensor_embedding(x, nn_param(self, 0), .padding_idx = ((Embedding *)self)->padding_idx);
+    const NNEmbeddingArgs *a = self->args;
+    return tensor_embedding(x, nn_param(self, 0), .padding_idx = a->padding_idx, .max_norm = a->max_norm,
+                            .norm_type = a->norm_type, .scale_grad_by_freq = a->scale_grad_by_freq);
 }
 
-static int init_embedding(Embedding *e)
+static int init_table(Tensor *weight, int64_t padding)
 {
-    Tensor *weight = nn_param(&e->base, 0);
     if (!nn_init_normal_(weight)) return -1;
-    if (e->padding_idx == TENSOR_NO_PADDING) return 0;
+    if (padding == TENSOR_NO_PADDING) return 0;
     bool was = tensor_set_grad_enabled(false);
-    Tensor *zeroed = tensor_zero_(tensor_select(weight, 0, e->padding_idx));
+    Tensor *zeroed = tensor_zero_(tensor_select(weight, 0, padding));
     tensor_set_grad_enabled(was);
     return zeroed ? 0 : -1;
 }
 
-Module *nn_embedding_args(NNEmbeddingArgs args)
+static int embedding_init(Module *m, const void *args)
 {
-    int64_t rows = args.num_embeddings, width = args.embedding_dim, padding = args.padding_idx;
+    const NNEmbeddingArgs *a = args;
+    int64_t rows = a->num_embeddings, width = a->embedding_dim, padding = a->padding_idx;
     if (rows < 0 || width < 0 || (padding != TENSOR_NO_PADDING && (padding < -rows || padding >= rows)))
-        return tensor_fail(TENSOR_EVALUE, "nn_embedding",
-                           "%lld rows of %lld, padding_idx %lld: want 0 or more, and a row that is there",
-                           (long long)rows, (long long)width, (long long)padding),
-               NULL;
-    Embedding *e = nn_new(Embedding, "Embedding", embedding_forward);
-    e->padding_idx = padding;
-    nn_new_parameter(e, "weight", SHAPE(rows, width), args.dtype);
+        return nn_refuse(m, "%lld rows of %lld, padding_idx %lld: want 0 or more, and a row that is there",
+                         (long long)rows, (long long)width, (long long)padding);
+    nn_new_parameter(m, "weight", SHAPE(rows, width), a->dtype);
+    if (m->failed) return -1;
     TensorScope scope = tensor_scope_open();
-    if (!e->base.failed && init_embedding(e)) e->base.failed = true;
+    int status = init_table(nn_param(m, 0), padding);
     tensor_scope_close(scope);
-    return nn_done(e);
+    return status;
 }
+
+static const NNKind embedding = { .name = "Embedding",
+                                  .function = "nn_embedding",
+                                  NN_OPTIONS(NNEmbeddingArgs, nn_embedding_defaults, embedding_fields),
+                                  .init = embedding_init,
+                                  .forward = embedding_forward };
+NN_REGISTER(embedding);
+Module *nn_embedding_args(NNEmbeddingArgs args) { return nn_make(&embedding, &args); }

@@ -142,14 +142,12 @@ static int run(Load *load, Module *m)
     return copy_all(load);
 }
 
+const NNLoadArgs nn_load_defaults = { NN_LOAD_DEFAULTS };
+
 int nn_load_state_dict_args(NNLoadArgs args)
 {
     if (nn_null(args.module, "nn_load_state_dict")) return -1;
-    if (args.dict.count < 0) {
-        if (!tensor_error())
-            tensor_fail(TENSOR_ENULL, "nn_load_state_dict", "the dict is of a call that failed");
-        return -1;
-    }
+    if (nn_dict_broken(args.dict, "nn_load_state_dict")) return -1;
     int most = 0;
     if (nn_walk(args.module, count_tensor, &most)) return -1;
     Load *load = calloc(1, sizeof *load);

@@ -4,6 +4,8 @@
  *  - A failed module still is a module: it is freed by nn_done, or by the user.
  *  - Without memory nn_new gives the thread's spare block, marked as failed: what a constructor stores there
  * is lost. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "module.h"
@@ -25,13 +27,27 @@ bool nn_null(const void *module, const char *function)
     return true;
 }
 
+int nn_refuse(const Module *m, const char *format, ...)
+{
+    char text[300];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return tensor_fail(TENSOR_EVALUE, m->kind->function, "%s", text);
+}
+
 static int no_memory(void) { return tensor_fail(TENSOR_ENOMEM, "nn_new", "out of memory"); }
 
-void *nn_new_size(size_t size, const char *type, Tensor *(*forward)(Module *self, Tensor *x))
+Module *nn_new_size(size_t size, const char *type, Tensor *(*forward)(Module *self, Tensor *x))
 {
-    Module *m = size <= NN_MODULE_MAX ? calloc(1, size) : NULL;
+    bool fits = size >= sizeof(Module) && size <= NN_MODULE_MAX;
+    Module *m = fits ? calloc(1, size) : NULL;
     if (!m) {
-        no_memory();
+        if (fits) no_memory();
+        else
+            tensor_fail(TENSOR_EVALUE, "nn_new", "a module of %zu bytes: want %zu to %d", size,
+                        sizeof(Module), NN_MODULE_MAX);
         m = memset(&spare, 0, sizeof spare);
         m->failed = m->spare = true;
     }
@@ -39,9 +55,8 @@ void *nn_new_size(size_t size, const char *type, Tensor *(*forward)(Module *self
     return m;
 }
 
-Module *nn_done(void *module)
+Module *(nn_done)(Module *m)
 {
-    Module *m = module;
     if (!m || !m->failed) return m;
     nn_free(m);
     return NULL;
@@ -136,9 +151,8 @@ static bool is_given(const Module *m, const char *name, const Module *child)
     return false;
 }
 
-Module *nn_child(void *module, const char *name, Module *child)
+Module *(nn_child)(Module *m, const char *name, Module *child)
 {
-    Module *m = module;
     if (!is_given(m, name, child)) child = NULL;
     if (child && !nn_null(m, "nn_child") && !m->failed && add_child(m, name, child) == 0) return child;
     nn_free(child);
@@ -191,9 +205,8 @@ static int check_parameter(const Module *m, const char *name, const Tensor *t)
     return 0;
 }
 
-Tensor *nn_register_parameter(void *module, const char *name, Tensor *t)
+Tensor *(nn_register_parameter)(Module *m, const char *name, Tensor *t)
 {
-    Module *m = module;
     if (nn_null(m, "nn_register_parameter")) return NULL;
     if (!m->failed && !check_parameter(m, name, t) && tensor_requires_grad_(t, true) &&
         !put_tensor(&m->parameters, &m->parameter_count, name, t, true))
@@ -201,6 +214,8 @@ Tensor *nn_register_parameter(void *module, const char *name, Tensor *t)
     m->failed = true;
     return NULL;
 }
+
+const NNBufferArgs nn_buffer_defaults = { NN_BUFFER_DEFAULTS };
 
 Tensor *nn_register_buffer_args(NNBufferArgs args)
 {
@@ -213,14 +228,85 @@ Tensor *nn_register_buffer_args(NNBufferArgs args)
     return NULL;
 }
 
-Tensor *nn_new_parameter(void *module, const char *name, TensorShape shape, TensorDtype dtype)
+Tensor *nn_new_parameter(Module *m, const char *name, TensorShape shape, TensorDtype dtype)
 {
-    Module *m = module;
     if (m->failed) return NULL;
     TensorScope scope = tensor_scope_open();
     Tensor *t = nn_register_parameter(m, name, tensor_empty(shape, dtype));
     tensor_scope_close(scope); /* the module retains it */
     return t;
+}
+
+/* ---- kinds: a linker section that each file adds to ------------------------------------------ */
+
+extern const NNKind *const __start_tapegrad_modules[] __attribute__((weak, visibility("hidden"))),
+    *const __stop_tapegrad_modules[] __attribute__((weak, visibility("hidden")));
+
+int nn_kind_count(void) { return (int)(__stop_tapegrad_modules - __start_tapegrad_modules); }
+
+const NNKind *nn_kind_at(int i) { return i >= 0 && i < nn_kind_count() ? __start_tapegrad_modules[i] : NULL; }
+
+const NNKind *nn_kind_find(const char *name)
+{
+    for (int i = 0; name && i < nn_kind_count(); i++) {
+        const NNKind *kind = nn_kind_at(i);
+        if (strcmp(kind->name, name) == 0 || strcmp(kind->function, name) == 0) return kind;
+    }
+    return NULL;
+}
+
+static size_t aligned(size_t bytes) { return (bytes + 15) / 16 * 16; }
+
+static int lists_of(const NNKind *kind)
+{
+    int n = 0;
+    for (const OpField *f = kind->fields; f && f->name; f++) n += f->type == OP_LIST;
+    return n;
+}
+
+static int check_choice(const NNKind *kind, const OpField *f, int value)
+{
+    int n = 0;
+    while (f->choices[n]) n++;
+    if (value >= 0 && value < n) return 0;
+    return tensor_fail(TENSOR_EVALUE, kind->function, "%s = %d: no such value", f->name, value);
+}
+
+/* The options lie behind the module's struct, the sizes of their lists behind them. */
+static int keep_args(Module *m, const NNKind *kind, size_t at, const void *args)
+{
+    char *to = (char *)m + at;
+    int64_t(*list)[TENSOR_MAX_DIMS] = (void *)(to + aligned(kind->args));
+    memcpy(to, args, kind->args);
+    m->args = to;
+    for (const OpField *f = kind->fields; f && f->name; f++) {
+        if (f->choices && check_choice(kind, f, *(const int *)(void *)(to + f->offset))) return -1;
+        if (f->type != OP_LIST) continue;
+        TensorShape *shape = (void *)(to + f->offset);
+        if (shape->ndim < 0 || shape->ndim > TENSOR_MAX_DIMS)
+            return tensor_fail(TENSOR_ESHAPE, kind->function, "%s: %d sizes: at most %d", f->name,
+                               shape->ndim, TENSOR_MAX_DIMS);
+        if (shape->ndim && !shape->dim)
+            return tensor_fail(TENSOR_ENULL, kind->function, "%s: %d sizes, but they are NULL", f->name,
+                               shape->ndim);
+        for (int d = 0; d < shape->ndim; d++) (*list)[d] = shape->dim[d];
+        shape->dim = *list++;
+    }
+    return 0;
+}
+
+Module *nn_make(const NNKind *kind, const void *args)
+{
+    if (!kind) return nn_null(NULL, "nn_make"), NULL;
+    size_t at = aligned(kind->size ? kind->size : sizeof(Module)),
+           lists = (size_t)lists_of(kind) * TENSOR_MAX_DIMS * sizeof(int64_t);
+    Module *m = nn_new_size(at + aligned(kind->args) + lists, kind->name, kind->forward);
+    m->kind = kind;
+    if (!args) args = kind->defaults;
+    if (!m->failed && kind->args && keep_args(m, kind, at, args)) m->failed = true;
+    if (!m->failed && kind->init && kind->init(m, m->args)) m->failed = true;
+    m->destroy = kind->destroy;
+    return (nn_done)(m);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -256,9 +342,8 @@ static void destroy(Module *m)
     free(m);
 }
 
-void nn_free(void *module)
+void nn_free(Module *m)
 {
-    Module *m = module;
     if (!m || m->spare) return;
     if (m->parents > 0 && m->parents >= m->refs) {
         tensor_fail(TENSOR_EVALUE, "nn_free", "%s is a child: it is freed with its parent", m->type);

@@ -15,7 +15,8 @@ Tensor *nn_borrow(Tensor *t); /* retained by the innermost scope; NULL passes */
 int nn_dict_find(TensorDict dict, const char *name, int hint);
 int nn_dict_append(TensorDict *dict, const char *name, Tensor *t);
 void nn_dict_clear(TensorDict *dict);
-extern const TensorDict nn_no_dict; /* of a call that failed */
+bool nn_dict_broken(TensorDict dict, const char *function); /* ENULL recorded when it is */
+extern const TensorDict nn_no_dict;                         /* of a call that failed */
 
 /* nn_walk - fn on every parameter and buffer under m, with its dotted name: a module's parameters, its
  * buffers, its children. Stops at the first result that is not 0 and returns it. */
@@ -30,17 +31,31 @@ void nn_observe(NNObserver fn, void *ctx);
 /* nn_null - is the module NULL?  Recorded, unless an error was. */
 bool nn_null(const void *module, const char *function);
 
+/* Lists a kind among those that nn_kind_at gives. */
+#define NN_REGISTER(kind) \
+    static const NNKind *const registered_##kind __attribute__((used, section("tapegrad_modules"))) = &kind
+
+/* In a kind: its options struct, the constant of its defaults and its table. */
+#define NN_OPTIONS(struct_, defaults_, fields_) \
+    .args = sizeof(struct_), .defaults = &(defaults_), .fields = (fields_)
+
 /* A new parameter, still without values, registered; its initialisation is up to the caller. */
-Tensor *nn_new_parameter(void *module, const char *name, TensorShape shape, TensorDtype dtype);
+Tensor *nn_new_parameter(Module *module, const char *name, TensorShape shape, TensorDtype dtype);
 
 /* linear.c: they mark m as failed when they fail, and do nothing when it is. */
-void nn_init_default(Module *m, bool bias);
+void nn_init_default(Module *m,
+                     bool bias); /* parameters 0 and 1 as PyTorch's linear and convolution layers */
 void nn_init_fill(Module *m, int parameter, double value);
+int nn_init_affine(Module *m, TensorShape shape, TensorDtype dtype, bool bias); /* weight 1, bias 0 */
+
+int nn_refuse(const Module *m, const char *format, ...) TAPEGRAD_PRINTF(2, 3); /* EVALUE; -1 */
 
 static inline Tensor *nn_param(const Module *m, int i)
 {
     return i < m->parameter_count ? m->parameters[i].tensor : NULL;
 }
+Tensor *nn_own(const Module *m, const char *name); /* its own parameter, NULL: none; not borrowed */
+
 static inline Tensor *nn_buffer(const Module *m, int i)
 {
     return i < m->buffer_count ? m->buffers[i].tensor : NULL;

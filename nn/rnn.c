@@ -1,184 +1,191 @@
 /* rnn.c - recurrent layers and cells: parameters in PyTorch's order, for the ops of ops/sequence.h. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include "module.h"
 
-typedef enum Kind { TANH, RELU, GRU, LSTM } Kind;
+enum { TANH, RELU, GRU, LSTM };           /* kind->form; TANH may be RELU, by the nonlinearity */
+enum { SEQUENCE, CELL };                  /* kind->rank */
 enum { MOST_PARAMETERS = OP_MAX_INPUTS }; /* check() sees to it */
 
+const NNRnnArgs nn_rnn_defaults = { NN_RNN_DEFAULTS };
+const NNLstmArgs nn_lstm_defaults = { NN_LSTM_DEFAULTS };
+const NNRnnCellArgs nn_rnn_cell_defaults = { NN_RNN_CELL_DEFAULTS };
+
+static const char *const nonlinearities[] = { "tanh", "relu", NULL };
+static const OpField rnn_fields[] = {
+    OP_REQUIRED(NNRnnArgs, input_size), OP_REQUIRED(NNRnnArgs, hidden_size),
+    OP_OPTION(NNRnnArgs, num_layers),   OP_CHOICE(NNRnnArgs, nonlinearity, nonlinearities),
+    OP_OPTION(NNRnnArgs, bias),         OP_OPTION(NNRnnArgs, batch_first),
+    OP_OPTION(NNRnnArgs, dropout),      OP_OPTION(NNRnnArgs, bidirectional),
+    OP_OPTION(NNRnnArgs, dtype),        { 0 }
+};
+static const OpField lstm_fields[] = {
+    OP_REQUIRED(NNLstmArgs, input_size),  OP_REQUIRED(NNLstmArgs, hidden_size),
+    OP_OPTION(NNLstmArgs, num_layers),    OP_OPTION(NNLstmArgs, bias),
+    OP_OPTION(NNLstmArgs, batch_first),   OP_OPTION(NNLstmArgs, dropout),
+    OP_OPTION(NNLstmArgs, bidirectional), OP_OPTION(NNLstmArgs, proj_size),
+    OP_OPTION(NNLstmArgs, dtype),         { 0 }
+};
+static const OpField cell_fields[] = {
+    OP_REQUIRED(NNRnnCellArgs, input_size), OP_REQUIRED(NNRnnCellArgs, hidden_size),
+    OP_OPTION(NNRnnCellArgs, bias),         OP_CHOICE(NNRnnCellArgs, nonlinearity, nonlinearities),
+    OP_OPTION(NNRnnCellArgs, dtype),        { 0 }
+};
+
+/* The options of every kind as those of an lstm, which has the most; form is the op that runs. */
 typedef struct Recurrent {
-    Module base;
-    Kind kind;
-    bool bias, batch_first, bidirectional;
-    int num_layers;
-    double dropout;
+    NNLstmArgs of;
+    int form;
 } Recurrent;
+
+static Recurrent options(const Module *m)
+{
+    Recurrent r = { .form = m->kind->form };
+    if (m->kind->rank == CELL) {
+        const NNRnnCellArgs *a = m->args;
+        r.of = (NNLstmArgs){ .input_size = a->input_size,
+                             .hidden_size = a->hidden_size,
+                             .num_layers = 1,
+                             .bias = a->bias,
+                             .dtype = a->dtype };
+        if (r.form == TANH) r.form = (int)a->nonlinearity;
+    } else if (r.form == TANH) {
+        const NNRnnArgs *a = m->args;
+        r.of = (NNLstmArgs){ .input_size = a->input_size,
+                             .hidden_size = a->hidden_size,
+                             .num_layers = a->num_layers,
+                             .bias = a->bias,
+                             .batch_first = a->batch_first,
+                             .dropout = a->dropout,
+                             .bidirectional = a->bidirectional,
+                             .dtype = a->dtype };
+        r.form = (int)a->nonlinearity;
+    } else {
+        r.of = *(const NNLstmArgs *)m->args;
+    }
+    return r;
+}
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-/* "tanh" or "relu"; -1 for another. */
-static int kind_of(const char *nonlinearity)
+static int refuse(const Module *m, const NNLstmArgs *a)
 {
-    if (nonlinearity && strcmp(nonlinearity, "tanh") == 0) return TANH;
-    return nonlinearity && strcmp(nonlinearity, "relu") == 0 ? RELU : -1;
-}
-
-static int refuse(const char *function, const NNLstmArgs *a)
-{
-    return tensor_fail(
-        TENSOR_EVALUE, function,
+    return nn_refuse(
+        m,
         "input %lld, hidden %lld, proj_size %lld, %d layers, dropout %g: want sizes of 1 and more "
         "(proj_size: 0, or of an lstm below hidden), a dropout within [0, 1]",
         (long long)a->input_size, (long long)a->hidden_size, (long long)a->proj_size, a->num_layers,
         a->dropout);
 }
 
-static int check(const char *function, const NNLstmArgs *a, Kind kind)
+static int check(const Module *m, const Recurrent *r)
 {
-    const int each = 2 + 2 * a->bias + (a->proj_size > 0), states = kind == LSTM ? 2 : 1,
-              directions = a->bidirectional ? 2 : 1;
-    if (a->num_layers > (OP_MAX_INPUTS - 1 - states) / (each * directions))
-        return tensor_fail(TENSOR_EVALUE, function, "%d layers: at most %d of this form", a->num_layers,
-                           (OP_MAX_INPUTS - 1 - states) / (each * directions));
-    if (a->input_size < 0 || a->hidden_size < 1 || a->num_layers < 1 || !(a->dropout >= 0 && a->dropout <= 1))
-        return refuse(function, a);
-    if (a->proj_size < 0 || (a->proj_size && kind != LSTM) || a->proj_size >= a->hidden_size)
-        return refuse(function, a);
+    const NNLstmArgs *a = &r->of;
+    const int each = 2 + 2 * a->bias + (a->proj_size > 0), states = r->form == LSTM ? 2 : 1,
+              most = (OP_MAX_INPUTS - 1 - states) / (each * (a->bidirectional ? 2 : 1));
+    if (a->num_layers > most) return nn_refuse(m, "%d layers: at most %d of this form", a->num_layers, most);
+    if (a->input_size < (m->kind->rank == SEQUENCE) || a->hidden_size < 1 || a->num_layers < 1 ||
+        !(a->dropout >= 0 && a->dropout <= 1))
+        return refuse(m, a);
+    if (a->proj_size < 0 || (a->proj_size && r->form != LSTM) || a->proj_size >= a->hidden_size)
+        return refuse(m, a);
     return 0;
 }
 
 /* The parameters of one layer and direction. */
-static void add_parameters(Recurrent *r, const NNLstmArgs *a, int64_t in, const char *ending)
+static void add_parameters(Module *m, const Recurrent *r, int64_t in, const char *ending)
 {
     static const char *const names[] = { "weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr" };
-    const int64_t out = a->proj_size ? a->proj_size : a->hidden_size, rows = (r->kind == LSTM  ? 4
-                                                                              : r->kind == GRU ? 3
-                                                                                               : 1) *
-                                                                             a->hidden_size;
+    static const int gates[] = { 1, 1, 3, 4 };
+    const NNLstmArgs *a = &r->of;
+    const int64_t out = a->proj_size ? a->proj_size : a->hidden_size, rows = gates[r->form] * a->hidden_size;
     const TensorShape shapes[] = { SHAPE(rows, in), SHAPE(rows, out), SHAPE(rows), SHAPE(rows),
                                    SHAPE(out, a->hidden_size) };
     for (int i = 0; i < 5; i++) {
         char name[64];
         if ((!a->bias && (i == 2 || i == 3)) || (!a->proj_size && i == 4)) continue;
         snprintf(name, sizeof name, "%s%s", names[i], ending);
-        nn_new_parameter(r, name, shapes[i], a->dtype);
+        nn_new_parameter(m, name, shapes[i], a->dtype);
     }
 }
 
-static Module *init(Recurrent *r, int64_t hidden)
+static int init(Module *m, const void *args)
 {
-    const double k = 1 / sqrt((double)hidden);
-    TensorScope scope = tensor_scope_open();
-    for (int i = 0; i < r->base.parameter_count && !r->base.failed; i++)
-        if (!nn_init_uniform_(nn_param(&r->base, i), -k, k)) r->base.failed = true;
-    tensor_scope_close(scope);
-    return nn_done(r);
-}
-
-static Module *make(const char *function, const char *type, Tensor *(*forward)(Module *, Tensor *),
-                    const NNLstmArgs *a, Kind kind)
-{
-    if (check(function, a, kind)) return NULL;
-    if (a->input_size == 0) return refuse(function, a), NULL;
-    Recurrent *r = nn_new(Recurrent, type, forward);
-    r->kind = kind, r->bias = a->bias, r->batch_first = a->batch_first, r->bidirectional = a->bidirectional;
-    r->num_layers = a->num_layers, r->dropout = a->dropout;
+    (void)args;
+    const Recurrent r = options(m);
+    const NNLstmArgs *a = &r.of;
+    if (check(m, &r)) return -1;
     const int directions = a->bidirectional ? 2 : 1;
     const int64_t out = a->proj_size ? a->proj_size : a->hidden_size;
-    for (int layer = 0; layer < a->num_layers && !r->base.failed; layer++)
-        for (int d = 0; d < directions; d++) {
-            char ending[32];
-            snprintf(ending, sizeof ending, "_l%d%s", layer, d ? "_reverse" : "");
-            add_parameters(r, a, layer ? directions * out : a->input_size, ending);
-        }
-    return init(r, a->hidden_size);
-}
-
-static Module *make_cell(const char *function, const char *type, Tensor *(*forward)(Module *, Tensor *),
-                         const NNRnnCellArgs *a, Kind kind)
-{
-    const NNLstmArgs same = { .input_size = a->input_size,
-                              .hidden_size = a->hidden_size,
-                              .num_layers = 1,
-                              .bias = a->bias,
-                              .dtype = a->dtype };
-    if (check(function, &same, kind)) return NULL;
-    Recurrent *r = nn_new(Recurrent, type, forward);
-    r->kind = kind, r->bias = a->bias;
-    add_parameters(r, &same, a->input_size, "");
-    return init(r, a->hidden_size);
+    if (m->kind->rank == CELL) add_parameters(m, &r, a->input_size, "");
+    for (int i = 0; i < a->num_layers * directions && m->kind->rank == SEQUENCE; i++) {
+        char ending[32];
+        snprintf(ending, sizeof ending, "_l%d%s", i / directions, i % directions ? "_reverse" : "");
+        add_parameters(m, &r, i < directions ? a->input_size : directions * out, ending);
+    }
+    const double k = 1 / sqrt((double)a->hidden_size);
+    TensorScope scope = tensor_scope_open();
+    for (int i = 0; i < m->parameter_count && !m->failed; i++)
+        if (!nn_init_uniform_(nn_param(m, i), -k, k)) m->failed = true;
+    tensor_scope_close(scope);
+    return 0;
 }
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
-/* Is m one of ours, of this form?  Recorded when not. */
-static const Recurrent *of_kind(Module *m, bool cell, bool lstm, const char *function);
+/* Is m of this form?  Recorded when not. */
+static bool is_other(const Module *m, int rank, bool lstm, const char *function);
 
-static TensorList parameters(const Recurrent *r, Tensor *at[MOST_PARAMETERS])
+static TensorList parameters(const Module *m, Tensor *at[MOST_PARAMETERS])
 {
-    const int n = r->base.parameter_count;
-    for (int i = 0; i < n; i++) at[i] = nn_param(&r->base, i);
-    return TENSOR_LIST(at, n);
+    for (int i = 0; i < m->parameter_count; i++) at[i] = nn_param(m, i);
+    return TENSOR_LIST(at, m->parameter_count);
 }
 
-Tensor *nn_rnn_forward(Module *module, Tensor *x, Tensor *h0, Tensor **h_n)
+#define SEQUENCE_OPTIONS(m, r)                                                             \
+    .has_biases = (r).of.bias, .num_layers = (r).of.num_layers, .dropout = (r).of.dropout, \
+    .train = (m)->training, .bidirectional = (r).of.bidirectional, .batch_first = (r).of.batch_first
+
+Tensor *nn_rnn_forward(Module *m, Tensor *x, Tensor *h0, Tensor **h_n)
 {
     static Tensor *(*const run[])(TensorRnnArgs) = { tensor_rnn_tanh_args, tensor_rnn_relu_args,
                                                      tensor_gru_args };
     Tensor *at[MOST_PARAMETERS];
     if (h_n) *h_n = NULL;
-    const Recurrent *r = of_kind(module, false, false, "nn_rnn_forward");
-    if (!r) return NULL;
-    return run[r->kind]((TensorRnnArgs){ .input = x,
-                                         .h0 = h0,
-                                         .params = parameters(r, at),
-                                         .has_biases = r->bias,
-                                         .num_layers = r->num_layers,
-                                         .dropout = r->dropout,
-                                         .train = r->base.training,
-                                         .bidirectional = r->bidirectional,
-                                         .batch_first = r->batch_first,
-                                         .h_n = h_n });
+    if (is_other(m, SEQUENCE, false, "nn_rnn_forward")) return NULL;
+    const Recurrent r = options(m);
+    return run[r.form]((TensorRnnArgs){
+        .input = x, .h0 = h0, .params = parameters(m, at), SEQUENCE_OPTIONS(m, r), .h_n = h_n });
 }
 
-Tensor *nn_lstm_forward(Module *module, Tensor *x, Tensor *h0, Tensor *c0, Tensor **h_n, Tensor **c_n)
+Tensor *nn_lstm_forward(Module *m, Tensor *x, Tensor *h0, Tensor *c0, Tensor **h_n, Tensor **c_n)
 {
     Tensor *at[MOST_PARAMETERS];
     if (h_n) *h_n = NULL;
     if (c_n) *c_n = NULL;
-    const Recurrent *r = of_kind(module, false, true, "nn_lstm_forward");
-    if (!r) return NULL;
+    if (is_other(m, SEQUENCE, true, "nn_lstm_forward")) return NULL;
+    const Recurrent r = options(m);
     return tensor_lstm_args((TensorLstmArgs){ .input = x,
                                               .h0 = h0,
                                               .c0 = c0,
-                                              .params = parameters(r, at),
-                                              .has_biases = r->bias,
-                                              .num_layers = r->num_layers,
-                                              .dropout = r->dropout,
-                                              .train = r->base.training,
-                                              .bidirectional = r->bidirectional,
-                                              .batch_first = r->batch_first,
+                                              .params = parameters(m, at),
+                                              SEQUENCE_OPTIONS(m, r),
                                               .h_n = h_n,
                                               .c_n = c_n });
 }
 
-Tensor *nn_rnn_cell_forward(Module *module, Tensor *x, Tensor *hx)
+Tensor *nn_rnn_cell_forward(Module *m, Tensor *x, Tensor *hx)
 {
     static Tensor *(*const run[])(Tensor *, Tensor *, Tensor *, Tensor *, Tensor *,
                                   Tensor *) = { tensor_rnn_tanh_cell, tensor_rnn_relu_cell, tensor_gru_cell };
-    const Recurrent *r = of_kind(module, true, false, "nn_rnn_cell_forward");
-    if (!r) return NULL;
-    const Module *m = &r->base;
-    return run[r->kind](x, hx, nn_param(m, 0), nn_param(m, 1), nn_param(m, 2), nn_param(m, 3));
+    if (is_other(m, CELL, false, "nn_rnn_cell_forward")) return NULL;
+    return run[options(m).form](x, hx, nn_param(m, 0), nn_param(m, 1), nn_param(m, 2), nn_param(m, 3));
 }
 
-Tensor *nn_lstm_cell_forward(Module *module, Tensor *x, Tensor *hx, Tensor *cx, Tensor **c_next)
+Tensor *nn_lstm_cell_forward(Module *m, Tensor *x, Tensor *hx, Tensor *cx, Tensor **c_next)
 {
     if (c_next) *c_next = NULL;
-    const Recurrent *r = of_kind(module, true, true, "nn_lstm_cell_forward");
-    if (!r) return NULL;
-    const Module *m = &r->base;
+    if (is_other(m, CELL, true, "nn_lstm_cell_forward")) return NULL;
     return tensor_lstm_cell(x, hx, cx, nn_param(m, 0), nn_param(m, 1), nn_param(m, 2), nn_param(m, 3),
                             c_next);
 }
@@ -194,55 +201,32 @@ static Tensor *lstm_cell_forward(Module *self, Tensor *x)
     return nn_lstm_cell_forward(self, x, NULL, NULL, NULL);
 }
 
-static const Recurrent *of_kind(Module *m, bool cell, bool lstm, const char *function)
+static bool is_other(const Module *m, int rank, bool lstm, const char *function)
 {
-    Tensor *(*const forward)(Module *, Tensor *) = cell   ? lstm ? lstm_cell_forward : rnn_cell_forward
-                                                   : lstm ? lstm_forward
-                                                          : rnn_forward;
-    if (nn_null(m, function)) return NULL;
-    if (m->forward == forward) return (const Recurrent *)m;
-    return tensor_fail(TENSOR_EVALUE, function, "not of a module %s", m->type), NULL;
+    Tensor *(*const forward)(Module *, Tensor *) = rank == CELL ? lstm ? lstm_cell_forward : rnn_cell_forward
+                                                   : lstm       ? lstm_forward
+                                                                : rnn_forward;
+    if (nn_null(m, function)) return true;
+    if (m->forward == forward) return false;
+    tensor_fail(TENSOR_EVALUE, function, "not of a module %s", m->type);
+    return true;
 }
 
-/* ---- constructors ---------------------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
-static Module *refuse_nonlinearity(const char *function, const char *name)
-{
-    return tensor_fail(TENSOR_EVALUE, function, "nonlinearity \"%s\": want \"tanh\" or \"relu\"",
-                       name ? name : "(NULL)"),
-           NULL;
-}
-
-Module *nn_rnn_args(NNRnnArgs a)
-{
-    const int kind = kind_of(a.nonlinearity);
-    if (kind < 0) return refuse_nonlinearity("nn_rnn", a.nonlinearity);
-    const NNLstmArgs same = { .input_size = a.input_size,
-                              .hidden_size = a.hidden_size,
-                              .num_layers = a.num_layers,
-                              .bias = a.bias,
-                              .batch_first = a.batch_first,
-                              .dropout = a.dropout,
-                              .bidirectional = a.bidirectional,
-                              .dtype = a.dtype };
-    return make("nn_rnn", "RNN", rnn_forward, &same, (Kind)kind);
-}
-
-Module *nn_gru_args(NNLstmArgs a) { return make("nn_gru", "GRU", rnn_forward, &a, GRU); }
-Module *nn_lstm_args(NNLstmArgs a) { return make("nn_lstm", "LSTM", lstm_forward, &a, LSTM); }
-
-Module *nn_rnn_cell_args(NNRnnCellArgs a)
-{
-    const int kind = kind_of(a.nonlinearity);
-    if (kind < 0) return refuse_nonlinearity("nn_rnn_cell", a.nonlinearity);
-    return make_cell("nn_rnn_cell", "RNNCell", rnn_cell_forward, &a, (Kind)kind);
-}
-
-Module *nn_gru_cell_args(NNRnnCellArgs a)
-{
-    return make_cell("nn_gru_cell", "GRUCell", rnn_cell_forward, &a, GRU);
-}
-Module *nn_lstm_cell_args(NNRnnCellArgs a)
-{
-    return make_cell("nn_lstm_cell", "LSTMCell", lstm_cell_forward, &a, LSTM);
-}
+#define RECURRENT(name_, type, Args, set, table, rank_, form_, forward_)               \
+    static const NNKind name_##_kind = { .name = (type),                               \
+                                         .function = "nn_" #name_,                     \
+                                         NN_OPTIONS(Args, nn_##set##_defaults, table), \
+                                         .init = init,                                 \
+                                         .forward = (forward_),                        \
+                                         .rank = (rank_),                              \
+                                         .form = (form_) };                            \
+    NN_REGISTER(name_##_kind);                                                         \
+    Module *nn_##name_##_args(Args args) { return nn_make(&name_##_kind, &args); }
+RECURRENT(rnn, "RNN", NNRnnArgs, rnn, rnn_fields, SEQUENCE, TANH, rnn_forward)
+RECURRENT(gru, "GRU", NNLstmArgs, lstm, lstm_fields, SEQUENCE, GRU, rnn_forward)
+RECURRENT(lstm, "LSTM", NNLstmArgs, lstm, lstm_fields, SEQUENCE, LSTM, lstm_forward)
+RECURRENT(rnn_cell, "RNNCell", NNRnnCellArgs, rnn_cell, cell_fields, CELL, TANH, rnn_cell_forward)
+RECURRENT(gru_cell, "GRUCell", NNRnnCellArgs, rnn_cell, cell_fields, CELL, GRU, rnn_cell_forward)
+RECURRENT(lstm_cell, "LSTMCell", NNRnnCellArgs, rnn_cell, cell_fields, CELL, LSTM, lstm_cell_forward)

@@ -246,6 +246,8 @@ static bool no_input(TensorShape shape)
     return shape.ndim == 0;
 }
 
+const NNSummaryArgs nn_summary_defaults = { NN_SUMMARY_DEFAULTS };
+
 int nn_summary_args(NNSummaryArgs args)
 {
     Module *m = args.module;

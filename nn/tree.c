@@ -86,9 +86,8 @@ static int collect(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
     return 0;
 }
 
-TensorList nn_parameters(void *module)
+TensorList nn_parameters(Module *m)
 {
-    Module *m = module;
     int most = 0;
     if (nn_null(m, "nn_parameters") || nn_walk(m, count_parameter, &most)) return TENSOR_LIST(NULL, 0);
     Tensor **list = realloc(m->list, (size_t)(most ? most : 1) * sizeof *list);
@@ -111,9 +110,8 @@ static int name_parameter(void *ctx, const char *path, ModuleTensor *t, bool is_
     return nn_dict_append(dict, path, t->tensor);
 }
 
-TensorDict nn_named_parameters(void *module)
+TensorDict nn_named_parameters(Module *m)
 {
-    Module *m = module;
     if (nn_null(m, "nn_named_parameters")) return nn_no_dict;
     nn_dict_clear(&m->named);
     return nn_walk(m, name_parameter, &m->named) ? nn_no_dict : m->named;
@@ -129,9 +127,8 @@ static int add_state(void *ctx, const char *path, ModuleTensor *t, bool is_buffe
     return status;
 }
 
-TensorDict nn_state_dict(void *module)
+TensorDict nn_state_dict(Module *m)
 {
-    Module *m = module;
     if (nn_null(m, "nn_state_dict")) return nn_no_dict;
     nn_dict_clear(&m->state);
     return nn_walk(m, add_state, &m->state) ? nn_no_dict : m->state;
@@ -169,36 +166,42 @@ static bool no_path(const void *module, const char *path, const char *function)
     return !path;
 }
 
-Tensor *nn_get(void *module, const char *path)
+Tensor *nn_own(const Module *m, const char *name)
 {
-    if (no_path(module, path, "nn_get")) return NULL;
-    Module *m = module;
+    return tensor_named(m->parameters, m->parameter_count, name);
+}
+
+static Tensor *tensor_at(Module *m, const char *path)
+{
     const char *name = descend(&m, path);
-    Tensor *t = name ? tensor_named(m->parameters, m->parameter_count, name) : NULL;
-    if (name && !t) t = tensor_named(m->buffers, m->buffer_count, name);
-    if (!t)
-        tensor_fail(TENSOR_EINDEX, "nn_get", "%s has no parameter or buffer \"%s\"", ((Module *)module)->type,
-                    path);
+    Tensor *t = name ? nn_own(m, name) : NULL;
+    return name && !t ? tensor_named(m->buffers, m->buffer_count, name) : t;
+}
+
+bool nn_has(Module *m, const char *path) { return !no_path(m, path, "nn_has") && tensor_at(m, path) != NULL; }
+
+Tensor *nn_get(Module *m, const char *path)
+{
+    if (no_path(m, path, "nn_get")) return NULL;
+    Tensor *t = tensor_at(m, path);
+    if (!t) tensor_fail(TENSOR_EINDEX, "nn_get", "%s has no parameter or buffer \"%s\"", m->type, path);
     return nn_borrow(t);
 }
 
-Module *nn_get_module(void *module, const char *path)
+Module *nn_get_module(Module *m, const char *path)
 {
-    if (no_path(module, path, "nn_get_module")) return NULL;
-    Module *m = module;
-    const char *name = descend(&m, path);
-    if (name && *name) m = child_named(m, name, strlen(name));
-    if (!m)
-        tensor_fail(TENSOR_EINDEX, "nn_get_module", "%s has no module \"%s\"", ((Module *)module)->type,
-                    path);
-    return m;
+    if (no_path(m, path, "nn_get_module")) return NULL;
+    Module *at = m;
+    const char *name = descend(&at, path);
+    if (name && *name) at = child_named(at, name, strlen(name));
+    if (!at) tensor_fail(TENSOR_EINDEX, "nn_get_module", "%s has no module \"%s\"", m->type, path);
+    return at;
 }
 
 /* ---- to all of them -------------------------------------------------------------------------- */
 
-void nn_apply(void *module, void (*fn)(Module *m, void *ctx), void *ctx)
+void nn_apply(Module *m, void (*fn)(Module *m, void *ctx), void *ctx)
 {
-    Module *m = module;
     if (nn_null(m, "nn_apply")) return;
     for (int i = 0; i < m->child_count; i++) nn_apply(m->children[i].module, fn, ctx);
     fn(m, ctx);
@@ -206,12 +209,12 @@ void nn_apply(void *module, void (*fn)(Module *m, void *ctx), void *ctx)
 
 static void set_training(Module *m, void *ctx) { m->training = *(bool *)ctx; }
 
-void nn_train(void *module, bool training)
+void nn_train(Module *module, bool training)
 {
     if (!nn_null(module, "nn_train")) nn_apply(module, set_training, &training);
 }
 
-void nn_eval(void *module)
+void nn_eval(Module *module)
 {
     if (!nn_null(module, "nn_eval")) nn_train(module, false);
 }
@@ -222,7 +225,7 @@ static int drop_grad(void *ctx, const char *path, ModuleTensor *t, bool is_buffe
     return is_buffer ? 0 : tensor_set_grad(t->tensor, NULL);
 }
 
-void nn_zero_grad(void *module)
+void nn_zero_grad(Module *module)
 {
     if (!nn_null(module, "nn_zero_grad")) nn_walk(module, drop_grad, NULL);
 }
@@ -233,7 +236,7 @@ static int want_grad(void *ctx, const char *path, ModuleTensor *t, bool is_buffe
     return is_buffer || tensor_requires_grad_(t->tensor, *(bool *)ctx) ? 0 : -1;
 }
 
-void nn_requires_grad_(void *module, bool requires_grad)
+void nn_requires_grad_(Module *module, bool requires_grad)
 {
     if (nn_null(module, "nn_requires_grad_")) return;
     TensorScope scope = tensor_scope_open();
@@ -241,7 +244,7 @@ void nn_requires_grad_(void *module, bool requires_grad)
     tensor_scope_close(scope);
 }
 
-int64_t nn_num_parameters(void *module)
+int64_t nn_num_parameters(Module *module)
 {
     int64_t sum = 0;
     TensorList list = nn_parameters(module);

@@ -21,6 +21,7 @@
 #ifndef TAPEGRAD_NN_H
 #define TAPEGRAD_NN_H
 
+#include <tapegrad/autograd.h>
 #include <tapegrad/ops.h>
 
 #ifdef __cplusplus
@@ -39,7 +40,7 @@ extern "C" {
  *     for (int i = 0; i < named.count; i++) puts(named.item[i].name);
  *
  * A dict retains its tensors.  Begin one of your own with `TensorDict d = { 0 };`.  A call that fails gives a
- * dict whose count is -1, which every function refuses. */
+ * dict whose count is -1, which every function refuses, as it does one with NULL items (ENULL). */
 typedef struct TensorDictItem {
     char *name;
     Tensor *tensor;
@@ -91,8 +92,15 @@ typedef struct ModuleChild {
     Module *module;
 } ModuleChild;
 
+typedef struct NNBase {
+    char none;
+} NNBase; /* what lets a Module and a struct that begins with one be passed alike */
+
 struct Module {
-    const char *type; /* "Linear"; not copied */
+    union {
+        const char *type; /* "Linear"; not copied */
+        NNBase base;
+    };
     Tensor *(*forward)(Module *self, Tensor *x);
     void (*destroy)(
         Module *self); /* may be set: frees what your struct holds besides parameters and children */
@@ -101,53 +109,103 @@ struct Module {
     ModuleChild *children;
     int parameter_count, buffer_count, child_count;
 
-    int refs, parents; /* from here on: the library's own */
+    const struct NNKind *kind; /* of nn_make; NULL: of nn_new */
+    const void *args;          /* its options, of kind->args bytes; lists are copied too, texts are not */
+    int refs, parents;         /* from here on: the library's own */
     bool failed, spare;
     Tensor **list;
     TensorDict named, state;
 };
 
+/* What the functions of a constructor, nn_child, nn_register_parameter, nn_register_buffer, nn_append and
+ * nn_done, take as module: a Module *, or a pointer to a struct that begins with `Module base`.  In C++, and
+ * through pointers to these functions: a Module *. */
+#define NN_MODULE(m) _Generic(&(m)->base, Module * : (void *)(m), NNBase * : (void *)(m))
+
 enum { NN_MODULE_MAX = 4096 }; /* bytes of a module's struct; keep what is bigger behind a pointer */
 
-/* nn_new(Block, "Block", block_forward) - a zeroed Block.  Never NULL: without memory it is a spare one, on
- * which everything fails and whose nn_done is NULL, so a constructor needs no check. */
+/* nn_new(Block, "Block", block_forward) - a zeroed Block.  Never NULL: without memory, or with a size that no
+ * module can have (EVALUE), it is a spare one, on which everything fails and whose nn_done is NULL, so a
+ * constructor needs no check. */
 #define nn_new(struct_, type, forward)                                                                   \
     ((struct_ *)nn_new_size(                                                                             \
         sizeof(struct_) +                                                                                \
             0 * sizeof(char[offsetof(struct_, base) == 0 && sizeof(struct_) <= NN_MODULE_MAX ? 1 : -1]), \
         type, forward))
-TAPEGRAD_API void *nn_new_size(size_t size, const char *type, Tensor *(*forward)(Module *self, Tensor *x));
+TAPEGRAD_API Module *nn_new_size(size_t size, const char *type, Tensor *(*forward)(Module *self, Tensor *x));
 
 /* nn_child - makes child a part of module under a name and returns it; a child of this name is replaced, and
  * freed. The caller's reference to the child is taken over.  Names are not empty and have no dot. EVALUE: the
  * name is taken by a tensor; child is the child of another already (nn_retain it) or contains module: these
  * two are not the caller's to give and are left alone. Failure, also a child that is NULL, marks the module
  * as failed. */
-TAPEGRAD_API Module *nn_child(void *module, const char *name, Module *child);
+TAPEGRAD_API Module *nn_child(Module *module, const char *name, Module *child);
+#ifndef __cplusplus
+#define nn_child(module, name, child) (nn_child)(NN_MODULE(module), name, child)
+#endif
 
 /* nn_register_parameter - retains t as a parameter of the module, lets it require a gradient, and returns it;
  * a parameter of this name is replaced: nn_register_parameter(head, "weight", nn_get(net, "wte.weight")) ties
  * two layers. EVALUE: as nn_child.  EGRAD: t is no leaf.  EDTYPE: t is not floating. */
-TAPEGRAD_API Tensor *nn_register_parameter(void *module, const char *name, Tensor *t);
+TAPEGRAD_API Tensor *nn_register_parameter(Module *module, const char *name, Tensor *t);
+#ifndef __cplusplus
+#define nn_register_parameter(module, name, t) (nn_register_parameter)(NN_MODULE(module), name, t)
+#endif
 
 typedef struct NNBufferArgs {
-    void *module;
+    Module *module;
     const char *name;
     Tensor *tensor;
     bool persistent;
 } NNBufferArgs;
+#define NN_BUFFER_DEFAULTS .persistent = true
+TAPEGRAD_API extern const NNBufferArgs nn_buffer_defaults;
 
 /* nn_register_buffer(m, "mask", t, .persistent = false) - a tensor that moves with the module and is saved
  * with it unless .persistent is false, but is not trained. */
-#define nn_register_buffer(...) \
-    nn_register_buffer_args((NNBufferArgs){ .persistent = true, .module = __VA_ARGS__ })
+#define nn_register_buffer(module_, ...)                                                                  \
+    TENSOR_CALL_(nn_register_buffer_args, NNBufferArgs, NN_BUFFER_DEFAULTS, .module = NN_MODULE(module_), \
+                 __VA_ARGS__)
 TAPEGRAD_API Tensor *nn_register_buffer_args(NNBufferArgs args);
 
 /* nn_done - ends a constructor: the module; or NULL, and all of it freed, if anything failed. */
-TAPEGRAD_API Module *nn_done(void *module);
+TAPEGRAD_API Module *nn_done(Module *module);
+#ifndef __cplusplus
+#define nn_done(module) (nn_done)(NN_MODULE(module))
+#endif
+
+/* ---- a kind of module ---------------------------------------------------------------------------
+ * The built-in modules are such constants: what nn_new and a constructor say, and their options by name, so
+ * that one can be made and tested from a text.  Yours may be one too. */
+typedef struct NNKind {
+    const char *name;      /* "Linear", PyTorch's */
+    const char *function;  /* "nn_linear": what errors name */
+    size_t size;           /* of its struct, which begins with Module base; 0: a Module */
+    size_t args;           /* of its options struct; 0: none */
+    const void *defaults;  /* such a struct */
+    const OpField *fields; /* its options, ended by a NULL name */
+    int (*init)(Module *self,
+                const void *args); /* checks them, registers tensors and children; may be NULL */
+    Tensor *(*forward)(Module *self, Tensor *x);
+    void (*destroy)(Module *self);
+    int rank, form; /* which of a family: yours to read as self->kind->rank */
+} NNKind;
+
+/* nn_make - a module of that kind; args NULL: its defaults.  NULL where init fails. */
+TAPEGRAD_API Module *nn_make(const NNKind *kind, const void *args);
+
+/* nn_kind_at - the built-in kinds, 0 to nn_kind_count() - 1, in no particular order; a program linked with
+ * the static library has those that it uses.  nn_kind_find - by name or function; NULL, and no error, for an
+ * unknown one. */
+TAPEGRAD_API int nn_kind_count(void);
+TAPEGRAD_API const NNKind *nn_kind_at(int i);
+TAPEGRAD_API const NNKind *nn_kind_find(const char *name);
+
+/* ---- ownership ------------------------------------------------------------------------------- */
 
 TAPEGRAD_API Module *nn_retain(Module *module); /* one more reference, for a second place */
-TAPEGRAD_API void nn_free(void *module); /* gives one back; EVALUE for a child that its parents still hold */
+TAPEGRAD_API void nn_free(
+    Module *module); /* gives one back; EVALUE for a child that its parents still hold */
 
 /* ---- use ------------------------------------------------------------------------------------- */
 
@@ -156,62 +214,69 @@ TAPEGRAD_API Tensor *nn_forward(Module *module, Tensor *x);
 
 /* nn_train(net, false) and nn_eval(net) - switches dropout, batch statistics and the like, in all modules
  * inside. */
-TAPEGRAD_API void nn_train(void *module, bool training);
-TAPEGRAD_API void nn_eval(void *module);
+TAPEGRAD_API void nn_train(Module *module, bool training);
+TAPEGRAD_API void nn_eval(Module *module);
 
 /* nn_apply - fn(m, ctx) on all modules inside, children first, then the module itself.  m->type tells what it
  * is. */
-TAPEGRAD_API void nn_apply(void *module, void (*fn)(Module *m, void *ctx), void *ctx);
+TAPEGRAD_API void nn_apply(Module *module, void (*fn)(Module *m, void *ctx), void *ctx);
 
-TAPEGRAD_API void nn_zero_grad(void *module); /* drops every .grad */
-TAPEGRAD_API void nn_requires_grad_(void *module,
+TAPEGRAD_API void nn_zero_grad(Module *module); /* drops every .grad */
+TAPEGRAD_API void nn_requires_grad_(Module *module,
                                     bool requires_grad); /* of all parameters: freezes them, or not */
-TAPEGRAD_API int64_t nn_num_parameters(void *module);    /* elements of them; tied ones count once */
+TAPEGRAD_API int64_t nn_num_parameters(Module *module);  /* elements of them; tied ones count once */
 
 /* nn_parameters - all parameters, a tied one once, in PyTorch's order.  The list is the module's: valid until
  * the next nn_parameters of this module, or its end.  Empty for NULL, and when there is no memory. */
-TAPEGRAD_API TensorList nn_parameters(void *module);
+TAPEGRAD_API TensorList nn_parameters(Module *module);
 
 /* nn_named_parameters - the same with names: "0.weight".   nn_state_dict - parameters and persistent buffers,
  * detached but sharing memory; a tied one under each of its names.  The module's, as above. */
-TAPEGRAD_API TensorDict nn_named_parameters(void *module);
-TAPEGRAD_API TensorDict nn_state_dict(void *module);
+TAPEGRAD_API TensorDict nn_named_parameters(Module *module);
+TAPEGRAD_API TensorDict nn_state_dict(Module *module);
 
 typedef struct NNLoadArgs {
-    void *module;
+    Module *module;
     TensorDict dict;
     bool strict;
 } NNLoadArgs;
+#define NN_LOAD_DEFAULTS .strict = true
+TAPEGRAD_API extern const NNLoadArgs nn_load_defaults;
 
 /* nn_load_state_dict(net, dict, .strict = true) - copies the values by name, casting to the dtypes that net
  * has. EVALUE: names are missing or unexpected (unless strict is false).  ESHAPE: shapes differ.  The text
  * lists them all (as many as fit) and nothing is changed. */
-#define nn_load_state_dict(...) nn_load_state_dict_args((NNLoadArgs){ .strict = true, .module = __VA_ARGS__ })
+#define nn_load_state_dict(...) \
+    TENSOR_CALL_(nn_load_state_dict_args, NNLoadArgs, NN_LOAD_DEFAULTS, .module = __VA_ARGS__)
 TAPEGRAD_API int nn_load_state_dict_args(NNLoadArgs args);
 
 /* nn_get(net, "0.weight") - a parameter or buffer; nn_get_module(net, "encoder.0") - a module, not retained.
- * EINDEX: none. */
-TAPEGRAD_API Tensor *nn_get(void *module, const char *path);
-TAPEGRAD_API Module *nn_get_module(void *module, const char *path);
+ * EINDEX: none.   nn_has(net, "0.bias") - is there one?  Without an error. */
+TAPEGRAD_API bool nn_has(Module *module, const char *path);
+TAPEGRAD_API Tensor *nn_get(Module *module, const char *path);
+TAPEGRAD_API Module *nn_get_module(Module *module, const char *path);
 
-/* nn_to - casts all floating parameters, buffers and gradients; nn_to_device - moves all.  Tied ones stay
- * tied.  The tensors are new ones: make optimizers after, and read parameters of your own module as
- * self->parameters[i].tensor. All or nothing. */
-TAPEGRAD_API int nn_to(void *module, TensorDtype dtype);
-TAPEGRAD_API int nn_to_device(void *module, const char *device);
+/* nn_to - casts all floating parameters, buffers and gradients; nn_to_device - moves all.  The tensors stay
+ * the same handles and change their data (tensor_set_data): what your struct and an optimizer hold stays
+ * valid, and the optimizer moves its state at its next step.  All or nothing. */
+TAPEGRAD_API int nn_to(Module *module, TensorDtype dtype);
+TAPEGRAD_API int nn_to_device(Module *module, const char *device);
 
 typedef struct NNSummaryArgs {
     Module *module;
     TensorShape shape; /* of an input, with the batch */
     FILE *file;        /* NULL: stdout */
-    TensorDtype dtype; /* of the input; default: that of the first parameter */
+    TensorDtype dtype; /* of the input; TENSOR_DTYPES: that of the first parameter */
 } NNSummaryArgs;
+#define NN_SUMMARY_DEFAULTS .dtype = TENSOR_DTYPES
+TAPEGRAD_API extern const NNSummaryArgs nn_summary_defaults;
 
 /* nn_summary(net, SHAPE(1, 1, 28, 28), stdout) - a table: every layer, the shape it gives, its parameters;
  * and totals. It runs net once on zeros in eval mode, without gradients, and leaves everything as it was.
  * Without a shape, or with one of no elements, nothing is run: names and parameters alone.  Nets that begin
  * with an embedding want .dtype = TENSOR_I64. */
-#define nn_summary(...) nn_summary_args((NNSummaryArgs){ .dtype = TENSOR_DTYPES, .module = __VA_ARGS__ })
+#define nn_summary(...) \
+    TENSOR_CALL_(nn_summary_args, NNSummaryArgs, NN_SUMMARY_DEFAULTS, .module = __VA_ARGS__)
 TAPEGRAD_API int nn_summary_args(NNSummaryArgs args);
 
 #ifdef __cplusplus

@@ -150,10 +150,10 @@ static void ownership_errors(void **state)
     FAILS(nn_register_buffer(n, "b", NULL), TENSOR_ENULL);
     FAILS(nn_register_buffer(n, "part", tensor_ones(SHAPE(1), TENSOR_F32)), TENSOR_EVALUE);
 #undef FAILS
-    assert_null(nn_child(NULL, "x", nn_linear(1, 1)));
+    assert_null((nn_child)(NULL, "x", nn_linear(1, 1)));
     assert_status_error(-1, TENSOR_ENULL);
     nn_free(m), nn_free(NULL);
-    assert_null(nn_done(NULL));
+    assert_null((nn_done)(NULL));
     assert_tensor_error(nn_forward(NULL, tensor_ones(SHAPE(1), TENSOR_F32)), TENSOR_ENULL);
     m = nn_linear(1, 1);
     assert_tensor_error(nn_forward(m, NULL), TENSOR_ENULL);

@@ -105,11 +105,11 @@ static void init_functions(void **state)
         tensor_scope_close(scope);                                                  \
     } while (0)
     CHECK(xavier_uniform, EXACT, SHAPE(2, 3),
-          nn_init_xavier_uniform_(x, .gain = nn_calculate_gain("tanh", 0)));
+          nn_init_xavier_uniform_(x, .gain = nn_calculate_gain(NN_GAIN_TANH, 0)));
     CHECK(xavier_normal, 2e-7, SHAPE(2, 3, 2), nn_init_xavier_normal_(x));
     CHECK(kaiming_uniform, EXACT, SHAPE(2, 3), nn_init_kaiming_uniform_(x, 0.2));
     CHECK(kaiming_normal, 2e-7, SHAPE(2, 3, 2),
-          nn_init_kaiming_normal_(x, .mode = NN_FAN_OUT, .nonlinearity = "relu"));
+          nn_init_kaiming_normal_(x, .mode = NN_FAN_OUT, .nonlinearity = NN_GAIN_RELU));
     CHECK(trunc_normal, 2e-7, SHAPE(6), nn_init_trunc_normal_(x, .std = 0.02));
     CHECK(orthogonal_wide, 1e-6, SHAPE(2, 3), nn_init_orthogonal_(x));
     CHECK(orthogonal_tall, 1e-6, SHAPE(3, 2), nn_init_orthogonal_(x, .gain = 2));
@@ -120,12 +120,12 @@ static void init_functions(void **state)
                 tensor_item(tensor_sum(nn_init_constant_(x, -2))) == -6);
     assert_true(tensor_item(tensor_sum(nn_init_zeros_(x))) == 0);
     assert_true(tensor_item(tensor_amax(nn_init_uniform_(x, 2, 3))) < 3);
-    assert_true(fabs(nn_calculate_gain("leaky_relu", 0.2) - sqrt(2 / 1.04)) < 1e-15 &&
-                nn_calculate_gain("conv2d", 0) == 1);
-    assert_true(isnan(nn_calculate_gain("sine", 0)));
+    assert_true(fabs(nn_calculate_gain(NN_GAIN_LEAKY_RELU, 0.2) - sqrt(2 / 1.04)) < 1e-15 &&
+                nn_calculate_gain(NN_GAIN_LINEAR, 0) == 1);
+    assert_true(isnan(nn_calculate_gain((NNGain)9, 0)));
     assert_status_error(-1, TENSOR_EVALUE);
     assert_tensor_error(nn_init_xavier_uniform_(x), TENSOR_ESHAPE);
-    assert_tensor_error(nn_init_kaiming_normal_(x, .nonlinearity = "sine"), TENSOR_ESHAPE);
+    assert_tensor_error(nn_init_kaiming_normal_(x, .nonlinearity = (NNGain)9), TENSOR_ESHAPE);
     assert_tensor_error(nn_init_orthogonal_(NULL), TENSOR_ENULL);
     tensor_scope_close(scope);
 }
@@ -236,7 +236,7 @@ static void layers_are_ops(void **state)
     CHECK(nn_elu(), x, tensor_elu(x, 1));
     CHECK(nn_elu(0.5), x, tensor_elu(x, 0.5));
     CHECK(nn_gelu(), x, tensor_gelu(x));
-    CHECK(nn_gelu(.approximate = "tanh"), x, tensor_gelu_tanh(x));
+    CHECK(nn_gelu(.approximate = NN_GELU_TANH), x, tensor_gelu_tanh(x));
     CHECK(nn_softmax(1), x, tensor_softmax(x, 1));
     CHECK(nn_log_softmax(-1), x, tensor_log_softmax(x, -1));
     CHECK(nn_flatten(), x, tensor_flatten(x, 1));
@@ -255,7 +255,7 @@ static void layers_are_ops(void **state)
     CHECK(nn_conv2d(4, 2, 3, .padding = TENSOR_SAME, .bias = false, .dtype = TENSOR_F64), x,
           tensor_conv2d(x, w, NULL, .padding = TENSOR_SAME));
     CHECK(nn_layer_norm(6, .dtype = TENSOR_F64), x, tensor_layer_norm(x, SHAPE(6), w, b));
-    CHECK(nn_layer_norm(.shape = SHAPE(6, 6), .bias = false, .eps = 0.1, .dtype = TENSOR_F64), x,
+    CHECK(nn_layer_norm(.normalized_shape = SHAPE(6, 6), .bias = false, .eps = 0.1, .dtype = TENSOR_F64), x,
           tensor_layer_norm(x, SHAPE(6, 6), w, NULL, 0.1));
     CHECK(nn_layer_norm(6, .elementwise_affine = false), x, tensor_layer_norm(x, SHAPE(6)));
     Tensor *index = tensor_randint(0, 5, SHAPE(2, 3));
@@ -303,7 +303,7 @@ static void refused_layers(void **state)
     CHECK(nn_embedding(3, 2, .padding_idx = 3), TENSOR_EVALUE);
     CHECK(nn_batch_norm2d(-1), TENSOR_EVALUE);
     CHECK(nn_layer_norm(0), TENSOR_EVALUE);
-    CHECK(nn_gelu(.approximate = "sigmoid"), TENSOR_EVALUE);
+    CHECK(nn_gelu(.approximate = (NNApproximate)7), TENSOR_EVALUE);
     CHECK(nn_sequential(nn_relu(), NULL, nn_linear(2, 2)), TENSOR_ENULL);
     CHECK(nn_sequential(nn_relu(), nn_linear(-2, 2), nn_linear(2, 2)), TENSOR_EVALUE);
 #undef CHECK

@@ -444,7 +444,7 @@ static void test_modules_begin_as_in_torch(void **state)
 MAKER(lstm, nn_lstm(3, 4, 2, .bidirectional = true, .dtype = TENSOR_F64))
 MAKER(lstm_proj, nn_lstm(3, 4, .proj_size = 2, .dtype = TENSOR_F64))
 MAKER(gru, nn_gru(3, 2, 2, .batch_first = true, .dtype = TENSOR_F64))
-MAKER(rnn, nn_rnn(3, 2, .nonlinearity = "relu", .dtype = TENSOR_F64))
+MAKER(rnn, nn_rnn(3, 2, .nonlinearity = NN_RECURRENCE_RELU, .dtype = TENSOR_F64))
 
 #define GOLDEN(name, ...)                                                                \
     assert_flat(TENSOR_TENSORS_(__VA_ARGS__), TENSOR_COUNT_(__VA_ARGS__), golden_##name, \
@@ -533,8 +533,8 @@ static void test_modules_refuse(void **state)
     assert_tensor_error((void *)nn_lstm(3, 2, .proj_size = 2), TENSOR_EVALUE);
     assert_tensor_error((void *)nn_gru(3, 2, .proj_size = 1), TENSOR_EVALUE);
     assert_tensor_error((void *)nn_gru(3, 2, .dropout = 2), TENSOR_EVALUE);
-    assert_tensor_error((void *)nn_rnn(3, 2, .nonlinearity = "gelu"), TENSOR_EVALUE);
-    assert_tensor_error((void *)nn_rnn_cell(3, 2, .nonlinearity = NULL), TENSOR_EVALUE);
+    assert_tensor_error((void *)nn_rnn(3, 2, .nonlinearity = (NNRecurrence)2), TENSOR_EVALUE);
+    assert_tensor_error((void *)nn_rnn_cell(3, 2, .nonlinearity = (NNRecurrence)-1), TENSOR_EVALUE);
     assert_tensor_error((void *)nn_gru_cell(3, 0), TENSOR_EVALUE);
     assert_tensor_error((void *)nn_gru_cell(3, 2, .dtype = TENSOR_I64), TENSOR_EDTYPE);
 }

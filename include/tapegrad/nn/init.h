@@ -24,21 +24,27 @@ TAPEGRAD_API Tensor *nn_init_constant_(Tensor *x, double value);
 
 typedef struct NNInitArgs {
     Tensor *tensor;
-    double a, b; /* uniform: from, to (0, 1); normal: mean, std (0, 1) */
+    double a, b; /* uniform: from, to; normal: mean, std */
 } NNInitArgs;
+#define NN_INIT_DEFAULTS .a = 0, .b = 1
+TAPEGRAD_API extern const NNInitArgs nn_init_defaults;
 
 /* nn_init_uniform_(x, -0.1, 0.1), nn_init_normal_(x, 0, 0.02). */
-#define nn_init_uniform_(...) nn_init_uniform_args((NNInitArgs){ .a = 0, .b = 1, .tensor = __VA_ARGS__ })
-#define nn_init_normal_(...) nn_init_normal_args((NNInitArgs){ .a = 0, .b = 1, .tensor = __VA_ARGS__ })
+#define nn_init_uniform_(...) \
+    TENSOR_CALL_(nn_init_uniform_args, NNInitArgs, NN_INIT_DEFAULTS, .tensor = __VA_ARGS__)
+#define nn_init_normal_(...) \
+    TENSOR_CALL_(nn_init_normal_args, NNInitArgs, NN_INIT_DEFAULTS, .tensor = __VA_ARGS__)
 TAPEGRAD_API Tensor *nn_init_uniform_args(NNInitArgs args);
 TAPEGRAD_API Tensor *nn_init_normal_args(NNInitArgs args);
 
 typedef struct NNTruncArgs {
     Tensor *tensor;
-    double mean, std, a, b; /* 0, 1; cut at -2 and 2 */
+    double mean, std, a, b; /* cut at a and b */
 } NNTruncArgs;
+#define NN_INIT_TRUNC_NORMAL_DEFAULTS .std = 1, .a = -2, .b = 2
+TAPEGRAD_API extern const NNTruncArgs nn_init_trunc_normal_defaults;
 #define nn_init_trunc_normal_(...) \
-    nn_init_trunc_normal_args((NNTruncArgs){ .std = 1, .a = -2, .b = 2, .tensor = __VA_ARGS__ })
+    TENSOR_CALL_(nn_init_trunc_normal_args, NNTruncArgs, NN_INIT_TRUNC_NORMAL_DEFAULTS, .tensor = __VA_ARGS__)
 TAPEGRAD_API Tensor *nn_init_trunc_normal_args(NNTruncArgs args);
 
 /* For a weight [out, in, ...]: fan_in = in times the sizes that follow, fan_out = out times them.  ESHAPE:
@@ -47,53 +53,68 @@ TAPEGRAD_API Tensor *nn_init_trunc_normal_args(NNTruncArgs args);
  * sqrt(fan) fan is fan_in or, for NN_FAN_OUT, fan_out; gain = nn_calculate_gain(nonlinearity, a). */
 typedef struct NNXavierArgs {
     Tensor *tensor;
-    double gain; /* 1 */
+    double gain;
 } NNXavierArgs;
+#define NN_INIT_XAVIER_DEFAULTS .gain = 1
+TAPEGRAD_API extern const NNXavierArgs nn_init_xavier_defaults;
 #define nn_init_xavier_uniform_(...) \
-    nn_init_xavier_uniform_args((NNXavierArgs){ .gain = 1, .tensor = __VA_ARGS__ })
+    TENSOR_CALL_(nn_init_xavier_uniform_args, NNXavierArgs, NN_INIT_XAVIER_DEFAULTS, .tensor = __VA_ARGS__)
 #define nn_init_xavier_normal_(...) \
-    nn_init_xavier_normal_args((NNXavierArgs){ .gain = 1, .tensor = __VA_ARGS__ })
+    TENSOR_CALL_(nn_init_xavier_normal_args, NNXavierArgs, NN_INIT_XAVIER_DEFAULTS, .tensor = __VA_ARGS__)
 TAPEGRAD_API Tensor *nn_init_xavier_uniform_args(NNXavierArgs args);
 TAPEGRAD_API Tensor *nn_init_xavier_normal_args(NNXavierArgs args);
 
 typedef enum NNFan { NN_FAN_IN, NN_FAN_OUT } NNFan;
 
+typedef enum NNGain {
+    NN_GAIN_LINEAR, /* also of convolutions and sigmoid: 1 */
+    NN_GAIN_TANH,
+    NN_GAIN_RELU,
+    NN_GAIN_LEAKY_RELU,
+    NN_GAIN_SELU
+} NNGain;
+
 typedef struct NNKaimingArgs {
     Tensor *tensor;
-    double a; /* slope of leaky_relu; 0 */
+    double a; /* slope of leaky_relu */
     NNFan mode;
-    const char *nonlinearity; /* "leaky_relu" */
+    NNGain nonlinearity;
 } NNKaimingArgs;
+#define NN_INIT_KAIMING_DEFAULTS .nonlinearity = NN_GAIN_LEAKY_RELU
+TAPEGRAD_API extern const NNKaimingArgs nn_init_kaiming_defaults;
 #define nn_init_kaiming_uniform_(...) \
-    nn_init_kaiming_uniform_args((NNKaimingArgs){ .nonlinearity = "leaky_relu", .tensor = __VA_ARGS__ })
+    TENSOR_CALL_(nn_init_kaiming_uniform_args, NNKaimingArgs, NN_INIT_KAIMING_DEFAULTS, .tensor = __VA_ARGS__)
 #define nn_init_kaiming_normal_(...) \
-    nn_init_kaiming_normal_args((NNKaimingArgs){ .nonlinearity = "leaky_relu", .tensor = __VA_ARGS__ })
+    TENSOR_CALL_(nn_init_kaiming_normal_args, NNKaimingArgs, NN_INIT_KAIMING_DEFAULTS, .tensor = __VA_ARGS__)
 TAPEGRAD_API Tensor *nn_init_kaiming_uniform_args(NNKaimingArgs args);
 TAPEGRAD_API Tensor *nn_init_kaiming_normal_args(NNKaimingArgs args);
 
 /* nn_init_orthogonal_ - rows (or columns, whichever are fewer) of x as [out, the rest] are orthonormal, times
  * gain. */
-#define nn_init_orthogonal_(...) nn_init_orthogonal_args((NNXavierArgs){ .gain = 1, .tensor = __VA_ARGS__ })
+#define nn_init_orthogonal_(...) \
+    TENSOR_CALL_(nn_init_orthogonal_args, NNXavierArgs, NN_INIT_XAVIER_DEFAULTS, .tensor = __VA_ARGS__)
 TAPEGRAD_API Tensor *nn_init_orthogonal_args(NNXavierArgs args);
 
-/* nn_calculate_gain - 1 for "linear", "conv1d" .. "conv_transpose3d", "sigmoid"; 5/3 "tanh"; sqrt 2 "relu";
- * sqrt(2 / (1 + slope^2)) "leaky_relu"; 3/4 "selu".  NaN and EVALUE for any other. */
-TAPEGRAD_API double nn_calculate_gain(const char *nonlinearity, double slope);
+/* nn_calculate_gain - 1 for linear; 5/3 tanh; sqrt 2 relu; sqrt(2 / (1 + slope^2)) leaky_relu; 3/4 selu.  NaN
+ * and EVALUE for no such value. */
+TAPEGRAD_API double nn_calculate_gain(NNGain nonlinearity, double slope);
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
 typedef struct NNClipArgs {
     TensorList parameters;
     double max_norm;
-    double norm_type;        /* 2; INFINITY: the largest |element| */
+    double norm_type;        /* INFINITY: the largest |element| */
     bool error_if_nonfinite; /* EVALUE when the norm is not finite */
 } NNClipArgs;
+#define NN_CLIP_GRAD_NORM_DEFAULTS .norm_type = 2
+TAPEGRAD_API extern const NNClipArgs nn_clip_grad_norm_defaults;
 
 /* nn_clip_grad_norm_(nn_parameters(net), 1.0) - the norm of all gradients as one vector; if it is above
  * max_norm they are scaled, in place, by max_norm / (norm + 1e-6).  Returns the norm before; NaN after an
  * error.  Parameters without gradient do not count. */
 #define nn_clip_grad_norm_(...) \
-    nn_clip_grad_norm_args((NNClipArgs){ .norm_type = 2, .parameters = __VA_ARGS__ })
+    TENSOR_CALL_(nn_clip_grad_norm_args, NNClipArgs, NN_CLIP_GRAD_NORM_DEFAULTS, .parameters = __VA_ARGS__)
 TAPEGRAD_API double nn_clip_grad_norm_args(NNClipArgs args);
 
 /* nn_clip_grad_value_ - every element of every gradient is held to [-limit, limit]. */

@@ -4,10 +4,13 @@
  *         nn_conv2d(1, 16, 3, .padding = 1), nn_batch_norm2d(16), nn_relu(), nn_max_pool2d(2),
  *         nn_flatten(), nn_linear(16 * 14 * 14, 10, .bias = false));
  *
- * Arguments in PyTorch's order, options by name; what is left out has PyTorch's default.  The macros call
- * functions that end in _args.  Each layer says its equation, shapes, parameters in the order of PyTorch's
- * state dict, and their initial values, U(a, b) uniform, N(mean, std) normal; layers with parameters take
- * .dtype, f32 unless given. Constructors give NULL: EVALUE for sizes that make no sense, EDTYPE, ENOMEM. */
+ * Arguments in PyTorch's order, options by name; what is left out has PyTorch's default.  Of each layer with
+ * options there are a struct, NN_..._DEFAULTS, a constant nn_..._defaults that holds them, and a function
+ * that ends in _args and takes the struct, which the macro calls.  Each layer says its equation, shapes,
+ * parameters in the order of PyTorch's state dict, and their initial values, U(a, b) uniform, N(mean, std)
+ * normal; layers with parameters take .dtype, f32 unless given.
+ *
+ * Constructors give NULL: EVALUE for sizes that make no sense, EDTYPE, ENOMEM. */
 #ifndef TAPEGRAD_NN_LAYERS_H
 #define TAPEGRAD_NN_LAYERS_H
 
@@ -30,7 +33,10 @@ extern "C" {
 #define nn_module_list(...) nn_module_list_args(NN_MODULES_(__VA_ARGS__))
 TAPEGRAD_API Module *nn_sequential_args(Module *const *modules, int n);
 TAPEGRAD_API Module *nn_module_list_args(Module *const *modules, int n);
-TAPEGRAD_API Module *nn_append(void *module, Module *child);
+TAPEGRAD_API Module *nn_append(Module *module, Module *child);
+#ifndef __cplusplus
+#define nn_append(module, child) (nn_append)(NN_MODULE(module), child)
+#endif
 
 TAPEGRAD_API Module *nn_identity(void); /* x itself */
 
@@ -41,105 +47,296 @@ typedef struct NNLinearArgs {
     bool bias;
     TensorDtype dtype;
 } NNLinearArgs;
+#define NN_LINEAR_DEFAULTS .bias = true
+TAPEGRAD_API extern const NNLinearArgs nn_linear_defaults;
 
 /* nn_linear(in, out, .bias = true) - y = x weight^T + bias: [..., in] -> [..., out].
  * weight [out, in], bias [out]: U(-k, k), k = 1 / sqrt(in). */
-#define nn_linear(...) nn_linear_args((NNLinearArgs){ .bias = true, .in_features = __VA_ARGS__ })
+#define nn_linear(...) \
+    TENSOR_CALL_(nn_linear_args, NNLinearArgs, NN_LINEAR_DEFAULTS, .in_features = __VA_ARGS__)
 TAPEGRAD_API Module *nn_linear_args(NNLinearArgs args);
 
 typedef struct NNEmbeddingArgs {
     int64_t num_embeddings, embedding_dim;
-    int64_t padding_idx; /* from the end when negative; TENSOR_NO_PADDING, the default: none */
+    int64_t padding_idx;        /* from the end when negative; TENSOR_NO_PADDING: none */
+    double max_norm, norm_type; /* 0: no limit */
+    bool scale_grad_by_freq;
     TensorDtype dtype;
 } NNEmbeddingArgs;
+#define NN_EMBEDDING_DEFAULTS .padding_idx = TENSOR_NO_PADDING, .norm_type = 2
+TAPEGRAD_API extern const NNEmbeddingArgs nn_embedding_defaults;
 
-/* nn_embedding(rows, width) - row i of weight for each index i: integers [...] -> [..., width].
- * weight [rows, width]: N(0, 1); row padding_idx is 0 and gets no gradient. */
+/* nn_embedding(rows, width) - tensor_embedding: row i of weight for each index i: integers [...] -> [...,
+ * width]. weight [rows, width]: N(0, 1); row padding_idx is 0 and gets no gradient. */
 #define nn_embedding(...) \
-    nn_embedding_args((NNEmbeddingArgs){ .padding_idx = TENSOR_NO_PADDING, .num_embeddings = __VA_ARGS__ })
+    TENSOR_CALL_(nn_embedding_args, NNEmbeddingArgs, NN_EMBEDDING_DEFAULTS, .num_embeddings = __VA_ARGS__)
 TAPEGRAD_API Module *nn_embedding_args(NNEmbeddingArgs args);
 
-/* ---- convolution and pooling: sizes once for both directions, or { height, width } as ..._hw ---- */
+/* ---- convolution ------------------------------------------------------------------------------
+ * Sizes once for all directions, or as { height, width } by ..._hw and { depth, height, width } by ..._dhw,
+ * which win when not all 0: nn_conv2d(3, 8, .kernel_hw = { 1, 5 }). */
 
-typedef struct NNConv2dArgs {
+typedef struct NNConvArgs {
     int64_t in_channels, out_channels, kernel_size;
-    int64_t stride, padding, dilation, groups; /* 1, 0, 1, 1; padding may be TENSOR_SAME */
+    int64_t stride, padding, dilation, groups; /* padding may be TENSOR_SAME */
     bool bias;
-    int64_t kernel_hw[2], stride_hw[2], padding_hw[2], dilation_hw[2];
+    TensorPadMode padding_mode; /* what the padding holds; TENSOR_PAD_CONSTANT: zeros */
     TensorDtype dtype;
-} NNConv2dArgs;
+    union {
+        int64_t kernel_hw[2], kernel_dhw[3];
+    };
+    union {
+        int64_t stride_hw[2], stride_dhw[3];
+    };
+    union {
+        int64_t padding_hw[2], padding_dhw[3];
+    };
+    union {
+        int64_t dilation_hw[2], dilation_dhw[3];
+    };
+} NNConvArgs;
+#define NN_CONV_DEFAULTS .stride = 1, .dilation = 1, .groups = 1, .bias = true
+TAPEGRAD_API extern const NNConvArgs nn_conv_defaults;
 
-/* nn_conv2d(in, out, kernel, .stride, .padding, ...) - tensor_conv2d: [N, in, h, w] -> [N, out, oh, ow].
- * weight [out, in / groups, kh, kw], bias [out]: U(-k, k), k = 1 / sqrt(in / groups kh kw). */
-#define nn_conv2d(...) \
-    nn_conv2d_args(    \
-        (NNConv2dArgs){ .stride = 1, .dilation = 1, .groups = 1, .bias = true, .in_channels = __VA_ARGS__ })
-TAPEGRAD_API Module *nn_conv2d_args(NNConv2dArgs args);
+/* nn_conv2d(in, out, kernel, .stride, .padding, ...) - tensor_conv2d: [N, in, h, w] -> [N, out, oh, ow];
+ * nn_conv1d, nn_conv3d - of [N, in, w] and [N, in, d, h, w].   weight [out, in / groups, kernel ...], bias
+ * [out]: U(-k, k), k = 1 / sqrt(in / groups kernel elements). */
+#define NN_CONV_(function, ...) \
+    TENSOR_CALL_(function, NNConvArgs, NN_CONV_DEFAULTS, .in_channels = __VA_ARGS__)
+#define nn_conv1d(...) NN_CONV_(nn_conv1d_args, __VA_ARGS__)
+#define nn_conv2d(...) NN_CONV_(nn_conv2d_args, __VA_ARGS__)
+#define nn_conv3d(...) NN_CONV_(nn_conv3d_args, __VA_ARGS__)
+TAPEGRAD_API Module *nn_conv1d_args(NNConvArgs args);
+TAPEGRAD_API Module *nn_conv2d_args(NNConvArgs args);
+TAPEGRAD_API Module *nn_conv3d_args(NNConvArgs args);
 
-typedef struct NNPool2dArgs {
+typedef struct NNConvTransposeArgs {
+    int64_t in_channels, out_channels, kernel_size;
+    int64_t stride, padding, output_padding, groups;
+    bool bias;
+    int64_t dilation;
+    TensorDtype dtype;
+    union {
+        int64_t kernel_hw[2], kernel_dhw[3];
+    };
+    union {
+        int64_t stride_hw[2], stride_dhw[3];
+    };
+    union {
+        int64_t padding_hw[2], padding_dhw[3];
+    };
+    union {
+        int64_t output_padding_hw[2], output_padding_dhw[3];
+    };
+    union {
+        int64_t dilation_hw[2], dilation_dhw[3];
+    };
+} NNConvTransposeArgs;
+#define NN_CONV_TRANSPOSE_DEFAULTS .stride = 1, .groups = 1, .bias = true, .dilation = 1
+TAPEGRAD_API extern const NNConvTransposeArgs nn_conv_transpose_defaults;
+
+/* nn_conv_transpose2d(in, out, kernel, .stride = 2) - tensor_conv_transpose2d: [N, in, h, w] -> [N, out, oh,
+ * ow]; 1d, 3d likewise.   weight [in, out / groups, kernel ...], bias [out]: U(-k, k), k = 1 / sqrt(out /
+ * groups kernel elements). */
+#define NN_CONV_TRANSPOSE_(function, ...) \
+    TENSOR_CALL_(function, NNConvTransposeArgs, NN_CONV_TRANSPOSE_DEFAULTS, .in_channels = __VA_ARGS__)
+#define nn_conv_transpose1d(...) NN_CONV_TRANSPOSE_(nn_conv_transpose1d_args, __VA_ARGS__)
+#define nn_conv_transpose2d(...) NN_CONV_TRANSPOSE_(nn_conv_transpose2d_args, __VA_ARGS__)
+#define nn_conv_transpose3d(...) NN_CONV_TRANSPOSE_(nn_conv_transpose3d_args, __VA_ARGS__)
+TAPEGRAD_API Module *nn_conv_transpose1d_args(NNConvTransposeArgs args);
+TAPEGRAD_API Module *nn_conv_transpose2d_args(NNConvTransposeArgs args);
+TAPEGRAD_API Module *nn_conv_transpose3d_args(NNConvTransposeArgs args);
+
+/* ---- pooling: sizes as of convolution -------------------------------------------------------- */
+
+typedef struct NNMaxPoolArgs {
     bool unused_;
-    int64_t kernel_size, stride, padding; /* stride 0, the default: the kernel's size */
-    int64_t dilation;                     /* max only; 1 */
+    int64_t kernel_size, stride, padding; /* stride 0: the kernel's size */
+    int64_t dilation;
+    bool return_indices; /* keep them: nn_indices */
     bool ceil_mode;
-    bool count_include_pad;   /* avg only; true */
-    int64_t divisor_override; /* avg only */
-    int64_t kernel_hw[2], stride_hw[2], padding_hw[2], dilation_hw[2];
-} NNPool2dArgs;
+    union {
+        int64_t kernel_hw[2], kernel_dhw[3];
+    };
+    union {
+        int64_t stride_hw[2], stride_dhw[3];
+    };
+    union {
+        int64_t padding_hw[2], padding_dhw[3];
+    };
+    union {
+        int64_t dilation_hw[2], dilation_dhw[3];
+    };
+} NNMaxPoolArgs;
+#define NN_MAX_POOL_DEFAULTS .dilation = 1
+TAPEGRAD_API extern const NNMaxPoolArgs nn_max_pool_defaults;
 
-/* nn_max_pool2d(2), nn_max_pool2d(.kernel_hw = { 1, 2 }), nn_avg_pool2d(2, .padding = 1) - tensor_max_pool2d,
- * tensor_avg_pool2d. */
-#define nn_max_pool2d(...) \
-    nn_max_pool2d_args(    \
-        (NNPool2dArgs){ .dilation = 1, .count_include_pad = true, .unused_ = false, __VA_ARGS__ })
-#define nn_avg_pool2d(...) \
-    nn_avg_pool2d_args(    \
-        (NNPool2dArgs){ .dilation = 1, .count_include_pad = true, .unused_ = false, __VA_ARGS__ })
-TAPEGRAD_API Module *nn_max_pool2d_args(NNPool2dArgs args);
-TAPEGRAD_API Module *nn_avg_pool2d_args(NNPool2dArgs args);
+/* nn_max_pool2d(2), nn_max_pool2d(.kernel_hw = { 1, 2 }) - tensor_max_pool2d; 1d, 3d likewise. */
+#define NN_MAX_POOL_(function, ...) \
+    TENSOR_CALL_(function, NNMaxPoolArgs, NN_MAX_POOL_DEFAULTS, .unused_ = false, __VA_ARGS__)
+#define nn_max_pool1d(...) NN_MAX_POOL_(nn_max_pool1d_args, __VA_ARGS__)
+#define nn_max_pool2d(...) NN_MAX_POOL_(nn_max_pool2d_args, __VA_ARGS__)
+#define nn_max_pool3d(...) NN_MAX_POOL_(nn_max_pool3d_args, __VA_ARGS__)
+TAPEGRAD_API Module *nn_max_pool1d_args(NNMaxPoolArgs args);
+TAPEGRAD_API Module *nn_max_pool2d_args(NNMaxPoolArgs args);
+TAPEGRAD_API Module *nn_max_pool3d_args(NNMaxPoolArgs args);
+
+typedef struct NNAvgPoolArgs {
+    bool unused_;
+    int64_t kernel_size, stride, padding; /* stride 0: the kernel's size */
+    bool ceil_mode, count_include_pad;
+    int64_t divisor_override; /* 0: none; not 1d (EVALUE) */
+    union {
+        int64_t kernel_hw[2], kernel_dhw[3];
+    };
+    union {
+        int64_t stride_hw[2], stride_dhw[3];
+    };
+    union {
+        int64_t padding_hw[2], padding_dhw[3];
+    };
+} NNAvgPoolArgs;
+#define NN_AVG_POOL_DEFAULTS .count_include_pad = true
+TAPEGRAD_API extern const NNAvgPoolArgs nn_avg_pool_defaults;
+
+/* nn_avg_pool2d(2, .padding = 1) - tensor_avg_pool2d; 1d, 3d likewise. */
+#define NN_AVG_POOL_(function, ...) \
+    TENSOR_CALL_(function, NNAvgPoolArgs, NN_AVG_POOL_DEFAULTS, .unused_ = false, __VA_ARGS__)
+#define nn_avg_pool1d(...) NN_AVG_POOL_(nn_avg_pool1d_args, __VA_ARGS__)
+#define nn_avg_pool2d(...) NN_AVG_POOL_(nn_avg_pool2d_args, __VA_ARGS__)
+#define nn_avg_pool3d(...) NN_AVG_POOL_(nn_avg_pool3d_args, __VA_ARGS__)
+TAPEGRAD_API Module *nn_avg_pool1d_args(NNAvgPoolArgs args);
+TAPEGRAD_API Module *nn_avg_pool2d_args(NNAvgPoolArgs args);
+TAPEGRAD_API Module *nn_avg_pool3d_args(NNAvgPoolArgs args);
 
 /* nn_adaptive_avg_pool2d(1, 1) - means of windows that cover the input: [N, C, h, w] -> [N, C, height,
- * width]. */
+ * width]; nn_adaptive_max_pool2d - the largest of each. */
+TAPEGRAD_API Module *nn_adaptive_avg_pool1d(int64_t length);
 TAPEGRAD_API Module *nn_adaptive_avg_pool2d(int64_t height, int64_t width);
+TAPEGRAD_API Module *nn_adaptive_avg_pool3d(int64_t depth, int64_t height, int64_t width);
+
+typedef struct NNAdaptiveMaxPoolArgs {
+    int64_t size[3];     /* of the result: length; height, width; depth, height, width */
+    bool return_indices; /* keep them: nn_indices */
+} NNAdaptiveMaxPoolArgs;
+#define NN_ADAPTIVE_MAX_POOL_DEFAULTS .return_indices = false
+TAPEGRAD_API extern const NNAdaptiveMaxPoolArgs nn_adaptive_max_pool_defaults;
+#define NN_ADAPTIVE_(function, ...) \
+    TENSOR_CALL_(function, NNAdaptiveMaxPoolArgs, NN_ADAPTIVE_MAX_POOL_DEFAULTS, __VA_ARGS__)
+#define nn_adaptive_max_pool1d(length, ...) \
+    NN_ADAPTIVE_(nn_adaptive_max_pool1d_args, .size = { length }, __VA_ARGS__)
+#define nn_adaptive_max_pool2d(height, width, ...) \
+    NN_ADAPTIVE_(nn_adaptive_max_pool2d_args, .size = { height, width }, __VA_ARGS__)
+#define nn_adaptive_max_pool3d(depth, height, width, ...) \
+    NN_ADAPTIVE_(nn_adaptive_max_pool3d_args, .size = { depth, height, width }, __VA_ARGS__)
+TAPEGRAD_API Module *nn_adaptive_max_pool1d_args(NNAdaptiveMaxPoolArgs args);
+TAPEGRAD_API Module *nn_adaptive_max_pool2d_args(NNAdaptiveMaxPoolArgs args);
+TAPEGRAD_API Module *nn_adaptive_max_pool3d_args(NNAdaptiveMaxPoolArgs args);
+
+/* nn_indices - of a max pool made with .return_indices = true: the i64 positions of its last forward, for
+ * tensor_max_unpool2d.  EVALUE: of another module, or before the first forward. */
+TAPEGRAD_API Tensor *nn_indices(Module *max_pool);
+
+typedef struct NNLpPoolArgs {
+    double norm_type;
+    int64_t kernel_size, stride; /* stride 0: the kernel's size */
+    bool ceil_mode;
+    int64_t kernel_hw[2], stride_hw[2]; /* 2d only */
+} NNLpPoolArgs;
+#define NN_LP_POOL_DEFAULTS .stride = 0
+TAPEGRAD_API extern const NNLpPoolArgs nn_lp_pool_defaults;
+
+/* nn_lp_pool2d(2, 3) - tensor_lp_pool2d: (sum of x^p over each window)^(1/p). */
+#define nn_lp_pool1d(...) \
+    TENSOR_CALL_(nn_lp_pool1d_args, NNLpPoolArgs, NN_LP_POOL_DEFAULTS, .norm_type = __VA_ARGS__)
+#define nn_lp_pool2d(...) \
+    TENSOR_CALL_(nn_lp_pool2d_args, NNLpPoolArgs, NN_LP_POOL_DEFAULTS, .norm_type = __VA_ARGS__)
+TAPEGRAD_API Module *nn_lp_pool1d_args(NNLpPoolArgs args);
+TAPEGRAD_API Module *nn_lp_pool2d_args(NNLpPoolArgs args);
 
 /* ---- normalisation --------------------------------------------------------------------------- */
 
 typedef struct NNBatchNormArgs {
     int64_t num_features;
-    double eps, momentum; /* 1e-5, 0.1; a negative momentum: the mean over all batches (PyTorch's None) */
-    bool affine, track_running_stats; /* true */
+    double eps, momentum; /* a negative momentum: the mean over all batches (PyTorch's None) */
+    bool affine, track_running_stats;
     TensorDtype dtype;
 } NNBatchNormArgs;
+#define NN_BATCH_NORM_DEFAULTS .eps = 1e-5, .momentum = 0.1, .affine = true, .track_running_stats = true
+#define NN_INSTANCE_NORM_DEFAULTS .eps = 1e-5, .momentum = 0.1
+TAPEGRAD_API extern const NNBatchNormArgs nn_batch_norm_defaults, nn_instance_norm_defaults;
 
-/* nn_batch_norm1d(C): [N, C] or [N, C, l];  nn_batch_norm2d(C): [N, C, h, w] - y = (x - mean) / sqrt(var +
- * eps) weight + bias, a channel at a time, with the statistics of the batch in training and running_mean,
- * running_var in eval. weight [C] 1, bias [C] 0; buffers running_mean [C] 0, running_var [C] 1,
- * num_batches_tracked [] i64. */
-#define NN_BATCH_NORM_(f, ...)                        \
-    f((NNBatchNormArgs){ .eps = 1e-5,                 \
-                         .momentum = 0.1,             \
-                         .affine = true,              \
-                         .track_running_stats = true, \
-                         .num_features = __VA_ARGS__ })
+/* nn_batch_norm1d(C): [N, C] or [N, C, l];  nn_batch_norm2d(C): [N, C, h, w];  nn_batch_norm3d(C): [N, C, d,
+ * h, w] y = (x - mean) / sqrt(var + eps) weight + bias, a channel at a time, with the statistics of the batch
+ * in training and running_mean, running_var in eval.   weight [C] 1, bias [C] 0; buffers running_mean [C] 0,
+ * running_var [C] 1, num_batches_tracked [] i64.   nn_instance_norm1d .. 3d - the same of each sample by
+ * itself, also without N; by default without parameters and buffers. */
+#define NN_BATCH_NORM_(f, ...) \
+    TENSOR_CALL_(f, NNBatchNormArgs, NN_BATCH_NORM_DEFAULTS, .num_features = __VA_ARGS__)
+#define NN_INSTANCE_NORM_(f, ...) \
+    TENSOR_CALL_(f, NNBatchNormArgs, NN_INSTANCE_NORM_DEFAULTS, .num_features = __VA_ARGS__)
 #define nn_batch_norm1d(...) NN_BATCH_NORM_(nn_batch_norm1d_args, __VA_ARGS__)
 #define nn_batch_norm2d(...) NN_BATCH_NORM_(nn_batch_norm2d_args, __VA_ARGS__)
+#define nn_batch_norm3d(...) NN_BATCH_NORM_(nn_batch_norm3d_args, __VA_ARGS__)
+#define nn_instance_norm1d(...) NN_INSTANCE_NORM_(nn_instance_norm1d_args, __VA_ARGS__)
+#define nn_instance_norm2d(...) NN_INSTANCE_NORM_(nn_instance_norm2d_args, __VA_ARGS__)
+#define nn_instance_norm3d(...) NN_INSTANCE_NORM_(nn_instance_norm3d_args, __VA_ARGS__)
 TAPEGRAD_API Module *nn_batch_norm1d_args(NNBatchNormArgs args);
 TAPEGRAD_API Module *nn_batch_norm2d_args(NNBatchNormArgs args);
+TAPEGRAD_API Module *nn_batch_norm3d_args(NNBatchNormArgs args);
+TAPEGRAD_API Module *nn_instance_norm1d_args(NNBatchNormArgs args);
+TAPEGRAD_API Module *nn_instance_norm2d_args(NNBatchNormArgs args);
+TAPEGRAD_API Module *nn_instance_norm3d_args(NNBatchNormArgs args);
 
 typedef struct NNLayerNormArgs {
     bool unused_;
-    int64_t normalized_size;       /* of the last dimension */
-    double eps;                    /* 1e-5 */
-    bool elementwise_affine, bias; /* true */
-    TensorShape shape;             /* instead of normalized_size: several last dimensions */
+    int64_t normalized_size; /* of the last dimension */
+    double eps;              /* rms_norm: -1, the epsilon of the dtype */
+    bool elementwise_affine;
+    bool bias;                    /* layer_norm only */
+    TensorShape normalized_shape; /* instead of normalized_size: several last dimensions */
     TensorDtype dtype;
 } NNLayerNormArgs;
+#define NN_LAYER_NORM_DEFAULTS .eps = 1e-5, .elementwise_affine = true, .bias = true
+#define NN_RMS_NORM_DEFAULTS .eps = -1, .elementwise_affine = true
+TAPEGRAD_API extern const NNLayerNormArgs nn_layer_norm_defaults, nn_rms_norm_defaults;
 
-/* nn_layer_norm(width, .bias = false), nn_layer_norm(.shape = SHAPE(3, 4)) - y = (x - mean) / sqrt(var + eps)
- * weight + bias over the last dimension(s).   weight 1, bias 0, of that shape. */
-#define nn_layer_norm(...)                \
-    nn_layer_norm_args((NNLayerNormArgs){ \
-        .eps = 1e-5, .elementwise_affine = true, .bias = true, .unused_ = false, __VA_ARGS__ })
+/* nn_layer_norm(width, .bias = false), nn_layer_norm(.normalized_shape = SHAPE(3, 4)) - y = (x - mean) /
+ * sqrt(var + eps) weight + bias over the last dimension(s).   weight 1, bias 0, of that shape.
+ * nn_rms_norm(width) - y = x / sqrt(mean x^2 + eps) weight. */
+#define nn_layer_norm(...) \
+    TENSOR_CALL_(nn_layer_norm_args, NNLayerNormArgs, NN_LAYER_NORM_DEFAULTS, .unused_ = false, __VA_ARGS__)
+#define nn_rms_norm(...) \
+    TENSOR_CALL_(nn_rms_norm_args, NNLayerNormArgs, NN_RMS_NORM_DEFAULTS, .unused_ = false, __VA_ARGS__)
 TAPEGRAD_API Module *nn_layer_norm_args(NNLayerNormArgs args);
+TAPEGRAD_API Module *nn_rms_norm_args(NNLayerNormArgs args);
+
+typedef struct NNGroupNormArgs {
+    int64_t num_groups, num_channels;
+    double eps;
+    bool affine;
+    TensorDtype dtype;
+} NNGroupNormArgs;
+#define NN_GROUP_NORM_DEFAULTS .eps = 1e-5, .affine = true
+TAPEGRAD_API extern const NNGroupNormArgs nn_group_norm_defaults;
+
+/* nn_group_norm(groups, C) - tensor_group_norm of [N, C, ...].   weight [C] 1, bias [C] 0. */
+#define nn_group_norm(...) \
+    TENSOR_CALL_(nn_group_norm_args, NNGroupNormArgs, NN_GROUP_NORM_DEFAULTS, .num_groups = __VA_ARGS__)
+TAPEGRAD_API Module *nn_group_norm_args(NNGroupNormArgs args);
+
+typedef struct NNResponseNormArgs {
+    int64_t size;
+    double alpha, beta, k;
+} NNResponseNormArgs;
+#define NN_LOCAL_RESPONSE_NORM_DEFAULTS .alpha = 1e-4, .beta = 0.75, .k = 1
+TAPEGRAD_API extern const NNResponseNormArgs nn_local_response_norm_defaults;
+
+/* nn_local_response_norm(size) - tensor_local_response_norm. */
+#define nn_local_response_norm(...)                                                                \
+    TENSOR_CALL_(nn_local_response_norm_args, NNResponseNormArgs, NN_LOCAL_RESPONSE_NORM_DEFAULTS, \
+                 .size = __VA_ARGS__)
+TAPEGRAD_API Module *nn_local_response_norm_args(NNResponseNormArgs args);
 
 /* ---- dropout --------------------------------------------------------------------------------- */
 
@@ -147,72 +344,79 @@ typedef struct NNDropoutArgs {
     bool unused_;
     double p;
 } NNDropoutArgs;
+#define NN_DROPOUT_DEFAULTS .p = 0.5
+TAPEGRAD_API extern const NNDropoutArgs nn_dropout_defaults;
 
-/* nn_dropout(0.2), nn_dropout() - in training: elements are 0 with probability p (0.5), else divided by 1 -
- * p; in eval: x itself. nn_dropout2d - whole channels. */
-#define nn_dropout(...) nn_dropout_args((NNDropoutArgs){ .p = 0.5, .unused_ = false, __VA_ARGS__ })
-#define nn_dropout2d(...) nn_dropout2d_args((NNDropoutArgs){ .p = 0.5, .unused_ = false, __VA_ARGS__ })
+/* nn_dropout(0.2), nn_dropout() - in training: elements are 0 with probability p, else divided by 1 - p; in
+ * eval: x itself.   nn_dropout1d .. 3d - whole channels of [N, C, l], [N, C, h, w], [N, C, d, h, w].
+ * nn_alpha_dropout, nn_feature_alpha_dropout - tensor_alpha_dropout, for nets of selu.   EVALUE: p outside
+ * [0, 1]. */
+#define NN_DROPOUT_(f, ...) TENSOR_CALL_(f, NNDropoutArgs, NN_DROPOUT_DEFAULTS, .unused_ = false, __VA_ARGS__)
+#define nn_dropout(...) NN_DROPOUT_(nn_dropout_args, __VA_ARGS__)
+#define nn_dropout1d(...) NN_DROPOUT_(nn_dropout1d_args, __VA_ARGS__)
+#define nn_dropout2d(...) NN_DROPOUT_(nn_dropout2d_args, __VA_ARGS__)
+#define nn_dropout3d(...) NN_DROPOUT_(nn_dropout3d_args, __VA_ARGS__)
+#define nn_alpha_dropout(...) NN_DROPOUT_(nn_alpha_dropout_args, __VA_ARGS__)
+#define nn_feature_alpha_dropout(...) NN_DROPOUT_(nn_feature_alpha_dropout_args, __VA_ARGS__)
 TAPEGRAD_API Module *nn_dropout_args(NNDropoutArgs args);
+TAPEGRAD_API Module *nn_dropout1d_args(NNDropoutArgs args);
 TAPEGRAD_API Module *nn_dropout2d_args(NNDropoutArgs args);
+TAPEGRAD_API Module *nn_dropout3d_args(NNDropoutArgs args);
+TAPEGRAD_API Module *nn_alpha_dropout_args(NNDropoutArgs args);
+TAPEGRAD_API Module *nn_feature_alpha_dropout_args(NNDropoutArgs args);
 
-/* ---- activations: elementwise, see ops.def --------------------------------------------------- */
-
-TAPEGRAD_API Module *nn_relu(void);
-TAPEGRAD_API Module *nn_silu(void);
-TAPEGRAD_API Module *nn_tanh(void);
-TAPEGRAD_API Module *nn_sigmoid(void);
-
-typedef struct NNActivationArgs {
-    bool unused_;
-    double value; /* leaky_relu: the slope, 0.01; elu: alpha, 1 */
-} NNActivationArgs;
-#define nn_leaky_relu(...) \
-    nn_leaky_relu_args((NNActivationArgs){ .value = 0.01, .unused_ = false, __VA_ARGS__ })
-#define nn_elu(...) nn_elu_args((NNActivationArgs){ .value = 1, .unused_ = false, __VA_ARGS__ })
-TAPEGRAD_API Module *nn_leaky_relu_args(NNActivationArgs args);
-TAPEGRAD_API Module *nn_elu_args(NNActivationArgs args);
-
-typedef struct NNGeluArgs {
-    bool unused_;
-    const char *approximate; /* "none", the default, or "tanh" */
-} NNGeluArgs;
-#define nn_gelu(...) nn_gelu_args((NNGeluArgs){ .approximate = "none", .unused_ = false, __VA_ARGS__ })
-TAPEGRAD_API Module *nn_gelu_args(NNGeluArgs args);
-
-TAPEGRAD_API Module *nn_softmax(int dim);
-TAPEGRAD_API Module *nn_log_softmax(int dim);
+/* ---- other shapes ---------------------------------------------------------------------------- */
 
 typedef struct NNFlattenArgs {
     bool unused_;
-    int start_dim, end_dim; /* 1, -1 */
+    int start_dim, end_dim;
 } NNFlattenArgs;
+#define NN_FLATTEN_DEFAULTS .start_dim = 1, .end_dim = -1
+TAPEGRAD_API extern const NNFlattenArgs nn_flatten_defaults;
 
 /* nn_flatten() - [N, a, b, ...] -> [N, a b ...]; nn_flatten(0): all. */
 #define nn_flatten(...) \
-    nn_flatten_args((NNFlattenArgs){ .start_dim = 1, .end_dim = -1, .unused_ = false, __VA_ARGS__ })
+    TENSOR_CALL_(nn_flatten_args, NNFlattenArgs, NN_FLATTEN_DEFAULTS, .unused_ = false, __VA_ARGS__)
 TAPEGRAD_API Module *nn_flatten_args(NNFlattenArgs args);
 
-/* ---- attention ------------------------------------------------------------------------------- */
+/* nn_unflatten(1, SHAPE(3, 4)) - one dim as several, one of which may be -1.   nn_pixel_shuffle,
+ * nn_pixel_unshuffle, nn_channel_shuffle - the ops of these names. */
+TAPEGRAD_API Module *nn_unflatten(int dim, TensorShape sizes);
+TAPEGRAD_API Module *nn_pixel_shuffle(int upscale_factor);
+TAPEGRAD_API Module *nn_pixel_unshuffle(int downscale_factor);
+TAPEGRAD_API Module *nn_channel_shuffle(int64_t groups);
 
-typedef struct NNAttentionArgs {
-    int64_t embed_dim, num_heads;
-    double dropout;   /* of the attention weights, in training */
-    bool bias;        /* true */
-    bool batch_first; /* x is [N, T, E] instead of [T, N, E] */
-    bool causal;      /* position t reads positions 0 .. t only */
-    TensorDtype dtype;
-} NNAttentionArgs;
+typedef struct NNPadArgs {
+    TensorShape padding; /* before and after the last dim, then the one before it, ...: DIMS(1, 1, 2, 2) */
+    TensorPadMode mode;
+    double value; /* constant only */
+} NNPadArgs;
+#define NN_PAD_DEFAULTS .mode = TENSOR_PAD_CONSTANT
+TAPEGRAD_API extern const NNPadArgs nn_pad_defaults;
 
-/* nn_multihead_attention(E, H, .causal = true) - self-attention: [T, N, E] (or [T, E]) -> the same.  For each
- * head of d = E / H columns y = softmax(q k^T / sqrt(d)) v,   [q k v] = x in_proj_weight^T + in_proj_bias;
- * out = out_proj(all heads side by side). in_proj_weight [3 E, E] U(-k, k), k = sqrt(6 / 4 E); in_proj_bias
- * [3 E] 0; out_proj.weight [E, E] as nn_linear; out_proj.bias [E] 0. Mind PyTorch's default: batches are the
- * second dimension unless .batch_first.  EVALUE: E is no multiple of H. */
-#define nn_multihead_attention(...) \
-    nn_multihead_attention_args((NNAttentionArgs){ .bias = true, .embed_dim = __VA_ARGS__ })
-TAPEGRAD_API Module *nn_multihead_attention_args(NNAttentionArgs args);
+/* nn_pad(DIMS(1, 1), .mode = TENSOR_PAD_REFLECT) - tensor_pad: PyTorch's ZeroPad, ConstantPad, ReflectionPad,
+ * ReplicationPad and CircularPad of all ranks.   nn_upsample(.scale_factor = 2, .mode = TENSOR_BILINEAR) -
+ * tensor_interpolate. */
+#define nn_pad(...) TENSOR_CALL_(nn_pad_args, NNPadArgs, NN_PAD_DEFAULTS, .padding = __VA_ARGS__)
+TAPEGRAD_API Module *nn_pad_args(NNPadArgs args);
+
+typedef struct NNUpsampleArgs {
+    bool unused_;
+    TensorShape size;    /* either this ... */
+    double scale_factor; /* ... or this */
+    TensorInterpolation mode;
+    bool align_corners;
+} NNUpsampleArgs;
+#define NN_UPSAMPLE_DEFAULTS .mode = TENSOR_NEAREST
+TAPEGRAD_API extern const NNUpsampleArgs nn_upsample_defaults;
+#define nn_upsample(...) \
+    TENSOR_CALL_(nn_upsample_args, NNUpsampleArgs, NN_UPSAMPLE_DEFAULTS, .unused_ = false, __VA_ARGS__)
+TAPEGRAD_API Module *nn_upsample_args(NNUpsampleArgs args);
 
 #ifdef __cplusplus
 }
 #endif
+
+#include <tapegrad/nn/activation.h>
+#include <tapegrad/nn/attention.h>
 #endif

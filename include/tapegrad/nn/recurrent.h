@@ -24,34 +24,38 @@ extern "C" {
 
 /* ---- whole sequences ------------------------------------------------------------------------- */
 
+typedef enum NNRecurrence { NN_RECURRENCE_TANH, NN_RECURRENCE_RELU } NNRecurrence;
+
 typedef struct NNRnnArgs {
     int64_t input_size, hidden_size;
-    int num_layers;           /* 1 */
-    const char *nonlinearity; /* "tanh", the default, or "relu" */
-    bool bias, batch_first;   /* true, false */
-    double dropout;           /* between layers, in training */
+    int num_layers;
+    NNRecurrence nonlinearity;
+    bool bias, batch_first;
+    double dropout; /* between layers, in training */
     bool bidirectional;
     TensorDtype dtype;
 } NNRnnArgs;
+#define NN_RNN_DEFAULTS .num_layers = 1, .bias = true
+TAPEGRAD_API extern const NNRnnArgs nn_rnn_defaults;
 
 typedef struct NNLstmArgs {
     int64_t input_size, hidden_size;
-    int num_layers;         /* 1 */
-    bool bias, batch_first; /* true, false */
-    double dropout;         /* between layers, in training */
+    int num_layers;
+    bool bias, batch_first;
+    double dropout; /* between layers, in training */
     bool bidirectional;
     int64_t proj_size; /* lstm only; 0: no projections */
     TensorDtype dtype;
 } NNLstmArgs;
+#define NN_LSTM_DEFAULTS .num_layers = 1, .bias = true
+TAPEGRAD_API extern const NNLstmArgs nn_lstm_defaults;
 
 /* nn_rnn(in, H), nn_gru(in, H, layers), nn_lstm(in, H, .batch_first = true) - [T, N, in] -> [T, N, H].
  * EVALUE: sizes below 1, dropout outside [0, 1], proj_size not below hidden_size or of a gru, more layers
  * than ops/sequence.h takes. */
-#define nn_rnn(...) \
-    nn_rnn_args(    \
-        (NNRnnArgs){ .num_layers = 1, .nonlinearity = "tanh", .bias = true, .input_size = __VA_ARGS__ })
-#define nn_gru(...) nn_gru_args((NNLstmArgs){ .num_layers = 1, .bias = true, .input_size = __VA_ARGS__ })
-#define nn_lstm(...) nn_lstm_args((NNLstmArgs){ .num_layers = 1, .bias = true, .input_size = __VA_ARGS__ })
+#define nn_rnn(...) TENSOR_CALL_(nn_rnn_args, NNRnnArgs, NN_RNN_DEFAULTS, .input_size = __VA_ARGS__)
+#define nn_gru(...) TENSOR_CALL_(nn_gru_args, NNLstmArgs, NN_LSTM_DEFAULTS, .input_size = __VA_ARGS__)
+#define nn_lstm(...) TENSOR_CALL_(nn_lstm_args, NNLstmArgs, NN_LSTM_DEFAULTS, .input_size = __VA_ARGS__)
 TAPEGRAD_API Module *nn_rnn_args(NNRnnArgs args);
 TAPEGRAD_API Module *nn_gru_args(NNLstmArgs args);
 TAPEGRAD_API Module *nn_lstm_args(NNLstmArgs args);
@@ -67,15 +71,17 @@ TAPEGRAD_API Tensor *nn_lstm_forward(Module *module, Tensor *x, Tensor *h0, Tens
 
 typedef struct NNRnnCellArgs {
     int64_t input_size, hidden_size;
-    bool bias;                /* true */
-    const char *nonlinearity; /* nn_rnn_cell only: "tanh", the default, or "relu" */
+    bool bias;
+    NNRecurrence nonlinearity; /* nn_rnn_cell only */
     TensorDtype dtype;
 } NNRnnCellArgs;
+#define NN_RNN_CELL_DEFAULTS .bias = true
+TAPEGRAD_API extern const NNRnnCellArgs nn_rnn_cell_defaults;
 
 /* nn_rnn_cell(in, H), nn_gru_cell(in, H), nn_lstm_cell(in, H) - x [N, in] (or [in]) -> the next h [N, H];
  * nn_forward begins at zeros. EVALUE: hidden_size below 1, input_size below 0. */
 #define NN_CELL_(function, ...) \
-    function((NNRnnCellArgs){ .bias = true, .nonlinearity = "tanh", .input_size = __VA_ARGS__ })
+    TENSOR_CALL_(function, NNRnnCellArgs, NN_RNN_CELL_DEFAULTS, .input_size = __VA_ARGS__)
 #define nn_rnn_cell(...) NN_CELL_(nn_rnn_cell_args, __VA_ARGS__)
 #define nn_gru_cell(...) NN_CELL_(nn_gru_cell_args, __VA_ARGS__)
 #define nn_lstm_cell(...) NN_CELL_(nn_lstm_cell_args, __VA_ARGS__)

@@ -1,0 +1,129 @@
+/* nn/activation.h - activations: elementwise, the ops of these names (ops.def has the formulas), and softmax.
+ * Included by nn/layers.h. */
+#ifndef TAPEGRAD_NN_ACTIVATION_H
+#define TAPEGRAD_NN_ACTIVATION_H
+
+#include <tapegrad/nn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+TAPEGRAD_API Module *nn_relu(void);
+TAPEGRAD_API Module *nn_relu6(void);
+TAPEGRAD_API Module *nn_silu(void);
+TAPEGRAD_API Module *nn_mish(void);
+TAPEGRAD_API Module *nn_selu(void);
+TAPEGRAD_API Module *nn_tanh(void);
+TAPEGRAD_API Module *nn_sigmoid(void);
+TAPEGRAD_API Module *nn_logsigmoid(void);
+TAPEGRAD_API Module *nn_softsign(void);
+TAPEGRAD_API Module *nn_tanhshrink(void);
+TAPEGRAD_API Module *nn_hardsigmoid(void);
+TAPEGRAD_API Module *nn_hardswish(void);
+
+/* nn_threshold(threshold, value) - x where it is above threshold, else value. */
+TAPEGRAD_API Module *nn_threshold(double threshold, double value);
+
+/* nn_softmax, nn_softmin (softmax of -x), nn_log_softmax - along dim.   nn_softmax2d - over the channels of
+ * [N, C, h, w] or [C, h, w]. */
+TAPEGRAD_API Module *nn_softmax(int dim);
+TAPEGRAD_API Module *nn_softmin(int dim);
+TAPEGRAD_API Module *nn_log_softmax(int dim);
+TAPEGRAD_API Module *nn_softmax2d(void);
+
+#define NN_ACTIVATION_(f, Args, defaults, ...) TENSOR_CALL_(f, Args, defaults, .unused_ = false, __VA_ARGS__)
+
+typedef struct NNLeakyReluArgs {
+    bool unused_;
+    double negative_slope;
+} NNLeakyReluArgs;
+#define NN_LEAKY_RELU_DEFAULTS .negative_slope = 0.01
+TAPEGRAD_API extern const NNLeakyReluArgs nn_leaky_relu_defaults;
+#define nn_leaky_relu(...) \
+    NN_ACTIVATION_(nn_leaky_relu_args, NNLeakyReluArgs, NN_LEAKY_RELU_DEFAULTS, __VA_ARGS__)
+TAPEGRAD_API Module *nn_leaky_relu_args(NNLeakyReluArgs args);
+
+typedef struct NNEluArgs {
+    bool unused_;
+    double alpha;
+} NNEluArgs;
+#define NN_ELU_DEFAULTS .alpha = 1
+TAPEGRAD_API extern const NNEluArgs nn_elu_defaults;
+#define nn_elu(...) NN_ACTIVATION_(nn_elu_args, NNEluArgs, NN_ELU_DEFAULTS, __VA_ARGS__)
+#define nn_celu(...) NN_ACTIVATION_(nn_celu_args, NNEluArgs, NN_ELU_DEFAULTS, __VA_ARGS__)
+TAPEGRAD_API Module *nn_elu_args(NNEluArgs args);
+TAPEGRAD_API Module *nn_celu_args(NNEluArgs args);
+
+typedef struct NNSoftplusArgs {
+    bool unused_;
+    double beta, threshold; /* x itself where beta x > threshold */
+} NNSoftplusArgs;
+#define NN_SOFTPLUS_DEFAULTS .beta = 1, .threshold = 20
+TAPEGRAD_API extern const NNSoftplusArgs nn_softplus_defaults;
+#define nn_softplus(...) NN_ACTIVATION_(nn_softplus_args, NNSoftplusArgs, NN_SOFTPLUS_DEFAULTS, __VA_ARGS__)
+TAPEGRAD_API Module *nn_softplus_args(NNSoftplusArgs args);
+
+typedef struct NNShrinkArgs {
+    bool unused_;
+    double lambd;
+} NNShrinkArgs;
+#define NN_SHRINK_DEFAULTS .lambd = 0.5
+TAPEGRAD_API extern const NNShrinkArgs nn_shrink_defaults;
+#define nn_softshrink(...) NN_ACTIVATION_(nn_softshrink_args, NNShrinkArgs, NN_SHRINK_DEFAULTS, __VA_ARGS__)
+#define nn_hardshrink(...) NN_ACTIVATION_(nn_hardshrink_args, NNShrinkArgs, NN_SHRINK_DEFAULTS, __VA_ARGS__)
+TAPEGRAD_API Module *nn_softshrink_args(NNShrinkArgs args);
+TAPEGRAD_API Module *nn_hardshrink_args(NNShrinkArgs args);
+
+typedef struct NNHardtanhArgs {
+    bool unused_;
+    double min_val, max_val;
+} NNHardtanhArgs;
+#define NN_HARDTANH_DEFAULTS .min_val = -1, .max_val = 1
+TAPEGRAD_API extern const NNHardtanhArgs nn_hardtanh_defaults;
+#define nn_hardtanh(...) NN_ACTIVATION_(nn_hardtanh_args, NNHardtanhArgs, NN_HARDTANH_DEFAULTS, __VA_ARGS__)
+TAPEGRAD_API Module *nn_hardtanh_args(NNHardtanhArgs args);
+
+typedef struct NNRreluArgs {
+    bool unused_;
+    double lower, upper;
+} NNRreluArgs;
+#define NN_RRELU_DEFAULTS .lower = 1. / 8, .upper = 1. / 3
+TAPEGRAD_API extern const NNRreluArgs nn_rrelu_defaults;
+#define nn_rrelu(...) NN_ACTIVATION_(nn_rrelu_args, NNRreluArgs, NN_RRELU_DEFAULTS, __VA_ARGS__)
+TAPEGRAD_API Module *nn_rrelu_args(NNRreluArgs args);
+
+typedef struct NNPreluArgs {
+    bool unused_;
+    int64_t num_parameters; /* 1, or the channels of dim 1 */
+    double init;
+    TensorDtype dtype;
+} NNPreluArgs;
+#define NN_PRELU_DEFAULTS .num_parameters = 1, .init = 0.25
+TAPEGRAD_API extern const NNPreluArgs nn_prelu_defaults;
+#define nn_prelu(...) NN_ACTIVATION_(nn_prelu_args, NNPreluArgs, NN_PRELU_DEFAULTS, __VA_ARGS__)
+TAPEGRAD_API Module *nn_prelu_args(NNPreluArgs args); /* weight [num_parameters]: init */
+
+typedef enum NNApproximate { NN_GELU_EXACT, NN_GELU_TANH } NNApproximate;
+typedef struct NNGeluArgs {
+    bool unused_;
+    NNApproximate approximate; /* by erf, or by tanh */
+} NNGeluArgs;
+#define NN_GELU_DEFAULTS .approximate = NN_GELU_EXACT
+TAPEGRAD_API extern const NNGeluArgs nn_gelu_defaults;
+#define nn_gelu(...) NN_ACTIVATION_(nn_gelu_args, NNGeluArgs, NN_GELU_DEFAULTS, __VA_ARGS__)
+TAPEGRAD_API Module *nn_gelu_args(NNGeluArgs args);
+
+typedef struct NNGluArgs {
+    bool unused_;
+    int dim;
+} NNGluArgs;
+#define NN_GLU_DEFAULTS .dim = -1
+TAPEGRAD_API extern const NNGluArgs nn_glu_defaults;
+#define nn_glu(...) NN_ACTIVATION_(nn_glu_args, NNGluArgs, NN_GLU_DEFAULTS, __VA_ARGS__)
+TAPEGRAD_API Module *nn_glu_args(NNGluArgs args); /* a sigmoid(b) of the two halves along dim */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

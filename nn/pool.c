@@ -1,0 +1,275 @@
+/* pool.c - pooling over one, two and three dimensions: kind->rank tells.  The ops check the sizes. */
+#include <string.h>
+#include "module.h"
+
+/* list where it says anything, else n for each direction. */
+static void directions(int rank, int64_t n, const int64_t *list, int64_t *to)
+{
+    bool given = false;
+    for (int d = 0; d < rank; d++) given |= list[d] != 0;
+    for (int d = 0; d < rank; d++) to[d] = given ? list[d] : n;
+}
+
+static int check_kernel(const Module *m, int64_t size, const int64_t *list)
+{
+    int64_t kernel[3];
+    directions(m->kind->rank, size, list, kernel);
+    for (int d = 0; d < m->kind->rank; d++)
+        if (kernel[d] < 1) return nn_refuse(m, "a kernel of size %lld: want 1 or more", (long long)kernel[d]);
+    return 0;
+}
+
+#define COPY(to, a, what) memcpy((to).what, (a)->what, sizeof(to).what)
+
+/* ---- the largest ----------------------------------------------------------------------------- */
+
+typedef struct MaxPool {
+    Module base;
+    Tensor *indices; /* of the last forward, when they are kept */
+} MaxPool;
+
+static void max_pool_destroy(Module *self) { tensor_release(((MaxPool *)self)->indices); }
+
+static void keep_indices(Module *self, Tensor *indices)
+{
+    MaxPool *p = (MaxPool *)self;
+    tensor_retain(indices);
+    tensor_release(p->indices);
+    p->indices = indices;
+}
+
+Tensor *nn_indices(Module *m)
+{
+    if (nn_null(m, "nn_indices")) return NULL;
+    if (!m->kind || m->kind->destroy != max_pool_destroy || !((MaxPool *)m)->indices)
+        return tensor_fail(TENSOR_EVALUE, "nn_indices",
+                           "%s has none: want a max pool with .return_indices, after its forward", m->type),
+               NULL;
+    return nn_borrow(((MaxPool *)m)->indices);
+}
+
+const NNMaxPoolArgs nn_max_pool_defaults = { NN_MAX_POOL_DEFAULTS };
+#define MAX_FIELDS(form)                                                                       \
+    {                                                                                          \
+        OP_OPTION(NNMaxPoolArgs, kernel_size), OP_OPTION(NNMaxPoolArgs, stride),               \
+            OP_OPTION(NNMaxPoolArgs, padding), OP_OPTION(NNMaxPoolArgs, dilation),             \
+            OP_OPTION(NNMaxPoolArgs, return_indices), OP_OPTION(NNMaxPoolArgs, ceil_mode),     \
+            OP_OPTION(NNMaxPoolArgs, kernel##form), OP_OPTION(NNMaxPoolArgs, stride##form),    \
+            OP_OPTION(NNMaxPoolArgs, padding##form), OP_OPTION(NNMaxPoolArgs, dilation##form), \
+        {                                                                                      \
+            0                                                                                  \
+        }                                                                                      \
+    }
+static const OpField max_pool2d_fields[] = MAX_FIELDS(_hw), max_pool3d_fields[] = MAX_FIELDS(_dhw);
+#define max_pool1d_fields max_pool2d_fields
+
+static int max_pool_init(Module *m, const void *args)
+{
+    const NNMaxPoolArgs *a = args;
+    return check_kernel(m, a->kernel_size, a->kernel_dhw);
+}
+
+static Tensor *max_pool1d(const NNMaxPoolArgs *a, Tensor *x, Tensor **indices)
+{
+    int64_t kernel, stride, padding, dilation;
+    directions(1, a->kernel_size, a->kernel_hw, &kernel);
+    directions(1, a->stride, a->stride_hw, &stride);
+    directions(1, a->padding, a->padding_hw, &padding);
+    directions(1, a->dilation, a->dilation_hw, &dilation);
+    return tensor_max_pool1d(x, kernel, .stride = stride, .padding = padding, .dilation = dilation,
+                             .ceil_mode = a->ceil_mode, .indices = indices);
+}
+
+#define MAX_SIZES(a)                                                                 \
+    .kernel_size = (a)->kernel_size, .stride = (a)->stride, .padding = (a)->padding, \
+    .ceil_mode = (a)->ceil_mode
+
+static Tensor *max_pool2d(const NNMaxPoolArgs *a, Tensor *x, Tensor **indices)
+{
+    TensorMaxPool2dArgs p = { .input = x, MAX_SIZES(a), .dilation = a->dilation, .indices = indices };
+    COPY(p, a, kernel_hw), COPY(p, a, stride_hw), COPY(p, a, padding_hw), COPY(p, a, dilation_hw);
+    return tensor_max_pool2d_args(p);
+}
+
+static Tensor *max_pool3d(const NNMaxPoolArgs *a, Tensor *x, Tensor **indices)
+{
+    TensorMaxPool3dArgs p = { .input = x, MAX_SIZES(a), .dilation = a->dilation, .indices = indices };
+    COPY(p, a, kernel_dhw), COPY(p, a, stride_dhw), COPY(p, a, padding_dhw), COPY(p, a, dilation_dhw);
+    return tensor_max_pool3d_args(p);
+}
+
+static Tensor *max_pool_forward(Module *self, Tensor *x)
+{
+    static Tensor *(*const pool[])(const NNMaxPoolArgs *, Tensor *, Tensor **) = { max_pool1d, max_pool2d,
+                                                                                   max_pool3d };
+    const NNMaxPoolArgs *a = self->args;
+    Tensor *indices = NULL;
+    TensorScope scope = tensor_scope_open();
+    Tensor *y = pool[self->kind->rank - 1](a, x, a->return_indices ? &indices : NULL);
+    if (y && a->return_indices) keep_indices(self, indices);
+    return tensor_scope_return(scope, y);
+}
+
+/* ---- the mean -------------------------------------------------------------------------------- */
+
+const NNAvgPoolArgs nn_avg_pool_defaults = { NN_AVG_POOL_DEFAULTS };
+#define AVG_FIELDS(form)                                                                             \
+    {                                                                                                \
+        OP_OPTION(NNAvgPoolArgs, kernel_size), OP_OPTION(NNAvgPoolArgs, stride),                     \
+            OP_OPTION(NNAvgPoolArgs, padding), OP_OPTION(NNAvgPoolArgs, ceil_mode),                  \
+            OP_OPTION(NNAvgPoolArgs, count_include_pad), OP_OPTION(NNAvgPoolArgs, divisor_override), \
+            OP_OPTION(NNAvgPoolArgs, kernel##form), OP_OPTION(NNAvgPoolArgs, stride##form),          \
+            OP_OPTION(NNAvgPoolArgs, padding##form),                                                 \
+        {                                                                                            \
+            0                                                                                        \
+        }                                                                                            \
+    }
+static const OpField avg_pool2d_fields[] = AVG_FIELDS(_hw), avg_pool3d_fields[] = AVG_FIELDS(_dhw);
+#define avg_pool1d_fields avg_pool2d_fields
+
+static int avg_pool_init(Module *m, const void *args)
+{
+    const NNAvgPoolArgs *a = args;
+    if (m->kind->rank == 1 && a->divisor_override)
+        return nn_refuse(m, "divisor_override %lld: pools over two and three dimensions take one",
+                         (long long)a->divisor_override);
+    return check_kernel(m, a->kernel_size, a->kernel_dhw);
+}
+
+static Tensor *avg_pool_forward(Module *self, Tensor *x)
+{
+    const NNAvgPoolArgs *a = self->args;
+    if (self->kind->rank == 1) {
+        int64_t kernel, stride, padding;
+        directions(1, a->kernel_size, a->kernel_hw, &kernel);
+        directions(1, a->stride, a->stride_hw, &stride);
+        directions(1, a->padding, a->padding_hw, &padding);
+        return tensor_avg_pool1d(x, kernel, .stride = stride, .padding = padding, .ceil_mode = a->ceil_mode,
+                                 .count_include_pad = a->count_include_pad);
+    }
+#define AVG_SIZES(a) \
+    MAX_SIZES(a), .count_include_pad = (a)->count_include_pad, .divisor_override = (a)->divisor_override
+    if (self->kind->rank == 2) {
+        TensorAvgPool2dArgs p = { .input = x, AVG_SIZES(a) };
+        COPY(p, a, kernel_hw), COPY(p, a, stride_hw), COPY(p, a, padding_hw);
+        return tensor_avg_pool2d_args(p);
+    }
+    TensorAvgPool3dArgs p = { .input = x, AVG_SIZES(a) };
+    COPY(p, a, kernel_dhw), COPY(p, a, stride_dhw), COPY(p, a, padding_dhw);
+    return tensor_avg_pool3d_args(p);
+}
+
+/* ---- adaptive -------------------------------------------------------------------------------- */
+
+const NNAdaptiveMaxPoolArgs nn_adaptive_max_pool_defaults = { NN_ADAPTIVE_MAX_POOL_DEFAULTS };
+static const OpField adaptive_fields[] = { OP_REQUIRED(NNAdaptiveMaxPoolArgs, size),
+                                           OP_OPTION(NNAdaptiveMaxPoolArgs, return_indices),
+                                           { 0 } };
+
+static int adaptive_init(Module *m, const void *args)
+{
+    const int64_t *size = ((const NNAdaptiveMaxPoolArgs *)args)->size;
+    for (int d = 0; d < m->kind->rank; d++)
+        if (size[d] < 0) return nn_refuse(m, "to a size of %lld: want 0 or more", (long long)size[d]);
+    return 0;
+}
+
+static Tensor *adaptive_avg_forward(Module *self, Tensor *x)
+{
+    const int64_t *n = ((const NNAdaptiveMaxPoolArgs *)self->args)->size;
+    return self->kind->rank == 1   ? tensor_adaptive_avg_pool1d(x, n[0])
+           : self->kind->rank == 2 ? tensor_adaptive_avg_pool2d(x, n[0], n[1])
+                                   : tensor_adaptive_avg_pool3d(x, n[0], n[1], n[2]);
+}
+
+static Tensor *adaptive_max_forward(Module *self, Tensor *x)
+{
+    const NNAdaptiveMaxPoolArgs *a = self->args;
+    const int64_t *n = a->size;
+    Tensor *indices = NULL, **to = a->return_indices ? &indices : NULL;
+    TensorScope scope = tensor_scope_open();
+    Tensor *y = self->kind->rank == 1   ? tensor_adaptive_max_pool1d(x, n[0], to)
+                : self->kind->rank == 2 ? tensor_adaptive_max_pool2d(x, n[0], n[1], to)
+                                        : tensor_adaptive_max_pool3d(x, n[0], n[1], n[2], to);
+    if (y && to) keep_indices(self, indices);
+    return tensor_scope_return(scope, y);
+}
+
+/* ---- power means ----------------------------------------------------------------------------- */
+
+const NNLpPoolArgs nn_lp_pool_defaults = { NN_LP_POOL_DEFAULTS };
+static const OpField lp_fields[] = { OP_REQUIRED(NNLpPoolArgs, norm_type),
+                                     OP_OPTION(NNLpPoolArgs, kernel_size),
+                                     OP_OPTION(NNLpPoolArgs, stride),
+                                     OP_OPTION(NNLpPoolArgs, ceil_mode),
+                                     OP_OPTION(NNLpPoolArgs, kernel_hw),
+                                     OP_OPTION(NNLpPoolArgs, stride_hw),
+                                     { 0 } };
+
+static int lp_init(Module *m, const void *args)
+{
+    const NNLpPoolArgs *a = args;
+    if (a->norm_type == 0) return nn_refuse(m, "norm_type 0: want another power");
+    return check_kernel(m, a->kernel_size, a->kernel_hw);
+}
+
+static Tensor *lp_forward(Module *self, Tensor *x)
+{
+    const NNLpPoolArgs *a = self->args;
+    TensorLpPoolArgs p = { .input = x,
+                           .norm_type = a->norm_type,
+                           .kernel_size = a->kernel_size,
+                           .stride = a->stride,
+                           .ceil_mode = a->ceil_mode };
+    COPY(p, a, kernel_hw), COPY(p, a, stride_hw);
+    return self->kind->rank == 1 ? tensor_lp_pool1d_args(p) : tensor_lp_pool2d_args(p);
+}
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+#define POOL(name_, type, rank_, Args, defaults, fields, how, ...)           \
+    static const NNKind name_##_kind = { .name = (type),                     \
+                                         .function = "nn_" #name_,           \
+                                         NN_OPTIONS(Args, defaults, fields), \
+                                         .init = how##_init,                 \
+                                         .forward = how##_forward,           \
+                                         .rank = (rank_),                    \
+                                         __VA_ARGS__ };                      \
+    NN_REGISTER(name_##_kind);
+#define POOL_ARGS(name, type, rank, Args, defaults, fields, how, ...) \
+    POOL(name, type, rank, Args, defaults, fields, how, __VA_ARGS__)  \
+    Module *nn_##name##_args(Args args) { return nn_make(&name##_kind, &args); }
+#define KEEPS .size = sizeof(MaxPool), .destroy = max_pool_destroy
+POOL_ARGS(max_pool1d, "MaxPool1d", 1, NNMaxPoolArgs, nn_max_pool_defaults, max_pool1d_fields, max_pool, KEEPS)
+POOL_ARGS(max_pool2d, "MaxPool2d", 2, NNMaxPoolArgs, nn_max_pool_defaults, max_pool2d_fields, max_pool, KEEPS)
+POOL_ARGS(max_pool3d, "MaxPool3d", 3, NNMaxPoolArgs, nn_max_pool_defaults, max_pool3d_fields, max_pool, KEEPS)
+POOL_ARGS(avg_pool1d, "AvgPool1d", 1, NNAvgPoolArgs, nn_avg_pool_defaults, avg_pool1d_fields, avg_pool, )
+POOL_ARGS(avg_pool2d, "AvgPool2d", 2, NNAvgPoolArgs, nn_avg_pool_defaults, avg_pool2d_fields, avg_pool, )
+POOL_ARGS(avg_pool3d, "AvgPool3d", 3, NNAvgPoolArgs, nn_avg_pool_defaults, avg_pool3d_fields, avg_pool, )
+POOL_ARGS(lp_pool1d, "LPPool1d", 1, NNLpPoolArgs, nn_lp_pool_defaults, lp_fields, lp, )
+POOL_ARGS(lp_pool2d, "LPPool2d", 2, NNLpPoolArgs, nn_lp_pool_defaults, lp_fields, lp, )
+
+#define adaptive_max_init adaptive_init
+#define adaptive_avg_init adaptive_init
+#define ADAPTIVE NNAdaptiveMaxPoolArgs, nn_adaptive_max_pool_defaults, adaptive_fields
+#define ADAPTIVE_MAX(name, type, rank) EXPAND(POOL_ARGS, name, type, rank, ADAPTIVE, adaptive_max, KEEPS)
+#define EXPAND(macro, ...) macro(__VA_ARGS__)
+ADAPTIVE_MAX(adaptive_max_pool1d, "AdaptiveMaxPool1d", 1)
+ADAPTIVE_MAX(adaptive_max_pool2d, "AdaptiveMaxPool2d", 2)
+ADAPTIVE_MAX(adaptive_max_pool3d, "AdaptiveMaxPool3d", 3)
+EXPAND(POOL, adaptive_avg_pool1d, "AdaptiveAvgPool1d", 1, ADAPTIVE, adaptive_avg, )
+EXPAND(POOL, adaptive_avg_pool2d, "AdaptiveAvgPool2d", 2, ADAPTIVE, adaptive_avg, )
+EXPAND(POOL, adaptive_avg_pool3d, "AdaptiveAvgPool3d", 3, ADAPTIVE, adaptive_avg, )
+
+Module *nn_adaptive_avg_pool1d(int64_t length)
+{
+    return nn_make(&adaptive_avg_pool1d_kind, &(NNAdaptiveMaxPoolArgs){ .size = { length } });
+}
+Module *nn_adaptive_avg_pool2d(int64_t height, int64_t width)
+{
+    return nn_make(&adaptive_avg_pool2d_kind, &(NNAdaptiveMaxPoolArgs){ .size = { height, width } });
+}
+Module *nn_adaptive_avg_pool3d(int64_t depth, int64_t height, int64_t width)
+{
+    return nn_make(&adaptive_avg_pool3d_kind, &(NNAdaptiveMaxPoolArgs){ .size = { depth, height, width } });
+}
