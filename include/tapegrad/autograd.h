@@ -60,6 +60,8 @@ typedef struct TensorBackwardArgs {
     bool retain_graph; /* keep saved values for another sweep; implied by create_graph */
     bool create_graph; /* record the sweep itself, so that gradients have gradients */
 } TensorBackwardArgs;
+#define TENSOR_BACKWARD_DEFAULTS .gradient = NULL, .retain_graph = false, .create_graph = false
+TAPEGRAD_API extern const TensorBackwardArgs tensor_backward_defaults;
 
 /* tensor_backward(loss), tensor_backward(y, v, .retain_graph = true) - adds d(sum(v y))/d(leaf) to the .grad
  * of every leaf that y depends on, and to that of every tensor with retain_grad.  Only y's ancestors run and
@@ -68,7 +70,8 @@ typedef struct TensorBackwardArgs {
  * leaf's .grad refers to the graph, which refers to the leaf: prefer tensor_gradients. EGRAD: y has no graph;
  * more than one element and no gradient; a value that backward needs was overwritten; the graph was already
  * freed by an earlier sweep. */
-#define tensor_backward(...) tensor_backward_args((TensorBackwardArgs){ .tensor = __VA_ARGS__ })
+#define tensor_backward(...) \
+    TENSOR_CALL_(tensor_backward_args, TensorBackwardArgs, TENSOR_BACKWARD_DEFAULTS, .tensor = __VA_ARGS__)
 TAPEGRAD_API int tensor_backward_args(TensorBackwardArgs args);
 
 /* tensor_backward_many - one sweep from several tensors: n outputs, their cotangents (the array, or one of
@@ -83,10 +86,14 @@ typedef struct TensorGradientsArgs {
     bool allow_unused;      /* an input that output does not depend on gives NULL instead of EGRAD */
     bool materialize_grads; /* ... or zeros */
 } TensorGradientsArgs;
+#define TENSOR_GRADIENTS_DEFAULTS \
+    .retain_graph = false, .create_graph = false, .allow_unused = false, .materialize_grads = false
+TAPEGRAD_API extern const TensorGradientsArgs tensor_gradients_defaults;
 
 /* tensor_gradients(y, x, .create_graph = true) - torch.autograd.grad for one output and one input: d(sum(v
  * y))/dx. No .grad is touched; only entries on a path from output to input run. */
-#define tensor_gradients(...) tensor_gradients_args((TensorGradientsArgs){ .output = __VA_ARGS__ })
+#define tensor_gradients(...) \
+    TENSOR_CALL_(tensor_gradients_args, TensorGradientsArgs, TENSOR_GRADIENTS_DEFAULTS, .output = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_gradients_args(TensorGradientsArgs args);
 
 /* tensor_gradients_many - the same for n outputs and m inputs; the gradients go to grads[0..m), owned by the

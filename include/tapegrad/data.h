@@ -25,14 +25,17 @@ TAPEGRAD_API void data_free(Dataset *data); /* gives one reference back */
 typedef struct DataMnistArgs {
     const char *folder;
     DataSplit split;
-    double mean, std; /* pixels become (value / 255 - mean) / std; defaults 0 and 1 */
+    double mean, std; /* pixels become (value / 255 - mean) / std */
 } DataMnistArgs;
+#define DATA_MNIST_DEFAULTS .split = DATA_TRAIN, .mean = 0, .std = 1
+TAPEGRAD_API extern const DataMnistArgs data_mnist_defaults;
 
 /* data_mnist("data/mnist", DATA_TRAIN, .mean = 0.1307, .std = 0.3081) - the four IDX files of MNIST (or
  * Fashion-MNIST), plain or .gz, by their usual names in the folder.  x [n, 1, h, w] f32, rounded as PyTorch's
  * ToTensor and Normalize do; y [n] i64. EIO: a file is missing.  EFORMAT: it is damaged, or images and labels
  * differ in number.  EVALUE: std not above 0. */
-#define data_mnist(...) data_mnist_args((DataMnistArgs){ .mean = 0, .std = 1, .folder = __VA_ARGS__ })
+#define data_mnist(...) \
+    TENSOR_CALL_(data_mnist_args, DataMnistArgs, DATA_MNIST_DEFAULTS, .folder = __VA_ARGS__)
 TAPEGRAD_API Dataset *data_mnist_args(DataMnistArgs args);
 
 /* data_tensors - sample i is x[i], y[i]; both are retained, on the CPU, of equal first size (ESHAPE).  y may
@@ -57,19 +60,22 @@ typedef struct Batch {
 typedef struct DataLoader DataLoader;
 
 typedef struct DataLoaderArgs {
-    Dataset *dataset;   /* the loader takes over the caller's reference, also when it fails */
-    int64_t batch_size; /* default 1 */
+    Dataset *dataset; /* the loader takes over the caller's reference, also when it fails */
+    int64_t batch_size;
     bool shuffle, drop_last;
-    int prefetch;       /* batches made ahead by a thread; default 2, 0: none */
-    const char *device; /* where batches go; default the CPU */
+    int prefetch;       /* batches made ahead by a thread; 0: none */
+    const char *device; /* where batches go; NULL: the CPU */
 } DataLoaderArgs;
+#define DATA_LOADER_DEFAULTS \
+    .batch_size = 1, .shuffle = false, .drop_last = false, .prefetch = 2, .device = NULL
+TAPEGRAD_API extern const DataLoaderArgs data_loader_defaults;
 
 /* data_loader(dataset, .batch_size = 64, .shuffle = true)
  * Each epoch draws a base seed (i64) from the thread's generator, and a shuffling one a second seed, with
  * which a new generator makes the permutation: PyTorch's own order for the same tensor_manual_seed. EVALUE:
  * batch_size below 1, prefetch below 0. */
 #define data_loader(...) \
-    data_loader_args((DataLoaderArgs){ .batch_size = 1, .prefetch = 2, .dataset = __VA_ARGS__ })
+    TENSOR_CALL_(data_loader_args, DataLoaderArgs, DATA_LOADER_DEFAULTS, .dataset = __VA_ARGS__)
 TAPEGRAD_API DataLoader *data_loader_args(DataLoaderArgs args);
 
 /* data_next - the next batch, valid until the next call; NULL at the end of an epoch, after which the next

@@ -13,6 +13,9 @@
 #include "trace/callsite.h"
 #include "cpu/elementwise/map_user.h"
 
+const TensorBackwardArgs tensor_backward_defaults = { TENSOR_BACKWARD_DEFAULTS };
+const TensorGradientsArgs tensor_gradients_defaults = { TENSOR_GRADIENTS_DEFAULTS };
+
 typedef struct Slot { /* the gradient of a leaf, or what is wanted of tensor_gradients */
     Tensor *leaf;     /* held */
     Tensor *grad;

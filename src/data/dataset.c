@@ -6,6 +6,8 @@
 #include <tapegrad/io.h>
 #include "dataset.h"
 
+const DataMnistArgs data_mnist_defaults = { DATA_MNIST_DEFAULTS };
+
 static Dataset *new_dataset(const char *op, int64_t size)
 {
     Dataset *d = tg_calloc(sizeof *d);

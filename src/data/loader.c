@@ -19,6 +19,8 @@
 #include "random/random_state.h"
 #include "dataset.h"
 
+const DataLoaderArgs data_loader_defaults = { DATA_LOADER_DEFAULTS };
+
 typedef enum State { EMPTY, FULL, SPENT } State;
 
 typedef struct Ready {
