@@ -255,6 +255,7 @@ enum {
     OP_ANY_DEVICE = 8,        /* forward and backward go through the device's kernels; without it: CPU only */
     OP_FLOAT_INPUTS = 16,     /* integer inputs are refused (EDTYPE) before shape is asked */
     OP_SAME_DTYPE = 32,       /* floating inputs are promoted to a common dtype first */
+    OP_ONE_DTYPE = 256,       /* inputs must have one dtype: EDTYPE names the two that differ */
     OP_ROUND_ONCE = 128,      /* operands in f16 and bf16 are cast to f32 first, results back: rounded once,
                                  forward and backward */
     OP_NO_GRADCHECK = 64      /* its gradient is by definition not the numerical one (summary says why) */

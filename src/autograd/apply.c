@@ -12,6 +12,22 @@
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
+/* The first input and one of another dtype.  no_grad_inputs are indices and masks. */
+static int check_one_dtype(OpCall *c)
+{
+    const Tensor *first = NULL;
+    for (int i = 0; i < c->n; i++) {
+        const Tensor *x = c->input[i];
+        if (!x || (i < 32 && (c->op->no_grad_inputs >> i & 1))) continue;
+        if (!first) first = x;
+        if (x->dtype != first->dtype)
+            return op_fail(c, TENSOR_EDTYPE, "%s %s and %s %s: operands must have one dtype",
+                           tensor_dtype_name((TensorDtype)first->dtype), S(first),
+                           tensor_dtype_name((TensorDtype)x->dtype), S(x));
+    }
+    return 0;
+}
+
 static int check_inputs(OpCall *c)
 {
     const TensorOp *op = c->op;
@@ -44,7 +60,7 @@ static int check_inputs(OpCall *c)
     }
     if (!(op->flags & OP_ANY_DEVICE) && !op->compose && place->device != &cpu_device)
         return op_fail(c, TENSOR_EDEVICE, "has no kernel for %s", place->name);
-    return 0;
+    return op->flags & OP_ONE_DTYPE ? check_one_dtype(c) : 0;
 }
 
 static bool wants_graph(const OpCall *c)

@@ -91,6 +91,59 @@ static void pairs(void **state)
     assert_int_equal(wrong, 0);
 }
 
+static Tensor *ones_of(char shape, int dtype)
+{
+    const int ndim = shape == 's' ? 0 : shape == 'v' ? 1 : shape == 'm' ? 2 : 3;
+    return tensor_ones((TensorShape){ ndim, (const int64_t[]){ 2, 2, 2 } }, (TensorDtype)dtype);
+}
+
+static Tensor *product(const char *name, Tensor **x, int n)
+{
+    if (strcmp(name, "einsum") == 0) return tensor_einsum("ij,jk->ik", TENSOR_LIST(x, n));
+    if (strcmp(name, "tensordot") == 0) return tensor_tensordot(x[0], x[1], 1);
+    if (strcmp(name, "cross") == 0) {
+        Tensor *three = tensor_ones(SHAPE(3), TENSOR_F32);
+        return tensor_cross(tensor_to(three, tensor_dtype(x[0])), tensor_to(three, tensor_dtype(x[1])));
+    }
+    Tensor *all[4] = { NULL };
+    memcpy(all, x, (size_t)n * sizeof *x);
+    const TensorOp *op = tensor_op_find(name);
+    assert_non_null(op);
+    return tensor_apply(op, all, op->arity < n ? n : op->arity, NULL);
+}
+
+static void products(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(product_golden); i++) {
+        const char *shapes = product_golden[i].shapes;
+        const int n = (int)strlen(shapes);
+        for (int a = 0; a < TENSOR_DTYPES; a++)
+            for (int b = 0; b < TENSOR_DTYPES; b++) {
+                Tensor *x[4];
+                char what[80];
+                for (int k = 0; k < n; k++) x[k] = ones_of(shapes[k], k == product_golden[i].other ? b : a);
+                snprintf(what, sizeof what, "%s, operand %d %s of %s", tensor_dtype_name((TensorDtype)a),
+                         product_golden[i].other, tensor_dtype_name((TensorDtype)b), shapes);
+                expect(product(product_golden[i].op, x, n), product_golden[i].dtype[a][b],
+                       product_golden[i].op, what);
+            }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* The text names both dtypes. */
+static void refusals_name_the_dtypes(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_ones(SHAPE(3, 4), TENSOR_F32), *w = tensor_ones(SHAPE(5, 4), TENSOR_F64);
+    assert_null(tensor_linear(x, w, NULL));
+    assert_int_equal(tensor_error_code(), TENSOR_EDTYPE);
+    assert_non_null(
+        strstr(tensor_error(), "tensor_linear: f32 [3, 4] and f64 [5, 4]: operands must have one dtype"));
+    tensor_error_clear();
+}
+
 static void alone(void **state)
 {
     (void)state;
@@ -293,9 +346,11 @@ static void rounds(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
-    const struct CMUnitTest tests[] = { TEST(types), TEST(pairs),   TEST(alone),          TEST(scalars),
-                                        TEST(wraps), TEST(divides), TEST(powers),         TEST(bounds),
-                                        TEST(casts), TEST(fills),   TEST(means_and_sums), TEST(compares),
-                                        TEST(rounds) };
+    const struct CMUnitTest tests[] = {
+        TEST(types),          TEST(pairs),    TEST(products), TEST(refusals_name_the_dtypes),
+        TEST(alone),          TEST(scalars),  TEST(wraps),    TEST(divides),
+        TEST(powers),         TEST(bounds),   TEST(casts),    TEST(fills),
+        TEST(means_and_sums), TEST(compares), TEST(rounds)
+    };
     return cmocka_run_group_tests_name("promotion", tests, NULL, NULL);
 }

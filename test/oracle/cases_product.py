@@ -141,6 +141,9 @@ random_add("addbmm", torch.addbmm, summed_bmm_shapes)
 @random("linear")
 def linear():
     i, o = wide(), wide()
+    if chance(0.2):  # a vector as weight: PyTorch takes a bias with a vector as input only
+        lead = shape(0, 3, most=4)
+        return F.linear, [floats(*lead, i), floats(i), None if lead or chance(0.4) else floats()], {}
     return F.linear, [floats(*shape(0, 3, most=4), i), floats(o, i), floats(o) if chance(0.6) else None], {}
 
 
@@ -237,7 +240,18 @@ def random_einsum():
         if "..." in equation and chance(0.8):
             result.insert(number(0, len(result)), "...")
         equation += "->" + "".join(result)
-    return (lambda *x: torch.einsum(equation, *x)), [floats(*s) for s in shapes], {"equation": equation}
+    return (
+        (lambda *x: torch.einsum(equation, *x)),
+        einsum_operands(terms, equation, shapes),
+        {"equation": equation},
+    )
+
+
+def einsum_operands(terms, equation, shapes):
+    """Floats; of two terms without sums over one of them also integers, which PyTorch refuses otherwise."""
+    alone = [c for c in "abcdEF" if sum(c in t for t in terms) == 1 and c not in equation.partition("->")[2]]
+    plain = all(t.count(c) < 2 for t in terms for c in t if c != ".") and not any(1 in s for s in shapes)
+    return factors(*shapes) if plain and "->" in equation and not alone else [floats(*s) for s in shapes]
 
 
 # ---- tensordot and others
@@ -274,7 +288,7 @@ def random_tensordot():
     p = {"dims_a": [at(a, i) for i in range(len(joint))], "dims_b": [at(b, i) for i in range(len(joint))]}
     return (
         (lambda x, y: torch.tensordot(x, y, dims_of(p))),
-        [floats(*(e[2] for e in a)), floats(*(e[2] for e in b))],
+        factors([e[2] for e in a], [e[2] for e in b]),
         p,
     )
 
@@ -317,7 +331,29 @@ def inner():
     if chance(0.1):
         return torch.inner, [floats(*shape()), floats()], {}
     k = size()
-    return torch.inner, [floats(*shape(0, 2), k), floats(*shape(0, 2), k)], {}
+    return torch.inner, factors((*shape(0, 2), k), (*shape(0, 2), k)), {}
+
+
+@op("vecdot")
+def vecdot():
+    for a, b, p in (
+        ((5,), (5,), {}),
+        ((3, 4), (4,), {}),
+        ((3, 1), (3, 4), {"dim": 0}),
+        ((2, 3, 4), (3, 1), {"dim": -2}),
+        ((0, 3), (3,), {}),
+        ((3, 0), (3, 0), {}),
+    ):
+        yield (lambda x, y: torch.linalg.vecdot(x, y, **p)), [uniform(*a), uniform(*b)], p
+
+
+@random("vecdot")
+def random_vecdot():
+    s = shape(1, 3)
+    p = {"dim": number(-len(s), len(s) - 1)}
+    other = narrower(s) if len(s) > 1 else s  # two vectors PyTorch does not broadcast
+    a, b = (s, other) if chance(0.5) else (other, s)
+    return (lambda x, y: torch.linalg.vecdot(x, y, **p)), [floats(*a), floats(*b)], p
 
 
 def factor():
@@ -365,11 +401,8 @@ table(
 def bilinear():
     """PyTorch wants some elements in every operand."""
     lead, i, j, o = shape(0, 2, least=1, most=4), number(1, 6), number(1, 6), number(1, 6)
-    return (
-        F.bilinear,
-        [floats(*lead, i), floats(*lead, j), floats(o, i, j), floats(o) if chance(0.6) else None],
-        {},
-    )
+    x1, x2, weight, bias = factors((*lead, i), (*lead, j), (o, i, j), (o,))
+    return F.bilinear, [x1, x2, weight, bias if chance(0.6) else None], {}
 
 
 def multi_dot(*x):
@@ -485,9 +518,17 @@ def vander():
     ):
         yield (lambda x: torch.vander(x, p.get("n"), p.get("increasing", False))), [uniform(n)], p, (0,)
     yield torch.vander, [integers(4)], {}
+    for s, n in (((2, 3), 3), ((2, 1, 4), 2), ((2, 0), 4), ((3,), 5)):
+        p = {"n": n, "increasing": True}
+        yield (lambda x: torch.linalg.vander(x, N=n)), [uniform(*s)], p
+    yield (lambda x: torch.linalg.vander(x, N=3)), [integers(2, 3)], {"n": 3, "increasing": True}
 
 
 @random("vander")
 def random_vander():
+    if chance(0.4):
+        n = number(2, 6)
+        p = {"n": n, "increasing": True}
+        return (lambda x: torch.linalg.vander(x, N=n)), [floats(*shape(1, 3, most=4))], p
     p = {"n": number(0, 6), "increasing": chance(0.5)}
     return (lambda x: torch.vander(x, p["n"], p["increasing"])), [floats(size())], p, (0,)

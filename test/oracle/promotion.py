@@ -155,6 +155,29 @@ SCALAR = {
     "remainder_scalar": torch.remainder,
     "floor_divide_scalar": torch.floor_divide,
 }
+ONES = {"v": (2,), "m": (2, 2), "b": (2, 2, 2), "s": ()}
+PRODUCTS = {  # shapes of the operands, and which one has the second dtype
+    "matmul": (torch.matmul, ("mm1", "vm0", "bm1")),
+    "mm": (torch.mm, ("mm1",)),
+    "bmm": (torch.bmm, ("bb1",)),
+    "mv": (torch.mv, ("mv1",)),
+    "dot": (torch.dot, ("vv1",)),
+    "outer": (torch.outer, ("vv1",)),
+    "inner": (torch.inner, ("vv1", "vs1", "mm0")),
+    "kron": (torch.kron, ("mv1",)),
+    "cross": (lambda a, b: torch.linalg.cross(three(a), three(b)), ("vv1",)),
+    "vecdot": (torch.linalg.vecdot, ("vv1",)),
+    "addmm": (torch.addmm, ("mmm0", "mmm2")),
+    "baddbmm": (torch.baddbmm, ("bbb0", "bbb2")),
+    "addmv": (torch.addmv, ("vmv0", "vmv2")),
+    "addr": (torch.addr, ("mvv0", "mvv2")),
+    "addbmm": (torch.addbmm, ("mbb0", "mbb2")),
+    "linear": (F.linear, ("mm1", "mmv2")),
+    "bilinear": (F.bilinear, ("mmb1", "mmbv3")),
+    "tensordot": (lambda a, b: torch.tensordot(a, b, 1), ("mm1",)),
+    "einsum": (lambda a, b: torch.einsum("ij,jk->ik", a, b), ("mm1",)),
+    "multi_dot": (lambda *x: torch.linalg.multi_dot(x), ("mm1", "mmm1")),
+}
 SCALARS = (2, 0.5, -1)
 LEFT_OUT = (("hardtanh", 0.5), ("clamp_max", -1))
 LAYOUTS = (
@@ -174,6 +197,17 @@ def letter(f, *args):
 
 def ones(dtype, n):
     return torch.ones([n] if n else [], dtype=dtype)
+
+
+def three(x):
+    return x.new_ones(3)
+
+
+def product(f, shapes, other):
+    def call(a, b):
+        return letter(f, *(torch.ones(ONES[s], dtype=b if i == other else a) for i, s in enumerate(shapes)))
+
+    return ", ".join('"' + "".join(call(a, b) for b in DTYPES) + '"' for a in DTYPES)
 
 
 def pairs(f, m, n):
@@ -198,6 +232,15 @@ def main():
             print(f'    {{ "{name}", {{ {min(m, 1)}, {min(n, 1)} }}, {{ {pairs(f, m, n)} }} }},')
     for name, f in FULL.items():
         print(f'    {{ "{name}", {{ 1, 1 }}, {{ {pairs(f, 2, 2)} }} }},')
+    print(
+        "};\n\n/* shapes: s [], v [2], m [2, 2], b [2, 2, 2]; operand number `other` has b's dtype, the rest a's */"
+    )
+    print(
+        "static const struct { const char *op, *shapes; int other; const char *dtype[8]; } product_golden[] = {"
+    )
+    for name, (f, layouts) in PRODUCTS.items():
+        for shapes, other in ((text[:-1], int(text[-1])) for text in layouts):
+            print(f'    {{ "{name}", "{shapes}", {other}, {{ {product(f, shapes, other)} }} }},')
     print("};\n\nstatic const struct { const char *op, *dtype; } alone_golden[] = {")
     for name, f in ALONE.items():
         print(f'    {{ "{name}", "' + "".join(letter(f, ones(x, 2)) for x in DTYPES) + '" },')

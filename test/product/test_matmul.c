@@ -165,10 +165,39 @@ static void what_is_not_read(void **state)
     assert_true(
         tensor_equal(tensor_addmm(nan, one, one, .beta = 0), tensor_full(SHAPE(2, 2), 2, TENSOR_F32)));
     assert_true(tensor_equal(tensor_addmm(one, nan, one, .alpha = 0), one));
+    Tensor *v = tensor_ones(SHAPE(2), TENSOR_F32), *none = tensor_full(SHAPE(2), NAN, TENSOR_F32);
+    assert_true(tensor_equal(tensor_addmv(v, nan, v, .alpha = 0), v));
+    assert_true(tensor_equal(tensor_addr(nan, v, v, .beta = 0), one));
     assert_true(
         tensor_equal(tensor_mm(tensor_empty(SHAPE(2, 0), TENSOR_F32), tensor_empty(SHAPE(0, 2), TENSOR_F32)),
                      tensor_zeros_like(one)));
     assert_true(isnan(tensor_get(tensor_mm(nan, tensor_zeros_like(one)), DIMS(0, 0))));
+}
+
+/* As in PyTorch, these two multiply where alpha is 0: 0 NaN and 0 inf are NaN. */
+static void alpha_0_multiplies(void **state)
+{
+    (void)state;
+    const double x[2] = { NAN, 1 }, far[2] = { 1, INFINITY };
+    Tensor *a = tensor_requires_grad_(tensor_from_data(x, SHAPE(2), TENSOR_F64), true),
+           *b = tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F64), true),
+           *one = tensor_ones(SHAPE(2, 2), TENSOR_F64);
+    Tensor *y = tensor_addr(one, a, b, .alpha = 0), *da[2];
+    assert_true(isnan(tensor_get(y, DIMS(0, 0))) && isnan(tensor_get(y, DIMS(0, 1))));
+    assert_true(tensor_get(y, DIMS(1, 0)) == 1 && tensor_get(y, DIMS(1, 1)) == 1);
+    da[0] = tensor_gradients(tensor_sum(y), a, .retain_graph = true);
+    da[1] = tensor_gradients(tensor_sum(y), b);
+    assert_true(tensor_get(da[0], DIMS(0)) == 0 && tensor_get(da[0], DIMS(1)) == 0);
+    assert_true(isnan(tensor_get(da[1], DIMS(0))) && isnan(tensor_get(da[1], DIMS(1))));
+
+    Tensor *m = tensor_reshape(tensor_from_data(far, SHAPE(2), TENSOR_F64), SHAPE(1, 1, 2));
+    y = tensor_baddbmm(tensor_ones(SHAPE(1, 2, 2), TENSOR_F64), tensor_ones(SHAPE(1, 2, 1), TENSOR_F64), m,
+                       .alpha = 0);
+    for (int i = 0; i < 2; i++)
+        assert_true(tensor_get(y, DIMS(0, i, 0)) == 1 && isnan(tensor_get(y, DIMS(0, i, 1))));
+    y = tensor_baddbmm_(tensor_zeros(SHAPE(1, 2, 2), TENSOR_F64), tensor_ones(SHAPE(1, 2, 1), TENSOR_F64), m,
+                        .alpha = 0);
+    assert_true(isnan(tensor_get(y, DIMS(0, 1, 1))));
 }
 
 static void halves(void **state)
@@ -268,8 +297,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(random_products), TEST(one_tensor_twice),      TEST(what_is_not_read), TEST(halves),
-        TEST(integers_wrap),   TEST(same_bits_for_threads), TEST(refusals),
+        TEST(random_products), TEST(one_tensor_twice),   TEST(what_is_not_read),      TEST(halves),
+        TEST(integers_wrap),   TEST(alpha_0_multiplies), TEST(same_bits_for_threads), TEST(refusals),
     };
     return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);
 }

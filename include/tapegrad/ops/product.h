@@ -1,19 +1,22 @@
 /* ops/product.h - products: matmul and its kin, linear, einsum, tensordot, kron, chains and powers of
  * matrices.  Included by ops.h.
  *
- *     Tensor *h = tensor_relu(tensor_linear(x, w1, b1));                  // w1 [out, in]
- *     Tensor *s = tensor_matmul(q, tensor_mT(k));                          // [..., L, E] [..., E, S] ->
- * [..., L, S] Tensor *y = tensor_einsum("bqhd,bkhd->bhqk", TENSORS(q, k));       // attention scores Tensor
- * *z = tensor_tensordot(a, b, .dims = 1);                     // the last dim of a with the first of b Tensor
- * *p = tensor_multi_dot(TENSORS(a, b, c, d));                 // in the cheapest order
+ *     Tensor *h = tensor_relu(tensor_linear(x, w1, b1));             // w1 [out, in]
+ *     Tensor *s = tensor_matmul(q, tensor_mT(k));                    // [..., L, E] [..., E, S]
+ *     Tensor *y = tensor_einsum("bqhd,bkhd->bhqk", TENSORS(q, k));   // attention scores
+ *     Tensor *z = tensor_tensordot(a, b, .dims = 1);                 // the last dim of a with the first of b
+ *     Tensor *p = tensor_multi_dot(TENSORS(a, b, c, d));             // in the cheapest order
  *
  * Functions with options are macros over a struct: arguments in PyTorch's order, or by name; what is left out
  * has PyTorch's default.  Their functions, which the macros call, end in _args.
  *
- * Floating operands of different dtypes are promoted; bool, and an integer with another dtype, are refused
- * (EDTYPE). f16 and bf16 compute in f32; integers modulo 2 to their width, by plain loops, with alpha and
- * beta integers too (EVALUE), on the CPU alone, as in PyTorch (EDEVICE). Results are the same bits on any
- * number of threads.  Optional tensors may be NULL. */
+ * Dtypes: operands must have one dtype (EDTYPE names both), as in PyTorch; outer, kron, addr, block_diag and
+ * the elementwise parts of einsum promote.  bool is refused (EDTYPE) by all but those.  f16 and bf16 compute
+ * in f32 and round once.  Integers compute modulo 2 to their width, on the CPU alone (EDEVICE elsewhere), and
+ * take only integers as alpha and beta (EVALUE).
+ *
+ * Results are the same bits on any number of threads and for any layout of the operands.  Optional tensors
+ * may be NULL. */
 #ifndef TAPEGRAD_OPS_PRODUCT_H
 #define TAPEGRAD_OPS_PRODUCT_H
 
@@ -24,16 +27,21 @@
 extern "C" {
 #endif
 
-/* ---- matrix products ----------------------------------------------------------------------------
- * tensor_matmul - y = a b.
+/* ---- matrix products ------------------------------------------------------------------------- */
+
+/* tensor_matmul - y = a b.
  *   [m, k] [k, n] -> [m, n]      [k] [k, n] -> [n]      [m, k] [k] -> [m]      [k] [k] -> []
  *   Dimensions before the last two are batches and broadcast: [5, 1, m, k] [3, k, n] -> [5, 3, m, n].
  * k = 0 gives zeros.  Transposed and expanded operands are read where they lie.
  * ESHAPE: inner sizes differ, batches do not broadcast, or an operand has rank 0. */
 TAPEGRAD_API Tensor *tensor_matmul(Tensor *a, Tensor *b);
 
-/* The same for exactly these ranks: mm [m, k] [k, n]; bmm [B, m, k] [B, k, n], no broadcasting; mv [m, k]
- * [k]; dot [k] [k]. tensor_outer - [m] [n] -> [m, n]. */
+/* matmul for exactly these ranks (ESHAPE):
+ *   tensor_mm     [m, k] [k, n] -> [m, n]
+ *   tensor_bmm    [B, m, k] [B, k, n] -> [B, m, n], without broadcasting
+ *   tensor_mv     [m, k] [k] -> [m]
+ *   tensor_dot    [k] [k] -> []
+ *   tensor_outer  [m] [n] -> [m, n]; dtypes are promoted */
 TAPEGRAD_API Tensor *tensor_mm(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_bmm(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_mv(Tensor *a, Tensor *b);
@@ -42,124 +50,162 @@ TAPEGRAD_API Tensor *tensor_outer(Tensor *a, Tensor *b);
 
 typedef struct TensorAddmmArgs {
     Tensor *input, *a, *b;
-    double beta, alpha; /* both 1 */
+    double beta, alpha;
 } TensorAddmmArgs;
+#define TENSOR_ADDMM_DEFAULTS .beta = 1, .alpha = 1
+TAPEGRAD_API extern const TensorAddmmArgs tensor_addmm_defaults;
 
-/* tensor_addmm - beta input + alpha a b for a [m, k], b [k, n]; input broadcasts to [m, n].
- * tensor_baddbmm - the same for a [B, m, k], b [B, k, n].  beta = 0: input is not read, so a NaN in it does
- * no harm. In place, tensor_addmm_(x, a, b, .beta = 0), x has the result's shape. */
-#define tensor_addmm(...) tensor_addmm_args((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
+/* beta input + alpha a b; input broadcasts to the product's shape.
+ *   tensor_addmm    a [m, k],    b [k, n]    -> [m, n]
+ *   tensor_baddbmm  a [B, m, k], b [B, k, n] -> [B, m, n]
+ *   tensor_addmv    a [m, k],    b [k]       -> [m]
+ *   tensor_addr     a [m],       b [n]       -> [m, n], their outer product; dtypes are promoted
+ *   tensor_addbmm   a [B, m, k], b [B, k, n] -> [m, n], the sum of the products of the batch
+ * beta = 0: input is not read, so NaN in it does no harm.  alpha = 0: addmm, addmv and addbmm do not read a
+ * and b; baddbmm and addr multiply, so NaN and infinity in a or b give NaN.
+ * In place, tensor_addmm_(x, a, b, .beta = 0): x has the result's shape and dtype.
+ * ESHAPE: other ranks, inner sizes that differ, an input that does not broadcast. */
+#define tensor_addmm(...) \
+    TENSOR_CALL_(tensor_addmm_args, TensorAddmmArgs, TENSOR_ADDMM_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_baddbmm(...) \
-    tensor_baddbmm_args((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_baddbmm_args, TensorAddmmArgs, TENSOR_ADDMM_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_addmv(...) \
+    TENSOR_CALL_(tensor_addmv_args, TensorAddmmArgs, TENSOR_ADDMM_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_addr(...) \
+    TENSOR_CALL_(tensor_addr_args, TensorAddmmArgs, TENSOR_ADDMM_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_addbmm(...) \
+    TENSOR_CALL_(tensor_addbmm_args, TensorAddmmArgs, TENSOR_ADDMM_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_addmm_(...) \
+    TENSOR_CALL_(tensor_addmm_args_, TensorAddmmArgs, TENSOR_ADDMM_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_baddbmm_(...) \
+    TENSOR_CALL_(tensor_baddbmm_args_, TensorAddmmArgs, TENSOR_ADDMM_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_addmv_(...) \
+    TENSOR_CALL_(tensor_addmv_args_, TensorAddmmArgs, TENSOR_ADDMM_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_addr_(...) \
+    TENSOR_CALL_(tensor_addr_args_, TensorAddmmArgs, TENSOR_ADDMM_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_addbmm_(...) \
+    TENSOR_CALL_(tensor_addbmm_args_, TensorAddmmArgs, TENSOR_ADDMM_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_addmm_args(TensorAddmmArgs args);
 TAPEGRAD_API Tensor *tensor_baddbmm_args(TensorAddmmArgs args);
-#define tensor_addmm_(...) \
-    tensor_addmm_args_((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
-#define tensor_baddbmm_(...) \
-    tensor_baddbmm_args_((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_addmm_args_(TensorAddmmArgs args);
-TAPEGRAD_API Tensor *tensor_baddbmm_args_(TensorAddmmArgs args);
-
-/* tensor_linear - y = x weight^T + bias: x [..., in], weight [out, in], bias [out] or NULL -> [..., out].
- * x may have rank 1. */
-TAPEGRAD_API Tensor *tensor_linear(Tensor *x, Tensor *weight, Tensor *bias);
-
-/* ---- other products -------------------------------------------------------------------------- */
-
-/* tensor_einsum - the sum of products that the equation says:
- *
- *   equation   operands by commas, each its indices, a letter a dimension; then "->" and the indices of the
- * result "ij,jk->ik"    a product of matrices: indices that the result lacks are summed over "ii->i", "ii" an
- * index twice in one operand: its diagonal "ij,jk"        without "->": the indices that are named once, in
- * alphabetical order, capitals first
- *     "...ij,...jk"  "..." stands for any dimensions, which broadcast; without "->" the result begins with
- * them Spaces mean nothing.  Sizes of an index must agree, or be 1 (not within one operand).
- *
- * Operands are multiplied from left to right.  EVALUE: an equation that cannot be read, or for another number
- * of operands, or whose result names an index twice or one that no operand has.  ESHAPE: another number of
- * dimensions, or sizes that differ; the text names the operand and the index. */
-TAPEGRAD_API Tensor *tensor_einsum(const char *equation, TensorList operands);
-
-typedef struct TensorTensordotArgs {
-    Tensor *a, *b;
-    int dims;                   /* so many last dims of a with the first ones of b: 2 */
-    TensorShape dims_a, dims_b; /* or these, in pairs */
-} TensorTensordotArgs;
-
-/* tensor_tensordot(a, b, 1), tensor_tensordot(a, b, .dims_a = DIMS(1, 0), .dims_b = DIMS(0, 1)) - summed over
- * pairs of dims; the result has a's other dims, then b's.  ESHAPE: sizes of a pair differ, and none is 1.
- * EINDEX: no such dim. tensor_inner - over the last dim of both; with an operand of rank 0 their product.
- * tensor_vdot - another name of tensor_dot. */
-#define tensor_tensordot(...) tensor_tensordot_args((TensorTensordotArgs){ .dims = 2, .a = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_tensordot_args(TensorTensordotArgs args);
-TAPEGRAD_API Tensor *tensor_inner(Tensor *a, Tensor *b);
-TAPEGRAD_API Tensor *tensor_vdot(Tensor *a, Tensor *b);
-
-/* tensor_kron - every element of a times all of b, of any dtypes: sizes multiply; the operand of lower rank
- * gets leading dims of 1. At most 8 dims. */
-TAPEGRAD_API Tensor *tensor_kron(Tensor *a, Tensor *b);
-
-typedef struct TensorCrossArgs {
-    Tensor *a, *b;
-    int dim; /* the first one of size 3 */
-} TensorCrossArgs;
-
-/* tensor_cross - a x b of vectors of 3 along dim, also of integers; operands of one rank, whose other dims
- * broadcast. */
-#define tensor_cross(...) tensor_cross_args((TensorCrossArgs){ .dim = TENSOR_ALL, .a = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_cross_args(TensorCrossArgs args);
-
-/* tensor_bilinear - y_o = x1^T weight_o x2 + bias_o: x1 [..., in1], x2 [..., in2], weight [out, in1, in2],
- * bias [out] or NULL. */
-TAPEGRAD_API Tensor *tensor_bilinear(Tensor *x1, Tensor *x2, Tensor *weight, Tensor *bias);
-
-/* beta input + alpha product, input broadcast to the product's shape; beta = 0: input is not read.
- *   tensor_addmv   a [m, k], b [k] -> [m]             tensor_addr   a [m], b [n] -> [m, n], their outer
- * product tensor_addbmm  a [B, m, k], b [B, k, n] -> [m, n], the products of the batch summed */
-#define tensor_addmv(...) tensor_addmv_args((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
-#define tensor_addr(...) tensor_addr_args((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
-#define tensor_addbmm(...) \
-    tensor_addbmm_args((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_addmv_args(TensorAddmmArgs args);
 TAPEGRAD_API Tensor *tensor_addr_args(TensorAddmmArgs args);
 TAPEGRAD_API Tensor *tensor_addbmm_args(TensorAddmmArgs args);
-#define tensor_addmv_(...) \
-    tensor_addmv_args_((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
-#define tensor_addr_(...) tensor_addr_args_((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
-#define tensor_addbmm_(...) \
-    tensor_addbmm_args_((TensorAddmmArgs){ .beta = 1, .alpha = 1, .input = __VA_ARGS__ })
+TAPEGRAD_API Tensor *tensor_addmm_args_(TensorAddmmArgs args);
+TAPEGRAD_API Tensor *tensor_baddbmm_args_(TensorAddmmArgs args);
 TAPEGRAD_API Tensor *tensor_addmv_args_(TensorAddmmArgs args);
 TAPEGRAD_API Tensor *tensor_addr_args_(TensorAddmmArgs args);
 TAPEGRAD_API Tensor *tensor_addbmm_args_(TensorAddmmArgs args);
 
-/* tensor_multi_dot - the product of a chain of matrices, in the order that takes the fewest multiplications;
- * the first and the last may be vectors, a row and a column.   tensor_chain_matmul - another name of it. */
+/* tensor_linear - y = x weight^T + bias; bias may be NULL.
+ *   x [..., in], weight [out, in], bias [out] -> [..., out]
+ *   x [..., in], weight [in],      bias []    -> [...]
+ * x has rank 1 or more.  ESHAPE: other ranks, or features of x and weight that differ. */
+TAPEGRAD_API Tensor *tensor_linear(Tensor *x, Tensor *weight, Tensor *bias);
+
+/* tensor_bilinear - y_o = x1^T weight_o x2 + bias_o: x1 [..., in1], x2 [..., in2], weight [out, in1, in2],
+ * bias [out] or NULL -> [..., out]. */
+TAPEGRAD_API Tensor *tensor_bilinear(Tensor *x1, Tensor *x2, Tensor *weight, Tensor *bias);
+
+/* ---- sums over named dimensions -------------------------------------------------------------- */
+
+/* tensor_einsum - the sum of products that the equation says: operands by commas, each its indices, one
+ * letter a dimension; then "->" and the indices of the result.
+ *   "ij,jk->ik"    a matrix product: indices that the result lacks are summed over
+ *   "ii->i", "ii"  an index twice in one operand: its diagonal, its trace
+ *   "ij,jk"        without "->": the indices that are named once, in alphabetical order, capitals first
+ *   "...ij,...jk"  "..." stands for any dimensions, which broadcast; without "->" the result begins with them
+ * Spaces mean nothing.  Sizes of an index must agree, or be 1 (not within one operand).
+ *
+ * Operands are multiplied from left to right.  A sum of integers that meets no other operand is i64.
+ * EVALUE: an equation that cannot be read, or is for another number of operands, or whose result names an
+ * index twice or one that no operand has.  ESHAPE: another number of dimensions, or sizes that differ; the
+ * text names operand and index.  EDTYPE: two dtypes in one matrix product. */
+TAPEGRAD_API Tensor *tensor_einsum(const char *equation, TensorList operands);
+
+typedef struct TensorTensordotArgs {
+    Tensor *a, *b;
+    int dims;                   /* so many last dims of a with the first ones of b ... */
+    TensorShape dims_a, dims_b; /* ... unless these are given, in pairs */
+} TensorTensordotArgs;
+#define TENSOR_TENSORDOT_DEFAULTS .dims = 2
+TAPEGRAD_API extern const TensorTensordotArgs tensor_tensordot_defaults;
+
+/* tensor_tensordot - the sum of products over pairs of dims; the result has a's other dims, then b's.
+ *     tensor_tensordot(a, b, 1)
+ *     tensor_tensordot(a, b, .dims_a = DIMS(1, 0), .dims_b = DIMS(0, 1))
+ * ESHAPE: sizes of a pair differ, and neither is 1.  EINDEX: no such dim.  EVALUE: a dim named twice, lists
+ * of different lengths, more dims than an operand has. */
+#define tensor_tensordot(...) \
+    TENSOR_CALL_(tensor_tensordot_args, TensorTensordotArgs, TENSOR_TENSORDOT_DEFAULTS, .a = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_tensordot_args(TensorTensordotArgs args);
+
+typedef struct TensorVecdotArgs {
+    Tensor *a, *b;
+    int dim;
+} TensorVecdotArgs;
+#define TENSOR_VECDOT_DEFAULTS .dim = -1
+TAPEGRAD_API extern const TensorVecdotArgs tensor_vecdot_defaults;
+
+/* tensor_vecdot - sum of a b along dim, of floating operands that broadcast (torch.linalg.vecdot).
+ * tensor_inner  - sum of a b over the last dim of both, [..., k] [..., k] -> a's other dims, then b's; with
+ *                 an operand of rank 0 their product, of any dtypes
+ * tensor_vdot   - another name of tensor_dot */
+#define tensor_vecdot(...) \
+    TENSOR_CALL_(tensor_vecdot_args, TensorVecdotArgs, TENSOR_VECDOT_DEFAULTS, .a = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_vecdot_args(TensorVecdotArgs args);
+TAPEGRAD_API Tensor *tensor_inner(Tensor *a, Tensor *b);
+TAPEGRAD_API Tensor *tensor_vdot(Tensor *a, Tensor *b);
+
+/* tensor_kron - every element of a times all of b, of any dtypes: sizes multiply.  The operand of lower rank
+ * gets leading dims of 1.  ESHAPE: more than 8 dims. */
+TAPEGRAD_API Tensor *tensor_kron(Tensor *a, Tensor *b);
+
+typedef struct TensorCrossArgs {
+    Tensor *a, *b;
+    int dim; /* TENSOR_ALL: the first one of size 3 */
+} TensorCrossArgs;
+#define TENSOR_CROSS_DEFAULTS .dim = TENSOR_ALL
+TAPEGRAD_API extern const TensorCrossArgs tensor_cross_defaults;
+
+/* tensor_cross - a x b of vectors of 3 along dim; operands of one rank, whose other dims broadcast. */
+#define tensor_cross(...) \
+    TENSOR_CALL_(tensor_cross_args, TensorCrossArgs, TENSOR_CROSS_DEFAULTS, .a = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_cross_args(TensorCrossArgs args);
+
+/* ---- chains, powers, blocks ------------------------------------------------------------------ */
+
+/* tensor_multi_dot - the product of a chain of 2 or more matrices, in the order that takes the fewest
+ * multiplications; the first may be a vector, a row, and the last one, a column.
+ * tensor_chain_matmul - another name of it. */
 TAPEGRAD_API Tensor *tensor_multi_dot(TensorList tensors);
 TAPEGRAD_API Tensor *tensor_chain_matmul(TensorList tensors);
 
-/* tensor_matrix_power - x n times, of square matrices [..., m, m], by squaring; n = 0: the identity; n < 0:
- * the inverse -n times (EVALUE: singular). */
+/* tensor_matrix_power - x^n of square matrices [..., m, m], by squaring; n = 0: the identity; n < 0: the
+ * inverse to the power -n (EVALUE: singular; EDTYPE: integers). */
 TAPEGRAD_API Tensor *tensor_matrix_power(Tensor *x, int64_t n);
 
-/* tensor_matrix_exp - e^x = sum of x^k / k!, k = 0, 1, ..., of square matrices [..., m, m]; computed in f64.
- */
+/* tensor_matrix_exp - e^x = sum over k of x^k / k!, of square floating matrices [..., m, m]; in f64. */
 TAPEGRAD_API Tensor *tensor_matrix_exp(Tensor *x);
 
-/* tensor_trace - the sum of a matrix's diagonal; i64 for integers. */
+/* tensor_trace - the sum of the diagonal of a matrix [m, n]; i64 for integers. */
 TAPEGRAD_API Tensor *tensor_trace(Tensor *x);
 
-/* tensor_block_diag - matrices (vectors are rows, numbers 1 x 1) one after the other down the diagonal, 0
- * elsewhere. */
+/* tensor_block_diag - matrices (a vector is a row, a number 1 x 1) one after the other down the diagonal, 0
+ * elsewhere; dtypes are promoted. */
 TAPEGRAD_API Tensor *tensor_block_diag(TensorList tensors);
 
 typedef struct TensorVanderArgs {
     Tensor *input;
-    int64_t n; /* columns; as many as rows unless given */
+    int64_t n; /* powers; -1: as many as input's last size */
     bool increasing;
 } TensorVanderArgs;
+#define TENSOR_VANDER_DEFAULTS .n = -1
+TAPEGRAD_API extern const TensorVanderArgs tensor_vander_defaults;
 
-/* tensor_vander - powers of a vector's elements in rows, [size, n]: n - 1 down to 0, or 0 up to n - 1. */
-#define tensor_vander(...) tensor_vander_args((TensorVanderArgs){ .n = -1, .input = __VA_ARGS__ })
+/* tensor_vander - powers of each element, [..., m] -> [..., m, n]: from n - 1 down to 0, or, .increasing,
+ * from 0 up to n - 1, which is torch.linalg.vander.  Integers and bool give i64. */
+#define tensor_vander(...) \
+    TENSOR_CALL_(tensor_vander_args, TensorVanderArgs, TENSOR_VANDER_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_vander_args(TensorVanderArgs args);
 
 #ifdef __cplusplus

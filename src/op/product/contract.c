@@ -19,7 +19,7 @@ void factor_drop(Factor *f, int d)
     for (; d < f->n; d++) f->at[d] = f->at[d + 1];
 }
 
-void factor_sum(Factor *f, const bool wanted[INDICES])
+void factor_sum(Factor *f, const bool wanted[INDICES], bool same_dtype)
 {
     int64_t dims[TENSOR_MAX_DIMS];
     int n = 0, left = 0;
@@ -27,7 +27,10 @@ void factor_sum(Factor *f, const bool wanted[INDICES])
         if (wanted[f->at[d]]) f->at[left++] = f->at[d];
         else dims[n++] = d;
     f->n = left;
-    if (n) f->x = tensor_sum(f->x, .dims = (TensorShape){ n, dims });
+    if (!n || !f->x) return;
+    const int dtype = f->x->dtype;
+    f->x = tensor_sum(f->x, .dims = (TensorShape){ n, dims });
+    if (same_dtype && f->x && dtype != TENSOR_BOOL) f->x = tensor_to(f->x, (TensorDtype)dtype);
 }
 
 /* ---- kinds of indices ------------------------------------------------------------------------ */

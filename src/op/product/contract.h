@@ -20,8 +20,9 @@ typedef struct Factor {
 bool factor_has(const Factor *f, int index);
 void factor_drop(Factor *f, int d); /* forgets dimension d, which x has no more */
 
-/* factor_sum - over the indices that are not wanted. */
-void factor_sum(Factor *f, const bool wanted[INDICES]);
+/* factor_sum - over the indices that are not wanted.  Sums of integers are i64; with same_dtype, as the
+ * factor of a product must have, they wrap to x's dtype (bool: still i64). */
+void factor_sum(Factor *f, const bool wanted[INDICES], bool same_dtype);
 
 /* factor_product - *a becomes a b, summed over the indices that both have and that are not wanted; those of
  * one alone must have been summed.  The order of a's indices is then: of both, a's, b's.  A failure leaves

@@ -1,15 +1,16 @@
 /* einsum.c - sums of products over named indices: einsum, whose names come from an equation, and tensordot.
  *
- *   Each operand becomes a factor: the diagonal of indices named twice, without dims of size 1 that
- * broadcast.  Factors are multiplied from left to right; an index is summed over as soon as neither the
- * result nor a later operand names it. */
+ * Each operand becomes a factor: the diagonal of indices named twice, without dims of size 1 that broadcast.
+ * Factors are multiplied from left to right; an index is summed over as soon as neither the result nor a
+ * later operand names it. */
 #include <stdio.h>
 #include "op/reduce/reduce.h"
 #include "contract.h"
+#include "matrix_product.h"
 #include "op/shape/shape_op.h"
 
 typedef struct EinsumParams {
-    char equation[OP_TEXT_SIZE];
+    const char *equation;
 } EinsumParams;
 
 enum { END = INDEX_LETTERS, COMMA, ARROW, ELLIPSIS, OTHER };
@@ -198,12 +199,12 @@ static int run(Plan *p)
         bool with_b[INDICES], with_a[INDICES];
         for (int k = 0; k < INDICES; k++)
             with_b[k] = wanted[k] || factor_has(b, k), with_a[k] = wanted[k] || factor_has(a, k);
-        factor_sum(a, with_b);
-        factor_sum(b, with_a);
+        factor_sum(a, with_b, true);
+        factor_sum(b, with_a, true);
         factor_product(p->c, a, b, wanted);
         if (!a->x) return -1;
     }
-    factor_sum(a, p->in_result);
+    factor_sum(a, p->in_result, false);
     return a->x ? op_set_result(p->c, 0, factor_order(a, p->result)) : -1;
 }
 
@@ -215,7 +216,7 @@ static int compose(OpCall *c)
     return read_equation(&p) ? -1 : run(&p);
 }
 
-static const OpField fields[] = { OP_FIELD(OP_TEXT, EinsumParams, equation, NULL), { 0 } };
+static const OpField fields[] = { OP_REQUIRED(EinsumParams, equation), { 0 } };
 
 const TensorOp op_einsum = {
     .name = "einsum",
@@ -225,7 +226,7 @@ const TensorOp op_einsum = {
     .params = sizeof(EinsumParams),
     .fields = fields,
     .compose = compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
     .samples = "3x4,4x5 {equation=ij,jk->ik}; 3x4 {equation=ij->ji}; 3x3 {equation=ii}; 3x3 "
                "{equation=ii->i}; 3x4 {equation=ij->}; "
                "2x3x4,2x4x5 {equation=bij,bjk->bik}; 2x3x4,2x4x5 {equation=...ij,...jk}; 3,4 "
@@ -236,56 +237,57 @@ const TensorOp op_einsum = {
                "{equation=,}; 2x3,3x0 {equation=ij,jk}; "
                "0x3,3x2 {equation=ij,jk->ik}; 3x0,0x2 {equation=ij,jk->ik}; 2x3x4x5,2x4x6x5 "
                "{equation=bihd,bhjd->bhij}; 2x3 {equation=...->...}; "
-               "2x3,2x4x3 {equation=...j,...kj->k}; 2x2,2x2,2x2,2x2 {equation=ab,bc,cd,da}",
+               "2x3,2x4x3 {equation=...j,...kj->k}; 2x2,2x2,2x2,2x2 {equation=ab,bc,cd,da}; "
+               "3x4@i32,4x2@i32 {equation=ij,jk->k}; 3x3@u8 {equation=ii}; 2x3@bool {equation=ij->ji}; "
+               "3@i64,2@i32 {equation=i,j->ij}",
     .errors = "3x4,5x6 {equation=ij,jk} ! ESHAPE; 3x4 {equation=ijk} ! ESHAPE; 3x4 {equation=i} ! ESHAPE; "
               "3x4 {equation=ii} ! ESHAPE; "
               "3x4 {equation=ij,jk} ! EVALUE; 3x4,4x5 {equation=ij} ! EVALUE; 3x4 {equation=ij->ii} ! "
               "EVALUE; 3x4 {equation=ij->ik} ! EVALUE; "
               "3x4 {equation=i1} ! EVALUE; 3x4 {equation=...i...} ! EVALUE; 3x4 {equation=ij->i,j} ! EVALUE; "
-              "3x4@i64 {equation=ij} ! EDTYPE; "
+              "3x4@i64,4x2 {equation=ij,jk} ! EDTYPE; 3x4@bool,4x2@bool {equation=ij,jk} ! EDTYPE; "
               "3x4 {equation=ij->......} ! EVALUE; 3x4 {equation=ij->i-j} ! EVALUE",
 };
 REGISTER_OP(op_einsum);
 
 Tensor *tensor_einsum(const char *equation, TensorList operands)
 {
-    EinsumParams p = { "" };
     if (!equation || (operands.count > 0 && !operands.item))
         return fail(TENSOR_ENULL, "tensor_einsum", "the equation or the list of operands is NULL"), NULL;
-    if (strlen(equation) >= OP_TEXT_SIZE)
-        return fail(TENSOR_EVALUE, "tensor_einsum", "the equation is longer than %d characters",
-                    OP_TEXT_SIZE - 1),
-               NULL;
-    strcpy(p.equation, equation);
-    return op_apply1(&op_einsum, operands.item, operands.count, &p, SITE);
+    return op_apply1(&op_einsum, operands.item, operands.count, &(EinsumParams){ equation }, SITE);
 }
 
 /* ---- tensordot ------------------------------------------------------------------------------- */
 
-typedef struct DotParams {
-    int dims;
-    OpDims dims_a, dims_b;
-} DotParams;
+const TensorTensordotArgs tensor_tensordot_defaults = { TENSOR_TENSORDOT_DEFAULTS };
 
-static int lists_of(OpCall *c, DotParams *p)
+/* Without lists: the last dims of a with the first ones of b. */
+static int lists_of(OpCall *c)
 {
+    TensorTensordotArgs *p = op_params_mut(c);
     const Tensor *a = op_input(c, 0), *b = op_input(c, 1);
-    if (p->dims_a.n || p->dims_b.n) return 0;
+    int64_t last[TENSOR_MAX_DIMS], first[TENSOR_MAX_DIMS];
+    const TensorShape given[2] = { p->dims_a, p->dims_b };
+    for (int i = 0; i < 2; i++)
+        if (given[i].ndim < 0 || (given[i].ndim > 0 && !given[i].dim))
+            return op_fail(c, TENSOR_EVALUE, "%d dims of operand %d are given, but no list", given[i].ndim,
+                           i + 1);
+    const bool empty = p->dims_a.dim && p->dims_b.dim; /* given, and perhaps of no dims */
+    if (empty || p->dims_a.ndim || p->dims_b.ndim) return 0;
     if (p->dims < 0 || p->dims > a->ndim || p->dims > b->ndim)
         return op_fail(c, TENSOR_EVALUE, "%s and %s do not both have %d dims to sum over", S(a), S(b),
                        p->dims);
-    p->dims_a.n = p->dims_b.n = p->dims;
-    for (int i = 0; i < p->dims; i++) p->dims_a.at[i] = a->ndim - p->dims + i, p->dims_b.at[i] = i;
-    return 0;
+    for (int i = 0; i < p->dims; i++) last[i] = a->ndim - p->dims + i, first[i] = i;
+    return op_set_list(c, &p->dims_a, p->dims, last) || op_set_list(c, &p->dims_b, p->dims, first) ? -1 : 0;
 }
 
-static int pair_dims(OpCall *c, DotParams *p, Factor f[2])
+static int pair_dims(OpCall *c, const TensorTensordotArgs *p, Factor f[2])
 {
     const Tensor *a = f[0].x, *b = f[1].x;
     bool used[2][TENSOR_MAX_DIMS] = { { false } };
-    for (int i = 0; i < p->dims_a.n; i++) {
-        const int d = call_dim(c, p->dims_a.at[i], shape_of(a)),
-                  e = d < 0 ? -1 : call_dim(c, p->dims_b.at[i], shape_of(b));
+    for (int i = 0; i < p->dims_a.ndim; i++) {
+        const int d = call_dim(c, p->dims_a.dim[i], shape_of(a)),
+                  e = d < 0 ? -1 : call_dim(c, p->dims_b.dim[i], shape_of(b));
         if (e < 0) return -1;
         if (used[0][d] || used[1][e])
             return op_fail(c, TENSOR_EVALUE, "dim %d of %s with dim %d of %s: named twice", d, S(a), e, S(b));
@@ -301,14 +303,15 @@ static int pair_dims(OpCall *c, DotParams *p, Factor f[2])
 /* a's dims are the indices 0, 1, ...; b's others follow. */
 static int dot_compose(OpCall *c)
 {
-    DotParams *p = op_params_mut(c);
+    const TensorTensordotArgs *p = op_params(c);
     Plan plan = { .c = c, .n = 2 };
     Factor *f = plan.factor;
     f[0].x = op_input(c, 0), f[1].x = op_input(c, 1);
-    if (lists_of(c, p)) return -1;
-    if (p->dims_a.n != p->dims_b.n)
-        return op_fail(c, TENSOR_EVALUE, "%d dims of a and %d of b: want pairs", p->dims_a.n, p->dims_b.n);
-    if (f[0].x->ndim + f[1].x->ndim - 2 * p->dims_a.n > TENSOR_MAX_DIMS)
+    if (check_numbers(c, f[0].x) || lists_of(c)) return -1;
+    if (p->dims_a.ndim != p->dims_b.ndim)
+        return op_fail(c, TENSOR_EVALUE, "%d dims of a and %d of b: want pairs", p->dims_a.ndim,
+                       p->dims_b.ndim);
+    if (f[0].x->ndim + f[1].x->ndim - 2 * p->dims_a.ndim > TENSOR_MAX_DIMS)
         return op_fail(c, TENSOR_ESHAPE, "%s and %s: the result has more than %d dimensions", S(f[0].x),
                        S(f[1].x), TENSOR_MAX_DIMS);
     f[0].n = f[0].x->ndim, f[1].n = f[1].x->ndim;
@@ -327,9 +330,9 @@ static int dot_compose(OpCall *c)
     return run(&plan);
 }
 
-static const OpField dot_fields[] = { OP_FIELD(OP_INT, DotParams, dims, "2"),
-                                      OP_FIELD(OP_DIMS, DotParams, dims_a, "[]"),
-                                      OP_FIELD(OP_DIMS, DotParams, dims_b, "[]"),
+static const OpField dot_fields[] = { OP_OPTION(TensorTensordotArgs, dims),
+                                      OP_OPTION(TensorTensordotArgs, dims_a),
+                                      OP_OPTION(TensorTensordotArgs, dims_b),
                                       { 0 } };
 
 const TensorOp op_tensordot = {
@@ -337,26 +340,20 @@ const TensorOp op_tensordot = {
     .summary = "sum of products over pairs of dims; the result has a's other dims, then b's",
     .gradient = "da = g b, db = a g, over the dims that the other has alone",
     .arity = 2,
-    .params = sizeof(DotParams),
+    .params = sizeof(TensorTensordotArgs),
+    .defaults = &tensor_tensordot_defaults,
     .fields = dot_fields,
     .compose = dot_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_ONE_DTYPE,
     .samples = "2x3x4,3x4x5; 3x4,4x5 {dims=1}; 3,4 {dims=0}; 2x3x4,4x3x5 {dims_a=[1 2] dims_b=[1 0]}; "
                "2x3,5x3 {dims_a=[-1] dims_b=[-1]}; "
-               "2x1,3x4 {dims_a=[1] dims_b=[0]}; 3x0,0x2 {dims=1}; 0x3,3x2 {dims=1}; 3x4,3x4; , {dims=0}",
+               "2x1,3x4 {dims_a=[1] dims_b=[0]}; 3x0,0x2 {dims=1}; 0x3,3x2 {dims=1}; 3x4,3x4; , {dims=0}; "
+               "2x3@i32,3x2@i32 {dims=1}",
     .errors = "3x4,5x6 {dims=1} ! ESHAPE; 3,4 ! EVALUE; 3x4,4x5 {dims_a=[1] dims_b=[0 1]} ! EVALUE; 3x3,3x3 "
               "{dims_a=[0 0] dims_b=[0 1]} ! EVALUE; "
-              "3x4,4x5 {dims_a=[2] dims_b=[0]} ! EINDEX; 3x4@i64,4x5 {dims=1} ! EDTYPE",
+              "3x4,4x5 {dims_a=[2] dims_b=[0]} ! EINDEX; 3x4@i64,4x5 {dims=1} ! EDTYPE; 3x4@bool,4x5@bool "
+              "{dims=1} ! EDTYPE",
 };
 REGISTER_OP(op_tensordot);
 
-Tensor *tensor_tensordot_args(TensorTensordotArgs a)
-{
-    const bool none = a.dims_a.dim && a.dims_b.dim &&
-                      a.dims_a.ndim + a.dims_b.ndim == 0; /* lists that are given, and empty */
-    DotParams p = { .dims = none ? 0 : a.dims };
-    if (shape_to_dims("tensor_tensordot", a.dims_a, &p.dims_a) ||
-        shape_to_dims("tensor_tensordot", a.dims_b, &p.dims_b))
-        return NULL;
-    return APPLY(&op_tensordot, &p, a.a, a.b);
-}
+Tensor *tensor_tensordot_args(TensorTensordotArgs a) { return APPLY(&op_tensordot, &a, a.a, a.b); }

@@ -1,21 +1,22 @@
 /* matmul.c - matrix products.
  *
- *   y = a b               [..., m, k] [..., k, n] -> [..., m, n]; rank 1 is a row on the left, a column on
- * the right da = g b^T,  db = a^T g, summed over batches that were broadcast addmm: y = beta c + alpha a b,
- * dc = beta g,  da = alpha g b^T,  db = alpha a^T g
+ *   y = a b               [..., m, k] [..., k, n] -> [..., m, n]
+ *                         rank 1 is a row on the left, a column on the right
+ *   da = g b^T,  db = a^T g, summed over batches that were broadcast
+ *
+ *   addmm, baddbmm        y = beta x + alpha a b
+ *   dx = beta g,  da = alpha g b^T,  db = alpha a^T g
  *
  * A matrix that all of a batch shares gets its gradient from one product over the whole batch. */
 #include "matrix_product.h"
 
-typedef struct AddmmParams {
-    double beta, alpha;
-} AddmmParams;
+const TensorAddmmArgs tensor_addmm_defaults = { TENSOR_ADDMM_DEFAULTS };
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 static int result_shape(OpCall *c, const Tensor *a, const Tensor *b, int64_t *shape)
 {
-    if (check_dtypes(c, a, b)) return -1;
+    if (check_numbers(c, a)) return -1;
     const int64_t inner_a = a->shape[a->ndim - 1], inner_b = b->shape[b->ndim > 1 ? b->ndim - 2 : 0];
     if (inner_a != inner_b)
         return op_fail(c, TENSOR_ESHAPE, "%s times %s: the inner sizes %lld and %lld differ", S(a), S(b),
@@ -68,9 +69,9 @@ static int add_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *a = op_input(c, 1), *b = op_input(c, 2);
     int64_t dim[TENSOR_MAX_DIMS], joint[TENSOR_MAX_DIMS];
-    const AddmmParams *p = op_params(c);
+    const TensorAddmmArgs *p = op_params(c);
     int ndim = result_shape(c, a, b, dim);
-    if (ndim < 0 || check_dtypes(c, a, x)) return -1;
+    if (ndim < 0) return -1;
     if (!dtype_is_float(a->dtype) && !(is_integral(p->alpha) && is_integral(p->beta)))
         return op_fail(c, TENSOR_EVALUE, "%s %s times %s: beta = %g, alpha = %g: integers want integers",
                        tensor_dtype_name((TensorDtype)a->dtype), S(a), S(b), p->beta, p->alpha);
@@ -96,7 +97,7 @@ static int forward(OpCall *c)
 
 static int add_forward(OpCall *c)
 {
-    const AddmmParams *s = op_params(c);
+    const TensorAddmmArgs *s = op_params(c);
     const Tensor *x = op_input(c, 0);
     Tensor *y = op_output(c, 0);
     Product p = { c->op->name, y->place, y->dtype, s->alpha, s->beta, NULL };
@@ -104,6 +105,26 @@ static int add_forward(OpCall *c)
     if (s->beta == 1 && row) p.bias = x->data, p.beta = 0;
     else if (s->beta != 0 && raw_copy(y, x)) return -1;
     return multiply(&p, left_matrix(op_input(c, 1)), right_matrix(op_input(c, 2)), matrix(y, true, true));
+}
+
+/* alpha = 0 where 0 NaN is NaN: the product as it is, then times 0. */
+static int add_zero_times(OpCall *c, const TensorAddmmArgs *s)
+{
+    Tensor *x = op_input(c, 0), *y = op_output(c, 0), *sum = NULL;
+    const Product p = { c->op->name, y->place, y->dtype, 1, 0, NULL };
+    if (multiply(&p, left_matrix(op_input(c, 1)), right_matrix(op_input(c, 2)), matrix(y, true, true)))
+        return -1;
+    TENSOR_NO_GRAD {
+        sum = tensor_mul_scalar(y, 0);
+        if (s->beta != 0) sum = tensor_add(sum, tensor_mul_scalar(x, s->beta));
+    }
+    return sum ? raw_copy(y, sum) : -1;
+}
+
+static int baddbmm_forward(OpCall *c)
+{
+    const TensorAddmmArgs *s = op_params(c);
+    return s->alpha == 0 && dtype_is_float(op_output(c, 0)->dtype) ? add_zero_times(c, s) : add_forward(c);
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -172,7 +193,7 @@ static int product_backward(OpCall *c, int first, double alpha, Tensor *dy, Tens
 {
     const TensorShape sa = op_input_shape(c, first), sb = op_input_shape(c, first + 1);
     const Product p = { c->op->name, dy->place, dy->dtype, alpha, 0, NULL };
-    if (op_recording(c)) return recorded(c, first, alpha, dy, dx);
+    if (op_recording(c) || alpha == 0) return recorded(c, first, alpha, dy, dx); /* 0 NaN is NaN */
     if (op_wants(c, first)) {
         const Tensor *b = op_saved(c, first + 1);
         dx[first] = b ? left_gradient(&p, dy, b, sa.ndim == 1) : NULL;
@@ -190,7 +211,7 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx) { return product_backwar
 
 static int add_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const AddmmParams *p = op_params(c);
+    const TensorAddmmArgs *p = op_params(c);
     if (op_wants(c, 0) && !(dx[0] = scaled(dy, p->beta))) return -1;
     return product_backward(c, 1, p->alpha, dy, dx);
 }
@@ -204,7 +225,7 @@ static int outer_compose(OpCall *c)
 
 #define PRODUCT                                                                                      \
     .arity = 2, .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0) }, \
-    .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_SAME_DTYPE
+    .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_ONE_DTYPE
 
 const TensorOp op_matmul = {
     .name = "matmul",
@@ -267,19 +288,20 @@ const TensorOp op_outer = {
     .errors = "3x1,4 ! ESHAPE",
 };
 
-static const OpField fields[] = { OP_FIELD(OP_DOUBLE, AddmmParams, beta, "1"),
-                                  OP_FIELD(OP_DOUBLE, AddmmParams, alpha, "1"),
+static const OpField fields[] = { OP_OPTION(TensorAddmmArgs, beta),
+                                  OP_OPTION(TensorAddmmArgs, alpha),
                                   { 0 } };
 #define ADD_PRODUCT                                                                                     \
     .arity = 3, .keep = KEEP_INPUT(1) | KEEP_INPUT(2), .keep_for = { 0, KEEP_INPUT(2), KEEP_INPUT(1) }, \
-    .params = sizeof(AddmmParams), .fields = fields, .forward = add_forward, .backward = add_backward,  \
-    .flags = OP_ANY_DEVICE | OP_SAME_DTYPE
+    .params = sizeof(TensorAddmmArgs), .defaults = &tensor_addmm_defaults, .fields = fields,            \
+    .backward = add_backward, .flags = OP_ANY_DEVICE | OP_ONE_DTYPE
 
 const TensorOp op_addmm = {
     .name = "addmm",
     .summary = "beta input + alpha a b for [m, k] [k, n]",
     .gradient = "dinput = beta g, da = alpha g b^T, db = alpha a^T g",
     .shape = addmm_shape,
+    .forward = add_forward,
     ADD_PRODUCT,
     .samples = "3x5,3x4,4x5; 5,3x4,4x5 {alpha=2}; 3x1,3x4,4x5 {beta=.5 alpha=-1}; ,3x4,4x5; 5,3x4,4x5 "
                "{beta=0}; 5,3x0,0x5; 5,0x4,4x5; 5@i32,3x4@i32,4x5@i32 {beta=2 alpha=-3}; "
@@ -292,8 +314,10 @@ const TensorOp op_baddbmm = {
     .summary = "beta input + alpha a b for [B, m, k] [B, k, n]",
     .gradient = "dinput = beta g, da = alpha g b^T, db = alpha a^T g",
     .shape = baddbmm_shape,
+    .forward = baddbmm_forward,
     ADD_PRODUCT,
-    .samples = "2x3x5,2x3x4,2x4x5; 5,2x3x4,2x4x5 {alpha=2}; 2x1x1,2x3x4,2x4x5 {beta=.5}; 3x5,2x3x4,2x4x5 "
+    .samples = "2x3x5,2x3x4,2x4x5; 5,2x3x4,2x4x5 {alpha=2}; 5,2x3x4,2x4x5 {alpha=0}; 2x1x1,2x3x4,2x4x5 "
+               "{beta=.5}; 3x5,2x3x4,2x4x5 "
                "{beta=0}; 5,0x3x4,0x4x5",
     .errors = "3x5,2x3x4,1x4x5 ! ESHAPE; 2x4,2x3x4,2x4x5 ! ESHAPE; 5,3x4,4x5 ! ESHAPE",
 };
@@ -313,24 +337,16 @@ Tensor *tensor_mv(Tensor *a, Tensor *b) { return APPLY(&op_mv, NULL, a, b); }
 Tensor *tensor_dot(Tensor *a, Tensor *b) { return APPLY(&op_dot, NULL, a, b); }
 Tensor *tensor_outer(Tensor *a, Tensor *b) { return APPLY(&op_outer, NULL, a, b); }
 
-Tensor *tensor_addmm_args(TensorAddmmArgs s)
-{
-    return APPLY(&op_addmm, &((AddmmParams){ s.beta, s.alpha }), s.input, s.a, s.b);
-}
+Tensor *tensor_addmm_args(TensorAddmmArgs s) { return APPLY(&op_addmm, &s, s.input, s.a, s.b); }
 
-Tensor *tensor_baddbmm_args(TensorAddmmArgs s)
-{
-    return APPLY(&op_baddbmm, &((AddmmParams){ s.beta, s.alpha }), s.input, s.a, s.b);
-}
+Tensor *tensor_baddbmm_args(TensorAddmmArgs s) { return APPLY(&op_baddbmm, &s, s.input, s.a, s.b); }
 
 Tensor *tensor_addmm_args_(TensorAddmmArgs s)
 {
-    return op_apply_(&op_addmm, (Tensor *[]){ s.input, s.a, s.b }, 3, &(AddmmParams){ s.beta, s.alpha },
-                     SITE);
+    return op_apply_(&op_addmm, (Tensor *[]){ s.input, s.a, s.b }, 3, &s, SITE);
 }
 
 Tensor *tensor_baddbmm_args_(TensorAddmmArgs s)
 {
-    return op_apply_(&op_baddbmm, (Tensor *[]){ s.input, s.a, s.b }, 3, &(AddmmParams){ s.beta, s.alpha },
-                     SITE);
+    return op_apply_(&op_baddbmm, (Tensor *[]){ s.input, s.a, s.b }, 3, &s, SITE);
 }

@@ -1,11 +1,14 @@
 /* matrix_chain.c - chains and powers of matrices, and matrices made of blocks, diagonals and powers.
  *
  *   multi_dot     a b c ..., bracketed so that the fewest multiplications are made
- *   matrix_power  x^n by squaring; of x^-1, n < 0   trace       sum x_ii
- *   block_diag    matrices down the diagonal        vander      y_ij = x_i^(n - 1 - j) */
+ *   matrix_power  x^n by squaring; of x^-1, n < 0
+ *   trace         sum x_ii
+ *   block_diag    matrices down the diagonal
+ *   vander        y_ij = x_i^(n - 1 - j) */
 #include <float.h>
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
+#include "matrix_product.h"
 
 /* ---- multi_dot ------------------------------------------------------------------------------- */
 
@@ -82,10 +85,12 @@ const TensorOp op_multi_dot = {
     .arity = OP_ANY_ARITY,
     .shape = chain_shape,
     .compose = multi_dot,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE | OP_ONE_DTYPE | OP_ROUND_ONCE,
     .torch = "linalg.multi_dot",
-    .samples = "3x4,4x5; 3x4,4x2,2x5; 2x5,5x1,1x4,4x3; 4,4x3,3; 3,3; 4,4x5; 3x4,4; 3x0,0x2,2x4; 0x3,3x2,2x2",
-    .errors = "3x4 ! EVALUE; 3x4,5x6 ! ESHAPE; 3x4,4,4x2 ! ESHAPE; 2x3x4,4x5 ! ESHAPE; 3x4@i64,4x5 ! EDTYPE",
+    .samples = "3x4,4x5; 3x4,4x2,2x5; 2x5,5x1,1x4,4x3; 4,4x3,3; 3,3; 4,4x5; 3x4,4; 3x0,0x2,2x4; 0x3,3x2,2x2; "
+               "3x4@i64,4x5@i64,5@i64",
+    .errors = "3x4 ! EVALUE; 3x4,5x6 ! ESHAPE; 3x4,4,4x2 ! ESHAPE; 2x3x4,4x5 ! ESHAPE; 3x4@i64,4x5 ! EDTYPE; "
+              "3x4@bool,4x5@bool ! EDTYPE",
 };
 REGISTER_OP(op_multi_dot);
 
@@ -108,6 +113,7 @@ typedef struct PowerParams {
 static int power_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0);
+    if (check_numbers(c, x)) return -1;
     if (x->ndim < 2 || x->shape[x->ndim - 1] != x->shape[x->ndim - 2])
         return op_fail(c, TENSOR_ESHAPE, "%s: want square matrices [..., m, m]", S(x));
     return 0;
@@ -134,7 +140,7 @@ static int matrix_power(OpCall *c)
     return x ? op_set_result(c, 0, y == op_input(c, 0) ? tensor_clone(y) : y) : -1;
 }
 
-static const OpField power_fields[] = { OP_FIELD(OP_I64, PowerParams, n, NULL), { 0 } };
+static const OpField power_fields[] = { OP_REQUIRED(PowerParams, n), { 0 } };
 const TensorOp op_matrix_power = {
     .name = "matrix_power",
     .summary = "square matrices times themselves, n times; their inverses for n < 0",
@@ -144,10 +150,11 @@ const TensorOp op_matrix_power = {
     .fields = power_fields,
     .shape = power_shape,
     .compose = matrix_power,
-    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .flags = OP_ROUND_ONCE,
     .samples = "3x3 {n=2}; 2x3x3 {n=3}; 3x3 {n=1}; 3x3 {n=0}; 2x2 {n=7}; 0x0 {n=2}; 0x2x2 {n=5}; 2x2 {n=-1}; "
-               "3x3 {n=-2}; 0x2x2 {n=-3}",
-    .errors = "3x4 {n=2} ! ESHAPE; 3 {n=2} ! ESHAPE; 2x2:1..1 {n=-1} ! EVALUE; 3x3@i64 {n=2} ! EDTYPE",
+               "3x3 {n=-2}; 0x2x2 {n=-3}; 3x3@i64 {n=5}; 2x2@u8 {n=0}",
+    .errors = "3x4 {n=2} ! ESHAPE; 3 {n=2} ! ESHAPE; 2x2:1..1 {n=-1} ! EVALUE; 3x3@i64 {n=-1} ! EDTYPE; "
+              "3x3@bool {n=2} ! EDTYPE",
 };
 REGISTER_OP(op_matrix_power);
 
@@ -189,32 +196,32 @@ static int block_diag(OpCall *c)
     return op_set_result(c, 0, tensor_cat(TENSOR_LIST(row, n), 0));
 }
 
-typedef struct VanderParams {
-    int64_t n;
-    bool increasing;
-} VanderParams;
+const TensorVanderArgs tensor_vander_defaults = { TENSOR_VANDER_DEFAULTS };
 
 static int vander_shape(OpCall *c)
 {
-    VanderParams *p = op_params_mut(c);
+    TensorVanderArgs *p = op_params_mut(c);
     const Tensor *x = op_input(c, 0);
-    if (x->ndim != 1) return op_fail(c, TENSOR_ESHAPE, "%s: want a vector", S(x));
+    if (x->ndim < 1) return op_fail(c, TENSOR_ESHAPE, "%s: want vectors", S(x));
     if (p->n < -1) return op_fail(c, TENSOR_EVALUE, "n = %lld must not be negative", (long long)p->n);
-    if (p->n == -1) p->n = x->numel;
+    if (p->n == -1) p->n = x->shape[x->ndim - 1];
     return 0;
 }
 
 static int vander(OpCall *c)
 {
-    const VanderParams *p = op_params(c);
+    const TensorVanderArgs *p = op_params(c);
     Tensor *x = op_input(c, 0);
+    int64_t shape[TENSOR_MAX_DIMS];
     if (!dtype_is_float(x->dtype)) x = tensor_to(x, TENSOR_I64);
-    Tensor *column = x ? tensor_unsqueeze(x, 1) : NULL;
+    Tensor *column = x ? tensor_unsqueeze(x, -1) : NULL;
     if (!column) return -1;
-    Tensor *many = tensor_expand(column, SHAPE(x->numel, p->n > 0 ? p->n - 1 : 0));
-    Tensor *y = p->n > 0 ? tensor_cat(TENSORS(tensor_ones_like(column), tensor_cumprod(many, 1)), 1) : many;
-    if (!p->increasing) y = tensor_flip(y, DIMS(1));
-    return op_set_result(c, 0, y);
+    const int last = x->ndim;
+    memcpy(shape, column->shape, sizeof shape);
+    shape[last] = p->n > 0 ? p->n - 1 : 0;
+    Tensor *y = tensor_expand(column, (TensorShape){ last + 1, shape });
+    if (p->n > 0) y = tensor_cat(TENSORS(tensor_ones_like(column), tensor_cumprod(y, last)), last);
+    return op_set_result(c, 0, p->increasing ? y : tensor_flip(y, DIMS(last)));
 }
 
 const TensorOp op_trace = { .name = "trace",
@@ -236,21 +243,22 @@ const TensorOp op_block_diag = { .name = "block_diag",
                                  .samples =
                                      "2x3,1x2; 3; ; 2x2,,3,1x1; 0x2,2x1; 0,2x2; 2x0,1x3; 2x2@i64,1@i64",
                                  .errors = "2x3x4 ! ESHAPE" };
-static const OpField vander_fields[] = { OP_FIELD(OP_I64, VanderParams, n, "-1"),
-                                         OP_FIELD(OP_BOOL, VanderParams, increasing, "0"),
+static const OpField vander_fields[] = { OP_OPTION(TensorVanderArgs, n),
+                                         OP_OPTION(TensorVanderArgs, increasing),
                                          { 0 } };
 const TensorOp op_vander = { .name = "vander",
-                             .summary = "powers of a vector's elements in rows",
+                             .summary = "powers of each element in a row, [..., m] -> [..., m, n]",
                              .gradient = "dx_i = sum_j g_ij k x_i^(k-1), k the power",
                              .arity = 1,
-                             .params = sizeof(VanderParams),
+                             .params = sizeof(TensorVanderArgs),
+                             .defaults = &tensor_vander_defaults,
                              .fields = vander_fields,
                              .shape = vander_shape,
                              .compose = vander,
                              .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
-                             .samples =
-                                 "3; 3 {n=5}; 4 {n=2 increasing=1}; 3 {n=1}; 3 {n=0}; 0; 0 {n=3}; 3@i64",
-                             .errors = "3x3 ! ESHAPE; 3 {n=-2} ! EVALUE" };
+                             .samples = "3; 3 {n=5}; 4 {n=2 increasing=1}; 3 {n=1}; 3 {n=0}; 0; 0 {n=3}; "
+                                        "3@i64; 2x3; 2x1x3 {n=2 increasing=1}; 0x2; 2@bool",
+                             .errors = " ! ESHAPE; 3 {n=-2} ! EVALUE" };
 REGISTER_OP(op_trace);
 REGISTER_OP(op_block_diag);
 REGISTER_OP(op_vander);
@@ -264,7 +272,4 @@ Tensor *tensor_block_diag(TensorList tensors)
     return op_apply1(&op_block_diag, tensors.item, tensors.count, NULL, SITE);
 }
 
-Tensor *tensor_vander_args(TensorVanderArgs a)
-{
-    return APPLY(&op_vander, &((VanderParams){ a.n, a.increasing }), a.input);
-}
+Tensor *tensor_vander_args(TensorVanderArgs a) { return APPLY(&op_vander, &a, a.input); }

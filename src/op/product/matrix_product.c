@@ -145,11 +145,8 @@ int multiply(const Product *p, Matrix a, Matrix b, Matrix c)
     return run(p, &args, &t, a.data, b.data, c.data);
 }
 
-int check_dtypes(OpCall *c, const Tensor *a, const Tensor *b)
+int check_numbers(OpCall *c, const Tensor *x)
 {
-    if (a->dtype == TENSOR_BOOL) return op_fail(c, TENSOR_EDTYPE, "bool %s: products are of numbers", S(a));
-    if (!b || a->dtype == b->dtype) return 0;
-    return op_fail(c, TENSOR_EDTYPE, "%s %s and %s %s: of different dtypes only floating ones are promoted",
-                   tensor_dtype_name((TensorDtype)a->dtype), S(a), tensor_dtype_name((TensorDtype)b->dtype),
-                   S(b));
+    if (x->dtype != TENSOR_BOOL) return 0;
+    return op_fail(c, TENSOR_EDTYPE, "bool %s: products are of numbers", S(x));
 }

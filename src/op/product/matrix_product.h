@@ -37,8 +37,8 @@ typedef struct Product {
 } Product;
 int multiply(const Product *p, Matrix a, Matrix b, Matrix c);
 
-/* check_dtypes - -1, said, for bool, and for an integer with another dtype; b may be NULL. */
-int check_dtypes(OpCall *c, const Tensor *a, const Tensor *b);
+/* check_numbers - refuses bool (EDTYPE). */
+int check_numbers(OpCall *c, const Tensor *x);
 
 #pragma GCC visibility pop
 #endif

@@ -2,16 +2,26 @@
  *
  *   inner     sum over the last dim of both             kron       every element of a times all of b
  *   cross     y_i = a_(i+1) b_(i+2) - a_(i+2) b_(i+1)   bilinear   y_o = x1^T w_o x2 + b_o
- *   addmv, addr, addbmm: addmm of a column, of outer products, and of a batch side by side */
+ *   vecdot    sum of a b along a dim                    addr       beta x + alpha a b^T
+ *   addmv, addbmm: addmm of a column, and of a batch side by side */
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
+#include "matrix_product.h"
 
 /* ---- inner, kron, cross ---------------------------------------------------------------------- */
+
+const TensorCrossArgs tensor_cross_defaults = { TENSOR_CROSS_DEFAULTS };
+const TensorVecdotArgs tensor_vecdot_defaults = { TENSOR_VECDOT_DEFAULTS };
 
 static int inner_shape(OpCall *c)
 {
     const Tensor *a = op_input(c, 0), *b = op_input(c, 1);
-    if (!a->ndim || !b->ndim || a->shape[a->ndim - 1] == b->shape[b->ndim - 1]) return 0;
+    if (!a->ndim || !b->ndim) return 0;
+    if (a->dtype != b->dtype)
+        return op_fail(c, TENSOR_EDTYPE, "%s %s and %s %s: operands must have one dtype",
+                       tensor_dtype_name((TensorDtype)a->dtype), S(a),
+                       tensor_dtype_name((TensorDtype)b->dtype), S(b));
+    if (a->shape[a->ndim - 1] == b->shape[b->ndim - 1]) return 0;
     return op_fail(c, TENSOR_ESHAPE, "%s and %s: the last dims differ", S(a), S(b));
 }
 
@@ -46,15 +56,12 @@ static int kron(OpCall *c)
     return op_set_result(c, 0, y ? tensor_reshape(y, (TensorShape){ n, shape }) : NULL);
 }
 
-typedef struct CrossParams {
-    int dim;
-} CrossParams;
-
 static int cross_shape(OpCall *c)
 {
-    CrossParams *p = op_params_mut(c);
+    TensorCrossArgs *p = op_params_mut(c);
     const Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     int64_t joint[TENSOR_MAX_DIMS];
+    if (check_numbers(c, a)) return -1;
     if (a->ndim != b->ndim) return op_fail(c, TENSOR_ESHAPE, "%s and %s: want the same rank", S(a), S(b));
     if (p->dim == TENSOR_ALL)
         for (int d = a->ndim - 1; d >= 0; d--)
@@ -74,23 +81,23 @@ static Tensor *turned(Tensor *x, int dim, int64_t by) { return tensor_roll(x, DI
 
 static int cross(OpCall *c)
 {
-    const int dim = ((const CrossParams *)op_params(c))->dim;
+    const int dim = ((const TensorCrossArgs *)op_params(c))->dim;
     Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     Tensor *up = tensor_mul(turned(a, dim, -1), turned(b, dim, 1)),
            *down = tensor_mul(turned(a, dim, 1), turned(b, dim, -1));
     return op_set_result(c, 0, tensor_sub(up, down));
 }
 
-#define TWO .arity = 2, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
 const TensorOp op_inner = {
     .name = "inner",
     .summary = "sum of products over the last dim of both",
     .gradient = "da = g b, db = g^T a",
-    TWO,
+    .arity = 2,
+    .flags = OP_ANY_DEVICE,
     .shape = inner_shape,
     .compose = inner,
-    .samples = "5,5; 3x4,4; 3x4,2x4; 2x3x4,5x4; ,3x4; 3,; ,; 3x0,2x0; 0x3,3",
-    .errors = "3,4 ! ESHAPE; 3@i64,3 ! EDTYPE",
+    .samples = "5,5; 3x4,4; 3x4,2x4; 2x3x4,5x4; ,3x4; 3,; ,; 3x0,2x0; 0x3,3; 3@i64,2x3@i64; @bool,2@i32",
+    .errors = "3,4 ! ESHAPE; 3@i64,3 ! EDTYPE; 3@bool,3@bool ! EDTYPE",
 };
 const TensorOp op_kron = {
     .name = "kron",
@@ -103,29 +110,65 @@ const TensorOp op_kron = {
     .samples = "2x3,4x2; 3,2x2; 2x1x2,3; ,2x2; ,; 0x2,3x1; 2x2x2,1x3x2; 2@i64,3@i64; 2@bool,3; 2x2@u8,@bool",
     .errors = "1x1x1x1x1x1x1x1x2,1 ! ESHAPE",
 };
-static const OpField cross_fields[] = { OP_FIELD(OP_INT, CrossParams, dim, "-2147483648"), { 0 } };
+static const OpField cross_fields[] = { OP_OPTION(TensorCrossArgs, dim), { 0 } };
 const TensorOp op_cross = {
     .name = "cross",
     .summary = "cross product of vectors of 3 along dim (the first dim of 3 unless given)",
     .gradient = "da = b x g, db = g x a",
     .arity = 2,
-    .params = sizeof(CrossParams),
+    .params = sizeof(TensorCrossArgs),
+    .defaults = &tensor_cross_defaults,
     .fields = cross_fields,
     .shape = cross_shape,
     .compose = cross,
-    .flags = OP_ANY_DEVICE | OP_SAME_DTYPE | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE | OP_ONE_DTYPE | OP_ROUND_ONCE,
     .samples =
         "3,3; 4x3,4x3; 3x4,3x4 {dim=0}; 2x3x3,1x3x3 {dim=-1}; 3x3,3x3; 0x3,0x3; 3@i64,3@i64; 4x3,1x3 {dim=1}",
     .errors = "3,4 ! ESHAPE; 2x4,2x4 ! ESHAPE; 4x3,3 ! ESHAPE; 4x3,4x3 {dim=0} ! ESHAPE; 3,3 {dim=1} ! "
-              "EINDEX; 2x3,4x3 ! ESHAPE",
+              "EINDEX; 2x3,4x3 ! ESHAPE; 3@i64,3 ! EDTYPE; 3@bool,3@bool ! EDTYPE",
+};
+static int vecdot_shape(OpCall *c)
+{
+    TensorVecdotArgs *p = op_params_mut(c);
+    const Tensor *a = op_input(c, 0), *b = op_input(c, 1);
+    int64_t joint[TENSOR_MAX_DIMS];
+    const int ndim = shape_broadcast(shape_of(a), shape_of(b), joint);
+    if (ndim < 0) return op_fail(c, TENSOR_ESHAPE, "%s and %s do not broadcast", S(a), S(b));
+    p->dim = call_dim(c, p->dim, (TensorShape){ ndim, joint });
+    return p->dim < 0 ? -1 : 0;
+}
+
+static int vecdot(OpCall *c)
+{
+    const TensorVecdotArgs *p = op_params(c);
+    return op_set_result(c, 0, tensor_sum(tensor_mul(op_input(c, 0), op_input(c, 1)), p->dim));
+}
+
+static const OpField vecdot_fields[] = { OP_OPTION(TensorVecdotArgs, dim), { 0 } };
+const TensorOp op_vecdot = {
+    .name = "vecdot",
+    .summary = "sum of a b along dim, of operands that broadcast",
+    .gradient = "da = g b, db = g a",
+    .arity = 2,
+    .params = sizeof(TensorVecdotArgs),
+    .defaults = &tensor_vecdot_defaults,
+    .fields = vecdot_fields,
+    .shape = vecdot_shape,
+    .compose = vecdot,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ONE_DTYPE | OP_ROUND_ONCE,
+    .torch = "linalg.vecdot",
+    .samples = "5,5; 3x4,3x4; 3x4,4; 3x1,3x4 {dim=0}; 2x3x4,3x1 {dim=-2}; ,; 0x3,3; 3x0,3x0; 1,5",
+    .errors = "3,4 ! ESHAPE; 3,3 {dim=1} ! EINDEX; 3@i64,3@i64 ! EDTYPE",
 };
 REGISTER_OP(op_inner);
 REGISTER_OP(op_kron);
 REGISTER_OP(op_cross);
+REGISTER_OP(op_vecdot);
 
 Tensor *tensor_inner(Tensor *a, Tensor *b) { return APPLY(&op_inner, NULL, a, b); }
 Tensor *tensor_kron(Tensor *a, Tensor *b) { return APPLY(&op_kron, NULL, a, b); }
-Tensor *tensor_cross_args(TensorCrossArgs a) { return APPLY(&op_cross, &(CrossParams){ a.dim }, a.a, a.b); }
+Tensor *tensor_cross_args(TensorCrossArgs a) { return APPLY(&op_cross, &a, a.a, a.b); }
+Tensor *tensor_vecdot_args(TensorVecdotArgs a) { return APPLY(&op_vecdot, &a, a.a, a.b); }
 Tensor *tensor_vdot(Tensor *a, Tensor *b)
 {
     const Naming before = name_as("dot", __func__);
@@ -137,6 +180,7 @@ Tensor *tensor_vdot(Tensor *a, Tensor *b)
 static int bilinear_shape(OpCall *c)
 {
     const Tensor *x1 = op_input(c, 0), *x2 = op_input(c, 1), *w = op_input(c, 2), *b = op_input(c, 3);
+    if (check_numbers(c, w)) return -1;
     if (w->ndim != 3) return op_fail(c, TENSOR_ESHAPE, "weight %s: want [out, in1, in2]", S(w));
     bool fits = x1->ndim && x1->ndim == x2->ndim;
     for (int d = 0; fits && d < x1->ndim - 1; d++) fits = x1->shape[d] == x2->shape[d];
@@ -168,10 +212,10 @@ const TensorOp op_bilinear = {
     .optional = KEEP_INPUT(3),
     .shape = bilinear_shape,
     .compose = bilinear,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE | OP_ONE_DTYPE | OP_ROUND_ONCE,
     .torch = "nn.functional.bilinear",
     .samples = "3x4,3x2,5x4x2,5; 4,2,3x4x2,-; 2x3x4,2x3x2,2x4x2,2; 0x4,0x2,3x4x2,3; 3x0,3x2,2x0x2,2; "
-               "3x4,3x2,0x4x2,0",
+               "3x4,3x2,0x4x2,0; 3x4@i64,3x2@i64,5x4x2@i64,5@i64",
     .errors = "3x4,2x2,5x4x2,5 ! ESHAPE; 3x4,3x3,5x4x2,5 ! ESHAPE; 3x4,3x2,5x4,5 ! ESHAPE; 3x4,3x2,5x4x2,4 ! "
               "ESHAPE",
 };
@@ -183,10 +227,6 @@ Tensor *tensor_bilinear(Tensor *x1, Tensor *x2, Tensor *weight, Tensor *bias)
 }
 
 /* ---- beta input + alpha product -------------------------------------------------------------- */
-
-typedef struct AddParams {
-    double beta, alpha;
-} AddParams;
 
 static int want_ranks(OpCall *c, int a_rank, int b_rank)
 {
@@ -215,12 +255,23 @@ static int addmv_shape(OpCall *c)
     return want_input(c, x, SHAPE(a->shape[0]));
 }
 
+static int category(TensorDtype dtype) { return dtype == TENSOR_BOOL ? 0 : dtype_is_float(dtype) ? 2 : 1; }
+
+/* What the three promote to; an input of rank 0 counts where it is of a higher category. */
+static TensorDtype addr_dtype(const Tensor *x, const Tensor *a, const Tensor *b)
+{
+    const TensorDtype dtype = tensor_promote_types((TensorDtype)a->dtype, (TensorDtype)b->dtype);
+    const bool counts = x->ndim || category((TensorDtype)x->dtype) > category(dtype);
+    return counts ? tensor_promote_types(dtype, (TensorDtype)x->dtype) : dtype;
+}
+
 static int addr_shape(OpCall *c)
 {
-    return want_ranks(c, 1, 1) ||
-                   want_input(c, op_input(c, 0), SHAPE(op_input(c, 1)->shape[0], op_input(c, 2)->shape[0]))
-               ? -1
-               : 0;
+    const TensorAddmmArgs *p = op_params(c);
+    const Tensor *x = op_input(c, 0), *a = op_input(c, 1), *b = op_input(c, 2);
+    if (want_ranks(c, 1, 1) || want_input(c, x, SHAPE(a->shape[0], b->shape[0]))) return -1;
+    if (dtype_is_float(addr_dtype(x, a, b)) || (is_integral(p->alpha) && is_integral(p->beta))) return 0;
+    return op_fail(c, TENSOR_EVALUE, "beta = %g, alpha = %g: integers want integers", p->beta, p->alpha);
 }
 
 static int addbmm_shape(OpCall *c)
@@ -233,7 +284,7 @@ static int addbmm_shape(OpCall *c)
 
 static Tensor *add_product(OpCall *c, Tensor *x, Tensor *a, Tensor *b)
 {
-    const AddParams *p = op_params(c);
+    const TensorAddmmArgs *p = op_params(c);
     return tensor_addmm(x, a, b, .beta = p->beta, .alpha = p->alpha);
 }
 
@@ -244,11 +295,23 @@ static int addmv(OpCall *c)
     return op_set_result(c, 0, y ? tensor_select(y, 1, 0) : NULL);
 }
 
+/* x, or with beta = 0 zeros that have its gradient, 0, and nothing of its values. */
+static Tensor *beta_times(Tensor *x, double beta)
+{
+    if (beta != 0) return beta == 1 ? x : tensor_mul_scalar(x, beta);
+    Tensor *zero = tensor_zeros_like(x);
+    return zero ? tensor_where(tensor_isnan(zero), x, zero) : NULL;
+}
+
+/* Elementwise, so dtypes are promoted, and alpha = 0 makes NaN of infinities, as in PyTorch. */
 static int addr(OpCall *c)
 {
-    return op_set_result(c, 0,
-                         add_product(c, op_input(c, 0), tensor_unsqueeze(op_input(c, 1), 1),
-                                     tensor_unsqueeze(op_input(c, 2), 0)));
+    const TensorAddmmArgs *p = op_params(c);
+    const TensorDtype dtype = addr_dtype(op_input(c, 0), op_input(c, 1), op_input(c, 2));
+    Tensor *a = tensor_to(tensor_unsqueeze(op_input(c, 1), 1), dtype), *b = op_input(c, 2);
+    Tensor *y = tensor_mul(p->alpha == 1 ? a : tensor_mul_scalar(a, p->alpha), b);
+    y = tensor_add(beta_times(op_input(c, 0), p->beta), y);
+    return op_set_result(c, 0, y ? tensor_to(y, dtype) : NULL);
 }
 
 static int addbmm(OpCall *c)
@@ -259,21 +322,22 @@ static int addbmm(OpCall *c)
     return op_set_result(c, 0, add_product(c, op_input(c, 0), wide, tensor_reshape(b, SHAPE(k, n))));
 }
 
-static const OpField add_fields[] = { OP_FIELD(OP_DOUBLE, AddParams, beta, "1"),
-                                      OP_FIELD(OP_DOUBLE, AddParams, alpha, "1"),
+static const OpField add_fields[] = { OP_OPTION(TensorAddmmArgs, beta),
+                                      OP_OPTION(TensorAddmmArgs, alpha),
                                       { 0 } };
-#define ADD                                                        \
-    .arity = 3, .params = sizeof(AddParams), .fields = add_fields, \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
+#define ADD \
+    .arity = 3, .params = sizeof(TensorAddmmArgs), .defaults = &tensor_addmm_defaults, .fields = add_fields
 
 const TensorOp op_addmv = {
     .name = "addmv",
     .summary = "beta input + alpha a b for [m, k] [k]",
     ADD,
+    .flags = OP_ANY_DEVICE | OP_ONE_DTYPE,
     .gradient = "dx = beta g, da = alpha g b^T, db = alpha a^T g",
     .shape = addmv_shape,
     .compose = addmv,
-    .samples = "3,3x4,4; 1,3x4,4 {alpha=2}; ,3x4,4 {beta=.5 alpha=-1}; 3,3x0,0; 0,0x4,4; 3,3x4,4 {beta=0}",
+    .samples = "3,3x4,4; 1,3x4,4 {alpha=2}; ,3x4,4 {beta=.5 alpha=-1}; 3,3x0,0; 0,0x4,4; 3,3x4,4 {beta=0}; "
+               "3@i64,3x4@i64,4@i64 {alpha=2}",
     .errors =
         "3,3x4,5 ! ESHAPE; 4,3x4,4 ! ESHAPE; 3,3x4,4x1 ! ESHAPE; 3x3,3x4,4 ! ESHAPE; 3@i64,3x4,4 ! EDTYPE",
 };
@@ -281,16 +345,21 @@ const TensorOp op_addr = {
     .name = "addr",
     .summary = "beta input + alpha a b^T for [m] [n]",
     ADD,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
     .gradient = "dx = beta g, da = alpha g b, db = alpha g^T a",
     .shape = addr_shape,
     .compose = addr,
-    .samples = "3x4,3,4; 4,3,4 {alpha=2}; 3x1,3,4 {beta=.5 alpha=-1}; ,3,4; 0x4,0,4; 3x4,3,4 {beta=0}",
-    .errors = "4x3,3,4 ! ESHAPE; 3x4,3x1,4 ! ESHAPE; 1x3x4,3,4 ! ESHAPE; 3x4@i64,3,4 ! EDTYPE",
+    .samples = "3x4,3,4; 4,3,4 {alpha=2}; 3x1,3,4 {beta=.5 alpha=-1}; ,3,4; 0x4,0,4; 3x4,3,4 {beta=0}; "
+               "3x4,3,4 {alpha=0}; 3x4@i64,3@i32,4@u8 {alpha=2}; 3x4,3@i64,4; @i64,3@bool,4@bool; "
+               "4@bool,3@bool,4@bool {alpha=2}",
+    .errors = "4x3,3,4 ! ESHAPE; 3x4,3x1,4 ! ESHAPE; 1x3x4,3,4 ! ESHAPE; "
+              "4@i64,3@i64,4@i64 {alpha=.5} ! EVALUE",
 };
 const TensorOp op_addbmm = {
     .name = "addbmm",
     .summary = "beta input + alpha sum_i a_i b_i for [B, m, k] [B, k, n]",
     ADD,
+    .flags = OP_ANY_DEVICE | OP_ONE_DTYPE,
     .gradient = "dx = beta g, da_i = alpha g b_i^T, db_i = alpha a_i^T g",
     .shape = addbmm_shape,
     .compose = addbmm,
@@ -303,22 +372,13 @@ REGISTER_OP(op_addmv);
 REGISTER_OP(op_addr);
 REGISTER_OP(op_addbmm);
 
-Tensor *tensor_addmv_args(TensorAddmmArgs s)
-{
-    return APPLY(&op_addmv, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b);
-}
-Tensor *tensor_addr_args(TensorAddmmArgs s)
-{
-    return APPLY(&op_addr, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b);
-}
-Tensor *tensor_addbmm_args(TensorAddmmArgs s)
-{
-    return APPLY(&op_addbmm, &((AddParams){ s.beta, s.alpha }), s.input, s.a, s.b);
-}
+Tensor *tensor_addmv_args(TensorAddmmArgs s) { return APPLY(&op_addmv, &s, s.input, s.a, s.b); }
+Tensor *tensor_addr_args(TensorAddmmArgs s) { return APPLY(&op_addr, &s, s.input, s.a, s.b); }
+Tensor *tensor_addbmm_args(TensorAddmmArgs s) { return APPLY(&op_addbmm, &s, s.input, s.a, s.b); }
 
 static Tensor *add_in_place(const TensorOp *op, const TensorAddmmArgs *s, const void *site)
 {
-    return op_apply_(op, (Tensor *[]){ s->input, s->a, s->b }, 3, &(AddParams){ s->beta, s->alpha }, site);
+    return op_apply_(op, (Tensor *[]){ s->input, s->a, s->b }, 3, s, site);
 }
 
 Tensor *tensor_addmv_args_(TensorAddmmArgs s) { return add_in_place(&op_addmv, &s, SITE); }
