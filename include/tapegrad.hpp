@@ -1,0 +1,63 @@
+// tapegrad.hpp - what C++17 needs beside tapegrad.h: shapes and lists, which C writes as compound literals.
+//
+//     Tensor *x = tensor_randn(SHAPE(2, 3), TENSOR_F32);
+//     Tensor *y = tensor_cat_args({ TENSORS(x, x), 0 });
+//     TensorHuberArgs options = tensor_huber_defaults;         // copy the defaults, then change them
+//     options.input = x, options.target = y, options.delta = 0.5;
+//     Tensor *loss = tensor_huber_loss_args(options);
+//
+// A function with options is called by its name that ends in _args; its macro is C's.  SHAPE, DIMS and
+// TENSORS live to the end of the full expression that they stand in; functions copy what they need.
+#ifndef TAPEGRAD_HPP
+#define TAPEGRAD_HPP
+
+#include <array>
+#include <initializer_list>
+#include <vector>
+#include <tapegrad.h>
+
+namespace tapegrad {
+
+// Sizes or dimensions.
+class Shape {
+  public:
+    Shape(std::initializer_list<int64_t> sizes) : size(sizes) {}
+    operator TensorShape() const { return { static_cast<int>(size.size()), size.data() }; }
+
+  private:
+    std::vector<int64_t> size;
+};
+
+// Tensors in order.  The list does not own them.
+template <std::size_t n> class List {
+  public:
+    template <class... T> explicit List(T *...tensors) : item{ { tensors... } } {}
+    operator TensorList() const { return { static_cast<int>(n), item.data() }; }
+
+  private:
+    std::array<Tensor *, n> item;
+};
+template <class... T> List(T *...) -> List<sizeof...(T)>;
+
+// A scope that closes itself.
+class Scope {
+  public:
+    Scope() : scope(tensor_scope_open()) {}
+    ~Scope() { tensor_scope_close(scope); }
+    Scope(const Scope &) = delete;
+    Scope &operator=(const Scope &) = delete;
+
+  private:
+    TensorScope scope;
+};
+
+} // namespace tapegrad
+
+#undef SHAPE
+#undef DIMS
+#undef TENSORS
+#define SHAPE(...) (TensorShape)(tapegrad::Shape{ __VA_ARGS__ })
+#define DIMS(...) SHAPE(__VA_ARGS__)
+#define TENSORS(...) (TensorList)(tapegrad::List(__VA_ARGS__))
+
+#endif

@@ -1,0 +1,33 @@
+"""every_function.py - writes the C++ program that calls every function of the headers, for test/foreign.sh.
+
+    gcc -E -P -Iinclude include/tapegrad.h | python3 test/foreign/every_function.py > build/every_function.cpp
+
+call.hpp says how a function is called.  What is read here is names alone: functions, options structs with their constants, and
+whether a struct's first member is a Tensor.
+"""
+
+import re
+import sys
+
+API = r'__attribute__\(\(visibility\("default"\)\)\)'
+text = re.sub(r"\s+", " ", sys.stdin.read())
+functions = sorted(
+    set(re.findall(API + r" [^;{]*?[ *](\w+)\((?:[^()]|\([^()]*\))*\)[^;{()]*(?:__attribute__[^;]*)?;", text))
+)
+constants = sorted(set(re.findall(API + r" extern const (\w+) (\w+_defaults) ?;", text)))
+of_tensor = set(re.findall(r"typedef struct (\w+) { Tensor \*", text))
+structs = set(re.findall(r"typedef struct (\w+Args) {", text))
+without = sorted(structs - {name for name, _ in constants})
+if without and "--lenient" not in sys.argv:
+    sys.exit("options structs without a constant of defaults: " + ", ".join(without))
+
+print('#include <tapegrad.h>\n#include <tapegrad.hpp>\n#include "foreign/call.hpp"\n')
+for struct, constant in constants:
+    first = "true" if struct in of_tensor else "false"
+    print("template <> struct Options<%s> { static constexpr bool of_tensor = %s;" % (struct, first))
+    print("    static %s get() { return %s; } };" % (struct, constant))
+print("\nint main()\n{")
+for name in functions:
+    print('    call("%s", %s);' % (name, name))
+print("    return finish(%d);\n}" % len(functions))
+print("%d functions, %d options structs" % (len(functions), len(constants)), file=sys.stderr)
