@@ -47,7 +47,7 @@ int main(void)
     GradcheckReport report;
     tensor_gradcheck_args((GradcheckArgs){ .op = &bad_square, .inputs = &x, .n = 1, .report = &report });
     puts("bad_square, as it should be found out:");
-    gradcheck_print(stdout, &report);
+    tensor_gradcheck_print(stdout, &report);
     ok = ok && !report.ok;
     tensor_error_clear();
 

@@ -29,7 +29,8 @@ TAPEGRAD_API bool tensor_requires_grad(
 TAPEGRAD_API bool tensor_is_leaf(const Tensor *x);
 
 /* tensor_grad - the accumulated gradient (x's field .grad), or NULL when there is none yet.
- * tensor_set_grad - replaces it; NULL drops it.  ESHAPE, EDTYPE, EDEVICE unless it matches x. */
+ * tensor_set_grad - replaces it; NULL drops it.  ESHAPE, EDTYPE, EDEVICE unless it matches x.  EVALUE: x
+ * itself. */
 TAPEGRAD_API Tensor *tensor_grad(const Tensor *x);
 TAPEGRAD_API int tensor_set_grad(Tensor *x, Tensor *grad);
 
@@ -131,8 +132,8 @@ TAPEGRAD_API int tensor_register_post_accumulate_grad_hook(Tensor *x, void (*fn)
                                                            void *ctx);
 TAPEGRAD_API int tensor_remove_hook(Tensor *x, int id);
 
-/* tensor_tape_length, tensor_tape_bytes - entries alive on this thread's tape, and the bytes they keep:
- * their own and those of saved storages. */
+/* tensor_tape_length, tensor_tape_bytes - entries alive on this thread's tape, and the bytes they keep: their
+ * own, and those of each storage that one of them saved.  bytes: -1 and ENOMEM without memory to count. */
 TAPEGRAD_API int64_t tensor_tape_length(void);
 TAPEGRAD_API int64_t tensor_tape_bytes(void);
 
@@ -379,8 +380,8 @@ typedef struct GradcheckArgs {
                                            .n = TENSOR_COUNT_(__VA_ARGS__) })
 TAPEGRAD_API int tensor_gradcheck_args(GradcheckArgs args);
 
-/* gradcheck_print - the report as a table, one line an element. */
-TAPEGRAD_API void gradcheck_print(FILE *file, const GradcheckReport *report);
+/* tensor_gradcheck_print - the report as a table, one line an element. */
+TAPEGRAD_API void tensor_gradcheck_print(FILE *file, const GradcheckReport *report);
 
 #ifdef __cplusplus
 }

@@ -54,7 +54,7 @@ static inline void tapegrad_assert_gradcheck_(GradcheckArgs args, const char *fi
     static GradcheckReport report;
     args.report = &report;
     if (tensor_gradcheck_args(args) == 0) return;
-    gradcheck_print(stderr, &report);
+    tensor_gradcheck_print(stderr, &report);
     tensor_error_clear();
     _fail(file, line);
 }

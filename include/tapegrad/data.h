@@ -31,7 +31,8 @@ typedef struct DataMnistArgs {
 TAPEGRAD_API extern const DataMnistArgs data_mnist_defaults;
 
 /* data_mnist("data/mnist", DATA_TRAIN, .mean = 0.1307, .std = 0.3081) - the four IDX files of MNIST (or
- * Fashion-MNIST), plain or .gz, by their usual names in the folder.  x [n, 1, h, w] f32, rounded as PyTorch's
+ * Fashion-MNIST), plain or .gz, by their usual names in the folder.  NULL: the first of $TAPEGRAD_DATA/mnist,
+ * $TAPEGRAD_DATA, data/mnist and data that has them.  x [n, 1, h, w] f32, rounded as PyTorch's
  * ToTensor and Normalize do; y [n] i64. EIO: a file is missing.  EFORMAT: it is damaged, or images and labels
  * differ in number.  EVALUE: std not above 0. */
 #define data_mnist(...) \

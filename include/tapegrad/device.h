@@ -49,8 +49,9 @@ TAPEGRAD_API int tensor_num_threads(void);
 TAPEGRAD_API void tensor_parallel_for(int64_t n, int64_t work,
                                       void (*span)(void *ctx, int64_t from, int64_t to), void *ctx);
 
-/* tensor_build_info - version, CPU features in use, BLIS version and sub-configuration, threads, devices: the
- * text that `tapegrad info` prints.  Valid until the next call on this thread. */
+/* tensor_build_info - version, CPU features in use, BLIS version and sub-configuration, LAPACK's library,
+ * threads, devices, and of what is missing why: the text that `tapegrad info` prints.  Valid until the next
+ * call on this thread. */
 TAPEGRAD_API const char *tensor_build_info(void);
 
 #ifdef __cplusplus

@@ -229,10 +229,26 @@ TAPEGRAD_API void tensor_scope_close(TensorScope scope);
 TAPEGRAD_API Tensor *tensor_scope_return(TensorScope scope, Tensor *y);
 
 /* tensor_retain - one more reference, returned for convenience; tensor_release gives it back.  NULL is
- * ignored.  Releasing what only scopes hold is refused (EVALUE).  Without an open scope a tensor belongs to
+ * ignored.  Releasing what only scopes, gradients or views hold is refused (EVALUE), and so is, by every
+ * function, a tensor that was released.  Without an open scope a tensor belongs to
  * the thread's root scope, which ends with the thread: open one round whatever runs often. */
 TAPEGRAD_API Tensor *tensor_retain(Tensor *x);
 TAPEGRAD_API void tensor_release(Tensor *x);
+
+/* tensor_assign - *handle, which holds a reference of yours or is NULL, now holds one of x; what it held is
+ * released.  For a state that is carried from scope to scope:
+ *
+ *     Tensor *state = NULL;
+ *     tensor_assign(&state, tensor_zeros(SHAPE(8), TENSOR_F32));
+ *     for (int step = 0; step < steps; step++) {
+ *         TensorScope scope = tensor_scope_open();
+ *         tensor_assign(&state, tensor_tanh(tensor_add(state, input(step))));
+ *         tensor_scope_close(scope);
+ *     }
+ *     tensor_release(state);
+ *
+ * -1, and *handle stays as it was, when x is NULL. */
+TAPEGRAD_API int tensor_assign(Tensor **handle, Tensor *x);
 
 /* tensor_live_count - tensors that exist in this process, in all threads. */
 TAPEGRAD_API int64_t tensor_live_count(void);

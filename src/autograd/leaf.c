@@ -45,6 +45,7 @@ Tensor *tensor_grad(const Tensor *x)
 int tensor_set_grad(Tensor *x, Tensor *grad)
 {
     if (check_null(x, "tensor_set_grad", 1)) return -1;
+    if (grad && check_null(grad, "tensor_set_grad", 2)) return -1;
     if (grad == x) return fail(TENSOR_EVALUE, "tensor_set_grad", "%s cannot be its own gradient", S(x));
     if (grad && !shape_equal(shape_of(grad), shape_of(x)))
         return fail(TENSOR_ESHAPE, "tensor_set_grad", "a gradient %s for %s", S(grad), S(x));

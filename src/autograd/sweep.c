@@ -472,7 +472,7 @@ static void sweep_free(Sweep *s, int status)
 
 static int check_root(const Sweep *s, Tensor *y, const Tensor *g, int i)
 {
-    if (!y) return tensor_error() ? -1 : fail(TENSOR_ENULL, s->name, "tensor %d is NULL", i + 1);
+    if (check_null(y, s->name, i + 1) || (g && check_null(g, s->name, i + 1))) return -1;
     int recorded = history_of(y);
     if (recorded < 0) return -1;
     if (!recorded)
@@ -564,7 +564,7 @@ int tensor_backward_args(TensorBackwardArgs args)
 static int check_wanted(const char *name, Tensor *const *inputs, int m)
 {
     for (int i = 0; i < m; i++) {
-        if (!inputs[i]) return tensor_error() ? -1 : fail(TENSOR_ENULL, name, "input %d is NULL", i + 1);
+        if (check_null(inputs[i], name, i + 1)) return -1;
         int recorded = history_of(inputs[i]);
         if (recorded < 0) return -1;
         if (!recorded)

@@ -7,6 +7,7 @@
  * is empty.
  *  - Only the tape's own thread touches entries.  A result that dies in another thread is noted, and settled
  * later. */
+#include <stdlib.h>
 #include "tape.h"
 #include "tensor/thread.h"
 
@@ -199,16 +200,37 @@ int64_t tensor_tape_length(void)
     return my_tape->living;
 }
 
+static int by_address(const void *a, const void *b)
+{
+    const Storage *x = *(Storage *const *)a, *y = *(Storage *const *)b;
+    return (x > y) - (x < y);
+}
+
+/* The storages that entries keep, into list unless it is NULL: their number. */
+static size_t list_storages(const Storage **list)
+{
+    size_t n = 0;
+    for (int64_t i = 0; i < my_tape->count; i++) {
+        const Entry *e = my_tape->at[i];
+        for (int s = 0; e && s < e->saves && !e->freed; s++, n++)
+            if (list) list[n] = e->saved[s].storage;
+    }
+    return n;
+}
+
 int64_t tensor_tape_bytes(void)
 {
+    if (!my_tape) return 0;
+    settle(my_tape);
     int64_t bytes = 0;
-    if (my_tape) settle(my_tape);
-    for (int64_t i = 0; my_tape && i < my_tape->count; i++) {
-        const Entry *e = my_tape->at[i];
-        if (!e) continue;
-        bytes += (int64_t)e->bytes;
-        for (int s = 0; s < e->saves && !e->freed; s++) bytes += (int64_t)e->saved[s].storage->bytes;
-    }
+    for (int64_t i = 0; i < my_tape->count; i++) bytes += my_tape->at[i] ? (int64_t)my_tape->at[i]->bytes : 0;
+    size_t n = list_storages(NULL);
+    const Storage **list = tg_alloc(n * sizeof *list);
+    if (!list) return fail_memory("tensor_tape_bytes");
+    list_storages(list);
+    qsort(list, n, sizeof *list, by_address);
+    for (size_t i = 0; i < n; i++) bytes += i && list[i] == list[i - 1] ? 0 : (int64_t)list[i]->bytes;
+    tg_free(list, n * sizeof *list);
     return bytes;
 }
 

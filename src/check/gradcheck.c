@@ -434,6 +434,7 @@ static int prepare(Check *c)
         Tensor *x = c->args.inputs[i];
         bool optional = c->args.op && i < 32 && (c->args.op->optional >> i & 1);
         if (!x && !optional) return tensor_error() ? -1 : wrong(c, TENSOR_ENULL, "input %d is NULL", i);
+        if (x && check_null(x, "tensor_gradcheck", i + 1)) return -1;
         bool free_input =
             x && dtype_is_float(x->dtype) && !(c->args.op && i < 32 && (c->args.op->no_grad_inputs >> i & 1));
         if (prepare_input(c, x, i, free_input && (!any || on_graph(x)))) return -1;
@@ -527,7 +528,7 @@ int tensor_gradcheck_args(GradcheckArgs args)
     return status;
 }
 
-void gradcheck_print(FILE *file, const GradcheckReport *r)
+void tensor_gradcheck_print(FILE *file, const GradcheckReport *r)
 {
     if (!file || !r) return;
     if (r->ok) {

@@ -140,15 +140,3 @@ const Device cpu_device = { .abi = DEVICE_ABI,
                             KERNEL_LIST(K)
 #undef K
 };
-
-const char *tensor_build_info(void)
-{
-    static THREAD_LOCAL char text[1024];
-    int n = snprintf(text, sizeof text, "tapegrad      %s (ops %s)\n", TAPEGRAD_VERSION, TAPEGRAD_OPS_DIGEST);
-    n += snprintf(text + n, sizeof text - (size_t)n, "cpu           %s\n", describe());
-    n += snprintf(text + n, sizeof text - (size_t)n, "blis          %s, sub-configuration %s\n",
-                  blis_version(), blis_config());
-    n += snprintf(text + n, sizeof text - (size_t)n, "threads       %d\n", tensor_num_threads());
-    describe_devices(text + n, sizeof text - (size_t)n);
-    return text;
-}

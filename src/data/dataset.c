@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 #include <tapegrad/io.h>
 #include "dataset.h"
@@ -68,7 +69,7 @@ static int tensors_batch(const Dataset *d, const int64_t *index, int64_t n, Data
 Dataset *data_tensors(Tensor *x, Tensor *y)
 {
     if (check_null(x, "data_tensors", 1)) return NULL;
-    if (!y && tensor_error()) return NULL;
+    if (y ? check_null(y, "data_tensors", 2) : tensor_error() != NULL) return NULL;
     if (x->ndim < 1 || (y && (y->ndim < 1 || y->shape[0] != x->shape[0])))
         return fail(TENSOR_ESHAPE, "data_tensors", "x %s and y %s: the first sizes must be there and agree",
                     S(x), y ? S(y) : "NULL"),
@@ -107,14 +108,36 @@ static int images_batch(const Dataset *d, const int64_t *index, int64_t n, Datas
     return 0;
 }
 
-/* The file under any of the names it goes by. */
+/* The path of the file under any of the names it goes by. */
+static bool find_file(char *path, const char *folder, const char *name)
+{
+    for (int plain = 0; plain < 2; plain++) {
+        int length = snprintf(path, PATH_MAX, "%s/%s%s", folder, name, plain ? "" : ".gz");
+        if (length < PATH_MAX && access(path, R_OK) == 0) return true;
+    }
+    return false;
+}
+
+/* Where MNIST is looked for when no folder is named; NULL and EIO: nowhere. */
+static const char *find_mnist(char *folder, const char *name)
+{
+    static const char *const below[] = { "/mnist", "" };
+    const char *roots[] = { getenv("TAPEGRAD_DATA"), "data" };
+    char path[PATH_MAX];
+    for (int i = 0; i < 4; i++) {
+        if (!roots[i / 2] || snprintf(folder, PATH_MAX, "%s%s", roots[i / 2], below[i % 2]) >= PATH_MAX)
+            continue;
+        if (find_file(path, folder, name)) return folder;
+    }
+    fail(TENSOR_EIO, "data_mnist", "no %s in $TAPEGRAD_DATA (%s) nor in data: name the folder", name,
+         roots[0] ? roots[0] : "not set");
+    return NULL;
+}
+
 static Tensor *read_mnist(const char *folder, const char *name)
 {
     char path[PATH_MAX];
-    for (int plain = 0; plain < 2; plain++) {
-        int length = snprintf(path, sizeof path, "%s/%s%s", folder, name, plain ? "" : ".gz");
-        if (length < (int)sizeof path && access(path, R_OK) == 0) return io_read_idx(path);
-    }
+    if (find_file(path, folder, name)) return io_read_idx(path);
     return fail(TENSOR_EIO, "data_mnist", "neither %s/%s nor %s/%s.gz can be read", folder, name, folder,
                 name),
            NULL;
@@ -122,9 +145,10 @@ static Tensor *read_mnist(const char *folder, const char *name)
 
 static Dataset *mnist(DataMnistArgs args)
 {
-    char name[64];
+    char name[64], found[PATH_MAX];
     const char *part = args.split == DATA_TRAIN ? "train" : "t10k";
     snprintf(name, sizeof name, "%s-images-idx3-ubyte", part);
+    if (!args.folder && !(args.folder = find_mnist(found, name))) return NULL;
     Tensor *images = read_mnist(args.folder, name);
     snprintf(name, sizeof name, "%s-labels-idx1-ubyte", part);
     Tensor *labels = images ? read_mnist(args.folder, name) : NULL;
@@ -146,7 +170,6 @@ static Dataset *mnist(DataMnistArgs args)
 
 Dataset *data_mnist_args(DataMnistArgs args)
 {
-    if (!args.folder) return fail(TENSOR_ENULL, "data_mnist", "the folder is NULL"), NULL;
     if (!(args.std > 0) || !isfinite(args.std) || !isfinite(args.mean))
         return fail(TENSOR_EVALUE, "data_mnist", "mean %g, std %g: finite, and std above 0", args.mean,
                     args.std),

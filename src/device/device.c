@@ -50,7 +50,7 @@ static void own_folder(char *folder, size_t size)
 static void *open_plugin(const char *name, char *why, size_t size)
 {
     char folder[PATH_MAX], path[PATH_MAX + 64];
-    const char *given = getenv("TAPEGRAD_PLUGIN_DIR");
+    const char *given = secure_getenv("TAPEGRAD_PLUGIN_DIR");
     void *handle = NULL;
     if (given && *given) {
         snprintf(path, sizeof path, "%s/libtapegrad_%s.so", given, name);

@@ -94,21 +94,4 @@ static inline uint16_t bf16_from_f64(double value)
                                             : bf16_from_f32(half_odd_f32(value));
 }
 
-static inline void f16_to_f32_n(float *y, const uint16_t *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) y[i] = f16_to_f32(x[i]);
-}
-static inline void f16_from_f32_n(uint16_t *y, const float *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) y[i] = f16_from_f32(x[i]);
-}
-static inline void bf16_to_f32_n(float *y, const uint16_t *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) y[i] = bf16_to_f32(x[i]);
-}
-static inline void bf16_from_f32_n(uint16_t *y, const float *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) y[i] = bf16_from_f32(x[i]);
-}
-
 #endif

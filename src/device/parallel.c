@@ -31,8 +31,9 @@ static struct {
 
 static THREAD_LOCAL bool inside;
 static THREAD_LOCAL int slot;
+static bool forked; /* written by the one thread of a child, before it has others */
 
-bool parallel_inside(void) { return inside; }
+bool parallel_inside(void) { return inside || forked; }
 
 int parallel_slot(void) { return slot; }
 
@@ -94,20 +95,14 @@ static void *worker(void *unused)
     return NULL;
 }
 
-/* After fork the child has none of the threads. */
-static void forget_workers(void)
-{
-    pool.workers = pool.sleeping = pool.active = 0;
-    pool.open = false;
-    pthread_mutex_init(&pool.lock, NULL);
-    pthread_mutex_init(&pool.busy, NULL);
-    pthread_cond_init(&pool.wake, NULL);
-}
+/* After fork the child has none of the threads, and OpenMP, which BLIS uses, waits for its own for ever: a
+ * child works on one thread. */
+static void stay_alone(void) { forked = true; }
+
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, stay_alone); }
 
 static void add_workers(int wanted)
 {
-    static bool registered;
-    if (!registered) registered = pthread_atfork(NULL, NULL, forget_workers) == 0;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -138,7 +133,7 @@ static void publish(int64_t n, int wanted, void (*piece)(void *ctx, int64_t i), 
 void parallel_for(int64_t n, int threads, void (*piece)(void *ctx, int64_t i), void *ctx)
 {
     if (threads > n) threads = (int)n;
-    if (threads < 2 || inside || pthread_mutex_trylock(&pool.busy)) {
+    if (threads < 2 || parallel_inside() || pthread_mutex_trylock(&pool.busy)) {
         for (int64_t i = 0; i < n; i++) piece(ctx, i);
         return;
     }

@@ -22,7 +22,7 @@ void parallel_for(int64_t n, int threads, void (*piece)(void *ctx, int64_t i), v
  * small. */
 void parallel_split(int64_t n, int threads, void (*span)(void *ctx, int64_t from, int64_t to), void *ctx);
 
-bool parallel_inside(void); /* is this thread working on a piece? */
+bool parallel_inside(void); /* is this thread working on a piece, or this process a fork?  Then it is alone */
 int parallel_slot(
     void); /* in a piece: a number below `threads` that no other thread has now, for scratch memory */
 int parallel_default_threads(

@@ -10,11 +10,11 @@
 typedef struct AtomicFile {
     FILE *file;
     char path[PATH_MAX];      /* the target, symbolic links followed */
-    char temporary[PATH_MAX]; /* what is written; "" when the target is a device or a pipe, which is written
-                                 itself */
+    char temporary[PATH_MAX]; /* what is written, locked as long as it is open */
 } AtomicFile;
 
-/* open: beside the target, under a name of its own, with the target's permissions.
+/* open: a temporary file beside the target, with the target's permissions.  What a save left there whose
+ * process was killed is removed.  A target that exists and is no plain file is refused.
  * write: n bytes.
  * close: keep: sync, rename over the target, sync the folder; else (or when anything failed) remove.
  * -1 and EIO recorded for op; open also ENULL. */

@@ -125,16 +125,46 @@ char *json_string(Json *j)
     return text;
 }
 
-void json_put_string(FILE *f, const char *text)
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void append(JsonText *t, const char *bytes, size_t n)
 {
-    fputc('"', f);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') fprintf(f, "\\%c", *text);
-        else if ((unsigned char)*text < 0x20) fprintf(f, "\\u%04x", (unsigned)*text);
-        else fputc(*text, f);
+    if (t->failed) return;
+    if (t->capacity - t->length < n) {
+        size_t more = 2 * t->capacity + n + 256;
+        char *grown = tg_grow(t->bytes, t->capacity, more);
+        if (!grown) {
+            t->failed = true;
+            return;
+        }
+        t->bytes = grown, t->capacity = more;
     }
-    fputc('"', f);
+    memcpy(t->bytes + t->length, bytes, n);
+    t->length += n;
 }
+
+void json_put(JsonText *t, const char *format, ...)
+{
+    char text[201];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    append(t, text, (size_t)n);
+}
+
+void json_put_string(JsonText *t, const char *text)
+{
+    append(t, "\"", 1);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') json_put(t, "\\%c", *text);
+        else if ((unsigned char)*text < 0x20) json_put(t, "\\u%04x", (unsigned)*text);
+        else append(t, text, 1);
+    }
+    append(t, "\"", 1);
+}
+
+void json_text_free(JsonText *t) { tg_free(t->bytes, t->capacity); }
 
 /* ---- integers -------------------------------------------------------------------------------- */
 

@@ -21,8 +21,18 @@ char *json_string(Json *j);
 int json_integers(Json *j, int64_t *out, int max);
 int json_bad(const Json *j, const char *what);
 
-/* json_put_string - in quotes, with escapes.   json_is_utf8 - n bytes of well-formed UTF-8? */
-void json_put_string(FILE *f, const char *text);
+/* A text that grows.  json_put appends at most 200 bytes; json_put_string a string in quotes, with escapes.
+ * Without memory the text ends up `failed`, and what is appended is dropped.  json_text_free frees it. */
+typedef struct JsonText {
+    char *bytes;
+    size_t length, capacity;
+    bool failed;
+} JsonText;
+void json_put(JsonText *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void json_put_string(JsonText *t, const char *text);
+void json_text_free(JsonText *t);
+
+/* json_is_utf8 - n bytes of well-formed UTF-8? */
 bool json_is_utf8(const char *text, size_t n);
 #pragma GCC visibility pop
 

@@ -84,6 +84,14 @@ static void count(_Atomic int64_t *counter, int64_t delta) /* one writer: no loc
                           memory_order_relaxed);
 }
 
+/* A child of fork has a copy of the lock: as no other thread holds it. */
+static void lock_lists(void) { pthread_mutex_lock(&lock); }
+static void unlock_lists(void) { pthread_mutex_unlock(&lock); }
+__attribute__((constructor)) static void guard_forks(void)
+{
+    pthread_atfork(lock_lists, unlock_lists, unlock_lists);
+}
+
 static void register_cache(void)
 {
     thread_started();

@@ -168,8 +168,9 @@ FORCE_INLINE bool failed_since(unsigned before)
 {
     return unlikely(failure_count != before) && tensor_error();
 } /* and nobody cleared it */
-bool check_null(const Tensor *x, const char *op,
-                int position); /* true (and recorded, if nothing was) when NULL */
+/* check_null - true, and an error recorded, when x is NULL (ENULL, unless an error stands) or was released
+ * (EVALUE): for every public function that takes a tensor, before it reads it. */
+bool check_null(const Tensor *x, const char *op, int position);
 #define S(x) shape_text(shape_of(x))
 
 /* ---- devices: device.c ----------------------------------------------------------------------- */

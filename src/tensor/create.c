@@ -69,17 +69,36 @@ Tensor *tensor_ones_like(const Tensor *x)
 
 /* ---- sequences: made on the host, in f64 or i64, and copied to where and what they shall be ---- */
 
+/* Is every value one of an integer dtype's? */
+static int check_values(const char *function, const Tensor *x, const Tensor *host)
+{
+    if (dtype_is_float(x->dtype) || x->dtype == TENSOR_BOOL || x->dtype == host->dtype) return 0;
+    for (int64_t i = 0; i < host->numel; i++) {
+        double value = host->dtype == TENSOR_F64 ? ((const double *)host->data)[i]
+                                                 : (double)((const int64_t *)host->data)[i];
+        if (check_fill(function, x, value)) return -1;
+    }
+    return 0;
+}
+
 /* Takes over host. */
 static Tensor *deliver(const char *function, Tensor *host, int dtype)
 {
     const Place *place = default_place();
     if (host->dtype == dtype && place == &cpu_place) return own(host);
     Tensor *x = blank(function, shape_of(host), dtype, place);
-    bool failed = x && raw_copy(x, host) < 0;
+    bool failed = x && (check_values(function, x, host) || raw_copy(x, host));
     tensor_release(host);
     if (!failed) return own(x);
     tensor_release(x);
     return NULL;
+}
+
+static bool stays_in_i64(int64_t start, int64_t step, int64_t count)
+{
+    uint64_t room = step > 0 ? (uint64_t)INT64_MAX - (uint64_t)start : (uint64_t)start - (uint64_t)INT64_MIN;
+    uint64_t by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    return count < 2 || (uint64_t)count - 1 <= room / by;
 }
 
 Tensor *tensor_arange(double start, double end, double step, TensorDtype dtype)
@@ -95,6 +114,8 @@ Tensor *tensor_arange(double start, double end, double step, TensorDtype dtype)
     if (!(count < 0x1p60))
         return fail(TENSOR_ESHAPE, name, "from %g to %g by %g: %g elements", start, end, step, count), NULL;
     bool exact = !dtype_is_float((int)dtype) && is_integral(start) && is_integral(step);
+    if (exact && !stays_in_i64((int64_t)start, (int64_t)step, (int64_t)count))
+        return fail(TENSOR_EVALUE, name, "from %g to %g by %g: values beyond i64", start, end, step), NULL;
     Tensor *host = blank(name, SHAPE((int64_t)count), exact ? TENSOR_I64 : TENSOR_F64, &cpu_place);
     if (!host) return NULL;
     if (exact) {
@@ -145,7 +166,7 @@ Tensor *tensor_logspace(double start, double end, int64_t steps, double base, Te
         return fail(TENSOR_EDTYPE, __func__, "no such dtype: %d", (int)dtype), NULL;
     Tensor *host = blank(__func__, SHAPE(steps), TENSOR_F64, &cpu_place);
     if (!host) return NULL;
-    if (!dtype_is_float((int)dtype)) start = trunc(start), end = trunc(end), base = trunc(base);
+    if (!dtype_is_float((int)dtype)) start = trunc(start), end = trunc(end);
     double *y = host->data;
     for (int64_t i = 0; i < steps; i++)
         y[i] = pow(base, steps == 1 ? start : between_f64(start, end, i, steps));
@@ -176,29 +197,69 @@ Tensor *tensor_new_ones(const Tensor *x, TensorShape shape)
 
 /* ---- triangles, as lists of places ----------------------------------------------------------- */
 
-/* The places of a triangle row by row: columns [from, to) of each row. */
+/* The rows [begin, end) of a triangle in which it has places; whole of them have all columns. */
+typedef struct Triangle {
+    int64_t columns, offset, begin, end, whole;
+    bool lower;
+} Triangle;
+
+static int64_t within(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
+
+static Triangle triangle_of(int64_t rows, int64_t columns, int64_t offset, bool lower)
+{
+    offset = within(offset, -rows, columns); /* beyond the corners nothing changes */
+    int64_t corner; /* the row whose last (upper: first) place would lie right of the last column */
+    if (__builtin_sub_overflow(columns, offset, &corner)) corner = INT64_MAX;
+    Triangle t = { .columns = columns, .offset = offset, .lower = lower };
+    t.begin = lower && offset < 0 ? -offset : 0;
+    t.end = columns == 0 ? t.begin : lower ? rows : within(rows, 0, corner);
+    t.whole = lower ? t.end - within(corner - 1, t.begin, t.end) : within(1 - offset, 0, t.end);
+    return t;
+}
+
+/* The columns [from, to) of a row. */
+static void row_of(const Triangle *t, int64_t i, int64_t *from, int64_t *to)
+{
+    int64_t edge = within(i + t->offset + t->lower, 0, t->columns);
+    *from = t->lower ? 0 : edge, *to = t->lower ? edge : t->columns;
+}
+
+/* The places of the rows that are not whole grow or shrink by one a row. */
+static bool count_places(const Triangle *t, int64_t *count)
+{
+    int64_t part = t->end - t->begin - t->whole, all, ends[2] = { 0, 0 };
+    if (__builtin_mul_overflow(t->whole, t->columns, &all)) return false;
+    for (int k = 0; part && k < 2; k++) {
+        int64_t first = t->lower ? t->begin : t->begin + t->whole, from, to;
+        row_of(t, k ? first + part - 1 : first, &from, &to);
+        ends[k] = to - from;
+    }
+    uint64_t twice, sum;
+    if (__builtin_mul_overflow((uint64_t)part, (uint64_t)ends[0] + (uint64_t)ends[1], &twice)) return false;
+    if (__builtin_add_overflow((uint64_t)all, twice / 2, &sum) || sum > INT64_MAX / 32) return false;
+    *count = (int64_t)sum;
+    return true;
+}
+
+/* The places of a triangle row by row. */
 static Tensor *triangle(const char *op, int64_t rows, int64_t columns, int64_t offset, bool lower)
 {
+    int64_t count, from, to;
     if (rows < 0 || columns < 0)
         return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: want sizes of 0 and more", (long long)rows,
                     (long long)columns),
                NULL;
-    if (offset > columns) offset = columns; /* beyond the corners nothing changes, and nothing overflows */
-    if (offset < -rows - 1) offset = -rows - 1;
-    int64_t count = 0;
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t edge = i + offset + lower, inside = edge < 0 ? 0 : edge > columns ? columns : edge;
-        if (__builtin_add_overflow(count, lower ? inside : columns - inside, &count))
-            return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: too many places", (long long)rows,
-                        (long long)columns),
-                   NULL;
-    }
+    Triangle t = triangle_of(rows, columns, offset, lower);
+    if (!count_places(&t, &count))
+        return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: too many places", (long long)rows,
+                    (long long)columns),
+               NULL;
     Tensor *host = blank(op, SHAPE(2, count), TENSOR_I64, &cpu_place);
     if (!host) return NULL;
     int64_t *row = host->data, *column = row + count;
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t edge = i + offset + lower, inside = edge < 0 ? 0 : edge > columns ? columns : edge;
-        for (int64_t j = lower ? 0 : inside; j < (lower ? inside : columns); j++) *row++ = i, *column++ = j;
+    for (int64_t i = t.begin; i < t.end; i++) {
+        row_of(&t, i, &from, &to);
+        for (int64_t j = from; j < to; j++) *row++ = i, *column++ = j;
     }
     return deliver(op, host, TENSOR_I64);
 }

@@ -147,8 +147,9 @@ int fail_memory(const char *op) { return fail(TENSOR_ENOMEM, op, "out of memory"
 
 bool check_null(const Tensor *x, const char *op, int position)
 {
-    if (likely(x != NULL)) return false;
-    if (!error.code) fail(TENSOR_ENULL, op, "operand %d is NULL", position);
+    if (likely(x && x->storage)) return false;
+    if (x) fail(TENSOR_EVALUE, op, "operand %d was released", position);
+    else if (!error.code) fail(TENSOR_ENULL, op, "operand %d is NULL", position);
     return true;
 }
 

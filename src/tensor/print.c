@@ -243,12 +243,13 @@ static void put_suffixes(Out *out, const Tensor *x)
     }
 }
 
-static int write_tensor(Out *out, const Tensor *x)
+static int write_tensor(Out *out, const Tensor *x, const char *op)
 {
     if (!x) {
         put(out, "tensor(NULL)");
         return 0;
     }
+    if (check_null(x, op, 1)) return -1;
     Page page = { .floating = dtype_is_float(x->dtype), .boolean = x->dtype == TENSOR_BOOL };
     Tensor *values = x->numel ? read_values(x, &page) : NULL;
     if (x->numel && !values) return -1;
@@ -270,13 +271,14 @@ int tensor_snprint(char *buffer, size_t size, const Tensor *x)
 {
     Out out = { .buffer = buffer, .size = buffer ? size : 0 };
     if (out.size > 0) buffer[0] = 0;
-    return write_tensor(&out, x) ? -1 : (int)out.length;
+    return write_tensor(&out, x, "tensor_snprint") ? -1 : (int)out.length;
 }
 
-void tensor_fprint(FILE *file, const Tensor *x)
+static void print_line(FILE *file, const Tensor *x, const char *op)
 {
     Out out = { .file = file };
-    if (write_tensor(&out, x) == 0) put(&out, "\n");
+    if (write_tensor(&out, x, op) == 0) put(&out, "\n");
 }
 
-void tensor_print(const Tensor *x) { tensor_fprint(stdout, x); }
+void tensor_fprint(FILE *file, const Tensor *x) { print_line(file, x, "tensor_fprint"); }
+void tensor_print(const Tensor *x) { print_line(stdout, x, "tensor_print"); }

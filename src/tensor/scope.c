@@ -98,9 +98,10 @@ void tensor_scope_close(TensorScope scope)
 
 Tensor *tensor_scope_return(TensorScope scope, Tensor *y)
 {
-    tensor_retain(y);
+    if (y && check_null(y, "tensor_scope_return", 2)) y = NULL;
+    lend(y);
     tensor_scope_close(scope);
-    return own(y);
+    return own_lent(y);
 }
 
 void scope_thread_exit(void)

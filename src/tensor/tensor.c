@@ -145,30 +145,40 @@ static void set_layout(Tensor *x, int ndim, const int64_t *shape, const int64_t 
     if (is_dense(ndim, shape, stride)) x->flags |= FLAG_CONTIGUOUS;
 }
 
-Tensor *new_tensor(TensorShape shape, int dtype, const Place *place)
+/* Dense strides of a tensor of that shape; false where there can be none. */
+static bool lay_out(TensorShape shape, int dtype, int64_t *stride)
 {
-    if (unlikely(shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS)) {
-        fail(TENSOR_ESHAPE, "tensor", "%d dimensions: at most %d", shape.ndim, TENSOR_MAX_DIMS);
-        return NULL;
-    }
-    if (unlikely((unsigned)dtype >= TENSOR_DTYPES)) {
-        fail(TENSOR_EDTYPE, "tensor", "no such dtype: %d", dtype);
-        return NULL;
-    }
-    if (unlikely(!shape.dim && shape.ndim)) {
-        fail(TENSOR_ENULL, "tensor", "%d dimensions, but their sizes are NULL", shape.ndim);
-        return NULL;
-    }
-    int64_t n = 1, stride[TENSOR_MAX_DIMS];
+    if (unlikely(shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS || (unsigned)dtype >= TENSOR_DTYPES))
+        return false;
+    if (unlikely(!shape.dim && shape.ndim)) return false;
+    int64_t n = 1;
     bool bad = false;
     for (int i = shape.ndim - 1; i >= 0; i--) {
-        if (shape.dim[i] < 0) bad = true;
+        bad |= shape.dim[i] < 0;
         stride[i] = n;
         bad |= __builtin_mul_overflow(n, shape.dim[i] ? shape.dim[i] : 1, &n);
     }
-    if (unlikely(bad || n > INT64_MAX / 16)) {
-        fail(TENSOR_ESHAPE, "tensor", "%s: sizes must not be negative, and their product must fit int64",
+    return !bad && n <= INT64_MAX / 16;
+}
+
+/* Records why lay_out refused. */
+static COLD void refuse_shape(const char *op, TensorShape shape, int dtype)
+{
+    if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS)
+        fail(TENSOR_ESHAPE, op, "%d dimensions: at most %d", shape.ndim, TENSOR_MAX_DIMS);
+    else if ((unsigned)dtype >= TENSOR_DTYPES) fail(TENSOR_EDTYPE, op, "no such dtype: %d", dtype);
+    else if (!shape.dim && shape.ndim)
+        fail(TENSOR_ENULL, op, "%d dimensions, but their sizes are NULL", shape.ndim);
+    else
+        fail(TENSOR_ESHAPE, op, "%s: sizes must not be negative, and their product must fit int64",
              shape_text(shape));
+}
+
+Tensor *new_tensor(TensorShape shape, int dtype, const Place *place)
+{
+    int64_t stride[TENSOR_MAX_DIMS];
+    if (unlikely(!lay_out(shape, dtype, stride))) {
+        refuse_shape("tensor", shape, dtype);
         return NULL;
     }
     Tensor *x = new_handle();
@@ -214,14 +224,9 @@ Tensor *new_view(const Tensor *x, int ndim, const int64_t *shape, const int64_t 
 Tensor *tensor_from_blob(void *data, TensorShape shape, TensorDtype dtype, void (*deleter)(void *, void *),
                          void *ctx)
 {
-    int64_t stride[TENSOR_MAX_DIMS],
-        n = shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS ? -1 : shape_count(shape);
-    if (n < 0)
-        return fail(TENSOR_ESHAPE, "tensor_from_blob",
-                    "%s: sizes must not be negative, and their product must fit int64", shape_text(shape)),
-               NULL;
-    if ((unsigned)dtype >= TENSOR_DTYPES)
-        return fail(TENSOR_EDTYPE, "tensor_from_blob", "no such dtype: %d", dtype), NULL;
+    int64_t stride[TENSOR_MAX_DIMS];
+    if (!lay_out(shape, (int)dtype, stride)) return refuse_shape("tensor_from_blob", shape, (int)dtype), NULL;
+    int64_t n = shape_count(shape);
     if (!data && n > 0) return fail(TENSOR_ENULL, "tensor_from_blob", "data is NULL"), NULL;
     Storage *s = tg_calloc(sizeof *s);
     Blob *blob = s ? tg_calloc(sizeof *blob) : NULL;
@@ -231,8 +236,7 @@ Tensor *tensor_from_blob(void *data, TensorShape shape, TensorDtype dtype, void 
     }
     s->place = &cpu_place, s->data = data, s->bytes = (size_t)n * dtype_size(dtype), s->blob = blob;
     atomic_init(&s->refs, 1);
-    dense_strides(shape.ndim, shape.dim, stride);
-    Tensor *x = new_alias(s, data, dtype, shape.ndim, shape.dim, stride);
+    Tensor *x = new_alias(s, data, (int)dtype, shape.ndim, shape.dim, stride);
     x = own(x);
     if (x) *blob = (Blob){ deleter, ctx }; /* not before: a failed call leaves the memory to the caller */
     storage_release(s);
@@ -241,8 +245,19 @@ Tensor *tensor_from_blob(void *data, TensorShape shape, TensorDtype dtype, void 
 
 Tensor *tensor_retain(Tensor *x)
 {
-    if (x) atomic_fetch_add_explicit(&x->counts, 1, memory_order_relaxed);
+    if (!x || unlikely(!x->storage && check_null(x, "tensor_retain", 1))) return NULL;
+    atomic_fetch_add_explicit(&x->counts, 1, memory_order_relaxed);
     return x;
+}
+
+int tensor_assign(Tensor **handle, Tensor *x)
+{
+    if (!handle) return fail(TENSOR_ENULL, "tensor_assign", "the handle is NULL");
+    if (check_null(x, "tensor_assign", 2)) return -1;
+    Tensor *old = *handle;
+    *handle = tensor_retain(x);
+    tensor_release(old);
+    return 0;
 }
 
 Tensor *lend(Tensor *x)
@@ -295,7 +310,7 @@ Tensor *lend_living(Tensor *x)
 
 static COLD void refuse_release(const Tensor *x, uint64_t counts)
 {
-    if (!counts) fail(TENSOR_EVALUE, "tensor_release", "a tensor that was released before");
+    if (!counts) fail(TENSOR_EVALUE, "tensor_release", "operand 1 was released before");
     else
         fail(TENSOR_EVALUE, "tensor_release",
              "%s %s belongs to a scope or is a gradient: release only what you retained",

@@ -244,7 +244,7 @@ static char *printed(const GradcheckReport *report)
     static char text[8192];
     FILE *file = tmpfile();
     assert_non_null(file);
-    gradcheck_print(file, report);
+    tensor_gradcheck_print(file, report);
     rewind(file);
     text[fread(text, 1, sizeof text - 1, file)] = 0;
     fclose(file);
@@ -324,7 +324,7 @@ static void test_refusals(void **state)
                         TENSOR_EVALUE);
     assert_status_error(tensor_gradcheck_args((GradcheckArgs){ .op = &cube, .inputs = NULL, .n = 1 }),
                         TENSOR_EVALUE);
-    gradcheck_print(NULL, NULL);
+    tensor_gradcheck_print(NULL, NULL);
 }
 
 /* A narrow input is fine where it is not checked. */

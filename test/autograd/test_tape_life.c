@@ -299,6 +299,20 @@ static void test_long_training_stays_level(void **state)
     assert_int_equal(tensor_memory().in_use, in_use);
 }
 
+static void test_bytes_count_a_storage_once(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_requires_grad_(tensor_ones(SHAPE(1000), TENSOR_F64), true);
+    int64_t before = tensor_tape_bytes();
+    Tensor *y = tensor_square(x);
+    int64_t one = tensor_tape_bytes() - before;
+    Tensor *z = tensor_square(x);
+    int64_t two = tensor_tape_bytes() - before;
+    assert_true(one >= 8000 && one < 9000);
+    assert_true(two > one && two < 9000); /* x is kept twice, in one storage */
+    assert_non_null(tensor_add(y, z));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +333,7 @@ int main(void)
         TEST(test_deep_graph_needs_no_stack),
         TEST(test_deep_graph_of_gradients),
         TEST(test_long_training_stays_level),
+        TEST(test_bytes_count_a_storage_once),
     };
     setrlimit(RLIMIT_STACK, &(struct rlimit){ 8 << 20, 8 << 20 });
     return cmocka_run_group_tests_name("life of the tape", tests, NULL, NULL);

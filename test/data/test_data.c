@@ -475,13 +475,45 @@ static void test_mnist_made(void **state)
     data_loader_free(l), data_loader_free(plain), data_free(d);
 }
 
+static void test_mnist_found(void **state)
+{
+    (void)state;
+    char *given = getenv("TAPEGRAD_DATA"), *was = given ? strdup(given) : NULL;
+    for (int below = 0; below < 2; below++) {
+        data_free(mnist_of(IMAGES, sizeof IMAGES - 1, "\0\0\x08\x01\0\0\0\x03\5\0\4", 11));
+        if (below) { /* as the demo keeps them: in the folder mnist of that one */
+            mkdir(scratch("mnist"), 0700);
+            rename(scratch("t10k-images-idx3-ubyte"), scratch("mnist/t10k-images-idx3-ubyte"));
+            rename(scratch("t10k-labels-idx1-ubyte"), scratch("mnist/t10k-labels-idx1-ubyte"));
+        }
+        setenv("TAPEGRAD_DATA", scratch_, 1);
+        Dataset *d = data_mnist(NULL, DATA_TEST);
+        assert_int_equal(data_size(d), 3);
+        data_free(d);
+    }
+    remove(scratch("mnist/t10k-images-idx3-ubyte")), remove(scratch("mnist/t10k-labels-idx1-ubyte"));
+    rmdir(scratch("mnist"));
+    if (was) setenv("TAPEGRAD_DATA", was, 1);
+    else unsetenv("TAPEGRAD_DATA");
+    free(was);
+}
+
 static void test_mnist_refusals(void **state)
 {
     (void)state;
     assert_null(data_mnist(scratch_, DATA_TRAIN));
     assert_says(TENSOR_EIO, "train-images-idx3-ubyte");
-    assert_null(data_mnist(NULL, DATA_TRAIN));
-    assert_says(TENSOR_ENULL, "the folder is NULL");
+    char *given = getenv("TAPEGRAD_DATA"), *was = given ? strdup(given) : NULL;
+    setenv("TAPEGRAD_DATA", "/nowhere", 1);
+    assert_null(data_mnist(NULL, DATA_TEST, .std = 0)); /* looked for only when the rest is right */
+    assert_says(TENSOR_EVALUE, "std 0");
+    if (access("data/mnist", R_OK) && access("data", R_OK)) {
+        assert_null(data_mnist(NULL, DATA_TEST));
+        assert_says(TENSOR_EIO, "$TAPEGRAD_DATA (/nowhere)");
+    }
+    if (was) setenv("TAPEGRAD_DATA", was, 1);
+    else unsetenv("TAPEGRAD_DATA");
+    free(was);
     assert_null(data_mnist(scratch_, DATA_TEST, .std = 0));
     assert_says(TENSOR_EVALUE, "std 0");
     assert_null(data_mnist(scratch_, DATA_TEST, .mean = NAN));
@@ -585,6 +617,7 @@ int main(void)
         TEST(test_refusals),
         TEST(test_rows),
         TEST(test_mnist_made),
+        TEST(test_mnist_found),
         TEST(test_mnist_refusals),
         TEST(test_mnist_real),
         TEST(test_failing_memory),

@@ -1,11 +1,14 @@
 /* test_safetensors.c - the layout byte for byte, files of the reference implementation, every kind of damage,
  * and writing that leaves the old file or the new one.  With TAPEGRAD_KEEP=FILE the tensors of
  * oracle/safetensors_file.py are written there. */
+#include <pthread.h>
+#include <sys/wait.h>
 #include <tapegrad/debug.h>
 #include <sys/resource.h>
 #include <signal.h>
 #include "oracle/safetensors_golden.h"
 #include "scratch.h"
+#include "io/atomic_file.h"
 
 #define ODD_NAME "a \"quote\", a \\backslash\\, \n, \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"
 
@@ -373,22 +376,118 @@ static void test_atomic(void **state)
     nn_dict_free(dict), nn_dict_free(large);
 }
 
-static void test_devices(void **state)
+/* A pipe without a reader would make the save wait for ever. */
+static void test_only_plain_files(void **state)
 {
     (void)state;
     struct stat s;
     TensorDict dict = { 0 };
     add(&dict, "a", VEC(1, 2));
-    DONE(io_save_safetensors("/dev/null", dict));
-    if (stat("/dev/full", &s) == 0) {
-        assert_int_equal(io_save_safetensors("/dev/full", dict), -1);
-        assert_says(TENSOR_EIO, "/dev/full cannot be written: No space left");
-        assert_int_equal(stat("/dev/full", &s), 0);
-        assert_true(S_ISCHR(s.st_mode));
+    assert_int_equal(mkfifo(scratch("pipe"), 0600), 0);
+    const char *const paths[] = { scratch("pipe"), "/dev/null", "/dev/full" };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        if (stat(paths[i], &s)) continue;
+        assert_int_equal(io_save_safetensors(paths[i], dict), -1);
+        assert_says(TENSOR_EIO, "is no plain file");
+        assert_int_equal(stat(paths[i], &s), 0);
+        assert_false(S_ISREG(s.st_mode));
     }
-    assert_int_equal(stat("/dev/null", &s), 0);
-    assert_true(S_ISCHR(s.st_mode));
     nn_dict_free(dict);
+}
+
+/* ---- temporary files ------------------------------------------------------------------------- */
+
+static void write_until_killed(const char *path)
+{
+    AtomicFile f;
+    if (atomic_open(&f, path, "test") || atomic_write(&f, "half", 4, "test")) _exit(1);
+    fflush(f.file);
+    kill(getpid(), SIGKILL);
+}
+
+static void test_left_over_is_removed(void **state)
+{
+    (void)state;
+    int status;
+    TensorDict dict = { 0 };
+    add(&dict, "a", VEC(1, 2));
+    for (int i = 0; i < 2; i++) {
+        pid_t child = fork();
+        if (child == 0) write_until_killed(scratch("left"));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(scratch_count("left"), 1 + i);
+        assert_int_equal(scratch_count(".tmp"), 1);
+        DONE(io_save_safetensors(scratch("left"), dict));
+        assert_int_equal(scratch_count("left"), 1);
+        assert_int_equal(scratch_count(".tmp"), 0);
+    }
+    nn_dict_free(dict);
+}
+
+static void test_left_over_of_others_stays(void **state)
+{
+    (void)state;
+    size_t n;
+    TensorDict dict = { 0 };
+    add(&dict, "a", VEC(1, 2));
+    put_file("victim", "precious", 8);
+    assert_int_equal(symlink(scratch("victim"), scratch("linked.tmp")), 0);
+    DONE(io_save_safetensors(scratch("linked"), dict)); /* not through the link, under another name */
+    unsigned char *bytes = get_file(scratch("victim"), &n);
+    assert_int_equal(n, 8);
+    assert_memory_equal(bytes, "precious", 8);
+    free(bytes);
+    unlink(scratch("linked.tmp"));
+    nn_dict_free(dict);
+}
+
+typedef struct Saver {
+    const char *path;
+    double value;
+    int failures;
+} Saver;
+
+static void *saves(void *ctx)
+{
+    Saver *saver = ctx;
+    TensorScope scope = tensor_scope_open();
+    TensorDict dict = { 0 };
+    nn_dict_set(&dict, "a", tensor_full(SHAPE(3000), saver->value, TENSOR_F64));
+    for (int i = 0; i < 50; i++) saver->failures += io_save_safetensors(saver->path, dict) != 0;
+    nn_dict_free(dict);
+    tensor_scope_close(scope);
+    return NULL;
+}
+
+static void test_savers_of_one_path(void **state)
+{
+    (void)state;
+    enum { SAVERS = 4 };
+    pthread_t thread[SAVERS];
+    Saver saver[SAVERS];
+    const char *path = scratch("shared");
+    for (int i = 0; i < SAVERS; i++) {
+        saver[i] = (Saver){ .path = path, .value = i };
+        assert_int_equal(pthread_create(&thread[i], NULL, saves, &saver[i]), 0);
+    }
+    for (int i = 0; i < SAVERS; i++) {
+        pthread_join(thread[i], NULL);
+        assert_int_equal(saver[i].failures, 0);
+    }
+    TensorDict back = io_load_safetensors(path);
+    assert_int_equal(back.count, 1);
+    Tensor *a = nn_dict_get(back, "a");
+    assert_true(tensor_equal(a, tensor_full(SHAPE(3000), tensor_get(a, DIMS(0)), TENSOR_F64)));
+    assert_int_equal(scratch_count(".tmp"), 0);
+    nn_dict_free(back);
+}
+
+static void test_no_items(void **state)
+{
+    (void)state;
+    assert_int_equal(io_save_safetensors(scratch("no"), (TensorDict){ .item = NULL, .count = 2 }), -1);
+    assert_says(TENSOR_ENULL, "2 items");
 }
 
 /* ---- failing memory -------------------------------------------------------------------------- */
@@ -428,12 +527,22 @@ static void test_failing_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_layout),         TEST(test_round_trip),
-        TEST(test_reference_file), TEST(test_views_and_parameters),
-        TEST(test_empty_and_long), TEST(test_headers),
-        TEST(test_decoded),        TEST(test_lengths),
-        TEST(test_many),           TEST(test_save_refusals),
-        TEST(test_atomic),         TEST(test_devices),
+        TEST(test_layout),
+        TEST(test_round_trip),
+        TEST(test_reference_file),
+        TEST(test_views_and_parameters),
+        TEST(test_empty_and_long),
+        TEST(test_headers),
+        TEST(test_decoded),
+        TEST(test_lengths),
+        TEST(test_many),
+        TEST(test_save_refusals),
+        TEST(test_atomic),
+        TEST(test_only_plain_files),
+        TEST(test_left_over_is_removed),
+        TEST(test_left_over_of_others_stays),
+        TEST(test_savers_of_one_path),
+        TEST(test_no_items),
         TEST(test_failing_memory),
     };
     return cmocka_run_group_tests_name("safetensors", tests, scratch_begin, scratch_end);

@@ -29,7 +29,7 @@ static void check_one(const Sample *s, GradcheckArgs args, const char *what)
     args.report = &report;
     if (tensor_gradcheck_args(args) == 0) return;
     complain(s, "%s", what);
-    gradcheck_print(stderr, &report);
+    tensor_gradcheck_print(stderr, &report);
 }
 
 static int checked; /* samples of this op that finite differences could be taken of */

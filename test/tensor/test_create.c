@@ -227,11 +227,106 @@ static void from_blob(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
 
+static void beyond_an_integer_dtype(void **state)
+{
+    (void)state;
+    const double inf = INFINITY;
+    for (TensorDtype dtype = TENSOR_I64; dtype <= TENSOR_U8; dtype++) {
+        assert_null(tensor_arange(0, 1e30, 1e29, dtype));
+        expect_error(TENSOR_EVALUE);
+        assert_null(tensor_arange(0.5, 1e30, 1e29, dtype));
+        expect_error(TENSOR_EVALUE);
+        assert_null(tensor_linspace(0, inf, 3, dtype));
+        expect_error(TENSOR_EVALUE);
+        assert_null(tensor_linspace(NAN, 1, 1, dtype));
+        expect_error(TENSOR_EVALUE);
+        assert_null(tensor_logspace(0, 400, 2, 10, dtype));
+        expect_error(TENSOR_EVALUE);
+    }
+    assert_null(
+        tensor_arange(0, 1e20, 0x1p62, TENSOR_I64)); /* each of the numbers fits, the third value not */
+    expect_error(TENSOR_EVALUE);
+    check_list(tensor_arange(-0x1p63, 0x1p63, 0x1p62, TENSOR_I64), LIST(-0x1p63, -0x1p62, 0, 0x1p62));
+    assert_null(tensor_arange(0, 257, 1, TENSOR_U8));
+    expect_error(TENSOR_EVALUE);
+    assert_int_equal(tensor_numel(tensor_arange(0, 256, 1, TENSOR_U8)), 256);
+    assert_null(tensor_arange(0x1p31, 0x1p31 + 1, 1, TENSOR_I32));
+    expect_error(TENSOR_EVALUE);
+    check_list(tensor_arange(0x1p31 - 1, 0x1p31, 1, TENSOR_I32), LIST(0x1p31 - 1));
+    check_list(tensor_logspace(0, 3, 4, 2.5, TENSOR_I64),
+               LIST(1, 2, 6, 15)); /* the base keeps its fraction */
+    check_list(tensor_arange(0, 3, 1, TENSOR_BOOL), LIST(0, 1, 1));
+}
+
+/* Counted without a walk over the rows: [MAX, MAX] returns at once. */
+static void triangles_of_any_size(void **state)
+{
+    (void)state;
+    static const int64_t offsets[] = { -6, -5, -2, -1, 0, 1, 2, 5, 6, INT64_MAX, INT64_MIN };
+    for (int64_t rows = 0; rows < 5; rows++)
+        for (int64_t columns = 0; columns < 5; columns++)
+            for (size_t k = 0; k < sizeof offsets / sizeof *offsets; k++)
+                for (int upper = 0; upper < 2; upper++) {
+                    Tensor *t = upper ? tensor_triu_indices(rows, columns, offsets[k])
+                                      : tensor_tril_indices(rows, columns, offsets[k]);
+                    const int64_t *at = tensor_data(t), count = tensor_size(t, 1);
+                    int64_t n = 0;
+                    for (int64_t i = 0; i < rows; i++)
+                        for (int64_t j = 0; j < columns; j++) {
+                            int64_t o = offsets[k] < -9 ? -9 : offsets[k] > 9 ? 9 : offsets[k];
+                            if (upper ? j - i < o : j - i > o) continue;
+                            assert_true(n < count && at[n] == i && at[count + n] == j);
+                            n++;
+                        }
+                    assert_int_equal(n, count);
+                }
+    const int64_t most = INT64_MAX;
+    static const int64_t empty[][3] = { { INT64_MAX, 0, 0 },
+                                        { 0, INT64_MAX, 0 },
+                                        { INT64_MAX, 3, -INT64_MAX } };
+    for (size_t k = 0; k < sizeof empty / sizeof *empty; k++)
+        assert_int_equal(tensor_size(tensor_tril_indices(empty[k][0], empty[k][1], empty[k][2]), 1), 0);
+    assert_int_equal(tensor_size(tensor_triu_indices(most, 3, 0), 1), 6);
+    assert_int_equal(tensor_size(tensor_tril_indices(3, most, 0), 1), 6);
+    for (int k = 0; k < 8; k++) {
+        int64_t offset = k & 1 ? most : k & 2 ? 0 : -5, other = k & 4 ? most : 4;
+        assert_null(tensor_tril_indices(most, other, offset));
+        expect_error(TENSOR_ESHAPE);
+        assert_null(tensor_triu_indices(other, most, -offset));
+        expect_error(TENSOR_ESHAPE);
+    }
+}
+
+static void blob_without_sizes(void **state)
+{
+    (void)state;
+    float data[4] = { 0 };
+    assert_null(tensor_from_blob(data, (TensorShape){ 2, NULL }, TENSOR_F32, NULL, NULL));
+    expect_error(TENSOR_ENULL);
+    assert_null(tensor_from_blob(data, (TensorShape){ TENSOR_MAX_DIMS + 1, NULL }, TENSOR_F32, NULL, NULL));
+    expect_error(TENSOR_ESHAPE);
+    assert_null(tensor_from_blob(data, (TensorShape){ -1, NULL }, TENSOR_F32, NULL, NULL));
+    expect_error(TENSOR_ESHAPE);
+    assert_null(tensor_from_blob(data, SHAPE(4), TENSOR_DTYPES, NULL, NULL));
+    expect_error(TENSOR_EDTYPE);
+    assert_null(tensor_zeros((TensorShape){ 2, NULL }, TENSOR_F32));
+    expect_error(TENSOR_ENULL);
+    assert_non_null(tensor_from_blob(data, (TensorShape){ 0, NULL }, TENSOR_F32, NULL, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(constants), TEST(refusals),  TEST(aranges),   TEST(linspaces),
-        TEST(eyes),      TEST(from_data), TEST(from_blob),
+        TEST(constants),
+        TEST(refusals),
+        TEST(aranges),
+        TEST(beyond_an_integer_dtype),
+        TEST(triangles_of_any_size),
+        TEST(blob_without_sizes),
+        TEST(linspaces),
+        TEST(eyes),
+        TEST(from_data),
+        TEST(from_blob),
     };
     return cmocka_run_group_tests_name("create", tests, NULL, NULL);
 }

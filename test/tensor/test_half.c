@@ -8,7 +8,9 @@
 
 #include <math.h>
 
+#include "cpu/elementwise/cast_kernel.h"
 #include "device/half.h"
+#include <tapegrad/tensor.h>
 
 typedef struct Format {
     const char *name;
@@ -107,19 +109,58 @@ static void extremes(void **state)
     assert_int_equal(f16_from_f32(65520), 0x7c00);
 }
 
-static void arrays(void **state)
+/* ---- lines: whatever instructions cast them, the bits are those of half.h --------------------- */
+
+enum { LINE = 65536 };
+static uint16_t halves[LINE + 2], back[2 * LINE];
+static float floats[2 * LINE];
+
+/* Every f16 and bf16 to f32, from a dense line, from one with steps, and from lines of every short length. */
+static void wide_lines(CastLine *line, float (*wide)(uint16_t))
+{
+    for (int i = 0; i < LINE + 2; i++) halves[i] = (uint16_t)i;
+    line((char *)floats, (const char *)halves, LINE, 4, 2);
+    for (int i = 0; i < LINE; i++) assert_int_equal(half_bits32(floats[i]), half_bits32(wide((uint16_t)i)));
+    line((char *)floats, (const char *)halves, LINE / 2, 8, 4);
+    for (int i = 0; i < LINE / 2; i++)
+        assert_int_equal(half_bits32(floats[2 * i]), half_bits32(wide((uint16_t)(2 * i))));
+    for (int n = 0; n < 40; n++) {
+        floats[n] = -7;
+        line((char *)floats, (const char *)(halves + 1000), n, 4, 2);
+        for (int i = 0; i < n; i++)
+            assert_int_equal(half_bits32(floats[i]), half_bits32(wide((uint16_t)(1000 + i))));
+        assert_true(floats[n] == -7);
+    }
+}
+
+/* The floats of every upper half of bits with that lower half: ties, one beside them, payloads of NaNs. */
+static void narrow_lines(CastLine *line, uint16_t (*narrow)(float), uint32_t low)
+{
+    for (uint32_t i = 0; i < LINE; i++) floats[i] = half_float(i << 16 | low);
+    line((char *)back, (const char *)floats, LINE, 2, 4);
+    for (int i = 0; i < LINE; i++) assert_int_equal(back[i], narrow(floats[i]));
+    line((char *)back, (const char *)floats, LINE / 2, 4, 8);
+    for (int i = 0; i < LINE / 2; i++) assert_int_equal(back[2 * i], narrow(floats[2 * i]));
+}
+
+static void lines(void **state)
 {
     (void)state;
-    enum { N = 65536 };
-    static uint16_t h[N], back[N];
-    static float x[N];
-    for (int i = 0; i < N; i++) h[i] = (uint16_t)i;
-    f16_to_f32_n(x, h, N);
-    f16_from_f32_n(back, x, N);
-    for (int i = 0; i < N; i++) assert_int_equal(back[i], f16_from_f32(f16_to_f32(h[i])));
-    bf16_to_f32_n(x, h, N);
-    bf16_from_f32_n(back, x, N);
-    for (int i = 0; i < N; i++) assert_int_equal(back[i], bf16_from_f32(bf16_to_f32(h[i])));
+    static const uint32_t low[] = { 0,      1,      0x0fff, 0x1000, 0x1001, 0x2000, 0x2fff, 0x3000, 0x3001,
+                                    0x7fff, 0x8000, 0x8001, 0xefff, 0xf000, 0xf001, 0xffff, 0x5555, 0xe000 };
+#if defined(__x86_64__) && !defined(ONE_ISA)
+    CastLine *(*const pick[])(int, int) = { cast_line_base, cast_line_avx2, cast_line_avx512 };
+#else
+    CastLine *(*const pick[])(int, int) = { ISA_PICK(cast_line) };
+#endif
+    for (size_t isa = 0; isa <= (size_t)cpu_isa() && isa < sizeof pick / sizeof *pick; isa++) {
+        wide_lines(pick[isa](TENSOR_F16, TENSOR_F32), f16_to_f32);
+        wide_lines(pick[isa](TENSOR_BF16, TENSOR_F32), bf16_to_f32);
+        for (size_t i = 0; i < sizeof low / sizeof *low; i++) {
+            narrow_lines(pick[isa](TENSOR_F32, TENSOR_F16), f16_from_f32, low[i]);
+            narrow_lines(pick[isa](TENSOR_F32, TENSOR_BF16), bf16_from_f32, low[i]);
+        }
+    }
 }
 
 int main(void)
@@ -128,7 +169,7 @@ int main(void)
         cmocka_unit_test(there_and_back),
         cmocka_unit_test(rounding),
         cmocka_unit_test(extremes),
-        cmocka_unit_test(arrays),
+        cmocka_unit_test(lines),
     };
     return cmocka_run_group_tests_name("half", tests, NULL, NULL);
 }

@@ -5,6 +5,9 @@
 #include "tensor/core.h"
 #include "device/half.h"
 #include "cast_kernel.h"
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
 
 /* ---- one element ----------------------------------------------------------------------------- */
 
@@ -69,8 +72,9 @@ FORCE_INLINE void cast_n(char *dst, const char *src, int64_t n, int64_t ds, int6
     }
 #define LINES(S, ssize)                                                                          \
     LINE(S, ssize, f32, 4)                                                                       \
-    LINE(S, ssize, f64, 8) LINE(S, ssize, f16, 2) LINE(S, ssize, bf16, 2) LINE(S, ssize, i64, 8) \
-        LINE(S, ssize, i32, 4) LINE(S, ssize, u8, 1) LINE(S, ssize, b8, 1)
+    LINE(S, ssize, f64, 8)                                                                       \
+    LINE(S, ssize, f16, 2) LINE(S, ssize, bf16, 2) LINE(S, ssize, i64, 8) LINE(S, ssize, i32, 4) \
+        LINE(S, ssize, u8, 1) LINE(S, ssize, b8, 1)
 LINES(f32, 4)
 LINES(f64, 8)
 LINES(f16, 2)
@@ -90,4 +94,51 @@ static CastLine *const lines[TENSOR_DTYPES][TENSOR_DTYPES] = { /* [src][dst], in
                                                                ROW(i64), ROW(i32), ROW(u8),  ROW(b8)
 };
 
-CastLine *ISA_NAME(cast_line)(int from, int to) { return lines[from][to]; }
+/* ---- f16 by the CPU's own instructions: the same bits ---------------------------------------- */
+
+#if defined(__F16C__)
+static void line_from_f16(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss)
+{
+    int64_t i = 0;
+    if (ds != 4 || ss != 2) {
+        line_f16_f32(dst, src, n, ds, ss);
+        return;
+    }
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16)
+        _mm512_storeu_ps(dst + 4 * i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(src + 2 * i))));
+#endif
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps((float *)(dst + 4 * i),
+                         _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + 2 * i))));
+    line_f16_f32(dst + 4 * i, src + 2 * i, n - i, ds, ss);
+}
+
+static void line_to_f16(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss)
+{
+    int64_t i = 0;
+    if (ds != 2 || ss != 4) {
+        line_f32_f16(dst, src, n, ds, ss);
+        return;
+    }
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16)
+        _mm256_storeu_si256((__m256i *)(dst + 2 * i),
+                            _mm512_cvtps_ph(_mm512_loadu_ps(src + 4 * i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128(
+            (__m128i *)(dst + 2 * i),
+            _mm256_cvtps_ph(_mm256_loadu_ps((const float *)(src + 4 * i)), _MM_FROUND_TO_NEAREST_INT));
+    line_f32_f16(dst + 2 * i, src + 4 * i, n - i, ds, ss);
+}
+#endif
+
+CastLine *ISA_NAME(cast_line)(int from, int to)
+{
+#if defined(__F16C__)
+    if (from == TENSOR_F16 && to == TENSOR_F32) return line_from_f16;
+    if (from == TENSOR_F32 && to == TENSOR_F16) return line_to_f16;
+#endif
+    return lines[from][to];
+}

@@ -5,7 +5,7 @@
  * another type (halves; all but f64 and i64 in rare rows) is gathered in chunks into a buffer that stays in
  * the first-level cache; results likewise scatter.  So every element is computed by the same instructions
  * whatever the layout: the bits do not depend on it. */
-#include "device/half.h"
+#include "cast_kernel.h"
 #include "map_user.h"
 #include "cpu/cpu.h"
 #include "map_kernels.h"
@@ -20,36 +20,14 @@ typedef struct Loop { /* one part of one row, for one type of computation */
     bool to_bool, bool_out; /* writes bytes 0/1;  stores a number as != 0 */
 } Loop;
 
-/* The same for rare rows: to double or int64_t. */
-static void gather_wide(void *dst, const char *src, int dtype, int64_t stride, int64_t n)
-{
-    double *d = dst;
-    int64_t *k = dst;
-    if (dtype == TENSOR_F32)
-        for (int64_t i = 0; i < n; i++) d[i] = ((const float *)src)[i * stride];
-    else if (dtype == TENSOR_F16)
-        for (int64_t i = 0; i < n; i++) d[i] = f16_to_f32(((const uint16_t *)src)[i * stride]);
-    else if (dtype == TENSOR_BF16)
-        for (int64_t i = 0; i < n; i++) d[i] = bf16_to_f32(((const uint16_t *)src)[i * stride]);
-    else if (dtype == TENSOR_I32)
-        for (int64_t i = 0; i < n; i++) k[i] = ((const int32_t *)src)[i * stride];
-    else
-        for (int64_t i = 0; i < n; i++) k[i] = ((const uint8_t *)src)[i * stride];
-}
+static CastLine *cast_line(int from, int to) { return ISA_PICK(cast_line)(from, to); }
 
 /* n elements, stride apart, of one dtype, to a dense array of the computation's dtype. */
 static void gather(void *dst, int compute, const char *src, int dtype, int64_t stride, int64_t n)
 {
-    if (dtype != compute && (compute == TENSOR_F64 || compute == TENSOR_I64)) {
-        gather_wide(dst, src, dtype, stride, n);
-    } else if (dtype == TENSOR_F16) {
-        float *d = dst;
-        const uint16_t *s = (const uint16_t *)src;
-        for (int64_t i = 0; i < n; i++) d[i] = f16_to_f32(s[i * stride]);
-    } else if (dtype == TENSOR_BF16) {
-        float *d = dst;
-        const uint16_t *s = (const uint16_t *)src;
-        for (int64_t i = 0; i < n; i++) d[i] = bf16_to_f32(s[i * stride]);
+    if (dtype_is_half(dtype) || (dtype != compute && (compute == TENSOR_F64 || compute == TENSOR_I64))) {
+        cast_line(dtype, compute)(dst, src, n, (int64_t)dtype_size(compute),
+                                  stride * (int64_t)dtype_size(dtype));
     } else if (dtype_size(compute) == 8) {
         uint64_t *d = dst;
         const uint64_t *s = (const uint64_t *)src;
@@ -71,35 +49,12 @@ static void gather(void *dst, int compute, const char *src, int dtype, int64_t s
     }
 }
 
-static void scatter_wide(char *dst, int dtype, int64_t stride, const void *src, int64_t n)
-{
-    const double *s = src;
-    const int64_t *k = src;
-    if (dtype == TENSOR_F32)
-        for (int64_t i = 0; i < n; i++) ((float *)dst)[i * stride] = (float)s[i];
-    else if (dtype == TENSOR_F16)
-        for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i * stride] = f16_from_f64(s[i]);
-    else if (dtype == TENSOR_BF16)
-        for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i * stride] = bf16_from_f64(s[i]);
-    else if (dtype == TENSOR_I32)
-        for (int64_t i = 0; i < n; i++) ((int32_t *)dst)[i * stride] = (int32_t)k[i];
-    else if (dtype == TENSOR_U8)
-        for (int64_t i = 0; i < n; i++) ((uint8_t *)dst)[i * stride] = (uint8_t)k[i];
-    else
-        for (int64_t i = 0; i < n; i++) ((uint8_t *)dst)[i * stride] = k[i] != 0;
-}
-
 static void scatter(char *dst, int dtype, int64_t stride, const void *src, const Loop *loop, int64_t n)
 {
-    if (dtype != loop->compute && !loop->to_bool &&
-        (loop->compute == TENSOR_F64 || loop->compute == TENSOR_I64)) {
-        scatter_wide(dst, dtype, stride, src, n);
-    } else if (dtype == TENSOR_F16) {
-        uint16_t *d = (uint16_t *)dst;
-        for (int64_t i = 0; i < n; i++) d[i * stride] = f16_from_f32(((const float *)src)[i]);
-    } else if (dtype == TENSOR_BF16) {
-        uint16_t *d = (uint16_t *)dst;
-        for (int64_t i = 0; i < n; i++) d[i * stride] = bf16_from_f32(((const float *)src)[i]);
+    if (dtype_is_half(dtype) || (dtype != loop->compute && !loop->to_bool &&
+                                 (loop->compute == TENSOR_F64 || loop->compute == TENSOR_I64))) {
+        const int64_t size = (int64_t)dtype_size(dtype);
+        cast_line(loop->compute, dtype)(dst, src, n, stride * size, (int64_t)dtype_size(loop->compute));
     } else if (loop->bool_out) {
         for (int64_t i = 0; i < n; i++) dst[i * stride] = ((const uint8_t *)src)[i] != 0;
     } else if (loop->out_size == 8) {

@@ -4,7 +4,7 @@
  * A half operand is widened one matrix at a time, rows or columns first as it lies, and kept while the batch
  * shares it. */
 #include "tensor/core.h"
-#include "device/half.h"
+#include "cpu/elementwise/cast_kernel.h"
 #include "cpu/cpu.h"
 #include "gemm.h"
 
@@ -36,14 +36,11 @@ static void widen_lines(void *ctx, int64_t first, int64_t last)
 {
     const Cast *c = ctx;
     const Wide *w = c->w;
-    void (*contiguous)(float *, const uint16_t *, int64_t) =
-        c->dtype == TENSOR_F16 ? f16_to_f32_n : bf16_to_f32_n;
+    CastLine *cast = ISA_PICK(cast_line)(c->dtype, TENSOR_F32);
     for (int64_t i = first; i < last; i++) {
         const uint16_t *from = w->from + c->offset + i * w->line_step;
         float *to = w->to + i * w->length;
-        if (w->step == 1) contiguous(to, from, w->length);
-        else
-            for (int64_t j = 0; j < w->length; j++) contiguous(to + j, from + j * w->step, 1);
+        cast((char *)to, (const char *)from, w->length, sizeof *to, w->step * (int64_t)sizeof *from);
     }
 }
 
@@ -57,14 +54,11 @@ static void narrow_lines(void *ctx, int64_t first, int64_t last)
 {
     const Cast *c = ctx;
     const Wide *w = c->w;
-    void (*contiguous)(uint16_t *, const float *, int64_t) =
-        c->dtype == TENSOR_F16 ? f16_from_f32_n : bf16_from_f32_n;
+    CastLine *cast = ISA_PICK(cast_line)(TENSOR_F32, c->dtype);
     for (int64_t i = first; i < last; i++) {
         uint16_t *to = (uint16_t *)(uintptr_t)w->from + c->offset + i * w->line_step;
         const float *from = w->to + i * w->length;
-        if (w->step == 1) contiguous(to, from, w->length);
-        else
-            for (int64_t j = 0; j < w->length; j++) contiguous(to + j * w->step, from + j, 1);
+        cast((char *)to, (const char *)from, w->length, w->step * (int64_t)sizeof *to, sizeof *from);
     }
 }
 

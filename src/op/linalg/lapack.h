@@ -36,4 +36,7 @@ typedef struct Lapack {
  * without any. */
 const Lapack *lapack_open(const char *op);
 
+/* lapack_describe - a line for tensor_build_info: the library, or why there is none; its length. */
+int lapack_describe(char *text, size_t size);
+
 #endif
