@@ -4,6 +4,7 @@
  * b2^t) + eps)
  *
  * One pass over memory reads g, m, v, p and writes m, v, p.  eps is added outside the corrected root. */
+#include <math.h>
 #include "optim.h"
 
 enum { EXP_AVG, EXP_AVG_SQ, MAX_EXP_AVG_SQ };
@@ -26,9 +27,9 @@ typedef struct Numbers {
 #define LOOP(name) name##_d
 #include "adam_loop.h"
 
-static Numbers numbers(const OptimGroup *g, const OptimParam *p, bool decoupled)
+static Numbers numbers(const OptimAdamArgs *g, const OptimParam *p, bool decoupled)
 {
-    double b1 = g->betas[0], b2 = g->betas[1], t = (double)p->step;
+    double b1 = g->beta1, b2 = g->beta2, t = (double)p->step;
     return (Numbers){ .sign = g->maximize ? -1 : 1,
                       .decay = decoupled ? 0 : g->weight_decay,
                       .shrink = decoupled ? 1 - g->lr * g->weight_decay : 1,
@@ -55,7 +56,7 @@ static int by_ops(const Numbers *n, OptimParam *p, Tensor *g, bool amsgrad)
     return tensor_addcdiv_(p->tensor, m, below, -n->step) ? 0 : -1;
 }
 
-static int step(const OptimGroup *g, OptimParam *p, Tensor *grad, bool decoupled)
+static int step(const OptimAdamArgs *g, OptimParam *p, Tensor *grad, bool decoupled)
 {
     Numbers n = numbers(g, p, decoupled);
     char dense = optim_dense(p->tensor);
@@ -71,42 +72,47 @@ static int step(const OptimGroup *g, OptimParam *p, Tensor *grad, bool decoupled
     return 0;
 }
 
-static int states(const OptimGroup *g) { return g->amsgrad ? 3 : 2; }
-
-static int check(const OptimGroup *g, const char *name)
+static int step_adam(const void *options, OptimParam *p, Tensor *grad)
 {
-    if (optim_check_common(g, name)) return -1;
-    const double *b = g->betas;
-    if (b[0] >= 0 && b[0] < 1 && b[1] >= 0 && b[1] < 1 && g->eps >= 0) return 0;
-    return tensor_fail(TENSOR_EVALUE, "optim",
-                       "%s: betas { %g, %g }, eps %g: betas lie in [0, 1), eps is not negative", name, b[0],
-                       b[1], g->eps);
+    return step(options, p, grad, false);
+}
+static int step_adamw(const void *options, OptimParam *p, Tensor *grad)
+{
+    return step(options, p, grad, true);
 }
 
-static int update_adam(const OptimGroup *g, OptimParam *p, Tensor *grad) { return step(g, p, grad, false); }
-static int update_adamw(const OptimGroup *g, OptimParam *p, Tensor *grad) { return step(g, p, grad, true); }
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
-#define STATE                                     \
-    {                                             \
-        "exp_avg", "exp_avg_sq", "max_exp_avg_sq" \
-    }
-static const OptimKind adam = {
-    .name = "Adam", .state = STATE, .states = states, .check = check, .update = update_adam
-};
-static const OptimKind adamw = {
-    .name = "AdamW", .state = STATE, .states = states, .check = check, .update = update_adamw
-};
+const OptimAdamArgs optim_adam_defaults = { OPTIM_ADAM_DEFAULTS },
+                    optim_adamw_defaults = { OPTIM_ADAMW_DEFAULTS };
+static const OpField fields[] = { OP_OPTION(OptimAdamArgs, lr),           OP_OPTION(OptimAdamArgs, beta1),
+                                  OP_OPTION(OptimAdamArgs, beta2),        OP_OPTION(OptimAdamArgs, eps),
+                                  OP_OPTION(OptimAdamArgs, weight_decay), OP_OPTION(OptimAdamArgs, amsgrad),
+                                  OP_OPTION(OptimAdamArgs, maximize),     { 0 } };
 
-static Optimizer *new_adam(const OptimKind *kind, const OptimAdamArgs *a)
+static int states(const void *options) { return ((const OptimAdamArgs *)options)->amsgrad ? 3 : 2; }
+
+static int check(const void *options, const char *function)
 {
-    return optim_new(kind, a->params,
-                     (OptimGroup){ .lr = a->lr,
-                                   .betas = { a->betas[0], a->betas[1] },
-                                   .eps = a->eps,
-                                   .weight_decay = a->weight_decay,
-                                   .amsgrad = a->amsgrad,
-                                   .maximize = a->maximize });
+    const OptimAdamArgs *o = options;
+    if (optim_check_common(o->lr, o->weight_decay, function)) return -1;
+    if (o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->eps >= 0) return 0;
+    return tensor_fail(TENSOR_EVALUE, function,
+                       "beta1 %g, beta2 %g, eps %g: betas lie in [0, 1), eps is not negative", o->beta1,
+                       o->beta2, o->eps);
 }
 
-Optimizer *optim_adam_args(OptimAdamArgs args) { return new_adam(&adam, &args); }
-Optimizer *optim_adamw_args(OptimAdamArgs args) { return new_adam(&adamw, &args); }
+#define ADAM(name_, type)                                                                           \
+    static const OptimKind name_##_kind = { .name = (type),                                         \
+                                            .function = "optim_" #name_,                            \
+                                            .args = sizeof(OptimAdamArgs),                          \
+                                            .defaults = &optim_##name_##_defaults,                  \
+                                            .fields = fields,                                       \
+                                            .state = { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" }, \
+                                            .states = states,                                       \
+                                            .check = check,                                         \
+                                            .step = step_##name_ };                                 \
+    OPTIM_REGISTER(name_##_kind);                                                                   \
+    Optimizer *optim_##name_##_args(OptimAdamArgs args) { return optim_new(&name_##_kind, &args); }
+ADAM(adam, "Adam")
+ADAM(adamw, "AdamW")

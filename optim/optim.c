@@ -2,9 +2,22 @@
  *
  *  - Every tensor of a group is retained, a leaf, and in no other group.
  *  - A step has two halves: states and dense gradients are made (which can fail), then parameters change. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "optim.h"
+
+/* ---- kinds: a linker section that each file adds to ------------------------------------------ */
+
+extern const OptimKind *const __start_tapegrad_optimizers[] __attribute__((weak, visibility("hidden"))),
+    *const __stop_tapegrad_optimizers[] __attribute__((weak, visibility("hidden")));
+
+int optim_kind_count(void) { return (int)(__stop_tapegrad_optimizers - __start_tapegrad_optimizers); }
+
+const OptimKind *optim_kind_at(int i)
+{
+    return i >= 0 && i < optim_kind_count() ? __start_tapegrad_optimizers[i] : NULL;
+}
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
@@ -18,109 +31,154 @@ static bool has_param(const Optimizer *opt, const Tensor *t)
 
 static int check_param(const Optimizer *opt, TensorList list, int i)
 {
-    const char *name = opt->kind->name;
+    const char *function = opt->kind->function;
     if (!list.item[i])
-        return tensor_error() ? -1 : tensor_fail(TENSOR_ENULL, "optim", "%s: parameter %d is NULL", name, i);
-    if (!tensor_is_leaf(list.item[i]))
-        return tensor_fail(TENSOR_EGRAD, "optim", "%s: parameter %d is the result of an op, not a leaf", name,
-                           i);
+        return tensor_error() ? -1 : tensor_fail(TENSOR_ENULL, function, "parameter %d is NULL", i);
+    bool leaf = tensor_is_leaf(list.item[i]);
+    if (tensor_error()) return -1; /* it was released */
+    if (!leaf)
+        return tensor_fail(TENSOR_EGRAD, function, "parameter %d is the result of an op, not a leaf", i);
     bool twice = has_param(opt, list.item[i]);
     for (int k = 0; k < i && !twice; k++) twice = list.item[k] == list.item[i];
-    return twice ? tensor_fail(TENSOR_EVALUE, "optim", "%s: parameter %d is given twice", name, i) : 0;
+    return twice ? tensor_fail(TENSOR_EVALUE, function, "parameter %d is given twice", i) : 0;
 }
 
-static int check_group(const Optimizer *opt, TensorList list, const OptimGroup *options)
+static int check_group(const Optimizer *opt, TensorList list, const void *options)
 {
     if (list.count < 1 || !list.item)
-        return tensor_error()
-                   ? -1
-                   : tensor_fail(TENSOR_EVALUE, "optim", "%s: no parameters given", opt->kind->name);
+        return tensor_error() ? -1 : tensor_fail(TENSOR_EVALUE, opt->kind->function, "no parameters given");
     for (int i = 0; i < list.count; i++)
         if (check_param(opt, list, i)) return -1;
-    return opt->kind->check ? opt->kind->check(options, opt->kind->name) : 0;
+    return opt->kind->check ? opt->kind->check(options, opt->kind->function) : 0;
 }
 
-static int add_group(Optimizer *opt, TensorList list, OptimGroup options)
+static void free_group(OptimGroup *g)
 {
-    if (check_group(opt, list, &options)) return -1;
-    OptimGroup *groups = realloc(opt->group, (size_t)(opt->groups + 1) * sizeof *groups);
-    if (groups) opt->group = groups;
-    options.param = groups ? calloc((size_t)list.count, sizeof *options.param) : NULL;
-    if (!options.param) return tensor_fail(TENSOR_ENOMEM, "optim", "%s: out of memory", opt->kind->name);
-    options.count = list.count;
-    for (int i = 0; i < list.count; i++) options.param[i].tensor = tensor_retain(list.item[i]);
-    groups[opt->groups++] = options;
+    for (int i = 0; i < g->count; i++) {
+        for (int s = 0; s < OPTIM_STATES; s++) tensor_release(g->param[i].state[s]);
+        tensor_release(g->param[i].tensor);
+    }
+    free(g->options), free(g->param), free(g->stepped), free(g->grad);
+}
+
+static int make_group(OptimGroup *g, size_t args, TensorList list, const void *options)
+{
+    size_t n = (size_t)list.count;
+    *g = (OptimGroup){ .options = malloc(args),
+                       .param = calloc(n, sizeof *g->param),
+                       .stepped = calloc(n, sizeof *g->stepped),
+                       .grad = calloc(n, sizeof *g->grad) };
+    if (!g->options || !g->param || !g->stepped || !g->grad) return -1;
+    memcpy(g->options, options, args);
+    *(TensorList *)g->options = (TensorList){ 0 }; /* the caller's array may go */
+    g->count = list.count;
+    for (int i = 0; i < g->count; i++) g->param[i].tensor = tensor_retain(list.item[i]);
     return 0;
 }
 
-Optimizer *optim_new(const OptimKind *kind, TensorList params, OptimGroup options)
+static int add_group(Optimizer *opt, TensorList list, const void *options)
 {
-    if (!kind || !kind->update)
-        return tensor_fail(TENSOR_ENULL, "optim_new", "the kind or its update is NULL"), NULL;
+    if (check_group(opt, list, options)) return -1;
+    OptimGroup *groups = realloc(opt->group, (size_t)(opt->groups + 1) * sizeof *groups);
+    if (groups) opt->group = groups;
+    OptimGroup made = { 0 };
+    if (!groups || make_group(&made, opt->kind->args, list, options)) {
+        free_group(&made);
+        return tensor_fail(TENSOR_ENOMEM, opt->kind->function, "out of memory");
+    }
+    groups[opt->groups] = made;
+    return opt->groups++;
+}
+
+Optimizer *optim_new(const OptimKind *kind, const void *args)
+{
+    if (!kind || !args || !kind->function || !(kind->step || kind->step_all || kind->step_closure))
+        return tensor_fail(TENSOR_ENULL, "optim_new",
+                           "the kind, its function, its step or the options are NULL"),
+               NULL;
+    if (kind->args < sizeof(TensorList) || kind->args > OPTIM_OPTIONS)
+        return tensor_fail(TENSOR_EVALUE, kind->function,
+                           "options of %zu bytes: want params and at most %d bytes", kind->args,
+                           OPTIM_OPTIONS),
+               NULL;
     Optimizer *opt = calloc(1, sizeof *opt);
-    if (!opt) return tensor_fail(TENSOR_ENOMEM, "optim", "%s: out of memory", kind->name), NULL;
+    if (!opt) return tensor_fail(TENSOR_ENOMEM, kind->function, "out of memory"), NULL;
     opt->kind = kind;
-    if (add_group(opt, params, options) == 0) return opt;
+    if (add_group(opt, *(const TensorList *)args, args) == 0) return opt;
     optim_free(opt);
     return NULL;
 }
 
-static bool is_null(const Optimizer *opt, const char *function)
+bool optim_null(const Optimizer *opt, const char *function)
 {
     if (opt) return false;
     if (!tensor_error()) tensor_fail(TENSOR_ENULL, function, "the optimizer is NULL");
     return true;
 }
 
-static double given(double value, double otherwise) { return isnan(value) ? otherwise : value; }
-
-int optim_add_group_args(OptimGroupArgs a)
+int optim_add_group(Optimizer *opt, TensorList params)
 {
-    if (is_null(a.optimizer, "optim_add_group")) return -1;
-    OptimGroup g = a.optimizer->group[0];
-    g.lr = given(a.lr, g.lr), g.weight_decay = given(a.weight_decay, g.weight_decay);
-    g.momentum = given(a.momentum, g.momentum), g.dampening = given(a.dampening, g.dampening);
-    g.betas[0] = given(a.betas[0], g.betas[0]), g.betas[1] = given(a.betas[1], g.betas[1]),
-    g.eps = given(a.eps, g.eps);
-    if (a.nesterov >= 0) g.nesterov = a.nesterov;
-    if (a.amsgrad >= 0) g.amsgrad = a.amsgrad;
-    if (a.maximize >= 0) g.maximize = a.maximize;
-    return add_group(a.optimizer, a.params, g);
+    return optim_null(opt, "optim_add_group") ? -1 : add_group(opt, params, opt->group[0].options);
+}
+
+void *optim_group_options(Optimizer *opt, int group, size_t size)
+{
+    static _Thread_local _Alignas(16) char scratch[OPTIM_OPTIONS];
+    static const char function[] = "optim_options";
+    if (!optim_null(opt, function)) {
+        if (size != opt->kind->args)
+            tensor_fail(TENSOR_EVALUE, function, "%s has another options struct", opt->kind->function);
+        else if (group < 0 || group >= opt->groups)
+            tensor_fail(TENSOR_EINDEX, function, "group %d of %d", group, opt->groups);
+        else return opt->group[group].options;
+    }
+    return memset(scratch, 0, sizeof scratch);
 }
 
 void optim_free(Optimizer *opt)
 {
     if (!opt) return;
-    for (int g = 0; g < opt->groups; g++) {
-        for (int i = 0; i < opt->group[g].count; i++) {
-            OptimParam *p = &opt->group[g].param[i];
-            for (int s = 0; s < OPTIM_STATES; s++) tensor_release(p->state[s]);
-            tensor_release(p->tensor);
-        }
-        free(opt->group[g].param);
-    }
+    for (int g = 0; g < opt->groups; g++) free_group(&opt->group[g]);
     free(opt->group);
+    nn_dict_free(opt->extra);
+    nn_dict_free(opt->state);
     free(opt);
 }
 
-int optim_check_common(const OptimGroup *g, const char *name)
+/* ---- the learning rate ----------------------------------------------------------------------- */
+
+static double *lr_of(const Optimizer *opt, int group)
 {
-    if (g->lr >= 0 && g->weight_decay >= 0) return 0;
-    return tensor_fail(TENSOR_EVALUE, "optim", "%s: lr %g, weight_decay %g: neither may be negative", name,
-                       g->lr, g->weight_decay);
+    for (const OpField *f = opt->kind->fields; f && f->name; f++)
+        if (strcmp(f->name, "lr") == 0 && f->type == OP_DOUBLE)
+            return (double *)(void *)((char *)opt->group[group].options + f->offset);
+    return NULL;
 }
 
-double optim_lr(const Optimizer *opt) { return is_null(opt, "optim_lr") ? NAN : opt->group[0].lr; }
+double optim_lr(const Optimizer *opt)
+{
+    const double *lr = optim_null(opt, "optim_lr") ? NULL : lr_of(opt, 0);
+    return lr ? *lr : NAN;
+}
 
 int optim_set_lr(Optimizer *opt, double lr)
 {
-    if (is_null(opt, "optim_set_lr")) return -1;
+    if (optim_null(opt, "optim_set_lr")) return -1;
     if (!(lr >= 0)) return tensor_fail(TENSOR_EVALUE, "optim_set_lr", "%g", lr);
-    for (int g = 0; g < opt->groups; g++) opt->group[g].lr = lr;
+    if (!lr_of(opt, 0))
+        return tensor_fail(TENSOR_EVALUE, "optim_set_lr", "%s has no lr", opt->kind->function);
+    for (int g = 0; g < opt->groups; g++) *lr_of(opt, g) = lr;
     return 0;
 }
 
-/* ---- the step -------------------------------------------------------------------------------- */
+int optim_check_common(double lr, double weight_decay, const char *function)
+{
+    if (lr >= 0 && weight_decay >= 0) return 0;
+    return tensor_fail(TENSOR_EVALUE, function, "lr %g, weight_decay %g: neither may be negative", lr,
+                       weight_decay);
+}
+
+/* ---- the step: what it needs ----------------------------------------------------------------- */
 
 char optim_dense(const Tensor *t)
 {
@@ -131,69 +189,144 @@ char optim_dense(const Tensor *t)
     return dtype == TENSOR_F32 ? 'f' : 'd';
 }
 
-static int make_states(const OptimKind *kind, const OptimGroup *g, OptimParam *p)
+int optim_state_count(const OptimKind *kind, const void *options)
 {
-    for (int s = 0, n = kind->states(g); s < n; s++) {
-        if (p->state[s]) continue;
+    if (kind->states) return kind->states(options);
+    int n = 0;
+    while (n < OPTIM_STATES && kind->state[n]) n++;
+    return n;
+}
+
+/* A state follows its parameter to another dtype or device (nn_to). */
+static int follow(Tensor *state, const Tensor *parameter)
+{
+    Tensor *moved = state;
+    if (tensor_dtype(moved) != tensor_dtype(parameter)) moved = tensor_to(moved, tensor_dtype(parameter));
+    if (moved) moved = tensor_to_device(moved, tensor_device(parameter));
+    return !moved ? -1 : moved == state ? 0 : tensor_set_data(state, moved);
+}
+
+int optim_make_states(const Optimizer *opt, const OptimGroup *g, OptimParam *p)
+{
+    TensorScope scope = tensor_scope_open();
+    int status = 0;
+    for (int s = 0, n = optim_state_count(opt->kind, g->options); s < n && !status; s++) {
+        if (p->state[s]) {
+            status = follow(p->state[s], p->tensor);
+            continue;
+        }
         p->state[s] = tensor_retain(tensor_zeros_like(p->tensor));
-        if (!p->state[s]) return -1;
+        if (!p->state[s]) status = -1;
         p->fresh = true;
+    }
+    tensor_scope_close(scope);
+    return status || tensor_error() ? -1 : 0;
+}
+
+/* Fills g->stepped and g->grad, which is dense and the scope's; returns how many, or -1. */
+static int prepare(const Optimizer *opt, OptimGroup *g)
+{
+    int n = 0;
+    for (int i = 0; i < g->count; i++) {
+        Tensor *grad = tensor_grad(g->param[i].tensor);
+        if (tensor_error()) return -1;
+        if (!grad) continue;
+        if (!tensor_is_contiguous(grad)) grad = tensor_contiguous(grad);
+        if (!grad || optim_make_states(opt, g, &g->param[i])) return -1;
+        g->stepped[n] = &g->param[i], g->grad[n++] = grad;
+    }
+    return n;
+}
+
+/* ---- the step -------------------------------------------------------------------------------- */
+
+static int check_options(const Optimizer *opt)
+{
+    for (int g = 0; g < opt->groups; g++)
+        if (opt->kind->check && opt->kind->check(opt->group[g].options, opt->kind->function)) return -1;
+    return 0;
+}
+
+static int step_each(const OptimKind *kind, OptimGroup *g, int n)
+{
+    for (int i = 0; i < n; i++) {
+        TensorScope scope = tensor_scope_open();
+        int status = kind->step(g->options, g->stepped[i], g->grad[i]);
+        tensor_scope_close(scope);
+        if (status || tensor_error()) return -1;
     }
     return 0;
 }
 
-/* NULL without an error: no gradient.  Dense, and kept by the step's scope. */
-static Tensor *gradient(const OptimParam *p)
+static int step_group(const OptimKind *kind, OptimGroup *g, int n)
 {
-    Tensor *grad = tensor_grad(p->tensor);
-    return grad && !tensor_is_contiguous(grad) ? tensor_contiguous(grad) : grad;
+    for (int i = 0; i < n; i++) g->stepped[i]->step++;
+    int status = !kind->step_all ? step_each(kind, g, n)
+                 : n             ? kind->step_all(g->options, g->stepped, g->grad, n)
+                                 : 0;
+    for (int i = 0; i < n && !status; i++) g->stepped[i]->fresh = false;
+    return status || tensor_error() ? -1 : 0;
 }
 
-static int prepare(const Optimizer *opt)
+static int step_groups(Optimizer *opt)
 {
+    int n[opt->groups];
     for (int g = 0; g < opt->groups; g++)
-        for (int i = 0; i < opt->group[g].count; i++) {
-            OptimParam *p = &opt->group[g].param[i];
-            TensorScope scope = tensor_scope_open();
-            int status = tensor_grad(p->tensor) ? make_states(opt->kind, &opt->group[g], p) : 0;
-            tensor_scope_close(scope);
-            if (status || tensor_error()) return -1;
-        }
-    return 0;
-}
-
-static int update_all(const Optimizer *opt)
-{
+        if ((n[g] = prepare(opt, &opt->group[g])) < 0) return -1;
     for (int g = 0; g < opt->groups; g++)
-        for (int i = 0; i < opt->group[g].count; i++) {
-            OptimParam *p = &opt->group[g].param[i];
-            TensorScope scope = tensor_scope_open();
-            Tensor *grad = gradient(p);
-            int status = 0;
-            if (grad) {
-                p->step++;
-                status = opt->kind->update(&opt->group[g], p, grad);
-                if (!status) p->fresh = false;
-            }
-            tensor_scope_close(scope);
-            if (status || tensor_error()) return -1;
-        }
+        if (step_group(opt->kind, &opt->group[g], n[g])) return -1;
     return 0;
 }
 
 int optim_step(Optimizer *opt)
 {
-    if (is_null(opt, "optim_step") || tensor_error()) return -1;
+    if (optim_null(opt, "optim_step") || tensor_error() || check_options(opt)) return -1;
+    if (!opt->kind->step && !opt->kind->step_all)
+        return tensor_fail(TENSOR_EVALUE, "optim_step", "%s wants a closure: optim_step_closure",
+                           opt->kind->function);
+    TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
-    int status = prepare(opt) ? -1 : update_all(opt);
+    int status = step_groups(opt);
     tensor_set_grad_enabled(was);
+    tensor_scope_close(scope);
     return status;
 }
+
+static double evaluate(OptimClosure fn, void *ctx)
+{
+    TensorScope scope = tensor_scope_open();
+    bool was = tensor_set_grad_enabled(true);
+    Tensor *loss = fn(ctx);
+    if (!loss && !tensor_error()) tensor_fail(TENSOR_ENULL, "optim_step_closure", "the closure gave no loss");
+    double value = loss ? tensor_item(loss) : (double)NAN;
+    tensor_set_grad_enabled(was);
+    tensor_scope_close(scope);
+    return tensor_error() ? (double)NAN : value;
+}
+
+double optim_step_closure(Optimizer *opt, OptimClosure fn, void *ctx)
+{
+    if (optim_null(opt, "optim_step_closure") || tensor_error() || check_options(opt)) return NAN;
+    if (!fn) return tensor_fail(TENSOR_ENULL, "optim_step_closure", "the closure is NULL"), (double)NAN;
+    double loss = NAN;
+    if (!opt->kind->step_closure) {
+        loss = evaluate(fn, ctx);
+        return tensor_error() || optim_step(opt) ? (double)NAN : loss;
+    }
+    TensorScope scope = tensor_scope_open();
+    bool was = tensor_set_grad_enabled(false);
+    int status = opt->kind->step_closure(opt, fn, ctx, &loss);
+    tensor_set_grad_enabled(was);
+    tensor_scope_close(scope);
+    return status || tensor_error() ? (double)NAN : loss;
+}
+
+const OptimZeroGradArgs optim_zero_grad_defaults = { OPTIM_ZERO_GRAD_DEFAULTS };
 
 int optim_zero_grad_args(OptimZeroGradArgs args)
 {
     const Optimizer *opt = args.optimizer;
-    if (is_null(opt, "optim_zero_grad")) return -1;
+    if (optim_null(opt, "optim_zero_grad")) return -1;
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
     int status = 0;

@@ -15,7 +15,16 @@
  * CPU, 0 for any other. */
 char optim_dense(const Tensor *t);
 
-int optim_check_common(const OptimGroup *group, const char *name);
+int optim_check_common(double lr, double weight_decay, const char *function);
+bool optim_null(const Optimizer *opt, const char *function); /* recorded, unless an error was */
+int optim_state_count(const OptimKind *kind, const void *options);
+int optim_make_states(const Optimizer *opt, const OptimGroup *g,
+                      OptimParam *p); /* those that p lacks, as zeros */
+
+/* Lists a kind among those that optim_kind_at gives. */
+#define OPTIM_REGISTER(kind)                                                                                \
+    static const OptimKind *const registered_##kind __attribute__((used, section("tapegrad_optimizers"))) = \
+        &kind
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 

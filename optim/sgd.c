@@ -18,17 +18,27 @@ typedef struct Numbers {
 #define LOOP(name) name##_d
 #include "sgd_loop.h"
 
-static int states(const OptimGroup *g) { return g->momentum != 0; }
+const OptimSgdArgs optim_sgd_defaults = { OPTIM_SGD_DEFAULTS };
+static const OpField fields[] = { OP_OPTION(OptimSgdArgs, lr),
+                                  OP_OPTION(OptimSgdArgs, momentum),
+                                  OP_OPTION(OptimSgdArgs, dampening),
+                                  OP_OPTION(OptimSgdArgs, weight_decay),
+                                  OP_OPTION(OptimSgdArgs, nesterov),
+                                  OP_OPTION(OptimSgdArgs, maximize),
+                                  { 0 } };
 
-static int check(const OptimGroup *g, const char *name)
+static int states(const void *options) { return ((const OptimSgdArgs *)options)->momentum != 0; }
+
+static int check(const void *options, const char *function)
 {
-    if (optim_check_common(g, name)) return -1;
-    if (!(g->momentum >= 0))
-        return tensor_fail(TENSOR_EVALUE, "optim", "%s: momentum %g: want 0 or more", name, g->momentum);
-    if (g->nesterov && (g->momentum == 0 || g->dampening != 0))
-        return tensor_fail(TENSOR_EVALUE, "optim",
-                           "%s: nesterov wants a momentum and no dampening, found %g and %g", name,
-                           g->momentum, g->dampening);
+    const OptimSgdArgs *o = options;
+    if (optim_check_common(o->lr, o->weight_decay, function)) return -1;
+    if (!(o->momentum >= 0))
+        return tensor_fail(TENSOR_EVALUE, function, "momentum %g: want 0 or more", o->momentum);
+    if (o->nesterov && (o->momentum == 0 || o->dampening != 0))
+        return tensor_fail(TENSOR_EVALUE, function,
+                           "nesterov wants a momentum and no dampening, found %g and %g", o->momentum,
+                           o->dampening);
     return 0;
 }
 
@@ -47,11 +57,12 @@ static int by_ops(const Numbers *n, OptimParam *p, Tensor *g)
     return tensor_add_scaled_(p->tensor, g, -n->lr) ? 0 : -1;
 }
 
-static int update(const OptimGroup *g, OptimParam *p, Tensor *grad)
+static int step(const void *options, OptimParam *p, Tensor *grad)
 {
-    Numbers n = { g->maximize ? -1 : 1, g->weight_decay, g->momentum, 1 - g->dampening, g->lr,
-                  g->nesterov,          p->fresh };
-    Tensor *b = g->momentum != 0 ? p->state[0] : NULL;
+    const OptimSgdArgs *o = options;
+    Numbers n = { o->maximize ? -1 : 1, o->weight_decay, o->momentum, 1 - o->dampening, o->lr,
+                  o->nesterov,          p->fresh };
+    Tensor *b = o->momentum != 0 ? p->state[0] : NULL;
     char dense =
         !b && n.decay == 0 && n.sign > 0 ? 0 : optim_dense(p->tensor); /* one op is all there is to do */
     if (!dense) return by_ops(&n, p, grad);
@@ -64,17 +75,14 @@ static int update(const OptimGroup *g, OptimParam *p, Tensor *grad)
     return 0;
 }
 
-static const OptimKind sgd = {
-    .name = "SGD", .state = { "momentum_buffer" }, .states = states, .check = check, .update = update
-};
-
-Optimizer *optim_sgd_args(OptimSgdArgs a)
-{
-    return optim_new(&sgd, a.params,
-                     (OptimGroup){ .lr = a.lr,
-                                   .momentum = a.momentum,
-                                   .dampening = a.dampening,
-                                   .weight_decay = a.weight_decay,
-                                   .nesterov = a.nesterov,
-                                   .maximize = a.maximize });
-}
+static const OptimKind sgd = { .name = "SGD",
+                               .function = "optim_sgd",
+                               .args = sizeof(OptimSgdArgs),
+                               .defaults = &optim_sgd_defaults,
+                               .fields = fields,
+                               .state = { "momentum_buffer" },
+                               .states = states,
+                               .check = check,
+                               .step = step };
+OPTIM_REGISTER(sgd);
+Optimizer *optim_sgd_args(OptimSgdArgs args) { return optim_new(&sgd, &args); }

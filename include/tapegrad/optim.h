@@ -10,8 +10,8 @@
  *     optim_free(opt);
  *
  * Arguments in PyTorch's order, options by name, its defaults, its numbers.  Parameters come as a list:
- * nn_parameters(net), TENSORS(w, b), or TENSOR_LIST(array, n); the optimizer retains the tensors, so
- * that it may outlive the net. Several groups of parameters with options of their own: optim_add_group.
+ * nn_parameters(net), TENSORS(w, b), or TENSOR_LIST(array, n); the optimizer retains the tensors, so that it
+ * may outlive the net.  After nn_to or nn_to_device it goes on: it moves its state at the next step.
  *
  * A parameter whose gradient is NULL is skipped completely: no decay, no count.  A step first makes all it
  * needs and then changes the parameters; once each has been stepped it asks the system for no memory.
@@ -21,7 +21,6 @@
 #ifndef TAPEGRAD_OPTIM_H
 #define TAPEGRAD_OPTIM_H
 
-#include <math.h>
 #include <tapegrad/nn.h>
 
 #ifdef __cplusplus
@@ -30,105 +29,57 @@ extern "C" {
 
 typedef struct Optimizer Optimizer;
 
-enum { OPTIM_STATES = 4 }; /* tensors kept for a parameter, at most */
-
-typedef struct OptimParam {
-    Tensor *tensor;
-    Tensor *state[OPTIM_STATES]; /* as OptimKind.state names them; NULL until first needed, then zeros */
-    int64_t step;                /* steps that it took part in, this one included */
-    bool fresh;                  /* a state was made and no update has used it yet */
-} OptimParam;
-
-/* The options of a group.  Write them at any time; what an optimizer does not know it ignores. */
-typedef struct OptimGroup {
-    double lr, weight_decay;
-    double momentum, dampening; /* SGD */
-    double betas[2], eps;       /* Adam, AdamW */
-    bool nesterov, amsgrad, maximize;
-    OptimParam *param;
-    int count;
-} OptimGroup;
-
-/* What an optimizer does: the built-in ones are such constants too.
- * update changes p->tensor; grad is dense, of its dtype, on its device.  It runs without grad mode. */
-typedef struct OptimKind {
-    const char *name;                                        /* "Adam" */
-    const char *state[OPTIM_STATES];                         /* PyTorch's names: "exp_avg", "exp_avg_sq" */
-    int (*states)(const OptimGroup *group);                  /* how many of them this group needs */
-    int (*check)(const OptimGroup *group, const char *name); /* are the options in range?  May be NULL. */
-    int (*update)(const OptimGroup *group, OptimParam *p, Tensor *grad);
-} OptimKind;
-
-struct Optimizer {
-    const OptimKind *kind;
-    OptimGroup *group;
-    int groups;
-};
-
 /* ---- the optimizers -----------------------------------------------------------------------------
  * With g the gradient, -g when .maximize; all of a step t in the dtype of the parameter. */
 
 typedef struct OptimSgdArgs {
     TensorList params;
-    double lr, momentum, dampening, weight_decay; /* 1e-3, 0, 0, 0 */
+    double lr, momentum, dampening, weight_decay;
     bool nesterov, maximize;
 } OptimSgdArgs;
+#define OPTIM_SGD_DEFAULTS .lr = 1e-3
+TAPEGRAD_API extern const OptimSgdArgs optim_sgd_defaults;
 
 /* optim_sgd(params, 0.1, .momentum = 0.9)
  *   g += weight_decay p;   momentum: b = momentum b + (1 - dampening) g (b = g at first), g = b, nesterov: g
- * += momentum b; p -= lr g EVALUE: nesterov without momentum, or with dampening. */
-#define optim_sgd(...) optim_sgd_args((OptimSgdArgs){ .lr = 1e-3, .params = __VA_ARGS__ })
+ * += momentum b; p -= lr g.   EVALUE: nesterov without momentum, or with dampening. */
+#define optim_sgd(...) TENSOR_CALL_(optim_sgd_args, OptimSgdArgs, OPTIM_SGD_DEFAULTS, .params = __VA_ARGS__)
 TAPEGRAD_API Optimizer *optim_sgd_args(OptimSgdArgs args);
 
 typedef struct OptimAdamArgs {
     TensorList params;
-    double lr, betas[2], eps, weight_decay; /* 1e-3, { 0.9, 0.999 }, 1e-8, adam 0, adamw 1e-2 */
+    double lr, beta1, beta2, eps, weight_decay;
     bool amsgrad, maximize;
 } OptimAdamArgs;
+#define OPTIM_ADAM_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
+#define OPTIM_ADAMW_DEFAULTS OPTIM_ADAM_DEFAULTS, .weight_decay = 1e-2
+TAPEGRAD_API extern const OptimAdamArgs optim_adam_defaults, optim_adamw_defaults;
 
-/* optim_adam(params, .lr = 1e-3, .betas = { 0.9, 0.95 })
+/* optim_adam(params, .lr = 1e-3, .beta2 = 0.95)
  *   g += weight_decay p   (adamw instead: p *= 1 - lr weight_decay)
  *   m += (1 - beta1) (g - m);   v = beta2 v + (1 - beta2) g^2;   amsgrad: v in the last line is the largest
- * so far p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps) */
+ * so far;   p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps) */
 #define optim_adam(...) \
-    optim_adam_args(    \
-        (OptimAdamArgs){ .lr = 1e-3, .betas = { 0.9, 0.999 }, .eps = 1e-8, .params = __VA_ARGS__ })
-#define optim_adamw(...)              \
-    optim_adamw_args((OptimAdamArgs){ \
-        .lr = 1e-3, .betas = { 0.9, 0.999 }, .eps = 1e-8, .weight_decay = 1e-2, .params = __VA_ARGS__ })
+    TENSOR_CALL_(optim_adam_args, OptimAdamArgs, OPTIM_ADAM_DEFAULTS, .params = __VA_ARGS__)
+#define optim_adamw(...) \
+    TENSOR_CALL_(optim_adamw_args, OptimAdamArgs, OPTIM_ADAMW_DEFAULTS, .params = __VA_ARGS__)
 TAPEGRAD_API Optimizer *optim_adam_args(OptimAdamArgs args);
 TAPEGRAD_API Optimizer *optim_adamw_args(OptimAdamArgs args);
 
-/* optim_new - one of a kind of your own; kind must outlive it.  options gives the first group's; its param
- * and count are not read. */
-TAPEGRAD_API Optimizer *optim_new(const OptimKind *kind, TensorList params, OptimGroup options);
+/* ---- groups -------------------------------------------------------------------------------------
+ *
+ *     int bias = optim_add_group(opt, TENSORS(b1, b2));
+ *     optim_options(opt, bias, OptimAdamArgs)->weight_decay = 0;
+ *
+ * optim_add_group - more parameters, with the options that the first group has now; returns the group's
+ * number, or -1 and no change on the errors of the constructors. optim_options - the options of a group, to
+ * be read and written at any time; a step that finds them out of range changes nothing and fails.  Never
+ * NULL: for another struct than the optimizer's, or no such group, a scratch one (EVALUE, EINDEX). */
+TAPEGRAD_API int optim_add_group(Optimizer *opt, TensorList params);
+#define optim_options(opt, group, Args) ((Args *)optim_group_options(opt, group, sizeof(Args)))
+TAPEGRAD_API void *optim_group_options(Optimizer *opt, int group, size_t size);
 
-/* ---- groups ---------------------------------------------------------------------------------- */
-
-typedef struct OptimGroupArgs {
-    Optimizer *optimizer;
-    TensorList params;
-    double lr, weight_decay, momentum, dampening, betas[2], eps;
-    int nesterov, amsgrad, maximize;
-} OptimGroupArgs;
-
-/* optim_add_group(opt, params, .weight_decay = 0) - more parameters; options left out are those of the first
- * group now. -1 and no change on the errors of the constructors. */
-#define optim_add_group(...)                                      \
-    optim_add_group_args((OptimGroupArgs){ .lr = NAN,             \
-                                           .weight_decay = NAN,   \
-                                           .momentum = NAN,       \
-                                           .dampening = NAN,      \
-                                           .betas = { NAN, NAN }, \
-                                           .eps = NAN,            \
-                                           .nesterov = -1,        \
-                                           .amsgrad = -1,         \
-                                           .maximize = -1,        \
-                                           .optimizer = __VA_ARGS__ })
-TAPEGRAD_API int optim_add_group_args(OptimGroupArgs args);
-
-/* optim_lr - of the first group; NaN for NULL.   optim_set_lr - of all groups; EVALUE: negative or NaN.  One
- * group: opt->group[i].lr. */
+/* optim_lr - of the first group; NaN for NULL.   optim_set_lr - of all groups; EVALUE: negative or NaN. */
 TAPEGRAD_API double optim_lr(const Optimizer *opt);
 TAPEGRAD_API int optim_set_lr(Optimizer *opt, double lr);
 
@@ -138,17 +89,105 @@ typedef struct OptimZeroGradArgs {
     Optimizer *optimizer;
     bool set_to_none;
 } OptimZeroGradArgs;
+#define OPTIM_ZERO_GRAD_DEFAULTS .set_to_none = true
+TAPEGRAD_API extern const OptimZeroGradArgs optim_zero_grad_defaults;
 
 /* optim_zero_grad(opt) - drops the gradients; with .set_to_none = false fills them with zeros. */
 #define optim_zero_grad(...) \
-    optim_zero_grad_args((OptimZeroGradArgs){ .set_to_none = true, .optimizer = __VA_ARGS__ })
+    TENSOR_CALL_(optim_zero_grad_args, OptimZeroGradArgs, OPTIM_ZERO_GRAD_DEFAULTS, .optimizer = __VA_ARGS__)
 TAPEGRAD_API int optim_zero_grad_args(OptimZeroGradArgs args);
 
 /* optim_step - one step of every parameter that has a gradient.  While an error is pending (tensor_error())
- * it does nothing and returns -1: no parameter is changed by what is left of a step that failed. */
+ * it does nothing and returns -1: no parameter is changed by what is left of a step that failed.  EVALUE: an
+ * optimizer that wants a closure. */
 TAPEGRAD_API int optim_step(Optimizer *opt);
 
+/* optim_step_closure - a step that may evaluate the loss several times: fn(ctx) drops the gradients, computes
+ * the loss, runs backward and returns the loss.  Other optimizers call it once and step.  Returns the first
+ * loss; NaN after an error. */
+typedef Tensor *(*OptimClosure)(void *ctx);
+TAPEGRAD_API double optim_step_closure(Optimizer *opt, OptimClosure fn, void *ctx);
+
 TAPEGRAD_API void optim_free(Optimizer *opt);
+
+/* optim_state_dict - all that a run needs to go on, under PyTorch's names: "state.0.exp_avg" of parameter 0
+ * (they are counted over all groups), "state.0.step", "param_groups.0.lr", the numbers as f64 of rank 0.  The
+ * tensors share memory with the optimizer, whose dict it is until the next call. optim_load_state_dict -
+ * copies such values, and casts them to the dtypes of the parameters.  EVALUE: names are missing or
+ * unexpected (of another optimizer, other groups); ESHAPE.  All or nothing. */
+TAPEGRAD_API TensorDict optim_state_dict(Optimizer *opt);
+TAPEGRAD_API int optim_load_state_dict(Optimizer *opt, TensorDict dict);
+
+/* ---- an optimizer of one's own --------------------------------------------------------------------
+ * One constant, as the built-in ones are, an options struct that begins with `TensorList params`, and a step:
+ *
+ *     typedef struct { TensorList params; double lr; } SignArgs;
+ *
+ *     static int sign_step(const void *options, OptimParam *p, Tensor *grad)       // p -= lr sign g
+ *     {
+ *         const SignArgs *o = options;
+ *         return tensor_add_scaled_(p->tensor, tensor_sign(grad), -o->lr) ? 0 : -1;
+ *     }
+ *
+ *     static const OpField fields[] = { OP_OPTION(SignArgs, lr), { 0 } };
+ *     static const SignArgs defaults = { .lr = 0.01 };
+ *     static const OptimKind sign = { .name = "Sign", .function = "sign", .args = sizeof(SignArgs),
+ *                                     .defaults = &defaults, .fields = fields, .step = sign_step };
+ *     ...
+ *     Optimizer *opt = optim_new(&sign, &(SignArgs){ nn_parameters(net), .lr = 0.1 }); */
+enum {
+    OPTIM_STATES = 4,   /* tensors kept for a parameter, at most */
+    OPTIM_OPTIONS = 512 /* bytes of an options struct, at most */
+};
+
+typedef struct OptimParam {
+    Tensor *tensor;
+    Tensor *state[OPTIM_STATES]; /* as OptimKind.state names them; NULL until first needed, then zeros */
+    int64_t step;                /* steps that it took part in, this one included */
+    bool fresh;                  /* a state was made and no step has used it yet */
+} OptimParam;
+
+/* One of step, step_all and step_closure.  They run without grad mode, write p->tensor and p->state, and
+ * return 0 or -1; grad is dense, of the parameter's dtype, on its device. */
+typedef struct OptimKind {
+    const char *name;                   /* "Adam", PyTorch's */
+    const char *function;               /* "optim_adam": what errors name */
+    size_t args;                        /* of its options struct */
+    const void *defaults;               /* such a struct */
+    const OpField *fields;              /* its options (double, bool, int), ended by a NULL name */
+    const char *state[OPTIM_STATES];    /* PyTorch's names: "exp_avg", "exp_avg_sq" */
+    int (*states)(const void *options); /* how many of them are needed; NULL: all */
+    int (*check)(const void *options, const char *function);       /* are they in range?  May be NULL. */
+    int (*step)(const void *options, OptimParam *p, Tensor *grad); /* one parameter */
+    int (*step_all)(const void *options, OptimParam *const *p, Tensor *const *grad,
+                    int n); /* those of a group */
+    int (*step_closure)(Optimizer *opt, OptimClosure fn, void *ctx,
+                        double *loss); /* all; fn as often as it likes */
+} OptimKind;
+
+typedef struct OptimGroup {
+    void *options; /* of kind->args bytes; its params are empty */
+    OptimParam *param;
+    int count;
+    OptimParam **stepped; /* the library's own: lists for a step */
+    Tensor **grad;
+} OptimGroup;
+
+struct Optimizer {
+    const OptimKind *kind;
+    OptimGroup *group;
+    int groups;
+    TensorDict extra; /* what a kind keeps beside the parameters' states (nn_dict_set): saved with them */
+    TensorDict state; /* of optim_state_dict */
+};
+
+/* optim_new - one of that kind, which must outlive it. */
+TAPEGRAD_API Optimizer *optim_new(const OptimKind *kind, const void *args);
+
+/* optim_kind_at - the built-in ones, 0 to optim_kind_count() - 1, in no particular order; a program linked
+ * with the static library has those that it uses. */
+TAPEGRAD_API int optim_kind_count(void);
+TAPEGRAD_API const OptimKind *optim_kind_at(int i);
 
 #ifdef __cplusplus
 }

@@ -82,7 +82,7 @@ static int everything(FILE *nowhere)
     TensorScope scope = tensor_scope_open();
     Module *m = outer();
     Optimizer *opt = optim_adam(nn_parameters(m), .lr = 0.1);
-    optim_add_group(opt, TENSORS(tensor_ones(SHAPE(1), TENSOR_F32)));
+    (void)optim_add_group(opt, TENSORS(tensor_ones(SHAPE(1), TENSOR_F32)));
     tensor_backward(tensor_sum(nn_forward(m, tensor_ones(SHAPE(2, 3), TENSOR_F32))));
     optim_step(opt);
     TensorDict copy = nn_dict_clone(nn_state_dict(m));

@@ -1,8 +1,8 @@
-"""nn.py - golden values of layers and optimizers from PyTorch, printed as the C header nn_golden.h.
+"""nn.py - golden values of layers from PyTorch, printed as the C header nn_golden.h.
 
     python nn.py > nn_golden.h
 
-Initial values after a seed, results of layers, and trajectories of parameters under made-up gradients.
+Initial values after a seed, and results of layers.
 f32 numbers of initial values are those of AVX2 machines: run it on one.
 """
 
@@ -137,74 +137,6 @@ def layers():
     table("golden_mlp_losses", losses)
 
 
-# ---- trajectories --------------------------------------------------------------------------------------------
-
-STEPS = 12
-TRAJECTORIES = [
-    ("sgd", "optim_sgd(P, 0.1)", lambda p: optim.SGD(p, 0.1)),
-    ("sgd_decay", "optim_sgd(P, 0.1, .weight_decay = 0.3)", lambda p: optim.SGD(p, 0.1, weight_decay=0.3)),
-    ("sgd_momentum", "optim_sgd(P, 0.1, 0.9)", lambda p: optim.SGD(p, 0.1, 0.9)),
-    ("sgd_dampening", "optim_sgd(P, 0.1, 0.9, 0.5, 0.01)", lambda p: optim.SGD(p, 0.1, 0.9, 0.5, 0.01)),
-    (
-        "sgd_nesterov",
-        "optim_sgd(P, 0.1, 0.8, .nesterov = true, .weight_decay = 0.1)",
-        lambda p: optim.SGD(p, 0.1, 0.8, nesterov=True, weight_decay=0.1),
-    ),
-    ("sgd_maximize", "optim_sgd(P, 0.1, .maximize = true)", lambda p: optim.SGD(p, 0.1, maximize=True)),
-    ("adam", "optim_adam(P)", lambda p: optim.Adam(p)),
-    ("adam_big_eps", "optim_adam(P, .lr = 0.1, .eps = 0.5)", lambda p: optim.Adam(p, lr=0.1, eps=0.5)),
-    (
-        "adam_decay",
-        "optim_adam(P, 0.02, { 0.8, 0.95 }, .weight_decay = 0.1)",
-        lambda p: optim.Adam(p, 0.02, (0.8, 0.95), weight_decay=0.1),
-    ),
-    (
-        "adam_amsgrad",
-        "optim_adam(P, 0.1, .amsgrad = true, .betas = { 0.5, 0.6 })",
-        lambda p: optim.Adam(p, 0.1, amsgrad=True, betas=(0.5, 0.6)),
-    ),
-    (
-        "adam_maximize",
-        "optim_adam(P, 0.1, .maximize = true, .weight_decay = 0.1)",
-        lambda p: optim.Adam(p, 0.1, maximize=True, weight_decay=0.1),
-    ),
-    ("adamw", "optim_adamw(P, 0.1)", lambda p: optim.AdamW(p, 0.1)),
-    (
-        "adamw_amsgrad",
-        "optim_adamw(P, 0.1, .weight_decay = 0.5, .amsgrad = true)",
-        lambda p: optim.AdamW(p, 0.1, weight_decay=0.5, amsgrad=True),
-    ),
-]
-
-
-def run(make, dtype):
-    """p_i = ((5 i) mod 7 - 3) / 4; the gradient at step t is ((7 i + 3 t) mod 11 - 5) / 8, halved from step 7 on."""
-    i = torch.arange(5)
-    p = ((5 * i % 7 - 3) / 4.0).to(dtype).requires_grad_()
-    opt = make([p])
-    out = []
-    for t in range(1, STEPS + 1):
-        p.grad = ((7 * i + 3 * t) % 11 - 5).to(dtype) / (8 if t < 7 else 16)
-        opt.step()
-        if t in (1, STEPS):
-            out.append(p.detach().tolist())
-    return out
-
-
-def trajectories():
-    note("parameters after the first and the last step: nn.py's run() says of what")
-    print("enum { GOLDEN_STEPS = %d, GOLDEN_COUNT = 5 };" % STEPS)
-    print("typedef struct GoldenPath { double first[GOLDEN_COUNT], last[GOLDEN_COUNT]; } GoldenPath;")
-    print("#define GOLDEN_PATHS(X) \\")
-    print(" \\\n".join("    X(%s, %s)" % (name, call) for name, call, _ in TRAJECTORIES))
-    for name, _, make in TRAJECTORIES:
-        for suffix, dtype, digits in (("f64", torch.float64, 17), ("f32", torch.float32, 9)):
-            rows = ",\n    ".join(
-                "{ " + ", ".join(text(v, digits) for v in row) + " }" for row in run(make, dtype)
-            )
-            print("static const GoldenPath golden_%s_%s = {\n    %s\n};" % (name, suffix, rows))
-
-
 def main():
     print(
         "/* nn_golden.h - printed by nn.py with PyTorch %s; do not edit. */" % torch.__version__.split("+")[0]
@@ -212,7 +144,6 @@ def main():
     print("#ifndef TAPEGRAD_TEST_NN_GOLDEN_H\n#define TAPEGRAD_TEST_NN_GOLDEN_H")
     initials()
     layers()
-    trajectories()
     print("\n#endif")
 
 

@@ -1,0 +1,214 @@
+/* state.c - the state of an optimizer as a dict of tensors, and back.
+ *
+ * Loading compares all names and shapes first, then makes what is to be written, and only then writes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "optim.h"
+
+enum { NAME = 80 };
+
+/* fn on every entry: a state tensor's place (value NULL), or a number (tensor NULL). */
+typedef struct Entry {
+    char name[NAME];
+    OptimGroup *group;
+    OptimParam *param; /* NULL: an option of the group */
+    int state;         /* which state; -1: the count of steps */
+    const OpField *field;
+} Entry;
+
+typedef int (*Visit)(void *ctx, const Optimizer *opt, const Entry *e);
+
+/* Has parameter p a state s to be saved?  Before its first step it has none. */
+static int walk_param(Optimizer *opt, OptimGroup *g, OptimParam *p, int index, bool all, Visit fn, void *ctx)
+{
+    int n = optim_state_count(opt->kind, g->options), status = 0;
+    if (!all && p->step == 0) return 0;
+    for (int s = 0; s < n && !status; s++) {
+        Entry e = { .group = g, .param = p, .state = s };
+        snprintf(e.name, NAME, "state.%d.%s", index, opt->kind->state[s]);
+        status = fn(ctx, opt, &e);
+    }
+    Entry e = { .group = g, .param = p, .state = -1 };
+    snprintf(e.name, NAME, "state.%d.step", index);
+    return status ? status : fn(ctx, opt, &e);
+}
+
+static int walk_options(Optimizer *opt, int g, Visit fn, void *ctx)
+{
+    int status = 0;
+    for (const OpField *f = opt->kind->fields; f && f->name && !status; f++) {
+        Entry e = { .group = &opt->group[g], .field = f };
+        snprintf(e.name, NAME, "param_groups.%d.%s", g, f->name);
+        status = fn(ctx, opt, &e);
+    }
+    return status;
+}
+
+static double number_of(const Entry *e)
+{
+    if (e->param) return (double)e->param->step;
+    const void *at = (const char *)e->group->options + e->field->offset;
+    return e->field->type == OP_DOUBLE ? *(const double *)at
+           : e->field->type == OP_BOOL ? (double)*(const bool *)at
+                                       : (double)*(const int *)at;
+}
+
+static void set_number(const Entry *e, double value)
+{
+    if (e->param) {
+        e->param->step = (int64_t)value;
+        return;
+    }
+    void *at = (char *)e->group->options + e->field->offset;
+    if (e->field->type == OP_DOUBLE) *(double *)at = value;
+    else if (e->field->type == OP_BOOL) *(bool *)at = value != 0;
+    else *(int *)at = (int)value;
+}
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+static int save(void *ctx, const Optimizer *opt, const Entry *e)
+{
+    (void)opt;
+    TensorScope scope = tensor_scope_open();
+    bool is_state = e->param && e->state >= 0;
+    Tensor *t = is_state ? tensor_detach(e->param->state[e->state]) : tensor_scalar(number_of(e), TENSOR_F64);
+    int status = t ? nn_dict_set(ctx, e->name, t) : -1;
+    tensor_scope_close(scope);
+    return status;
+}
+
+static int save_extra(Optimizer *opt)
+{
+    for (int i = 0; i < opt->extra.count; i++)
+        if (nn_dict_set(&opt->state, opt->extra.item[i].name, opt->extra.item[i].tensor)) return -1;
+    return 0;
+}
+
+TensorDict optim_state_dict(Optimizer *opt)
+{
+    const TensorDict none = { .count = -1 };
+    if (optim_null(opt, "optim_state_dict")) return none;
+    nn_dict_free(opt->state);
+    opt->state = (TensorDict){ 0 };
+    int index = 0, status = 0;
+    for (int g = 0; g < opt->groups && !status; g++)
+        for (int i = 0; i < opt->group[g].count && !status; i++)
+            status =
+                walk_param(opt, &opt->group[g], &opt->group[g].param[i], index++, false, save, &opt->state);
+    for (int g = 0; g < opt->groups && !status; g++) status = walk_options(opt, g, save, &opt->state);
+    return status || save_extra(opt) ? none : opt->state;
+}
+
+/* ---- in -------------------------------------------------------------------------------------- */
+
+typedef struct Loading {
+    TensorDict dict;
+    int found; /* entries of the dict that are ours */
+    bool write;
+} Loading;
+
+static int refuse(const Optimizer *opt, TensorStatus code, const char *name, const char *what)
+{
+    return tensor_fail(code, "optim_load_state_dict", "%s: \"%s\" %s", opt->kind->name, name, what);
+}
+
+static bool same_shape(const Tensor *a, const Tensor *b)
+{
+    TensorShape s = tensor_shape(a), t = tensor_shape(b);
+    return s.ndim == t.ndim && (s.ndim == 0 || memcmp(s.dim, t.dim, (size_t)s.ndim * sizeof *s.dim) == 0);
+}
+
+static int load(void *ctx, const Optimizer *opt, const Entry *e)
+{
+    Loading *l = ctx;
+    Tensor *t = nn_dict_get(l->dict, e->name);
+    if (!t) return refuse(opt, TENSOR_EVALUE, e->name, "is missing");
+    bool is_state = e->param && e->state >= 0;
+    if (!l->write) {
+        l->found++;
+        bool fits = is_state ? same_shape(t, e->param->tensor) : tensor_numel(t) == 1;
+        return fits ? 0 : refuse(opt, TENSOR_ESHAPE, e->name, "has another shape");
+    }
+    if (!is_state) return set_number(e, tensor_item(t)), 0;
+    e->param->fresh = false;
+    return tensor_copy_(e->param->state[e->state], t) ? 0 : -1;
+}
+
+/* Is there any entry of parameter number index? */
+static bool mentions(TensorDict dict, int index)
+{
+    char prefix[NAME];
+    int n = snprintf(prefix, NAME, "state.%d.", index);
+    for (int i = 0; i < dict.count; i++)
+        if (strncmp(dict.item[i].name, prefix, (size_t)n) == 0) return true;
+    return false;
+}
+
+static int load_all(Optimizer *opt, Loading *l)
+{
+    int index = 0, status = 0;
+    for (int g = 0; g < opt->groups && !status; g++) status = walk_options(opt, g, load, l);
+    for (int g = 0; g < opt->groups && !status; g++)
+        for (int i = 0; i < opt->group[g].count && !status; i++, index++) {
+            OptimParam *p = &opt->group[g].param[i];
+            if (mentions(l->dict, index)) status = walk_param(opt, &opt->group[g], p, index, true, load, l);
+            else if (l->write) p->step = 0;
+        }
+    return status;
+}
+
+/* What is neither a parameter's nor a group's is the kind's own (Optimizer.extra); of a kind that keeps
+ * nothing so, it is a mistake. */
+static int load_extra(Optimizer *opt, const Loading *l)
+{
+    for (int i = 0; i < l->dict.count; i++) {
+        const char *name = l->dict.item[i].name;
+        bool ours = strncmp(name, "state.", 6) == 0 || strncmp(name, "param_groups.", 13) == 0;
+        if (!ours && nn_dict_set(&opt->extra, name, l->dict.item[i].tensor)) return -1;
+    }
+    return 0;
+}
+
+static int check_unexpected(const Optimizer *opt, const Loading *l)
+{
+    int extra = 0;
+    for (int i = 0; i < l->dict.count; i++) {
+        const char *name = l->dict.item[i].name;
+        bool ours = strncmp(name, "state.", 6) == 0 || strncmp(name, "param_groups.", 13) == 0;
+        if (!ours && !opt->kind->step_closure) return refuse(opt, TENSOR_EVALUE, name, "is unexpected");
+        extra += !ours;
+    }
+    if (l->found + extra == l->dict.count) return 0;
+    return tensor_fail(TENSOR_EVALUE, "optim_load_state_dict",
+                       "%s: %d entries, of which %d are unexpected: other options, groups or parameters",
+                       opt->kind->name, l->dict.count, l->dict.count - l->found - extra);
+}
+
+static int make_states(Optimizer *opt)
+{
+    for (int g = 0; g < opt->groups; g++)
+        for (int i = 0; i < opt->group[g].count; i++)
+            if (optim_make_states(opt, &opt->group[g], &opt->group[g].param[i])) return -1;
+    return 0;
+}
+
+int optim_load_state_dict(Optimizer *opt, TensorDict dict)
+{
+    if (optim_null(opt, "optim_load_state_dict")) return -1;
+    Loading l = { .dict = dict };
+    if (dict.count < 0 || (dict.count && !dict.item)) {
+        if (!tensor_error())
+            tensor_fail(TENSOR_ENULL, "optim_load_state_dict", "the dict is of a call that failed");
+        return -1;
+    }
+    TensorScope scope = tensor_scope_open();
+    bool was = tensor_set_grad_enabled(false);
+    int status = load_all(opt, &l) || check_unexpected(opt, &l) || make_states(opt) ? -1 : 0;
+    l.write = true;
+    if (!status && (load_all(opt, &l) || load_extra(opt, &l))) status = -1;
+    tensor_set_grad_enabled(was);
+    tensor_scope_close(scope);
+    return status;
+}
