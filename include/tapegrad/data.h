@@ -19,8 +19,8 @@ typedef struct Dataset Dataset;
 typedef enum DataSplit { DATA_TRAIN, DATA_TEST } DataSplit;
 
 TAPEGRAD_API int64_t data_size(const Dataset *data); /* samples; 0 for NULL */
-TAPEGRAD_API Dataset *data_retain(Dataset *data);
-TAPEGRAD_API void data_free(Dataset *data); /* gives one reference back */
+TAPEGRAD_API Dataset *data_retain(Dataset *data);    /* one reference more; returns data */
+TAPEGRAD_API void data_free(Dataset *data);          /* gives one reference back */
 
 typedef struct DataMnistArgs {
     const char *folder;

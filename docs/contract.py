@@ -1,0 +1,201 @@
+"""contract.py HEADER - a public header with the contract before each name, for doxygen and for editors (make docs, make install).
+
+    python3 docs/contract.py include/tapegrad/ops/index.h           the header, its comments as documentation comments
+    python3 docs/contract.py --missing include/tapegrad/*.h         the names that no prose belongs to; status 1 if there are some
+
+In the sources one comment may speak of several functions that stand below it without a blank line between them.  Here each of
+them gets that comment, its own sentence first.  A row of ops.def becomes a prototype with its formula and gradient.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+INCLUDE = os.path.join(HERE, "..", "include")
+
+
+OPTIONS = "Options of a function below, whose ..._defaults constant holds the defaults."
+
+
+def pieces(text):
+    """The header cut into ("comment" | "directive" | "blank" | "code", text)."""
+    lines, i = text.splitlines(keepends=True), 0
+
+    def take(kind, done):
+        nonlocal i
+        start, piece = i, ""
+        while i < len(lines):
+            piece += lines[i]
+            i += 1
+            if done(piece):
+                break
+        return kind, "".join(lines[start:i])
+
+    def declared(piece):
+        bare = re.sub(r"/\*.*?\*/", "", piece, flags=re.S)
+        if "/*" in bare or any(bare.count(a) != bare.count(b) for a, b in ("()", "{}")):
+            return False
+        return bare.rstrip().endswith((";", "}"))
+
+    while i < len(lines):
+        line = lines[i]
+        if not line.strip():
+            yield take("blank", lambda piece: True)
+        elif line.startswith("/*"):
+            yield take("comment", lambda piece: "*/" in piece)
+        elif line.startswith("#"):
+            yield take("directive", lambda piece: not piece.endswith("\\\n"))
+        elif line.startswith(('extern "C" {', "}")):
+            yield take("code", lambda piece: True)
+        else:
+            yield take("code", declared)
+
+
+def prose(comment):
+    """The words of a comment, without its stars and the rule of a section."""
+    text = re.sub(r"^/\*+|\*/\s*$", "", comment.strip())
+    text = re.sub(r"^\s?-{4} (.*?) -+\s*$", r"\1", text, flags=re.M)
+    return re.sub(r"^[ \t]*\* ?", "", text, flags=re.M).strip("\n ")
+
+
+def names(code):
+    """The public names that a declaration or a directive states."""
+    if code.lstrip().startswith("#"):
+        m = re.match(r"\s*#\s*define\s+(\w+)", code)
+        return [m.group(1)] if m and not m.group(1).endswith("_H") else []
+    if "typedef" in code or re.match(r"\s*(enum|struct)\b", code):
+        inner = re.search(r"\{(.*)\}", code, re.S)
+        enums = (
+            re.findall(r"\b(TENSOR_\w+|NN_\w+|OPTIM_\w+|DATA_\w+|OP_\w+|KEEP_\w+|ROW_\w+)\b", inner.group(1))
+            if inner
+            else []
+        )
+        last = re.search(r"(\w+)\s*;\s*(?:/\*.*)?$", code.strip(), re.S) or re.search(r"\(\*(\w+)\)", code)
+        return ([last.group(1)] if last else []) + enums
+    m = re.search(
+        r"(\w+)\)?\(|(\w+)\s*;", re.sub(r"__attribute__\(\(.*?\)\)\)|TAPEGRAD_PRINTF\(.*?\)", "", code)
+    )
+    return [m.group(1) or m.group(2)] if m else []
+
+
+def sentence(text, name):
+    """What the comment says of this very name: from "name - " or "name(...) - " to the end of that sentence."""
+    bare = re.sub(r"_args$|_$", "", name)
+    m = re.search(
+        r"\b%s\b(?:\([^\n]*?\))?[^-\n]* - (.*?)(?:(?<![ .])\.(?=\s|$)|;\s|\n\n|$)" % re.escape(bare), text, re.S
+    )
+    return re.sub(r"\s+", " ", m.group(1)).strip() if m else ""
+
+
+def comment_of(title, body):
+    """A documentation comment: one line, then the words as they stand."""
+    body = body.replace("*/", "* /").replace("/*", "/ *")
+    lines = [title, "@verbatim", *body.split("\n"), "@endverbatim"]
+    return "/** " + "\n * ".join(lines).replace(" \n", "\n") + " */\n"
+
+
+def documented(text, name):
+    first = sentence(text, name)
+    return comment_of("@brief " + (first[:1].upper() + first[1:] + "." if first else name), text)
+
+
+def rows():
+    """Prototypes of the rows, with what ops.def says of them."""
+    kinds = {
+        "UNARY(name, t, s, y, dx, ...)": ("Tensor *x", "s, #y, #dx"),
+        "UNARY1(name, t, s, p, pi, y, dx, ...)": ("Tensor *x, double %s", "s, #y, #dx, #p, #pi"),
+        "UNARY2(name, t, s, p, pi, q, qi, y, dx, ...)": (
+            "Tensor *x, double %s, double %s",
+            "s, #y, #dx, #p, #pi, #q, #qi",
+        ),
+        "BINARY(name, t, s, y, da, ka, db, ...)": ("Tensor *a, Tensor *b", 's, #y, #da "; db = " #db'),
+        "BINARY1(name, t, s, p, pi, y, da, ka, db, ...)": (
+            "Tensor *a, Tensor *b, double %s",
+            's, #y, #da "; db = " #db, #p, #pi',
+        ),
+        "COMPARE(name, t, s, y, ...)": ("Tensor *a, Tensor *b", 's, #y, ""'),
+        "PREDICATE(name, t, s, y, ...)": ("Tensor *x", 's, #y, ""'),
+        "BITS1(name, t, s, y, ...)": ("Tensor *x", 's, #y, ""'),
+        "BITS2(name, t, s, y, ...)": ("Tensor *a, Tensor *b", 's, #y, ""'),
+    }
+    source = "".join(
+        "#define %s ROW_DOC(%s, #name, %s)\n" % (k, k.split("(")[0], v[1]) for k, v in kinds.items()
+    )
+    source += "#include <tapegrad/ops.def>\n"
+    text = subprocess.run(
+        ["gcc", "-E", "-P", "-x", "c", "-I" + INCLUDE, "-"],
+        input=source,
+        text=True,
+        capture_output=True,
+        check=True,
+    ).stdout
+    out = []
+    for row in re.findall(r"ROW_DOC\((\w+), (.*?)\)\s*(?=ROW_DOC|$)", text, re.S):
+        parts = [re.sub(r'"\s*"', "", p)[1:-1] for p in re.findall(r'(?:"(?:[^"\\]|\\.)*"\s*)+', row[1])]
+        parts = [p.strip().strip('"') for p in parts]
+        name, summary, y, dx, params = parts[0], parts[1], parts[2], parts[3], parts[4:]
+        kind = [v for k, v in kinds.items() if k.startswith(row[0] + "(")][0]
+        first = "a" if "*b" in kind[0] else "x"
+        arguments = kind[0] % tuple(params[::2])
+        body = summary + "\n\n    y = " + y + ("\n    d%s = %s" % (first, dx) if dx else "\n    no gradient")
+        body += "".join("\n    %s: %s by PyTorch's default" % pair for pair in zip(params[::2], params[1::2]))
+        for end in ("",) if row[0] == "PREDICATE" else ("", "_"):
+            title = summary[:1].upper() + summary[1:] + (", in place." if end else ".")
+            doc = comment_of("@brief " + title, body)
+            out.append(doc + "TAPEGRAD_API Tensor *tensor_%s%s(%s);\n" % (name, end, arguments))
+    kinds_defined = "".join("#undef %s\n" % kind.split("(")[0] for kind in kinds)
+    return "".join(out) + kinds_defined
+
+
+def file_comment(comment):
+    return comment_of("@file", comment)
+
+
+def public(piece):
+    """The names that users may write."""
+    found = [n for n in names(piece) if re.match(r"(tensor|nn|optim|data|io|op|tapegrad|assert)_|[A-Z]", n)]
+    return [n for n in found if not n.endswith("_") or n.islower()]
+
+
+def contract(path, missing):
+    """The header with a documentation comment before each name."""
+    out, comment, section, intro = [], "", "", ""
+    for kind, piece in pieces(open(path).read()):
+        if kind == "comment":
+            comment = prose(piece)
+            out.append(piece if intro else file_comment(comment))
+            intro = intro or comment
+            section = comment if piece.startswith("/* ----") else section
+        elif kind == "blank":
+            comment = ""
+            out.append(piece)
+        elif "#include <tapegrad/ops.def>" in piece:
+            out.append(rows())
+        else:
+            found = public(piece)
+            trailing = re.search(r"/\*(.*?)\*/\s*$", piece, re.S)
+            words = comment or (trailing.group(1).strip() if trailing else "") or section
+            if found and not words and not re.match(r"[a-z]", found[0]):
+                words = OPTIONS if found[0].endswith("Args") else intro
+            if found and words:
+                out.append(documented(words, found[0]))
+            elif found and "_DEFAULTS" not in piece and "_defaults" not in piece:
+                missing += ["%s: %s" % (path, found[0])]
+            out.append(piece)
+    return "".join(out)
+
+
+def main():
+    paths = [a for a in sys.argv[1:] if not a.startswith("--")]
+    missing = []
+    texts = [contract(p, missing) for p in paths]
+    if "--missing" in sys.argv:
+        print("\n".join(missing) or "every public name has its contract")
+        sys.exit(bool(missing))
+    sys.stdout.write("".join(texts))
+
+
+if __name__ == "__main__":
+    main()
