@@ -4,10 +4,11 @@
  *     Tensor *ctc = tensor_ctc_loss(tensor_log_softmax(logits, 2), targets, input_lengths, target_lengths);
  *     Tensor *policy = tensor_neg(tensor_mul(tensor_categorical_log_prob(logits, action), reward));
  *
- * Operands of a loss have the same shape (ESHAPE): nothing is broadcast that PyTorch would broadcast
- * in silence.  Targets that hold 1 and -1, or 0 and 1, may be of an integer dtype.  What is called relu below
- * has the gradient 0 at its kink, and passes NaN (two of PyTorch's, multi_margin and multilabel_margin, drop
- * it). */
+ * Input and target of a loss have the same shape (ESHAPE): nothing is broadcast, where PyTorch would
+ * broadcast with a warning.  Floating operands of different dtypes are promoted, unless a function says
+ * otherwise; f16 and bf16 compute in f32 and round once.  Targets that hold 1 and -1, or 0 and 1, may be
+ * integers. relu has the gradient 0 at its kink and passes NaN (PyTorch's multi_margin and multilabel_margin
+ * drop it). Every loss has first and second derivatives. */
 #ifndef TAPEGRAD_OPS_LOSS_H
 #define TAPEGRAD_OPS_LOSS_H
 
@@ -18,7 +19,7 @@
 extern "C" {
 #endif
 
-/* ---- losses -------------------------------------------------------------------------------------
+/* ---- of two tensors of one shape ----------------------------------------------------------------
  * .reduction: TENSOR_MEAN over all elements (the default), TENSOR_SUM, or TENSOR_NONE, a loss for each
  * element. */
 typedef enum TensorReduction {
@@ -84,187 +85,247 @@ TAPEGRAD_API Tensor *tensor_huber_loss_args(TensorHuberArgs args);
 TAPEGRAD_API Tensor *tensor_kl_div_args(TensorKlDivArgs args);
 
 typedef struct TensorBceArgs {
-    Tensor *input, *target, *weight; /* weight (may be NULL) broadcasts to the input's shape, no gradient */
+    Tensor *input, *target;
+    Tensor *weight; /* broadcasts to the input's shape, no gradient; may be NULL */
     TensorReduction reduction;
-    Tensor *pos_weight; /* with_logits: factor of the positive part, broadcasts; may be NULL, no gradient */
 } TensorBceArgs;
+#define TENSOR_BCE_DEFAULTS .reduction = TENSOR_MEAN
+TAPEGRAD_API extern const TensorBceArgs tensor_bce_defaults;
 
-/* tensor_binary_cross_entropy - -t log x - (1 - t) log(1 - x), logarithms held above -100, also in the
- * gradient of t, where PyTorch's are infinite.  EVALUE: x outside [0, 1] (NaN is let through).
- * tensor_binary_cross_entropy_with_logits - the same of sigmoid(x), without overflow.  ESHAPE: target of
- * another shape. */
+/* tensor_binary_cross_entropy - w (-t log x - (1 - t) log(1 - x)); logarithms below -100 count as -100, also
+ * in the gradient of t, where PyTorch's are infinite.
+ * EVALUE: x outside [0, 1] (NaN passes).  ESHAPE: target of another shape. */
 #define tensor_binary_cross_entropy(...) \
-    tensor_binary_cross_entropy_args((TensorBceArgs){ .input = __VA_ARGS__ })
-#define tensor_binary_cross_entropy_with_logits(...) \
-    tensor_binary_cross_entropy_with_logits_args((TensorBceArgs){ .input = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_binary_cross_entropy_args, TensorBceArgs, TENSOR_BCE_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_binary_cross_entropy_args(TensorBceArgs args);
-TAPEGRAD_API Tensor *tensor_binary_cross_entropy_with_logits_args(TensorBceArgs args);
 
-typedef struct TensorClassLossArgs {
-    Tensor *input, *target, *weight; /* weight: [C] or NULL */
-    int64_t ignore_index;            /* default -100 */
+typedef struct TensorBceLogitsArgs {
+    Tensor *input, *target;
+    Tensor *weight; /* broadcasts to the input's shape, no gradient; may be NULL */
     TensorReduction reduction;
-    double label_smoothing; /* cross_entropy: s, in [0, 1] */
-} TensorClassLossArgs;
-#define TENSOR_CLASS_LOSS_(function, ...) \
-    function((TensorClassLossArgs){ .ignore_index = -100, .input = __VA_ARGS__ })
+    Tensor *pos_weight; /* factor p of the positive term; as weight */
+} TensorBceLogitsArgs;
+#define TENSOR_BCE_LOGITS_DEFAULTS .reduction = TENSOR_MEAN
+TAPEGRAD_API extern const TensorBceLogitsArgs tensor_bce_logits_defaults;
 
-/* input [C] or [N, C, d1, ...], target class indices [] or [N, d1, ...] (i64, i32 or u8).
- *   tensor_nll_loss        -w_t x_t: x holds log-probabilities
- *   tensor_cross_entropy   (1 - s) w_t (lse - x_t) + s / C sum_c w_c (lse - x_c), lse = log sum e^x over the
- * classes The mean divides by the sum of w_t; positions whose target is ignore_index count nowhere; all
- * ignored gives NaN. cross_entropy also takes a floating target of the input's shape, probabilities q
- * (differentiable): sum_c w_c q'_c (lse - x_c), q' = (1 - s) q + s / C; the mean divides by the number of
- * positions. EINDEX: a target outside [0, C) that is not ignore_index; the text gives its position and value.
- * ESHAPE. */
-#define tensor_nll_loss(...) TENSOR_CLASS_LOSS_(tensor_nll_loss_args, __VA_ARGS__)
-#define tensor_cross_entropy(...) TENSOR_CLASS_LOSS_(tensor_cross_entropy_args, __VA_ARGS__)
-TAPEGRAD_API Tensor *tensor_nll_loss_args(TensorClassLossArgs args);
-TAPEGRAD_API Tensor *tensor_cross_entropy_args(TensorClassLossArgs args);
+/* tensor_binary_cross_entropy_with_logits - w (-p t log s - (1 - t) log(1 - s)), s = sigmoid(x), without
+ * overflow.  ESHAPE: target of another shape. */
+#define tensor_binary_cross_entropy_with_logits(...)                                \
+    TENSOR_CALL_(tensor_binary_cross_entropy_with_logits_args, TensorBceLogitsArgs, \
+                 TENSOR_BCE_LOGITS_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_binary_cross_entropy_with_logits_args(TensorBceLogitsArgs args);
+
+/* ---- classes --------------------------------------------------------------------------------- */
+
+typedef struct TensorNllArgs {
+    Tensor *input, *target;
+    Tensor *weight;       /* [C], no gradient; may be NULL: 1 */
+    int64_t ignore_index; /* positions with this target count nowhere */
+    TensorReduction reduction;
+} TensorNllArgs;
+#define TENSOR_NLL_DEFAULTS .ignore_index = -100, .reduction = TENSOR_MEAN
+TAPEGRAD_API extern const TensorNllArgs tensor_nll_defaults;
+
+typedef struct TensorCrossEntropyArgs {
+    Tensor *input, *target;
+    Tensor *weight;       /* [C], no gradient; may be NULL: 1 */
+    int64_t ignore_index; /* positions with this target count nowhere */
+    TensorReduction reduction;
+    double label_smoothing; /* s, in [0, 1] */
+} TensorCrossEntropyArgs;
+#define TENSOR_CROSS_ENTROPY_DEFAULTS .ignore_index = -100, .reduction = TENSOR_MEAN, .label_smoothing = 0
+TAPEGRAD_API extern const TensorCrossEntropyArgs tensor_cross_entropy_defaults;
+
+/* Of input [C] or [N, C, d1, ...] and target class indices [] or [N, d1, ...] (i64, i32 or u8):
+ *   tensor_nll_loss        -w_t x_t, x log-probabilities
+ *   tensor_cross_entropy   (1 - s) w_t (lse - x_t) + s / C sum_c w_c (lse - x_c), lse = log sum_c e^(x_c)
+ * The mean divides by the sum of w_t; it is NaN when all positions are ignored.
+ * tensor_cross_entropy also takes a floating target of the input's shape, probabilities q (differentiable):
+ *   sum_c w_c q'_c (lse - x_c), q' = (1 - s) q + s / C; the mean divides by the number of positions.
+ * EINDEX: a target outside [0, C) that is not ignore_index (the error names position and value).
+ * ESHAPE: a target of another shape; weight not [C].  EVALUE: s outside [0, 1]. */
+#define tensor_nll_loss(...) \
+    TENSOR_CALL_(tensor_nll_loss_args, TensorNllArgs, TENSOR_NLL_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_cross_entropy(...)                                                                  \
+    TENSOR_CALL_(tensor_cross_entropy_args, TensorCrossEntropyArgs, TENSOR_CROSS_ENTROPY_DEFAULTS, \
+                 .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_nll_loss_args(TensorNllArgs args);
+TAPEGRAD_API Tensor *tensor_cross_entropy_args(TensorCrossEntropyArgs args);
 
 /* ---- likelihoods ----------------------------------------------------------------------------- */
 
 typedef struct TensorGaussianNllArgs {
     Tensor *input, *target, *var;
-    bool full;
-    double eps; /* 1e-6 */
+    bool full;  /* adds log(2 pi) / 2 */
+    double eps; /* least variance */
     TensorReduction reduction;
 } TensorGaussianNllArgs;
+#define TENSOR_GAUSSIAN_NLL_DEFAULTS .full = false, .eps = 1e-6, .reduction = TENSOR_MEAN
+TAPEGRAD_API extern const TensorGaussianNllArgs tensor_gaussian_nll_defaults;
 
-/* tensor_gaussian_nll_loss - (log v + (x - t)^2 / v) / 2, v = max(var, eps), whose gradient passes to var as
- * if not held; .full adds log(2 pi) / 2.  var has the input's shape, or that without the last dim, or with
- * one dim of size 1. EVALUE: a negative var. */
-#define tensor_gaussian_nll_loss(...) \
-    tensor_gaussian_nll_loss_args((TensorGaussianNllArgs){ .eps = 1e-6, .input = __VA_ARGS__ })
+/* tensor_gaussian_nll_loss - (log v + (x - t)^2 / v) / 2, v = max(var, eps); the gradient passes to var as if
+ * v were var.  var has the input's shape, that without the last dim, or that with one dim of size 1 (ESHAPE).
+ * EVALUE: a negative var; eps <= 0. */
+#define tensor_gaussian_nll_loss(...)                                                                \
+    TENSOR_CALL_(tensor_gaussian_nll_loss_args, TensorGaussianNllArgs, TENSOR_GAUSSIAN_NLL_DEFAULTS, \
+                 .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_gaussian_nll_loss_args(TensorGaussianNllArgs args);
 
 typedef struct TensorPoissonNllArgs {
     Tensor *input, *target;
-    bool log_input, full; /* true, false */
-    double eps;           /* 1e-8 */
+    bool log_input; /* input is the logarithm of the rate */
+    bool full;      /* adds Stirling's approximation of log t! */
+    double eps;
     TensorReduction reduction;
 } TensorPoissonNllArgs;
+#define TENSOR_POISSON_NLL_DEFAULTS .log_input = true, .full = false, .eps = 1e-8, .reduction = TENSOR_MEAN
+TAPEGRAD_API extern const TensorPoissonNllArgs tensor_poisson_nll_defaults;
 
-/* tensor_poisson_nll_loss - e^x - t x; x - t log(x + eps) without .log_input; .full adds t log t - t + log(2
- * pi t) / 2 where t > 1, which has no gradient elsewhere (PyTorch's is NaN at t = 0). */
-#define tensor_poisson_nll_loss(...) \
-    tensor_poisson_nll_loss_args(    \
-        (TensorPoissonNllArgs){ .log_input = true, .eps = 1e-8, .input = __VA_ARGS__ })
+/* tensor_poisson_nll_loss - with log_input e^x - t x, else x - t log(x + eps).
+ * .full adds t log t - t + log(2 pi t) / 2 where t > 1, and nothing elsewhere (PyTorch's gradient of t is NaN
+ * at t = 0). */
+#define tensor_poisson_nll_loss(...)                                                              \
+    TENSOR_CALL_(tensor_poisson_nll_loss_args, TensorPoissonNllArgs, TENSOR_POISSON_NLL_DEFAULTS, \
+                 .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_poisson_nll_loss_args(TensorPoissonNllArgs args);
 
 /* ---- margins between pairs ------------------------------------------------------------------- */
 
 typedef struct TensorHingeEmbeddingArgs {
     Tensor *input, *target;
-    double margin; /* 1 */
+    double margin;
     TensorReduction reduction;
 } TensorHingeEmbeddingArgs;
+#define TENSOR_HINGE_EMBEDDING_DEFAULTS .margin = 1, .reduction = TENSOR_MEAN
+TAPEGRAD_API extern const TensorHingeEmbeddingArgs tensor_hinge_embedding_defaults;
 
-/* tensor_hinge_embedding_loss - x where t is 1, relu(margin - x) where it is -1 (the sum of both elsewhere).
- */
-#define tensor_hinge_embedding_loss(...) \
-    tensor_hinge_embedding_loss_args((TensorHingeEmbeddingArgs){ .margin = 1, .input = __VA_ARGS__ })
+/* tensor_hinge_embedding_loss - x where t is 1, relu(margin - x) where t is -1, the sum of both elsewhere.
+ * The target has no gradient. */
+#define tensor_hinge_embedding_loss(...)                                     \
+    TENSOR_CALL_(tensor_hinge_embedding_loss_args, TensorHingeEmbeddingArgs, \
+                 TENSOR_HINGE_EMBEDDING_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_hinge_embedding_loss_args(TensorHingeEmbeddingArgs args);
 
 typedef struct TensorPairLossArgs {
     Tensor *input1, *input2, *target;
-    double margin; /* 0 */
+    double margin;
     TensorReduction reduction;
 } TensorPairLossArgs;
+#define TENSOR_PAIR_LOSS_DEFAULTS .margin = 0, .reduction = TENSOR_MEAN
+TAPEGRAD_API extern const TensorPairLossArgs tensor_pair_loss_defaults;
 
-/* tensor_margin_ranking_loss - relu(-t (x1 - x2) + margin).
- * tensor_cosine_embedding_loss - of x1, x2 [N, D] and t [N], or [D] and []: 1 - cos where t is 1, relu(cos -
- * margin) where it is -1, else 0; cos = x1 . x2 / sqrt((|x1|^2 + 1e-12) (|x2|^2 + 1e-12)). */
-#define tensor_margin_ranking_loss(...) \
-    tensor_margin_ranking_loss_args((TensorPairLossArgs){ .input1 = __VA_ARGS__ })
-#define tensor_cosine_embedding_loss(...) \
-    tensor_cosine_embedding_loss_args((TensorPairLossArgs){ .input1 = __VA_ARGS__ })
+/* tensor_margin_ranking_loss    - relu(-t (x1 - x2) + margin), all of one shape.
+ * tensor_cosine_embedding_loss  - of x1, x2 [N, D] and t [N], or [D] and []: 1 - cos where t is 1,
+ *     relu(cos - margin) where t is -1, else 0; cos = x1 . x2 / sqrt((|x1|^2 + 1e-12) (|x2|^2 + 1e-12)).
+ *     The target has no gradient. */
+#define tensor_margin_ranking_loss(...)                                                          \
+    TENSOR_CALL_(tensor_margin_ranking_loss_args, TensorPairLossArgs, TENSOR_PAIR_LOSS_DEFAULTS, \
+                 .input1 = __VA_ARGS__)
+#define tensor_cosine_embedding_loss(...)                                                          \
+    TENSOR_CALL_(tensor_cosine_embedding_loss_args, TensorPairLossArgs, TENSOR_PAIR_LOSS_DEFAULTS, \
+                 .input1 = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_margin_ranking_loss_args(TensorPairLossArgs args);
 TAPEGRAD_API Tensor *tensor_cosine_embedding_loss_args(TensorPairLossArgs args);
 
 typedef struct TensorTripletArgs {
     Tensor *anchor, *positive, *negative;
-    double margin, p, eps; /* 1, 2, 1e-6 */
-    bool swap;
+    double margin, p, eps; /* p, eps: of the p-norm */
+    bool swap;             /* takes the lesser of d(a, n) and d(p, n) */
     TensorReduction reduction;
+    Tensor *(*distance)(Tensor *x, Tensor *y, void *ctx); /* d of your own, made of ops; NULL: the p-norm */
+    void *ctx;                                            /* its last argument */
 } TensorTripletArgs;
+#define TENSOR_TRIPLET_DEFAULTS \
+    .margin = 1, .p = 2, .eps = 1e-6, .swap = false, .reduction = TENSOR_MEAN, .distance = NULL, .ctx = NULL
+TAPEGRAD_API extern const TensorTripletArgs tensor_triplet_defaults;
 
-/* tensor_triplet_margin_loss - relu(d(a, p) - d(a, n) + margin) over the last dim of [..., D], d(x, y) the
- * p-norm of x - y + eps; .swap takes the lesser of d(a, n) and d(p, n).  EVALUE: margin <= 0. */
-#define tensor_triplet_margin_loss(...) \
-    tensor_triplet_margin_loss_args(    \
-        (TensorTripletArgs){ .margin = 1, .p = 2, .eps = 1e-6, .anchor = __VA_ARGS__ })
+/* tensor_triplet_margin_loss - relu(d(a, p) - d(a, n) + margin) of tensors of one shape [..., D];
+ * d(x, y) is the p-norm of x - y + eps over the last dim, or .distance (then any shape, and d's shape is the
+ * loss's; a NULL from it fails the loss).  ESHAPE: different shapes.  EVALUE: margin <= 0. */
+#define tensor_triplet_margin_loss(...)                                                       \
+    TENSOR_CALL_(tensor_triplet_margin_loss_args, TensorTripletArgs, TENSOR_TRIPLET_DEFAULTS, \
+                 .anchor = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_triplet_margin_loss_args(TensorTripletArgs args);
 
 /* ---- margins between classes ----------------------------------------------------------------- */
 
-typedef struct TensorSoftMarginArgs {
-    Tensor *input, *target;
-    TensorReduction reduction;
-} TensorSoftMarginArgs;
-
-/* tensor_soft_margin_loss - log(1 + e^(-t x)), without overflow.
- * tensor_multilabel_margin_loss - x [N, C] or [C]; target of its shape holds, in each row, the classes that
- * are right, ended by -1: sum of relu(1 - (x_j - x_i)) / C over the right j and the wrong i.  EINDEX: a
- * target outside [-1, C). */
+/* tensor_soft_margin_loss        - log(1 + e^(-t x)), without overflow; the target has no gradient.
+ * tensor_multilabel_margin_loss  - x [N, C] or [C]; each row of target, of x's shape, lists the right classes
+ *     and ends them by -1: sum of relu(1 - (x_j - x_i)) / C over the right j and the wrong i.
+ *     EINDEX: a target outside [-1, C). */
 #define tensor_soft_margin_loss(...) \
-    tensor_soft_margin_loss_args((TensorSoftMarginArgs){ .input = __VA_ARGS__ })
-#define tensor_multilabel_margin_loss(...) \
-    tensor_multilabel_margin_loss_args((TensorSoftMarginArgs){ .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_soft_margin_loss_args(TensorSoftMarginArgs args);
-TAPEGRAD_API Tensor *tensor_multilabel_margin_loss_args(TensorSoftMarginArgs args);
+    TENSOR_CALL_(tensor_soft_margin_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_multilabel_margin_loss(...)                                                 \
+    TENSOR_CALL_(tensor_multilabel_margin_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, \
+                 .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_soft_margin_loss_args(TensorLossArgs args);
+TAPEGRAD_API Tensor *tensor_multilabel_margin_loss_args(TensorLossArgs args);
 
 typedef struct TensorMultilabelSoftMarginArgs {
-    Tensor *input, *target, *weight; /* weight broadcasts to the input's shape, no gradient; may be NULL */
+    Tensor *input, *target;
+    Tensor *weight; /* broadcasts to the input's shape, no gradient; may be NULL */
     TensorReduction reduction;
 } TensorMultilabelSoftMarginArgs;
+#define TENSOR_MULTILABEL_SOFT_MARGIN_DEFAULTS .reduction = TENSOR_MEAN
+TAPEGRAD_API extern const TensorMultilabelSoftMarginArgs tensor_multilabel_soft_margin_defaults;
 
-/* tensor_multilabel_soft_margin_loss - the mean over the last dim of -t log sigmoid(x) - (1 - t) log
- * sigmoid(-x). */
-#define tensor_multilabel_soft_margin_loss(...) \
-    tensor_multilabel_soft_margin_loss_args((TensorMultilabelSoftMarginArgs){ .input = __VA_ARGS__ })
+/* tensor_multilabel_soft_margin_loss - the mean over the last dim of
+ *     w (-t log sigmoid(x) - (1 - t) log sigmoid(-x)). */
+#define tensor_multilabel_soft_margin_loss(...)                                           \
+    TENSOR_CALL_(tensor_multilabel_soft_margin_loss_args, TensorMultilabelSoftMarginArgs, \
+                 TENSOR_MULTILABEL_SOFT_MARGIN_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_multilabel_soft_margin_loss_args(TensorMultilabelSoftMarginArgs args);
 
 typedef struct TensorMultiMarginArgs {
     Tensor *input, *target;
-    int p;          /* 1 */
-    double margin;  /* 1 */
+    int p; /* 1 or 2 */
+    double margin;
     Tensor *weight; /* [C], no gradient; may be NULL */
     TensorReduction reduction;
 } TensorMultiMarginArgs;
+#define TENSOR_MULTI_MARGIN_DEFAULTS .p = 1, .margin = 1, .reduction = TENSOR_MEAN
+TAPEGRAD_API extern const TensorMultiMarginArgs tensor_multi_margin_defaults;
 
-/* tensor_multi_margin_loss - x [N, C], target [N] class indices, or [C] and []: w_t sum_(i != t) relu(margin
- * - x_t + x_i)^p / C. EVALUE: p not 1 or 2.  EINDEX: a target outside [0, C). */
-#define tensor_multi_margin_loss(...) \
-    tensor_multi_margin_loss_args((TensorMultiMarginArgs){ .p = 1, .margin = 1, .input = __VA_ARGS__ })
+/* tensor_multi_margin_loss - w_t sum_(i != t) relu(margin - x_t + x_i)^p / C of x [N, C] and class indices
+ * [N], or [C] and [].  EVALUE: p not 1 or 2.  EINDEX: a target outside [0, C). */
+#define tensor_multi_margin_loss(...)                                                                \
+    TENSOR_CALL_(tensor_multi_margin_loss_args, TensorMultiMarginArgs, TENSOR_MULTI_MARGIN_DEFAULTS, \
+                 .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_multi_margin_loss_args(TensorMultiMarginArgs args);
 
 /* ---- alignment ------------------------------------------------------------------------------- */
 
 typedef struct TensorCtcArgs {
     Tensor *log_probs, *targets, *input_lengths, *target_lengths;
-    int64_t blank; /* 0 */
+    int64_t blank; /* the class that separates labels */
     TensorReduction reduction;
-    bool zero_infinity;
+    bool zero_infinity; /* an infinite loss is 0, and so is its gradient */
 } TensorCtcArgs;
+#define TENSOR_CTC_DEFAULTS .blank = 0, .reduction = TENSOR_MEAN, .zero_infinity = false
+TAPEGRAD_API extern const TensorCtcArgs tensor_ctc_defaults;
 
-/* tensor_ctc_loss - -log of the probability that a sequence collapses to its target: repeated labels merged,
- * then blanks dropped. log_probs [T, N, C]; targets [N, S], padded with anything, or the targets one behind
- * the other; lengths [N]: of integers. Or log_probs [T, C], targets [S], lengths [] or [1]. The mean is that
- * of loss / max(target length, 1).  What no path reaches has the loss infinity and the gradient NaN, or, with
- * .zero_infinity, 0 and 0.  The gradient is the derivative by log_probs; PyTorch's has e^log_probs added,
- * which the log_softmax before takes off again.  EINDEX: a label outside [0, C) or that is the blank, a
- * length outside its sequence. */
-#define tensor_ctc_loss(...) tensor_ctc_loss_args((TensorCtcArgs){ .log_probs = __VA_ARGS__ })
+/* tensor_ctc_loss - -log of the probability that a sequence collapses to its target: equal neighbours merged,
+ * then blanks dropped.  On the CPU only.
+ *   log_probs [T, N, C]; targets [N, S], padded with anything, or all targets one behind the other; lengths
+ * [N] log_probs [T, C]; targets [S]; lengths [] or [1] Targets and lengths are integers (EDTYPE).  The mean
+ * is that of loss / max(target length, 1). Where no path exists the loss is infinite and the gradient NaN,
+ * unless .zero_infinity.  The gradient is the derivative by log_probs; PyTorch's has e^log_probs added, which
+ * the log_softmax before it takes off again. EINDEX: a label outside [0, C) or equal to the blank; a length
+ * outside its sequence. */
+#define tensor_ctc_loss(...) \
+    TENSOR_CALL_(tensor_ctc_loss_args, TensorCtcArgs, TENSOR_CTC_DEFAULTS, .log_probs = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_ctc_loss_args(TensorCtcArgs args);
 
 /* ---- log-probabilities --------------------------------------------------------------------------
- * Operands broadcast, as in torch.distributions.  Impossible values have -inf and finite gradients.  All
- * dtypes compute in f64. tensor_categorical_log_prob  log softmax(logits)[value]: logits [..., C], value
- * [...] integers (EINDEX outside [0, C)) tensor_normal_log_prob       -((value - loc) / scale)^2 / 2 - log
- * scale - log(2 pi) / 2 tensor_bernoulli_log_prob    value log sigmoid(logits) + (1 - value) log
- * sigmoid(-logits) tensor_..._entropy           of those distributions: -sum p log p (0 log 0 = 0) over the
- * classes, 1/2 + log(2 pi) / 2 + log scale */
+ * Operands broadcast, as in torch.distributions, and may be of any dtype; all computes in f64.  Impossible
+ * values have -inf and finite gradients.
+ *   tensor_categorical_log_prob  log softmax(logits)[value]; logits [..., C], value [...] integers
+ *                                (EINDEX outside [0, C))
+ *   tensor_normal_log_prob       -((value - loc) / scale)^2 / 2 - log scale - log(2 pi) / 2
+ *   tensor_bernoulli_log_prob    value log sigmoid(logits) + (1 - value) log sigmoid(-logits)
+ *   tensor_categorical_entropy   -sum p log p over the classes, 0 log 0 = 0
+ *   tensor_normal_entropy        1/2 + log(2 pi) / 2 + log scale
+ *   tensor_bernoulli_entropy     -p log p - (1 - p) log(1 - p), p = sigmoid(logits) */
 TAPEGRAD_API Tensor *tensor_categorical_log_prob(Tensor *logits, Tensor *value);
 TAPEGRAD_API Tensor *tensor_normal_log_prob(Tensor *value, Tensor *loc, Tensor *scale);
 TAPEGRAD_API Tensor *tensor_bernoulli_log_prob(Tensor *logits, Tensor *value);

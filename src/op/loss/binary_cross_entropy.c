@@ -1,17 +1,17 @@
 /* binary_cross_entropy.c - of probabilities and of logits.
  *
  *   x in [0, 1]:  loss = -t max(log x, -100) - (1 - t) max(log(1 - x), -100)
- *                 dx = g (x - t) / max(x (1 - x), 1e-12)      dt = g (max(log(1 - x), -100) - max(log x,
- * -100)) logits:       loss = -w t log sigmoid(x) - (1 - t) log sigmoid(-x):  both terms are positive for t
- * in [0, 1], so nothing cancels and nothing overflows; w is pos_weight
+ *                 dx = g (x - t) / max(x (1 - x), 1e-12)
+ *                 dt = g (max(log(1 - x), -100) - max(log x, -100))
+ *   logits:       loss = -w t log sigmoid(x) - (1 - t) log sigmoid(-x), w is pos_weight:
+ *                 both terms are positive for t in [0, 1], so nothing cancels and nothing overflows
  *
  * The elements of the first are an op of their own, for the sake of its gradient; weight and reduction are
  * composed. */
-#include "op/reduce/reduce.h"
+#include "loss.h"
 
-typedef struct BceParams {
-    int reduction;
-} BceParams;
+const TensorBceArgs tensor_bce_defaults = { TENSOR_BCE_DEFAULTS };
+const TensorBceLogitsArgs tensor_bce_logits_defaults = { TENSOR_BCE_LOGITS_DEFAULTS };
 
 /* ---- elements of probabilities --------------------------------------------------------------- */
 
@@ -86,7 +86,6 @@ REGISTER_OP(op_binary_cross_entropy_elements);
 
 static int check(OpCall *c)
 {
-    const BceParams *p = op_params(c);
     const Tensor *x = op_input(c, 0), *t = op_input(c, 1);
     if (!shape_equal(shape_of(x), shape_of(t)))
         return op_fail(c, TENSOR_ESHAPE,
@@ -99,8 +98,6 @@ static int check(OpCall *c)
             return op_fail(c, TENSOR_ESHAPE, "%s %s does not broadcast to the input's %s",
                            i == 2 ? "weight" : "pos_weight", S(w), S(x));
     }
-    if (p->reduction < 0 || p->reduction > TENSOR_NONE)
-        return op_fail(c, TENSOR_EVALUE, "there is no reduction %d", p->reduction);
     return 0;
 }
 
@@ -108,7 +105,7 @@ static int finish(OpCall *c, Tensor *loss)
 {
     Tensor *weight = op_input(c, 2);
     if (weight) loss = tensor_mul(loss, tensor_detach(weight));
-    return op_set_result(c, 0, reduce_loss(loss, ((const BceParams *)op_params(c))->reduction));
+    return op_set_result(c, 0, reduce_loss(loss, loss_reduction(c)));
 }
 
 static int compose(OpCall *c)
@@ -126,10 +123,11 @@ static int compose_logits(OpCall *c)
     return finish(c, tensor_neg(tensor_add(one, zero)));
 }
 
-static const OpField fields[] = { OP_FIELD(OP_INT, BceParams, reduction, "0"), { 0 } };
+static const OpField fields[] = { OP_REDUCTION(TensorBceArgs), { 0 } };
+static const OpField logits_fields[] = { OP_REDUCTION(TensorBceLogitsArgs), { 0 } };
 
-#define BCE                                                        \
-    .params = sizeof(BceParams), .fields = fields, .shape = check, \
+#define BCE(options, defaults_, fields_)                                                      \
+    .params = sizeof(options), .defaults = &(defaults_), .fields = (fields_), .shape = check, \
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE
 
 const TensorOp op_binary_cross_entropy = {
@@ -142,11 +140,11 @@ const TensorOp op_binary_cross_entropy = {
     .compose = compose,
     .lo = .1,
     .hi = .9,
-    .samples =
-        "5,5,-; 3x4,3x4,- {reduction=1}; 3x4,3x4,4 {reduction=2}; 3x4,3x4,3x1; ,,-; 0x3,0x3,- {reduction=2}",
+    .samples = "5,5,-; 3x4,3x4,- {reduction=sum}; 3x4,3x4,4 {reduction=none}; 3x4,3x4,3x1; ,,-; 0x3,0x3,- "
+               "{reduction=none}",
     .errors = "3,1,- ! ESHAPE; 3,3,4 ! ESHAPE; 3:1.5..2,3,- ! EVALUE; 3,3,- {reduction=3} ! EVALUE",
     .torch = "nn.functional.binary_cross_entropy",
-    BCE,
+    BCE(TensorBceArgs, tensor_bce_defaults, fields),
 };
 const TensorOp op_binary_cross_entropy_with_logits = {
     .name = "binary_cross_entropy_with_logits",
@@ -156,24 +154,22 @@ const TensorOp op_binary_cross_entropy_with_logits = {
     .optional = KEEP_INPUT(2) | KEEP_INPUT(3),
     .no_grad_inputs = KEEP_INPUT(2) | KEEP_INPUT(3),
     .compose = compose_logits,
-    .samples = "5,5:0..1,-,-; 3x4,3x4:0..1,-,- {reduction=1}; 3x4,3x4:0..1,4,4 {reduction=2}; "
+    .samples = "5,5:0..1,-,-; 3x4,3x4:0..1,-,- {reduction=sum}; 3x4,3x4:0..1,4,4 {reduction=none}; "
                "3x4,3x4:0..1,-,4; ,:0..1,-,-; "
-               "0x3,0x3,-,- {reduction=2}",
+               "0x3,0x3,-,- {reduction=none}",
     .errors = "3,1,-,- ! ESHAPE; 3,3,4,- ! ESHAPE; 3,3,-,2 ! ESHAPE; 3,3,-,- {reduction=3} ! EVALUE",
     .torch = "nn.functional.binary_cross_entropy_with_logits",
-    BCE,
+    BCE(TensorBceLogitsArgs, tensor_bce_logits_defaults, logits_fields),
 };
 REGISTER_OP(op_binary_cross_entropy);
 REGISTER_OP(op_binary_cross_entropy_with_logits);
 
 Tensor *tensor_binary_cross_entropy_args(TensorBceArgs a)
 {
-    if (unwanted(a.pos_weight != NULL, "binary_cross_entropy", "pos_weight")) return NULL;
-    return APPLY(&op_binary_cross_entropy, &(BceParams){ (int)a.reduction }, a.input, a.target, a.weight);
+    return APPLY(&op_binary_cross_entropy, &a, a.input, a.target, a.weight);
 }
 
-Tensor *tensor_binary_cross_entropy_with_logits_args(TensorBceArgs a)
+Tensor *tensor_binary_cross_entropy_with_logits_args(TensorBceLogitsArgs a)
 {
-    return APPLY(&op_binary_cross_entropy_with_logits, &(BceParams){ (int)a.reduction }, a.input, a.target,
-                 a.weight, a.pos_weight);
+    return APPLY(&op_binary_cross_entropy_with_logits, &a, a.input, a.target, a.weight, a.pos_weight);
 }

@@ -9,14 +9,9 @@
  * The kernels take logits as [rows, classes, inner]: inner counts the positions behind the class dim. */
 #include <math.h>
 #include "device/rows.h"
-#include "op/reduce/reduce.h"
+#include "loss.h"
 
-typedef struct CrossEntropyParams {
-    int64_t ignore_index;
-    int reduction;
-    double label_smoothing;
-    bool weighted; /* set by shape: there is a weight */
-} CrossEntropyParams;
+const TensorCrossEntropyArgs tensor_cross_entropy_defaults = { TENSOR_CROSS_ENTROPY_DEFAULTS };
 
 enum { SAVED_TARGET, SAVED_WEIGHT_SUM, SAVED_LSE, SAVED_WEIGHT };
 
@@ -43,9 +38,7 @@ static int check_weight(OpCall *c)
 
 static int check_params(OpCall *c)
 {
-    const CrossEntropyParams *p = op_params(c);
-    if (p->reduction < 0 || p->reduction > TENSOR_NONE)
-        return op_fail(c, TENSOR_EVALUE, "there is no reduction %d", p->reduction);
+    const TensorCrossEntropyArgs *p = op_params(c);
     if (!(p->label_smoothing >= 0 && p->label_smoothing <= 1))
         return op_fail(c, TENSOR_EVALUE, "label_smoothing = %g is outside [0, 1]", p->label_smoothing);
     return 0;
@@ -66,9 +59,7 @@ static int shape(OpCall *c)
         return op_fail(c, TENSOR_ESHAPE, "input %s, target %s: want class indices of shape %s", S(x), S(t),
                        shape_text(positions));
     if (check_weight(c) || check_params(c)) return -1;
-    CrossEntropyParams *p = op_params_mut(c);
-    const bool none = p->reduction == TENSOR_NONE;
-    p->weighted = op_input(c, 2) != NULL;
+    const bool none = loss_reduction(c) == TENSOR_NONE;
     return op_set_output(c, 0, none ? positions : SHAPE(), (TensorDtype)x->dtype);
 }
 
@@ -98,7 +89,7 @@ static int reduce_losses(int reduction, Tensor *out, const Tensor *loss, const T
 
 static int forward(OpCall *c)
 {
-    const CrossEntropyParams *p = op_params(c);
+    const TensorCrossEntropyArgs *p = op_params(c);
     Tensor *x = dense_float(op_input(c, 0)), *t = own(raw_cast(op_input(c, 1), TENSOR_I64)),
            *out = op_output(c, 0);
     Tensor *w = op_input(c, 2) && x ? own(raw_cast(op_input(c, 2), x->dtype)) : NULL;
@@ -139,10 +130,11 @@ static int forward(OpCall *c)
  * weights). */
 static Tensor *kernel_grad(OpCall *c, const Tensor *x, const Tensor *lse, const Tensor *g)
 {
-    const CrossEntropyParams *p = op_params(c);
-    Tensor *t = op_saved_extra(c, SAVED_TARGET), *w = p->weighted ? op_saved_extra(c, SAVED_WEIGHT) : NULL;
+    const TensorCrossEntropyArgs *p = op_params(c);
+    const bool weighted = op_input_shape(c, 2).ndim > 0;
+    Tensor *t = op_saved_extra(c, SAVED_TARGET), *w = weighted ? op_saved_extra(c, SAVED_WEIGHT) : NULL;
     Tensor *dx = fresh(shape_of(x), x);
-    if (!t || !dx || (p->weighted && !w)) return NULL;
+    if (!t || !dx || (weighted && !w)) return NULL;
     const Around a = around(shape_of(x), class_dim(shape_of(x)));
     CrossEntropyGradArgs args = {
         .dtype = x->dtype,
@@ -164,7 +156,7 @@ static Tensor *kernel_grad(OpCall *c, const Tensor *x, const Tensor *lse, const 
 
 static Tensor *fused(OpCall *c, Tensor *dy)
 {
-    const CrossEntropyParams *p = op_params(c);
+    const TensorCrossEntropyArgs *p = op_params(c);
     Tensor *x = op_saved(c, 0), *weight_sum = op_saved_extra(c, SAVED_WEIGHT_SUM),
            *lse = op_saved_extra(c, SAVED_LSE);
     if (!x || !weight_sum || !lse || !(x = dense_float(x)) || !(dy = dense_float(dy))) return NULL;
@@ -189,7 +181,7 @@ static Tensor *weights(OpCall *c, const Tensor *x)
 
 static Tensor *recorded(OpCall *c, Tensor *dy)
 {
-    const CrossEntropyParams *p = op_params(c);
+    const TensorCrossEntropyArgs *p = op_params(c);
     Tensor *x = op_saved(c, 0), *weight_sum = op_saved_extra(c, SAVED_WEIGHT_SUM);
     if (!x || !weight_sum) return NULL;
     const int dim = class_dim(shape_of(x));
@@ -209,9 +201,9 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fields[] = { OP_FIELD(OP_I64, CrossEntropyParams, ignore_index, "-100"),
-                                  OP_FIELD(OP_INT, CrossEntropyParams, reduction, "0"),
-                                  OP_FIELD(OP_DOUBLE, CrossEntropyParams, label_smoothing, "0"),
+static const OpField fields[] = { OP_OPTION(TensorCrossEntropyArgs, ignore_index),
+                                  OP_REDUCTION(TensorCrossEntropyArgs),
+                                  OP_OPTION(TensorCrossEntropyArgs, label_smoothing),
                                   { 0 } };
 
 const TensorOp op_cross_entropy = {
@@ -224,16 +216,17 @@ const TensorOp op_cross_entropy = {
     .optional = KEEP_INPUT(2),
     .keep = KEEP_INPUT(0),
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2),
-    .params = sizeof(CrossEntropyParams),
+    .params = sizeof(TensorCrossEntropyArgs),
+    .defaults = &tensor_cross_entropy_defaults,
     .fields = fields,
     .shape = shape,
     .forward = forward,
     .backward = backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
-    .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,- {reduction=1}; 5x3,5@i64:0..2,3:.5..2 {ignore_index=1}; "
-               "5x3,5@i64:0..2,3:.5..2 {reduction=2 label_smoothing=.2}; 2x3x4,2x4@i64:0..2,3:.5..2 "
+    .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,- {reduction=sum}; 5x3,5@i64:0..2,3:.5..2 {ignore_index=1}; "
+               "5x3,5@i64:0..2,3:.5..2 {reduction=none label_smoothing=.2}; 2x3x4,2x4@i64:0..2,3:.5..2 "
                "{label_smoothing=.1 ignore_index=0}; "
-               "2x3x2x2,2x2x2@i64:0..2,- {reduction=2}; 4,@i64:0..3,-; 0x3,0@i64,- {reduction=1}",
+               "2x3x2x2,2x2x2@i64:0..2,- {reduction=none}; 4,@i64:0..3,-; 0x3,0@i64,- {reduction=sum}",
     .errors =
         "3x4,3@i64:4..9,- ! EINDEX; 3x4,2@i64:0..3,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64:0..3,3 ! ESHAPE; "
         ",@i64:0..0,- ! ESHAPE; 3x4,3@i64:0..3,- {reduction=3} ! EVALUE; 3x4,3@i64:0..3,- "
@@ -259,7 +252,7 @@ static int soft_check(OpCall *c)
 
 static int soft_compose(OpCall *c)
 {
-    const CrossEntropyParams *p = op_params(c);
+    const TensorCrossEntropyArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *t = op_input(c, 1), *w = op_input(c, 2);
     const int dim = class_dim(shape_of(x));
     const double classes = (double)x->shape[dim], s = p->label_smoothing;
@@ -280,25 +273,25 @@ const TensorOp op_cross_entropy_probabilities = {
     .arity = 3,
     .optional = KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(2),
-    .params = sizeof(CrossEntropyParams),
+    .params = sizeof(TensorCrossEntropyArgs),
+    .defaults = &tensor_cross_entropy_defaults,
     .fields = fields,
     .shape = soft_check,
     .compose = soft_compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
-    .samples = "3x4,3x4:0..1,-; 3x4,3x4:0..1,4:.5..2 {reduction=1 label_smoothing=.1}; 2x3x2,2x3x2:0..1,- "
-               "{reduction=2}; 4,4:0..1,-",
+    .samples = "3x4,3x4:0..1,-; 3x4,3x4:0..1,4:.5..2 {reduction=sum label_smoothing=.1}; 2x3x2,2x3x2:0..1,- "
+               "{reduction=none}; 4,4:0..1,-",
     .errors = "3x4,3,- ! ESHAPE; 3x4,3x4,3 ! ESHAPE; ,,- ! ESHAPE; 3x4,3x4,- {reduction=3} ! EVALUE",
     .torch = "nn.functional.cross_entropy",
 };
 REGISTER_OP(op_cross_entropy_probabilities);
 
-Tensor *tensor_cross_entropy_args(TensorClassLossArgs a)
+Tensor *tensor_cross_entropy_args(TensorCrossEntropyArgs a)
 {
-    const CrossEntropyParams p = { a.ignore_index, (int)a.reduction, a.label_smoothing, false };
     bool soft = a.target && dtype_is_float(a.target->dtype);
     const Naming before = name_as(op_cross_entropy_probabilities.name, "tensor_cross_entropy");
     Tensor *y =
-        APPLY(soft ? &op_cross_entropy_probabilities : &op_cross_entropy, &p, a.input, a.target, a.weight);
+        APPLY(soft ? &op_cross_entropy_probabilities : &op_cross_entropy, &a, a.input, a.target, a.weight);
     naming = before;
     return y;
 }

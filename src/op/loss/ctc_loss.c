@@ -14,11 +14,7 @@
 #include "cpu/cpu.h"
 #include "loss.h"
 
-typedef struct CtcParams {
-    int reduction;
-    int64_t blank;
-    bool zero_infinity;
-} CtcParams;
+const TensorCtcArgs tensor_ctc_defaults = { TENSOR_CTC_DEFAULTS };
 
 /* A batch: log-probabilities, and the state labels of each sequence, [N, states]; those behind the end are
  * the blank. */
@@ -146,7 +142,7 @@ static Batch batch_of(const OpCall *c, const Tensor *x, const Tensor *label, con
                     .label = label->data,
                     .times = times->data,
                     .sizes = sizes->data,
-                    .zero_infinity = ((const CtcParams *)op_params(c))->zero_infinity };
+                    .zero_infinity = ((const TensorCtcArgs *)op_params(c))->zero_infinity };
 }
 
 static int core_forward(OpCall *c)
@@ -282,7 +278,7 @@ static const TensorOp core = {
     .arity = 4,
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_INPUT(3) | KEEP_OUTPUT(0),
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_INPUT(3),
-    .params = sizeof(CtcParams),
+    .params = sizeof(TensorCtcArgs),
     .shape = core_shape,
     .forward = core_forward,
     .backward = core_backward,
@@ -310,13 +306,13 @@ static int check_lengths(OpCall *c, int i, const char *name, int64_t n)
 static int shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *y = op_input(c, 1);
-    const CtcParams *p = op_params(c);
+    const TensorCtcArgs *p = op_params(c);
     if (x->place->device != &cpu_device)
         return op_fail(c, TENSOR_EDEVICE, "has no kernel for %s", x->place->name);
     if (x->ndim < 2 || x->ndim > 3)
         return op_fail(c, TENSOR_ESHAPE, "log_probs %s: want [T, N, C] or [T, C]", S(x));
     const int64_t n = x->ndim == 3 ? x->shape[1] : 1, classes = x->shape[x->ndim - 1];
-    if (check_reduction(c) || check_integers(c, 1, "targets") || check_lengths(c, 2, "input_lengths", n) ||
+    if (check_integers(c, 1, "targets") || check_lengths(c, 2, "input_lengths", n) ||
         check_lengths(c, 3, "target_lengths", n))
         return -1;
     if (y->ndim != 1 && (x->ndim == 2 || y->ndim != 2 || y->shape[0] != n))
@@ -388,7 +384,7 @@ static Tensor *per_label(Tensor *loss, Tensor *sizes)
 
 static int compose(OpCall *c)
 {
-    const CtcParams *p = op_params(c);
+    const TensorCtcArgs *p = op_params(c);
     const bool alone = op_input(c, 0)->ndim == 2;
     Tensor *x = loss_input(c, 0);
     if (alone) x = tensor_unsqueeze(x, 1);
@@ -405,9 +401,9 @@ static int compose(OpCall *c)
     return finish_loss(c, loss);
 }
 
-static const OpField fields[] = { REDUCTION_FIELD(CtcParams),
-                                  OP_FIELD(OP_I64, CtcParams, blank, "0"),
-                                  OP_FIELD(OP_BOOL, CtcParams, zero_infinity, "0"),
+static const OpField fields[] = { OP_REDUCTION(TensorCtcArgs),
+                                  OP_OPTION(TensorCtcArgs, blank),
+                                  OP_OPTION(TensorCtcArgs, zero_infinity),
                                   { 0 } };
 
 const TensorOp op_ctc_loss = {
@@ -418,18 +414,19 @@ const TensorOp op_ctc_loss = {
     .gradient = "dx_t(c) = -g times the probability that a path is at t in a state of c",
     .arity = 4,
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_INPUT(3),
-    .params = sizeof(CtcParams),
+    .params = sizeof(TensorCtcArgs),
+    .defaults = &tensor_ctc_defaults,
     .fields = fields,
     .shape = shape,
     .compose = compose,
     .flags = OP_FLOAT_INPUTS,
     .torch = "nn.functional.ctc_loss",
     .samples =
-        "5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2; 4x2x3,2@i64:1..2,2@i64:3..4,2@i64:1..1 {reduction=1}; "
-        "4x3x3,3x2@i32:0..1,3@i64:2..4,3@i32:0..2 {reduction=2 blank=2 zero_infinity=1}; "
+        "5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2; 4x2x3,2@i64:1..2,2@i64:3..4,2@i64:1..1 {reduction=sum}; "
+        "4x3x3,3x2@i32:0..1,3@i64:2..4,3@i32:0..2 {reduction=none blank=2 zero_infinity=1}; "
         "2x1x3,1@i64:1..2,1@i64:2..2,1@i64:1..1; "
-        "3x3,1@i64:1..2,@i64:3..3,@i64:1..1 {reduction=2}; 3x2,0@i64,1@i64:2..3,1@i64:0..0; "
-        "3x0x2,0x1@i64,0@i64,0@i64 {reduction=2}",
+        "3x3,1@i64:1..2,@i64:3..3,@i64:1..1 {reduction=none}; 3x2,0@i64,1@i64:2..3,1@i64:0..0; "
+        "3x0x2,0x1@i64,0@i64,0@i64 {reduction=none}",
     .errors =
         "3,1@i64:1..2,@i64:3..3,@i64:1..1 ! ESHAPE; 5x2x3,3x2@i64:1..2,2@i64:5..5,2@i64:2..2 ! ESHAPE; "
         "5x2x3,3@i64:1..2,2@i64:5..5,2@i64:2..2 ! EINDEX; 5x2x3,5@i64:1..2,2@i64:5..5,2@i64:2..2 ! ESHAPE; "
@@ -447,6 +444,5 @@ REGISTER_OP(op_ctc_loss);
 
 Tensor *tensor_ctc_loss_args(TensorCtcArgs a)
 {
-    const CtcParams p = { (int)a.reduction, a.blank, a.zero_infinity };
-    return APPLY(&op_ctc_loss, &p, a.log_probs, a.targets, a.input_lengths, a.target_lengths);
+    return APPLY(&op_ctc_loss, &a, a.log_probs, a.targets, a.input_lengths, a.target_lengths);
 }

@@ -2,17 +2,11 @@
  * triplet_margin. */
 #include "loss.h"
 
-typedef struct PairParams {
-    int reduction;
-    double margin;
-} PairParams;
-typedef struct TripletParams {
-    int reduction;
-    double margin, p, eps;
-    bool swap;
-} TripletParams;
+const TensorHingeEmbeddingArgs tensor_hinge_embedding_defaults = { TENSOR_HINGE_EMBEDDING_DEFAULTS };
+const TensorPairLossArgs tensor_pair_loss_defaults = { TENSOR_PAIR_LOSS_DEFAULTS };
+const TensorTripletArgs tensor_triplet_defaults = { TENSOR_TRIPLET_DEFAULTS };
 
-static double margin_of(const OpCall *c) { return ((const PairParams *)op_params(c))->margin; }
+static double margin_of(const OpCall *c) { return ((const TensorPairLossArgs *)op_params(c))->margin; }
 
 /* x where t (not) is value, else 0. */
 static Tensor *where_equal(Tensor *t, double value, Tensor *x)
@@ -28,7 +22,8 @@ static Tensor *where_other(Tensor *t, double value, Tensor *x)
 static int hinge_compose(OpCall *c)
 {
     Tensor *x = loss_input(c, 0), *t = op_input(c, 1);
-    Tensor *hinge = tensor_relu(tensor_rsub_scalar(x, margin_of(c)));
+    Tensor *hinge =
+        tensor_relu(tensor_rsub_scalar(x, ((const TensorHingeEmbeddingArgs *)op_params(c))->margin));
     return finish_loss(c, tensor_add(where_other(t, 1, hinge), where_other(t, -1, x)));
 }
 
@@ -70,20 +65,22 @@ static int cosine_compose(OpCall *c)
 
 static int triplet_shape(OpCall *c)
 {
-    const TripletParams *p = op_params(c);
+    const TensorTripletArgs *p = op_params(c);
     if (check_loss(c) || check_alike(c, 0, 2)) return -1;
-    if (op_input(c, 0)->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "%s: want [..., D]", S(op_input(c, 0)));
+    if (!p->distance && op_input(c, 0)->ndim == 0)
+        return op_fail(c, TENSOR_ESHAPE, "%s: want [..., D]", S(op_input(c, 0)));
     return p->margin > 0 ? 0 : op_fail(c, TENSOR_EVALUE, "margin = %g must be positive", p->margin);
 }
 
-static Tensor *distance(Tensor *x, Tensor *y, const TripletParams *p)
+static Tensor *distance(Tensor *x, Tensor *y, const TensorTripletArgs *p)
 {
+    if (p->distance) return x && y ? p->distance(x, y, p->ctx) : NULL;
     return tensor_norm(tensor_add_scalar(tensor_sub(x, y), p->eps), p->p, -1);
 }
 
 static int triplet_compose(OpCall *c)
 {
-    const TripletParams *p = op_params(c);
+    const TensorTripletArgs *p = op_params(c);
     Tensor *a = loss_input(c, 0), *positive = loss_input(c, 1), *negative = loss_input(c, 2);
     Tensor *far = distance(a, negative, p);
     if (p->swap) far = tensor_minimum(far, distance(positive, negative, p));
@@ -93,18 +90,16 @@ static int triplet_compose(OpCall *c)
 
 /* ---- the ops --------------------------------------------------------------------------------- */
 
-static const OpField hinge_fields[] = { REDUCTION_FIELD(PairParams),
-                                        OP_FIELD(OP_DOUBLE, PairParams, margin, "1"),
+static const OpField hinge_fields[] = { OP_REDUCTION(TensorHingeEmbeddingArgs),
+                                        OP_OPTION(TensorHingeEmbeddingArgs, margin),
                                         { 0 } };
-static const OpField pair_fields[] = { REDUCTION_FIELD(PairParams),
-                                       OP_FIELD(OP_DOUBLE, PairParams, margin, "0"),
+static const OpField pair_fields[] = { OP_REDUCTION(TensorPairLossArgs),
+                                       OP_OPTION(TensorPairLossArgs, margin),
                                        { 0 } };
-static const OpField triplet_fields[] = { REDUCTION_FIELD(TripletParams),
-                                          OP_FIELD(OP_DOUBLE, TripletParams, margin, "1"),
-                                          OP_FIELD(OP_DOUBLE, TripletParams, p, "2"),
-                                          OP_FIELD(OP_DOUBLE, TripletParams, eps, "1e-6"),
-                                          OP_FIELD(OP_BOOL, TripletParams, swap, "0"),
-                                          { 0 } };
+static const OpField triplet_fields[] = {
+    OP_REDUCTION(TensorTripletArgs),   OP_OPTION(TensorTripletArgs, margin), OP_OPTION(TensorTripletArgs, p),
+    OP_OPTION(TensorTripletArgs, eps), OP_OPTION(TensorTripletArgs, swap),   { 0 }
+};
 
 const TensorOp op_hinge_embedding_loss = {
     .name = "hinge_embedding_loss",
@@ -112,15 +107,16 @@ const TensorOp op_hinge_embedding_loss = {
     .gradient = "dx = g where t is 1, -g where t is -1 and x < margin",
     .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(PairParams),
+    .params = sizeof(TensorHingeEmbeddingArgs),
+    .defaults = &tensor_hinge_embedding_defaults,
     .fields = hinge_fields,
     .shape = check_loss,
     .compose = hinge_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
     .torch = "nn.functional.hinge_embedding_loss",
-    .samples =
-        "5,5@i64:-1..1; 3x4,3x4@i64:-1..-1 {reduction=1 margin=2}; 2x3,2x3:1..1 {reduction=2}; ,@i64:-1..-1; "
-        "0x3,0x3@i64 {reduction=2}",
+    .samples = "5,5@i64:-1..1; 3x4,3x4@i64:-1..-1 {reduction=sum margin=2}; 2x3,2x3:1..1 {reduction=none}; "
+               ",@i64:-1..-1; "
+               "0x3,0x3@i64 {reduction=none}",
     .errors = "3,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=3} ! EVALUE; 3@i64,3 ! EDTYPE",
 };
 const TensorOp op_margin_ranking_loss = {
@@ -128,15 +124,16 @@ const TensorOp op_margin_ranking_loss = {
     .summary = "relu(-t (x1 - x2) + margin); gradient 0 at the kink",
     .gradient = "dx1 = -g t, dx2 = g t, dt = -g (x1 - x2), where the loss is not 0",
     .arity = 3,
-    .params = sizeof(PairParams),
+    .params = sizeof(TensorPairLossArgs),
+    .defaults = &tensor_pair_loss_defaults,
     .fields = pair_fields,
     .shape = ranking_shape,
     .compose = ranking_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE,
     .torch = "nn.functional.margin_ranking_loss",
-    .samples = "5,5,5@i64:-1..1 {margin=.5}; 3x4,3x4,3x4 {reduction=1 margin=2}; 2x3,2x3,2x3@i64:-1..-1 "
-               "{reduction=2 margin=.7}; "
-               ",,:1..2 {margin=3}; 0x3,0x3,0x3 {reduction=2}",
+    .samples = "5,5,5@i64:-1..1 {margin=.5}; 3x4,3x4,3x4 {reduction=sum margin=2}; 2x3,2x3,2x3@i64:-1..-1 "
+               "{reduction=none margin=.7}; "
+               ",,:1..2 {margin=3}; 0x3,0x3,0x3 {reduction=none}",
     .errors = "3,4,3 ! ESHAPE; 3,3,3x1 ! ESHAPE; 3,3,3 {reduction=3} ! EVALUE; 3@i64,3,3 ! EDTYPE; 3,3@i64,3 "
               "! EDTYPE",
 };
@@ -147,15 +144,16 @@ const TensorOp op_cosine_embedding_loss = {
                 "/ |x1|, dx2 likewise",
     .arity = 3,
     .no_grad_inputs = KEEP_INPUT(2),
-    .params = sizeof(PairParams),
+    .params = sizeof(TensorPairLossArgs),
+    .defaults = &tensor_pair_loss_defaults,
     .fields = pair_fields,
     .shape = cosine_shape,
     .compose = cosine_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE,
     .torch = "nn.functional.cosine_embedding_loss",
-    .samples = "3x4,3x4,3@i64:-1..1 {margin=.05}; 3x4:.1..1,3x4:.1..1,3@i64:-1..-1 {reduction=1}; "
-               "2x3,2x3,2@i64:1..1 {reduction=2}; "
-               "4:.1..1,4,@i64:1..1; 0x3,0x3,0@i64 {reduction=2}",
+    .samples = "3x4,3x4,3@i64:-1..1 {margin=.05}; 3x4:.1..1,3x4:.1..1,3@i64:-1..-1 {reduction=sum}; "
+               "2x3,2x3,2@i64:1..1 {reduction=none}; "
+               "4:.1..1,4,@i64:1..1; 0x3,0x3,0@i64 {reduction=none}",
     .errors = "3x4,4,3 ! ESHAPE; 3x4,3x4,4 ! ESHAPE; 3x4,3x4,3x1 ! ESHAPE; ,, ! ESHAPE; 3x4,3x4,3 "
               "{reduction=3} ! EVALUE; "
               "3x4@i64,3x4,3 ! EDTYPE; 3x4,3x4@i64,3 ! EDTYPE",
@@ -167,15 +165,16 @@ const TensorOp op_triplet_margin_loss = {
                 "= -g u(a - p), dn = g u(a - n); "
                 "swap: of the lesser distance, half to each on ties",
     .arity = 3,
-    .params = sizeof(TripletParams),
+    .params = sizeof(TensorTripletArgs),
+    .defaults = &tensor_triplet_defaults,
     .fields = triplet_fields,
     .shape = triplet_shape,
     .compose = triplet_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
     .torch = "nn.functional.triplet_margin_loss",
-    .samples = "3x4,3x4,3x4 {margin=3}; 3x4,3x4,3x4 {reduction=1 margin=3 swap=1}; 2x2x3,2x2x3,2x2x3 "
-               "{reduction=2 p=3 margin=4}; "
-               "4,4,4 {margin=2 eps=0.1}; 0x3,0x3,0x3 {reduction=2}",
+    .samples = "3x4,3x4,3x4 {margin=3}; 3x4,3x4,3x4 {reduction=sum margin=3 swap=1}; 2x2x3,2x2x3,2x2x3 "
+               "{reduction=none p=3 margin=4}; "
+               "4,4,4 {margin=2 eps=0.1}; 0x3,0x3,0x3 {reduction=none}",
     .errors = "3x4,4,3x4 ! ESHAPE; 3x4,3x4,4 ! ESHAPE; ,, ! ESHAPE; 3x4,3x4,3x4 {margin=0} ! EVALUE; "
               "3x4,3x4,3x4 {reduction=3} ! EVALUE; "
               "3x4@i64,3x4,3x4 ! EDTYPE",
@@ -187,23 +186,20 @@ REGISTER_OP(op_triplet_margin_loss);
 
 Tensor *tensor_hinge_embedding_loss_args(TensorHingeEmbeddingArgs a)
 {
-    return APPLY(&op_hinge_embedding_loss, &((PairParams){ (int)a.reduction, a.margin }), a.input, a.target);
+    return APPLY(&op_hinge_embedding_loss, &a, a.input, a.target);
 }
 
 Tensor *tensor_margin_ranking_loss_args(TensorPairLossArgs a)
 {
-    return APPLY(&op_margin_ranking_loss, &((PairParams){ (int)a.reduction, a.margin }), a.input1, a.input2,
-                 a.target);
+    return APPLY(&op_margin_ranking_loss, &a, a.input1, a.input2, a.target);
 }
 
 Tensor *tensor_cosine_embedding_loss_args(TensorPairLossArgs a)
 {
-    return APPLY(&op_cosine_embedding_loss, &((PairParams){ (int)a.reduction, a.margin }), a.input1, a.input2,
-                 a.target);
+    return APPLY(&op_cosine_embedding_loss, &a, a.input1, a.input2, a.target);
 }
 
 Tensor *tensor_triplet_margin_loss_args(TensorTripletArgs a)
 {
-    const TripletParams p = { (int)a.reduction, a.margin, a.p, a.eps, a.swap };
-    return APPLY(&op_triplet_margin_loss, &p, a.anchor, a.positive, a.negative);
+    return APPLY(&op_triplet_margin_loss, &a, a.anchor, a.positive, a.negative);
 }

@@ -2,11 +2,8 @@
 #include <math.h>
 #include "loss.h"
 
-typedef struct NllParams {
-    int reduction;
-    bool full, log_input;
-    double eps;
-} NllParams;
+const TensorGaussianNllArgs tensor_gaussian_nll_defaults = { TENSOR_GAUSSIAN_NLL_DEFAULTS };
+const TensorPoissonNllArgs tensor_poisson_nll_defaults = { TENSOR_POISSON_NLL_DEFAULTS };
 
 static const double log_two_pi = 1.83787706640934548356;
 
@@ -53,7 +50,7 @@ static int gaussian_shape(OpCall *c)
             c, TENSOR_ESHAPE,
             "var %s for input %s: want its shape, that without the last dim, or with one dim of size 1",
             S(var), S(x));
-    if (!(((const NllParams *)op_params(c))->eps > 0))
+    if (!(((const TensorGaussianNllArgs *)op_params(c))->eps > 0))
         return op_fail(c, TENSOR_EVALUE, "eps must be positive");
     return check_positive(c, var);
 }
@@ -69,7 +66,7 @@ static Tensor *held(Tensor *var, double eps)
 
 static int gaussian_compose(OpCall *c)
 {
-    const NllParams *p = op_params(c);
+    const TensorGaussianNllArgs *p = op_params(c);
     Tensor *x = loss_input(c, 0), *t = loss_input(c, 1), *v = held(loss_input(c, 2), p->eps);
     if (!shape_equal(shape_of(op_input(c, 2)), shape_of(op_input(c, 0))) &&
         is_without_last(op_input(c, 0), op_input(c, 2)))
@@ -93,7 +90,7 @@ static Tensor *log_factorial(Tensor *t)
 
 static int poisson_compose(OpCall *c)
 {
-    const NllParams *p = op_params(c);
+    const TensorPoissonNllArgs *p = op_params(c);
     Tensor *x = loss_input(c, 0), *t = loss_input(c, 1);
     Tensor *loss = p->log_input ? tensor_sub(tensor_exp(x), tensor_mul(t, x))
                                 : tensor_sub(x, tensor_mul(t, tensor_log(tensor_add_scalar(x, p->eps))));
@@ -102,14 +99,14 @@ static int poisson_compose(OpCall *c)
 
 /* ---- the ops --------------------------------------------------------------------------------- */
 
-#define FULL OP_FIELD(OP_BOOL, NllParams, full, "0")
-static const OpField gaussian_fields[] = {
-    REDUCTION_FIELD(NllParams), FULL, OP_FIELD(OP_DOUBLE, NllParams, eps, "1e-6"), { 0 }
-};
-static const OpField poisson_fields[] = { REDUCTION_FIELD(NllParams),
-                                          FULL,
-                                          OP_FIELD(OP_BOOL, NllParams, log_input, "1"),
-                                          OP_FIELD(OP_DOUBLE, NllParams, eps, "1e-8"),
+static const OpField gaussian_fields[] = { OP_REDUCTION(TensorGaussianNllArgs),
+                                           OP_OPTION(TensorGaussianNllArgs, full),
+                                           OP_OPTION(TensorGaussianNllArgs, eps),
+                                           { 0 } };
+static const OpField poisson_fields[] = { OP_REDUCTION(TensorPoissonNllArgs),
+                                          OP_OPTION(TensorPoissonNllArgs, full),
+                                          OP_OPTION(TensorPoissonNllArgs, log_input),
+                                          OP_OPTION(TensorPoissonNllArgs, eps),
                                           { 0 } };
 
 const TensorOp op_gaussian_nll_loss = {
@@ -117,15 +114,16 @@ const TensorOp op_gaussian_nll_loss = {
     .summary = "(log v + (x - t)^2 / v) / 2, v = max(var, eps)",
     .gradient = "dx = g (x - t) / v, dt = -dx, dvar = g (1 - (x - t)^2 / v) / (2 v)",
     .arity = 3,
-    .params = sizeof(NllParams),
+    .params = sizeof(TensorGaussianNllArgs),
+    .defaults = &tensor_gaussian_nll_defaults,
     .fields = gaussian_fields,
     .shape = gaussian_shape,
     .compose = gaussian_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
     .torch = "nn.functional.gaussian_nll_loss",
-    .samples = "5,5,5:.5..2; 3x4,3x4,3:.5..2 {reduction=1 full=1}; 3x4,3x4,3x1:.5..2 {reduction=2}; "
+    .samples = "5,5,5:.5..2; 3x4,3x4,3:.5..2 {reduction=sum full=1}; 3x4,3x4,3x1:.5..2 {reduction=none}; "
                "2x3x2,2x3x2,2x1x2:.5..2; "
-               ",,:.5..2; 0x3,0x3,0x3:1..2 {reduction=2}",
+               ",,:.5..2; 0x3,0x3,0x3:1..2 {reduction=none}",
     .errors = "3,4,3:1..2 ! ESHAPE; 3,3x1,3:1..2 ! ESHAPE; 3x4,3x4,4:1..2 ! ESHAPE; 3x4,3x4,1x1:1..2 ! "
               "ESHAPE; 3,3,3:-2..-1 ! EVALUE; "
               "3,3,3:1..2 {eps=0} ! EVALUE; 3,3,3:1..2 {reduction=3} ! EVALUE; 3@i64,3,3:1..2 ! EDTYPE",
@@ -135,15 +133,16 @@ const TensorOp op_poisson_nll_loss = {
     .summary = "e^x - t x, or x - t log(x + eps) without log_input",
     .gradient = "dx = g (e^x - t), dt = -g x; g (1 - t / (x + eps)), -g log(x + eps) without log_input",
     .arity = 2,
-    .params = sizeof(NllParams),
+    .params = sizeof(TensorPoissonNllArgs),
+    .defaults = &tensor_poisson_nll_defaults,
     .fields = poisson_fields,
     .shape = check_loss,
     .compose = poisson_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE,
     .torch = "nn.functional.poisson_nll_loss",
-    .samples = "5,5:0..3; 3x4,3x4:1.1..3 {reduction=1 full=1}; 2x3:.5..2,2x3:.1..0.9 {reduction=2 "
+    .samples = "5,5:0..3; 3x4,3x4:1.1..3 {reduction=sum full=1}; 2x3:.5..2,2x3:.1..0.9 {reduction=none "
                "log_input=0 full=1}; ,:0..1; "
-               "0x3,0x3 {reduction=2}; 4,4@i64",
+               "0x3,0x3 {reduction=none}; 4,4@i64",
     .errors = "3,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=3} ! EVALUE; 3@i64,3 ! EDTYPE",
 };
 REGISTER_OP(op_gaussian_nll_loss);
@@ -151,12 +150,10 @@ REGISTER_OP(op_poisson_nll_loss);
 
 Tensor *tensor_gaussian_nll_loss_args(TensorGaussianNllArgs a)
 {
-    const NllParams p = { .reduction = (int)a.reduction, .full = a.full, .eps = a.eps };
-    return APPLY(&op_gaussian_nll_loss, &p, a.input, a.target, a.var);
+    return APPLY(&op_gaussian_nll_loss, &a, a.input, a.target, a.var);
 }
 
 Tensor *tensor_poisson_nll_loss_args(TensorPoissonNllArgs a)
 {
-    const NllParams p = { (int)a.reduction, a.full, a.log_input, a.eps };
-    return APPLY(&op_poisson_nll_loss, &p, a.input, a.target);
+    return APPLY(&op_poisson_nll_loss, &a, a.input, a.target);
 }

@@ -1,5 +1,4 @@
-/* loss.h - what the losses of embedding_losses.c, margin_losses.c, likelihood_losses.c and ctc_loss.c share.
- */
+/* loss.h - what the losses share. */
 #ifndef TG_LOSS_H
 #define TG_LOSS_H
 
@@ -12,9 +11,7 @@ extern const char *const loss_reductions[]; /* mean, sum, none */
 #define OP_REDUCTION(struct_) OP_CHOICE(struct_, reduction, loss_reductions)
 int loss_reduction(const OpCall *c);
 
-/* The first field of every params struct is `int reduction`. */
-int check_reduction(OpCall *c); /* a mean, a sum or none */
-int check_loss(OpCall *c);      /* inputs 0 and 1 have one shape, the first is floating; reduction */
+int check_loss(OpCall *c);                /* inputs 0 and 1 have one shape, the first is floating */
 int check_alike(OpCall *c, int i, int k); /* inputs i and k have one shape */
 int check_floating(OpCall *c, int i);
 
@@ -23,7 +20,7 @@ int check_floating(OpCall *c, int i);
 Tensor *loss_input(OpCall *c, int i);
 int finish_loss(OpCall *c, Tensor *loss);
 
-#define REDUCTION_FIELD(Params) OP_FIELD(OP_INT, Params, reduction, "0")
+Tensor *reduce_loss(Tensor *x, int reduction); /* the mean, the sum, or x itself */
 
 #pragma GCC visibility pop
 #endif

@@ -2,10 +2,10 @@
  */
 #include "loss.h"
 
-typedef struct MarginParams {
-    int reduction, p;
-    double margin;
-} MarginParams;
+const TensorMultilabelSoftMarginArgs tensor_multilabel_soft_margin_defaults = {
+    TENSOR_MULTILABEL_SOFT_MARGIN_DEFAULTS
+};
+const TensorMultiMarginArgs tensor_multi_margin_defaults = { TENSOR_MULTI_MARGIN_DEFAULTS };
 
 /* ---- of logistic curves ---------------------------------------------------------------------- */
 
@@ -48,7 +48,7 @@ static int check_indices(OpCall *c, const Tensor *t)
 static int check_classes(OpCall *c)
 {
     const Tensor *x = op_input(c, 0);
-    if (check_floating(c, 0) || check_reduction(c) || check_indices(c, op_input(c, 1))) return -1;
+    if (check_floating(c, 0) || check_indices(c, op_input(c, 1))) return -1;
     if (x->ndim < 1 || x->ndim > 2 || x->shape[x->ndim - 1] == 0)
         return op_fail(c, TENSOR_ESHAPE, "input %s: want [N, C] or [C], and a class", S(x));
     return 0;
@@ -56,7 +56,7 @@ static int check_classes(OpCall *c)
 
 static int multi_shape(OpCall *c)
 {
-    const MarginParams *p = op_params(c);
+    const TensorMultiMarginArgs *p = op_params(c);
     const Tensor *x = op_input(c, 0), *t = op_input(c, 1), *w = op_input(c, 2);
     if (check_classes(c)) return -1;
     if (!shape_equal(shape_of(t), (TensorShape){ x->ndim - 1, x->shape }))
@@ -69,7 +69,7 @@ static int multi_shape(OpCall *c)
 
 static int multi_compose(OpCall *c)
 {
-    const MarginParams *p = op_params(c);
+    const TensorMultiMarginArgs *p = op_params(c);
     Tensor *x = loss_input(c, 0), *t = tensor_to(op_input(c, 1), TENSOR_I64),
            *index = tensor_unsqueeze(t, -1);
     Tensor *above = tensor_add_scalar(tensor_sub(x, tensor_gather(x, -1, index)), p->margin);
@@ -166,10 +166,11 @@ static int multilabel_compose(OpCall *c)
 
 /* ---- the ops --------------------------------------------------------------------------------- */
 
-static const OpField plain_fields[] = { REDUCTION_FIELD(MarginParams), { 0 } };
-static const OpField multi_fields[] = { REDUCTION_FIELD(MarginParams),
-                                        OP_FIELD(OP_INT, MarginParams, p, "1"),
-                                        OP_FIELD(OP_DOUBLE, MarginParams, margin, "1"),
+static const OpField plain_fields[] = { OP_REDUCTION(TensorLossArgs), { 0 } };
+static const OpField multilabel_soft_fields[] = { OP_REDUCTION(TensorMultilabelSoftMarginArgs), { 0 } };
+static const OpField multi_fields[] = { OP_REDUCTION(TensorMultiMarginArgs),
+                                        OP_OPTION(TensorMultiMarginArgs, p),
+                                        OP_OPTION(TensorMultiMarginArgs, margin),
                                         { 0 } };
 
 const TensorOp op_soft_margin_loss = {
@@ -178,14 +179,16 @@ const TensorOp op_soft_margin_loss = {
     .gradient = "dx = -g t sigmoid(-t x)",
     .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(MarginParams),
+    .params = sizeof(TensorLossArgs),
+    .defaults = &tensor_loss_defaults,
     .fields = plain_fields,
     .shape = check_loss,
     .compose = soft_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
     .torch = "nn.functional.soft_margin_loss",
-    .samples = "5,5@i64:-1..1; 3x4,3x4@i64:-1..-1 {reduction=1}; 2x3,2x3:1..1 {reduction=2}; ,@i64:-1..-1; "
-               "0x3,0x3@i64 {reduction=2}",
+    .samples =
+        "5,5@i64:-1..1; 3x4,3x4@i64:-1..-1 {reduction=sum}; 2x3,2x3:1..1 {reduction=none}; ,@i64:-1..-1; "
+        "0x3,0x3@i64 {reduction=none}",
     .errors = "3,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=3} ! EVALUE; 3@i64,3 ! EDTYPE",
 };
 const TensorOp op_multilabel_soft_margin_loss = {
@@ -195,14 +198,15 @@ const TensorOp op_multilabel_soft_margin_loss = {
     .arity = 3,
     .optional = KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(2),
-    .params = sizeof(MarginParams),
-    .fields = plain_fields,
+    .params = sizeof(TensorMultilabelSoftMarginArgs),
+    .defaults = &tensor_multilabel_soft_margin_defaults,
+    .fields = multilabel_soft_fields,
     .shape = multilabel_soft_shape,
     .compose = multilabel_soft_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE,
     .torch = "nn.functional.multilabel_soft_margin_loss",
-    .samples = "5,5:0..1,-; 3x4,3x4:0..1,4 {reduction=1}; 3x4,3x4@i64:0..1,3x1 {reduction=2}; "
-               "2x3x2,2x3x2:0..1,-; 0x3,0x3,- {reduction=2}",
+    .samples = "5,5:0..1,-; 3x4,3x4:0..1,4 {reduction=sum}; 3x4,3x4@i64:0..1,3x1 {reduction=none}; "
+               "2x3x2,2x3x2:0..1,-; 0x3,0x3,- {reduction=none}",
     .errors =
         "3,4,- ! ESHAPE; 3,3,4 ! ESHAPE; ,,- ! ESHAPE; 3,3,- {reduction=3} ! EVALUE; 3@i64,3,- ! EDTYPE",
 };
@@ -213,15 +217,17 @@ const TensorOp op_multi_margin_loss = {
     .arity = 3,
     .optional = KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2),
-    .params = sizeof(MarginParams),
+    .params = sizeof(TensorMultiMarginArgs),
+    .defaults = &tensor_multi_margin_defaults,
     .fields = multi_fields,
     .shape = multi_shape,
     .compose = multi_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
     .torch = "nn.functional.multi_margin_loss",
-    .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,4:.5..2 {reduction=1 p=2}; 2x3,2@i64:0..2,- {reduction=2 "
-               "margin=.3}; 4,@i64:0..3,-; "
-               "4,@i64:0..3,4 {p=2 margin=3}; 2x1,2@i64:0..0,-; 0x3,0@i64,- {reduction=1}",
+    .samples =
+        "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,4:.5..2 {reduction=sum p=2}; 2x3,2@i64:0..2,- {reduction=none "
+        "margin=.3}; 4,@i64:0..3,-; "
+        "4,@i64:0..3,4 {p=2 margin=3}; 2x1,2@i64:0..0,-; 0x3,0@i64,- {reduction=sum}",
     .errors = "3x4,3@i64:4..9,- ! EINDEX; 3x4,4@i64,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64,3 ! ESHAPE; "
               "3x4,3@i64,- {p=3} ! EVALUE; "
               "3x0,3@i64,- ! ESHAPE; ,@i64,- ! ESHAPE; 3x4,3@i64,- {reduction=3} ! EVALUE; 3x4@i64,3@i64,- ! "
@@ -233,14 +239,15 @@ const TensorOp op_multilabel_margin_loss = {
     .gradient = "dx_i = g / C times its open hinges, dx_j = -g / C times its; 0 at the kinks",
     .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(MarginParams),
+    .params = sizeof(TensorLossArgs),
+    .defaults = &tensor_loss_defaults,
     .fields = plain_fields,
     .shape = multilabel_shape,
     .compose = multilabel_compose,
     .torch = "nn.functional.multilabel_margin_loss",
-    .samples =
-        "3x4,3x4@i64:-1..3; 3x4,3x4@i64:0..3 {reduction=1}; 2x3,2x3@i64:-1..2 {reduction=2}; 4,4@i64:-1..3; "
-        "2x3,2x3@i64:-1..-1; 0x3,0x3@i64 {reduction=2}",
+    .samples = "3x4,3x4@i64:-1..3; 3x4,3x4@i64:0..3 {reduction=sum}; 2x3,2x3@i64:-1..2 {reduction=none}; "
+               "4,4@i64:-1..3; "
+               "2x3,2x3@i64:-1..-1; 0x3,0x3@i64 {reduction=none}",
     .errors = "3x4,3x4@i64:4..9 ! EINDEX; 3x4,3x4@i64:-3..-2 ! EINDEX; 3x4,3@i64 ! ESHAPE; 3x4,3x4 ! EDTYPE; "
               "3x0,3x0@i64 ! ESHAPE; "
               "2x3x4,2x3x4@i64 ! ESHAPE; 3x4,3x4@i64 {reduction=3} ! EVALUE; 3x4@i64,3x4@i64 ! EDTYPE",
@@ -250,25 +257,22 @@ REGISTER_OP(op_multilabel_soft_margin_loss);
 REGISTER_OP(op_multi_margin_loss);
 REGISTER_OP(op_multilabel_margin_loss);
 
-Tensor *tensor_soft_margin_loss_args(TensorSoftMarginArgs a)
+Tensor *tensor_soft_margin_loss_args(TensorLossArgs a)
 {
-    return APPLY(&op_soft_margin_loss, &((MarginParams){ .reduction = (int)a.reduction }), a.input, a.target);
+    return APPLY(&op_soft_margin_loss, &a, a.input, a.target);
 }
 
-Tensor *tensor_multilabel_margin_loss_args(TensorSoftMarginArgs a)
+Tensor *tensor_multilabel_margin_loss_args(TensorLossArgs a)
 {
-    return APPLY(&op_multilabel_margin_loss, &((MarginParams){ .reduction = (int)a.reduction }), a.input,
-                 a.target);
+    return APPLY(&op_multilabel_margin_loss, &a, a.input, a.target);
 }
 
 Tensor *tensor_multilabel_soft_margin_loss_args(TensorMultilabelSoftMarginArgs a)
 {
-    return APPLY(&op_multilabel_soft_margin_loss, &((MarginParams){ .reduction = (int)a.reduction }), a.input,
-                 a.target, a.weight);
+    return APPLY(&op_multilabel_soft_margin_loss, &a, a.input, a.target, a.weight);
 }
 
 Tensor *tensor_multi_margin_loss_args(TensorMultiMarginArgs a)
 {
-    const MarginParams p = { (int)a.reduction, a.p, a.margin };
-    return APPLY(&op_multi_margin_loss, &p, a.input, a.target, a.weight);
+    return APPLY(&op_multi_margin_loss, &a, a.input, a.target, a.weight);
 }

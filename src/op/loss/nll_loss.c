@@ -3,18 +3,14 @@
  *   loss_i = -w_t x_t, 0 where t is ignore_index; the mean divides by the sum of w_t over the others
  */
 #include <math.h>
-#include "op/reduce/reduce.h"
+#include "loss.h"
 
-typedef struct NllParams {
-    int64_t ignore_index;
-    int reduction;
-} NllParams;
+const TensorNllArgs tensor_nll_defaults = { TENSOR_NLL_DEFAULTS };
 
 static int class_dim(const Tensor *x) { return x->ndim > 1; }
 
 static int check(OpCall *c)
 {
-    const NllParams *p = op_params(c);
     const Tensor *x = op_input(c, 0), *t = op_input(c, 1), *w = op_input(c, 2);
     int64_t want[TENSOR_MAX_DIMS];
     int ndim = 0;
@@ -29,8 +25,6 @@ static int check(OpCall *c)
                        shape_text((TensorShape){ ndim, want }));
     if (w && (w->ndim != 1 || w->shape[0] != x->shape[class_dim(x)]))
         return op_fail(c, TENSOR_ESHAPE, "weight %s for input %s: want one weight a class", S(w), S(x));
-    if (p->reduction < 0 || p->reduction > TENSOR_NONE)
-        return op_fail(c, TENSOR_EVALUE, "there is no reduction %d", p->reduction);
     return 0;
 }
 
@@ -38,7 +32,8 @@ static int check(OpCall *c)
 static int check_targets(OpCall *c, const Tensor *t, int64_t classes)
 {
     Tensor *dense = t->place->device == &cpu_device ? own(raw_contiguous(t)) : NULL;
-    const int64_t ignore = ((const NllParams *)op_params(c))->ignore_index, *at = dense ? dense->data : NULL;
+    const int64_t ignore = ((const TensorNllArgs *)op_params(c))->ignore_index,
+                  *at = dense ? dense->data : NULL;
     for (int64_t i = 0; dense && i < dense->numel; i++)
         if ((at[i] < 0 || at[i] >= classes) && at[i] != ignore)
             return op_fail(c, TENSOR_EINDEX,
@@ -72,7 +67,7 @@ static Tensor *divide(Tensor *loss, Tensor *weight_sum)
 
 static int compose(OpCall *c)
 {
-    const NllParams *p = op_params(c);
+    const TensorNllArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *t = tensor_to(op_input(c, 1), TENSOR_I64);
     const int dim = class_dim(x);
     if (!t || check_targets(c, t, x->shape[dim])) return -1;
@@ -87,8 +82,8 @@ static int compose(OpCall *c)
     return op_set_result(c, 0, loss);
 }
 
-static const OpField fields[] = { OP_FIELD(OP_I64, NllParams, ignore_index, "-100"),
-                                  OP_FIELD(OP_INT, NllParams, reduction, "0"),
+static const OpField fields[] = { OP_OPTION(TensorNllArgs, ignore_index),
+                                  OP_REDUCTION(TensorNllArgs),
                                   { 0 } };
 
 const TensorOp op_nll_loss = {
@@ -98,13 +93,14 @@ const TensorOp op_nll_loss = {
     .arity = 3,
     .optional = KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2),
-    .params = sizeof(NllParams),
+    .params = sizeof(TensorNllArgs),
+    .defaults = &tensor_nll_defaults,
     .fields = fields,
     .shape = check,
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
-    .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,- {reduction=1}; 5x3,5@i64:0..2,3:.5..2 {ignore_index=1}; "
-               "2x3x4,2x4@i64:0..2,3:.5..2 {reduction=2}; 4,@i64:0..3,-; 0x3,0@i64,- {reduction=1}",
+    .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,- {reduction=sum}; 5x3,5@i64:0..2,3:.5..2 {ignore_index=1}; "
+               "2x3x4,2x4@i64:0..2,3:.5..2 {reduction=none}; 4,@i64:0..3,-; 0x3,0@i64,- {reduction=sum}",
     .errors =
         "3x4,3@i64:4..9,- ! EINDEX; 3x4,2@i64:0..3,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64:0..3,3 ! ESHAPE; "
         "3x4,3@i64:0..3,- {reduction=3} ! EVALUE",
@@ -112,9 +108,4 @@ const TensorOp op_nll_loss = {
 };
 REGISTER_OP(op_nll_loss);
 
-Tensor *tensor_nll_loss_args(TensorClassLossArgs a)
-{
-    if (unwanted(a.label_smoothing != 0, "nll_loss", "label_smoothing")) return NULL;
-    const NllParams p = { a.ignore_index, (int)a.reduction };
-    return APPLY(&op_nll_loss, &p, a.input, a.target, a.weight);
-}
+Tensor *tensor_nll_loss_args(TensorNllArgs a) { return APPLY(&op_nll_loss, &a, a.input, a.target, a.weight); }

@@ -56,9 +56,6 @@ Tensor *dense_float(const Tensor *x);
 #define ORDER_NAN UINT64_MAX
 uint64_t order_key(const void *x, int dtype, int64_t i);
 
-/* loss_checks.c: the mean, the sum, or x itself. */
-Tensor *reduce_loss(Tensor *x, int reduction);
-
 /* unwanted - EVALUE where an option was given that another function of the same struct takes: to pass over it
  * would be worse. */
 bool unwanted(bool given, const char *op, const char *option);
