@@ -299,6 +299,11 @@ TAPEGRAD_API int64_t op_output_count(const OpCall *call, int i);
  * saving. */
 TAPEGRAD_API int op_save(OpCall *call, Tensor *x);
 
+/* op_commit - in forward and compose: once the call has succeeded, and only then, `to` takes the values of
+ * `from`, of its shape, outside the graph: for state that an op changes, such as running statistics.  At most
+ * 4 a call. */
+TAPEGRAD_API int op_commit(OpCall *call, Tensor *to, Tensor *from);
+
 /* In backward only.  In a sweep that is recorded, what is f16 or bf16 comes as f32, and so may dx be: the
  * sweep rounds once. */
 TAPEGRAD_API Tensor *op_saved(OpCall *call, int i);        /* input i, if .keep names it */

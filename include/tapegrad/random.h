@@ -1,21 +1,22 @@
 /* random.h - random tensors and generators: PyTorch's numbers for a seed.
  *
  *     tensor_manual_seed(0);
- *     Tensor *w = tensor_randn(SHAPE(5), TENSOR_F32);      // 1.5410, -0.2934, -2.1788, 0.5684, -1.0845, as
- * in PyTorch Tensor *order = tensor_randperm(10);                 // its shuffles too TensorGenerator *g =
- * tensor_generator(7);            // a sequence apart TensorGenerator *before = tensor_set_generator(g);
+ *     Tensor *w = tensor_randn(SHAPE(5), TENSOR_F32);      // 1.5410, -0.2934, -2.1788, 0.5684, -1.0845
+ *     Tensor *order = tensor_randperm(10);                 // PyTorch's shuffles too
+ *     TensorGenerator *g = tensor_generator(7);            // a sequence apart
+ *     TensorGenerator *before = tensor_set_generator(g);
  *     Tensor *noise = tensor_rand(SHAPE(3), TENSOR_F32);   // drawn from g
  *     tensor_set_generator(before);
  *     tensor_generator_free(g);
  *
  * The same calls after the same seed give the values of PyTorch's CPU generator, element by element, also for
  * tensors that are not contiguous (those are filled in the order of memory).  Values are drawn on the CPU and
- * copied to where the tensor lives, so they do not depend on the device, nor on the count of threads.  What
+ * copied to where the tensor lives: they depend neither on the device nor on the number of threads.  What
  * goes through libm's log, sin and cos (f64 normals, fewer than 16 normals, exponential) agrees to an ulp or
- * two; what else differs, its comment says.
+ * two; where else the values differ, the function says so.
  *
- * Dropout masks are bulk noise: they come from a counter-based generator (Philox) that is seeded along, fast
- * and alike on every device, and are PyTorch's own only after tensor_use_torch_dropout(true).
+ * Dropout on the CPU draws PyTorch's masks from the same sequence.  On another device, or after
+ * tensor_use_torch_dropout(false), masks come from a counter-based generator (Philox) that is seeded along.
  *
  * Results are outside any graph.  In-place draws (trailing underscore) return x, keep to the rules of
  * in-place ops in ops.h, and cut x from its history: no gradient reaches the old value.  Operands that are
@@ -37,9 +38,9 @@ extern "C" {
 typedef struct TensorGenerator TensorGenerator;
 
 /* tensor_manual_seed - restarts this thread's default generator, whichever is in use.   (torch.manual_seed)
- * Of a seed the low 32 bits count, as in PyTorch; masks by Philox take all 64.
- * tensor_seed - the same with a seed from the system's entropy, which is returned (53 bits: a double can hold
- * it). tensor_initial_seed - the seed that it last got. */
+ *     Of a seed the low 32 bits count, as in PyTorch; masks by Philox take all 64.
+ * tensor_seed - the same with a seed from the system's entropy; returns it (53 bits: a double can hold it).
+ * tensor_initial_seed - the last seed. */
 TAPEGRAD_API void tensor_manual_seed(uint64_t seed);
 TAPEGRAD_API uint64_t tensor_seed(void);
 TAPEGRAD_API uint64_t tensor_initial_seed(void);
@@ -62,36 +63,46 @@ TAPEGRAD_API uint64_t tensor_generator_seed(TensorGenerator *g);
 TAPEGRAD_API uint64_t tensor_generator_initial_seed(const TensorGenerator *g);
 
 /* tensor_generator_get_state - all that decides the numbers to come, as a u8 tensor [5072] on the CPU: the
- * 5056 bytes of torch.Generator().get_state(), then seed and position of the Philox sequence, 8 bytes each,
- * little-endian. tensor_generator_set_state - continues from such a state; one of 5056 bytes is PyTorch's
- * own, and starts the Philox sequence of its seed.  EDTYPE: not u8.  ESHAPE: another length.  EFORMAT: bytes
- * that are no state. tensor_get_rng_state, tensor_set_rng_state - of the thread's default generator. */
+ *     5056 bytes of torch.Generator().get_state(), then seed and position of the Philox sequence, 8 bytes
+ *     each, little-endian.
+ * tensor_generator_set_state - continues from such a state; one of 5056 bytes is PyTorch's own, and starts
+ *     the Philox sequence of its seed.  EDTYPE: not u8.  ESHAPE: another length.  EFORMAT: no state.
+ * tensor_get_rng_state, tensor_set_rng_state - of the thread's default generator. */
 TAPEGRAD_API Tensor *tensor_generator_get_state(const TensorGenerator *g);
 TAPEGRAD_API int tensor_generator_set_state(TensorGenerator *g, const Tensor *state);
 TAPEGRAD_API Tensor *tensor_get_rng_state(void);
 TAPEGRAD_API int tensor_set_rng_state(const Tensor *state);
 
-/* tensor_use_torch_dropout - from now on, on this thread, dropout draws its masks as PyTorch does: two words
- * of the generator for each element, one after the other, which costs more than most layers that it follows.
- * Off at first; returns what it was. */
+/* tensor_use_torch_dropout - where this thread's dropout on the CPU takes its masks from: true, as at first,
+ * from the generator, as PyTorch does; false, from Philox: in parallel, and the same masks as on other
+ * devices. Returns what it was. */
 TAPEGRAD_API bool tensor_use_torch_dropout(bool on);
 
 /* ---- new tensors --------------------------------------------------------------------------------
  * On the default device.  ESHAPE, EDTYPE, ENOMEM as tensor_empty. */
 
-/* tensor_rand - uniform on [0, 1).   tensor_randn - normal, mean 0, variance 1.   tensor_normal - mean + std
- * * randn. EVALUE: std < 0 or NaN. */
+/* tensor_rand - uniform on [0, 1).
+ * tensor_randn - normal, mean 0, variance 1.
+ * tensor_normal - mean + std * randn.  EVALUE: std < 0 or NaN. */
 TAPEGRAD_API Tensor *tensor_rand(TensorShape shape, TensorDtype dtype);
 TAPEGRAD_API Tensor *tensor_randn(TensorShape shape, TensorDtype dtype);
 TAPEGRAD_API Tensor *tensor_normal(double mean, double std, TensorShape shape, TensorDtype dtype);
+
+/* tensor_normal_tensor - mean_i + std_i z_i, z normal; mean and std broadcast, of one dtype and device
+ *     (EDTYPE, EDEVICE, ESHAPE).  EVALUE: an std_i that is negative or NaN.
+ * tensor_normal_tensor_scalar, tensor_normal_scalar_tensor - the same where one of them is a number. */
+TAPEGRAD_API Tensor *tensor_normal_tensor(Tensor *mean, Tensor *std);
+TAPEGRAD_API Tensor *tensor_normal_tensor_scalar(Tensor *mean, double std);
+TAPEGRAD_API Tensor *tensor_normal_scalar_tensor(double mean, Tensor *std);
 
 /* tensor_rand_like, tensor_randn_like - of x's shape, dtype and device; drawn in the order of x's memory, as
  * PyTorch does, but contiguous. */
 TAPEGRAD_API Tensor *tensor_rand_like(const Tensor *x);
 TAPEGRAD_API Tensor *tensor_randn_like(const Tensor *x);
 
-/* tensor_randint - i64 on [low, high).  EVALUE: low >= high.   tensor_randint_like - the same, of x's shape,
- * dtype and device. EVALUE: low >= high, or numbers between them that the dtype does not hold.
+/* tensor_randint - i64 on [low, high).  EVALUE: low >= high.
+ * tensor_randint_like - the same, of x's shape, dtype and device.  EVALUE: low >= high, or numbers between
+ *     them that the dtype does not hold.
  * tensor_randperm - i64 [n]: 0 .. n - 1 in random order.  EVALUE: n < 0. */
 TAPEGRAD_API Tensor *tensor_randint(int64_t low, int64_t high, TensorShape shape);
 TAPEGRAD_API Tensor *tensor_randint_like(const Tensor *x, int64_t low, int64_t high);
@@ -101,13 +112,23 @@ TAPEGRAD_API Tensor *tensor_randperm(int64_t n);
  * EVALUE: a p_i outside [0, 1], or NaN. */
 TAPEGRAD_API Tensor *tensor_bernoulli(const Tensor *p);
 
-/* tensor_multinomial - n indices drawn from weights p [m] or, row by row, [rows, m]; i64 [n] or [rows, n].
- * Weights are not negative and need no sum of 1.  replacement: an index may come again; without it indices
- * come in decreasing order of p_i / e_i, e_i exponential (those of weight 0 last), and n <= m.  Among equal
- * quotients, frequent in halves only, the lower index comes first; PyTorch leaves that open. ESHAPE: p is not
- * of rank 1 or 2.  EVALUE: n < 1, n > m without replacement, m = 0, m > 2^24, a weight that is negative or
- * not finite, a row that sums to 0. */
-TAPEGRAD_API Tensor *tensor_multinomial(const Tensor *p, int64_t n, bool replacement);
+/* tensor_multinomial(p, n, .replacement = true) - n indices drawn from weights p [m] or, row by row, [rows,
+ * m]; i64 [n] or [rows, n].  Weights are not negative and need no sum of 1.  With replacement an index may
+ * come again; without it indices come in decreasing order of p_i / e_i, e_i exponential (those of weight 0
+ * last), and n <= m.  Among equal quotients, frequent in halves only, the lower index comes first; PyTorch
+ * leaves that open.  ESHAPE: p is not of rank 1 or 2.  EVALUE: n < 1, n > m without replacement, m = 0, m >
+ * 2^24, a weight that is negative or not finite, a row that sums to 0. */
+typedef struct TensorMultinomialArgs {
+    const Tensor *input;
+    int64_t num_samples;
+    bool replacement;
+} TensorMultinomialArgs;
+#define TENSOR_MULTINOMIAL_DEFAULTS .replacement = false
+TAPEGRAD_API extern const TensorMultinomialArgs tensor_multinomial_defaults;
+#define tensor_multinomial(...)                                                               \
+    TENSOR_CALL_(tensor_multinomial_args, TensorMultinomialArgs, TENSOR_MULTINOMIAL_DEFAULTS, \
+                 .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_multinomial_args(TensorMultinomialArgs args);
 
 /* ---- in place -------------------------------------------------------------------------------- */
 

@@ -180,12 +180,24 @@ static void set_bases(OpCall *c)
     }
 }
 
+/* What op_commit asked for, when the call has succeeded. */
+static int settle_commits(OpCall *c, int status)
+{
+    for (int i = 0; i < c->commits; i++) {
+        Tensor *to = c->commit[i].to, *from = c->commit[i].from;
+        if (!status && !(status = raw_copy(to, from))) bump_version(to);
+        tensor_release(from);
+        tensor_release(to);
+    }
+    return status;
+}
+
 static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site,
                  Tensor **outputs, int count)
 {
     OpCall c;
     c.op = op, c.site = site, c.n = n, c.outputs = 0, c.extras = 0, c.failed = false, c.backward = false,
-    c.staging = false;
+    c.staging = false, c.commits = 0;
     c.input = inputs, c.staged = NULL, c.entry = NULL, c.wants = NULL, c.grads = NULL, c.params = NULL;
     if (check_inputs(&c)) return -1;
     _Alignas(16) char own_params[CALL_PARAMS];
@@ -212,13 +224,12 @@ static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *p
     if (status && !tensor_error()) op_fail(&c, TENSOR_EUSER, "failed without saying why");
     for (int i = 0; !status && i < c.outputs; i++) tensor_retain(c.output[i]);
     tensor_scope_close(scope);
-    if (status) return -1;
-    for (int i = 0; i < c.outputs; i++) {
+    for (int i = 0, made = status ? 0 : c.outputs; i < made; i++) {
         Tensor *y = own(c.output[i]);
         if (!y) status = -1;
         if (i < count) outputs[i] = y;
     }
-    return status ? -1 : c.outputs;
+    return settle_commits(&c, status) ? -1 : c.outputs;
 }
 
 /* What halves promote to among the floating operands, as long as all of them are halves; -1 where one is not,

@@ -77,6 +77,18 @@ int op_save(OpCall *c, Tensor *x)
     return 0;
 }
 
+int op_commit(OpCall *c, Tensor *to, Tensor *from)
+{
+    if (!to || !from) return c->failed = true, -1;
+    if (c->backward || c->commits == CALL_COMMITS || !shape_equal(shape_of(to), shape_of(from)))
+        return op_fail(c, TENSOR_EUSER, "op_commit of %s to %s: want one shape, and at most %d in a call",
+                       S(from), S(to), CALL_COMMITS);
+    Tensor *made = raw_cast(from, to->dtype); /* all that can fail, now */
+    if (!made) return c->failed = true, -1;
+    c->commit[c->commits].to = tensor_retain(to), c->commit[c->commits++].from = made;
+    return 0;
+}
+
 /* ---- dense arrays for kernels of one's own --------------------------------------------------- */
 
 static Staged *staged(OpCall *c, int i, bool output)

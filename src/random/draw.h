@@ -29,6 +29,22 @@ Tensor *draw_new(TensorShape shape, int dtype, Draw d);
 Tensor *draw_like(const Tensor *x, int dtype, Draw d);
 Tensor *draw_into(Tensor *x, Draw d, const void *site);
 
+/* draw_mask_like - bool: 1 with probability p, drawn in the order of x's memory; on the CPU, owned by the
+ * scope. */
+Tensor *draw_mask_like(const Tensor *x, const char *op, double p);
+
+/* draw_slopes - for rrelu in training: a slope on [lower, upper) where x <= 0, drawn there only and in
+ * row-major order, from f64 uniforms; 1 elsewhere.  Of x's shape, dtype (f32 or f64) and device, owned by the
+ * scope. */
+Tensor *draw_slopes(const Tensor *x, const char *op, double lower, double upper);
+
+/* The dtype that a floating dtype is drawn in.  draw_check_float: EDTYPE unless it is one.  draw_check_std:
+ * EVALUE where std < 0 or NaN. */
+FORCE_INLINE int draw_wide(int dtype) { return dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32; }
+int draw_check_float(const char *op, int dtype);
+int draw_check_std(const char *op, double std);
+
+int fill_normal(Mt19937 *g, void *out, int64_t n, const Draw *d);      /* at: mean, std */
 int fill_exponential(Mt19937 *g, void *out, int64_t n, const Draw *d); /* at: rate */
 
 /* draw_operand - a dense copy of x on the CPU in this dtype; a new reference, x itself where it is such. */

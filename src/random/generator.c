@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static THREAD_LOCAL struct {
-    bool seeded, torch_masks;
+    bool seeded, philox_masks;
     TensorGenerator own, *in_use;
 } current;
 
@@ -47,17 +47,12 @@ TensorGenerator *tensor_set_generator(TensorGenerator *g)
 
 bool tensor_use_torch_dropout(bool on)
 {
-    bool before = current.torch_masks;
-    current.torch_masks = on;
+    bool before = !current.philox_masks;
+    current.philox_masks = !on;
     return before;
 }
 
-bool random_torch_masks(void) { return current.torch_masks; }
-
-void random_torch_mask(uint8_t *keep, int64_t n, double p_drop)
-{
-    mt_bernoulli(&random_generator()->mt, keep, n, 1 - p_drop);
-}
+bool random_torch_masks(void) { return !current.philox_masks; }
 
 void random_next_philox(uint64_t *seed, uint64_t *offset, int64_t count)
 {

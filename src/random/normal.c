@@ -58,17 +58,7 @@ FORCED_INLINE void sincos_cephes(float x, float *s, float *c)
     *c = float_of(cosine ^ ((~(j - 2u) & 4u) << 29));
 }
 
-/* x a + b over an array, and the block, both in the two copies that round.h explains */
-FORCED_INLINE void scale32(float *x, int64_t n, float a, float b)
-{
-    for (int64_t i = 0; i < n; i++) x[i] = __builtin_fmaf(x[i], a, b);
-}
-
-FORCED_INLINE void scale64(double *x, int64_t n, double a, double b)
-{
-    for (int64_t i = 0; i < n; i++) x[i] = __builtin_fma(x[i], a, b);
-}
-
+/* Blocks, in the two copies that round.h explains */
 FORCED_INLINE void block32(float *d, float mean, float std)
 {
     float r[8], s[8], c[8];
@@ -86,23 +76,9 @@ FORCED_INLINE void blocks32(float *d, int64_t count, float mean, float std)
     for (int64_t i = 0; i < count; i++) block32(d + 16 * i, mean, std);
 }
 
-WITH_FMA static void scale32_fma(float *x, int64_t n, float a, float b) { scale32(x, n, a, b); }
-WITH_FMA static void scale64_fma(double *x, int64_t n, double a, double b) { scale64(x, n, a, b); }
 WITH_FMA static void blocks32_fma(float *d, int64_t count, float mean, float std)
 {
     blocks32(d, count, mean, std);
-}
-
-void scale_f32(float *x, int64_t n, float a, float b)
-{
-    if (has_fma()) scale32_fma(x, n, a, b);
-    else scale32(x, n, a, b);
-}
-
-void scale_f64(double *x, int64_t n, double a, double b)
-{
-    if (has_fma()) scale64_fma(x, n, a, b);
-    else scale64(x, n, a, b);
 }
 
 static void gauss32(float *d, int64_t count, float mean, float std)

@@ -6,10 +6,9 @@
 
 #include <math.h>
 
-static int wide(int dtype) { return dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32; }
 static int half_bits(int dtype) { return dtype == TENSOR_F16 ? 11 : 8; }
 
-static int check_float(const char *op, int dtype)
+int draw_check_float(const char *op, int dtype)
 {
     if ((unsigned)dtype < TENSOR_DTYPES && dtype_is_float(dtype)) return 0;
     return fail(TENSOR_EDTYPE, op, "%s: want f32, f64, f16 or bf16", tensor_dtype_name((TensorDtype)dtype));
@@ -25,7 +24,7 @@ static int fill_uniform(Mt19937 *g, void *out, int64_t n, const Draw *d) /* at: 
     return 0;
 }
 
-static int fill_normal(Mt19937 *g, void *out, int64_t n, const Draw *d) /* at: mean, std */
+int fill_normal(Mt19937 *g, void *out, int64_t n, const Draw *d) /* at: mean, std */
 {
     int64_t few = d->one_by_one ? 8 : n; /* counts below 16 have the recipe for few */
     for (int64_t i = 0; i < n; i += few) {
@@ -65,6 +64,11 @@ static int fill_bernoulli(Mt19937 *g, void *out, int64_t n, const Draw *d) /* at
     return 0;
 }
 
+Tensor *draw_mask_like(const Tensor *x, const char *op, double p)
+{
+    return draw_like(x, TENSOR_BOOL, (Draw){ op, fill_bernoulli, .drawn = TENSOR_BOOL, .at = { p } });
+}
+
 static int fill_randint(Mt19937 *g, void *out, int64_t n, const Draw *d)
 {
     mt_randint(g, out, n, d->low, d->high);
@@ -100,44 +104,46 @@ static int fill_random(Mt19937 *g, void *out, int64_t n, const Draw *d)
 
 /* ---- new tensors ----------------------------------------------------------------------------- */
 
-static int check_std(const char *op, double std)
+int draw_check_std(const char *op, double std)
 {
     return std >= 0 ? 0 : fail(TENSOR_EVALUE, op, "std is %g: want 0 or more", std);
 }
 
 Tensor *tensor_rand(TensorShape shape, TensorDtype dtype)
 {
-    if (check_float("tensor_rand", dtype)) return NULL;
+    if (draw_check_float("tensor_rand", dtype)) return NULL;
     return draw_new(shape, dtype,
-                    (Draw){ "tensor_rand", fill_uniform, .drawn = wide(dtype), .at = { 0, 1 } });
+                    (Draw){ "tensor_rand", fill_uniform, .drawn = draw_wide(dtype), .at = { 0, 1 } });
 }
 
 Tensor *tensor_randn(TensorShape shape, TensorDtype dtype)
 {
-    if (check_float("tensor_randn", dtype)) return NULL;
+    if (draw_check_float("tensor_randn", dtype)) return NULL;
     return draw_new(shape, dtype,
-                    (Draw){ "tensor_randn", fill_normal, .drawn = wide(dtype), .at = { 0, 1 } });
+                    (Draw){ "tensor_randn", fill_normal, .drawn = draw_wide(dtype), .at = { 0, 1 } });
 }
 
 Tensor *tensor_normal(double mean, double std, TensorShape shape, TensorDtype dtype)
 {
-    if (check_float("tensor_normal", dtype) || check_std("tensor_normal", std)) return NULL;
+    if (draw_check_float("tensor_normal", dtype) || draw_check_std("tensor_normal", std)) return NULL;
     return draw_new(shape, dtype,
-                    (Draw){ "tensor_normal", fill_normal, .drawn = wide(dtype), .at = { mean, std } });
+                    (Draw){ "tensor_normal", fill_normal, .drawn = draw_wide(dtype), .at = { mean, std } });
 }
 
 Tensor *tensor_rand_like(const Tensor *x)
 {
-    if (check_null(x, "tensor_rand_like", 1) || check_float("tensor_rand_like", x->dtype)) return NULL;
-    return draw_like(x, x->dtype,
-                     (Draw){ "tensor_rand_like", fill_uniform, .drawn = wide(x->dtype), .at = { 0, 1 } });
+    if (check_null(x, "tensor_rand_like", 1) || draw_check_float("tensor_rand_like", x->dtype)) return NULL;
+    return draw_like(
+        x, x->dtype,
+        (Draw){ "tensor_rand_like", fill_uniform, .drawn = draw_wide(x->dtype), .at = { 0, 1 } });
 }
 
 Tensor *tensor_randn_like(const Tensor *x)
 {
-    if (check_null(x, "tensor_randn_like", 1) || check_float("tensor_randn_like", x->dtype)) return NULL;
-    return draw_like(x, x->dtype,
-                     (Draw){ "tensor_randn_like", fill_normal, .drawn = wide(x->dtype), .at = { 0, 1 } });
+    if (check_null(x, "tensor_randn_like", 1) || draw_check_float("tensor_randn_like", x->dtype)) return NULL;
+    return draw_like(
+        x, x->dtype,
+        (Draw){ "tensor_randn_like", fill_normal, .drawn = draw_wide(x->dtype), .at = { 0, 1 } });
 }
 
 Tensor *tensor_randint(int64_t low, int64_t high, TensorShape shape)
@@ -199,15 +205,16 @@ static int check_bounds(const char *op, int dtype, double lo, double hi)
 Tensor *tensor_uniform_(Tensor *x, double lo, double hi)
 {
     static const char op[] = "tensor_uniform_";
-    if (check_null(x, op, 1) || check_float(op, x->dtype) || check_bounds(op, x->dtype, lo, hi)) return NULL;
-    return draw_into(x, (Draw){ op, fill_uniform, .drawn = wide(x->dtype), .at = { lo, hi } }, SITE);
+    if (check_null(x, op, 1) || draw_check_float(op, x->dtype) || check_bounds(op, x->dtype, lo, hi))
+        return NULL;
+    return draw_into(x, (Draw){ op, fill_uniform, .drawn = draw_wide(x->dtype), .at = { lo, hi } }, SITE);
 }
 
 Tensor *tensor_normal_(Tensor *x, double mean, double std)
 {
     static const char op[] = "tensor_normal_";
-    if (check_null(x, op, 1) || check_float(op, x->dtype) || check_std(op, std)) return NULL;
-    return draw_into(x, (Draw){ op, fill_normal, .drawn = wide(x->dtype), .at = { mean, std } }, SITE);
+    if (check_null(x, op, 1) || draw_check_float(op, x->dtype) || draw_check_std(op, std)) return NULL;
+    return draw_into(x, (Draw){ op, fill_normal, .drawn = draw_wide(x->dtype), .at = { mean, std } }, SITE);
 }
 
 Tensor *tensor_random_(Tensor *x)
@@ -227,9 +234,9 @@ Tensor *tensor_bernoulli_(Tensor *x, double p)
 Tensor *tensor_exponential_(Tensor *x, double rate)
 {
     static const char op[] = "tensor_exponential_";
-    if (check_null(x, op, 1) || check_float(op, x->dtype)) return NULL;
+    if (check_null(x, op, 1) || draw_check_float(op, x->dtype)) return NULL;
     if (!(rate > 0)) return fail(TENSOR_EVALUE, op, "rate %g: want more than 0", rate), NULL;
-    return draw_into(x, (Draw){ op, fill_exponential, .drawn = wide(x->dtype), .at = { rate } }, SITE);
+    return draw_into(x, (Draw){ op, fill_exponential, .drawn = draw_wide(x->dtype), .at = { rate } }, SITE);
 }
 
 /* Rejection must come to an end: there must be numbers to draw on [a, b], and in the tail (all of [a, b] on
@@ -252,9 +259,9 @@ static int check_trunc_normal(const char *op, int dtype, double mean, double std
 Tensor *tensor_trunc_normal_(Tensor *x, double mean, double std, double a, double b)
 {
     static const char op[] = "tensor_trunc_normal_";
-    if (check_null(x, op, 1) || check_float(op, x->dtype) ||
+    if (check_null(x, op, 1) || draw_check_float(op, x->dtype) ||
         check_trunc_normal(op, x->dtype, mean, std, a, b))
         return NULL;
-    return draw_into(x, (Draw){ op, fill_trunc_normal, .drawn = wide(x->dtype), .at = { mean, std, a, b } },
-                     SITE);
+    return draw_into(
+        x, (Draw){ op, fill_trunc_normal, .drawn = draw_wide(x->dtype), .at = { mean, std, a, b } }, SITE);
 }

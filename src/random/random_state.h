@@ -21,10 +21,8 @@ TensorGenerator *random_generator(void);
  * once. count 0 takes nothing. */
 void random_next_philox(uint64_t *seed, uint64_t *offset, int64_t count);
 
-/* random_torch_masks - are dropout masks to be PyTorch's (tensor_use_torch_dropout)?  Then random_torch_mask
- * makes them: keep[i] = 1 with probability 1 - p_drop, else 0; host memory. */
+/* random_torch_masks - are dropout masks on the CPU to be PyTorch's (tensor_use_torch_dropout)? */
 bool random_torch_masks(void);
-void random_torch_mask(uint8_t *keep, int64_t n, double p_drop);
 
 /* random_save, random_restore - the whole state, by value: what is drawn between the two is drawn again. */
 void random_save(TensorGenerator *into);

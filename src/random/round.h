@@ -32,7 +32,7 @@ FORCED_INLINE uint32_t bits_of(float x)
     return bits;
 }
 
-/* x_i = x_i a + b, rounded once */
+/* x_i = x_i a + b, rounded once (scale.c) */
 void scale_f32(float *x, int64_t n, float a, float b);
 void scale_f64(double *x, int64_t n, double a, double b);
 

@@ -1,4 +1,4 @@
-/* sample.c - draws whose probabilities are a tensor: bernoulli, multinomial.
+/* sample.c - draws that a tensor steers: bernoulli, multinomial, the slopes of rrelu.
  *
  *   with replacement:     index = count of c_j < u, c the cumulated weights over their sum, u uniform (53
  * bits) one, or without:      the n largest of p_j / e_j, e_j exponential with rate 1
@@ -56,6 +56,27 @@ Tensor *tensor_bernoulli(const Tensor *p)
     else fail(TENSOR_EVALUE, op, "a probability in %s is not within 0 and 1", S(p));
     tensor_release(host);
     return own(y);
+}
+
+/* ---- slopes of rrelu ------------------------------------------------------------------------- */
+
+Tensor *draw_slopes(const Tensor *x, const char *op, double lower, double upper)
+{
+    Tensor *host = own(draw_operand(x, x->dtype)),
+           *slope = own(new_tensor(shape_of(x), x->dtype, &cpu_place)), *there = slope;
+    if (!host || !slope) return NULL;
+    Mt19937 *g = &random_generator()->mt;
+    for (int64_t i = 0; i < x->numel; i++) {
+        const bool wide = x->dtype == TENSOR_F64;
+        const double value = wide ? ((const double *)host->data)[i] : (double)((const float *)host->data)[i];
+        const double drawn = value <= 0 ? mt_unit_f64(g) * (upper - lower) + lower : 1;
+        if (wide) ((double *)slope->data)[i] = drawn;
+        else ((float *)slope->data)[i] = (float)drawn;
+    }
+    if (x->place == &cpu_place) return slope;
+    there = own(new_tensor(shape_of(x), x->dtype, x->place));
+    if (!there) return NULL;
+    return raw_copy(there, slope) ? fail(TENSOR_EDEVICE, op, "slopes to %s", x->place->name), NULL : there;
 }
 
 /* ---- multinomial: checks --------------------------------------------------------------------- */
@@ -242,9 +263,14 @@ static Tensor *multinomial(const char *op, const Tensor *p, int64_t n, bool repl
     return status ? NULL : y;
 }
 
-Tensor *tensor_multinomial(const Tensor *p, int64_t n, bool replacement)
+const TensorMultinomialArgs tensor_multinomial_defaults = { TENSOR_MULTINOMIAL_DEFAULTS };
+
+Tensor *tensor_multinomial_args(TensorMultinomialArgs args)
 {
     static const char op[] = "tensor_multinomial";
+    const Tensor *p = args.input;
+    const int64_t n = args.num_samples;
+    const bool replacement = args.replacement;
     if (check_null(p, op, 1) || check_multinomial(op, p, n, replacement)) return NULL;
     TensorScope scope = tensor_scope_open();
     Tensor *y = multinomial(op, p, n, replacement);

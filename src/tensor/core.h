@@ -195,7 +195,14 @@ int raw_add_into(Tensor *dst,
                  const Tensor *src); /* rows.c: dst += src, broadcast; cannot run out of memory */
 
 /* ---- calls: op.c ----------------------------------------------------------------------------- */
-enum { CALL_MAX_OUTPUTS = 256, CALL_MAX_EXTRA = 8, CALL_PARAMS = 1024, CALL_STAGED = 80, CALL_LISTS = 4 };
+enum {
+    CALL_MAX_OUTPUTS = 256,
+    CALL_MAX_EXTRA = 8,
+    CALL_PARAMS = 1024,
+    CALL_STAGED = 80,
+    CALL_LISTS = 4,
+    CALL_COMMITS = 4
+};
 typedef struct Staged {
     double *f64;
     float *f32;
@@ -209,6 +216,10 @@ struct OpCall {
     Tensor *output[CALL_MAX_OUTPUTS];
     Tensor *extra[CALL_MAX_EXTRA];
     void *params;
+    struct {
+        Tensor *to, *from;  /* references */
+    } commit[CALL_COMMITS]; /* what op_commit asked for */
+    int commits;
     int64_t (*list)[TENSOR_MAX_DIMS]; /* room for op_set_list; NULL in backward */
     int lists;
     Staged *staged; /* of the inputs and of the results that shape declared */

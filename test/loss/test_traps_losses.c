@@ -468,6 +468,57 @@ static Tensor *everything(Tensor *x)
         y, tensor_add(tensor_sum(tensor_categorical_entropy(x)), tensor_sum(tensor_bernoulli_entropy(x))));
 }
 
+/* ---- a distance of one's own ----------------------------------------------------------------- */
+
+static Tensor *absolute(Tensor *x, Tensor *y, void *ctx)
+{
+    ++*(int *)ctx;
+    return tensor_sum(tensor_abs(tensor_sub(x, y)), -1);
+}
+
+static Tensor *elementwise(Tensor *x, Tensor *y, void *ctx)
+{
+    (void)ctx;
+    return tensor_square(tensor_sub(x, y));
+}
+
+static Tensor *no_distance(Tensor *x, Tensor *y, void *ctx)
+{
+    (void)x, (void)y, (void)ctx;
+    return NULL;
+}
+
+static void test_triplet_takes_a_distance_of_ones_own(void **state)
+{
+    (void)state;
+    tensor_manual_seed(5);
+    Tensor *x[3];
+    int calls = 0;
+    for (int i = 0; i < 3; i++) x[i] = tensor_requires_grad_(tensor_randn(SHAPE(4, 3), TENSOR_F64), true);
+    for (int swap = 0; swap < 2; swap++) {
+        Tensor *want =
+                   tensor_triplet_margin_loss(x[0], x[1], x[2], .p = 1, .eps = 0, .swap = swap, .margin = 3),
+               *got = tensor_triplet_margin_loss(x[0], x[1], x[2], .swap = swap, .margin = 3,
+                                                 .distance = absolute, .ctx = &calls);
+        assert_true(fabs(tensor_item(want) - tensor_item(got)) < 1e-12);
+        for (int i = 0; i < 3; i++) {
+            Tensor *dw = tensor_gradients(want, x[i], .retain_graph = true),
+                   *dg = tensor_gradients(got, x[i], .retain_graph = true);
+            assert_true(tensor_item(tensor_max(tensor_abs(tensor_sub(dw, dg)))) < 1e-12);
+        }
+    }
+    assert_int_equal(calls, 2 + 3);
+    Tensor *each =
+        tensor_triplet_margin_loss(x[0], x[1], x[2], .distance = elementwise, .reduction = TENSOR_NONE);
+    assert_int_equal(tensor_ndim(each), 2);
+    Tensor *single = tensor_scalar(1, TENSOR_F64);
+    assert_true(tensor_item(tensor_triplet_margin_loss(single, single, single, .distance = elementwise)) ==
+                1);
+    assert_null(tensor_triplet_margin_loss(x[0], x[1], x[2], .distance = no_distance));
+    assert_true(tensor_error_code() != TENSOR_OK);
+    tensor_error_clear();
+}
+
 static void test_every_failing_allocation_is_survived(void **state)
 {
     (void)state;
@@ -529,6 +580,7 @@ int main(void)
         TEST(test_log_probabilities_of_the_impossible),
         TEST(test_log_probabilities_broadcast),
         TEST(test_defaults),
+        TEST(test_triplet_takes_a_distance_of_ones_own),
         TEST(test_every_failing_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

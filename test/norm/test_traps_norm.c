@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 #include <tapegrad.h>
+#include <tapegrad/debug.h>
 
 static TensorScope scope;
 static int setup(void **state)
@@ -75,9 +76,10 @@ static void assert_all(Tensor *x, double want)
 }
 
 /* Does f draw numbers? */
-static bool draws(Tensor *(*f)(Tensor *, double, bool), Tensor *x, double p, bool training)
+static bool draws(Tensor *(*f)(TensorDropoutArgs), Tensor *x, double p, bool training)
 {
-    Tensor *before = tensor_get_rng_state(), *y = f(x, p, training), *after = tensor_get_rng_state();
+    Tensor *before = tensor_get_rng_state(), *y = f((TensorDropoutArgs){ x, p, training }),
+           *after = tensor_get_rng_state();
     assert_non_null(y);
     return tensor_item(tensor_all(tensor_eq(before, after))) == 0;
 }
@@ -242,6 +244,14 @@ static void test_layer_norm_takes_several_dims_and_no_rows(void **state)
     assert_all(tensor_grad(w), 0);
 }
 
+static void test_rms_norm_takes_any_eps_at_its_word(void **state)
+{
+    (void)state;
+    ASSERT_VALUES(tensor_rms_norm(F64(SHAPE(2), 2, -2), SHAPE(2), .eps = -3), 2, -2);
+    ASSERT_VALUES(tensor_rms_norm(F64(SHAPE(2), 2, -2), SHAPE(2), .eps = -1), 2 / sqrt(3), -2 / sqrt(3));
+    assert_true(isnan(value(tensor_rms_norm(F64(SHAPE(1), 1), SHAPE(1), .eps = -2), 0)));
+}
+
 static void test_rms_norm_default_eps_is_that_of_the_computation(void **state)
 {
     (void)state;
@@ -356,14 +366,49 @@ static void test_glu_halves(void **state)
     assert_refused(tensor_glu(wave(SHAPE(3))), TENSOR_ESHAPE);
 }
 
+/* ---- state ----------------------------------------------------------------------------------- */
+
+static Tensor *normalised(int instance, Tensor *x, Tensor *mean, Tensor *var, Tensor *w)
+{
+    return instance ? tensor_instance_norm(x, mean, var, w, w)
+                    : tensor_batch_norm(x, mean, var, w, w, .training = true);
+}
+
+/* A call that fails leaves the running statistics as they were, both of them; one that succeeds changes both.
+ */
+static void test_failed_norms_leave_the_running_statistics(void **state)
+{
+    (void)state;
+    static const TensorDtype dtypes[] = { TENSOR_F64, TENSOR_F32, TENSOR_F16 };
+    Tensor *x = leaf(wave(SHAPE(3, 2, 4))), *w = leaf(wave(SHAPE(2)));
+    for (int k = 0; k < 6; k++) {
+        bool failed = true;
+        for (int64_t n = 1; failed && n < 2000; n++) {
+            TensorScope inner = tensor_scope_open();
+            Tensor *mean = tensor_zeros(SHAPE(2), dtypes[k / 2]), *var = tensor_ones(SHAPE(2), dtypes[k / 2]);
+            tensor_debug_fail_allocation(n, false);
+            Tensor *y = normalised(k % 2, x, mean, var, w);
+            failed = tensor_debug_allocation_failed();
+            tensor_debug_fail_allocation(0, false);
+            assert_int_equal(y == NULL, failed);
+            tensor_error_clear();
+            assert_int_equal(failed, tensor_equal(mean, tensor_zeros_like(mean)));
+            assert_int_equal(failed, tensor_equal(var, tensor_ones_like(var)));
+            tensor_scope_close(inner);
+        }
+        assert_false(failed);
+    }
+}
+
 /* ---- dropout --------------------------------------------------------------------------------- */
 
-typedef Tensor *(*Dropout)(Tensor *, double, bool);
+typedef Tensor *(*Dropout)(TensorDropoutArgs);
 static const struct {
     Dropout f;
     int rank;
-} dropouts[] = { { tensor_dropout, 1 },   { tensor_dropout1d, 3 },     { tensor_dropout2d, 4 },
-                 { tensor_dropout3d, 5 }, { tensor_alpha_dropout, 1 }, { tensor_feature_alpha_dropout, 3 } };
+} dropouts[] = { { tensor_dropout_args, 1 },       { tensor_dropout1d_args, 3 },
+                 { tensor_dropout2d_args, 4 },     { tensor_dropout3d_args, 5 },
+                 { tensor_alpha_dropout_args, 1 }, { tensor_feature_alpha_dropout_args, 3 } };
 enum { DROPOUTS = sizeof dropouts / sizeof *dropouts };
 static const int64_t sizes[] = { 8, 4, 3, 2, 2 };
 static Tensor *input_of(int i) { return wave((TensorShape){ dropouts[i].rank, sizes }); }
@@ -372,7 +417,8 @@ static void test_dropout_gradient_has_the_same_mask(void **state)
 {
     (void)state;
     for (int i = 0; i < DROPOUTS; i++) {
-        Tensor *x = leaf(tensor_add_scalar(input_of(i), 3)), *y = dropouts[i].f(x, .5, true),
+        Tensor *x = leaf(tensor_add_scalar(input_of(i), 3)),
+               *y = dropouts[i].f((TensorDropoutArgs){ x, .5, true }),
                *g = tensor_gradients(tensor_sum(y), x);
         const bool alpha = i >= 4;
         const double a = alpha ? 1 / sqrt(.5 * (1 + .5 * 1.7580993408473766 * 1.7580993408473766)) : 2;
@@ -394,8 +440,8 @@ static void test_dropout_of_nothing_leaves_the_generator_alone(void **state)
         assert_false(draws(dropouts[i].f, x, .5, false));
         assert_false(draws(dropouts[i].f, x, 1, false));
         assert_true(draws(dropouts[i].f, x, .5, true));
-        assert_ptr_equal(dropouts[i].f(x, 0, true), x);
-        assert_ptr_equal(dropouts[i].f(x, .5, false), x);
+        assert_ptr_equal(dropouts[i].f((TensorDropoutArgs){ x, 0, true }), x);
+        assert_ptr_equal(dropouts[i].f((TensorDropoutArgs){ x, .5, false }), x);
     }
 }
 
@@ -405,7 +451,7 @@ static void test_dropout_of_everything_is_0_whatever_was_there(void **state)
     for (int i = 0; i < DROPOUTS; i++) {
         const TensorShape shape = { dropouts[i].rank, sizes };
         Tensor *x = leaf(tensor_full(shape, i % 2 ? INFINITY : NAN, TENSOR_F64)),
-               *y = dropouts[i].f(x, 1, true);
+               *y = dropouts[i].f((TensorDropoutArgs){ x, 1, true });
         assert_all(y, 0);
         assert_all(tensor_gradients(tensor_sum(y), x), 0);
     }
@@ -427,10 +473,10 @@ static void test_dropout_is_replayed_by_a_checkpoint(void **state)
     (void)state;
     for (int i = 0; i < DROPOUTS; i++) {
         Tensor *x = tensor_add_scalar(input_of(i), 3), *saved = tensor_get_rng_state(),
-               *first = dropouts[i].f(x, .5, true);
-        dropouts[i].f(x, .5, true);
+               *first = dropouts[i].f((TensorDropoutArgs){ x, .5, true });
+        dropouts[i].f((TensorDropoutArgs){ x, .5, true });
         assert_int_equal(tensor_set_rng_state(saved), 0);
-        assert_close(dropouts[i].f(x, .5, true), first);
+        assert_close(dropouts[i].f((TensorDropoutArgs){ x, .5, true }), first);
     }
 }
 
@@ -473,10 +519,8 @@ static void test_alpha_dropout_has_pytorchs_values(void **state)
 {
     (void)state;
     const double kept = 0.4540920681370629, gone = -1.0595481589864801;
-    const bool was = tensor_use_torch_dropout(true);
     ASSERT_VALUES(tensor_alpha_dropout(tensor_zeros(SHAPE(8), TENSOR_F64), .3, true), kept, kept, gone, kept,
                   gone, kept, kept, kept);
-    tensor_use_torch_dropout(was);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -498,6 +542,7 @@ int main(void)
         TEST(test_layer_norm_takes_a_weight_without_a_bias),
         TEST(test_layer_norm_eps_lies_under_the_root),
         TEST(test_layer_norm_takes_several_dims_and_no_rows),
+        TEST(test_rms_norm_takes_any_eps_at_its_word),
         TEST(test_rms_norm_default_eps_is_that_of_the_computation),
         TEST(test_group_norm_is_layer_norm_of_each_group),
         TEST(test_instance_norm_refuses_one_position),
@@ -509,6 +554,7 @@ int main(void)
         TEST(test_gumbel_softmax_draws_as_pytorch),
         TEST(test_gumbel_softmax_hard_is_exact_and_has_the_soft_gradient),
         TEST(test_glu_halves),
+        TEST(test_failed_norms_leave_the_running_statistics),
         TEST(test_dropout_gradient_has_the_same_mask),
         TEST(test_dropout_of_nothing_leaves_the_generator_alone),
         TEST(test_dropout_of_everything_is_0_whatever_was_there),

@@ -277,6 +277,61 @@ for n, d in (("f32", f32), ("f64", f64)):
     seed(16)
     table("golden_multinomial_one_" + n, torch.multinomial(weights.to(d), 1))
 
+note("dropout of 1 .. 24 in the shapes of each function; seed 17")
+F = torch.nn.functional
+counted = torch.arange(1.0, 25.0)
+for n, x in (
+    ("dropout", counted),
+    ("dropout1d", counted.reshape(2, 3, 4)),
+    ("dropout2d", counted.reshape(2, 6, 2, 1)),
+    ("dropout3d", counted.reshape(1, 12, 2, 1, 1)),
+    ("alpha_dropout", counted),
+    ("feature_alpha_dropout", counted.reshape(2, 6, 2)),
+):
+    seed(17)
+    table("golden_" + n + "_17", getattr(F, n)(x, 0.4, training=True))
+for n, d in (("bf16", bf16), ("f64", f64)):
+    seed(17)
+    table("golden_dropout_" + n, F.dropout(counted.to(d), 0.4))
+seed(17)
+table("golden_dropout_transposed", F.dropout(counted.reshape(6, 4).t(), 0.4))
+seed(17)
+table("golden_dropout_all", torch.cat([F.dropout(counted, 1.0), F.dropout(counted[:0], 0.5), torch.rand(1)]))
+
+note(
+    "attention with dropout 0.5, q = k = v = 0, 1/24, ... of [2, 3, 4]; an LSTM of two layers, dropout 0.5: seed 17"
+)
+q = (torch.arange(24, dtype=f64) / 24).reshape(2, 3, 4)
+seed(17)
+table("golden_attention_dropout", F.scaled_dot_product_attention(q, q, q, dropout_p=0.5))
+seed(17)
+lstm = torch.nn.LSTM(3, 2, num_layers=2, dropout=0.5, batch_first=True)
+table("golden_lstm_dropout", lstm(torch.ones(2, 4, 3))[0].detach())
+
+note("rrelu in training of 1, -2, 3, -4 ... -12, 0, between 0.1 and 0.9; seed 18")
+signed = torch.arange(1.0, 13.0) * torch.tensor([1.0, -1.0]).repeat(6)
+signed = torch.cat([signed, torch.zeros(1)])
+for n, d in (("f32", f32), ("f64", f64), ("bf16", bf16)):
+    seed(18)
+    table("golden_rrelu_" + n, F.rrelu(signed.to(d), 0.1, 0.9, training=True))
+seed(18)
+table("golden_rrelu_transposed", F.rrelu(-counted.reshape(6, 4).t(), 0.1, 0.9, training=True))
+
+note(
+    "normal with tensors: mean 0 .. 19 and std 1 .. 20, each with a number (2), mean [4, 1] with std [5]; seed 19"
+)
+mean, std = torch.arange(20.0), torch.arange(1.0, 21.0)
+for n, a, b in (
+    ("both", mean, std),
+    ("mean", mean, 2.0),
+    ("std", 2.0, std),
+    ("broadcast", mean[:4].reshape(4, 1), std[:5]),
+    ("f64", mean.double(), std.double()),
+    ("few", mean[:5], std[:5]),
+):
+    seed(19)
+    table("golden_normal_" + n, torch.normal(a, b))
+
 note("the bytes of get_rng_state: seed 2^40 + 5, after randn(3) and rand(700); and the rand(4) that follows")
 seed(2**40 + 5)
 torch.randn(3)

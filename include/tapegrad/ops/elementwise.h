@@ -78,10 +78,14 @@ typedef struct TensorRreluArgs {
     double lower, upper;
     bool training;
 } TensorRreluArgs;
+#define TENSOR_RRELU_DEFAULTS .lower = 1. / 8, .upper = 1. / 3, .training = false
+TAPEGRAD_API extern const TensorRreluArgs tensor_rrelu_defaults;
 #define tensor_rrelu(...) \
-    tensor_rrelu_args((TensorRreluArgs){ .lower = 1. / 8, .upper = 1. / 3, .input = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_rrelu_args, TensorRreluArgs, TENSOR_RRELU_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_rrelu_(...) \
+    TENSOR_CALL_(tensor_rrelu_args_, TensorRreluArgs, TENSOR_RRELU_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_rrelu_args(TensorRreluArgs args);
-TAPEGRAD_API Tensor *tensor_rrelu_(Tensor *x, double lower, double upper, bool training);
+TAPEGRAD_API Tensor *tensor_rrelu_args_(TensorRreluArgs args);
 
 /* tensor_clamp_tensor(x, .min = low, .max = high) - x held between tensors, which broadcast; one of them may
  * be left out (both: EVALUE).  low > high gives high.  On ties the whole gradient is x's, as that of clamp,
@@ -142,51 +146,76 @@ TAPEGRAD_API Tensor *tensor_to(Tensor *x, TensorDtype dtype);
 TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
 
 /* ---- dropout ------------------------------------------------------------------------------------
- * tensor_dropout - training: each element is 0 with probability p, else divided by 1 - p.  The gradient
- * passes the same mask. p = 1 gives zeros.  Dropped elements are 0 whatever they were.  Not training, or p =
- * 0: x itself, and no number is drawn. tensor_dropout2d - whole channels: one draw for each index of the
- * first two dimensions. tensor_dropout1d, tensor_dropout3d - the same of [N, C, L] and [N, C, D, H, W], or of
- * [C, L] and [C, D, H, W]. EVALUE: p outside [0, 1].  Masks come from the counter-based generator (random.h).
- */
-TAPEGRAD_API Tensor *tensor_dropout(Tensor *x, double p, bool training);
-TAPEGRAD_API Tensor *tensor_dropout_(Tensor *x, double p, bool training);
-TAPEGRAD_API Tensor *tensor_dropout1d(Tensor *x, double p, bool training);
-TAPEGRAD_API Tensor *tensor_dropout2d(Tensor *x, double p, bool training);
-TAPEGRAD_API Tensor *tensor_dropout3d(Tensor *x, double p, bool training);
+ * In training elements or channels of x are dropped with probability p; the gradient passes the same mask.
+ * Not training, or p = 0: x itself, and no number is drawn.  p = 1 gives zeros, and draws none.  Dropped
+ * elements count as dropped whatever they were.  EVALUE: p outside [0, 1].
+ * On the CPU a seed gives PyTorch's masks, unless tensor_use_torch_dropout(false) (random.h).
+ *   tensor_dropout                elements are 0, or x / (1 - p)
+ *   tensor_dropout1d              channels of [N, C, L] or [C, L] (ESHAPE: another rank)
+ *   tensor_dropout2d              channels of [N, C, ...] (ESHAPE: rank below 2 and something is dropped)
+ *   tensor_dropout3d              channels of [N, C, D, H, W] or [C, D, H, W] (ESHAPE: another rank)
+ *   tensor_alpha_dropout          a x + b, where dropped -1.7581 (selu's limit) for x; a and b keep mean 0
+ *                                 and variance 1
+ *   tensor_feature_alpha_dropout  the same of whole channels, as dropout2d */
+typedef struct TensorDropoutArgs {
+    Tensor *input;
+    double p;
+    bool training;
+} TensorDropoutArgs;
+#define TENSOR_DROPOUT_DEFAULTS .p = 0.5, .training = true
+TAPEGRAD_API extern const TensorDropoutArgs tensor_dropout_defaults;
 
-/* tensor_alpha_dropout - training: y = a x + b, where x is replaced by -1.7581 (what selu tends to) with
- * probability p; a and b keep mean 0 and variance 1.  p = 1 gives zeros.  Not training, or p = 0: x itself,
- * and no number is drawn. tensor_feature_alpha_dropout - whole channels, as dropout2d. */
-TAPEGRAD_API Tensor *tensor_alpha_dropout(Tensor *x, double p, bool training);
-TAPEGRAD_API Tensor *tensor_feature_alpha_dropout(Tensor *x, double p, bool training);
-TAPEGRAD_API Tensor *tensor_alpha_dropout_(Tensor *x, double p, bool training);
-TAPEGRAD_API Tensor *tensor_feature_alpha_dropout_(Tensor *x, double p, bool training);
+#define TENSOR_DROPOUT_(function, ...) \
+    TENSOR_CALL_(function, TensorDropoutArgs, TENSOR_DROPOUT_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_dropout(...) TENSOR_DROPOUT_(tensor_dropout_args, __VA_ARGS__)
+#define tensor_dropout_(...) TENSOR_DROPOUT_(tensor_dropout_args_, __VA_ARGS__)
+#define tensor_dropout1d(...) TENSOR_DROPOUT_(tensor_dropout1d_args, __VA_ARGS__)
+#define tensor_dropout2d(...) TENSOR_DROPOUT_(tensor_dropout2d_args, __VA_ARGS__)
+#define tensor_dropout3d(...) TENSOR_DROPOUT_(tensor_dropout3d_args, __VA_ARGS__)
+#define tensor_alpha_dropout(...) TENSOR_DROPOUT_(tensor_alpha_dropout_args, __VA_ARGS__)
+#define tensor_alpha_dropout_(...) TENSOR_DROPOUT_(tensor_alpha_dropout_args_, __VA_ARGS__)
+#define tensor_feature_alpha_dropout(...) TENSOR_DROPOUT_(tensor_feature_alpha_dropout_args, __VA_ARGS__)
+#define tensor_feature_alpha_dropout_(...) TENSOR_DROPOUT_(tensor_feature_alpha_dropout_args_, __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_dropout_args(TensorDropoutArgs args);
+TAPEGRAD_API Tensor *tensor_dropout_args_(TensorDropoutArgs args);
+TAPEGRAD_API Tensor *tensor_dropout1d_args(TensorDropoutArgs args);
+TAPEGRAD_API Tensor *tensor_dropout2d_args(TensorDropoutArgs args);
+TAPEGRAD_API Tensor *tensor_dropout3d_args(TensorDropoutArgs args);
+TAPEGRAD_API Tensor *tensor_alpha_dropout_args(TensorDropoutArgs args);
+TAPEGRAD_API Tensor *tensor_alpha_dropout_args_(TensorDropoutArgs args);
+TAPEGRAD_API Tensor *tensor_feature_alpha_dropout_args(TensorDropoutArgs args);
+TAPEGRAD_API Tensor *tensor_feature_alpha_dropout_args_(TensorDropoutArgs args);
 
 /* ---- gates ----------------------------------------------------------------------------------- */
 
 typedef struct TensorGluArgs {
     Tensor *input;
-    int dim; /* -1 */
+    int dim;
 } TensorGluArgs;
+#define TENSOR_GLU_DEFAULTS .dim = -1
+TAPEGRAD_API extern const TensorGluArgs tensor_glu_defaults;
 
 /* tensor_glu - a sigmoid(b), a and b the halves of input along dim.  ESHAPE: an odd size.  EINDEX: no such
  * dim. */
-#define tensor_glu(...) tensor_glu_args((TensorGluArgs){ .dim = -1, .input = __VA_ARGS__ })
+#define tensor_glu(...) \
+    TENSOR_CALL_(tensor_glu_args, TensorGluArgs, TENSOR_GLU_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_glu_args(TensorGluArgs args);
 
 typedef struct TensorGumbelSoftmaxArgs {
     Tensor *logits;
-    double tau; /* 1 */
-    bool hard;
-    int dim; /* -1 */
+    double tau; /* temperature */
+    bool hard;  /* exactly 1 at the largest and 0 elsewhere, with the gradient of the soft value */
+    int dim;
 } TensorGumbelSoftmaxArgs;
+#define TENSOR_GUMBEL_SOFTMAX_DEFAULTS .tau = 1, .hard = false, .dim = -1
+TAPEGRAD_API extern const TensorGumbelSoftmaxArgs tensor_gumbel_softmax_defaults;
 
 /* tensor_gumbel_softmax - softmax((logits + n) / tau) along dim, n = -log e, e drawn from the exponential
- * distribution in the order of PyTorch's generator.  hard: exactly 1 at the largest and 0 elsewhere, with the
- * gradient of the soft value. PyTorch's eps, which it ignores, is not here. EVALUE: tau <= 0.  EINDEX: no
- * such dim. */
-#define tensor_gumbel_softmax(...) \
-    tensor_gumbel_softmax_args((TensorGumbelSoftmaxArgs){ .tau = 1, .dim = -1, .logits = __VA_ARGS__ })
+ * distribution as PyTorch draws it.  PyTorch's eps, which it ignores, is not here.
+ * EVALUE: tau <= 0.  EINDEX: no such dim. */
+#define tensor_gumbel_softmax(...)                                                                    \
+    TENSOR_CALL_(tensor_gumbel_softmax_args, TensorGumbelSoftmaxArgs, TENSOR_GUMBEL_SOFTMAX_DEFAULTS, \
+                 .logits = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_gumbel_softmax_args(TensorGumbelSoftmaxArgs args);
 
 #ifdef __cplusplus

@@ -10,6 +10,7 @@
 #include <float.h>
 #include <math.h>
 #include "op/op.h"
+#include "random/draw.h"
 #include "cpu/elementwise/map_user.h"
 
 /* ---- selu, tanhshrink ------------------------------------------------------------------------ */
@@ -146,27 +147,23 @@ REGISTER_OP(op_prelu);
 
 Tensor *tensor_prelu(Tensor *x, Tensor *weight) { return APPLY(&op_prelu, NULL, x, weight); }
 
-typedef struct RreluParams {
-    double lower, upper;
-    bool training;
-} RreluParams;
+const TensorRreluArgs tensor_rrelu_defaults = { TENSOR_RRELU_DEFAULTS };
 
 static int rrelu(OpCall *c)
 {
-    const RreluParams *p = op_params(c);
+    const TensorRreluArgs *p = op_params(c);
     Tensor *x = op_input(c, 0);
     if (!(p->lower <= p->upper))
         return op_fail(c, TENSOR_EVALUE, "%s: slopes from %g to %g: want lower <= upper", S(x), p->lower,
                        p->upper);
     if (!p->training) return op_set_result(c, 0, tensor_leaky_relu(x, (p->lower + p->upper) / 2));
-    Tensor *slope = own(new_tensor(shape_of(x), x->dtype, x->place));
-    return op_set_result(
-        c, 0, slope && tensor_uniform_(slope, p->lower, p->upper) ? tensor_prelu_kernel(x, slope) : NULL);
+    Tensor *slope = draw_slopes(x, c->op->name, p->lower, p->upper);
+    return op_set_result(c, 0, slope ? tensor_prelu_kernel(x, slope) : NULL);
 }
 
-static const OpField rrelu_fields[] = { OP_FIELD(OP_DOUBLE, RreluParams, lower, "0.125"),
-                                        OP_FIELD(OP_DOUBLE, RreluParams, upper, "0.3333333333333333"),
-                                        OP_FIELD(OP_BOOL, RreluParams, training, "0"),
+static const OpField rrelu_fields[] = { OP_OPTION(TensorRreluArgs, lower),
+                                        OP_OPTION(TensorRreluArgs, upper),
+                                        OP_OPTION(TensorRreluArgs, training),
                                         { 0 } };
 static const TensorOp op_rrelu = {
     .name = "rrelu",
@@ -174,7 +171,8 @@ static const TensorOp op_rrelu = {
     .gradient = "dx = x > 0 ? g : slope g",
     .arity = 1,
     .keep = KEEP_INPUT(0),
-    .params = sizeof(RreluParams),
+    .params = sizeof(TensorRreluArgs),
+    .defaults = &tensor_rrelu_defaults,
     .fields = rrelu_fields,
     .compose = rrelu,
     .flags = OP_FLOAT_INPUTS | OP_RANDOM | OP_ROUND_ONCE,
@@ -187,15 +185,8 @@ static const TensorOp op_rrelu = {
 };
 REGISTER_OP(op_rrelu);
 
-Tensor *tensor_rrelu_args(TensorRreluArgs a)
-{
-    return APPLY(&op_rrelu, (&(RreluParams){ a.lower, a.upper, a.training }), a.input);
-}
-
-Tensor *tensor_rrelu_(Tensor *x, double lower, double upper, bool training)
-{
-    return op_apply_(&op_rrelu, (Tensor *[]){ x }, 1, &(RreluParams){ lower, upper, training }, SITE);
-}
+Tensor *tensor_rrelu_args(TensorRreluArgs a) { return APPLY(&op_rrelu, &a, a.input); }
+Tensor *tensor_rrelu_args_(TensorRreluArgs a) { return op_apply_(&op_rrelu, &a.input, 1, &a, SITE); }
 
 /* ---- clamp with tensors as bounds ------------------------------------------------------------ */
 

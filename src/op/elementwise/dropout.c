@@ -5,59 +5,17 @@
  * The mask is a bool tensor that where() keeps for backward; choosing, not multiplying, makes dropped
  * elements exactly 0 and p = 1 an ordinary case.  When nothing is dropped the generator is left alone, and
  * the public functions give x itself. */
+#include "random/draw.h"
 #include "random/random_state.h"
 #include "dropout.h"
 
-typedef struct DropoutParams {
-    double p;
-    bool training;
-} DropoutParams;
+const TensorDropoutArgs tensor_dropout_defaults = { TENSOR_DROPOUT_DEFAULTS };
 
-static int check(OpCall *c)
-{
-    const DropoutParams *p = op_params(c);
-    return p->p >= 0 && p->p <= 1 ? 0
-                                  : op_fail(c, TENSOR_EVALUE, "p = %g: a probability lies in [0, 1]", p->p);
-}
+/* ---- masks ----------------------------------------------------------------------------------- */
 
-static int check_channels(OpCall *c)
+/* The counter-based generator's, made where they are needed. */
+static Tensor *philox_mask(OpCall *c, TensorShape shape, double p, const Place *place)
 {
-    const Tensor *x = op_input(c, 0);
-    if (x->ndim < 2) return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, ...]", S(x));
-    return check(c);
-}
-
-static int check_1d(OpCall *c)
-{
-    const Tensor *x = op_input(c, 0);
-    if (x->ndim != 2 && x->ndim != 3)
-        return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, length] or [channels, length]", S(x));
-    return check(c);
-}
-
-static int check_3d(OpCall *c)
-{
-    const Tensor *x = op_input(c, 0);
-    if (x->ndim != 4 && x->ndim != 5)
-        return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, depth, height, width], or without batch",
-                       S(x));
-    return check(c);
-}
-
-/* PyTorch's own mask, made on the host. */
-static Tensor *torch_mask(TensorShape shape, double p, const Place *place)
-{
-    Tensor *host = own(new_tensor(shape, TENSOR_BOOL, &cpu_place)), *mask = host;
-    if (!host) return NULL;
-    random_torch_mask(host->data, host->numel, p);
-    if (place == &cpu_place) return host;
-    mask = own(new_tensor(shape, TENSOR_BOOL, place));
-    return mask && !raw_copy(mask, host) ? mask : NULL;
-}
-
-Tensor *dropout_mask(OpCall *c, TensorShape shape, double p, const Place *place)
-{
-    if (random_torch_masks()) return torch_mask(shape, p, place);
     Tensor *mask = own(new_tensor(shape, TENSOR_BOOL, place));
     if (!mask) return NULL;
     RandomArgs args = {
@@ -67,46 +25,113 @@ Tensor *dropout_mask(OpCall *c, TensorShape shape, double p, const Place *place)
     return RUN_KERNEL(c->op->name, place, random, &args) ? NULL : mask;
 }
 
-static int drop(OpCall *c, TensorShape mask_shape)
+static Tensor *mask_of_nothing(TensorShape shape, const Place *place)
 {
-    const DropoutParams *p = op_params(c);
-    Tensor *x = op_input(c, 0);
-    if (!p->training || p->p == 0) return op_set_result(c, 0, tensor_clone(x));
-    Tensor *mask = dropout_mask(c, mask_shape, p->p, x->place),
-           *zero = own(new_tensor(SHAPE(), x->dtype, x->place));
-    if (!mask || !zero || raw_fill(zero, 0)) return -1;
-    Tensor *kept = p->p < 1 ? tensor_mul_scalar(x, 1 / (1 - p->p)) : x;
+    Tensor *mask = own(new_tensor(shape, TENSOR_BOOL, place));
+    return mask && !raw_fill(mask, 0) ? mask : NULL;
+}
+
+Tensor *dropout_mask_like(OpCall *c, const Tensor *x, double p)
+{
+    if (p == 1) return mask_of_nothing(shape_of(x), x->place);
+    if (!random_torch_masks() || x->place != &cpu_place) return philox_mask(c, shape_of(x), p, x->place);
+    return draw_mask_like(x, c->op->name, 1 - p);
+}
+
+Tensor *dropout_mask(OpCall *c, TensorShape shape, double p, const Place *place)
+{
+    if (p == 1) return mask_of_nothing(shape, place);
+    if (!random_torch_masks() || place != &cpu_place) return philox_mask(c, shape, p, place);
+    Tensor *mask = own(new_tensor(shape, TENSOR_BOOL, &cpu_place));
+    return mask ? draw_mask_like(mask, c->op->name, 1 - p) : NULL;
+}
+
+Tensor *dropout_mask_of_channels(OpCall *c, int leading)
+{
+    const Tensor *x = op_input(c, 0);
+    const TensorDropoutArgs *a = op_params(c);
+    int64_t dim[TENSOR_MAX_DIMS];
+    for (int i = 0; i < x->ndim; i++) dim[i] = i < leading ? x->shape[i] : 1;
+    return dropout_mask(c, (TensorShape){ x->ndim, dim }, a->p, x->place);
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+int dropout_check(OpCall *c)
+{
+    const double p = ((const TensorDropoutArgs *)op_params(c))->p;
+    return p >= 0 && p <= 1 ? 0 : op_fail(c, TENSOR_EVALUE, "p = %g: a probability lies in [0, 1]", p);
+}
+
+int dropout_check_channels(OpCall *c)
+{
+    const Tensor *x = op_input(c, 0);
+    if (x->ndim < 2 && drops(op_params(c), x))
+        return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, ...]", S(x));
+    return dropout_check(c);
+}
+
+static int check_1d(OpCall *c)
+{
+    const Tensor *x = op_input(c, 0);
+    if (x->ndim != 2 && x->ndim != 3)
+        return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, length] or [channels, length]", S(x));
+    return dropout_check(c);
+}
+
+static int check_3d(OpCall *c)
+{
+    const Tensor *x = op_input(c, 0);
+    if (x->ndim != 4 && x->ndim != 5)
+        return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, depth, height, width], or without batch",
+                       S(x));
+    return dropout_check(c);
+}
+
+/* ---- the ops --------------------------------------------------------------------------------- */
+
+static int drop(OpCall *c, Tensor *mask)
+{
+    const TensorDropoutArgs *a = op_params(c);
+    Tensor *x = op_input(c, 0), *zero = mask ? own(new_tensor(SHAPE(), x->dtype, x->place)) : NULL;
+    if (!zero || raw_fill(zero, 0)) return -1;
+    Tensor *kept = a->p < 1 ? tensor_mul_scalar(x, 1 / (1 - a->p)) : x;
     return op_set_result(c, 0, tensor_where(mask, kept, zero));
 }
 
-static int compose(OpCall *c) { return drop(c, shape_of(op_input(c, 0))); }
+/* One draw for each element, or for each index of the first `leading` dims. */
+static int compose(OpCall *c)
+{
+    Tensor *x = op_input(c, 0);
+    const TensorDropoutArgs *a = op_params(c);
+    return drops(a, x) ? drop(c, dropout_mask_like(c, x, a->p)) : op_set_result(c, 0, tensor_clone(x));
+}
 
-/* One draw for each index of the first `leading` dims. */
 static int drop_slices(OpCall *c, int leading)
 {
-    const Tensor *x = op_input(c, 0);
-    int64_t dim[TENSOR_MAX_DIMS];
-    for (int i = 0; i < x->ndim; i++) dim[i] = i < leading ? x->shape[i] : 1;
-    return drop(c, (TensorShape){ x->ndim, dim });
+    Tensor *x = op_input(c, 0);
+    return drops(op_params(c), x) ? drop(c, dropout_mask_of_channels(c, leading))
+                                  : op_set_result(c, 0, tensor_clone(x));
 }
 
 static int compose_channels(OpCall *c) { return drop_slices(c, 2); }
 static int compose_1d(OpCall *c) { return drop_slices(c, op_input(c, 0)->ndim - 1); }
 static int compose_3d(OpCall *c) { return drop_slices(c, op_input(c, 0)->ndim - 3); }
 
-static const OpField fields[] = { OP_FIELD(OP_DOUBLE, DropoutParams, p, "0.5"),
-                                  OP_FIELD(OP_BOOL, DropoutParams, training, "1"),
-                                  { 0 } };
+const OpField dropout_fields[] = { OP_OPTION(TensorDropoutArgs, p),
+                                   OP_OPTION(TensorDropoutArgs, training),
+                                   { 0 } };
 
-#define DROPOUT                                                                                \
-    .gradient = "dx = m g / (1 - p), m the mask", .arity = 1, .params = sizeof(DropoutParams), \
-    .fields = fields, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM
+#define DROPOUT                                                                                    \
+    .gradient = "dx = m g / (1 - p), m the mask", .arity = 1, .params = sizeof(TensorDropoutArgs), \
+    .defaults = &tensor_dropout_defaults, .fields = dropout_fields,                                \
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM
 
 const TensorOp op_dropout = {
     .name = "dropout",
     .summary = "elements set to 0 with probability p, the others divided by 1 - p",
     DROPOUT,
-    .shape = check,
+    .shape = dropout_check,
     .compose = compose,
     .torch = "nn.functional.dropout",
     .samples = "4x5; 20 {p=.25}; 3x4 {p=0}; 3x4 {p=1}; 3x4 {training=0}; {p=.5}; 0x3",
@@ -116,11 +141,12 @@ const TensorOp op_dropout2d = {
     .name = "dropout2d",
     .summary = "channels set to 0 with probability p, the others divided by 1 - p",
     DROPOUT,
-    .shape = check_channels,
+    .shape = dropout_check_channels,
     .compose = compose_channels,
     .torch = "nn.functional.dropout2d",
-    .samples = "3x4x2x2; 4x5 {p=.25}; 2x3x4 {p=1}; 2x3x2x2 {training=0}; 0x3x2x2; 2x3x0x2",
-    .errors = "3 ! ESHAPE; 2x3 {p=2} ! EVALUE",
+    .samples =
+        "3x4x2x2; 4x5 {p=.25}; 2x3x4 {p=1}; 2x3x2x2 {training=0}; 0x3x2x2; 2x3x0x2; 3 {training=0}; {p=0}; 0",
+    .errors = "3 ! ESHAPE; 2x3 {p=2} ! EVALUE; 3 {p=2 training=0} ! EVALUE",
 };
 const TensorOp op_dropout1d = {
     .name = "dropout1d",
@@ -147,39 +173,34 @@ REGISTER_OP(op_dropout1d);
 REGISTER_OP(op_dropout3d);
 REGISTER_OP(op_dropout2d);
 
-bool drops_nothing(const Tensor *x, double p, bool training)
+bool drops_nothing(const TensorDropoutArgs *a)
 {
-    return x && (training ? p == 0 : p >= 0 && p <= 1);
+    return a->input && (a->training ? a->p == 0 : a->p >= 0 && a->p <= 1);
 }
 
-Tensor *tensor_dropout(Tensor *x, double p, bool training)
+Tensor *dropout_apply(const TensorOp *op, const TensorDropoutArgs *a, const void *site)
 {
-    return drops_nothing(x, p, training) ? borrow(x)
-                                         : APPLY(&op_dropout, &((DropoutParams){ p, training }), x);
+    return drops_nothing(a) ? borrow(a->input) : op_apply1(op, &a->input, 1, a, site);
 }
 
-Tensor *tensor_dropout_(Tensor *x, double p, bool training)
+Tensor *dropout_apply_(const TensorOp *op, const TensorDropoutArgs *a, const void *site)
 {
-    return drops_nothing(x, p, training)
-               ? borrow(x)
-               : op_apply_(&op_dropout, &x, 1, &((DropoutParams){ p, training }), SITE);
+    return drops_nothing(a) ? borrow(a->input) : op_apply_(op, &a->input, 1, a, site);
 }
 
-Tensor *tensor_dropout2d(Tensor *x, double p, bool training)
+Tensor *tensor_dropout_args(TensorDropoutArgs a) { return dropout_apply(&op_dropout, &a, SITE); }
+Tensor *tensor_dropout_args_(TensorDropoutArgs a) { return dropout_apply_(&op_dropout, &a, SITE); }
+Tensor *tensor_dropout2d_args(TensorDropoutArgs a) { return dropout_apply(&op_dropout2d, &a, SITE); }
+
+/* These refuse other ranks whatever p. */
+Tensor *tensor_dropout1d_args(TensorDropoutArgs a)
 {
-    return drops_nothing(x, p, training) && x->ndim >= 2
-               ? borrow(x)
-               : APPLY(&op_dropout2d, &((DropoutParams){ p, training }), x);
+    const bool fits = a.input && (a.input->ndim == 2 || a.input->ndim == 3);
+    return fits ? dropout_apply(&op_dropout1d, &a, SITE) : APPLY(&op_dropout1d, &a, a.input);
 }
 
-Tensor *tensor_dropout1d(Tensor *x, double p, bool training)
+Tensor *tensor_dropout3d_args(TensorDropoutArgs a)
 {
-    const bool same = drops_nothing(x, p, training) && (x->ndim == 2 || x->ndim == 3);
-    return same ? borrow(x) : APPLY(&op_dropout1d, &((DropoutParams){ p, training }), x);
-}
-
-Tensor *tensor_dropout3d(Tensor *x, double p, bool training)
-{
-    const bool same = drops_nothing(x, p, training) && (x->ndim == 4 || x->ndim == 5);
-    return same ? borrow(x) : APPLY(&op_dropout3d, &((DropoutParams){ p, training }), x);
+    const bool fits = a.input && (a.input->ndim == 4 || a.input->ndim == 5);
+    return fits ? dropout_apply(&op_dropout3d, &a, SITE) : APPLY(&op_dropout3d, &a, a.input);
 }

@@ -4,13 +4,11 @@
  */
 #include "op/op.h"
 
-typedef struct GluParams {
-    int dim;
-} GluParams;
+const TensorGluArgs tensor_glu_defaults = { TENSOR_GLU_DEFAULTS };
 
 static int shape(OpCall *c)
 {
-    GluParams *p = op_params_mut(c);
+    TensorGluArgs *p = op_params_mut(c);
     const Tensor *x = op_input(c, 0);
     if (x->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "%s has no dimension to halve", S(x));
     const int dim = wrap_dim(p->dim, x->ndim);
@@ -23,20 +21,21 @@ static int shape(OpCall *c)
 
 static int compose(OpCall *c)
 {
-    const int dim = ((const GluParams *)op_params(c))->dim;
+    const int dim = ((const TensorGluArgs *)op_params(c))->dim;
     Tensor *x = op_input(c, 0), *half[2];
     if (tensor_split_sizes(x, SHAPE(x->shape[dim] / 2, x->shape[dim] / 2), dim, half) < 0) return -1;
     return op_set_result(c, 0, tensor_mul(half[0], tensor_sigmoid(half[1])));
 }
 
-static const OpField fields[] = { OP_FIELD(OP_INT, GluParams, dim, "-1"), { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorGluArgs, dim), { 0 } };
 
 const TensorOp op_glu = {
     .name = "glu",
     .summary = "one half of x along dim times the sigmoid of the other",
     .arity = 1,
     .gradient = "with s = sigmoid(b): da = g s, db = g a s (1 - s)",
-    .params = sizeof(GluParams),
+    .params = sizeof(TensorGluArgs),
+    .defaults = &tensor_glu_defaults,
     .fields = fields,
     .shape = shape,
     .compose = compose,
@@ -47,4 +46,4 @@ const TensorOp op_glu = {
 };
 REGISTER_OP(op_glu);
 
-Tensor *tensor_glu_args(TensorGluArgs a) { return APPLY(&op_glu, &(GluParams){ a.dim }, a.input); }
+Tensor *tensor_glu_args(TensorGluArgs a) { return APPLY(&op_glu, &a, a.input); }

@@ -1,20 +1,15 @@
 /* gumbel_softmax.c - a sample of a categorical distribution that has a gradient.
  *
  *   y = softmax((x - log e) / tau), e exponential          dx = y (g - sum g y) / tau
- *   hard: the one-hot of its largest element + y - y, of which the gradient sees the second term only; its
- * value is exact
- */
+ *   hard: the one-hot of its largest element + y - y; the gradient sees the second term only, the value is
+ * exact */
 #include "op/reduce/reduce.h"
 
-typedef struct GumbelParams {
-    double tau;
-    bool hard;
-    int dim;
-} GumbelParams;
+const TensorGumbelSoftmaxArgs tensor_gumbel_softmax_defaults = { TENSOR_GUMBEL_SOFTMAX_DEFAULTS };
 
 static int shape(OpCall *c)
 {
-    GumbelParams *p = op_params_mut(c);
+    TensorGumbelSoftmaxArgs *p = op_params_mut(c);
     const Tensor *x = op_input(c, 0);
     const int dim = wrap_dim(p->dim, x->ndim);
     if (!(p->tau > 0)) return op_fail(c, TENSOR_EVALUE, "tau = %g: want a positive temperature", p->tau);
@@ -25,7 +20,7 @@ static int shape(OpCall *c)
 
 static int compose(OpCall *c)
 {
-    const GumbelParams *p = op_params(c);
+    const TensorGumbelSoftmaxArgs *p = op_params(c);
     Tensor *x = op_input(c, 0),
            *noise = tensor_exponential_(own(new_tensor(shape_of(x), x->dtype, x->place)), 1);
     Tensor *y = tensor_softmax(tensor_mul_scalar(tensor_sub(x, tensor_log(noise)), 1 / p->tau), p->dim);
@@ -37,9 +32,9 @@ static int compose(OpCall *c)
     return op_set_result(c, 0, y);
 }
 
-static const OpField fields[] = { OP_FIELD(OP_DOUBLE, GumbelParams, tau, "1"),
-                                  OP_FIELD(OP_BOOL, GumbelParams, hard, "0"),
-                                  OP_FIELD(OP_INT, GumbelParams, dim, "-1"),
+static const OpField fields[] = { OP_OPTION(TensorGumbelSoftmaxArgs, tau),
+                                  OP_OPTION(TensorGumbelSoftmaxArgs, hard),
+                                  OP_OPTION(TensorGumbelSoftmaxArgs, dim),
                                   { 0 } };
 
 const TensorOp op_gumbel_softmax = {
@@ -47,7 +42,8 @@ const TensorOp op_gumbel_softmax = {
     .summary = "softmax of logits with Gumbel noise; hard: its one-hot, with the soft gradient",
     .arity = 1,
     .gradient = "dx = y (g - sum g y) / tau, y the soft value",
-    .params = sizeof(GumbelParams),
+    .params = sizeof(TensorGumbelSoftmaxArgs),
+    .defaults = &tensor_gumbel_softmax_defaults,
     .fields = fields,
     .shape = shape,
     .compose = compose,
@@ -60,5 +56,5 @@ REGISTER_OP(op_gumbel_softmax);
 
 Tensor *tensor_gumbel_softmax_args(TensorGumbelSoftmaxArgs a)
 {
-    return APPLY(&op_gumbel_softmax, &((GumbelParams){ a.tau, a.hard, a.dim }), a.logits);
+    return APPLY(&op_gumbel_softmax, &a, a.logits);
 }

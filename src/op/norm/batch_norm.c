@@ -1,22 +1,19 @@
 /* batch_norm.c - normalisation of each channel over the batch and all positions.
  *
- *   y = (x - mean) / sqrt(var + eps) w + b              gradients: normalize.c
+ *   y = (x - mean) / sqrt(var + eps) w + b              gradients: norm_gradient.c
  *
- * training: statistics of the batch; the running ones follow, outside the graph, as the last thing that
- * forward does. Otherwise the running statistics, which are constants.  Kept as extras 0 (mean) and 1 (1 /
- * sqrt(var + eps)): copies, as the running ones may change before backward. */
+ * training: statistics of the batch; the running ones follow, outside the graph, once the op has succeeded.
+ * Otherwise the running statistics, which are constants.
+ * Kept as extras 0 (mean) and 1 (1 / sqrt(var + eps)): copies, as the running ones may change before
+ * backward. */
 #include "norm_gradient.h"
 
-typedef struct BatchNormParams {
-    bool training;
-    double momentum, eps;
-    bool weighted; /* set by shape() */
-} BatchNormParams;
+const TensorBatchNormArgs tensor_batch_norm_defaults = { TENSOR_BATCH_NORM_DEFAULTS };
 
 enum { X, RUNNING_MEAN, RUNNING_VAR, WEIGHT, BIAS };
 static const int input[3] = { X, WEIGHT, BIAS };
 
-static NormArgs args_of(const BatchNormParams *p, TensorShape x)
+static NormArgs args_of(const TensorBatchNormArgs *p, TensorShape x)
 {
     NormArgs a = { .batch = true,
                    .given = !p->training,
@@ -31,7 +28,7 @@ static NormArgs args_of(const BatchNormParams *p, TensorShape x)
 static int shape(OpCall *c)
 {
     static const char *const name[] = { "input", "running_mean", "running_var", "weight", "bias" };
-    BatchNormParams *p = op_params_mut(c);
+    const TensorBatchNormArgs *p = op_params(c);
     const Tensor *x = op_input(c, X);
     if (x->ndim < 2 || x->ndim > 5)
         return op_fail(c, TENSOR_ESHAPE, "input %s: want [batch, channels, ...] of rank 2 to 5", S(x));
@@ -53,7 +50,6 @@ static int shape(OpCall *c)
     if (p->training && a.outer * a.inner == 1)
         return op_fail(c, TENSOR_ESHAPE, "input %s: one value for each channel has no variance to train with",
                        S(x));
-    p->weighted = op_input(c, WEIGHT) != NULL;
     return op_same_shape(c);
 }
 
@@ -63,20 +59,17 @@ static Tensor *followed(Tensor *running, Tensor *now, double m)
     return tensor_add(tensor_mul_scalar(running, 1 - m), tensor_mul_scalar(now, m));
 }
 
-static int update_running(OpCall *c, const BatchNormParams *p, Tensor *mean, Tensor *var, double n)
+static int update_running(OpCall *c, const TensorBatchNormArgs *p, Tensor *mean, Tensor *var, double n)
 {
     Tensor *to[2] = { op_input(c, RUNNING_MEAN), op_input(c, RUNNING_VAR) };
     const bool graph = tensor_set_grad_enabled(false);
     Tensor *now[2] = { followed(to[0], mean, p->momentum),
                        followed(to[1], tensor_mul_scalar(var, n / (n - 1)), p->momentum) };
     tensor_set_grad_enabled(graph);
-    if (!now[0] || !now[1]) return -1;
-    for (int i = 0; i < 2; i++)
-        if (raw_copy(to[i], now[i]) || (bump_version(to[i]), false)) return -1;
-    return 0;
+    return op_commit(c, to[0], now[0]) || op_commit(c, to[1], now[1]) ? -1 : 0;
 }
 
-static int given_statistics(OpCall *c, const BatchNormParams *p, Tensor *mean, Tensor *rstd)
+static int given_statistics(OpCall *c, const TensorBatchNormArgs *p, Tensor *mean, Tensor *rstd)
 {
     const bool graph = tensor_set_grad_enabled(false);
     Tensor *var = tensor_to(op_input(c, RUNNING_VAR), (TensorDtype)rstd->dtype);
@@ -87,7 +80,7 @@ static int given_statistics(OpCall *c, const BatchNormParams *p, Tensor *mean, T
 
 static int forward(OpCall *c)
 {
-    const BatchNormParams *p = op_params(c);
+    const TensorBatchNormArgs *p = op_params(c);
     const Tensor *x = op_input(c, X);
     NormArgs args = args_of(p, shape_of(x));
     Tensor *mean = own(new_tensor(SHAPE(args.channels), norm_dtype(x), x->place));
@@ -106,14 +99,14 @@ static int forward(OpCall *c)
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const BatchNormParams *p = op_params(c);
+    const TensorBatchNormArgs *p = op_params(c);
     const TensorShape x = op_input_shape(c, X);
     NormArgs args = args_of(p, x);
     Tensor *mean = op_saved_extra(c, 0), *rstd = op_saved_extra(c, 1);
     if (!mean || !rstd) return -1;
     if (!op_recording(c)) {
         args.mean = mean->data, args.rstd = rstd->data;
-        return norm_fused(c, &args, input, p->weighted, dy, dx);
+        return norm_fused(c, &args, input, dy, dx);
     }
     NormDims d = { .weights = { x.ndim, { 0 } }, .eps = p->eps };
     for (int i = 0; i < x.ndim; i++) {
@@ -126,12 +119,12 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
         d.mean = tensor_reshape(mean, beside), d.rstd = tensor_reshape(rstd, beside);
         if (!d.mean || !d.rstd) return -1;
     }
-    return norm_recorded(c, &d, input, p->weighted, dy, dx);
+    return norm_recorded(c, &d, input, dy, dx);
 }
 
-static const OpField fields[] = { OP_FIELD(OP_BOOL, BatchNormParams, training, "0"),
-                                  OP_FIELD(OP_DOUBLE, BatchNormParams, momentum, "0.1"),
-                                  OP_FIELD(OP_DOUBLE, BatchNormParams, eps, "1e-5"),
+static const OpField fields[] = { OP_OPTION(TensorBatchNormArgs, training),
+                                  OP_OPTION(TensorBatchNormArgs, momentum),
+                                  OP_OPTION(TensorBatchNormArgs, eps),
                                   { 0 } };
 
 const TensorOp op_batch_norm = {
@@ -144,7 +137,8 @@ const TensorOp op_batch_norm = {
     .optional = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR) | KEEP_INPUT(WEIGHT) | KEEP_INPUT(BIAS),
     .keep = KEEP_INPUT(X) | KEEP_INPUT(WEIGHT),
     .no_grad_inputs = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR),
-    .params = sizeof(BatchNormParams),
+    .params = sizeof(TensorBatchNormArgs),
+    .defaults = &tensor_batch_norm_defaults,
     .fields = fields,
     .shape = shape,
     .forward = forward,
@@ -167,7 +161,6 @@ REGISTER_OP(op_batch_norm);
 
 Tensor *tensor_batch_norm_args(TensorBatchNormArgs a)
 {
-    BatchNormParams p = { .training = a.training, .momentum = a.momentum, .eps = a.eps };
     if (a.input && a.input->ndim == 1 && a.input->numel == 0) return tensor_clone(a.input); /* as PyTorch */
-    return APPLY(&op_batch_norm, &p, a.input, a.running_mean, a.running_var, a.weight, a.bias);
+    return APPLY(&op_batch_norm, &a, a.input, a.running_mean, a.running_var, a.weight, a.bias);
 }

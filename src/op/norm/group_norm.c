@@ -1,21 +1,17 @@
 /* group_norm.c - normalisation of each sample over groups of its channels, with a weight and a bias for each
  * channel.
  *
- *   y = (x - mean) / sqrt(var + eps) w + b              gradients: normalize.c
+ *   y = (x - mean) / sqrt(var + eps) w + b              gradients: norm_gradient.c
  *
  * x [N, C, ...] is seen as [N, groups, C / groups, ...].  Statistics, [N groups], are kept as extras 0 (mean)
  * and 1. */
 #include "norm_gradient.h"
 
-typedef struct GroupNormParams {
-    int64_t num_groups;
-    double eps;
-    bool weighted; /* set by shape() */
-} GroupNormParams;
+const TensorGroupNormArgs tensor_group_norm_defaults = { TENSOR_GROUP_NORM_DEFAULTS };
 
 static const int input[3] = { 0, 1, 2 };
 
-static NormArgs args_of(const GroupNormParams *p, TensorShape x)
+static NormArgs args_of(const TensorGroupNormArgs *p, TensorShape x)
 {
     NormArgs a = { .outer = x.dim[0] * p->num_groups,
                    .channels = x.dim[1] / p->num_groups,
@@ -28,7 +24,7 @@ static NormArgs args_of(const GroupNormParams *p, TensorShape x)
 
 static int shape(OpCall *c)
 {
-    GroupNormParams *p = op_params_mut(c);
+    const TensorGroupNormArgs *p = op_params(c);
     const Tensor *x = op_input(c, 0);
     if (p->num_groups < 1)
         return op_fail(c, TENSOR_EVALUE, "%lld groups: at least 1", (long long)p->num_groups);
@@ -45,7 +41,6 @@ static int shape(OpCall *c)
     if (x->shape[0] * a.channels * a.inner == 1)
         return op_fail(c, TENSOR_ESHAPE, "input %s in %lld groups: one value for each group has no variance",
                        S(x), (long long)p->num_groups);
-    p->weighted = op_input(c, 1) != NULL;
     return op_same_shape(c);
 }
 
@@ -63,13 +58,13 @@ static int forward(OpCall *c)
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const GroupNormParams *p = op_params(c);
+    const TensorGroupNormArgs *p = op_params(c);
     NormArgs args = args_of(p, op_input_shape(c, 0));
     if (!op_recording(c)) {
         const Tensor *mean = op_saved_extra(c, 0), *rstd = op_saved_extra(c, 1);
         if (!mean || !rstd) return -1;
         args.mean = mean->data, args.rstd = rstd->data;
-        return norm_fused(c, &args, input, p->weighted, dy, dx);
+        return norm_fused(c, &args, input, dy, dx);
     }
     const NormDims d = {
         .as = { 4, { args.outer / args.groups, args.groups, args.channels, args.inner } },
@@ -78,11 +73,11 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
         .weights = { 4, { 1, args.groups, args.channels, 1 } },
         .eps = p->eps,
     };
-    return norm_recorded(c, &d, input, p->weighted, dy, dx);
+    return norm_recorded(c, &d, input, dy, dx);
 }
 
-static const OpField fields[] = { OP_FIELD(OP_I64, GroupNormParams, num_groups, NULL),
-                                  OP_FIELD(OP_DOUBLE, GroupNormParams, eps, "1e-5"),
+static const OpField fields[] = { OP_REQUIRED(TensorGroupNormArgs, num_groups),
+                                  OP_OPTION(TensorGroupNormArgs, eps),
                                   { 0 } };
 
 const TensorOp op_group_norm = {
@@ -95,7 +90,8 @@ const TensorOp op_group_norm = {
     .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
     .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0), KEEP_INPUT(0) },
-    .params = sizeof(GroupNormParams),
+    .params = sizeof(TensorGroupNormArgs),
+    .defaults = &tensor_group_norm_defaults,
     .fields = fields,
     .shape = shape,
     .forward = forward,
@@ -117,6 +113,5 @@ REGISTER_OP(op_group_norm);
 
 Tensor *tensor_group_norm_args(TensorGroupNormArgs a)
 {
-    GroupNormParams p = { .num_groups = a.num_groups, .eps = a.eps };
-    return APPLY(&op_group_norm, &p, a.input, a.weight, a.bias);
+    return APPLY(&op_group_norm, &a, a.input, a.weight, a.bias);
 }

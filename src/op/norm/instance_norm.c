@@ -4,17 +4,14 @@
  *   running = the mean over the samples of batch_norm's N C running values */
 #include "op/op.h"
 
-typedef struct InstanceNormParams {
-    bool use_input_stats;
-    double momentum, eps;
-} InstanceNormParams;
+const TensorInstanceNormArgs tensor_instance_norm_defaults = { TENSOR_INSTANCE_NORM_DEFAULTS };
 
 enum { X, RUNNING_MEAN, RUNNING_VAR, WEIGHT, BIAS };
 
 static int shape(OpCall *c)
 {
     static const char *const name[] = { "input", "running_mean", "running_var", "weight", "bias" };
-    const InstanceNormParams *p = op_params(c);
+    const TensorInstanceNormArgs *p = op_params(c);
     const Tensor *x = op_input(c, X);
     const bool mean = op_input(c, RUNNING_MEAN), var = op_input(c, RUNNING_VAR);
     if (x->ndim < 2) return op_fail(c, TENSOR_ESHAPE, "input %s: want [batch, channels, ...]", S(x));
@@ -40,24 +37,19 @@ static int shape(OpCall *c)
 
 static Tensor *each_sample(Tensor *t, int64_t samples) { return t ? tensor_repeat(t, SHAPE(samples)) : NULL; }
 
-/* running = the mean of all over the samples, for both; neither changes when there is no memory for the
- * other. */
-static int follow(Tensor *const running[2], Tensor *const all[2], int64_t samples)
+/* running = the mean of all over the samples, for both, once the op has succeeded. */
+static int follow(OpCall *c, Tensor *const running[2], Tensor *const all[2], int64_t samples)
 {
-    Tensor *now[2];
-    for (int i = 0; i < 2; i++) {
-        now[i] = tensor_to(tensor_mean(tensor_reshape(all[i], SHAPE(samples, running[i]->shape[0])), 0),
-                           (TensorDtype)running[i]->dtype);
-        if (!now[i]) return -1;
-    }
     for (int i = 0; i < 2; i++)
-        if (raw_copy(running[i], now[i]) || (bump_version(running[i]), false)) return -1;
+        if (op_commit(c, running[i],
+                      tensor_mean(tensor_reshape(all[i], SHAPE(samples, running[i]->shape[0])), 0)))
+            return -1;
     return 0;
 }
 
 static int compose(OpCall *c)
 {
-    const InstanceNormParams *p = op_params(c);
+    const TensorInstanceNormArgs *p = op_params(c);
     Tensor *x = op_input(c, X), *mean = op_input(c, RUNNING_MEAN), *var = op_input(c, RUNNING_VAR);
     const int64_t n = x->shape[0], channels = n * x->shape[1];
     int64_t positions = 1;
@@ -72,16 +64,16 @@ static int compose(OpCall *c)
     if (!y) return -1;
     if (p->use_input_stats && mean && x->numel) {
         const bool graph = tensor_set_grad_enabled(false);
-        const int status = follow((Tensor *[]){ mean, var }, (Tensor *[]){ means, vars }, n);
+        const int status = follow(c, (Tensor *[]){ mean, var }, (Tensor *[]){ means, vars }, n);
         tensor_set_grad_enabled(graph);
         if (status) return -1;
     }
     return op_set_result(c, 0, y);
 }
 
-static const OpField fields[] = { OP_FIELD(OP_BOOL, InstanceNormParams, use_input_stats, "1"),
-                                  OP_FIELD(OP_DOUBLE, InstanceNormParams, momentum, "0.1"),
-                                  OP_FIELD(OP_DOUBLE, InstanceNormParams, eps, "1e-5"),
+static const OpField fields[] = { OP_OPTION(TensorInstanceNormArgs, use_input_stats),
+                                  OP_OPTION(TensorInstanceNormArgs, momentum),
+                                  OP_OPTION(TensorInstanceNormArgs, eps),
                                   { 0 } };
 
 const TensorOp op_instance_norm = {
@@ -93,7 +85,8 @@ const TensorOp op_instance_norm = {
                 "running ones: dx = w r g; dw = sum g xn, db = sum g",
     .optional = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR) | KEEP_INPUT(WEIGHT) | KEEP_INPUT(BIAS),
     .no_grad_inputs = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR),
-    .params = sizeof(InstanceNormParams),
+    .params = sizeof(TensorInstanceNormArgs),
+    .defaults = &tensor_instance_norm_defaults,
     .fields = fields,
     .shape = shape,
     .compose = compose,
@@ -111,6 +104,5 @@ REGISTER_OP(op_instance_norm);
 
 Tensor *tensor_instance_norm_args(TensorInstanceNormArgs a)
 {
-    InstanceNormParams p = { .use_input_stats = a.use_input_stats, .momentum = a.momentum, .eps = a.eps };
-    return APPLY(&op_instance_norm, &p, a.input, a.running_mean, a.running_var, a.weight, a.bias);
+    return APPLY(&op_instance_norm, &a, a.input, a.running_mean, a.running_var, a.weight, a.bias);
 }

@@ -1,26 +1,21 @@
 /* layer_norm.c - normalisation over the last dimensions, with a weight and a bias for each of their elements.
  *
- *   y = (x - mean) / sqrt(var + eps) w + b              gradients: normalize.c
+ *   y = (x - mean) / sqrt(var + eps) w + b              gradients: norm_gradient.c
  *   rms_norm: y = x / sqrt(mean x^2 + eps) w
  *
  * Statistics are kept as extras 0 (mean) and 1 (1 / sqrt(var + eps)). */
 #include <float.h>
+#include <math.h>
 #include "norm_gradient.h"
-#include "op/shape/shape_op.h"
 
-typedef struct LayerNormParams {
-    OpDims normalized_shape;
-    double eps;
-    bool weighted, rms; /* set by shape() */
-} LayerNormParams;
+const TensorLayerNormArgs tensor_layer_norm_defaults = { TENSOR_LAYER_NORM_DEFAULTS };
+const TensorRmsNormArgs tensor_rms_norm_defaults = { TENSOR_RMS_NORM_DEFAULTS };
 
 static const int input[3] = { 0, 1, 2 };
 
-static int shape(OpCall *c)
+static int check(OpCall *c, TensorShape over)
 {
-    LayerNormParams *p = op_params_mut(c);
     const Tensor *x = op_input(c, 0);
-    const TensorShape over = dims_shape(&p->normalized_shape);
     bool fits = over.ndim > 0 && over.ndim <= x->ndim;
     for (int i = 0; fits && i < over.ndim; i++) fits = over.dim[i] == x->shape[x->ndim - over.ndim + i];
     if (!fits)
@@ -32,30 +27,52 @@ static int shape(OpCall *c)
             return op_fail(c, TENSOR_ESHAPE, "%s %s: want normalized_shape %s", i == 1 ? "weight" : "bias",
                            S(w), shape_text(over));
     }
-    p->weighted = op_input(c, 1) != NULL;
     return op_same_shape(c);
+}
+
+static int layer_shape(OpCall *c)
+{
+    return check(c, ((const TensorLayerNormArgs *)op_params(c))->normalized_shape);
 }
 
 /* PyTorch's default: the epsilon of what it computes in. */
 static int rms_shape(OpCall *c)
 {
-    LayerNormParams *p = op_params_mut(c);
-    p->rms = true;
-    if (p->eps < 0) p->eps = op_input(c, 0)->dtype == TENSOR_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
-    return shape(c);
+    TensorRmsNormArgs *p = op_params_mut(c);
+    if (isnan(p->eps)) p->eps = op_input(c, 0)->dtype == TENSOR_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+    return check(c, p->normalized_shape);
 }
 
-static NormArgs args_of(const LayerNormParams *p, TensorShape x)
+/* What both ops are of: the last dims, whether their mean counts as 0, and eps. */
+typedef struct Over {
+    TensorShape shape;
+    bool rms;
+    double eps;
+} Over;
+
+static Over layer_over(const OpCall *c)
 {
-    NormArgs a = { .rms = p->rms, .outer = 1, .channels = 1, .inner = 1, .eps = p->eps };
-    for (int i = 0; i < x.ndim; i++) *(i < x.ndim - p->normalized_shape.n ? &a.outer : &a.inner) *= x.dim[i];
+    const TensorLayerNormArgs *p = op_params(c);
+    return (Over){ p->normalized_shape, false, p->eps };
+}
+
+static Over rms_over(const OpCall *c)
+{
+    const TensorRmsNormArgs *p = op_params(c);
+    return (Over){ p->normalized_shape, true, p->eps };
+}
+
+static NormArgs args_of(const Over *o, TensorShape x)
+{
+    NormArgs a = { .rms = o->rms, .outer = 1, .channels = 1, .inner = 1, .eps = o->eps };
+    for (int i = 0; i < x.ndim; i++) *(i < x.ndim - o->shape.ndim ? &a.outer : &a.inner) *= x.dim[i];
     return a;
 }
 
-static int forward(OpCall *c)
+static int run(OpCall *c, Over o)
 {
     const Tensor *x = op_input(c, 0);
-    NormArgs args = args_of(op_params(c), shape_of(x));
+    NormArgs args = args_of(&o, shape_of(x));
     Tensor *mean = own(new_tensor(SHAPE(args.outer), norm_dtype(x), x->place));
     Tensor *rstd = own(new_tensor(SHAPE(args.outer), norm_dtype(x), x->place));
     if (!mean || !rstd) return -1;
@@ -64,28 +81,36 @@ static int forward(OpCall *c)
     return op_save(c, mean) || op_save(c, rstd) ? -1 : 0;
 }
 
-static int backward(OpCall *c, Tensor *dy, Tensor **dx)
+static int gradients(OpCall *c, Over o, Tensor *dy, Tensor **dx)
 {
-    const LayerNormParams *p = op_params(c);
     const TensorShape x = op_input_shape(c, 0);
     if (!op_recording(c)) {
-        NormArgs args = args_of(p, x);
+        NormArgs args = args_of(&o, x);
         const Tensor *mean = op_saved_extra(c, 0), *rstd = op_saved_extra(c, 1);
         if (!mean || !rstd) return -1;
         args.mean = mean->data, args.rstd = rstd->data;
-        return norm_fused(c, &args, input, p->weighted, dy, dx);
+        return norm_fused(c, &args, input, dy, dx);
     }
-    NormDims d = { .weights = p->normalized_shape, .eps = p->eps, .rms = p->rms };
+    NormDims d = { .weights = { .n = o.shape.ndim }, .eps = o.eps, .rms = o.rms };
+    memcpy(d.weights.at, o.shape.dim, (size_t)o.shape.ndim * sizeof *o.shape.dim);
     for (int i = 0; i < x.ndim; i++) {
-        OpDims *to = i < x.ndim - p->normalized_shape.n ? &d.shared : &d.over;
+        DimList *to = i < x.ndim - o.shape.ndim ? &d.shared : &d.over;
         to->at[to->n++] = i;
     }
-    return norm_recorded(c, &d, input, p->weighted, dy, dx);
+    return norm_recorded(c, &d, input, dy, dx);
 }
 
-static const OpField fields[] = { OP_FIELD(OP_DIMS, LayerNormParams, normalized_shape, NULL),
-                                  OP_FIELD(OP_DOUBLE, LayerNormParams, eps, "1e-5"),
-                                  { 0 } };
+static int layer_forward(OpCall *c) { return run(c, layer_over(c)); }
+static int layer_backward(OpCall *c, Tensor *dy, Tensor **dx) { return gradients(c, layer_over(c), dy, dx); }
+static int rms_forward(OpCall *c) { return run(c, rms_over(c)); }
+static int rms_backward(OpCall *c, Tensor *dy, Tensor **dx) { return gradients(c, rms_over(c), dy, dx); }
+
+static const OpField layer_fields[] = { OP_REQUIRED(TensorLayerNormArgs, normalized_shape),
+                                        OP_OPTION(TensorLayerNormArgs, eps),
+                                        { 0 } };
+static const OpField rms_fields[] = { OP_REQUIRED(TensorRmsNormArgs, normalized_shape),
+                                      OP_OPTION(TensorRmsNormArgs, eps),
+                                      { 0 } };
 
 const TensorOp op_layer_norm = {
     .name = "layer_norm",
@@ -96,11 +121,12 @@ const TensorOp op_layer_norm = {
     .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
     .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0), KEEP_INPUT(0) },
-    .params = sizeof(LayerNormParams),
-    .fields = fields,
-    .shape = shape,
-    .forward = forward,
-    .backward = backward,
+    .params = sizeof(TensorLayerNormArgs),
+    .defaults = &tensor_layer_norm_defaults,
+    .fields = layer_fields,
+    .shape = layer_shape,
+    .forward = layer_forward,
+    .backward = layer_backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.layer_norm",
     .samples =
@@ -114,10 +140,6 @@ const TensorOp op_layer_norm = {
 };
 REGISTER_OP(op_layer_norm);
 
-static const OpField rms_fields[] = { OP_FIELD(OP_DIMS, LayerNormParams, normalized_shape, NULL),
-                                      OP_FIELD(OP_DOUBLE, LayerNormParams, eps, "-1"),
-                                      { 0 } };
-
 const TensorOp op_rms_norm = {
     .name = "rms_norm",
     .summary = "divided by the root of the mean square over the last dimensions, times weight",
@@ -126,16 +148,18 @@ const TensorOp op_rms_norm = {
     .optional = KEEP_INPUT(1),
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
     .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0) },
-    .params = sizeof(LayerNormParams),
+    .params = sizeof(TensorRmsNormArgs),
+    .defaults = &tensor_rms_norm_defaults,
     .fields = rms_fields,
     .shape = rms_shape,
-    .forward = forward,
-    .backward = backward,
+    .forward = rms_forward,
+    .backward = rms_backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.rms_norm",
     .samples = "3x5,5 {normalized_shape=[5]}; 2x3x4,3x4 {normalized_shape=[3 4] eps=.5}; 2x3x4,- "
                "{normalized_shape=[4]}; "
-               "6,6 {normalized_shape=[6] eps=0}; 0x4,4 {normalized_shape=[4]}; 2x40,40 "
+               "6,6 {normalized_shape=[6] eps=0}; 3x2:2..3,2 {normalized_shape=[2] eps=-.5}; 0x4,4 "
+               "{normalized_shape=[4]}; 2x40,40 "
                "{normalized_shape=[40]}; 40x3,3 {normalized_shape=[3]}",
     .errors = "3x5,4 {normalized_shape=[4]} ! ESHAPE; 3x5,4 {normalized_shape=[5]} ! ESHAPE; 5,5 "
               "{normalized_shape=[1 5]} ! ESHAPE; "
@@ -143,16 +167,9 @@ const TensorOp op_rms_norm = {
 };
 REGISTER_OP(op_rms_norm);
 
-Tensor *tensor_rms_norm_args(TensorRmsNormArgs a)
-{
-    LayerNormParams p = { .eps = a.eps };
-    if (shape_to_dims("rms_norm", a.normalized_shape, &p.normalized_shape)) return NULL;
-    return APPLY(&op_rms_norm, &p, a.input, a.weight);
-}
-
 Tensor *tensor_layer_norm_args(TensorLayerNormArgs a)
 {
-    LayerNormParams p = { .eps = a.eps };
-    if (shape_to_dims("layer_norm", a.normalized_shape, &p.normalized_shape)) return NULL;
-    return APPLY(&op_layer_norm, &p, a.input, a.weight, a.bias);
+    return APPLY(&op_layer_norm, &a, a.input, a.weight, a.bias);
 }
+
+Tensor *tensor_rms_norm_args(TensorRmsNormArgs a) { return APPLY(&op_rms_norm, &a, a.input, a.weight); }

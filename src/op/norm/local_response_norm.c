@@ -4,14 +4,11 @@
  */
 #include "op/op.h"
 
-typedef struct ResponseParams {
-    int64_t size;
-    double alpha, beta, k;
-} ResponseParams;
+const TensorResponseNormArgs tensor_response_norm_defaults = { TENSOR_RESPONSE_NORM_DEFAULTS };
 
 static int shape(OpCall *c)
 {
-    const ResponseParams *p = op_params(c);
+    const TensorResponseNormArgs *p = op_params(c);
     const Tensor *x = op_input(c, 0);
     if (x->ndim < 3)
         return op_fail(c, TENSOR_ESHAPE, "input %s: want [batch, channels, ...] of rank 3 or more", S(x));
@@ -22,7 +19,7 @@ static int shape(OpCall *c)
  * end. */
 static int compose(OpCall *c)
 {
-    const ResponseParams *p = op_params(c);
+    const TensorResponseNormArgs *p = op_params(c);
     Tensor *x = op_input(c, 0);
     if (x->numel == 0) return op_set_result(c, 0, tensor_clone(x));
     const int64_t n = x->shape[0], channels = x->shape[1], positions = x->numel / (n * channels);
@@ -34,10 +31,10 @@ static int compose(OpCall *c)
     return op_set_result(c, 0, tensor_div(x, divisor));
 }
 
-static const OpField fields[] = { OP_FIELD(OP_I64, ResponseParams, size, NULL),
-                                  OP_FIELD(OP_DOUBLE, ResponseParams, alpha, "1e-4"),
-                                  OP_FIELD(OP_DOUBLE, ResponseParams, beta, "0.75"),
-                                  OP_FIELD(OP_DOUBLE, ResponseParams, k, "1"),
+static const OpField fields[] = { OP_REQUIRED(TensorResponseNormArgs, size),
+                                  OP_OPTION(TensorResponseNormArgs, alpha),
+                                  OP_OPTION(TensorResponseNormArgs, beta),
+                                  OP_OPTION(TensorResponseNormArgs, k),
                                   { 0 } };
 
 const TensorOp op_local_response_norm = {
@@ -46,7 +43,8 @@ const TensorOp op_local_response_norm = {
     .arity = 1,
     .gradient =
         "with d = k + alpha mean x^2: dx = g d^-beta - 2 alpha beta / size x sum_j g_j x_j d_j^(-beta - 1)",
-    .params = sizeof(ResponseParams),
+    .params = sizeof(TensorResponseNormArgs),
+    .defaults = &tensor_response_norm_defaults,
     .fields = fields,
     .shape = shape,
     .compose = compose,
@@ -61,6 +59,5 @@ REGISTER_OP(op_local_response_norm);
 
 Tensor *tensor_local_response_norm_args(TensorResponseNormArgs a)
 {
-    ResponseParams p = { .size = a.size, .alpha = a.alpha, .beta = a.beta, .k = a.k };
-    return APPLY(&op_local_response_norm, &p, a.input);
+    return APPLY(&op_local_response_norm, &a, a.input);
 }

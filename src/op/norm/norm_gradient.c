@@ -36,13 +36,15 @@ static Tensor *room(OpCall *c, int input, int dtype, const Place *place)
     return op_wants(c, input) ? own(new_tensor(op_input_shape(c, input), dtype, place)) : NULL;
 }
 
-int norm_fused(OpCall *c, NormArgs *args, const int input[3], bool weighted, Tensor *dy, Tensor **dx)
+static bool weighted(const OpCall *c, const int input[3]) { return op_input_shape(c, input[1]).ndim > 0; }
+
+int norm_fused(OpCall *c, NormArgs *args, const int input[3], Tensor *dy, Tensor **dx)
 {
     bool failed = false;
     const Tensor *x = op_saved(c, input[0]);
     if (!x) return -1;
     const int dtype = norm_dtype(x);
-    const Tensor *weight = weighted && op_wants(c, input[0]) ? op_saved(c, input[1]) : NULL;
+    const Tensor *weight = weighted(c, input) && op_wants(c, input[0]) ? op_saved(c, input[1]) : NULL;
     Tensor *made[3];
     for (int i = 0; i < 3; i++) {
         made[i] = room(c, input[i], dtype, dy->place);
@@ -63,7 +65,7 @@ int norm_fused(OpCall *c, NormArgs *args, const int input[3], bool weighted, Ten
 
 /* ---- by ops ---------------------------------------------------------------------------------- */
 
-static TensorShape list(const OpDims *d) { return (TensorShape){ d->n, d->at }; }
+static TensorShape list(const DimList *d) { return (TensorShape){ d->n, d->at }; }
 
 static Tensor *mean_over(const NormDims *d, Tensor *x)
 {
@@ -76,7 +78,7 @@ static Tensor *shared_sum(OpCall *c, const NormDims *d, int input, Tensor *g)
     return sum ? tensor_reshape(sum, op_input_shape(c, input)) : NULL;
 }
 
-int norm_recorded(OpCall *c, const NormDims *d, const int input[3], bool weighted, Tensor *dy, Tensor **dx)
+int norm_recorded(OpCall *c, const NormDims *d, const int input[3], Tensor *dy, Tensor **dx)
 {
     Tensor *x = op_saved(c, input[0]), *mean = d->mean, *rstd = d->rstd;
     if (!x) return -1;
@@ -87,7 +89,9 @@ int norm_recorded(OpCall *c, const NormDims *d, const int input[3], bool weighte
     }
     Tensor *z = tensor_mul(mean ? tensor_sub(x, mean) : x, rstd);
     if (op_wants(c, input[0])) {
-        Tensor *g = weighted ? tensor_mul(dy, tensor_reshape(op_saved(c, input[1]), list(&d->weights))) : dy;
+        Tensor *g = weighted(c, input)
+                        ? tensor_mul(dy, tensor_reshape(op_saved(c, input[1]), list(&d->weights)))
+                        : dy;
         if (!d->mean) {
             Tensor *along = tensor_mul(z, mean_over(d, tensor_mul(g, z)));
             g = tensor_sub(d->rms ? g : tensor_sub(g, mean_over(d, g)), along);

@@ -1,7 +1,7 @@
 /* norm_gradient.h - what layer_norm, rms_norm, group_norm and batch_norm share: kernel calls, and their
  * gradient as ops. */
-#ifndef TG_NORMALIZE_H
-#define TG_NORMALIZE_H
+#ifndef TG_NORM_GRADIENT_H
+#define TG_NORM_GRADIENT_H
 
 #include "op/reduce/reduce.h"
 
@@ -17,20 +17,24 @@ FORCE_INLINE int norm_dtype(const Tensor *x) { return x->dtype == TENSOR_F64 ? T
 int norm_forward(OpCall *c, NormArgs *args, const Tensor *x, const Tensor *weight, const Tensor *bias,
                  Tensor *y);
 
-/* norm_fused - the gradients of inputs x, weight and bias, whose numbers are given, that are wanted.
- * weighted: is there a weight? */
-int norm_fused(OpCall *c, NormArgs *args, const int input[3], bool weighted, Tensor *dy, Tensor **dx);
+/* norm_fused - the gradients that are wanted of inputs x, weight and bias, whose numbers are given.  weight
+ * may be absent, which its shape in the call tells: it has a dim where it is there. */
+int norm_fused(OpCall *c, NormArgs *args, const int input[3], Tensor *dy, Tensor **dx);
 
 /* norm_recorded - the same by ops.  over: the dims of the statistics; weights: the shape of weight beside x;
  * shared: the dims that weight does not have; all of x's shape, or of `as`, as which x is seen when it is not
  * empty.  mean and rstd are given (constants), or NULL: formed of x.  rms: without a mean. */
+typedef struct DimList { /* sizes, or dims */
+    int n;
+    int64_t at[TENSOR_MAX_DIMS];
+} DimList;
 typedef struct NormDims {
-    OpDims over, weights, shared, as;
+    DimList over, weights, shared, as;
     bool rms;
     Tensor *mean, *rstd;
     double eps;
 } NormDims;
-int norm_recorded(OpCall *c, const NormDims *d, const int input[3], bool weighted, Tensor *dy, Tensor **dx);
+int norm_recorded(OpCall *c, const NormDims *d, const int input[3], Tensor *dy, Tensor **dx);
 
 #pragma GCC visibility pop
 #endif

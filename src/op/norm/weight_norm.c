@@ -9,6 +9,8 @@ typedef struct ExceptParams {
     int dim;
 } ExceptParams;
 
+static const ExceptParams defaults = { .pow = 2, .dim = 0 };
+
 static int shape(OpCall *c)
 {
     ExceptParams *p = op_params_mut(c);
@@ -43,10 +45,8 @@ static int weight_norm(OpCall *c)
     return op_set_result(c, 0, tensor_mul(v, tensor_div(op_input(c, 1), n)));
 }
 
-static const OpField fields[] = { OP_FIELD(OP_INT, ExceptParams, dim, "0"),
-                                  OP_FIELD(OP_DOUBLE, ExceptParams, pow, "2"),
-                                  { 0 } };
-static const OpField dim_field[] = { OP_FIELD(OP_INT, ExceptParams, dim, "0"), { 0 } };
+static const OpField fields[] = { OP_OPTION(ExceptParams, dim), OP_OPTION(ExceptParams, pow), { 0 } };
+static const OpField dim_field[] = { OP_OPTION(ExceptParams, dim), { 0 } };
 
 const TensorOp op_norm_except_dim = {
     .name = "norm_except_dim",
@@ -54,6 +54,7 @@ const TensorOp op_norm_except_dim = {
     .gradient = "dv = g sign(v) (|v| / y)^(pow - 1)",
     .arity = 1,
     .params = sizeof(ExceptParams),
+    .defaults = &defaults,
     .fields = fields,
     .shape = shape,
     .compose = norm_except_dim,
@@ -68,6 +69,7 @@ const TensorOp op_weight_norm = {
     .arity = 2,
     .gradient = "dv = (q - v sum(q v) / n^2) / n, q = dy g; dg = sum_to dy v / n",
     .params = sizeof(ExceptParams),
+    .defaults = &defaults,
     .fields = dim_field,
     .shape = shape,
     .compose = weight_norm,
