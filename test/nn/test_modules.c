@@ -1,0 +1,488 @@
+/* test_modules.c - every kind of module of the library, generated: its cases come from oracle/kinds/nn.golden
+ * (oracle/modules.py says of what).  A public constructor or an option without a case fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tapegrad.h>
+#include <tapegrad/cmocka.h>
+#include <tapegrad/debug.h>
+#include "kinds.h"
+
+enum { CASES = 400, TENSORS_MOST = 32 };
+
+typedef struct Golden { /* a line of the file */
+    char *name;
+    int64_t dim[TENSOR_MAX_DIMS];
+    TensorShape shape;
+    double *values;
+} Golden;
+
+typedef struct Case {
+    const NNKind *kind;
+    char *name, *text, *input;
+    Golden param[TENSORS_MOST], buffer[TENSORS_MOST], train, eval;
+    int params, buffers;
+} Case;
+
+static Case cases[CASES];
+static int count;
+static int64_t live_before;
+
+/* ---- cases ----------------------------------------------------------------------------------- */
+
+static TensorShape read_shape(const char *text, int64_t dim[TENSOR_MAX_DIMS])
+{
+    int n = 0;
+    for (char *end; *text >= '0' && *text <= '9'; text = *end == 'x' ? end + 1 : end)
+        dim[n++] = strtoll(text, &end, 10);
+    return (TensorShape){ n, dim };
+}
+
+static void begin_case(const char *text)
+{
+    assert_true(count < CASES);
+    Case *c = &cases[count++];
+    c->name = strdup(text);
+    assert_non_null(c->name);
+    c->text = strchr(c->name, '|');
+    assert_non_null(c->text);
+    *c->text++ = 0;
+    c->input = strchr(c->text, '|');
+    assert_non_null(c->input);
+    *c->input++ = 0;
+    c->kind = nn_kind_find(c->name);
+    if (!c->kind) fail_msg("%s: no such module", c->name);
+}
+
+static void read_golden(Golden *g, const char *text, bool named)
+{
+    const char *space = strchr(text, ' ');
+    assert_non_null(space);
+    if (named) {
+        g->name = strndup(text, (size_t)(space - text));
+        text = space + 1;
+        space = strchr(text, ' ');
+        assert_non_null(space);
+    }
+    g->shape = read_shape(text, g->dim);
+    int64_t n, want = 1;
+    g->values = kind_numbers(space, &n);
+    for (int d = 0; d < g->shape.ndim; d++) want *= g->dim[d];
+    assert_int_equal(n, want);
+}
+
+static int read_cases(void **state)
+{
+    (void)state;
+    KindFile f = kind_open("test/oracle/kinds/nn.golden");
+    const char *rest;
+    for (char *word; (word = kind_line(&f, &rest)) != NULL;) {
+        Case *c = &cases[count ? count - 1 : 0];
+        if (strcmp(word, "module") == 0) begin_case(rest);
+        else if (strcmp(word, "param") == 0) read_golden(&c->param[c->params++], rest, true);
+        else if (strcmp(word, "buffer") == 0) read_golden(&c->buffer[c->buffers++], rest, true);
+        else if (strcmp(word, "train") == 0) read_golden(&c->train, rest, false);
+        else if (strcmp(word, "eval") == 0) read_golden(&c->eval, rest, false);
+    }
+    kind_close(&f);
+    return count > 0 ? 0 : -1;
+}
+
+static void free_golden(Golden *g) { free(g->name), free(g->values); }
+
+static int free_cases(void **state)
+{
+    (void)state;
+    for (int k = 0; k < count; k++) {
+        Case *c = &cases[k];
+        for (int i = 0; i < TENSORS_MOST; i++) free_golden(&c->param[i]), free_golden(&c->buffer[i]);
+        free_golden(&c->train), free_golden(&c->eval);
+        free(c->name);
+    }
+    return 0;
+}
+
+/* ---- modules and inputs ---------------------------------------------------------------------- */
+
+static Module *make_with(const Case *c, TensorDtype dtype)
+{
+    static KindRoom room;
+    _Alignas(16) char args[1024];
+    assert_true(c->kind->args <= sizeof args);
+    if (c->kind->args) kind_options(c->kind->fields, c->kind->defaults, c->kind->args, c->text, args, &room);
+    for (const OpField *f = c->kind->fields; f && f->name; f++)
+        if (strcmp(f->name, "dtype") == 0) *(TensorDtype *)(void *)(args + f->offset) = dtype;
+    return nn_make(c->kind, c->kind->args ? args : NULL);
+}
+
+static Module *make(const Case *c)
+{
+    tensor_manual_seed(0);
+    Module *m = make_with(c, TENSOR_F32);
+    if (!m) fail_msg("%s {%s}: %s", c->name, c->text, tensor_error());
+    return m;
+}
+
+/* In f64, with PyTorch's parameters to the last bit. */
+static Module *make_wide(const Case *c)
+{
+    Module *m = make(c);
+    TensorDict golden = { 0 };
+    for (int i = 0; i < c->params; i++)
+        nn_dict_set(
+            &golden, c->param[i].name,
+            tensor_to(tensor_from_data(c->param[i].values, c->param[i].shape, TENSOR_F64), TENSOR_F32));
+    assert_int_equal(nn_load_state_dict(m, golden, .strict = false), 0);
+    nn_dict_free(golden);
+    assert_int_equal(nn_to(m, TENSOR_F64), 0);
+    return m;
+}
+
+static bool runs(const Case *c) { return c->train.values != NULL; }
+
+static Tensor *input_of(const Case *c, TensorDtype dtype)
+{
+    int64_t dim[TENSOR_MAX_DIMS], n = 1;
+    const TensorShape shape = read_shape(c->input, dim);
+    const char *most = strchr(c->input, '@');
+    for (int d = 0; d < shape.ndim; d++) n *= dim[d];
+    double *x = malloc((size_t)n * sizeof *x);
+    assert_non_null(x);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = most ? (double)(7 * i % atoi(most + 1)) : 1.5 * sin(0.7 * (double)i + 0.3);
+    Tensor *t = tensor_to(tensor_from_data(x, shape, TENSOR_F64), most ? TENSOR_I64 : dtype);
+    free(x);
+    return t;
+}
+
+static void compare(const Case *c, const char *what, Tensor *found, const Golden *want, double tolerance)
+{
+    if (!found) fail_msg("%s {%s} %s: %s", c->name, c->text, what, tensor_error());
+    found = tensor_flatten(tensor_to(tensor_detach(found), TENSOR_F64));
+    TensorShape shape = tensor_shape(found);
+    int64_t n = shape.ndim ? shape.dim[0] : 1;
+    Tensor *golden = tensor_flatten(tensor_from_data(want->values, want->shape, TENSOR_F64));
+    if (tensor_numel(golden) != n)
+        fail_msg("%s {%s} %s: %lld elements, want %lld", c->name, c->text, what, (long long)n,
+                 (long long)tensor_numel(golden));
+    for (int64_t i = 0; i < n; i++) {
+        double a = tensor_get(found, DIMS(i)), b = want->values[i];
+        if (!(fabs(a - b) <= tolerance * (1 + fabs(b))))
+            fail_msg("%s {%s} %s [%lld]: %.17g, want %.17g", c->name, c->text, what, (long long)i, a, b);
+    }
+}
+
+static void assert_shape(const Case *c, const Tensor *x, const Golden *want)
+{
+    TensorShape s = tensor_shape(x);
+    bool same = s.ndim == want->shape.ndim;
+    for (int d = 0; same && d < s.ndim; d++) same = s.dim[d] == want->dim[d];
+    if (!same) fail_msg("%s {%s}: a result of another shape", c->name, c->text);
+}
+
+/* ---- against PyTorch ------------------------------------------------------------------------- */
+
+static void initial_values(void **state)
+{
+    (void)state;
+    for (int k = 0; k < count; k++) {
+        const Case *c = &cases[k];
+        TensorScope scope = tensor_scope_open();
+        Module *m = make(c);
+        TensorDict named = nn_named_parameters(m);
+        assert_int_equal(named.count, c->params);
+        for (int i = 0; i < c->params; i++) {
+            assert_string_equal(named.item[i].name, c->param[i].name);
+            assert_shape(c, named.item[i].tensor, &c->param[i]);
+            compare(c, named.item[i].name, named.item[i].tensor, &c->param[i], 3e-7);
+        }
+        nn_free(m);
+        tensor_scope_close(scope);
+    }
+}
+
+static void results(void **state)
+{
+    (void)state;
+    bool was = tensor_use_torch_dropout(true);
+    for (int k = 0; k < count; k++) {
+        const Case *c = &cases[k];
+        if (!runs(c)) continue;
+        TensorScope scope = tensor_scope_open();
+        Module *m = make_wide(c);
+        Tensor *x = input_of(c, TENSOR_F64);
+        assert_true(m->training);
+        tensor_manual_seed(1);
+        Tensor *y = nn_forward(m, x);
+        if (strcmp(c->name, "RReLU") != 0)
+            compare(c, "in training", y, &c->train, 1e-12); /* draws f32 numbers */
+        assert_shape(c, y, &c->train);
+        for (int i = 0; i < c->buffers; i++)
+            compare(c, c->buffer[i].name, nn_get(m, c->buffer[i].name), &c->buffer[i], 1e-12);
+        nn_eval(m);
+        assert_false(m->training);
+        compare(c, "in eval", nn_forward(m, x), &c->eval, 1e-12);
+        nn_free(m);
+        tensor_scope_close(scope);
+    }
+    tensor_use_torch_dropout(was);
+}
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+typedef struct Slots { /* the places of a module's parameters */
+    Module *m;
+    ModuleTensor *at[TENSORS_MOST];
+    int n;
+    Tensor *index; /* an input that has no gradient */
+} Slots;
+
+static void find_slots(Module *m, void *ctx)
+{
+    Slots *s = ctx;
+    for (int i = 0; i < m->parameter_count; i++) s->at[s->n++] = &m->parameters[i];
+}
+
+/* The module as a function of its parameters and its input. */
+static Tensor *as_function(Tensor **inputs, int n, void *ctx)
+{
+    Slots *s = ctx;
+    Tensor *kept[TENSORS_MOST];
+    for (int i = 0; i < s->n; i++) kept[i] = s->at[i]->tensor, s->at[i]->tensor = inputs[i];
+    tensor_manual_seed(7);
+    Tensor *y = nn_forward(s->m, s->index ? s->index : inputs[n - 1]);
+    for (int i = 0; i < s->n; i++) s->at[i]->tensor = kept[i];
+    return y;
+}
+
+static bool has_gradient(const Case *c) /* max_norm writes its table, which finite differences see */
+{
+    return runs(c) && !strstr(c->text, "max_norm") && !strstr(c->text, "scale_grad_by_freq");
+}
+
+static void gradients(void **state)
+{
+    (void)state;
+    for (int k = 0; k < count; k++)
+        for (int training = 0; training < 2 && has_gradient(&cases[k]); training++) {
+            const Case *c = &cases[k];
+            TensorScope scope = tensor_scope_open();
+            Slots s = { .m = make_wide(c) };
+            nn_train(s.m, training);
+            nn_apply(s.m, find_slots, &s);
+            Tensor *inputs[TENSORS_MOST + 1], *x = input_of(c, TENSOR_F64);
+            for (int i = 0; i < s.n; i++)
+                inputs[i] = tensor_requires_grad_(tensor_clone(tensor_detach(s.at[i]->tensor)), true);
+            int n = s.n;
+            if (tensor_dtype(x) == TENSOR_F64) inputs[n++] = tensor_requires_grad_(x, true);
+            else s.index = x;
+            if (tensor_gradcheck_args(
+                    (GradcheckArgs){ .inputs = inputs, .n = n, .fn = as_function, .ctx = &s }))
+                fail_msg("%s {%s}, training %d: %s", c->name, c->text, training, tensor_error());
+            nn_free(s.m);
+            tensor_scope_close(scope);
+        }
+}
+
+/* ---- state and dtypes ------------------------------------------------------------------------ */
+
+static void state_dicts(void **state)
+{
+    (void)state;
+    for (int k = 0; k < count; k++) {
+        const Case *c = &cases[k];
+        TensorScope scope = tensor_scope_open();
+        Module *a = make(c);
+        Tensor *x = runs(c) ? input_of(c, TENSOR_F32) : NULL;
+        if (x) nn_forward(a, x); /* buffers change */
+        tensor_manual_seed(5);
+        Module *b = make_with(c, TENSOR_F32);
+        TensorDict saved = nn_dict_clone(nn_state_dict(a));
+        assert_int_equal(saved.count, c->params + c->buffers);
+        assert_int_equal(nn_load_state_dict(b, saved), 0);
+        TensorDict loaded = nn_state_dict(b);
+        for (int i = 0; i < saved.count; i++)
+            assert_true(tensor_equal(saved.item[i].tensor, loaded.item[i].tensor));
+        nn_eval(a), nn_eval(b);
+        if (x) assert_true(tensor_equal(nn_forward(a, x), nn_forward(b, x)));
+        nn_dict_free(saved);
+        nn_free(a), nn_free(b);
+        tensor_scope_close(scope);
+    }
+}
+
+static bool has_dtype(const NNKind *kind)
+{
+    for (const OpField *f = kind->fields; f && f->name; f++)
+        if (strcmp(f->name, "dtype") == 0) return true;
+    return false;
+}
+
+/* .dtype is that of all parameters and floating buffers; nn_to changes it, under the same handles. */
+static void dtypes(void **state)
+{
+    (void)state;
+    for (int k = 0; k < count; k++) {
+        const Case *c = &cases[k];
+        TensorScope scope = tensor_scope_open();
+        Module *m = make_with(c, TENSOR_F64);
+        assert_int_equal(has_dtype(c->kind), c->params > 0 || has_dtype(c->kind));
+        TensorDict named = nn_named_parameters(m);
+        for (int i = 0; i < named.count; i++)
+            assert_int_equal(tensor_dtype(named.item[i].tensor), TENSOR_F64);
+        Tensor *first = named.count ? named.item[0].tensor : NULL;
+        assert_int_equal(nn_to(m, TENSOR_BF16), 0);
+        assert_true(!first ||
+                    (nn_named_parameters(m).item[0].tensor == first && tensor_dtype(first) == TENSOR_BF16));
+        nn_eval(m);
+        if (runs(c)) {
+            Tensor *y = nn_forward(m, input_of(c, TENSOR_BF16));
+            if (!y) fail_msg("%s {%s} in bf16: %s", c->name, c->text, tensor_error());
+            if (c->params) assert_int_equal(tensor_dtype(y), TENSOR_BF16);
+        }
+        assert_int_equal(nn_to(m, TENSOR_F32), 0);
+        assert_true(!first || tensor_dtype(first) == TENSOR_F32);
+        nn_free(m);
+        tensor_scope_close(scope);
+    }
+}
+
+/* Products and what is made of them refuse an input of another floating dtype, and name both. */
+static void other_dtypes_are_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "Linear", "MultiheadAttention" };
+    for (int k = 0; k < count; k++)
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            if (strcmp(cases[k].name, names[i]) != 0 || !runs(&cases[k])) continue;
+            TensorScope scope = tensor_scope_open();
+            Module *m = make_wide(&cases[k]);
+            Tensor *y = nn_forward(m, input_of(&cases[k], TENSOR_F32));
+            if (y) fail_msg("%s {%s} takes f32 with parameters in f64", cases[k].name, cases[k].text);
+            if (tensor_error_code() != TENSOR_EDTYPE || !strstr(tensor_error(), "f32") ||
+                !strstr(tensor_error(), "f64"))
+                fail_msg("%s: %s", cases[k].name, tensor_error());
+            tensor_error_clear();
+            nn_free(m);
+            tensor_scope_close(scope);
+        }
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static int everything(const Case *c)
+{
+    TensorScope scope = tensor_scope_open();
+    Module *m = make_with(c, TENSOR_F32);
+    Tensor *y = m && runs(c) ? nn_forward(m, input_of(c, TENSOR_F32)) : NULL;
+    if (y && tensor_requires_grad(y)) tensor_backward(tensor_sum(y));
+    if (m) nn_state_dict(m), nn_to(m, TENSOR_F64);
+    nn_free(m);
+    tensor_scope_close(scope);
+    return tensor_error() ? -1 : 0;
+}
+
+/* The n-th allocation fails, for every n. */
+static void failing_memory(void **state)
+{
+    (void)state;
+    for (int k = 0; k < count; k++) {
+        assert_int_equal(everything(&cases[k]), 0);
+        for (int n = 1, failed = 1; failed; n++) {
+            int64_t before = tensor_live_count();
+            tensor_debug_fail_allocation(n, false);
+            int status = everything(&cases[k]);
+            failed = tensor_debug_allocation_failed();
+            tensor_debug_fail_allocation(0, false);
+            if (status) assert_status_error(status, TENSOR_ENOMEM);
+            if (tensor_live_count() != before)
+                fail_msg("%s {%s}: allocation %d leaks", cases[k].name, cases[k].text, n);
+        }
+    }
+}
+
+/* ---- nothing is left out --------------------------------------------------------------------- */
+
+static bool has_case(const char *function)
+{
+    /* those that test_module.c tries by hand, and what makes no module */
+    static const char *const others[] = { "nn_sequential", "nn_module_list", "nn_append",
+                                          "nn_child",      "nn_done",        "nn_retain",
+                                          "nn_get_module", "nn_make",        "nn_new_size" };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(function, others[i]) == 0) return true;
+    for (int k = 0; k < count; k++)
+        if (strcmp(cases[k].kind->function, function) == 0) return true;
+    return false;
+}
+
+static void declared(void *ctx, const char *name)
+{
+    ++*(int *)ctx;
+    if (!has_case(name)) fail_msg("%s has no case in oracle/modules.py", name);
+}
+
+static bool is_tried(const NNKind *kind, const OpField *f)
+{
+    char given[80];
+    snprintf(given, sizeof given, "%s=", f->name);
+    for (int k = 0; k < count; k++)
+        if (cases[k].kind->fields == kind->fields && strstr(cases[k].text, given)) return true;
+    return strcmp(f->name, "dtype") == 0; /* dtypes() */
+}
+
+static void all_have_cases(void **state)
+{
+    (void)state;
+    int functions = 0;
+    kind_declared("include/tapegrad/nn.h", "include/tapegrad/nn", "Module", "nn_", declared, &functions);
+    assert_true(functions > nn_kind_count());
+    for (int i = 0; i < nn_kind_count(); i++) {
+        const NNKind *kind = nn_kind_at(i);
+        if (!has_case(kind->function)) fail_msg("%s has no case", kind->function);
+        for (const OpField *f = kind->fields; f && f->name; f++)
+            if (!is_tried(kind, f)) fail_msg("%s: no case gives .%s", kind->function, f->name);
+    }
+}
+
+/* ---- */
+
+static int setup(void **state)
+{
+    (void)state;
+    live_before = tensor_live_count();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (tensor_error()) print_error("%s\n", tensor_error());
+    bool clean = !tensor_error() && tensor_live_count() == live_before;
+    tensor_error_clear();
+    return clean ? 0 : -1;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(all_have_cases),
+        TEST(initial_values),
+        TEST(results),
+        TEST(gradients),
+        TEST(state_dicts),
+        TEST(dtypes),
+        TEST(other_dtypes_are_refused),
+        TEST(failing_memory),
+    };
+    return cmocka_run_group_tests(tests, read_cases, free_cases);
+}

@@ -1,0 +1,322 @@
+"""modules.py - golden values of torch.nn's modules, for test/nn/test_modules.c.
+
+    python test/oracle/modules.py > test/oracle/kinds/nn.golden
+
+A new module: its cases in CASES, by PyTorch's name; a case is the text of its options, which are PyTorch's arguments too
+(TORCH says of the few that differ), and the shape of an input.  Every option must be in a case.
+
+Each case: the parameters after manual_seed(0) in f32; then in f64, with the input x_i = 1.5 sin(0.7 i + 0.3) (integers:
+(7 i) mod n), the result in training after manual_seed(1), the buffers after it, and the result in eval.
+"""
+
+import math
+import sys
+
+import torch
+from torch import nn
+
+torch.set_num_threads(1)
+F = nn.functional
+
+CONV = "in_channels=4 out_channels=6 kernel_size=3"
+UP = "in_channels=4 out_channels=2 kernel_size=3"
+SMALL = "input_size=3 hidden_size=4"
+CASES = {
+    "Identity": [("", "2x3")],
+    "Linear": [("in_features=3 out_features=2", "4x3"), ("in_features=3 out_features=2 bias=false", "2x2x3")],
+    "Embedding": [
+        ("num_embeddings=5 embedding_dim=3", "2x4@5"),
+        ("num_embeddings=5 embedding_dim=2 padding_idx=1 scale_grad_by_freq=true", "4@5"),
+        ("num_embeddings=5 embedding_dim=2 padding_idx=-1 max_norm=0.5 norm_type=1", "4@5"),
+    ],
+    "Conv1d": [
+        (CONV + " stride=2 padding=1", "2x4x7"),
+        (CONV + " padding=-2147483648 dilation=2 bias=false padding_mode=circular", "2x4x6"),
+    ],
+    "Conv2d": [
+        (CONV + " groups=2", "2x4x4x5"),
+        (
+            "in_channels=4 out_channels=2 kernel_hw=[3 2] stride_hw=[2 1] padding_hw=[1 0] dilation_hw=[1 2]",
+            "2x4x5x6",
+        ),
+        (CONV + " padding=1 padding_mode=reflect", "1x4x3x4"),
+    ],
+    "Conv3d": [
+        ("in_channels=2 out_channels=2 kernel_size=2 padding=1 padding_mode=replicate", "1x2x3x2x3"),
+        (
+            "in_channels=2 out_channels=2 kernel_dhw=[1 2 2] stride_dhw=[2 1 1] padding_dhw=[0 1 0] dilation_dhw=[1 1 2]",
+            "1x2x3x3x4",
+        ),
+        ("in_channels=2 out_channels=4 kernel_size=2 stride=2 dilation=1 groups=2 bias=false", "1x2x4x2x3"),
+    ],
+    "ConvTranspose1d": [
+        (UP + " stride=2 padding=1 output_padding=1", "2x4x5"),
+        (UP + " bias=false dilation=2", "4x5"),
+    ],
+    "ConvTranspose2d": [
+        (UP + " groups=2", "2x4x3x4"),
+        (
+            "in_channels=4 out_channels=2 kernel_hw=[3 2] stride_hw=[2 1] padding_hw=[1 0] output_padding_hw=[1 0] "
+            "dilation_hw=[1 2]",
+            "2x4x3x4",
+        ),
+    ],
+    "ConvTranspose3d": [
+        (
+            "in_channels=2 out_channels=2 kernel_size=2 stride=2 padding=1 output_padding=1 groups=2 dilation=1",
+            "1x2x2x2x3",
+        ),
+        (
+            "in_channels=2 out_channels=2 kernel_dhw=[1 2 2] stride_dhw=[2 1 1] padding_dhw=[0 1 0] "
+            "output_padding_dhw=[1 0 0] dilation_dhw=[1 1 2] bias=false",
+            "1x2x2x3x3",
+        ),
+    ],
+    "MaxPool1d": [
+        ("kernel_size=2", "2x3x7"),
+        ("kernel_size=3 stride=2 padding=1 dilation=2 ceil_mode=true", "2x3x8"),
+    ],
+    "MaxPool2d": [
+        ("kernel_size=2 return_indices=true", "2x2x4x5"),
+        ("kernel_hw=[1 3] stride_hw=[2 1] padding_hw=[0 1] dilation_hw=[1 2]", "2x2x4x6"),
+    ],
+    "MaxPool3d": [
+        ("kernel_size=2 stride=1 padding=1 dilation=1 ceil_mode=true", "1x2x3x2x3"),
+        (
+            "kernel_dhw=[1 2 2] stride_dhw=[2 1 1] padding_dhw=[0 1 0] dilation_dhw=[1 1 2] return_indices=true",
+            "1x2x3x3x4",
+        ),
+    ],
+    "AvgPool1d": [("kernel_size=2", "2x3x7"), ("kernel_size=3 stride=2 padding=1 ceil_mode=true", "2x3x8")],
+    "AvgPool2d": [
+        ("kernel_size=3 padding=1 count_include_pad=false stride=2 ceil_mode=true", "2x2x4x5"),
+        ("kernel_hw=[1 3] stride_hw=[2 1] padding_hw=[0 1] divisor_override=2", "2x2x4x6"),
+    ],
+    "AvgPool3d": [
+        ("kernel_size=2 stride=1 padding=1 count_include_pad=false", "1x2x3x2x3"),
+        (
+            "kernel_dhw=[1 2 2] stride_dhw=[2 1 1] padding_dhw=[0 1 0] divisor_override=3 ceil_mode=true",
+            "1x2x3x3x4",
+        ),
+    ],
+    "LPPool1d": [("norm_type=2 kernel_size=2", "2x3x7")],
+    "LPPool2d": [
+        ("norm_type=2 kernel_size=2 stride=1 ceil_mode=true", "2x2x4x5"),
+        ("norm_type=4 kernel_hw=[1 2] stride_hw=[2 1]", "2x2x4x5"),
+    ],
+    "AdaptiveAvgPool1d": [("size=[3]", "2x3x7")],
+    "AdaptiveAvgPool2d": [("size=[2 3]", "2x2x5x4")],
+    "AdaptiveAvgPool3d": [("size=[2 1 2]", "1x2x3x3x4")],
+    "AdaptiveMaxPool1d": [("size=[3]", "2x3x7")],
+    "AdaptiveMaxPool2d": [("size=[2 3] return_indices=true", "2x2x5x4")],
+    "AdaptiveMaxPool3d": [("size=[2 1 2]", "1x2x3x3x4")],
+    "BatchNorm1d": [("num_features=3", "4x3"), ("num_features=3 eps=0.1 momentum=0.5", "2x3x4")],
+    "BatchNorm2d": [
+        ("num_features=2 momentum=-1", "2x2x3x2"),
+        ("num_features=2 affine=false track_running_stats=false", "2x2x3x2"),
+    ],
+    "BatchNorm3d": [("num_features=2", "2x2x2x1x3")],
+    "InstanceNorm1d": [("num_features=3", "2x3x4"), ("num_features=3 affine=true", "3x4")],
+    "InstanceNorm2d": [
+        ("num_features=2 affine=true track_running_stats=true momentum=0.3 eps=0.01", "2x2x3x2"),
+        ("num_features=2", "2x3x2"),
+    ],
+    "InstanceNorm3d": [("num_features=2", "1x2x2x1x3")],
+    "LayerNorm": [
+        ("normalized_size=4", "3x4"),
+        ("normalized_shape=[2 3] eps=0.1 bias=false", "2x2x3"),
+        ("normalized_size=4 elementwise_affine=false", "2x4"),
+    ],
+    "RMSNorm": [
+        ("normalized_size=4", "3x4"),
+        ("normalized_shape=[2 3] eps=0.1", "2x2x3"),
+        ("normalized_size=4 elementwise_affine=false", "2x4"),
+    ],
+    "GroupNorm": [
+        ("num_groups=2 num_channels=4", "2x4x3"),
+        ("num_groups=4 num_channels=4 eps=0.1 affine=false", "2x4x3"),
+    ],
+    "LocalResponseNorm": [("size=3", "2x4x3"), ("size=2 alpha=0.1 beta=0.5 k=2", "2x4x3")],
+    "Dropout": [("", "20x10"), ("p=0.2", "30")],
+    "Dropout1d": [("", "4x6x2")],
+    "Dropout2d": [("p=0.3", "4x6x2x1")],
+    "Dropout3d": [("", "4x6x1x2x1")],
+    "AlphaDropout": [("", "10x10")],
+    "FeatureAlphaDropout": [("", "4x6x2")],
+    "Flatten": [("", "2x3x2"), ("start_dim=0", "2x3x2"), ("end_dim=1 start_dim=0", "2x3x2")],
+    "Unflatten": [("dim=1 unflattened_size=[2 -1]", "2x6")],
+    "PixelShuffle": [("upscale_factor=2", "1x4x2x3")],
+    "PixelUnshuffle": [("downscale_factor=2", "1x1x4x6")],
+    "ChannelShuffle": [("groups=2", "1x4x2x2")],
+    "Pad": [
+        ("padding=[1 2]", "2x3"),
+        ("padding=[1 1 2 0] mode=reflect", "1x2x3x4"),
+        ("padding=[1 1] value=3", "2x3"),
+        ("padding=[1 1] mode=circular", "1x2x3"),
+    ],
+    "Upsample": [
+        ("scale_factor=2", "1x2x3"),
+        ("size=[4 5] mode=bilinear align_corners=true", "1x2x2x3"),
+    ],
+    "ReLU": [("", "3x4")],
+    "ReLU6": [("", "3x4")],
+    "SiLU": [("", "3x4")],
+    "Mish": [("", "3x4")],
+    "SELU": [("", "3x4")],
+    "Tanh": [("", "3x4")],
+    "Sigmoid": [("", "3x4")],
+    "LogSigmoid": [("", "3x4")],
+    "Softsign": [("", "3x4")],
+    "Tanhshrink": [("", "3x4")],
+    "Hardsigmoid": [("", "3x4")],
+    "Hardswish": [("", "3x4")],
+    "Threshold": [("threshold=0.3 value=-2", "3x4")],
+    "Softmax": [("dim=0", "3x4")],
+    "Softmin": [("dim=-1", "3x4")],
+    "LogSoftmax": [("dim=1", "3x4")],
+    "Softmax2d": [("", "2x3x1x2"), ("", "3x1x2")],
+    "LeakyReLU": [("", "3x4"), ("negative_slope=0.3", "3x4")],
+    "ELU": [("", "3x4"), ("alpha=0.5", "3x4")],
+    "CELU": [("", "3x4"), ("alpha=0.5", "3x4")],
+    "Softplus": [("", "3x4"), ("beta=2 threshold=1", "3x4")],
+    "Softshrink": [("", "3x4"), ("lambd=0.2", "3x4")],
+    "Hardshrink": [("", "3x4"), ("lambd=0.2", "3x4")],
+    "Hardtanh": [("", "3x4"), ("min_val=-0.5 max_val=0.7", "3x4")],
+    "RReLU": [("", "3x4"), ("lower=0.1 upper=0.9", "3x4")],
+    "PReLU": [("", "3x4"), ("num_parameters=3 init=0.5", "2x3x2")],
+    "GELU": [("", "3x4"), ("approximate=tanh", "3x4")],
+    "GLU": [("", "3x4"), ("dim=0", "4x3")],
+    "RNN": [
+        (SMALL, "5x2x3"),
+        (
+            SMALL
+            + " num_layers=2 nonlinearity=relu bias=false batch_first=true bidirectional=true dropout=0",
+            "2x5x3",
+        ),
+    ],
+    "GRU": [(SMALL + " num_layers=2 bidirectional=true", "3x2x3")],
+    "LSTM": [
+        (SMALL + " num_layers=2 batch_first=true bias=false dropout=0", "2x3x3"),
+        (SMALL + " bidirectional=true proj_size=2", "3x2x3"),
+    ],
+    "RNNCell": [(SMALL, "2x3"), (SMALL + " nonlinearity=relu bias=false", "2x3")],
+    "GRUCell": [(SMALL, "2x3")],
+    "LSTMCell": [(SMALL, "2x3")],
+    "MultiheadAttention": [
+        ("embed_dim=4 num_heads=2", "3x2x4"),
+        ("embed_dim=4 num_heads=2 bias=false batch_first=true dropout=0", "2x3x4"),
+        ("embed_dim=4 num_heads=2 add_bias_kv=true add_zero_attn=true", "3x4"),
+        ("embed_dim=4 num_heads=2 causal=true", "3x2x4"),
+        ("embed_dim=4 num_heads=2 kdim=3 vdim=5", "cross"),
+    ],
+}
+
+
+class Pad(nn.Module):
+    def __init__(self, padding, mode="constant", value=None):
+        super().__init__()
+        self.args = list(padding), mode, value
+
+    def forward(self, x):
+        return F.pad(x, *self.args)
+
+
+def number(value):
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            pass
+    return value
+
+
+def parse(text):
+    options, at = {}, 0
+    while at < len(text):
+        name, _, rest = text[at:].partition("=")
+        end = rest.index("]") + 1 if rest.startswith("[") else (rest + " ").index(" ")
+        value = rest[:end]
+        at += len(name) + 1 + end + 1
+        if value.startswith("["):
+            options[name] = tuple(int(v) for v in value[1:-1].split())
+        elif value in ("true", "false"):
+            options[name] = value == "true"
+        else:
+            options[name] = number(value)
+    return options
+
+
+def torch_arguments(name, options):
+    """What PyTorch names otherwise."""
+    out = {}
+    for key, value in options.items():
+        for ending in ("_hw", "_dhw"):
+            if key.endswith(ending):
+                key = key[: -len(ending)]
+                key = "kernel_size" if key == "kernel" else key
+        if name.startswith("Adaptive") and key == "size":
+            key, value = "output_size", value[0] if len(value) == 1 else value
+        if key == "normalized_size":
+            key = "normalized_shape"
+        if key == "padding" and value == -2147483648:
+            value = "same"
+        if key == "momentum" and value == -1:
+            value = None
+        if key != "causal":
+            out[key] = value
+    return out
+
+
+def result(module, name, options, x):
+    if name == "MultiheadAttention":
+        mask = None
+        if options.get("causal"):
+            mask = torch.triu(torch.ones(x.shape[0], x.shape[0], dtype=torch.bool), 1)
+        return module(x, x, x, attn_mask=mask, need_weights=False)[0]
+    y = module(x)
+    return y[0] if isinstance(y, tuple) else y
+
+
+def made_input(shape):
+    dims, _, most = shape.partition("@")
+    dims = [int(d) for d in dims.split("x")]
+    n = math.prod(dims)
+    if most:
+        return torch.tensor([(7 * i) % int(most) for i in range(n)]).reshape(dims)
+    return torch.tensor([1.5 * math.sin(0.7 * i + 0.3) for i in range(n)], dtype=torch.float64).reshape(dims)
+
+
+def line(word, tensor, digits):
+    shape = "x".join(str(d) for d in tensor.shape) or "-"
+    print(word, shape, " ".join("%.*g" % (digits, v) for v in tensor.detach().flatten().tolist()))
+
+
+def run(name, text, shape):
+    options = parse(text)
+    kind = Pad if name == "Pad" else getattr(nn, name)
+    torch.manual_seed(0)
+    module = kind(**torch_arguments(name, options))
+    print("module %s|%s|%s" % (name, text, shape))
+    for key, p in module.named_parameters():
+        line("param " + key, p, 9)
+    if shape == "cross":
+        return
+    module = module.double()
+    x = made_input(shape)
+    torch.manual_seed(1)
+    line("train", result(module, name, options, x), 17)
+    for key, b in module.named_buffers():
+        line("buffer " + key, b, 17)
+    module.eval()
+    line("eval", result(module, name, options, x), 17)
+
+
+def main():
+    print("torch " + torch.__version__.split("+")[0])
+    for name, cases in CASES.items():
+        for text, shape in cases:
+            run(name, text, shape)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
