@@ -1,10 +1,11 @@
 # compiler.mk - the compiler, what it compiles for, and how it is called.
 #
-# CPPFLAGS, CFLAGS and LDFLAGS are the user's and are added to ours.  CROSS=aarch64-linux-gnu- builds for another
-# machine, as CC=aarch64-linux-gnu-gcc does.
+# CPPFLAGS, CFLAGS and LDFLAGS are the user's and are added to ours.  CROSS=aarch64-linux-gnu- builds for
+# another machine, as CC=aarch64-linux-gnu-gcc does.
 ifeq ($(origin CC),default)
 CC       := $(CROSS)gcc
 endif
+HASH     := \#
 EMPTY    :=
 SPACE    := $(EMPTY) $(EMPTY)
 
@@ -14,7 +15,7 @@ B        ?= build$(if $(filter-out gcc,$(COMPILER)),/$(COMPILER))
 
 # Which machine, and which compiler: it knows.
 TARGET   := $(shell $(CC) $(CPPFLAGS) $(CFLAGS) -dM -E -x c /dev/null | \
-              sed -n 's/^\#define __\(x86_64\|clang\)__ .*/\1/p')
+              sed -n 's/^$(HASH)define __\(x86_64\|clang\)__ .*/\1/p')
 X86_64   := $(filter x86_64,$(TARGET))
 CLANG    := $(filter clang,$(TARGET))
 OBJCOPY  ?= $(shell $(CC) -print-prog-name=objcopy)

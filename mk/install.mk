@@ -12,8 +12,13 @@ TO_DATA    := $(DESTDIR)$(DATADIR)
 TO_CMAKE   := $(TO_LIB)/cmake/tapegrad
 FILES      := libtapegrad.a libtapegrad.so $(SONAME) libtapegrad.so.$(VERSION) libtapegrad_cuda.so \
               pkgconfig/tapegrad.pc cmake/tapegrad
+# The archive of a BLIS that was built for OpenMP needs its runtime.
+BLIS_MACROS  = printf '$(HASH)include <%s>\n' stdio.h blis.h | $(CC) -E -dM - 2>/dev/null
+BLIS_OPENMP  = $(shell $(BLIS_MACROS) | grep -q 'define BLIS_ENABLE_OPENMP' && echo -lgomp)
+PRIVATE_LIBS = $(LIBS) $(if $(WITHOUT_BLIS),,$(BLIS_OPENMP))
 fill = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-    -e 's|@VERSION@|$(VERSION)|' -e 's|@SONAME@|$(SONAME)|' -e 's|@LIBS@|$(LIBS)|' tools/$(1).in > $(2)/$(1)
+    -e 's|@VERSION@|$(VERSION)|' -e 's|@SONAME@|$(SONAME)|' -e 's|@LIBS@|$(PRIVATE_LIBS)|' \
+    tools/$(1).in > $(2)/$(1)
 
 install: all
 	install -d $(TO_LIB)/pkgconfig $(TO_CMAKE) $(TO_BIN) $(TO_DATA)/man/man1 $(TO_DATA)/tapegrad
