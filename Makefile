@@ -15,7 +15,8 @@ ALL_SOURCES := $(shell find src nn optim -name '*.c')
 ISA_SOURCES := $(filter %_kernel.c %_kernels.c,$(ALL_SOURCES))
 SOURCES     := $(filter-out $(ISA_SOURCES),$(ALL_SOURCES))
 HOT         := $(filter src/cpu/% src/random/%,$(SOURCES))
-LEAN        := $(filter %/map.c %/select.c %/gemm.c %/copy.c src/cpu/reduce/reduce.c %/gemm_device.c,$(SOURCES))
+LEAN        := $(filter %/map.c %/select.c %/gemm.c %/gemm_device.c %/copy.c src/cpu/reduce/reduce.c,\
+               $(SOURCES))
 ISAS        ?= $(if $(X86_64),base avx2 avx512,base)
 ONE_ISA     := $(if $(word 2,$(ISAS)),,$(ISAS))
 UP_TO_AVX2  := $(if $(ONE_ISA),,elementwise/map_rare_kernel)
@@ -49,7 +50,8 @@ $(HOT:%.c=$(B)/%.o): FILE = $(FAST)
 $(LEAN:%.c=$(B)/%.o): FILE = $(SMALL)
 $(B)/%.o: %.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
 define isa_rule
-$(B)/%.$(1).o: FILE = $(FAST) $$(if $$(filter $(SMALL_LOOPS),$$(@F)),$(SMALL)) $(MARCH_$(1)) -fwrapv -DISA=$(1)
+$(B)/%.$(1).o: FILE = $(FAST) $$(if $$(filter $(SMALL_LOOPS),$$(@F)),$(SMALL)) $(MARCH_$(1)) \
+                      -fwrapv -DISA=$(1)
 $(B)/%.$(1).o: %.c $(B)/flags ; $$(COMPILE) -MMD -MP -c $$< -o $$@ && $$(RENAME)
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
@@ -91,17 +93,19 @@ include mk/tests.mk mk/cuda.mk mk/ci.mk mk/examples.mk mk/docs.mk mk/install.mk
 -include $(shell find $(addprefix $(B)/,src nn optim test cuda emu) -name '*.d' 2>/dev/null)
 
 clean: ; rm -rf build
-help:
-	@echo "make             the library (static, shared) and the command, in build/"
-	@echo "make demo        sets up, builds, trains a CNN on MNIST (EPOCHS=1, ARGS=... as mnist --help says)"
-	@echo "make test        all that CI checks, step by step (ONLY=\"step...\" for some of them; make ci-steps lists)"
-	@echo "make check       the suites alone       make asan ubsan tsan valgrind faults   under checkers"
-	@echo "make fuzz        TIME=60 seconds for each reader of files    make mutants N=200 SEED=1   how good tests are"
-	@echo "make oracle      N=200 fresh random cases an op against PyTorch (PYTHON=, SEED=, OP=pattern)"
-	@echo "make bench       side by side with PyTorch (needs it)     make examples   the course, in build/examples"
-	@echo "make docs        reference by doxygen    make compile_commands.json   for editors    make clean"
-	@echo "make install uninstall install-strip    DESTDIR= PREFIX= LIBDIR="
-	@echo "variables: CC, CROSS (aarch64-linux-gnu-), CPPFLAGS, CFLAGS, LDFLAGS (added to ours), B (build folder),"
-	@echo "           OPT, SAN, WERROR=1, WITHOUT_BLIS=1, CUDA_ARCHS"
+help: ; @sed -n 's/^# |//p' Makefile
+# |make             the library (static, shared) and the command, in build/
+# |make demo        sets up, builds, trains a CNN on MNIST (EPOCHS=1, ARGS=... as mnist --help says)
+# |make test        all that CI checks (ONLY="asan gcc/test_tape": these groups or steps; make ci-steps)
+# |make check       the suites alone       make asan ubsan tsan valgrind faults   under checkers
+# |make fuzz        TIME=60 seconds for each reader of files
+# |make mutants     N=200 SEED=1: what of random mistakes in the sources the suites find
+# |make oracle      N=200 fresh random cases an op against PyTorch (PYTHON=, SEED=, OP=pattern)
+# |make bench       side by side with PyTorch (needs it)
+# |make examples    the course, in build/examples
+# |make docs        reference by doxygen     make compile_commands.json   for editors
+# |make install uninstall install-strip      DESTDIR= PREFIX= LIBDIR=          make clean
+# |variables: CC, CROSS (aarch64-linux-gnu-), B (build folder), OPT, SAN, WERROR=1, WITHOUT_BLIS=1,
+# |           CUDA_ARCHS; CPPFLAGS, CFLAGS and LDFLAGS are added to ours
 .PHONY: all clean help print-digest
 .DELETE_ON_ERROR:

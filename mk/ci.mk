@@ -1,0 +1,85 @@
+# ci.mk - `make test`: all that is proven, as a graph of steps that make runs beside each other.
+#
+#   make test ONLY="asan fuzz/idx"   these groups or steps, and what they need
+#   make ci-steps                    lists them
+#
+# A step is GROUP/NAME; test/step.sh runs its command and keeps what came of it; test/all.sh starts them and
+# prints the table.  Make starts steps in the order of CI_STEPS, each as soon as what it needs is there.
+
+RESULTS := build/results
+BUILD   := $(MAKE) -s --no-print-directory WERROR=1 
+CI_STEPS :=
+
+# step: GROUP/NAME, steps that it needs, command
+define step
+CI_STEPS += $(1)
+ci/$(1): $(addprefix ci/,$(2))
+	+@test/step.sh $(RESULTS) $(1) $(3)
+endef
+add_step = $(eval $(call step,$(1),$(2),$(3)))
+
+# suites: GROUP, the step that builds them, the command up to the suite's name, SUITE or SUITE:PARTS ...
+# A suite that goes over the registry of ops is cut into parts, so that no core waits for one long suite.
+name_of  = $(firstword $(subst :, ,$(1)))
+parts_of = $(wordlist 1,$(word 2,$(subst :, ,$(1))),1 2 3 4 5 6 7 8 9)
+part_of  = $(call add_step,$(1)/$(4).$(5)of$(6),$(2),env TAPEGRAD_SHARD=$(5)/$(6) $(3)$(4))
+in_parts = $(foreach k,$(call parts_of,$(4)),\
+             $(call part_of,$(1),$(2),$(3),$(call name_of,$(4)),$(k),$(lastword $(subst :, ,$(4)))))
+whole    = $(call add_step,$(1)/$(4),$(2),$(3)$(4))
+suites   = $(foreach s,$(4),$(call $(if $(findstring :,$(s)),in_parts,whole),$(1),$(2),$(3),$(s)))
+without  = $(filter-out $(foreach s,$(1),$(call name_of,$(s))),$(2))
+
+# ---- what is built, the longest first ---------------------------------------------------------
+$(call add_step,gcc/library,,$(BUILD) B=build all)
+$(call add_step,cuda/nvcc,gcc/library,test/nvcc.sh build)
+$(call add_step,asan/build,,$(BUILD) $(ASAN) SUITES="$(ASAN_SUITES)" tests)
+$(call add_step,gcc/build,gcc/library,$(BUILD) B=build tests)
+$(call add_step,clang/build,,$(BUILD) $(CLANG_BUILD) SUITES="$(CLANG_SUITES)" tests)
+$(call add_step,tsan/build,,$(BUILD) $(TSAN) SUITES="$(TSAN_SUITES) test_ops_threads test_emu" tests)
+$(call add_step,arm64/build,,test/arm64.sh build/arm64 build "$(ARM64_SUITES)")
+
+# ---- suites -----------------------------------------------------------------------------------
+LONG_ASAN := test_ops_memory:6 test_ops_grad:3 test_golden:4 test_ops_layout:3 test_ops:2
+$(call suites,asan,asan/build,build/asan/test/,$(LONG_ASAN) $(call without,$(LONG_ASAN),$(ASAN_SUITES)))
+LONG_GCC  := test_ops_memory:6 test_ops_threads:4 test_golden:2 test_accuracy test_ops_layout:2 test_faults
+$(call suites,gcc,gcc/build,build/test/,$(LONG_GCC) $(call without,$(LONG_GCC),$(SUITES)))
+$(call suites,tsan,tsan/build,build/tsan/test/,$(TSAN_SUITES))
+$(call add_step,tsan/test_ops_threads,tsan/build,env TAPEGRAD_SHARD=1/16 build/tsan/test/test_ops_threads)
+$(call add_step,tsan/test_emu,tsan/build,env TAPEGRAD_SHARD=1/16 CUEMU_ORDER=fwd build/tsan/test/test_emu)
+$(call suites,clang,clang/build,build/clang/test/,$(CLANG_SUITES))
+$(call suites,arm64,arm64/build,test/arm64.sh build/arm64 run build/arm64/test/,$(ARM64_SUITES))
+
+# The kernels of the instruction sets below the machine's best.
+$(call add_step,isa/base,gcc/build,test/isa.sh build base)
+$(call add_step,isa/avx2,gcc/build,test/isa.sh build avx2)
+
+# ---- the CUDA sources -------------------------------------------------------------------------
+# One order of threads in full, the others over a part of the ops.
+$(call add_step,cuda/emu,gcc/build,$(BUILD) B=build build/test/test_emu build/test/test_cuda)
+$(call suites,cuda,cuda/emu,env CUEMU_ORDER=fwd build/test/,test_emu:3)
+$(call add_step,cuda/test_emu.rev,cuda/emu,env CUEMU_ORDER=rev TAPEGRAD_SHARD=1/4 build/test/test_emu)
+$(call add_step,cuda/test_emu.random,cuda/emu,env CUEMU_ORDER=rand:1 TAPEGRAD_SHARD=2/4 build/test/test_emu)
+$(call add_step,cuda/test_cuda,cuda/emu cuda/nvcc,build/test/test_cuda)
+$(call add_step,cuda/gpu_check,cuda/emu,tools/gpu_check.sh --dry build)
+
+# ---- everything else --------------------------------------------------------------------------
+$(call add_step,examples/run,gcc/library,test/examples.sh build)
+$(call add_step,fuzz/run,clang/build,test/fuzz/run.sh build/clang -runs=20000)
+$(call add_step,valgrind/run,gcc/build,$(BUILD) B=build valgrind)
+$(call add_step,noblis/run,gcc/build,$(BUILD) B=build check-noblis)
+$(call add_step,callsite/run,,test/callsite_variants.sh build/callsite)
+$(call add_step,tree/headers,,test/headers.sh)
+$(call add_step,tree/snippets,gcc/library,test/snippets.sh build)
+$(call add_step,tree/docs,gcc/build,test/docs.sh build)
+$(call add_step,tree/style,,test/style.sh)
+$(call add_step,tree/rebuild,gcc/build,test/rebuild.sh build)
+$(call add_step,tree/exports,gcc/library,test/exports.sh build)
+$(call add_step,tree/install,gcc/library,test/install.sh build)
+$(call add_step,tree/portable,,test/portable.sh)
+
+# ---- running them -----------------------------------------------------------------------------
+CHOSEN := $(if $(ONLY),$(foreach o,$(ONLY),$(filter $(o) $(o)/%,$(CI_STEPS))),$(CI_STEPS))
+test: ; @test/all.sh
+ci: $(CHOSEN:%=ci/%)
+ci-steps: ; @printf '%s\n' $(CHOSEN)
+.PHONY: test ci ci-steps $(CI_STEPS:%=ci/%)

@@ -11,8 +11,8 @@ CU_SOURCES := $(wildcard src/cuda/*.cu)
 CU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/cuda/%.o)
 CU_FLAGS   := -std=c++20 -Iinclude -Isrc -I$(B)/include
 
-# Machine code for each chip, and PTX of the newest, from which drivers make code for later ones.  CUDA_OPT=-O1 on
-# the host and -Xptxas -O1 for the chip do where it need only compile.
+# Machine code for each chip, and PTX of the newest, from which drivers make code for later ones.
+# CUDA_OPT=-O1 on the host and -Xptxas -O1 for the chip do where it need only compile.
 CUDA_OPT   ?= -O3
 GENCODE    := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
               -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))

@@ -2,7 +2,8 @@
 
 HEADERS := $(wildcard include/tapegrad/*.h include/tapegrad/*/*.h)
 OPS_TABLE := $(B)/tools/ops_table test/oracle/torch_names.txt test/composed.txt
-docs/ops.md: $(OPS_TABLE) ; @$^ $(HEADERS) > $@.new && mv $@.new $@
+$(B)/ops.md: $(OPS_TABLE) ; @$^ $(HEADERS) > $@.new && mv $@.new $@
+docs/ops.md: $(B)/ops.md ; @cp $< $@
 $(B)/tools/ops_table: FILE = -Itest
 $(B)/tools/ops_table: tools/ops_table.c $(SHARED_OBJECTS) $(B)/libtapegrad.a $(B)/flags.link
 	$(COMPILE) $< $(SHARED_OBJECTS) $(WHOLE) $(LDFLAGS) $(LIBS) $(CMOCKA) -o $@

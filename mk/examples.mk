@@ -5,7 +5,9 @@ $(B)/examples/%: examples/%.c examples/example.c examples/example.h $(B)/libtape
 	$(COMPILE) $< examples/example.c $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@
 examples: $(EXAMPLES)
 EPOCHS ?= 1
-demo: ; @tools/setup.sh && $(MAKE) -s -j2 $(B)/examples/mnist && $(B)/examples/mnist --epochs $(EPOCHS) $(ARGS)
+demo:
+	@tools/setup.sh && $(MAKE) -s -j2 $(B)/examples/mnist
+	@$(B)/examples/mnist --epochs $(EPOCHS) $(ARGS)
 
 $(B)/bench/bench: bench/bench.c $(B)/libtapegrad.a $(B)/flags.link
 	$(COMPILE) $< $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@

@@ -28,18 +28,39 @@ tests: $(TESTS)
 check: $(TESTS) ; @test/run.sh $(TESTS)
 
 # ---- under checkers ---------------------------------------------------------------------------
-# One instruction set: the sources of the kernels are the same for all.  test_nn_memory stands in for malloc, as
-# AddressSanitizer does.
+# One instruction set: the sources of the kernels are the same for all.  test_nn_memory stands in for malloc,
+# as AddressSanitizer does.
 CHECKED   := OPT="-O1 -g1" FAST=-O1 ISAS=$(if $(X86_64),avx2,base)
 UNDEFINED := undefined -fno-sanitize-recover=all
 ASAN      := $(CHECKED) B=build/asan SAN="-fsanitize=address,$(UNDEFINED)"
 UBSAN     := $(CHECKED) B=build/ubsan SAN="-fsanitize=$(UNDEFINED)"
 TSAN      := $(CHECKED) B=build/tsan CC=clang SAN=-fsanitize=thread EMU_SAN=-fsanitize=thread
-ASAN_SUITES := $(filter-out test_nn_memory,$(SUITES))
-TSAN_SUITES := test_threads test_data test_gemm test_matmul test_conv test_reduce test_attention test_rnn
+CLANG_BUILD  := B=build/clang CC=clang OPT="-O1 -g1" FAST=-O1
+ASAN_SUITES  := $(filter-out test_nn_memory,$(SUITES))
+TSAN_SUITES  := test_threads test_data test_gemm test_matmul test_conv test_reduce test_attention test_rnn
+CLANG_SUITES := test_tape test_ops test_ops_grad test_nn
+ARM64_SUITES := test_tape test_ops test_ops_grad test_nn test_gemm test_conv test_reduce test_rnn test_io \
+                test_random test_optim
 asan:  ; $(MAKE) $(ASAN) SUITES="$(ASAN_SUITES)" check
 ubsan: ; $(MAKE) $(UBSAN) check
 tsan:  ; $(MAKE) $(TSAN) SUITES="$(TSAN_SUITES)" check
+# Without BLIS: one file is compiled otherwise, and takes the place of its object.
+NOBLIS := test_gemm test_matmul
+NOBLIS_LIBS := $(filter-out -lblis,$(LIBS))
+$(B)/noblis/blis.o: FILE = -DWITHOUT_BLIS
+$(B)/noblis/blis.o: src/cpu/product/blis.c $(B)/flags ; $(COMPILE) -c $< -o $@
+$(B)/noblis/libtapegrad.a: $(B)/libtapegrad.a $(B)/noblis/blis.o
+	@cp $< $@ && $(AR) d $@ blis.o && $(AR) rs $@ $(B)/noblis/blis.o
+$(B)/noblis/test_gemm: $(B)/test/test_gemm.o $(B)/noblis/blis.o $(filter-out $(BLIS_FILE),$(GEMM_OBJECTS))
+	@$(LINK) $^ $(NOBLIS_LIBS) $(CMOCKA) -o $@
+$(B)/noblis/test_%: $(B)/test/test_%.o $(SHARED_OBJECTS) $(B)/noblis/libtapegrad.a
+	@$(LINK) $< $(SHARED_OBJECTS) $(subst $(B)/,$(B)/noblis/,$(WHOLE)) $(NOBLIS_LIBS) $(CMOCKA) -o $@
+check-noblis: $(NOBLIS:%=$(B)/noblis/%) ; @test/run.sh $^
+
 valgrind: $(B)/test/test_tape $(B)/test/test_nn ; @test/valgrind.sh $^
+TIME ?= 60
+fuzz:
+	$(MAKE) -s $(CLANG_BUILD) build/clang/libtapegrad.a
+	@test/fuzz/run.sh build/clang -max_total_time=$(TIME)
 faults: $(B)/test/test_faults ; $<
-.PHONY: tests check asan ubsan tsan valgrind faults
+.PHONY: tests check check-noblis asan ubsan tsan valgrind faults fuzz

@@ -1,72 +1,50 @@
 #!/usr/bin/env bash
-# all.sh - everything that `make test` promises, in order; stops at the first failure and says which step it was.
-#
-#   1 set-up   2 gcc: library, suites, also without AVX-512 and without AVX2   3 clang: library with strict warnings, headers as C11 and C++17   4 README's snippets
-#   5 docs/ops.md, sizes, exported symbols, installed package   6 sanitizers, valgrind   7 failing memory   8 without BLIS   9 CUDA sources: nvcc
-#   where it is, cuemu always   10 examples, briefly
+# all.sh - `make test`: the steps of mk/ci.mk, beside each other; then what each took, and the counts of all.
+# JOBS is how many at a time (default: one a core); ONLY names groups or steps ("asan fuzz").
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ -z "${TAPEGRAD_DATA:-}" ] && [ -d ../shared/data ]; then export TAPEGRAD_DATA=$PWD/../shared/data; fi
+unset MAKEFLAGS MFLAGS MAKELEVEL
+results=build/results
 jobs=${JOBS:-$(nproc)}
-make="make -s -j$jobs"
-current=
+make=(make --no-print-directory ONLY="${ONLY:-}")
 began=$(date +%s)
-step() { current=$1; printf '\n#### %s (%d s)\n' "$1" "$(($(date +%s) - began))"; }
-trap 'code=$?; [ $code -eq 0 ] || printf "\nmake test: failed in: %s\n" "$current" >&2; exit $code' EXIT
 
-step "set-up"
 tools/setup.sh test
-for tool in gcc clang clang++ g++ pkg-config objcopy valgrind; do
-    command -v "$tool" >/dev/null || { echo "$tool is missing: tools/setup.sh test installs it on Debian and Ubuntu" >&2; exit 1; }
+for tool in gcc g++ clang clang++ clang-format objcopy pkg-config cmake valgrind python3 strip readelf \
+    aarch64-linux-gnu-gcc arm-linux-gnueabihf-gcc musl-gcc qemu-aarch64; do
+    command -v "$tool" > /dev/null || {
+        echo "make test: $tool is missing; tools/setup.sh test installs it on Debian and Ubuntu" >&2
+        exit 1
+    }
 done
 
-step "gcc: the library, all suites"
-$make all
-$make check
+rm -rf "$results"
+mkdir -p "$results"
+steps=$("${make[@]}" ci-steps)
+[ -n "$steps" ] || { echo "make test: no step is called ${ONLY:-}" >&2; exit 1; }
+"${make[@]}" -k -j"$jobs" ci 2> "$results/make.log" || true
 
-step "older instruction sets: the suites of the kernels"
-test/isa.sh build
-
-step "clang: the library with its warnings as errors, the suites of the core"
-$make B=build/clang CC=clang all
-$make B=build/clang CC=clang SUITES="test_tape test_ops test_ops_grad test_nn" check
-
-step "headers as C11 and as C++17; README's snippets"
-test/headers.sh
-test/snippets.sh build
-
-step "docs/ops.md is what the descriptors say; golden files are small"
-$make build/tools/ops_table
-build/tools/ops_table test/oracle/torch_names.txt test/composed.txt include/tapegrad/*.h | diff - docs/ops.md > build/ops.diff || {
-    echo "docs/ops.md is not what the descriptors say: make docs/ops.md" >&2; head -5 build/ops.diff >&2; exit 1; }
-for name in $(sed -n 's/^\([a-z_0-9A-Z]*\) | .*/\1/p' test/composed.txt); do
-    grep -qE "tensor_${name}_?(_args)?\(" test/*/test_*.c || { echo "tensor_$name, which is made of ops, has no test" >&2; exit 1; }
+# A group a line: its steps, from when to when, CPU time, tests; a step without a result did not run.
+missing=
+for step in $steps; do [ -f "$results/$step.result" ] || missing="$missing $step"; done
+printf '\n%-12s %6s %8s %8s %8s %8s %8s\n' group steps begins ends CPU passed failed
+for group in $(printf '%s\n' $steps | cut -d/ -f1 | sort -u); do
+    cat "$results/$group"/*.result 2> /dev/null | awk -v group="$group" -v zero="$began" '
+        { passed += $1; failed += $2; cpu += $5; begins = NR == 1 || $3 < begins ? $3 : begins
+          if ($3 + $4 > ends) ends = $3 + $4 }
+        END { if (NR) printf "%-12s %6d %6d s %6d s %6d s %8d %8d\n",
+                             group, NR, begins - zero, ends - zero, cpu, passed, failed }'
 done
-[ "$(cat test/oracle/golden/*.golden test/oracle/*_golden.h | wc -c)" -lt 6000000 ] || { echo "the golden files take over 6 MB" >&2; exit 1; }
+printf '\nthe longest:\n'
+(cd "$results" && grep -H . */*.result) | sed 's/\.result:/ /' | sort -k6 -rn | head -n 12 |
+    awk '{printf "  %-40s %6.0f s of CPU time in %.0f s\n", $1, $6, $5}'
+[ -z "$missing" ] || printf '\ndid not run, for a step before them failed:%s\n' "$missing"
+failing=$(cd "$results" && awk '$2 {sub(/\.result$/, "", FILENAME); print FILENAME}' */*.result)
+[ -z "$failing" ] || { printf '\nfailed:\n'; printf '  %s\n' $failing; }
 
-step "exports, installation"
-test/exports.sh build
-test/install.sh build
-
-step "AddressSanitizer and UndefinedBehaviorSanitizer: all suites"
-$make asan
-
-step "ThreadSanitizer: threads"
-$make tsan
-
-step "valgrind: the tape"
-$make valgrind
-
-step "failing memory at every point"
-$make faults
-
-step "a build without BLIS"
-$make B=build/noblis WITHOUT_BLIS=1 SUITES="test_gemm test_matmul" check
-
-step "CUDA sources"
-test/cuda.sh build
-
-step "examples"
-test/examples.sh build
-
-printf '\nmake test: all passed in %d s\n' "$(($(date +%s) - began))"
+seconds=$(($(date +%s) - began))
+printf '\n%d steps in %d min %d s\n' "$(echo "$steps" | wc -l)" $((seconds / 60)) $((seconds % 60))
+cat "$results"/*/*.result | awk -v missing="$(echo "$missing" | wc -w)" '
+    { passed += $1; failed += $2 }
+    END { failed += missing; print passed " passed, " failed " failed"; exit failed > 0 }'

@@ -1,16 +1,18 @@
 #!/bin/sh
 # callsite_variants.sh - the call site of an error, in every way that a program and the library are built.
 #
-#   callsite_variants.sh FOLDER       builds and runs in FOLDER (made anew); ends with 1 when a variant says a wrong place
+#   callsite_variants.sh FOLDER       builds and runs in FOLDER (made anew); ends with 1 when a variant says a
+#                                     wrong place
 #
-# COMPILERS ("gcc clang") are those to try.  A small library stands for tapegrad: callsite.c and what it needs, and one
-# function that asks who called it; its code is renamed as the Makefile does.
+# COMPILERS ("gcc clang") are those to try.  A small library stands for tapegrad: callsite.c and what it
+# needs, and one function that asks who called it; its code is renamed as the Makefile does.
 set -eu
 src=$(cd "$(dirname "$0")/../src" && pwd)
 out=${1:?usage: callsite_variants.sh FOLDER}
 compilers=${COMPILERS:-gcc clang}
 for tool in $compilers objcopy strip ar; do
-    command -v "$tool" >/dev/null || { echo "callsite_variants: $tool is not installed (COMPILERS names the compilers to try)"; exit 1; }
+    command -v "$tool" >/dev/null || {
+        echo "callsite_variants: $tool is not installed (COMPILERS names the compilers to try)"; exit 1; }
 done
 rm -rf "$out"
 mkdir -p "$out/sub"
@@ -21,13 +23,16 @@ cat > library.c <<'C'
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
-#include "callsite.h"
+#include "trace/callsite.h"
 #define API __attribute__((visibility("default"), noinline))
 void tensor_probe(void);
 void tensor_probe_threads(void);
 void tensor_probe_back(void (*fn)(void));
 static volatile int wrong, sink;
-static __attribute__((noinline)) void own(void) { wrong += !callsite_in_library(__builtin_return_address(0)); }
+static __attribute__((noinline)) void own(void)
+{
+    wrong += !callsite_in_library(__builtin_return_address(0));
+}
 __attribute__((constructor)) static void begin(void) { own(); sink++; }
 static __attribute__((cold, noinline)) void cold(void) { own(); sink++; }
 static __attribute__((hot, noinline)) void hot(void) { own(); sink++; }
@@ -35,7 +40,8 @@ static __attribute__((cold, noinline)) void say(void)
 {
     char text[200];
     void *site = callsite_find();
-    if (!site || callsite_in_library(site) || !callsite_text(site, text, sizeof text)) snprintf(text, sizeof text, "nothing");
+    if (!site || callsite_in_library(site) || !callsite_text(site, text, sizeof text))
+        snprintf(text, sizeof text, "nothing");
     puts(text);
     sink++;
 }
@@ -102,11 +108,12 @@ void helper(void)
     tensor_probe(); sink++;
 }
 C
-full='program.c:8 in train|program.c:20 in main|program.c:12 in called_back|sub/body.h:4 in body|helper.c:6 in helper'
+full='program.c:8 in train|program.c:20 in main|program.c:12 in called_back|sub/body.h:4 in body'
+full="$full|helper.c:6 in helper"
 
 objects() {     # objects COMPILER FLAGS: the library's, renamed unless PLAIN is set
     rm -f lib_*.o
-    for f in library.c "$src"/callsite.c "$src"/elf_image.c "$src"/dwarf_line.c; do
+    for f in library.c "$src"/trace/callsite.c "$src"/trace/elf_image.c "$src"/trace/dwarf_line.c; do
         o=lib_$(basename "$f" .c).o
         $1 -std=gnu11 -I"$src" -fPIC -fvisibility=hidden $2 -c "$f" -o "$o"
         [ "$PLAIN" ] || objcopy $renames "$o"
@@ -116,8 +123,8 @@ objects() {     # objects COMPILER FLAGS: the library's, renamed unless PLAIN is
 }
 PLAIN=
 renames=
-for name in .text .text.unlikely .text.unlikely. .text.hot .text.hot. .text.startup .text.startup. .text.exit .text.exit.; do
-    renames="$renames --rename-section $name=tapegrad_text"
+for name in '' .unlikely .unlikely. .hot .hot. .startup .startup. .exit .exit.; do
+    renames="$renames --rename-section .text$name=tapegrad_text"
 done
 
 tried=0 failed=0
@@ -130,7 +137,8 @@ check() {       # check TITLE PROGRAM WANTED, "|" between the lines
 }
 
 for cc in $compilers; do
-    openmp=$(printf 'int main(void) { return 0; }' | $cc -fopenmp -x c - -o openmp 2>/dev/null && echo -fopenmp) || true
+    openmp=
+    ! printf 'int main(void) { return 0; }' | $cc -fopenmp -x c - -o openmp 2>/dev/null || openmp=-fopenmp
     [ "$openmp" ] || echo "callsite_variants: $cc has no OpenMP here; its threads are not tried"
     for level in -O0 -O2; do for dwarf in -gdwarf-2 -gdwarf-3 -gdwarf-4 -gdwarf-5; do
         objects "$cc" "$level $openmp"
@@ -151,7 +159,8 @@ for cc in $compilers; do
     $user -gdwarf-5 -gdwarf64 lib.a $openmp -lz -o wide
     check "$cc 64-bit DWARF" ./wide "$full"
     $cc -g "$PWD/program.c" "$PWD/helper.c" lib.a $openmp -lz -o absolute
-    printf '#!/bin/sh\n./absolute | sed s:sub/::\n' >bare.sh       # clang still knows body.h as the program named it
+    # clang still knows body.h as the program named it
+    printf '#!/bin/sh\n./absolute | sed s:sub/::\n' >bare.sh
     chmod +x bare.sh
     check "$cc absolute paths" ./bare.sh "$(echo "$full" | sed s:sub/::)"
 
@@ -167,14 +176,16 @@ for cc in $compilers; do
     strip -o stripped ./shared
     check "$cc shared, stripped program" ./stripped 'nothing|nothing|nothing|nothing|helper.c:6 in helper'
     $cc -O1 -g program.c -rdynamic -s -L. -lhelper -lprobe -Wl,-rpath,'$ORIGIN' -o stripped
-    check "$cc shared, stripped program with dynamic symbols" ./stripped 'nothing|in main|nothing|nothing|helper.c:6 in helper'
+    check "$cc shared, stripped program with dynamic symbols" ./stripped \
+        'nothing|in main|nothing|nothing|helper.c:6 in helper'
     cp libhelper.so kept.so && strip libhelper.so
     check "$cc stripped shared object" ./shared "${full%|*}|in helper"
     cp kept.so libhelper.so
 
     for san in address,undefined thread; do
         objects "$cc" "-O1 -g -fsanitize=$san"
-        $user -fsanitize=$san lib.a -lz -o san 2>/dev/null || { echo "callsite_variants: $cc cannot link -fsanitize=$san here"; continue; }
+        $user -fsanitize=$san lib.a -lz -o san 2>/dev/null || {
+            echo "callsite_variants: $cc cannot link -fsanitize=$san here"; exit 1; }
         check "$cc -fsanitize=$san" ./san "$full"
     done
 

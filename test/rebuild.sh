@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # rebuild.sh BUILD - what a change compiles again: no less than what reads the changed file, and no more.
 #
-# Works in a copy of the tree and of BUILD, which must be up to date; nearly all by "make -n", so it takes seconds.
+# Works in a copy of the tree and of BUILD, which must be up to date; nearly all by "make -n", so it takes
+# seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:?usage: rebuild.sh BUILD}
@@ -73,7 +74,8 @@ echo '/* changed */' >> src/op/reduce/softmax.c
 [ "$(digest)" = "$before" ] || { echo "rebuild: the digest depends on an op's file" >&2; failed=1; }
 echo '/* changed */' >> src/device/device.h
 [ "$(digest)" != "$before" ] || { echo "rebuild: the digest does not see device.h" >&2; failed=1; }
-for header in $(cat src/cuda/*.cu src/cuda/*.cuh | sed -n 's/^#include ["<]\([a-z_]*\/.*\)[">]/\1/p' | sort -u); do
+headers=$(cat src/cuda/*.cu src/cuda/*.cuh | sed -n 's/^#include ["<]\([a-z_]*\/.*\)[">]/\1/p' | sort -u)
+for header in $headers; do
     found=$(ls "src/$header" "include/$header" 2> /dev/null || true)
     "${make[@]}" print-digest | grep -qw "$found" || {
         echo "rebuild: plugins compile $found, which is not in DIGEST_OF of the Makefile" >&2; failed=1; }

@@ -112,7 +112,14 @@ void complain_op(const TensorOp *op, const char *format, ...) TAPEGRAD_PRINTF(2,
 /* each_sample - calls check for every sample of op. */
 void each_sample(const TensorOp *op, void (*check)(const Sample *s));
 
-/* run_registry - one cmocka test an op (argv[1]: only ops whose name matches this pattern). */
+/* Environment TAPEGRAD_SHARD=k/n: only the k-th of n parts of a suite that goes over the registry, so that
+ * parts run beside each other.  in_shard - is op number i in it?  Tests beside the registry's belong to that
+ * of op 0.
+ */
+int shards(void);
+bool in_shard(int i);
+
+/* run_registry - one cmocka test an op of the shard (argv[1]: only ops whose name matches this pattern). */
 int run_registry(int argc, char **argv, const char *group, void (*check)(const TensorOp *op));
 
 #endif

@@ -1,8 +1,9 @@
 #!/bin/sh
-# get_mnist.sh FOLDER - fetches the four files of MNIST from public mirrors; what they hold is verified by checksum.  Ends with 1
-# when it cannot.
+# get_mnist.sh FOLDER - fetches the four files of MNIST from public mirrors; what they hold is verified by
+# checksum.  Ends with 1 when it cannot.
 set -u
 folder=${1:-data/mnist}
+mirrors="https://storage.googleapis.com/cvdf-datasets/mnist https://ossci-datasets.s3.amazonaws.com/mnist"
 mkdir -p "$folder" || exit 1
 fetch() { # url file
     if command -v curl >/dev/null 2>&1; then curl -fsSL --connect-timeout 10 --max-time 120 -o "$2" "$1"
@@ -17,9 +18,10 @@ while read -r sum name; do
     file=$folder/$name
     right "$sum" "$file" && continue
     found=
-    for mirror in https://storage.googleapis.com/cvdf-datasets/mnist https://ossci-datasets.s3.amazonaws.com/mnist; do
+    for mirror in $mirrors; do
         echo "fetching $mirror/$name"
-        fetch "$mirror/$name" "$file.part" && right "$sum" "$file.part" && mv "$file.part" "$file" && found=1 && break
+        fetch "$mirror/$name" "$file.part" && right "$sum" "$file.part" || continue
+        mv "$file.part" "$file" && found=1 && break
     done
     rm -f "$file.part"
     [ -n "$found" ] || { echo "get_mnist.sh: $name could not be fetched" >&2; exit 1; }

@@ -1,10 +1,18 @@
 #!/bin/sh
-# gpu_check.sh [suite...] - one command on a machine with an NVIDIA GPU: builds for the chip that is there and runs the tests that
-# exist against cuda:0.  The last thing printed is a table, one line a step, also after a failure; 0 when nothing failed.
+# gpu_check.sh [suite...] - one command on a machine with an NVIDIA GPU: builds for the chip that is there
+# and runs the tests that exist against cuda:0.  The last thing printed is a table, one line a step, also
+# after a failure; 0 when nothing failed. gpu_check.sh --dry BUILD - the same steps where there is no GPU,
+# with the emulated device's plugin: cuda:0 must not open, and of test_emu a part of the ops runs in one
+# order.
 #
 #   B=folder   the build folder (default build/gpu)
 cd "$(dirname "$0")/.." || exit 1
-B=${B:-build/gpu}
+B=${B:-build/gpu} dry=
+if [ "${1:-}" = --dry ]; then
+    dry=1 B=${2:?usage: gpu_check.sh --dry BUILD}
+    export CUEMU_ORDER=fwd TAPEGRAD_SHARD=1/8
+    shift 2
+fi
 table='' failed=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -28,7 +36,14 @@ step() {
 
 skip() { row "$1" "not run" "$2"; }
 
-chip() { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .; }
+chip() {
+    if [ "$dry" ]; then echo 90; return; fi
+    nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .
+}
+name() {
+    if [ "$dry" ]; then echo "none: emulated"; return; fi
+    nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1
+}
 
 finish() {
     printf '\n%-28s %-8s %s\n%s' step result note "$table"
@@ -44,11 +59,15 @@ if [ -z "$CHIP" ]; then
     failed=1
     finish
 fi
-row GPU "$CHIP" "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1)"
-MAKE="make -j$(nproc) B=$B CUDA_ARCHS=$CHIP WITHOUT_BLIS=1"
-step "library" $MAKE "$B/libtapegrad.a" || finish
-step "CUDA plugin" $MAKE cuda || finish
-step "cuda:0 opens" sh -c "$MAKE $B/tapegrad && TAPEGRAD_PLUGIN_DIR=$B $B/tapegrad info | grep '^cuda:0' | grep -v 'not available'"
+row GPU "$CHIP" "$(name)"
+MAKE="make -j$(nproc) B=$B"
+[ "$dry" ] || MAKE="$MAKE CUDA_ARCHS=$CHIP WITHOUT_BLIS=1"
+step "library" $MAKE "$B/libtapegrad.a" "$B/tapegrad" || finish
+step "plugin" $MAKE $([ "$dry" ] && echo emu || echo cuda) || finish
+opens() {
+    TAPEGRAD_PLUGIN_DIR=$B "$B/tapegrad" info | grep '^cuda:0' | grep $([ "$dry" ] || echo -v) 'not available'
+}
+step "cuda:0 $([ "$dry" ] && echo 'does not open' || echo opens)" opens
 
 CMOCKA_TEST='#include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +76,8 @@ CMOCKA_TEST='#include <setjmp.h>
 #include <cmocka.h>'
 for suite in ${*:-test_cuda test_emu}; do
     if ! has "$CMOCKA_TEST" -lcmocka; then skip "$suite" "cmocka is not installed"
-    elif [ "$suite" = test_emu ] && ! command -v "${CLANGXX:-clang++}" >/dev/null; then skip "$suite" "clang++ is not installed"
+    elif [ "$suite" = test_emu ] && ! command -v "${CLANGXX:-clang++}" >/dev/null; then
+        skip "$suite" "clang++ is not installed"
     else step "$suite" sh -c "$MAKE $B/test/$suite && $B/test/$suite"
     fi
 done

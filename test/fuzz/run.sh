@@ -1,27 +1,41 @@
 #!/usr/bin/env bash
-# run.sh [SECONDS] - builds the fuzz targets with clang and runs each for so long (default 20) on a corpus made here.
-# B is the build folder (default build/fuzz).  A file that breaks a reader is left there, with the command that shows it again.
+# run.sh BUILD LIMIT - fuzzes each reader of files, on a corpus made here.  LIMIT is libFuzzer's:
+# -runs=20000, or -max_total_time=60 (seconds); `make fuzz TIME=` calls it so.
+#
+# BUILD holds a library compiled by clang; the readers, and the memory they write, are compiled again with
+# sanitizers and take the place of its objects.  A file that breaks a reader is left in BUILD/fuzz, with the
+# command that shows it again.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-seconds=${1:-20}
-build=${B:-build/fuzz}
+library=$1/libtapegrad.a limit=$2 folder=$1/fuzz
+[ -f "$library" ] || { echo "fuzz: $library is missing" >&2; exit 1; }
 for tool in clang python3; do
-    command -v "$tool" >/dev/null || { echo "fuzzing needs $tool" >&2; exit 1; }
+    command -v "$tool" > /dev/null || { echo "fuzzing needs $tool" >&2; exit 1; }
 done
-sanitize="-fsanitize=address,undefined -fno-sanitize-recover=all"
-make -s -j"${JOBS:-$(nproc)}" B="$build" CC=clang OPT="-O1 -g" SAN="$sanitize -fsanitize=fuzzer-no-link" "$build/libtapegrad.a"
-libs=$(make -s print-libs)
-rm -rf "$build/corpus"
-python3 test/fuzz/corpus.py "$build/corpus"
-for format in idx png safetensors; do
-    target=$build/fuzz_$format
+sanitize="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
+flags="-std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itest/fuzz -fvisibility=hidden -Wall -Wextra -Werror
+    -Wno-missing-field-initializers -Wno-initializer-overrides"
+mkdir -p "$folder"
+objects=
+for source in src/io/*.c src/tensor/alloc.c; do
+    object=$folder/$(basename "$source" .c).o
     # shellcheck disable=SC2086
-    clang -Iinclude -D_GNU_SOURCE -std=gnu11 -O1 -g -Wall -Wextra -Werror $sanitize -fsanitize=fuzzer "test/fuzz/fuzz_$format.c" "$build/libtapegrad.a" $libs -o "$target"
-    echo "== $format, $seconds s"
-    log=$build/$format.log
-    if ! "$target" -max_total_time="$seconds" -max_len=4096 -timeout=20 -rss_limit_mb=2048 -artifact_prefix="$build/$format-" "$build/corpus/$format" >"$log" 2>&1; then
+    clang $flags $sanitize -fsanitize=fuzzer-no-link -c "$source" -o "$object"
+    objects="$objects $object"
+done
+rm -rf "$folder/corpus"
+python3 test/fuzz/corpus.py "$folder/corpus"
+libs=$(make -s print-libs)
+for target in test/fuzz/fuzz_*.c; do
+    name=$(basename "$target" .c)
+    # shellcheck disable=SC2086
+    clang $flags $sanitize -fsanitize=fuzzer "$target" $objects "$library" $libs -o "$folder/$name"
+    log=$folder/$name.log
+    echo "== $name, $limit"
+    if ! "$folder/$name" "$limit" -seed=1 -max_len=4096 -timeout=20 -rss_limit_mb=2048 \
+        -artifact_prefix="$folder/$name-" "$folder/corpus/${name#fuzz_}" > "$log" 2>&1; then
         tail -n 40 "$log"
-        echo "failed: $target $build/$format-*" >&2
+        echo "failed: $folder/$name $folder/$name-*" >&2
         exit 1
     fi
     tail -n 1 "$log"

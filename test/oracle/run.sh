@@ -1,6 +1,7 @@
 #!/bin/sh
-# run.sh BUILD - `make oracle`: N fresh random cases of each op (OP=pattern: of those), drawn and answered by PyTorch now, against ours;
-# prints the worst case of each op, as a part of what test_golden.c allows.  SEED repeats a run; PYTHON is the interpreter that has torch.
+# run.sh BUILD - `make oracle`: N fresh random cases of each op (OP=pattern: of those), drawn and answered
+# by PyTorch now, against ours; prints the worst case of each op, as a part of what test_golden.c allows.
+# SEED repeats a run; PYTHON is the interpreter that has torch.
 set -eu
 cd "$(dirname "$0")/../.."
 usage() { echo "make oracle: $1" >&2; exit 1; }

@@ -165,7 +165,7 @@ static void what_is_not_read(void **state)
     assert_true(
         tensor_equal(tensor_addmm(nan, one, one, .beta = 0), tensor_full(SHAPE(2, 2), 2, TENSOR_F32)));
     assert_true(tensor_equal(tensor_addmm(one, nan, one, .alpha = 0), one));
-    Tensor *v = tensor_ones(SHAPE(2), TENSOR_F32), *none = tensor_full(SHAPE(2), NAN, TENSOR_F32);
+    Tensor *v = tensor_ones(SHAPE(2), TENSOR_F32);
     assert_true(tensor_equal(tensor_addmv(v, nan, v, .alpha = 0), v));
     assert_true(tensor_equal(tensor_addr(nan, v, v, .beta = 0), one));
     assert_true(

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# portable.sh - every source of the library compiles, without a warning, where pointers have 32 bits and
+# with musl; -fsyntax-only, so it takes seconds.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+# png.h and zlib.h are the same for all machines.
+mkdir "$folder/include"
+for header in png pngconf pnglibconf zlib zconf; do
+    ln -s "$(printf '#include <%s.h>\n' $header | gcc -E -x c - 2> /dev/null |
+        sed -n "s|^# 1 \"\(/.*/$header\.h\)\".*|\1|p" | head -n 1)" "$folder/include/$header.h"
+done
+printf '#define TAPEGRAD_OPS_DIGEST ""\n' > "$folder/include/ops_digest.h"
+warnings="-Wall -Wextra -Wno-override-init -Wno-missing-field-initializers -Werror"
+kernels=$(find src -name '*_kernel.c' -o -name '*_kernels.c')
+others=$(find src nn optim -name '*.c' | grep -vxF "$kernels")
+for compiler in arm-linux-gnueabihf-gcc musl-gcc; do
+    command="$compiler -std=gnu11 -fsyntax-only $warnings -fopenmp-simd -DWITHOUT_BLIS -DONE_ISA=base
+        -Iinclude -Isrc -idirafter $folder/include"
+    # shellcheck disable=SC2086
+    { echo "$others" | xargs -n 20 -P "$(nproc)" $command
+      echo "$kernels" | xargs -n 3 -P "$(nproc)" $command -DISA=base; }
+    echo "portable: compiles with $compiler"
+done

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# style.sh - what HACKING.md says of the sources: files of at most 600 lines, lines of at most 110 columns,
+# the layout of clang-format 14, no path of somebody's machine.  Without git, of all files that git would
+# list.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+failed=0
+complain() { echo "style: $*" >&2; failed=1; }
+list() {
+    git ls-files --cached --others --exclude-standard -- "$@" |
+        while read -r f; do [ ! -f "$f" ] || echo "$f"; done
+}
+golden='golden\.h$'
+sources=$(list '*.c' '*.h' '*.hpp' '*.cpp' '*.cu' '*.cuh' | grep -vE "$golden")
+scripts=$(list '*.sh' '*.py' '*.mk' Makefile .ci/run)
+pages=$(list '*.md' | grep -v '^docs/ops.md$')
+
+# Columns, not bytes; the rows of tables in pages are as long as they must be.
+for f in $sources $scripts include/tapegrad/ops.def; do
+    lines=$(wc -l < "$f")
+    [ "$lines" -le 600 ] || complain "$f has $lines lines, over 600"
+done
+export LC_ALL=C.UTF-8
+# shellcheck disable=SC2086
+wide=$(grep -nHE '^.{111,}' $sources $scripts $pages | grep -vE '\.md:[0-9]+:\|' | cut -d: -f1,2 || true)
+[ -z "$wide" ] || complain "lines over 110 columns:
+$wide"
+
+# test_callsite.c counts its own lines.
+for f in $sources; do
+    case $f in test/trace/test_callsite.c) continue ;; esac
+    clang-format --dry-run -Werror "$f" > /dev/null 2>&1 || complain "$f is not as clang-format -i leaves it"
+done
+path='(^|[^a-zA-Z0-9_.$}"])/(home|root|work|Users)/[a-z]'
+paths=$(list | grep -vE "$golden|\.golden$" | xargs grep -nIE "$path" |
+    grep -v '^test/style.sh:' || true)
+[ -z "$paths" ] || complain "paths of a machine:
+$paths"
+[ "$failed" = 0 ] && echo "style: $(echo "$sources" | wc -l) sources, $(echo "$scripts" | wc -l) scripts"
+exit $failed
