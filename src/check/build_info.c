@@ -1,7 +1,7 @@
 /* build_info.c - what this build and this machine can do: the text of `tapegrad info`. */
 #include <stdio.h>
 #include "cpu/product/gemm.h"
-#include "op/linalg/lapack.h"
+#include "cpu/linalg/lapack.h"
 #include "tensor/core.h"
 
 const char *tensor_build_info(void)

@@ -204,6 +204,61 @@ static void test_vectors_or_matrices(void **state)
                         tensor_expand(tensor_select(b, 0, 0), SHAPE(2, 2)), 0, tight);
 }
 
+/* PyTorch's inverse of a singular matrix is what its division leaves; here it is NaN, so nobody takes it for
+ * one. */
+static void test_info_tells_singular_matrices(void **state)
+{
+    (void)state;
+    Tensor *a = tensor_stack(TENSORS(MAT(2, 2, 0, 0, 1), MAT(2, 1, 2, 2, 4), MAT(2, 0, 1, 0, 1)));
+    const TensorInvEx y = tensor_inv_ex(a);
+    const int32_t want[3] = { 0, 2, 1 };
+    Tensor *info = tensor_from_data(want, SHAPE(3), TENSOR_I32);
+    assert_true(tensor_equal(y.info, info));
+    assert_tensor_close(tensor_select(y.inverse, 0, 0), MAT(2, .5, 0, 0, 1), 0, 0);
+    assert_true(isnan(tensor_get(y.inverse, DIMS(1, 0, 0))) && isnan(tensor_get(y.inverse, DIMS(2, 1, 1))));
+    const TensorSolveEx x = tensor_solve_ex(a, tensor_ones(SHAPE(4, 1, 2, 1), TENSOR_F64));
+    assert_true(tensor_equal(x.info, info)); /* of a's batch, not of the joint one */
+    assert_int_equal(tensor_ndim(x.result), 4);
+    const TensorSolveEx one =
+        tensor_solve_ex(tensor_select(a, 0, 1), tensor_ones(SHAPE(3, 2, 1), TENSOR_F64));
+    assert_true(tensor_ndim(one.info) == 0 && tensor_item(one.info) == 2);
+    Tensor *leaf = tensor_requires_grad_(tensor_clone(a), true),
+           *g = tensor_gradients(tensor_sum(tensor_inv_ex(leaf).inverse), leaf);
+    assert_true(isfinite(tensor_get(g, DIMS(0, 0, 0))) && isnan(tensor_get(g, DIMS(1, 0, 0))));
+}
+
+static void test_lu_at_any_size(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = { { 3, 3 }, { 70, 70 }, { 70, 20 }, { 20, 70 }, { 64, 64 } };
+    for (int i = 0; i < 5; i++) {
+        Tensor *a = noise(SHAPE(2, shapes[i][0], shapes[i][1]), 7);
+        const TensorLu f = tensor_lu(a);
+        assert_tensor_close(tensor_matmul(f.p, tensor_matmul(f.l, f.u)), a, 0, 1e-12);
+        if (shapes[i][0] != shapes[i][1]) continue;
+        const TensorLuFactor packed = tensor_lu_factor(a);
+        Tensor *b = noise(SHAPE(2, shapes[i][0], 3), 8);
+        assert_tensor_close(tensor_lu_solve(packed.lu, packed.pivots, b), tensor_solve(a, b), 1e-9, 1e-9);
+    }
+    Tensor *singular = MAT(2, 1, 2, 2, 4);
+    assert_true(tensor_get(tensor_lu(singular).u, DIMS(1, 1)) == 0);
+    assert_null(tensor_lu_factor(singular).lu);
+    assert_says(TENSOR_EVALUE, "[2, 2] is singular: pivot 2 is zero");
+}
+
+static void test_cond_of_a_singular_matrix_is_infinite(void **state)
+{
+    (void)state;
+    Tensor *singular = MAT(2, 1, 2, 2, 4), *zero = tensor_zeros(SHAPE(2, 2), TENSOR_F64);
+    static const double inverse[] = { TENSOR_FRO, 1, -1, INFINITY, -INFINITY };
+    for (int i = 0; i < 5; i++) {
+        assert_true(isinf(tensor_item(tensor_cond(singular, inverse[i]))));
+        assert_true(isinf(tensor_item(tensor_cond(zero, inverse[i]))));
+    }
+    assert_true(tensor_item(tensor_cond(singular)) > 1e15);
+    assert_true(isnan(tensor_item(tensor_cond(zero))));
+}
+
 /* ---- what cannot be done --------------------------------------------------------------------- */
 
 static void test_errors_name_the_matrix_of_the_batch(void **state)
@@ -425,6 +480,9 @@ int main(void)
         TEST(test_narrow_dtypes_are_rounded_once),
         TEST(test_argument_orders_and_defaults),
         TEST(test_vectors_or_matrices),
+        TEST(test_info_tells_singular_matrices),
+        TEST(test_lu_at_any_size),
+        TEST(test_cond_of_a_singular_matrix_is_infinite),
         TEST(test_errors_name_the_matrix_of_the_batch),
         TEST(test_qr_complete_of_a_tall_matrix_has_no_gradient),
         TEST(test_det_of_a_singular_matrix_has_its_cofactors_as_gradient),

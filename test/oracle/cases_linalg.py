@@ -108,6 +108,130 @@ def _():
     return torch.linalg.inv, [matrix(*batch(), n, n)], {}
 
 
+@op("inv_ex")
+def inv_ex():
+    for s in ((3, 3), (2, 2, 2), (1, 1), (0, 0), (2, 0, 0), (0, 3, 3)):
+        yield torch.linalg.inv_ex, [matrix(*s)], {}
+    yield (lambda a: torch.linalg.inv_ex(a, check_errors=True)), [matrix(3, 3)], {"check_errors": True}
+
+
+@random("inv_ex")
+def _():
+    n = size()
+    return torch.linalg.inv_ex, [matrix(*batch(), n, n)], {}
+
+
+def solve_ex_call(left):
+    return lambda a, b: torch.linalg.solve_ex(a, b, left=left)
+
+
+@op("solve_ex")
+def solve_ex():
+    for a, b, left in (
+        ((3, 3), (3, 2), True),
+        ((3, 3), (3,), True),
+        ((2, 3, 3), (2, 3), True),
+        ((3, 3), (2, 3), False),
+        ((0, 0), (0, 2), True),
+        ((2, 2, 2), (2, 1), True),
+    ):
+        yield solve_ex_call(left), [matrix(*a), uniform(*b)], {"left": left}
+
+
+@random("solve_ex")
+def _():
+    s, n, k = batch(), size(), size(3)
+    left = chance(0.7)
+    return solve_ex_call(left), [matrix(*s, n, n), floats(*s, *((n, k) if left else (k, n)))], {"left": left}
+
+
+# ---- LU
+def shuffled(x):
+    rows = list(range(x.shape[-2]))
+    for i in range(len(rows)):
+        j = number(0, i)
+        rows[i], rows[j] = rows[j], rows[i]
+    return x[..., rows, :].contiguous()
+
+
+LU_SHAPES = ((3, 3), (2, 2, 2), (3, 2), (2, 4), (1, 1), (0, 3), (3, 0), (0, 2, 2), (6, 6), (2, 1, 4, 3))
+
+
+def random_rectangle():
+    return shuffled(matrix(*batch(), size(), size()))
+
+
+OPS["lu"] = lambda: ((torch.linalg.lu, [shuffled(matrix(*s))], {}) for s in LU_SHAPES)
+OPS["lu_factor"] = lambda: ((torch.linalg.lu_factor, [shuffled(matrix(*s))], {}) for s in LU_SHAPES)
+RANDOM["lu"] = lambda: (torch.linalg.lu, [random_rectangle()], {})
+RANDOM["lu_factor"] = lambda: (torch.linalg.lu_factor, [random_rectangle()], {})
+
+
+def lu_solve_case(a, b, p):
+    lu, pivots = torch.linalg.lu_factor(shuffled(matrix(*a)))
+    return (lambda f, i, b: torch.linalg.lu_solve(f, i, b, **p)), [lu.float().double(), pivots, b], p
+
+
+@op("lu_solve")
+def lu_solve():
+    for a, b in (
+        ((3, 3), (3, 2)),
+        ((2, 2, 2), (2, 2, 1)),
+        ((3, 3), (4, 3, 2)),
+        ((2, 3, 3), (3, 1)),
+        ((0, 0), (0, 2)),
+    ):
+        for left in (True, False):
+            for adjoint in (False, True):
+                other = b if left else (*b[:-2], b[-1], b[-2])
+                yield lu_solve_case(a, uniform(*other), {"left": left, "adjoint": adjoint})
+
+
+@random("lu_solve")
+def _():
+    s, n, k = batch(), size(), size(3)
+    p = {"left": chance(0.6), "adjoint": chance(0.4)}
+    a, b = (s, narrower_batch(s)) if chance(0.5) else (narrower_batch(s), s)
+    return lu_solve_case((*a, n, n), floats(*b, *((n, k) if p["left"] else (k, n))), p)
+
+
+# ---- the condition number
+ORDS = {
+    2: None,
+    -2: -2,
+    101: "fro",
+    102: "nuc",
+    1: 1,
+    -1: -1,
+    float("inf"): float("inf"),
+    -float("inf"): -float("inf"),
+}
+
+
+def cond_case(p, s):
+    """PyTorch's backward fails where it takes the inverse: it fills that in place."""
+    x, ord = shuffled(matrix(*s)), ORDS[p]
+    if p in (2, -2, 102) or not x.numel():
+        return (lambda x: torch.linalg.cond(x, ord)), [x], {"p": float(p)}
+    norm = torch.linalg.matrix_norm
+    assert torch.allclose(torch.linalg.cond(x, ord), norm(x, ord) * norm(torch.linalg.inv(x), ord))
+    return (lambda x: norm(x, ord) * norm(torch.linalg.inv(x), ord)), [x], {"p": float(p)}
+
+
+@op("cond")
+def cond():
+    for p in ORDS:
+        for s in ((3, 3), (2, 4, 4), (0, 0), (1, 1)):
+            yield cond_case(p, s)
+    yield cond_case(2, (3, 2))
+
+
+@random("cond")
+def _():
+    p, n = choice(list(ORDS)), size()
+    return cond_case(p, (*batch(), n, n))
+
+
 def triangular(p):
     return lambda a, b: torch.linalg.solve_triangular(
         a, b, upper=p["upper"], left=p["left"], unitriangular=p["unitriangular"]
@@ -219,7 +343,7 @@ def _():
 
 
 def qr_call(p):
-    return lambda a: torch.linalg.qr(a, mode="complete" if p["complete"] else "reduced")
+    return lambda a: torch.linalg.qr(a, mode=p["mode"])
 
 
 @op("qr")
@@ -238,18 +362,18 @@ def qr():
         (0, 3, 3),
         (40, 12),
     ):
-        yield qr_call({"complete": False}), [matrix(*s)], {"complete": False}
+        yield qr_call({"mode": "reduced"}), [matrix(*s)], {"mode": "reduced"}
     for s in ((3, 3), (3, 5), (0, 3), (0, 3, 3)):
-        yield qr_call({"complete": True}), [matrix(*s)], {"complete": True}
+        yield qr_call({"mode": "complete"}), [matrix(*s)], {"mode": "complete"}
     for s in ((4, 3), (2, 5, 1), (3, 0)):
-        yield qr_call({"complete": True}), [matrix(*s)], {"complete": True}, (0,)
+        yield qr_call({"mode": "complete"}), [matrix(*s)], {"mode": "complete"}, (0,)
 
 
 @random("qr")
 def _():
     m, n = size(), size()
-    p = {"complete": chance(0.3)}
-    return qr_call(p), [matrix(*batch(), m, n)], p, (0,) if p["complete"] and m > n else ()
+    p = {"mode": "complete" if chance(0.3) else "reduced"}
+    return qr_call(p), [matrix(*batch(), m, n)], p, (0,) if p["mode"] == "complete" and m > n else ()
 
 
 def signs(v):

@@ -94,14 +94,19 @@
 
 /* torch.linalg's own names; tensor_linalg_norm, _vector_norm and _matrix_norm are functions. */
 #define tensor_linalg_cholesky tensor_cholesky
-#define tensor_linalg_cross(...) tensor_cross_args((TensorCrossArgs){ .dim = -1, .a = __VA_ARGS__ })
+#define tensor_linalg_cond tensor_cond
+#define tensor_linalg_cross(...) TENSOR_CALL_(tensor_cross_args, TensorCrossArgs, .dim = -1, .a = __VA_ARGS__)
 #define tensor_linalg_det tensor_det
 #define tensor_linalg_diagonal(...) \
     tensor_diagonal_args((TensorDiagonalArgs){ .dim1 = -2, .dim2 = -1, .input = __VA_ARGS__ })
 #define tensor_linalg_eigh tensor_eigh
 #define tensor_linalg_eigvalsh tensor_eigvalsh
 #define tensor_linalg_inv tensor_inv
+#define tensor_linalg_inv_ex tensor_inv_ex
 #define tensor_linalg_lstsq tensor_lstsq
+#define tensor_linalg_lu tensor_lu
+#define tensor_linalg_lu_factor tensor_lu_factor
+#define tensor_linalg_lu_solve tensor_lu_solve
 #define tensor_linalg_matmul tensor_matmul
 #define tensor_linalg_matrix_power tensor_matrix_power
 #define tensor_linalg_matrix_rank tensor_matrix_rank
@@ -110,11 +115,14 @@
 #define tensor_linalg_qr tensor_qr
 #define tensor_linalg_slogdet tensor_slogdet
 #define tensor_linalg_solve tensor_solve
+#define tensor_linalg_solve_ex tensor_solve_ex
 #define tensor_linalg_solve_triangular tensor_solve_triangular
 #define tensor_linalg_svd tensor_svd
 #define tensor_linalg_svdvals tensor_svdvals
-#define tensor_linalg_vander(...) \
-    tensor_vander_args((TensorVanderArgs){ .n = -1, .increasing = true, .input = __VA_ARGS__ })
+#define tensor_linalg_vecdot tensor_vecdot
+#define tensor_linalg_vander(...)                                                                  \
+    TENSOR_CALL_(tensor_vander_args, TensorVanderArgs, TENSOR_VANDER_DEFAULTS, .increasing = true, \
+                 .input = __VA_ARGS__)
 
 /* torch.special's. */
 #define tensor_special_digamma tensor_digamma

@@ -9,16 +9,18 @@
  * Here tensor_foo is torch.linalg.foo, also where an older torch.foo of other defaults exists (svd, qr,
  * solve).  Matrices are the last two dims [m, n]; dims before them are batches.  Sizes may be 0.
  *
- * LAPACK does the work; systems, determinants and Cholesky factors of at most 64 rows need none.  It is no
- * dependency of the library: it is looked for at the first call: liblapack.so.3, OpenBLAS, MKL, or the
- * library that the environment variable TAPEGRAD_LAPACK names, and that alone.  Without one these functions
- * fail (EDEVICE) and say what to install.  They run on the CPU, in the calling thread.
+ * LAPACK does the work; systems, LU and Cholesky factors and determinants of at most 64 rows need none.  It
+ * is no dependency of the library: it is looked for at the first call: liblapack.so.3, OpenBLAS, MKL, or the
+ * library that the environment variable TAPEGRAD_LAPACK names, and that alone (it is not read in a program
+ * with raised rights).  Without one these functions fail (EDEVICE) and say what to install.  They run on the
+ * CPU, in the calling thread.
  *
  * f32, f16 and bf16 compute in f64, forward and backward, and are rounded once (PyTorch has no halves here).
- * Gradients are PyTorch's and have gradients of any order.  Unless said otherwise: ESHAPE: no matrix, not
- * square where it must be, or sizes that do not fit.  EDTYPE: not floating.  EVALUE: a matrix that is
- * singular, or not positive-definite, or, for cholesky, svd and eigh and what is made of them, not finite
- * (the others give NaN, as PyTorch does); the text says which one of the batch. */
+ * Gradients are PyTorch's and have gradients of any order.  Unless said otherwise:
+ *   ESHAPE  no matrix, not square where it must be, or sizes that do not fit
+ *   EDTYPE  not floating, or operands of two dtypes
+ *   EVALUE  a matrix that is singular, or not positive-definite, or, for cholesky, svd and eigh and what is
+ * made of them, not finite (the others give NaN, as PyTorch does); the text says which one of the batch */
 #ifndef TAPEGRAD_OPS_LINALG_H
 #define TAPEGRAD_OPS_LINALG_H
 
@@ -33,96 +35,179 @@ extern "C" {
 
 typedef struct TensorSolveArgs {
     Tensor *a, *b;
-    bool left; /* default true; false: x a = b */
+    bool left; /* a x = b; false: x a = b */
 } TensorSolveArgs;
+#define TENSOR_SOLVE_DEFAULTS .left = true
+TAPEGRAD_API extern const TensorSolveArgs tensor_solve_defaults;
 
 /* tensor_solve - x with a x = b for square a [..., n, n] and b [..., n, k]; batches broadcast.  b [n], or of
- * a's shape without its last dim, is one vector for each matrix. tensor_inv, tensor_inverse - the inverse.
- * Prefer solve where the inverse is only multiplied. */
-#define tensor_solve(...) tensor_solve_args((TensorSolveArgs){ .left = true, .a = __VA_ARGS__ })
+ * a's shape without its last dim, is one vector for each matrix.
+ * tensor_inv, tensor_inverse - the inverse.  Prefer solve where the inverse is only multiplied. */
+#define tensor_solve(...) \
+    TENSOR_CALL_(tensor_solve_args, TensorSolveArgs, TENSOR_SOLVE_DEFAULTS, .a = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_solve_args(TensorSolveArgs args);
 TAPEGRAD_API Tensor *tensor_inv(Tensor *a);
 TAPEGRAD_API Tensor *tensor_inverse(Tensor *a);
 
+typedef struct TensorSolveExArgs {
+    Tensor *a, *b;
+    bool left;
+    bool check_errors; /* a singular matrix is an error after all */
+} TensorSolveExArgs;
+#define TENSOR_SOLVE_EX_DEFAULTS .left = true, .check_errors = false
+TAPEGRAD_API extern const TensorSolveExArgs tensor_solve_ex_defaults;
+typedef struct TensorSolveEx {
+    Tensor *result, *info;
+} TensorSolveEx;
+
+typedef struct TensorInvExArgs {
+    Tensor *a;
+    bool check_errors;
+} TensorInvExArgs;
+#define TENSOR_INV_EX_DEFAULTS .check_errors = false
+TAPEGRAD_API extern const TensorInvExArgs tensor_inv_ex_defaults;
+typedef struct TensorInvEx {
+    Tensor *inverse, *info;
+} TensorInvEx;
+
+/* tensor_solve_ex, tensor_inv_ex - the same without an error for a singular matrix: info, i32 of a's batch,
+ * is 0, or the pivot (from 1) that is zero; the result is NaN there (PyTorch's: what was left of the
+ * division). */
+#define tensor_solve_ex(...) \
+    TENSOR_CALL_(tensor_solve_ex_args, TensorSolveExArgs, TENSOR_SOLVE_EX_DEFAULTS, .a = __VA_ARGS__)
+#define tensor_inv_ex(...) \
+    TENSOR_CALL_(tensor_inv_ex_args, TensorInvExArgs, TENSOR_INV_EX_DEFAULTS, .a = __VA_ARGS__)
+TAPEGRAD_API TensorSolveEx tensor_solve_ex_args(TensorSolveExArgs args);
+TAPEGRAD_API TensorInvEx tensor_inv_ex_args(TensorInvExArgs args);
+
 typedef struct TensorSolveTriangularArgs {
     Tensor *a, *b;
-    bool upper, left, unitriangular; /* false, true, false */
+    bool upper, left, unitriangular;
 } TensorSolveTriangularArgs;
-
-/* tensor_solve_triangular - the same for a triangular a, lower unless .upper; the other triangle is not read,
- * nor the diagonal with .unitriangular (it counts as 1).  b is a matrix, batches broadcast.  A zero on the
- * diagonal gives infinities or NaN. tensor_triangular_solve - torch.triangular_solve: b first, .upper = true,
- * and .transpose for a^T x = b. */
-#define tensor_solve_triangular(...) \
-    tensor_solve_triangular_args((TensorSolveTriangularArgs){ .left = true, .a = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_solve_triangular_args(TensorSolveTriangularArgs args);
+#define TENSOR_SOLVE_TRIANGULAR_DEFAULTS .upper = false, .left = true, .unitriangular = false
+TAPEGRAD_API extern const TensorSolveTriangularArgs tensor_solve_triangular_defaults;
 
 typedef struct TensorTriangularSolveArgs {
     Tensor *b, *a;
-    bool upper, transpose, unitriangular; /* true, false, false */
+    bool upper, transpose, unitriangular;
 } TensorTriangularSolveArgs;
-#define tensor_triangular_solve(...) \
-    tensor_triangular_solve_args((TensorTriangularSolveArgs){ .upper = true, .b = __VA_ARGS__ })
+#define TENSOR_TRIANGULAR_SOLVE_DEFAULTS .upper = true, .transpose = false, .unitriangular = false
+TAPEGRAD_API extern const TensorTriangularSolveArgs tensor_triangular_solve_defaults;
+
+/* tensor_solve_triangular - tensor_solve for a triangular a, lower unless .upper; the other triangle is not
+ * read, nor the diagonal with .unitriangular (it counts as 1).  b is a matrix, batches broadcast.  A zero on
+ * the diagonal gives infinities or NaN. tensor_triangular_solve - torch.triangular_solve: b first, upper by
+ * default, .transpose for a^T x = b. */
+#define tensor_solve_triangular(...)                                                                        \
+    TENSOR_CALL_(tensor_solve_triangular_args, TensorSolveTriangularArgs, TENSOR_SOLVE_TRIANGULAR_DEFAULTS, \
+                 .a = __VA_ARGS__)
+#define tensor_triangular_solve(...)                                                                        \
+    TENSOR_CALL_(tensor_triangular_solve_args, TensorTriangularSolveArgs, TENSOR_TRIANGULAR_SOLVE_DEFAULTS, \
+                 .b = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_solve_triangular_args(TensorSolveTriangularArgs args);
 TAPEGRAD_API Tensor *tensor_triangular_solve_args(TensorTriangularSolveArgs args);
 
 typedef struct TensorPinvArgs {
     Tensor *a;
-    double atol, rtol; /* singular values <= max(atol, rtol s_0) count as 0.  Left out: 0, and eps max(m, n)
-                        * of a's dtype (0 if atol is given and above 0) */
+    double atol, rtol; /* singular values <= max(atol, rtol s_0) count as 0.  Negative, as by default: 0, and
+                        * eps max(m, n) of a's dtype (0 if atol is above 0) */
 } TensorPinvArgs;
-
-/* tensor_pinv - the Moore-Penrose inverse [..., n, m] of a [..., m, n].   tensor_matrix_rank - i64 [...]: the
- * count of singular values above that bound.   tensor_lstsq - pinv(a) b, the x of least |a x - b| and least
- * |x|; b as in tensor_solve. */
-#define tensor_pinv(...) tensor_pinv_args((TensorPinvArgs){ .atol = -1, .rtol = -1, .a = __VA_ARGS__ })
-#define tensor_matrix_rank(...) \
-    tensor_matrix_rank_args((TensorPinvArgs){ .atol = -1, .rtol = -1, .a = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_pinv_args(TensorPinvArgs args);
+#define TENSOR_PINV_DEFAULTS .atol = -1, .rtol = -1
+TAPEGRAD_API extern const TensorPinvArgs tensor_pinv_defaults;
 
 typedef struct TensorPinverseArgs {
     Tensor *a;
-    double rcond; /* 1e-15 */
+    double rcond;
 } TensorPinverseArgs;
+#define TENSOR_PINVERSE_DEFAULTS .rcond = 1e-15
+TAPEGRAD_API extern const TensorPinverseArgs tensor_pinverse_defaults;
 
-/* tensor_pinverse(a, rcond) - torch.pinverse: tensor_pinv with .rtol = rcond. */
-#define tensor_pinverse(...) tensor_pinverse_args((TensorPinverseArgs){ .rcond = 1e-15, .a = __VA_ARGS__ })
+/* tensor_pinv        - the Moore-Penrose inverse [..., n, m] of a [..., m, n]
+ * tensor_pinverse    - torch.pinverse: tensor_pinv with .rtol = rcond
+ * tensor_matrix_rank - i64 [...]: the count of singular values above that bound
+ * tensor_lstsq       - pinv(a) b: the x of least |a x - b|, and of least |x| among those; b as in
+ * tensor_solve */
+#define tensor_pinv(...) \
+    TENSOR_CALL_(tensor_pinv_args, TensorPinvArgs, TENSOR_PINV_DEFAULTS, .a = __VA_ARGS__)
+#define tensor_matrix_rank(...) \
+    TENSOR_CALL_(tensor_matrix_rank_args, TensorPinvArgs, TENSOR_PINV_DEFAULTS, .a = __VA_ARGS__)
+#define tensor_pinverse(...) \
+    TENSOR_CALL_(tensor_pinverse_args, TensorPinverseArgs, TENSOR_PINVERSE_DEFAULTS, .a = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_pinv_args(TensorPinvArgs args);
 TAPEGRAD_API Tensor *tensor_pinverse_args(TensorPinverseArgs args);
 TAPEGRAD_API Tensor *tensor_matrix_rank_args(TensorPinvArgs args);
 TAPEGRAD_API Tensor *tensor_lstsq(Tensor *a, Tensor *b);
 
-/* ---- determinants -------------------------------------------------------------------------------
- * tensor_det - [...], 1 for 0x0.  The gradient is that of the cofactors, also for a singular matrix (PyTorch
- * gives 0 there, unless it records). tensor_slogdet - the determinant's sign (no gradient) and the logarithm
- * of its magnitude; 0 and -inf, with a gradient that is NaN, for a singular matrix.   tensor_logdet - that
- * logarithm; NaN, with gradient 0, for a negative determinant. */
+/* ---- determinants ---------------------------------------------------------------------------- */
+
 typedef struct TensorSlogdet {
     Tensor *sign, *logabsdet;
 } TensorSlogdet;
+
+/* tensor_det     - [...], 1 for 0x0.  The gradient is that of the cofactors, also for a singular matrix
+ * (PyTorch gives 0 there, unless it records). tensor_slogdet - the determinant's sign (no gradient) and the
+ * logarithm of its magnitude; 0 and -inf, with a gradient that is NaN, for a singular matrix. tensor_logdet
+ * - that logarithm; NaN, with gradient 0, for a negative determinant. */
 TAPEGRAD_API Tensor *tensor_det(Tensor *a);
 TAPEGRAD_API TensorSlogdet tensor_slogdet(Tensor *a);
 TAPEGRAD_API Tensor *tensor_logdet(Tensor *a);
 
 /* ---- factorisations -------------------------------------------------------------------------- */
 
+typedef struct TensorLu {
+    Tensor *p, *l, *u;
+} TensorLu;
+typedef struct TensorLuFactor {
+    Tensor *lu, *pivots;
+} TensorLuFactor;
+
+/* tensor_lu        - a = p l u for a [m, n], k = min(m, n): p [m, m] of 0 and 1 (no gradient), l [m, k] with
+ * 1 on the diagonal, u [k, n]. tensor_lu_factor - l and u in one matrix [m, n], without the diagonal of l,
+ * and pivots, i32 [k]: row i was exchanged with row pivots[i], from 1 on.  EVALUE: a zero on u's diagonal.
+ * Gradients need the first k rows and columns of p^T a to be regular. */
+TAPEGRAD_API TensorLu tensor_lu(Tensor *a);
+TAPEGRAD_API TensorLuFactor tensor_lu_factor(Tensor *a);
+
+typedef struct TensorLuSolveArgs {
+    Tensor *lu, *pivots, *b;
+    bool left, adjoint; /* left false: x a = b; adjoint: a^T in the place of a */
+} TensorLuSolveArgs;
+#define TENSOR_LU_SOLVE_DEFAULTS .left = true, .adjoint = false
+TAPEGRAD_API extern const TensorLuSolveArgs tensor_lu_solve_defaults;
+
+/* tensor_lu_solve - x with a x = b from the results of lu_factor of square a; b [..., n, k], batches
+ * broadcast. EDTYPE: pivots that are not i32.  EVALUE: pivots outside 1 .. n. */
+#define tensor_lu_solve(...) \
+    TENSOR_CALL_(tensor_lu_solve_args, TensorLuSolveArgs, TENSOR_LU_SOLVE_DEFAULTS, .lu = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_lu_solve_args(TensorLuSolveArgs args);
+
 typedef struct TensorCholeskyArgs {
     Tensor *a;
     bool upper;
 } TensorCholeskyArgs;
-
-/* tensor_cholesky - lower triangular l with l l^T = a, or u with u^T u = a; only that triangle of a is read,
- * and a taken as symmetric: so is its gradient. tensor_cholesky_solve(b, l) - x with l l^T x = b (.upper: l^T
- * l x = b); the gradient of what is not read of l is 0. tensor_cholesky_inverse(l) - the inverse of l l^T
- * (.upper: of l^T l). */
-#define tensor_cholesky(...) tensor_cholesky_args((TensorCholeskyArgs){ .a = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_cholesky_args(TensorCholeskyArgs args);
+#define TENSOR_CHOLESKY_DEFAULTS .upper = false
+TAPEGRAD_API extern const TensorCholeskyArgs tensor_cholesky_defaults;
 
 typedef struct TensorCholeskySolveArgs {
     Tensor *b, *l;
     bool upper;
 } TensorCholeskySolveArgs;
-#define tensor_cholesky_solve(...) tensor_cholesky_solve_args((TensorCholeskySolveArgs){ .b = __VA_ARGS__ })
+#define TENSOR_CHOLESKY_SOLVE_DEFAULTS .upper = false
+TAPEGRAD_API extern const TensorCholeskySolveArgs tensor_cholesky_solve_defaults;
+
+/* tensor_cholesky            - lower triangular l with l l^T = a, or, .upper, u with u^T u = a; only that
+ * triangle of a is read, and a taken as symmetric: so is its gradient tensor_cholesky_solve(b, l) - x with l
+ * l^T x = b (.upper: l^T l x = b); the gradient of what is not read of l is 0 tensor_cholesky_inverse(l) -
+ * the inverse of l l^T (.upper: of l^T l) */
+#define tensor_cholesky(...) \
+    TENSOR_CALL_(tensor_cholesky_args, TensorCholeskyArgs, TENSOR_CHOLESKY_DEFAULTS, .a = __VA_ARGS__)
+#define tensor_cholesky_solve(...)                                                                    \
+    TENSOR_CALL_(tensor_cholesky_solve_args, TensorCholeskySolveArgs, TENSOR_CHOLESKY_SOLVE_DEFAULTS, \
+                 .b = __VA_ARGS__)
+#define tensor_cholesky_inverse(...) \
+    TENSOR_CALL_(tensor_cholesky_inverse_args, TensorCholeskyArgs, TENSOR_CHOLESKY_DEFAULTS, .a = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_cholesky_args(TensorCholeskyArgs args);
 TAPEGRAD_API Tensor *tensor_cholesky_solve_args(TensorCholeskySolveArgs args);
-#define tensor_cholesky_inverse(...) tensor_cholesky_inverse_args((TensorCholeskyArgs){ .a = __VA_ARGS__ })
 TAPEGRAD_API Tensor *tensor_cholesky_inverse_args(TensorCholeskyArgs args);
 
 typedef enum TensorQrMode {
@@ -134,6 +219,8 @@ typedef struct TensorQrArgs {
     Tensor *a;
     TensorQrMode mode;
 } TensorQrArgs;
+#define TENSOR_QR_DEFAULTS .mode = TENSOR_QR_REDUCED
+TAPEGRAD_API extern const TensorQrArgs tensor_qr_defaults;
 typedef struct TensorQr {
     Tensor *q, *r;
 } TensorQr;
@@ -141,66 +228,34 @@ typedef struct TensorQr {
 /* tensor_qr - a = q r, q of orthonormal columns, r upper triangular, signs as LAPACK gives them.  The
  * gradient needs the first k columns of a to be independent.  Backward, EGRAD: complete with m > n, where q
  * is not determined by a. */
-#define tensor_qr(...) tensor_qr_args((TensorQrArgs){ .a = __VA_ARGS__ })
+#define tensor_qr(...) TENSOR_CALL_(tensor_qr_args, TensorQrArgs, TENSOR_QR_DEFAULTS, .a = __VA_ARGS__)
 TAPEGRAD_API TensorQr tensor_qr_args(TensorQrArgs args);
 
 typedef struct TensorSvdArgs {
     Tensor *a;
-    bool full_matrices; /* default true */
+    bool full_matrices;
 } TensorSvdArgs;
+#define TENSOR_SVD_DEFAULTS .full_matrices = true
+TAPEGRAD_API extern const TensorSvdArgs tensor_svd_defaults;
 typedef struct TensorSvd {
     Tensor *u, *s, *vh;
 } TensorSvd;
 
 /* tensor_svd - a = u diag(s) vh: s [k] descending, k = min(m, n), u [m, m], vh [n, n], or [m, k], [k, n]
- * without full_matrices. Unlike PyTorch's, signs are fixed: in every column of u (and row of vh beyond k) the
- * first entry of at least 0.6 of the largest magnitude is positive. Gradients of u and vh need distinct
+ * without full_matrices.  Unlike PyTorch's, signs are fixed: in every column of u (and row of vh beyond k)
+ * the first entry of at least 0.6 of the largest magnitude is positive.  Gradients of u and vh need distinct
  * singular values, not 0 unless a is square (infinite or NaN otherwise); columns beyond k have none.
  * tensor_svdvals - s alone, whose gradient needs nothing. */
-#define tensor_svd(...) tensor_svd_args((TensorSvdArgs){ .full_matrices = true, .a = __VA_ARGS__ })
+#define tensor_svd(...) TENSOR_CALL_(tensor_svd_args, TensorSvdArgs, TENSOR_SVD_DEFAULTS, .a = __VA_ARGS__)
 TAPEGRAD_API TensorSvd tensor_svd_args(TensorSvdArgs args);
 TAPEGRAD_API Tensor *tensor_svdvals(Tensor *a);
-
-/* The ord of a matrix norm: one of these, or a number. */
-enum { TENSOR_FRO = 101, TENSOR_NUC = 102 };
-typedef struct TensorMatrixNormArgs {
-    Tensor *input;
-    double ord;     /* TENSOR_FRO */
-    int dim1, dim2; /* rows and columns: -2, -1 */
-    bool keepdim;
-} TensorMatrixNormArgs;
-
-/* tensor_linalg_matrix_norm - of the matrices in two dims, also without LAPACK unless singular values are
- * named: TENSOR_FRO  sqrt(sum |x|^2)      1, -1                the largest, the least sum of |x| in a column
- *   TENSOR_NUC  sum of the singular values   INFINITY, -INFINITY  the same in a row
- *   2, -2       the largest, the least singular value
- * Ties share the gradient evenly.  EVALUE: another ord; dim1 and dim2 the same.  ESHAPE: the least of nothing
- * (the largest is 0). */
-#define tensor_linalg_matrix_norm(...) \
-    tensor_linalg_matrix_norm_args(    \
-        (TensorMatrixNormArgs){ .ord = TENSOR_FRO, .dim1 = -2, .dim2 = -1, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_linalg_matrix_norm_args(TensorMatrixNormArgs args);
-
-typedef struct TensorLinalgNormArgs {
-    Tensor *input;
-    double ord; /* left out: sqrt(sum |x|^2) of any dims */
-    int dim;
-    bool keepdim;
-    TensorShape dims;
-} TensorLinalgNormArgs;
-
-/* tensor_linalg_norm(x), tensor_linalg_norm(x, 1, .dims = DIMS(0, 1)) - with an ord:
- * tensor_linalg_vector_norm over one dim, tensor_linalg_matrix_norm over two; dim and dims left out: all of
- * x, which is a vector or a matrix (ESHAPE). */
-#define tensor_linalg_norm(...) \
-    tensor_linalg_norm_args(    \
-        (TensorLinalgNormArgs){ .ord = (double)NAN, .dim = TENSOR_ALL, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_linalg_norm_args(TensorLinalgNormArgs args);
 
 typedef struct TensorEighArgs {
     Tensor *a;
     bool upper; /* read the upper triangle, not the lower one */
 } TensorEighArgs;
+#define TENSOR_EIGH_DEFAULTS .upper = false
+TAPEGRAD_API extern const TensorEighArgs tensor_eigh_defaults;
 typedef struct TensorEigh {
     Tensor *values, *vectors;
 } TensorEigh;
@@ -208,68 +263,155 @@ typedef struct TensorEigh {
 /* tensor_eigh - of a symmetric matrix, of which one triangle is read: values [n] ascending, eigenvectors in
  * the columns of vectors [n, n], signs fixed as in tensor_svd.  Gradients of vectors need distinct values.
  * tensor_eigvalsh - values alone. */
-#define tensor_eigh(...) tensor_eigh_args((TensorEighArgs){ .a = __VA_ARGS__ })
-#define tensor_eigvalsh(...) tensor_eigvalsh_args((TensorEighArgs){ .a = __VA_ARGS__ })
+#define tensor_eigh(...) \
+    TENSOR_CALL_(tensor_eigh_args, TensorEighArgs, TENSOR_EIGH_DEFAULTS, .a = __VA_ARGS__)
+#define tensor_eigvalsh(...) \
+    TENSOR_CALL_(tensor_eigvalsh_args, TensorEighArgs, TENSOR_EIGH_DEFAULTS, .a = __VA_ARGS__)
 TAPEGRAD_API TensorEigh tensor_eigh_args(TensorEighArgs args);
 TAPEGRAD_API Tensor *tensor_eigvalsh_args(TensorEighArgs args);
 
+/* ---- norms of matrices ----------------------------------------------------------------------- */
+
+/* The ord of a matrix norm: one of these, or a number. */
+enum { TENSOR_FRO = 101, TENSOR_NUC = 102 };
+typedef struct TensorMatrixNormArgs {
+    Tensor *input;
+    double ord;
+    int dim1, dim2; /* rows and columns */
+    bool keepdim;
+} TensorMatrixNormArgs;
+#define TENSOR_MATRIX_NORM_DEFAULTS .ord = TENSOR_FRO, .dim1 = -2, .dim2 = -1
+TAPEGRAD_API extern const TensorMatrixNormArgs tensor_matrix_norm_defaults;
+
+/* tensor_linalg_matrix_norm - of the matrices in two dims, also without LAPACK unless singular values are
+ * named: TENSOR_FRO           sqrt(sum |x|^2) TENSOR_NUC           sum of the singular values 2, -2 the
+ * largest, the least singular value 1, -1                the largest, the least sum of |x| in a column
+ *   INFINITY, -INFINITY  the same in a row
+ * Ties share the gradient evenly.  EVALUE: another ord; dim1 and dim2 the same.  ESHAPE: the least of nothing
+ * (the largest is 0). */
+#define tensor_linalg_matrix_norm(...)                                                              \
+    TENSOR_CALL_(tensor_linalg_matrix_norm_args, TensorMatrixNormArgs, TENSOR_MATRIX_NORM_DEFAULTS, \
+                 .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_linalg_matrix_norm_args(TensorMatrixNormArgs args);
+
+typedef struct TensorLinalgNormArgs {
+    Tensor *input;
+    double ord; /* NaN, as by default: sqrt(sum |x|^2) of any dims */
+    int dim;
+    bool keepdim;
+    TensorShape dims;
+} TensorLinalgNormArgs;
+#define TENSOR_LINALG_NORM_DEFAULTS .ord = (double)NAN, .dim = TENSOR_ALL
+TAPEGRAD_API extern const TensorLinalgNormArgs tensor_linalg_norm_defaults;
+
+/* tensor_linalg_norm(x), tensor_linalg_norm(x, 1, .dims = DIMS(0, 1)) - with an ord:
+ * tensor_linalg_vector_norm over one dim, tensor_linalg_matrix_norm over two; dim and dims left out: all of
+ * x, which is a vector or a matrix (ESHAPE). */
+#define tensor_linalg_norm(...)                                                              \
+    TENSOR_CALL_(tensor_linalg_norm_args, TensorLinalgNormArgs, TENSOR_LINALG_NORM_DEFAULTS, \
+                 .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_linalg_norm_args(TensorLinalgNormArgs args);
+
+typedef struct TensorCondArgs {
+    Tensor *input;
+    double p; /* an ord of tensor_linalg_matrix_norm */
+} TensorCondArgs;
+#define TENSOR_COND_DEFAULTS .p = 2
+TAPEGRAD_API extern const TensorCondArgs tensor_cond_defaults;
+
+/* tensor_cond - the condition number of matrices, [...].
+ *   2, -2       the largest singular value by the least, the least by the largest; [m, n] too
+ *   TENSOR_NUC  sum s sum 1 / s, square
+ *   others      |x| |x^-1| in that norm, square
+ * Singular matrices have infinity; one of zeros NaN with 2, -2 and TENSOR_NUC; an empty one 0. */
+#define tensor_cond(...) \
+    TENSOR_CALL_(tensor_cond_args, TensorCondArgs, TENSOR_COND_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_cond_args(TensorCondArgs args);
+
 /* ---- distances ----------------------------------------------------------------------------------
  * |x|_p is tensor_norm along a dim, with its gradients: 0 where it is 0.  ESHAPE: operands do not broadcast.
- * EINDEX: no such dim. */
+ * EINDEX: no such dim.  EVALUE: p negative.  dist, pairwise_distance and cosine_similarity promote dtypes. */
 
 typedef struct TensorNormalizeArgs {
     Tensor *input;
-    double p;   /* 2 */
-    int dim;    /* 1 */
-    double eps; /* 1e-12 */
+    double p;
+    int dim;
+    double eps;
 } TensorNormalizeArgs;
+#define TENSOR_NORMALIZE_DEFAULTS .p = 2, .dim = 1, .eps = 1e-12
+TAPEGRAD_API extern const TensorNormalizeArgs tensor_normalize_defaults;
 
 /* tensor_normalize - x / max(|x|_p, eps) along dim.  A vector of zeros stays one; its gradient is g / eps, as
  * in PyTorch: huge. tensor_renorm - each slice of dim (all of x with one index there) that has |slice|_p >
  * maxnorm times maxnorm / (|slice|_p + 1e-7); the others as they are.  ESHAPE: rank below 2.  EVALUE: p not
  * positive, maxnorm negative. */
 #define tensor_normalize(...) \
-    tensor_normalize_args((TensorNormalizeArgs){ .p = 2, .dim = 1, .eps = 1e-12, .input = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_normalize_args, TensorNormalizeArgs, TENSOR_NORMALIZE_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_normalize_args(TensorNormalizeArgs args);
 TAPEGRAD_API Tensor *tensor_renorm(Tensor *x, double p, int dim, double maxnorm);
 TAPEGRAD_API Tensor *tensor_renorm_(Tensor *x, double p, int dim, double maxnorm);
 
-typedef struct TensorDistanceArgs {
+typedef struct TensorDistArgs {
     Tensor *a, *b;
-    double p;     /* 2 */
-    double eps;   /* pairwise_distance: 1e-6, added to each difference */
-    bool keepdim; /* pairwise_distance */
-} TensorDistanceArgs;
+    double p;
+} TensorDistArgs;
+#define TENSOR_DIST_DEFAULTS .p = 2
+TAPEGRAD_API extern const TensorDistArgs tensor_dist_defaults;
+
+typedef struct TensorPairwiseDistanceArgs {
+    Tensor *a, *b;
+    double p, eps; /* eps is added to each difference */
+    bool keepdim;
+} TensorPairwiseDistanceArgs;
+#define TENSOR_PAIRWISE_DISTANCE_DEFAULTS .p = 2, .eps = 1e-6
+TAPEGRAD_API extern const TensorPairwiseDistanceArgs tensor_pairwise_distance_defaults;
+
+typedef struct TensorCdistArgs {
+    Tensor *a, *b;
+    double p;
+} TensorCdistArgs;
+#define TENSOR_CDIST_DEFAULTS .p = 2
+TAPEGRAD_API extern const TensorCdistArgs tensor_cdist_defaults;
+
 typedef struct TensorPdistArgs {
     Tensor *input;
     double p;
 } TensorPdistArgs;
+#define TENSOR_PDIST_DEFAULTS .p = 2
+TAPEGRAD_API extern const TensorPdistArgs tensor_pdist_defaults;
 
-/* tensor_dist - |a - b|_p of all elements, which broadcast: rank 0.
- * tensor_pairwise_distance - |a - b + eps|_p along the last dim of operands that broadcast.
- * tensor_cdist - |a_i - b_j|_p of all pairs: a [..., P, M], b [..., R, M] -> [..., P, R]; batches broadcast.
- * Formed directly in double, never from squares of norms: near neighbours keep their digits. tensor_pdist(x,
- * 1) - the same of pairs i < j of one set, [N, M] -> [N (N - 1) / 2], in row-major order. cdist and pdist
- * with p = INFINITY give all tied differences the whole gradient.  EVALUE: p negative. */
-#define tensor_dist(...) tensor_dist_args((TensorDistanceArgs){ .p = 2, .a = __VA_ARGS__ })
-#define tensor_pairwise_distance(...) \
-    tensor_pairwise_distance_args((TensorDistanceArgs){ .p = 2, .eps = 1e-6, .a = __VA_ARGS__ })
-#define tensor_cdist(...) tensor_cdist_args((TensorDistanceArgs){ .p = 2, .a = __VA_ARGS__ })
-#define tensor_pdist(...) tensor_pdist_args((TensorPdistArgs){ .p = 2, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_dist_args(TensorDistanceArgs args);
-TAPEGRAD_API Tensor *tensor_pairwise_distance_args(TensorDistanceArgs args);
-TAPEGRAD_API Tensor *tensor_cdist_args(TensorDistanceArgs args);
+/* tensor_dist              - |a - b|_p of all elements, which broadcast: rank 0
+ * tensor_pairwise_distance - |a - b + eps|_p along the last dim of operands that broadcast
+ * tensor_cdist             - |a_i - b_j|_p of all pairs: a [..., P, M], b [..., R, M] -> [..., P, R]; batches
+ *                            broadcast
+ * tensor_pdist             - |x_i - x_j|_p of all pairs i < j of one set, [N, M] -> [N (N - 1) / 2],
+ * row-major cdist and pdist form differences directly, in double, never from squares of norms: near
+ * neighbours keep their digits.  With p = INFINITY they give all tied differences the whole gradient. */
+#define tensor_dist(...) \
+    TENSOR_CALL_(tensor_dist_args, TensorDistArgs, TENSOR_DIST_DEFAULTS, .a = __VA_ARGS__)
+#define tensor_pairwise_distance(...)                                       \
+    TENSOR_CALL_(tensor_pairwise_distance_args, TensorPairwiseDistanceArgs, \
+                 TENSOR_PAIRWISE_DISTANCE_DEFAULTS, .a = __VA_ARGS__)
+#define tensor_cdist(...) \
+    TENSOR_CALL_(tensor_cdist_args, TensorCdistArgs, TENSOR_CDIST_DEFAULTS, .a = __VA_ARGS__)
+#define tensor_pdist(...) \
+    TENSOR_CALL_(tensor_pdist_args, TensorPdistArgs, TENSOR_PDIST_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_dist_args(TensorDistArgs args);
+TAPEGRAD_API Tensor *tensor_pairwise_distance_args(TensorPairwiseDistanceArgs args);
+TAPEGRAD_API Tensor *tensor_cdist_args(TensorCdistArgs args);
 TAPEGRAD_API Tensor *tensor_pdist_args(TensorPdistArgs args);
 
 typedef struct TensorCosineArgs {
     Tensor *a, *b;
-    int dim;    /* 1 */
-    double eps; /* 1e-8 */
+    int dim;
+    double eps;
 } TensorCosineArgs;
+#define TENSOR_COSINE_DEFAULTS .dim = 1, .eps = 1e-8
+TAPEGRAD_API extern const TensorCosineArgs tensor_cosine_defaults;
 
 /* tensor_cosine_similarity - a . b / (max(|a|, eps) max(|b|, eps)) along dim of operands that broadcast. */
 #define tensor_cosine_similarity(...) \
-    tensor_cosine_similarity_args((TensorCosineArgs){ .dim = 1, .eps = 1e-8, .a = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_cosine_similarity_args, TensorCosineArgs, TENSOR_COSINE_DEFAULTS, .a = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_cosine_similarity_args(TensorCosineArgs args);
 
 #ifdef __cplusplus

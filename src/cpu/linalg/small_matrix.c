@@ -23,12 +23,18 @@ static void exchange(double *x, double *y, int64_t n)
 
 /* ---- LU -------------------------------------------------------------------------------------- */
 
-int64_t small_lu(double *a, int64_t n, int *pivots)
+void transpose_into(double *to, const double *from, int64_t rows, int64_t columns)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) to[j * rows + i] = from[i * columns + j];
+}
+
+int64_t small_lu(double *a, int64_t m, int64_t n, int *pivots)
 {
     int64_t zero = 0;
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < (m < n ? m : n); k++) {
         int64_t best = k;
-        for (int64_t i = k + 1; i < n; i++)
+        for (int64_t i = k + 1; i < m; i++)
             if (fabs(a[i * n + k]) > fabs(a[best * n + k])) best = i;
         pivots[k] = (int)best;
         exchange(a + k * n, a + best * n, n);
@@ -37,7 +43,7 @@ int64_t small_lu(double *a, int64_t n, int *pivots)
             if (!zero) zero = k + 1;
             continue;
         }
-        for (int64_t i = k + 1; i < n; i++) {
+        for (int64_t i = k + 1; i < m; i++) {
             a[i * n + k] /= pivot;
             subtract(a + i * n + k + 1, a + k * n + k + 1, a[i * n + k], n - k - 1);
         }

@@ -10,9 +10,11 @@
 
 enum { SMALL_MATRIX = 64 }; /* rows, and below */
 
-/* a = p l u in place, l of unit diagonal; row k was exchanged with row pivots[k].  0, or 1 + the first k
- * whose pivot is 0. */
-int64_t small_lu(double *a, int64_t n, int *pivots);
+void transpose_into(double *to, const double *from, int64_t rows, int64_t columns); /* to [columns, rows] */
+
+/* a [m, n] = p l u in place, l of unit diagonal; row k was exchanged with row pivots[k].  0, or 1 + the first
+ * k whose pivot is 0. */
+int64_t small_lu(double *a, int64_t m, int64_t n, int *pivots);
 void small_lu_solve(const double *lu, int64_t n, const int *pivots, double *b,
                     int64_t columns); /* b [n, columns] in place */
 

@@ -1,96 +1,17 @@
 /* cdist.c - distances between all pairs of vectors: of two sets, or within one.
  *
  *   cdist   y_ij = |a_i - b_j|_p        a [..., P, M], b [..., R, M] -> [..., P, R]
- *           da_i = sum_j g_ij sign(d) (|d| / y)^(p-1), d = a_i - b_j, and 0 where y_ij is 0;   db_j: the same
- * with b_j - a_i p = inf: g_ij sign(d) wherever |d| = y, undivided on ties, as in PyTorch;   p = 0: 0 pdist
- * y_ij of one set [N, M], i < j in row-major order -> [N (N - 1) / 2]
- *
- * In double throughout, without the squares |a|^2 - 2 a b + |b|^2, which lose the digits of near neighbours.
+ *           da_i = sum_j g_ij sign(d) (|d| / y)^(p-1), d = a_i - b_j, and 0 where y_ij is 0
+ *           db_j: the same with b_j - a_i
+ *           p = inf: g_ij sign(d) wherever |d| = y, undivided on ties, as in PyTorch;   p = 0: 0
+ *   pdist   y_ij of one set [N, M], i < j in row-major order -> [N (N - 1) / 2]
  */
 #include <math.h>
-#include "cpu/cpu.h"
+#include "cpu/linalg/linalg.h"
 #include "op/reduce/reduce.h"
 
-typedef struct CdistParams {
-    double p;
-} CdistParams;
-
-/* ---- one pair -------------------------------------------------------------------------------- */
-
-static double distance(const double *a, const double *b, int64_t n, double p)
-{
-    double sum = 0;
-    if (p == 2) {
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < n; i++) sum += (a[i] - b[i]) * (a[i] - b[i]);
-        return sqrt(sum);
-    }
-    if (p == 1) {
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < n; i++) sum += fabs(a[i] - b[i]);
-        return sum;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        const double d = fabs(a[i] - b[i]);
-        if (p == 0) sum += d != 0;
-        else if (isinf(p)) sum = d > sum || d != d ? d : sum;
-        else sum += pow(d, p);
-    }
-    return p == 0 || isinf(p) ? sum : pow(sum, 1 / p);
-}
-
-static double sign(double d) { return (double)((d > 0) - (d < 0)); }
-
-/* da += g times the derivative of |a - b|_p. */
-static void add_slope(double *da, const double *a, const double *b, int64_t n, double p, double g)
-{
-    const double y = distance(a, b, n, p);
-    if (p == 2) {
-        const double f = y == 0 ? 0 : g / y;
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++) da[i] += f * (a[i] - b[i]);
-        return;
-    }
-    for (int64_t i = 0; i < n && y != 0; i++) {
-        const double d = a[i] - b[i];
-        if (p == 1) da[i] += g * sign(d);
-        else if (isinf(p)) da[i] += fabs(d) == y ? g * sign(d) : 0;
-        else if (d != 0) da[i] += g * sign(d) * pow(fabs(d) / y, p - 1);
-    }
-}
-
-/* ---- all pairs ------------------------------------------------------------------------------- */
-
-/* of [batch, m, n] with [batch, others, n]; g and y at batch stride m others, and these steps. */
-typedef struct Pairs {
-    int64_t m, others, n, step, other_step;
-    const double *a, *b, *g;
-    double *out, p; /* forward: y; backward: da, zeros to begin with */
-} Pairs;
-
-static void forward_row(void *ctx, int64_t row)
-{
-    const Pairs *s = ctx;
-    const double *b = s->b + row / s->m * s->others * s->n;
-    for (int64_t j = 0; j < s->others; j++)
-        s->out[row * s->others + j] = distance(s->a + row * s->n, b + j * s->n, s->n, s->p);
-}
-
-static void backward_row(void *ctx, int64_t row)
-{
-    const Pairs *s = ctx;
-    const int64_t batch = row / s->m;
-    const double *b = s->b + batch * s->others * s->n,
-                 *g = s->g + batch * s->m * s->others + row % s->m * s->step;
-    for (int64_t j = 0; j < s->others; j++)
-        add_slope(s->out + row * s->n, s->a + row * s->n, b + j * s->n, s->n, s->p, g[j * s->other_step]);
-}
-
-static void run(Pairs *s, int64_t rows, void (*row)(void *, int64_t))
-{
-    const int64_t work = rows * s->others * (s->n + 4) * (s->p == 2 || s->p == 1 ? 1 : 16);
-    parallel_for(rows, cpu_threads(work), row, s);
-}
+const TensorCdistArgs tensor_cdist_defaults = { TENSOR_CDIST_DEFAULTS };
+const TensorPdistArgs tensor_pdist_defaults = { TENSOR_PDIST_DEFAULTS };
 
 /* x with the batch of y, dense and in double. */
 static Tensor *wide(const Tensor *x, TensorShape y)
@@ -106,7 +27,7 @@ static Tensor *wide(const Tensor *x, TensorShape y)
 
 static int shape(OpCall *c)
 {
-    const CdistParams *p = op_params(c);
+    const TensorCdistArgs *p = op_params(c);
     const Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     int64_t dim[TENSOR_MAX_DIMS];
     if (!(p->p >= 0)) return op_fail(c, TENSOR_EVALUE, "p = %g must not be negative", p->p);
@@ -130,14 +51,15 @@ static int forward(OpCall *c)
     Tensor *out = y->dtype == TENSOR_F64 ? y : own(new_tensor(shape_of(y), TENSOR_F64, y->place));
     if (!a || !b || !out) return -1;
     const int nd = y->ndim;
-    Pairs s = { .m = y->shape[nd - 2],
-                .others = y->shape[nd - 1],
-                .n = a->shape[nd - 1],
-                .a = a->data,
-                .b = b->data,
-                .out = out->data,
-                .p = ((const CdistParams *)op_params(c))->p };
-    run(&s, y->numel / s.others, forward_row);
+    const int64_t m = y->shape[nd - 2], others = y->shape[nd - 1];
+    distances_forward(&(PairDistances){ .batch = y->numel / (m * others),
+                                        .m = m,
+                                        .others = others,
+                                        .n = a->shape[nd - 1],
+                                        .a = a->data,
+                                        .b = b->data,
+                                        .out = out->data,
+                                        .p = ((const TensorCdistArgs *)op_params(c))->p });
     return out == y ? 0 : raw_copy(y, out);
 }
 
@@ -149,17 +71,18 @@ static Tensor *in_loop(const Tensor *a, const Tensor *b, const Tensor *g, double
     if (!da || raw_fill(da, 0)) return NULL;
     if (g->numel == 0 || da->numel == 0) return tensor_to(da, (TensorDtype)dtype);
     const int64_t rows = g->shape[nd - 2], columns = g->shape[nd - 1];
-    Pairs s = { .m = flipped ? columns : rows,
-                .others = flipped ? rows : columns,
-                .n = a->shape[nd - 1],
-                .step = flipped ? 1 : columns,
-                .other_step = flipped ? columns : 1,
-                .a = a->data,
-                .b = b->data,
-                .g = g->data,
-                .out = da->data,
-                .p = p };
-    if (p != 0) run(&s, g->numel / s.others, backward_row);
+    if (p != 0)
+        distances_backward(&(PairDistances){ .batch = g->numel / (rows * columns),
+                                             .m = flipped ? columns : rows,
+                                             .others = flipped ? rows : columns,
+                                             .n = a->shape[nd - 1],
+                                             .step = flipped ? 1 : columns,
+                                             .other_step = flipped ? columns : 1,
+                                             .a = a->data,
+                                             .b = b->data,
+                                             .g = g->data,
+                                             .out = da->data,
+                                             .p = p });
     return tensor_to(da, (TensorDtype)dtype);
 }
 
@@ -197,7 +120,7 @@ static int recorded(OpCall *c, double p, Tensor *dy, Tensor **dx)
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const double p = ((const CdistParams *)op_params(c))->p;
+    const double p = ((const TensorCdistArgs *)op_params(c))->p;
     if (op_recording(c)) return recorded(c, p, dy, dx);
     const Tensor *x = op_saved(c, 0), *z = op_saved(c, 1), *a = x ? wide(x, shape_of(dy)) : NULL,
                  *b = z ? wide(z, shape_of(dy)) : NULL;
@@ -207,7 +130,8 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return op_wants(c, 1) && !(dx[1] = in_loop(b, a, g, p, true, dy->dtype)) ? -1 : 0;
 }
 
-static const OpField fields[] = { OP_FIELD(OP_DOUBLE, CdistParams, p, "2"), { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorCdistArgs, p), { 0 } };
+static const OpField pdist_fields[] = { OP_OPTION(TensorPdistArgs, p), { 0 } };
 
 const TensorOp op_cdist = {
     .name = "cdist",
@@ -215,12 +139,13 @@ const TensorOp op_cdist = {
     .gradient = "da_i = sum_j g_ij sign(d) (|d| / y_ij)^(p-1), d = a_i - b_j; db_j likewise",
     .arity = 2,
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
-    .params = sizeof(CdistParams),
+    .params = sizeof(TensorCdistArgs),
+    .defaults = &tensor_cdist_defaults,
     .fields = fields,
     .shape = shape,
     .forward = forward,
     .backward = backward,
-    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
+    .flags = OP_FLOAT_INPUTS | OP_ONE_DTYPE | OP_ROUND_ONCE,
     .samples = "3x4,2x4; 2x3x4,2x2x4 {p=1}; 2x1x3x2,4x2x2 {p=3}; 3x2:1..2,2x2:-1..0 {p=1.5}; 3x4,2x4 "
                "{p=inf}; 3x2,2x2 {p=0}; 3x4:1..2,1x4:-1..0 {p=.5}; "
                "0x4,2x4; 3x0,2x0; 3x0,2x0 {p=inf}; 3x4,0x4; 0x3x4,0x2x4; 5x1,4x1",
@@ -229,18 +154,14 @@ const TensorOp op_cdist = {
 };
 REGISTER_OP(op_cdist);
 
-Tensor *tensor_cdist_args(TensorDistanceArgs a)
-{
-    if (unwanted(a.eps != 0, "cdist", "eps") || unwanted(a.keepdim, "cdist", "keepdim")) return NULL;
-    return APPLY(&op_cdist, &(CdistParams){ a.p }, a.a, a.b);
-}
+Tensor *tensor_cdist_args(TensorCdistArgs a) { return APPLY(&op_cdist, &a, a.a, a.b); }
 
 /* ---- pdist ----------------------------------------------------------------------------------- */
 
 static int pdist_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0);
-    const double p = ((const CdistParams *)op_params(c))->p;
+    const double p = ((const TensorPdistArgs *)op_params(c))->p;
     if (!(p >= 0)) return op_fail(c, TENSOR_EVALUE, "p = %g must not be negative", p);
     return x->ndim == 2 ? 0 : op_fail(c, TENSOR_ESHAPE, "%s: want [N, M]", S(x));
 }
@@ -258,7 +179,7 @@ static Tensor *upper_triangle(int64_t n)
 
 static int pdist_compose(OpCall *c)
 {
-    Tensor *x = op_input(c, 0), *all = tensor_cdist(x, x, .p = ((const CdistParams *)op_params(c))->p),
+    Tensor *x = op_input(c, 0), *all = tensor_cdist(x, x, .p = ((const TensorPdistArgs *)op_params(c))->p),
            *list = upper_triangle(x->shape[0]);
     return op_set_result(
         c, 0, all && list ? tensor_index_select(tensor_reshape(all, SHAPE(all->numel)), 0, list) : NULL);
@@ -270,8 +191,9 @@ const TensorOp op_pdist = {
         "|x_i - x_j|_p of all pairs i < j of one set, [N, M] -> [N (N - 1) / 2]; gradient 0 where it is 0",
     .gradient = "dx_i = sum_j g_ij sign(d) (|d| / y_ij)^(p-1), d = x_i - x_j",
     .arity = 1,
-    .params = sizeof(CdistParams),
-    .fields = fields,
+    .params = sizeof(TensorPdistArgs),
+    .defaults = &tensor_pdist_defaults,
+    .fields = pdist_fields,
     .shape = pdist_shape,
     .compose = pdist_compose,
     .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE,
@@ -281,4 +203,4 @@ const TensorOp op_pdist = {
 };
 REGISTER_OP(op_pdist);
 
-Tensor *tensor_pdist_args(TensorPdistArgs a) { return APPLY(&op_pdist, &(CdistParams){ a.p }, a.input); }
+Tensor *tensor_pdist_args(TensorPdistArgs a) { return APPLY(&op_pdist, &a, a.input); }

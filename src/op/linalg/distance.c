@@ -9,20 +9,21 @@
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
 
-typedef struct DistanceParams {
-    double p, eps;
+const TensorNormalizeArgs tensor_normalize_defaults = { TENSOR_NORMALIZE_DEFAULTS };
+const TensorDistArgs tensor_dist_defaults = { TENSOR_DIST_DEFAULTS };
+const TensorPairwiseDistanceArgs tensor_pairwise_distance_defaults = { TENSOR_PAIRWISE_DISTANCE_DEFAULTS };
+const TensorCosineArgs tensor_cosine_defaults = { TENSOR_COSINE_DEFAULTS };
+
+typedef struct RenormParams {
+    double p;
     int dim;
-    bool keepdim;
     double maxnorm;
-} DistanceParams;
+} RenormParams;
 
-#define P ((const DistanceParams *)op_params(c))
-
-static int wrap(OpCall *c, TensorShape shape)
+static int wrap(OpCall *c, int *dim, TensorShape shape)
 {
-    DistanceParams *p = op_params_mut(c);
-    p->dim = call_dim(c, p->dim, shape);
-    return p->dim < 0 ? -1 : 0;
+    *dim = call_dim(c, *dim, shape);
+    return *dim < 0 ? -1 : 0;
 }
 
 /* The shape that a and b broadcast to; -1: none, recorded. */
@@ -39,34 +40,40 @@ static int joint_shape(OpCall *c, int64_t *dim)
 
 /* ---- of one tensor --------------------------------------------------------------------------- */
 
-static int normalize_shape(OpCall *c) { return wrap(c, shape_of(op_input(c, 0))); }
+static int normalize_shape(OpCall *c)
+{
+    return wrap(c, &((TensorNormalizeArgs *)op_params_mut(c))->dim, shape_of(op_input(c, 0)));
+}
 
 static int normalize(OpCall *c)
 {
-    Tensor *x = op_input(c, 0), *length = tensor_norm(x, P->p, P->dim, true);
-    return op_set_result(c, 0, tensor_div(x, tensor_clamp(length, P->eps, INFINITY)));
+    const TensorNormalizeArgs *p = op_params(c);
+    Tensor *x = op_input(c, 0), *length = tensor_norm(x, p->p, p->dim, true);
+    return op_set_result(c, 0, tensor_div(x, tensor_clamp(length, p->eps, INFINITY)));
 }
 
 static int renorm_shape(OpCall *c)
 {
+    RenormParams *p = op_params_mut(c);
     const Tensor *x = op_input(c, 0);
     if (x->ndim < 2) return op_fail(c, TENSOR_ESHAPE, "%s: want at least 2 dimensions", S(x));
-    if (!(P->p > 0)) return op_fail(c, TENSOR_EVALUE, "p = %g must be positive", P->p);
-    if (!(P->maxnorm >= 0)) return op_fail(c, TENSOR_EVALUE, "maxnorm = %g must not be negative", P->maxnorm);
-    return wrap(c, shape_of(x));
+    if (!(p->p > 0)) return op_fail(c, TENSOR_EVALUE, "p = %g must be positive", p->p);
+    if (!(p->maxnorm >= 0)) return op_fail(c, TENSOR_EVALUE, "maxnorm = %g must not be negative", p->maxnorm);
+    return wrap(c, &p->dim, shape_of(x));
 }
 
 static int renorm(OpCall *c)
 {
+    const RenormParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
     int64_t others[TENSOR_MAX_DIMS];
     int n = 0;
     for (int i = 0; i < x->ndim; i++)
-        if (i != P->dim) others[n++] = i;
-    Tensor *length = tensor_norm(x, P->p, .dims = (TensorShape){ n, others }, .keepdim = true);
-    Tensor *factor = tensor_mul_scalar(tensor_reciprocal(tensor_add_scalar(length, 1e-7)), P->maxnorm);
+        if (i != p->dim) others[n++] = i;
+    Tensor *length = tensor_norm(x, p->p, .dims = (TensorShape){ n, others }, .keepdim = true);
+    Tensor *factor = tensor_mul_scalar(tensor_reciprocal(tensor_add_scalar(length, 1e-7)), p->maxnorm);
     factor =
-        factor ? tensor_where(tensor_gt_scalar(length, P->maxnorm), factor, tensor_ones_like(factor)) : NULL;
+        factor ? tensor_where(tensor_gt_scalar(length, p->maxnorm), factor, tensor_ones_like(factor)) : NULL;
     return op_set_result(c, 0, tensor_mul(x, factor));
 }
 
@@ -80,7 +87,8 @@ static int dist_shape(OpCall *c)
 
 static int dist(OpCall *c)
 {
-    return op_set_result(c, 0, tensor_norm(tensor_sub(op_input(c, 0), op_input(c, 1)), P->p));
+    const TensorDistArgs *p = op_params(c);
+    return op_set_result(c, 0, tensor_norm(tensor_sub(op_input(c, 0), op_input(c, 1)), p->p));
 }
 
 static int last_shape(OpCall *c)
@@ -93,15 +101,16 @@ static int last_shape(OpCall *c)
 
 static int pairwise(OpCall *c)
 {
+    const TensorPairwiseDistanceArgs *p = op_params(c);
     Tensor *d = tensor_sub(op_input(c, 0), op_input(c, 1));
-    return op_set_result(c, 0, tensor_norm(tensor_add_scalar(d, P->eps), P->p, -1, P->keepdim));
+    return op_set_result(c, 0, tensor_norm(tensor_add_scalar(d, p->eps), p->p, -1, p->keepdim));
 }
 
 static int cosine_shape(OpCall *c)
 {
     int64_t dim[TENSOR_MAX_DIMS];
     int ndim = joint_shape(c, dim);
-    return ndim < 0 ? -1 : wrap(c, (TensorShape){ ndim, dim });
+    return ndim < 0 ? -1 : wrap(c, &((TensorCosineArgs *)op_params_mut(c))->dim, (TensorShape){ ndim, dim });
 }
 
 /* max(|x|, eps), with the gradient of |x| even below eps, as in PyTorch. */
@@ -115,39 +124,41 @@ static Tensor *length_of(Tensor *x, int dim, double eps)
 
 static int cosine(OpCall *c)
 {
+    const TensorCosineArgs *p = op_params(c);
     int64_t dim[TENSOR_MAX_DIMS];
     Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     const TensorShape to = { joint_shape(c, dim), dim };
     a = tensor_expand(a, to), b = tensor_expand(b, to);
-    Tensor *u = tensor_div(a, length_of(a, P->dim, P->eps)), *v = tensor_div(b, length_of(b, P->dim, P->eps));
-    return op_set_result(c, 0, tensor_sum(tensor_mul(u, v), P->dim));
+    Tensor *u = tensor_div(a, length_of(a, p->dim, p->eps)), *v = tensor_div(b, length_of(b, p->dim, p->eps));
+    return op_set_result(c, 0, tensor_sum(tensor_mul(u, v), p->dim));
 }
-#undef P
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-#define FIELD(type, name, initial) OP_FIELD(type, DistanceParams, name, initial)
-static const OpField normalize_fields[] = {
-    FIELD(OP_DOUBLE, p, "2"), FIELD(OP_INT, dim, "1"), FIELD(OP_DOUBLE, eps, "1e-12"), { 0 }
-};
+static const OpField normalize_fields[] = { OP_OPTION(TensorNormalizeArgs, p),
+                                            OP_OPTION(TensorNormalizeArgs, dim),
+                                            OP_OPTION(TensorNormalizeArgs, eps),
+                                            { 0 } };
 static const OpField renorm_fields[] = {
-    FIELD(OP_DOUBLE, p, NULL), FIELD(OP_INT, dim, NULL), FIELD(OP_DOUBLE, maxnorm, NULL), { 0 }
+    OP_REQUIRED(RenormParams, p), OP_REQUIRED(RenormParams, dim), OP_REQUIRED(RenormParams, maxnorm), { 0 }
 };
-static const OpField dist_fields[] = { FIELD(OP_DOUBLE, p, "2"), { 0 } };
-static const OpField pairwise_fields[] = {
-    FIELD(OP_DOUBLE, p, "2"), FIELD(OP_DOUBLE, eps, "1e-6"), FIELD(OP_BOOL, keepdim, "0"), { 0 }
-};
-static const OpField cosine_fields[] = { FIELD(OP_INT, dim, "1"), FIELD(OP_DOUBLE, eps, "1e-8"), { 0 } };
-#define ONE \
-    .arity = 1, .params = sizeof(DistanceParams), .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE
-#define TWO                                       \
-    .arity = 2, .params = sizeof(DistanceParams), \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE
+static const OpField dist_fields[] = { OP_OPTION(TensorDistArgs, p), { 0 } };
+static const OpField pairwise_fields[] = { OP_OPTION(TensorPairwiseDistanceArgs, p),
+                                           OP_OPTION(TensorPairwiseDistanceArgs, eps),
+                                           OP_OPTION(TensorPairwiseDistanceArgs, keepdim),
+                                           { 0 } };
+static const OpField cosine_fields[] = { OP_OPTION(TensorCosineArgs, dim),
+                                         OP_OPTION(TensorCosineArgs, eps),
+                                         { 0 } };
+#define ONE .arity = 1, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE
+#define TWO .arity = 2, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE
+#define OPTIONS(options, defaults_) .params = sizeof(options), .defaults = &(defaults_)
 
 const TensorOp op_normalize = {
     .name = "normalize",
     .summary = "x / max(|x|_p, eps) along dim; at |x| = 0 the gradient is g / eps",
     ONE,
+    OPTIONS(TensorNormalizeArgs, tensor_normalize_defaults),
     .fields = normalize_fields,
     .gradient = "p = 2: dx = (g - y sum(g y)) / |x|",
     .shape = normalize_shape,
@@ -161,6 +172,7 @@ const TensorOp op_renorm = {
     .name = "renorm",
     .summary = "slices along dim scaled down to |x|_p = maxnorm where they are longer",
     ONE,
+    .params = sizeof(RenormParams),
     .fields = renorm_fields,
     .gradient = "n = |x|_p + 1e-7, s = maxnorm / n where |x|_p > maxnorm: dx = s g - s / n sum(g x) sign(x) "
                 "(|x| / |x|_p)^(p - 1); else g",
@@ -177,6 +189,7 @@ const TensorOp op_dist = {
     .name = "dist",
     .summary = "|a - b|_p of all elements; gradient 0 where it is 0",
     TWO,
+    OPTIONS(TensorDistArgs, tensor_dist_defaults),
     .fields = dist_fields,
     .gradient = "d = a - b: da = g sign(d) (|d| / y)^(p - 1), db = -da; p = inf: shared by ties",
     .shape = dist_shape,
@@ -188,6 +201,7 @@ const TensorOp op_pairwise_distance = {
     .name = "pairwise_distance",
     .summary = "|a - b + eps|_p along the last dim",
     TWO,
+    OPTIONS(TensorPairwiseDistanceArgs, tensor_pairwise_distance_defaults),
     .fields = pairwise_fields,
     .gradient = "d = a - b + eps: da = g sign(d) (|d| / y)^(p - 1), db = -da; p = inf: shared by ties",
     .shape = last_shape,
@@ -201,6 +215,7 @@ const TensorOp op_cosine_similarity = {
     .name = "cosine_similarity",
     .summary = "a . b / (max(|a|, eps) max(|b|, eps)) along dim",
     TWO,
+    OPTIONS(TensorCosineArgs, tensor_cosine_defaults),
     .fields = cosine_fields,
     .gradient = "da = g (b / |b| - y a / |a|) / |a|, db likewise",
     .shape = cosine_shape,
@@ -215,34 +230,26 @@ REGISTER_OP(op_dist);
 REGISTER_OP(op_pairwise_distance);
 REGISTER_OP(op_cosine_similarity);
 
-Tensor *tensor_normalize_args(TensorNormalizeArgs a)
-{
-    return APPLY(&op_normalize, &((DistanceParams){ .p = a.p, .dim = a.dim, .eps = a.eps }), a.input);
-}
+Tensor *tensor_normalize_args(TensorNormalizeArgs a) { return APPLY(&op_normalize, &a, a.input); }
 
 Tensor *tensor_renorm(Tensor *x, double p, int dim, double maxnorm)
 {
-    return APPLY(&op_renorm, &((DistanceParams){ .p = p, .dim = dim, .maxnorm = maxnorm }), x);
+    return APPLY(&op_renorm, &((RenormParams){ p, dim, maxnorm }), x);
 }
 
 Tensor *tensor_renorm_(Tensor *x, double p, int dim, double maxnorm)
 {
-    return op_apply_(&op_renorm, &x, 1, &((DistanceParams){ .p = p, .dim = dim, .maxnorm = maxnorm }), SITE);
+    return op_apply_(&op_renorm, &x, 1, &((RenormParams){ p, dim, maxnorm }), SITE);
 }
 
-Tensor *tensor_dist_args(TensorDistanceArgs a)
-{
-    if (unwanted(a.eps != 0, "dist", "eps") || unwanted(a.keepdim, "dist", "keepdim")) return NULL;
-    return APPLY(&op_dist, &((DistanceParams){ .p = a.p }), a.a, a.b);
-}
+Tensor *tensor_dist_args(TensorDistArgs a) { return APPLY(&op_dist, &a, a.a, a.b); }
 
-Tensor *tensor_pairwise_distance_args(TensorDistanceArgs a)
+Tensor *tensor_pairwise_distance_args(TensorPairwiseDistanceArgs a)
 {
-    return APPLY(&op_pairwise_distance, &((DistanceParams){ .p = a.p, .eps = a.eps, .keepdim = a.keepdim }),
-                 a.a, a.b);
+    return APPLY(&op_pairwise_distance, &a, a.a, a.b);
 }
 
 Tensor *tensor_cosine_similarity_args(TensorCosineArgs a)
 {
-    return APPLY(&op_cosine_similarity, &((DistanceParams){ .dim = a.dim, .eps = a.eps }), a.a, a.b);
+    return APPLY(&op_cosine_similarity, &a, a.a, a.b);
 }

@@ -1,13 +1,11 @@
 /* eigh.c - eigenvalues and eigenvectors of symmetric matrices.
  *
- *   a = v diag(w) v^T        da = v (skew(v^T dv) / e + diag(dw)) v^T,  skew(x) = (x - x^T) / 2,  e_ij = w_j
- * - w_i, 1 where i = j
+ *   a = v diag(w) v^T        da = v (skew(v^T dv) / e + diag(dw)) v^T
+ *                            skew(x) = (x - x^T) / 2,  e_ij = w_j - w_i, 1 where i = j
  */
 #include "matrices.h"
 
-typedef struct EighParams {
-    bool upper;
-} EighParams;
+const TensorEighArgs tensor_eigh_defaults = { TENSOR_EIGH_DEFAULTS };
 
 static int core_shape(OpCall *c)
 {
@@ -16,44 +14,17 @@ static int core_shape(OpCall *c)
     return set_matrices(c, 0, a, n, -1) || set_matrices(c, 1, a, n, n) ? -1 : 0;
 }
 
-/* LAPACK sees a transposed: its upper triangle is our lower one.  It leaves the vectors in columns of its
- * own, our rows. */
-static int decompose(OpCall *c, const Lapack *lapack, const double *a, Matrices s, double *w, double *v,
-                     double *room)
-{
-    const bool upper = ((const EighParams *)op_params(c))->upper;
-    const int n = (int)s.m, lwork = 1 + 6 * n + 2 * n * n, liwork = 3 + 5 * n;
-    double *work = room + s.m * s.m;
-    int info = 0, *iwork = (int *)(work + lwork);
-    for (int64_t i = 0; i < s.batch; i++, a += s.m * s.m, v += s.m * s.m, w += s.m) {
-        if (!all_finite(a, s.m * s.m))
-            return op_fail(c, TENSOR_EVALUE, "%s is not finite", nth_matrix(op_input(c, 0), i));
-        memcpy(room, a, (size_t)(s.m * s.m) * sizeof *room);
-        lapack->syevd("V", upper ? "L" : "U", &n, room, &n, w, work, &lwork, iwork, &liwork, &info, 1, 1);
-        if (info) return op_fail(c, TENSOR_EVALUE, "%s: no convergence", nth_matrix(op_input(c, 0), i));
-        for (int64_t k = 0; k < s.m; k++) scale(room + k * s.m, s.m, 1, fixed_sign(room + k * s.m, s.m, 1));
-        transposed(room, s.m, s.m, v);
-    }
-    return 0;
-}
-
 static int core_forward(OpCall *c)
 {
-    const Lapack *lapack = lapack_open(c->op->name);
     const Matrices s = matrices_of(op_input(c, 0));
+    const bool upper = ((const TensorEighArgs *)op_params(c))->upper;
+    MatrixFault fault = { 0 };
     const double *a = op_input_f64(c, 0);
     double *w = op_output_f64(c, 0), *v = op_output_f64(c, 1);
-    if (!lapack || !a || !w || !v) return -1;
-    if (op_count(c, 0) == 0) return 0;
+    if (!a || !w || !v) return -1;
     if (s.m > 16000)
         return op_fail(c, TENSOR_ESHAPE, "%s: matrices of up to 16000 rows are possible", S(op_input(c, 0)));
-    const size_t bytes =
-        (size_t)(3 * s.m * s.m + 6 * s.m + 1) * sizeof(double) + (size_t)(3 + 5 * s.m) * sizeof(int);
-    double *room = tg_alloc(bytes);
-    if (!room) return fail_memory(c->op->name);
-    const int status = decompose(c, lapack, a, s, w, v, room);
-    tg_free(room, bytes);
-    return status;
+    return linalg_eigh(c->op->name, s, a, upper, w, v, &fault) ? matrix_fault(c, &fault) : 0;
 }
 
 static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -77,7 +48,7 @@ static const TensorOp core = { .name = "eigh",
                                .arity = 1,
                                .outputs = 2,
                                .keep = KEEP_OUTPUT(0) | KEEP_OUTPUT(1),
-                               .params = sizeof(EighParams),
+                               .params = sizeof(TensorEighArgs),
                                .shape = core_shape,
                                .forward = core_forward,
                                .backward = core_backward };
@@ -92,11 +63,12 @@ static int values_compose(OpCall *c)
     return set_rounded(c, 0, y[0]);
 }
 
-static const OpField fields[] = { OP_FIELD(OP_BOOL, EighParams, upper, "0"), { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorEighArgs, upper), { 0 } };
 
-#define EIGH                                                                                             \
-    .arity = 1, .params = sizeof(EighParams), .fields = fields, .shape = shape,                          \
-    .flags = OP_FLOAT_INPUTS | OP_NO_GRADCHECK, .samples = "2x2; 3x3 {upper=1}; 2x2x2; 1x1; 0x0; 0x2x2", \
+#define EIGH                                                                                           \
+    .arity = 1, .params = sizeof(TensorEighArgs), .defaults = &tensor_eigh_defaults, .fields = fields, \
+    .shape = shape, .flags = OP_FLOAT_INPUTS | OP_NO_GRADCHECK,                                        \
+    .samples = "2x2; 3x3 {upper=1}; 2x2x2; 1x1; 0x0; 0x2x2",                                           \
     .errors = "3 ! ESHAPE; 2x3 ! ESHAPE; ! ESHAPE; 2x2@i64 ! EDTYPE"
 
 const TensorOp op_eigh = {
@@ -126,11 +98,8 @@ REGISTER_OP(op_eigvalsh);
 TensorEigh tensor_eigh_args(TensorEighArgs a)
 {
     Tensor *y[2] = { NULL, NULL };
-    op_apply(&op_eigh, &a.a, 1, &((EighParams){ a.upper }), SITE, y, 2);
+    op_apply(&op_eigh, &a.a, 1, &a, SITE, y, 2);
     return (TensorEigh){ y[0], y[1] };
 }
 
-Tensor *tensor_eigvalsh_args(TensorEighArgs a)
-{
-    return APPLY(&op_eigvalsh, &((EighParams){ a.upper }), a.a);
-}
+Tensor *tensor_eigvalsh_args(TensorEighArgs a) { return APPLY(&op_eigvalsh, &a, a.a); }

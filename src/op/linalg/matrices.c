@@ -1,6 +1,5 @@
 /* matrices.c - what the ops of linear algebra share (matrices.h). */
 #include <limits.h>
-#include <math.h>
 #include "matrices.h"
 
 Matrices matrices_of(const Tensor *x)
@@ -30,9 +29,9 @@ int check_square(OpCall *c, int i)
     return 0;
 }
 
-int check_batches(OpCall *c)
+int check_batches(OpCall *c, int i, int j)
 {
-    const Tensor *a = op_input(c, 0), *b = op_input(c, 1);
+    const Tensor *a = op_input(c, i), *b = op_input(c, j);
     int64_t shape[TENSOR_MAX_DIMS];
     if (shape_broadcast((TensorShape){ a->ndim - 2, a->shape }, (TensorShape){ b->ndim - 2, b->shape },
                         shape) >= 0)
@@ -98,12 +97,12 @@ Tensor *identity_like(const Tensor *a)
     Tensor *eye = own(new_tensor(SHAPE(n, n), TENSOR_F64, &cpu_place));
     if (!eye || raw_fill(eye, 0)) return NULL;
     for (int64_t i = 0; i < n; i++) ((double *)eye->data)[i * (n + 1)] = 1;
-    return eye;
+    return a->place == &cpu_place ? eye : tensor_to_device(eye, a->place->name);
 }
 
 Tensor *over_matrices(Tensor *x) { return tensor_unsqueeze(tensor_unsqueeze(x, -1), -1); }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 const char *nth_matrix(const Tensor *x, int64_t i)
 {
@@ -113,29 +112,19 @@ const char *nth_matrix(const Tensor *x, int64_t i)
     return text;
 }
 
-bool all_finite(const double *v, int64_t n)
+int matrix_fault(OpCall *c, const MatrixFault *f)
 {
-    for (int64_t i = 0; i < n; i++)
-        if (!isfinite(v[i])) return false;
-    return true;
-}
-
-void transposed(const double *from, int64_t rows, int64_t columns, double *to)
-{
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) to[j * rows + i] = from[i * columns + j];
-}
-
-double fixed_sign(const double *v, int64_t n, int64_t step)
-{
-    double most = 0;
-    for (int64_t i = 0; i < n; i++) most = fmax(most, fabs(v[i * step]));
-    for (int64_t i = 0; i < n; i++)
-        if (fabs(v[i * step]) >= 0.6 * most) return v[i * step] < 0 ? -1 : 1;
-    return 1;
-}
-
-void scale(double *v, int64_t n, int64_t step, double by)
-{
-    for (int64_t i = 0; i < n; i++) v[i * step] *= by;
+    const char *which = nth_matrix(op_input(c, 0), f->at);
+    switch (f->flaw) {
+    case MATRIX_FINE: return -1;
+    case MATRIX_SINGULAR:
+        return op_fail(c, TENSOR_EVALUE, "%s is singular: pivot %lld is zero", which, (long long)f->order);
+    case MATRIX_INDEFINITE:
+        return op_fail(c, TENSOR_EVALUE,
+                       "%s is not positive-definite: its leading minor of order %lld is not positive", which,
+                       (long long)f->order);
+    case MATRIX_NOT_FINITE: return op_fail(c, TENSOR_EVALUE, "%s is not finite", which);
+    case MATRIX_NO_CONVERGENCE: return op_fail(c, TENSOR_EVALUE, "%s: no convergence", which);
+    }
+    return -1;
 }

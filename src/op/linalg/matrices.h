@@ -6,21 +6,17 @@
 #ifndef TG_LINALG_H
 #define TG_LINALG_H
 
+#include "cpu/linalg/linalg.h"
 #include "op/op.h"
-#include "lapack.h"
 
 #pragma GCC visibility push(hidden)
 
-/* [..., m, n] as many matrices. */
-typedef struct Matrices {
-    int64_t batch, m, n;
-} Matrices;
-Matrices matrices_of(const Tensor *x);
+Matrices matrices_of(const Tensor *x); /* [..., m, n] */
 
 /* Shape rules of the public ops: -1 with the reason. */
 int check_matrix(OpCall *c, int i); /* two dims or more, sizes that LAPACK can count */
 int check_square(OpCall *c, int i);
-int check_batches(OpCall *c); /* those of inputs 0 and 1 broadcast */
+int check_batches(OpCall *c, int i, int j); /* those of inputs i and j broadcast */
 
 /* compose: casts the inputs up, runs core with the call's params, casts its results down. */
 int linalg_compose(OpCall *c, const TensorOp *core);
@@ -34,18 +30,15 @@ int set_matrices(OpCall *c, int k, const Tensor *x, int64_t m, int64_t n);
 bool is_vectors(const Tensor *a, const Tensor *b);
 void expand_batches(Tensor **a, Tensor **b); /* *b [..., n, k]; NULL where that fails */
 
-Tensor *identity_like(const Tensor *a); /* [n, n] of a's last size, f64 */
+Tensor *identity_like(const Tensor *a); /* [n, n] of a's last size, f64, where a lies */
 Tensor *over_matrices(Tensor *x);       /* [...] as [..., 1, 1] */
 
 /* "matrix 3 of [5, 2, 2]", or "[2, 2]" when there is one; in a buffer of shape_text's. */
 const char *nth_matrix(const Tensor *x, int64_t i);
-bool all_finite(const double *v, int64_t n);
-void transposed(const double *from, int64_t rows, int64_t columns, double *to);
 
-/* The sign that makes positive, among v[0], v[step], ..., the first entry of at least 0.6 of the largest
- * magnitude: not the largest itself, which a rounding chooses where several are equal. */
-double fixed_sign(const double *v, int64_t n, int64_t step);
-void scale(double *v, int64_t n, int64_t step, double by);
+/* matrix_fault - after a call of cpu/linalg failed: says what is wrong with which matrix of input 0, unless
+ * the failure is recorded already; -1. */
+int matrix_fault(OpCall *c, const MatrixFault *fault);
 
 /* solve.c, triangular.c, svd.c: the cores that others use; operands in f64, of equal batches. */
 Tensor *core_solve(Tensor *a, Tensor *b);

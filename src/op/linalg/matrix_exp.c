@@ -2,9 +2,8 @@
  *
  * Scaling and squaring (Higham 2005): e^x = (e^(x / 2^s))^(2^s), s so that the 1-norm of x / 2^s is at most
  * 1/2, where the 16 terms below are exact to 1/2^17 / 17! = 2e-20.  Their polynomial takes 6 products
- * (Paterson and Stockmeyer 1973):
- * ((b3 x^4 + b2) x^4 + b1) x^4 + b0, each b of degree 3, the first of degree 4.  It is made of ops, in f64,
- * and so is its gradient. */
+ * (Paterson and Stockmeyer 1973), ((b3 x^4 + b2) x^4 + b1) x^4 + b0, each b of degree 3, the first of
+ * degree 4. It is made of ops, in f64, and so is its gradient. */
 #include <math.h>
 #include "matrices.h"
 
@@ -18,13 +17,15 @@ static Tensor *scales(Tensor *x, int *most)
     *most = 0;
     TENSOR_NO_GRAD
         by = tensor_amax(tensor_sum(tensor_abs(x), .dim = -2, .keepdim = true), .dim = -1, .keepdim = true);
+    const char *place = x->place->name;
+    by = by ? tensor_to_device(by, "cpu") : NULL;
     double *v = by ? by->data : NULL;
     for (int64_t i = 0; by && i < by->numel; i++) {
         const int s = v[i] > 0.5 && isfinite(v[i]) ? (int)ceil(log2(v[i])) + 1 : 0;
         v[i] = ldexp(1, -s);
         if (s > *most) *most = s;
     }
-    return by;
+    return by ? tensor_to_device(by, place) : NULL;
 }
 
 /* c_0 + c_1 x + ... of the terms k, k + 1, ... of the series. */

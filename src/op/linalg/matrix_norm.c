@@ -1,26 +1,33 @@
 /* matrix_norm.c - norms of the matrices in two dims: made of sums, extremes and singular values s.
  *
- *   fro  sqrt(sum |x|^2)     1, -1       max, min over columns of sum |x|
- *   nuc  sum s               inf, -inf   max, min over rows of sum |x|
- *   2, -2  max, min of s */
+ *   fro    sqrt(sum |x|^2)     1, -1       max, min over columns of sum |x|
+ *   nuc    sum s               inf, -inf   max, min over rows of sum |x|
+ *   2, -2  max, min of s
+ *
+ *   cond   |x| |x^-1| in one of these */
 #include <math.h>
 #include "op/shape/shape_op.h"
+#include "matrices.h"
 
-typedef struct MatrixNormParams {
-    double ord;
-    int dim1, dim2;
-    bool keepdim;
-} MatrixNormParams;
+const TensorMatrixNormArgs tensor_matrix_norm_defaults = { TENSOR_MATRIX_NORM_DEFAULTS };
+const TensorLinalgNormArgs tensor_linalg_norm_defaults = { TENSOR_LINALG_NORM_DEFAULTS };
+const TensorCondArgs tensor_cond_defaults = { TENSOR_COND_DEFAULTS };
+
+static int check_ord(OpCall *c, double ord)
+{
+    const double size = fabs(ord);
+    if (ord == TENSOR_FRO || ord == TENSOR_NUC || size == 1 || size == 2 || isinf(size)) return 0;
+    return op_fail(c, TENSOR_EVALUE,
+                   "%s: ord = %g: want TENSOR_FRO, TENSOR_NUC, 1, 2, inf or a negative of these",
+                   S(op_input(c, 0)), ord);
+}
 
 static int shape(OpCall *c)
 {
-    MatrixNormParams *p = op_params_mut(c);
+    TensorMatrixNormArgs *p = op_params_mut(c);
     const Tensor *x = op_input(c, 0);
     const double size = fabs(p->ord);
-    if (p->ord != TENSOR_FRO && p->ord != TENSOR_NUC && size != 1 && size != 2 && !isinf(size))
-        return op_fail(c, TENSOR_EVALUE,
-                       "%s: ord = %g: want TENSOR_FRO, TENSOR_NUC, 1, 2, inf or a negative of these", S(x),
-                       p->ord);
+    if (check_ord(c, p->ord)) return -1;
     if (x->ndim < 2) return op_fail(c, TENSOR_ESHAPE, "%s: want a matrix", S(x));
     p->dim1 = call_dim(c, p->dim1, shape_of(x));
     p->dim2 = p->dim1 < 0 ? -1 : call_dim(c, p->dim2, shape_of(x));
@@ -39,7 +46,7 @@ static Tensor *of_sums(Tensor *x, double ord, int down, int along)
     return ord > 0 ? tensor_amax(sum, along, true) : tensor_amin(sum, along, true);
 }
 
-static Tensor *of_singular_values(Tensor *x, const MatrixNormParams *p)
+static Tensor *of_singular_values(Tensor *x, const TensorMatrixNormArgs *p)
 {
     Tensor *s = tensor_svdvals(tensor_movedims(x, DIMS(p->dim1, p->dim2), DIMS(-2, -1)));
     s = p->ord == TENSOR_NUC ? tensor_sum(s, -1) : p->ord > 0 ? tensor_amax(s, -1) : tensor_amin(s, -1);
@@ -49,7 +56,7 @@ static Tensor *of_singular_values(Tensor *x, const MatrixNormParams *p)
 
 static int compose(OpCall *c)
 {
-    const MatrixNormParams *p = op_params(c);
+    const TensorMatrixNormArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *y;
     const bool empty = x->shape[p->dim1] == 0 || x->shape[p->dim2] == 0; /* the largest of nothing is 0 */
     if (p->ord == TENSOR_FRO || (empty && p->ord > 0))
@@ -59,10 +66,49 @@ static int compose(OpCall *c)
     return op_set_result(c, 0, p->keepdim ? y : tensor_squeeze(y, .dims = DIMS(p->dim1, p->dim2)));
 }
 
-static const OpField fields[] = { OP_FIELD(OP_DOUBLE, MatrixNormParams, ord, "101"),
-                                  OP_FIELD(OP_INT, MatrixNormParams, dim1, "-2"),
-                                  OP_FIELD(OP_INT, MatrixNormParams, dim2, "-1"),
-                                  OP_FIELD(OP_BOOL, MatrixNormParams, keepdim, "0"),
+/* ---- the condition number -------------------------------------------------------------------- */
+
+static bool of_values(double p) { return p == TENSOR_NUC || fabs(p) == 2; }
+
+static int cond_shape(OpCall *c)
+{
+    const TensorCondArgs *a = op_params(c);
+    if (check_ord(c, a->p)) return -1;
+    return fabs(a->p) == 2 ? check_matrix(c, 0) : check_square(c, 0);
+}
+
+/* Of the singular values s; a singular matrix has infinity, one of zeros NaN. */
+static Tensor *cond_of_values(Tensor *s, double p)
+{
+    if (p == TENSOR_NUC) return tensor_mul(tensor_sum(s, -1), tensor_sum(tensor_reciprocal(s), -1));
+    Tensor *most = tensor_amax(s, -1), *least = tensor_amin(s, -1);
+    return p > 0 ? tensor_div(most, least) : tensor_div(least, most);
+}
+
+/* |x| |x^-1|, infinite where x is singular. */
+static Tensor *cond_by_inverse(Tensor *x, double p)
+{
+    const TensorInvEx y = tensor_inv_ex(x);
+    Tensor *product = tensor_mul(tensor_linalg_matrix_norm(x, p), tensor_linalg_matrix_norm(y.inverse, p));
+    Tensor *singular = y.info ? tensor_ne_scalar(y.info, 0) : NULL;
+    return product && singular ? tensor_where(singular, tensor_full_like(product, INFINITY), product) : NULL;
+}
+
+static int cond(OpCall *c)
+{
+    const double p = ((const TensorCondArgs *)op_params(c))->p;
+    Tensor *x = in_f64(c, 0);
+    if (!x) return -1;
+    if (x->numel == 0) return set_rounded(c, 0, tensor_sum(x, .dims = DIMS(-2, -1)));
+    return set_rounded(c, 0, of_values(p) ? cond_of_values(tensor_svdvals(x), p) : cond_by_inverse(x, p));
+}
+
+/* ---- the ops --------------------------------------------------------------------------------- */
+
+static const OpField fields[] = { OP_OPTION(TensorMatrixNormArgs, ord),
+                                  OP_OPTION(TensorMatrixNormArgs, dim1),
+                                  OP_OPTION(TensorMatrixNormArgs, dim2),
+                                  OP_OPTION(TensorMatrixNormArgs, keepdim),
                                   { 0 } };
 
 const TensorOp op_linalg_matrix_norm = {
@@ -71,7 +117,8 @@ const TensorOp op_linalg_matrix_norm = {
     .gradient = "fro: dx = g x / y; nuc: dx = g u vh; 2: dx = g u_0 vh_0; 1, inf: dx = g sign x in the "
                 "column, row that is it",
     .arity = 1,
-    .params = sizeof(MatrixNormParams),
+    .params = sizeof(TensorMatrixNormArgs),
+    .defaults = &tensor_matrix_norm_defaults,
     .fields = fields,
     .shape = shape,
     .compose = compose,
@@ -86,11 +133,31 @@ const TensorOp op_linalg_matrix_norm = {
               "EINDEX; 3x4@i64 ! EDTYPE; "
               "3x0 {ord=-1} ! ESHAPE; 0x3 {ord=-2} ! ESHAPE",
 };
+static const OpField cond_fields[] = { OP_OPTION(TensorCondArgs, p), { 0 } };
+const TensorOp op_cond = {
+    .name = "cond",
+    .summary = "the condition number |x| |x^-1| in a norm of matrices; infinite for singular ones",
+    .gradient = "through the norms of x and of its inverse; 2, -2, nuc: through the singular values",
+    .arity = 1,
+    .params = sizeof(TensorCondArgs),
+    .defaults = &tensor_cond_defaults,
+    .fields = cond_fields,
+    .shape = cond_shape,
+    .compose = cond,
+    .flags = OP_FLOAT_INPUTS,
+    .torch = "linalg.cond",
+    .samples = "2x2; 3x2; 2x3x3 {p=-2}; 3x3 {p=102}; 2x2:.5..1 {p=101}; 2x2x2:.5..2 {p=1}; 2x2:.5..2 {p=-1}; "
+               "2x2:-2..-.5 {p=inf}; 2x2:.5..2 {p=-inf}; 2x0x0; 0x3; 2x0x0 {p=1}; 0x2x2",
+    .errors = "3 ! ESHAPE; 2x3 {p=1} ! ESHAPE; 2x3 {p=102} ! ESHAPE; 2x2 {p=3} ! EVALUE; 2x2@i64 ! EDTYPE",
+};
 REGISTER_OP(op_linalg_matrix_norm);
+REGISTER_OP(op_cond);
+
+Tensor *tensor_cond_args(TensorCondArgs a) { return APPLY(&op_cond, &a, a.input); }
 
 Tensor *tensor_linalg_matrix_norm_args(TensorMatrixNormArgs a)
 {
-    return APPLY(&op_linalg_matrix_norm, &((MatrixNormParams){ a.ord, a.dim1, a.dim2, a.keepdim }), a.input);
+    return APPLY(&op_linalg_matrix_norm, &a, a.input);
 }
 
 static Tensor *either_norm(const TensorLinalgNormArgs *a)

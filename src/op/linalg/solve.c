@@ -1,146 +1,171 @@
 /* solve.c - linear systems, inverses, determinants, all by LU with row exchanges.
  *
  *   solve    x = a^-1 b              db = a^-T g, da = -db x^T
+ *   inv      x = a^-1                da = -x^T g x^T
  *   det      y = det a               da = g cofactors(a) = g y a^-T
  *   slogdet  log |det a|             da = g a^-T
  */
 #include <math.h>
-#include "cpu/linalg/small_matrix.h"
 #include "matrices.h"
 
-typedef struct SolveParams {
-    bool left;
-} SolveParams;
+const TensorSolveArgs tensor_solve_defaults = { TENSOR_SOLVE_DEFAULTS };
+const TensorSolveExArgs tensor_solve_ex_defaults = { TENSOR_SOLVE_EX_DEFAULTS };
+const TensorInvExArgs tensor_inv_ex_defaults = { TENSOR_INV_EX_DEFAULTS };
+
+typedef struct CoreParams {
+    bool check; /* a singular matrix is an error; otherwise x is NaN, and result 1 the pivot that is 0 */
+} CoreParams;
 
 /* ---- a x = b --------------------------------------------------------------------------------- */
 
 static int core_shape(OpCall *c)
 {
     const Tensor *b = op_input(c, 1);
-    return op_set_output(c, 0, shape_of(b), TENSOR_F64);
-}
-
-static int64_t solve_one(const Lapack *lapack, const double *a, const double *b, double *x, Matrices s,
-                         double *room, int *pivots)
-{
-    const int n = (int)s.m, k = (int)s.n;
-    double *lu = room, *columns = room + s.m * s.m;
-    int info = 0;
-    if (!lapack) {
-        memcpy(lu, a, (size_t)(s.m * s.m) * sizeof *lu);
-        memcpy(x, b, (size_t)(s.m * s.n) * sizeof *x);
-        const int64_t zero = small_lu(lu, s.m, pivots);
-        if (!zero) small_lu_solve(lu, s.m, pivots, x, s.n);
-        return zero;
-    }
-    transposed(a, s.m, s.m, lu);
-    transposed(b, s.m, s.n, columns);
-    lapack->gesv(&n, &k, lu, &n, pivots, columns, &n, &info);
-    transposed(columns, s.n, s.m, x);
-    return info;
-}
-
-static int solve_all(OpCall *c, const double *a, const double *b, double *x, Matrices s, double *room,
-                     int *pivots)
-{
-    const Lapack *lapack = s.m > SMALL_MATRIX ? lapack_open(c->op->name) : NULL;
-    if (s.m > SMALL_MATRIX && !lapack) return -1;
-    for (int64_t i = 0; i < s.batch; i++) {
-        const int64_t zero =
-            solve_one(lapack, a + i * s.m * s.m, b + i * s.m * s.n, x + i * s.m * s.n, s, room, pivots);
-        if (zero)
-            return op_fail(c, TENSOR_EVALUE, "%s is singular: pivot %lld is zero",
-                           nth_matrix(op_input(c, 0), i), (long long)zero);
-    }
-    return 0;
+    return op_set_output(c, 0, shape_of(b), TENSOR_F64) ||
+                   op_set_output(c, 1, (TensorShape){ b->ndim - 2, b->shape }, TENSOR_I32)
+               ? -1
+               : 0;
 }
 
 static int core_forward(OpCall *c)
 {
-    const Matrices s = matrices_of(op_input(c, 1));
+    MatrixFault fault = { 0 };
+    const bool check = ((const CoreParams *)op_params(c))->check;
     const double *a = op_input_f64(c, 0), *b = op_input_f64(c, 1);
     double *x = op_output_f64(c, 0);
+    int32_t *info = op_output(c, 1)->data;
     if (!a || !b || !x) return -1;
-    if (s.batch == 0 || s.m == 0) return 0; /* k = 0 is not skipped: a singular matrix is refused */
-    const size_t bytes = (size_t)(s.m * (s.m + s.n)) * sizeof(double), pivots = (size_t)s.m * sizeof(int);
-    double *room = tg_alloc(bytes + pivots);
-    if (!room) return fail_memory(c->op->name);
-    const int status = solve_all(c, a, b, x, s, room, (int *)(room + s.m * (s.m + s.n)));
-    tg_free(room, bytes + pivots);
-    return status;
+    return linalg_solve(c->op->name, matrices_of(op_input(c, 1)), a, b, x, info, check ? &fault : NULL)
+               ? matrix_fault(c, &fault)
+               : 0;
 }
+
+static const TensorOp core;
+
+static Tensor *solved(Tensor *a, Tensor *b, bool check, Tensor **info)
+{
+    Tensor *y[2] = { NULL, NULL };
+    op_apply(&core, (Tensor *[]){ a, b }, 2, &(CoreParams){ check }, SITE, y, 2);
+    if (info) *info = y[1];
+    return y[0];
+}
+
+Tensor *core_solve(Tensor *a, Tensor *b) { return solved(a, b, true, NULL); }
 
 static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    dx[1] = core_solve(tensor_mT(op_saved(c, 0)), dy);
+    const bool check = ((const CoreParams *)op_params(c))->check;
+    dx[1] = solved(tensor_mT(op_saved(c, 0)), dy, check, NULL);
     if (op_wants(c, 0)) dx[0] = tensor_neg(tensor_matmul(dx[1], tensor_mT(op_saved_output(c, 0))));
     return dx[1] && (dx[0] || !op_wants(c, 0)) ? 0 : -1;
 }
 
 static const TensorOp core = { .name = "solve",
                                .arity = 2,
+                               .outputs = 2,
                                .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
+                               .params = sizeof(CoreParams),
                                .shape = core_shape,
                                .forward = core_forward,
                                .backward = core_backward };
 
-Tensor *core_solve(Tensor *a, Tensor *b) { return APPLY(&core, NULL, a, b); }
-
-static int solve_shape(OpCall *c)
+static int check_system(OpCall *c, bool left)
 {
-    const SolveParams *p = op_params(c);
     const Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     if (check_square(c, 0)) return -1;
     const int64_t n = a->shape[a->ndim - 1];
     if (b->ndim && is_vectors(a, b)) {
-        if (!p->left)
+        if (!left)
             return op_fail(c, TENSOR_ESHAPE, "%s, %s: x a = b takes matrices, not vectors", S(a), S(b));
         return b->shape[b->ndim - 1] == n
                    ? 0
                    : op_fail(c, TENSOR_ESHAPE, "%s, %s: want vectors of %lld", S(a), S(b), (long long)n);
     }
     if (check_matrix(c, 1)) return -1;
-    if (b->shape[b->ndim - 1 - p->left] != n)
+    if (b->shape[b->ndim - 1 - left] != n)
         return op_fail(c, TENSOR_ESHAPE, "%s, %s: b must have %lld %s", S(a), S(b), (long long)n,
-                       p->left ? "rows" : "columns");
-    return check_batches(c);
+                       left ? "rows" : "columns");
+    return check_batches(c, 0, 1);
 }
 
-static int solve_compose(OpCall *c)
+static int solve_shape(OpCall *c) { return check_system(c, ((const TensorSolveArgs *)op_params(c))->left); }
+static int solve_ex_shape(OpCall *c)
 {
-    const bool left = ((const SolveParams *)op_params(c))->left;
+    return check_system(c, ((const TensorSolveExArgs *)op_params(c))->left);
+}
+
+/* info, of the joint batch, for the batch of a: along the dims that a was repeated, all are the same. */
+static Tensor *info_of(const Tensor *a, Tensor *info)
+{
+    const TensorShape batch = { a->ndim - 2, a->shape };
+    while (info && info->ndim > batch.ndim)
+        info = info->shape[0] ? tensor_select(info, 0, 0) : tensor_zeros(batch, TENSOR_I32);
+    for (int i = 0; info && i < batch.ndim; i++)
+        if (info->shape[i] != batch.dim[i])
+            info = info->shape[i] ? tensor_narrow(info, i, 0, 1) : tensor_zeros(batch, TENSOR_I32);
+    return info ? tensor_clone(info) : NULL;
+}
+
+static Tensor *solution(OpCall *c, bool left, bool check, Tensor **info)
+{
     Tensor *a = in_f64(c, 0), *b = in_f64(c, 1);
-    if (!a || !b) return -1;
+    if (!a || !b) return NULL;
     const bool vectors = is_vectors(a, b);
     if (vectors) b = tensor_unsqueeze(b, -1);
     if (!left) a = tensor_mT(a), b = tensor_mT(b);
     expand_batches(&a, &b);
-    Tensor *x = core_solve(a, b);
+    Tensor *x = solved(a, b, check, info);
     if (!left) x = tensor_mT(x);
-    return set_rounded(c, 0, vectors ? tensor_squeeze(x, -1) : x);
+    return vectors ? tensor_squeeze(x, -1) : x;
 }
 
-static int inv_compose(OpCall *c)
+static int solve_compose(OpCall *c)
+{
+    return set_rounded(c, 0, solution(c, ((const TensorSolveArgs *)op_params(c))->left, true, NULL));
+}
+
+static int solve_ex_compose(OpCall *c)
+{
+    const TensorSolveExArgs *p = op_params(c);
+    Tensor *info = NULL;
+    if (set_rounded(c, 0, solution(c, p->left, p->check_errors, &info))) return -1;
+    return op_set_result(c, 1, info_of(op_input(c, 0), info));
+}
+
+static Tensor *inverse(OpCall *c, bool check, Tensor **info)
 {
     Tensor *a = in_f64(c, 0), *eye = a ? identity_like(a) : NULL;
     expand_batches(&a, &eye);
-    return set_rounded(c, 0, core_solve(a, eye));
+    return a && eye ? solved(a, eye, check, info) : NULL;
+}
+
+static int inv_compose(OpCall *c) { return set_rounded(c, 0, inverse(c, true, NULL)); }
+
+static int inv_ex_compose(OpCall *c)
+{
+    Tensor *info = NULL, *x = inverse(c, ((const TensorInvExArgs *)op_params(c))->check_errors, &info);
+    return set_rounded(c, 0, x) || op_set_result(c, 1, info) ? -1 : 0;
 }
 
 static int square_shape(OpCall *c) { return check_square(c, 0); }
 
-static const OpField fields[] = { OP_FIELD(OP_BOOL, SolveParams, left, "1"), { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorSolveArgs, left), { 0 } };
+static const OpField solve_ex_fields[] = { OP_OPTION(TensorSolveExArgs, left),
+                                           OP_OPTION(TensorSolveExArgs, check_errors),
+                                           { 0 } };
+static const OpField inv_ex_fields[] = { OP_OPTION(TensorInvExArgs, check_errors), { 0 } };
 
 const TensorOp op_solve = {
     .name = "solve",
     .summary = "x with a x = b, or x a = b",
     .gradient = "db = a^-T g, da = -db x^T",
     .arity = 2,
-    .params = sizeof(SolveParams),
+    .params = sizeof(TensorSolveArgs),
+    .defaults = &tensor_solve_defaults,
     .fields = fields,
     .shape = solve_shape,
     .compose = solve_compose,
-    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .flags = OP_FLOAT_INPUTS | OP_ONE_DTYPE,
     .torch = "linalg.solve",
     .samples = "2x2,2x1; 3x3,3x2; 3x3,3; 2x2x2,2x2; 2x2x2,2x1; 2x1x2x2,3x2x2; 2x2,3x2 {left=0}; 1x1:1..2,1; "
                "0x0,0x2; 2x2,2x0; 0x2x2,2x1",
@@ -160,8 +185,45 @@ const TensorOp op_inv = {
     .samples = "2x2; 3x3; 2x2x2; 2x0x0; 0x2x2; 1x1:1..2",
     .errors = "3 ! ESHAPE; 2x3 ! ESHAPE; 2x2x2:0..0 ! EVALUE; 2x2@i64 ! EDTYPE",
 };
+const TensorOp op_solve_ex = {
+    .name = "solve_ex",
+    .summary = "x with a x = b, or x a = b, and 0 or the pivot that is zero (i32): x is NaN there",
+    .gradient = "db = a^-T g, da = -db x^T",
+    .arity = 2,
+    .outputs = 2,
+    .params = sizeof(TensorSolveExArgs),
+    .defaults = &tensor_solve_ex_defaults,
+    .fields = solve_ex_fields,
+    .shape = solve_ex_shape,
+    .compose = solve_ex_compose,
+    .flags = OP_FLOAT_INPUTS | OP_ONE_DTYPE,
+    .torch = "linalg.solve_ex",
+    .samples =
+        "2x2,2x1; 3x3,3; 2x1x2x2,3x2x2; 2x2,3x2 {left=0}; 2x2,3x2x1; 0x0,0x2; 2x2,2x0; 0x2x2,2x1; 2x2,0x2x1; "
+        "1x2x2,0x2x1",
+    .errors =
+        "2x3,2x1 ! ESHAPE; 2x2,3x1 ! ESHAPE; 2x2:0..0,2x1 {check_errors=1} ! EVALUE; 2x2@i64,2x1 ! EDTYPE",
+};
+const TensorOp op_inv_ex = {
+    .name = "inv_ex",
+    .summary = "the inverse matrix, and 0 or the pivot that is zero (i32): the inverse is NaN there",
+    .gradient = "da = -y^T g y^T",
+    .arity = 1,
+    .outputs = 2,
+    .params = sizeof(TensorInvExArgs),
+    .defaults = &tensor_inv_ex_defaults,
+    .fields = inv_ex_fields,
+    .shape = square_shape,
+    .compose = inv_ex_compose,
+    .flags = OP_FLOAT_INPUTS,
+    .torch = "linalg.inv_ex",
+    .samples = "2x2; 3x3; 2x2x2; 2x0x0; 0x2x2; 1x1:1..2",
+    .errors = "3 ! ESHAPE; 2x3 ! ESHAPE; 2x2:0..0 {check_errors=1} ! EVALUE; 2x2@i64 ! EDTYPE",
+};
 REGISTER_OP(op_solve);
 REGISTER_OP(op_inv);
+REGISTER_OP(op_solve_ex);
+REGISTER_OP(op_inv_ex);
 
 /* ---- determinants ---------------------------------------------------------------------------- */
 
@@ -175,77 +237,14 @@ static int set_numbers(OpCall *c, int k)
 static int det_shape(OpCall *c) { return set_numbers(c, 0); }
 static int slogdet_shape(OpCall *c) { return set_numbers(c, 0) || set_numbers(c, 1) ? -1 : 0; }
 
-/* What to do with the diagonal of a matrix's u, whose row exchanges have this sign. */
-typedef void Diagonal(OpCall *c, int64_t i, const double *u, int64_t n, double sign, void *results);
-
-/* Pivots count from 0, or, by LAPACK, from 1. */
-static double factor(const Lapack *lapack, double *a, int64_t rows, int *pivots)
-{
-    const int n = (int)rows, none = 0;
-    int info;
-    double sign = 1;
-    if (lapack) lapack->gesv(&n, &none, a, &n, pivots, a, &n, &info);
-    else small_lu(a, rows, pivots);
-    for (int k = 0; k < n; k++)
-        if (pivots[k] != k + (lapack != NULL)) sign = -sign;
-    return sign;
-}
-
-/* Of the transposes, whose systems the gradients are: their roundings are then the same, and cancel where a
- * is nearly singular. */
-static int each_diagonal(OpCall *c, Diagonal *use, void *results)
-{
-    const Matrices s = matrices_of(op_input(c, 0));
-    const double *a = op_input_f64(c, 0);
-    const Lapack *lapack = s.m > SMALL_MATRIX ? lapack_open(c->op->name) : NULL;
-    if (!a || (s.m > SMALL_MATRIX && !lapack)) return -1;
-    const size_t bytes = (size_t)(s.m * s.m + 1) * sizeof(double) + (size_t)s.m * sizeof(int);
-    double *lu = tg_alloc(bytes);
-    if (!lu) return fail_memory(c->op->name);
-    int *pivots = (int *)(lu + s.m * s.m + 1);
-    for (int64_t i = 0; i < s.batch; i++, a += s.m * s.m) {
-        if (lapack) memcpy(lu, a, (size_t)(s.m * s.m) * sizeof *lu);
-        else transposed(a, s.m, s.m, lu);
-        const double sign = factor(lapack, lu, s.m, pivots);
-        use(c, i, lu, s.m, sign, results);
-    }
-    tg_free(lu, bytes);
-    return 0;
-}
-
-/* Singular as far as rounding can tell: the pivots say no more about the cofactors then.  Infinite ones say
- * nothing. */
-static bool numerically_singular(const double *u, int64_t n)
-{
-    double least = INFINITY, most = 0;
-    for (int64_t k = 0; k < n; k++) {
-        least = fmin(least, fabs(u[k * (n + 1)]));
-        most = fmax(most, fabs(u[k * (n + 1)]));
-    }
-    return n && most < INFINITY && least <= 100 * (double)n * 0x1p-52 * most;
-}
-
-typedef struct DetResults {
-    double *det;
-    uint8_t *singular;
-} DetResults;
-
-static void put_det(OpCall *c, int64_t i, const double *u, int64_t n, double sign, void *results)
-{
-    const DetResults *r = results;
-    (void)c;
-    for (int64_t k = 0; k < n; k++) sign *= u[k * (n + 1)];
-    r->det[i] = sign;
-    r->singular[i] = numerically_singular(u, n);
-}
-
 static int det_forward(OpCall *c)
 {
     const Tensor *x = op_input(c, 0);
     Tensor *singular = own(new_tensor((TensorShape){ x->ndim - 2, x->shape }, TENSOR_BOOL, &cpu_place));
-    if (!singular || each_diagonal(c, put_det, &(DetResults){ op_output_f64(c, 0), singular->data }))
-        return -1;
-    return op_save(c, singular);
+    const double *a = op_input_f64(c, 0);
+    double *det = op_output_f64(c, 0);
+    if (!singular || !a || !det) return -1;
+    return linalg_det(c->op->name, matrices_of(x), a, det, singular->data) ? -1 : op_save(c, singular);
 }
 
 /* a, with matrices that cannot fail in the place of those that are masked. */
@@ -297,27 +296,12 @@ static int det_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-typedef struct LogResults {
-    double *sign, *log;
-} LogResults;
-
-static void put_log(OpCall *c, int64_t i, const double *u, int64_t n, double sign, void *results)
-{
-    const LogResults *r = results;
-    double sum = 0;
-    (void)c;
-    for (int64_t k = 0; k < n; k++) {
-        const double v = u[k * (n + 1)];
-        sum += log(fabs(v));
-        sign *= v > 0 ? 1 : v < 0 ? -1 : v; /* 0 and NaN stay */
-    }
-    r->sign[i] = sign;
-    r->log[i] = sum;
-}
-
 static int slogdet_forward(OpCall *c)
 {
-    return each_diagonal(c, put_log, &(LogResults){ op_output_f64(c, 0), op_output_f64(c, 1) });
+    const double *a = op_input_f64(c, 0);
+    double *sign = op_output_f64(c, 0), *log = op_output_f64(c, 1);
+    if (!a || !sign || !log) return -1;
+    return linalg_slogdet(c->op->name, matrices_of(op_input(c, 0)), a, sign, log);
 }
 
 static int slogdet_backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -399,10 +383,22 @@ REGISTER_OP(op_logdet);
 
 /* ---- public ---------------------------------------------------------------------------------- */
 
-Tensor *tensor_solve_args(TensorSolveArgs a)
+Tensor *tensor_solve_args(TensorSolveArgs a) { return APPLY(&op_solve, &a, a.a, a.b); }
+
+TensorSolveEx tensor_solve_ex_args(TensorSolveExArgs a)
 {
-    return APPLY(&op_solve, &((SolveParams){ a.left }), a.a, a.b);
+    Tensor *y[2] = { NULL, NULL };
+    op_apply(&op_solve_ex, (Tensor *[]){ a.a, a.b }, 2, &a, SITE, y, 2);
+    return (TensorSolveEx){ y[0], y[1] };
 }
+
+TensorInvEx tensor_inv_ex_args(TensorInvExArgs a)
+{
+    Tensor *y[2] = { NULL, NULL };
+    op_apply(&op_inv_ex, &a.a, 1, &a, SITE, y, 2);
+    return (TensorInvEx){ y[0], y[1] };
+}
+
 Tensor *tensor_inv(Tensor *a) { return APPLY(&op_inv, NULL, a); }
 
 Tensor *tensor_inverse(Tensor *a)

@@ -2,15 +2,13 @@
  *
  *   a = u diag(s) vh        da = u ((skew(u^T du) / e) s + s (skew(vh dvh^T) / e) + diag(ds)) vh
  *                                + (du - u u^T du) / s vh + u (dvh - dvh v vh) / s
- *                           skew(x) = x - x^T,  e_ij = s_j^2 - s_i^2, 1 where i = j
- *
- * LAPACK sees every matrix transposed: what it calls u is vh here. */
+ *                           skew(x) = x - x^T,  e_ij = s_j^2 - s_i^2, 1 where i = j */
 #include <math.h>
 #include "matrices.h"
 
-typedef struct SvdParams {
-    bool full_matrices;
-} SvdParams;
+const TensorSvdArgs tensor_svd_defaults = { TENSOR_SVD_DEFAULTS };
+const TensorPinvArgs tensor_pinv_defaults = { TENSOR_PINV_DEFAULTS };
+const TensorPinverseArgs tensor_pinverse_defaults = { TENSOR_PINVERSE_DEFAULTS };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -18,76 +16,22 @@ static int core_shape(OpCall *c)
 {
     const Tensor *a = op_input(c, 0);
     const Matrices s = matrices_of(a);
-    const bool full = ((const SvdParams *)op_params(c))->full_matrices;
+    const bool full = ((const TensorSvdArgs *)op_params(c))->full_matrices;
     const int64_t k = least(s.m, s.n);
     if (set_matrices(c, 0, a, s.m, full ? s.m : k) || set_matrices(c, 1, a, k, -1)) return -1;
     return set_matrices(c, 2, a, full ? s.n : k, s.n);
 }
 
-typedef struct Factors {
-    double *u, *s, *vh;
-    int64_t m, n, k, columns, rows;
-} Factors; /* u [m, columns], vh [rows, n] */
-
-static void fix_signs(const Factors *f)
-{
-    for (int64_t i = 0; i < f->columns; i++) {
-        const double sign = fixed_sign(f->u + i, f->m, f->columns);
-        scale(f->u + i, f->m, f->columns, sign);
-        if (i < f->k) scale(f->vh + i * f->n, f->n, 1, sign);
-    }
-    for (int64_t i = f->k; i < f->rows; i++)
-        scale(f->vh + i * f->n, f->n, 1, fixed_sign(f->vh + i * f->n, f->n, 1));
-}
-
-static void put_identity(double *x, int64_t n)
-{
-    memset(x, 0, (size_t)(n * n) * sizeof *x);
-    for (int64_t i = 0; i < n; i++) x[i * (n + 1)] = 1;
-}
-
-/* room: a copy of a, LAPACK's work, its integers. */
-static int decompose(OpCall *c, const Lapack *lapack, const double *a, int64_t batch, Factors f, double *room,
-                     int64_t lwork)
-{
-    const int rows = (int)f.n, columns = (int)f.m, ldvt = (int)f.columns, work = (int)lwork;
-    double *copy = room, *scratch = room + f.m * f.n;
-    int info = 0, *iwork = (int *)(scratch + lwork);
-    for (int64_t i = 0; i < batch; i++, a += f.m * f.n) {
-        if (!all_finite(a, f.m * f.n))
-            return op_fail(c, TENSOR_EVALUE, "%s is not finite", nth_matrix(op_input(c, 0), i));
-        memcpy(copy, a, (size_t)(f.m * f.n) * sizeof *copy);
-        lapack->gesdd(f.columns > f.k || f.rows > f.k ? "A" : "S", &rows, &columns, copy, &rows, f.s, f.vh,
-                      &rows, f.u, &ldvt, scratch, &work, iwork, &info, 1);
-        if (info) return op_fail(c, TENSOR_EVALUE, "%s: no convergence", nth_matrix(op_input(c, 0), i));
-        fix_signs(&f);
-        f.u += f.m * f.columns, f.s += f.k, f.vh += f.rows * f.n;
-    }
-    return 0;
-}
-
 static int core_forward(OpCall *c)
 {
-    const Lapack *lapack = lapack_open(c->op->name);
-    const Matrices s = matrices_of(op_input(c, 0));
-    const bool full = ((const SvdParams *)op_params(c))->full_matrices;
-    const int64_t k = least(s.m, s.n), most = s.m + s.n - k;
+    const bool full = ((const TensorSvdArgs *)op_params(c))->full_matrices;
+    MatrixFault fault = { 0 };
     const double *a = op_input_f64(c, 0);
-    const Factors f = { op_output_f64(c, 0), op_output_f64(c, 1), op_output_f64(c, 2), s.m, s.n, k,
-                        full ? s.m : k,      full ? s.n : k };
-    if (!lapack || !a || !f.u || !f.s || !f.vh) return -1;
-    for (int64_t i = 0; k == 0 && full && i < s.batch; i++) {
-        put_identity(f.u + i * s.m * s.m, s.m);
-        put_identity(f.vh + i * s.n * s.n, s.n);
-    }
-    if (k == 0 || s.batch == 0) return 0;
-    const int64_t lwork = 4 * k * k + 7 * k + 32 * most; /* gesdd's least, and blocks for its QR */
-    const size_t bytes = (size_t)(s.m * s.n + lwork) * sizeof(double) + (size_t)(8 * k) * sizeof(int);
-    double *room = tg_alloc(bytes);
-    if (!room) return fail_memory(c->op->name);
-    const int status = decompose(c, lapack, a, s.batch, f, room, lwork);
-    tg_free(room, bytes);
-    return status;
+    double *u = op_output_f64(c, 0), *s = op_output_f64(c, 1), *vh = op_output_f64(c, 2);
+    if (!a || !u || !s || !vh) return -1;
+    return linalg_svd(c->op->name, matrices_of(op_input(c, 0)), a, full, u, s, vh, &fault)
+               ? matrix_fault(c, &fault)
+               : 0;
 }
 
 /* ---- the gradient ---------------------------------------------------------------------------- */
@@ -153,14 +97,15 @@ static const TensorOp core = { .name = "svd",
                                .arity = 1,
                                .outputs = 3,
                                .keep = KEEP_OUTPUT(0) | KEEP_OUTPUT(1) | KEEP_OUTPUT(2),
-                               .params = sizeof(SvdParams),
+                               .params = sizeof(TensorSvdArgs),
                                .shape = core_shape,
                                .forward = core_forward,
                                .backward = core_backward };
 
 int core_svd(Tensor *a, bool full_matrices, Tensor *usv[3])
 {
-    return op_apply(&core, &a, 1, &((SvdParams){ full_matrices }), SITE, usv, 3) < 0 ? -1 : 0;
+    return op_apply(&core, &a, 1, &((TensorSvdArgs){ .full_matrices = full_matrices }), SITE, usv, 3) < 0 ? -1
+                                                                                                          : 0;
 }
 
 static int shape(OpCall *c) { return check_matrix(c, 0); }
@@ -174,10 +119,6 @@ static int values_compose(OpCall *c)
 
 /* ---- the pseudo-inverse ---------------------------------------------------------------------- */
 
-typedef struct PinvParams {
-    double atol, rtol;
-} PinvParams;
-
 static int pinv_shape(OpCall *c)
 {
     const Tensor *a = op_input(c, 0);
@@ -186,7 +127,7 @@ static int pinv_shape(OpCall *c)
 }
 
 /* Bool: singular values that count, s > max(atol, rtol s_0). */
-static Tensor *counted(Tensor *s, const PinvParams *p)
+static Tensor *counted(Tensor *s, const TensorPinvArgs *p)
 {
     Tensor *first = tensor_slice(s, -1, 0, 1);
     return tensor_gt(s, tensor_clamp(tensor_mul_scalar(first, p->rtol), p->atol, INFINITY));
@@ -222,7 +163,7 @@ static int pinv_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const TensorOp core_pinv = { .name = "pinv",
                                     .arity = 1,
                                     .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
-                                    .params = sizeof(PinvParams),
+                                    .params = sizeof(TensorPinvArgs),
                                     .shape = pinv_shape,
                                     .forward = pinv_forward,
                                     .backward = pinv_backward };
@@ -238,7 +179,7 @@ static double epsilon(int dtype)
 /* What is left out is negative, and gets PyTorch's value. */
 static int pinv_check(OpCall *c)
 {
-    PinvParams *p = op_params_mut(c);
+    TensorPinvArgs *p = op_params_mut(c);
     const Tensor *a = op_input(c, 0);
     if (check_matrix(c, 0)) return -1;
     const Matrices s = matrices_of(a);
@@ -264,7 +205,7 @@ static int lstsq_shape(OpCall *c)
     if (!vectors && check_matrix(c, 1)) return -1;
     if (b->shape[b->ndim - 2 + vectors] != a->shape[a->ndim - 2])
         return op_fail(c, TENSOR_ESHAPE, "%s, %s: a and b must have as many rows", S(a), S(b));
-    return vectors ? 0 : check_batches(c);
+    return vectors ? 0 : check_batches(c, 0, 1);
 }
 
 static int lstsq_compose(OpCall *c)
@@ -273,16 +214,16 @@ static int lstsq_compose(OpCall *c)
     if (!a || !b) return -1;
     const Matrices s = matrices_of(a);
     const bool vectors = is_vectors(a, b);
-    const PinvParams p = { 0, epsilon(op_input(c, 0)->dtype) * (double)(s.m > s.n ? s.m : s.n) };
+    const TensorPinvArgs p = { .rtol = epsilon(op_input(c, 0)->dtype) * (double)(s.m > s.n ? s.m : s.n) };
     Tensor *x = tensor_matmul(APPLY(&core_pinv, &p, a), vectors ? tensor_unsqueeze(b, -1) : b);
     return set_rounded(c, 0, vectors ? tensor_squeeze(x, -1) : x);
 }
 
 /* ---- the ops --------------------------------------------------------------------------------- */
 
-static const OpField svd_fields[] = { OP_FIELD(OP_BOOL, SvdParams, full_matrices, "1"), { 0 } };
-static const OpField pinv_fields[] = { OP_FIELD(OP_DOUBLE, PinvParams, atol, "-1"),
-                                       OP_FIELD(OP_DOUBLE, PinvParams, rtol, "-1"),
+static const OpField svd_fields[] = { OP_OPTION(TensorSvdArgs, full_matrices), { 0 } };
+static const OpField pinv_fields[] = { OP_OPTION(TensorPinvArgs, atol),
+                                       OP_OPTION(TensorPinvArgs, rtol),
                                        { 0 } };
 
 #define ONE .arity = 1, .flags = OP_FLOAT_INPUTS
@@ -295,7 +236,8 @@ const TensorOp op_svd = {
                 "= x - x^T, "
                 "e_ij = s_j^2 - s_i^2",
     .outputs = 3,
-    .params = sizeof(SvdParams),
+    .params = sizeof(TensorSvdArgs),
+    .defaults = &tensor_svd_defaults,
     .fields = svd_fields,
     .shape = shape,
     .compose = compose,
@@ -321,7 +263,8 @@ const TensorOp op_pinv = {
     .name = "pinv",
     .summary = "the Moore-Penrose inverse",
     .gradient = "da = -y^T g y^T + (1 - a y) g^T y y^T + y^T y g^T (1 - y a)",
-    .params = sizeof(PinvParams),
+    .params = sizeof(TensorPinvArgs),
+    .defaults = &tensor_pinv_defaults,
     .fields = pinv_fields,
     .shape = pinv_check,
     .compose = pinv_compose,
@@ -334,7 +277,8 @@ const TensorOp op_matrix_rank = {
     .name = "matrix_rank",
     .summary = "the count of singular values above max(atol, rtol s_0)",
     .arity = 1,
-    .params = sizeof(PinvParams),
+    .params = sizeof(TensorPinvArgs),
+    .defaults = &tensor_pinv_defaults,
     .fields = pinv_fields,
     .shape = pinv_check,
     .compose = rank_compose,
@@ -350,7 +294,7 @@ const TensorOp op_lstsq = {
     .arity = 2,
     .shape = lstsq_shape,
     .compose = lstsq_compose,
-    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .flags = OP_FLOAT_INPUTS | OP_ONE_DTYPE,
     .torch = "linalg.lstsq",
     .samples = "3x2,3x1; 2x3,2x2; 3x2,3; 2x3x2,2x3; 2x1x3x2,3x3x1; 2x2,2x0; 0x3x2,3x1",
     .errors = "3x2,2x1 ! ESHAPE; 3x2,2 ! ESHAPE; 3,3x1 ! ESHAPE; 3x2, ! ESHAPE; 2x3x2,3x3x1 ! ESHAPE; "
@@ -365,18 +309,15 @@ REGISTER_OP(op_lstsq);
 TensorSvd tensor_svd_args(TensorSvdArgs a)
 {
     Tensor *y[3] = { NULL, NULL, NULL };
-    op_apply(&op_svd, &a.a, 1, &((SvdParams){ a.full_matrices }), SITE, y, 3);
+    op_apply(&op_svd, &a.a, 1, &a, SITE, y, 3);
     return (TensorSvd){ y[0], y[1], y[2] };
 }
 
 Tensor *tensor_svdvals(Tensor *a) { return APPLY(&op_svdvals, NULL, a); }
 Tensor *tensor_pinverse_args(TensorPinverseArgs a)
 {
-    return APPLY(&op_pinv, &((PinvParams){ -1, a.rcond }), a.a);
+    return APPLY(&op_pinv, &((TensorPinvArgs){ a.a, .atol = -1, .rtol = a.rcond }), a.a);
 }
-Tensor *tensor_pinv_args(TensorPinvArgs a) { return APPLY(&op_pinv, &((PinvParams){ a.atol, a.rtol }), a.a); }
-Tensor *tensor_matrix_rank_args(TensorPinvArgs a)
-{
-    return APPLY(&op_matrix_rank, &((PinvParams){ a.atol, a.rtol }), a.a);
-}
+Tensor *tensor_pinv_args(TensorPinvArgs a) { return APPLY(&op_pinv, &a, a.a); }
+Tensor *tensor_matrix_rank_args(TensorPinvArgs a) { return APPLY(&op_matrix_rank, &a, a.a); }
 Tensor *tensor_lstsq(Tensor *a, Tensor *b) { return APPLY(&op_lstsq, NULL, a, b); }

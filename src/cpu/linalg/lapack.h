@@ -1,4 +1,4 @@
-/* lapack.h - the routines of LAPACK and BLAS that op/ uses, looked up in a shared library at the first call.
+/* lapack.h - the routines of LAPACK and BLAS that are used, looked up in a shared library at the first call.
  *
  * Matrices are column-major; the sizes after the arguments proper are the lengths of the character arguments,
  * which Fortran compilers pass so.  Arguments must be right: LAPACK stops the program on those that are not.
@@ -12,6 +12,7 @@ typedef const int *LapackInt;
 #define LAPACK_LIST(X)                                                                                     \
     X(gesv, (LapackInt n, LapackInt nrhs, double *a, LapackInt lda, int *pivots, double *b, LapackInt ldb, \
              int *info))                                                                                   \
+    X(getrf, (LapackInt m, LapackInt n, double *a, LapackInt lda, int *pivots, int *info))                 \
     X(potrf, (const char *uplo, LapackInt n, double *a, LapackInt lda, int *info, size_t))                 \
     X(geqrf, (LapackInt m, LapackInt n, double *a, LapackInt lda, double *tau, double *work,               \
               LapackInt lwork, int *info))                                                                 \

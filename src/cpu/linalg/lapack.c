@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "op/op.h"
 #include "cpu/product/gemm.h"
+#include "tensor/core.h"
 #include "lapack.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
