@@ -35,13 +35,17 @@ static int scale_all(TensorList list, double factor)
 
 const NNClipArgs nn_clip_grad_norm_defaults = { NN_CLIP_GRAD_NORM_DEFAULTS };
 
-/* A NULL among the parameters is an error, not one without gradient. */
+/* A NULL or a released tensor among the parameters is an error, not one without gradient.  Nothing is clipped while
+ * an error is pending. */
 static bool is_broken(TensorList list, const char *function)
 {
     bool broken = list.count < 0 || (list.count > 0 && !list.item);
-    for (int i = 0; i < list.count && !broken; i++) broken = !list.item[i];
+    for (int i = 0; i < list.count && !broken; i++) {
+        broken = !list.item[i];
+        if (!broken) tensor_is_leaf(list.item[i]); /* asks whether it was released */
+    }
     if (broken && !tensor_error()) tensor_fail(TENSOR_ENULL, function, "a parameter, or their list, is NULL");
-    return broken;
+    return tensor_error() != NULL;
 }
 
 double nn_clip_grad_norm_args(NNClipArgs args)
@@ -52,7 +56,6 @@ double nn_clip_grad_norm_args(NNClipArgs args)
                     "max_norm %g, norm_type %g: want 0 or more, and a norm", args.max_norm, args.norm_type);
         return NAN;
     }
-    if (tensor_error()) return NAN;
     bool was = tensor_set_grad_enabled(false);
     double norm = total_norm(args.parameters, args.norm_type), factor = args.max_norm / (norm + 1e-6);
     int status = tensor_error() ? -1 : 0;

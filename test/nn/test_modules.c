@@ -15,7 +15,7 @@
 #include <tapegrad/debug.h>
 #include "kinds.h"
 
-enum { CASES = 400, TENSORS_MOST = 32 };
+enum { CASES = 400, TENSORS_MOST = 32, CALLS = 3 };
 
 typedef struct Golden { /* a line of the file */
     char *name;
@@ -28,7 +28,8 @@ typedef struct Case {
     const NNKind *kind;
     char *name, *text, *input;
     Golden param[TENSORS_MOST], buffer[TENSORS_MOST], train, eval;
-    int params, buffers;
+    Golden call[CALLS], weights[CALLS]; /* of attention */
+    int params, buffers, calls;
 } Case;
 
 static Case cases[CASES];
@@ -88,6 +89,8 @@ static int read_cases(void **state)
         if (strcmp(word, "module") == 0) begin_case(rest);
         else if (strcmp(word, "param") == 0) read_golden(&c->param[c->params++], rest, true);
         else if (strcmp(word, "buffer") == 0) read_golden(&c->buffer[c->buffers++], rest, true);
+        else if (strcmp(word, "call") == 0) read_golden(&c->call[c->calls++], rest, false);
+        else if (strcmp(word, "weights") == 0) read_golden(&c->weights[c->calls - 1], rest, false);
         else if (strcmp(word, "train") == 0) read_golden(&c->train, rest, false);
         else if (strcmp(word, "eval") == 0) read_golden(&c->eval, rest, false);
     }
@@ -103,6 +106,7 @@ static int free_cases(void **state)
     for (int k = 0; k < count; k++) {
         Case *c = &cases[k];
         for (int i = 0; i < TENSORS_MOST; i++) free_golden(&c->param[i]), free_golden(&c->buffer[i]);
+        for (int i = 0; i < CALLS; i++) free_golden(&c->call[i]), free_golden(&c->weights[i]);
         free_golden(&c->train), free_golden(&c->eval);
         free(c->name);
     }
@@ -233,6 +237,65 @@ static void results(void **state)
         tensor_scope_close(scope);
     }
     tensor_use_torch_dropout(was);
+}
+
+/* ---- attention: what oracle/modules.py's attention_calls() does ------------------------------- */
+
+static Tensor *of_batch(const char *shape, double factor, bool batch_first)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%s", shape);
+    Tensor *x = tensor_mul_scalar(input_of(&(Case){ .input = text }, TENSOR_F64), factor);
+    return batch_first ? tensor_contiguous(tensor_transpose(x, 0, 1)) : x;
+}
+
+static Tensor *mask(int rows, bool (*ignored)(int i, int j))
+{
+    uint8_t m[3 * 5];
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < 5; j++) m[5 * i + j] = ignored(i, j);
+    return tensor_from_data(m, SHAPE(rows, 5), TENSOR_BOOL);
+}
+static bool third(int i, int j) { return (i + 2 * j) % 3 == 0; }
+static bool fourth(int i, int j) { return (i + j) % 4 == 3; }
+
+static Tensor *added(void)
+{
+    double m[3 * 5];
+    for (int i = 0; i < 15; i++) m[i] = 0.3 * sin(i);
+    return tensor_from_data(m, SHAPE(3, 5), TENSOR_F64);
+}
+
+static void attention(void **state)
+{
+    (void)state;
+    int calls = 0;
+    for (int k = 0; k < count; k++)
+        for (int i = 0; i < cases[k].calls; i++, calls++) {
+            const Case *c = &cases[k];
+            TensorScope scope = tensor_scope_open();
+            Module *m = make_wide(c);
+            bool first = strstr(c->text, "batch_first=true") != NULL, cross = strcmp(c->input, "cross") == 0;
+            Tensor *weights, *query = of_batch("3x2x4", 1, first),
+                             *key = of_batch(cross ? "5x2x3" : "5x2x4", 1, first),
+                             *value = of_batch(cross ? "5x2x5" : "5x2x4", 0.5, first);
+            Tensor *y = nn_multihead_attention_forward(m, query, key, value, .weights = &weights,
+                                                       .average_attn_weights = i < 2,
+                                                       .attn_mask = i == 1   ? mask(3, third)
+                                                                    : i == 2 ? added()
+                                                                             : NULL,
+                                                       .key_padding_mask = i == 1 ? mask(2, fourth) : NULL);
+            compare(c, "attention", y, &c->call[i], 1e-12);
+            assert_shape(c, y, &c->call[i]);
+            compare(c, "weights", weights, &c->weights[i], 1e-12);
+            assert_shape(c, weights, &c->weights[i]);
+            if (i == 0)
+                compare(c, "without weights", nn_multihead_attention_forward(m, query, key, value),
+                        &c->call[0], 1e-12);
+            nn_free(m);
+            tensor_scope_close(scope);
+        }
+    assert_int_equal(calls, 4 * CALLS);
 }
 
 /* ---- gradients ------------------------------------------------------------------------------- */
@@ -475,13 +538,8 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(all_have_cases),
-        TEST(initial_values),
-        TEST(results),
-        TEST(gradients),
-        TEST(state_dicts),
-        TEST(dtypes),
-        TEST(other_dtypes_are_refused),
+        TEST(all_have_cases), TEST(initial_values), TEST(results), TEST(gradients),
+        TEST(state_dicts),    TEST(attention),      TEST(dtypes),  TEST(other_dtypes_are_refused),
         TEST(failing_memory),
     };
     return cmocka_run_group_tests(tests, read_cases, free_cases);

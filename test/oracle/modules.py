@@ -291,6 +291,28 @@ def line(word, tensor, digits):
     print(word, shape, " ".join("%.*g" % (digits, v) for v in tensor.detach().flatten().tolist()))
 
 
+def attention_calls(module, options):
+    """Cross-attention of 3 queries and 5 keys: plain; bool masks (true is ignored); a float mask, weights a head."""
+    query = made_input("3x2x4")
+    key, value = (
+        made_input("5x2x%d" % options.get("kdim", 4)),
+        made_input("5x2x%d" % options.get("vdim", 4)) * 0.5,
+    )
+    if options.get("batch_first"):
+        query, key, value = (x.transpose(0, 1).contiguous() for x in (query, key, value))
+    i, j = torch.arange(3)[:, None], torch.arange(5)[None, :]
+    ignored, padding = (i + 2 * j) % 3 == 0, (torch.arange(2)[:, None] + j) % 4 == 3
+    added = 0.3 * torch.sin((5 * i + j).double())
+    for how in (
+        {},
+        {"attn_mask": ignored, "key_padding_mask": padding},
+        {"attn_mask": added, "average_attn_weights": False},
+    ):
+        y, weights = module(query, key, value, **how)
+        line("call", y, 17)
+        line("weights", weights, 17)
+
+
 def run(name, text, shape):
     options = parse(text)
     kind = Pad if name == "Pad" else getattr(nn, name)
@@ -299,9 +321,11 @@ def run(name, text, shape):
     print("module %s|%s|%s" % (name, text, shape))
     for key, p in module.named_parameters():
         line("param " + key, p, 9)
+    module = module.double()
+    if name == "MultiheadAttention" and "causal" not in text:
+        attention_calls(module, options)
     if shape == "cross":
         return
-    module = module.double()
     x = made_input(shape)
     torch.manual_seed(1)
     line("train", result(module, name, options, x), 17)

@@ -112,7 +112,8 @@ TAPEGRAD_API extern const NNClipArgs nn_clip_grad_norm_defaults;
 
 /* nn_clip_grad_norm_(nn_parameters(net), 1.0) - the norm of all gradients as one vector; if it is above
  * max_norm they are scaled, in place, by max_norm / (norm + 1e-6).  Returns the norm before; NaN after an
- * error.  Parameters without gradient do not count. */
+ * error.  Parameters without gradient do not count.  ENULL: a NULL among them; EVALUE: a released one.  Nothing is
+ * done while an error is pending. */
 #define nn_clip_grad_norm_(...) \
     TENSOR_CALL_(nn_clip_grad_norm_args, NNClipArgs, NN_CLIP_GRAD_NORM_DEFAULTS, .parameters = __VA_ARGS__)
 TAPEGRAD_API double nn_clip_grad_norm_args(NNClipArgs args);

@@ -1,0 +1,240 @@
+/* test_training.c - modules and optimizers together: a net that changes its dtype between steps, what is kept
+ * between forwards, clipping under create_graph, and what must be refused rather than crash. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include <tapegrad.h>
+#include <tapegrad/cmocka.h>
+
+static int64_t live_before;
+static TensorScope scope;
+
+static int setup(void **state)
+{
+    (void)state;
+    live_before = tensor_live_count();
+    scope = tensor_scope_open();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (tensor_error()) print_error("%s\n", tensor_error());
+    tensor_scope_close(scope);
+    bool clean = !tensor_error() && tensor_live_count() == live_before;
+    tensor_error_clear();
+    return clean ? 0 : -1;
+}
+
+/* ---- another dtype between steps ------------------------------------------------------------- */
+
+typedef struct Scaled { /* the example of nn.h: it keeps its parameter in its struct */
+    Module base;
+    Module *inner;
+    Tensor *scale;
+} Scaled;
+
+static Tensor *scaled_forward(Module *self, Tensor *x)
+{
+    Scaled *s = (Scaled *)self;
+    TensorScope inner = tensor_scope_open();
+    return tensor_scope_return(inner, tensor_mul(nn_forward(s->inner, x), s->scale));
+}
+
+static Module *scaled(Module *inner)
+{
+    Scaled *s = nn_new(Scaled, "Scaled", scaled_forward);
+    s->inner = nn_child(s, "inner", inner);
+    s->scale = nn_register_parameter(s, "scale", tensor_ones(SHAPE(1), TENSOR_F32));
+    return nn_done(s);
+}
+
+static Module *net(void)
+{
+    return nn_sequential(nn_linear(3, 4), nn_batch_norm1d(4), scaled(nn_linear(4, 4)), nn_tanh(),
+                         nn_linear(4, 2));
+}
+
+static double train(Module *m, Optimizer *opt, int from, int to, TensorDtype dtype)
+{
+    double last = NAN;
+    for (int t = from; t < to; t++) {
+        TensorScope step = tensor_scope_open();
+        Tensor *x = tensor_to(
+            tensor_sin(tensor_reshape(tensor_arange(t, t + 15, 1, TENSOR_F64), SHAPE(5, 3))), dtype);
+        Tensor *y = tensor_from_data((int64_t[]){ 0, 1, 1, 0, 1 }, SHAPE(5), TENSOR_I64);
+        Tensor *loss = tensor_cross_entropy(nn_forward(m, x), y);
+        optim_zero_grad(opt);
+        tensor_backward(loss);
+        nn_clip_grad_norm_(nn_parameters(m), 1.0);
+        optim_step(opt);
+        last = tensor_item(loss);
+        tensor_scope_close(step);
+    }
+    return last;
+}
+
+static Optimizer *optimizer(int which, Module *m)
+{
+    return which == 0 ? optim_sgd(nn_parameters(m), 0.1, .momentum = 0.9)
+                      : optim_adamw(nn_parameters(m), 0.05, .amsgrad = which == 2);
+}
+
+/* Train in f32, nn_to f64, train on: the bits of a fresh net in f64 that was given the same state. */
+static void another_dtype(void **state)
+{
+    (void)state;
+    for (int which = 0; which < 3; which++) {
+        tensor_manual_seed(1);
+        Module *m = net(), *fresh = net();
+        Optimizer *opt = optimizer(which, m);
+        Tensor *scale = nn_get(m, "2.scale"), *mean = nn_get(m, "1.running_mean");
+        train(m, opt, 0, 5, TENSOR_F32);
+        double before = tensor_item(tensor_detach(scale));
+        assert_int_equal(nn_to(m, TENSOR_F64), 0);
+        assert_ptr_equal(nn_get(m, "2.scale"), scale);
+        assert_int_equal(tensor_dtype(mean), TENSOR_F64);
+        assert_int_equal(tensor_dtype(tensor_grad(scale)), TENSOR_F64);
+
+        assert_int_equal(nn_to(fresh, TENSOR_F64), 0);
+        assert_int_equal(nn_load_state_dict(fresh, nn_state_dict(m)), 0);
+        Optimizer *copy = optimizer(which, fresh);
+        assert_int_equal(optim_load_state_dict(copy, optim_state_dict(opt)), 0);
+
+        double loss = train(m, opt, 5, 10, TENSOR_F64);
+        assert_true(loss > 0 && train(fresh, copy, 5, 10, TENSOR_F64) == loss);
+        assert_true(tensor_item(tensor_detach(scale)) != before);
+        TensorDict a = nn_state_dict(m), b = nn_state_dict(fresh);
+        for (int i = 0; i < a.count; i++) assert_true(tensor_equal(a.item[i].tensor, b.item[i].tensor));
+        optim_free(opt), optim_free(copy), nn_free(m), nn_free(fresh);
+    }
+}
+
+/* ---- clipping -------------------------------------------------------------------------------- */
+
+/* Gradients that have a graph are clipped all the same, and keep their direction. */
+static void clipping_under_create_graph(void **state)
+{
+    (void)state;
+    for (int create = 0; create < 2; create++) {
+        Tensor *p = tensor_requires_grad_(tensor_from_data((double[]){ 3, 4 }, SHAPE(2), TENSOR_F64), true);
+        assert_int_equal(tensor_backward(tensor_sum(tensor_pow_scalar(p, 2)), .create_graph = create), 0);
+        assert_true(tensor_requires_grad(tensor_grad(p)) == create);
+        assert_true(nn_clip_grad_norm_(TENSORS(p), 5) == 10);
+        assert_true(fabs(tensor_get(tensor_grad(p), DIMS(0)) - 3) < 1e-6 &&
+                    fabs(tensor_get(tensor_grad(p), DIMS(1)) - 4) < 1e-6);
+        assert_int_equal(nn_clip_grad_value_(TENSORS(p), 3.5), 0);
+        assert_true(fabs(tensor_get(tensor_grad(p), DIMS(1)) - 3.5) < 1e-6);
+        tensor_set_grad(p, NULL);
+    }
+}
+
+/* ---- what is kept between forwards ------------------------------------------------------------ */
+
+static void indices_of_a_pool(void **state)
+{
+    (void)state;
+    Module *pool = nn_max_pool2d(2, .return_indices = true), *plain = nn_max_pool2d(2);
+    assert_tensor_error(nn_indices(pool), TENSOR_EVALUE);
+    Module *m = nn_sequential(pool, nn_relu());
+    Tensor *x = tensor_reshape(tensor_arange(0, 16, 1, TENSOR_F32), SHAPE(1, 1, 4, 4)), *y = nn_forward(m, x);
+    Tensor *back = tensor_max_unpool2d(y, nn_indices(pool), 2);
+    assert_true(tensor_get(back, DIMS(0, 0, 1, 1)) == 5 && tensor_get(back, DIMS(0, 0, 3, 3)) == 15);
+    assert_true(tensor_item(tensor_sum(back)) == 5 + 7 + 13 + 15);
+    nn_forward(plain, x);
+    assert_tensor_error(nn_indices(plain), TENSOR_EVALUE);
+    assert_tensor_error(nn_indices(m), TENSOR_EVALUE);
+    assert_tensor_error(nn_indices(NULL), TENSOR_ENULL);
+    nn_free(m), nn_free(plain);
+}
+
+static void has(void **state)
+{
+    (void)state;
+    Module *m = nn_sequential(nn_linear(2, 3, .bias = false), nn_batch_norm1d(3));
+    assert_true(nn_has(m, "0.weight") && nn_has(m, "1.bias") && nn_has(m, "1.running_var"));
+    assert_false(nn_has(m, "0.bias"));
+    assert_false(nn_has(m, "2.weight"));
+    assert_null(tensor_error());
+    assert_false(nn_has(NULL, "0.weight"));
+    assert_status_error(-1, TENSOR_ENULL);
+    nn_free(m);
+}
+
+/* ---- refused --------------------------------------------------------------------------------- */
+
+static void broken_lists(void **state)
+{
+    (void)state;
+    assert_null(nn_sequential_args(NULL, 2));
+    assert_status_error(-1, TENSOR_ENULL);
+    assert_null(nn_module_list_args(NULL, 1));
+    assert_status_error(-1, TENSOR_ENULL);
+    Module *m = nn_linear(1, 1);
+    TensorDictItem none = { 0 };
+    const TensorDict broken[] = { { NULL, 2, 2 }, { &none, 1, 1 }, { .count = -1 } };
+    for (int i = 0; i < 3; i++) {
+        TensorDict d = broken[i];
+        assert_tensor_error(nn_dict_get(d, "weight"), TENSOR_ENULL);
+        assert_status_error(nn_dict_set(&d, "weight", nn_get(m, "weight")), TENSOR_ENULL);
+        assert_status_error(nn_load_state_dict(m, d), TENSOR_ENULL);
+        assert_int_equal(nn_dict_clone(d).count, -1);
+        assert_status_error(-1, TENSOR_ENULL);
+    }
+    assert_true(isnan(nn_clip_grad_norm_(TENSOR_LIST(NULL, 2), 1)));
+    assert_status_error(-1, TENSOR_ENULL);
+    assert_status_error(nn_clip_grad_value_(TENSORS(nn_get(m, "weight"), NULL), 1), TENSOR_ENULL);
+    nn_free(m);
+}
+
+static void sizes_no_module_has(void **state)
+{
+    (void)state;
+    const size_t sizes[] = { 0, 1, NN_MODULE_MAX + 1 };
+    for (int i = 0; i < 3; i++) {
+        Module *m = nn_new_size(sizes[i], "Odd", scaled_forward);
+        assert_non_null(m);
+        assert_null(nn_done(m));
+        assert_status_error(-1, TENSOR_EVALUE);
+    }
+}
+
+static void released_tensors(void **state)
+{
+    (void)state;
+    Tensor *gone = tensor_ones(SHAPE(2, 2), TENSOR_F32), *again = gone;
+    Tensor *keeps_it = tensor_requires_grad_(gone, true), *y = NULL;
+    TensorScope inner = tensor_scope_open();
+    gone = tensor_requires_grad_(tensor_ones(SHAPE(2, 2), TENSOR_F32), true);
+    y = tensor_retain(tensor_square(gone)); /* its graph keeps the struct, but no data */
+    tensor_scope_close(inner);
+    assert_tensor_error(nn_init_zeros_(gone), TENSOR_EVALUE);
+    assert_tensor_error(nn_init_xavier_uniform_(gone), TENSOR_EVALUE);
+    assert_tensor_error(nn_init_kaiming_normal_(gone), TENSOR_EVALUE);
+    assert_tensor_error(nn_init_orthogonal_(gone), TENSOR_EVALUE);
+    assert_true(isnan(nn_clip_grad_norm_(TENSORS(keeps_it, gone), 1)));
+    assert_status_error(-1, TENSOR_EVALUE);
+    assert_status_error(nn_clip_grad_value_(TENSORS(gone), 1), TENSOR_EVALUE);
+    assert_null(optim_sgd(TENSORS(again, gone)));
+    assert_status_error(-1, TENSOR_EVALUE);
+    tensor_release(y);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(another_dtype), TEST(clipping_under_create_graph), TEST(indices_of_a_pool), TEST(has),
+        TEST(broken_lists),  TEST(sizes_no_module_has),         TEST(released_tensors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
