@@ -14,6 +14,7 @@
 #ifndef TAPEGRAD_NN_LAYERS_H
 #define TAPEGRAD_NN_LAYERS_H
 
+#include <math.h>
 #include <tapegrad/nn.h>
 
 #ifdef __cplusplus
@@ -291,14 +292,14 @@ TAPEGRAD_API Module *nn_instance_norm3d_args(NNBatchNormArgs args);
 typedef struct NNLayerNormArgs {
     bool unused_;
     int64_t normalized_size; /* of the last dimension */
-    double eps;              /* rms_norm: -1, the epsilon of the dtype */
+    double eps;              /* rms_norm: NaN, the epsilon of the dtype */
     bool elementwise_affine;
     bool bias;                    /* layer_norm only */
     TensorShape normalized_shape; /* instead of normalized_size: several last dimensions */
     TensorDtype dtype;
 } NNLayerNormArgs;
 #define NN_LAYER_NORM_DEFAULTS .eps = 1e-5, .elementwise_affine = true, .bias = true
-#define NN_RMS_NORM_DEFAULTS .eps = -1, .elementwise_affine = true
+#define NN_RMS_NORM_DEFAULTS .eps = (double)NAN, .elementwise_affine = true
 TAPEGRAD_API extern const NNLayerNormArgs nn_layer_norm_defaults, nn_rms_norm_defaults;
 
 /* nn_layer_norm(width, .bias = false), nn_layer_norm(.normalized_shape = SHAPE(3, 4)) - y = (x - mean) /
