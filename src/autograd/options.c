@@ -87,7 +87,8 @@ const char *options_read_value(const OpField *f, const char *text, void *params,
 {
     void *to = (char *)params + f->offset;
     while (*text == ' ') text++;
-    if (f->count > 1) return read_array(f, text, to);
+    const bool number = f->type == OP_INT || f->type == OP_I64 || f->type == OP_DOUBLE;
+    if (f->count > 1 || (f->count == 1 && number && *text == '[')) return read_array(f, text, to);
     char *end = NULL;
     switch (f->type) {
     case OP_LIST: return read_shape(text, to, room);

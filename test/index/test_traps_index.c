@@ -64,7 +64,7 @@ static void test_scatter_reduce_ties_share_evenly_with_self(void **state)
 {
     (void)state;
     Tensor *x = leaf(SHAPE(2), "5 3"), *src = leaf(SHAPE(4), "5 5 1 3"), *i = indices(SHAPE(4), "0 0 0 1");
-    Tensor *y = tensor_sum(tensor_scatter_reduce(x, 0, i, src, "amax"));
+    Tensor *y = tensor_sum(tensor_scatter_reduce(x, 0, i, src, TENSOR_INTO_AMAX));
     assert_true(has(gradient(y, x), SHAPE(2), "0.33333333333 0.5"));
     assert_true(has(gradient(y, src), SHAPE(4), "0.33333333333 0.33333333333 0 0.5"));
 }
@@ -72,12 +72,10 @@ static void test_scatter_reduce_ties_share_evenly_with_self(void **state)
 static void test_scatter_reduce_without_self_gives_it_nothing(void **state)
 {
     (void)state;
-    static const char *const how[] = { "sum", "prod", "mean", "amax", "amin" }, *const want[] = {
-        "11 2", "25 2", "3.66666666667 2", "5 2", "1 2"
-    };
-    for (int k = 0; k < 5; k++) {
+    static const char *const want[] = { "11 2", "25 2", "3.66666666667 2", "5 2", "1 2" };
+    for (int k = TENSOR_INTO_SUM; k <= TENSOR_INTO_AMIN; k++) {
         Tensor *x = leaf(SHAPE(2), "5 2"), *src = leaf(SHAPE(3), "5 5 1"), *i = indices(SHAPE(3), "0 0 0");
-        Tensor *y = tensor_scatter_reduce(x, 0, i, src, how[k], .include_self = false);
+        Tensor *y = tensor_scatter_reduce(x, 0, i, src, (TensorInto)k, .include_self = false);
         assert_true(has(y, SHAPE(2), want[k]));
         assert_true(has(gradient(y, x), SHAPE(2), "0 2"));
         if (k == 3)
@@ -89,12 +87,12 @@ static void test_scatter_reduce_mean_divides_by_the_count(void **state)
 {
     (void)state;
     Tensor *x = leaf(SHAPE(2), "5 3"), *src = leaf(SHAPE(3), "5 5 1"), *i = indices(SHAPE(3), "0 0 0"),
-           *y = tensor_scatter_reduce(x, 0, i, src, "mean");
+           *y = tensor_scatter_reduce(x, 0, i, src, TENSOR_INTO_MEAN);
     assert_true(has(y, SHAPE(2), "4 3"));
     assert_true(has(gradient(y, x), SHAPE(2), "0.25 2"));
     assert_true(has(gradient(y, src), SHAPE(3), "0.25 0.25 0.25"));
     Tensor *whole = tensor_scatter_reduce(indices(SHAPE(2), "5 3"), 0, indices(SHAPE(2), "0 1"),
-                                          indices(SHAPE(2), "-8 -4"), "mean");
+                                          indices(SHAPE(2), "-8 -4"), TENSOR_INTO_MEAN);
     assert_true(has(whole, SHAPE(2), "-2 -1"));
 }
 
@@ -103,7 +101,7 @@ static void test_scatter_reduce_products_with_zeros(void **state)
     (void)state;
     Tensor *x = leaf(SHAPE(3), "2 0 3"), *src = leaf(SHAPE(5), "0 4 5 0 0"),
            *i = indices(SHAPE(5), "0 0 1 2 2");
-    Tensor *y = tensor_scatter_reduce(x, 0, i, src, "prod");
+    Tensor *y = tensor_scatter_reduce(x, 0, i, src, TENSOR_INTO_PROD);
     assert_true(has(y, SHAPE(3), "0 0 0"));
     assert_true(has(tensor_gradients(tensor_sum(y), x, .retain_graph = true), SHAPE(3), "0 5 0"));
     assert_true(has(tensor_gradients(tensor_sum(y), src, .retain_graph = true), SHAPE(5), "8 0 0 0 0"));
@@ -113,21 +111,37 @@ static void test_scatter_reduce_refuses_second_derivatives_of_several_zeros(void
 {
     (void)state;
     Tensor *x = leaf(SHAPE(1), "2"), *src = leaf(SHAPE(2), "0 0"),
-           *y = tensor_scatter_reduce(x, 0, indices(SHAPE(2), "0 0"), src, "prod");
+           *y = tensor_scatter_reduce(x, 0, indices(SHAPE(2), "0 0"), src, TENSOR_INTO_PROD);
     assert_refused(tensor_gradients(tensor_sum(y), src, .create_graph = true), TENSOR_EGRAD);
 }
 
-static void reductions_by_name_and_in_place(void **state)
+static void reductions_in_place(void **state)
 {
     (void)state;
     Tensor *x = numbers(SHAPE(2), "1 2", TENSOR_F64), *src = numbers(SHAPE(3), "3 4 5", TENSOR_F64),
            *i = indices(SHAPE(3), "0 0 1");
-    assert_refused(tensor_scatter_reduce(x, 0, i, src, "max"), TENSOR_EVALUE);
-    assert_refused(tensor_scatter_reduce(x, 0, i, src, NULL), TENSOR_EVALUE);
-    assert_refused(tensor_index_reduce(x, 0, i, src, "sum"), TENSOR_EVALUE);
-    assert_true(tensor_scatter_reduce_(x, 0, i, src, "amax") == x && has(x, SHAPE(2), "4 5"));
-    assert_true(tensor_index_reduce_(x, 0, i, src, "mean", .include_self = false) == x &&
+    assert_refused(tensor_scatter_reduce(x, 0, i, src, (TensorInto)5), TENSOR_EVALUE);
+    assert_refused(tensor_scatter_reduce(x, 0, i, src), TENSOR_EVALUE); /* which must be said */
+    assert_refused(tensor_index_reduce(x, 0, i, src, TENSOR_INTO_SUM), TENSOR_EVALUE);
+    assert_true(tensor_scatter_reduce_(x, 0, i, src, TENSOR_INTO_AMAX) == x && has(x, SHAPE(2), "4 5"));
+    assert_true(tensor_index_reduce_(x, 0, i, src, TENSOR_INTO_MEAN, .include_self = false) == x &&
                 has(x, SHAPE(2), "3.5 5"));
+}
+
+static void test_index_fill_takes_a_tensor(void **state)
+{
+    (void)state;
+    Tensor *x = leaf(SHAPE(3), "1 2 3"), *v = leaf(SHAPE(), "7"), *i = indices(SHAPE(3), "0 2 0");
+    Tensor *y = tensor_index_fill_tensor(x, 0, i, v);
+    assert_true(has(y, SHAPE(3), "7 2 7"));
+    assert_true(has(tensor_gradients(tensor_sum(y), v, .retain_graph = true), SHAPE(), "2"));
+    assert_true(has(gradient(y, x), SHAPE(3), "0 2 0"));
+    Tensor *whole = indices(SHAPE(2), "1 2");
+    assert_true(
+        has(tensor_index_fill_tensor_(whole, 0, indices(SHAPE(1), "1"), numbers(SHAPE(), "9.5", TENSOR_F32)),
+            SHAPE(2), "1 9"));
+    assert_refused(tensor_index_fill_tensor(x, 0, i, x), TENSOR_ESHAPE);
+    assert_refused(tensor_index_fill_tensor(x, 0, i, NULL), TENSOR_ENULL);
 }
 
 /* ---- slices and brackets --------------------------------------------------------------------- */
@@ -269,15 +283,55 @@ static void test_embedding_checks_its_indices(void **state)
     assert_true(has(w, SHAPE(3, 1), "5 5 5"));
 }
 
+/* A call that fails leaves the table as it was; one that succeeds has scaled the rows that it named. */
+static void test_failed_embeddings_leave_the_table(void **state)
+{
+    (void)state;
+    Tensor *i = indices(SHAPE(2), "0 2"), *before = numbers(SHAPE(3, 2), "3 4 6 8 0 5", TENSOR_F64);
+    for (int bag = 0; bag < 4; bag++) {
+        bool failed = true;
+        for (int64_t n = 1; failed && n < 5000; n++) {
+            TensorScope inner = tensor_scope_open();
+            Tensor *w = tensor_requires_grad_(tensor_clone(before), true), *offsets = indices(SHAPE(1), "0");
+            tensor_debug_fail_allocation(n, false);
+            Tensor *y =
+                bag ? tensor_embedding_bag(i, w, offsets, .mode = (TensorBagMode)(bag - 1), .max_norm = 1)
+                    : tensor_embedding(i, w, .max_norm = 1);
+            failed = tensor_debug_allocation_failed();
+            tensor_debug_fail_allocation(0, false);
+            assert_int_equal(y == NULL, failed);
+            tensor_error_clear();
+            if (failed) assert_true(tensor_equal(tensor_detach(w), before));
+            else assert_true(has(tensor_detach(w), SHAPE(3, 2), "0.599999988 0.799999984 6 8 0 0.99999998"));
+            tensor_scope_close(inner);
+        }
+        assert_false(failed);
+    }
+}
+
+static void test_max_norm_is_no_part_of_the_graph(void **state)
+{
+    (void)state;
+    for (int bag = 0; bag < 4; bag++) {
+        Tensor *w = leaf(SHAPE(3, 2), "3 4 6 8 0 5"), *i = indices(SHAPE(1, 2), "0 0");
+        Tensor *y = bag ? tensor_embedding_bag(i, w, .mode = (TensorBagMode)(bag - 1), .max_norm = 1)
+                        : tensor_embedding(i, w, .max_norm = 1);
+        Tensor *one = tensor_reshape(tensor_detach(y), SHAPE(-1));
+        const double times = bag == 1 ? 2 : 1;
+        assert_true(fabs(tensor_get(one, DIMS(0)) - .6 * times) < 1e-7 * times);
+        static const char *const want[] = { "4 6 0 0 0 0", "2 4 0 0 0 0", "1 2 0 0 0 0", "1 2 0 0 0 0" };
+        assert_true(has(gradient(y, w), SHAPE(3, 2), want[bag])); /* of the cotangent 1, 2, ... */
+    }
+}
+
 static void test_embedding_bags_may_be_empty(void **state)
 {
     (void)state;
-    static const char *const mode[] = { "sum", "mean", "max" }, *const want[] = { "0 3 0 2", "0 1.5 0 2",
-                                                                                  "0 2 0 2" };
-    for (int k = 0; k < 3; k++) {
+    static const char *const want[] = { "0 3 0 2", "0 1.5 0 2", "0 2 0 2" };
+    for (int k = TENSOR_BAG_SUM; k <= TENSOR_BAG_MAX; k++) {
         Tensor *w = leaf(SHAPE(2, 1), "1 2");
         Tensor *y = tensor_embedding_bag(indices(SHAPE(3), "0 1 1"), w, indices(SHAPE(4), "0 0 2 2"),
-                                         .mode = mode[k]);
+                                         .mode = (TensorBagMode)k);
         assert_true(has(y, SHAPE(4, 1), want[k]));
         assert_true(has(gradient(y, w), SHAPE(2, 1), k == 0 ? "2 6" : k == 1 ? "1 5" : "0 6"));
     }
@@ -288,7 +342,7 @@ static void test_embedding_bag_offsets_and_weights(void **state)
     (void)state;
     Tensor *w = leaf(SHAPE(3, 1), "1 2 3"), *i = indices(SHAPE(3), "0 1 2"),
            *each = leaf(SHAPE(3), "10 20 30");
-    Tensor *y = tensor_embedding_bag(i, w, indices(SHAPE(3), "0 2 3"), .mode = "sum",
+    Tensor *y = tensor_embedding_bag(i, w, indices(SHAPE(3), "0 2 3"), .mode = TENSOR_BAG_SUM,
                                      .per_sample_weights = each, .include_last_offset = true);
     assert_true(has(y, SHAPE(2, 1), "50 90"));
     assert_true(has(gradient(y, each), SHAPE(3), "1 2 6"));
@@ -298,7 +352,8 @@ static void test_embedding_bag_offsets_and_weights(void **state)
     assert_refused(tensor_embedding_bag(i, w, indices(SHAPE(2), "1 2")), TENSOR_EVALUE);
     assert_refused(tensor_embedding_bag(i, w, indices(SHAPE(3), "0 2 1")), TENSOR_EVALUE);
     assert_refused(tensor_embedding_bag(i, w, indices(SHAPE(2), "0 4")), TENSOR_EVALUE);
-    assert_refused(tensor_embedding_bag(i, w, indices(SHAPE(1), "0"), .mode = "median"), TENSOR_EVALUE);
+    assert_refused(tensor_embedding_bag(i, w, indices(SHAPE(1), "0"), .mode = (TensorBagMode)3),
+                   TENSOR_EVALUE);
     assert_refused(tensor_embedding_bag(i, w, indices(SHAPE(1), "0"), .per_sample_weights = each),
                    TENSOR_EVALUE);
 }
@@ -383,7 +438,7 @@ int main(void)
         TEST(test_scatter_reduce_mean_divides_by_the_count),
         TEST(test_scatter_reduce_products_with_zeros),
         TEST(test_scatter_reduce_refuses_second_derivatives_of_several_zeros),
-        TEST(reductions_by_name_and_in_place),
+        TEST(reductions_in_place),
         TEST(test_index_select_of_duplicates_and_of_a_scalar),
         TEST(test_index_copy_duplicates_the_last_wins),
         TEST(test_indices_in_brackets_repeat_and_count_from_the_end),
@@ -396,6 +451,9 @@ int main(void)
         TEST(test_embedding_scales_the_gradient_by_frequency),
         TEST(test_embedding_max_norm_scales_each_row_once),
         TEST(test_embedding_checks_its_indices),
+        TEST(test_index_fill_takes_a_tensor),
+        TEST(test_failed_embeddings_leave_the_table),
+        TEST(test_max_norm_is_no_part_of_the_graph),
         TEST(test_embedding_bags_may_be_empty),
         TEST(test_embedding_bag_offsets_and_weights),
         TEST(test_one_hot_checks_its_range),

@@ -519,6 +519,67 @@ static void test_triplet_takes_a_distance_of_ones_own(void **state)
     tensor_error_clear();
 }
 
+/* ---- logits in chunks ------------------------------------------------------------------------ */
+
+static Tensor *chunked(Tensor **x, int n, void *ctx)
+{
+    (void)n;
+    return tensor_linear_cross_entropy(x[0], x[1], ctx, x[2], .chunk = 2, .ignore_index = 1,
+                                       .label_smoothing = .1);
+}
+
+static void test_chunks_of_logits_give_the_cross_entropy(void **state)
+{
+    (void)state;
+    tensor_manual_seed(6);
+    const int64_t index[] = { 0, 3, 1, 2, 1, 3, 3 };
+    Tensor *t = tensor_from_data(index, SHAPE(7), TENSOR_I64), *leaf[3];
+    const TensorShape shapes[] = { SHAPE(7, 5), SHAPE(4, 5), SHAPE(4) };
+    for (int i = 0; i < 3; i++) leaf[i] = tensor_requires_grad_(tensor_randn(shapes[i], TENSOR_F64), true);
+    for (int chunk = 0; chunk < 9; chunk++)
+        for (int r = 0; r < 3; r++) {
+            Tensor *want =
+                       tensor_cross_entropy(tensor_linear(leaf[0], leaf[1], leaf[2]), t, .ignore_index = 1,
+                                            .reduction = (TensorReduction)r, .label_smoothing = .1),
+                   *got = tensor_linear_cross_entropy(leaf[0], leaf[1], t, leaf[2], .ignore_index = 1,
+                                                      .reduction = (TensorReduction)r, .label_smoothing = .1,
+                                                      .chunk = chunk);
+            assert_true(tensor_item(tensor_max(tensor_abs(tensor_sub(want, got)))) < 1e-14);
+            want = tensor_sum(want), got = tensor_sum(got);
+            for (int i = 0; i < 3; i++) {
+                Tensor *a = tensor_gradients(want, leaf[i], .retain_graph = true),
+                       *b = tensor_gradients(got, leaf[i], .retain_graph = true);
+                assert_true(tensor_item(tensor_max(tensor_abs(tensor_sub(a, b)))) < 1e-13);
+            }
+        }
+    GradcheckArgs check = { .fn = chunked, .inputs = leaf, .n = 3, .ctx = t };
+    assert_int_equal(tensor_gradcheck_args(check), 0);
+    check.second = true;
+    assert_int_equal(tensor_gradcheck_args(check), 0);
+    Tensor *nan = tensor_linear_cross_entropy(leaf[0], leaf[1], tensor_full(SHAPE(7), -100, TENSOR_I64));
+    assert_true(isnan(tensor_item(nan)));
+    assert_true(tensor_item(tensor_max(tensor_abs(tensor_gradients(nan, leaf[1])))) == 0);
+}
+
+/* 4096 rows of 1000 classes are 16 MB of logits: neither sweep may hold a quarter of them. */
+static void test_chunks_of_logits_are_never_all_held(void **state)
+{
+    (void)state;
+    enum { N = 4096, D = 8, C = 1000 };
+    Tensor *x = tensor_requires_grad_(tensor_randn(SHAPE(N, D), TENSOR_F32), true),
+           *w = tensor_requires_grad_(tensor_randn(SHAPE(C, D), TENSOR_F32), true),
+           *t = tensor_randint(0, C, SHAPE(N));
+    tensor_memory_reset_peak();
+    const int64_t before = tensor_memory().in_use, logits = (int64_t)N * C * 4;
+    Tensor *loss = tensor_linear_cross_entropy(x, w, t, .chunk = 128);
+    assert_true(tensor_memory().peak - before < logits / 4);
+    assert_int_equal(tensor_backward(loss), 0);
+    assert_true(tensor_memory().peak - before < logits / 4);
+    Tensor *whole = tensor_cross_entropy(tensor_linear(tensor_detach(x), w, NULL), t);
+    assert_true(fabs(tensor_item(whole) - tensor_item(loss)) < 1e-4);
+    assert_true(tensor_memory().peak - before >= logits);
+}
+
 static void test_every_failing_allocation_is_survived(void **state)
 {
     (void)state;
@@ -581,6 +642,8 @@ int main(void)
         TEST(test_log_probabilities_broadcast),
         TEST(test_defaults),
         TEST(test_triplet_takes_a_distance_of_ones_own),
+        TEST(test_chunks_of_logits_give_the_cross_entropy),
+        TEST(test_chunks_of_logits_are_never_all_held),
         TEST(test_every_failing_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ static Tensor *apart_index_add(Tensor **x, const void *params)
 static Tensor *in_place_index_add(Tensor **x, const void *params)
 {
     return tensor_index_add_(x[0], (int)whole("index_add", "dim", params), x[1], x[2],
-                             number("index_add", "alpha", params));
+                             .alpha = number("index_add", "alpha", params));
 }
 
 static Tensor *apart_tril(Tensor **x, const void *params)
@@ -130,6 +130,32 @@ static Tensor *in_place_nan_to_num(Tensor **x, const void *params)
     return tensor_nan_to_num_(x[0], P(0), P(1), P(2));
 }
 
+/* Ops whose parameters are the options of their functions. */
+#define OPTION_FORMS(name, Options, ...)                           \
+    static Tensor *apart_##name(Tensor **x, const void *params)    \
+    {                                                              \
+        Options a = *(const Options *)params;                      \
+        __VA_ARGS__;                                               \
+        return tensor_##name##_args(a);                            \
+    }                                                              \
+    static Tensor *in_place_##name(Tensor **x, const void *params) \
+    {                                                              \
+        Options a = *(const Options *)params;                      \
+        __VA_ARGS__;                                               \
+        return tensor_##name##_args_(a);                           \
+    }
+static int operands; /* of the sample */
+OPTION_FORMS(scatter_reduce, TensorReduceIntoArgs, a.input = x[0], a.index = x[1], a.src = x[2])
+OPTION_FORMS(index_reduce, TensorReduceIntoArgs, a.input = x[0], a.index = x[1], a.src = x[2])
+OPTION_FORMS(put, TensorPutArgs, a.input = x[0], a.index = x[1], a.source = x[2])
+OPTION_FORMS(index_put, TensorIndexPutArgs, a.input = x[0], a.values = x[1],
+             a.indices = TENSOR_LIST(x + 2, operands - 2))
+FORMS(index_copy, x[0], DIM(index_copy), x[1], x[2])
+FORMS(index_fill, x[0], DIM(index_fill), x[1], number("index_fill", "value", params))
+FORMS(index_fill_tensor, x[0], DIM(index_fill_tensor), x[1], x[2])
+FORMS(masked_scatter, x[0], x[1], x[2])
+FORMS(renorm, x[0], number("renorm", "p", params), DIM(renorm), number("renorm", "maxnorm", params))
+
 #define ROW(name, ...) { #name, apart_##name, in_place_##name },
 #define UNARY ROW
 #define UNARY1 ROW
@@ -143,7 +169,9 @@ static const Pair pairs[] = {
     ROW(lerp) ROW(addcmul) ROW(addcdiv) ROW(index_add) ROW(tril) ROW(triu) ROW(scatter_add) ROW(scatter)
         ROW(scatter_value) ROW(masked_fill) ROW(masked_fill_tensor) ROW(lerp_tensor) ROW(selu)
             ROW(clamp_tensor) ROW(nan_to_num) ROW(addmm) ROW(baddbmm) ROW(addmv) ROW(addr) ROW(addbmm)
-                ROW(cumsum) ROW(cumprod) ROW(float_power)
+                ROW(cumsum) ROW(cumprod) ROW(float_power) ROW(scatter_reduce) ROW(index_reduce) ROW(put)
+                    ROW(index_put) ROW(index_copy) ROW(index_fill) ROW(index_fill_tensor) ROW(masked_scatter)
+                        ROW(renorm)
 };
 
 /* ---- the checks ------------------------------------------------------------------------------ */
@@ -263,6 +291,7 @@ static void check_overlap(const Sample *s, Tensor **x)
 static void check_sample(const Sample *s)
 {
     static const TensorDtype dtypes[] = { TENSOR_F64, TENSOR_F32, TENSOR_BF16 };
+    operands = s->n;
     for (int d = 0; d < 3; d++) {
         Tensor *x[OP_MAX_INPUTS];
         sample_inputs(s, (int)dtypes[d], 4, x);

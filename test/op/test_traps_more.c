@@ -61,7 +61,7 @@ static void test_indices_may_be_empty(void **state)
                           tensor_scatter_add(x, 0, none, src),
                           tensor_index_add(x, 0, none, src),
                           tensor_index_copy(x, 0, none, src),
-                          tensor_scatter_reduce(x, 0, none, src, "mean", .include_self = false),
+                          tensor_scatter_reduce(x, 0, none, src, TENSOR_INTO_MEAN, .include_self = false),
                           tensor_index_put(x, TENSORS(none), src) };
     for (int i = 0; i < (int)(sizeof written / sizeof *written); i++) {
         assert_true(has(written[i], SHAPE(3), "1 2 3"));

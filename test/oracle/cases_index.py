@@ -590,3 +590,26 @@ def random_embedding_bag():
         by_frequency,
         padding,
     )
+
+
+# ---- index_fill with a tensor
+@op("index_fill_tensor")
+def index_fill_tensor():
+    for size, index, dim in (((5, 3), [0, 4, 0], 0), ((2, 3, 4), [2, 1], -2), ((3,), [], 0), ((), [0], 0)):
+        yield (lambda x, i, v: torch.index_fill(x, dim, i, v)), [
+            uniform(*size),
+            torch.tensor(index, dtype=torch.int64),
+            uniform(),
+        ], {"dim": dim}
+
+
+@random("index_fill_tensor")
+def _():
+    size = shape(1)
+    dim = number(-len(size), len(size) - 1)
+    n = size[dim]
+    return (
+        (lambda x, i, v: torch.index_fill(x, dim, i, v)),
+        [floats(*size), integers(number(0, 4) if n else 0, hi=max(n - 1, 0)), floats()],
+        {"dim": dim},
+    )

@@ -631,3 +631,54 @@ def _():
 @random("bernoulli_entropy")
 def _():
     return (lambda x: Bernoulli(logits=x, validate_args=False).entropy()), [floats(*shape(), lo=-9, hi=9)], {}
+
+
+# ---- logits in chunks
+def linear_cross_entropy(p):
+    options = {k: v for k, v in p.items() if k in ("ignore_index", "label_smoothing")}
+
+    def f(x, w, t, b):
+        return F.cross_entropy(F.linear(x, w, b), t, reduction=reduction(p), **options)
+
+    return f
+
+
+@op("linear_cross_entropy")
+def _():
+    for n, d, classes, bias, p in (
+        (3, 4, 5, True, {"reduction": 0}),
+        (3, 4, 5, False, {"reduction": 1, "chunk": 2}),
+        (5, 2, 3, True, {"reduction": 0, "ignore_index": 1, "chunk": 1}),
+        (5, 2, 3, True, {"reduction": 2, "label_smoothing": 0.2, "chunk": 2}),
+        (4, 3, 2, False, {"reduction": 0, "label_smoothing": 0.1, "ignore_index": 0, "chunk": 9}),
+        (0, 3, 2, True, {"reduction": 1}),
+        (3, 0, 2, True, {"reduction": 0}),
+    ):
+        t = integers(n, hi=classes - 1)
+        if n:
+            t[0] = classes - 1
+        b = uniform(classes) if bias else None
+        yield linear_cross_entropy(p), [uniform(n, d), uniform(classes, d), t, b], p
+    ignored = torch.full((3,), -100, dtype=torch.int64)
+    p = {"reduction": 0}
+    yield linear_cross_entropy(p), [uniform(3, 2), uniform(4, 2), ignored, None], p
+
+
+@random("linear_cross_entropy")
+def _():
+    n, d, classes = number(1, 6), number(1, 5), number(1, 6)
+    p = {"reduction": number(1, 2) if chance(0.5) else 0, "chunk": number(0, 4)}
+    if chance(0.3):
+        p["label_smoothing"] = scalar(0, 1)
+    if chance(0.3):
+        p["ignore_index"] = number(0, classes - 1)
+    return (
+        linear_cross_entropy(p),
+        [
+            floats(n, d),
+            floats(classes, d),
+            integers(n, hi=classes - 1),
+            floats(classes) if chance(0.5) else None,
+        ],
+        p,
+    )

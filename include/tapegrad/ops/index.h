@@ -6,11 +6,11 @@
  *     tensor_index_set_scalar_(x, 0.0, "..., ::2");                   // x[..., ::2] = 0
  *     Tensor *words = tensor_embedding(tokens, table);
  *
- * Dims may count from the end.  EINDEX: no such dim, or an index out of range; it names the first such index,
- * and its position. ESHAPE: shapes that do not fit.  EDTYPE: index tensors are i64, i32 or u8, masks bool or
- * u8, sources of x's dtype.  Indices are checked before anything is written.  Negative ones are out of range,
- * but where it says that they count from the end. Sums are formed in the order of the index, and where an
- * index is named twice the last one wins, and it alone gets the gradient: the same bits every time. */
+ * Dims may count from the end.  Index tensors are i64, i32 or u8, masks bool or u8, sources of x's dtype
+ * (EDTYPE).  EINDEX: no such dim, or an index out of range, named with its position; indices are checked
+ * before anything is written.  A negative index is out of range unless a function says that it counts from
+ * the end. ESHAPE: shapes that do not fit.  Sums add in the order of the index.  Where an index is named
+ * twice the last one wins, and it alone gets the gradient: the same bits every time. */
 #ifndef TAPEGRAD_OPS_INDEX_H
 #define TAPEGRAD_OPS_INDEX_H
 
@@ -29,18 +29,17 @@ extern "C" {
  *           | None                       a new dim of size 1
  *           | True | False               a new dim of size 1 or 0
  *           | rows                       any other name: the next argument, a Tensor * of indices, or a mask
- * %d takes an int from the arguments, %ld a long, %lld a long long.  Here negative indices count from the
- * end.
+ * %d takes an int from the arguments, %ld a long, %lld a long long.  Negative indices count from the end.
  *
  * As in PyTorch: a mask (bool, u8) indexes as many dims as it has, by the positions where it is true, in
- * row-major order.  Index tensors broadcast; where they stand beside each other their dims replace those that
- * they index; where a slice or None stands between them their dims come first.  An integer, or an integer
- * tensor of rank 0, is a selection made before that. Without tensors, True and False the result is a view of
- * x; else a copy.
+ * row-major order.  Index tensors broadcast; if they stand beside each other their dims replace those that
+ * they index; if a slice or None stands between them their dims come first.  An integer, or an integer tensor
+ * of rank 0, is a selection made before that.  Without tensors, True and False the result is a view of x;
+ * else a copy.
  *
- * EVALUE: a text that cannot be read, and the position; more or fewer arguments than it takes; more indices
- * than dims; a step below 1. EINDEX: an index out of range.  ESHAPE: index tensors that do not broadcast, a
- * mask that is not of x's sizes.  EDTYPE: a floating index. */
+ * EVALUE: a text that cannot be read (with the position); more or fewer arguments than it takes; more indices
+ * than dims; a step below 1.  EINDEX: an index out of range.  ESHAPE: index tensors that do not broadcast; a
+ * mask of other sizes than x's.  EDTYPE: a floating index. */
 TAPEGRAD_API Tensor *tensor_index(Tensor *x, const char *text, ...);
 
 /* tensor_index_set_ - x[text] = value, in place.  value is cast to x's dtype and broadcasts (leading sizes of
@@ -63,37 +62,47 @@ TAPEGRAD_API Tensor *tensor_index_accumulate_(Tensor *x, Tensor *value, const ch
 #define tensor_index_accumulate_(...) tensor_index_accumulate_(__VA_ARGS__, TENSOR_INDEX_END_, (Tensor *)NULL)
 
 /* tensor_index_tensors(x, TENSORS(i, NULL, j)) - x[i, :, j] for a list of index tensors and masks; NULL is a
- * whole dim. tensor_index_put(x, TENSORS(i, j), values, .accumulate = true) - x with values, which broadcast
- * to that shape, written there, or added. */
+ *     whole dim.
+ * tensor_index_put(x, TENSORS(i, j), values, .accumulate = true) - x with values, which broadcast to that
+ *     shape, written there, or added. */
 typedef struct TensorIndexPutArgs {
     Tensor *input;
     TensorList indices;
     Tensor *values;
     bool accumulate;
 } TensorIndexPutArgs;
-#define tensor_index_put(...) tensor_index_put_args((TensorIndexPutArgs){ .input = __VA_ARGS__ })
+#define TENSOR_INDEX_PUT_DEFAULTS .accumulate = false
+TAPEGRAD_API extern const TensorIndexPutArgs tensor_index_put_defaults;
+#define tensor_index_put(...) \
+    TENSOR_CALL_(tensor_index_put_args, TensorIndexPutArgs, TENSOR_INDEX_PUT_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_index_put_(...) \
+    TENSOR_CALL_(tensor_index_put_args_, TensorIndexPutArgs, TENSOR_INDEX_PUT_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_index_tensors(Tensor *x, TensorList indices);
 TAPEGRAD_API Tensor *tensor_index_put_args(TensorIndexPutArgs args);
-TAPEGRAD_API Tensor *tensor_index_put_(Tensor *x, TensorList indices, Tensor *values, bool accumulate);
+TAPEGRAD_API Tensor *tensor_index_put_args_(TensorIndexPutArgs args);
 
 /* ---- along one dim --------------------------------------------------------------------------- */
 
 /* tensor_gather - y[i][j][k] = x[i][index[i][j][k]][k] for dim 1 of 3.  index has x's rank, and in the other
- * dims at most x's sizes.   tensor_take_along_dim(x, index, .dim = 1) - the same where other dims broadcast,
- * and negative indices count from the end; without dim, of x flattened. */
+ *     dims at most x's sizes.
+ * tensor_take_along_dim(x, index, .dim = 1) - the same where other dims broadcast and negative indices count
+ *     from the end; without dim, of x and index flattened. */
 TAPEGRAD_API Tensor *tensor_gather(Tensor *x, int dim, Tensor *index);
 typedef struct TensorTakeArgs {
     Tensor *input, *index;
     int dim;
 } TensorTakeArgs;
-#define tensor_take_along_dim(...) \
-    tensor_take_along_dim_args((TensorTakeArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+#define TENSOR_TAKE_ALONG_DIM_DEFAULTS .dim = TENSOR_ALL
+TAPEGRAD_API extern const TensorTakeArgs tensor_take_along_dim_defaults;
+#define tensor_take_along_dim(...)                                                           \
+    TENSOR_CALL_(tensor_take_along_dim_args, TensorTakeArgs, TENSOR_TAKE_ALONG_DIM_DEFAULTS, \
+                 .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_take_along_dim_args(TensorTakeArgs args);
 
 /* tensor_scatter_add - x with y[i][index[i][j][k]][k] += src[i][j][k] for dim 1 of 3; src may be larger than
- * index. tensor_scatter - the same with = for +=: where an index is named twice the last one in row-major
- * order wins, and it alone gets the gradient.   tensor_scatter_value - a number for src.   EDTYPE: src of
- * another dtype than x. */
+ *     index.
+ * tensor_scatter - the same with = for +=: of several the last one in row-major order wins.
+ * tensor_scatter_value - a number for src. */
 TAPEGRAD_API Tensor *tensor_scatter_add(Tensor *x, int dim, Tensor *index, Tensor *src);
 TAPEGRAD_API Tensor *tensor_scatter_add_(Tensor *x, int dim, Tensor *index, Tensor *src);
 TAPEGRAD_API Tensor *tensor_scatter(Tensor *x, int dim, Tensor *index, Tensor *src);
@@ -103,7 +112,7 @@ TAPEGRAD_API Tensor *tensor_scatter_value_(Tensor *x, int dim, Tensor *index, do
 
 /* tensor_index_select - the slices index[k] of dim, in that order; index is a list.
  * tensor_index_add(x, dim, index, source, .alpha = 1) - x with alpha times slice k of source added to slice
- * index[k]. */
+ *     index[k]. */
 TAPEGRAD_API Tensor *tensor_index_select(Tensor *x, int dim, Tensor *index);
 typedef struct TensorIndexAddArgs {
     Tensor *input;
@@ -111,38 +120,55 @@ typedef struct TensorIndexAddArgs {
     Tensor *index, *source;
     double alpha;
 } TensorIndexAddArgs;
-#define tensor_index_add(...) tensor_index_add_args((TensorIndexAddArgs){ .alpha = 1, .input = __VA_ARGS__ })
+#define TENSOR_INDEX_ADD_DEFAULTS .alpha = 1
+TAPEGRAD_API extern const TensorIndexAddArgs tensor_index_add_defaults;
+#define tensor_index_add(...) \
+    TENSOR_CALL_(tensor_index_add_args, TensorIndexAddArgs, TENSOR_INDEX_ADD_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_index_add_(...) \
+    TENSOR_CALL_(tensor_index_add_args_, TensorIndexAddArgs, TENSOR_INDEX_ADD_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_index_add_args(TensorIndexAddArgs args);
-TAPEGRAD_API Tensor *tensor_index_add_(Tensor *x, int dim, Tensor *index, Tensor *source, double alpha);
+TAPEGRAD_API Tensor *tensor_index_add_args_(TensorIndexAddArgs args);
 
-/* tensor_index_copy - slice index[k] of dim replaced by slice k of source; tensor_index_fill - by a number.
- */
+/* tensor_index_copy - slice index[k] of dim replaced by slice k of source.
+ * tensor_index_fill - by a number.
+ * tensor_index_fill_tensor - by a tensor of rank 0 (ESHAPE), cast to x's dtype; it gets the sum of the
+ *     gradient there. */
 TAPEGRAD_API Tensor *tensor_index_copy(Tensor *x, int dim, Tensor *index, Tensor *source);
 TAPEGRAD_API Tensor *tensor_index_copy_(Tensor *x, int dim, Tensor *index, Tensor *source);
 TAPEGRAD_API Tensor *tensor_index_fill(Tensor *x, int dim, Tensor *index, double value);
 TAPEGRAD_API Tensor *tensor_index_fill_(Tensor *x, int dim, Tensor *index, double value);
+TAPEGRAD_API Tensor *tensor_index_fill_tensor(Tensor *x, int dim, Tensor *index, Tensor *value);
+TAPEGRAD_API Tensor *tensor_index_fill_tensor_(Tensor *x, int dim, Tensor *index, Tensor *value);
 
-/* tensor_scatter_reduce(x, dim, index, src, "amax", .include_self = false) - x with the elements of src
- * reduced into those that index names, as in scatter_add, by "sum", "prod", "mean", "amax" or "amin"; x's own
- * element counts too unless include_self is false.  Means of integers are rounded down; NaN wins amax and
- * amin, whose ties share the gradient evenly.  Unlike PyTorch, an element of x that is not included has no
- * share.  EGRAD: the gradient's gradient of "prod" where several zeros meet. tensor_index_reduce(x, dim,
- * index, source, "mean") - the same for whole slices, as in index_add, which is the sum ("sum": EVALUE). */
+/* tensor_scatter_reduce(x, dim, index, src, TENSOR_INTO_AMAX, .include_self = false) - x with the elements of
+ *     src reduced into those that index names, as in scatter_add; x's own element counts too unless
+ *     include_self is false.  Means of integers are rounded down; NaN wins amax and amin, whose ties share
+ * the gradient evenly.  Unlike PyTorch, an element of x that is not included has no share.  EGRAD: the
+ *     gradient's gradient of a product where several zeros meet.
+ * tensor_index_reduce(x, dim, index, source, TENSOR_INTO_MEAN) - the same for whole slices, as in index_add,
+ *     which is the sum (EVALUE here). */
+typedef enum TensorInto {
+    TENSOR_INTO_SUM,
+    TENSOR_INTO_PROD,
+    TENSOR_INTO_MEAN,
+    TENSOR_INTO_AMAX,
+    TENSOR_INTO_AMIN
+} TensorInto;
 typedef struct TensorReduceIntoArgs {
     Tensor *input;
     int dim;
     Tensor *index, *src;
-    const char *reduce;
-    bool include_self; /* true */
+    TensorInto reduce;
+    bool include_self;
 } TensorReduceIntoArgs;
-#define tensor_scatter_reduce(...) \
-    tensor_scatter_reduce_args((TensorReduceIntoArgs){ .include_self = true, .input = __VA_ARGS__ })
-#define tensor_scatter_reduce_(...) \
-    tensor_scatter_reduce_args_((TensorReduceIntoArgs){ .include_self = true, .input = __VA_ARGS__ })
-#define tensor_index_reduce(...) \
-    tensor_index_reduce_args((TensorReduceIntoArgs){ .include_self = true, .input = __VA_ARGS__ })
-#define tensor_index_reduce_(...) \
-    tensor_index_reduce_args_((TensorReduceIntoArgs){ .include_self = true, .input = __VA_ARGS__ })
+#define TENSOR_REDUCE_INTO_DEFAULTS .reduce = (TensorInto)-1, .include_self = true /* which must be said */
+TAPEGRAD_API extern const TensorReduceIntoArgs tensor_reduce_into_defaults;
+#define TENSOR_REDUCE_INTO_(function, ...) \
+    TENSOR_CALL_(function, TensorReduceIntoArgs, TENSOR_REDUCE_INTO_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_scatter_reduce(...) TENSOR_REDUCE_INTO_(tensor_scatter_reduce_args, __VA_ARGS__)
+#define tensor_scatter_reduce_(...) TENSOR_REDUCE_INTO_(tensor_scatter_reduce_args_, __VA_ARGS__)
+#define tensor_index_reduce(...) TENSOR_REDUCE_INTO_(tensor_index_reduce_args, __VA_ARGS__)
+#define tensor_index_reduce_(...) TENSOR_REDUCE_INTO_(tensor_index_reduce_args_, __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_scatter_reduce_args(TensorReduceIntoArgs args);
 TAPEGRAD_API Tensor *tensor_scatter_reduce_args_(TensorReduceIntoArgs args);
 TAPEGRAD_API Tensor *tensor_index_reduce_args(TensorReduceIntoArgs args);
@@ -152,14 +178,19 @@ TAPEGRAD_API Tensor *tensor_index_reduce_args_(TensorReduceIntoArgs args);
 
 /* tensor_take - x's elements at row-major positions, which may count from the end; of index's shape.
  * tensor_put(x, index, source, .accumulate = true) - x with source's elements written there, or added; as
- * many as indices. tensor_masked_scatter - x with the first elements of source, in order, written where the
- * mask is true; x and mask broadcast, source has at least as many elements (ESHAPE). */
+ *     many as indices.
+ * tensor_masked_scatter - x with the first elements of source, in order, written where the mask is true; x
+ *     and mask broadcast, source has at least as many elements (ESHAPE). */
 typedef struct TensorPutArgs {
     Tensor *input, *index, *source;
     bool accumulate;
 } TensorPutArgs;
-#define tensor_put(...) tensor_put_args((TensorPutArgs){ .input = __VA_ARGS__ })
-#define tensor_put_(...) tensor_put_args_((TensorPutArgs){ .input = __VA_ARGS__ })
+#define TENSOR_PUT_DEFAULTS .accumulate = false
+TAPEGRAD_API extern const TensorPutArgs tensor_put_defaults;
+#define tensor_put(...) \
+    TENSOR_CALL_(tensor_put_args, TensorPutArgs, TENSOR_PUT_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_put_(...) \
+    TENSOR_CALL_(tensor_put_args_, TensorPutArgs, TENSOR_PUT_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_take(Tensor *x, Tensor *index);
 TAPEGRAD_API Tensor *tensor_put_args(TensorPutArgs args);
 TAPEGRAD_API Tensor *tensor_put_args_(TensorPutArgs args);
@@ -188,49 +219,56 @@ TAPEGRAD_API Tensor *tensor_diagonal_scatter_args(TensorDiagonalScatterArgs args
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* tensor_embedding(index, weight, .padding_idx = 0) - y[..., :] = weight[index[...], :] of a table [rows,
- * width].  The row padding_idx gets no gradient (it may count from the end); left out: none is special.  With
- * max_norm, the rows looked up whose norm (of norm_type) is larger are scaled down to it, in the table
- * itself, each once, before the look-up.  scale_grad_by_freq: a row's gradient is divided by how often index
- * names it. */
+/* tensor_embedding(index, weight, .padding_idx = 0) - y[..., :] = weight[index[...], :], weight [rows,
+ * width]. With max_norm, the rows that index names and whose norm is larger count as scaled down to it, and
+ * once the call has succeeded they are so in the table: outside the graph, each once. */
 #define TENSOR_NO_PADDING INT64_MIN
 typedef struct TensorEmbeddingArgs {
     Tensor *input, *weight;
-    int64_t padding_idx;
-    double max_norm, norm_type; /* 0 (none), 2 */
-    bool scale_grad_by_freq;
+    int64_t padding_idx;        /* this row gets no gradient; may count from the end; EINDEX: no such row */
+    double max_norm, norm_type; /* max_norm 0: no limit; EVALUE: negative or NaN */
+    bool scale_grad_by_freq;    /* divides a row's gradient by how often index names it */
 } TensorEmbeddingArgs;
+#define TENSOR_EMBEDDING_DEFAULTS \
+    .padding_idx = TENSOR_NO_PADDING, .max_norm = 0, .norm_type = 2, .scale_grad_by_freq = false
+TAPEGRAD_API extern const TensorEmbeddingArgs tensor_embedding_defaults;
 #define tensor_embedding(...) \
-    tensor_embedding_args(    \
-        (TensorEmbeddingArgs){ .padding_idx = TENSOR_NO_PADDING, .norm_type = 2, .input = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_embedding_args, TensorEmbeddingArgs, TENSOR_EMBEDDING_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_embedding_args(TensorEmbeddingArgs args);
 
-/* tensor_embedding_bag(index, weight, offsets, .mode = "sum") - [bags, width]: the sum, mean or max of the
- * rows of each bag.  index is a matrix of one bag a row, without offsets; or a list, where bag k begins at
- * offsets[k] (which start from 0 and do not fall: EVALUE) and, with include_last_offset, the last offset only
- * ends the last bag.  Indices equal to padding_idx are left out; an empty bag is 0.  per_sample_weights, of
- * index's shape, multiplies the rows of a sum.  The gradient of max goes to the first one. */
+/* tensor_embedding_bag(index, weight, offsets, .mode = TENSOR_BAG_SUM) - [bags, width]: the sum, mean or max
+ * of the rows of each bag; an empty bag is 0; the gradient of max goes to the first of equals. index [bags,
+ * n] without offsets: one bag a row index [n] with offsets [bags]: bag k begins at offsets[k], which start
+ * from 0 and do not fall (EVALUE) Table and max_norm as in tensor_embedding. */
+typedef enum TensorBagMode { TENSOR_BAG_SUM, TENSOR_BAG_MEAN, TENSOR_BAG_MAX } TensorBagMode;
 typedef struct TensorEmbeddingBagArgs {
     Tensor *input, *weight, *offsets;
-    double max_norm, norm_type; /* 0 (none), 2 */
-    bool scale_grad_by_freq;
-    const char *mode; /* "mean" */
-    Tensor *per_sample_weights;
-    bool include_last_offset;
-    int64_t padding_idx;
+    double max_norm, norm_type;
+    bool scale_grad_by_freq; /* EVALUE with TENSOR_BAG_MAX */
+    TensorBagMode mode;
+    Tensor *per_sample_weights; /* of index's shape, factors of the rows; EVALUE unless TENSOR_BAG_SUM */
+    bool include_last_offset;   /* the last offset only ends the last bag */
+    int64_t padding_idx;        /* indices equal to it are left out */
 } TensorEmbeddingBagArgs;
-#define tensor_embedding_bag(...)                       \
-    tensor_embedding_bag_args((TensorEmbeddingBagArgs){ \
-        .mode = "mean", .padding_idx = TENSOR_NO_PADDING, .norm_type = 2, .input = __VA_ARGS__ })
+#define TENSOR_EMBEDDING_BAG_DEFAULTS                                                    \
+    .max_norm = 0, .norm_type = 2, .scale_grad_by_freq = false, .mode = TENSOR_BAG_MEAN, \
+    .include_last_offset = false, .padding_idx = TENSOR_NO_PADDING
+TAPEGRAD_API extern const TensorEmbeddingBagArgs tensor_embedding_bag_defaults;
+#define tensor_embedding_bag(...)                                                                  \
+    TENSOR_CALL_(tensor_embedding_bag_args, TensorEmbeddingBagArgs, TENSOR_EMBEDDING_BAG_DEFAULTS, \
+                 .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_embedding_bag_args(TensorEmbeddingBagArgs args);
 
-/* tensor_one_hot(index, num_classes) - i64 [..., num_classes]: 1 at the index, 0 elsewhere.  num_classes left
- * out: the largest index plus one.  EINDEX: an index outside [0, num_classes). */
+/* tensor_one_hot(index, num_classes) - i64 [..., num_classes]: 1 at the index, 0 elsewhere.
+ * EINDEX: an index outside [0, num_classes). */
 typedef struct TensorOneHotArgs {
     Tensor *input;
-    int64_t num_classes; /* -1 */
+    int64_t num_classes; /* -1: the largest index plus one */
 } TensorOneHotArgs;
-#define tensor_one_hot(...) tensor_one_hot_args((TensorOneHotArgs){ .num_classes = -1, .input = __VA_ARGS__ })
+#define TENSOR_ONE_HOT_DEFAULTS .num_classes = -1
+TAPEGRAD_API extern const TensorOneHotArgs tensor_one_hot_defaults;
+#define tensor_one_hot(...) \
+    TENSOR_CALL_(tensor_one_hot_args, TensorOneHotArgs, TENSOR_ONE_HOT_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_one_hot_args(TensorOneHotArgs args);
 
 /* ---- sets and counts: results have no gradient ----------------------------------------------- */

@@ -152,6 +152,27 @@ TAPEGRAD_API extern const TensorCrossEntropyArgs tensor_cross_entropy_defaults;
 TAPEGRAD_API Tensor *tensor_nll_loss_args(TensorNllArgs args);
 TAPEGRAD_API Tensor *tensor_cross_entropy_args(TensorCrossEntropyArgs args);
 
+typedef struct TensorLinearCrossEntropyArgs {
+    Tensor *input, *weight, *target;
+    Tensor *bias; /* [C], or NULL */
+    TensorReduction reduction;
+    int64_t ignore_index;   /* rows with this target count nowhere */
+    double label_smoothing; /* s, in [0, 1] */
+    int64_t chunk;          /* rows at a time; 0: as many as make about a million logits */
+} TensorLinearCrossEntropyArgs;
+#define TENSOR_LINEAR_CROSS_ENTROPY_DEFAULTS \
+    .reduction = TENSOR_MEAN, .ignore_index = -100, .label_smoothing = 0, .chunk = 0
+TAPEGRAD_API extern const TensorLinearCrossEntropyArgs tensor_linear_cross_entropy_defaults;
+
+/* tensor_linear_cross_entropy - tensor_cross_entropy(tensor_linear(input, weight, bias), target) of input
+ * [N, D], weight [C, D] and class indices [N], a chunk of rows at a time: neither the loss nor its gradient
+ * ever holds all logits [N, C]; the gradient forms them again.  Second derivatives hold them.
+ * Errors as tensor_cross_entropy; EDTYPE: floats of different dtypes; EVALUE: chunk < 0. */
+#define tensor_linear_cross_entropy(...)                                         \
+    TENSOR_CALL_(tensor_linear_cross_entropy_args, TensorLinearCrossEntropyArgs, \
+                 TENSOR_LINEAR_CROSS_ENTROPY_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_linear_cross_entropy_args(TensorLinearCrossEntropyArgs args);
+
 /* ---- likelihoods ----------------------------------------------------------------------------- */
 
 typedef struct TensorGaussianNllArgs {

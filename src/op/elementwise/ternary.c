@@ -8,6 +8,11 @@ typedef struct ScalarParams {
     double value;
 } ScalarParams;
 
+typedef struct LerpParams {
+    double weight;
+} LerpParams;
+
+static double weight_of(const OpCall *c) { return ((const LerpParams *)op_params(c))->weight; }
 static double scalar(const OpCall *c) { return ((const ScalarParams *)op_params(c))->value; }
 
 static int lerp_shape(OpCall *c)
@@ -21,7 +26,7 @@ static int lerp_shape(OpCall *c)
 static int lerp_forward(OpCall *c)
 {
     Tensor *a = op_input(c, 0), *b = op_input(c, 1), *y = NULL;
-    const double weight = scalar(c);
+    const double weight = weight_of(c);
     const bool from_a = fabs(weight) < 0.5;
     TENSOR_NO_GRAD
         y = tensor_add_scaled(from_a ? a : b, tensor_sub(b, a), from_a ? weight : weight - 1);
@@ -31,8 +36,8 @@ static int lerp_forward(OpCall *c)
 /* Not by the ops of forward: g - weight g cancels where the weight is near 1. */
 static int lerp_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    if (op_wants(c, 0) && !(dx[0] = tensor_mul_scalar(dy, 1 - scalar(c)))) return -1;
-    return op_wants(c, 1) && !(dx[1] = tensor_mul_scalar(dy, scalar(c))) ? -1 : 0;
+    if (op_wants(c, 0) && !(dx[0] = tensor_mul_scalar(dy, 1 - weight_of(c)))) return -1;
+    return op_wants(c, 1) && !(dx[1] = tensor_mul_scalar(dy, weight_of(c))) ? -1 : 0;
 }
 
 /* Operand i in the dtype of all three, lest the product of the others wrap or round in theirs. */
@@ -54,14 +59,15 @@ static int addcdiv(OpCall *c)
         c, 0, tensor_add_scaled(op_input(c, 0), tensor_div(widened(c, 1), widened(c, 2)), scalar(c)));
 }
 
-static const OpField fields[] = { OP_FIELD(OP_DOUBLE, ScalarParams, value, "1"), { 0 } };
-static const OpField lerp_fields[] = { { "weight", OP_DOUBLE, offsetof(ScalarParams, value), NULL }, { 0 } };
+static const ScalarParams defaults = { .value = 1 };
+static const OpField fields[] = { OP_OPTION(ScalarParams, value), { 0 } };
+static const OpField lerp_fields[] = { OP_REQUIRED(LerpParams, weight), { 0 } };
 #define TERNARY_SAMPLES "3x4,3x4,3x4:.5..2; 3x1,4,:.5..2 {value=-0.5}; 0x2,2,0x2:.5..2; ,,:.5..2 {value=2}"
 
 static const TensorOp op_lerp = { .name = "lerp",
                                   .summary = "a + weight (b - a)",
                                   .arity = 2,
-                                  .params = sizeof(ScalarParams),
+                                  .params = sizeof(LerpParams),
                                   .gradient = "da = g (1 - weight), db = g weight",
                                   .fields = lerp_fields,
                                   .shape = lerp_shape,
@@ -75,6 +81,7 @@ static const TensorOp op_addcmul = { .name = "addcmul",
                                      .gradient = "dx = g, da = value g b, db = value g a",
                                      .arity = 3,
                                      .params = sizeof(ScalarParams),
+                                     .defaults = &defaults,
                                      .fields = fields,
                                      .compose = addcmul,
                                      .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
@@ -85,6 +92,7 @@ static const TensorOp op_addcdiv = { .name = "addcdiv",
                                      .gradient = "dx = g, da = value g / b, db = -value g (a / b) / b",
                                      .arity = 3,
                                      .params = sizeof(ScalarParams),
+                                     .defaults = &defaults,
                                      .fields = fields,
                                      .compose = addcdiv,
                                      .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
@@ -96,7 +104,7 @@ REGISTER_OP(op_addcdiv);
 
 Tensor *tensor_lerp(Tensor *a, Tensor *b, double weight)
 {
-    return APPLY(&op_lerp, &(ScalarParams){ weight }, a, b);
+    return APPLY(&op_lerp, &(LerpParams){ weight }, a, b);
 }
 Tensor *tensor_addcmul(Tensor *x, Tensor *a, Tensor *b, double value)
 {
@@ -109,12 +117,12 @@ Tensor *tensor_addcdiv(Tensor *x, Tensor *a, Tensor *b, double value)
 
 static Tensor *in_place(const TensorOp *op, Tensor *x, Tensor *a, Tensor *b, double value, const void *site)
 {
-    return op_apply_(op, (Tensor *[]){ x, a, b }, op->arity, &(ScalarParams){ value }, site);
+    return op_apply_(op, (Tensor *[]){ x, a, b }, 3, &(ScalarParams){ value }, site);
 }
 
 Tensor *tensor_lerp_(Tensor *a, Tensor *b, double weight)
 {
-    return in_place(&op_lerp, a, b, NULL, weight, SITE);
+    return op_apply_(&op_lerp, (Tensor *[]){ a, b }, 2, &(LerpParams){ weight }, SITE);
 }
 Tensor *tensor_addcmul_(Tensor *x, Tensor *a, Tensor *b, double value)
 {

@@ -24,7 +24,7 @@ static int to_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField to_fields[] = { OP_FIELD(OP_INT, ToParams, dtype, NULL), { 0 } };
+static const OpField to_fields[] = { OP_REQUIRED(ToParams, dtype), { 0 } };
 
 /* Casting to f64 is checked numerically; narrower dtypes round, which differences would see as noise. */
 static const TensorOp op_to = { .name = "to",

@@ -107,7 +107,7 @@ static int fill_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fill_fields[] = { OP_FIELD(OP_DOUBLE, FillParams, value, NULL), { 0 } };
+static const OpField fill_fields[] = { OP_REQUIRED(FillParams, value), { 0 } };
 static const TensorOp op_masked_fill = { .name = "masked_fill",
                                          .summary = "a number where the mask is true, x elsewhere",
                                          .gradient = "dx = g with 0 under the mask",

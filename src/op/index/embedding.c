@@ -1,42 +1,93 @@
 /* embedding.c - rows of a table looked up by index; one_hot, which is a row of the identity.
  *
- *   y[..., :] = weight[index[...], :]        dweight = embedding_backward(dy): zeros with row index += dy, in
- * order
+ *   y[..., :] = weight[index[...], :]
+ *   dweight = embedding_backward(dy): zeros with row index += dy, in order
  *
  * Rows picked at padding_idx give no gradient: neither the table's row gets one, nor do its second
  * derivatives see it.  With scale_grad_by_freq what is added to a row is divided by how often the index names
- * it. max_norm changes the table before the op runs: no part of the graph. */
+ * it.  max_norm is no part of the graph: rows that are picked count as held to it, and once the op has
+ * succeeded they are in the table. */
 #include <math.h>
+#include "cpu/index/host_index.h"
 #include "embedding.h"
 #include "op/shape/shape_op.h"
 
-typedef struct EmbeddingParams {
-    int64_t padding_idx, rows; /* rows: of the table that embedding_backward makes */
+const TensorEmbeddingArgs tensor_embedding_defaults = { TENSOR_EMBEDDING_DEFAULTS };
+const TensorOneHotArgs tensor_one_hot_defaults = { TENSOR_ONE_HOT_DEFAULTS };
+
+typedef struct PlaceParams {
+    int64_t rows; /* of the table that embedding_backward makes */
+    int64_t padding_idx;
     bool scale_grad_by_freq;
-} EmbeddingParams;
+} PlaceParams;
+static const PlaceParams place_defaults = { .padding_idx = TENSOR_NO_PADDING };
 
 static IndexPlan plan_of(const Tensor *index, int64_t rows, int64_t width)
 {
     return (IndexPlan){ .dim = 0, .outer = 1, .n = rows, .m = index->numel, .inner = width, .shared = true };
 }
 
+/* ---- max_norm -------------------------------------------------------------------------------- */
+
+Tensor *embedding_held(Tensor *rows, double max_norm, double norm_type)
+{
+    const bool was = tensor_set_grad_enabled(false);
+    Tensor *norm = tensor_norm(rows, .p = norm_type, .dim = 1, .keepdim = true);
+    Tensor *scale = norm ? tensor_div(tensor_full_like(norm, max_norm), tensor_add_scalar(norm, 1e-7)) : NULL;
+    Tensor *held =
+        scale
+            ? tensor_mul(rows, tensor_where(tensor_gt_scalar(norm, max_norm), scale, tensor_ones_like(scale)))
+            : NULL;
+    tensor_set_grad_enabled(was);
+    return held;
+}
+
+int embedding_check_norm(OpCall *c, double max_norm)
+{
+    return max_norm >= 0 ? 0 : op_fail(c, TENSOR_EVALUE, "max_norm = %g: want 0 (none) or more", max_norm);
+}
+
+/* The rows that index names, each once and in order, as a list on the host. */
+static Tensor *rows_named(const Tensor *index, int64_t rows)
+{
+    Tensor *host = host_copy(index, TENSOR_I64), *named = zeros_on(SHAPE(rows), TENSOR_BOOL, &cpu_place),
+           *last = zeros_on(SHAPE(rows), TENSOR_I64, &cpu_place);
+    if (!host || !named || !last) return NULL;
+    host_last(host->data, host->numel, named->data, last->data);
+    Tensor *found = tensor_nonzero(named);
+    return found ? tensor_reshape(found, SHAPE(-1)) : NULL;
+}
+
+Tensor *embedding_renorm(Tensor *y, Tensor *weight, Tensor *index, double max_norm, double norm_type)
+{
+    if (!y || max_norm == 0) return y;
+    const TensorScope scope = tensor_scope_open();
+    const bool was = tensor_set_grad_enabled(false);
+    Tensor *list = carried(rows_named(index, weight->shape[0]), weight->place);
+    Tensor *rows = list ? embedding_held(tensor_index_select(weight, 0, list), max_norm, norm_type) : NULL;
+    Tensor *written = rows ? tensor_index_put_(weight, TENSORS(list), rows) : NULL;
+    tensor_set_grad_enabled(was);
+    tensor_scope_close(scope);
+    return written ? y : NULL;
+}
+
 /* ---- embedding ------------------------------------------------------------------------------- */
 
 static int embedding_shape(OpCall *c)
 {
-    EmbeddingParams *p = op_params_mut(c);
+    TensorEmbeddingArgs *p = op_params_mut(c);
     Tensor *index = op_input(c, 0), *weight = op_input(c, 1);
     int64_t shape[TENSOR_MAX_DIMS];
-    if (call_index_dtype(c, index)) return -1;
+    if (call_index_dtype(c, index) || embedding_check_norm(c, p->max_norm)) return -1;
     if (weight->ndim != 2) return op_fail(c, TENSOR_ESHAPE, "the table %s: want [rows, width]", S(weight));
     if (index->ndim == TENSOR_MAX_DIMS)
         return op_fail(c, TENSOR_ESHAPE, "index %s has %d dimensions already", S(index), TENSOR_MAX_DIMS);
-    p->rows = weight->shape[0];
+    const int64_t rows = weight->shape[0];
     if (p->padding_idx != TENSOR_NO_PADDING) {
-        if (p->padding_idx < -p->rows || p->padding_idx >= p->rows)
+        if (p->padding_idx < -rows || p->padding_idx >= rows)
             return op_fail(c, TENSOR_EINDEX, "padding_idx %lld for a table of %lld rows: want one of them",
-                           (long long)p->padding_idx, (long long)p->rows);
-        if (p->padding_idx < 0) p->padding_idx += p->rows;
+                           (long long)p->padding_idx, (long long)rows);
+        if (p->padding_idx < 0) p->padding_idx += rows;
     }
     for (int d = 0; d < index->ndim; d++) shape[d] = index->shape[d];
     shape[index->ndim] = weight->shape[1];
@@ -45,24 +96,35 @@ static int embedding_shape(OpCall *c)
 
 static int embedding_forward(OpCall *c)
 {
-    Tensor *index = op_input(c, 0), *weight = own(raw_contiguous(op_input(c, 1)));
+    const TensorEmbeddingArgs *p = op_params(c);
+    Tensor *index = op_input(c, 0), *weight = own(raw_contiguous(op_input(c, 1))), *y = op_output(c, 0);
     if (!weight) return -1;
     IndexPlan plan = plan_of(index, weight->shape[0], weight->shape[1]);
-    return run_gather(c, &plan, weight, index, op_output(c, 0));
+    if (run_gather(c, &plan, weight, index, y)) return -1;
+    if (p->max_norm == 0 || y->numel == 0) return 0;
+    const bool was = tensor_set_grad_enabled(false);
+    Tensor *held =
+        embedding_held(tensor_reshape(y, SHAPE(index->numel, weight->shape[1])), p->max_norm, p->norm_type);
+    held = held ? tensor_reshape(held, shape_of(y)) : NULL;
+    tensor_set_grad_enabled(was);
+    return held ? raw_copy(y, held) : -1;
 }
 
 static const TensorOp op_embedding_backward;
 
 static int embedding_grad(OpCall *c, Tensor *dy, Tensor **dx)
 {
+    const TensorEmbeddingArgs *p = op_params(c);
+    const PlaceParams place = { op_input_shape(c, 1).dim[0], p->padding_idx, p->scale_grad_by_freq };
     Tensor *index = op_saved(c, 0);
-    dx[1] = index ? tensor_apply(&op_embedding_backward, (Tensor *[]){ index, dy }, 2, op_params(c)) : NULL;
+    dx[1] = index ? tensor_apply(&op_embedding_backward, (Tensor *[]){ index, dy }, 2, &place) : NULL;
     return dx[1] ? 0 : -1;
 }
 
-#define NO_PADDING "-9223372036854775808"
-static const OpField embedding_fields[] = { OP_FIELD(OP_I64, EmbeddingParams, padding_idx, NO_PADDING),
-                                            OP_FIELD(OP_BOOL, EmbeddingParams, scale_grad_by_freq, "0"),
+static const OpField embedding_fields[] = { OP_OPTION(TensorEmbeddingArgs, padding_idx),
+                                            OP_OPTION(TensorEmbeddingArgs, max_norm),
+                                            OP_OPTION(TensorEmbeddingArgs, norm_type),
+                                            OP_OPTION(TensorEmbeddingArgs, scale_grad_by_freq),
                                             { 0 } };
 static const TensorOp op_embedding = {
     .name = "embedding",
@@ -71,7 +133,8 @@ static const TensorOp op_embedding = {
     .gradient = "dweight = zeros with dy added at the rows; 0 at padding_idx",
     .keep = KEEP_INPUT(0),
     .no_grad_inputs = KEEP_INPUT(0),
-    .params = sizeof(EmbeddingParams),
+    .params = sizeof(TensorEmbeddingArgs),
+    .defaults = &tensor_embedding_defaults,
     .fields = embedding_fields,
     .shape = embedding_shape,
     .forward = embedding_forward,
@@ -81,66 +144,22 @@ static const TensorOp op_embedding = {
     .samples =
         "2x3@i64:0..4,5x4; 6@i64:0..4,5x3; @i64:0..4,5x2; 0@i64:0..0,5x2; 2@i64:0..2,3x0; 4@i32:0..1,2x3",
     .errors = "2@i64:5..9,5x4 ! EINDEX; 2@i64:-3..-1,5x4 ! EINDEX; 2@i64:0..1,5 ! ESHAPE; 2,5x4 ! EDTYPE; "
-              "2@i64:0..4,5x4 {padding_idx=5} ! EINDEX"
+              "2@i64:0..4,5x4 {padding_idx=5} ! EINDEX; 2@i64:0..4,5x4 {max_norm=-1} ! EVALUE; "
+              "2@i64:0..4,5x4 {max_norm=nan} ! EVALUE"
 };
 REGISTER_OP(op_embedding);
 
-/* ---- max_norm -------------------------------------------------------------------------------- */
-
-/* The rows that index names, each once and in order, as a list on the host; NULL and EINDEX for one that is
- * not there. */
-static Tensor *rows_named(const Tensor *index, int64_t rows)
+Tensor *tensor_embedding_args(TensorEmbeddingArgs a)
 {
-    Tensor *host = host_copy(index, TENSOR_I64), *named = zeros_on(SHAPE(rows), TENSOR_BOOL, &cpu_place);
-    for (int64_t i = 0; host && named && i < host->numel; i++) {
-        int64_t v = ((const int64_t *)host->data)[i];
-        if (v < 0 || v >= rows) {
-            fail(TENSOR_EINDEX, "embedding", "index %lld for a table of %lld rows", (long long)v,
-                 (long long)rows);
-            return NULL;
-        }
-        ((uint8_t *)named->data)[v] = 1;
-    }
-    Tensor *found = host && named ? tensor_nonzero(named) : NULL;
-    return found ? tensor_reshape(found, SHAPE(-1)) : NULL;
-}
-
-static Tensor *scaled_rows(Tensor *rows, double max_norm, double norm_type)
-{
-    Tensor *norm = tensor_norm(rows, .p = norm_type, .dim = 1, .keepdim = true);
-    Tensor *scale = norm ? tensor_div(tensor_full_like(norm, max_norm), tensor_add_scalar(norm, 1e-7)) : NULL;
-    return scale ? tensor_mul(rows,
-                              tensor_where(tensor_gt_scalar(norm, max_norm), scale, tensor_ones_like(scale)))
-                 : NULL;
-}
-
-int embedding_renorm(Tensor *weight, Tensor *index, double max_norm, double norm_type)
-{
-    if (!max_norm || !weight || !index || weight->ndim != 2 || dtype_is_float(index->dtype))
-        return 0; /* the op says what is wrong */
-    if (max_norm < 0 || isnan(max_norm)) return fail(TENSOR_EVALUE, "embedding", "max_norm %g", max_norm);
-    TensorScope scope = tensor_scope_open();
-    bool was = tensor_set_grad_enabled(false);
-    Tensor *list = scope_failed(scope) ? NULL : carried(rows_named(index, weight->shape[0]), weight->place);
-    Tensor *rows = list ? scaled_rows(tensor_index_select(weight, 0, list), max_norm, norm_type) : NULL;
-    int status = rows && tensor_index_put_(weight, TENSORS(list), rows, false) ? 0 : -1;
-    tensor_set_grad_enabled(was);
-    tensor_scope_close(scope);
-    return status;
-}
-
-Tensor *tensor_embedding_args(TensorEmbeddingArgs args)
-{
-    if (embedding_renorm(args.weight, args.input, args.max_norm, args.norm_type)) return NULL;
-    return APPLY(&op_embedding, &((EmbeddingParams){ args.padding_idx, 0, args.scale_grad_by_freq }),
-                 args.input, args.weight);
+    return embedding_renorm(APPLY(&op_embedding, &a, a.input, a.weight), a.weight, a.input, a.max_norm,
+                            a.norm_type);
 }
 
 /* ---- embedding_backward ---------------------------------------------------------------------- */
 
 static int place_shape(OpCall *c)
 {
-    const EmbeddingParams *p = op_params(c);
+    const PlaceParams *p = op_params(c);
     Tensor *index = op_input(c, 0), *g = op_input(c, 1);
     if (call_index_dtype(c, index)) return -1;
     bool fits = g->ndim == index->ndim + 1;
@@ -154,25 +173,18 @@ static int place_shape(OpCall *c)
 static Tensor *by_frequency(Tensor *index, Tensor *g, int64_t rows)
 {
     Tensor *host = host_copy(index, TENSOR_I64), *count = zeros_on(SHAPE(rows), TENSOR_I64, &cpu_place);
-    Tensor *each =
-        own(new_tensor(shape_of(index), g->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32, &cpu_place));
+    Tensor *each = own(new_tensor(shape_of(index), TENSOR_F64, &cpu_place));
     if (!host || !count || !each) return NULL;
-    const int64_t *v = host->data;
-    int64_t *n = count->data;
-    for (int64_t i = 0; i < host->numel; i++)
-        n[v[i] < 0 || v[i] >= rows ? 0 : v[i]]++; /* those are refused where rows are added */
-    for (int64_t i = 0; i < host->numel; i++) {
-        double times = (double)n[v[i] < 0 || v[i] >= rows ? 0 : v[i]];
-        if (each->dtype == TENSOR_F64) ((double *)each->data)[i] = times;
-        else ((float *)each->data)[i] = (float)times;
-    }
+    host_frequency(host->data, host->numel, rows, count->data,
+                   each->data); /* what is outside, adding refuses */
+    if (!(each = own(raw_cast(each, g->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32)))) return NULL;
     each = carried(each, g->place);
     return each ? tensor_div(g, tensor_unsqueeze(each, -1)) : NULL;
 }
 
 static int place_forward(OpCall *c)
 {
-    const EmbeddingParams *p = op_params(c);
+    const PlaceParams *p = op_params(c);
     Tensor *index = op_input(c, 0), *g = op_input(c, 1), *y = op_output(c, 0);
     if (p->scale_grad_by_freq && p->rows) {
         bool was = tensor_set_grad_enabled(false);
@@ -190,7 +202,7 @@ static int place_forward(OpCall *c)
 
 static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const EmbeddingParams *p = op_params(c);
+    const PlaceParams *p = op_params(c);
     Tensor *index = op_saved(c, 0);
     dx[1] = index ? tensor_embedding(index, dy) : NULL;
     if (dx[1] && p->scale_grad_by_freq && p->rows)
@@ -201,9 +213,9 @@ static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[1] ? 0 : -1;
 }
 
-static const OpField place_fields[] = { OP_FIELD(OP_I64, EmbeddingParams, padding_idx, NO_PADDING),
-                                        OP_FIELD(OP_I64, EmbeddingParams, rows, NULL),
-                                        OP_FIELD(OP_BOOL, EmbeddingParams, scale_grad_by_freq, "0"),
+static const OpField place_fields[] = { OP_REQUIRED(PlaceParams, rows),
+                                        OP_OPTION(PlaceParams, padding_idx),
+                                        OP_OPTION(PlaceParams, scale_grad_by_freq),
                                         { 0 } };
 static const TensorOp op_embedding_backward = {
     .name = "embedding_backward",
@@ -212,7 +224,8 @@ static const TensorOp op_embedding_backward = {
     .arity = 2,
     .keep = KEEP_INPUT(0),
     .no_grad_inputs = KEEP_INPUT(0),
-    .params = sizeof(EmbeddingParams),
+    .params = sizeof(PlaceParams),
+    .defaults = &place_defaults,
     .fields = place_fields,
     .shape = place_shape,
     .forward = place_forward,
@@ -228,23 +241,9 @@ REGISTER_OP(op_embedding_backward);
 
 /* ---- one_hot --------------------------------------------------------------------------------- */
 
-typedef struct OneHotParams {
-    int64_t num_classes;
-} OneHotParams;
-
-/* The largest index plus one; all on the host. */
-static int64_t count_classes(const Tensor *index)
-{
-    const int64_t *value = index->data;
-    int64_t most = -1;
-    for (int64_t i = 0; i < index->numel; i++)
-        if (value[i] > most) most = value[i];
-    return most + 1;
-}
-
 static int one_hot_shape(OpCall *c)
 {
-    OneHotParams *p = op_params_mut(c);
+    TensorOneHotArgs *p = op_params_mut(c);
     Tensor *index = op_input(c, 0);
     int64_t shape[TENSOR_MAX_DIMS];
     if (call_index_dtype(c, index)) return -1;
@@ -258,7 +257,7 @@ static int one_hot_shape(OpCall *c)
     if (p->num_classes == -1) {
         Tensor *host = host_copy(index, TENSOR_I64);
         if (!host) return -1;
-        p->num_classes = count_classes(host);
+        p->num_classes = host_largest(host->data, host->numel) + 1;
     }
     for (int d = 0; d < index->ndim; d++) shape[d] = index->shape[d];
     shape[index->ndim] = p->num_classes;
@@ -267,7 +266,7 @@ static int one_hot_shape(OpCall *c)
 
 static int one_hot_forward(OpCall *c)
 {
-    const OneHotParams *p = op_params(c);
+    const TensorOneHotArgs *p = op_params(c);
     Tensor *index = op_input(c, 0), *y = op_output(c, 0),
            *ones = own(new_tensor(shape_of(index), TENSOR_I64, index->place));
     if (!ones || raw_fill(ones, 1) || raw_fill(y, 0)) return -1;
@@ -275,12 +274,13 @@ static int one_hot_forward(OpCall *c)
     return run_scatter_add(c, &plan, ones, index, y);
 }
 
-static const OpField one_hot_fields[] = { OP_FIELD(OP_I64, OneHotParams, num_classes, "-1"), { 0 } };
+static const OpField one_hot_fields[] = { OP_OPTION(TensorOneHotArgs, num_classes), { 0 } };
 static const TensorOp op_one_hot = {
     .name = "one_hot",
     .summary = "i64: 1 at the index along a new last dimension, 0 elsewhere",
     .arity = 1,
-    .params = sizeof(OneHotParams),
+    .params = sizeof(TensorOneHotArgs),
+    .defaults = &tensor_one_hot_defaults,
     .fields = one_hot_fields,
     .shape = one_hot_shape,
     .forward = one_hot_forward,
@@ -293,7 +293,4 @@ static const TensorOp op_one_hot = {
 };
 REGISTER_OP(op_one_hot);
 
-Tensor *tensor_one_hot_args(TensorOneHotArgs args)
-{
-    return APPLY(&op_one_hot, &((OneHotParams){ args.num_classes }), args.input);
-}
+Tensor *tensor_one_hot_args(TensorOneHotArgs args) { return APPLY(&op_one_hot, &args, args.input); }

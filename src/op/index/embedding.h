@@ -6,9 +6,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* embedding_renorm - rows of weight that index names, and whose norm is larger, are scaled down to max_norm,
- * each once, in place and outside the graph; 0: no max_norm.  -1 and EINDEX, EVALUE. */
-int embedding_renorm(Tensor *weight, Tensor *index, double max_norm, double norm_type);
+int embedding_check_norm(OpCall *c, double max_norm); /* EVALUE: negative or NaN */
+
+/* embedding_held - rows, those with a larger norm scaled down to max_norm; outside the graph. */
+Tensor *embedding_held(Tensor *rows, double max_norm, double norm_type);
+
+/* embedding_renorm - y, the result of an op that has succeeded, after the rows of weight that index names
+ * were held to max_norm in place (0: left alone); NULL where that failed, and then nothing was written. */
+Tensor *embedding_renorm(Tensor *y, Tensor *weight, Tensor *index, double max_norm, double norm_type);
 
 #pragma GCC visibility pop
 #endif

@@ -87,20 +87,20 @@ static int gather_forward(OpCall *c)
 
 typedef struct PlaceParams {
     int dim;
-    OpDims shape;
+    TensorShape shape; /* of the tensor that was gathered from */
 } PlaceParams;
 static const TensorOp op_gather_backward;
 
 static int gather_grad(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    PlaceParams p = { .dim = ((const GatherParams *)op_params(c))->dim };
+    const PlaceParams p = { ((const GatherParams *)op_params(c))->dim, op_input_shape(c, 0) };
     Tensor *index = op_saved(c, 1);
-    if (!index || shape_to_dims(c->op->name, op_input_shape(c, 0), &p.shape)) return -1;
+    if (!index) return -1;
     dx[0] = tensor_apply(&op_gather_backward, (Tensor *[]){ dy, index }, 2, &p);
     return dx[0] ? 0 : -1;
 }
 
-static const OpField gather_fields[] = { OP_FIELD(OP_INT, GatherParams, dim, NULL), { 0 } };
+static const OpField gather_fields[] = { OP_REQUIRED(GatherParams, dim), { 0 } };
 static const TensorOp op_gather = {
     .name = "gather",
     .summary = "elements of dim picked by an index for each",
@@ -135,11 +135,11 @@ static int place_shape(OpCall *c)
     PlaceParams *p = op_params_mut(c);
     Tensor *g = op_input(c, 0), *index = op_input(c, 1);
     int64_t dim = p->dim;
-    if (check_index(c, &dim, dims_shape(&p->shape), index, "adding into")) return -1;
+    if (check_index(c, &dim, p->shape, index, "adding into")) return -1;
     p->dim = (int)dim;
     if (!shape_equal(shape_of(g), shape_of(index)))
         return op_fail(c, TENSOR_ESHAPE, "%s with index %s: want equal shapes", S(g), S(index));
-    return op_set_output(c, 0, dims_shape(&p->shape), (TensorDtype)g->dtype);
+    return op_set_output(c, 0, p->shape, (TensorDtype)g->dtype);
 }
 
 static int place_forward(OpCall *c)
@@ -156,8 +156,8 @@ static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField place_fields[] = { OP_FIELD(OP_INT, PlaceParams, dim, NULL),
-                                        OP_FIELD(OP_DIMS, PlaceParams, shape, NULL),
+static const OpField place_fields[] = { OP_REQUIRED(PlaceParams, dim),
+                                        OP_REQUIRED(PlaceParams, shape),
                                         { 0 } };
 static const TensorOp op_gather_backward = {
     .name = "gather_backward",
@@ -263,9 +263,7 @@ Tensor *tensor_scatter_add_(Tensor *x, int dim, Tensor *index, Tensor *src)
 
 /* ---- take_along_dim -------------------------------------------------------------------------- */
 
-typedef struct TakeParams {
-    OpDims dim;
-} TakeParams;
+const TensorTakeArgs tensor_take_along_dim_defaults = { TENSOR_TAKE_ALONG_DIM_DEFAULTS };
 
 /* index with those of -n .. -1 counted from the end of n. */
 static Tensor *from_end(Tensor *index, int64_t n)
@@ -276,15 +274,13 @@ static Tensor *from_end(Tensor *index, int64_t n)
 
 static int take_compose(OpCall *c)
 {
-    const TakeParams *p = op_params(c);
+    const TensorTakeArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *index = op_input(c, 1);
-    if (p->dim.n > 1)
-        return op_fail(c, TENSOR_EVALUE, "%d dimensions given: want one, or none to flatten", p->dim.n);
     if (call_index_dtype(c, index)) return -1;
-    if (p->dim.n == 0)
+    if (p->dim == TENSOR_ALL)
         return op_set_result(c, 0,
                              tensor_gather(tensor_flatten(x), 0, from_end(tensor_flatten(index), x->numel)));
-    int dim = call_dim(c, p->dim.at[0], shape_of(x));
+    const int dim = call_dim(c, p->dim, shape_of(x));
     if (dim < 0) return -1;
     if (x->ndim != index->ndim)
         return op_fail(c, TENSOR_ESHAPE, "index %s for %s: want the same rank", S(index), S(x));
@@ -301,7 +297,7 @@ static int take_compose(OpCall *c)
         c, 0, tensor_gather(tensor_expand(x, to), dim, tensor_expand(from_end(index, mine[dim]), pick)));
 }
 
-static const OpField take_fields[] = { OP_FIELD(OP_DIMS, TakeParams, dim, ""), { 0 } };
+static const OpField take_fields[] = { OP_OPTION(TensorTakeArgs, dim), { 0 } };
 static const TensorOp op_take_along_dim = {
     .name = "take_along_dim",
     .summary = "gather where the other dimensions broadcast, indices may count from the end; without dim, of "
@@ -309,21 +305,20 @@ static const TensorOp op_take_along_dim = {
     .gradient = "dx = zeros with g added at the index",
     .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(TakeParams),
+    .params = sizeof(TensorTakeArgs),
+    .defaults = &tensor_take_along_dim_defaults,
     .fields = take_fields,
     .compose = take_compose,
     .flags = OP_ANY_DEVICE,
-    .samples = "3x4,3x2@i64:0..3 {dim=[1]}; 3x4,1x2@i64:0..3 {dim=[1]}; 1x4,3x2@i64:-4..3 {dim=[-1]}; "
-               "3x4,5@i64:-12..11; 2x0,2x0@i64:0..0 {dim=[1]}",
-    .errors = "3x4,3@i64:0..2 {dim=[1]} ! ESHAPE; 3x4,2x2@i64:0..3 {dim=[1]} ! ESHAPE; 3x4,3x2@i64:4..5 "
-              "{dim=[1]} ! EINDEX; "
-              "3x4,3x2@i64:-9..-5 {dim=[1]} ! EINDEX"
+    .samples = "3x4,3x2@i64:0..3 {dim=1}; 3x4,1x2@i64:0..3 {dim=1}; 1x4,3x2@i64:-4..3 {dim=-1}; "
+               "3x4,5@i64:-12..11; 2x0,2x0@i64:0..0 {dim=1}",
+    .errors = "3x4,3@i64:0..2 {dim=1} ! ESHAPE; 3x4,2x2@i64:0..3 {dim=1} ! ESHAPE; 3x4,3x2@i64:4..5 "
+              "{dim=1} ! EINDEX; "
+              "3x4,3x2@i64:-9..-5 {dim=1} ! EINDEX"
 };
 REGISTER_OP(op_take_along_dim);
 
 Tensor *tensor_take_along_dim_args(TensorTakeArgs args)
 {
-    TakeParams p = { { 0 } };
-    if (args.dim != TENSOR_ALL) p.dim.n = 1, p.dim.at[0] = args.dim;
-    return APPLY(&op_take_along_dim, &p, args.input, args.index);
+    return APPLY(&op_take_along_dim, &args, args.input, args.index);
 }

@@ -1,10 +1,13 @@
 /* index_copy.c - slices of one dimension replaced: by those of a source, or by a number.
  *
- *   index_copy   y = x with slice index_k = source_k; the last one wins       dx = dy, 0 where written;
- * dsource = dy there, 0 for losers index_fill   y = x with slice index_k = value dx = dy, 0 where written
+ *   index_copy   y = x with slice index_k = source_k; the last one wins
+ *                dx = dy, 0 where written; dsource = dy there, 0 for losers
+ *   index_fill   y = x with slice index_k = value, a number or a tensor of rank 0
+ *                dx = dy, 0 where written; dvalue = the sum of dy there
  *
  * Who wins is settled on the host, as a list of x's slices: is it written, and from where.  The rest is a
  * choice between x and slices picked from the source, on the graph. */
+#include "cpu/index/host_index.h"
 #include "op/shape/shape_op.h"
 
 typedef struct FillParams {
@@ -24,12 +27,9 @@ static int settle(OpCall *c, int *dim, Tensor **written, Tensor **from)
            *mask = zeros_on((TensorShape){ x->ndim, line }, TENSOR_BOOL, &cpu_place);
     Tensor *source = zeros_on(SHAPE(n), TENSOR_I64, &cpu_place);
     if (!list || !mask || !source) return -1;
-    for (int64_t k = 0; k < list->numel; k++) {
-        int64_t v = ((const int64_t *)list->data)[k];
-        if (v < 0 || v >= n) return fail_index(c, index, k, v, n);
-        ((uint8_t *)mask->data)[v] = 1;
-        ((int64_t *)source->data)[v] = k;
-    }
+    const int64_t bad = host_outside(list->data, list->numel, 0, n);
+    if (bad >= 0) return fail_index(c, index, bad, ((const int64_t *)list->data)[bad], n);
+    host_last(list->data, list->numel, mask->data, source->data);
     *written = carried(mask, x->place);
     *from = *written ? carried(source, x->place) : NULL;
     return *from ? 0 : -1;
@@ -58,6 +58,17 @@ static int copy_compose(OpCall *c)
     return op_set_result(c, 0, tensor_where(written, picked ? tensor_reshape(picked, shape_of(x)) : NULL, x));
 }
 
+/* The value in x's dtype, whatever its own. */
+static int fill_tensor_compose(OpCall *c)
+{
+    int dim = ((const FillParams *)op_params(c))->dim;
+    Tensor *x = op_input(c, 0), *value = op_input(c, 2), *written, *from;
+    if (value->ndim) return op_fail(c, TENSOR_ESHAPE, "value %s: want a tensor of rank 0", S(value));
+    if (settle(c, &dim, &written, &from)) return -1;
+    value = tensor_to(value, (TensorDtype)x->dtype);
+    return op_set_result(c, 0, value ? tensor_where(written, value, x) : NULL);
+}
+
 static int fill_compose(OpCall *c)
 {
     const FillParams *p = op_params(c);
@@ -67,15 +78,14 @@ static int fill_compose(OpCall *c)
     return op_set_result(c, 0, tensor_masked_fill(op_input(c, 0), written, p->value));
 }
 
-static const OpField copy_fields[] = { OP_FIELD(OP_INT, FillParams, dim, NULL), { 0 } };
-static const OpField fill_fields[] = { OP_FIELD(OP_INT, FillParams, dim, NULL),
-                                       OP_FIELD(OP_DOUBLE, FillParams, value, NULL),
-                                       { 0 } };
+static const OpField copy_fields[] = { OP_REQUIRED(FillParams, dim), { 0 } };
+static const OpField fill_fields[] = { OP_REQUIRED(FillParams, dim), OP_REQUIRED(FillParams, value), { 0 } };
 static const TensorOp op_index_copy = {
     .name = "index_copy",
     .summary = "x with slices of dim replaced by those of a source; the last one wins",
     .arity = 3,
     .gradient = "dx = dy, 0 where written; dsource = dy at the index, 0 for slices that were overwritten",
+    .no_grad_inputs = KEEP_INPUT(1),
     .params = sizeof(FillParams),
     .fields = copy_fields,
     .compose = copy_compose,
@@ -100,8 +110,26 @@ static const TensorOp op_index_fill = {
     .errors = "5x3,2@i64:5..6 {dim=0 value=1} ! EINDEX; 5x3,2x2@i64:0..4 {dim=0 value=1} ! ESHAPE; 5x3,2 "
               "{dim=0 value=1} ! EDTYPE"
 };
+static const TensorOp op_index_fill_tensor = {
+    .name = "index_fill_tensor",
+    .summary = "x with slices of dim set to a tensor of rank 0",
+    .arity = 3,
+    .gradient = "dx = dy, 0 where written; dvalue = the sum of dy there",
+    .no_grad_inputs = KEEP_INPUT(1),
+    .params = sizeof(FillParams),
+    .fields = copy_fields,
+    .compose = fill_tensor_compose,
+    .flags = OP_ANY_DEVICE,
+    .torch = "index_fill",
+    .samples =
+        "5x3,4@i64:0..4, {dim=0}; 2x3x4,2@i64:0..2, {dim=-2}; 3,0@i64:0..0, {dim=0}; ,1@i64:0..0, {dim=0}; "
+        "3x0,2@i64:0..2, {dim=0}; 4@i64,2@i64:0..3,@i64:0..9 {dim=0}",
+    .errors = "5x3,2@i64:5..6, {dim=0} ! EINDEX; 5x3,2@i64:0..4,1 {dim=0} ! ESHAPE; 5x3,2, {dim=0} ! EDTYPE; "
+              "5x3,2x2@i64:0..4, {dim=0} ! ESHAPE"
+};
 REGISTER_OP(op_index_copy);
 REGISTER_OP(op_index_fill);
+REGISTER_OP(op_index_fill_tensor);
 
 Tensor *tensor_index_copy(Tensor *x, int dim, Tensor *index, Tensor *source)
 {
@@ -121,4 +149,15 @@ Tensor *tensor_index_fill(Tensor *x, int dim, Tensor *index, double value)
 Tensor *tensor_index_fill_(Tensor *x, int dim, Tensor *index, double value)
 {
     return op_apply_(&op_index_fill, (Tensor *[]){ x, index }, 2, &((FillParams){ dim, value }), SITE);
+}
+
+Tensor *tensor_index_fill_tensor(Tensor *x, int dim, Tensor *index, Tensor *value)
+{
+    return APPLY(&op_index_fill_tensor, &((FillParams){ dim, 0 }), x, index, value);
+}
+
+Tensor *tensor_index_fill_tensor_(Tensor *x, int dim, Tensor *index, Tensor *value)
+{
+    return op_apply_(&op_index_fill_tensor, (Tensor *[]){ x, index, value }, 3, &((FillParams){ dim, 0 }),
+                     SITE);
 }

@@ -64,7 +64,7 @@ static int select_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField select_fields[] = { OP_FIELD(OP_INT, SelectParams, dim, NULL), { 0 } };
+static const OpField select_fields[] = { OP_REQUIRED(SelectParams, dim), { 0 } };
 static const TensorOp op_index_select = {
     .name = "index_select",
     .summary = "slices of dim in the order of a list of indices",
@@ -125,8 +125,8 @@ static int place_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField place_fields[] = { OP_FIELD(OP_INT, SelectParams, dim, NULL),
-                                        OP_FIELD(OP_I64, SelectParams, size, NULL),
+static const OpField place_fields[] = { OP_REQUIRED(SelectParams, dim),
+                                        OP_REQUIRED(SelectParams, size),
                                         { 0 } };
 static const TensorOp op_index_select_backward = {
     .name = "index_select_backward",
@@ -151,14 +151,11 @@ REGISTER_OP(op_index_select_backward);
 
 /* ---- index_add ------------------------------------------------------------------------------- */
 
-typedef struct AddParams {
-    int dim;
-    double alpha;
-} AddParams;
+const TensorIndexAddArgs tensor_index_add_defaults = { TENSOR_INDEX_ADD_DEFAULTS };
 
 static int add_shape(OpCall *c)
 {
-    AddParams *p = op_params_mut(c);
+    TensorIndexAddArgs *p = op_params_mut(c);
     Tensor *x = op_input(c, 0), *index = op_input(c, 1), *src = op_input(c, 2);
     if (check_list(c, index)) return -1;
     p->dim = call_dim(c, p->dim, shape_of(x));
@@ -180,7 +177,7 @@ static Tensor *scaled(Tensor *x, double alpha) { return !x || alpha == 1 ? x : t
 
 static int add_forward(OpCall *c)
 {
-    const AddParams *p = op_params(c);
+    const TensorIndexAddArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *index = op_input(c, 1);
     bool was = tensor_set_grad_enabled(false);
     Tensor *src = scaled(op_input(c, 2), p->alpha);
@@ -196,7 +193,7 @@ static int add_forward(OpCall *c)
 
 static int add_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const AddParams *p = op_params(c);
+    const TensorIndexAddArgs *p = op_params(c);
     if (op_wants(c, 0)) dx[0] = dy;
     if (!op_wants(c, 2)) return 0;
     Tensor *index = op_saved(c, 1);
@@ -204,8 +201,8 @@ static int add_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[2] ? 0 : -1;
 }
 
-static const OpField add_fields[] = { OP_FIELD(OP_INT, AddParams, dim, NULL),
-                                      OP_FIELD(OP_DOUBLE, AddParams, alpha, "1"),
+static const OpField add_fields[] = { OP_REQUIRED(TensorIndexAddArgs, dim),
+                                      OP_OPTION(TensorIndexAddArgs, alpha),
                                       { 0 } };
 static const TensorOp op_index_add = {
     .name = "index_add",
@@ -215,7 +212,8 @@ static const TensorOp op_index_add = {
     .keep = KEEP_INPUT(1),
     .keep_for = { 0, 0, KEEP_INPUT(1) },
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(AddParams),
+    .params = sizeof(TensorIndexAddArgs),
+    .defaults = &tensor_index_add_defaults,
     .fields = add_fields,
     .shape = add_shape,
     .forward = add_forward,
@@ -231,10 +229,10 @@ REGISTER_OP(op_index_add);
 
 Tensor *tensor_index_add_args(TensorIndexAddArgs args)
 {
-    return APPLY(&op_index_add, &((AddParams){ args.dim, args.alpha }), args.input, args.index, args.source);
+    return APPLY(&op_index_add, &args, args.input, args.index, args.source);
 }
 
-Tensor *tensor_index_add_(Tensor *x, int dim, Tensor *index, Tensor *source, double alpha)
+Tensor *tensor_index_add_args_(TensorIndexAddArgs args)
 {
-    return op_apply_(&op_index_add, (Tensor *[]){ x, index, source }, 3, &((AddParams){ dim, alpha }), SITE);
+    return op_apply_(&op_index_add, (Tensor *[]){ args.input, args.index, args.source }, 3, &args, SITE);
 }

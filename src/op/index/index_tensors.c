@@ -1,13 +1,14 @@
 /* index_tensors.c - what brackets do in Python: x[i, :, j] with tensors of indices or masks for some
  * dimensions.
  *
- *   index      y[k...] = x[i_k, :, j_k, ...]                 index_put  y = x with y[i_k, :, j_k, ...] = or
- * += values[k...]
+ *   index      y[k...] = x[i_k, :, j_k, ...]
+ *   index_put  y = x with y[i_k, :, j_k, ...] = or += values[k...]
  *
  * An operand that is not there (NULL) stands for a whole dimension.  The indices become positions in their
  * dimensions taken as one, on the host; the rest is index_select, index_copy or index_add on the graph.  The
  * dimensions of the indices come where the indexed dimensions were if those are neighbours, else first.  Here
  * negative indices count from the end; a mask (bool, u8) stands for its nonzero indices. */
+#include "cpu/index/host_index.h"
 #include "op/shape/shape_op.h"
 
 typedef struct Rows {
@@ -47,21 +48,19 @@ static int unpack(OpCall *c, const Tensor *x, Tensor *index, int d, Tensor **lis
 static Tensor *wrapped(OpCall *c, const Tensor *x, int d, Tensor *index)
 {
     Tensor *from = own(raw_contiguous(index)), *to = own(new_tensor(shape_of(index), TENSOR_I64, &cpu_place));
-    int64_t n = x->shape[d];
-    for (int64_t i = 0; from && to && i < from->numel; i++) {
-        int64_t v = ((const int64_t *)from->data)[i];
-        if (v < -n || v >= n) {
-            int64_t at[TENSOR_MAX_DIMS], rest = i;
-            for (int k = from->ndim - 1; k >= 0; rest /= from->shape[k], k--) at[k] = rest % from->shape[k];
-            op_fail(c, TENSOR_EINDEX,
-                    "index %lld at position %s of %s, for dimension %d of %s: want %lld to %lld",
-                    (long long)v, shape_text((TensorShape){ from->ndim, at }), S(from), d, S(x),
-                    (long long)-n, (long long)n - 1);
-            return NULL;
-        }
-        ((int64_t *)to->data)[i] = v < 0 ? v + n : v;
+    if (!from || !to) return NULL;
+    const int64_t n = x->shape[d], bad = host_outside(from->data, from->numel, -n, n);
+    if (bad >= 0) {
+        int64_t at[TENSOR_MAX_DIMS], rest = bad;
+        for (int k = from->ndim - 1; k >= 0; rest /= from->shape[k], k--) at[k] = rest % from->shape[k];
+        op_fail(c, TENSOR_EINDEX,
+                "index %lld at position %s of %s, for dimension %d of %s: want %lld to %lld",
+                (long long)((const int64_t *)from->data)[bad], shape_text((TensorShape){ from->ndim, at }),
+                S(from), d, S(x), (long long)-n, (long long)n - 1);
+        return NULL;
     }
-    return from ? to : NULL;
+    host_wrap(from->data, from->numel, n, to->data);
+    return to;
 }
 
 static int positions(OpCall *c, const Tensor *x, Tensor *const *list, const Rows *r, Tensor *to)
@@ -74,8 +73,7 @@ static int positions(OpCall *c, const Tensor *x, Tensor *const *list, const Rows
         Tensor *index = list[d] ? wrapped(c, x, d, list[d]) : NULL;
         if (!list[d]) continue;
         if (!index || raw_copy(wide, index)) return -1;
-        for (int64_t k = 0; k < to->numel; k++)
-            at[k] = at[k] * x->shape[d] + ((const int64_t *)wide->data)[k];
+        host_combine(at, to->numel, x->shape[d], wide->data);
     }
     return 0;
 }
@@ -203,13 +201,11 @@ Tensor *tensor_index_tensors(Tensor *x, TensorList indices)
 
 /* ---- index_put ------------------------------------------------------------------------------- */
 
-typedef struct PutParams {
-    bool accumulate;
-} PutParams;
+const TensorIndexPutArgs tensor_index_put_defaults = { TENSOR_INDEX_PUT_DEFAULTS };
 
 static int put_compose(OpCall *c)
 {
-    const PutParams *p = op_params(c);
+    const TensorIndexPutArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *values = op_inputs(c) > 1 ? op_input(c, 1) : NULL;
     Rows r;
     int64_t dim[2 * TENSOR_MAX_DIMS];
@@ -228,14 +224,15 @@ static int put_compose(OpCall *c)
     return op_set_result(c, 0, y ? from_rows(y, x, &r) : NULL);
 }
 
-static const OpField put_fields[] = { OP_FIELD(OP_BOOL, PutParams, accumulate, "0"), { 0 } };
+static const OpField put_fields[] = { OP_OPTION(TensorIndexPutArgs, accumulate), { 0 } };
 static const TensorOp op_index_put = {
     .name = "index_put",
     .summary = "x with values written, or added, at tensors of indices or masks; the last one wins",
     .gradient = "dx = dy, 0 where written; dvalues = dy at the indices, 0 for values that were overwritten",
     .arity = OP_ANY_ARITY,
     .optional = ~(KEEP_INPUT(0) | KEEP_INPUT(1)),
-    .params = sizeof(PutParams),
+    .params = sizeof(TensorIndexPutArgs),
+    .defaults = &tensor_index_put_defaults,
     .fields = put_fields,
     .compose = put_compose,
     .flags = OP_ANY_DEVICE,
@@ -253,7 +250,7 @@ Tensor *tensor_index_put_args(TensorIndexPutArgs args)
 {
     Tensor *in[2 + TENSOR_MAX_DIMS] = { args.input, args.values };
     int n = operands("index_put", in, 2, args.indices);
-    return n < 0 ? NULL : op_apply1(&op_index_put, in, n, &(PutParams){ args.accumulate }, SITE);
+    return n < 0 ? NULL : op_apply1(&op_index_put, in, n, &args, SITE);
 }
 
 /* Without a copy of x, where nothing is recorded and all is dense on the CPU.  1: written; 0: it must go the
@@ -276,25 +273,23 @@ static int write_now(OpCall *c)
     if (!v || raw_copy(v, values)) return -1;
     const size_t size = (size_t)r.width * dtype_size(x->dtype);
     const int64_t *at = r.at->data, m = r.at->numel;
-    for (int64_t i = 0; i < r.outer * m; i++)
-        memcpy((char *)x->data + (size_t)(i / m * r.rows + at[i % m]) * size,
-               (const char *)v->data + (size_t)i * size, size);
+    host_write_rows(x->data, r.rows, v->data, r.outer, at, m, size);
     note_write(x, c->op->name, c->site);
     return 1;
 }
 
-Tensor *tensor_index_put_(Tensor *x, TensorList indices, Tensor *values, bool accumulate)
+Tensor *tensor_index_put_args_(TensorIndexPutArgs args)
 {
-    Tensor *in[2 + TENSOR_MAX_DIMS] = { x, values };
+    Tensor *in[2 + TENSOR_MAX_DIMS] = { args.input, args.values };
     const Naming before = name_as(op_index_put.name, NULL);
-    int n = operands("index_put", in, 2, indices), written = 0;
-    if (n >= 0 && !accumulate) {
+    int n = operands("index_put", in, 2, args.indices), written = 0;
+    if (n >= 0 && !args.accumulate) {
         OpCall c = { .op = &op_index_put, .site = SITE, .n = n, .input = in };
         TensorScope scope = tensor_scope_open();
         written = write_now(&c);
         tensor_scope_close(scope);
     }
     naming = before;
-    if (written || n < 0) return written > 0 ? borrow(x) : NULL;
-    return op_apply_(&op_index_put, in, n, &(PutParams){ accumulate }, SITE);
+    if (written || n < 0) return written > 0 ? borrow(args.input) : NULL;
+    return op_apply_(&op_index_put, in, n, &args, SITE);
 }

@@ -1,12 +1,13 @@
 /* scatter.c - elements written at an index along one dimension: the last one wins where an index is named
  * twice.
  *
- *   y = x with y_(i, index_ijk, k) = src_ijk        dx = dy, 0 where written      dsrc = dy there for
- * winners, 0 for losers
+ *   y = x with y_(i, index_ijk, k) = src_ijk
+ *   dx = dy, 0 where written      dsrc = dy there for winners, 0 for losers
  *
  * (for dim 1 of 3).  Who wins is settled on the host, in the order of index, as two masks: of x's elements
  * that are written and of src's that win.  The rest is selection and an addition to -0, the one number that
  * changes nothing. */
+#include "cpu/index/host_index.h"
 #include "op/shape/shape_op.h"
 
 typedef struct ScatterParams {
@@ -33,22 +34,14 @@ static int check(OpCall *c)
                          S(index), S(x), p->dim);
 }
 
-/* Marks written (of x's shape) and wins (of index's shape), both dense and zero on the host.  From the last
- * to the first: who comes to an element first wins. */
+/* Marks written (of x's shape) and wins (of index's shape), both dense and zero on the host. */
 static int mark(OpCall *c, int dim, const Tensor *index, Tensor *written, Tensor *wins)
 {
-    const int64_t *value = index->data;
-    int64_t n = written->ndim ? written->shape[dim] : 1;
-    for (int64_t i = 0; i < index->numel; i++)
-        if (value[i] < 0 || value[i] >= n) return fail_index(c, index, i, value[i], n);
-    for (int64_t i = index->numel - 1; i >= 0; i--) {
-        int64_t rest = i, at = 0;
-        for (int d = index->ndim - 1; d >= 0; rest /= index->shape[d], d--)
-            at += (d == dim ? value[i] : rest % index->shape[d]) * written->stride[d];
-        uint8_t *target = (uint8_t *)written->data + at;
-        ((uint8_t *)wins->data)[i] = !*target;
-        *target = 1;
-    }
+    const int64_t n = written->ndim ? written->shape[dim] : 1,
+                  bad = host_outside(index->data, index->numel, 0, n);
+    if (bad >= 0) return fail_index(c, index, bad, ((const int64_t *)index->data)[bad], n);
+    host_winners(index->data, index->numel, index->ndim, index->shape, dim, written->stride, written->data,
+                 wins->data);
     return 0;
 }
 
@@ -147,7 +140,7 @@ static int scatter_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return 0;
 }
 
-static const OpField scatter_fields[] = { OP_FIELD(OP_INT, ScatterParams, dim, NULL), { 0 } };
+static const OpField scatter_fields[] = { OP_REQUIRED(ScatterParams, dim), { 0 } };
 static const TensorOp op_scatter = {
     .name = "scatter",
     .summary = "x with elements of src written at an index along dim; the last one wins",
@@ -208,8 +201,8 @@ static int value_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField value_fields[] = { OP_FIELD(OP_INT, ScatterParams, dim, NULL),
-                                        OP_FIELD(OP_DOUBLE, ScatterParams, value, NULL),
+static const OpField value_fields[] = { OP_REQUIRED(ScatterParams, dim),
+                                        OP_REQUIRED(ScatterParams, value),
                                         { 0 } };
 static const TensorOp op_scatter_value = {
     .name = "scatter_value",

@@ -4,6 +4,7 @@
  *   put             y = x with flat(y)_(i_k) = or += source_k    an index_put of x flattened
  *   masked_scatter  y = x with the first elements of source where the mask is true, in row-major order
  *                   dx = dy, 0 under the mask; dsource = dy under the mask, 0 for what was not used */
+#include "cpu/index/host_index.h"
 #include "op/shape/shape_op.h"
 
 /* ---- take, put ------------------------------------------------------------------------------- */
@@ -37,13 +38,11 @@ REGISTER_OP(op_take);
 
 Tensor *tensor_take(Tensor *x, Tensor *index) { return APPLY(&op_take, NULL, x, index); }
 
-typedef struct PutParams {
-    bool accumulate;
-} PutParams;
+const TensorPutArgs tensor_put_defaults = { TENSOR_PUT_DEFAULTS };
 
 static int put_compose(OpCall *c)
 {
-    const PutParams *p = op_params(c);
+    const TensorPutArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *index = as_index(c, op_input(c, 1)), *source = op_input(c, 2);
     if (!index) return -1;
     if (source->numel != index->numel)
@@ -57,14 +56,15 @@ static int put_compose(OpCall *c)
     return op_set_result(c, 0, y ? tensor_reshape(y, shape_of(x)) : NULL);
 }
 
-static const OpField put_fields[] = { OP_FIELD(OP_BOOL, PutParams, accumulate, "0"), { 0 } };
+static const OpField put_fields[] = { OP_OPTION(TensorPutArgs, accumulate), { 0 } };
 static const TensorOp op_put = {
     .name = "put",
     .summary = "x with elements written, or added, at row-major positions; the last one wins",
     .arity = 3,
     .gradient = "dx = dy, 0 where written; dsource = dy at the positions, 0 for what was overwritten",
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(PutParams),
+    .params = sizeof(TensorPutArgs),
+    .defaults = &tensor_put_defaults,
     .fields = put_fields,
     .compose = put_compose,
     .flags = OP_ANY_DEVICE,
@@ -78,13 +78,12 @@ REGISTER_OP(op_put);
 
 Tensor *tensor_put_args(TensorPutArgs args)
 {
-    return APPLY(&op_put, &((PutParams){ args.accumulate }), args.input, args.index, args.source);
+    return APPLY(&op_put, &args, args.input, args.index, args.source);
 }
 
 Tensor *tensor_put_args_(TensorPutArgs args)
 {
-    return op_apply_(&op_put, (Tensor *[]){ args.input, args.index, args.source }, 3,
-                     &((PutParams){ args.accumulate }), SITE);
+    return op_apply_(&op_put, (Tensor *[]){ args.input, args.index, args.source }, 3, &args, SITE);
 }
 
 /* ---- masked_scatter -------------------------------------------------------------------------- */
@@ -94,12 +93,7 @@ Tensor *tensor_put_args_(TensorPutArgs args)
 static Tensor *ranks(const Tensor *mask, int64_t *count)
 {
     Tensor *list = own(new_tensor(SHAPE(mask->numel), TENSOR_I64, &cpu_place));
-    *count = 0;
-    for (int64_t i = 0; list && i < mask->numel; i++) {
-        bool yes = ((const uint8_t *)mask->data)[i];
-        ((int64_t *)list->data)[i] = yes ? *count : 0;
-        *count += yes;
-    }
+    *count = list ? host_ranks(mask->data, mask->numel, list->data) : 0;
     return list;
 }
 

@@ -8,6 +8,7 @@
  *
  * The elements of the first are an op of their own, for the sake of its gradient; weight and reduction are
  * composed. */
+#include "cpu/index/host_index.h"
 #include "loss.h"
 
 const TensorBceArgs tensor_bce_defaults = { TENSOR_BCE_DEFAULTS };
@@ -25,11 +26,10 @@ static int check_range(OpCall *c, const Tensor *x)
     Tensor *wide = x->place->device == &cpu_device ? own(raw_cast(x, TENSOR_F64)) : NULL;
     if (!wide) return tensor_error() ? -1 : 0;
     const double *at = wide->data;
-    for (int64_t i = 0; i < wide->numel; i++)
-        if (at[i] < 0 || at[i] > 1)
-            return op_fail(c, TENSOR_EVALUE, "input %s: %g at position %lld is outside [0, 1]", S(x), at[i],
-                           (long long)i);
-    return 0;
+    const int64_t bad = host_beyond(at, wide->numel, 0, 1);
+    return bad < 0 ? 0
+                   : op_fail(c, TENSOR_EVALUE, "input %s: %g at position %lld is outside [0, 1]", S(x),
+                             at[bad], (long long)bad);
 }
 
 static int element_shape(OpCall *c)

@@ -1,155 +1,38 @@
-/* ctc_loss.c - connectionist temporal classification.
- *
- *   States of a target y_0..y_(S-1):  - y_0 - y_1 - ... y_(S-1) -, L = 2 S + 1 of them, - the blank.  A path
- * begins in one of the first two, ends in one of the last two, and each step stays, goes on by one, or leaps
- * over a blank between unlike labels.
- *
- *   a_t(s) = log sum of the paths to s at t, x_t(s) included      b_t(s) = the same from s on, x_t(s)
- * excluded loss = -log sum e^(a_(T-1)) over the last two                 dx_t(c) = -g sum of e^(a_t(s) +
- * b_t(s) + loss) over the states s of c
- *
- * All in double, each sequence by one thread.  A recorded sweep forms a and b by ops, step by step, over all
- * sequences at once. */
+/* ctc_loss.c - connectionist temporal classification.  cpu/loss/ctc.c has the states, the recurrences and
+ * their loops; a recorded sweep forms a and b by ops, step by step, over all sequences at once. */
 #include <math.h>
-#include "cpu/cpu.h"
+#include "cpu/index/host_index.h"
+#include "cpu/loss/ctc.h"
 #include "loss.h"
 
 const TensorCtcArgs tensor_ctc_defaults = { TENSOR_CTC_DEFAULTS };
 
-/* A batch: log-probabilities, and the state labels of each sequence, [N, states]; those behind the end are
- * the blank. */
-typedef struct Batch {
-    int64_t T, N, C, states;
-    const double *x;
-    const int64_t *label, *times, *sizes; /* times, sizes: input and target lengths */
-    bool zero_infinity;
-    double *loss, *dx; /* dx NULL: forward */
-    const double *g;
-    double *room; /* of each sequence: T + 2 rows of states */
-} Batch;
-
-/* ---- one sequence ---------------------------------------------------------------------------- */
-
-static double log_sum2(double a, double b)
-{
-    const double high = a > b ? a : b, low = a > b ? b : a;
-    return low == -INFINITY ? high : high + log1p(exp(low - high));
-}
-
-static double log_sum3(double a, double b, double c)
-{
-    if (c == -INFINITY) return log_sum2(a, b);
-    const double m = fmax(a, fmax(b, c));
-    return m == -INFINITY ? m : m + log(exp(a - m) + exp(b - m) + exp(c - m));
-}
-
-static bool leaps(const int64_t *label, int64_t s) { return s % 2 == 1 && s > 1 && label[s] != label[s - 2]; }
-
-static void alphas(const Batch *b, int64_t n, double *a)
-{
-    const int64_t states = 2 * b->sizes[n] + 1, *label = b->label + n * b->states;
-    for (int64_t t = 0; t < b->times[n]; t++, a += b->states) {
-        const double *x = b->x + (t * b->N + n) * b->C, *before = a - b->states;
-        for (int64_t s = 0; s < states; s++) {
-            double sum = s < 2 ? 0 : -INFINITY;
-            if (t)
-                sum = log_sum3(before[s], s > 0 ? before[s - 1] : -INFINITY,
-                               leaps(label, s) ? before[s - 2] : -INFINITY);
-            a[s] = sum + x[label[s]];
-        }
-    }
-}
-
-static double end_loss(const Batch *b, int64_t n, const double *a)
-{
-    const int64_t last = 2 * b->sizes[n];
-    if (b->times[n] == 0) return last ? (double)INFINITY : 0;
-    a += (b->times[n] - 1) * b->states;
-    return -log_sum2(a[last], last ? a[last - 1] : -INFINITY);
-}
-
-/* b of the step before from b of this one. */
-static void step_back(const Batch *b, int64_t n, int64_t t, const double *now, double *earlier)
-{
-    const int64_t states = 2 * b->sizes[n] + 1, *label = b->label + n * b->states;
-    const double *x = b->x + (t * b->N + n) * b->C;
-    for (int64_t s = 0; s < states; s++) {
-        const double one = s + 1 < states ? now[s + 1] + x[label[s + 1]] : -INFINITY;
-        const bool leap = s + 2 < states && leaps(label, s + 2);
-        earlier[s] = log_sum3(now[s] + x[label[s]], one, leap ? now[s + 2] + x[label[s + 2]] : -INFINITY);
-    }
-}
-
-static void unreachable(const Batch *b, int64_t n)
-{
-    for (int64_t t = 0; t < b->times[n]; t++)
-        for (int64_t k = 0; k < b->C; k++)
-            b->dx[(t * b->N + n) * b->C + k] = b->zero_infinity ? 0 : (double)NAN;
-}
-
-static void sequence_gradient(const Batch *b, int64_t n, const double *a, double loss, double *beta)
-{
-    const int64_t states = 2 * b->sizes[n] + 1, *label = b->label + n * b->states;
-    double *now = beta, *earlier = beta + b->states;
-    for (int64_t s = 0; s < states; s++) now[s] = s >= states - 2 ? 0 : -INFINITY;
-    for (int64_t t = b->times[n] - 1; t >= 0; t--) {
-        double *dx = b->dx + (t * b->N + n) * b->C;
-        for (int64_t s = 0; s < states; s++)
-            dx[label[s]] -= b->g[n] * exp(a[t * b->states + s] + now[s] + loss);
-        step_back(b, n, t, now, earlier);
-        double *swap = now;
-        now = earlier, earlier = swap;
-    }
-}
-
-static void sequence(void *ctx, int64_t n)
-{
-    const Batch *b = ctx;
-    double *a = b->room + n * (b->T + 2) * b->states;
-    alphas(b, n, a);
-    const double loss = end_loss(b, n, a);
-    if (!b->dx) b->loss[n] = b->zero_infinity && loss == INFINITY ? 0 : loss;
-    else if (b->g[n] != 0 && loss == INFINITY) unreachable(b, n);
-    else if (b->g[n] != 0) sequence_gradient(b, n, a, loss, a + b->T * b->states);
-}
-
-static int run(const char *op, Batch *b)
-{
-    const size_t bytes = (size_t)(b->N * (b->T + 2) * b->states) * sizeof(double);
-    if (b->N == 0) return 0;
-    b->room = tg_alloc(bytes);
-    if (!b->room) return fail_memory(op);
-    parallel_for(b->N, cpu_threads(b->N * b->T * b->states * (b->dx ? 100 : 50)), sequence, b);
-    tg_free(b->room, bytes);
-    return 0;
-}
-
-/* ---- the core: inputs [T, N, C], labels [N, states], times [N], sizes [N], all but the first i64 and dense
- * ---- */
+/* ---- the core: inputs [T, N, C]; labels [N, states], times [N], sizes [N], i64 and dense --------- */
 
 static int core_shape(OpCall *c)
 {
     return op_set_output(c, 0, SHAPE(op_input(c, 0)->shape[1]), (TensorDtype)op_input(c, 0)->dtype);
 }
 
-static Batch batch_of(const OpCall *c, const Tensor *x, const Tensor *label, const Tensor *times,
-                      const Tensor *sizes)
+static CtcBatch batch_of(const OpCall *c, const Tensor *x, const Tensor *label, const Tensor *times,
+                         const Tensor *sizes)
 {
-    return (Batch){ .T = x->shape[0],
-                    .N = x->shape[1],
-                    .C = x->shape[2],
-                    .states = label->shape[1],
-                    .label = label->data,
-                    .times = times->data,
-                    .sizes = sizes->data,
-                    .zero_infinity = ((const TensorCtcArgs *)op_params(c))->zero_infinity };
+    return (CtcBatch){ .T = x->shape[0],
+                       .N = x->shape[1],
+                       .C = x->shape[2],
+                       .states = label->shape[1],
+                       .label = label->data,
+                       .times = times->data,
+                       .sizes = sizes->data,
+                       .zero_infinity = ((const TensorCtcArgs *)op_params(c))->zero_infinity };
 }
 
 static int core_forward(OpCall *c)
 {
-    Batch b = batch_of(c, op_input(c, 0), op_input(c, 1), op_input(c, 2), op_input(c, 3));
+    CtcBatch b = batch_of(c, op_input(c, 0), op_input(c, 1), op_input(c, 2), op_input(c, 3));
     b.x = op_input_f64(c, 0), b.loss = op_output_f64(c, 0);
-    return b.x && b.loss ? run(c->op->name, &b) : -1;
+    if (!b.x || !b.loss) return -1;
+    return ctc_run(&b) ? fail_memory(c->op->name) : 0;
 }
 
 static Tensor *fused_gradient(OpCall *c, const Tensor *dy)
@@ -160,9 +43,10 @@ static Tensor *fused_gradient(OpCall *c, const Tensor *dy)
     Tensor *wide = own(raw_cast(x, TENSOR_F64)), *g = own(raw_cast(dy, TENSOR_F64)),
            *dx = own(new_tensor(shape_of(x), TENSOR_F64, &cpu_place));
     if (!wide || !g || !dx || raw_fill(dx, 0)) return NULL;
-    Batch b = batch_of(c, x, label, times, sizes);
+    CtcBatch b = batch_of(c, x, label, times, sizes);
     b.x = wide->data, b.g = g->data, b.dx = dx->data;
-    return run(c->op->name, &b) ? NULL : tensor_to(dx, (TensorDtype)x->dtype);
+    if (ctc_run(&b)) return fail_memory(c->op->name), NULL;
+    return tensor_to(dx, (TensorDtype)x->dtype);
 }
 
 /* ---- the same by ops ------------------------------------------------------------------------- */
@@ -184,12 +68,7 @@ static int make_states(States *s, Tensor *x, Tensor *label, const Tensor *sizes)
     s->first = mask(n, states), s->last = mask(n, states), s->leap = mask(n, states);
     s->x = tensor_gather(x, 2, tensor_expand(tensor_unsqueeze(label, 0), SHAPE(x->shape[0], n, states)));
     if (!s->first || !s->last || !s->leap || !s->x) return -1;
-    for (int64_t i = 0; i < n * states; i++) {
-        const int64_t k = i % states, end = 2 * ((const int64_t *)sizes->data)[i / states];
-        ((bool *)s->first->data)[i] = k < 2;
-        ((bool *)s->last->data)[i] = k == end || k == end - 1;
-        ((bool *)s->leap->data)[i] = leaps((const int64_t *)label->data + i - k, k);
-    }
+    ctc_states(label->data, sizes->data, n, states, s->first->data, s->last->data, s->leap->data);
     s->never = own(new_tensor(SHAPE(n, states), x->dtype, &cpu_place));
     return s->never ? raw_fill(s->never, -INFINITY) : -1;
 }
@@ -223,10 +102,7 @@ static Tensor *earlier_beta(Tensor *b, Tensor *x, const States *s)
 static Tensor *sequences_at(const Tensor *times, int64_t t, bool last)
 {
     Tensor *m = mask(times->shape[0], 1);
-    for (int64_t i = 0; m && i < times->shape[0]; i++) {
-        const int64_t steps = ((const int64_t *)times->data)[i];
-        ((bool *)m->data)[i] = last ? t == steps - 1 : t < steps;
-    }
+    if (m) ctc_sequences(times->data, times->shape[0], t, last, m->data);
     return m;
 }
 
@@ -358,7 +234,7 @@ static Tensor *state_labels(OpCall *c, const Targets *t)
     int64_t *to = labels ? labels->data : NULL, from = 0;
     for (int64_t i = 0; labels && i < t->N; i++, to += states) {
         if (y->ndim == 2) from = i * y->shape[1];
-        for (int64_t s = 0; s < states; s++) to[s] = t->blank;
+        ctc_labels(t->label + from, t->sizes[i], t->blank, states, to);
         for (int64_t k = 0; k < t->sizes[i]; k++) {
             const int64_t label = t->label[from + k];
             if (label < 0 || label >= t->C || label == t->blank)
@@ -367,7 +243,6 @@ static Tensor *state_labels(OpCall *c, const Targets *t)
                            "targets: %lld, number %lld of sequence %lld, is outside [0, %lld), or the blank",
                            (long long)label, (long long)k, (long long)i, (long long)t->C),
                        NULL;
-            to[2 * k + 1] = label;
         }
         from += t->sizes[i];
     }

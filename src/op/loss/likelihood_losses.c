@@ -1,5 +1,6 @@
 /* likelihood_losses.c - negative log-likelihoods of a normal and of a Poisson distribution. */
 #include <math.h>
+#include "cpu/index/host_index.h"
 #include "loss.h"
 
 const TensorGaussianNllArgs tensor_gaussian_nll_defaults = { TENSOR_GAUSSIAN_NLL_DEFAULTS };
@@ -33,11 +34,10 @@ static int check_positive(OpCall *c, const Tensor *var)
     Tensor *wide = var->place->device == &cpu_device ? own(raw_cast(var, TENSOR_F64)) : NULL;
     if (!wide) return tensor_error() ? -1 : 0;
     const double *at = wide->data;
-    for (int64_t i = 0; i < wide->numel; i++)
-        if (at[i] < 0)
-            return op_fail(c, TENSOR_EVALUE, "var %s: %g at position %lld is negative", S(var), at[i],
-                           (long long)i);
-    return 0;
+    const int64_t bad = host_beyond(at, wide->numel, 0, (double)INFINITY);
+    return bad < 0 ? 0
+                   : op_fail(c, TENSOR_EVALUE, "var %s: %g at position %lld is negative", S(var), at[bad],
+                             (long long)bad);
 }
 
 static int gaussian_shape(OpCall *c)

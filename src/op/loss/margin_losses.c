@@ -1,5 +1,7 @@
 /* margin_losses.c - losses of classes: soft_margin, multilabel_soft_margin, multi_margin, multilabel_margin.
  */
+#include "cpu/index/host_index.h"
+#include "cpu/loss/class_margin.h"
 #include "loss.h"
 
 const TensorMultilabelSoftMarginArgs tensor_multilabel_soft_margin_defaults = {
@@ -92,29 +94,12 @@ static int labels_shape(OpCall *c)
     return op_set_output(c, 0, (TensorShape){ x->ndim - 1, x->shape }, (TensorDtype)x->dtype);
 }
 
-static double row_loss(const double *x, const int64_t *target, int64_t classes, bool *right, double *counts)
-{
-    double sum = 0;
-    int64_t n = 0;
-    memset(right, 0, (size_t)classes * sizeof *right);
-    while (n < classes && target[n] >= 0) right[target[n++]] = true;
-    for (int64_t k = 0; k < n; k++)
-        for (int64_t i = 0; i < classes; i++) {
-            const double z = 1 - x[target[k]] + x[i];
-            if (right[i] || z <= 0) continue; /* NaN goes on */
-            sum += z;
-            counts[i] += 1;
-            counts[target[k]] -= 1;
-        }
-    return sum;
-}
-
 static int check_labels(OpCall *c, const int64_t *target, int64_t n, int64_t classes)
 {
-    for (int64_t i = 0; i < n; i++)
-        if (target[i] < -1 || target[i] >= classes)
-            return op_fail(c, TENSOR_EINDEX, "target %s: %lld at position %lld is outside [-1, %lld)",
-                           S(op_input(c, 1)), (long long)target[i], (long long)i, (long long)classes);
+    const int64_t bad = host_outside(target, n, -1, classes);
+    if (bad >= 0)
+        return op_fail(c, TENSOR_EINDEX, "target %s: %lld at position %lld is outside [-1, %lld)",
+                       S(op_input(c, 1)), (long long)target[bad], (long long)bad, (long long)classes);
     return 0;
 }
 
@@ -131,14 +116,8 @@ static int labels_forward(OpCall *c)
         return -1;
     bool *right = tg_alloc((size_t)classes);
     if (!right) return fail_memory(c->op->name);
-    for (int64_t i = 0; i < rows; i++) {
-        const int64_t from = i * classes;
-        loss[i] = row_loss(at + from, (const int64_t *)target->data + from, classes, right,
-                           (double *)counts->data + from) /
-                  (double)classes;
-    }
+    multilabel_margin(at, target->data, rows, classes, loss, counts->data, right);
     tg_free(right, (size_t)classes);
-    for (int64_t i = 0; i < x->numel; i++) ((double *)counts->data)[i] /= (double)classes;
     return op_save(c, counts);
 }
 

@@ -3,6 +3,7 @@
  *   loss_i = -w_t x_t, 0 where t is ignore_index; the mean divides by the sum of w_t over the others
  */
 #include <math.h>
+#include "cpu/index/host_index.h"
 #include "loss.h"
 
 const TensorNllArgs tensor_nll_defaults = { TENSOR_NLL_DEFAULTS };
@@ -34,11 +35,11 @@ static int check_targets(OpCall *c, const Tensor *t, int64_t classes)
     Tensor *dense = t->place->device == &cpu_device ? own(raw_contiguous(t)) : NULL;
     const int64_t ignore = ((const TensorNllArgs *)op_params(c))->ignore_index,
                   *at = dense ? dense->data : NULL;
-    for (int64_t i = 0; dense && i < dense->numel; i++)
-        if ((at[i] < 0 || at[i] >= classes) && at[i] != ignore)
-            return op_fail(c, TENSOR_EINDEX,
-                           "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld",
-                           S(t), (long long)at[i], (long long)i, (long long)classes, (long long)ignore);
+    const int64_t bad = dense ? host_bad_class(at, dense->numel, classes, ignore) : -1;
+    if (bad >= 0)
+        return op_fail(c, TENSOR_EINDEX,
+                       "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld",
+                       S(t), (long long)at[bad], (long long)bad, (long long)classes, (long long)ignore);
     return 0;
 }
 

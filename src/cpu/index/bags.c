@@ -1,0 +1,30 @@
+/* bags.c - see bags.h. */
+#include "bags.h"
+
+static int64_t end_of(const BagIndex *b, int64_t bag)
+{
+    if (!b->offsets) return (bag + 1) * b->each;
+    return bag + 1 < b->last ? b->offsets[bag + 1] : b->m;
+}
+
+int64_t bags_sort(const BagIndex *b)
+{
+    int64_t kept = 0, k = 0;
+    for (int64_t bag = 0; bag < b->n; bag++)
+        for (const int64_t end = end_of(b, bag); k < end; k++) {
+            if (b->index[k] == b->padding) continue;
+            b->kept[kept] = b->index[k], b->bag[kept] = bag, b->position[kept++] = k;
+            b->count[bag]++;
+        }
+    return kept;
+}
+
+void bags_largest(const double *value, const int64_t *bag, int64_t kept, int64_t width, int64_t *best)
+{
+    for (int64_t k = 0; k < kept; k++) {
+        const bool first = k == 0 || bag[k] != bag[k - 1];
+        int64_t *at = best + bag[k] * width;
+        for (int64_t d = 0; d < width; d++)
+            if (first || value[k * width + d] > value[at[d] * width + d]) at[d] = k;
+    }
+}

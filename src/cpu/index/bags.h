@@ -1,0 +1,27 @@
+/* bags.h - which bag of embedding_bag each index belongs to, and which rows are the largest. */
+#ifndef TG_BAGS_H
+#define TG_BAGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+typedef struct BagIndex {
+    const int64_t *index;     /* of all bags, one behind the other */
+    const int64_t *offsets;   /* where bag b begins, of n or n + 1; NULL: every bag has `each` */
+    int64_t m, n, each, last; /* indices, bags, indices a bag, offsets */
+    int64_t padding;          /* an index that is left out; -1: none */
+    int64_t *kept, *bag, *position, *count; /* results: the indices that count, their bags and places; how
+                                               many in each bag (zeros before) */
+} BagIndex;
+
+/* bags_sort - fills the results; returns how many indices count. */
+int64_t bags_sort(const BagIndex *b);
+
+/* bags_largest - for each bag and column the number k of the first largest of value, [kept, width], its rows
+ * in the order of their bags; 0 for empty bags (best holds zeros). */
+void bags_largest(const double *value, const int64_t *bag, int64_t kept, int64_t width, int64_t *best);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,106 @@
+/* host_index.c - see host_index.h. */
+#include <string.h>
+#include "host_index.h"
+
+int64_t host_outside(const int64_t *value, int64_t count, int64_t low, int64_t end)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (value[i] < low || value[i] >= end) return i;
+    return -1;
+}
+
+int64_t host_bad_class(const int64_t *value, int64_t count, int64_t classes, int64_t ignored)
+{
+    for (int64_t i = 0; i < count; i++)
+        if ((value[i] < 0 || value[i] >= classes) && value[i] != ignored) return i;
+    return -1;
+}
+
+int64_t host_beyond(const double *value, int64_t count, double low, double high)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (value[i] < low || value[i] > high) return i;
+    return -1;
+}
+
+/* The position in the target of element i of index, whose value is v. */
+static int64_t position(int64_t i, int64_t v, int ndim, const int64_t *shape, int dim, const int64_t *stride)
+{
+    int64_t rest = i, at = 0;
+    for (int d = ndim - 1; d >= 0; rest /= shape[d], d--) at += (d == dim ? v : rest % shape[d]) * stride[d];
+    return at;
+}
+
+static int64_t product(int ndim, const int64_t *shape)
+{
+    int64_t count = 1;
+    for (int d = 0; d < ndim; d++) count *= shape[d];
+    return count;
+}
+
+void host_positions(int64_t *index, int ndim, const int64_t *shape, int dim, const int64_t *stride)
+{
+    const int64_t count = product(ndim, shape);
+    for (int64_t i = 0; i < count; i++) index[i] = position(i, index[i], ndim, shape, dim, stride);
+}
+
+/* From the last to the first: who comes to an element first wins. */
+void host_winners(const int64_t *index, int64_t count, int ndim, const int64_t *shape, int dim,
+                  const int64_t *stride, uint8_t *written, uint8_t *wins)
+{
+    for (int64_t i = count - 1; i >= 0; i--) {
+        uint8_t *target = written + position(i, index[i], ndim, shape, dim, stride);
+        wins[i] = !*target;
+        *target = 1;
+    }
+}
+
+void host_last(const int64_t *list, int64_t count, uint8_t *written, int64_t *from)
+{
+    for (int64_t k = 0; k < count; k++) {
+        written[list[k]] = 1;
+        from[list[k]] = k;
+    }
+}
+
+int64_t host_ranks(const uint8_t *mask, int64_t count, int64_t *rank)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < count; i++) {
+        rank[i] = mask[i] ? n : 0;
+        n += mask[i] != 0;
+    }
+    return n;
+}
+
+void host_wrap(const int64_t *from, int64_t count, int64_t n, int64_t *to)
+{
+    for (int64_t i = 0; i < count; i++) to[i] = from[i] < 0 ? from[i] + n : from[i];
+}
+
+void host_frequency(const int64_t *index, int64_t n, int64_t rows, int64_t *count, double *each)
+{
+    for (int64_t i = 0; i < n; i++) count[index[i] < 0 || index[i] >= rows ? 0 : index[i]]++;
+    for (int64_t i = 0; i < n; i++) each[i] = (double)count[index[i] < 0 || index[i] >= rows ? 0 : index[i]];
+}
+
+void host_combine(int64_t *at, int64_t count, int64_t n, const int64_t *next)
+{
+    for (int64_t k = 0; k < count; k++) at[k] = at[k] * n + next[k];
+}
+
+void host_write_rows(void *target, int64_t rows, const void *source, int64_t outer, const int64_t *at,
+                     int64_t m, size_t size)
+{
+    for (int64_t i = 0; i < outer * m; i++)
+        memcpy((char *)target + (size_t)(i / m * rows + at[i % m]) * size,
+               (const char *)source + (size_t)i * size, size);
+}
+
+int64_t host_largest(const int64_t *value, int64_t count)
+{
+    int64_t most = -1;
+    for (int64_t i = 0; i < count; i++)
+        if (value[i] > most) most = value[i];
+    return most;
+}
