@@ -37,7 +37,8 @@ int main(void)
     Module *net =
         nn_sequential(nn_embedding(10, 16), nn_flatten(), block(32), block(32), block(32), nn_linear(32, 19));
     Optimizer *opt = optim_adamw(nn_parameters(net), .lr = 3e-3);
-    nn_summary(net); /* no input shape: names and parameters alone */
+    nn_summary(net, SHAPE(1, 2),
+               .dtype = TENSOR_I64); /* of one pair of digits: each layer, the shape it gives */
 
     for (int step = 0; step <= 300 && !tensor_error(); step++) {
         TensorScope scope = tensor_scope_open();

@@ -95,31 +95,45 @@ void draw_text(Tensor *c, int64_t row, int64_t column, int size, unsigned colour
                 if (dot_of(*text, r / size, k / size)) put(c, row + r, column + k, colour);
 }
 
-int plot_curve(const char *path, const char *title, const double *v, int64_t n)
+enum { PLOT_HEIGHT = 360, PLOT_WIDTH = 640, LEFT = 76, RIGHT = 24, TOP = 40, BOTTOM = 52 };
+
+static double across(double part) { return LEFT + part * (PLOT_WIDTH - LEFT - RIGHT); }
+static double up(double part) { return PLOT_HEIGHT - BOTTOM - part * (PLOT_HEIGHT - BOTTOM - TOP); }
+
+/* Both axes with five ticks each, their values, and what they count. */
+static void draw_axes(Tensor *c, const char *x_label, double last, const char *y_label, double low,
+                      double high)
 {
-    enum { H = 360, W = 640, LEFT = 70, RIGHT = 20, TOP = 40, BOTTOM = 30 };
+    char text[32];
+    for (int i = 0; i <= 4; i++) {
+        const double x = across(i / 4.0), y = up(i / 4.0);
+        if (i) draw_line(c, y, LEFT + 1, y, PLOT_WIDTH - RIGHT, 0xe4e4e4);
+        draw_line(c, up(0), x, up(0) + 4, x, 0x888888);
+        snprintf(text, sizeof text, "%.3g", low + (high - low) * i / 4);
+        draw_text(c, (int64_t)y - 3, LEFT - 8 - 6 * (int64_t)strlen(text), 1, 0x222222, text);
+        snprintf(text, sizeof text, "%.0f", last * i / 4);
+        draw_text(c, (int64_t)up(0) + 8, (int64_t)x - 3 * (int64_t)strlen(text), 1, 0x222222, text);
+    }
+    draw_line(c, up(1), LEFT, up(0), LEFT, 0x888888);
+    draw_line(c, up(0), LEFT, up(0), across(1), 0x888888);
+    draw_text(c, (int64_t)up(0) + 26, (int64_t)across(0.5) - 6 * (int64_t)strlen(x_label), 2, 0x222222,
+              x_label);
+    draw_text(c, TOP - 16, 8, 2, 0x222222, y_label);
+}
+
+int plot_curve(const char *path, const char *title, const char *x_label, const char *y_label, const double *v,
+               int64_t n)
+{
     TensorScope scope = tensor_scope_open();
-    Tensor *c = canvas(H, W, 0xffffff);
-    double low = INFINITY, high = -INFINITY;
+    Tensor *c = canvas(PLOT_HEIGHT, PLOT_WIDTH, 0xffffff);
+    double low = INFINITY, high = -INFINITY, last = n > 1 ? (double)(n - 1) : 1;
     for (int64_t i = 0; i < n; i++) low = fmin(low, v[i]), high = fmax(high, v[i]);
     if (!(high > low)) high = low + 1;
-    draw_text(c, 12, LEFT, 2, 0x222222, title);
-    draw_line(c, TOP, LEFT, H - BOTTOM, LEFT, 0x888888);
-    draw_line(c, H - BOTTOM, LEFT, H - BOTTOM, W - RIGHT, 0x888888);
-    for (int i = 0; i <= 4; i++) {
-        char text[32];
-        double y = H - BOTTOM - (double)i / 4 * (H - BOTTOM - TOP);
-        snprintf(text, sizeof text, "%.3g", low + (high - low) * i / 4);
-        draw_text(c, (int64_t)y - 3, 8, 1, 0x222222, text);
-        if (i) draw_line(c, y, LEFT + 1, y, W - RIGHT, 0xe4e4e4);
-    }
-    for (int64_t i = 1; i < n; i++) {
-        double x0 = LEFT + (double)(i - 1) / (double)(n - 1) * (W - LEFT - RIGHT),
-               x1 = LEFT + (double)i / (double)(n - 1) * (W - LEFT - RIGHT);
-        double y0 = H - BOTTOM - (v[i - 1] - low) / (high - low) * (H - BOTTOM - TOP),
-               y1 = H - BOTTOM - (v[i] - low) / (high - low) * (H - BOTTOM - TOP);
-        draw_line(c, y0, x0, y1, x1, 0x1f6fb4);
-    }
+    draw_text(c, 10, (int64_t)across(0.5) - 6 * (int64_t)strlen(title), 2, 0x222222, title);
+    draw_axes(c, x_label, last, y_label, low, high);
+    for (int64_t i = 1; i < n; i++)
+        draw_line(c, up((v[i - 1] - low) / (high - low)), across((double)(i - 1) / last),
+                  up((v[i] - low) / (high - low)), across((double)i / last), 0x1f6fb4);
     int status = c ? io_save_png(path, c) : -1;
     tensor_scope_close(scope);
     return status;
@@ -160,22 +174,35 @@ static bool there(const char *folder)
     return access(path, R_OK) == 0;
 }
 
-Dataset *example_mnist(const char *folder, DataSplit split)
+static bool drawn;
+
+/* Where MNIST lies; NULL: nowhere.  Looks, and tries a download, once. */
+static const char *find_mnist(void)
 {
     static char buffer[4096];
+    static bool looked;
+    static const char *found;
+    if (looked) return found;
+    looked = true;
     const char *given = getenv("TAPEGRAD_DATA");
-    if (folder)
-        return data_mnist(folder, split, .mean = 0.1307, .std = 0.3081); /* named: there, or an error */
     if (given) snprintf(buffer, sizeof buffer, "%s/mnist", given);
-    if (given && there(buffer)) folder = buffer;
-    else if (there("data/mnist")) folder = "data/mnist";
-    else if (access("tools/get_mnist.sh", X_OK) == 0 && system("tools/get_mnist.sh data/mnist") == 0 &&
-             there("data/mnist"))
-        folder = "data/mnist";
-    if (folder) return data_mnist(folder, split, .mean = 0.1307, .std = 0.3081);
-    if (split == DATA_TRAIN)
-        fprintf(stderr,
-                "MNIST was not found and cannot be downloaded: using digits drawn by this program instead\n");
-    return data_custom(split == DATA_TRAIN ? 10000 : 2000, drawn_digit, NULL,
-                       split == DATA_TRAIN ? NULL : buffer);
+    if (given && there(buffer)) found = buffer;
+    else if (there("data/mnist") || (access("tools/get_mnist.sh", X_OK) == 0 &&
+                                     system("tools/get_mnist.sh data/mnist") == 0 && there("data/mnist")))
+        found = "data/mnist";
+    if (!found)
+        fputs("MNIST was not found and cannot be downloaded: using synthetic digits instead\n", stderr);
+    return found;
 }
+
+Dataset *example_mnist(const char *folder, DataSplit split)
+{
+    static char test_digits;            /* a context that is not NULL draws other ones */
+    if (!folder) folder = find_mnist(); /* named by the caller: it is there, or an error */
+    if (folder) return data_mnist(folder, split, .mean = 0.1307, .std = 0.3081);
+    drawn = true;
+    return data_custom(split == DATA_TRAIN ? 10000 : 2000, drawn_digit, NULL,
+                       split == DATA_TRAIN ? NULL : &test_digits);
+}
+
+const char *example_mnist_note(void) { return drawn ? " (synthetic digits)" : ""; }

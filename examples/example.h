@@ -8,6 +8,7 @@
  * when all that fails, digits that the program draws itself, and a line on stderr that says so.  folder:
  * where to look first, or NULL. */
 Dataset *example_mnist(const char *folder, DataSplit split);
+const char *example_mnist_note(void); /* " (synthetic digits)" once it has drawn them, else "" */
 
 /* A canvas of [3, h, w] f32 and what is drawn on it; colours are 0xRRGGBB. */
 Tensor *canvas(int64_t height, int64_t width, unsigned colour);
@@ -16,8 +17,9 @@ void draw_line(Tensor *c, double row0, double column0, double row1, double colum
 void draw_text(Tensor *c, int64_t row, int64_t column, int size, unsigned colour,
                const char *text); /* digits, letters, . % - / : */
 
-/* A curve of n values with axes, labelled with its first, last and extreme values; 0 or -1. */
-int plot_curve(const char *path, const char *title, const double *values, int64_t n);
+/* A curve of n values over 0 .. n - 1, with labelled axes; 0 or -1. */
+int plot_curve(const char *path, const char *title, const char *x_label, const char *y_label,
+               const double *values, int64_t n);
 
 double seconds(void); /* since some moment; monotonic */
 

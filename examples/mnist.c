@@ -1,16 +1,15 @@
 /* mnist.c - the main job: trains a small convolutional network on MNIST, shows how it goes, and says how good
  * it is. `make demo` runs it; mnist --help lists its options. */
 #define _POSIX_C_SOURCE 200809L
+#include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "example.h"
 
 typedef struct Options {
-    int64_t epochs, batch;
+    int64_t epochs, batch, seed;
     double lr;
-    uint64_t seed;
     const char *data, *device, *save, *load;
 } Options;
 
@@ -37,12 +36,9 @@ static const char usage[] =
     "  --load FILE    starts from saved weights; with --epochs 0 only tests them\n"
     "Ctrl-C ends the training and tests what there is.  Pictures: mnist_curve.png, mnist_misread.png\n";
 
-static int bad_option(const char *name, const char *value)
+static int bad_value(const char *name, const char *value)
 {
-    fprintf(stderr,
-            value ? "mnist: %s %s: not a value for it\n%s"
-                  : "mnist: %s: unknown, or its value is missing\n%s",
-            name, value ? value : usage, usage);
+    fprintf(stderr, "mnist: --%s %s: not a value for it\n%s", name, value, usage);
     return -1;
 }
 
@@ -50,35 +46,42 @@ static int parse_number(const char *name, const char *value, double low, double 
 {
     char *end;
     *out = strtod(value, &end);
-    return *value && !*end && *out >= low && *out < 1e15 ? 0 : bad_option(name, value);
+    return *value && !*end && *out >= low && *out < 1e15 ? 0 : bad_value(name, value);
+}
+
+static int parse_count(const char *name, const char *value, double low, int64_t *out)
+{
+    double number;
+    if (parse_number(name, value, low, &number)) return -1;
+    *out = (int64_t)number;
+    return number == (double)*out ? 0 : bad_value(name, value);
 }
 
 static int parse(int argc, char **argv, Options *o)
 {
-    for (int i = 1; i < argc; i += 2) {
-        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-        double number = 0;
-        if (strcmp(name, "--help") == 0) {
-            fputs(usage, stdout);
-            exit(0);
+    static const struct option names[] = {
+        { "epochs", required_argument, NULL, 'e' }, { "lr", required_argument, NULL, 'l' },
+        { "batch", required_argument, NULL, 'b' },  { "seed", required_argument, NULL, 's' },
+        { "data", required_argument, NULL, 'd' },   { "device", required_argument, NULL, 'v' },
+        { "save", required_argument, NULL, 'w' },   { "load", required_argument, NULL, 'r' },
+        { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
+    };
+    int status = 0;
+    for (int c; !status && (c = getopt_long(argc, argv, "", names, NULL)) != -1;) switch (c) {
+        case 'e': status = parse_count("epochs", optarg, 0, &o->epochs); break;
+        case 'b': status = parse_count("batch", optarg, 1, &o->batch); break;
+        case 's': status = parse_count("seed", optarg, 0, &o->seed); break;
+        case 'l': status = parse_number("lr", optarg, 0, &o->lr); break;
+        case 'd': o->data = optarg; break;
+        case 'v': o->device = optarg; break;
+        case 'w': o->save = optarg; break;
+        case 'r': o->load = optarg; break;
+        case 'h': fputs(usage, stdout); exit(0);
+        default: fputs(usage, stderr); return -1; /* getopt_long said why */
         }
-        if (!value) return bad_option(name, NULL);
-        if (strcmp(name, "--data") == 0) o->data = value;
-        else if (strcmp(name, "--device") == 0) o->device = value;
-        else if (strcmp(name, "--save") == 0) o->save = value;
-        else if (strcmp(name, "--load") == 0) o->load = value;
-        else if (strcmp(name, "--lr") == 0) {
-            if (parse_number(name, value, 0, &o->lr)) return -1;
-        } else if (strcmp(name, "--epochs") == 0 || strcmp(name, "--batch") == 0 ||
-                   strcmp(name, "--seed") == 0) {
-            if (parse_number(name, value, strcmp(name, "--batch") == 0, &number)) return -1;
-            if (number != (double)(int64_t)number) return bad_option(name, value);
-            if (name[2] == 'e') o->epochs = (int64_t)number;
-            else if (name[2] == 'b') o->batch = (int64_t)number;
-            else o->seed = (uint64_t)number;
-        } else return bad_option(name, NULL);
-    }
-    return 0;
+    if (status || optind == argc) return status;
+    fprintf(stderr, "mnist: %s: not an option\n%s", argv[optind], usage);
+    return -1;
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
@@ -205,7 +208,7 @@ static int load_weights(Module *net, const char *path)
 
 static int run(const Options *o)
 {
-    tensor_manual_seed(o->seed);
+    tensor_manual_seed((uint64_t)o->seed);
     if (o->device && tensor_set_default_device(o->device)) return -1;
     Module *net = network();
     DataLoader *training = o->epochs ? data_loader(example_mnist(o->data, DATA_TRAIN), .batch_size = o->batch,
@@ -218,14 +221,14 @@ static int run(const Options *o)
     if (!tensor_error() && losses && (!o->load || load_weights(net, o->load) == 0)) {
         int64_t n = training ? train(net, training, o, losses) : 0;
         double accuracy = test(net, testing, "mnist_misread.png"), spent = seconds() - began;
-        if (n > 1) plot_curve("mnist_curve.png", "training loss", losses, n);
+        if (n > 1) plot_curve("mnist_curve.png", "training", "step", "loss", losses, n);
         if (o->save) io_save_safetensors(o->save, nn_state_dict(net));
         if (!tensor_error())
             printf("%sdigits misread (truth:read): mnist_misread.png\n",
                    n > 1 ? "learning curve: mnist_curve.png\n" : "");
         if (!tensor_error())
-            printf("test accuracy %.4f (%lld images), %.1f s\n", accuracy, (long long)data_samples(testing),
-                   spent);
+            printf("test accuracy %.4f (%lld images), %.1f s%s\n", accuracy, (long long)data_samples(testing),
+                   spent, example_mnist_note());
     }
     if (!losses) fputs("mnist: no memory for the learning curve of so many epochs\n", stderr);
     bool failed = !losses || tensor_error();
