@@ -74,6 +74,24 @@ static void cnn_setup(void)
     labels = tensor_retain(tensor_randint(0, 10, SHAPE(64)));
 }
 
+/* Single ops on many elements, forward: where others are faster too. */
+static void long_vector(void) { x = tensor_retain(tensor_rand(SHAPE(100000), TENSOR_F32)); }
+static void long_matrix(void) { x = tensor_retain(tensor_rand(SHAPE(100, 100, 100), TENSOR_F32)); }
+
+#define OP_BLOCK(name, call)                     \
+    static void name(void)                       \
+    {                                            \
+        TensorScope scope = tensor_scope_open(); \
+        call;                                    \
+        tensor_scope_close(scope);               \
+    }
+OP_BLOCK(add_block, tensor_add(x, x))
+OP_BLOCK(exp_block, tensor_exp(x))
+OP_BLOCK(sum_middle_block, tensor_sum(x, 1))
+OP_BLOCK(cumsum_block, tensor_cumsum(x, 0))
+OP_BLOCK(sort_block, tensor_sort(x, 0))
+OP_BLOCK(lgamma_block, tensor_lgamma(x))
+
 static const struct {
     const char *name;
     void (*setup)(void), (*block)(void);
@@ -83,6 +101,12 @@ static const struct {
     { "chain20_forward_backward", chain_setup, chain_backward, 20 },
     { "mlp_sgd_b64", mlp_setup, train_step, 1 },
     { "mnist_cnn_adam_b64", cnn_setup, train_step, 1 },
+    { "add_100k", long_vector, add_block, 1 },
+    { "exp_100k", long_vector, exp_block, 1 },
+    { "sum_middle_100x100x100", long_matrix, sum_middle_block, 1 },
+    { "cumsum_100k", long_vector, cumsum_block, 1 },
+    { "sort_100k", long_vector, sort_block, 1 },
+    { "lgamma_100k", long_vector, lgamma_block, 1 },
 };
 
 static int ascending(const void *p, const void *q)

@@ -69,6 +69,11 @@ def cnn():
     return steps(net, torch.optim.Adam(net.parameters(), lr=1e-3), torch.rand(64, 1, 28, 28))
 
 
+def op(f, *shape):
+    x = torch.rand(shape)
+    return lambda: f(x), 1
+
+
 def theirs(block, per):
     t = time.perf_counter()
     block()
@@ -94,6 +99,12 @@ cases = {
     "chain20_forward_backward": lambda: chain(True),
     "mlp_sgd_b64": mlp,
     "mnist_cnn_adam_b64": cnn,
+    "add_100k": lambda: op(lambda x: x + x, 100000),
+    "exp_100k": lambda: op(torch.exp, 100000),
+    "sum_middle_100x100x100": lambda: op(lambda x: x.sum(1), 100, 100, 100),
+    "cumsum_100k": lambda: op(lambda x: x.cumsum(0), 100000),
+    "sort_100k": lambda: op(torch.sort, 100000),
+    "lgamma_100k": lambda: op(torch.lgamma, 100000),
 }
 print(
     f"torch {torch.__version__}, {threads} thread{'s' * (threads > 1)}, medians of {ROUNDS} rounds; ns per op (chains) or per step"
