@@ -118,7 +118,7 @@ static void draw_axes(Tensor *c, const char *x_label, double last, const char *y
     draw_line(c, up(0), LEFT, up(0), across(1), 0x888888);
     draw_text(c, (int64_t)up(0) + 26, (int64_t)across(0.5) - 6 * (int64_t)strlen(x_label), 2, 0x222222,
               x_label);
-    draw_text(c, TOP - 16, 8, 2, 0x222222, y_label);
+    draw_text(c, 10, 8, 2, 0x222222, y_label);
 }
 
 int plot_curve(const char *path, const char *title, const char *x_label, const char *y_label, const double *v,
