@@ -61,16 +61,6 @@ static int attention_init(Module *m, const void *options)
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
-/* Keys and values of other widths: projected here, and what stands in for in_proj_weight lets them pass. */
-static Tensor *passing(const Module *m, Tensor *in[3])
-{
-    int64_t width = ((const NNAttentionArgs *)m->args)->embed_dim;
-    for (int i = 0; i < 3; i++) in[i] = tensor_linear(in[i], nn_own(m, weights[1 + i]), NULL);
-    Tensor *one = in[0] ? tensor_eye(width, width, tensor_dtype(in[0])) : NULL;
-    if (one) one = tensor_to_device(one, tensor_device(in[0]));
-    return one ? tensor_cat(TENSORS(one, one, one)) : NULL;
-}
-
 static Tensor *attend(Module *m, const NNAttentionCallArgs *c)
 {
     const NNAttentionArgs *o = m->args;
@@ -78,14 +68,15 @@ static Tensor *attend(Module *m, const NNAttentionCallArgs *c)
     bool swap = o->batch_first && tensor_ndim(c->query) == 3;
     Tensor *in[3] = { c->query, c->key, c->value }, *in_weight = nn_own(m, weights[0]);
     for (int i = 0; i < 3 && swap; i++) in[i] = tensor_transpose(in[i], 0, 1);
-    if (!in_weight) in_weight = passing(m, in);
     Tensor *y = tensor_multi_head_attention_forward(
         in[0], in[1], in[2], .num_heads = o->num_heads, .in_proj_weight = in_weight,
         .in_proj_bias = nn_own(m, "in_proj_bias"), .bias_k = nn_own(m, "bias_k"),
         .bias_v = nn_own(m, "bias_v"), .add_zero_attn = o->add_zero_attn, .dropout_p = o->dropout,
         .out_proj_weight = nn_param(out, 0), .out_proj_bias = nn_param(out, 1), .training = m->training,
         .key_padding_mask = c->key_padding_mask, .weights = c->weights, .attn_mask = c->attn_mask,
-        .average_attn_weights = c->average_attn_weights, .is_causal = o->causal || c->is_causal);
+        .average_attn_weights = c->average_attn_weights, .is_causal = o->causal || c->is_causal,
+        .use_separate_proj_weight = !in_weight, .q_proj_weight = nn_own(m, weights[1]),
+        .k_proj_weight = nn_own(m, weights[2]), .v_proj_weight = nn_own(m, weights[3]));
     return swap ? tensor_transpose(y, 0, 1) : y;
 }
 

@@ -37,27 +37,27 @@ static void add_parameters(Module *m, int64_t rows, int64_t columns, const int64
 
 const NNConvArgs nn_conv_defaults = { NN_CONV_DEFAULTS };
 static const char *const padding_modes[] = { "zeros", "reflect", "replicate", "circular", NULL };
-#define CONV_FIELDS(form)                                                                                   \
-    {                                                                                                       \
-        OP_REQUIRED(NNConvArgs, in_channels), OP_REQUIRED(NNConvArgs, out_channels),                        \
-            OP_OPTION(NNConvArgs, kernel_size), OP_OPTION(NNConvArgs, stride),                              \
-            OP_OPTION(NNConvArgs, padding), OP_OPTION(NNConvArgs, dilation), OP_OPTION(NNConvArgs, groups), \
-            OP_OPTION(NNConvArgs, bias), OP_CHOICE(NNConvArgs, padding_mode, padding_modes),                \
-            OP_OPTION(NNConvArgs, dtype), OP_OPTION(NNConvArgs, kernel##form),                              \
-            OP_OPTION(NNConvArgs, stride##form), OP_OPTION(NNConvArgs, padding##form),                      \
-            OP_OPTION(NNConvArgs, dilation##form),                                                          \
-        {                                                                                                   \
-            0                                                                                               \
-        }                                                                                                   \
-    }
-static const OpField conv2d_fields[] = CONV_FIELDS(_hw), conv3d_fields[] = CONV_FIELDS(_dhw);
-#define conv1d_fields conv2d_fields
+static const OpField conv_fields[] = { OP_REQUIRED(NNConvArgs, in_channels),
+                                       OP_REQUIRED(NNConvArgs, out_channels),
+                                       OP_OPTION(NNConvArgs, kernel_size),
+                                       OP_OPTION(NNConvArgs, stride),
+                                       OP_OPTION(NNConvArgs, padding),
+                                       OP_OPTION(NNConvArgs, dilation),
+                                       OP_OPTION(NNConvArgs, groups),
+                                       OP_OPTION(NNConvArgs, bias),
+                                       OP_CHOICE(NNConvArgs, padding_mode, padding_modes),
+                                       OP_OPTION(NNConvArgs, dtype),
+                                       OP_OPTION(NNConvArgs, kernel_sizes),
+                                       OP_OPTION(NNConvArgs, strides),
+                                       OP_OPTION(NNConvArgs, paddings),
+                                       OP_OPTION(NNConvArgs, dilations),
+                                       { 0 } };
 
 static int conv_init(Module *m, const void *args)
 {
     const NNConvArgs *a = args;
     int64_t kernel[3];
-    directions(m->kind->rank, a->kernel_size, a->kernel_dhw, kernel);
+    directions(m->kind->rank, a->kernel_size, a->kernel_sizes, kernel);
     if (check(m, a->in_channels, a->out_channels, a->groups, kernel)) return -1;
     add_parameters(m, a->out_channels, a->in_channels / a->groups, kernel, a->bias ? a->out_channels : 0,
                    a->dtype);
@@ -69,9 +69,9 @@ static Tensor *padded(const Module *m, const NNConvArgs *a, Tensor *x)
 {
     int rank = m->kind->rank;
     int64_t pad[3], kernel[3], dilation[3], both[6];
-    directions(rank, a->padding, a->padding_dhw, pad);
-    directions(rank, a->kernel_size, a->kernel_dhw, kernel);
-    directions(rank, a->dilation, a->dilation_dhw, dilation);
+    directions(rank, a->padding, a->paddings, pad);
+    directions(rank, a->kernel_size, a->kernel_sizes, kernel);
+    directions(rank, a->dilation, a->dilations, dilation);
     for (int d = 0; d < rank; d++) {
         int64_t same = dilation[d] * (kernel[d] - 1), before = pad[d] == TENSOR_SAME ? same / 2 : pad[d];
         both[2 * (rank - 1 - d)] = before;
@@ -83,114 +83,66 @@ static Tensor *padded(const Module *m, const NNConvArgs *a, Tensor *x)
 #define SIZES(a) .stride = (a)->stride, .dilation = (a)->dilation, .groups = (a)->groups
 #define COPY(to, a, what) memcpy((to).what, (a)->what, sizeof(to).what)
 
-static Tensor *conv1d(const NNConvArgs *a, Tensor *x, Tensor *weight, Tensor *bias, int64_t padding)
-{
-    int64_t stride, dilation;
-    directions(1, a->stride, a->stride_hw, &stride);
-    directions(1, a->dilation, a->dilation_hw, &dilation);
-    return tensor_conv1d(x, weight, bias, .stride = stride, .padding = padding, .dilation = dilation,
-                         .groups = a->groups);
-}
-
-static Tensor *conv2d(const NNConvArgs *a, Tensor *x, Tensor *weight, Tensor *bias, bool pads)
-{
-    TensorConv2dArgs c = { x, weight, bias, SIZES(a) };
-    COPY(c, a, stride_hw), COPY(c, a, dilation_hw);
-    if (pads) c.padding = a->padding, COPY(c, a, padding_hw);
-    return tensor_conv2d_args(c);
-}
-
-static Tensor *conv3d(const NNConvArgs *a, Tensor *x, Tensor *weight, Tensor *bias, bool pads)
-{
-    TensorConv3dArgs c = { x, weight, bias, SIZES(a) };
-    COPY(c, a, stride_dhw), COPY(c, a, dilation_dhw);
-    if (pads) c.padding = a->padding, COPY(c, a, padding_dhw);
-    return tensor_conv3d_args(c);
-}
-
 static Tensor *conv_forward(Module *self, Tensor *x)
 {
+    static Tensor *(*const run[])(TensorConvArgs) = { tensor_conv1d_args, tensor_conv2d_args,
+                                                      tensor_conv3d_args };
     const NNConvArgs *a = self->args;
-    Tensor *weight = nn_param(self, 0), *bias = nn_param(self, 1);
-    bool zeros = a->padding_mode == TENSOR_PAD_CONSTANT;
-    int64_t padding;
-    directions(1, a->padding, a->padding_hw, &padding);
+    TensorConvArgs c = { .weight = nn_param(self, 0), .bias = nn_param(self, 1), SIZES(a) };
+    COPY(c, a, strides), COPY(c, a, dilations);
     TensorScope scope = tensor_scope_open();
-    if (!zeros) x = padded(self, a, x);
-    Tensor *y = self->kind->rank == 1   ? conv1d(a, x, weight, bias, zeros ? padding : 0)
-                : self->kind->rank == 2 ? conv2d(a, x, weight, bias, zeros)
-                                        : conv3d(a, x, weight, bias, zeros);
-    return tensor_scope_return(scope, y);
+    if (a->padding_mode == TENSOR_PAD_CONSTANT) c.input = x, c.padding = a->padding, COPY(c, a, paddings);
+    else c.input = padded(self, a, x);
+    return tensor_scope_return(scope, run[self->kind->rank - 1](c));
 }
 
 /* ---- transposed ------------------------------------------------------------------------------ */
 
 const NNConvTransposeArgs nn_conv_transpose_defaults = { NN_CONV_TRANSPOSE_DEFAULTS };
-#define TRANSPOSE_FIELDS(form)                                                                             \
-    {                                                                                                      \
-        OP_REQUIRED(NNConvTransposeArgs, in_channels), OP_REQUIRED(NNConvTransposeArgs, out_channels),     \
-            OP_OPTION(NNConvTransposeArgs, kernel_size), OP_OPTION(NNConvTransposeArgs, stride),           \
-            OP_OPTION(NNConvTransposeArgs, padding), OP_OPTION(NNConvTransposeArgs, output_padding),       \
-            OP_OPTION(NNConvTransposeArgs, groups), OP_OPTION(NNConvTransposeArgs, bias),                  \
-            OP_OPTION(NNConvTransposeArgs, dilation), OP_OPTION(NNConvTransposeArgs, dtype),               \
-            OP_OPTION(NNConvTransposeArgs, kernel##form), OP_OPTION(NNConvTransposeArgs, stride##form),    \
-            OP_OPTION(NNConvTransposeArgs, padding##form), OP_OPTION(NNConvTransposeArgs, dilation##form), \
-            OP_OPTION(NNConvTransposeArgs, output_padding##form),                                          \
-        {                                                                                                  \
-            0                                                                                              \
-        }                                                                                                  \
-    }
-static const OpField conv_transpose2d_fields[] = TRANSPOSE_FIELDS(_hw),
-                     conv_transpose3d_fields[] = TRANSPOSE_FIELDS(_dhw);
-#define conv_transpose1d_fields conv_transpose2d_fields
+static const OpField conv_transpose_fields[] = {
+    OP_REQUIRED(NNConvTransposeArgs, in_channels),   OP_REQUIRED(NNConvTransposeArgs, out_channels),
+    OP_OPTION(NNConvTransposeArgs, kernel_size),     OP_OPTION(NNConvTransposeArgs, stride),
+    OP_OPTION(NNConvTransposeArgs, padding),         OP_OPTION(NNConvTransposeArgs, output_padding),
+    OP_OPTION(NNConvTransposeArgs, groups),          OP_OPTION(NNConvTransposeArgs, bias),
+    OP_OPTION(NNConvTransposeArgs, dilation),        OP_OPTION(NNConvTransposeArgs, dtype),
+    OP_OPTION(NNConvTransposeArgs, kernel_sizes),    OP_OPTION(NNConvTransposeArgs, strides),
+    OP_OPTION(NNConvTransposeArgs, paddings),        OP_OPTION(NNConvTransposeArgs, dilations),
+    OP_OPTION(NNConvTransposeArgs, output_paddings), { 0 }
+};
 
 static int transpose_init(Module *m, const void *args)
 {
     const NNConvTransposeArgs *a = args;
     int64_t kernel[3];
-    directions(m->kind->rank, a->kernel_size, a->kernel_dhw, kernel);
+    directions(m->kind->rank, a->kernel_size, a->kernel_sizes, kernel);
     if (check(m, a->in_channels, a->out_channels, a->groups, kernel)) return -1;
     add_parameters(m, a->in_channels, a->out_channels / a->groups, kernel, a->bias ? a->out_channels : 0,
                    a->dtype);
     return 0;
 }
 
-#define TRANSPOSE_SIZES(a) SIZES(a), .padding = (a)->padding, .output_padding = (a)->output_padding
-
 static Tensor *transpose_forward(Module *self, Tensor *x)
 {
+    static Tensor *(*const run[])(TensorConvTransposeArgs) = { tensor_conv_transpose1d_args,
+                                                               tensor_conv_transpose2d_args,
+                                                               tensor_conv_transpose3d_args };
     const NNConvTransposeArgs *a = self->args;
-    Tensor *weight = nn_param(self, 0), *bias = nn_param(self, 1);
-    if (self->kind->rank == 1) {
-        int64_t stride, padding, output_padding, dilation;
-        directions(1, a->stride, a->stride_hw, &stride);
-        directions(1, a->padding, a->padding_hw, &padding);
-        directions(1, a->output_padding, a->output_padding_hw, &output_padding);
-        directions(1, a->dilation, a->dilation_hw, &dilation);
-        return tensor_conv_transpose1d(x, weight, bias, .stride = stride, .padding = padding,
-                                       .output_padding = output_padding, .groups = a->groups,
-                                       .dilation = dilation);
-    }
-    if (self->kind->rank == 2) {
-        TensorConvTranspose2dArgs c = { x, weight, bias, TRANSPOSE_SIZES(a) };
-        COPY(c, a, stride_hw), COPY(c, a, padding_hw), COPY(c, a, output_padding_hw), COPY(c, a, dilation_hw);
-        return tensor_conv_transpose2d_args(c);
-    }
-    TensorConvTranspose3dArgs c = { x, weight, bias, TRANSPOSE_SIZES(a) };
-    COPY(c, a, stride_dhw), COPY(c, a, padding_dhw), COPY(c, a, output_padding_dhw), COPY(c, a, dilation_dhw);
-    return tensor_conv_transpose3d_args(c);
+    TensorConvTransposeArgs c = { x,        nn_param(self, 0),     nn_param(self, 1),
+                                  SIZES(a), .padding = a->padding, .output_padding = a->output_padding };
+    COPY(c, a, strides), COPY(c, a, paddings), COPY(c, a, output_paddings), COPY(c, a, dilations);
+    return run[self->kind->rank - 1](c);
 }
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-#define CONV(name_, type, rank_, Args, set, how)                                                \
-    static const NNKind name_##_kind = { .name = (type),                                        \
-                                         .function = "nn_" #name_,                              \
-                                         NN_OPTIONS(Args, nn_##set##_defaults, name_##_fields), \
-                                         .init = how##_init,                                    \
-                                         .forward = how##_forward,                              \
-                                         .rank = (rank_) };                                     \
-    NN_REGISTER(name_##_kind);                                                                  \
+#define CONV(name_, type, rank_, Args, set, how)                                              \
+    static const NNKind name_##_kind = { .name = (type),                                      \
+                                         .function = "nn_" #name_,                            \
+                                         NN_OPTIONS(Args, nn_##set##_defaults, set##_fields), \
+                                         .init = how##_init,                                  \
+                                         .forward = how##_forward,                            \
+                                         .rank = (rank_) };                                   \
+    NN_REGISTER(name_##_kind);                                                                \
     Module *nn_##name_##_args(Args args) { return nn_make(&name_##_kind, &args); }
 CONV(conv1d, "Conv1d", 1, NNConvArgs, conv, conv)
 CONV(conv2d, "Conv2d", 2, NNConvArgs, conv, conv)

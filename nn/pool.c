@@ -49,63 +49,39 @@ Tensor *nn_indices(Module *m)
 }
 
 const NNMaxPoolArgs nn_max_pool_defaults = { NN_MAX_POOL_DEFAULTS };
-#define MAX_FIELDS(form)                                                                       \
-    {                                                                                          \
-        OP_OPTION(NNMaxPoolArgs, kernel_size), OP_OPTION(NNMaxPoolArgs, stride),               \
-            OP_OPTION(NNMaxPoolArgs, padding), OP_OPTION(NNMaxPoolArgs, dilation),             \
-            OP_OPTION(NNMaxPoolArgs, return_indices), OP_OPTION(NNMaxPoolArgs, ceil_mode),     \
-            OP_OPTION(NNMaxPoolArgs, kernel##form), OP_OPTION(NNMaxPoolArgs, stride##form),    \
-            OP_OPTION(NNMaxPoolArgs, padding##form), OP_OPTION(NNMaxPoolArgs, dilation##form), \
-        {                                                                                      \
-            0                                                                                  \
-        }                                                                                      \
-    }
-static const OpField max_pool2d_fields[] = MAX_FIELDS(_hw), max_pool3d_fields[] = MAX_FIELDS(_dhw);
-#define max_pool1d_fields max_pool2d_fields
+static const OpField max_pool_fields[] = { OP_OPTION(NNMaxPoolArgs, kernel_size),
+                                           OP_OPTION(NNMaxPoolArgs, stride),
+                                           OP_OPTION(NNMaxPoolArgs, padding),
+                                           OP_OPTION(NNMaxPoolArgs, dilation),
+                                           OP_OPTION(NNMaxPoolArgs, return_indices),
+                                           OP_OPTION(NNMaxPoolArgs, ceil_mode),
+                                           OP_OPTION(NNMaxPoolArgs, kernel_sizes),
+                                           OP_OPTION(NNMaxPoolArgs, strides),
+                                           OP_OPTION(NNMaxPoolArgs, paddings),
+                                           OP_OPTION(NNMaxPoolArgs, dilations),
+                                           { 0 } };
 
 static int max_pool_init(Module *m, const void *args)
 {
     const NNMaxPoolArgs *a = args;
-    return check_kernel(m, a->kernel_size, a->kernel_dhw);
+    return check_kernel(m, a->kernel_size, a->kernel_sizes);
 }
 
-static Tensor *max_pool1d(const NNMaxPoolArgs *a, Tensor *x, Tensor **indices)
-{
-    int64_t kernel, stride, padding, dilation;
-    directions(1, a->kernel_size, a->kernel_hw, &kernel);
-    directions(1, a->stride, a->stride_hw, &stride);
-    directions(1, a->padding, a->padding_hw, &padding);
-    directions(1, a->dilation, a->dilation_hw, &dilation);
-    return tensor_max_pool1d(x, kernel, .stride = stride, .padding = padding, .dilation = dilation,
-                             .ceil_mode = a->ceil_mode, .indices = indices);
-}
-
-#define MAX_SIZES(a)                                                                 \
+#define SIZES(a)                                                                     \
     .kernel_size = (a)->kernel_size, .stride = (a)->stride, .padding = (a)->padding, \
     .ceil_mode = (a)->ceil_mode
 
-static Tensor *max_pool2d(const NNMaxPoolArgs *a, Tensor *x, Tensor **indices)
-{
-    TensorMaxPool2dArgs p = { .input = x, MAX_SIZES(a), .dilation = a->dilation, .indices = indices };
-    COPY(p, a, kernel_hw), COPY(p, a, stride_hw), COPY(p, a, padding_hw), COPY(p, a, dilation_hw);
-    return tensor_max_pool2d_args(p);
-}
-
-static Tensor *max_pool3d(const NNMaxPoolArgs *a, Tensor *x, Tensor **indices)
-{
-    TensorMaxPool3dArgs p = { .input = x, MAX_SIZES(a), .dilation = a->dilation, .indices = indices };
-    COPY(p, a, kernel_dhw), COPY(p, a, stride_dhw), COPY(p, a, padding_dhw), COPY(p, a, dilation_dhw);
-    return tensor_max_pool3d_args(p);
-}
-
 static Tensor *max_pool_forward(Module *self, Tensor *x)
 {
-    static Tensor *(*const pool[])(const NNMaxPoolArgs *, Tensor *, Tensor **) = { max_pool1d, max_pool2d,
-                                                                                   max_pool3d };
+    static Tensor *(*const run[])(TensorMaxPoolArgs) = { tensor_max_pool1d_args, tensor_max_pool2d_args,
+                                                         tensor_max_pool3d_args };
     const NNMaxPoolArgs *a = self->args;
     Tensor *indices = NULL;
+    TensorMaxPoolArgs p = { .input = x, SIZES(a), .dilation = a->dilation };
+    COPY(p, a, kernel_sizes), COPY(p, a, strides), COPY(p, a, paddings), COPY(p, a, dilations);
+    if (a->return_indices) p.indices = &indices;
     TensorScope scope = tensor_scope_open();
-    Tensor *y = pool[self->kind->rank - 1](a, x, a->return_indices ? &indices : NULL);
+    Tensor *y = run[self->kind->rank - 1](p);
     if (y && a->return_indices) keep_indices(self, indices);
     return tensor_scope_return(scope, y);
 }
@@ -113,19 +89,13 @@ static Tensor *max_pool_forward(Module *self, Tensor *x)
 /* ---- the mean -------------------------------------------------------------------------------- */
 
 const NNAvgPoolArgs nn_avg_pool_defaults = { NN_AVG_POOL_DEFAULTS };
-#define AVG_FIELDS(form)                                                                             \
-    {                                                                                                \
-        OP_OPTION(NNAvgPoolArgs, kernel_size), OP_OPTION(NNAvgPoolArgs, stride),                     \
-            OP_OPTION(NNAvgPoolArgs, padding), OP_OPTION(NNAvgPoolArgs, ceil_mode),                  \
-            OP_OPTION(NNAvgPoolArgs, count_include_pad), OP_OPTION(NNAvgPoolArgs, divisor_override), \
-            OP_OPTION(NNAvgPoolArgs, kernel##form), OP_OPTION(NNAvgPoolArgs, stride##form),          \
-            OP_OPTION(NNAvgPoolArgs, padding##form),                                                 \
-        {                                                                                            \
-            0                                                                                        \
-        }                                                                                            \
-    }
-static const OpField avg_pool2d_fields[] = AVG_FIELDS(_hw), avg_pool3d_fields[] = AVG_FIELDS(_dhw);
-#define avg_pool1d_fields avg_pool2d_fields
+static const OpField avg_pool_fields[] = {
+    OP_OPTION(NNAvgPoolArgs, kernel_size),       OP_OPTION(NNAvgPoolArgs, stride),
+    OP_OPTION(NNAvgPoolArgs, padding),           OP_OPTION(NNAvgPoolArgs, ceil_mode),
+    OP_OPTION(NNAvgPoolArgs, count_include_pad), OP_OPTION(NNAvgPoolArgs, divisor_override),
+    OP_OPTION(NNAvgPoolArgs, kernel_sizes),      OP_OPTION(NNAvgPoolArgs, strides),
+    OP_OPTION(NNAvgPoolArgs, paddings),          { 0 }
+};
 
 static int avg_pool_init(Module *m, const void *args)
 {
@@ -133,30 +103,20 @@ static int avg_pool_init(Module *m, const void *args)
     if (m->kind->rank == 1 && a->divisor_override)
         return nn_refuse(m, "divisor_override %lld: pools over two and three dimensions take one",
                          (long long)a->divisor_override);
-    return check_kernel(m, a->kernel_size, a->kernel_dhw);
+    return check_kernel(m, a->kernel_size, a->kernel_sizes);
 }
 
 static Tensor *avg_pool_forward(Module *self, Tensor *x)
 {
+    static Tensor *(*const run[])(TensorAvgPoolArgs) = { tensor_avg_pool1d_args, tensor_avg_pool2d_args,
+                                                         tensor_avg_pool3d_args };
     const NNAvgPoolArgs *a = self->args;
-    if (self->kind->rank == 1) {
-        int64_t kernel, stride, padding;
-        directions(1, a->kernel_size, a->kernel_hw, &kernel);
-        directions(1, a->stride, a->stride_hw, &stride);
-        directions(1, a->padding, a->padding_hw, &padding);
-        return tensor_avg_pool1d(x, kernel, .stride = stride, .padding = padding, .ceil_mode = a->ceil_mode,
-                                 .count_include_pad = a->count_include_pad);
-    }
-#define AVG_SIZES(a) \
-    MAX_SIZES(a), .count_include_pad = (a)->count_include_pad, .divisor_override = (a)->divisor_override
-    if (self->kind->rank == 2) {
-        TensorAvgPool2dArgs p = { .input = x, AVG_SIZES(a) };
-        COPY(p, a, kernel_hw), COPY(p, a, stride_hw), COPY(p, a, padding_hw);
-        return tensor_avg_pool2d_args(p);
-    }
-    TensorAvgPool3dArgs p = { .input = x, AVG_SIZES(a) };
-    COPY(p, a, kernel_dhw), COPY(p, a, stride_dhw), COPY(p, a, padding_dhw);
-    return tensor_avg_pool3d_args(p);
+    TensorAvgPoolArgs p = { .input = x,
+                            SIZES(a),
+                            .count_include_pad = a->count_include_pad,
+                            .divisor_override = a->divisor_override };
+    COPY(p, a, kernel_sizes), COPY(p, a, strides), COPY(p, a, paddings);
+    return run[self->kind->rank - 1](p);
 }
 
 /* ---- adaptive -------------------------------------------------------------------------------- */
@@ -176,22 +136,26 @@ static int adaptive_init(Module *m, const void *args)
 
 static Tensor *adaptive_avg_forward(Module *self, Tensor *x)
 {
-    const int64_t *n = ((const NNAdaptiveMaxPoolArgs *)self->args)->size;
-    return self->kind->rank == 1   ? tensor_adaptive_avg_pool1d(x, n[0])
-           : self->kind->rank == 2 ? tensor_adaptive_avg_pool2d(x, n[0], n[1])
-                                   : tensor_adaptive_avg_pool3d(x, n[0], n[1], n[2]);
+    static Tensor *(*const run[])(Tensor *, TensorShape) = { tensor_adaptive_avg_pool1d,
+                                                             tensor_adaptive_avg_pool2d,
+                                                             tensor_adaptive_avg_pool3d };
+    const int rank = self->kind->rank;
+    return run[rank - 1](x, (TensorShape){ rank, ((const NNAdaptiveMaxPoolArgs *)self->args)->size });
 }
 
 static Tensor *adaptive_max_forward(Module *self, Tensor *x)
 {
+    static Tensor *(*const run[])(TensorAdaptiveMaxPoolArgs) = { tensor_adaptive_max_pool1d_args,
+                                                                 tensor_adaptive_max_pool2d_args,
+                                                                 tensor_adaptive_max_pool3d_args };
     const NNAdaptiveMaxPoolArgs *a = self->args;
-    const int64_t *n = a->size;
-    Tensor *indices = NULL, **to = a->return_indices ? &indices : NULL;
+    const int rank = self->kind->rank;
+    Tensor *indices = NULL;
+    TensorAdaptiveMaxPoolArgs p = { .input = x, .output_size = { rank, a->size } };
+    if (a->return_indices) p.indices = &indices;
     TensorScope scope = tensor_scope_open();
-    Tensor *y = self->kind->rank == 1   ? tensor_adaptive_max_pool1d(x, n[0], to)
-                : self->kind->rank == 2 ? tensor_adaptive_max_pool2d(x, n[0], n[1], to)
-                                        : tensor_adaptive_max_pool3d(x, n[0], n[1], n[2], to);
-    if (y && to) keep_indices(self, indices);
+    Tensor *y = run[rank - 1](p);
+    if (y && a->return_indices) keep_indices(self, indices);
     return tensor_scope_return(scope, y);
 }
 
@@ -202,15 +166,15 @@ static const OpField lp_fields[] = { OP_REQUIRED(NNLpPoolArgs, norm_type),
                                      OP_OPTION(NNLpPoolArgs, kernel_size),
                                      OP_OPTION(NNLpPoolArgs, stride),
                                      OP_OPTION(NNLpPoolArgs, ceil_mode),
-                                     OP_OPTION(NNLpPoolArgs, kernel_hw),
-                                     OP_OPTION(NNLpPoolArgs, stride_hw),
+                                     OP_OPTION(NNLpPoolArgs, kernel_sizes),
+                                     OP_OPTION(NNLpPoolArgs, strides),
                                      { 0 } };
 
 static int lp_init(Module *m, const void *args)
 {
     const NNLpPoolArgs *a = args;
     if (a->norm_type == 0) return nn_refuse(m, "norm_type 0: want another power");
-    return check_kernel(m, a->kernel_size, a->kernel_hw);
+    return check_kernel(m, a->kernel_size, a->kernel_sizes);
 }
 
 static Tensor *lp_forward(Module *self, Tensor *x)
@@ -221,7 +185,7 @@ static Tensor *lp_forward(Module *self, Tensor *x)
                            .kernel_size = a->kernel_size,
                            .stride = a->stride,
                            .ceil_mode = a->ceil_mode };
-    COPY(p, a, kernel_hw), COPY(p, a, stride_hw);
+    COPY(p, a, kernel_sizes), COPY(p, a, strides);
     return self->kind->rank == 1 ? tensor_lp_pool1d_args(p) : tensor_lp_pool2d_args(p);
 }
 
@@ -240,12 +204,12 @@ static Tensor *lp_forward(Module *self, Tensor *x)
     POOL(name, type, rank, Args, defaults, fields, how, __VA_ARGS__)  \
     Module *nn_##name##_args(Args args) { return nn_make(&name##_kind, &args); }
 #define KEEPS .size = sizeof(MaxPool), .destroy = max_pool_destroy
-POOL_ARGS(max_pool1d, "MaxPool1d", 1, NNMaxPoolArgs, nn_max_pool_defaults, max_pool1d_fields, max_pool, KEEPS)
-POOL_ARGS(max_pool2d, "MaxPool2d", 2, NNMaxPoolArgs, nn_max_pool_defaults, max_pool2d_fields, max_pool, KEEPS)
-POOL_ARGS(max_pool3d, "MaxPool3d", 3, NNMaxPoolArgs, nn_max_pool_defaults, max_pool3d_fields, max_pool, KEEPS)
-POOL_ARGS(avg_pool1d, "AvgPool1d", 1, NNAvgPoolArgs, nn_avg_pool_defaults, avg_pool1d_fields, avg_pool, )
-POOL_ARGS(avg_pool2d, "AvgPool2d", 2, NNAvgPoolArgs, nn_avg_pool_defaults, avg_pool2d_fields, avg_pool, )
-POOL_ARGS(avg_pool3d, "AvgPool3d", 3, NNAvgPoolArgs, nn_avg_pool_defaults, avg_pool3d_fields, avg_pool, )
+POOL_ARGS(max_pool1d, "MaxPool1d", 1, NNMaxPoolArgs, nn_max_pool_defaults, max_pool_fields, max_pool, KEEPS)
+POOL_ARGS(max_pool2d, "MaxPool2d", 2, NNMaxPoolArgs, nn_max_pool_defaults, max_pool_fields, max_pool, KEEPS)
+POOL_ARGS(max_pool3d, "MaxPool3d", 3, NNMaxPoolArgs, nn_max_pool_defaults, max_pool_fields, max_pool, KEEPS)
+POOL_ARGS(avg_pool1d, "AvgPool1d", 1, NNAvgPoolArgs, nn_avg_pool_defaults, avg_pool_fields, avg_pool, )
+POOL_ARGS(avg_pool2d, "AvgPool2d", 2, NNAvgPoolArgs, nn_avg_pool_defaults, avg_pool_fields, avg_pool, )
+POOL_ARGS(avg_pool3d, "AvgPool3d", 3, NNAvgPoolArgs, nn_avg_pool_defaults, avg_pool_fields, avg_pool, )
 POOL_ARGS(lp_pool1d, "LPPool1d", 1, NNLpPoolArgs, nn_lp_pool_defaults, lp_fields, lp, )
 POOL_ARGS(lp_pool2d, "LPPool2d", 2, NNLpPoolArgs, nn_lp_pool_defaults, lp_fields, lp, )
 

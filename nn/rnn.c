@@ -187,7 +187,7 @@ Tensor *nn_lstm_cell_forward(Module *m, Tensor *x, Tensor *hx, Tensor *cx, Tenso
     if (c_next) *c_next = NULL;
     if (is_other(m, CELL, true, "nn_lstm_cell_forward")) return NULL;
     return tensor_lstm_cell(x, hx, cx, nn_param(m, 0), nn_param(m, 1), nn_param(m, 2), nn_param(m, 3),
-                            c_next);
+                            .c_next = c_next);
 }
 
 static Tensor *rnn_forward(Module *self, Tensor *x) { return nn_rnn_forward(self, x, NULL, NULL); }

@@ -238,6 +238,7 @@ typedef struct TensorOp {
     int (*compose)(OpCall *call); /* instead of forward and backward: op_set_result(call, k, tensor) */
     const struct OpRow *row;      /* of an elementwise op: its formulas (op_row.h) */
     unsigned flags;               /* OP_ flags below */
+    int variant; /* for ops that share their functions: which one this is, by its rank or its kind */
 
     /* For the generated tests.  samples: "3x4,4x2; 1x5,5x1 {dim=1}": input shapes by commas, samples by
      * semicolons;

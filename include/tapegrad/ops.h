@@ -4,8 +4,7 @@
  *     Tensor *y = tensor_relu(tensor_add(tensor_matmul(x, w), b));
  *     tensor_add_(y, x);                                        // in place: the trailing underscore
  *     Tensor *m = tensor_mean(y, .dim = 1, .keepdim = true);    // options by name, or by position
- *     Tensor *s = tensor_sum(y, .dims = DIMS(0, 2));            // several numbers have an option of their
- * own: .dims, .padding_hw = { 1, 2 }
+ *     Tensor *s = tensor_sum(y, .dims = DIMS(0, 2)); // several numbers: .dims, .strides = { 1, 2 }
  *
  * Elementwise ops are the rows of ops.def; the other families have headers of their own, included below.
  *

@@ -113,6 +113,22 @@ static int check_choices(OpCall *c)
     return 0;
 }
 
+/* Lists have at most TENSOR_MAX_DIMS elements, which are there. */
+static int check_lists(OpCall *c)
+{
+    for (const OpField *f = c->op->fields; f && f->name; f++) {
+        if (f->type != OP_LIST) continue;
+        const TensorShape *list = (const void *)((const char *)c->params + f->offset);
+        if (list->ndim < 0 || list->ndim > TENSOR_MAX_DIMS)
+            return op_fail(c, TENSOR_ESHAPE, "%s is a list of %d: at most %d", f->name, list->ndim,
+                           TENSOR_MAX_DIMS);
+        if (list->ndim && !list->dim)
+            return op_fail(c, TENSOR_ENULL, "%s is a list of %d, whose elements are NULL: write SHAPE(...)",
+                           f->name, list->ndim);
+    }
+    return 0;
+}
+
 /* ---- running --------------------------------------------------------------------------------- */
 
 static void release_staged(OpCall *c)
@@ -209,7 +225,7 @@ static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *p
         c.params = own_params;
         if (params) memcpy(own_params, params, op->params);
         else if (default_params(&c, own_params)) return -1;
-        if (check_choices(&c)) return -1;
+        if (check_choices(&c) || check_lists(&c)) return -1;
     }
     for (int i = 0; i < n; i++)
         if (inputs[i] && unlikely(inputs[i]->base != NULL) && view_refresh(inputs[i])) return -1;

@@ -26,15 +26,19 @@ static const char *read_list(const char *text, int64_t *values, int most, int *n
 /* The members of an array that the text leaves out are 0, as in C. */
 static const char *read_array(const OpField *f, const char *text, char *to)
 {
-    int64_t value[TENSOR_MAX_DIMS] = { 0 };
-    int n;
-    const char *end = read_list(text, value, f->count < TENSOR_MAX_DIMS ? f->count : TENSOR_MAX_DIMS, &n);
-    for (int i = 0; end && i < f->count; i++) {
-        if (f->type == OP_I64) ((int64_t *)(void *)to)[i] = value[i];
-        else if (f->type == OP_DOUBLE) ((double *)(void *)to)[i] = (double)value[i];
-        else ((int *)(void *)to)[i] = (int)value[i];
+    if (*text++ != '[') return NULL;
+    for (int i = 0; i <= f->count; i++) {
+        while (*text == ' ' || *text == ',') text++;
+        const bool end = *text == ']';
+        if (i == f->count) return end ? text + 1 : NULL;
+        char *behind = (char *)(uintptr_t)text;
+        if (f->type == OP_I64) ((int64_t *)(void *)to)[i] = end ? 0 : strtoll(text, &behind, 10);
+        else if (f->type == OP_DOUBLE) ((double *)(void *)to)[i] = end ? 0 : strtod(text, &behind);
+        else ((int *)(void *)to)[i] = end ? 0 : (int)strtol(text, &behind, 10);
+        if (!end && behind == text) return NULL;
+        text = behind;
     }
-    return end;
+    return NULL;
 }
 
 static size_t word(const char *text) { return strcspn(text, " ,;}"); }

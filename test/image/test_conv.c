@@ -99,9 +99,9 @@ static Tensor *definition(const Geometry *g, Tensor *x, Tensor *w)
 
 static Tensor *conv(const Geometry *g, Tensor *x, Tensor *w, Tensor *b)
 {
-    Tensor *y = tensor_conv2d(x, w, b, .groups = g->groups, .stride_hw = { g->stride[0], g->stride[1] },
-                              .padding_hw = { g->pad[0], g->pad[1] },
-                              .dilation_hw = { g->dilation[0], g->dilation[1] });
+    Tensor *y =
+        tensor_conv2d(x, w, b, .groups = g->groups, .strides = { g->stride[0], g->stride[1] },
+                      .paddings = { g->pad[0], g->pad[1] }, .dilations = { g->dilation[0], g->dilation[1] });
     if (!y) fail_msg("%s", tensor_error());
     return y;
 }
@@ -223,8 +223,8 @@ static void three_dimensions_are_sums_of_two(void **state)
         const int64_t od = result_size(d, pd, dd, kd, sd), s = pick(1, 2);
         Tensor *x = leaf(tensor_randn(SHAPE(2, in, d, 13, 14), TENSOR_F64)),
                *w = leaf(tensor_randn(SHAPE(out, in, kd, 3, 2), TENSOR_F64));
-        Tensor *y = tensor_conv3d(x, w, NULL, .stride_dhw = { sd, s, s }, .padding_dhw = { pd, 1, 0 },
-                                  .dilation_dhw = { dd, 1, 1 });
+        Tensor *y = tensor_conv3d(x, w, NULL, .strides = { sd, s, s }, .paddings = { pd, 1, 0 },
+                                  .dilations = { dd, 1, 1 });
         Tensor *layers[16];
         for (int64_t z = 0; z < od; z++) {
             layers[z] = tensor_zeros(SHAPE(2, out, tensor_size(y, 3), tensor_size(y, 4)), TENSOR_F64);
@@ -232,7 +232,7 @@ static void three_dimensions_are_sums_of_two(void **state)
                 const int64_t layer = z * sd + q * dd - pd;
                 if (layer < 0 || layer >= d) continue;
                 Tensor *part = tensor_conv2d(tensor_select(x, 2, layer), tensor_select(w, 2, q), NULL,
-                                             .stride = s, .padding_hw = { 1, 0 });
+                                             .stride = s, .paddings = { 1, 0 });
                 layers[z] = tensor_add(layers[z], part);
             }
         }
@@ -292,7 +292,7 @@ static void linear_pools(void **state)
                       ph = pick(0, kh / 2), pw = pick(0, kw / 2);
         Tensor *x = leaf(tensor_randn(SHAPE(2, kh + pick(0, 8), kw + pick(0, 150)), TENSOR_F64));
         Tensor *y =
-            tensor_avg_pool2d(x, .kernel_hw = { kh, kw }, .stride_hw = { sh, sw }, .padding_hw = { ph, pw },
+            tensor_avg_pool2d(x, .kernel_sizes = { kh, kw }, .strides = { sh, sw }, .paddings = { ph, pw },
                               .ceil_mode = pick(0, 1), .count_include_pad = pick(0, 1));
         Tensor *g = tensor_randn_like(y);
         assert_near(dot_of(tensor_detach(y), g),
@@ -427,12 +427,54 @@ static void masks(void **state)
     assert_true(tensor_equal(one, tensor_dropout(x, .5, true)));
 }
 
+/* ---- whole maps: one product for all images --------------------------------------------------- */
+
+/* The same convolution of maps that are one row of zeros higher, and of kernels likewise, or of maps of two
+ * pixels whose second one is 0, goes the plain way. */
+static void whole_maps_are_as_the_plain_path(void **state)
+{
+    (void)state;
+    static const int64_t shape[][6] = { /* batch, in, out, groups, height, width */
+                                        { 3, 4, 6, 1, 2, 3 },
+                                        { 2, 4, 6, 2, 3, 1 },
+                                        { 5, 1, 2, 1, 4, 4 },
+                                        { 1, 33, 17, 1, 1, 2 },
+                                        { 130, 2, 3, 1, 2, 2 }
+    };
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
+        const int64_t *s = shape[i], groups = s[3];
+        Tensor *x = leaf(tensor_randn(SHAPE(s[0], s[1], s[4], s[5]), TENSOR_F64)),
+               *w = leaf(tensor_randn(SHAPE(s[2], s[1] / groups, s[4], s[5]), TENSOR_F64)),
+               *b = leaf(tensor_randn(SHAPE(s[2]), TENSOR_F64)), *in[3] = { x, w, b }, *got[3], *want[3];
+        Tensor *y = tensor_conv2d(x, w, b, .groups = groups), *g = tensor_randn_like(y);
+        Tensor *plain = tensor_conv2d(tensor_pad(x, DIMS(0, 0, 0, 1)), w, b, .groups = groups);
+        plain = tensor_narrow(plain, 2, 0, 1);
+        assert_int_equal(tensor_gradients_many(&y, &g, 1, in, 3, got, (TensorGradientsArgs){ 0 }), 0);
+        assert_int_equal(tensor_gradients_many(&plain, &g, 1, in, 3, want, (TensorGradientsArgs){ 0 }), 0);
+        assert_true(tensor_allclose(y, plain, 1e-11, 1e-11, false));
+        for (int k = 0; k < 3; k++) assert_true(tensor_allclose(got[k], want[k], 1e-11, 1e-11, false));
+
+        Tensor *dot = leaf(tensor_randn(SHAPE(s[0], s[2], 1, 1), TENSOR_F64)),
+               *up = leaf(tensor_randn(SHAPE(s[2], s[1] / groups, s[4], s[5]), TENSOR_F64)),
+               *bias = leaf(tensor_randn(SHAPE(s[1]), TENSOR_F64));
+        Tensor *of[3] = { dot, up, bias };
+        y = tensor_conv_transpose2d(dot, up, bias, .groups = groups), g = tensor_randn_like(y);
+        plain = tensor_conv_transpose2d(tensor_pad(dot, DIMS(0, 1)), up, bias, .groups = groups);
+        plain = tensor_narrow(plain, 3, 0, s[5]);
+        assert_int_equal(tensor_gradients_many(&y, &g, 1, of, 3, got, (TensorGradientsArgs){ 0 }), 0);
+        assert_int_equal(tensor_gradients_many(&plain, &g, 1, of, 3, want, (TensorGradientsArgs){ 0 }), 0);
+        assert_true(tensor_allclose(y, plain, 1e-11, 1e-11, false));
+        for (int k = 0; k < 3; k++) assert_true(tensor_allclose(got[k], want[k], 1e-11, 1e-11, false));
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(random_convolutions),
         TEST(large_convolutions),
+        TEST(whole_maps_are_as_the_plain_path),
         TEST(convolutions_by_slabs),
         TEST(nan_stays_in_its_windows),
         TEST(three_dimensions_are_sums_of_two),

@@ -125,10 +125,10 @@ static void test_conv_depthwise_with_several_results_a_channel(void **state)
     Tensor *x = count(SHAPE(2, 2)), *w = tensor_from_data(taps, SHAPE(4, 1, 1), TENSOR_F64);
     ASSERT_VALUES(tensor_conv1d(x, w, .groups = 2), SHAPE(4, 2), 0, 1, 0, 2, 6, 9, 8, 12);
     Tensor *cube = random_of(SHAPE(2, 3, 4, 3, 5)), *k = random_of(SHAPE(6, 1, 2, 3, 2));
-    Tensor *y = tensor_conv3d(cube, k, .groups = 3, .padding = 1, .stride_dhw = { 1, 2, 1 });
+    Tensor *y = tensor_conv3d(cube, k, .groups = 3, .padding = 1, .strides = { 1, 2, 1 });
     for (int i = 0; i < 3; i++) {
         Tensor *part = tensor_conv3d(tensor_narrow(cube, 1, i, 1), tensor_narrow(k, 0, 2 * i, 2),
-                                     .padding = 1, .stride_dhw = { 1, 2, 1 });
+                                     .padding = 1, .strides = { 1, 2, 1 });
         assert_true(tensor_allclose(part, tensor_narrow(y, 1, 2 * i, 2), 1e-12, 1e-12, false));
     }
 }
@@ -154,10 +154,10 @@ static void test_conv_kernel_larger_than_the_input_is_an_error_with_sizes(void *
 {
     (void)state;
     Tensor *x = random_of(SHAPE(1, 2, 3, 4)), *w = random_of(SHAPE(1, 2, 3, 2));
-    ASSERT_REFUSED(tensor_conv2d(x, w, .dilation_hw = { 3, 1 }), TENSOR_ESHAPE,
+    ASSERT_REFUSED(tensor_conv2d(x, w, .dilations = { 3, 1 }), TENSOR_ESHAPE,
                    "[1, 2, 3, 4], [1, 2, 3, 2]: a kernel of [3, 2] (dilated [7, 2]) is larger than the "
                    "padded input of [3, 4]");
-    assert_non_null(tensor_conv2d(x, w, .dilation_hw = { 3, 1 }, .padding_hw = { 2, 0 }));
+    assert_non_null(tensor_conv2d(x, w, .dilations = { 3, 1 }, .paddings = { 2, 0 }));
     ASSERT_REFUSED(tensor_conv1d(random_of(SHAPE(2, 4)), random_of(SHAPE(3, 2, 7)), .padding = 1),
                    TENSOR_ESHAPE, "a kernel of [7] (dilated [7]) is larger than the padded input of [6]");
 }
@@ -330,12 +330,12 @@ static void test_unfold_orders_channels_taps_and_places(void **state)
 {
     (void)state;
     Tensor *x = count(SHAPE(2, 2, 3));
-    ASSERT_VALUES(tensor_unfold(x, .kernel_hw = { 1, 2 }), SHAPE(4, 4), 0, 1, 3, 4, 1, 2, 4, 5, 6, 7, 9, 10,
-                  7, 8, 10, 11);
+    ASSERT_VALUES(tensor_unfold(x, .kernel_sizes = { 1, 2 }), SHAPE(4, 4), 0, 1, 3, 4, 1, 2, 4, 5, 6, 7, 9,
+                  10, 7, 8, 10, 11);
     Tensor *image = random_of(SHAPE(2, 3, 6, 5)), *w = random_of(SHAPE(4, 3, 3, 2));
-    Tensor *columns = tensor_unfold(image, .kernel_hw = { 3, 2 }, .padding_hw = { 1, 0 }, .stride = 2,
-                                    .dilation_hw = { 1, 2 });
-    Tensor *y = tensor_conv2d(image, w, .padding_hw = { 1, 0 }, .stride = 2, .dilation_hw = { 1, 2 });
+    Tensor *columns = tensor_unfold(image, .kernel_sizes = { 3, 2 }, .paddings = { 1, 0 }, .stride = 2,
+                                    .dilations = { 1, 2 });
+    Tensor *y = tensor_conv2d(image, w, .paddings = { 1, 0 }, .stride = 2, .dilations = { 1, 2 });
     Tensor *product = tensor_matmul(tensor_reshape(w, SHAPE(4, 18)), columns);
     assert_true(tensor_allclose(tensor_reshape(product, tensor_shape(y)), y, 1e-12, 1e-12, false));
 }
@@ -365,16 +365,16 @@ static void test_conv_and_conv_transpose_are_adjoint(void **state)
     ASSERT_ADJOINT(x1, y1, g1,
                    tensor_conv_transpose1d(g1, w1, .stride = 2, .padding = 1, .dilation = 2, .groups = 2));
     Tensor *x2 = leaf(random_of(SHAPE(3, 2, 8, 7))), *w2 = random_of(SHAPE(5, 2, 3, 4));
-    Tensor *y2 = tensor_conv2d(x2, w2, .stride_hw = { 2, 3 }, .padding = 1), *g2 = tensor_randn_like(y2);
+    Tensor *y2 = tensor_conv2d(x2, w2, .strides = { 2, 3 }, .padding = 1), *g2 = tensor_randn_like(y2);
     ASSERT_ADJOINT(
         x2, y2, g2,
-        tensor_conv_transpose2d(g2, w2, .stride_hw = { 2, 3 }, .padding = 1, .output_padding_hw = { 1, 2 }));
+        tensor_conv_transpose2d(g2, w2, .strides = { 2, 3 }, .padding = 1, .output_paddings = { 1, 2 }));
     Tensor *x3 = leaf(random_of(SHAPE(2, 2, 5, 4, 6))), *w3 = random_of(SHAPE(3, 2, 2, 3, 2));
-    Tensor *y3 = tensor_conv3d(x3, w3, .stride_dhw = { 2, 1, 2 }, .padding_dhw = { 0, 2, 1 }),
+    Tensor *y3 = tensor_conv3d(x3, w3, .strides = { 2, 1, 2 }, .paddings = { 0, 2, 1 }),
            *g3 = tensor_randn_like(y3);
     ASSERT_ADJOINT(x3, y3, g3,
-                   tensor_conv_transpose3d(g3, w3, .stride_dhw = { 2, 1, 2 }, .padding_dhw = { 0, 2, 1 },
-                                           .output_padding_dhw = { 1, 0, 0 }));
+                   tensor_conv_transpose3d(g3, w3, .strides = { 2, 1, 2 }, .paddings = { 0, 2, 1 },
+                                           .output_paddings = { 1, 0, 0 }));
 
     Tensor *z = leaf(random_of(SHAPE(2, 3, 4, 5))), *v = random_of(SHAPE(3, 2, 3, 2));
     Tensor *up = tensor_conv_transpose2d(z, v, .stride = 2, .padding = 1, .output_padding = 1),
@@ -405,12 +405,12 @@ static void test_unfold_and_fold_are_adjoint(void **state)
 {
     (void)state;
     Tensor *x = leaf(random_of(SHAPE(2, 3, 7, 6))),
-           *y = tensor_unfold(x, .kernel_hw = { 3, 2 }, .dilation_hw = { 1, 2 }, .padding = 1,
-                              .stride_hw = { 2, 1 });
+           *y = tensor_unfold(x, .kernel_sizes = { 3, 2 }, .dilations = { 1, 2 }, .padding = 1,
+                              .strides = { 2, 1 });
     Tensor *g = tensor_randn_like(y);
     ASSERT_ADJOINT(x, y, g,
-                   tensor_fold(g, SHAPE(7, 6), .kernel_hw = { 3, 2 }, .dilation_hw = { 1, 2 }, .padding = 1,
-                               .stride_hw = { 2, 1 }));
+                   tensor_fold(g, SHAPE(7, 6), .kernel_sizes = { 3, 2 }, .dilations = { 1, 2 }, .padding = 1,
+                               .strides = { 2, 1 }));
     Tensor *columns = leaf(random_of(SHAPE(2, 8, 12))), *image = tensor_fold(columns, SHAPE(4, 5), 2),
            *h = tensor_randn_like(image);
     ASSERT_ADJOINT(columns, image, h, tensor_unfold(h, 2));
@@ -418,20 +418,58 @@ static void test_unfold_and_fold_are_adjoint(void **state)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
+static void test_operands_of_different_dtypes_are_refused(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_ones(SHAPE(1, 2, 4, 4), TENSOR_F32), *w = tensor_ones(SHAPE(2, 2, 3, 3), TENSOR_F64);
+    ASSERT_REFUSED(tensor_conv2d(x, w), TENSOR_EDTYPE,
+                   "tensor_conv2d: operand 1 is f32 [1, 2, 4, 4], operand 2 f64 [2, 2, 3, 3]");
+    ASSERT_REFUSED(tensor_conv_transpose2d(tensor_to(x, TENSOR_F64), tensor_to(w, TENSOR_F32)), TENSOR_EDTYPE,
+                   "tensor_conv_transpose2d: operand 1 is f64 [1, 2, 4, 4], operand 2 f32 [2, 2, 3, 3]");
+    ASSERT_REFUSED(tensor_conv2d(x, tensor_to(w, TENSOR_F32), tensor_ones(SHAPE(2), TENSOR_BF16)),
+                   TENSOR_EDTYPE, "operand 3 bf16 [2]");
+    ASSERT_REFUSED(tensor_conv2d(tensor_to(x, TENSOR_BOOL), tensor_to(w, TENSOR_BOOL)), TENSOR_EDTYPE,
+                   "bool");
+    assert_non_null(tensor_conv2d(x, tensor_to(w, TENSOR_F32)));
+}
+
+/* Modulo 2 to the width, as products of integers. */
+static void test_convolutions_of_integers(void **state)
+{
+    (void)state;
+    static const TensorDtype dtypes[] = { TENSOR_I64, TENSOR_I32, TENSOR_U8 };
+    Tensor *x = tensor_randint(0, 9, SHAPE(2, 4, 5, 6)), *w = tensor_randint(0, 9, SHAPE(6, 2, 2, 3)),
+           *b = tensor_randint(0, 9, SHAPE(6)), *up = tensor_randint(0, 9, SHAPE(4, 3, 2, 3));
+    Tensor *wide = tensor_conv2d(tensor_to(x, TENSOR_F64), tensor_to(w, TENSOR_F64), tensor_to(b, TENSOR_F64),
+                                 .strides = { 2, 1 }, .padding = 1, .dilations = { 1, 2 }, .groups = 2);
+    Tensor *higher =
+        tensor_conv_transpose2d(tensor_to(x, TENSOR_F64), tensor_to(up, TENSOR_F64), tensor_to(b, TENSOR_F64),
+                                .strides = { 2, 1 }, .padding = 1, .groups = 2, .output_paddings = { 1, 0 });
+    for (size_t i = 0; i < 3; i++) {
+        const TensorDtype d = dtypes[i];
+        Tensor *y = tensor_conv2d(tensor_to(x, d), tensor_to(w, d), tensor_to(b, d), .strides = { 2, 1 },
+                                  .padding = 1, .dilations = { 1, 2 }, .groups = 2);
+        assert_true(tensor_equal(y, tensor_to(tensor_to(wide, TENSOR_I64), d)));
+        y = tensor_conv_transpose2d(tensor_to(x, d), tensor_to(up, d), tensor_to(b, d), .strides = { 2, 1 },
+                                    .padding = 1, .groups = 2, .output_paddings = { 1, 0 });
+        assert_true(tensor_equal(y, tensor_to(tensor_to(higher, TENSOR_I64), d)));
+    }
+}
+
 static void test_options_by_position_and_by_name(void **state)
 {
     (void)state;
     Tensor *x = random_of(SHAPE(1, 4, 9, 8)), *w = random_of(SHAPE(4, 2, 3, 3)), *b = random_of(SHAPE(4));
     Tensor *y = tensor_conv2d(x, w, b, .stride = 2, .padding = 1, .dilation = 2, .groups = 2);
     assert_true(tensor_equal(y, tensor_conv2d(x, w, b, 2, 1, 2, 2)));
-    assert_true(tensor_equal(y, tensor_conv2d(x, w, b, .stride_hw = { 2, 2 }, .padding_hw = { 1, 1 },
-                                              .dilation_hw = { 2, 2 }, .groups = 2)));
+    assert_true(tensor_equal(y, tensor_conv2d(x, w, b, .strides = { 2, 2 }, .paddings = { 1, 1 },
+                                              .dilations = { 2, 2 }, .groups = 2)));
     Tensor *up = tensor_conv_transpose2d(x, w, b, .stride = 3, .padding = 1, .output_padding = 2, .groups = 2,
                                          .dilation = 2);
     assert_true(tensor_equal(up, tensor_conv_transpose2d(x, w, b, 3, 1, 2, 2, 2)));
-    assert_true(tensor_equal(
-        up, tensor_conv_transpose2d(x, w, b, .stride_hw = { 3, 3 }, .padding_hw = { 1, 1 },
-                                    .output_padding_hw = { 2, 2 }, .groups = 2, .dilation_hw = { 2, 2 })));
+    assert_true(tensor_equal(up, tensor_conv_transpose2d(x, w, b, .strides = { 3, 3 }, .paddings = { 1, 1 },
+                                                         .output_paddings = { 2, 2 }, .groups = 2,
+                                                         .dilations = { 2, 2 })));
     assert_true(tensor_equal(tensor_unfold(x, 3, 1, 1, 2),
                              tensor_unfold(x, .kernel_size = 3, .padding = 1, .stride = 2)));
     assert_true(tensor_equal(tensor_pad(x, DIMS(1, 1, 0, 2), TENSOR_PAD_CONSTANT, 3),
@@ -465,6 +503,8 @@ int main(void)
         TEST(test_pad_and_its_gradient_are_adjoint),
         TEST(test_unfold_and_fold_are_adjoint),
         TEST(test_options_by_position_and_by_name),
+        TEST(test_operands_of_different_dtypes_are_refused),
+        TEST(test_convolutions_of_integers),
     };
     return cmocka_run_group_tests_name("traps of convolution", tests, NULL, NULL);
 }

@@ -83,7 +83,7 @@ static void test_max_pool_nan_wins(void **state)
     Tensor *at, *x = of(SHAPE(1, 1, 6), VALUES(1, NAN, 7, 3, 9, 2));
     assert_values(tensor_max_pool1d(x, 3, .indices = &at), VALUES(NAN, 9));
     assert_values(at, VALUES(1, 4));
-    assert_values(tensor_adaptive_max_pool1d(x, 2, &at), VALUES(NAN, 9));
+    assert_values(tensor_adaptive_max_pool1d(x, SHAPE(2), &at), VALUES(NAN, 9));
     assert_values(at, VALUES(1, 4));
     Tensor *cube = tensor_reshape(of(SHAPE(8), VALUES(1, 2, 3, NAN, INFINITY, 6, 7, 8)), SHAPE(1, 2, 2, 2));
     assert_values(tensor_max_pool3d(cube, 2, .indices = &at), VALUES(NAN));
@@ -97,7 +97,7 @@ static void test_max_pool_ties_go_to_the_first_in_window_order(void **state)
     Tensor *y = tensor_max_pool3d(x, 2, .indices = &at);
     assert_values(at, VALUES(1));
     assert_values(gradient(y, x), VALUES(0, 1, 0, 0, 0, 0, 0, 0));
-    y = tensor_adaptive_max_pool3d(x, 1, 1, 1, &at);
+    y = tensor_adaptive_max_pool3d(x, SHAPE(1), &at);
     assert_values(at, VALUES(1));
     assert_values(gradient(y, x), VALUES(0, 1, 0, 0, 0, 0, 0, 0));
 }
@@ -120,7 +120,7 @@ static void test_max_pool_dilation(void **state)
     assert_values(tensor_max_pool1d(count_to(6), 2, 1, .dilation = 2, .indices = &at), VALUES(3, 4, 5, 6));
     assert_values(at, VALUES(2, 3, 4, 5));
     Tensor *x = tensor_reshape(count_to(27), SHAPE(1, 3, 3, 3));
-    assert_values(tensor_max_pool3d(x, 2, 1, .dilation_dhw = { 2, 2, 1 }, .indices = &at), VALUES(26, 27));
+    assert_values(tensor_max_pool3d(x, 2, 1, .dilations = { 2, 2, 1 }, .indices = &at), VALUES(26, 27));
     assert_values(at, VALUES(25, 26));
 }
 
@@ -129,8 +129,8 @@ static void test_pool_padding_is_at_most_half_of_the_kernel(void **state)
     (void)state;
     assert_refused(tensor_max_pool1d(count_to(6), 3, 1, 2), TENSOR_EVALUE);
     assert_refused(tensor_avg_pool1d(count_to(6), 2, 1, 2), TENSOR_EVALUE);
-    assert_refused(tensor_max_pool3d(tensor_zeros(SHAPE(1, 4, 4, 4), TENSOR_F32), .kernel_dhw = { 2, 2, 1 },
-                                     .padding_dhw = { 1, 1, 1 }),
+    assert_refused(tensor_max_pool3d(tensor_zeros(SHAPE(1, 4, 4, 4), TENSOR_F32), .kernel_sizes = { 2, 2, 1 },
+                                     .paddings = { 1, 1, 1 }),
                    TENSOR_EVALUE);
     assert_non_null(tensor_max_pool1d(count_to(6), 3, 1, 1));
 }
@@ -154,9 +154,9 @@ static void test_max_unpool_undoes_max_pool(void **state)
     assert_values(tensor_max_unpool1d(y, at, 2, .output_size = SHAPE(5)), VALUES(3, 0, 4, 0, 0));
     assert_refused(tensor_max_unpool1d(y, at, 2, .output_size = SHAPE(6)), TENSOR_ESHAPE);
     Tensor *image = tensor_rand(SHAPE(2, 3, 6, 8), TENSOR_F64),
-           *small = tensor_max_pool2d(image, .kernel_hw = { 2, 4 }, .indices = &at);
-    Tensor *back = tensor_max_unpool2d(small, at, .kernel_dims = { 2, 4 });
-    assert_true(tensor_allclose(tensor_max_pool2d(back, .kernel_hw = { 2, 4 }), small, 0, 0, false));
+           *small = tensor_max_pool2d(image, .kernel_sizes = { 2, 4 }, .indices = &at);
+    Tensor *back = tensor_max_unpool2d(small, at, .kernel_sizes = { 2, 4 });
+    assert_true(tensor_allclose(tensor_max_pool2d(back, .kernel_sizes = { 2, 4 }), small, 0, 0, false));
 }
 
 /* More than a million in a line, forward and backward. */
@@ -169,7 +169,7 @@ static void test_pools_take_long_lines(void **state)
     assert_true(tensor_item(tensor_sum(gradient(tensor_max_pool1d(x, 2), x))) == (double)n / 2);
     assert_true(tensor_item(tensor_sum(gradient(tensor_interpolate(x, .scale_factor = 2), x))) ==
                 (double)n * 2);
-    assert_true(tensor_item(tensor_sum(tensor_adaptive_avg_pool1d(x, n + 1))) == (double)n + 1);
+    assert_true(tensor_item(tensor_sum(tensor_adaptive_avg_pool1d(x, SHAPE(n + 1)))) == (double)n + 1);
 }
 
 /* ---- average pools --------------------------------------------------------------------------- */
@@ -211,12 +211,12 @@ static void test_adaptive_pool_windows_are_floor_to_ceil(void **state)
 {
     (void)state;
     Tensor *x = count_to(6);
-    assert_values(tensor_adaptive_avg_pool1d(x, 4),
+    assert_values(tensor_adaptive_avg_pool1d(x, SHAPE(4)),
                   VALUES(1.5, 2.5, 4.5, 5.5)); /* [0, 2) [1, 3) [3, 5) [4, 6) */
-    assert_values(tensor_adaptive_max_pool1d(x, 4, NULL), VALUES(2, 3, 5, 6));
-    assert_values(gradient(tensor_adaptive_avg_pool1d(x, 4), x), VALUES(.5, 1, .5, .5, 1, .5));
+    assert_values(tensor_adaptive_max_pool1d(x, SHAPE(4)), VALUES(2, 3, 5, 6));
+    assert_values(gradient(tensor_adaptive_avg_pool1d(x, SHAPE(4)), x), VALUES(.5, 1, .5, .5, 1, .5));
     Tensor *infinite = of(SHAPE(1, 1, 5), VALUES(INFINITY, 1, 2, 3, NAN));
-    assert_values(tensor_adaptive_avg_pool1d(infinite, 3),
+    assert_values(tensor_adaptive_avg_pool1d(infinite, SHAPE(3)),
                   VALUES(INFINITY, 2, NAN)); /* only windows that hold them */
 }
 
@@ -374,6 +374,66 @@ static void test_identity_affine_grid_reads_the_image(void **state)
     }
 }
 
+/* A place that is named twice holds the last value; each of its values gets its gradient, as in PyTorch. */
+static void test_max_unpool_of_a_place_named_twice(void **state)
+{
+    (void)state;
+    Tensor *y = of(SHAPE(1, 1, 3), VALUES(3, 4, 5)),
+           *at = tensor_from_data((const int64_t[]){ 1, 4, 1 }, SHAPE(1, 1, 3), TENSOR_I64);
+    Tensor *x = tensor_max_unpool1d(y, at, 2);
+    assert_values(x, VALUES(0, 5, 0, 0, 4, 0));
+    Tensor *g = of(SHAPE(1, 1, 6), VALUES(10, 20, 30, 40, 50, 60));
+    assert_values(tensor_gradients(x, y, .grad_output = g), VALUES(20, 50, 20));
+}
+
+static void test_adaptive_pools_keep_a_direction(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_randn(SHAPE(2, 3, 4, 6), TENSOR_F64), *at;
+    Tensor *y = tensor_adaptive_avg_pool2d(x, SHAPE(TENSOR_KEEP, 2));
+    assert_true(tensor_equal(y, tensor_adaptive_avg_pool2d(x, SHAPE(4, 2))));
+    assert_true(
+        tensor_equal(tensor_adaptive_avg_pool2d(x, SHAPE(2)), tensor_adaptive_avg_pool2d(x, SHAPE(2, 2))));
+    y = tensor_adaptive_max_pool2d(x, SHAPE(TENSOR_KEEP), &at);
+    assert_true(tensor_equal(y, x));
+    assert_false(tensor_shares_storage(y, x));
+    assert_int_equal(tensor_get(at, DIMS(1, 2, 3, 5)), 23);
+    assert_refused(tensor_adaptive_avg_pool2d(x, SHAPE(1, 1, 1)), TENSOR_EVALUE);
+    assert_refused(tensor_adaptive_avg_pool2d(x, SHAPE(-1, 1)), TENSOR_EVALUE);
+}
+
+static void test_shuffles_of_nothing_copy(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_randn(SHAPE(2, 4, 3, 3), TENSOR_F32);
+    Tensor *const y[] = { tensor_pixel_shuffle(x, 1), tensor_pixel_unshuffle(x, 1),
+                          tensor_channel_shuffle(x, 1), tensor_channel_shuffle(x, 4) };
+    for (size_t i = 0; i < sizeof y / sizeof *y; i++) {
+        assert_true(tensor_equal(y[i], x));
+        assert_false(tensor_shares_storage(y[i], x));
+    }
+}
+
+static void test_pools_of_integers(void **state)
+{
+    (void)state;
+    const int64_t big = INT64_C(1) << 60;
+    Tensor *x =
+               tensor_from_data((const int64_t[]){ big, big + 1, -3, -4, -8, 9 }, SHAPE(1, 1, 6), TENSOR_I64),
+           *at;
+    Tensor *y = tensor_max_pool1d(x, 2, .indices = &at);
+    assert_true(
+        tensor_equal(y, tensor_from_data((const int64_t[]){ big + 1, -3, 9 }, SHAPE(1, 1, 3), TENSOR_I64)));
+    assert_true(tensor_equal(at, tensor_from_data((const int64_t[]){ 1, 2, 5 }, SHAPE(1, 1, 3), TENSOR_I64)));
+    y = tensor_avg_pool1d(x, 2);
+    assert_true(
+        tensor_equal(y, tensor_from_data((const int64_t[]){ big, -3, 0 }, SHAPE(1, 1, 3), TENSOR_I64)));
+    y = tensor_max_pool1d(tensor_to(tensor_narrow(x, 2, 2, 4), TENSOR_U8), 3, 1, 1);
+    assert_values(y, VALUES(253, 253, 252, 248));
+    assert_refused(tensor_max_pool1d(tensor_to(x, TENSOR_BOOL), 2), TENSOR_EDTYPE);
+    assert_refused(tensor_avg_pool1d(tensor_to(x, TENSOR_I32), 2), TENSOR_EDTYPE);
+}
+
 static void test_pixel_unshuffle_inverts_pixel_shuffle(void **state)
 {
     (void)state;
@@ -394,12 +454,18 @@ static Tensor *avg2(Tensor *x)
 }
 static Tensor *avg3(Tensor *x)
 {
-    return tensor_avg_pool3d(x, .kernel_dhw = { 2, 3, 4 }, .stride_dhw = { 1, 2, 3 }, .padding = 1,
+    return tensor_avg_pool3d(x, .kernel_sizes = { 2, 3, 4 }, .strides = { 1, 2, 3 }, .padding = 1,
                              .divisor_override = 7);
 }
-static Tensor *adaptive1(Tensor *x) { return tensor_adaptive_avg_pool1d(tensor_flatten(x, 2, -1), 50); }
-static Tensor *adaptive2(Tensor *x) { return tensor_adaptive_avg_pool2d(tensor_flatten(x, 2, 3), 7, 4); }
-static Tensor *adaptive3(Tensor *x) { return tensor_adaptive_avg_pool3d(x, 3, 8, 2); }
+static Tensor *adaptive1(Tensor *x)
+{
+    return tensor_adaptive_avg_pool1d(tensor_flatten(x, 2, -1), SHAPE(50));
+}
+static Tensor *adaptive2(Tensor *x)
+{
+    return tensor_adaptive_avg_pool2d(tensor_flatten(x, 2, 3), SHAPE(7, 4));
+}
+static Tensor *adaptive3(Tensor *x) { return tensor_adaptive_avg_pool3d(x, SHAPE(3, 8, 2)); }
 static Tensor *nearest3(Tensor *x) { return tensor_interpolate(x, SHAPE(3, 11, 20)); }
 static Tensor *exact2(Tensor *x)
 {
@@ -464,7 +530,7 @@ static void both_bits(Linear *f, Tensor *x, int i)
 }
 
 static Tensor *max3(Tensor *x) { return tensor_max_pool3d(x, 3, 1, 1); }
-static Tensor *adaptive_max3(Tensor *x) { return tensor_adaptive_max_pool3d(x, 3, 8, 5, NULL); }
+static Tensor *adaptive_max3(Tensor *x) { return tensor_adaptive_max_pool3d(x, SHAPE(3, 8, 5)); }
 static Tensor *unpool(Tensor *x)
 {
     Tensor *at, *y = tensor_max_pool2d(tensor_flatten(x, 2, 3), 2, .indices = &at);
@@ -522,6 +588,10 @@ int main(void)
         TEST(test_grid_sample_nan_and_far_positions_read_nothing_outside),
         TEST(test_identity_affine_grid_reads_the_image),
         TEST(test_pixel_unshuffle_inverts_pixel_shuffle),
+        TEST(test_max_unpool_of_a_place_named_twice),
+        TEST(test_adaptive_pools_keep_a_direction),
+        TEST(test_shuffles_of_nothing_copy),
+        TEST(test_pools_of_integers),
         TEST(test_adjoints_of_linear_pools_and_interpolate),
         TEST(test_pools_and_resampling_are_deterministic),
     };

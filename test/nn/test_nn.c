@@ -82,7 +82,7 @@ static void initial_values(void **state)
     assert_parameters(module, golden_init_##name, COUNT(golden_init_##name), tolerance)
     CHECK(linear, EXACT, nn_linear(3, 2));
     CHECK(linear_f64, 1e-16, nn_linear(3, 2, .dtype = TENSOR_F64));
-    CHECK(conv2d, EXACT, nn_conv2d(4, 2, .kernel_hw = { 2, 1 }, .groups = 2));
+    CHECK(conv2d, EXACT, nn_conv2d(4, 2, .kernel_sizes = { 2, 1 }, .groups = 2));
     CHECK(embedding, 2e-7, nn_embedding(3, 2, .padding_idx = 1));
     CHECK(attention, EXACT, nn_multihead_attention(4, 2));
     CHECK(net, EXACT,
@@ -245,9 +245,9 @@ static void layers_are_ops(void **state)
     CHECK(nn_max_pool2d(2), x, tensor_max_pool2d(x, 2));
     CHECK(nn_max_pool2d(3, 2, 1, .dilation = 1, .ceil_mode = true), x,
           tensor_max_pool2d(x, 3, 2, 1, .ceil_mode = true));
-    CHECK(nn_avg_pool2d(.kernel_hw = { 3, 3 }, .padding = 1, .count_include_pad = false), x,
+    CHECK(nn_avg_pool2d(.kernel_sizes = { 3, 3 }, .padding = 1, .count_include_pad = false), x,
           tensor_avg_pool2d(x, 3, .padding = 1, .count_include_pad = false));
-    CHECK(nn_adaptive_avg_pool2d(1, 2), x, tensor_adaptive_avg_pool2d(x, 1, 2));
+    CHECK(nn_adaptive_avg_pool2d(1, 2), x, tensor_adaptive_avg_pool2d(x, SHAPE(1, 2)));
     CHECK(nn_linear(6, 3, .dtype = TENSOR_F64), x, tensor_linear(x, w, b));
     CHECK(nn_linear(6, 3, .bias = false, .dtype = TENSOR_F64), x, tensor_linear(x, w, NULL));
     CHECK(nn_conv2d(4, 6, 3, 2, 1, .groups = 2, .dtype = TENSOR_F64), x,

@@ -130,13 +130,17 @@ def attention_random():
 
 # ---- multi_head_attention_forward.  Fully masked rows are NaN in PyTorch when it forms weights: the masks below leave the
 # first positions visible.  is_causal is given to PyTorch as the mask that it wants beside it.
-def heads_case(rows, cols, batch, heads, width, padding=None, mask=None, in_bias=True, extra=False, **p):
+def heads_case(
+    rows, cols, batch, heads, width, padding=None, mask=None, in_bias=True, extra=False, separate=None, **p
+):
+    """separate: the widths of keys and values, which have weights of their own then."""
     e = heads * width
-    size = lambda n: (n, e) if batch is None else (n, batch, e)
-    q, k, v = uniform(*size(rows)), uniform(*size(cols)), uniform(*size(cols))
+    size = lambda n, width: (n, width) if batch is None else (n, batch, width)
+    wide_k, wide_v = separate or (e, e)
+    q, k, v = uniform(*size(rows, e)), uniform(*size(cols, wide_k)), uniform(*size(cols, wide_v))
     causal = torch.ones(rows, cols).triu(1).bool() if p.get("is_causal") else None
 
-    def f(q, k, v, w, b, bk, bv, ow, ob, kpm, am):
+    def f(q, k, v, w, b, bk, bv, ow, ob, kpm, am, qw, kw, vw):
         y, a = F.multi_head_attention_forward(
             q,
             k,
@@ -155,6 +159,10 @@ def heads_case(rows, cols, batch, heads, width, padding=None, mask=None, in_bias
             kpm,
             p.get("need_weights", True),
             causal if am is None and causal is not None else am,
+            use_separate_proj_weight=separate is not None,
+            q_proj_weight=qw,
+            k_proj_weight=kw,
+            v_proj_weight=vw,
             average_attn_weights=p.get("average_attn_weights", True),
         )
         return y if a is None else (y, a)
@@ -166,15 +174,21 @@ def heads_case(rows, cols, batch, heads, width, padding=None, mask=None, in_bias
             q,
             k,
             v,
-            uniform(3 * e, e),
+            None if separate else uniform(3 * e, e),
             uniform(3 * e) if in_bias else None,
             *more,
             uniform(e, e),
             uniform(e) if in_bias else None,
             padding,
             mask,
+            *([uniform(e, e), uniform(e, wide_k), uniform(e, wide_v)] if separate else [None] * 3),
         ],
-        {"num_heads": heads, **p},
+        {
+            "num_heads": heads,
+            "need_weights": True,
+            **p,
+            **({"use_separate_proj_weight": True} if separate else {}),
+        },
     )
 
 
@@ -201,6 +215,9 @@ def heads():
     yield heads_case(3, 5, 2, 2, 2, None, ignored(4, 3, 5), extra=True, add_zero_attn=True)
     yield heads_case(3, 5, None, 2, 2, ignored(5), in_bias=False, add_zero_attn=True, need_weights=False)
     yield heads_case(2, 3, 1, 3, 1, None, added(2, 3), average_attn_weights=False)
+    yield heads_case(3, 4, 2, 2, 2, separate=(3, 5))
+    yield heads_case(3, 5, None, 2, 2, ignored(5), separate=(4, 4), extra=True, add_zero_attn=True)
+    yield heads_case(3, 5, 2, 2, 2, None, added(3, 5), separate=(1, 6), in_bias=False, need_weights=False)
 
 
 @random("multi_head_attention_forward")
@@ -218,7 +235,10 @@ def heads_random():
         p["need_weights"] = False
     elif chance(0.4):
         p["average_attn_weights"] = False
-    return heads_case(rows, cols, batch, n, number(3, 5), padding, mask, chance(0.7), chance(0.3), **p)
+    separate = (number(1, 8), number(1, 8)) if chance(0.3) else None
+    return heads_case(
+        rows, cols, batch, n, number(3, 5), padding, mask, chance(0.7), chance(0.3), separate, **p
+    )
 
 
 # ---- rotary_embedding by complex numbers, or by halves as most PyTorch users write it

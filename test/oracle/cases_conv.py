@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from golden import chance, choice, floats, integers, booleans, number, scalar, uniform, values
+from golden import chance, choice, floats, integers, booleans, number, scalar, spell, uniform, values
 
 OPS, RANDOM = {}, {}
 CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
@@ -50,6 +50,22 @@ BY_HAND = {
         ((1, 1, 1), (1, 1, 1), 1, {}),
         ((1, 1, 70), (2, 1, 7), 2, {"stride": [3]}),
         ((1, 2, 5), (2, 2, 4), 2, {"same": True}),
+    ),
+    2: (
+        ((1, 3, 4, 4), (3, 3, 3, 3), 3, {"stride": [2, 2], "padding": [2, 2]}),
+        ((2, 4, 8, 8), (2, 2, 3, 3), 2, {"stride": [3, 2], "padding": [2, 1], "groups": 2}),
+        ((1, 4, 5, 5), (1, 4, 2, 3), 1, {"stride": [2], "padding": [1]}),
+        ((1, 4, 5, 5), (1, 4, 2, 3), None, {"same": True}),
+        ((3, 4, 5, 5), (4, 2, 3, 3), 4, {"padding": [1], "groups": 2}),
+        ((2, 4, 6, 6), (4, 1, 3, 3), 4, {"groups": 4, "padding": [1]}),
+        ((2, 2, 6, 7), (4, 1, 3, 2), None, {"groups": 2, "stride": [2, 1], "dilation": [1, 2]}),
+        ((1, 2, 9, 9), (3, 2, 2, 2), 3, {"dilation": [4, 4]}),
+        ((2, 3, 4, 4), (5, 3, 1, 1), 5, {}),
+        ((3, 5, 5), (2, 3, 3, 3), 2, {"padding": [1]}),
+        ((0, 3, 4, 4), (2, 3, 3, 3), 2, {}),
+        ((2, 2, 5, 5), (3, 2, 5, 5), 3, {}),
+        ((1, 2, 4, 5), (2, 2, 4, 2), 2, {"same": True, "dilation": [1, 2]}),
+        ((3, 2, 4, 4), (3, 2, 1, 1), None, {"stride": [2]}),
     ),
     3: (
         ((1, 2, 4, 4, 3), (3, 2, 2, 3, 2), 3, {"stride": [2, 1, 2], "padding": [1, 2, 0]}),
@@ -252,14 +268,61 @@ def random_gradient(rank, grad, of_weight):
     return draw
 
 
+def with_integers(draw, make, rank, dtypes, weight):
+    """PyTorch's transposed convolution has i64 alone, as its dilated one."""
+
+    def drawn():
+        yield from draw()
+        for dtype in dtypes:
+            x, w = integers(2, 2, *(4,) * rank, lo=0, hi=9, dtype=dtype), integers(
+                *weight, *(2,) * rank, lo=0, hi=9, dtype=dtype
+            )
+            yield make(rank, x, w, integers(4, hi=200, dtype=dtype), {"stride": [2], "padding": [1]})
+            yield make(rank, x[0], w, None, {"padding": [1] if rank == 1 else [1, 0, 1][:rank]})
+
+    return drawn
+
+
+ALL_INTEGERS = (torch.int64, torch.int32, torch.uint8)
 for rank in (1, 2, 3):
-    if rank != 2:  # conv2d's are in cases_nn.py
-        OPS["conv%dd" % rank] = by_hand(conv_case, rank, BY_HAND[rank])
-    OPS["conv_transpose%dd" % rank] = by_hand(transpose_case, rank, TRANSPOSED_BY_HAND[rank])
+    OPS["conv%dd" % rank] = with_integers(
+        by_hand(conv_case, rank, BY_HAND[rank]), conv_case, rank, ALL_INTEGERS, (4, 2)
+    )
+    OPS["conv_transpose%dd" % rank] = with_integers(
+        by_hand(transpose_case, rank, TRANSPOSED_BY_HAND[rank]),
+        transpose_case,
+        rank,
+        (torch.int64,),
+        (2, 4),
+    )
     RANDOM["conv%dd" % rank] = random_conv(rank)
     RANDOM["conv_transpose%dd" % rank] = random_transpose(rank)
     RANDOM["conv%dd_grad_input" % rank] = random_gradient(rank, GRAD_INPUT[rank], False)
     RANDOM["conv%dd_grad_weight" % rank] = random_gradient(rank, GRAD_WEIGHT[rank], True)
+
+
+def gradient_by_hand(grad, of_weight):
+    def draw():
+        for sx, sw, _, p in BY_HAND[2]:
+            if p.get("same") or len(sx) == 3 or sx[0] == 0:
+                continue
+            sy, o = result_of(2, sx, sw, p), options(p, 2)
+            if of_weight:
+                yield (lambda x, g: grad(x, sw, g, **o)), [uniform(*sx), uniform(*sy)], {
+                    **p,
+                    "size": list(sw[2:]),
+                }
+            else:
+                yield (lambda g, w: grad(sx, w, g, **o)), [uniform(*sy), uniform(*sw)], {
+                    **p,
+                    "size": list(sx[2:]),
+                }
+
+    return draw
+
+
+OPS["conv2d_grad_input"] = gradient_by_hand(GRAD_INPUT[2], False)
+OPS["conv2d_grad_weight"] = gradient_by_hand(GRAD_WEIGHT[2], True)
 
 
 # ---- padding
@@ -462,3 +525,7 @@ OPS.update(pad=pad, constant_pad_nd=constant_pad_nd, unfold=unfold, fold=fold)
 RANDOM.update(
     pad=random_pad, constant_pad_nd=random_constant(constant_case), unfold=random_unfold, fold=random_fold
 )
+
+for table in (OPS, RANDOM):
+    for name in table:
+        table[name] = spell(table[name])

@@ -1,4 +1,4 @@
-"""cases_nn.py - matrix products, convolution, normalisation."""
+"""cases_nn.py - matrix products, normalisation."""
 
 import torch
 import torch.nn.functional as F
@@ -86,73 +86,6 @@ table(
     (((2, 3, 4), (5, 4), None), {}),
     (((0, 4), (5, 4), (5,)), {}),
     (((3, 0), (5, 0), (5,)), {}),
-)
-
-
-def pair(p, name, default):
-    v = p.get(name, [default])
-    return tuple(v) if len(v) == 2 else (v[0], v[0]) if v else (default, default)
-
-
-# ---- convolution: input, weight, bias or None, parameters
-CONV = (
-    ((1, 3, 4, 4), (3, 3, 3, 3), 3, {"stride": [2, 2], "padding": [2, 2]}),
-    ((2, 4, 8, 8), (2, 2, 3, 3), 2, {"stride": [3, 2], "padding": [2, 1], "groups": 2}),
-    ((1, 4, 5, 5), (1, 4, 2, 3), 1, {"stride": [2], "padding": [1]}),
-    ((1, 4, 5, 5), (1, 4, 2, 3), None, {"same": True}),
-    ((3, 4, 5, 5), (4, 2, 3, 3), 4, {"padding": [1], "groups": 2}),
-    ((2, 4, 6, 6), (4, 1, 3, 3), 4, {"groups": 4, "padding": [1]}),
-    ((2, 2, 6, 7), (4, 1, 3, 2), None, {"groups": 2, "stride": [2, 1], "dilation": [1, 2]}),
-    ((1, 2, 9, 9), (3, 2, 2, 2), 3, {"dilation": [4, 4]}),
-    ((2, 3, 4, 4), (5, 3, 1, 1), 5, {}),
-    ((3, 5, 5), (2, 3, 3, 3), 2, {"padding": [1]}),
-    ((0, 3, 4, 4), (2, 3, 3, 3), 2, {}),
-    ((2, 2, 5, 5), (3, 2, 5, 5), 3, {}),
-    ((1, 2, 4, 5), (2, 2, 4, 2), 2, {"same": True, "dilation": [1, 2]}),
-    ((3, 2, 4, 4), (3, 2, 1, 1), None, {"stride": [2]}),
-)
-
-
-def conv_args(p):
-    return {
-        "stride": pair(p, "stride", 1),
-        "padding": "same" if p.get("same") else pair(p, "padding", 0),
-        "dilation": pair(p, "dilation", 1),
-        "groups": p.get("groups", 1),
-    }
-
-
-@op("conv2d")
-def conv2d():
-    for sx, sw, bias, p in CONV:
-        yield (lambda x, w, b: F.conv2d(x, w, b, **conv_args(p))), [
-            uniform(*sx),
-            uniform(*sw),
-            uniform(bias) if bias else None,
-        ], p
-
-
-def conv_grad(grad, size_of, operands):
-    def draw():
-        for sx, sw, _, p in CONV:
-            if p.get("same") or len(sx) == 3 or sx[0] == 0:
-                continue
-            sy = F.conv2d(torch.zeros(sx), torch.zeros(sw), **conv_args(p)).shape
-            shape = {"x": sx, "w": sw, "y": sy}
-            a, b = operands
-            yield (lambda u, v: grad(u, v, sx, sw, conv_args(p))), [uniform(*shape[a]), uniform(*shape[b])], {
-                **p,
-                "size": list(size_of(sx, sw)),
-            }
-
-    return draw
-
-
-OPS["conv2d_grad_input"] = conv_grad(
-    lambda g, w, sx, sw, a: torch.nn.grad.conv2d_input(sx, w, g, **a), lambda sx, sw: sx[2:], "yw"
-)
-OPS["conv2d_grad_weight"] = conv_grad(
-    lambda x, g, sx, sw, a: torch.nn.grad.conv2d_weight(x, sw, g, **a), lambda sx, sw: sw[2:], "xy"
 )
 
 

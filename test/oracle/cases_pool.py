@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from golden import chance, choice, floats, number, scalar, uniform
+from golden import chance, choice, floats, integers, number, spell, uniform
 
 OPS, RANDOM = {}, {}
 NAN, INF = math.nan, math.inf
@@ -91,6 +91,10 @@ COUNTED = (
 def max_by_hand(n):
     for shape, p in WINDOWS[n] + DILATED[n]:
         yield max_pool(n, p), [uniform(*shape)], p
+    for dtype in (torch.int64, torch.int32, torch.uint8):
+        for shape, p in WINDOWS[n][1:4]:
+            lo = 0 if dtype == torch.uint8 else -9
+            yield max_pool(n, p), [integers(*shape, lo=lo, hi=9, dtype=dtype)], p
     size, p = (4,) * n, {"kernel": [3], "stride": [1], "padding": [1]}
     yield max_pool(n, p), [torch.zeros(1, 1, *size, dtype=torch.float64)], p  # ties
     hole = uniform(1, 1, *size)
@@ -102,6 +106,8 @@ def max_by_hand(n):
 def avg_by_hand(n):
     for shape, p in WINDOWS[n]:
         yield avg_pool(n, p), [uniform(*shape)], p
+        if shape[0]:
+            yield avg_pool(n, p), [integers(*shape, lo=-9, hi=9)], p
     shape, p = WINDOWS[n][-2]
     for more in COUNTED[:1] if n == 1 else COUNTED:
         yield avg_pool(n, {**p, **more}), [uniform(*shape)], {**p, **more}
@@ -189,9 +195,18 @@ def adaptive(kind, n, size):
     return lambda x: f(x, size, return_indices=True)
 
 
+KEEP = -(1 << 31)  # TENSOR_KEEP
+
+
 def adaptive_by_hand(kind, n):
     for shape, size in ADAPTIVE[n]:
         yield adaptive(kind, n, size), [uniform(*shape)], {"output_size": size}
+    if n > 1:
+        size = [None, 2, None][:n]
+        kept = [KEEP if s is None else s for s in size]
+        yield adaptive(kind, n, size), [
+            uniform(2, 3, 4, 5, 3)[..., 0] if n == 2 else uniform(2, 3, 4, 5, 3)
+        ], {"output_size": kept}
     hole = uniform(1, 1, *(5,) * n)
     hole.reshape(-1)[3] = NAN
     yield adaptive(kind, n, [3]), [hole], {"output_size": [3]}
@@ -248,6 +263,7 @@ def unpool_by_hand(n):
     x = uniform(2, 3, *(6,) * n)
     y, index = max_pool(n, {"kernel": [2]})(x)
     yield unpool(n, {"kernel": [2]}), [y, index], {"kernel": [2]}
+    yield unpool(n, {"kernel": [2]}), [y, index * 0 + 3], {"kernel": [2]}  # one place for all: the last one's
 
 
 for n in (1, 2, 3):
@@ -305,3 +321,8 @@ def pixel_unshuffle():
     r, lead = number(1, 3), [number(1, 3) for _ in range(number(0, 2))]
     x = floats(*lead, number(1, 3), number(1, 3) * r, number(1, 3) * r, special=0.15)
     return (lambda t: F.pixel_unshuffle(t, r)), [x], {"downscale_factor": r}
+
+
+for table in (OPS, RANDOM):
+    for name in table:
+        table[name] = spell(table[name])

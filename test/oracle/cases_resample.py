@@ -24,7 +24,7 @@ def op(table, name):
 # ---- interpolate
 def interpolate(p):
     mode, n = MODES[p.get("mode", 0)], len(p.get("size", []))
-    scales = [p[k] for k in ("scale_factor", "scale_factor_1", "scale_factor_2") if k in p]
+    scales = p.get("scale_factors") or [p.get("scale_factor")]
     size = (
         {"size": p["size"] if n > 1 else p["size"][0]}
         if n
@@ -82,7 +82,7 @@ def random_interpolate():
         size, scales = [size[0]] * n, [scales[0]] * n
         p["scale_factor"] = scales[0]
     elif chance(0.5):
-        p.update(zip(("scale_factor", "scale_factor_1", "scale_factor_2"), scales))
+        p.update({"scale_factors": scales} if n > 1 else {"scale_factor": scales[0]})
     else:
         p["size"] = [choice((k, 2 * k, number(1, 12))) for k in size]
     if mode in DIMS:

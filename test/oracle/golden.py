@@ -123,7 +123,7 @@ def plain(v):
     if isinstance(v, bool):
         return str(int(v))
     if isinstance(v, (list, tuple)):
-        return "[" + " ".join(str(int(e)) for e in v) + "]"
+        return "[" + " ".join(repr(e) if isinstance(e, float) else str(int(e)) for e in v) + "]"
     return v if isinstance(v, str) else repr(v)
 
 
@@ -138,6 +138,33 @@ def sample(inputs, params):
             )
     given = " ".join(k + "=" + plain(v) for k, v in params.items())
     return ",".join(shapes) + (" {" + given + "}" if given else "")
+
+
+def spelled(params):
+    """A window's lists by the names of the options: one number for all directions, or the plural."""
+    out = {}
+    for name, v in params.items():
+        option = "kernel_size" if name == "kernel" else name
+        if name == "same":
+            out["padding"] = -(1 << 31)  # TENSOR_SAME
+        elif option not in ("kernel_size", "stride", "padding", "dilation", "output_padding"):
+            out[name] = v
+        elif len(v) == 1:
+            out[option] = v[0]
+        elif v:
+            out[option + "s"] = v
+    return out
+
+
+def spell(draw):
+    """The case, or the cases, that draw gives, with their windows spelled so."""
+    respelled = lambda c: (c[0], c[1], spelled(c[2]), *c[3:])
+
+    def drawn():
+        cases = draw()
+        return respelled(cases) if isinstance(cases, tuple) else map(respelled, cases)
+
+    return drawn
 
 
 def raw(t, dtype):

@@ -45,8 +45,8 @@ static void test_number_for_a_list(void **state)
     refused(tensor_norm(x, .dims = number), TENSOR_ENULL, "DIMS(1)");
     refused(tensor_logsumexp(x, .dims = number), TENSOR_ENULL, "DIMS(1)");
     refused(tensor_any(x, .dims = number), TENSOR_ENULL, "DIMS(1)");
-    refused(tensor_interpolate(x, number), TENSOR_ENULL, "SHAPE(1)");
-    refused(tensor_affine_grid(x, number, false), TENSOR_ENULL, "SHAPE(1)");
+    refused(tensor_interpolate(x, number), TENSOR_ENULL, "SHAPE(");
+    refused(tensor_affine_grid(x, number, false), TENSOR_ENULL, "SHAPE(");
     assert_null(nn_layer_norm(.shape = number));
     refused(NULL, TENSOR_ENULL, "SHAPE(4)");
 }

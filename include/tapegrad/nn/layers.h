@@ -74,8 +74,8 @@ TAPEGRAD_API extern const NNEmbeddingArgs nn_embedding_defaults;
 TAPEGRAD_API Module *nn_embedding_args(NNEmbeddingArgs args);
 
 /* ---- convolution ------------------------------------------------------------------------------
- * Sizes once for all directions, or as { height, width } by ..._hw and { depth, height, width } by ..._dhw,
- * which win when not all 0: nn_conv2d(3, 8, .kernel_hw = { 1, 5 }). */
+ * Sizes once for all directions, or by the plural one for each in the order of the dimensions, which wins
+ * unless it is all 0: nn_conv2d(3, 8, .kernel_sizes = { 1, 5 }). */
 
 typedef struct NNConvArgs {
     int64_t in_channels, out_channels, kernel_size;
@@ -83,18 +83,7 @@ typedef struct NNConvArgs {
     bool bias;
     TensorPadMode padding_mode; /* what the padding holds; TENSOR_PAD_CONSTANT: zeros */
     TensorDtype dtype;
-    union {
-        int64_t kernel_hw[2], kernel_dhw[3];
-    };
-    union {
-        int64_t stride_hw[2], stride_dhw[3];
-    };
-    union {
-        int64_t padding_hw[2], padding_dhw[3];
-    };
-    union {
-        int64_t dilation_hw[2], dilation_dhw[3];
-    };
+    int64_t kernel_sizes[3], strides[3], paddings[3], dilations[3];
 } NNConvArgs;
 #define NN_CONV_DEFAULTS .stride = 1, .dilation = 1, .groups = 1, .bias = true
 TAPEGRAD_API extern const NNConvArgs nn_conv_defaults;
@@ -117,21 +106,7 @@ typedef struct NNConvTransposeArgs {
     bool bias;
     int64_t dilation;
     TensorDtype dtype;
-    union {
-        int64_t kernel_hw[2], kernel_dhw[3];
-    };
-    union {
-        int64_t stride_hw[2], stride_dhw[3];
-    };
-    union {
-        int64_t padding_hw[2], padding_dhw[3];
-    };
-    union {
-        int64_t output_padding_hw[2], output_padding_dhw[3];
-    };
-    union {
-        int64_t dilation_hw[2], dilation_dhw[3];
-    };
+    int64_t kernel_sizes[3], strides[3], paddings[3], output_paddings[3], dilations[3];
 } NNConvTransposeArgs;
 #define NN_CONV_TRANSPOSE_DEFAULTS .stride = 1, .groups = 1, .bias = true, .dilation = 1
 TAPEGRAD_API extern const NNConvTransposeArgs nn_conv_transpose_defaults;
@@ -156,23 +131,12 @@ typedef struct NNMaxPoolArgs {
     int64_t dilation;
     bool return_indices; /* keep them: nn_indices */
     bool ceil_mode;
-    union {
-        int64_t kernel_hw[2], kernel_dhw[3];
-    };
-    union {
-        int64_t stride_hw[2], stride_dhw[3];
-    };
-    union {
-        int64_t padding_hw[2], padding_dhw[3];
-    };
-    union {
-        int64_t dilation_hw[2], dilation_dhw[3];
-    };
+    int64_t kernel_sizes[3], strides[3], paddings[3], dilations[3];
 } NNMaxPoolArgs;
 #define NN_MAX_POOL_DEFAULTS .dilation = 1
 TAPEGRAD_API extern const NNMaxPoolArgs nn_max_pool_defaults;
 
-/* nn_max_pool2d(2), nn_max_pool2d(.kernel_hw = { 1, 2 }) - tensor_max_pool2d; 1d, 3d likewise. */
+/* nn_max_pool2d(2), nn_max_pool2d(.kernel_sizes = { 1, 2 }) - tensor_max_pool2d; 1d, 3d likewise. */
 #define NN_MAX_POOL_(function, ...) \
     TENSOR_CALL_(function, NNMaxPoolArgs, NN_MAX_POOL_DEFAULTS, .unused_ = false, __VA_ARGS__)
 #define nn_max_pool1d(...) NN_MAX_POOL_(nn_max_pool1d_args, __VA_ARGS__)
@@ -187,15 +151,7 @@ typedef struct NNAvgPoolArgs {
     int64_t kernel_size, stride, padding; /* stride 0: the kernel's size */
     bool ceil_mode, count_include_pad;
     int64_t divisor_override; /* 0: none; not 1d (EVALUE) */
-    union {
-        int64_t kernel_hw[2], kernel_dhw[3];
-    };
-    union {
-        int64_t stride_hw[2], stride_dhw[3];
-    };
-    union {
-        int64_t padding_hw[2], padding_dhw[3];
-    };
+    int64_t kernel_sizes[3], strides[3], paddings[3];
 } NNAvgPoolArgs;
 #define NN_AVG_POOL_DEFAULTS .count_include_pad = true
 TAPEGRAD_API extern const NNAvgPoolArgs nn_avg_pool_defaults;
@@ -242,7 +198,7 @@ typedef struct NNLpPoolArgs {
     double norm_type;
     int64_t kernel_size, stride; /* stride 0: the kernel's size */
     bool ceil_mode;
-    int64_t kernel_hw[2], stride_hw[2]; /* 2d only */
+    int64_t kernel_sizes[3], strides[3];
 } NNLpPoolArgs;
 #define NN_LP_POOL_DEFAULTS .stride = 0
 TAPEGRAD_API extern const NNLpPoolArgs nn_lp_pool_defaults;

@@ -6,6 +6,8 @@
  * L2.  A 1 x 1 kernel of stride 1 needs no panel: its patches are x.  Images of few positions share a panel.
  * Groups of one channel (depthwise) have loops of their own.
  *
+ * A kernel that covers the map, and a transposed one of a map of one pixel, is one product for all images.
+ *
  * With stride 1 the panel is as narrow as gemm's own panels (a slab): each row is a few masked loads of x,
  * and gemm packs nothing. There dx is a convolution too, of dy with the window turned round: no fold.
  *
@@ -130,6 +132,78 @@ static GemmCall product_of(const Plan *p)
     return (GemmCall){ .dtype = p->a->dtype == TENSOR_F64 ? GEMM_F64 : GEMM_F32, .batch = 1, .alpha = 1 };
 }
 
+/* ---- one product for all images, where the kernel covers the map ----------------------------------
+ *
+ *   y = x weight^T + bias       dx = y weight       dweight = y^T x        x [batch, rows], y [batch, out] */
+
+static bool covers(const Plan *p)
+{
+    const ConvArgs *a = p->a;
+    return p->positions == 1 && !p->depthwise && a->kd == a->d && a->kh == a->h && a->kw == a->w &&
+           a->pad_d == 0 && a->pad_h == 0 && a->pad_w == 0;
+}
+
+typedef struct Matrix {
+    char *data;
+    int64_t row, col;
+} Matrix;
+
+static Matrix x_rows(const Plan *p, int64_t group)
+{
+    return (Matrix){ x_of(p, 0, group * p->in), p->a->in * p->taps, 1 };
+}
+static Matrix y_rows(const Plan *p, int64_t group)
+{
+    return (Matrix){ y_of(p, 0, group * p->out), p->a->out, 1 };
+}
+static Matrix weight_rows(const Plan *p, int64_t group)
+{
+    return (Matrix){ weight_of(p, group), p->rows, 1 };
+}
+static Matrix turned_round(Matrix m) { return (Matrix){ m.data, m.col, m.row }; }
+
+static int whole_product(const Plan *p, Matrix c, Matrix a, Matrix b, int64_t m, int64_t n, int64_t k,
+                         double beta, const void *bias)
+{
+    GemmCall g = product_of(p);
+    g.m = m, g.n = n, g.k = k, g.beta = beta, g.bias = bias, g.bias_per = GEMM_BIAS_ROW;
+    g.a = a.data, g.a_row = a.row, g.a_col = a.col;
+    g.b = b.data, g.b_row = b.row, g.b_col = b.col;
+    g.c = c.data, g.c_row = c.row, g.c_col = c.col;
+    return gemm_cpu(&g, threads_for(p));
+}
+
+static int whole_forward(const Plan *p)
+{
+    for (int64_t g = 0; g < p->a->groups; g++)
+        if (whole_product(p, y_rows(p, g), x_rows(p, g), turned_round(weight_rows(p, g)), p->a->batch, p->out,
+                          p->rows, 0, bias_of(p, g * p->out)))
+            return -1;
+    return 0;
+}
+
+/* A transposed convolution has a bias for each channel of x. */
+static int whole_grad_input(const Plan *p)
+{
+    const ConvArgs *a = p->a;
+    for (int64_t i = 0; i < a->batch * a->in && a->bias; i++)
+        p->loops->fill(x_of(p, i / a->in, i % a->in), p->taps, bias_of(p, i % a->in));
+    for (int64_t g = 0; g < a->groups; g++)
+        if (whole_product(p, x_rows(p, g), y_rows(p, g), weight_rows(p, g), a->batch, p->rows, p->out,
+                          a->bias ? 1 : 0, NULL))
+            return -1;
+    return 0;
+}
+
+static int whole_grad_weight(const Plan *p)
+{
+    for (int64_t g = 0; g < p->a->groups; g++)
+        if (whole_product(p, weight_rows(p, g), turned_round(y_rows(p, g)), x_rows(p, g), p->out, p->rows,
+                          p->a->batch, 0, NULL))
+            return -1;
+    return 0;
+}
+
 /* ---- forward --------------------------------------------------------------------------------- */
 
 static int forward_piece(const Plan *p, int64_t image, int64_t count, int64_t group, int64_t first, int64_t n,
@@ -224,6 +298,7 @@ static int forward(const ConvArgs *a)
 {
     const Plan p = forward_plan(a);
     if (a->batch == 0 || a->out == 0 || p.positions == 0) return 0;
+    if (covers(&p)) return whole_forward(&p);
     Work w = { .p = &p,
                .cuts = up(p.positions, p.columns),
                .panel = (size_t)(p.rows * (p.slab ? p.slab : p.columns * p.images)) * p.size,
@@ -233,7 +308,11 @@ static int forward(const ConvArgs *a)
     return w.failed ? -1 : 0;
 }
 
-int cpu_conv2d(ConvArgs *a) { return forward(a) ? fail_memory("conv2d") : 0; }
+int cpu_conv2d(ConvArgs *a)
+{
+    if (!dtype_is_float(a->dtype)) return conv_integers(a), 0;
+    return forward(a) ? fail_memory("conv2d") : 0;
+}
 
 /* ---- gradient of the input ------------------------------------------------------------------- */
 
@@ -334,9 +413,11 @@ static int input_by_turning(const Plan *p, ConvArgs *t)
 
 int cpu_conv2d_grad_input(ConvArgs *a)
 {
+    if (!dtype_is_float(a->dtype)) return conv_integers_grad_input(a), 0;
     const Plan p = plan_for(a, 0);
     ConvArgs t = turned(a);
     if (a->batch == 0 || a->in * pixels(a) == 0) return 0;
+    if (covers(&p)) return whole_grad_input(&p) ? fail_memory("conv2d_grad_input") : 0;
     if (by_turning(&p, &t)) return input_by_turning(&p, &t) ? fail_memory("conv2d_grad_input") : 0;
     Work w = { .p = &p };
     if (p.depthwise) parallel_for(a->batch * a->in, threads_for(&p), input_plane, &w);
@@ -484,6 +565,7 @@ int cpu_conv2d_grad_weight(ConvArgs *a)
     if (a->bias) bias_sums(&p);
     if (a->out * p.rows == 0) return 0;
     if (a->batch == 0 || p.positions == 0) return p.loops->fill(a->weight, a->out * p.rows, NULL), 0;
+    if (covers(&p)) return whole_grad_weight(&p) ? fail_memory("conv2d_grad_weight") : 0;
     if (!p.depthwise) p = plan_for(a, cut_for(&p).channels * p.taps);
     return (p.depthwise ? weight_planes(&p) : weight_by_products(&p)) ? fail_memory("conv2d_grad_weight") : 0;
 }

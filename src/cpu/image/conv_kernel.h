@@ -35,6 +35,10 @@ typedef struct ConvKernel {
     double (*sum)(const void *x, int64_t n);
 } ConvKernel;
 
+/* conv_integers, conv_integers_grad_input - of i64, i32 and u8, by plain loops (conv_integer.c). */
+void conv_integers(const ConvArgs *a) __attribute__((visibility("hidden")));
+void conv_integers_grad_input(const ConvArgs *a) __attribute__((visibility("hidden")));
+
 extern const ConvKernel conv_kernel_base[2] __attribute__((visibility("hidden")));
 extern const ConvKernel conv_kernel_avx2[2] __attribute__((visibility("hidden")));
 extern const ConvKernel conv_kernel_avx512[2] __attribute__((visibility("hidden")));

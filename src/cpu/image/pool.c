@@ -39,6 +39,7 @@ static void max_pool_plane(void *ctx, int64_t i)
 
 int cpu_max_pool(PoolArgs *a)
 {
+    if (!dtype_is_float(a->dtype)) return max_pool_integers(a), 0;
     parallel_for(a->planes, threads_for(a), max_pool_plane, &(Planes){ a, pool_of(a) });
     return 0;
 }
@@ -67,6 +68,7 @@ static void avg_pool_plane(void *ctx, int64_t i)
 
 int cpu_avg_pool(PoolArgs *a)
 {
+    if (!dtype_is_float(a->dtype)) return avg_pool_integers(a), 0;
     parallel_for(a->planes, threads_for(a), avg_pool_plane, &(Planes){ a, pool_of(a) });
     return 0;
 }

@@ -23,4 +23,8 @@ void adaptive_max(const PoolArgs *a, const void *x, void *y, int64_t *index)
 void adaptive_avg(const PoolArgs *a, const void *x, void *y) __attribute__((visibility("hidden")));
 void adaptive_avg_grad(const PoolArgs *a, void *x, const void *y) __attribute__((visibility("hidden")));
 
+/* Of i64, i32 and u8, by plain loops (pool_integer.c).  Means are i64's only. */
+void max_pool_integers(const PoolArgs *a) __attribute__((visibility("hidden")));
+void avg_pool_integers(const PoolArgs *a) __attribute__((visibility("hidden")));
+
 #endif

@@ -16,29 +16,45 @@
  */
 #include "conv.h"
 
-static const TensorOp op_conv1d, op_conv_transpose1d, op_conv1d_grad_input, op_conv1d_grad_weight;
-static const TensorOp op_conv2d, op_conv_transpose2d, op_conv2d_grad_input, op_conv2d_grad_weight;
-static const TensorOp op_conv3d, op_conv_transpose3d, op_conv3d_grad_input, op_conv3d_grad_weight;
+const TensorConvArgs tensor_conv_defaults = { TENSOR_CONV_DEFAULTS };
+const TensorConvTransposeArgs tensor_conv_transpose_defaults = { TENSOR_CONV_TRANSPOSE_DEFAULTS };
+static const ConvGradParams grad_defaults = { .conv = { TENSOR_CONV_DEFAULTS } };
 
-const TensorOp *const conv_family[MOST][KINDS] = {
-    { &op_conv1d, &op_conv_transpose1d, &op_conv1d_grad_input, &op_conv1d_grad_weight },
-    { &op_conv2d, &op_conv_transpose2d, &op_conv2d_grad_input, &op_conv2d_grad_weight },
-    { &op_conv3d, &op_conv_transpose3d, &op_conv3d_grad_input, &op_conv3d_grad_weight },
+enum { CONV, GRAD_INPUT, GRAD_WEIGHT, KINDS };
+static const TensorOp op_conv1d, op_conv1d_grad_input, op_conv1d_grad_weight;
+static const TensorOp op_conv2d, op_conv2d_grad_input, op_conv2d_grad_weight;
+static const TensorOp op_conv3d, op_conv3d_grad_input, op_conv3d_grad_weight;
+
+static const TensorOp *const family[WINDOW_RANK][KINDS] = {
+    { &op_conv1d, &op_conv1d_grad_input, &op_conv1d_grad_weight },
+    { &op_conv2d, &op_conv2d_grad_input, &op_conv2d_grad_weight },
+    { &op_conv3d, &op_conv3d_grad_input, &op_conv3d_grad_weight },
 };
+
+static bool is_transposed(const OpCall *c) { return c->op->defaults == &tensor_conv_transpose_defaults; }
+
+/* Those of any op of the family. */
+static TensorConvArgs options_of(const OpCall *c)
+{
+    return is_transposed(c) ? conv_transposed_options(op_params(c)) : *(const TensorConvArgs *)op_params(c);
+}
 
 /* ---- running the kernels --------------------------------------------------------------------- */
 
-static ConvArgs args_for(const ConvParams *p, TensorShape x, TensorShape w, TensorShape y, int dtype)
+static ConvArgs args_for(const OpCall *c, TensorShape x, TensorShape w, TensorShape y, int dtype)
 {
-    const int rank = w.ndim - 2;
-    const Sizes in = conv_last(x, rank), out = conv_last(y, rank), k = conv_last(w, rank);
-    const Sizes stride = conv_sizes(&p->stride, rank, 1), dilation = conv_sizes(&p->dilation, rank, 1);
-    const Sizes pad = p->same ? conv_same_padding(&k, &dilation) : conv_sizes(&p->padding, rank, 0);
+    const TensorConvArgs p = options_of(c);
+    const int rank = conv_rank(c);
+    const Sizes in = window_last(x, rank), out = window_last(y, rank), k = window_last(w, rank);
+    const Sizes stride = window_option(p.stride, p.strides, rank, 1),
+                dilation = window_option(p.dilation, p.dilations, rank, 1);
+    Sizes pad = window_option(p.padding, p.paddings, rank, 0);
+    if (pad.at[WINDOW_RANK - 1] == TENSOR_SAME) pad = conv_same_padding(&k, &dilation);
     return (ConvArgs){ .dtype = dtype,
-                       .batch = conv_images(x, rank),
-                       .groups = p->groups,
-                       .in = conv_channels(x, rank),
-                       .out = conv_channels(y, rank),
+                       .batch = window_images(x, rank),
+                       .groups = p.groups,
+                       .in = window_channels(x, rank),
+                       .out = window_channels(y, rank),
                        .d = in.at[0],
                        .h = in.at[1],
                        .w = in.at[2],
@@ -73,7 +89,7 @@ static int forward(OpCall *c)
     Tensor *x = op_input(c, 0), *w = op_input(c, 1), *b = op_input(c, 2), *out = op_output(c, 0),
            *y = target(out);
     if (!y || !(x = dense_float(x)) || !(w = dense_float(w)) || (b && !(b = dense_float(b)))) return -1;
-    ConvArgs args = args_for(op_params(c), shape_of(x), shape_of(w), shape_of(out), y->dtype);
+    ConvArgs args = args_for(c, shape_of(x), shape_of(w), shape_of(out), y->dtype);
     args.x = x->data, args.weight = w->data, args.bias = b ? b->data : NULL, args.y = y->data;
     return RUN_KERNEL(c->op->name, x->place, conv2d, &args) ? -1 : deliver(out, y);
 }
@@ -84,7 +100,7 @@ static int input_forward(OpCall *c)
     Tensor *dy = op_input(c, 0), *w = op_input(c, 1), *b = op_inputs(c) > 2 ? op_input(c, 2) : NULL;
     Tensor *out = op_output(c, 0), *dx = target(out);
     if (!dx || !(dy = dense_float(dy)) || !(w = dense_float(w)) || (b && !(b = dense_float(b)))) return -1;
-    ConvArgs args = args_for(op_params(c), shape_of(out), shape_of(w), shape_of(dy), dx->dtype);
+    ConvArgs args = args_for(c, shape_of(out), shape_of(w), shape_of(dy), dx->dtype);
     args.x = dx->data, args.weight = w->data, args.bias = b ? b->data : NULL, args.y = dy->data;
     return RUN_KERNEL(c->op->name, dy->place, conv2d_grad_input, &args) ? -1 : deliver(out, dx);
 }
@@ -93,7 +109,7 @@ static int weight_forward(OpCall *c)
 {
     Tensor *x = op_input(c, 0), *dy = op_input(c, 1), *out = op_output(c, 0), *dw = target(out);
     if (!dw || !(x = dense_float(x)) || !(dy = dense_float(dy))) return -1;
-    ConvArgs args = args_for(op_params(c), shape_of(x), shape_of(out), shape_of(dy), dw->dtype);
+    ConvArgs args = args_for(c, shape_of(x), shape_of(out), shape_of(dy), dw->dtype);
     args.x = x->data, args.weight = dw->data, args.y = dy->data;
     return RUN_KERNEL(c->op->name, x->place, conv2d_grad_weight, &args) ? -1 : deliver(out, dw);
 }
@@ -105,15 +121,11 @@ static int weight_forward(OpCall *c)
 static Tensor *apply(const OpCall *c, int kind, Tensor *a, Tensor *b, const TensorShape *size)
 {
     const int rank = conv_rank(c);
-    ConvParams q = *(const ConvParams *)op_params(c);
-    q.size = q.output_padding = (OpDims){ 0 };
-    if (size) {
-        const Sizes last = conv_last(*size, rank);
-        q.size = conv_list(&last, rank);
-    }
+    ConvGradParams q = { .conv = options_of(c) };
+    if (size) q.size = (TensorShape){ rank, size->dim + size->ndim - rank };
     if (!a || !b) return NULL;
-    return kind == CONV ? APPLY(conv_family[rank - 1][kind], &q, a, b, NULL)
-                        : APPLY(conv_family[rank - 1][kind], &q, a, b);
+    return kind == CONV ? APPLY(family[rank - 1][kind], &q.conv, a, b, NULL)
+                        : APPLY(family[rank - 1][kind], &q, a, b);
 }
 
 static Tensor *input_gradient(const OpCall *c, Tensor *dy, Tensor *w, TensorShape x)
@@ -128,10 +140,11 @@ static Tensor *weight_gradient(const OpCall *c, Tensor *x, Tensor *dy, TensorSha
 /* The sum over all but channels. */
 static Tensor *bias_gradient(const OpCall *c, Tensor *dy)
 {
-    OpDims over = { 0 };
+    int64_t over[WINDOW_RANK + 1];
+    int n = 0;
     for (int d = 0; d < dy->ndim; d++)
-        if (d != dy->ndim - conv_rank(c) - 1) over.at[over.n++] = d;
-    return tensor_sum(dy, .dims = dims_shape(&over));
+        if (d != dy->ndim - conv_rank(c) - 1) over[n++] = d;
+    return tensor_sum(dy, .dims = { n, over });
 }
 
 static int done(const OpCall *c, Tensor **dx)
@@ -149,7 +162,7 @@ static int weight_and_bias(OpCall *c, Tensor *dy, Tensor **dx)
     if (!x || !dw || !db || !(x = dense_float(x)) || !(dy = dense_float(dy))) return -1;
     Tensor *wide_w = target(dw), *wide_b = target(db);
     if (!wide_w || !wide_b) return -1;
-    ConvArgs args = args_for(op_params(c), shape_of(x), shape_of(dw), shape_of(dy), x->dtype);
+    ConvArgs args = args_for(c, shape_of(x), shape_of(dw), shape_of(dy), x->dtype);
     args.x = x->data, args.weight = wide_w->data, args.bias = wide_b->data, args.y = dy->data;
     if (RUN_KERNEL(c->op->name, dy->place, conv2d_grad_weight, &args)) return -1;
     dx[1] = dw, dx[2] = db;
@@ -183,10 +196,10 @@ static int weight_backward(OpCall *c, Tensor *g, Tensor **dx)
 /* How many places of x conv_transpose's output_padding adds in dimension i of the window. */
 static int64_t places_beyond(const OpCall *c, int i)
 {
-    const ConvParams *p = op_params(c);
-    const Sizes more = conv_sizes(&p->output_padding, conv_rank(c), 0),
-                stride = conv_sizes(&p->stride, conv_rank(c), 1);
-    return more.at[MOST - conv_rank(c) + i] / stride.at[MOST - conv_rank(c) + i];
+    const TensorConvTransposeArgs *p = op_params(c);
+    const int rank = conv_rank(c), at = WINDOW_RANK - rank + i;
+    return window_option(p->output_padding, p->output_paddings, rank, 0).at[at] /
+           window_option(p->stride, p->strides, rank, 1).at[at];
 }
 
 /* x with zeros there; and the gradient without them. */
@@ -220,200 +233,165 @@ static int transposed_backward(OpCall *c, Tensor *g, Tensor **dx)
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-#define WINDOW_FIELDS                                                                          \
-    OP_FIELD(OP_DIMS, ConvParams, stride, "[]"), OP_FIELD(OP_DIMS, ConvParams, padding, "[]"), \
-        OP_FIELD(OP_DIMS, ConvParams, dilation, "[]"), OP_FIELD(OP_I64, ConvParams, groups, "1")
-#define CONV_FIELDS WINDOW_FIELDS, OP_FIELD(OP_BOOL, ConvParams, same, "0")
-static const OpField fields[] = { CONV_FIELDS, { 0 } };
-static const OpField transposed_fields[] = { WINDOW_FIELDS,
-                                             OP_FIELD(OP_DIMS, ConvParams, output_padding, "[]"),
+#define OPTIONS(S)                                                                             \
+    OP_OPTION(S, stride), OP_OPTION(S, padding), OP_OPTION(S, dilation), OP_OPTION(S, groups), \
+        OP_OPTION(S, strides), OP_OPTION(S, paddings), OP_OPTION(S, dilations)
+static const OpField fields[] = { OPTIONS(TensorConvArgs), { 0 } };
+static const OpField transposed_fields[] = { OPTIONS(TensorConvTransposeArgs),
+                                             OP_OPTION(TensorConvTransposeArgs, output_padding),
+                                             OP_OPTION(TensorConvTransposeArgs, output_paddings),
                                              { 0 } };
-static const OpField grad_fields[] = { CONV_FIELDS, OP_FIELD(OP_DIMS, ConvParams, size, NULL), { 0 } };
+static const OpField grad_fields[] = { OPTIONS(TensorConvArgs), OP_REQUIRED(ConvGradParams, size), { 0 } };
+#define SAME "padding=-2147483648" /* TENSOR_SAME, in samples */
 
-#define BILINEAR                                                                         \
-    .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0) }, \
-    .params = sizeof(ConvParams), .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
-#define CONVOLUTION                                                                         \
-    .arity = 3, .optional = KEEP_INPUT(2), BILINEAR, .fields = fields, .shape = conv_shape, \
-    .forward = forward, .backward = backward,                                               \
-    .gradient =                                                                             \
+#define BILINEAR(rank) \
+    .variant = rank, .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0) }
+#define WITH_BIAS(options, defaults_)                                                         \
+    .arity = 3, .optional = KEEP_INPUT(2), .params = sizeof(options), .defaults = &defaults_, \
+    .flags = OP_ANY_DEVICE
+#define GRADIENT                                                                                     \
+    .arity = 2, .params = sizeof(ConvGradParams), .defaults = &grad_defaults, .fields = grad_fields, \
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
+#define CONVOLUTION(rank)                                                                                   \
+    .name = "conv" #rank "d", .torch = "nn.functional.conv" #rank "d",                                      \
+    WITH_BIAS(TensorConvArgs, tensor_conv_defaults), BILINEAR(rank), .fields = fields, .shape = conv_shape, \
+    .forward = forward, .backward = backward,                                                               \
+    .gradient =                                                                                             \
         "dx = conv_transpose(g, weight) of x's size, dweight = each of its taps' sum of x g, dbias = sum g"
-#define TRANSPOSE                                                                              \
-    .arity = 3, .optional = KEEP_INPUT(2), BILINEAR, .fields = transposed_fields,              \
-    .shape = conv_transposed_shape, .forward = input_forward, .backward = transposed_backward, \
+#define TRANSPOSE(rank)                                                                             \
+    .name = "conv_transpose" #rank "d", .torch = "nn.functional.conv_transpose" #rank "d",          \
+    .summary = "gradient of conv" #rank "d's input as a map of its own, weight [in, out / groups, " \
+               "window], plus bias; result (in - 1) s - 2 p + d (k - 1) + 1 + output_padding",      \
+    WITH_BIAS(TensorConvTransposeArgs, tensor_conv_transpose_defaults), BILINEAR(rank),             \
+    .fields = transposed_fields, .shape = conv_transposed_shape, .forward = input_forward,          \
+    .backward = transposed_backward,                                                                \
     .gradient = "dx = conv(g, weight), dweight = each of its taps' sum of g x, dbias = sum g"
-#define OF_INPUT                                                                                      \
-    .arity = 2, BILINEAR, .fields = grad_fields, .shape = conv_input_shape, .forward = input_forward, \
+#define OF_INPUT(rank)                                                                                       \
+    .name = "conv" #rank "d_grad_input", .torch = "nn.grad.conv" #rank "d_input",                            \
+    .summary = "gradient of conv" #rank "d's input of that size, from the result's gradient and the weight", \
+    GRADIENT, BILINEAR(rank), .shape = conv_input_shape, .forward = input_forward,                           \
     .backward = input_backward, .gradient = "ddy = conv(g, weight), dweight = conv_grad_weight(g, dy)"
-#define OF_WEIGHT                                                                                       \
-    .arity = 2, BILINEAR, .fields = grad_fields, .shape = conv_weight_shape, .forward = weight_forward, \
+#define OF_WEIGHT(rank)                                                                                      \
+    .name = "conv" #rank "d_grad_weight", .torch = "nn.grad.conv" #rank "d_weight",                          \
+    .summary =                                                                                               \
+        "gradient of conv" #rank "d's weight of that kernel size, from the input and the result's gradient", \
+    GRADIENT, BILINEAR(rank), .shape = conv_weight_shape, .forward = weight_forward,                         \
     .backward = weight_backward, .gradient = "dx = conv_grad_input(dy, g), ddy = conv(x, g)"
 
 static const TensorOp op_conv1d = {
-    .name = "conv1d",
     .summary = "cross-correlation over one dimension; weight [out, in / groups, width]",
-    CONVOLUTION,
-    .torch = "nn.functional.conv1d",
-    .samples = "2x3x7,4x3x3,4 {stride=[2] padding=[1]}; 1x4x6,4x1x2,- {groups=4 same=1}; 3x5,2x3x5,2; "
-               "2x2x9,2x2x3,2 {dilation=[3] padding=[2]}; "
-               "0x2x4,3x2x3,3; 2x4x5,6x2x1,6 {groups=2}",
+    CONVOLUTION(1),
+    .samples =
+        "2x3x7,4x3x3,4 {stride=2 padding=1}; 1x4x6,4x1x2,- {groups=4 " SAME
+        "}; 3x5,2x3x5,2; 2x2x9,2x2x3,2 {dilation=3 padding=2}; 0x2x4,3x2x3,3; 2x4x5,6x2x1,6 {groups=2}",
     .errors = "2x3x4,2x2x3,2 ! ESHAPE; 2x3x4,2x3x5,2 ! ESHAPE; 2x3x4,2x3x3,3 ! ESHAPE; 2x3x4,2x3x3,2 "
-              "{stride=[0]} ! EVALUE; "
-              "2x3x4,2x3x3,2 {stride=[1 1]} ! EVALUE; 2x3x4x4,2x3x3,2 ! ESHAPE; 2x3x4,2x3x3x3,2 ! ESHAPE; "
-              "2x3x4@i64,2x3x3,2 ! EDTYPE",
+              "{stride=0} ! EVALUE; 2x3x4,2x3x3,2 {strides=[1 1]} ! EVALUE; 2x3x4x4,2x3x3,2 ! ESHAPE; "
+              "2x3x4,2x3x3x3,2 ! ESHAPE; 2x3x4@i64,2x3x3,2 ! EDTYPE",
 };
 static const TensorOp op_conv2d = {
-    .name = "conv2d",
     .summary = "cross-correlation over two dimensions; weight [out, in / groups, height, width]",
-    CONVOLUTION,
-    .torch = "nn.functional.conv2d",
-    .samples =
-        "1x3x4x4,3x3x3x3,3 {stride=[2 2] padding=[2 2]}; 2x4x8x8,2x2x3x3,2 {stride=[3 2] padding=[2 1] "
-        "groups=2}; "
-        "1x4x5x5,1x4x2x3,1 {stride=[2] padding=[1]}; 1x4x5x5,1x4x2x3,- {same=1}; 3x4x5x5,4x2x3x3,4 "
-        "{padding=[1] groups=2}; "
-        "2x4x6x6,4x1x3x3,4 {groups=4 padding=[1]}; 2x2x6x7,4x1x3x2,- {groups=2 stride=[2 1] dilation=[1 2]}; "
-        "1x2x9x9,3x2x2x2,3 {dilation=[4 4]}; 1x2x8x8,2x2x3x2,- {dilation=[2 3] padding=[1]}; "
-        "2x3x4x4,5x3x1x1,5; "
-        "3x5x5,2x3x3x3,2 {padding=[1]} ; 0x3x4x4,2x3x3x3,2; 2x2x5x5,3x2x5x5,3; 1x2x4x5,2x2x4x2,2 {same=1 "
-        "dilation=[1 2]}; "
-        "3x2x4x4,3x2x1x1,- {stride=[2]}",
-    .errors = "2x3x4x4,2x2x3x3,2 ! ESHAPE; 2x3x4x4,2x3x5x5,2 ! ESHAPE; 2x3x4x4,2x3x3x3,3 ! ESHAPE; "
-              "2x3x4x4,2x3x3x3,2 {stride=[0]} ! EVALUE; "
-              "2x3x4x4,2x3x3x3,2 {padding=[-1]} ! EVALUE; 2x3x4x4,2x3x3x3,2 {dilation=[0]} ! EVALUE; "
-              "2x3x4x4,2x3x3x3,2 {groups=0} ! EVALUE; "
-              "2x3x4x4,2x1x3x3,2 {groups=3} ! ESHAPE; 4x4,2x3x3x3,2 ! ESHAPE; 2x3x4x4,3x3x3,2 ! ESHAPE; "
-              "2x3x4x4,2x3x3x3,2 {same=1 stride=[2]} ! EVALUE; 2x3x4x4@i64,2x3x3x3,2 ! EDTYPE; "
-              "2x3x4x4,2x3x0x3,2 ! ESHAPE",
+    CONVOLUTION(2),
+    .samples = "1x3x4x4,3x3x3x3,3 {strides=[2 2] paddings=[2 2]}; 2x4x8x8,2x2x3x3,2 {strides=[3 2] "
+               "paddings=[2 1] groups=2}; 1x4x5x5,1x4x2x3,1 {stride=2 padding=1}; 1x4x5x5,1x4x2x3,- {" SAME
+               "}; 3x4x5x5,4x2x3x3,4 {padding=1 groups=2}; 2x4x6x6,4x1x3x3,4 {groups=4 padding=1}; "
+               "2x2x6x7,4x1x3x2,- {groups=2 strides=[2 1] dilations=[1 2]}; 1x2x9x9,3x2x2x2,3 {dilations=[4 "
+               "4]}; 1x2x8x8,2x2x3x2,- {dilations=[2 3] padding=1}; 2x3x4x4,5x3x1x1,5; 3x5x5,2x3x3x3,2 "
+               "{padding=1} ; 0x3x4x4,2x3x3x3,2; 2x2x5x5,3x2x5x5,3; 1x2x4x5,2x2x4x2,2 {" SAME
+               " dilations=[1 2]}; 3x2x4x4,3x2x1x1,- {stride=2}",
+    .errors =
+        "2x3x4x4,2x2x3x3,2 ! ESHAPE; 2x3x4x4,2x3x5x5,2 ! ESHAPE; 2x3x4x4,2x3x3x3,3 ! ESHAPE; "
+        "2x3x4x4,2x3x3x3,2 {stride=0} ! EVALUE; 2x3x4x4,2x3x3x3,2 {padding=-1} ! EVALUE; 2x3x4x4,2x3x3x3,2 "
+        "{dilation=0} ! EVALUE; 2x3x4x4,2x3x3x3,2 {groups=0} ! EVALUE; 2x3x4x4,2x1x3x3,2 {groups=3} ! "
+        "ESHAPE; 4x4,2x3x3x3,2 ! ESHAPE; 2x3x4x4,3x3x3,2 ! ESHAPE; 2x3x4x4,2x3x3x3,2 {" SAME
+        " stride=2} ! EVALUE; 2x3x4x4@i64,2x3x3x3,2 ! EDTYPE; 2x3x4x4,2x3x0x3,2 ! ESHAPE",
 };
 static const TensorOp op_conv3d = {
-    .name = "conv3d",
     .summary = "cross-correlation over three dimensions; weight [out, in / groups, depth, height, width]",
-    CONVOLUTION,
-    .torch = "nn.functional.conv3d",
-    .samples = "1x2x4x4x3,3x2x2x3x2,3 {stride=[2 1 2] padding=[1 2 0]}; 2x2x3x4x4,2x1x2x2x2,2 {groups=2}; "
-               "2x3x4x3,2x2x3x3x3,- {same=1}; "
-               "1x1x5x4x3,2x1x2x2x2,2 {dilation=[3 2 1]}; 0x2x3x3x3,2x2x2x2x2,2; 1x2x3x3x3,3x2x1x1x1,3; "
-               "1x2x5x3x2,4x1x2x3x2,4 {groups=2 stride=[2] padding=[1]}; "
-               "1x2x2x3x4,2x2x2x2x2,2 {same=1}",
-    .errors = "2x3x4x4x4,2x2x3x3x3,2 ! ESHAPE; 1x1x2x4x4,1x1x3x3x3,- ! ESHAPE; 1x1x4x4x4,1x1x3x3x3,2 ! "
-              "ESHAPE; 4x4x4,1x1x3x3x3,- ! ESHAPE; "
-              "1x1x4x4x4,1x1x3x3,- ! ESHAPE; 1x1x4x4x4,1x1x3x3x3,- {padding=[1 1]} ! EVALUE; "
-              "1x1x4x4x4,1x1x3x3x3,- {dilation=[0 1 1]} ! EVALUE; "
-              "1x1x4x4x4,1x1x3x3x3,- {same=1 stride=[2 1 1]} ! EVALUE",
+    CONVOLUTION(3),
+    .samples = "1x2x4x4x3,3x2x2x3x2,3 {strides=[2 1 2] paddings=[1 2 0]}; 2x2x3x4x4,2x1x2x2x2,2 {groups=2}; "
+               "2x3x4x3,2x2x3x3x3,- {" SAME
+               "}; 1x1x5x4x3,2x1x2x2x2,2 {dilations=[3 2 1]}; 0x2x3x3x3,2x2x2x2x2,2; 1x2x3x3x3,3x2x1x1x1,3; "
+               "1x2x5x3x2,4x1x2x3x2,4 {groups=2 stride=2 padding=1}; 1x2x2x3x4,2x2x2x2x2,2 {" SAME "}",
+    .errors =
+        "2x3x4x4x4,2x2x3x3x3,2 ! ESHAPE; 1x1x2x4x4,1x1x3x3x3,- ! ESHAPE; 1x1x4x4x4,1x1x3x3x3,2 ! ESHAPE; "
+        "4x4x4,1x1x3x3x3,- ! ESHAPE; 1x1x4x4x4,1x1x3x3,- ! ESHAPE; 1x1x4x4x4,1x1x3x3x3,- {paddings=[1 1 -1]} "
+        "! EVALUE; 1x1x4x4x4,1x1x3x3x3,- {dilations=[0 1 1]} ! EVALUE; 1x1x4x4x4,1x1x3x3x3,- {" SAME
+        " strides=[2 1 1]} ! EVALUE",
 };
 
-#define TRANSPOSE_SUMMARY                                                                                   \
-    "its transpose, weight [in, out / groups, window], plus bias; result (in - 1) s - 2 p + d (k - 1) + 1 " \
-    "+ output_padding"
 static const TensorOp op_conv_transpose1d = {
-    .name = "conv_transpose1d",
-    .summary = "gradient of conv1d's input as a map of its own: " TRANSPOSE_SUMMARY,
-    TRANSPOSE,
-    .torch = "nn.functional.conv_transpose1d",
-    .samples = "2x3x4,3x4x3,4 {stride=[2] padding=[1] output_padding=[1]}; 1x4x3,4x2x2,8 {groups=4}; "
-               "3x5,3x2x3,-; 0x3x4,3x2x3,2; "
-               "2x2x4,2x3x2,3 {dilation=[3] output_padding=[2] padding=[1]}; 2x4x5,4x3x1,6 {groups=2}; "
-               "1x2x4,2x1x3,2 {groups=2 dilation=[2] output_padding=[1]}",
-    .errors = "2x3x4,2x3x3,3 ! ESHAPE; 2x3x4,3x2x3,3 ! ESHAPE; 2x3x4,3x2x3,2 {output_padding=[1]} ! EVALUE; "
-              "2x3x4,3x2x3,2 {stride=[2] output_padding=[2]} ! EVALUE; "
-              "2x3x4,3x2x3,2 {output_padding=[-1]} ! EVALUE; 1x1x1,1x1x1,- {padding=[1]} ! ESHAPE; "
-              "2x3x0,3x2x3,2 ! ESHAPE; 2x3x4,3x2x3x3,2 ! ESHAPE; "
+    TRANSPOSE(1),
+    .samples = "2x3x4,3x4x3,4 {stride=2 padding=1 output_padding=1}; 1x4x3,4x2x2,8 {groups=4}; 3x5,3x2x3,-; "
+               "0x3x4,3x2x3,2; 2x2x4,2x3x2,3 {dilation=3 output_padding=2 padding=1}; 2x4x5,4x3x1,6 "
+               "{groups=2}; 1x2x4,2x1x3,2 {groups=2 dilation=2 output_padding=1}",
+    .errors = "2x3x4,2x3x3,3 ! ESHAPE; 2x3x4,3x2x3,3 ! ESHAPE; 2x3x4,3x2x3,2 {output_padding=1} ! EVALUE; "
+              "2x3x4,3x2x3,2 {stride=2 output_padding=2} ! EVALUE; 2x3x4,3x2x3,2 {output_padding=-1} ! "
+              "EVALUE; 1x1x1,1x1x1,- {padding=1} ! ESHAPE; 2x3x0,3x2x3,2 ! ESHAPE; 2x3x4,3x2x3x3,2 ! ESHAPE; "
               "2x3x4,3x2x3,2 {groups=2} ! ESHAPE; 2x3x4@i64,3x2x3,2 ! EDTYPE",
 };
 static const TensorOp op_conv_transpose2d = {
-    .name = "conv_transpose2d",
-    .summary = "gradient of conv2d's input as a map of its own: " TRANSPOSE_SUMMARY,
-    TRANSPOSE,
-    .torch = "nn.functional.conv_transpose2d",
-    .samples = "1x3x3x4,3x2x3x3,2 {stride=[2 1] padding=[1 0] output_padding=[1 0]}; 2x4x3x3,4x2x2x3,4 "
-               "{groups=2 stride=[3]}; 2x3x3,2x3x4x4,3 {stride=[2] padding=[1]}; "
-               "2x3x4x2,3x4x1x1,4; 0x3x2x2,3x2x2x2,2; 1x2x3x2,2x2x2x2,2 {dilation=[2 3] output_padding=[1 "
-               "2]}; 1x3x4x4,3x1x3x3,3 {groups=3 padding=[1]}; 1x1x1x1,1x1x2x2,-",
-    .errors = "2x3x4x4,2x3x3x3,3 ! ESHAPE; 2x3x4x4,3x2x3x3,3 ! ESHAPE; 2x3x4x4,3x2x3x3,2 {output_padding=[1 "
-              "0]} ! EVALUE; "
-              "1x1x1x1,1x1x2x2,- {padding=[1]} ! ESHAPE; 4x4,3x2x3x3,2 ! ESHAPE; 2x3x4x4,3x2x3x3,2 "
-              "{stride=[1 1 1]} ! EVALUE",
+    TRANSPOSE(2),
+    .samples = "1x3x3x4,3x2x3x3,2 {strides=[2 1] paddings=[1 0] output_paddings=[1 0]}; 2x4x3x3,4x2x2x3,4 "
+               "{groups=2 stride=3}; 2x3x3,2x3x4x4,3 {stride=2 padding=1}; 2x3x4x2,3x4x1x1,4; "
+               "0x3x2x2,3x2x2x2,2; 1x2x3x2,2x2x2x2,2 {dilations=[2 3] output_paddings=[1 2]}; "
+               "1x3x4x4,3x1x3x3,3 {groups=3 padding=1}; 1x1x1x1,1x1x2x2,-",
+    .errors = "2x3x4x4,2x3x3x3,3 ! ESHAPE; 2x3x4x4,3x2x3x3,3 ! ESHAPE; 2x3x4x4,3x2x3x3,2 {output_paddings=[1 "
+              "0]} ! EVALUE; 1x1x1x1,1x1x2x2,- {padding=1} ! ESHAPE; 4x4,3x2x3x3,2 ! ESHAPE; "
+              "2x3x4x4,3x2x3x3,2 {strides=[1 1 1]} ! EVALUE",
 };
 static const TensorOp op_conv_transpose3d = {
-    .name = "conv_transpose3d",
-    .summary = "gradient of conv3d's input as a map of its own: " TRANSPOSE_SUMMARY,
-    TRANSPOSE,
-    .torch = "nn.functional.conv_transpose3d",
-    .samples = "1x2x2x3x2,2x2x2x3x2,2 {stride=[2 1 2] padding=[0 1 0] output_padding=[1 0 1]}; "
-               "2x2x2x2x3,2x2x2x2x2,4 {groups=2}; 2x2x3x2,2x1x3x2x2,-; "
-               "0x2x2x2x2,2x3x2x2x2,3; 1x1x2x2x2,1x2x2x2x2,2 {dilation=[2] output_padding=[1 0 1]}; "
-               "1x2x2x2x2,2x3x1x1x1,3",
+    TRANSPOSE(3),
+    .samples = "1x2x2x3x2,2x2x2x3x2,2 {strides=[2 1 2] paddings=[0 1 0] output_paddings=[1 0 1]}; "
+               "2x2x2x2x3,2x2x2x2x2,4 {groups=2}; 2x2x3x2,2x1x3x2x2,-; 0x2x2x2x2,2x3x2x2x2,3; "
+               "1x1x2x2x2,1x2x2x2x2,2 {dilation=2 output_paddings=[1 0 1]}; 1x2x2x2x2,2x3x1x1x1,3",
     .errors = "1x2x2x2x2,1x2x2x2x2,2 ! ESHAPE; 1x2x2x2x2,2x2x2x2x2,1 ! ESHAPE; 1x2x2x2x2,2x2x2x2x2,2 "
-              "{output_padding=[1]} ! EVALUE; "
-              "1x2x2x2x2,2x2x2x2,2 ! ESHAPE; 1x2x2x2x2,2x2x1x1x1,2 {padding=[1]} ! ESHAPE",
+              "{output_padding=1} ! EVALUE; 1x2x2x2x2,2x2x2x2,2 ! ESHAPE; 1x2x2x2x2,2x2x1x1x1,2 {padding=1} "
+              "! ESHAPE",
 };
 
 static const TensorOp op_conv1d_grad_input = {
-    .name = "conv1d_grad_input",
-    .summary = "gradient of conv1d's input of that size, from the result's gradient and the weight",
-    OF_INPUT,
-    .torch = "nn.grad.conv1d_input",
-    .samples = "2x3x3,3x2x3 {stride=[2] padding=[1] size=[6]}; 2x4x4,4x1x3 {groups=4 size=[6]}; 3x4,3x2x1 "
-               "{size=[4]}; 0x2x3,2x3x2 {size=[4]}; 1x2x5,2x2x2 {same=1 size=[5]}",
+    OF_INPUT(1),
+    .samples = "2x3x3,3x2x3 {stride=2 padding=1 size=[6]}; 2x4x4,4x1x3 {groups=4 size=[6]}; 3x4,3x2x1 "
+               "{size=[4]}; 0x2x3,2x3x2 {size=[4]}; 1x2x5,2x2x2 {" SAME " size=[5]}",
     .errors =
         "2x3x3,2x2x3 {size=[5]} ! ESHAPE; 2x3x3,3x2x3 {size=[9]} ! ESHAPE; 2x3x3,3x2x3 {size=[5 5]} ! EVALUE",
 };
 static const TensorOp op_conv2d_grad_input = {
-    .name = "conv2d_grad_input",
-    .summary = "gradient of conv2d's input of that size, from the result's gradient and the weight",
-    OF_INPUT,
-    .torch = "nn.grad.conv2d_input",
-    .samples = "1x3x3x3,3x3x3x3 {stride=[2 2] padding=[2 2] size=[4 4]}; 2x2x4x4,2x2x3x3 {stride=[3 2] "
-               "padding=[2 1] groups=2 size=[8 8]}; "
-               "2x4x4x4,4x1x3x3 {groups=4 size=[6 6]}; 3x3x4,3x2x1x1 {size=[3 4]}; 1x1x5x5,1x4x2x3 {same=1 "
-               "size=[5 5]}; "
-               "0x2x2x2,2x3x3x3 {size=[4 4]}; 1x3x5x5,3x2x2x2 {dilation=[4 4] size=[9 9]}; 2x2x2x2,2x3x3x3 "
-               "{padding=[1] stride=[2] size=[4 4]}",
+    OF_INPUT(2),
+    .samples = "1x3x3x3,3x3x3x3 {strides=[2 2] paddings=[2 2] size=[4 4]}; 2x2x4x4,2x2x3x3 {strides=[3 2] "
+               "paddings=[2 1] groups=2 size=[8 8]}; 2x4x4x4,4x1x3x3 {groups=4 size=[6 6]}; 3x3x4,3x2x1x1 "
+               "{size=[3 4]}; 1x1x5x5,1x4x2x3 {" SAME
+               " size=[5 5]}; 0x2x2x2,2x3x3x3 {size=[4 4]}; 1x3x5x5,3x2x2x2 {dilations=[4 4] size=[9 9]}; "
+               "2x2x2x2,2x3x3x3 {padding=1 stride=2 size=[4 4]}",
     .errors = "1x3x3x3,2x3x3x3 {size=[5 5]} ! ESHAPE; 1x3x3x3,3x3x3x3 {size=[9 5]} ! ESHAPE; 3x3,3x3x3x3 "
               "{size=[5 5]} ! ESHAPE",
 };
 static const TensorOp op_conv3d_grad_input = {
-    .name = "conv3d_grad_input",
-    .summary = "gradient of conv3d's input of that size, from the result's gradient and the weight",
-    OF_INPUT,
-    .torch = "nn.grad.conv3d_input",
-    .samples = "1x2x2x2x3,2x2x2x2x2 {stride=[2 1 1] size=[5 3 4]}; 1x2x2x2x3,2x1x2x2x1 {groups=2 size=[3 3 "
-               "3]}; 2x2x2x2,2x1x2x2x2 {padding=[1] stride=[2] size=[2 2 2]}; "
-               "0x2x2x2x2,2x2x2x2x2 {size=[3 3 3]}",
+    OF_INPUT(3),
+    .samples = "1x2x2x2x3,2x2x2x2x2 {strides=[2 1 1] size=[5 3 4]}; 1x2x2x2x3,2x1x2x2x1 {groups=2 size=[3 3 "
+               "3]}; 2x2x2x2,2x1x2x2x2 {padding=1 stride=2 size=[2 2 2]}; 0x2x2x2x2,2x2x2x2x2 {size=[3 3 3]}",
     .errors = "1x2x2x2x2,2x2x2x2x2 {size=[3 3 4]} ! ESHAPE; 2x2x2,2x2x2x2x2 {size=[3 3 3]} ! ESHAPE",
 };
 
 static const TensorOp op_conv1d_grad_weight = {
-    .name = "conv1d_grad_weight",
-    .summary = "gradient of conv1d's weight of that kernel size, from the input and the result's gradient",
-    OF_WEIGHT,
-    .torch = "nn.grad.conv1d_weight",
-    .samples = "2x2x6,2x3x3 {stride=[2] padding=[1] size=[3]}; 2x4x6,2x4x4 {groups=4 size=[3]}; 2x4,3x4 "
+    OF_WEIGHT(1),
+    .samples = "2x2x6,2x3x3 {stride=2 padding=1 size=[3]}; 2x4x6,2x4x4 {groups=4 size=[3]}; 2x4,3x4 "
                "{size=[1]}; 0x3x4,0x2x3 {size=[2]}",
     .errors = "1x3x4,2x3x2 {size=[3]} ! ESHAPE; 1x3x4,1x3x3 {size=[3]} ! ESHAPE",
 };
 static const TensorOp op_conv2d_grad_weight = {
-    .name = "conv2d_grad_weight",
-    .summary = "gradient of conv2d's weight of that kernel size, from the input and the result's gradient",
-    OF_WEIGHT,
-    .torch = "nn.grad.conv2d_weight",
-    .samples = "1x3x4x4,1x3x3x3 {stride=[2 2] padding=[2 2] size=[3 3]}; 2x4x8x8,2x2x4x4 {stride=[3 2] "
-               "padding=[2 1] groups=2 size=[3 3]}; "
-               "2x4x6x6,2x4x4x4 {groups=4 size=[3 3]}; 2x3x4,3x3x4 {size=[1 1]}; 1x4x5x5,1x1x5x5 {same=1 "
-               "size=[2 3]}; "
-               "0x3x4x4,0x2x2x2 {size=[3 3]}; 1x2x9x9,1x3x5x5 {dilation=[4 4] size=[2 2]}",
+    OF_WEIGHT(2),
+    .samples = "1x3x4x4,1x3x3x3 {strides=[2 2] paddings=[2 2] size=[3 3]}; 2x4x8x8,2x2x4x4 {strides=[3 2] "
+               "paddings=[2 1] groups=2 size=[3 3]}; 2x4x6x6,2x4x4x4 {groups=4 size=[3 3]}; 2x3x4,3x3x4 "
+               "{size=[1 1]}; 1x4x5x5,1x1x5x5 {" SAME
+               " size=[2 3]}; 0x3x4x4,0x2x2x2 {size=[3 3]}; 1x2x9x9,1x3x5x5 {dilations=[4 4] size=[2 2]}",
     .errors = "1x3x4x4,2x3x2x2 {size=[3 3]} ! ESHAPE; 1x3x4x4,1x3x3x3 {size=[3 3]} ! ESHAPE; 3x4x4,1x3x2x2 "
               "{size=[3 3]} ! ESHAPE",
 };
 static const TensorOp op_conv3d_grad_weight = {
-    .name = "conv3d_grad_weight",
-    .summary = "gradient of conv3d's weight of that kernel size, from the input and the result's gradient",
-    OF_WEIGHT,
-    .torch = "nn.grad.conv3d_weight",
-    .samples = "1x2x5x3x4,1x2x2x2x3 {stride=[2 1 1] size=[2 2 2]}; 1x2x3x3x3,1x2x2x2x3 {groups=2 size=[2 2 "
-               "1]}; 1x2x2x2,2x2x2x2 {padding=[1] stride=[2] size=[2 2 2]}; "
-               "0x2x3x3x3,0x2x2x2x2 {size=[2 2 2]}",
+    OF_WEIGHT(3),
+    .samples = "1x2x5x3x4,1x2x2x2x3 {strides=[2 1 1] size=[2 2 2]}; 1x2x3x3x3,1x2x2x2x3 {groups=2 size=[2 2 "
+               "1]}; 1x2x2x2,2x2x2x2 {padding=1 stride=2 size=[2 2 2]}; 0x2x3x3x3,0x2x2x2x2 {size=[2 2 2]}",
     .errors = "1x2x3x3x3,1x2x2x2x3 {size=[2 2 2]} ! ESHAPE; 1x2x3x3x3,2x2x2x2x2 {size=[2 2 2]} ! ESHAPE",
 };
 REGISTER_OP(op_conv1d);
@@ -431,63 +409,15 @@ REGISTER_OP(op_conv3d_grad_weight);
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* The list of an option: an array of n numbers when they are not all 0, else the one number. */
-static OpDims option(int64_t all, int n, const int64_t *each)
-{
-    OpDims d = { .n = n };
-    bool given = false;
-    for (int i = 0; i < n; i++) d.at[i] = each[i], given = given || each[i] != 0;
-    return given ? d : (OpDims){ 1, { all } };
-}
-
-static ConvParams params_of(OpDims stride, OpDims padding, OpDims dilation, int64_t groups, int64_t same)
-{
-    ConvParams p = { .stride = stride, .dilation = dilation, .groups = groups, .same = same == TENSOR_SAME };
-    if (!p.same) p.padding = padding;
-    return p;
-}
-
-Tensor *tensor_conv1d_args(TensorConv1dArgs a)
-{
-    const ConvParams p = params_of(option(a.stride, 0, NULL), option(a.padding, 0, NULL),
-                                   option(a.dilation, 0, NULL), a.groups, a.padding);
-    return APPLY(&op_conv1d, &p, a.input, a.weight, a.bias);
-}
-
-Tensor *tensor_conv2d_args(TensorConv2dArgs a)
-{
-    const ConvParams p = params_of(option(a.stride, 2, a.stride_hw), option(a.padding, 2, a.padding_hw),
-                                   option(a.dilation, 2, a.dilation_hw), a.groups, a.padding);
-    return APPLY(&op_conv2d, &p, a.input, a.weight, a.bias);
-}
-
-Tensor *tensor_conv3d_args(TensorConv3dArgs a)
-{
-    const ConvParams p = params_of(option(a.stride, 3, a.stride_dhw), option(a.padding, 3, a.padding_dhw),
-                                   option(a.dilation, 3, a.dilation_dhw), a.groups, a.padding);
-    return APPLY(&op_conv3d, &p, a.input, a.weight, a.bias);
-}
-
-Tensor *tensor_conv_transpose1d_args(TensorConvTranspose1dArgs a)
-{
-    ConvParams p = params_of(option(a.stride, 0, NULL), option(a.padding, 0, NULL),
-                             option(a.dilation, 0, NULL), a.groups, 0);
-    p.output_padding = option(a.output_padding, 0, NULL);
-    return APPLY(&op_conv_transpose1d, &p, a.input, a.weight, a.bias);
-}
-
-Tensor *tensor_conv_transpose2d_args(TensorConvTranspose2dArgs a)
-{
-    ConvParams p = params_of(option(a.stride, 2, a.stride_hw), option(a.padding, 2, a.padding_hw),
-                             option(a.dilation, 2, a.dilation_hw), a.groups, 0);
-    p.output_padding = option(a.output_padding, 2, a.output_padding_hw);
-    return APPLY(&op_conv_transpose2d, &p, a.input, a.weight, a.bias);
-}
-
-Tensor *tensor_conv_transpose3d_args(TensorConvTranspose3dArgs a)
-{
-    ConvParams p = params_of(option(a.stride, 3, a.stride_dhw), option(a.padding, 3, a.padding_dhw),
-                             option(a.dilation, 3, a.dilation_dhw), a.groups, 0);
-    p.output_padding = option(a.output_padding, 3, a.output_padding_dhw);
-    return APPLY(&op_conv_transpose3d, &p, a.input, a.weight, a.bias);
-}
+#define CONV_FUNCTIONS(rank)                                                      \
+    Tensor *tensor_conv##rank##d_args(TensorConvArgs a)                           \
+    {                                                                             \
+        return APPLY(&op_conv##rank##d, &a, a.input, a.weight, a.bias);           \
+    }                                                                             \
+    Tensor *tensor_conv_transpose##rank##d_args(TensorConvTransposeArgs a)        \
+    {                                                                             \
+        return APPLY(&op_conv_transpose##rank##d, &a, a.input, a.weight, a.bias); \
+    }
+CONV_FUNCTIONS(1)
+CONV_FUNCTIONS(2)
+CONV_FUNCTIONS(3)

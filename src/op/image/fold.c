@@ -1,8 +1,8 @@
 /* fold.c - images as columns of patches, and back (im2col, col2im).
  *
  *   unfold   [N, C, h, w] -> [N, C kh kw, L]: y[c kh kw + r kw + t, l] = x[c, s i + d r - p, s j + d t - p],
- * l = i ow + j, or 0 outside fold     the adjoint: every y[...] added where unfold would read it; each is the
- * other's gradient
+ *            l = i ow + j, or 0 outside
+ *   fold     the adjoint: every y[...] added where unfold would read it; each is the other's gradient
  *
  * A tap (r, t) of the window is one strided part of x, and one of y: as many copies, or additions, as there
  * are taps. */
@@ -10,34 +10,48 @@
 #include "op/shape/shape_op.h"
 #include "window.h"
 
-typedef struct FoldParams {
-    OpDims output_size; /* fold only */
-    OpDims kernel, dilation, padding, stride;
-} FoldParams;
+const TensorUnfoldArgs tensor_unfold_defaults = { TENSOR_UNFOLD_DEFAULTS };
+const TensorFoldArgs tensor_fold_defaults = { TENSOR_FOLD_DEFAULTS };
+
+typedef struct Pair {
+    int64_t h, w;
+} Pair;
 
 typedef struct Window {
     Pair k, dilation, pad, stride;
 } Window;
 
-static int check_pair(OpCall *c, const char *what, const OpDims *d, Pair otherwise, int64_t least, Pair *pair)
+enum { PLANE = 2 };
+
+static int pair(OpCall *c, const char *what, int64_t all, const int64_t *each, int64_t least, Pair *to)
 {
-    *pair = pair_of(d, otherwise);
-    if (d->n <= 2 && within(*pair, least)) return 0;
-    return op_fail(c, TENSOR_EVALUE, "%s %s: want one number or two, at least %lld", what,
-                   shape_text(dims_shape(d)), (long long)least);
+    Sizes s;
+    if (window_sizes(c, what, all, each, PLANE, least, 1, &s)) return -1;
+    *to = (Pair){ s.at[WINDOW_RANK - 2], s.at[WINDOW_RANK - 1] };
+    return 0;
 }
 
-static int check(OpCall *c, const FoldParams *p, Window *w)
+/* The options of both ops have the same names. */
+#define READ_WINDOW(c, a, w)                                                          \
+    (pair(c, "kernel_size", (a)->kernel_size, (a)->kernel_sizes, 1, &(w)->k) ||       \
+             pair(c, "dilation", (a)->dilation, (a)->dilations, 1, &(w)->dilation) || \
+             pair(c, "padding", (a)->padding, (a)->paddings, 0, &(w)->pad) ||         \
+             pair(c, "stride", (a)->stride, (a)->strides, 1, &(w)->stride)            \
+         ? -1                                                                         \
+         : 0)
+
+static int unfold_window(OpCall *c, Window *w)
 {
-    return check_pair(c, "kernel", &p->kernel, (Pair){ 0, 0 }, 1, &w->k) ||
-           check_pair(c, "dilation", &p->dilation, (Pair){ 1, 1 }, 1, &w->dilation) ||
-           check_pair(c, "padding", &p->padding, (Pair){ 0, 0 }, 0, &w->pad) ||
-           check_pair(c, "stride", &p->stride, (Pair){ 1, 1 }, 1, &w->stride);
+    return READ_WINDOW(c, (const TensorUnfoldArgs *)op_params(c), w);
+}
+static int fold_window(OpCall *c, Window *w)
+{
+    return READ_WINDOW(c, (const TensorFoldArgs *)op_params(c), w);
 }
 
 static int64_t steps(int64_t size, int64_t kernel, int64_t dilation, int64_t pad, int64_t stride)
 {
-    const int64_t room = size + 2 * pad - dilation * (kernel - 1) - 1;
+    const int64_t room = size + 2 * pad - window_reach(kernel, dilation);
     return room < 0 ? 0 : room / stride + 1;
 }
 
@@ -74,8 +88,8 @@ static Run inside(int64_t size, int64_t places_, int64_t stride, int64_t offset)
  * into them.  Where windows lie apart nothing meets, and copies are additions. */
 static int each_tap(const Window *w, Tensor *image, Tensor *columns, Pair count, bool add)
 {
-    const int64_t n = batch_of(shape_of(image)), *dim = image_of(shape_of(image)), taps = w->k.h * w->k.w,
-                  line = count.h * count.w;
+    const int64_t n = window_images(shape_of(image), PLANE), *dim = image->shape + image->ndim - 3,
+                  taps = w->k.h * w->k.w, line = count.h * count.w;
     const bool apart =
         w->stride.h > w->dilation.h * (w->k.h - 1) && w->stride.w > w->dilation.w * (w->k.w - 1);
     for (int64_t t = 0; t < taps; t++) {
@@ -109,13 +123,10 @@ static int unfold_shape(OpCall *c)
     const Tensor *x = op_input(c, 0);
     Window w;
     Pair count;
-    if (check(c, op_params(c), &w)) return -1;
-    if (x->ndim != 3 && x->ndim != 4)
-        return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, height, width], or that without batch",
-                       S(x));
-    const int64_t *image = image_of(shape_of(x));
+    if (unfold_window(c, &w) || window_rank(c, x, "input", PLANE)) return -1;
+    const int64_t *image = x->shape + x->ndim - 3;
     if (places(c, &w, (Pair){ image[1], image[2] }, &count)) return -1;
-    const int64_t dim[3] = { batch_of(shape_of(x)), image[0] * w.k.h * w.k.w, count.h * count.w };
+    const int64_t dim[3] = { window_images(shape_of(x), PLANE), image[0] * w.k.h * w.k.w, count.h * count.w };
     return op_set_output(c, 0, (TensorShape){ x->ndim - 1, dim + 4 - x->ndim }, (TensorDtype)x->dtype);
 }
 
@@ -125,8 +136,7 @@ static int unfold_forward(OpCall *c)
     Window w;
     Pair count;
     if (!x || x->numel == 0) return x ? 0 : -1;
-    if (check(c, op_params(c), &w) ||
-        places(c, &w, (Pair){ x->shape[x->ndim - 2], x->shape[x->ndim - 1] }, &count))
+    if (unfold_window(c, &w) || places(c, &w, (Pair){ x->shape[x->ndim - 2], x->shape[x->ndim - 1] }, &count))
         return -1;
     if ((w.pad.h || w.pad.w) && raw_fill(y, 0)) return -1;
     return each_tap(&w, x, y, count, false);
@@ -136,9 +146,17 @@ static const TensorOp op_fold;
 
 static int unfold_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    FoldParams p = *(const FoldParams *)op_params(c);
-    const int64_t *image = image_of(op_input_shape(c, 0));
-    p.output_size = (OpDims){ 2, { image[1], image[2] } };
+    const TensorUnfoldArgs *a = op_params(c);
+    const TensorShape x = op_input_shape(c, 0);
+    TensorFoldArgs p = { .output_size = { PLANE, x.dim + x.ndim - PLANE },
+                         .kernel_size = a->kernel_size,
+                         .dilation = a->dilation,
+                         .padding = a->padding,
+                         .stride = a->stride };
+    memcpy(p.kernel_sizes, a->kernel_sizes, sizeof p.kernel_sizes);
+    memcpy(p.dilations, a->dilations, sizeof p.dilations);
+    memcpy(p.paddings, a->paddings, sizeof p.paddings);
+    memcpy(p.strides, a->strides, sizeof p.strides);
     dx[0] = APPLY(&op_fold, &p, dy);
     return dx[0] ? 0 : -1;
 }
@@ -147,11 +165,13 @@ static int unfold_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static int fold_shape(OpCall *c)
 {
-    const FoldParams *p = op_params(c);
+    const TensorFoldArgs *p = op_params(c);
     const Tensor *x = op_input(c, 0);
     Window w;
-    Pair size, count;
-    if (check(c, p, &w) || check_pair(c, "output_size", &p->output_size, (Pair){ 0, 0 }, 1, &size)) return -1;
+    Sizes last;
+    Pair count;
+    if (fold_window(c, &w) || window_list(c, "output_size", p->output_size, PLANE, 1, &last)) return -1;
+    const Pair size = { last.at[WINDOW_RANK - 2], last.at[WINDOW_RANK - 1] };
     if (x->ndim != 2 && x->ndim != 3)
         return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels * window, places], or that without batch",
                        S(x));
@@ -179,8 +199,7 @@ static int fold_forward(OpCall *c)
                     : own(new_tensor(shape_of(out), x->dtype, out->place)); /* f32 for a half */
     if (!y || raw_fill(y, 0)) return -1;
     if (y->numel == 0) return 0;
-    if (check(c, op_params(c), &w) ||
-        places(c, &w, (Pair){ y->shape[y->ndim - 2], y->shape[y->ndim - 1] }, &count))
+    if (fold_window(c, &w) || places(c, &w, (Pair){ y->shape[y->ndim - 2], y->shape[y->ndim - 1] }, &count))
         return -1;
     if (each_tap(&w, y, x, count, true)) return -1;
     return y == out ? 0 : raw_copy(out, y);
@@ -190,18 +209,26 @@ static const TensorOp op_unfold;
 
 static int fold_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    dx[0] = APPLY(&op_unfold, op_params(c), dy);
+    const TensorFoldArgs *a = op_params(c);
+    TensorUnfoldArgs p = {
+        .kernel_size = a->kernel_size, .dilation = a->dilation, .padding = a->padding, .stride = a->stride
+    };
+    memcpy(p.kernel_sizes, a->kernel_sizes, sizeof p.kernel_sizes);
+    memcpy(p.dilations, a->dilations, sizeof p.dilations);
+    memcpy(p.paddings, a->paddings, sizeof p.paddings);
+    memcpy(p.strides, a->strides, sizeof p.strides);
+    dx[0] = APPLY(&op_unfold, &p, dy);
     return dx[0] ? 0 : -1;
 }
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-#define WINDOW_FIELDS                                                                           \
-    OP_FIELD(OP_DIMS, FoldParams, kernel, NULL), OP_FIELD(OP_DIMS, FoldParams, dilation, "[]"), \
-        OP_FIELD(OP_DIMS, FoldParams, padding, "[]"), OP_FIELD(OP_DIMS, FoldParams, stride, "[]")
-static const OpField unfold_fields[] = { WINDOW_FIELDS, { 0 } };
-static const OpField fold_fields[] = { OP_FIELD(OP_DIMS, FoldParams, output_size, NULL),
-                                       WINDOW_FIELDS,
+#define WINDOW_FIELDS(S)                                                                            \
+    OP_OPTION(S, kernel_size), OP_OPTION(S, dilation), OP_OPTION(S, padding), OP_OPTION(S, stride), \
+        OP_OPTION(S, kernel_sizes), OP_OPTION(S, dilations), OP_OPTION(S, paddings), OP_OPTION(S, strides)
+static const OpField unfold_fields[] = { WINDOW_FIELDS(TensorUnfoldArgs), { 0 } };
+static const OpField fold_fields[] = { OP_REQUIRED(TensorFoldArgs, output_size),
+                                       WINDOW_FIELDS(TensorFoldArgs),
                                        { 0 } };
 
 static const TensorOp op_unfold = {
@@ -209,62 +236,47 @@ static const TensorOp op_unfold = {
     .summary = "patches of images as columns (im2col): [N, C, h, w] to [N, C kh kw, places]",
     .arity = 1,
     .gradient = "dx = fold(g)",
-    .params = sizeof(FoldParams),
+    .params = sizeof(TensorUnfoldArgs),
+    .defaults = &tensor_unfold_defaults,
     .fields = unfold_fields,
     .shape = unfold_shape,
     .forward = unfold_forward,
     .backward = unfold_backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.unfold",
-    .samples =
-        "2x3x4x5 {kernel=[2 3]}; 1x2x5x4 {kernel=[3] padding=[1 2] stride=[2 1]}; 2x6x5 {kernel=[2] "
-        "dilation=[3 2] padding=[1]}; 0x2x3x3 {kernel=[2]}; "
-        "1x1x4x4 {kernel=[2] stride=[3]}; 2x0x3x3 {kernel=[2]}; 1x1x2x1 {kernel=[2] padding=[3] stride=[4]}",
-    .errors = "3x3 {kernel=[2]} ! ESHAPE; 1x2x3x3 {kernel=[4]} ! ESHAPE; 1x2x3x3 {kernel=[0]} ! EVALUE; "
-              "1x2x3x3 {kernel=[2] stride=[0]} ! EVALUE; "
-              "1x2x3x3 {kernel=[2] padding=[-1]} ! EVALUE; 1x2x3x3 {kernel=[2] dilation=[0]} ! EVALUE; "
-              "1x2x0x3 {kernel=[1] padding=[1]} ! ESHAPE; "
-              "1x2x3x3 {kernel=[2 2 2]} ! EVALUE; 1x2x3x3@i64 {kernel=[2]} ! EDTYPE"
+    .samples = "2x3x4x5 {kernel_sizes=[2 3]}; 1x2x5x4 {kernel_size=3 paddings=[1 2] strides=[2 1]}; 2x6x5 "
+               "{kernel_size=2 dilations=[3 2] padding=1}; 0x2x3x3 {kernel_size=2}; 1x1x4x4 {kernel_size=2 "
+               "stride=3}; 2x0x3x3 {kernel_size=2}; 1x1x2x1 {kernel_size=2 padding=3 stride=4}",
+    .errors = "3x3 {kernel_size=2} ! ESHAPE; 1x2x3x3 {kernel_size=4} ! ESHAPE; 1x2x3x3 {kernel_size=0} ! "
+              "EVALUE; 1x2x3x3 {kernel_size=2 stride=0} ! EVALUE; 1x2x3x3 {kernel_size=2 padding=-1} ! "
+              "EVALUE; 1x2x3x3 {kernel_size=2 dilation=0} ! EVALUE; 1x2x0x3 {kernel_size=1 padding=1} ! "
+              "ESHAPE; 1x2x3x3 {kernel_sizes=[2 2 2]} ! EVALUE; 1x2x3x3@i64 {kernel_size=2} ! EDTYPE"
 };
 static const TensorOp op_fold = {
     .name = "fold",
     .summary = "columns added up where they came from (col2im): [N, C kh kw, places] to [N, C, h, w]",
     .arity = 1,
     .gradient = "dx = unfold(g)",
-    .params = sizeof(FoldParams),
+    .params = sizeof(TensorFoldArgs),
+    .defaults = &tensor_fold_defaults,
     .fields = fold_fields,
     .shape = fold_shape,
     .forward = fold_forward,
     .backward = fold_backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.fold",
-    .samples = "2x12x9 {output_size=[4 4] kernel=[2]}; 1x18x6 {output_size=[5 4] kernel=[3] padding=[1] "
-               "stride=[2]}; 8x25 {output_size=[6 5] kernel=[2] dilation=[3 2] padding=[1]}; "
-               "0x4x4 {output_size=[3] kernel=[2]}; 1x4x4 {output_size=[4] kernel=[2] stride=[2]}; 2x0x4 "
-               "{output_size=[3] kernel=[2]}",
-    .errors = "2x12x8 {output_size=[4 4] kernel=[2]} ! ESHAPE; 2x11x9 {output_size=[4 4] kernel=[2]} ! "
-              "ESHAPE; 4 {output_size=[4 4] kernel=[2]} ! ESHAPE; "
-              "2x12x9 {output_size=[0 4] kernel=[2]} ! EVALUE; 2x12x9 {output_size=[4 4] kernel=[5]} ! "
-              "ESHAPE; 2x12x9 {output_size=[4 4] kernel=[2] stride=[0]} ! EVALUE; "
-              "2x12x9@i64 {output_size=[4 4] kernel=[2]} ! EDTYPE"
+    .samples = "2x12x9 {output_size=[4 4] kernel_size=2}; 1x18x6 {output_size=[5 4] kernel_size=3 padding=1 "
+               "stride=2}; 8x25 {output_size=[6 5] kernel_size=2 dilations=[3 2] padding=1}; 0x4x4 "
+               "{output_size=[3] kernel_size=2}; 1x4x4 {output_size=[4] kernel_size=2 stride=2}; 2x0x4 "
+               "{output_size=[3] kernel_size=2}",
+    .errors =
+        "2x12x8 {output_size=[4 4] kernel_size=2} ! ESHAPE; 2x11x9 {output_size=[4 4] kernel_size=2} ! "
+        "ESHAPE; 4 {output_size=[4 4] kernel_size=2} ! ESHAPE; 2x12x9 {output_size=[0 4] kernel_size=2} ! "
+        "EVALUE; 2x12x9 {output_size=[4 4] kernel_size=5} ! ESHAPE; 2x12x9 {output_size=[4 4] kernel_size=2 "
+        "stride=0} ! EVALUE; 2x12x9@i64 {output_size=[4 4] kernel_size=2} ! EDTYPE"
 };
 REGISTER_OP(op_unfold);
 REGISTER_OP(op_fold);
 
-Tensor *tensor_unfold_args(TensorUnfoldArgs a)
-{
-    const FoldParams p = { .kernel = dims_pair(a.kernel_size, a.kernel_hw),
-                           .dilation = dims_pair(a.dilation, a.dilation_hw),
-                           .padding = dims_pair(a.padding, a.padding_hw),
-                           .stride = dims_pair(a.stride, a.stride_hw) };
-    return APPLY(&op_unfold, &p, a.input);
-}
-
-Tensor *tensor_fold_args(TensorFoldArgs a)
-{
-    FoldParams p = { .kernel = dims_pair(a.kernel_size, a.kernel_hw),
-                     .dilation = dims_pair(a.dilation, a.dilation_hw),
-                     .padding = dims_pair(a.padding, a.padding_hw),
-                     .stride = dims_pair(a.stride, a.stride_hw) };
-    return shape_to_dims("fold", a.output_size, &p.output_size) ? NULL : APPLY(&op_fold, &p, a.input);
-}
+Tensor *tensor_unfold_args(TensorUnfoldArgs a) { return APPLY(&op_unfold, &a, a.input); }
+Tensor *tensor_fold_args(TensorFoldArgs a) { return APPLY(&op_fold, &a, a.input); }

@@ -8,6 +8,8 @@
 #include "op/shape/shape_op.h"
 #include "pool.h"
 
+const TensorGridSampleArgs tensor_grid_sample_defaults = { TENSOR_GRID_SAMPLE_DEFAULTS };
+
 /* ---- sums at positions ----------------------------------------------------------------------- */
 
 typedef struct TapParams {
@@ -134,7 +136,7 @@ static int dot_backward(OpCall *c, Tensor *g, Tensor **dx)
     return done(c, dx);
 }
 
-static const OpField spread_fields[] = { OP_FIELD(OP_I64, TapParams, size, NULL), { 0 } };
+static const OpField spread_fields[] = { OP_REQUIRED(TapParams, size), { 0 } };
 #define TAPS                                                                         \
     .arity = 3, .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2),               \
     .keep_for = { KEEP_INPUT(1) | KEEP_INPUT(2), 0, KEEP_INPUT(0) | KEEP_INPUT(1) }, \
@@ -186,11 +188,6 @@ REGISTER_OP(op_tap_dot);
 
 /* ---- coordinates of one dimension, [batch, points] ------------------------------------------- */
 
-typedef struct GridParams {
-    int mode, padding_mode;
-    bool align_corners;
-} GridParams;
-
 /* From [-1, 1] to [0, size - 1], or to the outer edges of the first and last pixel. */
 static Tensor *unnormalize(Tensor *g, int64_t size, bool align_corners)
 {
@@ -222,7 +219,7 @@ static Tensor *reflect(Tensor *at, int64_t size, bool align_corners)
     return tensor_add_scalar(tensor_where(even, extra, tensor_add_scalar(tensor_neg(extra), span)), low);
 }
 
-static Tensor *pad(Tensor *at, int64_t size, const GridParams *p)
+static Tensor *pad(Tensor *at, int64_t size, const TensorGridSampleArgs *p)
 {
     if (p->padding_mode == TENSOR_GRID_REFLECTION) at = reflect(at, size, p->align_corners);
     return p->padding_mode == TENSOR_GRID_ZEROS ? at : clip(at, size);
@@ -263,7 +260,7 @@ static void cubic_weights(Tensor *t, Tensor *weight[4])
     weight[3] = polynomial(t, -a, a, 0, 0);
 }
 
-static AxisTaps taps_of(Tensor *grid, const GridParams *p, int64_t size, int64_t stride)
+static AxisTaps taps_of(Tensor *grid, const TensorGridSampleArgs *p, int64_t size, int64_t stride)
 {
     AxisTaps t = { .n = p->mode == TENSOR_NEAREST ? 1 : p->mode == TENSOR_BILINEAR ? 2 : 4 };
     Tensor *at = unnormalize(grid, size, p->align_corners);
@@ -311,9 +308,14 @@ static int combine(const AxisTaps *axis, int axes, Tensor **index, Tensor **weig
 
 /* ---- grid_sample ----------------------------------------------------------------------------- */
 
-static int check_grid(OpCall *c, const GridParams *p, const Tensor *x, const Tensor *grid)
+static const char *const modes[] = { "nearest",   "nearest-exact", "linear", "bilinear",
+                                     "trilinear", "bicubic",       "area",   NULL };
+static const char *const padding_modes[] = { "zeros", "border", "reflection", NULL };
+
+static int check_grid(OpCall *c, const TensorGridSampleArgs *p, const Tensor *x, const Tensor *grid)
 {
     const int n = x->ndim - 2;
+    if (call_one_dtype(c)) return -1;
     if ((n != 2 && n != 3) || grid->ndim != x->ndim || grid->shape[n + 1] != n)
         return op_fail(c, TENSOR_ESHAPE,
                        "input %s, grid %s: want [N, C, h, w] and [N, oh, ow, 2], or [N, C, d, h, w] and [N, "
@@ -324,14 +326,13 @@ static int check_grid(OpCall *c, const GridParams *p, const Tensor *x, const Ten
     for (int d = 2; d < x->ndim; d++)
         if (x->shape[d] == 0) return op_fail(c, TENSOR_ESHAPE, "input %s: nothing to sample", S(x));
     if (p->mode != TENSOR_NEAREST && p->mode != TENSOR_BILINEAR && (p->mode != TENSOR_BICUBIC || n == 3))
-        return op_fail(c, TENSOR_EVALUE, "mode %d for %s: nearest, bilinear, or bicubic on two dimensions",
-                       p->mode, S(x));
-    if (p->padding_mode < TENSOR_GRID_ZEROS || p->padding_mode > TENSOR_GRID_REFLECTION)
-        return op_fail(c, TENSOR_EVALUE, "padding_mode %d", p->padding_mode);
+        return op_fail(c, TENSOR_EVALUE,
+                       "mode %s for %s: want nearest, bilinear, or bicubic on two dimensions", modes[p->mode],
+                       S(x));
     return 0;
 }
 
-static Tensor *sample(Tensor *x, Tensor *grid, const GridParams *p)
+static Tensor *sample(Tensor *x, Tensor *grid, const TensorGridSampleArgs *p)
 {
     const int n = x->ndim - 2;
     int64_t points = 1, positions = 1, shape[5] = { x->shape[0], x->shape[1] };
@@ -351,7 +352,7 @@ static Tensor *sample(Tensor *x, Tensor *grid, const GridParams *p)
 
 static int compose(OpCall *c)
 {
-    const GridParams *p = op_params(c);
+    const TensorGridSampleArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *grid = op_input(c, 1);
     if (check_grid(c, p, x, grid)) return -1;
     const TensorDtype dtype = (TensorDtype)x->dtype, wide = dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
@@ -359,9 +360,9 @@ static int compose(OpCall *c)
     return op_set_result(c, 0, x && grid ? tensor_to(sample(x, grid, p), dtype) : NULL);
 }
 
-static const OpField grid_fields[] = { OP_FIELD(OP_INT, GridParams, mode, "3"),
-                                       OP_FIELD(OP_INT, GridParams, padding_mode, "0"),
-                                       OP_FIELD(OP_BOOL, GridParams, align_corners, "0"),
+static const OpField grid_fields[] = { OP_CHOICE(TensorGridSampleArgs, mode, modes),
+                                       OP_CHOICE(TensorGridSampleArgs, padding_mode, padding_modes),
+                                       OP_OPTION(TensorGridSampleArgs, align_corners),
                                        { 0 } };
 static const TensorOp op_grid_sample = {
     .name = "grid_sample",
@@ -369,37 +370,36 @@ static const TensorOp op_grid_sample = {
                "the one behind is taken",
     .gradient = "dx = g weights added at the taps, dgrid = sum over channels of g x weights'",
     .arity = 2,
-    .params = sizeof(GridParams),
+    .params = sizeof(TensorGridSampleArgs),
+    .defaults = &tensor_grid_sample_defaults,
     .fields = grid_fields,
     .compose = compose,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.grid_sample",
-    .samples = "1x2x3x4,1x2x2x2:-0.99..0.99; 2x1x3x3,2x1x2x2:-1.7..1.7 {align_corners=1}; "
-               "1x2x4x3,1x2x1x2:-1.6..1.6 {padding_mode=1}; "
-               "1x2x3x4,1x2x2x2:-1.9..1.9 {padding_mode=2}; 1x1x3x3,1x2x2x2:-2.8..2.8 {padding_mode=2 "
-               "align_corners=1}; 1x2x3x4,1x1x3x2 {mode=0}; "
-               "1x2x4x4,1x2x1x2:-0.9..0.9 {mode=5}; 1x1x4x5,1x1x2x2:-1.5..1.5 {mode=5 padding_mode=1 "
-               "align_corners=1}; "
-               "1x1x4x3,1x2x1x2:-1.5..1.5 {mode=5 padding_mode=2}; 1x2x2x3x2,1x1x2x1x3:-0.99..0.99; "
-               "1x1x2x3x2,1x1x1x2x3 {mode=0 padding_mode=1}; "
-               "0x2x3x3,0x2x2x2; 1x2x3x3,1x0x2x2; 1x1x1x3,1x1x2x2:-0.9..0.9 {padding_mode=2 align_corners=1}",
+    .samples =
+        "1x2x3x4,1x2x2x2:-0.99..0.99; 2x1x3x3,2x1x2x2:-1.7..1.7 {align_corners=1}; 1x2x4x3,1x2x1x2:-1.6..1.6 "
+        "{padding_mode=border}; 1x2x3x4,1x2x2x2:-1.9..1.9 {padding_mode=reflection}; "
+        "1x1x3x3,1x2x2x2:-2.8..2.8 {padding_mode=reflection align_corners=1}; 1x2x3x4,1x1x3x2 "
+        "{mode=nearest}; 1x2x4x4,1x2x1x2:-0.9..0.9 {mode=bicubic}; 1x1x4x5,1x1x2x2:-1.5..1.5 {mode=bicubic "
+        "padding_mode=border align_corners=1}; 1x1x4x3,1x2x1x2:-1.5..1.5 {mode=bicubic "
+        "padding_mode=reflection}; 1x2x2x3x2,1x1x2x1x3:-0.99..0.99; 1x1x2x3x2,1x1x1x2x3 {mode=nearest "
+        "padding_mode=border}; 0x2x3x3,0x2x2x2; 1x2x3x3,1x0x2x2; 1x1x1x3,1x1x2x2:-0.9..0.9 "
+        "{padding_mode=reflection align_corners=1}",
     .errors = "1x2x3x4,2x2x2x2 ! ESHAPE; 1x2x3x4,1x2x2x3 ! ESHAPE; 1x2x3,1x2x1 ! ESHAPE; 1x2x0x4,1x2x2x2 ! "
-              "ESHAPE; 1x2x3x4,1x2x2x2 {mode=2} ! EVALUE; "
-              "1x2x3x4x4,1x2x2x2x3 {mode=5} ! EVALUE; 1x2x3x4,1x2x2x2 {padding_mode=3} ! EVALUE; "
-              "1x2x3x4@i64,1x2x2x2 ! EDTYPE",
+              "ESHAPE; 1x2x3x4,1x2x2x2 {mode=linear} ! EVALUE; 1x2x3x4x4,1x2x2x2x3 {mode=bicubic} ! EVALUE; "
+              "1x2x3x4,1x2x2x2 {padding_mode=3} ! EVALUE; 1x2x3x4@i64,1x2x2x2 ! EDTYPE",
 };
 REGISTER_OP(op_grid_sample);
 
 Tensor *tensor_grid_sample_args(TensorGridSampleArgs a)
 {
-    return APPLY(&op_grid_sample, &((GridParams){ (int)a.mode, (int)a.padding_mode, a.align_corners }),
-                 a.input, a.grid);
+    return APPLY(&op_grid_sample, &a, a.input, a.grid);
 }
 
 /* ---- affine_grid ----------------------------------------------------------------------------- */
 
 typedef struct AffineParams {
-    OpDims size;
+    TensorShape size;
     bool align_corners;
 } AffineParams;
 
@@ -433,18 +433,18 @@ static int affine_compose(OpCall *c)
 {
     const AffineParams *p = op_params(c);
     Tensor *theta = op_input(c, 0);
-    const int n = p->size.n - 2;
-    const int64_t *size = p->size.at;
+    const int n = p->size.ndim - 2;
+    const int64_t *size = p->size.dim;
     int64_t shape[5];
     if (n != 2 && n != 3)
-        return op_fail(c, TENSOR_EVALUE, "a size of %d numbers: want [N, C, h, w] or [N, C, d, h, w]",
-                       p->size.n);
+        return op_fail(c, TENSOR_EVALUE, "size %s: want [N, C, h, w] or [N, C, d, h, w]",
+                       shape_text(p->size));
     if (theta->ndim != 3 || theta->shape[0] != size[0] || theta->shape[1] != n || theta->shape[2] != n + 1)
         return op_fail(c, TENSOR_ESHAPE, "theta %s: want [%lld, %d, %d]", S(theta), (long long)size[0], n,
                        n + 1);
-    for (int d = 1; d < p->size.n; d++)
+    for (int d = 1; d < p->size.ndim; d++)
         if (size[d] < 1 || size[d] > WINDOW_LIMIT)
-            return op_fail(c, TENSOR_EVALUE, "a size of %s", shape_text((TensorShape){ p->size.n, size }));
+            return op_fail(c, TENSOR_EVALUE, "a size of %s", shape_text(p->size));
     const TensorDtype dtype = (TensorDtype)theta->dtype, wide = dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
     Tensor *base = centers(size + 2, n, p->align_corners, wide, theta->place);
     Tensor *y = base ? tensor_matmul(base, tensor_transpose(tensor_to(theta, wide), 1, 2)) : NULL;
@@ -453,8 +453,8 @@ static int affine_compose(OpCall *c)
     return op_set_result(c, 0, tensor_to(tensor_reshape(y, (TensorShape){ n + 2, shape }), dtype));
 }
 
-static const OpField affine_fields[] = { OP_FIELD(OP_DIMS, AffineParams, size, NULL),
-                                         OP_FIELD(OP_BOOL, AffineParams, align_corners, "0"),
+static const OpField affine_fields[] = { OP_REQUIRED(AffineParams, size),
+                                         OP_OPTION(AffineParams, align_corners),
                                          { 0 } };
 static const TensorOp op_affine_grid = {
     .name = "affine_grid",
@@ -477,6 +477,5 @@ REGISTER_OP(op_affine_grid);
 
 Tensor *tensor_affine_grid(Tensor *theta, TensorShape size, bool align_corners)
 {
-    AffineParams p = { .align_corners = align_corners };
-    return shape_to_dims("affine_grid", size, &p.size) ? NULL : APPLY(&op_affine_grid, &p, theta);
+    return APPLY(&op_affine_grid, &((AffineParams){ size, align_corners }), theta);
 }

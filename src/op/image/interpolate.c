@@ -1,7 +1,7 @@
 /* interpolate.c - images of another size.
  *
- *   resample      y = M x along each of the last dimensions, M [out, in] with a few weights a row     dx =
- * M^T dy interpolate   sizes, scales and modes as in PyTorch; area is adaptive_avg_pool
+ *   resample      y = M x along each of the last dimensions, M [out, in] with a few weights a row;  dx = M^T
+ * dy interpolate   sizes, scales and modes as in PyTorch; area is adaptive_avg_pool
  *
  * resample with `transposed` is M^T, which gathers as well: tables of both are made here, and kernels see
  * weights only. */
@@ -9,10 +9,12 @@
 #include "op/shape/shape_op.h"
 #include "pool.h"
 
+const TensorInterpolateArgs tensor_interpolate_defaults = { TENSOR_INTERPOLATE_DEFAULTS };
+
 typedef struct ResampleParams {
-    OpDims size;     /* of the result's last dimensions */
-    double scale[3]; /* that positions are computed with; 0: the sizes' own */
-    int mode;
+    TensorShape size;        /* of the result's last dimensions */
+    double scale_factors[3]; /* that positions are computed with; 0: the sizes' own */
+    TensorInterpolation mode;
     bool align_corners, antialias, transposed;
 } ResampleParams;
 
@@ -196,16 +198,14 @@ static int shape(OpCall *c)
     const ResampleParams *p = op_params(c);
     const Tensor *x = op_input(c, 0);
     int64_t dim[5];
-    if (x->ndim < 3 || x->ndim > 5 || p->size.n != x->ndim - 2)
-        return op_fail(c, TENSOR_ESHAPE, "%s to %d sizes: want [batch, channels, ...] with as many more",
-                       S(x), p->size.n);
-    if (p->mode < TENSOR_NEAREST || p->mode > TENSOR_BICUBIC)
-        return op_fail(c, TENSOR_EVALUE, "there is no mode %d", p->mode);
+    if (x->ndim < 3 || x->ndim > 5 || p->size.ndim != x->ndim - 2)
+        return op_fail(c, TENSOR_ESHAPE, "%s to %s: want [batch, channels, ...] with as many more sizes",
+                       S(x), shape_text(p->size));
+    if (p->mode == TENSOR_AREA) return op_fail(c, TENSOR_EVALUE, "mode area is made of adaptive_avg_pool");
     for (int i = 0; i < x->ndim; i++) {
-        dim[i] = i < 2 ? x->shape[i] : p->size.at[i - 2];
+        dim[i] = i < 2 ? x->shape[i] : p->size.dim[i - 2];
         if (i < 2 || (x->shape[i] > 0 && dim[i] > 0)) continue;
-        return op_fail(c, TENSOR_ESHAPE, "%s to %s: want sizes of 1 and more", S(x),
-                       shape_text((TensorShape){ p->size.n, p->size.at }));
+        return op_fail(c, TENSOR_ESHAPE, "%s to %s: want sizes of 1 and more", S(x), shape_text(p->size));
     }
     return op_set_output(c, 0, (TensorShape){ x->ndim, dim }, (TensorDtype)x->dtype);
 }
@@ -228,9 +228,9 @@ static int forward(OpCall *c)
             args.axis[i] = (ResampleAxis){ .in = 1, .out = 1 };
             continue;
         }
-        a.scale = p->scale[d];
-        a.in = p->transposed ? p->size.at[d] : x->shape[2 + d],
-        a.out = p->transposed ? x->shape[2 + d] : p->size.at[d];
+        a.scale = p->scale_factors[d];
+        a.in = p->transposed ? p->size.dim[d] : x->shape[2 + d],
+        a.out = p->transposed ? x->shape[2 + d] : p->size.dim[d];
         if (resample_axis(p, a, y->dtype, &args.axis[i])) return -1;
     }
     return RUN_KERNEL(c->op->name, x->place, resample, &args) ? -1 : pool_deliver(out, y);
@@ -243,24 +243,19 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     ResampleParams p = *(const ResampleParams *)op_params(c);
     const TensorShape x = op_input_shape(c, 0);
     p.transposed = !p.transposed;
-    for (int i = 0; i < p.size.n; i++) p.size.at[i] = x.dim[2 + i];
+    p.size.dim = x.dim + 2;
     dx[0] = APPLY(&op_resample, &p, dy);
     return dx[0] ? 0 : -1;
 }
 
-#define SCALE_FIELDS(struct_)                                              \
-    { "scale_factor", OP_DOUBLE, offsetof(struct_, scale[0]), "0" },       \
-        { "scale_factor_1", OP_DOUBLE, offsetof(struct_, scale[1]), "0" }, \
-    {                                                                      \
-        "scale_factor_2", OP_DOUBLE, offsetof(struct_, scale[2]), "0"      \
-    }
-
-static const OpField fields[] = { OP_FIELD(OP_DIMS, ResampleParams, size, NULL),
-                                  SCALE_FIELDS(ResampleParams),
-                                  OP_FIELD(OP_INT, ResampleParams, mode, "0"),
-                                  OP_FIELD(OP_BOOL, ResampleParams, align_corners, "0"),
-                                  OP_FIELD(OP_BOOL, ResampleParams, antialias, "0"),
-                                  OP_FIELD(OP_BOOL, ResampleParams, transposed, "0"),
+static const char *const modes[] = { "nearest",   "nearest-exact", "linear", "bilinear",
+                                     "trilinear", "bicubic",       "area",   NULL };
+static const OpField fields[] = { OP_REQUIRED(ResampleParams, size),
+                                  OP_OPTION(ResampleParams, scale_factors),
+                                  OP_CHOICE(ResampleParams, mode, modes),
+                                  OP_OPTION(ResampleParams, align_corners),
+                                  OP_OPTION(ResampleParams, antialias),
+                                  OP_OPTION(ResampleParams, transposed),
                                   { 0 } };
 static const TensorOp op_resample = {
     .name = "resample",
@@ -275,32 +270,23 @@ static const TensorOp op_resample = {
     .backward = backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "-",
-    .samples = "2x3x4 {size=[7] mode=2}; 1x2x3x5 {size=[5 2] mode=3 align_corners=1}; 1x2x3x5 {size=[5 2] "
-               "mode=5 antialias=1}; "
-               "1x2x5x3 {size=[2 6] mode=3 transposed=1}; 1x1x2x3x2 {size=[3 3 5] mode=4}; 0x2x3 {size=[2] "
-               "mode=2}; 1x2x7 {size=[3] transposed=1}",
+    .samples = "2x3x4 {size=[7] mode=linear}; 1x2x3x5 {size=[5 2] mode=bilinear align_corners=1}; 1x2x3x5 "
+               "{size=[5 2] "
+               "mode=bicubic antialias=1}; "
+               "1x2x5x3 {size=[2 6] mode=bilinear transposed=1}; 1x1x2x3x2 {size=[3 3 5] mode=trilinear}; "
+               "0x2x3 {size=[2] "
+               "mode=linear}; 1x2x7 {size=[3] transposed=1}",
     .errors = "2x3x4 {size=[7 2]} ! ESHAPE; 2x3 {size=[]} ! ESHAPE; 2x3x4 {size=[0]} ! ESHAPE; 2x3x0 "
-              "{size=[2]} ! ESHAPE; 2x3x4 {size=[2] mode=6} ! EVALUE",
+              "{size=[2]} ! ESHAPE; 2x3x4 {size=[2] mode=area} ! EVALUE",
 };
 REGISTER_OP(op_resample);
 
 /* ---- interpolate ----------------------------------------------------------------------------- */
 
-typedef struct InterpolateParams {
-    OpDims size;
-    double scale[3]; /* the first alone: for all */
-    int mode;
-    bool align_corners, recompute_scale_factor, antialias;
-} InterpolateParams;
-
-static int check_mode(OpCall *c, const InterpolateParams *p, const Tensor *x)
+static int check_mode(OpCall *c, const TensorInterpolateArgs *p, const Tensor *x)
 {
-    static const char *const names[] = { "nearest",   "nearest-exact", "linear", "bilinear",
-                                         "trilinear", "bicubic",       "area" };
     static const int dims[] = { 0, 0, 1, 2, 3, 2, 0 };
-    if (p->mode < TENSOR_NEAREST || p->mode > TENSOR_AREA)
-        return op_fail(c, TENSOR_EVALUE, "there is no mode %d", p->mode);
-    const char *name = names[p->mode];
+    const char *name = modes[p->mode];
     const int want = dims[p->mode];
     if (x->ndim < 3 || x->ndim > 5 || (want && x->ndim != want + 2))
         return op_fail(c, TENSOR_ESHAPE, "%s by %s: want [batch, channels] and %s%d more dimensions", S(x),
@@ -313,113 +299,100 @@ static int check_mode(OpCall *c, const InterpolateParams *p, const Tensor *x)
     return 0;
 }
 
-/* Sizes, and the scales that positions are computed with, into r. */
-static int check_sizes(OpCall *c, const InterpolateParams *p, const Tensor *x, ResampleParams *r)
+/* The scales given, by direction: 0 for none.  Their number, 0 or that of the directions, or -1. */
+static int scales_of(OpCall *c, const TensorInterpolateArgs *p, const Tensor *x, double scale[3])
 {
     const int n = x->ndim - 2;
-    const double *s = p->scale;
-    const bool scaled = s[0] != 0 || s[1] != 0 || s[2] != 0;
-    if ((p->size.n > 0) == scaled)
+    int given = 3;
+    while (given > 0 && p->scale_factors[given - 1] == 0) given--;
+    if (given && p->scale_factor != 0)
+        return op_fail(c, TENSOR_EVALUE, "both scale_factor and scale_factors: want one of them");
+    if (given && given != n)
+        return op_fail(c, TENSOR_EVALUE, "scale_factors of %d number%s for %s: want %d", given,
+                       given == 1 ? "" : "s", S(x), n);
+    for (int i = 0; i < 3; i++) scale[i] = given ? p->scale_factors[i] : p->scale_factor;
+    return given || p->scale_factor != 0 ? n : 0;
+}
+
+/* Sizes, and the scales that positions are computed with. */
+static int check_sizes(OpCall *c, const TensorInterpolateArgs *p, const Tensor *x, int64_t size[3],
+                       double scale[3])
+{
+    const int n = x->ndim - 2, scaled = scales_of(c, p, x, scale);
+    Sizes asked;
+    if (scaled < 0) return -1;
+    if ((p->size.ndim > 0) == (scaled > 0))
         return op_fail(c, TENSOR_EVALUE, "%s of size and scale_factor: want one of them",
                        scaled ? "both" : "neither");
-    if (p->size.n > 1 && p->size.n != n)
-        return op_fail(c, TENSOR_EVALUE, "a size of %d numbers for %s: want one, or %d", p->size.n, S(x), n);
-    for (int i = n; i < 3; i++)
-        if (s[i] != 0)
-            return op_fail(c, TENSOR_EVALUE, "scale_factors of %d numbers for %s: want %d", s[2] != 0 ? 3 : 2,
-                           S(x), n);
-    if (p->size.n && p->recompute_scale_factor)
+    if (p->size.ndim && p->recompute_scale_factor)
         return op_fail(c, TENSOR_EVALUE, "recompute_scale_factor with a size");
-    r->size.n = n;
+    if (!scaled && window_list(c, "size", p->size, n, 0, &asked)) return -1;
     for (int i = 0; i < n; i++) {
-        const double scale = s[1] == 0 && s[2] == 0 ? s[0] : s[i],
-                     size = floor((double)x->shape[2 + i] * scale);
-        if (scaled && !(scale > 0 && size <= LINE_LIMIT))
+        const double wide = floor((double)x->shape[2 + i] * scale[i]);
+        if (scaled && !(scale[i] > 0 && wide <= LINE_LIMIT))
             return op_fail(c, TENSOR_EVALUE, "%s by scale_factor %g: want a positive one, and sizes up to %d",
-                           S(x), scale, LINE_LIMIT);
-        r->size.at[i] = scaled ? (int64_t)size : p->size.at[p->size.n > 1 ? i : 0];
-        if (r->size.at[i] < 0 || r->size.at[i] > LINE_LIMIT)
-            return op_fail(c, TENSOR_EVALUE, "%s to size %lld: want sizes from 1 to %d", S(x),
-                           (long long)r->size.at[i], LINE_LIMIT);
-        r->scale[i] = p->recompute_scale_factor ? 0 : scale;
-        if (x->shape[2 + i] > 0 && r->size.at[i] > 0) continue;
+                           S(x), scale[i], LINE_LIMIT);
+        size[i] = scaled ? (int64_t)wide : asked.at[WINDOW_RANK - n + i];
+        if (p->recompute_scale_factor) scale[i] = 0;
+        if (x->shape[2 + i] > 0 && size[i] > 0) continue;
         return op_fail(c, TENSOR_ESHAPE, "%s to %lld in dimension %d: want sizes of 1 and more", S(x),
-                       (long long)r->size.at[i], 2 + i);
+                       (long long)size[i], 2 + i);
     }
     return 0;
 }
 
 static int compose(OpCall *c)
 {
-    const InterpolateParams *p = op_params(c);
+    const TensorInterpolateArgs *p = op_params(c);
     Tensor *x = op_input(c, 0);
+    int64_t size[3];
     ResampleParams r = { .mode = p->mode, .align_corners = p->align_corners, .antialias = p->antialias };
-    if (check_mode(c, p, x) || check_sizes(c, p, x, &r)) return -1;
-    const int64_t *to = r.size.at;
+    if (check_mode(c, p, x) || check_sizes(c, p, x, size, r.scale_factors)) return -1;
+    r.size = (TensorShape){ x->ndim - 2, size };
     if (p->mode != TENSOR_AREA) return op_set_result(c, 0, APPLY(&op_resample, &r, x));
     return op_set_result(c, 0,
-                         x->ndim == 3   ? tensor_adaptive_avg_pool1d(x, to[0])
-                         : x->ndim == 4 ? tensor_adaptive_avg_pool2d(x, to[0], to[1])
-                                        : tensor_adaptive_avg_pool3d(x, to[0], to[1], to[2]));
+                         x->ndim == 3   ? tensor_adaptive_avg_pool1d(x, r.size)
+                         : x->ndim == 4 ? tensor_adaptive_avg_pool2d(x, r.size)
+                                        : tensor_adaptive_avg_pool3d(x, r.size));
 }
 
-static const OpField interpolate_fields[] = { OP_FIELD(OP_DIMS, InterpolateParams, size, "[]"),
-                                              SCALE_FIELDS(InterpolateParams),
-                                              OP_FIELD(OP_INT, InterpolateParams, mode, "0"),
-                                              OP_FIELD(OP_BOOL, InterpolateParams, align_corners, "0"),
-                                              OP_FIELD(OP_BOOL, InterpolateParams, recompute_scale_factor,
-                                                       "0"),
-                                              OP_FIELD(OP_BOOL, InterpolateParams, antialias, "0"),
+static const OpField interpolate_fields[] = { OP_OPTION(TensorInterpolateArgs, size),
+                                              OP_OPTION(TensorInterpolateArgs, scale_factor),
+                                              OP_CHOICE(TensorInterpolateArgs, mode, modes),
+                                              OP_OPTION(TensorInterpolateArgs, align_corners),
+                                              OP_OPTION(TensorInterpolateArgs, recompute_scale_factor),
+                                              OP_OPTION(TensorInterpolateArgs, antialias),
+                                              OP_OPTION(TensorInterpolateArgs, scale_factors),
                                               { 0 } };
 static const TensorOp op_interpolate = {
     .name = "interpolate",
     .summary = "images of another size: nearest, linear, cubic or area means",
     .gradient = "dx = M^T g, for y = M x along each dimension",
     .arity = 1,
-    .params = sizeof(InterpolateParams),
+    .params = sizeof(TensorInterpolateArgs),
+    .defaults = &tensor_interpolate_defaults,
     .fields = interpolate_fields,
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.interpolate",
     .samples =
-        "2x3x4 {size=[7]}; 1x2x3x4 {scale_factor=2}; 1x1x2x3x2 {size=[3] mode=1}; 2x1x4 {scale_factor=1.7 "
-        "mode=2}; 1x2x3x4 {size=[5 2] mode=3}; "
-        "1x2x3x4 {scale_factor=0.6 scale_factor_1=2.3 mode=3}; 1x2x3x4 {size=[5 6] mode=3 align_corners=1}; "
-        "1x1x2x3x2 {scale_factor=1.6 mode=4}; "
-        "1x2x3x4 {size=[5 6] mode=5}; 1x2x5x4 {scale_factor=1.3 mode=5 recompute_scale_factor=1}; 1x1x7x6 "
-        "{size=[3 4] mode=3 antialias=1}; "
-        "1x1x7x6 {size=[9 2] mode=5 antialias=1}; 1x2x5x4 {size=[3 2] mode=6}; 0x2x3x3 {size=[5] mode=3}",
-    .errors = "2x3x4 {} ! EVALUE; 2x3x4 {size=[7] scale_factor=2} ! EVALUE; 2x3x4 {size=[7] mode=3} ! "
-              "ESHAPE; 2x3x4x4 {size=[7] mode=2} ! ESHAPE; "
-              "2x3x4x4 {size=[7] mode=4} ! ESHAPE; 3x4 {size=[7]} ! ESHAPE; 2x3x4 {size=[7] align_corners=1} "
-              "! EVALUE; 2x3x4 {size=[7] mode=6 align_corners=1} ! EVALUE; "
-              "2x3x4 {size=[7] mode=2 antialias=1} ! EVALUE; 2x3x4 {size=[7 7]} ! EVALUE; 2x3x4 {size=[0]} ! "
-              "ESHAPE; 2x3x4 {scale_factor=0.1} ! ESHAPE; "
-              "2x3x4 {scale_factor=-1} ! EVALUE; 2x3x4 {size=[5] recompute_scale_factor=1} ! EVALUE; 2x3x0 "
-              "{size=[3]} ! ESHAPE; 2x3x4 {size=[7] mode=7} ! EVALUE; "
-              "2x3x4x4 {scale_factor=2 scale_factor_2=1} ! EVALUE; "
-              "2x3x4x4 {scale_factor=2 scale_factor_1=2 scale_factor_2=2} ! EVALUE; 2x3x4 {scale_factor=2 "
-              "scale_factor_1=2} ! EVALUE; "
-              "2x3x4@i64 {size=[7]} ! EDTYPE",
+        "2x3x4 {size=[7]}; 1x2x3x4 {scale_factor=2}; 1x1x2x3x2 {size=[3] mode=nearest-exact}; 2x1x4 "
+        "{scale_factor=1.7 mode=linear}; 1x2x3x4 {size=[5 2] mode=bilinear}; 1x2x3x4 {scale_factors=[.6 2.3] "
+        "mode=bilinear}; 1x2x3x4 {size=[5 6] mode=bilinear align_corners=1}; 1x1x2x3x2 {scale_factor=1.6 "
+        "mode=trilinear}; 1x2x3x4 {size=[5 6] mode=bicubic}; 1x2x5x4 {scale_factor=1.3 mode=bicubic "
+        "recompute_scale_factor=1}; 1x1x7x6 {size=[3 4] mode=bilinear antialias=1}; 1x1x7x6 {size=[9 2] "
+        "mode=bicubic antialias=1}; 1x2x5x4 {size=[3 2] mode=area}; 0x2x3x3 {size=[5] mode=bilinear}",
+    .errors =
+        "2x3x4 {} ! EVALUE; 2x3x4 {size=[7] scale_factor=2} ! EVALUE; 2x3x4 {size=[7] mode=bilinear} ! "
+        "ESHAPE; 2x3x4x4 {size=[7] mode=linear} ! ESHAPE; 2x3x4x4 {size=[7] mode=trilinear} ! ESHAPE; 3x4 "
+        "{size=[7]} ! ESHAPE; 2x3x4 {size=[7] align_corners=1} ! EVALUE; 2x3x4 {size=[7] mode=area "
+        "align_corners=1} ! EVALUE; 2x3x4 {size=[7] mode=linear antialias=1} ! EVALUE; 2x3x4 {size=[7 7]} ! "
+        "EVALUE; 2x3x4 {size=[0]} ! ESHAPE; 2x3x4 {scale_factor=0.1} ! ESHAPE; 2x3x4 {scale_factor=-1} ! "
+        "EVALUE; 2x3x4 {size=[5] recompute_scale_factor=1} ! EVALUE; 2x3x0 {size=[3]} ! ESHAPE; 2x3x4 "
+        "{size=[7] mode=7} ! EVALUE; 2x3x4x4 {scale_factors=[2 0 1]} ! EVALUE; 2x3x4x4 {scale_factors=[2 2 "
+        "2]} ! EVALUE; 2x3x4 {scale_factors=[2 2]} ! EVALUE; 2x3x4@i64 {size=[7]} ! EDTYPE; 2x3x4 "
+        "{scale_factor=2 scale_factors=[2]} ! EVALUE; 2x3x4x4 {scale_factors=[2]} ! EVALUE",
 };
 REGISTER_OP(op_interpolate);
 
-Tensor *tensor_interpolate_args(TensorInterpolateArgs a)
-{
-    InterpolateParams p = { .mode = (int)a.mode,
-                            .align_corners = a.align_corners,
-                            .recompute_scale_factor = a.recompute_scale_factor,
-                            .antialias = a.antialias };
-    if (shape_to_dims("interpolate", a.size, &p.size)) return NULL;
-    const double *each = a.scale_factors;
-    const bool all = each[0] == 0 && each[1] == 0 && each[2] == 0;
-    if (!all && a.scale_factor != 0)
-        return fail(TENSOR_EVALUE, "interpolate", "both scale_factor and scale_factors: want one of them"),
-               NULL;
-    if (each[0] != 0 && each[1] == 0 && each[2] == 0 && a.input && a.input->ndim > 3)
-        return fail(TENSOR_EVALUE, "interpolate", "scale_factors of 1 number for %s: want %d", S(a.input),
-                    a.input->ndim - 2),
-               NULL;
-    for (int i = 0; i < 3; i++) p.scale[i] = !all ? each[i] : i == 0 ? a.scale_factor : 0;
-    return APPLY(&op_interpolate, &p, a.input);
-}
+Tensor *tensor_interpolate_args(TensorInterpolateArgs a) { return APPLY(&op_interpolate, &a, a.input); }

@@ -1,12 +1,25 @@
 /* pixel_shuffle.c - channels to pixels and back.
  *
  *   pixel_shuffle    [..., C r^2, H, W] -> [..., C, H r, W r]: y[c, h r + i, w r + j] = x[c r^2 + i r + j, h,
- * w] pixel_unshuffle  the inverse */
+ * w] pixel_unshuffle  the inverse channel_shuffle  channels [g, C / g] -> [C / g, g] */
 #include "op/shape/shape_op.h"
 
 typedef struct ShuffleParams {
-    int64_t factor;
+    int64_t upscale_factor;
 } ShuffleParams;
+
+typedef struct UnshuffleParams {
+    int64_t downscale_factor;
+} UnshuffleParams;
+
+/* y in the shape of the result, and never in the memory of the input: where nothing moves, reshape would
+ * share it. */
+static int finish(OpCall *c, Tensor *y, TensorShape shape)
+{
+    Tensor *result = tensor_reshape(y, shape);
+    if (result && result->storage == op_input(c, 0)->storage) result = tensor_clone(result);
+    return op_set_result(c, 0, result);
+}
 
 static int check(OpCall *c, int64_t r)
 {
@@ -29,12 +42,12 @@ static int rearranged(OpCall *c, const int64_t apart[5], const int order[5], con
     for (int i = 0; i < 3; i++) to[lead + i] = result[i];
     Tensor *y =
         tensor_permute(tensor_reshape(x, (TensorShape){ lead + 5, shape }), (TensorShape){ lead + 5, dims });
-    return op_set_result(c, 0, tensor_reshape(y, (TensorShape){ lead + 3, to }));
+    return finish(c, y, (TensorShape){ lead + 3, to });
 }
 
 static int shuffle_compose(OpCall *c)
 {
-    int64_t r = ((const ShuffleParams *)op_params(c))->factor;
+    int64_t r = ((const ShuffleParams *)op_params(c))->upscale_factor;
     if (check(c, r)) return -1;
     Tensor *x = op_input(c, 0);
     const int64_t *s = x->shape + x->ndim - 3;
@@ -47,7 +60,7 @@ static int shuffle_compose(OpCall *c)
 
 static int unshuffle_compose(OpCall *c)
 {
-    int64_t r = ((const ShuffleParams *)op_params(c))->factor;
+    int64_t r = ((const UnshuffleParams *)op_params(c))->downscale_factor;
     if (check(c, r)) return -1;
     Tensor *x = op_input(c, 0);
     const int64_t *s = x->shape + x->ndim - 3;
@@ -58,11 +71,8 @@ static int unshuffle_compose(OpCall *c)
                       (int64_t[]){ s[0] * r * r, s[1] / r, s[2] / r });
 }
 
-static const OpField shuffle_fields[] = { { "upscale_factor", OP_I64, offsetof(ShuffleParams, factor), NULL },
-                                          { 0 } };
-static const OpField unshuffle_fields[] = {
-    { "downscale_factor", OP_I64, offsetof(ShuffleParams, factor), NULL }, { 0 }
-};
+static const OpField shuffle_fields[] = { OP_REQUIRED(ShuffleParams, upscale_factor), { 0 } };
+static const OpField unshuffle_fields[] = { OP_REQUIRED(UnshuffleParams, downscale_factor), { 0 } };
 static const TensorOp op_pixel_shuffle = { .name = "pixel_shuffle",
                                            .summary = "[..., C r^2, H, W] to [..., C, H r, W r]",
                                            .gradient = "dx = pixel_unshuffle(g)",
@@ -82,7 +92,7 @@ static const TensorOp op_pixel_unshuffle = {
     .summary = "[..., C, H r, W r] to [..., C r^2, H, W]",
     .gradient = "dx = pixel_shuffle(g)",
     .arity = 1,
-    .params = sizeof(ShuffleParams),
+    .params = sizeof(UnshuffleParams),
     .fields = unshuffle_fields,
     .compose = unshuffle_compose,
     .flags = OP_ANY_DEVICE,
@@ -100,7 +110,7 @@ Tensor *tensor_pixel_shuffle(Tensor *x, int upscale_factor)
 }
 Tensor *tensor_pixel_unshuffle(Tensor *x, int downscale_factor)
 {
-    return APPLY(&op_pixel_unshuffle, &((ShuffleParams){ downscale_factor }), x);
+    return APPLY(&op_pixel_unshuffle, &((UnshuffleParams){ downscale_factor }), x);
 }
 
 /* ---- channel_shuffle ------------------------------------------------------------------------- */
@@ -121,10 +131,10 @@ static int channels_compose(OpCall *c)
     int64_t rest = 1;
     for (int d = 2; d < x->ndim; d++) rest *= x->shape[d];
     Tensor *split = tensor_reshape(x, SHAPE(x->shape[0], p->groups, x->shape[1] / p->groups, rest));
-    return op_set_result(c, 0, tensor_reshape(tensor_transpose(split, 1, 2), shape_of(x)));
+    return finish(c, tensor_transpose(split, 1, 2), shape_of(x));
 }
 
-static const OpField group_fields[] = { OP_FIELD(OP_I64, GroupParams, groups, NULL), { 0 } };
+static const OpField group_fields[] = { OP_REQUIRED(GroupParams, groups), { 0 } };
 static const TensorOp op_channel_shuffle = {
     .name = "channel_shuffle",
     .summary = "channels [g, C/g] as [C/g, g]: one of each group after the other",

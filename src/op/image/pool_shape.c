@@ -1,151 +1,110 @@
 /* pool_shape.c - sizes, checks and kernel arguments of the pools. */
 #include "pool.h"
 
-static int64_t along(const OpDims *list, int axis, int spatial, int64_t otherwise)
-{
-    const int k = axis - (3 - spatial);
-    return k < 0 || list->n == 0 ? otherwise : list->at[list->n > 1 ? k : 0];
-}
+const OpField pool_adaptive_fields[] = { OP_REQUIRED(AdaptiveParams, output_size), { 0 } };
 
-static PoolArgs windows_of(const PoolParams *p)
+int pool_windows(OpCall *c, PoolOption kernel, PoolOption stride, PoolOption padding, Pool *pool)
 {
-    PoolArgs a = { .count_include_pad = p->count_include_pad, .divisor = p->divisor_override };
-    for (int i = 0; i < 3; i++) {
-        a.kernel[i] = along(&p->kernel, i, p->spatial, 1);
-        a.stride[i] = along(&p->stride, i, p->spatial, 0);
-        if (a.stride[i] == 0) a.stride[i] = a.kernel[i];
-        a.pad[i] = along(&p->padding, i, p->spatial, 0),
-        a.dilation[i] = along(&p->dilation, i, p->spatial, 1);
-    }
-    return a;
-}
-
-/* The last `spatial` of three. */
-static const char *text(const int64_t at[3], int spatial)
-{
-    return shape_text((TensorShape){ spatial, at + 3 - spatial });
-}
-
-int pool_rank(OpCall *c, const Tensor *x, int spatial)
-{
-    static const char *const names[] = { "", "length", "height, width", "depth, height, width" };
-    ((PoolParams *)op_params_mut(c))->spatial = spatial;
-    if (x->ndim == spatial + 1 || x->ndim == spatial + 2) return 0;
-    return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, %s], or that without batch", S(x),
-                   names[spatial]);
-}
-
-static int check_list(OpCall *c, const OpDims *list, int spatial, const char *what)
-{
-    if (list->n == 0 || list->n == 1 || list->n == spatial) return 0;
-    return op_fail(c, TENSOR_EVALUE, "%s of %d numbers: want one, or %d", what, list->n, spatial);
-}
-
-static int check_range(OpCall *c, const int64_t at[3], int spatial, int64_t least, const char *what)
-{
-    for (int i = 0; i < 3; i++)
-        if (at[i] < least || at[i] > WINDOW_LIMIT)
-            return op_fail(c, TENSOR_EVALUE, "%s: %s %s: want %lld to %d", S(op_input(c, 0)), what,
-                           text(at, spatial), (long long)least, WINDOW_LIMIT);
+    const int rank = pool->rank;
+    if (window_sizes(c, "kernel_size", kernel.all, kernel.each, rank, 1, 1, &pool->kernel) ||
+        window_sizes(c, "stride", stride.all, stride.each, rank, 0, 1, &pool->stride) ||
+        window_sizes(c, "padding", padding.all, padding.each, rank, 0, 0, &pool->pad))
+        return -1;
+    for (int i = 0; i < WINDOW_RANK; i++)
+        if (pool->stride.at[i] == 0) pool->stride.at[i] = pool->kernel.at[i];
     return 0;
 }
 
-int pool_check(OpCall *c, const PoolParams *p)
+int pool_half_padding(OpCall *c, const Pool *pool)
 {
-    const int n = p->spatial;
-    if (check_list(c, &p->kernel, n, "a kernel") || check_list(c, &p->stride, n, "a stride") ||
-        check_list(c, &p->padding, n, "a padding") || check_list(c, &p->dilation, n, "a dilation"))
-        return -1;
-    const PoolArgs a = windows_of(p);
-    if (check_range(c, a.kernel, n, 1, "a kernel of") || check_range(c, a.stride, n, 1, "stride") ||
-        check_range(c, a.pad, n, 0, "padding") || check_range(c, a.dilation, n, 1, "dilation"))
-        return -1;
-    for (int i = 0; i < 3; i++)
-        if (a.pad[i] > a.kernel[i] / 2)
+    for (int i = 0; i < WINDOW_RANK; i++)
+        if (pool->pad.at[i] > pool->kernel.at[i] / 2)
             return op_fail(c, TENSOR_EVALUE, "padding %s of a kernel of %s: at most half of it",
-                           text(a.pad, n), text(a.kernel, n));
-    if (p->divisor_override < 0)
-        return op_fail(c, TENSOR_EVALUE, "divisor %lld", (long long)p->divisor_override);
+                           window_text(&pool->pad, pool->rank), window_text(&pool->kernel, pool->rank));
     return 0;
 }
 
-static int64_t steps(const PoolArgs *a, int i, int64_t size, bool ceil_mode)
+static int64_t steps(const Pool *p, int i, int64_t size)
 {
-    const int64_t stride = a->stride[i],
-                  room = size + 2 * a->pad[i] - (a->dilation[i] * (a->kernel[i] - 1) + 1);
-    if (room < 0 && !(ceil_mode && room > -stride)) return 0;
-    const int64_t n = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
-    return ceil_mode && (n - 1) * stride >= size + a->pad[i] ? n - 1 : n;
+    const int64_t stride = p->stride.at[i],
+                  room = size + 2 * p->pad.at[i] - window_reach(p->kernel.at[i], p->dilation.at[i]);
+    if (room < 0 && !(p->ceil_mode && room > -stride)) return 0;
+    const int64_t n = (room + (p->ceil_mode ? stride - 1 : 0)) / stride + 1;
+    return p->ceil_mode && (n - 1) * stride >= size + p->pad.at[i] ? n - 1 : n;
 }
 
-int pool_sizes(OpCall *c, const PoolParams *p, const int64_t *in, int64_t *out)
+int pool_sizes(OpCall *c, const Pool *pool, const Sizes *in, Sizes *out)
 {
-    const PoolArgs a = windows_of(p);
-    const int n = p->spatial;
-    for (int i = 0; i < n; i++) {
-        out[i] = steps(&a, 3 - n + i, in[i], p->ceil_mode);
-        if (in[i] > 0 && in[i] <= LINE_LIMIT && out[i] > 0) continue;
+    const int n = pool->rank;
+    for (int i = 0; i < WINDOW_RANK; i++) {
+        out->at[i] = steps(pool, i, in->at[i]);
+        if (in->at[i] > 0 && in->at[i] <= LINE_LIMIT && out->at[i] > 0) continue;
         return op_fail(c, TENSOR_ESHAPE, "%s: no room for windows of %s (dilation %s) in %s, padded by %s",
-                       S(op_input(c, 0)), text(a.kernel, n), text(a.dilation, n),
-                       shape_text((TensorShape){ n, in }), text(a.pad, n));
+                       S(op_input(c, 0)), window_text(&pool->kernel, n), window_text(&pool->dilation, n),
+                       window_text(in, n), window_text(&pool->pad, n));
     }
     return 0;
 }
 
-int pool_result(OpCall *c, int i, const Tensor *x, const int64_t *last, int dtype)
+int pool_result(OpCall *c, int i, const Tensor *x, const Sizes *last, int rank, int dtype)
 {
-    const int spatial = ((const PoolParams *)op_params(c))->spatial, lead = x->ndim - spatial;
+    const int lead = x->ndim - rank;
     int64_t dim[TENSOR_MAX_DIMS];
-    for (int d = 0; d < x->ndim; d++) dim[d] = d < lead ? x->shape[d] : last[d - lead];
+    for (int d = 0; d < x->ndim; d++)
+        dim[d] = d < lead ? x->shape[d] : last->at[WINDOW_RANK - rank + d - lead];
     return op_set_output(c, i, (TensorShape){ x->ndim, dim }, (TensorDtype)dtype);
 }
 
-int pool_shape(OpCall *c, int spatial)
+int pool_shape(OpCall *c, const Pool *pool)
 {
-    int64_t out[3];
     const Tensor *x = op_input(c, 0);
-    if (pool_rank(c, x, spatial) || pool_check(c, op_params(c))) return -1;
-    if (pool_sizes(c, op_params(c), x->shape + x->ndim - spatial, out)) return -1;
-    return pool_result(c, 0, x, out, x->dtype);
+    const Sizes in = window_last(shape_of(x), pool->rank);
+    Sizes out;
+    return pool_sizes(c, pool, &in, &out) ? -1 : pool_result(c, 0, x, &out, pool->rank, x->dtype);
 }
 
-int pool_adaptive_shape(OpCall *c, int spatial)
+int pool_adaptive_shape(OpCall *c)
 {
-    PoolParams *p = op_params_mut(c);
+    const AdaptiveParams *p = op_params(c);
     const Tensor *x = op_input(c, 0);
-    if (pool_rank(c, x, spatial)) return -1;
-    if (p->size.n != 1 && p->size.n != spatial)
-        return op_fail(c, TENSOR_EVALUE, "a size of %d numbers: want one, or %d", p->size.n, spatial);
-    for (int i = p->size.n; i < spatial; i++) p->size.at[i] = p->size.at[0];
-    p->size.n = spatial, p->adaptive = true;
-    for (int i = 0; i < spatial; i++) {
-        if (p->size.at[i] < 0 || p->size.at[i] > LINE_LIMIT)
-            return op_fail(c, TENSOR_EVALUE, "%s to %s: want sizes of 0 and more", S(op_input(c, 0)),
-                           shape_text((TensorShape){ spatial, p->size.at }));
-        if (x->shape[x->ndim - spatial + i] == 0)
-            return op_fail(c, TENSOR_ESHAPE, "%s: nothing to pool", S(x));
+    const int rank = c->op->variant;
+    Sizes out;
+    if (window_rank(c, x, "input", rank) ||
+        window_list(c, "output_size", p->output_size, rank, TENSOR_KEEP, &out))
+        return -1;
+    const Sizes in = window_last(shape_of(x), rank);
+    for (int i = 0; i < WINDOW_RANK; i++) {
+        if (out.at[i] == TENSOR_KEEP) out.at[i] = in.at[i];
+        if (out.at[i] < 0)
+            return op_fail(c, TENSOR_EVALUE, "%s to %s: want sizes of 0 and more", S(x),
+                           shape_text(p->output_size));
+        if (in.at[i] == 0) return op_fail(c, TENSOR_ESHAPE, "%s: nothing to pool", S(x));
     }
-    return pool_result(c, 0, x, p->size.at, x->dtype);
+    return pool_result(c, 0, x, &out, rank, x->dtype);
 }
 
-PoolArgs pool_args(const PoolParams *p, int dtype, TensorShape x, TensorShape y)
+PoolArgs pool_args(const Pool *pool, int dtype, TensorShape x, TensorShape y)
 {
-    const int lead = 3 - p->spatial;
+    const Sizes in = window_last(x, pool->rank), out = window_last(y, pool->rank);
     bool even = true; /* windows of one size that lie side by side */
-    PoolArgs a = windows_of(p);
-    a.dtype = dtype, a.planes = 1;
-    for (int i = 0; i < x.ndim - p->spatial; i++) a.planes *= x.dim[i];
-    for (int i = 0; i < 3; i++) {
-        a.in[i] = i < lead ? 1 : x.dim[x.ndim - 3 + i];
-        a.out[i] = i < lead ? 1 : y.dim[y.ndim - 3 + i];
+    PoolArgs a = {
+        .dtype = dtype, .planes = 1, .count_include_pad = pool->count_include_pad, .divisor = pool->divisor
+    };
+    for (int i = 0; i < x.ndim - pool->rank; i++) a.planes *= x.dim[i];
+    for (int i = 0; i < WINDOW_RANK; i++) {
+        a.in[i] = in.at[i], a.out[i] = out.at[i];
         even = even && a.out[i] && a.in[i] % a.out[i] == 0;
+        a.kernel[i] = pool->kernel.at[i], a.stride[i] = pool->stride.at[i];
+        a.pad[i] = pool->pad.at[i], a.dilation[i] = pool->adaptive ? 1 : pool->dilation.at[i];
     }
-    if (!p->adaptive) return a;
+    if (!pool->adaptive) return a;
     a.adaptive = !even || a.out[2] * a.out[2] <
                               4 * a.in[2]; /* the others' loops run over windows: many, and narrow ones */
-    for (int i = 0; i < 3 && !a.adaptive; i++) a.kernel[i] = a.stride[i] = a.in[i] / a.out[i];
+    for (int i = 0; i < WINDOW_RANK && !a.adaptive; i++) a.kernel[i] = a.stride[i] = a.in[i] / a.out[i];
     return a;
 }
+
+Tensor *pool_operand(Tensor *x) { return dtype_is_float(x->dtype) ? dense_float(x) : own(raw_contiguous(x)); }
 
 Tensor *pool_target(Tensor *out)
 {
@@ -154,8 +113,3 @@ Tensor *pool_target(Tensor *out)
 }
 
 int pool_deliver(Tensor *out, const Tensor *from) { return out == from ? 0 : raw_copy(out, from); }
-
-PoolParams pool_params(OpDims kernel, OpDims stride, OpDims padding)
-{
-    return (PoolParams){ .kernel = kernel, .stride = stride, .padding = padding };
-}

@@ -1,34 +1,47 @@
-/* window.h - sizes of sliding windows, as conv2d and the pools have them: a list of none (the default), one
- * (both directions) or two (height, width). */
+/* window.h - sliding windows over the last one, two or three dimensions, as convolutions, pools and patches
+ * have them: sizes by direction, from options that give one number for all directions or one for each. */
 #ifndef TG_WINDOW_H
 #define TG_WINDOW_H
 
 #include "op/op.h"
 
-typedef struct Pair {
-    int64_t h, w;
-} Pair;
+#pragma GCC visibility push(hidden)
 
-FORCE_INLINE Pair pair_of(const OpDims *d, Pair otherwise)
-{
-    return d->n == 0 ? otherwise : (Pair){ d->at[0], d->at[d->n > 1] };
-}
+enum {
+    WINDOW_RANK = 3,        /* at most */
+    WINDOW_LIMIT = 1 << 20, /* of an option: guards the arithmetic of sizes; far beyond any use */
+    LINE_LIMIT = INT32_MAX  /* of a size of an image: the same */
+};
 
-/* dims_pair - the list of an option: the pair when it is not all 0, else the one number. */
-FORCE_INLINE OpDims dims_pair(int64_t both, const int64_t pair[2])
-{
-    return pair[0] || pair[1] ? (OpDims){ 2, { pair[0], pair[1] } } : (OpDims){ 1, { both } };
-}
+/* Depth, height, width.  Directions that an op lacks come first. */
+typedef struct Sizes {
+    int64_t at[WINDOW_RANK];
+} Sizes;
 
-/* Guards the arithmetic of sizes against overflow; a million is far beyond any use. */
-enum { WINDOW_LIMIT = 1 << 20 };
-FORCE_INLINE bool within(Pair p, int64_t least)
-{
-    return p.h >= least && p.w >= least && p.h <= WINDOW_LIMIT && p.w <= WINDOW_LIMIT;
-}
+/* window_option - the sizes of an option: `each`, unless it is all 0, else `all` in every direction.
+ * window_sizes - the same, checked: EVALUE, naming the option, unless all lie from least to WINDOW_LIMIT.
+ * Directions beyond rank are `missing`. */
+Sizes window_option(int64_t all, const int64_t each[WINDOW_RANK], int rank, int64_t missing);
+int window_sizes(OpCall *c, const char *option, int64_t all, const int64_t each[WINDOW_RANK], int rank,
+                 int64_t least, int64_t missing, Sizes *sizes);
 
-/* x as [batch, channels, h, w], where rank 3 has no batch. */
-FORCE_INLINE int64_t batch_of(TensorShape x) { return x.ndim == 4 ? x.dim[0] : 1; }
-FORCE_INLINE const int64_t *image_of(TensorShape x) { return x.dim + x.ndim - 3; }
+/* window_list - a list of one number, for all directions, or of rank.  EVALUE, naming it, for another count,
+ * or a number that is not from least to LINE_LIMIT. */
+int window_list(OpCall *c, const char *option, TensorShape list, int rank, int64_t least, Sizes *sizes);
 
+/* window_last - the last rank sizes of a shape, 1 before them; window_text - the last rank sizes as text;
+ * window_shape - the same as a shape, which points into sizes. */
+Sizes window_last(TensorShape x, int rank);
+const char *window_text(const Sizes *sizes, int rank);
+TensorShape window_shape(const Sizes *sizes, int rank);
+
+/* window_rank - ESHAPE unless x is [batch, channels, ...] or [channels, ...] with rank dimensions behind. */
+int window_rank(OpCall *c, const Tensor *x, const char *what, int rank);
+
+/* The images and the channels of such an x, and how far a dilated window reaches. */
+FORCE_INLINE int64_t window_images(TensorShape x, int rank) { return x.ndim == rank + 2 ? x.dim[0] : 1; }
+FORCE_INLINE int64_t window_channels(TensorShape x, int rank) { return x.dim[x.ndim - rank - 1]; }
+FORCE_INLINE int64_t window_reach(int64_t kernel, int64_t dilation) { return dilation * (kernel - 1) + 1; }
+
+#pragma GCC visibility pop
 #endif

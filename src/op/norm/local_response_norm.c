@@ -24,8 +24,8 @@ static int compose(OpCall *c)
     if (x->numel == 0) return op_set_result(c, 0, tensor_clone(x));
     const int64_t n = x->shape[0], channels = x->shape[1], positions = x->numel / (n * channels);
     Tensor *square = tensor_reshape(tensor_square(x), SHAPE(n, 1, channels, positions));
-    Tensor *mean = tensor_avg_pool2d(square, .kernel_hw = { p->size, 1 }, .stride_hw = { 1, 1 },
-                                     .padding_hw = { p->size / 2, 0 });
+    Tensor *mean = tensor_avg_pool2d(square, .kernel_sizes = { p->size, 1 }, .strides = { 1, 1 },
+                                     .paddings = { p->size / 2, 0 });
     mean = tensor_reshape(tensor_narrow(mean, 2, 0, channels), shape_of(x));
     Tensor *divisor = tensor_pow_scalar(tensor_add_scalar(tensor_mul_scalar(mean, p->alpha), p->k), p->beta);
     return op_set_result(c, 0, tensor_div(x, divisor));

@@ -1,8 +1,8 @@
 /* attention.c - scaled dot product attention.
  *
- *   s = scale q k^T + mask,  p = softmax(s),  y = D(p) v               [..., L, E] [..., S, E] [..., S, V] ->
- * [..., L, V] dv = D(p)^T g,  dp = D(g v^T),  ds = p (dp - sum p dp),  dq = scale ds k,  dk = scale ds^T q,
- * dmask = ds
+ *   s = scale q k^T + mask,  p = softmax(s),  y = D(p) v       [..., L, E] [..., S, E] [..., S, V] -> [...,
+ * L, V] dv = D(p)^T g,  dp = D(g v^T),  ds = p (dp - sum p dp) dq = scale ds k,  dk = scale ds^T q,  dmask =
+ * ds
  *
  * D is dropout.  A row of p whose scores are all -inf is 0, and so are its gradients.
  *
@@ -15,18 +15,21 @@
 #include "op/elementwise/dropout.h"
 #include "op/shape/shape_op.h"
 
-typedef struct AttentionParams {
-    double dropout_p, scale;
-    bool is_causal, enable_gqa;
-    bool masked, fused; /* set by shape() and forward(): is there a mask?  Were extras kept by the kernel? */
-} AttentionParams;
+const TensorAttentionArgs tensor_attention_defaults = { TENSOR_ATTENTION_DEFAULTS };
+
+/* The options, which come first, and what shape() and forward() find out for backward. */
+typedef struct AttentionCall {
+    TensorAttentionArgs options;
+    bool masked, fused; /* is there a mask?  Were extras kept by the kernel? */
+} AttentionCall;
+static const AttentionCall call_defaults = { .options = { TENSOR_ATTENTION_DEFAULTS } };
 
 enum { Q, K, V, MASK, OPERANDS };
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 /* The batch dims of x, in front of its matrices; one head of k or v serves several of q under enable_gqa. */
-static int batch_dims(const AttentionParams *p, const Tensor *x, const Tensor *q, int64_t *dim)
+static int batch_dims(const TensorAttentionArgs *p, const Tensor *x, const Tensor *q, int64_t *dim)
 {
     for (int i = 0; i < x->ndim - 2; i++)
         dim[i] = p->enable_gqa && i == x->ndim - 3 ? q->shape[q->ndim - 3] : x->shape[i];
@@ -71,7 +74,7 @@ static int check_operands(OpCall *c)
 /* The batch, into dim; its rank or -1. */
 static int batch_of(OpCall *c, int64_t *dim)
 {
-    const AttentionParams *p = op_params(c);
+    const TensorAttentionArgs *p = op_params(c);
     const Tensor *q = op_input(c, Q);
     int n = batch_dims(p, q, q, dim);
     for (int i = K; i <= V; i++) {
@@ -107,7 +110,8 @@ static TensorShape with_matrix(int batch, int64_t *dim, int64_t rows, int64_t co
 
 static int shape(OpCall *c)
 {
-    AttentionParams *p = op_params_mut(c);
+    AttentionCall *call = op_params_mut(c);
+    TensorAttentionArgs *p = &call->options;
     int64_t dim[TENSOR_MAX_DIMS];
     if (!(p->dropout_p >= 0 && p->dropout_p <= 1))
         return op_fail(c, TENSOR_EVALUE, "dropout_p = %g: a probability lies in [0, 1]", p->dropout_p);
@@ -119,7 +123,7 @@ static int shape(OpCall *c)
     if (n < 0) return -1;
     const int64_t rows = q->shape[q->ndim - 2], cols = v->shape[v->ndim - 2], width = q->shape[q->ndim - 1];
     if (check_mask(c, with_matrix(n, dim, rows, cols))) return -1;
-    p->masked = op_input(c, MASK) != NULL;
+    call->masked = op_input(c, MASK) != NULL;
     if (p->scale == 0) p->scale = width ? 1 / sqrt((double)width) : 1;
     return op_set_output(c, 0, with_matrix(n, dim, rows, v->shape[v->ndim - 1]), (TensorDtype)q->dtype);
 }
@@ -156,7 +160,7 @@ static AttentionOperand operand(const Layout *l, int i)
 }
 
 /* y: of the shape of the result. */
-static int lay_out(const AttentionParams *p, Tensor *const *in, TensorShape y, Layout *l)
+static int lay_out(const TensorAttentionArgs *p, Tensor *const *in, TensorShape y, Layout *l)
 {
     const Tensor *q = in[Q], *v = in[V], *mask = in[MASK];
     const int dtype = q->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
@@ -215,13 +219,13 @@ static int by_kernel(OpCall *c, Tensor *keep)
 /* ---- by ops ---------------------------------------------------------------------------------- */
 
 /* Heads of k or v, each as often as q has heads for it; and the sum over those of a gradient. */
-static Tensor *spread_heads(const AttentionParams *p, Tensor *x, const Tensor *q)
+static Tensor *spread_heads(const TensorAttentionArgs *p, Tensor *x, const Tensor *q)
 {
     if (!p->enable_gqa || !x) return x;
     return tensor_repeat_interleave(x, q->shape[q->ndim - 3] / x->shape[x->ndim - 3], .dim = -3);
 }
 
-static Tensor *gather_heads(const AttentionParams *p, Tensor *g, TensorShape x)
+static Tensor *gather_heads(const TensorAttentionArgs *p, Tensor *g, TensorShape x)
 {
     if (!p->enable_gqa || !g) return g;
     const int64_t heads = x.dim[x.ndim - 3];
@@ -243,7 +247,7 @@ Tensor *attention_probabilities(Tensor *q, Tensor *k, Tensor *mask, double scale
     return tensor_masked_fill(tensor_softmax(tensor_masked_fill(s, dead, 0), -1), dead, 0);
 }
 
-static Tensor *drop(const AttentionParams *p, Tensor *x, Tensor *keep)
+static Tensor *drop(const TensorAttentionArgs *p, Tensor *x, Tensor *keep)
 {
     if (!keep || !x) return x;
     Tensor *zero = zeros_on(SHAPE(), x->dtype, x->place);
@@ -252,7 +256,7 @@ static Tensor *drop(const AttentionParams *p, Tensor *x, Tensor *keep)
 
 static int forward_by_ops(OpCall *c, Tensor *keep)
 {
-    const AttentionParams *p = op_params(c);
+    const TensorAttentionArgs *p = op_params(c);
     Tensor *q = wide_float(op_input(c, Q)), *k = wide_float(spread_heads(p, op_input(c, K), op_input(c, Q)));
     Tensor *v = wide_float(spread_heads(p, op_input(c, V), op_input(c, Q)));
     const bool graph = tensor_set_grad_enabled(false);
@@ -265,10 +269,11 @@ static int forward_by_ops(OpCall *c, Tensor *keep)
 
 static int backward_by_ops(OpCall *c, Tensor *keep, Tensor *dy, Tensor **dx)
 {
-    const AttentionParams *p = op_params(c);
+    const AttentionCall *call = op_params(c);
+    const TensorAttentionArgs *p = &call->options;
     Tensor *in[OPERANDS] = { NULL };
     for (int i = Q; i < OPERANDS; i++)
-        if ((i < MASK || p->masked) && !(in[i] = op_saved(c, i))) return -1;
+        if ((i < MASK || call->masked) && !(in[i] = op_saved(c, i))) return -1;
     Tensor *q = wide_float(in[Q]), *k = wide_float(spread_heads(p, in[K], in[Q])),
            *v = wide_float(spread_heads(p, in[V], in[Q]));
     Tensor *g = wide_float(dy);
@@ -293,7 +298,8 @@ static int backward_by_ops(OpCall *c, Tensor *keep, Tensor *dy, Tensor **dx)
 
 static int forward(OpCall *c)
 {
-    AttentionParams *p = op_params_mut(c);
+    AttentionCall *call = op_params_mut(c);
+    const TensorAttentionArgs *p = &call->options;
     const Tensor *y = op_output(c, 0);
     int64_t dim[TENSOR_MAX_DIMS];
     for (int i = 0; i < y->ndim; i++) dim[i] = y->shape[i];
@@ -304,16 +310,17 @@ static int forward(OpCall *c)
         keep = dropout_mask(c, scores, p->dropout_p, y->place);
         if (!keep) return -1;
     }
-    p->fused = y->place->device->attention != NULL;
-    return p->fused ? by_kernel(c, keep) : forward_by_ops(c, keep);
+    call->fused = y->place->device->attention != NULL;
+    return call->fused ? by_kernel(c, keep) : forward_by_ops(c, keep);
 }
 
 static int backward_by_kernel(OpCall *c, const Tensor *keep, Tensor *dy, Tensor **dx)
 {
-    const AttentionParams *p = op_params(c);
+    const AttentionCall *call = op_params(c);
+    const TensorAttentionArgs *p = &call->options;
     Tensor *in[OPERANDS] = { NULL }, *made[OPERANDS] = { NULL };
     for (int i = Q; i < OPERANDS; i++)
-        if ((i < MASK || p->masked) && !(in[i] = op_saved(c, i))) return -1;
+        if ((i < MASK || call->masked) && !(in[i] = op_saved(c, i))) return -1;
     const Tensor *shift = op_saved_extra(c, 0), *factor = op_saved_extra(c, 1), *g = dense_float(dy);
     Layout l;
     if (!shift || !factor || !g || lay_out(p, in, shape_of(dy), &l)) return -1;
@@ -340,17 +347,18 @@ static int backward_by_kernel(OpCall *c, const Tensor *keep, Tensor *dy, Tensor 
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const AttentionParams *p = op_params(c);
-    Tensor *keep = p->dropout_p > 0 ? op_saved_extra(c, p->fused ? 2 : 0) : NULL;
-    if (p->dropout_p > 0 && !keep) return -1;
-    return p->fused && !op_recording(c) ? backward_by_kernel(c, keep, dy, dx)
-                                        : backward_by_ops(c, keep, dy, dx);
+    const AttentionCall *call = op_params(c);
+    const bool drops = call->options.dropout_p > 0;
+    Tensor *keep = drops ? op_saved_extra(c, call->fused ? 2 : 0) : NULL;
+    if (drops && !keep) return -1;
+    return call->fused && !op_recording(c) ? backward_by_kernel(c, keep, dy, dx)
+                                           : backward_by_ops(c, keep, dy, dx);
 }
 
-static const OpField fields[] = { OP_FIELD(OP_DOUBLE, AttentionParams, dropout_p, "0"),
-                                  OP_FIELD(OP_DOUBLE, AttentionParams, scale, "0"),
-                                  OP_FIELD(OP_BOOL, AttentionParams, is_causal, "0"),
-                                  OP_FIELD(OP_BOOL, AttentionParams, enable_gqa, "0"),
+static const OpField fields[] = { OP_OPTION(TensorAttentionArgs, dropout_p),
+                                  OP_OPTION(TensorAttentionArgs, is_causal),
+                                  OP_OPTION(TensorAttentionArgs, scale),
+                                  OP_OPTION(TensorAttentionArgs, enable_gqa),
                                   { 0 } };
 
 const TensorOp op_scaled_dot_product_attention = {
@@ -361,7 +369,8 @@ const TensorOp op_scaled_dot_product_attention = {
                 "dv = p^T g, dmask = ds",
     .optional = KEEP_INPUT(MASK),
     .keep = KEEP_INPUT(Q) | KEEP_INPUT(K) | KEEP_INPUT(V) | KEEP_INPUT(MASK),
-    .params = sizeof(AttentionParams),
+    .params = sizeof(AttentionCall),
+    .defaults = &call_defaults,
     .fields = fields,
     .shape = shape,
     .forward = forward,
@@ -389,8 +398,6 @@ REGISTER_OP(op_scaled_dot_product_attention);
 
 Tensor *tensor_scaled_dot_product_attention_args(TensorAttentionArgs a)
 {
-    AttentionParams p = {
-        .dropout_p = a.dropout_p, .scale = a.scale, .is_causal = a.is_causal, .enable_gqa = a.enable_gqa
-    };
+    const AttentionCall p = { .options = a };
     return APPLY(&op_scaled_dot_product_attention, &p, a.query, a.key, a.value, a.attn_mask);
 }

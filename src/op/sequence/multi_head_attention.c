@@ -8,22 +8,48 @@
 #include "attention.h"
 #include "op/elementwise/dropout.h"
 
-typedef struct HeadsParams {
-    int64_t num_heads;
-    double dropout_p;
-    bool add_zero_attn, training, need_weights, average_attn_weights, is_causal;
-} HeadsParams;
+const TensorMultiHeadAttentionArgs tensor_multi_head_attention_defaults = {
+    TENSOR_MULTI_HEAD_ATTENTION_DEFAULTS
+};
 
-enum { QUERY, KEY, VALUE, IN_WEIGHT, IN_BIAS, BIAS_K, BIAS_V, OUT_WEIGHT, OUT_BIAS, PADDING, MASK, OPERANDS };
+/* The options, which come first, and whether weights is there to receive them. */
+typedef struct HeadsParams {
+    TensorMultiHeadAttentionArgs options;
+    bool need_weights;
+} HeadsParams;
+static const HeadsParams call_defaults = { .options = { TENSOR_MULTI_HEAD_ATTENTION_DEFAULTS } };
+
+enum {
+    QUERY,
+    KEY,
+    VALUE,
+    IN_WEIGHT,
+    IN_BIAS,
+    BIAS_K,
+    BIAS_V,
+    OUT_WEIGHT,
+    OUT_BIAS,
+    PADDING,
+    MASK,
+    Q_WEIGHT,
+    K_WEIGHT,
+    V_WEIGHT,
+    OPERANDS
+};
+
+static const TensorMultiHeadAttentionArgs *options_of(const OpCall *c)
+{
+    return &((const HeadsParams *)op_params(c))->options;
+}
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 static int want(OpCall *c, int i, TensorShape shape)
 {
     static const char *const name[] = {
-        "query",    "key",    "value",           "in_proj_weight", "in_proj_bias",
-        "bias_k",   "bias_v", "out_proj_weight", "out_proj_bias",  "key_padding_mask",
-        "attn_mask"
+        "query",     "key",           "value",           "in_proj_weight", "in_proj_bias",
+        "bias_k",    "bias_v",        "out_proj_weight", "out_proj_bias",  "key_padding_mask",
+        "attn_mask", "q_proj_weight", "k_proj_weight",   "v_proj_weight"
     };
     const Tensor *x = op_input(c, i), *q = op_input(c, QUERY);
     if (!x || shape_equal(shape_of(x), shape)) return 0;
@@ -33,7 +59,7 @@ static int want(OpCall *c, int i, TensorShape shape)
 
 static int check_masks(OpCall *c, int64_t rows, int64_t cols, int64_t batch)
 {
-    const HeadsParams *p = op_params(c);
+    const TensorMultiHeadAttentionArgs *p = options_of(c);
     const bool alone = op_input(c, QUERY)->ndim == 2;
     const Tensor *mask = op_input(c, MASK);
     for (int i = PADDING; i <= MASK; i++) {
@@ -47,25 +73,52 @@ static int check_masks(OpCall *c, int64_t rows, int64_t cols, int64_t batch)
                 mask && mask->ndim == 3 ? SHAPE(batch * p->num_heads, rows, cols) : SHAPE(rows, cols));
 }
 
+/* The weights of the projections: of one packed tensor, or of three. */
+static int check_projections(OpCall *c, int64_t width, int64_t key_width, int64_t value_width)
+{
+    const bool separate = options_of(c)->use_separate_proj_weight;
+    for (int i = Q_WEIGHT; i <= V_WEIGHT; i++)
+        if (!op_input(c, i) != !separate || !op_input(c, IN_WEIGHT) != separate)
+            return op_fail(c, TENSOR_EVALUE,
+                           separate ? "use_separate_proj_weight: want q_proj_weight, "
+                                      "k_proj_weight and v_proj_weight, and no in_proj_weight"
+                                    : "want in_proj_weight; q_proj_weight, k_proj_weight and "
+                                      "v_proj_weight go with use_separate_proj_weight");
+    if (separate)
+        return want(c, Q_WEIGHT, SHAPE(width, width)) || want(c, K_WEIGHT, SHAPE(width, key_width)) ||
+                       want(c, V_WEIGHT, SHAPE(width, value_width))
+                   ? -1
+                   : 0;
+    return want(c, IN_WEIGHT, SHAPE(3 * width, width));
+}
+
 static int shape(OpCall *c)
 {
-    const HeadsParams *p = op_params(c);
-    const Tensor *q = op_input(c, QUERY), *k = op_input(c, KEY);
+    const TensorMultiHeadAttentionArgs *p = options_of(c);
+    const Tensor *q = op_input(c, QUERY), *k = op_input(c, KEY), *v = op_input(c, VALUE);
     if (!(p->dropout_p >= 0 && p->dropout_p <= 1))
         return op_fail(c, TENSOR_EVALUE, "dropout_p = %g: a probability lies in [0, 1]", p->dropout_p);
     if (p->num_heads < 1) return op_fail(c, TENSOR_EVALUE, "%lld heads: at least 1", (long long)p->num_heads);
-    if ((q->ndim != 2 && q->ndim != 3) || k->ndim != q->ndim)
+    if ((q->ndim != 2 && q->ndim != 3) || k->ndim != q->ndim || v->ndim != q->ndim)
         return op_fail(c, TENSOR_ESHAPE,
-                       "query %s, key %s: want [length, batch, width], or both without batch", S(q), S(k));
+                       "query %s, key %s, value %s: want [length, batch, width], or all without batch", S(q),
+                       S(k), S(v));
     const int64_t batch = q->ndim == 3 ? q->shape[1] : 1, width = q->shape[q->ndim - 1], rows = q->shape[0],
                   cols = k->shape[0];
+    if (p->embed_dim_to_check && width != p->embed_dim_to_check)
+        return op_fail(c, TENSOR_ESHAPE, "query %s: want the width %lld", S(q),
+                       (long long)p->embed_dim_to_check);
     if (width % p->num_heads)
         return op_fail(c, TENSOR_ESHAPE, "query %s: %lld heads do not divide its width", S(q),
                        (long long)p->num_heads);
-    const TensorShape keys = q->ndim == 3 ? SHAPE(cols, batch, width) : SHAPE(cols, width);
+    const bool separate = p->use_separate_proj_weight;
+    const int64_t key_width = separate ? k->shape[k->ndim - 1] : width,
+                  value_width = separate ? v->shape[v->ndim - 1] : width;
+    const TensorShape keys = q->ndim == 3 ? SHAPE(cols, batch, key_width) : SHAPE(cols, key_width),
+                      values = q->ndim == 3 ? SHAPE(cols, batch, value_width) : SHAPE(cols, value_width);
     if (!op_input(c, BIAS_K) != !op_input(c, BIAS_V))
         return op_fail(c, TENSOR_EVALUE, "bias_k and bias_v: both or neither");
-    if (want(c, KEY, keys) || want(c, VALUE, keys) || want(c, IN_WEIGHT, SHAPE(3 * width, width)) ||
+    if (want(c, KEY, keys) || want(c, VALUE, values) || check_projections(c, width, key_width, value_width) ||
         want(c, IN_BIAS, SHAPE(3 * width)) || want(c, BIAS_K, SHAPE(1, 1, width)) ||
         want(c, BIAS_V, SHAPE(1, 1, width)) || want(c, OUT_WEIGHT, SHAPE(width, width)) ||
         want(c, OUT_BIAS, SHAPE(width)))
@@ -75,18 +128,20 @@ static int shape(OpCall *c)
 
 /* ---- projections ----------------------------------------------------------------------------- */
 
-/* Result i of the three: its part of the packed weight and bias, [length, N, E]. */
+/* Result i of the three, [length, N, E], by a weight of its own or its part of the packed one. */
 static Tensor *project(OpCall *c, int i, int64_t width)
 {
     Tensor *bias = op_input(c, IN_BIAS);
     if (bias && !(bias = tensor_narrow(bias, 0, i * width, width))) return NULL;
-    return tensor_linear(op_input(c, QUERY + i), tensor_narrow(op_input(c, IN_WEIGHT), 0, i * width, width),
-                         bias);
+    Tensor *weight = op_input(c, Q_WEIGHT + i);
+    if (!weight) weight = tensor_narrow(op_input(c, IN_WEIGHT), 0, i * width, width);
+    return tensor_linear(op_input(c, QUERY + i), weight, bias);
 }
 
 static int projections(OpCall *c, int64_t width, Tensor *out[3])
 {
-    const bool same = op_input(c, QUERY) == op_input(c, KEY) && op_input(c, KEY) == op_input(c, VALUE);
+    const bool same = op_input(c, QUERY) == op_input(c, KEY) && op_input(c, KEY) == op_input(c, VALUE) &&
+                      op_input(c, IN_WEIGHT);
     Tensor *packed =
         same ? tensor_linear(op_input(c, QUERY), op_input(c, IN_WEIGHT), op_input(c, IN_BIAS)) : NULL;
     if (same && (!packed || tensor_split_sizes(packed, SHAPE(width, width, width), -1, out) < 0)) return -1;
@@ -134,7 +189,7 @@ static Tensor *causal(const Tensor *q, const Tensor *k)
  */
 static int merge_masks(OpCall *c, Tensor *q, Tensor *k, int64_t cols, Tensor **mask)
 {
-    const HeadsParams *p = op_params(c);
+    const TensorMultiHeadAttentionArgs *p = options_of(c);
     Tensor *padding = op_input(c, PADDING), *m = op_input(c, MASK);
     const int64_t batch = q->shape[0], rows = q->shape[2], seen = op_input(c, KEY)->shape[0];
     if (m && m->ndim == 3 && !(m = tensor_reshape(m, SHAPE(batch, p->num_heads, rows, seen)))) return -1;
@@ -162,8 +217,8 @@ static int merge_masks(OpCall *c, Tensor *q, Tensor *k, int64_t cols, Tensor **m
 /* ---- attention ------------------------------------------------------------------------------- */
 
 /* y of the heads, and in *weights their weights. */
-static Tensor *attend_with_weights(const HeadsParams *p, Tensor *q, Tensor *k, Tensor *v, Tensor *mask,
-                                   Tensor **weights)
+static Tensor *attend_with_weights(const TensorMultiHeadAttentionArgs *p, Tensor *q, Tensor *k, Tensor *v,
+                                   Tensor *mask, Tensor **weights)
 {
     const double d = (double)q->shape[3], scale = d > 0 ? sqrt(1 / d) : 1;
     Tensor *w = attention_probabilities(wide_float(q), wide_float(k), wide_float(mask), scale, false);
@@ -176,7 +231,8 @@ static Tensor *attend_with_weights(const HeadsParams *p, Tensor *q, Tensor *k, T
 
 static int compose(OpCall *c)
 {
-    const HeadsParams *p = op_params(c);
+    const TensorMultiHeadAttentionArgs *p = options_of(c);
+    const bool need_weights = ((const HeadsParams *)op_params(c))->need_weights;
     const bool alone = op_input(c, QUERY)->ndim == 2;
     const int64_t width = op_input(c, QUERY)->shape[alone ? 1 : 2], rows = op_input(c, QUERY)->shape[0];
     Tensor *in[3], *mask = NULL, *weights = NULL;
@@ -186,31 +242,34 @@ static int compose(OpCall *c)
     if (p->add_zero_attn) in[1] = lengthen(in[1], NULL), in[2] = lengthen(in[2], NULL);
     Tensor *q = heads(in[0], p->num_heads), *k = heads(in[1], p->num_heads), *v = heads(in[2], p->num_heads);
     if (!q || !k || !v) return -1;
-    const bool causal_only = p->is_causal && !p->need_weights && !op_input(c, MASK) &&
-                             !op_input(c, PADDING) && k->shape[2] == op_input(c, KEY)->shape[0];
+    const bool causal_only = p->is_causal && !need_weights && !op_input(c, MASK) && !op_input(c, PADDING) &&
+                             k->shape[2] == op_input(c, KEY)->shape[0];
     if (!causal_only && merge_masks(c, q, k, k->shape[2], &mask)) return -1;
-    Tensor *y = p->need_weights
+    Tensor *y = need_weights
                     ? attend_with_weights(p, q, k, v, mask, &weights)
                     : tensor_scaled_dot_product_attention(q, k, v, mask, .is_causal = causal_only,
                                                           .dropout_p = p->training ? p->dropout_p : 0);
     y = tensor_reshape(tensor_permute(y, DIMS(2, 0, 1, 3)),
                        alone ? SHAPE(rows, width) : SHAPE(rows, q->shape[0], width));
     if (op_set_result(c, 0, tensor_linear(y, op_input(c, OUT_WEIGHT), op_input(c, OUT_BIAS)))) return -1;
-    if (!p->need_weights) return 0;
+    if (!need_weights) return 0;
     return op_set_result(c, 1, alone ? tensor_squeeze(weights, 0) : weights);
 }
 
-static const OpField fields[] = { OP_FIELD(OP_I64, HeadsParams, num_heads, NULL),
-                                  OP_FIELD(OP_DOUBLE, HeadsParams, dropout_p, "0"),
-                                  OP_FIELD(OP_BOOL, HeadsParams, add_zero_attn, "0"),
-                                  OP_FIELD(OP_BOOL, HeadsParams, training, "1"),
-                                  OP_FIELD(OP_BOOL, HeadsParams, need_weights, "1"),
-                                  OP_FIELD(OP_BOOL, HeadsParams, average_attn_weights, "1"),
-                                  OP_FIELD(OP_BOOL, HeadsParams, is_causal, "0"),
+static const OpField fields[] = { OP_REQUIRED(TensorMultiHeadAttentionArgs, num_heads),
+                                  OP_OPTION(TensorMultiHeadAttentionArgs, embed_dim_to_check),
+                                  OP_OPTION(TensorMultiHeadAttentionArgs, add_zero_attn),
+                                  OP_OPTION(TensorMultiHeadAttentionArgs, dropout_p),
+                                  OP_OPTION(TensorMultiHeadAttentionArgs, training),
+                                  OP_OPTION(TensorMultiHeadAttentionArgs, use_separate_proj_weight),
+                                  OP_OPTION(TensorMultiHeadAttentionArgs, average_attn_weights),
+                                  OP_OPTION(TensorMultiHeadAttentionArgs, is_causal),
+                                  OP_OPTION(HeadsParams, need_weights),
                                   { 0 } };
 
-#define OPTIONAL                                                                            \
-    (KEEP_INPUT(IN_BIAS) | KEEP_INPUT(BIAS_K) | KEEP_INPUT(BIAS_V) | KEEP_INPUT(OUT_BIAS) | \
+#define OPTIONAL                                                                                  \
+    (KEEP_INPUT(IN_WEIGHT) | KEEP_INPUT(Q_WEIGHT) | KEEP_INPUT(K_WEIGHT) | KEEP_INPUT(V_WEIGHT) | \
+     KEEP_INPUT(IN_BIAS) | KEEP_INPUT(BIAS_K) | KEEP_INPUT(BIAS_V) | KEEP_INPUT(OUT_BIAS) |       \
      KEEP_INPUT(PADDING) | KEEP_INPUT(MASK))
 
 const TensorOp op_multi_head_attention_forward = {
@@ -221,49 +280,50 @@ const TensorOp op_multi_head_attention_forward = {
     .outputs = OP_ANY_ARITY,
     .optional = OPTIONAL,
     .params = sizeof(HeadsParams),
+    .defaults = &call_defaults,
     .fields = fields,
     .shape = shape,
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_RANDOM,
     .torch = "nn.functional.multi_head_attention_forward",
-    .samples = "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=2}; 3x4,2x4,2x4,12x4,-,-,-,4x4,-,-,- "
-               "{num_heads=2 average_attn_weights=0}; "
-               "2x2x2,2x2x2,2x2x2,6x2,6,-,-,2x2,2,-,- {num_heads=1 need_weights=0 is_causal=1}; "
-               "2x1x4,3x1x4,3x1x4,12x4,12,1x1x4,1x1x4,4x4,4,1x3,2x3 {num_heads=2 add_zero_attn=1}; "
-               "2x1x4,3x1x4,3x1x4,12x4,12,-,-,4x4,4,-,2x2x3 {num_heads=2 need_weights=0}; "
-               "2x4,2x4,2x4,12x4,12,-,-,4x4,4,-,- {num_heads=4 dropout_p=.5}; "
-               "0x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=2}",
-    .errors = "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=3} ! ESHAPE; "
-              "3x2x4,2x2x4,2x3x4,12x4,12,-,-,4x4,4,-,- {num_heads=2} ! ESHAPE; "
-              "3x2x4,2x2x4,2x2x4,12x4,12,1x1x4,-,4x4,4,-,- {num_heads=2} ! EVALUE; "
-              "3x2x4,2x2x4,2x2x4,8x4,12,-,-,4x4,4,-,- {num_heads=2} ! ESHAPE; "
-              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,2x3,- {num_heads=2} ! ESHAPE; "
-              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,3x3 {num_heads=2} ! ESHAPE; "
-              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,2x2@i64,- {num_heads=2} ! EDTYPE; "
-              "4,4,4,12x4,12,-,-,4x4,4,-,- {num_heads=2} ! ESHAPE; "
-              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=0} ! EVALUE; "
-              "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,- {num_heads=2 dropout_p=2} ! EVALUE",
+    .samples =
+        "3x2x4,2x2x3,2x2x5,-,12,-,-,4x4,4,-,-,4x4,4x3,4x5 {num_heads=2 use_separate_proj_weight=1 "
+        "need_weights=1}; 3x1x4,2x1x3,2x1x4,-,12,1x1x4,1x1x4,4x4,4,1x2,3x2,4x4,4x3,4x4 {num_heads=2 "
+        "use_separate_proj_weight=1 add_zero_attn=1}; 3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,-,-,-,- "
+        "{num_heads=2 need_weights=1}; 3x4,2x4,2x4,12x4,-,-,-,4x4,-,-,-,-,-,- {num_heads=2 "
+        "average_attn_weights=0 need_weights=1}; 2x2x2,2x2x2,2x2x2,6x2,6,-,-,2x2,2,-,-,-,-,- {num_heads=1 "
+        "is_causal=1}; 2x1x4,3x1x4,3x1x4,12x4,12,1x1x4,1x1x4,4x4,4,1x3,2x3,-,-,- {num_heads=2 "
+        "add_zero_attn=1 need_weights=1}; 2x1x4,3x1x4,3x1x4,12x4,12,-,-,4x4,4,-,2x2x3,-,-,- {num_heads=2}; "
+        "2x4,2x4,2x4,12x4,12,-,-,4x4,4,-,-,-,-,- {num_heads=4 dropout_p=.5 need_weights=1}; "
+        "0x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,-,-,-,- {num_heads=2 need_weights=1}",
+    .errors =
+        "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,-,4x4,4x4,4x4 {num_heads=2} ! EVALUE; "
+        "3x2x4,2x2x4,2x2x4,-,12,-,-,4x4,4,-,-,4x4,4x4,- {num_heads=2 use_separate_proj_weight=1} ! EVALUE; "
+        "3x2x4,2x2x4,2x2x4,-,12,-,-,4x4,4,-,-,-,-,- {num_heads=2} ! EVALUE; "
+        "3x2x4,2x2x3,2x2x5,-,12,-,-,4x4,4,-,-,4x4,4x3,4x4 {num_heads=2 use_separate_proj_weight=1} ! ESHAPE; "
+        "3x2x4,2x2x4,2x4,12x4,12,-,-,4x4,4,-,-,-,-,- {num_heads=2} ! ESHAPE; "
+        "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,-,-,-,- {num_heads=2 embed_dim_to_check=5} ! ESHAPE; "
+        "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,-,-,-,- {num_heads=3 need_weights=1} ! ESHAPE; "
+        "3x2x4,2x2x4,2x3x4,12x4,12,-,-,4x4,4,-,-,-,-,- {num_heads=2 need_weights=1} ! ESHAPE; "
+        "3x2x4,2x2x4,2x2x4,12x4,12,1x1x4,-,4x4,4,-,-,-,-,- {num_heads=2 need_weights=1} ! EVALUE; "
+        "3x2x4,2x2x4,2x2x4,8x4,12,-,-,4x4,4,-,-,-,-,- {num_heads=2 need_weights=1} ! ESHAPE; "
+        "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,2x3,-,-,-,- {num_heads=2 need_weights=1} ! ESHAPE; "
+        "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,3x3,-,-,- {num_heads=2 need_weights=1} ! ESHAPE; "
+        "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,2x2@i64,-,-,-,- {num_heads=2 need_weights=1} ! EDTYPE; "
+        "4,4,4,12x4,12,-,-,4x4,4,-,-,-,-,- {num_heads=2 need_weights=1} ! ESHAPE; "
+        "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,-,-,-,- {num_heads=0 need_weights=1} ! EVALUE; "
+        "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,-,-,-,- {num_heads=2 dropout_p=2 need_weights=1} ! EVALUE",
 };
 REGISTER_OP(op_multi_head_attention_forward);
 
 Tensor *tensor_multi_head_attention_forward_args(TensorMultiHeadAttentionArgs a)
 {
-    HeadsParams p = { .num_heads = a.num_heads,
-                      .dropout_p = a.dropout_p,
-                      .add_zero_attn = a.add_zero_attn,
-                      .training = a.training,
-                      .need_weights = a.weights != NULL,
-                      .average_attn_weights = a.average_attn_weights,
-                      .is_causal = a.is_causal };
-    const Tensor *q = a.query;
-    const char *name = op_multi_head_attention_forward.name;
-    if (q && a.embed_dim_to_check && (q->ndim == 0 || q->shape[q->ndim - 1] != a.embed_dim_to_check))
-        return fail(TENSOR_ESHAPE, name, "query %s: want the width %lld", S(q),
-                    (long long)a.embed_dim_to_check),
-               NULL;
-    Tensor *in[OPERANDS] = { a.query,    a.key,    a.value,           a.in_proj_weight, a.in_proj_bias,
-                             a.bias_k,   a.bias_v, a.out_proj_weight, a.out_proj_bias,  a.key_padding_mask,
-                             a.attn_mask };
+    const HeadsParams p = { .options = a, .need_weights = a.weights != NULL };
+    Tensor *in[OPERANDS] = {
+        a.query,     a.key,           a.value,           a.in_proj_weight, a.in_proj_bias,
+        a.bias_k,    a.bias_v,        a.out_proj_weight, a.out_proj_bias,  a.key_padding_mask,
+        a.attn_mask, a.q_proj_weight, a.k_proj_weight,   a.v_proj_weight
+    };
     Tensor *out[2] = { NULL, NULL };
     if (a.weights) *a.weights = NULL;
     if (op_apply(&op_multi_head_attention_forward, in, OPERANDS, &p, SITE, out, 2) < 0) return NULL;

@@ -8,13 +8,14 @@
 #pragma GCC visibility push(hidden)
 
 /* The inputs of a layer op in this order; C0 and W_HR are an lstm's only, and the other ops lack them
- * (rnn_slot). x [T, N, in], h0 [N, P], c0 [N, H], w_ih [G H, in], w_hh [G H, P], b_ih and b_hh [G H], w_hr
- * [P, H] (without it P is H) */
+ * (rnn_slot).  The kind of an op is its variant.
+ *
+ *   x [T, N, in], h0 [N, P], c0 [N, H], w_ih [G H, in], w_hh [G H, P], b_ih and b_hh [G H]
+ *   w_hr [P, H] (without it P is H) */
 enum { X, H0, C0, W_IH, W_HH, B_IH, B_HH, W_HR, RNN_ROLES };
 
 typedef struct RnnLayerParams {
     bool reverse;
-    int kind; /* RnnKind; set by shape() */
 } RnnLayerParams;
 
 FORCE_INLINE int rnn_gates(int kind) { return kind == RNN_LSTM ? 4 : kind == RNN_GRU ? 3 : 1; }

@@ -1,12 +1,14 @@
 /* rnn_cell.c - single steps of recurrent nets: a layer over a sequence of one step. */
+#include "op/shape/shape_op.h"
 #include "rnn.h"
 
-static int kind_of(const OpCall *c);
+const TensorLstmCellArgs tensor_lstm_cell_defaults = { 0 };
 
 static int check(OpCall *c)
 {
+    if (call_one_dtype(c)) return -1;
     const Tensor *x = op_input(c, 0), *h = op_input(c, 1),
-                 *cell = kind_of(c) == RNN_LSTM ? op_input(c, 2) : NULL;
+                 *cell = c->op->variant == RNN_LSTM ? op_input(c, 2) : NULL;
     if (x->ndim != 1 && x->ndim != 2)
         return op_fail(c, TENSOR_ESHAPE, "input %s: want [batch, in] or [in]", S(x));
     if (h && h->ndim != x->ndim)
@@ -18,7 +20,7 @@ static int check(OpCall *c)
 
 static int compose(OpCall *c)
 {
-    const int kind = kind_of(c);
+    const int kind = c->op->variant;
     const bool alone = op_input(c, 0)->ndim == 1;
     Tensor *operand[RNN_ROLES] = { 0 }, *y, *c_n;
     for (int role = 0; role < W_HR; role++) {
@@ -34,7 +36,7 @@ static int compose(OpCall *c)
 }
 
 #define CELL                                                                                                \
-    .shape = check, .compose = compose, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE,                           \
+    .shape = check, .compose = compose, .flags = OP_FLOAT_INPUTS,                                           \
     .gradient = "da of the gates' sums; dx = da w_ih, dh = da w_hh + ..., dw_ih = da^T x, dw_hh = da^T h, " \
                 "db = sum da"
 #define SIMPLE_CELL CELL, .arity = 6, .optional = KEEP_INPUT(1) | KEEP_INPUT(4) | KEEP_INPUT(5)
@@ -46,14 +48,15 @@ static int compose(OpCall *c)
                   "2x3,3x2,2x3,2x2,-,- ! ESHAPE; "                                                           \
                   "2x3,-,2x3,2x2,3,- ! ESHAPE; 2x3@i64,-,2x3,2x2,-,- ! EDTYPE"
 
-static const TensorOp op_rnn_tanh_cell = { .name = "rnn_tanh_cell",
-                                           .summary = "tanh(w_ih x + b_ih + w_hh h + b_hh)",
-                                           RNN_CELL };
-static const TensorOp op_rnn_relu_cell = { .name = "rnn_relu_cell",
-                                           .summary = "relu(w_ih x + b_ih + w_hh h + b_hh)",
-                                           RNN_CELL };
+static const TensorOp op_rnn_tanh_cell = {
+    .name = "rnn_tanh_cell", .variant = RNN_TANH, .summary = "tanh(w_ih x + b_ih + w_hh h + b_hh)", RNN_CELL
+};
+static const TensorOp op_rnn_relu_cell = {
+    .name = "rnn_relu_cell", .variant = RNN_RELU, .summary = "relu(w_ih x + b_ih + w_hh h + b_hh)", RNN_CELL
+};
 static const TensorOp op_gru_cell = {
     .name = "gru_cell",
+    .variant = RNN_GRU,
     .summary = "one step of a gru: (1 - z) n + z h, n = tanh(w_in x + b_in + r (w_hn h + b_hn))",
     SIMPLE_CELL,
     .samples =
@@ -63,6 +66,7 @@ static const TensorOp op_gru_cell = {
 };
 static const TensorOp op_lstm_cell = {
     .name = "lstm_cell",
+    .variant = RNN_LSTM,
     .summary = "one step of an lstm: h' and c' = f c + i g",
     .arity = 7,
     .outputs = 2,
@@ -78,14 +82,6 @@ REGISTER_OP(op_rnn_tanh_cell);
 REGISTER_OP(op_rnn_relu_cell);
 REGISTER_OP(op_gru_cell);
 REGISTER_OP(op_lstm_cell);
-
-static int kind_of(const OpCall *c)
-{
-    return c->op == &op_lstm_cell       ? RNN_LSTM
-           : c->op == &op_gru_cell      ? RNN_GRU
-           : c->op == &op_rnn_relu_cell ? RNN_RELU
-                                        : RNN_TANH;
-}
 
 Tensor *tensor_rnn_tanh_cell(Tensor *input, Tensor *hx, Tensor *w_ih, Tensor *w_hh, Tensor *b_ih,
                              Tensor *b_hh)
@@ -104,11 +100,10 @@ Tensor *tensor_gru_cell(Tensor *input, Tensor *hx, Tensor *w_ih, Tensor *w_hh, T
     return APPLY(&op_gru_cell, NULL, input, hx, w_ih, w_hh, b_ih, b_hh);
 }
 
-Tensor *tensor_lstm_cell(Tensor *input, Tensor *hx, Tensor *cx, Tensor *w_ih, Tensor *w_hh, Tensor *b_ih,
-                         Tensor *b_hh, Tensor **c_next)
+Tensor *tensor_lstm_cell_args(TensorLstmCellArgs a)
 {
-    Tensor *in[] = { input, hx, cx, w_ih, w_hh, b_ih, b_hh }, *y[2] = { NULL, NULL };
+    Tensor *in[] = { a.input, a.hx, a.cx, a.w_ih, a.w_hh, a.b_ih, a.b_hh }, *y[2] = { NULL, NULL };
     op_apply(&op_lstm_cell, in, 7, NULL, SITE, y, 2);
-    if (c_next) *c_next = y[1];
+    if (a.c_next) *a.c_next = y[1];
     return y[0];
 }

@@ -11,6 +11,7 @@
  * Kept for backward: the gates (extra 0), and of an lstm c (1) and o (2, where projected), of a gru w_hn h +
  * b_hn (1). */
 #include "op/reduce/reduce.h"
+#include "op/shape/shape_op.h"
 #include "rnn.h"
 
 typedef struct Layer {
@@ -21,8 +22,7 @@ typedef struct Layer {
     int64_t steps, batch, in, hidden, out, gates; /* out: of h, P; gates: G H */
 } Layer;
 
-static const RnnLayerParams *params_of(const OpCall *c) { return op_params(c); }
-static Tensor *input(const OpCall *c, int role) { return op_input(c, rnn_slot(params_of(c)->kind, role)); }
+static Tensor *input(const OpCall *c, int role) { return op_input(c, rnn_slot(c->op->variant, role)); }
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
@@ -73,10 +73,10 @@ static int check_operands(OpCall *c, int gates)
     return 0;
 }
 
-static int shape(OpCall *c, int kind)
+static int shape(OpCall *c)
 {
-    ((RnnLayerParams *)op_params_mut(c))->kind = kind;
-    if (check_operands(c, rnn_gates(kind))) return -1;
+    const int kind = c->op->variant;
+    if (call_one_dtype(c) || check_operands(c, rnn_gates(kind))) return -1;
     const Tensor *x = input(c, X), *w_hh = input(c, W_HH);
     const int64_t batch = x->shape[1];
     if (op_set_output(c, 0, SHAPE(x->shape[0], batch, w_hh->shape[1]), (TensorDtype)x->dtype)) return -1;
@@ -84,24 +84,19 @@ static int shape(OpCall *c, int kind)
                             : 0;
 }
 
-static int tanh_shape(OpCall *c) { return shape(c, RNN_TANH); }
-static int relu_shape(OpCall *c) { return shape(c, RNN_RELU); }
-static int gru_shape(OpCall *c) { return shape(c, RNN_GRU); }
-static int lstm_shape(OpCall *c) { return shape(c, RNN_LSTM); }
-
 static Layer layer_of(const OpCall *c, const Place *place, int dtype)
 {
-    const RnnLayerParams *p = params_of(c);
-    const TensorShape x = op_input_shape(c, 0), w_hh = op_input_shape(c, rnn_slot(p->kind, W_HH));
+    const int kind = c->op->variant;
+    const TensorShape x = op_input_shape(c, 0), w_hh = op_input_shape(c, rnn_slot(kind, W_HH));
     return (Layer){ .name = c->op->name,
                     .place = place,
-                    .kind = p->kind,
+                    .kind = kind,
                     .dtype = dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32,
-                    .reverse = p->reverse,
+                    .reverse = ((const RnnLayerParams *)op_params(c))->reverse,
                     .steps = x.dim[0],
                     .batch = x.dim[1],
                     .in = x.dim[2],
-                    .hidden = w_hh.dim[0] / rnn_gates(p->kind),
+                    .hidden = w_hh.dim[0] / rnn_gates(kind),
                     .out = w_hh.dim[1],
                     .gates = w_hh.dim[0] };
 }
@@ -388,11 +383,11 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
-static const OpField fields[] = { OP_FIELD(OP_BOOL, RnnLayerParams, reverse, "0"), { 0 } };
+static const OpField fields[] = { OP_OPTION(RnnLayerParams, reverse), { 0 } };
 
-#define LAYER                                                                                     \
-    .backward = backward, .forward = forward, .params = sizeof(RnnLayerParams), .fields = fields, \
-    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE
+#define LAYER                                                                                   \
+    .shape = shape, .backward = backward, .forward = forward, .params = sizeof(RnnLayerParams), \
+    .fields = fields, .flags = OP_FLOAT_INPUTS
 #define SIMPLE_LAYER                                                                                      \
     .arity = 6, .optional = KEEP_INPUT(1) | KEEP_INPUT(4) | KEEP_INPUT(5), .keep = 0x3f | KEEP_OUTPUT(0), \
     LAYER
@@ -417,7 +412,7 @@ static const TensorOp op_rnn_tanh_layer = {
     .name = "rnn_tanh_layer",
     .summary = "one layer and direction: h_t = tanh(w_ih x_t + b_ih + w_hh h_t-1 + b_hh)",
     .gradient = GRADIENT,
-    .shape = tanh_shape,
+    .variant = RNN_TANH,
     SIMPLE_LAYER,
     .samples = SIMPLE_SAMPLES,
     .errors = ERRORS("2") "; 1x2x3,-,3x3,2x2,-,- ! ESHAPE",
@@ -427,7 +422,7 @@ static const TensorOp op_rnn_relu_layer = {
     .name = "rnn_relu_layer",
     .summary = "one layer and direction: h_t = relu(w_ih x_t + b_ih + w_hh h_t-1 + b_hh)",
     .gradient = GRADIENT,
-    .shape = relu_shape,
+    .variant = RNN_RELU,
     SIMPLE_LAYER,
     .samples = SIMPLE_SAMPLES,
     .errors = ERRORS("2"),
@@ -437,7 +432,7 @@ static const TensorOp op_gru_layer = {
     .name = "gru_layer",
     .summary = "one layer and direction of a gru; gates r, z, n below each other",
     .gradient = GRADIENT,
-    .shape = gru_shape,
+    .variant = RNN_GRU,
     SIMPLE_LAYER,
     .errors = ERRORS("6") "; 1x2x3,-,7x3,7x2,-,- ! ESHAPE",
     .torch = "gru",
@@ -453,7 +448,7 @@ static const TensorOp op_lstm_layer = {
     .outputs = 2,
     .optional = KEEP_INPUT(H0) | KEEP_INPUT(C0) | KEEP_INPUT(B_IH) | KEEP_INPUT(B_HH) | KEEP_INPUT(W_HR),
     .keep = 0xff | KEEP_OUTPUT(0),
-    .shape = lstm_shape,
+    .variant = RNN_LSTM,
     LAYER,
     .torch = "lstm",
     .samples =

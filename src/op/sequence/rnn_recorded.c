@@ -187,7 +187,7 @@ static int recall(OpCall *c, Run *r)
 int rnn_recorded(OpCall *c, Tensor **dx)
 {
     const RnnLayerParams *p = op_params(c);
-    Run r = { .kind = p->kind, .reverse = p->reverse, .steps = op_input_shape(c, 0).dim[0] };
+    Run r = { .kind = c->op->variant, .reverse = p->reverse, .steps = op_input_shape(c, 0).dim[0] };
     if (recall(c, &r)) return -1;
     const size_t bytes = (size_t)r.steps * sizeof *r.step;
     if (!(r.step = tg_calloc(bytes))) return fail_memory(c->op->name);

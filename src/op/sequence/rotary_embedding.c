@@ -6,9 +6,7 @@
  * b in turn. */
 #include "op/elementwise/dropout.h"
 
-typedef struct RotaryParams {
-    bool interleaved;
-} RotaryParams;
+const TensorRotaryArgs tensor_rotary_defaults = { TENSOR_ROTARY_DEFAULTS };
 
 static int shape(OpCall *c)
 {
@@ -29,7 +27,7 @@ static int shape(OpCall *c)
 
 static int compose(OpCall *c)
 {
-    const bool interleaved = ((const RotaryParams *)op_params(c))->interleaved;
+    const bool interleaved = ((const TensorRotaryArgs *)op_params(c))->interleaved;
     Tensor *x = op_input(c, 0), *wide = wide_float(x), *cosine = wide_float(op_input(c, 1)),
            *sine = wide_float(op_input(c, 2));
     if (!wide || !cosine || !sine) return -1;
@@ -47,14 +45,15 @@ static int compose(OpCall *c)
     return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)x->dtype) : NULL);
 }
 
-static const OpField fields[] = { OP_FIELD(OP_BOOL, RotaryParams, interleaved, "0"), { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorRotaryArgs, interleaved), { 0 } };
 
 const TensorOp op_rotary_embedding = {
     .name = "rotary_embedding",
     .summary = "pairs of columns (a, b) turned: (a cos - b sin, a sin + b cos)",
     .arity = 3,
     .gradient = "da = ga cos + gb sin, db = gb cos - ga sin; dcos = a ga + b gb, dsin = a gb - b ga",
-    .params = sizeof(RotaryParams),
+    .params = sizeof(TensorRotaryArgs),
+    .defaults = &tensor_rotary_defaults,
     .fields = fields,
     .shape = shape,
     .compose = compose,
@@ -71,5 +70,5 @@ REGISTER_OP(op_rotary_embedding);
 
 Tensor *tensor_rotary_embedding_args(TensorRotaryArgs a)
 {
-    return APPLY(&op_rotary_embedding, &(RotaryParams){ a.interleaved }, a.input, a.cos, a.sin);
+    return APPLY(&op_rotary_embedding, &a, a.input, a.cos, a.sin);
 }

@@ -1,42 +1,38 @@
 /* pad.c - more, or fewer, elements at both ends of the last dimensions.
  *
  *   y_i = x_j, j = i - before; outside of x:
- *     constant   value                            dx = dy cropped, and padded with 0 where x was cropped: the
- * same op reflect    j < 0: -j; j >= n: 2 (n - 1) - j replicate  the nearest end                  dx =
- * index_select's: all that read x_j add up, corners in each dimension circular   j mod n
+ *     constant   value                              dx = dy cropped, and padded with 0 where x was cropped:
+ * the same op reflect    j < 0: -j; j >= n: 2 (n - 1) - j   dx = index_select's: all that read x_j add up,
+ * corners in replicate  the nearest end                         each dimension circular   j mod n
  *
  * A pads list is (before, after) of the last dimension, then of the one before it, ...; negative numbers
  * crop.  As in PyTorch, circular goes round what the crop leaves, while the others look past the crop. */
 #include "shape_op.h"
 
-typedef struct PadParams {
-    OpDims pad;
-    int mode;
-    double value;
-} PadParams;
+const TensorPadArgs tensor_pad_defaults = { TENSOR_PAD_DEFAULTS };
 
 typedef struct Ends {
     int64_t before, after;
 } Ends;
 
 /* Of dim d; 0, 0 where the list does not reach. */
-static Ends ends_of(const OpDims *pad, int ndim, int d)
+static Ends ends_of(TensorShape pad, int ndim, int d)
 {
     const int i = 2 * (ndim - 1 - d);
-    return i < pad->n ? (Ends){ pad->at[i], pad->at[i + 1] } : (Ends){ 0, 0 };
+    return i < pad.ndim ? (Ends){ pad.dim[i], pad.dim[i + 1] } : (Ends){ 0, 0 };
 }
 
 static int64_t crop(int64_t pad) { return pad < 0 ? -pad : 0; }
 
 /* Fills size[] with the result's. */
-static int padded_shape(OpCall *c, const OpDims *pad, int64_t *size)
+static int padded_shape(OpCall *c, TensorShape pad, int64_t *size)
 {
     enum { MANY = 1 << 30 }; /* of one pad: no sum of sizes overflows */
     const Tensor *x = op_input(c, 0);
-    if (pad->n % 2 || pad->n > 2 * x->ndim)
+    if (pad.ndim % 2 || pad.ndim > 2 * x->ndim)
         return op_fail(c, TENSOR_EVALUE,
                        "%s by %s: want two numbers for each of the last dimensions, %d at most", S(x),
-                       shape_text(dims_shape(pad)), 2 * x->ndim);
+                       shape_text(pad), 2 * x->ndim);
     for (int d = 0; d < x->ndim; d++) {
         const Ends e = ends_of(pad, x->ndim, d);
         if (e.before < -MANY || e.after < -MANY || e.before > MANY || e.after > MANY ||
@@ -52,23 +48,23 @@ static int padded_shape(OpCall *c, const OpDims *pad, int64_t *size)
 
 static int constant_shape(OpCall *c)
 {
-    const PadParams *p = op_params(c);
+    const TensorPadArgs *p = op_params(c);
     const Tensor *x = op_input(c, 0);
     int64_t size[TENSOR_MAX_DIMS];
-    if (padded_shape(c, &p->pad, size)) return -1;
+    if (padded_shape(c, p->pad, size)) return -1;
     return op_set_output(c, 0, (TensorShape){ x->ndim, size }, (TensorDtype)x->dtype);
 }
 
 /* What x and y have in common, as views of both. */
 static int constant_forward(OpCall *c)
 {
-    const PadParams *p = op_params(c);
+    const TensorPadArgs *p = op_params(c);
     Tensor *from = op_input(c, 0), *y = op_output(c, 0), *to = y;
     bool grows = false;
-    for (int i = 0; i < p->pad.n; i++) grows = grows || p->pad.at[i] > 0;
+    for (int i = 0; i < p->pad.ndim; i++) grows = grows || p->pad.dim[i] > 0;
     if (grows && (check_fill(c->op->name, y, p->value) || raw_fill(y, p->value))) return -1;
     for (int d = 0; d < y->ndim; d++) {
-        const Ends e = ends_of(&p->pad, y->ndim, d);
+        const Ends e = ends_of(p->pad, y->ndim, d);
         if (e.before == 0 && e.after == 0) continue;
         const int64_t common = from->shape[d] - crop(e.before) - crop(e.after);
         from = own(new_part(from, d, crop(e.before), common, 1));
@@ -82,8 +78,10 @@ static const TensorOp op_constant_pad_nd;
 
 static int constant_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    PadParams p = { .pad = ((const PadParams *)op_params(c))->pad };
-    for (int i = 0; i < p.pad.n; i++) p.pad.at[i] = -p.pad.at[i];
+    const TensorShape pad = ((const TensorPadArgs *)op_params(c))->pad;
+    int64_t back[TENSOR_MAX_DIMS];
+    for (int i = 0; i < pad.ndim; i++) back[i] = -pad.dim[i];
+    const TensorPadArgs p = { .pad = { pad.ndim, back } };
     dx[0] = APPLY(&op_constant_pad_nd, &p, dy);
     return dx[0] ? 0 : -1;
 }
@@ -132,25 +130,23 @@ static Tensor *sources(int mode, int64_t n, Ends e, const Place *place)
 
 static int pad_compose(OpCall *c)
 {
-    const PadParams *p = op_params(c);
+    const TensorPadArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *y = x;
     int64_t size[TENSOR_MAX_DIMS];
-    if (p->mode < TENSOR_PAD_CONSTANT || p->mode > TENSOR_PAD_CIRCULAR)
-        return op_fail(c, TENSOR_EVALUE, "there is no mode %d", p->mode);
     if (p->mode == TENSOR_PAD_CONSTANT) return op_set_result(c, 0, APPLY(&op_constant_pad_nd, p, x));
     if (p->value != 0)
         return op_fail(c, TENSOR_EVALUE, "a value of %g: only constant padding has one", p->value);
-    if (padded_shape(c, &p->pad, size)) return -1;
-    const int padded = p->pad.n / 2;
+    if (padded_shape(c, p->pad, size)) return -1;
+    const int padded = p->pad.ndim / 2;
     if (padded < 1 || padded > 3 || x->ndim - padded < 1 || x->ndim - padded > 2)
         return op_fail(
             c, TENSOR_ESHAPE,
             "%s by %s: want pads for all but [batch, channels] or [channels], for three dimensions at most",
-            S(x), shape_text(dims_shape(&p->pad)));
+            S(x), shape_text(p->pad));
     const bool half = dtype_is_half(x->dtype);
     if (half) y = tensor_to(y, TENSOR_F32); /* so that sums of several dimensions are rounded once */
     for (int d = x->ndim - padded; d < x->ndim; d++) {
-        const Ends e = ends_of(&p->pad, x->ndim, d);
+        const Ends e = ends_of(p->pad, x->ndim, d);
         if (check_reach(c, p->mode, d, e)) return -1;
         if (e.before == 0 && e.after == 0) continue;
         Tensor *index = sources(p->mode, x->shape[d], e, x->place);
@@ -163,12 +159,13 @@ static int pad_compose(OpCall *c)
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-static const OpField constant_fields[] = { OP_FIELD(OP_DIMS, PadParams, pad, NULL),
-                                           OP_FIELD(OP_DOUBLE, PadParams, value, "0"),
+static const char *const modes[] = { "constant", "reflect", "replicate", "circular", NULL };
+static const OpField constant_fields[] = { OP_REQUIRED(TensorPadArgs, pad),
+                                           OP_OPTION(TensorPadArgs, value),
                                            { 0 } };
-static const OpField pad_fields[] = { OP_FIELD(OP_DIMS, PadParams, pad, NULL),
-                                      OP_FIELD(OP_INT, PadParams, mode, "0"),
-                                      OP_FIELD(OP_DOUBLE, PadParams, value, "0"),
+static const OpField pad_fields[] = { OP_REQUIRED(TensorPadArgs, pad),
+                                      OP_CHOICE(TensorPadArgs, mode, modes),
+                                      OP_OPTION(TensorPadArgs, value),
                                       { 0 } };
 
 static const TensorOp op_constant_pad_nd = {
@@ -176,7 +173,8 @@ static const TensorOp op_constant_pad_nd = {
     .summary = "a constant round the last dims; negative pads crop",
     .arity = 1,
     .gradient = "dx = g without the pads",
-    .params = sizeof(PadParams),
+    .params = sizeof(TensorPadArgs),
+    .defaults = &tensor_pad_defaults,
     .fields = constant_fields,
     .shape = constant_shape,
     .forward = constant_forward,
@@ -189,26 +187,32 @@ static const TensorOp op_constant_pad_nd = {
 };
 static const TensorOp op_pad = {
     .name = "pad",
-    .summary = "more, or fewer, elements at the ends of the last dims; mode 0 constant, 1 reflect, 2 "
-               "replicate, 3 circular",
+    .summary = "more, or fewer, elements at the ends of the last dims; constant, reflect, replicate, "
+               "circular",
     .gradient = "dx_j = sum of g over all that x_j was copied to",
     .arity = 1,
-    .params = sizeof(PadParams),
+    .params = sizeof(TensorPadArgs),
+    .defaults = &tensor_pad_defaults,
     .fields = pad_fields,
     .compose = pad_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.pad",
-    .samples = "3x4 {pad=[1 2] value=1.5}; 2x3x4 {pad=[-1 2 1 -1]}; {pad=[]}; 2x4 {pad=[3 2] mode=1}; "
-               "1x2x3x4 {pad=[1 3 2 1] mode=1}; 2x4 {pad=[-1 2] mode=1}; "
-               "1x2x2x3x2 {pad=[1 1 2 0 1 1] mode=1}; 2x3 {pad=[4 1] mode=2}; 2x2x3 {pad=[2 1 0 3] mode=2}; "
-               "1x1x2x3x2 {pad=[1 0 2 1 0 1] mode=2}; 2x3 {pad=[3 2] mode=3}; "
-               "1x2x3x4 {pad=[1 4 3 2] mode=3}; 2x5 {pad=[-1 3] mode=3}; 0x2x3 {pad=[1 1] mode=1}; 2x1x2x2x3 "
-               "{pad=[0 0 1 2 0 0] mode=3}; 2x3 {pad=[0 0] mode=2}",
-    .errors = "3x4 {pad=[4 0] mode=1} ! ESHAPE; 3x4 {pad=[0 5] mode=3} ! ESHAPE; 3x4 {pad=[-2 3] mode=3} ! "
-              "ESHAPE; 3x0 {pad=[1 0] mode=2} ! ESHAPE; 3x0 {pad=[1 0] mode=1} ! ESHAPE; "
-              "3 {pad=[1 1] mode=1} ! ESHAPE; 3x4 {pad=[1 1 1 1] mode=2} ! ESHAPE; 2x3x4x5 {pad=[1 1] "
-              "mode=1} ! ESHAPE; 3x4 {pad=[1 1] mode=1 value=2} ! EVALUE; "
-              "3x4 {pad=[1 1] mode=4} ! EVALUE; 3x4 {pad=[1] mode=1} ! EVALUE; 3x4 {pad=[-2 -2] mode=1} ! "
+    .samples = "3x4 {pad=[1 2] value=1.5}; 2x3x4 {pad=[-1 2 1 -1]}; {pad=[]}; 2x4 {pad=[3 2] mode=reflect}; "
+               "1x2x3x4 {pad=[1 3 2 1] mode=reflect}; 2x4 {pad=[-1 2] mode=reflect}; "
+               "1x2x2x3x2 {pad=[1 1 2 0 1 1] mode=reflect}; 2x3 {pad=[4 1] mode=replicate}; 2x2x3 {pad=[2 1 "
+               "0 3] mode=replicate}; "
+               "1x1x2x3x2 {pad=[1 0 2 1 0 1] mode=replicate}; 2x3 {pad=[3 2] mode=circular}; "
+               "1x2x3x4 {pad=[1 4 3 2] mode=circular}; 2x5 {pad=[-1 3] mode=circular}; 0x2x3 {pad=[1 1] "
+               "mode=reflect}; 2x1x2x2x3 "
+               "{pad=[0 0 1 2 0 0] mode=circular}; 2x3 {pad=[0 0] mode=replicate}",
+    .errors = "3x4 {pad=[4 0] mode=reflect} ! ESHAPE; 3x4 {pad=[0 5] mode=circular} ! ESHAPE; 3x4 {pad=[-2 "
+              "3] mode=circular} ! "
+              "ESHAPE; 3x0 {pad=[1 0] mode=replicate} ! ESHAPE; 3x0 {pad=[1 0] mode=reflect} ! ESHAPE; "
+              "3 {pad=[1 1] mode=reflect} ! ESHAPE; 3x4 {pad=[1 1 1 1] mode=replicate} ! ESHAPE; 2x3x4x5 "
+              "{pad=[1 1] "
+              "mode=reflect} ! ESHAPE; 3x4 {pad=[1 1] mode=reflect value=2} ! EVALUE; "
+              "3x4 {pad=[1 1] mode=4} ! EVALUE; 3x4 {pad=[1] mode=reflect} ! EVALUE; 3x4 {pad=[-2 -2] "
+              "mode=reflect} ! "
               "ESHAPE; 3x4 {pad=[-2 -3]} ! ESHAPE"
 };
 REGISTER_OP(op_constant_pad_nd);
@@ -216,12 +220,7 @@ REGISTER_OP(op_pad);
 
 Tensor *tensor_constant_pad_nd(Tensor *x, TensorShape pad, double value)
 {
-    PadParams p = { .value = value };
-    return shape_to_dims("constant_pad_nd", pad, &p.pad) ? NULL : APPLY(&op_constant_pad_nd, &p, x);
+    return APPLY(&op_constant_pad_nd, &((TensorPadArgs){ .pad = pad, .value = value }), x);
 }
 
-Tensor *tensor_pad_args(TensorPadArgs a)
-{
-    PadParams p = { .mode = (int)a.mode, .value = a.value };
-    return shape_to_dims("pad", a.pad, &p.pad) ? NULL : APPLY(&op_pad, &p, a.input);
-}
+Tensor *tensor_pad_args(TensorPadArgs a) { return APPLY(&op_pad, &a, a.input); }

@@ -55,6 +55,9 @@ Tensor *carried(Tensor *host, const Place *place);
 /* call_index_dtype - 0, or -1 and EDTYPE unless index is i64, i32 or u8. */
 int call_index_dtype(OpCall *c, const Tensor *index);
 
+/* call_one_dtype - 0, or -1 and EDTYPE, naming both, where an operand has another dtype than the first. */
+int call_one_dtype(OpCall *c);
+
 /* fail_index - EINDEX: the value at a row-major position of index is not one of n.  Returns -1. */
 int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, int64_t n) COLD;
 

@@ -130,6 +130,19 @@ int call_index_dtype(OpCall *c, const Tensor *index)
                    tensor_dtype_name((TensorDtype)index->dtype));
 }
 
+int call_one_dtype(OpCall *c)
+{
+    const Tensor *x = op_input(c, 0);
+    for (int i = 1; i < op_inputs(c); i++) {
+        const Tensor *other = op_input(c, i);
+        if (other && other->dtype != x->dtype)
+            return op_fail(c, TENSOR_EDTYPE, "operand 1 is %s %s, operand %d %s %s: want one dtype",
+                           tensor_dtype_name((TensorDtype)x->dtype), S(x), i + 1,
+                           tensor_dtype_name((TensorDtype)other->dtype), S(other));
+    }
+    return 0;
+}
+
 int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, int64_t n)
 {
     int64_t at[TENSOR_MAX_DIMS];
