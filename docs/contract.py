@@ -84,7 +84,9 @@ def sentence(text, name):
     """What the comment says of this very name: from "name - " or "name(...) - " to the end of that sentence."""
     bare = re.sub(r"_args$|_$", "", name)
     m = re.search(
-        r"\b%s\b(?:\([^\n]*?\))?[^-\n]* - (.*?)(?:(?<![ .])\.(?=\s|$)|;\s|\n\n|$)" % re.escape(bare), text, re.S
+        r"\b%s\b(?:\([^\n]*?\))?[^-\n]* - (.*?)(?:(?<![ .])\.(?=\s|$)|;\s|\n\n|$)" % re.escape(bare),
+        text,
+        re.S,
     )
     return re.sub(r"\s+", " ", m.group(1)).strip() if m else ""
 
@@ -153,16 +155,25 @@ def file_comment(comment):
     return comment_of("@file", comment)
 
 
+def mention(comments, name):
+    """The first comment of the file that speaks of the name."""
+    bare = re.sub(r"_args$", "", name)
+    return next((c for c in comments if re.search(r"\b%s\b" % re.escape(bare), c)), "")
+
+
 def public(piece):
     """The names that users may write."""
     found = [n for n in names(piece) if re.match(r"(tensor|nn|optim|data|io|op|tapegrad|assert)_|[A-Z]", n)]
+    found = [n for n in found if not n.startswith("tapegrad_assert_")]  # what macros call
     return [n for n in found if not n.endswith("_") or n.islower()]
 
 
 def contract(path, missing):
     """The header with a documentation comment before each name."""
     out, comment, section, intro = [], "", "", ""
-    for kind, piece in pieces(open(path).read()):
+    text = open(path).read()
+    comments = [prose(piece) for kind, piece in pieces(text) if kind == "comment"]
+    for kind, piece in pieces(text):
         if kind == "comment":
             comment = prose(piece)
             out.append(piece if intro else file_comment(comment))
@@ -177,6 +188,8 @@ def contract(path, missing):
             found = public(piece)
             trailing = re.search(r"/\*(.*?)\*/\s*$", piece, re.S)
             words = comment or (trailing.group(1).strip() if trailing else "") or section
+            if found and not words:
+                words = mention(comments, found[0])
             if found and not words and not re.match(r"[a-z]", found[0]):
                 words = OPTIONS if found[0].endswith("Args") else intro
             if found and words:

@@ -20,12 +20,14 @@ fill = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDED
     -e 's|@VERSION@|$(VERSION)|' -e 's|@SONAME@|$(SONAME)|' -e 's|@LIBS@|$(PRIVATE_LIBS)|' \
     tools/$(1).in > $(2)/$(1)
 
+# Editors show what stands before a name: the installed headers repeat the contract there, where python3 is.
+CONTRACT = $(if $(shell command -v python3),python3 ../docs/contract.py,cat)
+
 install: all
 	install -d $(TO_LIB)/pkgconfig $(TO_CMAKE) $(TO_BIN) $(TO_DATA)/man/man1 $(TO_DATA)/tapegrad
-	install -m 644 -D -t $(TO_INCLUDE) include/tapegrad.h
-	install -m 644 -D -t $(TO_INCLUDE)/tapegrad $(wildcard $(addprefix include/tapegrad/*.,h hpp def))
-	set -e; for d in $(patsubst include/%/,%,$(wildcard include/tapegrad/*/)); do \
-	    install -m 644 -D -t $(TO_INCLUDE)/$$d include/$$d/*; done
+	set -e; cd include; for h in tapegrad.h tapegrad.hpp $$(find tapegrad -type f); do \
+	    install -m 644 -D $$h $(TO_INCLUDE)/$$h; \
+	    case $$h in *.h) $(CONTRACT) $$h > $(TO_INCLUDE)/$$h ;; esac; done
 	install -m 644 $(B)/libtapegrad.a $(TO_LIB)/
 	install -m 755 $(B)/$(SONAME) $(TO_LIB)/libtapegrad.so.$(VERSION)
 	ln -sf libtapegrad.so.$(VERSION) $(TO_LIB)/$(SONAME)
@@ -42,7 +44,7 @@ install-strip: install
 	$(STRIP) $(TO_LIB)/libtapegrad.so.$(VERSION) $(TO_BIN)/tapegrad
 	[ ! -f $(TO_LIB)/libtapegrad_cuda.so ] || $(STRIP) $(TO_LIB)/libtapegrad_cuda.so
 uninstall:
-	rm -rf $(TO_INCLUDE)/tapegrad $(TO_INCLUDE)/tapegrad.h $(addprefix $(TO_LIB)/,$(FILES))
+	rm -rf $(TO_INCLUDE)/tapegrad $(TO_INCLUDE)/tapegrad.h $(TO_INCLUDE)/tapegrad.hpp $(addprefix $(TO_LIB)/,$(FILES))
 	rm -rf $(TO_BIN)/tapegrad $(TO_DATA)/man/man1/tapegrad.1 $(TO_DATA)/tapegrad
 print-libs: ; @echo $(LIBS)
 .PHONY: install install-strip uninstall print-libs

@@ -15,3 +15,5 @@ for name in $(sed -n 's/^\([a-z_0-9A-Z]*\) | .*/\1/p' test/composed.txt); do
 done
 size=$(find test/oracle -name '*golden*' -type f -print0 | xargs -0 cat | wc -c)
 [ "$size" -lt 6000000 ] || { echo "the golden files take $size bytes, over 6 MB" >&2; exit 1; }
+python3 docs/contract.py --missing include/tapegrad/*.h include/tapegrad/*/*.h || {
+    echo "these public names have no words in their header" >&2; exit 1; }

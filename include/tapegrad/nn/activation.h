@@ -9,6 +9,14 @@
 extern "C" {
 #endif
 
+/* Without options; s(x) = 1 / (1 + e^-x).
+ *   nn_relu        max(x, 0)                  nn_relu6        min(max(x, 0), 6)
+ *   nn_silu        x s(x)                     nn_mish         x tanh(log(1 + e^x))
+ *   nn_selu        1.0507 x, or 1.7581 (e^x - 1) where x < 0
+ *   nn_tanh        tanh x                     nn_sigmoid      s(x)
+ *   nn_logsigmoid  log s(x)                   nn_softsign     x / (1 + |x|)
+ *   nn_tanhshrink  x - tanh x                 nn_hardsigmoid  min(max(x + 3, 0), 6) / 6
+ *   nn_hardswish   x hardsigmoid(x) */
 TAPEGRAD_API Module *nn_relu(void);
 TAPEGRAD_API Module *nn_relu6(void);
 TAPEGRAD_API Module *nn_silu(void);
@@ -40,6 +48,7 @@ typedef struct NNLeakyReluArgs {
 } NNLeakyReluArgs;
 #define NN_LEAKY_RELU_DEFAULTS .negative_slope = 0.01
 TAPEGRAD_API extern const NNLeakyReluArgs nn_leaky_relu_defaults;
+/* nn_leaky_relu - x, or negative_slope x where x < 0. */
 #define nn_leaky_relu(...) \
     NN_ACTIVATION_(nn_leaky_relu_args, NNLeakyReluArgs, NN_LEAKY_RELU_DEFAULTS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_leaky_relu_args(NNLeakyReluArgs args);
@@ -50,6 +59,7 @@ typedef struct NNEluArgs {
 } NNEluArgs;
 #define NN_ELU_DEFAULTS .alpha = 1
 TAPEGRAD_API extern const NNEluArgs nn_elu_defaults;
+/* nn_elu - x, or alpha (e^x - 1) where x < 0.   nn_celu - x, or alpha (e^(x / alpha) - 1) there. */
 #define nn_elu(...) NN_ACTIVATION_(nn_elu_args, NNEluArgs, NN_ELU_DEFAULTS, __VA_ARGS__)
 #define nn_celu(...) NN_ACTIVATION_(nn_celu_args, NNEluArgs, NN_ELU_DEFAULTS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_elu_args(NNEluArgs args);
@@ -61,6 +71,7 @@ typedef struct NNSoftplusArgs {
 } NNSoftplusArgs;
 #define NN_SOFTPLUS_DEFAULTS .beta = 1, .threshold = 20
 TAPEGRAD_API extern const NNSoftplusArgs nn_softplus_defaults;
+/* nn_softplus - log(1 + e^(beta x)) / beta; x itself where beta x > threshold. */
 #define nn_softplus(...) NN_ACTIVATION_(nn_softplus_args, NNSoftplusArgs, NN_SOFTPLUS_DEFAULTS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_softplus_args(NNSoftplusArgs args);
 
@@ -70,6 +81,7 @@ typedef struct NNShrinkArgs {
 } NNShrinkArgs;
 #define NN_SHRINK_DEFAULTS .lambd = 0.5
 TAPEGRAD_API extern const NNShrinkArgs nn_shrink_defaults;
+/* nn_softshrink - x less lambd towards 0, and 0 where |x| <= lambd.   nn_hardshrink - x, or 0 there. */
 #define nn_softshrink(...) NN_ACTIVATION_(nn_softshrink_args, NNShrinkArgs, NN_SHRINK_DEFAULTS, __VA_ARGS__)
 #define nn_hardshrink(...) NN_ACTIVATION_(nn_hardshrink_args, NNShrinkArgs, NN_SHRINK_DEFAULTS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_softshrink_args(NNShrinkArgs args);
@@ -81,6 +93,7 @@ typedef struct NNHardtanhArgs {
 } NNHardtanhArgs;
 #define NN_HARDTANH_DEFAULTS .min_val = -1, .max_val = 1
 TAPEGRAD_API extern const NNHardtanhArgs nn_hardtanh_defaults;
+/* nn_hardtanh - x held to [min_val, max_val].  EVALUE: min_val > max_val. */
 #define nn_hardtanh(...) NN_ACTIVATION_(nn_hardtanh_args, NNHardtanhArgs, NN_HARDTANH_DEFAULTS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_hardtanh_args(NNHardtanhArgs args);
 
@@ -90,6 +103,8 @@ typedef struct NNRreluArgs {
 } NNRreluArgs;
 #define NN_RRELU_DEFAULTS .lower = 1. / 8, .upper = 1. / 3
 TAPEGRAD_API extern const NNRreluArgs nn_rrelu_defaults;
+/* nn_rrelu - x, or a x where x < 0: a drawn from [lower, upper) for each element in training, else their
+ * mean. */
 #define nn_rrelu(...) NN_ACTIVATION_(nn_rrelu_args, NNRreluArgs, NN_RRELU_DEFAULTS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_rrelu_args(NNRreluArgs args);
 
@@ -101,6 +116,7 @@ typedef struct NNPreluArgs {
 } NNPreluArgs;
 #define NN_PRELU_DEFAULTS .num_parameters = 1, .init = 0.25
 TAPEGRAD_API extern const NNPreluArgs nn_prelu_defaults;
+/* nn_prelu - x, or w x where x < 0; weight w [num_parameters], a parameter, starts as init. */
 #define nn_prelu(...) NN_ACTIVATION_(nn_prelu_args, NNPreluArgs, NN_PRELU_DEFAULTS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_prelu_args(NNPreluArgs args); /* weight [num_parameters]: init */
 
@@ -111,6 +127,7 @@ typedef struct NNGeluArgs {
 } NNGeluArgs;
 #define NN_GELU_DEFAULTS .approximate = NN_GELU_EXACT
 TAPEGRAD_API extern const NNGeluArgs nn_gelu_defaults;
+/* nn_gelu - x P(X <= x) of a normal X: by erf, or PyTorch's approximation by tanh. */
 #define nn_gelu(...) NN_ACTIVATION_(nn_gelu_args, NNGeluArgs, NN_GELU_DEFAULTS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_gelu_args(NNGeluArgs args);
 
@@ -120,6 +137,7 @@ typedef struct NNGluArgs {
 } NNGluArgs;
 #define NN_GLU_DEFAULTS .dim = -1
 TAPEGRAD_API extern const NNGluArgs nn_glu_defaults;
+/* nn_glu - a s(b), a and b the two halves of x along dim. */
 #define nn_glu(...) NN_ACTIVATION_(nn_glu_args, NNGluArgs, NN_GLU_DEFAULTS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_glu_args(NNGluArgs args); /* a sigmoid(b) of the two halves along dim */
 

@@ -18,6 +18,7 @@
 extern "C" {
 #endif
 
+/* nn_init_zeros_, nn_init_ones_ - 0, 1.   nn_init_constant_ - value; EVALUE: beyond an integer dtype. */
 TAPEGRAD_API Tensor *nn_init_zeros_(Tensor *x);
 TAPEGRAD_API Tensor *nn_init_ones_(Tensor *x);
 TAPEGRAD_API Tensor *nn_init_constant_(Tensor *x, double value);
@@ -43,14 +44,16 @@ typedef struct NNTruncArgs {
 } NNTruncArgs;
 #define NN_INIT_TRUNC_NORMAL_DEFAULTS .std = 1, .a = -2, .b = 2
 TAPEGRAD_API extern const NNTruncArgs nn_init_trunc_normal_defaults;
+/* nn_init_trunc_normal_(x, .std = 0.02) - N(mean, std) of what lies in [a, b]. */
 #define nn_init_trunc_normal_(...) \
     TENSOR_CALL_(nn_init_trunc_normal_args, NNTruncArgs, NN_INIT_TRUNC_NORMAL_DEFAULTS, .tensor = __VA_ARGS__)
 TAPEGRAD_API Tensor *nn_init_trunc_normal_args(NNTruncArgs args);
 
 /* For a weight [out, in, ...]: fan_in = in times the sizes that follow, fan_out = out times them.  ESHAPE:
- * rank below 2. xavier:  U(-a, a), a = gain sqrt(6 / (fan_in + fan_out)), or N(0, std), std = gain sqrt(2 /
- * (fan_in + fan_out)) kaiming: U(-a, a), a = sqrt(3) gain / sqrt(fan),          or N(0, std), std = gain /
- * sqrt(fan) fan is fan_in or, for NN_FAN_OUT, fan_out; gain = nn_calculate_gain(nonlinearity, a). */
+ * rank below 2.
+ *   xavier    U(-a, a), a = gain sqrt(6 / (fan_in + fan_out)), or N(0, std), std = gain sqrt(2 / (fan_in +
+ * fan_out)) kaiming   U(-a, a), a = sqrt(3) gain / sqrt(fan), or N(0, std), std = gain / sqrt(fan) fan is
+ * fan_in or, for NN_FAN_OUT, fan_out; gain = nn_calculate_gain(nonlinearity, a). */
 typedef struct NNXavierArgs {
     Tensor *tensor;
     double gain;
@@ -82,6 +85,7 @@ typedef struct NNKaimingArgs {
 } NNKaimingArgs;
 #define NN_INIT_KAIMING_DEFAULTS .nonlinearity = NN_GAIN_LEAKY_RELU
 TAPEGRAD_API extern const NNKaimingArgs nn_init_kaiming_defaults;
+/* nn_init_kaiming_uniform_, nn_init_kaiming_normal_ - kaiming, as above. */
 #define nn_init_kaiming_uniform_(...) \
     TENSOR_CALL_(nn_init_kaiming_uniform_args, NNKaimingArgs, NN_INIT_KAIMING_DEFAULTS, .tensor = __VA_ARGS__)
 #define nn_init_kaiming_normal_(...) \
@@ -112,8 +116,8 @@ TAPEGRAD_API extern const NNClipArgs nn_clip_grad_norm_defaults;
 
 /* nn_clip_grad_norm_(nn_parameters(net), 1.0) - the norm of all gradients as one vector; if it is above
  * max_norm they are scaled, in place, by max_norm / (norm + 1e-6).  Returns the norm before; NaN after an
- * error.  Parameters without gradient do not count.  ENULL: a NULL among them; EVALUE: a released one.  Nothing is
- * done while an error is pending. */
+ * error.  Parameters without gradient do not count.  ENULL: a NULL among them; EVALUE: a released one.
+ * Nothing is done while an error is pending. */
 #define nn_clip_grad_norm_(...) \
     TENSOR_CALL_(nn_clip_grad_norm_args, NNClipArgs, NN_CLIP_GRAD_NORM_DEFAULTS, .parameters = __VA_ARGS__)
 TAPEGRAD_API double nn_clip_grad_norm_args(NNClipArgs args);
