@@ -12,9 +12,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <tapegrad.h>
 #include <tapegrad/cmocka.h>
+#include "kinds.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
@@ -122,9 +124,102 @@ static void failing_malloc(void **state)
     fclose(nowhere);
 }
 
+/* ---- every kind of module and optimizer ------------------------------------------------------ */
+
+/* fn(ctx) with its n-th malloc failing, for every n. */
+static void each_malloc_fails(const char *name, void (*fn)(const void *ctx), const void *ctx)
+{
+    fn(ctx);
+    if (tensor_error()) fail_msg("%s: %s", name, tensor_error());
+    const int64_t before = tensor_live_count();
+    const long held = blocks;
+    has_failed = true;
+    for (long n = 1; has_failed; n++) {
+        has_failed = false, fail_in = n;
+        fn(ctx);
+        fail_in = 0;
+        if (tensor_error() && !has_failed) fail_msg("%s: %s", name, tensor_error());
+        if (has_failed && tensor_error()) assert_status_error(-1, TENSOR_ENOMEM);
+        if (tensor_live_count() != before || blocks != held)
+            fail_msg("%s leaks where malloc %ld fails", name, n);
+    }
+}
+
+typedef struct Made {
+    const NNKind *kind;
+    char args[1024];
+} Made;
+
+static void make_module(const void *ctx)
+{
+    const Made *made = ctx;
+    TensorScope scope = tensor_scope_open();
+    Module *m = nn_make(made->kind, made->kind->args ? made->args : NULL);
+    if (m) nn_state_dict(m), nn_to(m, TENSOR_F64);
+    nn_free(m);
+    tensor_scope_close(scope);
+}
+
+static void every_module(void **state)
+{
+    (void)state;
+    static KindRoom room;
+    static Made made;
+    int cases = 0;
+    KindFile f = kind_open("test/oracle/kinds/nn.golden");
+    const char *rest;
+    for (char *word; (word = kind_line(&f, &rest)) != NULL;) {
+        char text[400], *options;
+        if (strcmp(word, "module") != 0) continue;
+        snprintf(text, sizeof text, "%s", rest);
+        options = strchr(text, '|');
+        assert_non_null(options);
+        *options++ = 0;
+        *strchr(options, '|') = 0;
+        made.kind = nn_kind_find(text);
+        assert_non_null(made.kind);
+        if (made.kind->args)
+            kind_options(made.kind->fields, made.kind->defaults, made.kind->args, options, made.args, &room);
+        each_malloc_fails(text, make_module, &made);
+        cases++;
+    }
+    kind_close(&f);
+    assert_true(cases >= nn_kind_count() - 2);
+}
+
+static void run_optimizer(const void *ctx)
+{
+    const OptimKind *kind = ctx;
+    _Alignas(16) char args[OPTIM_OPTIONS];
+    TensorScope scope = tensor_scope_open();
+    Tensor *p = tensor_ones(SHAPE(3), TENSOR_F32), *q = tensor_ones(SHAPE(2), TENSOR_F32);
+    memcpy(args, kind->defaults, kind->args);
+    *(TensorList *)(void *)args = TENSORS(p);
+    Optimizer *opt = optim_new(kind, args);
+    if (opt) {
+        optim_add_group(opt, TENSORS(q));
+        tensor_set_grad(p, tensor_ones(SHAPE(3), TENSOR_F32));
+        if (kind->step || kind->step_all) optim_step(opt);
+        TensorDict saved = nn_dict_clone(optim_state_dict(opt));
+        optim_load_state_dict(opt, saved);
+        nn_dict_free(saved);
+    }
+    optim_free(opt);
+    tensor_scope_close(scope);
+}
+
+static void every_optimizer(void **state)
+{
+    (void)state;
+    assert_true(optim_kind_count() >= 3);
+    for (int i = 0; i < optim_kind_count(); i++)
+        each_malloc_fails(optim_kind_at(i)->name, run_optimizer, optim_kind_at(i));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(failing_malloc) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(failing_malloc), cmocka_unit_test(every_module),
+                                        cmocka_unit_test(every_optimizer) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
