@@ -53,7 +53,8 @@ typedef struct OptimAdamArgs {
 } OptimAdamArgs;
 #define OPTIM_ADAM_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
 #define OPTIM_ADAMW_DEFAULTS OPTIM_ADAM_DEFAULTS, .weight_decay = 1e-2
-TAPEGRAD_API extern const OptimAdamArgs optim_adam_defaults, optim_adamw_defaults;
+TAPEGRAD_API extern const OptimAdamArgs optim_adam_defaults;
+TAPEGRAD_API extern const OptimAdamArgs optim_adamw_defaults;
 
 /* optim_adam(params, .lr = 1e-3, .beta2 = 0.95)
  *   g += weight_decay p   (adamw instead: p *= 1 - lr weight_decay)

@@ -14,7 +14,8 @@ text = re.sub(r"\s+", " ", sys.stdin.read())
 functions = sorted(
     set(re.findall(API + r" [^;{]*?[ *](\w+)\((?:[^()]|\([^()]*\))*\)[^;{()]*(?:__attribute__[^;]*)?;", text))
 )
-constants = sorted(set(re.findall(API + r" extern const (\w+) (\w+_defaults) ?;", text)))
+# Of several constants of one struct (adam's and adamw's), one serves.
+constants = sorted(dict(re.findall(API + r" extern const (\w+) (\w+_defaults) ?;", text)).items())
 of_tensor = set(re.findall(r"typedef struct (\w+) { Tensor \*", text))
 structs = set(re.findall(r"typedef struct (\w+Args) {", text))
 without = sorted(structs - {name for name, _ in constants})

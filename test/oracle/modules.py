@@ -36,7 +36,7 @@ CASES = {
     "Conv2d": [
         (CONV + " groups=2", "2x4x4x5"),
         (
-            "in_channels=4 out_channels=2 kernel_hw=[3 2] stride_hw=[2 1] padding_hw=[1 0] dilation_hw=[1 2]",
+            "in_channels=4 out_channels=2 kernel_sizes=[3 2] strides=[2 1] paddings=[1 0] dilations=[1 2]",
             "2x4x5x6",
         ),
         (CONV + " padding=1 padding_mode=reflect", "1x4x3x4"),
@@ -44,7 +44,7 @@ CASES = {
     "Conv3d": [
         ("in_channels=2 out_channels=2 kernel_size=2 padding=1 padding_mode=replicate", "1x2x3x2x3"),
         (
-            "in_channels=2 out_channels=2 kernel_dhw=[1 2 2] stride_dhw=[2 1 1] padding_dhw=[0 1 0] dilation_dhw=[1 1 2]",
+            "in_channels=2 out_channels=2 kernel_sizes=[1 2 2] strides=[2 1 1] paddings=[0 1 0] dilations=[1 1 2]",
             "1x2x3x3x4",
         ),
         ("in_channels=2 out_channels=4 kernel_size=2 stride=2 dilation=1 groups=2 bias=false", "1x2x4x2x3"),
@@ -56,8 +56,8 @@ CASES = {
     "ConvTranspose2d": [
         (UP + " groups=2", "2x4x3x4"),
         (
-            "in_channels=4 out_channels=2 kernel_hw=[3 2] stride_hw=[2 1] padding_hw=[1 0] output_padding_hw=[1 0] "
-            "dilation_hw=[1 2]",
+            "in_channels=4 out_channels=2 kernel_sizes=[3 2] strides=[2 1] paddings=[1 0] output_paddings=[1 0] "
+            "dilations=[1 2]",
             "2x4x3x4",
         ),
     ],
@@ -67,8 +67,8 @@ CASES = {
             "1x2x2x2x3",
         ),
         (
-            "in_channels=2 out_channels=2 kernel_dhw=[1 2 2] stride_dhw=[2 1 1] padding_dhw=[0 1 0] "
-            "output_padding_dhw=[1 0 0] dilation_dhw=[1 1 2] bias=false",
+            "in_channels=2 out_channels=2 kernel_sizes=[1 2 2] strides=[2 1 1] paddings=[0 1 0] "
+            "output_paddings=[1 0 0] dilations=[1 1 2] bias=false",
             "1x2x2x3x3",
         ),
     ],
@@ -78,31 +78,31 @@ CASES = {
     ],
     "MaxPool2d": [
         ("kernel_size=2 return_indices=true", "2x2x4x5"),
-        ("kernel_hw=[1 3] stride_hw=[2 1] padding_hw=[0 1] dilation_hw=[1 2]", "2x2x4x6"),
+        ("kernel_sizes=[1 3] strides=[2 1] paddings=[0 1] dilations=[1 2]", "2x2x4x6"),
     ],
     "MaxPool3d": [
         ("kernel_size=2 stride=1 padding=1 dilation=1 ceil_mode=true", "1x2x3x2x3"),
         (
-            "kernel_dhw=[1 2 2] stride_dhw=[2 1 1] padding_dhw=[0 1 0] dilation_dhw=[1 1 2] return_indices=true",
+            "kernel_sizes=[1 2 2] strides=[2 1 1] paddings=[0 1 0] dilations=[1 1 2] return_indices=true",
             "1x2x3x3x4",
         ),
     ],
     "AvgPool1d": [("kernel_size=2", "2x3x7"), ("kernel_size=3 stride=2 padding=1 ceil_mode=true", "2x3x8")],
     "AvgPool2d": [
         ("kernel_size=3 padding=1 count_include_pad=false stride=2 ceil_mode=true", "2x2x4x5"),
-        ("kernel_hw=[1 3] stride_hw=[2 1] padding_hw=[0 1] divisor_override=2", "2x2x4x6"),
+        ("kernel_sizes=[1 3] strides=[2 1] paddings=[0 1] divisor_override=2", "2x2x4x6"),
     ],
     "AvgPool3d": [
         ("kernel_size=2 stride=1 padding=1 count_include_pad=false", "1x2x3x2x3"),
         (
-            "kernel_dhw=[1 2 2] stride_dhw=[2 1 1] padding_dhw=[0 1 0] divisor_override=3 ceil_mode=true",
+            "kernel_sizes=[1 2 2] strides=[2 1 1] paddings=[0 1 0] divisor_override=3 ceil_mode=true",
             "1x2x3x3x4",
         ),
     ],
     "LPPool1d": [("norm_type=2 kernel_size=2", "2x3x7")],
     "LPPool2d": [
         ("norm_type=2 kernel_size=2 stride=1 ceil_mode=true", "2x2x4x5"),
-        ("norm_type=4 kernel_hw=[1 2] stride_hw=[2 1]", "2x2x4x5"),
+        ("norm_type=4 kernel_sizes=[1 2] strides=[2 1]", "2x2x4x5"),
     ],
     "AdaptiveAvgPool1d": [("size=[3]", "2x3x7")],
     "AdaptiveAvgPool2d": [("size=[2 3]", "2x2x5x4")],
@@ -250,10 +250,8 @@ def torch_arguments(name, options):
     """What PyTorch names otherwise."""
     out = {}
     for key, value in options.items():
-        for ending in ("_hw", "_dhw"):
-            if key.endswith(ending):
-                key = key[: -len(ending)]
-                key = "kernel_size" if key == "kernel" else key
+        if key in ("kernel_sizes", "strides", "paddings", "output_paddings", "dilations"):
+            key = key[:-1]
         if name.startswith("Adaptive") and key == "size":
             key, value = "output_size", value[0] if len(value) == 1 else value
         if key == "normalized_size":

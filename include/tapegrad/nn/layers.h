@@ -221,7 +221,8 @@ typedef struct NNBatchNormArgs {
 } NNBatchNormArgs;
 #define NN_BATCH_NORM_DEFAULTS .eps = 1e-5, .momentum = 0.1, .affine = true, .track_running_stats = true
 #define NN_INSTANCE_NORM_DEFAULTS .eps = 1e-5, .momentum = 0.1
-TAPEGRAD_API extern const NNBatchNormArgs nn_batch_norm_defaults, nn_instance_norm_defaults;
+TAPEGRAD_API extern const NNBatchNormArgs nn_batch_norm_defaults;
+TAPEGRAD_API extern const NNBatchNormArgs nn_instance_norm_defaults;
 
 /* nn_batch_norm1d(C): [N, C] or [N, C, l];  nn_batch_norm2d(C): [N, C, h, w];  nn_batch_norm3d(C): [N, C, d,
  * h, w] y = (x - mean) / sqrt(var + eps) weight + bias, a channel at a time, with the statistics of the batch
@@ -256,7 +257,8 @@ typedef struct NNLayerNormArgs {
 } NNLayerNormArgs;
 #define NN_LAYER_NORM_DEFAULTS .eps = 1e-5, .elementwise_affine = true, .bias = true
 #define NN_RMS_NORM_DEFAULTS .eps = (double)NAN, .elementwise_affine = true
-TAPEGRAD_API extern const NNLayerNormArgs nn_layer_norm_defaults, nn_rms_norm_defaults;
+TAPEGRAD_API extern const NNLayerNormArgs nn_layer_norm_defaults;
+TAPEGRAD_API extern const NNLayerNormArgs nn_rms_norm_defaults;
 
 /* nn_layer_norm(width, .bias = false), nn_layer_norm(.normalized_shape = SHAPE(3, 4)) - y = (x - mean) /
  * sqrt(var + eps) weight + bias over the last dimension(s).   weight 1, bias 0, of that shape.
