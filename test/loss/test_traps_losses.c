@@ -519,6 +519,37 @@ static void test_triplet_takes_a_distance_of_ones_own(void **state)
     tensor_error_clear();
 }
 
+/* ---- operands of two dtypes ------------------------------------------------------------------ */
+
+/* The dtype of a loss of f32 and f64 operands, and of those turned, as PyTorch 2.15 has it. */
+static void test_operands_of_two_dtypes_promote_as_pytorchs(void **state)
+{
+    (void)state;
+    Tensor *all[2] = { tensor_full(SHAPE(3, 3), .5, TENSOR_F32), tensor_full(SHAPE(3, 3), .5, TENSOR_F64) };
+    for (int turned = 0; turned < 2; turned++) {
+        Tensor *x = all[turned], *t = all[!turned], *one = tensor_ones(SHAPE(3), TENSOR_F32);
+        const TensorDtype wide = TENSOR_F64, own = tensor_dtype(x);
+        assert_int_equal(tensor_dtype(tensor_mse_loss(x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_l1_loss(x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_smooth_l1_loss(x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_huber_loss(x, t)), own);
+        assert_int_equal(tensor_dtype(tensor_kl_div(x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_binary_cross_entropy(x, x, t)), own);
+        assert_int_equal(tensor_dtype(tensor_binary_cross_entropy_with_logits(x, x, t)), own);
+        assert_int_equal(tensor_dtype(tensor_binary_cross_entropy_with_logits(x, x, .pos_weight = t)), own);
+        assert_int_equal(tensor_dtype(tensor_cross_entropy(x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_gaussian_nll_loss(x, t, x)), wide);
+        assert_int_equal(tensor_dtype(tensor_gaussian_nll_loss(x, x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_poisson_nll_loss(x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_hinge_embedding_loss(x, t)), own);
+        assert_int_equal(tensor_dtype(tensor_margin_ranking_loss(x, t, x)), wide);
+        assert_int_equal(tensor_dtype(tensor_cosine_embedding_loss(x, t, one)), wide);
+        assert_int_equal(tensor_dtype(tensor_triplet_margin_loss(x, t, x)), wide);
+        assert_int_equal(tensor_dtype(tensor_soft_margin_loss(x, t)), own);
+        assert_int_equal(tensor_dtype(tensor_multilabel_soft_margin_loss(x, t)), wide);
+    }
+}
+
 /* ---- logits in chunks ------------------------------------------------------------------------ */
 
 static Tensor *chunked(Tensor **x, int n, void *ctx)
@@ -642,6 +673,7 @@ int main(void)
         TEST(test_log_probabilities_broadcast),
         TEST(test_defaults),
         TEST(test_triplet_takes_a_distance_of_ones_own),
+        TEST(test_operands_of_two_dtypes_promote_as_pytorchs),
         TEST(test_chunks_of_logits_give_the_cross_entropy),
         TEST(test_chunks_of_logits_are_never_all_held),
         TEST(test_every_failing_allocation_is_survived),

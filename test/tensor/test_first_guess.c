@@ -47,8 +47,10 @@ static void test_number_for_a_list(void **state)
     refused(tensor_any(x, .dims = number), TENSOR_ENULL, "DIMS(1)");
     refused(tensor_interpolate(x, number), TENSOR_ENULL, "SHAPE(");
     refused(tensor_affine_grid(x, number, false), TENSOR_ENULL, "SHAPE(");
-    assert_null(nn_layer_norm(.shape = number));
-    refused(NULL, TENSOR_ENULL, "SHAPE(4)");
+    refused(tensor_layer_norm(x, number), TENSOR_ENULL, "NULL");
+    refused(tensor_rms_norm(x, number), TENSOR_ENULL, "NULL");
+    assert_null(nn_layer_norm(.normalized_shape = number));
+    refused(NULL, TENSOR_ENULL, "NULL");
 }
 
 static void test_forgotten_index(void **state)
@@ -72,7 +74,6 @@ static void test_options_of_others(void **state)
 
     refused(tensor_amax(p, 1, .dtype = TENSOR_F64), TENSOR_EVALUE, "dtype");
     refused(tensor_cummax(p, 1, true), TENSOR_EVALUE, "keepdim");
-    refused(tensor_cdist(p, p, .keepdim = true), TENSOR_EVALUE, "keepdim");
     refused(tensor_var(p, 1, .mean = &out), TENSOR_EVALUE, "mean");
     assert_null(out);
     refused(tensor_argsort(p, .indices = &out), TENSOR_EVALUE, "indices");

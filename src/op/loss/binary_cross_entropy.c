@@ -101,10 +101,16 @@ static int check(OpCall *c)
     return 0;
 }
 
+/* Weights have no say in the dtype. */
+static Tensor *weights_as(Tensor *weight, const Tensor *loss)
+{
+    return tensor_to(tensor_detach(weight), (TensorDtype)loss->dtype);
+}
+
 static int finish(OpCall *c, Tensor *loss)
 {
     Tensor *weight = op_input(c, 2);
-    if (weight) loss = tensor_mul(loss, tensor_detach(weight));
+    if (weight) loss = loss ? tensor_mul(loss, weights_as(weight, loss)) : NULL;
     return op_set_result(c, 0, reduce_loss(loss, loss_reduction(c)));
 }
 
@@ -118,7 +124,7 @@ static int compose_logits(OpCall *c)
 {
     Tensor *x = op_input(c, 0), *t = op_input(c, 1), *pos_weight = op_input(c, 3);
     Tensor *one = tensor_mul(t, tensor_logsigmoid(x));
-    if (pos_weight) one = tensor_mul(one, tensor_detach(pos_weight));
+    if (pos_weight) one = one ? tensor_mul(one, weights_as(pos_weight, one)) : NULL;
     Tensor *zero = tensor_mul(tensor_rsub_scalar(t, 1), tensor_logsigmoid(tensor_neg(x)));
     return finish(c, tensor_neg(tensor_add(one, zero)));
 }

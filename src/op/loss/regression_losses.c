@@ -59,9 +59,14 @@ static int smooth_l1(OpCall *c)
     return finish(c, beta == 0 ? tensor_abs(d) : tensor_div_scalar(bent(d, beta), beta));
 }
 
+/* In the dtype of the input, as PyTorch's, where the others promote. */
 static int huber(OpCall *c)
 {
-    return finish(c, bent(difference(c), ((const TensorHuberArgs *)op_params(c))->delta));
+    const Tensor *x = op_input(c, 0);
+    Tensor *loss = bent(difference(c), ((const TensorHuberArgs *)op_params(c))->delta);
+    Tensor *y = reduce_loss(loss, loss_reduction(c));
+    if (y && dtype_is_float(x->dtype)) y = tensor_to(y, (TensorDtype)x->dtype);
+    return op_set_result(c, 0, y);
 }
 
 /* t log t is 0 where t is 0: the logarithm is taken of 1 there. */
