@@ -197,6 +197,23 @@ static void view_of_a_base_that_is_not_dense(void **state)
     assert_says(TENSOR_EGRAD, "not contiguous");
 }
 
+/* A view of what the leaf was: it keeps its history and its memory, and is a view of the leaf no more. */
+static void view_of_a_leaf_whose_data_was_replaced(void **state)
+{
+    (void)state;
+    Tensor *w = LEAF(1, 2, 3), *view = tensor_narrow(w, 0, 1, 2), *plain;
+    TENSOR_NO_GRAD { plain = tensor_narrow(w, 0, 1, 2); }
+    assert_int_equal(tensor_set_data(w, VEC(7, 8, 9)), 0);
+    assert_true(tensor_requires_grad(view));
+    assert_false(tensor_requires_grad(plain));
+    assert_values(tensor_mul_scalar_(view, 2), 4, 6);
+    assert_int_equal(tensor_backward(tensor_sum(view)), 0);
+    assert_values(tensor_grad(w), 0, 2, 2);
+    assert_values(w, 7, 8, 9);
+    assert_values(tensor_add_scalar_(plain, 1), 5, 7);
+    assert_false(tensor_requires_grad(plain));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +231,7 @@ int main(void)
         TEST(stale_view_filled),
         TEST(stale_view_prints_its_history),
         TEST(view_of_a_base_that_is_not_dense),
+        TEST(view_of_a_leaf_whose_data_was_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
