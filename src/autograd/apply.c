@@ -4,10 +4,10 @@
  *  - Operands are unchanged by a failed call: an in-place op computes aside and copies last, and rows that
  * write directly cannot fail once they have begun. */
 #include <stdlib.h>
-#include <tapegrad/ops.h>
 #include "tensor/core.h"
 #include "anomaly.h"
 #include "options.h"
+#include "graph_ops.h"
 #include "tape.h"
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static int promote_inputs(OpCall *c, Tensor **cast)
         Tensor *x = c->input[i];
         bool other = x && dtype_is_float(x->dtype) && x->dtype != dtype &&
                      !(i < 32 && (c->op->no_grad_inputs >> i & 1));
-        cast[i] = other ? tensor_to(x, (TensorDtype)dtype) : x;
+        cast[i] = other ? graph_ops.to(x, (TensorDtype)dtype) : x;
         if (other && !cast[i]) return -1;
     }
     c->input = cast;
@@ -212,9 +212,7 @@ static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *p
                  Tensor **outputs, int count)
 {
     OpCall c;
-    c.op = op, c.site = site, c.n = n, c.outputs = 0, c.extras = 0, c.failed = false, c.backward = false,
-    c.staging = false, c.commits = 0;
-    c.input = inputs, c.staged = NULL, c.entry = NULL, c.wants = NULL, c.grads = NULL, c.params = NULL;
+    call_begin(&c, op, inputs, n, NULL, site);
     if (check_inputs(&c)) return -1;
     _Alignas(16) char own_params[CALL_PARAMS];
     int64_t list[CALL_LISTS][TENSOR_MAX_DIMS];
@@ -271,12 +269,12 @@ static int apply_wide(const TensorOp *op, Tensor *const *inputs, int n, const vo
     int status = 0;
     for (int i = 0; i < n && !status; i++) {
         bool cast = inputs[i] && dtype_is_float(inputs[i]->dtype) && inputs[i]->dtype != TENSOR_F32;
-        wide[i] = cast ? tensor_to(inputs[i], TENSOR_F32) : inputs[i];
+        wide[i] = cast ? graph_ops.to(inputs[i], TENSOR_F32) : inputs[i];
         if (cast && !wide[i]) status = -1;
     }
     int results = status ? -1 : apply(op, wide, n, params, site, result, CALL_MAX_OUTPUTS), kept = 0;
     for (; kept < results; kept++) {
-        if (result[kept]->dtype == TENSOR_F32 && !(result[kept] = tensor_to(result[kept], half))) break;
+        if (result[kept]->dtype == TENSOR_F32 && !(result[kept] = graph_ops.to(result[kept], half))) break;
         tensor_retain(result[kept]);
     }
     if (kept < results) status = -1;

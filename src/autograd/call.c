@@ -1,6 +1,6 @@
 /* call.c - what an op may ask of its call (autograd.h). */
-#include <tapegrad/ops.h>
 #include "tensor/core.h"
+#include "graph_ops.h"
 #include "tape.h"
 
 int op_inputs(const OpCall *c) { return c->n; }
@@ -186,7 +186,7 @@ int64_t op_output_count(const OpCall *c, int i)
  * its gradients. */
 static Tensor *widened(OpCall *c, Tensor *x)
 {
-    if (x && op_recording(c) && dtype_is_half(x->dtype)) x = tensor_to(x, TENSOR_F32);
+    if (x && op_recording(c) && dtype_is_half(x->dtype)) x = graph_ops.to(x, TENSOR_F32);
     if (!x) c->failed = true;
     return x;
 }

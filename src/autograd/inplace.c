@@ -8,8 +8,8 @@
  *   b' = view_write(b, t)    value: b with the region replaced by t;  db = g with zeros there, dt = the
  * region of g x' = as_strided(b')      the view, read from the new base Other views of the base notice
  * (epochs) and are read from it anew when they are next used (view_refresh). */
-#include <tapegrad/ops.h>
 #include "tensor/core.h"
+#include "graph_ops.h"
 #include "tape.h"
 
 typedef struct Region { /* of a view within its base: strides and offset in elements of the base's storage */
@@ -82,7 +82,7 @@ static int write_forward(OpCall *c)
 static int write_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const Region *r = op_params(c);
-    Tensor *g = tensor_contiguous(dy);
+    Tensor *g = graph_ops.contiguous(dy);
     if (op_wants(c, 0)) {
         Tensor *zero = own(new_tensor(op_input_shape(c, 1), op_input_dtype(c, 1), dy->place));
         if (!zero || raw_fill(zero, 0)) return -1;
@@ -153,7 +153,7 @@ static int add_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     if (op_wants(c, 0)) dx[0] = dy;
     if (!op_wants(c, 1)) return 0;
-    dx[1] = op_apply1(&op_region, (Tensor *[]){ tensor_contiguous(dy) }, 1, op_params(c), SITE);
+    dx[1] = op_apply1(&op_region, (Tensor *[]){ graph_ops.contiguous(dy) }, 1, op_params(c), SITE);
     return dx[1] ? 0 : -1;
 }
 
@@ -180,8 +180,9 @@ static int no_dense_base(const char *op, const Tensor *base)
 static Entry *record_only(const TensorOp *op, Tensor *const *inputs, int n, Region *r, Tensor *like,
                           const void *site)
 {
-    OpCall c = { .op = op, .site = site, .n = n, .outputs = 1, .input = inputs, .params = r };
-    c.output[0] = like;
+    OpCall c;
+    call_begin(&c, op, inputs, n, r, site);
+    c.outputs = 1, c.output[0] = like;
     return entry_new(&c, 0);
 }
 
@@ -305,7 +306,7 @@ static Tensor *apply_in_place(const TensorOp *op, Tensor *const *inputs, int n, 
     if (check_null(x, op->name, 1) || inplace_check(op->name, x)) return NULL;
     TensorScope scope = tensor_scope_open();
     if (n <= OP_MAX_INPUTS && backward_reads_target(op, inputs, n)) {
-        Tensor *old = tensor_clone(x); /* as PyTorch: backward reads a copy of it */
+        Tensor *old = graph_ops.clone(x); /* as PyTorch: backward reads a copy of it */
         for (int i = 0; i < n; i++) in[i] = inputs[i] == x ? old : inputs[i];
         inputs = in;
     }
@@ -319,7 +320,7 @@ static Tensor *apply_in_place(const TensorOp *op, Tensor *const *inputs, int n, 
             status = fail_site(TENSOR_EDTYPE, op->name, site,
                                "in place: the result is %s and does not fit into %s",
                                tensor_dtype_name(t->dtype), tensor_dtype_name(x->dtype));
-        else if (!(t = tensor_to(t, x->dtype))) status = -1;
+        else if (!(t = graph_ops.to(t, x->dtype))) status = -1;
     }
     if (!status) status = inplace_take(op->name, x, t, site);
     tensor_scope_close(scope);
@@ -333,50 +334,3 @@ Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *
     naming = before;
     return y;
 }
-
-/* ---- tensor_copy_, tensor_fill_, tensor_zero_ ------------------------------------------------ */
-
-Tensor *tensor_copy_(Tensor *x, Tensor *src)
-{
-    if (check_null(x, "tensor_copy_", 1) || check_null(src, "tensor_copy_", 2) ||
-        inplace_check("tensor_copy_", x))
-        return NULL;
-    int64_t shape[TENSOR_MAX_DIMS];
-    if (shape_broadcast(shape_of(src), shape_of(x), shape) != x->ndim ||
-        !shape_equal((TensorShape){ x->ndim, shape }, shape_of(x)))
-        return fail(TENSOR_ESHAPE, "tensor_copy_", "%s does not broadcast to %s", S(src), S(x)), NULL;
-    TensorScope scope = tensor_scope_open();
-    Tensor *t = src;
-    int recorded = history_of(src);
-    if (recorded < 0) return tensor_scope_return(scope, NULL);
-    bool graph =
-        !grad_off && dtype_is_float(x->dtype) && (recorded || on_graph(x) || (x->base && on_graph(x->base)));
-    if (graph) {
-        if (t->dtype != x->dtype) t = tensor_to(t, x->dtype);
-        if (t && t->place != x->place) t = tensor_to_device(t, x->place->name);
-        if (t) t = tensor_expand(t, shape_of(x));
-    }
-    if (t && t->storage == x->storage) t = tensor_clone(t); /* overlapping: through a copy */
-    int status = t ? inplace_take("tensor_copy_", x, t, SITE) : -1;
-    tensor_scope_close(scope);
-    return status ? NULL : borrow(x);
-}
-
-static Tensor *fill(const char *op, Tensor *x, double value, const void *site)
-{
-    if (check_null(x, op, 1) || inplace_check(op, x) || check_fill(op, x, value)) return NULL;
-    bool graph = !grad_off && (x->entry || (x->base && x->base->entry));
-    if (!graph) {
-        if (raw_fill(x, value)) return NULL;
-        note_write(x, op, site);
-        return borrow(x);
-    }
-    TensorScope scope = tensor_scope_open();
-    Tensor *t = own(new_tensor(shape_of(x), x->dtype, x->place));
-    int status = !t || raw_fill(t, value) ? -1 : inplace_take(op, x, t, site);
-    tensor_scope_close(scope);
-    return status ? NULL : borrow(x);
-}
-
-Tensor *tensor_fill_(Tensor *x, double value) { return fill("tensor_fill_", x, value, SITE); }
-Tensor *tensor_zero_(Tensor *x) { return fill("tensor_zero_", x, 0, SITE); }

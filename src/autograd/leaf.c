@@ -1,6 +1,6 @@
 /* leaf.c - what a tensor knows of gradients: whether it wants one, the one it has, its hooks; detach. */
-#include <tapegrad/ops.h>
 #include "tensor/core.h"
+#include "graph_ops.h"
 #include "tape.h"
 
 Tensor *tensor_requires_grad_(Tensor *x, bool requires_grad)
@@ -57,7 +57,7 @@ int tensor_set_grad(Tensor *x, Tensor *grad)
                     grad->place->name, x->place->name);
     TensorScope scope = tensor_scope_open();
     if (grad && overlaps_itself(grad) &&
-        !(grad = tensor_clone(grad))) { /* later gradients are added in place */
+        !(grad = graph_ops.clone(grad))) { /* later gradients are added in place */
         tensor_scope_close(scope);
         return -1;
     }

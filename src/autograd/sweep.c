@@ -7,11 +7,10 @@
  * storage.
  *  - tensor_gradients runs only entries that lie on a path to a wanted input, and collects instead of
  * accumulating. */
-#include <tapegrad/ops.h>
+#include "graph_ops.h"
 #include "tape.h"
 #include "anomaly.h"
 #include "trace/callsite.h"
-#include "cpu/elementwise/map_user.h"
 
 const TensorBackwardArgs tensor_backward_defaults = { TENSOR_BACKWARD_DEFAULTS };
 const TensorGradientsArgs tensor_gradients_defaults = { TENSOR_GRADIENTS_DEFAULTS };
@@ -108,7 +107,7 @@ static int add_gradient(Sweep *s, Tensor **sum, Tensor *g)
     }
     if (!s->create_graph && !(*sum)->entry && ours_alone(*sum) && (*sum)->dtype == g->dtype)
         return raw_add_into(*sum, g);
-    Tensor *more = tensor_add(*sum, g);
+    Tensor *more = graph_ops.add(*sum, g);
     if (!more) return -1;
     lend(more);
     take_back(*sum);
@@ -116,26 +115,13 @@ static int add_gradient(Sweep *s, Tensor **sum, Tensor *g)
     return 0;
 }
 
-/* The same sum as raw_sum_to, on the graph. */
-static Tensor *sum_to(Tensor *g, TensorShape shape)
-{
-    int64_t dims[TENSOR_MAX_DIMS];
-    int n = 0, extra = g->ndim - shape.ndim;
-    if (extra < 0) return g;
-    for (int d = 0; d < g->ndim; d++)
-        if (d < extra || (shape.dim[d - extra] == 1 && g->shape[d] != 1)) dims[n++] = d;
-    if (n) g = tensor_sum(g, .dims = (TensorShape){ n, dims }, .keepdim = true);
-    return g && extra ? tensor_reshape(g, shape) : g;
-}
-
 /* A gradient as its input needs it: summed over broadcast dimensions, of its dtype. */
 static Tensor *fit(Sweep *s, Tensor *g, TensorShape shape, int dtype)
 {
-    if (!shape_equal(shape_of(g), shape)) {
-        if (!s->create_graph) g = own(raw_sum_to(g, shape));
-        else g = sum_to(g, shape);
-    }
-    return g && g->dtype != dtype ? tensor_to(g, (TensorDtype)dtype) : g;
+    if (!shape_equal(shape_of(g), shape))
+        g = s->create_graph ? graph_ops.sum_to(g, shape) : own(raw_sum_to(g, shape));
+    if (!g || g->dtype == dtype) return g;
+    return s->create_graph ? graph_ops.to(g, (TensorDtype)dtype) : own(raw_cast(g, dtype));
 }
 
 static int give_entry(Sweep *s, Entry *e, int slot, Tensor *g)
@@ -155,8 +141,9 @@ static int give_entry(Sweep *s, Entry *e, int slot, Tensor *g)
 static int give_leaf(Sweep *s, Tensor *leaf, Tensor *g)
 {
     Slot *slot = leaf_slot(s, leaf);
-    if (unlikely(g->dtype != leaf->dtype)) g = tensor_to(g, (TensorDtype)leaf->dtype); /* tensor_set_data */
-    if (g && unlikely(g->place != leaf->place)) g = tensor_to_device(g, leaf->place->name);
+    if (unlikely(g->dtype != leaf->dtype))
+        g = graph_ops.to(g, (TensorDtype)leaf->dtype); /* tensor_set_data */
+    if (g && unlikely(g->place != leaf->place)) g = graph_ops.to_device(g, leaf->place->name);
     return slot && g ? add_gradient(s, &slot->grad, g) : -1;
 }
 
@@ -207,7 +194,7 @@ static int fill_retained(Sweep *s, Tensor *result, Tensor *g)
         if (!grown) return fail_memory(s->name);
         s->undo = grown, s->undo_capacity = more;
     }
-    Tensor *sum = result->grad ? tensor_add(result->grad, g) : tensor_clone(g);
+    Tensor *sum = result->grad ? graph_ops.add(result->grad, g) : graph_ops.clone(g);
     if (!sum) return -1;
     s->undo[s->undos++] = (Undo){ lend(result), result->grad };
     result->grad = lend(sum);
@@ -294,10 +281,8 @@ static int call_backward(Sweep *s, Entry *e)
     if (check_saved(e)) return -1;
     if (!e->op->backward) return fail_site(TENSOR_EGRAD, e->op->name, e->site, "has no backward");
     OpCall c;
-    c.op = e->op, c.site = e->site, c.n = e->inputs, c.outputs = e->outputs, c.extras = 0, c.failed = false,
-    c.backward = true;
-    c.input = NULL, c.list = NULL, c.params = e->params, c.staged = NULL, c.entry = e, c.wants = wants,
-    c.grads = grads;
+    call_begin(&c, e->op, NULL, e->inputs, e->params, e->site);
+    c.outputs = e->outputs, c.backward = true, c.entry = e, c.wants = wants, c.grads = grads;
     for (int i = 0; i < e->outputs; i++) grads[i] = e->result[i].grad;
     const unsigned before = failure_count;
     Tensor *dy = op_grad(&c, 0);
@@ -372,9 +357,9 @@ static int prepare_leaf(Sweep *s, Slot *slot)
     int status = scope_failed(scope) ? -1 : leaf->hooks ? run_hooks(s, &leaf->hooks, &slot->grad) : 0;
     Tensor *next = NULL;
     if (!status && s->create_graph) {
-        next = leaf->grad               ? tensor_add(leaf->grad, slot->grad)
+        next = leaf->grad               ? graph_ops.add(leaf->grad, slot->grad)
                : ours_alone(slot->grad) ? slot->grad
-                                        : tensor_clone(slot->grad);
+                                        : graph_ops.clone(slot->grad);
     } else if (!status && (slot->grad->entry || !may_keep(slot->grad, leaf))) {
         next = own(new_tensor(shape_of(leaf), leaf->dtype, leaf->place));
         if (next && raw_copy(next, slot->grad)) next = NULL;
@@ -500,7 +485,7 @@ static int give_root(Sweep *s, Tensor *y, Tensor *g)
     if (!g) {
         g = own(new_tensor(shape_of(y), y->dtype, y->place));
         if (!g || raw_fill(g, 1)) return -1;
-    } else if (g->dtype != y->dtype && !(g = tensor_to(g, (TensorDtype)y->dtype))) {
+    } else if (g->dtype != y->dtype && !(g = graph_ops.to(g, (TensorDtype)y->dtype))) {
         return -1;
     }
     return y->entry ? give_entry(s, y->entry, y->slot, g) : give_leaf(s, y, g);

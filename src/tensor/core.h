@@ -229,6 +229,16 @@ struct OpCall {
     Tensor **grads; /* cotangents of the results; NULL: zero */
 };
 
+/* call_begin - a call before its shape rule; its results and parameters may be set afterwards. */
+FORCE_INLINE void call_begin(OpCall *c, const TensorOp *op, Tensor *const *inputs, int n, void *params,
+                             const void *site)
+{
+    c->op = op, c->site = site, c->n = n, c->input = inputs, c->params = params;
+    c->outputs = c->extras = c->lists = c->staged_outputs = c->commits = 0;
+    c->failed = c->backward = c->staging = false;
+    c->list = NULL, c->staged = NULL, c->entry = NULL, c->wants = NULL, c->grads = NULL;
+}
+
 /* op_apply - the one way an op runs.  op_apply1 for one result. Both note the caller's return address. */
 int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site,
              Tensor **outputs, int count);

@@ -2,7 +2,7 @@
  *
  * Between devices the bytes travel through host memory, dense and in the narrower of the two dtypes. */
 #include "core.h"
-#include "op/reduce/reduce.h"
+#include "raw_reduce.h"
 
 /* ---- on one device --------------------------------------------------------------------------- */
 

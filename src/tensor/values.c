@@ -1,6 +1,6 @@
 /* values.c - values in and out, and comparing them.  Elements of other devices come through host memory. */
 #include <math.h>
-#include <tapegrad/ops.h>
+#include "autograd/graph_ops.h"
 #include "core.h"
 #include "device/half.h"
 
@@ -94,8 +94,8 @@ int tensor_set(Tensor *x, TensorShape index, double value)
     if (find(x, index, "tensor_set", &offset) || inplace_check("tensor_set", x)) return -1;
     TensorScope scope = tensor_scope_open();
     Tensor *element = x;
-    for (int d = 0; d < index.ndim && element; d++) element = tensor_select(element, 0, index.dim[d]);
-    element = tensor_fill_(element, value);
+    for (int d = 0; d < index.ndim && element; d++) element = graph_ops.select(element, 0, index.dim[d]);
+    element = graph_ops.fill_(element, value);
     tensor_scope_close(scope);
     return element ? 0 : -1;
 }
@@ -138,7 +138,7 @@ int tensor_copy_from(Tensor *x, const void *buffer, size_t bytes)
     if (bytes == 0) return 0;
     TensorScope scope = tensor_scope_open();
     Tensor *from = as_tensor(buffer, x);
-    int status = from && tensor_copy_(x, from) ? 0 : -1;
+    int status = from && graph_ops.copy_(x, from) ? 0 : -1;
     tensor_scope_close(scope);
     return status;
 }

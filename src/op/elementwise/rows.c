@@ -278,13 +278,18 @@ static Tensor *row_slow(const TensorOp *op, Tensor *a, Tensor *b, const double *
     return tensor_scope_return(scope, row_apply(op, a, b, params, site));
 }
 
-static int row_record(const TensorOp *op, Tensor *a, Tensor *b, const double *params, Tensor *y,
+static void row_call(OpCall *c, const TensorOp *op, Tensor *const inputs[2], const double *params, Tensor *y,
+                     const void *site)
+{
+    call_begin(c, op, inputs, inputs[1] ? 2 : 1, (void *)(uintptr_t)params, site);
+    c->outputs = 1, c->output[0] = y;
+}
+
+static int row_record(const TensorOp *op, Tensor *const inputs[2], const double *params, Tensor *y,
                       const void *site)
 {
     OpCall c;
-    Tensor *inputs[2] = { a, b };
-    c.op = op, c.site = site, c.n = b ? 2 : 1, c.outputs = 1, c.extras = 0, c.input = inputs, c.output[0] = y;
-    c.params = (void *)(uintptr_t)params;
+    row_call(&c, op, inputs, params, y, site);
     return tape_record(&c, op->keep);
 }
 
@@ -310,17 +315,13 @@ Tensor *row_apply(const TensorOp *op, Tensor *a, Tensor *b, const double *params
     bool graph = !grad_off && !(op->flags & OP_NONDIFFERENTIABLE) && dtype_is_float(dtype) &&
                  (on_graph(a) || (b && on_graph(b)));
     if (unlikely(run_map(op, ROW_FORWARD, y, in, params)) ||
-        (graph && unlikely(row_record(op, a, b, params, y, site)))) {
+        (graph && unlikely(row_record(op, in, params, y, site)))) {
         tensor_release(y);
         return NULL;
     }
     if (unlikely(anomaly_on)) {
-        OpCall c = { .op = op,
-                     .site = site,
-                     .n = b ? 2 : 1,
-                     .outputs = 1,
-                     .input = (Tensor *[]){ a, b },
-                     .output = { y } };
+        OpCall c;
+        row_call(&c, op, in, params, y, site);
         if (anomaly_check_results(&c)) {
             tensor_release(y);
             return NULL;

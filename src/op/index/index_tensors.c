@@ -284,7 +284,8 @@ Tensor *tensor_index_put_args_(TensorIndexPutArgs args)
     const Naming before = name_as(op_index_put.name, NULL);
     int n = operands("index_put", in, 2, args.indices), written = 0;
     if (n >= 0 && !args.accumulate) {
-        OpCall c = { .op = &op_index_put, .site = SITE, .n = n, .input = in };
+        OpCall c;
+        call_begin(&c, &op_index_put, in, n, NULL, SITE);
         TensorScope scope = tensor_scope_open();
         written = write_now(&c);
         tensor_scope_close(scope);

@@ -1,16 +1,11 @@
-/* reduce.h - reductions outside the graph, and what the reduction ops share. */
+/* reduce.h - what the reduction ops share. */
 #ifndef TG_REDUCE_H
 #define TG_REDUCE_H
 
 #include "op/op.h"
+#include "tensor/raw_reduce.h"
 
 #pragma GCC visibility push(hidden)
-
-/* raw_reduce - a ReduceKind over the dims with reduced[dim]; new reference.  _into: out is dense, of the
- * right count; halves are computed in f32. */
-Tensor *raw_reduce(const Tensor *x, int kind, const bool reduced[], bool keepdim, int out_dtype,
-                   double param);
-int raw_reduce_into(Tensor *out, const Tensor *x, int kind, const bool reduced[], double param);
 
 /* ---- ops with dims (op/reduce_op.c).  Their params are a ReduceParams. ---- */
 typedef struct ReduceParams {

@@ -1,5 +1,5 @@
-/* reduce_raw.c - reductions outside the graph. */
-#include "reduce.h"
+/* raw_reduce.c - reductions outside the graph. */
+#include "raw_reduce.h"
 
 static void set_spaces(ReduceArgs *a, const Tensor *x, const bool reduced[])
 {

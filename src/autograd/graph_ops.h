@@ -1,0 +1,24 @@
+/* graph_ops.h - the few ops that the tape itself records, as a table that the ops fill (src/op/graph_ops.c):
+ * so the core depends on no op. */
+#ifndef TG_GRAPH_OPS_H
+#define TG_GRAPH_OPS_H
+
+#include "tensor/core.h"
+
+typedef struct GraphOps {
+    Tensor *(*to)(Tensor *x, TensorDtype dtype);
+    Tensor *(*to_device)(Tensor *x, const char *device);
+    Tensor *(*add)(Tensor *a, Tensor *b);
+    Tensor *(*sum_to)(Tensor *x,
+                      TensorShape shape); /* over the dims along which shape was broadcast to x's */
+    Tensor *(*expand)(Tensor *x, TensorShape shape);
+    Tensor *(*clone)(Tensor *x);
+    Tensor *(*contiguous)(Tensor *x);
+    Tensor *(*copy_)(Tensor *x, Tensor *from);
+    Tensor *(*fill_)(Tensor *x, double value);
+    Tensor *(*select)(Tensor *x, int dim, int64_t index);
+} GraphOps;
+
+extern const GraphOps graph_ops HIDDEN;
+
+#endif
