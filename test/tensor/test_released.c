@@ -103,6 +103,10 @@ static const TensorOp *op_named(const char *name) { return tensor_op_find(name);
     C(tensor_randn_like, tensor_randn_like(x))                                                              \
     C(tensor_randint_like, tensor_randint_like(x, 0, 3))                                                    \
     C(tensor_bernoulli, tensor_bernoulli(x))                                                                \
+    C(tensor_normal_tensor, tensor_normal_tensor(x, y))                                                     \
+    C(tensor_normal_tensor, tensor_normal_tensor(y, x))                                                     \
+    C(tensor_normal_tensor_scalar, tensor_normal_tensor_scalar(x, 1))                                       \
+    C(tensor_normal_scalar_tensor, tensor_normal_scalar_tensor(0, x))                                       \
     C(tensor_multinomial, tensor_multinomial(x, 1, true))                                                   \
     C(tensor_uniform_, tensor_uniform_(x, 0, 1))                                                            \
     C(tensor_normal_, tensor_normal_(x, 0, 1))                                                              \
@@ -126,8 +130,8 @@ static const TensorOp *op_named(const char *name) { return tensor_op_find(name);
     C(tensor_matmul, tensor_matmul(y, x))                                                                   \
     C(tensor_sum, tensor_sum(x))
 
-/* What takes tensors, but only those of a call, or none that the caller holds. */
-static const char *const others[] = { "op_set_result", "op_save", "io_load_safetensors" };
+/* What only gives tensors. */
+static const char *const others[] = { "io_load_safetensors" };
 
 /* The text of the error begins with the name that the user wrote: tensor_backward, not _args or _many. */
 static void check_call(const char *name, int *wrong)
@@ -201,7 +205,7 @@ static bool is_listed(const char *name)
 static bool takes_tensor(char *prototype, char *name, size_t size)
 {
     char *open = strchr(prototype, '('), *start = open;
-    if (!open) return false;
+    if (!open || strstr(open, "OpCall *")) return false; /* within a call its operands are there */
     while (start > prototype && (isalnum((unsigned char)start[-1]) || start[-1] == '_')) start--;
     snprintf(name, size, "%.*s", (int)(open - start), start);
     for (char *at = open; (at = strstr(at, "Tensor *")) != NULL; at++)
