@@ -1,27 +1,28 @@
-/* ops/image.h - convolution and its transpose, padding, patches, pooling, images of another size, sampling at
- * a grid.  Included by ops.h.
+/* ops/image.h - convolution and its transpose, padding, patches, pooling, images of another size, sampling
+ * at a grid.  Included by ops.h.
  *
- *     Tensor *c = tensor_conv2d(images, kernels, bias, .padding = 1);                   // kernels [out, in,
- * 3, 3] Tensor *d = tensor_conv_transpose2d(c, up, NULL, .stride = 2, .padding = 1);      // up [in, out, 4,
- * 4]: twice Tensor *e = tensor_pad(images, DIMS(1, 1, 2, 2), .mode = TENSOR_PAD_REFLECT);     //     the size
- *     Tensor *f = tensor_unfold(images, 3);                                             // 3 x 3 patches as
- * columns Tensor *p = tensor_max_pool2d(images, 2);                                         // half the size
- *     Tensor *m = tensor_adaptive_avg_pool2d(images, SHAPE(1));                         // [N, C, 1, 1]
+ *     Tensor *c = tensor_conv2d(images, kernels, bias, .padding = 1);            // kernels [out, in, 3, 3]
+ *     Tensor *d = tensor_conv_transpose2d(c, up, NULL, .stride = 2, .padding = 1);
+ *                                                              // up [in, out, 4, 4]: twice the size
+ *     Tensor *e = tensor_pad(images, DIMS(1, 1, 2, 2), .mode = TENSOR_PAD_REFLECT);
+ *     Tensor *f = tensor_unfold(images, 3);                    // 3 x 3 patches as columns
+ *     Tensor *p = tensor_max_pool2d(images, 2);                // half the size
+ *     Tensor *m = tensor_adaptive_avg_pool2d(images, SHAPE(1));            // [N, C, 1, 1]
  *     Tensor *u = tensor_interpolate(images, .scale_factor = 2, .mode = TENSOR_BILINEAR);
- *     Tensor *g = tensor_affine_grid(theta, SHAPE(N, C, 32, 32), false);                // theta [N, 2, 3]
+ *     Tensor *g = tensor_affine_grid(theta, SHAPE(N, C, 32, 32), false);   // theta [N, 2, 3]
  *     Tensor *s = tensor_grid_sample(images, g, .padding_mode = TENSOR_GRID_BORDER);
  *
  * A window's option is one number for all directions, or, by its plural, one for each direction in the order
  * of the dimensions: .stride = 2, or .strides = { 2, 1 } for height and width.  The plural wins unless it is
  * all 0.  Where a result's size is wanted, a SHAPE has one number for all directions, or one for each.
  *
- * Functions with options are macros over a struct: arguments in PyTorch's order, or by name; what is left out
- * has PyTorch's default.  The functions behind the macros end in _args.
+ * Functions with options are macros over a struct: arguments in PyTorch's order, or by name; what is left
+ * out has PyTorch's default.  The functions behind the macros end in _args.
  *
  * Floating operands of one call have one dtype (EDTYPE).  f16 and bf16 compute in f32 and round once.
- * Integers are taken where a function says so, on the CPU, and give integers modulo 2 to their width. Results
- * are the same bits on any number of threads.  A bias may be NULL; the dimension N of batches may be 0 or
- * missing. */
+ * Integers are taken where a function says so, on the CPU, and give integers modulo 2 to their width.
+ * Results are the same bits on any number of threads.  A bias may be NULL; the dimension N of batches may
+ * be 0 or missing. */
 #ifndef TAPEGRAD_OPS_IMAGE_H
 #define TAPEGRAD_OPS_IMAGE_H
 
@@ -82,8 +83,8 @@ typedef struct TensorConvTransposeArgs {
     .stride = 1, .padding = 0, .output_padding = 0, .groups = 1, .dilation = 1
 TAPEGRAD_API extern const TensorConvTransposeArgs tensor_conv_transpose_defaults;
 
-/* tensor_conv_transpose2d - the gradient of conv2d by its input, as a function of its own: each x[n, c, i, j]
- * adds weight[c, o, r, t] times itself to y[n, o', s i + d r - p, s j + d t - p].
+/* tensor_conv_transpose2d - the gradient of conv2d by its input, as a function of its own: each x[n, c, i,
+ * j] adds weight[c, o, r, t] times itself to y[n, o', s i + d r - p, s j + d t - p].
  *
  *     o' = o + out / groups * (group of c)
  *     size out = (in - 1) s - 2 p + d (k - 1) + 1 + output_padding
@@ -93,10 +94,12 @@ TAPEGRAD_API extern const TensorConvTransposeArgs tensor_conv_transpose_defaults
  *   bias     [out] or NULL
  *   result   [N, out, oh, ow]
  *
- * padding crops the result.  output_padding makes it larger at the bottom and right only, and is smaller than
- * stride or dilation.  Takes i64, i32 and u8 too. tensor_conv_transpose1d, tensor_conv_transpose3d - the same
- * over [N, in, w] and [N, in, d, h, w]. EDTYPE: operands of different dtypes, or bool.  ESHAPE: operands do
- * not fit, or the result would be empty. EVALUE: stride, padding, output_padding, groups, dilation. */
+ * padding crops the result.  output_padding makes it larger at the bottom and right only, and is smaller
+ * than stride or dilation.  Takes i64, i32 and u8 too.
+ * tensor_conv_transpose1d, tensor_conv_transpose3d - the same over [N, in, w] and [N, in, d, h, w].
+ * EDTYPE: operands of different dtypes, or bool.  ESHAPE: operands do not fit, or the result would be
+ * empty.
+ * EVALUE: stride, padding, output_padding, groups, dilation. */
 #define tensor_conv_transpose1d(...)                                                                    \
     TENSOR_CALL_(tensor_conv_transpose1d_args, TensorConvTransposeArgs, TENSOR_CONV_TRANSPOSE_DEFAULTS, \
                  .input = __VA_ARGS__)
@@ -130,11 +133,12 @@ TAPEGRAD_API extern const TensorPadArgs tensor_pad_defaults;
 
 /* tensor_pad(x, DIMS(1, 2)), tensor_pad(x, DIMS(1, 1, 2, 2), .mode = TENSOR_PAD_REFLECT) - x with more
  * elements before and after those of the last dimension, then of the one before it, and so on, 8 dimensions
- * at most. Negative numbers crop.  All dtypes.  Always a copy.  The gradient of an element sums over all its
- * copies. The modes but constant pad all dimensions of [N, C, ...] or [C, ...] after the channels, three at
- * most. EVALUE: an odd list, or one longer than 2 rank; a value without constant.  ESHAPE: a crop of more
- * than there is; other ranks, or pads that reach too far, for the mode. tensor_constant_pad_nd - the same for
- * the mode constant. */
+ * at most.
+ * Negative numbers crop.  All dtypes.  Always a copy.  The gradient of an element sums over all its copies.
+ * The modes but constant pad all dimensions of [N, C, ...] or [C, ...] after the channels, three at most.
+ * EVALUE: an odd list, or one longer than 2 rank; a value without constant.  ESHAPE: a crop of more than
+ * there is; other ranks, or pads that reach too far, for the mode.
+ * tensor_constant_pad_nd - the same for the mode constant. */
 #define tensor_pad(...) \
     TENSOR_CALL_(tensor_pad_args, TensorPadArgs, TENSOR_PAD_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_pad_args(TensorPadArgs args);
@@ -160,12 +164,13 @@ typedef struct TensorFoldArgs {
 TAPEGRAD_API extern const TensorFoldArgs tensor_fold_defaults;
 
 /* tensor_unfold(x, 3, .padding = 1) - the patches under a window as columns, with zeros where it reaches
- * outside (torch.nn.functional.unfold): [N, C, h, w] -> [N, C kh kw, L], L = oh ow as of conv2d.  Row c kh kw
- * + r kw + t of column i ow + j is x[c, s i + d r - p, s j + d t - p].  conv2d(x, w) is matmul(w as [out, C
- * kh kw], unfold(x, k)). tensor_fold(y, SHAPE(h, w), 3, .padding = 1) - the adjoint, [N, C kh kw, L] -> [N,
- * C, h, w]: each element is added where unfold would read it.  fold(unfold(x)) is x times the number of
- * windows over each pixel. N may be missing.  EDTYPE: operands that are not floating.  ESHAPE: no room for
- * the window, or not as many rows and columns as it makes.  EVALUE: sizes. */
+ * outside (torch.nn.functional.unfold): [N, C, h, w] -> [N, C kh kw, L], L = oh ow as of conv2d.  Row c kh
+ * kw + r kw + t of column i ow + j is x[c, s i + d r - p, s j + d t - p].  conv2d(x, w) is matmul(w as
+ * [out, C kh kw], unfold(x, k)). tensor_fold(y, SHAPE(h, w), 3, .padding = 1) - the adjoint, [N, C kh kw,
+ * L] -> [N, C, h, w]: each element is added where unfold would read it.  fold(unfold(x)) is x times the
+ * number of windows over each pixel.
+ * N may be missing.  EDTYPE: operands that are not floating.  ESHAPE: no room for the window, or not as
+ * many rows and columns as it makes.  EVALUE: sizes. */
 #define tensor_unfold(...) \
     TENSOR_CALL_(tensor_unfold_args, TensorUnfoldArgs, TENSOR_UNFOLD_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_fold(...) \
@@ -179,7 +184,8 @@ TAPEGRAD_API Tensor *tensor_fold_args(TensorFoldArgs args);
  *     size out = floor((in + 2 padding - dilation (kernel - 1) - 1) / stride) + 1
  *
  * ceil_mode rounds up, but no window begins in the padding behind the input.  A stride of 0 is the kernel's
- * size. EDTYPE: operands that are not floating, where nothing else is said.  ESHAPE: no room for a window.
+ * size.
+ * EDTYPE: operands that are not floating, where nothing else is said.  ESHAPE: no room for a window.
  * EVALUE: sizes; a padding above half of the kernel. */
 
 typedef struct TensorMaxPoolArgs {
@@ -192,9 +198,9 @@ typedef struct TensorMaxPoolArgs {
 #define TENSOR_MAX_POOL_DEFAULTS .stride = 0, .padding = 0, .dilation = 1, .ceil_mode = false
 TAPEGRAD_API extern const TensorMaxPoolArgs tensor_max_pool_defaults;
 
-/* tensor_max_pool2d - the largest of each window.  Padding counts as the least value; NaN wins; of equal ones
- * the first in row-major order counts, which alone gets the gradient.  A position is row w + column, in three
- * dimensions (depth h + row) w + column.  Takes i64, i32 and u8 too. */
+/* tensor_max_pool2d - the largest of each window.  Padding counts as the least value; NaN wins; of equal
+ * ones the first in row-major order counts, which alone gets the gradient.  A position is row w + column,
+ * in three dimensions (depth h + row) w + column.  Takes i64, i32 and u8 too. */
 #define tensor_max_pool1d(...) \
     TENSOR_CALL_(tensor_max_pool1d_args, TensorMaxPoolArgs, TENSOR_MAX_POOL_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_max_pool2d(...) \
@@ -237,10 +243,10 @@ typedef struct TensorAdaptiveMaxPoolArgs {
 TAPEGRAD_API extern const TensorAdaptiveMaxPoolArgs tensor_adaptive_max_pool_defaults;
 
 /* tensor_adaptive_avg_pool2d(x, SHAPE(7)), (x, SHAPE(2, 4)), (x, SHAPE(TENSOR_KEEP, 1)) - means of as many
- * windows as output_size says, which cover the input: window i of n over size s is [floor(i s / n), ceil((i +
- * 1) s / n)). output_size: one number for all directions, or one for each; TENSOR_KEEP leaves a direction as
- * it is. tensor_adaptive_max_pool2d - the largest of them.  EVALUE: a negative size.  ESHAPE: nothing to
- * pool. */
+ * windows as output_size says, which cover the input: window i of n over size s is [floor(i s / n), ceil((i
+ * + 1) s / n)).
+ * output_size: one number for all directions, or one for each; TENSOR_KEEP leaves a direction as it is.
+ * tensor_adaptive_max_pool2d - the largest of them.  EVALUE: a negative size.  ESHAPE: nothing to pool. */
 TAPEGRAD_API Tensor *tensor_adaptive_avg_pool1d(Tensor *x, TensorShape output_size);
 TAPEGRAD_API Tensor *tensor_adaptive_avg_pool2d(Tensor *x, TensorShape output_size);
 TAPEGRAD_API Tensor *tensor_adaptive_avg_pool3d(Tensor *x, TensorShape output_size);
@@ -284,8 +290,9 @@ typedef struct TensorMaxUnpoolArgs {
 TAPEGRAD_API extern const TensorMaxUnpoolArgs tensor_max_unpool_defaults;
 
 /* tensor_max_unpool2d(y, indices, 2) - zeros, but input at the positions that a max pool gave.  Where a
- * position is named more than once, the last one in row-major order is the result's value.  Every one of them
- * gets the gradient at its position, as in PyTorch, although all but the last had no part in the result.
+ * position is named more than once, the last one in row-major order is the result's value.  Every one of
+ * them gets the gradient at its position, as in PyTorch, although all but the last had no part in the
+ * result.
  * Several sizes lead to one pooled size: output_size says which is wanted.
  * ESHAPE: input and indices differ, or output_size is a stride or more from the usual one.  EINDEX: a
  * position outside. */
@@ -334,14 +341,16 @@ TAPEGRAD_API extern const TensorInterpolateArgs tensor_interpolate_defaults;
  *   bilinear, bicubic              two
  *   trilinear                      three
  *
- * Element i lies at step (i + 1/2) - 1/2 of x, with step = in / out, or 1 / scale when a scale is given that
- * is not recomputed from the sizes; with align_corners at step i, step = (in - 1) / (out - 1).  nearest takes
- * element floor(step i), nearest-exact floor(step (i + 1/2)), with step in f32.  bicubic: Keys' a = -0.75.
- * antialias (bilinear, bicubic): a filter as wide as what an element covers, a = -0.5; a dimension whose size
- * does not change stays as it is. Unlike PyTorch: the gradient is the transpose of the forward in every case,
- * where PyTorch's nearest takes other shortcuts in its backward; integers are refused (EDTYPE). EVALUE: both
- * or none of size and scale; align_corners or antialias with a mode that has none.  ESHAPE: rank; a size of
- * 0. tensor_upsample - the same. */
+ * Element i lies at step (i + 1/2) - 1/2 of x, with step = in / out, or 1 / scale when a scale is given
+ * that is not recomputed from the sizes; with align_corners at step i, step = (in - 1) / (out - 1).
+ * nearest takes element floor(step i), nearest-exact floor(step (i + 1/2)), with step in f32.  bicubic:
+ * Keys' a = -0.75.  antialias (bilinear, bicubic): a filter as wide as what an element covers, a = -0.5; a
+ * dimension whose size does not change stays as it is.
+ * Unlike PyTorch: the gradient is the transpose of the forward in every case, where PyTorch's nearest takes
+ * other shortcuts in its backward; integers are refused (EDTYPE).
+ * EVALUE: both or none of size and scale; align_corners or antialias with a mode that has none.  ESHAPE:
+ * rank; a size of 0.
+ * tensor_upsample - the same. */
 #define tensor_interpolate(...)                                                               \
     TENSOR_CALL_(tensor_interpolate_args, TensorInterpolateArgs, TENSOR_INTERPOLATE_DEFAULTS, \
                  .input = __VA_ARGS__)
@@ -372,10 +381,11 @@ TAPEGRAD_API extern const TensorGridSampleArgs tensor_grid_sample_defaults;
  *   input [N, C, d, h, w],   grid [N, od, oh, ow, 3], (x, y, z) -> [N, C, od, oh, ow]
  *
  * Both have gradients.  Where the derivative by the grid jumps, at the centers of pixels, it is that of the
- * side behind; nearest has none.  A NaN in the grid counts as -1. EDTYPE: input and grid differ, or are not
- * floating.  ESHAPE: shapes.  EVALUE: modes; bicubic for five dimensions. tensor_affine_grid - grid[n, i, j]
- * = theta[n] (x, y, 1) for the center (x, y) of every pixel of an image of that size [N, C, h, w]; theta [N,
- * 2, 3].  The same for [N, C, d, h, w] and theta [N, 3, 4]. */
+ * side behind; nearest has none.  A NaN in the grid counts as -1.
+ * EDTYPE: input and grid differ, or are not floating.  ESHAPE: shapes.  EVALUE: modes; bicubic for five
+ * dimensions.
+ * tensor_affine_grid - grid[n, i, j] = theta[n] (x, y, 1) for the center (x, y) of every pixel of an image
+ * of that size [N, C, h, w]; theta [N, 2, 3].  The same for [N, C, d, h, w] and theta [N, 3, 4]. */
 #define tensor_grid_sample(...)                                                              \
     TENSOR_CALL_(tensor_grid_sample_args, TensorGridSampleArgs, TENSOR_GRID_SAMPLE_DEFAULTS, \
                  .input = __VA_ARGS__)

@@ -8,9 +8,8 @@
  *     Tensor *z = tensor_scaled_dot_product_attention(q, k, v, .is_causal = true);
  *                              // q, k, v [batch, heads, length, width]
  *
- * Letters: T steps, N batch, H hidden size, L layers, D directions (2 if bidirectional, else 1).  s(a) =
- * sigmoid a,
- * * elementwise.
+ * Letters: T steps, N batch, H hidden size, L layers, D directions (2 if bidirectional, else 1); s(a) is the
+ * sigmoid of a, and * is elementwise.
  *
  *     rnn     h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu       w_ih [H, in], w_hh [H, H], biases [H]
  *
@@ -64,16 +63,19 @@ TAPEGRAD_API Tensor *tensor_lstm_cell_args(TensorLstmCellArgs args);
  *   h0, c0       [L D, N, H] or NULL for zeros: layer 0 forward, layer 0 backward, layer 1 forward, ...
  *   params       for each layer and direction, in the order of the states: w_ih, w_hh, b_ih, b_hh, or without
  *                .has_biases w_ih, w_hh.  That is the order of torch.nn's state dict: weight_ih_l0,
- * weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, ...  in of layer 1 and above is D H. result [T,
- * N, D H], the last layer's h of each step: forward, then backward direction; .batch_first: [N, T, D H] (a
- * view) h_n, c_n     [L D, N, H], the states after the last step: at T - 1 forward, at 0 backward
+ *                weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, ...  in of layer 1 and above is
+ * D H result       [T, N, D H], the last layer's h of each step: forward, then backward direction;
+ *                .batch_first: [N, T, D H] (a view)
+ *   h_n, c_n     [L D, N, H], the states after the last step: at T - 1 forward, at 0 backward
  *
  * .dropout with .train drops elements of the output of every layer but the last, before the next one reads
- * them. An lstm with projections: w_hh is [4 H, P], and each layer's list ends with w_hr [P, H]; h is W_hr
- * (s(o) * tanh(c')), so that the result is [T, N, D P], and h0 and h_n are [L D, N, P].  The shape of w_hh
- * tells. ESHAPE: T = 0.  EVALUE: another number of params than has_biases, num_layers and bidirectional ask
- * for; more than 61 params of an lstm (15 layers with biases, or 7 of two directions) or 62 of the others;
- * dropout outside [0, 1]. */
+ * them.
+ * An lstm with projections: w_hh is [4 H, P], and each layer's list ends with w_hr [P, H]; h is
+ * W_hr (s(o) * tanh(c')), so that the result is [T, N, D P], and h0 and h_n are [L D, N, P].  The shape of
+ * w_hh tells.
+ * ESHAPE: T = 0.
+ * EVALUE: another number of params than has_biases, num_layers and bidirectional ask for; more than 61 params
+ * of an lstm (15 layers with biases, or 7 of two directions) or 62 of the others; dropout outside [0, 1]. */
 typedef struct TensorRnnArgs {
     Tensor *input, *h0;
     TensorList params;
@@ -168,15 +170,16 @@ TAPEGRAD_API extern const TensorMultiHeadAttentionArgs tensor_multi_head_attenti
 /* tensor_multi_head_attention_forward - attention of H = num_heads heads of E / H columns each, between
  * affine maps.
  *
- *   query                     [L, N, E], or [L, E] without a batch; result of the same shape
- *   key, value                [S, N, E], or [S, E]
- *   in_proj_weight            [3 E, E], of query, key and value, one below the other; in_proj_bias [3 E] or
- * NULL out_proj_weight           [E, E]; out_proj_bias [E] or NULL bias_k, bias_v            [1, 1, E], both
- * or neither: one more position of key and value add_zero_attn             one more of zeros, behind it
- *   key_padding_mask          [N, S] or [S]
- *   attn_mask                 [L, S] or [N H, L, S]
- *   weights                   [N, L, S'] (or [L, S']), the mean over the heads; with average_attn_weights
- * false [N, H, L, S'].  S' counts the positions added
+ *   query               [L, N, E], or [L, E] without a batch; the result has the same shape
+ *   key, value          [S, N, E], or [S, E]
+ *   in_proj_weight      [3 E, E], of query, key and value, one below the other; in_proj_bias [3 E] or NULL
+ *   out_proj_weight     [E, E]; out_proj_bias [E] or NULL
+ *   bias_k, bias_v      [1, 1, E], both or neither: one more position of key and value
+ *   add_zero_attn       one more of zeros, behind it
+ *   key_padding_mask    [N, S] or [S]
+ *   attn_mask           [L, S] or [N H, L, S]
+ *   weights             [N, L, S'] (or [L, S']), the mean over the heads; with average_attn_weights false
+ *                       [N, H, L, S'].  S' counts the positions added
  *
  * use_separate_proj_weight: q_proj_weight [E, E], k_proj_weight [E, K] and v_proj_weight [E, V] in the place
  * of in_proj_weight, which is NULL; key is [S, N, K] and value [S, N, V]. Masks: bool true is ignored
@@ -202,9 +205,9 @@ TAPEGRAD_API extern const TensorRotaryArgs tensor_rotary_defaults;
  *     (a, b) -> (a cos - b sin, a sin + b cos)
  *
  * input [..., T, E]; cos, sin [..., T, R / 2], which broadcast to it.  The first R columns are turned, the
- * others stay. Pairs are columns (i, i + R / 2), or with interleaved (2 i, 2 i + 1): GPT-NeoX's and Hugging
- * Face's layout, or Llama's own.  The norm of a pair stays as it is; the gradient is turned back.  ESHAPE:
- * operands do not fit. */
+ * others stay.  Pairs are columns (i, i + R / 2), or with interleaved (2 i, 2 i + 1): GPT-NeoX's and Hugging
+ * Face's layout, or Llama's own.  The norm of a pair stays as it is; the gradient is turned back.
+ * ESHAPE: operands do not fit. */
 #define tensor_rotary_embedding(...) \
     TENSOR_CALL_(tensor_rotary_embedding_args, TensorRotaryArgs, TENSOR_ROTARY_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_rotary_embedding_args(TensorRotaryArgs args);

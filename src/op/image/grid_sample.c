@@ -5,6 +5,7 @@
  *   grid_sample indices and weights from the grid by elementwise ops, then tap_sum: gradients of any order
  *   affine_grid y = base theta^T, base the homogeneous positions of all pixels */
 #include <math.h>
+#include "cpu/image/sampling.h"
 #include "op/shape/shape_op.h"
 #include "pool.h"
 
@@ -403,14 +404,6 @@ typedef struct AffineParams {
     bool align_corners;
 } AffineParams;
 
-/* The center of pixel i of n in [-1, 1], where -1 and 1 are the first and last center, or their outer edges.
- */
-static double center(int64_t i, int64_t n, bool align_corners)
-{
-    if (n == 1) return 0;
-    return align_corners ? (double)(2 * i) / (double)(n - 1) - 1 : (double)(2 * i + 1) / (double)n - 1;
-}
-
 /* [pixels, n + 1]: x, y(, z), 1. */
 static Tensor *centers(const int64_t *size, int n, bool align_corners, int dtype, const Place *place)
 {
@@ -419,13 +412,7 @@ static Tensor *centers(const int64_t *size, int n, bool align_corners, int dtype
     Tensor *host = own(new_tensor(SHAPE(pixels, n + 1), TENSOR_F64, &cpu_place)),
            *base = own(new_tensor(SHAPE(pixels, n + 1), dtype, place));
     if (!host || !base) return NULL;
-    double *to = host->data;
-    for (int64_t i = 0; i < pixels; i++, to += n + 1) {
-        int64_t rest = i;
-        for (int d = n - 1; d >= 0; rest /= size[d], d--)
-            to[n - 1 - d] = center(rest % size[d], size[d], align_corners);
-        to[n] = 1;
-    }
+    pixel_centers(size, n, align_corners, host->data);
     return raw_copy(base, host) ? NULL : base;
 }
 

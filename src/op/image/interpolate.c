@@ -1,11 +1,12 @@
 /* interpolate.c - images of another size.
  *
- *   resample      y = M x along each of the last dimensions, M [out, in] with a few weights a row;  dx = M^T
- * dy interpolate   sizes, scales and modes as in PyTorch; area is adaptive_avg_pool
+ *   resample      y = M x along each of the last dimensions; M [out, in] has few weights a row; dx = M^T dy
+ *   interpolate   sizes, scales and modes as in PyTorch; area is adaptive_avg_pool
  *
- * resample with `transposed` is M^T, which gathers as well: tables of both are made here, and kernels see
+ * resample with `transposed` is M^T, which gathers as well: sampling.h makes tables of both, and kernels see
  * weights only. */
 #include <math.h>
+#include "cpu/image/sampling.h"
 #include "op/shape/shape_op.h"
 #include "pool.h"
 
@@ -17,179 +18,6 @@ typedef struct ResampleParams {
     TensorInterpolation mode;
     bool align_corners, antialias, transposed;
 } ResampleParams;
-
-/* ---- weights along one dimension ------------------------------------------------------------- */
-
-typedef struct Axis {
-    int mode, spatial;
-    bool align_corners, antialias;
-    int64_t in, out;
-    double scale; /* given, or 0 */
-} Axis;
-
-static bool is_nearest(int mode) { return mode == TENSOR_NEAREST || mode == TENSOR_NEAREST_EXACT; }
-
-/* Input elements per result element. */
-static double step_of(const Axis *a)
-{
-    if (a->align_corners) return a->out > 1 ? (double)(a->in - 1) / (double)(a->out - 1) : 0;
-    return a->scale > 0 ? 1 / a->scale : (double)a->in / (double)a->out;
-}
-
-/* In f32 whatever x is; roundings and shortcuts as PyTorch's forward has them in 2 dimensions, and in 1
- * and 3. */
-static int64_t nearest(const Axis *a, int64_t i)
-{
-    const float step = a->scale > 0 ? (float)(1 / a->scale) : (float)a->in / (float)a->out;
-    int64_t at;
-    if (a->mode == TENSOR_NEAREST_EXACT)
-        at = (int64_t)floorf(a->spatial == 2 ? (float)(((double)i + 0.5) * (double)step)
-                                             : ((float)i + 0.5f) * step);
-    else if (a->spatial == 2 && a->out == a->in) at = i;
-    else if (a->spatial == 2 && a->out == 2 * a->in) at = i / 2;
-    else at = (int64_t)floorf((float)i * step);
-    return at < a->in ? at : a->in - 1;
-}
-
-/* Keys' cubic at distance x. */
-static double cubic(double x, double a)
-{
-    x = fabs(x);
-    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-    return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
-}
-
-/* The element before position i, and how far behind it that lies. */
-static int64_t position(const Axis *a, int64_t i, double *behind)
-{
-    const double step = step_of(a);
-    double at = a->align_corners ? step * (double)i : step * ((double)i + 0.5) - 0.5;
-    if (at < 0 && a->mode != TENSOR_BICUBIC) at = 0;
-    const int64_t below = (int64_t)fmin(floor(at), (double)(a->in - 1));
-    *behind = fmin(fmax(at - (double)below, 0), 1);
-    return below;
-}
-
-/* A filter as wide as what a result element covers, as Pillow's: its cubic has a = -0.5. */
-static double support_of(const Axis *a)
-{
-    const double half = a->mode == TENSOR_BICUBIC ? 2 : 1, step = step_of(a);
-    return step >= 1 ? half * step : half;
-}
-
-static int antialiased(const Axis *a, int64_t i, int64_t *index, double *weight)
-{
-    const double step = step_of(a), support = support_of(a), center = step * ((double)i + 0.5),
-                 shrink = step >= 1 ? 1 / step : 1;
-    const int64_t from = (int64_t)fmax(center - support + 0.5, 0),
-                  to = (int64_t)fmin(center + support + 0.5, (double)a->in);
-    const int64_t most = 2 * (int64_t)ceil(support) + 1;
-    int n = 0;
-    double total = 0;
-    for (int64_t j = from; j < to && n < most; j++, n++) {
-        const double x = ((double)j - center + 0.5) * shrink;
-        index[n] = j, weight[n] = a->mode == TENSOR_BICUBIC ? cubic(x, -0.5) : fmax(1 - fabs(x), 0);
-        total += weight[n];
-    }
-    for (int k = 0; k < n && total != 0; k++) weight[k] /= total;
-    return n;
-}
-
-/* The weights of result element i; returns how many. */
-static int taps(const Axis *a, int64_t i, int64_t *index, double *weight)
-{
-    double behind;
-    if (is_nearest(a->mode)) return index[0] = nearest(a, i), weight[0] = 1, 1;
-    if (a->antialias) return antialiased(a, i, index, weight);
-    const int64_t at = position(a, i, &behind), last = a->in - 1;
-    if (a->mode != TENSOR_BICUBIC) {
-        index[0] = at, weight[0] = 1 - behind;
-        index[1] = at < last ? at + 1 : at, weight[1] = behind;
-        return 2;
-    }
-    for (int k = 0; k < 4; k++) {
-        const int64_t j = at - 1 + k;
-        index[k] = j < 0 ? 0 : j < last ? j : last, weight[k] = cubic(behind + 1 - k, -0.75);
-    }
-    return 4;
-}
-
-static int64_t most_taps(const Axis *a)
-{
-    if (is_nearest(a->mode)) return 1;
-    if (!a->antialias) return a->mode == TENSOR_BICUBIC ? 4 : 2;
-    return 2 * (int64_t)ceil(support_of(a)) + 1;
-}
-
-/* ---- tables ---------------------------------------------------------------------------------- */
-
-typedef struct Table {
-    Tensor *start, *index, *weight;
-} Table;
-
-static int new_table(Table *t, int64_t rows, int64_t entries)
-{
-    t->start = own(new_tensor(SHAPE(rows + 1), TENSOR_I64, &cpu_place));
-    t->index = own(new_tensor(SHAPE(entries), TENSOR_I64, &cpu_place));
-    t->weight = own(new_tensor(SHAPE(entries), TENSOR_F64, &cpu_place));
-    return t->start && t->index && t->weight ? 0 : -1;
-}
-
-static int fill_table(Table *t, const Axis *a)
-{
-    if (new_table(t, a->out, a->out * most_taps(a))) return -1;
-    int64_t *start = t->start->data, n = 0;
-    for (int64_t i = 0; i < a->out; i++) {
-        start[i] = n;
-        n += taps(a, i, (int64_t *)t->index->data + n, (double *)t->weight->data + n);
-    }
-    start[a->out] = n;
-    return 0;
-}
-
-/* Rows of t become columns of `to`: counted, then placed, in order. */
-static int transpose(const Table *t, const Axis *a, Table *to)
-{
-    const int64_t *start = t->start->data, *index = t->index->data, entries = start[a->out];
-    const double *weight = t->weight->data;
-    if (new_table(to, a->in, entries)) return -1;
-    int64_t *begin = to->start->data, sum = 0;
-    memset(begin, 0, (size_t)(a->in + 1) * sizeof *begin);
-    for (int64_t k = 0; k < entries; k++) begin[index[k]]++;
-    for (int64_t j = 0; j <= a->in; j++) {
-        const int64_t count = begin[j];
-        begin[j] = sum, sum += count;
-    }
-    for (int64_t i = 0; i < a->out; i++)
-        for (int64_t k = start[i]; k < start[i + 1]; k++) {
-            const int64_t at = begin[index[k]]++;
-            ((int64_t *)to->index->data)[at] = i, ((double *)to->weight->data)[at] = weight[k];
-        }
-    for (int64_t j = a->in; j > 0; j--) begin[j] = begin[j - 1]; /* each had moved to the next one's */
-    begin[0] = 0;
-    return 0;
-}
-
-static bool stays(const Axis *a)
-{
-    return a->in == a->out && !is_nearest(a->mode) &&
-           (a->mode != TENSOR_BICUBIC || a->antialias || a->align_corners || a->scale == 0);
-}
-
-static int resample_axis(const ResampleParams *p, Axis a, int dtype, ResampleAxis *to)
-{
-    Table forward, table;
-    *to = (ResampleAxis){ .in = p->transposed ? a.out : a.in, .out = p->transposed ? a.in : a.out };
-    if (stays(&a)) return 0;
-    to->taps = p->transposed || a.antialias ? 0 : most_taps(&a);
-    if (fill_table(&forward, &a)) return -1;
-    table = forward;
-    if (p->transposed && transpose(&forward, &a, &table)) return -1;
-    Tensor *weight = own(raw_cast(table.weight, dtype));
-    if (!weight) return -1;
-    to->start = table.start->data, to->index = table.index->data, to->weight = weight->data;
-    return 0;
-}
 
 /* ---- resample -------------------------------------------------------------------------------- */
 
@@ -210,6 +38,13 @@ static int shape(OpCall *c)
     return op_set_output(c, 0, (TensorShape){ x->ndim, dim }, (TensorDtype)x->dtype);
 }
 
+static ResampleWeights weights_of(TensorInterpolation mode)
+{
+    if (mode == TENSOR_NEAREST) return RESAMPLE_NEAREST;
+    if (mode == TENSOR_NEAREST_EXACT) return RESAMPLE_NEAREST_EXACT;
+    return mode == TENSOR_BICUBIC ? RESAMPLE_CUBIC : RESAMPLE_LINEAR;
+}
+
 static int forward(OpCall *c)
 {
     const ResampleParams *p = op_params(c);
@@ -219,19 +54,16 @@ static int forward(OpCall *c)
     ResampleArgs args = {
         .dtype = y->dtype, .planes = x->shape[0] * x->shape[1], .x = x->data, .y = y->data
     };
-    for (int i = 0; i < 3; i++) {
-        const int d = i - (3 - spatial);
-        Axis a = {
-            .mode = p->mode, .spatial = spatial, .align_corners = p->align_corners, .antialias = p->antialias
-        };
-        if (d < 0) {
-            args.axis[i] = (ResampleAxis){ .in = 1, .out = 1 };
-            continue;
-        }
-        a.scale = p->scale_factors[d];
-        a.in = p->transposed ? p->size.dim[d] : x->shape[2 + d],
-        a.out = p->transposed ? x->shape[2 + d] : p->size.dim[d];
-        if (resample_axis(p, a, y->dtype, &args.axis[i])) return -1;
+    for (int i = 0; i < WINDOW_RANK - spatial; i++) args.axis[i] = (ResampleAxis){ .in = 1, .out = 1 };
+    for (int d = 0; d < spatial; d++) {
+        const ResampleLine line = { .weights = weights_of(p->mode),
+                                    .spatial = spatial,
+                                    .align_corners = p->align_corners,
+                                    .antialias = p->antialias,
+                                    .in = p->transposed ? p->size.dim[d] : x->shape[2 + d],
+                                    .out = p->transposed ? x->shape[2 + d] : p->size.dim[d],
+                                    .scale = p->scale_factors[d] };
+        if (resample_axis(&line, p->transposed, y->dtype, &args.axis[WINDOW_RANK - spatial + d])) return -1;
     }
     return RUN_KERNEL(c->op->name, x->place, resample, &args) ? -1 : pool_deliver(out, y);
 }

@@ -1,7 +1,9 @@
 /* pixel_shuffle.c - channels to pixels and back.
  *
- *   pixel_shuffle    [..., C r^2, H, W] -> [..., C, H r, W r]: y[c, h r + i, w r + j] = x[c r^2 + i r + j, h,
- * w] pixel_unshuffle  the inverse channel_shuffle  channels [g, C / g] -> [C / g, g] */
+ *   pixel_shuffle    [..., C r^2, H, W] -> [..., C, H r, W r]:
+ *                    y[c, h r + i, w r + j] = x[c r^2 + i r + j, h, w]
+ *   pixel_unshuffle  the inverse
+ *   channel_shuffle  channels [g, C / g] -> [C / g, g] */
 #include "op/shape/shape_op.h"
 
 typedef struct ShuffleParams {

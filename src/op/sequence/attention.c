@@ -1,8 +1,8 @@
 /* attention.c - scaled dot product attention.
  *
- *   s = scale q k^T + mask,  p = softmax(s),  y = D(p) v       [..., L, E] [..., S, E] [..., S, V] -> [...,
- * L, V] dv = D(p)^T g,  dp = D(g v^T),  ds = p (dp - sum p dp) dq = scale ds k,  dk = scale ds^T q,  dmask =
- * ds
+ *   s = scale q k^T + mask,  p = softmax(s),  y = D(p) v          q [..., L, E], k [..., S, E], v [..., S, V]
+ *   dv = D(p)^T g,  dp = D(g v^T),  ds = p (dp - sum p dp)
+ *   dq = scale ds k,  dk = scale ds^T q,  dmask = ds
  *
  * D is dropout.  A row of p whose scores are all -inf is 0, and so are its gradients.
  *

@@ -1,8 +1,8 @@
 /* rnn.c - recurrent nets of several layers and directions, made of the layer ops; ops/sequence.h has the
  * equations.
  *
- *   for each layer: both directions over x, side by side; dropout between layers; h_n from the ends of their
- * results */
+ *   for each layer: both directions over x, side by side; dropout between layers;
+ *   h_n from the ends of their results */
 #include "op/shape/shape_op.h"
 #include "rnn.h"
 

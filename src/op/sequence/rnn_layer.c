@@ -1,8 +1,7 @@
 /* rnn_layer.c - one layer of a recurrent net in one direction: rnn, gru and lstm as fused ops.
  *
  *   a = x w_ih^T + b        for all steps at once: one product          [T N, in] -> [T, N, G H]
- *   each step               a_t += h w_hh^T, then the gates: rnn_step   (gru: beside a_t, where r comes
- * between)
+ *   each step               a_t += h w_hh^T, then the gates: rnn_step   (gru: beside a_t, for r)
  *
  *   da_t = rnn_step_grad(dh_t),  dh_{t-1} += da_t w_hh                  from the last step to the first
  *   dx = da w_ih,  dw_ih = da^T x,  dw_hh = da^T h_prev,  db = sum da   again one product each

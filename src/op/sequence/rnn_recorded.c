@@ -6,8 +6,8 @@
  *   rnn     da = dh (1 - h^2), or where h > 0 dh
  *   gru     dz = dh (h_prev - n) z',  dn = dh (1 - z) (1 - n^2),  dr = dn q r'  with q = w_hn h_prev + b_hn
  *           da = [dr dz dn],  beside w_hh [dr dz dn r],  dh_prev = dh z + ...
- *   lstm    e = dc + dh o (1 - tanh^2 c):  da = [e g i'  e c_prev f'  e i (1 - g^2)  dh tanh(c) o'],  dc_prev
- * = e f dh_prev = da w_hh + ...;  projected: dh w_hr in the place of dh */
+ *   lstm    e = dc + dh o (1 - tanh^2 c):  da = [e g i'  e c_prev f'  e i (1 - g^2)  dh tanh(c) o']
+ *           dc_prev = e f,  dh_prev = da w_hh + ...;  projected: dh w_hr in the place of dh */
 #include "rnn.h"
 
 typedef struct Step {

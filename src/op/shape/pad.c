@@ -1,9 +1,10 @@
 /* pad.c - more, or fewer, elements at both ends of the last dimensions.
  *
  *   y_i = x_j, j = i - before; outside of x:
- *     constant   value                              dx = dy cropped, and padded with 0 where x was cropped:
- * the same op reflect    j < 0: -j; j >= n: 2 (n - 1) - j   dx = index_select's: all that read x_j add up,
- * corners in replicate  the nearest end                         each dimension circular   j mod n
+ *     constant   value                              dx = dy cropped, and padded with 0 where x was cropped
+ *     reflect    j < 0: -j; j >= n: 2 (n - 1) - j   dx = index_select's: all that read x_j add up
+ *     replicate  the nearest end
+ *     circular   j mod n
  *
  * A pads list is (before, after) of the last dimension, then of the one before it, ...; negative numbers
  * crop.  As in PyTorch, circular goes round what the crop leaves, while the others look past the crop. */
