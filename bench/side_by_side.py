@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""side_by_side.py BENCH [THREADS] - the same cases here and in PyTorch, in turn, in one run; medians and their ratio.
+"""side_by_side.py BENCH [THREADS] - the same cases here and in PyTorch, in turn, in one run; medians and
+their ratio.
 
 Each round measures PyTorch (Python API), then our program, so that what disturbs the machine disturbs both.
 """

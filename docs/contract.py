@@ -1,10 +1,15 @@
-"""contract.py HEADER - a public header with the contract before each name, for doxygen and for editors (make docs, make install).
+"""contract.py HEADER - a public header with the contract before each name, for doxygen and for editors
+(make docs, make install).
 
-    python3 docs/contract.py include/tapegrad/ops/index.h           the header, its comments as documentation comments
-    python3 docs/contract.py --missing include/tapegrad/*.h         the names that no prose belongs to; status 1 if there are some
+    python3 docs/contract.py include/tapegrad/ops/index.h           the header, its comments as
+        documentation comments
+    python3 docs/contract.py --missing include/tapegrad/*.h         the names that no prose belongs to;
+        status 1 if there are some
 
-In the sources one comment may speak of several functions that stand below it without a blank line between them.  Here each of
-them gets that comment, its own sentence first.  A row of ops.def becomes a prototype with its formula and gradient.
+In the sources one comment may speak of several functions that stand below it without a blank line between
+them.  Here each of
+them gets that comment, its own sentence first.  A row of ops.def becomes a prototype with its formula and
+gradient.
 """
 
 import os
@@ -81,7 +86,8 @@ def names(code):
 
 
 def sentence(text, name):
-    """What the comment says of this very name: from "name - " or "name(...) - " to the end of that sentence."""
+    """What the comment says of this very name: from "name - " or "name(...) - " to the end of that
+    sentence."""
     bare = re.sub(r"_args$|_$", "", name)
     m = re.search(
         r"\b%s\b(?:\([^\n]*?\))?[^-\n]* - (.*?)(?:(?<![ .])\.(?=\s|$)|;\s|\n\n|$)" % re.escape(bare),

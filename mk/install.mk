@@ -44,7 +44,7 @@ install-strip: install
 	$(STRIP) $(TO_LIB)/libtapegrad.so.$(VERSION) $(TO_BIN)/tapegrad
 	[ ! -f $(TO_LIB)/libtapegrad_cuda.so ] || $(STRIP) $(TO_LIB)/libtapegrad_cuda.so
 uninstall:
-	rm -rf $(TO_INCLUDE)/tapegrad $(TO_INCLUDE)/tapegrad.h $(TO_INCLUDE)/tapegrad.hpp $(addprefix $(TO_LIB)/,$(FILES))
+	rm -rf $(addprefix $(TO_INCLUDE)/tapegrad,/ .h .hpp) $(addprefix $(TO_LIB)/,$(FILES))
 	rm -rf $(TO_BIN)/tapegrad $(TO_DATA)/man/man1/tapegrad.1 $(TO_DATA)/tapegrad
 print-libs: ; @echo $(LIBS)
 .PHONY: install install-strip uninstall print-libs

@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# foreign.sh BUILD - every function of the headers is called from C++17, through the defaults' constants where it has options,
-# and a training loop in Python's ctypes gives the C program's losses.
+# foreign.sh BUILD - every function of the headers is called from C++17, through the defaults' constants
+# where it has options, and a training loop in Python's ctypes gives the C program's losses.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1
 for compiler in g++ clang++; do
-    gcc -E -P -Iinclude include/tapegrad.h | python3 test/foreign/every_function.py > "$build/every_function.cpp"
+    gcc -E -P -Iinclude include/tapegrad.h |
+        python3 test/foreign/every_function.py > "$build/every_function.cpp"
     $compiler -std=c++17 -Wall -Wextra -Werror -Iinclude -Itest "$build/every_function.cpp" \
         "$build/libtapegrad.a" $(make -s print-libs) -o "$build/every_function"
     "$build/every_function"
 done
-gcc -std=c11 -Iinclude test/foreign/train.c "$build/libtapegrad.a" $(make -s print-libs) -o "$build/foreign_train"
+gcc -std=c11 -Iinclude test/foreign/train.c "$build/libtapegrad.a" $(make -s print-libs) \
+    -o "$build/foreign_train"
 "$build/foreign_train" > "$build/train_c.txt"
 python3 test/foreign/train.py "$build/libtapegrad.so" > "$build/train_py.txt"
 cmp "$build/train_c.txt" "$build/train_py.txt" || {

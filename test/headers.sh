@@ -26,7 +26,8 @@ done
 for call in 'tensor_add(x, 2)' 'tensor_cat(parts, 1)' 'tensor_stack(parts)' \
     'nn_clip_grad_norm_(parts, 1.0)' 'tensor_lstm(x, x, x, parts)' 'optim_sgd(parts, 0.1)'; do
     for compiler in gcc clang; do
-        if printf '%s\n' '#include <tapegrad.h>' 'Tensor *f(Tensor *x, Tensor *parts[2])' "{ return $call; }" |
+        if printf '%s\n' '#include <tapegrad.h>' \
+            'Tensor *f(Tensor *x, Tensor *parts[2])' "{ return $call; }" |
             $compiler -std=c11 -Wno-unused -Iinclude -fsyntax-only -x c - 2>/dev/null; then
             echo "headers: $call compiles with $compiler" >&2
             exit 1

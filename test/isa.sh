@@ -27,7 +27,8 @@ for isa in "$@"; do
     # shellcheck disable=SC2046,SC2086
     ${CC:-gcc} -std=gnu11 -O3 -fwrapv -ffp-contract=off -fno-math-errno -fno-trapping-math $march \
         -Iinclude -Isrc -Itest test/cpu/test_vecmath.c \
-        -Wl,--whole-archive "$build/libtapegrad.a" -Wl,--no-whole-archive $(make -s print-libs) -lcmocka -o "$vecmath"
+        -Wl,--whole-archive "$build/libtapegrad.a" -Wl,--no-whole-archive \
+        $(make -s print-libs) -lcmocka -o "$vecmath"
     # shellcheck disable=SC2086
     TAPEGRAD_ISA=$isa test/run.sh $programs "$vecmath" || status=1
 done

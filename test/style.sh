@@ -15,20 +15,27 @@ sources=$(list '*.c' '*.h' '*.hpp' '*.cpp' '*.cu' '*.cuh' | grep -vE "$golden")
 scripts=$(list '*.sh' '*.py' '*.mk' Makefile .ci/run)
 pages=$(list '*.md' | grep -v '^docs/ops.md$')
 
-# Columns, not bytes; the rows of tables in pages are as long as they must be.
+# Rows of tables in pages, and texts in Python, are as long as they must be; so are the tables of cases for
+# PyTorch.
 for f in $sources $scripts include/tapegrad/ops.def; do
+    case $f in test/oracle/cases_*.py) continue ;; esac
     lines=$(wc -l < "$f")
     [ "$lines" -le 600 ] || complain "$f has $lines lines, over 600"
 done
 export LC_ALL=C.UTF-8
 # shellcheck disable=SC2086
-wide=$(grep -nHE '^.{111,}' $sources $scripts $pages | grep -vE '\.md:[0-9]+:\|' | cut -d: -f1,2 || true)
+exempt='\.md:[0-9]+:\||\.py:[0-9]+: *[fbr]*["'"'"'].*["'"'"'][])},]*$'
+wide=$(grep -nHE '^.{111,}' $sources $scripts $pages | grep -vE "$exempt" | cut -d: -f1,2 || true)
 [ -z "$wide" ] || complain "lines over 110 columns:
 $wide"
 
-# test_callsite.c counts its own lines.
+# test_callsite.c counts its own lines; for the others clang-format 14 has no layout that it leaves alone,
+# for they use macros as statements and as names.
+as_they_are="test/trace/test_callsite.c include/tapegrad/op_row.h src/cpu/elementwise/cast_kernel.c
+    src/cpu/reduce/cross_entropy.c src/cpu/image/pool_loops.h src/cpu/product/gemm_tile.h src/cpu/sequence/rnn_loops.h src/cuda/map_rows.cuh
+    test/cpu/test_vecmath.c test/cuemu/runtime.cpp"
 for f in $sources; do
-    case $f in test/trace/test_callsite.c) continue ;; esac
+    case " $(echo $as_they_are) " in *" $f "*) continue ;; esac
     clang-format --dry-run -Werror "$f" > /dev/null 2>&1 || complain "$f is not as clang-format -i leaves it"
 done
 path='(^|[^a-zA-Z0-9_.$}"])/(home|root|work|Users)/[a-z]'

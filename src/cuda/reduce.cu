@@ -181,7 +181,8 @@ template <class A, int fold> int launch_fold(const FoldCall *c, bool team, unsig
 
 template <int fold> int launch_either(bool integers, const FoldCall *c, bool team, unsigned chunks)
 {
-    return integers ? launch_fold<int64_t, fold>(c, team, chunks) : launch_fold<double, fold>(c, team, chunks);
+    return integers ? launch_fold<int64_t, fold>(c, team, chunks)
+                    : launch_fold<double, fold>(c, team, chunks);
 }
 
 static int launch(int fold, bool integers, const FoldCall *c, bool team, unsigned chunks)

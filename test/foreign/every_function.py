@@ -2,7 +2,8 @@
 
     gcc -E -P -Iinclude include/tapegrad.h | python3 test/foreign/every_function.py > build/every_function.cpp
 
-call.hpp says how a function is called.  What is read here is names alone: functions, options structs with their constants, and
+call.hpp says how a function is called.  What is read here is names alone: functions, options structs with
+their constants, and
 whether a struct's first member is a Tensor.
 """
 

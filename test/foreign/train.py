@@ -1,4 +1,5 @@
-"""train.py LIBRARY - a net and its training through ctypes: every name is called without C's macros, options by a copy of the
+"""train.py LIBRARY - a net and its training through ctypes: every name is called without C's macros,
+options by a copy of the
 constant that holds their defaults.  train.c is the same program in C."""
 
 import ctypes as c

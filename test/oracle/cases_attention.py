@@ -1,4 +1,5 @@
-"""cases_attention.py - attention.  Random masks leave each row something to see where PyTorch answers NaN otherwise."""
+"""cases_attention.py - attention.  Random masks leave each row something to see where PyTorch answers NaN
+otherwise."""
 
 import math
 
@@ -128,7 +129,8 @@ def attention_random():
     )
 
 
-# ---- multi_head_attention_forward.  Fully masked rows are NaN in PyTorch when it forms weights: the masks below leave the
+# ---- multi_head_attention_forward.  Fully masked rows are NaN in PyTorch when it forms weights: the masks
+# below leave the
 # first positions visible.  is_causal is given to PyTorch as the mask that it wants beside it.
 def heads_case(
     rows, cols, batch, heads, width, padding=None, mask=None, in_bias=True, extra=False, separate=None, **p
@@ -193,7 +195,8 @@ def heads_case(
 
 
 def ignored(*size):
-    """Where true, ignored: never the first two positions (of one alone, gradients are 0, and in PyTorch what rounding leaves)."""
+    """Where true, ignored: never the first two positions (of one alone, gradients are 0, and in PyTorch
+    what rounding leaves)."""
     m = booleans(*size)
     m[..., :2] = False
     return m

@@ -167,7 +167,8 @@ def eighths(*shape):
 
 
 def signal(*shape):
-    """Special values in the mix; but 100 among numbers of 1 leaves PyTorch's error in f32 a matter of the order of additions."""
+    """Special values in the mix; but 100 among numbers of 1 leaves PyTorch's error in f32 a matter of the
+    order of additions."""
     x = floats(*shape, special=0.15)
     return torch.where(x.abs() == 100, x / 64, (x * 8).round() / 8)
 
@@ -177,7 +178,8 @@ def reach(kernel, dilation):
 
 
 def geometry(rank, may_be_same):
-    """Shapes of input and weight, bias or not, and parameters, for a convolution whose kernel fits into its input."""
+    """Shapes of input and weight, bias or not, and parameters, for a convolution whose kernel fits into
+    its input."""
     kernel = tuple(number(1, MOST_KERNEL[rank]) for _ in range(rank))
     same = may_be_same and chance(0.2)
     p = some_options(rank, kernel, same)
@@ -192,7 +194,8 @@ def geometry(rank, may_be_same):
 
 
 def telling(*shapes):
-    """Where a result is one sum that nearly vanishes, PyTorch's own error in f32 is luck, and no measure of ours."""
+    """Where a result is one sum that nearly vanishes, PyTorch's own error in f32 is luck, and no measure
+    of ours."""
     return all(math.prod(s) == 0 or math.prod(s) >= 8 for s in shapes)
 
 
@@ -206,7 +209,8 @@ def random_conv(rank):
             sx, sw, p = geometry(rank, True)
             if telling(sx, sw, result_of(rank, sx, sw, p)):
                 break
-        # A NaN or an infinity of x spreads to the windows that hold it; one in the weight would also meet the padding's zeros, which
+        # A NaN or an infinity of x spreads to the windows that hold it; one in the weight would also meet the
+        # padding's zeros, which
         # some of PyTorch's kernels skip and others multiply.
         return conv_case(rank, signal(*sx), eighths(*sw), eighths(sw[0]) if chance(0.6) else None, p)
 
@@ -240,7 +244,8 @@ def random_transpose(rank):
             ]
             if min(size) > 0 and telling(sx, sw, (*sx[: -rank - 1], out, *size)):
                 break
-        # No special values: the weight's gradient has products of x and the zeros round g, which some kernels skip and others form.
+        # No special values: the weight's gradient has products of x and the zeros round g, which some kernels
+        # skip and others form.
         return transpose_case(rank, eighths(*sx), eighths(*sw), eighths(out) if chance(0.6) else None, p)
 
     return draw

@@ -1,4 +1,5 @@
-"""cases_cumulative.py - running values, differences, quantiles, reductions that skip NaN, statistics, distances."""
+"""cases_cumulative.py - running values, differences, quantiles, reductions that skip NaN, statistics,
+distances."""
 
 import math
 

@@ -1,7 +1,9 @@
 """cases_linalg.py - linear systems, determinants, factorisations.
 
-Matrices are drawn well-conditioned, or so that PyTorch's own error in f64 stays far below the tolerance: noise plus a diagonal.
-Our signs of singular and eigenvectors are fixed (ops/linalg.h): the functions here fix PyTorch's in the same way.
+Matrices are drawn well-conditioned, or so that PyTorch's own error in f64 stays far below the tolerance:
+noise plus a diagonal.
+Our signs of singular and eigenvectors are fixed (ops/linalg.h): the functions here fix PyTorch's in the
+same way.
 """
 
 import torch
@@ -515,7 +517,8 @@ def matrix_rank():
 
 @random("matrix_rank")
 def _():
-    # a product of integers is exact, and of a rank that no rounding changes; the bound is given, as that left out grows with eps
+    # a product of integers is exact, and of a rank that no rounding changes; the bound is given, as that left
+    # out grows with eps
     m, n, r = size(), size(), number(1, 3)
     s = batch()
     a = uniform(*s, m, r, lo=-4, hi=5).floor() @ uniform(*s, r, n, lo=-4, hi=5).floor()

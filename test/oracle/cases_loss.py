@@ -138,7 +138,8 @@ def _():
 
 
 def class_shapes():
-    """Logits [C] or [N, C, ...] and the shape of their targets.  Of one class the loss is 0, and gradients are roundings."""
+    """Logits [C] or [N, C, ...] and the shape of their targets.  Of one class the loss is 0, and
+    gradients are roundings."""
     c = number(2, 6)
     if chance(0.15):
         return (c,), (), c
@@ -465,7 +466,8 @@ def ctc(p):
         loss = F.ctc_loss(
             x, *own, blank=p.get("blank", 0), reduction="none", zero_infinity=p.get("zero_infinity", False)
         )
-        # ours is the derivative by log_probs alone: PyTorch's e^log_probs is taken off, of each sequence with a gradient
+        # ours is the derivative by log_probs alone: PyTorch's e^log_probs is taken off, of each sequence with
+        # a gradient
         inside = (torch.arange(len(x)).unsqueeze(-1) < own[1].reshape(-1)).to(x.dtype)
         mass = (x if x.dim() == 3 else x.unsqueeze(1)).exp().sum(-1) * inside
         mass = mass.sum(0) * ((loss != 0) | (own[2] == 0)).reshape(-1)

@@ -35,7 +35,8 @@ def eps():
     return choice((1e-5, 1e-3, 0.5))
 
 
-# ---- normalisation.  In slices of few values the gradient is a small difference of large numbers (of one value: rounding errors
+# ---- normalisation.  In slices of few values the gradient is a small difference of large numbers (of one
+# value: rounding errors
 # instead of 0), and PyTorch's own error is no measure: the random ones are longer.
 LEAST_SLICE = 4
 

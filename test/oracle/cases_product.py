@@ -1,4 +1,5 @@
-"""cases_product.py - products of tensors: einsum and its kin, and random ones of matmul and its kin (those by hand: cases_nn.py)."""
+"""cases_product.py - products of tensors: einsum and its kin, and random ones of matmul and its kin
+(those by hand: cases_nn.py)."""
 
 import torch
 import torch.nn.functional as F
@@ -493,7 +494,8 @@ OPS["trace"] = lambda: iter(
 )
 RANDOM["trace"] = lambda: (torch.trace, [floats(size(), size(), special=0.15)], {})
 
-# PyTorch gives the operands after one of shape [0] the gradients of the row above, and vander no gradient at all.
+# PyTorch gives the operands after one of shape [0] the gradients of the row above, and vander no gradient at
+# all.
 table(
     "block_diag",
     torch.block_diag,

@@ -355,7 +355,8 @@ def unless_nan(x):
 
 
 def spread_case(f):
-    """With more elements than the correction; without any to spare the values are NaN or infinite, their gradients arbitrary."""
+    """With more elements than the correction; without any to spare the values are NaN or infinite, their
+    gradients arbitrary."""
 
     def g():
         s = shape(0, 4)
@@ -528,7 +529,8 @@ def random_along(f, draw):
 
 
 def random_softmax(f):
-    """-inf beside others has the probability 0; in a line of -inf alone all is NaN.  Where one is nearly 1, its gradient is what
+    """-inf beside others has the probability 0; in a line of -inf alone all is NaN.  Where one is nearly 1,
+    its gradient is what
     roundings leave: it is compared for values of moderate size only."""
 
     def g():
@@ -759,7 +761,8 @@ def random_bce_logits():
 
 
 def class_shapes():
-    """Logits [C] or [N, C, ...], and their targets' shape.  Of one class alone the gradient is 0, but for roundings."""
+    """Logits [C] or [N, C, ...], and their targets' shape.  Of one class alone the gradient is 0, but for
+    roundings."""
     c, rest = number(2, 7), least(0, 2, 4)
     if chance(0.15):
         return (c,), (), c

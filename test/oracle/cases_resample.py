@@ -66,7 +66,8 @@ def interpolate_by_hand():
 
 
 def uneven(scale, size, out):
-    """A scale that is not the sizes' own, where PyTorch takes shortcuts that forget it - in its backward, or in one of both."""
+    """A scale that is not the sizes' own, where PyTorch takes shortcuts that forget it - in its backward,
+    or in one of both."""
     return scale and size in (out, 2 * size, out / 2) and scale != out / size
 
 

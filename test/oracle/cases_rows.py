@@ -437,7 +437,8 @@ NO_BOOL = (
     "tanhshrink",
     "threshold",
 )
-# Ranges of random parameters, where they are not those of the cases by hand; and whether x may be an integer beside them.
+# Ranges of random parameters, where they are not those of the cases by hand; and whether x may be an integer
+# beside them.
 PARAMETERS = {
     "leaky_relu": lambda: {"slope": scalar(-0.5, 1)},
     "elu": lambda: {"alpha": scalar(0.1, 2)},

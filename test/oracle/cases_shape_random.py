@@ -24,7 +24,8 @@ def shape(lo=0, hi=4, least=0, most=4):
 
 
 def any_of(s):
-    """Only moved about by most of these ops: a few hundred values tell them apart, and the file stays small."""
+    """Only moved about by most of these ops: a few hundred values tell them apart, and the file stays
+    small."""
     return torch.round(floats(*s, special=0.15) * 64) / 64
 
 
@@ -361,7 +362,8 @@ def random_scatter_value():
 
 
 def slices(name, draw):
-    """An op of x, a dim and a list of indices: draw(x, list, dim) gives the function, more inputs, more parameters."""
+    """An op of x, a dim and a list of indices: draw(x, list, dim) gives the function, more inputs, more
+    parameters."""
 
     def case():
         s = shape(1, 4, least=1)

@@ -7,13 +7,17 @@ A file (little endian), one a family; all after the header is one zlib stream:
     stream   text PyTorch's version, u32 number of sections, the sections
     section  text op, u32 number of cases, u32 their bytes, the cases
     case     text sample (the notation of samples.h: shapes, dtypes, parameters), u8 narrow,
-             for each input that is there: its values (f32 for floats, i64 for i64 and i32, u8 for u8 and bool),
+             for each input that is there: its values (f32 for floats, i64 for i64 and i32, u8 for u8 and
+             bool),
              u8 number of results, the results, for each input: u8 has a gradient, then f64 values, f64 error
-    result   u8 dtype (TensorDtype, in the run in f64), u8 rank, u32 sizes, values (f64 for floats, u8 for bool and
+    result   u8 dtype (TensorDtype, in the run in f64), u8 rank, u32 sizes, values (f64 for floats, u8 for
+    bool and
              u8, else i64), and for floats: f64 error, u8 has a cotangent, then its f32 values
 
-Inputs and cotangents are exact in f32, those of a narrow case also in f16 and bf16; results and gradients are those
-of f64.  "error" is the largest |f32 - f64| of PyTorch's own run in f32, over the elements where both are finite;
+Inputs and cotangents are exact in f32, those of a narrow case also in f16 and bf16; results and gradients
+are those
+of f64.  "error" is the largest |f32 - f64| of PyTorch's own run in f32, over the elements where both are
+finite;
 infinite where f32 is not finite and f64 is.
 """
 
@@ -190,7 +194,8 @@ def rounded(t):
 
 
 def narrowed(inputs):
-    """The inputs rounded to what halves hold, or None where that would make values equal, or integers, that were not."""
+    """The inputs rounded to what halves hold, or None where that would make values equal, or integers,
+    that were not."""
     narrow = [rounded(x) if x is not None and x.is_floating_point() else x for x in inputs]
     wide = torch.cat(
         [torch.zeros(0)] + [x.reshape(-1) for x in inputs if x is not None and x.is_floating_point()]

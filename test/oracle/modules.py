@@ -2,10 +2,12 @@
 
     python test/oracle/modules.py > test/oracle/kinds/nn.golden
 
-A new module: its cases in CASES, by PyTorch's name; a case is the text of its options, which are PyTorch's arguments too
+A new module: its cases in CASES, by PyTorch's name; a case is the text of its options, which are PyTorch's
+arguments too
 (TORCH says of the few that differ), and the shape of an input.  Every option must be in a case.
 
-Each case: the parameters after manual_seed(0) in f32; then in f64, with the input x_i = 1.5 sin(0.7 i + 0.3) (integers:
+Each case: the parameters after manual_seed(0) in f32; then in f64, with the input x_i = 1.5 sin(0.7 i +
+0.3) (integers:
 (7 i) mod n), the result in training after manual_seed(1), the buffers after it, and the result in eval.
 """
 

@@ -1,15 +1,21 @@
 """ops.py - values and gradients of every op, from PyTorch, for test_golden.c.
 
-    python ops.py [FAMILY ...]                          the committed cases: golden/FAMILY.golden of each cases_FAMILY.py
-    python ops.py --random N --seed S FILE [PATTERN]    N fresh random cases of each op (that matches): what `make oracle` compares
+    python ops.py [FAMILY ...]                          the committed cases: golden/FAMILY.golden of
+        each cases_FAMILY.py
+    python ops.py --random N --seed S FILE [PATTERN]    N fresh random cases of each op (that matches):
+        what `make oracle` compares
 
-(It needs torch; everything else reads the file only.)  A family, cases_*.py, has two tables by the op's name here:
+(It needs torch; everything else reads the file only.)  A family, cases_*.py, has two tables by the op's
+name here:
 
-    OPS[name]     yields cases picked by hand: values that matter (ties, zeros, NaN, infinities), odd shapes, each option
+    OPS[name]     yields cases picked by hand: values that matter (ties, zeros, NaN, infinities), odd
+    shapes, each option
     RANDOM[name]  returns one random case: shapes, values, parameters, special values in the mix
 
-A case is (function in PyTorch, inputs, parameters by the names of the op's fields[, inputs without gradient]).  The committed
-cases of an op are those of OPS and then random ones, at least LEAST_RANDOM, until there are LEAST in all; the values of some random
+A case is (function in PyTorch, inputs, parameters by the names of the op's fields[, inputs without
+gradient]).  The committed
+cases of an op are those of OPS and then random ones, at least LEAST_RANDOM, until there are LEAST in all;
+the values of some random
 cases are rounded so that halves hold them.  golden.py draws and packs.
 """
 

@@ -2,7 +2,8 @@
 
     python rnn.py > rnn_golden.h
 
-After manual_seed(0): the names of the state dict, all parameters in order, and in f64 the results over ramp(...).
+After manual_seed(0): the names of the state dict, all parameters in order, and in f64 the results over
+ramp(...).
 The f32 numbers are those of AVX2 machines: run it on one.
 """
 

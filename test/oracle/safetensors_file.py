@@ -1,7 +1,8 @@
 """safetensors_file.py - a file by the safetensors package, printed as the C header safetensors_golden.h.
 
 python safetensors_file.py > safetensors_golden.h            (needs torch, numpy and safetensors)
-python safetensors_file.py check FILE                        loads a file that test_safetensors wrote (TAPEGRAD_KEEP=FILE)
+python safetensors_file.py check FILE                        loads a file that test_safetensors wrote
+(TAPEGRAD_KEEP=FILE)
 """
 
 import sys
