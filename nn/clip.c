@@ -35,8 +35,8 @@ static int scale_all(TensorList list, double factor)
 
 const NNClipArgs nn_clip_grad_norm_defaults = { NN_CLIP_GRAD_NORM_DEFAULTS };
 
-/* A NULL or a released tensor among the parameters is an error, not one without gradient.  Nothing is clipped while
- * an error is pending. */
+/* A NULL or a released tensor among the parameters is an error, not one without gradient.  Nothing is clipped
+ * while an error is pending. */
 static bool is_broken(TensorList list, const char *function)
 {
     bool broken = list.count < 0 || (list.count > 0 && !list.item);

@@ -210,7 +210,7 @@ typedef struct OpField {
     .count = OP_OPTION_COUNT_(((struct_ *)0)->member)
 #define OP_OPTION_TYPE_(x) \
     _Generic((x), double : OP_DOUBLE, double * : OP_DOUBLE, int64_t : OP_I64, int64_t * : OP_I64,          \
-             bool : OP_BOOL, TensorShape : OP_LIST, const char * : OP_STRING, int * : OP_INT, default : OP_INT)
+             bool : OP_BOOL, TensorShape : OP_LIST, const char * : OP_STRING, default : OP_INT)
 #define OP_OPTION_COUNT_(x) \
     (int)_Generic((x), double * : sizeof(x) / (sizeof(double)), int64_t * : sizeof(x) / (sizeof(int64_t)), \
                   int * : sizeof(x) / (sizeof(int)), default : 1)

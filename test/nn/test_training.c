@@ -228,13 +228,78 @@ static void released_tensors(void **state)
     tensor_release(y);
 }
 
+/* ---- a kind of one's own: the same struct as the built-in ones --------------------------------- */
+
+typedef struct TileArgs {
+    TensorShape repeats;
+    double factor;
+    bool bias;
+} TileArgs;
+static const TileArgs tile_defaults = { .factor = 2 };
+static const OpField tile_fields[] = {
+    OP_REQUIRED(TileArgs, repeats), OP_OPTION(TileArgs, factor), OP_OPTION(TileArgs, bias), { 0 }
+};
+static int destroyed;
+
+static int tile_init(Module *m, const void *args)
+{
+    const TileArgs *a = args;
+    if (a->factor == 0) return tensor_fail(TENSOR_EVALUE, m->kind->function, "factor 0");
+    if (a->bias) nn_register_parameter(m, "bias", tensor_ones(SHAPE(1), TENSOR_F32));
+    return 0;
+}
+
+static Tensor *tile_forward(Module *self, Tensor *x)
+{
+    const TileArgs *a = self->args;
+    Tensor *y = tensor_mul_scalar(tensor_repeat(x, a->repeats), a->factor);
+    return a->bias ? tensor_add(y, self->parameters[0].tensor) : y;
+}
+
+static void tile_destroy(Module *self) { destroyed += self->training; }
+
+static void kind_of_ones_own(void **state)
+{
+    (void)state;
+    static const NNKind tile = { .name = "Tile",
+                                 .function = "tile",
+                                 .args = sizeof(TileArgs),
+                                 .defaults = &tile_defaults,
+                                 .fields = tile_fields,
+                                 .init = tile_init,
+                                 .forward = tile_forward,
+                                 .destroy = tile_destroy };
+    int64_t sizes[] = { 2, 1 };
+    Module *m = nn_make(&tile, &(TileArgs){ .repeats = { 2, sizes }, .factor = 3, .bias = true });
+    sizes[0] = 7; /* the list was copied */
+    Tensor *y = nn_forward(m, tensor_ones(SHAPE(1, 2), TENSOR_F32));
+    assert_true(tensor_size(y, 0) == 2 && tensor_get(y, DIMS(1, 1)) == 4 && nn_has(m, "bias"));
+    assert_string_equal(m->type, "Tile");
+    nn_free(m);
+    assert_int_equal(destroyed, 1);
+    assert_null(nn_make(&tile, &(TileArgs){ .factor = 0 }));
+    assert_status_error(-1, TENSOR_EVALUE);
+    assert_null(nn_make(&tile, &(TileArgs){ .repeats = { 2, NULL }, .factor = 1 }));
+    assert_status_error(-1, TENSOR_ENULL);
+    assert_null(nn_make(&tile, &(TileArgs){ .repeats = { 17, sizes }, .factor = 1 }));
+    assert_status_error(-1, TENSOR_ESHAPE);
+    assert_null(nn_make(NULL, NULL));
+    assert_status_error(-1, TENSOR_ENULL);
+    assert_ptr_equal(nn_kind_find("nn_linear"), nn_kind_find("Linear"));
+    assert_null(nn_kind_find("Tile"));
+    assert_null(nn_kind_at(-1));
+    assert_null(nn_kind_at(nn_kind_count()));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(another_dtype), TEST(clipping_under_create_graph), TEST(indices_of_a_pool), TEST(has),
-        TEST(broken_lists),  TEST(sizes_no_module_has),         TEST(released_tensors),
+        TEST(another_dtype),     TEST(clipping_under_create_graph),
+        TEST(indices_of_a_pool), TEST(has),
+        TEST(broken_lists),      TEST(sizes_no_module_has),
+        TEST(released_tensors),  TEST(kind_of_ones_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,11 @@
     python test/oracle/optimizers.py > test/oracle/kinds/optim.golden
 
 A new optimizer: its cases in CASES.  Each is the text of the options of two groups; the second begins with
-the
-options of the first.  Every option of a kind must be in one of its cases with another value than its default.
+the options of the first.  Every option of a kind must be in one of its cases.
 
 Two parameters in f64, one a group: p of 5 elements, q of 2 x 3; element i, counted over both, starts at
 ((5 i) mod 7 - 3) / 4, and its gradient in step t is sin(0.37 t + i) + 0.1 cos(1.3 t).  q has none in every
-seventh
-step.  After step 500 the learning rates are halved.
+seventh step.  After step 500 the learning rates are halved.
 """
 
 import math
