@@ -6,7 +6,6 @@
 #include <ops_digest.h>
 #include "tensor/core.h"
 #include "cpu.h"
-#include "cpu/product/gemm.h"
 
 static THREAD_LOCAL char sentence[256];
 
@@ -84,23 +83,6 @@ void tensor_parallel_for(int64_t n, int64_t work, void (*span)(void *ctx, int64_
                          void *ctx)
 {
     if (n > 0 && span) parallel_split(n, cpu_threads(n * (work > 1 ? work : 1)), span, ctx);
-}
-
-enum { SCRATCH_HEADER = 64 }; /* holds the size, and keeps the alignment */
-
-void *gemm_scratch(size_t bytes)
-{
-    char *block = tg_alloc(bytes + SCRATCH_HEADER);
-    if (!block) return NULL;
-    *(size_t *)(void *)block = bytes + SCRATCH_HEADER;
-    return block + SCRATCH_HEADER;
-}
-
-void gemm_scratch_free(void *memory)
-{
-    if (!memory) return;
-    char *block = (char *)memory - SCRATCH_HEADER;
-    tg_free(block, *(size_t *)(void *)block);
 }
 
 /* ---- the device ------------------------------------------------------------------------------ */

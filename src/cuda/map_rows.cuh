@@ -67,6 +67,12 @@ template <class T> __device__ inline T polygamma(T x, T n)
     return (T)special_polygamma((double)x, (double)n);
 }
 template <class T> __device__ inline T erfinv(T x) { return (T)special_erfinv((double)x); }
+template <class T> __device__ inline T i0(T x) { return (T)special_i0((double)x); }
+template <class T> __device__ inline T i1(T x) { return (T)special_i1((double)x); }
+template <class T> __device__ inline T erfcx(T x) { return (T)special_erfcx((double)x); }
+template <class T> __device__ inline T ndtr(T x) { return (T)special_ndtr((double)x); }
+template <class T> __device__ inline T log_ndtr(T x) { return (T)special_log_ndtr((double)x); }
+template <class T> __device__ inline T ndtri(T p) { return (T)special_ndtri((double)p); }
 
 /* Integers: modulo 2 to the width; b < 0 as 1 / a^-b is. */
 template <class T> __device__ inline T pow(T a, T b)

@@ -126,17 +126,26 @@
 
 /* torch.special's. */
 #define tensor_special_digamma tensor_digamma
+#define tensor_special_entr tensor_entr
 #define tensor_special_erf tensor_erf
 #define tensor_special_erfc tensor_erfc
+#define tensor_special_erfcx tensor_erfcx
 #define tensor_special_erfinv tensor_erfinv
 #define tensor_special_exp2 tensor_exp2
 #define tensor_special_expit tensor_sigmoid
 #define tensor_special_expm1 tensor_expm1
 #define tensor_special_gammaln tensor_lgamma
+#define tensor_special_gammainc tensor_igamma
+#define tensor_special_gammaincc tensor_igammac
+#define tensor_special_i0 tensor_i0
+#define tensor_special_i1 tensor_i1
 #define tensor_special_log1p tensor_log1p
+#define tensor_special_log_ndtr tensor_log_ndtr
 #define tensor_special_log_softmax tensor_log_softmax
 #define tensor_special_logit tensor_logit
 #define tensor_special_logsumexp tensor_logsumexp
+#define tensor_special_ndtr tensor_ndtr
+#define tensor_special_ndtri tensor_ndtri
 #define tensor_special_polygamma(n, x) tensor_polygamma(x, n)
 #define tensor_special_psi tensor_digamma
 #define tensor_special_round tensor_round
@@ -144,6 +153,7 @@
 #define tensor_special_softmax tensor_softmax
 #define tensor_special_xlog1py tensor_xlog1py
 #define tensor_special_xlogy tensor_xlogy
+#define tensor_special_zeta tensor_zeta
 
 /* Casts: x.float() and its kin. */
 #define tensor_float(x) tensor_to(x, TENSOR_F32)

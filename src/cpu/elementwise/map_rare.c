@@ -15,6 +15,12 @@ double rare_lgamma(double x)
 double rare_digamma(double x) { return special_digamma(x); }
 double rare_polygamma(double x, double n) { return special_polygamma(x, n); }
 double rare_erfinv(double y) { return special_erfinv(y); }
+double rare_i0(double x) { return special_i0(x); }
+double rare_i1(double x) { return special_i1(x); }
+double rare_erfcx(double x) { return special_erfcx(x); }
+double rare_ndtr(double x) { return special_ndtr(x); }
+double rare_log_ndtr(double x) { return special_log_ndtr(x); }
+double rare_ndtri(double p) { return special_ndtri(p); }
 
 /* ---- the functions that formulas call -------------------------------------------------------- */
 

@@ -22,7 +22,8 @@ const RareRow *rare_row(int row);
 
 /* The functions that no instruction set makes faster. */
 double rare_lgamma(double x), rare_digamma(double x), rare_polygamma(double x, double n),
-    rare_erfinv(double y);
+    rare_erfinv(double y), rare_i0(double x), rare_i1(double x), rare_erfcx(double x), rare_ndtr(double x),
+    rare_log_ndtr(double x), rare_ndtri(double p);
 
 #pragma GCC visibility pop
 #endif

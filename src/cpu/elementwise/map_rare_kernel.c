@@ -179,6 +179,12 @@ INLINE void bool_f64(ARGS, Formula *f)
 #define digamma rare_digamma
 #define polygamma rare_polygamma
 #define erfinv rare_erfinv
+#define i0 rare_i0
+#define i1 rare_i1
+#define erfcx rare_erfcx
+#define ndtr rare_ndtr
+#define log_ndtr rare_log_ndtr
+#define ndtri rare_ndtri
 #define atan2(a, b) (hard && hard_atan2(a, b) ? (atan2)(a, b) : fast_atan2(a, b))
 #define hypot(a, b) (hard && hard_hypot(a, b) ? (hypot)(a, b) : fast_hypot(a, b))
 #define fmod(a, b) (hard && hard_fmod(a, b) ? (fmod)(a, b) : fast_fmod(a, b))

@@ -4,7 +4,8 @@
  *   special_polygamma  psi^(n)(x) = (-1)^(n + 1) n! zeta(n + 1, x)
  *   special_erfinv     x with erf(x) = y
  *
- * Errors in ulp are those that test_vecmath.c bounds. */
+ * Bessel functions, the normal distribution: special_normal.h.  zeta, incomplete gamma: special_gamma.h.
+ * Errors in ulp are those that test_vecmath.c and test_special.c bound. */
 #ifndef TG_SPECIAL_H
 #define TG_SPECIAL_H
 
@@ -37,15 +38,15 @@ SPECIAL_FN double special_digamma(double x)
     return y + log(x) - .5 / x - series;
 }
 
-/* sum over k >= 0 of (q + k)^-s, s > 1, q > 0: terms up to q = 10 + s, then Euler and Maclaurin's series, in
- * which each term is less than 1/20 of the one before. */
+/* sum over k >= 0 of (q + k)^-s, s > 1, q > 0: terms up to q = 10 + 2 s, then Euler and Maclaurin's series,
+ * in which each term is less than 1/20 of the one before. */
 SPECIAL_FN double special_zeta(double s, double q)
 {
     const double bernoulli[] = { 1. / 12,          -1. / 720,     1. / 30240,
                                  -1. / 1209600,    1. / 47900160, -691. / 1307674368000.,
                                  1. / 74724249600. };
     double sum = 0;
-    for (; q < 10 + s; q++) {
+    for (; q < 10 + 2 * s; q++) {
         double term = pow(q, -s);
         sum += term;
         if (term < 0x1p-60 * sum) return sum;
@@ -91,5 +92,8 @@ SPECIAL_FN double special_erfinv(double y)
     }
     return copysign(x, y);
 }
+
+#include "special_gamma.h"
+#include "special_normal.h"
 
 #endif

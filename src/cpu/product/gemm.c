@@ -238,16 +238,51 @@ static int for_blis(const GemmCall *g)
     return work >= 5e8 && g->m >= 256 && g->n >= 256 && g->k >= 256 && blis_ready();
 }
 
-static void by_blis(const GemmCall *call, int threads)
+/* c = beta c + bias + p, p dense. */
+static void add_to(const GemmCall *g, const void *p)
 {
+    scale(g);
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++) {
+            const int64_t at = i * g->n + j, c = i * g->c_row + j * g->c_col;
+            if (g->dtype == GEMM_F64) ((double *)g->c)[c] += ((const double *)p)[at];
+            else ((float *)g->c)[c] += ((const float *)p)[at];
+        }
+}
+
+/* On arm64 BLIS rounds alpha a b + c once in whole tiles and twice at edges, and where its tiles lie depends
+ * on the layout; with alpha 1 or -1, and without c, both are the same.  Otherwise alpha a b is made aside,
+ * and added here. */
+static void blis_aside(const GemmCall *g, void *room, int threads)
+{
+    GemmCall product = *g;
+    product.c = room, product.c_row = g->n, product.c_col = 1, product.beta = 0;
+    blis_gemm(&product, threads);
+    add_to(g, room);
+}
+
+static void blis_into(GemmCall *g, int threads)
+{
+    if (g->bias || (g->beta != 0 && g->beta != 1)) {
+        scale(g);
+        g->beta = 1;
+    }
+    blis_gemm(g, threads);
+}
+
+static int by_blis(const GemmCall *call, int threads)
+{
+    const int aside = (call->bias || call->beta != 0) && call->alpha != 1 && call->alpha != -1;
+    const size_t size = call->dtype == GEMM_F64 ? sizeof(double) : sizeof(float);
+    void *room = aside ? gemm_scratch((size_t)(call->m * call->n) * size) : NULL; /* too large to be kept */
+    if (aside && !room) return -1;
     for (int64_t b = 0; b < call->batch; b++) {
         GemmCall one = part(call, b, 0, call->m, 0, call->n);
-        if (one.bias || (one.beta != 0 && one.beta != 1)) {
-            scale(&one);
-            one.beta = 1;
-        }
-        blis_gemm(&one, threads);
+        if (aside) blis_aside(&one, room, threads);
+        else blis_into(&one, threads);
     }
+    gemm_scratch_free(room);
+    return 0;
 }
 
 int gemm_cpu(const GemmCall *call, int threads)
@@ -266,9 +301,6 @@ int gemm_cpu(const GemmCall *call, int threads)
         by_dots(call, threads);
         return 0;
     }
-    if (for_blis(call)) {
-        by_blis(call, threads);
-        return 0;
-    }
+    if (for_blis(call)) return by_blis(call, threads);
     return by_kernel(call, threads);
 }

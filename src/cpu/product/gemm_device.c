@@ -146,6 +146,27 @@ static int plain(const GemmArgs *g)
     return gemm_cpu(&call, tensor_num_threads());
 }
 
+/* ---- memory for gemm.c ------------------------------------------------------------------------ */
+
+enum { SCRATCH_HEADER = 64 }; /* holds the size, and keeps the alignment */
+
+void *gemm_scratch(size_t bytes)
+{
+    char *block = tg_alloc(bytes + SCRATCH_HEADER);
+    if (!block) return NULL;
+    *(size_t *)(void *)block = bytes + SCRATCH_HEADER;
+    return block + SCRATCH_HEADER;
+}
+
+void gemm_scratch_free(void *memory)
+{
+    if (!memory) return;
+    char *block = (char *)memory - SCRATCH_HEADER;
+    tg_free(block, *(size_t *)(void *)block);
+}
+
+/* ---- the slot -------------------------------------------------------------------------------- */
+
 int cpu_gemm(GemmArgs *g)
 {
     if (g->batch == 0 || g->m == 0 || g->n == 0) return 0;

@@ -1,0 +1,106 @@
+/* test_special.c - special functions against values that are right to the last bit (oracle/special_golden.h):
+ * errors in ulp of the result. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+#include "cpu/elementwise/special.h"
+
+#include "oracle/special_golden.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const struct {
+    const char *name;
+    double (*unary)(double);
+    double (*binary)(double, double);
+    double most; /* ulp; ops.h says so too */
+} functions[] = {
+    { "i0", special_i0, NULL, 10 },
+    { "i1", special_i1, NULL, 10 },
+    { "erfcx", special_erfcx, NULL, 4 },
+    { "ndtr", special_ndtr, NULL, 4 },
+    { "log_ndtr", special_log_ndtr, NULL, 4 },
+    { "ndtri", special_ndtri, NULL, 8 },
+    { "zeta", NULL, special_hurwitz, 12 },
+    { "igamma", NULL, special_igamma, 60 },
+    { "igammac", NULL, special_igammac, 60 },
+};
+
+static double ulps(double got, double want)
+{
+    return fabs(got - want) / (nextafter(fabs(want), INFINITY) - fabs(want));
+}
+
+static void digits(void **state)
+{
+    (void)state;
+    int wrong = 0;
+    for (size_t k = 0; k < COUNT(functions); k++) {
+        double worst = 0, at[2] = { 0 };
+        int tried = 0;
+        for (size_t i = 0; functions[k].unary && i < COUNT(unary_golden); i++) {
+            if (strcmp(unary_golden[i].name, functions[k].name) != 0) continue;
+            const double x = unary_golden[i].x[0], off = ulps(functions[k].unary(x), unary_golden[i].y);
+            tried++;
+            if (!(off <= worst)) worst = off, at[0] = x;
+        }
+        for (size_t i = 0; functions[k].binary && i < COUNT(binary_golden); i++) {
+            if (strcmp(binary_golden[i].name, functions[k].name) != 0) continue;
+            const double *x = binary_golden[i].x;
+            const double off = ulps(functions[k].binary(x[0], x[1]), binary_golden[i].y);
+            tried++;
+            if (!(off <= worst)) worst = off, at[0] = x[0], at[1] = x[1];
+        }
+        assert_true(tried >= 36);
+        if (worst <= functions[k].most) continue;
+        print_error("%s(%.17g, %.17g): %.1f ulp, at most %g\n", functions[k].name, at[0], at[1], worst,
+                    functions[k].most);
+        wrong++;
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void ends(void **state)
+{
+    (void)state;
+    assert_true(special_i0(0) == 1 && special_i1(0) == 0 && isinf(special_i0(-800)) &&
+                special_i1(-800) == -INFINITY);
+    assert_true(special_erfcx(INFINITY) == 0 && isinf(special_erfcx(-30)) && isinf(special_erfcx(-INFINITY)));
+    assert_true(special_erfcx(1e300) > 0 && isnan(special_erfcx(NAN)));
+    assert_true(special_ndtr(-INFINITY) == 0 && special_ndtr(INFINITY) == 1 && special_ndtr(0) == .5);
+    assert_true(special_log_ndtr(-INFINITY) == -INFINITY && special_log_ndtr(INFINITY) == 0);
+    assert_true(special_ndtri(0) == -INFINITY && special_ndtri(1) == INFINITY && special_ndtri(.5) == 0);
+    assert_true(isnan(special_ndtri(-.1)) && isnan(special_ndtri(1.1)) && isnan(special_ndtri(NAN)));
+    assert_true(isnan(special_i0(NAN)) && isnan(special_ndtr(NAN)) && isnan(special_log_ndtr(NAN)));
+    assert_true(special_hurwitz(INFINITY, 2) == 0 && special_hurwitz(INFINITY, 1) == 1);
+}
+
+/* Of very large a, by Temme's expansion: half on either side, and the sum is 1. */
+static void incomplete_gamma_of_large_numbers(void **state)
+{
+    (void)state;
+    static const double large[] = { 1e8, 2e9, 1e12, 1e15 };
+    for (int i = 0; i < 4; i++) {
+        const double a = large[i], step = sqrt(a);
+        for (int k = -3; k <= 3; k++) {
+            const double p = special_igamma(a, a + k * step), q = special_igammac(a, a + k * step);
+            assert_true(fabs(p + q - 1) < 1e-12);
+            assert_true(fabs(p - special_ndtr(k)) < 1 / step);
+        }
+        assert_true(special_igamma(a, a / 2) == 0 && special_igammac(a, a / 2) == 1);
+        assert_true(special_igamma(a, 2 * a) == 1 && special_igammac(a, 2 * a) == 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(digits), cmocka_unit_test(ends),
+                                        cmocka_unit_test(incomplete_gamma_of_large_numbers) };
+    return cmocka_run_group_tests_name("special", tests, NULL, NULL);
+}
