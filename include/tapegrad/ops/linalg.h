@@ -20,7 +20,8 @@
  *   ESHAPE  no matrix, not square where it must be, or sizes that do not fit
  *   EDTYPE  not floating, or operands of two dtypes
  *   EVALUE  a matrix that is singular, or not positive-definite, or, for cholesky, svd and eigh and what is
- * made of them, not finite (the others give NaN, as PyTorch does); the text says which one of the batch */
+ *           made of them, not finite (the others give NaN, as PyTorch does); the text says which one of the
+ *           batch */
 #ifndef TAPEGRAD_OPS_LINALG_H
 #define TAPEGRAD_OPS_LINALG_H
 
@@ -96,8 +97,8 @@ TAPEGRAD_API extern const TensorTriangularSolveArgs tensor_triangular_solve_defa
 
 /* tensor_solve_triangular - tensor_solve for a triangular a, lower unless .upper; the other triangle is not
  * read, nor the diagonal with .unitriangular (it counts as 1).  b is a matrix, batches broadcast.  A zero on
- * the diagonal gives infinities or NaN. tensor_triangular_solve - torch.triangular_solve: b first, upper by
- * default, .transpose for a^T x = b. */
+ * the diagonal gives infinities or NaN.
+ * tensor_triangular_solve - torch.triangular_solve: b first, upper by default, .transpose for a^T x = b. */
 #define tensor_solve_triangular(...)                                                                        \
     TENSOR_CALL_(tensor_solve_triangular_args, TensorSolveTriangularArgs, TENSOR_SOLVE_TRIANGULAR_DEFAULTS, \
                  .a = __VA_ARGS__)
@@ -125,8 +126,7 @@ TAPEGRAD_API extern const TensorPinverseArgs tensor_pinverse_defaults;
 /* tensor_pinv        - the Moore-Penrose inverse [..., n, m] of a [..., m, n]
  * tensor_pinverse    - torch.pinverse: tensor_pinv with .rtol = rcond
  * tensor_matrix_rank - i64 [...]: the count of singular values above that bound
- * tensor_lstsq       - pinv(a) b: the x of least |a x - b|, and of least |x| among those; b as in
- * tensor_solve */
+ * tensor_lstsq       - pinv(a) b: x of least |a x - b|, and of least |x| among those; b as in solve */
 #define tensor_pinv(...) \
     TENSOR_CALL_(tensor_pinv_args, TensorPinvArgs, TENSOR_PINV_DEFAULTS, .a = __VA_ARGS__)
 #define tensor_matrix_rank(...) \
@@ -145,9 +145,10 @@ typedef struct TensorSlogdet {
 } TensorSlogdet;
 
 /* tensor_det     - [...], 1 for 0x0.  The gradient is that of the cofactors, also for a singular matrix
- * (PyTorch gives 0 there, unless it records). tensor_slogdet - the determinant's sign (no gradient) and the
- * logarithm of its magnitude; 0 and -inf, with a gradient that is NaN, for a singular matrix. tensor_logdet
- * - that logarithm; NaN, with gradient 0, for a negative determinant. */
+ *                  (PyTorch gives 0 there, unless it records).
+ * tensor_slogdet - the determinant's sign (no gradient) and the logarithm of its magnitude; 0 and -inf, with
+ *                  a gradient that is NaN, for a singular matrix.
+ * tensor_logdet  - that logarithm; NaN, with gradient 0, for a negative determinant. */
 TAPEGRAD_API Tensor *tensor_det(Tensor *a);
 TAPEGRAD_API TensorSlogdet tensor_slogdet(Tensor *a);
 TAPEGRAD_API Tensor *tensor_logdet(Tensor *a);
@@ -162,8 +163,9 @@ typedef struct TensorLuFactor {
 } TensorLuFactor;
 
 /* tensor_lu        - a = p l u for a [m, n], k = min(m, n): p [m, m] of 0 and 1 (no gradient), l [m, k] with
- * 1 on the diagonal, u [k, n]. tensor_lu_factor - l and u in one matrix [m, n], without the diagonal of l,
- * and pivots, i32 [k]: row i was exchanged with row pivots[i], from 1 on.  EVALUE: a zero on u's diagonal.
+ *                    1 on the diagonal, u [k, n].
+ * tensor_lu_factor - l and u in one matrix [m, n], without the diagonal of l, and pivots, i32 [k]: row i was
+ *                    exchanged with row pivots[i], from 1 on.  EVALUE: a zero on u's diagonal.
  * Gradients need the first k rows and columns of p^T a to be regular. */
 TAPEGRAD_API TensorLu tensor_lu(Tensor *a);
 TAPEGRAD_API TensorLuFactor tensor_lu_factor(Tensor *a);
@@ -195,10 +197,11 @@ typedef struct TensorCholeskySolveArgs {
 #define TENSOR_CHOLESKY_SOLVE_DEFAULTS .upper = false
 TAPEGRAD_API extern const TensorCholeskySolveArgs tensor_cholesky_solve_defaults;
 
-/* tensor_cholesky            - lower triangular l with l l^T = a, or, .upper, u with u^T u = a; only that
- * triangle of a is read, and a taken as symmetric: so is its gradient tensor_cholesky_solve(b, l) - x with l
- * l^T x = b (.upper: l^T l x = b); the gradient of what is not read of l is 0 tensor_cholesky_inverse(l) -
- * the inverse of l l^T (.upper: of l^T l) */
+/* tensor_cholesky             - lower triangular l with l l^T = a, or, .upper, u with u^T u = a; only that
+ *                               triangle of a is read, and a taken as symmetric: so is its gradient
+ * tensor_cholesky_solve(b, l) - x with l l^T x = b (.upper: l^T l x = b); the gradient of what is not read
+ *                               of l is 0
+ * tensor_cholesky_inverse(l)  - the inverse of l l^T (.upper: of l^T l) */
 #define tensor_cholesky(...) \
     TENSOR_CALL_(tensor_cholesky_args, TensorCholeskyArgs, TENSOR_CHOLESKY_DEFAULTS, .a = __VA_ARGS__)
 #define tensor_cholesky_solve(...)                                                                    \
@@ -283,9 +286,11 @@ typedef struct TensorMatrixNormArgs {
 #define TENSOR_MATRIX_NORM_DEFAULTS .ord = TENSOR_FRO, .dim1 = -2, .dim2 = -1
 TAPEGRAD_API extern const TensorMatrixNormArgs tensor_matrix_norm_defaults;
 
-/* tensor_linalg_matrix_norm - of the matrices in two dims, also without LAPACK unless singular values are
- * named: TENSOR_FRO           sqrt(sum |x|^2) TENSOR_NUC           sum of the singular values 2, -2 the
- * largest, the least singular value 1, -1                the largest, the least sum of |x| in a column
+/* tensor_linalg_matrix_norm - of the matrices in two dims; only singular values need LAPACK.
+ *   TENSOR_FRO           sqrt(sum |x|^2)
+ *   TENSOR_NUC           sum of the singular values
+ *   2, -2                the largest, the least singular value
+ *   1, -1                the largest, the least sum of |x| in a column
  *   INFINITY, -INFINITY  the same in a row
  * Ties share the gradient evenly.  EVALUE: another ord; dim1 and dim2 the same.  ESHAPE: the least of nothing
  * (the largest is 0). */
@@ -342,9 +347,10 @@ typedef struct TensorNormalizeArgs {
 TAPEGRAD_API extern const TensorNormalizeArgs tensor_normalize_defaults;
 
 /* tensor_normalize - x / max(|x|_p, eps) along dim.  A vector of zeros stays one; its gradient is g / eps, as
- * in PyTorch: huge. tensor_renorm - each slice of dim (all of x with one index there) that has |slice|_p >
- * maxnorm times maxnorm / (|slice|_p + 1e-7); the others as they are.  ESHAPE: rank below 2.  EVALUE: p not
- * positive, maxnorm negative. */
+ * in PyTorch: huge.
+ * tensor_renorm - each slice of dim (all of x with one index there) that has |slice|_p > maxnorm times
+ * maxnorm / (|slice|_p + 1e-7); the others as they are.  ESHAPE: rank below 2.  EVALUE: p not positive,
+ * maxnorm negative. */
 #define tensor_normalize(...) \
     TENSOR_CALL_(tensor_normalize_args, TensorNormalizeArgs, TENSOR_NORMALIZE_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_normalize_args(TensorNormalizeArgs args);
@@ -384,9 +390,9 @@ TAPEGRAD_API extern const TensorPdistArgs tensor_pdist_defaults;
  * tensor_pairwise_distance - |a - b + eps|_p along the last dim of operands that broadcast
  * tensor_cdist             - |a_i - b_j|_p of all pairs: a [..., P, M], b [..., R, M] -> [..., P, R]; batches
  *                            broadcast
- * tensor_pdist             - |x_i - x_j|_p of all pairs i < j of one set, [N, M] -> [N (N - 1) / 2],
- * row-major cdist and pdist form differences directly, in double, never from squares of norms: near
- * neighbours keep their digits.  With p = INFINITY they give all tied differences the whole gradient. */
+ * tensor_pdist             - |x_i - x_j|_p of all pairs i < j of one set, [N, M] -> [N (N - 1) / 2]
+ * cdist and pdist form differences directly, in double, never from squares of norms: near neighbours keep
+ * their digits.  With p = INFINITY they give all tied differences the whole gradient. */
 #define tensor_dist(...) \
     TENSOR_CALL_(tensor_dist_args, TensorDistArgs, TENSOR_DIST_DEFAULTS, .a = __VA_ARGS__)
 #define tensor_pairwise_distance(...)                                       \

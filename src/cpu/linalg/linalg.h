@@ -29,12 +29,14 @@ typedef struct MatrixFault {
 } MatrixFault;
 
 /* lu.c: LU with row exchanges.
- *   linalg_solve    x [m, n] with a x = b, a [m, m]; info takes 0 or the pivot that is 0: x is NaN there;
- * that is a fault, if fault is not NULL linalg_lu       a [m, n] = p l u, packed in lu; row i was exchanged
- * with row pivots[i] - 1, and row i of lu is row rows[i] of a; a zero on u's diagonal is a fault, if fault is
- * not NULL linalg_rows     those rows from the pivots; -1: a pivot outside 1 .. m linalg_det      the
- * determinant of a [m, m]; singular: as far as rounding can tell, so that the pivots say no more about the
- * cofactors linalg_slogdet  its sign, and the logarithm of its magnitude */
+ *   linalg_solve    x [m, n] with a x = b, a [m, m]; info takes 0 or the pivot that is 0: x is NaN there, and
+ *                   that is a fault, if fault is not NULL
+ *   linalg_lu       a [m, n] = p l u, packed in lu; row i was exchanged with row pivots[i] - 1, and row i of
+ *                   lu is row rows[i] of a; a zero on u's diagonal is a fault, if fault is not NULL
+ *   linalg_rows     those rows from the pivots; -1: a pivot outside 1 .. m
+ *   linalg_det      the determinant of a [m, m]; singular: as far as rounding can tell, so that the pivots
+ *                   say no more about the cofactors
+ *   linalg_slogdet  its sign, and the logarithm of its magnitude */
 int linalg_solve(const char *op, Matrices s, const double *a, const double *b, double *x, int32_t *info,
                  MatrixFault *fault);
 int linalg_lu(const char *op, Matrices s, const double *a, double *lu, int32_t *pivots, int64_t *rows,

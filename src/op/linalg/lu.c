@@ -1,11 +1,13 @@
 /* lu.c - factors by row exchanges, a = p l u, and systems solved with them.
  *
- *   lu         p, l of unit diagonal, u         lu_factor   l and u in one matrix, and the exchanges
+ *   lu         p, l of unit diagonal, u
+ *   lu_factor  l and u in one matrix, and the exchanges
  *   lu_solve   x = u^-1 l^-1 p^T b
  *
- *   Of the packed factors [m, n], k = min(m, n), l1 and u1 their first k rows and columns, u2 and l2 the
- * rest: da = p [ l1^-T h u1^-T   l1^-T du2 ]     h = tril(l1^T dl1 - du2 u2^T) below the diagonal [ dl2 u1^-T
- * ]       + triu(du1 u1^T - l2^T dl2) */
+ * Of the packed factors [m, n], k = min(m, n), l1 and u1 their first k rows and columns, u2 and l2 the rest:
+ *
+ *   da = p [ l1^-T h u1^-T   l1^-T du2 ]     h = tril(l1^T dl1 - du2 u2^T) below the diagonal
+ *          [ dl2 u1^-T                 ]       + triu(du1 u1^T - l2^T dl2) */
 #include "matrices.h"
 
 const TensorLuSolveArgs tensor_lu_solve_defaults = { TENSOR_LU_SOLVE_DEFAULTS };
