@@ -69,7 +69,7 @@ $(call add_step,cuda/gpu_check,cuda/emu,tools/gpu_check.sh --dry build)
 
 # ---- everything else --------------------------------------------------------------------------
 $(call add_step,examples/run,gcc/library,test/examples.sh build)
-$(call add_step,fuzz/run,clang/build,test/fuzz/run.sh build/clang -runs=20000)
+$(call add_step,fuzz/run,gcc/library,test/fuzz/run.sh build -runs=20000)
 $(call add_step,valgrind/run,gcc/build,$(BUILD) B=build valgrind)
 $(call add_step,noblis/run,gcc/build,$(BUILD) B=build check-noblis)
 $(call add_step,callsite/run,,test/callsite_variants.sh build/callsite)

@@ -58,9 +58,7 @@ check-noblis: $(NOBLIS:%=$(B)/noblis/%) ; @test/run.sh $^
 
 valgrind: $(B)/test/test_tape $(B)/test/test_nn ; @test/valgrind.sh $^
 TIME ?= 60
-fuzz:
-	$(MAKE) -s $(CLANG_BUILD) build/clang/libtapegrad.a
-	@test/fuzz/run.sh build/clang -max_total_time=$(TIME)
+fuzz: $(B)/libtapegrad.a ; @test/fuzz/run.sh $(B) -max_total_time=$(TIME)
 faults: $(B)/test/test_faults ; $<
 N    ?= 200
 SEED ?= 1

@@ -31,7 +31,8 @@ case $2 in
 build)
     fetch
     make -s --no-print-directory B="$folder" CC="${CCACHE:+ccache }$compiler" WERROR=1 WITHOUT_BLIS=1 \
-        OPT="-O1 -g1" FAST=-O1 CPPFLAGS="-I$root/usr/include" LDFLAGS="-L$libs -Wl,-rpath-link,$libs" SUITES="$3" tests
+        OPT="-O1 -g1" FAST=-O1 CPPFLAGS="-I$root/usr/include" LDFLAGS="-L$libs -Wl,-rpath-link,$libs" \
+        SUITES="$3" tests
     ;;
 run) exec qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH="$libs" "$3" ;;
 *) echo "arm64.sh: $2 is neither build nor run" >&2; exit 1 ;;

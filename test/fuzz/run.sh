@@ -2,7 +2,7 @@
 # run.sh BUILD LIMIT - fuzzes each reader of files, on a corpus made here.  LIMIT is libFuzzer's:
 # -runs=20000, or -max_total_time=60 (seconds); `make fuzz TIME=` calls it so.
 #
-# BUILD holds a library compiled by clang; the readers, and the memory they write, are compiled again with
+# BUILD holds the library; the readers, and the allocator of the memory they write, are compiled again with
 # sanitizers and take the place of its objects.  A file that breaks a reader is left in BUILD/fuzz, with the
 # command that shows it again.
 set -euo pipefail
@@ -13,7 +13,7 @@ for tool in clang python3; do
     command -v "$tool" > /dev/null || { echo "fuzzing needs $tool" >&2; exit 1; }
 done
 sanitize="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
-flags="-std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itest/fuzz -fvisibility=hidden -Wall -Wextra -Werror
+flags="-std=gnu11 -Iinclude -Isrc -Itest/fuzz -fvisibility=hidden -Wall -Wextra -Werror
     -Wno-missing-field-initializers -Wno-initializer-overrides"
 mkdir -p "$folder"
 objects=
@@ -29,7 +29,7 @@ libs=$(make -s print-libs)
 for target in test/fuzz/fuzz_*.c; do
     name=$(basename "$target" .c)
     # shellcheck disable=SC2086
-    clang $flags $sanitize -fsanitize=fuzzer "$target" $objects "$library" $libs -o "$folder/$name"
+    clang $flags -D_GNU_SOURCE $sanitize -fsanitize=fuzzer "$target" $objects "$library" $libs -o "$folder/$name"
     log=$folder/$name.log
     echo "== $name, $limit"
     if ! "$folder/$name" "$limit" -seed=1 -max_len=4096 -timeout=20 -rss_limit_mb=2048 \
