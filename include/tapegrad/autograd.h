@@ -205,6 +205,9 @@ typedef struct OpField {
     {                                                      \
         OP_OPTION_(struct_, member), .choices = (choices_) \
     }
+/* OP_DTYPE: a TensorDtype; the default TENSOR_DTYPES is "that of the input" ("same" in samples). */
+#define OP_DTYPE(struct_, member) OP_CHOICE(struct_, member, op_dtype_choices)
+TAPEGRAD_API extern const char *const op_dtype_choices[];
 #define OP_OPTION_(struct_, member)                                                                        \
     .name = #member, .type = OP_OPTION_TYPE_(((struct_ *)0)->member), .offset = offsetof(struct_, member), \
     .count = OP_OPTION_COUNT_(((struct_ *)0)->member)
@@ -232,6 +235,8 @@ typedef struct TensorOp {
     const OpField
         *fields; /* its options, ended by a NULL name; what they do not name (operands) is not kept */
     const void *defaults; /* a parameter struct that holds the defaults; NULL: zeros */
+    size_t cast_option;   /* offsetof an option `dtype` (OP_DTYPE): the inputs are cast to it first, on the
+                             graph */
     int (*shape)(OpCall *call);
     int (*forward)(OpCall *call);
     int (*backward)(OpCall *call, Tensor *dy, Tensor **dx);

@@ -46,9 +46,9 @@
 
 #include <tapegrad/ops/elementwise.h> /* the rows of ops.def, activations, dropout, casts */
 #include <tapegrad/ops/shape.h>       /* views, joining, where */
-#include <tapegrad/ops/index.h>       /* x[...], gather and scatter, embedding, sets and counts */
+#include <tapegrad/ops/index.h>       /* x[...], gather and scatter, embedding */
 #include <tapegrad/ops/reduce.h>      /* sums, extremes, norms, softmax */
-#include <tapegrad/ops/order.h>       /* sorting, running sums, differences */
+#include <tapegrad/ops/order.h>       /* sorting, running sums, differences, sets and counts */
 #include <tapegrad/ops/product.h>     /* matrix products, einsum */
 #include <tapegrad/ops/linalg.h>      /* factorisations, linear systems, determinants, distances */
 #include <tapegrad/ops/image.h>       /* convolution, padding, pooling, interpolation, sampling at a grid */

@@ -123,8 +123,9 @@ static int check_lists(OpCall *c)
             return op_fail(c, TENSOR_ESHAPE, "%s is a list of %d: at most %d", f->name, list->ndim,
                            TENSOR_MAX_DIMS);
         if (list->ndim && !list->dim)
-            return op_fail(c, TENSOR_ENULL, "%s is a list of %d, whose elements are NULL: write SHAPE(...)",
-                           f->name, list->ndim);
+            return op_fail(c, TENSOR_ENULL,
+                           "%s is a list of %d, whose elements are NULL: write SHAPE(%d), or DIMS(%d)",
+                           f->name, list->ndim, list->ndim, list->ndim);
     }
     return 0;
 }
@@ -260,21 +261,26 @@ static int half_dtype(const TensorOp *op, Tensor *const *inputs, int n)
     return dtype == TENSOR_F32 ? -1 : dtype;
 }
 
-/* OP_ROUND_ONCE on halves: the op in f32 between casts, which are on the graph too. */
-static int apply_wide(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site,
-                      Tensor **outputs, int count, TensorDtype half)
+/* OP_ROUND_ONCE on halves: the op in f32 between casts, which are on the graph too.  half < 0: the inputs,
+ * integers too, are cast to `wide`, and the results stay as they are. */
+static int apply_cast(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site,
+                      Tensor **outputs, int count, TensorDtype wide, int half)
 {
-    Tensor *wide[OP_MAX_INPUTS], *result[CALL_MAX_OUTPUTS];
+    Tensor *cast[OP_MAX_INPUTS], *result[CALL_MAX_OUTPUTS];
     TensorScope scope = tensor_scope_open();
     int status = 0;
     for (int i = 0; i < n && !status; i++) {
-        bool cast = inputs[i] && dtype_is_float(inputs[i]->dtype) && inputs[i]->dtype != TENSOR_F32;
-        wide[i] = cast ? graph_ops.to(inputs[i], TENSOR_F32) : inputs[i];
-        if (cast && !wide[i]) status = -1;
+        const bool other =
+            inputs[i] && (half < 0 || dtype_is_float(inputs[i]->dtype)) && inputs[i]->dtype != wide;
+        cast[i] = other ? graph_ops.to(inputs[i], wide) : inputs[i];
+        if (other && !cast[i]) status = -1;
     }
-    int results = status ? -1 : apply(op, wide, n, params, site, result, CALL_MAX_OUTPUTS), kept = 0;
+    int results = -1, kept = 0;
+    if (!status && half < 0) results = op_apply(op, cast, n, params, site, result, CALL_MAX_OUTPUTS);
+    else if (!status) results = apply(op, cast, n, params, site, result, CALL_MAX_OUTPUTS);
     for (; kept < results; kept++) {
-        if (result[kept]->dtype == TENSOR_F32 && !(result[kept] = graph_ops.to(result[kept], half))) break;
+        const bool back = half >= 0 && result[kept]->dtype == wide;
+        if (back && !(result[kept] = graph_ops.to(result[kept], (TensorDtype)half))) break;
         tensor_retain(result[kept]);
     }
     if (kept < results) status = -1;
@@ -287,12 +293,25 @@ static int apply_wide(const TensorOp *op, Tensor *const *inputs, int n, const vo
     return status ? -1 : results;
 }
 
+/* The dtype that inputs are cast to first, where one of them has another; -1: none. */
+static int cast_wanted(const TensorOp *op, Tensor *const *inputs, int n, const void *params)
+{
+    if (!params || n > OP_MAX_INPUTS) return -1;
+    const int dtype = *(const int *)(const void *)((const char *)params + op->cast_option);
+    if (dtype < 0 || dtype >= TENSOR_DTYPES) return -1;
+    for (int i = 0; i < n; i++)
+        if (inputs[i] && inputs[i]->dtype != dtype) return dtype;
+    return -1;
+}
+
 int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site,
              Tensor **outputs, int count)
 {
+    int dtype = unlikely(op->cast_option) ? cast_wanted(op, inputs, n, params) : -1;
+    if (unlikely(dtype >= 0))
+        return apply_cast(op, inputs, n, params, site, outputs, count, (TensorDtype)dtype, -1);
     int half = unlikely(op->flags & OP_ROUND_ONCE) && n <= OP_MAX_INPUTS ? half_dtype(op, inputs, n) : -1;
-    if (unlikely(half >= 0))
-        return apply_wide(op, inputs, n, params, site, outputs, count, (TensorDtype)half);
+    if (unlikely(half >= 0)) return apply_cast(op, inputs, n, params, site, outputs, count, TENSOR_F32, half);
     return apply(op, inputs, n, params, site, outputs, count);
 }
 

@@ -2,6 +2,10 @@
 #include <stdlib.h>
 #include "options.h"
 
+const char *const op_dtype_choices[] = {
+    "f32", "f64", "f16", "bf16", "i64", "i32", "u8", "bool", "same", NULL
+};
+
 const OpField *options_find(const TensorOp *op, const char *name, size_t length)
 {
     for (const OpField *f = op->fields; f && f->name; f++)

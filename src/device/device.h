@@ -157,6 +157,49 @@ typedef struct CrossEntropyGradArgs {
     void *dx;
 } CrossEntropyGradArgs;
 
+/* order - for each line of dense [outer, n, inner] the i64 indices of m of its elements in an order, equal
+ * elements by index; NaN counts as the largest.  ORDER_FIRST: the first m = k of the order (m = n: all).  The
+ * others give one: ORDER_KTH the k-th, k from 1; ORDER_MEDIAN the lower of two in the middle, or the first
+ * NaN; ORDER_NANMEDIAN that of what is not NaN; ORDER_MODE the last index of the smallest of the most
+ * frequent values.  indices and values (of dtype, may be NULL) are dense [outer, m, inner]. */
+typedef enum OrderKind { ORDER_FIRST, ORDER_KTH, ORDER_MEDIAN, ORDER_NANMEDIAN, ORDER_MODE } OrderKind;
+typedef struct OrderArgs {
+    int kind, dtype;
+    bool descending;
+    int64_t outer, n, inner, m, k;
+    const void *x;
+    void *values;
+    int64_t *indices;
+} OrderArgs;
+
+/* scan - running results along the middle of dense [outer, n, inner].  SCAN_SUM: in double, or in
+ * i64 (dtype f32, f64, i64); reverse: from the last element on.  SCAN_LOGSUMEXP: f32, f64.  SCAN_MAX,
+ * SCAN_MIN, any dtype: index (i64) of the extreme so far, the last one on ties; NaN stays the extreme.
+ * scan_grad - SCAN_LOGSUMEXP: dx_i = sum over j >= i of g_j e^(x_i - y_j), 0 where x_i is -inf. */
+typedef enum ScanKind { SCAN_SUM, SCAN_LOGSUMEXP, SCAN_MAX, SCAN_MIN } ScanKind;
+typedef struct ScanArgs {
+    int kind, dtype;
+    bool reverse;
+    int64_t outer, n, inner;
+    const void *x;
+    void *y;        /* scan_grad reads it */
+    int64_t *index; /* SCAN_MAX, SCAN_MIN, in place of y */
+    const void *g;  /* scan_grad: */
+    void *dx;
+} ScanArgs;
+
+/* search - for value i of [lists, values] how many of the n ascending elements of its list are less than it
+ * (right: not greater); NaN is behind all.  sorter: the list's order, i64 in [0, n), or NULL.  dtype f64 or
+ * i64; all dense. */
+typedef struct SearchArgs {
+    int dtype;
+    bool right;
+    int64_t lists, n, values;
+    const void *sorted, *x;
+    const int64_t *sorter;
+    int64_t *place;
+} SearchArgs;
+
 /* gather - out[o, j, i] = src[o, index[o, j, i], i] over dense [outer, n, inner] src and [outer, m, inner]
  * index (embedding and index_select use index_outer = index_inner = 0).  scatter_add - dst[o, index, i] +=
  * src[o, j, i], in the order of j, dst dense [outer, n, inner]; never of halves, whose sums are formed in
@@ -304,6 +347,10 @@ typedef struct RnnArgs {
     K(softmax_grad, SoftmaxGradArgs)            \
     K(cross_entropy, CrossEntropyArgs)          \
     K(cross_entropy_grad, CrossEntropyGradArgs) \
+    K(order, OrderArgs)                         \
+    K(scan, ScanArgs)                           \
+    K(scan_grad, ScanArgs)                      \
+    K(search, SearchArgs)                       \
     K(gather, GatherArgs)                       \
     K(scatter_add, GatherArgs)                  \
     K(conv2d, ConvArgs)                         \

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from golden import (
+    with_one_dim,
     booleans,
     chance,
     choice,
@@ -652,3 +653,10 @@ def pdist():
 def random_pdist():
     order = choice((2.0, 1.0, 3.0, inf, 1.5))
     return (lambda x: F.pdist(x, order)), [floats(number(2, 8), number(1, 5))], {"p": order}
+
+
+# ---- options of one dim, where the cases above draw lists
+for name_ in ("aminmax", "quantile", "nanquantile"):
+    for table_ in (OPS, RANDOM):
+        if name_ in table_:
+            table_[name_] = with_one_dim(table_[name_])

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from golden import (
+    with_one_dim,
     booleans,
     chance,
     choice,
@@ -338,6 +339,29 @@ def kthvalue():
         yield (lambda x: tuple(torch.kthvalue(x, **p))), [uniform(*shape)], p
 
 
+# ---- dtype: x is cast first
+F32 = {"dtype": "f32"}
+
+
+def add_cases(name, *cases):
+    OPS[name] = chain(OPS[name], fixed(*cases))
+
+
+for name_, f_ in (("sum", torch.sum), ("mean", torch.mean), ("prod", torch.prod)):
+    add_cases(
+        name_,
+        ((lambda x, f=f_: f(x, dtype=torch.float32)), [integers(3, 4, lo=1)], F32),
+        ((lambda x, f=f_: f(x, dim=1, dtype=torch.float32)), [booleans(3, 4)], {"dim": 1, **F32}),
+    )
+for name_, f_ in (("sum", torch.sum), ("prod", torch.prod)):
+    add_cases(
+        name_,
+        ((lambda x, f=f_: f(x, dtype=torch.int64)), [values(0.5, 1.75, -2.5)], {"dtype": "i64"}, (0,)),
+        ((lambda x, f=f_: f(x, dtype=torch.int32)), [integers(5)], {"dtype": "i32"}),
+        ((lambda x, f=f_: f(x, dtype=torch.bool)), [integers(5)], {"dtype": "bool"}),
+    )
+
+
 # ---- reductions at random
 def random_over_dims(f, draw=numbers, shapes=long_shape, params=some_dims, no_grad=lambda x: ()):
     def g():
@@ -517,6 +541,34 @@ for name_, f_ in (("softmax", torch.softmax), ("log_softmax", torch.log_softmax)
     )
 OPS["cumsum"] = chain(along(torch.cumsum), fixed(((lambda x: torch.cumsum(x, 0)), [integers(5)], {"dim": 0})))
 OPS["cumprod"] = along(torch.cumprod, zero=True)
+
+
+for name_, f_ in (
+    ("softmax", torch.softmax),
+    ("log_softmax", torch.log_softmax),
+    ("cumsum", torch.cumsum),
+    ("cumprod", torch.cumprod),
+):
+    add_cases(name_, ((lambda x, f=f_: f(x, 0, dtype=torch.float32)), [integers(3, 4)], {"dim": 0, **F32}))
+for name_, f_ in (("cumsum", torch.cumsum), ("cumprod", torch.cumprod)):
+    add_cases(
+        name_,
+        (
+            (lambda x, f=f_: f(x, 0, dtype=torch.int64)),
+            [values(0.5, 1.75, -2.5)],
+            {"dim": 0, "dtype": "i64"},
+            (0,),
+        ),
+        ((lambda x, f=f_: f(x, 0, dtype=torch.int32)), [integers(5)], {"dim": 0, "dtype": "i32"}),
+    )
+for name_, f_ in (("softmax", torch.softmax), ("log_softmax", torch.log_softmax)):
+    add_cases(
+        name_,
+        *[
+            ((lambda x, f=f_: f(x, 0)), [values(*v)], {"dim": 0})
+            for v in ((0.3,), (-inf, -3.7, -inf), (0.1, -2000.0))
+        ]
+    )
 
 
 def random_along(f, draw):
@@ -811,3 +863,10 @@ def random_cross_entropy_probabilities():
         p,
         (2,),
     )
+
+
+# ---- options of one dim, where the cases above draw lists
+for name_ in ("prod", "argmax", "argmin"):
+    for table_ in (OPS, RANDOM):
+        if name_ in table_:
+            table_[name_] = with_one_dim(table_[name_])

@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from golden import booleans, integers, uniform, values
+from golden import with_one_dim, booleans, integers, uniform, values
 
 OPS = {}
 
@@ -462,3 +462,8 @@ def nonzero():
     for shape in ((3, 4), (5,), ()):
         yield torch.nonzero, [booleans(*shape)], {}
     yield torch.nonzero, [values(0, 1, math.nan, -0.0)], {}
+
+
+# ---- options of one dim, where the cases above draw lists
+for name_ in ("squeeze", "repeat_interleave"):
+    OPS[name_] = with_one_dim(OPS[name_], "dim")

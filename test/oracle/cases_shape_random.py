@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 import golden
-from golden import booleans, chance, choice, floats, integers, narrower, number, uniform, values
+from golden import with_one_dim, booleans, chance, choice, floats, integers, narrower, number, uniform, values
 
 RANDOM = {}
 
@@ -507,3 +507,8 @@ def random_nonzero():
     s = shape()
     x = choice((booleans, integers, lambda *s: any_of(s)))(*s)
     return torch.nonzero, [x], {}
+
+
+# ---- options of one dim, where the cases above draw lists
+for name_ in ("squeeze", "repeat_interleave", "repeat_interleave_tensor"):
+    RANDOM[name_] = with_one_dim(RANDOM[name_], "dim")

@@ -118,6 +118,24 @@ def values(*list_, dtype=torch.float64):
     return t.float().double() if dtype == torch.float64 else t
 
 
+def with_one_dim(draw, key="dims"):
+    """A case's list of one dim (p[key]) as the option dim; none where the list is empty, as it is where it is longer."""
+
+    def rename(case):
+        f, inputs, params, *rest = case
+        p = {("dim" if k == key and len(v) < 2 else "dims" if k == key else k): v for k, v in params.items()}
+        if isinstance(p.get("dim"), list):
+            dims = p.pop("dim")
+            p.update({"dim": dims[0]} if dims else {})
+        return (f, inputs, p, *rest)
+
+    def drawn():
+        cases = draw()
+        return rename(cases) if isinstance(cases, tuple) and callable(cases[0]) else map(rename, cases)
+
+    return drawn
+
+
 def text(s):
     b = s.encode()
     return struct.pack("<H", len(b)) + b

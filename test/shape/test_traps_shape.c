@@ -318,10 +318,10 @@ static void grids_and_choices(void **state)
     assert_int_equal(tensor_meshgrid(TENSORS(a, b), grid), 2);
     assert_true(has(grid[0], SHAPE(3, 2), "1 1 2 2 3 3"));
     assert_true(has(gradient(grid[1], b), SHAPE(2), "9 12"));
-    assert_int_equal(tensor_meshgrid(TENSORS(a, b), grid, .indexing = "xy"), 2);
+    assert_int_equal(tensor_meshgrid(TENSORS(a, b), grid, .indexing = TENSOR_INDEXING_XY), 2);
     assert_true(has(grid[0], SHAPE(2, 3), "1 2 3 1 2 3"));
     assert_true(has(grid[1], SHAPE(2, 3), "4 4 4 5 5 5"));
-    assert_int_equal(tensor_meshgrid(TENSORS(a, b), grid, .indexing = "yx"), -1);
+    assert_int_equal(tensor_meshgrid(TENSORS(a, b), grid, .indexing = (TensorIndexing)7), -1);
     assert_refused(NULL, TENSOR_EVALUE);
     assert_true(has(tensor_cartesian_prod(TENSORS(b, a)), SHAPE(6, 2), "4 1 4 2 4 3 5 1 5 2 5 3"));
     assert_true(has(gradient(tensor_cartesian_prod(TENSORS(b, a)), b), SHAPE(2), "9 27"));

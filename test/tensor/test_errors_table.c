@@ -299,7 +299,9 @@ static void test_indexing(void **state)
     REFUSED(TENSOR_ENULL, tensor_masked_fill_tensor_(NULL, mask, s));
     REFUSED(TENSOR_ENULL, tensor_masked_select(NULL, mask)),
         REFUSED(TENSOR_EDTYPE, tensor_masked_select(m, m));
-    REFUSED(TENSOR_ENULL, tensor_nonzero(NULL));
+    REFUSED(TENSOR_ENULL, tensor_nonzero(NULL)), REFUSED(TENSOR_ENULL, tensor_nonzero_static(NUL, 1));
+    REFUSED(TENSOR_ENULL, tensor_sum_to_size(NULL, SHAPE(1))),
+        REFUSED(TENSOR_ESHAPE, tensor_sum_to_size(m, SHAPE(7)));
     assert_int_equal(wrong, 0);
 }
 
@@ -312,8 +314,8 @@ static void test_indexing(void **state)
 static void test_reductions(void **state)
 {
     (void)state;
-    REDUCTION(tensor_sum), REDUCTION(tensor_mean), REDUCTION(tensor_prod), REDUCTION(tensor_any),
-        REDUCTION(tensor_all);
+    REFUSED(TENSOR_ENULL, tensor_prod(NUL)), REFUSED(TENSOR_EINDEX, tensor_prod(m, 2));
+    REDUCTION(tensor_sum), REDUCTION(tensor_mean), REDUCTION(tensor_any), REDUCTION(tensor_all);
     REDUCTION(tensor_count_nonzero), REDUCTION(tensor_logsumexp), REDUCTION(tensor_var),
         REDUCTION(tensor_std);
     REDUCTION(tensor_amax), REDUCTION(tensor_amin);

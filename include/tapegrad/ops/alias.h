@@ -84,8 +84,6 @@
 #define tensor_concatenate tensor_cat
 #define tensor_moveaxis tensor_movedim
 #define tensor_row_stack tensor_vstack
-#define tensor_fliplr(x) tensor_flip(x, DIMS(1))
-#define tensor_flipud(x) tensor_flip(x, DIMS(0))
 #define tensor_split_with_sizes tensor_split_sizes
 
 /* Products. */

@@ -197,26 +197,6 @@ TAPEGRAD_API Tensor *tensor_put_args_(TensorPutArgs args);
 TAPEGRAD_API Tensor *tensor_masked_scatter(Tensor *x, Tensor *mask, Tensor *source);
 TAPEGRAD_API Tensor *tensor_masked_scatter_(Tensor *x, Tensor *mask, Tensor *source);
 
-/* A copy of x with a part replaced by src, of that part's shape (ESHAPE):
- * tensor_slice_scatter(x, src, dim, start, end, step) - the part is tensor_slice's;  tensor_select_scatter -
- * tensor_select's; tensor_diagonal_scatter(x, src, offset, .dim1 = 0, .dim2 = 1) - tensor_diagonal's. */
-typedef struct TensorSliceScatterArgs {
-    Tensor *input, *src;
-    int dim;                  /* 0 */
-    int64_t start, end, step; /* 0, INT64_MAX, 1 */
-} TensorSliceScatterArgs;
-typedef struct TensorDiagonalScatterArgs {
-    Tensor *input, *src;
-    int offset, dim1, dim2; /* 0, 0, 1 */
-} TensorDiagonalScatterArgs;
-#define tensor_slice_scatter(...) \
-    tensor_slice_scatter_args((TensorSliceScatterArgs){ .end = INT64_MAX, .step = 1, .input = __VA_ARGS__ })
-#define tensor_diagonal_scatter(...) \
-    tensor_diagonal_scatter_args((TensorDiagonalScatterArgs){ .dim2 = 1, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_slice_scatter_args(TensorSliceScatterArgs args);
-TAPEGRAD_API Tensor *tensor_select_scatter(Tensor *x, Tensor *src, int dim, int64_t index);
-TAPEGRAD_API Tensor *tensor_diagonal_scatter_args(TensorDiagonalScatterArgs args);
-
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 /* tensor_embedding(index, weight, .padding_idx = 0) - y[..., :] = weight[index[...], :], weight [rows,
@@ -270,75 +250,6 @@ TAPEGRAD_API extern const TensorOneHotArgs tensor_one_hot_defaults;
 #define tensor_one_hot(...) \
     TENSOR_CALL_(tensor_one_hot_args, TensorOneHotArgs, TENSOR_ONE_HOT_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_one_hot_args(TensorOneHotArgs args);
-
-/* ---- sets and counts: results have no gradient ----------------------------------------------- */
-
-/* tensor_unique(x, .return_inverse = &inverse, .return_counts = &counts, .dim = 0) - the elements without
- * repetitions, in order; with dim, its slices, in the order of their elements.  inverse (i64, of x's shape;
- * with dim a list) says which one each element is, counts how often each occurs.  sorted is PyTorch's; here
- * the result is always in order.  NaN equals nothing. tensor_unique_consecutive - only neighbours are
- * compared, the order stays. */
-typedef struct TensorUniqueArgs {
-    Tensor *input;
-    bool sorted; /* true */
-    Tensor **return_inverse, **return_counts;
-    int dim; /* TENSOR_ALL: of x flattened */
-} TensorUniqueArgs;
-typedef struct TensorUniqueConsecutiveArgs {
-    Tensor *input;
-    Tensor **return_inverse, **return_counts;
-    int dim;
-} TensorUniqueConsecutiveArgs;
-#define tensor_unique(...) \
-    tensor_unique_args((TensorUniqueArgs){ .sorted = true, .dim = TENSOR_ALL, .input = __VA_ARGS__ })
-#define tensor_unique_consecutive(...) \
-    tensor_unique_consecutive_args((TensorUniqueConsecutiveArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_unique_args(TensorUniqueArgs args);
-TAPEGRAD_API Tensor *tensor_unique_consecutive_args(TensorUniqueConsecutiveArgs args);
-
-/* tensor_bincount(x, weights, .minlength = 0) - how often 0, 1, 2, ... occur in a list of integers, at least
- * minlength counts (i64); with weights the sums of those (f32 for f32, else f64).  EVALUE: a negative
- * integer. tensor_histc(x, bins, min, max) - how many elements lie in each of bins equal parts of [min, max],
- * in x's dtype; min = max: of x's own range.  Elements outside, and NaN, are not counted. */
-typedef struct TensorBincountArgs {
-    Tensor *input, *weights;
-    int64_t minlength;
-} TensorBincountArgs;
-typedef struct TensorHistcArgs {
-    Tensor *input;
-    int64_t bins;    /* 100 */
-    double min, max; /* 0, 0 */
-} TensorHistcArgs;
-#define tensor_bincount(...) tensor_bincount_args((TensorBincountArgs){ .input = __VA_ARGS__ })
-#define tensor_histc(...) tensor_histc_args((TensorHistcArgs){ .bins = 100, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_bincount_args(TensorBincountArgs args);
-TAPEGRAD_API Tensor *tensor_histc_args(TensorHistcArgs args);
-
-/* tensor_searchsorted(sorted, values, .right = true) - i64 of values' shape: where each would be inserted
- * into the ascending list that is sorted's last dim, before equal elements, or with right behind them; sorted
- * is one list, or has values' leading sizes. Integers beside floats are compared as f64.  NaN goes behind
- * all. tensor_bucketize(x, boundaries) - the same with one list, the operands turned. */
-typedef struct TensorSearchArgs {
-    Tensor *sorted, *values;
-    bool right;
-} TensorSearchArgs;
-typedef struct TensorBucketizeArgs {
-    Tensor *input, *boundaries;
-    bool right;
-} TensorBucketizeArgs;
-#define tensor_searchsorted(...) tensor_searchsorted_args((TensorSearchArgs){ .sorted = __VA_ARGS__ })
-#define tensor_bucketize(...) tensor_bucketize_args((TensorBucketizeArgs){ .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_searchsorted_args(TensorSearchArgs args);
-TAPEGRAD_API Tensor *tensor_bucketize_args(TensorBucketizeArgs args);
-
-/* tensor_isin(elements, test_elements, .invert = false) - bool of elements' shape: is it one of
- * test_elements?  NaN is not. */
-typedef struct TensorIsinArgs {
-    Tensor *elements, *test_elements;
-    bool assume_unique, invert; /* assume_unique is PyTorch's, and changes nothing */
-} TensorIsinArgs;
-#define tensor_isin(...) tensor_isin_args((TensorIsinArgs){ .elements = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_isin_args(TensorIsinArgs args);
 
 #ifdef __cplusplus
 }

@@ -1,12 +1,17 @@
-/* ops/order.h - sorting, counting, quantiles; running sums, products and extremes.  Included by ops.h;
- * ops/reduce.h says how dims are named.
+/* ops/order.h - sorting, quantiles, counting, finding; running sums, products and extremes; differences.
+ * Included by ops.h.
  *
  *     Tensor *y = tensor_sort(x, -1, .descending = true, .indices = &at);
- *     Tensor *c = tensor_cumsum(x, 0); */
+ *     Tensor *c = tensor_cumsum(x, 0, .dtype = TENSOR_F64);
+ *     Tensor *u = tensor_unique(labels, .return_counts = &counts);
+ *
+ * ops/reduce.h says how .dim, .keepdim, .dtype and .indices are meant.  Where values are ordered, NaN counts
+ * as the largest. */
 #ifndef TAPEGRAD_OPS_ORDER_H
 #define TAPEGRAD_OPS_ORDER_H
 
 #include <tapegrad/ops/reduce.h>
+#include <tapegrad/ops/shape.h> /* TensorList */
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,131 +23,373 @@ typedef struct TensorSortArgs {
     Tensor *input;
     int dim; /* default -1 */
     bool descending;
+    bool stable; /* PyTorch's; the order is always stable */
     Tensor **indices;
 } TensorSortArgs;
+#define TENSOR_SORT_DEFAULTS .dim = -1
+TAPEGRAD_API extern const TensorSortArgs tensor_sort_defaults;
 
-/* tensor_sort - values along dim in order, equal ones in the order they had; tensor_argsort - only the i64
- * positions. */
-#define tensor_sort(...) tensor_sort_args((TensorSortArgs){ .dim = -1, .input = __VA_ARGS__ })
-#define tensor_argsort(...) tensor_argsort_args((TensorSortArgs){ .dim = -1, .input = __VA_ARGS__ })
+typedef struct TensorArgsortArgs {
+    Tensor *input;
+    int dim; /* default -1 */
+    bool descending, stable;
+} TensorArgsortArgs;
+#define TENSOR_ARGSORT_DEFAULTS .dim = -1
+TAPEGRAD_API extern const TensorArgsortArgs tensor_argsort_defaults;
+
+/* tensor_sort - the values along dim in order; equal values keep the order they had.
+ * tensor_argsort - only the i64 positions.
+ * tensor_msort - along the first dim. */
+#define tensor_sort(...) \
+    TENSOR_CALL_(tensor_sort_args, TensorSortArgs, TENSOR_SORT_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_argsort(...) \
+    TENSOR_CALL_(tensor_argsort_args, TensorArgsortArgs, TENSOR_ARGSORT_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_sort_args(TensorSortArgs args);
-TAPEGRAD_API Tensor *tensor_argsort_args(TensorSortArgs args);
-
-/* tensor_msort - along the first dim. */
+TAPEGRAD_API Tensor *tensor_argsort_args(TensorArgsortArgs args);
 TAPEGRAD_API Tensor *tensor_msort(Tensor *x);
 
 typedef struct TensorTopkArgs {
     Tensor *input;
-    int64_t k;
-    int dim;              /* default -1 */
-    bool largest, sorted; /* default true; the result is always sorted */
+    int64_t k;    /* must be given */
+    int dim;      /* default -1 */
+    bool largest; /* default true; false: the k smallest */
+    bool sorted;  /* PyTorch's; the result is always sorted */
     Tensor **indices;
 } TensorTopkArgs;
+#define TENSOR_TOPK_DEFAULTS .k = -1, .dim = -1, .largest = true, .sorted = true
+TAPEGRAD_API extern const TensorTopkArgs tensor_topk_defaults;
 
-/* tensor_topk - the k largest (or smallest) along dim, best first, the earlier one first on ties.  EINDEX: k
- * above the size. */
+/* tensor_topk(x, k) - the k largest along dim, largest first; equal values keep the order they had.  EINDEX:
+ * k is not in 0..size. */
 #define tensor_topk(...) \
-    tensor_topk_args(    \
-        (TensorTopkArgs){ .k = -1, .dim = -1, .largest = true, .sorted = true, .input = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_topk_args, TensorTopkArgs, TENSOR_TOPK_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_topk_args(TensorTopkArgs args);
 
 typedef struct TensorKthvalueArgs {
     Tensor *input;
-    int64_t k;
-    int dim; /* default -1 */
+    int64_t k; /* must be given */
+    int dim;   /* default -1 */
     bool keepdim;
     Tensor **indices;
 } TensorKthvalueArgs;
+#define TENSOR_KTHVALUE_DEFAULTS .dim = -1
+TAPEGRAD_API extern const TensorKthvalueArgs tensor_kthvalue_defaults;
 
-/* tensor_kthvalue - the k-th smallest along dim, k from 1.  EINDEX: k out of range. */
-#define tensor_kthvalue(...) tensor_kthvalue_args((TensorKthvalueArgs){ .dim = -1, .input = __VA_ARGS__ })
+/* tensor_kthvalue(x, k) - the k-th smallest along dim, k from 1.  EINDEX: k is not in 1..size. */
+#define tensor_kthvalue(...) \
+    TENSOR_CALL_(tensor_kthvalue_args, TensorKthvalueArgs, TENSOR_KTHVALUE_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_kthvalue_args(TensorKthvalueArgs args);
 
-/* tensor_median - of all elements, the lower one of two; NaN if there is one; the gradient is shared among
- * equals. tensor_median_dim, tensor_mode - along .dim (default -1), with .indices; the gradient goes to the
- * index.  NaNs are equal for mode.  mode: the most frequent value, the smallest of equally frequent ones, and
- * its last position. */
+/* tensor_median - the median of all elements, the lower one of two in the middle; NaN if there is one.  Equal
+ *   elements share the gradient.
+ * tensor_nanmedian - of the elements that are not NaN; NaN where all are. */
 TAPEGRAD_API Tensor *tensor_median(Tensor *x);
-TAPEGRAD_API Tensor *tensor_nanmedian(Tensor *x); /* of what is no NaN; NaN where nothing is */
-#define tensor_median_dim(...) tensor_median_dim_args((TensorPickArgs){ .dim = -1, .input = __VA_ARGS__ })
-#define tensor_nanmedian_dim(...) \
-    tensor_nanmedian_dim_args((TensorPickArgs){ .dim = -1, .input = __VA_ARGS__ })
-#define tensor_mode(...) tensor_mode_args((TensorPickArgs){ .dim = -1, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_median_dim_args(TensorPickArgs args);
-TAPEGRAD_API Tensor *tensor_nanmedian_dim_args(TensorPickArgs args);
-TAPEGRAD_API Tensor *tensor_mode_args(TensorPickArgs args);
+TAPEGRAD_API Tensor *tensor_nanmedian(Tensor *x);
 
-/* Between the two elements next to place q (n - 1): a straight line, the lower, the higher, their mean, the
- * nearer (halves to even). */
+typedef struct TensorMedianArgs {
+    Tensor *input;
+    int dim; /* default -1 */
+    bool keepdim;
+    Tensor **indices;
+} TensorMedianArgs;
+#define TENSOR_MEDIAN_DEFAULTS .dim = -1
+TAPEGRAD_API extern const TensorMedianArgs tensor_median_defaults;
+
+/* tensor_median_dim, tensor_nanmedian_dim - the median along dim; the gradient goes to the index.
+ * tensor_mode - the most frequent value along dim, the smallest of equally frequent ones, at its last
+ *   position.  NaNs are equal here.
+ * ESHAPE: the dim has no elements. */
+#define tensor_median_dim(...) \
+    TENSOR_CALL_(tensor_median_dim_args, TensorMedianArgs, TENSOR_MEDIAN_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_nanmedian_dim(...) \
+    TENSOR_CALL_(tensor_nanmedian_dim_args, TensorMedianArgs, TENSOR_MEDIAN_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_mode(...) \
+    TENSOR_CALL_(tensor_mode_args, TensorMedianArgs, TENSOR_MEDIAN_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_median_dim_args(TensorMedianArgs args);
+TAPEGRAD_API Tensor *tensor_nanmedian_dim_args(TensorMedianArgs args);
+TAPEGRAD_API Tensor *tensor_mode_args(TensorMedianArgs args);
+
+/* What the quantile is where q (n - 1) lies between two places. */
 typedef enum TensorQuantileMode {
-    TENSOR_QUANTILE_LINEAR,
+    TENSOR_QUANTILE_LINEAR, /* on the straight line between the two elements */
     TENSOR_QUANTILE_LOWER,
     TENSOR_QUANTILE_HIGHER,
-    TENSOR_QUANTILE_MIDPOINT,
-    TENSOR_QUANTILE_NEAREST
+    TENSOR_QUANTILE_MIDPOINT, /* their mean */
+    TENSOR_QUANTILE_NEAREST   /* halves to the even place */
 } TensorQuantileMode;
 
 typedef struct TensorQuantileArgs {
     Tensor *input;
     double q; /* 0 to 1 ... */
-    int dim;  /* one, or all */
+    int dim;  /* one dim, or all */
     bool keepdim;
     TensorQuantileMode interpolation;
-    Tensor *qs; /* ... or a tensor: of k numbers the results are the first dim, [k, ...] */
+    Tensor *qs; /* ... or a tensor of numbers: [k] makes the results [k, ...] */
 } TensorQuantileArgs;
+#define TENSOR_QUANTILE_DEFAULTS .q = NAN, .dim = TENSOR_ALL
+TAPEGRAD_API extern const TensorQuantileArgs tensor_quantile_defaults;
 
-/* tensor_quantile(x, 0.9, 1), tensor_quantile(x, .qs = list) - along dim, or of all; NaN where there is one.
- * tensor_nanquantile - of what is no NaN.  ESHAPE: no elements.  EVALUE: q outside [0, 1]. */
+/* tensor_quantile(x, 0.9, 1), tensor_quantile(x, .qs = list) - the element at place q (n - 1) of x in order,
+ *   along dim or of all; NaN where x has one.
+ * tensor_nanquantile - of the elements that are not NaN; NaN where all are.
+ * The gradient goes to the one or two elements that the result comes from.  ESHAPE: x has no elements, or qs
+ * has rank 2 or more.  EVALUE: q outside [0, 1], or q and qs both given. */
 #define tensor_quantile(...) \
-    tensor_quantile_args((TensorQuantileArgs){ .q = NAN, .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_quantile_args, TensorQuantileArgs, TENSOR_QUANTILE_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_nanquantile(...) \
-    tensor_nanquantile_args((TensorQuantileArgs){ .q = NAN, .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_nanquantile_args, TensorQuantileArgs, TENSOR_QUANTILE_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_quantile_args(TensorQuantileArgs args);
 TAPEGRAD_API Tensor *tensor_nanquantile_args(TensorQuantileArgs args);
 
-/* ---- along a dimension ----------------------------------------------------------------------- */
+/* ---- running results ------------------------------------------------------------------------- */
 
-/* tensor_cumsum - y_i = x_0 + ... + x_i (i64 for integers), tensor_cumprod - y_i = x_0 ... x_i, right with
- * zeros. */
-TAPEGRAD_API Tensor *tensor_cumsum(Tensor *x, int dim);
-TAPEGRAD_API Tensor *tensor_cumprod(Tensor *x, int dim);
-TAPEGRAD_API Tensor *tensor_cumsum_(Tensor *x, int dim);
-TAPEGRAD_API Tensor *tensor_cumprod_(Tensor *x, int dim);
+typedef struct TensorCumsumArgs {
+    Tensor *input;
+    int dim; /* must be given */
+    TensorDtype dtype;
+    bool reverse; /* ours: from the last element to the first */
+} TensorCumsumArgs;
+#define TENSOR_CUMSUM_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+TAPEGRAD_API extern const TensorCumsumArgs tensor_cumsum_defaults;
+
+typedef struct TensorCumprodArgs {
+    Tensor *input;
+    int dim; /* must be given */
+    TensorDtype dtype;
+} TensorCumprodArgs;
+#define TENSOR_CUMPROD_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+TAPEGRAD_API extern const TensorCumprodArgs tensor_cumprod_defaults;
+
+/* tensor_cumsum(x, dim) - y_i = x_0 + ... + x_i along dim; i64 for integers.
+ * tensor_cumprod(x, dim) - y_i = x_0 x_1 ... x_i; gradients are right with any number of zeros.
+ * tensor_cumsum_, tensor_cumprod_ - in place: the result in x's dtype. */
+#define tensor_cumsum(...) \
+    TENSOR_CALL_(tensor_cumsum_args, TensorCumsumArgs, TENSOR_CUMSUM_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_cumsum_(...) \
+    TENSOR_CALL_(tensor_cumsum_args_, TensorCumsumArgs, TENSOR_CUMSUM_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_cumprod(...) \
+    TENSOR_CALL_(tensor_cumprod_args, TensorCumprodArgs, TENSOR_CUMPROD_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_cumprod_(...) \
+    TENSOR_CALL_(tensor_cumprod_args_, TensorCumprodArgs, TENSOR_CUMPROD_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_cumsum_args(TensorCumsumArgs args);
+TAPEGRAD_API Tensor *tensor_cumsum_args_(TensorCumsumArgs args);
+TAPEGRAD_API Tensor *tensor_cumprod_args(TensorCumprodArgs args);
+TAPEGRAD_API Tensor *tensor_cumprod_args_(TensorCumprodArgs args);
+
+typedef struct TensorCummaxArgs {
+    Tensor *input;
+    int dim; /* must be given */
+    Tensor **indices;
+} TensorCummaxArgs;
+#define TENSOR_CUMMAX_DEFAULTS .dim = TENSOR_ALL
+TAPEGRAD_API extern const TensorCummaxArgs tensor_cummax_defaults;
 
 /* tensor_cummax(x, dim, .indices = &at), tensor_cummin - running extremes and their i64 positions, the last
- * one on ties; a NaN stays.   tensor_logcumsumexp - y_i = log(e^(x_0) + ... + e^(x_i)) without overflow;
- * gradient 0 where x is -inf. */
-#define tensor_cummax(...) tensor_cummax_args((TensorPickArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
-#define tensor_cummin(...) tensor_cummin_args((TensorPickArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_cummax_args(TensorPickArgs args);
-TAPEGRAD_API Tensor *tensor_cummin_args(TensorPickArgs args);
+ * one on ties; a NaN stays the extreme.  Gradients are added at the positions. */
+#define tensor_cummax(...) \
+    TENSOR_CALL_(tensor_cummax_args, TensorCummaxArgs, TENSOR_CUMMAX_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_cummin(...) \
+    TENSOR_CALL_(tensor_cummin_args, TensorCummaxArgs, TENSOR_CUMMAX_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_cummax_args(TensorCummaxArgs args);
+TAPEGRAD_API Tensor *tensor_cummin_args(TensorCummaxArgs args);
+
+/* tensor_logcumsumexp - y_i = log(e^(x_0) + ... + e^(x_i)) along dim, without overflow; gradient 0 where x is
+ * -inf. */
 TAPEGRAD_API Tensor *tensor_logcumsumexp(Tensor *x, int dim);
+
+/* ---- differences and integrals --------------------------------------------------------------- */
 
 typedef struct TensorDiffArgs {
     Tensor *input;
-    int64_t n;                /* how often: 1 */
-    int dim;                  /* -1 */
-    Tensor *prepend, *append; /* joined to x first; may be NULL */
+    int64_t n;                /* how often; default 1 */
+    int dim;                  /* default -1 */
+    Tensor *prepend, *append; /* joined to x along dim first; may be NULL */
 } TensorDiffArgs;
+#define TENSOR_DIFF_DEFAULTS .n = 1, .dim = -1
+TAPEGRAD_API extern const TensorDiffArgs tensor_diff_defaults;
 
-/* tensor_diff - x_(i+1) - x_i along dim (xor for bool), n times.  ESHAPE: rank 0.  EVALUE: n negative. */
-#define tensor_diff(...) tensor_diff_args((TensorDiffArgs){ .n = 1, .dim = -1, .input = __VA_ARGS__ })
+/* tensor_diff - y_i = x_(i+1) - x_i along dim (xor for bool), n times.  ESHAPE: rank 0, or prepend or append
+ * of another rank.  EVALUE: n is negative. */
+#define tensor_diff(...) \
+    TENSOR_CALL_(tensor_diff_args, TensorDiffArgs, TENSOR_DIFF_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_diff_args(TensorDiffArgs args);
+
+typedef struct TensorGradientArgs {
+    Tensor *input, **results; /* results: room for one tensor a dim */
+    double spacing;           /* the distance of neighbours in every dim; default 1 */
+    const double *spacings;   /* or one distance for each dim; may be NULL */
+    TensorList coordinates;   /* or the positions themselves, a vector for each dim */
+    int dim;                  /* one dim ... */
+    TensorShape dims;         /* ... or several; neither: all */
+    int edge_order;           /* 1 or 2; default 1 */
+} TensorGradientArgs;
+#define TENSOR_GRADIENT_DEFAULTS .spacing = 1, .dim = TENSOR_ALL, .edge_order = 1
+TAPEGRAD_API extern const TensorGradientArgs tensor_gradient_defaults;
+
+/* tensor_gradient(x, results, .spacing = h) - torch.gradient: the slope of x along each dim.
+ *   inside, for distances a before and b behind: (a^2 x_(i+1) + (b^2 - a^2) x_i - b^2 x_(i-1)) / (a b (a +
+ * b)), which is (x_(i+1) - x_(i-1)) / 2h for a = b = h; at the edges the difference of the last two
+ * (edge_order 1), or the slope of the parabola through the last three (edge_order 2). Returns how many
+ * results there are, or -1.  EDTYPE: x is no float.  ESHAPE: a dim has fewer than edge_order + 1 elements, or
+ * coordinates that are no vectors of the dims' sizes.  EVALUE: another edge_order, or two kinds of spacing.
+ */
+#define tensor_gradient(...) \
+    TENSOR_CALL_(tensor_gradient_args, TensorGradientArgs, TENSOR_GRADIENT_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API int tensor_gradient_args(TensorGradientArgs args);
 
 typedef struct TensorTrapezoidArgs {
     Tensor *y, *x; /* x: the points, [n] or of y's rank; NULL: dx apart */
-    double dx;     /* 1 */
-    int dim;       /* -1 */
+    double dx;     /* default 1 */
+    int dim;       /* default -1 */
 } TensorTrapezoidArgs;
+#define TENSOR_TRAPEZOID_DEFAULTS .dx = 1, .dim = -1
+TAPEGRAD_API extern const TensorTrapezoidArgs tensor_trapezoid_defaults;
 
-/* tensor_trapezoid - the integral sum (y_i + y_(i+1)) / 2 (x_(i+1) - x_i) along dim;
- * tensor_cumulative_trapezoid - its running sums. */
+/* tensor_trapezoid - the integral sum_i (y_i + y_(i+1)) / 2 (x_(i+1) - x_i) along dim.
+ * tensor_cumulative_trapezoid - its running sums.
+ * ESHAPE: rank 0, or x does not fit y.  EVALUE: x and dx both given. */
 #define tensor_trapezoid(...) \
-    tensor_trapezoid_args((TensorTrapezoidArgs){ .dx = 1, .dim = -1, .y = __VA_ARGS__ })
-#define tensor_cumulative_trapezoid(...) \
-    tensor_cumulative_trapezoid_args((TensorTrapezoidArgs){ .dx = 1, .dim = -1, .y = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_trapezoid_args, TensorTrapezoidArgs, TENSOR_TRAPEZOID_DEFAULTS, .y = __VA_ARGS__)
+#define tensor_cumulative_trapezoid(...)                                                           \
+    TENSOR_CALL_(tensor_cumulative_trapezoid_args, TensorTrapezoidArgs, TENSOR_TRAPEZOID_DEFAULTS, \
+                 .y = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_trapezoid_args(TensorTrapezoidArgs args);
 TAPEGRAD_API Tensor *tensor_cumulative_trapezoid_args(TensorTrapezoidArgs args);
+
+/* ---- sets and counts: results have no gradient ----------------------------------------------- */
+
+typedef struct TensorUniqueArgs {
+    Tensor *input;
+    bool sorted; /* PyTorch's, default true; the result is always in order */
+    Tensor **return_inverse, **return_counts;
+    int dim; /* one dim; default: of x flattened */
+} TensorUniqueArgs;
+#define TENSOR_UNIQUE_DEFAULTS .sorted = true, .dim = TENSOR_ALL
+TAPEGRAD_API extern const TensorUniqueArgs tensor_unique_defaults;
+
+typedef struct TensorUniqueConsecutiveArgs {
+    Tensor *input;
+    Tensor **return_inverse, **return_counts;
+    int dim;
+} TensorUniqueConsecutiveArgs;
+#define TENSOR_UNIQUE_CONSECUTIVE_DEFAULTS .dim = TENSOR_ALL
+TAPEGRAD_API extern const TensorUniqueConsecutiveArgs tensor_unique_consecutive_defaults;
+
+/* tensor_unique(x, .return_inverse = &inverse, .return_counts = &counts, .dim = 0) - the elements without
+ *   repetitions, in order; with dim, the slices of that dim, in the order of their elements.  inverse (i64,
+ * of x's shape; with dim a list) says which one each element is, counts (i64) how often each occurs.  NaN
+ *   equals nothing.
+ * tensor_unique_consecutive - only neighbours are compared, the order stays. */
+#define tensor_unique(...) \
+    TENSOR_CALL_(tensor_unique_args, TensorUniqueArgs, TENSOR_UNIQUE_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_unique_consecutive(...)                                        \
+    TENSOR_CALL_(tensor_unique_consecutive_args, TensorUniqueConsecutiveArgs, \
+                 TENSOR_UNIQUE_CONSECUTIVE_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_unique_args(TensorUniqueArgs args);
+TAPEGRAD_API Tensor *tensor_unique_consecutive_args(TensorUniqueConsecutiveArgs args);
+
+typedef struct TensorBincountArgs {
+    Tensor *input, *weights; /* weights may be NULL */
+    int64_t minlength;
+} TensorBincountArgs;
+#define TENSOR_BINCOUNT_DEFAULTS .minlength = 0
+TAPEGRAD_API extern const TensorBincountArgs tensor_bincount_defaults;
+
+/* tensor_bincount(x, weights) - how often 0, 1, 2, ... occur in a vector of integers (i64), minlength counts
+ * at least; with weights, the sums of those (f32 for f32, else f64).  ESHAPE: x is no vector, or weights of
+ * another shape.  EVALUE: a negative integer. */
+#define tensor_bincount(...) \
+    TENSOR_CALL_(tensor_bincount_args, TensorBincountArgs, TENSOR_BINCOUNT_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_bincount_args(TensorBincountArgs args);
+
+typedef struct TensorHistcArgs {
+    Tensor *input;
+    int64_t bins;    /* default 100 */
+    double min, max; /* equal: x's own range */
+} TensorHistcArgs;
+#define TENSOR_HISTC_DEFAULTS .bins = 100
+TAPEGRAD_API extern const TensorHistcArgs tensor_histc_defaults;
+
+/* tensor_histc(x, bins, min, max) - how many elements lie in each of bins equal parts of [min, max], in x's
+ * dtype.  Elements outside, and NaN, are not counted.  EVALUE: bins < 1, or no finite range. */
+#define tensor_histc(...) \
+    TENSOR_CALL_(tensor_histc_args, TensorHistcArgs, TENSOR_HISTC_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_histc_args(TensorHistcArgs args);
+
+typedef enum TensorSide { TENSOR_SIDE_UNSET, TENSOR_SIDE_LEFT, TENSOR_SIDE_RIGHT } TensorSide;
+
+typedef struct TensorSearchsortedArgs {
+    Tensor *sorted, *values;
+    bool out_int32;  /* the result is i32 */
+    bool right;      /* behind equal elements, not before them */
+    TensorSide side; /* the same as a word; EVALUE: left, and .right = true */
+    Tensor
+        *sorter; /* i64 of sorted's shape: the order in which sorted ascends (tensor_argsort); may be NULL */
+} TensorSearchsortedArgs;
+#define TENSOR_SEARCHSORTED_DEFAULTS .right = false
+TAPEGRAD_API extern const TensorSearchsortedArgs tensor_searchsorted_defaults;
+
+typedef struct TensorBucketizeArgs {
+    Tensor *input, *boundaries;
+    bool out_int32, right;
+} TensorBucketizeArgs;
+#define TENSOR_BUCKETIZE_DEFAULTS .right = false
+TAPEGRAD_API extern const TensorBucketizeArgs tensor_bucketize_defaults;
+
+/* tensor_searchsorted(sorted, values) - i64 of values' shape: where each value would be inserted into the
+ *   ascending list that is sorted's last dim; sorted is one list, or has values' leading sizes.  Integers
+ *   beside floats are compared as f64.  NaN goes behind all.
+ * tensor_bucketize(x, boundaries) - the same with one list, the operands turned.
+ * ESHAPE: shapes that do not fit.  EDTYPE: sorter is not i64.  EINDEX: sorter names an element that is not
+ * there. */
+#define tensor_searchsorted(...)                                                                 \
+    TENSOR_CALL_(tensor_searchsorted_args, TensorSearchsortedArgs, TENSOR_SEARCHSORTED_DEFAULTS, \
+                 .sorted = __VA_ARGS__)
+#define tensor_bucketize(...) \
+    TENSOR_CALL_(tensor_bucketize_args, TensorBucketizeArgs, TENSOR_BUCKETIZE_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_searchsorted_args(TensorSearchsortedArgs args);
+TAPEGRAD_API Tensor *tensor_bucketize_args(TensorBucketizeArgs args);
+
+typedef struct TensorIsinArgs {
+    Tensor *elements, *test_elements;
+    bool assume_unique; /* PyTorch's; changes nothing */
+    bool invert;
+} TensorIsinArgs;
+#define TENSOR_ISIN_DEFAULTS .invert = false
+TAPEGRAD_API extern const TensorIsinArgs tensor_isin_defaults;
+
+/* tensor_isin(elements, test_elements) - bool of elements' shape: is it one of test_elements?  NaN is not. */
+#define tensor_isin(...) \
+    TENSOR_CALL_(tensor_isin_args, TensorIsinArgs, TENSOR_ISIN_DEFAULTS, .elements = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_isin_args(TensorIsinArgs args);
+
+/* ---- positions ------------------------------------------------------------------------------- */
+
+typedef struct TensorNonzeroStaticArgs {
+    Tensor *input;
+    int64_t size;       /* must be given */
+    int64_t fill_value; /* default -1 */
+} TensorNonzeroStaticArgs;
+#define TENSOR_NONZERO_STATIC_DEFAULTS .size = -1, .fill_value = -1
+TAPEGRAD_API extern const TensorNonzeroStaticArgs tensor_nonzero_static_defaults;
+
+/* tensor_nonzero - i64 [count, rank]: the indices of the elements that are not 0, in row-major order; NaN is
+ *   not 0.
+ * tensor_nonzero_static(x, .size = n) - the first n rows of that, i64 [n, rank]; rows beyond the count hold
+ *   fill_value.  EVALUE: size is negative.
+ * tensor_masked_select - the elements of x under a mask, in row-major order: a vector.  x and mask broadcast
+ *   (ESHAPE).  EDTYPE: the mask is neither bool nor u8. */
+TAPEGRAD_API Tensor *tensor_nonzero(Tensor *x);
+#define tensor_nonzero_static(...)                                                                    \
+    TENSOR_CALL_(tensor_nonzero_static_args, TensorNonzeroStaticArgs, TENSOR_NONZERO_STATIC_DEFAULTS, \
+                 .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_nonzero_static_args(TensorNonzeroStaticArgs args);
+TAPEGRAD_API Tensor *tensor_masked_select(Tensor *x, Tensor *mask);
+
+/* tensor_unravel_index - the indices that row-major positions in a tensor of that shape stand for: result d
+ * is the index in dim d, i64 of indices' shape; results has room for as many as there are sizes.  Returns how
+ * many, or -1.  EDTYPE: indices are no integers.  EINDEX: a position that the shape has not. */
+TAPEGRAD_API int tensor_unravel_index(Tensor *indices, TensorShape shape, Tensor **results);
 
 #ifdef __cplusplus
 }

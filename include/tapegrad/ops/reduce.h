@@ -1,23 +1,27 @@
 /* ops/reduce.h - reductions, extremes, norms, softmax.  Included by ops.h.
  *
  *     Tensor *total = tensor_sum(x);                                     // of all elements
- *     Tensor *rows  = tensor_mean(x, 1);                                 // over dimension 1
+ *     Tensor *rows  = tensor_mean(x, 1);                                 // over dim 1
  *     Tensor *stat  = tensor_var(x, .dims = DIMS(0, 2), .keepdim = true);
  *     Tensor *best  = tensor_max_dim(x, -1, .indices = &where);
- *     Tensor *loss  = tensor_cross_entropy(logits, classes, .label_smoothing = 0.1);
+ *     Tensor *p     = tensor_softmax(logits, 1, .dtype = TENSOR_F64);
  *
- * Functions with options are macros over a struct: arguments in PyTorch's order, or by name; what is left out
- * has PyTorch's default.  Their functions, which the macros call, end in _args.  Functions share structs: an
- * option that PyTorch's function does not have is refused (EVALUE).
+ * Options are given in PyTorch's order or by name (tensor.h says how); one that is left out has PyTorch's
+ * default.
  *
- * .dim or .dims say what is reduced; without them everything is.  Negative dims count from the end.  A
- * reduced dim vanishes, or stays as size 1 with .keepdim.  EINDEX: no such dim.  EVALUE: a dim twice.
+ *   .dim, .dims   what is reduced: one dim, or a list of dims; all dims where neither is given.  Negative
+ *                 dims count from the end.  EINDEX: no such dim.  EVALUE: a dim twice, or both options.
+ *   .keepdim      a reduced dim stays as size 1; without it, it vanishes.
+ *   .dtype        x is cast to this dtype first, and the result has it.
+ *   .indices,     receives a second result; may be NULL.  NULL is stored where the call fails.
+ *   .mean, .max
  *
- * Sums are formed in double in an order that depends on sizes and strides only: the same bits on any number
- * of threads.  Of f32, sum, mean, var, std, norm, logsumexp, softmax, log_softmax, cumsum and dot are within
- * 4 ulp of what f64 gives, over 10^7 elements (test_accuracy.c). Over nothing: sum 0, prod 1, any false, all
- * true, count 0, mean, var and std NaN, logsumexp -inf; extremes are refused (ESHAPE).  NaN wins in every
- * extreme, and counts as the largest value where values are ordered. */
+ * Sums are formed in double, in an order that depends on sizes and strides only: any number of threads gives
+ * the same bits.  In f32, sum, mean, var, std, norm, logsumexp, softmax, log_softmax, cumsum and dot are
+ * within 4 ulp of their f64 results, over 10^7 elements (test_accuracy.c).
+ *
+ * Over no elements: sum is 0, prod 1, any false, all true, count_nonzero 0, mean, var and std NaN, logsumexp
+ * -inf; extremes are refused (ESHAPE).  NaN wins in every extreme. */
 #ifndef TAPEGRAD_OPS_REDUCE_H
 #define TAPEGRAD_OPS_REDUCE_H
 
@@ -29,51 +33,87 @@
 extern "C" {
 #endif
 
-enum { TENSOR_ALL = INT_MIN }; /* .dim left out: all dimensions */
+enum { TENSOR_ALL = INT_MIN }; /* .dim left out: all dims, or, where a dim must be given, EVALUE */
 
-/* ---- sums, products, logic ------------------------------------------------------------------- */
+/* ---- sums and products ----------------------------------------------------------------------- */
 
 typedef struct TensorReduceArgs {
     Tensor *input;
-    int dim; /* one dimension ... */
+    int dim; /* one dim ... */
     bool keepdim;
     TensorShape dims;  /* ... or several: .dims = DIMS(0, 2) */
-    TensorDtype dtype; /* sum, mean, prod: cast to it first */
+    TensorDtype dtype; /* TENSOR_DTYPES: x's own, i64 for integers and bools */
 } TensorReduceArgs;
-#define TENSOR_REDUCE_(function, ...) \
-    function((TensorReduceArgs){ .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, .input = __VA_ARGS__ })
+#define TENSOR_REDUCE_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+TAPEGRAD_API extern const TensorReduceArgs tensor_reduce_defaults;
 
-/* tensor_sum - of integers and bools it is i64.   tensor_mean - floats only, .dtype too (EDTYPE).
- * tensor_prod - over one dim or all; of integers i64; gradients are right with any number of zeros. */
-#define tensor_sum(...) TENSOR_REDUCE_(tensor_sum_args, __VA_ARGS__)
-#define tensor_mean(...) TENSOR_REDUCE_(tensor_mean_args, __VA_ARGS__)
-#define tensor_prod(...) TENSOR_REDUCE_(tensor_prod_args, __VA_ARGS__)
+/* tensor_sum - y = sum x.
+ * tensor_mean - y = sum x / n.  EDTYPE: x, or .dtype, is no float.
+ * tensor_nansum, tensor_nanmean - the same over the elements that are not NaN; the others get the gradient 0.
+ *   nanmean of NaNs only is NaN. */
+#define tensor_sum(...) \
+    TENSOR_CALL_(tensor_sum_args, TensorReduceArgs, TENSOR_REDUCE_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_mean(...) \
+    TENSOR_CALL_(tensor_mean_args, TensorReduceArgs, TENSOR_REDUCE_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_nansum(...) \
+    TENSOR_CALL_(tensor_nansum_args, TensorReduceArgs, TENSOR_REDUCE_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_nanmean(...) \
+    TENSOR_CALL_(tensor_nanmean_args, TensorReduceArgs, TENSOR_REDUCE_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_sum_args(TensorReduceArgs args);
 TAPEGRAD_API Tensor *tensor_mean_args(TensorReduceArgs args);
-TAPEGRAD_API Tensor *tensor_prod_args(TensorReduceArgs args);
-
-/* tensor_nansum, tensor_nanmean - the same of what is no NaN, which gets no gradient; nanmean of nothing is
- * NaN. */
-#define tensor_nansum(...) TENSOR_REDUCE_(tensor_nansum_args, __VA_ARGS__)
-#define tensor_nanmean(...) TENSOR_REDUCE_(tensor_nanmean_args, __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_nansum_args(TensorReduceArgs args);
 TAPEGRAD_API Tensor *tensor_nanmean_args(TensorReduceArgs args);
 
-/* tensor_any, tensor_all - bool (of u8 too, where PyTorch gives u8): some, every element is not 0 (NaN is not
- * 0).   tensor_count_nonzero - i64. */
-#define tensor_any(...) TENSOR_REDUCE_(tensor_any_args, __VA_ARGS__)
-#define tensor_all(...) TENSOR_REDUCE_(tensor_all_args, __VA_ARGS__)
-#define tensor_count_nonzero(...) TENSOR_REDUCE_(tensor_count_nonzero_args, __VA_ARGS__)
-TAPEGRAD_API Tensor *tensor_any_args(TensorReduceArgs args);
-TAPEGRAD_API Tensor *tensor_all_args(TensorReduceArgs args);
-TAPEGRAD_API Tensor *tensor_count_nonzero_args(TensorReduceArgs args);
+/* tensor_sum_to_size - x summed to a shape that broadcasts to x's: leading dims vanish, dims of size 1 are
+ * summed (integers in i64); the reverse of tensor_expand.  A copy even where nothing is summed.  ESHAPE: the
+ * shape does not broadcast to x's. */
+TAPEGRAD_API Tensor *tensor_sum_to_size(Tensor *x, TensorShape size);
 
-/* tensor_logsumexp - log sum e^x with the maximum subtracted; of integers f32.  All -inf: the value is -inf
- * and the gradient 0. */
-#define tensor_logsumexp(...) TENSOR_REDUCE_(tensor_logsumexp_args, __VA_ARGS__)
-TAPEGRAD_API Tensor *tensor_logsumexp_args(TensorReduceArgs args);
+typedef struct TensorProdArgs {
+    Tensor *input;
+    int dim; /* one dim, or all */
+    bool keepdim;
+    TensorDtype dtype;
+} TensorProdArgs;
+#define TENSOR_PROD_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+TAPEGRAD_API extern const TensorProdArgs tensor_prod_defaults;
 
-/* ---- spread and norms ------------------------------------------------------------------------ */
+/* tensor_prod - the product of the elements; i64 for integers.  The gradient of an element is the product of
+ * the others, right with any number of zeros. */
+#define tensor_prod(...) \
+    TENSOR_CALL_(tensor_prod_args, TensorProdArgs, TENSOR_PROD_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_prod_args(TensorProdArgs args);
+
+/* ---- logic, counts, log-sums ----------------------------------------------------------------- */
+
+typedef struct TensorDimsArgs {
+    Tensor *input;
+    int dim;
+    bool keepdim;
+    TensorShape dims;
+} TensorDimsArgs;
+#define TENSOR_DIMS_DEFAULTS .dim = TENSOR_ALL
+TAPEGRAD_API extern const TensorDimsArgs tensor_dims_defaults;
+
+/* tensor_any, tensor_all - bool: is some, is every element not 0?  NaN is not 0.  (Of u8 too, where PyTorch's
+ *   result is u8.)
+ * tensor_count_nonzero - i64: how many elements are not 0.
+ * tensor_logsumexp - y = log sum e^x, computed as m + log sum e^(x - m), m = max x; integers become f32.
+ *   Where all of x is -inf, y is -inf and the gradient 0. */
+#define tensor_any(...) \
+    TENSOR_CALL_(tensor_any_args, TensorDimsArgs, TENSOR_DIMS_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_all(...) \
+    TENSOR_CALL_(tensor_all_args, TensorDimsArgs, TENSOR_DIMS_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_count_nonzero(...) \
+    TENSOR_CALL_(tensor_count_nonzero_args, TensorDimsArgs, TENSOR_DIMS_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_logsumexp(...) \
+    TENSOR_CALL_(tensor_logsumexp_args, TensorDimsArgs, TENSOR_DIMS_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_any_args(TensorDimsArgs args);
+TAPEGRAD_API Tensor *tensor_all_args(TensorDimsArgs args);
+TAPEGRAD_API Tensor *tensor_count_nonzero_args(TensorDimsArgs args);
+TAPEGRAD_API Tensor *tensor_logsumexp_args(TensorDimsArgs args);
+
+/* ---- spread ---------------------------------------------------------------------------------- */
 
 typedef struct TensorVarArgs {
     Tensor *input;
@@ -81,40 +121,58 @@ typedef struct TensorVarArgs {
     double correction; /* 1: the unbiased estimate; 0: the mean square */
     bool keepdim;
     TensorShape dims;
-    Tensor **mean; /* var_mean, std_mean: receives the mean; may be NULL */
 } TensorVarArgs;
+#define TENSOR_VAR_DEFAULTS .dim = TENSOR_ALL, .correction = 1
+TAPEGRAD_API extern const TensorVarArgs tensor_var_defaults;
 
-/* tensor_var - sum (x - mean)^2 / max(0, n - correction): NaN or infinite when n <= correction, and so is the
- * gradient. tensor_std - its square root; gradient 0 where it is 0.  PyTorch's old `unbiased` is not here:
- * .correction = 0. */
+/* tensor_var - y = sum (x - mean)^2 / max(0, n - correction).  Where n <= correction, y and its gradient are
+ *   NaN or infinite.
+ * tensor_std - the square root of var; gradient 0 where it is 0.
+ * PyTorch's old `unbiased` is .correction = 0.  EDTYPE: x is no float. */
 #define tensor_var(...) \
-    tensor_var_args((TensorVarArgs){ .dim = TENSOR_ALL, .correction = 1, .input = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_var_args, TensorVarArgs, TENSOR_VAR_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_std(...) \
-    tensor_std_args((TensorVarArgs){ .dim = TENSOR_ALL, .correction = 1, .input = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_std_args, TensorVarArgs, TENSOR_VAR_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_var_args(TensorVarArgs args);
 TAPEGRAD_API Tensor *tensor_std_args(TensorVarArgs args);
 
-/* tensor_var_mean(x, 1, .mean = &m), tensor_std_mean - the same, and the mean. */
+typedef struct TensorVarMeanArgs {
+    Tensor *input;
+    int dim;
+    double correction;
+    bool keepdim;
+    TensorShape dims;
+    Tensor **mean; /* receives the mean */
+} TensorVarMeanArgs;
+#define TENSOR_VAR_MEAN_DEFAULTS .dim = TENSOR_ALL, .correction = 1
+TAPEGRAD_API extern const TensorVarMeanArgs tensor_var_mean_defaults;
+
+/* tensor_var_mean(x, 1, .mean = &m), tensor_std_mean - var or std, and the mean. */
 #define tensor_var_mean(...) \
-    tensor_var_mean_args((TensorVarArgs){ .dim = TENSOR_ALL, .correction = 1, .input = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_var_mean_args, TensorVarMeanArgs, TENSOR_VAR_MEAN_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_std_mean(...) \
-    tensor_std_mean_args((TensorVarArgs){ .dim = TENSOR_ALL, .correction = 1, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_var_mean_args(TensorVarArgs args);
-TAPEGRAD_API Tensor *tensor_std_mean_args(TensorVarArgs args);
+    TENSOR_CALL_(tensor_std_mean_args, TensorVarMeanArgs, TENSOR_VAR_MEAN_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_var_mean_args(TensorVarMeanArgs args);
+TAPEGRAD_API Tensor *tensor_std_mean_args(TensorVarMeanArgs args);
 
 typedef struct TensorCovArgs {
     Tensor *input;
     double correction; /* 1 */
-    Tensor *fweights,
-        *aweights; /* how often each observation was made (integers, no gradient); how much it counts */
+    Tensor *fweights,  /* how often each observation was made: integers, no gradient */
+        *aweights;     /* how much each observation counts */
 } TensorCovArgs;
+#define TENSOR_COV_DEFAULTS .correction = 1
+TAPEGRAD_API extern const TensorCovArgs tensor_cov_defaults;
 
-/* tensor_cov - covariances of variables, rows of [variables, n] (or one, [n]: a variance of rank 0).  ESHAPE:
- * a higher rank, or weights of another length.  EVALUE: negative weights.   tensor_corrcoef - cov_ij /
- * sqrt(cov_ii cov_jj), held to [-1, 1]. */
-#define tensor_cov(...) tensor_cov_args((TensorCovArgs){ .correction = 1, .input = __VA_ARGS__ })
+/* tensor_cov - covariances of variables, the rows of x [variables, n]; x [n] is one variable, whose variance
+ *   has rank 0.  ESHAPE: a higher rank, or weights that are not [n].  EVALUE: negative weights.
+ * tensor_corrcoef - cov_ij / sqrt(cov_ii cov_jj), held to [-1, 1]. */
+#define tensor_cov(...) \
+    TENSOR_CALL_(tensor_cov_args, TensorCovArgs, TENSOR_COV_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_cov_args(TensorCovArgs args);
 TAPEGRAD_API Tensor *tensor_corrcoef(Tensor *x);
+
+/* ---- norms ----------------------------------------------------------------------------------- */
 
 typedef struct TensorNormArgs {
     Tensor *input;
@@ -122,79 +180,121 @@ typedef struct TensorNormArgs {
     int dim;
     bool keepdim;
     TensorShape dims;
+    TensorDtype dtype;
 } TensorNormArgs;
-
-/* tensor_norm - (sum |x|^p)^(1/p), p = 2 unless given; p = INFINITY: max |x|, -INFINITY: min |x|, 0: how many
- * are not 0. Gradients: 0 where the norm is 0 (1 < p), 0 at x = 0 (p <= 1), none for p = 0; ties of infinite
- * p share evenly. */
-#define tensor_norm(...) tensor_norm_args((TensorNormArgs){ .dim = TENSOR_ALL, .p = 2, .input = __VA_ARGS__ })
-TAPEGRAD_API Tensor *tensor_norm_args(TensorNormArgs args);
+#define TENSOR_NORM_DEFAULTS .p = 2, .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+TAPEGRAD_API extern const TensorNormArgs tensor_norm_defaults;
 
 typedef struct TensorVectorNormArgs {
     Tensor *input;
-    double ord; /* 2 */
+    double ord;
     int dim;
     bool keepdim;
     TensorShape dims;
+    TensorDtype dtype;
 } TensorVectorNormArgs;
+#define TENSOR_VECTOR_NORM_DEFAULTS .ord = 2, .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+TAPEGRAD_API extern const TensorVectorNormArgs tensor_vector_norm_defaults;
 
-/* tensor_linalg_vector_norm - tensor_norm by its name in torch.linalg. */
-#define tensor_linalg_vector_norm(...) \
-    tensor_linalg_vector_norm_args(    \
-        (TensorVectorNormArgs){ .dim = TENSOR_ALL, .ord = 2, .input = __VA_ARGS__ })
+/* tensor_norm - y = (sum |x|^p)^(1/p); p = INFINITY: max |x|; p = -INFINITY: min |x|; p = 0: how many
+ *   elements are not 0.  Gradients: 0 where y is 0 (p > 1) and where x is 0 (p <= 1); 0 everywhere for p = 0;
+ *   for infinite p equal extremes share it.  EDTYPE: x is no float (unless .dtype is one).
+ * tensor_linalg_vector_norm - the same; p is called ord. */
+#define tensor_norm(...) \
+    TENSOR_CALL_(tensor_norm_args, TensorNormArgs, TENSOR_NORM_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_linalg_vector_norm(...)                                                              \
+    TENSOR_CALL_(tensor_linalg_vector_norm_args, TensorVectorNormArgs, TENSOR_VECTOR_NORM_DEFAULTS, \
+                 .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_norm_args(TensorNormArgs args);
 TAPEGRAD_API Tensor *tensor_linalg_vector_norm_args(TensorVectorNormArgs args);
 
 /* ---- extremes -------------------------------------------------------------------------------- */
 
-/* tensor_amax, tensor_amin - over dims; tensor_max, tensor_min - the same, of all elements (two operands:
- * tensor_maximum). The gradient is shared evenly among equal extremes (NaNs, when there are any). */
-#define tensor_amax(...) TENSOR_REDUCE_(tensor_amax_args, __VA_ARGS__)
-#define tensor_amin(...) TENSOR_REDUCE_(tensor_amin_args, __VA_ARGS__)
-TAPEGRAD_API Tensor *tensor_amax_args(TensorReduceArgs args);
-TAPEGRAD_API Tensor *tensor_amin_args(TensorReduceArgs args);
+/* tensor_amax, tensor_amin - the largest, the smallest element over dims; equal extremes share the gradient
+ *   evenly.
+ * tensor_max, tensor_min - the same of all elements (of two operands: tensor_maximum, tensor_minimum). */
+#define tensor_amax(...) \
+    TENSOR_CALL_(tensor_amax_args, TensorDimsArgs, TENSOR_DIMS_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_amin(...) \
+    TENSOR_CALL_(tensor_amin_args, TensorDimsArgs, TENSOR_DIMS_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_amax_args(TensorDimsArgs args);
+TAPEGRAD_API Tensor *tensor_amin_args(TensorDimsArgs args);
 TAPEGRAD_API Tensor *tensor_max(Tensor *x);
 TAPEGRAD_API Tensor *tensor_min(Tensor *x);
 
-/* tensor_argmax, tensor_argmin - i64: where the extreme is along .dim, or in the flattened tensor; the first
- * one on ties. */
-#define tensor_argmax(...) TENSOR_REDUCE_(tensor_argmax_args, __VA_ARGS__)
-#define tensor_argmin(...) TENSOR_REDUCE_(tensor_argmin_args, __VA_ARGS__)
-TAPEGRAD_API Tensor *tensor_argmax_args(TensorReduceArgs args);
-TAPEGRAD_API Tensor *tensor_argmin_args(TensorReduceArgs args);
+typedef struct TensorArgmaxArgs {
+    Tensor *input;
+    int dim; /* one dim, or all */
+    bool keepdim;
+} TensorArgmaxArgs;
+#define TENSOR_ARGMAX_DEFAULTS .dim = TENSOR_ALL
+TAPEGRAD_API extern const TensorArgmaxArgs tensor_argmax_defaults;
+
+/* tensor_argmax, tensor_argmin - i64: where the extreme is along .dim, or in x flattened; the first one on
+ * ties. */
+#define tensor_argmax(...) \
+    TENSOR_CALL_(tensor_argmax_args, TensorArgmaxArgs, TENSOR_ARGMAX_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_argmin(...) \
+    TENSOR_CALL_(tensor_argmin_args, TensorArgmaxArgs, TENSOR_ARGMAX_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_argmax_args(TensorArgmaxArgs args);
+TAPEGRAD_API Tensor *tensor_argmin_args(TensorArgmaxArgs args);
 
 typedef struct TensorAminmaxArgs {
     Tensor *input;
-    int dim; /* one, or all */
+    int dim; /* one dim, or all */
     bool keepdim;
-    Tensor **max; /* receives the largest; may be NULL */
+    Tensor **max; /* receives the largest */
 } TensorAminmaxArgs;
+#define TENSOR_AMINMAX_DEFAULTS .dim = TENSOR_ALL
+TAPEGRAD_API extern const TensorAminmaxArgs tensor_aminmax_defaults;
 
-/* tensor_aminmax(x, 1, .max = &high) - amin and amax. */
+/* tensor_aminmax(x, 1, .max = &high) - amin, and amax. */
 #define tensor_aminmax(...) \
-    tensor_aminmax_args((TensorAminmaxArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_aminmax_args, TensorAminmaxArgs, TENSOR_AMINMAX_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_aminmax_args(TensorAminmaxArgs args);
 
 typedef struct TensorPickArgs {
     Tensor *input;
-    int dim;
+    int dim; /* must be given */
     bool keepdim;
-    Tensor **indices; /* receives the i64 positions along dim; may be NULL */
+    Tensor **indices; /* receives the i64 positions along dim */
 } TensorPickArgs;
+#define TENSOR_PICK_DEFAULTS .dim = TENSOR_ALL
+TAPEGRAD_API extern const TensorPickArgs tensor_pick_defaults;
 
-/* torch.max(x, dim), torch.min(x, dim): values; the gradient goes to the returned index, the first one on
- * ties.  EVALUE: no dim given; of all of x it is tensor_max(x). */
-#define tensor_max_dim(...) tensor_max_dim_args((TensorPickArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
-#define tensor_min_dim(...) tensor_min_dim_args((TensorPickArgs){ .dim = TENSOR_ALL, .input = __VA_ARGS__ })
+/* tensor_max_dim(x, 1, .indices = &at), tensor_min_dim - torch.max(x, dim), torch.min(x, dim): the values;
+ * the gradient goes to the index, the first one on ties.  EVALUE: no dim given (of all of x: tensor_max). */
+#define tensor_max_dim(...) \
+    TENSOR_CALL_(tensor_max_dim_args, TensorPickArgs, TENSOR_PICK_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_min_dim(...) \
+    TENSOR_CALL_(tensor_min_dim_args, TensorPickArgs, TENSOR_PICK_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_max_dim_args(TensorPickArgs args);
 TAPEGRAD_API Tensor *tensor_min_dim_args(TensorPickArgs args);
 
-/* ---- along a dimension ----------------------------------------------------------------------- */
+/* ---- along a dim ----------------------------------------------------------------------------- */
 
-/* tensor_softmax - e^(x_i - max x) / sum_j e^(x_j - max x) along dim; tensor_log_softmax - its logarithm;
- * tensor_softmin - softmax of -x.  A slice that is all -inf gives NaN, as in PyTorch. */
-TAPEGRAD_API Tensor *tensor_softmax(Tensor *x, int dim);
-TAPEGRAD_API Tensor *tensor_log_softmax(Tensor *x, int dim);
-TAPEGRAD_API Tensor *tensor_softmin(Tensor *x, int dim);
+typedef struct TensorSoftmaxArgs {
+    Tensor *input;
+    int dim; /* must be given */
+    TensorDtype dtype;
+} TensorSoftmaxArgs;
+#define TENSOR_SOFTMAX_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+TAPEGRAD_API extern const TensorSoftmaxArgs tensor_softmax_defaults;
+
+/* tensor_softmax(x, dim) - y_i = e^(x_i - m) / sum_j e^(x_j - m), m = max x, along dim.  A slice with one
+ *   element above -inf gives exactly 1 there; a slice that is all -inf gives NaN, as in PyTorch.
+ * tensor_log_softmax - log y_i = x_i - m - log sum_j e^(x_j - m).
+ * tensor_softmin - softmax of -x.
+ * EDTYPE: x is no float (unless .dtype is one). */
+#define tensor_softmax(...) \
+    TENSOR_CALL_(tensor_softmax_args, TensorSoftmaxArgs, TENSOR_SOFTMAX_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_log_softmax(...) \
+    TENSOR_CALL_(tensor_log_softmax_args, TensorSoftmaxArgs, TENSOR_SOFTMAX_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_softmin(...) \
+    TENSOR_CALL_(tensor_softmin_args, TensorSoftmaxArgs, TENSOR_SOFTMAX_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_softmax_args(TensorSoftmaxArgs args);
+TAPEGRAD_API Tensor *tensor_log_softmax_args(TensorSoftmaxArgs args);
+TAPEGRAD_API Tensor *tensor_softmin_args(TensorSoftmaxArgs args);
 
 #ifdef __cplusplus
 }

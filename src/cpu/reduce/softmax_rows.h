@@ -115,6 +115,19 @@ FORCE_INLINE double N(log_sum)(const T *x, int64_t n, T max)
     return vm_log_f64(N(exp_line)(NULL, x, n, b, 1) / (double)N(term)(max, b));
 }
 
+/* The largest term of a sum is at most this: a smaller sum may be of it alone. */
+#define ALONE 1.5
+
+/* Where the line's largest term is, if it alone makes up the sum: its quotient is 1, which e (1 / e) may not
+ * be.  Else -1. */
+FORCE_INLINE int64_t N(alone)(const T *x, const T *e, int64_t n, int64_t step, T max, double sum)
+{
+    int64_t at = 0;
+    if (!(sum < ALONE)) return -1;
+    while (at < n && x[at * step] != max) at++;
+    return at < n && (double)e[at * step] == sum ? at : -1;
+}
+
 void ISA_NAME(N(softmax_rows))(bool log, int64_t rows, int64_t n, const T *x, T *y)
 {
     for (int64_t r = 0; r < rows; r++, x += n, y += n) {
@@ -123,8 +136,11 @@ void ISA_NAME(N(softmax_rows))(bool log, int64_t rows, int64_t n, const T *x, T 
             const T lse = (T)N(log_sum)(x, n, m);
             for (int64_t i = 0; i < n; i++) y[i] = x[i] - m - lse;
         } else {
-            const T scale = (T)(1 / N(exp_line)(y, x, n, N(base)(m), 1));
+            const double sum = N(exp_line)(y, x, n, N(base)(m), 1);
+            const T scale = (T)(1 / sum);
+            const int64_t one = N(alone)(x, y, n, 1, m, sum);
             for (int64_t i = 0; i < n; i++) y[i] *= scale;
+            if (one >= 0) y[one] = 1;
         }
     }
 }
@@ -226,14 +242,18 @@ void ISA_NAME(N(softmax_columns))(bool log, int64_t n, int64_t inner, int column
 {
     T max[SOFTMAX_COLUMNS], last[SOFTMAX_COLUMNS];
     double sum[SOFTMAX_COLUMNS];
+    int64_t one[SOFTMAX_COLUMNS];
     N(column_sums)(n, inner, columns, x, log ? NULL : y, max, sum);
+    for (int c = 0; c < columns && !log; c++) one[c] = N(alone)(x + c, y + c, n, inner, max[c], sum[c]);
     for (int c = 0; c < columns; c++) last[c] = (T)(log ? sum[c] : 1 / sum[c]);
-    for (int64_t r = 0; r < n; r++, x += inner, y += inner) {
+    for (int64_t r = 0; r < n; r++) {
         if (log)
-            for (int c = 0; c < columns; c++) y[c] = x[c] - max[c] - last[c];
+            for (int c = 0; c < columns; c++) y[r * inner + c] = x[r * inner + c] - max[c] - last[c];
         else
-            for (int c = 0; c < columns; c++) y[c] *= last[c];
+            for (int c = 0; c < columns; c++) y[r * inner + c] *= last[c];
     }
+    for (int c = 0; c < columns && !log; c++)
+        if (one[c] >= 0) y[one[c] * inner + c] = 1;
 }
 
 void ISA_NAME(N(lse_columns))(int64_t n, int64_t inner, int columns, const T *x, T *lse)
@@ -275,3 +295,4 @@ void ISA_NAME(N(scaled_exp_columns))(int64_t n, int64_t inner, int columns, cons
 #undef EACH
 #undef LEAST
 #undef FAR
+#undef ALONE

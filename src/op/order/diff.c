@@ -8,14 +8,11 @@
 
 /* ---- diff ------------------------------------------------------------------------------------ */
 
-typedef struct DiffParams {
-    int64_t n;
-    int dim;
-} DiffParams;
+const TensorDiffArgs tensor_diff_defaults = { TENSOR_DIFF_DEFAULTS };
 
 static int diff_shape(OpCall *c)
 {
-    DiffParams *p = op_params_mut(c);
+    TensorDiffArgs *p = op_params_mut(c);
     const Tensor *x = op_input(c, 0);
     if (x->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "%s: a tensor of rank 0 has no neighbours", S(x));
     if (p->n < 0) return op_fail(c, TENSOR_EVALUE, "n = %lld must not be negative", (long long)p->n);
@@ -38,7 +35,7 @@ static Tensor *step(Tensor *x, int dim)
 
 static int diff_compose(OpCall *c)
 {
-    const DiffParams *p = op_params(c);
+    const TensorDiffArgs *p = op_params(c);
     Tensor *part[3], *x = op_input(c, 0);
     int parts = 0;
     if (p->n == 0) return op_set_result(c, 0, tensor_clone(x));
@@ -50,16 +47,15 @@ static int diff_compose(OpCall *c)
     return op_set_result(c, 0, x);
 }
 
-static const OpField diff_fields[] = { OP_FIELD(OP_I64, DiffParams, n, "1"),
-                                       OP_FIELD(OP_INT, DiffParams, dim, "-1"),
-                                       { 0 } };
+static const OpField diff_fields[] = { OP_OPTION(TensorDiffArgs, n), OP_OPTION(TensorDiffArgs, dim), { 0 } };
 const TensorOp op_diff = {
     .name = "diff",
     .summary = "x_(i+1) - x_i along a dim, n times; prepend and append are joined to x first",
     .gradient = "dx_i = g_(i-1) - g_i, n times",
     .arity = 3,
     .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
-    .params = sizeof(DiffParams),
+    .params = sizeof(TensorDiffArgs),
+    .defaults = &tensor_diff_defaults,
     .fields = diff_fields,
     .shape = diff_shape,
     .compose = diff_compose,
@@ -71,28 +67,23 @@ const TensorOp op_diff = {
 };
 REGISTER_OP(op_diff);
 
-Tensor *tensor_diff_args(TensorDiffArgs a)
-{
-    return APPLY(&op_diff, &((DiffParams){ a.n, a.dim }), a.input, a.prepend, a.append);
-}
+Tensor *tensor_diff_args(TensorDiffArgs a) { return APPLY(&op_diff, &a, a.input, a.prepend, a.append); }
 
 /* ---- trapezoids ------------------------------------------------------------------------------ */
 
-typedef struct TrapezoidParams {
-    double dx;
-    int dim;
-} TrapezoidParams;
+const TensorTrapezoidArgs tensor_trapezoid_defaults = { TENSOR_TRAPEZOID_DEFAULTS };
 
 /* x [n] along the dim, or of a shape that broadcasts with y's. */
 static int trapezoid_shape(OpCall *c)
 {
-    TrapezoidParams *p = op_params_mut(c);
+    TensorTrapezoidArgs *p = op_params_mut(c);
     const Tensor *y = op_input(c, 0), *x = op_input(c, 1);
     int64_t joint[TENSOR_MAX_DIMS];
     if (y->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "%s: a tensor of rank 0 has no neighbours", S(y));
     p->dim = call_dim(c, p->dim, shape_of(y));
     if (p->dim < 0) return -1;
     if (!x) return 0;
+    if (p->dx != 1) return op_fail(c, TENSOR_EVALUE, "both x and dx: want one of them");
     bool fits = x->ndim == 1 ? x->shape[0] == y->shape[p->dim]
                              : x->ndim == y->ndim && shape_broadcast(shape_of(x), shape_of(y), joint) >= 0 &&
                                    x->shape[p->dim] == y->shape[p->dim];
@@ -104,7 +95,7 @@ static int trapezoid_shape(OpCall *c)
 
 static Tensor *areas(OpCall *c)
 {
-    const TrapezoidParams *p = op_params(c);
+    const TensorTrapezoidArgs *p = op_params(c);
     Tensor *y = op_input(c, 0), *x = op_input(c, 1);
     const int64_t n = y->shape[p->dim];
     if (n == 0) return y;
@@ -122,25 +113,27 @@ static Tensor *areas(OpCall *c)
 
 static int trapezoid_compose(OpCall *c)
 {
-    return op_set_result(c, 0, tensor_sum(areas(c), ((const TrapezoidParams *)op_params(c))->dim));
+    return op_set_result(c, 0, tensor_sum(areas(c), ((const TensorTrapezoidArgs *)op_params(c))->dim));
 }
 static int cumulative_compose(OpCall *c)
 {
-    return op_set_result(c, 0, tensor_cumsum(areas(c), ((const TrapezoidParams *)op_params(c))->dim));
+    return op_set_result(c, 0, tensor_cumsum(areas(c), ((const TensorTrapezoidArgs *)op_params(c))->dim));
 }
 
-static const OpField trapezoid_fields[] = { OP_FIELD(OP_DOUBLE, TrapezoidParams, dx, "1"),
-                                            OP_FIELD(OP_INT, TrapezoidParams, dim, "-1"),
+static const OpField trapezoid_fields[] = { OP_OPTION(TensorTrapezoidArgs, dx),
+                                            OP_OPTION(TensorTrapezoidArgs, dim),
                                             { 0 } };
 #define TRAPEZOID                                                                                            \
     .gradient = "dy_i = (g_(i-1) h_(i-1) + g_i h_i) / 2 for steps h, dx_i = g_(i-1) m_(i-1) - g_i m_i, m_i " \
                 "= (y_i + y_(i+1)) / 2; "                                                                    \
                 "g_i is that of area i",                                                                     \
-    .arity = 2, .optional = KEEP_INPUT(1), .params = sizeof(TrapezoidParams), .fields = trapezoid_fields,    \
-    .shape = trapezoid_shape, .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,                      \
+    .arity = 2, .optional = KEEP_INPUT(1), .params = sizeof(TensorTrapezoidArgs),                            \
+    .defaults = &tensor_trapezoid_defaults, .fields = trapezoid_fields, .shape = trapezoid_shape,            \
+    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,                                                \
     .samples = "5,-; 5,5; 3x4,- {dx=.5 dim=0}; 3x4,4; 3x4,3 {dim=0}; 2x3x4,2x3x4 {dim=1}; 2x3x4,1x3x1 "      \
                "{dim=1}; 1,1; 0,-; 0x3,-; 3x0,-",                                                            \
-    .errors = ",- ! ESHAPE; 3x4,3 ! ESHAPE; 3,- {dim=1} ! EINDEX; 3@i64,- ! EDTYPE"
+    .errors = ",- ! ESHAPE; 3x4,3 ! ESHAPE; 3,- {dim=1} ! EINDEX; 3@i64,- ! EDTYPE; "                        \
+              "3,3 {dx=2} ! EVALUE"
 
 const TensorOp op_trapezoid = { .name = "trapezoid",
                                 .summary =
@@ -154,19 +147,8 @@ const TensorOp op_cumulative_trapezoid = { .name = "cumulative_trapezoid",
 REGISTER_OP(op_trapezoid);
 REGISTER_OP(op_cumulative_trapezoid);
 
-static bool points_twice(const TensorTrapezoidArgs *a, const char *op)
-{
-    return a->x && a->dx != 1 && (fail(TENSOR_EVALUE, op, "both x and dx: want one of them"), true);
-}
-
-Tensor *tensor_trapezoid_args(TensorTrapezoidArgs a)
-{
-    if (points_twice(&a, "trapezoid")) return NULL;
-    return APPLY(&op_trapezoid, &((TrapezoidParams){ a.dx, a.dim }), a.y, a.x);
-}
-
+Tensor *tensor_trapezoid_args(TensorTrapezoidArgs a) { return APPLY(&op_trapezoid, &a, a.y, a.x); }
 Tensor *tensor_cumulative_trapezoid_args(TensorTrapezoidArgs a)
 {
-    if (points_twice(&a, "cumulative_trapezoid")) return NULL;
-    return APPLY(&op_cumulative_trapezoid, &((TrapezoidParams){ a.dx, a.dim }), a.y, a.x);
+    return APPLY(&op_cumulative_trapezoid, &a, a.y, a.x);
 }

@@ -2,11 +2,8 @@
  *
  *   y_i = log(e^(x_0) + ... + e^(x_i))          dx_i = sum_(j >= i) g_j e^(x_i - y_j)
  *
- * y never falls, so e^(y_i - y_(i+1)) <= 1 and s_i = g_i + s_(i+1) e^(y_i - y_(i+1)), dx_i = s_i e^(x_i -
- * y_i) neither overflows nor cancels.  Where x_i is -inf dx_i is 0, as for logsumexp (PyTorch: NaN, where all
- * before it are -inf). */
+ * Where x_i is -inf dx_i is 0, as for logsumexp (PyTorch: NaN, where all before it are -inf). */
 #include <math.h>
-#include "cpu/cpu.h"
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
 
@@ -21,70 +18,21 @@ static int shape(OpCall *c)
     return p->dim < 0 ? -1 : op_same_shape(c);
 }
 
-/* ---- lines ----------------------------------------------------------------------------------- */
-
-typedef struct Lines {
-    bool f64;
-    Around a;
-    const void *x, *y, *g;
-    void *out;
-} Lines;
-
-static double get(const Lines *l, const void *x, int64_t i)
+static ScanArgs scan_of(const Tensor *x, int dim)
 {
-    return l->f64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
-}
-
-static void put(const Lines *l, int64_t i, double v)
-{
-    if (l->f64) ((double *)l->out)[i] = v;
-    else ((float *)l->out)[i] = (float)v;
-}
-
-static double log_add(double a, double b)
-{
-    const double high = a > b ? a : b, low = a > b ? b : a;
-    if (a != a || b != b) return NAN;
-    return high == low && isinf(high) ? high : high + log1p(exp(low - high));
-}
-
-static void forward_line(void *ctx, int64_t line)
-{
-    const Lines *l = ctx;
-    const int64_t step = l->a.inner, from = line / step * l->a.n * step + line % step;
-    double y = -INFINITY;
-    for (int64_t i = 0; i < l->a.n; i++)
-        put(l, from + i * step, y = log_add(y, get(l, l->x, from + i * step)));
-}
-
-static void backward_line(void *ctx, int64_t line)
-{
-    const Lines *l = ctx;
-    const int64_t step = l->a.inner, from = line / step * l->a.n * step + line % step;
-    double sum = 0, next = INFINITY;
-    for (int64_t i = l->a.n - 1; i >= 0; i--) {
-        const int64_t at = from + i * step;
-        const double x = get(l, l->x, at), y = get(l, l->y, at);
-        sum = get(l, l->g, at) + (y == next ? sum : sum * exp(y - next));
-        put(l, at, x == -INFINITY ? 0 : sum * exp(x - y));
-        next = y;
-    }
-}
-
-static void run(Lines *l, void (*line)(void *, int64_t))
-{
-    const int64_t lines = l->a.outer * l->a.inner;
-    parallel_for(lines, cpu_threads(lines * l->a.n * 16), line, l);
+    const Around a = around(shape_of(x), dim);
+    return (ScanArgs){
+        .kind = SCAN_LOGSUMEXP, .dtype = x->dtype, .outer = a.outer, .n = a.n, .inner = a.inner, .x = x->data
+    };
 }
 
 static int forward(OpCall *c)
 {
     Tensor *x = own(raw_contiguous(op_input(c, 0)));
     if (!x) return -1;
-    run(&(Lines){ x->dtype == TENSOR_F64, around(shape_of(x), ((const RunningParams *)op_params(c))->dim),
-                  x->data, NULL, NULL, op_output(c, 0)->data },
-        forward_line);
-    return 0;
+    ScanArgs args = scan_of(x, ((const RunningParams *)op_params(c))->dim);
+    args.y = op_output(c, 0)->data;
+    return RUN_KERNEL(c->op->name, x->place, scan, &args);
 }
 
 /* ---- gradient -------------------------------------------------------------------------------- */
@@ -96,9 +44,9 @@ static Tensor *in_loop(OpCall *c, int dim, Tensor *dy)
     Tensor *g = own(raw_contiguous(dy));
     x = x ? own(raw_contiguous(x)) : NULL;
     if (!dx || !x || !y || !g) return NULL;
-    run(&(Lines){ x->dtype == TENSOR_F64, around(shape_of(x), dim), x->data, y->data, g->data, dx->data },
-        backward_line);
-    return dx;
+    ScanArgs args = scan_of(x, dim);
+    args.y = y->data, args.g = g->data, args.dx = dx->data;
+    return RUN_KERNEL(c->op->name, x->place, scan_grad, &args) ? NULL : dx;
 }
 
 /* e^(a - b), but e^d where the mask is true: d = 0 for equal ones, of which infinities too have the ratio 1;
@@ -137,7 +85,7 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fields[] = { OP_FIELD(OP_INT, RunningParams, dim, NULL), { 0 } };
+static const OpField fields[] = { OP_REQUIRED(RunningParams, dim), { 0 } };
 
 const TensorOp op_logcumsumexp = {
     .name = "logcumsumexp",

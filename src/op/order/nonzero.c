@@ -1,39 +1,33 @@
 /* nonzero.c - where elements are not zero, and the elements that a mask picks: results whose size the values
- * decide.
+ * decide; and the indices that positions stand for.
  *
- *   nonzero        i64 [count, rank]: the indices of elements that are not 0, in row-major order; NaN is not
- * 0 masked_select  the elements of x under the mask, in row-major order; an index_select of x flattened
+ *   nonzero        i64 [count, rank]: the indices of the elements that are not 0, in row-major order; NaN is
+ *                  not 0
+ *   masked_select  the elements of x under the mask, in row-major order: an index_select of x flattened
+ *   unravel_index  result d is position / (product of the sizes behind d) mod size d
  *
  * The counting is done on the host. */
+#include "cpu/order/host_lists.h"
 #include "op/shape/shape_op.h"
 
-static int64_t count_true(const uint8_t *mask, int64_t n)
-{
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; i++) count += mask[i] != 0;
-    return count;
-}
+const TensorNonzeroStaticArgs tensor_nonzero_static_defaults = { TENSOR_NONZERO_STATIC_DEFAULTS };
 
 /* ---- nonzero --------------------------------------------------------------------------------- */
 
-static Tensor *indices_of(const Tensor *x)
+/* most rows (negative: as many as there are); those without an element hold fill. */
+static Tensor *indices_of(const Tensor *x, int64_t most, int64_t fill)
 {
     Tensor *host = host_copy(x, TENSOR_BOOL);
     if (!host) return NULL;
-    const uint8_t *mask = host->data;
-    Tensor *list = own(new_tensor(SHAPE(count_true(mask, x->numel), x->ndim), TENSOR_I64, &cpu_place));
+    if (most < 0) most = count_true(host->data, x->numel);
+    Tensor *list = own(new_tensor(SHAPE(most, x->ndim), TENSOR_I64, &cpu_place));
     if (!list) return NULL;
-    int64_t *at = list->data;
-    for (int64_t i = 0; i < x->numel; i++) {
-        if (!mask[i]) continue;
-        int64_t rest = i;
-        for (int d = x->ndim - 1; d >= 0; rest /= x->shape[d], d--) at[d] = rest % x->shape[d];
-        at += x->ndim;
-    }
+    const int64_t found = indices_true(host->data, x->ndim, x->shape, most, list->data);
+    for (int64_t i = found * x->ndim; i < list->numel; i++) ((int64_t *)list->data)[i] = fill;
     return carried(list, x->place);
 }
 
-static int nonzero_compose(OpCall *c) { return op_set_result(c, 0, indices_of(op_input(c, 0))); }
+static int nonzero_compose(OpCall *c) { return op_set_result(c, 0, indices_of(op_input(c, 0), -1, 0)); }
 
 static const TensorOp op_nonzero = { .name = "nonzero",
                                      .summary = "i64 [count, rank]: the indices of elements that are not 0",
@@ -46,17 +40,43 @@ REGISTER_OP(op_nonzero);
 
 Tensor *tensor_nonzero(Tensor *x) { return APPLY(&op_nonzero, NULL, x); }
 
+static int static_compose(OpCall *c)
+{
+    const TensorNonzeroStaticArgs *p = op_params(c);
+    if (p->size < 0) return op_fail(c, TENSOR_EVALUE, "size = %lld: want 0 or more", (long long)p->size);
+    return op_set_result(c, 0, indices_of(op_input(c, 0), p->size, p->fill_value));
+}
+
+static const OpField static_fields[] = { OP_REQUIRED(TensorNonzeroStaticArgs, size),
+                                         OP_OPTION(TensorNonzeroStaticArgs, fill_value),
+                                         { 0 } };
+static const TensorOp op_nonzero_static = {
+    .name = "nonzero_static",
+    .summary = "i64 [size, rank]: the first indices of elements that are not 0, filled up",
+    .arity = 1,
+    .params = sizeof(TensorNonzeroStaticArgs),
+    .defaults = &tensor_nonzero_static_defaults,
+    .fields = static_fields,
+    .compose = static_compose,
+    .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
+    .samples = "3x4@bool {size=3}; 2x3x2@i64:0..1 {size=20 fill_value=7}; @bool {size=2}; 0x3 {size=1}; 5 "
+               "{size=0}",
+    .errors = "3 {size=-1} ! EVALUE"
+};
+REGISTER_OP(op_nonzero_static);
+
+Tensor *tensor_nonzero_static_args(TensorNonzeroStaticArgs a)
+{
+    return APPLY(&op_nonzero_static, &a, a.input);
+}
+
 /* ---- masked_select --------------------------------------------------------------------------- */
 
 /* The row-major positions that a dense mask on the host picks. */
 static Tensor *positions_of(const Tensor *host)
 {
-    const uint8_t *mask = host->data;
-    Tensor *list = own(new_tensor(SHAPE(count_true(mask, host->numel)), TENSOR_I64, &cpu_place));
-    if (!list) return NULL;
-    int64_t *at = list->data;
-    for (int64_t i = 0; i < host->numel; i++)
-        if (mask[i]) *at++ = i;
+    Tensor *list = own(new_tensor(SHAPE(count_true(host->data, host->numel)), TENSOR_I64, &cpu_place));
+    if (list) positions_true(host->data, host->numel, list->data);
     return list;
 }
 
@@ -74,10 +94,10 @@ static int select_compose(OpCall *c)
     TensorShape shape = { ndim, dim };
     Tensor *wide = own(new_tensor(shape, TENSOR_BOOL, mask->place));
     Tensor *host = wide && !raw_copy(wide, mask) ? host_copy(wide, TENSOR_BOOL) : NULL,
-           *list = host ? positions_of(host) : NULL;
-    list = list ? carried(list, x->place) : NULL;
-    return op_set_result(
-        c, 0, list ? tensor_index_select(tensor_reshape(tensor_expand(x, shape), SHAPE(-1)), 0, list) : NULL);
+           *list = host ? carried(positions_of(host), x->place) : NULL;
+    if (!list) return -1;
+    Tensor *flat = tensor_reshape(tensor_expand(x, shape), SHAPE(-1));
+    return op_set_result(c, 0, tensor_index_select(flat, 0, list));
 }
 
 static const TensorOp op_masked_select = { .name = "masked_select",
@@ -93,3 +113,69 @@ static const TensorOp op_masked_select = { .name = "masked_select",
 REGISTER_OP(op_masked_select);
 
 Tensor *tensor_masked_select(Tensor *x, Tensor *mask) { return APPLY(&op_masked_select, NULL, x, mask); }
+
+/* ---- unravel_index --------------------------------------------------------------------------- */
+
+typedef struct UnravelParams {
+    TensorShape shape;
+} UnravelParams;
+
+static int unravel_check(OpCall *c)
+{
+    const TensorShape shape = ((const UnravelParams *)op_params(c))->shape;
+    const Tensor *x = op_input(c, 0);
+    const int64_t count = shape_count(shape);
+    if (call_index_dtype(c, x)) return -1;
+    if (count < 0 || shape.ndim == 0)
+        return op_fail(c, TENSOR_ESHAPE, "%s in %s: want one size or more, none negative", S(x),
+                       shape_text(shape));
+    Tensor *host = host_copy(x, TENSOR_I64);
+    if (!host) return -1;
+    for (int64_t i = 0; i < host->numel; i++) {
+        const int64_t at = ((const int64_t *)host->data)[i];
+        if (at < 0 || at >= count) return fail_index(c, x, i, at, count);
+    }
+    return 0;
+}
+
+static int unravel_compose(OpCall *c)
+{
+    const TensorShape shape = ((const UnravelParams *)op_params(c))->shape;
+    Tensor *rest = tensor_to(op_input(c, 0), TENSOR_I64), *index[TENSOR_MAX_DIMS];
+    for (int d = shape.ndim - 1; d >= 0; d--) {
+        const double n = shape.dim[d] ? (double)shape.dim[d] : 1; /* 0: there are no positions */
+        index[d] = tensor_remainder_scalar(rest, n);
+        rest = tensor_floor_divide_scalar(rest, n);
+    }
+    for (int d = 0; d < shape.ndim; d++)
+        if (op_set_result(c, d, index[d])) return -1;
+    return 0;
+}
+
+static const OpField unravel_fields[] = { OP_REQUIRED(UnravelParams, shape), { 0 } };
+static const TensorOp op_unravel_index = {
+    .name = "unravel_index",
+    .summary = "i64: the index in each dim of a shape that row-major positions stand for",
+    .arity = 1,
+    .outputs = OP_ANY_ARITY,
+    .params = sizeof(UnravelParams),
+    .fields = unravel_fields,
+    .shape = unravel_check,
+    .compose = unravel_compose,
+    .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
+    .samples = "5@i64:0..11 {shape=[3 4]}; 2x3@i32:0..23 {shape=[2 3 4]}; @u8:0..5 {shape=[6]}; 0@i64 "
+               "{shape=[2 0]}; 4@i64:0..5 {shape=[1 6 1]}",
+    .errors = "3@i64:6..9 {shape=[2 3]} ! EINDEX; 3@i64:-2..-1 {shape=[2 3]} ! EINDEX; 3 {shape=[2 3]} ! "
+              "EDTYPE; 3@i64:0..0 {shape=[]} ! ESHAPE; 3@i64:0..0 {shape=[-1]} ! ESHAPE; "
+              "1@i64:0..0 {shape=[0]} ! EINDEX"
+};
+REGISTER_OP(op_unravel_index);
+
+int tensor_unravel_index(Tensor *indices, TensorShape shape, Tensor **results)
+{
+    static const char op[] = "tensor_unravel_index";
+    const int room = shape.ndim < TENSOR_MAX_DIMS ? shape.ndim : TENSOR_MAX_DIMS;
+    parts_or_none(-1, results, room); /* until they are there */
+    if (!results) return fail(TENSOR_ENULL, op, "the array for the results is NULL");
+    return op_apply(&op_unravel_index, &indices, 1, &(UnravelParams){ shape }, SITE, results, room);
+}

@@ -8,23 +8,15 @@
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
 
-typedef struct QuantileParams {
-    ReduceParams over;
-    int interpolation;
-} QuantileParams;
+const TensorQuantileArgs tensor_quantile_defaults = { TENSOR_QUANTILE_DEFAULTS };
 
 static int shape(OpCall *c)
 {
-    const QuantileParams *p = op_params(c);
+    TensorQuantileArgs *p = op_params_mut(c);
     const Tensor *x = op_input(c, 0), *q = op_input(c, 1);
-    if (reduce_check(c)) return -1;
-    if (p->over.dims.n > 1)
-        return op_fail(c, TENSOR_EVALUE, "%s: %d dims given: it takes one, or none for all", S(x),
-                       p->over.dims.n);
+    if (call_dim_or_all(c, &p->dim, shape_of(x))) return -1;
     if (x->numel == 0) return op_fail(c, TENSOR_ESHAPE, "%s: no elements to choose from", S(x));
     if (q->ndim > 1) return op_fail(c, TENSOR_ESHAPE, "q %s: want a number or a list of them", S(q));
-    if (p->interpolation < TENSOR_QUANTILE_LINEAR || p->interpolation > TENSOR_QUANTILE_NEAREST)
-        return op_fail(c, TENSOR_EVALUE, "there is no interpolation %d", p->interpolation);
     Tensor *host = host_copy(q, TENSOR_F64);
     if (!host) return -1;
     for (int64_t i = 0; i < host->numel; i++) {
@@ -35,10 +27,10 @@ static int shape(OpCall *c)
 }
 
 /* x with what is reduced as its last dim. */
-static Tensor *lines_of(Tensor *x, const ReduceParams *p)
+static Tensor *lines_of(Tensor *x, const TensorQuantileArgs *p)
 {
-    if (p->dims.n == 0 || x->ndim == 0) return tensor_reshape(x, SHAPE(-1));
-    return tensor_movedim(x, (int)p->dims.at[0], -1);
+    if (p->dim == TENSOR_ALL || x->ndim == 0) return tensor_reshape(x, SHAPE(-1));
+    return tensor_movedim(x, p->dim, -1);
 }
 
 /* [..., k]: which places of the line in order, before rounding. */
@@ -84,13 +76,13 @@ static Tensor *choose(Tensor *sorted, Tensor *ranks, int interpolation)
 }
 
 /* [..., k] in its place: k first if q is a list, and the reduced dims as 1 if they are kept. */
-static Tensor *arrange(Tensor *y, const ReduceParams *p, int ndim, bool list)
+static Tensor *arrange(Tensor *y, const TensorQuantileArgs *p, int ndim, bool list)
 {
     if (!y) return NULL;
     const int64_t k = y->shape[y->ndim - 1];
     y = list ? tensor_movedim(y, -1, 0) : tensor_select(y, -1, 0);
     if (!p->keepdim || ndim == 0) return y;
-    if (p->dims.n) return tensor_unsqueeze(y, (int)p->dims.at[0] + list);
+    if (p->dim != TENSOR_ALL) return tensor_unsqueeze(y, p->dim + list);
     int64_t ones[TENSOR_MAX_DIMS + 1] = { k };
     for (int i = 0; i < ndim; i++) ones[i + list] = 1;
     return tensor_reshape(y, (TensorShape){ ndim + list, ones });
@@ -99,7 +91,7 @@ static Tensor *arrange(Tensor *y, const ReduceParams *p, int ndim, bool list)
 /* Halves are made f32 here, not by OP_ROUND_ONCE: q is no half, for places of halves would be wrong ones. */
 static int compose(OpCall *c, bool skip_nans)
 {
-    const QuantileParams *p = op_params(c);
+    const TensorQuantileArgs *p = op_params(c);
     Tensor *input = op_input(c, 0), *x = input->dtype == TENSOR_F64 ? input : tensor_to(input, TENSOR_F32);
     const int ndim = input->ndim;
     Tensor *q = tensor_to(op_input(c, 1), TENSOR_F64); /* places in f64, as in PyTorch */
@@ -107,34 +99,35 @@ static int compose(OpCall *c, bool skip_nans)
     if (!x || !q) return -1;
     if (ndim + list > TENSOR_MAX_DIMS)
         return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);
-    Tensor *sorted = tensor_sort(lines_of(x, &p->over)),
+    Tensor *sorted = tensor_sort(lines_of(x, p)),
            *ranks = sorted ? ranks_of(sorted, tensor_reshape(q, SHAPE(-1)), skip_nans) : NULL;
     if (!ranks) return -1;
     int64_t wide[TENSOR_MAX_DIMS]; /* one line's ranks for all: gather wants them for each */
     for (int i = 0; i < sorted->ndim; i++)
         wide[i] = i < sorted->ndim - 1 ? sorted->shape[i] : ranks->shape[ranks->ndim - 1];
     ranks = tensor_expand(ranks, (TensorShape){ sorted->ndim, wide });
-    Tensor *y = arrange(choose(sorted, ranks, p->interpolation), &p->over, ndim, list);
+    Tensor *y = arrange(choose(sorted, ranks, (int)p->interpolation), p, ndim, list);
     return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)input->dtype) : NULL);
 }
 
 static int quantile(OpCall *c) { return compose(c, false); }
 static int nanquantile(OpCall *c) { return compose(c, true); }
 
-static const OpField fields[] = { { "dims", OP_DIMS, offsetof(QuantileParams, over.dims), "[]" },
-                                  { "keepdim", OP_BOOL, offsetof(QuantileParams, over.keepdim), "0" },
-                                  OP_FIELD(OP_INT, QuantileParams, interpolation, "0"),
+static const char *const modes[] = { "linear", "lower", "higher", "midpoint", "nearest", NULL };
+static const OpField fields[] = { OP_OPTION(TensorQuantileArgs, dim),
+                                  OP_OPTION(TensorQuantileArgs, keepdim),
+                                  OP_CHOICE(TensorQuantileArgs, interpolation, modes),
                                   { 0 } };
-#define QUANTILE                                                                                          \
-    .arity = 2, .params = sizeof(QuantileParams), .fields = fields, .shape = shape,                       \
-    .gradient = "dx = g at the elements that y comes from, weighted", .flags = OP_FLOAT_INPUTS,           \
-    .samples = "5,:.1..0.2; 3x4,3:.4..0.6 {dims=[1]}; 2x3x4,2:.1..0.2 {dims=[0] keepdim=1 "               \
-               "interpolation=3}; 3x4,:.1..0.3 {interpolation=1}; "                                       \
-               "3x4,2:.1..0.3 {keepdim=1 interpolation=2}; 6,:.62..0.68 {interpolation=4}; ,:.1..0.9; "   \
-               ",2:.1..0.9 {keepdim=1}; 3,0",                                                             \
-    .errors =                                                                                             \
-        "0,:.5..0.5 ! ESHAPE; 3,:2..3 ! EVALUE; 3,2x2:.5..0.5 ! ESHAPE; 3,:.5..0.5 {dims=[1]} ! EINDEX; " \
-        "3,:.5..0.5 {interpolation=5} ! EVALUE; 3x4,:.5..0.5 {dims=[0 1]} ! EVALUE; 3@i64,:.5..0.5 ! EDTYPE"
+#define QUANTILE                                                                                             \
+    .arity = 2, .params = sizeof(TensorQuantileArgs), .defaults = &tensor_quantile_defaults,                 \
+    .fields = fields, .shape = shape, .flags = OP_FLOAT_INPUTS,                                              \
+    .gradient = "dx = g at the elements that y comes from, weighted",                                        \
+    .samples = "5,:.1..0.2; 3x4,3:.4..0.6 {dim=1}; 2x3x4,2:.1..0.2 {dim=0 keepdim=1 "                        \
+               "interpolation=midpoint}; 3x4,:.1..0.3 {interpolation=lower}; "                               \
+               "3x4,2:.1..0.3 {keepdim=1 interpolation=higher}; 6,:.62..0.68 {interpolation=nearest}; "      \
+               ",:.1..0.9; ,2:.1..0.9 {keepdim=1}; 3,0",                                                     \
+    .errors = "0,:.5..0.5 ! ESHAPE; 3,:2..3 ! EVALUE; 3,2x2:.5..0.5 ! ESHAPE; 3,:.5..0.5 {dim=1} ! EINDEX; " \
+              "3,:.5..0.5 {interpolation=5} ! EVALUE; 3@i64,:.5..0.5 ! EDTYPE"
 
 const TensorOp op_quantile = { .name = "quantile",
                                .summary = "quantiles q along a dim or of all; NaN wins",
@@ -149,7 +142,6 @@ REGISTER_OP(op_nanquantile);
 
 static Tensor *apply(const TensorOp *op, const TensorQuantileArgs *a, const void *site)
 {
-    const QuantileParams p = { reduce_params(a->dim, SHAPE(), a->keepdim, 0), (int)a->interpolation };
     if (check_null(a->input, op->name, 1)) return NULL;
     if (a->qs && !isnan(a->q)) return fail(TENSOR_EVALUE, op->name, "both q and qs: want one of them"), NULL;
     TensorScope scope = tensor_scope_open();
@@ -159,7 +151,7 @@ static Tensor *apply(const TensorOp *op, const TensorQuantileArgs *a, const void
         q = own(new_tensor(SHAPE(), dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32, a->input->place));
         if (!q || raw_fill(q, a->q)) return tensor_scope_return(scope, NULL);
     }
-    return tensor_scope_return(scope, op_apply1(op, (Tensor *[]){ a->input, q }, 2, &p, site));
+    return tensor_scope_return(scope, op_apply1(op, (Tensor *[]){ a->input, q }, 2, a, site));
 }
 
 Tensor *tensor_quantile_args(TensorQuantileArgs a) { return apply(&op_quantile, &a, SITE); }

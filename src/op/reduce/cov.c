@@ -7,9 +7,7 @@
 #include "reduce.h"
 #include "op/shape/shape_op.h"
 
-typedef struct CovParams {
-    double correction;
-} CovParams;
+const TensorCovArgs tensor_cov_defaults = { TENSOR_COV_DEFAULTS };
 
 static int variables_shape(OpCall *c)
 {
@@ -77,7 +75,7 @@ static Tensor *covariance(Tensor *x, Tensor *f, Tensor *a, double correction)
 
 static int cov_compose(OpCall *c)
 {
-    const CovParams *p = op_params(c);
+    const TensorCovArgs *p = op_params(c);
     return op_set_result(c, 0, covariance(op_input(c, 0), op_input(c, 1), op_input(c, 2), p->correction));
 }
 
@@ -95,7 +93,7 @@ static int corrcoef_compose(OpCall *c)
     return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : NULL);
 }
 
-static const OpField fields[] = { OP_FIELD(OP_DOUBLE, CovParams, correction, "1"), { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorCovArgs, correction), { 0 } };
 
 const TensorOp op_cov = {
     .name = "cov",
@@ -104,7 +102,8 @@ const TensorOp op_cov = {
     .arity = 3,
     .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(CovParams),
+    .params = sizeof(TensorCovArgs),
+    .defaults = &tensor_cov_defaults,
     .fields = fields,
     .shape = cov_shape,
     .compose = cov_compose,
@@ -130,9 +129,6 @@ const TensorOp op_corrcoef = {
 REGISTER_OP(op_cov);
 REGISTER_OP(op_corrcoef);
 
-Tensor *tensor_cov_args(TensorCovArgs a)
-{
-    return APPLY(&op_cov, &(CovParams){ a.correction }, a.input, a.fweights, a.aweights);
-}
+Tensor *tensor_cov_args(TensorCovArgs a) { return APPLY(&op_cov, &a, a.input, a.fweights, a.aweights); }
 
 Tensor *tensor_corrcoef(Tensor *x) { return APPLY(&op_corrcoef, NULL, x); }

@@ -1,130 +1,112 @@
 /* reduce_dims.c - what the reduction ops share. */
 #include "reduce.h"
 
-/* What cannot be told before there is a call to fail. */
-enum { DIMS_NULL = -1, DIMS_TWICE = -2 };
+/* ---- dims ------------------------------------------------------------------------------------ */
 
-ReduceParams reduce_params(int dim, TensorShape dims, bool keepdim, double param)
+ReduceOver over_dims(TensorShape dims, bool keepdim)
 {
-    ReduceParams p = { .keepdim = keepdim, .param = param };
-    if (dim != TENSOR_ALL && dims.ndim) p.dims.n = DIMS_TWICE;
-    else if (dims.ndim && !dims.dim) p.dims.n = DIMS_NULL;
-    if (p.dims.n < 0) return p;
-    if (dim != TENSOR_ALL) {
-        p.dims.n = 1, p.dims.at[0] = dim;
-        return p;
-    }
-    p.dims.n = dims.ndim;
-    for (int i = 0; i < dims.ndim && i < TENSOR_MAX_DIMS; i++) p.dims.at[i] = dims.dim[i];
-    return p;
+    ReduceOver over = { .keepdim = keepdim };
+    for (int i = 0; i < TENSOR_MAX_DIMS; i++) over.reduced[i] = dims.ndim == 0;
+    for (int i = 0; i < dims.ndim; i++) over.reduced[dims.dim[i]] = true;
+    return over;
 }
 
-int reduce_check(OpCall *c)
+ReduceOver over_dim(int dim, bool keepdim)
 {
-    ReduceParams *p = op_params_mut(c);
+    const int64_t one = dim;
+    return over_dims((TensorShape){ dim != TENSOR_ALL, &one }, keepdim);
+}
+
+int reduce_check(OpCall *c, int *dim, TensorShape *dims)
+{
     const Tensor *x = op_input(c, 0);
-    bool seen[TENSOR_MAX_DIMS] = { false };
-    if (p->dims.n == DIMS_TWICE) return op_fail(c, TENSOR_EVALUE, "%s: both .dim and .dims are given", S(x));
-    if (p->dims.n == DIMS_NULL)
-        return op_fail(c, TENSOR_ENULL, "%s: .dims is a list whose elements are NULL: write .dims = DIMS(1)",
-                       S(x));
-    if (p->dims.n < 0 || p->dims.n > TENSOR_MAX_DIMS)
-        return op_fail(c, TENSOR_EVALUE, "%s: %d dims given, at most %d are possible", S(x), p->dims.n,
-                       TENSOR_MAX_DIMS);
-    for (int i = 0; i < p->dims.n; i++) {
-        int64_t dim = p->dims.at[i];
-        int at = dim < -TENSOR_MAX_DIMS || dim > TENSOR_MAX_DIMS ? -1 : wrap_dim((int)dim, x->ndim);
-        if (at < 0) return op_fail(c, TENSOR_EINDEX, "%s has no dim %lld", S(x), (long long)dim);
-        if (seen[at]) return op_fail(c, TENSOR_EVALUE, "%s: dim %d is given twice", S(x), at);
-        seen[at] = true;
-        p->dims.at[i] = at;
-    }
-    return 0;
+    if (*dim != TENSOR_ALL && dims->ndim)
+        return op_fail(c, TENSOR_EVALUE, "%s: both .dim and .dims are given", S(x));
+    const int64_t one = *dim;
+    if (*dim != TENSOR_ALL && op_set_list(c, dims, 1, &one)) return -1;
+    *dim = TENSOR_ALL;
+    return call_dims(c, dims, shape_of(x), TENSOR_EVALUE);
 }
 
-void reduce_mask(const ReduceParams *p, bool reduced[TENSOR_MAX_DIMS])
+int reduce_not_empty(OpCall *c, ReduceOver over)
 {
-    for (int i = 0; i < TENSOR_MAX_DIMS; i++) reduced[i] = p->dims.n == 0;
-    for (int i = 0; i < p->dims.n; i++) reduced[p->dims.at[i]] = true;
-}
-
-int reduce_check_extreme(OpCall *c)
-{
-    if (reduce_check(c)) return -1;
-    bool reduced[TENSOR_MAX_DIMS];
     const Tensor *x = op_input(c, 0);
-    reduce_mask(op_params(c), reduced);
     for (int i = 0; i < x->ndim; i++)
-        if (reduced[i] && x->shape[i] == 0)
+        if (over.reduced[i] && x->shape[i] == 0)
             return op_fail(c, TENSOR_ESHAPE, "%s: no elements along dim %d to choose from", S(x), i);
     return 0;
 }
 
-static int result_shape(const ReduceParams *p, TensorShape from, int64_t *shape)
+/* ---- results --------------------------------------------------------------------------------- */
+
+static int result_shape(ReduceOver over, TensorShape from, int64_t *shape)
 {
-    bool reduced[TENSOR_MAX_DIMS];
     int ndim = 0;
-    reduce_mask(p, reduced);
     for (int i = 0; i < from.ndim; i++)
-        if (!reduced[i] || p->keepdim) shape[ndim++] = reduced[i] ? 1 : from.dim[i];
+        if (!over.reduced[i] || over.keepdim) shape[ndim++] = over.reduced[i] ? 1 : from.dim[i];
     return ndim;
 }
 
-int reduce_shape(OpCall *c, int dtype)
+int reduce_shape(OpCall *c, ReduceOver over, int dtype)
 {
     int64_t shape[TENSOR_MAX_DIMS];
-    int ndim = result_shape(op_params(c), shape_of(op_input(c, 0)), shape);
+    int ndim = result_shape(over, shape_of(op_input(c, 0)), shape);
     return op_set_output(c, 0, (TensorShape){ ndim, shape }, (TensorDtype)dtype);
 }
 
-int reduce_forward(OpCall *c, int kind)
+int reduce_forward(OpCall *c, ReduceOver over, int kind, double param)
 {
-    bool reduced[TENSOR_MAX_DIMS];
-    const ReduceParams *p = op_params(c);
-    reduce_mask(p, reduced);
-    return raw_reduce_into(op_output(c, 0), op_input(c, 0), kind, reduced, p->param);
+    return raw_reduce_into(op_output(c, 0), op_input(c, 0), kind, over.reduced, param);
 }
 
-int64_t reduce_count(TensorShape shape, const ReduceParams *p)
+int64_t reduce_count(TensorShape shape, ReduceOver over)
 {
-    bool reduced[TENSOR_MAX_DIMS];
     int64_t n = 1;
-    reduce_mask(p, reduced);
-    for (int i = 0; i < shape.ndim; i++) n *= reduced[i] ? shape.dim[i] : 1;
+    for (int i = 0; i < shape.ndim; i++) n *= over.reduced[i] ? shape.dim[i] : 1;
     return n;
 }
 
-Tensor *reduce_keep(const ReduceParams *p, TensorShape to, Tensor *t)
+int sum_dtype(const Tensor *x, TensorDtype dtype)
 {
-    ReduceParams keep = *p;
+    if (dtype != TENSOR_DTYPES) return (int)dtype;
+    return dtype_is_float(x->dtype) ? x->dtype : TENSOR_I64;
+}
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+static Tensor *with_reduced_dims(ReduceOver over, TensorShape to, Tensor *t)
+{
+    if (over.keepdim || !t) return t;
     int64_t shape[TENSOR_MAX_DIMS];
-    keep.keepdim = true;
-    return p->keepdim || !t ? t : tensor_reshape(t, (TensorShape){ result_shape(&keep, to, shape), shape });
+    over.keepdim = true;
+    return tensor_reshape(t, (TensorShape){ result_shape(over, to, shape), shape });
 }
 
 /* Without a graph a view with strides 0 does. */
-Tensor *reduce_spread(const ReduceParams *p, TensorShape to, Tensor *t)
+Tensor *reduce_spread(ReduceOver over, TensorShape to, Tensor *t)
 {
-    if (!t || tensor_grad_enabled()) return t ? tensor_expand(reduce_keep(p, to, t), to) : NULL;
-    bool reduced[TENSOR_MAX_DIMS];
+    if (!t || tensor_grad_enabled()) return t ? tensor_expand(with_reduced_dims(over, to, t), to) : NULL;
     int64_t stride[TENSOR_MAX_DIMS];
-    reduce_mask(p, reduced);
     for (int i = 0, k = 0; i < to.ndim; i++) {
-        stride[i] = reduced[i] ? 0 : t->stride[k];
-        k += !reduced[i] || p->keepdim;
+        stride[i] = over.reduced[i] ? 0 : t->stride[k];
+        k += !over.reduced[i] || over.keepdim;
     }
     return own(new_view(t, to.ndim, to.dim, stride, 0));
 }
 
-Tensor *share_evenly(const ReduceParams *p, Tensor *x, Tensor *y, Tensor *g)
+Tensor *share_evenly(ReduceOver over, Tensor *x, Tensor *y, Tensor *g)
 {
     if (!x || !y || !g) return NULL;
     const TensorShape to = shape_of(x);
-    Tensor *both_nan = tensor_logical_and(tensor_isnan(x), reduce_spread(p, to, tensor_isnan(y)));
-    Tensor *chosen = tensor_logical_or(tensor_eq(x, reduce_spread(p, to, y)), both_nan);
-    Tensor *count = tensor_sum(chosen, .dims = reduce_dims(p), .keepdim = p->keepdim);
+    int64_t dim[TENSOR_MAX_DIMS];
+    int dims = 0;
+    for (int i = 0; i < to.ndim; i++)
+        if (over.reduced[i]) dim[dims++] = i;
+    Tensor *both_nan = tensor_logical_and(tensor_isnan(x), reduce_spread(over, to, tensor_isnan(y)));
+    Tensor *chosen = tensor_logical_or(tensor_eq(x, reduce_spread(over, to, y)), both_nan);
+    Tensor *count = tensor_sum(chosen, .dims = { dims, dim }, .keepdim = over.keepdim);
     Tensor *share = count ? tensor_div(g, tensor_to(count, (TensorDtype)g->dtype)) : NULL;
-    return tensor_where(chosen, reduce_spread(p, to, share), tensor_zeros_like(x));
+    return tensor_where(chosen, reduce_spread(over, to, share), tensor_zeros_like(x));
 }
 
 Tensor *scatter_back(OpCall *c, Tensor *dy, int dim, bool keepdim)
@@ -138,6 +120,8 @@ Tensor *scatter_back(OpCall *c, Tensor *dy, int dim, bool keepdim)
     if (!keepdim) dy = tensor_unsqueeze(dy, dim), index = tensor_unsqueeze(index, dim);
     return tensor_scatter_add(zero, dim, index, dy);
 }
+
+/* ---- others ---------------------------------------------------------------------------------- */
 
 Around around(TensorShape shape, int dim)
 {
@@ -154,16 +138,4 @@ Tensor *dense_float(const Tensor *x)
     if (!x) return NULL;
     bool half = dtype_is_half(x->dtype);
     return own(half ? raw_cast(x, TENSOR_F32) : raw_contiguous(x));
-}
-
-bool unwanted(bool given, const char *op, const char *option)
-{
-    if (given) fail(TENSOR_EVALUE, op, "takes no option %s", option);
-    return given;
-}
-
-bool unwanted_result(Tensor **at, const char *op, const char *option)
-{
-    if (at) *at = NULL;
-    return unwanted(at != NULL, op, option);
 }

@@ -5,18 +5,13 @@
  */
 #include "reduce.h"
 
-typedef struct SoftmaxParams {
-    int dim;
-} SoftmaxParams;
+const TensorSoftmaxArgs tensor_softmax_defaults = { TENSOR_SOFTMAX_DEFAULTS };
 
 static int shape(OpCall *c)
 {
-    SoftmaxParams *p = op_params_mut(c);
-    const Tensor *x = op_input(c, 0);
-    int dim = wrap_dim(p->dim, x->ndim);
-    if (dim < 0) return op_fail(c, TENSOR_EINDEX, "%s has no dim %d", S(x), p->dim);
-    p->dim = dim;
-    return op_same_shape(c);
+    TensorSoftmaxArgs *p = op_params_mut(c);
+    p->dim = call_dim(c, p->dim, shape_of(op_input(c, 0)));
+    return p->dim < 0 ? -1 : op_same_shape(c);
 }
 
 static int run(OpCall *c, bool log)
@@ -24,7 +19,7 @@ static int run(OpCall *c, bool log)
     Tensor *x = dense_float(op_input(c, 0)), *out = op_output(c, 0);
     Tensor *y = x && x->dtype != out->dtype ? own(new_tensor(shape_of(x), x->dtype, x->place)) : out;
     if (!x || !y) return -1;
-    const Around a = around(shape_of(x), ((const SoftmaxParams *)op_params(c))->dim);
+    const Around a = around(shape_of(x), ((const TensorSoftmaxArgs *)op_params(c))->dim);
     SoftmaxArgs args = { .dtype = x->dtype,
                          .log = log,
                          .outer = a.outer,
@@ -60,7 +55,7 @@ static Tensor *fused(OpCall *c, Tensor *dy, int dim, bool log)
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const int dim = ((const SoftmaxParams *)op_params(c))->dim;
+    const int dim = ((const TensorSoftmaxArgs *)op_params(c))->dim;
     if (!op_recording(c)) {
         dx[0] = fused(c, dy, dim, false);
     } else {
@@ -72,7 +67,7 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static int log_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const int dim = ((const SoftmaxParams *)op_params(c))->dim;
+    const int dim = ((const TensorSoftmaxArgs *)op_params(c))->dim;
     if (!op_recording(c)) dx[0] = fused(c, dy, dim, true);
     else
         dx[0] = tensor_sub(
@@ -80,14 +75,18 @@ static int log_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fields[] = { OP_FIELD(OP_INT, SoftmaxParams, dim, NULL), { 0 } };
+static const OpField fields[] = { OP_REQUIRED(TensorSoftmaxArgs, dim),
+                                  OP_DTYPE(TensorSoftmaxArgs, dtype),
+                                  { 0 } };
 
-#define SOFTMAX                                                                                            \
-    .arity = 1, .keep = KEEP_OUTPUT(0), .params = sizeof(SoftmaxParams), .fields = fields, .shape = shape, \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,                                                              \
-    .samples = "3x4 {dim=1}; 2x3x4 {dim=-2}; 5 {dim=0}; 0x3 {dim=0}; 3x0 {dim=1}; {dim=0}; 2x3:100..200 "  \
-               "{dim=1}; 1x40 {dim=1}",                                                                    \
-    .errors = "3x4 {dim=2} ! EINDEX; 3@i64 {dim=0} ! EDTYPE"
+#define SOFTMAX                                                                                           \
+    .arity = 1, .keep = KEEP_OUTPUT(0), .params = sizeof(TensorSoftmaxArgs),                              \
+    .defaults = &tensor_softmax_defaults, .cast_option = offsetof(TensorSoftmaxArgs, dtype),              \
+    .fields = fields, .shape = shape, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,                           \
+    .samples = "3x4 {dim=1}; 2x3x4 {dim=-2}; 5 {dim=0}; 0x3 {dim=0}; 3x0 {dim=1}; {dim=0}; 2x3:100..200 " \
+               "{dim=1}; 1x40 {dim=1}; 3x4 {dim=1 dtype=f64}; 2x3@i64 {dim=1 dtype=f64}",                 \
+    .errors = "3x4 {dim=2} ! EINDEX; 3@i64 {dim=0} ! EDTYPE; 3 {dim=-2147483648} ! EVALUE; "              \
+              "3 {dim=0 dtype=i64} ! EDTYPE; 3 {dim=0 dtype=9} ! EVALUE"
 
 const TensorOp op_softmax = { .name = "softmax",
                               .summary = "e^x normalised along a dim",
@@ -104,11 +103,6 @@ const TensorOp op_log_softmax = { .name = "log_softmax",
 REGISTER_OP(op_softmax);
 REGISTER_OP(op_log_softmax);
 
-Tensor *tensor_softmax(Tensor *x, int dim) { return APPLY(&op_softmax, &(SoftmaxParams){ dim }, x); }
-
-Tensor *tensor_log_softmax(Tensor *x, int dim) { return APPLY(&op_log_softmax, &(SoftmaxParams){ dim }, x); }
-
-Tensor *tensor_softmin(Tensor *x, int dim)
-{
-    return APPLY(&op_softmax, &(SoftmaxParams){ dim }, tensor_neg(x));
-}
+Tensor *tensor_softmax_args(TensorSoftmaxArgs a) { return APPLY(&op_softmax, &a, a.input); }
+Tensor *tensor_log_softmax_args(TensorSoftmaxArgs a) { return APPLY(&op_log_softmax, &a, a.input); }
+Tensor *tensor_softmin_args(TensorSoftmaxArgs a) { return APPLY(&op_softmax, &a, tensor_neg(a.input)); }

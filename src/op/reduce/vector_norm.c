@@ -9,16 +9,29 @@
 #include <math.h>
 #include "reduce.h"
 
-static int shape(OpCall *c)
+const TensorNormArgs tensor_norm_defaults = { TENSOR_NORM_DEFAULTS };
+const TensorVectorNormArgs tensor_vector_norm_defaults = { TENSOR_VECTOR_NORM_DEFAULTS };
+
+static ReduceOver over_of(const OpCall *c)
 {
-    const ReduceParams *p = op_params(c);
-    const Tensor *x = op_input(c, 0);
-    if (isnan(p->param)) return op_fail(c, TENSOR_EVALUE, "%s: p is NaN", S(x));
-    if (p->param < 0 || isinf(p->param) ? reduce_check_extreme(c) : reduce_check(c)) return -1;
-    return reduce_shape(c, x->dtype);
+    const TensorNormArgs *p = op_params(c);
+    return over_dims(p->dims, p->keepdim);
 }
 
-static int forward(OpCall *c) { return reduce_forward(c, REDUCE_NORM); }
+static int shape(OpCall *c)
+{
+    TensorNormArgs *a = op_params_mut(c);
+    const Tensor *x = op_input(c, 0);
+    if (isnan(a->p)) return op_fail(c, TENSOR_EVALUE, "%s: p is NaN", S(x));
+    if (reduce_check(c, &a->dim, &a->dims)) return -1;
+    if ((a->p < 0 || isinf(a->p)) && reduce_not_empty(c, over_of(c))) return -1;
+    return reduce_shape(c, over_of(c), x->dtype);
+}
+
+static int forward(OpCall *c)
+{
+    return reduce_forward(c, over_of(c), REDUCE_NORM, ((const TensorNormArgs *)op_params(c))->p);
+}
 
 /* x with 1 where it is 0. */
 static Tensor *ones_for_zeros(Tensor *x)
@@ -34,9 +47,9 @@ static Tensor *zeros_for_zeros(Tensor *g, Tensor *y)
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const ReduceParams *r = op_params(c);
+    const ReduceOver r = over_of(c);
     const TensorShape to = op_input_shape(c, 0);
-    const double p = r->param;
+    const double p = ((const TensorNormArgs *)op_params(c))->p;
     Tensor *x = op_saved(c, 0), *y = op_saved_output(c, 0);
     if (!x || !y) return -1;
     if (p == 0) dx[0] = tensor_zeros_like(x);
@@ -52,9 +65,9 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fields[] = { { "p", OP_DOUBLE, offsetof(ReduceParams, param), "2" },
-                                  REDUCE_FIELDS,
-                                  { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorNormArgs, p),       OP_OPTION(TensorNormArgs, dim),
+                                  OP_OPTION(TensorNormArgs, keepdim), OP_OPTION(TensorNormArgs, dims),
+                                  OP_DTYPE(TensorNormArgs, dtype),    { 0 } };
 
 const TensorOp op_norm = {
     .name = "norm",
@@ -62,7 +75,9 @@ const TensorOp op_norm = {
     .gradient = "dx = g sign(x) (|x| / y)^(p - 1), 0 where y = 0; p = inf: shared by ties",
     .arity = 1,
     .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
-    .params = sizeof(ReduceParams),
+    .params = sizeof(TensorNormArgs),
+    .defaults = &tensor_norm_defaults,
+    .cast_option = offsetof(TensorNormArgs, dtype),
     .fields = fields,
     .shape = shape,
     .forward = forward,
@@ -73,20 +88,18 @@ const TensorOp op_norm = {
     .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 3x4 {p=1 dims=[1]}; 3x4 {p=3 dims=[0]}; 5 "
                "{p=1.5}; 5 {p=.5}; "
                "5 {p=0}; 3x4 {p=inf dims=[1]}; 5 {p=-inf}; 5 {p=-1}; ; 0x3 {dims=[0]}; 0x3 {dims=[1]}; "
-               "4:-2..-.5 {p=3}",
-    .errors = "3x4 {dims=[2]} ! EINDEX; 3@i64 ! EDTYPE; 0 {p=inf} ! ESHAPE; 3 {p=nan} ! EVALUE",
+               "4:-2..-.5 {p=3}; 3x4 {dim=-1 dtype=f64}; 3@i64:1..3 {dtype=f64}",
+    .errors = "3x4 {dims=[2]} ! EINDEX; 3@i64 ! EDTYPE; 0 {p=inf} ! ESHAPE; 3 {p=nan} ! EVALUE; 3 "
+              "{dtype=i64} ! EDTYPE; "
+              "3 {dim=0 dims=[0]} ! EVALUE",
 };
 REGISTER_OP(op_norm);
 
-Tensor *tensor_norm_args(TensorNormArgs a)
-{
-    ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, a.p);
-    return APPLY(&op_norm, &p, a.input);
-}
+Tensor *tensor_norm_args(TensorNormArgs a) { return APPLY(&op_norm, &a, a.input); }
 
 Tensor *tensor_linalg_vector_norm_args(TensorVectorNormArgs a)
 {
-    ReduceParams p = reduce_params(a.dim, a.dims, a.keepdim, a.ord);
+    const TensorNormArgs as = { a.input, a.ord, a.dim, a.keepdim, a.dims, a.dtype };
     const Naming before = name_as(op_norm.name, "tensor_linalg_vector_norm");
-    return named_result(before, APPLY(&op_norm, &p, a.input));
+    return named_result(before, APPLY(&op_norm, &as, a.input));
 }

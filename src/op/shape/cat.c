@@ -6,9 +6,7 @@
  * groups. */
 #include "shape_op.h"
 
-typedef struct JoinParams {
-    int dim;
-} JoinParams;
+const TensorJoinArgs tensor_join_defaults = { TENSOR_JOIN_DEFAULTS };
 
 /* A vector of no elements fits anywhere, as in PyTorch: it is left out. */
 static bool left_out(TensorShape shape) { return shape.ndim == 1 && shape.dim[0] == 0; }
@@ -25,7 +23,7 @@ static int joined_dtype(const OpCall *c)
 
 static int cat_shape(OpCall *c)
 {
-    JoinParams *p = op_params_mut(c);
+    TensorJoinArgs *p = op_params_mut(c);
     Tensor *first = NULL;
     int64_t shape[TENSOR_MAX_DIMS], total = 0;
     for (int i = 0; i < op_inputs(c) && !first; i++)
@@ -52,7 +50,7 @@ static int cat_shape(OpCall *c)
 
 static int cat_forward(OpCall *c)
 {
-    const JoinParams *p = op_params(c);
+    const TensorJoinArgs *p = op_params(c);
     int64_t at = 0;
     for (int i = 0; i < op_inputs(c); i++) {
         const Tensor *x = op_input(c, i);
@@ -68,7 +66,7 @@ static int cat_forward(OpCall *c)
 
 static int cat_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const JoinParams *p = op_params(c);
+    const TensorJoinArgs *p = op_params(c);
     int64_t at = 0;
     for (int i = 0; i < op_inputs(c); i++) {
         TensorShape shape = op_input_shape(c, i);
@@ -84,13 +82,14 @@ static int cat_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return 0;
 }
 
-static const OpField fields[] = { OP_FIELD(OP_INT, JoinParams, dim, "0"), { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorJoinArgs, dim), { 0 } };
 static const TensorOp op_cat = {
     .name = "cat",
     .summary = "tensors one behind the other along dim",
     .gradient = "dx_i = its part of g",
     .arity = OP_ANY_ARITY,
-    .params = sizeof(JoinParams),
+    .params = sizeof(TensorJoinArgs),
+    .defaults = &tensor_join_defaults,
     .fields = fields,
     .shape = cat_shape,
     .forward = cat_forward,
@@ -106,7 +105,7 @@ REGISTER_OP(op_cat);
 
 static int stack_shape(OpCall *c)
 {
-    JoinParams *p = op_params_mut(c);
+    TensorJoinArgs *p = op_params_mut(c);
     const Tensor *first = op_input(c, 0);
     int64_t shape[TENSOR_MAX_DIMS];
     int ndim = first->ndim + 1;
@@ -126,7 +125,7 @@ static int stack_shape(OpCall *c)
 
 static int stack_forward(OpCall *c)
 {
-    const JoinParams *p = op_params(c);
+    const TensorJoinArgs *p = op_params(c);
     for (int i = 0; i < op_inputs(c); i++) {
         Tensor *layer = new_layer(op_output(c, 0), p->dim, i);
         int status = layer ? raw_copy(layer, op_input(c, i)) : -1;
@@ -138,7 +137,7 @@ static int stack_forward(OpCall *c)
 
 static int stack_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const JoinParams *p = op_params(c);
+    const TensorJoinArgs *p = op_params(c);
     for (int i = 0; i < op_inputs(c); i++) {
         if (!op_wants(c, i)) continue;
         dx[i] = op_recording(c) ? tensor_select(dy, p->dim, i) : own(new_layer(dy, p->dim, i));
@@ -152,7 +151,8 @@ static const TensorOp op_stack = {
     .summary = "tensors of one shape side by side in a new dimension",
     .gradient = "dx_i = its slice of g",
     .arity = OP_ANY_ARITY,
-    .params = sizeof(JoinParams),
+    .params = sizeof(TensorJoinArgs),
+    .defaults = &tensor_join_defaults,
     .fields = fields,
     .shape = stack_shape,
     .forward = stack_forward,
@@ -167,7 +167,7 @@ REGISTER_OP(op_stack);
 
 static Tensor *join(const TensorOp *op, Tensor *const *x, int n, int dim, const void *site)
 {
-    JoinParams p = { dim };
+    TensorJoinArgs p = { .dim = dim };
     Tensor *groups[OP_MAX_INPUTS];
     if (n <= 0 || !x) return fail_site(TENSOR_EVALUE, op->name, site, "no tensors given"), NULL;
     if (n <= OP_MAX_INPUTS) return op_apply1(op, x, n, &p, site);

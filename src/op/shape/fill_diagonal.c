@@ -1,6 +1,8 @@
 /* fill_diagonal.c - a number written down the diagonal, in place. */
 #include "shape_op.h"
 
+const TensorFillDiagonalArgs tensor_fill_diagonal_defaults = { TENSOR_FILL_DIAGONAL_DEFAULTS };
+
 /* The elements (k, k, ...) of x; wrap: of every square block of a tall matrix, a row between one and the
  * next. */
 static int fill_diagonals(Tensor *x, double value, bool wrap)
@@ -15,8 +17,10 @@ static int fill_diagonals(Tensor *x, double value, bool wrap)
     return 0;
 }
 
-Tensor *tensor_fill_diagonal_(Tensor *x, double value, bool wrap)
+Tensor *tensor_fill_diagonal_args_(TensorFillDiagonalArgs a)
 {
+    Tensor *x = a.input;
+    const double value = a.value;
     static const char op[] = "tensor_fill_diagonal_";
     if (check_null(x, op, 1) || inplace_check(op, x) || check_fill(op, x, value)) return NULL;
     if (x->ndim < 2) return fail(TENSOR_ESHAPE, op, "%s: want rank 2 or more", S(x)), NULL;
@@ -24,7 +28,7 @@ Tensor *tensor_fill_diagonal_(Tensor *x, double value, bool wrap)
         if (x->shape[d] != x->shape[0])
             return fail(TENSOR_ESHAPE, op, "%s: of rank 3 and more all sizes must be the same", S(x)), NULL;
     TensorScope scope = tensor_scope_open();
-    wrap = wrap && x->ndim == 2 && x->shape[0] > x->shape[1] + 1;
+    const bool wrap = a.wrap && x->ndim == 2 && x->shape[0] > x->shape[1] + 1;
     const bool graph = !grad_off && (x->entry || (x->base && x->base->entry)),
                apart = graph || wrap; /* wrap: all blocks or none */
     Tensor *mask = apart ? zeros_on(shape_of(x), TENSOR_BOOL, x->place) : NULL, *y = NULL;

@@ -8,21 +8,13 @@
 /* ---- flip ------------------------------------------------------------------------------------ */
 
 typedef struct FlipParams {
-    OpDims dims;
+    TensorShape dims;
 } FlipParams;
 
 static int flip_shape(OpCall *c)
 {
     FlipParams *p = op_params_mut(c);
-    TensorShape shape = shape_of(op_input(c, 0));
-    for (int i = 0; i < p->dims.n; i++) {
-        p->dims.at[i] = call_dim(c, p->dims.at[i], shape);
-        if (p->dims.at[i] < 0) return -1;
-        for (int k = 0; k < i; k++)
-            if (p->dims.at[k] == p->dims.at[i])
-                return op_fail(c, TENSOR_EINDEX, "dimension %lld is named twice", (long long)p->dims.at[i]);
-    }
-    return op_same_shape(c);
+    return call_dims(c, &p->dims, shape_of(op_input(c, 0)), TENSOR_EINDEX) ? -1 : op_same_shape(c);
 }
 
 static int flip_forward(OpCall *c)
@@ -32,8 +24,8 @@ static int flip_forward(OpCall *c)
     if (x->numel == 0) return 0;
     int64_t stride[TENSOR_MAX_DIMS], offset = 0;
     for (int d = 0; d < x->ndim; d++) stride[d] = x->stride[d];
-    for (int i = 0; i < p->dims.n && x->ndim; i++) {
-        int64_t d = p->dims.at[i];
+    for (int i = 0; i < p->dims.ndim && x->ndim; i++) {
+        int64_t d = p->dims.dim[i];
         offset += (x->shape[d] - 1) * x->stride[d];
         stride[d] = -x->stride[d];
     }
@@ -44,11 +36,11 @@ static int flip_forward(OpCall *c)
 static int flip_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const FlipParams *p = op_params(c);
-    dx[0] = tensor_flip(dy, dims_shape(&p->dims));
+    dx[0] = tensor_flip(dy, p->dims);
     return dx[0] ? 0 : -1;
 }
 
-static const OpField flip_fields[] = { OP_FIELD(OP_DIMS, FlipParams, dims, NULL), { 0 } };
+static const OpField flip_fields[] = { OP_REQUIRED(FlipParams, dims), { 0 } };
 static const TensorOp op_flip = {
     .name = "flip",
     .summary = "the order of elements turned round in dims",
@@ -65,29 +57,37 @@ static const TensorOp op_flip = {
 };
 REGISTER_OP(op_flip);
 
-Tensor *tensor_flip(Tensor *x, TensorShape dims)
+Tensor *tensor_flip(Tensor *x, TensorShape dims) { return APPLY(&op_flip, &(FlipParams){ dims }, x); }
+
+static Tensor *flip_one(const char *op, Tensor *x, int dim, const void *site)
 {
-    FlipParams p;
-    return shape_to_dims("flip", dims, &p.dims) ? NULL : APPLY(&op_flip, &p, x);
+    if (check_null(x, op, 1)) return NULL;
+    if (x->ndim <= dim)
+        return fail_site(TENSOR_ESHAPE, op, site, "%s: want rank %d or more", S(x), dim + 1), NULL;
+    return op_apply1(&op_flip, &x, 1, &(FlipParams){ DIMS(dim) }, site);
 }
+
+Tensor *tensor_flipud(Tensor *x) { return flip_one("tensor_flipud", x, 0, SITE); }
+Tensor *tensor_fliplr(Tensor *x) { return flip_one("tensor_fliplr", x, 1, SITE); }
 
 /* ---- roll ------------------------------------------------------------------------------------ */
 
-typedef struct RollParams {
-    OpDims shifts, dims;
-} RollParams;
+const TensorRollArgs tensor_roll_defaults = { TENSOR_ROLL_DEFAULTS };
 
 static int roll_shape(OpCall *c)
 {
-    RollParams *p = op_params_mut(c);
-    TensorShape shape = shape_of(op_input(c, 0));
-    bool flat = p->dims.n == 0 && p->shifts.n == 1;
-    if (!flat && p->dims.n != p->shifts.n)
+    TensorRollArgs *p = op_params_mut(c);
+    const Tensor *x = op_input(c, 0);
+    int64_t dims[TENSOR_MAX_DIMS];
+    bool flat = p->dims.ndim == 0 && p->shifts.ndim == 1;
+    if (!flat && p->dims.ndim != p->shifts.ndim)
         return op_fail(c, TENSOR_EVALUE, "%d shifts for %d dimensions: want as many, or one shift alone",
-                       p->shifts.n, p->dims.n);
-    for (int i = 0; i < p->dims.n; i++)
-        if ((p->dims.at[i] = call_dim(c, p->dims.at[i], shape)) < 0) return -1;
-    return op_same_shape(c);
+                       p->shifts.ndim, p->dims.ndim);
+    if (x->ndim == 0 && p->dims.ndim)
+        return op_fail(c, TENSOR_EINDEX, "%s has no dim %lld", S(x), (long long)p->dims.dim[0]);
+    for (int i = 0; i < p->dims.ndim; i++)
+        if ((dims[i] = call_dim(c, p->dims.dim[i], shape_of(x))) < 0) return -1;
+    return op_set_list(c, &p->dims, p->dims.ndim, dims) ? -1 : op_same_shape(c);
 }
 
 /* y, dense, = x rolled in one dimension: two pieces change places. */
@@ -109,20 +109,20 @@ static int roll_one(Tensor *y, const Tensor *x, int dim, int64_t shift)
 
 static int roll_forward(OpCall *c)
 {
-    const RollParams *p = op_params(c);
+    const TensorRollArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *y = op_output(c, 0);
     if (x->numel == 0) return 0;
-    if (x->ndim == 0 || p->shifts.n == 0) return raw_copy(y, x);
-    if (p->dims.n == 0) {
+    if (x->ndim == 0 || p->shifts.ndim == 0) return raw_copy(y, x);
+    if (p->dims.ndim == 0) {
         Tensor *dense = own(raw_contiguous(x));
         Tensor *flat = dense ? own(new_view(dense, 1, &x->numel, (int64_t[]){ 1 }, 0)) : NULL;
         Tensor *line = own(new_view(y, 1, &x->numel, (int64_t[]){ 1 }, 0));
-        return flat && line ? roll_one(line, flat, 0, p->shifts.at[0]) : -1;
+        return flat && line ? roll_one(line, flat, 0, p->shifts.dim[0]) : -1;
     }
-    for (int i = 0; i < p->dims.n; i++) {
-        bool last = i == p->dims.n - 1;
+    for (int i = 0; i < p->dims.ndim; i++) {
+        bool last = i == p->dims.ndim - 1;
         Tensor *to = last ? y : own(new_tensor(shape_of(x), x->dtype, x->place));
-        if (!to || roll_one(to, x, (int)p->dims.at[i], p->shifts.at[i])) return -1;
+        if (!to || roll_one(to, x, (int)p->dims.dim[i], p->shifts.dim[i])) return -1;
         x = to;
     }
     return 0;
@@ -130,22 +130,24 @@ static int roll_forward(OpCall *c)
 
 static int roll_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    RollParams back = *(const RollParams *)op_params(c);
-    for (int i = 0; i < back.shifts.n; i++)
-        back.shifts.at[i] = back.shifts.at[i] == INT64_MIN ? INT64_MIN : -back.shifts.at[i];
-    dx[0] = tensor_roll(dy, dims_shape(&back.shifts), dims_shape(&back.dims));
+    const TensorRollArgs *p = op_params(c);
+    int64_t back[TENSOR_MAX_DIMS];
+    for (int i = 0; i < p->shifts.ndim; i++)
+        back[i] = p->shifts.dim[i] == INT64_MIN ? INT64_MIN : -p->shifts.dim[i];
+    dx[0] = tensor_roll(dy, { p->shifts.ndim, back }, p->dims);
     return dx[0] ? 0 : -1;
 }
 
-static const OpField roll_fields[] = { OP_FIELD(OP_DIMS, RollParams, shifts, NULL),
-                                       OP_FIELD(OP_DIMS, RollParams, dims, ""),
+static const OpField roll_fields[] = { OP_REQUIRED(TensorRollArgs, shifts),
+                                       OP_OPTION(TensorRollArgs, dims),
                                        { 0 } };
 static const TensorOp op_roll = {
     .name = "roll",
     .summary = "elements moved round by shifts along dims; without dims, of x flattened",
     .gradient = "dx = roll(g, -shifts)",
     .arity = 1,
-    .params = sizeof(RollParams),
+    .params = sizeof(TensorRollArgs),
+    .defaults = &tensor_roll_defaults,
     .fields = roll_fields,
     .shape = roll_shape,
     .forward = roll_forward,
@@ -155,32 +157,24 @@ static const TensorOp op_roll = {
                "dims=[1]}; {shifts=[1]}; "
                "3x4 {shifts=[1 1] dims=[0 0]}",
     .errors = "3 {shifts=[1 2] dims=[0]} ! EVALUE; 3 {shifts=[1] dims=[1]} ! EINDEX; 3 {shifts=[]  dims=[0]} "
-              "! EVALUE"
+              "! EVALUE; {shifts=[1] dims=[0]} ! EINDEX"
 };
 REGISTER_OP(op_roll);
 
-Tensor *tensor_roll(Tensor *x, TensorShape shifts, TensorShape dims)
-{
-    RollParams p;
-    return shape_to_dims("roll", shifts, &p.shifts) || shape_to_dims("roll", dims, &p.dims)
-               ? NULL
-               : APPLY(&op_roll, &p, x);
-}
+Tensor *tensor_roll_args(TensorRollArgs a) { return APPLY(&op_roll, &a, a.input); }
 
 /* ---- rot90 ----------------------------------------------------------------------------------- */
 
-typedef struct RotParams {
-    int k;
-    OpDims dims;
-} RotParams;
+const TensorRot90Args tensor_rot90_defaults = { TENSOR_ROT90_DEFAULTS };
 
 static int rot_compose(OpCall *c)
 {
-    const RotParams *p = op_params(c);
+    const TensorRot90Args *p = op_params(c);
     Tensor *x = op_input(c, 0);
-    if (p->dims.n != 2) return op_fail(c, TENSOR_EVALUE, "%d dimensions given: want 2", p->dims.n);
-    int from = call_dim(c, p->dims.at[0], shape_of(x)),
-        to = from < 0 ? -1 : call_dim(c, p->dims.at[1], shape_of(x));
+    const TensorShape dims = p->dims.ndim ? p->dims : DIMS(0, 1);
+    if (dims.ndim != 2) return op_fail(c, TENSOR_EVALUE, "%d dimensions given: want 2", dims.ndim);
+    int from = call_dim(c, dims.dim[0], shape_of(x)),
+        to = from < 0 ? -1 : call_dim(c, dims.dim[1], shape_of(x));
     if (to < 0) return -1;
     if (from == to) return op_fail(c, TENSOR_EINDEX, "dimension %d is named twice", from);
     int turns = ((p->k % 4) + 4) % 4;
@@ -191,26 +185,24 @@ static int rot_compose(OpCall *c)
     return op_set_result(c, 0, y);
 }
 
-static const OpField rot_fields[] = { OP_FIELD(OP_INT, RotParams, k, "1"),
-                                      OP_FIELD(OP_DIMS, RotParams, dims, NULL),
+static const OpField rot_fields[] = { OP_OPTION(TensorRot90Args, k),
+                                      OP_OPTION(TensorRot90Args, dims),
                                       { 0 } };
 static const TensorOp op_rot90 = {
     .name = "rot90",
     .summary = "k quarter turns in the plane of two dims, from the first towards the second",
     .gradient = "dx = rot90(g, -k)",
     .arity = 1,
-    .params = sizeof(RotParams),
+    .params = sizeof(TensorRot90Args),
+    .defaults = &tensor_rot90_defaults,
     .fields = rot_fields,
     .compose = rot_compose,
     .flags = OP_ANY_DEVICE,
-    .samples = "2x3 {dims=[0 1]}; 2x3 {k=2 dims=[0 1]}; 2x3x4 {k=-1 dims=[0 -1]}; 2x3 {k=4 dims=[1 0]}; 0x3 "
-               "{dims=[0 1]}",
+    .samples =
+        "2x3; 2x3 {dims=[0 1]}; 2x3 {k=2 dims=[0 1]}; 2x3x4 {k=-1 dims=[0 -1]}; 2x3 {k=4 dims=[1 0]}; 0x3 "
+        "{dims=[0 1]}",
     .errors = "2x3 {dims=[0]} ! EVALUE; 2x3 {dims=[0 0]} ! EINDEX; 2x3 {dims=[0 2]} ! EINDEX"
 };
 REGISTER_OP(op_rot90);
 
-Tensor *tensor_rot90(Tensor *x, int k, TensorShape dims)
-{
-    RotParams p = { .k = k };
-    return shape_to_dims("rot90", dims, &p.dims) ? NULL : APPLY(&op_rot90, &p, x);
-}
+Tensor *tensor_rot90_args(TensorRot90Args a) { return APPLY(&op_rot90, &a, a.input); }

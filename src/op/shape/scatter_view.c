@@ -3,6 +3,9 @@
  *   y = x with view(y) = src               dx = dy, 0 in that part; dsrc = view(dy) */
 #include "shape_op.h"
 
+const TensorSliceScatterArgs tensor_slice_scatter_defaults = { TENSOR_SLICE_SCATTER_DEFAULTS };
+const TensorDiagonalScatterArgs tensor_diagonal_scatter_defaults = { TENSOR_DIAGONAL_SCATTER_DEFAULTS };
+
 /* y is a copy of x, part a view of it. */
 static int finish(OpCall *c, Tensor *y, Tensor *part)
 {
@@ -16,29 +19,25 @@ static int finish(OpCall *c, Tensor *y, Tensor *part)
 
 /* ---- slice_scatter --------------------------------------------------------------------------- */
 
-typedef struct SliceParams {
-    int dim;
-    int64_t start, end, step;
-} SliceParams;
-
 static int slice_compose(OpCall *c)
 {
-    const SliceParams *p = op_params(c);
+    const TensorSliceScatterArgs *p = op_params(c);
     Tensor *y = tensor_clone(op_input(c, 0));
     return finish(c, y, tensor_slice(y, p->dim, p->start, p->end, p->step));
 }
 
-static const OpField slice_fields[] = { OP_FIELD(OP_INT, SliceParams, dim, "0"),
-                                        OP_FIELD(OP_I64, SliceParams, start, "0"),
-                                        OP_FIELD(OP_I64, SliceParams, end, "9223372036854775807"),
-                                        OP_FIELD(OP_I64, SliceParams, step, "1"),
+static const OpField slice_fields[] = { OP_OPTION(TensorSliceScatterArgs, dim),
+                                        OP_OPTION(TensorSliceScatterArgs, start),
+                                        OP_OPTION(TensorSliceScatterArgs, end),
+                                        OP_OPTION(TensorSliceScatterArgs, step),
                                         { 0 } };
 static const TensorOp op_slice_scatter = {
     .name = "slice_scatter",
     .summary = "a copy of x with x[..., start:end:step, ...] replaced by src",
     .arity = 2,
     .gradient = "dx = dy, 0 in the slice; dsrc = the slice of dy",
-    .params = sizeof(SliceParams),
+    .params = sizeof(TensorSliceScatterArgs),
+    .defaults = &tensor_slice_scatter_defaults,
     .fields = slice_fields,
     .compose = slice_compose,
     .flags = OP_ANY_DEVICE,
@@ -51,8 +50,7 @@ REGISTER_OP(op_slice_scatter);
 
 Tensor *tensor_slice_scatter_args(TensorSliceScatterArgs args)
 {
-    return APPLY(&op_slice_scatter, &((SliceParams){ args.dim, args.start, args.end, args.step }), args.input,
-                 args.src);
+    return APPLY(&op_slice_scatter, &args, args.input, args.src);
 }
 
 /* ---- select_scatter -------------------------------------------------------------------------- */
@@ -69,8 +67,8 @@ static int select_compose(OpCall *c)
     return finish(c, y, tensor_select(y, p->dim, p->index));
 }
 
-static const OpField select_fields[] = { OP_FIELD(OP_INT, SelectParams, dim, NULL),
-                                         OP_FIELD(OP_I64, SelectParams, index, NULL),
+static const OpField select_fields[] = { OP_REQUIRED(SelectParams, dim),
+                                         OP_REQUIRED(SelectParams, index),
                                          { 0 } };
 static const TensorOp op_select_scatter = {
     .name = "select_scatter",
@@ -94,27 +92,24 @@ Tensor *tensor_select_scatter(Tensor *x, Tensor *src, int dim, int64_t index)
 
 /* ---- diagonal_scatter ------------------------------------------------------------------------ */
 
-typedef struct DiagonalParams {
-    int offset, dim1, dim2;
-} DiagonalParams;
-
 static int diagonal_compose(OpCall *c)
 {
-    const DiagonalParams *p = op_params(c);
+    const TensorDiagonalScatterArgs *p = op_params(c);
     Tensor *y = tensor_clone(op_input(c, 0));
     return finish(c, y, tensor_diagonal(y, p->offset, p->dim1, p->dim2));
 }
 
-static const OpField diagonal_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"),
-                                           OP_FIELD(OP_INT, DiagonalParams, dim1, "0"),
-                                           OP_FIELD(OP_INT, DiagonalParams, dim2, "1"),
+static const OpField diagonal_fields[] = { OP_OPTION(TensorDiagonalScatterArgs, offset),
+                                           OP_OPTION(TensorDiagonalScatterArgs, dim1),
+                                           OP_OPTION(TensorDiagonalScatterArgs, dim2),
                                            { 0 } };
 static const TensorOp op_diagonal_scatter = {
     .name = "diagonal_scatter",
     .summary = "a copy of x with a diagonal of two dims replaced by src",
     .arity = 2,
     .gradient = "dx = dy, 0 on the diagonal; dsrc = the diagonal of dy",
-    .params = sizeof(DiagonalParams),
+    .params = sizeof(TensorDiagonalScatterArgs),
+    .defaults = &tensor_diagonal_scatter_defaults,
     .fields = diagonal_fields,
     .compose = diagonal_compose,
     .flags = OP_ANY_DEVICE,
@@ -126,6 +121,5 @@ REGISTER_OP(op_diagonal_scatter);
 
 Tensor *tensor_diagonal_scatter_args(TensorDiagonalScatterArgs args)
 {
-    return APPLY(&op_diagonal_scatter, &((DiagonalParams){ args.offset, args.dim1, args.dim2 }), args.input,
-                 args.src);
+    return APPLY(&op_diagonal_scatter, &args, args.input, args.src);
 }

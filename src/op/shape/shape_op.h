@@ -6,13 +6,6 @@
 
 #pragma GCC visibility push(hidden)
 
-/* call_dim - dim counted from the front; -1 and EINDEX when x of that shape has no such dimension. */
-int call_dim(OpCall *c, int64_t dim, TensorShape shape);
-
-/* shape_to_dims - a list as an op's parameter: 0, or -1 and ESHAPE when it is longer than 16. */
-int shape_to_dims(const char *op, TensorShape list, OpDims *dims);
-FORCE_INLINE TensorShape dims_shape(const OpDims *dims) { return (TensorShape){ dims->n, dims->at }; }
-
 /* zeros_on - a new zero tensor owned by the open scope; NULL: no memory. */
 Tensor *zeros_on(TensorShape shape, int dtype, const Place *place);
 

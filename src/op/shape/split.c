@@ -1,7 +1,7 @@
 /* split.c - a tensor in several views along one dimension: split by a size or a list of sizes, chunk, unbind.
  *
- *   part_k = x[..., its range of dim, ...]          dx = the parts of dy one behind the other, zeros where
- * none arrived
+ *   part_k = x[..., its range of dim, ...]
+ *   dx     = the parts of dy one behind the other, zeros where none arrived
  *
  * One entry on the tape holds all parts.  More parts than one call can have are narrow and select views of
  * their own. */
@@ -10,19 +10,19 @@
 typedef struct SplitParams {
     int dim;
     int64_t size; /* of each part but the last; 0: sizes says */
-    OpDims sizes;
+    TensorShape sizes;
 } SplitParams;
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
 static int64_t part_count(const SplitParams *p, int64_t length)
 {
-    return !p->size ? p->sizes.n : length ? (length - 1) / p->size + 1 : 1;
+    return !p->size ? p->sizes.ndim : length ? (length - 1) / p->size + 1 : 1;
 }
 
 static int64_t part_size(const SplitParams *p, int64_t length, int64_t k)
 {
-    if (!p->size) return p->sizes.at[k];
+    if (!p->size) return p->sizes.dim[k];
     int64_t rest = length - k * p->size;
     return rest < 0 ? 0 : rest < p->size ? rest : p->size;
 }
@@ -43,16 +43,16 @@ static int split_shape(OpCall *c)
     Tensor *x = op_input(c, 0);
     if (check_dim(c, &p->dim)) return -1;
     int64_t length = x->shape[p->dim], total = 0;
-    if (p->size < 0 || (p->size == 0 && p->sizes.n == 0 && length > 0))
+    if (p->size < 0 || (p->size == 0 && p->sizes.ndim == 0 && length > 0))
         return op_fail(c, TENSOR_EVALUE, "parts of %lld: want 1 or more", (long long)p->size);
-    if (p->size == 0 && p->sizes.n == 0) p->size = 1;
-    for (int i = 0; i < p->sizes.n && !p->size; i++) {
-        if (p->sizes.at[i] < 0 || __builtin_add_overflow(total, p->sizes.at[i], &total))
-            total = -1, i = p->sizes.n;
+    if (p->size == 0 && p->sizes.ndim == 0) p->size = 1;
+    for (int i = 0; i < p->sizes.ndim && !p->size; i++) {
+        if (p->sizes.dim[i] < 0 || __builtin_add_overflow(total, p->sizes.dim[i], &total))
+            total = -1, i = p->sizes.ndim;
     }
     if (!p->size && total != length)
         return op_fail(c, TENSOR_ESHAPE, "parts of %s of dimension %d of %s: want sizes that sum to %lld",
-                       shape_text(dims_shape(&p->sizes)), p->dim, S(x), (long long)length);
+                       shape_text(p->sizes), p->dim, S(x), (long long)length);
     if (part_count(p, length) > CALL_MAX_OUTPUTS)
         return op_fail(c, TENSOR_ESHAPE, "%lld parts: at most %d", (long long)part_count(p, length),
                        CALL_MAX_OUTPUTS);
@@ -102,10 +102,9 @@ static int split_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField split_fields[] = { OP_FIELD(OP_INT, SplitParams, dim, "0"),
-                                        OP_FIELD(OP_I64, SplitParams, size, "0"),
-                                        OP_FIELD(OP_DIMS, SplitParams, sizes, ""),
-                                        { 0 } };
+static const OpField split_fields[] = {
+    OP_OPTION(SplitParams, dim), OP_OPTION(SplitParams, size), OP_OPTION(SplitParams, sizes), { 0 }
+};
 static const TensorOp op_split = {
     .name = "split",
     .summary = "views of dim in parts of a size, the last one smaller, or of a list of sizes",
@@ -160,7 +159,7 @@ static int unbind_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField unbind_fields[] = { OP_FIELD(OP_INT, UnbindParams, dim, "0"), { 0 } };
+static const OpField unbind_fields[] = { OP_OPTION(UnbindParams, dim), { 0 } };
 static const TensorOp op_unbind = { .name = "unbind",
                                     .summary = "a view for each index of dim, which vanishes",
                                     .gradient = "dx = the slices of g joined",
@@ -200,7 +199,7 @@ static int split(Tensor *x, SplitParams *p, Tensor **parts, int max, const void 
 {
     if (check_null(x, "tensor_split", 1)) return -1;
     int dim = x->ndim ? wrap_dim(p->dim, x->ndim) : -1;
-    int64_t count = dim >= 0 && (p->size > 0 || p->sizes.n) ? part_count(p, x->shape[dim]) : 1;
+    int64_t count = dim >= 0 && (p->size > 0 || p->sizes.ndim) ? part_count(p, x->shape[dim]) : 1;
     if (check_room("split", count, parts, max, site)) return -1;
     if (count <= CALL_MAX_OUTPUTS) return op_apply(&op_split, &x, 1, p, site, parts, max);
     p->dim = dim;
@@ -216,11 +215,11 @@ int tensor_split(Tensor *x, int64_t size, int dim, Tensor **parts, int max)
 
 int tensor_split_sizes(Tensor *x, TensorShape sizes, int dim, Tensor **parts)
 {
-    SplitParams p = { .dim = dim };
-    if (shape_to_dims(__func__, sizes, &p.sizes))
-        return parts_or_none(-1, parts, sizes.ndim < TENSOR_MAX_DIMS ? sizes.ndim : 0);
+    const bool list = sizes.ndim >= 0 && sizes.ndim <= TENSOR_MAX_DIMS && (sizes.dim || !sizes.ndim);
     const Naming before = name_as(op_split.name, __func__);
-    const int count = split(x, &p, parts, sizes.ndim, SITE);
+    SplitParams p = { .dim = dim, .sizes = sizes };
+    const int count =
+        list ? split(x, &p, parts, sizes.ndim, SITE) : op_apply(&op_split, &x, 1, &p, SITE, NULL, 0);
     naming = before;
     return parts_or_none(count, parts, sizes.ndim);
 }

@@ -2,6 +2,9 @@
  * lists. */
 #include "shape_op.h"
 
+const TensorMeshgridArgs tensor_meshgrid_defaults = { TENSOR_MESHGRID_DEFAULTS };
+const TensorCombinationsArgs tensor_combinations_defaults = { TENSOR_COMBINATIONS_DEFAULTS };
+
 /* ---- at least so many dims ------------------------------------------------------------------- */
 
 Tensor *tensor_atleast_1d(Tensor *x)
@@ -97,11 +100,9 @@ int tensor_meshgrid_args(TensorMeshgridArgs args)
                                                        : TENSOR_MAX_DIMS); /* until they are there */
     if (check_lists(op, args.tensors, TENSOR_MAX_DIMS)) return -1;
     if (!args.grids) return fail(TENSOR_ENULL, op, "the array for the grids is NULL");
-    bool xy = args.indexing && strcmp(args.indexing, "xy") == 0;
-    if (!xy && (!args.indexing || strcmp(args.indexing, "ij") != 0))
-        return fail(TENSOR_EVALUE, op, "indexing \"%s\": want ij or xy",
-                    args.indexing ? args.indexing : "(NULL)");
-    return grids(args.tensors, args.grids, xy && args.tensors.count > 1);
+    if (args.indexing != TENSOR_INDEXING_IJ && args.indexing != TENSOR_INDEXING_XY)
+        return fail(TENSOR_EVALUE, op, "there is no indexing %d", (int)args.indexing);
+    return grids(args.tensors, args.grids, args.indexing == TENSOR_INDEXING_XY && args.tensors.count > 1);
 }
 
 Tensor *tensor_cartesian_prod(TensorList tensors)

@@ -6,9 +6,7 @@
  * By selection, never by a product with a mask: infinities and NaN outside do not reach y. */
 #include "shape_op.h"
 
-typedef struct TriParams {
-    int64_t diagonal;
-} TriParams;
+const TensorTriArgs tensor_tri_defaults = { TENSOR_TRI_DEFAULTS };
 
 static const TensorOp op_tril, op_triu;
 
@@ -40,14 +38,12 @@ static Tensor *mask_of(const Tensor *x, int64_t diagonal, bool lower)
         memset(row, lower, (size_t)cut);
         memset(row + cut, !lower, (size_t)(columns - cut));
     }
-    if (x->place == &cpu_place) return mask;
-    Tensor *there = own(new_tensor(shape_of(mask), TENSOR_BOOL, x->place));
-    return there && !raw_copy(there, mask) ? there : NULL;
+    return carried(mask, x->place);
 }
 
 static int forward(OpCall *c)
 {
-    const TriParams *p = op_params(c);
+    const TensorTriArgs *p = op_params(c);
     Tensor *x = op_input(c, 0);
     if (x->numel == 0) return 0;
     Tensor *mask = mask_of(x, p->diagonal, c->op == &op_tril), *zero = zeros_on(SHAPE(), x->dtype, x->place);
@@ -60,49 +56,25 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-#define SAMPLES \
-    "3x4; 4x3 {diagonal=1}; 3x3 {diagonal=-1}; 2x3x3; 3x4 {diagonal=9}; 3x4 {diagonal=-9}; 0x3; 2x0x0"
-static const OpField fields[] = { OP_FIELD(OP_I64, TriParams, diagonal, "0"), { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorTriArgs, diagonal), { 0 } };
+#define TRIANGLE                                                                                        \
+    .arity = 1, .params = sizeof(TensorTriArgs), .defaults = &tensor_tri_defaults, .fields = fields,    \
+    .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE,                   \
+    .samples = "3x4; 4x3 {diagonal=1}; 3x3 {diagonal=-1}; 2x3x3; 3x4 {diagonal=9}; 3x4 {diagonal=-9}; " \
+               "0x3; 2x0x0",                                                                            \
+    .errors = "3 ! ESHAPE; ! ESHAPE"
 static const TensorOp op_tril = { .name = "tril",
                                   .summary = "the lower triangle up to a diagonal, zeros above",
                                   .gradient = "dx = tril(g)",
-                                  .arity = 1,
-                                  .params = sizeof(TriParams),
-                                  .fields = fields,
-                                  .shape = shape,
-                                  .forward = forward,
-                                  .backward = backward,
-                                  .flags = OP_ANY_DEVICE,
-                                  .samples = SAMPLES,
-                                  .errors = "3 ! ESHAPE; ! ESHAPE" };
+                                  TRIANGLE };
 static const TensorOp op_triu = { .name = "triu",
                                   .summary = "the upper triangle from a diagonal on, zeros below",
                                   .gradient = "dx = triu(g)",
-                                  .arity = 1,
-                                  .params = sizeof(TriParams),
-                                  .fields = fields,
-                                  .shape = shape,
-                                  .forward = forward,
-                                  .backward = backward,
-                                  .flags = OP_ANY_DEVICE,
-                                  .samples = SAMPLES,
-                                  .errors = "3 ! ESHAPE; ! ESHAPE" };
+                                  TRIANGLE };
 REGISTER_OP(op_tril);
 REGISTER_OP(op_triu);
 
-Tensor *tensor_tril_args(TensorDiagArgs args)
-{
-    return APPLY(&op_tril, &((TriParams){ args.diagonal }), args.input);
-}
-Tensor *tensor_triu_args(TensorDiagArgs args)
-{
-    return APPLY(&op_triu, &((TriParams){ args.diagonal }), args.input);
-}
-Tensor *tensor_tril_(Tensor *x, int64_t diagonal)
-{
-    return op_apply_(&op_tril, &x, 1, &((TriParams){ diagonal }), SITE);
-}
-Tensor *tensor_triu_(Tensor *x, int64_t diagonal)
-{
-    return op_apply_(&op_triu, &x, 1, &((TriParams){ diagonal }), SITE);
-}
+Tensor *tensor_tril_args(TensorTriArgs a) { return APPLY(&op_tril, &a, a.input); }
+Tensor *tensor_triu_args(TensorTriArgs a) { return APPLY(&op_triu, &a, a.input); }
+Tensor *tensor_tril_args_(TensorTriArgs a) { return op_apply_(&op_tril, &a.input, 1, &a, SITE); }
+Tensor *tensor_triu_args_(TensorTriArgs a) { return op_apply_(&op_triu, &a.input, 1, &a, SITE); }

@@ -3,23 +3,32 @@
 
 int call_dim(OpCall *c, int64_t dim, TensorShape shape)
 {
+    if (dim == TENSOR_ALL) return op_fail(c, TENSOR_EVALUE, "dim must be given");
     int d = dim < -TENSOR_MAX_DIMS || dim > TENSOR_MAX_DIMS ? -1 : wrap_dim((int)dim, shape.ndim);
-    if (d < 0)
-        op_fail(c, TENSOR_EINDEX, "dimension %lld of %s, which has %d", (long long)dim, shape_text(shape),
-                shape.ndim);
+    if (d < 0) op_fail(c, TENSOR_EINDEX, "%s has no dim %lld", shape_text(shape), (long long)dim);
     return d;
 }
 
-int shape_to_dims(const char *op, TensorShape list, OpDims *dims)
+int call_dim_or_all(OpCall *c, int *dim, TensorShape shape)
 {
-    if (list.ndim < 0 || list.ndim > TENSOR_MAX_DIMS)
-        return fail(TENSOR_ESHAPE, op, "a list of %d: at most %d", list.ndim, TENSOR_MAX_DIMS);
-    if (!list.dim && list.ndim)
-        return fail(TENSOR_ENULL, op, "a list of %d, whose elements are NULL: write SHAPE(%d)", list.ndim,
-                    list.ndim);
-    dims->n = list.ndim;
-    for (int i = 0; i < TENSOR_MAX_DIMS; i++) dims->at[i] = i < list.ndim ? list.dim[i] : 0;
-    return 0;
+    if (*dim == TENSOR_ALL) return 0;
+    const int d = call_dim(c, *dim, shape);
+    if (d >= 0) *dim = d;
+    return d < 0 ? -1 : 0;
+}
+
+int call_dims(OpCall *c, TensorShape *list, TensorShape shape, TensorStatus twice)
+{
+    int64_t dims[TENSOR_MAX_DIMS];
+    unsigned seen = 0;
+    for (int i = 0; i < list->ndim; i++) {
+        const int d = call_dim(c, list->dim[i], shape);
+        if (d < 0) return -1;
+        if (seen >> d & 1) return op_fail(c, twice, "%s: dim %d is given twice", shape_text(shape), d);
+        seen |= 1u << d;
+        dims[i] = d;
+    }
+    return op_set_list(c, list, list->ndim, dims);
 }
 
 int parts_or_none(int count, Tensor **parts, int room)

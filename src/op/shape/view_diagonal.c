@@ -1,15 +1,19 @@
 /* view_diagonal.c - diagonals of two dimensions, and matrices made of them.
  *
- *   diagonal        y[..., k] = x at (k, k + offset) of dim1, dim2; below the main diagonal (k - offset, k)
- *   diagonal_backward  zeros with that diagonal set; each is the other's gradient
- *   diag_embed      the square case of it            diag  vector to matrix, or matrix to a copy of its
- * diagonal */
+ *   diagonal           y[..., k] = x at (k, k + offset) of dim1, dim2; below the main diagonal (k - offset,
+ * k) diagonal_backward  zeros with that diagonal set; each is the other's gradient diag_embed         the
+ * square case of it diag               vector to matrix, or matrix to a copy of its diagonal */
 #include "shape_op.h"
 
-typedef struct DiagonalParams {
+const TensorDiagonalArgs tensor_diagonal_defaults = { TENSOR_DIAGONAL_DEFAULTS };
+const TensorDiagEmbedArgs tensor_diag_embed_defaults = { TENSOR_DIAG_EMBED_DEFAULTS };
+const TensorDiagArgs tensor_diag_defaults = { TENSOR_DIAG_DEFAULTS };
+const TensorDiagflatArgs tensor_diagflat_defaults = { TENSOR_DIAGFLAT_DEFAULTS };
+
+typedef struct PlaceParams { /* diagonal_backward */
     int offset, dim1, dim2;
-    OpDims shape; /* of the tensor that holds the diagonal: diagonal_backward */
-} DiagonalParams;
+    TensorShape shape; /* of the tensor that holds the diagonal */
+} PlaceParams;
 
 static int64_t length_of(int64_t rows, int64_t columns, int64_t offset)
 {
@@ -17,61 +21,63 @@ static int64_t length_of(int64_t rows, int64_t columns, int64_t offset)
     return m < 0 || n < 0 ? 0 : m < n ? m : n;
 }
 
-static int check_dims(OpCall *c, DiagonalParams *p, TensorShape shape)
+static int check_dims(OpCall *c, int *first, int *second, TensorShape shape)
 {
     if (shape.ndim < 2)
         return op_fail(c, TENSOR_EINDEX, "%s: want two dimensions or more", shape_text(shape));
-    int dim1 = call_dim(c, p->dim1, shape), dim2 = dim1 < 0 ? -1 : call_dim(c, p->dim2, shape);
+    int dim1 = call_dim(c, *first, shape), dim2 = dim1 < 0 ? -1 : call_dim(c, *second, shape);
     if (dim2 < 0) return -1;
     if (dim1 == dim2) return op_fail(c, TENSOR_EINDEX, "dimension %d is named twice", dim1);
-    p->dim1 = dim1, p->dim2 = dim2;
+    *first = dim1, *second = dim2;
     return 0;
 }
 
-static Tensor *diagonal_view(const Tensor *x, const DiagonalParams *p)
+static Tensor *diagonal_view(const Tensor *x, int offset, int dim1, int dim2)
 {
     int64_t shape[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
     int n = 0;
     for (int d = 0; d < x->ndim; d++)
-        if (d != p->dim1 && d != p->dim2) shape[n] = x->shape[d], stride[n++] = x->stride[d];
-    shape[n] = length_of(x->shape[p->dim1], x->shape[p->dim2], p->offset);
-    stride[n] = x->stride[p->dim1] + x->stride[p->dim2];
-    int64_t offset =
-        p->offset < 0 ? -(int64_t)p->offset * x->stride[p->dim1] : p->offset * x->stride[p->dim2];
-    return new_view(x, n + 1, shape, stride, shape[n] && x->numel ? offset : 0);
+        if (d != dim1 && d != dim2) shape[n] = x->shape[d], stride[n++] = x->stride[d];
+    shape[n] = length_of(x->shape[dim1], x->shape[dim2], offset);
+    stride[n] = x->stride[dim1] + x->stride[dim2];
+    const int64_t from = offset < 0 ? -(int64_t)offset * x->stride[dim1] : offset * x->stride[dim2];
+    return own(new_view(x, n + 1, shape, stride, shape[n] && x->numel ? from : 0));
 }
 
 /* ---- diagonal -------------------------------------------------------------------------------- */
 
 static int diagonal_shape(OpCall *c)
 {
-    DiagonalParams *p = op_params_mut(c);
-    TensorShape shape = shape_of(op_input(c, 0));
-    return check_dims(c, p, shape) || shape_to_dims(c->op->name, shape, &p->shape) ? -1 : 0;
+    TensorDiagonalArgs *p = op_params_mut(c);
+    return check_dims(c, &p->dim1, &p->dim2, shape_of(op_input(c, 0)));
 }
 
 static int diagonal_forward(OpCall *c)
 {
-    return op_set_result(c, 0, own(diagonal_view(op_input(c, 0), op_params(c))));
+    const TensorDiagonalArgs *p = op_params(c);
+    return op_set_result(c, 0, diagonal_view(op_input(c, 0), p->offset, p->dim1, p->dim2));
 }
 
 static const TensorOp op_diagonal_backward;
 
 static int diagonal_grad(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    dx[0] = tensor_apply(&op_diagonal_backward, &dy, 1, op_params(c));
+    const TensorDiagonalArgs *p = op_params(c);
+    const PlaceParams place = { p->offset, p->dim1, p->dim2, op_input_shape(c, 0) };
+    dx[0] = tensor_apply(&op_diagonal_backward, &dy, 1, &place);
     return dx[0] ? 0 : -1;
 }
 
-static const OpField diagonal_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"),
-                                           OP_FIELD(OP_INT, DiagonalParams, dim1, "0"),
-                                           OP_FIELD(OP_INT, DiagonalParams, dim2, "1"),
+static const OpField diagonal_fields[] = { OP_OPTION(TensorDiagonalArgs, offset),
+                                           OP_OPTION(TensorDiagonalArgs, dim1),
+                                           OP_OPTION(TensorDiagonalArgs, dim2),
                                            { 0 } };
 static const TensorOp op_diagonal = { .name = "diagonal",
                                       .summary = "a diagonal of two dimensions, as the last one",
                                       .gradient = "dx = zeros with g on the diagonal",
                                       .arity = 1,
-                                      .params = sizeof(DiagonalParams),
+                                      .params = sizeof(TensorDiagonalArgs),
+                                      .defaults = &tensor_diagonal_defaults,
                                       .fields = diagonal_fields,
                                       .shape = diagonal_shape,
                                       .forward = diagonal_forward,
@@ -82,21 +88,16 @@ static const TensorOp op_diagonal = { .name = "diagonal",
                                       .errors = "3 ! EINDEX; 3x3 {dim1=1} ! EINDEX; 3x3 {dim2=2} ! EINDEX" };
 REGISTER_OP(op_diagonal);
 
-Tensor *tensor_diagonal_args(TensorDiagonalArgs args)
-{
-    return APPLY(&op_diagonal,
-                 &((DiagonalParams){ .offset = args.offset, .dim1 = args.dim1, .dim2 = args.dim2 }),
-                 args.input);
-}
+Tensor *tensor_diagonal_args(TensorDiagonalArgs a) { return APPLY(&op_diagonal, &a, a.input); }
 
 /* ---- diagonal_backward ----------------------------------------------------------------------- */
 
 static int place_shape(OpCall *c)
 {
-    DiagonalParams *p = op_params_mut(c);
+    PlaceParams *p = op_params_mut(c);
     Tensor *g = op_input(c, 0);
-    TensorShape shape = dims_shape(&p->shape);
-    if (check_dims(c, p, shape)) return -1;
+    const TensorShape shape = p->shape;
+    if (check_dims(c, &p->dim1, &p->dim2, shape)) return -1;
     int64_t want[TENSOR_MAX_DIMS];
     int n = 0;
     for (int d = 0; d < shape.ndim; d++)
@@ -109,28 +110,32 @@ static int place_shape(OpCall *c)
 
 static int place_forward(OpCall *c)
 {
+    const PlaceParams *p = op_params(c);
     Tensor *y = op_output(c, 0);
     if (raw_fill(y, 0)) return -1;
-    Tensor *part = own(diagonal_view(y, op_params(c)));
+    Tensor *part = diagonal_view(y, p->offset, p->dim1, p->dim2);
     return part ? raw_copy(part, op_input(c, 0)) : -1;
 }
 
 static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    dx[0] = tensor_apply(&op_diagonal, &dy, 1, op_params(c));
+    const PlaceParams *p = op_params(c);
+    dx[0] = tensor_diagonal(dy, p->offset, p->dim1, p->dim2);
     return dx[0] ? 0 : -1;
 }
 
-static const OpField place_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"),
-                                        OP_FIELD(OP_INT, DiagonalParams, dim1, "0"),
-                                        OP_FIELD(OP_INT, DiagonalParams, dim2, "1"),
-                                        OP_FIELD(OP_DIMS, DiagonalParams, shape, NULL),
+static const PlaceParams place_defaults = { .dim2 = 1 };
+static const OpField place_fields[] = { OP_OPTION(PlaceParams, offset),
+                                        OP_OPTION(PlaceParams, dim1),
+                                        OP_OPTION(PlaceParams, dim2),
+                                        OP_REQUIRED(PlaceParams, shape),
                                         { 0 } };
 static const TensorOp op_diagonal_backward = { .name = "diagonal_backward",
                                                .summary = "zeros of a shape, whose diagonal is x",
                                                .gradient = "dx = diagonal(g)",
                                                .arity = 1,
-                                               .params = sizeof(DiagonalParams),
+                                               .params = sizeof(PlaceParams),
+                                               .defaults = &place_defaults,
                                                .fields = place_fields,
                                                .shape = place_shape,
                                                .forward = place_forward,
@@ -147,36 +152,36 @@ REGISTER_OP(op_diagonal_backward);
 
 static int embed_compose(OpCall *c)
 {
-    DiagonalParams p = *(const DiagonalParams *)op_params(c);
+    const TensorDiagEmbedArgs *p = op_params(c);
     Tensor *x = op_input(c, 0);
+    const int ndim = x->ndim + 1;
     if (x->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "[]: want a vector or more");
     if (x->ndim == TENSOR_MAX_DIMS)
         return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);
-    int dim1 = wrap_dim(p.dim1, x->ndim + 1), dim2 = wrap_dim(p.dim2, x->ndim + 1);
+    int dim1 = wrap_dim(p->dim1, ndim), dim2 = wrap_dim(p->dim2, ndim);
     if (dim1 < 0 || dim2 < 0)
-        return op_fail(c, TENSOR_EINDEX, "dimensions %d and %d of %s with one more", p.dim1, p.dim2, S(x));
-    p.shape.n = x->ndim + 1, p.dim1 = dim1, p.dim2 = dim2;
-    if (p.dim1 == p.dim2) return op_fail(c, TENSOR_EINDEX, "dimension %d is named twice", p.dim1);
-    int64_t side = x->shape[x->ndim - 1] + (p.offset < 0 ? -(int64_t)p.offset : p.offset);
-    for (int d = 0, n = 0; d < p.shape.n; d++)
-        p.shape.at[d] = d == p.dim1 || d == p.dim2 ? side : x->shape[n++];
-    if (p.dim1 > p.dim2) { /* as PyTorch: the offset is told for the dimensions in order */
-        int dim = p.dim1;
-        p.dim1 = p.dim2, p.dim2 = dim, p.offset = -p.offset;
-    }
-    return op_set_result(c, 0, tensor_apply(&op_diagonal_backward, &x, 1, &p));
+        return op_fail(c, TENSOR_EINDEX, "dimensions %d and %d of %s with one more", p->dim1, p->dim2, S(x));
+    if (dim1 == dim2) return op_fail(c, TENSOR_EINDEX, "dimension %d is named twice", dim1);
+    int64_t shape[TENSOR_MAX_DIMS];
+    const int64_t side = x->shape[x->ndim - 1] + (p->offset < 0 ? -(int64_t)p->offset : p->offset);
+    for (int d = 0, n = 0; d < ndim; d++) shape[d] = d == dim1 || d == dim2 ? side : x->shape[n++];
+    PlaceParams place = { p->offset, dim1, dim2, { ndim, shape } };
+    if (dim1 > dim2) /* as PyTorch: the offset is told for the dimensions in order */
+        place.dim1 = dim2, place.dim2 = dim1, place.offset = -p->offset;
+    return op_set_result(c, 0, tensor_apply(&op_diagonal_backward, &x, 1, &place));
 }
 
-static const OpField embed_fields[] = { OP_FIELD(OP_INT, DiagonalParams, offset, "0"),
-                                        OP_FIELD(OP_INT, DiagonalParams, dim1, "-2"),
-                                        OP_FIELD(OP_INT, DiagonalParams, dim2, "-1"),
+static const OpField embed_fields[] = { OP_OPTION(TensorDiagEmbedArgs, offset),
+                                        OP_OPTION(TensorDiagEmbedArgs, dim1),
+                                        OP_OPTION(TensorDiagEmbedArgs, dim2),
                                         { 0 } };
 static const TensorOp op_diag_embed = {
     .name = "diag_embed",
     .summary = "square matrices with x's last dimension on a diagonal",
     .gradient = "dx = diagonal(g)",
     .arity = 1,
-    .params = sizeof(DiagonalParams),
+    .params = sizeof(TensorDiagEmbedArgs),
+    .defaults = &tensor_diag_embed_defaults,
     .fields = embed_fields,
     .compose = embed_compose,
     .flags = OP_ANY_DEVICE,
@@ -185,41 +190,33 @@ static const TensorOp op_diag_embed = {
 };
 REGISTER_OP(op_diag_embed);
 
-Tensor *tensor_diag_embed_args(TensorDiagonalArgs args)
-{
-    return APPLY(&op_diag_embed,
-                 &((DiagonalParams){ .offset = args.offset, .dim1 = args.dim1, .dim2 = args.dim2 }),
-                 args.input);
-}
+Tensor *tensor_diag_embed_args(TensorDiagEmbedArgs a) { return APPLY(&op_diag_embed, &a, a.input); }
 
-Tensor *tensor_diagflat_args(TensorDiagonalArgs args)
+Tensor *tensor_diagflat_args(TensorDiagflatArgs a)
 {
-    if (check_null(args.input, "tensor_diagflat", 1)) return NULL;
+    if (check_null(a.input, "tensor_diagflat", 1)) return NULL;
     TensorScope scope = tensor_scope_open();
-    args.input = scope_failed(scope) ? NULL : tensor_ravel(args.input);
-    return tensor_scope_return(scope, args.input ? tensor_diag_embed_args(args) : NULL);
+    Tensor *line = scope_failed(scope) ? NULL : tensor_ravel(a.input);
+    return tensor_scope_return(scope, line ? tensor_diag_embed(line, a.offset) : NULL);
 }
-
-typedef struct DiagParams {
-    int diagonal;
-} DiagParams;
 
 static int diag_compose(OpCall *c)
 {
-    const DiagParams *p = op_params(c);
+    const TensorDiagArgs *p = op_params(c);
     Tensor *x = op_input(c, 0);
     if (x->ndim != 1 && x->ndim != 2) return op_fail(c, TENSOR_ESHAPE, "%s: want a vector or a matrix", S(x));
     if (x->ndim == 1) return op_set_result(c, 0, tensor_diag_embed(x, p->diagonal));
     return op_set_result(c, 0, tensor_clone(tensor_diagonal(x, p->diagonal)));
 }
 
-static const OpField diag_fields[] = { OP_FIELD(OP_INT, DiagParams, diagonal, "0"), { 0 } };
+static const OpField diag_fields[] = { OP_OPTION(TensorDiagArgs, diagonal), { 0 } };
 static const TensorOp op_diag = { .name = "diag",
                                   .summary =
                                       "a vector as a matrix's diagonal, or a matrix's diagonal as a vector",
                                   .gradient = "dx = diag(g)",
                                   .arity = 1,
-                                  .params = sizeof(DiagParams),
+                                  .params = sizeof(TensorDiagArgs),
+                                  .defaults = &tensor_diag_defaults,
                                   .fields = diag_fields,
                                   .compose = diag_compose,
                                   .flags = OP_ANY_DEVICE,
@@ -227,7 +224,4 @@ static const TensorOp op_diag = { .name = "diag",
                                   .errors = "! ESHAPE; 2x3x4 ! ESHAPE" };
 REGISTER_OP(op_diag);
 
-Tensor *tensor_diag_args(TensorDiagArgs args)
-{
-    return APPLY(&op_diag, &((DiagParams){ args.diagonal }), args.input);
-}
+Tensor *tensor_diag_args(TensorDiagArgs a) { return APPLY(&op_diag, &a, a.input); }

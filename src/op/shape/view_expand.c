@@ -8,41 +8,40 @@
 /* ---- expand ---------------------------------------------------------------------------------- */
 
 typedef struct ExpandParams {
-    OpDims shape;
+    TensorShape shape;
 } ExpandParams;
 
 static int expand_shape(OpCall *c)
 {
     ExpandParams *p = op_params_mut(c);
+    const TensorShape to = p->shape;
     Tensor *x = op_input(c, 0);
-    OpDims *to = &p->shape;
-    int lead = to->n - x->ndim;
+    int64_t size[TENSOR_MAX_DIMS];
+    const int lead = to.ndim - x->ndim;
     if (lead < 0)
-        return op_fail(c, TENSOR_ESHAPE, "%s to %s: want at least %d sizes", S(x), shape_text(dims_shape(to)),
-                       x->ndim);
-    for (int d = 0; d < to->n; d++) {
-        int64_t from = d < lead ? 1 : x->shape[d - lead];
-        bool keep = to->at[d] == -1 && d >= lead;
-        if (!keep && (to->at[d] < 0 || (from != 1 && from != to->at[d])))
+        return op_fail(c, TENSOR_ESHAPE, "%s to %s: want at least %d sizes", S(x), shape_text(to), x->ndim);
+    for (int d = 0; d < to.ndim; d++) {
+        const int64_t from = d < lead ? 1 : x->shape[d - lead];
+        const bool keep = to.dim[d] == -1 && d >= lead;
+        if (!keep && (to.dim[d] < 0 || (from != 1 && from != to.dim[d])))
             return op_fail(c, TENSOR_ESHAPE,
                            "%s to %s: aligned at the last dimension, sizes must agree, be 1 in the first, or "
                            "-1 for \"as it is\"",
-                           S(x), shape_text(dims_shape(to)));
-        if (keep) to->at[d] = from;
+                           S(x), shape_text(to));
+        size[d] = keep ? from : to.dim[d];
     }
-    return 0;
+    return op_set_list(c, &p->shape, to.ndim, size);
 }
 
 static int expand_forward(OpCall *c)
 {
-    const ExpandParams *p = op_params(c);
+    const TensorShape to = ((const ExpandParams *)op_params(c))->shape;
     Tensor *x = op_input(c, 0);
     int64_t stride[TENSOR_MAX_DIMS];
-    if (shape_count(dims_shape(&p->shape)) < 0)
-        return op_fail(c, TENSOR_ESHAPE, "%s to %s: too many elements", S(x),
-                       shape_text(dims_shape(&p->shape)));
-    broadcast_strides(x, dims_shape(&p->shape), stride);
-    return op_set_result(c, 0, own(new_view(x, p->shape.n, p->shape.at, stride, 0)));
+    if (shape_count(to) < 0)
+        return op_fail(c, TENSOR_ESHAPE, "%s to %s: too many elements", S(x), shape_text(to));
+    broadcast_strides(x, to, stride);
+    return op_set_result(c, 0, own(new_view(x, to.ndim, to.dim, stride, 0)));
 }
 
 static int expand_backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -52,7 +51,7 @@ static int expand_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return 0;
 }
 
-static const OpField expand_fields[] = { OP_FIELD(OP_DIMS, ExpandParams, shape, NULL), { 0 } };
+static const OpField expand_fields[] = { OP_REQUIRED(ExpandParams, shape), { 0 } };
 static const TensorOp op_expand = { .name = "expand",
                                     .summary =
                                         "repeats dimensions of size 1, without a copy; -1 leaves a size",
@@ -72,11 +71,7 @@ static const TensorOp op_expand = { .name = "expand",
                                               "{shape=[-1 3]} ! ESHAPE; 3 {shape=[-2]} ! ESHAPE" };
 REGISTER_OP(op_expand);
 
-Tensor *tensor_expand(Tensor *x, TensorShape shape)
-{
-    ExpandParams p;
-    return shape_to_dims("expand", shape, &p.shape) ? NULL : APPLY(&op_expand, &p, x);
-}
+Tensor *tensor_expand(Tensor *x, TensorShape shape) { return APPLY(&op_expand, &(ExpandParams){ shape }, x); }
 
 Tensor *tensor_broadcast_to(Tensor *x, TensorShape shape)
 {
@@ -118,37 +113,41 @@ int tensor_broadcast_tensors(TensorList tensors, Tensor **results)
 
 /* ---- repeat: each repeated dimension becomes a pair [times, size], expanded in its first half ---- */
 
+const TensorRepeatInterleaveArgs tensor_repeat_interleave_defaults = { TENSOR_REPEAT_INTERLEAVE_DEFAULTS };
+const TensorRepeatInterleaveTensorArgs tensor_repeat_interleave_tensor_defaults = {
+    TENSOR_REPEAT_INTERLEAVE_TENSOR_DEFAULTS
+};
+
 typedef struct RepeatParams {
-    OpDims repeats;
+    TensorShape repeats;
 } RepeatParams;
 
-static int check_repeats(OpCall *c, const OpDims *repeats)
+static int check_repeats(OpCall *c, TensorShape repeats)
 {
-    for (int i = 0; i < repeats->n; i++)
-        if (repeats->at[i] < 0)
-            return op_fail(c, TENSOR_EVALUE, "%s times: want no negative count",
-                           shape_text(dims_shape(repeats)));
+    for (int i = 0; i < repeats.ndim; i++)
+        if (repeats.dim[i] < 0)
+            return op_fail(c, TENSOR_EVALUE, "%s times: want no negative count", shape_text(repeats));
     return 0;
 }
 
 static int repeat_shape(OpCall *c)
 {
-    const RepeatParams *p = op_params(c);
+    const TensorShape repeats = ((const RepeatParams *)op_params(c))->repeats;
     Tensor *x = op_input(c, 0);
-    if (p->repeats.n < x->ndim)
+    if (repeats.ndim < x->ndim)
         return op_fail(c, TENSOR_ESHAPE, "%s repeated %s times: want a count for each dimension", S(x),
-                       shape_text(dims_shape(&p->repeats)));
-    return check_repeats(c, &p->repeats);
+                       shape_text(repeats));
+    return check_repeats(c, repeats);
 }
 
 static int repeat_compose(OpCall *c)
 {
-    const RepeatParams *p = op_params(c);
+    const TensorShape repeats = ((const RepeatParams *)op_params(c))->repeats;
     Tensor *x = op_input(c, 0);
     int64_t apart[2 * TENSOR_MAX_DIMS], wide[2 * TENSOR_MAX_DIMS], shape[TENSOR_MAX_DIMS];
-    int n = 0, lead = p->repeats.n - x->ndim;
-    for (int d = 0; d < p->repeats.n; d++) {
-        int64_t times = p->repeats.at[d], size = d < lead ? 1 : x->shape[d - lead];
+    int n = 0, lead = repeats.ndim - x->ndim;
+    for (int d = 0; d < repeats.ndim; d++) {
+        int64_t times = repeats.dim[d], size = d < lead ? 1 : x->shape[d - lead];
         if (__builtin_mul_overflow(times, size, &shape[d]))
             return op_fail(c, TENSOR_ESHAPE, "too many elements");
         if (size != 1 && times != 1) apart[n] = 1, wide[n++] = times;
@@ -156,14 +155,14 @@ static int repeat_compose(OpCall *c)
     }
     if (n > TENSOR_MAX_DIMS)
         return op_fail(c, TENSOR_ESHAPE, "%s repeated %s times: too many dimensions", S(x),
-                       shape_text(dims_shape(&p->repeats)));
+                       shape_text(repeats));
     Tensor *y = tensor_expand(tensor_reshape(x, (TensorShape){ n, apart }), (TensorShape){ n, wide });
-    y = tensor_reshape(y, (TensorShape){ p->repeats.n, shape });
+    y = tensor_reshape(y, (TensorShape){ repeats.ndim, shape });
     if (y && y->storage == x->storage) y = tensor_clone(y); /* once: a copy all the same */
     return op_set_result(c, 0, y);
 }
 
-static const OpField repeat_fields[] = { OP_FIELD(OP_DIMS, RepeatParams, repeats, NULL), { 0 } };
+static const OpField repeat_fields[] = { OP_REQUIRED(RepeatParams, repeats), { 0 } };
 static const TensorOp op_repeat = {
     .name = "repeat",
     .summary = "x laid beside itself, repeats[d] times along each dimension",
@@ -184,30 +183,32 @@ REGISTER_OP(op_repeat);
 
 Tensor *tensor_repeat(Tensor *x, TensorShape repeats)
 {
-    RepeatParams p;
-    return shape_to_dims("repeat", repeats, &p.repeats) ? NULL : APPLY(&op_repeat, &p, x);
+    return APPLY(&op_repeat, &(RepeatParams){ repeats }, x);
 }
 
 /* ---- tile ------------------------------------------------------------------------------------ */
 
+typedef struct TileParams { /* as RepeatParams, by another name */
+    TensorShape dims;
+} TileParams;
+
 static int tile_shape(OpCall *c)
 {
-    RepeatParams *p = op_params_mut(c);
-    Tensor *x = op_input(c, 0);
-    int lead = x->ndim - p->repeats.n;
-    for (int d = x->ndim - 1; d >= 0 && lead > 0; d--)
-        p->repeats.at[d] = d < lead ? 1 : p->repeats.at[d - lead];
-    if (lead > 0) p->repeats.n = x->ndim;
-    return check_repeats(c, &p->repeats);
+    TileParams *p = op_params_mut(c);
+    const int ndim = op_input(c, 0)->ndim, lead = ndim - p->dims.ndim;
+    int64_t times[TENSOR_MAX_DIMS];
+    for (int d = 0; d < ndim; d++) times[d] = d < lead ? 1 : p->dims.dim[lead > 0 ? d - lead : d];
+    if (lead > 0 && op_set_list(c, &p->dims, ndim, times)) return -1;
+    return check_repeats(c, p->dims);
 }
 
-static const OpField tile_fields[] = { { "dims", OP_DIMS, offsetof(RepeatParams, repeats), NULL }, { 0 } };
+static const OpField tile_fields[] = { OP_REQUIRED(TileParams, dims), { 0 } };
 static const TensorOp op_tile = {
     .name = "tile",
     .summary = "repeat, where missing leading counts are 1",
     .gradient = "dx = sum of g over the copies",
     .arity = 1,
-    .params = sizeof(RepeatParams),
+    .params = sizeof(TileParams),
     .fields = tile_fields,
     .shape = tile_shape,
     .compose = repeat_compose,
@@ -217,37 +218,25 @@ static const TensorOp op_tile = {
 };
 REGISTER_OP(op_tile);
 
-Tensor *tensor_tile(Tensor *x, TensorShape dims)
-{
-    RepeatParams p;
-    return shape_to_dims("tile", dims, &p.repeats) ? NULL : APPLY(&op_tile, &p, x);
-}
+Tensor *tensor_tile(Tensor *x, TensorShape dims) { return APPLY(&op_tile, &(TileParams){ dims }, x); }
 
 /* ---- repeat_interleave ----------------------------------------------------------------------- */
 
-typedef struct InterleaveParams {
-    int64_t repeats;
-    OpDims dim;
-} InterleaveParams;
-
 static int interleave_shape(OpCall *c)
 {
-    InterleaveParams *p = op_params_mut(c);
+    TensorRepeatInterleaveArgs *p = op_params_mut(c);
     if (p->repeats < 0)
         return op_fail(c, TENSOR_EVALUE, "%lld times: want no negative count", (long long)p->repeats);
-    if (p->dim.n > 1)
-        return op_fail(c, TENSOR_EVALUE, "%d dimensions given: want one, or none to flatten", p->dim.n);
-    if (p->dim.n) p->dim.at[0] = call_dim(c, p->dim.at[0], shape_of(op_input(c, 0)));
-    return p->dim.n && p->dim.at[0] < 0 ? -1 : 0;
+    return call_dim_or_all(c, &p->dim, shape_of(op_input(c, 0)));
 }
 
 static int interleave_compose(OpCall *c)
 {
-    const InterleaveParams *p = op_params(c);
+    const TensorRepeatInterleaveArgs *p = op_params(c);
     Tensor *x = op_input(c, 0);
-    if (p->dim.n == 0 || x->ndim == 0) x = tensor_flatten(x);
+    if (p->dim == TENSOR_ALL || x->ndim == 0) x = tensor_flatten(x);
     if (!x) return -1;
-    int dim = p->dim.n ? (int)p->dim.at[0] : 0;
+    const int dim = p->dim == TENSOR_ALL ? 0 : p->dim;
     int64_t wide[TENSOR_MAX_DIMS + 1], shape[TENSOR_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++) wide[d + (d > dim)] = shape[d] = x->shape[d];
     wide[dim + 1] = p->repeats;
@@ -259,38 +248,32 @@ static int interleave_compose(OpCall *c)
     return op_set_result(c, 0, y);
 }
 
-static const OpField interleave_fields[] = { OP_FIELD(OP_I64, InterleaveParams, repeats, NULL),
-                                             OP_FIELD(OP_DIMS, InterleaveParams, dim, ""),
+static const OpField interleave_fields[] = { OP_REQUIRED(TensorRepeatInterleaveArgs, repeats),
+                                             OP_OPTION(TensorRepeatInterleaveArgs, dim),
                                              { 0 } };
 static const TensorOp op_repeat_interleave = {
     .name = "repeat_interleave",
     .summary = "each element repeats times along dim; without dim, of x flattened",
     .gradient = "dx = sum of g over the copies",
     .arity = 1,
-    .params = sizeof(InterleaveParams),
+    .params = sizeof(TensorRepeatInterleaveArgs),
+    .defaults = &tensor_repeat_interleave_defaults,
     .fields = interleave_fields,
     .shape = interleave_shape,
     .compose = interleave_compose,
     .flags = OP_ANY_DEVICE,
-    .samples = "2x3 {repeats=2 dim=[0]}; 2x3 {repeats=3 dim=[-1]}; 2x3 {repeats=2}; {repeats=2}; 2x3 "
-               "{repeats=0 dim=[1]}; 0x3 {repeats=2 dim=[0]}; "
-               "3 {repeats=1}",
-    .errors = "2x3 {repeats=-1} ! EVALUE; 2x3 {repeats=2 dim=[2]} ! EINDEX"
+    .samples = "2x3 {repeats=2 dim=0}; 2x3 {repeats=3 dim=-1}; 2x3 {repeats=2}; {repeats=2}; 2x3 "
+               "{repeats=0 dim=1}; 0x3 {repeats=2 dim=0}; 3 {repeats=1}",
+    .errors = "2x3 {repeats=-1} ! EVALUE; 2x3 {repeats=2 dim=2} ! EINDEX"
 };
 REGISTER_OP(op_repeat_interleave);
 
-Tensor *tensor_repeat_interleave_args(TensorRepeatInterleaveArgs args)
+Tensor *tensor_repeat_interleave_args(TensorRepeatInterleaveArgs a)
 {
-    InterleaveParams p = { .repeats = args.repeats };
-    if (args.dim != TENSOR_ALL) p.dim.n = 1, p.dim.at[0] = args.dim;
-    return APPLY(&op_repeat_interleave, &p, args.input);
+    return APPLY(&op_repeat_interleave, &a, a.input);
 }
 
 /* ---- repeat_interleave by a list of counts --------------------------------------------------- */
-
-typedef struct CountsParams {
-    OpDims dim;
-} CountsParams;
 
 /* The index that repeats k as often as the list says; a list of one count serves all n. */
 static Tensor *index_of_counts(OpCall *c, Tensor *repeats, int64_t n)
@@ -321,39 +304,37 @@ static Tensor *index_of_counts(OpCall *c, Tensor *repeats, int64_t n)
 
 static int counts_compose(OpCall *c)
 {
-    const CountsParams *p = op_params(c);
+    int dim = ((const TensorRepeatInterleaveTensorArgs *)op_params(c))->dim;
     Tensor *x = op_input(c, 0), *repeats = op_input(c, 1);
-    if (p->dim.n > 1)
-        return op_fail(c, TENSOR_EVALUE, "%d dimensions given: want one, or none to flatten", p->dim.n);
     if (call_index_dtype(c, repeats)) return -1;
-    if (p->dim.n == 0 || x->ndim == 0) x = tensor_flatten(x);
-    int dim = x && p->dim.n ? call_dim(c, p->dim.at[0], shape_of(x)) : 0;
-    Tensor *index = x && dim >= 0 ? index_of_counts(c, repeats, x->shape[dim]) : NULL;
+    if (dim == TENSOR_ALL || x->ndim == 0) x = tensor_flatten(x);
+    if (!x) return -1;
+    dim = dim == TENSOR_ALL ? 0 : call_dim(c, dim, shape_of(x));
+    Tensor *index = dim >= 0 ? index_of_counts(c, repeats, x->shape[dim]) : NULL;
     return index ? op_set_result(c, 0, tensor_index_select(x, dim, index)) : -1;
 }
 
-static const OpField counts_fields[] = { OP_FIELD(OP_DIMS, CountsParams, dim, ""), { 0 } };
+static const OpField counts_fields[] = { OP_OPTION(TensorRepeatInterleaveTensorArgs, dim), { 0 } };
 static const TensorOp op_repeat_interleave_tensor = {
     .name = "repeat_interleave_tensor",
     .summary = "slice k of dim repeats[k] times in a row; without dim, of x flattened",
     .gradient = "dx = sum of g over the copies",
     .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(CountsParams),
+    .params = sizeof(TensorRepeatInterleaveTensorArgs),
+    .defaults = &tensor_repeat_interleave_tensor_defaults,
     .fields = counts_fields,
     .compose = counts_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "repeat_interleave",
-    .samples = "2x3,2@i64:0..3 {dim=[0]}; 2x3,3@i32:0..3 {dim=[-1]}; 2x3,6@u8:0..2; ,1@i64:2..2; "
-               "2x3,@i64:2..2 {dim=[1]}; 0x3,0@i64 {dim=[0]}",
-    .errors = "2x3,2@i64:-1..-1 {dim=[0]} ! EVALUE; 2x3,4@i64:1..1 {dim=[0]} ! ESHAPE; 2x3,2@i64:1..1 "
-              "{dim=[2]} ! EINDEX; 2x3,2 {dim=[0]} ! EDTYPE"
+    .samples = "2x3,2@i64:0..3 {dim=0}; 2x3,3@i32:0..3 {dim=-1}; 2x3,6@u8:0..2; ,1@i64:2..2; "
+               "2x3,@i64:2..2 {dim=1}; 0x3,0@i64 {dim=0}",
+    .errors = "2x3,2@i64:-1..-1 {dim=0} ! EVALUE; 2x3,4@i64:1..1 {dim=0} ! ESHAPE; 2x3,2@i64:1..1 "
+              "{dim=2} ! EINDEX; 2x3,2 {dim=0} ! EDTYPE"
 };
 REGISTER_OP(op_repeat_interleave_tensor);
 
-Tensor *tensor_repeat_interleave_tensor_args(TensorRepeatInterleaveTensorArgs args)
+Tensor *tensor_repeat_interleave_tensor_args(TensorRepeatInterleaveTensorArgs a)
 {
-    CountsParams p = { .dim.n = 0 };
-    if (args.dim != TENSOR_ALL) p.dim.n = 1, p.dim.at[0] = args.dim;
-    return APPLY(&op_repeat_interleave_tensor, &p, args.input, args.repeats);
+    return APPLY(&op_repeat_interleave_tensor, &a, a.input, a.repeats);
 }

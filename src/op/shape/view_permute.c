@@ -8,32 +8,17 @@
 /* ---- permute --------------------------------------------------------------------------------- */
 
 typedef struct PermuteParams {
-    OpDims dims;
+    TensorShape dims;
 } PermuteParams;
-
-/* Is every dimension named once?  Counts them from the front. */
-static int check_once(OpCall *c, OpDims *dims, TensorShape shape)
-{
-    unsigned seen = 0;
-    for (int i = 0; i < dims->n; i++) {
-        dims->at[i] = call_dim(c, dims->at[i], shape);
-        if (dims->at[i] < 0) return -1;
-        if (seen >> dims->at[i] & 1)
-            return op_fail(c, TENSOR_EINDEX, "dimension %lld of %s is named twice", (long long)dims->at[i],
-                           shape_text(shape));
-        seen |= 1u << dims->at[i];
-    }
-    return 0;
-}
 
 static int permute_shape(OpCall *c)
 {
     PermuteParams *p = op_params_mut(c);
     Tensor *x = op_input(c, 0);
-    if (p->dims.n != x->ndim)
+    if (p->dims.ndim != x->ndim)
         return op_fail(c, TENSOR_EINDEX, "%s in the order %s: want each of its %d dimensions once", S(x),
-                       shape_text(dims_shape(&p->dims)), x->ndim);
-    return check_once(c, &p->dims, shape_of(x));
+                       shape_text(p->dims), x->ndim);
+    return call_dims(c, &p->dims, shape_of(x), TENSOR_EINDEX);
 }
 
 static int permute_forward(OpCall *c)
@@ -42,7 +27,7 @@ static int permute_forward(OpCall *c)
     Tensor *x = op_input(c, 0);
     int64_t shape[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++)
-        shape[d] = x->shape[p->dims.at[d]], stride[d] = x->stride[p->dims.at[d]];
+        shape[d] = x->shape[p->dims.dim[d]], stride[d] = x->stride[p->dims.dim[d]];
     return op_set_result(c, 0, own(new_view(x, x->ndim, shape, stride, 0)));
 }
 
@@ -50,12 +35,12 @@ static int permute_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const PermuteParams *p = op_params(c);
     int64_t back[TENSOR_MAX_DIMS];
-    for (int d = 0; d < p->dims.n; d++) back[p->dims.at[d]] = d;
-    dx[0] = tensor_permute(dy, (TensorShape){ p->dims.n, back });
+    for (int d = 0; d < p->dims.ndim; d++) back[p->dims.dim[d]] = d;
+    dx[0] = tensor_permute(dy, (TensorShape){ p->dims.ndim, back });
     return dx[0] ? 0 : -1;
 }
 
-static const OpField permute_fields[] = { OP_FIELD(OP_DIMS, PermuteParams, dims, NULL), { 0 } };
+static const OpField permute_fields[] = { OP_REQUIRED(PermuteParams, dims), { 0 } };
 static const TensorOp op_permute = {
     .name = "permute",
     .summary = "dimensions in the order of dims",
@@ -74,8 +59,7 @@ REGISTER_OP(op_permute);
 
 Tensor *tensor_permute(Tensor *x, TensorShape dims)
 {
-    PermuteParams p;
-    return shape_to_dims("permute", dims, &p.dims) ? NULL : APPLY(&op_permute, &p, x);
+    return APPLY(&op_permute, &(PermuteParams){ dims }, x);
 }
 
 /* ---- transpose ------------------------------------------------------------------------------- */
@@ -112,8 +96,8 @@ static int transpose_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField transpose_fields[] = { OP_FIELD(OP_INT, TransposeParams, dim0, NULL),
-                                            OP_FIELD(OP_INT, TransposeParams, dim1, NULL),
+static const OpField transpose_fields[] = { OP_REQUIRED(TransposeParams, dim0),
+                                            OP_REQUIRED(TransposeParams, dim1),
                                             { 0 } };
 static const TensorOp op_transpose = { .name = "transpose",
                                        .summary = "two dimensions change places",
@@ -185,16 +169,18 @@ Tensor *tensor_t(Tensor *x) { return APPLY(&op_t, NULL, x); }
 /* ---- movedim --------------------------------------------------------------------------------- */
 
 typedef struct MovedimParams {
-    OpDims source, destination;
+    TensorShape source, destination;
 } MovedimParams;
 
 static int movedim_shape(OpCall *c)
 {
     MovedimParams *p = op_params_mut(c);
     TensorShape shape = shape_of(op_input(c, 0));
-    if (p->source.n != p->destination.n)
-        return op_fail(c, TENSOR_EINDEX, "%d dimensions go to %d places", p->source.n, p->destination.n);
-    return check_once(c, &p->source, shape) || check_once(c, &p->destination, shape) ? -1 : 0;
+    if (p->source.ndim != p->destination.ndim)
+        return op_fail(c, TENSOR_EINDEX, "%d dimensions go to %d places", p->source.ndim,
+                       p->destination.ndim);
+    if (call_dims(c, &p->source, shape, TENSOR_EINDEX)) return -1;
+    return call_dims(c, &p->destination, shape, TENSOR_EINDEX);
 }
 
 static int movedim_compose(OpCall *c)
@@ -204,8 +190,8 @@ static int movedim_compose(OpCall *c)
     int64_t order[TENSOR_MAX_DIMS];
     unsigned moved = 0;
     for (int d = 0; d < x->ndim; d++) order[d] = -1;
-    for (int i = 0; i < p->source.n && x->ndim; i++)
-        order[p->destination.at[i]] = p->source.at[i], moved |= 1u << p->source.at[i];
+    for (int i = 0; i < p->source.ndim && x->ndim; i++)
+        order[p->destination.dim[i]] = p->source.dim[i], moved |= 1u << p->source.dim[i];
     for (int d = 0, next = 0; d < x->ndim; d++) {
         if (order[d] >= 0) continue;
         while (moved >> next & 1) next++;
@@ -214,8 +200,8 @@ static int movedim_compose(OpCall *c)
     return op_set_result(c, 0, tensor_permute(x, (TensorShape){ x->ndim, order }));
 }
 
-static const OpField movedim_fields[] = { OP_FIELD(OP_DIMS, MovedimParams, source, NULL),
-                                          OP_FIELD(OP_DIMS, MovedimParams, destination, NULL),
+static const OpField movedim_fields[] = { OP_REQUIRED(MovedimParams, source),
+                                          OP_REQUIRED(MovedimParams, destination),
                                           { 0 } };
 static const TensorOp op_movedim = {
     .name = "movedim",
@@ -237,14 +223,11 @@ REGISTER_OP(op_movedim);
 
 Tensor *tensor_movedim(Tensor *x, int source, int destination)
 {
-    return APPLY(&op_movedim, &((MovedimParams){ { 1, { source } }, { 1, { destination } } }), x);
+    return APPLY(&op_movedim, &((MovedimParams){ DIMS(source), DIMS(destination) }), x);
 }
 
 Tensor *tensor_movedims(Tensor *x, TensorShape source, TensorShape destination)
 {
-    MovedimParams p;
-    if (shape_to_dims(__func__, source, &p.source) || shape_to_dims(__func__, destination, &p.destination))
-        return NULL;
     const Naming before = name_as(op_movedim.name, __func__);
-    return named_result(before, APPLY(&op_movedim, &p, x));
+    return named_result(before, APPLY(&op_movedim, &((MovedimParams){ source, destination }), x));
 }

@@ -53,33 +53,35 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-/* Fills in a size of -1 so that to has count elements. */
-static int infer(OpCall *c, OpDims *to, int64_t count, TensorShape from)
+/* Fills in a size of -1 so that the list has count elements. */
+static int infer(OpCall *c, TensorShape *list, int64_t count, TensorShape from)
 {
-    int64_t known = 1;
+    const TensorShape to = *list;
+    int64_t known = 1, size[TENSOR_MAX_DIMS];
     int unknown = -1;
     bool bad = false;
-    for (int i = 0; i < to->n; i++) {
-        if (to->at[i] == -1 && unknown >= 0)
-            return op_fail(c, TENSOR_ESHAPE, "%s from %s: only one size may be -1",
-                           shape_text(dims_shape(to)), shape_text(from));
-        if (to->at[i] == -1) unknown = i;
-        else bad |= to->at[i] < 0 || __builtin_mul_overflow(known, to->at[i], &known);
+    for (int i = 0; i < to.ndim; i++) {
+        size[i] = to.dim[i];
+        if (to.dim[i] == -1 && unknown >= 0)
+            return op_fail(c, TENSOR_ESHAPE, "%s from %s: only one size may be -1", shape_text(to),
+                           shape_text(from));
+        if (to.dim[i] == -1) unknown = i;
+        else bad |= to.dim[i] < 0 || __builtin_mul_overflow(known, to.dim[i], &known);
     }
     if (!bad && unknown >= 0 && known == 0)
         return op_fail(c, TENSOR_ESHAPE, "%s from %s: -1 could be any size beside a size of 0",
-                       shape_text(dims_shape(to)), shape_text(from));
-    if (!bad && unknown >= 0 && count % known == 0) to->at[unknown] = count / known;
+                       shape_text(to), shape_text(from));
+    if (!bad && unknown >= 0 && count % known == 0) size[unknown] = count / known;
     else if (bad || unknown >= 0 || known != count)
-        return op_fail(c, TENSOR_ESHAPE, "%s from %s: want %lld elements", shape_text(dims_shape(to)),
-                       shape_text(from), (long long)count);
-    return 0;
+        return op_fail(c, TENSOR_ESHAPE, "%s from %s: want %lld elements", shape_text(to), shape_text(from),
+                       (long long)count);
+    return unknown < 0 ? 0 : op_set_list(c, list, to.ndim, size);
 }
 
 /* ---- reshape, view --------------------------------------------------------------------------- */
 
 typedef struct ReshapeParams {
-    OpDims shape;
+    TensorShape shape;
 } ReshapeParams;
 
 static int reshape_shape(OpCall *c)
@@ -92,16 +94,16 @@ static int reshape_shape(OpCall *c)
 static int reshape_forward(OpCall *c)
 {
     const ReshapeParams *p = op_params(c);
-    return set_view(c, dims_shape(&p->shape), true);
+    return set_view(c, p->shape, true);
 }
 
 static int view_forward(OpCall *c)
 {
     const ReshapeParams *p = op_params(c);
-    return set_view(c, dims_shape(&p->shape), false);
+    return set_view(c, p->shape, false);
 }
 
-static const OpField reshape_fields[] = { OP_FIELD(OP_DIMS, ReshapeParams, shape, NULL), { 0 } };
+static const OpField reshape_fields[] = { OP_REQUIRED(ReshapeParams, shape), { 0 } };
 static const TensorOp op_reshape = {
     .name = "reshape",
     .summary = "the elements in row-major order under another shape; one size may be -1",
@@ -141,15 +143,10 @@ REGISTER_OP(op_view);
 
 Tensor *tensor_reshape(Tensor *x, TensorShape shape)
 {
-    ReshapeParams p;
-    return shape_to_dims("reshape", shape, &p.shape) ? NULL : APPLY(&op_reshape, &p, x);
+    return APPLY(&op_reshape, &(ReshapeParams){ shape }, x);
 }
 
-Tensor *tensor_view(Tensor *x, TensorShape shape)
-{
-    ReshapeParams p;
-    return shape_to_dims("view", shape, &p.shape) ? NULL : APPLY(&op_view, &p, x);
-}
+Tensor *tensor_view(Tensor *x, TensorShape shape) { return APPLY(&op_view, &(ReshapeParams){ shape }, x); }
 
 Tensor *tensor_view_as(Tensor *x, const Tensor *other)
 {
@@ -163,13 +160,11 @@ Tensor *tensor_reshape_as(Tensor *x, const Tensor *other)
 
 /* ---- flatten --------------------------------------------------------------------------------- */
 
-typedef struct FlattenParams {
-    int start_dim, end_dim;
-} FlattenParams;
+const TensorFlattenArgs tensor_flatten_defaults = { TENSOR_FLATTEN_DEFAULTS };
 
 static int flatten_shape(OpCall *c)
 {
-    FlattenParams *p = op_params_mut(c);
+    TensorFlattenArgs *p = op_params_mut(c);
     TensorShape shape = shape_of(op_input(c, 0));
     int start = call_dim(c, p->start_dim, shape), end = start < 0 ? -1 : call_dim(c, p->end_dim, shape);
     if (end < 0) return -1;
@@ -182,7 +177,7 @@ static int flatten_shape(OpCall *c)
 
 static int flatten_forward(OpCall *c)
 {
-    const FlattenParams *p = op_params(c);
+    const TensorFlattenArgs *p = op_params(c);
     Tensor *x = op_input(c, 0);
     int64_t shape[TENSOR_MAX_DIMS] = { 1 };
     int n = 0;
@@ -193,15 +188,16 @@ static int flatten_forward(OpCall *c)
     return set_view(c, (TensorShape){ x->ndim ? n : 1, shape }, true);
 }
 
-static const OpField flatten_fields[] = { OP_FIELD(OP_INT, FlattenParams, start_dim, "0"),
-                                          OP_FIELD(OP_INT, FlattenParams, end_dim, "-1"),
+static const OpField flatten_fields[] = { OP_OPTION(TensorFlattenArgs, start_dim),
+                                          OP_OPTION(TensorFlattenArgs, end_dim),
                                           { 0 } };
 static const TensorOp op_flatten = {
     .name = "flatten",
     .summary = "dimensions start_dim to end_dim as one",
     .gradient = "dx = reshape(g)",
     .arity = 1,
-    .params = sizeof(FlattenParams),
+    .params = sizeof(TensorFlattenArgs),
+    .defaults = &tensor_flatten_defaults,
     .fields = flatten_fields,
     .shape = flatten_shape,
     .forward = flatten_forward,
@@ -213,16 +209,13 @@ static const TensorOp op_flatten = {
 };
 REGISTER_OP(op_flatten);
 
-Tensor *tensor_flatten_args(TensorFlattenArgs args)
-{
-    return APPLY(&op_flatten, &((FlattenParams){ args.start_dim, args.end_dim }), args.input);
-}
+Tensor *tensor_flatten_args(TensorFlattenArgs args) { return APPLY(&op_flatten, &args, args.input); }
 
 /* ---- unflatten ------------------------------------------------------------------------------- */
 
 typedef struct UnflattenParams {
     int dim;
-    OpDims sizes;
+    TensorShape sizes;
 } UnflattenParams;
 
 static int unflatten_shape(OpCall *c)
@@ -232,9 +225,10 @@ static int unflatten_shape(OpCall *c)
     p->dim = call_dim(c, p->dim, shape_of(x));
     if (p->dim < 0) return -1;
     if (x->ndim == 0) return op_fail(c, TENSOR_EINDEX, "[] has no dimension to unflatten");
-    if (p->sizes.n == 0) return op_fail(c, TENSOR_ESHAPE, "dimension %d of %s: no sizes given", p->dim, S(x));
-    if (x->ndim - 1 + p->sizes.n > TENSOR_MAX_DIMS)
-        return op_fail(c, TENSOR_ESHAPE, "%d dimensions: at most %d", x->ndim - 1 + p->sizes.n,
+    if (p->sizes.ndim == 0)
+        return op_fail(c, TENSOR_ESHAPE, "dimension %d of %s: no sizes given", p->dim, S(x));
+    if (x->ndim - 1 + p->sizes.ndim > TENSOR_MAX_DIMS)
+        return op_fail(c, TENSOR_ESHAPE, "%d dimensions: at most %d", x->ndim - 1 + p->sizes.ndim,
                        TENSOR_MAX_DIMS);
     return infer(c, &p->sizes, x->shape[p->dim], shape_of(x));
 }
@@ -248,13 +242,13 @@ static int unflatten_forward(OpCall *c)
     for (int d = 0; d < x->ndim; d++) {
         if (d != p->dim) shape[n++] = x->shape[d];
         else
-            for (int i = 0; i < p->sizes.n; i++) shape[n++] = p->sizes.at[i];
+            for (int i = 0; i < p->sizes.ndim; i++) shape[n++] = p->sizes.dim[i];
     }
     return set_view(c, (TensorShape){ n, shape }, false);
 }
 
-static const OpField unflatten_fields[] = { OP_FIELD(OP_INT, UnflattenParams, dim, NULL),
-                                            OP_FIELD(OP_DIMS, UnflattenParams, sizes, NULL),
+static const OpField unflatten_fields[] = { OP_REQUIRED(UnflattenParams, dim),
+                                            OP_REQUIRED(UnflattenParams, sizes),
                                             { 0 } };
 static const TensorOp op_unflatten = { .name = "unflatten",
                                        .summary = "one dimension as several; one size may be -1",
@@ -275,75 +269,64 @@ REGISTER_OP(op_unflatten);
 
 Tensor *tensor_unflatten(Tensor *x, int dim, TensorShape sizes)
 {
-    UnflattenParams p = { .dim = dim };
-    return shape_to_dims("unflatten", sizes, &p.sizes) ? NULL : APPLY(&op_unflatten, &p, x);
+    return APPLY(&op_unflatten, &((UnflattenParams){ dim, sizes }), x);
 }
 
 /* ---- squeeze --------------------------------------------------------------------------------- */
 
-typedef struct SqueezeParams {
-    OpDims dim;
-    bool none;
-} SqueezeParams; /* none: an empty list was given */
+const TensorSqueezeArgs tensor_squeeze_defaults = { TENSOR_SQUEEZE_DEFAULTS };
 
+/* The dims that are named; a list that is there, but empty, names none. */
 static int squeeze_shape(OpCall *c)
 {
-    SqueezeParams *p = op_params_mut(c);
-    TensorShape shape = shape_of(op_input(c, 0));
-    for (int i = 0; i < p->dim.n; i++) {
-        p->dim.at[i] = call_dim(c, p->dim.at[i], shape);
-        if (p->dim.at[i] < 0) return -1;
-        for (int k = 0; k < i; k++)
-            if (p->dim.at[k] == p->dim.at[i])
-                return op_fail(c, TENSOR_EINDEX, "dimension %lld is named twice", (long long)p->dim.at[i]);
-    }
-    return 0;
+    TensorSqueezeArgs *p = op_params_mut(c);
+    const Tensor *x = op_input(c, 0);
+    if (p->dim != TENSOR_ALL && p->dims.dim)
+        return op_fail(c, TENSOR_EVALUE, "%s: both dim and dims: want one of them", S(x));
+    const int64_t one = p->dim;
+    if (p->dim != TENSOR_ALL && op_set_list(c, &p->dims, 1, &one)) return -1;
+    p->dim = TENSOR_ALL;
+    return p->dims.dim ? call_dims(c, &p->dims, shape_of(x), TENSOR_EINDEX) : 0;
 }
 
 static int squeeze_forward(OpCall *c)
 {
-    const SqueezeParams *p = op_params(c);
+    const TensorSqueezeArgs *p = op_params(c);
     Tensor *x = op_input(c, 0);
     int64_t shape[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
     int n = 0;
     for (int d = 0; d < x->ndim; d++) {
-        bool named = p->dim.n == 0 && !p->none;
-        for (int i = 0; i < p->dim.n; i++) named |= p->dim.at[i] == d;
+        bool named = !p->dims.dim;
+        for (int i = 0; i < p->dims.ndim; i++) named |= p->dims.dim[i] == d;
         if (named && x->shape[d] == 1) continue;
         shape[n] = x->shape[d], stride[n++] = x->stride[d];
     }
     return op_set_result(c, 0, own(new_view(x, n, shape, stride, 0)));
 }
 
-static const OpField squeeze_fields[] = { OP_FIELD(OP_DIMS, SqueezeParams, dim, ""),
-                                          OP_FIELD(OP_BOOL, SqueezeParams, none, "0"),
+static const OpField squeeze_fields[] = { OP_OPTION(TensorSqueezeArgs, dim),
+                                          OP_OPTION(TensorSqueezeArgs, dims),
                                           { 0 } };
-static const TensorOp op_squeeze = { .name = "squeeze",
-                                     .summary =
-                                         "without the dimensions of size 1, or those of them that are named",
-                                     .gradient = "dx = reshape(g)",
-                                     .arity = 1,
-                                     .params = sizeof(SqueezeParams),
-                                     .fields = squeeze_fields,
-                                     .shape = squeeze_shape,
-                                     .forward = squeeze_forward,
-                                     .backward = backward,
-                                     .flags = OP_VIEW | OP_ANY_DEVICE,
-                                     .samples =
-                                         "1x3x1; 1x3x1 {dim=[0]}; 2x1x3 {dim=[-2]}; 2x3 {dim=[1]}; 1x3x1 "
-                                         "{dim=[0 2]}; {dim=[0]}; 1x1; 0x1 {dim=[1]}; 1x3x1 {none=1}",
-                                     .errors = "1x3 {dim=[2]} ! EINDEX; 1x3 {dim=[0 -2]} ! EINDEX" };
+static const TensorOp op_squeeze = {
+    .name = "squeeze",
+    .summary = "without the dimensions of size 1, or those of them that are named",
+    .gradient = "dx = reshape(g)",
+    .arity = 1,
+    .params = sizeof(TensorSqueezeArgs),
+    .defaults = &tensor_squeeze_defaults,
+    .fields = squeeze_fields,
+    .shape = squeeze_shape,
+    .forward = squeeze_forward,
+    .backward = backward,
+    .flags = OP_VIEW | OP_ANY_DEVICE,
+    .samples = "1x3x1; 1x3x1 {dim=0}; 2x1x3 {dim=-2}; 2x3 {dim=1}; 1x3x1 {dims=[0 2]}; "
+               "{dim=0}; 1x1; 0x1 {dim=1}; 1x3x1 {dims=[]}",
+    .errors = "1x3 {dim=2} ! EINDEX; 1x3 {dims=[0 -2]} ! EINDEX; 1x3 {dim=0 "
+              "dims=[0]} ! EVALUE"
+};
 REGISTER_OP(op_squeeze);
 
-Tensor *tensor_squeeze_args(TensorSqueezeArgs args)
-{
-    if (args.dim != TENSOR_ALL && args.dims.dim)
-        return fail(TENSOR_EVALUE, "squeeze", "both dim and dims: want one of them"), NULL;
-    SqueezeParams p = { .none = args.dim == TENSOR_ALL && args.dims.dim && args.dims.ndim == 0 };
-    if (args.dim != TENSOR_ALL) p.dim.n = 1, p.dim.at[0] = args.dim;
-    else if (shape_to_dims("squeeze", args.dims, &p.dim)) return NULL;
-    return APPLY(&op_squeeze, &p, args.input);
-}
+Tensor *tensor_squeeze_args(TensorSqueezeArgs a) { return APPLY(&op_squeeze, &a, a.input); }
 
 /* ---- unsqueeze ------------------------------------------------------------------------------- */
 
@@ -377,7 +360,7 @@ static int unsqueeze_forward(OpCall *c)
     return op_set_result(c, 0, own(new_view(x, x->ndim + 1, shape, stride, 0)));
 }
 
-static const OpField unsqueeze_fields[] = { OP_FIELD(OP_INT, UnsqueezeParams, dim, NULL), { 0 } };
+static const OpField unsqueeze_fields[] = { OP_REQUIRED(UnsqueezeParams, dim), { 0 } };
 static const TensorOp op_unsqueeze = {
     .name = "unsqueeze",
     .summary = "with a dimension of size 1 inserted at dim",

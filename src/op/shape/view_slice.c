@@ -6,11 +6,13 @@
  * its dimension. */
 #include "shape_op.h"
 
-typedef struct SliceParams {
+const TensorSliceArgs tensor_slice_defaults = { TENSOR_SLICE_DEFAULTS };
+
+typedef struct EmbedParams { /* slice_backward */
     int dim;
-    int64_t start, end, step; /* start and length (in end) after shape has run: see set_range */
-    int64_t size;             /* of x in dim: what slice_backward makes */
-} SliceParams;
+    int64_t start, end, step;
+    int64_t size; /* of the result in dim */
+} EmbedParams;
 
 static int64_t bound(int64_t at, int64_t size)
 {
@@ -18,9 +20,9 @@ static int64_t bound(int64_t at, int64_t size)
     return at < 0 ? 0 : at > size ? size : at;
 }
 
-static int64_t length_of(const SliceParams *p)
+static int64_t length_of(int64_t start, int64_t end, int64_t step)
 {
-    return p->end > p->start ? (p->end - p->start - 1) / p->step + 1 : 0;
+    return end > start ? (end - start - 1) / step + 1 : 0;
 }
 
 /* ---- slice ----------------------------------------------------------------------------------- */
@@ -35,40 +37,43 @@ static int check_dim(OpCall *c, int *dim)
 
 static int slice_shape(OpCall *c)
 {
-    SliceParams *p = op_params_mut(c);
+    TensorSliceArgs *p = op_params_mut(c);
     if (check_dim(c, &p->dim)) return -1;
     if (p->step < 1) return op_fail(c, TENSOR_EVALUE, "by steps of %lld: want 1 or more", (long long)p->step);
-    p->size = op_input(c, 0)->shape[p->dim];
-    p->start = bound(p->start, p->size), p->end = bound(p->end, p->size);
+    const int64_t size = op_input(c, 0)->shape[p->dim];
+    p->start = bound(p->start, size), p->end = bound(p->end, size);
     return 0;
 }
 
 static int slice_forward(OpCall *c)
 {
-    const SliceParams *p = op_params(c);
-    return op_set_result(c, 0, own(new_part(op_input(c, 0), p->dim, p->start, length_of(p), p->step)));
+    const TensorSliceArgs *p = op_params(c);
+    const int64_t length = length_of(p->start, p->end, p->step);
+    return op_set_result(c, 0, own(new_part(op_input(c, 0), p->dim, p->start, length, p->step)));
 }
 
 static const TensorOp op_slice_backward;
 
 static int slice_grad(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    dx[0] = tensor_apply(&op_slice_backward, &dy, 1, op_params(c));
+    const TensorSliceArgs *p = op_params(c);
+    const EmbedParams embed = { p->dim, p->start, p->end, p->step, op_input_shape(c, 0).dim[p->dim] };
+    dx[0] = tensor_apply(&op_slice_backward, &dy, 1, &embed);
     return dx[0] ? 0 : -1;
 }
 
-#define SLICE_LAST "9223372036854775807"
-static const OpField slice_fields[] = { OP_FIELD(OP_INT, SliceParams, dim, "0"),
-                                        OP_FIELD(OP_I64, SliceParams, start, "0"),
-                                        OP_FIELD(OP_I64, SliceParams, end, SLICE_LAST),
-                                        OP_FIELD(OP_I64, SliceParams, step, "1"),
+static const OpField slice_fields[] = { OP_OPTION(TensorSliceArgs, dim),
+                                        OP_OPTION(TensorSliceArgs, start),
+                                        OP_OPTION(TensorSliceArgs, end),
+                                        OP_OPTION(TensorSliceArgs, step),
                                         { 0 } };
 static const TensorOp op_slice = {
     .name = "slice",
     .summary = "x[..., start:end:step, ...] in dim; bounds are clamped, negative ones count from the end",
     .gradient = "dx = zeros with g in the slice",
     .arity = 1,
-    .params = sizeof(SliceParams),
+    .params = sizeof(TensorSliceArgs),
+    .defaults = &tensor_slice_defaults,
     .fields = slice_fields,
     .shape = slice_shape,
     .forward = slice_forward,
@@ -82,16 +87,13 @@ static const TensorOp op_slice = {
 };
 REGISTER_OP(op_slice);
 
-Tensor *tensor_slice_args(TensorSliceArgs args)
-{
-    return APPLY(&op_slice, &((SliceParams){ args.dim, args.start, args.end, args.step, 0 }), args.input);
-}
+Tensor *tensor_slice_args(TensorSliceArgs a) { return APPLY(&op_slice, &a, a.input); }
 
 /* ---- slice_backward: zeros with a slice set -------------------------------------------------- */
 
 static int embed_shape(OpCall *c)
 {
-    SliceParams *p = op_params_mut(c);
+    EmbedParams *p = op_params_mut(c);
     Tensor *g = op_input(c, 0);
     int64_t shape[TENSOR_MAX_DIMS];
     if (check_dim(c, &p->dim)) return -1;
@@ -99,39 +101,40 @@ static int embed_shape(OpCall *c)
         return op_fail(c, TENSOR_EVALUE, "steps of %lld in a size of %lld", (long long)p->step,
                        (long long)p->size);
     p->start = bound(p->start, p->size), p->end = bound(p->end, p->size);
-    if (g->shape[p->dim] != length_of(p))
+    if (g->shape[p->dim] != length_of(p->start, p->end, p->step))
         return op_fail(c, TENSOR_ESHAPE, "%s in dimension %d: the slice has %lld", S(g), p->dim,
-                       (long long)length_of(p));
+                       (long long)length_of(p->start, p->end, p->step));
     for (int d = 0; d < g->ndim; d++) shape[d] = d == p->dim ? p->size : g->shape[d];
     return op_set_output(c, 0, (TensorShape){ g->ndim, shape }, g->dtype);
 }
 
 static int embed_forward(OpCall *c)
 {
-    const SliceParams *p = op_params(c);
+    const EmbedParams *p = op_params(c);
     Tensor *y = op_output(c, 0);
     if (raw_fill(y, 0)) return -1;
-    Tensor *part = own(new_part(y, p->dim, p->start, length_of(p), p->step));
+    Tensor *part = own(new_part(y, p->dim, p->start, length_of(p->start, p->end, p->step), p->step));
     return part ? raw_copy(part, op_input(c, 0)) : -1;
 }
 
 static int embed_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    dx[0] = tensor_apply(&op_slice, &dy, 1, op_params(c));
+    const EmbedParams *p = op_params(c);
+    dx[0] = tensor_slice(dy, p->dim, p->start, p->end, p->step);
     return dx[0] ? 0 : -1;
 }
 
-static const OpField embed_fields[] = {
-    OP_FIELD(OP_INT, SliceParams, dim, "0"),        OP_FIELD(OP_I64, SliceParams, start, "0"),
-    OP_FIELD(OP_I64, SliceParams, end, SLICE_LAST), OP_FIELD(OP_I64, SliceParams, step, "1"),
-    OP_FIELD(OP_I64, SliceParams, size, NULL),      { 0 }
-};
+static const EmbedParams embed_defaults = { .end = INT64_MAX, .step = 1 };
+static const OpField embed_fields[] = { OP_OPTION(EmbedParams, dim),    OP_OPTION(EmbedParams, start),
+                                        OP_OPTION(EmbedParams, end),    OP_OPTION(EmbedParams, step),
+                                        OP_REQUIRED(EmbedParams, size), { 0 } };
 static const TensorOp op_slice_backward = {
     .name = "slice_backward",
     .summary = "zeros of the given size in dim, where a slice of them is x",
     .gradient = "dx = slice(g)",
     .arity = 1,
-    .params = sizeof(SliceParams),
+    .params = sizeof(EmbedParams),
+    .defaults = &embed_defaults,
     .fields = embed_fields,
     .shape = embed_shape,
     .forward = embed_forward,
@@ -146,40 +149,55 @@ REGISTER_OP(op_slice_backward);
 
 Tensor *embed_part(Tensor *g, int dim, int64_t start, int64_t size)
 {
-    SliceParams p = { dim, start, start + g->shape[dim], 1, size };
+    const EmbedParams p = { dim, start, start + g->shape[dim], 1, size };
     return tensor_apply(&op_slice_backward, &g, 1, &p);
 }
 
 /* ---- narrow ---------------------------------------------------------------------------------- */
 
-/* The fields start and end hold start and length until shape has run. */
+typedef struct NarrowParams {
+    int dim;
+    int64_t start, length;
+} NarrowParams;
+
 static int narrow_shape(OpCall *c)
 {
-    SliceParams *p = op_params_mut(c);
+    NarrowParams *p = op_params_mut(c);
     if (check_dim(c, &p->dim)) return -1;
-    int64_t size = op_input(c, 0)->shape[p->dim], start = p->start < 0 ? p->start + size : p->start,
-            length = p->end;
-    if (length < 0 || start < 0 || start > size || length > size - start)
+    const int64_t size = op_input(c, 0)->shape[p->dim], start = p->start < 0 ? p->start + size : p->start;
+    if (p->length < 0 || start < 0 || start > size || p->length > size - start)
         return op_fail(c, TENSOR_EINDEX,
                        "%lld elements from %lld on in dimension %d of %s: it does not have them",
-                       (long long)length, (long long)p->start, p->dim, S(op_input(c, 0)));
-    p->start = start, p->end = start + length, p->step = 1, p->size = size;
+                       (long long)p->length, (long long)p->start, p->dim, S(op_input(c, 0)));
+    p->start = start;
     return 0;
 }
 
-static const OpField narrow_fields[] = { OP_FIELD(OP_INT, SliceParams, dim, NULL),
-                                         OP_FIELD(OP_I64, SliceParams, start, NULL),
-                                         { "length", OP_I64, offsetof(SliceParams, end), NULL },
-                                         { 0 } };
+static int narrow_forward(OpCall *c)
+{
+    const NarrowParams *p = op_params(c);
+    return op_set_result(c, 0, own(new_part(op_input(c, 0), p->dim, p->start, p->length, 1)));
+}
+
+static int narrow_grad(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    const NarrowParams *p = op_params(c);
+    dx[0] = embed_part(dy, p->dim, p->start, op_input_shape(c, 0).dim[p->dim]);
+    return dx[0] ? 0 : -1;
+}
+
+static const OpField narrow_fields[] = {
+    OP_REQUIRED(NarrowParams, dim), OP_REQUIRED(NarrowParams, start), OP_REQUIRED(NarrowParams, length), { 0 }
+};
 static const TensorOp op_narrow = { .name = "narrow",
                                     .summary = "length elements of dim from start on",
                                     .gradient = "dx = zeros with g in the slice",
                                     .arity = 1,
-                                    .params = sizeof(SliceParams),
+                                    .params = sizeof(NarrowParams),
                                     .fields = narrow_fields,
                                     .shape = narrow_shape,
-                                    .forward = slice_forward,
-                                    .backward = slice_grad,
+                                    .forward = narrow_forward,
+                                    .backward = narrow_grad,
                                     .flags = OP_VIEW | OP_ANY_DEVICE,
                                     .samples =
                                         "5x3 {dim=0 start=1 length=3}; 2x7 {dim=-1 start=-2 length=2}; 3 "
@@ -191,7 +209,7 @@ REGISTER_OP(op_narrow);
 
 Tensor *tensor_narrow(Tensor *x, int dim, int64_t start, int64_t length)
 {
-    return APPLY(&op_narrow, &((SliceParams){ dim, start, length, 1, 0 }), x);
+    return APPLY(&op_narrow, &((NarrowParams){ dim, start, length }), x);
 }
 
 /* ---- select ---------------------------------------------------------------------------------- */
@@ -227,8 +245,8 @@ static int select_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField select_fields[] = { OP_FIELD(OP_INT, SelectParams, dim, NULL),
-                                         OP_FIELD(OP_I64, SelectParams, index, NULL),
+static const OpField select_fields[] = { OP_REQUIRED(SelectParams, dim),
+                                         OP_REQUIRED(SelectParams, index),
                                          { 0 } };
 static const TensorOp op_select = {
     .name = "select",

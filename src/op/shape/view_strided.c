@@ -1,24 +1,25 @@
 /* view_strided.c - views that read elements several times: windows along a dim, and strides of one's own.
  *
- *   unfold_dim      y[..., k, ..., i] = x[..., k step + i, ...]      dx = unfold_dim_backward(dy): the
- * windows added where they lie as_strided      y at (i, j, ...) = flat(x)_(offset + i s_0 + j s_1 + ...) dx =
- * zeros with dy added at those places */
+ *   unfold_dim   y[..., k, ..., i] = x[..., k step + i, ...]
+ *                dx = unfold_dim_backward(dy): the windows added where they lie
+ *   as_strided   y at (i, j, ...) = flat(x)_(offset + i s_0 + j s_1 + ...)
+ *                dx = zeros with dy added at those places */
 #include "shape_op.h"
 
 /* ---- unfold_dim ------------------------------------------------------------------------------ */
 
 typedef struct UnfoldParams {
-    int dim;
+    int dimension;
     int64_t size, step;
-    int64_t length; /* of x in dim: what unfold_dim_backward makes */
+    int64_t length; /* of x in that dim: what unfold_dim_backward makes */
 } UnfoldParams;
 
 static Tensor *windows(const Tensor *x, const UnfoldParams *p)
 {
     int64_t shape[TENSOR_MAX_DIMS + 1], stride[TENSOR_MAX_DIMS + 1];
     for (int d = 0; d < x->ndim; d++) shape[d] = x->shape[d], stride[d] = x->stride[d];
-    shape[x->ndim] = p->size, stride[x->ndim] = x->ndim ? x->stride[p->dim] : 1;
-    if (x->ndim) shape[p->dim] = (p->length - p->size) / p->step + 1, stride[p->dim] *= p->step;
+    shape[x->ndim] = p->size, stride[x->ndim] = x->ndim ? x->stride[p->dimension] : 1;
+    if (x->ndim) shape[p->dimension] = (p->length - p->size) / p->step + 1, stride[p->dimension] *= p->step;
     return own(new_view(x, x->ndim + 1, shape, stride, 0));
 }
 
@@ -26,9 +27,9 @@ static int unfold_shape(OpCall *c)
 {
     UnfoldParams *p = op_params_mut(c);
     Tensor *x = op_input(c, 0);
-    p->dim = call_dim(c, p->dim, shape_of(x));
-    if (p->dim < 0) return -1;
-    p->length = x->ndim ? x->shape[p->dim] : 1;
+    p->dimension = call_dim(c, p->dimension, shape_of(x));
+    if (p->dimension < 0) return -1;
+    p->length = x->ndim ? x->shape[p->dimension] : 1;
     if (x->ndim == TENSOR_MAX_DIMS)
         return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);
     if (p->step < 1 || p->size < 0)
@@ -36,7 +37,7 @@ static int unfold_shape(OpCall *c)
                        (long long)p->size, (long long)p->step);
     if (p->size > p->length)
         return op_fail(c, TENSOR_ESHAPE, "windows of %lld in dimension %d of %s: want at most %lld",
-                       (long long)p->size, p->dim, S(x), (long long)p->length);
+                       (long long)p->size, p->dimension, S(x), (long long)p->length);
     return 0;
 }
 
@@ -50,9 +51,9 @@ static int unfold_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField unfold_fields[] = { { "dimension", OP_INT, offsetof(UnfoldParams, dim), NULL },
-                                         OP_FIELD(OP_I64, UnfoldParams, size, NULL),
-                                         OP_FIELD(OP_I64, UnfoldParams, step, NULL),
+static const OpField unfold_fields[] = { OP_REQUIRED(UnfoldParams, dimension),
+                                         OP_REQUIRED(UnfoldParams, size),
+                                         OP_REQUIRED(UnfoldParams, step),
                                          { 0 } };
 static const TensorOp op_unfold_dim = {
     .name = "unfold_dim",
@@ -88,14 +89,14 @@ static int fold_shape(OpCall *c)
     int64_t shape[TENSOR_MAX_DIMS] = { 0 };
     int ndim = g->ndim - 1;
     for (int d = 0; d < ndim; d++) shape[d] = g->shape[d];
-    p->dim = ndim < 0 ? -1 : call_dim(c, p->dim, (TensorShape){ ndim, shape });
-    if (p->dim < 0)
+    p->dimension = ndim < 0 ? -1 : call_dim(c, p->dimension, (TensorShape){ ndim, shape });
+    if (p->dimension < 0)
         return ndim < 0 ? op_fail(c, TENSOR_ESHAPE, "[]: want windows as the last dimension") : -1;
     bool fits = p->step > 0 && p->length >= p->size && g->shape[ndim] == p->size && p->size >= 0;
-    if (!fits || (ndim && shape[p->dim] != (p->length - p->size) / p->step + 1))
+    if (!fits || (ndim && shape[p->dimension] != (p->length - p->size) / p->step + 1))
         return op_fail(c, TENSOR_ESHAPE, "%s for windows of %lld by %lld in a size of %lld", S(g),
                        (long long)p->size, (long long)p->step, (long long)p->length);
-    if (ndim) shape[p->dim] = p->length;
+    if (ndim) shape[p->dimension] = p->length;
     return op_set_output(c, 0, (TensorShape){ ndim, shape }, (TensorDtype)g->dtype);
 }
 
@@ -109,8 +110,8 @@ static int fold_forward(OpCall *c)
            *from = half ? own(raw_cast(g, TENSOR_F32)) : g;
     if (!sum || !from || raw_fill(sum, 0)) return -1;
     for (int64_t i = 0; i < p->size; i++) {
-        int64_t count = y->ndim ? g->shape[p->dim] : 1;
-        Tensor *to = y->ndim ? new_part(sum, p->dim, i, count, p->step) : tensor_retain(sum),
+        int64_t count = y->ndim ? g->shape[p->dimension] : 1;
+        Tensor *to = y->ndim ? new_part(sum, p->dimension, i, count, p->step) : tensor_retain(sum),
                *piece = new_layer(from, g->ndim - 1, i);
         int status = to && piece ? raw_add_into(to, piece) : -1;
         tensor_release(to);
@@ -126,10 +127,10 @@ static int fold_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fold_fields[] = { { "dimension", OP_INT, offsetof(UnfoldParams, dim), NULL },
-                                       OP_FIELD(OP_I64, UnfoldParams, size, NULL),
-                                       OP_FIELD(OP_I64, UnfoldParams, step, NULL),
-                                       OP_FIELD(OP_I64, UnfoldParams, length, NULL),
+static const OpField fold_fields[] = { OP_REQUIRED(UnfoldParams, dimension),
+                                       OP_REQUIRED(UnfoldParams, size),
+                                       OP_REQUIRED(UnfoldParams, step),
+                                       OP_REQUIRED(UnfoldParams, length),
                                        { 0 } };
 static const TensorOp op_unfold_dim_backward = {
     .name = "unfold_dim_backward",
@@ -153,34 +154,31 @@ REGISTER_OP(op_unfold_dim_backward);
 
 /* ---- as_strided ------------------------------------------------------------------------------ */
 
-typedef struct StridedParams {
-    OpDims size, stride;
-    int64_t storage_offset;
-} StridedParams;
+const TensorAsStridedArgs tensor_as_strided_defaults = { TENSOR_AS_STRIDED_DEFAULTS };
 
 static int strided_shape(OpCall *c)
 {
-    const StridedParams *p = op_params(c);
+    const TensorAsStridedArgs *p = op_params(c);
     Tensor *x = op_input(c, 0);
-    TensorShape size = dims_shape(&p->size);
+    const TensorShape size = p->size;
     int64_t count = shape_count(size), last = p->storage_offset;
-    if (p->size.n != p->stride.n)
-        return op_fail(c, TENSOR_EVALUE, "%d sizes and %d strides", p->size.n, p->stride.n);
+    if (p->size.ndim != p->stride.ndim)
+        return op_fail(c, TENSOR_EVALUE, "%d sizes and %d strides", p->size.ndim, p->stride.ndim);
     if (count < 0)
         return op_fail(c, TENSOR_ESHAPE, "sizes %s from %s: they must not be negative, nor too many",
                        shape_text(size), S(x));
     bool inside = p->storage_offset >= 0;
-    for (int d = 0; d < p->size.n && inside; d++) {
+    for (int d = 0; d < p->size.ndim && inside; d++) {
         int64_t reach;
-        if (p->stride.at[d] < 0)
-            return op_fail(c, TENSOR_EVALUE, "a stride of %lld", (long long)p->stride.at[d]);
-        inside = count == 0 || (!__builtin_mul_overflow(p->size.at[d] - 1, p->stride.at[d], &reach) &&
+        if (p->stride.dim[d] < 0)
+            return op_fail(c, TENSOR_EVALUE, "a stride of %lld", (long long)p->stride.dim[d]);
+        inside = count == 0 || (!__builtin_mul_overflow(p->size.dim[d] - 1, p->stride.dim[d], &reach) &&
                                 !__builtin_add_overflow(last, reach, &last));
     }
     if (!inside || (count && last >= x->numel) || last > x->numel)
-        return op_fail(
-            c, TENSOR_EINDEX, "sizes %s by strides %s from %lld on reach beyond the elements of %s",
-            shape_text(size), shape_text(dims_shape(&p->stride)), (long long)p->storage_offset, S(x));
+        return op_fail(c, TENSOR_EINDEX,
+                       "sizes %s by strides %s from %lld on reach beyond the elements of %s",
+                       shape_text(size), shape_text(p->stride), (long long)p->storage_offset, S(x));
     return x->flags & FLAG_CONTIGUOUS
                ? 0
                : op_fail(c, TENSOR_ESHAPE,
@@ -189,20 +187,20 @@ static int strided_shape(OpCall *c)
 
 static int strided_forward(OpCall *c)
 {
-    const StridedParams *p = op_params(c);
+    const TensorAsStridedArgs *p = op_params(c);
     Tensor *x = op_input(c, 0);
     return op_set_result(
-        c, 0, own(new_view(x, p->size.n, p->size.at, p->stride.at, x->numel ? p->storage_offset : 0)));
+        c, 0, own(new_view(x, p->size.ndim, p->size.dim, p->stride.dim, x->numel ? p->storage_offset : 0)));
 }
 
 /* The row-major position in x of every element of the view. */
-static Tensor *places(const StridedParams *p)
+static Tensor *places(const TensorAsStridedArgs *p)
 {
-    Tensor *list = own(new_tensor(SHAPE(shape_count(dims_shape(&p->size))), TENSOR_I64, &cpu_place));
+    Tensor *list = own(new_tensor(SHAPE(shape_count(p->size)), TENSOR_I64, &cpu_place));
     for (int64_t i = 0; list && i < list->numel; i++) {
         int64_t at = p->storage_offset, rest = i;
-        for (int d = p->size.n - 1; d >= 0; rest /= p->size.at[d], d--)
-            at += rest % p->size.at[d] * p->stride.at[d];
+        for (int d = p->size.ndim - 1; d >= 0; rest /= p->size.dim[d], d--)
+            at += rest % p->size.dim[d] * p->stride.dim[d];
         ((int64_t *)list->data)[i] = at;
     }
     return list;
@@ -210,7 +208,7 @@ static Tensor *places(const StridedParams *p)
 
 static int strided_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const StridedParams *p = op_params(c);
+    const TensorAsStridedArgs *p = op_params(c);
     TensorShape shape = op_input_shape(c, 0);
     Tensor *at = carried(places(p), dy->place),
            *zero = zeros_on(SHAPE(shape_count(shape)), dy->dtype, dy->place);
@@ -219,16 +217,17 @@ static int strided_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField strided_fields[] = { OP_FIELD(OP_DIMS, StridedParams, size, NULL),
-                                          OP_FIELD(OP_DIMS, StridedParams, stride, NULL),
-                                          OP_FIELD(OP_I64, StridedParams, storage_offset, "0"),
+static const OpField strided_fields[] = { OP_REQUIRED(TensorAsStridedArgs, size),
+                                          OP_REQUIRED(TensorAsStridedArgs, stride),
+                                          OP_OPTION(TensorAsStridedArgs, storage_offset),
                                           { 0 } };
 static const TensorOp op_as_strided = {
     .name = "as_strided",
     .summary = "a view of a contiguous x by sizes and strides of one's own; they may overlap",
     .gradient = "dx = zeros with dy added where it was read",
     .arity = 1,
-    .params = sizeof(StridedParams),
+    .params = sizeof(TensorAsStridedArgs),
+    .defaults = &tensor_as_strided_defaults,
     .fields = strided_fields,
     .shape = strided_shape,
     .forward = strided_forward,
@@ -244,11 +243,4 @@ static const TensorOp op_as_strided = {
 };
 REGISTER_OP(op_as_strided);
 
-Tensor *tensor_as_strided_args(TensorAsStridedArgs args)
-{
-    StridedParams p = { .storage_offset = args.storage_offset };
-    if (shape_to_dims("as_strided", args.size, &p.size) ||
-        shape_to_dims("as_strided", args.stride, &p.stride))
-        return NULL;
-    return APPLY(&op_as_strided, &p, args.input);
-}
+Tensor *tensor_as_strided_args(TensorAsStridedArgs a) { return APPLY(&op_as_strided, &a, a.input); }

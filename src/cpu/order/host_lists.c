@@ -1,0 +1,112 @@
+/* host_lists.c - counting, positions, groups of equal slices (host_lists.h). */
+#include "host_lists.h"
+
+/* ---- masks ----------------------------------------------------------------------------------- */
+
+int64_t count_true(const uint8_t *mask, int64_t n)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) count += mask[i] != 0;
+    return count;
+}
+
+void positions_true(const uint8_t *mask, int64_t n, int64_t *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (mask[i]) *to++ = i;
+}
+
+int64_t indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t most, int64_t *to)
+{
+    int64_t n = 1, found = 0;
+    for (int d = 0; d < ndim; d++) n *= shape[d];
+    for (int64_t i = 0; i < n && found < most; i++) {
+        if (!mask[i]) continue;
+        int64_t rest = i, *at = to + found++ * ndim;
+        for (int d = ndim - 1; d >= 0; rest /= shape[d], d--) at[d] = rest % shape[d];
+    }
+    return found;
+}
+
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+int64_t bincount_size(const int64_t *x, int64_t n, int64_t least, int64_t *bad_at)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (x[i] < 0) return *bad_at = i, -1;
+        if (x[i] >= least) least = x[i] == INT64_MAX ? x[i] : x[i] + 1;
+    }
+    return least;
+}
+
+void bincount(const int64_t *x, int64_t n, int64_t *counts)
+{
+    for (int64_t i = 0; i < n; i++) counts[x[i]]++;
+}
+
+void bincount_weighted(const int64_t *x, const double *weight, int64_t n, double *sums)
+{
+    for (int64_t i = 0; i < n; i++) sums[x[i]] += weight[i];
+}
+
+void histogram(const double *x, int64_t n, int64_t bins, double min, double max, double *counts)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (!(x[i] >= min && x[i] <= max)) continue;
+        const int64_t k = (int64_t)((x[i] - min) * (double)bins / (max - min));
+        counts[k < bins ? k : bins - 1]++;
+    }
+}
+
+/* ---- slices ---------------------------------------------------------------------------------- */
+
+static bool same(const Slices *s, int64_t a, int64_t b)
+{
+    for (int64_t k = 0; k < s->width; k++)
+        if (s->f ? s->f[a * s->width + k] != s->f[b * s->width + k]
+                 : s->i[a * s->width + k] != s->i[b * s->width + k])
+            return false;
+    return true;
+}
+
+static int order_f64(double a, double b) { return a < b ? -1 : a > b ? 1 : (a != a) - (b != b); }
+
+static bool before(const Slices *s, int64_t a, int64_t b)
+{
+    for (int64_t k = 0; k < s->width; k++) {
+        int64_t i = a * s->width + k, j = b * s->width + k;
+        int order = s->f ? order_f64(s->f[i], s->f[j]) : (s->i[i] > s->i[j]) - (s->i[i] < s->i[j]);
+        if (order) return order < 0;
+    }
+    return false;
+}
+
+/* Runs of 1, 2, 4, ... merged from one list into the other. */
+int64_t *sort_slices(const Slices *s, int64_t *from, int64_t *to)
+{
+    for (int64_t run = 1; run < s->n; run *= 2) {
+        for (int64_t start = 0; start < s->n; start += 2 * run) {
+            int64_t middle = start + run < s->n ? start + run : s->n,
+                    end = middle + run < s->n ? middle + run : s->n;
+            for (int64_t i = start, j = middle, k = start; k < end; k++) {
+                bool second = i == middle || (j < end && before(s, from[j], from[i]));
+                to[k] = second ? from[j++] : from[i++];
+            }
+        }
+        int64_t *t = from;
+        from = to, to = t;
+    }
+    return from;
+}
+
+int64_t group_slices(const Slices *s, const int64_t *order, int64_t *first, int64_t *count, int64_t *inverse)
+{
+    int64_t groups = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        bool begins = i == 0 || !same(s, order[i - 1], order[i]);
+        if (begins) first[groups] = order[i], count[groups++] = 0;
+        inverse[order[i]] = groups - 1;
+        count[groups - 1]++;
+    }
+    return groups;
+}

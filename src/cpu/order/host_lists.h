@@ -1,0 +1,44 @@
+/* host_lists.h - loops over dense arrays in host memory whose results' sizes the values decide: counting,
+ * positions, groups of equal slices.  Ops call them directly: no device has a slot for them. */
+#ifndef TG_HOST_LISTS_H
+#define TG_HOST_LISTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* ---- masks ---- */
+int64_t count_true(const uint8_t *mask, int64_t n);
+void positions_true(const uint8_t *mask, int64_t n, int64_t *to);
+
+/* The indices [most, ndim] of the first `most` elements under a mask of the given shape; returns how many
+ * there are. */
+int64_t indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t most, int64_t *to);
+
+/* ---- counts ---- */
+/* bincount_size - the largest of n integers plus one, at least `least`; -1 and *bad_at: one is negative. */
+int64_t bincount_size(const int64_t *x, int64_t n, int64_t least, int64_t *bad_at);
+void bincount(const int64_t *x, int64_t n, int64_t *counts);
+void bincount_weighted(const int64_t *x, const double *weight, int64_t n, double *sums);
+
+/* histogram - counts of the elements in bins equal parts of [min, max]; others are not counted. */
+void histogram(const double *x, int64_t n, int64_t bins, double min, double max, double *counts);
+
+/* ---- slices: x [n, width], as f64 or as i64 (the other one is NULL) ---- */
+typedef struct Slices {
+    int64_t n, width;
+    const double *f;
+    const int64_t *i;
+} Slices;
+
+/* sort_slices - the positions `from` in the order of their slices, element by element, NaN last; stable.
+ * Returns from or to, whichever holds the result. */
+int64_t *sort_slices(const Slices *s, int64_t *from, int64_t *to);
+
+/* group_slices - groups of equal neighbours in order: the position that stands for each group, how many it
+ * has, and the group of each slice.  NaN equals nothing.  Returns the number of groups. */
+int64_t group_slices(const Slices *s, const int64_t *order, int64_t *first, int64_t *count, int64_t *inverse);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,147 @@
+/* scan.c - running results along the middle of [outer, n, inner].
+ *
+ * Sums and products go from one end of a line to the other, in double (integers in i64): up to COLUMNS lines
+ * side by side are one thread's work, so threads change no bit. */
+#include <math.h>
+#include "tensor/core.h"
+#include "cpu/cpu.h"
+#include "order_key.h"
+
+enum { COLUMNS = 64 };
+
+typedef struct Tile { /* lines side by side */
+    int64_t at;       /* first element of the first one */
+    int columns;
+} Tile;
+
+static int64_t tiles_across(int64_t inner) { return (inner + COLUMNS - 1) / COLUMNS; }
+
+static Tile tile_of(const ScanArgs *a, int64_t t)
+{
+    const int64_t tiles = tiles_across(a->inner), column = t % tiles * COLUMNS, left = a->inner - column;
+    return (Tile){ t / tiles * a->n * a->inner + column, left < COLUMNS ? (int)left : COLUMNS };
+}
+
+/* ---- sums and products ----------------------------------------------------------------------- */
+
+/* One element of each line every `step` elements. */
+static void sums_f32(const float *x, float *y, int64_t n, int64_t step, int columns)
+{
+    double sum[COLUMNS] = { 0 };
+    for (int64_t i = 0; i < n; i++, x += step, y += step)
+        for (int k = 0; k < columns; k++) y[k] = (float)(sum[k] += (double)x[k]);
+}
+
+static void sums_f64(const double *x, double *y, int64_t n, int64_t step, int columns)
+{
+    double sum[COLUMNS] = { 0 };
+    for (int64_t i = 0; i < n; i++, x += step, y += step)
+        for (int k = 0; k < columns; k++) y[k] = sum[k] += x[k];
+}
+
+static void sums_i64(const int64_t *x, int64_t *y, int64_t n, int64_t step, int columns)
+{
+    uint64_t sum[COLUMNS] = { 0 };
+    for (int64_t i = 0; i < n; i++, x += step, y += step)
+        for (int k = 0; k < columns; k++) y[k] = (int64_t)(sum[k] += (uint64_t)x[k]);
+}
+
+static void sum_tile(void *ctx, int64_t t)
+{
+    const ScanArgs *a = ctx;
+    const Tile tile = tile_of(a, t);
+    const int64_t step = a->reverse ? -a->inner : a->inner,
+                  at = tile.at + (a->reverse ? (a->n - 1) * a->inner : 0);
+    if (a->dtype == TENSOR_F32)
+        sums_f32((const float *)a->x + at, (float *)a->y + at, a->n, step, tile.columns);
+    else if (a->dtype == TENSOR_F64)
+        sums_f64((const double *)a->x + at, (double *)a->y + at, a->n, step, tile.columns);
+    else sums_i64((const int64_t *)a->x + at, (int64_t *)a->y + at, a->n, step, tile.columns);
+}
+
+/* ---- extremes -------------------------------------------------------------------------------- */
+
+static void extreme_tile(void *ctx, int64_t t)
+{
+    const ScanArgs *a = ctx;
+    const Tile tile = tile_of(a, t);
+    uint64_t best[COLUMNS] = { 0 };
+    int64_t at[COLUMNS] = { 0 };
+    for (int64_t i = 0; i < a->n; i++)
+        for (int k = 0; k < tile.columns; k++) {
+            const int64_t here = tile.at + i * a->inner + k;
+            uint64_t key = order_key(a->x, a->dtype, here);
+            if (a->kind == SCAN_MIN && !(key == ORDER_NAN && dtype_is_float(a->dtype))) key = ~key;
+            if (key >= best[k]) best[k] = key, at[k] = i;
+            a->index[here] = at[k];
+        }
+}
+
+/* ---- log sum e^x ----------------------------------------------------------------------------- */
+
+static double get(int dtype, const void *x, int64_t i)
+{
+    return dtype == TENSOR_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+static void put(int dtype, void *x, int64_t i, double v)
+{
+    if (dtype == TENSOR_F64) ((double *)x)[i] = v;
+    else ((float *)x)[i] = (float)v;
+}
+
+static double log_add(double a, double b)
+{
+    const double high = a > b ? a : b, low = a > b ? b : a;
+    if (a != a || b != b) return NAN;
+    return high == low && isinf(high) ? high : high + log1p(exp(low - high));
+}
+
+static void log_line(void *ctx, int64_t line)
+{
+    const ScanArgs *a = ctx;
+    const int64_t step = a->inner, from = line / step * a->n * step + line % step;
+    double y = -INFINITY;
+    for (int64_t i = 0; i < a->n; i++)
+        put(a->dtype, a->y, from + i * step, y = log_add(y, get(a->dtype, a->x, from + i * step)));
+}
+
+/* y never falls, so e^(y_i - y_(i+1)) <= 1 and s_i = g_i + s_(i+1) e^(y_i - y_(i+1)), dx_i = s_i e^(x_i -
+ * y_i) neither overflows nor cancels. */
+static void log_grad_line(void *ctx, int64_t line)
+{
+    const ScanArgs *a = ctx;
+    const int64_t step = a->inner, from = line / step * a->n * step + line % step;
+    double sum = 0, next = INFINITY;
+    for (int64_t i = a->n - 1; i >= 0; i--) {
+        const int64_t at = from + i * step;
+        const double x = get(a->dtype, a->x, at), y = get(a->dtype, a->y, at);
+        sum = get(a->dtype, a->g, at) + (y == next ? sum : sum * exp(y - next));
+        put(a->dtype, a->dx, at, x == -INFINITY ? 0 : sum * exp(x - y));
+        next = y;
+    }
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+static int by_tiles(ScanArgs *a, int work, void (*tile)(void *, int64_t))
+{
+    const int64_t count = a->outer * a->n * a->inner;
+    if (count) parallel_for(a->outer * tiles_across(a->inner), cpu_threads(count * work), tile, a);
+    return 0;
+}
+
+static int by_lines(ScanArgs *a, void (*line)(void *, int64_t))
+{
+    const int64_t lines = a->outer * a->inner;
+    parallel_for(lines, cpu_threads(lines * a->n * 16), line, a);
+    return 0;
+}
+
+int cpu_scan(ScanArgs *a)
+{
+    if (a->kind == SCAN_SUM) return by_tiles(a, 2, sum_tile);
+    return a->kind == SCAN_LOGSUMEXP ? by_lines(a, log_line) : by_tiles(a, 4, extreme_tile);
+}
+
+int cpu_scan_grad(ScanArgs *a) { return by_lines(a, log_grad_line); }

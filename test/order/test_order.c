@@ -1,0 +1,226 @@
+/* test_order.c - running products, searching, positions, slopes; dtype options; what is exactly 1: what
+ * samples and golden cases cannot show. */
+#include "../traps.h"
+
+static bool apart(Tensor *y, Tensor *x) { return y && tensor_data(y) != tensor_data(x); }
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static void copies_share_no_memory(void **state)
+{
+    (void)state;
+    Tensor *one = numbers(SHAPE(1), "3", TENSOR_F64), *row = numbers(SHAPE(1, 3), "1 2 3", TENSOR_F64);
+    assert_true(apart(tensor_cumprod(one, 0), one) && apart(tensor_cumprod(row, 0), row));
+    assert_true(apart(tensor_cumprod(tensor_select(one, 0, 0), 0), one));
+    assert_true(apart(tensor_cumsum(one, 0), one) && apart(tensor_sum_to_size(row, SHAPE(1, 3)), row));
+    assert_true(apart(tensor_diff(row, 0), row) && apart(tensor_rot90(row, 4), row));
+    assert_true(apart(tensor_repeat(row, SHAPE(1, 1)), row) && apart(tensor_tile(row, SHAPE(1)), row));
+    assert_true(apart(tensor_repeat_interleave(one, 1, .dim = 0), one));
+    assert_true(apart(tensor_pad(row, DIMS(0, 0)), row) && apart(tensor_sort(one), one));
+    assert_true(apart(tensor_pad(row, DIMS(0, 0), .mode = TENSOR_PAD_REPLICATE), row));
+    assert_true(apart(tensor_nansum(one, 0, .keepdim = true), one));
+}
+
+/* ---- softmax --------------------------------------------------------------------------------- */
+
+/* A single visible element, alone or among -inf, at every place of lines of every length. */
+static void a_single_visible_element_has_probability_1(void **state)
+{
+    (void)state;
+    const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16 };
+    for (size_t k = 0; k < 3; k++)
+        for (int64_t n = 1; n <= 40; n += 13)
+            for (int64_t columns = 1; columns <= 33; columns += 16) {
+                Tensor *x = tensor_full(SHAPE(n, columns), -INFINITY, dtypes[k]);
+                Tensor *visible = tensor_uniform_(tensor_empty(SHAPE(columns), dtypes[k]), -9, 9);
+                assert_non_null(tensor_copy_(tensor_select(x, 0, n / 2), visible));
+                for (int dim = 0; dim < 2; dim++) { /* as columns, and as rows */
+                    Tensor *t = dim ? tensor_contiguous(tensor_transpose(x, 0, 1)) : x;
+                    Tensor *p = tensor_softmax(t, dim), *lp = tensor_log_softmax(t, dim);
+                    assert_true(tensor_item(tensor_sum(tensor_eq_scalar(p, 1))) == (double)columns);
+                    assert_true(tensor_item(tensor_sum(tensor_eq_scalar(p, 0))) ==
+                                (double)(columns * (n - 1)));
+                    assert_true(tensor_item(tensor_sum(tensor_eq_scalar(lp, 0))) == (double)columns);
+                }
+            }
+    /* elements that are too small to change the sum keep their own probability */
+    Tensor *p = tensor_softmax(numbers(SHAPE(2), "0 -45", TENSOR_F32), 0);
+    assert_true(tensor_item(tensor_select(p, 0, 0)) == 1);
+    assert_true(fabs(tensor_item(tensor_select(p, 0, 1)) / exp(-45) - 1) < 1e-6);
+}
+
+/* ---- dtype ----------------------------------------------------------------------------------- */
+
+static void dtype_casts_first(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(3), "0.5 0.5 1.7", TENSOR_F32);
+    assert_true(has(tensor_sum(x, .dtype = TENSOR_I64), SHAPE(), "1"));
+    assert_true(has(tensor_prod(x, .dtype = TENSOR_I32), SHAPE(), "0"));
+    assert_true(has(tensor_nansum(x, .dtype = TENSOR_I64), SHAPE(), "1"));
+    assert_true(has(tensor_cumsum(x, 0, .dtype = TENSOR_I64), SHAPE(3), "0 0 1"));
+    assert_int_equal(tensor_dtype(tensor_cumprod(x, 0, .dtype = TENSOR_I32)), TENSOR_I32);
+    assert_int_equal(tensor_dtype(tensor_sum(x, .dtype = TENSOR_BOOL)), TENSOR_BOOL);
+    Tensor *i = indices(SHAPE(2), "3 4");
+    assert_true(has(tensor_mean(i, .dtype = TENSOR_F64), SHAPE(), "3.5"));
+    assert_true(has(tensor_norm(i, .dtype = TENSOR_F32), SHAPE(), "5"));
+    assert_true(has(tensor_linalg_vector_norm(i, .dtype = TENSOR_F64), SHAPE(), "5"));
+    assert_int_equal(tensor_dtype(tensor_softmin(i, 0, .dtype = TENSOR_F16)), TENSOR_F16);
+    assert_true(has(tensor_softmin(i, 0, .dtype = TENSOR_F64), SHAPE(2), "0.7310585786 0.2689414214"));
+    assert_refused(tensor_softmax(i, 0), TENSOR_EDTYPE);
+    assert_refused(tensor_mean(x, .dtype = TENSOR_I64), TENSOR_EDTYPE);
+    assert_refused(tensor_sum(x, .dtype = (TensorDtype)9), TENSOR_EVALUE);
+    /* the gradient goes back through the cast; halves are not rounded on the way */
+    Tensor *h = tensor_requires_grad_(numbers(SHAPE(2), "1 2", TENSOR_F16), true);
+    Tensor *y = tensor_log_softmax(h, 0, .dtype = TENSOR_F64);
+    assert_int_equal(tensor_dtype(y), TENSOR_F64);
+    assert_true(has(y, SHAPE(2), "-1.3132616875 -0.3132616875"));
+    assert_int_equal(tensor_dtype(tensor_gradients(tensor_sum(y), h)), TENSOR_F16);
+}
+
+static void running_in_place_keeps_the_dtype(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(3), "1 2 3", TENSOR_I32);
+    assert_ptr_equal(tensor_cumsum_(x, 0), x);
+    assert_true(has(x, SHAPE(3), "1 3 6") && tensor_dtype(x) == TENSOR_I32);
+    assert_true(has(tensor_cumprod_(x, 0), SHAPE(3), "1 3 18"));
+    assert_true(has(tensor_cumsum(x, 0, .reverse = true), SHAPE(3), "22 21 18"));
+}
+
+/* ---- dims ------------------------------------------------------------------------------------ */
+
+static void a_dim_that_must_be_given(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(3), "1 2 3", TENSOR_F64);
+    assert_refused(tensor_softmax(x), TENSOR_EVALUE);
+    assert_refused(tensor_cumsum(x), TENSOR_EVALUE);
+    assert_refused(tensor_cummax(x), TENSOR_EVALUE);
+    assert_refused(tensor_max_dim(x), TENSOR_EVALUE);
+}
+
+static void dims_of_rank_0(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(), "7", TENSOR_F64), *v = numbers(SHAPE(2), "1 2", TENSOR_F64);
+    assert_refused(tensor_roll(x, DIMS(1), DIMS(0)), TENSOR_EINDEX);
+    assert_true(has(tensor_roll(x, DIMS(1)), SHAPE(), "7"));
+    assert_refused(tensor_flipud(x), TENSOR_ESHAPE);
+    assert_refused(tensor_fliplr(v), TENSOR_ESHAPE);
+    assert_true(has(tensor_flipud(v), SHAPE(2), "2 1"));
+    assert_true(has(tensor_flip(x, DIMS(0)), SHAPE(), "7"));
+    assert_true(has(tensor_rot90(numbers(SHAPE(1, 2), "1 2", TENSOR_F64)), SHAPE(2, 1), "2 1"));
+}
+
+static void lists_are_checked(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(2), "1 2", TENSOR_F64);
+    int64_t many[17] = { 0 };
+    assert_refused(tensor_sum(x, .dims = { 2, NULL }), TENSOR_ENULL);
+    assert_refused(tensor_sum(x, .dims = { 17, many }), TENSOR_ESHAPE);
+    assert_refused(tensor_reshape(x, (TensorShape){ -1, many }), TENSOR_ESHAPE);
+    assert_refused(tensor_permute(x, (TensorShape){ 1, NULL }), TENSOR_ENULL);
+    assert_refused(tensor_sum(x, 0, .dims = DIMS(0)), TENSOR_EVALUE);
+    assert_refused(tensor_squeeze(x, 0, .dims = DIMS(0)), TENSOR_EVALUE);
+    Tensor *parts[2];
+    assert_int_equal(tensor_split_sizes(x, (TensorShape){ 2, NULL }, 0, parts), -1);
+    assert_refused(parts[0], TENSOR_ENULL);
+}
+
+/* ---- searching ------------------------------------------------------------------------------- */
+
+static void search_in_lists_out_of_order(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(4), "3 1 2 2", TENSOR_F64), *order = tensor_argsort(x);
+    Tensor *v = numbers(SHAPE(3), "0 2 9", TENSOR_F64);
+    assert_true(has(tensor_searchsorted(x, v, .sorter = order), SHAPE(3), "0 1 4"));
+    assert_true(
+        has(tensor_searchsorted(x, v, .sorter = order, .side = TENSOR_SIDE_RIGHT), SHAPE(3), "0 3 4"));
+    assert_int_equal(tensor_dtype(tensor_searchsorted(x, v, .out_int32 = true)), TENSOR_I32);
+    assert_int_equal(tensor_dtype(tensor_bucketize(v, v, .out_int32 = true)), TENSOR_I32);
+    assert_refused(tensor_searchsorted(x, v, .right = true, .side = TENSOR_SIDE_LEFT), TENSOR_EVALUE);
+    assert_refused(tensor_searchsorted(x, v, .sorter = indices(SHAPE(4), "0 1 2 4")), TENSOR_EINDEX);
+}
+
+/* ---- positions ------------------------------------------------------------------------------- */
+
+static void positions_and_indices(void **state)
+{
+    (void)state;
+    Tensor *at[3];
+    assert_int_equal(tensor_unravel_index(indices(SHAPE(2), "23 6"), SHAPE(2, 3, 4), at), 3);
+    assert_true(has(at[0], SHAPE(2), "1 0") && has(at[1], SHAPE(2), "2 1") && has(at[2], SHAPE(2), "3 2"));
+    assert_int_equal(tensor_unravel_index(indices(SHAPE(1), "24"), SHAPE(2, 3, 4), at), -1);
+    assert_refused(at[2], TENSOR_EINDEX);
+    assert_int_equal(tensor_unravel_index(indices(SHAPE(1), "0"), SHAPE(2), NULL), -1);
+    assert_refused(NULL, TENSOR_ENULL);
+    Tensor *x = numbers(SHAPE(2, 2), "0 1 1 0", TENSOR_F64);
+    assert_true(has(tensor_nonzero_static(x, .size = 3), SHAPE(3, 2), "0 1 1 0 -1 -1"));
+    assert_true(has(tensor_nonzero_static(x, .size = 1, .fill_value = 5), SHAPE(1, 2), "0 1"));
+    assert_refused(tensor_nonzero_static(x), TENSOR_EVALUE);
+}
+
+/* ---- slopes ---------------------------------------------------------------------------------- */
+
+static void slopes_along_all_dims(void **state)
+{
+    (void)state;
+    Tensor *x = numbers(SHAPE(2, 3), "1 2 4 2 4 8", TENSOR_F64), *g[2];
+    assert_int_equal(tensor_gradient(x, g), 2);
+    assert_true(has(g[0], SHAPE(2, 3), "1 2 4 1 2 4") && has(g[1], SHAPE(2, 3), "1 1.5 2 2 3 4"));
+    assert_int_equal(tensor_gradient(x, g, .spacing = 2, .dim = -1), 1);
+    assert_true(has(g[0], SHAPE(2, 3), "0.5 0.75 1 1 1.5 2"));
+    assert_int_equal(tensor_gradient(x, g, .spacings = (double[]){ 2, 1 }, .dims = DIMS(1, 0)), 2);
+    assert_true(has(g[0], SHAPE(2, 3), "0.5 0.75 1 1 1.5 2") && has(g[1], SHAPE(2, 3), "1 2 4 1 2 4"));
+    Tensor *at = numbers(SHAPE(3), "0 1 3", TENSOR_F64);
+    assert_int_equal(tensor_gradient(x, g, .coordinates = TENSORS(at), .dim = 1), 1);
+    assert_true(has(g[0], SHAPE(2, 3), "1 1 1 2 2 2"));
+    assert_int_equal(tensor_gradient(indices(SHAPE(3), "1 2 4"), g), 1); /* of integers in f32 */
+    assert_true(has(g[0], SHAPE(3), "1 1.5 2") && tensor_dtype(g[0]) == TENSOR_F32);
+    assert_int_equal(tensor_gradient(x, g, .spacing = 2, .coordinates = TENSORS(at), .dim = 1), -1);
+    assert_refused(g[0], TENSOR_EVALUE);
+    assert_int_equal(tensor_gradient(x, g, .coordinates = TENSORS(at)), -1);
+    assert_refused(g[1], TENSOR_EVALUE);
+    assert_int_equal(tensor_gradient(x, g, .edge_order = 2), -1);
+    assert_refused(g[0], TENSOR_ESHAPE);
+    assert_int_equal(tensor_gradient(x, g, .dims = DIMS(0, -2)), -1);
+    assert_refused(NULL, TENSOR_EVALUE);
+}
+
+/* ---- products -------------------------------------------------------------------------------- */
+
+static void products_of_others_on_several_threads(void **state)
+{
+    (void)state;
+    Tensor *x =
+        tensor_requires_grad_(tensor_uniform_(tensor_empty(SHAPE(300, 7, 40), TENSOR_F64), .5, 2), true);
+    const int threads = tensor_num_threads();
+    tensor_set_num_threads(1);
+    Tensor *one = tensor_gradients(tensor_sum(tensor_prod(x, 1)), x);
+    tensor_set_num_threads(2);
+    Tensor *two = tensor_gradients(tensor_sum(tensor_prod(x, 1)), x);
+    tensor_set_num_threads(threads);
+    assert_true(tensor_equal(one, two));
+    assert_true(tensor_allclose(one, tensor_div(tensor_prod(x, 1, .keepdim = true), x), 1e-12, 0, false));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(copies_share_no_memory),
+        TEST(a_single_visible_element_has_probability_1),
+        TEST(dtype_casts_first),
+        TEST(running_in_place_keeps_the_dtype),
+        TEST(a_dim_that_must_be_given),
+        TEST(dims_of_rank_0),
+        TEST(lists_are_checked),
+        TEST(search_in_lists_out_of_order),
+        TEST(positions_and_indices),
+        TEST(slopes_along_all_dims),
+        TEST(products_of_others_on_several_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
