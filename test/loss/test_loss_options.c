@@ -1,0 +1,156 @@
+/* test_loss_options.c - a distance of one's own, operands of two dtypes, logits in chunks. */
+#include "sane.h"
+
+/* ---- a distance of one's own ----------------------------------------------------------------- */
+
+static Tensor *absolute(Tensor *x, Tensor *y, void *ctx)
+{
+    ++*(int *)ctx;
+    return tensor_sum(tensor_abs(tensor_sub(x, y)), -1);
+}
+
+static Tensor *elementwise(Tensor *x, Tensor *y, void *ctx)
+{
+    (void)ctx;
+    return tensor_square(tensor_sub(x, y));
+}
+
+static Tensor *no_distance(Tensor *x, Tensor *y, void *ctx)
+{
+    (void)x, (void)y, (void)ctx;
+    return NULL;
+}
+
+static void test_triplet_takes_a_distance_of_ones_own(void **state)
+{
+    (void)state;
+    tensor_manual_seed(5);
+    Tensor *x[3];
+    int calls = 0;
+    for (int i = 0; i < 3; i++) x[i] = tensor_requires_grad_(tensor_randn(SHAPE(4, 3), TENSOR_F64), true);
+    for (int swap = 0; swap < 2; swap++) {
+        Tensor *want =
+                   tensor_triplet_margin_loss(x[0], x[1], x[2], .p = 1, .eps = 0, .swap = swap, .margin = 3),
+               *got = tensor_triplet_margin_loss(x[0], x[1], x[2], .swap = swap, .margin = 3,
+                                                 .distance = absolute, .ctx = &calls);
+        assert_true(fabs(tensor_item(want) - tensor_item(got)) < 1e-12);
+        for (int i = 0; i < 3; i++) {
+            Tensor *dw = tensor_gradients(want, x[i], .retain_graph = true),
+                   *dg = tensor_gradients(got, x[i], .retain_graph = true);
+            assert_true(tensor_item(tensor_max(tensor_abs(tensor_sub(dw, dg)))) < 1e-12);
+        }
+    }
+    assert_int_equal(calls, 2 + 3);
+    Tensor *each =
+        tensor_triplet_margin_loss(x[0], x[1], x[2], .distance = elementwise, .reduction = TENSOR_NONE);
+    assert_int_equal(tensor_ndim(each), 2);
+    Tensor *single = tensor_scalar(1, TENSOR_F64);
+    assert_true(tensor_item(tensor_triplet_margin_loss(single, single, single, .distance = elementwise)) ==
+                1);
+    assert_null(tensor_triplet_margin_loss(x[0], x[1], x[2], .distance = no_distance));
+    assert_true(tensor_error_code() != TENSOR_OK);
+    tensor_error_clear();
+}
+
+/* ---- operands of two dtypes ------------------------------------------------------------------ */
+
+/* The dtype of a loss of f32 and f64 operands, and of those turned, as PyTorch 2.15 has it. */
+static void test_operands_of_two_dtypes_promote_as_pytorchs(void **state)
+{
+    (void)state;
+    Tensor *all[2] = { tensor_full(SHAPE(3, 3), .5, TENSOR_F32), tensor_full(SHAPE(3, 3), .5, TENSOR_F64) };
+    for (int turned = 0; turned < 2; turned++) {
+        Tensor *x = all[turned], *t = all[!turned], *one = tensor_ones(SHAPE(3), TENSOR_F32);
+        const TensorDtype wide = TENSOR_F64, own = tensor_dtype(x);
+        assert_int_equal(tensor_dtype(tensor_mse_loss(x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_l1_loss(x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_smooth_l1_loss(x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_huber_loss(x, t)), own);
+        assert_int_equal(tensor_dtype(tensor_kl_div(x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_binary_cross_entropy(x, x, t)), own);
+        assert_int_equal(tensor_dtype(tensor_binary_cross_entropy_with_logits(x, x, t)), own);
+        assert_int_equal(tensor_dtype(tensor_binary_cross_entropy_with_logits(x, x, .pos_weight = t)), own);
+        assert_int_equal(tensor_dtype(tensor_cross_entropy(x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_gaussian_nll_loss(x, t, x)), wide);
+        assert_int_equal(tensor_dtype(tensor_gaussian_nll_loss(x, x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_poisson_nll_loss(x, t)), wide);
+        assert_int_equal(tensor_dtype(tensor_hinge_embedding_loss(x, t)), own);
+        assert_int_equal(tensor_dtype(tensor_margin_ranking_loss(x, t, x)), wide);
+        assert_int_equal(tensor_dtype(tensor_cosine_embedding_loss(x, t, one)), wide);
+        assert_int_equal(tensor_dtype(tensor_triplet_margin_loss(x, t, x)), wide);
+        assert_int_equal(tensor_dtype(tensor_soft_margin_loss(x, t)), own);
+        assert_int_equal(tensor_dtype(tensor_multilabel_soft_margin_loss(x, t)), wide);
+    }
+}
+
+/* ---- logits in chunks ------------------------------------------------------------------------ */
+
+static Tensor *chunked(Tensor **x, int n, void *ctx)
+{
+    (void)n;
+    return tensor_linear_cross_entropy(x[0], x[1], ctx, x[2], .chunk = 2, .ignore_index = 1,
+                                       .label_smoothing = .1);
+}
+
+static void test_chunks_of_logits_give_the_cross_entropy(void **state)
+{
+    (void)state;
+    tensor_manual_seed(6);
+    const int64_t index[] = { 0, 3, 1, 2, 1, 3, 3 };
+    Tensor *t = tensor_from_data(index, SHAPE(7), TENSOR_I64), *leaf[3];
+    const TensorShape shapes[] = { SHAPE(7, 5), SHAPE(4, 5), SHAPE(4) };
+    for (int i = 0; i < 3; i++) leaf[i] = tensor_requires_grad_(tensor_randn(shapes[i], TENSOR_F64), true);
+    for (int chunk = 0; chunk < 9; chunk++)
+        for (int r = 0; r < 3; r++) {
+            Tensor *want =
+                       tensor_cross_entropy(tensor_linear(leaf[0], leaf[1], leaf[2]), t, .ignore_index = 1,
+                                            .reduction = (TensorReduction)r, .label_smoothing = .1),
+                   *got = tensor_linear_cross_entropy(leaf[0], leaf[1], t, leaf[2], .ignore_index = 1,
+                                                      .reduction = (TensorReduction)r, .label_smoothing = .1,
+                                                      .chunk = chunk);
+            assert_true(tensor_item(tensor_max(tensor_abs(tensor_sub(want, got)))) < 1e-14);
+            want = tensor_sum(want), got = tensor_sum(got);
+            for (int i = 0; i < 3; i++) {
+                Tensor *a = tensor_gradients(want, leaf[i], .retain_graph = true),
+                       *b = tensor_gradients(got, leaf[i], .retain_graph = true);
+                assert_true(tensor_item(tensor_max(tensor_abs(tensor_sub(a, b)))) < 1e-13);
+            }
+        }
+    GradcheckArgs check = { .fn = chunked, .inputs = leaf, .n = 3, .ctx = t };
+    assert_int_equal(tensor_gradcheck_args(check), 0);
+    check.second = true;
+    assert_int_equal(tensor_gradcheck_args(check), 0);
+    Tensor *nan = tensor_linear_cross_entropy(leaf[0], leaf[1], tensor_full(SHAPE(7), -100, TENSOR_I64));
+    assert_true(isnan(tensor_item(nan)));
+    assert_true(tensor_item(tensor_max(tensor_abs(tensor_gradients(nan, leaf[1])))) == 0);
+}
+
+/* 4096 rows of 1000 classes are 16 MB of logits: neither sweep may hold a quarter of them. */
+static void test_chunks_of_logits_are_never_all_held(void **state)
+{
+    (void)state;
+    enum { N = 4096, D = 8, C = 1000 };
+    Tensor *x = tensor_requires_grad_(tensor_randn(SHAPE(N, D), TENSOR_F32), true),
+           *w = tensor_requires_grad_(tensor_randn(SHAPE(C, D), TENSOR_F32), true),
+           *t = tensor_randint(0, C, SHAPE(N));
+    tensor_memory_reset_peak();
+    const int64_t before = tensor_memory().in_use, logits = (int64_t)N * C * 4;
+    Tensor *loss = tensor_linear_cross_entropy(x, w, t, .chunk = 128);
+    assert_true(tensor_memory().peak - before < logits / 4);
+    assert_int_equal(tensor_backward(loss), 0);
+    assert_true(tensor_memory().peak - before < logits / 4);
+    Tensor *whole = tensor_cross_entropy(tensor_linear(tensor_detach(x), w, NULL), t);
+    assert_true(fabs(tensor_item(whole) - tensor_item(loss)) < 1e-4);
+    assert_true(tensor_memory().peak - before >= logits);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_triplet_takes_a_distance_of_ones_own),
+        TEST(test_operands_of_two_dtypes_promote_as_pytorchs),
+        TEST(test_chunks_of_logits_give_the_cross_entropy),
+        TEST(test_chunks_of_logits_are_never_all_held),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
