@@ -193,6 +193,19 @@ static void test_png_bytes(void **state)
     assert_int_equal(scratch_count("a.png"), 1);
 }
 
+/* Colours of more than one buffer of rows: channels come last in the file, and first in the tensor. */
+static void test_png_of_many_rows(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_empty(SHAPE(3, 64, 64), TENSOR_U8);
+    for (int64_t i = 0; i < x->numel; i++) ((uint8_t *)x->data)[i] = (uint8_t)(i * 7 ^ i >> 6);
+    DONE(io_save_png(scratch("rows.png"), x));
+    Tensor *y = OK(io_load_png(scratch("rows.png")));
+    assert_true(tensor_equal(x, y));
+    DONE(io_save_png(scratch("rows.png"), tensor_div_scalar(tensor_to(y, TENSOR_F32), 255)));
+    assert_true(tensor_equal(x, OK(io_load_png(scratch("rows.png")))));
+}
+
 static void test_png_floats(void **state)
 {
     (void)state;
@@ -335,9 +348,11 @@ static void test_failing_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_idx_types),    TEST(test_idx_shapes),       TEST(test_idx_large), TEST(test_idx_refusals),
-        TEST(test_idx_no_file),  TEST(test_idx_damaged_gzip), TEST(test_png_bytes), TEST(test_png_floats),
-        TEST(test_png_refusals), TEST(test_png_damaged),      TEST(test_png_kinds), TEST(test_failing_memory),
+        TEST(test_idx_types),      TEST(test_idx_shapes),       TEST(test_idx_large),
+        TEST(test_idx_refusals),   TEST(test_idx_no_file),      TEST(test_idx_damaged_gzip),
+        TEST(test_png_bytes),      TEST(test_png_of_many_rows), TEST(test_png_floats),
+        TEST(test_png_refusals),   TEST(test_png_damaged),      TEST(test_png_kinds),
+        TEST(test_failing_memory),
     };
     return cmocka_run_group_tests_name("files", tests, scratch_begin, scratch_end);
 }

@@ -309,6 +309,50 @@ static void test_many(void **state)
     free(header);
 }
 
+/* The last that is taken and the first that is refused: surrogates, dimensions. */
+static void test_edges(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *escape, *utf8; /* NULL: refused */
+    } names[] = { { "\\ud7ff", "\xed\x9f\xbf" },
+                  { "\\ue000", "\xee\x80\x80" },
+                  { "\\ud800\\udc00", "\xf0\x90\x80\x80" },
+                  { "\\udbff\\udfff", "\xf4\x8f\xbf\xbf" },
+                  { "\\ud800\\udbff", NULL },
+                  { "\\ud800\\ue000", NULL },
+                  { "\\udbff", NULL },
+                  { "\\udc00", NULL },
+                  { "\\udfff\\udc00", NULL },
+                  { "\\u0001", "\1" } };
+    char header[600];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int n = snprintf(header, sizeof header,
+                         "{\"%s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", names[i].escape);
+        const char *path = put_header(header, (size_t)n, "\7", 1);
+        if (!names[i].utf8) {
+            refused(path, TENSOR_EFORMAT, "a damaged escape");
+            continue;
+        }
+        TensorDict dict = loaded(path);
+        assert_string_equal(dict.item[0].name, names[i].utf8);
+        nn_dict_free(dict);
+    }
+    for (int ndim = TENSOR_MAX_DIMS; ndim <= TENSOR_MAX_DIMS + 1; ndim++) {
+        int n = snprintf(header, sizeof header, "{\"a\":{\"dtype\":\"U8\",\"shape\":[");
+        for (int d = 0; d < ndim; d++) n += snprintf(header + n, sizeof header - (size_t)n, d ? ",1" : "1");
+        n += snprintf(header + n, sizeof header - (size_t)n, "],\"data_offsets\":[0,1]}}");
+        const char *path = put_header(header, (size_t)n, "\7", 1);
+        if (ndim > TENSOR_MAX_DIMS) {
+            refused(path, TENSOR_EFORMAT, "an array that is too long");
+            continue;
+        }
+        TensorDict dict = loaded(path);
+        assert_int_equal(tensor_ndim(dict.item[0].tensor), TENSOR_MAX_DIMS);
+        nn_dict_free(dict);
+    }
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static void test_save_refusals(void **state)
@@ -536,6 +580,7 @@ int main(void)
         TEST(test_decoded),
         TEST(test_lengths),
         TEST(test_many),
+        TEST(test_edges),
         TEST(test_save_refusals),
         TEST(test_atomic),
         TEST(test_only_plain_files),

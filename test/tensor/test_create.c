@@ -297,6 +297,21 @@ static void triangles_of_any_size(void **state)
     }
 }
 
+static void dims_at_the_most(void **state)
+{
+    (void)state;
+    int64_t ones[TENSOR_MAX_DIMS + 1];
+    float data = 5;
+    for (int d = 0; d <= TENSOR_MAX_DIMS; d++) ones[d] = 1;
+    for (int ndim = TENSOR_MAX_DIMS; ndim <= TENSOR_MAX_DIMS + 1; ndim++) {
+        TensorShape shape = { ndim, ones };
+        Tensor *made[] = { tensor_zeros(shape, TENSOR_F32), tensor_from_data(&data, shape, TENSOR_F32),
+                           tensor_from_blob(&data, shape, TENSOR_F32, NULL, NULL) };
+        for (int k = 0; k < 3; k++) assert_int_equal(made[k] != NULL, ndim == TENSOR_MAX_DIMS);
+        if (ndim > TENSOR_MAX_DIMS) expect_error(TENSOR_ESHAPE);
+    }
+}
+
 static void blob_without_sizes(void **state)
 {
     (void)state;
@@ -322,6 +337,7 @@ int main(void)
         TEST(aranges),
         TEST(beyond_an_integer_dtype),
         TEST(triangles_of_any_size),
+        TEST(dims_at_the_most),
         TEST(blob_without_sizes),
         TEST(linspaces),
         TEST(eyes),
