@@ -18,7 +18,7 @@ static int check_one_dtype(OpCall *c)
     const Tensor *first = NULL;
     for (int i = 0; i < c->n; i++) {
         const Tensor *x = c->input[i];
-        if (!x || (i < 32 && (c->op->no_grad_inputs >> i & 1))) continue;
+        if (!x || is_plain_input(c->op, i)) continue;
         if (!first) first = x;
         if (x->dtype != first->dtype)
             return op_fail(c, TENSOR_EDTYPE, "%s %s and %s %s: operands must have one dtype",
@@ -53,8 +53,7 @@ static int check_inputs(OpCall *c)
             return op_fail(c, TENSOR_EDEVICE, "operands on %s and %s: move one with tensor_to_device",
                            place->name, x->place->name);
         place = x->place;
-        if ((op->flags & OP_FLOAT_INPUTS) && !(i < 32 && (op->no_grad_inputs >> i & 1)) &&
-            !dtype_is_float(x->dtype))
+        if ((op->flags & OP_FLOAT_INPUTS) && !is_plain_input(op, i) && !dtype_is_float(x->dtype))
             return op_fail(c, TENSOR_EDTYPE, "operand %d is %s %s: it takes floating dtypes", i + 1,
                            tensor_dtype_name(x->dtype), S(x));
     }
@@ -67,23 +66,34 @@ static bool wants_graph(const OpCall *c)
 {
     if (grad_off || (c->op->flags & OP_NONDIFFERENTIABLE) || c->op->compose) return false;
     for (int i = 0; i < c->n; i++)
-        if (on_graph(c->input[i]) && !(i < 32 && (c->op->no_grad_inputs >> i & 1))) return true;
+        if (on_graph(c->input[i]) && !is_plain_input(c->op, i)) return true;
     return false;
+}
+
+static bool has_part_in_promotion(const TensorOp *op, const Tensor *x, int i)
+{
+    return x && dtype_is_float(x->dtype) && !is_plain_input(op, i);
+}
+
+/* The widest of the floating inputs' dtypes; -1: there is none. */
+static int promoted_dtype(const TensorOp *op, Tensor *const *inputs, int n)
+{
+    int dtype = -1;
+    for (int i = 0; i < n; i++) {
+        const Tensor *x = inputs[i];
+        if (!has_part_in_promotion(op, x, i)) continue;
+        dtype = dtype < 0 ? x->dtype : (int)tensor_promote_types((TensorDtype)dtype, (TensorDtype)x->dtype);
+    }
+    return dtype;
 }
 
 /* Floating inputs of several dtypes: each is cast, on the graph, to the widest. */
 static int promote_inputs(OpCall *c, Tensor **cast)
 {
-    int dtype = -1;
-    for (int i = 0; i < c->n; i++) {
-        const Tensor *x = c->input[i];
-        if (!x || !dtype_is_float(x->dtype) || (i < 32 && (c->op->no_grad_inputs >> i & 1))) continue;
-        dtype = dtype < 0 ? x->dtype : (int)tensor_promote_types((TensorDtype)dtype, (TensorDtype)x->dtype);
-    }
+    const int dtype = promoted_dtype(c->op, c->input, c->n);
     for (int i = 0; i < c->n; i++) {
         Tensor *x = c->input[i];
-        bool other = x && dtype_is_float(x->dtype) && x->dtype != dtype &&
-                     !(i < 32 && (c->op->no_grad_inputs >> i & 1));
+        bool other = has_part_in_promotion(c->op, x, i) && x->dtype != dtype;
         cast[i] = other ? graph_ops.to(x, (TensorDtype)dtype) : x;
         if (other && !cast[i]) return -1;
     }
@@ -247,18 +257,11 @@ static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *p
     return settle_commits(&c, status) ? -1 : c.outputs;
 }
 
-/* What halves promote to among the floating operands, as long as all of them are halves; -1 where one is not,
- * or none is there. */
+/* What the floating inputs promote to when that is a half, which f16 with bf16 does not; else -1. */
 static int half_dtype(const TensorOp *op, Tensor *const *inputs, int n)
 {
-    int dtype = -1;
-    for (int i = 0; i < n; i++) {
-        const Tensor *x = inputs[i];
-        if (!x || !dtype_is_float(x->dtype) || (i < 32 && (op->no_grad_inputs >> i & 1))) continue;
-        if (!dtype_is_half(x->dtype)) return -1;
-        dtype = dtype < 0 ? x->dtype : (int)tensor_promote_types((TensorDtype)dtype, (TensorDtype)x->dtype);
-    }
-    return dtype == TENSOR_F32 ? -1 : dtype;
+    const int dtype = promoted_dtype(op, inputs, n);
+    return dtype >= 0 && dtype_is_half(dtype) ? dtype : -1;
 }
 
 /* OP_ROUND_ONCE on halves: the op in f32 between casts, which are on the graph too.  half < 0: the inputs,

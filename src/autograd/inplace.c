@@ -291,11 +291,8 @@ int inplace_take(const char *op, Tensor *x, Tensor *t, const void *site)
 /* Will backward read the value that is overwritten? */
 static bool backward_reads_target(const TensorOp *op, Tensor *const *inputs, int n)
 {
-    bool refined = false;
-    for (int i = 0; i < 4; i++) refined |= op->keep_for[i] != 0;
     for (int i = 0; i < n && !grad_off; i++)
-        if (on_graph(inputs[i]) && ((refined && i < 4 ? op->keep_for[i] : op->keep) & KEEP_INPUT(0)))
-            return true;
+        if (on_graph(inputs[i]) && (keep_of_input(op, i, op->keep) & KEEP_INPUT(0))) return true;
     return false;
 }
 

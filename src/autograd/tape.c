@@ -239,16 +239,10 @@ int64_t tensor_tape_bytes(void)
 /* What is kept: the union of what the wanted gradients read. */
 static unsigned keep_mask(const OpCall *call, unsigned keep)
 {
-    const TensorOp *op = call->op;
-    unsigned by_input = 0;
-    bool refined = false;
-    for (int i = 0; i < 4; i++) refined |= op->keep_for[i] != 0;
-    if (!refined) return keep;
-    for (int i = 0; i < call->n; i++) {
-        if (i >= 4) return keep;
-        if (on_graph(call->input[i])) by_input |= op->keep_for[i];
-    }
-    return by_input;
+    unsigned wanted = 0;
+    for (int i = 0; i < call->n; i++)
+        if (on_graph(call->input[i])) wanted |= keep_of_input(call->op, i, keep);
+    return wanted;
 }
 
 static Meta put_meta(const Tensor *x, int64_t **dims)
@@ -362,7 +356,7 @@ Entry *entry_new(OpCall *call, unsigned keep)
     int64_t *dim = (int64_t *)at;
     if (call->op->params) memcpy(e->params, call->params, call->op->params);
     for (int i = 0; i < call->n; i++) {
-        e->edge[i] = edge_to(call->input[i], call->op->no_grad_inputs >> (i & 31) & 1 & (i < 32));
+        e->edge[i] = edge_to(call->input[i], is_plain_input(call->op, i));
         e->meta[i] = put_meta(call->input[i], &dim);
         if (i < 16 && (keep >> i & 1) && call->input[i]) put_saved(e, call->input[i], SAVED_INPUT, i, &dim);
     }

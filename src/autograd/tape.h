@@ -63,6 +63,19 @@ struct Entry {
     size_t bytes;
 };
 
+/* Is input i an index or a mask, which has no gradient and no part in promotion? */
+FORCE_INLINE bool is_plain_input(const TensorOp *op, int i)
+{
+    return i < 32 && (op->no_grad_inputs >> i & 1);
+}
+
+/* What the gradient of input i reads: keep_for's bits where the op states them, else keep. */
+FORCE_INLINE unsigned keep_of_input(const TensorOp *op, int i, unsigned keep)
+{
+    bool stated = op->keep_for[0] | op->keep_for[1] | op->keep_for[2] | op->keep_for[3];
+    return stated && i < 4 ? op->keep_for[i] : keep;
+}
+
 #pragma GCC visibility push(hidden)
 extern THREAD_LOCAL Tape *my_tape;
 extern pthread_mutex_t leaf_lock; /* .grad of leaves, which threads share */
