@@ -107,7 +107,7 @@ static const TensorOp *op_named(const char *name) { return tensor_op_find(name);
     C(tensor_normal_tensor, tensor_normal_tensor(y, x))                                                     \
     C(tensor_normal_tensor_scalar, tensor_normal_tensor_scalar(x, 1))                                       \
     C(tensor_normal_scalar_tensor, tensor_normal_scalar_tensor(0, x))                                       \
-    C(tensor_multinomial_args, tensor_multinomial(x, 1, true))                                                   \
+    C(tensor_multinomial_args, tensor_multinomial(x, 1, true))                                              \
     C(tensor_uniform_, tensor_uniform_(x, 0, 1))                                                            \
     C(tensor_normal_, tensor_normal_(x, 0, 1))                                                              \
     C(tensor_random_, tensor_random_(x))                                                                    \
