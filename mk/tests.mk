@@ -35,7 +35,7 @@ UNDEFINED := undefined -fno-sanitize-recover=all
 ASAN      := $(CHECKED) B=build/asan SAN="-fsanitize=address,$(UNDEFINED)"
 UBSAN     := $(CHECKED) B=build/ubsan SAN="-fsanitize=$(UNDEFINED)"
 TSAN      := $(CHECKED) B=build/tsan CC=clang SAN=-fsanitize=thread EMU_SAN=-fsanitize=thread
-CLANG_BUILD  := B=build/clang CC=clang OPT="-O1 -g1" FAST=-O1
+CLANG_BUILD  := $(CHECKED) B=build/clang CC=clang
 ASAN_SUITES  := $(filter-out test_nn_memory,$(SUITES))
 TSAN_SUITES  := test_threads test_data test_gemm test_matmul test_conv test_reduce test_attention test_rnn
 CLANG_SUITES := test_tape test_ops test_ops_grad test_nn

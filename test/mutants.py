@@ -150,12 +150,18 @@ def copy_tree():
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True
     )
-    for name in listed.stdout.split("\n"):
+    names = [name for name in listed.stdout.split("\n") if os.path.isfile(name)]
+    for at, folders, files in os.walk(TREE):
+        if at == TREE:
+            folders[:] = [f for f in folders if f != "build"]
+        for path in (os.path.join(at, f) for f in files):
+            if os.path.relpath(path, TREE) not in names:
+                os.remove(path)
+    for name in names:
         to = os.path.join(TREE, name)
-        if name and os.path.isfile(name):
-            os.makedirs(os.path.dirname(to), exist_ok=True)
-            if not os.path.exists(to) or open(to, "rb").read() != open(name, "rb").read():
-                shutil.copy(name, to)
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        if not os.path.exists(to) or open(to, "rb").read() != open(name, "rb").read():
+            shutil.copy(name, to)
 
 
 def baseline():

@@ -23,3 +23,12 @@ for compiler in arm-linux-gnueabihf-gcc musl-gcc; do
       echo "$kernels" | xargs -n 3 -P "$(nproc)" $command -DISA=base; }
     echo "portable: compiles with $compiler"
 done
+
+# The build by clang is for one instruction set; the kernels of the others compile, too.
+for isa in base "avx512 -march=x86-64-v4"; do
+    # shellcheck disable=SC2086
+    echo "$kernels" | xargs -n 3 -P "$(nproc)" clang -std=gnu11 -fsyntax-only -Wall -Wextra -Werror \
+        -Wno-initializer-overrides -Wno-missing-field-initializers -Wno-gnu-folding-constant \
+        -Wno-missing-braces -fopenmp-simd -Iinclude -Isrc -DISA=${isa}
+done
+echo "portable: the kernels compile with clang"
