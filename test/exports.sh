@@ -15,9 +15,12 @@ declarations() {
         gcc -E -P -Iinclude -I. -x c - | tr '\n' ' ' |
         grep -oE '__attribute__\(\(visibility\("default"\)\)\)[^;{]*;?'
 }
-prefixes='(tensor|nn|optim|data|io|op|tapegrad)_[a-zA-Z_0-9]+ *[(;]'
-! declarations | grep -vE "$prefixes" || { echo "exports: these names have none of the prefixes" >&2; exit 1; }
-declarations | grep -oE "$prefixes" | tr -d ' (;' |
+prefixes='(tensor|nn|optim|data|io|op|tapegrad)_[a-zA-Z_0-9]+ *[[(;]'
+! declarations | grep -vE "$prefixes" || {
+    echo "exports: these names have none of the prefixes" >&2
+    exit 1
+}
+declarations | grep -oE "$prefixes" | tr -d ' [(;' |
     sort -u > "$1/declared"
 diff "$1/declared" "$1/exported" > "$1/exports.diff" || {
     echo "exports: headers (<) and library (>) differ:" >&2
