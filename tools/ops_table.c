@@ -103,7 +103,7 @@ static bool is_public(const TensorOp *op) { return op->row || declared(op->name)
 /* The dtype of result 0 when the inputs that name none have this one; -1 if no sample runs so. */
 static int result_dtype(const TensorOp *op, TensorDtype dtype)
 {
-    const char *list = op->samples;
+    const char *list = op_samples(op);
     static Sample s;
     int result = -1;
     while (result < 0 && list && sample_next(op, &list, &s) > 0) {
@@ -190,25 +190,10 @@ static bool in_space(const char *space, const char *word, int n)
     return false;
 }
 
-/* Rows that PyTorch has as an option of another function, or under another name. */
-static const struct {
-    const char *name, *torch;
-} renamed[] = {
-    { "add_scaled", "torch.add" },
-    { "gelu_tanh", "torch.nn.functional.gelu" },
-    { "trunc_divide", "torch.div" },
-    { "prelu_kernel", "torch.prelu" },
-};
-
 /* Prints where PyTorch has this name, without _scalar or _tensor where it takes both by one; - for nowhere.
  */
 static void print_torch_name(const char *name)
 {
-    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
-        if (strcmp(name, renamed[i].name) == 0) {
-            print_code("", renamed[i].torch);
-            return;
-        }
     static const char *const spaces[] = { "torch", "torch.nn.functional", "torch.Tensor", "torch.special",
                                           "torch.linalg" };
     const char *last = strrchr(name, '_');
@@ -235,9 +220,9 @@ static void print_op(const TensorOp *op)
     printf(" | ");
     print_dtypes(op);
     printf(" | ");
-    if (!op->torch) print_torch_name(op->name);
-    else if (strcmp(op->torch, "-") == 0) printf("-");
-    else print_code("torch.", op->torch);
+    if (!op_torch(op)) print_torch_name(op->name);
+    else if (strcmp(op_torch(op), "-") == 0) printf("-");
+    else print_code("torch.", op_torch(op));
     printf(" |\n");
 }
 

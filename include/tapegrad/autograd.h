@@ -148,8 +148,30 @@ TAPEGRAD_API int64_t tensor_tape_bytes(void);
  * shape of its result's broadcast or of the input itself: summing down to the input's shape is the tape's
  * work.
  *
- * backward made of tensor_ ops works to any order.  A fused backward asks op_recording(call) and falls back
- * to ops, or to an op whose own backward is known, when the sweep itself is recorded. */
+ * An op in plain C, with arrays forward and backward:
+ *
+ *     static int cube_forward(OpCall *c)
+ *     {
+ *         const double *x = op_input_f64(c, 0);
+ *         double *y = op_output_f64(c, 0);
+ *         for (int64_t i = 0; i < op_count(c, 0); i++) y[i] = x[i] * x[i] * x[i];
+ *         return 0;
+ *     }
+ *     static int cube_backward(OpCall *c, Tensor *dy, Tensor **dx)
+ *     {
+ *         const double *x = op_saved_f64(c, 0), *g = op_grad_f64(c, 0);
+ *         double *out = op_gradient_f64(c, 0);
+ *         for (int64_t i = 0; i < op_count(c, 0); i++) out[i] = g[i] * 3 * x[i] * x[i];
+ *         return (void)dy, (void)dx, 0;
+ *     }
+ *     static const TensorOp cube = { .name = "cube", .arity = 1, .keep = KEEP_INPUT(0), .flags =
+ * OP_FIRST_ORDER, .samples = "3x4; 5; 0x2", .shape = op_same_shape, .forward = cube_forward, .backward =
+ * cube_backward };
+ *
+ * Gradients of gradients: a backward made of tensor_ ops works to any order.  One made of arrays is not
+ * recorded: a sweep with create_graph fails there (EGRAD).  It may do both, and make ops where
+ * op_recording(call) is true. tensor_check_op proves an op from its samples; op_row.h makes one from a
+ * formula. */
 
 typedef struct OpCall OpCall;
 
@@ -265,6 +287,8 @@ enum {
     OP_ONE_DTYPE = 256,       /* inputs must have one dtype: EDTYPE names the two that differ */
     OP_ROUND_ONCE = 128,      /* operands in f16 and bf16 are cast to f32 first, results back: rounded once,
                                  forward and backward */
+    OP_FIRST_ORDER = 512,     /* backward works on arrays only: its gradient has no gradient */
+    OP_MAY_ALIAS = 1024,      /* a result may be an input, or share its storage, as PyTorch's does */
     OP_NO_GRADCHECK = 64      /* its gradient is by definition not the numerical one (summary says why) */
 };
 
@@ -273,6 +297,21 @@ enum {
 TAPEGRAD_API Tensor *tensor_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params);
 TAPEGRAD_API int tensor_apply_all(const TensorOp *op, Tensor *const *inputs, int n, const void *params,
                                   Tensor **outputs, int count);
+
+/* tensor_apply_ - the same in place: writes result 0 into inputs[0], whose shape and dtype it must have
+ * (ESHAPE, EDTYPE), and returns inputs[0].  EGRAD: a leaf that requires a gradient, in grad mode.  EVALUE:
+ * elements that share memory (an expanded view); an op that gives views. */
+TAPEGRAD_API Tensor *tensor_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params);
+
+/* tensor_apply_text - runs a built-in op by its name, with options as text: tensor_apply_text("sum", &x, 1,
+ * "dim=1 keepdim=true").  Options are those of the op's struct, by name, separated by spaces; what is left
+ * out has its default; NULL stands for "".  Numbers are written as in C, booleans true and false, lists [0
+ * 2], enums by name (reduction=sum) or number.  EVALUE: no such op; no such option; no value of its type;
+ * given twice; one that must be given is not.  tensor_apply_text_all gives every result, as tensor_apply_all.
+ */
+TAPEGRAD_API Tensor *tensor_apply_text(const char *name, Tensor *const *inputs, int n, const char *options);
+TAPEGRAD_API int tensor_apply_text_all(const char *name, Tensor *const *inputs, int n, const char *options,
+                                       Tensor **outputs, int count);
 
 /* What shape, forward, compose and backward may ask of their call. */
 TAPEGRAD_API int op_inputs(const OpCall *call);            /* how many */
@@ -290,9 +329,9 @@ TAPEGRAD_API int op_same_shape(OpCall *call); /* a shape rule: result 0 is like 
 TAPEGRAD_API int op_fail(OpCall *call, TensorStatus code, const char *format, ...)
     TAPEGRAD_PRINTF(3, 4); /* returns -1 */
 
-/* For kernels of one's own on the CPU: dense row-major arrays of double or float, whatever the dtype and
- * strides of the tensor: converted and copied when they differ, and results are stored back in their dtype
- * after forward returns.  op_count is the number of elements of input i (op_output_count of result i) - and 0
+/* Plain arrays, in forward: dense, row-major, of double or float, whatever the dtype and strides of the
+ * tensor; copied and converted where these differ, and results stored in their own dtype after forward
+ * returns.  op_count is the number of elements of input i, op_output_count of result i, also in backward; 0
  * once the call has failed, so that a loop over it never touches a NULL array. */
 TAPEGRAD_API const double *op_input_f64(OpCall *call, int i);
 TAPEGRAD_API const float *op_input_f32(OpCall *call, int i);
@@ -301,8 +340,9 @@ TAPEGRAD_API float *op_output_f32(OpCall *call, int i);
 TAPEGRAD_API int64_t op_count(const OpCall *call, int i);
 TAPEGRAD_API int64_t op_output_count(const OpCall *call, int i);
 
-/* op_save - in forward: keep another tensor for backward; it is op_saved_extra(call, k) there, k in order of
- * saving. */
+/* op_save - in forward: keeps another tensor for backward, op_saved_extra(call, k) there, k in order of
+ * saving; at most
+ * 8.  NULL, the result of an op that failed, fails the call. */
 TAPEGRAD_API int op_save(OpCall *call, Tensor *x);
 
 /* op_commit - in forward and compose: once the call has succeeded, and only then, `to` takes the values of
@@ -319,9 +359,25 @@ TAPEGRAD_API Tensor *op_grad(OpCall *call, int k);        /* cotangent of result
 TAPEGRAD_API bool op_has_grad(const OpCall *call, int k); /* false: the cotangent of result k is zero */
 TAPEGRAD_API bool op_wants(const OpCall *call, int i);    /* is the gradient of input i wanted? */
 TAPEGRAD_API bool op_recording(const OpCall *call);       /* is this sweep being recorded (create_graph)? */
-TAPEGRAD_API TensorShape op_input_shape(const OpCall *call, int i);
+TAPEGRAD_API TensorShape op_input_shape(const OpCall *call,
+                                        int i); /* in shape and forward too, as the next two */
 TAPEGRAD_API TensorDtype op_input_dtype(const OpCall *call, int i);
 TAPEGRAD_API TensorShape op_output_shape(const OpCall *call, int i);
+
+/* Plain arrays, in backward, as in forward: saved inputs, results and extras, the cotangent of result k
+ * (zeros if none arrived), and op_gradient, the gradient of input i to be written: zeros at first, of the
+ * input's shape, stored in its dtype after backward returns; NULL where op_wants(call, i) is false.  EGRAD in
+ * a recorded sweep (create_graph); EDEVICE: a tensor that is not on the CPU. */
+TAPEGRAD_API const double *op_saved_f64(OpCall *call, int i);
+TAPEGRAD_API const double *op_saved_output_f64(OpCall *call, int i);
+TAPEGRAD_API const double *op_saved_extra_f64(OpCall *call, int k);
+TAPEGRAD_API const double *op_grad_f64(OpCall *call, int k);
+TAPEGRAD_API double *op_gradient_f64(OpCall *call, int i);
+TAPEGRAD_API const float *op_saved_f32(OpCall *call, int i);
+TAPEGRAD_API const float *op_saved_output_f32(OpCall *call, int i);
+TAPEGRAD_API const float *op_saved_extra_f32(OpCall *call, int k);
+TAPEGRAD_API const float *op_grad_f32(OpCall *call, int k);
+TAPEGRAD_API float *op_gradient_f32(OpCall *call, int i);
 
 /* The built-in ops, in no particular order; find gives NULL (and no error) for an unknown name.  A program
  * linked with the static library has those that it uses: the linker leaves the others out. */
@@ -390,6 +446,39 @@ typedef struct GradcheckArgs {
                                            .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
                                            .n = TENSOR_COUNT_(__VA_ARGS__) })
 TAPEGRAD_API int tensor_gradcheck_args(GradcheckArgs args);
+
+/* tensor_check_op - proves an op, built in or yours, at the samples of its descriptor, as this library's own
+ * tests prove every built-in one:
+ *
+ *   OP_CHECK_FORWARD    Samples run; f32, f16 and bf16 are close to f64; the same bits again, on 1 and 2
+ *                       threads; NULL and the error samples are refused with their code; nothing changes or
+ *                       stays behind; no result shares an input's memory (unless OP_VIEW or OP_MAY_ALIAS);
+ *                       in place as out of place.
+ *   OP_CHECK_GRADIENT   gradcheck and gradgradcheck, the third order at small samples; recorded and fused
+ *                       gradients agree; each gradient wanted alone; one tensor as two inputs.
+ *   OP_CHECK_HALVES     f16 and bf16 are what f32 or f64 gives, rounded once.
+ *   OP_CHECK_LAYOUT     The same bits for strided, transposed, offset and expanded inputs and cotangents.
+ *   OP_CHECK_MEMORY     Each allocation fails in turn: ENOMEM, nothing left behind (slow).
+ *
+ * parts: their union; 0 stands for all but OP_CHECK_MEMORY.  Returns 0 when right; -1 and EVALUE with the first
+ * complaint when not.  The report, if not NULL, has a line for each of the first 8 complaints: the op, the
+ * sample, what is wrong. */
+enum {
+    OP_CHECK_FORWARD = 1,
+    OP_CHECK_GRADIENT = 2,
+    OP_CHECK_HALVES = 4,
+    OP_CHECK_LAYOUT = 8,
+    OP_CHECK_MEMORY = 16
+};
+
+typedef struct OpReport {
+    bool ok;
+    const char *name;
+    int wrong;       /* complaints */
+    char text[8192]; /* of the first ones */
+} OpReport;
+
+TAPEGRAD_API int tensor_check_op(const TensorOp *op, unsigned parts, OpReport *report);
 
 /* tensor_gradcheck_print - the report as a table, one line an element. */
 TAPEGRAD_API void tensor_gradcheck_print(FILE *file, const GradcheckReport *report);

@@ -2,10 +2,9 @@
  * needs) first.
  *
  *     assert_tensor_close(y, expected, 1e-5, 1e-6);
- *     assert_gradcheck(&cube, x);
- *     assert_gradgradcheck(&cube, x);
- *     assert_tensor_error(tensor_matmul(a, b), TENSOR_ESHAPE);      // fails as expected, and clears the
- * error
+ *     assert_op(&cube);                                          // all that this library's tests ask of its
+ * own ops assert_gradcheck(&cube, x); assert_gradgradcheck(&cube, x); assert_tensor_error(tensor_matmul(a,
+ * b), TENSOR_ESHAPE);   // fails as expected, and clears the error
  *
  * A failing check prints what is wrong, element by element, and fails the test at its line. */
 #ifndef TAPEGRAD_CMOCKA_H
@@ -59,6 +58,15 @@ static inline void tapegrad_assert_gradcheck_(GradcheckArgs args, const char *fi
     _fail(file, line);
 }
 
+static inline void tapegrad_assert_op_(const TensorOp *op, unsigned parts, const char *file, int line)
+{
+    static OpReport report;
+    if (tensor_check_op(op, parts, &report) == 0) return;
+    print_error("%s%d complaints about %s\n", report.text, report.wrong, report.name ? report.name : "NULL");
+    tensor_error_clear();
+    _fail(file, line);
+}
+
 static inline void tapegrad_assert_error_(bool failed, TensorStatus code, const char *file, int line)
 {
     TensorStatus found = tensor_error_code();
@@ -72,6 +80,12 @@ static inline void tapegrad_assert_error_(bool failed, TensorStatus code, const 
 
 /* Same shape and dtype, and |a - b| <= atol + rtol |b| everywhere; NaNs equal each other. */
 #define assert_tensor_close(a, b, rtol, atol) tapegrad_assert_close_(a, b, rtol, atol, __FILE__, __LINE__)
+
+/* tensor_check_op (autograd.h): the samples of the op's descriptor run forward and backward, in every dtype
+ * and layout, in place, against finite differences to the third order; its error samples are refused.
+ * assert_op_parts names the parts, OP_CHECK_FORWARD and others. */
+#define assert_op(op_) tapegrad_assert_op_(op_, 0, __FILE__, __LINE__)
+#define assert_op_parts(op_, parts) tapegrad_assert_op_(op_, parts, __FILE__, __LINE__)
 
 /* tensor_gradcheck and tensor_gradgradcheck of an op at these inputs. */
 #define assert_gradcheck(op_, ...)                                                      \

@@ -153,6 +153,18 @@ static void release_staged(OpCall *c)
     }
 }
 
+/* What is made of others may be its input, or a view of it; only a view says so (OP_VIEW, OP_MAY_ALIAS). */
+static int own_memory(OpCall *c)
+{
+    if (c->op->flags & (OP_VIEW | OP_MAY_ALIAS)) return 0;
+    for (int k = 0; k < c->outputs; k++)
+        for (int i = 0; i < c->n && c->output[k]; i++)
+            if (c->input[i] && c->input[i]->storage == c->output[k]->storage &&
+                !(c->output[k] = graph_ops.clone(c->output[k])))
+                return -1;
+    return 0;
+}
+
 /* An op that goes on after a call of its own has failed has failed too: its result is made of what is not
  * there. */
 static int run_forward(OpCall *c)
@@ -169,7 +181,7 @@ static int run_forward(OpCall *c)
         int status = op->compose(c);
         grad_off = off;
         composing = outer;
-        return failed_since(before) ? -1 : status;
+        return failed_since(before) ? -1 : status ? status : own_memory(c);
     }
     Staged staged[CALL_STAGED];
     c->staged_outputs = c->outputs;

@@ -170,14 +170,21 @@ int store_staged(OpCall *c)
     return 0;
 }
 
+static int64_t count_of(const OpCall *c, const Tensor *x, int at)
+{
+    if (c->failed) return 0;
+    if (c->entry) return shape_count((TensorShape){ c->entry->meta[at].ndim, c->entry->meta[at].shape });
+    return x ? x->numel : 0;
+}
+
 int64_t op_count(const OpCall *c, int i)
 {
-    return c->failed || i < 0 || i >= c->n || !c->input[i] ? 0 : c->input[i]->numel;
+    return i < 0 || i >= c->n ? 0 : count_of(c, c->entry ? NULL : c->input[i], i);
 }
 
 int64_t op_output_count(const OpCall *c, int i)
 {
-    return c->failed || i < 0 || i >= c->outputs ? 0 : c->output[i]->numel;
+    return i < 0 || i >= c->outputs ? 0 : count_of(c, c->entry ? NULL : c->output[i], c->n + i);
 }
 
 /* ---- in backward ----------------------------------------------------------------------------- */
@@ -238,3 +245,61 @@ TensorShape op_output_shape(const OpCall *c, int i)
     if (c->entry) return (TensorShape){ c->entry->meta[c->n + i].ndim, c->entry->meta[c->n + i].shape };
     return shape_of(c->output[i]);
 }
+
+/* ---- plain arrays in backward ---------------------------------------------------------------- */
+
+/* Arrays leave no graph, so a recorded sweep must not read them: its gradient's gradient would be 0. */
+static bool may_read_arrays(OpCall *c)
+{
+    if (!c->backward) return op_fail(c, TENSOR_EUSER, "asks for an array of backward outside it"), false;
+    if (!op_recording(c)) return true;
+    op_fail(c, TENSOR_EGRAD,
+            "its backward works on arrays, which cannot be recorded (create_graph): make the gradients of "
+            "ops where "
+            "op_recording says so");
+    return false;
+}
+
+/* x as a dense array, its own or a copy that lives until backward returns. */
+static void *array_of(OpCall *c, Tensor *x, int dtype)
+{
+    if (x && x->place->device != &cpu_device)
+        return op_fail(c, TENSOR_EDEVICE, "reads %s on %s as an array", S(x), x->place->name), NULL;
+    Tensor *dense = x ? own(raw_cast(x, dtype)) : NULL;
+    if (!dense) c->failed = true;
+    return dense ? dense->data : NULL;
+}
+
+static void *gradient_array(OpCall *c, int i, int dtype)
+{
+    if (!may_read_arrays(c) || !op_wants(c, i)) return NULL;
+    if (!c->dx[i]) {
+        Tensor *dx = own(new_tensor(op_input_shape(c, i), dtype, &cpu_place));
+        if (!dx || raw_fill(dx, 0)) return c->failed = true, NULL;
+        c->dx[i] = dx;
+    }
+    if (c->dx[i]->dtype != dtype)
+        return op_fail(c, TENSOR_EUSER, "writes the gradient of input %d as f32 and as f64", i), NULL;
+    return c->dx[i]->data;
+}
+
+#define ARRAYS(suffix, type, dtype)                                                   \
+    const type *op_saved_##suffix(OpCall *c, int i)                                   \
+    {                                                                                 \
+        return may_read_arrays(c) ? array_of(c, op_saved(c, i), dtype) : NULL;        \
+    }                                                                                 \
+    const type *op_saved_output_##suffix(OpCall *c, int i)                            \
+    {                                                                                 \
+        return may_read_arrays(c) ? array_of(c, op_saved_output(c, i), dtype) : NULL; \
+    }                                                                                 \
+    const type *op_saved_extra_##suffix(OpCall *c, int k)                             \
+    {                                                                                 \
+        return may_read_arrays(c) ? array_of(c, op_saved_extra(c, k), dtype) : NULL;  \
+    }                                                                                 \
+    const type *op_grad_##suffix(OpCall *c, int k)                                    \
+    {                                                                                 \
+        return may_read_arrays(c) ? array_of(c, op_grad(c, k), dtype) : NULL;         \
+    }                                                                                 \
+    type *op_gradient_##suffix(OpCall *c, int i) { return gradient_array(c, i, dtype); }
+ARRAYS(f64, double, TENSOR_F64)
+ARRAYS(f32, float, TENSOR_F32)

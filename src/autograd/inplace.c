@@ -288,11 +288,12 @@ int inplace_take(const char *op, Tensor *x, Tensor *t, const void *site)
     return 0;
 }
 
-/* Will backward read the value that is overwritten? */
+/* Will backward read the value that is overwritten?  An op made of others may, whatever .keep says. */
 static bool backward_reads_target(const TensorOp *op, Tensor *const *inputs, int n)
 {
+    const bool unsaid = op->compose && !op->keep;
     for (int i = 0; i < n && !grad_off; i++)
-        if (on_graph(inputs[i]) && (keep_of_input(op, i, op->keep) & KEEP_INPUT(0))) return true;
+        if (on_graph(inputs[i]) && (unsaid || (keep_of_input(op, i, op->keep) & KEEP_INPUT(0)))) return true;
     return false;
 }
 
@@ -330,4 +331,15 @@ Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *
     Tensor *y = apply_in_place(op, inputs, n, params, site);
     naming = before;
     return y;
+}
+
+Tensor *tensor_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params)
+{
+    if (!op) return fail(TENSOR_ENULL, "tensor_apply_", "the op is NULL"), NULL;
+    if (!inputs || n < 1)
+        return fail(TENSOR_ENULL, "tensor_apply_", "%d inputs: want the target first", n), NULL;
+    if (op->flags & OP_VIEW)
+        return fail(TENSOR_EVALUE, op->name, "gives a view of its input: there is nothing to write in place"),
+               NULL;
+    return op_apply_(op, inputs, n, params, SITE);
 }

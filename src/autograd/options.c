@@ -1,4 +1,5 @@
 /* options.c - options as text, for samples, tensor_apply_text and the defaults of ops (options.h). */
+#include <ctype.h>
 #include <stdlib.h>
 #include "options.h"
 
@@ -125,4 +126,48 @@ void options_default(const TensorOp *op, void *params, const OpField **required)
         if (required && !*required && (f->required || (!f->count && !f->initial))) *required = f;
         if (!f->count && f->initial && *f->initial) options_read_value(f, f->initial, params, NULL);
     }
+}
+
+static bool separates(char c) { return c == ' ' || c == ',' || c == '\n' || c == '\t'; }
+
+/* One "name=value"; *at moves behind it. */
+static OptionFault read_one(const TensorOp *op, const char **at, char end, void *params, OptionRoom *room,
+                            const OpField **found, int *length)
+{
+    const char *name = *at, *equals = name;
+    while (isalnum((unsigned char)*equals) || *equals == '_') equals++;
+    *length = (int)(equals - name);
+    *found = options_find(op, name, (size_t)*length);
+    if (!*found) return OPTION_UNKNOWN;
+    while (*equals == ' ') equals++;
+    if (*equals != '=') return OPTION_NO_VALUE;
+    *at = equals + 1;
+    const char *behind = options_read_value(*found, equals + 1, params, room);
+    if (!behind || (*behind && *behind != end && !separates(*behind))) return OPTION_BAD;
+    *at = behind;
+    return OPTIONS_READ;
+}
+
+OptionFault options_read(const TensorOp *op, const char **at, char end, void *params, OptionRoom *room,
+                         const char **name, int *length)
+{
+    uint64_t given = 0;
+    options_default(op, params, NULL);
+    room->lists = 0, room->used = 0;
+    while (separates(**at)) ++*at;
+    while (**at && **at != end) {
+        const OpField *f;
+        *name = *at;
+        const OptionFault fault = read_one(op, at, end, params, room, &f, length);
+        if (fault) return fault;
+        const uint64_t bit = UINT64_C(1) << (f - op->fields);
+        if (given & bit) return OPTION_TWICE;
+        given |= bit;
+        while (separates(**at)) ++*at;
+    }
+    if (**at == end && end) ++*at;
+    for (const OpField *f = op->fields; f && f->name; f++)
+        if (!(given >> (f - op->fields) & 1) && (f->required || (!f->count && !f->initial)))
+            return *name = f->name, *length = (int)strlen(f->name), OPTION_MISSING;
+    return OPTIONS_READ;
 }

@@ -13,6 +13,15 @@ typedef struct OptionRoom { /* what lists and texts of the struct point to: it m
     size_t used;
 } OptionRoom;
 
+typedef enum OptionFault {
+    OPTIONS_READ,
+    OPTION_UNKNOWN,  /* no such option */
+    OPTION_NO_VALUE, /* no = after it */
+    OPTION_BAD,      /* no value of its type */
+    OPTION_TWICE,
+    OPTION_MISSING /* one that must be given */
+} OptionFault;
+
 #pragma GCC visibility push(hidden)
 
 /* options_default - params holds the defaults.  required, if not NULL: the first field that has none, or
@@ -25,6 +34,12 @@ const OpField *options_find(const TensorOp *op, const char *name, size_t length)
  * place behind it, NULL when there is no such value.  An enum is read by the names of its choices, or as a
  * number; a bool as true, false, 1, 0; a list in brackets. */
 const char *options_read_value(const OpField *f, const char *text, void *params, OptionRoom *room);
+
+/* options_read - the defaults, and over them "name=value ..." from *at up to `end`, a '}' or 0, behind which
+ * *at then stands.  At a fault *at stands at it, and *name is the option's name (length characters).  An enum
+ * is read by the names of its choices, or as a number; a bool as true, false, 1, 0; a list in brackets. */
+OptionFault options_read(const TensorOp *op, const char **at, char end, void *params, OptionRoom *room,
+                         const char **name, int *length);
 
 #pragma GCC visibility pop
 #endif

@@ -282,7 +282,7 @@ static int call_backward(Sweep *s, Entry *e)
     if (!e->op->backward) return fail_site(TENSOR_EGRAD, e->op->name, e->site, "has no backward");
     OpCall c;
     call_begin(&c, e->op, NULL, e->inputs, e->params, e->site);
-    c.outputs = e->outputs, c.backward = true, c.entry = e, c.wants = wants, c.grads = grads;
+    c.outputs = e->outputs, c.backward = true, c.entry = e, c.wants = wants, c.grads = grads, c.dx = dx;
     for (int i = 0; i < e->outputs; i++) grads[i] = e->result[i].grad;
     const unsigned before = failure_count;
     Tensor *dy = op_grad(&c, 0);

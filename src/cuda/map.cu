@@ -33,6 +33,7 @@ static const unsigned char params_of[ROW_COUNT] = {
 #define PREDICATE(...) 0,
 #define BITS1(...) 0,
 #define BITS2(...) 0,
+#define BITSC(...) 1,
 #include <tapegrad/ops.def>
 };
 

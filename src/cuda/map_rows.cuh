@@ -172,22 +172,23 @@ template <class T> __device__ inline T xlog1py(T a, T b) { return b != b ? b : a
             return (T)(expression);                                     \
         }                                                               \
     };
-#define UNARY(name, t, summary, y_, dx, keep, lo, hi) \
+#define UNARY(name, t, summary, y_, dx, keep, ...) \
     FORMULA(name, y, x, p0, p1, y_, KEEP_X) FORMULA(name, a, x, p0, p1, dx, (keep) | G)
-#define UNARY1(name, t, summary, p, pi, y_, dx, keep, lo, hi) \
+#define UNARY1(name, t, summary, p, pi, y_, dx, keep, ...) \
     FORMULA(name, y, x, p, p1, y_, KEEP_X) FORMULA(name, a, x, p, p1, dx, (keep) | G)
-#define UNARY2(name, t, summary, p, pi, q, qi, y_, dx, keep, lo, hi) \
+#define UNARY2(name, t, summary, p, pi, q, qi, y_, dx, keep, ...) \
     FORMULA(name, y, x, p, q, y_, KEEP_X) FORMULA(name, a, x, p, q, dx, (keep) | G)
-#define BINARY(name, t, summary, y_, da, ka, db, kb, lo, hi) \
+#define BINARY(name, t, summary, y_, da, ka, db, kb, ...) \
     FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)         \
     FORMULA(name, a, a, p0, p1, da, (ka) | G) FORMULA(name, b, a, p0, p1, db, (kb) | G)
-#define BINARY1(name, t, summary, p, pi, y_, da, ka, db, kb, lo, hi) \
+#define BINARY1(name, t, summary, p, pi, y_, da, ka, db, kb, ...) \
     FORMULA(name, y, a, p, p1, y_, KEEP_A | KEEP_B)                  \
     FORMULA(name, a, a, p, p1, da, (ka) | G) FORMULA(name, b, a, p, p1, db, (kb) | G)
-#define COMPARE(name, t, summary, y_) FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)
-#define PREDICATE(name, t, summary, y_) FORMULA(name, y, x, p0, p1, y_, KEEP_X)
-#define BITS1(name, t, summary, y_) FORMULA(name, y, x, p0, p1, y_, KEEP_X)
-#define BITS2(name, t, summary, y_) FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)
+#define COMPARE(name, t, summary, y_, ...) FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)
+#define PREDICATE(name, t, summary, y_, ...) FORMULA(name, y, x, p0, p1, y_, KEEP_X)
+#define BITS1(name, t, summary, y_, ...) FORMULA(name, y, x, p0, p1, y_, KEEP_X)
+#define BITS2(name, t, summary, y_, ...) FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)
+#define BITSC(name, t, summary, p, pi, y_, ...) FORMULA(name, y, x, p, p1, y_, KEEP_X)
 #include <tapegrad/ops.def>
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
@@ -241,6 +242,7 @@ template <class T> MapLauncher *launcher_of(int row, int part)
 #define PREDICATE(name, ...) PART(name, y, ROW_FORWARD, true)
 #define BITS1(name, ...) PART(name, y, ROW_FORWARD, HAS_INTEGERS)
 #define BITS2(name, ...) PART(name, y, ROW_FORWARD, HAS_INTEGERS)
+#define BITSC(name, ...) PART(name, y, ROW_FORWARD, HAS_INTEGERS)
 #include <tapegrad/ops.def>
     default: return nullptr;
     }

@@ -24,6 +24,7 @@ typedef enum RowId {
 #define PREDICATE TG_ROW_ID
 #define BITS1 TG_ROW_ID
 #define BITS2 TG_ROW_ID
+#define BITSC TG_ROW_ID
 #include <tapegrad/ops.def>
     ROW_COUNT
 } RowId;

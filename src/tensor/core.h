@@ -227,6 +227,7 @@ struct OpCall {
     Entry *entry; /* backward */
     const bool *wants;
     Tensor **grads; /* cotangents of the results; NULL: zero */
+    Tensor **dx;    /* of the inputs, where op_gradient_f64 puts the tensor of its array */
 };
 
 /* call_begin - a call before its shape rule; its results and parameters may be set afterwards. */

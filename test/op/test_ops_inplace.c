@@ -119,16 +119,22 @@ static Tensor *apart_clamp_tensor(Tensor **x, const void *params)
 static Tensor *in_place_clamp_tensor(Tensor **x, const void *params)
 {
     (void)params;
-    return tensor_clamp_tensor_(x[0], x[1], x[2]);
+    return tensor_clamp_tensor_(x[0], .min = x[1], .max = x[2]);
 }
 static Tensor *apart_nan_to_num(Tensor **x, const void *params)
 {
-    return tensor_nan_to_num(x[0], .nan = P(0), .posinf = P(1), .neginf = P(2));
+    TensorNanToNumArgs args = *(const TensorNanToNumArgs *)params;
+    args.input = x[0];
+    return tensor_nan_to_num_args(args);
 }
 static Tensor *in_place_nan_to_num(Tensor **x, const void *params)
 {
-    return tensor_nan_to_num_(x[0], P(0), P(1), P(2));
+    TensorNanToNumArgs args = *(const TensorNanToNumArgs *)params;
+    args.input = x[0];
+    return tensor_nan_to_num_args_(args);
 }
+FORMS(round_decimals, x[0], (int)whole("round_decimals", "decimals", params))
+FORMS(float_power_scalar, x[0], number("float_power_scalar", "c", params))
 
 /* Ops whose parameters are the options of their functions. */
 #define OPTION_FORMS(name, Options, ...)                           \
@@ -168,7 +174,7 @@ static const Pair pairs[] = {
 #include <tapegrad/ops.def>
     ROW(lerp) ROW(addcmul) ROW(addcdiv) ROW(index_add) ROW(tril) ROW(triu) ROW(scatter_add) ROW(scatter)
         ROW(scatter_value) ROW(masked_fill) ROW(masked_fill_tensor) ROW(lerp_tensor) ROW(selu)
-            ROW(clamp_tensor) ROW(nan_to_num) ROW(addmm) ROW(baddbmm) ROW(addmv) ROW(addr) ROW(addbmm)
+            ROW(clamp_tensor) ROW(nan_to_num) ROW(round_decimals) ROW(float_power_scalar) ROW(addmm) ROW(baddbmm) ROW(addmv) ROW(addr) ROW(addbmm)
                 ROW(cumsum) ROW(cumprod) ROW(float_power) ROW(scatter_reduce) ROW(index_reduce) ROW(put)
                     ROW(index_put) ROW(index_copy) ROW(index_fill) ROW(index_fill_tensor) ROW(masked_scatter)
                         ROW(renorm)

@@ -233,6 +233,43 @@ UNARY = {
         5,
         False,
     ),
+    "rremainder_scalar": (
+        lambda x, c=1.0: torch.remainder(
+            torch.full_like(x, c) if x.is_floating_point() else whole(x, c), x
+        ),  # which has no gradient for a number
+        [{"c": 1.5}, {"c": -7.0}, {"c": 0.0}],
+        -5,
+        5,
+        False,
+    ),
+    "copysign_scalar": (
+        lambda x, c=1.0: torch.copysign(x, whole(x, c)),
+        [{"c": 1.5}, {"c": -2.0}, {"c": 0.0}],
+        -2,
+        2,
+        True,
+    ),
+    "xlogy_scalar": (
+        lambda x, c=2.0: torch.xlogy(x, whole(x, c)),
+        [{"c": 1.5}, {"c": 0.0}, {"c": -2.0}],
+        -2,
+        2,
+        True,
+    ),
+    "rxlogy_scalar": (
+        lambda x, c=2.0: torch.xlogy(whole(x, c), x),
+        [{"c": 1.5}, {"c": 0.0}, {"c": -2.0}],
+        -1,
+        3,
+        True,
+    ),
+    "rpow_scalar": (
+        lambda x, c=2.0: torch.pow(whole(x, c), x),
+        [{"c": 1.5}, {"c": 0.0}, {"c": 1.0}, {"c": 3.0}],
+        -3,
+        3,
+        True,
+    ),
     "nan_to_num": (
         lambda x, nan=0.0, posinf=math.nan, neginf=math.nan: torch.nan_to_num(
             x, nan, None if math.isnan(posinf) else posinf, None if math.isnan(neginf) else neginf
@@ -462,6 +499,8 @@ for _name in (
     "fmod_scalar",
     "remainder_scalar",
     "floor_divide_scalar",
+    "rremainder_scalar",
+    "copysign_scalar",
 ):
     PARAMETERS[_name] = lambda: {"c": choice([1.0, -2.0, 3.0, scalar(0.3, 3), scalar(-3, -0.3)])}
 for _name, _p in (("clamp_min", "min"), ("clamp_max", "max")):
@@ -470,6 +509,8 @@ PARAMETERS["threshold"] = lambda: {
     "threshold": choice([1.0, scalar(0, 1)]),
     "value": choice([2.0, scalar(0, 3)]),
 }
+for _name in ("xlogy_scalar", "rxlogy_scalar", "rpow_scalar"):
+    PARAMETERS[_name] = lambda: {"c": choice([1.0, 2.0, 3.0, scalar(0.3, 3)])}
 PARAMETERS["pow_scalar"] = lambda: {"c": choice([0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, -0.5, scalar(-3, 3)])}
 WITH_INTEGERS = (
     "add_scalar",
@@ -692,10 +733,68 @@ def random_isclose():
     )
 
 
+BITS_SCALAR = (*BITWISE[1:], "bitwise_left_shift", "bitwise_right_shift")
+
+
+def bits_scalar(name, by_hand):
+    f = getattr(torch, name)
+
+    def one():
+        c = number(0, 7) if "shift" in name else number(-9, 300)
+        return (
+            lambda x: f(x, c),
+            [some_integers(*shape(), lo=-300, hi=300, dtypes=NUMBERS)],
+            {"c": float(c)},
+        )
+
+    def draw():
+        yield lambda x: f(x, 5), [booleans(3, 4)], {"c": 5.0}
+        for _ in range(12):
+            yield one()
+
+    return draw if by_hand else one
+
+
+def with_a_number(f, name):
+    """One operand and the number c."""
+
+    def one():
+        c = choice([1.0, 2.0, 3.0, scalar(0.3, 3)])
+        g = lambda x: f(x, whole(x, c))
+        if chance(0.2):
+            return g, [integers(*shape(), lo=1, hi=4)], {"c": c}
+        return g, [uniform(*shape(), lo=0.1, hi=3)], {"c": c}
+
+    def draw():
+        for c in (0.0, 1.0, 0.5, 2.0, -1.0):
+            yield lambda x, c=c: f(x, c), [uniform(20, lo=0.1, hi=3)], {"c": c}
+        yield lambda x: f(x, 2.0), [uniform()], {"c": 2.0}
+        yield lambda x: f(x, 2.0), [uniform(1, 0, 3)], {"c": 2.0}
+
+    return draw, one
+
+
+def round_decimals(decimals):
+    """Values away from the halves, which the widths of floats place differently."""
+    x = (uniform(*shape(), lo=-9, hi=9) * 10**decimals).floor() + choice([0.25, 0.75])
+    return (
+        lambda x: torch.round(x, decimals=decimals),
+        [(x / 10**decimals).float().double()],
+        {"decimals": decimals},
+    )
+
+
 OPS = {name: unary(name, *row) for name, row in UNARY.items()}
 OPS.update({name: binary(name, *row) for name, row in BINARY.items()})
 BITS = (*BITWISE, "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm")
 OPS.update({name: bits(name, True) for name in BITS})
+OPS.update({name + "_scalar": bits_scalar(name, True) for name in BITS_SCALAR})
+POWERS = {
+    "float_power_scalar": with_a_number(torch.float_power, "float_power_scalar"),
+    "rfloat_power_scalar": with_a_number(lambda x, c: torch.float_power(c, x), "rfloat_power_scalar"),
+}
+OPS.update({name: draw for name, (draw, _) in POWERS.items()})
+OPS["round_decimals"] = lambda: (round_decimals(d) for d in (0, 1, 2, 3, -1))
 OPS["addcmul"] = ternary(
     lambda x, a, b, value=1.0: torch.addcmul(x, a, b, value=value), [{}, {"value": -0.5}]
 )
@@ -707,6 +806,9 @@ OPS.update(lerp=lerp, lerp_tensor=lerp_tensor, prelu=prelu, clamp_tensor=clamp_t
 RANDOM = {name: random_unary(name) for name in UNARY}
 RANDOM.update({name: random_binary(name) for name in BINARY})
 RANDOM.update({name: bits(name, False) for name in BITS})
+RANDOM.update({name + "_scalar": bits_scalar(name, False) for name in BITS_SCALAR})
+RANDOM.update({name: one for name, (_, one) in POWERS.items()})
+RANDOM["round_decimals"] = lambda: round_decimals(number(-1, 3))
 RANDOM["addcmul"] = random_ternary(lambda x, a, b, value=1.0: torch.addcmul(x, a, b, value=value))
 RANDOM["addcdiv"] = random_ternary(lambda x, a, b, value=1.0: torch.addcdiv(x, a, b, value=value))
 RANDOM.update(

@@ -12,7 +12,9 @@ extern "C" {
 
 /* tensor_exp(x), tensor_exp_(x), tensor_leaky_relu(x, slope), tensor_add(a, b), tensor_eq(a, b), ...: see
  * ops.def.  Parameters come after the tensors: tensor_polygamma(x, n) is Tensor.polygamma; tensor_logit(x,
- * -1) is that without eps. */
+ * -1) is that without eps.  A number in place of the second tensor: tensor_add_scalar(x, c),
+ * tensor_gt_scalar(x, c); in place of the first: tensor_rsub_scalar(x, c) is c - x, tensor_rpow_scalar(x, c)
+ * is c^x.  Comparisons in place write 0 and 1 in the dtype that is there; what was there gets no gradient. */
 #define UNARY(name, ...)                           \
     TAPEGRAD_API Tensor *tensor_##name(Tensor *x); \
     TAPEGRAD_API Tensor *tensor_##name##_(Tensor *x);
@@ -28,29 +30,18 @@ extern "C" {
 #define BINARY1(name, t, s, p, ...)                                     \
     TAPEGRAD_API Tensor *tensor_##name(Tensor *a, Tensor *b, double p); \
     TAPEGRAD_API Tensor *tensor_##name##_(Tensor *a, Tensor *b, double p);
-#define COMPARE BINARY
+#define COMPARE(name, ...)                                            \
+    TAPEGRAD_API Tensor *tensor_##name(Tensor *a, Tensor *b);         \
+    TAPEGRAD_API Tensor *tensor_##name##_(Tensor *a, Tensor *b);      \
+    TAPEGRAD_API Tensor *tensor_##name##_scalar(Tensor *x, double c); \
+    TAPEGRAD_API Tensor *tensor_##name##_scalar_(Tensor *x, double c);
+#define LOGIC BINARY
+#define LOGIC1 UNARY
 #define PREDICATE(name, ...) TAPEGRAD_API Tensor *tensor_##name(Tensor *x);
 #define BITS1 UNARY
 #define BITS2 BINARY
+#define BITSC UNARY1
 #include <tapegrad/ops.def>
-
-/* Comparisons with a scalar: tensor_gt_scalar(x, c) is bool, x > c. */
-TAPEGRAD_API Tensor *tensor_eq_scalar(Tensor *x, double c);
-TAPEGRAD_API Tensor *tensor_ne_scalar(Tensor *x, double c);
-TAPEGRAD_API Tensor *tensor_lt_scalar(Tensor *x, double c);
-TAPEGRAD_API Tensor *tensor_le_scalar(Tensor *x, double c);
-TAPEGRAD_API Tensor *tensor_gt_scalar(Tensor *x, double c);
-TAPEGRAD_API Tensor *tensor_ge_scalar(Tensor *x, double c);
-
-/* Comparisons in place (tensor_eq_(a, b), ...) write 0 and 1 in the dtype that is there; what was there gets
- * no gradient. */
-TAPEGRAD_API Tensor *tensor_eq_scalar_(Tensor *x, double c);
-TAPEGRAD_API Tensor *tensor_ne_scalar_(Tensor *x, double c);
-TAPEGRAD_API Tensor *tensor_lt_scalar_(Tensor *x, double c);
-TAPEGRAD_API Tensor *tensor_le_scalar_(Tensor *x, double c);
-TAPEGRAD_API Tensor *tensor_gt_scalar_(Tensor *x, double c);
-TAPEGRAD_API Tensor *tensor_ge_scalar_(Tensor *x, double c);
-TAPEGRAD_API Tensor *tensor_logical_not_(Tensor *x);
 
 /* Of operands that broadcast and promote (integers give f32); in f64, on the CPU.  As in PyTorch, a has no
  * gradient.
@@ -106,10 +97,16 @@ TAPEGRAD_API Tensor *tensor_rrelu_args_(TensorRreluArgs args);
 typedef struct TensorClampTensorArgs {
     Tensor *input, *min, *max;
 } TensorClampTensorArgs;
-#define tensor_clamp_tensor(...) \
-    tensor_clamp_tensor_args((TensorClampTensorArgs){ .max = NULL, .input = __VA_ARGS__ })
+#define TENSOR_CLAMP_TENSOR_DEFAULTS .min = NULL, .max = NULL
+TAPEGRAD_API extern const TensorClampTensorArgs tensor_clamp_tensor_defaults;
+#define tensor_clamp_tensor(...)                                                                \
+    TENSOR_CALL_(tensor_clamp_tensor_args, TensorClampTensorArgs, TENSOR_CLAMP_TENSOR_DEFAULTS, \
+                 .input = __VA_ARGS__)
+#define tensor_clamp_tensor_(...)                                                                \
+    TENSOR_CALL_(tensor_clamp_tensor_args_, TensorClampTensorArgs, TENSOR_CLAMP_TENSOR_DEFAULTS, \
+                 .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_clamp_tensor_args(TensorClampTensorArgs args);
-TAPEGRAD_API Tensor *tensor_clamp_tensor_(Tensor *x, Tensor *min, Tensor *max);
+TAPEGRAD_API Tensor *tensor_clamp_tensor_args_(TensorClampTensorArgs args);
 
 /* tensor_nan_to_num(x, .nan = 0, .posinf, .neginf) - numbers in place of NaN and infinities; their gradient
  * is 0.  posinf and neginf left out (or NaN): the largest and least number of the dtype.  Integers are
@@ -118,11 +115,20 @@ typedef struct TensorNanToNumArgs {
     Tensor *input;
     double nan, posinf, neginf;
 } TensorNanToNumArgs;
+#define TENSOR_NAN_TO_NUM_DEFAULTS .posinf = (double)NAN, .neginf = (double)NAN
+TAPEGRAD_API extern const TensorNanToNumArgs tensor_nan_to_num_defaults;
 #define tensor_nan_to_num(...) \
-    tensor_nan_to_num_args(    \
-        (TensorNanToNumArgs){ .posinf = (double)NAN, .neginf = (double)NAN, .input = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_nan_to_num_args, TensorNanToNumArgs, TENSOR_NAN_TO_NUM_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_nan_to_num_(...)                                                           \
+    TENSOR_CALL_(tensor_nan_to_num_args_, TensorNanToNumArgs, TENSOR_NAN_TO_NUM_DEFAULTS, \
+                 .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_nan_to_num_args(TensorNanToNumArgs args);
-TAPEGRAD_API Tensor *tensor_nan_to_num_(Tensor *x, double nan, double posinf, double neginf);
+TAPEGRAD_API Tensor *tensor_nan_to_num_args_(TensorNanToNumArgs args);
+
+/* tensor_round_decimals(x, n) - PyTorch's round(decimals=n): rint(x 10^n) / 10^n; n < 0 rounds to tens.  The
+ * gradient is 0.  Floats only (EDTYPE). */
+TAPEGRAD_API Tensor *tensor_round_decimals(Tensor *x, int decimals);
+TAPEGRAD_API Tensor *tensor_round_decimals_(Tensor *x, int decimals);
 
 /* tensor_div_rounding - PyTorch's div with a rounding mode: floor_divide or trunc_divide, with the gradient
  * 0. tensor_float_power - a^b, computed in f64, which is the result's dtype; in place into f64 alone
@@ -133,14 +139,19 @@ TAPEGRAD_API Tensor *tensor_div_rounding(Tensor *a, Tensor *b, TensorRounding ro
 TAPEGRAD_API Tensor *tensor_div_rounding_(Tensor *a, Tensor *b, TensorRounding rounding);
 TAPEGRAD_API Tensor *tensor_float_power(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_float_power_(Tensor *a, Tensor *b);
+TAPEGRAD_API Tensor *tensor_float_power_scalar(Tensor *x, double c); /* x^c in f64 */
+TAPEGRAD_API Tensor *tensor_float_power_scalar_(Tensor *x, double c);
+TAPEGRAD_API Tensor *tensor_rfloat_power_scalar(Tensor *x, double c); /* c^x in f64 */
 TAPEGRAD_API Tensor *tensor_positive(Tensor *x);
 typedef struct TensorIscloseArgs {
     Tensor *a, *b;
     double rtol, atol;
     bool equal_nan;
 } TensorIscloseArgs;
+#define TENSOR_ISCLOSE_DEFAULTS .rtol = 1e-5, .atol = 1e-8
+TAPEGRAD_API extern const TensorIscloseArgs tensor_isclose_defaults;
 #define tensor_isclose(...) \
-    tensor_isclose_args((TensorIscloseArgs){ .rtol = 1e-5, .atol = 1e-8, .a = __VA_ARGS__ })
+    TENSOR_CALL_(tensor_isclose_args, TensorIscloseArgs, TENSOR_ISCLOSE_DEFAULTS, .a = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_isclose_args(TensorIscloseArgs args);
 
 /* In-place writes that forget the old values: tensor_zero_(x), tensor_fill_(x, c); EVALUE: c beyond an

@@ -170,20 +170,20 @@ INLINE void T(map_bool)(int64_t n, void *out_, const void *a_, const void *b_, u
 #define IF_ROW_ANY(...) __VA_ARGS__
 
 #define ONLY_FAST_ROWS
-#define UNARY(name, types, summary, y_, dx, keep, lo, hi) \
+#define UNARY(name, types, summary, y_, dx, keep, ...) \
     IF_##types(LOOP(row_##name, y, x, p0, p1, y_, KEEP_X)) GRADIENT(row_##name, a, x, p0, p1, dx, (keep) | G)
-#define UNARY1(name, types, summary, p, pi, y_, dx, keep, lo, hi) \
+#define UNARY1(name, types, summary, p, pi, y_, dx, keep, ...) \
     IF_##types(LOOP(row_##name, y, x, p, p1, y_, KEEP_X)) GRADIENT(row_##name, a, x, p, p1, dx, (keep) | G)
-#define UNARY2(name, types, summary, p, pi, q, qi, y_, dx, keep, lo, hi) \
+#define UNARY2(name, types, summary, p, pi, q, qi, y_, dx, keep, ...) \
     IF_##types(LOOP(row_##name, y, x, p, q, y_, KEEP_X)) GRADIENT(row_##name, a, x, p, q, dx, (keep) | G)
-#define BINARY(name, types, summary, y_, da, ka, db, kb, lo, hi)    \
+#define BINARY(name, types, summary, y_, da, ka, db, kb, ...)       \
     IF_##types(LOOP(row_##name, y, a, p0, p1, y_, KEEP_A | KEEP_B)) \
         GRADIENT(row_##name, a, a, p0, p1, da, (ka) | G) GRADIENT(row_##name, b, a, p0, p1, db, (kb) | G)
-#define BINARY1(name, types, summary, p, pi, y_, da, ka, db, kb, lo, hi) \
-    IF_##types(LOOP(row_##name, y, a, p, p1, y_, KEEP_A | KEEP_B))       \
+#define BINARY1(name, types, summary, p, pi, y_, da, ka, db, kb, ...) \
+    IF_##types(LOOP(row_##name, y, a, p, p1, y_, KEEP_A | KEEP_B))    \
         GRADIENT(row_##name, a, a, p, p1, da, (ka) | G) GRADIENT(row_##name, b, a, p, p1, db, (kb) | G)
-#define COMPARE(name, types, summary, y_) BOOL_LOOP(row_##name, a, y_, KEEP_A | KEEP_B)
-#define PREDICATE(name, types, summary, y_) BOOL_LOOP(row_##name, x, y_, KEEP_A)
+#define COMPARE(name, types, summary, y_, ...) BOOL_LOOP(row_##name, a, y_, KEEP_A | KEEP_B)
+#define PREDICATE(name, types, summary, y_, ...) BOOL_LOOP(row_##name, x, y_, KEEP_A)
 #include <tapegrad/ops.def>
 
 #undef IF_ROW_FLOATS

@@ -41,6 +41,16 @@ static int64_t floor_divide_i64(int64_t a, int64_t b)
     return trunc_divide_i64(a, b) - (r != 0 && (r < 0) != (b < 0));
 }
 
+/* a^b modulo 2^64; for b < 0 as 1 / a^-b is: 0 but for a = 1 and -1. */
+static int64_t pow_i64(int64_t a, int64_t b)
+{
+    uint64_t base = (uint64_t)a, power = 1;
+    if (b < 0) return a == 1 ? 1 : a == -1 ? 1 - 2 * (b & 1) : 0;
+    for (uint64_t n = (uint64_t)b; n; n >>= 1, base *= base)
+        if (n & 1) power *= base;
+    return (int64_t)power;
+}
+
 static int64_t gcd_i64(int64_t a, int64_t b)
 {
     uint64_t u = a < 0 ? -(uint64_t)a : (uint64_t)a, v = b < 0 ? -(uint64_t)b : (uint64_t)b;
@@ -103,6 +113,7 @@ INLINE void bool_i64(ARGS, Formula *f)
 #define remainder remainder_i64
 #define floor_divide floor_divide_i64
 #define trunc_divide trunc_divide_i64
+#define pow pow_i64
 #define gcd gcd_i64
 #define lcm lcm_i64
 #define shift_left shift_left_i64
@@ -119,10 +130,11 @@ INLINE void bool_i64(ARGS, Formula *f)
 #define UNARY(name, types, summary, y_, ...) IF_##types(LOOP(row_##name, x, p0, 0, y_, KEEP_X))
 #define UNARY1(name, types, summary, p, pi, y_, ...) IF_##types(LOOP(row_##name, x, p, 1, y_, KEEP_X))
 #define BINARY(name, types, summary, y_, ...) IF_##types(LOOP(row_##name, a, p0, 0, y_, KEEP_A | KEEP_B))
-#define PREDICATE(name, types, summary, y_) \
+#define PREDICATE(name, types, summary, y_, ...) \
     FORMULA(row_##name, x, p0, y_) static void row_##name(ARGS) { bool_i64(CALL, row_##name##_formula); }
-#define BITS1(name, types, summary, y_) LOOP(row_##name, x, p0, 0, y_, KEEP_X)
-#define BITS2(name, types, summary, y_) LOOP(row_##name, a, p0, 0, y_, KEEP_A | KEEP_B)
+#define BITS1(name, types, summary, y_, ...) LOOP(row_##name, x, p0, 0, y_, KEEP_X)
+#define BITS2(name, types, summary, y_, ...) LOOP(row_##name, a, p0, 0, y_, KEEP_A | KEEP_B)
+#define BITSC(name, types, summary, p, pi, y_, ...) LOOP(row_##name, x, p, 1, y_, KEEP_X)
 #include <tapegrad/ops.def>
 
 static const RareRow rows[ROW_COUNT - ROW_FAST] = {
@@ -134,6 +146,7 @@ static const RareRow rows[ROW_COUNT - ROW_FAST] = {
     [ROW_##name - ROW_FAST] = { IF_##types(.i64 = row_##name, ).to_bool = true },
 #define BITS1(name, ...) [ROW_##name - ROW_FAST] = { .i64 = row_##name },
 #define BITS2 BITS1
+#define BITSC(name, ...) [ROW_##name - ROW_FAST] = { .i64 = row_##name, .params = 1 },
 #include <tapegrad/ops.def>
 };
 

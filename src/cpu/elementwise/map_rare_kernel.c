@@ -89,19 +89,16 @@ INLINE double floor_divide_by(double a, double b, double r)
     return b == 0 ? a / b : q == 0 ? vm_sign_f64(0, a / b) : q - down > .5 ? down + 1 : down;
 }
 
-enum {
-    NEVER,
-    FMOD,
-    ATAN2,
-    HYPOT
-}; /* which function of a and b, or of x and the parameter, is looked out for */
+/* Which function of a and b, or of x and the parameter p, is looked out for. */
+enum { NEVER, FMOD, FMOD_OF_P, ATAN2, HYPOT };
 
 INLINE int is_hard(int what, double a, double b)
 {
-    return what == FMOD    ? hard_fmod(a, b)
-           : what == ATAN2 ? hard_atan2(a, b)
-           : what == HYPOT ? hard_hypot(a, b)
-                           : 0;
+    return what == FMOD        ? hard_fmod(a, b)
+           : what == FMOD_OF_P ? hard_fmod(b, a)
+           : what == ATAN2     ? hard_atan2(a, b)
+           : what == HYPOT     ? hard_hypot(a, b)
+                               : 0;
 }
 
 /* ---- loops: keep is a constant that says which operands there are, hard one that says whether the block has
@@ -142,11 +139,12 @@ INLINE void bool_f64(ARGS, Formula *f)
 }
 
 #define CONTAINS(text, word) (__builtin_strstr(text, word) != NULL) /* a constant */
-#define WHAT(text)                          \
-    (CONTAINS(text, "fast_fmod")    ? FMOD  \
-     : CONTAINS(text, "fast_atan2") ? ATAN2 \
-     : CONTAINS(text, "fast_hypot") ? HYPOT \
-                                    : NEVER)
+#define WHAT(text, p)                               \
+    (CONTAINS(text, "fast_fmod(" p ",") ? FMOD_OF_P \
+     : CONTAINS(text, "fast_fmod")      ? FMOD      \
+     : CONTAINS(text, "fast_atan2")     ? ATAN2     \
+     : CONTAINS(text, "fast_hypot")     ? HYPOT     \
+                                        : NEVER)
 #define CALL n, out, a, b, y, g, params
 #define FORMULA(name, part, first, p, expression)                                                         \
     INLINE double name##_##part##_formula(double first, double b, double y, double g, double p, int hard) \
@@ -154,11 +152,11 @@ INLINE void bool_f64(ARGS, Formula *f)
         (void)first, (void)b, (void)y, (void)g, (void)p, (void)hard;                                      \
         return (double)(expression);                                                                      \
     }
-#define LOOP(name, part, first, p, count, expression, keep)                     \
-    FORMULA(name, part, first, p, expression)                                   \
-    static void name##_##part(ARGS)                                             \
-    {                                                                           \
-        map_f64(CALL, keep, count, name##_##part##_formula, WHAT(#expression)); \
+#define LOOP(name, part, first, p, count, expression, keep)                         \
+    FORMULA(name, part, first, p, expression)                                       \
+    static void name##_##part(ARGS)                                                 \
+    {                                                                               \
+        map_f64(CALL, keep, count, name##_##part##_formula, WHAT(#expression, #p)); \
     }
 
 /* ---- the rows -------------------------------------------------------------------------------- */
@@ -198,14 +196,14 @@ INLINE void bool_f64(ARGS, Formula *f)
 #define G KEEP_OUTPUT(1) /* the incoming gradient */
 
 #define ONLY_RARE_ROWS
-#define UNARY(name, types, summary, y_, dx, keep, lo, hi) \
+#define UNARY(name, types, summary, y_, dx, keep, ...) \
     LOOP(row_##name, y, x, p0, 0, y_, KEEP_X) LOOP(row_##name, a, x, p0, 0, dx, (keep) | G)
-#define UNARY1(name, types, summary, p, pi, y_, dx, keep, lo, hi) \
+#define UNARY1(name, types, summary, p, pi, y_, dx, keep, ...) \
     LOOP(row_##name, y, x, p, 1, y_, KEEP_X) LOOP(row_##name, a, x, p, 1, dx, (keep) | G)
-#define BINARY(name, types, summary, y_, da, ka, db, kb, lo, hi) \
-    LOOP(row_##name, y, a, p0, 0, y_, KEEP_A | KEEP_B)           \
+#define BINARY(name, types, summary, y_, da, ka, db, kb, ...) \
+    LOOP(row_##name, y, a, p0, 0, y_, KEEP_A | KEEP_B)        \
     LOOP(row_##name, a, a, p0, 0, da, (ka) | G) LOOP(row_##name, b, a, p0, 0, db, (kb) | G)
-#define PREDICATE(name, types, summary, y_)                            \
+#define PREDICATE(name, types, summary, y_, ...)                       \
     FORMULA(row_##name, y, x, p0, y_) static void row_##name##_y(ARGS) \
     {                                                                  \
         bool_f64(CALL, row_##name##_y_formula);                        \

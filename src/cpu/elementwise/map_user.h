@@ -1,12 +1,11 @@
 /* map_user.h - a user's row on the CPU: the same driver as the built-in rows, other loops. */
-#ifndef TG_MAP_H
-#define TG_MAP_H
+#ifndef TG_MAP_USER_H
+#define TG_MAP_USER_H
 
 #include "tensor/core.h"
 
 #pragma GCC visibility push(hidden)
 int map_user_row(const TensorOp *op, MapArgs *args);
-Tensor *row_apply_(const TensorOp *op, Tensor *x, Tensor *b, const double *params, const void *site);
 #pragma GCC visibility pop
 
 #endif

@@ -9,9 +9,10 @@
  * .keep of an op made of others says only that a form in place must save the operand that it overwrites. */
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include "op/op.h"
 #include "random/draw.h"
-#include "cpu/elementwise/map_user.h"
+#include "row.h"
 
 /* ---- selu, tanhshrink ------------------------------------------------------------------------ */
 
@@ -217,25 +218,23 @@ static const TensorOp op_clamp_tensor = {
 };
 REGISTER_OP(op_clamp_tensor);
 
+const TensorClampTensorArgs tensor_clamp_tensor_defaults = { TENSOR_CLAMP_TENSOR_DEFAULTS };
+
 Tensor *tensor_clamp_tensor_args(TensorClampTensorArgs a)
 {
     return APPLY(&op_clamp_tensor, NULL, a.input, a.min, a.max);
 }
-Tensor *tensor_clamp_tensor_(Tensor *x, Tensor *min, Tensor *max)
+Tensor *tensor_clamp_tensor_args_(TensorClampTensorArgs a)
 {
-    return op_apply_(&op_clamp_tensor, (Tensor *[]){ x, min, max }, 3, NULL, SITE);
+    return op_apply_(&op_clamp_tensor, (Tensor *[]){ a.input, a.min, a.max }, 3, NULL, SITE);
 }
 
 /* ---- nan_to_num ------------------------------------------------------------------------------ */
 
-typedef struct NanToNumParams {
-    double nan, posinf, neginf;
-} NanToNumParams;
-
 /* A bound that is NaN is absent: the largest number takes its place, by which clamp serves. */
 static int nan_to_num(OpCall *c)
 {
-    const NanToNumParams *p = op_params(c);
+    const TensorNanToNumArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *y;
     if (!dtype_is_float(x->dtype)) return op_set_result(c, 0, tensor_clone(x));
     double largest = x->dtype == TENSOR_F64   ? DBL_MAX
@@ -250,16 +249,18 @@ static int nan_to_num(OpCall *c)
     return op_set_result(c, 0, tensor_masked_fill(y, tensor_isnan(x), p->nan));
 }
 
-static const OpField nan_to_num_fields[] = { OP_FIELD(OP_DOUBLE, NanToNumParams, nan, "0"),
-                                             OP_FIELD(OP_DOUBLE, NanToNumParams, posinf, "nan"),
-                                             OP_FIELD(OP_DOUBLE, NanToNumParams, neginf, "nan"),
+const TensorNanToNumArgs tensor_nan_to_num_defaults = { TENSOR_NAN_TO_NUM_DEFAULTS };
+static const OpField nan_to_num_fields[] = { OP_OPTION(TensorNanToNumArgs, nan),
+                                             OP_OPTION(TensorNanToNumArgs, posinf),
+                                             OP_OPTION(TensorNanToNumArgs, neginf),
                                              { 0 } };
 static const TensorOp op_nan_to_num = { .name = "nan_to_num",
                                         .summary = "NaN, inf and -inf replaced by numbers; gradient 0 there",
                                         .gradient = "dx = x finite ? g : 0",
                                         .arity = 1,
                                         .keep = KEEP_INPUT(0),
-                                        .params = sizeof(NanToNumParams),
+                                        .params = sizeof(TensorNanToNumArgs),
+                                        .defaults = &tensor_nan_to_num_defaults,
                                         .fields = nan_to_num_fields,
                                         .compose = nan_to_num,
                                         .flags = OP_ANY_DEVICE,
@@ -267,14 +268,55 @@ static const TensorOp op_nan_to_num = { .name = "nan_to_num",
                                         .errors = "3,3 ! EVALUE" };
 REGISTER_OP(op_nan_to_num);
 
-Tensor *tensor_nan_to_num_args(TensorNanToNumArgs a)
+Tensor *tensor_nan_to_num_args(TensorNanToNumArgs a) { return APPLY(&op_nan_to_num, &a, a.input); }
+Tensor *tensor_nan_to_num_args_(TensorNanToNumArgs a)
 {
-    return APPLY(&op_nan_to_num, (&(NanToNumParams){ a.nan, a.posinf, a.neginf }), a.input);
+    return op_apply_(&op_nan_to_num, (Tensor *[]){ a.input }, 1, &a, SITE);
 }
 
-Tensor *tensor_nan_to_num_(Tensor *x, double nan, double posinf, double neginf)
+/* ---- round to decimals ----------------------------------------------------------------------- */
+
+typedef struct RoundParams {
+    int decimals;
+} RoundParams;
+
+/* 10^|n| and not its inverse, which is no float. */
+static int round_decimals(OpCall *c)
 {
-    return op_apply_(&op_nan_to_num, (Tensor *[]){ x }, 1, &(NanToNumParams){ nan, posinf, neginf }, SITE);
+    const int n = ((const RoundParams *)op_params(c))->decimals;
+    const double ten = pow(10, abs(n));
+    Tensor *x = op_input(c, 0);
+    return op_set_result(c, 0,
+                         n < 0 ? tensor_mul_scalar(tensor_round(tensor_div_scalar(x, ten)), ten)
+                               : tensor_div_scalar(tensor_round(tensor_mul_scalar(x, ten)), ten));
+}
+
+static const OpField round_fields[] = { OP_OPTION(RoundParams, decimals), { 0 } };
+static const TensorOp op_round_decimals = {
+    .name = "round_decimals",
+    .summary = "rint(x 10^decimals) / 10^decimals, halves to even",
+    .gradient = "dx = 0",
+    .arity = 1,
+    .keep = KEEP_INPUT(0),
+    .params = sizeof(RoundParams),
+    .fields = round_fields,
+    .compose = round_decimals,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .samples = "20:.011..0.014 {decimals=2}; 1x0x3; ; 3x4:.1..0.4; 2x3x2:6..9 {decimals=-1}",
+    .errors = "3@i64 ! EDTYPE; 3@bool ! EDTYPE",
+    .lo = .1,
+    .hi = .4,
+    .torch = "round"
+};
+REGISTER_OP(op_round_decimals);
+
+Tensor *tensor_round_decimals(Tensor *x, int decimals)
+{
+    return APPLY(&op_round_decimals, &(RoundParams){ decimals }, x);
+}
+Tensor *tensor_round_decimals_(Tensor *x, int decimals)
+{
+    return op_apply_(&op_round_decimals, (Tensor *[]){ x }, 1, &(RoundParams){ decimals }, SITE);
 }
 
 /* ---- float_power, division rounded, positive ------------------------------------------------- */
@@ -299,13 +341,82 @@ static const TensorOp op_float_power = { .name = "float_power",
 REGISTER_OP(op_float_power);
 
 Tensor *tensor_float_power(Tensor *a, Tensor *b) { return APPLY(&op_float_power, NULL, a, b); }
+
+static int check_f64(const char *function, const Tensor *x)
+{
+    if (!x || x->dtype == TENSOR_F64) return 0;
+    return fail(TENSOR_EDTYPE, function, "the result is f64 and does not fit into %s",
+                tensor_dtype_name((TensorDtype)x->dtype));
+}
+
 Tensor *tensor_float_power_(Tensor *a, Tensor *b)
 {
-    if (a && a->dtype != TENSOR_F64)
-        return fail(TENSOR_EDTYPE, "tensor_float_power_", "the result is f64 and does not fit into %s",
-                    tensor_dtype_name((TensorDtype)a->dtype)),
-               NULL;
+    if (check_f64(__func__, a)) return NULL;
     return op_apply_(&op_float_power, (Tensor *[]){ a, b }, 2, NULL, SITE);
+}
+
+typedef struct PowerParams {
+    double c;
+} PowerParams;
+
+static double exponent(const OpCall *c) { return ((const PowerParams *)op_params(c))->c; }
+
+static int float_power_scalar(OpCall *c)
+{
+    return op_set_result(c, 0, tensor_pow_scalar(tensor_to(op_input(c, 0), TENSOR_F64), exponent(c)));
+}
+
+static int rfloat_power_scalar(OpCall *c)
+{
+    return op_set_result(c, 0, tensor_rpow_scalar(tensor_to(op_input(c, 0), TENSOR_F64), exponent(c)));
+}
+
+static const PowerParams power_defaults = { .c = 2 };
+static const OpField power_fields[] = { OP_OPTION(PowerParams, c), { 0 } };
+static const TensorOp op_float_power_scalar = { .name = "float_power_scalar",
+                                                .summary = "x^c in f64",
+                                                .gradient = "dx = g c x^(c - 1)",
+                                                .arity = 1,
+                                                .keep = KEEP_INPUT(0),
+                                                .params = sizeof(PowerParams),
+                                                .fields = power_fields,
+                                                .defaults = &power_defaults,
+                                                .compose = float_power_scalar,
+                                                .flags = OP_ANY_DEVICE,
+                                                .samples = "20; 1x0x3; ; 3x4 {c=-1.5}; 3@i64:1..3 {c=.5}",
+                                                .errors = "3,3 ! EVALUE",
+                                                .lo = .5,
+                                                .hi = 2,
+                                                .torch = "float_power" };
+static const TensorOp op_rfloat_power_scalar = { .name = "rfloat_power_scalar",
+                                                 .summary = "c^x in f64",
+                                                 .gradient = "dx = g y log c",
+                                                 .arity = 1,
+                                                 .params = sizeof(PowerParams),
+                                                 .fields = power_fields,
+                                                 .defaults = &power_defaults,
+                                                 .compose = rfloat_power_scalar,
+                                                 .flags = OP_ANY_DEVICE,
+                                                 .samples = "20; 1x0x3; ; 3x4 {c=.5}; 3@i64:-3..3",
+                                                 .errors = "3,3 ! EVALUE",
+                                                 .lo = -2,
+                                                 .hi = 2,
+                                                 .torch = "float_power" };
+REGISTER_OP(op_float_power_scalar);
+REGISTER_OP(op_rfloat_power_scalar);
+
+Tensor *tensor_float_power_scalar(Tensor *x, double c)
+{
+    return APPLY(&op_float_power_scalar, &(PowerParams){ c }, x);
+}
+Tensor *tensor_float_power_scalar_(Tensor *x, double c)
+{
+    if (check_f64(__func__, x)) return NULL;
+    return op_apply_(&op_float_power_scalar, (Tensor *[]){ x }, 1, &(PowerParams){ c }, SITE);
+}
+Tensor *tensor_rfloat_power_scalar(Tensor *x, double c)
+{
+    return APPLY(&op_rfloat_power_scalar, &(PowerParams){ c }, x);
 }
 
 HIDDEN extern const TensorOp op_floor_divide, op_trunc_divide;
@@ -338,16 +449,11 @@ Tensor *tensor_positive(Tensor *x)
 
 /* ---- isclose --------------------------------------------------------------------------------- */
 
-typedef struct CloseParams {
-    double rtol, atol;
-    bool equal_nan;
-} CloseParams;
-
 /* Equal ones are close, infinities too; others where the difference is finite and small.  Integers are
  * compared in f64. */
 static int isclose(OpCall *c)
 {
-    const CloseParams *p = op_params(c);
+    const TensorIscloseArgs *p = op_params(c);
     Tensor *a = tensor_detach(op_input(c, 0)), *b = tensor_detach(op_input(c, 1));
     if (!a || !b) return -1;
     if (!(p->rtol >= 0 && p->atol >= 0))
@@ -364,14 +470,16 @@ static int isclose(OpCall *c)
     return op_set_result(c, 0, close);
 }
 
-static const OpField close_fields[] = { OP_FIELD(OP_DOUBLE, CloseParams, rtol, "1e-5"),
-                                        OP_FIELD(OP_DOUBLE, CloseParams, atol, "1e-8"),
-                                        OP_FIELD(OP_BOOL, CloseParams, equal_nan, "0"),
+const TensorIscloseArgs tensor_isclose_defaults = { TENSOR_ISCLOSE_DEFAULTS };
+static const OpField close_fields[] = { OP_OPTION(TensorIscloseArgs, rtol),
+                                        OP_OPTION(TensorIscloseArgs, atol),
+                                        OP_OPTION(TensorIscloseArgs, equal_nan),
                                         { 0 } };
 static const TensorOp op_isclose = { .name = "isclose",
                                      .summary = "|a - b| <= atol + rtol |b|, or a == b",
                                      .arity = 2,
-                                     .params = sizeof(CloseParams),
+                                     .params = sizeof(TensorIscloseArgs),
+                                     .defaults = &tensor_isclose_defaults,
                                      .fields = close_fields,
                                      .compose = isclose,
                                      .flags =
@@ -382,7 +490,4 @@ static const TensorOp op_isclose = { .name = "isclose",
                                          "3,4 ! ESHAPE; 3,3 {rtol=-1} ! EVALUE; 3,3 {atol=-1} ! EVALUE" };
 REGISTER_OP(op_isclose);
 
-Tensor *tensor_isclose_args(TensorIscloseArgs args)
-{
-    return APPLY(&op_isclose, (&(CloseParams){ args.rtol, args.atol, args.equal_nan }), args.a, args.b);
-}
+Tensor *tensor_isclose_args(TensorIscloseArgs a) { return APPLY(&op_isclose, &a, a.a, a.b); }

@@ -1,8 +1,8 @@
 /* ternary.c - lerp, addcmul, addcdiv: made of rows.  Comparisons with a scalar.
  *
  *   lerp    = a + weight (b - a)         addcmul = x + value a b         addcdiv = x + value a / b */
-#include "cpu/elementwise/map_user.h"
 #include "op/shape/shape_op.h"
+#include "row.h"
 
 typedef struct ScalarParams {
     double value;
@@ -136,6 +136,7 @@ Tensor *tensor_addcdiv_(Tensor *x, Tensor *a, Tensor *b, double value)
 /* ---- comparisons with a scalar: floats in their own dtype, as PyTorch does; integers as numbers, whatever
  * they hold ---- */
 
+#define LOGIC(...)
 #define COMPARE(name, ...) HIDDEN extern const TensorOp op_##name;
 #include <tapegrad/ops.def>
 
@@ -175,7 +176,8 @@ static Tensor *compare_scalar_(const TensorOp *op, const char *function, Tensor 
     return tensor_scope_return(scope, y ? tensor_copy_(x, y) : NULL);
 }
 
-#define WITH_A_NUMBER(name)                                       \
+#define LOGIC(...)
+#define COMPARE(name, ...)                                        \
     Tensor *tensor_##name##_scalar(Tensor *x, double c)           \
     {                                                             \
         return compare_scalar(&op_##name, __func__, x, c, SITE);  \
@@ -184,9 +186,4 @@ static Tensor *compare_scalar_(const TensorOp *op, const char *function, Tensor 
     {                                                             \
         return compare_scalar_(&op_##name, __func__, x, c, SITE); \
     }
-WITH_A_NUMBER(eq)
-WITH_A_NUMBER(ne)
-WITH_A_NUMBER(lt)
-WITH_A_NUMBER(le)
-WITH_A_NUMBER(gt)
-WITH_A_NUMBER(ge)
+#include <tapegrad/ops.def>

@@ -8,7 +8,6 @@
  * Positions that are ignored have A = B = 0.  The mean divides by W = sum of w_t over the others.
  * The kernels take logits as [rows, classes, inner]: inner counts the positions behind the class dim. */
 #include <math.h>
-#include "device/rows.h"
 #include "loss.h"
 
 const TensorCrossEntropyArgs tensor_cross_entropy_defaults = { TENSOR_CROSS_ENTROPY_DEFAULTS };
@@ -63,27 +62,17 @@ static int shape(OpCall *c)
     return op_set_output(c, 0, none ? positions : SHAPE(), (TensorDtype)x->dtype);
 }
 
-/* One element: out = a / b. */
-static int divide(const Place *place, Tensor *out, const Tensor *a, const Tensor *b)
-{
-    MapArgs m = { .row = ROW_div, .part = ROW_FORWARD, .ndim = 1, .count = 1, .shape = { 1 } };
-    m.out = (Strided){ out->data, out->dtype, { 1 } };
-    m.in[ROW_A] = (Strided){ a->data, a->dtype, { 1 } };
-    m.in[ROW_B] = (Strided){ b->data, b->dtype, { 1 } };
-    return RUN_KERNEL("cross_entropy", place, map, &m);
-}
-
 static Tensor *fresh(TensorShape like, const Tensor *x) { return own(new_tensor(like, x->dtype, x->place)); }
 
 /* The losses of all positions brought together in out. */
-static int reduce_losses(int reduction, Tensor *out, const Tensor *loss, const Tensor *weight_sum)
+static int reduce_losses(int reduction, Tensor *out, const Tensor *loss, Tensor *weight_sum)
 {
     bool all[TENSOR_MAX_DIMS];
     memset(all, true, sizeof all);
     if (reduction == TENSOR_NONE) return out == loss ? 0 : raw_copy(out, loss);
     Tensor *sum = out->dtype == loss->dtype ? out : fresh(SHAPE(), loss);
     if (!sum || raw_reduce_into(sum, loss, REDUCE_SUM, all, 0)) return -1;
-    if (reduction == TENSOR_MEAN && divide(out->place, sum, sum, weight_sum)) return -1;
+    if (reduction == TENSOR_MEAN && !tensor_div_(sum, weight_sum)) return -1;
     return sum == out ? 0 : raw_copy(out, sum);
 }
 
@@ -160,12 +149,8 @@ static Tensor *fused(OpCall *c, Tensor *dy)
     Tensor *x = op_saved(c, 0), *weight_sum = op_saved_extra(c, SAVED_WEIGHT_SUM),
            *lse = op_saved_extra(c, SAVED_LSE);
     if (!x || !weight_sum || !lse || !(x = dense_float(x)) || !(dy = dense_float(dy))) return NULL;
-    Tensor *g = dy;
-    if (p->reduction == TENSOR_MEAN) {
-        g = fresh(SHAPE(), x);
-        if (!g || divide(x->place, g, dy, weight_sum)) return NULL;
-    }
-    return kernel_grad(c, x, lse, g);
+    Tensor *g = p->reduction == TENSOR_MEAN ? tensor_div(dy, weight_sum) : dy;
+    return g ? kernel_grad(c, x, lse, g) : NULL;
 }
 
 /* B, by the kernel: with an lse of infinity p is 0 and it gives -g B. */

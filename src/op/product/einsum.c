@@ -226,7 +226,7 @@ const TensorOp op_einsum = {
     .params = sizeof(EinsumParams),
     .fields = fields,
     .compose = compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_MAY_ALIAS,
     .samples = "3x4,4x5 {equation=ij,jk->ik}; 3x4 {equation=ij->ji}; 3x3 {equation=ii}; 3x3 "
                "{equation=ii->i}; 3x4 {equation=ij->}; "
                "2x3x4,2x4x5 {equation=bij,bjk->bik}; 2x3x4,2x4x5 {equation=...ij,...jk}; 3,4 "

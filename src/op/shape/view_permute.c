@@ -212,7 +212,7 @@ static const TensorOp op_movedim = {
     .fields = movedim_fields,
     .shape = movedim_shape,
     .compose = movedim_compose,
-    .flags = OP_ANY_DEVICE,
+    .flags = OP_ANY_DEVICE | OP_MAY_ALIAS,
     .samples = "2x3x4 {source=[0] destination=[2]}; 2x3x4 {source=[-1] destination=[0]}; 2x3x4 {source=[0 1] "
                "destination=[2 0]}; "
                "{source=[0] destination=[-1]}; 0x3 {source=[1] destination=[0]}",

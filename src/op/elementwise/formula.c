@@ -88,28 +88,30 @@ static Value arithmetic(Reader *r, char op, Value a, Value b)
                              : tensor_mul_scalar(tensor_reciprocal(b.t), a.c));
 }
 
+/* The elementwise op that a text calls so: by its name, or by C's spelling. */
+static const TensorOp *op_spelled(const char *text)
+{
+    for (int i = 0; i < tensor_op_count(); i++) {
+        const OpRow *row = tensor_op_at(i)->row;
+        if (row && strcmp(row->spelled ? row->spelled : tensor_op_at(i)->name, text) == 0)
+            return tensor_op_at(i);
+    }
+    return NULL;
+}
+
 static Value compare_values(Reader *r, const char *token, Value a, Value b)
 {
-    static const struct {
-        const char *token, *name;
-    } table[] = {
-        { "<=", "le" }, { ">=", "ge" }, { "==", "eq" }, { "!=", "ne" }, { "<", "lt" }, { ">", "gt" }
-    };
     if (r->failed) return a;
     if (!a.t && !b.t) {
-        bool eq = a.c == b.c, lt = a.c<b.c, gt = a.c> b.c;
-        bool v = *token == '='   ? eq
-                 : *token == '!' ? !eq
-                 : *token == '<' ? lt || (token[1] && eq)
-                                 : gt || (token[1] && eq);
+        const bool eq = a.c == b.c, lt = a.c<b.c, gt = a.c> b.c;
+        const bool v = *token == '='   ? eq
+                       : *token == '!' ? !eq
+                       : *token == '<' ? lt || (token[1] && eq)
+                                       : gt || (token[1] && eq);
         return (Value){ NULL, v };
     }
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (strcmp(table[i].token, token) == 0) {
-            Tensor *in[2] = { as_tensor(r, a), as_tensor(r, b) };
-            return r->failed ? a : of(r, row_apply(tensor_op_find(table[i].name), in[0], in[1], NULL, SITE));
-        }
-    return bad(r, "unknown comparison");
+    Tensor *in[2] = { as_tensor(r, a), as_tensor(r, b) };
+    return r->failed ? a : of(r, row_apply(op_spelled(token), in[0], in[1], NULL, SITE));
 }
 
 static Value logic(Reader *r, bool is_or, Value a, Value b)
@@ -118,17 +120,6 @@ static Value logic(Reader *r, bool is_or, Value a, Value b)
     if (!a.t && !b.t) return (Value){ NULL, is_or ? a.c != 0 || b.c != 0 : a.c != 0 && b.c != 0 };
     Tensor *x = as_tensor(r, a), *y = as_tensor(r, b);
     return r->failed ? a : of(r, is_or ? tensor_logical_or(x, y) : tensor_logical_and(x, y));
-}
-
-/* C's names for functions whose ops are called otherwise. */
-static const char *op_name(const char *c_name)
-{
-    static const char *const alias[][2] = {
-        { "fabs", "abs" }, { "rint", "round" }, { "isinf_", "isinf" }, { "isfinite_", "isfinite" }
-    };
-    for (size_t i = 0; i < sizeof alias / sizeof *alias; i++)
-        if (strcmp(alias[i][0], c_name) == 0) return alias[i][1];
-    return c_name;
 }
 
 /* Operands first, then the row's parameters, which are numbers. */
@@ -143,10 +134,13 @@ static Value call(Reader *r, const char *name)
     } while (!r->failed && take(r, ","));
     if (r->failed || !take(r, ")")) return bad(r, "a parenthesis is missing");
     if (strcmp(name, "R") == 0 && n == 1) return arg[0];
-    const TensorOp *op = tensor_op_find(op_name(name));
-    if (!op || !op->row || op->arity + op->row->params != n) return bad(r, "no elementwise op of that name");
-    if (strcmp(name, "pow") == 0 && arg[0].t && !arg[1].t)
-        return of(r, tensor_pow_scalar(arg[0].t, arg[1].c));
+    const TensorOp *op = op_spelled(name);
+    if (op && op->row->scalar && n == 2 && arg[0].t && !arg[1].t) { /* a number has a row of its own */
+        char scalar[40];
+        snprintf(scalar, sizeof scalar, "%s_scalar", name);
+        op = op_spelled(scalar) ? op_spelled(scalar) : op;
+    }
+    if (!op || op->arity + op->row->params != n) return bad(r, "no elementwise op of that name");
     for (int i = op->arity; i < n; i++) {
         if (arg[i].t) return bad(r, "a parameter is no number");
         params[i - op->arity] = arg[i].c;

@@ -1,0 +1,84 @@
+/* check_memory.c - an op when memory runs out: each request for it fails in turn, in
+ * forward and backward. The call is refused with ENOMEM, leaves nothing behind, and does not change its
+ * inputs; or it does without, and says nothing. Halves that are strided take the casts and copies that dense
+ * operands do not need, a recorded sweep the gradients made of ops. */
+#include <tapegrad/debug.h>
+#include "report.h"
+
+enum { MOST_REQUESTS = 8000 };
+
+typedef struct Way {
+    int floats;
+    Layout layout;
+    bool create_graph;
+} Way;
+
+static const Way ways[] = { { AS_WRITTEN, LAYOUT_DENSE, false },
+                            { TENSOR_F32, LAYOUT_DENSE, true },
+                            { TENSOR_F16, LAYOUT_STEP, true } };
+
+/* A call that did without the memory gives what it gives with it. */
+static bool same_again(const Sample *s, const Way *way, Tensor *const *x, const SampleRun *run)
+{
+    SampleRun whole;
+    bool same = sample_run(s, x, way->create_graph, way->layout, &whole) == run->results;
+    for (int i = 0; i < run->results; i++) same &= same_bits(run->y[i], whole.y[i]);
+    for (int i = 0; i < s->n; i++) same &= same_bits(run->g[i], whole.g[i]);
+    return same;
+}
+
+/* Does the n-th request come?  The inputs are made before it. */
+static bool try_once(const Sample *s, const Way *way, int64_t n)
+{
+    Tensor *x[OP_MAX_INPUTS], *copy[OP_MAX_INPUTS];
+    SampleRun run;
+    TensorScope scope = tensor_scope_open();
+    sample_inputs(s, way->floats, 3, x);
+    for (int i = 0; i < s->n; i++) {
+        copy[i] = x[i] ? tensor_clone(x[i]) : NULL;
+        if (x[i]) x[i] = strided_copy(x[i], way->layout);
+    }
+    int64_t live = tensor_live_count(), tape = tensor_tape_length();
+    TensorScope inner = tensor_scope_open();
+    tensor_debug_fail_allocation(n, false);
+    int results = sample_run(s, x, way->create_graph, way->layout, &run);
+    bool came = tensor_debug_allocation_failed();
+    tensor_debug_fail_allocation(0, false);
+    if (came && results >= 0 && !tensor_error() && !same_again(s, way, x, &run))
+        complain(s, "request %lld fails, and the values are others", (long long)n);
+    tensor_scope_close(inner);
+    if (came && results < 0 && tensor_error_code() != TENSOR_ENOMEM)
+        complain(s, "request %lld fails, and that is not the error", (long long)n);
+    if (came && results >= 0 && tensor_error())
+        complain(s, "request %lld fails, and that is not told", (long long)n);
+    if (results < 0 && !came && way->layout == LAYOUT_DENSE) complain(s, "is refused");
+    tensor_error_clear();
+    if (tensor_live_count() != live)
+        complain(s, "request %lld fails: %lld tensors left", (long long)n,
+                 (long long)(tensor_live_count() - live));
+    if (tensor_tape_length() != tape)
+        complain(s, "request %lld fails: %lld entries left", (long long)n,
+                 (long long)(tensor_tape_length() - tape));
+    for (int i = 0; i < s->n; i++)
+        if (!same_bits(x[i], copy[i])) complain(s, "request %lld fails: input %d changed", (long long)n, i);
+    tensor_scope_close(scope);
+    return came;
+}
+
+/* Under AddressSanitizer, which is slow, every seventh request. */
+#ifdef __SANITIZE_ADDRESS__
+enum { STEP = 7 };
+#else
+enum { STEP = 1 };
+#endif
+
+static void check_sample(const Sample *s)
+{
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        if (ways[w].create_graph && s->op->flags & OP_FIRST_ORDER) continue;
+        for (int64_t n = 1; try_once(s, &ways[w], n); n += STEP)
+            if (n >= MOST_REQUESTS) return complain(s, "makes more than %d requests", MOST_REQUESTS);
+    }
+}
+
+void check_op_memory(const TensorOp *op) { each_sample(op, check_sample); }

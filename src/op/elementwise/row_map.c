@@ -1,0 +1,80 @@
+/* row_map.c - one part of an elementwise row over an index space: which row's loops serve, and where the
+ * operands lie. */
+#include "cpu/elementwise/map_user.h"
+#include "row.h"
+
+static void set_operand(Strided *s, const Tensor *x, TensorShape shape)
+{
+    s->data = x->data, s->dtype = x->dtype;
+    broadcast_strides(x, shape, s->stride);
+}
+
+/* Bounds of a range: on integers they are held to those that the dtype has, not wrapped. */
+static const double *held_bounds(const TensorOp *op, int dtype, const double *params, double *held)
+{
+    static const double least[TENSOR_DTYPES] = { [TENSOR_I64] = -0x1p63, [TENSOR_I32] = -0x1p31 };
+    static const double most[TENSOR_DTYPES] = {
+        [TENSOR_I64] = 0x1p63 - 1024, [TENSOR_I32] = 0x1p31 - 1, [TENSOR_U8] = 255
+    };
+    if (most[dtype] == 0) return params;
+    for (int i = 0; i < op->row->params; i++)
+        held[i] = params[i] < least[dtype] ? least[dtype] : params[i] > most[dtype] ? most[dtype] : params[i];
+    return held;
+}
+
+/* Parameters at which a simpler row serves, as in PyTorch: so (-0)^0.5 is -0 and (-inf)^0.5 NaN. */
+static int special_row(const OpRow *row, int part, double c)
+{
+    enum { SPECIALS = sizeof row->special / sizeof *row->special };
+    for (int i = 0; i < SPECIALS; i++)
+        if (row->special[i].row && row->special[i].c == c &&
+            (part == ROW_FORWARD || row->special[i].backward))
+            return row->special[i].row;
+    return row->id;
+}
+
+/* The row whose loop computes. */
+static int row_of(const TensorOp *op, int part, int dtype, const double *params)
+{
+    const OpRow *row = op->row;
+    if (unlikely(row->special[0].row)) return special_row(row, part, params[0]);
+    return unlikely(row->for_bool) && dtype == TENSOR_BOOL ? row->for_bool : row->id;
+}
+
+/* Runs one part of a row.  out has the result's shape; in[] broadcast to it; NULL operands are not read. */
+int row_map(const TensorOp *op, int part, Tensor *out, Tensor *const in[ROW_OPERANDS], const double *params)
+{
+    if (out->numel == 0) return 0;
+    MapArgs m;
+    double held[2];
+    if (op->row->rules & ROW_HELD) params = held_bounds(op, out->dtype, params, held);
+    m.row = row_of(op, part, out->dtype, params);
+    m.part = part, m.params = params, m.count = out->numel;
+    bool dense = out->flags & FLAG_CONTIGUOUS;
+    for (int k = 0; k < ROW_OPERANDS && dense; k++)
+        dense = !in[k] || ((in[k]->flags & FLAG_CONTIGUOUS) && in[k]->numel == out->numel);
+    if (likely(dense)) {
+        m.ndim = 1, m.shape[0] = out->numel;
+        m.out.data = out->data, m.out.dtype = out->dtype, m.out.stride[0] = 1;
+        for (int k = 0; k < ROW_OPERANDS; k++) {
+            m.in[k].data = in[k] ? in[k]->data : NULL;
+            m.in[k].dtype = in[k] ? in[k]->dtype : 0;
+            m.in[k].stride[0] = 1;
+        }
+    } else {
+        int64_t *stride[1 + ROW_OPERANDS];
+        int n = 0;
+        set_operand(&m.out, out, shape_of(out));
+        stride[n++] = m.out.stride;
+        for (int k = 0; k < ROW_OPERANDS; k++) {
+            m.in[k].data = NULL, m.in[k].dtype = 0;
+            if (!in[k]) continue;
+            set_operand(&m.in[k], in[k], shape_of(out));
+            stride[n++] = m.in[k].stride;
+        }
+        for (int d = 0; d < out->ndim; d++) m.shape[d] = out->shape[d];
+        m.ndim = collapse(out->ndim, m.shape, n, stride);
+    }
+    if (op->row->id < 0) return map_user_row(op, &m);
+    return RUN_KERNEL(op->name, out->place, map, &m);
+}
