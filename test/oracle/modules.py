@@ -3,8 +3,8 @@
     python test/oracle/modules.py > test/oracle/kinds/nn.golden
 
 A new module: its cases in CASES, by PyTorch's name; a case is the text of its options, which are PyTorch's
-arguments too (torch_arguments() knows the few that differ), and the shape of an input.  Every option must be in
-a case.
+arguments too (torch_arguments() knows the few that differ), and the shape of an input.  Every option must be
+in a case.
 
 Each case: the parameters after manual_seed(0) in f32; then in f64, with the input x_i = 1.5 sin(0.7 i + 0.3)
 (integers: (7 i) mod n), the result in training after manual_seed(1), the buffers after it, and the result in
@@ -46,8 +46,8 @@ CASES = {
     "Conv3d": [
         ("in_channels=2 out_channels=2 kernel_size=2 padding=1 padding_mode=replicate", "1x2x3x2x3"),
         (
-            "in_channels=2 out_channels=2 kernel_sizes=[1 2 2] strides=[2 1 "
-            "1] paddings=[0 1 0] dilations=[1 1 2]",
+            "in_channels=2 out_channels=2 kernel_sizes=[1 2 2] strides=[2 1 1] "
+            "paddings=[0 1 0] dilations=[1 1 2]",
             "1x2x3x3x4",
         ),
         ("in_channels=2 out_channels=4 kernel_size=2 stride=2 dilation=1 groups=2 bias=false", "1x2x4x2x3"),
@@ -59,8 +59,8 @@ CASES = {
     "ConvTranspose2d": [
         (UP + " groups=2", "2x4x3x4"),
         (
-            "in_channels=4 out_channels=2 kernel_sizes=[3 2] strides=[2 "
-            "1] paddings=[1 0] output_paddings=[1 0] "
+            "in_channels=4 out_channels=2 kernel_sizes=[3 2] strides=[2 1] "
+            "paddings=[1 0] output_paddings=[1 0] "
             "dilations=[1 2]",
             "2x4x3x4",
         ),
@@ -295,7 +295,7 @@ def line(word, tensor, digits):
 
 
 def attention_calls(module, options):
-    """3 queries and 5 keys: plain; with bool masks (true is ignored); with a float mask and weights of each head."""
+    """3 queries, 5 keys: plain; with bool masks (true is ignored); with a float mask and weights of each head."""
     query = made_input("3x2x4")
     key, value = (
         made_input("5x2x%d" % options.get("kdim", 4)),
