@@ -295,7 +295,7 @@ def line(word, tensor, digits):
 
 
 def attention_calls(module, options):
-    """3 queries, 5 keys: plain; with bool masks (true is ignored); with a float mask and weights of each head."""
+    """3 queries, 5 keys: plain; with bool masks (true is ignored); with a float mask and weights a head."""
     query = made_input("3x2x4")
     key, value = (
         made_input("5x2x%d" % options.get("kdim", 4)),
