@@ -272,7 +272,7 @@ static void *array_of(OpCall *c, Tensor *x, int dtype)
 
 static void *gradient_array(OpCall *c, int i, int dtype)
 {
-    if (!may_read_arrays(c) || !op_wants(c, i)) return NULL;
+    if (!op_wants(c, i) || !may_read_arrays(c)) return NULL;
     if (!c->dx[i]) {
         Tensor *dx = own(new_tensor(op_input_shape(c, i), dtype, &cpu_place));
         if (!dx || raw_fill(dx, 0)) return c->failed = true, NULL;

@@ -1,0 +1,220 @@
+/* test_user_op.c - what a user's op has, as a built-in one: rows with parameters, arrays in backward, a form
+ * in place, the checks of tensor_check_op; and the registry by name (tensor_apply_text). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+#include <tapegrad.h>
+#include <tapegrad/cmocka.h>
+#include <tapegrad/op_row.h>
+#include "check/sample.h"
+
+OP_UNARY(cubed, "x^3", x *x *x, g * 3 * x * x, KEEP_X, -2, 2);
+OP_UNARY1(scaled, "c x", c, 2, c *x, g *c, KEEP_NONE, -2, 2, .rules = ROW_NOT_ZERO,
+          .samples = "3x4; 5 {c=-1.5}; 0x2; ", .errors = "3 {c=0} ! EVALUE");
+OP_UNARY2(affine, "c x + d", c, 2, d, 1, c *x + d, g *c, KEEP_NONE, -2, 2);
+OP_BINARY(quotient, "a / b", a / b, g / b, KEEP_B, -g *(a / b / b), KEEP_A | KEEP_B, .5, 2);
+OP_BINARY1(added, "a + c b", c, 2, a + c * b, g, KEEP_NONE, g *c, KEEP_NONE, -2, 2);
+
+static void test_rows(void **state)
+{
+    (void)state;
+    assert_op(&cubed);
+    assert_op(&scaled);
+    assert_op(&affine);
+    assert_op(&quotient);
+    assert_op(&added);
+}
+
+static void test_parameters(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_full(SHAPE(3), 5, TENSOR_F32);
+    assert_float_equal(tensor_get(tensor_apply(&affine, &x, 1, NULL), SHAPE(1)), 11, 0);
+    assert_float_equal(tensor_get(tensor_apply(&affine, &x, 1, (double[]){ 3, -1 }), SHAPE(1)), 14, 0);
+    assert_ptr_equal(tensor_apply_(&scaled, &x, 1, (double[]){ 3 }), x);
+    assert_float_equal(tensor_get(x, SHAPE(2)), 15, 0);
+    assert_tensor_error(tensor_apply(&scaled, &x, 1, (double[]){ 0 }), TENSOR_EVALUE);
+}
+
+/* ---- arrays, forward and backward ------------------------------------------------------------ */
+
+static int cube_forward(OpCall *c)
+{
+    const double *x = op_input_f64(c, 0);
+    double *y = op_output_f64(c, 0);
+    for (int64_t i = 0; i < op_count(c, 0); i++) y[i] = x[i] * x[i] * x[i];
+    return 0;
+}
+
+static int cube_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    const double *x = op_saved_f64(c, 0), *g = op_grad_f64(c, 0);
+    double *out = op_gradient_f64(c, 0);
+    for (int64_t i = 0; i < op_count(c, 0); i++) out[i] = g[i] * 3 * x[i] * x[i];
+    return (void)dy, (void)dx, 0;
+}
+
+static const TensorOp cube = { .name = "cube",
+                               .arity = 1,
+                               .keep = KEEP_INPUT(0),
+                               .flags = OP_FIRST_ORDER,
+                               .samples = "3x4; 5; 0x2; ",
+                               .shape = op_same_shape,
+                               .forward = cube_forward,
+                               .backward = cube_backward };
+
+/* The product of two, in float where the operands are. */
+static int times_forward(OpCall *c)
+{
+    if (op_input_dtype(c, 0) == TENSOR_F64) {
+        const double *a = op_input_f64(c, 0), *b = op_input_f64(c, 1);
+        double *y = op_output_f64(c, 0);
+        for (int64_t i = 0; i < op_count(c, 0); i++) y[i] = a[i] * b[i];
+    } else {
+        const float *a = op_input_f32(c, 0), *b = op_input_f32(c, 1);
+        float *y = op_output_f32(c, 0);
+        for (int64_t i = 0; i < op_output_count(c, 0); i++) y[i] = a[i] * b[i];
+    }
+    return 0;
+}
+
+static int times_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    for (int k = 0; k < 2; k++) {
+        if (!op_wants(c, k)) {
+            if (op_gradient_f64(c, k)) return op_fail(c, TENSOR_EUSER, "a gradient that nobody wants");
+        } else if (op_recording(c)) {
+            dx[k] = tensor_mul(dy, op_saved(c, 1 - k));
+        } else if (op_input_dtype(c, k) == TENSOR_F64) {
+            const double *other = op_saved_f64(c, 1 - k), *g = op_grad_f64(c, 0);
+            double *out = op_gradient_f64(c, k);
+            for (int64_t i = 0; i < op_count(c, k); i++) out[i] = g[i] * other[i];
+        } else {
+            const float *other = op_saved_f32(c, 1 - k), *g = op_grad_f32(c, 0);
+            float *out = op_gradient_f32(c, k);
+            for (int64_t i = 0; i < op_count(c, k); i++) out[i] = g[i] * other[i];
+        }
+    }
+    return 0;
+}
+
+static const TensorOp times = { .name = "times",
+                                .arity = 2,
+                                .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
+                                .flags = OP_SAME_DTYPE | OP_FLOAT_INPUTS,
+                                .samples = "3x4,3x4; 5,5; 0x2,0x2; ,",
+                                .errors = "3@i64,3 ! EDTYPE",
+                                .shape = op_same_shape,
+                                .forward = times_forward,
+                                .backward = times_backward };
+
+static void test_arrays(void **state)
+{
+    (void)state;
+    assert_op(&cube);
+    assert_op(&times);
+    assert_op_parts(&times, OP_CHECK_MEMORY);
+    Tensor *x = tensor_requires_grad_(tensor_full(SHAPE(2), 2, TENSOR_F64), true);
+    Tensor *loss = tensor_sum(tensor_apply(&cube, &x, 1, NULL));
+    assert_tensor_error(tensor_gradients(loss, x, .create_graph = true), TENSOR_EGRAD);
+}
+
+/* ---- what is wrong is found ------------------------------------------------------------------ */
+
+static int wrong_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    dx[0] = tensor_mul(dy, op_saved(c, 0));
+    return 0;
+}
+
+static int save_nothing(OpCall *c) { return op_save(c, NULL); }
+
+static void test_found(void **state)
+{
+    (void)state;
+    static OpReport report;
+    TensorOp bad = cube;
+    bad.flags = 0, bad.backward = wrong_backward;
+    assert_status_error(tensor_check_op(&bad, OP_CHECK_GRADIENT, &report), TENSOR_EVALUE);
+    assert_false(report.ok);
+    assert_non_null(strstr(report.text, "cube \"3x4\": gradcheck fails"));
+    bad = cube, bad.flags = 0; /* arrays, which cannot be recorded, and it does not say so */
+    assert_status_error(tensor_check_op(&bad, 0, &report), TENSOR_EVALUE);
+    assert_non_null(strstr(report.text, "OP_FIRST_ORDER"));
+    bad = cube, bad.samples = NULL;
+    assert_status_error(tensor_check_op(&bad, 0, &report), TENSOR_EVALUE);
+    assert_non_null(strstr(report.text, "has no samples"));
+    assert_status_error(tensor_check_op(NULL, 0, NULL), TENSOR_ENULL);
+    bad = cube, bad.forward = save_nothing;
+    Tensor *x = tensor_ones(SHAPE(2), TENSOR_F64);
+    assert_null(tensor_apply(&bad, &x, 1, NULL));
+    tensor_error_clear();
+}
+
+/* ---- by name --------------------------------------------------------------------------------- */
+
+static void test_text(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_ones(SHAPE(2, 3), TENSOR_F32),
+           *y = tensor_apply_text("sum", &x, 1, "dim=1 keepdim=true");
+    assert_non_null(y);
+    assert_int_equal(tensor_ndim(y), 2);
+    assert_float_equal(tensor_get(y, SHAPE(1, 0)), 3, 0);
+    assert_float_equal(tensor_item(tensor_apply_text("sum", &x, 1, NULL)), 6, 0);
+    assert_tensor_error(tensor_apply_text("frobnicate", &x, 1, ""), TENSOR_EVALUE);
+    assert_tensor_error(tensor_apply_text(NULL, &x, 1, ""), TENSOR_ENULL);
+    const char *const bad[] = { "dimm=1", "dim", "keepdim=maybe", "dim=1x", "dim=1 dim=1" };
+    const char *const said[] = { "there is no option", "has no value", "is no value of it",
+                                 "is no value of it", "given twice" };
+    for (int i = 0; i < 5; i++) {
+        assert_null(tensor_apply_text("sum", &x, 1, bad[i]));
+        if (!strstr(tensor_error(), said[i])) fail_msg("\"%s\": %s", bad[i], tensor_error());
+        assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
+    }
+    assert_tensor_error(tensor_apply_text("softmax", &x, 1, ""), TENSOR_EVALUE); /* dim must be given */
+}
+
+/* Every sample of every op, its options as they stand in the list. */
+static void test_text_of_every_op(void **state)
+{
+    (void)state;
+    for (int i = 0; i < tensor_op_count(); i++) {
+        const TensorOp *op = tensor_op_at(i);
+        const char *list = op_samples(op);
+        Sample s;
+        while (sample_next(op, &list, &s) > 0) {
+            Tensor *x[OP_MAX_INPUTS], *y[SAMPLE_RESULTS], *z[SAMPLE_RESULTS];
+            char options[SAMPLE_TEXT] = "";
+            const char *open = strchr(s.text, '{');
+            TensorScope scope = tensor_scope_open();
+            if (open) snprintf(options, sizeof options, "%.*s", (int)strcspn(open + 1, "}"), open + 1);
+            sample_inputs(&s, AS_WRITTEN, 1, x);
+            int n = sample_apply(&s, x, y);
+            if (op->flags & OP_RANDOM) tensor_manual_seed(7);
+            int m = tensor_apply_text_all(op->name, x, s.n, options, z, SAMPLE_RESULTS);
+            if (n < 0 || (m < SAMPLE_RESULTS ? m : SAMPLE_RESULTS) != n)
+                fail_msg("%s \"%s\": %s", op->name, s.text,
+                         tensor_error() ? tensor_error() : "other results");
+            for (int k = 0; k < n; k++)
+                if (!same_bits(y[k], z[k])) fail_msg("%s \"%s\": other values by name", op->name, s.text);
+            tensor_scope_close(scope);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),   cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_arrays), cmocka_unit_test(test_found),
+        cmocka_unit_test(test_text),   cmocka_unit_test(test_text_of_every_op)
+    };
+    TensorScope scope = tensor_scope_open();
+    int failed = cmocka_run_group_tests_name("ops of a user's", tests, NULL, NULL);
+    tensor_scope_close(scope);
+    return failed;
+}
