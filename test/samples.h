@@ -15,7 +15,8 @@
  * check complains fails. */
 int run_registry(int argc, char **argv, const char *group, void (*check)(const TensorOp *op));
 
-/* TAPEGRAD_SHARD=k/n in the environment: only the k-th of n parts of the ops, or of another list, is tested. */
+/* TAPEGRAD_SHARD=k/n in the environment: only the k-th of n parts of the ops, or of another list, is tested.
+ */
 bool in_shard(int i); /* is the i-th of the list? */
 int shards(void);     /* n */
 

@@ -341,8 +341,7 @@ TAPEGRAD_API int64_t op_count(const OpCall *call, int i);
 TAPEGRAD_API int64_t op_output_count(const OpCall *call, int i);
 
 /* op_save - in forward: keeps another tensor for backward, op_saved_extra(call, k) there, k in order of
- * saving; at most
- * 8.  NULL, the result of an op that failed, fails the call. */
+ * saving; at most 8.  NULL, the result of an op that failed, fails the call. */
 TAPEGRAD_API int op_save(OpCall *call, Tensor *x);
 
 /* op_commit - in forward and compose: once the call has succeeded, and only then, `to` takes the values of
@@ -460,9 +459,9 @@ TAPEGRAD_API int tensor_gradcheck_args(GradcheckArgs args);
  *   OP_CHECK_LAYOUT     The same bits for strided, transposed, offset and expanded inputs and cotangents.
  *   OP_CHECK_MEMORY     Each allocation fails in turn: ENOMEM, nothing left behind (slow).
  *
- * parts: their union; 0 stands for all but OP_CHECK_MEMORY.  Returns 0 when right; -1 and EVALUE with the first
- * complaint when not.  The report, if not NULL, has a line for each of the first 8 complaints: the op, the
- * sample, what is wrong. */
+ * parts: their union; 0 stands for all but OP_CHECK_MEMORY.  Returns 0 when right; -1 and EVALUE with the
+ * first complaint when not.  The report, if not NULL, has a line for each of the first 8 complaints: the op,
+ * the sample, what is wrong. */
 enum {
     OP_CHECK_FORWARD = 1,
     OP_CHECK_GRADIENT = 2,

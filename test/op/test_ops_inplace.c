@@ -174,10 +174,10 @@ static const Pair pairs[] = {
 #include <tapegrad/ops.def>
     ROW(lerp) ROW(addcmul) ROW(addcdiv) ROW(index_add) ROW(tril) ROW(triu) ROW(scatter_add) ROW(scatter)
         ROW(scatter_value) ROW(masked_fill) ROW(masked_fill_tensor) ROW(lerp_tensor) ROW(selu)
-            ROW(clamp_tensor) ROW(nan_to_num) ROW(round_decimals) ROW(float_power_scalar) ROW(addmm) ROW(baddbmm) ROW(addmv) ROW(addr) ROW(addbmm)
-                ROW(cumsum) ROW(cumprod) ROW(float_power) ROW(scatter_reduce) ROW(index_reduce) ROW(put)
-                    ROW(index_put) ROW(index_copy) ROW(index_fill) ROW(index_fill_tensor) ROW(masked_scatter)
-                        ROW(renorm)
+            ROW(clamp_tensor) ROW(nan_to_num) ROW(round_decimals) ROW(float_power_scalar) ROW(addmm)
+                ROW(baddbmm) ROW(addmv) ROW(addr) ROW(addbmm) ROW(cumsum) ROW(cumprod) ROW(float_power)
+                    ROW(scatter_reduce) ROW(index_reduce) ROW(put) ROW(index_put) ROW(index_copy)
+                        ROW(index_fill) ROW(index_fill_tensor) ROW(masked_scatter) ROW(renorm)
 };
 
 /* ---- the checks ------------------------------------------------------------------------------ */
