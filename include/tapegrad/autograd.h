@@ -185,32 +185,18 @@ typedef enum OpFieldType {
     OP_INT, /* int, TensorDtype, any enum */
     OP_I64,
     OP_BOOL,
-    OP_LIST,   /* TensorShape */
-    OP_STRING, /* const char * */
-    OP_DIMS,
-    OP_TEXT
+    OP_LIST,  /* TensorShape */
+    OP_STRING /* const char * */
 } OpFieldType;
-
-enum { OP_TEXT_SIZE = 256 }; /* an OP_TEXT member is a char[OP_TEXT_SIZE] */
-
-typedef struct OpDims { /* a list of sizes or dimensions, by value */
-    int n;
-    int64_t at[TENSOR_MAX_DIMS];
-} OpDims;
 
 typedef struct OpField {
     const char *name;
     OpFieldType type;
     size_t offset;
-    const char *initial;
-    int count;                  /* members of an array; 0 means 1 */
+    int count;                  /* members of an array; 1 for one value */
     bool required;              /* has no default */
     const char *const *choices; /* names of an enum's values from 0 on, ended by NULL */
 } OpField;
-#define OP_FIELD(type, struct_, member, initial)                      \
-    {                                                                 \
-#member, type, offsetof(struct_, member), initial, .count = 0 \
-    }
 
 /* An option of the op, from the struct that states it: OP_OPTION(TensorHuberArgs, delta) takes name, type and
  * offset from there, the default from the op's .defaults.  OP_REQUIRED: must be given.  OP_CHOICE: an enum,

@@ -1,4 +1,4 @@
-/* options.c - options as text, for samples, tensor_apply_text and the defaults of ops (options.h). */
+/* options.c - options as text, for samples and tensor_apply_text; the defaults of ops (options.h). */
 #include <ctype.h>
 #include <stdlib.h>
 #include "options.h"
@@ -103,10 +103,6 @@ const char *options_read_value(const OpField *f, const char *text, void *params,
     case OP_LIST: return read_shape(text, to, room);
     case OP_STRING: return read_string(text, to, room);
     case OP_BOOL: return read_bool(text, to);
-    case OP_DIMS: return read_list(text, ((OpDims *)to)->at, TENSOR_MAX_DIMS, &((OpDims *)to)->n);
-    case OP_TEXT:
-        snprintf(to, OP_TEXT_SIZE, "%.*s", (int)strcspn(text, " }"), text);
-        return text + strcspn(text, " }");
     case OP_DOUBLE: *(double *)to = strtod(text, &end); break;
     case OP_I64: *(int64_t *)to = strtoll(text, &end, 10); break;
     case OP_INT: {
@@ -122,10 +118,8 @@ void options_default(const TensorOp *op, void *params, const OpField **required)
     if (op->defaults) memcpy(params, op->defaults, op->params);
     else memset(params, 0, op->params);
     if (required) *required = NULL;
-    for (const OpField *f = op->fields; f && f->name; f++) {
-        if (required && !*required && (f->required || (!f->count && !f->initial))) *required = f;
-        if (!f->count && f->initial && *f->initial) options_read_value(f, f->initial, params, NULL);
-    }
+    for (const OpField *f = op->fields; f && f->name; f++)
+        if (required && !*required && f->required) *required = f;
 }
 
 static bool separates(char c) { return c == ' ' || c == ',' || c == '\n' || c == '\t'; }
@@ -167,7 +161,7 @@ OptionFault options_read(const TensorOp *op, const char **at, char end, void *pa
     }
     if (**at == end && end) ++*at;
     for (const OpField *f = op->fields; f && f->name; f++)
-        if (!(given >> (f - op->fields) & 1) && (f->required || (!f->count && !f->initial)))
+        if (!(given >> (f - op->fields) & 1) && f->required)
             return *name = f->name, *length = (int)strlen(f->name), OPTION_MISSING;
     return OPTIONS_READ;
 }
