@@ -58,10 +58,12 @@ static bool is_composed(const char *name)
 static bool is_op(const char *name)
 {
     char word[128];
-    size_t length = (size_t)snprintf(word, sizeof word, "%s", name);
+    size_t length = (size_t)snprintf(word, sizeof word - 1, "%s", name);
     if (length && word[length - 1] == '_') word[--length] = '\0';
     if (length > 5 && strcmp(word + length - 5, "_args") == 0) word[length - 5] = '\0';
-    return tensor_op_find(word) || is_composed(word) || is_composed(name);
+    if (tensor_op_find(word) || is_composed(word) || is_composed(name)) return true;
+    strcat(word, "_"); /* there is only a form in place */
+    return is_composed(word);
 }
 
 /* Functions that a header declares to give a tensor, or several (int): how many have no proof.  Those of
