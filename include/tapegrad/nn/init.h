@@ -51,9 +51,10 @@ TAPEGRAD_API Tensor *nn_init_trunc_normal_args(NNTruncArgs args);
 
 /* For a weight [out, in, ...]: fan_in = in times the sizes that follow, fan_out = out times them.  ESHAPE:
  * rank below 2.
- *   xavier    U(-a, a), a = gain sqrt(6 / (fan_in + fan_out)), or N(0, std), std = gain sqrt(2 / (fan_in +
- * fan_out)) kaiming   U(-a, a), a = sqrt(3) gain / sqrt(fan), or N(0, std), std = gain / sqrt(fan) fan is
- * fan_in or, for NN_FAN_OUT, fan_out; gain = nn_calculate_gain(nonlinearity, a). */
+ *   xavier    U(-a, a), a = gain sqrt(6 / (fan_in + fan_out));
+ *             N(0, std), std = gain sqrt(2 / (fan_in + fan_out))
+ *   kaiming   U(-a, a), a = sqrt(3) gain / sqrt(fan);   N(0, std), std = gain / sqrt(fan)
+ * fan is fan_in or, for NN_FAN_OUT, fan_out; gain = nn_calculate_gain(nonlinearity, a). */
 typedef struct NNXavierArgs {
     Tensor *tensor;
     double gain;
