@@ -407,12 +407,14 @@ typedef struct GradcheckArgs {
     const void *params;
     TensorFunction fn; /* ... or this function of the inputs */
     void *ctx;
-    double eps, atol, rtol;  /* defaults 1e-6, 1e-5, 1e-3 */
-    int64_t max_elements;    /* default 2000 */
-    uint64_t seed;           /* of the random directions; default 1 */
+    double eps, atol, rtol; /* eps above 0, the others 0 or more */
+    int64_t max_elements;
+    uint64_t seed;           /* of the random directions */
     bool second;             /* check the gradient's gradient: what gradgradcheck sets */
     GradcheckReport *report; /* filled when not NULL */
 } GradcheckArgs;
+#define TENSOR_GRADCHECK_DEFAULTS .eps = 1e-6, .atol = 1e-5, .rtol = 1e-3, .max_elements = 2000, .seed = 1
+TAPEGRAD_API extern const GradcheckArgs tensor_gradcheck_defaults;
 
 #define TENSOR_TENSORS_(...) \
     (Tensor *[]) { __VA_ARGS__ }
@@ -420,16 +422,18 @@ typedef struct GradcheckArgs {
 
 /* tensor_gradcheck(&op, x, y) - 0 when the gradients of op at these inputs are right; -1 with an error that
  * names the element when not.  Inputs that require a gradient are checked; when none does, all floating ones
- * are. tensor_gradgradcheck: the same for the gradient's gradient.  ..._args: with options, a report, or a
- * function. */
-#define tensor_gradcheck(op_, ...)         \
-    tensor_gradcheck_args((GradcheckArgs){ \
-        .op = (op_), .inputs = TENSOR_TENSORS_(__VA_ARGS__), .n = TENSOR_COUNT_(__VA_ARGS__) })
-#define tensor_gradgradcheck(op_, ...)                                             \
-    tensor_gradcheck_args((GradcheckArgs){ .op = (op_),                            \
-                                           .second = true,                         \
-                                           .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
-                                           .n = TENSOR_COUNT_(__VA_ARGS__) })
+ * are. tensor_gradgradcheck: the same for the gradient's gradient.
+ * tensor_gradcheck_with(.fn = loss, .inputs = x, .n = 2, .atol = 1e-4) - with options, a report, or a
+ * function.
+ */
+#define tensor_gradcheck_with(...) \
+    TENSOR_CALL_(tensor_gradcheck_args, GradcheckArgs, TENSOR_GRADCHECK_DEFAULTS, __VA_ARGS__)
+#define tensor_gradcheck(op_, ...)                                             \
+    tensor_gradcheck_with(.op = (op_), .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
+                          .n = TENSOR_COUNT_(__VA_ARGS__))
+#define tensor_gradgradcheck(op_, ...)                                         \
+    tensor_gradcheck_with(.op = (op_), .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
+                          .n = TENSOR_COUNT_(__VA_ARGS__), .second = true)
 TAPEGRAD_API int tensor_gradcheck_args(GradcheckArgs args);
 
 /* tensor_check_op - proves an op, built in or yours, at the samples of its descriptor, as this library's own

@@ -48,14 +48,14 @@ static inline void tapegrad_assert_close_(Tensor *a, Tensor *b, double rtol, dou
     _fail(file, line);
 }
 
-static inline void tapegrad_assert_gradcheck_(GradcheckArgs args, const char *file, int line)
+static inline bool tapegrad_gradcheck_fails_(GradcheckArgs args)
 {
     static GradcheckReport report;
     args.report = &report;
-    if (tensor_gradcheck_args(args) == 0) return;
+    if (tensor_gradcheck_args(args) == 0) return false;
     tensor_gradcheck_print(stderr, &report);
     tensor_error_clear();
-    _fail(file, line);
+    return true;
 }
 
 static inline void tapegrad_assert_op_(const TensorOp *op, unsigned parts, const char *file, int line)
@@ -88,18 +88,23 @@ static inline void tapegrad_assert_error_(bool failed, TensorStatus code, const 
 #define assert_op_parts(op_, parts) tapegrad_assert_op_(op_, parts, __FILE__, __LINE__)
 
 /* tensor_gradcheck and tensor_gradgradcheck of an op at these inputs. */
-#define assert_gradcheck(op_, ...)                                                      \
-    tapegrad_assert_gradcheck_((GradcheckArgs){ .op = (op_),                            \
-                                                .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
-                                                .n = TENSOR_COUNT_(__VA_ARGS__) },      \
-                               __FILE__, __LINE__)
-#define assert_gradgradcheck(op_, ...)                                                  \
-    tapegrad_assert_gradcheck_((GradcheckArgs){ .op = (op_),                            \
-                                                .second = true,                         \
-                                                .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
-                                                .n = TENSOR_COUNT_(__VA_ARGS__) },      \
-                               __FILE__, __LINE__)
-#define assert_gradcheck_args(args) tapegrad_assert_gradcheck_(args, __FILE__, __LINE__)
+#define assert_gradcheck(op_, ...)                                             \
+    assert_gradcheck_with(.op = (op_), .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
+                          .n = TENSOR_COUNT_(__VA_ARGS__))
+#define assert_gradgradcheck(op_, ...)                                         \
+    assert_gradcheck_with(.op = (op_), .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
+                          .n = TENSOR_COUNT_(__VA_ARGS__), .second = true)
+
+/* tensor_gradcheck_with: of a function, with tolerances of your own.   _args: of a GradcheckArgs. */
+#define assert_gradcheck_args(args)                                     \
+    do {                                                                \
+        if (tapegrad_gradcheck_fails_(args)) _fail(__FILE__, __LINE__); \
+    } while (0)
+#define assert_gradcheck_with(...)                                                                          \
+    do {                                                                                                    \
+        if (TENSOR_CALL_(tapegrad_gradcheck_fails_, GradcheckArgs, TENSOR_GRADCHECK_DEFAULTS, __VA_ARGS__)) \
+            _fail(__FILE__, __LINE__);                                                                      \
+    } while (0)
 
 /* A call that returns a Tensor must fail with this code; the error is cleared. */
 #define assert_tensor_error(call, code) tapegrad_assert_error_((call) == NULL, code, __FILE__, __LINE__)

@@ -37,12 +37,13 @@ static void check_differences(const Sample *s)
     sample_inputs(s, TENSOR_F64, 3, x);
     if (!checkable(s, x)) return;
     checked += elements_of(s, x) > 0;
-    GradcheckArgs args = { .op = s->op,
-                           .inputs = x,
-                           .n = s->n,
-                           .params = s->op->params ? s->params : NULL,
-                           .rtol = rtol,
-                           .atol = atol };
+    GradcheckArgs args = tensor_gradcheck_defaults;
+    args.op = s->op;
+    args.inputs = x;
+    args.n = s->n;
+    args.params = s->op->params ? s->params : NULL;
+    args.rtol = rtol;
+    args.atol = atol;
     check_one(s, args, "gradcheck fails");
     args.second = true, args.atol = atol_second;
     if (elements_of(s, x) && !(s->op->flags & OP_FIRST_ORDER)) check_one(s, args, "gradgradcheck fails");
@@ -95,13 +96,14 @@ static void check_third_order(const Sample *s)
     sample_leaves(s, x, leaf);
     for (int i = 0; i < s->n; i++)
         if (leaf[i]) leaf[present++] = leaf[i];
-    GradcheckArgs args = { .fn = first_order,
-                           .ctx = (void *)(uintptr_t)s,
-                           .inputs = leaf,
-                           .n = present,
-                           .second = true,
-                           .rtol = 1e-4,
-                           .atol = 2e-4 };
+    GradcheckArgs args = tensor_gradcheck_defaults;
+    args.fn = first_order;
+    args.ctx = (void *)(uintptr_t)s;
+    args.inputs = leaf;
+    args.n = present;
+    args.second = true;
+    args.rtol = 1e-4;
+    args.atol = 2e-4;
     check_one(s, args, "the third order fails");
 }
 

@@ -8,6 +8,8 @@
 #include <tapegrad/ops.h>
 #include "tensor/core.h"
 
+const GradcheckArgs tensor_gradcheck_defaults = { TENSOR_GRADCHECK_DEFAULTS };
+
 enum { RESULTS = 64, INPUTS = 2 * OP_MAX_INPUTS };
 
 typedef struct Check {
@@ -493,11 +495,6 @@ int tensor_gradcheck_args(GradcheckArgs args)
     GradcheckReport *report = args.report ? args.report : tg_alloc(sizeof *report);
     Check *c = tg_calloc(sizeof *c);
     int status = -1;
-    if (args.eps == 0) args.eps = 1e-6;
-    if (args.atol == 0) args.atol = 1e-5;
-    if (args.rtol == 0) args.rtol = 1e-3;
-    if (args.max_elements == 0) args.max_elements = 2000;
-    if (args.seed == 0) args.seed = 1;
     if (!report || !c) {
         fail_memory("gradcheck");
     } else {
@@ -513,8 +510,8 @@ int tensor_gradcheck_args(GradcheckArgs args)
         else if (args.n < 1 || args.n > OP_MAX_INPUTS || !args.inputs)
             wrong(c, TENSOR_EVALUE, "%d inputs: 1 to %d are possible", args.n, OP_MAX_INPUTS);
         else if (!(args.eps > 0 && args.atol >= 0 && args.rtol >= 0))
-            wrong(c, TENSOR_EVALUE, "eps %g, atol %g, rtol %g: none may be negative", args.eps, args.atol,
-                  args.rtol);
+            wrong(c, TENSOR_EVALUE, "eps %g, atol %g, rtol %g: eps must be above 0, the others not negative",
+                  args.eps, args.atol, args.rtol);
         else status = run(c);
         tensor_set_grad_enabled(was);
         tensor_scope_close(scope);

@@ -96,12 +96,13 @@ static void check_planted(const Sample *s)
     sample_inputs(s, TENSOR_F64, 3, x);
     for (int i = 0; i < s->n; i++) any |= sample_differentiable(s, i, x[i]);
     for (int p = 0; p < PLANTS && any; p++) {
-        GradcheckArgs args = { .op = &mutant,
-                               .inputs = x,
-                               .n = s->n,
-                               .params = s->op->params ? s->params : NULL,
-                               .rtol = RTOL,
-                               .atol = ATOL };
+        GradcheckArgs args = tensor_gradcheck_defaults;
+        args.op = &mutant;
+        args.inputs = x;
+        args.n = s->n;
+        args.params = s->op->params ? s->params : NULL;
+        args.rtol = RTOL;
+        args.atol = ATOL;
         plant = (Plant)p, changed = false;
         bool caught = tensor_gradcheck_args(args) != 0;
         if (changed && !caught) complain(s, "a gradient %s is not caught", plant_name[p]);
@@ -184,9 +185,13 @@ static void check_row(const Sample *s)
     Tensor *x[OP_MAX_INPUTS];
     for (int second = 0; second < 2; second++) {
         sample_inputs(s, TENSOR_F64, 3, x);
-        GradcheckArgs args = {
-            .op = s->op, .inputs = x, .n = s->n, .rtol = RTOL, .atol = second ? 2e-5 : ATOL, .second = second
-        };
+        GradcheckArgs args = tensor_gradcheck_defaults;
+        args.op = s->op;
+        args.inputs = x;
+        args.n = s->n;
+        args.rtol = RTOL;
+        args.atol = second ? 2e-5 : ATOL;
+        args.second = second;
         assert_gradcheck_args(args);
     }
 }
@@ -256,7 +261,11 @@ static void test_report_names_the_element(void **state)
     (void)state;
     static GradcheckReport report;
     Tensor *x = tensor_full(SHAPE(3, 4), 1.5, TENSOR_F64);
-    GradcheckArgs args = { .op = &one_wrong, .inputs = &x, .n = 1, .report = &report };
+    GradcheckArgs args = tensor_gradcheck_defaults;
+    args.op = &one_wrong;
+    args.inputs = &x;
+    args.n = 1;
+    args.report = &report;
     assert_int_equal(tensor_gradcheck_args(args), -1);
     assert_int_equal(tensor_error_code(), TENSOR_EVALUE);
     assert_non_null(strstr(tensor_error(), "1 of 12 elements wrong"));
@@ -284,7 +293,11 @@ static void test_report_of_success(void **state)
     (void)state;
     static GradcheckReport report;
     Tensor *x = tensor_randn(SHAPE(3, 4), TENSOR_F64);
-    GradcheckArgs args = { .op = &cube, .inputs = &x, .n = 1, .report = &report };
+    GradcheckArgs args = tensor_gradcheck_defaults;
+    args.op = &cube;
+    args.inputs = &x;
+    args.n = 1;
+    args.report = &report;
     assert_int_equal(tensor_gradcheck_args(args), 0);
     assert_true(report.ok && report.checked == 12 && report.wrong == 0 && report.worst < 1 &&
                 report.what[0] == 0);
@@ -297,7 +310,12 @@ static void test_directions(void **state)
     (void)state;
     static GradcheckReport report;
     Tensor *x = tensor_full(SHAPE(3, 4), 1.5, TENSOR_F64);
-    GradcheckArgs args = { .op = &cube, .inputs = &x, .n = 1, .max_elements = 1, .report = &report };
+    GradcheckArgs args = tensor_gradcheck_defaults;
+    args.op = &cube;
+    args.inputs = &x;
+    args.n = 1;
+    args.max_elements = 1;
+    args.report = &report;
     assert_int_equal(tensor_gradcheck_args(args), 0);
     assert_true(report.ok && report.checked == 4);
     args.op = &one_wrong;
@@ -318,12 +336,9 @@ static void test_refusals(void **state)
                         TENSOR_EVALUE);
     assert_status_error(tensor_gradcheck(&cube, (Tensor *)NULL), TENSOR_ENULL);
     assert_status_error(tensor_gradcheck((const TensorOp *)NULL, x), TENSOR_EVALUE);
-    assert_status_error(tensor_gradcheck_args((GradcheckArgs){ .op = &cube, .inputs = &x, .n = 0 }),
-                        TENSOR_EVALUE);
-    assert_status_error(tensor_gradcheck_args((GradcheckArgs){ .op = &cube, .inputs = &x, .n = 65 }),
-                        TENSOR_EVALUE);
-    assert_status_error(tensor_gradcheck_args((GradcheckArgs){ .op = &cube, .inputs = NULL, .n = 1 }),
-                        TENSOR_EVALUE);
+    assert_status_error(tensor_gradcheck_with(.op = &cube, .inputs = &x, .n = 0), TENSOR_EVALUE);
+    assert_status_error(tensor_gradcheck_with(.op = &cube, .inputs = &x, .n = 65), TENSOR_EVALUE);
+    assert_status_error(tensor_gradcheck_with(.op = &cube, .inputs = NULL, .n = 1), TENSOR_EVALUE);
     tensor_gradcheck_print(NULL, NULL);
 }
 
@@ -335,7 +350,11 @@ static void test_only_inputs_that_require_grad(void **state)
     Tensor *a = tensor_requires_grad_(tensor_randn(SHAPE(3), TENSOR_F64), true),
            *b = tensor_ones(SHAPE(3), TENSOR_F32);
     static GradcheckReport report;
-    GradcheckArgs args = { .op = mul, .inputs = (Tensor *[]){ a, b }, .n = 2, .report = &report };
+    GradcheckArgs args = tensor_gradcheck_defaults;
+    args.op = mul;
+    args.inputs = (Tensor *[]){ a, b };
+    args.n = 2;
+    args.report = &report;
     assert_gradcheck_args(args);
     tensor_gradcheck_args(args);
     assert_int_equal(report.checked, 3);
@@ -355,7 +374,11 @@ static void test_a_failing_op(void **state)
     (void)state;
     static GradcheckReport report;
     Tensor *x = tensor_ones(SHAPE(3), TENSOR_F64);
-    GradcheckArgs args = { .op = &failing, .inputs = &x, .n = 1, .report = &report };
+    GradcheckArgs args = tensor_gradcheck_defaults;
+    args.op = &failing;
+    args.inputs = &x;
+    args.n = 1;
+    args.report = &report;
     assert_status_error(tensor_gradcheck_args(args), TENSOR_EUSER);
     assert_false(report.ok);
     assert_non_null(strstr(report.what, "no luck today"));
@@ -480,9 +503,8 @@ static void test_several_results(void **state)
     TensorOp half = trio;
     static GradcheckReport report;
     half.backward = half_trio_backward;
-    assert_status_error(
-        tensor_gradcheck_args((GradcheckArgs){ .op = &half, .inputs = &x, .n = 1, .report = &report }),
-        TENSOR_EVALUE);
+    assert_status_error(tensor_gradcheck_with(.op = &half, .inputs = &x, .n = 1, .report = &report),
+                        TENSOR_EVALUE);
     assert_int_equal(report.element[0].output, 1);
 }
 
@@ -497,7 +519,11 @@ static void test_functions(void **state)
     (void)state;
     double factor = 3;
     Tensor *in[2] = { tensor_randn(SHAPE(3, 2), TENSOR_F64), tensor_randn(SHAPE(2), TENSOR_F64) };
-    GradcheckArgs args = { .fn = scaled_distance, .ctx = &factor, .inputs = in, .n = 2 };
+    GradcheckArgs args = tensor_gradcheck_defaults;
+    args.fn = scaled_distance;
+    args.ctx = &factor;
+    args.inputs = in;
+    args.n = 2;
     assert_gradcheck_args(args);
     args.second = true;
     assert_gradcheck_args(args);

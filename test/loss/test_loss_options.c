@@ -116,7 +116,11 @@ static void test_chunks_of_logits_give_the_cross_entropy(void **state)
                 assert_true(tensor_item(tensor_max(tensor_abs(tensor_sub(a, b)))) < 1e-13);
             }
         }
-    GradcheckArgs check = { .fn = chunked, .inputs = leaf, .n = 3, .ctx = t };
+    GradcheckArgs check = tensor_gradcheck_defaults;
+    check.fn = chunked;
+    check.inputs = leaf;
+    check.n = 3;
+    check.ctx = t;
     assert_int_equal(tensor_gradcheck_args(check), 0);
     check.second = true;
     assert_int_equal(tensor_gradcheck_args(check), 0);

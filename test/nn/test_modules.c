@@ -343,8 +343,7 @@ static void gradients(void **state)
             int n = s.n;
             if (tensor_dtype(x) == TENSOR_F64) inputs[n++] = tensor_requires_grad_(x, true);
             else s.index = x;
-            if (tensor_gradcheck_args(
-                    (GradcheckArgs){ .inputs = inputs, .n = n, .fn = as_function, .ctx = &s }))
+            if (tensor_gradcheck_with(.inputs = inputs, .n = n, .fn = as_function, .ctx = &s))
                 fail_msg("%s {%s}, training %d: %s", c->name, c->text, training, tensor_error());
             nn_free(s.m);
             tensor_scope_close(scope);
