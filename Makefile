@@ -14,6 +14,9 @@ include mk/compiler.mk
 ALL_SOURCES := $(shell find src nn optim -name '*.c')
 ISA_SOURCES := $(filter %_kernel.c %_kernels.c,$(ALL_SOURCES))
 SOURCES     := $(filter-out $(ISA_SOURCES),$(ALL_SOURCES))
+# Rooms whose time does not count are compiled for size.
+COLD_ROOMS  := $(addprefix src/,check trace io data op/linalg op/loss op/order) nn
+COLD        := $(filter $(COLD_ROOMS:%=%/%),$(SOURCES))
 HOT         := $(filter src/cpu/% src/random/%,$(SOURCES))
 LEAN        := $(filter %/map.c %/select.c %/gemm.c %/gemm_device.c %/copy.c src/cpu/reduce/reduce.c,\
                $(SOURCES))
@@ -48,6 +51,7 @@ $(eval $(call stamp,flags,$(STAMPED)))
 $(eval $(call stamp,flags.link,$(LDFLAGS) $(LIBS)))
 $(HOT:%.c=$(B)/%.o): FILE = $(FAST)
 $(LEAN:%.c=$(B)/%.o): FILE = $(SMALL)
+$(COLD:%.c=$(B)/%.o): FILE = $(if $(filter -O3,$(FAST)),-Os)
 $(B)/%.o: %.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
 define isa_rule
 $(B)/%.$(1).o: FILE = $(FAST) $$(if $$(filter $(SMALL_LOOPS),$$(@F)),$(SMALL)) $(MARCH_$(1)) \

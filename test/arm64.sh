@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 folder=$1 root=$PWD/$1/root
 libs=$root/usr/lib/aarch64-linux-gnu
 compiler=aarch64-linux-gnu-gcc
-packages="libcmocka-dev libcmocka0 libpng-dev libpng16-16 zlib1g-dev zlib1g"
+packages="libcmocka-dev libcmocka0 libpng-dev libpng16-16 zlib1g-dev zlib1g liblapack3 libblas3 libgfortran5"
 
 fetch() {
     local apt=$PWD/$folder/apt
@@ -34,6 +34,6 @@ build)
         OPT="-O1 -g1" FAST=-O1 CPPFLAGS="-I$root/usr/include" LDFLAGS="-L$libs -Wl,-rpath-link,$libs" \
         SUITES="$3" tests
     ;;
-run) exec qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH="$libs" "$3" ;;
+run) exec qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH="$libs:$libs/lapack:$libs/blas" "$3" ;;
 *) echo "arm64.sh: $2 is neither build nor run" >&2; exit 1 ;;
 esac

@@ -214,7 +214,8 @@ TAKE_TURN(norm, NormArgs)
 TAKE_TURN(norm_grad, NormArgs)
 TAKE_TURN(random, RandomArgs)
 
-/* Convolution, pooling, resampling and recurrent steps have no kernels here; attention is made of ops. */
+/* Convolution, pooling, resampling, recurrent steps, sorting, scans and searches have no kernels here;
+ * attention is made of ops. */
 static const Device device = {
     .abi = DEVICE_ABI,
     .size = sizeof(Device),
@@ -238,6 +239,10 @@ static const Device device = {
     .softmax_grad = turn_softmax_grad,
     .cross_entropy = turn_cross_entropy,
     .cross_entropy_grad = turn_cross_entropy_grad,
+    .order = nullptr,
+    .scan = nullptr,
+    .scan_grad = nullptr,
+    .search = nullptr,
     .gather = turn_gather,
     .scatter_add = turn_scatter_add,
     .conv2d = nullptr,

@@ -213,7 +213,9 @@ static Triangle triangle_of(int64_t rows, int64_t columns, int64_t offset, bool 
     Triangle t = { .columns = columns, .offset = offset, .lower = lower };
     t.begin = lower && offset < 0 ? -offset : 0;
     t.end = columns == 0 ? t.begin : lower ? rows : within(rows, 0, corner);
-    t.whole = lower ? t.end - within(corner - 1, t.begin, t.end) : within(1 - offset, 0, t.end);
+    t.whole = lower              ? t.end - within(corner - 1, t.begin, t.end)
+              : offset <= -t.end ? t.end
+                                 : within(1 - offset, 0, t.end);
     return t;
 }
 

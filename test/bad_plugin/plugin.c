@@ -3,7 +3,7 @@
 #include <ops_digest.h>
 #include "device/device.h"
 
-const Device *tensor_device_plugin(void);
+__attribute__((visibility("default"))) const Device *tensor_device_plugin(void);
 
 #if defined BAD_empty /* there is no device in it */
 const Device *tensor_device_plugin(void) { return NULL; }

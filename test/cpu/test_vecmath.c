@@ -3,13 +3,11 @@
  *  - Every function stays within its bound in ulp of the C library's in the next wider type.
  *  - NaN, infinities and the sign of zero are the C library's.
  *  - An element's bits do not depend on whether a block or a loop of one computed it.
- *  - Every transcendental row of ops.def, as the library computes it, stays within the bound that ops.h
- * states.
+ *  - Every transcendental row of ops.def, as the library computes it, stays within ops.h's bound.
  *
  * Build it once for each instruction set of the kernels, with the kernels' own flags; a build that the
  * machine cannot run skips.  VECMATH_STRIDE=61 in the environment tests every 61st float instead of every
- * 8191st, and prints the largest error of each function.
- */
+ * 8191st, and prints the largest error of each function. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,9 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
-
-#include <tapegrad/autograd.h>
-#include <tapegrad/ops.h>
+#include <tapegrad.h>
 #include "cpu/elementwise/vecmath.h"
 #include "cpu/elementwise/special.h"
 

@@ -302,6 +302,7 @@ static int run_all(int argc, char **argv)
         fprintf(stderr, "%s\n", tensor_error());
         return 1;
     }
+    tensor_use_torch_dropout(false); /* masks of devices are Philox's */
     int failed = run_registry(argc, argv, "ops on emu:0", check_op);
     return in_shard(0) ? failed + cmocka_run_group_tests_name("emu:0", tests, NULL, NULL) : failed;
 }

@@ -29,7 +29,8 @@ libs=$(make -s print-libs)
 for target in test/fuzz/fuzz_*.c; do
     name=$(basename "$target" .c)
     # shellcheck disable=SC2086
-    clang $flags -D_GNU_SOURCE $sanitize -fsanitize=fuzzer "$target" $objects "$library" $libs -o "$folder/$name"
+    clang $flags -D_GNU_SOURCE $sanitize -fsanitize=fuzzer "$target" $objects "$library" $libs \
+        -o "$folder/$name"
     log=$folder/$name.log
     echo "== $name, $limit"
     if ! "$folder/$name" "$limit" -seed=1 -max_len=4096 -timeout=20 -rss_limit_mb=2048 \

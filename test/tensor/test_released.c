@@ -96,6 +96,9 @@ static const TensorOp *op_named(const char *name) { return tensor_op_find(name);
     C(tensor_remove_hook, tensor_remove_hook(x, 1))                                                         \
     C(tensor_apply, tensor_apply(CHECKED, &x, 1, NULL))                                                     \
     C(tensor_apply_all, tensor_apply_all(CHECKED, &x, 1, NULL, result, 1))                                  \
+    C(tensor_apply_, tensor_apply_(CHECKED, &x, 1, NULL))                                                   \
+    C(tensor_apply_text, tensor_apply_text("square", &x, 1, NULL))                                          \
+    C(tensor_apply_text_all, tensor_apply_text_all("square", &x, 1, NULL, result, 1))                       \
     C(tensor_gradcheck_args, tensor_gradcheck(CHECKED, x))                                                  \
     C(tensor_generator_set_state, tensor_generator_set_state(tensor_default_generator(), x))                \
     C(tensor_set_rng_state, tensor_set_rng_state(x))                                                        \

@@ -117,8 +117,11 @@ static void *closes_a_foreign_scope(void *ctx)
     if (tensor_error_code() != TENSOR_EVALUE || !strstr(tensor_error(), "another thread")) work->failures++;
     tensor_error_clear();
     if (!x->storage || tensor_item(tensor_sum(x)) != 2) work->failures++;
+    tensor_retain(x);
+    const uint32_t before = references(x);
     tensor_scope_close(own_scope);
-    if (x->storage) work->failures++; /* its own scope was still open, and is closed now */
+    if (references(x) != before - 1) work->failures++; /* its own scope was still open, and is closed now */
+    tensor_release(x);
     return NULL;
 }
 

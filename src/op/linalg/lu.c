@@ -162,10 +162,12 @@ static int solve_shape(OpCall *c)
 /* Which row of a each row of lu is of, as [..., n]; NULL with EVALUE: a pivot outside its range. */
 static Tensor *rows_of(OpCall *c)
 {
-    const Tensor *given = op_input(c, 1), *pivots = own(raw_contiguous(given));
-    Tensor *rows = own(new_tensor(shape_of(given), TENSOR_I64, given->place));
+    Tensor *given = op_input(c, 1), *here = tensor_to_device(given, "cpu"); /* they are read on the host */
+    const Tensor *pivots = here ? own(raw_contiguous(here)) : NULL;
+    Tensor *rows = own(new_tensor(shape_of(given), TENSOR_I64, &cpu_place));
     if (!pivots || !rows) return NULL;
-    if (!linalg_rows(matrices_of(op_input(c, 0)), pivots->data, rows->data)) return rows;
+    if (!linalg_rows(matrices_of(op_input(c, 0)), pivots->data, rows->data))
+        return tensor_to_device(rows, given->place->name);
     return op_fail(c, TENSOR_EVALUE, "%s: a pivot is outside its range: want those of lu_factor", S(given)),
            NULL;
 }
