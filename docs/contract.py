@@ -170,7 +170,7 @@ def mention(comments, name):
 def public(piece):
     """The names that users may write."""
     found = [n for n in names(piece) if re.match(r"(tensor|nn|optim|data|io|op|tapegrad|assert)_|[A-Z]", n)]
-    found = [n for n in found if not n.startswith("tapegrad_assert_")]  # what macros call
+    found = [n for n in found if not re.match(r"tapegrad_\w+_$", n)]  # what macros call
     return [n for n in found if not n.endswith("_") or n.islower()]
 
 
