@@ -275,9 +275,7 @@ enum {
                                  forward and backward */
     OP_FIRST_ORDER = 512,     /* backward works on arrays only: its gradient has no gradient */
     OP_MAY_ALIAS = 1024,      /* a result may be an input, or share its storage, as PyTorch's does */
-    OP_DRAWS_BY_MEMORY =
-        2048, /* draws in the order of its input's memory, as PyTorch: results depend on its layout */
-    OP_NO_GRADCHECK = 64 /* its gradient is by definition not the numerical one (summary says why) */
+    OP_NO_GRADCHECK = 64      /* its gradient is by definition not the numerical one (summary says why) */
 };
 
 /* tensor_apply - runs op on n inputs; params points to op->params bytes (NULL: the fields' defaults). Returns

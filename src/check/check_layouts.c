@@ -47,7 +47,7 @@ static void check_strides_in(const Sample *s, TensorDtype dtype)
         TensorScope scope = tensor_scope_open();
         for (int i = 0; i < s->n; i++) view[i] = x[i] ? strided_copy(x[i], (Layout)layout) : NULL;
         snprintf(what, sizeof what, "%s, inputs %s", tensor_dtype_name(dtype), layout_name[layout]);
-        if (!(s->op->flags & OP_DRAWS_BY_MEMORY)) try_inputs(s, view, LAYOUT_DENSE, &dense, what);
+        try_inputs(s, view, LAYOUT_DENSE, &dense, what);
         snprintf(what, sizeof what, "%s, cotangents %s", tensor_dtype_name(dtype), layout_name[layout]);
         try_inputs(s, x, (Layout)layout, &dense, what);
         tensor_scope_close(scope);
@@ -113,8 +113,11 @@ static void check_grown(const Sample *s)
 
 void check_op_layouts(const TensorOp *op)
 {
+    /* PyTorch's masks follow the memory of their input; Philox's follow the numbers of its elements. */
+    const bool torch_masks = tensor_use_torch_dropout(false);
     grown = 0;
     each_sample(op, check_grown);
     each_sample(op, check_strides);
     each_sample(op, check_expanded);
+    tensor_use_torch_dropout(torch_masks);
 }

@@ -34,16 +34,16 @@ static int compose_channels(OpCall *c)
                                   : op_set_result(c, 0, tensor_clone(x));
 }
 
-#define DROPOUT(more)                                                                      \
+#define DROPOUT                                                                            \
     .gradient = "dx = a m g, m the mask", .arity = 1, .params = sizeof(TensorDropoutArgs), \
     .defaults = &tensor_dropout_defaults, .fields = dropout_fields,                        \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM | OP_ROUND_ONCE | (more)
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM | OP_ROUND_ONCE
 
 const TensorOp op_alpha_dropout = {
     .name = "alpha_dropout",
     .summary =
         "elements set to selu's limit with probability p, then scaled and shifted to mean 0, variance 1",
-    DROPOUT(OP_DRAWS_BY_MEMORY),
+    DROPOUT,
     .shape = dropout_check,
     .compose = compose,
     .torch = "nn.functional.alpha_dropout",
@@ -53,7 +53,7 @@ const TensorOp op_alpha_dropout = {
 const TensorOp op_feature_alpha_dropout = {
     .name = "feature_alpha_dropout",
     .summary = "alpha_dropout of whole channels",
-    DROPOUT(0),
+    DROPOUT,
     .shape = dropout_check_channels,
     .compose = compose_channels,
     .torch = "nn.functional.feature_alpha_dropout",

@@ -122,15 +122,15 @@ const OpField dropout_fields[] = { OP_OPTION(TensorDropoutArgs, p),
                                    OP_OPTION(TensorDropoutArgs, training),
                                    { 0 } };
 
-#define DROPOUT(more)                                                                              \
+#define DROPOUT                                                                                    \
     .gradient = "dx = m g / (1 - p), m the mask", .arity = 1, .params = sizeof(TensorDropoutArgs), \
     .defaults = &tensor_dropout_defaults, .fields = dropout_fields,                                \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM | (more)
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM
 
 const TensorOp op_dropout = {
     .name = "dropout",
     .summary = "elements set to 0 with probability p, the others divided by 1 - p",
-    DROPOUT(OP_DRAWS_BY_MEMORY),
+    DROPOUT,
     .shape = dropout_check,
     .compose = compose,
     .torch = "nn.functional.dropout",
@@ -140,7 +140,7 @@ const TensorOp op_dropout = {
 const TensorOp op_dropout2d = {
     .name = "dropout2d",
     .summary = "channels set to 0 with probability p, the others divided by 1 - p",
-    DROPOUT(0),
+    DROPOUT,
     .shape = dropout_check_channels,
     .compose = compose_channels,
     .torch = "nn.functional.dropout2d",
@@ -151,7 +151,7 @@ const TensorOp op_dropout2d = {
 const TensorOp op_dropout1d = {
     .name = "dropout1d",
     .summary = "channels of [.., C, L] set to 0 with probability p, the others divided by 1 - p",
-    DROPOUT(0),
+    DROPOUT,
     .shape = check_1d,
     .compose = compose_1d,
     .torch = "nn.functional.dropout1d",
@@ -161,7 +161,7 @@ const TensorOp op_dropout1d = {
 const TensorOp op_dropout3d = {
     .name = "dropout3d",
     .summary = "channels of [.., C, D, H, W] set to 0 with probability p, the others divided by 1 - p",
-    DROPOUT(0),
+    DROPOUT,
     .shape = check_3d,
     .compose = compose_3d,
     .torch = "nn.functional.dropout3d",
