@@ -129,15 +129,22 @@ Tensor *tensor_histc_args(TensorHistcArgs a) { return APPLY(&op_histc, &a, a.inp
 
 /* ---- searchsorted, bucketize ----------------------------------------------------------------- */
 
-/* i64 of values' shape: their places in the lists along sorted's last dim. */
+/* i64 of values' shape: their places in the lists along sorted's last dim.  On the host, where the device has
+ * no search. */
 static Tensor *places(OpCall *c, Tensor *sorted, Tensor *values, const Tensor *sorter, bool right)
 {
     const int dtype =
         dtype_is_float(sorted->dtype) || dtype_is_float(values->dtype) ? TENSOR_F64 : TENSOR_I64;
-    Tensor *lists = own(raw_cast(sorted, dtype)), *v = own(raw_cast(values, dtype)),
-           *y = own(new_tensor(shape_of(values), TENSOR_I64, values->place));
-    if (!lists || !v || !y) return NULL;
-    if (v->numel == 0) return y;
+    const bool there = values->place->device->search;
+    const Place *place = there ? values->place : &cpu_place;
+    Tensor *lists = there ? own(raw_cast(sorted, dtype)) : host_copy(sorted, dtype),
+           *v = there ? own(raw_cast(values, dtype)) : host_copy(values, dtype),
+           *order = !sorter ? NULL
+                    : there ? own(raw_contiguous(sorter))
+                            : host_copy(sorter, TENSOR_I64),
+           *y = own(new_tensor(shape_of(values), TENSOR_I64, place));
+    if (!lists || !v || !y || (sorter && !order)) return NULL;
+    if (v->numel == 0) return carried(y, values->place);
     const int64_t n = sorted->shape[sorted->ndim - 1],
                   count = sorted->ndim == 1 ? v->numel : values->shape[values->ndim - 1];
     SearchArgs args = { .dtype = dtype,
@@ -147,9 +154,9 @@ static Tensor *places(OpCall *c, Tensor *sorted, Tensor *values, const Tensor *s
                         .values = count,
                         .sorted = lists->data,
                         .x = v->data,
-                        .sorter = sorter ? sorter->data : NULL,
+                        .sorter = order ? order->data : NULL,
                         .place = y->data };
-    return RUN_KERNEL(c->op->name, values->place, search, &args) ? NULL : y;
+    return RUN_KERNEL(c->op->name, place, search, &args) ? NULL : carried(y, values->place);
 }
 
 static int finish(OpCall *c, Tensor *places, bool out_int32)
@@ -193,9 +200,8 @@ static int search_check(OpCall *c)
 static int search_compose(OpCall *c)
 {
     const TensorSearchsortedArgs *p = op_params(c);
-    Tensor *sorter = op_input(c, 2) ? own(raw_contiguous(op_input(c, 2))) : NULL;
-    if (op_input(c, 2) && !sorter) return -1;
-    return finish(c, places(c, op_input(c, 0), op_input(c, 1), sorter, p->right), p->out_int32);
+    Tensor *y = places(c, op_input(c, 0), op_input(c, 1), op_input(c, 2), p->right);
+    return finish(c, y, p->out_int32);
 }
 
 static int bucketize_check(OpCall *c)
@@ -230,7 +236,7 @@ static const TensorOp op_searchsorted = {
     .fields = search_fields,
     .shape = search_check,
     .compose = search_compose,
-    .flags = OP_NONDIFFERENTIABLE,
+    .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
     .samples =
         "5,3,-; 5,2x3,- {right=1}; 2x5,2x3,-; 5,,-; 0,3,-; 2x0,2x3,-; 4@i64,3@i64,- {right=1}; 5,0,-; "
         "5@i64,3,-; 5,3,- {side=right out_int32=true}; 5,3,5@i64:0..4; 2x3,2x2,2x3@i64:0..2 {side=left}",
@@ -247,7 +253,7 @@ static const TensorOp op_bucketize = {
     .fields = bucketize_fields,
     .shape = bucketize_check,
     .compose = bucketize_compose,
-    .flags = OP_NONDIFFERENTIABLE,
+    .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
     .samples = "3,5; 2x3,5 {right=1}; ,5; 3,0; 0,4; 3@i32,4@i32; 3,5@i64; 3,5 {out_int32=true}",
     .errors = "3,2x5 ! ESHAPE; 3, ! ESHAPE"
 };

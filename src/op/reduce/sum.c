@@ -45,9 +45,10 @@ static const OpField fields[] = { OP_OPTION(TensorReduceArgs, dim),
 #define REDUCE                                                                           \
     .arity = 1, .params = sizeof(TensorReduceArgs), .defaults = &tensor_reduce_defaults, \
     .cast_option = offsetof(TensorReduceArgs, dtype), .fields = fields, .shape = shape
-#define SAMPLES                                                                                        \
-    "3x4; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 2x3x4 {dim=-2}; 5x3x2 {dims=[0 1 2]}; ; "      \
-    "{dims=[0]}; 0x3 {dim=0 keepdim=true}; 0x3 {dims=[1]}; 3x4 {dim=1 dtype=f64}; 3@i64 {dtype=f64}; " \
+#define SAMPLES                                                                                           \
+    "3x4; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 2x3x4 {dim=-2}; 5x3x2 {dims=[0 1 2]}; ; "         \
+    "{dims=[0]}; 0x3 {dims=[0]}; 0x3 {dim=0 keepdim=true}; 0x3 {dims=[1]}; 3x4 {dim=1 dtype=f64}; 3@i64 " \
+    "{dtype=f64}; "                                                                                       \
     "3@bool {dtype=f32}"
 #define ERRORS                                                                        \
     "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[-3]} ! EINDEX; 3x4 {dims=[1 -1]} ! EVALUE; " \
