@@ -1,7 +1,7 @@
 /* alloc.cu - device memory.
  *
  *  - Sizes are rounded up to classes, four to a doubling; freed blocks wait in their class's list.  All work
- * is in one stream, so a block may be given out again while the kernels that used it are still queued.
+ *    is in one stream, so a block may be given out again while the kernels that used it are still queued.
  *  - When the device has no more, the lists are given back and the request is tried once again.
  *  - TAPEGRAD_CUDA_NO_CACHE=1: every block straight from the driver, so that checkers see each one's life.
  *

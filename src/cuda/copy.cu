@@ -1,8 +1,8 @@
 /* copy.cu - dst = (dtype of dst) src for any strides and dtypes; fill; select.
  *
- * Casts are the CPU's (src/cpu/copy.c): to bool x != 0; float to integer drops the fraction, and what does
- * not fit, NaN included, gives the most negative value, to u8 the low byte of the i64; integers wrap; floats
- * round once. */
+ * Casts are the CPU's (src/cpu/elementwise/copy.c): to bool x != 0; float to integer drops the fraction, and
+ * what does not fit, NaN included, gives the most negative value, to u8 the low byte of the i64; integers
+ * wrap; floats round once. */
 #include "cuda.cuh"
 
 /* ---- one element ----------------------------------------------------------------------------- */

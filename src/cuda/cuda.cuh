@@ -1,7 +1,7 @@
 /* cuda.cuh - what the files of the CUDA device share.
  *
  *  - One GPU a process, one stream: what is queued first is done first, so memory that was freed may be given
- * out again at once.  A lock (device.cu) lets one thread queue at a time.
+ *    out again at once.  A lock (device.cu) lets one thread queue at a time.
  *  - No float atomics, and the shape of every sum follows from the sizes alone: two runs give the same bits.
  *  - The same sources make the device "emu", which runs kernels on the CPU for tests (test/cuemu).
  *
@@ -190,10 +190,13 @@ static inline size_t gpu_dtype_size(int dtype)
 }
 
 /* ---- teams: who works on one row ----------------------------------------------------------------
+ *
  * A row (of a softmax, of a reduction) is done by a block together, or by one thread alone while its
- * neighbours do the neighbouring columns.  Kernels are written once for both: row()   which row; one beyond
- * the last must return at once      rank(), size()   its share of the row join(a, f)   f over the shares of
- * all, always in the same order; all of the team must come */
+ * neighbours do the neighbouring columns.  Kernels are written once for both:
+ *
+ *   row()            which row; one beyond the last must return at once
+ *   rank(), size()   its share of the row
+ *   join(a, f)       f over the shares of all, always in the same order; all of the team must come */
 struct Alone {
     static __device__ inline int64_t row() { return first_item(); }
     static __device__ inline int rank() { return 0; }

@@ -1,9 +1,9 @@
 /* gemm.cu - c = alpha a b + beta c (+ bias) through cuBLAS.
  *
  *  - cuBLAS is column-major: a row-major c = a b is its c^T = b^T a^T, so b goes first, and c's rows are its
- * columns.
+ *    columns.
  *  - An operand whose strides cuBLAS cannot say (neither rows nor columns dense) is first copied to dense
- * scratch.
+ *    scratch.
  *  - A bias is written into c first and the product added, which rounds once where c is a half type.
  *  - f32 is f32: no TF32.  Halves accumulate in f32. */
 #include <cublas_v2.h>

@@ -1,10 +1,12 @@
 /* norm.cu - layer_norm, rms_norm, group_norm and batch_norm over dense x [outer, channels, inner].
  *
- *   layer: row r is outer index r, its n = channels * inner elements; element e has weight e;  rms: with mean
- * 0 group: the same, but element e has the weight of its channel in the row's group batch: row r is channel
- * r, its n = outer * inner elements;        all have weight r y = w (x - mean) rstd + b dx = rstd (d - mean d
- * - xh mean(d xh)),  d = w dy,  xh = (x - mean) rstd;  given statistics: dx = rstd d dweight = sum dy xh,
- * dbias = sum dy */
+ *   layer: row r is outer index r, its n = channels * inner elements; element e has weight e;  rms: mean 0
+ *   group: the same, but element e has the weight of its channel in the row's group
+ *   batch: row r is channel r, its n = outer * inner elements; all have weight r
+ *
+ *   y = w (x - mean) rstd + b,  xh = (x - mean) rstd,  d = w dy
+ *   dx = rstd (d - mean d - xh mean(d xh));  given statistics: dx = rstd d
+ *   dweight = sum dy xh,  dbias = sum dy */
 #include "cuda.cuh"
 
 template <class T> struct NormCall {

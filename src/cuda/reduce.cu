@@ -1,10 +1,10 @@
 /* reduce.cu - reductions over strided spaces (ReduceArgs in device.h says what each kind is).
  *
  *  - The reduced positions are cut into chunks whose number follows from the counts alone.  A team folds one
- * chunk of one kept position; a second pass folds the chunks.
+ *    chunk of one kept position; a second pass folds the chunks.
  *  - Floats are folded in double, integers in i64, where sums wrap.
  *  - var and logsumexp are two folds: the second takes the first's result, the mean or the maximum, as its
- * shift. */
+ *    shift. */
 #include "cuda.cuh"
 
 enum Fold {

@@ -1,10 +1,10 @@
 /* copy.c - dst = (dtype of dst) src for any strides and dtypes, and fill.
  *
  *  - The index space is put into the order of dst's strides and collapsed; then it is a list of lines along
- * the last dim.
+ *    the last dim.
  *  - Where src runs densely along another dim than dst (a transpose), the plane of the two is done in tiles:
- * cast line by line as src lies into a buffer that stays in the first-level cache, and from there line by
- * line as dst lies.
+ *    cast line by line as src lies into a buffer that stays in the first-level cache, and from there line by
+ *    line as dst lies.
  *  - Work is divided by the count of elements alone; no element's value depends on the division. */
 #include "tensor/core.h"
 #include "cast_kernel.h"

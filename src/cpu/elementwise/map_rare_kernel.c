@@ -101,8 +101,9 @@ INLINE int is_hard(int what, double a, double b)
                                : 0;
 }
 
-/* ---- loops: keep is a constant that says which operands there are, hard one that says whether the block has
- * a hard element ---- */
+/* ---- loops ----------------------------------------------------------------------------------- */
+
+/* keep and hard are constants: which operands there are, and whether the block has a hard element. */
 
 #define ARGS \
     int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params

@@ -27,8 +27,7 @@ typedef struct ResampleLine {
 int resample_axis(const ResampleLine *line, bool transposed, int dtype, ResampleAxis *to);
 
 /* pixel_centers - to [pixels, n + 1]: x, y(, z) and 1 for the center of each pixel of an image of that size,
- * in
- * [-1, 1], where -1 and 1 are the first and the last center, or their outer edges. */
+ * in [-1, 1], where -1 and 1 are the first and the last center, or their outer edges. */
 void pixel_centers(const int64_t *size, int n, bool align_corners, double *to);
 
 #pragma GCC visibility pop

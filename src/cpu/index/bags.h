@@ -8,12 +8,12 @@
 #pragma GCC visibility push(hidden)
 
 typedef struct BagIndex {
-    const int64_t *index;     /* of all bags, one behind the other */
-    const int64_t *offsets;   /* where bag b begins, of n or n + 1; NULL: every bag has `each` */
-    int64_t m, n, each, last; /* indices, bags, indices a bag, offsets */
-    int64_t padding;          /* an index that is left out; -1: none */
-    int64_t *kept, *bag, *position, *count; /* results: the indices that count, their bags and places; how
-                                               many in each bag (zeros before) */
+    const int64_t *index;           /* of all bags, one behind the other */
+    const int64_t *offsets;         /* where bag b begins, of n or n + 1; NULL: every bag has `each` */
+    int64_t m, n, each, last;       /* indices, bags, indices a bag, offsets */
+    int64_t padding;                /* an index that is left out; -1: none */
+    int64_t *kept, *bag, *position; /* results: the indices that count, their bags and places */
+    int64_t *count;                 /* result: how many in each bag (zeros before) */
 } BagIndex;
 
 /* bags_sort - fills the results; returns how many indices count. */

@@ -38,8 +38,7 @@ static void *open_any(const char *given, const char **name)
 static bool find(char *why, size_t size)
 {
     const char *given = secure_getenv("TAPEGRAD_LAPACK"), *name = NULL;
-    blis_ready(); /* LAPACK may well call the BLIS that we call: its kernels are chosen before its first use
-                   */
+    blis_ready(); /* LAPACK may call the BLIS that we call: its kernels are chosen before its first use */
     void *handle = open_any(given, &name);
     if (!handle && given) snprintf(why, size, "TAPEGRAD_LAPACK is %s, which cannot be loaded", given);
     else if (!handle)

@@ -2,7 +2,7 @@
  *
  *   States of a target y_0..y_(S-1):  - y_0 - y_1 - ... y_(S-1) -, L = 2 S + 1 of them, - the blank.  A path
  *   begins in one of the first two, ends in one of the last two, and each step stays, goes on by one, or
- * leaps over a blank between unlike labels.
+ *   leaps over a blank between unlike labels.
  *
  *   a_t(s) = log sum of the paths to s at t, x_t(s) included
  *   b_t(s) = the same from s on, x_t(s) excluded

@@ -1,8 +1,9 @@
 /* norm.c - layer_norm, rms_norm, group_norm and batch_norm on the CPU.
  *
- *   mean = sum x / n,  var = sum (x - mean)^2 / n,  rstd = 1 / sqrt(var + eps),  z = (x - mean) rstd,  y = z
- * w + b with g = dy w:  dx = rstd (g - mean g - z mean (g z)),  dw = sum dy z,  db = sum dy statistics given:
- * dx = rstd g;  rms: mean = 0, and dx has no mean g
+ *   mean = sum x / n,  var = sum (x - mean)^2 / n,  rstd = 1 / sqrt(var + eps)
+ *   z = (x - mean) rstd,  y = z w + b
+ *   with g = dy w:  dx = rstd (g - mean g - z mean (g z)),  dw = sum dy z,  db = sum dy
+ *   statistics given: dx = rstd g;  rms: mean = 0, and dx has no mean g
  *
  * Both moments come from one pass, in double and about the slice's first element, so that a mean far from
  * zero costs no digits.

@@ -158,8 +158,9 @@ FORCE_INLINE void put_f64(double *p, Mf64 n, Vf64 v) { memcpy(p, &v, (size_t)n *
 #endif
 #include "gemm_tile.h"
 
-/* --- one element of f32: in double, where products of floats are exact, and sums over 10^7 of them nearly so
- * --- */
+/* ---- one element of f32 ---------------------------------------------------------------------- */
+
+/* In double, where products of floats are exact, and sums over 10^7 of them nearly so. */
 
 typedef float Half __attribute__((vector_size(BYTES / 2), aligned(4), may_alias));
 

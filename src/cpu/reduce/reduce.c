@@ -1,9 +1,9 @@
 /* reduce.c - reductions over strided spaces (ReduceArgs in device.h says what each kind is).
  *
  *  - The kept positions are cut into units: one row each, or up to FOLD_COLUMNS columns side by side where
- * these lie next to each other or the rows are short.  The reduced positions are cut into blocks whose length
- * follows from their count alone.  Threads take units, or the blocks of one; results do not depend on who
- * took what.
+ *    these lie next to each other or the rows are short.  The reduced positions are cut into blocks whose
+ *    length follows from their count alone.  Threads take units, or the blocks of one; results do not depend
+ *    on who took what.
  *  - Elements that do not lie as the loops of reduce_kernel.c want them are gathered into a buffer first.
  *  - A kind is one or two passes, each a fold of elements, perhaps transformed. */
 #include <math.h>

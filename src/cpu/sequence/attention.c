@@ -1,8 +1,8 @@
 /* attention.c - attention on the CPU, by blocks of rows: the scores [rows, cols] never exist as a whole.
  *
  *   s = scale q k^T + mask,  p = softmax(s),  y = D(p) v
- *   dv = D(p)^T dy,  dp = D(dy v^T),  ds = p (dp - sum p dp),  dq = scale ds k,  dk = scale ds^T q,  dmask =
- * ds
+ *   dv = D(p)^T dy,  dp = D(dy v^T),  ds = p (dp - sum p dp)
+ *   dq = scale ds k,  dk = scale ds^T q,  dmask = ds
  *
  * Forward keeps the shift and the factor of each row, from which backward makes p of a block again.  A causal
  * block stops at its last row's column.  Forward: a block is one thread's.  Backward: a group of blocks is,

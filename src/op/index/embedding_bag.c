@@ -14,9 +14,9 @@
 const TensorEmbeddingBagArgs tensor_embedding_bag_defaults = { TENSOR_EMBEDDING_BAG_DEFAULTS };
 
 typedef struct Bags {
-    int64_t n, kept; /* bags; indices that count */
-    Tensor *index, *bag, *position,
-        *count; /* i64 on the host: the kept indices, the bag and the place of each; how many in each bag */
+    int64_t n, kept;                /* bags; indices that count */
+    Tensor *index, *bag, *position; /* i64: the kept indices, the bag and the place of each */
+    Tensor *count;                  /* i64 on the host: how many in each bag */
 } Bags;
 
 /* ---- bags ------------------------------------------------------------------------------------ */

@@ -2,8 +2,8 @@
  * (composed).
  *
  *   loss_i = (1 - s) w_t (lse - x_t) + s / C sum_c w_c (lse - x_c)       lse = log sum_c e^(x_c)
- *   dx_ic  = g_i (p_ic A_i - B_ic),   p = softmax x,  B_ic = (1 - s) w_t [c = t] + s / C w_c,  A_i = sum_c
- * B_ic
+ *   dx_ic  = g_i (p_ic A_i - B_ic),   p = softmax x
+ *   B_ic   = (1 - s) w_t [c = t] + s / C w_c,   A_i = sum_c B_ic
  *
  * Positions that are ignored have A = B = 0.  The mean divides by W = sum of w_t over the others.
  * The kernels take logits as [rows, classes, inner]: inner counts the positions behind the class dim. */

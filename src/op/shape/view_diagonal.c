@@ -1,8 +1,10 @@
 /* view_diagonal.c - diagonals of two dimensions, and matrices made of them.
  *
- *   diagonal           y[..., k] = x at (k, k + offset) of dim1, dim2; below the main diagonal (k - offset,
- * k) diagonal_backward  zeros with that diagonal set; each is the other's gradient diag_embed         the
- * square case of it diag               vector to matrix, or matrix to a copy of its diagonal */
+ *   diagonal           y[..., k] = x at (k, k + offset) of dim1, dim2;
+ *                      below the main diagonal (k - offset, k)
+ *   diagonal_backward  zeros with that diagonal set; each is the other's gradient
+ *   diag_embed         the square case of it
+ *   diag               vector to matrix, or matrix to a copy of its diagonal */
 #include "shape_op.h"
 
 const TensorDiagonalArgs tensor_diagonal_defaults = { TENSOR_DIAGONAL_DEFAULTS };
