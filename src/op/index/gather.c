@@ -31,18 +31,6 @@ static int check_index(OpCall *c, int64_t *dim, TensorShape x, const Tensor *ind
                           S(index), what, shape_text(x), (int)*dim);
 }
 
-static IndexPlan plan_of(TensorShape x, const Tensor *index, int dim)
-{
-    IndexPlan p = { .dim = dim,
-                    .outer = 1,
-                    .n = x.ndim ? x.dim[dim] : 1,
-                    .m = index->ndim ? index->shape[dim] : 1,
-                    .inner = 1 };
-    for (int d = 0; d < dim && d < index->ndim; d++) p.outer *= index->shape[d];
-    for (int d = dim + 1; d < index->ndim; d++) p.inner *= index->shape[d];
-    return p;
-}
-
 /* x held to index's sizes: in all dimensions (dim = -1), or in all but dim. */
 static Tensor *within(const Tensor *x, const Tensor *index, int dim)
 {
@@ -57,7 +45,7 @@ static Tensor *dense(Tensor *x) { return x ? own(raw_contiguous(x)) : NULL; }
 static int add_at(OpCall *c, Tensor *y, int dim, const Tensor *index, const Tensor *src)
 {
     if (index->numel == 0) return 0;
-    IndexPlan plan = plan_of(shape_of(y), index, dim);
+    IndexPlan plan = index_plan(shape_of(y), index, dim);
     Tensor *region = within(y, index, dim), *to = dense(region), *from = dense(within(src, index, -1));
     if (!to || !from || run_scatter_add(c, &plan, from, index, to)) return -1;
     return to == region ? 0 : raw_copy(region, to);
@@ -80,7 +68,7 @@ static int gather_forward(OpCall *c)
     const GatherParams *p = op_params(c);
     Tensor *x = op_input(c, 0), *index = op_input(c, 1);
     if (index->numel == 0) return 0;
-    IndexPlan plan = plan_of(shape_of(x), index, p->dim);
+    IndexPlan plan = index_plan(shape_of(x), index, p->dim);
     Tensor *from = dense(within(x, index, p->dim));
     return from ? run_gather(c, &plan, from, index, op_output(c, 0)) : -1;
 }
@@ -195,9 +183,7 @@ static int scatter_shape(OpCall *c)
     if (!fits)
         return op_fail(c, TENSOR_ESHAPE, "index %s for a source %s: want its rank and no larger size",
                        S(index), S(src));
-    if (src->dtype != x->dtype)
-        return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same",
-                       tensor_dtype_name((TensorDtype)src->dtype), tensor_dtype_name((TensorDtype)x->dtype));
+    if (call_source_dtype(c, src, x)) return -1;
     return op_same_shape(c);
 }
 

@@ -49,9 +49,7 @@ static int copy_compose(OpCall *c)
             c, TENSOR_ESHAPE,
             "index %s and source %s for %s: want x's sizes, and as many slices as indices in dimension %d",
             S(index), S(src), S(x), dim);
-    if (src->dtype != x->dtype)
-        return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same",
-                       tensor_dtype_name((TensorDtype)src->dtype), tensor_dtype_name((TensorDtype)x->dtype));
+    if (call_source_dtype(c, src, x)) return -1;
     if (index->numel == 0) return op_set_result(c, 0, tensor_clone(x));
     if (x->ndim == 0 || src->ndim == 0) src = tensor_reshape(src, SHAPE(-1));
     Tensor *picked = tensor_index_select(src, dim, from);

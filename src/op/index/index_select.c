@@ -167,9 +167,7 @@ static int add_shape(OpCall *c)
             c, TENSOR_ESHAPE,
             "index %s and source %s for %s: want x's sizes, and as many slices as indices in dimension %d",
             S(index), S(src), S(x), p->dim);
-    if (src->dtype != x->dtype)
-        return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same",
-                       tensor_dtype_name((TensorDtype)src->dtype), tensor_dtype_name((TensorDtype)x->dtype));
+    if (call_source_dtype(c, src, x)) return -1;
     return op_same_shape(c);
 }
 

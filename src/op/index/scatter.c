@@ -68,9 +68,7 @@ static int scatter_shape(OpCall *c)
     if (!fits)
         return op_fail(c, TENSOR_ESHAPE, "index %s for a source %s: want its rank and no larger size",
                        S(index), S(src));
-    if (src->dtype != x->dtype)
-        return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same",
-                       tensor_dtype_name((TensorDtype)src->dtype), tensor_dtype_name((TensorDtype)x->dtype));
+    if (call_source_dtype(c, src, x)) return -1;
     return op_same_shape(c);
 }
 
@@ -89,15 +87,7 @@ static int place_winners(OpCall *c, int dim, Tensor *y, const Tensor *wins)
         raw_select(c->op->name, chosen, wins, part, zero))
         return -1;
     Tensor *to = own(raw_contiguous(region));
-    IndexPlan plan = { .dim = dim,
-                       .outer = 1,
-                       .n = y->ndim ? y->shape[dim] : 1,
-                       .m = index->ndim ? like.dim[dim] : 1,
-                       .inner = 1 };
-    for (int d = 0; d < index->ndim; d++) {
-        if (d < dim) plan.outer *= like.dim[d];
-        if (d > dim) plan.inner *= like.dim[d];
-    }
+    const IndexPlan plan = index_plan(shape_of(y), index, dim);
     if (!to || run_scatter_add(c, &plan, chosen, index, to)) return -1;
     return to == region ? 0 : raw_copy(region, to);
 }

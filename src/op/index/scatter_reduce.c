@@ -1,7 +1,6 @@
 /* scatter_reduce.c - elements of a source reduced into those of x that an index names along dim.
  *
- *   y_a = reduce(x_a, all src_j with index_j naming a)       sum, prod, mean, amax or amin; x_a may be left
- * out
+ *   y_a = reduce(x_a, all src_j with index_j naming a)     sum, prod, mean, amax or amin; x_a may be left out
  *
  *   sum    dx = dy                         dsrc_j = dy_a
  *   mean   dx = dy / n                     dsrc_j = dy_a / n_a     n: how many were reduced, at least 1
@@ -33,9 +32,7 @@ static int shape(OpCall *c)
                        "index %s for a source %s into %s: want one rank, and no larger size than theirs but "
                        "x's in dimension %d",
                        S(index), S(src), S(x), p->dim);
-    if (src->dtype != x->dtype)
-        return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same",
-                       tensor_dtype_name((TensorDtype)src->dtype), tensor_dtype_name((TensorDtype)x->dtype));
+    if (call_source_dtype(c, src, x)) return -1;
     return op_same_shape(c);
 }
 

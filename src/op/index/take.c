@@ -102,10 +102,7 @@ static int masked_compose(OpCall *c)
     Tensor *x = op_input(c, 0), *mask = op_input(c, 1), *source = op_input(c, 2);
     int64_t dim[TENSOR_MAX_DIMS], count;
     if (call_mask_dtype(c, mask)) return -1;
-    if (source->dtype != x->dtype)
-        return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same",
-                       tensor_dtype_name((TensorDtype)source->dtype),
-                       tensor_dtype_name((TensorDtype)x->dtype));
+    if (call_source_dtype(c, source, x)) return -1;
     TensorShape shape = { shape_broadcast(shape_of(x), shape_of(mask), dim), dim };
     if (shape.ndim < 0)
         return op_fail(

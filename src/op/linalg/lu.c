@@ -9,14 +9,13 @@
  *   da = p [ l1^-T h u1^-T   l1^-T du2 ]     h = tril(l1^T dl1 - du2 u2^T) below the diagonal
  *          [ dl2 u1^-T                 ]       + triu(du1 u1^T - l2^T dl2) */
 #include "matrices.h"
+#include "op/shape/shape_op.h"
 
 const TensorLuSolveArgs tensor_lu_solve_defaults = { TENSOR_LU_SOLVE_DEFAULTS };
 
 typedef struct LuParams {
     bool singular_too; /* a zero on the diagonal of u is no error */
 } LuParams;
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- factors --------------------------------------------------------------------------------- */
 
@@ -162,12 +161,12 @@ static int solve_shape(OpCall *c)
 /* Which row of a each row of lu is of, as [..., n]; NULL with EVALUE: a pivot outside its range. */
 static Tensor *rows_of(OpCall *c)
 {
-    Tensor *given = op_input(c, 1), *here = tensor_to_device(given, "cpu"); /* they are read on the host */
-    const Tensor *pivots = here ? own(raw_contiguous(here)) : NULL;
+    Tensor *given = op_input(c, 1);
+    const Tensor *pivots = host_copy(given, TENSOR_I32);
     Tensor *rows = own(new_tensor(shape_of(given), TENSOR_I64, &cpu_place));
     if (!pivots || !rows) return NULL;
     if (!linalg_rows(matrices_of(op_input(c, 0)), pivots->data, rows->data))
-        return tensor_to_device(rows, given->place->name);
+        return carried(rows, given->place);
     return op_fail(c, TENSOR_EVALUE, "%s: a pivot is outside its range: want those of lu_factor", S(given)),
            NULL;
 }

@@ -104,7 +104,8 @@ Tensor *over_matrices(Tensor *x) { return tensor_unsqueeze(tensor_unsqueeze(x, -
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-const char *nth_matrix(const Tensor *x, int64_t i)
+/* "matrix 3 of [5, 2, 2]", or "[2, 2]" when there is one; in a buffer of shape_text's. */
+static const char *nth_matrix(const Tensor *x, int64_t i)
 {
     static THREAD_LOCAL char text[256];
     if (x->ndim == 2) return S(x);

@@ -12,6 +12,7 @@
 #pragma GCC visibility push(hidden)
 
 Matrices matrices_of(const Tensor *x); /* [..., m, n] */
+FORCE_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Shape rules of the public ops: -1 with the reason. */
 int check_matrix(OpCall *c, int i); /* two dims or more, sizes that LAPACK can count */
@@ -33,15 +34,11 @@ void expand_batches(Tensor **a, Tensor **b); /* *b [..., n, k]; NULL where that 
 Tensor *identity_like(const Tensor *a); /* [n, n] of a's last size, f64, where a lies */
 Tensor *over_matrices(Tensor *x);       /* [...] as [..., 1, 1] */
 
-/* "matrix 3 of [5, 2, 2]", or "[2, 2]" when there is one; in a buffer of shape_text's. */
-const char *nth_matrix(const Tensor *x, int64_t i);
-
 /* matrix_fault - after a call of cpu/linalg failed: says what is wrong with which matrix of input 0, unless
  * the failure is recorded already; -1. */
 int matrix_fault(OpCall *c, const MatrixFault *fault);
 
-/* solve.c, triangular.c, svd.c: the cores that others use; operands in f64, of equal batches. */
-Tensor *core_solve(Tensor *a, Tensor *b);
+/* triangular.c, svd.c: the cores that others use; operands in f64, of equal batches. */
 Tensor *core_triangular(Tensor *a, Tensor *b, bool upper, bool left, bool unit);
 int core_svd(Tensor *a, bool full_matrices, Tensor *usv[3]);
 

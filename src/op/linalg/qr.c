@@ -13,8 +13,6 @@ static bool is_complete(OpCall *c)
     return ((const TensorQrArgs *)op_params(c))->mode == TENSOR_QR_COMPLETE;
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static int core_shape(OpCall *c)
 {
     const Tensor *a = op_input(c, 0);

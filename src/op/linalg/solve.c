@@ -50,7 +50,7 @@ static Tensor *solved(Tensor *a, Tensor *b, bool check, Tensor **info)
     return y[0];
 }
 
-Tensor *core_solve(Tensor *a, Tensor *b) { return solved(a, b, true, NULL); }
+static Tensor *core_solve(Tensor *a, Tensor *b) { return solved(a, b, true, NULL); }
 
 static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {

@@ -10,8 +10,6 @@ const TensorSvdArgs tensor_svd_defaults = { TENSOR_SVD_DEFAULTS };
 const TensorPinvArgs tensor_pinv_defaults = { TENSOR_PINV_DEFAULTS };
 const TensorPinverseArgs tensor_pinverse_defaults = { TENSOR_PINVERSE_DEFAULTS };
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static int core_shape(OpCall *c)
 {
     const Tensor *a = op_input(c, 0);

@@ -6,7 +6,8 @@
  */
 #include "norm_gradient.h"
 
-Tensor *norm_operand(const Tensor *x, int dtype, bool *failed)
+/* Dense, in the dtype that kernels compute in.  NULL stays NULL.  Owned by the scope. */
+static Tensor *norm_operand(const Tensor *x, int dtype, bool *failed)
 {
     Tensor *y = x ? own(raw_cast(x, dtype)) : NULL;
     if (x && !y) *failed = true;

@@ -7,9 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Dense operands in the dtype that kernels compute in: f64, or f32 for all others.  NULL stays NULL.  Owned
- * by the scope. */
-Tensor *norm_operand(const Tensor *x, int dtype, bool *failed);
+/* The dtype that kernels compute in: f64, or f32 for all others. */
 FORCE_INLINE int norm_dtype(const Tensor *x) { return x->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32; }
 
 /* norm_forward - runs the kernel: y receives the result, cast.  args has sizes, eps and the statistics'

@@ -72,15 +72,6 @@ static Tensor *bias_gradient(const Tensor *dy, int weight_rank)
     return own(raw_reduce(dy, REDUCE_SUM, reduced, false, dy->dtype, 0));
 }
 
-/* x as one matrix, on the graph. */
-static Tensor *as_rows(Tensor *x)
-{
-    if (!x) return NULL;
-    int64_t cols = x->shape[x->ndim - 1], rows = 1;
-    for (int i = 0; i < x->ndim - 1; i++) rows *= x->shape[i];
-    return tensor_reshape(x, SHAPE(rows, cols));
-}
-
 static void recorded(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const bool vector = op_input_shape(c, 1).ndim == 1;

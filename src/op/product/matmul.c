@@ -155,15 +155,6 @@ static Tensor *right_gradient(const Product *p, const Tensor *dy, const Tensor *
     return db && !multiply(p, flip(m), g, matrix(db, true, !column)) ? db : NULL;
 }
 
-/* x as one matrix: all but the last size together. */
-static Tensor *as_rows(Tensor *x)
-{
-    if (!x) return NULL;
-    int64_t cols = x->shape[x->ndim - 1], rows = 1;
-    for (int i = 0; i < x->ndim - 1; i++) rows *= x->shape[i];
-    return tensor_reshape(x, SHAPE(rows, cols));
-}
-
 static Tensor *scaled(Tensor *x, double alpha) { return alpha == 1 ? x : tensor_mul_scalar(x, alpha); }
 
 /* The same as ops: vectors become matrices first. */

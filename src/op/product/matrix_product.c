@@ -119,6 +119,14 @@ static int run(const Product *p, GemmArgs *args, const Batch *t, const char *a, 
     return 0;
 }
 
+Tensor *as_rows(Tensor *x)
+{
+    if (!x) return NULL;
+    int64_t cols = x->shape[x->ndim - 1], rows = 1;
+    for (int i = 0; i < x->ndim - 1; i++) rows *= x->shape[i];
+    return tensor_reshape(x, SHAPE(rows, cols));
+}
+
 int multiply(const Product *p, Matrix a, Matrix b, Matrix c)
 {
     Batch t = { 0 };

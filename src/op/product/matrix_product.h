@@ -26,6 +26,9 @@ Matrix flip(Matrix a); /* transposed */
  * that. 0, or -1: no memory. */
 int fold_rows(Matrix *a, const Tensor *x);
 
+/* as_rows - x as one matrix, all but the last size together; on the graph. */
+Tensor *as_rows(Tensor *x);
+
 /* multiply - c = alpha a b + beta c (+ bias, one value a column); c's batch is the broadcast one of a and b.
  */
 typedef struct Product {

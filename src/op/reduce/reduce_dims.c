@@ -1,4 +1,5 @@
 /* reduce_dims.c - what the reduction ops share. */
+#include "op/shape/shape_op.h"
 #include "reduce.h"
 
 /* ---- dims ------------------------------------------------------------------------------------ */
@@ -115,8 +116,8 @@ Tensor *scatter_back(OpCall *c, Tensor *dy, int dim, bool keepdim)
     Tensor *index = op_saved_output(c, 1);
     if (!index || !dy) return NULL;
     if (to.ndim == 0) return tensor_reshape(dy, to);
-    Tensor *zero = own(new_tensor(to, dy->dtype, dy->place));
-    if (!zero || raw_fill(zero, 0)) return NULL;
+    Tensor *zero = zeros_on(to, dy->dtype, dy->place);
+    if (!zero) return NULL;
     if (!keepdim) dy = tensor_unsqueeze(dy, dim), index = tensor_unsqueeze(index, dim);
     return tensor_scatter_add(zero, dim, index, dy);
 }

@@ -124,9 +124,7 @@ static Tensor *sources(int mode, int64_t n, Ends e, const Place *place)
     Tensor *host = own(new_tensor(SHAPE(n + e.before + e.after), TENSOR_I64, &cpu_place));
     if (!host) return NULL;
     for (int64_t i = 0; i < host->numel; i++) ((int64_t *)host->data)[i] = source(mode, i - e.before, n, e);
-    if (place == &cpu_place) return host;
-    Tensor *there = own(new_tensor(shape_of(host), TENSOR_I64, place));
-    return there && !raw_copy(there, host) ? there : NULL;
+    return carried(host, place);
 }
 
 static int pad_compose(OpCall *c)

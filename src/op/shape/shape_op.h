@@ -6,6 +6,9 @@
 
 #pragma GCC visibility push(hidden)
 
+/* call_real_dim - 0, and *dim of input 0 counted from the front; or -1 as call_dim, and EINDEX for rank 0. */
+int call_real_dim(OpCall *c, int *dim);
+
 /* zeros_on - a new zero tensor owned by the open scope; NULL: no memory. */
 Tensor *zeros_on(TensorShape shape, int dtype, const Place *place);
 
@@ -51,6 +54,9 @@ int call_index_dtype(OpCall *c, const Tensor *index);
 /* call_one_dtype - 0, or -1 and EDTYPE, naming both, where an operand has another dtype than the first. */
 int call_one_dtype(OpCall *c);
 
+/* call_source_dtype - 0, or -1 and EDTYPE unless source has x's dtype. */
+int call_source_dtype(OpCall *c, const Tensor *source, const Tensor *x);
+
 /* fail_index - EINDEX: the value at a row-major position of index is not one of n.  Returns -1. */
 int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, int64_t n) COLD;
 
@@ -60,6 +66,9 @@ typedef struct IndexPlan {
     int64_t outer, n, m, inner; /* the tensor is [outer, n, inner], what is picked [outer, m, inner] */
     bool shared;                /* one index list for all outer and inner (index_select) */
 } IndexPlan;
+
+/* index_plan - for an index that has a place of its own for each element of what is picked (gather). */
+IndexPlan index_plan(TensorShape x, const Tensor *index, int dim);
 
 /* run_gather - dst = src picked at index;  run_scatter_add - dst += src at index, in order.  All are dense;
  * EINDEX names the first index that is out of range, and nothing is written then.  Halves are summed in f32.

@@ -27,21 +27,13 @@ static int64_t part_size(const SplitParams *p, int64_t length, int64_t k)
     return rest < 0 ? 0 : rest < p->size ? rest : p->size;
 }
 
-static int check_dim(OpCall *c, int *dim)
-{
-    Tensor *x = op_input(c, 0);
-    if (x->ndim == 0) return op_fail(c, TENSOR_EINDEX, "[] has no dimension");
-    *dim = call_dim(c, *dim, shape_of(x));
-    return *dim < 0 ? -1 : 0;
-}
-
 /* ---- split ----------------------------------------------------------------------------------- */
 
 static int split_shape(OpCall *c)
 {
     SplitParams *p = op_params_mut(c);
     Tensor *x = op_input(c, 0);
-    if (check_dim(c, &p->dim)) return -1;
+    if (call_real_dim(c, &p->dim)) return -1;
     int64_t length = x->shape[p->dim], total = 0;
     if (p->size < 0 || (p->size == 0 && p->sizes.ndim == 0 && length > 0))
         return op_fail(c, TENSOR_EVALUE, "parts of %lld: want 1 or more", (long long)p->size);
@@ -135,7 +127,7 @@ static int unbind_shape(OpCall *c)
 {
     UnbindParams *p = op_params_mut(c);
     Tensor *x = op_input(c, 0);
-    if (check_dim(c, &p->dim)) return -1;
+    if (call_real_dim(c, &p->dim)) return -1;
     if (x->shape[p->dim] > CALL_MAX_OUTPUTS)
         return op_fail(c, TENSOR_ESHAPE, "dimension %d of %s: at most %d parts", p->dim, S(x),
                        CALL_MAX_OUTPUTS);

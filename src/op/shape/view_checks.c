@@ -31,6 +31,14 @@ int call_dims(OpCall *c, TensorShape *list, TensorShape shape, TensorStatus twic
     return op_set_list(c, list, list->ndim, dims);
 }
 
+int call_real_dim(OpCall *c, int *dim)
+{
+    Tensor *x = op_input(c, 0);
+    if (x->ndim == 0) return op_fail(c, TENSOR_EINDEX, "[] has no dimension");
+    *dim = call_dim(c, *dim, shape_of(x));
+    return *dim < 0 ? -1 : 0;
+}
+
 int parts_or_none(int count, Tensor **parts, int room)
 {
     for (int k = 0; count < 0 && parts && k < room; k++) parts[k] = NULL;
@@ -152,6 +160,13 @@ int call_one_dtype(OpCall *c)
     return 0;
 }
 
+int call_source_dtype(OpCall *c, const Tensor *source, const Tensor *x)
+{
+    if (source->dtype == x->dtype) return 0;
+    return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same",
+                   tensor_dtype_name((TensorDtype)source->dtype), tensor_dtype_name((TensorDtype)x->dtype));
+}
+
 int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, int64_t n)
 {
     int64_t at[TENSOR_MAX_DIMS];
@@ -163,6 +178,18 @@ int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, 
                        (long long)value, where, S(index));
     return op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s is out of range: want 0 to %lld",
                    (long long)value, where, S(index), (long long)n - 1);
+}
+
+IndexPlan index_plan(TensorShape x, const Tensor *index, int dim)
+{
+    IndexPlan p = { .dim = dim,
+                    .outer = 1,
+                    .n = x.ndim ? x.dim[dim] : 1,
+                    .m = index->ndim ? index->shape[dim] : 1,
+                    .inner = 1 };
+    for (int d = 0; d < dim && d < index->ndim; d++) p.outer *= index->shape[d];
+    for (int d = dim + 1; d < index->ndim; d++) p.inner *= index->shape[d];
+    return p;
 }
 
 static int run(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *index, Tensor *dst, bool add)

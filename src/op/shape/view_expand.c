@@ -278,7 +278,7 @@ Tensor *tensor_repeat_interleave_args(TensorRepeatInterleaveArgs a)
 /* The index that repeats k as often as the list says; a list of one count serves all n. */
 static Tensor *index_of_counts(OpCall *c, Tensor *repeats, int64_t n)
 {
-    Tensor *host = tensor_to_device(tensor_to(tensor_contiguous(repeats), TENSOR_I64), "cpu");
+    Tensor *host = host_copy(repeats, TENSOR_I64);
     int64_t total = 0;
     if (!host) return NULL;
     if (repeats->ndim > 1 || (repeats->numel != n && repeats->numel != 1))

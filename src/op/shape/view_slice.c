@@ -27,18 +27,10 @@ static int64_t length_of(int64_t start, int64_t end, int64_t step)
 
 /* ---- slice ----------------------------------------------------------------------------------- */
 
-static int check_dim(OpCall *c, int *dim)
-{
-    Tensor *x = op_input(c, 0);
-    if (x->ndim == 0) return op_fail(c, TENSOR_EINDEX, "[] has no dimension");
-    *dim = call_dim(c, *dim, shape_of(x));
-    return *dim < 0 ? -1 : 0;
-}
-
 static int slice_shape(OpCall *c)
 {
     TensorSliceArgs *p = op_params_mut(c);
-    if (check_dim(c, &p->dim)) return -1;
+    if (call_real_dim(c, &p->dim)) return -1;
     if (p->step < 1) return op_fail(c, TENSOR_EVALUE, "by steps of %lld: want 1 or more", (long long)p->step);
     const int64_t size = op_input(c, 0)->shape[p->dim];
     p->start = bound(p->start, size), p->end = bound(p->end, size);
@@ -96,7 +88,7 @@ static int embed_shape(OpCall *c)
     EmbedParams *p = op_params_mut(c);
     Tensor *g = op_input(c, 0);
     int64_t shape[TENSOR_MAX_DIMS];
-    if (check_dim(c, &p->dim)) return -1;
+    if (call_real_dim(c, &p->dim)) return -1;
     if (p->step < 1 || p->size < 0)
         return op_fail(c, TENSOR_EVALUE, "steps of %lld in a size of %lld", (long long)p->step,
                        (long long)p->size);
@@ -163,7 +155,7 @@ typedef struct NarrowParams {
 static int narrow_shape(OpCall *c)
 {
     NarrowParams *p = op_params_mut(c);
-    if (check_dim(c, &p->dim)) return -1;
+    if (call_real_dim(c, &p->dim)) return -1;
     const int64_t size = op_input(c, 0)->shape[p->dim], start = p->start < 0 ? p->start + size : p->start;
     if (p->length < 0 || start < 0 || start > size || p->length > size - start)
         return op_fail(c, TENSOR_EINDEX,
@@ -222,7 +214,7 @@ typedef struct SelectParams {
 static int select_shape(OpCall *c)
 {
     SelectParams *p = op_params_mut(c);
-    if (check_dim(c, &p->dim)) return -1;
+    if (call_real_dim(c, &p->dim)) return -1;
     int64_t size = op_input(c, 0)->shape[p->dim];
     if (p->index < -size || p->index >= size)
         return op_fail(c, TENSOR_EINDEX, "index %lld in dimension %d of %s: want %lld to %lld",
