@@ -101,6 +101,19 @@ static int promote_inputs(OpCall *c, Tensor **cast)
     return 0;
 }
 
+/* What compose makes of an input without a gradient has no history: it is shown one outside the graph. */
+static int hide_plain_inputs(OpCall *c, Tensor **shown)
+{
+    for (int i = 0; i < c->n; i++) {
+        Tensor *x = c->input[i];
+        const bool hidden = on_graph(x) && is_plain_input(c->op, i);
+        shown[i] = hidden ? own(new_view(x, x->ndim, x->shape, x->stride, 0)) : x;
+        if (hidden && !shown[i]) return -1;
+    }
+    c->input = shown;
+    return 0;
+}
+
 /* ---- parameters ------------------------------------------------------------------------------ */
 
 static int default_params(OpCall *c, void *params)
@@ -253,6 +266,7 @@ static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *p
     TensorScope scope = tensor_scope_open();
     Tensor *cast[OP_MAX_INPUTS];
     int status = op->flags & OP_SAME_DTYPE ? promote_inputs(&c, cast) : 0;
+    if (!status && op->compose && op->no_grad_inputs) status = hide_plain_inputs(&c, cast);
     if (!status) status = run_forward(&c);
     if (!status) status = check_results(&c);
     if (!status && op->flags & OP_VIEW) set_bases(&c);

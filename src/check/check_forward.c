@@ -103,6 +103,23 @@ static void check_forward(const Sample *s)
     }
 }
 
+/* An input of no_grad_inputs gives no result a history, even where it is a leaf that wants a gradient. */
+static void check_plain_inputs(const Sample *s)
+{
+    Tensor *x[OP_MAX_INPUTS], *y[SAMPLE_RESULTS];
+    bool any = false;
+    sample_inputs(s, AS_WRITTEN, 1, x);
+    for (int i = 0; i < s->n; i++) {
+        if (!x[i] || !tensor_dtype_is_float(tensor_dtype(x[i])) || !sample_is_plain(s, i)) continue;
+        any = true;
+        tensor_requires_grad_(x[i], true);
+    }
+    const int n = any ? sample_apply(s, x, y) : 0;
+    if (n < 0) complain(s, "is refused where inputs without a gradient are leaves");
+    for (int k = 0; k < n; k++)
+        if (tensor_requires_grad(y[k])) complain(s, "result %d has the history of an input without one", k);
+}
+
 /* ---- dtypes ---------------------------------------------------------------------------------- */
 
 /* Gradients are sums that may cancel: they get more room, and are measured against the cotangents' size at
@@ -326,6 +343,7 @@ void check_op_forward(const TensorOp *op)
 {
     check_descriptor(op);
     each_sample(op, check_forward);
+    each_sample(op, check_plain_inputs);
     each_sample(op, check_dtypes);
     each_sample(op, check_in_place);
     each_sample(op, check_repeats);

@@ -61,7 +61,9 @@ int64_t sample_grow(Sample *s, Growth growth, int64_t elements, int64_t memory);
  * or, for AS_WRITTEN, its own (f32 where none is written).  Absent ones are NULL. */
 void sample_inputs(const Sample *s, int floats, uint64_t seed, Tensor **x);
 
-/* sample_differentiable - may input i have a gradient? */
+/* sample_is_plain - does the op name input i among its no_grad_inputs?  sample_differentiable - may input i
+ * have a gradient? */
+bool sample_is_plain(const Sample *s, int i);
 bool sample_differentiable(const Sample *s, int i, const Tensor *x);
 
 /* sample_leaves - the inputs as leaves that want a gradient, where they may have one; returns how many do. */

@@ -6,10 +6,12 @@
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+bool sample_is_plain(const Sample *s, int i) { return i < 32 && (s->op->no_grad_inputs >> i & 1); }
+
 bool sample_differentiable(const Sample *s, int i, const Tensor *x)
 {
     return x && tensor_dtype_is_float(tensor_dtype(x)) && !(s->op->flags & OP_NONDIFFERENTIABLE) &&
-           !(i < 32 && (s->op->no_grad_inputs >> i & 1));
+           !sample_is_plain(s, i);
 }
 
 int sample_leaves(const Sample *s, Tensor *const *x, Tensor **leaf)

@@ -156,6 +156,16 @@ TEST(test_hardtanh_is_open_where_clamp_is_inclusive)
     unary(clamp_max_1, LIST(1, 0, 2), LIST(1, 0, 1), LIST(1, 1, 0));
 }
 
+static Tensor *hardtanh_from_nan(Tensor *x) { return tensor_hardtanh(x, NOT, 1); }
+static Tensor *hardtanh_to_nan(Tensor *x) { return tensor_hardtanh(x, -1, NOT); }
+
+TEST(test_hardtanh_with_a_bound_of_nan_is_nan)
+{
+    (void)state;
+    unary(hardtanh_from_nan, LIST(-2, 0, 2, NOT), LIST(NOT, NOT, NOT, NOT), LIST(0, 0, 0, 0));
+    unary(hardtanh_to_nan, LIST(-2, 0, 2, NOT), LIST(NOT, NOT, NOT, NOT), LIST(0, 0, 0, 0));
+}
+
 TEST(test_clamp_with_min_above_max_gives_max_and_no_gradient)
 {
     (void)state;
@@ -292,6 +302,7 @@ int main(void)
         T(test_polygamma_below_zero_and_far),
         T(test_relu_gradient_0_at_0_and_nan_passes),
         T(test_hardtanh_is_open_where_clamp_is_inclusive),
+        T(test_hardtanh_with_a_bound_of_nan_is_nan),
         T(test_clamp_with_min_above_max_gives_max_and_no_gradient),
         T(test_leaky_relu_has_the_slope_at_0),
         T(test_prelu_weight_gradient_is_summed_by_channel),

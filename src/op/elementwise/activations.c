@@ -137,11 +137,12 @@ static const TensorOp op_prelu = {
     .arity = 2,
     .gradient = "dx = x > 0 ? g : weight g, dweight = the sum of x <= 0 ? g x : 0",
     .compose = prelu,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ONE_DTYPE,
     .samples = "3x4,1; 3x4:-2..-.5,4; 2x3x2:-2..-.5,3; 5:-2..-.5,; ,1; 0x3,3; 2x3x2x2,3",
     .lo = .5,
     .hi = 2,
-    .errors = "3x4,3 ! ESHAPE; 3,3 ! ESHAPE; 3x4,4x1 ! ESHAPE; 3@i64,1 ! EDTYPE",
+    .errors = "3x4,3 ! ESHAPE; 3,3 ! ESHAPE; 3x4,4x1 ! ESHAPE; 3@i64,1 ! EDTYPE; "
+              "3@f64,1@f32 ! EDTYPE; 3@f16,1@f32 ! EDTYPE",
     .torch = "nn.functional.prelu"
 };
 REGISTER_OP(op_prelu);
