@@ -102,7 +102,7 @@ Tensor *nn_multihead_attention_forward_args(NNAttentionCallArgs c)
         return tensor_fail(TENSOR_EVALUE, "nn_multihead_attention_forward", "of a module %s", c.module->type),
                NULL;
     if (!c.query || !c.key || !c.value) {
-        if (!tensor_error())
+        if (!tensor_error_code())
             tensor_fail(TENSOR_ENULL, "nn_multihead_attention_forward", "query, key or value is NULL");
         return NULL;
     }

@@ -44,8 +44,9 @@ static bool is_broken(TensorList list, const char *function)
         broken = !list.item[i];
         if (!broken) tensor_is_leaf(list.item[i]); /* asks whether it was released */
     }
-    if (broken && !tensor_error()) tensor_fail(TENSOR_ENULL, function, "a parameter, or their list, is NULL");
-    return tensor_error() != NULL;
+    if (broken && !tensor_error_code())
+        tensor_fail(TENSOR_ENULL, function, "a parameter, or their list, is NULL");
+    return tensor_error_code() != TENSOR_OK;
 }
 
 double nn_clip_grad_norm_args(NNClipArgs args)
@@ -58,7 +59,7 @@ double nn_clip_grad_norm_args(NNClipArgs args)
     }
     bool was = tensor_set_grad_enabled(false);
     double norm = total_norm(args.parameters, args.norm_type), factor = args.max_norm / (norm + 1e-6);
-    int status = tensor_error() ? -1 : 0;
+    int status = tensor_error_code() ? -1 : 0;
     if (!status && args.error_if_nonfinite && !isfinite(norm))
         status = tensor_fail(TENSOR_EVALUE, "nn_clip_grad_norm_", "the norm of the gradients is %g", norm);
     if (!status && !(factor >= 1))

@@ -43,7 +43,7 @@ NN_REGISTER(identity);
 static Module *with_children(const NNKind *kind, Module *const *modules, int n)
 {
     if (n > 0 && !modules) {
-        if (!tensor_error())
+        if (!tensor_error_code())
             tensor_fail(TENSOR_ENULL, kind->function, "%d modules, but their list is NULL", n);
         return NULL;
     }

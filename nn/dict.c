@@ -21,7 +21,7 @@ bool nn_dict_broken(TensorDict dict, const char *function)
                                                   : NULL;
     for (int i = 0; i < dict.count && !what; i++)
         if (!dict.item[i].name || !dict.item[i].tensor) what = "with an item that is NULL";
-    if (what && !tensor_error()) tensor_fail(TENSOR_ENULL, function, "the dict is %s", what);
+    if (what && !tensor_error_code()) tensor_fail(TENSOR_ENULL, function, "the dict is %s", what);
     return what != NULL;
 }
 
@@ -75,7 +75,7 @@ int nn_dict_set(TensorDict *dict, const char *name, Tensor *t)
 {
     if (!dict || !name || !t) {
         const char *what = !dict ? "dict" : !name ? "name" : "tensor";
-        if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_dict_set", "the %s is NULL", what);
+        if (!tensor_error_code()) tensor_fail(TENSOR_ENULL, "nn_dict_set", "the %s is NULL", what);
         return -1;
     }
     if (nn_dict_broken(*dict, "nn_dict_set")) return -1;

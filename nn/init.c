@@ -44,7 +44,7 @@ double nn_calculate_gain(NNGain nonlinearity, double slope)
 static int fans(const Tensor *x, const char *function, double *in, double *out)
 {
     if (!x) {
-        if (!tensor_error()) tensor_fail(TENSOR_ENULL, function, "the tensor is NULL");
+        if (!tensor_error_code()) tensor_fail(TENSOR_ENULL, function, "the tensor is NULL");
         return -1;
     }
     TensorShape s = tensor_shape(x);

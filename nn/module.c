@@ -23,7 +23,7 @@ static _Thread_local struct {
 bool nn_null(const void *module, const char *function)
 {
     if (module) return false;
-    if (!tensor_error()) tensor_fail(TENSOR_ENULL, function, "the module is NULL");
+    if (!tensor_error_code()) tensor_fail(TENSOR_ENULL, function, "the module is NULL");
     return true;
 }
 
@@ -137,7 +137,7 @@ static bool is_given(const Module *m, const char *name, const Module *child)
 {
     if (!name) name = "(NULL)";
     if (!child) {
-        if (!tensor_error())
+        if (!tensor_error_code())
             tensor_fail(TENSOR_ENULL, "nn_child", "\"%s\" in %s is NULL", name, m ? m->type : "NULL");
     } else if (child->parents >= child->refs) {
         tensor_fail(TENSOR_EVALUE, "nn_child",
@@ -185,7 +185,7 @@ static int put_tensor(ModuleTensor **list, int *count, const char *name, Tensor 
 static int check_tensor(const Module *m, const char *name, const Tensor *t, char kind, const char *function)
 {
     if (!t) {
-        if (!tensor_error())
+        if (!tensor_error_code())
             tensor_fail(TENSOR_ENULL, function, "\"%s\" of %s is NULL", name ? name : "(NULL)", m->type);
         return -1;
     }
@@ -370,13 +370,13 @@ Tensor *nn_forward(Module *m, Tensor *x)
 {
     if (nn_null(m, "nn_forward")) return NULL;
     if (!x) {
-        if (!tensor_error()) tensor_fail(TENSOR_ENULL, "nn_forward", "the input of %s is NULL", m->type);
+        if (!tensor_error_code()) tensor_fail(TENSOR_ENULL, "nn_forward", "the input of %s is NULL", m->type);
         return NULL;
     }
     if (!m->forward)
         return tensor_fail(TENSOR_EVALUE, "nn_forward", "%s has no forward: run its children", m->type), NULL;
     if (observer.fn) observer.fn(observer.ctx, m, NULL, false);
-    bool failed_before = tensor_error() != NULL;
+    bool failed_before = tensor_error_code() != TENSOR_OK;
     Tensor *y = m->forward(m, x);
     if (!y && !failed_before) note_failure(m);
     if (observer.fn) observer.fn(observer.ctx, m, y, true);

@@ -162,7 +162,7 @@ static Tensor *tensor_named(const ModuleTensor *list, int count, const char *nam
 static bool no_path(const void *module, const char *path, const char *function)
 {
     if (nn_null(module, function)) return true;
-    if (!path && !tensor_error()) tensor_fail(TENSOR_ENULL, function, "the name is NULL");
+    if (!path && !tensor_error_code()) tensor_fail(TENSOR_ENULL, function, "the name is NULL");
     return !path;
 }
 

@@ -33,9 +33,9 @@ static int check_param(const Optimizer *opt, TensorList list, int i)
 {
     const char *function = opt->kind->function;
     if (!list.item[i])
-        return tensor_error() ? -1 : tensor_fail(TENSOR_ENULL, function, "parameter %d is NULL", i);
+        return tensor_error_code() ? -1 : tensor_fail(TENSOR_ENULL, function, "parameter %d is NULL", i);
     bool leaf = tensor_is_leaf(list.item[i]);
-    if (tensor_error()) return -1; /* it was released */
+    if (tensor_error_code()) return -1; /* it was released */
     if (!leaf)
         return tensor_fail(TENSOR_EGRAD, function, "parameter %d is the result of an op, not a leaf", i);
     bool twice = has_param(opt, list.item[i]);
@@ -46,7 +46,8 @@ static int check_param(const Optimizer *opt, TensorList list, int i)
 static int check_group(const Optimizer *opt, TensorList list, const void *options)
 {
     if (list.count < 1 || !list.item)
-        return tensor_error() ? -1 : tensor_fail(TENSOR_EVALUE, opt->kind->function, "no parameters given");
+        return tensor_error_code() ? -1
+                                   : tensor_fail(TENSOR_EVALUE, opt->kind->function, "no parameters given");
     for (int i = 0; i < list.count; i++)
         if (check_param(opt, list, i)) return -1;
     return opt->kind->check ? opt->kind->check(options, opt->kind->function) : 0;
@@ -112,7 +113,7 @@ Optimizer *optim_new(const OptimKind *kind, const void *args)
 bool optim_null(const Optimizer *opt, const char *function)
 {
     if (opt) return false;
-    if (!tensor_error()) tensor_fail(TENSOR_ENULL, function, "the optimizer is NULL");
+    if (!tensor_error_code()) tensor_fail(TENSOR_ENULL, function, "the optimizer is NULL");
     return true;
 }
 
@@ -220,7 +221,7 @@ int optim_make_states(const Optimizer *opt, const OptimGroup *g, OptimParam *p)
         p->fresh = true;
     }
     tensor_scope_close(scope);
-    return status || tensor_error() ? -1 : 0;
+    return status || tensor_error_code() ? -1 : 0;
 }
 
 /* Fills g->stepped and g->grad, which is dense and the scope's; returns how many, or -1. */
@@ -229,7 +230,7 @@ static int prepare(const Optimizer *opt, OptimGroup *g)
     int n = 0;
     for (int i = 0; i < g->count; i++) {
         Tensor *grad = tensor_grad(g->param[i].tensor);
-        if (tensor_error()) return -1;
+        if (tensor_error_code()) return -1;
         if (!grad) continue;
         if (!tensor_is_contiguous(grad)) grad = tensor_contiguous(grad);
         if (!grad || optim_make_states(opt, g, &g->param[i])) return -1;
@@ -253,7 +254,7 @@ static int step_each(const OptimKind *kind, OptimGroup *g, int n)
         TensorScope scope = tensor_scope_open();
         int status = kind->step(g->options, g->stepped[i], g->grad[i]);
         tensor_scope_close(scope);
-        if (status || tensor_error()) return -1;
+        if (status || tensor_error_code()) return -1;
     }
     return 0;
 }
@@ -265,7 +266,7 @@ static int step_group(const OptimKind *kind, OptimGroup *g, int n)
                  : n             ? kind->step_all(g->options, g->stepped, g->grad, n)
                                  : 0;
     for (int i = 0; i < n && !status; i++) g->stepped[i]->fresh = false;
-    return status || tensor_error() ? -1 : 0;
+    return status || tensor_error_code() ? -1 : 0;
 }
 
 static int step_groups(Optimizer *opt)
@@ -280,7 +281,7 @@ static int step_groups(Optimizer *opt)
 
 int optim_step(Optimizer *opt)
 {
-    if (optim_null(opt, "optim_step") || tensor_error() || check_options(opt)) return -1;
+    if (optim_null(opt, "optim_step") || tensor_error_code() || check_options(opt)) return -1;
     if (!opt->kind->step && !opt->kind->step_all)
         return tensor_fail(TENSOR_EVALUE, "optim_step", "%s wants a closure: optim_step_closure",
                            opt->kind->function);
@@ -297,28 +298,29 @@ static double evaluate(OptimClosure fn, void *ctx)
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(true);
     Tensor *loss = fn(ctx);
-    if (!loss && !tensor_error()) tensor_fail(TENSOR_ENULL, "optim_step_closure", "the closure gave no loss");
+    if (!loss && !tensor_error_code())
+        tensor_fail(TENSOR_ENULL, "optim_step_closure", "the closure gave no loss");
     double value = loss ? tensor_item(loss) : (double)NAN;
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
-    return tensor_error() ? (double)NAN : value;
+    return tensor_error_code() ? (double)NAN : value;
 }
 
 double optim_step_closure(Optimizer *opt, OptimClosure fn, void *ctx)
 {
-    if (optim_null(opt, "optim_step_closure") || tensor_error() || check_options(opt)) return NAN;
+    if (optim_null(opt, "optim_step_closure") || tensor_error_code() || check_options(opt)) return NAN;
     if (!fn) return tensor_fail(TENSOR_ENULL, "optim_step_closure", "the closure is NULL"), (double)NAN;
     double loss = NAN;
     if (!opt->kind->step_closure) {
         loss = evaluate(fn, ctx);
-        return tensor_error() || optim_step(opt) ? (double)NAN : loss;
+        return tensor_error_code() || optim_step(opt) ? (double)NAN : loss;
     }
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
     int status = opt->kind->step_closure(opt, fn, ctx, &loss);
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
-    return status || tensor_error() ? (double)NAN : loss;
+    return status || tensor_error_code() ? (double)NAN : loss;
 }
 
 const OptimZeroGradArgs optim_zero_grad_defaults = { OPTIM_ZERO_GRAD_DEFAULTS };

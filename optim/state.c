@@ -199,7 +199,7 @@ int optim_load_state_dict(Optimizer *opt, TensorDict dict)
     if (optim_null(opt, "optim_load_state_dict")) return -1;
     Loading l = { .dict = dict };
     if (dict.count < 0 || (dict.count && !dict.item)) {
-        if (!tensor_error())
+        if (!tensor_error_code())
             tensor_fail(TENSOR_ENULL, "optim_load_state_dict", "the dict is of a call that failed");
         return -1;
     }

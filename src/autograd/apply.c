@@ -40,8 +40,8 @@ static int check_inputs(OpCall *c)
         Tensor *x = c->input[i];
         if (!x) {
             bool optional = i < 32 && (op->optional >> i & 1);
-            if (optional && !tensor_error()) continue;
-            if (!tensor_error()) op_fail(c, TENSOR_ENULL, "operand %d is NULL", i + 1);
+            if (optional && !tensor_error_code()) continue;
+            if (!tensor_error_code()) op_fail(c, TENSOR_ENULL, "operand %d is NULL", i + 1);
             return -1;
         }
         if (unlikely(!x->storage)) return op_fail(c, TENSOR_EVALUE, "operand %d was released", i + 1);
@@ -178,8 +178,7 @@ static int own_memory(OpCall *c)
     return 0;
 }
 
-/* An op that goes on after a call of its own has failed has failed too: its result is made of what is not
- * there. */
+/* If a call inside forward failed, the op failed, whatever it returned. */
 static int run_forward(OpCall *c)
 {
     const TensorOp *op = c->op;
@@ -187,13 +186,12 @@ static int run_forward(OpCall *c)
     if (op->shape && op->shape(c)) return -1;
     if (c->failed) return -1;
     if (op->compose) {
-        const char *outer = composing;
+        const char *outer = compose_begin(c->name);
         const bool off = grad_off;
-        if (!outer) composing = op->name;
         grad_off = off || (op->flags & OP_NONDIFFERENTIABLE);
         int status = op->compose(c);
         grad_off = off;
-        composing = outer;
+        compose_end(outer);
         return failed_since(before) ? -1 : status ? status : own_memory(c);
     }
     Staged staged[CALL_STAGED];
@@ -244,11 +242,12 @@ static int settle_commits(OpCall *c, int status)
     return status;
 }
 
-static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site,
-                 Tensor **outputs, int count)
+static int apply(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,
+                 const void *site, Tensor **outputs, int count)
 {
     OpCall c;
     call_begin(&c, op, inputs, n, NULL, site);
+    c.name = name;
     if (check_inputs(&c)) return -1;
     _Alignas(16) char own_params[CALL_PARAMS];
     int64_t list[CALL_LISTS][TENSOR_MAX_DIMS];
@@ -272,7 +271,7 @@ static int apply(const TensorOp *op, Tensor *const *inputs, int n, const void *p
     if (!status && op->flags & OP_VIEW) set_bases(&c);
     if (!status && wants_graph(&c)) status = tape_record(&c, op->keep);
     if (!status && unlikely(anomaly_on)) status = anomaly_check_results(&c);
-    if (status && !tensor_error()) op_fail(&c, TENSOR_EUSER, "failed without saying why");
+    if (status && !tensor_error_code()) op_fail(&c, TENSOR_EUSER, "failed without saying why");
     for (int i = 0; !status && i < c.outputs; i++) tensor_retain(c.output[i]);
     tensor_scope_close(scope);
     for (int i = 0, made = status ? 0 : c.outputs; i < made; i++) {
@@ -292,8 +291,8 @@ static int half_dtype(const TensorOp *op, Tensor *const *inputs, int n)
 
 /* OP_ROUND_ONCE on halves: the op in f32 between casts, which are on the graph too.  half < 0: the inputs,
  * integers too, are cast to `wide`, and the results stay as they are. */
-static int apply_cast(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site,
-                      Tensor **outputs, int count, TensorDtype wide, int half)
+static int apply_cast(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,
+                      const void *site, Tensor **outputs, int count, TensorDtype wide, int half)
 {
     Tensor *cast[OP_MAX_INPUTS], *result[CALL_MAX_OUTPUTS];
     TensorScope scope = tensor_scope_open();
@@ -305,8 +304,8 @@ static int apply_cast(const TensorOp *op, Tensor *const *inputs, int n, const vo
         if (other && !cast[i]) status = -1;
     }
     int results = -1, kept = 0;
-    if (!status && half < 0) results = op_apply(op, cast, n, params, site, result, CALL_MAX_OUTPUTS);
-    else if (!status) results = apply(op, cast, n, params, site, result, CALL_MAX_OUTPUTS);
+    if (!status && half < 0) results = op_apply_as(op, name, cast, n, params, site, result, CALL_MAX_OUTPUTS);
+    else if (!status) results = apply(op, name, cast, n, params, site, result, CALL_MAX_OUTPUTS);
     for (; kept < results; kept++) {
         const bool back = half >= 0 && result[kept]->dtype == wide;
         if (back && !(result[kept] = graph_ops.to(result[kept], (TensorDtype)half))) break;
@@ -333,21 +332,23 @@ static int cast_wanted(const TensorOp *op, Tensor *const *inputs, int n, const v
     return -1;
 }
 
-int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site,
-             Tensor **outputs, int count)
+int op_apply_as(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,
+                const void *site, Tensor **outputs, int count)
 {
     int dtype = unlikely(op->cast_option) ? cast_wanted(op, inputs, n, params) : -1;
     if (unlikely(dtype >= 0))
-        return apply_cast(op, inputs, n, params, site, outputs, count, (TensorDtype)dtype, -1);
+        return apply_cast(op, name, inputs, n, params, site, outputs, count, (TensorDtype)dtype, -1);
     int half = unlikely(op->flags & OP_ROUND_ONCE) && n <= OP_MAX_INPUTS ? half_dtype(op, inputs, n) : -1;
-    if (unlikely(half >= 0)) return apply_cast(op, inputs, n, params, site, outputs, count, TENSOR_F32, half);
-    return apply(op, inputs, n, params, site, outputs, count);
+    if (unlikely(half >= 0))
+        return apply_cast(op, name, inputs, n, params, site, outputs, count, TENSOR_F32, half);
+    return apply(op, name, inputs, n, params, site, outputs, count);
 }
 
-Tensor *op_apply1(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site)
+Tensor *op_apply1_as(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,
+                     const void *site)
 {
     Tensor *y = NULL;
-    return op_apply(op, inputs, n, params, site, &y, 1) < 0 ? NULL : y;
+    return op_apply_as(op, name, inputs, n, params, site, &y, 1) < 0 ? NULL : y;
 }
 
 Tensor *tensor_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params)

@@ -52,7 +52,7 @@ int op_set_result(OpCall *c, int i, Tensor *result)
 {
     if (!result) {
         c->failed = true;
-        return tensor_error() ? -1 : op_fail(c, TENSOR_EUSER, "result %d is NULL", i);
+        return tensor_error_code() ? -1 : op_fail(c, TENSOR_EUSER, "result %d is NULL", i);
     }
     if (i < 0 || i >= CALL_MAX_OUTPUTS || i > c->outputs)
         return op_fail(c, TENSOR_EUSER, "result %d set out of order (%d so far, at most %d)", i, c->outputs,
@@ -125,7 +125,7 @@ static void *stage(OpCall *c, int i, bool output, int dtype, void **slot)
     *slot = tg_alloc(bytes);
     if (!*slot) {
         c->failed = true;
-        fail_memory(c->op->name);
+        fail_memory(c->name);
         return NULL;
     }
     if (output) return *slot;

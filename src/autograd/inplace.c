@@ -241,14 +241,14 @@ int inplace_check(const char *op, Tensor *x)
 }
 
 /* x takes the value of t, a tensor of its shape, and, where grad mode is on, t's history. */
-int inplace_take(const char *op, Tensor *x, Tensor *t, const void *site)
+int inplace_take(const char *name, const char *writer, Tensor *x, Tensor *t, const void *site)
 {
     bool graph =
         !grad_off && dtype_is_float(x->dtype) && (t->entry || x->entry || (x->base && x->base->entry));
     Entry *write = NULL, *read = NULL;
     Tensor *base = x->base;
     if (graph && base) {
-        if (!(base->flags & FLAG_CONTIGUOUS)) return no_dense_base(op, base);
+        if (!(base->flags & FLAG_CONTIGUOUS)) return no_dense_base(name, base);
         Region r = region_of(x, base);
         write = record_only(&op_region_write, (Tensor *[]){ base, t }, 2, &r, base, site);
         if (!write) return -1;
@@ -269,7 +269,7 @@ int inplace_take(const char *op, Tensor *x, Tensor *t, const void *site)
         if (read) entry_unref(read);
         return -1;
     }
-    note_write(x, op, site);
+    note_write(x, writer, site);
     if (write) {
         entry_attach(write, 0, base);
         entry_attach(read, 0, x);
@@ -297,40 +297,39 @@ static bool backward_reads_target(const TensorOp *op, Tensor *const *inputs, int
     return false;
 }
 
-static Tensor *apply_in_place(const TensorOp *op, Tensor *const *inputs, int n, const void *params,
-                              const void *site)
+Tensor *op_apply_as_(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,
+                     const void *site)
 {
     Tensor *x = n > 0 ? inputs[0] : NULL, *in[OP_MAX_INPUTS];
-    if (check_null(x, op->name, 1) || inplace_check(op->name, x)) return NULL;
+    if (check_null(x, name, 1) || inplace_check(name, x)) return NULL;
     TensorScope scope = tensor_scope_open();
     if (n <= OP_MAX_INPUTS && backward_reads_target(op, inputs, n)) {
         Tensor *old = graph_ops.clone(x); /* as PyTorch: backward reads a copy of it */
         for (int i = 0; i < n; i++) in[i] = inputs[i] == x ? old : inputs[i];
         inputs = in;
     }
-    Tensor *t = op_apply1(op, inputs, n, params, site);
+    Tensor *t = op_apply1_as(op, name, inputs, n, params, site);
     int status = t ? 0 : -1;
     if (t && !shape_equal(shape_of(t), shape_of(x)))
-        status = fail_site(TENSOR_ESHAPE, op->name, site, "in place: the result %s does not fit into %s",
-                           S(t), S(x));
+        status =
+            fail_site(TENSOR_ESHAPE, name, site, "in place: the result %s does not fit into %s", S(t), S(x));
     if (!status && t->dtype != x->dtype) {
         if (dtype_is_float(t->dtype) > dtype_is_float(x->dtype) || (x->dtype == TENSOR_BOOL))
-            status = fail_site(TENSOR_EDTYPE, op->name, site,
-                               "in place: the result is %s and does not fit into %s",
-                               tensor_dtype_name(t->dtype), tensor_dtype_name(x->dtype));
+            status =
+                fail_site(TENSOR_EDTYPE, name, site, "in place: the result is %s and does not fit into %s",
+                          tensor_dtype_name(t->dtype), tensor_dtype_name(x->dtype));
         else if (!(t = graph_ops.to(t, x->dtype))) status = -1;
     }
-    if (!status) status = inplace_take(op->name, x, t, site);
+    if (!status) status = inplace_take(name, op->name, x, t, site);
     tensor_scope_close(scope);
     return status ? NULL : borrow(x);
 }
 
 Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site)
 {
-    const Naming before = name_as(op->name, NULL);
-    Tensor *y = apply_in_place(op, inputs, n, params, site);
-    naming = before;
-    return y;
+    char name[80];
+    snprintf(name, sizeof name, "%s_", op->name);
+    return op_apply_as_(op, name, inputs, n, params, site);
 }
 
 Tensor *tensor_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params)

@@ -169,9 +169,9 @@ static int run_hooks(Sweep *s, Hook *const *hooks, Tensor **grad)
     int last = last_id(*hooks), id;
     for (Hook *h = *hooks; h && (id = h->id) <= last; h = hook_after(*hooks, id)) {
         if (!h->fn) continue;
-        bool failed_before = tensor_error() != NULL;
+        bool failed_before = tensor_error_code() != TENSOR_OK;
         Tensor *replaced = h->fn(*grad, h->ctx);
-        if (!failed_before && tensor_error()) return -1;
+        if (!failed_before && tensor_error_code()) return -1;
         if (!replaced || replaced == *grad) continue;
         if (!shape_equal(shape_of(replaced), shape_of(*grad)) || replaced->dtype != (*grad)->dtype)
             return fail(TENSOR_ESHAPE, s->name, "a hook turned the gradient %s into %s %s", S(*grad),
@@ -293,7 +293,7 @@ static int call_backward(Sweep *s, Entry *e)
         if (unlikely(anomaly_on)) status = anomaly_check_gradient(e, i, dx[i], grads);
         if (!status) status = deliver(s, e, i, dx[i]);
     }
-    if (status && !tensor_error())
+    if (status && !tensor_error_code())
         fail_site(TENSOR_EUSER, e->op->name, e->site, "backward failed without saying why");
     return status;
 }

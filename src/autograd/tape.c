@@ -342,7 +342,7 @@ Entry *entry_new(OpCall *call, unsigned keep)
                    (size_t)call->outputs * (sizeof(Meta) + sizeof(Result)) + (size_t)saves * sizeof(Saved) +
                    (size_t)dims * sizeof(int64_t);
     Entry *e = tg_alloc(bytes);
-    if (unlikely(!e)) return fail_memory(call->op->name), NULL;
+    if (unlikely(!e)) return fail_memory(call->name), NULL;
     e->op = call->op, e->tape = tape, e->site = call->site, e->refs = 1, e->bytes = bytes, e->index = -1;
     atomic_init(&e->foreign_drops, 0);
     e->inputs = (uint16_t)call->n, e->outputs = (uint16_t)call->outputs, e->saves = 0, e->freed = false;

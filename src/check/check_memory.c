@@ -44,12 +44,12 @@ static bool try_once(const Sample *s, const Way *way, int64_t n)
     int results = sample_run(s, x, way->create_graph, way->layout, &run);
     bool came = tensor_debug_allocation_failed();
     tensor_debug_fail_allocation(0, false);
-    if (came && results >= 0 && !tensor_error() && !same_again(s, way, x, &run))
+    if (came && results >= 0 && !tensor_error_code() && !same_again(s, way, x, &run))
         complain(s, "request %lld fails, and the values are others", (long long)n);
     tensor_scope_close(inner);
     if (came && results < 0 && tensor_error_code() != TENSOR_ENOMEM)
         complain(s, "request %lld fails, and that is not the error", (long long)n);
-    if (came && results >= 0 && tensor_error())
+    if (came && results >= 0 && tensor_error_code())
         complain(s, "request %lld fails, and that is not told", (long long)n);
     if (results < 0 && !came && way->layout == LAYOUT_DENSE) complain(s, "is refused");
     tensor_error_clear();

@@ -50,7 +50,7 @@ static int evaluate_f(Check *c, Tensor **y)
 {
     if (c->args.fn) {
         y[0] = c->args.fn(c->input, c->plain, c->args.ctx);
-        if (!y[0] && !tensor_error()) wrong(c, TENSOR_EUSER, "the function returned NULL");
+        if (!y[0] && !tensor_error_code()) wrong(c, TENSOR_EUSER, "the function returned NULL");
         return y[0] ? 1 : -1;
     }
     if (c->args.op->flags & OP_RANDOM) tensor_manual_seed(c->args.seed);
@@ -435,7 +435,7 @@ static int prepare(Check *c)
     for (int i = 0; i < c->plain; i++) {
         Tensor *x = c->args.inputs[i];
         bool optional = c->args.op && i < 32 && (c->args.op->optional >> i & 1);
-        if (!x && !optional) return tensor_error() ? -1 : wrong(c, TENSOR_ENULL, "input %d is NULL", i);
+        if (!x && !optional) return tensor_error_code() ? -1 : wrong(c, TENSOR_ENULL, "input %d is NULL", i);
         if (x && check_null(x, "tensor_gradcheck", i + 1)) return -1;
         bool free_input =
             x && dtype_is_float(x->dtype) && !(c->args.op && i < 32 && (c->args.op->no_grad_inputs >> i & 1));

@@ -34,7 +34,7 @@ static void complain_text(const TensorOp *op, const char *sample, const char *fo
     if (++current->wrong <= SHOWN) {
         int n = snprintf(line, sizeof line, "%s%s%s%s: %s\n", op->name, sample ? " \"" : "",
                          sample ? sample : "", sample ? "\"" : "", what);
-        if (tensor_error() && n > 0 && n < (int)sizeof line)
+        if (tensor_error_code() && n > 0 && n < (int)sizeof line)
             snprintf(line + n, sizeof line - (size_t)n, "    the library says: %.500s\n", tensor_error());
         add(line, strlen(line));
     }
@@ -70,7 +70,7 @@ void each_sample(const TensorOp *op, void (*check)(const Sample *s))
         if (status < 0) complain(s, "%s", s->wrong);
         else check(s);
         tensor_scope_close(scope);
-        if (tensor_error()) complain(s, "left an error behind");
+        if (tensor_error_code()) complain(s, "left an error behind");
     }
     free(s);
 }

@@ -69,7 +69,7 @@ static int tensors_batch(const Dataset *d, const int64_t *index, int64_t n, Data
 Dataset *data_tensors(Tensor *x, Tensor *y)
 {
     if (check_null(x, "data_tensors", 1)) return NULL;
-    if (y ? check_null(y, "data_tensors", 2) : tensor_error() != NULL) return NULL;
+    if (y ? check_null(y, "data_tensors", 2) : tensor_error_code() != TENSOR_OK) return NULL;
     if (x->ndim < 1 || (y && (y->ndim < 1 || y->shape[0] != x->shape[0])))
         return fail(TENSOR_ESHAPE, "data_tensors", "x %s and y %s: the first sizes must be there and agree",
                     S(x), y ? S(y) : "NULL"),
@@ -220,9 +220,10 @@ static int add_sample(const Dataset *d, int64_t index, int64_t i, int64_t n, Dat
     Tensor *x = NULL, *y = NULL;
     TensorScope scope = tensor_scope_open();
     int status = scope_failed(scope) ? -1 : d->get(d->ctx, index, &x, &y);
-    if (status || !x || (!y && tensor_error())) { /* a y that could not be made is no sample without one */
+    if (status || !x ||
+        (!y && tensor_error_code())) { /* a y that could not be made is no sample without one */
         status = -1;
-        if (!tensor_error())
+        if (!tensor_error_code())
             fail(TENSOR_EUSER, "data_next", "the dataset's function failed for sample %lld",
                  (long long)index);
     } else {

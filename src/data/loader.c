@@ -92,7 +92,7 @@ static void fill(DataLoader *l, int64_t i, Ready *to)
     if (make(l, i, to)) {
         to->code = tensor_error_code() ? tensor_error_code() : TENSOR_EUSER;
         snprintf(to->text, sizeof to->text, "%s",
-                 tensor_error() ? tensor_error() : "the dataset failed without saying why");
+                 tensor_error_code() ? tensor_error() : "the dataset failed without saying why");
     }
     tensor_error_clear();
 }
@@ -213,11 +213,11 @@ static Ready *next_place(DataLoader *l)
 Batch *data_next(DataLoader *l)
 {
     if (!l) {
-        if (!tensor_error()) fail(TENSOR_ENULL, "data_next", "the loader is NULL");
+        if (!tensor_error_code()) fail(TENSOR_ENULL, "data_next", "the loader is NULL");
         return NULL;
     }
     let_go(l);
-    if (tensor_error()) return NULL; /* a loop over batches ends at the first error */
+    if (tensor_error_code()) return NULL; /* a loop over batches ends at the first error */
     if (!l->running) begin_epoch(l);
     Ready *place = l->next < l->batches ? next_place(l) : NULL;
     if (!place) {
@@ -262,7 +262,7 @@ DataLoader *data_loader_args(DataLoaderArgs args)
     DataLoader *l = NULL;
     const Place *place = NULL;
     if (!args.dataset) {
-        if (!tensor_error()) fail(TENSOR_ENULL, "data_loader", "the dataset is NULL");
+        if (!tensor_error_code()) fail(TENSOR_ENULL, "data_loader", "the dataset is NULL");
     } else if (args.batch_size < 1 || args.prefetch < 0 || args.prefetch > 1024) {
         fail(TENSOR_EVALUE, "data_loader", "batch_size %lld, prefetch %d: at least 1; 0 to 1024",
              (long long)args.batch_size, args.prefetch);

@@ -16,7 +16,8 @@ static size_t bytes_of(const Tensor *x) { return (size_t)x->numel * dtype_size(x
 static int check_dict(TensorDict dict)
 {
     if (dict.count < 0)
-        return tensor_error() ? -1 : fail(TENSOR_ENULL, op, "the dictionary is the result of a failed call");
+        return tensor_error_code() ? -1
+                                   : fail(TENSOR_ENULL, op, "the dictionary is the result of a failed call");
     if (dict.count && !dict.item)
         return fail(TENSOR_ENULL, op, "%d items, but their list is NULL", dict.count);
     for (int i = 0; i < dict.count; i++) {

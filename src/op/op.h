@@ -20,6 +20,9 @@ int call_dim_or_all(OpCall *c, int *dim, TensorShape shape);
  * given code for a dim that is named twice. */
 int call_dims(OpCall *c, TensorShape *list, TensorShape shape, TensorStatus twice);
 
+/* scatter_as - tensor_scatter under another name (index/scatter.c). */
+Tensor *scatter_as(const char *name, Tensor *x, int dim, Tensor *index, Tensor *src, const void *site);
+
 #pragma GCC visibility pop
 
 #endif

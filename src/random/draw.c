@@ -102,11 +102,8 @@ static Tensor *filled(Tensor *x, Draw *d)
 
 Tensor *draw_new(TensorShape shape, int dtype, Draw d)
 {
-    const Naming before = name_as("tensor", d.op);
     d.dtype = dtype;
-    Tensor *x = new_tensor(shape, dtype, default_place());
-    naming = before;
-    return own(filled(x, &d));
+    return own(filled(new_tensor_as(d.op, shape, dtype, default_place()), &d));
 }
 
 Tensor *draw_like(const Tensor *x, int dtype, Draw d)
@@ -125,7 +122,7 @@ Tensor *draw_like(const Tensor *x, int dtype, Draw d)
 static int replace(Tensor *x, Draw *d, const void *site)
 {
     Tensor *t = filled(same_layout(x, x->dtype), d);
-    int status = t ? inplace_take(d->op, x, t, site) : -1;
+    int status = t ? inplace_take(d->op, d->op, x, t, site) : -1;
     tensor_release(t);
     return status;
 }

@@ -105,6 +105,7 @@ FORCE_INLINE TensorShape shape_of(const Tensor *x) { return (TensorShape){ x->nd
  * to the scope. */
 Tensor *new_tensor(TensorShape shape, int dtype,
                    const Place *place); /* contiguous, uninitialised; records ENOMEM, ESHAPE */
+Tensor *new_tensor_as(const char *name, TensorShape shape, int dtype, const Place *place);
 Tensor *new_view(const Tensor *x, int ndim, const int64_t *shape, const int64_t *stride,
                  int64_t offset); /* same storage, no graph */
 Tensor *new_alias(Storage *storage, void *data, int dtype, int ndim, const int64_t *shape,
@@ -150,14 +151,12 @@ int collapse(int ndim, int64_t *shape, int n, int64_t *const stride[]);
 void broadcast_strides(const Tensor *x, TensorShape to, int64_t *stride);
 
 /* ---- errors: error.c ------------------------------------------------------------------------- */
-extern THREAD_LOCAL const char *composing; /* the op that is being made of others now: errors name it first */
-typedef struct Naming {
-    const char *op, *as;
-} Naming;
-extern THREAD_LOCAL Naming
-    naming; /* errors of op are told as those of `as`, or, where that is NULL, of op in place */
-Naming name_as(const char *op, const char *as); /* sets naming and returns what it was, to be put back */
-Tensor *named_result(Naming before, Tensor *y); /* puts it back and returns y */
+/* Functions get the name that their errors bear: an op's ("matmul"), one in place ("add_"), or a public
+ * function's ("tensor_max").
+ * compose_begin - name is made of other ops until compose_end: their errors name it first.  The outermost one
+ * counts.  Returns what compose_end puts back. */
+const char *compose_begin(const char *name);
+void compose_end(const char *outer);
 extern THREAD_LOCAL unsigned
     failure_count; /* of this thread so far, also those that an earlier error hides */
 int fail(TensorStatus code, const char *op, const char *format, ...) TAPEGRAD_PRINTF(3, 4) COLD;
@@ -166,7 +165,7 @@ int fail_site(TensorStatus code, const char *op, const void *site, const char *f
 int fail_memory(const char *op) COLD;
 FORCE_INLINE bool failed_since(unsigned before)
 {
-    return unlikely(failure_count != before) && tensor_error();
+    return unlikely(failure_count != before) && tensor_error_code();
 } /* and nobody cleared it */
 /* check_null - true, and an error recorded, when x is NULL (ENULL, unless an error stands) or was released
  * (EVALUE): for every public function that takes a tensor, before it reads it. */
@@ -209,6 +208,8 @@ typedef struct Staged {
 } Staged; /* op_input_f64 and its kin */
 struct OpCall {
     const TensorOp *op;
+    const char
+        *name; /* what its errors call it: the function that the user called, as far as that is known */
     const void *site;
     int n, outputs, extras;
     bool failed, backward, staging; /* staging: an array of staged[] was asked for */
@@ -234,25 +235,45 @@ struct OpCall {
 FORCE_INLINE void call_begin(OpCall *c, const TensorOp *op, Tensor *const *inputs, int n, void *params,
                              const void *site)
 {
-    c->op = op, c->site = site, c->n = n, c->input = inputs, c->params = params;
+    c->op = op, c->name = op->name, c->site = site, c->n = n, c->input = inputs, c->params = params;
     c->outputs = c->extras = c->lists = c->staged_outputs = c->commits = 0;
     c->failed = c->backward = c->staging = false;
     c->list = NULL, c->staged = NULL, c->entry = NULL, c->wants = NULL, c->grads = NULL;
 }
 
-/* op_apply - the one way an op runs.  op_apply1 for one result. Both note the caller's return address. */
-int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site,
-             Tensor **outputs, int count);
-Tensor *op_apply1(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site);
+/* op_apply - the one way an op runs.  op_apply1 for one result.  Both note the caller's return address; the
+ * forms _as have errors bear another name than the op's. */
+int op_apply_as(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,
+                const void *site, Tensor **outputs, int count);
+Tensor *op_apply1_as(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,
+                     const void *site);
+FORCE_INLINE int op_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params,
+                          const void *site, Tensor **outputs, int count)
+{
+    return op_apply_as(op, op->name, inputs, n, params, site, outputs, count);
+}
+FORCE_INLINE Tensor *op_apply1(const TensorOp *op, Tensor *const *inputs, int n, const void *params,
+                               const void *site)
+{
+    return op_apply1_as(op, op->name, inputs, n, params, site);
+}
 int store_staged(OpCall *call); /* call.c */
-Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params,
-                  const void *site); /* into input 0 */
-Tensor *row_apply(const TensorOp *op, Tensor *a, Tensor *b, const double *params,
-                  const void *site); /* the fast path of rows */
+/* op_apply_ - into input 0, named as the op with an underscore. */
+Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site);
+Tensor *op_apply_as_(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,
+                     const void *site);
+Tensor *row_apply_as(const TensorOp *op, const char *name, Tensor *a, Tensor *b, const double *params,
+                     const void *site); /* the fast path of rows */
+FORCE_INLINE Tensor *row_apply(const TensorOp *op, Tensor *a, Tensor *b, const double *params,
+                               const void *site)
+{
+    return row_apply_as(op, op->name, a, b, params, site);
+}
 #define SITE __builtin_return_address(0)
-#define APPLY(op, params_, ...)                                                                             \
-    op_apply1(op, (Tensor *[]){ __VA_ARGS__ }, (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)), \
-              params_, SITE)
+#define APPLY(op, params_, ...) APPLY_AS(op, (op)->name, params_, __VA_ARGS__)
+#define APPLY_AS(op, name, params_, ...)                \
+    op_apply1_as(op, name, (Tensor *[]){ __VA_ARGS__ }, \
+                 (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)), params_, SITE)
 
 /* Built-in ops register themselves in a linker section that tensor_op_at walks. */
 #define REGISTER_OP(op) \
@@ -273,7 +294,8 @@ FORCE_INLINE bool follows_base(const Tensor *x) /* ... unless tensor_set_data ma
 int view_refresh(Tensor *x);
 int history_of(Tensor *x);
 int inplace_check(const char *op, Tensor *x); /* may x be written? -1 and recorded when not */
-int inplace_take(const char *op, Tensor *x, Tensor *t, const void *site); /* x takes t's value and history */
+/* inplace_take - x takes t's value and history.  writer, a constant, is what later errors say wrote x. */
+int inplace_take(const char *name, const char *writer, Tensor *x, Tensor *t, const void *site);
 
 #pragma GCC visibility pop
 #endif

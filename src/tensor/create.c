@@ -3,18 +3,9 @@
 #include <math.h>
 #include "core.h"
 
-/* new_tensor, whose errors name the function that the user called. */
-static Tensor *blank(const char *function, TensorShape shape, int dtype, const Place *place)
-{
-    const Naming before = name_as("tensor", function);
-    Tensor *x = new_tensor(shape, dtype, place);
-    naming = before;
-    return x;
-}
-
 static Tensor *filled(const char *function, TensorShape shape, double value, int dtype, const Place *place)
 {
-    Tensor *x = blank(function, shape, dtype, place);
+    Tensor *x = new_tensor_as(function, shape, dtype, place);
     if (x && (check_fill(function, x, value) || raw_fill(x, value))) {
         tensor_release(x);
         return NULL;
@@ -24,7 +15,7 @@ static Tensor *filled(const char *function, TensorShape shape, double value, int
 
 Tensor *tensor_empty(TensorShape shape, TensorDtype dtype)
 {
-    return own(blank(__func__, shape, (int)dtype, default_place()));
+    return own(new_tensor_as(__func__, shape, (int)dtype, default_place()));
 }
 
 Tensor *tensor_full(TensorShape shape, double value, TensorDtype dtype)
@@ -49,7 +40,7 @@ Tensor *tensor_scalar(double value, TensorDtype dtype)
 
 Tensor *tensor_empty_like(const Tensor *x)
 {
-    return check_null(x, __func__, 1) ? NULL : own(blank(__func__, shape_of(x), x->dtype, x->place));
+    return check_null(x, __func__, 1) ? NULL : own(new_tensor_as(__func__, shape_of(x), x->dtype, x->place));
 }
 
 Tensor *tensor_full_like(const Tensor *x, double value)
@@ -86,7 +77,7 @@ static Tensor *deliver(const char *function, Tensor *host, int dtype)
 {
     const Place *place = default_place();
     if (host->dtype == dtype && place == &cpu_place) return own(host);
-    Tensor *x = blank(function, shape_of(host), dtype, place);
+    Tensor *x = new_tensor_as(function, shape_of(host), dtype, place);
     bool failed = x && (check_values(function, x, host) || raw_copy(x, host));
     tensor_release(host);
     if (!failed) return own(x);
@@ -116,7 +107,7 @@ Tensor *tensor_arange(double start, double end, double step, TensorDtype dtype)
     bool exact = !dtype_is_float((int)dtype) && is_integral(start) && is_integral(step);
     if (exact && !stays_in_i64((int64_t)start, (int64_t)step, (int64_t)count))
         return fail(TENSOR_EVALUE, name, "from %g to %g by %g: values beyond i64", start, end, step), NULL;
-    Tensor *host = blank(name, SHAPE((int64_t)count), exact ? TENSOR_I64 : TENSOR_F64, &cpu_place);
+    Tensor *host = new_tensor_as(name, SHAPE((int64_t)count), exact ? TENSOR_I64 : TENSOR_F64, &cpu_place);
     if (!host) return NULL;
     if (exact) {
         uint64_t *y = host->data, first = (uint64_t)(int64_t)start, by = (uint64_t)(int64_t)step;
@@ -146,7 +137,7 @@ Tensor *tensor_linspace(double start, double end, int64_t steps, TensorDtype dty
     if (steps < 0) return fail(TENSOR_EVALUE, __func__, "%lld steps: want 0 or more", (long long)steps), NULL;
     if ((unsigned)dtype >= TENSOR_DTYPES)
         return fail(TENSOR_EDTYPE, __func__, "no such dtype: %d", (int)dtype), NULL;
-    Tensor *host = blank(__func__, SHAPE(steps), TENSOR_F64, &cpu_place);
+    Tensor *host = new_tensor_as(__func__, SHAPE(steps), TENSOR_F64, &cpu_place);
     if (!host) return NULL;
     bool single = dtype == TENSOR_F32 || dtype == TENSOR_F16 || dtype == TENSOR_BF16;
     if (!dtype_is_float((int)dtype)) start = trunc(start), end = trunc(end);
@@ -164,7 +155,7 @@ Tensor *tensor_logspace(double start, double end, int64_t steps, double base, Te
     if (steps < 0) return fail(TENSOR_EVALUE, __func__, "%lld steps: want 0 or more", (long long)steps), NULL;
     if ((unsigned)dtype >= TENSOR_DTYPES)
         return fail(TENSOR_EDTYPE, __func__, "no such dtype: %d", (int)dtype), NULL;
-    Tensor *host = blank(__func__, SHAPE(steps), TENSOR_F64, &cpu_place);
+    Tensor *host = new_tensor_as(__func__, SHAPE(steps), TENSOR_F64, &cpu_place);
     if (!host) return NULL;
     if (!dtype_is_float((int)dtype)) start = trunc(start), end = trunc(end);
     double *y = host->data;
@@ -177,7 +168,7 @@ Tensor *tensor_logspace(double start, double end, int64_t steps, double base, Te
 
 Tensor *tensor_new_empty(const Tensor *x, TensorShape shape)
 {
-    return check_null(x, __func__, 1) ? NULL : own(blank(__func__, shape, x->dtype, x->place));
+    return check_null(x, __func__, 1) ? NULL : own(new_tensor_as(__func__, shape, x->dtype, x->place));
 }
 
 Tensor *tensor_new_full(const Tensor *x, TensorShape shape, double value)
@@ -256,7 +247,7 @@ static Tensor *triangle(const char *op, int64_t rows, int64_t columns, int64_t o
         return fail(TENSOR_ESHAPE, op, "of [%lld, %lld]: too many places", (long long)rows,
                     (long long)columns),
                NULL;
-    Tensor *host = blank(op, SHAPE(2, count), TENSOR_I64, &cpu_place);
+    Tensor *host = new_tensor_as(op, SHAPE(2, count), TENSOR_I64, &cpu_place);
     if (!host) return NULL;
     int64_t *row = host->data, *column = row + count;
     for (int64_t i = t.begin; i < t.end; i++) {
@@ -291,7 +282,7 @@ Tensor *tensor_eye(int64_t rows, int64_t columns, TensorDtype dtype)
 
 static Tensor *from_data(const char *op, const void *data, TensorShape shape, int dtype, const Place *place)
 {
-    Tensor *x = blank(op, shape, dtype, place);
+    Tensor *x = new_tensor_as(op, shape, dtype, place);
     if (!x || x->numel == 0) return own(x);
     size_t bytes = (size_t)x->numel * dtype_size(x->dtype);
     int status;

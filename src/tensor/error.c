@@ -11,31 +11,44 @@ enum { TEXT = 1024 };
 
 static THREAD_LOCAL struct {
     TensorStatus code;
+    Callsite site; /* of the call that failed, until its line is found */
+    bool placed;   /* the line is in the text */
     char text[TEXT];
 } error;
 
-THREAD_LOCAL const char *composing;
-THREAD_LOCAL Naming naming;
+static THREAD_LOCAL const char *composing; /* the outermost function that is being made of others now */
 THREAD_LOCAL unsigned failure_count;
 
-Naming name_as(const char *op, const char *as)
+const char *compose_begin(const char *name)
 {
-    Naming before = naming;
-    naming = (Naming){ op, as };
-    return before;
+    const char *outer = composing;
+    if (!outer) composing = name;
+    return outer;
 }
 
-Tensor *named_result(Naming before, Tensor *y)
-{
-    naming = before;
-    return y;
-}
+void compose_end(const char *outer) { composing = outer; }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*handler)(const char *, TensorStatus, void *);
 static void *handler_ctx;
 
-const char *tensor_error(void) { return error.code ? error.text : NULL; }
+/* The line is looked up in the program's file, which takes a while: when the text is asked for. */
+static void place(void)
+{
+    const size_t n = strlen(error.text);
+    const void *site = callsite_of(&error.site);
+    char where[256];
+    error.placed = true;
+    if (n + 1 < TEXT && site && callsite_text(site, where, sizeof where))
+        snprintf(error.text + n, TEXT - n, strncmp(where, "in ", 3) == 0 ? "\n    %s" : "\n    at %s", where);
+}
+
+const char *tensor_error(void)
+{
+    if (!error.code) return NULL;
+    if (!error.placed) place();
+    return error.text;
+}
 
 TensorStatus tensor_error_code(void) { return error.code; }
 
@@ -62,37 +75,45 @@ void tensor_on_error(void (*fn)(const char *, TensorStatus, void *), void *ctx)
     pthread_mutex_unlock(&lock);
 }
 
+/* Is it an op of the registry, or one in place? */
+static bool in_registry(const char *name)
+{
+    char plain[80];
+    const size_t n = strlen(name);
+    if (tensor_op_find(name)) return true;
+    if (n < 2 || n > sizeof plain || name[n - 1] != '_') return false;
+    memcpy(plain, name, n - 1);
+    plain[n - 1] = 0;
+    return tensor_op_find(plain) != NULL;
+}
+
 /* Public functions are named as the user called them: "matmul" is tensor_matmul, "nn_linear" itself. */
-static int put_name(char *text, size_t size, const char *op)
+static size_t put_name(size_t n, const char *name)
 {
     static const char *const prefix[] = { "tensor_", "nn_",      "optim_",    "data_",        "io_",
                                           "op_",     "tapegrad", "gradcheck", "gradgradcheck" };
-    const bool told = naming.op && strcmp(op, naming.op) == 0;
-    const char *ending = told && !naming.as ? "_" : "";
-    if (told && naming.as) op = naming.as;
+    bool whole = false;
     for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++)
-        if (strncmp(op, prefix[i], strlen(prefix[i])) == 0) return snprintf(text, size, "%s%s: ", op, ending);
-    return snprintf(text, size, tensor_op_find(op) ? "tensor_%s%s: " : "%s%s: ", op, ending);
+        whole |= strncmp(name, prefix[i], strlen(prefix[i])) == 0;
+    if (n >= TEXT) return n;
+    return n + (size_t)snprintf(error.text + n, TEXT - n,
+                                "%s%s: ", whole || !in_registry(name) ? "" : "tensor_", name);
 }
 
-static void record(TensorStatus code, const char *op, const void *site, const char *format, va_list args)
+static void record(TensorStatus code, const char *name, const void *site, const char *format, va_list args)
 {
     failure_count++;
     if (error.code) return;
-    int n = composing && (!op || strcmp(op, composing) != 0) ? put_name(error.text, TEXT, composing) : 0;
-    if (op && n < TEXT) n += put_name(error.text + n, TEXT - (size_t)n, op);
-    if (n < TEXT) n += vsnprintf(error.text + n, TEXT - (size_t)n, format, args);
-    if (!site || callsite_in_library(site)) site = callsite_find();
-    char where[256];
-    if (n < TEXT && site && callsite_text(site, where, sizeof where))
-        snprintf(error.text + n, TEXT - (size_t)n, strncmp(where, "in ", 3) == 0 ? "\n    %s" : "\n    at %s",
-                 where);
-    error.code = code;
+    size_t n = composing && (!name || strcmp(name, composing) != 0) ? put_name(0, composing) : 0;
+    if (name) n = put_name(n, name);
+    if (n < TEXT) vsnprintf(error.text + n, TEXT - n, format, args);
+    callsite_note(&error.site, site);
+    error.code = code, error.placed = false;
     pthread_mutex_lock(&lock);
     void (*fn)(const char *, TensorStatus, void *) = handler;
     void *ctx = handler_ctx;
     pthread_mutex_unlock(&lock);
-    if (fn) fn(error.text, code, ctx);
+    if (fn) fn(tensor_error(), code, ctx);
 }
 
 int fail(TensorStatus code, const char *op, const char *format, ...)
@@ -115,8 +136,9 @@ int fail_site(TensorStatus code, const char *op, const void *site, const char *f
 
 void tensor_error_note(const char *format, ...)
 {
+    if (!tensor_error()) return;
     size_t n = strlen(error.text);
-    if (!error.code || n + 8 > TEXT) return;
+    if (n + 8 > TEXT) return;
     va_list args;
     va_start(args, format);
     memcpy(error.text + n, "\n    ", 6);
@@ -137,7 +159,7 @@ int op_fail(OpCall *call, TensorStatus code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    record(code, call->op->name, call->site, format, args);
+    record(code, call->name, call->site, format, args);
     va_end(args);
     call->failed = true;
     return -1;

@@ -176,14 +176,19 @@ static COLD void refuse_shape(const char *op, TensorShape shape, int dtype)
 
 Tensor *new_tensor(TensorShape shape, int dtype, const Place *place)
 {
+    return new_tensor_as("tensor", shape, dtype, place);
+}
+
+Tensor *new_tensor_as(const char *name, TensorShape shape, int dtype, const Place *place)
+{
     int64_t stride[TENSOR_MAX_DIMS];
     if (unlikely(!lay_out(shape, dtype, stride))) {
-        refuse_shape("tensor", shape, dtype);
+        refuse_shape(name, shape, dtype);
         return NULL;
     }
     Tensor *x = new_handle();
     if (unlikely(!x)) {
-        fail_memory("tensor");
+        fail_memory(name);
         return NULL;
     }
     x->dtype = (uint8_t)dtype, x->ndim = (uint8_t)shape.ndim, x->place = place, x->flags = FLAG_CONTIGUOUS;
@@ -193,7 +198,7 @@ Tensor *new_tensor(TensorShape shape, int dtype, const Place *place)
     x->storage = new_storage((size_t)x->numel * dtype_size(dtype), place);
     if (unlikely(!x->storage)) {
         free_handle(x);
-        fail(TENSOR_ENOMEM, "tensor", "no memory for %s %s on %s", tensor_dtype_name((TensorDtype)dtype),
+        fail(TENSOR_ENOMEM, name, "no memory for %s %s on %s", tensor_dtype_name((TensorDtype)dtype),
              shape_text(shape), place->name);
         return NULL;
     }

@@ -164,7 +164,7 @@ static bool in_library(const Module *m)
     uintptr_t start = (uintptr_t)__start_tapegrad_text, stop = (uintptr_t)__stop_tapegrad_text;
     if (start && m->pc >= start && m->pc < stop) return true;
     if (object_is(m, objects)) return true; /* a plugin, or a second copy of the library */
-    if (start || !find_module((const void *)((uintptr_t)callsite_find + 1), &own)) return false;
+    if (start || !find_module((const void *)((uintptr_t)callsite_note + 1), &own)) return false;
     return own.program ? m->program && function_is(m, functions) : m->base == own.base;
 }
 
@@ -184,33 +184,53 @@ static bool in_runtime(const Module *m)
     return m->program ? function_is(m, functions) : object_is(m, objects);
 }
 
-typedef struct Walk {
-    void *found;
-    bool inside;
-} Walk;
-
-static _Unwind_Reason_Code visit(struct _Unwind_Context *context, void *arg)
+static bool in_own_text(const void *address)
 {
-    Walk *w = arg;
-    Module m;
+    return (const char *)address > __start_tapegrad_text && (const char *)address <= __stop_tapegrad_text;
+}
+
+static _Unwind_Reason_Code note_frame(struct _Unwind_Context *context, void *arg)
+{
+    Callsite *c = arg;
     int exact = 0; /* of a signal's frame: the instruction itself */
     uintptr_t ip = _Unwind_GetIPInfo(context, &exact);
     if (!ip) return _URC_END_OF_STACK;
-    void *address = (void *)(ip + (exact ? 1 : 0));
-    if (!find_module(address, &m)) return _URC_NO_REASON;
-    if (in_library(&m)) w->inside = true;
-    else if (w->inside && !in_runtime(&m)) w->found = address;
-    return w->found ? _URC_END_OF_STACK : _URC_NO_REASON;
+    const void *address = (const void *)(ip + (exact ? 1 : 0));
+    if (!in_own_text(address)) c->frame[c->frames++] = address;
+    return c->frames < CALLSITE_FRAMES ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+void callsite_note(Callsite *c, const void *site)
+{
+    c->frames = 0;
+    c->site = site && __start_tapegrad_text && !in_own_text(site) ? site : NULL;
+    if (!c->site) _Unwind_Backtrace(note_frame, c);
+}
+
+const void *callsite_of(const Callsite *c)
+{
+    Module m;
+    bool inside = __start_tapegrad_text != NULL; /* else the library's frames are among those noted */
+    for (int i = 0; i < c->frames && !c->site; i++) {
+        if (!find_module(c->frame[i], &m)) continue;
+        if (in_library(&m)) inside = true;
+        else if (inside && !in_runtime(&m)) return c->frame[i];
+    }
+    return c->site;
 }
 
 void *callsite_find(void)
 {
-    Walk w = { NULL, false };
-    _Unwind_Backtrace(visit, &w);
-    return w.found;
+    Callsite c;
+    callsite_note(&c, NULL);
+    return (void *)(uintptr_t)callsite_of(&c);
 }
 
 #else
+
+void callsite_note(Callsite *c, const void *site) { c->site = site, c->frames = 0; }
+
+const void *callsite_of(const Callsite *c) { return c->site; }
 
 void *callsite_find(void) { return NULL; }
 

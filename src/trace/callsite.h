@@ -1,7 +1,7 @@
 /* callsite.h - which line of the user's program made a call.
  *
  * An error's text ends with "    at train.c:21 in main".  The return address is found on the stack when the
- * error is made (callsite_find), or was noted by the op; callsite_text reads the program's own ELF file and
+ * error is made, or was noted by the op (callsite_note); callsite_text reads the program's own ELF file and
  * the line table of its debug information.  Nothing here allocates from the heap (but zlib, for compressed
  * debug sections), keeps state between calls or prints; a few milliseconds a text.  Any thread may call.
  *
@@ -20,9 +20,24 @@
 
 #pragma GCC visibility push(hidden)
 
-/* callsite_find - the innermost return address on this thread's stack that is not inside the library itself,
- * nor in one that calls back on its behalf (the OpenMP runtime, libc, BLIS, the sanitizers); NULL when none.
- */
+enum { CALLSITE_FRAMES = 32 };
+
+typedef struct Callsite {
+    const void *site; /* NULL: among the frames */
+    const void *frame[CALLSITE_FRAMES];
+    int frames;
+} Callsite;
+
+/* callsite_note - remembers where the user's program is: site, a return address, or, where that is NULL or
+ * in the library, the frames of this thread's stack outside the library.  Some microseconds.
+ *
+ * callsite_of - the return address that was noted: of the frames, the innermost one that is neither in the
+ * library nor in what calls back on its behalf (libc, the OpenMP runtime, BLIS, the sanitizers); NULL when
+ * none. */
+void callsite_note(Callsite *c, const void *site);
+const void *callsite_of(const Callsite *c);
+
+/* callsite_find - both at once, from here. */
 void *callsite_find(void);
 
 /* callsite_text - "train.c:21 in main" for a return address, into buf; the length, 0 (and "") when nothing is

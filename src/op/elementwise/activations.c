@@ -159,7 +159,7 @@ static int rrelu(OpCall *c)
         return op_fail(c, TENSOR_EVALUE, "%s: slopes from %g to %g: want lower <= upper", S(x), p->lower,
                        p->upper);
     if (!p->training) return op_set_result(c, 0, tensor_leaky_relu(x, (p->lower + p->upper) / 2));
-    Tensor *slope = draw_slopes(x, c->op->name, p->lower, p->upper);
+    Tensor *slope = draw_slopes(x, c->name, p->lower, p->upper);
     return op_set_result(c, 0, slope ? tensor_prelu_kernel(x, slope) : NULL);
 }
 
@@ -431,13 +431,15 @@ static int check_rounding(const char *function, TensorRounding rounding)
 Tensor *tensor_div_rounding(Tensor *a, Tensor *b, TensorRounding rounding)
 {
     if (check_rounding(__func__, rounding)) return NULL;
-    return row_apply(rounding == TENSOR_FLOOR ? &op_floor_divide : &op_trunc_divide, a, b, NULL, SITE);
+    return row_apply_as(rounding == TENSOR_FLOOR ? &op_floor_divide : &op_trunc_divide, __func__, a, b, NULL,
+                        SITE);
 }
 
 Tensor *tensor_div_rounding_(Tensor *a, Tensor *b, TensorRounding rounding)
 {
     if (check_rounding(__func__, rounding)) return NULL;
-    return row_apply_(rounding == TENSOR_FLOOR ? &op_floor_divide : &op_trunc_divide, a, b, NULL, SITE);
+    return row_apply_(rounding == TENSOR_FLOOR ? &op_floor_divide : &op_trunc_divide, __func__, a, b, NULL,
+                      SITE);
 }
 
 Tensor *tensor_positive(Tensor *x)

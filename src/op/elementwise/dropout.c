@@ -22,7 +22,7 @@ static Tensor *philox_mask(OpCall *c, TensorShape shape, double p, const Place *
         .kind = RANDOM_DROPOUT_MASK, .dtype = TENSOR_BOOL, .count = mask->numel, .p = p, .out = mask->data
     };
     random_next_philox(&args.seed, &args.offset, args.count);
-    return RUN_KERNEL(c->op->name, place, random, &args) ? NULL : mask;
+    return RUN_KERNEL(c->name, place, random, &args) ? NULL : mask;
 }
 
 static Tensor *mask_of_nothing(TensorShape shape, const Place *place)
@@ -35,7 +35,7 @@ Tensor *dropout_mask_like(OpCall *c, const Tensor *x, double p)
 {
     if (p == 1) return mask_of_nothing(shape_of(x), x->place);
     if (!random_torch_masks() || x->place != &cpu_place) return philox_mask(c, shape_of(x), p, x->place);
-    return draw_mask_like(x, c->op->name, 1 - p);
+    return draw_mask_like(x, c->name, 1 - p);
 }
 
 Tensor *dropout_mask(OpCall *c, TensorShape shape, double p, const Place *place)
@@ -43,7 +43,7 @@ Tensor *dropout_mask(OpCall *c, TensorShape shape, double p, const Place *place)
     if (p == 1) return mask_of_nothing(shape, place);
     if (!random_torch_masks() || place != &cpu_place) return philox_mask(c, shape, p, place);
     Tensor *mask = own(new_tensor(shape, TENSOR_BOOL, &cpu_place));
-    return mask ? draw_mask_like(mask, c->op->name, 1 - p) : NULL;
+    return mask ? draw_mask_like(mask, c->name, 1 - p) : NULL;
 }
 
 Tensor *dropout_mask_of_channels(OpCall *c, int leading)

@@ -28,7 +28,7 @@ static Value choice(Reader *r);
 
 static Value bad(Reader *r, const char *what)
 {
-    if (!r->failed && !tensor_error())
+    if (!r->failed && !tensor_error_code())
         fail(TENSOR_EUSER, r->op, "derivative \"%s\": %s at \"%.20s\"", r->text, what, r->at);
     r->failed = true;
     return (Value){ 0 };

@@ -8,13 +8,15 @@
 
 /* row_map - runs one part of a row (map over an index space).  out has the result's shape; in[] broadcast to
  * it, NULL where the part does not read them. */
-int row_map(const TensorOp *op, int part, Tensor *out, Tensor *const in[ROW_OPERANDS], const double *params);
+int row_map(const TensorOp *op, const char *name, int part, Tensor *out, Tensor *const in[ROW_OPERANDS],
+            const double *params);
 
 /* row_dtype - the dtype to compute in, after every check of dtypes and parameters; -1 and an error. */
-int row_dtype(const TensorOp *op, const Tensor *a, const Tensor *b, const double *params);
+int row_dtype(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b, const double *params);
 
-/* row_apply_ - row_apply (core.h) in place: into x, which is a. */
-Tensor *row_apply_(const TensorOp *op, Tensor *x, Tensor *b, const double *params, const void *site);
+/* row_apply_ - row_apply_as (core.h) in place: into x, which is a. */
+Tensor *row_apply_(const TensorOp *op, const char *name, Tensor *x, Tensor *b, const double *params,
+                   const void *site);
 
 #pragma GCC visibility pop
 #endif

@@ -13,12 +13,11 @@ static int cast_operands(Tensor **a, Tensor **b, int dtype)
     return 0;
 }
 
-static int check_operand(const TensorOp *op, const Tensor *x, int position)
+static int check_operand(const char *name, const Tensor *x, int position)
 {
-    if (check_null(x, op->name, position)) return -1;
-    if (unlikely(!x->storage)) return fail(TENSOR_EVALUE, op->name, "operand %d was released", position);
+    if (check_null(x, name, position)) return -1;
     if (unlikely(x->entry && !entry_is_ours(x->entry)))
-        return fail(TENSOR_EGRAD, op->name,
+        return fail(TENSOR_EGRAD, name,
                     "operand %d %s is part of another thread's graph: tensor_detach it there first", position,
                     S(x));
     if (unlikely(x->base != NULL)) return view_refresh((Tensor *)(uintptr_t)x);
@@ -26,76 +25,78 @@ static int check_operand(const TensorOp *op, const Tensor *x, int position)
 }
 
 /* 0 for a tensor compiles, and is NULL. */
-static COLD int refuse_null(const TensorOp *op)
+static COLD int refuse_null(const TensorOp *op, const char *name)
 {
-    if (op->row->scalar && !tensor_error())
-        return fail(TENSOR_ENULL, op->name, "operand 2 is NULL (a number goes to tensor_%s_scalar%s)",
-                    op->name, naming.op == op->name && !naming.as ? "_" : "");
-    check_null(NULL, op->name, 2);
+    if (op->row->scalar && !tensor_error_code())
+        return fail(TENSOR_ENULL, name, "operand 2 is NULL (a number goes to tensor_%s_scalar%s)", op->name,
+                    strcmp(op->name, name) ? "_" : "");
+    check_null(NULL, name, 2);
     return -1;
 }
 
-static int check_second(const TensorOp *op, const Tensor *b)
+static int check_second(const TensorOp *op, const char *name, const Tensor *b)
 {
-    return unlikely(!b) ? refuse_null(op) : check_operand(op, b, 2);
+    return unlikely(!b) ? refuse_null(op, name) : check_operand(name, b, 2);
 }
 
-static int check_places(const TensorOp *op, const Tensor *a, const Tensor *b)
+static int check_places(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b)
 {
     if (b && a->place != b->place)
-        return fail(TENSOR_EDEVICE, op->name, "operands on %s and %s: move one with tensor_to_device",
+        return fail(TENSOR_EDEVICE, name, "operands on %s and %s: move one with tensor_to_device",
                     a->place->name, b->place->name);
     if (op->row->id < 0 && a->place->device != &cpu_device)
-        return fail(TENSOR_EDEVICE, op->name, "has no kernel for %s", a->place->name);
+        return fail(TENSOR_EDEVICE, name, "has no kernel for %s", a->place->name);
     return 0;
 }
 
-static int broadcast_shape(const TensorOp *op, const Tensor *a, const Tensor *b, int64_t *shape)
+static int broadcast_shape(const char *name, const Tensor *a, const Tensor *b, int64_t *shape)
 {
     int ndim = shape_broadcast(shape_of(a), shape_of(b), shape);
     if (ndim < 0)
-        return fail(TENSOR_ESHAPE, op->name,
+        return fail(TENSOR_ESHAPE, name,
                     "%s and %s do not broadcast: aligned at the last dimension, sizes must agree or be 1",
                     S(a), S(b));
     return ndim;
 }
 
-static Tensor *row_slow(const TensorOp *op, Tensor *a, Tensor *b, const double *params, int dtype,
-                        const void *site)
+static Tensor *row_slow(const TensorOp *op, const char *name, Tensor *a, Tensor *b, const double *params,
+                        int dtype, const void *site)
 {
     TensorScope scope = tensor_scope_open();
     if (cast_operands(&a, &b, dtype)) return tensor_scope_return(scope, NULL);
-    return tensor_scope_return(scope, row_apply(op, a, b, params, site));
+    return tensor_scope_return(scope, row_apply_as(op, name, a, b, params, site));
 }
 
-static void row_call(OpCall *c, const TensorOp *op, Tensor *const inputs[2], const double *params, Tensor *y,
-                     const void *site)
+static void row_call(OpCall *c, const TensorOp *op, const char *name, Tensor *const inputs[2],
+                     const double *params, Tensor *y, const void *site)
 {
     call_begin(c, op, inputs, inputs[1] ? 2 : 1, (void *)(uintptr_t)params, site);
+    c->name = name;
     c->outputs = 1, c->output[0] = y;
 }
 
-static int row_record(const TensorOp *op, Tensor *const inputs[2], const double *params, Tensor *y,
-                      const void *site)
+static int row_record(const TensorOp *op, const char *name, Tensor *const inputs[2], const double *params,
+                      Tensor *y, const void *site)
 {
     OpCall c;
-    row_call(&c, op, inputs, params, y, site);
+    row_call(&c, op, name, inputs, params, y, site);
     return tape_record(&c, op->keep);
 }
 
-Tensor *row_apply(const TensorOp *op, Tensor *a, Tensor *b, const double *params, const void *site)
+Tensor *row_apply_as(const TensorOp *op, const char *name, Tensor *a, Tensor *b, const double *params,
+                     const void *site)
 {
-    if (unlikely(check_operand(op, a, 1))) return NULL;
-    if (op->arity == 2 && unlikely(check_second(op, b) || check_places(op, a, b))) return NULL;
-    if (op->arity == 1 && unlikely(op->row->id < 0) && check_places(op, a, NULL)) return NULL;
-    int dtype = row_dtype(op, a, b, params);
+    if (unlikely(check_operand(name, a, 1))) return NULL;
+    if (op->arity == 2 && unlikely(check_second(op, name, b) || check_places(op, name, a, b))) return NULL;
+    if (op->arity == 1 && unlikely(op->row->id < 0) && check_places(op, name, a, NULL)) return NULL;
+    int dtype = row_dtype(op, name, a, b, params);
     if (unlikely(dtype < 0)) return NULL;
     if (unlikely(a->dtype != dtype || (b && b->dtype != dtype)))
-        return row_slow(op, a, b, params, dtype, site);
+        return row_slow(op, name, a, b, params, dtype, site);
     int64_t shape[TENSOR_MAX_DIMS];
     TensorShape out = shape_of(a);
     if (b && !shape_equal(shape_of(a), shape_of(b))) {
-        int ndim = broadcast_shape(op, a, b, shape);
+        int ndim = broadcast_shape(name, a, b, shape);
         if (unlikely(ndim < 0)) return NULL;
         out = (TensorShape){ ndim, shape };
     }
@@ -104,14 +105,14 @@ Tensor *row_apply(const TensorOp *op, Tensor *a, Tensor *b, const double *params
     Tensor *in[ROW_OPERANDS] = { a, b };
     bool graph = !grad_off && !(op->flags & OP_NONDIFFERENTIABLE) && dtype_is_float(dtype) &&
                  (on_graph(a) || (b && on_graph(b)));
-    if (unlikely(row_map(op, ROW_FORWARD, y, in, params)) ||
-        (graph && unlikely(row_record(op, in, params, y, site)))) {
+    if (unlikely(row_map(op, name, ROW_FORWARD, y, in, params)) ||
+        (graph && unlikely(row_record(op, name, in, params, y, site)))) {
         tensor_release(y);
         return NULL;
     }
     if (unlikely(anomaly_on)) {
         OpCall c;
-        row_call(&c, op, in, params, y, site);
+        row_call(&c, op, name, in, params, y, site);
         if (anomaly_check_results(&c)) {
             tensor_release(y);
             return NULL;
@@ -121,11 +122,12 @@ Tensor *row_apply(const TensorOp *op, Tensor *a, Tensor *b, const double *params
 }
 
 /* In place without a graph: straight into x, where nothing can fail once the values change. */
-static bool writes_directly(const TensorOp *op, const Tensor *x, const Tensor *b, const double *params)
+static bool writes_directly(const TensorOp *op, const char *name, const Tensor *x, const Tensor *b,
+                            const double *params)
 {
     if (op->row->to_bool || !x->storage || (x->base && x->base_epoch != x->base->epoch)) return false;
     bool graph = !grad_off && (on_graph(x) || (b && on_graph(b)) || (x->base && on_graph(x->base)));
-    if (graph || (b && b->dtype != x->dtype) || row_dtype(op, x, b, params) != x->dtype) return false;
+    if (graph || (b && b->dtype != x->dtype) || row_dtype(op, name, x, b, params) != x->dtype) return false;
     if (b && b->storage == x->storage && b != x) return false;
     int64_t shape[TENSOR_MAX_DIMS];
     return !b || shape_equal(shape_of(b), shape_of(x)) ||
@@ -133,26 +135,18 @@ static bool writes_directly(const TensorOp *op, const Tensor *x, const Tensor *b
             shape_equal((TensorShape){ x->ndim, shape }, shape_of(x)));
 }
 
-static Tensor *row_in_place(const TensorOp *op, Tensor *x, Tensor *b, const double *params, const void *site)
+Tensor *row_apply_(const TensorOp *op, const char *name, Tensor *x, Tensor *b, const double *params,
+                   const void *site)
 {
-    if (check_operand(op, x, 1) || inplace_check(op->name, x)) return NULL;
-    if (op->arity == 2 && (check_second(op, b) || check_places(op, x, b))) return NULL;
-    if (writes_directly(op, x, b, params) && !anomaly_on) {
+    if (check_operand(name, x, 1) || inplace_check(name, x)) return NULL;
+    if (op->arity == 2 && (check_second(op, name, b) || check_places(op, name, x, b))) return NULL;
+    if (writes_directly(op, name, x, b, params) && !anomaly_on) {
         Tensor *in[ROW_OPERANDS] = { x, b };
-        if (row_map(op, ROW_FORWARD, x, in, params)) return NULL;
+        if (row_map(op, name, ROW_FORWARD, x, in, params)) return NULL;
         note_write(x, op->name, site);
         return borrow(x);
     }
-    return op_apply_(op, (Tensor *[]){ x, b }, op->arity, params, site);
-}
-
-Tensor *row_apply_(const TensorOp *op, Tensor *x, Tensor *b, const double *params, const void *site)
-{
-    const Naming before = naming; /* name_as without its calls: this path is hot */
-    naming = (Naming){ op->name, NULL };
-    Tensor *y = row_in_place(op, x, b, params, site);
-    naming = before;
-    return y;
+    return op_apply_as_(op, name, (Tensor *[]){ x, b }, op->arity, params, site);
 }
 
 /* ---- the same through tensor_apply: descriptors alone ---------------------------------------- */
@@ -168,8 +162,9 @@ int op_row_forward(OpCall *c)
     Tensor *a = c->input[0], *b = c->n > 1 ? c->input[1] : NULL;
     bool was = tensor_set_grad_enabled(false); /* op_apply records the call itself */
     Tensor *y = NULL;
-    int dtype = row_dtype(c->op, a, b, c->params);
-    if (dtype >= 0 && !cast_operands(&a, &b, dtype)) y = row_apply(c->op, a, b, c->params, c->site);
+    int dtype = row_dtype(c->op, c->name, a, b, c->params);
+    if (dtype >= 0 && !cast_operands(&a, &b, dtype))
+        y = row_apply_as(c->op, c->name, a, b, c->params, c->site);
     tensor_set_grad_enabled(was);
     return y ? op_set_result(c, 0, y) : -1;
 }

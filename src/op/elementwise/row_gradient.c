@@ -20,7 +20,7 @@ static Tensor *fused_gradient(OpCall *c, int input, Tensor *g, unsigned keep)
     for (int k = 0; k < ROW_OPERANDS; k++)
         if (in[k] && in[k]->dtype != g->dtype && !(in[k] = own(raw_cast(in[k], g->dtype)))) return NULL;
     Tensor *dx = own(new_tensor(op_output_shape(c, 0), g->dtype, g->place));
-    return dx && !row_map(c->op, ROW_GRAD_A + input, dx, in, c->params) ? dx : NULL;
+    return dx && !row_map(c->op, c->name, ROW_GRAD_A + input, dx, in, c->params) ? dx : NULL;
 }
 
 static Tensor *recorded_gradient(OpCall *c, int input, Tensor *g, unsigned keep)
@@ -31,7 +31,7 @@ static Tensor *recorded_gradient(OpCall *c, int input, Tensor *g, unsigned keep)
     int n = 4;
     for (int i = 0; i < row->params; i++)
         names[n++] = (FormulaName){ row->param_name[i], NULL, ((const double *)c->params)[i] };
-    return c->failed ? NULL : formula_eval(c->op->name, row->gradient[input], names, n);
+    return c->failed ? NULL : formula_eval(c->name, row->gradient[input], names, n);
 }
 
 /* What is still to be summed over broadcast dimensions stays wide until then: halves are rounded once. */

@@ -42,7 +42,8 @@ static int row_of(const TensorOp *op, int part, int dtype, const double *params)
 }
 
 /* Runs one part of a row.  out has the result's shape; in[] broadcast to it; NULL operands are not read. */
-int row_map(const TensorOp *op, int part, Tensor *out, Tensor *const in[ROW_OPERANDS], const double *params)
+int row_map(const TensorOp *op, const char *name, int part, Tensor *out, Tensor *const in[ROW_OPERANDS],
+            const double *params)
 {
     if (out->numel == 0) return 0;
     MapArgs m;
@@ -76,5 +77,5 @@ int row_map(const TensorOp *op, int part, Tensor *out, Tensor *const in[ROW_OPER
         m.ndim = collapse(out->ndim, m.shape, n, stride);
     }
     if (op->row->id < 0) return map_user_row(op, &m);
-    return RUN_KERNEL(op->name, out->place, map, &m);
+    return RUN_KERNEL(name, out->place, map, &m);
 }

@@ -88,36 +88,39 @@
 
 #define UNARY(name, ...)                                                                    \
     Tensor *tensor_##name(Tensor *x) { return row_apply(&op_##name, x, NULL, NULL, SITE); } \
-    Tensor *tensor_##name##_(Tensor *x) { return row_apply_(&op_##name, x, NULL, NULL, SITE); }
-#define UNARY1(name, t, s, p, ...)                                      \
-    Tensor *tensor_##name(Tensor *x, double p)                          \
-    {                                                                   \
-        return row_apply(&op_##name, x, NULL, (double[2]){ p }, SITE);  \
-    }                                                                   \
-    Tensor *tensor_##name##_(Tensor *x, double p)                       \
-    {                                                                   \
-        return row_apply_(&op_##name, x, NULL, (double[2]){ p }, SITE); \
+    Tensor *tensor_##name##_(Tensor *x) { return row_apply_(&op_##name, #name "_", x, NULL, NULL, SITE); }
+#define UNARY1(name, t, s, p, ...)                                                 \
+    Tensor *tensor_##name(Tensor *x, double p)                                     \
+    {                                                                              \
+        return row_apply(&op_##name, x, NULL, (double[2]){ p }, SITE);             \
+    }                                                                              \
+    Tensor *tensor_##name##_(Tensor *x, double p)                                  \
+    {                                                                              \
+        return row_apply_(&op_##name, #name "_", x, NULL, (double[2]){ p }, SITE); \
     }
-#define UNARY2(name, t, s, p, pi, q, ...)                                 \
-    Tensor *tensor_##name(Tensor *x, double p, double q)                  \
-    {                                                                     \
-        return row_apply(&op_##name, x, NULL, (double[]){ p, q }, SITE);  \
-    }                                                                     \
-    Tensor *tensor_##name##_(Tensor *x, double p, double q)               \
-    {                                                                     \
-        return row_apply_(&op_##name, x, NULL, (double[]){ p, q }, SITE); \
+#define UNARY2(name, t, s, p, pi, q, ...)                                            \
+    Tensor *tensor_##name(Tensor *x, double p, double q)                             \
+    {                                                                                \
+        return row_apply(&op_##name, x, NULL, (double[]){ p, q }, SITE);             \
+    }                                                                                \
+    Tensor *tensor_##name##_(Tensor *x, double p, double q)                          \
+    {                                                                                \
+        return row_apply_(&op_##name, #name "_", x, NULL, (double[]){ p, q }, SITE); \
     }
 #define BINARY(name, ...)                                                                           \
     Tensor *tensor_##name(Tensor *a, Tensor *b) { return row_apply(&op_##name, a, b, NULL, SITE); } \
-    Tensor *tensor_##name##_(Tensor *a, Tensor *b) { return row_apply_(&op_##name, a, b, NULL, SITE); }
-#define BINARY1(name, t, s, p, ...)                                  \
-    Tensor *tensor_##name(Tensor *a, Tensor *b, double p)            \
-    {                                                                \
-        return row_apply(&op_##name, a, b, (double[2]){ p }, SITE);  \
-    }                                                                \
-    Tensor *tensor_##name##_(Tensor *a, Tensor *b, double p)         \
-    {                                                                \
-        return row_apply_(&op_##name, a, b, (double[2]){ p }, SITE); \
+    Tensor *tensor_##name##_(Tensor *a, Tensor *b)                                                  \
+    {                                                                                               \
+        return row_apply_(&op_##name, #name "_", a, b, NULL, SITE);                                 \
+    }
+#define BINARY1(name, t, s, p, ...)                                             \
+    Tensor *tensor_##name(Tensor *a, Tensor *b, double p)                       \
+    {                                                                           \
+        return row_apply(&op_##name, a, b, (double[2]){ p }, SITE);             \
+    }                                                                           \
+    Tensor *tensor_##name##_(Tensor *a, Tensor *b, double p)                    \
+    {                                                                           \
+        return row_apply_(&op_##name, #name "_", a, b, (double[2]){ p }, SITE); \
     }
 #define COMPARE BINARY
 #define LOGIC1 UNARY
@@ -130,6 +133,6 @@
 
 int raw_add_into(Tensor *dst, const Tensor *src)
 {
-    return row_map(&op_add, ROW_FORWARD, dst, (Tensor *[ROW_OPERANDS]){ dst, (Tensor *)(uintptr_t)src },
-                   NULL);
+    return row_map(&op_add, op_add.name, ROW_FORWARD, dst,
+                   (Tensor *[ROW_OPERANDS]){ dst, (Tensor *)(uintptr_t)src }, NULL);
 }

@@ -156,14 +156,12 @@ static Tensor *compare_scalar(const TensorOp *op, const char *function, Tensor *
                               const void *site)
 {
     if (check_null(x, function, 1)) return NULL;
-    const Naming before = name_as(op->name, function);
     TensorScope scope = tensor_scope_open();
     int dtype = compare_dtype(x, value);
     Tensor *c = own(new_tensor(SHAPE(), dtype, x->place));
     if (c && raw_fill(c, value)) c = NULL;
     if (c && x->dtype != dtype) x = tensor_to(x, (TensorDtype)dtype);
-    Tensor *y = c ? row_apply(op, x, c, NULL, site) : NULL;
-    naming = before;
+    Tensor *y = c ? row_apply_as(op, function, x, c, NULL, site) : NULL;
     return tensor_scope_return(scope, y);
 }
 

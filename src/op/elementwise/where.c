@@ -41,7 +41,7 @@ static int where_forward(OpCall *c)
 {
     Tensor *y = op_output(c, 0), *mask = as_mask(op_input(c, 0));
     Tensor *a = cast_to(op_input(c, 1), y->dtype), *b = cast_to(op_input(c, 2), y->dtype);
-    return mask && a && b ? raw_select(c->op->name, y, mask, a, b) : -1;
+    return mask && a && b ? raw_select(c->name, y, mask, a, b) : -1;
 }
 
 static int where_backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -86,7 +86,7 @@ static int fill_shape(OpCall *c)
     const FillParams *p = op_params(c);
     Tensor *x = op_input(c, 0);
     int64_t shape[TENSOR_MAX_DIMS];
-    if (call_mask_dtype(c, op_input(c, 1)) || check_fill(c->op->name, x, p->value)) return -1;
+    if (call_mask_dtype(c, op_input(c, 1)) || check_fill(c->name, x, p->value)) return -1;
     int ndim = broadcast_all(c, 2, shape);
     return ndim < 0 ? -1 : op_set_output(c, 0, (TensorShape){ ndim, shape }, (TensorDtype)x->dtype);
 }
@@ -97,7 +97,7 @@ static int fill_forward(OpCall *c)
     Tensor *x = op_input(c, 0), *mask = as_mask(op_input(c, 1)),
            *value = own(new_tensor(SHAPE(), x->dtype, x->place));
     if (!mask || !value || raw_fill(value, p->value)) return -1;
-    return raw_select(c->op->name, op_output(c, 0), mask, value, x);
+    return raw_select(c->name, op_output(c, 0), mask, value, x);
 }
 
 static int fill_backward(OpCall *c, Tensor *dy, Tensor **dx)

@@ -22,7 +22,7 @@ Tensor *tensor_copy_(Tensor *x, Tensor *src)
         if (t) t = tensor_expand(t, shape_of(x));
     }
     if (t && t->storage == x->storage) t = tensor_clone(t); /* overlapping: through a copy */
-    int status = t ? inplace_take("tensor_copy_", x, t, SITE) : -1;
+    int status = t ? inplace_take("tensor_copy_", "tensor_copy_", x, t, SITE) : -1;
     tensor_scope_close(scope);
     return status ? NULL : borrow(x);
 }
@@ -38,7 +38,7 @@ static Tensor *fill(const char *op, Tensor *x, double value, const void *site)
     }
     TensorScope scope = tensor_scope_open();
     Tensor *t = own(new_tensor(shape_of(x), x->dtype, x->place));
-    int status = !t || raw_fill(t, value) ? -1 : inplace_take(op, x, t, site);
+    int status = !t || raw_fill(t, value) ? -1 : inplace_take(op, op, x, t, site);
     tensor_scope_close(scope);
     return status ? NULL : borrow(x);
 }

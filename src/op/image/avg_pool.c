@@ -53,7 +53,7 @@ static int run(OpCall *c, const Pool *pool)
     if (!x || !y) return -1;
     PoolArgs args = pool_args(pool, y->dtype, shape_of(x), shape_of(y));
     args.x = x->data, args.y = y->data;
-    return RUN_KERNEL(c->op->name, x->place, avg_pool, &args) ? -1 : pool_deliver(out, y);
+    return RUN_KERNEL(c->name, x->place, avg_pool, &args) ? -1 : pool_deliver(out, y);
 }
 
 static int forward(OpCall *c)
@@ -130,7 +130,7 @@ static int grad_forward(OpCall *c)
     if (!dy || !dx || grad_windows(c, &pool)) return -1;
     PoolArgs args = pool_args(&pool, dx->dtype, shape_of(dx), shape_of(dy));
     args.x = dx->data, args.y = dy->data;
-    return RUN_KERNEL(c->op->name, dy->place, avg_pool_grad, &args) ? -1 : pool_deliver(out, dx);
+    return RUN_KERNEL(c->name, dy->place, avg_pool_grad, &args) ? -1 : pool_deliver(out, dx);
 }
 
 static int grad_backward(OpCall *c, Tensor *g, Tensor **dx)

@@ -91,7 +91,7 @@ static int forward(OpCall *c)
     if (!y || !(x = dense_float(x)) || !(w = dense_float(w)) || (b && !(b = dense_float(b)))) return -1;
     ConvArgs args = args_for(c, shape_of(x), shape_of(w), shape_of(out), y->dtype);
     args.x = x->data, args.weight = w->data, args.bias = b ? b->data : NULL, args.y = y->data;
-    return RUN_KERNEL(c->op->name, x->place, conv2d, &args) ? -1 : deliver(out, y);
+    return RUN_KERNEL(c->name, x->place, conv2d, &args) ? -1 : deliver(out, y);
 }
 
 /* conv_transpose has a bias. */
@@ -102,7 +102,7 @@ static int input_forward(OpCall *c)
     if (!dx || !(dy = dense_float(dy)) || !(w = dense_float(w)) || (b && !(b = dense_float(b)))) return -1;
     ConvArgs args = args_for(c, shape_of(out), shape_of(w), shape_of(dy), dx->dtype);
     args.x = dx->data, args.weight = w->data, args.bias = b ? b->data : NULL, args.y = dy->data;
-    return RUN_KERNEL(c->op->name, dy->place, conv2d_grad_input, &args) ? -1 : deliver(out, dx);
+    return RUN_KERNEL(c->name, dy->place, conv2d_grad_input, &args) ? -1 : deliver(out, dx);
 }
 
 static int weight_forward(OpCall *c)
@@ -111,7 +111,7 @@ static int weight_forward(OpCall *c)
     if (!dw || !(x = dense_float(x)) || !(dy = dense_float(dy))) return -1;
     ConvArgs args = args_for(c, shape_of(x), shape_of(out), shape_of(dy), dw->dtype);
     args.x = x->data, args.weight = dw->data, args.y = dy->data;
-    return RUN_KERNEL(c->op->name, x->place, conv2d_grad_weight, &args) ? -1 : deliver(out, dw);
+    return RUN_KERNEL(c->name, x->place, conv2d_grad_weight, &args) ? -1 : deliver(out, dw);
 }
 
 /* ---- gradients ------------------------------------------------------------------------------- */
@@ -164,7 +164,7 @@ static int weight_and_bias(OpCall *c, Tensor *dy, Tensor **dx)
     if (!wide_w || !wide_b) return -1;
     ConvArgs args = args_for(c, shape_of(x), shape_of(dw), shape_of(dy), x->dtype);
     args.x = x->data, args.weight = wide_w->data, args.bias = wide_b->data, args.y = dy->data;
-    if (RUN_KERNEL(c->op->name, dy->place, conv2d_grad_weight, &args)) return -1;
+    if (RUN_KERNEL(c->name, dy->place, conv2d_grad_weight, &args)) return -1;
     dx[1] = dw, dx[2] = db;
     return deliver(dw, wide_w) || deliver(db, wide_b) ? -1 : 0;
 }

@@ -87,7 +87,7 @@ static int run(OpCall *c, int kind)
                       .x = x->data,
                       .weight = w->data,
                       .y = y->data };
-    return RUN_KERNEL(c->op->name, result->place, taps, &args) ? -1 : pool_deliver(out, result);
+    return RUN_KERNEL(c->name, result->place, taps, &args) ? -1 : pool_deliver(out, result);
 }
 static int sum_forward(OpCall *c) { return run(c, TAPS_SUM); }
 static int spread_forward(OpCall *c) { return run(c, TAPS_SPREAD); }

@@ -65,7 +65,7 @@ static int forward(OpCall *c)
                                     .scale = p->scale_factors[d] };
         if (resample_axis(&line, p->transposed, y->dtype, &args.axis[WINDOW_RANK - spatial + d])) return -1;
     }
-    return RUN_KERNEL(c->op->name, x->place, resample, &args) ? -1 : pool_deliver(out, y);
+    return RUN_KERNEL(c->name, x->place, resample, &args) ? -1 : pool_deliver(out, y);
 }
 
 static const TensorOp op_resample;

@@ -71,7 +71,7 @@ static int forward(OpCall *c)
     if (!x || !y || windows(c, &pool)) return -1;
     PoolArgs args = pool_args(&pool, y->dtype, shape_of(x), shape_of(y));
     args.x = x->data, args.y = y->data, args.index = op_output(c, 1)->data;
-    return RUN_KERNEL(c->op->name, x->place, max_pool, &args) ? -1 : pool_deliver(out, y);
+    return RUN_KERNEL(c->name, x->place, max_pool, &args) ? -1 : pool_deliver(out, y);
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static Tensor *fused(OpCall *c, Tensor *dy, const Tensor *index)
     if (!wide || !(dy = dense_float(dy)) || windows(c, &pool)) return NULL;
     PoolArgs args = pool_args(&pool, wide->dtype, shape_of(wide), shape_of(dy));
     args.x = wide->data, args.y = dy->data, args.index = index->data;
-    return RUN_KERNEL(c->op->name, dy->place, max_pool_grad, &args) || pool_deliver(dx, wide) ? NULL : dx;
+    return RUN_KERNEL(c->name, dy->place, max_pool_grad, &args) || pool_deliver(dx, wide) ? NULL : dx;
 }
 
 /* [planes, positions] */
@@ -163,11 +163,10 @@ static int unpool_forward(OpCall *c)
     const int rank = c->op->variant;
     Tensor *out = op_output(c, 0);
     const bool graph = tensor_set_grad_enabled(false);
-    const Naming before = name_as("scatter", c->op->name);
     Tensor *y = raw_fill(out, 0) ? NULL
-                                 : tensor_scatter(flat(out, rank), 1, flat(op_input(c, 1), rank),
-                                                  flat(op_input(c, 0), rank));
-    y = named_result(before, y ? tensor_reshape(y, shape_of(out)) : NULL);
+                                 : scatter_as(c->name, flat(out, rank), 1, flat(op_input(c, 1), rank),
+                                              flat(op_input(c, 0), rank), c->site);
+    if (y) y = tensor_reshape(y, shape_of(out));
     tensor_set_grad_enabled(graph);
     return y ? raw_copy(out, y) : -1;
 }

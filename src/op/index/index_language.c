@@ -111,7 +111,7 @@ static Tensor *get(const Text *t, Tensor *x, va_list args)
 {
     Picked p;
     if (pick(t, x, args, &p)) return NULL;
-    if (p.n) return tensor_index_tensors(p.view, TENSOR_LIST(p.list, p.n));
+    if (p.n) return index_by_tensors(t->op, p.view, TENSOR_LIST(p.list, p.n), SITE);
     return p.view == x ? tensor_expand(x, shape_of(x))
                        : p.view; /* a tensor of its own, also where nothing is picked */
 }
@@ -119,12 +119,11 @@ static Tensor *get(const Text *t, Tensor *x, va_list args)
 Tensor *(tensor_index)(Tensor *x, const char *text, ...)
 {
     va_list args;
-    const char *outer = composing;
+    const char *outer = compose_begin("index");
     TensorScope scope = tensor_scope_open();
     va_start(args, text);
-    if (!outer) composing = "index";
     Tensor *y = scope_failed(scope) ? NULL : get(&(Text){ "index", text }, x, args);
-    composing = outer;
+    compose_end(outer);
     va_end(args);
     return tensor_scope_return(scope, y);
 }
@@ -179,12 +178,11 @@ static Tensor *set(const Text *t, Tensor *x, Tensor *value, Way way, va_list arg
 static Tensor *write(const char *op, Tensor *x, Tensor *value, Way way, bool aside, const char *text,
                      va_list args)
 {
-    const char *outer = composing;
+    const char *outer = compose_begin(op);
     TensorScope scope = tensor_scope_open();
-    if (!outer) composing = op;
     Tensor *to = scope_failed(scope) || !aside ? x : tensor_clone(x);
     Tensor *y = scope_failed(scope) ? NULL : set(&(Text){ op, text }, to, value, way, args);
-    composing = outer;
+    compose_end(outer);
     if (aside) return tensor_scope_return(scope, y);
     tensor_scope_close(scope);
     return y ? borrow(y) : NULL;

@@ -29,5 +29,8 @@ enum { INDEX_MOST = 3 * TENSOR_MAX_DIMS }; /* None may stand between all dimensi
  * or -1 and EVALUE with the text and the position. */
 int index_parse(const char *op, const char *text, va_list args, IndexItem items[INDEX_MOST]);
 
+/* index_by_tensors - tensor_index_tensors under another name (index_tensors.c). */
+Tensor *index_by_tensors(const char *name, Tensor *x, TensorList indices, const void *site);
+
 #pragma GCC visibility pop
 #endif

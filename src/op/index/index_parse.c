@@ -75,7 +75,7 @@ static int read_name(Reader *r, IndexItem *item)
         return fail(TENSOR_EVALUE, r->op, "\"%s\" at position %d: no tensor is given for the name \"%.*s\"",
                     r->text, item->at, (int)n, start);
     if (item->tensor) return 0;
-    return tensor_error()
+    return tensor_error_code()
                ? -1
                : fail(TENSOR_ENULL, r->op, "\"%s\" at position %d: the tensor is NULL", r->text, item->at);
 }

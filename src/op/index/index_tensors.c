@@ -10,6 +10,7 @@
  * negative indices count from the end; a mask (bool, u8) stands for its nonzero indices. */
 #include "cpu/index/host_index.h"
 #include "op/shape/shape_op.h"
+#include "index_language.h"
 
 typedef struct Rows {
     Tensor *at; /* i64: positions in the indexed dimensions as one, row-major */
@@ -191,12 +192,16 @@ static int operands(const char *op, Tensor **in, int n, TensorList indices)
     return n + indices.count;
 }
 
-Tensor *tensor_index_tensors(Tensor *x, TensorList indices)
+Tensor *index_by_tensors(const char *name, Tensor *x, TensorList indices, const void *site)
 {
     Tensor *in[1 + TENSOR_MAX_DIMS] = { x };
-    const Naming before = composing ? naming : name_as(op_index.name, __func__);
-    int n = operands("index", in, 1, indices);
-    return named_result(before, n < 0 ? NULL : op_apply1(&op_index, in, n, NULL, SITE));
+    int n = operands(name, in, 1, indices);
+    return n < 0 ? NULL : op_apply1_as(&op_index, name, in, n, NULL, site);
+}
+
+Tensor *tensor_index_tensors(Tensor *x, TensorList indices)
+{
+    return index_by_tensors(__func__, x, indices, SITE);
 }
 
 /* ---- index_put ------------------------------------------------------------------------------- */
@@ -261,10 +266,10 @@ static int write_now(OpCall *c)
         if (c->input[i] ? !c->input[i]->storage || c->input[i]->place != &cpu_place : i < 2) return 0;
     Tensor *x = c->input[0], *values = c->input[1];
     bool graph = !grad_off && (on_graph(x) || on_graph(values) || on_graph(x->base));
-    if (graph || x->dtype != values->dtype || !(x->flags & FLAG_CONTIGUOUS) || tensor_error()) return 0;
+    if (graph || x->dtype != values->dtype || !(x->flags & FLAG_CONTIGUOUS) || tensor_error_code()) return 0;
     Rows r;
     int64_t dim[2 * TENSOR_MAX_DIMS], wide[TENSOR_MAX_DIMS];
-    if (inplace_check(c->op->name, x) || make_rows(c, x, 2, &r)) return -1;
+    if (inplace_check(c->name, x) || make_rows(c, x, 2, &r)) return -1;
     TensorShape shape = picked_shape(x, &r, dim);
     bool fits = values->ndim <= shape.ndim && shape_broadcast(shape_of(values), shape, wide) >= 0 &&
                 shape_equal((TensorShape){ shape.ndim, wide }, shape);
@@ -281,16 +286,15 @@ static int write_now(OpCall *c)
 Tensor *tensor_index_put_args_(TensorIndexPutArgs args)
 {
     Tensor *in[2 + TENSOR_MAX_DIMS] = { args.input, args.values };
-    const Naming before = name_as(op_index_put.name, NULL);
-    int n = operands("index_put", in, 2, args.indices), written = 0;
+    int n = operands("index_put_", in, 2, args.indices), written = 0;
     if (n >= 0 && !args.accumulate) {
         OpCall c;
         call_begin(&c, &op_index_put, in, n, NULL, SITE);
+        c.name = "index_put_";
         TensorScope scope = tensor_scope_open();
         written = write_now(&c);
         tensor_scope_close(scope);
     }
-    naming = before;
     if (written || n < 0) return written > 0 ? borrow(args.input) : NULL;
     return op_apply_(&op_index_put, in, n, &args, SITE);
 }

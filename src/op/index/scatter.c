@@ -84,7 +84,7 @@ static int place_winners(OpCall *c, int dim, Tensor *y, const Tensor *wins)
     Tensor *chosen = own(new_tensor(like, src->dtype, src->place)),
            *region = own(new_view(y, y->ndim, shape, y->stride, 0));
     if (!part || !zero || !chosen || !region || raw_fill(zero, -0.0) ||
-        raw_select(c->op->name, chosen, wins, part, zero))
+        raw_select(c->name, chosen, wins, part, zero))
         return -1;
     Tensor *to = own(raw_contiguous(region));
     const IndexPlan plan = index_plan(shape_of(y), index, dim);
@@ -100,7 +100,7 @@ static int scatter_forward(OpCall *c)
     if (make_masks(c, p->dim, &written, &wins)) return -1;
     Tensor *src = own(new_tensor(shape_of(y), y->dtype, y->place));
     if (!src || raw_fill(src, -0.0) || place_winners(c, p->dim, src, wins)) return -1;
-    if (raw_select(c->op->name, y, written, src, x)) return -1;
+    if (raw_select(c->name, y, written, src, x)) return -1;
     return op_save(c, written) || op_save(c, wins) ? -1 : 0;
 }
 
@@ -153,9 +153,15 @@ static const TensorOp op_scatter = {
 };
 REGISTER_OP(op_scatter);
 
+Tensor *scatter_as(const char *name, Tensor *x, int dim, Tensor *index, Tensor *src, const void *site)
+{
+    return op_apply1_as(&op_scatter, name, (Tensor *[]){ x, index, src }, 3, &((ScatterParams){ dim, 0 }),
+                        site);
+}
+
 Tensor *tensor_scatter(Tensor *x, int dim, Tensor *index, Tensor *src)
 {
-    return APPLY(&op_scatter, &((ScatterParams){ dim, 0 }), x, index, src);
+    return scatter_as(op_scatter.name, x, dim, index, src, SITE);
 }
 
 Tensor *tensor_scatter_(Tensor *x, int dim, Tensor *index, Tensor *src)
@@ -167,7 +173,7 @@ Tensor *tensor_scatter_(Tensor *x, int dim, Tensor *index, Tensor *src)
 
 static int value_shape(OpCall *c)
 {
-    return check(c) || check_fill(c->op->name, op_input(c, 0), ((const ScatterParams *)op_params(c))->value)
+    return check(c) || check_fill(c->name, op_input(c, 0), ((const ScatterParams *)op_params(c))->value)
                ? -1
                : op_same_shape(c);
 }
@@ -179,7 +185,7 @@ static int value_forward(OpCall *c)
     if (op_input(c, 1)->numel == 0) return raw_copy(y, x);
     if (make_masks(c, p->dim, &written, &wins)) return -1;
     Tensor *value = own(new_tensor(SHAPE(), x->dtype, x->place));
-    if (!value || raw_fill(value, p->value) || raw_select(c->op->name, y, written, value, x)) return -1;
+    if (!value || raw_fill(value, p->value) || raw_select(c->name, y, written, value, x)) return -1;
     return op_save(c, written);
 }
 

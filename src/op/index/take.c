@@ -6,6 +6,7 @@
  *                   dx = dy, 0 under the mask; dsource = dy under the mask, 0 for what was not used */
 #include "cpu/index/host_index.h"
 #include "op/shape/shape_op.h"
+#include "index_language.h"
 
 /* ---- take, put ------------------------------------------------------------------------------- */
 
@@ -18,7 +19,8 @@ static int take_compose(OpCall *c)
 {
     Tensor *x = op_input(c, 0), *index = as_index(c, op_input(c, 1));
     if (!index) return -1;
-    return op_set_result(c, 0, tensor_index_tensors(tensor_reshape(x, SHAPE(x->numel)), TENSORS(index)));
+    return op_set_result(
+        c, 0, index_by_tensors(c->name, tensor_reshape(x, SHAPE(x->numel)), TENSORS(index), c->site));
 }
 
 static const TensorOp op_take = {

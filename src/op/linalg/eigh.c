@@ -24,7 +24,7 @@ static int core_forward(OpCall *c)
     if (!a || !w || !v) return -1;
     if (s.m > 16000)
         return op_fail(c, TENSOR_ESHAPE, "%s: matrices of up to 16000 rows are possible", S(op_input(c, 0)));
-    return linalg_eigh(c->op->name, s, a, upper, w, v, &fault) ? matrix_fault(c, &fault) : 0;
+    return linalg_eigh(c->name, s, a, upper, w, v, &fault) ? matrix_fault(c, &fault) : 0;
 }
 
 static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)

@@ -46,7 +46,7 @@ static int core_forward(OpCall *c)
     const double *a = op_input_f64(c, 0);
     double *lu = op_output_f64(c, 0);
     if (!a || !lu) return -1;
-    return linalg_lu(c->op->name, s, a, lu, op_output(c, 1)->data, op_output(c, 2)->data,
+    return linalg_lu(c->name, s, a, lu, op_output(c, 1)->data, op_output(c, 2)->data,
                      singular_too ? NULL : &fault)
                ? matrix_fault(c, &fault)
                : 0;

@@ -182,10 +182,9 @@ static Tensor *either_norm(const TensorLinalgNormArgs *a)
 Tensor *tensor_linalg_norm_args(TensorLinalgNormArgs a)
 {
     if (check_null(a.input, "tensor_linalg_norm", 1)) return NULL;
-    const char *outer = composing;
+    const char *outer = compose_begin("tensor_linalg_norm");
     TensorScope scope = tensor_scope_open();
-    if (!outer) composing = "tensor_linalg_norm";
     Tensor *y = scope_failed(scope) ? NULL : either_norm(&a);
-    composing = outer;
+    compose_end(outer);
     return tensor_scope_return(scope, y);
 }

@@ -35,7 +35,7 @@ static int core_forward(OpCall *c)
     double *x = op_output_f64(c, 0);
     int32_t *info = op_output(c, 1)->data;
     if (!a || !b || !x) return -1;
-    return linalg_solve(c->op->name, matrices_of(op_input(c, 1)), a, b, x, info, check ? &fault : NULL)
+    return linalg_solve(c->name, matrices_of(op_input(c, 1)), a, b, x, info, check ? &fault : NULL)
                ? matrix_fault(c, &fault)
                : 0;
 }
@@ -244,7 +244,7 @@ static int det_forward(OpCall *c)
     const double *a = op_input_f64(c, 0);
     double *det = op_output_f64(c, 0);
     if (!singular || !a || !det) return -1;
-    return linalg_det(c->op->name, matrices_of(x), a, det, singular->data) ? -1 : op_save(c, singular);
+    return linalg_det(c->name, matrices_of(x), a, det, singular->data) ? -1 : op_save(c, singular);
 }
 
 /* a, with matrices that cannot fail in the place of those that are masked. */
@@ -301,7 +301,7 @@ static int slogdet_forward(OpCall *c)
     const double *a = op_input_f64(c, 0);
     double *sign = op_output_f64(c, 0), *log = op_output_f64(c, 1);
     if (!a || !sign || !log) return -1;
-    return linalg_slogdet(c->op->name, matrices_of(op_input(c, 0)), a, sign, log);
+    return linalg_slogdet(c->name, matrices_of(op_input(c, 0)), a, sign, log);
 }
 
 static int slogdet_backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -401,11 +401,7 @@ TensorInvEx tensor_inv_ex_args(TensorInvExArgs a)
 
 Tensor *tensor_inv(Tensor *a) { return APPLY(&op_inv, NULL, a); }
 
-Tensor *tensor_inverse(Tensor *a)
-{
-    const Naming before = name_as(op_inv.name, __func__);
-    return named_result(before, APPLY(&op_inv, NULL, a));
-}
+Tensor *tensor_inverse(Tensor *a) { return APPLY_AS(&op_inv, __func__, NULL, a); }
 
 Tensor *tensor_det(Tensor *a) { return APPLY(&op_det, NULL, a); }
 Tensor *tensor_logdet(Tensor *a) { return APPLY(&op_logdet, NULL, a); }

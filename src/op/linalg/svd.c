@@ -27,7 +27,7 @@ static int core_forward(OpCall *c)
     const double *a = op_input_f64(c, 0);
     double *u = op_output_f64(c, 0), *s = op_output_f64(c, 1), *vh = op_output_f64(c, 2);
     if (!a || !u || !s || !vh) return -1;
-    return linalg_svd(c->op->name, matrices_of(op_input(c, 0)), a, full, u, s, vh, &fault)
+    return linalg_svd(c->name, matrices_of(op_input(c, 0)), a, full, u, s, vh, &fault)
                ? matrix_fault(c, &fault)
                : 0;
 }

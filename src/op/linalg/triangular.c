@@ -29,8 +29,7 @@ static int core_forward(OpCall *c)
     double *x = op_output_f64(c, 0);
     if (!a || !b || !x) return -1;
     memcpy(x, b, (size_t)op_count(c, 1) * sizeof *x);
-    return linalg_triangular(c->op->name, matrices_of(op_input(c, 1)), a, x, p->upper, p->left,
-                             p->unitriangular);
+    return linalg_triangular(c->name, matrices_of(op_input(c, 1)), a, x, p->upper, p->left, p->unitriangular);
 }
 
 static Tensor *triangle(Tensor *x, bool upper, bool strict)
@@ -95,7 +94,7 @@ static int factor_forward(OpCall *c)
     const double *a = op_input_f64(c, 0);
     double *l = op_output_f64(c, 0);
     if (!a || !l) return -1;
-    return linalg_cholesky(c->op->name, matrices_of(op_input(c, 0)), a, l, upper, &fault)
+    return linalg_cholesky(c->name, matrices_of(op_input(c, 0)), a, l, upper, &fault)
                ? matrix_fault(c, &fault)
                : 0;
 }
@@ -211,9 +210,8 @@ Tensor *tensor_triangular_solve_args(TensorTriangularSolveArgs a)
     const TensorSolveTriangularArgs p = { .upper = a.upper != a.transpose,
                                           .left = true,
                                           .unitriangular = a.unitriangular };
-    const Naming before = name_as(op_solve_triangular.name, "tensor_triangular_solve");
-    return named_result(before,
-                        APPLY(&op_solve_triangular, &p, a.transpose && a.a ? tensor_mT(a.a) : a.a, a.b));
+    return APPLY_AS(&op_solve_triangular, "tensor_triangular_solve", &p,
+                    a.transpose && a.a ? tensor_mT(a.a) : a.a, a.b);
 }
 
 Tensor *tensor_cholesky_args(TensorCholeskyArgs a) { return APPLY(&op_cholesky, &a, a.a); }
@@ -227,14 +225,12 @@ Tensor *tensor_cholesky_inverse_args(TensorCholeskyArgs a)
 {
     static const char name[] = "tensor_cholesky_inverse";
     if (check_null(a.a, name, 1)) return NULL;
-    const Naming before = name_as(op_cholesky_solve.name, name);
     const int64_t n = a.a->ndim ? a.a->shape[a.a->ndim - 1] : 0;
     TensorScope scope = tensor_scope_open();
     Tensor *one = scope_failed(scope)
                       ? NULL
                       : tensor_to_device(tensor_eye(n, n, (TensorDtype)a.a->dtype), a.a->place->name);
-    Tensor *y =
-        one ? APPLY(&op_cholesky_solve, &((TensorCholeskySolveArgs){ .upper = a.upper }), a.a, one) : NULL;
-    naming = before;
+    const TensorCholeskySolveArgs p = { .upper = a.upper };
+    Tensor *y = one ? APPLY_AS(&op_cholesky_solve, name, &p, a.a, one) : NULL;
     return tensor_scope_return(scope, y);
 }

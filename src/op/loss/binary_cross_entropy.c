@@ -24,7 +24,7 @@ static Tensor *held_log_rest(Tensor *x) { return held(tensor_log1p(tensor_neg(x)
 static int check_range(OpCall *c, const Tensor *x)
 {
     Tensor *wide = x->place->device == &cpu_device ? own(raw_cast(x, TENSOR_F64)) : NULL;
-    if (!wide) return tensor_error() ? -1 : 0;
+    if (!wide) return tensor_error_code() ? -1 : 0;
     const double *at = wide->data;
     const int64_t bad = host_beyond(at, wide->numel, 0, 1);
     return bad < 0 ? 0

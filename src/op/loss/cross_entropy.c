@@ -103,9 +103,9 @@ static int forward(OpCall *c)
         .bad_at = -1,
     };
     const Device *device = x->place->device;
-    if (!device->cross_entropy) return fail_no_kernel(c->op->name, x->place, "cross_entropy");
+    if (!device->cross_entropy) return fail_no_kernel(c->name, x->place, "cross_entropy");
     if (device->cross_entropy(&args)) {
-        if (args.bad_at < 0) return fail_kernel(c->op->name, x->place, "cross_entropy");
+        if (args.bad_at < 0) return fail_kernel(c->name, x->place, "cross_entropy");
         return op_fail(c, TENSOR_EINDEX,
                        "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld",
                        S(t), (long long)args.bad_value, (long long)args.bad_at, (long long)a.n,
@@ -140,7 +140,7 @@ static Tensor *kernel_grad(OpCall *c, const Tensor *x, const Tensor *lse, const 
         .g_stride = g->ndim == 0 && t->ndim > 0 ? 0 : 1,
         .dx = dx->data,
     };
-    return RUN_KERNEL(c->op->name, x->place, cross_entropy_grad, &args) ? NULL : dx;
+    return RUN_KERNEL(c->name, x->place, cross_entropy_grad, &args) ? NULL : dx;
 }
 
 static Tensor *fused(OpCall *c, Tensor *dy)
@@ -274,9 +274,6 @@ REGISTER_OP(op_cross_entropy_probabilities);
 Tensor *tensor_cross_entropy_args(TensorCrossEntropyArgs a)
 {
     bool soft = a.target && dtype_is_float(a.target->dtype);
-    const Naming before = name_as(op_cross_entropy_probabilities.name, "tensor_cross_entropy");
-    Tensor *y =
-        APPLY(soft ? &op_cross_entropy_probabilities : &op_cross_entropy, &a, a.input, a.target, a.weight);
-    naming = before;
-    return y;
+    return APPLY_AS(soft ? &op_cross_entropy_probabilities : &op_cross_entropy, op_cross_entropy.name, &a,
+                    a.input, a.target, a.weight);
 }

@@ -32,7 +32,7 @@ static int core_forward(OpCall *c)
     CtcBatch b = batch_of(c, op_input(c, 0), op_input(c, 1), op_input(c, 2), op_input(c, 3));
     b.x = op_input_f64(c, 0), b.loss = op_output_f64(c, 0);
     if (!b.x || !b.loss) return -1;
-    return ctc_run(&b) ? fail_memory(c->op->name) : 0;
+    return ctc_run(&b) ? fail_memory(c->name) : 0;
 }
 
 static Tensor *fused_gradient(OpCall *c, const Tensor *dy)
@@ -45,7 +45,7 @@ static Tensor *fused_gradient(OpCall *c, const Tensor *dy)
     if (!wide || !g || !dx || raw_fill(dx, 0)) return NULL;
     CtcBatch b = batch_of(c, x, label, times, sizes);
     b.x = wide->data, b.g = g->data, b.dx = dx->data;
-    if (ctc_run(&b)) return fail_memory(c->op->name), NULL;
+    if (ctc_run(&b)) return fail_memory(c->name), NULL;
     return tensor_to(dx, (TensorDtype)x->dtype);
 }
 
@@ -134,7 +134,7 @@ static Tensor *recorded_gradient(OpCall *c, Tensor *dy)
     if (make_states(&s, x, label, sizes)) return NULL;
     const size_t bytes = (size_t)x->shape[0] * sizeof(Tensor *);
     Tensor **steps = tg_alloc(bytes);
-    if (!steps) return fail_memory(c->op->name), NULL;
+    if (!steps) return fail_memory(c->name), NULL;
     Tensor *p = posterior(&s, times, tensor_unsqueeze(loss, 1), steps);
     tg_free(steps, bytes);
     p = tensor_neg(tensor_mul(p, tensor_unsqueeze(dy, 1)));

@@ -32,7 +32,7 @@ static bool is_without_last(const Tensor *x, const Tensor *var)
 static int check_positive(OpCall *c, const Tensor *var)
 {
     Tensor *wide = var->place->device == &cpu_device ? own(raw_cast(var, TENSOR_F64)) : NULL;
-    if (!wide) return tensor_error() ? -1 : 0;
+    if (!wide) return tensor_error_code() ? -1 : 0;
     const double *at = wide->data;
     const int64_t bad = host_beyond(at, wide->numel, 0, (double)INFINITY);
     return bad < 0 ? 0

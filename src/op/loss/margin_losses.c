@@ -115,7 +115,7 @@ static int labels_forward(OpCall *c)
         check_labels(c, target->data, x->numel, classes))
         return -1;
     bool *right = tg_alloc((size_t)classes);
-    if (!right) return fail_memory(c->op->name);
+    if (!right) return fail_memory(c->name);
     multilabel_margin(at, target->data, rows, classes, loss, counts->data, right);
     tg_free(right, (size_t)classes);
     return op_save(c, counts);

@@ -56,7 +56,7 @@ static int compose(OpCall *c)
     for (int i = 2; i < x->ndim; i++) positions *= x->shape[i];
     Tensor *means = each_sample(mean, n), *vars = each_sample(var, n);
     Tensor *weights = each_sample(op_input(c, WEIGHT), n), *biases = each_sample(op_input(c, BIAS), n);
-    if (tensor_error()) return -1;
+    if (tensor_error_code()) return -1;
     Tensor *y =
         tensor_batch_norm(tensor_reshape(x, SHAPE(1, channels, positions)), means, vars, weights, biases,
                           .training = p->use_input_stats, .momentum = p->momentum, .eps = p->eps);

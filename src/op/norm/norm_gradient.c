@@ -28,7 +28,7 @@ int norm_forward(OpCall *c, NormArgs *args, const Tensor *x, const Tensor *weigh
     Tensor *wide = y->dtype == dtype ? y : own(new_tensor(shape_of(y), dtype, y->place));
     if (failed || !wide) return -1;
     args->y = wide->data;
-    if (RUN_KERNEL(c->op->name, y->place, norm, args)) return -1;
+    if (RUN_KERNEL(c->name, y->place, norm, args)) return -1;
     return wide == y ? 0 : raw_copy(y, wide);
 }
 
@@ -55,7 +55,7 @@ int norm_fused(OpCall *c, NormArgs *args, const int input[3], Tensor *dy, Tensor
     args->x = data_of(norm_operand(x, dtype, &failed)), args->dy = data_of(norm_operand(dy, dtype, &failed));
     args->weight = data_of(norm_operand(weight, dtype, &failed));
     args->dx = data_of(made[0]), args->dweight = data_of(made[1]), args->dbias = data_of(made[2]);
-    if (failed || RUN_KERNEL(c->op->name, dy->place, norm_grad, args)) return -1;
+    if (failed || RUN_KERNEL(c->name, dy->place, norm_grad, args)) return -1;
     for (int i = 0; i < 3; i++) {
         if (!made[i]) continue;
         dx[input[i]] = own(raw_cast(made[i], op_input_dtype(c, input[i])));

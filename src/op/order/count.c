@@ -156,7 +156,7 @@ static Tensor *places(OpCall *c, Tensor *sorted, Tensor *values, const Tensor *s
                         .x = v->data,
                         .sorter = order ? order->data : NULL,
                         .place = y->data };
-    return RUN_KERNEL(c->op->name, place, search, &args) ? NULL : carried(y, values->place);
+    return RUN_KERNEL(c->name, place, search, &args) ? NULL : carried(y, values->place);
 }
 
 static int finish(OpCall *c, Tensor *places, bool out_int32)

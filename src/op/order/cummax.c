@@ -32,7 +32,7 @@ static int run(OpCall *c, ScanKind kind)
                       .inner = a.inner,
                       .x = x->data,
                       .index = index->data };
-    if (RUN_KERNEL(c->op->name, x->place, scan, &args)) return -1;
+    if (RUN_KERNEL(c->name, x->place, scan, &args)) return -1;
     return run_gather(c, &(IndexPlan){ dim, a.outer, a.n, a.n, a.inner, false }, x, index, op_output(c, 0));
 }
 

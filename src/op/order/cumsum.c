@@ -31,7 +31,7 @@ static int forward(OpCall *c)
                       .inner = a.inner,
                       .x = x->data,
                       .y = y->data };
-    if (RUN_KERNEL(c->op->name, x->place, scan, &args)) return -1;
+    if (RUN_KERNEL(c->name, x->place, scan, &args)) return -1;
     return y == out ? 0 : raw_copy(out, y);
 }
 

@@ -32,7 +32,7 @@ static int forward(OpCall *c)
     if (!x) return -1;
     ScanArgs args = scan_of(x, ((const RunningParams *)op_params(c))->dim);
     args.y = op_output(c, 0)->data;
-    return RUN_KERNEL(c->op->name, x->place, scan, &args);
+    return RUN_KERNEL(c->name, x->place, scan, &args);
 }
 
 /* ---- gradient -------------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ static Tensor *in_loop(OpCall *c, int dim, Tensor *dy)
     if (!dx || !x || !y || !g) return NULL;
     ScanArgs args = scan_of(x, dim);
     args.y = y->data, args.g = g->data, args.dx = dx->data;
-    return RUN_KERNEL(c->op->name, x->place, scan_grad, &args) ? NULL : dx;
+    return RUN_KERNEL(c->name, x->place, scan_grad, &args) ? NULL : dx;
 }
 
 /* e^(a - b), but e^d where the mask is true: d = 0 for equal ones, of which infinities too have the ratio 1;

@@ -54,7 +54,7 @@ static int run(OpCall *c, Around a, OrderKind kind, int64_t m, int64_t k, bool d
                        .x = x->data,
                        .values = c->op->outputs == 2 || indices ? op_output(c, 0)->data : NULL,
                        .indices = indices ? indices : op_output(c, c->op->outputs == 2)->data };
-    return RUN_KERNEL(c->op->name, x->place, order, &args);
+    return RUN_KERNEL(c->name, x->place, order, &args);
 }
 
 static int run_along(OpCall *c, int dim, OrderKind kind, int64_t m, int64_t k, bool descending)

@@ -43,7 +43,7 @@ static int forward(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *w = op_input(c, 1), *b = op_input(c, 2), *y = op_output(c, 0);
     if (b && !(b = own(raw_contiguous(b)))) return -1;
-    const Product p = { c->op->name, y->place, y->dtype, 1, 0, b ? b->data : NULL };
+    const Product p = { c->name, y->place, y->dtype, 1, 0, b ? b->data : NULL };
     return multiply(&p, rows_of(x), flip(rows_of(w)), result_of(y, w->ndim));
 }
 
@@ -86,7 +86,7 @@ static void recorded(OpCall *c, Tensor *dy, Tensor **dx)
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const Product p = { c->op->name, dy->place, dy->dtype, 1, 0, NULL };
+    const Product p = { c->name, dy->place, dy->dtype, 1, 0, NULL };
     if (op_recording(c)) {
         recorded(c, dy, dx);
     } else {

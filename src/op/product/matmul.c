@@ -91,7 +91,7 @@ static int baddbmm_shape(OpCall *c) { return want_one_batch(c, 1) ? -1 : add_sha
 static int forward(OpCall *c)
 {
     const Tensor *a = op_input(c, 0), *b = op_input(c, 1), *y = op_output(c, 0);
-    const Product p = { c->op->name, y->place, y->dtype, 1, 0, NULL };
+    const Product p = { c->name, y->place, y->dtype, 1, 0, NULL };
     return multiply(&p, left_matrix(a), right_matrix(b), matrix(y, a->ndim > 1, b->ndim > 1));
 }
 
@@ -100,7 +100,7 @@ static int add_forward(OpCall *c)
     const TensorAddmmArgs *s = op_params(c);
     const Tensor *x = op_input(c, 0);
     Tensor *y = op_output(c, 0);
-    Product p = { c->op->name, y->place, y->dtype, s->alpha, s->beta, NULL };
+    Product p = { c->name, y->place, y->dtype, s->alpha, s->beta, NULL };
     const bool row = x->ndim == 1 && x->shape[0] == y->shape[y->ndim - 1] && (x->flags & FLAG_CONTIGUOUS);
     if (s->beta == 1 && row) p.bias = x->data, p.beta = 0;
     else if (s->beta != 0 && raw_copy(y, x)) return -1;
@@ -111,7 +111,7 @@ static int add_forward(OpCall *c)
 static int add_zero_times(OpCall *c, const TensorAddmmArgs *s)
 {
     Tensor *x = op_input(c, 0), *y = op_output(c, 0), *sum = NULL;
-    const Product p = { c->op->name, y->place, y->dtype, 1, 0, NULL };
+    const Product p = { c->name, y->place, y->dtype, 1, 0, NULL };
     if (multiply(&p, left_matrix(op_input(c, 1)), right_matrix(op_input(c, 2)), matrix(y, true, true)))
         return -1;
     TENSOR_NO_GRAD {
@@ -183,7 +183,7 @@ static int recorded(OpCall *c, int first, double alpha, Tensor *dy, Tensor **dx)
 static int product_backward(OpCall *c, int first, double alpha, Tensor *dy, Tensor **dx)
 {
     const TensorShape sa = op_input_shape(c, first), sb = op_input_shape(c, first + 1);
-    const Product p = { c->op->name, dy->place, dy->dtype, alpha, 0, NULL };
+    const Product p = { c->name, dy->place, dy->dtype, alpha, 0, NULL };
     if (op_recording(c) || alpha == 0) return recorded(c, first, alpha, dy, dx); /* 0 NaN is NaN */
     if (op_wants(c, first)) {
         const Tensor *b = op_saved(c, first + 1);

@@ -165,15 +165,12 @@ REGISTER_OP(op_kron);
 REGISTER_OP(op_cross);
 REGISTER_OP(op_vecdot);
 
+HIDDEN extern const TensorOp op_dot;
 Tensor *tensor_inner(Tensor *a, Tensor *b) { return APPLY(&op_inner, NULL, a, b); }
 Tensor *tensor_kron(Tensor *a, Tensor *b) { return APPLY(&op_kron, NULL, a, b); }
 Tensor *tensor_cross_args(TensorCrossArgs a) { return APPLY(&op_cross, &a, a.a, a.b); }
 Tensor *tensor_vecdot_args(TensorVecdotArgs a) { return APPLY(&op_vecdot, &a, a.a, a.b); }
-Tensor *tensor_vdot(Tensor *a, Tensor *b)
-{
-    const Naming before = name_as("dot", __func__);
-    return named_result(before, tensor_dot(a, b));
-}
+Tensor *tensor_vdot(Tensor *a, Tensor *b) { return APPLY_AS(&op_dot, __func__, NULL, a, b); }
 
 /* ---- bilinear -------------------------------------------------------------------------------- */
 

@@ -60,17 +60,8 @@ REGISTER_OP(op_amin);
 Tensor *tensor_amax_args(TensorDimsArgs a) { return APPLY(&op_amax, &a, a.input); }
 Tensor *tensor_amin_args(TensorDimsArgs a) { return APPLY(&op_amin, &a, a.input); }
 
-Tensor *tensor_max(Tensor *x)
-{
-    const Naming before = name_as(op_amax.name, __func__);
-    return named_result(before, APPLY(&op_amax, NULL, x));
-}
-
-Tensor *tensor_min(Tensor *x)
-{
-    const Naming before = name_as(op_amin.name, __func__);
-    return named_result(before, APPLY(&op_amin, NULL, x));
-}
+Tensor *tensor_max(Tensor *x) { return APPLY_AS(&op_amax, __func__, NULL, x); }
+Tensor *tensor_min(Tensor *x) { return APPLY_AS(&op_amin, __func__, NULL, x); }
 
 /* ---- both ends ------------------------------------------------------------------------------- */
 

@@ -27,7 +27,7 @@ static int run(OpCall *c, bool log)
                          .inner = a.inner,
                          .x = x->data,
                          .y = y->data };
-    if (RUN_KERNEL(c->op->name, x->place, softmax, &args)) return -1;
+    if (RUN_KERNEL(c->name, x->place, softmax, &args)) return -1;
     return y == out ? 0 : raw_copy(out, y);
 }
 
@@ -50,7 +50,7 @@ static Tensor *fused(OpCall *c, Tensor *dy, int dim, bool log)
                              .y = y->data,
                              .g = dy->data,
                              .dx = dx->data };
-    return RUN_KERNEL(c->op->name, y->place, softmax_grad, &args) ? NULL : dx;
+    return RUN_KERNEL(c->name, y->place, softmax_grad, &args) ? NULL : dx;
 }
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)

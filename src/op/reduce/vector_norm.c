@@ -100,6 +100,5 @@ Tensor *tensor_norm_args(TensorNormArgs a) { return APPLY(&op_norm, &a, a.input)
 Tensor *tensor_linalg_vector_norm_args(TensorVectorNormArgs a)
 {
     const TensorNormArgs as = { a.input, a.ord, a.dim, a.keepdim, a.dims, a.dtype };
-    const Naming before = name_as(op_norm.name, "tensor_linalg_vector_norm");
-    return named_result(before, APPLY(&op_norm, &as, a.input));
+    return APPLY_AS(&op_norm, "tensor_linalg_vector_norm", &as, a.input);
 }

@@ -212,7 +212,7 @@ static int by_kernel(OpCall *c, Tensor *keep)
     if (!shift || !factor || !wide) return -1;
     l.args.shift = shift->data, l.args.factor = factor->data, l.args.y = wide->data,
     l.args.keep = keep ? keep->data : NULL;
-    if (RUN_KERNEL(c->op->name, y->place, attention, &l.args) || (wide != y && raw_copy(y, wide))) return -1;
+    if (RUN_KERNEL(c->name, y->place, attention, &l.args) || (wide != y && raw_copy(y, wide))) return -1;
     return op_save(c, shift) || op_save(c, factor) || (keep && op_save(c, keep)) ? -1 : 0;
 }
 
@@ -336,7 +336,7 @@ static int backward_by_kernel(OpCall *c, const Tensor *keep, Tensor *dy, Tensor 
     l.args.keep = keep ? keep->data : NULL;
     l.args.dq = made[Q] ? made[Q]->data : NULL, l.args.dk = made[K] ? made[K]->data : NULL;
     l.args.dv = made[V] ? made[V]->data : NULL, l.args.dmask = made[MASK] ? made[MASK]->data : NULL;
-    if (RUN_KERNEL(c->op->name, dy->place, attention_grad, &l.args)) return -1;
+    if (RUN_KERNEL(c->name, dy->place, attention_grad, &l.args)) return -1;
     for (int i = Q; i < OPERANDS; i++) {
         if (!made[i]) continue;
         Tensor *d = i == K || i == V ? gather_heads(p, made[i], op_input_shape(c, i)) : made[i];

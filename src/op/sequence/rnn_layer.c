@@ -87,7 +87,7 @@ static Layer layer_of(const OpCall *c, const Place *place, int dtype)
 {
     const int kind = c->op->variant;
     const TensorShape x = op_input_shape(c, 0), w_hh = op_input_shape(c, rnn_slot(kind, W_HH));
-    return (Layer){ .name = c->op->name,
+    return (Layer){ .name = c->name,
                     .place = place,
                     .kind = kind,
                     .dtype = dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32,

@@ -190,7 +190,7 @@ int rnn_recorded(OpCall *c, Tensor **dx)
     Run r = { .kind = c->op->variant, .reverse = p->reverse, .steps = op_input_shape(c, 0).dim[0] };
     if (recall(c, &r)) return -1;
     const size_t bytes = (size_t)r.steps * sizeof *r.step;
-    if (!(r.step = tg_calloc(bytes))) return fail_memory(c->op->name);
+    if (!(r.step = tg_calloc(bytes))) return fail_memory(c->name);
     const int status = run_steps(&r) || run_back(c, &r, dx) ? -1 : 0;
     tg_free(r.step, bytes);
     return status;

@@ -63,7 +63,7 @@ static int constant_forward(OpCall *c)
     Tensor *from = op_input(c, 0), *y = op_output(c, 0), *to = y;
     bool grows = false;
     for (int i = 0; i < p->pad.ndim; i++) grows = grows || p->pad.dim[i] > 0;
-    if (grows && (check_fill(c->op->name, y, p->value) || raw_fill(y, p->value))) return -1;
+    if (grows && (check_fill(c->name, y, p->value) || raw_fill(y, p->value))) return -1;
     for (int d = 0; d < y->ndim; d++) {
         const Ends e = ends_of(p->pad, y->ndim, d);
         if (e.before == 0 && e.after == 0) continue;

@@ -187,13 +187,13 @@ static int apart(const SplitParams *p, Tensor *x, Tensor **parts, int count)
     return count;
 }
 
-static int split(Tensor *x, SplitParams *p, Tensor **parts, int max, const void *site)
+static int split(const char *name, Tensor *x, SplitParams *p, Tensor **parts, int max, const void *site)
 {
-    if (check_null(x, "tensor_split", 1)) return -1;
+    if (check_null(x, name, 1)) return -1;
     int dim = x->ndim ? wrap_dim(p->dim, x->ndim) : -1;
     int64_t count = dim >= 0 && (p->size > 0 || p->sizes.ndim) ? part_count(p, x->shape[dim]) : 1;
-    if (check_room("split", count, parts, max, site)) return -1;
-    if (count <= CALL_MAX_OUTPUTS) return op_apply(&op_split, &x, 1, p, site, parts, max);
+    if (check_room(name, count, parts, max, site)) return -1;
+    if (count <= CALL_MAX_OUTPUTS) return op_apply_as(&op_split, name, &x, 1, p, site, parts, max);
     p->dim = dim;
     return apart(p, x, parts, (int)count);
 }
@@ -202,17 +202,16 @@ int tensor_split(Tensor *x, int64_t size, int dim, Tensor **parts, int max)
 {
     if (size == 0 && x && x->ndim && wrap_dim(dim, x->ndim) >= 0 && x->shape[wrap_dim(dim, x->ndim)] == 0)
         size = 1;
-    return parts_or_none(split(x, &(SplitParams){ .dim = dim, .size = size }, parts, max, SITE), parts, max);
+    SplitParams p = { .dim = dim, .size = size };
+    return parts_or_none(split(__func__, x, &p, parts, max, SITE), parts, max);
 }
 
 int tensor_split_sizes(Tensor *x, TensorShape sizes, int dim, Tensor **parts)
 {
     const bool list = sizes.ndim >= 0 && sizes.ndim <= TENSOR_MAX_DIMS && (sizes.dim || !sizes.ndim);
-    const Naming before = name_as(op_split.name, __func__);
     SplitParams p = { .dim = dim, .sizes = sizes };
-    const int count =
-        list ? split(x, &p, parts, sizes.ndim, SITE) : op_apply(&op_split, &x, 1, &p, SITE, NULL, 0);
-    naming = before;
+    const int count = list ? split(__func__, x, &p, parts, sizes.ndim, SITE)
+                           : op_apply_as(&op_split, __func__, &x, 1, &p, SITE, NULL, 0);
     return parts_or_none(count, parts, sizes.ndim);
 }
 
@@ -222,7 +221,7 @@ static int chunk(Tensor *x, int chunks, int dim, Tensor **parts, int max, const 
     if (chunks < 1) return fail(TENSOR_EVALUE, "tensor_chunk", "%d chunks: want 1 or more", chunks);
     int d = x->ndim ? wrap_dim(dim, x->ndim) : -1;
     int64_t length = d >= 0 ? x->shape[d] : 1, size = (length + chunks - 1) / chunks;
-    if (length) return split(x, &(SplitParams){ .dim = dim, .size = size }, parts, max, site);
+    if (length) return split("tensor_chunk", x, &(SplitParams){ .dim = dim, .size = size }, parts, max, site);
     if (check_room("chunk", chunks, parts, max, site)) return -1;
     return apart(&(SplitParams){ .dim = d, .size = 1 }, x, parts, chunks);
 }

@@ -47,7 +47,7 @@ static int forward(OpCall *c)
     Tensor *x = op_input(c, 0);
     if (x->numel == 0) return 0;
     Tensor *mask = mask_of(x, p->diagonal, c->op == &op_tril), *zero = zeros_on(SHAPE(), x->dtype, x->place);
-    return mask && zero ? raw_select(c->op->name, op_output(c, 0), mask, x, zero) : -1;
+    return mask && zero ? raw_select(c->name, op_output(c, 0), mask, x, zero) : -1;
 }
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)

@@ -211,10 +211,10 @@ static int run(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *i
     args.index_row = p->shared ? 1 : p->inner;
     args.index_inner = p->shared ? 0 : 1;
     int (*kernel)(GatherArgs *) = add ? place->device->scatter_add : place->device->gather;
-    if (!kernel) return fail_no_kernel(c->op->name, place, add ? "scatter_add" : "gather");
+    if (!kernel) return fail_no_kernel(c->name, place, add ? "scatter_add" : "gather");
     if (kernel(&args) == 0) return 0;
     return args.bad_at >= 0 ? fail_index(c, index, args.bad_at, args.bad_value, args.n)
-                            : fail_kernel(c->op->name, place, add ? "scatter_add" : "gather");
+                            : fail_kernel(c->name, place, add ? "scatter_add" : "gather");
 }
 
 int run_gather(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst)

@@ -75,15 +75,13 @@ Tensor *tensor_expand(Tensor *x, TensorShape shape) { return APPLY(&op_expand, &
 
 Tensor *tensor_broadcast_to(Tensor *x, TensorShape shape)
 {
-    const Naming before = name_as(op_expand.name, __func__);
-    return named_result(before, tensor_expand(x, shape));
+    return APPLY_AS(&op_expand, __func__, &(ExpandParams){ shape }, x);
 }
 
 Tensor *tensor_expand_as(Tensor *x, const Tensor *other)
 {
     if (check_null(other, __func__, 2)) return NULL;
-    const Naming before = name_as(op_expand.name, __func__);
-    return named_result(before, tensor_expand(x, shape_of(other)));
+    return APPLY_AS(&op_expand, __func__, &(ExpandParams){ shape_of(other) }, x);
 }
 
 int tensor_broadcast_tensors(TensorList tensors, Tensor **results)

@@ -228,6 +228,5 @@ Tensor *tensor_movedim(Tensor *x, int source, int destination)
 
 Tensor *tensor_movedims(Tensor *x, TensorShape source, TensorShape destination)
 {
-    const Naming before = name_as(op_movedim.name, __func__);
-    return named_result(before, APPLY(&op_movedim, &((MovedimParams){ source, destination }), x));
+    return APPLY_AS(&op_movedim, __func__, &((MovedimParams){ source, destination }), x);
 }
