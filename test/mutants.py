@@ -1,29 +1,38 @@
 """mutants.py N SEED - how good the suites are: N small mistakes at random places of the sources, one at a
-time,
-each with the suites that should find it (`make mutants N=200 SEED=1`; not part of `make test`).
+time, each with the suites that should find it (`make mutants N=200 SEED=1`; not part of `make test`).
 
-Works in build/mutants, a copy of the tree; the tree itself is not touched.  Mutant number i of a seed is
-always
-the same one, and what came of it is kept in build/mutants/SEED.jsonl: a run that was cut off goes on where it
-was.  Mutants that do not compile, or compile to the same code, are drawn again and counted apart.
+Works in build/mutants, a copy of the tree; the tree itself is not touched.  The copy is one shared library
+that hides nothing, for one instruction set, so a mutant costs one file and one link.  A mutant that does not
+compile, or compiles to the same code, is drawn again.  What came of mutant i is kept in
+build/mutants/SEED.jsonl: a run that was cut off goes on where it was.
 """
 
-import concurrent.futures
 import difflib
 import hashlib
 import json
 import os
+import pathlib
 import random
 import re
+import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 FOLDERS = ["src/tensor", "src/autograd", "src/op", "src/random", "src/io", "nn", "optim"]
 FOLDER, TREE = "build/mutants", "build/mutants/tree"
-JOBS = os.cpu_count() or 1
-PARTS = {"test_ops_memory": 4, "test_ops_threads": 4, "test_golden": 2, "test_ops_layout": 2}
+LIBRARY = "build/libtapegrad.so.0.1"
+BUILD = [
+    *("make", "-s", "-j2", "CC=ccache gcc" if shutil.which("ccache") else "CC=gcc"),
+    *("ISAS=avx2" if os.uname().machine == "x86_64" else "ISAS=base", "OPT=-O1 -g1", "FAST=-O1"),
+    *("SAN=-fvisibility=default", f"WHOLE={LIBRARY}"),
+    r"LDFLAGS=-Wl,-rpath,\$$ORIGIN/.. " + ("-fuse-ld=lld" if shutil.which("ld.lld") else ""),
+]
+# Every file is used by these; test_gemm links its own objects, and test_emu and test_cuda test a device.
+EARLY = ["test_ops", "test_ops_grad", "test_tape", "test_golden"]
+ELSEWHERE = {"test_gemm", "test_emu", "test_cuda"}
 
 # ---- what a mutant is ----------------------------------------------------------------------------------
 
@@ -118,39 +127,61 @@ def places():
 
 
 def make(*targets):
-    command = ["make", "-s", f"-j{JOBS}", "--no-print-directory", *targets]
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    if shutil.which("ccache"):
-        command.append("CC=ccache gcc")
-    done = subprocess.run(command, cwd=TREE, env=environment, capture_output=True, text=True)
-    with open(os.path.join(FOLDER, "make.log"), "w") as f:
-        f.write(done.stdout + done.stderr)
+    with open(os.path.join(FOLDER, "make.log"), "w") as log:
+        done = subprocess.run([*BUILD, *targets], cwd=TREE, env=environment, stdout=log, stderr=log)
     return done.returncode == 0
 
 
-def run(suite, limit, part=None):
-    environment = dict(os.environ, TAPEGRAD_SHARD=part) if part else dict(os.environ)
-    command = ["timeout", "-s", "KILL", str(limit), f"build/test/{suite}"]
-    done = subprocess.run(
-        command, cwd=TREE, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    return done.returncode == 0
+def start(suite, scratch):
+    """A suite that eats memory or disk, or hangs, fails."""
+
+    def limits():
+        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 28, 1 << 28))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    environment = dict(os.environ, TMPDIR=scratch)
+    out = open(os.path.join(FOLDER, suite + ".log"), "w")
+    program = [f"build/test/{suite}"]
+    return subprocess.Popen(program, cwd=TREE, env=environment, stdout=out, stderr=out, preexec_fn=limits)
 
 
-def passes(suite, limit):
-    parts = PARTS.get(suite, 1)
-    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        return all(
-            pool.map(lambda k: run(suite, limit, f"{k + 1}/{parts}" if parts > 1 else None), range(parts))
-        )
+def first_to_fail(suites, seconds):
+    """Two suites at a time, until one fails; None if all pass."""
+    scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    waiting, running, failed = list(suites), [], None
+    while (waiting or running) and not failed:
+        while waiting and len(running) < 2:
+            running.append((waiting[0], start(waiting.pop(0), scratch.name), time.time()))
+        time.sleep(0.01)
+        for suite, process, began in list(running):
+            late = time.time() - began > 20 + 10 * seconds.get(suite, 100)
+            if process.poll() is not None:
+                running.remove((suite, process, began))
+            if process.returncode or late:
+                failed = suite + (" (too long)" if late else "")
+            elif process.returncode == 0 and suite not in seconds:
+                seconds[suite] = time.time() - began
+    for _, process, _ in running:
+        process.kill()
+        process.wait()
+    scratch.cleanup()
+    return failed
+
+
+def copied(name):
+    """A file as it is in the copy: every symbol is visible there, so that suites reach them all."""
+    if name == "src/export.map":
+        return b"{ global: *; };\n"
+    text = open(name, "rb").read()
+    return re.sub(rb'(visibility[ (push]*"?)hidden', rb"\1default", text) if name.endswith(".h") else text
 
 
 def copy_tree():
-    """The tree as it is now, with the times of files that did not change, so that little is built again."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True
-    )
-    names = [name for name in listed.stdout.split("\n") if os.path.isfile(name)]
+    """Files that did not change keep their times, so that little is built again."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+    names = {name for name in listed.stdout.split("\n") if os.path.isfile(name)}
     for at, folders, files in os.walk(TREE):
         if at == TREE:
             folders[:] = [f for f in folders if f != "build"]
@@ -160,55 +191,48 @@ def copy_tree():
     for name in names:
         to = os.path.join(TREE, name)
         os.makedirs(os.path.dirname(to), exist_ok=True)
-        if not os.path.exists(to) or open(to, "rb").read() != open(name, "rb").read():
+        if not os.path.exists(to) or open(to, "rb").read() != copied(name):
             shutil.copy(name, to)
+            open(to, "wb").write(copied(name))
 
 
 def baseline():
     """Seconds of each suite on the tree as it is; all must pass."""
-    names = [f[:-2] for _, _, files in os.walk("test") for f in files if re.fullmatch(r"test_\w+\.c", f)]
-    suites = sorted(set(names) - {"test_emu", "test_cuda"})
-    if not make("tests"):
-        sys.exit(f"mutants: the tree does not build: make -C {TREE} tests ({FOLDER}/make.log)")
-    kept = os.path.join(FOLDER, "seconds.json")
-    seconds = json.load(open(kept)) if os.path.exists(kept) else {}
-    for suite in [s for s in suites if s not in seconds]:
-        began = time.time()
-        if not passes(suite, 1800):
-            sys.exit(f"mutants: {suite} fails without a mutant: {TREE}/build/test/{suite}")
-        seconds[suite] = time.time() - began
-        json.dump(seconds, open(kept, "w"))
-    return {s: seconds[s] for s in suites}
+    if not (make(LIBRARY) and make("tests")):
+        sys.exit(f"mutants: the tree does not build: {FOLDER}/make.log")
+    rooms = {path.stem: path.parent.name for path in pathlib.Path("test").glob("*/test_*.c")}
+    seconds = {}
+    failed = first_to_fail(sorted(rooms.keys() - ELSEWHERE), seconds)
+    if failed:
+        sys.exit(f"mutants: {failed} fails without a mutant: {FOLDER}/{failed}.log")
+    return {suite: (spent, rooms[suite]) for suite, spent in seconds.items()}
 
 
-def in_order(path, seconds):
-    """The suites of the file's room first, then those of all ops, then the others; each the quick ones
-    first."""
+def in_order(path, suites):
+    """The suites of the file's room and name first, then those of all files, then the others by their
+    seconds."""
     words = set(re.split(r"[/_.]", os.path.relpath(path, TREE)))
 
     def rank(suite):
-        room = next(at for at, _, files in os.walk("test") if suite + ".c" in files).split("/")[-1]
-        near = room in words or bool(words & set(suite.split("_")[1:]))
-        return (0 if near else 1 if suite in ("test_ops", "test_ops_grad", "test_tape") else 2), seconds[
-            suite
-        ]
+        spent, room = suites[suite]
+        near = spent < 5 and (room in words or words & set(suite.split("_")[1:]))
+        return (0 if near else 1 if suite in EARLY else 2), spent
 
-    return sorted(seconds, key=rank)
+    return sorted(suites, key=rank)
 
 
 def code_of(path):
     """What was compiled, without the lines that it stands on."""
-    object_file = os.path.join(TREE, "build", os.path.relpath(path, TREE)[:-2] + ".o")
     stripped = os.path.join(FOLDER, "stripped.o")
-    if subprocess.run(["strip", "-g", "-o", stripped, object_file]).returncode:
-        return None
+    object_file = os.path.join(TREE, "build", os.path.relpath(path, TREE)[:-2] + ".o")
+    subprocess.run(["strip", "-g", "-o", stripped, object_file], check=True)
     return hashlib.sha256(open(stripped, "rb").read()).hexdigest()
 
 
 # ---- one mutant ----------------------------------------------------------------------------------------
 
 
-def judge(path, number, new, seconds):
+def judge(path, number, new, suites):
     before = open(path).read()
     lines = before.split("\n")
     lines[number] = new
@@ -218,53 +242,43 @@ def judge(path, number, new, seconds):
     result = {"file": name, "line": number + 1, "diff": diff, "fate": "survived", "by": ""}
     try:
         open(path, "w").write("\n".join(lines))
-        if not make("build/libtapegrad.a"):
+        if not make(LIBRARY):
             return dict(result, fate="uncompilable")
         if code_of(path) == was:
             return dict(result, fate="same code")
-        for suite in in_order(path, seconds):
-            make(f"build/test/{suite}")
-            if not passes(suite, 20 + int(6 * seconds[suite])):
-                return dict(result, fate="killed", by=suite)
-        return result
+        failed = first_to_fail(in_order(path, suites), {s: spent for s, (spent, _) in suites.items()})
+        return dict(result, fate="killed", by=failed) if failed else result
     finally:
         open(path, "w").write(before)
-        make("build/libtapegrad.a")
+        make(LIBRARY)
 
 
 def main():
     wanted, seed = int(sys.argv[1]), int(sys.argv[2])
     os.makedirs(TREE, exist_ok=True)
     copy_tree()
-    seconds = baseline()
+    suites = baseline()
     kept = os.path.join(FOLDER, f"{seed}.jsonl")
     done = [json.loads(line) for line in open(kept)] if os.path.exists(kept) else []
-    everywhere = list(places())
+    everywhere = [place for place in places() if mutations(place[2])]
     while sum(d["fate"] in ("killed", "survived") for d in done) < wanted:
         draw = random.Random(f"{seed}:{len(done)}")
         path, number, line = draw.choice(everywhere)
-        while not mutations(line):
-            path, number, line = draw.choice(everywhere)
-        result = judge(path, number, draw.choice(mutations(line)), seconds)
-        done.append(result)
+        done.append(judge(path, number, draw.choice(mutations(line)), suites))
         with open(kept, "a") as f:
-            f.write(json.dumps(result) + "\n")
-        print(
-            f"{len(done):4} {result['fate']:12} {result['file']}:{result['line']} {result['by']}", flush=True
-        )
+            f.write(json.dumps(done[-1]) + "\n")
+        print("{0:4} {fate:12} {file}:{line} {by}".format(len(done), **done[-1]), flush=True)
     report(done)
 
 
 def report(done):
-    count = {
-        fate: [d for d in done if d["fate"] == fate]
-        for fate in ("killed", "survived", "uncompilable", "same code")
-    }
-    for d in count["survived"]:
+    fates = ("killed", "survived", "uncompilable", "same code")
+    killed, survived, broken, same = ([d for d in done if d["fate"] == fate] for fate in fates)
+    for d in survived:
         print("\n" + d["diff"])
-    valid = len(count["killed"]) + len(count["survived"])
-    print(f"\n{len(count['uncompilable'])} did not compile, {len(count['same code'])} changed nothing")
-    print(f"{len(count['killed'])} of {valid} killed ({100 * len(count['killed']) / max(valid, 1):.1f} %)")
+    print(f"\n{len(broken)} did not compile, {len(same)} changed nothing")
+    valid = len(killed) + len(survived)
+    print(f"{len(killed)} of {valid} killed ({100 * len(killed) / max(valid, 1):.1f} %)")
 
 
 main()
