@@ -87,7 +87,7 @@ $(DIGEST_USERS): $(OPS_DIGEST)
 $(B)/libtapegrad.a: $(OBJECTS)
 	@echo "  AR   $@"; rm -f $@; $(AR) rcs $@ $^
 $(B)/$(SONAME): $(OBJECTS) src/export.map $(B)/flags.link
-	@echo "  LD   $@"; $(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs \
+	@echo "  LD   $@"; $(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs $(RELR) \
 	    -Wl,--version-script=src/export.map $(OBJECTS) $(LIBS) -o $@
 	@ln -sf $(SONAME) $(B)/libtapegrad.so
 $(B)/tapegrad: tools/tapegrad.c $(B)/libtapegrad.a $(B)/flags.link
