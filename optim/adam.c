@@ -111,7 +111,8 @@ static int check(const void *options, const char *function)
                                             .state = { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" }, \
                                             .states = states,                                       \
                                             .check = check,                                         \
-                                            .step = step_##name_ };                                 \
+                                            .step = step_##name_,                                   \
+                                            .sure = true };                                         \
     OPTIM_REGISTER(name_##_kind);                                                                   \
     Optimizer *optim_##name_##_args(OptimAdamArgs args) { return optim_new(&name_##_kind, &args); }
 ADAM(adam, "Adam")

@@ -1,7 +1,8 @@
 /* optim.c - groups of parameters, and the step that all optimizers share.
  *
  *  - Every tensor of a group is retained, a leaf, and in no other group.
- *  - A step has two halves: states and dense gradients are made (which can fail), then parameters change. */
+ *  - A step has two halves: states and dense gradients are made (which can fail), then parameters change.
+ *    Where that may fail too, copies are kept and a failed step is taken back. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static void free_group(OptimGroup *g)
         for (int s = 0; s < OPTIM_STATES; s++) tensor_release(g->param[i].state[s]);
         tensor_release(g->param[i].tensor);
     }
-    free(g->options), free(g->param), free(g->stepped), free(g->grad);
+    free(g->options), free(g->param), free(g->before), free(g->stepped), free(g->grad);
 }
 
 static int make_group(OptimGroup *g, size_t args, TensorList list, const void *options)
@@ -67,9 +68,10 @@ static int make_group(OptimGroup *g, size_t args, TensorList list, const void *o
     size_t n = (size_t)list.count;
     *g = (OptimGroup){ .options = malloc(args),
                        .param = calloc(n, sizeof *g->param),
+                       .before = calloc(n, sizeof *g->before),
                        .stepped = calloc(n, sizeof *g->stepped),
                        .grad = calloc(n, sizeof *g->grad) };
-    if (!g->options || !g->param || !g->stepped || !g->grad) return -1;
+    if (!g->options || !g->param || !g->before || !g->stepped || !g->grad) return -1;
     memcpy(g->options, options, args);
     *(TensorList *)g->options = (TensorList){ 0 }; /* the caller's array may go */
     g->count = list.count;
@@ -224,19 +226,39 @@ int optim_make_states(const Optimizer *opt, const OptimGroup *g, OptimParam *p)
     return status || tensor_error_code() ? -1 : 0;
 }
 
-/* Fills g->stepped and g->grad, which is dense and the scope's; returns how many, or -1. */
-static int prepare(const Optimizer *opt, OptimGroup *g)
+/* Fills g->stepped, g->before and g->grad, which is dense and the scope's; *n says how many. */
+static int prepare(const Optimizer *opt, OptimGroup *g, int *n)
 {
-    int n = 0;
     for (int i = 0; i < g->count; i++) {
         Tensor *grad = tensor_grad(g->param[i].tensor);
         if (tensor_error_code()) return -1;
         if (!grad) continue;
         if (!tensor_is_contiguous(grad)) grad = tensor_contiguous(grad);
+        g->stepped[*n] = &g->param[i], g->before[*n] = g->param[i], g->grad[(*n)++] = grad;
         if (!grad || optim_make_states(opt, g, &g->param[i])) return -1;
-        g->stepped[n] = &g->param[i], g->grad[n++] = grad;
     }
-    return n;
+    return 0;
+}
+
+/* Can no parameter's step fail once it has begun? */
+static bool is_sure(const OptimKind *kind, const OptimGroup *g, int n)
+{
+    bool sure = kind->sure;
+    for (int i = 0; i < n && sure; i++) sure = optim_dense(g->stepped[i]->tensor) != 0;
+    return sure;
+}
+
+/* The copies that a step is taken back by; they are the scope's. */
+static int keep_copies(OptimGroup *g, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int s = -1; s < OPTIM_STATES; s++) {
+            Tensor **copy = s < 0 ? &g->before[i].tensor : &g->before[i].state[s];
+            Tensor *made = *copy ? tensor_clone(*copy) : NULL;
+            if (*copy && !made) return -1;
+            *copy = made;
+        }
+    return 0;
 }
 
 /* ---- the step -------------------------------------------------------------------------------- */
@@ -269,14 +291,34 @@ static int step_group(const OptimKind *kind, OptimGroup *g, int n)
     return status || tensor_error_code() ? -1 : 0;
 }
 
+/* Nothing here asks for memory: of one dtype and shape, a copy is a move of bytes. */
+static void take_back(OptimGroup *g, int n, bool copied)
+{
+    for (int i = 0; i < n; i++) {
+        OptimParam *p = g->stepped[i], *before = &g->before[i];
+        p->step = before->step, p->fresh = before->fresh;
+        if (copied) tensor_copy_(p->tensor, before->tensor);
+        for (int s = 0; s < OPTIM_STATES; s++) {
+            if (!before->state[s]) tensor_release(p->state[s]), p->state[s] = NULL;
+            else if (copied) tensor_copy_(p->state[s], before->state[s]);
+        }
+    }
+}
+
 static int step_groups(Optimizer *opt)
 {
-    int n[opt->groups];
-    for (int g = 0; g < opt->groups; g++)
-        if ((n[g] = prepare(opt, &opt->group[g])) < 0) return -1;
-    for (int g = 0; g < opt->groups; g++)
-        if (step_group(opt->kind, &opt->group[g], n[g])) return -1;
-    return 0;
+    int n[opt->groups], status = 0;
+    bool sure = true, copied = false;
+    memset(n, 0, sizeof n);
+    for (int g = 0; g < opt->groups && !status; g++) {
+        status = prepare(opt, &opt->group[g], &n[g]);
+        sure = sure && is_sure(opt->kind, &opt->group[g], n[g]);
+    }
+    for (int g = 0; g < opt->groups && !status && !sure; g++) status = keep_copies(&opt->group[g], n[g]);
+    copied = !status && !sure;
+    for (int g = 0; g < opt->groups && !status; g++) status = step_group(opt->kind, &opt->group[g], n[g]);
+    for (int g = 0; g < opt->groups && status; g++) take_back(&opt->group[g], n[g], copied);
+    return status;
 }
 
 int optim_step(Optimizer *opt)

@@ -63,8 +63,7 @@ static int step(const void *options, OptimParam *p, Tensor *grad)
     Numbers n = { o->maximize ? -1 : 1, o->weight_decay, o->momentum, 1 - o->dampening, o->lr,
                   o->nesterov,          p->fresh };
     Tensor *b = o->momentum != 0 ? p->state[0] : NULL;
-    char dense =
-        !b && n.decay == 0 && n.sign > 0 ? 0 : optim_dense(p->tensor); /* one op is all there is to do */
+    char dense = optim_dense(p->tensor);
     if (!dense) return by_ops(&n, p, grad);
     int64_t count = tensor_numel(p->tensor);
     void *x = tensor_data(p->tensor), *buffer = b ? tensor_data(b) : NULL;
@@ -83,6 +82,7 @@ static const OptimKind sgd = { .name = "SGD",
                                .state = { "momentum_buffer" },
                                .states = states,
                                .check = check,
-                               .step = step };
+                               .step = step,
+                               .sure = true };
 OPTIM_REGISTER(sgd);
 Optimizer *optim_sgd_args(OptimSgdArgs args) { return optim_new(&sgd, &args); }

@@ -1,6 +1,7 @@
 /* state.c - the state of an optimizer as a dict of tensors, and back.
  *
- * Loading compares all names and shapes first, then makes what is to be written, and only then writes. */
+ * Loading compares all names and shapes first, then makes what is to be written, and only then puts it in its
+ * place, which cannot fail. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ static int walk_param(Optimizer *opt, OptimGroup *g, OptimParam *p, int index, b
     int n = optim_state_count(opt->kind, g->options), status = 0;
     if (!all && p->step == 0) return 0;
     for (int s = 0; s < n && !status; s++) {
+        if (!all && !p->state[s]) continue; /* an option that wants it was changed since the last step */
         Entry e = { .group = g, .param = p, .state = s };
         snprintf(e.name, NAME, "state.%d.%s", index, opt->kind->state[s]);
         status = fn(ctx, opt, &e);
@@ -44,6 +46,8 @@ static int walk_options(Optimizer *opt, int g, Visit fn, void *ctx)
     }
     return status;
 }
+
+static bool is_state(const Entry *e) { return e->param && e->state >= 0; }
 
 static double number_of(const Entry *e)
 {
@@ -72,8 +76,8 @@ static int save(void *ctx, const Optimizer *opt, const Entry *e)
 {
     (void)opt;
     TensorScope scope = tensor_scope_open();
-    bool is_state = e->param && e->state >= 0;
-    Tensor *t = is_state ? tensor_detach(e->param->state[e->state]) : tensor_scalar(number_of(e), TENSOR_F64);
+    Tensor *t =
+        is_state(e) ? tensor_detach(e->param->state[e->state]) : tensor_scalar(number_of(e), TENSOR_F64);
     int status = t ? nn_dict_set(ctx, e->name, t) : -1;
     tensor_scope_close(scope);
     return status;
@@ -104,9 +108,9 @@ TensorDict optim_state_dict(Optimizer *opt)
 /* ---- in -------------------------------------------------------------------------------------- */
 
 typedef struct Loading {
-    TensorDict dict;
-    int found; /* entries of the dict that are ours */
-    bool write;
+    TensorDict dict, made, extra; /* made: what the entries will be, in the order of the walk */
+    int found, placed;            /* entries of the dict that are ours; those of made that are in place */
+    enum { COMPARE, MAKE, PLACE } what;
 } Loading;
 
 static int refuse(const Optimizer *opt, TensorStatus code, const char *name, const char *what)
@@ -120,20 +124,51 @@ static bool same_shape(const Tensor *a, const Tensor *b)
     return s.ndim == t.ndim && (s.ndim == 0 || memcmp(s.dim, t.dim, (size_t)s.ndim * sizeof *s.dim) == 0);
 }
 
+static int compare(Loading *l, const Optimizer *opt, const Entry *e, const Tensor *t)
+{
+    const bool fits = is_state(e) ? same_shape(t, e->param->tensor) : tensor_numel(t) == 1;
+    l->found++;
+    return fits ? 0 : refuse(opt, TENSOR_ESHAPE, e->name, "has another shape");
+}
+
+static int make(Loading *l, const Entry *e, Tensor *t)
+{
+    const Tensor *like = is_state(e) ? e->param->tensor : NULL;
+    Tensor *made = tensor_clone(tensor_to(t, like ? tensor_dtype(like) : TENSOR_F64));
+    if (made) made = tensor_to_device(made, like ? tensor_device(like) : "cpu");
+    return made ? nn_dict_set(&l->made, e->name, made) : -1;
+}
+
+static void set_state(OptimParam *p, int s, Tensor *t)
+{
+    tensor_release(p->state[s]);
+    p->state[s] = tensor_retain(t);
+}
+
+static int place(Loading *l, const Entry *e)
+{
+    const TensorDictItem *next = l->placed < l->made.count ? &l->made.item[l->placed] : NULL;
+    Tensor *made = next && strcmp(next->name, e->name) == 0 ? next->tensor : NULL;
+    l->placed += made != NULL;
+    if (!is_state(e)) set_number(e, tensor_item(made));
+    else set_state(e->param, e->state, made), e->param->fresh = false;
+    return 0;
+}
+
+/* The state of an option that is off at first, switched on after the last step: neither side has it yet. */
+static bool may_lack(const Optimizer *opt, const Entry *e)
+{
+    return is_state(e) && e->state >= optim_state_count(opt->kind, opt->kind->defaults);
+}
+
 static int load(void *ctx, const Optimizer *opt, const Entry *e)
 {
     Loading *l = ctx;
+    if (l->what == PLACE) return place(l, e);
     Tensor *t = nn_dict_get(l->dict, e->name);
-    if (!t) return refuse(opt, TENSOR_EVALUE, e->name, "is missing");
-    bool is_state = e->param && e->state >= 0;
-    if (!l->write) {
-        l->found++;
-        bool fits = is_state ? same_shape(t, e->param->tensor) : tensor_numel(t) == 1;
-        return fits ? 0 : refuse(opt, TENSOR_ESHAPE, e->name, "has another shape");
-    }
-    if (!is_state) return set_number(e, tensor_item(t)), 0;
-    e->param->fresh = false;
-    return tensor_copy_(e->param->state[e->state], t) ? 0 : -1;
+    if (!t && !tensor_error() && may_lack(opt, e)) return 0;
+    if (!t) return tensor_error() ? -1 : refuse(opt, TENSOR_EVALUE, e->name, "is missing");
+    return l->what == COMPARE ? compare(l, opt, e, t) : make(l, e, t);
 }
 
 /* Is there any entry of parameter number index? */
@@ -146,27 +181,35 @@ static bool mentions(TensorDict dict, int index)
     return false;
 }
 
-static int load_all(Optimizer *opt, Loading *l)
+/* Options come last: which states there are is up to those that the optimizer has. */
+static int load_all(Optimizer *opt, Loading *l, int what)
 {
     int index = 0, status = 0;
-    for (int g = 0; g < opt->groups && !status; g++) status = walk_options(opt, g, load, l);
+    l->what = what;
     for (int g = 0; g < opt->groups && !status; g++)
         for (int i = 0; i < opt->group[g].count && !status; i++, index++) {
             OptimParam *p = &opt->group[g].param[i];
             if (mentions(l->dict, index)) status = walk_param(opt, &opt->group[g], p, index, true, load, l);
-            else if (l->write) p->step = 0;
+            else if (what == PLACE) { /* it had taken no step */ p->step = 0;
+                for (int s = 0; s < OPTIM_STATES; s++) set_state(p, s, NULL);
+            }
         }
+    for (int g = 0; g < opt->groups && !status; g++) status = walk_options(opt, g, load, l);
     return status;
+}
+
+static bool is_ours(const char *name)
+{
+    return strncmp(name, "state.", 6) == 0 || strncmp(name, "param_groups.", 13) == 0;
 }
 
 /* What is neither a parameter's nor a group's is the kind's own (Optimizer.extra); of a kind that keeps
  * nothing so, it is a mistake. */
-static int load_extra(Optimizer *opt, const Loading *l)
+static int make_extra(Loading *l)
 {
     for (int i = 0; i < l->dict.count; i++) {
-        const char *name = l->dict.item[i].name;
-        bool ours = strncmp(name, "state.", 6) == 0 || strncmp(name, "param_groups.", 13) == 0;
-        if (!ours && nn_dict_set(&opt->extra, name, l->dict.item[i].tensor)) return -1;
+        const TensorDictItem *item = &l->dict.item[i];
+        if (!is_ours(item->name) && nn_dict_set(&l->extra, item->name, tensor_clone(item->tensor))) return -1;
     }
     return 0;
 }
@@ -176,22 +219,14 @@ static int check_unexpected(const Optimizer *opt, const Loading *l)
     int extra = 0;
     for (int i = 0; i < l->dict.count; i++) {
         const char *name = l->dict.item[i].name;
-        bool ours = strncmp(name, "state.", 6) == 0 || strncmp(name, "param_groups.", 13) == 0;
-        if (!ours && !opt->kind->step_closure) return refuse(opt, TENSOR_EVALUE, name, "is unexpected");
-        extra += !ours;
+        if (!is_ours(name) && !opt->kind->step_closure)
+            return refuse(opt, TENSOR_EVALUE, name, "is unexpected");
+        extra += !is_ours(name);
     }
     if (l->found + extra == l->dict.count) return 0;
     return tensor_fail(TENSOR_EVALUE, "optim_load_state_dict",
                        "%s: %d entries, of which %d are unexpected: other options, groups or parameters",
                        opt->kind->name, l->dict.count, l->dict.count - l->found - extra);
-}
-
-static int make_states(Optimizer *opt)
-{
-    for (int g = 0; g < opt->groups; g++)
-        for (int i = 0; i < opt->group[g].count; i++)
-            if (optim_make_states(opt, &opt->group[g], &opt->group[g].param[i])) return -1;
-    return 0;
 }
 
 int optim_load_state_dict(Optimizer *opt, TensorDict dict)
@@ -205,9 +240,14 @@ int optim_load_state_dict(Optimizer *opt, TensorDict dict)
     }
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
-    int status = load_all(opt, &l) || check_unexpected(opt, &l) || make_states(opt) ? -1 : 0;
-    l.write = true;
-    if (!status && (load_all(opt, &l) || load_extra(opt, &l))) status = -1;
+    int status =
+        load_all(opt, &l, COMPARE) || check_unexpected(opt, &l) || load_all(opt, &l, MAKE) || make_extra(&l)
+            ? -1
+            : load_all(opt, &l, PLACE);
+    TensorDict *left = status ? &l.extra : &opt->extra;
+    nn_dict_free(*left);
+    if (!status) opt->extra = l.extra;
+    nn_dict_free(l.made);
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
     return status;

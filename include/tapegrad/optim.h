@@ -99,8 +99,8 @@ TAPEGRAD_API extern const OptimZeroGradArgs optim_zero_grad_defaults;
 TAPEGRAD_API int optim_zero_grad_args(OptimZeroGradArgs args);
 
 /* optim_step - one step of every parameter that has a gradient.  While an error is pending (tensor_error())
- * it does nothing and returns -1: no parameter is changed by what is left of a step that failed.  EVALUE: an
- * optimizer that wants a closure. */
+ * it does nothing and returns -1: no parameter is changed by what is left of a step that failed.  A step that
+ * fails itself leaves parameters and states as they were.  EVALUE: an optimizer that wants a closure. */
 TAPEGRAD_API int optim_step(Optimizer *opt);
 
 /* optim_step_closure - a step that may evaluate the loss several times: fn(ctx) drops the gradients, computes
@@ -164,13 +164,15 @@ typedef struct OptimKind {
                     int n); /* those of a group */
     int (*step_closure)(Optimizer *opt, OptimClosure fn, void *ctx,
                         double *loss); /* all; fn as often as it likes */
+    bool sure; /* dense f32 and f64 tensors on the CPU are stepped by loops that cannot fail; without it, and
+                  for all others, a step keeps copies */
 } OptimKind;
 
 typedef struct OptimGroup {
     void *options; /* of kind->args bytes; its params are empty */
     OptimParam *param;
     int count;
-    OptimParam **stepped; /* the library's own: lists for a step */
+    OptimParam *before, **stepped; /* the library's own: lists for a step */
     Tensor **grad;
 } OptimGroup;
 

@@ -272,6 +272,56 @@ static void of_ones_own(void **state)
     }
 }
 
+/* A step of one's own that changes something and then fails is taken back, and so is its count. */
+static int half_step(const void *options, OptimParam *p, Tensor *grad)
+{
+    tensor_fill_(p->state[0], 7);
+    if (sign_step(options, p, grad)) return -1;
+    return p->step == 2 ? tensor_fail(TENSOR_EUSER, "half", "no more") : 0;
+}
+
+static void failed_step_is_taken_back(void **state)
+{
+    (void)state;
+    static const OptimKind half = { .name = "Half",
+                                    .function = "half",
+                                    .args = sizeof(SignArgs),
+                                    .defaults = &sign_defaults,
+                                    .fields = sign_fields,
+                                    .state = { "sum" },
+                                    .step = half_step };
+    TensorScope scope = tensor_scope_open();
+    Tensor *p = tensor_requires_grad_(tensor_zeros(SHAPE(5), TENSOR_F64), true);
+    Optimizer *opt = optim_new(&half, &(SignArgs){ TENSORS(p), .lr = 0.5 });
+    step(opt, p, 1);
+    Tensor *sum = opt->group[0].param[0].state[0];
+    tensor_fill_(sum, 3);
+    assert_status_error(optim_step(opt), TENSOR_EUSER);
+    assert_sign_steps(p);
+    assert_true(tensor_get(sum, DIMS(0)) == 3 && opt->group[0].param[0].step == 1);
+    optim_free(opt);
+    tensor_scope_close(scope);
+}
+
+/* Momentum that is switched on between steps has no buffer yet when the state is saved. */
+static void option_switched_on(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *p = start(5, TENSOR_F64), *q = start(5, TENSOR_F64);
+    Optimizer *a = optim_sgd(TENSORS(p), 0.1), *b = optim_sgd(TENSORS(q), 0.1, .momentum = 0.9);
+    step(a, p, 1);
+    TENSOR_NO_GRAD { tensor_copy_(q, p); }
+    optim_options(a, 0, OptimSgdArgs)->momentum = 0.9, optim_options(a, 0, OptimSgdArgs)->dampening = 0.5;
+    const TensorDict saved = optim_state_dict(a);
+    assert_true(saved.count > 0);
+    assert_int_equal(optim_load_state_dict(b, saved), 0);
+    for (int t = 2; t < 5; t++) step(a, p, t), step(b, q, t);
+    assert_true(tensor_equal(p, q));
+    optim_free(a), optim_free(b);
+    tensor_scope_close(scope);
+}
+
 /* ---- closures: of all optimizers, and of one that needs it ------------------------------------- */
 
 typedef struct Bowl {
@@ -357,10 +407,18 @@ static void closure_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_elements),    cmocka_unit_test(without_gradient), cmocka_unit_test(zero_grad),
-        cmocka_unit_test(outlives_the_net), cmocka_unit_test(pending_error),    cmocka_unit_test(groups),
-        cmocka_unit_test(refusals),         cmocka_unit_test(of_ones_own),      cmocka_unit_test(closures),
+        cmocka_unit_test(many_elements),
+        cmocka_unit_test(without_gradient),
+        cmocka_unit_test(zero_grad),
+        cmocka_unit_test(outlives_the_net),
+        cmocka_unit_test(pending_error),
+        cmocka_unit_test(groups),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(of_ones_own),
+        cmocka_unit_test(closures),
         cmocka_unit_test(closure_once),
+        cmocka_unit_test(failed_step_is_taken_back),
+        cmocka_unit_test(option_switched_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
