@@ -97,6 +97,8 @@ static Tensor *attention_forward(Module *self, Tensor *x)
 Tensor *nn_multihead_attention_forward_args(NNAttentionCallArgs c)
 {
     if (c.weights) *c.weights = NULL;
+    if (TENSOR_CHECK_OPTIONS("nn_multihead_attention_forward", c, nn_multihead_attention_forward_defaults))
+        return NULL;
     if (nn_null(c.module, "nn_multihead_attention_forward")) return NULL;
     if (c.module->forward != attention_forward)
         return tensor_fail(TENSOR_EVALUE, "nn_multihead_attention_forward", "of a module %s", c.module->type),

@@ -51,6 +51,7 @@ static bool is_broken(TensorList list, const char *function)
 
 double nn_clip_grad_norm_args(NNClipArgs args)
 {
+    if (TENSOR_CHECK_OPTIONS("nn_clip_grad_norm_", args, nn_clip_grad_norm_defaults)) return NAN;
     if (is_broken(args.parameters, "nn_clip_grad_norm_")) return NAN;
     if (!(args.max_norm >= 0) || !(args.norm_type > 0)) {
         tensor_fail(TENSOR_EVALUE, "nn_clip_grad_norm_",

@@ -88,7 +88,9 @@ static Tensor *conv_forward(Module *self, Tensor *x)
     static Tensor *(*const run[])(TensorConvArgs) = { tensor_conv1d_args, tensor_conv2d_args,
                                                       tensor_conv3d_args };
     const NNConvArgs *a = self->args;
-    TensorConvArgs c = { .weight = nn_param(self, 0), .bias = nn_param(self, 1), SIZES(a) };
+    TensorConvArgs c = {
+        .weight = nn_param(self, 0), .bias = nn_param(self, 1), SIZES(a), TENSOR_FROM_DEFAULTS
+    };
     COPY(c, a, strides), COPY(c, a, dilations);
     TensorScope scope = tensor_scope_open();
     if (a->padding_mode == TENSOR_PAD_CONSTANT) c.input = x, c.padding = a->padding, COPY(c, a, paddings);
@@ -127,8 +129,13 @@ static Tensor *transpose_forward(Module *self, Tensor *x)
                                                                tensor_conv_transpose2d_args,
                                                                tensor_conv_transpose3d_args };
     const NNConvTransposeArgs *a = self->args;
-    TensorConvTransposeArgs c = { x,        nn_param(self, 0),     nn_param(self, 1),
-                                  SIZES(a), .padding = a->padding, .output_padding = a->output_padding };
+    TensorConvTransposeArgs c = { x,
+                                  nn_param(self, 0),
+                                  nn_param(self, 1),
+                                  SIZES(a),
+                                  .padding = a->padding,
+                                  .output_padding = a->output_padding,
+                                  TENSOR_FROM_DEFAULTS };
     COPY(c, a, strides), COPY(c, a, paddings), COPY(c, a, output_paddings), COPY(c, a, dilations);
     return run[self->kind->rank - 1](c);
 }

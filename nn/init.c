@@ -19,11 +19,22 @@ const NNKaimingArgs nn_init_kaiming_defaults = { NN_INIT_KAIMING_DEFAULTS };
 Tensor *nn_init_constant_(Tensor *x, double value) { WITHOUT_GRAD(tensor_fill_(x, value)); }
 Tensor *nn_init_zeros_(Tensor *x) { return nn_init_constant_(x, 0); }
 Tensor *nn_init_ones_(Tensor *x) { return nn_init_constant_(x, 1); }
-Tensor *nn_init_uniform_args(NNInitArgs args) { WITHOUT_GRAD(tensor_uniform_(args.tensor, args.a, args.b)); }
-Tensor *nn_init_normal_args(NNInitArgs args) { WITHOUT_GRAD(tensor_normal_(args.tensor, args.a, args.b)); }
+
+Tensor *nn_init_uniform_args(NNInitArgs args)
+{
+    if (TENSOR_CHECK_OPTIONS("nn_init_uniform_", args, nn_init_defaults)) return NULL;
+    WITHOUT_GRAD(tensor_uniform_(args.tensor, args.a, args.b));
+}
+
+Tensor *nn_init_normal_args(NNInitArgs args)
+{
+    if (TENSOR_CHECK_OPTIONS("nn_init_normal_", args, nn_init_defaults)) return NULL;
+    WITHOUT_GRAD(tensor_normal_(args.tensor, args.a, args.b));
+}
 
 Tensor *nn_init_trunc_normal_args(NNTruncArgs args)
 {
+    if (TENSOR_CHECK_OPTIONS("nn_init_trunc_normal_", args, nn_init_trunc_normal_defaults)) return NULL;
     WITHOUT_GRAD(tensor_trunc_normal_(args.tensor, args.mean, args.std, args.a, args.b));
 }
 
@@ -56,10 +67,16 @@ static int fans(const Tensor *x, const char *function, double *in, double *out)
     return 0;
 }
 
+static int xavier_fans(const NNXavierArgs *args, const char *function, double *in, double *out)
+{
+    if (TENSOR_CHECK_OPTIONS(function, *args, nn_init_xavier_defaults)) return -1;
+    return fans(args->tensor, function, in, out);
+}
+
 Tensor *nn_init_xavier_uniform_args(NNXavierArgs args)
 {
     double in, out;
-    if (fans(args.tensor, "nn_init_xavier_uniform_", &in, &out)) return NULL;
+    if (xavier_fans(&args, "nn_init_xavier_uniform_", &in, &out)) return NULL;
     double a = sqrt(3.0) * (args.gain * sqrt(2.0 / (in + out)));
     return nn_init_uniform_(args.tensor, -a, a);
 }
@@ -67,7 +84,7 @@ Tensor *nn_init_xavier_uniform_args(NNXavierArgs args)
 Tensor *nn_init_xavier_normal_args(NNXavierArgs args)
 {
     double in, out;
-    if (fans(args.tensor, "nn_init_xavier_normal_", &in, &out)) return NULL;
+    if (xavier_fans(&args, "nn_init_xavier_normal_", &in, &out)) return NULL;
     return nn_init_normal_(args.tensor, 0, args.gain * sqrt(2.0 / (in + out)));
 }
 
@@ -75,7 +92,9 @@ Tensor *nn_init_xavier_normal_args(NNXavierArgs args)
 static double kaiming_std(NNKaimingArgs args, const char *function)
 {
     double in, out;
-    if (fans(args.tensor, function, &in, &out)) return -1;
+    if (TENSOR_CHECK_OPTIONS(function, args, nn_init_kaiming_defaults) ||
+        fans(args.tensor, function, &in, &out))
+        return -1;
     double gain = nn_calculate_gain(args.nonlinearity, args.a);
     return isnan(gain) ? -1 : gain / sqrt(args.mode == NN_FAN_OUT ? out : in);
 }
@@ -126,7 +145,7 @@ static void orthonormalise(double *x, int64_t count, int64_t n, int64_t next, in
 Tensor *nn_init_orthogonal_args(NNXavierArgs args)
 {
     double in, out;
-    if (fans(args.tensor, "nn_init_orthogonal_", &in, &out)) return NULL;
+    if (xavier_fans(&args, "nn_init_orthogonal_", &in, &out)) return NULL;
     int64_t rows = tensor_size(args.tensor, 0), count = tensor_numel(args.tensor),
             columns = rows ? count / rows : 0;
     if (count == 0) return nn_borrow(args.tensor);

@@ -146,6 +146,7 @@ const NNLoadArgs nn_load_defaults = { NN_LOAD_DEFAULTS };
 
 int nn_load_state_dict_args(NNLoadArgs args)
 {
+    if (TENSOR_CHECK_OPTIONS("nn_load_state_dict", args, nn_load_defaults)) return -1;
     if (nn_null(args.module, "nn_load_state_dict")) return -1;
     if (nn_dict_broken(args.dict, "nn_load_state_dict")) return -1;
     int most = 0;

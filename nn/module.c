@@ -220,7 +220,9 @@ const NNBufferArgs nn_buffer_defaults = { NN_BUFFER_DEFAULTS };
 Tensor *nn_register_buffer_args(NNBufferArgs args)
 {
     Module *m = args.module;
-    if (nn_null(m, "nn_register_buffer")) return NULL;
+    if (TENSOR_CHECK_OPTIONS("nn_register_buffer", args, nn_buffer_defaults) ||
+        nn_null(m, "nn_register_buffer"))
+        return NULL;
     if (!m->failed && !check_tensor(m, args.name, args.tensor, 'b', "nn_register_buffer") &&
         !put_tensor(&m->buffers, &m->buffer_count, args.name, args.tensor, args.persistent))
         return args.tensor;
@@ -303,6 +305,8 @@ Module *nn_make(const NNKind *kind, const void *args)
     Module *m = nn_new_size(at + aligned(kind->args) + lists, kind->name, kind->forward);
     m->kind = kind;
     if (!args) args = kind->defaults;
+    if (kind->args && args && tensor_check_options(kind->function, args, kind->defaults, kind->args))
+        m->failed = true;
     if (!m->failed && kind->args && keep_args(m, kind, at, args)) m->failed = true;
     if (!m->failed && kind->init && kind->init(m, m->args)) m->failed = true;
     m->destroy = kind->destroy;

@@ -77,7 +77,7 @@ static Tensor *max_pool_forward(Module *self, Tensor *x)
                                                          tensor_max_pool3d_args };
     const NNMaxPoolArgs *a = self->args;
     Tensor *indices = NULL;
-    TensorMaxPoolArgs p = { .input = x, SIZES(a), .dilation = a->dilation };
+    TensorMaxPoolArgs p = { .input = x, SIZES(a), .dilation = a->dilation, TENSOR_FROM_DEFAULTS };
     COPY(p, a, kernel_sizes), COPY(p, a, strides), COPY(p, a, paddings), COPY(p, a, dilations);
     if (a->return_indices) p.indices = &indices;
     TensorScope scope = tensor_scope_open();
@@ -114,7 +114,8 @@ static Tensor *avg_pool_forward(Module *self, Tensor *x)
     TensorAvgPoolArgs p = { .input = x,
                             SIZES(a),
                             .count_include_pad = a->count_include_pad,
-                            .divisor_override = a->divisor_override };
+                            .divisor_override = a->divisor_override,
+                            TENSOR_FROM_DEFAULTS };
     COPY(p, a, kernel_sizes), COPY(p, a, strides), COPY(p, a, paddings);
     return run[self->kind->rank - 1](p);
 }

@@ -142,9 +142,10 @@ static TensorList parameters(const Module *m, Tensor *at[MOST_PARAMETERS])
     return TENSOR_LIST(at, m->parameter_count);
 }
 
-#define SEQUENCE_OPTIONS(m, r)                                                             \
-    .has_biases = (r).of.bias, .num_layers = (r).of.num_layers, .dropout = (r).of.dropout, \
-    .train = (m)->training, .bidirectional = (r).of.bidirectional, .batch_first = (r).of.batch_first
+#define SEQUENCE_OPTIONS(m, r)                                                                        \
+    .has_biases = (r).of.bias, .num_layers = (r).of.num_layers, .dropout = (r).of.dropout,            \
+    .train = (m)->training, .bidirectional = (r).of.bidirectional, .batch_first = (r).of.batch_first, \
+    TENSOR_FROM_DEFAULTS
 
 Tensor *nn_rnn_forward(Module *m, Tensor *x, Tensor *h0, Tensor **h_n)
 {

@@ -251,7 +251,7 @@ const NNSummaryArgs nn_summary_defaults = { NN_SUMMARY_DEFAULTS };
 int nn_summary_args(NNSummaryArgs args)
 {
     Module *m = args.module;
-    if (nn_null(m, "nn_summary")) return -1;
+    if (TENSOR_CHECK_OPTIONS("nn_summary", args, nn_summary_defaults) || nn_null(m, "nn_summary")) return -1;
     Table t = { .row = NULL };
     int status = 0;
     if (no_input(args.shape)) list(&t, m);

@@ -104,6 +104,7 @@ Optimizer *optim_new(const OptimKind *kind, const void *args)
                            "options of %zu bytes: want params and at most %d bytes", kind->args,
                            OPTIM_OPTIONS),
                NULL;
+    if (kind->defaults && tensor_check_options(kind->function, args, kind->defaults, kind->args)) return NULL;
     Optimizer *opt = calloc(1, sizeof *opt);
     if (!opt) return tensor_fail(TENSOR_ENOMEM, kind->function, "out of memory"), NULL;
     opt->kind = kind;
@@ -370,7 +371,9 @@ const OptimZeroGradArgs optim_zero_grad_defaults = { OPTIM_ZERO_GRAD_DEFAULTS };
 int optim_zero_grad_args(OptimZeroGradArgs args)
 {
     const Optimizer *opt = args.optimizer;
-    if (optim_null(opt, "optim_zero_grad")) return -1;
+    if (TENSOR_CHECK_OPTIONS("optim_zero_grad", args, optim_zero_grad_defaults) ||
+        optim_null(opt, "optim_zero_grad"))
+        return -1;
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
     int status = 0;

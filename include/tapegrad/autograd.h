@@ -412,8 +412,10 @@ typedef struct GradcheckArgs {
     uint64_t seed;           /* of the random directions */
     bool second;             /* check the gradient's gradient: what gradgradcheck sets */
     GradcheckReport *report; /* filled when not NULL */
+    TensorFromDefaults from_defaults;
 } GradcheckArgs;
-#define TENSOR_GRADCHECK_DEFAULTS .eps = 1e-6, .atol = 1e-5, .rtol = 1e-3, .max_elements = 2000, .seed = 1
+#define TENSOR_GRADCHECK_DEFAULTS \
+    .eps = 1e-6, .atol = 1e-5, .rtol = 1e-3, .max_elements = 2000, .seed = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const GradcheckArgs tensor_gradcheck_defaults;
 
 #define TENSOR_TENSORS_(...) \

@@ -26,8 +26,9 @@ typedef struct DataMnistArgs {
     const char *folder;
     DataSplit split;
     double mean, std; /* pixels become (value / 255 - mean) / std */
+    TensorFromDefaults from_defaults;
 } DataMnistArgs;
-#define DATA_MNIST_DEFAULTS .split = DATA_TRAIN, .mean = 0, .std = 1
+#define DATA_MNIST_DEFAULTS .split = DATA_TRAIN, .mean = 0, .std = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const DataMnistArgs data_mnist_defaults;
 
 /* data_mnist("data/mnist", DATA_TRAIN, .mean = 0.1307, .std = 0.3081) - the four IDX files of MNIST (or
@@ -66,9 +67,10 @@ typedef struct DataLoaderArgs {
     bool shuffle, drop_last;
     int prefetch;       /* batches made ahead by a thread; 0: none */
     const char *device; /* where batches go; NULL: the CPU */
+    TensorFromDefaults from_defaults;
 } DataLoaderArgs;
 #define DATA_LOADER_DEFAULTS \
-    .batch_size = 1, .shuffle = false, .drop_last = false, .prefetch = 2, .device = NULL
+    .batch_size = 1, .shuffle = false, .drop_last = false, .prefetch = 2, .device = NULL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const DataLoaderArgs data_loader_defaults;
 
 /* data_loader(dataset, .batch_size = 64, .shuffle = true)

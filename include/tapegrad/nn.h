@@ -157,8 +157,9 @@ typedef struct NNBufferArgs {
     const char *name;
     Tensor *tensor;
     bool persistent;
+    TensorFromDefaults from_defaults;
 } NNBufferArgs;
-#define NN_BUFFER_DEFAULTS .persistent = true
+#define NN_BUFFER_DEFAULTS .persistent = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNBufferArgs nn_buffer_defaults;
 
 /* nn_register_buffer(m, "mask", t, .persistent = false) - a tensor that moves with the module and is saved
@@ -239,8 +240,9 @@ typedef struct NNLoadArgs {
     Module *module;
     TensorDict dict;
     bool strict;
+    TensorFromDefaults from_defaults;
 } NNLoadArgs;
-#define NN_LOAD_DEFAULTS .strict = true
+#define NN_LOAD_DEFAULTS .strict = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLoadArgs nn_load_defaults;
 
 /* nn_load_state_dict(net, dict, .strict = true) - copies the values by name, casting to the dtypes that net
@@ -267,8 +269,9 @@ typedef struct NNSummaryArgs {
     TensorShape shape; /* of an input, with the batch */
     FILE *file;        /* NULL: stdout */
     TensorDtype dtype; /* of the input; TENSOR_DTYPES: that of the first parameter */
+    TensorFromDefaults from_defaults;
 } NNSummaryArgs;
-#define NN_SUMMARY_DEFAULTS .dtype = TENSOR_DTYPES
+#define NN_SUMMARY_DEFAULTS .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNSummaryArgs nn_summary_defaults;
 
 /* nn_summary(net, SHAPE(1, 1, 28, 28), stdout) - a table: every layer, the shape it gives, its parameters;

@@ -36,8 +36,9 @@ typedef struct OptimSgdArgs {
     TensorList params;
     double lr, momentum, dampening, weight_decay;
     bool nesterov, maximize;
+    TensorFromDefaults from_defaults;
 } OptimSgdArgs;
-#define OPTIM_SGD_DEFAULTS .lr = 1e-3
+#define OPTIM_SGD_DEFAULTS .lr = 1e-3, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimSgdArgs optim_sgd_defaults;
 
 /* optim_sgd(params, 0.1, .momentum = 0.9)
@@ -50,8 +51,9 @@ typedef struct OptimAdamArgs {
     TensorList params;
     double lr, beta1, beta2, eps, weight_decay;
     bool amsgrad, maximize;
+    TensorFromDefaults from_defaults;
 } OptimAdamArgs;
-#define OPTIM_ADAM_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
+#define OPTIM_ADAM_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, TENSOR_FROM_DEFAULTS
 #define OPTIM_ADAMW_DEFAULTS OPTIM_ADAM_DEFAULTS, .weight_decay = 1e-2
 TAPEGRAD_API extern const OptimAdamArgs optim_adam_defaults;
 TAPEGRAD_API extern const OptimAdamArgs optim_adamw_defaults;
@@ -89,8 +91,9 @@ TAPEGRAD_API int optim_set_lr(Optimizer *opt, double lr);
 typedef struct OptimZeroGradArgs {
     Optimizer *optimizer;
     bool set_to_none;
+    TensorFromDefaults from_defaults;
 } OptimZeroGradArgs;
-#define OPTIM_ZERO_GRAD_DEFAULTS .set_to_none = true
+#define OPTIM_ZERO_GRAD_DEFAULTS .set_to_none = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimZeroGradArgs optim_zero_grad_defaults;
 
 /* optim_zero_grad(opt) - drops the gradients; with .set_to_none = false fills them with zeros. */

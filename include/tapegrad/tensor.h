@@ -93,7 +93,25 @@ typedef struct TensorShape {
  *
  * The struct states each option's name and type, TENSOR_HUBER_DEFAULTS its default; tensor_huber_defaults is
  * a constant that holds them.  Without the macro (C++, other languages, function pointers): copy the
- * constant, set what you want, call the function that ends in _args.  A zeroed struct is not the defaults. */
+ * constant, set what you want, call the function that ends in _args.  A struct that was not begun so is
+ * refused (EVALUE), unless the defaults are zeros. */
+
+/* The last member of each struct whose defaults are not all zeros: they set it.  A struct of yours may have
+ * one. */
+typedef union TensorFromDefaults {
+    const struct TensorFromDefaults_ *none; /* a value too many in a call is no pointer, and an error */
+    uint64_t mark;
+} TensorFromDefaults;
+#define TENSOR_DEFAULTS_MARK UINT64_C(0x7a0edefa17505e75)
+#define TENSOR_FROM_DEFAULTS .from_defaults = { .mark = TENSOR_DEFAULTS_MARK }
+
+/* tensor_check_options - 0; -1 and EVALUE where the defaults end in TENSOR_FROM_DEFAULTS and the options, of
+ * the same size, do not.  function is what the error names. */
+TAPEGRAD_API int tensor_check_options(const char *function, const void *options, const void *defaults,
+                                      size_t size);
+#define TENSOR_CHECK_OPTIONS(function, options, defaults) \
+    tensor_check_options(function, &(options), &(defaults), sizeof(options))
+
 #if defined(__clang__)
 #define TENSOR_OVERRIDES_(...) _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"") __VA_ARGS__
 #else

@@ -122,6 +122,11 @@ void options_default(const TensorOp *op, void *params, const OpField **required)
         if (required && !*required && f->required) *required = f;
 }
 
+int tensor_check_options(const char *function, const void *options, const void *defaults, size_t size)
+{
+    return options_begun(options, defaults, size) ? 0 : fail(TENSOR_EVALUE, function, OPTIONS_NOT_BEGUN);
+}
+
 static bool separates(char c) { return c == ' ' || c == ',' || c == '\n' || c == '\t'; }
 
 /* One "name=value"; *at moves behind it. */

@@ -28,6 +28,20 @@ typedef enum OptionFault {
  * NULL. */
 void options_default(const TensorOp *op, void *params, const OpField **required);
 
+#define OPTIONS_NOT_BEGUN \
+    "options that do not start from the defaults: copy the constant that ends in _defaults, and change that"
+
+/* options_begun - false: the defaults end in TENSOR_FROM_DEFAULTS and these options do not: they are zeros,
+ * or rubbish, and not what was meant. */
+static inline bool options_begun(const void *options, const void *defaults, size_t size)
+{
+    uint64_t given, want;
+    if (!defaults || size < sizeof want) return true;
+    memcpy(&want, (const char *)defaults + size - sizeof want, sizeof want);
+    memcpy(&given, (const char *)options + size - sizeof given, sizeof given);
+    return want != TENSOR_DEFAULTS_MARK || given == want;
+}
+
 const OpField *options_find(const TensorOp *op, const char *name, size_t length);
 
 /* options_read_value - reads one value for f from text, up to a space, comma, '}' or the end; returns the

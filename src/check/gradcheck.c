@@ -492,6 +492,7 @@ static int run(Check *c)
 
 int tensor_gradcheck_args(GradcheckArgs args)
 {
+    if (TENSOR_CHECK_OPTIONS("tensor_gradcheck", args, tensor_gradcheck_defaults)) return -1;
     GradcheckReport *report = args.report ? args.report : tg_alloc(sizeof *report);
     Check *c = tg_calloc(sizeof *c);
     int status = -1;

@@ -170,6 +170,7 @@ static Dataset *mnist(DataMnistArgs args)
 
 Dataset *data_mnist_args(DataMnistArgs args)
 {
+    if (TENSOR_CHECK_OPTIONS("data_mnist", args, data_mnist_defaults)) return NULL;
     if (!(args.std > 0) || !isfinite(args.std) || !isfinite(args.mean))
         return fail(TENSOR_EVALUE, "data_mnist", "mean %g, std %g: finite, and std above 0", args.mean,
                     args.std),

@@ -261,6 +261,7 @@ DataLoader *data_loader_args(DataLoaderArgs args)
 {
     DataLoader *l = NULL;
     const Place *place = NULL;
+    if (TENSOR_CHECK_OPTIONS("data_loader", args, data_loader_defaults)) return NULL;
     if (!args.dataset) {
         if (!tensor_error_code()) fail(TENSOR_ENULL, "data_loader", "the dataset is NULL");
     } else if (args.batch_size < 1 || args.prefetch < 0 || args.prefetch > 1024) {

@@ -7,11 +7,11 @@
 #include <type_traits>
 
 template <class T> struct Options { // what is no options struct: zeros
-    static constexpr bool of_tensor = false;
+    static constexpr bool is = false, of_tensor = false;
     static T get() { return T{}; }
 };
 
-static bool with_tensors;
+static bool with_tensors, zeroed; // zeroed: options are {} but for their tensors
 static int called, failed;
 
 static Tensor *tensor()
@@ -25,6 +25,9 @@ template <class T> T argument()
     if constexpr (std::is_same_v<T, Tensor *> || std::is_same_v<T, const Tensor *>) return tensor();
     else {
         T value = Options<T>::get();
+        if constexpr (Options<T>::is) {
+            if (zeroed) return value = T{}, Options<T>::fill(value, tensor()), value;
+        }
         if constexpr (Options<T>::of_tensor) { // the first member
             Tensor *x = tensor();
             std::memcpy(static_cast<void *>(&value), &x, sizeof x);
@@ -39,6 +42,32 @@ template <class R, class... A> void call_once(const char *name, R (*function)(A.
     (void)function(argument<A>()...);
     const char *error = tensor_error();
     if (error && !std::strlen(error)) std::fprintf(stderr, "%s fails without a word\n", name), failed++;
+    tensor_error_clear();
+}
+
+template <class T> bool has_defaults() // that are not all zeros
+{
+    if constexpr (!Options<T>::is) return false;
+    else {
+        const T &defaults = Options<T>::get(); // the constant itself: a copy may differ in its padding
+        const char *byte = reinterpret_cast<const char *>(&defaults);
+        for (std::size_t i = 0; i < sizeof defaults; i++)
+            if (byte[i]) return true;
+        return false;
+    }
+}
+
+// Options that are zeros are not the defaults: they are refused, not taken at their word.
+template <class R, class... A> void call_zeroed(const char *name, R (*function)(A...))
+{
+    if (!(has_defaults<A>() || ...)) return;
+    tapegrad::Scope scope;
+    zeroed = true;
+    (void)function(argument<A>()...);
+    zeroed = false;
+    const char *error = tensor_error();
+    if (!error || !std::strstr(error, "do not start from the defaults"))
+        std::fprintf(stderr, "%s takes zeroed options: %s\n", name, error ? error : "no error"), failed++;
     tensor_error_clear();
 }
 
@@ -60,6 +89,7 @@ template <class R, class... A> void call(const char *name, R (*function)(A...))
     call_once(name, function);
     with_tensors = true;
     if constexpr (std::is_same_v<R, Tensor *>) call_once(name, function);
+    call_zeroed(name, function);
     called++;
 }
 

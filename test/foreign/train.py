@@ -1,6 +1,6 @@
 """train.py LIBRARY - a net and its training through ctypes: every name is called without C's macros,
-options by a copy of the
-constant that holds their defaults.  train.c is the same program in C."""
+options by a copy of
+the constant that holds their defaults.  train.c is the same program in C."""
 
 import ctypes as c
 import sys
@@ -21,19 +21,23 @@ class Scope(c.Structure):
     _fields_ = [("mark", c.c_size_t), ("depth", c.c_uint64)]
 
 
+FROM_DEFAULTS = ("from_defaults", c.c_uint64)  # the last member, where defaults are not all zeros
+
+
 class Linear(c.Structure):
     _fields_ = [
         ("in_features", c.c_int64),
         ("out_features", c.c_int64),
         ("bias", c.c_bool),
         ("dtype", c.c_int),
+        FROM_DEFAULTS,
     ]
 
 
 class Sgd(c.Structure):
     _fields_ = [("params", List)]
     _fields_ += [(name, c.c_double) for name in ("lr", "momentum", "dampening", "weight_decay")]
-    _fields_ += [("nesterov", c.c_bool), ("maximize", c.c_bool)]
+    _fields_ += [("nesterov", c.c_bool), ("maximize", c.c_bool), FROM_DEFAULTS]
 
 
 class Reduce(c.Structure):
@@ -43,11 +47,13 @@ class Reduce(c.Structure):
         ("keepdim", c.c_bool),
         ("dims", Shape),
         ("dtype", c.c_int),
+        FROM_DEFAULTS,
     ]
 
 
 class Huber(c.Structure):
     _fields_ = [("input", c.c_void_p), ("target", c.c_void_p), ("reduction", c.c_int), ("delta", c.c_double)]
+    _fields_ += [FROM_DEFAULTS]
 
 
 class Backward(c.Structure):
@@ -60,7 +66,7 @@ class Backward(c.Structure):
 
 
 class ZeroGrad(c.Structure):
-    _fields_ = [("optimizer", c.c_void_p), ("set_to_none", c.c_bool)]
+    _fields_ = [("optimizer", c.c_void_p), ("set_to_none", c.c_bool), FROM_DEFAULTS]
 
 
 def function(name, result, *arguments):
@@ -119,3 +125,5 @@ for _ in range(20):
     scope_close(scope)
 if error():
     sys.exit(error().decode())
+if function("tensor_sum_args", tensor, Reduce)(Reduce(input=x)) or b"defaults" not in error():
+    sys.exit("options of zeros, which are not the defaults, are taken")

@@ -78,7 +78,8 @@ static void assert_all(Tensor *x, double want)
 /* Does f draw numbers? */
 static bool draws(Tensor *(*f)(TensorDropoutArgs), Tensor *x, double p, bool training)
 {
-    Tensor *before = tensor_get_rng_state(), *y = f((TensorDropoutArgs){ x, p, training }),
+    Tensor *before = tensor_get_rng_state(),
+           *y = f((TensorDropoutArgs){ x, p, training, TENSOR_FROM_DEFAULTS }),
            *after = tensor_get_rng_state();
     assert_non_null(y);
     return tensor_item(tensor_all(tensor_eq(before, after))) == 0;
@@ -418,7 +419,7 @@ static void test_dropout_gradient_has_the_same_mask(void **state)
     (void)state;
     for (int i = 0; i < DROPOUTS; i++) {
         Tensor *x = leaf(tensor_add_scalar(input_of(i), 3)),
-               *y = dropouts[i].f((TensorDropoutArgs){ x, .5, true }),
+               *y = dropouts[i].f((TensorDropoutArgs){ x, .5, true, TENSOR_FROM_DEFAULTS }),
                *g = tensor_gradients(tensor_sum(y), x);
         const bool alpha = i >= 4;
         const double a = alpha ? 1 / sqrt(.5 * (1 + .5 * 1.7580993408473766 * 1.7580993408473766)) : 2;
@@ -440,8 +441,8 @@ static void test_dropout_of_nothing_leaves_the_generator_alone(void **state)
         assert_false(draws(dropouts[i].f, x, .5, false));
         assert_false(draws(dropouts[i].f, x, 1, false));
         assert_true(draws(dropouts[i].f, x, .5, true));
-        assert_ptr_equal(dropouts[i].f((TensorDropoutArgs){ x, 0, true }), x);
-        assert_ptr_equal(dropouts[i].f((TensorDropoutArgs){ x, .5, false }), x);
+        assert_ptr_equal(dropouts[i].f((TensorDropoutArgs){ x, 0, true, TENSOR_FROM_DEFAULTS }), x);
+        assert_ptr_equal(dropouts[i].f((TensorDropoutArgs){ x, .5, false, TENSOR_FROM_DEFAULTS }), x);
     }
 }
 
@@ -451,7 +452,7 @@ static void test_dropout_of_everything_is_0_whatever_was_there(void **state)
     for (int i = 0; i < DROPOUTS; i++) {
         const TensorShape shape = { dropouts[i].rank, sizes };
         Tensor *x = leaf(tensor_full(shape, i % 2 ? INFINITY : NAN, TENSOR_F64)),
-               *y = dropouts[i].f((TensorDropoutArgs){ x, 1, true });
+               *y = dropouts[i].f((TensorDropoutArgs){ x, 1, true, TENSOR_FROM_DEFAULTS });
         assert_all(y, 0);
         assert_all(tensor_gradients(tensor_sum(y), x), 0);
     }
@@ -473,10 +474,10 @@ static void test_dropout_is_replayed_by_a_checkpoint(void **state)
     (void)state;
     for (int i = 0; i < DROPOUTS; i++) {
         Tensor *x = tensor_add_scalar(input_of(i), 3), *saved = tensor_get_rng_state(),
-               *first = dropouts[i].f((TensorDropoutArgs){ x, .5, true });
-        dropouts[i].f((TensorDropoutArgs){ x, .5, true });
+               *first = dropouts[i].f((TensorDropoutArgs){ x, .5, true, TENSOR_FROM_DEFAULTS });
+        dropouts[i].f((TensorDropoutArgs){ x, .5, true, TENSOR_FROM_DEFAULTS });
         assert_int_equal(tensor_set_rng_state(saved), 0);
-        assert_close(dropouts[i].f((TensorDropoutArgs){ x, .5, true }), first);
+        assert_close(dropouts[i].f((TensorDropoutArgs){ x, .5, true, TENSOR_FROM_DEFAULTS }), first);
     }
 }
 

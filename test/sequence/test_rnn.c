@@ -72,7 +72,7 @@ static Run run(int kind, Tensor *x, Tensor *h0, Tensor *c0, TensorList w, Option
                           o.batch_first, &r.h_n, &r.c_n);
     else
         r.y = simple[kind]((TensorRnnArgs){ x, h0, w, !o.no_biases, layers, o.dropout, !o.eval,
-                                            o.bidirectional, o.batch_first, &r.h_n });
+                                            o.bidirectional, o.batch_first, &r.h_n, TENSOR_FROM_DEFAULTS });
     return r;
 }
 

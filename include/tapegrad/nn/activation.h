@@ -45,8 +45,9 @@ TAPEGRAD_API Module *nn_softmax2d(void);
 typedef struct NNLeakyReluArgs {
     bool unused_;
     double negative_slope;
+    TensorFromDefaults from_defaults;
 } NNLeakyReluArgs;
-#define NN_LEAKY_RELU_DEFAULTS .negative_slope = 0.01
+#define NN_LEAKY_RELU_DEFAULTS .negative_slope = 0.01, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLeakyReluArgs nn_leaky_relu_defaults;
 /* nn_leaky_relu - x, or negative_slope x where x < 0. */
 #define nn_leaky_relu(...) \
@@ -56,8 +57,9 @@ TAPEGRAD_API Module *nn_leaky_relu_args(NNLeakyReluArgs args);
 typedef struct NNEluArgs {
     bool unused_;
     double alpha;
+    TensorFromDefaults from_defaults;
 } NNEluArgs;
-#define NN_ELU_DEFAULTS .alpha = 1
+#define NN_ELU_DEFAULTS .alpha = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNEluArgs nn_elu_defaults;
 /* nn_elu - x, or alpha (e^x - 1) where x < 0.   nn_celu - x, or alpha (e^(x / alpha) - 1) there. */
 #define nn_elu(...) NN_ACTIVATION_(nn_elu_args, NNEluArgs, NN_ELU_DEFAULTS, __VA_ARGS__)
@@ -68,8 +70,9 @@ TAPEGRAD_API Module *nn_celu_args(NNEluArgs args);
 typedef struct NNSoftplusArgs {
     bool unused_;
     double beta, threshold; /* x itself where beta x > threshold */
+    TensorFromDefaults from_defaults;
 } NNSoftplusArgs;
-#define NN_SOFTPLUS_DEFAULTS .beta = 1, .threshold = 20
+#define NN_SOFTPLUS_DEFAULTS .beta = 1, .threshold = 20, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNSoftplusArgs nn_softplus_defaults;
 /* nn_softplus - log(1 + e^(beta x)) / beta; x itself where beta x > threshold. */
 #define nn_softplus(...) NN_ACTIVATION_(nn_softplus_args, NNSoftplusArgs, NN_SOFTPLUS_DEFAULTS, __VA_ARGS__)
@@ -78,8 +81,9 @@ TAPEGRAD_API Module *nn_softplus_args(NNSoftplusArgs args);
 typedef struct NNShrinkArgs {
     bool unused_;
     double lambd;
+    TensorFromDefaults from_defaults;
 } NNShrinkArgs;
-#define NN_SHRINK_DEFAULTS .lambd = 0.5
+#define NN_SHRINK_DEFAULTS .lambd = 0.5, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNShrinkArgs nn_shrink_defaults;
 /* nn_softshrink - x less lambd towards 0, and 0 where |x| <= lambd.   nn_hardshrink - x, or 0 there. */
 #define nn_softshrink(...) NN_ACTIVATION_(nn_softshrink_args, NNShrinkArgs, NN_SHRINK_DEFAULTS, __VA_ARGS__)
@@ -90,8 +94,9 @@ TAPEGRAD_API Module *nn_hardshrink_args(NNShrinkArgs args);
 typedef struct NNHardtanhArgs {
     bool unused_;
     double min_val, max_val;
+    TensorFromDefaults from_defaults;
 } NNHardtanhArgs;
-#define NN_HARDTANH_DEFAULTS .min_val = -1, .max_val = 1
+#define NN_HARDTANH_DEFAULTS .min_val = -1, .max_val = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNHardtanhArgs nn_hardtanh_defaults;
 /* nn_hardtanh - x held to [min_val, max_val].  EVALUE: min_val > max_val. */
 #define nn_hardtanh(...) NN_ACTIVATION_(nn_hardtanh_args, NNHardtanhArgs, NN_HARDTANH_DEFAULTS, __VA_ARGS__)
@@ -100,8 +105,9 @@ TAPEGRAD_API Module *nn_hardtanh_args(NNHardtanhArgs args);
 typedef struct NNRreluArgs {
     bool unused_;
     double lower, upper;
+    TensorFromDefaults from_defaults;
 } NNRreluArgs;
-#define NN_RRELU_DEFAULTS .lower = 1. / 8, .upper = 1. / 3
+#define NN_RRELU_DEFAULTS .lower = 1. / 8, .upper = 1. / 3, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNRreluArgs nn_rrelu_defaults;
 /* nn_rrelu - x, or a x where x < 0: a drawn from [lower, upper) for each element in training, else their
  * mean. */
@@ -113,8 +119,9 @@ typedef struct NNPreluArgs {
     int64_t num_parameters; /* 1, or the channels of dim 1 */
     double init;
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } NNPreluArgs;
-#define NN_PRELU_DEFAULTS .num_parameters = 1, .init = 0.25
+#define NN_PRELU_DEFAULTS .num_parameters = 1, .init = 0.25, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNPreluArgs nn_prelu_defaults;
 /* nn_prelu - x, or w x where x < 0; weight w [num_parameters], a parameter, starts as init. */
 #define nn_prelu(...) NN_ACTIVATION_(nn_prelu_args, NNPreluArgs, NN_PRELU_DEFAULTS, __VA_ARGS__)
@@ -134,8 +141,9 @@ TAPEGRAD_API Module *nn_gelu_args(NNGeluArgs args);
 typedef struct NNGluArgs {
     bool unused_;
     int dim;
+    TensorFromDefaults from_defaults;
 } NNGluArgs;
-#define NN_GLU_DEFAULTS .dim = -1
+#define NN_GLU_DEFAULTS .dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNGluArgs nn_glu_defaults;
 /* nn_glu - a s(b), a and b the two halves of x along dim. */
 #define nn_glu(...) NN_ACTIVATION_(nn_glu_args, NNGluArgs, NN_GLU_DEFAULTS, __VA_ARGS__)

@@ -23,8 +23,9 @@ typedef struct NNAttentionArgs {
     bool batch_first;   /* [N, T, E] instead of [T, N, E] */
     bool causal;        /* position t reads positions 0 .. t only */
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } NNAttentionArgs;
-#define NN_MULTIHEAD_ATTENTION_DEFAULTS .bias = true
+#define NN_MULTIHEAD_ATTENTION_DEFAULTS .bias = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNAttentionArgs nn_multihead_attention_defaults;
 
 /* nn_multihead_attention(E, H) - for each head of d = E / H columns y = softmax(q k^T / sqrt(d)) v,  q =
@@ -48,8 +49,9 @@ typedef struct NNAttentionCallArgs {
     Tensor **weights;          /* need_weights: receives [N, L, S']; NULL: they are not formed */
     bool average_attn_weights; /* false: [N, H, L, S'] */
     bool is_causal;            /* as .causal of the module, for this call */
+    TensorFromDefaults from_defaults;
 } NNAttentionCallArgs;
-#define NN_MULTIHEAD_ATTENTION_FORWARD_DEFAULTS .average_attn_weights = true
+#define NN_MULTIHEAD_ATTENTION_FORWARD_DEFAULTS .average_attn_weights = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNAttentionCallArgs nn_multihead_attention_forward_defaults;
 
 /* nn_multihead_attention_forward(m, query, key, value, ...) - see tensor_multi_head_attention_forward.

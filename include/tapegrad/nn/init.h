@@ -26,8 +26,9 @@ TAPEGRAD_API Tensor *nn_init_constant_(Tensor *x, double value);
 typedef struct NNInitArgs {
     Tensor *tensor;
     double a, b; /* uniform: from, to; normal: mean, std */
+    TensorFromDefaults from_defaults;
 } NNInitArgs;
-#define NN_INIT_DEFAULTS .a = 0, .b = 1
+#define NN_INIT_DEFAULTS .a = 0, .b = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNInitArgs nn_init_defaults;
 
 /* nn_init_uniform_(x, -0.1, 0.1), nn_init_normal_(x, 0, 0.02). */
@@ -41,8 +42,9 @@ TAPEGRAD_API Tensor *nn_init_normal_args(NNInitArgs args);
 typedef struct NNTruncArgs {
     Tensor *tensor;
     double mean, std, a, b; /* cut at a and b */
+    TensorFromDefaults from_defaults;
 } NNTruncArgs;
-#define NN_INIT_TRUNC_NORMAL_DEFAULTS .std = 1, .a = -2, .b = 2
+#define NN_INIT_TRUNC_NORMAL_DEFAULTS .std = 1, .a = -2, .b = 2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNTruncArgs nn_init_trunc_normal_defaults;
 /* nn_init_trunc_normal_(x, .std = 0.02) - N(mean, std) of what lies in [a, b]. */
 #define nn_init_trunc_normal_(...) \
@@ -58,8 +60,9 @@ TAPEGRAD_API Tensor *nn_init_trunc_normal_args(NNTruncArgs args);
 typedef struct NNXavierArgs {
     Tensor *tensor;
     double gain;
+    TensorFromDefaults from_defaults;
 } NNXavierArgs;
-#define NN_INIT_XAVIER_DEFAULTS .gain = 1
+#define NN_INIT_XAVIER_DEFAULTS .gain = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNXavierArgs nn_init_xavier_defaults;
 #define nn_init_xavier_uniform_(...) \
     TENSOR_CALL_(nn_init_xavier_uniform_args, NNXavierArgs, NN_INIT_XAVIER_DEFAULTS, .tensor = __VA_ARGS__)
@@ -83,8 +86,9 @@ typedef struct NNKaimingArgs {
     double a; /* slope of leaky_relu */
     NNFan mode;
     NNGain nonlinearity;
+    TensorFromDefaults from_defaults;
 } NNKaimingArgs;
-#define NN_INIT_KAIMING_DEFAULTS .nonlinearity = NN_GAIN_LEAKY_RELU
+#define NN_INIT_KAIMING_DEFAULTS .nonlinearity = NN_GAIN_LEAKY_RELU, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNKaimingArgs nn_init_kaiming_defaults;
 /* nn_init_kaiming_uniform_, nn_init_kaiming_normal_ - kaiming, as above. */
 #define nn_init_kaiming_uniform_(...) \
@@ -111,8 +115,9 @@ typedef struct NNClipArgs {
     double max_norm;
     double norm_type;        /* INFINITY: the largest |element| */
     bool error_if_nonfinite; /* EVALUE when the norm is not finite */
+    TensorFromDefaults from_defaults;
 } NNClipArgs;
-#define NN_CLIP_GRAD_NORM_DEFAULTS .norm_type = 2
+#define NN_CLIP_GRAD_NORM_DEFAULTS .norm_type = 2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNClipArgs nn_clip_grad_norm_defaults;
 
 /* nn_clip_grad_norm_(nn_parameters(net), 1.0) - the norm of all gradients as one vector; if it is above

@@ -47,8 +47,9 @@ typedef struct NNLinearArgs {
     int64_t in_features, out_features;
     bool bias;
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } NNLinearArgs;
-#define NN_LINEAR_DEFAULTS .bias = true
+#define NN_LINEAR_DEFAULTS .bias = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLinearArgs nn_linear_defaults;
 
 /* nn_linear(in, out, .bias = true) - y = x weight^T + bias: [..., in] -> [..., out].
@@ -63,8 +64,9 @@ typedef struct NNEmbeddingArgs {
     double max_norm, norm_type; /* 0: no limit */
     bool scale_grad_by_freq;
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } NNEmbeddingArgs;
-#define NN_EMBEDDING_DEFAULTS .padding_idx = TENSOR_NO_PADDING, .norm_type = 2
+#define NN_EMBEDDING_DEFAULTS .padding_idx = TENSOR_NO_PADDING, .norm_type = 2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNEmbeddingArgs nn_embedding_defaults;
 
 /* nn_embedding(rows, width) - tensor_embedding: row i of weight for each index i: integers [...] -> [...,
@@ -84,8 +86,9 @@ typedef struct NNConvArgs {
     TensorPadMode padding_mode; /* what the padding holds; TENSOR_PAD_CONSTANT: zeros */
     TensorDtype dtype;
     int64_t kernel_sizes[3], strides[3], paddings[3], dilations[3];
+    TensorFromDefaults from_defaults;
 } NNConvArgs;
-#define NN_CONV_DEFAULTS .stride = 1, .dilation = 1, .groups = 1, .bias = true
+#define NN_CONV_DEFAULTS .stride = 1, .dilation = 1, .groups = 1, .bias = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNConvArgs nn_conv_defaults;
 
 /* nn_conv2d(in, out, kernel, .stride, .padding, ...) - tensor_conv2d: [N, in, h, w] -> [N, out, oh, ow];
@@ -107,8 +110,9 @@ typedef struct NNConvTransposeArgs {
     int64_t dilation;
     TensorDtype dtype;
     int64_t kernel_sizes[3], strides[3], paddings[3], output_paddings[3], dilations[3];
+    TensorFromDefaults from_defaults;
 } NNConvTransposeArgs;
-#define NN_CONV_TRANSPOSE_DEFAULTS .stride = 1, .groups = 1, .bias = true, .dilation = 1
+#define NN_CONV_TRANSPOSE_DEFAULTS .stride = 1, .groups = 1, .bias = true, .dilation = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNConvTransposeArgs nn_conv_transpose_defaults;
 
 /* nn_conv_transpose2d(in, out, kernel, .stride = 2) - tensor_conv_transpose2d: [N, in, h, w] -> [N, out, oh,
@@ -132,8 +136,9 @@ typedef struct NNMaxPoolArgs {
     bool return_indices; /* keep them: nn_indices */
     bool ceil_mode;
     int64_t kernel_sizes[3], strides[3], paddings[3], dilations[3];
+    TensorFromDefaults from_defaults;
 } NNMaxPoolArgs;
-#define NN_MAX_POOL_DEFAULTS .dilation = 1
+#define NN_MAX_POOL_DEFAULTS .dilation = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNMaxPoolArgs nn_max_pool_defaults;
 
 /* nn_max_pool2d(2), nn_max_pool2d(.kernel_sizes = { 1, 2 }) - tensor_max_pool2d; 1d, 3d likewise. */
@@ -152,8 +157,9 @@ typedef struct NNAvgPoolArgs {
     bool ceil_mode, count_include_pad;
     int64_t divisor_override; /* 0: none; not 1d (EVALUE) */
     int64_t kernel_sizes[3], strides[3], paddings[3];
+    TensorFromDefaults from_defaults;
 } NNAvgPoolArgs;
-#define NN_AVG_POOL_DEFAULTS .count_include_pad = true
+#define NN_AVG_POOL_DEFAULTS .count_include_pad = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNAvgPoolArgs nn_avg_pool_defaults;
 
 /* nn_avg_pool2d(2, .padding = 1) - tensor_avg_pool2d; 1d, 3d likewise. */
@@ -218,9 +224,11 @@ typedef struct NNBatchNormArgs {
     double eps, momentum; /* a negative momentum: the mean over all batches (PyTorch's None) */
     bool affine, track_running_stats;
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } NNBatchNormArgs;
-#define NN_BATCH_NORM_DEFAULTS .eps = 1e-5, .momentum = 0.1, .affine = true, .track_running_stats = true
-#define NN_INSTANCE_NORM_DEFAULTS .eps = 1e-5, .momentum = 0.1
+#define NN_BATCH_NORM_DEFAULTS \
+    .eps = 1e-5, .momentum = 0.1, .affine = true, .track_running_stats = true, TENSOR_FROM_DEFAULTS
+#define NN_INSTANCE_NORM_DEFAULTS .eps = 1e-5, .momentum = 0.1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNBatchNormArgs nn_batch_norm_defaults;
 TAPEGRAD_API extern const NNBatchNormArgs nn_instance_norm_defaults;
 
@@ -254,9 +262,10 @@ typedef struct NNLayerNormArgs {
     bool bias;                    /* layer_norm only */
     TensorShape normalized_shape; /* instead of normalized_size: several last dimensions */
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } NNLayerNormArgs;
-#define NN_LAYER_NORM_DEFAULTS .eps = 1e-5, .elementwise_affine = true, .bias = true
-#define NN_RMS_NORM_DEFAULTS .eps = (double)NAN, .elementwise_affine = true
+#define NN_LAYER_NORM_DEFAULTS .eps = 1e-5, .elementwise_affine = true, .bias = true, TENSOR_FROM_DEFAULTS
+#define NN_RMS_NORM_DEFAULTS .eps = (double)NAN, .elementwise_affine = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLayerNormArgs nn_layer_norm_defaults;
 TAPEGRAD_API extern const NNLayerNormArgs nn_rms_norm_defaults;
 
@@ -275,8 +284,9 @@ typedef struct NNGroupNormArgs {
     double eps;
     bool affine;
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } NNGroupNormArgs;
-#define NN_GROUP_NORM_DEFAULTS .eps = 1e-5, .affine = true
+#define NN_GROUP_NORM_DEFAULTS .eps = 1e-5, .affine = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNGroupNormArgs nn_group_norm_defaults;
 
 /* nn_group_norm(groups, C) - tensor_group_norm of [N, C, ...].   weight [C] 1, bias [C] 0. */
@@ -287,8 +297,9 @@ TAPEGRAD_API Module *nn_group_norm_args(NNGroupNormArgs args);
 typedef struct NNResponseNormArgs {
     int64_t size;
     double alpha, beta, k;
+    TensorFromDefaults from_defaults;
 } NNResponseNormArgs;
-#define NN_LOCAL_RESPONSE_NORM_DEFAULTS .alpha = 1e-4, .beta = 0.75, .k = 1
+#define NN_LOCAL_RESPONSE_NORM_DEFAULTS .alpha = 1e-4, .beta = 0.75, .k = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNResponseNormArgs nn_local_response_norm_defaults;
 
 /* nn_local_response_norm(size) - tensor_local_response_norm. */
@@ -302,8 +313,9 @@ TAPEGRAD_API Module *nn_local_response_norm_args(NNResponseNormArgs args);
 typedef struct NNDropoutArgs {
     bool unused_;
     double p;
+    TensorFromDefaults from_defaults;
 } NNDropoutArgs;
-#define NN_DROPOUT_DEFAULTS .p = 0.5
+#define NN_DROPOUT_DEFAULTS .p = 0.5, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNDropoutArgs nn_dropout_defaults;
 
 /* nn_dropout(0.2), nn_dropout() - in training: elements are 0 with probability p, else divided by 1 - p; in
@@ -329,8 +341,9 @@ TAPEGRAD_API Module *nn_feature_alpha_dropout_args(NNDropoutArgs args);
 typedef struct NNFlattenArgs {
     bool unused_;
     int start_dim, end_dim;
+    TensorFromDefaults from_defaults;
 } NNFlattenArgs;
-#define NN_FLATTEN_DEFAULTS .start_dim = 1, .end_dim = -1
+#define NN_FLATTEN_DEFAULTS .start_dim = 1, .end_dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNFlattenArgs nn_flatten_defaults;
 
 /* nn_flatten() - [N, a, b, ...] -> [N, a b ...]; nn_flatten(0): all. */

@@ -34,8 +34,9 @@ typedef struct NNRnnArgs {
     double dropout; /* between layers, in training */
     bool bidirectional;
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } NNRnnArgs;
-#define NN_RNN_DEFAULTS .num_layers = 1, .bias = true
+#define NN_RNN_DEFAULTS .num_layers = 1, .bias = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNRnnArgs nn_rnn_defaults;
 
 typedef struct NNLstmArgs {
@@ -46,8 +47,9 @@ typedef struct NNLstmArgs {
     bool bidirectional;
     int64_t proj_size; /* lstm only; 0: no projections */
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } NNLstmArgs;
-#define NN_LSTM_DEFAULTS .num_layers = 1, .bias = true
+#define NN_LSTM_DEFAULTS .num_layers = 1, .bias = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLstmArgs nn_lstm_defaults;
 
 /* nn_rnn(in, H), nn_gru(in, H, layers), nn_lstm(in, H, .batch_first = true) - [T, N, in] -> [T, N, H].
@@ -74,8 +76,9 @@ typedef struct NNRnnCellArgs {
     bool bias;
     NNRecurrence nonlinearity; /* nn_rnn_cell only */
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } NNRnnCellArgs;
-#define NN_RNN_CELL_DEFAULTS .bias = true
+#define NN_RNN_CELL_DEFAULTS .bias = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNRnnCellArgs nn_rnn_cell_defaults;
 
 /* nn_rnn_cell(in, H), nn_gru_cell(in, H), nn_lstm_cell(in, H) - x [N, in] (or [in]) -> the next h [N, H];

@@ -93,10 +93,14 @@
 /* torch.linalg's own names; tensor_linalg_norm, _vector_norm and _matrix_norm are functions. */
 #define tensor_linalg_cholesky tensor_cholesky
 #define tensor_linalg_cond tensor_cond
-#define tensor_linalg_cross(...) TENSOR_CALL_(tensor_cross_args, TensorCrossArgs, .dim = -1, .a = __VA_ARGS__)
+#define TENSOR_LINALG_CROSS_DEFAULTS .dim = -1, TENSOR_FROM_DEFAULTS
+#define tensor_linalg_cross(...) \
+    TENSOR_CALL_(tensor_cross_args, TensorCrossArgs, TENSOR_LINALG_CROSS_DEFAULTS, .a = __VA_ARGS__)
 #define tensor_linalg_det tensor_det
-#define tensor_linalg_diagonal(...) \
-    tensor_diagonal_args((TensorDiagonalArgs){ .dim1 = -2, .dim2 = -1, .input = __VA_ARGS__ })
+#define TENSOR_LINALG_DIAGONAL_DEFAULTS .dim1 = -2, .dim2 = -1, TENSOR_FROM_DEFAULTS
+#define tensor_linalg_diagonal(...)                                                         \
+    TENSOR_CALL_(tensor_diagonal_args, TensorDiagonalArgs, TENSOR_LINALG_DIAGONAL_DEFAULTS, \
+                 .input = __VA_ARGS__)
 #define tensor_linalg_eigh tensor_eigh
 #define tensor_linalg_eigvalsh tensor_eigvalsh
 #define tensor_linalg_inv tensor_inv

@@ -82,8 +82,9 @@ typedef struct TensorRreluArgs {
     Tensor *input;
     double lower, upper;
     bool training;
+    TensorFromDefaults from_defaults;
 } TensorRreluArgs;
-#define TENSOR_RRELU_DEFAULTS .lower = 1. / 8, .upper = 1. / 3, .training = false
+#define TENSOR_RRELU_DEFAULTS .lower = 1. / 8, .upper = 1. / 3, .training = false, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorRreluArgs tensor_rrelu_defaults;
 #define tensor_rrelu(...) \
     TENSOR_CALL_(tensor_rrelu_args, TensorRreluArgs, TENSOR_RRELU_DEFAULTS, .input = __VA_ARGS__)
@@ -115,8 +116,9 @@ TAPEGRAD_API Tensor *tensor_clamp_tensor_args_(TensorClampTensorArgs args);
 typedef struct TensorNanToNumArgs {
     Tensor *input;
     double nan, posinf, neginf;
+    TensorFromDefaults from_defaults;
 } TensorNanToNumArgs;
-#define TENSOR_NAN_TO_NUM_DEFAULTS .posinf = (double)NAN, .neginf = (double)NAN
+#define TENSOR_NAN_TO_NUM_DEFAULTS .posinf = (double)NAN, .neginf = (double)NAN, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorNanToNumArgs tensor_nan_to_num_defaults;
 #define tensor_nan_to_num(...) \
     TENSOR_CALL_(tensor_nan_to_num_args, TensorNanToNumArgs, TENSOR_NAN_TO_NUM_DEFAULTS, .input = __VA_ARGS__)
@@ -148,8 +150,9 @@ typedef struct TensorIscloseArgs {
     Tensor *a, *b;
     double rtol, atol;
     bool equal_nan;
+    TensorFromDefaults from_defaults;
 } TensorIscloseArgs;
-#define TENSOR_ISCLOSE_DEFAULTS .rtol = 1e-5, .atol = 1e-8
+#define TENSOR_ISCLOSE_DEFAULTS .rtol = 1e-5, .atol = 1e-8, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorIscloseArgs tensor_isclose_defaults;
 #define tensor_isclose(...) \
     TENSOR_CALL_(tensor_isclose_args, TensorIscloseArgs, TENSOR_ISCLOSE_DEFAULTS, .a = __VA_ARGS__)
@@ -186,8 +189,9 @@ typedef struct TensorDropoutArgs {
     Tensor *input;
     double p;
     bool training;
+    TensorFromDefaults from_defaults;
 } TensorDropoutArgs;
-#define TENSOR_DROPOUT_DEFAULTS .p = 0.5, .training = true
+#define TENSOR_DROPOUT_DEFAULTS .p = 0.5, .training = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorDropoutArgs tensor_dropout_defaults;
 
 #define TENSOR_DROPOUT_(function, ...) \
@@ -216,8 +220,9 @@ TAPEGRAD_API Tensor *tensor_feature_alpha_dropout_args_(TensorDropoutArgs args);
 typedef struct TensorGluArgs {
     Tensor *input;
     int dim;
+    TensorFromDefaults from_defaults;
 } TensorGluArgs;
-#define TENSOR_GLU_DEFAULTS .dim = -1
+#define TENSOR_GLU_DEFAULTS .dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorGluArgs tensor_glu_defaults;
 
 /* tensor_glu - a sigmoid(b), a and b the halves of input along dim.  ESHAPE: an odd size.  EINDEX: no such
@@ -231,8 +236,9 @@ typedef struct TensorGumbelSoftmaxArgs {
     double tau; /* temperature */
     bool hard;  /* exactly 1 at the largest and 0 elsewhere, with the gradient of the soft value */
     int dim;
+    TensorFromDefaults from_defaults;
 } TensorGumbelSoftmaxArgs;
-#define TENSOR_GUMBEL_SOFTMAX_DEFAULTS .tau = 1, .hard = false, .dim = -1
+#define TENSOR_GUMBEL_SOFTMAX_DEFAULTS .tau = 1, .hard = false, .dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorGumbelSoftmaxArgs tensor_gumbel_softmax_defaults;
 
 /* tensor_gumbel_softmax - softmax((logits + n) / tau) along dim, n = -log e, e drawn from the exponential

@@ -45,8 +45,9 @@ typedef struct TensorConvArgs {
     Tensor *input, *weight, *bias;
     int64_t stride, padding, dilation, groups;
     int64_t strides[3], paddings[3], dilations[3];
+    TensorFromDefaults from_defaults;
 } TensorConvArgs;
-#define TENSOR_CONV_DEFAULTS .stride = 1, .padding = 0, .dilation = 1, .groups = 1
+#define TENSOR_CONV_DEFAULTS .stride = 1, .padding = 0, .dilation = 1, .groups = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorConvArgs tensor_conv_defaults;
 
 /* tensor_conv2d - cross-correlation with zero padding p, stride s, dilation d:
@@ -78,9 +79,10 @@ typedef struct TensorConvTransposeArgs {
     Tensor *input, *weight, *bias;
     int64_t stride, padding, output_padding, groups, dilation;
     int64_t strides[3], paddings[3], output_paddings[3], dilations[3];
+    TensorFromDefaults from_defaults;
 } TensorConvTransposeArgs;
 #define TENSOR_CONV_TRANSPOSE_DEFAULTS \
-    .stride = 1, .padding = 0, .output_padding = 0, .groups = 1, .dilation = 1
+    .stride = 1, .padding = 0, .output_padding = 0, .groups = 1, .dilation = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorConvTransposeArgs tensor_conv_transpose_defaults;
 
 /* tensor_conv_transpose2d - the gradient of conv2d by its input, as a function of its own: each x[n, c, i,
@@ -150,8 +152,9 @@ typedef struct TensorUnfoldArgs {
     Tensor *input;
     int64_t kernel_size, dilation, padding, stride;
     int64_t kernel_sizes[3], dilations[3], paddings[3], strides[3]; /* of height and width */
+    TensorFromDefaults from_defaults;
 } TensorUnfoldArgs;
-#define TENSOR_UNFOLD_DEFAULTS .dilation = 1, .padding = 0, .stride = 1
+#define TENSOR_UNFOLD_DEFAULTS .dilation = 1, .padding = 0, .stride = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorUnfoldArgs tensor_unfold_defaults;
 
 typedef struct TensorFoldArgs {
@@ -159,6 +162,7 @@ typedef struct TensorFoldArgs {
     TensorShape output_size; /* SHAPE(height, width), or one number for both */
     int64_t kernel_size, dilation, padding, stride;
     int64_t kernel_sizes[3], dilations[3], paddings[3], strides[3]; /* of height and width */
+    TensorFromDefaults from_defaults;
 } TensorFoldArgs;
 #define TENSOR_FOLD_DEFAULTS TENSOR_UNFOLD_DEFAULTS
 TAPEGRAD_API extern const TensorFoldArgs tensor_fold_defaults;
@@ -194,8 +198,10 @@ typedef struct TensorMaxPoolArgs {
     bool ceil_mode;
     Tensor **indices; /* receives the i64 positions of the largest; may be NULL */
     int64_t kernel_sizes[3], strides[3], paddings[3], dilations[3];
+    TensorFromDefaults from_defaults;
 } TensorMaxPoolArgs;
-#define TENSOR_MAX_POOL_DEFAULTS .stride = 0, .padding = 0, .dilation = 1, .ceil_mode = false
+#define TENSOR_MAX_POOL_DEFAULTS \
+    .stride = 0, .padding = 0, .dilation = 1, .ceil_mode = false, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorMaxPoolArgs tensor_max_pool_defaults;
 
 /* tensor_max_pool2d - the largest of each window.  Padding counts as the least value; NaN wins; of equal
@@ -218,9 +224,11 @@ typedef struct TensorAvgPoolArgs {
     bool count_include_pad;   /* padding counts in the divisor */
     int64_t divisor_override; /* divides by this instead, unless it is 0 */
     int64_t kernel_sizes[3], strides[3], paddings[3];
+    TensorFromDefaults from_defaults;
 } TensorAvgPoolArgs;
-#define TENSOR_AVG_POOL_DEFAULTS \
-    .stride = 0, .padding = 0, .ceil_mode = false, .count_include_pad = true, .divisor_override = 0
+#define TENSOR_AVG_POOL_DEFAULTS                                                                     \
+    .stride = 0, .padding = 0, .ceil_mode = false, .count_include_pad = true, .divisor_override = 0, \
+    TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorAvgPoolArgs tensor_avg_pool_defaults;
 
 /* tensor_avg_pool2d - the mean of each window; padding counts as 0.  Takes i64 too: the sum divided by the
@@ -370,9 +378,10 @@ typedef struct TensorGridSampleArgs {
     TensorInterpolation mode;       /* bilinear, nearest or bicubic */
     TensorGridPadding padding_mode; /* what lies outside */
     bool align_corners; /* are -1 and 1 the centers of the first and last pixel, or their outer edges? */
+    TensorFromDefaults from_defaults;
 } TensorGridSampleArgs;
 #define TENSOR_GRID_SAMPLE_DEFAULTS \
-    .mode = TENSOR_BILINEAR, .padding_mode = TENSOR_GRID_ZEROS, .align_corners = false
+    .mode = TENSOR_BILINEAR, .padding_mode = TENSOR_GRID_ZEROS, .align_corners = false, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorGridSampleArgs tensor_grid_sample_defaults;
 
 /* tensor_grid_sample - y[n, c, i, j] = input[n, c] at the position grid[n, i, j] = (x, y), in [-1, 1].

@@ -91,8 +91,9 @@ TAPEGRAD_API Tensor *tensor_gather(Tensor *x, int dim, Tensor *index);
 typedef struct TensorTakeArgs {
     Tensor *input, *index;
     int dim;
+    TensorFromDefaults from_defaults;
 } TensorTakeArgs;
-#define TENSOR_TAKE_ALONG_DIM_DEFAULTS .dim = TENSOR_ALL
+#define TENSOR_TAKE_ALONG_DIM_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorTakeArgs tensor_take_along_dim_defaults;
 #define tensor_take_along_dim(...)                                                           \
     TENSOR_CALL_(tensor_take_along_dim_args, TensorTakeArgs, TENSOR_TAKE_ALONG_DIM_DEFAULTS, \
@@ -119,8 +120,9 @@ typedef struct TensorIndexAddArgs {
     int dim;
     Tensor *index, *source;
     double alpha;
+    TensorFromDefaults from_defaults;
 } TensorIndexAddArgs;
-#define TENSOR_INDEX_ADD_DEFAULTS .alpha = 1
+#define TENSOR_INDEX_ADD_DEFAULTS .alpha = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorIndexAddArgs tensor_index_add_defaults;
 #define tensor_index_add(...) \
     TENSOR_CALL_(tensor_index_add_args, TensorIndexAddArgs, TENSOR_INDEX_ADD_DEFAULTS, .input = __VA_ARGS__)
@@ -160,8 +162,10 @@ typedef struct TensorReduceIntoArgs {
     Tensor *index, *src;
     TensorInto reduce;
     bool include_self;
+    TensorFromDefaults from_defaults;
 } TensorReduceIntoArgs;
-#define TENSOR_REDUCE_INTO_DEFAULTS .reduce = (TensorInto)-1, .include_self = true /* which must be said */
+#define TENSOR_REDUCE_INTO_DEFAULTS \
+    .reduce = (TensorInto)-1, .include_self = true, TENSOR_FROM_DEFAULTS /* which must be said */
 TAPEGRAD_API extern const TensorReduceIntoArgs tensor_reduce_into_defaults;
 #define TENSOR_REDUCE_INTO_(function, ...) \
     TENSOR_CALL_(function, TensorReduceIntoArgs, TENSOR_REDUCE_INTO_DEFAULTS, .input = __VA_ARGS__)
@@ -208,9 +212,11 @@ typedef struct TensorEmbeddingArgs {
     int64_t padding_idx;        /* this row gets no gradient; may count from the end; EINDEX: no such row */
     double max_norm, norm_type; /* max_norm 0: no limit; EVALUE: negative or NaN */
     bool scale_grad_by_freq;    /* divides a row's gradient by how often index names it */
+    TensorFromDefaults from_defaults;
 } TensorEmbeddingArgs;
-#define TENSOR_EMBEDDING_DEFAULTS \
-    .padding_idx = TENSOR_NO_PADDING, .max_norm = 0, .norm_type = 2, .scale_grad_by_freq = false
+#define TENSOR_EMBEDDING_DEFAULTS                                                                 \
+    .padding_idx = TENSOR_NO_PADDING, .max_norm = 0, .norm_type = 2, .scale_grad_by_freq = false, \
+    TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorEmbeddingArgs tensor_embedding_defaults;
 #define tensor_embedding(...) \
     TENSOR_CALL_(tensor_embedding_args, TensorEmbeddingArgs, TENSOR_EMBEDDING_DEFAULTS, .input = __VA_ARGS__)
@@ -229,10 +235,11 @@ typedef struct TensorEmbeddingBagArgs {
     Tensor *per_sample_weights; /* of index's shape, factors of the rows; EVALUE unless TENSOR_BAG_SUM */
     bool include_last_offset;   /* the last offset only ends the last bag */
     int64_t padding_idx;        /* indices equal to it are left out */
+    TensorFromDefaults from_defaults;
 } TensorEmbeddingBagArgs;
 #define TENSOR_EMBEDDING_BAG_DEFAULTS                                                    \
     .max_norm = 0, .norm_type = 2, .scale_grad_by_freq = false, .mode = TENSOR_BAG_MEAN, \
-    .include_last_offset = false, .padding_idx = TENSOR_NO_PADDING
+    .include_last_offset = false, .padding_idx = TENSOR_NO_PADDING, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorEmbeddingBagArgs tensor_embedding_bag_defaults;
 #define tensor_embedding_bag(...)                                                                  \
     TENSOR_CALL_(tensor_embedding_bag_args, TensorEmbeddingBagArgs, TENSOR_EMBEDDING_BAG_DEFAULTS, \
@@ -244,8 +251,9 @@ TAPEGRAD_API Tensor *tensor_embedding_bag_args(TensorEmbeddingBagArgs args);
 typedef struct TensorOneHotArgs {
     Tensor *input;
     int64_t num_classes; /* -1: the largest index plus one */
+    TensorFromDefaults from_defaults;
 } TensorOneHotArgs;
-#define TENSOR_ONE_HOT_DEFAULTS .num_classes = -1
+#define TENSOR_ONE_HOT_DEFAULTS .num_classes = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorOneHotArgs tensor_one_hot_defaults;
 #define tensor_one_hot(...) \
     TENSOR_CALL_(tensor_one_hot_args, TensorOneHotArgs, TENSOR_ONE_HOT_DEFAULTS, .input = __VA_ARGS__)

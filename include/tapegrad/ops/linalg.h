@@ -37,8 +37,9 @@ extern "C" {
 typedef struct TensorSolveArgs {
     Tensor *a, *b;
     bool left; /* a x = b; false: x a = b */
+    TensorFromDefaults from_defaults;
 } TensorSolveArgs;
-#define TENSOR_SOLVE_DEFAULTS .left = true
+#define TENSOR_SOLVE_DEFAULTS .left = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorSolveArgs tensor_solve_defaults;
 
 /* tensor_solve - x with a x = b for square a [..., n, n] and b [..., n, k]; batches broadcast.  b [n], or of
@@ -54,8 +55,9 @@ typedef struct TensorSolveExArgs {
     Tensor *a, *b;
     bool left;
     bool check_errors; /* a singular matrix is an error after all */
+    TensorFromDefaults from_defaults;
 } TensorSolveExArgs;
-#define TENSOR_SOLVE_EX_DEFAULTS .left = true, .check_errors = false
+#define TENSOR_SOLVE_EX_DEFAULTS .left = true, .check_errors = false, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorSolveExArgs tensor_solve_ex_defaults;
 typedef struct TensorSolveEx {
     Tensor *result, *info;
@@ -84,15 +86,19 @@ TAPEGRAD_API TensorInvEx tensor_inv_ex_args(TensorInvExArgs args);
 typedef struct TensorSolveTriangularArgs {
     Tensor *a, *b;
     bool upper, left, unitriangular;
+    TensorFromDefaults from_defaults;
 } TensorSolveTriangularArgs;
-#define TENSOR_SOLVE_TRIANGULAR_DEFAULTS .upper = false, .left = true, .unitriangular = false
+#define TENSOR_SOLVE_TRIANGULAR_DEFAULTS \
+    .upper = false, .left = true, .unitriangular = false, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorSolveTriangularArgs tensor_solve_triangular_defaults;
 
 typedef struct TensorTriangularSolveArgs {
     Tensor *b, *a;
     bool upper, transpose, unitriangular;
+    TensorFromDefaults from_defaults;
 } TensorTriangularSolveArgs;
-#define TENSOR_TRIANGULAR_SOLVE_DEFAULTS .upper = true, .transpose = false, .unitriangular = false
+#define TENSOR_TRIANGULAR_SOLVE_DEFAULTS \
+    .upper = true, .transpose = false, .unitriangular = false, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorTriangularSolveArgs tensor_triangular_solve_defaults;
 
 /* tensor_solve_triangular - tensor_solve for a triangular a, lower unless .upper; the other triangle is not
@@ -112,15 +118,17 @@ typedef struct TensorPinvArgs {
     Tensor *a;
     double atol, rtol; /* singular values <= max(atol, rtol s_0) count as 0.  Negative, as by default: 0, and
                         * eps max(m, n) of a's dtype (0 if atol is above 0) */
+    TensorFromDefaults from_defaults;
 } TensorPinvArgs;
-#define TENSOR_PINV_DEFAULTS .atol = -1, .rtol = -1
+#define TENSOR_PINV_DEFAULTS .atol = -1, .rtol = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorPinvArgs tensor_pinv_defaults;
 
 typedef struct TensorPinverseArgs {
     Tensor *a;
     double rcond;
+    TensorFromDefaults from_defaults;
 } TensorPinverseArgs;
-#define TENSOR_PINVERSE_DEFAULTS .rcond = 1e-15
+#define TENSOR_PINVERSE_DEFAULTS .rcond = 1e-15, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorPinverseArgs tensor_pinverse_defaults;
 
 /* tensor_pinv        - the Moore-Penrose inverse [..., n, m] of a [..., m, n]
@@ -173,8 +181,9 @@ TAPEGRAD_API TensorLuFactor tensor_lu_factor(Tensor *a);
 typedef struct TensorLuSolveArgs {
     Tensor *lu, *pivots, *b;
     bool left, adjoint; /* left false: x a = b; adjoint: a^T in the place of a */
+    TensorFromDefaults from_defaults;
 } TensorLuSolveArgs;
-#define TENSOR_LU_SOLVE_DEFAULTS .left = true, .adjoint = false
+#define TENSOR_LU_SOLVE_DEFAULTS .left = true, .adjoint = false, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorLuSolveArgs tensor_lu_solve_defaults;
 
 /* tensor_lu_solve - x with a x = b from the results of lu_factor of square a; b [..., n, k], batches
@@ -237,8 +246,9 @@ TAPEGRAD_API TensorQr tensor_qr_args(TensorQrArgs args);
 typedef struct TensorSvdArgs {
     Tensor *a;
     bool full_matrices;
+    TensorFromDefaults from_defaults;
 } TensorSvdArgs;
-#define TENSOR_SVD_DEFAULTS .full_matrices = true
+#define TENSOR_SVD_DEFAULTS .full_matrices = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorSvdArgs tensor_svd_defaults;
 typedef struct TensorSvd {
     Tensor *u, *s, *vh;
@@ -282,8 +292,9 @@ typedef struct TensorMatrixNormArgs {
     double ord;
     int dim1, dim2; /* rows and columns */
     bool keepdim;
+    TensorFromDefaults from_defaults;
 } TensorMatrixNormArgs;
-#define TENSOR_MATRIX_NORM_DEFAULTS .ord = TENSOR_FRO, .dim1 = -2, .dim2 = -1
+#define TENSOR_MATRIX_NORM_DEFAULTS .ord = TENSOR_FRO, .dim1 = -2, .dim2 = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorMatrixNormArgs tensor_matrix_norm_defaults;
 
 /* tensor_linalg_matrix_norm - of the matrices in two dims; only singular values need LAPACK.
@@ -305,8 +316,9 @@ typedef struct TensorLinalgNormArgs {
     int dim;
     bool keepdim;
     TensorShape dims;
+    TensorFromDefaults from_defaults;
 } TensorLinalgNormArgs;
-#define TENSOR_LINALG_NORM_DEFAULTS .ord = (double)NAN, .dim = TENSOR_ALL
+#define TENSOR_LINALG_NORM_DEFAULTS .ord = (double)NAN, .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorLinalgNormArgs tensor_linalg_norm_defaults;
 
 /* tensor_linalg_norm(x), tensor_linalg_norm(x, 1, .dims = DIMS(0, 1)) - with an ord:
@@ -320,8 +332,9 @@ TAPEGRAD_API Tensor *tensor_linalg_norm_args(TensorLinalgNormArgs args);
 typedef struct TensorCondArgs {
     Tensor *input;
     double p; /* an ord of tensor_linalg_matrix_norm */
+    TensorFromDefaults from_defaults;
 } TensorCondArgs;
-#define TENSOR_COND_DEFAULTS .p = 2
+#define TENSOR_COND_DEFAULTS .p = 2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCondArgs tensor_cond_defaults;
 
 /* tensor_cond - the condition number of matrices, [...].
@@ -342,8 +355,9 @@ typedef struct TensorNormalizeArgs {
     double p;
     int dim;
     double eps;
+    TensorFromDefaults from_defaults;
 } TensorNormalizeArgs;
-#define TENSOR_NORMALIZE_DEFAULTS .p = 2, .dim = 1, .eps = 1e-12
+#define TENSOR_NORMALIZE_DEFAULTS .p = 2, .dim = 1, .eps = 1e-12, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorNormalizeArgs tensor_normalize_defaults;
 
 /* tensor_normalize - x / max(|x|_p, eps) along dim.  A vector of zeros stays one; its gradient is g / eps, as
@@ -360,30 +374,34 @@ TAPEGRAD_API Tensor *tensor_renorm_(Tensor *x, double p, int dim, double maxnorm
 typedef struct TensorDistArgs {
     Tensor *a, *b;
     double p;
+    TensorFromDefaults from_defaults;
 } TensorDistArgs;
-#define TENSOR_DIST_DEFAULTS .p = 2
+#define TENSOR_DIST_DEFAULTS .p = 2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorDistArgs tensor_dist_defaults;
 
 typedef struct TensorPairwiseDistanceArgs {
     Tensor *a, *b;
     double p, eps; /* eps is added to each difference */
     bool keepdim;
+    TensorFromDefaults from_defaults;
 } TensorPairwiseDistanceArgs;
-#define TENSOR_PAIRWISE_DISTANCE_DEFAULTS .p = 2, .eps = 1e-6
+#define TENSOR_PAIRWISE_DISTANCE_DEFAULTS .p = 2, .eps = 1e-6, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorPairwiseDistanceArgs tensor_pairwise_distance_defaults;
 
 typedef struct TensorCdistArgs {
     Tensor *a, *b;
     double p;
+    TensorFromDefaults from_defaults;
 } TensorCdistArgs;
-#define TENSOR_CDIST_DEFAULTS .p = 2
+#define TENSOR_CDIST_DEFAULTS .p = 2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCdistArgs tensor_cdist_defaults;
 
 typedef struct TensorPdistArgs {
     Tensor *input;
     double p;
+    TensorFromDefaults from_defaults;
 } TensorPdistArgs;
-#define TENSOR_PDIST_DEFAULTS .p = 2
+#define TENSOR_PDIST_DEFAULTS .p = 2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorPdistArgs tensor_pdist_defaults;
 
 /* tensor_dist              - |a - b|_p of all elements, which broadcast: rank 0
@@ -411,8 +429,9 @@ typedef struct TensorCosineArgs {
     Tensor *a, *b;
     int dim;
     double eps;
+    TensorFromDefaults from_defaults;
 } TensorCosineArgs;
-#define TENSOR_COSINE_DEFAULTS .dim = 1, .eps = 1e-8
+#define TENSOR_COSINE_DEFAULTS .dim = 1, .eps = 1e-8, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCosineArgs tensor_cosine_defaults;
 
 /* tensor_cosine_similarity - a . b / (max(|a|, eps) max(|b|, eps)) along dim of operands that broadcast. */

@@ -40,16 +40,18 @@ typedef struct TensorSmoothL1Args {
     Tensor *input, *target;
     TensorReduction reduction;
     double beta; /* where the square ends */
+    TensorFromDefaults from_defaults;
 } TensorSmoothL1Args;
-#define TENSOR_SMOOTH_L1_DEFAULTS .reduction = TENSOR_MEAN, .beta = 1
+#define TENSOR_SMOOTH_L1_DEFAULTS .reduction = TENSOR_MEAN, .beta = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorSmoothL1Args tensor_smooth_l1_defaults;
 
 typedef struct TensorHuberArgs {
     Tensor *input, *target;
     TensorReduction reduction;
     double delta; /* where the square ends */
+    TensorFromDefaults from_defaults;
 } TensorHuberArgs;
-#define TENSOR_HUBER_DEFAULTS .reduction = TENSOR_MEAN, .delta = 1
+#define TENSOR_HUBER_DEFAULTS .reduction = TENSOR_MEAN, .delta = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorHuberArgs tensor_huber_defaults;
 
 typedef struct TensorKlDivArgs {
@@ -122,8 +124,9 @@ typedef struct TensorNllArgs {
     Tensor *weight;       /* [C], no gradient; may be NULL: 1 */
     int64_t ignore_index; /* positions with this target count nowhere */
     TensorReduction reduction;
+    TensorFromDefaults from_defaults;
 } TensorNllArgs;
-#define TENSOR_NLL_DEFAULTS .ignore_index = -100, .reduction = TENSOR_MEAN
+#define TENSOR_NLL_DEFAULTS .ignore_index = -100, .reduction = TENSOR_MEAN, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorNllArgs tensor_nll_defaults;
 
 typedef struct TensorCrossEntropyArgs {
@@ -132,8 +135,10 @@ typedef struct TensorCrossEntropyArgs {
     int64_t ignore_index; /* positions with this target count nowhere */
     TensorReduction reduction;
     double label_smoothing; /* s, in [0, 1] */
+    TensorFromDefaults from_defaults;
 } TensorCrossEntropyArgs;
-#define TENSOR_CROSS_ENTROPY_DEFAULTS .ignore_index = -100, .reduction = TENSOR_MEAN, .label_smoothing = 0
+#define TENSOR_CROSS_ENTROPY_DEFAULTS \
+    .ignore_index = -100, .reduction = TENSOR_MEAN, .label_smoothing = 0, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCrossEntropyArgs tensor_cross_entropy_defaults;
 
 /* Of input [C] or [N, C, d1, ...] and target class indices [] or [N, d1, ...] (i64, i32 or u8):
@@ -159,9 +164,10 @@ typedef struct TensorLinearCrossEntropyArgs {
     int64_t ignore_index;   /* rows with this target count nowhere */
     double label_smoothing; /* s, in [0, 1] */
     int64_t chunk;          /* rows at a time; 0: as many as make about a million logits */
+    TensorFromDefaults from_defaults;
 } TensorLinearCrossEntropyArgs;
 #define TENSOR_LINEAR_CROSS_ENTROPY_DEFAULTS \
-    .reduction = TENSOR_MEAN, .ignore_index = -100, .label_smoothing = 0, .chunk = 0
+    .reduction = TENSOR_MEAN, .ignore_index = -100, .label_smoothing = 0, .chunk = 0, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorLinearCrossEntropyArgs tensor_linear_cross_entropy_defaults;
 
 /* tensor_linear_cross_entropy - tensor_cross_entropy(tensor_linear(input, weight, bias), target) of input
@@ -180,8 +186,10 @@ typedef struct TensorGaussianNllArgs {
     bool full;  /* adds log(2 pi) / 2 */
     double eps; /* least variance */
     TensorReduction reduction;
+    TensorFromDefaults from_defaults;
 } TensorGaussianNllArgs;
-#define TENSOR_GAUSSIAN_NLL_DEFAULTS .full = false, .eps = 1e-6, .reduction = TENSOR_MEAN
+#define TENSOR_GAUSSIAN_NLL_DEFAULTS \
+    .full = false, .eps = 1e-6, .reduction = TENSOR_MEAN, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorGaussianNllArgs tensor_gaussian_nll_defaults;
 
 /* tensor_gaussian_nll_loss - (log v + (x - t)^2 / v) / 2, v = max(var, eps); the gradient passes to var as if
@@ -198,8 +206,10 @@ typedef struct TensorPoissonNllArgs {
     bool full;      /* adds Stirling's approximation of log t! */
     double eps;
     TensorReduction reduction;
+    TensorFromDefaults from_defaults;
 } TensorPoissonNllArgs;
-#define TENSOR_POISSON_NLL_DEFAULTS .log_input = true, .full = false, .eps = 1e-8, .reduction = TENSOR_MEAN
+#define TENSOR_POISSON_NLL_DEFAULTS \
+    .log_input = true, .full = false, .eps = 1e-8, .reduction = TENSOR_MEAN, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorPoissonNllArgs tensor_poisson_nll_defaults;
 
 /* tensor_poisson_nll_loss - with log_input e^x - t x, else x - t log(x + eps).
@@ -216,8 +226,9 @@ typedef struct TensorHingeEmbeddingArgs {
     Tensor *input, *target;
     double margin;
     TensorReduction reduction;
+    TensorFromDefaults from_defaults;
 } TensorHingeEmbeddingArgs;
-#define TENSOR_HINGE_EMBEDDING_DEFAULTS .margin = 1, .reduction = TENSOR_MEAN
+#define TENSOR_HINGE_EMBEDDING_DEFAULTS .margin = 1, .reduction = TENSOR_MEAN, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorHingeEmbeddingArgs tensor_hinge_embedding_defaults;
 
 /* tensor_hinge_embedding_loss - x where t is 1, relu(margin - x) where t is -1, the sum of both elsewhere.
@@ -255,9 +266,11 @@ typedef struct TensorTripletArgs {
     TensorReduction reduction;
     Tensor *(*distance)(Tensor *x, Tensor *y, void *ctx); /* d of your own, made of ops; NULL: the p-norm */
     void *ctx;                                            /* its last argument */
+    TensorFromDefaults from_defaults;
 } TensorTripletArgs;
-#define TENSOR_TRIPLET_DEFAULTS \
-    .margin = 1, .p = 2, .eps = 1e-6, .swap = false, .reduction = TENSOR_MEAN, .distance = NULL, .ctx = NULL
+#define TENSOR_TRIPLET_DEFAULTS                                                                  \
+    .margin = 1, .p = 2, .eps = 1e-6, .swap = false, .reduction = TENSOR_MEAN, .distance = NULL, \
+    .ctx = NULL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorTripletArgs tensor_triplet_defaults;
 
 /* tensor_triplet_margin_loss - relu(d(a, p) - d(a, n) + margin) of tensors of one shape [..., D];
@@ -303,8 +316,9 @@ typedef struct TensorMultiMarginArgs {
     double margin;
     Tensor *weight; /* [C], no gradient; may be NULL */
     TensorReduction reduction;
+    TensorFromDefaults from_defaults;
 } TensorMultiMarginArgs;
-#define TENSOR_MULTI_MARGIN_DEFAULTS .p = 1, .margin = 1, .reduction = TENSOR_MEAN
+#define TENSOR_MULTI_MARGIN_DEFAULTS .p = 1, .margin = 1, .reduction = TENSOR_MEAN, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorMultiMarginArgs tensor_multi_margin_defaults;
 
 /* tensor_multi_margin_loss - w_t sum_(i != t) relu(margin - x_t + x_i)^p / C of x [N, C] and class indices

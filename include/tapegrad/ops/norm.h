@@ -22,8 +22,9 @@ typedef struct TensorLayerNormArgs {
     TensorShape normalized_shape; /* the last sizes of input */
     Tensor *weight, *bias;        /* of normalized_shape */
     double eps;
+    TensorFromDefaults from_defaults;
 } TensorLayerNormArgs;
-#define TENSOR_LAYER_NORM_DEFAULTS .eps = 1e-5
+#define TENSOR_LAYER_NORM_DEFAULTS .eps = 1e-5, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorLayerNormArgs tensor_layer_norm_defaults;
 
 /* tensor_layer_norm - (x - mean) / sqrt(var + eps) * weight + bias, mean and (biased) variance over the last
@@ -39,8 +40,9 @@ typedef struct TensorRmsNormArgs {
     TensorShape normalized_shape; /* the last sizes of input */
     Tensor *weight;               /* of normalized_shape */
     double eps; /* NaN: the epsilon of what is computed in, f64 for f64 and f32 for all others */
+    TensorFromDefaults from_defaults;
 } TensorRmsNormArgs;
-#define TENSOR_RMS_NORM_DEFAULTS .eps = (double)NAN
+#define TENSOR_RMS_NORM_DEFAULTS .eps = (double)NAN, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorRmsNormArgs tensor_rms_norm_defaults;
 
 /* tensor_rms_norm - x / sqrt(mean x^2 + eps) * weight, the mean over the last dims.  ESHAPE as layer_norm. */
@@ -53,8 +55,9 @@ typedef struct TensorGroupNormArgs {
     int64_t num_groups;
     Tensor *weight, *bias; /* [C] */
     double eps;
+    TensorFromDefaults from_defaults;
 } TensorGroupNormArgs;
-#define TENSOR_GROUP_NORM_DEFAULTS .eps = 1e-5
+#define TENSOR_GROUP_NORM_DEFAULTS .eps = 1e-5, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorGroupNormArgs tensor_group_norm_defaults;
 
 /* tensor_group_norm - layer_norm over each of num_groups groups of neighbouring channels of each sample of
@@ -71,8 +74,9 @@ typedef struct TensorBatchNormArgs {
     Tensor *weight, *bias;              /* [C] */
     bool training;
     double momentum, eps;
+    TensorFromDefaults from_defaults;
 } TensorBatchNormArgs;
-#define TENSOR_BATCH_NORM_DEFAULTS .training = false, .momentum = 0.1, .eps = 1e-5
+#define TENSOR_BATCH_NORM_DEFAULTS .training = false, .momentum = 0.1, .eps = 1e-5, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorBatchNormArgs tensor_batch_norm_defaults;
 
 /* tensor_batch_norm - (x - mean) / sqrt(var + eps) * weight + bias for each channel, dim 1 of [N, C, ...] of
@@ -93,8 +97,10 @@ typedef struct TensorInstanceNormArgs {
     Tensor *weight, *bias;              /* [C] */
     bool use_input_stats;
     double momentum, eps;
+    TensorFromDefaults from_defaults;
 } TensorInstanceNormArgs;
-#define TENSOR_INSTANCE_NORM_DEFAULTS .use_input_stats = true, .momentum = 0.1, .eps = 1e-5
+#define TENSOR_INSTANCE_NORM_DEFAULTS \
+    .use_input_stats = true, .momentum = 0.1, .eps = 1e-5, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorInstanceNormArgs tensor_instance_norm_defaults;
 
 /* tensor_instance_norm - batch_norm of each sample of [N, C, ...] by itself.  With use_input_stats the
@@ -109,8 +115,9 @@ typedef struct TensorResponseNormArgs {
     Tensor *input;
     int64_t size; /* of the window, in channels */
     double alpha, beta, k;
+    TensorFromDefaults from_defaults;
 } TensorResponseNormArgs;
-#define TENSOR_RESPONSE_NORM_DEFAULTS .alpha = 1e-4, .beta = 0.75, .k = 1
+#define TENSOR_RESPONSE_NORM_DEFAULTS .alpha = 1e-4, .beta = 0.75, .k = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorResponseNormArgs tensor_response_norm_defaults;
 
 /* tensor_local_response_norm - x_c / (k + alpha / size * sum x_j^2)^beta for each channel c of [N, C, ...] of

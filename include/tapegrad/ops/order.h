@@ -25,16 +25,18 @@ typedef struct TensorSortArgs {
     bool descending;
     bool stable; /* PyTorch's; the order is always stable */
     Tensor **indices;
+    TensorFromDefaults from_defaults;
 } TensorSortArgs;
-#define TENSOR_SORT_DEFAULTS .dim = -1
+#define TENSOR_SORT_DEFAULTS .dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorSortArgs tensor_sort_defaults;
 
 typedef struct TensorArgsortArgs {
     Tensor *input;
     int dim; /* default -1 */
     bool descending, stable;
+    TensorFromDefaults from_defaults;
 } TensorArgsortArgs;
-#define TENSOR_ARGSORT_DEFAULTS .dim = -1
+#define TENSOR_ARGSORT_DEFAULTS .dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorArgsortArgs tensor_argsort_defaults;
 
 /* tensor_sort - the values along dim in order; equal values keep the order they had.
@@ -55,8 +57,9 @@ typedef struct TensorTopkArgs {
     bool largest; /* default true; false: the k smallest */
     bool sorted;  /* PyTorch's; the result is always sorted */
     Tensor **indices;
+    TensorFromDefaults from_defaults;
 } TensorTopkArgs;
-#define TENSOR_TOPK_DEFAULTS .k = -1, .dim = -1, .largest = true, .sorted = true
+#define TENSOR_TOPK_DEFAULTS .k = -1, .dim = -1, .largest = true, .sorted = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorTopkArgs tensor_topk_defaults;
 
 /* tensor_topk(x, k) - the k largest along dim, largest first; equal values keep the order they had.  EINDEX:
@@ -71,8 +74,9 @@ typedef struct TensorKthvalueArgs {
     int dim;   /* default -1 */
     bool keepdim;
     Tensor **indices;
+    TensorFromDefaults from_defaults;
 } TensorKthvalueArgs;
-#define TENSOR_KTHVALUE_DEFAULTS .dim = -1
+#define TENSOR_KTHVALUE_DEFAULTS .dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorKthvalueArgs tensor_kthvalue_defaults;
 
 /* tensor_kthvalue(x, k) - the k-th smallest along dim, k from 1.  EINDEX: k is not in 1..size. */
@@ -91,8 +95,9 @@ typedef struct TensorMedianArgs {
     int dim; /* default -1 */
     bool keepdim;
     Tensor **indices;
+    TensorFromDefaults from_defaults;
 } TensorMedianArgs;
-#define TENSOR_MEDIAN_DEFAULTS .dim = -1
+#define TENSOR_MEDIAN_DEFAULTS .dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorMedianArgs tensor_median_defaults;
 
 /* tensor_median_dim, tensor_nanmedian_dim - the median along dim; the gradient goes to the index.
@@ -125,8 +130,9 @@ typedef struct TensorQuantileArgs {
     bool keepdim;
     TensorQuantileMode interpolation;
     Tensor *qs; /* ... or a tensor of numbers: [k] makes the results [k, ...] */
+    TensorFromDefaults from_defaults;
 } TensorQuantileArgs;
-#define TENSOR_QUANTILE_DEFAULTS .q = NAN, .dim = TENSOR_ALL
+#define TENSOR_QUANTILE_DEFAULTS .q = NAN, .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorQuantileArgs tensor_quantile_defaults;
 
 /* tensor_quantile(x, 0.9, 1), tensor_quantile(x, .qs = list) - the element at place q (n - 1) of x in order,
@@ -148,16 +154,18 @@ typedef struct TensorCumsumArgs {
     int dim; /* must be given */
     TensorDtype dtype;
     bool reverse; /* ours: from the last element to the first */
+    TensorFromDefaults from_defaults;
 } TensorCumsumArgs;
-#define TENSOR_CUMSUM_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+#define TENSOR_CUMSUM_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCumsumArgs tensor_cumsum_defaults;
 
 typedef struct TensorCumprodArgs {
     Tensor *input;
     int dim; /* must be given */
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } TensorCumprodArgs;
-#define TENSOR_CUMPROD_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+#define TENSOR_CUMPROD_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCumprodArgs tensor_cumprod_defaults;
 
 /* tensor_cumsum(x, dim) - y_i = x_0 + ... + x_i along dim; i64 for integers.
@@ -180,8 +188,9 @@ typedef struct TensorCummaxArgs {
     Tensor *input;
     int dim; /* must be given */
     Tensor **indices;
+    TensorFromDefaults from_defaults;
 } TensorCummaxArgs;
-#define TENSOR_CUMMAX_DEFAULTS .dim = TENSOR_ALL
+#define TENSOR_CUMMAX_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCummaxArgs tensor_cummax_defaults;
 
 /* tensor_cummax(x, dim, .indices = &at), tensor_cummin - running extremes and their i64 positions, the last
@@ -204,8 +213,9 @@ typedef struct TensorDiffArgs {
     int64_t n;                /* how often; default 1 */
     int dim;                  /* default -1 */
     Tensor *prepend, *append; /* joined to x along dim first; may be NULL */
+    TensorFromDefaults from_defaults;
 } TensorDiffArgs;
-#define TENSOR_DIFF_DEFAULTS .n = 1, .dim = -1
+#define TENSOR_DIFF_DEFAULTS .n = 1, .dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorDiffArgs tensor_diff_defaults;
 
 /* tensor_diff - y_i = x_(i+1) - x_i along dim (xor for bool), n times.  ESHAPE: rank 0, or prepend or append
@@ -222,8 +232,9 @@ typedef struct TensorGradientArgs {
     int dim;                  /* one dim ... */
     TensorShape dims;         /* ... or several; neither: all */
     int edge_order;           /* 1 or 2; default 1 */
+    TensorFromDefaults from_defaults;
 } TensorGradientArgs;
-#define TENSOR_GRADIENT_DEFAULTS .spacing = 1, .dim = TENSOR_ALL, .edge_order = 1
+#define TENSOR_GRADIENT_DEFAULTS .spacing = 1, .dim = TENSOR_ALL, .edge_order = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorGradientArgs tensor_gradient_defaults;
 
 /* tensor_gradient(x, results, .spacing = h) - torch.gradient: the slope of x along each dim.
@@ -241,8 +252,9 @@ typedef struct TensorTrapezoidArgs {
     Tensor *y, *x; /* x: the points, [n] or of y's rank; NULL: dx apart */
     double dx;     /* default 1 */
     int dim;       /* default -1 */
+    TensorFromDefaults from_defaults;
 } TensorTrapezoidArgs;
-#define TENSOR_TRAPEZOID_DEFAULTS .dx = 1, .dim = -1
+#define TENSOR_TRAPEZOID_DEFAULTS .dx = 1, .dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorTrapezoidArgs tensor_trapezoid_defaults;
 
 /* tensor_trapezoid - the integral sum_i (y_i + y_(i+1)) / 2 (x_(i+1) - x_i) along dim.
@@ -263,16 +275,18 @@ typedef struct TensorUniqueArgs {
     bool sorted; /* PyTorch's, default true; the result is always in order */
     Tensor **return_inverse, **return_counts;
     int dim; /* one dim; default: of x flattened */
+    TensorFromDefaults from_defaults;
 } TensorUniqueArgs;
-#define TENSOR_UNIQUE_DEFAULTS .sorted = true, .dim = TENSOR_ALL
+#define TENSOR_UNIQUE_DEFAULTS .sorted = true, .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorUniqueArgs tensor_unique_defaults;
 
 typedef struct TensorUniqueConsecutiveArgs {
     Tensor *input;
     Tensor **return_inverse, **return_counts;
     int dim;
+    TensorFromDefaults from_defaults;
 } TensorUniqueConsecutiveArgs;
-#define TENSOR_UNIQUE_CONSECUTIVE_DEFAULTS .dim = TENSOR_ALL
+#define TENSOR_UNIQUE_CONSECUTIVE_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorUniqueConsecutiveArgs tensor_unique_consecutive_defaults;
 
 /* tensor_unique(x, .return_inverse = &inverse, .return_counts = &counts, .dim = 0) - the elements without
@@ -306,8 +320,9 @@ typedef struct TensorHistcArgs {
     Tensor *input;
     int64_t bins;    /* default 100 */
     double min, max; /* equal: x's own range */
+    TensorFromDefaults from_defaults;
 } TensorHistcArgs;
-#define TENSOR_HISTC_DEFAULTS .bins = 100
+#define TENSOR_HISTC_DEFAULTS .bins = 100, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorHistcArgs tensor_histc_defaults;
 
 /* tensor_histc(x, bins, min, max) - how many elements lie in each of bins equal parts of [min, max], in x's
@@ -369,8 +384,9 @@ typedef struct TensorNonzeroStaticArgs {
     Tensor *input;
     int64_t size;       /* must be given */
     int64_t fill_value; /* default -1 */
+    TensorFromDefaults from_defaults;
 } TensorNonzeroStaticArgs;
-#define TENSOR_NONZERO_STATIC_DEFAULTS .size = -1, .fill_value = -1
+#define TENSOR_NONZERO_STATIC_DEFAULTS .size = -1, .fill_value = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorNonzeroStaticArgs tensor_nonzero_static_defaults;
 
 /* tensor_nonzero - i64 [count, rank]: the indices of the elements that are not 0, in row-major order; NaN is

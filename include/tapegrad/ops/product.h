@@ -51,8 +51,9 @@ TAPEGRAD_API Tensor *tensor_outer(Tensor *a, Tensor *b);
 typedef struct TensorAddmmArgs {
     Tensor *input, *a, *b;
     double beta, alpha;
+    TensorFromDefaults from_defaults;
 } TensorAddmmArgs;
-#define TENSOR_ADDMM_DEFAULTS .beta = 1, .alpha = 1
+#define TENSOR_ADDMM_DEFAULTS .beta = 1, .alpha = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorAddmmArgs tensor_addmm_defaults;
 
 /* beta input + alpha a b; input broadcasts to the product's shape.
@@ -126,8 +127,9 @@ typedef struct TensorTensordotArgs {
     Tensor *a, *b;
     int dims;                   /* so many last dims of a with the first ones of b ... */
     TensorShape dims_a, dims_b; /* ... unless these are given, in pairs */
+    TensorFromDefaults from_defaults;
 } TensorTensordotArgs;
-#define TENSOR_TENSORDOT_DEFAULTS .dims = 2
+#define TENSOR_TENSORDOT_DEFAULTS .dims = 2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorTensordotArgs tensor_tensordot_defaults;
 
 /* tensor_tensordot - the sum of products over pairs of dims; the result has a's other dims, then b's.
@@ -142,8 +144,9 @@ TAPEGRAD_API Tensor *tensor_tensordot_args(TensorTensordotArgs args);
 typedef struct TensorVecdotArgs {
     Tensor *a, *b;
     int dim;
+    TensorFromDefaults from_defaults;
 } TensorVecdotArgs;
-#define TENSOR_VECDOT_DEFAULTS .dim = -1
+#define TENSOR_VECDOT_DEFAULTS .dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorVecdotArgs tensor_vecdot_defaults;
 
 /* tensor_vecdot - sum of a b along dim, of floating operands that broadcast (torch.linalg.vecdot).
@@ -163,8 +166,9 @@ TAPEGRAD_API Tensor *tensor_kron(Tensor *a, Tensor *b);
 typedef struct TensorCrossArgs {
     Tensor *a, *b;
     int dim; /* TENSOR_ALL: the first one of size 3 */
+    TensorFromDefaults from_defaults;
 } TensorCrossArgs;
-#define TENSOR_CROSS_DEFAULTS .dim = TENSOR_ALL
+#define TENSOR_CROSS_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCrossArgs tensor_cross_defaults;
 
 /* tensor_cross - a x b of vectors of 3 along dim; operands of one rank, whose other dims broadcast. */
@@ -198,8 +202,9 @@ typedef struct TensorVanderArgs {
     Tensor *input;
     int64_t n; /* powers; -1: as many as input's last size */
     bool increasing;
+    TensorFromDefaults from_defaults;
 } TensorVanderArgs;
-#define TENSOR_VANDER_DEFAULTS .n = -1
+#define TENSOR_VANDER_DEFAULTS .n = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorVanderArgs tensor_vander_defaults;
 
 /* tensor_vander - powers of each element, [..., m] -> [..., m, n]: from n - 1 down to 0, or, .increasing,

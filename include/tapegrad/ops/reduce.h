@@ -43,8 +43,9 @@ typedef struct TensorReduceArgs {
     bool keepdim;
     TensorShape dims;  /* ... or several: .dims = DIMS(0, 2) */
     TensorDtype dtype; /* TENSOR_DTYPES: x's own, i64 for integers and bools */
+    TensorFromDefaults from_defaults;
 } TensorReduceArgs;
-#define TENSOR_REDUCE_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+#define TENSOR_REDUCE_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorReduceArgs tensor_reduce_defaults;
 
 /* tensor_sum - y = sum x.
@@ -74,8 +75,9 @@ typedef struct TensorProdArgs {
     int dim; /* one dim, or all */
     bool keepdim;
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } TensorProdArgs;
-#define TENSOR_PROD_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+#define TENSOR_PROD_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorProdArgs tensor_prod_defaults;
 
 /* tensor_prod - the product of the elements; i64 for integers.  The gradient of an element is the product of
@@ -91,8 +93,9 @@ typedef struct TensorDimsArgs {
     int dim;
     bool keepdim;
     TensorShape dims;
+    TensorFromDefaults from_defaults;
 } TensorDimsArgs;
-#define TENSOR_DIMS_DEFAULTS .dim = TENSOR_ALL
+#define TENSOR_DIMS_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorDimsArgs tensor_dims_defaults;
 
 /* tensor_any, tensor_all - bool: is some, is every element not 0?  NaN is not 0.  (Of u8 too, where PyTorch's
@@ -121,8 +124,9 @@ typedef struct TensorVarArgs {
     double correction; /* 1: the unbiased estimate; 0: the mean square */
     bool keepdim;
     TensorShape dims;
+    TensorFromDefaults from_defaults;
 } TensorVarArgs;
-#define TENSOR_VAR_DEFAULTS .dim = TENSOR_ALL, .correction = 1
+#define TENSOR_VAR_DEFAULTS .dim = TENSOR_ALL, .correction = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorVarArgs tensor_var_defaults;
 
 /* tensor_var - y = sum (x - mean)^2 / max(0, n - correction).  Where n <= correction, y and its gradient are
@@ -143,8 +147,9 @@ typedef struct TensorVarMeanArgs {
     bool keepdim;
     TensorShape dims;
     Tensor **mean; /* receives the mean */
+    TensorFromDefaults from_defaults;
 } TensorVarMeanArgs;
-#define TENSOR_VAR_MEAN_DEFAULTS .dim = TENSOR_ALL, .correction = 1
+#define TENSOR_VAR_MEAN_DEFAULTS .dim = TENSOR_ALL, .correction = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorVarMeanArgs tensor_var_mean_defaults;
 
 /* tensor_var_mean(x, 1, .mean = &m), tensor_std_mean - var or std, and the mean. */
@@ -160,8 +165,9 @@ typedef struct TensorCovArgs {
     double correction; /* 1 */
     Tensor *fweights,  /* how often each observation was made: integers, no gradient */
         *aweights;     /* how much each observation counts */
+    TensorFromDefaults from_defaults;
 } TensorCovArgs;
-#define TENSOR_COV_DEFAULTS .correction = 1
+#define TENSOR_COV_DEFAULTS .correction = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCovArgs tensor_cov_defaults;
 
 /* tensor_cov - covariances of variables, the rows of x [variables, n]; x [n] is one variable, whose variance
@@ -181,8 +187,9 @@ typedef struct TensorNormArgs {
     bool keepdim;
     TensorShape dims;
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } TensorNormArgs;
-#define TENSOR_NORM_DEFAULTS .p = 2, .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+#define TENSOR_NORM_DEFAULTS .p = 2, .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorNormArgs tensor_norm_defaults;
 
 typedef struct TensorVectorNormArgs {
@@ -192,8 +199,9 @@ typedef struct TensorVectorNormArgs {
     bool keepdim;
     TensorShape dims;
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } TensorVectorNormArgs;
-#define TENSOR_VECTOR_NORM_DEFAULTS .ord = 2, .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+#define TENSOR_VECTOR_NORM_DEFAULTS .ord = 2, .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorVectorNormArgs tensor_vector_norm_defaults;
 
 /* tensor_norm - y = (sum |x|^p)^(1/p); p = INFINITY: max |x|; p = -INFINITY: min |x|; p = 0: how many
@@ -226,8 +234,9 @@ typedef struct TensorArgmaxArgs {
     Tensor *input;
     int dim; /* one dim, or all */
     bool keepdim;
+    TensorFromDefaults from_defaults;
 } TensorArgmaxArgs;
-#define TENSOR_ARGMAX_DEFAULTS .dim = TENSOR_ALL
+#define TENSOR_ARGMAX_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorArgmaxArgs tensor_argmax_defaults;
 
 /* tensor_argmax, tensor_argmin - i64: where the extreme is along .dim, or in x flattened; the first one on
@@ -244,8 +253,9 @@ typedef struct TensorAminmaxArgs {
     int dim; /* one dim, or all */
     bool keepdim;
     Tensor **max; /* receives the largest */
+    TensorFromDefaults from_defaults;
 } TensorAminmaxArgs;
-#define TENSOR_AMINMAX_DEFAULTS .dim = TENSOR_ALL
+#define TENSOR_AMINMAX_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorAminmaxArgs tensor_aminmax_defaults;
 
 /* tensor_aminmax(x, 1, .max = &high) - amin, and amax. */
@@ -258,8 +268,9 @@ typedef struct TensorPickArgs {
     int dim; /* must be given */
     bool keepdim;
     Tensor **indices; /* receives the i64 positions along dim */
+    TensorFromDefaults from_defaults;
 } TensorPickArgs;
-#define TENSOR_PICK_DEFAULTS .dim = TENSOR_ALL
+#define TENSOR_PICK_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorPickArgs tensor_pick_defaults;
 
 /* tensor_max_dim(x, 1, .indices = &at), tensor_min_dim - torch.max(x, dim), torch.min(x, dim): the values;
@@ -277,8 +288,9 @@ typedef struct TensorSoftmaxArgs {
     Tensor *input;
     int dim; /* must be given */
     TensorDtype dtype;
+    TensorFromDefaults from_defaults;
 } TensorSoftmaxArgs;
-#define TENSOR_SOFTMAX_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES
+#define TENSOR_SOFTMAX_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorSoftmaxArgs tensor_softmax_defaults;
 
 /* tensor_softmax(x, dim) - y_i = e^(x_i - m) / sum_j e^(x_j - m), m = max x, along dim.  A slice with one

@@ -84,10 +84,11 @@ typedef struct TensorRnnArgs {
     double dropout;
     bool train, bidirectional, batch_first;
     Tensor **h_n; /* may be NULL */
+    TensorFromDefaults from_defaults;
 } TensorRnnArgs;
 #define TENSOR_RNN_DEFAULTS                                                                   \
     .has_biases = true, .num_layers = 1, .dropout = 0, .train = true, .bidirectional = false, \
-    .batch_first = false
+    .batch_first = false, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorRnnArgs tensor_rnn_defaults;
 
 typedef struct TensorLstmArgs {
@@ -98,6 +99,7 @@ typedef struct TensorLstmArgs {
     double dropout;
     bool train, bidirectional, batch_first;
     Tensor **h_n, **c_n; /* may be NULL */
+    TensorFromDefaults from_defaults;
 } TensorLstmArgs;
 #define TENSOR_LSTM_DEFAULTS TENSOR_RNN_DEFAULTS
 TAPEGRAD_API extern const TensorLstmArgs tensor_lstm_defaults;
@@ -161,10 +163,12 @@ typedef struct TensorMultiHeadAttentionArgs {
     bool use_separate_proj_weight;
     Tensor *q_proj_weight, *k_proj_weight, *v_proj_weight;
     bool average_attn_weights, is_causal;
+    TensorFromDefaults from_defaults;
 } TensorMultiHeadAttentionArgs;
-#define TENSOR_MULTI_HEAD_ATTENTION_DEFAULTS                                           \
-    .embed_dim_to_check = 0, .add_zero_attn = false, .dropout_p = 0, .training = true, \
-    .use_separate_proj_weight = false, .average_attn_weights = true, .is_causal = false
+#define TENSOR_MULTI_HEAD_ATTENTION_DEFAULTS                                             \
+    .embed_dim_to_check = 0, .add_zero_attn = false, .dropout_p = 0, .training = true,   \
+    .use_separate_proj_weight = false, .average_attn_weights = true, .is_causal = false, \
+    TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorMultiHeadAttentionArgs tensor_multi_head_attention_defaults;
 
 /* tensor_multi_head_attention_forward - attention of H = num_heads heads of E / H columns each, between

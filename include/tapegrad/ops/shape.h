@@ -43,8 +43,9 @@ TAPEGRAD_API Tensor *tensor_view_as(Tensor *x, const Tensor *other);
 typedef struct TensorFlattenArgs {
     Tensor *input;
     int start_dim, end_dim; /* 0, -1 */
+    TensorFromDefaults from_defaults;
 } TensorFlattenArgs;
-#define TENSOR_FLATTEN_DEFAULTS .end_dim = -1
+#define TENSOR_FLATTEN_DEFAULTS .end_dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorFlattenArgs tensor_flatten_defaults;
 
 /* tensor_flatten(x), tensor_flatten(x, 1), tensor_flatten(x, .end_dim = 1) - dims start_dim to end_dim as
@@ -61,8 +62,9 @@ typedef struct TensorSqueezeArgs {
     Tensor *input;
     int dim;          /* one dim ... */
     TensorShape dims; /* ... or several; DIMS(): none */
+    TensorFromDefaults from_defaults;
 } TensorSqueezeArgs;
-#define TENSOR_SQUEEZE_DEFAULTS .dim = TENSOR_ALL
+#define TENSOR_SQUEEZE_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorSqueezeArgs tensor_squeeze_defaults;
 
 /* tensor_squeeze(x), tensor_squeeze(x, 1), tensor_squeeze(x, .dims = DIMS(0, 2)) - without the dims of size
@@ -113,15 +115,17 @@ typedef struct TensorRepeatInterleaveArgs {
     Tensor *input;
     int64_t repeats; /* must be given */
     int dim;         /* one dim; default: of x flattened */
+    TensorFromDefaults from_defaults;
 } TensorRepeatInterleaveArgs;
-#define TENSOR_REPEAT_INTERLEAVE_DEFAULTS .repeats = -1, .dim = TENSOR_ALL
+#define TENSOR_REPEAT_INTERLEAVE_DEFAULTS .repeats = -1, .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorRepeatInterleaveArgs tensor_repeat_interleave_defaults;
 
 typedef struct TensorRepeatInterleaveTensorArgs {
     Tensor *input, *repeats; /* repeats: a vector of integers, one for each slice, or one for all */
     int dim;
+    TensorFromDefaults from_defaults;
 } TensorRepeatInterleaveTensorArgs;
-#define TENSOR_REPEAT_INTERLEAVE_TENSOR_DEFAULTS .dim = TENSOR_ALL
+#define TENSOR_REPEAT_INTERLEAVE_TENSOR_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorRepeatInterleaveTensorArgs tensor_repeat_interleave_tensor_defaults;
 
 /* tensor_repeat_interleave(x, 2, .dim = 0) - each slice of dim repeats times in a row.
@@ -142,8 +146,9 @@ typedef struct TensorSliceArgs {
     Tensor *input;
     int dim;                  /* 0 */
     int64_t start, end, step; /* 0, INT64_MAX, 1 */
+    TensorFromDefaults from_defaults;
 } TensorSliceArgs;
-#define TENSOR_SLICE_DEFAULTS .end = INT64_MAX, .step = 1
+#define TENSOR_SLICE_DEFAULTS .end = INT64_MAX, .step = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorSliceArgs tensor_slice_defaults;
 
 /* tensor_slice(x, dim, start, end, step) - x[start:end:step] in dim; bounds are clamped as in Python, and may
@@ -188,15 +193,17 @@ typedef struct TensorSliceScatterArgs {
     Tensor *input, *src;
     int dim;                  /* 0 */
     int64_t start, end, step; /* 0, INT64_MAX, 1 */
+    TensorFromDefaults from_defaults;
 } TensorSliceScatterArgs;
-#define TENSOR_SLICE_SCATTER_DEFAULTS .end = INT64_MAX, .step = 1
+#define TENSOR_SLICE_SCATTER_DEFAULTS .end = INT64_MAX, .step = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorSliceScatterArgs tensor_slice_scatter_defaults;
 
 typedef struct TensorDiagonalScatterArgs {
     Tensor *input, *src;
     int offset, dim1, dim2; /* 0, 0, 1 */
+    TensorFromDefaults from_defaults;
 } TensorDiagonalScatterArgs;
-#define TENSOR_DIAGONAL_SCATTER_DEFAULTS .dim2 = 1
+#define TENSOR_DIAGONAL_SCATTER_DEFAULTS .dim2 = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorDiagonalScatterArgs tensor_diagonal_scatter_defaults;
 
 /* tensor_slice_scatter(x, src, dim, start, end, step) - the part is tensor_slice's.
@@ -217,15 +224,17 @@ TAPEGRAD_API Tensor *tensor_diagonal_scatter_args(TensorDiagonalScatterArgs args
 typedef struct TensorDiagonalArgs {
     Tensor *input;
     int offset, dim1, dim2; /* 0, 0, 1; offset: above the main diagonal positive, below negative */
+    TensorFromDefaults from_defaults;
 } TensorDiagonalArgs;
-#define TENSOR_DIAGONAL_DEFAULTS .dim2 = 1
+#define TENSOR_DIAGONAL_DEFAULTS .dim2 = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorDiagonalArgs tensor_diagonal_defaults;
 
 typedef struct TensorDiagEmbedArgs {
     Tensor *input;
     int offset, dim1, dim2; /* 0, -2, -1, of the result */
+    TensorFromDefaults from_defaults;
 } TensorDiagEmbedArgs;
-#define TENSOR_DIAG_EMBED_DEFAULTS .dim1 = -2, .dim2 = -1
+#define TENSOR_DIAG_EMBED_DEFAULTS .dim1 = -2, .dim2 = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorDiagEmbedArgs tensor_diag_embed_defaults;
 
 typedef struct TensorDiagflatArgs {
@@ -350,8 +359,9 @@ typedef struct TensorRot90Args {
     Tensor *input;
     int k;            /* default 1 */
     TensorShape dims; /* default (0, 1) */
+    TensorFromDefaults from_defaults;
 } TensorRot90Args;
-#define TENSOR_ROT90_DEFAULTS .k = 1
+#define TENSOR_ROT90_DEFAULTS .k = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorRot90Args tensor_rot90_defaults;
 
 /* tensor_rot90(x, k, dims) - k quarter turns in the plane of two dims, from the first towards the second. */
@@ -427,8 +437,9 @@ typedef struct TensorCombinationsArgs {
     Tensor *input;
     int64_t r; /* 2 */
     bool with_replacement;
+    TensorFromDefaults from_defaults;
 } TensorCombinationsArgs;
-#define TENSOR_COMBINATIONS_DEFAULTS .r = 2
+#define TENSOR_COMBINATIONS_DEFAULTS .r = 2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCombinationsArgs tensor_combinations_defaults;
 
 /* tensor_meshgrid(TENSORS(a, b), grids, .indexing = TENSOR_INDEXING_XY) - for n vectors (or scalars) of one

@@ -12,9 +12,11 @@ typedef struct Geometry {
 
 TensorConvArgs conv_transposed_options(const TensorConvTransposeArgs *a)
 {
-    TensorConvArgs p = {
-        .stride = a->stride, .padding = a->padding, .dilation = a->dilation, .groups = a->groups
-    };
+    TensorConvArgs p = { .stride = a->stride,
+                         .padding = a->padding,
+                         .dilation = a->dilation,
+                         .groups = a->groups,
+                         TENSOR_FROM_DEFAULTS };
     memcpy(p.strides, a->strides, sizeof p.strides);
     memcpy(p.paddings, a->paddings, sizeof p.paddings);
     memcpy(p.dilations, a->dilations, sizeof p.dilations);

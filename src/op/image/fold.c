@@ -152,7 +152,8 @@ static int unfold_backward(OpCall *c, Tensor *dy, Tensor **dx)
                          .kernel_size = a->kernel_size,
                          .dilation = a->dilation,
                          .padding = a->padding,
-                         .stride = a->stride };
+                         .stride = a->stride,
+                         TENSOR_FROM_DEFAULTS };
     memcpy(p.kernel_sizes, a->kernel_sizes, sizeof p.kernel_sizes);
     memcpy(p.dilations, a->dilations, sizeof p.dilations);
     memcpy(p.paddings, a->paddings, sizeof p.paddings);
@@ -210,9 +211,11 @@ static const TensorOp op_unfold;
 static int fold_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const TensorFoldArgs *a = op_params(c);
-    TensorUnfoldArgs p = {
-        .kernel_size = a->kernel_size, .dilation = a->dilation, .padding = a->padding, .stride = a->stride
-    };
+    TensorUnfoldArgs p = { .kernel_size = a->kernel_size,
+                           .dilation = a->dilation,
+                           .padding = a->padding,
+                           .stride = a->stride,
+                           TENSOR_FROM_DEFAULTS };
     memcpy(p.kernel_sizes, a->kernel_sizes, sizeof p.kernel_sizes);
     memcpy(p.dilations, a->dilations, sizeof p.dilations);
     memcpy(p.paddings, a->paddings, sizeof p.paddings);

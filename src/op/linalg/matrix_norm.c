@@ -181,7 +181,9 @@ static Tensor *either_norm(const TensorLinalgNormArgs *a)
 
 Tensor *tensor_linalg_norm_args(TensorLinalgNormArgs a)
 {
-    if (check_null(a.input, "tensor_linalg_norm", 1)) return NULL;
+    if (TENSOR_CHECK_OPTIONS("tensor_linalg_norm", a, tensor_linalg_norm_defaults) ||
+        check_null(a.input, "tensor_linalg_norm", 1))
+        return NULL;
     const char *outer = compose_begin("tensor_linalg_norm");
     TensorScope scope = tensor_scope_open();
     Tensor *y = scope_failed(scope) ? NULL : either_norm(&a);

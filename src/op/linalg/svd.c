@@ -102,8 +102,10 @@ static const TensorOp core = { .name = "svd",
 
 int core_svd(Tensor *a, bool full_matrices, Tensor *usv[3])
 {
-    return op_apply(&core, &a, 1, &((TensorSvdArgs){ .full_matrices = full_matrices }), SITE, usv, 3) < 0 ? -1
-                                                                                                          : 0;
+    return op_apply(&core, &a, 1, &((TensorSvdArgs){ .full_matrices = full_matrices, TENSOR_FROM_DEFAULTS }),
+                    SITE, usv, 3) < 0
+               ? -1
+               : 0;
 }
 
 static int shape(OpCall *c) { return check_matrix(c, 0); }
@@ -212,7 +214,8 @@ static int lstsq_compose(OpCall *c)
     if (!a || !b) return -1;
     const Matrices s = matrices_of(a);
     const bool vectors = is_vectors(a, b);
-    const TensorPinvArgs p = { .rtol = epsilon(op_input(c, 0)->dtype) * (double)(s.m > s.n ? s.m : s.n) };
+    const TensorPinvArgs p = { .rtol = epsilon(op_input(c, 0)->dtype) * (double)(s.m > s.n ? s.m : s.n),
+                               TENSOR_FROM_DEFAULTS };
     Tensor *x = tensor_matmul(APPLY(&core_pinv, &p, a), vectors ? tensor_unsqueeze(b, -1) : b);
     return set_rounded(c, 0, vectors ? tensor_squeeze(x, -1) : x);
 }
@@ -314,7 +317,9 @@ TensorSvd tensor_svd_args(TensorSvdArgs a)
 Tensor *tensor_svdvals(Tensor *a) { return APPLY(&op_svdvals, NULL, a); }
 Tensor *tensor_pinverse_args(TensorPinverseArgs a)
 {
-    return APPLY(&op_pinv, &((TensorPinvArgs){ a.a, .atol = -1, .rtol = a.rcond }), a.a);
+    return APPLY(&op_pinv,
+                 &((TensorPinvArgs){ a.a, .atol = -1, .rtol = a.rcond, .from_defaults = a.from_defaults }),
+                 a.a);
 }
 Tensor *tensor_pinv_args(TensorPinvArgs a) { return APPLY(&op_pinv, &a, a.a); }
 Tensor *tensor_matrix_rank_args(TensorPinvArgs a) { return APPLY(&op_matrix_rank, &a, a.a); }

@@ -16,7 +16,9 @@ static const TensorOp core_triangular_op;
 
 Tensor *core_triangular(Tensor *a, Tensor *b, bool upper, bool left, bool unit)
 {
-    const TensorSolveTriangularArgs p = { .upper = upper, .left = left, .unitriangular = unit };
+    const TensorSolveTriangularArgs p = {
+        .upper = upper, .left = left, .unitriangular = unit, TENSOR_FROM_DEFAULTS
+    };
     return APPLY(&core_triangular_op, &p, a, b);
 }
 
@@ -209,7 +211,8 @@ Tensor *tensor_triangular_solve_args(TensorTriangularSolveArgs a)
 {
     const TensorSolveTriangularArgs p = { .upper = a.upper != a.transpose,
                                           .left = true,
-                                          .unitriangular = a.unitriangular };
+                                          .unitriangular = a.unitriangular,
+                                          .from_defaults = a.from_defaults };
     return APPLY_AS(&op_solve_triangular, "tensor_triangular_solve", &p,
                     a.transpose && a.a ? tensor_mT(a.a) : a.a, a.b);
 }

@@ -161,7 +161,7 @@ int tensor_gradient_args(TensorGradientArgs a)
 {
     static const char op[] = "tensor_gradient";
     int dim[TENSOR_MAX_DIMS];
-    if (check_null(a.input, op, 1)) return -1;
+    if (TENSOR_CHECK_OPTIONS(op, a, tensor_gradient_defaults) || check_null(a.input, op, 1)) return -1;
     if (!a.results) return fail(TENSOR_ENULL, op, "the array for the results is NULL");
     const int n = list_dims(op, &a, dim), given = a.coordinates.count;
     if (n < 0) return -1;

@@ -142,6 +142,7 @@ REGISTER_OP(op_nanquantile);
 
 static Tensor *apply(const TensorOp *op, const TensorQuantileArgs *a, const void *site)
 {
+    if (TENSOR_CHECK_OPTIONS(op->name, *a, tensor_quantile_defaults)) return NULL;
     if (check_null(a->input, op->name, 1)) return NULL;
     if (a->qs && !isnan(a->q)) return fail(TENSOR_EVALUE, op->name, "both q and qs: want one of them"), NULL;
     TensorScope scope = tensor_scope_open();

@@ -154,7 +154,10 @@ REGISTER_OP(op_argsort);
 
 Tensor *tensor_sort_args(TensorSortArgs a) { return apply(&op_sort, a.input, &a, a.indices, SITE); }
 Tensor *tensor_argsort_args(TensorArgsortArgs a) { return apply(&op_argsort, a.input, &a, NULL, SITE); }
-Tensor *tensor_msort(Tensor *x) { return apply(&op_sort, x, &(TensorSortArgs){ .dim = 0 }, NULL, SITE); }
+Tensor *tensor_msort(Tensor *x)
+{
+    return apply(&op_sort, x, &(TensorSortArgs){ .dim = 0, TENSOR_FROM_DEFAULTS }, NULL, SITE);
+}
 
 /* ---- topk, kthvalue -------------------------------------------------------------------------- */
 

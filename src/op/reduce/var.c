@@ -108,7 +108,8 @@ static int both(OpCall *c, Tensor *(*spread)(TensorVarArgs))
                               .dim = TENSOR_ALL,
                               .correction = p->correction,
                               .keepdim = p->keepdim,
-                              .dims = p->dims };
+                              .dims = p->dims,
+                              TENSOR_FROM_DEFAULTS };
     if (op_set_result(c, 0, spread(a))) return -1;
     return op_set_result(c, 1, tensor_mean(a.input, .dims = p->dims, .keepdim = p->keepdim));
 }

@@ -326,6 +326,8 @@ Tensor *tensor_multi_head_attention_forward_args(TensorMultiHeadAttentionArgs a)
     };
     Tensor *out[2] = { NULL, NULL };
     if (a.weights) *a.weights = NULL;
+    if (TENSOR_CHECK_OPTIONS("tensor_multi_head_attention_forward", a, tensor_multi_head_attention_defaults))
+        return NULL;
     if (op_apply(&op_multi_head_attention_forward, in, OPERANDS, &p, SITE, out, 2) < 0) return NULL;
     if (a.weights) *a.weights = out[1];
     return out[0];

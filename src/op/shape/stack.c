@@ -144,6 +144,7 @@ Tensor *tensor_combinations_args(TensorCombinationsArgs args)
     static const char op[] = "tensor_combinations";
     Tensor *x = args.input;
     const int64_t r = args.r;
+    if (TENSOR_CHECK_OPTIONS(op, args, tensor_combinations_defaults)) return NULL;
     if (check_null(x, op, 1)) return NULL;
     if (x->ndim != 1) return fail(TENSOR_ESHAPE, op, "%s: want a list, one dimension", S(x)), NULL;
     if (r < 0) return fail(TENSOR_EVALUE, op, "r = %lld of %s: want 0 or more", (long long)r, S(x)), NULL;
