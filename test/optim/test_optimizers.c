@@ -310,6 +310,32 @@ static void overwritten_before_backward(void **state)
     }
 }
 
+/* So are the states, which the dict shows. */
+static void states_overwritten_before_backward(void **state)
+{
+    (void)state;
+    for (int k = 0; k < count; k++) {
+        Run r = begin(&cases[k], TENSOR_F64);
+        step(&r, 1);
+        TensorDict dict = optim_state_dict(r.opt);
+        Tensor *loss[16];
+        int n = 0;
+        for (int i = 0; i < dict.count && n < 16; i++) {
+            Tensor *s = dict.item[i].tensor;
+            if (strncmp(dict.item[i].name, "state.0.", 8) == 0 && tensor_ndim(s) == 1)
+                loss[n++] = tensor_sum(tensor_mul(r.p, s));
+        }
+        step(&r, 2);
+        for (int i = 0; i < n; i++) {
+            TensorScope scope = tensor_scope_open();
+            assert_null(tensor_gradients(loss[i], r.p));
+            assert_status_error(-1, TENSOR_EGRAD);
+            tensor_scope_close(scope);
+        }
+        end(&r);
+    }
+}
+
 static void steady_state(void **state)
 {
     (void)state;
@@ -525,6 +551,7 @@ int main(void)
         TEST(refused_states),
         TEST(parameters_change_dtype),
         TEST(overwritten_before_backward),
+        TEST(states_overwritten_before_backward),
         TEST(steady_state),
         TEST(failing_memory),
         TEST(failing_load),

@@ -221,6 +221,10 @@ for n, d in (("f32", f32), ("f64", f64)):
     table("golden_trunc_bell_" + n, trunc(empty(20, d), 0, 1, -1, 1))
     seed(12)
     table("golden_trunc_tail_" + n, trunc(empty(20, d), 0, 1, 2, 3))
+    # (mean, std, a, b): the right tail, the left one, and a slice around the mean
+    for name, args in (("right", (0.5, 0.3, 1, 2)), ("left", (-2, 3, -9, -6)), ("slice", (1, 4, 0.5, 1.25))):
+        seed(12)
+        table(f"golden_trunc_{name}_{n}", trunc(empty(12, d), *args))
 seed(12)
 digest("golden_trunc_bell_digest", trunc(empty(3001), 0.1, 0.7, -1, 1))
 seed(12)

@@ -377,6 +377,16 @@ static void test_trunc_normal(void **state)
     g = seeded(12);
     mt_trunc_normal_f64(&g, x64, 20, 0, 1, 2, 3, scratch64, x8);
     near_f64(x64, golden_trunc_tail_f64, 20);
+#define SLICE(name, mean, std, a, b)                                  \
+    g = seeded(12);                                                   \
+    mt_trunc_normal_f32(&g, x32, 12, mean, std, a, b, scratch32, x8); \
+    near_f32(x32, golden_trunc_##name##_f32, 12);                     \
+    g = seeded(12);                                                   \
+    mt_trunc_normal_f64(&g, x64, 12, mean, std, a, b, scratch64, x8); \
+    near_f64(x64, golden_trunc_##name##_f64, 12)
+    SLICE(right, 0.5, 0.3, 1, 2);
+    SLICE(left, -2, 3, -9, -6);
+    SLICE(slice, 1, 4, 0.5, 1.25);
 }
 
 /* What one epoch of a DataLoader without workers takes from a generator. */
