@@ -30,8 +30,9 @@ BUILD = [
     *("SAN=-fvisibility=default", f"WHOLE={LIBRARY}"),
     r"LDFLAGS=-Wl,-rpath,\$$ORIGIN/.. " + ("-fuse-ld=lld" if shutil.which("ld.lld") else ""),
 ]
-# Every file is used by these; test_gemm links its own objects, and test_emu and test_cuda test a device.
+# Every op's file is used by these; test_gemm links its own objects, and test_emu and test_cuda test a device.
 EARLY = ["test_ops", "test_ops_grad", "test_tape", "test_golden"]
+LONG = {"test_ops_memory": ["1/2", "2/2"], "test_ops_threads": ["1/8"]}  # the parts that are run
 ELSEWHERE = {"test_gemm", "test_emu", "test_cuda"}
 
 # ---- what a mutant is ----------------------------------------------------------------------------------
@@ -141,9 +142,10 @@ def start(suite, scratch):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 28, 1 << 28))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
-    environment = dict(os.environ, TMPDIR=scratch)
-    out = open(os.path.join(FOLDER, suite + ".log"), "w")
-    program = [f"build/test/{suite}"]
+    name, _, part = suite.partition(" ")
+    environment = dict(os.environ, TMPDIR=scratch, TAPEGRAD_SHARD=part or "1/1")
+    out = open(os.path.join(FOLDER, name + ".log"), "w")
+    program = [f"build/test/{name}"]
     return subprocess.Popen(program, cwd=TREE, env=environment, stdout=out, stderr=out, preexec_fn=limits)
 
 
@@ -179,7 +181,8 @@ def copied(name):
 
 
 def copy_tree():
-    """Files that did not change keep their times, so that little is built again."""
+    """True where a file changed; the others keep their times, so that little is built again."""
+    changed = False
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
     names = {name for name in listed.stdout.split("\n") if os.path.isfile(name)}
     for at, folders, files in os.walk(TREE):
@@ -194,31 +197,43 @@ def copy_tree():
         if not os.path.exists(to) or open(to, "rb").read() != copied(name):
             shutil.copy(name, to)
             open(to, "wb").write(copied(name))
+            changed = True
+    return changed
 
 
-def baseline():
-    """Seconds of each suite on the tree as it is; all must pass."""
+def baseline(changed):
+    """{suite, or "suite part": (seconds, room)} on the tree as it is; all must pass."""
     if not (make(LIBRARY) and make("tests")):
         sys.exit(f"mutants: the tree does not build: {FOLDER}/make.log")
-    rooms = {path.stem: path.parent.name for path in pathlib.Path("test").glob("*/test_*.c")}
+    kept = os.path.join(FOLDER, "seconds.json")
+    if not changed and os.path.exists(kept):
+        return json.load(open(kept))
+    rooms = {}
+    for path in pathlib.Path("test").glob("*/test_*.c"):
+        for part in LONG.get(path.stem, [""] if path.stem not in ELSEWHERE else []):
+            rooms[f"{path.stem} {part}".strip()] = path.parent.name
     seconds = {}
-    failed = first_to_fail(sorted(rooms.keys() - ELSEWHERE), seconds)
+    failed = first_to_fail(sorted(rooms, reverse=True), seconds)
     if failed:
-        sys.exit(f"mutants: {failed} fails without a mutant: {FOLDER}/{failed}.log")
-    return {suite: (spent, rooms[suite]) for suite, spent in seconds.items()}
+        sys.exit(f"mutants: {failed} fails without a mutant: its .log in {FOLDER}")
+    suites = {suite: (spent, rooms[suite]) for suite, spent in seconds.items()}
+    json.dump(suites, open(kept, "w"))
+    return suites
 
 
 def in_order(path, suites):
-    """The suites of the file's room and name first, then those of all files, then the others by their
-    seconds."""
-    words = set(re.split(r"[/_.]", os.path.relpath(path, TREE)))
+    """The suites of the file's room and name first, then those of all ops, then the others by their seconds.
+    No op calls what does not lie in src/op and below it."""
+    name = os.path.relpath(path, TREE)
+    words = set(re.split(r"[/_.]", name))
+    above = name.startswith(("nn/", "optim/", "src/io/"))
 
     def rank(suite):
         spent, room = suites[suite]
-        near = spent < 5 and (room in words or words & set(suite.split("_")[1:]))
+        near = spent < 5 and (room in words or words & set(re.split("[_ ]", suite)[1:]))
         return (0 if near else 1 if suite in EARLY else 2), spent
 
-    return sorted(suites, key=rank)
+    return sorted((s for s in suites if not (above and suites[s][1] in ("op", "cpu"))), key=rank)
 
 
 def code_of(path):
@@ -256,8 +271,7 @@ def judge(path, number, new, suites):
 def main():
     wanted, seed = int(sys.argv[1]), int(sys.argv[2])
     os.makedirs(TREE, exist_ok=True)
-    copy_tree()
-    suites = baseline()
+    suites = baseline(copy_tree())
     kept = os.path.join(FOLDER, f"{seed}.jsonl")
     done = [json.loads(line) for line in open(kept)] if os.path.exists(kept) else []
     everywhere = [place for place in places() if mutations(place[2])]
