@@ -1,6 +1,10 @@
 /* options.c - options as text, for samples and tensor_apply_text; the defaults of ops (options.h). */
 #include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
 #include <stdlib.h>
+#include "tensor/numbers.h"
 #include "options.h"
 
 const char *const op_dtype_choices[] = {
@@ -14,36 +18,44 @@ const OpField *options_find(const TensorOp *op, const char *name, size_t length)
     return NULL;
 }
 
+/* A number for f, checked against its type: the place behind it, or NULL. */
+static const char *read_number(OpFieldType type, const char *text, void *to)
+{
+    char *end;
+    errno = 0;
+    if (type == OP_DOUBLE) {
+        const double value = read_double(text, &end);
+        *(double *)to = value;
+        return end == text || (errno == ERANGE && isinf(value)) ? NULL : end;
+    }
+    const long long value = strtoll(text, &end, 10);
+    if (end == text || errno == ERANGE) return NULL;
+    if (type == OP_I64) return *(int64_t *)to = value, end;
+    if (value < INT_MIN || value > INT_MAX) return NULL;
+    return *(int *)to = (int)value, end;
+}
+
 static const char *read_list(const char *text, int64_t *values, int most, int *n)
 {
     if (*text++ != '[') return NULL;
     for (*n = 0;;) {
         while (*text == ' ' || *text == ',') text++;
         if (*text == ']') return text + 1;
-        char *end;
-        const long long value = strtoll(text, &end, 10);
-        if (end == text || *n == most) return NULL;
-        values[(*n)++] = value;
-        text = end;
+        if (*n == most || !(text = read_number(OP_I64, text, &values[(*n)++]))) return NULL;
     }
 }
 
 /* The members of an array that the text leaves out are 0, as in C. */
 static const char *read_array(const OpField *f, const char *text, char *to)
 {
+    const size_t each = f->type == OP_INT ? sizeof(int) : sizeof(int64_t);
     if (*text++ != '[') return NULL;
-    for (int i = 0; i <= f->count; i++) {
+    memset(to, 0, (size_t)f->count * each);
+    for (int i = 0;; i++) {
         while (*text == ' ' || *text == ',') text++;
-        const bool end = *text == ']';
-        if (i == f->count) return end ? text + 1 : NULL;
-        char *behind = (char *)(uintptr_t)text;
-        if (f->type == OP_I64) ((int64_t *)(void *)to)[i] = end ? 0 : strtoll(text, &behind, 10);
-        else if (f->type == OP_DOUBLE) ((double *)(void *)to)[i] = end ? 0 : strtod(text, &behind);
-        else ((int *)(void *)to)[i] = end ? 0 : (int)strtol(text, &behind, 10);
-        if (!end && behind == text) return NULL;
-        text = behind;
+        if (*text == ']') return text + 1;
+        if (i == f->count || !(text = read_number(f->type, text, to + (size_t)i * each))) return NULL;
     }
-    return NULL;
 }
 
 static size_t word(const char *text) { return strcspn(text, " ,;}"); }
@@ -65,9 +77,7 @@ static const char *read_enum(const OpField *f, const char *text, int *to)
     for (int i = 0; f->choices && f->choices[i]; i++)
         if (strlen(f->choices[i]) == word(text) && strncmp(text, f->choices[i], word(text)) == 0)
             return *to = i, text + word(text);
-    char *end;
-    *to = (int)strtol(text, &end, 10);
-    return end;
+    return read_number(OP_INT, text, to);
 }
 
 static const char *read_bool(const char *text, bool *to)
@@ -98,19 +108,15 @@ const char *options_read_value(const OpField *f, const char *text, void *params,
     while (*text == ' ') text++;
     const bool number = f->type == OP_INT || f->type == OP_I64 || f->type == OP_DOUBLE;
     if (f->count > 1 || (f->count == 1 && number && *text == '[')) return read_array(f, text, to);
-    char *end = NULL;
     switch (f->type) {
     case OP_LIST: return read_shape(text, to, room);
     case OP_STRING: return read_string(text, to, room);
     case OP_BOOL: return read_bool(text, to);
-    case OP_DOUBLE: *(double *)to = strtod(text, &end); break;
-    case OP_I64: *(int64_t *)to = strtoll(text, &end, 10); break;
-    case OP_INT: {
-        const char *at = read_enum(f, text, to);
-        return at == text ? NULL : at;
+    case OP_DOUBLE:
+    case OP_I64: return read_number(f->type, text, to);
+    case OP_INT: return read_enum(f, text, to);
     }
-    }
-    return end == text ? NULL : end;
+    return NULL;
 }
 
 void options_default(const TensorOp *op, void *params, const OpField **required)

@@ -9,6 +9,7 @@
  * when it would not fit. */
 #include <math.h>
 #include "core.h"
+#include "numbers.h"
 #include "autograd/tape.h"
 
 enum { EDGE = 3, THRESHOLD = 1000, LINE_WIDTH = 80, PRECISION = 4, INDENT = 7 /* of "tensor(" */, CELL = 48 };
@@ -256,8 +257,10 @@ static int write_tensor(Out *out, const Tensor *x, const char *op)
     put(out, "tensor(");
     if (values) {
         page.values = values;
+        const locale_t was = numbers_begin();
         choose_format(&page);
         put_values(out, &page, 0, 0, INDENT);
+        numbers_end(was);
     } else {
         put(out, "[]");
     }

@@ -167,14 +167,28 @@ static void test_text(void **state)
     assert_float_equal(tensor_item(tensor_apply_text("sum", &x, 1, NULL)), 6, 0);
     assert_tensor_error(tensor_apply_text("frobnicate", &x, 1, ""), TENSOR_EVALUE);
     assert_tensor_error(tensor_apply_text(NULL, &x, 1, ""), TENSOR_ENULL);
-    const char *const bad[] = { "dimm=1", "dim", "keepdim=maybe", "dim=1x", "dim=1 dim=1" };
-    const char *const said[] = { "there is no option", "has no value", "is no value of it",
-                                 "is no value of it", "given twice" };
-    for (int i = 0; i < 5; i++) {
-        assert_null(tensor_apply_text("sum", &x, 1, bad[i]));
-        if (!strstr(tensor_error(), said[i])) fail_msg("\"%s\": %s", bad[i], tensor_error());
+    static const struct {
+        const char *options, *said, *op;
+    } bad[] = { { "dimm=1", "there is no option" },
+                { "dim", "has no value" },
+                { "keepdim=maybe", "is no value of it" },
+                { "dim=1x", "is no value of it" },
+                { "dim=1 dim=1", "given twice" },
+                { "dim=4294967297", "is no value of it" }, /* 1, if it wrapped */
+                { "dim=-4294967295", "is no value of it" },
+                { "dim=99999999999999999999", "is no value of it" },
+                { "dtype=4294967297", "is no value of it" },
+                { "dims=[18446744073709551617]", "is no value of it" },
+                { "diagonal=18446744073709551617", "is no value of it", "tril" },
+                { "kernel_size=18446744073709551618", "is no value of it", "max_pool1d" },
+                { "kernel_sizes=[18446744073709551618]", "is no value of it", "max_pool1d" },
+                { "p=1e999", "is no value of it", "norm" } };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_null(tensor_apply_text(bad[i].op ? bad[i].op : "sum", &x, 1, bad[i].options));
+        if (!strstr(tensor_error(), bad[i].said)) fail_msg("\"%s\": %s", bad[i].options, tensor_error());
         assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
     }
+    assert_float_equal(tensor_item(tensor_apply_text("norm", &x, 1, "p=inf")), 1, 0);
     assert_tensor_error(tensor_apply_text("softmax", &x, 1, ""), TENSOR_EVALUE); /* dim must be given */
 }
 

@@ -10,6 +10,7 @@
 #include <tapegrad/ops.h>
 #include <ctype.h>
 #include <stdlib.h>
+#include "tensor/numbers.h"
 #include "formula.h"
 
 typedef struct Value {
@@ -182,7 +183,7 @@ static Value unary(Reader *r)
     while (isspace((unsigned char)*r->at)) r->at++;
     if (isdigit((unsigned char)*r->at) || *r->at == '.') {
         char *end;
-        double c = strtod(r->at, &end);
+        double c = read_double(r->at, &end);
         r->at = end;
         while (*r->at == 'f' || *r->at == 'F' || *r->at == 'L') r->at++;
         return (Value){ NULL, c };
