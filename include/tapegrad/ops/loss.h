@@ -5,10 +5,10 @@
  *     Tensor *policy = tensor_neg(tensor_mul(tensor_categorical_log_prob(logits, action), reward));
  *
  * Input and target of a loss have the same shape (ESHAPE): nothing is broadcast, where PyTorch would
- * broadcast with a warning.  Floating operands of different dtypes are promoted, unless a function says
- * otherwise; f16 and bf16 compute in f32 and round once.  Targets that hold 1 and -1, or 0 and 1, may be
- * integers. relu has the gradient 0 at its kink and passes NaN (PyTorch's multi_margin and multilabel_margin
- * drop it). Every loss has first and second derivatives. */
+ * broadcast with a warning.  Where a function says nothing else, operands of different dtypes are promoted,
+ * as in arithmetic, integers alone to f32; f16 and bf16 compute in f32 and round once.  relu has the gradient
+ * 0 at its kink and passes NaN (PyTorch's multi_margin and multilabel_margin drop it). Every loss has first
+ * and second derivatives. */
 #ifndef TAPEGRAD_OPS_LOSS_H
 #define TAPEGRAD_OPS_LOSS_H
 
@@ -62,12 +62,12 @@ typedef struct TensorKlDivArgs {
 #define TENSOR_KL_DIV_DEFAULTS .reduction = TENSOR_MEAN, .log_target = false
 TAPEGRAD_API extern const TensorKlDivArgs tensor_kl_div_defaults;
 
-/* Of input x and target t, both differentiable.  ESHAPE: different shapes; nothing is broadcast.
- *   tensor_mse_loss        (x - t)^2
- *   tensor_l1_loss         |x - t|, gradient 0 at 0
- *   tensor_smooth_l1_loss  d = |x - t|: d^2 / (2 beta) below beta, else d - beta / 2; beta = 0 is l1
- *   tensor_huber_loss      d^2 / 2 up to delta, else delta (d - delta / 2)
- *   tensor_kl_div          x holds log-probabilities: t (log t - x), 0 where t is 0; .log_target: e^t (t - x)
+/* Of input x and target t, both differentiable.  ESHAPE: different shapes; nothing is broadcast.  EDTYPE:
+ * integers alone, but for l1_loss without a mean; in kl_div any, in huber_loss, whose result has x's dtype,
+ * x. tensor_mse_loss        (x - t)^2 tensor_l1_loss         |x - t|, gradient 0 at 0 tensor_smooth_l1_loss
+ * d = |x - t|: d^2 / (2 beta) below beta, else d - beta / 2; beta = 0 is l1 tensor_huber_loss      d^2 / 2 up
+ * to delta, else delta (d - delta / 2) tensor_kl_div          x holds log-probabilities: t (log t - x), 0
+ * where t is 0; .log_target: e^t (t - x)
  */
 #define tensor_mse_loss(...) \
     TENSOR_CALL_(tensor_mse_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, .input = __VA_ARGS__)
@@ -96,7 +96,8 @@ TAPEGRAD_API extern const TensorBceArgs tensor_bce_defaults;
 
 /* tensor_binary_cross_entropy - w (-t log x - (1 - t) log(1 - x)); logarithms below -100 count as -100, also
  * in the gradient of t, where PyTorch's are infinite.
- * EVALUE: x outside [0, 1] (NaN passes).  ESHAPE: target of another shape. */
+ * EVALUE: x outside [0, 1] (NaN passes).  ESHAPE: target of another shape.  EDTYPE: target of another dtype;
+ * integers.  A weight may have any. */
 #define tensor_binary_cross_entropy(...) \
     TENSOR_CALL_(tensor_binary_cross_entropy_args, TensorBceArgs, TENSOR_BCE_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_binary_cross_entropy_args(TensorBceArgs args);
@@ -111,7 +112,8 @@ typedef struct TensorBceLogitsArgs {
 TAPEGRAD_API extern const TensorBceLogitsArgs tensor_bce_logits_defaults;
 
 /* tensor_binary_cross_entropy_with_logits - w (-p t log s - (1 - t) log(1 - s)), s = sigmoid(x), without
- * overflow.  ESHAPE: target of another shape. */
+ * overflow.  The result has t's dtype, and weights may have any.  ESHAPE: target of another shape.  EDTYPE:
+ * integers. */
 #define tensor_binary_cross_entropy_with_logits(...)                                \
     TENSOR_CALL_(tensor_binary_cross_entropy_with_logits_args, TensorBceLogitsArgs, \
                  TENSOR_BCE_LOGITS_DEFAULTS, .input = __VA_ARGS__)
@@ -148,7 +150,8 @@ TAPEGRAD_API extern const TensorCrossEntropyArgs tensor_cross_entropy_defaults;
  * tensor_cross_entropy also takes a floating target of the input's shape, probabilities q (differentiable):
  *   sum_c w_c q'_c (lse - x_c), q' = (1 - s) q + s / C; the mean divides by the number of positions.
  * EINDEX: a target outside [0, C) that is not ignore_index (the error names position and value).
- * ESHAPE: a target of another shape; weight not [C].  EVALUE: s outside [0, 1]. */
+ * ESHAPE: a target of another shape; weight not [C].  EVALUE: s outside [0, 1].  EDTYPE: input not floating;
+ * weight of another dtype than the input (beside probabilities any). */
 #define tensor_nll_loss(...) \
     TENSOR_CALL_(tensor_nll_loss_args, TensorNllArgs, TENSOR_NLL_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_cross_entropy(...)                                                                  \
@@ -194,7 +197,7 @@ TAPEGRAD_API extern const TensorGaussianNllArgs tensor_gaussian_nll_defaults;
 
 /* tensor_gaussian_nll_loss - (log v + (x - t)^2 / v) / 2, v = max(var, eps); the gradient passes to var as if
  * v were var.  var has the input's shape, that without the last dim, or that with one dim of size 1 (ESHAPE).
- * EVALUE: a negative var; eps <= 0. */
+ * EVALUE: a negative var; eps <= 0.  EDTYPE: var not floating. */
 #define tensor_gaussian_nll_loss(...)                                                                \
     TENSOR_CALL_(tensor_gaussian_nll_loss_args, TensorGaussianNllArgs, TENSOR_GAUSSIAN_NLL_DEFAULTS, \
                  .input = __VA_ARGS__)
@@ -232,7 +235,8 @@ typedef struct TensorHingeEmbeddingArgs {
 TAPEGRAD_API extern const TensorHingeEmbeddingArgs tensor_hinge_embedding_defaults;
 
 /* tensor_hinge_embedding_loss - x where t is 1, relu(margin - x) where t is -1, the sum of both elsewhere.
- * The target has no gradient. */
+ * The target has no gradient; the result has x's dtype, also where that is an integer (EDTYPE for its mean).
+ */
 #define tensor_hinge_embedding_loss(...)                                     \
     TENSOR_CALL_(tensor_hinge_embedding_loss_args, TensorHingeEmbeddingArgs, \
                  TENSOR_HINGE_EMBEDDING_DEFAULTS, .input = __VA_ARGS__)
@@ -249,7 +253,7 @@ TAPEGRAD_API extern const TensorPairLossArgs tensor_pair_loss_defaults;
 /* tensor_margin_ranking_loss    - relu(-t (x1 - x2) + margin), all of one shape.
  * tensor_cosine_embedding_loss  - of x1, x2 [N, D] and t [N], or [D] and []: 1 - cos where t is 1,
  *     relu(cos - margin) where t is -1, else 0; cos = x1 . x2 / sqrt((|x1|^2 + 1e-12) (|x2|^2 + 1e-12)).
- *     The target has no gradient. */
+ *     The target has no gradient, and no say in the dtype. */
 #define tensor_margin_ranking_loss(...)                                                          \
     TENSOR_CALL_(tensor_margin_ranking_loss_args, TensorPairLossArgs, TENSOR_PAIR_LOSS_DEFAULTS, \
                  .input1 = __VA_ARGS__)
@@ -283,9 +287,9 @@ TAPEGRAD_API Tensor *tensor_triplet_margin_loss_args(TensorTripletArgs args);
 
 /* ---- margins between classes ----------------------------------------------------------------- */
 
-/* tensor_soft_margin_loss        - log(1 + e^(-t x)), without overflow; the target has no gradient.
- * tensor_multilabel_margin_loss  - x [N, C] or [C]; each row of target, of x's shape, lists the right classes
- *     and ends them by -1: sum of relu(1 - (x_j - x_i)) / C over the right j and the wrong i.
+/* tensor_soft_margin_loss        - log(1 + e^(-t x)), without overflow; the target has no gradient, and no
+ * say in the dtype. tensor_multilabel_margin_loss  - x [N, C] or [C]; each row of target, of x's shape, lists
+ * the right classes and ends them by -1: sum of relu(1 - (x_j - x_i)) / C over the right j and the wrong i.
  *     EINDEX: a target outside [-1, C). */
 #define tensor_soft_margin_loss(...) \
     TENSOR_CALL_(tensor_soft_margin_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, .input = __VA_ARGS__)
@@ -304,7 +308,7 @@ typedef struct TensorMultilabelSoftMarginArgs {
 TAPEGRAD_API extern const TensorMultilabelSoftMarginArgs tensor_multilabel_soft_margin_defaults;
 
 /* tensor_multilabel_soft_margin_loss - the mean over the last dim of
- *     w (-t log sigmoid(x) - (1 - t) log sigmoid(-x)). */
+ *     w (-t log sigmoid(x) - (1 - t) log sigmoid(-x)).  EDTYPE: x not floating. */
 #define tensor_multilabel_soft_margin_loss(...)                                           \
     TENSOR_CALL_(tensor_multilabel_soft_margin_loss_args, TensorMultilabelSoftMarginArgs, \
                  TENSOR_MULTILABEL_SOFT_MARGIN_DEFAULTS, .input = __VA_ARGS__)
@@ -322,7 +326,8 @@ typedef struct TensorMultiMarginArgs {
 TAPEGRAD_API extern const TensorMultiMarginArgs tensor_multi_margin_defaults;
 
 /* tensor_multi_margin_loss - w_t sum_(i != t) relu(margin - x_t + x_i)^p / C of x [N, C] and class indices
- * [N], or [C] and [].  EVALUE: p not 1 or 2.  EINDEX: a target outside [0, C). */
+ * [N], or [C] and [].  EVALUE: p not 1 or 2.  EINDEX: a target outside [0, C).  EDTYPE: x not floating;
+ * weight of another dtype. */
 #define tensor_multi_margin_loss(...)                                                                \
     TENSOR_CALL_(tensor_multi_margin_loss_args, TensorMultiMarginArgs, TENSOR_MULTI_MARGIN_DEFAULTS, \
                  .input = __VA_ARGS__)

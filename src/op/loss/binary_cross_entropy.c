@@ -102,39 +102,39 @@ static int check(OpCall *c)
 }
 
 /* Weights have no say in the dtype. */
-static Tensor *weights_as(Tensor *weight, const Tensor *loss)
+static Tensor *weighted(OpCall *c, Tensor *loss, int weight, int dtype)
 {
-    return tensor_to(tensor_detach(weight), (TensorDtype)loss->dtype);
+    return op_input(c, weight) ? tensor_mul(loss, loss_input(c, weight, dtype)) : loss;
 }
 
-static int finish(OpCall *c, Tensor *loss)
-{
-    Tensor *weight = op_input(c, 2);
-    if (weight) loss = loss ? tensor_mul(loss, weights_as(weight, loss)) : NULL;
-    return op_set_result(c, 0, reduce_loss(loss, loss_reduction(c)));
-}
+static int check_probabilities(OpCall *c) { return check_same_dtype(c, 0, 1) ? -1 : check(c); }
 
 static int compose(OpCall *c)
 {
+    const int dtype = op_input(c, 0)->dtype;
     if (check_range(c, op_input(c, 0))) return -1;
-    return finish(c, APPLY(&op_binary_cross_entropy_elements, NULL, op_input(c, 0), op_input(c, 1)));
+    Tensor *loss =
+        APPLY(&op_binary_cross_entropy_elements, NULL, loss_input(c, 0, dtype), loss_input(c, 1, dtype));
+    return finish_loss(c, weighted(c, loss, 2, dtype), dtype);
 }
 
+/* PyTorch computes into what it makes of the target, whose dtype the result has. */
 static int compose_logits(OpCall *c)
 {
-    Tensor *x = op_input(c, 0), *t = op_input(c, 1), *pos_weight = op_input(c, 3);
-    Tensor *one = tensor_mul(t, tensor_logsigmoid(x));
-    if (pos_weight) one = one ? tensor_mul(one, weights_as(pos_weight, one)) : NULL;
+    const int dtype = loss_dtype(c, KEEP_INPUT(0) | KEEP_INPUT(1));
+    Tensor *x = loss_input(c, 0, dtype), *t = loss_input(c, 1, dtype);
+    Tensor *one = weighted(c, tensor_mul(t, tensor_logsigmoid(x)), 3, dtype);
     Tensor *zero = tensor_mul(tensor_rsub_scalar(t, 1), tensor_logsigmoid(tensor_neg(x)));
-    return finish(c, tensor_neg(tensor_add(one, zero)));
+    Tensor *loss = tensor_neg(tensor_add(one, zero));
+    return finish_loss(c, weighted(c, loss, 2, dtype), op_input(c, 1)->dtype);
 }
 
 static const OpField fields[] = { OP_REDUCTION(TensorBceArgs), { 0 } };
 static const OpField logits_fields[] = { OP_REDUCTION(TensorBceLogitsArgs), { 0 } };
 
-#define BCE(options, defaults_, fields_)                                                      \
-    .params = sizeof(options), .defaults = &(defaults_), .fields = (fields_), .shape = check, \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE
+#define BCE(options, defaults_, fields_)                                      \
+    .params = sizeof(options), .defaults = &(defaults_), .fields = (fields_), \
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS
 
 const TensorOp op_binary_cross_entropy = {
     .name = "binary_cross_entropy",
@@ -143,12 +143,14 @@ const TensorOp op_binary_cross_entropy = {
     .arity = 3,
     .optional = KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(2),
+    .shape = check_probabilities,
     .compose = compose,
     .lo = .1,
     .hi = .9,
     .samples = "5,5,-; 3x4,3x4,- {reduction=sum}; 3x4,3x4,4 {reduction=none}; 3x4,3x4,3x1; ,,-; 0x3,0x3,- "
                "{reduction=none}",
-    .errors = "3,1,- ! ESHAPE; 3,3,4 ! ESHAPE; 3:1.5..2,3,- ! EVALUE; 3,3,- {reduction=3} ! EVALUE",
+    .errors = "3,1,- ! ESHAPE; 3,3,4 ! ESHAPE; 3:1.5..2,3,- ! EVALUE; 3,3,- {reduction=3} ! EVALUE; "
+              "3@f32,3@f64,- ! EDTYPE",
     .torch = "nn.functional.binary_cross_entropy",
     BCE(TensorBceArgs, tensor_bce_defaults, fields),
 };
@@ -159,6 +161,7 @@ const TensorOp op_binary_cross_entropy_with_logits = {
     .arity = 4,
     .optional = KEEP_INPUT(2) | KEEP_INPUT(3),
     .no_grad_inputs = KEEP_INPUT(2) | KEEP_INPUT(3),
+    .shape = check,
     .compose = compose_logits,
     .samples = "5,5:0..1,-,-; 3x4,3x4:0..1,-,- {reduction=sum}; 3x4,3x4:0..1,4,4 {reduction=none}; "
                "3x4,3x4:0..1,-,4; ,:0..1,-,-; "

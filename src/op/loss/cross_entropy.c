@@ -30,8 +30,6 @@ static int check_weight(OpCall *c)
     const Tensor *x = op_input(c, 0), *w = op_input(c, 2);
     if (w && (w->ndim != 1 || w->shape[0] != x->shape[class_dim(shape_of(x))]))
         return op_fail(c, TENSOR_ESHAPE, "weight %s for input %s: want one weight a class", S(w), S(x));
-    if (w && !dtype_is_float(w->dtype))
-        return op_fail(c, TENSOR_EDTYPE, "weight is %s", tensor_dtype_name(w->dtype));
     return 0;
 }
 
@@ -57,7 +55,7 @@ static int shape(OpCall *c)
     if (!shape_equal(shape_of(t), positions))
         return op_fail(c, TENSOR_ESHAPE, "input %s, target %s: want class indices of shape %s", S(x), S(t),
                        shape_text(positions));
-    if (check_weight(c) || check_params(c)) return -1;
+    if (check_weight(c) || check_same_dtype(c, 0, 2) || check_params(c)) return -1;
     const bool none = loss_reduction(c) == TENSOR_NONE;
     return op_set_output(c, 0, none ? positions : SHAPE(), (TensorDtype)x->dtype);
 }
@@ -216,7 +214,7 @@ const TensorOp op_cross_entropy = {
         "3x4,3@i64:4..9,- ! EINDEX; 3x4,2@i64:0..3,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64:0..3,3 ! ESHAPE; "
         ",@i64:0..0,- ! ESHAPE; 3x4,3@i64:0..3,- {reduction=3} ! EVALUE; 3x4,3@i64:0..3,- "
         "{label_smoothing=2} ! EVALUE; "
-        "3x4@i64,3@i64:0..3,- ! EDTYPE",
+        "3x4@i64,3@i64:0..3,- ! EDTYPE; 3x4@f64,3@i64:0..3,4@f32 ! EDTYPE",
     .torch = "nn.functional.cross_entropy",
 };
 REGISTER_OP(op_cross_entropy);
@@ -238,17 +236,19 @@ static int soft_check(OpCall *c)
 static int soft_compose(OpCall *c)
 {
     const TensorCrossEntropyArgs *p = op_params(c);
-    Tensor *x = op_input(c, 0), *t = op_input(c, 1), *w = op_input(c, 2);
+    const int dtype = loss_dtype(c, KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2));
+    Tensor *x = loss_input(c, 0, dtype), *t = loss_input(c, 1, dtype), *w = op_input(c, 2);
+    if (!x || !t) return -1;
     const int dim = class_dim(shape_of(x));
     const double classes = (double)x->shape[dim], s = p->label_smoothing;
     if (s > 0) t = tensor_add_scalar(tensor_mul_scalar(t, 1 - s), s / classes);
     if (w) {
         int64_t ones[TENSOR_MAX_DIMS];
         for (int i = 0; i < x->ndim; i++) ones[i] = i == dim ? x->shape[dim] : 1;
-        t = tensor_mul(t, tensor_reshape(tensor_detach(w), (TensorShape){ x->ndim, ones }));
+        t = tensor_mul(t, tensor_reshape(loss_input(c, 2, dtype), (TensorShape){ x->ndim, ones }));
     }
     Tensor *loss = tensor_neg(tensor_sum(tensor_mul(t, tensor_log_softmax(x, dim)), dim));
-    return op_set_result(c, 0, reduce_loss(loss, p->reduction));
+    return finish_loss(c, loss, dtype);
 }
 
 const TensorOp op_cross_entropy_probabilities = {
@@ -263,7 +263,7 @@ const TensorOp op_cross_entropy_probabilities = {
     .fields = fields,
     .shape = soft_check,
     .compose = soft_compose,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .samples = "3x4,3x4:0..1,-; 3x4,3x4:0..1,4:.5..2 {reduction=sum label_smoothing=.1}; 2x3x2,2x3x2:0..1,- "
                "{reduction=none}; 4,4:0..1,-",
     .errors = "3x4,3,- ! ESHAPE; 3x4,3x4,3 ! ESHAPE; ,,- ! ESHAPE; 3x4,3x4,- {reduction=3} ! EVALUE",

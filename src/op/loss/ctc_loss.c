@@ -261,7 +261,8 @@ static int compose(OpCall *c)
 {
     const TensorCtcArgs *p = op_params(c);
     const bool alone = op_input(c, 0)->ndim == 2;
-    Tensor *x = loss_input(c, 0);
+    const int dtype = op_input(c, 0)->dtype;
+    Tensor *x = loss_input(c, 0, dtype);
     if (alone) x = tensor_unsqueeze(x, 1);
     Tensor *y = own(raw_cast(op_input(c, 1), TENSOR_I64)), *times = own(raw_cast(op_input(c, 2), TENSOR_I64));
     Tensor *sizes = own(raw_cast(op_input(c, 3), TENSOR_I64));
@@ -273,7 +274,7 @@ static int compose(OpCall *c)
     Tensor *loss = APPLY(&core, p, x, labels, tensor_reshape(times, SHAPE(t.N)), flat);
     if (p->reduction == TENSOR_MEAN) loss = per_label(loss, flat);
     if (alone && p->reduction == TENSOR_NONE) loss = tensor_squeeze(loss, 0);
-    return finish_loss(c, loss);
+    return finish_loss(c, loss, dtype);
 }
 
 static const OpField fields[] = { OP_REDUCTION(TensorCtcArgs),

@@ -43,7 +43,7 @@ static int check_positive(OpCall *c, const Tensor *var)
 static int gaussian_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *var = op_input(c, 2);
-    if (check_loss(c)) return -1;
+    if (check_floating(c, 2) || check_alike(c, 0, 1)) return -1;
     if (!shape_equal(shape_of(var), shape_of(x)) && !is_without_last(x, var) &&
         !is_shared_over_one_dim(x, var))
         return op_fail(
@@ -67,13 +67,15 @@ static Tensor *held(Tensor *var, double eps)
 static int gaussian_compose(OpCall *c)
 {
     const TensorGaussianNllArgs *p = op_params(c);
-    Tensor *x = loss_input(c, 0), *t = loss_input(c, 1), *v = held(loss_input(c, 2), p->eps);
+    const int dtype = loss_dtype(c, KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2));
+    Tensor *x = loss_input(c, 0, dtype), *t = loss_input(c, 1, dtype),
+           *v = held(loss_input(c, 2, dtype), p->eps);
     if (!shape_equal(shape_of(op_input(c, 2)), shape_of(op_input(c, 0))) &&
         is_without_last(op_input(c, 0), op_input(c, 2)))
         v = tensor_unsqueeze(v, -1);
     Tensor *loss = tensor_add(tensor_log(v), tensor_div(tensor_square(tensor_sub(x, t)), v));
     loss = tensor_mul_scalar(loss, .5);
-    return finish_loss(c, p->full ? tensor_add_scalar(loss, log_two_pi / 2) : loss);
+    return finish_loss(c, p->full ? tensor_add_scalar(loss, log_two_pi / 2) : loss, dtype);
 }
 
 /* ---- Poisson --------------------------------------------------------------------------------- */
@@ -88,13 +90,17 @@ static Tensor *log_factorial(Tensor *t)
     return y ? tensor_where(some, y, tensor_zeros_like(y)) : NULL;
 }
 
+static int poisson_shape(OpCall *c) { return check_alike(c, 0, 1); }
+
 static int poisson_compose(OpCall *c)
 {
     const TensorPoissonNllArgs *p = op_params(c);
-    Tensor *x = loss_input(c, 0), *t = loss_input(c, 1);
+    const int dtype = (int)tensor_promote_types((TensorDtype)loss_float_dtype(c, KEEP_INPUT(0)),
+                                                (TensorDtype)loss_dtype(c, KEEP_INPUT(1)));
+    Tensor *x = loss_input(c, 0, dtype), *t = loss_input(c, 1, dtype);
     Tensor *loss = p->log_input ? tensor_sub(tensor_exp(x), tensor_mul(t, x))
                                 : tensor_sub(x, tensor_mul(t, tensor_log(tensor_add_scalar(x, p->eps))));
-    return finish_loss(c, p->full ? tensor_add(loss, log_factorial(t)) : loss);
+    return finish_loss(c, p->full ? tensor_add(loss, log_factorial(t)) : loss, dtype);
 }
 
 /* ---- the ops --------------------------------------------------------------------------------- */
@@ -119,14 +125,14 @@ const TensorOp op_gaussian_nll_loss = {
     .fields = gaussian_fields,
     .shape = gaussian_shape,
     .compose = gaussian_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
+    .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.gaussian_nll_loss",
     .samples = "5,5,5:.5..2; 3x4,3x4,3:.5..2 {reduction=sum full=1}; 3x4,3x4,3x1:.5..2 {reduction=none}; "
-               "2x3x2,2x3x2,2x1x2:.5..2; "
+               "2x3x2,2x3x2,2x1x2:.5..2; 3@i64,3@i64,3:.5..2; "
                ",,:.5..2; 0x3,0x3,0x3:1..2 {reduction=none}",
     .errors = "3,4,3:1..2 ! ESHAPE; 3,3x1,3:1..2 ! ESHAPE; 3x4,3x4,4:1..2 ! ESHAPE; 3x4,3x4,1x1:1..2 ! "
               "ESHAPE; 3,3,3:-2..-1 ! EVALUE; "
-              "3,3,3:1..2 {eps=0} ! EVALUE; 3,3,3:1..2 {reduction=3} ! EVALUE; 3@i64,3,3:1..2 ! EDTYPE",
+              "3,3,3:1..2 {eps=0} ! EVALUE; 3,3,3:1..2 {reduction=3} ! EVALUE; 3,3,3@i64:1..2 ! EDTYPE",
 };
 const TensorOp op_poisson_nll_loss = {
     .name = "poisson_nll_loss",
@@ -136,14 +142,14 @@ const TensorOp op_poisson_nll_loss = {
     .params = sizeof(TensorPoissonNllArgs),
     .defaults = &tensor_poisson_nll_defaults,
     .fields = poisson_fields,
-    .shape = check_loss,
+    .shape = poisson_shape,
     .compose = poisson_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE,
+    .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.poisson_nll_loss",
     .samples = "5,5:0..3; 3x4,3x4:1.1..3 {reduction=sum full=1}; 2x3:.5..2,2x3:.1..0.9 {reduction=none "
                "log_input=0 full=1}; ,:0..1; "
-               "0x3,0x3 {reduction=none}; 4,4@i64",
-    .errors = "3,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=3} ! EVALUE; 3@i64,3 ! EDTYPE",
+               "0x3,0x3 {reduction=none}; 4,4@i64; 4@i64,4",
+    .errors = "3,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=3} ! EVALUE",
 };
 REGISTER_OP(op_gaussian_nll_loss);
 REGISTER_OP(op_poisson_nll_loss);

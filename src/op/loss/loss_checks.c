@@ -18,6 +18,14 @@ int check_floating(OpCall *c, int i)
                    tensor_dtype_name(x->dtype), S(x));
 }
 
+int check_same_dtype(OpCall *c, int i, int k)
+{
+    const Tensor *x = op_input(c, i), *y = op_input(c, k);
+    if (!y || x->dtype == y->dtype) return 0;
+    return op_fail(c, TENSOR_EDTYPE, "%s %s and %s %s: operands must have one dtype",
+                   tensor_dtype_name(x->dtype), S(x), tensor_dtype_name(y->dtype), S(y));
+}
+
 int check_alike(OpCall *c, int i, int k)
 {
     const Tensor *x = op_input(c, i), *y = op_input(c, k);
@@ -28,14 +36,26 @@ int check_alike(OpCall *c, int i, int k)
 
 int check_loss(OpCall *c) { return check_floating(c, 0) || check_alike(c, 0, 1) ? -1 : 0; }
 
-Tensor *loss_input(OpCall *c, int i)
+int loss_dtype(const OpCall *c, unsigned inputs)
 {
-    const int dtype = op_input(c, 0)->dtype;
-    return tensor_to(op_input(c, i), dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32);
+    int dtype = -1;
+    for (int i = 0; i < op_inputs(c); i++) {
+        const Tensor *x = inputs >> i & 1 ? op_input(c, i) : NULL;
+        if (x) dtype = dtype < 0 ? x->dtype : (int)tensor_promote_types(dtype, x->dtype);
+    }
+    return dtype;
 }
 
-int finish_loss(OpCall *c, Tensor *loss)
+static int float_of(int dtype) { return dtype_is_float(dtype) ? dtype : TENSOR_F32; }
+int loss_float_dtype(const OpCall *c, unsigned inputs) { return float_of(loss_dtype(c, inputs)); }
+
+Tensor *loss_input(OpCall *c, int i, int dtype)
+{
+    return tensor_to(op_input(c, i), dtype_is_half(dtype) ? TENSOR_F32 : (TensorDtype)dtype);
+}
+
+int finish_loss(OpCall *c, Tensor *loss, int dtype)
 {
     Tensor *y = reduce_loss(loss, loss_reduction(c));
-    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : NULL);
+    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)dtype) : NULL);
 }

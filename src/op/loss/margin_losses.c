@@ -13,7 +13,9 @@ const TensorMultiMarginArgs tensor_multi_margin_defaults = { TENSOR_MULTI_MARGIN
 
 static int soft_compose(OpCall *c)
 {
-    return finish_loss(c, tensor_neg(tensor_logsigmoid(tensor_mul(loss_input(c, 0), loss_input(c, 1)))));
+    const int dtype = loss_dtype(c, KEEP_INPUT(0) | KEEP_INPUT(1));
+    Tensor *right = tensor_mul(loss_input(c, 0, dtype), loss_input(c, 1, dtype));
+    return finish_loss(c, tensor_neg(tensor_logsigmoid(right)), op_input(c, 0)->dtype);
 }
 
 static int multilabel_soft_shape(OpCall *c)
@@ -30,12 +32,13 @@ static int multilabel_soft_shape(OpCall *c)
 
 static int multilabel_soft_compose(OpCall *c)
 {
-    Tensor *x = loss_input(c, 0), *t = loss_input(c, 1);
+    const int dtype = loss_dtype(c, KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2));
+    Tensor *x = loss_input(c, 0, dtype), *t = loss_input(c, 1, dtype);
     Tensor *right = tensor_mul(t, tensor_logsigmoid(x)),
            *wrong = tensor_mul(tensor_rsub_scalar(t, 1), tensor_logsigmoid(tensor_neg(x)));
     Tensor *loss = tensor_neg(tensor_add(right, wrong));
-    if (op_input(c, 2)) loss = tensor_mul(loss, tensor_detach(loss_input(c, 2)));
-    return finish_loss(c, tensor_mean(loss, -1));
+    if (op_input(c, 2)) loss = tensor_mul(loss, loss_input(c, 2, dtype));
+    return finish_loss(c, tensor_mean(loss, -1), dtype);
 }
 
 /* ---- of hinges: one right class -------------------------------------------------------------- */
@@ -60,7 +63,7 @@ static int multi_shape(OpCall *c)
 {
     const TensorMultiMarginArgs *p = op_params(c);
     const Tensor *x = op_input(c, 0), *t = op_input(c, 1), *w = op_input(c, 2);
-    if (check_classes(c)) return -1;
+    if (check_classes(c) || check_same_dtype(c, 0, 2)) return -1;
     if (!shape_equal(shape_of(t), (TensorShape){ x->ndim - 1, x->shape }))
         return op_fail(c, TENSOR_ESHAPE, "input %s, target %s: want [N, C] and [N], or [C] and []", S(x),
                        S(t));
@@ -72,16 +75,17 @@ static int multi_shape(OpCall *c)
 static int multi_compose(OpCall *c)
 {
     const TensorMultiMarginArgs *p = op_params(c);
-    Tensor *x = loss_input(c, 0), *t = tensor_to(op_input(c, 1), TENSOR_I64),
+    const int dtype = op_input(c, 0)->dtype;
+    Tensor *x = loss_input(c, 0, dtype), *t = tensor_to(op_input(c, 1), TENSOR_I64),
            *index = tensor_unsqueeze(t, -1);
     Tensor *above = tensor_add_scalar(tensor_sub(x, tensor_gather(x, -1, index)), p->margin);
     Tensor *hinge = tensor_scatter_value(tensor_relu(above), -1, index, 0);
     Tensor *loss = tensor_mean(p->p == 2 ? tensor_square(hinge) : hinge, -1);
     if (op_input(c, 2) && t) {
-        Tensor *w = tensor_gather(tensor_detach(loss_input(c, 2)), 0, tensor_reshape(t, SHAPE(t->numel)));
+        Tensor *w = tensor_gather(loss_input(c, 2, dtype), 0, tensor_reshape(t, SHAPE(t->numel)));
         loss = tensor_mul(loss, tensor_reshape(w, shape_of(t)));
     }
-    return finish_loss(c, loss);
+    return finish_loss(c, loss, dtype);
 }
 
 /* ---- of hinges: several right classes -----------------------------------------------------------
@@ -140,7 +144,8 @@ static int multilabel_shape(OpCall *c) { return check_classes(c) || check_alike(
 
 static int multilabel_compose(OpCall *c)
 {
-    return finish_loss(c, APPLY(&core_labels, NULL, loss_input(c, 0), op_input(c, 1)));
+    const int dtype = op_input(c, 0)->dtype;
+    return finish_loss(c, APPLY(&core_labels, NULL, loss_input(c, 0, dtype), op_input(c, 1)), dtype);
 }
 
 /* ---- the ops --------------------------------------------------------------------------------- */
@@ -163,7 +168,7 @@ const TensorOp op_soft_margin_loss = {
     .fields = plain_fields,
     .shape = check_loss,
     .compose = soft_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.soft_margin_loss",
     .samples =
         "5,5@i64:-1..1; 3x4,3x4@i64:-1..-1 {reduction=sum}; 2x3,2x3:1..1 {reduction=none}; ,@i64:-1..-1; "
@@ -182,7 +187,7 @@ const TensorOp op_multilabel_soft_margin_loss = {
     .fields = multilabel_soft_fields,
     .shape = multilabel_soft_shape,
     .compose = multilabel_soft_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_SAME_DTYPE,
+    .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.multilabel_soft_margin_loss",
     .samples = "5,5:0..1,-; 3x4,3x4:0..1,4 {reduction=sum}; 3x4,3x4@i64:0..1,3x1 {reduction=none}; "
                "2x3x2,2x3x2:0..1,-; 0x3,0x3,- {reduction=none}",
@@ -201,7 +206,7 @@ const TensorOp op_multi_margin_loss = {
     .fields = multi_fields,
     .shape = multi_shape,
     .compose = multi_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.multi_margin_loss",
     .samples =
         "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,4:.5..2 {reduction=sum p=2}; 2x3,2@i64:0..2,- {reduction=none "
@@ -210,7 +215,7 @@ const TensorOp op_multi_margin_loss = {
     .errors = "3x4,3@i64:4..9,- ! EINDEX; 3x4,4@i64,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64,3 ! ESHAPE; "
               "3x4,3@i64,- {p=3} ! EVALUE; "
               "3x0,3@i64,- ! ESHAPE; ,@i64,- ! ESHAPE; 3x4,3@i64,- {reduction=3} ! EVALUE; 3x4@i64,3@i64,- ! "
-              "EDTYPE",
+              "EDTYPE; 3x4@f64,3@i64,4@f32 ! EDTYPE; 3x4@f16,3@i64,4@f32 ! EDTYPE",
 };
 const TensorOp op_multilabel_margin_loss = {
     .name = "multilabel_margin_loss",

@@ -26,7 +26,7 @@ static int check(OpCall *c)
                        shape_text((TensorShape){ ndim, want }));
     if (w && (w->ndim != 1 || w->shape[0] != x->shape[class_dim(x)]))
         return op_fail(c, TENSOR_ESHAPE, "weight %s for input %s: want one weight a class", S(w), S(x));
-    return 0;
+    return check_same_dtype(c, 0, 2);
 }
 
 /* Other devices leave it to gather. */
@@ -49,7 +49,7 @@ static Tensor *position_weights(Tensor *weight, Tensor *safe, Tensor *ignored, c
     Tensor *zero = own(new_tensor(shape_of(safe), x->dtype, x->place)), *w;
     if (!zero || raw_fill(zero, 0)) return NULL;
     if (weight) {
-        Tensor *all = tensor_to(tensor_detach(weight), (TensorDtype)x->dtype);
+        Tensor *all = tensor_to(weight, (TensorDtype)x->dtype);
         w = tensor_reshape(tensor_gather(all, 0, tensor_reshape(safe, SHAPE(safe->numel))), shape_of(safe));
     } else {
         w = tensor_ones_like(zero);
@@ -69,9 +69,10 @@ static Tensor *divide(Tensor *loss, Tensor *weight_sum)
 static int compose(OpCall *c)
 {
     const TensorNllArgs *p = op_params(c);
-    Tensor *x = op_input(c, 0), *t = tensor_to(op_input(c, 1), TENSOR_I64);
-    const int dim = class_dim(x);
-    if (!t || check_targets(c, t, x->shape[dim])) return -1;
+    const int dtype = op_input(c, 0)->dtype;
+    Tensor *x = loss_input(c, 0, dtype), *t = tensor_to(op_input(c, 1), TENSOR_I64);
+    const int dim = class_dim(op_input(c, 0));
+    if (!x || !t || check_targets(c, t, x->shape[dim])) return -1;
     Tensor *ignored = tensor_eq_scalar(t, (double)p->ignore_index);
     Tensor *safe = tensor_where(ignored, tensor_zeros_like(t), t);
     Tensor *w = safe ? position_weights(op_input(c, 2), safe, ignored, x) : NULL;
@@ -80,7 +81,7 @@ static int compose(OpCall *c)
     Tensor *loss = tensor_neg(tensor_mul(w, tensor_where(ignored, tensor_zeros_like(w), picked)));
     if (p->reduction != TENSOR_NONE) loss = tensor_sum(loss);
     if (p->reduction == TENSOR_MEAN) loss = divide(loss, tensor_sum(w));
-    return op_set_result(c, 0, loss);
+    return op_set_result(c, 0, loss ? tensor_to(loss, (TensorDtype)dtype) : NULL);
 }
 
 static const OpField fields[] = { OP_OPTION(TensorNllArgs, ignore_index),
@@ -99,12 +100,12 @@ const TensorOp op_nll_loss = {
     .fields = fields,
     .shape = check,
     .compose = compose,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,- {reduction=sum}; 5x3,5@i64:0..2,3:.5..2 {ignore_index=1}; "
                "2x3x4,2x4@i64:0..2,3:.5..2 {reduction=none}; 4,@i64:0..3,-; 0x3,0@i64,- {reduction=sum}",
     .errors =
         "3x4,3@i64:4..9,- ! EINDEX; 3x4,2@i64:0..3,- ! ESHAPE; 3x4,3,- ! EDTYPE; 3x4,3@i64:0..3,3 ! ESHAPE; "
-        "3x4,3@i64:0..3,- {reduction=3} ! EVALUE",
+        "3x4,3@i64:0..3,- {reduction=3} ! EVALUE; 3x4@f16,3@i64:0..3,4@f32 ! EDTYPE",
     .torch = "nn.functional.nll_loss",
 };
 REGISTER_OP(op_nll_loss);

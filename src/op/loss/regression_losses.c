@@ -2,6 +2,8 @@
  * ops/loss.h has the formulas. */
 #include "loss.h"
 
+enum { BOTH = KEEP_INPUT(0) | KEEP_INPUT(1) };
+
 const TensorLossArgs tensor_loss_defaults = { TENSOR_LOSS_DEFAULTS };
 const TensorSmoothL1Args tensor_smooth_l1_defaults = { TENSOR_SMOOTH_L1_DEFAULTS };
 const TensorHuberArgs tensor_huber_defaults = { TENSOR_HUBER_DEFAULTS };
@@ -17,29 +19,39 @@ Tensor *reduce_loss(Tensor *x, int reduction)
     return x;
 }
 
+/* Of integers alone only |x - t| is one, and its mean is none. */
 static int check(OpCall *c) { return check_alike(c, 0, 1); }
+
+static int check_float(OpCall *c)
+{
+    const int dtype = loss_dtype(c, BOTH);
+    if (!dtype_is_float(dtype))
+        return op_fail(c, TENSOR_EDTYPE, "operands are %s and %s: it takes floating dtypes",
+                       tensor_dtype_name(op_input(c, 0)->dtype), tensor_dtype_name(op_input(c, 1)->dtype));
+    return check(c);
+}
 
 static int check_smooth_l1(OpCall *c)
 {
     const TensorSmoothL1Args *a = op_params(c);
     if (!(a->beta >= 0)) return op_fail(c, TENSOR_EVALUE, "beta = %g must not be negative", a->beta);
-    return check(c);
+    return a->beta > 0 ? check_float(c) : check(c);
 }
 
 static int check_huber(OpCall *c)
 {
     const TensorHuberArgs *a = op_params(c);
     if (!(a->delta > 0)) return op_fail(c, TENSOR_EVALUE, "delta = %g must be positive", a->delta);
-    return check(c);
+    return check_loss(c);
 }
 
-static Tensor *difference(OpCall *c) { return tensor_sub(op_input(c, 0), op_input(c, 1)); }
-
-static int finish(OpCall *c, Tensor *loss)
+static Tensor *difference(OpCall *c)
 {
-    return op_set_result(c, 0, reduce_loss(loss, loss_reduction(c)));
+    const int dtype = loss_dtype(c, BOTH);
+    return tensor_sub(loss_input(c, 0, dtype), loss_input(c, 1, dtype));
 }
 
+static int finish(OpCall *c, Tensor *loss) { return finish_loss(c, loss, loss_dtype(c, BOTH)); }
 static int mse(OpCall *c) { return finish(c, tensor_square(difference(c))); }
 static int l1(OpCall *c) { return finish(c, tensor_abs(difference(c))); }
 
@@ -62,20 +74,20 @@ static int smooth_l1(OpCall *c)
 /* In the dtype of the input, as PyTorch's, where the others promote. */
 static int huber(OpCall *c)
 {
-    const Tensor *x = op_input(c, 0);
     Tensor *loss = bent(difference(c), ((const TensorHuberArgs *)op_params(c))->delta);
-    Tensor *y = reduce_loss(loss, loss_reduction(c));
-    if (y && dtype_is_float(x->dtype)) y = tensor_to(y, (TensorDtype)x->dtype);
-    return op_set_result(c, 0, y);
+    return finish_loss(c, loss, op_input(c, 0)->dtype);
 }
+
+static int check_kl(OpCall *c) { return check_floating(c, 1) ? -1 : check_loss(c); }
 
 /* t log t is 0 where t is 0: the logarithm is taken of 1 there. */
 static int kl(OpCall *c)
 {
-    Tensor *x = op_input(c, 0), *t = op_input(c, 1);
+    const int dtype = loss_dtype(c, BOTH);
+    Tensor *x = loss_input(c, 0, dtype), *t = loss_input(c, 1, dtype);
     if (((const TensorKlDivArgs *)op_params(c))->log_target)
         return finish(c, tensor_mul(tensor_exp(t), tensor_sub(t, x)));
-    Tensor *safe = tensor_where(tensor_eq_scalar(t, 0), tensor_ones_like(t), t);
+    Tensor *none = tensor_eq_scalar(t, 0), *safe = none ? tensor_where(none, tensor_ones_like(t), t) : NULL;
     return finish(c, tensor_mul(t, tensor_sub(tensor_log(safe), x)));
 }
 
@@ -93,7 +105,7 @@ static const OpField kl_fields[] = { OP_CHOICE(TensorKlDivArgs, reduction, kl_re
                                      { 0 } };
 
 #define LOSS(options, defaults_) \
-    .arity = 2, .params = sizeof(options), .defaults = &(defaults_), .flags = OP_ANY_DEVICE | OP_ROUND_ONCE
+    .arity = 2, .params = sizeof(options), .defaults = &(defaults_), .flags = OP_ANY_DEVICE
 #define SAMPLES                                                                                              \
     "5,5; 3x4,3x4; 3x4,3x4 {reduction=sum}; 2x3x4,2x3x4 {reduction=none}; ,; 0x3,0x3 {reduction=none}; 0,0 " \
     "{reduction=sum}"
@@ -103,10 +115,10 @@ const TensorOp op_mse_loss = { .name = "mse_loss",
                                .summary = "(x - t)^2",
                                .gradient = "dx = 2 g (x - t), dt = -dx; mean: / n",
                                .fields = plain_fields,
-                               .shape = check,
+                               .shape = check_float,
                                .compose = mse,
                                .samples = SAMPLES,
-                               .errors = ERRORS,
+                               .errors = ERRORS "; 3@i64,3@i64 ! EDTYPE",
                                .torch = "nn.functional.mse_loss",
                                LOSS(TensorLossArgs, tensor_loss_defaults) };
 const TensorOp op_l1_loss = {
@@ -118,7 +130,7 @@ const TensorOp op_l1_loss = {
     .compose = l1,
     .samples = "5:1..2,5:-1..0; 3x4:1..2,3x4:-1..0 {reduction=sum}; "
                "2x3:-2..-1,2x3:0..1 {reduction=none}; :1..2,:-1..0; 0x3,0x3 {reduction=none}",
-    .errors = ERRORS,
+    .errors = ERRORS "; 3@i64,3@i64 ! EDTYPE",
     .torch = "nn.functional.l1_loss",
     LOSS(TensorLossArgs, tensor_loss_defaults)
 };
@@ -131,7 +143,7 @@ const TensorOp op_smooth_l1_loss = {
     .compose = smooth_l1,
     .samples = "5,5 {beta=5}; 3x4:1..2,3x4:-1..0 {reduction=sum beta=.5}; 2x3,2x3 {reduction=none beta=9}; "
                "4:1..2,4:-1..0 {beta=0}; ,; 0x3,0x3 {reduction=none}",
-    .errors = ERRORS "; 3,3 {beta=-1} ! EVALUE",
+    .errors = ERRORS "; 3,3 {beta=-1} ! EVALUE; 3@i64,3@i64 ! EDTYPE",
     .torch = "nn.functional.smooth_l1_loss",
     LOSS(TensorSmoothL1Args, tensor_smooth_l1_defaults)
 };
@@ -145,7 +157,7 @@ const TensorOp op_huber_loss = {
     .samples =
         "5,5 {delta=5}; 3x4:1..2,3x4:-1..0 {reduction=sum delta=.5}; 2x3,2x3 {reduction=none delta=9}; "
         ",; 0x3,0x3 {reduction=none}",
-    .errors = ERRORS "; 3,3 {delta=0} ! EVALUE",
+    .errors = ERRORS "; 3,3 {delta=0} ! EVALUE; 3@i64,3 ! EDTYPE",
     .torch = "nn.functional.huber_loss",
     LOSS(TensorHuberArgs, tensor_huber_defaults)
 };
@@ -155,13 +167,13 @@ const TensorOp op_kl_div = {
     .gradient =
         "dx = -g t, dt = g (log t + 1 - x); log_target: dx = -g e^t, dt = g e^t (t + 1 - x); mean: / n",
     .fields = kl_fields,
-    .shape = check,
+    .shape = check_kl,
     .compose = kl,
     .samples = "5,5:.2..1; 3x4,3x4:.2..1 {reduction=sum}; 3x4,3x4:.2..1 {reduction=batchmean}; 2x3,2x3 "
                "{reduction=none "
                "log_target=1}; "
                ",:.2..1; 0x3,0x3 {reduction=none}",
-    .errors = ERRORS,
+    .errors = ERRORS "; 3,3@i64 ! EDTYPE",
     .torch = "nn.functional.kl_div",
     LOSS(TensorKlDivArgs, tensor_kl_div_defaults)
 };
