@@ -61,6 +61,17 @@ void kind_close(KindFile *f)
     free(f->line);
 }
 
+void kind_samples(const char *name, const char *samples, void (*fn)(const char *text))
+{
+    for (const char *at = samples ? samples : ""; *(at += strspn(at, " ;"));) {
+        char text[400];
+        const int length = (int)strcspn(at, ";");
+        assert_true(snprintf(text, sizeof text, "%s|%.*s", name, length, at) < (int)sizeof text);
+        fn(text);
+        at += length;
+    }
+}
+
 double *kind_numbers(const char *text, int64_t *count)
 {
     int64_t room = 16;

@@ -26,6 +26,9 @@ KindFile kind_open(const char *path);
 char *kind_line(KindFile *f, const char **rest);
 void kind_close(KindFile *f);
 
+/* kind_samples - fn("NAME|text") for each of the samples of a kind, by semicolons. */
+void kind_samples(const char *name, const char *samples, void (*fn)(const char *text));
+
 /* kind_numbers - the numbers of a text into a list of its own, which the caller frees. */
 double *kind_numbers(const char *text, int64_t *count);
 

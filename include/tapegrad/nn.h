@@ -189,7 +189,9 @@ typedef struct NNKind {
                 const void *args); /* checks them, registers tensors and children; may be NULL */
     Tensor *(*forward)(Module *self, Tensor *x);
     void (*destroy)(Module *self);
-    int rank, form; /* which of a family: yours to read as self->kind->rank */
+    int rank, form;      /* which of a family: yours to read as self->kind->rank */
+    const char *samples; /* for the generated tests, where PyTorch has no such module: "width=3|4x3; width=2
+                            bias=false|2@5": options, and the shape of an input (@5: integers below 5) */
 } NNKind;
 
 /* nn_make - a module of that kind; args NULL: its defaults.  NULL where init fails. */

@@ -167,6 +167,8 @@ typedef struct OptimKind {
                     int n); /* those of a group */
     int (*step_closure)(Optimizer *opt, OptimClosure fn, void *ctx,
                         double *loss); /* all; fn as often as it likes */
+    const char *samples; /* for the generated tests, where PyTorch has no such optimizer: "lr=0.1|; lr=0.1
+                            beta=0.5|lr=0.01": options of two groups, the second begins as the first */
     bool sure; /* dense f32 and f64 tensors on the CPU are stepped by loops that cannot fail; without it, and
                   for all others, a step keeps copies */
 } OptimKind;

@@ -1,5 +1,6 @@
 /* test_modules.c - every kind of module of the library, generated: its cases come from oracle/kinds/nn.golden
- * (oracle/modules.py says of what).  A public constructor or an option without a case fails. */
+ * (oracle/modules.py says of what), those of a module that PyTorch has not from its .samples.  A public
+ * constructor or an option without a case fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,6 +31,7 @@ typedef struct Case {
     Golden param[TENSORS_MOST], buffer[TENSORS_MOST], train, eval;
     Golden call[CALLS], weights[CALLS]; /* of attention */
     int params, buffers, calls;
+    bool own; /* of .samples: without golden values */
 } Case;
 
 static Case cases[CASES];
@@ -79,6 +81,12 @@ static void read_golden(Golden *g, const char *text, bool named)
     assert_int_equal(n, want);
 }
 
+static void begin_sample(const char *text)
+{
+    begin_case(text);
+    cases[count - 1].own = true;
+}
+
 static int read_cases(void **state)
 {
     (void)state;
@@ -95,6 +103,8 @@ static int read_cases(void **state)
         else if (strcmp(word, "eval") == 0) read_golden(&c->eval, rest, false);
     }
     kind_close(&f);
+    for (int i = 0; i < nn_kind_count(); i++)
+        kind_samples(nn_kind_at(i)->name, nn_kind_at(i)->samples, begin_sample);
     return count > 0 ? 0 : -1;
 }
 
@@ -149,7 +159,7 @@ static Module *make_wide(const Case *c)
     return m;
 }
 
-static bool runs(const Case *c) { return c->train.values != NULL; }
+static bool runs(const Case *c) { return c->own ? *c->input : c->train.values != NULL; }
 
 static Tensor *input_of(const Case *c, TensorDtype dtype)
 {
@@ -198,6 +208,7 @@ static void initial_values(void **state)
     (void)state;
     for (int k = 0; k < count; k++) {
         const Case *c = &cases[k];
+        if (c->own) continue;
         TensorScope scope = tensor_scope_open();
         Module *m = make(c);
         TensorDict named = nn_named_parameters(m);
@@ -217,7 +228,7 @@ static void results(void **state)
     (void)state;
     for (int k = 0; k < count; k++) {
         const Case *c = &cases[k];
-        if (!runs(c)) continue;
+        if (!runs(c) || c->own) continue;
         TensorScope scope = tensor_scope_open();
         Module *m = make_wide(c);
         Tensor *x = input_of(c, TENSOR_F64);
@@ -232,6 +243,31 @@ static void results(void **state)
         assert_false(m->training);
         compare(c, "in eval", nn_forward(m, x), &c->eval, 1e-12);
         nn_free(m);
+        tensor_scope_close(scope);
+    }
+}
+
+/* In f32 about what it gives in f64. */
+static void results_without_golden(void **state)
+{
+    (void)state;
+    for (int k = 0; k < count; k++) {
+        const Case *c = &cases[k];
+        if (!runs(c) || !c->own) continue;
+        TensorScope scope = tensor_scope_open();
+        Module *m[2] = { make(c), make_wide(c) };
+        for (int training = 1; training >= 0; training--) {
+            Tensor *y[2];
+            for (int i = 0; i < 2; i++) {
+                nn_train(m[i], training);
+                tensor_manual_seed(1);
+                y[i] = nn_forward(m[i], input_of(c, i ? TENSOR_F64 : TENSOR_F32));
+            }
+            if (!y[0] || !y[1]) fail_msg("%s {%s}: %s", c->name, c->text, tensor_error());
+            if (!tensor_allclose(tensor_to(y[0], TENSOR_F64), tensor_to(y[1], TENSOR_F64), 1e-4, 1e-4, true))
+                fail_msg("%s {%s}, training %d: f32 is far from f64", c->name, c->text, training);
+        }
+        nn_free(m[0]), nn_free(m[1]);
         tensor_scope_close(scope);
     }
 }
@@ -364,7 +400,7 @@ static void state_dicts(void **state)
         tensor_manual_seed(5);
         Module *b = make_with(c, TENSOR_F32);
         TensorDict saved = nn_dict_clone(nn_state_dict(a));
-        assert_int_equal(saved.count, c->params + c->buffers);
+        if (!c->own) assert_int_equal(saved.count, c->params + c->buffers);
         assert_int_equal(nn_load_state_dict(b, saved), 0);
         TensorDict loaded = nn_state_dict(b);
         for (int i = 0; i < saved.count; i++)
@@ -392,8 +428,8 @@ static void dtypes(void **state)
         const Case *c = &cases[k];
         TensorScope scope = tensor_scope_open();
         Module *m = make_with(c, TENSOR_F64);
-        assert_int_equal(has_dtype(c->kind), c->params > 0 || has_dtype(c->kind));
         TensorDict named = nn_named_parameters(m);
+        if (named.count && !has_dtype(c->kind)) fail_msg("%s has parameters and no option .dtype", c->name);
         for (int i = 0; i < named.count; i++)
             assert_int_equal(tensor_dtype(named.item[i].tensor), TENSOR_F64);
         Tensor *first = named.count ? named.item[0].tensor : NULL;
@@ -404,7 +440,7 @@ static void dtypes(void **state)
         if (runs(c)) {
             Tensor *y = nn_forward(m, input_of(c, TENSOR_BF16));
             if (!y) fail_msg("%s {%s} in bf16: %s", c->name, c->text, tensor_error());
-            if (c->params) assert_int_equal(tensor_dtype(y), TENSOR_BF16);
+            if (first) assert_int_equal(tensor_dtype(y), TENSOR_BF16);
         }
         assert_int_equal(nn_to(m, TENSOR_F32), 0);
         assert_true(!first || tensor_dtype(first) == TENSOR_F32);
@@ -485,7 +521,7 @@ static bool has_case(const char *function)
 static void declared(void *ctx, const char *name)
 {
     ++*(int *)ctx;
-    if (!has_case(name)) fail_msg("%s has no case in oracle/modules.py", name);
+    if (!has_case(name)) fail_msg("%s has no case in oracle/modules.py, and no .samples", name);
 }
 
 static bool is_tried(const NNKind *kind, const OpField *f)
@@ -534,8 +570,15 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(all_have_cases), TEST(initial_values), TEST(results), TEST(gradients),
-        TEST(state_dicts),    TEST(attention),      TEST(dtypes),  TEST(other_dtypes_are_refused),
+        TEST(all_have_cases),
+        TEST(initial_values),
+        TEST(results),
+        TEST(results_without_golden),
+        TEST(gradients),
+        TEST(state_dicts),
+        TEST(attention),
+        TEST(dtypes),
+        TEST(other_dtypes_are_refused),
         TEST(failing_memory),
     };
     return cmocka_run_group_tests(tests, read_cases, free_cases);
