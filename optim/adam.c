@@ -1,84 +1,65 @@
 /* adam.c - Adam and AdamW.
  *
- *   m += (1 - b1) (g - m)      v = b2 v + (1 - b2) g^2      p -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 -
- * b2^t) + eps)
+ *   m += (1 - b1) (g - m)      v = b2 v + (1 - b2) g^2
+ *   p -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
  *
  * One pass over memory reads g, m, v, p and writes m, v, p.  eps is added outside the corrected root. */
 #include <math.h>
 #include "optim.h"
 
-enum { EXP_AVG, EXP_AVG_SQ, MAX_EXP_AVG_SQ };
+/* ---- rules ----------------------------------------------------------------------------------- */
 
-typedef struct Numbers {
-    double sign, decay, shrink;     /* g = sign g + decay p;  p *= shrink */
-    double weight1, beta2, weight2; /* 1 - b1, b2, 1 - b2 */
-    double step, root2, eps;        /* lr / (1 - b1^t), sqrt(1 - b2^t) */
-} Numbers;
+/* Products and sums round where PyTorch's do, but for scale, a factor where it divides. */
+#define ADAM_NUMBERS(X) X(sign) X(decay) X(shrink) X(weight1) X(beta2) X(weight2) X(rate) X(scale) X(eps)
+#define ADAM_MOMENTS                                  \
+    g = decay != 0 ? sign * g + decay * x : sign * g; \
+    m = m + weight1 * (g - m);                        \
+    v = v * beta2 + weight2 * g * g
 
-#define real float
-#define root __builtin_sqrtf
-#define LOOP(name) name##_f
-#include "adam_loop.h"
-#undef real
-#undef root
-#undef LOOP
-#define real double
-#define root __builtin_sqrt
-#define LOOP(name) name##_d
-#include "adam_loop.h"
+#define RULE adam
+#define NUMBERS ADAM_NUMBERS
+#define STATES(X) X(m) X(v)
+#define STEP      \
+    ADAM_MOMENTS; \
+    x = x * shrink - rate * m / (sqrt(v) * scale + eps)
+#include "rule.h"
 
-static Numbers numbers(const OptimAdamArgs *g, const OptimParam *p, bool decoupled)
+#define RULE amsgrad
+#define NUMBERS ADAM_NUMBERS
+#define STATES(X) X(m) X(v) X(u)
+#define STEP                     \
+    ADAM_MOMENTS;                \
+    u = v > u || v != v ? v : u; \
+    x = x * shrink - rate * m / (sqrt(u) * scale + eps)
+#include "rule.h"
+
+static void numbers(const OptimAdamArgs *o, const OptimParam *p, bool decoupled, double *k)
 {
-    double b1 = g->beta1, b2 = g->beta2, t = (double)p->step;
-    return (Numbers){ .sign = g->maximize ? -1 : 1,
-                      .decay = decoupled ? 0 : g->weight_decay,
-                      .shrink = decoupled ? 1 - g->lr * g->weight_decay : 1,
-                      .weight1 = 1 - b1,
-                      .beta2 = b2,
-                      .weight2 = 1 - b2,
-                      .step = g->lr / (1 - pow(b1, t)),
-                      .root2 = sqrt(1 - pow(b2, t)),
-                      .eps = g->eps };
+    const double b1 = o->beta1, b2 = o->beta2, t = (double)p->step;
+    const adam_numbers n = { .sign = o->maximize ? -1 : 1,
+                             .decay = decoupled ? 0 : o->weight_decay,
+                             .shrink = decoupled ? 1 - o->lr * o->weight_decay : 1,
+                             .weight1 = 1 - b1,
+                             .beta2 = b2,
+                             .weight2 = 1 - b2,
+                             .rate = o->lr / (1 - pow(b1, t)),
+                             .scale = 1 / sqrt(1 - pow(b2, t)),
+                             .eps = o->eps };
+    memcpy(k, &n, sizeof n);
 }
 
-/* Any dtype, device and layout. */
-static int by_ops(const Numbers *n, OptimParam *p, Tensor *g, bool amsgrad)
+static void numbers_adam(const void *options, const OptimParam *p, double *k)
 {
-    Tensor *m = p->state[EXP_AVG], *v = p->state[EXP_AVG_SQ], *most = p->state[MAX_EXP_AVG_SQ];
-    if (n->sign < 0) g = tensor_neg(g);
-    if (n->shrink != 1 && !tensor_mul_scalar_(p->tensor, n->shrink)) return -1;
-    if (n->decay != 0) g = tensor_add_scaled(g, p->tensor, n->decay);
-    if (!tensor_lerp_(m, g, n->weight1) || !tensor_mul_scalar_(v, n->beta2) ||
-        !tensor_addcmul_(v, g, g, n->weight2))
-        return -1;
-    if (amsgrad && !tensor_maximum_(most, v)) return -1;
-    Tensor *below = tensor_add_scalar(tensor_div_scalar(tensor_sqrt(amsgrad ? most : v), n->root2), n->eps);
-    return tensor_addcdiv_(p->tensor, m, below, -n->step) ? 0 : -1;
+    numbers(options, p, false, k);
+}
+static void numbers_adamw(const void *options, const OptimParam *p, double *k)
+{
+    numbers(options, p, true, k);
 }
 
-static int step(const OptimAdamArgs *g, OptimParam *p, Tensor *grad, bool decoupled)
+static const OptimRule *rule_of(const void *options)
 {
-    Numbers n = numbers(g, p, decoupled);
-    char dense = optim_dense(p->tensor);
-    if (!dense) return by_ops(&n, p, grad, g->amsgrad);
-    int64_t count = tensor_numel(p->tensor);
-    Tensor *most = g->amsgrad ? p->state[MAX_EXP_AVG_SQ] : NULL;
-    void *x = tensor_data(p->tensor), *m = tensor_data(p->state[EXP_AVG]),
-         *v = tensor_data(p->state[EXP_AVG_SQ]), *u = most ? tensor_data(most) : NULL;
-    if (dense == 'f') adam_f(&n, count, x, m, v, u, tensor_data(grad));
-    else adam_d(&n, count, x, m, v, u, tensor_data(grad));
-    for (int s = 0; s < 2 + g->amsgrad; s++) tensor_bump_version(p->state[s]);
-    tensor_bump_version(p->tensor);
-    return 0;
-}
-
-static int step_adam(const void *options, OptimParam *p, Tensor *grad)
-{
-    return step(options, p, grad, false);
-}
-static int step_adamw(const void *options, OptimParam *p, Tensor *grad)
-{
-    return step(options, p, grad, true);
+    return ((const OptimAdamArgs *)options)->amsgrad ? &amsgrad_rule : &adam_rule;
 }
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
@@ -103,6 +84,10 @@ static int check(const void *options, const char *function)
 }
 
 #define ADAM(name_, type)                                                                           \
+    static int step_##name_(const void *options, OptimParam *const *p, Tensor *const *grad, int n)  \
+    {                                                                                               \
+        return optim_run(rule_of(options), "optim_" #name_, numbers_##name_, options, p, grad, n);  \
+    }                                                                                               \
     static const OptimKind name_##_kind = { .name = (type),                                         \
                                             .function = "optim_" #name_,                            \
                                             .args = sizeof(OptimAdamArgs),                          \
@@ -111,7 +96,7 @@ static int check(const void *options, const char *function)
                                             .state = { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" }, \
                                             .states = states,                                       \
                                             .check = check,                                         \
-                                            .step = step_##name_,                                   \
+                                            .step_all = step_##name_,                               \
                                             .sure = true };                                         \
     OPTIM_REGISTER(name_##_kind);                                                                   \
     Optimizer *optim_##name_##_args(OptimAdamArgs args) { return optim_new(&name_##_kind, &args); }

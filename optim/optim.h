@@ -5,6 +5,7 @@
 #ifndef OPTIM_OPTIM_H
 #define OPTIM_OPTIM_H
 
+#include <string.h>
 #include <tapegrad.h>
 
 #if defined(__GNUC__)
@@ -25,6 +26,28 @@ int optim_make_states(const Optimizer *opt, const OptimGroup *g,
 #define OPTIM_REGISTER(kind)                                                                                \
     static const OptimKind *const registered_##kind __attribute__((used, section("tapegrad_optimizers"))) = \
         &kind
+
+/* ---- rules (rule.h, rule.c) ------------------------------------------------------------------ */
+
+enum { OPTIM_NUMBERS = 12 }; /* of a rule, at most */
+
+typedef struct OptimRule {
+    void (*loop[2][2])(const void *numbers, int64_t n, void *x, const void *g,
+                       void *const *state); /* wide, f64 */
+    const char *step, *number[OPTIM_NUMBERS + 1], *state[OPTIM_STATES + 1];
+} OptimRule;
+
+/* The numbers of p's step, in the order of the rule; they depend on options, p->step and p->fresh alone. */
+typedef void (*OptimNumbers)(const void *options, const OptimParam *p, double *numbers);
+
+/* optim_run - the rule over the parameters of a group, as OptimKind.step_all.  What lies dense on the CPU
+ * goes in one pass that cannot fail.
+ * optim_run_by_ops - over one parameter of any dtype and layout, on any device; halves compute in f32 and
+ * round once. */
+int optim_run(const OptimRule *rule, const char *function, OptimNumbers numbers, const void *options,
+              OptimParam *const *p, Tensor *const *grad, int n);
+int optim_run_by_ops(const OptimRule *rule, const char *function, const double *numbers, OptimParam *p,
+                     Tensor *grad);
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 

@@ -1,22 +1,43 @@
 /* sgd.c - gradient descent with momentum.
  *
- *   g = -g (maximize);  g += w p;  b = m b + (1 - d) g (b = g at first);  g = b, or g + m b (nesterov);  p -=
- * lr g */
+ *   g = -g (maximize);   g += w p;   b = m b + (1 - d) g (b = g at first);   g = b, or g + m b (nesterov);
+ *   p -= lr g */
 #include "optim.h"
 
-typedef struct Numbers {
-    double sign, decay, momentum, keep, lr; /* keep: 1 - dampening */
-    bool nesterov, first;
-} Numbers;
+/* ---- rules ----------------------------------------------------------------------------------- */
 
-#define real float
-#define LOOP(name) name##_f
-#include "sgd_loop.h"
-#undef real
-#undef LOOP
-#define real double
-#define LOOP(name) name##_d
-#include "sgd_loop.h"
+#define RULE sgd
+#define NUMBERS(X) X(sign) X(decay) X(lr)
+#define STATES(X)
+#define STEP                                          \
+    g = decay != 0 ? sign * g + decay * x : sign * g; \
+    x = x - lr * g
+#include "rule.h"
+
+/* b: the momentum buffer, which is 0 at first; carry and keep are 0 and 1 then. */
+#define RULE momentum
+#define NUMBERS(X) X(sign) X(decay) X(lr) X(carry) X(keep) X(nesterov)
+#define STATES(X) X(b)
+#define STEP                                          \
+    g = decay != 0 ? sign * g + decay * x : sign * g; \
+    b = b * carry + keep * g;                         \
+    g = nesterov != 0 ? g + nesterov * b : b;         \
+    x = x - lr * g
+#include "rule.h"
+
+static void numbers(const void *options, const OptimParam *p, double *k)
+{
+    const OptimSgdArgs *o = options;
+    const momentum_numbers n = { .sign = o->maximize ? -1 : 1,
+                                 .decay = o->weight_decay,
+                                 .lr = o->lr,
+                                 .carry = p->fresh ? 0 : o->momentum,
+                                 .keep = p->fresh ? 1 : 1 - o->dampening,
+                                 .nesterov = o->nesterov ? o->momentum : 0 };
+    memcpy(k, &n, sizeof n); /* sgd's are the first of them */
+}
+
+/* ---- kind ------------------------------------------------------------------------------------ */
 
 const OptimSgdArgs optim_sgd_defaults = { OPTIM_SGD_DEFAULTS };
 static const OpField fields[] = { OP_OPTION(OptimSgdArgs, lr),
@@ -42,36 +63,9 @@ static int check(const void *options, const char *function)
     return 0;
 }
 
-/* Any dtype, device and layout. */
-static int by_ops(const Numbers *n, OptimParam *p, Tensor *g)
+static int step(const void *options, OptimParam *const *p, Tensor *const *grad, int n)
 {
-    Tensor *b = p->state[0];
-    if (n->sign < 0) g = tensor_neg(g);
-    if (n->decay != 0) g = tensor_add_scaled(g, p->tensor, n->decay);
-    if (n->momentum != 0) {
-        bool ok = n->first ? tensor_copy_(b, g) != NULL
-                           : tensor_mul_scalar_(b, n->momentum) && tensor_add_scaled_(b, g, n->keep);
-        if (!ok) return -1;
-        g = n->nesterov ? tensor_add_scaled(g, b, n->momentum) : b;
-    }
-    return tensor_add_scaled_(p->tensor, g, -n->lr) ? 0 : -1;
-}
-
-static int step(const void *options, OptimParam *p, Tensor *grad)
-{
-    const OptimSgdArgs *o = options;
-    Numbers n = { o->maximize ? -1 : 1, o->weight_decay, o->momentum, 1 - o->dampening, o->lr,
-                  o->nesterov,          p->fresh };
-    Tensor *b = o->momentum != 0 ? p->state[0] : NULL;
-    char dense = optim_dense(p->tensor);
-    if (!dense) return by_ops(&n, p, grad);
-    int64_t count = tensor_numel(p->tensor);
-    void *x = tensor_data(p->tensor), *buffer = b ? tensor_data(b) : NULL;
-    if (dense == 'f') sgd_f(&n, count, x, buffer, tensor_data(grad));
-    else sgd_d(&n, count, x, buffer, tensor_data(grad));
-    if (b) tensor_bump_version(b);
-    tensor_bump_version(p->tensor);
-    return 0;
+    return optim_run(states(options) ? &momentum_rule : &sgd_rule, "optim_sgd", numbers, options, p, grad, n);
 }
 
 static const OptimKind sgd = { .name = "SGD",
@@ -82,7 +76,7 @@ static const OptimKind sgd = { .name = "SGD",
                                .state = { "momentum_buffer" },
                                .states = states,
                                .check = check,
-                               .step = step,
+                               .step_all = step,
                                .sure = true };
 OPTIM_REGISTER(sgd);
 Optimizer *optim_sgd_args(OptimSgdArgs args) { return optim_new(&sgd, &args); }

@@ -160,6 +160,18 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
     static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 2), OP_ROW_PARAMS_(name_),             \
                                     OP_ROW_KEEP_(ka_, kb_) }
 
+/* op_formula("y", "c * x + fabs(x)", (OpName[]){ { "x", x, 0 }, { "c", NULL, 2 } }, 2)
+ *   The value of an expression in the grammar above over tensors and numbers (tensor NULL), made by
+ * recordable ops: what evaluates derivatives.  Both branches of ? : are evaluated, unless the condition is a
+ * number. The first name is a tensor; a value without any tensor fills one like it.  Errors bear the name of
+ *   `function`.  EUSER, quoting the text: it cannot be read; ENULL; and the errors of the ops. */
+typedef struct OpName {
+    const char *name;
+    Tensor *tensor;
+    double number;
+} OpName;
+TAPEGRAD_API Tensor *op_formula(const char *function, const char *text, const OpName *names, int n);
+
 /* ---- what the macros above are made of ------------------------------------------------------- */
 
 #define OP_ROW_G_ KEEP_OUTPUT(1) /* the incoming gradient is read */

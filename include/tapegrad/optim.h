@@ -149,6 +149,8 @@ typedef struct OptimParam {
     Tensor *state[OPTIM_STATES]; /* as OptimKind.state names them; NULL until first needed, then zeros */
     int64_t step;                /* steps that it took part in, this one included */
     bool fresh;                  /* a state was made and no step has used it yet */
+    bool dense;                  /* the library's own: */
+    int64_t first;               /* a place in a pass over the parameters of a group */
 } OptimParam;
 
 /* One of step, step_all and step_closure.  They run without grad mode, write p->tensor and p->state, and

@@ -220,12 +220,38 @@ static void test_text_of_every_op(void **state)
     }
 }
 
+static void test_formula(void **state)
+{
+    (void)state;
+    double values[] = { -2, 3 };
+    Tensor *x = tensor_requires_grad_(tensor_from_data(values, SHAPE(2), TENSOR_F64), true);
+    const OpName names[] = { { "x", x, 0 }, { "c", NULL, 2 } };
+    Tensor *y = op_formula("test", "c != 2 ? x : x > 0 || x == 7 ? c * x * x : -fabs(x) / c", names, 2);
+    assert_non_null(y);
+    assert_float_equal(tensor_get(y, DIMS(0)), -1, 0);
+    assert_float_equal(tensor_get(y, DIMS(1)), 18, 0);
+    tensor_backward(tensor_sum(y));
+    assert_float_equal(tensor_get(tensor_grad(x), DIMS(0)), .5, 0);
+    assert_float_equal(tensor_get(tensor_grad(x), DIMS(1)), 12, 0);
+    assert_float_equal(tensor_get(op_formula("test", "c + 1", names, 2), DIMS(1)), 3, 0);
+    const char *const bad[] = { "x +", "z", "x x", "(x", "frob(x)", "x ? 1" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_null(op_formula("test", bad[i], names, 2));
+        assert_true(strncmp(tensor_error(), "test: formula \"", 15) == 0 && strstr(tensor_error(), bad[i]));
+        assert_tensor_error((Tensor *)NULL, TENSOR_EUSER);
+    }
+    assert_tensor_error(op_formula("test", NULL, names, 2), TENSOR_ENULL);
+    assert_tensor_error(op_formula("test", "c", names + 1, 1), TENSOR_ENULL);
+    assert_tensor_error(op_formula("test", "x", NULL, 2), TENSOR_ENULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),   cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_arrays), cmocka_unit_test(test_found),
-        cmocka_unit_test(test_text),   cmocka_unit_test(test_text_of_every_op)
+        cmocka_unit_test(test_text),   cmocka_unit_test(test_text_of_every_op),
+        cmocka_unit_test(test_formula)
     };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("ops of a user's", tests, NULL, NULL);

@@ -10,8 +10,8 @@
 #include <tapegrad/ops.h>
 #include <ctype.h>
 #include <stdlib.h>
+#include "tensor/core.h"
 #include "tensor/numbers.h"
-#include "formula.h"
 
 typedef struct Value {
     Tensor *t;
@@ -20,7 +20,7 @@ typedef struct Value {
 
 typedef struct Reader {
     const char *op, *text, *at;
-    const FormulaName *names;
+    const OpName *names;
     int n;
     bool failed;
 } Reader;
@@ -30,7 +30,7 @@ static Value choice(Reader *r);
 static Value bad(Reader *r, const char *what)
 {
     if (!r->failed && !tensor_error_code())
-        fail(TENSOR_EUSER, r->op, "derivative \"%s\": %s at \"%.20s\"", r->text, what, r->at);
+        fail(TENSOR_EUSER, r->op, "formula \"%s\": %s at \"%.20s\"", r->text, what, r->at);
     r->failed = true;
     return (Value){ 0 };
 }
@@ -248,8 +248,12 @@ static Value choice(Reader *r)
     return r->failed ? c : of(r, tensor_where(c.t, x, y));
 }
 
-Tensor *formula_eval(const char *op, const char *text, const FormulaName *names, int n)
+Tensor *op_formula(const char *op, const char *text, const OpName *names, int n)
 {
+    if (!op || !text || !names || n < 1 || !names[0].tensor)
+        return fail(TENSOR_ENULL, op ? op : "op_formula", "the text or the first tensor is NULL"), NULL;
+    for (int i = 0; i < n; i++)
+        if (names[i].tensor && check_null(names[i].tensor, op, i + 1)) return NULL;
     Reader r = { .op = op, .text = text, .at = text, .names = names, .n = n };
     Value v = choice(&r);
     while (isspace((unsigned char)*r.at)) r.at++;

@@ -1,6 +1,5 @@
 /* row_gradient.c - the gradients of an elementwise row: by its fused loops, or, when the sweep is recorded,
  * by the same text read as an expression over tensors (formula.c). */
-#include "formula.h"
 #include "row.h"
 
 static Tensor *operand(OpCall *c, int which, unsigned keep)
@@ -27,11 +26,11 @@ static Tensor *recorded_gradient(OpCall *c, int input, Tensor *g, unsigned keep)
 {
     const OpRow *row = c->op->row;
     Tensor *a = operand(c, ROW_A, keep), *b = operand(c, ROW_B, keep), *y = operand(c, ROW_Y, keep);
-    FormulaName names[8] = { { "g", g, 0 }, { "y", y, 0 }, { c->n == 2 ? "a" : "x", a, 0 }, { "b", b, 0 } };
+    OpName names[8] = { { "g", g, 0 }, { "y", y, 0 }, { c->n == 2 ? "a" : "x", a, 0 }, { "b", b, 0 } };
     int n = 4;
     for (int i = 0; i < row->params; i++)
-        names[n++] = (FormulaName){ row->param_name[i], NULL, ((const double *)c->params)[i] };
-    return c->failed ? NULL : formula_eval(c->name, row->gradient[input], names, n);
+        names[n++] = (OpName){ row->param_name[i], NULL, ((const double *)c->params)[i] };
+    return c->failed ? NULL : op_formula(c->name, row->gradient[input], names, n);
 }
 
 /* What is still to be summed over broadcast dimensions stays wide until then: halves are rounded once. */
