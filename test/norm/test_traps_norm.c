@@ -380,13 +380,18 @@ static Tensor *normalised(int instance, Tensor *x, Tensor *mean, Tensor *var, Te
 static void test_failed_norms_leave_the_running_statistics(void **state)
 {
     (void)state;
-    static const TensorDtype dtypes[] = { TENSOR_F64, TENSOR_F32, TENSOR_F16 };
-    Tensor *x = leaf(wave(SHAPE(3, 2, 4))), *w = leaf(wave(SHAPE(2)));
-    for (int k = 0; k < 6; k++) {
+    static const TensorDtype dtypes[][2] = { { TENSOR_F64, TENSOR_F64 },
+                                             { TENSOR_F32, TENSOR_F32 },
+                                             { TENSOR_F16, TENSOR_F16 },
+                                             { TENSOR_F16, TENSOR_F32 } };
+    for (int k = 0; k < 8; k++) {
+        const TensorDtype dtype = dtypes[k / 2][1];
+        Tensor *x = leaf(tensor_to(wave(SHAPE(3, 2, 4)), dtypes[k / 2][0])),
+               *w = leaf(tensor_to(wave(SHAPE(2)), dtype));
         bool failed = true;
         for (int64_t n = 1; failed && n < 2000; n++) {
             TensorScope inner = tensor_scope_open();
-            Tensor *mean = tensor_zeros(SHAPE(2), dtypes[k / 2]), *var = tensor_ones(SHAPE(2), dtypes[k / 2]);
+            Tensor *mean = tensor_zeros(SHAPE(2), dtype), *var = tensor_ones(SHAPE(2), dtype);
             tensor_debug_fail_allocation(n, false);
             Tensor *y = normalised(k % 2, x, mean, var, w);
             failed = tensor_debug_allocation_failed();

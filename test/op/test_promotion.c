@@ -283,6 +283,35 @@ static void is_refused(Tensor *y, TensorStatus code)
     tensor_error_clear();
 }
 
+static Tensor *norm_of(int k, Tensor *x, Tensor *w)
+{
+    if (k == 0) return tensor_layer_norm(x, SHAPE(4), w);
+    if (k == 1) return tensor_layer_norm(x, SHAPE(4), NULL, w);
+    if (k == 2) return tensor_group_norm(x, 2, w);
+    if (k == 3) return tensor_batch_norm(x, NULL, NULL, w, .training = true);
+    if (k == 4) return tensor_batch_norm(x, tensor_detach(w), w);
+    if (k == 5) return tensor_instance_norm(x, NULL, NULL, w);
+    return tensor_rms_norm(x, SHAPE(4), w);
+}
+
+/* As PyTorch: the input's dtype, or f32 beside a half; only rms_norm takes any. */
+static void norms(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 7; k++)
+        for (TensorDtype a = TENSOR_F32; a <= TENSOR_BF16; a++)
+            for (TensorDtype b = TENSOR_F32; b <= TENSOR_BF16; b++) {
+                const bool fits = a == b || (a >= TENSOR_F16 && b == TENSOR_F32) || k == 6;
+                Tensor *x = tensor_randn(SHAPE(2, 4, 4), a), *y = norm_of(k, x, tensor_ones(SHAPE(4), b));
+                if (!y != !fits) fail_msg("%d: %s and %s", k, tensor_dtype_name(a), tensor_dtype_name(b));
+                if (fits) assert_int_equal(tensor_dtype(y), a);
+                else is_refused(y, TENSOR_EDTYPE);
+            }
+    Tensor *x = tensor_randn(SHAPE(2, 4), TENSOR_F16), *f = tensor_ones(SHAPE(4), TENSOR_F32),
+           *h = tensor_ones(SHAPE(4), TENSOR_F16);
+    is_refused(tensor_layer_norm(x, SHAPE(4), f, h), TENSOR_EDTYPE);
+}
+
 /* Nothing is written that the dtype does not hold. */
 static void fills(void **state)
 {
@@ -350,7 +379,7 @@ int main(void)
         TEST(types),          TEST(pairs),    TEST(products), TEST(refusals_name_the_dtypes),
         TEST(alone),          TEST(scalars),  TEST(wraps),    TEST(divides),
         TEST(powers),         TEST(bounds),   TEST(casts),    TEST(fills),
-        TEST(means_and_sums), TEST(compares), TEST(rounds)
+        TEST(means_and_sums), TEST(compares), TEST(rounds),   TEST(norms)
     };
     return cmocka_run_group_tests_name("promotion", tests, NULL, NULL);
 }

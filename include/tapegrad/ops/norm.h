@@ -3,7 +3,8 @@
  *     Tensor *y = tensor_layer_norm(h, SHAPE(64), weight, bias);
  *
  * All take floating operands (EDTYPE otherwise).  f16 and bf16 compute in f32; the result has the input's
- * dtype whatever that of weight and bias.  The number of threads does not change a bit of the result.
+ * dtype.  Weight, bias and running statistics have it too, or f32 beside f16 and bf16 (EDTYPE: mixed);
+ * rms_norm's weight may have any.  The number of threads does not change a bit of the result.
  * weight and bias may be NULL, each by itself. */
 #ifndef TAPEGRAD_OPS_NORM_H
 #define TAPEGRAD_OPS_NORM_H

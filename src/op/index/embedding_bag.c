@@ -188,7 +188,7 @@ static const TensorOp op_embedding_bag = {
     .defaults = &tensor_embedding_bag_defaults,
     .fields = fields,
     .compose = compose,
-    .flags = OP_ANY_DEVICE,
+    .flags = OP_ANY_DEVICE | OP_ONE_DTYPE,
     .torch = "nn.functional.embedding_bag",
     .samples =
         "2x3@i64:0..4,5x4,-,-; 2x3@i64:0..4,5x4,-,2x3 {mode=sum}; 6@i64:0..4,5x2,1@i64:0..0,6 {mode=sum}; "
@@ -201,7 +201,8 @@ static const TensorOp op_embedding_bag = {
               "6@i64:0..4,5x4,2@i64:1..1,- ! EVALUE; 2x3@i64:0..4,5x4,-,3 {mode=sum} ! ESHAPE; 2x3,5x4,-,- ! "
               "EDTYPE; 2x3@i64:0..4,5,-,- ! ESHAPE; "
               "2x3@i64:0..4,5x4,-,- {mode=3} ! EVALUE; 2x3@i64:0..4,5x4,-,- {padding_idx=5} ! EINDEX; "
-              "2x3@i64:0..4,5x4,-,- {mode=max scale_grad_by_freq=1} ! EVALUE"
+              "2x3@i64:0..4,5x4,-,- {mode=max scale_grad_by_freq=1} ! EVALUE; "
+              "2x3@i64:0..4,5x4@f32,-,2x3@f64 {mode=sum} ! EDTYPE"
 };
 REGISTER_OP(op_embedding_bag);
 

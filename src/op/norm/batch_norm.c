@@ -37,10 +37,8 @@ static int shape(OpCall *c)
         if (t && (t->ndim != 1 || t->shape[0] != x->shape[1]))
             return op_fail(c, TENSOR_ESHAPE, "%s %s, input %s: want [%lld], a value for each channel",
                            name[i], S(t), S(x), (long long)x->shape[1]);
-        if (t && !dtype_is_float(t->dtype))
-            return op_fail(c, TENSOR_EDTYPE, "%s is %s: it takes floating dtypes", name[i],
-                           tensor_dtype_name((TensorDtype)t->dtype));
     }
+    if (norm_check_dtypes(c)) return -1;
     const bool mean = op_input(c, RUNNING_MEAN), var = op_input(c, RUNNING_VAR);
     if (mean != var)
         return op_fail(c, TENSOR_EVALUE, "%s without %s", name[mean ? 1 : 2], name[mean ? 2 : 1]);

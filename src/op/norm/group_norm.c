@@ -37,6 +37,7 @@ static int shape(OpCall *c)
             return op_fail(c, TENSOR_ESHAPE, "%s %s, input %s: want [%lld], a value for each channel",
                            i == 1 ? "weight" : "bias", S(w), S(x), (long long)x->shape[1]);
     }
+    if (norm_check_dtypes(c)) return -1;
     const NormArgs a = args_of(p, shape_of(x));
     if (x->shape[0] * a.channels * a.inner == 1)
         return op_fail(c, TENSOR_ESHAPE, "input %s in %lld groups: one value for each group has no variance",

@@ -2,7 +2,7 @@
  *
  *   x [N, C, ...] seen as [1, N C, ...]: batch_norm of it, with the weights repeated N times
  *   running = the mean over the samples of batch_norm's N C running values */
-#include "op/op.h"
+#include "norm_gradient.h"
 
 const TensorInstanceNormArgs tensor_instance_norm_defaults = { TENSOR_INSTANCE_NORM_DEFAULTS };
 
@@ -20,10 +20,8 @@ static int shape(OpCall *c)
         if (t && (t->ndim != 1 || t->shape[0] != x->shape[1]))
             return op_fail(c, TENSOR_ESHAPE, "%s %s, input %s: want [%lld], a value for each channel",
                            name[i], S(t), S(x), (long long)x->shape[1]);
-        if (t && !dtype_is_float(t->dtype))
-            return op_fail(c, TENSOR_EDTYPE, "%s is %s: it takes floating dtypes", name[i],
-                           tensor_dtype_name((TensorDtype)t->dtype));
     }
+    if (norm_check_dtypes(c)) return -1;
     if (mean != var)
         return op_fail(c, TENSOR_EVALUE, "%s without %s", name[mean ? 1 : 2], name[mean ? 2 : 1]);
     if (!p->use_input_stats && !mean)

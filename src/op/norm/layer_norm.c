@@ -32,7 +32,8 @@ static int check(OpCall *c, TensorShape over)
 
 static int layer_shape(OpCall *c)
 {
-    return check(c, ((const TensorLayerNormArgs *)op_params(c))->normalized_shape);
+    if (check(c, ((const TensorLayerNormArgs *)op_params(c))->normalized_shape)) return -1;
+    return norm_check_dtypes(c);
 }
 
 /* PyTorch's default: the epsilon of what it computes in. */

@@ -6,6 +6,22 @@
  */
 #include "norm_gradient.h"
 
+int norm_check_dtypes(OpCall *c)
+{
+    const Tensor *x = op_input(c, 0), *first = NULL;
+    for (int i = 1; i < op_inputs(c); i++) {
+        const Tensor *t = op_input(c, i);
+        if (!t) continue;
+        if (!first) first = t;
+        const bool fits = t->dtype == x->dtype || (dtype_is_half(x->dtype) && t->dtype == TENSOR_F32);
+        if (!fits || t->dtype != first->dtype)
+            return op_fail(c, TENSOR_EDTYPE, "input %s %s, then %s %s and %s %s: want the input's dtype%s",
+                           tensor_dtype_name(x->dtype), S(x), tensor_dtype_name(first->dtype), S(first),
+                           tensor_dtype_name(t->dtype), S(t), dtype_is_half(x->dtype) ? ", or f32" : "");
+    }
+    return 0;
+}
+
 /* Dense, in the dtype that kernels compute in.  NULL stays NULL.  Owned by the scope. */
 static Tensor *norm_operand(const Tensor *x, int dtype, bool *failed)
 {

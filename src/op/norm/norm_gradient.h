@@ -10,6 +10,9 @@
 /* The dtype that kernels compute in: f64, or f32 for all others. */
 FORCE_INLINE int norm_dtype(const Tensor *x) { return x->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32; }
 
+/* norm_check_dtypes - the inputs behind the first are of its dtype, or all f32 beside a half. */
+int norm_check_dtypes(OpCall *c);
+
 /* norm_forward - runs the kernel: y receives the result, cast.  args has sizes, eps and the statistics'
  * addresses. */
 int norm_forward(OpCall *c, NormArgs *args, const Tensor *x, const Tensor *weight, const Tensor *bias,
