@@ -30,10 +30,10 @@ BUILD = [
     *("SAN=-fvisibility=default", f"WHOLE={LIBRARY}"),
     r"LDFLAGS=-Wl,-rpath,\$$ORIGIN/.. " + ("-fuse-ld=lld" if shutil.which("ld.lld") else ""),
 ]
-# Every op's file is used by these; test_gemm links its own objects, and test_emu and test_cuda test a device.
-EARLY = ["test_ops", "test_ops_grad", "test_tape", "test_golden"]
-LONG = {"test_ops_memory": ["1/2", "2/2"], "test_ops_threads": ["1/8"]}  # the parts that are run
-ELSEWHERE = {"test_gemm", "test_emu", "test_cuda"}
+EARLY = ["test_ops", "test_ops_grad", "test_tape", "test_golden"]  # every op passes through these
+LONG = {"test_ops_memory": ["1/2", "2/2"]}  # in parts
+# Not run: suites of src/cpu, which is not mutated, and of other devices.
+ELSEWHERE = {"test_gemm", "test_vecmath", "test_accuracy", "test_ops_threads", "test_emu", "test_cuda"}
 
 # ---- what a mutant is ----------------------------------------------------------------------------------
 

@@ -387,6 +387,20 @@ static void test_attention_without_a_score_is_0_beside_nan(void **state)
     assert_true(has(y, SHAPE(1, 2, 3), "0 0 0 0 0 0"));
 }
 
+static void test_max_pool_of_a_plane_that_32_bits_cannot_count(void **state)
+{
+    (void)state;
+    Tensor *one = tensor_ones(SHAPE(1), TENSOR_F32);
+    Tensor *line = tensor_expand(one, SHAPE(1, (int64_t)1 << 31)),
+           *plane = tensor_expand(one, SHAPE(1, 1 << 16, 1 << 15));
+    assert_refused(tensor_max_pool1d(line, .kernel_size = 1 << 20), TENSOR_ESHAPE);
+    assert_refused(tensor_max_pool2d(plane, .kernel_size = 1 << 15), TENSOR_ESHAPE);
+    assert_refused(tensor_adaptive_max_pool2d(plane, SHAPE(1, 1)), TENSOR_ESHAPE);
+    /* below it, but for the padding */
+    plane = tensor_expand(one, SHAPE(1, (1 << 16) - 2, (1 << 15) - 2));
+    assert_refused(tensor_max_pool2d(plane, .kernel_size = 1 << 15, .padding = 1), TENSOR_ESHAPE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +431,7 @@ int main(void)
         TEST(test_nan_wins_in_every_block_of_a_long_reduction),
         TEST(test_halves_of_rare_rows_round_once),
         TEST(test_attention_without_a_score_is_0_beside_nan),
+        TEST(test_max_pool_of_a_plane_that_32_bits_cannot_count),
     };
     return cmocka_run_group_tests_name("more traps", tests, NULL, NULL);
 }

@@ -206,7 +206,8 @@ TAPEGRAD_API extern const TensorMaxPoolArgs tensor_max_pool_defaults;
 
 /* tensor_max_pool2d - the largest of each window.  Padding counts as the least value; NaN wins; of equal
  * ones the first in row-major order counts, which alone gets the gradient.  A position is row w + column,
- * in three dimensions (depth h + row) w + column.  Takes i64, i32 and u8 too. */
+ * in three dimensions (depth h + row) w + column.  Takes i64, i32 and u8 too.  ESHAPE: planes of 2^31
+ * elements or more, padding counted. */
 #define tensor_max_pool1d(...) \
     TENSOR_CALL_(tensor_max_pool1d_args, TensorMaxPoolArgs, TENSOR_MAX_POOL_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_max_pool2d(...) \

@@ -244,8 +244,7 @@ static const OpField transposed_fields[] = { OPTIONS(TensorConvTransposeArgs),
 static const OpField grad_fields[] = { OPTIONS(TensorConvArgs), OP_REQUIRED(ConvGradParams, size), { 0 } };
 #define SAME "padding=-2147483648" /* TENSOR_SAME, in samples */
 
-#define BILINEAR(rank) \
-    .variant = rank, .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0) }
+#define BILINEAR(rank) .variant = rank, .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0) }
 #define WITH_BIAS(options, defaults_)                                                         \
     .arity = 3, .optional = KEEP_INPUT(2), .params = sizeof(options), .defaults = &defaults_, \
     .flags = OP_ANY_DEVICE

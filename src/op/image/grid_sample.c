@@ -138,9 +138,8 @@ static int dot_backward(OpCall *c, Tensor *g, Tensor **dx)
 }
 
 static const OpField spread_fields[] = { OP_REQUIRED(TapParams, size), { 0 } };
-#define TAPS                                                                         \
-    .arity = 3, .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2),               \
-    .keep_for = { KEEP_INPUT(1) | KEEP_INPUT(2), 0, KEEP_INPUT(0) | KEEP_INPUT(1) }, \
+#define TAPS                                                                                     \
+    .arity = 3, .keep_for = { KEEP_INPUT(1) | KEEP_INPUT(2), 0, KEEP_INPUT(0) | KEEP_INPUT(1) }, \
     .no_grad_inputs = KEEP_INPUT(1), .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "-"
 static const TensorOp op_tap_sum = {
     .name = "tap_sum",

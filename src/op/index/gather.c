@@ -219,7 +219,6 @@ static const TensorOp op_scatter_add = {
     .summary = "x with elements of src added at an index along dim",
     .gradient = "dx = g, dsrc = gather(g)",
     .arity = 3,
-    .keep = KEEP_INPUT(1),
     .keep_for = { 0, 0, KEEP_INPUT(1) },
     .no_grad_inputs = KEEP_INPUT(1),
     .params = sizeof(GatherParams),

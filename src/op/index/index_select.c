@@ -207,7 +207,6 @@ static const TensorOp op_index_add = {
     .summary = "x with alpha times slices of a source added at a list of indices of dim",
     .gradient = "dx = g, dsource = alpha index_select(g)",
     .arity = 3,
-    .keep = KEEP_INPUT(1),
     .keep_for = { 0, 0, KEEP_INPUT(1) },
     .no_grad_inputs = KEEP_INPUT(1),
     .params = sizeof(TensorIndexAddArgs),

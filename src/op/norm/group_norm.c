@@ -89,7 +89,6 @@ const TensorOp op_group_norm = {
                 "means over the group; "
                 "dw = sum g xn, db = sum g",
     .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
-    .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
     .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0), KEEP_INPUT(0) },
     .params = sizeof(TensorGroupNormArgs),
     .defaults = &tensor_group_norm_defaults,

@@ -105,7 +105,6 @@ const TensorOp op_linear = {
     .gradient = "dx = g weight, dweight = g^T x, dbias = sum g",
     .arity = 3,
     .optional = KEEP_INPUT(2),
-    .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
     .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0), 0 },
     .shape = shape,
     .forward = forward,

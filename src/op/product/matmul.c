@@ -214,9 +214,9 @@ static int outer_compose(OpCall *c)
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-#define PRODUCT                                                                                      \
-    .arity = 2, .keep = KEEP_INPUT(0) | KEEP_INPUT(1), .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0) }, \
-    .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE | OP_ONE_DTYPE
+#define PRODUCT                                                                                         \
+    .arity = 2, .keep_for = { KEEP_INPUT(1), KEEP_INPUT(0) }, .forward = forward, .backward = backward, \
+    .flags = OP_ANY_DEVICE | OP_ONE_DTYPE
 
 const TensorOp op_matmul = {
     .name = "matmul",
@@ -282,10 +282,10 @@ const TensorOp op_outer = {
 static const OpField fields[] = { OP_OPTION(TensorAddmmArgs, beta),
                                   OP_OPTION(TensorAddmmArgs, alpha),
                                   { 0 } };
-#define ADD_PRODUCT                                                                                     \
-    .arity = 3, .keep = KEEP_INPUT(1) | KEEP_INPUT(2), .keep_for = { 0, KEEP_INPUT(2), KEEP_INPUT(1) }, \
-    .params = sizeof(TensorAddmmArgs), .defaults = &tensor_addmm_defaults, .fields = fields,            \
-    .backward = add_backward, .flags = OP_ANY_DEVICE | OP_ONE_DTYPE
+#define ADD_PRODUCT                                                                                 \
+    .arity = 3, .keep_for = { 0, KEEP_INPUT(2), KEEP_INPUT(1) }, .params = sizeof(TensorAddmmArgs), \
+    .defaults = &tensor_addmm_defaults, .fields = fields, .backward = add_backward,                 \
+    .flags = OP_ANY_DEVICE | OP_ONE_DTYPE
 
 const TensorOp op_addmm = {
     .name = "addmm",
@@ -297,7 +297,8 @@ const TensorOp op_addmm = {
     .samples = "3x5,3x4,4x5; 5,3x4,4x5 {alpha=2}; 3x1,3x4,4x5 {beta=.5 alpha=-1}; ,3x4,4x5; 5,3x4,4x5 "
                "{beta=0}; 5,3x0,0x5; 5,0x4,4x5; 5@i32,3x4@i32,4x5@i32 {beta=2 alpha=-3}; "
                "3x5,3x4,4x5 {alpha=0}",
-    .errors = "4x5,3x4,4x5 ! ESHAPE; 1x3x5,3x4,4x5 ! ESHAPE; 3x5,3x4,5x4 ! ESHAPE; 3x5,4,4x5 ! ESHAPE; "
+    .errors = "4x5,3x4,4x5 ! ESHAPE; 3x5,1x4,4x5 ! ESHAPE; 1x3x5,3x4,4x5 ! ESHAPE; 3x5,3x4,5x4 ! ESHAPE; "
+              "3x5,4,4x5 ! ESHAPE; "
               "5@i64,3x4@i64,4x5@i64 {alpha=.5} ! EVALUE; 5@i64,3x4@i64,4x5@i64 {beta=1.5} ! EVALUE",
 };
 const TensorOp op_baddbmm = {
@@ -310,7 +311,8 @@ const TensorOp op_baddbmm = {
     .samples = "2x3x5,2x3x4,2x4x5; 5,2x3x4,2x4x5 {alpha=2}; 5,2x3x4,2x4x5 {alpha=0}; 2x1x1,2x3x4,2x4x5 "
                "{beta=.5}; 3x5,2x3x4,2x4x5 "
                "{beta=0}; 5,0x3x4,0x4x5",
-    .errors = "3x5,2x3x4,1x4x5 ! ESHAPE; 2x4,2x3x4,2x4x5 ! ESHAPE; 5,3x4,4x5 ! ESHAPE",
+    .errors =
+        "3x5,2x3x4,1x4x5 ! ESHAPE; 2x4,2x3x4,2x4x5 ! ESHAPE; 2x3x5,2x1x4,2x4x5 ! ESHAPE; 5,3x4,4x5 ! ESHAPE",
 };
 REGISTER_OP(op_matmul);
 REGISTER_OP(op_mm);

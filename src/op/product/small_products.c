@@ -335,8 +335,8 @@ const TensorOp op_addmv = {
     .compose = addmv,
     .samples = "3,3x4,4; 1,3x4,4 {alpha=2}; ,3x4,4 {beta=.5 alpha=-1}; 3,3x0,0; 0,0x4,4; 3,3x4,4 {beta=0}; "
                "3@i64,3x4@i64,4@i64 {alpha=2}",
-    .errors =
-        "3,3x4,5 ! ESHAPE; 4,3x4,4 ! ESHAPE; 3,3x4,4x1 ! ESHAPE; 3x3,3x4,4 ! ESHAPE; 3@i64,3x4,4 ! EDTYPE",
+    .errors = "3,3x4,5 ! ESHAPE; 4,3x4,4 ! ESHAPE; 3,1x4,4 ! ESHAPE; 3,3x4,4x1 ! ESHAPE; 3x3,3x4,4 ! ESHAPE; "
+              "3@i64,3x4,4 ! EDTYPE",
 };
 const TensorOp op_addr = {
     .name = "addr",
@@ -349,7 +349,7 @@ const TensorOp op_addr = {
     .samples = "3x4,3,4; 4,3,4 {alpha=2}; 3x1,3,4 {beta=.5 alpha=-1}; ,3,4; 0x4,0,4; 3x4,3,4 {beta=0}; "
                "3x4,3,4 {alpha=0}; 3x4@i64,3@i32,4@u8 {alpha=2}; 3x4,3@i64,4; @i64,3@bool,4@bool; "
                "4@bool,3@bool,4@bool {alpha=2}",
-    .errors = "4x3,3,4 ! ESHAPE; 3x4,3x1,4 ! ESHAPE; 1x3x4,3,4 ! ESHAPE; "
+    .errors = "4x3,3,4 ! ESHAPE; 3x4,1,4 ! ESHAPE; 3x4,3x1,4 ! ESHAPE; 1x3x4,3,4 ! ESHAPE; "
               "4@i64,3@i64,4@i64 {alpha=.5} ! EVALUE",
 };
 const TensorOp op_addbmm = {
@@ -362,8 +362,8 @@ const TensorOp op_addbmm = {
     .compose = addbmm,
     .samples = "3x5,2x3x4,2x4x5; 5,2x3x4,2x4x5 {alpha=2}; ,2x3x4,2x4x5 {beta=.5 alpha=-1}; 3x5,0x3x4,0x4x5; "
                "3x5,2x3x0,2x0x5; 3x5,2x3x4,2x4x5 {beta=0}",
-    .errors =
-        "3x5,2x3x4,3x4x5 ! ESHAPE; 3x5,2x3x4,2x3x5 ! ESHAPE; 4x5,2x3x4,2x4x5 ! ESHAPE; 3x5,3x4,4x5 ! ESHAPE",
+    .errors = "3x5,2x3x4,3x4x5 ! ESHAPE; 3x5,2x1x4,2x4x5 ! ESHAPE; 3x5,2x3x4,2x3x5 ! ESHAPE; 4x5,2x3x4,2x4x5 "
+              "! ESHAPE; 3x5,3x4,4x5 ! ESHAPE",
 };
 REGISTER_OP(op_addmv);
 REGISTER_OP(op_addr);
