@@ -162,7 +162,8 @@ TEST(test_addcmul_computes_in_the_dtype_of_all_three)
     BEGIN;
     Tensor *x = tensor_ones(SHAPE(1), TENSOR_I64), *a = tensor_full(SHAPE(1), 200, TENSOR_U8),
            *h = tensor_full(SHAPE(1), 1.0625, TENSOR_BF16);
-    expect(tensor_addcmul(x, a, a, 1), LIST(40001));
+    expect(tensor_addcmul(x, a, a), LIST(40001));
+    expect(tensor_addcmul(x, a, a, .value = 2), LIST(80001));
     expect(tensor_addcmul(tensor_zeros(SHAPE(1), TENSOR_F64), h, h, 1), LIST(1.0625 * 1.0625));
     END;
 }

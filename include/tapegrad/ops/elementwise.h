@@ -56,14 +56,29 @@ TAPEGRAD_API Tensor *tensor_zeta(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_igamma(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_igammac(Tensor *a, Tensor *b);
 
-/* tensor_lerp - a + weight (b - a).   tensor_addcmul - x + value a b.   tensor_addcdiv - x + value a / b.
- * All operands broadcast and have gradients. */
+/* tensor_lerp - a + weight (b - a).  Both broadcast and have gradients, as the operands of the next two. */
 TAPEGRAD_API Tensor *tensor_lerp(Tensor *a, Tensor *b, double weight);
-TAPEGRAD_API Tensor *tensor_addcmul(Tensor *x, Tensor *a, Tensor *b, double value);
-TAPEGRAD_API Tensor *tensor_addcdiv(Tensor *x, Tensor *a, Tensor *b, double value);
 TAPEGRAD_API Tensor *tensor_lerp_(Tensor *a, Tensor *b, double weight);
-TAPEGRAD_API Tensor *tensor_addcmul_(Tensor *x, Tensor *a, Tensor *b, double value);
-TAPEGRAD_API Tensor *tensor_addcdiv_(Tensor *x, Tensor *a, Tensor *b, double value);
+
+typedef struct TensorAddcArgs {
+    Tensor *input, *tensor1, *tensor2;
+    double value; /* weight of what is added */
+    TensorFromDefaults from_defaults;
+} TensorAddcArgs;
+#define TENSOR_ADDC_DEFAULTS .value = 1, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const TensorAddcArgs tensor_addc_defaults;
+
+/* tensor_addcmul(x, a, b, .value = 1) - x + value a b.   tensor_addcdiv - x + value a / b. */
+#define TENSOR_ADDC_(function, ...) \
+    TENSOR_CALL_(function, TensorAddcArgs, TENSOR_ADDC_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_addcmul(...) TENSOR_ADDC_(tensor_addcmul_args, __VA_ARGS__)
+#define tensor_addcdiv(...) TENSOR_ADDC_(tensor_addcdiv_args, __VA_ARGS__)
+#define tensor_addcmul_(...) TENSOR_ADDC_(tensor_addcmul_args_, __VA_ARGS__)
+#define tensor_addcdiv_(...) TENSOR_ADDC_(tensor_addcdiv_args_, __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_addcmul_args(TensorAddcArgs args);
+TAPEGRAD_API Tensor *tensor_addcdiv_args(TensorAddcArgs args);
+TAPEGRAD_API Tensor *tensor_addcmul_args_(TensorAddcArgs args);
+TAPEGRAD_API Tensor *tensor_addcdiv_args_(TensorAddcArgs args);
 
 /* tensor_lerp_tensor - lerp with a tensor as weight.  Floats only (EDTYPE). */
 TAPEGRAD_API Tensor *tensor_lerp_tensor(Tensor *a, Tensor *b, Tensor *weight);

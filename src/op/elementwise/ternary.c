@@ -4,16 +4,14 @@
 #include "op/shape/shape_op.h"
 #include "row.h"
 
-typedef struct ScalarParams {
-    double value;
-} ScalarParams;
+const TensorAddcArgs tensor_addc_defaults = { TENSOR_ADDC_DEFAULTS };
 
 typedef struct LerpParams {
     double weight;
 } LerpParams;
 
 static double weight_of(const OpCall *c) { return ((const LerpParams *)op_params(c))->weight; }
-static double scalar(const OpCall *c) { return ((const ScalarParams *)op_params(c))->value; }
+static double scalar(const OpCall *c) { return ((const TensorAddcArgs *)op_params(c))->value; }
 
 static int lerp_shape(OpCall *c)
 {
@@ -59,8 +57,7 @@ static int addcdiv(OpCall *c)
         c, 0, tensor_add_scaled(op_input(c, 0), tensor_div(widened(c, 1), widened(c, 2)), scalar(c)));
 }
 
-static const ScalarParams defaults = { .value = 1 };
-static const OpField fields[] = { OP_OPTION(ScalarParams, value), { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorAddcArgs, value), { 0 } };
 static const OpField lerp_fields[] = { OP_REQUIRED(LerpParams, weight), { 0 } };
 #define TERNARY_SAMPLES "3x4,3x4,3x4:.5..2; 3x1,4,:.5..2 {value=-0.5}; 0x2,2,0x2:.5..2; ,,:.5..2 {value=2}"
 
@@ -80,8 +77,8 @@ static const TensorOp op_addcmul = { .name = "addcmul",
                                      .summary = "x + value a b",
                                      .gradient = "dx = g, da = value g b, db = value g a",
                                      .arity = 3,
-                                     .params = sizeof(ScalarParams),
-                                     .defaults = &defaults,
+                                     .params = sizeof(TensorAddcArgs),
+                                     .defaults = &tensor_addc_defaults,
                                      .fields = fields,
                                      .compose = addcmul,
                                      .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
@@ -91,8 +88,8 @@ static const TensorOp op_addcdiv = { .name = "addcdiv",
                                      .summary = "x + value a / b",
                                      .gradient = "dx = g, da = value g / b, db = -value g (a / b) / b",
                                      .arity = 3,
-                                     .params = sizeof(ScalarParams),
-                                     .defaults = &defaults,
+                                     .params = sizeof(TensorAddcArgs),
+                                     .defaults = &tensor_addc_defaults,
                                      .fields = fields,
                                      .compose = addcdiv,
                                      .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
@@ -106,32 +103,22 @@ Tensor *tensor_lerp(Tensor *a, Tensor *b, double weight)
 {
     return APPLY(&op_lerp, &(LerpParams){ weight }, a, b);
 }
-Tensor *tensor_addcmul(Tensor *x, Tensor *a, Tensor *b, double value)
-{
-    return APPLY(&op_addcmul, &(ScalarParams){ value }, x, a, b);
-}
-Tensor *tensor_addcdiv(Tensor *x, Tensor *a, Tensor *b, double value)
-{
-    return APPLY(&op_addcdiv, &(ScalarParams){ value }, x, a, b);
-}
-
-static Tensor *in_place(const TensorOp *op, Tensor *x, Tensor *a, Tensor *b, double value, const void *site)
-{
-    return op_apply_(op, (Tensor *[]){ x, a, b }, 3, &(ScalarParams){ value }, site);
-}
-
 Tensor *tensor_lerp_(Tensor *a, Tensor *b, double weight)
 {
     return op_apply_(&op_lerp, (Tensor *[]){ a, b }, 2, &(LerpParams){ weight }, SITE);
 }
-Tensor *tensor_addcmul_(Tensor *x, Tensor *a, Tensor *b, double value)
-{
-    return in_place(&op_addcmul, x, a, b, value, SITE);
-}
-Tensor *tensor_addcdiv_(Tensor *x, Tensor *a, Tensor *b, double value)
-{
-    return in_place(&op_addcdiv, x, a, b, value, SITE);
-}
+
+#define ADDC(name)                                                                                \
+    Tensor *tensor_##name##_args(TensorAddcArgs a)                                                \
+    {                                                                                             \
+        return APPLY(&op_##name, &a, a.input, a.tensor1, a.tensor2);                              \
+    }                                                                                             \
+    Tensor *tensor_##name##_args_(TensorAddcArgs a)                                               \
+    {                                                                                             \
+        return op_apply_(&op_##name, (Tensor *[]){ a.input, a.tensor1, a.tensor2 }, 3, &a, SITE); \
+    }
+ADDC(addcmul)
+ADDC(addcdiv)
 
 /* ---- comparisons with a scalar: floats in their own dtype, as PyTorch does; integers as numbers, whatever
  * they hold ---- */
