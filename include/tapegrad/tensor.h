@@ -97,13 +97,10 @@ typedef struct TensorShape {
  * refused (EVALUE), unless the defaults are zeros. */
 
 /* The last member of each struct whose defaults are not all zeros: they set it.  A struct of yours may have
- * one. */
-typedef union TensorFromDefaults {
-    const struct TensorFromDefaults_ *none; /* a value too many in a call is no pointer, and an error */
-    uint64_t mark;
-} TensorFromDefaults;
-#define TENSOR_DEFAULTS_MARK UINT64_C(0x7a0edefa17505e75)
-#define TENSOR_FROM_DEFAULTS .from_defaults = { .mark = TENSOR_DEFAULTS_MARK }
+ * one.  It is a pointer, so that a value too many in a call does not compile. */
+typedef const struct TensorFromDefaults_ *TensorFromDefaults;
+#define TENSOR_DEFAULTS_MARK ((TensorFromDefaults)(uintptr_t)0x7a0edefa17505e75)
+#define TENSOR_FROM_DEFAULTS .from_defaults = TENSOR_DEFAULTS_MARK
 
 /* tensor_check_options - 0; -1 and EVALUE where the defaults end in TENSOR_FROM_DEFAULTS and the options, of
  * the same size, do not.  function is what the error names. */

@@ -35,11 +35,14 @@ void options_default(const TensorOp *op, void *params, const OpField **required)
  * or rubbish, and not what was meant. */
 static inline bool options_begun(const void *options, const void *defaults, size_t size)
 {
-    uint64_t given, want;
-    if (!defaults || size < sizeof want) return true;
-    memcpy(&want, (const char *)defaults + size - sizeof want, sizeof want);
-    memcpy(&given, (const char *)options + size - sizeof given, sizeof given);
-    return want != TENSOR_DEFAULTS_MARK || given == want;
+    TensorFromDefaults given, want;
+    for (size_t back = sizeof want; defaults && back <= sizeof(uint64_t) && back <= size;
+         back += sizeof want) {
+        memcpy(&want, (const char *)defaults + size - back, sizeof want); /* 32 bits: padding may follow it */
+        memcpy(&given, (const char *)options + size - back, sizeof given);
+        if (want == TENSOR_DEFAULTS_MARK) return given == want;
+    }
+    return true;
 }
 
 const OpField *options_find(const TensorOp *op, const char *name, size_t length);

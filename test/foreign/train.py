@@ -21,7 +21,7 @@ class Scope(c.Structure):
     _fields_ = [("mark", c.c_size_t), ("depth", c.c_uint64)]
 
 
-FROM_DEFAULTS = ("from_defaults", c.c_uint64)  # the last member, where defaults are not all zeros
+FROM_DEFAULTS = ("from_defaults", c.c_void_p)  # the last member, where defaults are not all zeros
 
 
 class Linear(c.Structure):

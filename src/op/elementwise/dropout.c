@@ -175,7 +175,7 @@ REGISTER_OP(op_dropout2d);
 
 bool drops_nothing(const TensorDropoutArgs *a)
 {
-    if (a->from_defaults.mark != TENSOR_DEFAULTS_MARK) return false; /* refused by the op */
+    if (a->from_defaults != TENSOR_DEFAULTS_MARK) return false; /* refused by the op */
     return a->input && (a->training ? a->p == 0 : a->p >= 0 && a->p <= 1);
 }
 
