@@ -10,7 +10,7 @@
 #include <math.h>
 #include "cpu/index/host_index.h"
 #include "embedding.h"
-#include "op/shape/shape_op.h"
+#include "index_plan.h"
 
 const TensorEmbeddingArgs tensor_embedding_defaults = { TENSOR_EMBEDDING_DEFAULTS };
 const TensorOneHotArgs tensor_one_hot_defaults = { TENSOR_ONE_HOT_DEFAULTS };

@@ -9,7 +9,7 @@
 #include "cpu/index/bags.h"
 #include "cpu/index/host_index.h"
 #include "embedding.h"
-#include "op/shape/shape_op.h"
+#include "index_plan.h"
 
 const TensorEmbeddingBagArgs tensor_embedding_bag_defaults = { TENSOR_EMBEDDING_BAG_DEFAULTS };
 
@@ -81,8 +81,7 @@ static int make_bags(OpCall *c, Bags *s)
     s->index = list_of(m), s->bag = list_of(m), s->position = list_of(m),
     s->count = zeros_on(SHAPE(s->n), TENSOR_I64, &cpu_place);
     if (!s->index || !s->bag || !s->position || !s->count) return -1;
-    const int64_t bad = host_outside(host->data, m, 0, rows);
-    if (bad >= 0) return fail_index(c, index, bad, ((const int64_t *)host->data)[bad], rows);
+    if (check_indices(c, index, host, rows)) return -1;
     s->kept = bags_sort(&(BagIndex){ .index = host->data,
                                      .offsets = offsets ? offsets->data : NULL,
                                      .m = m,

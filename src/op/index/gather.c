@@ -7,7 +7,7 @@
  * (for dim 1 of 3).  index may be smaller than x in the other dimensions.  Negative indices are refused, as
  * in PyTorch; take_along_dim counts them from the end, as NumPy does. Additions happen in the order of index,
  * so sums are the same bits every time. */
-#include "op/shape/shape_op.h"
+#include "index_plan.h"
 
 typedef struct GatherParams {
     int dim;

@@ -8,7 +8,7 @@
  * Who wins is settled on the host, as a list of x's slices: is it written, and from where.  The rest is a
  * choice between x and slices picked from the source, on the graph. */
 #include "cpu/index/host_index.h"
-#include "op/shape/shape_op.h"
+#include "index_plan.h"
 
 typedef struct FillParams {
     int dim;
@@ -26,9 +26,7 @@ static int settle(OpCall *c, int *dim, Tensor **written, Tensor **from)
     Tensor *list = host_copy(index, TENSOR_I64),
            *mask = zeros_on((TensorShape){ x->ndim, line }, TENSOR_BOOL, &cpu_place);
     Tensor *source = zeros_on(SHAPE(n), TENSOR_I64, &cpu_place);
-    if (!list || !mask || !source) return -1;
-    const int64_t bad = host_outside(list->data, list->numel, 0, n);
-    if (bad >= 0) return fail_index(c, index, bad, ((const int64_t *)list->data)[bad], n);
+    if (!list || !mask || !source || check_indices(c, index, list, n)) return -1;
     host_last(list->data, list->numel, mask->data, source->data);
     *written = carried(mask, x->place);
     *from = *written ? carried(source, x->place) : NULL;

@@ -5,7 +5,7 @@
  *   index_add     y = x with y_(index_k) += alpha src_k  dx = dy, dsrc = alpha index_select(dy)
  *
  * Negative indices are refused, as in PyTorch.  Slices are added in the order of index. */
-#include "op/shape/shape_op.h"
+#include "index_plan.h"
 
 typedef struct SelectParams {
     int dim;

@@ -9,7 +9,7 @@
  * dimensions of the indices come where the indexed dimensions were if those are neighbours, else first.  Here
  * negative indices count from the end; a mask (bool, u8) stands for its nonzero indices. */
 #include "cpu/index/host_index.h"
-#include "op/shape/shape_op.h"
+#include "index_plan.h"
 #include "index_language.h"
 
 typedef struct Rows {

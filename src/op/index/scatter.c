@@ -8,7 +8,7 @@
  * that are written and of src's that win.  The rest is selection and an addition to -0, the one number that
  * changes nothing. */
 #include "cpu/index/host_index.h"
-#include "op/shape/shape_op.h"
+#include "index_plan.h"
 
 typedef struct ScatterParams {
     int dim;
@@ -37,9 +37,7 @@ static int check(OpCall *c)
 /* Marks written (of x's shape) and wins (of index's shape), both dense and zero on the host. */
 static int mark(OpCall *c, int dim, const Tensor *index, Tensor *written, Tensor *wins)
 {
-    const int64_t n = written->ndim ? written->shape[dim] : 1,
-                  bad = host_outside(index->data, index->numel, 0, n);
-    if (bad >= 0) return fail_index(c, index, bad, ((const int64_t *)index->data)[bad], n);
+    if (check_indices(c, index, index, written->ndim ? written->shape[dim] : 1)) return -1;
     host_winners(index->data, index->numel, index->ndim, index->shape, dim, written->stride, written->data,
                  wins->data);
     return 0;

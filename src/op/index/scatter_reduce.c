@@ -11,7 +11,7 @@
  * With the positions in x as a list, all is one dimension.  index_reduce: whole slices. */
 #include "cpu/index/fold_into.h"
 #include "cpu/index/host_index.h"
-#include "op/shape/shape_op.h"
+#include "index_plan.h"
 
 const TensorReduceIntoArgs tensor_reduce_into_defaults = { TENSOR_REDUCE_INTO_DEFAULTS };
 
@@ -40,8 +40,7 @@ static int shape(OpCall *c)
 static int positions(OpCall *c, int dim, const Tensor *x, Tensor *at)
 {
     int64_t stride[TENSOR_MAX_DIMS];
-    const int64_t n = x->ndim ? x->shape[dim] : 1, bad = host_outside(at->data, at->numel, 0, n);
-    if (bad >= 0) return fail_index(c, op_input(c, 1), bad, ((const int64_t *)at->data)[bad], n);
+    if (check_indices(c, op_input(c, 1), at, x->ndim ? x->shape[dim] : 1)) return -1;
     dense_strides(x->ndim, x->shape, stride);
     host_positions(at->data, at->ndim, at->shape, dim, stride);
     return 0;

@@ -5,7 +5,7 @@
  *   masked_scatter  y = x with the first elements of source where the mask is true, in row-major order
  *                   dx = dy, 0 under the mask; dsource = dy under the mask, 0 for what was not used */
 #include "cpu/index/host_index.h"
-#include "op/shape/shape_op.h"
+#include "index_plan.h"
 #include "index_language.h"
 
 /* ---- take, put ------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include "cpu/order/host_lists.h"
 #include "op/reduce/reduce.h"
-#include "op/shape/shape_op.h"
+#include "op/index/index_plan.h"
 
 const TensorBincountArgs tensor_bincount_defaults = { TENSOR_BINCOUNT_DEFAULTS };
 const TensorHistcArgs tensor_histc_defaults = { TENSOR_HISTC_DEFAULTS };
@@ -172,13 +172,7 @@ static int check_sorter(OpCall *c, const Tensor *sorter, const Tensor *sorted)
     if (!shape_equal(shape_of(sorter), shape_of(sorted)))
         return op_fail(c, TENSOR_ESHAPE, "sorter %s for %s: want equal shapes", S(sorter), S(sorted));
     Tensor *host = host_copy(sorter, TENSOR_I64);
-    if (!host) return -1;
-    const int64_t n = sorted->shape[sorted->ndim - 1];
-    for (int64_t i = 0; i < host->numel; i++) {
-        const int64_t at = ((const int64_t *)host->data)[i];
-        if (at < 0 || at >= n) return fail_index(c, sorter, i, at, n);
-    }
-    return 0;
+    return host ? check_indices(c, sorter, host, sorted->shape[sorted->ndim - 1]) : -1;
 }
 
 static int search_check(OpCall *c)

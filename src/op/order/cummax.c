@@ -5,7 +5,7 @@
  * A NaN stays the extreme, as in PyTorch.  The device's `scan` finds the places, by which values are then
  * picked. */
 #include "op/reduce/reduce.h"
-#include "op/shape/shape_op.h"
+#include "op/index/index_plan.h"
 
 const TensorCummaxArgs tensor_cummax_defaults = { TENSOR_CUMMAX_DEFAULTS };
 

@@ -8,7 +8,7 @@
  *
  * The counting is done on the host. */
 #include "cpu/order/host_lists.h"
-#include "op/shape/shape_op.h"
+#include "op/index/index_plan.h"
 
 const TensorNonzeroStaticArgs tensor_nonzero_static_defaults = { TENSOR_NONZERO_STATIC_DEFAULTS };
 
@@ -130,12 +130,7 @@ static int unravel_check(OpCall *c)
         return op_fail(c, TENSOR_ESHAPE, "%s in %s: want one size or more, none negative", S(x),
                        shape_text(shape));
     Tensor *host = host_copy(x, TENSOR_I64);
-    if (!host) return -1;
-    for (int64_t i = 0; i < host->numel; i++) {
-        const int64_t at = ((const int64_t *)host->data)[i];
-        if (at < 0 || at >= count) return fail_index(c, x, i, at, count);
-    }
-    return 0;
+    return host ? check_indices(c, x, host, count) : -1;
 }
 
 static int unravel_compose(OpCall *c)

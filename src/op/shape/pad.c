@@ -8,6 +8,7 @@
  *
  * A pads list is (before, after) of the last dimension, then of the one before it, ...; negative numbers
  * crop.  As in PyTorch, circular goes round what the crop leaves, while the others look past the crop. */
+#include "cpu/shape/host_tables.h"
 #include "shape_op.h"
 
 const TensorPadArgs tensor_pad_defaults = { TENSOR_PAD_DEFAULTS };
@@ -89,14 +90,6 @@ static int constant_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 /* ---- the other modes ------------------------------------------------------------------------- */
 
-static int64_t source(int mode, int64_t j, int64_t n, Ends e)
-{
-    if (mode == TENSOR_PAD_REFLECT) return j < 0 ? -j : j >= n ? 2 * (n - 1) - j : j;
-    if (mode == TENSOR_PAD_REPLICATE) return j < 0 ? 0 : j >= n ? n - 1 : j;
-    const int64_t first = crop(e.before), left = n - first - crop(e.after);
-    return first + (j - first + left) % left;
-}
-
 static int check_reach(OpCall *c, int mode, int d, Ends e)
 {
     const Tensor *x = op_input(c, 0);
@@ -123,7 +116,11 @@ static Tensor *sources(int mode, int64_t n, Ends e, const Place *place)
 {
     Tensor *host = own(new_tensor(SHAPE(n + e.before + e.after), TENSOR_I64, &cpu_place));
     if (!host) return NULL;
-    for (int64_t i = 0; i < host->numel; i++) ((int64_t *)host->data)[i] = source(mode, i - e.before, n, e);
+    host_pad(host->data,
+             mode == TENSOR_PAD_REFLECT     ? HOST_PAD_REFLECT
+             : mode == TENSOR_PAD_REPLICATE ? HOST_PAD_REPLICATE
+                                            : HOST_PAD_CIRCULAR,
+             n, e.before, e.after);
     return carried(host, place);
 }
 

@@ -46,35 +46,8 @@ int parts_or_none(int count, Tensor **parts, int room);
 /* carried - a tensor on the host, owned by the open scope, or its copy on place. */
 Tensor *carried(Tensor *host, const Place *place);
 
-/* ---- indices --------------------------------------------------------------------------------- */
-
-/* call_index_dtype - 0, or -1 and EDTYPE unless index is i64, i32 or u8. */
-int call_index_dtype(OpCall *c, const Tensor *index);
-
 /* call_one_dtype - 0, or -1 and EDTYPE, naming both, where an operand has another dtype than the first. */
 int call_one_dtype(OpCall *c);
-
-/* call_source_dtype - 0, or -1 and EDTYPE unless source has x's dtype. */
-int call_source_dtype(OpCall *c, const Tensor *source, const Tensor *x);
-
-/* fail_index - EINDEX: the value at a row-major position of index is not one of n.  Returns -1. */
-int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, int64_t n) COLD;
-
-/* An index along one dimension of a tensor of some shape. */
-typedef struct IndexPlan {
-    int dim;
-    int64_t outer, n, m, inner; /* the tensor is [outer, n, inner], what is picked [outer, m, inner] */
-    bool shared;                /* one index list for all outer and inner (index_select) */
-} IndexPlan;
-
-/* index_plan - for an index that has a place of its own for each element of what is picked (gather). */
-IndexPlan index_plan(TensorShape x, const Tensor *index, int dim);
-
-/* run_gather - dst = src picked at index;  run_scatter_add - dst += src at index, in order.  All are dense;
- * EINDEX names the first index that is out of range, and nothing is written then.  Halves are summed in f32.
- */
-int run_gather(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst);
-int run_scatter_add(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst);
 
 #pragma GCC visibility pop
 #endif

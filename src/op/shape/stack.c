@@ -1,5 +1,6 @@
 /* stack.c - joining and grids made of other ops: hstack and its kin, meshgrid, products and combinations of
  * lists. */
+#include "cpu/shape/host_tables.h"
 #include "shape_op.h"
 
 const TensorMeshgridArgs tensor_meshgrid_defaults = { TENSOR_MESHGRID_DEFAULTS };
@@ -116,29 +117,6 @@ Tensor *tensor_cartesian_prod(TensorList tensors)
                                y ? tensor_reshape(y, SHAPE(y->numel / tensors.count, tensors.count)) : NULL);
 }
 
-/* The next choice of r of n in order; false after the last. */
-static bool advance(int64_t *at, int64_t r, int64_t n, bool again)
-{
-    int64_t i = r - 1;
-    while (i >= 0 && at[i] == (again ? n - 1 : n - r + i)) i--;
-    if (i < 0) return false;
-    at[i]++;
-    for (int64_t k = i + 1; k < r; k++) at[k] = again ? at[i] : at[k - 1] + 1;
-    return true;
-}
-
-/* How many choices there are, or -1 beyond int64: a product of fractions that are whole at every step. */
-static int64_t choices(int64_t n, int64_t r, bool again)
-{
-    int64_t count = 1, from = again ? n + r - 1 : n;
-    if (r > from) return 0;
-    for (int64_t i = 0; i < r; i++) {
-        if (__builtin_mul_overflow(count, from - i, &count)) return -1;
-        count /= i + 1;
-    }
-    return count;
-}
-
 Tensor *tensor_combinations_args(TensorCombinationsArgs args)
 {
     static const char op[] = "tensor_combinations";
@@ -149,17 +127,12 @@ Tensor *tensor_combinations_args(TensorCombinationsArgs args)
     if (x->ndim != 1) return fail(TENSOR_ESHAPE, op, "%s: want a list, one dimension", S(x)), NULL;
     if (r < 0) return fail(TENSOR_EVALUE, op, "r = %lld of %s: want 0 or more", (long long)r, S(x)), NULL;
     const bool again = args.with_replacement;
-    const int64_t count = r == 0 || (again && x->numel == 0) ? 0 : choices(x->numel, r, again);
+    const int64_t count = r == 0 || (again && x->numel == 0) ? 0 : host_choices(x->numel, r, again);
     if (count < 0) return fail(TENSOR_ESHAPE, op, "%lld of %s: too many choices", (long long)r, S(x)), NULL;
     TensorScope scope = tensor_scope_open();
     TensorShape shape = r ? SHAPE(count, r) : SHAPE(0);
     Tensor *list = scope_failed(scope) ? NULL : own(new_tensor(shape, TENSOR_I64, &cpu_place));
-    int64_t *at = list ? list->data : NULL;
-    for (int64_t k = 0; k < r && count && at; k++) at[k] = again ? 0 : k;
-    for (int64_t i = 1; i < count && at; i++) {
-        memcpy(at + r, at, (size_t)r * sizeof *at);
-        advance(at += r, r, x->numel, again);
-    }
+    if (list) host_combinations(list->data, count, x->numel, r, again);
     list = carried(list, x->place);
     return tensor_scope_return(
         scope,

@@ -4,6 +4,7 @@
  *   dx = the same triangle of dy
  *
  * By selection, never by a product with a mask: infinities and NaN outside do not reach y. */
+#include "cpu/shape/host_tables.h"
 #include "shape_op.h"
 
 const TensorTriArgs tensor_tri_defaults = { TENSOR_TRI_DEFAULTS };
@@ -17,27 +18,13 @@ static int shape(OpCall *c)
                        : op_same_shape(c);
 }
 
-/* The first column of row i that is not of the lower triangle, held to 0..columns. */
-static int64_t first_above(int64_t i, int64_t diagonal, int64_t columns)
-{
-    if (diagonal > columns) diagonal = columns;
-    int64_t at = diagonal < -i - 1 ? 0 : i + diagonal + 1;
-    return at > columns ? columns : at;
-}
-
 /* [rows, columns]: true where x is kept; one for all matrices of the batch. */
 static Tensor *mask_of(const Tensor *x, int64_t diagonal, bool lower)
 {
-    int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1];
+    const int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1];
     Tensor *mask = own(new_tensor(SHAPE(rows, columns), TENSOR_BOOL, &cpu_place));
     if (!mask) return NULL;
-    for (int64_t i = 0; i < rows; i++) {
-        uint8_t *row = (uint8_t *)mask->data + i * columns;
-        int64_t cut = lower ? first_above(i, diagonal, columns)
-                            : first_above(i, diagonal - (diagonal > INT64_MIN), columns);
-        memset(row, lower, (size_t)cut);
-        memset(row + cut, !lower, (size_t)(columns - cut));
-    }
+    host_triangle(mask->data, rows, columns, diagonal, lower);
     return carried(mask, x->place);
 }
 

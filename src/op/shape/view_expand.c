@@ -3,6 +3,8 @@
  *   y[..., i, ...] = x[..., 0, ...];  dx = the sum of dy over what was repeated, which is the tape's work
  *
  * and the copies made of it: repeat, tile, repeat_interleave. */
+#include "cpu/shape/host_tables.h"
+#include "op/index/index_plan.h"
 #include "shape_op.h"
 
 /* ---- expand ---------------------------------------------------------------------------------- */
@@ -294,9 +296,7 @@ static Tensor *index_of_counts(OpCall *c, Tensor *repeats, int64_t n)
     }
     Tensor *index = own(new_tensor(SHAPE(total), TENSOR_I64, &cpu_place));
     if (!index) return NULL;
-    int64_t *at = index->data;
-    for (int64_t k = 0; k < n; k++)
-        for (int64_t r = 0; r < count[k * step]; r++) *at++ = k;
+    host_repeat(index->data, count, step, n);
     return carried(index, repeats->place);
 }
 

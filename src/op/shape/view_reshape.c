@@ -378,3 +378,10 @@ static const TensorOp op_unsqueeze = {
 REGISTER_OP(op_unsqueeze);
 
 Tensor *tensor_unsqueeze(Tensor *x, int dim) { return APPLY(&op_unsqueeze, &((UnsqueezeParams){ dim }), x); }
+
+Tensor *without_lead(Tensor *value, int ndim)
+{
+    int lead = 0;
+    while (value->ndim - lead > ndim && value->shape[lead] == 1) lead++;
+    return lead ? tensor_reshape(value, (TensorShape){ value->ndim - lead, value->shape + lead }) : value;
+}

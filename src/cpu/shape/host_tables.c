@@ -1,0 +1,76 @@
+/* host_tables.c - see host_tables.h. */
+#include <string.h>
+#include "host_tables.h"
+
+/* ---- triangles ------------------------------------------------------------------------------- */
+
+void host_triangle(uint8_t *mask, int64_t rows, int64_t columns, int64_t diagonal, bool lower)
+{
+    if (!lower && diagonal > INT64_MIN) diagonal--;
+    diagonal = diagonal > columns ? columns : diagonal < -rows ? -rows : diagonal;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) *mask++ = (j <= i + diagonal) == lower;
+}
+
+/* ---- padding --------------------------------------------------------------------------------- */
+
+static int64_t crop(int64_t pad) { return pad < 0 ? -pad : 0; }
+
+static int64_t source(HostPad mode, int64_t j, int64_t n, int64_t before, int64_t after)
+{
+    if (mode == HOST_PAD_REFLECT) return j < 0 ? -j : j >= n ? 2 * (n - 1) - j : j;
+    if (mode == HOST_PAD_REPLICATE) return j < 0 ? 0 : j >= n ? n - 1 : j;
+    const int64_t first = crop(before), left = n - first - crop(after);
+    return first + (j - first + left) % left;
+}
+
+void host_pad(int64_t *to, HostPad mode, int64_t n, int64_t before, int64_t after)
+{
+    for (int64_t j = -before; j < n + after; j++) *to++ = source(mode, j, n, before, after);
+}
+
+/* ---- combinations ---------------------------------------------------------------------------- */
+
+/* A product of fractions that are whole at every step. */
+int64_t host_choices(int64_t n, int64_t r, bool again)
+{
+    int64_t count = 1, from = again ? n + r - 1 : n;
+    if (r > from) return 0;
+    for (int64_t i = 0; i < r; i++) {
+        if (__builtin_mul_overflow(count, from - i, &count)) return -1;
+        count /= i + 1;
+    }
+    return count;
+}
+
+/* The next choice in order, of those before the last. */
+static void advance(int64_t *at, int64_t n, int64_t r, bool again)
+{
+    int64_t i = r - 1;
+    while (at[i] == (again ? n - 1 : n - r + i)) i--;
+    at[i]++;
+    for (int64_t k = i + 1; k < r; k++) at[k] = again ? at[i] : at[k - 1] + 1;
+}
+
+void host_combinations(int64_t *to, int64_t count, int64_t n, int64_t r, bool again)
+{
+    for (int64_t k = 0; k < r && count; k++) to[k] = again ? 0 : k;
+    for (int64_t i = 1; i < count; i++, to += r) {
+        memcpy(to + r, to, (size_t)r * sizeof *to);
+        advance(to + r, n, r, again);
+    }
+}
+
+/* ---- others ---------------------------------------------------------------------------------- */
+
+void host_repeat(int64_t *to, const int64_t *times, int64_t step, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t i = 0; i < times[k * step]; i++) *to++ = k;
+}
+
+void host_identity(double *to, int64_t n)
+{
+    memset(to, 0, (size_t)(n * n) * sizeof *to);
+    for (int64_t i = 0; i < n; i++) to[i * (n + 1)] = 1;
+}

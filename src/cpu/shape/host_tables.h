@@ -1,0 +1,30 @@
+/* host_tables.h - small tables that shape ops make on the host: which element goes where.  Ops call them
+ * directly: no device has a slot for them. */
+#ifndef TG_HOST_TABLES_H
+#define TG_HOST_TABLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* host_triangle - mask [rows, columns]: 1 where column <= row + diagonal; or, not lower, where column >= it.
+ */
+void host_triangle(uint8_t *mask, int64_t rows, int64_t columns, int64_t diagonal, bool lower);
+
+/* host_pad - to [before + n + after]: which of n elements each one is; a negative end is cut off. */
+typedef enum HostPad { HOST_PAD_REFLECT, HOST_PAD_REPLICATE, HOST_PAD_CIRCULAR } HostPad;
+void host_pad(int64_t *to, HostPad mode, int64_t n, int64_t before, int64_t after);
+
+/* host_choices - how many choices of r of n there are, each once or again and again; -1: beyond int64.
+ * host_combinations - the first `count` of them in order, to [count, r]. */
+int64_t host_choices(int64_t n, int64_t r, bool again);
+void host_combinations(int64_t *to, int64_t count, int64_t n, int64_t r, bool again);
+
+/* host_repeat - to = k, times[k step] times, for each k of n. */
+void host_repeat(int64_t *to, const int64_t *times, int64_t step, int64_t n);
+
+void host_identity(double *to, int64_t n); /* to [n, n] */
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,86 @@
+/* index_plan.c - see index_plan.h. */
+#include "cpu/index/host_index.h"
+#include "index_plan.h"
+
+int call_index_dtype(OpCall *c, const Tensor *index)
+{
+    if (index->dtype == TENSOR_I64 || index->dtype == TENSOR_I32 || index->dtype == TENSOR_U8) return 0;
+    return op_fail(c, TENSOR_EDTYPE, "the index %s is %s: want i64", S(index),
+                   tensor_dtype_name((TensorDtype)index->dtype));
+}
+
+int call_source_dtype(OpCall *c, const Tensor *source, const Tensor *x)
+{
+    if (source->dtype == x->dtype) return 0;
+    return op_fail(c, TENSOR_EDTYPE, "a source of %s for %s: want the same",
+                   tensor_dtype_name((TensorDtype)source->dtype), tensor_dtype_name((TensorDtype)x->dtype));
+}
+
+int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, int64_t n)
+{
+    int64_t at[TENSOR_MAX_DIMS];
+    for (int d = index->ndim - 1; d >= 0; position /= index->shape[d], d--)
+        at[d] = position % index->shape[d];
+    const char *where = shape_text((TensorShape){ index->ndim, at });
+    if (n == 0)
+        return op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s: there is nothing to index",
+                       (long long)value, where, S(index));
+    return op_fail(c, TENSOR_EINDEX, "index %lld at position %s of %s is out of range: want 0 to %lld",
+                   (long long)value, where, S(index), (long long)n - 1);
+}
+
+int check_indices(OpCall *c, const Tensor *index, const Tensor *host, int64_t n)
+{
+    const int64_t bad = host_outside(host->data, host->numel, 0, n);
+    return bad < 0 ? 0 : fail_index(c, index, bad, ((const int64_t *)host->data)[bad], n);
+}
+
+IndexPlan index_plan(TensorShape x, const Tensor *index, int dim)
+{
+    IndexPlan p = { .dim = dim,
+                    .outer = 1,
+                    .n = x.ndim ? x.dim[dim] : 1,
+                    .m = index->ndim ? index->shape[dim] : 1,
+                    .inner = 1 };
+    for (int d = 0; d < dim && d < index->ndim; d++) p.outer *= index->shape[d];
+    for (int d = dim + 1; d < index->ndim; d++) p.inner *= index->shape[d];
+    return p;
+}
+
+static int run(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *index, Tensor *dst, bool add)
+{
+    const Place *place = dst->place;
+    Tensor *list = own(raw_cast(index, TENSOR_I64));
+    if (!list) return -1;
+    if (list->numel == 0 || p->outer == 0 || p->inner == 0) return 0;
+    GatherArgs args = { .dtype = dst->dtype,
+                        .outer = p->outer,
+                        .n = p->n,
+                        .m = p->m,
+                        .inner = p->inner,
+                        .src = src->data,
+                        .index = list->data,
+                        .dst = dst->data,
+                        .bad_at = -1 };
+    args.index_outer = p->shared ? 0 : p->m * p->inner;
+    args.index_row = p->shared ? 1 : p->inner;
+    args.index_inner = p->shared ? 0 : 1;
+    int (*kernel)(GatherArgs *) = add ? place->device->scatter_add : place->device->gather;
+    if (!kernel) return fail_no_kernel(c->name, place, add ? "scatter_add" : "gather");
+    if (kernel(&args) == 0) return 0;
+    return args.bad_at >= 0 ? fail_index(c, index, args.bad_at, args.bad_value, args.n)
+                            : fail_kernel(c->name, place, add ? "scatter_add" : "gather");
+}
+
+int run_gather(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst)
+{
+    return run(c, plan, src, index, dst, false);
+}
+
+int run_scatter_add(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst)
+{
+    if (dst->dtype != TENSOR_F16 && dst->dtype != TENSOR_BF16) return run(c, plan, src, index, dst, true);
+    Tensor *wide_src = own(raw_cast(src, TENSOR_F32)), *wide = own(raw_cast(dst, TENSOR_F32));
+    if (!wide_src || !wide || run(c, plan, wide_src, index, wide, true)) return -1;
+    return raw_copy(dst, wide);
+}
