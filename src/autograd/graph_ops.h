@@ -9,6 +9,7 @@ typedef struct GraphOps {
     Tensor *(*to)(Tensor *x, TensorDtype dtype);
     Tensor *(*to_device)(Tensor *x, const char *device);
     Tensor *(*add)(Tensor *a, Tensor *b);
+    int (*add_into)(Tensor *dst, const Tensor *src); /* not recorded; cannot run out of memory */
     Tensor *(*sum_to)(Tensor *x,
                       TensorShape shape); /* over the dims along which shape was broadcast to x's */
     Tensor *(*expand)(Tensor *x, TensorShape shape);

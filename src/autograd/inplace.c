@@ -116,7 +116,7 @@ static int add_region(Tensor *dst, const Region *r, const Tensor *src)
             if (r->shape[d] > 1 && (walked < 0 || r->shape[d] < r->shape[walked])) walked = d;
     if (walked < 0) {
         Tensor *to = region_view(dst, r);
-        int status = to ? raw_add_into(to, src) : -1;
+        int status = to ? graph_ops.add_into(to, src) : -1;
         tensor_release(to);
         return status;
     }

@@ -106,7 +106,7 @@ static int add_gradient(Sweep *s, Tensor **sum, Tensor *g)
         return 0;
     }
     if (!s->create_graph && !(*sum)->entry && ours_alone(*sum) && (*sum)->dtype == g->dtype)
-        return raw_add_into(*sum, g);
+        return graph_ops.add_into(*sum, g);
     Tensor *more = graph_ops.add(*sum, g);
     if (!more) return -1;
     lend(more);
@@ -382,7 +382,7 @@ static int commit_leaf(Sweep *s, Slot *slot)
     int status = 0;
     pthread_mutex_lock(&leaf_lock);
     if (leaf->grad && !s->create_graph) {
-        status = raw_add_into(leaf->grad, slot->grad);
+        status = graph_ops.add_into(leaf->grad, slot->grad);
         if (!status) bump_version(leaf->grad);
     } else {
         old = leaf->grad;

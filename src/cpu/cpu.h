@@ -3,6 +3,7 @@
 #define TG_CPU_H
 
 #include "device/device.h"
+#include "device/host.h"
 #include "device/parallel.h"
 #include "isa.h"
 
@@ -12,7 +13,8 @@
 KERNEL_LIST(K)
 #undef K
 
-/* cpu_fail - records the sentence that cpu_device.error() gives; returns -1. */
+/* cpu_fail - records the sentence that cpu_error gives; returns -1. */
+const char *cpu_error(void);
 int cpu_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* cpu_threads - how many threads pay for work of so many elementary operations: 1 below some 30 microseconds.

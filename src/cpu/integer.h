@@ -3,7 +3,7 @@
 #ifndef TG_CPU_INTEGER_H
 #define TG_CPU_INTEGER_H
 
-#include "tensor/core.h"
+#include "device/host.h"
 
 FORCE_INLINE int64_t integer_at(int dtype, const void *x, int64_t at)
 {

@@ -17,6 +17,7 @@ static Tensor *sum_to(Tensor *g, TensorShape shape)
 const GraphOps graph_ops = { .to = tensor_to,
                              .to_device = tensor_to_device,
                              .add = tensor_add,
+                             .add_into = raw_add_into,
                              .sum_to = sum_to,
                              .expand = tensor_expand,
                              .clone = tensor_clone,

@@ -10,7 +10,7 @@
 #pragma GCC visibility push(hidden)
 
 /* call_dim - dim counted from the front; -1 and EINDEX where the shape has no such dim, -1 and EVALUE for
- * TENSOR_ALL: "dim must be given" (shape/view_checks.c). */
+ * TENSOR_ALL: "dim must be given" (shape/shape_op.c). */
 int call_dim(OpCall *c, int64_t dim, TensorShape shape);
 
 /* call_dim_or_all - 0, and *dim counted from the front or left as TENSOR_ALL; or -1 as call_dim. */
@@ -19,6 +19,10 @@ int call_dim_or_all(OpCall *c, int *dim, TensorShape shape);
 /* call_dims - 0, and the list holds dims counted from the front, each once; or -1: EINDEX as call_dim, or the
  * given code for a dim that is named twice. */
 int call_dims(OpCall *c, TensorShape *list, TensorShape shape, TensorStatus twice);
+
+/* raw_add_into - dst += src, which broadcasts, outside the graph; cannot run out of memory
+ * (elementwise/rows.c). */
+int raw_add_into(Tensor *dst, const Tensor *src);
 
 /* scatter_as - tensor_scatter under another name (index/scatter.c). */
 Tensor *scatter_as(const char *name, Tensor *x, int dim, Tensor *index, Tensor *src, const void *site);

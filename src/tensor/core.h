@@ -11,29 +11,16 @@
 #ifndef TG_CORE_H
 #define TG_CORE_H
 
-#include <stdatomic.h>
 #include <stdarg.h>
-#include <string.h>
 #include <tapegrad/autograd.h>
 #include <tapegrad/device.h>
 #include <tapegrad/op_row.h>
 #include "device/device.h"
-
-#define FORCE_INLINE static inline __attribute__((always_inline))
-#define HIDDEN __attribute__((visibility("hidden")))
-#define COLD __attribute__((cold, noinline))
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
-#define THREAD_LOCAL _Thread_local
+#include "device/host.h"
 
 #pragma GCC visibility push(hidden)
 
-/* ---- alloc.c: all memory of the library; the n-th request can be made to fail (debug.h) ------ */
-void *tg_alloc(
-    size_t bytes); /* 64-byte aligned, from the thread's cache; NULL: no memory, nothing recorded */
-void tg_free(void *block, size_t bytes); /* bytes as asked for */
-void *tg_calloc(size_t bytes);
-void *tg_grow(void *block, size_t old_bytes, size_t new_bytes); /* NULL: block is untouched */
+/* ---- alloc.c: how many tensors each thread has made -------------------------------------------- */
 typedef struct ThreadCount {
     _Atomic int64_t tensors;
     struct ThreadCount *next;
@@ -90,15 +77,6 @@ struct Tensor {
     int64_t shape[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
 };
 
-FORCE_INLINE size_t dtype_size(int dtype)
-{
-    static const uint8_t size[TENSOR_DTYPES] = { 4, 8, 2, 2, 8, 4, 1, 1 };
-    return size[dtype];
-}
-FORCE_INLINE bool dtype_is_float(int dtype) { return dtype <= TENSOR_BF16; }
-FORCE_INLINE bool dtype_is_half(int dtype) { return dtype == TENSOR_F16 || dtype == TENSOR_BF16; }
-/* A C scalar stands for an integer when it is one, and an i64 holds it. */
-FORCE_INLINE bool is_integral(double c) { return c >= -0x1p63 && c < 0x1p63 && c == (double)(int64_t)c; }
 FORCE_INLINE TensorShape shape_of(const Tensor *x) { return (TensorShape){ x->ndim, x->shape }; }
 
 /* tensor.c.  The new_ functions return a tensor with one reference that belongs to the caller; own() hands it
@@ -145,9 +123,6 @@ bool strides_overlap(int ndim, const int64_t *shape,
                      const int64_t *stride); /* two indices may reach one element */
 bool overlaps_itself(const Tensor *x);
 const char *shape_text(TensorShape shape); /* "[2, 3]", in one of 8 rotating thread-local buffers */
-/* collapse - drops size-1 dims and merges neighbours over n stride arrays at once; returns the new rank (at
- * least 1 when count > 0; the last dim is the innermost). */
-int collapse(int ndim, int64_t *shape, int n, int64_t *const stride[]);
 void broadcast_strides(const Tensor *x, TensorShape to, int64_t *stride);
 
 /* ---- errors: error.c ------------------------------------------------------------------------- */
@@ -159,10 +134,8 @@ const char *compose_begin(const char *name);
 void compose_end(const char *outer);
 extern THREAD_LOCAL unsigned
     failure_count; /* of this thread so far, also those that an earlier error hides */
-int fail(TensorStatus code, const char *op, const char *format, ...) TAPEGRAD_PRINTF(3, 4) COLD;
 int fail_site(TensorStatus code, const char *op, const void *site, const char *format, ...)
     TAPEGRAD_PRINTF(4, 5) COLD;
-int fail_memory(const char *op) COLD;
 FORCE_INLINE bool failed_since(unsigned before)
 {
     return unlikely(failure_count != before) && tensor_error_code();
@@ -190,8 +163,6 @@ int raw_fill(Tensor *dst, double value);          /* the same check: callers nam
 Tensor *raw_contiguous(const Tensor *x);          /* new reference: x itself when dense, else a copy */
 Tensor *raw_cast(const Tensor *x, int dtype);     /* new reference; dense */
 Tensor *raw_sum_to(Tensor *x, TensorShape shape); /* new reference: x itself when nothing is to do */
-int raw_add_into(Tensor *dst,
-                 const Tensor *src); /* rows.c: dst += src, broadcast; cannot run out of memory */
 
 /* ---- calls: op.c ----------------------------------------------------------------------------- */
 enum {

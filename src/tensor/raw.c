@@ -1,8 +1,7 @@
-/* raw.c - work on values outside the graph: copy, fill, cast, sum, between any layouts, dtypes and devices.
+/* raw.c - work on values outside the graph: copy, fill, cast, between any layouts, dtypes and devices.
  *
  * Between devices the bytes travel through host memory, dense and in the narrower of the two dtypes. */
 #include "core.h"
-#include "raw_reduce.h"
 
 /* ---- on one device --------------------------------------------------------------------------- */
 
@@ -141,21 +140,4 @@ int raw_copy(Tensor *dst, const Tensor *src)
     int status = apart ? copy_here(dst, apart) : -1;
     tensor_release(apart);
     return status;
-}
-
-/* ---- sums ------------------------------------------------------------------------------------ */
-
-Tensor *raw_sum_to(Tensor *x, TensorShape shape)
-{
-    bool reduced[TENSOR_MAX_DIMS];
-    int lead = x->ndim - shape.ndim;
-    if (shape_equal(shape_of(x), shape)) return tensor_retain(x);
-    for (int i = 0; i < x->ndim; i++) reduced[i] = i < lead || (shape.dim[i - lead] == 1 && x->shape[i] != 1);
-    Tensor *sum = raw_reduce(x, REDUCE_SUM, reduced, true, x->dtype, 0);
-    if (!sum || lead == 0) return sum;
-    int64_t stride[TENSOR_MAX_DIMS];
-    dense_strides(shape.ndim, shape.dim, stride);
-    Tensor *y = new_view(sum, shape.ndim, shape.dim, stride, 0);
-    tensor_release(sum);
-    return y;
 }

@@ -53,3 +53,18 @@ Tensor *raw_reduce(const Tensor *x, int kind, const bool reduced[], bool keepdim
     }
     return y;
 }
+
+Tensor *raw_sum_to(Tensor *x, TensorShape shape)
+{
+    bool reduced[TENSOR_MAX_DIMS];
+    int lead = x->ndim - shape.ndim;
+    if (shape_equal(shape_of(x), shape)) return tensor_retain(x);
+    for (int i = 0; i < x->ndim; i++) reduced[i] = i < lead || (shape.dim[i - lead] == 1 && x->shape[i] != 1);
+    Tensor *sum = raw_reduce(x, REDUCE_SUM, reduced, true, x->dtype, 0);
+    if (!sum || lead == 0) return sum;
+    int64_t stride[TENSOR_MAX_DIMS];
+    dense_strides(shape.ndim, shape.dim, stride);
+    Tensor *y = new_view(sum, shape.ndim, shape.dim, stride, 0);
+    tensor_release(sum);
+    return y;
+}

@@ -2,7 +2,7 @@
  *
  * To bool x != 0; float to integer drops the fraction; what does not fit, NaN included, gives the most
  * negative value, to u8 the low byte of the i64; integers wrap to narrower ones; floats round once. */
-#include "tensor/core.h"
+#include "device/host.h"
 #include "device/half.h"
 #include "cast_kernel.h"
 #if defined(__F16C__)
@@ -70,11 +70,12 @@ FORCE_INLINE void cast_n(char *dst, const char *src, int64_t n, int64_t ds, int6
     {                                                                                       \
         cast_n(d, s, n, ds, ss, cast_##S##_##D, dsize, ssize);                              \
     }
-#define LINES(S, ssize)                                                                          \
-    LINE(S, ssize, f32, 4)                                                                       \
-    LINE(S, ssize, f64, 8)                                                                       \
-    LINE(S, ssize, f16, 2) LINE(S, ssize, bf16, 2) LINE(S, ssize, i64, 8) LINE(S, ssize, i32, 4) \
-        LINE(S, ssize, u8, 1) LINE(S, ssize, b8, 1)
+#define LINES(S, ssize)     \
+    LINE(S, ssize, f32, 4)  \
+    LINE(S, ssize, f64, 8)  \
+    LINE(S, ssize, f16, 2)  \
+    LINE(S, ssize, bf16, 2) \
+    LINE(S, ssize, i64, 8) LINE(S, ssize, i32, 4) LINE(S, ssize, u8, 1) LINE(S, ssize, b8, 1)
 LINES(f32, 4)
 LINES(f64, 8)
 LINES(f16, 2)

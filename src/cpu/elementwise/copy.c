@@ -6,7 +6,6 @@
  *    cast line by line as src lies into a buffer that stays in the first-level cache, and from there line by
  *    line as dst lies.
  *  - Work is divided by the count of elements alone; no element's value depends on the division. */
-#include "tensor/core.h"
 #include "cast_kernel.h"
 #include "cpu/cpu.h"
 

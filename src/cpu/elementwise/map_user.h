@@ -2,7 +2,8 @@
 #ifndef TG_MAP_USER_H
 #define TG_MAP_USER_H
 
-#include "tensor/core.h"
+#include <tapegrad/op_row.h>
+#include "device/device.h"
 
 #pragma GCC visibility push(hidden)
 int map_user_row(const TensorOp *op, MapArgs *args);

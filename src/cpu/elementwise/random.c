@@ -6,7 +6,6 @@
  *   normal    elements 2k and 2k + 1 are r cos t and r sin t, from their words v and w:
  *             r = sqrt(-2 ln((v + 1) / 2^32)), t = 2 pi w / 2^32, in f64, rounded once to the dtype
  * Work is cut at multiples of BLOCK elements; element i does not depend on the cut. */
-#include "tensor/core.h"
 #include "device/half.h"
 #include "random/philox.h"
 #include "cpu/cpu.h"

@@ -1,6 +1,6 @@
 /* adaptive_pool.c - pools over windows of sizes of their own that cover a plane, one after the other. */
 #include <math.h>
-#include "tensor/core.h"
+#include "device/host.h"
 #include "pool_kernel.h"
 
 #define JOIN_(a, b) a##_##b

@@ -13,7 +13,7 @@
  *
  * Threads take images (weight gradient: channels and runs of images); the pieces, and the order in which they
  * are added, follow from the sizes alone. */
-#include "tensor/core.h"
+#include "device/host.h"
 #include "conv_kernel.h"
 #include "cpu/product/gemm.h"
 

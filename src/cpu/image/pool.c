@@ -1,5 +1,5 @@
 /* pool.c - pooling on the CPU: planes are shared out to threads, so what a thread adds up is its own. */
-#include "tensor/core.h"
+#include "device/host.h"
 #include "pool_kernel.h"
 
 typedef struct Pool {

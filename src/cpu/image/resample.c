@@ -1,6 +1,6 @@
 /* resample.c - planes resampled axis by axis; each thread has planes, and memory between two passes, of its
  * own. */
-#include "tensor/core.h"
+#include "device/host.h"
 #include "cpu/product/gemm.h"
 #include "resample_kernel.h"
 

@@ -94,7 +94,7 @@ static int taps(const ResampleLine *a, int64_t i, int64_t *index, double *weight
     return 4;
 }
 
-static int64_t most_taps(const ResampleLine *a)
+int64_t resample_most_taps(const ResampleLine *a)
 {
     if (is_nearest(a->weights)) return 1;
     if (!a->antialias) return a->weights == RESAMPLE_CUBIC ? 4 : 2;
@@ -103,72 +103,39 @@ static int64_t most_taps(const ResampleLine *a)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-typedef struct Table {
-    Tensor *start, *index, *weight;
-} Table;
-
-static int new_table(Table *t, int64_t rows, int64_t entries)
-{
-    t->start = own(new_tensor(SHAPE(rows + 1), TENSOR_I64, &cpu_place));
-    t->index = own(new_tensor(SHAPE(entries), TENSOR_I64, &cpu_place));
-    t->weight = own(new_tensor(SHAPE(entries), TENSOR_F64, &cpu_place));
-    return t->start && t->index && t->weight ? 0 : -1;
-}
-
-static int fill_table(Table *t, const ResampleLine *a)
-{
-    if (new_table(t, a->out, a->out * most_taps(a))) return -1;
-    int64_t *start = t->start->data, n = 0;
-    for (int64_t i = 0; i < a->out; i++) {
-        start[i] = n;
-        n += taps(a, i, (int64_t *)t->index->data + n, (double *)t->weight->data + n);
-    }
-    start[a->out] = n;
-    return 0;
-}
-
-/* Rows of t become columns of `to`: counted, then placed, in order. */
-static int transpose(const Table *t, const ResampleLine *a, Table *to)
-{
-    const int64_t *start = t->start->data, *index = t->index->data, entries = start[a->out];
-    const double *weight = t->weight->data;
-    if (new_table(to, a->in, entries)) return -1;
-    int64_t *begin = to->start->data, sum = 0;
-    memset(begin, 0, (size_t)(a->in + 1) * sizeof *begin);
-    for (int64_t k = 0; k < entries; k++) begin[index[k]]++;
-    for (int64_t j = 0; j <= a->in; j++) {
-        const int64_t count = begin[j];
-        begin[j] = sum, sum += count;
-    }
-    for (int64_t i = 0; i < a->out; i++)
-        for (int64_t k = start[i]; k < start[i + 1]; k++) {
-            const int64_t at = begin[index[k]]++;
-            ((int64_t *)to->index->data)[at] = i, ((double *)to->weight->data)[at] = weight[k];
-        }
-    for (int64_t j = a->in; j > 0; j--) begin[j] = begin[j - 1]; /* each had moved to the next one's */
-    begin[0] = 0;
-    return 0;
-}
-
-static bool stays(const ResampleLine *a)
+bool resample_is_copy(const ResampleLine *a)
 {
     return a->in == a->out && !is_nearest(a->weights) &&
            (a->weights != RESAMPLE_CUBIC || a->antialias || a->align_corners || a->scale == 0);
 }
 
-int resample_axis(const ResampleLine *a, bool transposed, int dtype, ResampleAxis *to)
+void resample_fill(const ResampleLine *a, ResampleTable t)
 {
-    Table forward, table;
-    *to = (ResampleAxis){ .in = transposed ? a->out : a->in, .out = transposed ? a->in : a->out };
-    if (stays(a)) return 0;
-    to->taps = transposed || a->antialias ? 0 : most_taps(a);
-    if (fill_table(&forward, a)) return -1;
-    table = forward;
-    if (transposed && transpose(&forward, a, &table)) return -1;
-    Tensor *weight = own(raw_cast(table.weight, dtype));
-    if (!weight) return -1;
-    to->start = table.start->data, to->index = table.index->data, to->weight = weight->data;
-    return 0;
+    int64_t n = 0;
+    for (int64_t i = 0; i < a->out; i++) {
+        t.start[i] = n;
+        n += taps(a, i, t.index + n, t.weight + n);
+    }
+    t.start[a->out] = n;
+}
+
+/* Rows of t become columns of `to`: counted, then placed, in order. */
+void resample_transpose(const ResampleLine *a, ResampleTable t, ResampleTable to)
+{
+    int64_t *begin = to.start, sum = 0;
+    memset(begin, 0, (size_t)(a->in + 1) * sizeof *begin);
+    for (int64_t k = 0; k < t.start[a->out]; k++) begin[t.index[k]]++;
+    for (int64_t j = 0; j <= a->in; j++) {
+        const int64_t count = begin[j];
+        begin[j] = sum, sum += count;
+    }
+    for (int64_t i = 0; i < a->out; i++)
+        for (int64_t k = t.start[i]; k < t.start[i + 1]; k++) {
+            const int64_t at = begin[t.index[k]]++;
+            to.index[at] = i, to.weight[at] = t.weight[k];
+        }
+    for (int64_t j = a->in; j > 0; j--) begin[j] = begin[j - 1]; /* each had moved to the next one's */
+    begin[0] = 0;
 }
 
 /* ---- centers of pixels ----------------------------------------------------------------------- */

@@ -2,7 +2,8 @@
 #ifndef TG_CPU_SAMPLING_H
 #define TG_CPU_SAMPLING_H
 
-#include "tensor/core.h"
+#include "device/device.h"
+#include "device/host.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -22,9 +23,19 @@ typedef struct ResampleLine {
     double scale; /* that positions are computed with; 0: the sizes' own */
 } ResampleLine;
 
-/* resample_axis - the table of a line's weights, or of their transpose, in a dtype; it belongs to the open
- * scope. A line that stays as it is has none.  0, or -1 for no memory. */
-int resample_axis(const ResampleLine *line, bool transposed, int dtype, ResampleAxis *to);
+/* A line's weights: result element i is the sum over k in [start[i], start[i + 1]) of weight[k] times element
+ * index[k]. */
+typedef struct ResampleTable {
+    int64_t *start, *index;
+    double *weight;
+} ResampleTable;
+
+bool resample_is_copy(const ResampleLine *line);      /* it stays as it is, and needs no table */
+int64_t resample_most_taps(const ResampleLine *line); /* weights of one result element at most */
+/* resample_fill - to start [out + 1], index and weight [out most_taps].
+ * resample_transpose - the same from the other side: to start [in + 1], index and weight [start[out]]. */
+void resample_fill(const ResampleLine *line, ResampleTable to);
+void resample_transpose(const ResampleLine *line, ResampleTable from, ResampleTable to);
 
 /* pixel_centers - to [pixels, n + 1]: x, y(, z) and 1 for the center of each pixel of an image of that size,
  * in [-1, 1], where -1 and 1 are the first and the last center, or their outer edges. */

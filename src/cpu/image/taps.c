@@ -1,6 +1,6 @@
 /* taps.c - weighted sums of elements picked at a few positions, and their two gradients.  Threads have pieces
  * of the result of their own, so that the order of additions is one. */
-#include "tensor/core.h"
+#include "device/host.h"
 #include "taps_kernel.h"
 
 typedef struct Pieces {

@@ -4,7 +4,6 @@
  *  - scatter_add adds in the order of the index rows to each element, whoever does it: threads divide the
  *    destination (outer blocks, columns, or rows), never the source.  The bits do not depend on how many
  * there are. */
-#include "tensor/core.h"
 #include "cpu/cpu.h"
 
 /* ---- the check ------------------------------------------------------------------------------- */

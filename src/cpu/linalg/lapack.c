@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "cpu/product/gemm.h"
-#include "tensor/core.h"
+#include "device/host.h"
 #include "lapack.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

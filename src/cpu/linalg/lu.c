@@ -4,7 +4,7 @@
 #include "cpu/product/gemm.h"
 #include "lapack.h"
 #include "small_matrix.h"
-#include "tensor/core.h"
+#include "device/host.h"
 
 /* ---- a x = b --------------------------------------------------------------------------------- */
 

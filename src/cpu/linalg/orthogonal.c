@@ -6,7 +6,7 @@
 #include <math.h>
 #include "lapack.h"
 #include "small_matrix.h"
-#include "tensor/core.h"
+#include "device/host.h"
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 

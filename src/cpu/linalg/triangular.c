@@ -4,7 +4,7 @@
 #include "linalg.h"
 #include "lapack.h"
 #include "small_matrix.h"
-#include "tensor/core.h"
+#include "device/host.h"
 
 int linalg_triangular(const char *op, Matrices s, const double *a, double *x, bool upper, bool left,
                       bool unit)

@@ -10,7 +10,6 @@
  *   dx_t(c) = -g sum of e^(a_t(s) + b_t(s) + loss) over the states s of c
  */
 #include <math.h>
-#include "tensor/core.h"
 #include "cpu/cpu.h"
 #include "ctc.h"
 

@@ -12,7 +12,7 @@
  * their count only, and then over the blocks.  group: likewise, over the samples of each channel in their
  * order.  batch: a channel is one thread's (a group of channels where each is one column). */
 #include <math.h>
-#include "tensor/core.h"
+#include "device/host.h"
 #include "norm_kernel.h"
 
 enum { BLOCKS = 16, BLOCK_ROWS = 16 };

@@ -3,7 +3,6 @@
  * Sums and products go from one end of a line to the other, in double (integers in i64): up to COLUMNS lines
  * side by side are one thread's work, so threads change no bit. */
 #include <math.h>
-#include "tensor/core.h"
 #include "cpu/cpu.h"
 #include "order_key.h"
 

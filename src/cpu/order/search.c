@@ -1,5 +1,4 @@
 /* search.c - places in ascending lists, by bisection. */
-#include "tensor/core.h"
 #include "cpu/cpu.h"
 
 static int64_t place(const int64_t *sorter, int64_t i) { return sorter ? sorter[i] : i; }

@@ -3,7 +3,6 @@
  * Every element becomes a key whose unsigned order is the order wanted (order_key.h), complemented for
  * descending.  (key, index) pairs are merged, so equal elements keep their order.  Values are then fetched by
  * index, whatever their dtype.  A line is one thread's work. */
-#include "tensor/core.h"
 #include "cpu/cpu.h"
 #include "order_key.h"
 

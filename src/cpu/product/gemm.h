@@ -46,7 +46,7 @@ int gemm_cpu(const GemmCall *call, int threads);
  * ends gives back its own. */
 void gemm_release(void);
 
-/* Provided by gemm_device.c: 64-byte aligned memory or NULL, and what takes it back. */
+/* gemm_scratch.c: 64-byte aligned memory or NULL, and what takes it back. */
 void *gemm_scratch(size_t bytes);
 void gemm_scratch_free(void *memory);
 

@@ -3,7 +3,7 @@
  *
  * A half operand is widened one matrix at a time, rows or columns first as it lies, and kept while the batch
  * shares it. */
-#include "tensor/core.h"
+#include <tapegrad/device.h>
 #include "cpu/elementwise/cast_kernel.h"
 #include "cpu/cpu.h"
 #include "gemm.h"
@@ -144,25 +144,6 @@ static int plain(const GemmArgs *g)
         .bias_per = GEMM_BIAS_ROW,
     };
     return gemm_cpu(&call, tensor_num_threads());
-}
-
-/* ---- memory for gemm.c ------------------------------------------------------------------------ */
-
-enum { SCRATCH_HEADER = 64 }; /* holds the size, and keeps the alignment */
-
-void *gemm_scratch(size_t bytes)
-{
-    char *block = tg_alloc(bytes + SCRATCH_HEADER);
-    if (!block) return NULL;
-    *(size_t *)(void *)block = bytes + SCRATCH_HEADER;
-    return block + SCRATCH_HEADER;
-}
-
-void gemm_scratch_free(void *memory)
-{
-    if (!memory) return;
-    char *block = (char *)memory - SCRATCH_HEADER;
-    tg_free(block, *(size_t *)(void *)block);
 }
 
 /* ---- the slot -------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The element offset of a row-major position of a strided space. */
+/* reduce_position.c: the element offset of a row-major position of a strided space. */
 int64_t reduce_offset(int64_t position, int ndim, const int64_t *shape, const int64_t *stride);
 
 /* The offsets of n reduced positions, counted from `from`. */

@@ -10,7 +10,6 @@
  * their order.  Blocks and groups depend on sizes alone, so threads change no bit. */
 #include <math.h>
 #include <stdatomic.h>
-#include "tensor/core.h"
 #include "cpu/cpu.h"
 #include "cpu/product/gemm.h"
 #include "cpu/reduce/softmax_kernel.h"

@@ -45,6 +45,38 @@ static ResampleWeights weights_of(TensorInterpolation mode)
     return mode == TENSOR_BICUBIC ? RESAMPLE_CUBIC : RESAMPLE_LINEAR;
 }
 
+/* A table in memory of the open scope; *weight is the tensor of its weights. */
+static int new_table(ResampleTable *t, Tensor **weight, int64_t rows, int64_t entries)
+{
+    Tensor *start = own(new_tensor(SHAPE(rows + 1), TENSOR_I64, &cpu_place));
+    Tensor *index = own(new_tensor(SHAPE(entries), TENSOR_I64, &cpu_place));
+    *weight = own(new_tensor(SHAPE(entries), TENSOR_F64, &cpu_place));
+    if (!start || !index || !*weight) return -1;
+    *t = (ResampleTable){ start->data, index->data, (*weight)->data };
+    return 0;
+}
+
+/* The kernel's view of a line, or of its transpose: its table, with weights in a dtype; none if it is a copy.
+ */
+static int axis_of(const ResampleLine *a, bool transposed, int dtype, ResampleAxis *to)
+{
+    ResampleTable forward, table;
+    Tensor *weight;
+    *to = (ResampleAxis){ .in = transposed ? a->out : a->in, .out = transposed ? a->in : a->out };
+    if (resample_is_copy(a)) return 0;
+    const int64_t taps = resample_most_taps(a);
+    to->taps = transposed || a->antialias ? 0 : taps;
+    if (new_table(&forward, &weight, a->out, a->out * taps)) return -1;
+    resample_fill(a, table = forward);
+    if (transposed) {
+        if (new_table(&table, &weight, a->in, forward.start[a->out])) return -1;
+        resample_transpose(a, forward, table);
+    }
+    if (!(weight = own(raw_cast(weight, dtype)))) return -1;
+    to->start = table.start, to->index = table.index, to->weight = weight->data;
+    return 0;
+}
+
 static int forward(OpCall *c)
 {
     const ResampleParams *p = op_params(c);
@@ -63,7 +95,7 @@ static int forward(OpCall *c)
                                     .in = p->transposed ? p->size.dim[d] : x->shape[2 + d],
                                     .out = p->transposed ? x->shape[2 + d] : p->size.dim[d],
                                     .scale = p->scale_factors[d] };
-        if (resample_axis(&line, p->transposed, y->dtype, &args.axis[WINDOW_RANK - spatial + d])) return -1;
+        if (axis_of(&line, p->transposed, y->dtype, &args.axis[WINDOW_RANK - spatial + d])) return -1;
     }
     return RUN_KERNEL(c->name, x->place, resample, &args) ? -1 : pool_deliver(out, y);
 }

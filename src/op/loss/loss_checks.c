@@ -54,6 +54,16 @@ Tensor *loss_input(OpCall *c, int i, int dtype)
     return tensor_to(op_input(c, i), dtype_is_half(dtype) ? TENSOR_F32 : (TensorDtype)dtype);
 }
 
+Tensor *reduce_loss(Tensor *x, int reduction)
+{
+    if (!x) return NULL;
+    if (reduction == TENSOR_MEAN) return tensor_mean(x);
+    if (reduction == TENSOR_SUM) return tensor_sum(x);
+    if (reduction == TENSOR_BATCHMEAN)
+        return tensor_div_scalar(tensor_sum(x), x->ndim ? (double)x->shape[0] : 1);
+    return x;
+}
+
 int finish_loss(OpCall *c, Tensor *loss, int dtype)
 {
     Tensor *y = reduce_loss(loss, loss_reduction(c));

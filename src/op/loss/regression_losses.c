@@ -9,16 +9,6 @@ const TensorSmoothL1Args tensor_smooth_l1_defaults = { TENSOR_SMOOTH_L1_DEFAULTS
 const TensorHuberArgs tensor_huber_defaults = { TENSOR_HUBER_DEFAULTS };
 const TensorKlDivArgs tensor_kl_div_defaults = { TENSOR_KL_DIV_DEFAULTS };
 
-Tensor *reduce_loss(Tensor *x, int reduction)
-{
-    if (!x) return NULL;
-    if (reduction == TENSOR_MEAN) return tensor_mean(x);
-    if (reduction == TENSOR_SUM) return tensor_sum(x);
-    if (reduction == TENSOR_BATCHMEAN)
-        return tensor_div_scalar(tensor_sum(x), x->ndim ? (double)x->shape[0] : 1);
-    return x;
-}
-
 /* Of integers alone only |x - t| is one, and its mean is none. */
 static int check(OpCall *c) { return check_alike(c, 0, 1); }
 

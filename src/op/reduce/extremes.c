@@ -27,6 +27,21 @@ static int value_shape(OpCall *c)
 static int amax_forward(OpCall *c) { return reduce_forward(c, values_over(c), REDUCE_MAX, 0); }
 static int amin_forward(OpCall *c) { return reduce_forward(c, values_over(c), REDUCE_MIN, 0); }
 
+Tensor *share_evenly(ReduceOver over, Tensor *x, Tensor *y, Tensor *g)
+{
+    if (!x || !y || !g) return NULL;
+    const TensorShape to = shape_of(x);
+    int64_t dim[TENSOR_MAX_DIMS];
+    int dims = 0;
+    for (int i = 0; i < to.ndim; i++)
+        if (over.reduced[i]) dim[dims++] = i;
+    Tensor *both_nan = tensor_logical_and(tensor_isnan(x), reduce_spread(over, to, tensor_isnan(y)));
+    Tensor *chosen = tensor_logical_or(tensor_eq(x, reduce_spread(over, to, y)), both_nan);
+    Tensor *count = tensor_sum(chosen, .dims = { dims, dim }, .keepdim = over.keepdim);
+    Tensor *share = count ? tensor_div(g, tensor_to(count, (TensorDtype)g->dtype)) : NULL;
+    return tensor_where(chosen, reduce_spread(over, to, share), tensor_zeros_like(x));
+}
+
 static int value_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     dx[0] = share_evenly(values_over(c), op_saved(c, 0), op_saved_output(c, 0), dy);

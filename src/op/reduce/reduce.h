@@ -26,8 +26,8 @@ int64_t reduce_count(TensorShape shape, ReduceOver over); /* elements that make 
 /* In backward and compose: t of the result's shape, repeated along the reduced dims to the shape `to`. */
 Tensor *reduce_spread(ReduceOver over, TensorShape to, Tensor *t);
 
-/* y = an element of x: 1 where x is equal to it (NaN to NaN), divided by their number, times g, and 0
- * elsewhere. */
+/* extremes.c: y = an element of x: 1 where x is equal to it (NaN to NaN), divided by their number, times g,
+ * and 0 elsewhere. */
 Tensor *share_evenly(ReduceOver over, Tensor *x, Tensor *y, Tensor *g);
 
 /* The gradient of values picked along dim by result 1, the indices: dy where they point, 0 elsewhere. */

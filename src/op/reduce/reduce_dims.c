@@ -95,21 +95,6 @@ Tensor *reduce_spread(ReduceOver over, TensorShape to, Tensor *t)
     return own(new_view(t, to.ndim, to.dim, stride, 0));
 }
 
-Tensor *share_evenly(ReduceOver over, Tensor *x, Tensor *y, Tensor *g)
-{
-    if (!x || !y || !g) return NULL;
-    const TensorShape to = shape_of(x);
-    int64_t dim[TENSOR_MAX_DIMS];
-    int dims = 0;
-    for (int i = 0; i < to.ndim; i++)
-        if (over.reduced[i]) dim[dims++] = i;
-    Tensor *both_nan = tensor_logical_and(tensor_isnan(x), reduce_spread(over, to, tensor_isnan(y)));
-    Tensor *chosen = tensor_logical_or(tensor_eq(x, reduce_spread(over, to, y)), both_nan);
-    Tensor *count = tensor_sum(chosen, .dims = { dims, dim }, .keepdim = over.keepdim);
-    Tensor *share = count ? tensor_div(g, tensor_to(count, (TensorDtype)g->dtype)) : NULL;
-    return tensor_where(chosen, reduce_spread(over, to, share), tensor_zeros_like(x));
-}
-
 Tensor *scatter_back(OpCall *c, Tensor *dy, int dim, bool keepdim)
 {
     const TensorShape to = op_input_shape(c, 0);

@@ -1,0 +1,48 @@
+/* host.h - what the device that is built into the library has from it: memory, dtypes, errors.  The CPU's
+ * files need this and device.h, and know nothing of tensors. */
+#ifndef TG_HOST_H
+#define TG_HOST_H
+
+#include <stdatomic.h>
+#include <string.h>
+#include <tapegrad/tensor.h>
+
+#define FORCE_INLINE static inline __attribute__((always_inline))
+#define HIDDEN __attribute__((visibility("hidden")))
+#define COLD __attribute__((cold, noinline))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define THREAD_LOCAL _Thread_local
+
+#pragma GCC visibility push(hidden)
+
+/* tensor/alloc.c: all memory of the library; the n-th request can be made to fail (debug.h).
+ * tg_alloc - 64-byte aligned, from the thread's cache; NULL: no memory, nothing recorded.
+ * tg_grow - NULL: block is untouched.
+ * tg_free - bytes as asked for. */
+void *tg_alloc(size_t bytes);
+void *tg_calloc(size_t bytes);
+void *tg_grow(void *block, size_t old_bytes, size_t new_bytes);
+void tg_free(void *block, size_t bytes);
+
+/* tensor/error.c: each records an error and returns -1. */
+int fail(TensorStatus code, const char *op, const char *format, ...) TAPEGRAD_PRINTF(3, 4) COLD;
+int fail_memory(const char *op) COLD;
+
+FORCE_INLINE size_t dtype_size(int dtype)
+{
+    static const uint8_t size[TENSOR_DTYPES] = { 4, 8, 2, 2, 8, 4, 1, 1 };
+    return size[dtype];
+}
+FORCE_INLINE bool dtype_is_float(int dtype) { return dtype <= TENSOR_BF16; }
+FORCE_INLINE bool dtype_is_half(int dtype) { return dtype == TENSOR_F16 || dtype == TENSOR_BF16; }
+/* A C scalar stands for an integer when it is one, and an i64 holds it. */
+FORCE_INLINE bool is_integral(double c) { return c >= -0x1p63 && c < 0x1p63 && c == (double)(int64_t)c; }
+
+/* tensor/shape.c: drops dims of size 1 and merges neighbours over n arrays of strides at once; returns the
+ * new rank, at least 1 where there are elements.  The last dim is the innermost. */
+int collapse(int ndim, int64_t *shape, int n, int64_t *const stride[]);
+
+#pragma GCC visibility pop
+
+#endif
