@@ -57,7 +57,7 @@ static void numbers_adamw(const void *options, const OptimParam *p, double *k)
     numbers(options, p, true, k);
 }
 
-static const OptimRule *rule_of(const void *options)
+static const OptimRule *rule(const void *options)
 {
     return ((const OptimAdamArgs *)options)->amsgrad ? &amsgrad_rule : &adam_rule;
 }
@@ -71,7 +71,7 @@ static const OpField fields[] = { OP_OPTION(OptimAdamArgs, lr),           OP_OPT
                                   OP_OPTION(OptimAdamArgs, weight_decay), OP_OPTION(OptimAdamArgs, amsgrad),
                                   OP_OPTION(OptimAdamArgs, maximize),     { 0 } };
 
-static int states(const void *options) { return ((const OptimAdamArgs *)options)->amsgrad ? 3 : 2; }
+static unsigned states(const void *options) { return ((const OptimAdamArgs *)options)->amsgrad ? 7 : 3; }
 
 static int check(const void *options, const char *function)
 {
@@ -84,10 +84,6 @@ static int check(const void *options, const char *function)
 }
 
 #define ADAM(name_, type)                                                                           \
-    static int step_##name_(const void *options, OptimParam *const *p, Tensor *const *grad, int n)  \
-    {                                                                                               \
-        return optim_run(rule_of(options), "optim_" #name_, numbers_##name_, options, p, grad, n);  \
-    }                                                                                               \
     static const OptimKind name_##_kind = { .name = (type),                                         \
                                             .function = "optim_" #name_,                            \
                                             .args = sizeof(OptimAdamArgs),                          \
@@ -96,8 +92,8 @@ static int check(const void *options, const char *function)
                                             .state = { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" }, \
                                             .states = states,                                       \
                                             .check = check,                                         \
-                                            .step_all = step_##name_,                               \
-                                            .sure = true };                                         \
+                                            .rule = rule,                                           \
+                                            .numbers = numbers_##name_ };                           \
     OPTIM_REGISTER(name_##_kind);                                                                   \
     Optimizer *optim_##name_##_args(OptimAdamArgs args) { return optim_new(&name_##_kind, &args); }
 ADAM(adam, "Adam")

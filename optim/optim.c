@@ -95,7 +95,8 @@ static int add_group(Optimizer *opt, TensorList list, const void *options)
 
 Optimizer *optim_new(const OptimKind *kind, const void *args)
 {
-    if (!kind || !args || !kind->function || !(kind->step || kind->step_all || kind->step_closure))
+    if (!kind || !args || !kind->function ||
+        !(kind->step || kind->step_all || kind->step_closure || kind->rule))
         return tensor_fail(TENSOR_ENULL, "optim_new",
                            "the kind, its function, its step or the options are NULL"),
                NULL;
@@ -193,12 +194,12 @@ char optim_dense(const Tensor *t)
     return dtype == TENSOR_F32 ? 'f' : 'd';
 }
 
-int optim_state_count(const OptimKind *kind, const void *options)
+unsigned optim_states(const OptimKind *kind, const void *options)
 {
     if (kind->states) return kind->states(options);
-    int n = 0;
-    while (n < OPTIM_STATES && kind->state[n]) n++;
-    return n;
+    unsigned all = 0;
+    for (int s = 0; s < OPTIM_STATES && kind->state[s]; s++) all |= 1u << s;
+    return all;
 }
 
 /* A state follows its parameter to another dtype or device (nn_to). */
@@ -214,7 +215,9 @@ int optim_make_states(const Optimizer *opt, const OptimGroup *g, OptimParam *p)
 {
     TensorScope scope = tensor_scope_open();
     int status = 0;
-    for (int s = 0, n = optim_state_count(opt->kind, g->options); s < n && !status; s++) {
+    const unsigned needed = optim_states(opt->kind, g->options);
+    for (int s = 0; s < OPTIM_STATES && !status; s++) {
+        if (!(needed >> s & 1)) continue;
         if (p->state[s]) {
             status = follow(p->state[s], p->tensor);
             continue;
@@ -244,7 +247,7 @@ static int prepare(const Optimizer *opt, OptimGroup *g, int *n)
 /* Can no parameter's step fail once it has begun? */
 static bool is_sure(const OptimKind *kind, const OptimGroup *g, int n)
 {
-    bool sure = kind->sure;
+    bool sure = kind->sure || kind->rule;
     for (int i = 0; i < n && sure; i++) sure = optim_dense(g->stepped[i]->tensor) != 0;
     return sure;
 }
@@ -285,9 +288,10 @@ static int step_each(const OptimKind *kind, OptimGroup *g, int n)
 static int step_group(const OptimKind *kind, OptimGroup *g, int n)
 {
     for (int i = 0; i < n; i++) g->stepped[i]->step++;
-    int status = !kind->step_all ? step_each(kind, g, n)
-                 : n             ? kind->step_all(g->options, g->stepped, g->grad, n)
-                                 : 0;
+    int status = kind->rule        ? optim_run(kind, g->options, g->stepped, g->grad, n)
+                 : !kind->step_all ? step_each(kind, g, n)
+                 : n               ? kind->step_all(g->options, g->stepped, g->grad, n)
+                                   : 0;
     for (int i = 0; i < n && !status; i++) g->stepped[i]->fresh = false;
     return status || tensor_error_code() ? -1 : 0;
 }
@@ -298,6 +302,7 @@ static void take_back(OptimGroup *g, int n, bool copied)
     for (int i = 0; i < n; i++) {
         OptimParam *p = g->stepped[i], *before = &g->before[i];
         p->step = before->step, p->fresh = before->fresh;
+        memcpy(p->number, before->number, sizeof p->number);
         if (copied) tensor_copy_(p->tensor, before->tensor);
         for (int s = 0; s < OPTIM_STATES; s++) {
             if (!before->state[s]) tensor_release(p->state[s]), p->state[s] = NULL;
@@ -325,7 +330,7 @@ static int step_groups(Optimizer *opt)
 int optim_step(Optimizer *opt)
 {
     if (optim_null(opt, "optim_step") || tensor_error_code() || check_options(opt)) return -1;
-    if (!opt->kind->step && !opt->kind->step_all)
+    if (!opt->kind->step && !opt->kind->step_all && !opt->kind->rule)
         return tensor_fail(TENSOR_EVALUE, "optim_step", "%s wants a closure: optim_step_closure",
                            opt->kind->function);
     TensorScope scope = tensor_scope_open();

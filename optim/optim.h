@@ -17,8 +17,8 @@
 char optim_dense(const Tensor *t);
 
 int optim_check_common(double lr, double weight_decay, const char *function);
-bool optim_null(const Optimizer *opt, const char *function); /* recorded, unless an error was */
-int optim_state_count(const OptimKind *kind, const void *options);
+bool optim_null(const Optimizer *opt, const char *function);       /* recorded, unless an error was */
+unsigned optim_states(const OptimKind *kind, const void *options); /* those needed, as bits */
 int optim_make_states(const Optimizer *opt, const OptimGroup *g,
                       OptimParam *p); /* those that p lacks, as zeros */
 
@@ -27,7 +27,7 @@ int optim_make_states(const Optimizer *opt, const OptimGroup *g,
     static const OptimKind *const registered_##kind __attribute__((used, section("tapegrad_optimizers"))) = \
         &kind
 
-/* ---- rules (rule.h, rule.c) ------------------------------------------------------------------ */
+/* ---- rules (rule.h, rule.c): states are those that are needed, in their order ---------------- */
 
 enum { OPTIM_NUMBERS = 12 }; /* of a rule, at most */
 
@@ -37,17 +37,11 @@ typedef struct OptimRule {
     const char *step, *number[OPTIM_NUMBERS + 1], *state[OPTIM_STATES + 1];
 } OptimRule;
 
-/* The numbers of p's step, in the order of the rule; they depend on options, p->step and p->fresh alone. */
-typedef void (*OptimNumbers)(const void *options, const OptimParam *p, double *numbers);
-
-/* optim_run - the rule over the parameters of a group, as OptimKind.step_all.  What lies dense on the CPU
- * goes in one pass that cannot fail.
- * optim_run_by_ops - over one parameter of any dtype and layout, on any device; halves compute in f32 and
- * round once. */
-int optim_run(const OptimRule *rule, const char *function, OptimNumbers numbers, const void *options,
-              OptimParam *const *p, Tensor *const *grad, int n);
-int optim_run_by_ops(const OptimRule *rule, const char *function, const double *numbers, OptimParam *p,
-                     Tensor *grad);
+/* optim_run - the rule of a kind over the parameters of a group.  What lies dense on the CPU goes in one pass
+ * that cannot fail; the others may have any dtype, layout and device, halves compute in f32 and round once.
+ * OptimKind.numbers gives the numbers of a parameter's step in the order of the rule, from the options, step,
+ * fresh and number alone. */
+int optim_run(const OptimKind *kind, const void *options, OptimParam *const *p, Tensor *const *grad, int n);
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 

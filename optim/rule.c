@@ -14,13 +14,23 @@ enum {
 /* ---- dense on the CPU ------------------------------------------------------------------------ */
 
 typedef struct Pass {
+    const OptimKind *kind;
     const OptimRule *rule;
-    OptimNumbers numbers;
     const void *options;
     OptimParam *const *p;
     Tensor *const *grad;
     int n;
 } Pass;
+
+/* The states that a rule works on, in its order; returns their number. */
+static int states_of(const OptimKind *kind, const void *options, const OptimParam *p, Tensor **state)
+{
+    const unsigned needed = optim_states(kind, options);
+    int n = 0;
+    for (int s = 0; s < OPTIM_STATES; s++)
+        if (needed >> s & 1) state[n++] = p->state[s];
+    return n;
+}
 
 /* Elements from .. from + count of parameter p. */
 static void run_piece(const Pass *a, const double *k, OptimParam *p, Tensor *grad, int64_t from,
@@ -28,11 +38,12 @@ static void run_piece(const Pass *a, const double *k, OptimParam *p, Tensor *gra
 {
     const bool is_f64 = tensor_dtype(p->tensor) == TENSOR_F64;
     const int64_t skip = from * (is_f64 ? 8 : 4);
-    void *state[OPTIM_STATES];
-    for (int s = 0; s < OPTIM_STATES && a->rule->state[s]; s++)
-        state[s] = (char *)tensor_data(p->state[s]) + skip;
+    Tensor *state[OPTIM_STATES];
+    void *data[OPTIM_STATES];
+    const int n = states_of(a->kind, a->options, p, state);
+    for (int s = 0; s < n; s++) data[s] = (char *)tensor_data(state[s]) + skip;
     a->rule->loop[optim_wide()][is_f64](k, count, (char *)tensor_data(p->tensor) + skip,
-                                        (char *)tensor_data(grad) + skip, state);
+                                        (char *)tensor_data(grad) + skip, data);
 }
 
 /* The parameter that element `at` of all lies in. */
@@ -47,6 +58,11 @@ static int param_at(const Pass *a, int64_t at)
     return low;
 }
 
+static bool same_numbers(const OptimParam *a, const OptimParam *b)
+{
+    return a->step == b->step && a->fresh == b->fresh && memcmp(a->number, b->number, sizeof a->number) == 0;
+}
+
 static void run_span(void *ctx, int64_t from, int64_t to)
 {
     const Pass *a = ctx;
@@ -59,7 +75,7 @@ static void run_span(void *ctx, int64_t from, int64_t to)
             from = stop;
             continue;
         }
-        if (!last || last->step != p->step || last->fresh != p->fresh) a->numbers(a->options, p, k);
+        if (!last || !same_numbers(last, p)) a->kind->numbers(a->options, p, k);
         last = p;
         run_piece(a, k, p, a->grad[i], from - p->first, stop - from);
         from = stop;
@@ -95,33 +111,43 @@ static int name_all(const OptimRule *rule, const double *k, Tensor *x, Tensor *g
     return n;
 }
 
-int optim_run_by_ops(const OptimRule *rule, const char *function, const double *k, OptimParam *p,
-                     Tensor *grad)
+static int run_by_ops(const OptimKind *kind, const void *options, OptimParam *p, Tensor *grad)
 {
+    const OptimRule *rule = kind->rule(options);
     const TensorDtype wide = tensor_dtype(p->tensor) == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
-    Tensor *state[OPTIM_STATES];
+    Tensor *state[OPTIM_STATES], *as_wide[OPTIM_STATES];
+    double k[OPTIM_NUMBERS];
     OpName names[MOST_NAMES];
-    for (int s = 0; s < OPTIM_STATES && rule->state[s]; s++) state[s] = tensor_to(p->state[s], wide);
-    const int n = name_all(rule, k, tensor_to(p->tensor, wide), tensor_to(grad, wide), state, names);
+    const int states = states_of(kind, options, p, state);
+    for (int s = 0; s < states; s++) as_wide[s] = tensor_to(state[s], wide);
+    kind->numbers(options, p, k);
+    const int n = name_all(rule, k, tensor_to(p->tensor, wide), tensor_to(grad, wide), as_wide, names);
     for (const char *at = rule->step; *at;) {
         char name[32], text[400];
         at = next_assignment(at, name, text, sizeof text);
-        Tensor *y = tensor_error_code() ? NULL : op_formula(function, text, names, n);
+        Tensor *y = tensor_error_code() ? NULL : op_formula(kind->function, text, names, n);
         for (int i = 0; i < n; i++)
             if (strcmp(names[i].name, name) == 0) names[i].tensor = y;
         if (!y) return -1;
     }
-    for (int s = 0; s < OPTIM_STATES && rule->state[s]; s++)
-        if (!tensor_copy_(p->state[s], names[2 + s].tensor)) return -1;
+    for (int s = 0; s < states; s++)
+        if (!tensor_copy_(state[s], names[2 + s].tensor)) return -1;
     return tensor_copy_(p->tensor, names[0].tensor) ? 0 : -1;
 }
 
 /* ---- a group --------------------------------------------------------------------------------- */
 
-int optim_run(const OptimRule *rule, const char *function, OptimNumbers numbers, const void *options,
-              OptimParam *const *p, Tensor *const *grad, int n)
+/* Loops wrote into the memory of dense tensors: what backward saved of them is overwritten. */
+static void note_writes(const Pass *a, OptimParam *p)
 {
-    Pass pass = { rule, numbers, options, p, grad, n };
+    Tensor *state[OPTIM_STATES];
+    for (int s = states_of(a->kind, a->options, p, state); s-- > 0;) tensor_bump_version(state[s]);
+    tensor_bump_version(p->tensor);
+}
+
+int optim_run(const OptimKind *kind, const void *options, OptimParam *const *p, Tensor *const *grad, int n)
+{
+    Pass pass = { kind, kind->rule(options), options, p, grad, n };
     int64_t elements = 0;
     int status = 0;
     for (int i = 0; i < n; i++) {
@@ -131,16 +157,11 @@ int optim_run(const OptimRule *rule, const char *function, OptimNumbers numbers,
     }
     tensor_parallel_for(elements, WORK, run_span, &pass);
     for (int i = 0; i < n && !status; i++) {
-        if (p[i]->dense) {
-            for (int s = 0; s < OPTIM_STATES && rule->state[s]; s++) tensor_bump_version(p[i]->state[s]);
-            tensor_bump_version(p[i]->tensor);
-            continue;
-        }
-        double k[OPTIM_NUMBERS];
         TensorScope scope = tensor_scope_open();
-        numbers(options, p[i], k);
-        status = optim_run_by_ops(rule, function, k, p[i], grad[i]);
+        if (p[i]->dense) note_writes(&pass, p[i]);
+        else status = run_by_ops(kind, options, p[i], grad[i]);
         tensor_scope_close(scope);
+        if (!status && kind->after) kind->after(options, p[i]);
     }
     return status;
 }

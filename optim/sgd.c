@@ -48,7 +48,7 @@ static const OpField fields[] = { OP_OPTION(OptimSgdArgs, lr),
                                   OP_OPTION(OptimSgdArgs, maximize),
                                   { 0 } };
 
-static int states(const void *options) { return ((const OptimSgdArgs *)options)->momentum != 0; }
+static unsigned states(const void *options) { return ((const OptimSgdArgs *)options)->momentum != 0; }
 
 static int check(const void *options, const char *function)
 {
@@ -63,10 +63,7 @@ static int check(const void *options, const char *function)
     return 0;
 }
 
-static int step(const void *options, OptimParam *const *p, Tensor *const *grad, int n)
-{
-    return optim_run(states(options) ? &momentum_rule : &sgd_rule, "optim_sgd", numbers, options, p, grad, n);
-}
+static const OptimRule *rule(const void *options) { return states(options) ? &momentum_rule : &sgd_rule; }
 
 static const OptimKind sgd = { .name = "SGD",
                                .function = "optim_sgd",
@@ -76,7 +73,7 @@ static const OptimKind sgd = { .name = "SGD",
                                .state = { "momentum_buffer" },
                                .states = states,
                                .check = check,
-                               .step_all = step,
-                               .sure = true };
+                               .rule = rule,
+                               .numbers = numbers };
 OPTIM_REGISTER(sgd);
 Optimizer *optim_sgd_args(OptimSgdArgs args) { return optim_new(&sgd, &args); }

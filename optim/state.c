@@ -14,7 +14,7 @@ typedef struct Entry {
     char name[NAME];
     OptimGroup *group;
     OptimParam *param; /* NULL: an option of the group */
-    int state;         /* which state; -1: the count of steps */
+    int state;         /* which state; -1: the count of steps; -2 and below: numbers */
     const OpField *field;
 } Entry;
 
@@ -23,12 +23,19 @@ typedef int (*Visit)(void *ctx, const Optimizer *opt, const Entry *e);
 /* Has parameter p a state s to be saved?  Before its first step it has none. */
 static int walk_param(Optimizer *opt, OptimGroup *g, OptimParam *p, int index, bool all, Visit fn, void *ctx)
 {
-    int n = optim_state_count(opt->kind, g->options), status = 0;
+    const unsigned needed = optim_states(opt->kind, g->options);
+    int status = 0;
     if (!all && p->step == 0) return 0;
-    for (int s = 0; s < n && !status; s++) {
+    for (int s = 0; s < OPTIM_STATES && !status; s++) {
+        if (!(needed >> s & 1)) continue;
         if (!all && !p->state[s]) continue; /* an option that wants it was changed since the last step */
         Entry e = { .group = g, .param = p, .state = s };
         snprintf(e.name, NAME, "state.%d.%s", index, opt->kind->state[s]);
+        status = fn(ctx, opt, &e);
+    }
+    for (int k = 0; k < OPTIM_STATES && opt->kind->number[k] && !status; k++) {
+        Entry e = { .group = g, .param = p, .state = -2 - k };
+        snprintf(e.name, NAME, "state.%d.%s", index, opt->kind->number[k]);
         status = fn(ctx, opt, &e);
     }
     Entry e = { .group = g, .param = p, .state = -1 };
@@ -51,7 +58,7 @@ static bool is_state(const Entry *e) { return e->param && e->state >= 0; }
 
 static double number_of(const Entry *e)
 {
-    if (e->param) return (double)e->param->step;
+    if (e->param) return e->state == -1 ? (double)e->param->step : e->param->number[-2 - e->state];
     const void *at = (const char *)e->group->options + e->field->offset;
     return e->field->type == OP_DOUBLE ? *(const double *)at
            : e->field->type == OP_BOOL ? (double)*(const bool *)at
@@ -61,7 +68,8 @@ static double number_of(const Entry *e)
 static void set_number(const Entry *e, double value)
 {
     if (e->param) {
-        e->param->step = (int64_t)value;
+        if (e->state == -1) e->param->step = (int64_t)value;
+        else e->param->number[-2 - e->state] = value;
         return;
     }
     void *at = (char *)e->group->options + e->field->offset;
@@ -158,7 +166,7 @@ static int place(Loading *l, const Entry *e)
 /* The state of an option that is off at first, switched on after the last step: neither side has it yet. */
 static bool may_lack(const Optimizer *opt, const Entry *e)
 {
-    return is_state(e) && e->state >= optim_state_count(opt->kind, opt->kind->defaults);
+    return is_state(e) && !(optim_states(opt->kind, opt->kind->defaults) >> e->state & 1);
 }
 
 static int load(void *ctx, const Optimizer *opt, const Entry *e)
@@ -191,6 +199,7 @@ static int load_all(Optimizer *opt, Loading *l, int what)
             OptimParam *p = &opt->group[g].param[i];
             if (mentions(l->dict, index)) status = walk_param(opt, &opt->group[g], p, index, true, load, l);
             else if (what == PLACE) { /* it had taken no step */ p->step = 0;
+                memset(p->number, 0, sizeof p->number);
                 for (int s = 0; s < OPTIM_STATES; s++) set_state(p, s, NULL);
             }
         }

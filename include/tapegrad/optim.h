@@ -140,29 +140,31 @@ TAPEGRAD_API int optim_load_state_dict(Optimizer *opt, TensorDict dict);
  *     ...
  *     Optimizer *opt = optim_new(&sign, &(SignArgs){ nn_parameters(net), .lr = 0.1 }); */
 enum {
-    OPTIM_STATES = 4,   /* tensors kept for a parameter, at most */
+    OPTIM_STATES = 4,   /* tensors kept for a parameter, at most, and numbers */
     OPTIM_OPTIONS = 512 /* bytes of an options struct, at most */
 };
 
 typedef struct OptimParam {
     Tensor *tensor;
     Tensor *state[OPTIM_STATES]; /* as OptimKind.state names them; NULL until first needed, then zeros */
+    double number[OPTIM_STATES]; /* as OptimKind.number names them; 0 at first */
     int64_t step;                /* steps that it took part in, this one included */
     bool fresh;                  /* a state was made and no step has used it yet */
     bool dense;                  /* the library's own: */
     int64_t first;               /* a place in a pass over the parameters of a group */
 } OptimParam;
 
-/* One of step, step_all and step_closure.  They run without grad mode, write p->tensor and p->state, and
- * return 0 or -1; grad is dense, of the parameter's dtype, on its device. */
+/* One of step, step_all, step_closure and rule.  They run without grad mode, write p->tensor and p->state,
+ * and return 0 or -1; grad is dense, of the parameter's dtype, on its device. */
 typedef struct OptimKind {
-    const char *name;                   /* "Adam", PyTorch's */
-    const char *function;               /* "optim_adam": what errors name */
-    size_t args;                        /* of its options struct */
-    const void *defaults;               /* such a struct */
-    const OpField *fields;              /* its options (double, bool, int), ended by a NULL name */
-    const char *state[OPTIM_STATES];    /* PyTorch's names: "exp_avg", "exp_avg_sq" */
-    int (*states)(const void *options); /* how many of them are needed; NULL: all */
+    const char *name;                        /* "Adam", PyTorch's */
+    const char *function;                    /* "optim_adam": what errors name */
+    size_t args;                             /* of its options struct */
+    const void *defaults;                    /* such a struct */
+    const OpField *fields;                   /* its options (double, bool, int), ended by a NULL name */
+    const char *state[OPTIM_STATES];         /* PyTorch's names: "exp_avg", "exp_avg_sq" */
+    const char *number[OPTIM_STATES];        /* of numbers kept for a parameter: "mu_product" */
+    unsigned (*states)(const void *options); /* which states are needed: bit s for state[s]; NULL: all */
     int (*check)(const void *options, const char *function);       /* are they in range?  May be NULL. */
     int (*step)(const void *options, OptimParam *p, Tensor *grad); /* one parameter */
     int (*step_all)(const void *options, OptimParam *const *p, Tensor *const *grad,
@@ -173,6 +175,9 @@ typedef struct OptimKind {
                             beta=0.5|lr=0.01": options of two groups, the second begins as the first */
     bool sure; /* dense f32 and f64 tensors on the CPU are stepped by loops that cannot fail; without it, and
                   for all others, a step keeps copies */
+    const struct OptimRule *(*rule)(const void *options); /* of the library's own kinds: optim/rule.h */
+    void (*numbers)(const void *options, const OptimParam *p, double *numbers);
+    void (*after)(const void *options, OptimParam *p); /* sets p->number for the next step; may be NULL */
 } OptimKind;
 
 typedef struct OptimGroup {
