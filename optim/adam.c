@@ -77,24 +77,11 @@ static int check(const void *options, const char *function)
 {
     const OptimAdamArgs *o = options;
     if (optim_check_common(o->lr, o->weight_decay, function)) return -1;
-    if (o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->eps >= 0) return 0;
-    return tensor_fail(TENSOR_EVALUE, function,
-                       "beta1 %g, beta2 %g, eps %g: betas lie in [0, 1), eps is not negative", o->beta1,
-                       o->beta2, o->eps);
+    return optim_check_betas(o->beta1, o->beta2, o->eps, function);
 }
 
-#define ADAM(name_, type)                                                                           \
-    static const OptimKind name_##_kind = { .name = (type),                                         \
-                                            .function = "optim_" #name_,                            \
-                                            .args = sizeof(OptimAdamArgs),                          \
-                                            .defaults = &optim_##name_##_defaults,                  \
-                                            .fields = fields,                                       \
-                                            .state = { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" }, \
-                                            .states = states,                                       \
-                                            .check = check,                                         \
-                                            .rule = rule,                                           \
-                                            .numbers = numbers_##name_ };                           \
-    OPTIM_REGISTER(name_##_kind);                                                                   \
-    Optimizer *optim_##name_##_args(OptimAdamArgs args) { return optim_new(&name_##_kind, &args); }
-ADAM(adam, "Adam")
-ADAM(adamw, "AdamW")
+#define ADAM                                                                                    \
+    .fields = fields, .state = { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" }, .states = states, \
+    .check = check, .rule = rule
+OPTIM_DEFINE(adam, OptimAdamArgs, .name = "Adam", .numbers = numbers_adam, ADAM)
+OPTIM_DEFINE(adamw, OptimAdamArgs, .name = "AdamW", .numbers = numbers_adamw, ADAM)

@@ -183,6 +183,14 @@ int optim_check_common(double lr, double weight_decay, const char *function)
                        weight_decay);
 }
 
+int optim_check_betas(double beta1, double beta2, double eps, const char *function)
+{
+    if (beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1 && eps >= 0) return 0;
+    return tensor_fail(TENSOR_EVALUE, function,
+                       "beta1 %g, beta2 %g, eps %g: betas lie in [0, 1), eps is not negative", beta1, beta2,
+                       eps);
+}
+
 /* ---- the step: what it needs ----------------------------------------------------------------- */
 
 char optim_dense(const Tensor *t)

@@ -17,6 +17,7 @@
 char optim_dense(const Tensor *t);
 
 int optim_check_common(double lr, double weight_decay, const char *function);
+int optim_check_betas(double beta1, double beta2, double eps, const char *function);
 bool optim_null(const Optimizer *opt, const char *function);       /* recorded, unless an error was */
 unsigned optim_states(const OptimKind *kind, const void *options); /* those needed, as bits */
 int optim_make_states(const Optimizer *opt, const OptimGroup *g,
@@ -26,6 +27,14 @@ int optim_make_states(const Optimizer *opt, const OptimGroup *g,
 #define OPTIM_REGISTER(kind)                                                                                \
     static const OptimKind *const registered_##kind __attribute__((used, section("tapegrad_optimizers"))) = \
         &kind
+
+/* The kind of optim_NAME with options ARGS, and the function; the rest are members of OptimKind. */
+#define OPTIM_DEFINE(NAME, ARGS, ...)                                                                       \
+    static const OptimKind kind_##NAME = {                                                                  \
+        .function = "optim_" #NAME, .args = sizeof(ARGS), .defaults = &optim_##NAME##_defaults, __VA_ARGS__ \
+    };                                                                                                      \
+    OPTIM_REGISTER(kind_##NAME);                                                                            \
+    Optimizer *optim_##NAME##_args(ARGS args) { return optim_new(&kind_##NAME, &args); }
 
 /* ---- rules (rule.h, rule.c): states are those that are needed, in their order ---------------- */
 

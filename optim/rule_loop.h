@@ -10,7 +10,9 @@ static inline __attribute__((always_inline)) void LOOP(each)(const void *numbers
     const struct RULE_JOIN(RULE, numbers) *k = numbers;
     real *restrict const xs = element;
     const real *restrict const gs = gradient;
-#define RULE_NUMBER(n) const real n = (real)k->n;
+#define RULE_NUMBER(n)         \
+    const real n = (real)k->n; \
+    (void)n; /* rules share lists */
 #define RULE_ARRAY(s) real *restrict const s##s = *state++;
     NUMBERS(RULE_NUMBER)
     STATES(RULE_ARRAY)

@@ -65,15 +65,5 @@ static int check(const void *options, const char *function)
 
 static const OptimRule *rule(const void *options) { return states(options) ? &momentum_rule : &sgd_rule; }
 
-static const OptimKind sgd = { .name = "SGD",
-                               .function = "optim_sgd",
-                               .args = sizeof(OptimSgdArgs),
-                               .defaults = &optim_sgd_defaults,
-                               .fields = fields,
-                               .state = { "momentum_buffer" },
-                               .states = states,
-                               .check = check,
-                               .rule = rule,
-                               .numbers = numbers };
-OPTIM_REGISTER(sgd);
-Optimizer *optim_sgd_args(OptimSgdArgs args) { return optim_new(&sgd, &args); }
+OPTIM_DEFINE(sgd, OptimSgdArgs, .name = "SGD", .fields = fields, .state = { "momentum_buffer" },
+             .states = states, .check = check, .rule = rule, .numbers = numbers)

@@ -69,6 +69,158 @@ TAPEGRAD_API extern const OptimAdamArgs optim_adamw_defaults;
 TAPEGRAD_API Optimizer *optim_adam_args(OptimAdamArgs args);
 TAPEGRAD_API Optimizer *optim_adamw_args(OptimAdamArgs args);
 
+typedef struct OptimNadamArgs {
+    TensorList params;
+    double lr, beta1, beta2, eps, weight_decay, momentum_decay;
+    bool decoupled_weight_decay, maximize;
+    TensorFromDefaults from_defaults;
+} OptimNadamArgs;
+#define OPTIM_NADAM_DEFAULTS \
+    .lr = 2e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .momentum_decay = 4e-3, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimNadamArgs optim_nadam_defaults;
+
+/* optim_nadam(params) - Adam with Nesterov momentum (Dozat 2016).
+ *   g += weight_decay p   (.decoupled_weight_decay: p *= 1 - lr weight_decay)
+ *   mu_t = beta1 (1 - 0.96^(t momentum_decay) / 2);   P = mu_1 ... mu_t;   m, v as Adam's
+ *   p -= lr ((1 - mu_t) / (1 - P) g + mu_(t+1) / (1 - P mu_(t+1)) m) / (sqrt(v / (1 - beta2^t)) + eps)
+ * P is kept in f64; PyTorch's is f32 unless its default dtype is f64. */
+#define optim_nadam(...) \
+    TENSOR_CALL_(optim_nadam_args, OptimNadamArgs, OPTIM_NADAM_DEFAULTS, .params = __VA_ARGS__)
+TAPEGRAD_API Optimizer *optim_nadam_args(OptimNadamArgs args);
+
+typedef struct OptimRadamArgs {
+    TensorList params;
+    double lr, beta1, beta2, eps, weight_decay;
+    bool decoupled_weight_decay, maximize;
+    TensorFromDefaults from_defaults;
+} OptimRadamArgs;
+#define OPTIM_RADAM_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimRadamArgs optim_radam_defaults;
+
+/* optim_radam(params) - Adam whose rate is held back while the variance of v is unknown (Liu et al. 2020).
+ *   decay as optim_nadam's;   m, v as Adam's;   r = 2 / (1 - beta2) - 1;   s = r - 2 t beta2^t / (1 -
+ * beta2^t) q = sqrt((s - 4) (s - 2) r / ((r - 4) (r - 2) s)) p -= lr m / (1 - beta1^t) q sqrt(1 - beta2^t) /
+ * (sqrt(v) + eps) where s > 5, else lr m / (1 - beta1^t) */
+#define optim_radam(...) \
+    TENSOR_CALL_(optim_radam_args, OptimRadamArgs, OPTIM_RADAM_DEFAULTS, .params = __VA_ARGS__)
+TAPEGRAD_API Optimizer *optim_radam_args(OptimRadamArgs args);
+
+typedef struct OptimAdamaxArgs {
+    TensorList params;
+    double lr, beta1, beta2, eps, weight_decay;
+    bool maximize;
+    TensorFromDefaults from_defaults;
+} OptimAdamaxArgs;
+#define OPTIM_ADAMAX_DEFAULTS .lr = 2e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimAdamaxArgs optim_adamax_defaults;
+
+/* optim_adamax(params) - Adam with the largest gradient for the mean of squares (Kingma and Ba 2015).
+ *   g += weight_decay p;   m as Adam's;   u = max(beta2 u, |g| + eps);   p -= lr / (1 - beta1^t) m / u */
+#define optim_adamax(...) \
+    TENSOR_CALL_(optim_adamax_args, OptimAdamaxArgs, OPTIM_ADAMAX_DEFAULTS, .params = __VA_ARGS__)
+TAPEGRAD_API Optimizer *optim_adamax_args(OptimAdamaxArgs args);
+
+typedef struct OptimAdagradArgs {
+    TensorList params;
+    double lr, lr_decay, weight_decay, initial_accumulator_value, eps;
+    bool maximize;
+    TensorFromDefaults from_defaults;
+} OptimAdagradArgs;
+#define OPTIM_ADAGRAD_DEFAULTS .lr = 1e-2, .eps = 1e-10, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimAdagradArgs optim_adagrad_defaults;
+
+/* optim_adagrad(params) - rates that fall with the sum of squares (Duchi et al. 2011).
+ *   g += weight_decay p;   s += g^2, from the initial value;
+ *   p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps) */
+#define optim_adagrad(...) \
+    TENSOR_CALL_(optim_adagrad_args, OptimAdagradArgs, OPTIM_ADAGRAD_DEFAULTS, .params = __VA_ARGS__)
+TAPEGRAD_API Optimizer *optim_adagrad_args(OptimAdagradArgs args);
+
+typedef struct OptimAdadeltaArgs {
+    TensorList params;
+    double lr, rho, eps, weight_decay;
+    bool maximize;
+    TensorFromDefaults from_defaults;
+} OptimAdadeltaArgs;
+#define OPTIM_ADADELTA_DEFAULTS .lr = 1, .rho = 0.9, .eps = 1e-6, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimAdadeltaArgs optim_adadelta_defaults;
+
+/* optim_adadelta(params) - steps in the ratio of past steps to past gradients (Zeiler 2012).
+ *   g += weight_decay p;   s = rho s + (1 - rho) g^2;   d = sqrt(u + eps) / sqrt(s + eps) g;
+ *   u = rho u + (1 - rho) d^2;   p -= lr d */
+#define optim_adadelta(...) \
+    TENSOR_CALL_(optim_adadelta_args, OptimAdadeltaArgs, OPTIM_ADADELTA_DEFAULTS, .params = __VA_ARGS__)
+TAPEGRAD_API Optimizer *optim_adadelta_args(OptimAdadeltaArgs args);
+
+typedef struct OptimRmspropArgs {
+    TensorList params;
+    double lr, alpha, eps, weight_decay, momentum;
+    bool centered, maximize;
+    TensorFromDefaults from_defaults;
+} OptimRmspropArgs;
+#define OPTIM_RMSPROP_DEFAULTS .lr = 1e-2, .alpha = 0.99, .eps = 1e-8, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimRmspropArgs optim_rmsprop_defaults;
+
+/* optim_rmsprop(params, .momentum = 0.9) - gradients over the root of their mean square (Hinton 2012).
+ *   g += weight_decay p;   s = alpha s + (1 - alpha) g^2;   .centered: a += (1 - alpha) (g - a), s - a^2 for
+ * s; d = g / (sqrt(s) + eps);   momentum: b = momentum b + d, b for d;   p -= lr d */
+#define optim_rmsprop(...) \
+    TENSOR_CALL_(optim_rmsprop_args, OptimRmspropArgs, OPTIM_RMSPROP_DEFAULTS, .params = __VA_ARGS__)
+TAPEGRAD_API Optimizer *optim_rmsprop_args(OptimRmspropArgs args);
+
+typedef struct OptimRpropArgs {
+    TensorList params;
+    double lr, eta_minus, eta_plus, step_min, step_max;
+    bool maximize;
+    TensorFromDefaults from_defaults;
+} OptimRpropArgs;
+#define OPTIM_RPROP_DEFAULTS \
+    .lr = 1e-2, .eta_minus = 0.5, .eta_plus = 1.2, .step_min = 1e-6, .step_max = 50, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimRpropArgs optim_rprop_defaults;
+
+/* optim_rprop(params) - steps by the sign of the gradient alone (Riedmiller and Braun 1993); etas and
+ * step_sizes of PyTorch are two options each.
+ *   l = clamp(l eta, step_min, step_max), from lr;   p -= sign(g) l;   eta = eta_plus where g has the sign of
+ *   the last one, 1 where one of them is 0, else eta_minus, and g counts as 0
+ * EVALUE unless 0 < eta_minus < 1 < eta_plus and step_min <= step_max. */
+#define optim_rprop(...) \
+    TENSOR_CALL_(optim_rprop_args, OptimRpropArgs, OPTIM_RPROP_DEFAULTS, .params = __VA_ARGS__)
+TAPEGRAD_API Optimizer *optim_rprop_args(OptimRpropArgs args);
+
+typedef struct OptimAsgdArgs {
+    TensorList params;
+    double lr, lambd, alpha, t0, weight_decay;
+    bool maximize;
+    TensorFromDefaults from_defaults;
+} OptimAsgdArgs;
+#define OPTIM_ASGD_DEFAULTS .lr = 1e-2, .lambd = 1e-4, .alpha = 0.75, .t0 = 1e6, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimAsgdArgs optim_asgd_defaults;
+
+/* optim_asgd(params) - gradient descent with an average of the parameters, the state "ax" (Polyak and
+ * Juditsky 1992).
+ *   g += weight_decay p;   p = (1 - lambd eta) p - eta g;   ax += mu (p - ax);   then
+ *   eta = lr / (1 + lambd lr t)^alpha, lr at first;   mu = 1 / max(1, t - t0)
+ * eta and mu are kept in f64; PyTorch's are f32 unless its default dtype is f64. */
+#define optim_asgd(...) \
+    TENSOR_CALL_(optim_asgd_args, OptimAsgdArgs, OPTIM_ASGD_DEFAULTS, .params = __VA_ARGS__)
+TAPEGRAD_API Optimizer *optim_asgd_args(OptimAsgdArgs args);
+
+typedef struct OptimLionArgs {
+    TensorList params;
+    double lr, beta1, beta2, weight_decay;
+    bool maximize;
+    TensorFromDefaults from_defaults;
+} OptimLionArgs;
+#define OPTIM_LION_DEFAULTS .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimLionArgs optim_lion_defaults;
+
+/* optim_lion(params) - steps by the sign of an interpolated momentum (Chen et al. 2023, algorithm 2); PyTorch
+ * has none.
+ *   p *= 1 - lr weight_decay;   p -= lr sign(beta1 m + (1 - beta1) g);   m = beta2 m + (1 - beta2) g */
+#define optim_lion(...) \
+    TENSOR_CALL_(optim_lion_args, OptimLionArgs, OPTIM_LION_DEFAULTS, .params = __VA_ARGS__)
+TAPEGRAD_API Optimizer *optim_lion_args(OptimLionArgs args);
+
 /* ---- groups -------------------------------------------------------------------------------------
  *
  *     int bias = optim_add_group(opt, TENSORS(b1, b2));

@@ -38,6 +38,59 @@ CASES = {
         ("lr=0.1 weight_decay=0.5 amsgrad=true beta2=0.9", "lr=0.001"),
         ("lr=0.01 maximize=true weight_decay=0.2", "maximize=false"),
     ],
+    "NAdam": [
+        ("lr=0.1", "eps=0"),
+        ("lr=0.02 beta1=0.8 beta2=0.95 weight_decay=0.1", "momentum_decay=0.5"),
+        ("lr=0.1 decoupled_weight_decay=true weight_decay=0.1 eps=0.1", "weight_decay=0"),
+        ("lr=0.1 maximize=true weight_decay=0.3", "maximize=false decoupled_weight_decay=true"),
+    ],
+    "RAdam": [
+        ("lr=0.1", "eps=0.3"),
+        ("lr=0.02 beta1=0.8 beta2=0.95 weight_decay=0.1", "beta2=0.5"),
+        ("lr=0.1 decoupled_weight_decay=true weight_decay=0.1", "weight_decay=0"),
+        ("lr=0.1 maximize=true weight_decay=0.3", "maximize=false decoupled_weight_decay=true"),
+    ],
+    "Adamax": [
+        ("lr=0.1", "eps=0.3"),
+        ("lr=0.02 beta1=0.8 beta2=0.5 weight_decay=0.1", "beta1=0"),
+        ("lr=0.1 maximize=true weight_decay=0.3", "maximize=false"),
+    ],
+    "Adagrad": [
+        ("lr=0.1", "eps=0.3"),
+        ("lr=0.2 lr_decay=0.01 weight_decay=0.1", "lr_decay=0"),
+        ("lr=0.1 initial_accumulator_value=0.5 maximize=true", "maximize=false"),
+    ],
+    "Adadelta": [
+        ("", "eps=0.001"),
+        ("lr=0.5 rho=0.7 weight_decay=0.1", "rho=0.99"),
+        ("maximize=true weight_decay=0.3", "maximize=false"),
+    ],
+    "RMSprop": [
+        ("", "eps=0.3"),
+        ("lr=0.1 alpha=0.8 weight_decay=0.1", "alpha=0.5"),
+        ("momentum=0.9", "momentum=0.5"),
+        ("centered=true eps=0.01", "lr=0.001"),
+        ("centered=true momentum=0.7 eps=0.01 weight_decay=0.01", "maximize=true"),
+        ("maximize=true weight_decay=0.3", "maximize=false"),
+    ],
+    "Rprop": [
+        ("", "lr=0.1"),
+        ("eta_minus=0.3 eta_plus=1.5", "eta_plus=1.1"),
+        ("lr=0.1 step_min=0.01 step_max=0.3", "step_max=0.2"),
+        ("maximize=true", "maximize=false"),
+    ],
+    "ASGD": [
+        ("lr=0.1", "alpha=0.5"),
+        ("lr=0.1 lambd=0.05 weight_decay=0.1", "weight_decay=0"),
+        ("t0=3 lambd=0.1 alpha=0.9", "t0=10"),
+        ("maximize=true weight_decay=0.3 lr=0.05", "maximize=false"),
+    ],
+}
+# What PyTorch takes as one tuple, by the names of its parts and their defaults.
+PAIRS = {
+    "betas": (("beta1", 0.9), ("beta2", 0.999)),
+    "etas": (("eta_minus", 0.5), ("eta_plus", 1.2)),
+    "step_sizes": (("step_min", 1e-6), ("step_max", 50.0)),
 }
 
 
@@ -50,11 +103,11 @@ def parse(text):
 
 
 def torch_options(options):
-    """PyTorch's form: beta1 and beta2 are one tuple."""
+    """PyTorch's form."""
     options = dict(options)
-    first, second = options.pop("beta1", None), options.pop("beta2", None)
-    if first is not None or second is not None:
-        options["betas"] = (0.9 if first is None else first, 0.999 if second is None else second)
+    for pair, parts in PAIRS.items():
+        if any(name in options for name, _ in parts):
+            options[pair] = tuple(options.pop(name, default) for name, default in parts)
     return options
 
 
@@ -75,7 +128,8 @@ def run(name, texts):
         options = {**options, **parse(text)}
         known = torch_options(options)
         groups.append({"params": [parameter], **known})
-    opt = getattr(torch.optim, name)(groups, foreach=False)
+    first = torch_options(parse(texts[0]))  # Adagrad takes its initial value from here alone
+    opt = getattr(torch.optim, name)(groups, foreach=False, **first)
     for t in range(1, STEPS + 1):
         p.grad = gradient(t, 0, P, (5,))
         q.grad = gradient(t, P, Q, (2, 3)) if t % 7 else None
@@ -89,6 +143,7 @@ def run(name, texts):
 
 
 def main():
+    torch.set_default_dtype(torch.float64)  # numbers such as NAdam's mu_product too
     print("torch " + torch.__version__.split("+")[0])
     for name, cases in CASES.items():
         for texts in cases:
