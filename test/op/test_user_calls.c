@@ -229,13 +229,13 @@ static int too_much(OpCall *c)
     case 10: return op_set_list(c, &list, TENSOR_MAX_DIMS + variant - 9, values);
     case 11: return op_set_list(c, &list, -1, values);
     case 12: return op_set_list(c, &list, 0, values);
-    case 13: return op_input_f64(c, 1) ? 0 : -1;
-    case 14: return op_input_f32(c, -1) ? 0 : -1;
-    case 15: return op_output_f64(c, 1) ? 0 : -1;
-    case 16: return op_output_f32(c, -1) ? 0 : -1;
-    case 17: return op_grad(c, 0) ? 0 : -1;
-    case 18: return op_saved(c, 0) ? 0 : -1;
-    case 19: return op_saved_f64(c, 0) ? 0 : -1;
+    case 13: return (void)op_input_f64(c, 1), 0; /* what failed has failed, whatever forward returns */
+    case 14: return (void)op_input_f32(c, -1), 0;
+    case 15: return (void)op_output_f64(c, 1), 0;
+    case 16: return (void)op_output_f32(c, -1), 0;
+    case 17: return (void)op_grad(c, 0), 0;
+    case 18: return (void)op_saved(c, 0), 0;
+    case 19: return (void)op_saved_f64(c, 0), 0;
     default: return -1; /* without a word */
     }
 }
@@ -280,7 +280,7 @@ static int results_shape(OpCall *c)
     case 8: return op_set_result(c, 1, op_input(c, 0));
     case 9: return op_set_result(c, -1, op_input(c, 0));
     case 10: return op_set_result(c, 0, NULL);
-    case 11: return op_input_f64(c, 0) ? 0 : -1; /* arrays are forward's */
+    case 11: return (void)op_input_f64(c, 0), op_same_shape(c); /* arrays are forward's */
     default: return op_set_output(c, 0, SHAPE(1), TENSOR_F32) || op_set_output(c, 0, SHAPE(3), TENSOR_F32);
     }
 }
@@ -341,7 +341,8 @@ static int mixed_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     (void)dy, (void)dx;
     op_gradient_f32(c, 0);
-    return op_gradient_f64(c, 0) ? 0 : -1;
+    op_gradient_f64(c, 0);
+    return 0; /* what failed has failed, whatever backward returns */
 }
 static int unsaved_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
@@ -351,7 +352,7 @@ static int unsaved_backward(OpCall *c, Tensor *dy, Tensor **dx)
             : variant == 2 ? op_grad(c, 1)
             : variant == 3 ? op_grad(c, -1)
                            : op_saved(c, 1);
-    return dx[0] ? 0 : -1;
+    return 0;
 }
 
 static void test_refused_in_backward(void **state)

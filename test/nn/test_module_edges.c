@@ -1,0 +1,158 @@
+/* test_module_edges.c - the options of modules at their edges: the last that is taken, the first that is
+ * refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+#include <tapegrad.h>
+#include <tapegrad/cmocka.h>
+#include <tapegrad/nn.h>
+
+static void taken(Module *m, const char *text)
+{
+    if (!m) fail_msg("%s: %s", text, tensor_error());
+    nn_free(m);
+}
+static void refused(Module *m, const char *text, const char *says)
+{
+    if (m) fail_msg("%s was made", text);
+    if (tensor_error_code() != TENSOR_EVALUE || !strstr(tensor_error(), says))
+        fail_msg("%s: %s", text, tensor_error() ? tensor_error() : "no error");
+    tensor_error_clear();
+}
+#define TAKEN(...) taken(__VA_ARGS__, #__VA_ARGS__)
+#define REFUSED(says, ...) refused(__VA_ARGS__, #__VA_ARGS__, says)
+
+static void test_layers(void **state)
+{
+    (void)state;
+    TAKEN(nn_prelu(.num_parameters = 1));
+    REFUSED("0 parameters", nn_prelu(.num_parameters = 0));
+    TAKEN(nn_linear(0, 1));
+    TAKEN(nn_linear(1, 0));
+    REFUSED("-1 features in", nn_linear(-1, 1));
+    REFUSED("-1 out", nn_linear(1, -1));
+    TAKEN(nn_embedding(3, 2, .padding_idx = 2));
+    TAKEN(nn_embedding(3, 2, .padding_idx = -3));
+    TAKEN(nn_embedding(0, 0));
+    REFUSED("padding_idx 3", nn_embedding(3, 2, .padding_idx = 3));
+    REFUSED("padding_idx -4", nn_embedding(3, 2, .padding_idx = -4));
+    REFUSED("-1 rows", nn_embedding(-1, 2));
+    REFUSED("of -1", nn_embedding(3, -1));
+    TAKEN(nn_dropout(.p = 0));
+    TAKEN(nn_dropout2d(.p = 1));
+    REFUSED("no probability", nn_dropout(.p = 1.0000001));
+    REFUSED("no probability", nn_alpha_dropout(.p = -1e-9));
+    REFUSED("no probability", nn_feature_alpha_dropout(.p = NAN));
+    TAKEN(nn_pixel_shuffle(1));
+    REFUSED("0: want 1", nn_pixel_shuffle(0));
+    REFUSED("0: want 1", nn_pixel_unshuffle(0));
+    TAKEN(nn_channel_shuffle(INT32_MAX));
+    REFUSED("2147483648: want 1", nn_channel_shuffle((int64_t)INT32_MAX + 1));
+}
+
+static void test_attention(void **state)
+{
+    (void)state;
+    TAKEN(nn_multihead_attention(6, 6, .dropout = 1, .kdim = 1, .vdim = 1));
+    REFUSED("4 heads", nn_multihead_attention(6, 4));
+    REFUSED("0 heads", nn_multihead_attention(6, 0));
+    REFUSED("width 0", nn_multihead_attention(0, 1));
+    REFUSED("kdim -1", nn_multihead_attention(6, 2, .kdim = -1));
+    REFUSED("vdim -1", nn_multihead_attention(6, 2, .vdim = -1));
+    REFUSED("no probability", nn_multihead_attention(6, 2, .dropout = 1.01));
+    REFUSED("no probability", nn_multihead_attention(6, 2, .dropout = -0.01));
+}
+
+static void test_convolutions(void **state)
+{
+    (void)state;
+    TAKEN(nn_conv1d(1, 1, 1));
+    TAKEN(nn_conv3d(4, 8, 2, .groups = 4));
+    TAKEN(nn_conv2d(1, 1, .kernel_sizes = { 1, 2 }));
+    REFUSED("0 channels in", nn_conv1d(0, 1, 1));
+    REFUSED("0 out", nn_conv_transpose2d(1, 0, 1));
+    REFUSED("size 0", nn_conv3d(1, 1, 0));
+    REFUSED("all must be positive", nn_conv2d(1, 1, .kernel_sizes = { 1, -1 }));
+    REFUSED("3 groups", nn_conv2d(3, 4, 1, .groups = 3));
+    REFUSED("3 groups", nn_conv_transpose1d(4, 3, 1, .groups = 3));
+    REFUSED("0 groups", nn_conv2d(3, 4, 1, .groups = 0));
+}
+
+static void test_norms(void **state)
+{
+    (void)state;
+    TAKEN(nn_batch_norm1d(0));
+    REFUSED("-1 features", nn_batch_norm1d(-1));
+    REFUSED("-1 features", nn_instance_norm3d(-1));
+    TAKEN(nn_layer_norm(1));
+    REFUSED("a size of 0", nn_layer_norm(0));
+    REFUSED("a size of 0", nn_layer_norm(.normalized_shape = SHAPE(2, 0)));
+    REFUSED("a size of 0", nn_rms_norm(0));
+    REFUSED("rms_norm has none", nn_rms_norm(2, .bias = true));
+    TAKEN(nn_group_norm(3, 3));
+    REFUSED("2 groups of 3", nn_group_norm(2, 3));
+    REFUSED("0 groups", nn_group_norm(0, 3));
+    REFUSED("of 0 channels", nn_group_norm(1, 0));
+    TAKEN(nn_local_response_norm(1));
+    REFUSED("a size of 0", nn_local_response_norm(0));
+}
+
+static void test_pools(void **state)
+{
+    (void)state;
+    TAKEN(nn_max_pool3d(1));
+    REFUSED("a kernel of size 0", nn_max_pool1d(0));
+    REFUSED("a kernel of size -1", nn_max_pool3d(.kernel_sizes = { 1, 1, -1 }));
+    REFUSED("a kernel of size 0", nn_avg_pool2d(0));
+    TAKEN(nn_avg_pool2d(1, .divisor_override = 1));
+    REFUSED("divisor_override 1", nn_avg_pool1d(1, .divisor_override = 1));
+    TAKEN(nn_adaptive_avg_pool3d(0, 0, 0));
+    TAKEN(nn_adaptive_max_pool1d(0));
+    REFUSED("a size of -1", nn_adaptive_avg_pool3d(1, 1, -1));
+    REFUSED("a size of -1", nn_adaptive_max_pool2d(-1, 1));
+    TAKEN(nn_lp_pool1d(-1, 1));
+    REFUSED("norm_type 0", nn_lp_pool2d(0, 1));
+    REFUSED("a kernel of size 0", nn_lp_pool2d(2, 0));
+}
+
+static void test_recurrent(void **state)
+{
+    (void)state;
+    TAKEN(nn_gru(1, 1, .dropout = 1));
+    REFUSED("input 0", nn_rnn(0, 1));
+    REFUSED("hidden 0", nn_gru(1, 0));
+    REFUSED("0 layers", nn_lstm(1, 1, .num_layers = 0));
+    REFUSED("dropout 1.5", nn_lstm(1, 1, .dropout = 1.5));
+    REFUSED("dropout -0.5", nn_rnn(1, 1, .dropout = -0.5));
+    TAKEN(nn_lstm(1, 3, .proj_size = 2));
+    REFUSED("proj_size 3", nn_lstm(1, 3, .proj_size = 3));
+    REFUSED("proj_size -1", nn_lstm(1, 3, .proj_size = -1));
+    REFUSED("proj_size 1", nn_gru(1, 3, .proj_size = 1));
+    TAKEN(nn_gru_cell(0, 1));
+    REFUSED("input -1", nn_rnn_cell(-1, 1));
+    REFUSED("hidden 0", nn_lstm_cell(1, 0));
+    /* the most layers: their parameters, with input and states, are OP_MAX_INPUTS */
+    TAKEN(nn_gru(1, 1, .num_layers = 15));
+    REFUSED("at most 15", nn_gru(1, 1, .num_layers = 16));
+    TAKEN(nn_rnn(1, 1, .num_layers = 31, .bias = false));
+    REFUSED("at most 31", nn_rnn(1, 1, .num_layers = 32, .bias = false));
+    TAKEN(nn_lstm(1, 1, .num_layers = 7, .bidirectional = true));
+    REFUSED("at most 7", nn_lstm(1, 1, .num_layers = 8, .bidirectional = true));
+    TAKEN(nn_lstm(1, 2, .num_layers = 12, .proj_size = 1));
+    REFUSED("at most 12", nn_lstm(1, 2, .num_layers = 13, .proj_size = 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers), cmocka_unit_test(test_attention), cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_norms),  cmocka_unit_test(test_pools),     cmocka_unit_test(test_recurrent),
+    };
+    TensorScope scope = tensor_scope_open();
+    int failed = cmocka_run_group_tests_name("modules at their edges", tests, NULL, NULL);
+    tensor_scope_close(scope);
+    return failed;
+}
