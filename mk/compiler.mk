@@ -44,7 +44,7 @@ LIBS     := $(if $(WITHOUT_BLIS),,-lblis) -lpng -lz -ldl -lm -lpthread
 # FLAGS: all but those of one file, which stand before the user's.
 FLAGS     = -Iinclude -Isrc $(DEFINES) $(CPPFLAGS) $(OPT) $(WARN) $(if $(WERROR),-Werror)
 COMPILE   = @mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(FLAGS) $(FILE) $(CFLAGS) $(MUST) $(SAN)
-LINK      = $(CC) $(CFLAGS) $(SAN) $(LDFLAGS)
+LINK      = $(CC) $(CFLAGS) $(SAN) $(LINKER) $(LDFLAGS)
 
 # stamp NAME,TEXT - the file $(B)/NAME holds TEXT.  A rule writes it where it holds another, so that what was
 # compiled with other flags is compiled again, and "make -n" changes nothing.

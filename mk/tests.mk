@@ -30,15 +30,14 @@ check: $(TESTS) ; @test/run.sh $(TESTS)
 # ---- under checkers ---------------------------------------------------------------------------
 # One instruction set: the sources of the kernels are the same for all.  test_nn_memory stands in for malloc,
 # as AddressSanitizer does.
-CHECKED   := OPT="-O1 -g1" FAST=-O1 ISAS=$(if $(X86_64),avx2,base)
+CHECKED   := OPT="-O1 -g1" FAST=-O1 ISAS=$(if $(X86_64),avx2,base) \
+             CC=clang LINKER=-fuse-ld=lld
 UNDEFINED := undefined -fno-sanitize-recover=all
-ASAN      := $(CHECKED) B=build/asan SAN="-fsanitize=address,$(UNDEFINED)"
-UBSAN     := $(CHECKED) B=build/ubsan SAN="-fsanitize=$(UNDEFINED)"
-TSAN      := $(CHECKED) B=build/tsan CC=clang SAN=-fsanitize=thread EMU_SAN=-fsanitize=thread
-CLANG_BUILD  := $(CHECKED) B=build/clang CC=clang
+ASAN      := $(CHECKED) B=build/asan SAN="-fsanitize=address,$(UNDEFINED) -DNO_UNROLL"
+UBSAN     := $(CHECKED) B=build/ubsan SAN="-fsanitize=$(UNDEFINED) -DNO_UNROLL"
+TSAN      := $(CHECKED) B=build/tsan SAN="-fsanitize=thread -DNO_UNROLL" EMU_SAN=-fsanitize=thread
 ASAN_SUITES  := $(filter-out test_nn_memory,$(SUITES))
 TSAN_SUITES  := test_threads test_data test_gemm test_matmul test_conv test_reduce test_attention test_rnn
-CLANG_SUITES := test_tape test_ops test_ops_grad test_nn
 ARM64_SUITES := test_tape test_nn test_matmul test_conv test_rnn test_io test_optim test_random
 asan:  ; $(MAKE) $(ASAN) SUITES="$(ASAN_SUITES)" check
 ubsan: ; $(MAKE) $(UBSAN) check

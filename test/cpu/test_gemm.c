@@ -13,12 +13,13 @@
 #include <string.h>
 
 #include "cpu/product/gemm.h"
+#include "unchecked.h"
 
 static int isa, starve;
 
 static int best_isa(void)
 {
-#ifdef __x86_64__
+#if defined __x86_64__ && !defined ONE_ISA
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         return 2;
@@ -35,7 +36,7 @@ void gemm_scratch_free(void *memory) { free(memory); }
 
 static uint64_t state = 88172645463325252u;
 
-static uint64_t next(void)
+static UNCHECKED uint64_t next(void)
 {
     state ^= state << 13;
     state ^= state >> 7;
@@ -43,7 +44,7 @@ static uint64_t next(void)
 }
 
 static int64_t below(int64_t n) { return (int64_t)(next() % (uint64_t)n); }
-static double uniform(void) { return (double)(next() >> 11) * 0x1p-53 * 2 - 1; }
+static UNCHECKED double uniform(void) { return (double)(next() >> 11) * 0x1p-53 * 2 - 1; }
 
 /* A stack of `batch` matrices somewhere in a block of memory, laid out in one of several ways. */
 enum { ROWS_FIRST, COLUMNS_FIRST, SPREAD, REVERSED, PADDED, LAYOUTS };
@@ -55,9 +56,9 @@ typedef struct {
     void *memory;
 } Matrix;
 
-static size_t width(int dtype) { return dtype == GEMM_F64 ? sizeof(double) : sizeof(float); }
+static UNCHECKED size_t width(int dtype) { return dtype == GEMM_F64 ? sizeof(double) : sizeof(float); }
 
-static Matrix matrix(int dtype, int64_t batch, int64_t rows, int64_t cols, int layout)
+static UNCHECKED Matrix matrix(int dtype, int64_t batch, int64_t rows, int64_t cols, int layout)
 {
     Matrix x = { .dtype = dtype, .batch = batch, .rows = rows, .cols = cols };
     const int64_t gap = layout == SPREAD ? 3 : 1, pad = layout == PADDED ? 5 : 0;
@@ -81,20 +82,20 @@ static Matrix matrix(int dtype, int64_t batch, int64_t rows, int64_t cols, int l
 
 static void *start(const Matrix *x) { return (char *)x->memory + x->origin * (int64_t)width(x->dtype); }
 
-static double get(const Matrix *x, int64_t b, int64_t i, int64_t j)
+static UNCHECKED double get(const Matrix *x, int64_t b, int64_t i, int64_t j)
 {
     const int64_t at = x->origin + b * x->by_batch + i * x->by_row + j * x->by_col;
     return x->dtype == GEMM_F64 ? ((double *)x->memory)[at] : ((float *)x->memory)[at];
 }
 
-static void set(const Matrix *x, int64_t b, int64_t i, int64_t j, double value)
+static UNCHECKED void set(const Matrix *x, int64_t b, int64_t i, int64_t j, double value)
 {
     const int64_t at = x->origin + b * x->by_batch + i * x->by_row + j * x->by_col;
     if (x->dtype == GEMM_F64) ((double *)x->memory)[at] = value;
     else ((float *)x->memory)[at] = (float)value;
 }
 
-static void randomize(const Matrix *x)
+static UNCHECKED void randomize(const Matrix *x)
 {
     for (int64_t b = 0; b < x->batch; b++)
         for (int64_t i = 0; i < x->rows; i++)
@@ -102,7 +103,7 @@ static void randomize(const Matrix *x)
 }
 
 /* The same values in another layout. */
-static Matrix relaid(const Matrix *x, int layout)
+static UNCHECKED Matrix relaid(const Matrix *x, int layout)
 {
     Matrix y = matrix(x->dtype, x->batch, x->rows, x->cols, layout);
     for (int64_t b = 0; b < x->batch; b++)
@@ -147,7 +148,7 @@ static void multiply(const Case *t, const Matrix *a, const Matrix *b, const Matr
     assert_int_equal(gemm_cpu(&call, threads), 0);
 }
 
-static void agrees(const Case *t, const Matrix *c)
+static UNCHECKED void agrees(const Case *t, const Matrix *c)
 {
     const double unit = c->dtype == GEMM_F64 ? 0x1p-53 : 0x1p-24;
     const int64_t k = t->a.cols;
@@ -173,7 +174,7 @@ static void agrees(const Case *t, const Matrix *c)
             }
 }
 
-static void same_bits(const Matrix *x, const Matrix *y)
+static UNCHECKED void same_bits(const Matrix *x, const Matrix *y)
 {
     for (int64_t b = 0; b < x->batch; b++)
         for (int64_t i = 0; i < x->rows; i++)
@@ -186,7 +187,7 @@ static void same_bits(const Matrix *x, const Matrix *y)
 }
 
 /* Memory that is not part of c keeps the NaN it was filled with. */
-static void untouched_around(const Matrix *x)
+static UNCHECKED void untouched_around(const Matrix *x)
 {
     int64_t numbers = 0;
     for (int64_t i = 0; i < x->count; i++)

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <tapegrad/debug.h>
 #include <tapegrad/device.h>
+#include "unchecked.h"
 
 /* ---- the reference: one element, by the rules of copy.c's head ------------------------------- */
 
@@ -25,7 +26,7 @@ typedef union Value {
     uint8_t u8;
 } Value;
 
-static void load(const Value *v, int dtype, double *real, int64_t *whole)
+static UNCHECKED void load(const Value *v, int dtype, double *real, int64_t *whole)
 {
     *whole = 0;
     switch (dtype) {
@@ -40,13 +41,13 @@ static void load(const Value *v, int dtype, double *real, int64_t *whole)
     if (!dtype_is_float(dtype)) *real = (double)*whole;
 }
 
-static int64_t truncated(double x, double limit)
+static UNCHECKED int64_t truncated(double x, double limit)
 {
     x = trunc(x);
     return x >= -limit && x < limit ? (int64_t)x : (int64_t)-limit;
 }
 
-static Value cast(Value v, int from, int to)
+static UNCHECKED Value cast(Value v, int from, int to)
 {
     double real;
     int64_t whole;
@@ -66,7 +67,7 @@ static Value cast(Value v, int from, int to)
     return y;
 }
 
-static Value element(const Tensor *x, const int64_t *index)
+static UNCHECKED Value element(const Tensor *x, const int64_t *index)
 {
     Value v = { .i64 = 0 };
     const char *at = x->data;
@@ -76,7 +77,7 @@ static Value element(const Tensor *x, const int64_t *index)
 }
 
 /* dst is the cast of src, element by element; NaNs count as one. */
-static void check(const Tensor *dst, const Tensor *src)
+static UNCHECKED void check(const Tensor *dst, const Tensor *src)
 {
     int64_t index[TENSOR_MAX_DIMS] = { 0 };
     assert_true(shape_equal(shape_of(dst), shape_of(src)));
@@ -94,7 +95,7 @@ static void check(const Tensor *dst, const Tensor *src)
 static Tensor *empty(TensorShape shape, int dtype) { return own(new_tensor(shape, dtype, &cpu_place)); }
 
 /* Numbers that every dtype can show, in an order that repeats late. */
-static Tensor *numbered(TensorShape shape, int dtype)
+static UNCHECKED Tensor *numbered(TensorShape shape, int dtype)
 {
     Tensor *x = empty(shape, dtype);
     Value v = { .i64 = 0 };

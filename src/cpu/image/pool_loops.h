@@ -36,7 +36,8 @@ static void N(find)(const PoolArgs *a, const T *x, Tap tap, int64_t q, int64_t r
         const bool there = row >= 0 && from < to;
         const int64_t begin = there ? from - first : n, end = there ? to - first : n;
         for (int64_t j = 0; j < begin; j++) found[j] = -(T)INFINITY;
-        if (there) N(gather)(x + row + from * a->stride[W] + offset, a->stride[W], to - from, found + begin);
+        if (there)
+            N(gather)(x + (row + from * a->stride[W] + offset), a->stride[W], to - from, found + begin);
         for (int64_t j = end; j < n; j++) found[j] = -(T)INFINITY;
     }
 }
@@ -98,8 +99,9 @@ static void N(avg_row)(const PoolArgs *a, const T *x, int64_t q, int64_t first, 
         for (int64_t s = 0; s < a->kernel[W]; s++) {
             int64_t from, to;
             inside(a->in[W], a->stride[W], s - a->pad[W], first, n, &from, &to);
-            const T *at = x + row + from * a->stride[W] + s - a->pad[W];
-            double *to_sum = sum + from - first;
+            if (from == to) continue;
+            const T *at = x + (row + from * a->stride[W] + s - a->pad[W]);
+            double *to_sum = sum + (from - first);
             for (int64_t j = 0; j < to - from; j++) to_sum[j] += (double)at[j * a->stride[W]];
         }
     }
@@ -126,7 +128,8 @@ static void N(avg_grad_row)(const PoolArgs *a, T *x, int64_t q, int64_t first, i
         for (int64_t s = 0; s < a->kernel[W]; s++) {
             int64_t from, to;
             inside(a->in[W], a->stride[W], s - a->pad[W], first, n, &from, &to);
-            T *at = x + row + from * a->stride[W] + s - a->pad[W];
+            if (from == to) continue;
+            T *at = x + (row + from * a->stride[W] + s - a->pad[W]);
             for (int64_t j = 0; j < to - from; j++) at[j * a->stride[W]] += part[from - first + j];
         }
     }
@@ -138,9 +141,8 @@ static void N(avg_grad)(const PoolArgs *a, void *dx, const void *dy)
     const int64_t width = a->out[W];
     for (int64_t i = 0; i < a->in[D] * a->in[H] * a->in[W]; i++) x[i] = 0;
     for (int64_t q = 0; q < a->out[D] * a->out[H]; q++)
-        for (int64_t j = 0; j < width; j += COLUMNS)
-            N(avg_grad_row)
-            (a, x, q, j, width - j < COLUMNS ? width - j : COLUMNS, (const T *)dy + q * width + j);
+        for (int64_t j = 0; j < width; j += COLUMNS) N(avg_grad_row)
+    (a, x, q, j, width - j < COLUMNS ? width - j : COLUMNS, (const T *)dy + q * width + j);
 }
 
 #undef N

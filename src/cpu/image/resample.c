@@ -42,7 +42,7 @@ static void plane(void *ctx, int64_t i)
     const ResampleAxis *axis = plan->a->axis;
     const char *x = (const char *)plan->a->x + i * plan->in;
     char *y = (char *)plan->a->y + i * plan->out,
-         *scratch = plan->scratch + 2 * plan->between * parallel_slot();
+         *scratch = plan->scratch ? plan->scratch + 2 * plan->between * parallel_slot() : NULL;
     int64_t now[3] = { axis[0].in, axis[1].in, axis[2].in };
     if (plan->passes == 0) memcpy(y, x, (size_t)plan->in);
     for (int k = 0; k < plan->passes; k++) {

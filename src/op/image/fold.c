@@ -127,7 +127,7 @@ static int unfold_shape(OpCall *c)
     const int64_t *image = x->shape + x->ndim - 3;
     if (places(c, &w, (Pair){ image[1], image[2] }, &count)) return -1;
     const int64_t dim[3] = { window_images(shape_of(x), PLANE), image[0] * w.k.h * w.k.w, count.h * count.w };
-    return op_set_output(c, 0, (TensorShape){ x->ndim - 1, dim + 4 - x->ndim }, (TensorDtype)x->dtype);
+    return op_set_output(c, 0, (TensorShape){ x->ndim - 1, &dim[4 - x->ndim] }, (TensorDtype)x->dtype);
 }
 
 static int unfold_forward(OpCall *c)
