@@ -1,4 +1,4 @@
-/* test_loss_options.c - a distance of one's own, operands of two dtypes, logits in chunks. */
+/* test_loss_options.c - a distance of one's own, logits in chunks. */
 #include "sane.h"
 
 /* ---- a distance of one's own ----------------------------------------------------------------- */
@@ -50,37 +50,6 @@ static void test_triplet_takes_a_distance_of_ones_own(void **state)
     assert_null(tensor_triplet_margin_loss(x[0], x[1], x[2], .distance = no_distance));
     assert_true(tensor_error_code() != TENSOR_OK);
     tensor_error_clear();
-}
-
-/* ---- operands of two dtypes ------------------------------------------------------------------ */
-
-/* The dtype of a loss of f32 and f64 operands, and of those turned, as PyTorch 2.15 has it. */
-static void test_operands_of_two_dtypes_promote_as_pytorchs(void **state)
-{
-    (void)state;
-    Tensor *all[2] = { tensor_full(SHAPE(3, 3), .5, TENSOR_F32), tensor_full(SHAPE(3, 3), .5, TENSOR_F64) };
-    for (int turned = 0; turned < 2; turned++) {
-        Tensor *x = all[turned], *t = all[!turned], *one = tensor_ones(SHAPE(3), TENSOR_F32);
-        const TensorDtype wide = TENSOR_F64, own = tensor_dtype(x);
-        assert_int_equal(tensor_dtype(tensor_mse_loss(x, t)), wide);
-        assert_int_equal(tensor_dtype(tensor_l1_loss(x, t)), wide);
-        assert_int_equal(tensor_dtype(tensor_smooth_l1_loss(x, t)), wide);
-        assert_int_equal(tensor_dtype(tensor_huber_loss(x, t)), own);
-        assert_int_equal(tensor_dtype(tensor_kl_div(x, t)), wide);
-        assert_int_equal(tensor_dtype(tensor_binary_cross_entropy(x, x, t)), own);
-        assert_int_equal(tensor_dtype(tensor_binary_cross_entropy_with_logits(x, x, t)), own);
-        assert_int_equal(tensor_dtype(tensor_binary_cross_entropy_with_logits(x, x, .pos_weight = t)), own);
-        assert_int_equal(tensor_dtype(tensor_cross_entropy(x, t)), wide);
-        assert_int_equal(tensor_dtype(tensor_gaussian_nll_loss(x, t, x)), wide);
-        assert_int_equal(tensor_dtype(tensor_gaussian_nll_loss(x, x, t)), wide);
-        assert_int_equal(tensor_dtype(tensor_poisson_nll_loss(x, t)), wide);
-        assert_int_equal(tensor_dtype(tensor_hinge_embedding_loss(x, t)), own);
-        assert_int_equal(tensor_dtype(tensor_margin_ranking_loss(x, t, x)), wide);
-        assert_int_equal(tensor_dtype(tensor_cosine_embedding_loss(x, t, one)), wide);
-        assert_int_equal(tensor_dtype(tensor_triplet_margin_loss(x, t, x)), wide);
-        assert_int_equal(tensor_dtype(tensor_soft_margin_loss(x, t)), own);
-        assert_int_equal(tensor_dtype(tensor_multilabel_soft_margin_loss(x, t)), wide);
-    }
 }
 
 /* ---- logits in chunks ------------------------------------------------------------------------ */
@@ -148,13 +117,37 @@ static void test_chunks_of_logits_are_never_all_held(void **state)
     assert_true(tensor_memory().peak - before >= logits);
 }
 
+/* Class weights and probabilities, in chunks of every size, in f16 too: one rounding. */
+static void test_chunks_weigh_classes_and_take_probabilities(void **state)
+{
+    (void)state;
+    tensor_manual_seed(7);
+    Tensor *x = tensor_randn(SHAPE(5, 3), TENSOR_F16), *w = tensor_randn(SHAPE(4, 3), TENSOR_F16),
+           *v = tensor_rand(SHAPE(4), TENSOR_F16),
+           *all[] = { tensor_randint(0, 4, SHAPE(5)), tensor_rand(SHAPE(5, 4), TENSOR_F16) };
+    for (int soft = 0; soft < 2; soft++)
+        for (int chunk = 0; chunk < 7; chunk++) {
+            Tensor *t = soft ? tensor_to(all[1], TENSOR_F32) : all[0],
+                   *z = tensor_linear(tensor_to(x, TENSOR_F32), tensor_to(w, TENSOR_F32), NULL),
+                   *want = tensor_cross_entropy(z, t, .weight = tensor_to(v, TENSOR_F32)),
+                   *got = tensor_linear_cross_entropy(x, w, all[soft], .weight = v, .chunk = chunk);
+            assert_int_equal(tensor_dtype(got), TENSOR_F16);
+            assert_true(tensor_item(got) == tensor_item(tensor_to(want, TENSOR_F16)));
+        }
+    Tensor *wide = tensor_to(v, TENSOR_F32);
+    assert_null(tensor_linear_cross_entropy(x, w, all[0], .weight = wide)); /* as PyTorch */
+    assert_int_equal(tensor_error_code(), TENSOR_EDTYPE);
+    tensor_error_clear();
+    assert_int_equal(tensor_dtype(tensor_linear_cross_entropy(x, w, all[1], .weight = wide)), TENSOR_F32);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_triplet_takes_a_distance_of_ones_own),
-        TEST(test_operands_of_two_dtypes_promote_as_pytorchs),
         TEST(test_chunks_of_logits_give_the_cross_entropy),
         TEST(test_chunks_of_logits_are_never_all_held),
+        TEST(test_chunks_weigh_classes_and_take_probabilities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -639,10 +639,17 @@ def _():
 def linear_cross_entropy(p):
     options = {k: v for k, v in p.items() if k in ("ignore_index", "label_smoothing")}
 
-    def f(x, w, t, b):
-        return F.cross_entropy(F.linear(x, w, b), t, reduction=reduction(p), **options)
+    def f(x, w, t, b, v):
+        return F.linear_cross_entropy(x, w, t, linear_bias=b, weight=v, reduction=reduction(p), **options)
 
     return f
+
+
+def linear_classes(n, d, classes, dims, soft):
+    """x, w and t of linear_cross_entropy; n None: one row without a batch."""
+    rows = () if n is None else (n,)
+    t = uniform(*rows, classes, *dims) if soft else integers(*rows, *dims, hi=classes - 1)
+    return [uniform(*rows, d), uniform(classes, *dims, d), t]
 
 
 @op("linear_cross_entropy")
@@ -660,10 +667,23 @@ def _():
         if n:
             t[0] = classes - 1
         b = uniform(classes) if bias else None
-        yield linear_cross_entropy(p), [uniform(n, d), uniform(classes, d), t, b], p
+        yield linear_cross_entropy(p), [uniform(n, d), uniform(classes, d), t, b, None], p
+    for n, dims, soft, bias, p in (
+        (4, (), False, True, {"reduction": 0, "chunk": 3, "ignore_index": 2}),
+        (4, (), False, False, {"reduction": 1, "label_smoothing": 0.3, "chunk": 1}),
+        (5, (), True, True, {"reduction": 0, "chunk": 2}),
+        (5, (), True, False, {"reduction": 2, "label_smoothing": 0.3}),
+        (None, (), False, True, {"reduction": 0}),
+        (None, (), True, True, {"reduction": 2}),
+        (3, (2,), False, True, {"reduction": 0, "label_smoothing": 0.3}),
+        (3, (2, 2), True, False, {"reduction": 2}),
+    ):
+        x = linear_classes(n, 3, 4, dims, soft)
+        b = uniform(4, *dims) if bias else None
+        yield linear_cross_entropy(p), [*x, b, uniform(4, lo=0.5, hi=2)], p, (4,)
     ignored = torch.full((3,), -100, dtype=torch.int64)
     p = {"reduction": 0}
-    yield linear_cross_entropy(p), [uniform(3, 2), uniform(4, 2), ignored, None], p
+    yield linear_cross_entropy(p), [uniform(3, 2), uniform(4, 2), ignored, None, None], p
 
 
 @random("linear_cross_entropy")
@@ -674,13 +694,8 @@ def _():
         p["label_smoothing"] = scalar(0, 1)
     if chance(0.3):
         p["ignore_index"] = number(0, classes - 1)
-    return (
-        linear_cross_entropy(p),
-        [
-            floats(n, d),
-            floats(classes, d),
-            integers(n, hi=classes - 1),
-            floats(classes) if chance(0.5) else None,
-        ],
-        p,
-    )
+    soft, dims = "ignore_index" not in p and chance(0.3), ((number(1, 3),) if chance(0.2) else ())
+    x = linear_classes(n, d, classes, dims, soft)
+    b = floats(classes, *dims) if chance(0.5) else None
+    v = uniform(classes, lo=0.5, hi=2) if chance(0.5) else None
+    return linear_cross_entropy(p), [*x, b, v], p, (4,)

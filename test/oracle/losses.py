@@ -17,9 +17,13 @@ DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int
 LETTER = dict(zip(DTYPES, "sdhbl"))
 
 
-def pos(f, *names):
-    """f of operands, those behind the second by name."""
-    return lambda *t, **k: f(*t[:2], **dict(zip(names, t[2:])), **k)
+def pos(f, *names, first=2):
+    """f of operands, those behind the first ones by name."""
+    return lambda *t, **k: f(*t[:first], **dict(zip(names, t[first:])), **k)
+
+
+def linear(*names):
+    return pos(F.linear_cross_entropy, *names, first=3)
 
 
 INDEX = "2x3,2,3"
@@ -68,6 +72,9 @@ CALLS = (
     ),
     ("cross_entropy_probabilities", "2x3,2x3,-", "", F.cross_entropy),
     ("cross_entropy_probabilities", "2x3,2x3,3", "", pos(F.cross_entropy, "weight")),
+    ("linear_cross_entropy", "2x3,4x3,2,4,-", "", linear("linear_bias")),
+    ("linear_cross_entropy", "2x3,4x3,2,-,4", "", linear("weight")),
+    ("linear_cross_entropy", "2x3,4x3,2x4,-,4", "", linear("weight")),
     ("gaussian_nll_loss", "2x3,2x3,2x3", "", F.gaussian_nll_loss),
     ("gaussian_nll_loss", "2x3,2x3,2x3", "full=1", lambda *t, **k: F.gaussian_nll_loss(*t, full=True, **k)),
     ("poisson_nll_loss", "2x3,2x3", "", F.poisson_nll_loss),

@@ -161,8 +161,9 @@ TAPEGRAD_API Tensor *tensor_nll_loss_args(TensorNllArgs args);
 TAPEGRAD_API Tensor *tensor_cross_entropy_args(TensorCrossEntropyArgs args);
 
 typedef struct TensorLinearCrossEntropyArgs {
-    Tensor *input, *weight, *target;
-    Tensor *bias; /* [C], or NULL */
+    Tensor *input, *linear_weight, *target;
+    Tensor *linear_bias; /* of linear_weight's shape without D, or NULL */
+    Tensor *weight;      /* [C], no gradient; may be NULL: 1 */
     TensorReduction reduction;
     int64_t ignore_index;   /* rows with this target count nowhere */
     double label_smoothing; /* s, in [0, 1] */
@@ -173,10 +174,12 @@ typedef struct TensorLinearCrossEntropyArgs {
     .reduction = TENSOR_MEAN, .ignore_index = -100, .label_smoothing = 0, .chunk = 0, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorLinearCrossEntropyArgs tensor_linear_cross_entropy_defaults;
 
-/* tensor_linear_cross_entropy - tensor_cross_entropy(tensor_linear(input, weight, bias), target) of input
- * [N, D], weight [C, D] and class indices [N], a chunk of rows at a time: neither the loss nor its gradient
- * ever holds all logits [N, C]; the gradient forms them again.  Second derivatives hold them.
- * Errors as tensor_cross_entropy; EDTYPE: floats of different dtypes; EVALUE: chunk < 0. */
+/* tensor_linear_cross_entropy(x, w, target, .linear_bias = b, .weight = classes) -
+ * tensor_cross_entropy(tensor_linear(x, w, b), target, .weight = classes) of x [N, D] or [D], w [C, D] and
+ * class indices or probabilities, a chunk of rows at a time: neither the loss nor its gradient ever holds all
+ * logits [N, C]; the gradient forms them again.  Second derivatives hold them, and so do all sweeps of a
+ * w [C, d1, ..., D], whose logits are [N, C, d1, ...].
+ * Errors as tensor_cross_entropy; EDTYPE: x, w and b of different dtypes; EVALUE: chunk < 0. */
 #define tensor_linear_cross_entropy(...)                                         \
     TENSOR_CALL_(tensor_linear_cross_entropy_args, TensorLinearCrossEntropyArgs, \
                  TENSOR_LINEAR_CROSS_ENTROPY_DEFAULTS, .input = __VA_ARGS__)

@@ -1,12 +1,15 @@
 /* linear_cross_entropy.c - the cross entropy of x w^T + b, a chunk of rows at a time: never all logits at
  * once.
  *
- *   z = x w^T + b      loss_i = lse(z_i) - (1 - s) z_it - s / C sum_c z_ic,  0 where t_i is ignored
- *   dz_i = g_i (softmax(z_i) - (1 - s) onehot(t_i) - s / C)
- *   dx_i = dz_i w      dw = sum_i dz_i x_i      db = sum_i dz_i
+ *   z = x w^T + b      loss_i = sum_c B_ic (lse(z_i) - z_ic),  0 where t_i is ignored
+ *   B_i   class indices: (1 - s) v_t onehot(t_i) + s / C v;  probabilities: v ((1 - s) t_i + s / C)
+ *   dz_i = g_i (softmax(z_i) sum_c B_ic - B_i)
+ *   dx_i = dz_i w      dw = sum_i dz_i x_i      db = sum_i dz_i      dt_i = g_i (1 - s) v (lse(z_i) - z_i)
  *
- * Backward forms z again, chunk by chunk.  The mean divides by the number of rows that are not ignored.  A
- * recorded sweep makes dz by ops, which keep what they read: second derivatives hold all logits. */
+ * v are the weights of the classes, or 1.  Backward forms z again, chunk by chunk.  The mean divides by the
+ * sum of v_t over the rows that are not ignored; of probabilities by the rows.  A recorded sweep makes dz by
+ * ops, which keep what they read: second derivatives hold all logits.  So does w [C, d1, ..., D], whose
+ * logits [N, C, d1, ...] are the plain op's. */
 #include <math.h>
 #include "cpu/index/host_index.h"
 #include "loss.h"
@@ -16,28 +19,21 @@ const TensorLinearCrossEntropyArgs tensor_linear_cross_entropy_defaults = {
     TENSOR_LINEAR_CROSS_ENTROPY_DEFAULTS
 };
 
-enum { X, WEIGHT, TARGET, BIAS };
+enum { X, WEIGHT, TARGET, BIAS, CLASSES, INPUTS };
 
-static int shape(OpCall *c)
+static bool has_probabilities(const OpCall *c) { return dtype_is_float(op_input_dtype(c, TARGET)); }
+static double smoothing(const OpCall *c)
 {
-    const TensorLinearCrossEntropyArgs *p = op_params(c);
-    const Tensor *x = op_input(c, X), *w = op_input(c, WEIGHT), *t = op_input(c, TARGET),
-                 *b = op_input(c, BIAS);
-    if (x->ndim != 2 || w->ndim != 2 || x->shape[1] != w->shape[1] || w->shape[0] == 0)
-        return op_fail(c, TENSOR_ESHAPE, "input %s, weight %s: want [N, D] and [C, D], and a class", S(x),
-                       S(w));
-    if (dtype_is_float(t->dtype) || t->dtype == TENSOR_BOOL)
-        return op_fail(c, TENSOR_EDTYPE, "target is %s: want integer class indices",
-                       tensor_dtype_name(t->dtype));
-    if (t->ndim != 1 || t->shape[0] != x->shape[0])
-        return op_fail(c, TENSOR_ESHAPE, "input %s, target %s: want an index for each row", S(x), S(t));
-    if (b && (b->ndim != 1 || b->shape[0] != w->shape[0]))
-        return op_fail(c, TENSOR_ESHAPE, "bias %s for weight %s: want one for each class", S(b), S(w));
-    if (!(p->label_smoothing >= 0 && p->label_smoothing <= 1))
-        return op_fail(c, TENSOR_EVALUE, "label_smoothing = %g is outside [0, 1]", p->label_smoothing);
-    if (p->chunk < 0) return op_fail(c, TENSOR_EVALUE, "chunk = %lld: want rows, or 0", (long long)p->chunk);
-    const bool none = p->reduction == TENSOR_NONE;
-    return op_set_output(c, 0, none ? shape_of(t) : SHAPE(), (TensorDtype)x->dtype);
+    return ((const TensorLinearCrossEntropyArgs *)op_params(c))->label_smoothing;
+}
+
+/* ---- the core: x [N, D], w [C, D], t [N] or [N, C], one dtype ------------------------------------ */
+
+static int core_shape(OpCall *c)
+{
+    const Tensor *x = op_input(c, X);
+    const bool none = ((const TensorLinearCrossEntropyArgs *)op_params(c))->reduction == TENSOR_NONE;
+    return op_set_output(c, 0, none ? SHAPE(x->shape[0]) : SHAPE(), (TensorDtype)x->dtype);
 }
 
 /* Rows a chunk: as many as make about 2^20 logits, unless the caller says. */
@@ -48,14 +44,12 @@ static int64_t rows_of(const OpCall *c, int64_t classes)
     return classes < 1 << 20 ? (1 << 20) / classes : 1;
 }
 
-static Tensor *part(Tensor *x, int64_t from, int64_t n) { return tensor_narrow(x, 0, from, n); }
+static Tensor *part(Tensor *x, int64_t from, int64_t n) { return x ? tensor_narrow(x, 0, from, n) : NULL; }
 
 static Tensor *logits(Tensor *x, Tensor *w, Tensor *b, int64_t from, int64_t n)
 {
     return tensor_linear(part(x, from, n), w, b);
 }
-
-/* ---- forward --------------------------------------------------------------------------------- */
 
 /* The losses of all rows into each; the temporaries of a chunk are gone before the next. */
 static int chunk_losses(OpCall *c, Tensor *target, Tensor *each)
@@ -67,8 +61,9 @@ static int chunk_losses(OpCall *c, Tensor *target, Tensor *each)
         const int64_t n = rows - i < step ? rows - i : step;
         const TensorScope scope = tensor_scope_open();
         Tensor *z = logits(op_input(c, X), op_input(c, WEIGHT), op_input(c, BIAS), i, n);
-        Tensor *loss = tensor_cross_entropy(z, part(target, i, n), .ignore_index = p->ignore_index,
-                                            .reduction = TENSOR_NONE, .label_smoothing = p->label_smoothing);
+        Tensor *loss = tensor_cross_entropy(z, part(target, i, n), .weight = op_input(c, CLASSES),
+                                            .ignore_index = p->ignore_index, .reduction = TENSOR_NONE,
+                                            .label_smoothing = p->label_smoothing);
         Tensor *to = own(new_part(each, 0, i, n, 1));
         status = loss && to ? raw_copy(to, loss) : -1;
         tensor_scope_close(scope);
@@ -76,52 +71,16 @@ static int chunk_losses(OpCall *c, Tensor *target, Tensor *each)
     return status;
 }
 
-/* How many rows count. */
-static Tensor *counted(const OpCall *c, Tensor *target, int dtype)
+static Tensor *ignored_rows(const OpCall *c, Tensor *target)
 {
     const int64_t ignored = ((const TensorLinearCrossEntropyArgs *)op_params(c))->ignore_index;
-    return tensor_to(tensor_count_nonzero(tensor_ne_scalar(target, (double)ignored)), (TensorDtype)dtype);
+    return tensor_eq_scalar(target, (double)ignored);
 }
 
-/* The kernel refuses it too, but by its place in the chunk. */
-static int check_target(OpCall *c, Tensor *t)
+/* Class indices, 0 where a row is ignored. */
+static Tensor *safe_target(const OpCall *c, Tensor *target)
 {
-    const int64_t ignored = ((const TensorLinearCrossEntropyArgs *)op_params(c))->ignore_index,
-                  classes = op_input(c, WEIGHT)->shape[0], *at = t->data;
-    const int64_t bad = t->place->device == &cpu_device ? host_bad_class(at, t->numel, classes, ignored) : -1;
-    if (bad < 0) return 0;
-    return op_fail(c, TENSOR_EINDEX,
-                   "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld", S(t),
-                   (long long)at[bad], (long long)bad, (long long)classes, (long long)ignored);
-}
-
-static int forward(OpCall *c)
-{
-    const TensorLinearCrossEntropyArgs *p = op_params(c);
-    const bool was = tensor_set_grad_enabled(false);
-    const Tensor *x = op_input(c, X);
-    Tensor *t = own(raw_cast(op_input(c, TARGET), TENSOR_I64)),
-           *each = own(new_tensor(SHAPE(x->shape[0]), x->dtype, x->place));
-    int status = t && each && !check_target(c, t) ? chunk_losses(c, t, each) : -1;
-    Tensor *y = each;
-    if (!status && p->reduction != TENSOR_NONE) y = tensor_sum(each);
-    if (!status && p->reduction == TENSOR_MEAN) y = tensor_div(y, counted(c, t, x->dtype));
-    tensor_set_grad_enabled(was);
-    return status || !y ? -1 : raw_copy(op_output(c, 0), y);
-}
-
-/* ---- backward -------------------------------------------------------------------------------- */
-
-/* The cotangent of each row, [N, 1], 0 where it is ignored. */
-static Tensor *row_cotangents(OpCall *c, Tensor *dy, Tensor *target)
-{
-    const TensorLinearCrossEntropyArgs *p = op_params(c);
-    if (p->reduction == TENSOR_MEAN) /* no row counts: g / 1, of which 0 is left */
-        dy = tensor_div(dy, tensor_clamp(counted(c, target, dy->dtype), 1, (double)INFINITY));
-    Tensor *g = tensor_expand(dy, shape_of(target));
-    Tensor *ignored = tensor_eq_scalar(target, (double)p->ignore_index);
-    g = g && ignored ? tensor_masked_fill(g, ignored, 0) : NULL;
-    return g ? tensor_unsqueeze(g, 1) : NULL;
+    return tensor_masked_fill(target, ignored_rows(c, target), 0);
 }
 
 static Tensor *filled(TensorShape shape, double value, const Tensor *like)
@@ -130,33 +89,128 @@ static Tensor *filled(TensorShape shape, double value, const Tensor *like)
     return t && !raw_fill(t, value) ? t : NULL;
 }
 
-/* dz of the rows of z. */
-static Tensor *logit_grad(OpCall *c, Tensor *z, Tensor *target, Tensor *g)
+/* What the mean divides by, of rank 0. */
+static Tensor *divisor(const OpCall *c, Tensor *target, Tensor *classes, int dtype)
 {
-    const TensorLinearCrossEntropyArgs *p = op_params(c);
-    const double s = p->label_smoothing;
-    Tensor *d = z ? tensor_softmax(z, 1) : NULL, *ignored = tensor_eq_scalar(target, (double)p->ignore_index);
-    if (d && s > 0) d = tensor_sub_scalar(d, s / (double)z->shape[1]);
-    Tensor *index = ignored ? tensor_unsqueeze(tensor_masked_fill(target, ignored, 0), 1) : NULL;
-    Tensor *less = d && index ? filled(shape_of(index), s - 1, d) : NULL;
-    return less ? tensor_mul(tensor_scatter_add(d, 1, index, less), g) : NULL;
+    if (has_probabilities(c)) return filled(SHAPE(), (double)target->shape[0], target);
+    Tensor *ignored = ignored_rows(c, target);
+    if (!classes) return tensor_to(tensor_count_nonzero(tensor_logical_not(ignored)), (TensorDtype)dtype);
+    return tensor_sum(tensor_masked_fill(tensor_gather(classes, 0, safe_target(c, target)), ignored, 0));
 }
 
+/* The kernel refuses it too, but by its place in the chunk. */
+static int check_target(OpCall *c, Tensor *t)
+{
+    const int64_t ignored = ((const TensorLinearCrossEntropyArgs *)op_params(c))->ignore_index,
+                  classes = op_input(c, WEIGHT)->shape[0], *at = t->data;
+    if (has_probabilities(c) || t->place->device != &cpu_device) return 0;
+    const int64_t bad = host_bad_class(at, t->numel, classes, ignored);
+    if (bad < 0) return 0;
+    return op_fail(c, TENSOR_EINDEX,
+                   "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld", S(t),
+                   (long long)at[bad], (long long)bad, (long long)classes, (long long)ignored);
+}
+
+static Tensor *core_target(const OpCall *c, Tensor *t)
+{
+    return has_probabilities(c) ? t : own(raw_cast(t, TENSOR_I64));
+}
+
+static int core_forward(OpCall *c)
+{
+    const TensorLinearCrossEntropyArgs *p = op_params(c);
+    const bool was = tensor_set_grad_enabled(false);
+    const Tensor *x = op_input(c, X);
+    Tensor *t = core_target(c, op_input(c, TARGET)),
+           *each = own(new_tensor(SHAPE(x->shape[0]), x->dtype, x->place));
+    int status = t && each && !check_target(c, t) ? chunk_losses(c, t, each) : -1;
+    Tensor *y = each;
+    if (!status && p->reduction != TENSOR_NONE) y = tensor_sum(each);
+    if (!status && p->reduction == TENSOR_MEAN)
+        y = tensor_div(y, divisor(c, t, op_input(c, CLASSES), x->dtype));
+    tensor_set_grad_enabled(was);
+    return status || !y ? -1 : raw_copy(op_output(c, 0), y);
+}
+
+/* ---- its backward ---------------------------------------------------------------------------- */
+
 typedef struct Operands { /* what backward reads */
-    Tensor *x, *w, *b, *target, *g;
+    Tensor *x, *w, *b, *classes, *target;
+    Tensor *g;   /* the cotangent of each row, [N, 1], 0 where it is ignored */
+    Tensor *own; /* [N, 1]: v_t, where classes have weights and t is their index */
 } Operands;
 
-/* Adds the part of rows i .. i + n - 1 to the gradients that are there. */
-static int add_chunk(OpCall *c, const Operands *s, int64_t i, int64_t n, Tensor *const *dx)
+static int read_operands(OpCall *c, Tensor *dy, Operands *o)
 {
-    Tensor *d = logit_grad(c, logits(s->x, s->w, s->b, i, n), part(s->target, i, n), part(s->g, i, n));
-    if (!d) return -1;
-    if (dx[X]) {
-        Tensor *to = own(new_part(dx[X], 0, i, n, 1)), *made = tensor_matmul(d, s->w);
-        if (!to || !made || raw_copy(to, made)) return -1;
+    const bool biased = op_input_shape(c, BIAS).ndim, weighted = op_input_shape(c, CLASSES).ndim;
+    Tensor *t = op_saved(c, TARGET);
+    *o = (Operands){ op_saved(c, X),
+                     op_saved(c, WEIGHT),
+                     biased ? op_saved(c, BIAS) : NULL,
+                     weighted ? op_saved(c, CLASSES) : NULL,
+                     t ? core_target(c, t) : NULL,
+                     NULL,
+                     NULL };
+    if (!o->x || !o->w || !o->target || (biased && !o->b) || (weighted && !o->classes)) return -1;
+    if (((const TensorLinearCrossEntropyArgs *)op_params(c))->reduction == TENSOR_MEAN) {
+        Tensor *sum = divisor(c, o->target, o->classes, dy->dtype); /* 0: of g / 1 nothing is left */
+        dy = sum ? tensor_div(dy, tensor_where(tensor_eq_scalar(sum, 0), tensor_ones_like(sum), sum)) : NULL;
     }
+    o->g = tensor_expand(dy, SHAPE(o->x->shape[0]));
+    if (!has_probabilities(c)) {
+        o->g = o->g ? tensor_masked_fill(o->g, ignored_rows(c, o->target), 0) : NULL;
+        o->target = tensor_unsqueeze(safe_target(c, o->target), 1);
+        if (o->classes && o->target)
+            o->own = tensor_unsqueeze(tensor_gather(o->classes, 0, tensor_squeeze(o->target, 1)), 1);
+    }
+    o->g = o->g ? tensor_unsqueeze(o->g, 1) : NULL;
+    return o->g && o->target && !o->own == !(o->classes && !has_probabilities(c)) ? 0 : -1;
+}
+
+static Tensor *weighed(const Operands *o, Tensor *x) { return o->classes ? tensor_mul(x, o->classes) : x; }
+
+/* dz of the rows from i on, whose logits are z. */
+static Tensor *logit_grad(OpCall *c, const Operands *o, Tensor *z, int64_t i, int64_t n)
+{
+    const double s = smoothing(c), each = z ? s / (double)z->shape[1] : 0;
+    Tensor *p = tensor_softmax(z, 1), *t = part(o->target, i, n), *g = part(o->g, i, n);
+    if (!p || !t || !g) return NULL;
+    if (has_probabilities(c)) {
+        Tensor *b = weighed(o, s > 0 ? tensor_add_scalar(tensor_mul_scalar(t, 1 - s), each) : t);
+        Tensor *sum = b ? tensor_sum(b, 1, .keepdim = true) : NULL;
+        return tensor_mul(tensor_sub(tensor_mul(p, sum), b), g);
+    }
+    Tensor *less = filled(SHAPE(n, 1), s - 1, p);
+    if (o->own) {
+        Tensor *v = part(o->own, i, n), *rest = tensor_mul_scalar(tensor_sum(o->classes), each);
+        less = tensor_mul_scalar(v, s - 1);
+        p = tensor_mul(p, tensor_sub(rest, less));
+    }
+    if (s > 0) p = o->own ? tensor_sub(p, tensor_mul_scalar(o->classes, each)) : tensor_sub_scalar(p, each);
+    return p && less ? tensor_mul(tensor_scatter_add(p, 1, t, less), g) : NULL;
+}
+
+static Tensor *target_grad(OpCall *c, const Operands *o, Tensor *z, int64_t i, int64_t n)
+{
+    Tensor *less = weighed(o, tensor_mul_scalar(tensor_log_softmax(z, 1), smoothing(c) - 1));
+    return tensor_mul(less, part(o->g, i, n));
+}
+
+static int put_rows(Tensor *dx, int64_t i, int64_t n, const Tensor *made)
+{
+    Tensor *to = own(new_part(dx, 0, i, n, 1));
+    return to && made ? raw_copy(to, made) : -1;
+}
+
+/* Adds the part of rows i .. i + n - 1 to the gradients that are there. */
+static int add_chunk(OpCall *c, const Operands *o, int64_t i, int64_t n, Tensor *const *dx)
+{
+    Tensor *z = logits(o->x, o->w, o->b, i, n), *d = logit_grad(c, o, z, i, n);
+    if (!d || (dx[X] && put_rows(dx[X], i, n, tensor_matmul(d, o->w))) ||
+        (dx[TARGET] && put_rows(dx[TARGET], i, n, target_grad(c, o, z, i, n))))
+        return -1;
     if (dx[WEIGHT]) {
-        Tensor *made = tensor_matmul(tensor_t(d), part(s->x, i, n));
+        Tensor *made = tensor_matmul(tensor_t(d), part(o->x, i, n));
         if (!made || raw_add_into(dx[WEIGHT], made)) return -1;
     }
     if (dx[BIAS]) {
@@ -166,40 +220,146 @@ static int add_chunk(OpCall *c, const Operands *s, int64_t i, int64_t n, Tensor 
     return 0;
 }
 
-static int by_chunks(OpCall *c, const Operands *s, Tensor **dx)
+static int by_chunks(OpCall *c, const Operands *o, Tensor **dx)
 {
-    const int64_t rows = s->x->shape[0], step = rows_of(c, s->w->shape[0]);
-    const int wanted[] = { X, WEIGHT, BIAS };
-    for (int k = 0; k < 3; k++)
-        if (op_wants(c, wanted[k]) && !(dx[wanted[k]] = filled(op_input_shape(c, wanted[k]), 0, s->x)))
-            return -1;
+    const int64_t rows = o->x->shape[0], step = rows_of(c, o->w->shape[0]);
+    for (int k = 0; k < CLASSES; k++)
+        if (op_wants(c, k) && !(dx[k] = filled(op_input_shape(c, k), 0, o->x))) return -1;
     int status = 0;
     for (int64_t i = 0; i < rows && !status; i += step) {
         const TensorScope scope = tensor_scope_open();
-        status = add_chunk(c, s, i, rows - i < step ? rows - i : step, dx);
+        status = add_chunk(c, o, i, rows - i < step ? rows - i : step, dx);
         tensor_scope_close(scope);
     }
     return status;
 }
 
-static int recorded(OpCall *c, const Operands *s, Tensor **dx)
+static int recorded(OpCall *c, const Operands *o, Tensor **dx)
 {
-    Tensor *d = logit_grad(c, tensor_linear(s->x, s->w, s->b), s->target, s->g);
-    if (op_wants(c, X) && !(dx[X] = tensor_matmul(d, s->w))) return -1;
-    if (op_wants(c, WEIGHT) && !(dx[WEIGHT] = tensor_matmul(d ? tensor_t(d) : NULL, s->x))) return -1;
+    const int64_t n = o->x->shape[0];
+    Tensor *z = tensor_linear(o->x, o->w, o->b), *d = logit_grad(c, o, z, 0, n);
+    if (!d || (op_wants(c, X) && !(dx[X] = tensor_matmul(d, o->w)))) return -1;
+    if (op_wants(c, WEIGHT) && !(dx[WEIGHT] = tensor_matmul(tensor_t(d), o->x))) return -1;
+    if (op_wants(c, TARGET) && !(dx[TARGET] = target_grad(c, o, z, 0, n))) return -1;
     return op_wants(c, BIAS) && !(dx[BIAS] = tensor_sum(d, 0)) ? -1 : 0;
 }
 
-static int backward(OpCall *c, Tensor *dy, Tensor **dx)
+static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const bool biased = op_input_shape(c, BIAS).ndim > 0;
-    Tensor *target = op_saved(c, TARGET);
-    Operands s = { op_saved(c, X), op_saved(c, WEIGHT), biased ? op_saved(c, BIAS) : NULL, NULL, NULL };
-    if (!s.x || !s.w || !target || (biased && !s.b)) return -1;
-    s.target = own(raw_cast(target, TENSOR_I64));
-    s.g = s.target ? row_cotangents(c, dy, s.target) : NULL;
-    if (!s.g) return -1;
-    return op_recording(c) ? recorded(c, &s, dx) : by_chunks(c, &s, dx);
+    Operands o;
+    if (read_operands(c, dy, &o)) return -1;
+    return op_recording(c) ? recorded(c, &o, dx) : by_chunks(c, &o, dx);
+}
+
+static const TensorOp core = {
+    .name = "linear_cross_entropy",
+    .arity = INPUTS,
+    .optional = KEEP_INPUT(BIAS) | KEEP_INPUT(CLASSES),
+    .keep = KEEP_INPUT(X) | KEEP_INPUT(WEIGHT) | KEEP_INPUT(TARGET) | KEEP_INPUT(BIAS) | KEEP_INPUT(CLASSES),
+    .no_grad_inputs = KEEP_INPUT(CLASSES),
+    .params = sizeof(TensorLinearCrossEntropyArgs),
+    .shape = core_shape,
+    .forward = core_forward,
+    .backward = core_backward,
+    .flags = OP_ANY_DEVICE,
+};
+
+/* ---- the op ---------------------------------------------------------------------------------- */
+
+static int check_options(OpCall *c)
+{
+    const TensorLinearCrossEntropyArgs *p = op_params(c);
+    if (!(p->label_smoothing >= 0 && p->label_smoothing <= 1))
+        return op_fail(c, TENSOR_EVALUE, "label_smoothing = %g is outside [0, 1]", p->label_smoothing);
+    if (p->chunk < 0) return op_fail(c, TENSOR_EVALUE, "chunk = %lld: want rows, or 0", (long long)p->chunk);
+    return 0;
+}
+
+/* The logits' shape: [N, C, d1, ...], or [C] of one row. */
+static TensorShape logits_shape(const Tensor *x, const Tensor *w, int64_t *shape)
+{
+    int ndim = 0;
+    if (x->ndim == 2) shape[ndim++] = x->shape[0];
+    for (int i = 0; i < w->ndim - 1; i++) shape[ndim++] = w->shape[i];
+    return (TensorShape){ ndim, shape };
+}
+
+static int check_shapes(OpCall *c)
+{
+    const Tensor *x = op_input(c, X), *w = op_input(c, WEIGHT), *b = op_input(c, BIAS),
+                 *v = op_input(c, CLASSES);
+    const int last = w->ndim - 1;
+    if (x->ndim < 1 || x->ndim > 2 || w->ndim < 2 || (x->ndim == 1 && w->ndim > 2) ||
+        w->ndim == TENSOR_MAX_DIMS || x->shape[x->ndim - 1] != w->shape[last] || w->shape[0] == 0)
+        return op_fail(c, TENSOR_ESHAPE,
+                       "input %s, weight %s: want [N, D] and [C, ..., D], or [D] and [C, D], and a class",
+                       S(x), S(w));
+    if (b && !shape_equal(shape_of(b), (TensorShape){ last, w->shape }))
+        return op_fail(c, TENSOR_ESHAPE, "bias %s for weight %s: want one for each logit", S(b), S(w));
+    if (v && !shape_equal(shape_of(v), SHAPE(w->shape[0])))
+        return op_fail(c, TENSOR_ESHAPE, "weight %s of classes for %s: want [C]", S(v), S(w));
+    return 0;
+}
+
+static int shape(OpCall *c)
+{
+    const Tensor *x = op_input(c, X), *w = op_input(c, WEIGHT), *t = op_input(c, TARGET);
+    int64_t sizes[TENSOR_MAX_DIMS];
+    if (check_shapes(c) || check_options(c) || check_floating(c, X) || check_same_dtype(c, X, WEIGHT) ||
+        check_same_dtype(c, X, BIAS))
+        return -1;
+    TensorShape want = logits_shape(x, w, sizes);
+    if (!has_probabilities(c)) {
+        if (t->dtype == TENSOR_BOOL)
+            return op_fail(c, TENSOR_EDTYPE, "target is bool: want class indices, or probabilities");
+        if (check_same_dtype(c, X, CLASSES)) return -1;
+        memmove(sizes + (x->ndim - 1), sizes + x->ndim, sizeof *sizes * (size_t)(want.ndim - x->ndim));
+        want.ndim--;
+    }
+    if (shape_equal(shape_of(t), want)) return 0;
+    return op_fail(c, TENSOR_ESHAPE, "input %s, weight %s, target %s: want %s of shape %s", S(x), S(w), S(t),
+                   has_probabilities(c) ? "class probabilities" : "class indices", shape_text(want));
+}
+
+/* Several dims: all logits at once. */
+static Tensor *by_logits(OpCall *c, Tensor *const *in)
+{
+    const TensorLinearCrossEntropyArgs *p = op_params(c);
+    const Tensor *x = op_input(c, X), *w = op_input(c, WEIGHT);
+    int64_t sizes[TENSOR_MAX_DIMS], width = 1;
+    const TensorShape whole = logits_shape(x, w, sizes);
+    for (int i = 0; i < w->ndim - 1; i++) width *= w->shape[i];
+    Tensor *b = in[BIAS] ? tensor_reshape(in[BIAS], SHAPE(width)) : NULL;
+    if (in[BIAS] && !b) return NULL;
+    Tensor *z = tensor_linear(in[X], tensor_reshape(in[WEIGHT], SHAPE(width, x->shape[1])), b);
+    return tensor_cross_entropy(z ? tensor_reshape(z, whole) : NULL, in[TARGET], .weight = in[CLASSES],
+                                .ignore_index = p->ignore_index, .reduction = p->reduction,
+                                .label_smoothing = p->label_smoothing);
+}
+
+static Tensor *by_rows(OpCall *c, Tensor **in)
+{
+    const TensorLinearCrossEntropyArgs *p = op_params(c);
+    const bool alone = op_input(c, X)->ndim == 1;
+    if (alone) in[X] = tensor_unsqueeze(in[X], 0), in[TARGET] = tensor_unsqueeze(in[TARGET], 0);
+    if (!in[X] || !in[TARGET]) return NULL;
+    Tensor *y = op_apply1(&core, in, INPUTS, p, SITE);
+    return alone && p->reduction == TENSOR_NONE ? tensor_reshape(y, SHAPE()) : y;
+}
+
+static int compose(OpCall *c)
+{
+    const bool soft = has_probabilities(c);
+    const int dtype = soft ? loss_dtype(c, KEEP_INPUT(X) | KEEP_INPUT(TARGET) | KEEP_INPUT(CLASSES))
+                           : op_input(c, X)->dtype;
+    Tensor *in[INPUTS];
+    for (int i = 0; i < INPUTS; i++) {
+        Tensor *t = op_input(c, i);
+        in[i] = !t || (i == TARGET && !soft) ? t : loss_input(c, i, dtype);
+        if (t && !in[i]) return -1;
+    }
+    Tensor *y = op_input(c, WEIGHT)->ndim > 2 ? by_logits(c, in) : by_rows(c, in);
+    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)dtype) : NULL);
 }
 
 static const OpField fields[] = { OP_REDUCTION(TensorLinearCrossEntropyArgs),
@@ -210,37 +370,40 @@ static const OpField fields[] = { OP_REDUCTION(TensorLinearCrossEntropyArgs),
 
 const TensorOp op_linear_cross_entropy = {
     .name = "linear_cross_entropy",
-    .summary = "cross entropy of the logits x w^T + b and class indices, in chunks of rows",
-    .gradient =
-        "dz = g (softmax(z) - (1 - s) onehot(t) - s / C), 0 at ignored targets: dx = dz w, dw = dz^T x, "
-        "db = sum dz; mean: / the rows that count",
-    .arity = 4,
-    .optional = KEEP_INPUT(BIAS),
-    .keep = KEEP_INPUT(X) | KEEP_INPUT(WEIGHT) | KEEP_INPUT(TARGET) | KEEP_INPUT(BIAS),
-    .no_grad_inputs = KEEP_INPUT(TARGET),
+    .summary = "cross entropy of the logits x w^T + b and class indices or probabilities, in chunks of rows",
+    .gradient = "B as cross_entropy's: dz = g (softmax(z) sum(B) - B), 0 at ignored targets: dx = dz w, dw = "
+                "dz^T x, db = sum dz, dt = -g (1 - s) v log_softmax(z); mean: / the sum of v_t, or the rows",
+    .arity = INPUTS,
+    .optional = KEEP_INPUT(BIAS) | KEEP_INPUT(CLASSES),
+    .no_grad_inputs = KEEP_INPUT(CLASSES),
     .params = sizeof(TensorLinearCrossEntropyArgs),
     .defaults = &tensor_linear_cross_entropy_defaults,
     .fields = fields,
     .shape = shape,
-    .forward = forward,
-    .backward = backward,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_ONE_DTYPE,
+    .compose = compose,
+    .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.linear_cross_entropy",
     .samples =
-        "3x4,5x4,3@i64:0..4,-; 3x4,5x4,3@i64:0..4,5 {reduction=sum chunk=2}; 5x2,3x2,5@i64:0..2,3 "
-        "{ignore_index=1 chunk=1}; 5x2,3x2,5@i32:0..2,- {reduction=none label_smoothing=.2 chunk=2}; "
-        "4x3,2x3,4@i64:0..1,2 {label_smoothing=.1 ignore_index=0 chunk=9}; 0x3,2x3,0@i64,2 {reduction=sum}; "
-        "3x0,2x0,3@i64:0..1,2; 2x3,1x3,2@i64:0..0,-",
+        "3x4,5x4,3@i64:0..4,-,-; 3x4,5x4,3@i64:0..4,5,- {reduction=sum chunk=2}; "
+        "5x2,3x2,5@i64:0..2,3,3:.5..2 "
+        "{ignore_index=1 chunk=1}; 5x2,3x2,5@i32:0..2,-,- {reduction=none label_smoothing=.2 chunk=2}; "
+        "4x3,2x3,4@i64:0..1,2,2:.5..2 {label_smoothing=.1 ignore_index=0 chunk=9}; "
+        "0x3,2x3,0@i64,2,- {reduction=sum}; 3x0,2x0,3@i64:0..1,2,-; 2x3,1x3,2@i64:0..0,-,-; "
+        "3x4,5x4,3x5:0..1,5,5:.5..2 {label_smoothing=.1 chunk=2}; 3x2,4x2,3x4:0..1,-,- {reduction=none}; "
+        "4,5x4,@i64:0..4,5,- {reduction=none}; 4,5x4,5:0..1,-,-; "
+        "3x4,5x2x4,3x2@i64:0..4,5x2,5:.5..2 {reduction=none}; 2x3,4x2x3,2x4x2:0..1,-,-",
     .errors =
-        "3x4,5x4,3@i64:5..9,- ! EINDEX; 3x4,5x3,3@i64:0..4,- ! ESHAPE; 3x4,5x4,2@i64:0..4,- ! ESHAPE; "
-        "3x4,5x4,3,- ! EDTYPE; 3x4,5x4,3@i64:0..4,4 ! ESHAPE; 3x4,5x4,3@i64:0..4,- {label_smoothing=2} ! "
-        "EVALUE; 3x4,5x4,3@i64:0..4,- {chunk=-1} ! EVALUE; 3x4,0x4,3@i64:0..4,- ! ESHAPE; "
-        "3x4,5x4,3@i64:0..4,- "
-        "{reduction=3} ! EVALUE",
+        "3x4,5x4,3@i64:5..9,-,- ! EINDEX; 3x4,5x3,3@i64:0..4,-,- ! ESHAPE; 3x4,5x4,2@i64:0..4,-,- ! ESHAPE; "
+        "3x4,5x4,3,-,- ! ESHAPE; 3x4,5x4,3@bool,-,- ! EDTYPE; 3x4,5x4,3@i64:0..4,4,- ! ESHAPE; "
+        "3x4,5x4,3@i64:0..4,-,4 ! ESHAPE; 3x4,5x4,3@i64:0..4,-,- {label_smoothing=2} ! EVALUE; "
+        "3x4,5x4,3@i64:0..4,-,- {chunk=-1} ! EVALUE; 3x4,0x4,3@i64:0..4,-,- ! ESHAPE; "
+        "3x4,5x4,3@i64:0..4,-,- {reduction=3} ! EVALUE; 3x4@f16,5x4@f16,3@i64:0..4,-,5@f32 ! EDTYPE; "
+        "3x4@f32,5x4@f64,3@i64:0..4,-,- ! EDTYPE; 3x4@i64,5x4@i64,3@i64:0..4,-,- ! EDTYPE; "
+        "4,5x2x4,2@i64:0..4,-,- ! ESHAPE",
 };
 REGISTER_OP(op_linear_cross_entropy);
 
 Tensor *tensor_linear_cross_entropy_args(TensorLinearCrossEntropyArgs a)
 {
-    return APPLY(&op_linear_cross_entropy, &a, a.input, a.weight, a.target, a.bias);
+    return APPLY(&op_linear_cross_entropy, &a, a.input, a.linear_weight, a.target, a.linear_bias, a.weight);
 }
