@@ -216,10 +216,25 @@ static void every_optimizer(void **state)
         each_malloc_fails(optim_kind_at(i)->name, run_optimizer, optim_kind_at(i));
 }
 
+static void orthogonal(const void *ctx)
+{
+    TensorScope scope = tensor_scope_open();
+    Tensor *w = tensor_zeros(SHAPE(3, 2), TENSOR_F32);
+    if (!nn_init_orthogonal_(w)) assert_true(tensor_error_code() == TENSOR_ENOMEM);
+    tensor_scope_close(scope);
+    (void)ctx;
+}
+
+static void initial_values(void **state)
+{
+    (void)state;
+    each_malloc_fails("nn_init_orthogonal_", orthogonal, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(failing_malloc), cmocka_unit_test(every_module),
-                                        cmocka_unit_test(every_optimizer) };
+                                        cmocka_unit_test(every_optimizer), cmocka_unit_test(initial_values) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 

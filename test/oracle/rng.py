@@ -168,6 +168,7 @@ seed(6)
 x = torch.empty(4, 5).t()
 x.normal_()
 table("golden_each", x.t().contiguous())
+table("golden_each_after", torch.rand(3))
 
 note("randint on [-5, range - 5): seed 7")
 for name, r in (

@@ -223,6 +223,9 @@ static const float golden_each[20] = {
     1.93553042f, -1.14015472f, -0.165625498f, 0.391950935f, 1.09461761f, -0.44477585f, -1.07017732f, -2.57113695f,
     0.663931668f, 0.31032303f, -0.287801445f, -0.19864808f,
 };
+static const float golden_each_after[3] = {
+    0.945472956f, 0.501676857f, 0.971134067f,
+};
 
 /* randint on [-5, range - 5): seed 7 */
 static const int64_t golden_randint_10[6] = {

@@ -228,6 +228,7 @@ static void test_layouts(void **state)
     Tensor *memory = seeded(6, SHAPE(4, 5), TENSOR_F32);
     tensor_normal_(tensor_transpose(memory, 0, 1), 0, 1);
     NEAR32(memory, golden_each);
+    SAME32(tensor_rand(SHAPE(3), TENSOR_F32), golden_each_after);
     memory = seeded(1, SHAPE(3, 4), TENSOR_F32);
     tensor_uniform_(tensor_transpose(memory, 0, 1), -0.1, 0.3);
     SAME32(memory, golden_uniform_f32);

@@ -144,7 +144,7 @@ static void test_scope_of_another_thread_is_refused(void **state)
 
 typedef struct Foreign {
     Tensor *y, *leaf, *detached;
-    TensorStatus code[8];
+    TensorStatus code[11];
     bool said;
     double value;
 } Foreign;
@@ -155,6 +155,8 @@ static TensorStatus code_and_clear(void)
     tensor_error_clear();
     return code;
 }
+
+static Tensor *unused_hook(Tensor *gradient, void *ctx) { return (void)ctx, gradient; }
 
 static void *tries_foreign(void *ctx)
 {
@@ -167,10 +169,12 @@ static void *tries_foreign(void *ctx)
     tensor_mul_(f->y, f->y), f->code[3] = code_and_clear();
     tensor_zero_(f->y), f->code[4] = code_and_clear();
     tensor_copy_(f->y, f->leaf), f->code[5] = code_and_clear();
-    tensor_register_hook(f->y, (Tensor * (*)(Tensor *, void *))0, NULL), code_and_clear();
+    tensor_register_hook(f->y, unused_hook, NULL), f->code[7] = code_and_clear();
+    tensor_detach_(f->y), f->code[8] = code_and_clear();
+    tensor_retain_grad(f->y), f->code[9] = code_and_clear();
     tensor_gradients(tensor_square(f->leaf), f->y), f->code[6] = code_and_clear();
     f->value = tensor_item(tensor_sum(tensor_mul(f->detached, f->leaf)));
-    f->code[7] = code_and_clear();
+    f->code[10] = code_and_clear();
     return NULL;
 }
 
@@ -182,9 +186,9 @@ static void test_foreign_graph_is_refused(void **state)
     Foreign f = { .y = y, .leaf = x, .detached = tensor_detach(y) };
     start(&thread, tries_foreign, &f);
     join(thread);
-    for (int i = 0; i < 7; i++) assert_int_equal(f.code[i], TENSOR_EGRAD);
+    for (int i = 0; i < 10; i++) assert_int_equal(f.code[i], TENSOR_EGRAD);
     assert_true(f.said);
-    assert_int_equal(f.code[7], TENSOR_OK);
+    assert_int_equal(f.code[10], TENSOR_OK);
     assert_true(f.value == 8);
     assert_values(y, 4);
     DONE(tensor_backward(y));
