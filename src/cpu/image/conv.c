@@ -390,13 +390,15 @@ static ConvArgs turned(const ConvArgs *a)
     return t;
 }
 
-/* It pays by slabs; and where channels are many, so that a panel to be folded would not stay in L2. */
+/* It pays by slabs; and where channels are many, so that a panel to be folded would not stay in L2.  It works
+ * for every pixel of x, where the product and its fold work for every position of y: not for a window that
+ * nearly covers the map, as that of a transposed convolution of a few pixels does. */
 static bool by_turning(const Plan *p, const ConvArgs *t)
 {
     enum { MANY_CHANNELS = 64 };
     const ConvArgs *a = p->a;
     return a->stride_d == 1 && a->stride_h == 1 && a->stride_w == 1 && t->pad_d >= 0 && t->pad_h >= 0 &&
-           t->pad_w >= 0 && !p->pointwise && !p->depthwise &&
+           t->pad_w >= 0 && !p->pointwise && !p->depthwise && pixels(a) <= 2 * p->positions &&
            ((p->in >= MANY_CHANNELS && p->out >= MANY_CHANNELS) || forward_plan(t).slab > 0);
 }
 
