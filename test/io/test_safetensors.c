@@ -229,6 +229,8 @@ static void test_headers(void **state)
         { "[]", 0, "an object is missing" },
         { "{x}", 0, "a string is missing" },
         { "{\"a", 0, "a string does not end" },
+        /* a block of the allocator in full: AddressSanitizer sees what is read behind it */
+        { "{\"33333333333333333333333333333333333333333333333333333333333333", 0, "a string does not end" },
         { "{\"a\\", 0, "a damaged escape" },
         { "{\"\\q\":{}}", 0, "a damaged escape" },
         { "{\"\\u12g4\":{}}", 0, "a damaged escape" },

@@ -64,6 +64,21 @@ static void test_attention(void **state)
     REFUSED("vdim -1", nn_multihead_attention(6, 2, .vdim = -1));
     REFUSED("no probability", nn_multihead_attention(6, 2, .dropout = 1.01));
     REFUSED("no probability", nn_multihead_attention(6, 2, .dropout = -0.01));
+    Module *m = nn_multihead_attention(4, 2), *other = nn_relu();
+    Tensor *x = tensor_ones(SHAPE(3, 4), TENSOR_F32);
+    assert_tensor_error(nn_multihead_attention_forward(m, NULL, x, x), TENSOR_ENULL);
+    assert_tensor_error(nn_multihead_attention_forward(m, x, NULL, x), TENSOR_ENULL);
+    assert_tensor_error(nn_multihead_attention_forward(m, x, x, NULL), TENSOR_ENULL);
+    assert_tensor_error(nn_multihead_attention_forward(NULL, x, x, x), TENSOR_ENULL);
+    assert_tensor_error(nn_multihead_attention_forward(other, x, x, x), TENSOR_EVALUE);
+    Tensor *bad[] = { tensor_ones(SHAPE(4), TENSOR_F32), tensor_ones(SHAPE(1, 1, 3, 4), TENSOR_F32),
+                      tensor_ones(SHAPE(3, 5), TENSOR_F32) };
+    for (int i = 0; i < 3; i++) {
+        assert_tensor_error(nn_multihead_attention_forward(m, bad[i], x, x), TENSOR_ESHAPE);
+        assert_tensor_error(nn_multihead_attention_forward(m, x, bad[i], x), TENSOR_ESHAPE);
+        assert_tensor_error(nn_multihead_attention_forward(m, x, x, bad[i]), TENSOR_ESHAPE);
+    }
+    nn_free(m), nn_free(other);
 }
 
 static void test_convolutions(void **state)

@@ -1,6 +1,10 @@
 /* test_alloc.c - the caching allocator: a steady step asks the system for nothing; limit, peak, release;
  * other threads' frees. */
 #include <pthread.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <tapegrad/debug.h>
 #include "sane.h"
 
@@ -262,6 +266,35 @@ static void test_frees_in_another_thread_do_not_grow(void **state)
     assert_consistent();
 }
 
+/* The address space of a child ends where what is cached must go first. */
+static void test_cached_memory_makes_room(void **state)
+{
+    (void)state;
+    if (!caches()) return;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit room;
+        long pages = 0;
+        void *first = tg_alloc(256 * (size_t)MB);
+        FILE *f = fopen("/proc/self/statm", "r");
+        if (!f) _exit(0); /* not Linux */
+        if (fscanf(f, "%ld", &pages) != 1) _exit(2);
+        fclose(f);
+        getrlimit(RLIMIT_AS, &room);
+        room.rlim_cur = (rlim_t)(pages * sysconf(_SC_PAGESIZE) + 128 * MB);
+        tg_free(first, 256 * (size_t)MB);
+        if (setrlimit(RLIMIT_AS, &room)) _exit(3);
+        char *other = tg_alloc(320 * (size_t)MB); /* of another class */
+        if (!other) _exit(4);
+        other[0] = other[320 * (size_t)MB - 1] = 1;
+        _exit(tensor_memory().cached < 256 * MB ? 0 : 5);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +309,7 @@ int main(void)
         TEST(test_release),
         TEST(test_reuse),
         TEST(test_frees_in_another_thread_do_not_grow),
+        TEST(test_cached_memory_makes_room),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }
