@@ -47,14 +47,10 @@ const NNGluArgs nn_glu_defaults = { NN_GLU_DEFAULTS };
 static const char *const approximations[] = { "none", "tanh", NULL };
 static const OpField leaky_relu_fields[] = { OP_OPTION(NNLeakyReluArgs, negative_slope), { 0 } };
 static const OpField elu_fields[] = { OP_OPTION(NNEluArgs, alpha), { 0 } };
-static const OpField softplus_fields[] = { OP_OPTION(NNSoftplusArgs, beta),
-                                           OP_OPTION(NNSoftplusArgs, threshold),
-                                           { 0 } };
+static const OpField softplus_fields[] = { OP_OPTION(NNSoftplusArgs, beta, threshold), { 0 } };
 static const OpField shrink_fields[] = { OP_OPTION(NNShrinkArgs, lambd), { 0 } };
-static const OpField hardtanh_fields[] = { OP_OPTION(NNHardtanhArgs, min_val),
-                                           OP_OPTION(NNHardtanhArgs, max_val),
-                                           { 0 } };
-static const OpField rrelu_fields[] = { OP_OPTION(NNRreluArgs, lower), OP_OPTION(NNRreluArgs, upper), { 0 } };
+static const OpField hardtanh_fields[] = { OP_OPTION(NNHardtanhArgs, min_val, max_val), { 0 } };
+static const OpField rrelu_fields[] = { OP_OPTION(NNRreluArgs, lower, upper), { 0 } };
 static const OpField gelu_fields[] = { OP_CHOICE(NNGeluArgs, approximate, approximations), { 0 } };
 static const OpField glu_fields[] = { OP_OPTION(NNGluArgs, dim), { 0 } };
 
@@ -79,9 +75,7 @@ typedef struct ThresholdArgs {
     double threshold, value;
 } ThresholdArgs;
 static const ThresholdArgs threshold_defaults;
-static const OpField threshold_fields[] = { OP_REQUIRED(ThresholdArgs, threshold),
-                                            OP_REQUIRED(ThresholdArgs, value),
-                                            { 0 } };
+static const OpField threshold_fields[] = { OP_REQUIRED(ThresholdArgs, threshold, value), { 0 } };
 KIND(threshold, "Threshold", ThresholdArgs,
      (NN_OPTIONS(ThresholdArgs, threshold_defaults, threshold_fields), ),
      tensor_threshold(x, a->threshold, a->value))
@@ -116,9 +110,7 @@ Module *nn_softmax2d(void) { return nn_make(&softmax2d_kind, NULL); }
 /* ---- prelu: its slope is a parameter --------------------------------------------------------- */
 
 const NNPreluArgs nn_prelu_defaults = { NN_PRELU_DEFAULTS };
-static const OpField prelu_fields[] = {
-    OP_OPTION(NNPreluArgs, num_parameters), OP_OPTION(NNPreluArgs, init), OP_OPTION(NNPreluArgs, dtype), { 0 }
-};
+static const OpField prelu_fields[] = { OP_OPTION(NNPreluArgs, num_parameters, init, dtype), { 0 } };
 
 static int prelu_init(Module *m, const void *args)
 {

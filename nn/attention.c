@@ -5,14 +5,10 @@ const NNAttentionArgs nn_multihead_attention_defaults = { NN_MULTIHEAD_ATTENTION
 const NNAttentionCallArgs nn_multihead_attention_forward_defaults = {
     NN_MULTIHEAD_ATTENTION_FORWARD_DEFAULTS
 };
-static const OpField fields[] = {
-    OP_REQUIRED(NNAttentionArgs, embed_dim), OP_REQUIRED(NNAttentionArgs, num_heads),
-    OP_OPTION(NNAttentionArgs, dropout),     OP_OPTION(NNAttentionArgs, bias),
-    OP_OPTION(NNAttentionArgs, add_bias_kv), OP_OPTION(NNAttentionArgs, add_zero_attn),
-    OP_OPTION(NNAttentionArgs, kdim),        OP_OPTION(NNAttentionArgs, vdim),
-    OP_OPTION(NNAttentionArgs, batch_first), OP_OPTION(NNAttentionArgs, causal),
-    OP_OPTION(NNAttentionArgs, dtype),       { 0 }
-};
+static const OpField fields[] = { OP_REQUIRED(NNAttentionArgs, embed_dim, num_heads),
+                                  OP_OPTION(NNAttentionArgs, dropout, bias, add_bias_kv, add_zero_attn, kdim,
+                                            vdim, batch_first, causal, dtype),
+                                  { 0 } };
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 

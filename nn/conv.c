@@ -37,21 +37,13 @@ static void add_parameters(Module *m, int64_t rows, int64_t columns, const int64
 
 const NNConvArgs nn_conv_defaults = { NN_CONV_DEFAULTS };
 static const char *const padding_modes[] = { "zeros", "reflect", "replicate", "circular", NULL };
-static const OpField conv_fields[] = { OP_REQUIRED(NNConvArgs, in_channels),
-                                       OP_REQUIRED(NNConvArgs, out_channels),
-                                       OP_OPTION(NNConvArgs, kernel_size),
-                                       OP_OPTION(NNConvArgs, stride),
-                                       OP_OPTION(NNConvArgs, padding),
-                                       OP_OPTION(NNConvArgs, dilation),
-                                       OP_OPTION(NNConvArgs, groups),
-                                       OP_OPTION(NNConvArgs, bias),
-                                       OP_CHOICE(NNConvArgs, padding_mode, padding_modes),
-                                       OP_OPTION(NNConvArgs, dtype),
-                                       OP_OPTION(NNConvArgs, kernel_sizes),
-                                       OP_OPTION(NNConvArgs, strides),
-                                       OP_OPTION(NNConvArgs, paddings),
-                                       OP_OPTION(NNConvArgs, dilations),
-                                       { 0 } };
+static const OpField conv_fields[] = {
+    OP_REQUIRED(NNConvArgs, in_channels, out_channels),
+    OP_OPTION(NNConvArgs, kernel_size, stride, padding, dilation, groups, bias),
+    OP_CHOICE(NNConvArgs, padding_mode, padding_modes),
+    OP_OPTION(NNConvArgs, dtype, kernel_sizes, strides, paddings, dilations),
+    { 0 }
+};
 
 static int conv_init(Module *m, const void *args)
 {
@@ -102,14 +94,10 @@ static Tensor *conv_forward(Module *self, Tensor *x)
 
 const NNConvTransposeArgs nn_conv_transpose_defaults = { NN_CONV_TRANSPOSE_DEFAULTS };
 static const OpField conv_transpose_fields[] = {
-    OP_REQUIRED(NNConvTransposeArgs, in_channels),   OP_REQUIRED(NNConvTransposeArgs, out_channels),
-    OP_OPTION(NNConvTransposeArgs, kernel_size),     OP_OPTION(NNConvTransposeArgs, stride),
-    OP_OPTION(NNConvTransposeArgs, padding),         OP_OPTION(NNConvTransposeArgs, output_padding),
-    OP_OPTION(NNConvTransposeArgs, groups),          OP_OPTION(NNConvTransposeArgs, bias),
-    OP_OPTION(NNConvTransposeArgs, dilation),        OP_OPTION(NNConvTransposeArgs, dtype),
-    OP_OPTION(NNConvTransposeArgs, kernel_sizes),    OP_OPTION(NNConvTransposeArgs, strides),
-    OP_OPTION(NNConvTransposeArgs, paddings),        OP_OPTION(NNConvTransposeArgs, dilations),
-    OP_OPTION(NNConvTransposeArgs, output_paddings), { 0 }
+    OP_REQUIRED(NNConvTransposeArgs, in_channels, out_channels),
+    OP_OPTION(NNConvTransposeArgs, kernel_size, stride, padding, output_padding, groups, bias, dilation,
+              dtype, kernel_sizes, strides, paddings, dilations, output_paddings),
+    { 0 }
 };
 
 static int transpose_init(Module *m, const void *args)

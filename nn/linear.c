@@ -40,10 +40,8 @@ int nn_init_affine(Module *m, TensorShape shape, TensorDtype dtype, bool bias)
 /* ---- linear ---------------------------------------------------------------------------------- */
 
 const NNLinearArgs nn_linear_defaults = { NN_LINEAR_DEFAULTS };
-static const OpField linear_fields[] = { OP_REQUIRED(NNLinearArgs, in_features),
-                                         OP_REQUIRED(NNLinearArgs, out_features),
-                                         OP_OPTION(NNLinearArgs, bias),
-                                         OP_OPTION(NNLinearArgs, dtype),
+static const OpField linear_fields[] = { OP_REQUIRED(NNLinearArgs, in_features, out_features),
+                                         OP_OPTION(NNLinearArgs, bias, dtype),
                                          { 0 } };
 
 static Tensor *linear_forward(Module *self, Tensor *x)
@@ -74,13 +72,9 @@ Module *nn_linear_args(NNLinearArgs args) { return nn_make(&linear, &args); }
 /* ---- embedding ------------------------------------------------------------------------------- */
 
 const NNEmbeddingArgs nn_embedding_defaults = { NN_EMBEDDING_DEFAULTS };
-static const OpField embedding_fields[] = { OP_REQUIRED(NNEmbeddingArgs, num_embeddings),
-                                            OP_REQUIRED(NNEmbeddingArgs, embedding_dim),
-                                            OP_OPTION(NNEmbeddingArgs, padding_idx),
-                                            OP_OPTION(NNEmbeddingArgs, max_norm),
-                                            OP_OPTION(NNEmbeddingArgs, norm_type),
-                                            OP_OPTION(NNEmbeddingArgs, scale_grad_by_freq),
-                                            OP_OPTION(NNEmbeddingArgs, dtype),
+static const OpField embedding_fields[] = { OP_REQUIRED(NNEmbeddingArgs, num_embeddings, embedding_dim),
+                                            OP_OPTION(NNEmbeddingArgs, padding_idx, max_norm, norm_type,
+                                                      scale_grad_by_freq, dtype),
                                             { 0 } };
 
 static Tensor *embedding_forward(Module *self, Tensor *x)

@@ -9,11 +9,8 @@ enum { MEAN, VAR, BATCHES }; /* their buffers */
 const NNBatchNormArgs nn_batch_norm_defaults = { NN_BATCH_NORM_DEFAULTS },
                       nn_instance_norm_defaults = { NN_INSTANCE_NORM_DEFAULTS };
 static const OpField batch_norm_fields[] = { OP_REQUIRED(NNBatchNormArgs, num_features),
-                                             OP_OPTION(NNBatchNormArgs, eps),
-                                             OP_OPTION(NNBatchNormArgs, momentum),
-                                             OP_OPTION(NNBatchNormArgs, affine),
-                                             OP_OPTION(NNBatchNormArgs, track_running_stats),
-                                             OP_OPTION(NNBatchNormArgs, dtype),
+                                             OP_OPTION(NNBatchNormArgs, eps, momentum, affine,
+                                                       track_running_stats, dtype),
                                              { 0 } };
 
 static int check_rank(const Module *m, const Tensor *x)
@@ -92,13 +89,9 @@ NORM(instance_norm3d, "InstanceNorm3d", instance_norm, 3, INSTANCE)
 
 const NNLayerNormArgs nn_layer_norm_defaults = { NN_LAYER_NORM_DEFAULTS },
                       nn_rms_norm_defaults = { NN_RMS_NORM_DEFAULTS };
-static const OpField layer_norm_fields[] = { OP_OPTION(NNLayerNormArgs, normalized_size),
-                                             OP_OPTION(NNLayerNormArgs, eps),
-                                             OP_OPTION(NNLayerNormArgs, elementwise_affine),
-                                             OP_OPTION(NNLayerNormArgs, bias),
-                                             OP_OPTION(NNLayerNormArgs, normalized_shape),
-                                             OP_OPTION(NNLayerNormArgs, dtype),
-                                             { 0 } };
+static const OpField layer_norm_fields[] = {
+    OP_OPTION(NNLayerNormArgs, normalized_size, eps, elementwise_affine, bias, normalized_shape, dtype), { 0 }
+};
 
 static TensorShape normalized(const NNLayerNormArgs *a)
 {
@@ -152,11 +145,9 @@ Module *nn_rms_norm_args(NNLayerNormArgs args) { return nn_make(&rms_norm, &args
 /* ---- groups of channels ---------------------------------------------------------------------- */
 
 const NNGroupNormArgs nn_group_norm_defaults = { NN_GROUP_NORM_DEFAULTS };
-static const OpField group_norm_fields[] = {
-    OP_REQUIRED(NNGroupNormArgs, num_groups), OP_REQUIRED(NNGroupNormArgs, num_channels),
-    OP_OPTION(NNGroupNormArgs, eps),          OP_OPTION(NNGroupNormArgs, affine),
-    OP_OPTION(NNGroupNormArgs, dtype),        { 0 }
-};
+static const OpField group_norm_fields[] = { OP_REQUIRED(NNGroupNormArgs, num_groups, num_channels),
+                                             OP_OPTION(NNGroupNormArgs, eps, affine, dtype),
+                                             { 0 } };
 
 static int group_norm_init(Module *m, const void *args)
 {
@@ -185,9 +176,7 @@ Module *nn_group_norm_args(NNGroupNormArgs args) { return nn_make(&group_norm, &
 
 const NNResponseNormArgs nn_local_response_norm_defaults = { NN_LOCAL_RESPONSE_NORM_DEFAULTS };
 static const OpField response_norm_fields[] = { OP_REQUIRED(NNResponseNormArgs, size),
-                                                OP_OPTION(NNResponseNormArgs, alpha),
-                                                OP_OPTION(NNResponseNormArgs, beta),
-                                                OP_OPTION(NNResponseNormArgs, k),
+                                                OP_OPTION(NNResponseNormArgs, alpha, beta, k),
                                                 { 0 } };
 
 static int response_norm_init(Module *m, const void *args)

@@ -49,16 +49,9 @@ Tensor *nn_indices(Module *m)
 }
 
 const NNMaxPoolArgs nn_max_pool_defaults = { NN_MAX_POOL_DEFAULTS };
-static const OpField max_pool_fields[] = { OP_OPTION(NNMaxPoolArgs, kernel_size),
-                                           OP_OPTION(NNMaxPoolArgs, stride),
-                                           OP_OPTION(NNMaxPoolArgs, padding),
-                                           OP_OPTION(NNMaxPoolArgs, dilation),
-                                           OP_OPTION(NNMaxPoolArgs, return_indices),
-                                           OP_OPTION(NNMaxPoolArgs, ceil_mode),
-                                           OP_OPTION(NNMaxPoolArgs, kernel_sizes),
-                                           OP_OPTION(NNMaxPoolArgs, strides),
-                                           OP_OPTION(NNMaxPoolArgs, paddings),
-                                           OP_OPTION(NNMaxPoolArgs, dilations),
+static const OpField max_pool_fields[] = { OP_OPTION(NNMaxPoolArgs, kernel_size, stride, padding, dilation,
+                                                     return_indices, ceil_mode, kernel_sizes, strides,
+                                                     paddings, dilations),
                                            { 0 } };
 
 static int max_pool_init(Module *m, const void *args)
@@ -89,13 +82,10 @@ static Tensor *max_pool_forward(Module *self, Tensor *x)
 /* ---- the mean -------------------------------------------------------------------------------- */
 
 const NNAvgPoolArgs nn_avg_pool_defaults = { NN_AVG_POOL_DEFAULTS };
-static const OpField avg_pool_fields[] = {
-    OP_OPTION(NNAvgPoolArgs, kernel_size),       OP_OPTION(NNAvgPoolArgs, stride),
-    OP_OPTION(NNAvgPoolArgs, padding),           OP_OPTION(NNAvgPoolArgs, ceil_mode),
-    OP_OPTION(NNAvgPoolArgs, count_include_pad), OP_OPTION(NNAvgPoolArgs, divisor_override),
-    OP_OPTION(NNAvgPoolArgs, kernel_sizes),      OP_OPTION(NNAvgPoolArgs, strides),
-    OP_OPTION(NNAvgPoolArgs, paddings),          { 0 }
-};
+static const OpField avg_pool_fields[] = { OP_OPTION(NNAvgPoolArgs, kernel_size, stride, padding, ceil_mode,
+                                                     count_include_pad, divisor_override, kernel_sizes,
+                                                     strides, paddings),
+                                           { 0 } };
 
 static int avg_pool_init(Module *m, const void *args)
 {
@@ -164,11 +154,8 @@ static Tensor *adaptive_max_forward(Module *self, Tensor *x)
 
 const NNLpPoolArgs nn_lp_pool_defaults = { NN_LP_POOL_DEFAULTS };
 static const OpField lp_fields[] = { OP_REQUIRED(NNLpPoolArgs, norm_type),
-                                     OP_OPTION(NNLpPoolArgs, kernel_size),
-                                     OP_OPTION(NNLpPoolArgs, stride),
-                                     OP_OPTION(NNLpPoolArgs, ceil_mode),
-                                     OP_OPTION(NNLpPoolArgs, kernel_sizes),
-                                     OP_OPTION(NNLpPoolArgs, strides),
+                                     OP_OPTION(NNLpPoolArgs, kernel_size, stride, ceil_mode, kernel_sizes,
+                                               strides),
                                      { 0 } };
 
 static int lp_init(Module *m, const void *args)

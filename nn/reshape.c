@@ -15,9 +15,7 @@
     NN_REGISTER(name_##_kind);
 
 const NNFlattenArgs nn_flatten_defaults = { NN_FLATTEN_DEFAULTS };
-static const OpField flatten_fields[] = { OP_OPTION(NNFlattenArgs, start_dim),
-                                          OP_OPTION(NNFlattenArgs, end_dim),
-                                          { 0 } };
+static const OpField flatten_fields[] = { OP_OPTION(NNFlattenArgs, start_dim, end_dim), { 0 } };
 KIND(flatten, "Flatten", NNFlattenArgs, nn_flatten_defaults, flatten_fields, NULL,
      tensor_flatten(x, a->start_dim, a->end_dim))
 Module *nn_flatten_args(NNFlattenArgs args) { return nn_make(&flatten_kind, &args); }
@@ -27,9 +25,7 @@ typedef struct UnflattenArgs {
     TensorShape unflattened_size;
 } UnflattenArgs;
 static const UnflattenArgs unflatten_defaults;
-static const OpField unflatten_fields[] = { OP_REQUIRED(UnflattenArgs, dim),
-                                            OP_REQUIRED(UnflattenArgs, unflattened_size),
-                                            { 0 } };
+static const OpField unflatten_fields[] = { OP_REQUIRED(UnflattenArgs, dim, unflattened_size), { 0 } };
 KIND(unflatten, "Unflatten", UnflattenArgs, unflatten_defaults, unflatten_fields, NULL,
      tensor_unflatten(x, a->dim, a->unflattened_size))
 Module *nn_unflatten(int dim, TensorShape sizes)
@@ -73,8 +69,7 @@ Module *nn_pad_args(NNPadArgs args) { return nn_make(&pad_kind, &args); }
 const NNUpsampleArgs nn_upsample_defaults = { NN_UPSAMPLE_DEFAULTS };
 static const char *const upsample_modes[] = { "nearest",   "nearest-exact", "linear", "bilinear",
                                               "trilinear", "bicubic",       "area",   NULL };
-static const OpField upsample_fields[] = { OP_OPTION(NNUpsampleArgs, size),
-                                           OP_OPTION(NNUpsampleArgs, scale_factor),
+static const OpField upsample_fields[] = { OP_OPTION(NNUpsampleArgs, size, scale_factor),
                                            OP_CHOICE(NNUpsampleArgs, mode, upsample_modes),
                                            OP_OPTION(NNUpsampleArgs, align_corners),
                                            { 0 } };

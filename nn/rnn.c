@@ -12,25 +12,20 @@ const NNLstmArgs nn_lstm_defaults = { NN_LSTM_DEFAULTS };
 const NNRnnCellArgs nn_rnn_cell_defaults = { NN_RNN_CELL_DEFAULTS };
 
 static const char *const nonlinearities[] = { "tanh", "relu", NULL };
-static const OpField rnn_fields[] = {
-    OP_REQUIRED(NNRnnArgs, input_size), OP_REQUIRED(NNRnnArgs, hidden_size),
-    OP_OPTION(NNRnnArgs, num_layers),   OP_CHOICE(NNRnnArgs, nonlinearity, nonlinearities),
-    OP_OPTION(NNRnnArgs, bias),         OP_OPTION(NNRnnArgs, batch_first),
-    OP_OPTION(NNRnnArgs, dropout),      OP_OPTION(NNRnnArgs, bidirectional),
-    OP_OPTION(NNRnnArgs, dtype),        { 0 }
-};
-static const OpField lstm_fields[] = {
-    OP_REQUIRED(NNLstmArgs, input_size),  OP_REQUIRED(NNLstmArgs, hidden_size),
-    OP_OPTION(NNLstmArgs, num_layers),    OP_OPTION(NNLstmArgs, bias),
-    OP_OPTION(NNLstmArgs, batch_first),   OP_OPTION(NNLstmArgs, dropout),
-    OP_OPTION(NNLstmArgs, bidirectional), OP_OPTION(NNLstmArgs, proj_size),
-    OP_OPTION(NNLstmArgs, dtype),         { 0 }
-};
-static const OpField cell_fields[] = {
-    OP_REQUIRED(NNRnnCellArgs, input_size), OP_REQUIRED(NNRnnCellArgs, hidden_size),
-    OP_OPTION(NNRnnCellArgs, bias),         OP_CHOICE(NNRnnCellArgs, nonlinearity, nonlinearities),
-    OP_OPTION(NNRnnCellArgs, dtype),        { 0 }
-};
+static const OpField rnn_fields[] = { OP_REQUIRED(NNRnnArgs, input_size, hidden_size),
+                                      OP_OPTION(NNRnnArgs, num_layers),
+                                      OP_CHOICE(NNRnnArgs, nonlinearity, nonlinearities),
+                                      OP_OPTION(NNRnnArgs, bias, batch_first, dropout, bidirectional, dtype),
+                                      { 0 } };
+static const OpField lstm_fields[] = { OP_REQUIRED(NNLstmArgs, input_size, hidden_size),
+                                       OP_OPTION(NNLstmArgs, num_layers, bias, batch_first, dropout,
+                                                 bidirectional, proj_size, dtype),
+                                       { 0 } };
+static const OpField cell_fields[] = { OP_REQUIRED(NNRnnCellArgs, input_size, hidden_size),
+                                       OP_OPTION(NNRnnCellArgs, bias),
+                                       OP_CHOICE(NNRnnCellArgs, nonlinearity, nonlinearities),
+                                       OP_OPTION(NNRnnCellArgs, dtype),
+                                       { 0 } };
 
 /* The options of every kind as those of an lstm, which has the most; form is the op that runs. */
 typedef struct Recurrent {

@@ -33,11 +33,7 @@ static void numbers(const void *options, const OptimParam *p, double *k)
 /* ---- kind ------------------------------------------------------------------------------------ */
 
 const OptimAdadeltaArgs optim_adadelta_defaults = { OPTIM_ADADELTA_DEFAULTS };
-static const OpField fields[] = {
-    OP_OPTION(OptimAdadeltaArgs, lr),       OP_OPTION(OptimAdadeltaArgs, rho),
-    OP_OPTION(OptimAdadeltaArgs, eps),      OP_OPTION(OptimAdadeltaArgs, weight_decay),
-    OP_OPTION(OptimAdadeltaArgs, maximize), { 0 }
-};
+static const OpField fields[] = { OP_OPTION(OptimAdadeltaArgs, lr, rho, eps, weight_decay, maximize), { 0 } };
 
 static int check(const void *options, const char *function)
 {

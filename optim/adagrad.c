@@ -29,13 +29,9 @@ static void numbers(const void *options, const OptimParam *p, double *k)
 /* ---- kind ------------------------------------------------------------------------------------ */
 
 const OptimAdagradArgs optim_adagrad_defaults = { OPTIM_ADAGRAD_DEFAULTS };
-static const OpField fields[] = { OP_OPTION(OptimAdagradArgs, lr),
-                                  OP_OPTION(OptimAdagradArgs, lr_decay),
-                                  OP_OPTION(OptimAdagradArgs, weight_decay),
-                                  OP_OPTION(OptimAdagradArgs, initial_accumulator_value),
-                                  OP_OPTION(OptimAdagradArgs, eps),
-                                  OP_OPTION(OptimAdagradArgs, maximize),
-                                  { 0 } };
+static const OpField fields[] = {
+    OP_OPTION(OptimAdagradArgs, lr, lr_decay, weight_decay, initial_accumulator_value, eps, maximize), { 0 }
+};
 
 static int check(const void *options, const char *function)
 {

@@ -66,10 +66,9 @@ static const OptimRule *rule(const void *options)
 
 const OptimAdamArgs optim_adam_defaults = { OPTIM_ADAM_DEFAULTS },
                     optim_adamw_defaults = { OPTIM_ADAMW_DEFAULTS };
-static const OpField fields[] = { OP_OPTION(OptimAdamArgs, lr),           OP_OPTION(OptimAdamArgs, beta1),
-                                  OP_OPTION(OptimAdamArgs, beta2),        OP_OPTION(OptimAdamArgs, eps),
-                                  OP_OPTION(OptimAdamArgs, weight_decay), OP_OPTION(OptimAdamArgs, amsgrad),
-                                  OP_OPTION(OptimAdamArgs, maximize),     { 0 } };
+static const OpField fields[] = {
+    OP_OPTION(OptimAdamArgs, lr, beta1, beta2, eps, weight_decay, amsgrad, maximize), { 0 }
+};
 
 static unsigned states(const void *options) { return ((const OptimAdamArgs *)options)->amsgrad ? 7 : 3; }
 

@@ -31,12 +31,7 @@ static void numbers(const void *options, const OptimParam *p, double *k)
 /* ---- kind ------------------------------------------------------------------------------------ */
 
 const OptimAdamaxArgs optim_adamax_defaults = { OPTIM_ADAMAX_DEFAULTS };
-static const OpField fields[] = { OP_OPTION(OptimAdamaxArgs, lr),
-                                  OP_OPTION(OptimAdamaxArgs, beta1),
-                                  OP_OPTION(OptimAdamaxArgs, beta2),
-                                  OP_OPTION(OptimAdamaxArgs, eps),
-                                  OP_OPTION(OptimAdamaxArgs, weight_decay),
-                                  OP_OPTION(OptimAdamaxArgs, maximize),
+static const OpField fields[] = { OP_OPTION(OptimAdamaxArgs, lr, beta1, beta2, eps, weight_decay, maximize),
                                   { 0 } };
 
 static int check(const void *options, const char *function)

@@ -40,12 +40,7 @@ static void after(const void *options, OptimParam *p)
 /* ---- kind ------------------------------------------------------------------------------------ */
 
 const OptimAsgdArgs optim_asgd_defaults = { OPTIM_ASGD_DEFAULTS };
-static const OpField fields[] = { OP_OPTION(OptimAsgdArgs, lr),
-                                  OP_OPTION(OptimAsgdArgs, lambd),
-                                  OP_OPTION(OptimAsgdArgs, alpha),
-                                  OP_OPTION(OptimAsgdArgs, t0),
-                                  OP_OPTION(OptimAsgdArgs, weight_decay),
-                                  OP_OPTION(OptimAsgdArgs, maximize),
+static const OpField fields[] = { OP_OPTION(OptimAsgdArgs, lr, lambd, alpha, t0, weight_decay, maximize),
                                   { 0 } };
 
 static int check(const void *options, const char *function)

@@ -34,9 +34,7 @@ static void numbers(const void *options, const OptimParam *p, double *k)
 /* ---- kind ------------------------------------------------------------------------------------ */
 
 const OptimLionArgs optim_lion_defaults = { OPTIM_LION_DEFAULTS };
-static const OpField fields[] = { OP_OPTION(OptimLionArgs, lr),       OP_OPTION(OptimLionArgs, beta1),
-                                  OP_OPTION(OptimLionArgs, beta2),    OP_OPTION(OptimLionArgs, weight_decay),
-                                  OP_OPTION(OptimLionArgs, maximize), { 0 } };
+static const OpField fields[] = { OP_OPTION(OptimLionArgs, lr, beta1, beta2, weight_decay, maximize), { 0 } };
 
 static int check(const void *options, const char *function)
 {

@@ -53,14 +53,8 @@ static void after(const void *options, OptimParam *p) { p->number[0] = product(o
 /* ---- kind ------------------------------------------------------------------------------------ */
 
 const OptimNadamArgs optim_nadam_defaults = { OPTIM_NADAM_DEFAULTS };
-static const OpField fields[] = { OP_OPTION(OptimNadamArgs, lr),
-                                  OP_OPTION(OptimNadamArgs, beta1),
-                                  OP_OPTION(OptimNadamArgs, beta2),
-                                  OP_OPTION(OptimNadamArgs, eps),
-                                  OP_OPTION(OptimNadamArgs, weight_decay),
-                                  OP_OPTION(OptimNadamArgs, momentum_decay),
-                                  OP_OPTION(OptimNadamArgs, decoupled_weight_decay),
-                                  OP_OPTION(OptimNadamArgs, maximize),
+static const OpField fields[] = { OP_OPTION(OptimNadamArgs, lr, beta1, beta2, eps, weight_decay,
+                                            momentum_decay, decoupled_weight_decay, maximize),
                                   { 0 } };
 
 static int check(const void *options, const char *function)

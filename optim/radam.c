@@ -50,10 +50,7 @@ static void numbers(const void *options, const OptimParam *p, double *k)
 
 const OptimRadamArgs optim_radam_defaults = { OPTIM_RADAM_DEFAULTS };
 static const OpField fields[] = {
-    OP_OPTION(OptimRadamArgs, lr),           OP_OPTION(OptimRadamArgs, beta1),
-    OP_OPTION(OptimRadamArgs, beta2),        OP_OPTION(OptimRadamArgs, eps),
-    OP_OPTION(OptimRadamArgs, weight_decay), OP_OPTION(OptimRadamArgs, decoupled_weight_decay),
-    OP_OPTION(OptimRadamArgs, maximize),     { 0 }
+    OP_OPTION(OptimRadamArgs, lr, beta1, beta2, eps, weight_decay, decoupled_weight_decay, maximize), { 0 }
 };
 
 static int check(const void *options, const char *function)

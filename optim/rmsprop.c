@@ -67,10 +67,7 @@ static void numbers(const void *options, const OptimParam *p, double *k)
 
 const OptimRmspropArgs optim_rmsprop_defaults = { OPTIM_RMSPROP_DEFAULTS };
 static const OpField fields[] = {
-    OP_OPTION(OptimRmspropArgs, lr),       OP_OPTION(OptimRmspropArgs, alpha),
-    OP_OPTION(OptimRmspropArgs, eps),      OP_OPTION(OptimRmspropArgs, weight_decay),
-    OP_OPTION(OptimRmspropArgs, momentum), OP_OPTION(OptimRmspropArgs, centered),
-    OP_OPTION(OptimRmspropArgs, maximize), { 0 }
+    OP_OPTION(OptimRmspropArgs, lr, alpha, eps, weight_decay, momentum, centered, maximize), { 0 }
 };
 
 static unsigned states(const void *options)

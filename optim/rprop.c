@@ -37,13 +37,9 @@ static void numbers(const void *options, const OptimParam *p, double *k)
 /* ---- kind ------------------------------------------------------------------------------------ */
 
 const OptimRpropArgs optim_rprop_defaults = { OPTIM_RPROP_DEFAULTS };
-static const OpField fields[] = { OP_OPTION(OptimRpropArgs, lr),
-                                  OP_OPTION(OptimRpropArgs, eta_minus),
-                                  OP_OPTION(OptimRpropArgs, eta_plus),
-                                  OP_OPTION(OptimRpropArgs, step_min),
-                                  OP_OPTION(OptimRpropArgs, step_max),
-                                  OP_OPTION(OptimRpropArgs, maximize),
-                                  { 0 } };
+static const OpField fields[] = {
+    OP_OPTION(OptimRpropArgs, lr, eta_minus, eta_plus, step_min, step_max, maximize), { 0 }
+};
 
 static int check(const void *options, const char *function)
 {

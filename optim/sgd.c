@@ -40,13 +40,9 @@ static void numbers(const void *options, const OptimParam *p, double *k)
 /* ---- kind ------------------------------------------------------------------------------------ */
 
 const OptimSgdArgs optim_sgd_defaults = { OPTIM_SGD_DEFAULTS };
-static const OpField fields[] = { OP_OPTION(OptimSgdArgs, lr),
-                                  OP_OPTION(OptimSgdArgs, momentum),
-                                  OP_OPTION(OptimSgdArgs, dampening),
-                                  OP_OPTION(OptimSgdArgs, weight_decay),
-                                  OP_OPTION(OptimSgdArgs, nesterov),
-                                  OP_OPTION(OptimSgdArgs, maximize),
-                                  { 0 } };
+static const OpField fields[] = {
+    OP_OPTION(OptimSgdArgs, lr, momentum, dampening, weight_decay, nesterov, maximize), { 0 }
+};
 
 static unsigned states(const void *options) { return ((const OptimSgdArgs *)options)->momentum != 0; }
 

@@ -198,14 +198,16 @@ typedef struct OpField {
     const char *const *choices; /* names of an enum's values from 0 on, ended by NULL */
 } OpField;
 
-/* An option of the op, from the struct that states it: OP_OPTION(TensorHuberArgs, delta) takes name, type and
- * offset from there, the default from the op's .defaults.  OP_REQUIRED: must be given.  OP_CHOICE: an enum,
- * with the names of its values, { "mean", "sum", NULL }. */
-#define OP_OPTION(struct_, member)  \
-    {                               \
-        OP_OPTION_(struct_, member) \
+/* Options of the op, from the struct that states them: OP_OPTION(TensorSoftplusArgs, beta, threshold) takes
+ * names, types and offsets of up to 20 from there, the defaults from the op's .defaults.  OP_REQUIRED: must
+ * be given.  OP_CHOICE: an enum, with the names of its values, { "mean", "sum", NULL }. */
+#define OP_OPTION(struct_, ...) OP_EACH_(OP_OPTIONAL_, struct_, __VA_ARGS__)
+#define OP_REQUIRED(struct_, ...) OP_EACH_(OP_REQUIRED_, struct_, __VA_ARGS__)
+#define OP_OPTIONAL_(struct_, member) \
+    {                                 \
+        OP_OPTION_(struct_, member)   \
     }
-#define OP_REQUIRED(struct_, member)                  \
+#define OP_REQUIRED_(struct_, member)                 \
     {                                                 \
         OP_OPTION_(struct_, member), .required = true \
     }
@@ -225,6 +227,34 @@ TAPEGRAD_API extern const char *const op_dtype_choices[];
 #define OP_OPTION_COUNT_(x) \
     (int)_Generic((x), double * : sizeof(x) / (sizeof(double)), int64_t * : sizeof(x) / (sizeof(int64_t)), \
                   int * : sizeof(x) / (sizeof(int)), default : 1)
+
+/* OP_EACH_(X, s, a, b, ...): X(s, a), X(s, b), ... */
+#define OP_EACH_(X, s, ...)                                                                            \
+    OP_EACH_PICK_(__VA_ARGS__, OP_EACH20_, OP_EACH19_, OP_EACH18_, OP_EACH17_, OP_EACH16_, OP_EACH15_, \
+                  OP_EACH14_, OP_EACH13_, OP_EACH12_, OP_EACH11_, OP_EACH10_, OP_EACH9_, OP_EACH8_,    \
+                  OP_EACH7_, OP_EACH6_, OP_EACH5_, OP_EACH4_, OP_EACH3_, OP_EACH2_, OP_EACH1_, 0)      \
+    (X, s, __VA_ARGS__)
+#define OP_EACH_PICK_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, name, ...) name
+#define OP_EACH1_(X, s, a) X(s, a)
+#define OP_EACH2_(X, s, a, ...) X(s, a), OP_EACH1_(X, s, __VA_ARGS__)
+#define OP_EACH3_(X, s, a, ...) X(s, a), OP_EACH2_(X, s, __VA_ARGS__)
+#define OP_EACH4_(X, s, a, ...) X(s, a), OP_EACH3_(X, s, __VA_ARGS__)
+#define OP_EACH5_(X, s, a, ...) X(s, a), OP_EACH4_(X, s, __VA_ARGS__)
+#define OP_EACH6_(X, s, a, ...) X(s, a), OP_EACH5_(X, s, __VA_ARGS__)
+#define OP_EACH7_(X, s, a, ...) X(s, a), OP_EACH6_(X, s, __VA_ARGS__)
+#define OP_EACH8_(X, s, a, ...) X(s, a), OP_EACH7_(X, s, __VA_ARGS__)
+#define OP_EACH9_(X, s, a, ...) X(s, a), OP_EACH8_(X, s, __VA_ARGS__)
+#define OP_EACH10_(X, s, a, ...) X(s, a), OP_EACH9_(X, s, __VA_ARGS__)
+#define OP_EACH11_(X, s, a, ...) X(s, a), OP_EACH10_(X, s, __VA_ARGS__)
+#define OP_EACH12_(X, s, a, ...) X(s, a), OP_EACH11_(X, s, __VA_ARGS__)
+#define OP_EACH13_(X, s, a, ...) X(s, a), OP_EACH12_(X, s, __VA_ARGS__)
+#define OP_EACH14_(X, s, a, ...) X(s, a), OP_EACH13_(X, s, __VA_ARGS__)
+#define OP_EACH15_(X, s, a, ...) X(s, a), OP_EACH14_(X, s, __VA_ARGS__)
+#define OP_EACH16_(X, s, a, ...) X(s, a), OP_EACH15_(X, s, __VA_ARGS__)
+#define OP_EACH17_(X, s, a, ...) X(s, a), OP_EACH16_(X, s, __VA_ARGS__)
+#define OP_EACH18_(X, s, a, ...) X(s, a), OP_EACH17_(X, s, __VA_ARGS__)
+#define OP_EACH19_(X, s, a, ...) X(s, a), OP_EACH18_(X, s, __VA_ARGS__)
+#define OP_EACH20_(X, s, a, ...) X(s, a), OP_EACH19_(X, s, __VA_ARGS__)
 
 enum { OP_MAX_INPUTS = 64, OP_ANY_ARITY = -1 };
 

@@ -7,6 +7,12 @@
 #include <tapegrad/ops.h>
 #include "tensor/core.h"
 
+/* In a descriptor: the struct of an op's parameters, its defaults, the table of its fields; PARAMS_GIVEN
+ * where all are given. */
+#define PARAMS(struct_, defaults_, fields_) \
+    .params = sizeof(struct_), .defaults = &(defaults_), .fields = (fields_)
+#define PARAMS_GIVEN(struct_, fields_) .params = sizeof(struct_), .fields = (fields_)
+
 #pragma GCC visibility push(hidden)
 
 /* call_dim - dim counted from the front; -1 and EINDEX where the shape has no such dim, -1 and EVALUE for

@@ -247,8 +247,11 @@ FORCE_INLINE Tensor *row_apply(const TensorOp *op, Tensor *a, Tensor *b, const d
                  (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)), params_, SITE)
 
 /* Built-in ops register themselves in a linker section that tensor_op_at walks. */
-#define REGISTER_OP(op) \
-    static const TensorOp *const registered_##op __attribute__((used, section("tapegrad_ops"))) = &op
+#define REGISTER_OPS(...) REGISTER_AS_(__COUNTER__, __VA_ARGS__)
+#define REGISTER_AS_(number, ...) REGISTER_AS__(number, __VA_ARGS__)
+#define REGISTER_AS__(number, ...)                     \
+    static const TensorOp *const registered_##number[] \
+        __attribute__((used, section("tapegrad_ops"), aligned(sizeof(void *)))) = { __VA_ARGS__ }
 
 /* ---- the tape: tape.c, sweep.c --------------------------------------------------------------- */
 extern THREAD_LOCAL bool grad_off;

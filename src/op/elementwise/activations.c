@@ -51,8 +51,7 @@ static const TensorOp op_tanhshrink = { .name = "tanhshrink",
                                         .lo = -2,
                                         .hi = 2,
                                         .torch = "nn.functional.tanhshrink" };
-REGISTER_OP(op_selu);
-REGISTER_OP(op_tanhshrink);
+REGISTER_OPS(&op_selu, &op_tanhshrink);
 
 Tensor *tensor_selu(Tensor *x) { return APPLY(&op_selu, NULL, x); }
 Tensor *tensor_selu_(Tensor *x) { return op_apply_(&op_selu, (Tensor *[]){ x }, 1, NULL, SITE); }
@@ -105,7 +104,7 @@ static const TensorOp op_lerp_tensor = {
     .errors = "3x4,3x5,3x4 ! ESHAPE; 3,3,4 ! ESHAPE; 3@i64,3@i64,3 ! EDTYPE",
     .torch = "lerp"
 };
-REGISTER_OP(op_lerp_tensor);
+REGISTER_OPS(&op_lerp_tensor);
 
 Tensor *tensor_lerp_tensor(Tensor *a, Tensor *b, Tensor *weight)
 {
@@ -145,7 +144,7 @@ static const TensorOp op_prelu = {
               "3@f64,1@f32 ! EDTYPE; 3@f16,1@f32 ! EDTYPE",
     .torch = "nn.functional.prelu"
 };
-REGISTER_OP(op_prelu);
+REGISTER_OPS(&op_prelu);
 
 Tensor *tensor_prelu(Tensor *x, Tensor *weight) { return APPLY(&op_prelu, NULL, x, weight); }
 
@@ -163,19 +162,14 @@ static int rrelu(OpCall *c)
     return op_set_result(c, 0, slope ? tensor_prelu_kernel(x, slope) : NULL);
 }
 
-static const OpField rrelu_fields[] = { OP_OPTION(TensorRreluArgs, lower),
-                                        OP_OPTION(TensorRreluArgs, upper),
-                                        OP_OPTION(TensorRreluArgs, training),
-                                        { 0 } };
+static const OpField rrelu_fields[] = { OP_OPTION(TensorRreluArgs, lower, upper, training), { 0 } };
 static const TensorOp op_rrelu = {
     .name = "rrelu",
     .summary = "x if x > 0, else a slope times x: drawn from [lower, upper) in training, else their middle",
     .gradient = "dx = x > 0 ? g : slope g",
     .arity = 1,
     .keep = KEEP_INPUT(0),
-    .params = sizeof(TensorRreluArgs),
-    .defaults = &tensor_rrelu_defaults,
-    .fields = rrelu_fields,
+    PARAMS(TensorRreluArgs, tensor_rrelu_defaults, rrelu_fields),
     .compose = rrelu,
     .flags = OP_FLOAT_INPUTS | OP_RANDOM | OP_ROUND_ONCE,
     .samples = "3x4; 3x4:-2..-.5 {training=1 lower=.2 upper=.2}; {training=1}; 0x3 {training=1}; 5:-2..-.5 "
@@ -185,7 +179,7 @@ static const TensorOp op_rrelu = {
     .hi = 2,
     .torch = "nn.functional.rrelu"
 };
-REGISTER_OP(op_rrelu);
+REGISTER_OPS(&op_rrelu);
 
 Tensor *tensor_rrelu_args(TensorRreluArgs a) { return APPLY(&op_rrelu, &a, a.input); }
 Tensor *tensor_rrelu_args_(TensorRreluArgs a) { return op_apply_(&op_rrelu, &a.input, 1, &a, SITE); }
@@ -217,7 +211,7 @@ static const TensorOp op_clamp_tensor = {
     .hi = 2,
     .torch = "clamp"
 };
-REGISTER_OP(op_clamp_tensor);
+REGISTER_OPS(&op_clamp_tensor);
 
 const TensorClampTensorArgs tensor_clamp_tensor_defaults = { TENSOR_CLAMP_TENSOR_DEFAULTS };
 
@@ -251,23 +245,19 @@ static int nan_to_num(OpCall *c)
 }
 
 const TensorNanToNumArgs tensor_nan_to_num_defaults = { TENSOR_NAN_TO_NUM_DEFAULTS };
-static const OpField nan_to_num_fields[] = { OP_OPTION(TensorNanToNumArgs, nan),
-                                             OP_OPTION(TensorNanToNumArgs, posinf),
-                                             OP_OPTION(TensorNanToNumArgs, neginf),
-                                             { 0 } };
+static const OpField nan_to_num_fields[] = { OP_OPTION(TensorNanToNumArgs, nan, posinf, neginf), { 0 } };
 static const TensorOp op_nan_to_num = { .name = "nan_to_num",
                                         .summary = "NaN, inf and -inf replaced by numbers; gradient 0 there",
                                         .gradient = "dx = x finite ? g : 0",
                                         .arity = 1,
                                         .keep = KEEP_INPUT(0),
-                                        .params = sizeof(TensorNanToNumArgs),
-                                        .defaults = &tensor_nan_to_num_defaults,
-                                        .fields = nan_to_num_fields,
+                                        PARAMS(TensorNanToNumArgs, tensor_nan_to_num_defaults,
+                                               nan_to_num_fields),
                                         .compose = nan_to_num,
                                         .flags = OP_ANY_DEVICE,
                                         .samples = "20; 1x0x3; ; 3x4 {nan=1 posinf=2}; 5 {neginf=-3}; 3@i64",
                                         .errors = "3,3 ! EVALUE" };
-REGISTER_OP(op_nan_to_num);
+REGISTER_OPS(&op_nan_to_num);
 
 Tensor *tensor_nan_to_num_args(TensorNanToNumArgs a) { return APPLY(&op_nan_to_num, &a, a.input); }
 Tensor *tensor_nan_to_num_args_(TensorNanToNumArgs a)
@@ -299,8 +289,7 @@ static const TensorOp op_round_decimals = {
     .gradient = "dx = 0",
     .arity = 1,
     .keep = KEEP_INPUT(0),
-    .params = sizeof(RoundParams),
-    .fields = round_fields,
+    PARAMS_GIVEN(RoundParams, round_fields),
     .compose = round_decimals,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
     .samples = "20:.011..0.014 {decimals=2}; 1x0x3; ; 3x4:.1..0.4; 2x3x2:6..9 {decimals=-1}",
@@ -309,7 +298,7 @@ static const TensorOp op_round_decimals = {
     .hi = .4,
     .torch = "round"
 };
-REGISTER_OP(op_round_decimals);
+REGISTER_OPS(&op_round_decimals);
 
 Tensor *tensor_round_decimals(Tensor *x, int decimals)
 {
@@ -339,7 +328,7 @@ static const TensorOp op_float_power = { .name = "float_power",
                                          .errors = "2x3,3x2 ! ESHAPE",
                                          .lo = .5,
                                          .hi = 2 };
-REGISTER_OP(op_float_power);
+REGISTER_OPS(&op_float_power);
 
 Tensor *tensor_float_power(Tensor *a, Tensor *b) { return APPLY(&op_float_power, NULL, a, b); }
 
@@ -379,8 +368,7 @@ static const TensorOp op_float_power_scalar = { .name = "float_power_scalar",
                                                 .gradient = "dx = g c x^(c - 1)",
                                                 .arity = 1,
                                                 .keep = KEEP_INPUT(0),
-                                                .params = sizeof(PowerParams),
-                                                .fields = power_fields,
+                                                PARAMS_GIVEN(PowerParams, power_fields),
                                                 .defaults = &power_defaults,
                                                 .compose = float_power_scalar,
                                                 .flags = OP_ANY_DEVICE,
@@ -393,8 +381,7 @@ static const TensorOp op_rfloat_power_scalar = { .name = "rfloat_power_scalar",
                                                  .summary = "c^x in f64",
                                                  .gradient = "dx = g y log c",
                                                  .arity = 1,
-                                                 .params = sizeof(PowerParams),
-                                                 .fields = power_fields,
+                                                 PARAMS_GIVEN(PowerParams, power_fields),
                                                  .defaults = &power_defaults,
                                                  .compose = rfloat_power_scalar,
                                                  .flags = OP_ANY_DEVICE,
@@ -403,8 +390,7 @@ static const TensorOp op_rfloat_power_scalar = { .name = "rfloat_power_scalar",
                                                  .lo = -2,
                                                  .hi = 2,
                                                  .torch = "float_power" };
-REGISTER_OP(op_float_power_scalar);
-REGISTER_OP(op_rfloat_power_scalar);
+REGISTER_OPS(&op_float_power_scalar, &op_rfloat_power_scalar);
 
 Tensor *tensor_float_power_scalar(Tensor *x, double c)
 {
@@ -474,16 +460,11 @@ static int isclose(OpCall *c)
 }
 
 const TensorIscloseArgs tensor_isclose_defaults = { TENSOR_ISCLOSE_DEFAULTS };
-static const OpField close_fields[] = { OP_OPTION(TensorIscloseArgs, rtol),
-                                        OP_OPTION(TensorIscloseArgs, atol),
-                                        OP_OPTION(TensorIscloseArgs, equal_nan),
-                                        { 0 } };
+static const OpField close_fields[] = { OP_OPTION(TensorIscloseArgs, rtol, atol, equal_nan), { 0 } };
 static const TensorOp op_isclose = { .name = "isclose",
                                      .summary = "|a - b| <= atol + rtol |b|, or a == b",
                                      .arity = 2,
-                                     .params = sizeof(TensorIscloseArgs),
-                                     .defaults = &tensor_isclose_defaults,
-                                     .fields = close_fields,
+                                     PARAMS(TensorIscloseArgs, tensor_isclose_defaults, close_fields),
                                      .compose = isclose,
                                      .flags =
                                          OP_ANY_DEVICE | OP_NONDIFFERENTIABLE | OP_SAME_DTYPE | OP_ROUND_ONCE,
@@ -491,6 +472,6 @@ static const TensorOp op_isclose = { .name = "isclose",
                                                 "0x2,2; ,; 3@i64,3@i64 {atol=1}; 3@bool,3@u8",
                                      .errors =
                                          "3,4 ! ESHAPE; 3,3 {rtol=-1} ! EVALUE; 3,3 {atol=-1} ! EVALUE" };
-REGISTER_OP(op_isclose);
+REGISTER_OPS(&op_isclose);
 
 Tensor *tensor_isclose_args(TensorIscloseArgs a) { return APPLY(&op_isclose, &a, a.a, a.b); }

@@ -61,8 +61,7 @@ const TensorOp op_feature_alpha_dropout = {
         "3x4x2x2; 4x5 {p=.25}; 2x3x4 {p=1}; 2x3x2x2 {training=0}; 0x3x2x2; 2x3x0x2; 3 {training=0}; {p=0}; 0",
     .errors = "3 ! ESHAPE; 2x3 {p=2} ! EVALUE; 2x3@i64 ! EDTYPE",
 };
-REGISTER_OP(op_alpha_dropout);
-REGISTER_OP(op_feature_alpha_dropout);
+REGISTER_OPS(&op_alpha_dropout, &op_feature_alpha_dropout);
 
 Tensor *tensor_alpha_dropout_args(TensorDropoutArgs a) { return dropout_apply(&op_alpha_dropout, &a, SITE); }
 Tensor *tensor_alpha_dropout_args_(TensorDropoutArgs a)

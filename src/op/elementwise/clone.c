@@ -22,7 +22,7 @@ static const TensorOp op_clone = { .name = "clone",
                                    .flags = OP_ANY_DEVICE,
                                    .samples = "3x4; ; 0x3",
                                    .errors = "3,3 ! EVALUE" };
-REGISTER_OP(op_clone);
+REGISTER_OPS(&op_clone);
 
 Tensor *tensor_clone(Tensor *x) { return APPLY(&op_clone, NULL, x); }
 
@@ -55,7 +55,7 @@ static const TensorOp op_contiguous = {
     .errors = "3,3 ! EVALUE",
     .torch = "Tensor.contiguous"
 };
-REGISTER_OP(op_contiguous);
+REGISTER_OPS(&op_contiguous);
 
 Tensor *tensor_contiguous(Tensor *x)
 {

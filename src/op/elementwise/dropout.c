@@ -168,10 +168,7 @@ const TensorOp op_dropout3d = {
     .samples = "2x3x2x2x2; 4x2x1x3 {p=.25}; 2x3x1x2x2 {p=1}; 2x1x2x2 {training=0}; 2x3x1x1 {p=0}; 0x3x2x2x2",
     .errors = "2x3x4 ! ESHAPE; 2x3x2x2x2x1 ! ESHAPE; 2x3x2x2 {p=-1} ! EVALUE; 2x3x2x2@i64 ! EDTYPE",
 };
-REGISTER_OP(op_dropout);
-REGISTER_OP(op_dropout1d);
-REGISTER_OP(op_dropout3d);
-REGISTER_OP(op_dropout2d);
+REGISTER_OPS(&op_dropout, &op_dropout1d, &op_dropout3d, &op_dropout2d);
 
 bool drops_nothing(const TensorDropoutArgs *a)
 {

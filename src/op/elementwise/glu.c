@@ -34,9 +34,7 @@ const TensorOp op_glu = {
     .summary = "one half of x along dim times the sigmoid of the other",
     .arity = 1,
     .gradient = "with s = sigmoid(b): da = g s, db = g a s (1 - s)",
-    .params = sizeof(TensorGluArgs),
-    .defaults = &tensor_glu_defaults,
-    .fields = fields,
+    PARAMS(TensorGluArgs, tensor_glu_defaults, fields),
     .shape = shape,
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
@@ -44,6 +42,6 @@ const TensorOp op_glu = {
     .samples = "6; 3x4; 4x3 {dim=0}; 2x6x3 {dim=-2}; 0x4; 4x0; 3x0x2 {dim=1}",
     .errors = "3 ! ESHAPE;  ! ESHAPE; 3x4 {dim=0} ! ESHAPE; 3x4 {dim=2} ! EINDEX; 4@i64 ! EDTYPE",
 };
-REGISTER_OP(op_glu);
+REGISTER_OPS(&op_glu);
 
 Tensor *tensor_glu_args(TensorGluArgs a) { return APPLY(&op_glu, &a, a.input); }

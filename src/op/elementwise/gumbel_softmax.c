@@ -32,19 +32,14 @@ static int compose(OpCall *c)
     return op_set_result(c, 0, y);
 }
 
-static const OpField fields[] = { OP_OPTION(TensorGumbelSoftmaxArgs, tau),
-                                  OP_OPTION(TensorGumbelSoftmaxArgs, hard),
-                                  OP_OPTION(TensorGumbelSoftmaxArgs, dim),
-                                  { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorGumbelSoftmaxArgs, tau, hard, dim), { 0 } };
 
 const TensorOp op_gumbel_softmax = {
     .name = "gumbel_softmax",
     .summary = "softmax of logits with Gumbel noise; hard: its one-hot, with the soft gradient",
     .arity = 1,
     .gradient = "dx = y (g - sum g y) / tau, y the soft value",
-    .params = sizeof(TensorGumbelSoftmaxArgs),
-    .defaults = &tensor_gumbel_softmax_defaults,
-    .fields = fields,
+    PARAMS(TensorGumbelSoftmaxArgs, tensor_gumbel_softmax_defaults, fields),
     .shape = shape,
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM | OP_ROUND_ONCE,
@@ -52,7 +47,7 @@ const TensorOp op_gumbel_softmax = {
     .samples = "5; 3x4 {tau=.7}; 3x4 {dim=0}; 2x3x4 {tau=2 dim=1}; ; 0x3; 3x0",
     .errors = "3 {tau=0} ! EVALUE; 3 {tau=nan} ! EVALUE; 3x4 {dim=2} ! EINDEX; 3@i64 ! EDTYPE",
 };
-REGISTER_OP(op_gumbel_softmax);
+REGISTER_OPS(&op_gumbel_softmax);
 
 Tensor *tensor_gumbel_softmax_args(TensorGumbelSoftmaxArgs a)
 {

@@ -184,12 +184,8 @@ const TensorOp op_bernoulli_entropy = {
     .samples = "5; ; 0x3; 3x4:-9..9",
     .errors = "3@i64 ! EDTYPE",
 };
-REGISTER_OP(op_categorical_log_prob);
-REGISTER_OP(op_categorical_entropy);
-REGISTER_OP(op_normal_log_prob);
-REGISTER_OP(op_normal_entropy);
-REGISTER_OP(op_bernoulli_log_prob);
-REGISTER_OP(op_bernoulli_entropy);
+REGISTER_OPS(&op_categorical_log_prob, &op_categorical_entropy, &op_normal_log_prob, &op_normal_entropy,
+             &op_bernoulli_log_prob, &op_bernoulli_entropy);
 
 Tensor *tensor_categorical_log_prob(Tensor *logits, Tensor *value)
 {

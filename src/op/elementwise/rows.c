@@ -62,7 +62,7 @@
                                   .shape = op_row_shape,     \
                                   .forward = op_row_forward, \
                                   __VA_ARGS__ };             \
-    REGISTER_OP(op_##name_);
+    REGISTER_OPS(&op_##name_);
 #define HAS_PARAMS(name) \
     .params = sizeof defaults_##name, .fields = fields_##name, .defaults = defaults_##name
 #define HAS_GRADIENT .backward = op_row_backward, .flags = OP_ANY_DEVICE

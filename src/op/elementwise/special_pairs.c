@@ -123,9 +123,7 @@ const TensorOp op_igammac = {
     .samples = SAMPLES("1..4", ".5..4"),
     .errors = "3,4 ! ESHAPE",
 };
-REGISTER_OP(op_zeta);
-REGISTER_OP(op_igamma);
-REGISTER_OP(op_igammac);
+REGISTER_OPS(&op_zeta, &op_igamma, &op_igammac);
 
 Tensor *tensor_zeta(Tensor *a, Tensor *b) { return APPLY(&op_zeta, NULL, a, b); }
 Tensor *tensor_igamma(Tensor *a, Tensor *b) { return APPLY(&op_igamma, NULL, a, b); }

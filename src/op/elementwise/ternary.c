@@ -77,9 +77,7 @@ static const TensorOp op_addcmul = { .name = "addcmul",
                                      .summary = "x + value a b",
                                      .gradient = "dx = g, da = value g b, db = value g a",
                                      .arity = 3,
-                                     .params = sizeof(TensorAddcArgs),
-                                     .defaults = &tensor_addc_defaults,
-                                     .fields = fields,
+                                     PARAMS(TensorAddcArgs, tensor_addc_defaults, fields),
                                      .compose = addcmul,
                                      .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
                                      .samples = TERNARY_SAMPLES "; 3@i64,3@u8:0..255,3@u8:0..255",
@@ -88,16 +86,12 @@ static const TensorOp op_addcdiv = { .name = "addcdiv",
                                      .summary = "x + value a / b",
                                      .gradient = "dx = g, da = value g / b, db = -value g (a / b) / b",
                                      .arity = 3,
-                                     .params = sizeof(TensorAddcArgs),
-                                     .defaults = &tensor_addc_defaults,
-                                     .fields = fields,
+                                     PARAMS(TensorAddcArgs, tensor_addc_defaults, fields),
                                      .compose = addcdiv,
                                      .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
                                      .samples = TERNARY_SAMPLES,
                                      .errors = "3x4,3x5,3x4 ! ESHAPE" };
-REGISTER_OP(op_lerp);
-REGISTER_OP(op_addcmul);
-REGISTER_OP(op_addcdiv);
+REGISTER_OPS(&op_lerp, &op_addcmul, &op_addcdiv);
 
 Tensor *tensor_lerp(Tensor *a, Tensor *b, double weight)
 {

@@ -31,8 +31,7 @@ static const TensorOp op_to = { .name = "to",
                                 .summary = "x in another dtype",
                                 .gradient = "dx = g cast back",
                                 .arity = 1,
-                                .params = sizeof(ToParams),
-                                .fields = to_fields,
+                                PARAMS_GIVEN(ToParams, to_fields),
                                 .shape = to_shape,
                                 .forward = copy_forward,
                                 .backward = to_backward,
@@ -40,7 +39,7 @@ static const TensorOp op_to = { .name = "to",
                                 .samples = "3x4 {dtype=1}; {dtype=1}; 0x2 {dtype=1}",
                                 .errors = "3 {dtype=77} ! EDTYPE",
                                 .torch = "Tensor.to" };
-REGISTER_OP(op_to);
+REGISTER_OPS(&op_to);
 
 Tensor *tensor_to(Tensor *x, TensorDtype dtype)
 {

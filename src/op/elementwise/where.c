@@ -68,7 +68,7 @@ static const TensorOp op_where = {
         "3x4@bool,3x4,3x4; 3x1@bool,4,2x1x1; @bool,3,; 3@bool,,3; 0x3@bool,0x3,3; @bool,,; 3@bool,3x1,1",
     .errors = "3@bool,4,3 ! ESHAPE; 3@bool,3,2x2 ! ESHAPE; 3@i64:0..1,3,3 ! EDTYPE; 3,3,3 ! EDTYPE"
 };
-REGISTER_OP(op_where);
+REGISTER_OPS(&op_where);
 
 Tensor *tensor_where(Tensor *condition, Tensor *a, Tensor *b)
 {
@@ -114,8 +114,7 @@ static const TensorOp op_masked_fill = { .name = "masked_fill",
                                          .arity = 2,
                                          .keep = KEEP_INPUT(1),
                                          .no_grad_inputs = KEEP_INPUT(1),
-                                         .params = sizeof(FillParams),
-                                         .fields = fill_fields,
+                                         PARAMS_GIVEN(FillParams, fill_fields),
                                          .shape = fill_shape,
                                          .forward = fill_forward,
                                          .backward = fill_backward,
@@ -124,7 +123,7 @@ static const TensorOp op_masked_fill = { .name = "masked_fill",
                                              "3x4,3x4@bool {value=2.5}; 2x3x4,3x1@bool {value=-1}; ,@bool "
                                              "{value=0}; 3,2x3@bool {value=1}; 0x3,3@bool {value=1}",
                                          .errors = "3,4@bool {value=1} ! ESHAPE; 3,3 {value=1} ! EDTYPE" };
-REGISTER_OP(op_masked_fill);
+REGISTER_OPS(&op_masked_fill);
 
 Tensor *tensor_masked_fill(Tensor *x, Tensor *mask, double value)
 {
@@ -157,7 +156,7 @@ static const TensorOp op_masked_fill_tensor = {
     .samples = "3x4,3x4@bool,; 2x3x4,3x1@bool,; ,@bool,; 0x3,3@bool,",
     .errors = "3,4@bool, ! ESHAPE; 3,3@bool,3 ! ESHAPE; 3,3, ! EDTYPE"
 };
-REGISTER_OP(op_masked_fill_tensor);
+REGISTER_OPS(&op_masked_fill_tensor);
 
 Tensor *tensor_masked_fill_tensor(Tensor *x, Tensor *mask, Tensor *value)
 {

@@ -245,9 +245,7 @@ static const TensorOp op_avg_pool_grad = {
     .summary = "gradient of the input of that size of avg_pool1d, 2d, 3d or of an adaptive one",
     .gradient = "dx = the pool of g",
     .arity = 1,
-    .params = sizeof(AvgGradParams),
-    .defaults = &grad_defaults,
-    .fields = grad_fields,
+    PARAMS(AvgGradParams, grad_defaults, grad_fields),
     .shape = grad_shape,
     .forward = grad_forward,
     .backward = grad_backward,
@@ -296,15 +294,8 @@ static const TensorOp op_lp_pool2d = {
     .errors = "4x4 {norm_type=2 kernel_size=2} ! ESHAPE; 2x3x4x4 {norm_type=2 kernel_size=5} ! ESHAPE; "
               "2x3x4x4 {norm_type=0 kernel_size=2} ! EVALUE",
 };
-REGISTER_OP(op_avg_pool1d);
-REGISTER_OP(op_avg_pool2d);
-REGISTER_OP(op_avg_pool3d);
-REGISTER_OP(op_avg_pool_grad);
-REGISTER_OP(op_adaptive_avg_pool1d);
-REGISTER_OP(op_adaptive_avg_pool2d);
-REGISTER_OP(op_adaptive_avg_pool3d);
-REGISTER_OP(op_lp_pool1d);
-REGISTER_OP(op_lp_pool2d);
+REGISTER_OPS(&op_avg_pool1d, &op_avg_pool2d, &op_avg_pool3d, &op_avg_pool_grad, &op_adaptive_avg_pool1d,
+             &op_adaptive_avg_pool2d, &op_adaptive_avg_pool3d, &op_lp_pool1d, &op_lp_pool2d);
 
 static const TensorOp *const family[] = { &op_avg_pool1d, &op_avg_pool2d, &op_avg_pool3d };
 static const TensorOp *const adaptive_family[] = { &op_adaptive_avg_pool1d, &op_adaptive_avg_pool2d,

@@ -238,8 +238,8 @@ static int transposed_backward(OpCall *c, Tensor *g, Tensor **dx)
         OP_OPTION(S, strides), OP_OPTION(S, paddings), OP_OPTION(S, dilations)
 static const OpField fields[] = { OPTIONS(TensorConvArgs), { 0 } };
 static const OpField transposed_fields[] = { OPTIONS(TensorConvTransposeArgs),
-                                             OP_OPTION(TensorConvTransposeArgs, output_padding),
-                                             OP_OPTION(TensorConvTransposeArgs, output_paddings),
+                                             OP_OPTION(TensorConvTransposeArgs, output_padding,
+                                                       output_paddings),
                                              { 0 } };
 static const OpField grad_fields[] = { OPTIONS(TensorConvArgs), OP_REQUIRED(ConvGradParams, size), { 0 } };
 #define SAME "padding=-2147483648" /* TENSOR_SAME, in samples */
@@ -393,18 +393,9 @@ static const TensorOp op_conv3d_grad_weight = {
                "1]}; 1x2x2x2,2x2x2x2 {padding=1 stride=2 size=[2 2 2]}; 0x2x3x3x3,0x2x2x2x2 {size=[2 2 2]}",
     .errors = "1x2x3x3x3,1x2x2x2x3 {size=[2 2 2]} ! ESHAPE; 1x2x3x3x3,2x2x2x2x2 {size=[2 2 2]} ! ESHAPE",
 };
-REGISTER_OP(op_conv1d);
-REGISTER_OP(op_conv2d);
-REGISTER_OP(op_conv3d);
-REGISTER_OP(op_conv_transpose1d);
-REGISTER_OP(op_conv_transpose2d);
-REGISTER_OP(op_conv_transpose3d);
-REGISTER_OP(op_conv1d_grad_input);
-REGISTER_OP(op_conv2d_grad_input);
-REGISTER_OP(op_conv3d_grad_input);
-REGISTER_OP(op_conv1d_grad_weight);
-REGISTER_OP(op_conv2d_grad_weight);
-REGISTER_OP(op_conv3d_grad_weight);
+REGISTER_OPS(&op_conv1d, &op_conv2d, &op_conv3d, &op_conv_transpose1d, &op_conv_transpose2d,
+             &op_conv_transpose3d, &op_conv1d_grad_input, &op_conv2d_grad_input, &op_conv3d_grad_input,
+             &op_conv1d_grad_weight, &op_conv2d_grad_weight, &op_conv3d_grad_weight);
 
 /* ---- functions ------------------------------------------------------------------------------- */
 

@@ -239,9 +239,7 @@ static const TensorOp op_unfold = {
     .summary = "patches of images as columns (im2col): [N, C, h, w] to [N, C kh kw, places]",
     .arity = 1,
     .gradient = "dx = fold(g)",
-    .params = sizeof(TensorUnfoldArgs),
-    .defaults = &tensor_unfold_defaults,
-    .fields = unfold_fields,
+    PARAMS(TensorUnfoldArgs, tensor_unfold_defaults, unfold_fields),
     .shape = unfold_shape,
     .forward = unfold_forward,
     .backward = unfold_backward,
@@ -260,9 +258,7 @@ static const TensorOp op_fold = {
     .summary = "columns added up where they came from (col2im): [N, C kh kw, places] to [N, C, h, w]",
     .arity = 1,
     .gradient = "dx = unfold(g)",
-    .params = sizeof(TensorFoldArgs),
-    .defaults = &tensor_fold_defaults,
-    .fields = fold_fields,
+    PARAMS(TensorFoldArgs, tensor_fold_defaults, fold_fields),
     .shape = fold_shape,
     .forward = fold_forward,
     .backward = fold_backward,
@@ -278,8 +274,7 @@ static const TensorOp op_fold = {
         "EVALUE; 2x12x9 {output_size=[4 4] kernel_size=5} ! ESHAPE; 2x12x9 {output_size=[4 4] kernel_size=2 "
         "stride=0} ! EVALUE; 2x12x9@i64 {output_size=[4 4] kernel_size=2} ! EDTYPE"
 };
-REGISTER_OP(op_unfold);
-REGISTER_OP(op_fold);
+REGISTER_OPS(&op_unfold, &op_fold);
 
 Tensor *tensor_unfold_args(TensorUnfoldArgs a) { return APPLY(&op_unfold, &a, a.input); }
 Tensor *tensor_fold_args(TensorFoldArgs a) { return APPLY(&op_fold, &a, a.input); }

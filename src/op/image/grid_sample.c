@@ -160,8 +160,7 @@ static const TensorOp op_tap_spread = {
     .summary = "zeros [n, c, size] with w[n, k, p] y[n, c, p] added at index[n, k, p]",
     .gradient = "dy = tap_sum(g, index, w), dw = tap_dot(y, index, g)",
     TAPS,
-    .params = sizeof(TapParams),
-    .fields = spread_fields,
+    PARAMS_GIVEN(TapParams, spread_fields),
     .shape = spread_shape,
     .forward = spread_forward,
     .backward = spread_backward,
@@ -182,9 +181,7 @@ static const TensorOp op_tap_dot = {
     .errors = "2x3x5,2x2x4@i64:0..4,2x3x5 ! ESHAPE; 2x3x4,2x2x4@i64:0..4,2x2x5 ! ESHAPE; 2x3x4,2x2x4,2x3x5 ! "
               "EDTYPE",
 };
-REGISTER_OP(op_tap_sum);
-REGISTER_OP(op_tap_spread);
-REGISTER_OP(op_tap_dot);
+REGISTER_OPS(&op_tap_sum, &op_tap_spread, &op_tap_dot);
 
 /* ---- coordinates of one dimension, [batch, points] ------------------------------------------- */
 
@@ -370,9 +367,7 @@ static const TensorOp op_grid_sample = {
                "the one behind is taken",
     .gradient = "dx = g weights added at the taps, dgrid = sum over channels of g x weights'",
     .arity = 2,
-    .params = sizeof(TensorGridSampleArgs),
-    .defaults = &tensor_grid_sample_defaults,
-    .fields = grid_fields,
+    PARAMS(TensorGridSampleArgs, tensor_grid_sample_defaults, grid_fields),
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.grid_sample",
@@ -389,7 +384,7 @@ static const TensorOp op_grid_sample = {
               "ESHAPE; 1x2x3x4,1x2x2x2 {mode=linear} ! EVALUE; 1x2x3x4x4,1x2x2x2x3 {mode=bicubic} ! EVALUE; "
               "1x2x3x4,1x2x2x2 {padding_mode=3} ! EVALUE; 1x2x3x4@i64,1x2x2x2 ! EDTYPE",
 };
-REGISTER_OP(op_grid_sample);
+REGISTER_OPS(&op_grid_sample);
 
 Tensor *tensor_grid_sample_args(TensorGridSampleArgs a)
 {
@@ -447,19 +442,17 @@ static const TensorOp op_affine_grid = {
     .summary = "theta applied to the centers of an image's pixels, in [-1, 1]",
     .gradient = "dtheta = g^T centers",
     .arity = 1,
-    .params = sizeof(AffineParams),
-    .fields = affine_fields,
+    PARAMS_GIVEN(AffineParams, affine_fields),
     .compose = affine_compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.affine_grid",
     .samples = "2x2x3 {size=[2 3 4 5]}; 1x2x3 {size=[1 1 3 1] align_corners=1}; 1x3x4 {size=[1 2 2 3 2]}; "
-               "2x3x4 {size=[2 1 1 2 3] align_corners=1}; "
-               "0x2x3 {size=[0 1 2 2]}",
+               "2x3x4 {size=[2 1 1 2 3] align_corners=1}; 0x2x3 {size=[0 1 2 2]}",
     .errors = "2x2x3 {size=[3 3 4 5]} ! ESHAPE; 2x2x2 {size=[2 3 4 5]} ! ESHAPE; 2x3 {size=[2 3 4 5]} ! "
               "ESHAPE; 2x2x3 {size=[2 3 4]} ! EVALUE; "
               "2x2x3 {size=[2 3 0 5]} ! EVALUE; 2x2x3 {size=[2 3 4 5 6]} ! ESHAPE",
 };
-REGISTER_OP(op_affine_grid);
+REGISTER_OPS(&op_affine_grid);
 
 Tensor *tensor_affine_grid(Tensor *theta, TensorShape size, bool align_corners)
 {

@@ -117,9 +117,7 @@ static const char *const modes[] = { "nearest",   "nearest-exact", "linear", "bi
 static const OpField fields[] = { OP_REQUIRED(ResampleParams, size),
                                   OP_OPTION(ResampleParams, scale_factors),
                                   OP_CHOICE(ResampleParams, mode, modes),
-                                  OP_OPTION(ResampleParams, align_corners),
-                                  OP_OPTION(ResampleParams, antialias),
-                                  OP_OPTION(ResampleParams, transposed),
+                                  OP_OPTION(ResampleParams, align_corners, antialias, transposed),
                                   { 0 } };
 static const TensorOp op_resample = {
     .name = "resample",
@@ -127,23 +125,20 @@ static const TensorOp op_resample = {
                "transposed: M^T x",
     .gradient = "dx = M^T g along each",
     .arity = 1,
-    .params = sizeof(ResampleParams),
-    .fields = fields,
+    PARAMS_GIVEN(ResampleParams, fields),
     .shape = shape,
     .forward = forward,
     .backward = backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "-",
     .samples = "2x3x4 {size=[7] mode=linear}; 1x2x3x5 {size=[5 2] mode=bilinear align_corners=1}; 1x2x3x5 "
-               "{size=[5 2] "
-               "mode=bicubic antialias=1}; "
-               "1x2x5x3 {size=[2 6] mode=bilinear transposed=1}; 1x1x2x3x2 {size=[3 3 5] mode=trilinear}; "
-               "0x2x3 {size=[2] "
-               "mode=linear}; 1x2x7 {size=[3] transposed=1}",
+               "{size=[5 2] mode=bicubic antialias=1}; 1x2x5x3 {size=[2 6] mode=bilinear transposed=1}; "
+               "1x1x2x3x2 {size=[3 3 5] mode=trilinear}; 0x2x3 {size=[2] mode=linear}; 1x2x7 {size=[3] "
+               "transposed=1}",
     .errors = "2x3x4 {size=[7 2]} ! ESHAPE; 2x3 {size=[]} ! ESHAPE; 2x3x4 {size=[0]} ! ESHAPE; 2x3x0 "
               "{size=[2]} ! ESHAPE; 2x3x4 {size=[2] mode=area} ! EVALUE",
 };
-REGISTER_OP(op_resample);
+REGISTER_OPS(&op_resample);
 
 /* ---- interpolate ----------------------------------------------------------------------------- */
 
@@ -220,22 +215,17 @@ static int compose(OpCall *c)
                                         : tensor_adaptive_avg_pool3d(x, r.size));
 }
 
-static const OpField interpolate_fields[] = { OP_OPTION(TensorInterpolateArgs, size),
-                                              OP_OPTION(TensorInterpolateArgs, scale_factor),
+static const OpField interpolate_fields[] = { OP_OPTION(TensorInterpolateArgs, size, scale_factor),
                                               OP_CHOICE(TensorInterpolateArgs, mode, modes),
-                                              OP_OPTION(TensorInterpolateArgs, align_corners),
-                                              OP_OPTION(TensorInterpolateArgs, recompute_scale_factor),
-                                              OP_OPTION(TensorInterpolateArgs, antialias),
-                                              OP_OPTION(TensorInterpolateArgs, scale_factors),
+                                              OP_OPTION(TensorInterpolateArgs, align_corners,
+                                                        recompute_scale_factor, antialias, scale_factors),
                                               { 0 } };
 static const TensorOp op_interpolate = {
     .name = "interpolate",
     .summary = "images of another size: nearest, linear, cubic or area means",
     .gradient = "dx = M^T g, for y = M x along each dimension",
     .arity = 1,
-    .params = sizeof(TensorInterpolateArgs),
-    .defaults = &tensor_interpolate_defaults,
-    .fields = interpolate_fields,
+    PARAMS(TensorInterpolateArgs, tensor_interpolate_defaults, interpolate_fields),
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.interpolate",
@@ -257,6 +247,6 @@ static const TensorOp op_interpolate = {
         "2]} ! EVALUE; 2x3x4 {scale_factors=[2 2]} ! EVALUE; 2x3x4@i64 {size=[7]} ! EDTYPE; 2x3x4 "
         "{scale_factor=2 scale_factors=[2]} ! EVALUE; 2x3x4x4 {scale_factors=[2]} ! EVALUE",
 };
-REGISTER_OP(op_interpolate);
+REGISTER_OPS(&op_interpolate);
 
 Tensor *tensor_interpolate_args(TensorInterpolateArgs a) { return APPLY(&op_interpolate, &a, a.input); }

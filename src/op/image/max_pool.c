@@ -187,9 +187,7 @@ static int unpool_backward(OpCall *c, Tensor *dy, Tensor **dx)
     OP_OPTION(S, kernel_size), OP_OPTION(S, stride), OP_OPTION(S, padding), OP_OPTION(S, kernel_sizes), \
         OP_OPTION(S, strides), OP_OPTION(S, paddings)
 static const OpField fields[] = { WINDOW(TensorMaxPoolArgs),
-                                  OP_OPTION(TensorMaxPoolArgs, dilation),
-                                  OP_OPTION(TensorMaxPoolArgs, dilations),
-                                  OP_OPTION(TensorMaxPoolArgs, ceil_mode),
+                                  OP_OPTION(TensorMaxPoolArgs, dilation, dilations, ceil_mode),
                                   { 0 } };
 static const OpField unpool_fields[] = { WINDOW(TensorMaxUnpoolArgs),
                                          OP_OPTION(TensorMaxUnpoolArgs, output_size),
@@ -293,20 +291,12 @@ static const TensorOp op_max_unpool2d = {
 static const TensorOp op_max_unpool3d = {
     UNPOOL(3),
     .samples = "1x2x1x1x1,1x2x1x1x1@i64:0..7 {kernel_size=2}; 2x1x1x1,2x1x1x1@i64:0..1 {kernel_sizes=[2 3 "
-               "3] strides=[2 1 1] paddings=[0 1 1]}; "
-               "1x1x2x1x2,1x1x2x1x2@i64:0..6911 {kernel_size=12}",
+               "3] strides=[2 1 1] paddings=[0 1 1]}; 1x1x2x1x2,1x1x2x1x2@i64:0..6911 {kernel_size=12}",
     .errors = "2x2x2,2x2x2@i64:0..3 {kernel_size=2} ! ESHAPE; 1x1x1x1x1,1x1x1x1x1@i64:8..9 {kernel_size=2} ! "
               "EINDEX",
 };
-REGISTER_OP(op_max_pool1d);
-REGISTER_OP(op_max_pool2d);
-REGISTER_OP(op_max_pool3d);
-REGISTER_OP(op_adaptive_max_pool1d);
-REGISTER_OP(op_adaptive_max_pool2d);
-REGISTER_OP(op_adaptive_max_pool3d);
-REGISTER_OP(op_max_unpool1d);
-REGISTER_OP(op_max_unpool2d);
-REGISTER_OP(op_max_unpool3d);
+REGISTER_OPS(&op_max_pool1d, &op_max_pool2d, &op_max_pool3d, &op_adaptive_max_pool1d, &op_adaptive_max_pool2d,
+             &op_adaptive_max_pool3d, &op_max_unpool1d, &op_max_unpool2d, &op_max_unpool3d);
 
 /* ---- functions ------------------------------------------------------------------------------- */
 

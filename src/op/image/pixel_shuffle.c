@@ -79,8 +79,7 @@ static const TensorOp op_pixel_shuffle = { .name = "pixel_shuffle",
                                            .summary = "[..., C r^2, H, W] to [..., C, H r, W r]",
                                            .gradient = "dx = pixel_unshuffle(g)",
                                            .arity = 1,
-                                           .params = sizeof(ShuffleParams),
-                                           .fields = shuffle_fields,
+                                           PARAMS_GIVEN(ShuffleParams, shuffle_fields),
                                            .compose = shuffle_compose,
                                            .flags = OP_ANY_DEVICE,
                                            .torch = "nn.functional.pixel_shuffle",
@@ -94,8 +93,7 @@ static const TensorOp op_pixel_unshuffle = {
     .summary = "[..., C, H r, W r] to [..., C r^2, H, W]",
     .gradient = "dx = pixel_shuffle(g)",
     .arity = 1,
-    .params = sizeof(UnshuffleParams),
-    .fields = unshuffle_fields,
+    PARAMS_GIVEN(UnshuffleParams, unshuffle_fields),
     .compose = unshuffle_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.pixel_unshuffle",
@@ -103,8 +101,7 @@ static const TensorOp op_pixel_unshuffle = {
     .errors = "1x3x4 {downscale_factor=2} ! ESHAPE; 4x4 {downscale_factor=2} ! ESHAPE; 1x2x2 "
               "{downscale_factor=-1} ! EVALUE"
 };
-REGISTER_OP(op_pixel_shuffle);
-REGISTER_OP(op_pixel_unshuffle);
+REGISTER_OPS(&op_pixel_shuffle, &op_pixel_unshuffle);
 
 Tensor *tensor_pixel_shuffle(Tensor *x, int upscale_factor)
 {
@@ -142,14 +139,13 @@ static const TensorOp op_channel_shuffle = {
     .summary = "channels [g, C/g] as [C/g, g]: one of each group after the other",
     .arity = 1,
     .gradient = "dx = channel_shuffle(dy, C/g)",
-    .params = sizeof(GroupParams),
-    .fields = group_fields,
+    PARAMS_GIVEN(GroupParams, group_fields),
     .compose = channels_compose,
     .flags = OP_ANY_DEVICE,
     .samples = "2x6x3 {groups=2}; 1x4x2x2 {groups=4}; 2x4x0 {groups=2}; 2x3x1x1x2 {groups=1}",
     .errors = "2x4 {groups=2} ! ESHAPE; 2x4x2 {groups=3} ! ESHAPE; 2x4x2 {groups=0} ! EVALUE"
 };
-REGISTER_OP(op_channel_shuffle);
+REGISTER_OPS(&op_channel_shuffle);
 
 Tensor *tensor_channel_shuffle(Tensor *x, int64_t groups)
 {

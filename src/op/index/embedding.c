@@ -121,11 +121,9 @@ static int embedding_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[1] ? 0 : -1;
 }
 
-static const OpField embedding_fields[] = { OP_OPTION(TensorEmbeddingArgs, padding_idx),
-                                            OP_OPTION(TensorEmbeddingArgs, max_norm),
-                                            OP_OPTION(TensorEmbeddingArgs, norm_type),
-                                            OP_OPTION(TensorEmbeddingArgs, scale_grad_by_freq),
-                                            { 0 } };
+static const OpField embedding_fields[] = {
+    OP_OPTION(TensorEmbeddingArgs, padding_idx, max_norm, norm_type, scale_grad_by_freq), { 0 }
+};
 static const TensorOp op_embedding = {
     .name = "embedding",
     .summary = "rows of a table by index; padding_idx gets no gradient",
@@ -133,9 +131,7 @@ static const TensorOp op_embedding = {
     .gradient = "dweight = zeros with dy added at the rows; 0 at padding_idx",
     .keep = KEEP_INPUT(0),
     .no_grad_inputs = KEEP_INPUT(0),
-    .params = sizeof(TensorEmbeddingArgs),
-    .defaults = &tensor_embedding_defaults,
-    .fields = embedding_fields,
+    PARAMS(TensorEmbeddingArgs, tensor_embedding_defaults, embedding_fields),
     .shape = embedding_shape,
     .forward = embedding_forward,
     .backward = embedding_grad,
@@ -147,7 +143,7 @@ static const TensorOp op_embedding = {
               "2@i64:0..4,5x4 {padding_idx=5} ! EINDEX; 2@i64:0..4,5x4 {max_norm=-1} ! EVALUE; "
               "2@i64:0..4,5x4 {max_norm=nan} ! EVALUE"
 };
-REGISTER_OP(op_embedding);
+REGISTER_OPS(&op_embedding);
 
 Tensor *tensor_embedding_args(TensorEmbeddingArgs a)
 {
@@ -214,8 +210,7 @@ static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField place_fields[] = { OP_REQUIRED(PlaceParams, rows),
-                                        OP_OPTION(PlaceParams, padding_idx),
-                                        OP_OPTION(PlaceParams, scale_grad_by_freq),
+                                        OP_OPTION(PlaceParams, padding_idx, scale_grad_by_freq),
                                         { 0 } };
 static const TensorOp op_embedding_backward = {
     .name = "embedding_backward",
@@ -224,9 +219,7 @@ static const TensorOp op_embedding_backward = {
     .arity = 2,
     .keep = KEEP_INPUT(0),
     .no_grad_inputs = KEEP_INPUT(0),
-    .params = sizeof(PlaceParams),
-    .defaults = &place_defaults,
-    .fields = place_fields,
+    PARAMS(PlaceParams, place_defaults, place_fields),
     .shape = place_shape,
     .forward = place_forward,
     .backward = place_grad,
@@ -237,7 +230,7 @@ static const TensorOp op_embedding_backward = {
     .errors = "2@i64:5..9,2x4 {rows=5} ! EINDEX; 2@i64:0..1,3x4 {rows=5} ! ESHAPE; 2@i64:0..1,2x4 {rows=-1} "
               "! ESHAPE"
 };
-REGISTER_OP(op_embedding_backward);
+REGISTER_OPS(&op_embedding_backward);
 
 /* ---- one_hot --------------------------------------------------------------------------------- */
 
@@ -279,9 +272,7 @@ static const TensorOp op_one_hot = {
     .name = "one_hot",
     .summary = "i64: 1 at the index along a new last dimension, 0 elsewhere",
     .arity = 1,
-    .params = sizeof(TensorOneHotArgs),
-    .defaults = &tensor_one_hot_defaults,
-    .fields = one_hot_fields,
+    PARAMS(TensorOneHotArgs, tensor_one_hot_defaults, one_hot_fields),
     .shape = one_hot_shape,
     .forward = one_hot_forward,
     .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
@@ -291,6 +282,6 @@ static const TensorOp op_one_hot = {
     .errors = "3@i64:4..5 {num_classes=4} ! EINDEX; 3@i64:-2..-1 {num_classes=4} ! EINDEX; 3 ! EDTYPE; "
               "0@i64:0..0 ! EVALUE; 3@i64:0..1 {num_classes=0} ! EVALUE"
 };
-REGISTER_OP(op_one_hot);
+REGISTER_OPS(&op_one_hot);
 
 Tensor *tensor_one_hot_args(TensorOneHotArgs args) { return APPLY(&op_one_hot, &args, args.input); }

@@ -169,11 +169,8 @@ static int compose(OpCall *c)
 
 static const char *const modes[] = { "sum", "mean", "max", NULL };
 static const OpField fields[] = { OP_CHOICE(TensorEmbeddingBagArgs, mode, modes),
-                                  OP_OPTION(TensorEmbeddingBagArgs, include_last_offset),
-                                  OP_OPTION(TensorEmbeddingBagArgs, scale_grad_by_freq),
-                                  OP_OPTION(TensorEmbeddingBagArgs, padding_idx),
-                                  OP_OPTION(TensorEmbeddingBagArgs, max_norm),
-                                  OP_OPTION(TensorEmbeddingBagArgs, norm_type),
+                                  OP_OPTION(TensorEmbeddingBagArgs, include_last_offset, scale_grad_by_freq,
+                                            padding_idx, max_norm, norm_type),
                                   { 0 } };
 static const TensorOp op_embedding_bag = {
     .name = "embedding_bag",
@@ -183,18 +180,14 @@ static const TensorOp op_embedding_bag = {
                 "the bag's count; max: at the first largest",
     .optional = KEEP_INPUT(2) | KEEP_INPUT(3),
     .no_grad_inputs = KEEP_INPUT(0) | KEEP_INPUT(2),
-    .params = sizeof(TensorEmbeddingBagArgs),
-    .defaults = &tensor_embedding_bag_defaults,
-    .fields = fields,
+    PARAMS(TensorEmbeddingBagArgs, tensor_embedding_bag_defaults, fields),
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_ONE_DTYPE,
     .torch = "nn.functional.embedding_bag",
-    .samples =
-        "2x3@i64:0..4,5x4,-,-; 2x3@i64:0..4,5x4,-,2x3 {mode=sum}; 6@i64:0..4,5x2,1@i64:0..0,6 {mode=sum}; "
-        "3x2@i64:0..4,5x3,-,- {mode=max}; "
-        "0@i64:0..0,5x2,3@i64:0..0,-; 4@i32:0..4,5x3,2@i64:0..0,- {mode=max}; "
-        "4@i64:0..2,3x2,2@i64:0..0,- {mode=sum include_last_offset=1}; 2x0@i64,3x2,-,- {mode=sum}; "
-        "0x2@i64,3x2,-,-; 2x2@i64:0..2,3x0,-,-",
+    .samples = "2x3@i64:0..4,5x4,-,-; 2x3@i64:0..4,5x4,-,2x3 {mode=sum}; 6@i64:0..4,5x2,1@i64:0..0,6 "
+               "{mode=sum}; 3x2@i64:0..4,5x3,-,- {mode=max}; 0@i64:0..0,5x2,3@i64:0..0,-; "
+               "4@i32:0..4,5x3,2@i64:0..0,- {mode=max}; 4@i64:0..2,3x2,2@i64:0..0,- {mode=sum "
+               "include_last_offset=1}; 2x0@i64,3x2,-,- {mode=sum}; 0x2@i64,3x2,-,-; 2x2@i64:0..2,3x0,-,-",
     .errors = "2x3@i64:5..9,5x4,-,- ! EINDEX; 6@i64:0..4,5x4,-,- ! ESHAPE; 2x3@i64:0..4,5x4,1@i64:0..0,- ! "
               "ESHAPE; 2x3@i64:0..4,5x4,-,2x3 ! EVALUE; "
               "6@i64:0..4,5x4,2@i64:1..1,- ! EVALUE; 2x3@i64:0..4,5x4,-,3 {mode=sum} ! ESHAPE; 2x3,5x4,-,- ! "
@@ -203,7 +196,7 @@ static const TensorOp op_embedding_bag = {
               "2x3@i64:0..4,5x4,-,- {mode=max scale_grad_by_freq=1} ! EVALUE; "
               "2x3@i64:0..4,5x4@f32,-,2x3@f64 {mode=sum} ! EDTYPE"
 };
-REGISTER_OP(op_embedding_bag);
+REGISTER_OPS(&op_embedding_bag);
 
 Tensor *tensor_embedding_bag_args(TensorEmbeddingBagArgs a)
 {

@@ -96,8 +96,7 @@ static const TensorOp op_gather = {
     .arity = 2,
     .keep = KEEP_INPUT(1),
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(GatherParams),
-    .fields = gather_fields,
+    PARAMS_GIVEN(GatherParams, gather_fields),
     .shape = gather_shape,
     .forward = gather_forward,
     .backward = gather_grad,
@@ -109,7 +108,7 @@ static const TensorOp op_gather = {
               "{dim=1} ! ESHAPE; 3x4,3@i64:0..3 {dim=1} ! ESHAPE; "
               "3x4,3x2 {dim=1} ! EDTYPE; 3x4,3x2@i64:0..3 {dim=2} ! EINDEX"
 };
-REGISTER_OP(op_gather);
+REGISTER_OPS(&op_gather);
 
 Tensor *tensor_gather(Tensor *x, int dim, Tensor *index)
 {
@@ -144,9 +143,7 @@ static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField place_fields[] = { OP_REQUIRED(PlaceParams, dim),
-                                        OP_REQUIRED(PlaceParams, shape),
-                                        { 0 } };
+static const OpField place_fields[] = { OP_REQUIRED(PlaceParams, dim, shape), { 0 } };
 static const TensorOp op_gather_backward = {
     .name = "gather_backward",
     .summary = "zeros of a shape with x added at the index",
@@ -154,8 +151,7 @@ static const TensorOp op_gather_backward = {
     .arity = 2,
     .keep = KEEP_INPUT(1),
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(PlaceParams),
-    .fields = place_fields,
+    PARAMS_GIVEN(PlaceParams, place_fields),
     .shape = place_shape,
     .forward = place_forward,
     .backward = place_grad,
@@ -165,7 +161,7 @@ static const TensorOp op_gather_backward = {
                "{dim=0 shape=[3]}; 0,0@i64:0..0 {dim=0 shape=[2]}",
     .errors = "3x2,3x1@i64:0..3 {dim=1 shape=[3 4]} ! ESHAPE; 3,3@i64:4..5 {dim=0 shape=[4]} ! EINDEX"
 };
-REGISTER_OP(op_gather_backward);
+REGISTER_OPS(&op_gather_backward);
 
 /* ---- scatter_add ----------------------------------------------------------------------------- */
 
@@ -221,20 +217,18 @@ static const TensorOp op_scatter_add = {
     .arity = 3,
     .keep_for = { 0, 0, KEEP_INPUT(1) },
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(GatherParams),
-    .fields = gather_fields,
+    PARAMS_GIVEN(GatherParams, gather_fields),
     .shape = scatter_shape,
     .forward = scatter_forward,
     .backward = scatter_backward,
     .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x2@i64:0..3,3x2 {dim=1}; 3x4,2x3@i64:0..2,4x5 {dim=0}; 5,7@i64:0..4,7 {dim=-1}; "
-               ",@i64:0..0, {dim=0}; 3,0@i64:0..0,3 {dim=0}; "
-               "2x3x4,2x2x3@i64:0..2,2x2x4 {dim=1}",
+               ",@i64:0..0, {dim=0}; 3,0@i64:0..0,3 {dim=0}; 2x3x4,2x2x3@i64:0..2,2x2x4 {dim=1}",
     .errors = "3x4,3x2@i64:4..9,3x2 {dim=1} ! EINDEX; 3x4,3x2@i64:0..3,3x1 {dim=1} ! ESHAPE; "
               "3x4,3x2@i64:0..3,3x2@i64:0..3 {dim=1} ! EDTYPE; "
               "3x4,4x2@i64:0..3,4x2 {dim=1} ! ESHAPE"
 };
-REGISTER_OP(op_scatter_add);
+REGISTER_OPS(&op_scatter_add);
 
 Tensor *tensor_scatter_add(Tensor *x, int dim, Tensor *index, Tensor *src)
 {
@@ -290,9 +284,7 @@ static const TensorOp op_take_along_dim = {
     .gradient = "dx = zeros with g added at the index",
     .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(TensorTakeArgs),
-    .defaults = &tensor_take_along_dim_defaults,
-    .fields = take_fields,
+    PARAMS(TensorTakeArgs, tensor_take_along_dim_defaults, take_fields),
     .compose = take_compose,
     .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x2@i64:0..3 {dim=1}; 3x4,1x2@i64:0..3 {dim=1}; 1x4,3x2@i64:-4..3 {dim=-1}; "
@@ -301,7 +293,7 @@ static const TensorOp op_take_along_dim = {
               "{dim=1} ! EINDEX; "
               "3x4,3x2@i64:-9..-5 {dim=1} ! EINDEX"
 };
-REGISTER_OP(op_take_along_dim);
+REGISTER_OPS(&op_take_along_dim);
 
 Tensor *tensor_take_along_dim_args(TensorTakeArgs args)
 {

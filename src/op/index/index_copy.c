@@ -75,20 +75,18 @@ static int fill_compose(OpCall *c)
 }
 
 static const OpField copy_fields[] = { OP_REQUIRED(FillParams, dim), { 0 } };
-static const OpField fill_fields[] = { OP_REQUIRED(FillParams, dim), OP_REQUIRED(FillParams, value), { 0 } };
+static const OpField fill_fields[] = { OP_REQUIRED(FillParams, dim, value), { 0 } };
 static const TensorOp op_index_copy = {
     .name = "index_copy",
     .summary = "x with slices of dim replaced by those of a source; the last one wins",
     .arity = 3,
     .gradient = "dx = dy, 0 where written; dsource = dy at the index, 0 for slices that were overwritten",
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(FillParams),
-    .fields = copy_fields,
+    PARAMS_GIVEN(FillParams, copy_fields),
     .compose = copy_compose,
     .flags = OP_ANY_DEVICE,
     .samples = "5x3,4@i64:0..4,4x3 {dim=0}; 2x3x4,2@i64:0..2,2x2x4 {dim=-2}; 3,0@i64:0..0,0 {dim=0}; "
-               ",1@i64:0..0, {dim=0}; ,@i64:0..0, {dim=0}; "
-               "3,@i64:0..2, {dim=0}; 2x0,2@i64:0..1,2x0 {dim=0}",
+               ",1@i64:0..0, {dim=0}; ,@i64:0..0, {dim=0}; 3,@i64:0..2, {dim=0}; 2x0,2@i64:0..1,2x0 {dim=0}",
     .errors = "5x3,2@i64:5..6,2x3 {dim=0} ! EINDEX; 5x3,2@i64:0..4,3x3 {dim=0} ! ESHAPE; 5x3,2,2x3 {dim=0} ! "
               "EDTYPE; 5x3,2@i64:0..4,2x3@i64 {dim=0} ! EDTYPE"
 };
@@ -97,8 +95,7 @@ static const TensorOp op_index_fill = {
     .summary = "x with slices of dim set to a number",
     .arity = 2,
     .gradient = "dx = dy, 0 where written",
-    .params = sizeof(FillParams),
-    .fields = fill_fields,
+    PARAMS_GIVEN(FillParams, fill_fields),
     .compose = fill_compose,
     .flags = OP_ANY_DEVICE,
     .samples = "5x3,4@i64:0..4 {dim=0 value=2}; 2x3x4,2@i64:0..2 {dim=-2 value=-1}; 3,0@i64:0..0 {dim=0 "
@@ -112,8 +109,7 @@ static const TensorOp op_index_fill_tensor = {
     .arity = 3,
     .gradient = "dx = dy, 0 where written; dvalue = the sum of dy there",
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(FillParams),
-    .fields = copy_fields,
+    PARAMS_GIVEN(FillParams, copy_fields),
     .compose = fill_tensor_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "index_fill",
@@ -123,9 +119,7 @@ static const TensorOp op_index_fill_tensor = {
     .errors = "5x3,2@i64:5..6, {dim=0} ! EINDEX; 5x3,2@i64:0..4,1 {dim=0} ! ESHAPE; 5x3,2, {dim=0} ! EDTYPE; "
               "5x3,2x2@i64:0..4, {dim=0} ! ESHAPE"
 };
-REGISTER_OP(op_index_copy);
-REGISTER_OP(op_index_fill);
-REGISTER_OP(op_index_fill_tensor);
+REGISTER_OPS(&op_index_copy, &op_index_fill, &op_index_fill_tensor);
 
 Tensor *tensor_index_copy(Tensor *x, int dim, Tensor *index, Tensor *source)
 {

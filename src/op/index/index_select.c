@@ -72,20 +72,18 @@ static const TensorOp op_index_select = {
     .arity = 2,
     .keep = KEEP_INPUT(1),
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(SelectParams),
-    .fields = select_fields,
+    PARAMS_GIVEN(SelectParams, select_fields),
     .shape = select_shape,
     .forward = select_forward,
     .backward = select_backward,
     .flags = OP_ANY_DEVICE,
     .samples = "5x3,4@i64:0..4 {dim=0}; 2x3x4,6@i64:0..2 {dim=1}; 2x3,2@i64:0..2 {dim=-1}; 5,@i64:0..4 "
-               "{dim=0}; ,1@i64:0..0 {dim=0}; "
-               "3x2,0@i64:0..0 {dim=0}; 3x0,2@i64:0..2 {dim=0}",
+               "{dim=0}; ,1@i64:0..0 {dim=0}; 3x2,0@i64:0..0 {dim=0}; 3x0,2@i64:0..2 {dim=0}",
     .errors = "5x3,2@i64:5..9 {dim=0} ! EINDEX; 5x3,2@i64:-2..-1 {dim=0} ! EINDEX; 5x3,2x2@i64:0..4 {dim=0} "
               "! ESHAPE; 5x3,2 {dim=0} ! EDTYPE; "
               "5x3,2@i64:0..2 {dim=2} ! EINDEX"
 };
-REGISTER_OP(op_index_select);
+REGISTER_OPS(&op_index_select);
 
 Tensor *tensor_index_select(Tensor *x, int dim, Tensor *index)
 {
@@ -125,9 +123,7 @@ static int place_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField place_fields[] = { OP_REQUIRED(SelectParams, dim),
-                                        OP_REQUIRED(SelectParams, size),
-                                        { 0 } };
+static const OpField place_fields[] = { OP_REQUIRED(SelectParams, dim, size), { 0 } };
 static const TensorOp op_index_select_backward = {
     .name = "index_select_backward",
     .summary = "zeros with slices added at a list of indices",
@@ -135,8 +131,7 @@ static const TensorOp op_index_select_backward = {
     .arity = 2,
     .keep = KEEP_INPUT(1),
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(SelectParams),
-    .fields = place_fields,
+    PARAMS_GIVEN(SelectParams, place_fields),
     .shape = place_shape,
     .forward = place_forward,
     .backward = place_backward,
@@ -147,7 +142,7 @@ static const TensorOp op_index_select_backward = {
     .errors = "4x3,3@i64:0..4 {dim=0 size=5} ! ESHAPE; 2,2@i64:5..6 {dim=0 size=5} ! EINDEX; 2,2@i64:0..1 "
               "{dim=0 size=-1} ! ESHAPE"
 };
-REGISTER_OP(op_index_select_backward);
+REGISTER_OPS(&op_index_select_backward);
 
 /* ---- index_add ------------------------------------------------------------------------------- */
 
@@ -209,9 +204,7 @@ static const TensorOp op_index_add = {
     .arity = 3,
     .keep_for = { 0, 0, KEEP_INPUT(1) },
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(TensorIndexAddArgs),
-    .defaults = &tensor_index_add_defaults,
-    .fields = add_fields,
+    PARAMS(TensorIndexAddArgs, tensor_index_add_defaults, add_fields),
     .shape = add_shape,
     .forward = add_forward,
     .backward = add_backward,
@@ -222,7 +215,7 @@ static const TensorOp op_index_add = {
               "{dim=0} ! ESHAPE; 5,2,2 {dim=0} ! EDTYPE; "
               "5,2@i64:0..4,2@i64:0..4 {dim=0} ! EDTYPE"
 };
-REGISTER_OP(op_index_add);
+REGISTER_OPS(&op_index_add);
 
 Tensor *tensor_index_add_args(TensorIndexAddArgs args)
 {

@@ -174,14 +174,13 @@ static const TensorOp op_index = {
     .flags = OP_ANY_DEVICE,
     .torch = "ops.aten.index",
     .samples = "5x3,4@i64:-5..4; 3x4,6@i64:0..2,6@i64:-4..3; 3x4x2,2x1@i64:0..2,3@i64:0..3; 3x4,3@bool; "
-               "3x4,3x4@bool; 3x2,0@i64:0..0; 3x2,@i64:0..2; "
-               "2x3x4,-,2@i64:-3..2; 2x3x4,2@i64:0..1,-,2@i64:0..3; 2x3x4,-,3x4@bool; 3x2,-,0@i64:0..0; "
-               "2x3,-,@i64:0..2",
+               "3x4,3x4@bool; 3x2,0@i64:0..0; 3x2,@i64:0..2; 2x3x4,-,2@i64:-3..2; "
+               "2x3x4,2@i64:0..1,-,2@i64:0..3; 2x3x4,-,3x4@bool; 3x2,-,0@i64:0..0; 2x3,-,@i64:0..2",
     .errors = "3x4,2@i64:4..5 ! EINDEX; 3x4,2@i64:-9..-4 ! EINDEX; 3x4,2@bool ! ESHAPE; "
               "3,2@i64:0..2,2@i64:0..1 ! EINDEX; 3x4 ! EINDEX; 3x4,2 ! EDTYPE; "
               "3x4,2@i64:0..2,3@i64:0..2 ! ESHAPE; 3x4,-,- ! EINDEX; 3,-,2@i64:0..1 ! EINDEX"
 };
-REGISTER_OP(op_index);
+REGISTER_OPS(&op_index);
 
 /* x, maybe values, then the indices, as one list of operands. */
 static int operands(const char *op, Tensor **in, int n, TensorList indices)
@@ -236,9 +235,7 @@ static const TensorOp op_index_put = {
     .gradient = "dx = dy, 0 where written; dvalues = dy at the indices, 0 for values that were overwritten",
     .arity = OP_ANY_ARITY,
     .optional = ~(KEEP_INPUT(0) | KEEP_INPUT(1)),
-    .params = sizeof(TensorIndexPutArgs),
-    .defaults = &tensor_index_put_defaults,
-    .fields = put_fields,
+    PARAMS(TensorIndexPutArgs, tensor_index_put_defaults, put_fields),
     .compose = put_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "Tensor.index_put",
@@ -249,7 +246,7 @@ static const TensorOp op_index_put = {
     .errors = "3x4,,2@i64:4..5 ! EINDEX; 3x4,3,2@i64:0..1 ! ESHAPE; 3x4,,2@bool ! ESHAPE; 3x4 ! EVALUE; 3x4, "
               "! EINDEX; 3x4,4@i64,2@i64:0..1 ! EDTYPE"
 };
-REGISTER_OP(op_index_put);
+REGISTER_OPS(&op_index_put);
 
 Tensor *tensor_index_put_args(TensorIndexPutArgs args)
 {

@@ -136,20 +136,18 @@ static const TensorOp op_scatter = {
     .arity = 3,
     .keep = KEEP_INPUT(1),
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(ScatterParams),
-    .fields = scatter_fields,
+    PARAMS_GIVEN(ScatterParams, scatter_fields),
     .shape = scatter_shape,
     .forward = scatter_forward,
     .backward = scatter_backward,
     .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x2@i64:0..3,3x2 {dim=1}; 3x4,2x3@i64:0..2,4x5 {dim=0}; 5,7@i64:0..4,7 {dim=-1}; "
-               ",@i64:0..0, {dim=0}; 3,0@i64:0..0,3 {dim=0}; "
-               "2x3x4,2x2x3@i64:0..2,2x2x4 {dim=1}",
+               ",@i64:0..0, {dim=0}; 3,0@i64:0..0,3 {dim=0}; 2x3x4,2x2x3@i64:0..2,2x2x4 {dim=1}",
     .errors = "3x4,3x2@i64:4..9,3x2 {dim=1} ! EINDEX; 3x4,3x2@i64:0..3,3x1 {dim=1} ! ESHAPE; "
               "3x4,3x2@i64:0..3,3x2@i64:0..3 {dim=1} ! EDTYPE; "
               "3x4,3x2,3x2 {dim=1} ! EDTYPE"
 };
-REGISTER_OP(op_scatter);
+REGISTER_OPS(&op_scatter);
 
 Tensor *scatter_as(const char *name, Tensor *x, int dim, Tensor *index, Tensor *src, const void *site)
 {
@@ -195,29 +193,25 @@ static int value_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField value_fields[] = { OP_REQUIRED(ScatterParams, dim),
-                                        OP_REQUIRED(ScatterParams, value),
-                                        { 0 } };
+static const OpField value_fields[] = { OP_REQUIRED(ScatterParams, dim, value), { 0 } };
 static const TensorOp op_scatter_value = {
     .name = "scatter_value",
     .summary = "x with a number written at an index along dim",
     .gradient = "dx = g with 0 at the index",
     .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(ScatterParams),
-    .fields = value_fields,
+    PARAMS_GIVEN(ScatterParams, value_fields),
     .shape = value_shape,
     .forward = value_forward,
     .backward = value_backward,
     .flags = OP_ANY_DEVICE,
     .torch = "scatter",
     .samples = "3x4,3x2@i64:0..3 {dim=1 value=2.5}; 3x4,2x3@i64:0..2 {dim=0 value=-1}; 5,7@i64:0..4 {dim=-1 "
-               "value=0}; ,@i64:0..0 {dim=0 value=1}; "
-               "3,0@i64:0..0 {dim=0 value=1}",
+               "value=0}; ,@i64:0..0 {dim=0 value=1}; 3,0@i64:0..0 {dim=0 value=1}",
     .errors = "3x4,3x2@i64:4..9 {dim=1 value=1} ! EINDEX; 3x4,3@i64:0..3 {dim=1 value=1} ! ESHAPE; 3x4,3x2 "
               "{dim=1 value=1} ! EDTYPE"
 };
-REGISTER_OP(op_scatter_value);
+REGISTER_OPS(&op_scatter_value);
 
 Tensor *tensor_scatter_value(Tensor *x, int dim, Tensor *index, double value)
 {

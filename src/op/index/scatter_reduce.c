@@ -194,24 +194,21 @@ static const TensorOp op_scatter_reduce = {
                 "amin: shared evenly by ties",
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_OUTPUT(0),
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(TensorReduceIntoArgs),
-    .defaults = &tensor_reduce_into_defaults,
-    .fields = fields,
+    PARAMS(TensorReduceIntoArgs, tensor_reduce_into_defaults, fields),
     .shape = shape,
     .forward = forward,
     .backward = backward,
     .samples = "3x4,3x2@i64:0..3,3x2 {dim=1 reduce=sum}; 3x4,2x3@i64:0..2,4x5 {dim=0 reduce=prod}; "
-               "5,7@i64:0..4,7:0.2..1 {dim=-1 reduce=prod include_self=0}; "
-               "3x4,3x5@i64:0..3,3x5 {dim=1 reduce=mean}; 4,6@i64:0..2,6 {dim=0 reduce=mean include_self=0}; "
-               "3x4,2x3@i64:0..2,4x5 {dim=0 reduce=amax}; "
-               "2x5,2x7@i64:0..4,2x7 {dim=1 reduce=amin include_self=0}; 5,7@i64:0..4,7 {dim=0 reduce=amax "
-               "include_self=0}; ,@i64:0..0, {dim=0 reduce=mean}; "
+               "5,7@i64:0..4,7:0.2..1 {dim=-1 reduce=prod include_self=0}; 3x4,3x5@i64:0..3,3x5 {dim=1 "
+               "reduce=mean}; 4,6@i64:0..2,6 {dim=0 reduce=mean include_self=0}; 3x4,2x3@i64:0..2,4x5 "
+               "{dim=0 reduce=amax}; 2x5,2x7@i64:0..4,2x7 {dim=1 reduce=amin include_self=0}; "
+               "5,7@i64:0..4,7 {dim=0 reduce=amax include_self=0}; ,@i64:0..0, {dim=0 reduce=mean}; "
                "3,0@i64:0..0,3 {dim=0 reduce=prod}; 3@i64,4@i64:0..2,4@i64:-5..5 {dim=0 reduce=mean}",
     .errors = "3x4,3x2@i64:4..9,3x2 {dim=1 reduce=sum} ! EINDEX; 3x4,3x2@i64:0..3,3x1 {dim=1 reduce=sum} ! "
               "ESHAPE; 3x4,3x2@i64:0..3,3x2@i64:0..3 {dim=1 reduce=sum} ! EDTYPE; "
               "3x4,3x2,3x2 {dim=1 reduce=sum} ! EDTYPE; 3x4,3x2@i64:0..3,3x2 {dim=1 reduce=5} ! EVALUE"
 };
-REGISTER_OP(op_scatter_reduce);
+REGISTER_OPS(&op_scatter_reduce);
 
 /* ---- index_reduce ---------------------------------------------------------------------------- */
 
@@ -245,9 +242,7 @@ static const TensorOp op_index_reduce = {
                 "shared evenly by ties",
     .keep = KEEP_INPUT(0), /* for the form in place: it saves the operand that it overwrites */
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(TensorReduceIntoArgs),
-    .defaults = &tensor_reduce_into_defaults,
-    .fields = fields,
+    PARAMS(TensorReduceIntoArgs, tensor_reduce_into_defaults, fields),
     .compose = index_compose,
     .samples =
         "5x3,4@i64:0..4,4x3 {dim=0 reduce=prod}; 2x3x4,6@i64:0..2,2x6x4 {dim=1 reduce=mean}; 5,3@i64:0..4,3 "
@@ -258,7 +253,7 @@ static const TensorOp op_index_reduce = {
         "5x3,2@i64:0..4,2x3 {dim=0 reduce=sum} ! EVALUE; "
         "5,2,2 {dim=0 reduce=prod} ! EDTYPE"
 };
-REGISTER_OP(op_index_reduce);
+REGISTER_OPS(&op_index_reduce);
 
 /* ---- public ---------------------------------------------------------------------------------- */
 

@@ -36,7 +36,7 @@ static const TensorOp op_take = {
     .errors =
         "3x4,2@i64:12..20 ! EINDEX; 3x4,2@i64:-30..-13 ! EINDEX; 3x4,2 ! EDTYPE; 0x3,2@i64:0..0 ! EINDEX"
 };
-REGISTER_OP(op_take);
+REGISTER_OPS(&op_take);
 
 Tensor *tensor_take(Tensor *x, Tensor *index) { return APPLY(&op_take, NULL, x, index); }
 
@@ -65,9 +65,7 @@ static const TensorOp op_put = {
     .arity = 3,
     .gradient = "dx = dy, 0 where written; dsource = dy at the positions, 0 for what was overwritten",
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(TensorPutArgs),
-    .defaults = &tensor_put_defaults,
-    .fields = put_fields,
+    PARAMS(TensorPutArgs, tensor_put_defaults, put_fields),
     .compose = put_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "Tensor.put",
@@ -76,7 +74,7 @@ static const TensorOp op_put = {
     .errors = "3x4,2@i64:12..20,2 ! EINDEX; 3x4,2,2 ! EDTYPE; 3x4,2@i64:0..3,3 ! ESHAPE; "
               "3x4,2@i64:0..3,2@i64 ! EDTYPE"
 };
-REGISTER_OP(op_put);
+REGISTER_OPS(&op_put);
 
 Tensor *tensor_put_args(TensorPutArgs args)
 {
@@ -134,7 +132,7 @@ static const TensorOp op_masked_scatter = {
     .samples = "3x4,3x4@bool,12; 2x3x4,3x1@bool,5x5; 4,3x4@bool,3x4; ,@bool,; 0x3,3@bool,2; 3,3@bool:0..0,0",
     .errors = "3,4@bool,5 ! ESHAPE; 3,3,3 ! EDTYPE; 3,3@bool:1..1,2 ! ESHAPE; 3,3@bool,3@i64 ! EDTYPE"
 };
-REGISTER_OP(op_masked_scatter);
+REGISTER_OPS(&op_masked_scatter);
 
 Tensor *tensor_masked_scatter(Tensor *x, Tensor *mask, Tensor *source)
 {

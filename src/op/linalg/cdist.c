@@ -139,9 +139,7 @@ const TensorOp op_cdist = {
     .gradient = "da_i = sum_j g_ij sign(d) (|d| / y_ij)^(p-1), d = a_i - b_j; db_j likewise",
     .arity = 2,
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1),
-    .params = sizeof(TensorCdistArgs),
-    .defaults = &tensor_cdist_defaults,
-    .fields = fields,
+    PARAMS(TensorCdistArgs, tensor_cdist_defaults, fields),
     .shape = shape,
     .forward = forward,
     .backward = backward,
@@ -152,7 +150,7 @@ const TensorOp op_cdist = {
     .errors = "3x4,2x5 ! ESHAPE; 4,2x4 ! ESHAPE; 2x3x4,3x3x4 ! ESHAPE; 3x4,2x4 {p=-1} ! EVALUE; 3x4@i64,2x4 "
               "! EDTYPE",
 };
-REGISTER_OP(op_cdist);
+REGISTER_OPS(&op_cdist);
 
 Tensor *tensor_cdist_args(TensorCdistArgs a) { return APPLY(&op_cdist, &a, a.a, a.b); }
 
@@ -191,9 +189,7 @@ const TensorOp op_pdist = {
         "|x_i - x_j|_p of all pairs i < j of one set, [N, M] -> [N (N - 1) / 2]; gradient 0 where it is 0",
     .gradient = "dx_i = sum_j g_ij sign(d) (|d| / y_ij)^(p-1), d = x_i - x_j",
     .arity = 1,
-    .params = sizeof(TensorPdistArgs),
-    .defaults = &tensor_pdist_defaults,
-    .fields = pdist_fields,
+    PARAMS(TensorPdistArgs, tensor_pdist_defaults, pdist_fields),
     .shape = pdist_shape,
     .compose = pdist_compose,
     .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE,
@@ -201,6 +197,6 @@ const TensorOp op_pdist = {
     .samples = "4x3; 3x2 {p=1}; 3x2 {p=3}; 3x2 {p=inf}; 2x5 {p=1.5}; 1x3; 0x3; 3x0; 3x2 {p=0}",
     .errors = "3 ! ESHAPE; 3x2 {p=-1} ! EVALUE; 3x2@i64 ! EDTYPE",
 };
-REGISTER_OP(op_pdist);
+REGISTER_OPS(&op_pdist);
 
 Tensor *tensor_pdist_args(TensorPdistArgs a) { return APPLY(&op_pdist, &a, a.input); }

@@ -135,21 +135,11 @@ static int cosine(OpCall *c)
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-static const OpField normalize_fields[] = { OP_OPTION(TensorNormalizeArgs, p),
-                                            OP_OPTION(TensorNormalizeArgs, dim),
-                                            OP_OPTION(TensorNormalizeArgs, eps),
-                                            { 0 } };
-static const OpField renorm_fields[] = {
-    OP_REQUIRED(RenormParams, p), OP_REQUIRED(RenormParams, dim), OP_REQUIRED(RenormParams, maxnorm), { 0 }
-};
+static const OpField normalize_fields[] = { OP_OPTION(TensorNormalizeArgs, p, dim, eps), { 0 } };
+static const OpField renorm_fields[] = { OP_REQUIRED(RenormParams, p, dim, maxnorm), { 0 } };
 static const OpField dist_fields[] = { OP_OPTION(TensorDistArgs, p), { 0 } };
-static const OpField pairwise_fields[] = { OP_OPTION(TensorPairwiseDistanceArgs, p),
-                                           OP_OPTION(TensorPairwiseDistanceArgs, eps),
-                                           OP_OPTION(TensorPairwiseDistanceArgs, keepdim),
-                                           { 0 } };
-static const OpField cosine_fields[] = { OP_OPTION(TensorCosineArgs, dim),
-                                         OP_OPTION(TensorCosineArgs, eps),
-                                         { 0 } };
+static const OpField pairwise_fields[] = { OP_OPTION(TensorPairwiseDistanceArgs, p, eps, keepdim), { 0 } };
+static const OpField cosine_fields[] = { OP_OPTION(TensorCosineArgs, dim, eps), { 0 } };
 #define ONE .arity = 1, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE
 #define TWO .arity = 2, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE
 #define OPTIONS(options, defaults_) .params = sizeof(options), .defaults = &(defaults_)
@@ -183,8 +173,7 @@ const TensorOp op_renorm = {
                "2x3:.5..2 {p=3 dim=0 maxnorm=1}; "
                "0x3 {p=2 dim=0 maxnorm=1}; 3x0 {p=2 dim=0 maxnorm=1}; 2x3 {p=inf dim=1 maxnorm=.1}",
     .errors = "3 {p=2 dim=0 maxnorm=1} ! ESHAPE; 2x3 {p=0 dim=0 maxnorm=1} ! EVALUE; 2x3 {p=2 dim=0 "
-              "maxnorm=-1} ! EVALUE; "
-              "2x3 {p=2 dim=2 maxnorm=1} ! EINDEX",
+              "maxnorm=-1} ! EVALUE; 2x3 {p=2 dim=2 maxnorm=1} ! EINDEX",
 };
 const TensorOp op_dist = {
     .name = "dist",
@@ -225,11 +214,7 @@ const TensorOp op_cosine_similarity = {
     .samples = "3x4,3x4; 5,5 {dim=0}; 2x3x4,3x1 {dim=-1}; 3x4,1x4 {dim=0}; ,  {dim=0}; 0x3,0x3; 3x0,3x0",
     .errors = "3x4,3x5 ! ESHAPE; 3,3 ! EINDEX; 3x4@i64,3x4 ! EDTYPE",
 };
-REGISTER_OP(op_normalize);
-REGISTER_OP(op_renorm);
-REGISTER_OP(op_dist);
-REGISTER_OP(op_pairwise_distance);
-REGISTER_OP(op_cosine_similarity);
+REGISTER_OPS(&op_normalize, &op_renorm, &op_dist, &op_pairwise_distance, &op_cosine_similarity);
 
 Tensor *tensor_normalize_args(TensorNormalizeArgs a) { return APPLY(&op_normalize, &a, a.input); }
 

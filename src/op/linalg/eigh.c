@@ -92,8 +92,7 @@ const TensorOp op_eigvalsh = {
     .torch = "linalg.eigvalsh",
     EIGH,
 };
-REGISTER_OP(op_eigh);
-REGISTER_OP(op_eigvalsh);
+REGISTER_OPS(&op_eigh, &op_eigvalsh);
 
 TensorEigh tensor_eigh_args(TensorEighArgs a)
 {

@@ -188,9 +188,7 @@ static int solve_compose(OpCall *c)
     return set_rounded(c, 0, p->left ? x : tensor_mT(x));
 }
 
-static const OpField solve_fields[] = { OP_OPTION(TensorLuSolveArgs, left),
-                                        OP_OPTION(TensorLuSolveArgs, adjoint),
-                                        { 0 } };
+static const OpField solve_fields[] = { OP_OPTION(TensorLuSolveArgs, left, adjoint), { 0 } };
 
 #define LU \
     .arity = 1, .shape = shape, .flags = OP_FLOAT_INPUTS, .errors = "3 ! ESHAPE; ! ESHAPE; 3x2@i64 ! EDTYPE"
@@ -221,9 +219,7 @@ const TensorOp op_lu_solve = {
     .gradient = "db = a^-T g, dlu through the triangular systems",
     .arity = 3,
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(TensorLuSolveArgs),
-    .defaults = &tensor_lu_solve_defaults,
-    .fields = solve_fields,
+    PARAMS(TensorLuSolveArgs, tensor_lu_solve_defaults, solve_fields),
     .shape = solve_shape,
     .compose = solve_compose,
     .flags = OP_FLOAT_INPUTS | OP_ONE_DTYPE,
@@ -236,9 +232,7 @@ const TensorOp op_lu_solve = {
         "2x3,2@i32,2x1 ! ESHAPE; 2x2,3@i32,2x1 ! ESHAPE; 2x2,2@i32:2..2,3x1 ! ESHAPE; 2x2,2@i64:2..2,2x1 ! "
         "EDTYPE; 2x2,2@i32:3..3,2x1 ! EVALUE; 2x2,2@i32:0..0,2x1 ! EVALUE; 2x2,2@i32:2..2,2 ! ESHAPE",
 };
-REGISTER_OP(op_lu);
-REGISTER_OP(op_lu_factor);
-REGISTER_OP(op_lu_solve);
+REGISTER_OPS(&op_lu, &op_lu_factor, &op_lu_solve);
 
 TensorLu tensor_lu(Tensor *a)
 {

@@ -69,6 +69,6 @@ const TensorOp op_matrix_exp = {
     .samples = "3x3; 2x3x3; 1x1; 0x0; 0x2x2; 2x2:2..4",
     .errors = "3x4 ! ESHAPE; 3 ! ESHAPE; 3x3@i64 ! EDTYPE",
 };
-REGISTER_OP(op_matrix_exp);
+REGISTER_OPS(&op_matrix_exp);
 
 Tensor *tensor_matrix_exp(Tensor *x) { return APPLY(&op_matrix_exp, NULL, x); }

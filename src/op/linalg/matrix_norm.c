@@ -105,11 +105,7 @@ static int cond(OpCall *c)
 
 /* ---- the ops --------------------------------------------------------------------------------- */
 
-static const OpField fields[] = { OP_OPTION(TensorMatrixNormArgs, ord),
-                                  OP_OPTION(TensorMatrixNormArgs, dim1),
-                                  OP_OPTION(TensorMatrixNormArgs, dim2),
-                                  OP_OPTION(TensorMatrixNormArgs, keepdim),
-                                  { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorMatrixNormArgs, ord, dim1, dim2, keepdim), { 0 } };
 
 const TensorOp op_linalg_matrix_norm = {
     .name = "linalg_matrix_norm",
@@ -117,21 +113,17 @@ const TensorOp op_linalg_matrix_norm = {
     .gradient = "fro: dx = g x / y; nuc: dx = g u vh; 2: dx = g u_0 vh_0; 1, inf: dx = g sign x in the "
                 "column, row that is it",
     .arity = 1,
-    .params = sizeof(TensorMatrixNormArgs),
-    .defaults = &tensor_matrix_norm_defaults,
-    .fields = fields,
+    PARAMS(TensorMatrixNormArgs, tensor_matrix_norm_defaults, fields),
     .shape = shape,
     .compose = compose,
     .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE,
     .torch = "linalg.matrix_norm",
     .samples = "3x4; 2x3x4 {dim1=0 dim2=-1 keepdim=1}; 3x2 {ord=102}; 2x2x3 {ord=102 dim1=2 dim2=0}; 3x2 "
-               "{ord=2}; 2x3x2 {ord=-2 keepdim=1}; "
-               "3x4:.5..2 {ord=1}; 3x4:.5..2 {ord=-1 dim1=1 dim2=0}; 2x3x4:-2..-.5 {ord=inf keepdim=1}; "
-               "3x4:.5..2 {ord=-inf}; 0x3 {ord=102}; "
-               "0x3; 0x3 {ord=1}; 3x0 {ord=1}; 0x3 {ord=inf}; 2x3x0 {ord=2}; 0x2x3 {ord=2}",
-    .errors = "3 ! ESHAPE; 3x4 {ord=3} ! EVALUE; 3x4 {ord=0} ! EVALUE; 3x4 {dim1=1} ! EVALUE; 3x4 {dim2=2} ! "
-              "EINDEX; 3x4@i64 ! EDTYPE; "
-              "3x0 {ord=-1} ! ESHAPE; 0x3 {ord=-2} ! ESHAPE",
+               "{ord=2}; 2x3x2 {ord=-2 keepdim=1}; 3x4:.5..2 {ord=1}; 3x4:.5..2 {ord=-1 dim1=1 dim2=0}; "
+               "2x3x4:-2..-.5 {ord=inf keepdim=1}; 3x4:.5..2 {ord=-inf}; 0x3 {ord=102}; 0x3; 0x3 {ord=1}; "
+               "3x0 {ord=1}; 0x3 {ord=inf}; 2x3x0 {ord=2}; 0x2x3 {ord=2}",
+    .errors = "3 ! ESHAPE; 3x4 {ord=3} ! EVALUE; 3x4 {ord=0} ! EVALUE; 3x4 {dim1=1} ! EVALUE; 3x4 {dim2=2} "
+              "! EINDEX; 3x4@i64 ! EDTYPE; 3x0 {ord=-1} ! ESHAPE; 0x3 {ord=-2} ! ESHAPE",
 };
 static const OpField cond_fields[] = { OP_OPTION(TensorCondArgs, p), { 0 } };
 const TensorOp op_cond = {
@@ -139,9 +131,7 @@ const TensorOp op_cond = {
     .summary = "the condition number |x| |x^-1| in a norm of matrices; infinite for singular ones",
     .gradient = "through the norms of x and of its inverse; 2, -2, nuc: through the singular values",
     .arity = 1,
-    .params = sizeof(TensorCondArgs),
-    .defaults = &tensor_cond_defaults,
-    .fields = cond_fields,
+    PARAMS(TensorCondArgs, tensor_cond_defaults, cond_fields),
     .shape = cond_shape,
     .compose = cond,
     .flags = OP_FLOAT_INPUTS,
@@ -150,8 +140,7 @@ const TensorOp op_cond = {
                "2x2:-2..-.5 {p=inf}; 2x2:.5..2 {p=-inf}; 2x0x0; 0x3; 2x0x0 {p=1}; 0x2x2",
     .errors = "3 ! ESHAPE; 2x3 {p=1} ! ESHAPE; 2x3 {p=102} ! ESHAPE; 2x2 {p=3} ! EVALUE; 2x2@i64 ! EDTYPE",
 };
-REGISTER_OP(op_linalg_matrix_norm);
-REGISTER_OP(op_cond);
+REGISTER_OPS(&op_linalg_matrix_norm, &op_cond);
 
 Tensor *tensor_cond_args(TensorCondArgs a) { return APPLY(&op_cond, &a, a.input); }
 

@@ -93,9 +93,7 @@ const TensorOp op_qr = {
         "da = (dq + q sym(triu(dr r^T - q^T dq))) r^-T for m >= n, sym(x) = x + x^T with its diagonal halved",
     .arity = 1,
     .outputs = 2,
-    .params = sizeof(TensorQrArgs),
-    .defaults = &tensor_qr_defaults,
-    .fields = fields,
+    PARAMS(TensorQrArgs, tensor_qr_defaults, fields),
     .shape = shape,
     .compose = compose,
     .flags = OP_FLOAT_INPUTS,
@@ -104,7 +102,7 @@ const TensorOp op_qr = {
                "{mode=complete}; 3x2 {mode=r}",
     .errors = "3 ! ESHAPE; ! ESHAPE; 3x2@i64 ! EDTYPE; 3x2 {mode=3} ! EVALUE",
 };
-REGISTER_OP(op_qr);
+REGISTER_OPS(&op_qr);
 
 TensorQr tensor_qr_args(TensorQrArgs a)
 {

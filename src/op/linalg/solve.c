@@ -150,9 +150,7 @@ static int inv_ex_compose(OpCall *c)
 static int square_shape(OpCall *c) { return check_square(c, 0); }
 
 static const OpField fields[] = { OP_OPTION(TensorSolveArgs, left), { 0 } };
-static const OpField solve_ex_fields[] = { OP_OPTION(TensorSolveExArgs, left),
-                                           OP_OPTION(TensorSolveExArgs, check_errors),
-                                           { 0 } };
+static const OpField solve_ex_fields[] = { OP_OPTION(TensorSolveExArgs, left, check_errors), { 0 } };
 static const OpField inv_ex_fields[] = { OP_OPTION(TensorInvExArgs, check_errors), { 0 } };
 
 const TensorOp op_solve = {
@@ -160,9 +158,7 @@ const TensorOp op_solve = {
     .summary = "x with a x = b, or x a = b",
     .gradient = "db = a^-T g, da = -db x^T",
     .arity = 2,
-    .params = sizeof(TensorSolveArgs),
-    .defaults = &tensor_solve_defaults,
-    .fields = fields,
+    PARAMS(TensorSolveArgs, tensor_solve_defaults, fields),
     .shape = solve_shape,
     .compose = solve_compose,
     .flags = OP_FLOAT_INPUTS | OP_ONE_DTYPE,
@@ -170,8 +166,7 @@ const TensorOp op_solve = {
     .samples = "2x2,2x1; 3x3,3x2; 3x3,3; 2x2x2,2x2; 2x2x2,2x1; 2x1x2x2,3x2x2; 2x2,3x2 {left=0}; 1x1:1..2,1; "
                "0x0,0x2; 2x2,2x0; 0x2x2,2x1",
     .errors = "2x3,2x1 ! ESHAPE; 2x2,3x1 ! ESHAPE; 3,3x1 ! ESHAPE; 2x2x2,3x2x1 ! ESHAPE; 2x2,2 {left=0} ! "
-              "ESHAPE; 2x2,3 ! ESHAPE; "
-              "2x2:0..0,2x1 ! EVALUE; 2x2@i64,2x1 ! EDTYPE; 2x2,2x1@i64 ! EDTYPE",
+              "ESHAPE; 2x2,3 ! ESHAPE; 2x2:0..0,2x1 ! EVALUE; 2x2@i64,2x1 ! EDTYPE; 2x2,2x1@i64 ! EDTYPE",
 };
 const TensorOp op_inv = {
     .name = "inv",
@@ -191,9 +186,7 @@ const TensorOp op_solve_ex = {
     .gradient = "db = a^-T g, da = -db x^T",
     .arity = 2,
     .outputs = 2,
-    .params = sizeof(TensorSolveExArgs),
-    .defaults = &tensor_solve_ex_defaults,
-    .fields = solve_ex_fields,
+    PARAMS(TensorSolveExArgs, tensor_solve_ex_defaults, solve_ex_fields),
     .shape = solve_ex_shape,
     .compose = solve_ex_compose,
     .flags = OP_FLOAT_INPUTS | OP_ONE_DTYPE,
@@ -210,9 +203,7 @@ const TensorOp op_inv_ex = {
     .gradient = "da = -y^T g y^T",
     .arity = 1,
     .outputs = 2,
-    .params = sizeof(TensorInvExArgs),
-    .defaults = &tensor_inv_ex_defaults,
-    .fields = inv_ex_fields,
+    PARAMS(TensorInvExArgs, tensor_inv_ex_defaults, inv_ex_fields),
     .shape = square_shape,
     .compose = inv_ex_compose,
     .flags = OP_FLOAT_INPUTS,
@@ -220,10 +211,7 @@ const TensorOp op_inv_ex = {
     .samples = "2x2; 3x3; 2x2x2; 2x0x0; 0x2x2; 1x1:1..2",
     .errors = "3 ! ESHAPE; 2x3 ! ESHAPE; 2x2:0..0 {check_errors=1} ! EVALUE; 2x2@i64 ! EDTYPE",
 };
-REGISTER_OP(op_solve);
-REGISTER_OP(op_inv);
-REGISTER_OP(op_solve_ex);
-REGISTER_OP(op_inv_ex);
+REGISTER_OPS(&op_solve, &op_inv, &op_solve_ex, &op_inv_ex);
 
 /* ---- determinants ---------------------------------------------------------------------------- */
 
@@ -377,9 +365,7 @@ const TensorOp op_logdet = {
     DET,
     .samples = "1x1:1..2; 2x1x1:1..2; 0x0; 2x0x0; 0x2x2",
 };
-REGISTER_OP(op_det);
-REGISTER_OP(op_slogdet);
-REGISTER_OP(op_logdet);
+REGISTER_OPS(&op_det, &op_slogdet, &op_logdet);
 
 /* ---- public ---------------------------------------------------------------------------------- */
 

@@ -223,9 +223,7 @@ static int lstsq_compose(OpCall *c)
 /* ---- the ops --------------------------------------------------------------------------------- */
 
 static const OpField svd_fields[] = { OP_OPTION(TensorSvdArgs, full_matrices), { 0 } };
-static const OpField pinv_fields[] = { OP_OPTION(TensorPinvArgs, atol),
-                                       OP_OPTION(TensorPinvArgs, rtol),
-                                       { 0 } };
+static const OpField pinv_fields[] = { OP_OPTION(TensorPinvArgs, atol, rtol), { 0 } };
 
 #define ONE .arity = 1, .flags = OP_FLOAT_INPUTS
 #define ERRORS "3 ! ESHAPE; ! ESHAPE; 3x2@i64 ! EDTYPE"
@@ -234,20 +232,16 @@ const TensorOp op_svd = {
     .name = "svd",
     .summary = "u, s descending, vh with a = u diag(s) vh; signs are fixed",
     .gradient = "da = u ((skew(u^T du) / e) s + s (skew(vh dvh^T) / e) + diag(ds)) vh for square a, skew(x) "
-                "= x - x^T, "
-                "e_ij = s_j^2 - s_i^2",
+                "= x - x^T, e_ij = s_j^2 - s_i^2",
     .outputs = 3,
-    .params = sizeof(TensorSvdArgs),
-    .defaults = &tensor_svd_defaults,
-    .fields = svd_fields,
+    PARAMS(TensorSvdArgs, tensor_svd_defaults, svd_fields),
     .shape = shape,
     .compose = compose,
     .torch = "linalg.svd",
     .errors = ERRORS,
     ONE,
     .samples = "2x2; 3x2 {full_matrices=0}; 2x3 {full_matrices=0}; 3x3; 2x2x2 {full_matrices=0}; 0x3 "
-               "{full_matrices=0}; "
-               "3x0 {full_matrices=0}; 0x2x2",
+               "{full_matrices=0}; 3x0 {full_matrices=0}; 0x2x2",
 };
 const TensorOp op_svdvals = {
     .name = "svdvals",
@@ -264,9 +258,7 @@ const TensorOp op_pinv = {
     .name = "pinv",
     .summary = "the Moore-Penrose inverse",
     .gradient = "da = -y^T g y^T + (1 - a y) g^T y y^T + y^T y g^T (1 - y a)",
-    .params = sizeof(TensorPinvArgs),
-    .defaults = &tensor_pinv_defaults,
-    .fields = pinv_fields,
+    PARAMS(TensorPinvArgs, tensor_pinv_defaults, pinv_fields),
     .shape = pinv_check,
     .compose = pinv_compose,
     .torch = "linalg.pinv",
@@ -278,9 +270,7 @@ const TensorOp op_matrix_rank = {
     .name = "matrix_rank",
     .summary = "the count of singular values above max(atol, rtol s_0)",
     .arity = 1,
-    .params = sizeof(TensorPinvArgs),
-    .defaults = &tensor_pinv_defaults,
-    .fields = pinv_fields,
+    PARAMS(TensorPinvArgs, tensor_pinv_defaults, pinv_fields),
     .shape = pinv_check,
     .compose = rank_compose,
     .flags = OP_FLOAT_INPUTS | OP_NONDIFFERENTIABLE,
@@ -301,11 +291,7 @@ const TensorOp op_lstsq = {
     .errors = "3x2,2x1 ! ESHAPE; 3x2,2 ! ESHAPE; 3,3x1 ! ESHAPE; 3x2, ! ESHAPE; 2x3x2,3x3x1 ! ESHAPE; "
               "3x2,3x1@i64 ! EDTYPE",
 };
-REGISTER_OP(op_svd);
-REGISTER_OP(op_svdvals);
-REGISTER_OP(op_pinv);
-REGISTER_OP(op_matrix_rank);
-REGISTER_OP(op_lstsq);
+REGISTER_OPS(&op_svd, &op_svdvals, &op_pinv, &op_matrix_rank, &op_lstsq);
 
 TensorSvd tensor_svd_args(TensorSvdArgs a)
 {

@@ -139,9 +139,7 @@ static int cholesky_solve_compose(OpCall *c)
 
 /* ---- the ops --------------------------------------------------------------------------------- */
 
-static const OpField triangular_fields[] = { OP_OPTION(TensorSolveTriangularArgs, upper),
-                                             OP_OPTION(TensorSolveTriangularArgs, left),
-                                             OP_OPTION(TensorSolveTriangularArgs, unitriangular),
+static const OpField triangular_fields[] = { OP_OPTION(TensorSolveTriangularArgs, upper, left, unitriangular),
                                              { 0 } };
 static const OpField cholesky_fields[] = { OP_OPTION(TensorCholeskyArgs, upper), { 0 } };
 static const OpField cholesky_solve_fields[] = { OP_OPTION(TensorCholeskySolveArgs, upper), { 0 } };
@@ -151,9 +149,7 @@ const TensorOp op_solve_triangular = {
     .summary = "x with a x = b, or x a = b, for the triangle of a",
     .gradient = "db = a^-T g, da = -(db x^T) of the triangle",
     .arity = 2,
-    .params = sizeof(TensorSolveTriangularArgs),
-    .defaults = &tensor_solve_triangular_defaults,
-    .fields = triangular_fields,
+    PARAMS(TensorSolveTriangularArgs, tensor_solve_triangular_defaults, triangular_fields),
     .shape = triangular_shape,
     .compose = triangular_compose,
     .flags = OP_FLOAT_INPUTS | OP_ONE_DTYPE,
@@ -163,8 +159,7 @@ const TensorOp op_solve_triangular = {
         "3x3,3x2 {unitriangular=1}; 2x1x2x2:.5..1,3x2x2; 2x2:.5..1,2x2x1 {upper=1 unitriangular=1}; 0x0,0x2; "
         "2x2:.5..1,2x0",
     .errors = "2x3,2x1 ! ESHAPE; 2x2,3x1 ! ESHAPE; 2x2,2 ! ESHAPE; 2x2x2,3x2x1 ! ESHAPE; 2x2,2x3 {left=0} ! "
-              "ESHAPE; "
-              "2x2,2x1@i64 ! EDTYPE",
+              "ESHAPE; 2x2,2x1@i64 ! EDTYPE",
 };
 const TensorOp op_cholesky = {
     .name = "cholesky",
@@ -172,9 +167,7 @@ const TensorOp op_cholesky = {
         "lower triangular y with y y^T = a, symmetric; its gradient is the symmetric one, not the numerical",
     .gradient = "da = y^-T s y^-1 / 2, s symmetric with the lower triangle of y^T g",
     .arity = 1,
-    .params = sizeof(TensorCholeskyArgs),
-    .defaults = &tensor_cholesky_defaults,
-    .fields = cholesky_fields,
+    PARAMS(TensorCholeskyArgs, tensor_cholesky_defaults, cholesky_fields),
     .shape = cholesky_shape,
     .compose = cholesky_compose,
     .flags = OP_FLOAT_INPUTS | OP_NO_GRADCHECK,
@@ -188,9 +181,7 @@ const TensorOp op_cholesky_solve = {
     .gradient =
         "h = (l l^T)^-1 g: db = h, dl = -tril((h x^T + x h^T) l); upper: dl = -triu(l (h x^T + x h^T))",
     .arity = 2,
-    .params = sizeof(TensorCholeskySolveArgs),
-    .defaults = &tensor_cholesky_solve_defaults,
-    .fields = cholesky_solve_fields,
+    PARAMS(TensorCholeskySolveArgs, tensor_cholesky_solve_defaults, cholesky_solve_fields),
     .shape = cholesky_solve_shape,
     .compose = cholesky_solve_compose,
     .flags = OP_FLOAT_INPUTS | OP_ONE_DTYPE,
@@ -198,9 +189,7 @@ const TensorOp op_cholesky_solve = {
     .samples = "2x2:.5..1,2x1; 3x3:.5..1,3x2 {upper=1}; 2x1x2x2:.5..1,3x2x1; 0x0,0x2; 2x2:.5..1,2x0",
     .errors = "2x3,2x1 ! ESHAPE; 2x2,3x1 ! ESHAPE; 2x2,2 ! ESHAPE; 2x2,2x1@i64 ! EDTYPE",
 };
-REGISTER_OP(op_solve_triangular);
-REGISTER_OP(op_cholesky);
-REGISTER_OP(op_cholesky_solve);
+REGISTER_OPS(&op_solve_triangular, &op_cholesky, &op_cholesky_solve);
 
 Tensor *tensor_solve_triangular_args(TensorSolveTriangularArgs a)
 {

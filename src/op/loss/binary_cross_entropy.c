@@ -80,7 +80,7 @@ const TensorOp op_binary_cross_entropy_elements = {
     .errors = "3,1 ! ESHAPE; 3:1.5..2,3 ! EVALUE",
     .torch = "nn.functional.binary_cross_entropy",
 };
-REGISTER_OP(op_binary_cross_entropy_elements);
+REGISTER_OPS(&op_binary_cross_entropy_elements);
 
 /* ---- weight and reduction -------------------------------------------------------------------- */
 
@@ -164,14 +164,12 @@ const TensorOp op_binary_cross_entropy_with_logits = {
     .shape = check,
     .compose = compose_logits,
     .samples = "5,5:0..1,-,-; 3x4,3x4:0..1,-,- {reduction=sum}; 3x4,3x4:0..1,4,4 {reduction=none}; "
-               "3x4,3x4:0..1,-,4; ,:0..1,-,-; "
-               "0x3,0x3,-,- {reduction=none}",
+               "3x4,3x4:0..1,-,4; ,:0..1,-,-; 0x3,0x3,-,- {reduction=none}",
     .errors = "3,1,-,- ! ESHAPE; 3,3,4,- ! ESHAPE; 3,3,-,2 ! ESHAPE; 3,3,-,- {reduction=3} ! EVALUE",
     .torch = "nn.functional.binary_cross_entropy_with_logits",
     BCE(TensorBceLogitsArgs, tensor_bce_logits_defaults, logits_fields),
 };
-REGISTER_OP(op_binary_cross_entropy);
-REGISTER_OP(op_binary_cross_entropy_with_logits);
+REGISTER_OPS(&op_binary_cross_entropy, &op_binary_cross_entropy_with_logits);
 
 Tensor *tensor_binary_cross_entropy_args(TensorBceArgs a)
 {

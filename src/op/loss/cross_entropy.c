@@ -193,15 +193,12 @@ const TensorOp op_cross_entropy = {
     .name = "cross_entropy",
     .summary = "cross entropy of logits and class indices",
     .gradient = "dx_c = g (softmax(x)_c ((1 - s) w_t + s sum(w) / C) - (1 - s) w_t onehot_c - s w_c / C), 0 "
-                "at ignored targets; "
-                "mean: / sum of w_t",
+                "at ignored targets; mean: / sum of w_t",
     .arity = 3,
     .optional = KEEP_INPUT(2),
     .keep = KEEP_INPUT(0),
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2),
-    .params = sizeof(TensorCrossEntropyArgs),
-    .defaults = &tensor_cross_entropy_defaults,
-    .fields = fields,
+    PARAMS(TensorCrossEntropyArgs, tensor_cross_entropy_defaults, fields),
     .shape = shape,
     .forward = forward,
     .backward = backward,
@@ -217,7 +214,7 @@ const TensorOp op_cross_entropy = {
         "3x4@i64,3@i64:0..3,- ! EDTYPE; 3x4@f64,3@i64:0..3,4@f32 ! EDTYPE",
     .torch = "nn.functional.cross_entropy",
 };
-REGISTER_OP(op_cross_entropy);
+REGISTER_OPS(&op_cross_entropy);
 
 /* ---- probabilities as targets ---------------------------------------------------------------- */
 
@@ -258,9 +255,7 @@ const TensorOp op_cross_entropy_probabilities = {
     .arity = 3,
     .optional = KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(2),
-    .params = sizeof(TensorCrossEntropyArgs),
-    .defaults = &tensor_cross_entropy_defaults,
-    .fields = fields,
+    PARAMS(TensorCrossEntropyArgs, tensor_cross_entropy_defaults, fields),
     .shape = soft_check,
     .compose = soft_compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
@@ -269,7 +264,7 @@ const TensorOp op_cross_entropy_probabilities = {
     .errors = "3x4,3,- ! ESHAPE; 3x4,3x4,3 ! ESHAPE; ,,- ! ESHAPE; 3x4,3x4,- {reduction=3} ! EVALUE",
     .torch = "nn.functional.cross_entropy",
 };
-REGISTER_OP(op_cross_entropy_probabilities);
+REGISTER_OPS(&op_cross_entropy_probabilities);
 
 Tensor *tensor_cross_entropy_args(TensorCrossEntropyArgs a)
 {

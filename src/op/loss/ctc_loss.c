@@ -278,8 +278,7 @@ static int compose(OpCall *c)
 }
 
 static const OpField fields[] = { OP_REDUCTION(TensorCtcArgs),
-                                  OP_OPTION(TensorCtcArgs, blank),
-                                  OP_OPTION(TensorCtcArgs, zero_infinity),
+                                  OP_OPTION(TensorCtcArgs, blank, zero_infinity),
                                   { 0 } };
 
 const TensorOp op_ctc_loss = {
@@ -290,9 +289,7 @@ const TensorOp op_ctc_loss = {
     .gradient = "dx_t(c) = -g times the probability that a path is at t in a state of c",
     .arity = 4,
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_INPUT(3),
-    .params = sizeof(TensorCtcArgs),
-    .defaults = &tensor_ctc_defaults,
-    .fields = fields,
+    PARAMS(TensorCtcArgs, tensor_ctc_defaults, fields),
     .shape = shape,
     .compose = compose,
     .flags = OP_FLOAT_INPUTS,
@@ -303,20 +300,18 @@ const TensorOp op_ctc_loss = {
         "2x1x3,1@i64:1..2,1@i64:2..2,1@i64:1..1; "
         "3x3,1@i64:1..2,@i64:3..3,@i64:1..1 {reduction=none}; 3x2,0@i64,1@i64:2..3,1@i64:0..0; "
         "3x0x2,0x1@i64,0@i64,0@i64 {reduction=none}",
-    .errors =
-        "3,1@i64:1..2,@i64:3..3,@i64:1..1 ! ESHAPE; 5x2x3,3x2@i64:1..2,2@i64:5..5,2@i64:2..2 ! ESHAPE; "
-        "5x2x3,3@i64:1..2,2@i64:5..5,2@i64:2..2 ! EINDEX; 5x2x3,5@i64:1..2,2@i64:5..5,2@i64:2..2 ! ESHAPE; "
-        "5x2x3,2x2@i64:1..2,3@i64:5..5,2@i64:2..2 ! ESHAPE; 5x2x3,2x2@i64:1..2,2@i64:6..6,2@i64:2..2 ! "
-        "EINDEX; "
-        "5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:3..3 ! EINDEX; 5x2x3,2x2@i64:3..4,2@i64:5..5,2@i64:2..2 ! "
-        "EINDEX; "
-        "5x2x3,2x2@i64:0..0,2@i64:5..5,2@i64:2..2 ! EINDEX; 5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2 "
-        "{blank=3} ! EINDEX; "
-        "5x2x3,2x2,2@i64:5..5,2@i64:2..2 ! EDTYPE; 5x2x3,2x2@i64:1..2,2,2@i64:2..2 ! EDTYPE; "
-        "5x2x3@i64,2x2@i64:1..2,2@i64:5..5,2@i64:2..2 ! EDTYPE; 5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2 "
-        "{reduction=3} ! EVALUE",
+    .errors = "3,1@i64:1..2,@i64:3..3,@i64:1..1 ! ESHAPE; 5x2x3,3x2@i64:1..2,2@i64:5..5,2@i64:2..2 ! "
+              "ESHAPE; 5x2x3,3@i64:1..2,2@i64:5..5,2@i64:2..2 ! EINDEX; "
+              "5x2x3,5@i64:1..2,2@i64:5..5,2@i64:2..2 ! ESHAPE; 5x2x3,2x2@i64:1..2,3@i64:5..5,2@i64:2..2 ! "
+              "ESHAPE; 5x2x3,2x2@i64:1..2,2@i64:6..6,2@i64:2..2 ! EINDEX; "
+              "5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:3..3 ! EINDEX; 5x2x3,2x2@i64:3..4,2@i64:5..5,2@i64:2..2 "
+              "! EINDEX; 5x2x3,2x2@i64:0..0,2@i64:5..5,2@i64:2..2 ! EINDEX; "
+              "5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2 {blank=3} ! EINDEX; 5x2x3,2x2,2@i64:5..5,2@i64:2..2 "
+              "! EDTYPE; 5x2x3,2x2@i64:1..2,2,2@i64:2..2 ! EDTYPE; "
+              "5x2x3@i64,2x2@i64:1..2,2@i64:5..5,2@i64:2..2 ! EDTYPE; "
+              "5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2 {reduction=3} ! EVALUE",
 };
-REGISTER_OP(op_ctc_loss);
+REGISTER_OPS(&op_ctc_loss);
 
 Tensor *tensor_ctc_loss_args(TensorCtcArgs a)
 {

@@ -111,10 +111,9 @@ static const OpField hinge_fields[] = { OP_REDUCTION(TensorHingeEmbeddingArgs),
 static const OpField pair_fields[] = { OP_REDUCTION(TensorPairLossArgs),
                                        OP_OPTION(TensorPairLossArgs, margin),
                                        { 0 } };
-static const OpField triplet_fields[] = {
-    OP_REDUCTION(TensorTripletArgs),   OP_OPTION(TensorTripletArgs, margin), OP_OPTION(TensorTripletArgs, p),
-    OP_OPTION(TensorTripletArgs, eps), OP_OPTION(TensorTripletArgs, swap),   { 0 }
-};
+static const OpField triplet_fields[] = { OP_REDUCTION(TensorTripletArgs),
+                                          OP_OPTION(TensorTripletArgs, margin, p, eps, swap),
+                                          { 0 } };
 
 const TensorOp op_hinge_embedding_loss = {
     .name = "hinge_embedding_loss",
@@ -122,16 +121,13 @@ const TensorOp op_hinge_embedding_loss = {
     .gradient = "dx = g where t is 1, -g where t is -1 and x < margin",
     .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(TensorHingeEmbeddingArgs),
-    .defaults = &tensor_hinge_embedding_defaults,
-    .fields = hinge_fields,
+    PARAMS(TensorHingeEmbeddingArgs, tensor_hinge_embedding_defaults, hinge_fields),
     .shape = hinge_shape,
     .compose = hinge_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.hinge_embedding_loss",
     .samples = "5,5@i64:-1..1; 3x4,3x4@i64:-1..-1 {reduction=sum margin=2}; 2x3,2x3:1..1 {reduction=none}; "
-               ",@i64:-1..-1; "
-               "0x3,0x3@i64 {reduction=none}",
+               ",@i64:-1..-1; 0x3,0x3@i64 {reduction=none}",
     .errors = "3,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=3} ! EVALUE; 3@i64,3 ! EDTYPE",
 };
 const TensorOp op_margin_ranking_loss = {
@@ -139,16 +135,13 @@ const TensorOp op_margin_ranking_loss = {
     .summary = "relu(-t (x1 - x2) + margin); gradient 0 at the kink",
     .gradient = "dx1 = -g t, dx2 = g t, dt = -g (x1 - x2), where the loss is not 0",
     .arity = 3,
-    .params = sizeof(TensorPairLossArgs),
-    .defaults = &tensor_pair_loss_defaults,
-    .fields = pair_fields,
+    PARAMS(TensorPairLossArgs, tensor_pair_loss_defaults, pair_fields),
     .shape = ranking_shape,
     .compose = ranking_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.margin_ranking_loss",
     .samples = "5,5,5@i64:-1..1 {margin=.5}; 3x4,3x4,3x4 {reduction=sum margin=2}; 2x3,2x3,2x3@i64:-1..-1 "
-               "{reduction=none margin=.7}; "
-               ",,:1..2 {margin=3}; 0x3,0x3,0x3 {reduction=none}",
+               "{reduction=none margin=.7}; ,,:1..2 {margin=3}; 0x3,0x3,0x3 {reduction=none}",
     .errors = "3,4,3 ! ESHAPE; 3,3,3x1 ! ESHAPE; 3,3,3 {reduction=3} ! EVALUE",
 };
 const TensorOp op_cosine_embedding_loss = {
@@ -158,43 +151,34 @@ const TensorOp op_cosine_embedding_loss = {
                 "/ |x1|, dx2 likewise",
     .arity = 3,
     .no_grad_inputs = KEEP_INPUT(2),
-    .params = sizeof(TensorPairLossArgs),
-    .defaults = &tensor_pair_loss_defaults,
-    .fields = pair_fields,
+    PARAMS(TensorPairLossArgs, tensor_pair_loss_defaults, pair_fields),
     .shape = cosine_shape,
     .compose = cosine_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.cosine_embedding_loss",
     .samples = "3x4,3x4,3@i64:-1..1 {margin=.05}; 3x4:.1..1,3x4:.1..1,3@i64:-1..-1 {reduction=sum}; "
-               "2x3,2x3,2@i64:1..1 {reduction=none}; "
-               "4:.1..1,4,@i64:1..1; 0x3,0x3,0@i64 {reduction=none}",
+               "2x3,2x3,2@i64:1..1 {reduction=none}; 4:.1..1,4,@i64:1..1; 0x3,0x3,0@i64 {reduction=none}",
     .errors = "3x4,4,3 ! ESHAPE; 3x4,3x4,4 ! ESHAPE; 3x4,3x4,3x1 ! ESHAPE; ,, ! ESHAPE; 3x4,3x4,3 "
               "{reduction=3} ! EVALUE",
 };
 const TensorOp op_triplet_margin_loss = {
     .name = "triplet_margin_loss",
     .summary = "relu(|a - p| - |a - n| + margin), p-norms over the last dim",
-    .gradient = "u(d) = sign(d) (|d| / |d|_p)^(p - 1), 0 where the loss is: da = g (u(a - p) - u(a - n)), dp "
-                "= -g u(a - p), dn = g u(a - n); "
-                "swap: of the lesser distance, half to each on ties",
+    .gradient = "u(d) = sign(d) (|d| / |d|_p)^(p - 1), 0 where the loss is: da = g (u(a - p) - u(a - n)), "
+                "dp = -g u(a - p), dn = g u(a - n); swap: of the lesser distance, half to each on ties",
     .arity = 3,
-    .params = sizeof(TensorTripletArgs),
-    .defaults = &tensor_triplet_defaults,
-    .fields = triplet_fields,
+    PARAMS(TensorTripletArgs, tensor_triplet_defaults, triplet_fields),
     .shape = triplet_shape,
     .compose = triplet_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.triplet_margin_loss",
     .samples = "3x4,3x4,3x4 {margin=3}; 3x4,3x4,3x4 {reduction=sum margin=3 swap=1}; 2x2x3,2x2x3,2x2x3 "
-               "{reduction=none p=3 margin=4}; "
-               "4,4,4 {margin=2 eps=0.1}; 0x3,0x3,0x3 {reduction=none}",
+               "{reduction=none p=3 margin=4}; 4,4,4 {margin=2 eps=0.1}; 0x3,0x3,0x3 {reduction=none}",
     .errors = "3x4,4,3x4 ! ESHAPE; 3x4,3x4,4 ! ESHAPE; ,, ! ESHAPE; 3x4,3x4,3x4 {margin=0} ! EVALUE; "
               "3x4,3x4,3x4 {reduction=3} ! EVALUE",
 };
-REGISTER_OP(op_hinge_embedding_loss);
-REGISTER_OP(op_margin_ranking_loss);
-REGISTER_OP(op_cosine_embedding_loss);
-REGISTER_OP(op_triplet_margin_loss);
+REGISTER_OPS(&op_hinge_embedding_loss, &op_margin_ranking_loss, &op_cosine_embedding_loss,
+             &op_triplet_margin_loss);
 
 Tensor *tensor_hinge_embedding_loss_args(TensorHingeEmbeddingArgs a)
 {

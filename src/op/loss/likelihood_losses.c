@@ -106,13 +106,10 @@ static int poisson_compose(OpCall *c)
 /* ---- the ops --------------------------------------------------------------------------------- */
 
 static const OpField gaussian_fields[] = { OP_REDUCTION(TensorGaussianNllArgs),
-                                           OP_OPTION(TensorGaussianNllArgs, full),
-                                           OP_OPTION(TensorGaussianNllArgs, eps),
+                                           OP_OPTION(TensorGaussianNllArgs, full, eps),
                                            { 0 } };
 static const OpField poisson_fields[] = { OP_REDUCTION(TensorPoissonNllArgs),
-                                          OP_OPTION(TensorPoissonNllArgs, full),
-                                          OP_OPTION(TensorPoissonNllArgs, log_input),
-                                          OP_OPTION(TensorPoissonNllArgs, eps),
+                                          OP_OPTION(TensorPoissonNllArgs, full, log_input, eps),
                                           { 0 } };
 
 const TensorOp op_gaussian_nll_loss = {
@@ -120,16 +117,13 @@ const TensorOp op_gaussian_nll_loss = {
     .summary = "(log v + (x - t)^2 / v) / 2, v = max(var, eps)",
     .gradient = "dx = g (x - t) / v, dt = -dx, dvar = g (1 - (x - t)^2 / v) / (2 v)",
     .arity = 3,
-    .params = sizeof(TensorGaussianNllArgs),
-    .defaults = &tensor_gaussian_nll_defaults,
-    .fields = gaussian_fields,
+    PARAMS(TensorGaussianNllArgs, tensor_gaussian_nll_defaults, gaussian_fields),
     .shape = gaussian_shape,
     .compose = gaussian_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.gaussian_nll_loss",
     .samples = "5,5,5:.5..2; 3x4,3x4,3:.5..2 {reduction=sum full=1}; 3x4,3x4,3x1:.5..2 {reduction=none}; "
-               "2x3x2,2x3x2,2x1x2:.5..2; 3@i64,3@i64,3:.5..2; "
-               ",,:.5..2; 0x3,0x3,0x3:1..2 {reduction=none}",
+               "2x3x2,2x3x2,2x1x2:.5..2; 3@i64,3@i64,3:.5..2; ,,:.5..2; 0x3,0x3,0x3:1..2 {reduction=none}",
     .errors = "3,4,3:1..2 ! ESHAPE; 3,3x1,3:1..2 ! ESHAPE; 3x4,3x4,4:1..2 ! ESHAPE; 3x4,3x4,1x1:1..2 ! "
               "ESHAPE; 3,3,3:-2..-1 ! EVALUE; "
               "3,3,3:1..2 {eps=0} ! EVALUE; 3,3,3:1..2 {reduction=3} ! EVALUE; 3,3,3@i64:1..2 ! EDTYPE",
@@ -139,20 +133,16 @@ const TensorOp op_poisson_nll_loss = {
     .summary = "e^x - t x, or x - t log(x + eps) without log_input",
     .gradient = "dx = g (e^x - t), dt = -g x; g (1 - t / (x + eps)), -g log(x + eps) without log_input",
     .arity = 2,
-    .params = sizeof(TensorPoissonNllArgs),
-    .defaults = &tensor_poisson_nll_defaults,
-    .fields = poisson_fields,
+    PARAMS(TensorPoissonNllArgs, tensor_poisson_nll_defaults, poisson_fields),
     .shape = poisson_shape,
     .compose = poisson_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.poisson_nll_loss",
     .samples = "5,5:0..3; 3x4,3x4:1.1..3 {reduction=sum full=1}; 2x3:.5..2,2x3:.1..0.9 {reduction=none "
-               "log_input=0 full=1}; ,:0..1; "
-               "0x3,0x3 {reduction=none}; 4,4@i64; 4@i64,4",
+               "log_input=0 full=1}; ,:0..1; 0x3,0x3 {reduction=none}; 4,4@i64; 4@i64,4",
     .errors = "3,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=3} ! EVALUE",
 };
-REGISTER_OP(op_gaussian_nll_loss);
-REGISTER_OP(op_poisson_nll_loss);
+REGISTER_OPS(&op_gaussian_nll_loss, &op_poisson_nll_loss);
 
 Tensor *tensor_gaussian_nll_loss_args(TensorGaussianNllArgs a)
 {

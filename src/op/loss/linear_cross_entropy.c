@@ -363,9 +363,8 @@ static int compose(OpCall *c)
 }
 
 static const OpField fields[] = { OP_REDUCTION(TensorLinearCrossEntropyArgs),
-                                  OP_OPTION(TensorLinearCrossEntropyArgs, ignore_index),
-                                  OP_OPTION(TensorLinearCrossEntropyArgs, label_smoothing),
-                                  OP_OPTION(TensorLinearCrossEntropyArgs, chunk),
+                                  OP_OPTION(TensorLinearCrossEntropyArgs, ignore_index, label_smoothing,
+                                            chunk),
                                   { 0 } };
 
 const TensorOp op_linear_cross_entropy = {
@@ -376,9 +375,7 @@ const TensorOp op_linear_cross_entropy = {
     .arity = INPUTS,
     .optional = KEEP_INPUT(BIAS) | KEEP_INPUT(CLASSES),
     .no_grad_inputs = KEEP_INPUT(CLASSES),
-    .params = sizeof(TensorLinearCrossEntropyArgs),
-    .defaults = &tensor_linear_cross_entropy_defaults,
-    .fields = fields,
+    PARAMS(TensorLinearCrossEntropyArgs, tensor_linear_cross_entropy_defaults, fields),
     .shape = shape,
     .compose = compose,
     .flags = OP_ANY_DEVICE,
@@ -401,7 +398,7 @@ const TensorOp op_linear_cross_entropy = {
         "3x4@f32,5x4@f64,3@i64:0..4,-,- ! EDTYPE; 3x4@i64,5x4@i64,3@i64:0..4,-,- ! EDTYPE; "
         "4,5x2x4,2@i64:0..4,-,- ! ESHAPE",
 };
-REGISTER_OP(op_linear_cross_entropy);
+REGISTER_OPS(&op_linear_cross_entropy);
 
 Tensor *tensor_linear_cross_entropy_args(TensorLinearCrossEntropyArgs a)
 {

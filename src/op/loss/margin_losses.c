@@ -153,8 +153,7 @@ static int multilabel_compose(OpCall *c)
 static const OpField plain_fields[] = { OP_REDUCTION(TensorLossArgs), { 0 } };
 static const OpField multilabel_soft_fields[] = { OP_REDUCTION(TensorMultilabelSoftMarginArgs), { 0 } };
 static const OpField multi_fields[] = { OP_REDUCTION(TensorMultiMarginArgs),
-                                        OP_OPTION(TensorMultiMarginArgs, p),
-                                        OP_OPTION(TensorMultiMarginArgs, margin),
+                                        OP_OPTION(TensorMultiMarginArgs, p, margin),
                                         { 0 } };
 
 const TensorOp op_soft_margin_loss = {
@@ -163,9 +162,7 @@ const TensorOp op_soft_margin_loss = {
     .gradient = "dx = -g t sigmoid(-t x)",
     .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(TensorLossArgs),
-    .defaults = &tensor_loss_defaults,
-    .fields = plain_fields,
+    PARAMS(TensorLossArgs, tensor_loss_defaults, plain_fields),
     .shape = check_loss,
     .compose = soft_compose,
     .flags = OP_ANY_DEVICE,
@@ -182,9 +179,7 @@ const TensorOp op_multilabel_soft_margin_loss = {
     .arity = 3,
     .optional = KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(2),
-    .params = sizeof(TensorMultilabelSoftMarginArgs),
-    .defaults = &tensor_multilabel_soft_margin_defaults,
-    .fields = multilabel_soft_fields,
+    PARAMS(TensorMultilabelSoftMarginArgs, tensor_multilabel_soft_margin_defaults, multilabel_soft_fields),
     .shape = multilabel_soft_shape,
     .compose = multilabel_soft_compose,
     .flags = OP_ANY_DEVICE,
@@ -201,9 +196,7 @@ const TensorOp op_multi_margin_loss = {
     .arity = 3,
     .optional = KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2),
-    .params = sizeof(TensorMultiMarginArgs),
-    .defaults = &tensor_multi_margin_defaults,
-    .fields = multi_fields,
+    PARAMS(TensorMultiMarginArgs, tensor_multi_margin_defaults, multi_fields),
     .shape = multi_shape,
     .compose = multi_compose,
     .flags = OP_ANY_DEVICE,
@@ -223,23 +216,18 @@ const TensorOp op_multilabel_margin_loss = {
     .gradient = "dx_i = g / C times its open hinges, dx_j = -g / C times its; 0 at the kinks",
     .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(TensorLossArgs),
-    .defaults = &tensor_loss_defaults,
-    .fields = plain_fields,
+    PARAMS(TensorLossArgs, tensor_loss_defaults, plain_fields),
     .shape = multilabel_shape,
     .compose = multilabel_compose,
     .torch = "nn.functional.multilabel_margin_loss",
     .samples = "3x4,3x4@i64:-1..3; 3x4,3x4@i64:0..3 {reduction=sum}; 2x3,2x3@i64:-1..2 {reduction=none}; "
-               "4,4@i64:-1..3; "
-               "2x3,2x3@i64:-1..-1; 0x3,0x3@i64 {reduction=none}",
+               "4,4@i64:-1..3; 2x3,2x3@i64:-1..-1; 0x3,0x3@i64 {reduction=none}",
     .errors = "3x4,3x4@i64:4..9 ! EINDEX; 3x4,3x4@i64:-3..-2 ! EINDEX; 3x4,3@i64 ! ESHAPE; 3x4,3x4 ! EDTYPE; "
               "3x0,3x0@i64 ! ESHAPE; "
               "2x3x4,2x3x4@i64 ! ESHAPE; 3x4,3x4@i64 {reduction=3} ! EVALUE; 3x4@i64,3x4@i64 ! EDTYPE",
 };
-REGISTER_OP(op_soft_margin_loss);
-REGISTER_OP(op_multilabel_soft_margin_loss);
-REGISTER_OP(op_multi_margin_loss);
-REGISTER_OP(op_multilabel_margin_loss);
+REGISTER_OPS(&op_soft_margin_loss, &op_multilabel_soft_margin_loss, &op_multi_margin_loss,
+             &op_multilabel_margin_loss);
 
 Tensor *tensor_soft_margin_loss_args(TensorLossArgs a)
 {

@@ -95,9 +95,7 @@ const TensorOp op_nll_loss = {
     .arity = 3,
     .optional = KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2),
-    .params = sizeof(TensorNllArgs),
-    .defaults = &tensor_nll_defaults,
-    .fields = fields,
+    PARAMS(TensorNllArgs, tensor_nll_defaults, fields),
     .shape = check,
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
@@ -108,6 +106,6 @@ const TensorOp op_nll_loss = {
         "3x4,3@i64:0..3,- {reduction=3} ! EVALUE; 3x4@f16,3@i64:0..3,4@f32 ! EDTYPE",
     .torch = "nn.functional.nll_loss",
 };
-REGISTER_OP(op_nll_loss);
+REGISTER_OPS(&op_nll_loss);
 
 Tensor *tensor_nll_loss_args(TensorNllArgs a) { return APPLY(&op_nll_loss, &a, a.input, a.target, a.weight); }

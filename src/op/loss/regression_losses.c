@@ -160,18 +160,12 @@ const TensorOp op_kl_div = {
     .shape = check_kl,
     .compose = kl,
     .samples = "5,5:.2..1; 3x4,3x4:.2..1 {reduction=sum}; 3x4,3x4:.2..1 {reduction=batchmean}; 2x3,2x3 "
-               "{reduction=none "
-               "log_target=1}; "
-               ",:.2..1; 0x3,0x3 {reduction=none}",
+               "{reduction=none log_target=1}; ,:.2..1; 0x3,0x3 {reduction=none}",
     .errors = ERRORS "; 3,3@i64 ! EDTYPE",
     .torch = "nn.functional.kl_div",
     LOSS(TensorKlDivArgs, tensor_kl_div_defaults)
 };
-REGISTER_OP(op_mse_loss);
-REGISTER_OP(op_l1_loss);
-REGISTER_OP(op_smooth_l1_loss);
-REGISTER_OP(op_huber_loss);
-REGISTER_OP(op_kl_div);
+REGISTER_OPS(&op_mse_loss, &op_l1_loss, &op_smooth_l1_loss, &op_huber_loss, &op_kl_div);
 
 Tensor *tensor_mse_loss_args(TensorLossArgs a) { return APPLY(&op_mse_loss, &a, a.input, a.target); }
 Tensor *tensor_l1_loss_args(TensorLossArgs a) { return APPLY(&op_l1_loss, &a, a.input, a.target); }

@@ -120,10 +120,7 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return norm_recorded(c, &d, input, dy, dx);
 }
 
-static const OpField fields[] = { OP_OPTION(TensorBatchNormArgs, training),
-                                  OP_OPTION(TensorBatchNormArgs, momentum),
-                                  OP_OPTION(TensorBatchNormArgs, eps),
-                                  { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorBatchNormArgs, training, momentum, eps), { 0 } };
 
 const TensorOp op_batch_norm = {
     .name = "batch_norm",
@@ -135,27 +132,21 @@ const TensorOp op_batch_norm = {
     .optional = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR) | KEEP_INPUT(WEIGHT) | KEEP_INPUT(BIAS),
     .keep = KEEP_INPUT(X) | KEEP_INPUT(WEIGHT),
     .no_grad_inputs = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR),
-    .params = sizeof(TensorBatchNormArgs),
-    .defaults = &tensor_batch_norm_defaults,
-    .fields = fields,
+    PARAMS(TensorBatchNormArgs, tensor_batch_norm_defaults, fields),
     .shape = shape,
     .forward = forward,
     .backward = backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.batch_norm",
     .samples = "5x5x5,-,-,5,5 {training=1}; 3x2x4,-,-,2,2 {training=1 eps=.5}; 4x3,-,-,3,3 {training=1}; "
-               "3x2x3x4,-,-,2,- {training=1}; "
-               "3x2x3x4,-,-,-,2 {training=1}; 3x2x2x2x2,-,-,-,- {training=1}; 3x2x4,2,2:.5..2,2,2 {eps=.5}; "
-               "4x3,3,3:.5..2,3,3; "
-               "3x2x3x4,2,2:.5..2,-,-; 0x3x4,-,-,3,3 {training=1}; 0x3,3,3:.5..2,3,3; 1x3x2,-,-,3,3 "
-               "{training=1}; 9x70,-,-,70,70 {training=1}",
-    .errors =
-        "5,-,-,-,- {training=1} ! ESHAPE; 2x3x4,-,-,4,- {training=1} ! ESHAPE; 2x3x4,3,-,3,3 {training=1} ! "
-        "EVALUE; "
-        "2x3x4,-,-,3,3 ! EVALUE; 1x3,-,-,3,3 {training=1} ! ESHAPE; 2x3x4@i64,-,-,-,- {training=1} ! EDTYPE; "
-        "1x3x1x1,-,-,3,3 {training=1} ! ESHAPE",
+               "3x2x3x4,-,-,2,- {training=1}; 3x2x3x4,-,-,-,2 {training=1}; 3x2x2x2x2,-,-,-,- {training=1}; "
+               "3x2x4,2,2:.5..2,2,2 {eps=.5}; 4x3,3,3:.5..2,3,3; 3x2x3x4,2,2:.5..2,-,-; 0x3x4,-,-,3,3 "
+               "{training=1}; 0x3,3,3:.5..2,3,3; 1x3x2,-,-,3,3 {training=1}; 9x70,-,-,70,70 {training=1}",
+    .errors = "5,-,-,-,- {training=1} ! ESHAPE; 2x3x4,-,-,4,- {training=1} ! ESHAPE; 2x3x4,3,-,3,3 "
+              "{training=1} ! EVALUE; 2x3x4,-,-,3,3 ! EVALUE; 1x3,-,-,3,3 {training=1} ! ESHAPE; "
+              "2x3x4@i64,-,-,-,- {training=1} ! EDTYPE; 1x3x1x1,-,-,3,3 {training=1} ! ESHAPE",
 };
-REGISTER_OP(op_batch_norm);
+REGISTER_OPS(&op_batch_norm);
 
 Tensor *tensor_batch_norm_args(TensorBatchNormArgs a)
 {

@@ -86,30 +86,24 @@ const TensorOp op_group_norm = {
     .summary = "groups of channels normalised in each sample, times weight plus bias",
     .arity = 3,
     .gradient = "dx = r (g w - mean(g w) - xn mean(g w xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps), "
-                "means over the group; "
-                "dw = sum g xn, db = sum g",
+                "means over the group; dw = sum g xn, db = sum g",
     .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
     .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0), KEEP_INPUT(0) },
-    .params = sizeof(TensorGroupNormArgs),
-    .defaults = &tensor_group_norm_defaults,
-    .fields = fields,
+    PARAMS(TensorGroupNormArgs, tensor_group_norm_defaults, fields),
     .shape = shape,
     .forward = forward,
     .backward = backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.group_norm",
     .samples = "2x6x3,6,6 {num_groups=3}; 2x4x2x3,4,4 {num_groups=2 eps=.5}; 3x4,4,- {num_groups=1}; "
-               "2x3x5,-,3 {num_groups=3}; "
-               "2x4x3,-,- {num_groups=1}; 0x4x3,4,4 {num_groups=2}; 2x4x0,4,4 {num_groups=2}; 3x2x2x2x2,2,2 "
-               "{num_groups=2}; "
-               "2x4x20,4,4 {num_groups=2}; 1x2x4,2,2 {num_groups=2}",
+               "2x3x5,-,3 {num_groups=3}; 2x4x3,-,- {num_groups=1}; 0x4x3,4,4 {num_groups=2}; 2x4x0,4,4 "
+               "{num_groups=2}; 3x2x2x2x2,2,2 {num_groups=2}; 2x4x20,4,4 {num_groups=2}; 1x2x4,2,2 "
+               "{num_groups=2}",
     .errors = "2x5x3,5,5 {num_groups=2} ! ESHAPE; 4,4,4 {num_groups=2} ! ESHAPE; 2x4x3,3,4 {num_groups=2} ! "
-              "ESHAPE; "
-              "2x4x3,4,4x1 {num_groups=2} ! ESHAPE; 2x4x3,4,4 {num_groups=0} ! EVALUE; 1x3,-,- "
-              "{num_groups=3} ! ESHAPE; "
-              "2x4x3@i64,4,4 {num_groups=2} ! EDTYPE",
+              "ESHAPE; 2x4x3,4,4x1 {num_groups=2} ! ESHAPE; 2x4x3,4,4 {num_groups=0} ! EVALUE; 1x3,-,- "
+              "{num_groups=3} ! ESHAPE; 2x4x3@i64,4,4 {num_groups=2} ! EDTYPE",
 };
-REGISTER_OP(op_group_norm);
+REGISTER_OPS(&op_group_norm);
 
 Tensor *tensor_group_norm_args(TensorGroupNormArgs a)
 {

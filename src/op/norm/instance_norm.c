@@ -69,36 +69,28 @@ static int compose(OpCall *c)
     return op_set_result(c, 0, y);
 }
 
-static const OpField fields[] = { OP_OPTION(TensorInstanceNormArgs, use_input_stats),
-                                  OP_OPTION(TensorInstanceNormArgs, momentum),
-                                  OP_OPTION(TensorInstanceNormArgs, eps),
-                                  { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorInstanceNormArgs, use_input_stats, momentum, eps), { 0 } };
 
 const TensorOp op_instance_norm = {
     .name = "instance_norm",
     .summary = "each channel of each sample normalised, times weight plus bias",
     .arity = 5,
     .gradient = "dx = w r (g - mean g - xn mean(g xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps), means "
-                "over the channel of the sample; "
-                "running ones: dx = w r g; dw = sum g xn, db = sum g",
+                "over the channel of the sample; running ones: dx = w r g; dw = sum g xn, db = sum g",
     .optional = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR) | KEEP_INPUT(WEIGHT) | KEEP_INPUT(BIAS),
     .no_grad_inputs = KEEP_INPUT(RUNNING_MEAN) | KEEP_INPUT(RUNNING_VAR),
-    .params = sizeof(TensorInstanceNormArgs),
-    .defaults = &tensor_instance_norm_defaults,
-    .fields = fields,
+    PARAMS(TensorInstanceNormArgs, tensor_instance_norm_defaults, fields),
     .shape = shape,
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.instance_norm",
     .samples = "2x3x5,-,-,3,3; 2x2x3x2,-,-,2,- {eps=.5}; 2x2x4,-,-,-,2; 1x2x2x2x2,-,-,-,-; 0x3x4,-,-,3,3; "
-               "2x3x4,3,3:.5..2,3,3 {use_input_stats=0}; "
-               "2x3,3,3:.5..2,-,- {use_input_stats=0}",
+               "2x3x4,3,3:.5..2,3,3 {use_input_stats=0}; 2x3,3,3:.5..2,-,- {use_input_stats=0}",
     .errors = "3,-,-,-,- ! ESHAPE; 2x3x1,-,-,3,3 ! ESHAPE; 2x3,-,-,3,3 ! ESHAPE; 2x3x4,-,-,4,3 ! ESHAPE; "
-              "2x3x4,3,-,3,3 ! EVALUE; "
-              "2x3x4,-,-,3,3 {use_input_stats=0} ! EVALUE; 2x3x4@i64,-,-,-,- ! EDTYPE; 2x3x4,3@i64,3@i64,3,3 "
-              "! EDTYPE",
+              "2x3x4,3,-,3,3 ! EVALUE; 2x3x4,-,-,3,3 {use_input_stats=0} ! EVALUE; 2x3x4@i64,-,-,-,- ! "
+              "EDTYPE; 2x3x4,3@i64,3@i64,3,3 ! EDTYPE",
 };
-REGISTER_OP(op_instance_norm);
+REGISTER_OPS(&op_instance_norm);
 
 Tensor *tensor_instance_norm_args(TensorInstanceNormArgs a)
 {

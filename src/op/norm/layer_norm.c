@@ -121,9 +121,7 @@ const TensorOp op_layer_norm = {
     .arity = 3,
     .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
     .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0), KEEP_INPUT(0) },
-    .params = sizeof(TensorLayerNormArgs),
-    .defaults = &tensor_layer_norm_defaults,
-    .fields = layer_fields,
+    PARAMS(TensorLayerNormArgs, tensor_layer_norm_defaults, layer_fields),
     .shape = layer_shape,
     .forward = layer_forward,
     .backward = layer_backward,
@@ -138,7 +136,7 @@ const TensorOp op_layer_norm = {
               "{normalized_shape=[5]} ! ESHAPE; "
               "5,5,5 {normalized_shape=[1 5]} ! ESHAPE; 3x5@i64,5,5 {normalized_shape=[5]} ! EDTYPE",
 };
-REGISTER_OP(op_layer_norm);
+REGISTER_OPS(&op_layer_norm);
 
 const TensorOp op_rms_norm = {
     .name = "rms_norm",
@@ -147,24 +145,21 @@ const TensorOp op_rms_norm = {
     .gradient = "with g = dy w, z = x / rms: dx = (g - z mean(g z)) / rms, dw = sum dy z",
     .optional = KEEP_INPUT(1),
     .keep_for = { KEEP_INPUT(0) | KEEP_INPUT(1), KEEP_INPUT(0) },
-    .params = sizeof(TensorRmsNormArgs),
-    .defaults = &tensor_rms_norm_defaults,
-    .fields = rms_fields,
+    PARAMS(TensorRmsNormArgs, tensor_rms_norm_defaults, rms_fields),
     .shape = rms_shape,
     .forward = rms_forward,
     .backward = rms_backward,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
     .torch = "nn.functional.rms_norm",
     .samples = "3x5,5 {normalized_shape=[5]}; 2x3x4,3x4 {normalized_shape=[3 4] eps=.5}; 2x3x4,- "
-               "{normalized_shape=[4]}; "
-               "6,6 {normalized_shape=[6] eps=0}; 3x2:2..3,2 {normalized_shape=[2] eps=-.5}; 0x4,4 "
-               "{normalized_shape=[4]}; 2x40,40 "
-               "{normalized_shape=[40]}; 40x3,3 {normalized_shape=[3]}",
+               "{normalized_shape=[4]}; 6,6 {normalized_shape=[6] eps=0}; 3x2:2..3,2 {normalized_shape=[2] "
+               "eps=-.5}; 0x4,4 {normalized_shape=[4]}; 2x40,40 {normalized_shape=[40]}; 40x3,3 "
+               "{normalized_shape=[3]}",
     .errors = "3x5,4 {normalized_shape=[4]} ! ESHAPE; 3x5,4 {normalized_shape=[5]} ! ESHAPE; 5,5 "
               "{normalized_shape=[1 5]} ! ESHAPE; "
               ",- {normalized_shape=[]} ! ESHAPE; 3x5@i64,5 {normalized_shape=[5]} ! EDTYPE",
 };
-REGISTER_OP(op_rms_norm);
+REGISTER_OPS(&op_rms_norm);
 
 Tensor *tensor_layer_norm_args(TensorLayerNormArgs a)
 {

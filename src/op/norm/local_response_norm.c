@@ -32,9 +32,7 @@ static int compose(OpCall *c)
 }
 
 static const OpField fields[] = { OP_REQUIRED(TensorResponseNormArgs, size),
-                                  OP_OPTION(TensorResponseNormArgs, alpha),
-                                  OP_OPTION(TensorResponseNormArgs, beta),
-                                  OP_OPTION(TensorResponseNormArgs, k),
+                                  OP_OPTION(TensorResponseNormArgs, alpha, beta, k),
                                   { 0 } };
 
 const TensorOp op_local_response_norm = {
@@ -43,19 +41,16 @@ const TensorOp op_local_response_norm = {
     .arity = 1,
     .gradient =
         "with d = k + alpha mean x^2: dx = g d^-beta - 2 alpha beta / size x sum_j g_j x_j d_j^(-beta - 1)",
-    .params = sizeof(TensorResponseNormArgs),
-    .defaults = &tensor_response_norm_defaults,
-    .fields = fields,
+    PARAMS(TensorResponseNormArgs, tensor_response_norm_defaults, fields),
     .shape = shape,
     .compose = compose,
     .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE,
     .torch = "nn.functional.local_response_norm",
     .samples = "2x5x3 {size=3 alpha=.5}; 2x4x2x2 {size=2 alpha=1 beta=.5 k=2}; 1x3x2x2x2 {size=5 alpha=.1}; "
-               "2x3x4 {size=1}; "
-               "0x3x4 {size=2}; 2x3x0 {size=2}",
+               "2x3x4 {size=1}; 0x3x4 {size=2}; 2x3x0 {size=2}",
     .errors = "2x3 {size=2} ! ESHAPE; 2x3x4 {size=0} ! EVALUE; 2x3x4@i64 {size=2} ! EDTYPE",
 };
-REGISTER_OP(op_local_response_norm);
+REGISTER_OPS(&op_local_response_norm);
 
 Tensor *tensor_local_response_norm_args(TensorResponseNormArgs a)
 {

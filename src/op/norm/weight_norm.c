@@ -45,7 +45,7 @@ static int weight_norm(OpCall *c)
     return op_set_result(c, 0, tensor_mul(v, tensor_div(op_input(c, 1), n)));
 }
 
-static const OpField fields[] = { OP_OPTION(ExceptParams, dim), OP_OPTION(ExceptParams, pow), { 0 } };
+static const OpField fields[] = { OP_OPTION(ExceptParams, dim, pow), { 0 } };
 static const OpField dim_field[] = { OP_OPTION(ExceptParams, dim), { 0 } };
 
 const TensorOp op_norm_except_dim = {
@@ -53,9 +53,7 @@ const TensorOp op_norm_except_dim = {
     .summary = "(sum |v|^pow)^(1/pow) over all dims but dim, which stay with size 1; dim = -1: over all",
     .gradient = "dv = g sign(v) (|v| / y)^(pow - 1)",
     .arity = 1,
-    .params = sizeof(ExceptParams),
-    .defaults = &defaults,
-    .fields = fields,
+    PARAMS(ExceptParams, defaults, fields),
     .shape = shape,
     .compose = norm_except_dim,
     .flags = OP_FLOAT_INPUTS | OP_ANY_DEVICE,
@@ -68,9 +66,7 @@ const TensorOp op_weight_norm = {
     .summary = "v g / n, n the 2-norm of v over all dims but dim",
     .arity = 2,
     .gradient = "dv = (q - v sum(q v) / n^2) / n, q = dy g; dg = sum_to dy v / n",
-    .params = sizeof(ExceptParams),
-    .defaults = &defaults,
-    .fields = dim_field,
+    PARAMS(ExceptParams, defaults, dim_field),
     .shape = shape,
     .compose = weight_norm,
     .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE | OP_ANY_DEVICE,
@@ -78,8 +74,7 @@ const TensorOp op_weight_norm = {
     .errors = "3x4,4x1 ! ESHAPE; 3x4,3x1 {dim=2} ! EINDEX; 3x4@i64,3x1@i64 ! EDTYPE",
     .torch = "_weight_norm",
 };
-REGISTER_OP(op_norm_except_dim);
-REGISTER_OP(op_weight_norm);
+REGISTER_OPS(&op_norm_except_dim, &op_weight_norm);
 
 Tensor *tensor_norm_except_dim(Tensor *v, double pow, int dim)
 {

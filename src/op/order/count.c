@@ -53,9 +53,7 @@ static const TensorOp op_bincount = {
     .summary = "how often 0, 1, 2, ... occur in a list, or the sums of their weights",
     .arity = 2,
     .optional = KEEP_INPUT(1),
-    .params = sizeof(TensorBincountArgs),
-    .defaults = &tensor_bincount_defaults,
-    .fields = bincount_fields,
+    PARAMS(TensorBincountArgs, tensor_bincount_defaults, bincount_fields),
     .shape = check_counts,
     .compose = bincount_compose,
     .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
@@ -64,7 +62,7 @@ static const TensorOp op_bincount = {
     .errors = "3@i64:-2..-1,- ! EVALUE; 2x3@i64:0..1,- ! ESHAPE; 3,- ! EDTYPE; 3@i64:0..1,4 ! ESHAPE; "
               "3@i64:0..1,- {minlength=-1} ! EVALUE"
 };
-REGISTER_OP(op_bincount);
+REGISTER_OPS(&op_bincount);
 
 Tensor *tensor_bincount_args(TensorBincountArgs a) { return APPLY(&op_bincount, &a, a.input, a.weights); }
 
@@ -107,23 +105,19 @@ static int histc_forward(OpCall *c)
     return 0;
 }
 
-static const OpField histc_fields[] = {
-    OP_OPTION(TensorHistcArgs, bins), OP_OPTION(TensorHistcArgs, min), OP_OPTION(TensorHistcArgs, max), { 0 }
-};
+static const OpField histc_fields[] = { OP_OPTION(TensorHistcArgs, bins, min, max), { 0 } };
 static const TensorOp op_histc = {
     .name = "histc",
     .summary = "how many elements lie in each of bins equal parts of [min, max]",
     .arity = 1,
-    .params = sizeof(TensorHistcArgs),
-    .defaults = &tensor_histc_defaults,
-    .fields = histc_fields,
+    PARAMS(TensorHistcArgs, tensor_histc_defaults, histc_fields),
     .shape = histc_shape,
     .forward = histc_forward,
     .flags = OP_NONDIFFERENTIABLE | OP_FLOAT_INPUTS,
     .samples = "20 {bins=4}; 4x5 {bins=3 min=-0.5 max=0.5}; {bins=2}; 0 {bins=2}; 3:2..2 {bins=3}",
     .errors = "3 {bins=0} ! EVALUE; 3 {min=2 max=1} ! EVALUE; 3@i64 ! EDTYPE"
 };
-REGISTER_OP(op_histc);
+REGISTER_OPS(&op_histc);
 
 Tensor *tensor_histc_args(TensorHistcArgs a) { return APPLY(&op_histc, &a, a.input); }
 
@@ -213,21 +207,16 @@ static int bucketize_compose(OpCall *c)
 }
 
 static const char *const sides[] = { "unset", "left", "right", NULL };
-static const OpField search_fields[] = { OP_OPTION(TensorSearchsortedArgs, out_int32),
-                                         OP_OPTION(TensorSearchsortedArgs, right),
+static const OpField search_fields[] = { OP_OPTION(TensorSearchsortedArgs, out_int32, right),
                                          OP_CHOICE(TensorSearchsortedArgs, side, sides),
                                          { 0 } };
-static const OpField bucketize_fields[] = { OP_OPTION(TensorBucketizeArgs, out_int32),
-                                            OP_OPTION(TensorBucketizeArgs, right),
-                                            { 0 } };
+static const OpField bucketize_fields[] = { OP_OPTION(TensorBucketizeArgs, out_int32, right), { 0 } };
 static const TensorOp op_searchsorted = {
     .name = "searchsorted",
     .summary = "i64: where values would be inserted into ascending lists",
     .arity = 3,
     .optional = KEEP_INPUT(2),
-    .params = sizeof(TensorSearchsortedArgs),
-    .defaults = &tensor_searchsorted_defaults,
-    .fields = search_fields,
+    PARAMS(TensorSearchsortedArgs, tensor_searchsorted_defaults, search_fields),
     .shape = search_check,
     .compose = search_compose,
     .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
@@ -242,17 +231,14 @@ static const TensorOp op_bucketize = {
     .name = "bucketize",
     .summary = "i64: which of the intervals between ascending boundaries each element lies in",
     .arity = 2,
-    .params = sizeof(TensorBucketizeArgs),
-    .defaults = &tensor_bucketize_defaults,
-    .fields = bucketize_fields,
+    PARAMS(TensorBucketizeArgs, tensor_bucketize_defaults, bucketize_fields),
     .shape = bucketize_check,
     .compose = bucketize_compose,
     .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
     .samples = "3,5; 2x3,5 {right=1}; ,5; 3,0; 0,4; 3@i32,4@i32; 3,5@i64; 3,5 {out_int32=true}",
     .errors = "3,2x5 ! ESHAPE; 3, ! ESHAPE"
 };
-REGISTER_OP(op_searchsorted);
-REGISTER_OP(op_bucketize);
+REGISTER_OPS(&op_searchsorted, &op_bucketize);
 
 Tensor *tensor_searchsorted_args(TensorSearchsortedArgs a)
 {
@@ -284,22 +270,18 @@ static int isin_compose(OpCall *c)
     return op_set_result(c, 0, is && invert ? tensor_logical_not(is) : is);
 }
 
-static const OpField isin_fields[] = { OP_OPTION(TensorIsinArgs, assume_unique),
-                                       OP_OPTION(TensorIsinArgs, invert),
-                                       { 0 } };
+static const OpField isin_fields[] = { OP_OPTION(TensorIsinArgs, assume_unique, invert), { 0 } };
 static const TensorOp op_isin = {
     .name = "isin",
     .summary = "bool: is the element one of those of another tensor?",
     .arity = 2,
-    .params = sizeof(TensorIsinArgs),
-    .defaults = &tensor_isin_defaults,
-    .fields = isin_fields,
+    PARAMS(TensorIsinArgs, tensor_isin_defaults, isin_fields),
     .compose = isin_compose,
     .flags = OP_NONDIFFERENTIABLE,
     .samples = "2x3@i64:0..5,4@i64:0..5; 5,2x2 {invert=1}; @i64,0@i64; 0,3; 4@i32:0..3,2@i64:0..3; "
                "4@bool,2@i64:0..1; 3,3 {assume_unique=true}",
     .errors = "3 ! EVALUE"
 };
-REGISTER_OP(op_isin);
+REGISTER_OPS(&op_isin);
 
 Tensor *tensor_isin_args(TensorIsinArgs a) { return APPLY(&op_isin, &a, a.elements, a.test_elements); }

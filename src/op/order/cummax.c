@@ -62,8 +62,7 @@ const TensorOp op_cummin = { .name = "cummin",
                              .summary = "running minimum along a dim and its last index",
                              .forward = min_forward,
                              RUNNING };
-REGISTER_OP(op_cummax);
-REGISTER_OP(op_cummin);
+REGISTER_OPS(&op_cummax, &op_cummin);
 
 static Tensor *apply(const TensorOp *op, const TensorCummaxArgs *a, const void *site)
 {

@@ -64,7 +64,7 @@ const TensorOp op_cumsum = {
                "3@u8 {dim=0 dtype=f64}",
     .errors = "3x4 {dim=2} ! EINDEX; 3 {dim=-2147483648} ! EVALUE; 3 {dim=0 dtype=9} ! EVALUE",
 };
-REGISTER_OP(op_cumsum);
+REGISTER_OPS(&op_cumsum);
 
 Tensor *tensor_cumsum_args(TensorCumsumArgs a) { return APPLY(&op_cumsum, &a, a.input); }
 Tensor *tensor_cumsum_args_(TensorCumsumArgs a) { return op_apply_(&op_cumsum, &a.input, 1, &a, SITE); }

@@ -47,25 +47,22 @@ static int diff_compose(OpCall *c)
     return op_set_result(c, 0, x);
 }
 
-static const OpField diff_fields[] = { OP_OPTION(TensorDiffArgs, n), OP_OPTION(TensorDiffArgs, dim), { 0 } };
+static const OpField diff_fields[] = { OP_OPTION(TensorDiffArgs, n, dim), { 0 } };
 const TensorOp op_diff = {
     .name = "diff",
     .summary = "x_(i+1) - x_i along a dim, n times; prepend and append are joined to x first",
     .gradient = "dx_i = g_(i-1) - g_i, n times",
     .arity = 3,
     .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
-    .params = sizeof(TensorDiffArgs),
-    .defaults = &tensor_diff_defaults,
-    .fields = diff_fields,
+    PARAMS(TensorDiffArgs, tensor_diff_defaults, diff_fields),
     .shape = diff_shape,
     .compose = diff_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
     .samples = "5,-,-; 3x4,-,- {n=2 dim=0}; 2x3x4,-,- {dim=-2}; 3x4,3x1,- ; 3x4,-,3x2 {n=3}; 3,2,1 {n=2}; "
-               "3,-,- {n=5}; 1,-,-; 4,-,- {n=0}; "
-               "0x3,-,- {dim=0}; 5@i64,-,-; 5@bool,-,-",
+               "3,-,- {n=5}; 1,-,-; 4,-,- {n=0}; 0x3,-,- {dim=0}; 5@i64,-,-; 5@bool,-,-",
     .errors = ",-,- ! ESHAPE; 3,-,- {n=-1} ! EVALUE; 3,-,- {dim=1} ! EINDEX; 3x4,4,- ! ESHAPE",
 };
-REGISTER_OP(op_diff);
+REGISTER_OPS(&op_diff);
 
 Tensor *tensor_diff_args(TensorDiffArgs a) { return APPLY(&op_diff, &a, a.input, a.prepend, a.append); }
 
@@ -120,9 +117,7 @@ static int cumulative_compose(OpCall *c)
     return op_set_result(c, 0, tensor_cumsum(areas(c), ((const TensorTrapezoidArgs *)op_params(c))->dim));
 }
 
-static const OpField trapezoid_fields[] = { OP_OPTION(TensorTrapezoidArgs, dx),
-                                            OP_OPTION(TensorTrapezoidArgs, dim),
-                                            { 0 } };
+static const OpField trapezoid_fields[] = { OP_OPTION(TensorTrapezoidArgs, dx, dim), { 0 } };
 #define TRAPEZOID                                                                                            \
     .gradient = "dy_i = (g_(i-1) h_(i-1) + g_i h_i) / 2 for steps h, dx_i = g_(i-1) m_(i-1) - g_i m_i, m_i " \
                 "= (y_i + y_(i+1)) / 2; "                                                                    \
@@ -144,8 +139,7 @@ const TensorOp op_cumulative_trapezoid = { .name = "cumulative_trapezoid",
                                            .summary = "running integral of y by trapezoids along a dim",
                                            .compose = cumulative_compose,
                                            TRAPEZOID };
-REGISTER_OP(op_trapezoid);
-REGISTER_OP(op_cumulative_trapezoid);
+REGISTER_OPS(&op_trapezoid, &op_cumulative_trapezoid);
 
 Tensor *tensor_trapezoid_args(TensorTrapezoidArgs a) { return APPLY(&op_trapezoid, &a, a.y, a.x); }
 Tensor *tensor_cumulative_trapezoid_args(TensorTrapezoidArgs a)

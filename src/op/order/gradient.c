@@ -101,9 +101,9 @@ static int compose(OpCall *c)
     return op_set_result(c, 0, tensor_cat(TENSOR_LIST(parts, last ? 3 : 2), p->dim));
 }
 
-static const OpField fields[] = {
-    OP_REQUIRED(SlopeParams, dim), OP_OPTION(SlopeParams, spacing), OP_OPTION(SlopeParams, edge_order), { 0 }
-};
+static const OpField fields[] = { OP_REQUIRED(SlopeParams, dim),
+                                  OP_OPTION(SlopeParams, spacing, edge_order),
+                                  { 0 } };
 static const SlopeParams defaults = { .dim = TENSOR_ALL, .spacing = 1, .edge_order = 1 };
 
 static const TensorOp op_gradient = {
@@ -112,9 +112,7 @@ static const TensorOp op_gradient = {
     .gradient = "dx_i = sum over the slopes that read x_i of their weights times g; coordinates likewise",
     .arity = 2,
     .optional = KEEP_INPUT(1),
-    .params = sizeof(SlopeParams),
-    .defaults = &defaults,
-    .fields = fields,
+    PARAMS(SlopeParams, defaults, fields),
     .shape = shape,
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
@@ -124,7 +122,7 @@ static const TensorOp op_gradient = {
               "5,4 {dim=0} ! ESHAPE; 5,5x1 {dim=0} ! ESHAPE; 5,- {dim=0 edge_order=3} ! EVALUE; 5,5 {dim=0 "
               "spacing=2} ! EVALUE; ,- {dim=0} ! ESHAPE; 5@i64,- {dim=0} ! EDTYPE"
 };
-REGISTER_OP(op_gradient);
+REGISTER_OPS(&op_gradient);
 
 /* ---- all dims -------------------------------------------------------------------------------- */
 

@@ -93,8 +93,7 @@ const TensorOp op_logcumsumexp = {
     .gradient = "dx_i = sum_(j >= i) g_j e^(x_i - y_j)",
     .arity = 1,
     .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
-    .params = sizeof(RunningParams),
-    .fields = fields,
+    PARAMS_GIVEN(RunningParams, fields),
     .shape = shape,
     .forward = forward,
     .backward = backward,
@@ -103,7 +102,7 @@ const TensorOp op_logcumsumexp = {
                "{dim=0}; 4:100..200 {dim=0}",
     .errors = "3x4 {dim=2} ! EINDEX; 3@i64 {dim=0} ! EDTYPE",
 };
-REGISTER_OP(op_logcumsumexp);
+REGISTER_OPS(&op_logcumsumexp);
 
 Tensor *tensor_logcumsumexp(Tensor *x, int dim)
 {

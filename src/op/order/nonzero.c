@@ -36,7 +36,7 @@ static const TensorOp op_nonzero = { .name = "nonzero",
                                      .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
                                      .samples = "3x4@bool; 2x3x2@i64:0..1; @bool; 0x3; 5",
                                      .errors = "3,3 ! EVALUE" };
-REGISTER_OP(op_nonzero);
+REGISTER_OPS(&op_nonzero);
 
 Tensor *tensor_nonzero(Tensor *x) { return APPLY(&op_nonzero, NULL, x); }
 
@@ -54,16 +54,14 @@ static const TensorOp op_nonzero_static = {
     .name = "nonzero_static",
     .summary = "i64 [size, rank]: the first indices of elements that are not 0, filled up",
     .arity = 1,
-    .params = sizeof(TensorNonzeroStaticArgs),
-    .defaults = &tensor_nonzero_static_defaults,
-    .fields = static_fields,
+    PARAMS(TensorNonzeroStaticArgs, tensor_nonzero_static_defaults, static_fields),
     .compose = static_compose,
     .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
     .samples = "3x4@bool {size=3}; 2x3x2@i64:0..1 {size=20 fill_value=7}; @bool {size=2}; 0x3 {size=1}; 5 "
                "{size=0}",
     .errors = "3 {size=-1} ! EVALUE"
 };
-REGISTER_OP(op_nonzero_static);
+REGISTER_OPS(&op_nonzero_static);
 
 Tensor *tensor_nonzero_static_args(TensorNonzeroStaticArgs a)
 {
@@ -110,7 +108,7 @@ static const TensorOp op_masked_select = { .name = "masked_select",
                                            .samples =
                                                "3x4,3x4@bool; 3x1,4@bool; ,@bool; 2x3x4,3x1@bool; 0x3,3@bool",
                                            .errors = "3,4@bool ! ESHAPE; 3,3 ! EDTYPE" };
-REGISTER_OP(op_masked_select);
+REGISTER_OPS(&op_masked_select);
 
 Tensor *tensor_masked_select(Tensor *x, Tensor *mask) { return APPLY(&op_masked_select, NULL, x, mask); }
 
@@ -153,8 +151,7 @@ static const TensorOp op_unravel_index = {
     .summary = "i64: the index in each dim of a shape that row-major positions stand for",
     .arity = 1,
     .outputs = OP_ANY_ARITY,
-    .params = sizeof(UnravelParams),
-    .fields = unravel_fields,
+    PARAMS_GIVEN(UnravelParams, unravel_fields),
     .shape = unravel_check,
     .compose = unravel_compose,
     .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
@@ -164,7 +161,7 @@ static const TensorOp op_unravel_index = {
               "EDTYPE; 3@i64:0..0 {shape=[]} ! ESHAPE; 3@i64:0..0 {shape=[-1]} ! ESHAPE; "
               "1@i64:0..0 {shape=[0]} ! EINDEX"
 };
-REGISTER_OP(op_unravel_index);
+REGISTER_OPS(&op_unravel_index);
 
 int tensor_unravel_index(Tensor *indices, TensorShape shape, Tensor **results)
 {

@@ -114,8 +114,7 @@ static int quantile(OpCall *c) { return compose(c, false); }
 static int nanquantile(OpCall *c) { return compose(c, true); }
 
 static const char *const modes[] = { "linear", "lower", "higher", "midpoint", "nearest", NULL };
-static const OpField fields[] = { OP_OPTION(TensorQuantileArgs, dim),
-                                  OP_OPTION(TensorQuantileArgs, keepdim),
+static const OpField fields[] = { OP_OPTION(TensorQuantileArgs, dim, keepdim),
                                   OP_CHOICE(TensorQuantileArgs, interpolation, modes),
                                   { 0 } };
 #define QUANTILE                                                                                             \
@@ -137,8 +136,7 @@ const TensorOp op_nanquantile = { .name = "nanquantile",
                                   .summary = "quantiles q along a dim or of all, of what is no NaN",
                                   .compose = nanquantile,
                                   QUANTILE };
-REGISTER_OP(op_quantile);
-REGISTER_OP(op_nanquantile);
+REGISTER_OPS(&op_quantile, &op_nanquantile);
 
 static Tensor *apply(const TensorOp *op, const TensorQuantileArgs *a, const void *site)
 {

@@ -131,9 +131,7 @@ static const OpField sort_fields[] = SORT_FIELDS(TensorSortArgs),
 const TensorOp op_sort = { .name = "sort",
                            .summary = "values in order along a dim, and their indices; stable",
                            ORDER,
-                           .params = sizeof(TensorSortArgs),
-                           .defaults = &tensor_sort_defaults,
-                           .fields = sort_fields,
+                           PARAMS(TensorSortArgs, tensor_sort_defaults, sort_fields),
                            .shape = sort_shape,
                            .forward = sort_forward,
                            .backward = sort_backward,
@@ -142,15 +140,12 @@ const TensorOp op_argsort = { .name = "argsort",
                               .summary = "indices that would sort along a dim; stable",
                               .arity = 1,
                               .outputs = 1,
-                              .params = sizeof(TensorArgsortArgs),
-                              .defaults = &tensor_argsort_defaults,
-                              .fields = argsort_fields,
+                              PARAMS(TensorArgsortArgs, tensor_argsort_defaults, argsort_fields),
                               .shape = argsort_shape,
                               .forward = argsort_forward,
                               .flags = OP_NONDIFFERENTIABLE,
                               SORT_SAMPLES };
-REGISTER_OP(op_sort);
-REGISTER_OP(op_argsort);
+REGISTER_OPS(&op_sort, &op_argsort);
 
 Tensor *tensor_sort_args(TensorSortArgs a) { return apply(&op_sort, a.input, &a, a.indices, SITE); }
 Tensor *tensor_argsort_args(TensorArgsortArgs a) { return apply(&op_argsort, a.input, &a, NULL, SITE); }
@@ -200,22 +195,17 @@ static int kth_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const OpField topk_fields[] = { OP_REQUIRED(TensorTopkArgs, k),
-                                       OP_OPTION(TensorTopkArgs, dim),
-                                       OP_OPTION(TensorTopkArgs, largest),
-                                       OP_OPTION(TensorTopkArgs, sorted),
+                                       OP_OPTION(TensorTopkArgs, dim, largest, sorted),
                                        { 0 } };
 static const OpField kth_fields[] = { OP_REQUIRED(TensorKthvalueArgs, k),
-                                      OP_OPTION(TensorKthvalueArgs, dim),
-                                      OP_OPTION(TensorKthvalueArgs, keepdim),
+                                      OP_OPTION(TensorKthvalueArgs, dim, keepdim),
                                       { 0 } };
 
 const TensorOp op_topk = {
     .name = "topk",
     .summary = "the k largest (or smallest) along a dim, sorted, and their indices",
     ORDER,
-    .params = sizeof(TensorTopkArgs),
-    .defaults = &tensor_topk_defaults,
-    .fields = topk_fields,
+    PARAMS(TensorTopkArgs, tensor_topk_defaults, topk_fields),
     .shape = topk_shape,
     .forward = topk_forward,
     .backward = topk_backward,
@@ -227,17 +217,14 @@ const TensorOp op_kthvalue = {
     .name = "kthvalue",
     .summary = "the k-th smallest along a dim and its index",
     ORDER,
-    .params = sizeof(TensorKthvalueArgs),
-    .defaults = &tensor_kthvalue_defaults,
-    .fields = kth_fields,
+    PARAMS(TensorKthvalueArgs, tensor_kthvalue_defaults, kth_fields),
     .shape = kth_shape,
     .forward = kth_forward,
     .backward = kth_backward,
     .samples = "5 {k=2}; 3x4 {k=3 dim=0}; 2x3x4 {k=1 dim=-2 keepdim=1}; {k=1}; 0x3 {k=2}; 6@i64:0..3 {k=2}",
     .errors = "3x4 {k=1 dim=2} ! EINDEX; 3 {k=0} ! EINDEX; 3 {k=4} ! EINDEX"
 };
-REGISTER_OP(op_topk);
-REGISTER_OP(op_kthvalue);
+REGISTER_OPS(&op_topk, &op_kthvalue);
 
 Tensor *tensor_topk_args(TensorTopkArgs a) { return apply(&op_topk, a.input, &a, a.indices, SITE); }
 Tensor *tensor_kthvalue_args(TensorKthvalueArgs a)
@@ -270,9 +257,7 @@ static int one_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return back(c, dy, dx, p->dim, p->keepdim);
 }
 
-static const OpField one_fields[] = { OP_OPTION(TensorMedianArgs, dim),
-                                      OP_OPTION(TensorMedianArgs, keepdim),
-                                      { 0 } };
+static const OpField one_fields[] = { OP_OPTION(TensorMedianArgs, dim, keepdim), { 0 } };
 
 #define ONE                                                                                               \
     ORDER, .params = sizeof(TensorMedianArgs), .defaults = &tensor_median_defaults, .fields = one_fields, \
@@ -294,9 +279,7 @@ const TensorOp op_mode = { .name = "mode",
                            .summary = "most frequent value along a dim and its last index",
                            .forward = mode_forward,
                            ONE };
-REGISTER_OP(op_median_dim);
-REGISTER_OP(op_nanmedian_dim);
-REGISTER_OP(op_mode);
+REGISTER_OPS(&op_median_dim, &op_nanmedian_dim, &op_mode);
 
 Tensor *tensor_median_dim_args(TensorMedianArgs a)
 {
@@ -353,8 +336,7 @@ const TensorOp op_nanmedian = {
     .forward = nan_all_forward,
     OF_ALL
 };
-REGISTER_OP(op_median);
-REGISTER_OP(op_nanmedian);
+REGISTER_OPS(&op_median, &op_nanmedian);
 
 Tensor *tensor_median(Tensor *x) { return APPLY(&op_median, NULL, x); }
 Tensor *tensor_nanmedian(Tensor *x) { return APPLY(&op_nanmedian, NULL, x); }

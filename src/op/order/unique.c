@@ -82,9 +82,7 @@ static int consecutive_compose(OpCall *c)
     return compose(c, ((const TensorUniqueConsecutiveArgs *)op_params(c))->dim, false);
 }
 
-static const OpField unique_fields[] = { OP_OPTION(TensorUniqueArgs, sorted),
-                                         OP_OPTION(TensorUniqueArgs, dim),
-                                         { 0 } };
+static const OpField unique_fields[] = { OP_OPTION(TensorUniqueArgs, sorted, dim), { 0 } };
 static const OpField consecutive_fields[] = { OP_OPTION(TensorUniqueConsecutiveArgs, dim), { 0 } };
 #define UNIQUE                                                                                           \
     .arity = 1, .outputs = 3, .flags = OP_NONDIFFERENTIABLE,                                             \
@@ -94,21 +92,18 @@ static const OpField consecutive_fields[] = { OP_OPTION(TensorUniqueConsecutiveA
 static const TensorOp op_unique = {
     .name = "unique",
     .summary = "the different elements (or slices of dim) in order, of which each element is, and how many",
-    .params = sizeof(TensorUniqueArgs),
-    .defaults = &tensor_unique_defaults,
-    .fields = unique_fields,
+    PARAMS(TensorUniqueArgs, tensor_unique_defaults, unique_fields),
     .compose = unique_compose,
     UNIQUE
 };
-static const TensorOp op_unique_consecutive = { .name = "unique_consecutive",
-                                                .summary = "unique where only neighbours are compared",
-                                                .params = sizeof(TensorUniqueConsecutiveArgs),
-                                                .defaults = &tensor_unique_consecutive_defaults,
-                                                .fields = consecutive_fields,
-                                                .compose = consecutive_compose,
-                                                UNIQUE };
-REGISTER_OP(op_unique);
-REGISTER_OP(op_unique_consecutive);
+static const TensorOp op_unique_consecutive = {
+    .name = "unique_consecutive",
+    .summary = "unique where only neighbours are compared",
+    PARAMS(TensorUniqueConsecutiveArgs, tensor_unique_consecutive_defaults, consecutive_fields),
+    .compose = consecutive_compose,
+    UNIQUE
+};
+REGISTER_OPS(&op_unique, &op_unique_consecutive);
 
 static Tensor *apply(const TensorOp *op, Tensor *x, const void *params, Tensor **inverse, Tensor **counts,
                      const void *site)

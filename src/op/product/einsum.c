@@ -223,32 +223,27 @@ const TensorOp op_einsum = {
     .summary = "sum of products over named indices",
     .gradient = "of each operand: the einsum of g and the other operands, its indices as the result's",
     .arity = OP_ANY_ARITY,
-    .params = sizeof(EinsumParams),
-    .fields = fields,
+    PARAMS_GIVEN(EinsumParams, fields),
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_MAY_ALIAS,
     .samples = "3x4,4x5 {equation=ij,jk->ik}; 3x4 {equation=ij->ji}; 3x3 {equation=ii}; 3x3 "
-               "{equation=ii->i}; 3x4 {equation=ij->}; "
-               "2x3x4,2x4x5 {equation=bij,bjk->bik}; 2x3x4,2x4x5 {equation=...ij,...jk}; 3,4 "
-               "{equation=i,j->ij}; 5,5 {equation=i,i}; "
-               "2x3x4,3x5,4x2 {equation=abc,bd,ca->d}; 2x1x3,4x3 {equation=a...c,...c->...a}; 2x3,2x3 "
-               "{equation=ij,ij->ij}; "
-               "3x4,5 {equation=ij,k->k}; 2x3x2x3 {equation=abab->ba}; 1x4,3x4 {equation=ij,ij->i}; , "
-               "{equation=,}; 2x3,3x0 {equation=ij,jk}; "
-               "0x3,3x2 {equation=ij,jk->ik}; 3x0,0x2 {equation=ij,jk->ik}; 2x3x4x5,2x4x6x5 "
-               "{equation=bihd,bhjd->bhij}; 2x3 {equation=...->...}; "
-               "2x3,2x4x3 {equation=...j,...kj->k}; 2x2,2x2,2x2,2x2 {equation=ab,bc,cd,da}; "
-               "3x4@i32,4x2@i32 {equation=ij,jk->k}; 3x3@u8 {equation=ii}; 2x3@bool {equation=ij->ji}; "
-               "3@i64,2@i32 {equation=i,j->ij}",
+               "{equation=ii->i}; 3x4 {equation=ij->}; 2x3x4,2x4x5 {equation=bij,bjk->bik}; 2x3x4,2x4x5 "
+               "{equation=...ij,...jk}; 3,4 {equation=i,j->ij}; 5,5 {equation=i,i}; 2x3x4,3x5,4x2 "
+               "{equation=abc,bd,ca->d}; 2x1x3,4x3 {equation=a...c,...c->...a}; 2x3,2x3 "
+               "{equation=ij,ij->ij}; 3x4,5 {equation=ij,k->k}; 2x3x2x3 {equation=abab->ba}; 1x4,3x4 "
+               "{equation=ij,ij->i}; , {equation=,}; 2x3,3x0 {equation=ij,jk}; 0x3,3x2 "
+               "{equation=ij,jk->ik}; 3x0,0x2 {equation=ij,jk->ik}; 2x3x4x5,2x4x6x5 "
+               "{equation=bihd,bhjd->bhij}; 2x3 {equation=...->...}; 2x3,2x4x3 {equation=...j,...kj->k}; "
+               "2x2,2x2,2x2,2x2 {equation=ab,bc,cd,da}; 3x4@i32,4x2@i32 {equation=ij,jk->k}; 3x3@u8 "
+               "{equation=ii}; 2x3@bool {equation=ij->ji}; 3@i64,2@i32 {equation=i,j->ij}",
     .errors = "3x4,5x6 {equation=ij,jk} ! ESHAPE; 3x4 {equation=ijk} ! ESHAPE; 3x4 {equation=i} ! ESHAPE; "
-              "3x4 {equation=ii} ! ESHAPE; "
-              "3x4 {equation=ij,jk} ! EVALUE; 3x4,4x5 {equation=ij} ! EVALUE; 3x4 {equation=ij->ii} ! "
-              "EVALUE; 3x4 {equation=ij->ik} ! EVALUE; "
-              "3x4 {equation=i1} ! EVALUE; 3x4 {equation=...i...} ! EVALUE; 3x4 {equation=ij->i,j} ! EVALUE; "
-              "3x4@i64,4x2 {equation=ij,jk} ! EDTYPE; 3x4@bool,4x2@bool {equation=ij,jk} ! EDTYPE; "
-              "3x4 {equation=ij->......} ! EVALUE; 3x4 {equation=ij->i-j} ! EVALUE",
+              "3x4 {equation=ii} ! ESHAPE; 3x4 {equation=ij,jk} ! EVALUE; 3x4,4x5 {equation=ij} ! EVALUE; "
+              "3x4 {equation=ij->ii} ! EVALUE; 3x4 {equation=ij->ik} ! EVALUE; 3x4 {equation=i1} ! EVALUE; "
+              "3x4 {equation=...i...} ! EVALUE; 3x4 {equation=ij->i,j} ! EVALUE; 3x4@i64,4x2 "
+              "{equation=ij,jk} ! EDTYPE; 3x4@bool,4x2@bool {equation=ij,jk} ! EDTYPE; 3x4 "
+              "{equation=ij->......} ! EVALUE; 3x4 {equation=ij->i-j} ! EVALUE",
 };
-REGISTER_OP(op_einsum);
+REGISTER_OPS(&op_einsum);
 
 Tensor *tensor_einsum(const char *equation, TensorList operands)
 {
@@ -330,30 +325,23 @@ static int dot_compose(OpCall *c)
     return run(&plan);
 }
 
-static const OpField dot_fields[] = { OP_OPTION(TensorTensordotArgs, dims),
-                                      OP_OPTION(TensorTensordotArgs, dims_a),
-                                      OP_OPTION(TensorTensordotArgs, dims_b),
-                                      { 0 } };
+static const OpField dot_fields[] = { OP_OPTION(TensorTensordotArgs, dims, dims_a, dims_b), { 0 } };
 
 const TensorOp op_tensordot = {
     .name = "tensordot",
     .summary = "sum of products over pairs of dims; the result has a's other dims, then b's",
     .gradient = "da = g b, db = a g, over the dims that the other has alone",
     .arity = 2,
-    .params = sizeof(TensorTensordotArgs),
-    .defaults = &tensor_tensordot_defaults,
-    .fields = dot_fields,
+    PARAMS(TensorTensordotArgs, tensor_tensordot_defaults, dot_fields),
     .compose = dot_compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_ONE_DTYPE,
     .samples = "2x3x4,3x4x5; 3x4,4x5 {dims=1}; 3,4 {dims=0}; 2x3x4,4x3x5 {dims_a=[1 2] dims_b=[1 0]}; "
-               "2x3,5x3 {dims_a=[-1] dims_b=[-1]}; "
-               "2x1,3x4 {dims_a=[1] dims_b=[0]}; 3x0,0x2 {dims=1}; 0x3,3x2 {dims=1}; 3x4,3x4; , {dims=0}; "
-               "2x3@i32,3x2@i32 {dims=1}",
+               "2x3,5x3 {dims_a=[-1] dims_b=[-1]}; 2x1,3x4 {dims_a=[1] dims_b=[0]}; 3x0,0x2 {dims=1}; "
+               "0x3,3x2 {dims=1}; 3x4,3x4; , {dims=0}; 2x3@i32,3x2@i32 {dims=1}",
     .errors = "3x4,5x6 {dims=1} ! ESHAPE; 3,4 ! EVALUE; 3x4,4x5 {dims_a=[1] dims_b=[0 1]} ! EVALUE; 3x3,3x3 "
-              "{dims_a=[0 0] dims_b=[0 1]} ! EVALUE; "
-              "3x4,4x5 {dims_a=[2] dims_b=[0]} ! EINDEX; 3x4@i64,4x5 {dims=1} ! EDTYPE; 3x4@bool,4x5@bool "
-              "{dims=1} ! EDTYPE",
+              "{dims_a=[0 0] dims_b=[0 1]} ! EVALUE; 3x4,4x5 {dims_a=[2] dims_b=[0]} ! EINDEX; 3x4@i64,4x5 "
+              "{dims=1} ! EDTYPE; 3x4@bool,4x5@bool {dims=1} ! EDTYPE",
 };
-REGISTER_OP(op_tensordot);
+REGISTER_OPS(&op_tensordot);
 
 Tensor *tensor_tensordot_args(TensorTensordotArgs a) { return APPLY(&op_tensordot, &a, a.a, a.b); }

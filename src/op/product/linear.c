@@ -111,15 +111,14 @@ const TensorOp op_linear = {
     .backward = backward,
     .flags = OP_ANY_DEVICE | OP_ONE_DTYPE,
     .samples = "3x4,5x4,5; 3x4,5x4,-; 4,5x4,5; 2x3x4,5x4,5; 2x1x3x4,2x4,-; 0x4,5x4,5; 3x0,5x0,5; 3x4,0x4,0; "
-               "2x0x4,5x4,5; "
-               "3x4@i64,5x4@i64,5@i64; 3x4@u8,5x4@u8,-; 3x4,4,; 4,4,; 4,4,-; 2x3x4,4,-; 0x4,4,; 3x0,0,; "
-               "3x4@i32,4@i32,-",
+               "2x0x4,5x4,5; 3x4@i64,5x4@i64,5@i64; 3x4@u8,5x4@u8,-; 3x4,4,; 4,4,; 4,4,-; 2x3x4,4,-; "
+               "0x4,4,; 3x0,0,; 3x4@i32,4@i32,-",
     .errors = "3x4,5x3,5 ! ESHAPE; 3x4,5x4,4 ! ESHAPE; 3x4,3,- ! ESHAPE; 3x4,4,4 ! ESHAPE; 3x4,1x5x4,- ! "
               "ESHAPE; 3x4,5x4, ! ESHAPE; ,5x4,5 ! ESHAPE; "
               "3x4@bool,5x4@bool,5@bool ! EDTYPE; 3x4@i64,5x4,5 ! EDTYPE",
     .torch = "nn.functional.linear",
 };
-REGISTER_OP(op_linear);
+REGISTER_OPS(&op_linear);
 
 Tensor *tensor_linear(Tensor *x, Tensor *weight, Tensor *bias)
 {

@@ -225,9 +225,8 @@ const TensorOp op_matmul = {
     .shape = shape,
     PRODUCT,
     .samples = "6,6; 3x4,4; 4,4x3; 3x4,4x5; 3x0,0x4; 2x3x4,4; 2x3x4,4x2; 2x2x0,0x3; 4,2x4x3; 3x4,2x4x3; "
-               "0x0,2x0x0; 2x3x2x4,2x3x4x2; "
-               "2x1x2x4,3x4x2; 3x2x4,1x4x2; 0x3x4,4x2; 0x3x4,0x4x2; 2x1x4,4x3; 2x4,3x2x4x1; 0,0; "
-               "3x4@i64,4x2@i64; 2x3@u8,3@u8; 2x3x4@i32,4@i32",
+               "0x0,2x0x0; 2x3x2x4,2x3x4x2; 2x1x2x4,3x4x2; 3x2x4,1x4x2; 0x3x4,4x2; 0x3x4,0x4x2; 2x1x4,4x3; "
+               "2x4,3x2x4x1; 0,0; 3x4@i64,4x2@i64; 2x3@u8,3@u8; 2x3x4@i32,4@i32",
     .errors = "3x4,5x6 ! ESHAPE; ,3 ! ESHAPE; 3, ! ESHAPE; 2x3x4,3x4x2 ! ESHAPE; 3x4@bool,4x2@bool ! EDTYPE; "
               "3@i64,3 ! EDTYPE; 3x4@i64,4x2@i32 ! EDTYPE; 4,3x4 ! ESHAPE",
 };
@@ -279,9 +278,7 @@ const TensorOp op_outer = {
     .errors = "3x1,4 ! ESHAPE",
 };
 
-static const OpField fields[] = { OP_OPTION(TensorAddmmArgs, beta),
-                                  OP_OPTION(TensorAddmmArgs, alpha),
-                                  { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorAddmmArgs, beta, alpha), { 0 } };
 #define ADD_PRODUCT                                                                                 \
     .arity = 3, .keep_for = { 0, KEEP_INPUT(2), KEEP_INPUT(1) }, .params = sizeof(TensorAddmmArgs), \
     .defaults = &tensor_addmm_defaults, .fields = fields, .backward = add_backward,                 \
@@ -309,19 +306,11 @@ const TensorOp op_baddbmm = {
     .forward = baddbmm_forward,
     ADD_PRODUCT,
     .samples = "2x3x5,2x3x4,2x4x5; 5,2x3x4,2x4x5 {alpha=2}; 5,2x3x4,2x4x5 {alpha=0}; 2x1x1,2x3x4,2x4x5 "
-               "{beta=.5}; 3x5,2x3x4,2x4x5 "
-               "{beta=0}; 5,0x3x4,0x4x5",
+               "{beta=.5}; 3x5,2x3x4,2x4x5 {beta=0}; 5,0x3x4,0x4x5",
     .errors =
         "3x5,2x3x4,1x4x5 ! ESHAPE; 2x4,2x3x4,2x4x5 ! ESHAPE; 2x3x5,2x1x4,2x4x5 ! ESHAPE; 5,3x4,4x5 ! ESHAPE",
 };
-REGISTER_OP(op_matmul);
-REGISTER_OP(op_mm);
-REGISTER_OP(op_bmm);
-REGISTER_OP(op_mv);
-REGISTER_OP(op_dot);
-REGISTER_OP(op_outer);
-REGISTER_OP(op_addmm);
-REGISTER_OP(op_baddbmm);
+REGISTER_OPS(&op_matmul, &op_mm, &op_bmm, &op_mv, &op_dot, &op_outer, &op_addmm, &op_baddbmm);
 
 Tensor *tensor_matmul(Tensor *a, Tensor *b) { return APPLY(&op_matmul, NULL, a, b); }
 Tensor *tensor_mm(Tensor *a, Tensor *b) { return APPLY(&op_mm, NULL, a, b); }

@@ -92,7 +92,7 @@ const TensorOp op_multi_dot = {
     .errors = "3x4 ! EVALUE; 3x4,5x6 ! ESHAPE; 3x4,4,4x2 ! ESHAPE; 2x3x4,4x5 ! ESHAPE; 3x4@i64,4x5 ! EDTYPE; "
               "3x4@bool,4x5@bool ! EDTYPE",
 };
-REGISTER_OP(op_multi_dot);
+REGISTER_OPS(&op_multi_dot);
 
 static Tensor *chain(TensorList tensors, const void *site)
 {
@@ -146,8 +146,7 @@ const TensorOp op_matrix_power = {
     .summary = "square matrices times themselves, n times; their inverses for n < 0",
     .gradient = "dx = sum_i (x^i)^T g (x^(n-1-i))^T; n < 0: through the inverse",
     .arity = 1,
-    .params = sizeof(PowerParams),
-    .fields = power_fields,
+    PARAMS_GIVEN(PowerParams, power_fields),
     .shape = power_shape,
     .compose = matrix_power,
     .flags = OP_ROUND_ONCE,
@@ -156,7 +155,7 @@ const TensorOp op_matrix_power = {
     .errors = "3x4 {n=2} ! ESHAPE; 3 {n=2} ! ESHAPE; 2x2:1..1 {n=-1} ! EVALUE; 3x3@i64 {n=-1} ! EDTYPE; "
               "3x3@bool {n=2} ! EDTYPE",
 };
-REGISTER_OP(op_matrix_power);
+REGISTER_OPS(&op_matrix_power);
 
 Tensor *tensor_matrix_power(Tensor *x, int64_t n) { return APPLY(&op_matrix_power, &(PowerParams){ n }, x); }
 
@@ -243,25 +242,19 @@ const TensorOp op_block_diag = { .name = "block_diag",
                                  .samples =
                                      "2x3,1x2; 3; ; 2x2,,3,1x1; 0x2,2x1; 0,2x2; 2x0,1x3; 2x2@i64,1@i64",
                                  .errors = "2x3x4 ! ESHAPE" };
-static const OpField vander_fields[] = { OP_OPTION(TensorVanderArgs, n),
-                                         OP_OPTION(TensorVanderArgs, increasing),
-                                         { 0 } };
+static const OpField vander_fields[] = { OP_OPTION(TensorVanderArgs, n, increasing), { 0 } };
 const TensorOp op_vander = { .name = "vander",
                              .summary = "powers of each element in a row, [..., m] -> [..., m, n]",
                              .gradient = "dx_i = sum_j g_ij k x_i^(k-1), k the power",
                              .arity = 1,
-                             .params = sizeof(TensorVanderArgs),
-                             .defaults = &tensor_vander_defaults,
-                             .fields = vander_fields,
+                             PARAMS(TensorVanderArgs, tensor_vander_defaults, vander_fields),
                              .shape = vander_shape,
                              .compose = vander,
                              .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
                              .samples = "3; 3 {n=5}; 4 {n=2 increasing=1}; 3 {n=1}; 3 {n=0}; 0; 0 {n=3}; "
                                         "3@i64; 2x3; 2x1x3 {n=2 increasing=1}; 0x2; 2@bool",
                              .errors = " ! ESHAPE; 3 {n=-2} ! EVALUE" };
-REGISTER_OP(op_trace);
-REGISTER_OP(op_block_diag);
-REGISTER_OP(op_vander);
+REGISTER_OPS(&op_trace, &op_block_diag, &op_vander);
 
 Tensor *tensor_trace(Tensor *x) { return APPLY(&op_trace, NULL, x); }
 

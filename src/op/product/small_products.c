@@ -116,9 +116,7 @@ const TensorOp op_cross = {
     .summary = "cross product of vectors of 3 along dim (the first dim of 3 unless given)",
     .gradient = "da = b x g, db = g x a",
     .arity = 2,
-    .params = sizeof(TensorCrossArgs),
-    .defaults = &tensor_cross_defaults,
-    .fields = cross_fields,
+    PARAMS(TensorCrossArgs, tensor_cross_defaults, cross_fields),
     .shape = cross_shape,
     .compose = cross,
     .flags = OP_ANY_DEVICE | OP_ONE_DTYPE | OP_ROUND_ONCE,
@@ -150,9 +148,7 @@ const TensorOp op_vecdot = {
     .summary = "sum of a b along dim, of operands that broadcast",
     .gradient = "da = g b, db = g a",
     .arity = 2,
-    .params = sizeof(TensorVecdotArgs),
-    .defaults = &tensor_vecdot_defaults,
-    .fields = vecdot_fields,
+    PARAMS(TensorVecdotArgs, tensor_vecdot_defaults, vecdot_fields),
     .shape = vecdot_shape,
     .compose = vecdot,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ONE_DTYPE | OP_ROUND_ONCE,
@@ -160,10 +156,7 @@ const TensorOp op_vecdot = {
     .samples = "5,5; 3x4,3x4; 3x4,4; 3x1,3x4 {dim=0}; 2x3x4,3x1 {dim=-2}; ,; 0x3,3; 3x0,3x0; 1,5",
     .errors = "3,4 ! ESHAPE; 3,3 {dim=1} ! EINDEX; 3@i64,3@i64 ! EDTYPE",
 };
-REGISTER_OP(op_inner);
-REGISTER_OP(op_kron);
-REGISTER_OP(op_cross);
-REGISTER_OP(op_vecdot);
+REGISTER_OPS(&op_inner, &op_kron, &op_cross, &op_vecdot);
 
 HIDDEN extern const TensorOp op_dot;
 Tensor *tensor_inner(Tensor *a, Tensor *b) { return APPLY(&op_inner, NULL, a, b); }
@@ -216,7 +209,7 @@ const TensorOp op_bilinear = {
     .errors = "3x4,2x2,5x4x2,5 ! ESHAPE; 3x4,3x3,5x4x2,5 ! ESHAPE; 3x4,3x2,5x4,5 ! ESHAPE; 3x4,3x2,5x4x2,4 ! "
               "ESHAPE",
 };
-REGISTER_OP(op_bilinear);
+REGISTER_OPS(&op_bilinear);
 
 Tensor *tensor_bilinear(Tensor *x1, Tensor *x2, Tensor *weight, Tensor *bias)
 {
@@ -319,9 +312,7 @@ static int addbmm(OpCall *c)
     return op_set_result(c, 0, add_product(c, op_input(c, 0), wide, tensor_reshape(b, SHAPE(k, n))));
 }
 
-static const OpField add_fields[] = { OP_OPTION(TensorAddmmArgs, beta),
-                                      OP_OPTION(TensorAddmmArgs, alpha),
-                                      { 0 } };
+static const OpField add_fields[] = { OP_OPTION(TensorAddmmArgs, beta, alpha), { 0 } };
 #define ADD \
     .arity = 3, .params = sizeof(TensorAddmmArgs), .defaults = &tensor_addmm_defaults, .fields = add_fields
 
@@ -365,9 +356,7 @@ const TensorOp op_addbmm = {
     .errors = "3x5,2x3x4,3x4x5 ! ESHAPE; 3x5,2x1x4,2x4x5 ! ESHAPE; 3x5,2x3x4,2x3x5 ! ESHAPE; 4x5,2x3x4,2x4x5 "
               "! ESHAPE; 3x5,3x4,4x5 ! ESHAPE",
 };
-REGISTER_OP(op_addmv);
-REGISTER_OP(op_addr);
-REGISTER_OP(op_addbmm);
+REGISTER_OPS(&op_addmv, &op_addr, &op_addbmm);
 
 Tensor *tensor_addmv_args(TensorAddmmArgs s) { return APPLY(&op_addmv, &s, s.input, s.a, s.b); }
 Tensor *tensor_addr_args(TensorAddmmArgs s) { return APPLY(&op_addr, &s, s.input, s.a, s.b); }

@@ -21,9 +21,7 @@ static int any_forward(OpCall *c) { return forward(c, REDUCE_ANY); }
 static int all_forward(OpCall *c) { return forward(c, REDUCE_ALL); }
 static int count_forward(OpCall *c) { return forward(c, REDUCE_COUNT_NONZERO); }
 
-static const OpField fields[] = {
-    OP_OPTION(TensorDimsArgs, dim), OP_OPTION(TensorDimsArgs, keepdim), OP_OPTION(TensorDimsArgs, dims), { 0 }
-};
+static const OpField fields[] = { OP_OPTION(TensorDimsArgs, dim, keepdim, dims), { 0 } };
 
 #define LOGIC                                                                                             \
     .arity = 1, .params = sizeof(TensorDimsArgs), .defaults = &tensor_dims_defaults, .fields = fields,    \
@@ -44,9 +42,7 @@ const TensorOp op_count_nonzero = { .name = "count_nonzero",
                                     .shape = count_shape,
                                     .forward = count_forward,
                                     LOGIC };
-REGISTER_OP(op_any);
-REGISTER_OP(op_all);
-REGISTER_OP(op_count_nonzero);
+REGISTER_OPS(&op_any, &op_all, &op_count_nonzero);
 
 Tensor *tensor_any_args(TensorDimsArgs a) { return APPLY(&op_any, &a, a.input); }
 Tensor *tensor_all_args(TensorDimsArgs a) { return APPLY(&op_all, &a, a.input); }

@@ -102,15 +102,12 @@ const TensorOp op_cov = {
     .arity = 3,
     .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(TensorCovArgs),
-    .defaults = &tensor_cov_defaults,
-    .fields = fields,
+    PARAMS(TensorCovArgs, tensor_cov_defaults, fields),
     .shape = cov_shape,
     .compose = cov_compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
     .samples = "3x5,-,-; 5,-,-; 3x5,-,- {correction=0}; 2x4,4@i64:1..3,-; 2x4,-,4:.5..2; "
-               "2x4,4@i64:1..3,4:.5..2 {correction=0}; "
-               "2x4,4@i64:1..2,4:.5..1; 0x4,-,-",
+               "2x4,4@i64:1..3,4:.5..2 {correction=0}; 2x4,4@i64:1..2,4:.5..1; 0x4,-,-",
     .errors = "2x3x4,-,- ! ESHAPE; 3x5,4@i64:1..2,- ! ESHAPE; 3x5,5,- ! EDTYPE; 3x5,-,5:-2..-1 ! EVALUE; "
               "3x5@i64,-,- ! EDTYPE",
 };
@@ -126,8 +123,7 @@ const TensorOp op_corrcoef = {
     .samples = "3x5; 5; 2x4; 4x3; 0x3",
     .errors = "2x3x4 ! ESHAPE; 3@i64 ! EDTYPE",
 };
-REGISTER_OP(op_cov);
-REGISTER_OP(op_corrcoef);
+REGISTER_OPS(&op_cov, &op_corrcoef);
 
 Tensor *tensor_cov_args(TensorCovArgs a) { return APPLY(&op_cov, &a, a.input, a.fweights, a.aweights); }
 

@@ -48,9 +48,7 @@ static int value_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField value_fields[] = {
-    OP_OPTION(TensorDimsArgs, dim), OP_OPTION(TensorDimsArgs, keepdim), OP_OPTION(TensorDimsArgs, dims), { 0 }
-};
+static const OpField value_fields[] = { OP_OPTION(TensorDimsArgs, dim, keepdim, dims), { 0 } };
 
 #define VALUES                                                                                       \
     .gradient = "dx = g / ties where x = y", .arity = 1, .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),     \
@@ -69,8 +67,7 @@ const TensorOp op_amin = { .name = "amin",
                            .summary = "smallest over dims; equal ones share the gradient evenly",
                            .forward = amin_forward,
                            VALUES };
-REGISTER_OP(op_amax);
-REGISTER_OP(op_amin);
+REGISTER_OPS(&op_amax, &op_amin);
 
 Tensor *tensor_amax_args(TensorDimsArgs a) { return APPLY(&op_amax, &a, a.input); }
 Tensor *tensor_amin_args(TensorDimsArgs a) { return APPLY(&op_amin, &a, a.input); }
@@ -95,9 +92,7 @@ static int ends_compose(OpCall *c)
     return op_set_result(c, 1, tensor_amax(x, p->dim, p->keepdim));
 }
 
-static const OpField ends_fields[] = { OP_OPTION(TensorAminmaxArgs, dim),
-                                       OP_OPTION(TensorAminmaxArgs, keepdim),
-                                       { 0 } };
+static const OpField ends_fields[] = { OP_OPTION(TensorAminmaxArgs, dim, keepdim), { 0 } };
 
 const TensorOp op_aminmax = {
     .name = "aminmax",
@@ -105,16 +100,14 @@ const TensorOp op_aminmax = {
     .gradient = "dx = g / ties where x is the smallest + g' / ties where it is the largest",
     .arity = 1,
     .outputs = 2,
-    .params = sizeof(TensorAminmaxArgs),
-    .defaults = &tensor_aminmax_defaults,
-    .fields = ends_fields,
+    PARAMS(TensorAminmaxArgs, tensor_aminmax_defaults, ends_fields),
     .shape = ends_shape,
     .compose = ends_compose,
     .flags = OP_ANY_DEVICE,
     .samples = "5; 3x4 {dim=1}; 2x3x4 {dim=-2 keepdim=1}; ; {dim=0}; 0x3 {dim=1}; 3x4@i64 {dim=0}; 1",
     .errors = "3x4 {dim=2} ! EINDEX; 0x3 {dim=0} ! ESHAPE; 0 ! ESHAPE",
 };
-REGISTER_OP(op_aminmax);
+REGISTER_OPS(&op_aminmax);
 
 Tensor *tensor_aminmax_args(TensorAminmaxArgs a)
 {
@@ -143,9 +136,7 @@ static int place_shape(OpCall *c)
 static int argmax_forward(OpCall *c) { return reduce_forward(c, place_over(c), REDUCE_ARGMAX, 0); }
 static int argmin_forward(OpCall *c) { return reduce_forward(c, place_over(c), REDUCE_ARGMIN, 0); }
 
-static const OpField place_fields[] = { OP_OPTION(TensorArgmaxArgs, dim),
-                                        OP_OPTION(TensorArgmaxArgs, keepdim),
-                                        { 0 } };
+static const OpField place_fields[] = { OP_OPTION(TensorArgmaxArgs, dim, keepdim), { 0 } };
 
 #define PLACES                                                                                            \
     .arity = 1, .params = sizeof(TensorArgmaxArgs), .defaults = &tensor_argmax_defaults,                  \
@@ -159,8 +150,7 @@ const TensorOp op_argmax = {
 const TensorOp op_argmin = {
     .name = "argmin", .summary = "index of the smallest, the first on ties", .forward = argmin_forward, PLACES
 };
-REGISTER_OP(op_argmax);
-REGISTER_OP(op_argmin);
+REGISTER_OPS(&op_argmax, &op_argmin);
 
 Tensor *tensor_argmax_args(TensorArgmaxArgs a) { return APPLY(&op_argmax, &a, a.input); }
 Tensor *tensor_argmin_args(TensorArgmaxArgs a) { return APPLY(&op_argmin, &a, a.input); }
@@ -217,8 +207,7 @@ const TensorOp op_min_dim = { .name = "min_dim",
                               .forward = min_forward,
                               .torch = "min",
                               PICKS };
-REGISTER_OP(op_max_dim);
-REGISTER_OP(op_min_dim);
+REGISTER_OPS(&op_max_dim, &op_min_dim);
 
 static Tensor *pick_apply(const TensorOp *op, const TensorPickArgs *a, const void *site)
 {

@@ -32,9 +32,7 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fields[] = {
-    OP_OPTION(TensorDimsArgs, dim), OP_OPTION(TensorDimsArgs, keepdim), OP_OPTION(TensorDimsArgs, dims), { 0 }
-};
+static const OpField fields[] = { OP_OPTION(TensorDimsArgs, dim, keepdim, dims), { 0 } };
 
 const TensorOp op_logsumexp = {
     .name = "logsumexp",
@@ -42,9 +40,7 @@ const TensorOp op_logsumexp = {
     .gradient = "dx = g e^(x - y)",
     .arity = 1,
     .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
-    .params = sizeof(TensorDimsArgs),
-    .defaults = &tensor_dims_defaults,
-    .fields = fields,
+    PARAMS(TensorDimsArgs, tensor_dims_defaults, fields),
     .shape = shape,
     .forward = forward,
     .backward = backward,
@@ -54,7 +50,7 @@ const TensorOp op_logsumexp = {
     .errors = "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[1 1]} ! EVALUE; 3@i64 ! EDTYPE; 3x4 {dim=1 dims=[0]} ! "
               "EVALUE",
 };
-REGISTER_OP(op_logsumexp);
+REGISTER_OPS(&op_logsumexp);
 
 Tensor *tensor_logsumexp_args(TensorDimsArgs a)
 {

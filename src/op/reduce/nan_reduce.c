@@ -33,9 +33,7 @@ static int nanmean(OpCall *c)
     return op_set_result(c, 0, tensor_div(sum, tensor_to(count, (TensorDtype)sum->dtype)));
 }
 
-static const OpField fields[] = { OP_OPTION(TensorReduceArgs, dim),
-                                  OP_OPTION(TensorReduceArgs, keepdim),
-                                  OP_OPTION(TensorReduceArgs, dims),
+static const OpField fields[] = { OP_OPTION(TensorReduceArgs, dim, keepdim, dims),
                                   OP_DTYPE(TensorReduceArgs, dtype),
                                   { 0 } };
 #define NAN_REDUCE                                                                       \
@@ -62,8 +60,7 @@ const TensorOp op_nanmean = { .name = "nanmean",
                               .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
                               .samples = SAMPLES,
                               .errors = ERRORS "; 3@i64 ! EDTYPE; 3 {dtype=i64} ! EDTYPE" };
-REGISTER_OP(op_nansum);
-REGISTER_OP(op_nanmean);
+REGISTER_OPS(&op_nansum, &op_nanmean);
 
 Tensor *tensor_nansum_args(TensorReduceArgs a) { return APPLY(&op_nansum, &a, a.input); }
 Tensor *tensor_nanmean_args(TensorReduceArgs a) { return APPLY(&op_nanmean, &a, a.input); }

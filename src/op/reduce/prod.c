@@ -89,9 +89,9 @@ static int prod_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fields[] = {
-    OP_OPTION(TensorProdArgs, dim), OP_OPTION(TensorProdArgs, keepdim), OP_DTYPE(TensorProdArgs, dtype), { 0 }
-};
+static const OpField fields[] = { OP_OPTION(TensorProdArgs, dim, keepdim),
+                                  OP_DTYPE(TensorProdArgs, dtype),
+                                  { 0 } };
 
 const TensorOp op_prod = {
     .name = "prod",
@@ -111,7 +111,7 @@ const TensorOp op_prod = {
                "0x3 {dim=1}; 3@i64; 3@i64 {dtype=i32}; 2x3 {dim=0 dtype=f64}; 3@bool {dtype=f32}",
     .errors = "3x4 {dim=2} ! EINDEX; 3 {dtype=9} ! EVALUE",
 };
-REGISTER_OP(op_prod);
+REGISTER_OPS(&op_prod);
 
 Tensor *tensor_prod_args(TensorProdArgs a) { return APPLY(&op_prod, &a, a.input); }
 
@@ -157,7 +157,7 @@ const TensorOp op_cumprod = {
                "3@i64 {dim=0}; 1x3 {dim=0}; 3x4 {dim=0 dtype=f64}; 3@i64 {dim=0 dtype=i32}",
     .errors = "3x4 {dim=2} ! EINDEX; 3 {dim=-2147483648} ! EVALUE; 3 {dim=0 dtype=9} ! EVALUE",
 };
-REGISTER_OP(op_cumprod);
+REGISTER_OPS(&op_cumprod);
 
 Tensor *tensor_cumprod_args(TensorCumprodArgs a) { return APPLY(&op_cumprod, &a, a.input); }
 Tensor *tensor_cumprod_args_(TensorCumprodArgs a) { return op_apply_(&op_cumprod, &a.input, 1, &a, SITE); }

@@ -100,8 +100,7 @@ const TensorOp op_log_softmax = { .name = "log_softmax",
                                   .forward = log_forward,
                                   .backward = log_backward,
                                   SOFTMAX };
-REGISTER_OP(op_softmax);
-REGISTER_OP(op_log_softmax);
+REGISTER_OPS(&op_softmax, &op_log_softmax);
 
 Tensor *tensor_softmax_args(TensorSoftmaxArgs a) { return APPLY(&op_softmax, &a, a.input); }
 Tensor *tensor_log_softmax_args(TensorSoftmaxArgs a) { return APPLY(&op_log_softmax, &a, a.input); }

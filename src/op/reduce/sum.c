@@ -36,9 +36,7 @@ static int sum_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fields[] = { OP_OPTION(TensorReduceArgs, dim),
-                                  OP_OPTION(TensorReduceArgs, keepdim),
-                                  OP_OPTION(TensorReduceArgs, dims),
+static const OpField fields[] = { OP_OPTION(TensorReduceArgs, dim, keepdim, dims),
                                   OP_DTYPE(TensorReduceArgs, dtype),
                                   { 0 } };
 
@@ -65,7 +63,7 @@ const TensorOp op_sum = {
     .samples = SAMPLES "; 2x3@i64 {dims=[1]}; 4@bool; 4@i64 {dtype=i32}; 2x3@bool {dim=1 dtype=bool}",
     .errors = ERRORS,
 };
-REGISTER_OP(op_sum);
+REGISTER_OPS(&op_sum);
 
 static int mean_forward(OpCall *c) { return reduce_forward(c, over_of(c), REDUCE_MEAN, 0); }
 
@@ -89,7 +87,7 @@ const TensorOp op_mean = {
     .samples = SAMPLES,
     .errors = ERRORS "; 3@i64 ! EDTYPE; 3 {dtype=i64} ! EDTYPE",
 };
-REGISTER_OP(op_mean);
+REGISTER_OPS(&op_mean);
 
 Tensor *tensor_sum_args(TensorReduceArgs a) { return APPLY(&op_sum, &a, a.input); }
 Tensor *tensor_mean_args(TensorReduceArgs a) { return APPLY(&op_mean, &a, a.input); }
@@ -126,8 +124,7 @@ const TensorOp op_sum_to_size = {
     .summary = "x summed to a shape that broadcasts to its own",
     .gradient = "dx = expand(g)",
     .arity = 1,
-    .params = sizeof(SumToParams),
-    .fields = to_size_fields,
+    PARAMS_GIVEN(SumToParams, to_size_fields),
     .compose = to_size,
     .flags = OP_ANY_DEVICE,
     .torch = "Tensor.sum_to_size",
@@ -135,7 +132,7 @@ const TensorOp op_sum_to_size = {
                "{size=[]}; 0x3 {size=[1 3]}; 2x3@i64 {size=[3]}; 1x3 {size=[1 1]}",
     .errors = "3x4 {size=[3 2]} ! ESHAPE; 3 {size=[1 3]} ! ESHAPE; 3 {size=[-1]} ! ESHAPE"
 };
-REGISTER_OP(op_sum_to_size);
+REGISTER_OPS(&op_sum_to_size);
 
 Tensor *tensor_sum_to_size(Tensor *x, TensorShape size)
 {

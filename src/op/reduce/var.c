@@ -90,8 +90,7 @@ const TensorOp op_std = { .name = "std",
                           .backward = std_backward,
                           .samples = SAMPLES,
                           .errors = ERRORS };
-REGISTER_OP(op_var);
-REGISTER_OP(op_std);
+REGISTER_OPS(&op_var, &op_std);
 
 /* ---- with the mean --------------------------------------------------------------------------- */
 
@@ -131,8 +130,7 @@ const TensorOp op_std_mean = { .name = "std_mean",
                                .gradient = "dx = g (x - mean) / (m std) + g' / n",
                                .compose = std_mean,
                                BOTH };
-REGISTER_OP(op_var_mean);
-REGISTER_OP(op_std_mean);
+REGISTER_OPS(&op_var_mean, &op_std_mean);
 
 static Tensor *apply_both(const TensorOp *op, const TensorVarMeanArgs *a, const void *site)
 {

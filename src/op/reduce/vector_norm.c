@@ -65,9 +65,9 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fields[] = { OP_OPTION(TensorNormArgs, p),       OP_OPTION(TensorNormArgs, dim),
-                                  OP_OPTION(TensorNormArgs, keepdim), OP_OPTION(TensorNormArgs, dims),
-                                  OP_DTYPE(TensorNormArgs, dtype),    { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorNormArgs, p, dim, keepdim, dims),
+                                  OP_DTYPE(TensorNormArgs, dtype),
+                                  { 0 } };
 
 const TensorOp op_norm = {
     .name = "norm",
@@ -86,14 +86,12 @@ const TensorOp op_norm = {
     .lo = .5,
     .hi = 2,
     .samples = "5; 3x4 {dims=[1]}; 2x3x4 {dims=[0 2] keepdim=1}; 3x4 {p=1 dims=[1]}; 3x4 {p=3 dims=[0]}; 5 "
-               "{p=1.5}; 5 {p=.5}; "
-               "5 {p=0}; 3x4 {p=inf dims=[1]}; 5 {p=-inf}; 5 {p=-1}; ; 0x3 {dims=[0]}; 0x3 {dims=[1]}; "
-               "4:-2..-.5 {p=3}; 3x4 {dim=-1 dtype=f64}; 3@i64:1..3 {dtype=f64}",
+               "{p=1.5}; 5 {p=.5}; 5 {p=0}; 3x4 {p=inf dims=[1]}; 5 {p=-inf}; 5 {p=-1}; ; 0x3 {dims=[0]}; "
+               "0x3 {dims=[1]}; 4:-2..-.5 {p=3}; 3x4 {dim=-1 dtype=f64}; 3@i64:1..3 {dtype=f64}",
     .errors = "3x4 {dims=[2]} ! EINDEX; 3@i64 ! EDTYPE; 0 {p=inf} ! ESHAPE; 3 {p=nan} ! EVALUE; 3 "
-              "{dtype=i64} ! EDTYPE; "
-              "3 {dim=0 dims=[0]} ! EVALUE",
+              "{dtype=i64} ! EDTYPE; 3 {dim=0 dims=[0]} ! EVALUE",
 };
-REGISTER_OP(op_norm);
+REGISTER_OPS(&op_norm);
 
 Tensor *tensor_norm_args(TensorNormArgs a) { return APPLY(&op_norm, &a, a.input); }
 

@@ -355,10 +355,7 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
                                            : backward_by_ops(c, keep, dy, dx);
 }
 
-static const OpField fields[] = { OP_OPTION(TensorAttentionArgs, dropout_p),
-                                  OP_OPTION(TensorAttentionArgs, is_causal),
-                                  OP_OPTION(TensorAttentionArgs, scale),
-                                  OP_OPTION(TensorAttentionArgs, enable_gqa),
+static const OpField fields[] = { OP_OPTION(TensorAttentionArgs, dropout_p, is_causal, scale, enable_gqa),
                                   { 0 } };
 
 const TensorOp op_scaled_dot_product_attention = {
@@ -369,32 +366,26 @@ const TensorOp op_scaled_dot_product_attention = {
                 "dv = p^T g, dmask = ds",
     .optional = KEEP_INPUT(MASK),
     .keep = KEEP_INPUT(Q) | KEEP_INPUT(K) | KEEP_INPUT(V) | KEEP_INPUT(MASK),
-    .params = sizeof(AttentionCall),
-    .defaults = &call_defaults,
-    .fields = fields,
+    PARAMS(AttentionCall, call_defaults, fields),
     .shape = shape,
     .forward = forward,
     .backward = backward,
     .flags = OP_ANY_DEVICE | OP_RANDOM,
     .torch = "nn.functional.scaled_dot_product_attention",
     .samples = "3x4,5x4,5x2,-; 2x3x4,2x5x4,2x5x4,3x5; 2x2x3x4,2x2x3x4,2x2x3x4,- {is_causal=1}; "
-               "2x3x4,2x5x4,2x5x3,3x5@bool {scale=.7}; "
-               "2x4x3x2,2x2x5x2,2x1x5x3,- {enable_gqa=1}; 4x3x2,2x5x2,2x5x2,1x3x5 {enable_gqa=1}; "
-               "2x2x3x4,1x2x5x4,2x5x4,2x1x1x5; "
-               "5x3,2x3,2x3,- {is_causal=1}; 2x3,5x3,5x3,- {is_causal=1}; 2x3x4,2x5x4,2x5x2,- "
-               "{dropout_p=.4}; 3x4,5x4,5x2,- {dropout_p=1}; "
-               "1x2x2x3x2,1x2x2x3x2,1x2x2x3x2,3x3@bool; 0x3x4,0x3x4,0x3x4,-; 2x0x4,2x3x4,2x3x4,-; "
-               "2x3x4,2x0x4,2x0x4,-; 3x0,4x0,4x2,-; 3x2,4x2,4x0,-; "
-               "3x4,5x4,5x2,5; 2x3x4,2x5x4,2x5x2,5@bool; 3x4,5x4,5x2,@bool",
+               "2x3x4,2x5x4,2x5x3,3x5@bool {scale=.7}; 2x4x3x2,2x2x5x2,2x1x5x3,- {enable_gqa=1}; "
+               "4x3x2,2x5x2,2x5x2,1x3x5 {enable_gqa=1}; 2x2x3x4,1x2x5x4,2x5x4,2x1x1x5; 5x3,2x3,2x3,- "
+               "{is_causal=1}; 2x3,5x3,5x3,- {is_causal=1}; 2x3x4,2x5x4,2x5x2,- {dropout_p=.4}; "
+               "3x4,5x4,5x2,- {dropout_p=1}; 1x2x2x3x2,1x2x2x3x2,1x2x2x3x2,3x3@bool; 0x3x4,0x3x4,0x3x4,-; "
+               "2x0x4,2x3x4,2x3x4,-; 2x3x4,2x0x4,2x0x4,-; 3x0,4x0,4x2,-; 3x2,4x2,4x0,-; 3x4,5x4,5x2,5; "
+               "2x3x4,2x5x4,2x5x2,5@bool; 3x4,5x4,5x2,@bool",
     .errors = "3x4,5x3,5x2,- ! ESHAPE; 3x4,5x4,4x2,- ! ESHAPE; 4,5x4,5x2,- ! ESHAPE; 2x3x4,3x5x4,3x5x4,- ! "
-              "ESHAPE; 3x4,5x4,5x2,4 ! ESHAPE; "
-              "3x4,5x4,5x2,3x4 ! ESHAPE; 3x4,5x4,5x2,2x3x5 ! ESHAPE; 3x4,5x4,5x2,3x5@i64 ! EDTYPE; "
-              "3x4,5x4,5x2@f64,- ! EDTYPE; "
-              "3x4@i64,5x4@i64,5x2@i64,- ! EDTYPE; 3x4,3x4,3x4,3x3 {is_causal=1} ! EVALUE; 3x4,3x4,3x4,- "
-              "{dropout_p=1.5} ! EVALUE; "
+              "ESHAPE; 3x4,5x4,5x2,4 ! ESHAPE; 3x4,5x4,5x2,3x4 ! ESHAPE; 3x4,5x4,5x2,2x3x5 ! ESHAPE; "
+              "3x4,5x4,5x2,3x5@i64 ! EDTYPE; 3x4,5x4,5x2@f64,- ! EDTYPE; 3x4@i64,5x4@i64,5x2@i64,- ! "
+              "EDTYPE; 3x4,3x4,3x4,3x3 {is_causal=1} ! EVALUE; 3x4,3x4,3x4,- {dropout_p=1.5} ! EVALUE; "
               "3x4,3x4,3x4,- {enable_gqa=1} ! ESHAPE; 4x3x2,3x5x2,3x5x2,- {enable_gqa=1} ! ESHAPE",
 };
-REGISTER_OP(op_scaled_dot_product_attention);
+REGISTER_OPS(&op_scaled_dot_product_attention);
 
 Tensor *tensor_scaled_dot_product_attention_args(TensorAttentionArgs a)
 {

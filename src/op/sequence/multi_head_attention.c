@@ -257,13 +257,9 @@ static int compose(OpCall *c)
 }
 
 static const OpField fields[] = { OP_REQUIRED(TensorMultiHeadAttentionArgs, num_heads),
-                                  OP_OPTION(TensorMultiHeadAttentionArgs, embed_dim_to_check),
-                                  OP_OPTION(TensorMultiHeadAttentionArgs, add_zero_attn),
-                                  OP_OPTION(TensorMultiHeadAttentionArgs, dropout_p),
-                                  OP_OPTION(TensorMultiHeadAttentionArgs, training),
-                                  OP_OPTION(TensorMultiHeadAttentionArgs, use_separate_proj_weight),
-                                  OP_OPTION(TensorMultiHeadAttentionArgs, average_attn_weights),
-                                  OP_OPTION(TensorMultiHeadAttentionArgs, is_causal),
+                                  OP_OPTION(TensorMultiHeadAttentionArgs, embed_dim_to_check, add_zero_attn,
+                                            dropout_p, training, use_separate_proj_weight,
+                                            average_attn_weights, is_causal),
                                   OP_OPTION(HeadsParams, need_weights),
                                   { 0 } };
 
@@ -279,9 +275,7 @@ const TensorOp op_multi_head_attention_forward = {
     .arity = OPERANDS,
     .outputs = OP_ANY_ARITY,
     .optional = OPTIONAL,
-    .params = sizeof(HeadsParams),
-    .defaults = &call_defaults,
-    .fields = fields,
+    PARAMS(HeadsParams, call_defaults, fields),
     .shape = shape,
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_RANDOM,
@@ -314,7 +308,7 @@ const TensorOp op_multi_head_attention_forward = {
         "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,-,-,-,- {num_heads=0 need_weights=1} ! EVALUE; "
         "3x2x4,2x2x4,2x2x4,12x4,12,-,-,4x4,4,-,-,-,-,- {num_heads=2 dropout_p=2 need_weights=1} ! EVALUE",
 };
-REGISTER_OP(op_multi_head_attention_forward);
+REGISTER_OPS(&op_multi_head_attention_forward);
 
 Tensor *tensor_multi_head_attention_forward_args(TensorMultiHeadAttentionArgs a)
 {

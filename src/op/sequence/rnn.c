@@ -246,30 +246,21 @@ static const TensorOp op_lstm = {
     .summary = "long short-term memory over a sequence: output, h_n and c_n",
     .variant = RNN_LSTM,
     NET,
-    .params = sizeof(TensorLstmArgs),
-    .defaults = &tensor_lstm_defaults,
-    .fields = lstm_fields,
+    PARAMS(TensorLstmArgs, tensor_lstm_defaults, lstm_fields),
     .outputs = 3,
     .optional = KEEP_INPUT(1) | KEEP_INPUT(2),
     .gradient = GRADIENT,
-    .samples =
-        "3x2x3,1x2x2,1x2x2,8x3,8x2,8,8; 2x3,1x1,1x1,4x3,4x1 {has_biases=0}; "
-        "2x2x1,4x2x1,4x2x1,4x1,4x1,4x1,4x1,4x2,4x1,4x2,4x1 {has_biases=0 num_layers=2 bidirectional=1}; "
-        "2x3x1,-,-,8x1,8x2,8,8 {batch_first=1}; 2x2x2,-,-,4x2,4x1,4x1,4x1 {has_biases=0 num_layers=2 "
-        "dropout=.5}; "
-        "2x2x1,2x2x1,2x2x2,8x1,8x1,8,8,1x2,8x1,8x1,8,8,1x2 {bidirectional=1}; 2x0x3,-,-,8x3,8x2 "
-        "{has_biases=0}",
-    .errors =
-        "2x2x3,-,-,8x3,8x2,8 ! EVALUE; 2x2x3,-,-,8x3,8x2 ! EVALUE; 2x2x3,-,-,8x3,8x1 {has_biases=0} ! "
-        "EVALUE; "
-        "2x2x3,1x2x2,2x2x2,8x3,8x2 {has_biases=0} ! ESHAPE; 2x2x3,1x2x2,1x2,8x3,8x2 {has_biases=0} ! ESHAPE; "
-        "0x2x3,-,-,8x3,8x2 {has_biases=0} ! ESHAPE; 2x2x3,-,-,8x3,8x2 {has_biases=0 dropout=-1} ! EVALUE; "
-        "2x2x3@i64,-,-,8x3,8x2 {has_biases=0} ! EDTYPE",
+    .samples = "3x2x3,1x2x2,1x2x2,8x3,8x2,8,8; 2x3,1x1,1x1,4x3,4x1 {has_biases=0}; "
+               "2x2x1,4x2x1,4x2x1,4x1,4x1,4x1,4x1,4x2,4x1,4x2,4x1 {has_biases=0 num_layers=2 "
+               "bidirectional=1}; 2x3x1,-,-,8x1,8x2,8,8 {batch_first=1}; 2x2x2,-,-,4x2,4x1,4x1,4x1 "
+               "{has_biases=0 num_layers=2 dropout=.5}; 2x2x1,2x2x1,2x2x2,8x1,8x1,8,8,1x2,8x1,8x1,8,8,1x2 "
+               "{bidirectional=1}; 2x0x3,-,-,8x3,8x2 {has_biases=0}",
+    .errors = "2x2x3,-,-,8x3,8x2,8 ! EVALUE; 2x2x3,-,-,8x3,8x2 ! EVALUE; 2x2x3,-,-,8x3,8x1 {has_biases=0} ! "
+              "EVALUE; 2x2x3,1x2x2,2x2x2,8x3,8x2 {has_biases=0} ! ESHAPE; 2x2x3,1x2x2,1x2,8x3,8x2 "
+              "{has_biases=0} ! ESHAPE; 0x2x3,-,-,8x3,8x2 {has_biases=0} ! ESHAPE; 2x2x3,-,-,8x3,8x2 "
+              "{has_biases=0 dropout=-1} ! EVALUE; 2x2x3@i64,-,-,8x3,8x2 {has_biases=0} ! EDTYPE",
 };
-REGISTER_OP(op_rnn_tanh);
-REGISTER_OP(op_rnn_relu);
-REGISTER_OP(op_gru);
-REGISTER_OP(op_lstm);
+REGISTER_OPS(&op_rnn_tanh, &op_rnn_relu, &op_gru, &op_lstm);
 
 /* ---- public ---------------------------------------------------------------------------------- */
 

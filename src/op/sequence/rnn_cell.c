@@ -75,13 +75,9 @@ static const TensorOp op_lstm_cell = {
     .samples = "2x3,2x2,2x2,8x3,8x2,8,8; 3,2,2,8x3,8x2,8,8; 2x3,-,2x2,8x3,8x2,-,-; 1,1,-,4x1,4x1,-,-; "
                "0x3,0x2,0x2,8x3,8x2,8,8",
     .errors = "2x2x3,-,-,8x3,8x2,-,- ! ESHAPE; 2x3,2,-,8x3,8x2,-,- ! ESHAPE; 2x3,-,2,8x3,8x2,-,- ! ESHAPE; "
-              "2x3,-,2x3,8x3,8x2,-,- ! ESHAPE; "
-              "2x3,-,-,8x3,8x1,-,- ! ESHAPE",
+              "2x3,-,2x3,8x3,8x2,-,- ! ESHAPE; 2x3,-,-,8x3,8x1,-,- ! ESHAPE",
 };
-REGISTER_OP(op_rnn_tanh_cell);
-REGISTER_OP(op_rnn_relu_cell);
-REGISTER_OP(op_gru_cell);
-REGISTER_OP(op_lstm_cell);
+REGISTER_OPS(&op_rnn_tanh_cell, &op_rnn_relu_cell, &op_gru_cell, &op_lstm_cell);
 
 Tensor *tensor_rnn_tanh_cell(Tensor *input, Tensor *hx, Tensor *w_ih, Tensor *w_hh, Tensor *b_ih,
                              Tensor *b_hh)

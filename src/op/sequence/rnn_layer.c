@@ -456,15 +456,11 @@ static const TensorOp op_lstm_layer = {
         "2x1x1,-,-,4x1,4x1,-,-,-; 2x2x2,2x1,2x3,12x2,12x1,-,12,1x3; 2x2x2,-,2x2,8x2,8x1,8,8,1x2 {reverse=1}; "
         "2x0x3,0x2,0x2,8x3,8x2,8,8,-; 2x3x0,3x2,3x2,8x0,8x2,8,8,-; 1x3x2,-,-,72x2,72x18,-,-,-",
     .errors = "0x2x3,-,-,8x3,8x2,-,-,- ! ESHAPE; 1x2x3,-,2x1,8x3,8x2,-,-,- ! ESHAPE; "
-              "1x2x3,2x1,-,8x3,8x2,-,-,- ! ESHAPE; "
-              "1x2x3,-,-,8x3,8x1,-,-,- ! ESHAPE; 1x2x3,-,-,8x3,8x1,-,-,2x1 ! ESHAPE; 1x2x3,-,-,9x3,9x2,-,-,- "
-              "! ESHAPE; "
+              "1x2x3,2x1,-,8x3,8x2,-,-,- ! ESHAPE; 1x2x3,-,-,8x3,8x1,-,-,- ! ESHAPE; "
+              "1x2x3,-,-,8x3,8x1,-,-,2x1 ! ESHAPE; 1x2x3,-,-,9x3,9x2,-,-,- ! ESHAPE; "
               "1x2x3,-,-,8x3,8x2,8x1,-,- ! ESHAPE; 1x2x3@i64,-,-,8x3,8x2,-,-,- ! EDTYPE",
 };
-REGISTER_OP(op_rnn_tanh_layer);
-REGISTER_OP(op_rnn_relu_layer);
-REGISTER_OP(op_gru_layer);
-REGISTER_OP(op_lstm_layer);
+REGISTER_OPS(&op_rnn_tanh_layer, &op_rnn_relu_layer, &op_gru_layer, &op_lstm_layer);
 
 int rnn_layer(int kind, Tensor *const operand[RNN_ROLES], bool reverse, const void *site, Tensor **y,
               Tensor **c_n)

@@ -52,9 +52,7 @@ const TensorOp op_rotary_embedding = {
     .summary = "pairs of columns (a, b) turned: (a cos - b sin, a sin + b cos)",
     .arity = 3,
     .gradient = "da = ga cos + gb sin, db = gb cos - ga sin; dcos = a ga + b gb, dsin = a gb - b ga",
-    .params = sizeof(TensorRotaryArgs),
-    .defaults = &tensor_rotary_defaults,
-    .fields = fields,
+    PARAMS(TensorRotaryArgs, tensor_rotary_defaults, fields),
     .shape = shape,
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
@@ -63,10 +61,9 @@ const TensorOp op_rotary_embedding = {
         "3x4,3x2,3x2; 3x4,3x2,3x2 {interleaved=1}; 2x2x3x6,3x2,3x2; 2x3x5,3x2,3x2 {interleaved=1}; 4,2,2; "
         "2x3x4,2x1x2,2x1x2; 0x4,0x2,0x2; 3x2,0,0",
     .errors = "3x4,3x3,3x3 ! ESHAPE; 3x4,3x2,3x1 ! ESHAPE; 3x4,2x2,2x2 ! ESHAPE; ,2,2 ! ESHAPE; 3x4,,  ! "
-              "ESHAPE; 3x4@i64,3x2,3x2 ! EDTYPE; "
-              "3x4,2x3x2,2x3x2 ! ESHAPE",
+              "ESHAPE; 3x4@i64,3x2,3x2 ! EDTYPE; 3x4,2x3x2,2x3x2 ! ESHAPE",
 };
-REGISTER_OP(op_rotary_embedding);
+REGISTER_OPS(&op_rotary_embedding);
 
 Tensor *tensor_rotary_embedding_args(TensorRotaryArgs a)
 {

@@ -88,9 +88,7 @@ static const TensorOp op_cat = {
     .summary = "tensors one behind the other along dim",
     .gradient = "dx_i = its part of g",
     .arity = OP_ANY_ARITY,
-    .params = sizeof(TensorJoinArgs),
-    .defaults = &tensor_join_defaults,
-    .fields = fields,
+    PARAMS(TensorJoinArgs, tensor_join_defaults, fields),
     .shape = cat_shape,
     .forward = cat_forward,
     .backward = cat_backward,
@@ -99,7 +97,7 @@ static const TensorOp op_cat = {
         "2x3,4x3; 2x3,2x1,2x2 {dim=1}; 2x3x2,2x1x2 {dim=-2}; 3; 0x3,2x3; 0,2x3 {dim=1}; 0,0; 2x0,2x0 {dim=1}",
     .errors = "2x3,2x4 ! ESHAPE; 2x3,3 ! ESHAPE; 2x3,2x3 {dim=2} ! EINDEX; , ! ESHAPE"
 };
-REGISTER_OP(op_cat);
+REGISTER_OPS(&op_cat);
 
 /* ---- stack ----------------------------------------------------------------------------------- */
 
@@ -151,9 +149,7 @@ static const TensorOp op_stack = {
     .summary = "tensors of one shape side by side in a new dimension",
     .gradient = "dx_i = its slice of g",
     .arity = OP_ANY_ARITY,
-    .params = sizeof(TensorJoinArgs),
-    .defaults = &tensor_join_defaults,
-    .fields = fields,
+    PARAMS(TensorJoinArgs, tensor_join_defaults, fields),
     .shape = stack_shape,
     .forward = stack_forward,
     .backward = stack_backward,
@@ -161,7 +157,7 @@ static const TensorOp op_stack = {
     .samples = "2x3,2x3; 2x3,2x3,2x3 {dim=1}; 2x3,2x3 {dim=-1}; ,,; 3; 0x3,0x3 {dim=2}",
     .errors = "2x3,3x2 ! ESHAPE; 2x3,2x3 {dim=3} ! EINDEX"
 };
-REGISTER_OP(op_stack);
+REGISTER_OPS(&op_stack);
 
 /* ---- any number of operands ------------------------------------------------------------------ */
 

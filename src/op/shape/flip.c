@@ -46,8 +46,7 @@ static const TensorOp op_flip = {
     .summary = "the order of elements turned round in dims",
     .gradient = "dx = flip(g)",
     .arity = 1,
-    .params = sizeof(FlipParams),
-    .fields = flip_fields,
+    PARAMS_GIVEN(FlipParams, flip_fields),
     .shape = flip_shape,
     .forward = flip_forward,
     .backward = flip_backward,
@@ -55,7 +54,7 @@ static const TensorOp op_flip = {
     .samples = "5 {dims=[0]}; 2x3x4 {dims=[0 -1]}; 2x3 {dims=[]}; {dims=[]}; 0x3 {dims=[1]}; {dims=[0]}",
     .errors = "2x3 {dims=[2]} ! EINDEX; 2x3 {dims=[1 -1]} ! EINDEX"
 };
-REGISTER_OP(op_flip);
+REGISTER_OPS(&op_flip);
 
 Tensor *tensor_flip(Tensor *x, TensorShape dims) { return APPLY(&op_flip, &(FlipParams){ dims }, x); }
 
@@ -146,20 +145,17 @@ static const TensorOp op_roll = {
     .summary = "elements moved round by shifts along dims; without dims, of x flattened",
     .gradient = "dx = roll(g, -shifts)",
     .arity = 1,
-    .params = sizeof(TensorRollArgs),
-    .defaults = &tensor_roll_defaults,
-    .fields = roll_fields,
+    PARAMS(TensorRollArgs, tensor_roll_defaults, roll_fields),
     .shape = roll_shape,
     .forward = roll_forward,
     .backward = roll_backward,
     .flags = OP_ANY_DEVICE,
     .samples = "5 {shifts=[2] dims=[0]}; 3x4 {shifts=[-1 6] dims=[1 0]}; 2x3 {shifts=[4]}; 0x3 {shifts=[1] "
-               "dims=[1]}; {shifts=[1]}; "
-               "3x4 {shifts=[1 1] dims=[0 0]}",
+               "dims=[1]}; {shifts=[1]}; 3x4 {shifts=[1 1] dims=[0 0]}",
     .errors = "3 {shifts=[1 2] dims=[0]} ! EVALUE; 3 {shifts=[1] dims=[1]} ! EINDEX; 3 {shifts=[]  dims=[0]} "
               "! EVALUE; {shifts=[1] dims=[0]} ! EINDEX"
 };
-REGISTER_OP(op_roll);
+REGISTER_OPS(&op_roll);
 
 Tensor *tensor_roll_args(TensorRollArgs a) { return APPLY(&op_roll, &a, a.input); }
 
@@ -185,17 +181,13 @@ static int rot_compose(OpCall *c)
     return op_set_result(c, 0, y);
 }
 
-static const OpField rot_fields[] = { OP_OPTION(TensorRot90Args, k),
-                                      OP_OPTION(TensorRot90Args, dims),
-                                      { 0 } };
+static const OpField rot_fields[] = { OP_OPTION(TensorRot90Args, k, dims), { 0 } };
 static const TensorOp op_rot90 = {
     .name = "rot90",
     .summary = "k quarter turns in the plane of two dims, from the first towards the second",
     .gradient = "dx = rot90(g, -k)",
     .arity = 1,
-    .params = sizeof(TensorRot90Args),
-    .defaults = &tensor_rot90_defaults,
-    .fields = rot_fields,
+    PARAMS(TensorRot90Args, tensor_rot90_defaults, rot_fields),
     .compose = rot_compose,
     .flags = OP_ANY_DEVICE,
     .samples =
@@ -203,6 +195,6 @@ static const TensorOp op_rot90 = {
         "{dims=[0 1]}",
     .errors = "2x3 {dims=[0]} ! EVALUE; 2x3 {dims=[0 0]} ! EINDEX; 2x3 {dims=[0 2]} ! EINDEX"
 };
-REGISTER_OP(op_rot90);
+REGISTER_OPS(&op_rot90);
 
 Tensor *tensor_rot90_args(TensorRot90Args a) { return APPLY(&op_rot90, &a, a.input); }

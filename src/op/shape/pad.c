@@ -169,9 +169,7 @@ static const TensorOp op_constant_pad_nd = {
     .summary = "a constant round the last dims; negative pads crop",
     .arity = 1,
     .gradient = "dx = g without the pads",
-    .params = sizeof(TensorPadArgs),
-    .defaults = &tensor_pad_defaults,
-    .fields = constant_fields,
+    PARAMS(TensorPadArgs, tensor_pad_defaults, constant_fields),
     .shape = constant_shape,
     .forward = constant_forward,
     .backward = constant_backward,
@@ -187,20 +185,16 @@ static const TensorOp op_pad = {
                "circular",
     .gradient = "dx_j = sum of g over all that x_j was copied to",
     .arity = 1,
-    .params = sizeof(TensorPadArgs),
-    .defaults = &tensor_pad_defaults,
-    .fields = pad_fields,
+    PARAMS(TensorPadArgs, tensor_pad_defaults, pad_fields),
     .compose = pad_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.pad",
     .samples = "3x4 {pad=[1 2] value=1.5}; 2x3x4 {pad=[-1 2 1 -1]}; {pad=[]}; 2x4 {pad=[3 2] mode=reflect}; "
-               "1x2x3x4 {pad=[1 3 2 1] mode=reflect}; 2x4 {pad=[-1 2] mode=reflect}; "
-               "1x2x2x3x2 {pad=[1 1 2 0 1 1] mode=reflect}; 2x3 {pad=[4 1] mode=replicate}; 2x2x3 {pad=[2 1 "
-               "0 3] mode=replicate}; "
-               "1x1x2x3x2 {pad=[1 0 2 1 0 1] mode=replicate}; 2x3 {pad=[3 2] mode=circular}; "
-               "1x2x3x4 {pad=[1 4 3 2] mode=circular}; 2x5 {pad=[-1 3] mode=circular}; 0x2x3 {pad=[1 1] "
-               "mode=reflect}; 2x1x2x2x3 "
-               "{pad=[0 0 1 2 0 0] mode=circular}; 2x3 {pad=[0 0] mode=replicate}",
+               "1x2x3x4 {pad=[1 3 2 1] mode=reflect}; 2x4 {pad=[-1 2] mode=reflect}; 1x2x2x3x2 {pad=[1 1 2 "
+               "0 1 1] mode=reflect}; 2x3 {pad=[4 1] mode=replicate}; 2x2x3 {pad=[2 1 0 3] mode=replicate}; "
+               "1x1x2x3x2 {pad=[1 0 2 1 0 1] mode=replicate}; 2x3 {pad=[3 2] mode=circular}; 1x2x3x4 "
+               "{pad=[1 4 3 2] mode=circular}; 2x5 {pad=[-1 3] mode=circular}; 0x2x3 {pad=[1 1] "
+               "mode=reflect}; 2x1x2x2x3 {pad=[0 0 1 2 0 0] mode=circular}; 2x3 {pad=[0 0] mode=replicate}",
     .errors = "3x4 {pad=[4 0] mode=reflect} ! ESHAPE; 3x4 {pad=[0 5] mode=circular} ! ESHAPE; 3x4 {pad=[-2 "
               "3] mode=circular} ! "
               "ESHAPE; 3x0 {pad=[1 0] mode=replicate} ! ESHAPE; 3x0 {pad=[1 0] mode=reflect} ! ESHAPE; "
@@ -211,8 +205,7 @@ static const TensorOp op_pad = {
               "mode=reflect} ! "
               "ESHAPE; 3x4 {pad=[-2 -3]} ! ESHAPE"
 };
-REGISTER_OP(op_constant_pad_nd);
-REGISTER_OP(op_pad);
+REGISTER_OPS(&op_constant_pad_nd, &op_pad);
 
 Tensor *tensor_constant_pad_nd(Tensor *x, TensorShape pad, double value)
 {

@@ -26,19 +26,13 @@ static int slice_compose(OpCall *c)
     return finish(c, y, tensor_slice(y, p->dim, p->start, p->end, p->step));
 }
 
-static const OpField slice_fields[] = { OP_OPTION(TensorSliceScatterArgs, dim),
-                                        OP_OPTION(TensorSliceScatterArgs, start),
-                                        OP_OPTION(TensorSliceScatterArgs, end),
-                                        OP_OPTION(TensorSliceScatterArgs, step),
-                                        { 0 } };
+static const OpField slice_fields[] = { OP_OPTION(TensorSliceScatterArgs, dim, start, end, step), { 0 } };
 static const TensorOp op_slice_scatter = {
     .name = "slice_scatter",
     .summary = "a copy of x with x[..., start:end:step, ...] replaced by src",
     .arity = 2,
     .gradient = "dx = dy, 0 in the slice; dsrc = the slice of dy",
-    .params = sizeof(TensorSliceScatterArgs),
-    .defaults = &tensor_slice_scatter_defaults,
-    .fields = slice_fields,
+    PARAMS(TensorSliceScatterArgs, tensor_slice_scatter_defaults, slice_fields),
     .compose = slice_compose,
     .flags = OP_ANY_DEVICE,
     .samples =
@@ -46,7 +40,7 @@ static const TensorOp op_slice_scatter = {
     .errors = "5x3,3 {start=1 end=4} ! ESHAPE; 5,2 {start=1} ! ESHAPE; 3,3 {step=0} ! EVALUE; 3,3 {dim=1} ! "
               "EINDEX; , ! EINDEX"
 };
-REGISTER_OP(op_slice_scatter);
+REGISTER_OPS(&op_slice_scatter);
 
 Tensor *tensor_slice_scatter_args(TensorSliceScatterArgs args)
 {
@@ -67,23 +61,20 @@ static int select_compose(OpCall *c)
     return finish(c, y, tensor_select(y, p->dim, p->index));
 }
 
-static const OpField select_fields[] = { OP_REQUIRED(SelectParams, dim),
-                                         OP_REQUIRED(SelectParams, index),
-                                         { 0 } };
+static const OpField select_fields[] = { OP_REQUIRED(SelectParams, dim, index), { 0 } };
 static const TensorOp op_select_scatter = {
     .name = "select_scatter",
     .summary = "a copy of x with x[..., index, ...] replaced by src",
     .arity = 2,
     .gradient = "dx = dy, 0 at the index; dsrc = dy at the index",
-    .params = sizeof(SelectParams),
-    .fields = select_fields,
+    PARAMS_GIVEN(SelectParams, select_fields),
     .compose = select_compose,
     .flags = OP_ANY_DEVICE,
     .samples =
         "5x3,3 {dim=0 index=1}; 2x3x4,2x3 {dim=-1 index=-1}; 3, {dim=0 index=2}; 2x0,0 {dim=0 index=1}",
     .errors = "3x4,3 {dim=0 index=1} ! ESHAPE; 3, {dim=0 index=3} ! EINDEX; , {dim=0 index=0} ! EINDEX"
 };
-REGISTER_OP(op_select_scatter);
+REGISTER_OPS(&op_select_scatter);
 
 Tensor *tensor_select_scatter(Tensor *x, Tensor *src, int dim, int64_t index)
 {
@@ -99,25 +90,20 @@ static int diagonal_compose(OpCall *c)
     return finish(c, y, tensor_diagonal(y, p->offset, p->dim1, p->dim2));
 }
 
-static const OpField diagonal_fields[] = { OP_OPTION(TensorDiagonalScatterArgs, offset),
-                                           OP_OPTION(TensorDiagonalScatterArgs, dim1),
-                                           OP_OPTION(TensorDiagonalScatterArgs, dim2),
-                                           { 0 } };
+static const OpField diagonal_fields[] = { OP_OPTION(TensorDiagonalScatterArgs, offset, dim1, dim2), { 0 } };
 static const TensorOp op_diagonal_scatter = {
     .name = "diagonal_scatter",
     .summary = "a copy of x with a diagonal of two dims replaced by src",
     .arity = 2,
     .gradient = "dx = dy, 0 on the diagonal; dsrc = the diagonal of dy",
-    .params = sizeof(TensorDiagonalScatterArgs),
-    .defaults = &tensor_diagonal_scatter_defaults,
-    .fields = diagonal_fields,
+    PARAMS(TensorDiagonalScatterArgs, tensor_diagonal_scatter_defaults, diagonal_fields),
     .compose = diagonal_compose,
     .flags = OP_ANY_DEVICE,
     .samples =
         "3x4,3; 3x4,2 {offset=2}; 4x3,2 {offset=-2}; 2x3x4,3x1 {offset=1 dim1=-1 dim2=0}; 3x3,0 {offset=5}",
     .errors = "3x4,4 ! ESHAPE; 3,3 ! EINDEX; 3x3,3 {dim1=1} ! EINDEX"
 };
-REGISTER_OP(op_diagonal_scatter);
+REGISTER_OPS(&op_diagonal_scatter);
 
 Tensor *tensor_diagonal_scatter_args(TensorDiagonalScatterArgs args)
 {

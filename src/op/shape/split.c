@@ -94,17 +94,14 @@ static int split_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField split_fields[] = {
-    OP_OPTION(SplitParams, dim), OP_OPTION(SplitParams, size), OP_OPTION(SplitParams, sizes), { 0 }
-};
+static const OpField split_fields[] = { OP_OPTION(SplitParams, dim, size, sizes), { 0 } };
 static const TensorOp op_split = {
     .name = "split",
     .summary = "views of dim in parts of a size, the last one smaller, or of a list of sizes",
     .gradient = "dx = the parts of g joined",
     .arity = 1,
     .outputs = OP_ANY_ARITY,
-    .params = sizeof(SplitParams),
-    .fields = split_fields,
+    PARAMS_GIVEN(SplitParams, split_fields),
     .shape = split_shape,
     .forward = split_forward,
     .backward = split_backward,
@@ -115,7 +112,7 @@ static const TensorOp op_split = {
               "ESHAPE; 5 {size=1 dim=1} ! EINDEX; "
               "{size=1} ! EINDEX"
 };
-REGISTER_OP(op_split);
+REGISTER_OPS(&op_split);
 
 /* ---- unbind ---------------------------------------------------------------------------------- */
 
@@ -157,15 +154,14 @@ static const TensorOp op_unbind = { .name = "unbind",
                                     .gradient = "dx = the slices of g joined",
                                     .arity = 1,
                                     .outputs = OP_ANY_ARITY,
-                                    .params = sizeof(UnbindParams),
-                                    .fields = unbind_fields,
+                                    PARAMS_GIVEN(UnbindParams, unbind_fields),
                                     .shape = unbind_shape,
                                     .forward = unbind_forward,
                                     .backward = unbind_backward,
                                     .flags = OP_VIEW | OP_ANY_DEVICE,
                                     .samples = "3x2; 2x3x4 {dim=1}; 2x3 {dim=-1}; 3; 2x0",
                                     .errors = "! EINDEX; 3 {dim=1} ! EINDEX; 0x3 ! ESHAPE" };
-REGISTER_OP(op_unbind);
+REGISTER_OPS(&op_unbind);
 
 /* ---- public: parts go to the caller's array -------------------------------------------------- */
 

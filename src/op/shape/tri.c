@@ -58,8 +58,7 @@ static const TensorOp op_triu = { .name = "triu",
                                   .summary = "the upper triangle from a diagonal on, zeros below",
                                   .gradient = "dx = triu(g)",
                                   TRIANGLE };
-REGISTER_OP(op_tril);
-REGISTER_OP(op_triu);
+REGISTER_OPS(&op_tril, &op_triu);
 
 Tensor *tensor_tril_args(TensorTriArgs a) { return APPLY(&op_tril, &a, a.input); }
 Tensor *tensor_triu_args(TensorTriArgs a) { return APPLY(&op_triu, &a, a.input); }

@@ -70,17 +70,12 @@ static int diagonal_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField diagonal_fields[] = { OP_OPTION(TensorDiagonalArgs, offset),
-                                           OP_OPTION(TensorDiagonalArgs, dim1),
-                                           OP_OPTION(TensorDiagonalArgs, dim2),
-                                           { 0 } };
+static const OpField diagonal_fields[] = { OP_OPTION(TensorDiagonalArgs, offset, dim1, dim2), { 0 } };
 static const TensorOp op_diagonal = { .name = "diagonal",
                                       .summary = "a diagonal of two dimensions, as the last one",
                                       .gradient = "dx = zeros with g on the diagonal",
                                       .arity = 1,
-                                      .params = sizeof(TensorDiagonalArgs),
-                                      .defaults = &tensor_diagonal_defaults,
-                                      .fields = diagonal_fields,
+                                      PARAMS(TensorDiagonalArgs, tensor_diagonal_defaults, diagonal_fields),
                                       .shape = diagonal_shape,
                                       .forward = diagonal_forward,
                                       .backward = diagonal_grad,
@@ -88,7 +83,7 @@ static const TensorOp op_diagonal = { .name = "diagonal",
                                       .samples = "3x4; 3x4 {offset=2}; 4x3 {offset=-2}; 2x3x4 {offset=1 "
                                                  "dim1=-1 dim2=0}; 3x3 {offset=5}; 0x3; 2x3 {offset=-5}",
                                       .errors = "3 ! EINDEX; 3x3 {dim1=1} ! EINDEX; 3x3 {dim2=2} ! EINDEX" };
-REGISTER_OP(op_diagonal);
+REGISTER_OPS(&op_diagonal);
 
 Tensor *tensor_diagonal_args(TensorDiagonalArgs a) { return APPLY(&op_diagonal, &a, a.input); }
 
@@ -127,18 +122,14 @@ static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const PlaceParams place_defaults = { .dim2 = 1 };
-static const OpField place_fields[] = { OP_OPTION(PlaceParams, offset),
-                                        OP_OPTION(PlaceParams, dim1),
-                                        OP_OPTION(PlaceParams, dim2),
+static const OpField place_fields[] = { OP_OPTION(PlaceParams, offset, dim1, dim2),
                                         OP_REQUIRED(PlaceParams, shape),
                                         { 0 } };
 static const TensorOp op_diagonal_backward = { .name = "diagonal_backward",
                                                .summary = "zeros of a shape, whose diagonal is x",
                                                .gradient = "dx = diagonal(g)",
                                                .arity = 1,
-                                               .params = sizeof(PlaceParams),
-                                               .defaults = &place_defaults,
-                                               .fields = place_fields,
+                                               PARAMS(PlaceParams, place_defaults, place_fields),
                                                .shape = place_shape,
                                                .forward = place_forward,
                                                .backward = place_grad,
@@ -148,7 +139,7 @@ static const TensorOp op_diagonal_backward = { .name = "diagonal_backward",
                                                    "3 {shape=[3 4]}; 2 {offset=2 shape=[3 4]}; 3x1 {offset=1 "
                                                    "dim1=-1 dim2=0 shape=[2 3 4]}; 0 {shape=[0 3]}",
                                                .errors = "3 {shape=[2 2]} ! ESHAPE; 3 {shape=[3]} ! EINDEX" };
-REGISTER_OP(op_diagonal_backward);
+REGISTER_OPS(&op_diagonal_backward);
 
 /* ---- diag_embed, diag ------------------------------------------------------------------------ */
 
@@ -173,24 +164,19 @@ static int embed_compose(OpCall *c)
     return op_set_result(c, 0, tensor_apply(&op_diagonal_backward, &x, 1, &place));
 }
 
-static const OpField embed_fields[] = { OP_OPTION(TensorDiagEmbedArgs, offset),
-                                        OP_OPTION(TensorDiagEmbedArgs, dim1),
-                                        OP_OPTION(TensorDiagEmbedArgs, dim2),
-                                        { 0 } };
+static const OpField embed_fields[] = { OP_OPTION(TensorDiagEmbedArgs, offset, dim1, dim2), { 0 } };
 static const TensorOp op_diag_embed = {
     .name = "diag_embed",
     .summary = "square matrices with x's last dimension on a diagonal",
     .gradient = "dx = diagonal(g)",
     .arity = 1,
-    .params = sizeof(TensorDiagEmbedArgs),
-    .defaults = &tensor_diag_embed_defaults,
-    .fields = embed_fields,
+    PARAMS(TensorDiagEmbedArgs, tensor_diag_embed_defaults, embed_fields),
     .compose = embed_compose,
     .flags = OP_ANY_DEVICE,
     .samples = "3; 2x3; 2x3 {offset=1}; 2x3 {offset=-1 dim1=0 dim2=2}; 3 {offset=1 dim1=1 dim2=0}; 0; 2x0",
     .errors = "! ESHAPE; 3 {dim1=1 dim2=1} ! EINDEX; 3 {dim1=3} ! EINDEX"
 };
-REGISTER_OP(op_diag_embed);
+REGISTER_OPS(&op_diag_embed);
 
 Tensor *tensor_diag_embed_args(TensorDiagEmbedArgs a) { return APPLY(&op_diag_embed, &a, a.input); }
 
@@ -217,13 +203,11 @@ static const TensorOp op_diag = { .name = "diag",
                                       "a vector as a matrix's diagonal, or a matrix's diagonal as a vector",
                                   .gradient = "dx = diag(g)",
                                   .arity = 1,
-                                  .params = sizeof(TensorDiagArgs),
-                                  .defaults = &tensor_diag_defaults,
-                                  .fields = diag_fields,
+                                  PARAMS(TensorDiagArgs, tensor_diag_defaults, diag_fields),
                                   .compose = diag_compose,
                                   .flags = OP_ANY_DEVICE,
                                   .samples = "3; 3 {diagonal=1}; 3x4; 3x4 {diagonal=-1}; 0; 2x0",
                                   .errors = "! ESHAPE; 2x3x4 ! ESHAPE" };
-REGISTER_OP(op_diag);
+REGISTER_OPS(&op_diag);
 
 Tensor *tensor_diag_args(TensorDiagArgs a) { return APPLY(&op_diag, &a, a.input); }

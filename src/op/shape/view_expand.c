@@ -59,8 +59,7 @@ static const TensorOp op_expand = { .name = "expand",
                                         "repeats dimensions of size 1, without a copy; -1 leaves a size",
                                     .gradient = "dx = sum of g over what was repeated",
                                     .arity = 1,
-                                    .params = sizeof(ExpandParams),
-                                    .fields = expand_fields,
+                                    PARAMS_GIVEN(ExpandParams, expand_fields),
                                     .shape = expand_shape,
                                     .forward = expand_forward,
                                     .backward = expand_backward,
@@ -71,7 +70,7 @@ static const TensorOp op_expand = { .name = "expand",
                                         "{shape=[3]}; 1x0x3 {shape=[2 0 3]}; 1x3 {shape=[0 3]}; {shape=[]}",
                                     .errors = "3x2 {shape=[3 4]} ! ESHAPE; 3x1 {shape=[3]} ! ESHAPE; 3 "
                                               "{shape=[-1 3]} ! ESHAPE; 3 {shape=[-2]} ! ESHAPE" };
-REGISTER_OP(op_expand);
+REGISTER_OPS(&op_expand);
 
 Tensor *tensor_expand(Tensor *x, TensorShape shape) { return APPLY(&op_expand, &(ExpandParams){ shape }, x); }
 
@@ -168,18 +167,16 @@ static const TensorOp op_repeat = {
     .summary = "x laid beside itself, repeats[d] times along each dimension",
     .gradient = "dx = sum of g over the copies",
     .arity = 1,
-    .params = sizeof(RepeatParams),
-    .fields = repeat_fields,
+    PARAMS_GIVEN(RepeatParams, repeat_fields),
     .shape = repeat_shape,
     .compose = repeat_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "Tensor.repeat",
     .samples = "2x3 {repeats=[2 3]}; 3 {repeats=[2 1 2]}; {repeats=[2]}; {repeats=[]}; 2x3 {repeats=[0 2]}; "
-               "0x2 {repeats=[2 2]}; 2x3 {repeats=[1 1]}; "
-               "1x3 {repeats=[3 1]}",
+               "0x2 {repeats=[2 2]}; 2x3 {repeats=[1 1]}; 1x3 {repeats=[3 1]}",
     .errors = "2x3 {repeats=[2]} ! ESHAPE; 2 {repeats=[-1]} ! EVALUE"
 };
-REGISTER_OP(op_repeat);
+REGISTER_OPS(&op_repeat);
 
 Tensor *tensor_repeat(Tensor *x, TensorShape repeats)
 {
@@ -208,15 +205,14 @@ static const TensorOp op_tile = {
     .summary = "repeat, where missing leading counts are 1",
     .gradient = "dx = sum of g over the copies",
     .arity = 1,
-    .params = sizeof(TileParams),
-    .fields = tile_fields,
+    PARAMS_GIVEN(TileParams, tile_fields),
     .shape = tile_shape,
     .compose = repeat_compose,
     .flags = OP_ANY_DEVICE,
     .samples = "2x3 {dims=[2]}; 3 {dims=[2 2]}; 2x3 {dims=[]}; {dims=[3]}; 0x2 {dims=[2 1]}",
     .errors = "2x3 {dims=[-1]} ! EVALUE"
 };
-REGISTER_OP(op_tile);
+REGISTER_OPS(&op_tile);
 
 Tensor *tensor_tile(Tensor *x, TensorShape dims) { return APPLY(&op_tile, &(TileParams){ dims }, x); }
 
@@ -256,9 +252,7 @@ static const TensorOp op_repeat_interleave = {
     .summary = "each element repeats times along dim; without dim, of x flattened",
     .gradient = "dx = sum of g over the copies",
     .arity = 1,
-    .params = sizeof(TensorRepeatInterleaveArgs),
-    .defaults = &tensor_repeat_interleave_defaults,
-    .fields = interleave_fields,
+    PARAMS(TensorRepeatInterleaveArgs, tensor_repeat_interleave_defaults, interleave_fields),
     .shape = interleave_shape,
     .compose = interleave_compose,
     .flags = OP_ANY_DEVICE,
@@ -266,7 +260,7 @@ static const TensorOp op_repeat_interleave = {
                "{repeats=0 dim=1}; 0x3 {repeats=2 dim=0}; 3 {repeats=1}",
     .errors = "2x3 {repeats=-1} ! EVALUE; 2x3 {repeats=2 dim=2} ! EINDEX"
 };
-REGISTER_OP(op_repeat_interleave);
+REGISTER_OPS(&op_repeat_interleave);
 
 Tensor *tensor_repeat_interleave_args(TensorRepeatInterleaveArgs a)
 {
@@ -319,9 +313,7 @@ static const TensorOp op_repeat_interleave_tensor = {
     .gradient = "dx = sum of g over the copies",
     .arity = 2,
     .no_grad_inputs = KEEP_INPUT(1),
-    .params = sizeof(TensorRepeatInterleaveTensorArgs),
-    .defaults = &tensor_repeat_interleave_tensor_defaults,
-    .fields = counts_fields,
+    PARAMS(TensorRepeatInterleaveTensorArgs, tensor_repeat_interleave_tensor_defaults, counts_fields),
     .compose = counts_compose,
     .flags = OP_ANY_DEVICE,
     .torch = "repeat_interleave",
@@ -330,7 +322,7 @@ static const TensorOp op_repeat_interleave_tensor = {
     .errors = "2x3,2@i64:-1..-1 {dim=0} ! EVALUE; 2x3,4@i64:1..1 {dim=0} ! ESHAPE; 2x3,2@i64:1..1 "
               "{dim=2} ! EINDEX; 2x3,2 {dim=0} ! EDTYPE"
 };
-REGISTER_OP(op_repeat_interleave_tensor);
+REGISTER_OPS(&op_repeat_interleave_tensor);
 
 Tensor *tensor_repeat_interleave_tensor_args(TensorRepeatInterleaveTensorArgs a)
 {

@@ -46,8 +46,7 @@ static const TensorOp op_permute = {
     .summary = "dimensions in the order of dims",
     .gradient = "dx = g permuted back",
     .arity = 1,
-    .params = sizeof(PermuteParams),
-    .fields = permute_fields,
+    PARAMS_GIVEN(PermuteParams, permute_fields),
     .shape = permute_shape,
     .forward = permute_forward,
     .backward = permute_backward,
@@ -55,7 +54,7 @@ static const TensorOp op_permute = {
     .samples = "2x3x4 {dims=[2 0 1]}; 2x3x4 {dims=[0 -1 1]}; 3 {dims=[0]}; {dims=[]}; 2x0x3 {dims=[1 2 0]}",
     .errors = "2x3 {dims=[0]} ! EINDEX; 2x3 {dims=[0 0]} ! EINDEX; 2x3 {dims=[0 2]} ! EINDEX"
 };
-REGISTER_OP(op_permute);
+REGISTER_OPS(&op_permute);
 
 Tensor *tensor_permute(Tensor *x, TensorShape dims)
 {
@@ -96,15 +95,12 @@ static int transpose_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField transpose_fields[] = { OP_REQUIRED(TransposeParams, dim0),
-                                            OP_REQUIRED(TransposeParams, dim1),
-                                            { 0 } };
+static const OpField transpose_fields[] = { OP_REQUIRED(TransposeParams, dim0, dim1), { 0 } };
 static const TensorOp op_transpose = { .name = "transpose",
                                        .summary = "two dimensions change places",
                                        .gradient = "dx = transpose(g)",
                                        .arity = 1,
-                                       .params = sizeof(TransposeParams),
-                                       .fields = transpose_fields,
+                                       PARAMS_GIVEN(TransposeParams, transpose_fields),
                                        .shape = transpose_shape,
                                        .forward = transpose_forward,
                                        .backward = transpose_backward,
@@ -113,7 +109,7 @@ static const TensorOp op_transpose = { .name = "transpose",
                                                   "dim1=1}; {dim0=0 dim1=-1}; 0x3 {dim0=0 dim1=1}",
                                        .errors =
                                            "3x4 {dim0=0 dim1=2} ! EINDEX; 3x4 {dim0=-3 dim1=0} ! EINDEX" };
-REGISTER_OP(op_transpose);
+REGISTER_OPS(&op_transpose);
 
 Tensor *tensor_transpose(Tensor *x, int dim0, int dim1)
 {
@@ -162,7 +158,7 @@ static const TensorOp op_t = { .name = "t",
                                .flags = OP_VIEW | OP_ANY_DEVICE,
                                .samples = "3x4; 3; ; 0x2",
                                .errors = "2x3x4 ! ESHAPE" };
-REGISTER_OP(op_t);
+REGISTER_OPS(&op_t);
 
 Tensor *tensor_t(Tensor *x) { return APPLY(&op_t, NULL, x); }
 
@@ -200,26 +196,22 @@ static int movedim_compose(OpCall *c)
     return op_set_result(c, 0, tensor_permute(x, (TensorShape){ x->ndim, order }));
 }
 
-static const OpField movedim_fields[] = { OP_REQUIRED(MovedimParams, source),
-                                          OP_REQUIRED(MovedimParams, destination),
-                                          { 0 } };
+static const OpField movedim_fields[] = { OP_REQUIRED(MovedimParams, source, destination), { 0 } };
 static const TensorOp op_movedim = {
     .name = "movedim",
     .summary = "dimensions moved to new places, the others in their order",
     .gradient = "dx = g moved back",
     .arity = 1,
-    .params = sizeof(MovedimParams),
-    .fields = movedim_fields,
+    PARAMS_GIVEN(MovedimParams, movedim_fields),
     .shape = movedim_shape,
     .compose = movedim_compose,
     .flags = OP_ANY_DEVICE | OP_MAY_ALIAS,
-    .samples = "2x3x4 {source=[0] destination=[2]}; 2x3x4 {source=[-1] destination=[0]}; 2x3x4 {source=[0 1] "
-               "destination=[2 0]}; "
-               "{source=[0] destination=[-1]}; 0x3 {source=[1] destination=[0]}",
+    .samples = "2x3x4 {source=[0] destination=[2]}; 2x3x4 {source=[-1] destination=[0]}; 2x3x4 {source=[0 "
+               "1] destination=[2 0]}; {source=[0] destination=[-1]}; 0x3 {source=[1] destination=[0]}",
     .errors = "2x3 {source=[2] destination=[0]} ! EINDEX; 2x3x4 {source=[0 0] destination=[1 2]} ! EINDEX; "
               "2x3 {source=[0 1] destination=[0]} ! EINDEX"
 };
-REGISTER_OP(op_movedim);
+REGISTER_OPS(&op_movedim);
 
 Tensor *tensor_movedim(Tensor *x, int source, int destination)
 {

@@ -109,8 +109,7 @@ static const TensorOp op_reshape = {
     .summary = "the elements in row-major order under another shape; one size may be -1",
     .gradient = "dx = reshape(g)",
     .arity = 1,
-    .params = sizeof(ReshapeParams),
-    .fields = reshape_fields,
+    PARAMS_GIVEN(ReshapeParams, reshape_fields),
     .shape = reshape_shape,
     .forward = reshape_forward,
     .backward = backward,
@@ -121,15 +120,14 @@ static const TensorOp op_reshape = {
               "{shape=[0 -1]} ! ESHAPE; "
               "2x3 {shape=[-2 3]} ! ESHAPE"
 };
-REGISTER_OP(op_reshape);
+REGISTER_OPS(&op_reshape);
 
 static const TensorOp op_view = {
     .name = "view",
     .summary = "reshape that never copies: ESHAPE where strides do not allow it",
     .gradient = "dx = reshape(g)",
     .arity = 1,
-    .params = sizeof(ReshapeParams),
-    .fields = reshape_fields,
+    PARAMS_GIVEN(ReshapeParams, reshape_fields),
     .shape = reshape_shape,
     .forward = view_forward,
     .backward = backward,
@@ -139,7 +137,7 @@ static const TensorOp op_view = {
         "4x6 {shape=[4 2 3]}; 6x2 {shape=[3 -1 2]}; 2x3 {shape=[2 1 3 1]}; {shape=[1]}; 0x3 {shape=[3 0]}",
     .errors = "2x3 {shape=[4]} ! ESHAPE; 0x3 {shape=[0 -1]} ! ESHAPE"
 };
-REGISTER_OP(op_view);
+REGISTER_OPS(&op_view);
 
 Tensor *tensor_reshape(Tensor *x, TensorShape shape)
 {
@@ -188,17 +186,13 @@ static int flatten_forward(OpCall *c)
     return set_view(c, (TensorShape){ x->ndim ? n : 1, shape }, true);
 }
 
-static const OpField flatten_fields[] = { OP_OPTION(TensorFlattenArgs, start_dim),
-                                          OP_OPTION(TensorFlattenArgs, end_dim),
-                                          { 0 } };
+static const OpField flatten_fields[] = { OP_OPTION(TensorFlattenArgs, start_dim, end_dim), { 0 } };
 static const TensorOp op_flatten = {
     .name = "flatten",
     .summary = "dimensions start_dim to end_dim as one",
     .gradient = "dx = reshape(g)",
     .arity = 1,
-    .params = sizeof(TensorFlattenArgs),
-    .defaults = &tensor_flatten_defaults,
-    .fields = flatten_fields,
+    PARAMS(TensorFlattenArgs, tensor_flatten_defaults, flatten_fields),
     .shape = flatten_shape,
     .forward = flatten_forward,
     .backward = backward,
@@ -207,7 +201,7 @@ static const TensorOp op_flatten = {
                "{start_dim=0}",
     .errors = "2x3x4 {start_dim=3} ! EINDEX; 2x3 {start_dim=1 end_dim=0} ! EINDEX; 2x3 {end_dim=-3} ! EINDEX"
 };
-REGISTER_OP(op_flatten);
+REGISTER_OPS(&op_flatten);
 
 Tensor *tensor_flatten_args(TensorFlattenArgs args) { return APPLY(&op_flatten, &args, args.input); }
 
@@ -247,15 +241,12 @@ static int unflatten_forward(OpCall *c)
     return set_view(c, (TensorShape){ n, shape }, false);
 }
 
-static const OpField unflatten_fields[] = { OP_REQUIRED(UnflattenParams, dim),
-                                            OP_REQUIRED(UnflattenParams, sizes),
-                                            { 0 } };
+static const OpField unflatten_fields[] = { OP_REQUIRED(UnflattenParams, dim, sizes), { 0 } };
 static const TensorOp op_unflatten = { .name = "unflatten",
                                        .summary = "one dimension as several; one size may be -1",
                                        .gradient = "dx = reshape(g)",
                                        .arity = 1,
-                                       .params = sizeof(UnflattenParams),
-                                       .fields = unflatten_fields,
+                                       PARAMS_GIVEN(UnflattenParams, unflatten_fields),
                                        .shape = unflatten_shape,
                                        .forward = unflatten_forward,
                                        .backward = backward,
@@ -265,7 +256,7 @@ static const TensorOp op_unflatten = { .name = "unflatten",
                                        .errors = "2x12 {dim=2 sizes=[3 4]} ! EINDEX; 2x12 {dim=1 sizes=[5 "
                                                  "-1]} ! ESHAPE; 2x12 {dim=1 sizes=[]} ! ESHAPE; "
                                                  "{dim=0 sizes=[1]} ! EINDEX" };
-REGISTER_OP(op_unflatten);
+REGISTER_OPS(&op_unflatten);
 
 Tensor *tensor_unflatten(Tensor *x, int dim, TensorShape sizes)
 {
@@ -304,17 +295,13 @@ static int squeeze_forward(OpCall *c)
     return op_set_result(c, 0, own(new_view(x, n, shape, stride, 0)));
 }
 
-static const OpField squeeze_fields[] = { OP_OPTION(TensorSqueezeArgs, dim),
-                                          OP_OPTION(TensorSqueezeArgs, dims),
-                                          { 0 } };
+static const OpField squeeze_fields[] = { OP_OPTION(TensorSqueezeArgs, dim, dims), { 0 } };
 static const TensorOp op_squeeze = {
     .name = "squeeze",
     .summary = "without the dimensions of size 1, or those of them that are named",
     .gradient = "dx = reshape(g)",
     .arity = 1,
-    .params = sizeof(TensorSqueezeArgs),
-    .defaults = &tensor_squeeze_defaults,
-    .fields = squeeze_fields,
+    PARAMS(TensorSqueezeArgs, tensor_squeeze_defaults, squeeze_fields),
     .shape = squeeze_shape,
     .forward = squeeze_forward,
     .backward = backward,
@@ -324,7 +311,7 @@ static const TensorOp op_squeeze = {
     .errors = "1x3 {dim=2} ! EINDEX; 1x3 {dims=[0 -2]} ! EINDEX; 1x3 {dim=0 "
               "dims=[0]} ! EVALUE"
 };
-REGISTER_OP(op_squeeze);
+REGISTER_OPS(&op_squeeze);
 
 Tensor *tensor_squeeze_args(TensorSqueezeArgs a) { return APPLY(&op_squeeze, &a, a.input); }
 
@@ -366,8 +353,7 @@ static const TensorOp op_unsqueeze = {
     .summary = "with a dimension of size 1 inserted at dim",
     .gradient = "dx = reshape(g)",
     .arity = 1,
-    .params = sizeof(UnsqueezeParams),
-    .fields = unsqueeze_fields,
+    PARAMS_GIVEN(UnsqueezeParams, unsqueeze_fields),
     .shape = unsqueeze_shape,
     .forward = unsqueeze_forward,
     .backward = backward,
@@ -375,7 +361,7 @@ static const TensorOp op_unsqueeze = {
     .samples = "3x4 {dim=0}; 3x4 {dim=2}; 3x4 {dim=-1}; 3x4 {dim=-3}; {dim=0}; {dim=-1}; 0x3 {dim=1}",
     .errors = "3x4 {dim=3} ! EINDEX; 3x4 {dim=-4} ! EINDEX"
 };
-REGISTER_OP(op_unsqueeze);
+REGISTER_OPS(&op_unsqueeze);
 
 Tensor *tensor_unsqueeze(Tensor *x, int dim) { return APPLY(&op_unsqueeze, &((UnsqueezeParams){ dim }), x); }
 

@@ -54,30 +54,23 @@ static int slice_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField slice_fields[] = { OP_OPTION(TensorSliceArgs, dim),
-                                        OP_OPTION(TensorSliceArgs, start),
-                                        OP_OPTION(TensorSliceArgs, end),
-                                        OP_OPTION(TensorSliceArgs, step),
-                                        { 0 } };
+static const OpField slice_fields[] = { OP_OPTION(TensorSliceArgs, dim, start, end, step), { 0 } };
 static const TensorOp op_slice = {
     .name = "slice",
     .summary = "x[..., start:end:step, ...] in dim; bounds are clamped, negative ones count from the end",
     .gradient = "dx = zeros with g in the slice",
     .arity = 1,
-    .params = sizeof(TensorSliceArgs),
-    .defaults = &tensor_slice_defaults,
-    .fields = slice_fields,
+    PARAMS(TensorSliceArgs, tensor_slice_defaults, slice_fields),
     .shape = slice_shape,
     .forward = slice_forward,
     .backward = slice_grad,
     .flags = OP_VIEW | OP_ANY_DEVICE,
     .torch = "ops.aten.slice",
     .samples = "5x3 {start=1 end=4}; 2x7 {dim=1 start=0 end=7 step=3}; 6 {start=-3}; 6 {start=-100 end=100 "
-               "step=2}; 4 {start=3 end=1}; "
-               "2x3x4 {dim=-2 start=1 end=-1}; 0x3 {start=0}; 5 {start=5}",
+               "step=2}; 4 {start=3 end=1}; 2x3x4 {dim=-2 start=1 end=-1}; 0x3 {start=0}; 5 {start=5}",
     .errors = "{start=0} ! EINDEX; 3 {dim=1} ! EINDEX; 3 {step=0} ! EVALUE; 3 {step=-1} ! EVALUE"
 };
-REGISTER_OP(op_slice);
+REGISTER_OPS(&op_slice);
 
 Tensor *tensor_slice_args(TensorSliceArgs a) { return APPLY(&op_slice, &a, a.input); }
 
@@ -117,17 +110,15 @@ static int embed_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const EmbedParams embed_defaults = { .end = INT64_MAX, .step = 1 };
-static const OpField embed_fields[] = { OP_OPTION(EmbedParams, dim),    OP_OPTION(EmbedParams, start),
-                                        OP_OPTION(EmbedParams, end),    OP_OPTION(EmbedParams, step),
-                                        OP_REQUIRED(EmbedParams, size), { 0 } };
+static const OpField embed_fields[] = { OP_OPTION(EmbedParams, dim, start, end, step),
+                                        OP_REQUIRED(EmbedParams, size),
+                                        { 0 } };
 static const TensorOp op_slice_backward = {
     .name = "slice_backward",
     .summary = "zeros of the given size in dim, where a slice of them is x",
     .gradient = "dx = slice(g)",
     .arity = 1,
-    .params = sizeof(EmbedParams),
-    .defaults = &embed_defaults,
-    .fields = embed_fields,
+    PARAMS(EmbedParams, embed_defaults, embed_fields),
     .shape = embed_shape,
     .forward = embed_forward,
     .backward = embed_backward,
@@ -137,7 +128,7 @@ static const TensorOp op_slice_backward = {
                "{start=-2 size=4}",
     .errors = "3 {start=1 end=3 size=5} ! ESHAPE; 3 {step=0 size=3} ! EVALUE; {size=1} ! EINDEX"
 };
-REGISTER_OP(op_slice_backward);
+REGISTER_OPS(&op_slice_backward);
 
 Tensor *embed_part(Tensor *g, int dim, int64_t start, int64_t size)
 {
@@ -178,15 +169,12 @@ static int narrow_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField narrow_fields[] = {
-    OP_REQUIRED(NarrowParams, dim), OP_REQUIRED(NarrowParams, start), OP_REQUIRED(NarrowParams, length), { 0 }
-};
+static const OpField narrow_fields[] = { OP_REQUIRED(NarrowParams, dim, start, length), { 0 } };
 static const TensorOp op_narrow = { .name = "narrow",
                                     .summary = "length elements of dim from start on",
                                     .gradient = "dx = zeros with g in the slice",
                                     .arity = 1,
-                                    .params = sizeof(NarrowParams),
-                                    .fields = narrow_fields,
+                                    PARAMS_GIVEN(NarrowParams, narrow_fields),
                                     .shape = narrow_shape,
                                     .forward = narrow_forward,
                                     .backward = narrow_grad,
@@ -197,7 +185,7 @@ static const TensorOp op_narrow = { .name = "narrow",
                                     .errors = "3 {dim=0 start=2 length=2} ! EINDEX; 3 {dim=0 start=-4 "
                                               "length=1} ! EINDEX; 3 {dim=0 start=0 length=-1} ! EINDEX; "
                                               "{dim=0 start=0 length=1} ! EINDEX" };
-REGISTER_OP(op_narrow);
+REGISTER_OPS(&op_narrow);
 
 Tensor *tensor_narrow(Tensor *x, int dim, int64_t start, int64_t length)
 {
@@ -237,16 +225,13 @@ static int select_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField select_fields[] = { OP_REQUIRED(SelectParams, dim),
-                                         OP_REQUIRED(SelectParams, index),
-                                         { 0 } };
+static const OpField select_fields[] = { OP_REQUIRED(SelectParams, dim, index), { 0 } };
 static const TensorOp op_select = {
     .name = "select",
     .summary = "x[..., index, ...]: one index of dim, which vanishes",
     .gradient = "dx = zeros with g at the index",
     .arity = 1,
-    .params = sizeof(SelectParams),
-    .fields = select_fields,
+    PARAMS_GIVEN(SelectParams, select_fields),
     .shape = select_shape,
     .forward = select_forward,
     .backward = select_backward,
@@ -256,7 +241,7 @@ static const TensorOp op_select = {
               "index=0} ! EINDEX; "
               "0x3 {dim=0 index=0} ! EINDEX"
 };
-REGISTER_OP(op_select);
+REGISTER_OPS(&op_select);
 
 Tensor *tensor_select(Tensor *x, int dim, int64_t index)
 {

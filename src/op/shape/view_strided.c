@@ -51,17 +51,13 @@ static int unfold_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField unfold_fields[] = { OP_REQUIRED(UnfoldParams, dimension),
-                                         OP_REQUIRED(UnfoldParams, size),
-                                         OP_REQUIRED(UnfoldParams, step),
-                                         { 0 } };
+static const OpField unfold_fields[] = { OP_REQUIRED(UnfoldParams, dimension, size, step), { 0 } };
 static const TensorOp op_unfold_dim = {
     .name = "unfold_dim",
     .summary = "windows of a size along a dim, step apart, as the last dim",
     .arity = 1,
     .gradient = "dx = zeros with the windows of dy added where they lie",
-    .params = sizeof(UnfoldParams),
-    .fields = unfold_fields,
+    PARAMS_GIVEN(UnfoldParams, unfold_fields),
     .shape = unfold_shape,
     .forward = unfold_forward,
     .backward = unfold_grad,
@@ -75,7 +71,7 @@ static const TensorOp op_unfold_dim = {
               "{dimension=0 size=-1 step=1} ! EVALUE; "
               "5 {dimension=1 size=1 step=1} ! EINDEX"
 };
-REGISTER_OP(op_unfold_dim);
+REGISTER_OPS(&op_unfold_dim);
 
 Tensor *tensor_unfold_dim(Tensor *x, int dimension, int64_t size, int64_t step)
 {
@@ -127,30 +123,24 @@ static int fold_grad(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField fold_fields[] = { OP_REQUIRED(UnfoldParams, dimension),
-                                       OP_REQUIRED(UnfoldParams, size),
-                                       OP_REQUIRED(UnfoldParams, step),
-                                       OP_REQUIRED(UnfoldParams, length),
-                                       { 0 } };
+static const OpField fold_fields[] = { OP_REQUIRED(UnfoldParams, dimension, size, step, length), { 0 } };
 static const TensorOp op_unfold_dim_backward = {
     .name = "unfold_dim_backward",
     .summary = "zeros with windows added where they lie in a dim",
     .arity = 1,
     .gradient = "dx = the windows of dy",
-    .params = sizeof(UnfoldParams),
-    .fields = fold_fields,
+    PARAMS_GIVEN(UnfoldParams, fold_fields),
     .shape = fold_shape,
     .forward = fold_forward,
     .backward = fold_grad,
     .flags = OP_ANY_DEVICE,
     .torch = "-",
     .samples = "5x3 {dimension=0 size=3 step=1 length=7}; 2x3x3 {dimension=1 size=3 step=2 length=8}; 1 "
-               "{dimension=0 size=1 step=1 length=1}; "
-               "0x2x2 {dimension=1 size=2 step=1 length=3}",
+               "{dimension=0 size=1 step=1 length=1}; 0x2x2 {dimension=1 size=2 step=1 length=3}",
     .errors = "5x3 {dimension=0 size=3 step=1 length=8} ! ESHAPE; {dimension=0 size=1 step=1 length=1} ! "
               "ESHAPE; 5x3 {dimension=1 size=3 step=1 length=7} ! EINDEX"
 };
-REGISTER_OP(op_unfold_dim_backward);
+REGISTER_OPS(&op_unfold_dim_backward);
 
 /* ---- as_strided ------------------------------------------------------------------------------ */
 
@@ -217,8 +207,7 @@ static int strided_backward(OpCall *c, Tensor *dy, Tensor **dx)
     return dx[0] ? 0 : -1;
 }
 
-static const OpField strided_fields[] = { OP_REQUIRED(TensorAsStridedArgs, size),
-                                          OP_REQUIRED(TensorAsStridedArgs, stride),
+static const OpField strided_fields[] = { OP_REQUIRED(TensorAsStridedArgs, size, stride),
                                           OP_OPTION(TensorAsStridedArgs, storage_offset),
                                           { 0 } };
 static const TensorOp op_as_strided = {
@@ -226,9 +215,7 @@ static const TensorOp op_as_strided = {
     .summary = "a view of a contiguous x by sizes and strides of one's own; they may overlap",
     .gradient = "dx = zeros with dy added where it was read",
     .arity = 1,
-    .params = sizeof(TensorAsStridedArgs),
-    .defaults = &tensor_as_strided_defaults,
-    .fields = strided_fields,
+    PARAMS(TensorAsStridedArgs, tensor_as_strided_defaults, strided_fields),
     .shape = strided_shape,
     .forward = strided_forward,
     .backward = strided_backward,
@@ -241,6 +228,6 @@ static const TensorOp op_as_strided = {
               "9 {size=[3] stride=[]} ! EVALUE; 9 {size=[-1] stride=[1]} ! ESHAPE; 9 {size=[2] stride=[-1] "
               "storage_offset=4} ! EVALUE; 0 {size=[] stride=[]} ! EINDEX"
 };
-REGISTER_OP(op_as_strided);
+REGISTER_OPS(&op_as_strided);
 
 Tensor *tensor_as_strided_args(TensorAsStridedArgs a) { return APPLY(&op_as_strided, &a, a.input); }
