@@ -24,12 +24,14 @@ static Tensor *identity_forward(Module *self, Tensor *x)
     return nn_borrow(x);
 }
 
-Module *(nn_append)(Module *m, Module *child)
+static Module *append(Module *m, Module *child, const char *function)
 {
     char name[16];
     snprintf(name, sizeof name, "%d", m ? m->child_count : 0);
-    return (nn_child)(m, name, child);
+    return nn_add_child(m, name, child, function);
 }
+
+Module *(nn_append)(Module *m, Module *child) { return append(m, child, "nn_append"); }
 
 static const NNKind sequential = { .name = "Sequential",
                                    .function = "nn_sequential",
@@ -49,7 +51,7 @@ static Module *with_children(const NNKind *kind, Module *const *modules, int n)
     }
     Module *m = nn_make(kind, NULL);
     for (int i = 0; i < n; i++) {
-        if (m) (nn_append)(m, modules[i]);
+        if (m) append(m, modules[i], kind->function);
         else nn_free(modules[i]);
     }
     return (nn_done)(m);

@@ -9,33 +9,35 @@ const NNTruncArgs nn_init_trunc_normal_defaults = { NN_INIT_TRUNC_NORMAL_DEFAULT
 const NNXavierArgs nn_init_xavier_defaults = { NN_INIT_XAVIER_DEFAULTS };
 const NNKaimingArgs nn_init_kaiming_defaults = { NN_INIT_KAIMING_DEFAULTS };
 
-/* Grad mode off around one in-place call on x. */
-#define WITHOUT_GRAD(call)                        \
-    bool was_on = tensor_set_grad_enabled(false); \
-    Tensor *filled = call;                        \
-    tensor_set_grad_enabled(was_on);              \
+/* One in-place call on x, without grad mode; its errors name the function that was called. */
+#define FILL(function, call)                            \
+    const char *outer = tensor_compose_begin(function); \
+    const bool was = tensor_set_grad_enabled(false);    \
+    Tensor *filled = call;                              \
+    tensor_set_grad_enabled(was);                       \
+    tensor_compose_end(outer);                          \
     return filled
 
-Tensor *nn_init_constant_(Tensor *x, double value) { WITHOUT_GRAD(tensor_fill_(x, value)); }
-Tensor *nn_init_zeros_(Tensor *x) { return nn_init_constant_(x, 0); }
-Tensor *nn_init_ones_(Tensor *x) { return nn_init_constant_(x, 1); }
+Tensor *nn_init_constant_(Tensor *x, double value) { FILL("nn_init_constant_", tensor_fill_(x, value)); }
+Tensor *nn_init_zeros_(Tensor *x) { FILL("nn_init_zeros_", tensor_fill_(x, 0)); }
+Tensor *nn_init_ones_(Tensor *x) { FILL("nn_init_ones_", tensor_fill_(x, 1)); }
 
 Tensor *nn_init_uniform_args(NNInitArgs args)
 {
     if (TENSOR_CHECK_OPTIONS("nn_init_uniform_", args, nn_init_defaults)) return NULL;
-    WITHOUT_GRAD(tensor_uniform_(args.tensor, args.a, args.b));
+    FILL("nn_init_uniform_", tensor_uniform_(args.tensor, args.a, args.b));
 }
 
 Tensor *nn_init_normal_args(NNInitArgs args)
 {
     if (TENSOR_CHECK_OPTIONS("nn_init_normal_", args, nn_init_defaults)) return NULL;
-    WITHOUT_GRAD(tensor_normal_(args.tensor, args.a, args.b));
+    FILL("nn_init_normal_", tensor_normal_(args.tensor, args.a, args.b));
 }
 
 Tensor *nn_init_trunc_normal_args(NNTruncArgs args)
 {
     if (TENSOR_CHECK_OPTIONS("nn_init_trunc_normal_", args, nn_init_trunc_normal_defaults)) return NULL;
-    WITHOUT_GRAD(tensor_trunc_normal_(args.tensor, args.mean, args.std, args.a, args.b));
+    FILL("nn_init_trunc_normal_", tensor_trunc_normal_(args.tensor, args.mean, args.std, args.a, args.b));
 }
 
 double nn_calculate_gain(NNGain nonlinearity, double slope)
@@ -78,7 +80,7 @@ Tensor *nn_init_xavier_uniform_args(NNXavierArgs args)
     double in, out;
     if (xavier_fans(&args, "nn_init_xavier_uniform_", &in, &out)) return NULL;
     double a = sqrt(3.0) * (args.gain * sqrt(2.0 / (in + out)));
-    return nn_init_uniform_(args.tensor, -a, a);
+    FILL("nn_init_xavier_uniform_", tensor_uniform_(args.tensor, -a, a));
 }
 
 Tensor *nn_init_xavier_normal_args(NNXavierArgs args)
@@ -103,14 +105,16 @@ Tensor *nn_init_kaiming_uniform_args(NNKaimingArgs args)
 {
     double std = kaiming_std(args, "nn_init_kaiming_uniform_"), bound = sqrt(3.0) * std;
     if (std < 0) return NULL;
-    return tensor_numel(args.tensor) ? nn_init_uniform_(args.tensor, -bound, bound) : nn_borrow(args.tensor);
+    if (!tensor_numel(args.tensor)) return nn_borrow(args.tensor);
+    FILL("nn_init_kaiming_uniform_", tensor_uniform_(args.tensor, -bound, bound));
 }
 
 Tensor *nn_init_kaiming_normal_args(NNKaimingArgs args)
 {
     double std = kaiming_std(args, "nn_init_kaiming_normal_");
     if (std < 0) return NULL;
-    return tensor_numel(args.tensor) ? nn_init_normal_(args.tensor, 0, std) : nn_borrow(args.tensor);
+    if (!tensor_numel(args.tensor)) return nn_borrow(args.tensor);
+    FILL("nn_init_kaiming_normal_", tensor_normal_(args.tensor, 0, std));
 }
 
 /* ---- orthogonal ---------------------------------------------------------------------------------
@@ -142,10 +146,8 @@ static void orthonormalise(double *x, int64_t count, int64_t n, int64_t next, in
     for (int64_t i = 0; i < count * n; i++) x[i] *= gain;
 }
 
-Tensor *nn_init_orthogonal_args(NNXavierArgs args)
+static Tensor *orthogonal(NNXavierArgs args)
 {
-    double in, out;
-    if (xavier_fans(&args, "nn_init_orthogonal_", &in, &out)) return NULL;
     int64_t rows = tensor_size(args.tensor, 0), count = tensor_numel(args.tensor),
             columns = rows ? count / rows : 0;
     if (count == 0) return nn_borrow(args.tensor);
@@ -158,10 +160,15 @@ Tensor *nn_init_orthogonal_args(NNXavierArgs args)
     if (x && tensor_copy_to(normal, x, bytes) == 0) {
         if (rows < columns) orthonormalise(x, rows, columns, columns, 1, args.gain);
         else orthonormalise(x, columns, rows, 1, columns, args.gain);
-        bool was = tensor_set_grad_enabled(false);
         done = tensor_copy_(args.tensor, tensor_from_data(x, tensor_shape(args.tensor), TENSOR_F64));
-        tensor_set_grad_enabled(was);
     }
     free(x);
     return tensor_scope_return(scope, done);
+}
+
+Tensor *nn_init_orthogonal_args(NNXavierArgs args)
+{
+    double in, out;
+    if (xavier_fans(&args, "nn_init_orthogonal_", &in, &out)) return NULL;
+    FILL("nn_init_orthogonal_", orthogonal(args));
 }

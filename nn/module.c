@@ -109,9 +109,9 @@ static void drop_child(Module *child)
     nn_free(child);
 }
 
-static int add_child(Module *m, const char *name, Module *child)
+static int add_child(Module *m, const char *name, Module *child, const char *function)
 {
-    if (check_name(m, name, 'c', "nn_child")) return -1;
+    if (check_name(m, name, 'c', function)) return -1;
     int i = find_child(m, name);
     if (i >= 0) {
         Module *old = m->children[i].module;
@@ -133,17 +133,17 @@ static int add_child(Module *m, const char *name, Module *child)
 }
 
 /* Is the reference to child the caller's to give?  Where it is not, the child must not be freed. */
-static bool is_given(const Module *m, const char *name, const Module *child)
+static bool is_given(const Module *m, const char *name, const Module *child, const char *function)
 {
     if (!name) name = "(NULL)";
     if (!child) {
         if (!tensor_error_code())
-            tensor_fail(TENSOR_ENULL, "nn_child", "\"%s\" in %s is NULL", name, m ? m->type : "NULL");
+            tensor_fail(TENSOR_ENULL, function, "\"%s\" in %s is NULL", name, m ? m->type : "NULL");
     } else if (child->parents >= child->refs) {
-        tensor_fail(TENSOR_EVALUE, "nn_child",
+        tensor_fail(TENSOR_EVALUE, function,
                     "%s is a child already: pass nn_retain of it to use it as \"%s\" too", child->type, name);
     } else if (m && contains(child, m)) {
-        tensor_fail(TENSOR_EVALUE, "nn_child", "\"%s\", a %s, contains the %s that it shall be part of", name,
+        tensor_fail(TENSOR_EVALUE, function, "\"%s\", a %s, contains the %s that it shall be part of", name,
                     child->type, m->type);
     } else {
         return true;
@@ -151,13 +151,19 @@ static bool is_given(const Module *m, const char *name, const Module *child)
     return false;
 }
 
-Module *(nn_child)(Module *m, const char *name, Module *child)
+Module *nn_add_child(Module *m, const char *name, Module *child, const char *function)
 {
-    if (!is_given(m, name, child)) child = NULL;
-    if (child && !nn_null(m, "nn_child") && !m->failed && add_child(m, name, child) == 0) return child;
+    if (!is_given(m, name, child, function)) child = NULL;
+    if (child && !nn_null(m, function) && !m->failed && add_child(m, name, child, function) == 0)
+        return child;
     nn_free(child);
     if (m) m->failed = true;
     return NULL;
+}
+
+Module *(nn_child)(Module *m, const char *name, Module *child)
+{
+    return nn_add_child(m, name, child, "nn_child");
 }
 
 /* ---- parameters and buffers ------------------------------------------------------------------ */

@@ -39,6 +39,9 @@ bool nn_null(const void *module, const char *function);
 #define NN_OPTIONS(struct_, defaults_, fields_) \
     .args = sizeof(struct_), .defaults = &(defaults_), .fields = (fields_)
 
+/* nn_child, under the name that errors of the caller bear. */
+Module *nn_add_child(Module *m, const char *name, Module *child, const char *function);
+
 /* A new parameter, still without values, registered; its initialisation is up to the caller. */
 Tensor *nn_new_parameter(Module *module, const char *name, TensorShape shape, TensorDtype dtype);
 

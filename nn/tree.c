@@ -247,7 +247,9 @@ void nn_requires_grad_(Module *module, bool requires_grad)
 int64_t nn_num_parameters(Module *module)
 {
     int64_t sum = 0;
-    TensorList list = nn_parameters(module);
+    const char *outer = tensor_compose_begin("nn_num_parameters");
+    const TensorList list = nn_parameters(module);
+    tensor_compose_end(outer);
     for (int i = 0; i < list.count; i++) sum += tensor_numel(list.item[i]);
     return sum;
 }

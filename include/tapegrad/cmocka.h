@@ -2,9 +2,10 @@
  * needs) first.
  *
  *     assert_tensor_close(y, expected, 1e-5, 1e-6);
- *     assert_op(&cube);                                          // all that this library's tests ask of its
- * own ops assert_gradcheck(&cube, x); assert_gradgradcheck(&cube, x); assert_tensor_error(tensor_matmul(a,
- * b), TENSOR_ESHAPE);   // fails as expected, and clears the error
+ *     assert_op(&cube);                       // all that this library's tests ask of its own ops
+ *     assert_gradcheck(&cube, x);
+ *     assert_gradgradcheck(&cube, x);
+ *     assert_tensor_error(tensor_matmul(a, b), TENSOR_ESHAPE);   // fails as expected; clears the error
  *
  * A failing check prints what is wrong, element by element, and fails the test at its line. */
 #ifndef TAPEGRAD_CMOCKA_H

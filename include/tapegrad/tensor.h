@@ -312,6 +312,11 @@ TAPEGRAD_API void tensor_on_error(void (*fn)(const char *text, TensorStatus code
  * own terms it happened.  nn_forward adds the path of the layer so. */
 TAPEGRAD_API void tensor_error_note(const char *format, ...) TAPEGRAD_PRINTF(1, 2);
 
+/* tensor_compose_begin - until tensor_compose_end errors of this thread name your function first: "attend:
+ * tensor_matmul: ...".  The outermost name counts.  Returns what tensor_compose_end takes. */
+TAPEGRAD_API const char *tensor_compose_begin(const char *function);
+TAPEGRAD_API void tensor_compose_end(const char *outer);
+
 /* tensor_fail - records an error as the library does, for the user's own ops and modules; returns -1. */
 TAPEGRAD_API int tensor_fail(TensorStatus code, const char *op, const char *format, ...)
     TAPEGRAD_PRINTF(3, 4);

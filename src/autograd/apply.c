@@ -186,12 +186,12 @@ static int run_forward(OpCall *c)
     if (op->shape && op->shape(c)) return -1;
     if (c->failed) return -1;
     if (op->compose) {
-        const char *outer = compose_begin(c->name);
+        const char *outer = tensor_compose_begin(c->name);
         const bool off = grad_off;
         grad_off = off || (op->flags & OP_NONDIFFERENTIABLE);
         int status = op->compose(c);
         grad_off = off;
-        compose_end(outer);
+        tensor_compose_end(outer);
         return failed_since(before) ? -1 : status ? status : own_memory(c);
     }
     Staged staged[CALL_STAGED];

@@ -27,7 +27,7 @@ static int refuse(const TensorOp *op, OptionFault fault, const char *at, const c
 }
 
 static int apply_text(const char *name, Tensor *const *inputs, int n, const char *options, Tensor **outputs,
-                      int count, const void *site)
+                      int count, const char *function, const void *site)
 {
     const TensorOp *op = tensor_op_find(name);
     _Alignas(16) char params[CALL_PARAMS];
@@ -35,8 +35,8 @@ static int apply_text(const char *name, Tensor *const *inputs, int n, const char
     const char *option = "", *at = options ? options : "";
     int length = 0;
     for (int i = 0; i < count && outputs; i++) outputs[i] = NULL;
-    if (!name) return fail(TENSOR_ENULL, "tensor_apply_text", "the name is NULL");
-    if (!op) return fail(TENSOR_EVALUE, "tensor_apply_text", "there is no op \"%.60s\"", name);
+    if (!name) return fail(TENSOR_ENULL, function, "the name is NULL");
+    if (!op) return fail(TENSOR_EVALUE, function, "there is no op \"%.60s\"", name);
     if ((!inputs && n > 0) || (!outputs && count > 0))
         return fail(TENSOR_ENULL, op->name, "the array of %s is NULL", inputs ? "results" : "inputs");
     if (op->params > CALL_PARAMS)
@@ -49,11 +49,11 @@ static int apply_text(const char *name, Tensor *const *inputs, int n, const char
 Tensor *tensor_apply_text(const char *name, Tensor *const *inputs, int n, const char *options)
 {
     Tensor *y = NULL;
-    return apply_text(name, inputs, n, options, &y, 1, SITE) < 0 ? NULL : y;
+    return apply_text(name, inputs, n, options, &y, 1, "tensor_apply_text", SITE) < 0 ? NULL : y;
 }
 
 int tensor_apply_text_all(const char *name, Tensor *const *inputs, int n, const char *options,
                           Tensor **outputs, int count)
 {
-    return apply_text(name, inputs, n, options, outputs, count, SITE);
+    return apply_text(name, inputs, n, options, outputs, count, "tensor_apply_text_all", SITE);
 }

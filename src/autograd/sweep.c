@@ -536,14 +536,16 @@ static int sweep(Sweep *s, Tensor *const *roots, Tensor *const *grads, int n)
 int tensor_backward_many(Tensor *const *tensors, Tensor *const *gradients, int n, bool retain_graph,
                          bool create_graph)
 {
-    Sweep s = { .name = "tensor_backward", .retain_graph = retain_graph, .create_graph = create_graph };
+    Sweep s = { .name = "tensor_backward_many", .retain_graph = retain_graph, .create_graph = create_graph };
     if (n < 1 || !tensors) return fail(TENSOR_EVALUE, s.name, "no tensor is given");
     return sweep(&s, tensors, gradients, n);
 }
 
 int tensor_backward_args(TensorBackwardArgs args)
 {
-    return tensor_backward_many(&args.tensor, &args.gradient, 1, args.retain_graph, args.create_graph);
+    Sweep s = { .name = "tensor_backward", .retain_graph = args.retain_graph };
+    s.create_graph = args.create_graph;
+    return sweep(&s, &args.tensor, &args.gradient, 1);
 }
 
 static int check_wanted(const char *name, Tensor *const *inputs, int m)
@@ -558,15 +560,11 @@ static int check_wanted(const char *name, Tensor *const *inputs, int m)
     return 0;
 }
 
-int tensor_gradients_many(Tensor *const *outputs, Tensor *const *grad_outputs, int n, Tensor *const *inputs,
-                          int m, Tensor **grads, TensorGradientsArgs args)
+static int gradients_of(const char *name, Tensor *const *outputs, Tensor *const *grad_outputs, int n,
+                        Tensor *const *inputs, int m, Tensor **grads, TensorGradientsArgs args)
 {
-    Sweep s = { .name = "tensor_gradients",
-                .retain_graph = args.retain_graph,
-                .create_graph = args.create_graph,
-                .wanted = inputs,
-                .found = grads,
-                .wanted_count = m };
+    Sweep s = { .name = name, .retain_graph = args.retain_graph, .create_graph = args.create_graph };
+    s.wanted = inputs, s.found = grads, s.wanted_count = m;
     if (n < 1 || m < 1 || !outputs || !inputs || !grads)
         return fail(TENSOR_EVALUE, s.name, "no output or no input is given");
     for (int i = 0; i < m; i++) grads[i] = NULL;
@@ -587,9 +585,16 @@ int tensor_gradients_many(Tensor *const *outputs, Tensor *const *grad_outputs, i
     return status;
 }
 
+int tensor_gradients_many(Tensor *const *outputs, Tensor *const *grad_outputs, int n, Tensor *const *inputs,
+                          int m, Tensor **grads, TensorGradientsArgs args)
+{
+    return gradients_of("tensor_gradients_many", outputs, grad_outputs, n, inputs, m, grads, args);
+}
+
 Tensor *tensor_gradients_args(TensorGradientsArgs args)
 {
     Tensor *grad = NULL;
-    return tensor_gradients_many(&args.output, &args.grad_output, 1, &args.input, 1, &grad, args) ? NULL
-                                                                                                  : grad;
+    return gradients_of("tensor_gradients", &args.output, &args.grad_output, 1, &args.input, 1, &grad, args)
+               ? NULL
+               : grad;
 }

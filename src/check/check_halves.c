@@ -78,8 +78,8 @@ static void check_rounding(const Sample *s, TensorDtype half, bool record)
         if (is_rounded(g, (Tensor *[]){ exact[0].g[i], exact[1].g[i] })) continue;
         double off = off_by(g, tensor_to(exact[0].g[i], half), kept ? 1. / 8 : 0) / unit;
         if (!(off <= (kept ? UNITS_OF_KEPT : UNITS)))
-            complain(s, "gradient %d in %s%s is off by %.2g units", i, name, record ? ", recorded," : "",
-                     off);
+            complain(s, "gradient %d in %s%s is off by %.2g units%s", i, name, record ? ", recorded," : "",
+                     off, s->op->flags & OP_ROUND_ONCE ? "" : ": OP_ROUND_ONCE lets it be made in f32");
     }
 }
 

@@ -127,11 +127,7 @@ void broadcast_strides(const Tensor *x, TensorShape to, int64_t *stride);
 
 /* ---- errors: error.c ------------------------------------------------------------------------- */
 /* Functions get the name that their errors bear: an op's ("matmul"), one in place ("add_"), or a public
- * function's ("tensor_max").
- * compose_begin - name is made of other ops until compose_end: their errors name it first.  The outermost one
- * counts.  Returns what compose_end puts back. */
-const char *compose_begin(const char *name);
-void compose_end(const char *outer);
+ * function's ("tensor_max"). */
 extern THREAD_LOCAL unsigned
     failure_count; /* of this thread so far, also those that an earlier error hides */
 int fail_site(TensorStatus code, const char *op, const void *site, const char *format, ...)

@@ -19,14 +19,14 @@ static THREAD_LOCAL struct {
 static THREAD_LOCAL const char *composing; /* the outermost function that is being made of others now */
 THREAD_LOCAL unsigned failure_count;
 
-const char *compose_begin(const char *name)
+const char *tensor_compose_begin(const char *name)
 {
     const char *outer = composing;
     if (!outer) composing = name;
     return outer;
 }
 
-void compose_end(const char *outer) { composing = outer; }
+void tensor_compose_end(const char *outer) { composing = outer; }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*handler)(const char *, TensorStatus, void *);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <type_traits>
 
 template <class T> struct Options { // what is no options struct: zeros
@@ -36,12 +37,26 @@ template <class T> T argument()
     }
 }
 
+// Does the error begin with the function's name, as the user writes it: without _args?
+static bool names(const char *error, std::string name)
+{
+    static const char *const macros[][2] = { { "nn_new_size", "nn_new" },
+                                             { "optim_group_options", "optim_options" },
+                                             { "tensor_gradcheck_args", "gradcheck function" } };
+    for (auto &macro : macros)
+        if (name == macro[0]) name = macro[1];
+    const std::size_t args = name.rfind("_args");
+    if (args != std::string::npos && args + 6 >= name.size()) name.erase(args, 5);
+    const std::size_t n = name.size();
+    return std::strncmp(error, name.c_str(), n) == 0 && error[error[n] == '_' ? n + 1 : n] == ':';
+}
+
 template <class R, class... A> void call_once(const char *name, R (*function)(A...))
 {
     tapegrad::Scope scope;
     (void)function(argument<A>()...);
     const char *error = tensor_error();
-    if (error && !std::strlen(error)) std::fprintf(stderr, "%s fails without a word\n", name), failed++;
+    if (error && !names(error, name)) std::fprintf(stderr, "%s fails as %s\n", name, error), failed++;
     tensor_error_clear();
 }
 

@@ -119,11 +119,11 @@ static Tensor *get(const Text *t, Tensor *x, va_list args)
 Tensor *(tensor_index)(Tensor *x, const char *text, ...)
 {
     va_list args;
-    const char *outer = compose_begin("index");
+    const char *outer = tensor_compose_begin("index");
     TensorScope scope = tensor_scope_open();
     va_start(args, text);
     Tensor *y = scope_failed(scope) ? NULL : get(&(Text){ "index", text }, x, args);
-    compose_end(outer);
+    tensor_compose_end(outer);
     va_end(args);
     return tensor_scope_return(scope, y);
 }
@@ -178,11 +178,11 @@ static Tensor *set(const Text *t, Tensor *x, Tensor *value, Way way, va_list arg
 static Tensor *write(const char *op, Tensor *x, Tensor *value, Way way, bool aside, const char *text,
                      va_list args)
 {
-    const char *outer = compose_begin(op);
+    const char *outer = tensor_compose_begin(op);
     TensorScope scope = tensor_scope_open();
     Tensor *to = scope_failed(scope) || !aside ? x : tensor_clone(x);
     Tensor *y = scope_failed(scope) ? NULL : set(&(Text){ op, text }, to, value, way, args);
-    compose_end(outer);
+    tensor_compose_end(outer);
     if (aside) return tensor_scope_return(scope, y);
     tensor_scope_close(scope);
     return y ? borrow(y) : NULL;

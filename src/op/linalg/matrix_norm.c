@@ -173,9 +173,9 @@ Tensor *tensor_linalg_norm_args(TensorLinalgNormArgs a)
     if (TENSOR_CHECK_OPTIONS("tensor_linalg_norm", a, tensor_linalg_norm_defaults) ||
         check_null(a.input, "tensor_linalg_norm", 1))
         return NULL;
-    const char *outer = compose_begin("tensor_linalg_norm");
+    const char *outer = tensor_compose_begin("tensor_linalg_norm");
     TensorScope scope = tensor_scope_open();
     Tensor *y = scope_failed(scope) ? NULL : either_norm(&a);
-    compose_end(outer);
+    tensor_compose_end(outer);
     return tensor_scope_return(scope, y);
 }

@@ -303,9 +303,9 @@ TensorSvd tensor_svd_args(TensorSvdArgs a)
 Tensor *tensor_svdvals(Tensor *a) { return APPLY(&op_svdvals, NULL, a); }
 Tensor *tensor_pinverse_args(TensorPinverseArgs a)
 {
-    return APPLY(&op_pinv,
-                 &((TensorPinvArgs){ a.a, .atol = -1, .rtol = a.rcond, .from_defaults = a.from_defaults }),
-                 a.a);
+    return APPLY_AS(&op_pinv, "tensor_pinverse",
+                    &((TensorPinvArgs){ a.a, .atol = -1, .rtol = a.rcond, .from_defaults = a.from_defaults }),
+                    a.a);
 }
 Tensor *tensor_pinv_args(TensorPinvArgs a) { return APPLY(&op_pinv, &a, a.a); }
 Tensor *tensor_matrix_rank_args(TensorPinvArgs a) { return APPLY(&op_matrix_rank, &a, a.a); }

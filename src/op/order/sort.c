@@ -151,7 +151,7 @@ Tensor *tensor_sort_args(TensorSortArgs a) { return apply(&op_sort, a.input, &a,
 Tensor *tensor_argsort_args(TensorArgsortArgs a) { return apply(&op_argsort, a.input, &a, NULL, SITE); }
 Tensor *tensor_msort(Tensor *x)
 {
-    return apply(&op_sort, x, &(TensorSortArgs){ .dim = 0, TENSOR_FROM_DEFAULTS }, NULL, SITE);
+    return APPLY_AS(&op_sort, "tensor_msort", (&(TensorSortArgs){ .dim = 0, TENSOR_FROM_DEFAULTS }), x);
 }
 
 /* ---- topk, kthvalue -------------------------------------------------------------------------- */

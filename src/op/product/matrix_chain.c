@@ -94,15 +94,15 @@ const TensorOp op_multi_dot = {
 };
 REGISTER_OPS(&op_multi_dot);
 
-static Tensor *chain(TensorList tensors, const void *site)
+static Tensor *chain(const char *name, TensorList tensors, const void *site)
 {
     if (tensors.count > 0 && !tensors.item)
-        return fail_site(TENSOR_ENULL, "multi_dot", site, "the list of tensors is NULL"), NULL;
-    return op_apply1(&op_multi_dot, tensors.item, tensors.count, NULL, site);
+        return fail_site(TENSOR_ENULL, name, site, "the list of tensors is NULL"), NULL;
+    return op_apply1_as(&op_multi_dot, name, tensors.item, tensors.count, NULL, site);
 }
 
-Tensor *tensor_multi_dot(TensorList tensors) { return chain(tensors, SITE); }
-Tensor *tensor_chain_matmul(TensorList tensors) { return chain(tensors, SITE); }
+Tensor *tensor_multi_dot(TensorList tensors) { return chain("multi_dot", tensors, SITE); }
+Tensor *tensor_chain_matmul(TensorList tensors) { return chain("tensor_chain_matmul", tensors, SITE); }
 
 /* ---- matrix_power ---------------------------------------------------------------------------- */
 

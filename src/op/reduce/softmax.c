@@ -104,4 +104,11 @@ REGISTER_OPS(&op_softmax, &op_log_softmax);
 
 Tensor *tensor_softmax_args(TensorSoftmaxArgs a) { return APPLY(&op_softmax, &a, a.input); }
 Tensor *tensor_log_softmax_args(TensorSoftmaxArgs a) { return APPLY(&op_log_softmax, &a, a.input); }
-Tensor *tensor_softmin_args(TensorSoftmaxArgs a) { return APPLY(&op_softmax, &a, tensor_neg(a.input)); }
+
+Tensor *tensor_softmin_args(TensorSoftmaxArgs a)
+{
+    const char *outer = tensor_compose_begin("tensor_softmin");
+    Tensor *y = APPLY(&op_softmax, &a, tensor_neg(a.input));
+    tensor_compose_end(outer);
+    return y;
+}

@@ -42,13 +42,13 @@ static Tensor *join(const char *op, TensorList list, Tensor *(*each)(Tensor *x),
     if (list.count < 1 || !list.item) return fail(TENSOR_EVALUE, op, "no tensors given"), NULL;
     Tensor **x = tg_alloc((size_t)list.count * sizeof *x), *y = NULL;
     if (!x) return fail_memory(op), NULL;
-    const char *outer = compose_begin(op);
+    const char *outer = tensor_compose_begin(op);
     TensorScope scope = tensor_scope_open();
     bool given = !scope_failed(scope);
     for (int i = 0; i < list.count && given; i++)
         given = !check_null(list.item[i], op, i + 1) && (x[i] = each(list.item[i])) != NULL;
     if (given) y = tensor_cat(TENSOR_LIST(x, list.count), x[0]->ndim <= dim ? 0 : dim);
-    compose_end(outer);
+    tensor_compose_end(outer);
     tg_free(x, (size_t)list.count * sizeof *x);
     return tensor_scope_return(scope, y);
 }
