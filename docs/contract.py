@@ -7,9 +7,8 @@
         status 1 if there are some
 
 In the sources one comment may speak of several functions that stand below it without a blank line between
-them.  Here each of
-them gets that comment, its own sentence first.  A row of ops.def becomes a prototype with its formula and
-gradient.
+them.  Here each of them gets that comment, its own sentence first.  A row of ops.def becomes a prototype
+with its formula and gradient.
 """
 
 import os

@@ -24,8 +24,8 @@ extern "C" {
 /* tensor_requires_grad_ - marks a leaf as wanting a gradient, or not; returns x.
  * EDTYPE: not a floating dtype.  EGRAD: x is the result of a recorded op. */
 TAPEGRAD_API Tensor *tensor_requires_grad_(Tensor *x, bool requires_grad);
-TAPEGRAD_API bool tensor_requires_grad(
-    const Tensor *x); /* a leaf that wants one, or the result of a recorded op */
+/* tensor_requires_grad - of a leaf that wants one, and of the result of a recorded op. */
+TAPEGRAD_API bool tensor_requires_grad(const Tensor *x);
 TAPEGRAD_API bool tensor_is_leaf(const Tensor *x);
 
 /* tensor_grad - the accumulated gradient (x's field .grad), or NULL when there is none yet.
@@ -67,10 +67,10 @@ TAPEGRAD_API extern const TensorBackwardArgs tensor_backward_defaults;
 /* tensor_backward(loss), tensor_backward(y, v, .retain_graph = true) - adds d(sum(v y))/d(leaf) to the .grad
  * of every leaf that y depends on, and to that of every tensor with retain_grad.  Only y's ancestors run and
  * are freed. All gradients arrive or none: a failed sweep leaves every .grad as it was.  The first gradient
- * is kept as it is, later ones are added in place (out of place under create_graph). With create_graph a
- * leaf's .grad refers to the graph, which refers to the leaf: prefer tensor_gradients. EGRAD: y has no graph;
- * more than one element and no gradient; a value that backward needs was overwritten; the graph was already
- * freed by an earlier sweep. */
+ * is kept as it is, later ones are added in place (out of place under create_graph).  With create_graph a
+ * leaf's .grad refers to the graph, which refers to the leaf: prefer tensor_gradients.  EGRAD: y has no
+ * graph; more than one element and no gradient; a value that backward needs was overwritten; the graph was
+ * already freed by an earlier sweep. */
 #define tensor_backward(...) \
     TENSOR_CALL_(tensor_backward_args, TensorBackwardArgs, TENSOR_BACKWARD_DEFAULTS, .tensor = __VA_ARGS__)
 TAPEGRAD_API int tensor_backward_args(TensorBackwardArgs args);
@@ -91,8 +91,8 @@ typedef struct TensorGradientsArgs {
     .retain_graph = false, .create_graph = false, .allow_unused = false, .materialize_grads = false
 TAPEGRAD_API extern const TensorGradientsArgs tensor_gradients_defaults;
 
-/* tensor_gradients(y, x, .create_graph = true) - torch.autograd.grad for one output and one input: d(sum(v
- * y))/dx. No .grad is touched; only entries on a path from output to input run. */
+/* tensor_gradients(y, x, .create_graph = true) - torch.autograd.grad for one output and one input:
+ * d(sum(v y))/dx.  No .grad is touched; only entries on a path from output to input run. */
 #define tensor_gradients(...) \
     TENSOR_CALL_(tensor_gradients_args, TensorGradientsArgs, TENSOR_GRADIENTS_DEFAULTS, .output = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_gradients_args(TensorGradientsArgs args);
@@ -105,8 +105,7 @@ TAPEGRAD_API int tensor_gradients_many(Tensor *const *outputs, Tensor *const *gr
 
 /* ---- grad modes: per thread, nested -------------------------------------------------------------
  *     bool before = tensor_set_grad_enabled(false);  ...  tensor_set_grad_enabled(before);
- *     TENSOR_NO_GRAD { ... }                        // for a block; restored however it is left (break leaves
- * only it) */
+ *     TENSOR_NO_GRAD { ... }     // for a block, however it is left; break leaves the block alone */
 TAPEGRAD_API bool tensor_set_grad_enabled(bool on); /* returns what it was */
 TAPEGRAD_API bool tensor_grad_enabled(void);
 static inline void tensor_restore_grad_(const bool *was) { tensor_set_grad_enabled(*was); }
@@ -122,11 +121,12 @@ static inline void tensor_restore_grad_(const bool *was) { tensor_set_grad_enabl
 
 /* ---- hooks --------------------------------------------------------------------------------------
  * tensor_register_hook - fn(grad, ctx) runs in every backward when x's gradient is complete and before it is
- * used; what it returns replaces the gradient (NULL: leave it).  In order of registration, each sees what the
- * one before returned; then retained .grad is filled; then the entry runs.  On a leaf: before it is added to
- * .grad. A hook stays with the value it was registered for: one registered before an in-place op sees the old
- * value's. tensor_register_post_accumulate_grad_hook - fn(x, ctx) after x's .grad was filled; leaves only
- * (EGRAD). Both return an id for tensor_remove_hook, or -1. */
+ *     used; what it returns replaces the gradient (NULL: leave it).  Hooks run in order of registration, each
+ *     sees what the one before returned; then a retained .grad is filled, then the entry runs.  On a leaf:
+ *     before it is added to .grad.  A hook stays with the value it was registered for: one registered before
+ *     an in-place op sees the old value's gradient.
+ * tensor_register_post_accumulate_grad_hook - fn(x, ctx) after x's .grad was filled; leaves only (EGRAD).
+ * Both return an id for tensor_remove_hook, or -1. */
 TAPEGRAD_API int tensor_register_hook(Tensor *x, Tensor *(*fn)(Tensor *grad, void *ctx), void *ctx);
 TAPEGRAD_API int tensor_register_post_accumulate_grad_hook(Tensor *x, void (*fn)(Tensor *x, void *ctx),
                                                            void *ctx);
@@ -270,10 +270,9 @@ typedef struct TensorOp {
                            * inputs want none; keep is then their union and may be left out */
     unsigned no_grad_inputs; /* KEEP_INPUT bits of inputs that never have gradients (indices, masks) */
     size_t params; /* bytes of the parameter struct: the options struct of the op's function, or its own */
-    const OpField
-        *fields; /* its options, ended by a NULL name; what they do not name (operands) is not kept */
-    const void *defaults; /* a parameter struct that holds the defaults; NULL: zeros */
-    size_t cast_option;   /* offsetof an option `dtype` (OP_DTYPE): the inputs are cast to it first, on the
+    const OpField *fields; /* its options, ended by a NULL name; members that it lacks are not kept */
+    const void *defaults;  /* a parameter struct that holds the defaults; NULL: zeros */
+    size_t cast_option;    /* offsetof an option `dtype` (OP_DTYPE): the inputs are cast to it first, on the
                              graph */
     int (*shape)(OpCall *call);
     int (*forward)(OpCall *call);
@@ -284,10 +283,9 @@ typedef struct TensorOp {
     int variant; /* for ops that share their functions: which one this is, by its rank or its kind */
 
     /* For the generated tests.  samples: "3x4,4x2; 1x5,5x1 {dim=1}": input shapes by commas, samples by
-     * semicolons;
-     * "" is rank 0; after @ a dtype ("3x4@i64"), after : a range of values ("5@i64:0..3", "3:0.5..2"), "-" an
-     * absent input; {name=value ...} the parameters, a list in brackets: {dims=[0 2]}. errors: samples that
-     * must be refused, each ended by its code: "3x4,5x6 ! ESHAPE". */
+     * semicolons.  "" is rank 0; after @ stands a dtype ("3x4@i64"), after : a range of values ("5@i64:0..3",
+     * "3:0.5..2"); "-" is an absent input; {name=value ...} are the parameters, a list in brackets:
+     * {dims=[0 2]}.  errors: samples that must be refused, each ended by its code: "3x4,5x6 ! ESHAPE". */
     const char *samples, *errors;
     double lo, hi;     /* where gradcheck samples inputs that name no range; 0, 0 means -1, 1 */
     const char *torch; /* its name in PyTorch, when not torch.<name> */
@@ -321,10 +319,10 @@ TAPEGRAD_API Tensor *tensor_apply_(const TensorOp *op, Tensor *const *inputs, in
 
 /* tensor_apply_text - runs a built-in op by its name, with options as text: tensor_apply_text("sum", &x, 1,
  * "dim=1 keepdim=true").  Options are those of the op's struct, by name, separated by spaces; what is left
- * out has its default; NULL stands for "".  Numbers are written as in C, booleans true and false, lists [0
- * 2], enums by name (reduction=sum) or number.  EVALUE: no such op; no such option; no value of its type;
- * given twice; one that must be given is not.  tensor_apply_text_all gives every result, as tensor_apply_all.
- */
+ * out has its default; NULL stands for "".  Numbers are written as in C, booleans true and false, lists
+ * [0 2], enums by name (reduction=sum) or number.  EVALUE: no such op; no such option; no value of its type;
+ * given twice; one that must be given is not.
+ * tensor_apply_text_all - gives every result, as tensor_apply_all. */
 TAPEGRAD_API Tensor *tensor_apply_text(const char *name, Tensor *const *inputs, int n, const char *options);
 TAPEGRAD_API int tensor_apply_text_all(const char *name, Tensor *const *inputs, int n, const char *options,
                                        Tensor **outputs, int count);
@@ -454,10 +452,10 @@ TAPEGRAD_API extern const GradcheckArgs tensor_gradcheck_defaults;
 
 /* tensor_gradcheck(&op, x, y) - 0 when the gradients of op at these inputs are right; -1 with an error that
  * names the element when not.  Inputs that require a gradient are checked; when none does, all floating ones
- * are. tensor_gradgradcheck: the same for the gradient's gradient.
+ * are.
+ * tensor_gradgradcheck - the same for the gradient's gradient.
  * tensor_gradcheck_with(.fn = loss, .inputs = x, .n = 2, .atol = 1e-4) - with options, a report, or a
- * function.
- */
+ *     function. */
 #define tensor_gradcheck_with(...) \
     TENSOR_CALL_(tensor_gradcheck_args, GradcheckArgs, TENSOR_GRADCHECK_DEFAULTS, __VA_ARGS__)
 #define tensor_gradcheck(op_, ...)                                             \

@@ -88,8 +88,8 @@ TAPEGRAD_API DataLoader *data_loader_args(DataLoaderArgs args);
 TAPEGRAD_API Batch *data_next(DataLoader *loader);
 TAPEGRAD_API int64_t data_batches(const DataLoader *loader); /* in one epoch */
 TAPEGRAD_API int64_t data_samples(const DataLoader *loader);
-TAPEGRAD_API void data_reset(
-    DataLoader *loader); /* breaks the epoch off, and ends the batch: the next one is the first of another */
+/* data_reset - breaks the epoch off, and ends the batch: the next one is the first of another. */
+TAPEGRAD_API void data_reset(DataLoader *loader);
 TAPEGRAD_API void data_loader_free(DataLoader *loader);
 
 #ifdef __cplusplus

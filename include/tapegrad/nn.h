@@ -102,9 +102,9 @@ struct Module {
         NNBase base;
     };
     Tensor *(*forward)(Module *self, Tensor *x);
-    void (*destroy)(
-        Module *self); /* may be set: frees what your struct holds besides parameters and children */
-    bool training;     /* nn_train, nn_eval; true at first */
+    /* may be set: frees what your struct holds besides parameters and children */
+    void (*destroy)(Module *self);
+    bool training; /* nn_train, nn_eval; true at first */
     ModuleTensor *parameters, *buffers;
     ModuleChild *children;
     int parameter_count, buffer_count, child_count;
@@ -207,8 +207,8 @@ TAPEGRAD_API const NNKind *nn_kind_find(const char *name);
 /* ---- ownership ------------------------------------------------------------------------------- */
 
 TAPEGRAD_API Module *nn_retain(Module *module); /* one more reference, for a second place */
-TAPEGRAD_API void nn_free(
-    Module *module); /* gives one back; EVALUE for a child that its parents still hold */
+/* nn_free - gives one back.  EVALUE: a child that its parents still hold. */
+TAPEGRAD_API void nn_free(Module *module);
 
 /* ---- use ------------------------------------------------------------------------------------- */
 

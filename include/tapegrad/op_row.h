@@ -103,12 +103,14 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
 /* ---- rows of your own ------------------------------------------------------------------------
  * Each defines `static const TensorOp name` and ends in a semicolon; after hi may stand fields of OpRow.
  *
- * name     the op, and its name in errors            summary  what it computes, in words
- * p, q     names of parameters, which are doubles, each followed by its default: params of tensor_apply
- * points to a double[1] or double[2], NULL stands for the defaults y        the formula of x, or of a and b
- * dx, da, db   the gradients: g times the derivative keep     what the gradient reads: KEEP_X (or KEEP_A),
- * KEEP_B, KEEP_Y, or KEEP_NONE; of a binary op each gradient has its own lo, hi   where gradcheck samples;
- * avoid kinks and poles */
+ *   name, summary  the op, which errors name, and what it computes, in words
+ *   p, q           names of parameters, which are doubles, each followed by its default; params of
+ *                  tensor_apply points to a double[1] or double[2], NULL stands for the defaults
+ *   y              the formula, of x or of a and b
+ *   dx, da, db     the gradients: g times the derivative
+ *   keep           what the gradient reads: KEEP_X (or KEEP_A), KEEP_B, KEEP_Y, or KEEP_NONE; of a binary op
+ *                  each gradient has its own
+ *   lo, hi         where gradcheck samples; avoid kinks and poles */
 
 /* OP_UNARY(name, summary, y, dx, keep, lo, hi) - an op of x. */
 #define OP_UNARY(name_, summary_, y_, dx_, keep_, lo_, ...)                                              \

@@ -14,33 +14,38 @@
  * A scalar argument c is a C double, which cannot tell 2 from 2.0: an integral c that an i64 holds counts as
  * a Python int (on bool the result is i64, on integers their dtype, modulo 2 to its width), any other as a
  * float (integers and bool promote to f32).  Powers of integers are integers: pow_scalar with a negative
- * integral c is refused (EVALUE), pow with a negative b gives 1 / a^-b without its fraction. Unlike PyTorch:
- * gelu, silu, elu, leaky_relu, softplus and logsigmoid promote integers (the later ones, such as mish and
- * hardswish, refuse them: EDTYPE); comparisons of integers with a scalar compare the numbers, where it first
- * wraps or rounds them; clamp has the gradient 1 at its bounds; hardswish has at -3 and 3 that of the
- * interval, -1/2 and 3/2, as PyTorch 2.4; logaddexp of equal infinities gives half the gradient to each,
- * where PyTorch has NaN; what it cannot differentiate (floor_divide, heaviside) has the gradient 0.  Integers
- * are not divided by 0 (fmod, remainder, floor_divide, trunc_divide: EVALUE). In-place forms write into their
- * first operand, whose shape and dtype must be the result's (ESHAPE, EDTYPE), which must not overlap itself,
- * and must not be a leaf that requires a gradient while grad mode is on (EGRAD). Gradients at kinks, ties and
- * poles are PyTorch's; each row's summary says them.
+ * integral c is refused (EVALUE), pow with a negative b gives 1 / a^-b without its fraction.
+ *
+ * Unlike PyTorch: gelu, silu, elu, leaky_relu, softplus and logsigmoid promote integers (the later ones,
+ * such as mish and hardswish, refuse them: EDTYPE); comparisons of integers with a scalar compare the
+ * numbers, where it first wraps or rounds them; clamp has the gradient 1 at its bounds; hardswish has at -3
+ * and 3 that of the interval, -1/2 and 3/2, as PyTorch 2.4; logaddexp of equal infinities gives half the
+ * gradient to each, where PyTorch has NaN; what it cannot differentiate (floor_divide, heaviside) has the
+ * gradient 0.  Integers are not divided by 0 (fmod, remainder, floor_divide, trunc_divide: EVALUE).
+ *
+ * In-place forms write into their first operand, whose shape and dtype must be the result's (ESHAPE,
+ * EDTYPE), which must not overlap itself, and must not be a leaf that requires a gradient while grad mode is
+ * on (EGRAD).  Gradients at kinks, ties and poles are PyTorch's; each row's summary says them.
  *
  * Error in ulp: f32, f64, on the CPU, whatever the instruction set; of the larger of the result and 1, or x,
  * where a formula cancels: (1), (x).  Parameters are rounded to the dtype first, and here have their
  * defaults; polygamma is that of x > 0 and n <= 20, sin and the like of any x.  What is not in the table is
  * rounded once or twice.  Results below 2^-119 (f32) and 2^-1012 (f64) may lose more to underflow, as
  * sigmoid, silu and mish do.  test_vecmath.c holds the rows to these bounds.
- *   exp 1.2 1.2             exp2 1.2 0.6            expm1 1.5 1.8           log 0.9 0.9             log2 0.6
- * 0.6 log10 0.6 1.9           log1p 0.6 0.9           sin 0.6 0.9             cos 0.6 0.9             tan 0.6
- * 0.7 asin 1.4 0.6            acos 1.4 0.6            atan 1.3 0.6            sinh 0.6 2.0            cosh
- * 0.6 2.0 tanh 1.7 1.6            asinh 0.6 1.8           acosh 0.6 2.1           atanh 0.6 1.9 erf 1.4 1.6
- *   erfc 0.6 3.5            rsqrt 1.8 1.8           sigmoid 2.4 2.4         logsigmoid 1.7 1.8 elu 1.5 1.6
- *   celu 0.6 1.6            selu 2.7 3.9            gelu(x) 1.6 1.9         gelu_tanh(x) 1.6 1.7 silu 2.8 2.9
- *   softplus 1.7 1.7        mish 4.3 4.7            tanhshrink(x) 1.7 1.6   logit(1) 0.6 1.5        sinc(1)
- * 0.6 1.0 erfinv 0.6 4.7          lgamma 0.6 7.0          digamma(1) 0.6 9.6      polygamma 0.6 6.4       pow
- * 0.6 0.6 atan2 0.6 1.9           hypot 0.6 1.2           logaddexp(1) 0.6 1.1    logaddexp2(1) 0.6 1.7 xlogy
- * 0.6 1.7 xlog1py 0.6 2.0 f16 and bf16 are computed in f32, rare rows in f64, and rounded once; so are their
- * gradients, which where they read the result have it as it was rounded. */
+ *   exp            1.2  1.2   exp2           1.2  0.6   expm1          1.5  1.8   log            0.9  0.9
+ *   log2           0.6  0.6   log10          0.6  1.9   log1p          0.6  0.9   sin            0.6  0.9
+ *   cos            0.6  0.9   tan            0.6  0.7   asin           1.4  0.6   acos           1.4  0.6
+ *   atan           1.3  0.6   sinh           0.6  2.0   cosh           0.6  2.0   tanh           1.7  1.6
+ *   asinh          0.6  1.8   acosh          0.6  2.1   atanh          0.6  1.9   erf            1.4  1.6
+ *   erfc           0.6  3.5   rsqrt          1.8  1.8   sigmoid        2.4  2.4   logsigmoid     1.7  1.8
+ *   elu            1.5  1.6   celu           0.6  1.6   selu           2.7  3.9   gelu(x)        1.6  1.9
+ *   gelu_tanh(x)   1.6  1.7   silu           2.8  2.9   softplus       1.7  1.7   mish           4.3  4.7
+ *   tanhshrink(x)  1.7  1.6   logit(1)       0.6  1.5   sinc(1)        0.6  1.0   erfinv         0.6  4.7
+ *   lgamma         0.6  7.0   digamma(1)     0.6  9.6   polygamma      0.6  6.4   pow            0.6  0.6
+ *   atan2          0.6  1.9   hypot          0.6  1.2   logaddexp(1)   0.6  1.1   logaddexp2(1)  0.6  1.7
+ *   xlogy          0.6  1.7   xlog1py        0.6  2.0
+ * f16 and bf16 are computed in f32, rare rows in f64, and rounded once; so are their gradients.  Gradients
+ * that read the result use its rounded value. */
 #ifndef TAPEGRAD_OPS_H
 #define TAPEGRAD_OPS_H
 

@@ -1,10 +1,8 @@
-/* check_halves.c - f16 and bf16 are computed wide and rounded once: of an op, at the samples of its
- * descriptor,
+/* check_halves.c - f16 and bf16 are computed wide and rounded once: of an op, at its descriptor's samples,
  *
- *  - a result has the bits of f32's result at the same values, rounded; or of f64's, in which rare rows
- * compute;
- *  - a gradient is f32's, rounded, to a unit of its largest element, recorded or not.  Where backward reads a
- * result, it has that as it was rounded, as PyTorch: only a bound in units is held there. */
+ *  - a result has the bits of f32's result at the same values, rounded; of f64's, where a rare row computes;
+ *  - a gradient is f32's, rounded, to a unit of its largest element, recorded or not.  Backward may read the
+ *    rounded result, as PyTorch's does: there only a bound in units is held. */
 #include <math.h>
 #include <string.h>
 #include "report.h"

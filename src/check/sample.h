@@ -8,8 +8,7 @@
  *  - Nothing at all is one input of rank 0.
  *  - @dtype: without it a floating input of the dtype that the caller asks for.
  *  - :lo..hi: values from lo to hi, both included for integers.  Without it, floats lie in the op's [lo, hi]
- * (or
- *    [-1, 1]), integers in 0..3, bool is either.
+ *    (or [-1, 1]), integers in 0..3, bool is either.
  *  - A parameter that is left out has its default. */
 #ifndef TG_SAMPLE_H
 #define TG_SAMPLE_H

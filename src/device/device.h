@@ -377,8 +377,8 @@ typedef struct Device {
     int (*start)(int index);    /* REQUIRED: make device number index usable; -1 and error() when it is not */
     const char *(*error)(void); /* REQUIRED: the last failure of this thread, in a sentence */
     const char *(*describe)(void); /* REQUIRED: one line for tapegrad info */
-    void *(*alloc)(
-        size_t bytes); /* REQUIRED: 64-byte aligned (256 on a GPU), never 0 bytes; NULL: no memory */
+    /* alloc - REQUIRED: 64-byte aligned (256 on a GPU), never 0 bytes; NULL: no memory */
+    void *(*alloc)(size_t bytes);
     void (*free)(void *data, size_t bytes); /* REQUIRED */
     int (*to_device)(void *dst, const void *src,
                      size_t bytes); /* REQUIRED: from host memory, complete on return */

@@ -23,10 +23,10 @@ void parallel_for(int64_t n, int threads, void (*piece)(void *ctx, int64_t i), v
 void parallel_split(int64_t n, int threads, void (*span)(void *ctx, int64_t from, int64_t to), void *ctx);
 
 bool parallel_inside(void); /* is this thread working on a piece, or this process a fork?  Then it is alone */
-int parallel_slot(
-    void); /* in a piece: a number below `threads` that no other thread has now, for scratch memory */
-int parallel_default_threads(
-    void); /* OMP_NUM_THREADS when it is set, else the CPUs that this process may use */
+/* parallel_slot - in a piece: a number below `threads` that no other thread has now, for scratch memory.
+ * parallel_default_threads - OMP_NUM_THREADS when it is set, else the CPUs that this process may use. */
+int parallel_slot(void);
+int parallel_default_threads(void);
 
 #pragma GCC visibility pop
 #endif

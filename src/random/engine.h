@@ -81,9 +81,9 @@ int64_t mt_random_i64(Mt19937 *g);
 /* mt_randperm - a random permutation of 0 .. n-1.   (torch.randperm) */
 void mt_randperm(Mt19937 *g, int64_t *x, int64_t n);
 
-/* mt_bernoulli - 1 with probability p, else 0.   (Tensor.bernoulli_(p), and the mask of dropout with p =
- * keep) each_f32 and each_f64: element i has its own probability.   (torch.bernoulli(p))  f32 draws use one
- * word each, the others two. */
+/* mt_bernoulli - 1 with probability p, else 0.   (Tensor.bernoulli_(p); dropout's mask has p = keep)
+ * each_f32, each_f64 - element i has its own probability.   (torch.bernoulli(p))
+ * f32 draws use one word each, the others two. */
 void mt_bernoulli(Mt19937 *g, uint8_t *x, int64_t n, double p);
 void mt_bernoulli_each_f32(Mt19937 *g, float *x, const float *p, int64_t n);
 void mt_bernoulli_each_f64(Mt19937 *g, double *x, const double *p, int64_t n);

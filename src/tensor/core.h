@@ -94,8 +94,8 @@ void storage_release(Storage *storage);
 #define ONE_LENT (UINT64_C(1) << 32)
 Tensor *lend(Tensor *x);   /* one more reference; NULL passes */
 void take_back(Tensor *x); /* gives it back; NULL is ignored */
-Tensor *lend_living(
-    Tensor *x); /* the same unless the last reference is gone, perhaps in another thread: NULL */
+/* lend_living - the same, or NULL where the last reference is gone, perhaps in another thread. */
+Tensor *lend_living(Tensor *x);
 FORCE_INLINE uint32_t references(const Tensor *x)
 {
     return (uint32_t)atomic_load_explicit(&x->counts, memory_order_acquire);
@@ -175,8 +175,7 @@ typedef struct Staged {
 } Staged; /* op_input_f64 and its kin */
 struct OpCall {
     const TensorOp *op;
-    const char
-        *name; /* what its errors call it: the function that the user called, as far as that is known */
+    const char *name; /* in errors: the function that the user called, as far as that is known */
     const void *site;
     int n, outputs, extras;
     bool failed, backward, staging; /* staging: an array of staged[] was asked for */

@@ -130,8 +130,8 @@ def attention_random():
 
 
 # ---- multi_head_attention_forward.  Fully masked rows are NaN in PyTorch when it forms weights: the masks
-# below leave the
-# first positions visible.  is_causal is given to PyTorch as the mask that it wants beside it.
+# below leave the first positions visible.  is_causal is given to PyTorch as the mask that it wants beside
+# it.
 def heads_case(
     rows, cols, batch, heads, width, padding=None, mask=None, in_bias=True, extra=False, separate=None, **p
 ):

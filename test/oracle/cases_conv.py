@@ -209,9 +209,8 @@ def random_conv(rank):
             sx, sw, p = geometry(rank, True)
             if telling(sx, sw, result_of(rank, sx, sw, p)):
                 break
-        # A NaN or an infinity of x spreads to the windows that hold it; one in the weight would also meet the
-        # padding's zeros, which
-        # some of PyTorch's kernels skip and others multiply.
+        # A NaN or an infinity of x spreads to the windows that hold it; one in the weight would also meet
+        # the padding's zeros, which some of PyTorch's kernels skip and others multiply.
         return conv_case(rank, signal(*sx), eighths(*sw), eighths(sw[0]) if chance(0.6) else None, p)
 
     return draw

@@ -1,9 +1,8 @@
 """cases_linalg.py - linear systems, determinants, factorisations.
 
 Matrices are drawn well-conditioned, or so that PyTorch's own error in f64 stays far below the tolerance:
-noise plus a diagonal.
-Our signs of singular and eigenvectors are fixed (ops/linalg.h): the functions here fix PyTorch's in the
-same way.
+noise plus a diagonal. Our signs of singular and eigenvectors are fixed (ops/linalg.h): the functions here
+fix PyTorch's in the same way.
 """
 
 import torch

@@ -36,8 +36,7 @@ def eps():
 
 
 # ---- normalisation.  In slices of few values the gradient is a small difference of large numbers (of one
-# value: rounding errors
-# instead of 0), and PyTorch's own error is no measure: the random ones are longer.
+# value: rounding errors instead of 0), and PyTorch's own error is no measure: the random ones are longer.
 LEAST_SLICE = 4
 
 

@@ -131,9 +131,8 @@ def random_windows(n, dilated):
         p["padding"] = list(padding)
     if dilated and chance(0.6):
         p["dilation"] = list(dilation)
-    # Room for a window whatever was left out.  PyTorch wants avg_pool3d's kernel to fit in the input without
-    # padding, and reads
-    # outside the input where dilation leaves a window no tap inside.
+    # Room for a window whatever was left out.  PyTorch wants avg_pool3d's kernel to fit in the input
+    # without padding, and reads outside the input where dilation leaves a window no tap inside.
     pads, gaps = p.get("padding", [0] * n), p.get("dilation", [1] * n)
     size = tuple(max(s, d, k, d * (k - 1) + 1 - 2 * q) for s, k, q, d in zip(size, kernel, pads, gaps))
     lead = (number(1, 3),) if chance(0.2) else (0 if chance(0.05) else number(1, 3), number(1, 3))

@@ -104,8 +104,8 @@ def nets(kind):
 
 
 # Random cases: sums so large that gates saturate (1 - y^2 of y near 1), chaotic nets, and gradients of a
-# single element leave nothing
-# that two roundings in f32 could agree on.  Small and saturated ones are among those by hand.
+# single element leave nothing that two roundings in f32 could agree on.  Small and saturated ones are among
+# those by hand.
 def mild(hidden):
     big = choice((0.5, 1)) / max(1, hidden / 3) ** 0.5
     return lambda *s: uniform(*s, lo=-big, hi=big)

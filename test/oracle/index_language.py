@@ -4,9 +4,8 @@ random.
     python index_language.py [SEED [COUNT]] > index_language_golden.h
 
 Needs PyTorch (written with 2.15).  x is 0, 1, 2, ... in f64, so what is read are positions in x; values
-written are 1000, 1001, ...;
-cotangents are 1, 2, 3, ....  Nothing is written where an element is named twice: who wins then is not
-defined in PyTorch.
+written are 1000, 1001, ...; cotangents are 1, 2, 3, ....  Nothing is written where an element is named
+twice: who wins then is not defined in PyTorch.
 """
 
 import random

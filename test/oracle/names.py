@@ -3,9 +3,8 @@
     python names.py > torch_names.txt        (needs torch)
 
 One line a name space: the public functions that PyTorch lists as its tensor operations (torch.overrides),
-and UNLISTED ones.  Left
-out: in-place forms (they count with the function), attributes, operators, and words that name other
-engines or kinds of tensors (AWAY).
+and UNLISTED ones.  Left out: in-place forms (they count with the function), attributes, operators, and
+words that name other engines or kinds of tensors (AWAY).
 """
 
 import re

@@ -13,10 +13,9 @@ name here:
     RANDOM[name]  returns one random case: shapes, values, parameters, special values in the mix
 
 A case is (function in PyTorch, inputs, parameters by the names of the op's fields[, inputs without
-gradient]).  The committed
-cases of an op are those of OPS and then random ones, at least LEAST_RANDOM, until there are LEAST in all;
-the values of some random
-cases are rounded so that halves hold them.  golden.py draws and packs.
+gradient]).  The committed cases of an op are those of OPS and then random ones, at least LEAST_RANDOM,
+until there are LEAST in all; the values of some random cases are rounded so that halves hold them.
+golden.py draws and packs.
 """
 
 import argparse

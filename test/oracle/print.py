@@ -3,8 +3,7 @@
     python3 print.py > print_golden.h
 
 Needs PyTorch (written with 2.15).  A case is a dtype, a shape, and values: listed ones, repeated as often
-as the shape
-needs, or start + i step.
+as the shape needs, or start + i step.
 """
 
 import torch

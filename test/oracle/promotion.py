@@ -2,11 +2,9 @@
 
     python3 promotion.py > promotion_golden.h
 
-Needs PyTorch (written with 2.15).  One letter a result, in the order of TensorDtype: s f32, d f64, h f16,
-b bf16, l i64,
-i i32, u u8, t bool, - where PyTorch refuses the operands.
-hardtanh of integers with fractional bounds is left out: PyTorch cuts the bounds to integers, the library
-promotes; so is clamp_max by -1, which
+Needs PyTorch (written with 2.15).  One letter a result, in the order of TensorDtype: s f32, d f64, h f16, b
+bf16, l i64, i i32, u u8, t bool, - where PyTorch refuses the operands. hardtanh of integers with fractional
+bounds is left out: PyTorch cuts the bounds to integers, the library promotes; so is clamp_max by -1, which
 PyTorch refuses for u8 and the library holds to 0.
 """
 

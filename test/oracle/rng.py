@@ -3,8 +3,7 @@
     python rng.py > rng_golden.h
 
 Numbers from the CPU generator.  Short draws are listed; of long ones only a digest is kept: FNV-1a over
-the elements,
-each taken as its bits widened to 64.  f32 numbers of AVX2 machines: run it on one.
+the elements, each taken as its bits widened to 64.  f32 numbers of AVX2 machines: run it on one.
 """
 
 import struct

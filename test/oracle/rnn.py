@@ -3,8 +3,7 @@
     python rnn.py > rnn_golden.h
 
 After manual_seed(0): the names of the state dict, all parameters in order, and in f64 the results over
-ramp(...).
-The f32 numbers are those of AVX2 machines: run it on one.
+ramp(...). The f32 numbers are those of AVX2 machines: run it on one.
 """
 
 import torch

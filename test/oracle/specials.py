@@ -2,10 +2,9 @@
 
     python3 specials.py > specials_golden.h
 
-Needs PyTorch (written with 2.15) and NumPy.  Functions of one operand are taken at all VALUES, those of
-two at all pairs of
-CROSS, in f32 and in f64, with 1 as the gradient of the result.  Numbers are the shortest that read back as
-they were.
+Needs PyTorch (written with 2.15) and NumPy.  Functions of one operand are taken at all VALUES, those of two
+at all pairs of CROSS, in f32 and in f64, with 1 as the gradient of the result.  Numbers are the shortest
+that read back as they were.
 """
 
 import math

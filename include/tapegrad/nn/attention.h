@@ -28,13 +28,18 @@ typedef struct NNAttentionArgs {
 #define NN_MULTIHEAD_ATTENTION_DEFAULTS .bias = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNAttentionArgs nn_multihead_attention_defaults;
 
-/* nn_multihead_attention(E, H) - for each head of d = E / H columns y = softmax(q k^T / sqrt(d)) v,  q =
- * query W_q^T + b_q, k = key W_k^T + b_k, v = value W_v^T + b_v; out = out_proj(all heads side by side).
- * nn_forward takes x for all three.  Mind PyTorch's default: batches are the second dimension unless
- * .batch_first. in_proj_weight [3 E, E] (W_q, W_k, W_v; with other kdim or vdim: q_proj_weight [E, E],
- * k_proj_weight [E, kdim], v_proj_weight [E, vdim] instead) xavier uniform; in_proj_bias [3 E] 0; bias_k,
- * bias_v [1, 1, E] xavier normal (add_bias_kv: one more position); out_proj.weight [E, E] as nn_linear;
- * out_proj.bias [E] 0. EVALUE: E is no multiple of H; sizes. */
+/* nn_multihead_attention(E, H) - for each head, of d = E / H columns: y = softmax(q k^T / sqrt(d)) v, with
+ *   q = query W_q^T + b_q,   k = key W_k^T + b_k,   v = value W_v^T + b_v
+ * and out_proj of all heads side by side.
+ * nn_forward takes x for all three.  As in PyTorch, batches are the second dimension unless .batch_first.
+ *
+ *   in_proj_weight          [3 E, E], W_q, W_k and W_v: xavier uniform; where kdim or vdim differs from E:
+ *                           q_proj_weight [E, E], k_proj_weight [E, kdim], v_proj_weight [E, vdim]
+ *   in_proj_bias            [3 E]: 0
+ *   bias_k, bias_v          [1, 1, E]: xavier normal; with .add_bias_kv, one more position
+ *   out_proj.weight, .bias  [E, E] as nn_linear's, [E]: 0
+ *
+ * EVALUE: E is no multiple of H; sizes. */
 #define nn_multihead_attention(...)                                                             \
     TENSOR_CALL_(nn_multihead_attention_args, NNAttentionArgs, NN_MULTIHEAD_ATTENTION_DEFAULTS, \
                  .embed_dim = __VA_ARGS__)

@@ -91,9 +91,9 @@ typedef struct NNConvArgs {
 #define NN_CONV_DEFAULTS .stride = 1, .dilation = 1, .groups = 1, .bias = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNConvArgs nn_conv_defaults;
 
-/* nn_conv2d(in, out, kernel, .stride, .padding, ...) - tensor_conv2d: [N, in, h, w] -> [N, out, oh, ow];
- * nn_conv1d, nn_conv3d - of [N, in, w] and [N, in, d, h, w].   weight [out, in / groups, kernel ...], bias
- * [out]: U(-k, k), k = 1 / sqrt(in / groups kernel elements). */
+/* nn_conv2d(in, out, kernel, .stride, .padding, ...) - tensor_conv2d: [N, in, h, w] -> [N, out, oh, ow].
+ * nn_conv1d, nn_conv3d - of [N, in, w] and [N, in, d, h, w].
+ * weight [out, in / groups, kernel ...], bias [out]: U(-k, k), k = 1 / sqrt(in / groups kernel elements). */
 #define NN_CONV_(function, ...) \
     TENSOR_CALL_(function, NNConvArgs, NN_CONV_DEFAULTS, .in_channels = __VA_ARGS__)
 #define nn_conv1d(...) NN_CONV_(nn_conv1d_args, __VA_ARGS__)
@@ -232,11 +232,12 @@ typedef struct NNBatchNormArgs {
 TAPEGRAD_API extern const NNBatchNormArgs nn_batch_norm_defaults;
 TAPEGRAD_API extern const NNBatchNormArgs nn_instance_norm_defaults;
 
-/* nn_batch_norm1d(C): [N, C] or [N, C, l];  nn_batch_norm2d(C): [N, C, h, w];  nn_batch_norm3d(C): [N, C, d,
- * h, w] y = (x - mean) / sqrt(var + eps) weight + bias, a channel at a time, with the statistics of the batch
- * in training and running_mean, running_var in eval.   weight [C] 1, bias [C] 0; buffers running_mean [C] 0,
- * running_var [C] 1, num_batches_tracked [] i64.   nn_instance_norm1d .. 3d - the same of each sample by
- * itself, also without N; by default without parameters and buffers. */
+/* nn_batch_norm1d(C): [N, C] or [N, C, l];  nn_batch_norm2d(C): [N, C, h, w];
+ * nn_batch_norm3d(C): [N, C, d, h, w] - y = (x - mean) / sqrt(var + eps) weight + bias, a channel at a time,
+ *     with the statistics of the batch in training, and running_mean and running_var in eval.  weight [C] 1,
+ *     bias [C] 0; buffers running_mean [C] 0, running_var [C] 1, num_batches_tracked [] i64.
+ * nn_instance_norm1d .. 3d - the same of each sample by itself, also without N; by default without parameters
+ *     and buffers. */
 #define NN_BATCH_NORM_(f, ...) \
     TENSOR_CALL_(f, NNBatchNormArgs, NN_BATCH_NORM_DEFAULTS, .num_features = __VA_ARGS__)
 #define NN_INSTANCE_NORM_(f, ...) \
@@ -319,9 +320,10 @@ typedef struct NNDropoutArgs {
 TAPEGRAD_API extern const NNDropoutArgs nn_dropout_defaults;
 
 /* nn_dropout(0.2), nn_dropout() - in training: elements are 0 with probability p, else divided by 1 - p; in
- * eval: x itself.   nn_dropout1d .. 3d - whole channels of [N, C, l], [N, C, h, w], [N, C, d, h, w].
- * nn_alpha_dropout, nn_feature_alpha_dropout - tensor_alpha_dropout, for nets of selu.   EVALUE: p outside
- * [0, 1]. */
+ *     eval: x itself.
+ * nn_dropout1d .. 3d - whole channels of [N, C, l], [N, C, h, w], [N, C, d, h, w].
+ * nn_alpha_dropout, nn_feature_alpha_dropout - tensor_alpha_dropout, for nets of selu.
+ * EVALUE: p outside [0, 1]. */
 #define NN_DROPOUT_(f, ...) TENSOR_CALL_(f, NNDropoutArgs, NN_DROPOUT_DEFAULTS, .unused_ = false, __VA_ARGS__)
 #define nn_dropout(...) NN_DROPOUT_(nn_dropout_args, __VA_ARGS__)
 #define nn_dropout1d(...) NN_DROPOUT_(nn_dropout1d_args, __VA_ARGS__)
@@ -367,8 +369,8 @@ typedef struct NNPadArgs {
 TAPEGRAD_API extern const NNPadArgs nn_pad_defaults;
 
 /* nn_pad(DIMS(1, 1), .mode = TENSOR_PAD_REFLECT) - tensor_pad: PyTorch's ZeroPad, ConstantPad, ReflectionPad,
- * ReplicationPad and CircularPad of all ranks.   nn_upsample(.scale_factor = 2, .mode = TENSOR_BILINEAR) -
- * tensor_interpolate. */
+ *     ReplicationPad and CircularPad of all ranks.
+ * nn_upsample(.scale_factor = 2, .mode = TENSOR_BILINEAR) - tensor_interpolate. */
 #define nn_pad(...) TENSOR_CALL_(nn_pad_args, NNPadArgs, NN_PAD_DEFAULTS, .padding = __VA_ARGS__)
 TAPEGRAD_API Module *nn_pad_args(NNPadArgs args);
 

@@ -3,16 +3,16 @@
  *
  *     Module *lstm = nn_lstm(100, 200, 2, .dropout = 0.5);
  *     Tensor *h = NULL, *c = NULL;                                     // zeros
- *     Tensor *y = nn_lstm_forward(lstm, x, h, c, &h, &c);              // x [T, N, 100] -> y [T, N, 200]; h,
- * c [2, N, 200] y = nn_forward(lstm, x);                                         // the same from zeros,
- * without the last states
+ *     Tensor *y = nn_lstm_forward(lstm, x, h, c, &h, &c);              // x [T, N, 100] -> y [T, N, 200],
+ *                                                                      // h, c [2, N, 200]
+ *     y = nn_forward(lstm, x);                                         // from zeros, last states dropped
  *
  * A net that goes on where the last batch ended detaches the states first: h = tensor_detach(h).
  *
  * Parameters of layer k: weight_ih_lk [G H, in], weight_hh_lk [G H, H], bias_ih_lk [G H], bias_hh_lk [G H],
  * where G is 1, of a gru 3, of an lstm 4; then, if bidirectional, the same with the ending _reverse; then
  * layer k + 1, whose in is H (or 2 H).  With .proj_size P: weight_hh_lk [4 H, P], and weight_hr_lk [P, H]
- * last.   Those of a cell: weight_ih, weight_hh, bias_ih, bias_hh. All are U(-1 / sqrt(H), 1 / sqrt(H)). */
+ * last.  Those of a cell: weight_ih, weight_hh, bias_ih, bias_hh.  All are U(-1 / sqrt(H), 1 / sqrt(H)). */
 #ifndef TAPEGRAD_NN_RNN_H
 #define TAPEGRAD_NN_RNN_H
 
@@ -62,9 +62,10 @@ TAPEGRAD_API Module *nn_rnn_args(NNRnnArgs args);
 TAPEGRAD_API Module *nn_gru_args(NNLstmArgs args);
 TAPEGRAD_API Module *nn_lstm_args(NNLstmArgs args);
 
-/* nn_rnn_forward - of nn_rnn and nn_gru, from the states h0 [layers directions, N, H] on; *h_n receives the
- * last ones. nn_lstm_forward - of nn_lstm.   h0, c0 may be NULL: zeros; so may h_n, c_n.  EVALUE: another
- * module. */
+/* nn_rnn_forward - runs nn_rnn or nn_gru from the states h0 [layers directions, N, H]; *h_n receives the last
+ *     ones.
+ * nn_lstm_forward - the same for nn_lstm.
+ * h0 and c0 may be NULL: zeros; so may h_n and c_n.  EVALUE: another module. */
 TAPEGRAD_API Tensor *nn_rnn_forward(Module *module, Tensor *x, Tensor *h0, Tensor **h_n);
 TAPEGRAD_API Tensor *nn_lstm_forward(Module *module, Tensor *x, Tensor *h0, Tensor *c0, Tensor **h_n,
                                      Tensor **c_n);

@@ -68,7 +68,8 @@ typedef struct TensorAddcArgs {
 #define TENSOR_ADDC_DEFAULTS .value = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorAddcArgs tensor_addc_defaults;
 
-/* tensor_addcmul(x, a, b, .value = 1) - x + value a b.   tensor_addcdiv - x + value a / b. */
+/* tensor_addcmul(x, a, b, .value = 1) - x + value a b.
+ * tensor_addcdiv - x + value a / b. */
 #define TENSOR_ADDC_(function, ...) \
     TENSOR_CALL_(function, TensorAddcArgs, TENSOR_ADDC_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_addcmul(...) TENSOR_ADDC_(tensor_addcmul_args, __VA_ARGS__)
@@ -84,11 +85,12 @@ TAPEGRAD_API Tensor *tensor_addcdiv_args_(TensorAddcArgs args);
 TAPEGRAD_API Tensor *tensor_lerp_tensor(Tensor *a, Tensor *b, Tensor *weight);
 TAPEGRAD_API Tensor *tensor_lerp_tensor_(Tensor *a, Tensor *b, Tensor *weight);
 
-/* tensor_selu - 1.0507 x where x > 0, else 1.7581 (e^x - 1); floats only.   tensor_tanhshrink - x - tanh(x).
+/* tensor_selu - 1.0507 x where x > 0, else 1.7581 (e^x - 1); floats only.
+ * tensor_tanhshrink - x - tanh(x).
  * tensor_prelu - x where x > 0, else w x; weight has 1 element, or one for each channel, dim 1 of x (ESHAPE).
- * Floats of one dtype (EDTYPE). tensor_rrelu(x, .lower = 1/8, .upper = 1/3, .training) - prelu with a slope
- * for each element, drawn from [lower, upper) in training, else (lower + upper) / 2.  EVALUE: lower > upper.
- */
+ *     Floats of one dtype (EDTYPE).
+ * tensor_rrelu(x, .lower = 1/8, .upper = 1/3, .training) - prelu with a slope for each element, drawn from
+ *     [lower, upper) in training, else (lower + upper) / 2.  EVALUE: lower > upper. */
 TAPEGRAD_API Tensor *tensor_selu(Tensor *x);
 TAPEGRAD_API Tensor *tensor_selu_(Tensor *x);
 TAPEGRAD_API Tensor *tensor_tanhshrink(Tensor *x);
@@ -148,10 +150,11 @@ TAPEGRAD_API Tensor *tensor_nan_to_num_args_(TensorNanToNumArgs args);
 TAPEGRAD_API Tensor *tensor_round_decimals(Tensor *x, int decimals);
 TAPEGRAD_API Tensor *tensor_round_decimals_(Tensor *x, int decimals);
 
-/* tensor_div_rounding - PyTorch's div with a rounding mode: floor_divide or trunc_divide, with the gradient
- * 0. tensor_float_power - a^b, computed in f64, which is the result's dtype; in place into f64 alone
- * (EDTYPE).   tensor_positive - x itself; bool is refused (EDTYPE). tensor_isclose(a, b, .rtol = 1e-5, .atol
- * = 1e-8, .equal_nan) - bool: a == b, or |a - b| <= atol + rtol |b| and finite. */
+/* tensor_div_rounding - PyTorch's div with a rounding mode: floor_divide or trunc_divide; its gradient is 0.
+ * tensor_float_power - a^b, computed in f64, which is the result's dtype; in place into f64 alone (EDTYPE).
+ * tensor_positive - x itself; bool is refused (EDTYPE).
+ * tensor_isclose(a, b, .rtol = 1e-5, .atol = 1e-8, .equal_nan) - bool: a == b, or |a - b| <= atol + rtol |b|
+ *     and finite. */
 typedef enum TensorRounding { TENSOR_FLOOR, TENSOR_TRUNC } TensorRounding;
 TAPEGRAD_API Tensor *tensor_div_rounding(Tensor *a, Tensor *b, TensorRounding rounding);
 TAPEGRAD_API Tensor *tensor_div_rounding_(Tensor *a, Tensor *b, TensorRounding rounding);
@@ -173,18 +176,18 @@ TAPEGRAD_API extern const TensorIscloseArgs tensor_isclose_defaults;
     TENSOR_CALL_(tensor_isclose_args, TensorIscloseArgs, TENSOR_ISCLOSE_DEFAULTS, .a = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_isclose_args(TensorIscloseArgs args);
 
-/* In-place writes that forget the old values: tensor_zero_(x), tensor_fill_(x, c); EVALUE: c beyond an
- * integer dtype.  x leaves the graph (PyTorch's goes on to require a gradient, which is 0); of a view that is
- * filled, only its part of the base does. tensor_copy_ - x = src, broadcast to x's shape and cast to its
- * dtype, also between devices; src gets the gradient, x's old value none.  With a view as x it is PyTorch's
- * x[...] = src. */
+/* In-place writes that forget the old values.
+ * tensor_zero_(x), tensor_fill_(x, c) - EVALUE: c beyond an integer dtype.  x leaves the graph (PyTorch's
+ *     goes on to require a gradient, which is 0); of a view that is filled, only its part of the base does.
+ * tensor_copy_ - x = src, broadcast to x's shape and cast to its dtype, also between devices; src gets the
+ *     gradient, x's old value none.  With a view as x it is PyTorch's x[...] = src. */
 TAPEGRAD_API Tensor *tensor_zero_(Tensor *x);
 TAPEGRAD_API Tensor *tensor_fill_(Tensor *x, double value);
 TAPEGRAD_API Tensor *tensor_copy_(Tensor *x, Tensor *src);
 
-/* tensor_to - cast; x itself when it has the dtype.  Float to float has the gradient cast back.  Out of range
- * of an integer dtype: as C, undefined in value.  To bool: x != 0.   tensor_to_device - a copy there, x
- * itself when it is there. */
+/* tensor_to - cast; x itself when it has the dtype.  Float to float has the gradient cast back.  Out of
+ *     range of an integer dtype: undefined, as in C.  To bool: x != 0.
+ * tensor_to_device - a copy there, x itself when it is there. */
 TAPEGRAD_API Tensor *tensor_to(Tensor *x, TensorDtype dtype);
 TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
 

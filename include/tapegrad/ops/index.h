@@ -9,7 +9,7 @@
  * Dims may count from the end.  Index tensors are i64, i32 or u8, masks bool or u8, sources of x's dtype
  * (EDTYPE).  EINDEX: no such dim, or an index out of range, named with its position; indices are checked
  * before anything is written.  A negative index is out of range unless a function says that it counts from
- * the end. ESHAPE: shapes that do not fit.  Sums add in the order of the index.  Where an index is named
+ * the end.  ESHAPE: shapes that do not fit.  Sums add in the order of the index.  Where an index is named
  * twice the last one wins, and it alone gets the gradient: the same bits every time. */
 #ifndef TAPEGRAD_OPS_INDEX_H
 #define TAPEGRAD_OPS_INDEX_H
@@ -145,7 +145,7 @@ TAPEGRAD_API Tensor *tensor_index_fill_tensor_(Tensor *x, int dim, Tensor *index
 /* tensor_scatter_reduce(x, dim, index, src, TENSOR_INTO_AMAX, .include_self = false) - x with the elements of
  *     src reduced into those that index names, as in scatter_add; x's own element counts too unless
  *     include_self is false.  Means of integers are rounded down; NaN wins amax and amin, whose ties share
- * the gradient evenly.  Unlike PyTorch, an element of x that is not included has no share.  EGRAD: the
+ *     the gradient evenly.  Unlike PyTorch, an element of x that is not included has no share.  EGRAD: the
  *     gradient's gradient of a product where several zeros meet.
  * tensor_index_reduce(x, dim, index, source, TENSOR_INTO_MEAN) - the same for whole slices, as in index_add,
  *     which is the sum (EVALUE here). */
@@ -223,9 +223,10 @@ TAPEGRAD_API extern const TensorEmbeddingArgs tensor_embedding_defaults;
 TAPEGRAD_API Tensor *tensor_embedding_args(TensorEmbeddingArgs args);
 
 /* tensor_embedding_bag(index, weight, offsets, .mode = TENSOR_BAG_SUM) - [bags, width]: the sum, mean or max
- * of the rows of each bag; an empty bag is 0; the gradient of max goes to the first of equals. index [bags,
- * n] without offsets: one bag a row index [n] with offsets [bags]: bag k begins at offsets[k], which start
- * from 0 and do not fall (EVALUE) Table and max_norm as in tensor_embedding. */
+ * of the rows of each bag; an empty bag is 0; the gradient of max goes to the first of equals.
+ *   index [bags, n], no offsets   one bag a row
+ *   index [n], offsets [bags]     bag k begins at offsets[k], from 0 on, none smaller than the last (EVALUE)
+ * Table and max_norm as in tensor_embedding. */
 typedef enum TensorBagMode { TENSOR_BAG_SUM, TENSOR_BAG_MEAN, TENSOR_BAG_MAX } TensorBagMode;
 typedef struct TensorEmbeddingBagArgs {
     Tensor *input, *weight, *offsets;

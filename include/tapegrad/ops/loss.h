@@ -62,13 +62,14 @@ typedef struct TensorKlDivArgs {
 #define TENSOR_KL_DIV_DEFAULTS .reduction = TENSOR_MEAN, .log_target = false
 TAPEGRAD_API extern const TensorKlDivArgs tensor_kl_div_defaults;
 
-/* Of input x and target t, both differentiable.  ESHAPE: different shapes; nothing is broadcast.  EDTYPE:
- * integers alone, but for l1_loss without a mean; in kl_div any, in huber_loss, whose result has x's dtype,
- * x. tensor_mse_loss        (x - t)^2 tensor_l1_loss         |x - t|, gradient 0 at 0 tensor_smooth_l1_loss
- * d = |x - t|: d^2 / (2 beta) below beta, else d - beta / 2; beta = 0 is l1 tensor_huber_loss      d^2 / 2 up
- * to delta, else delta (d - delta / 2) tensor_kl_div          x holds log-probabilities: t (log t - x), 0
- * where t is 0; .log_target: e^t (t - x)
- */
+/* Of input x and target t, both differentiable:
+ *   tensor_mse_loss        (x - t)^2
+ *   tensor_l1_loss         |x - t|, gradient 0 at 0
+ *   tensor_smooth_l1_loss  d = |x - t|: d^2 / (2 beta) below beta, else d - beta / 2; beta = 0 is l1
+ *   tensor_huber_loss      d^2 / 2 up to delta, else delta (d - delta / 2)
+ *   tensor_kl_div          x holds log-probabilities: t (log t - x), 0 where t is 0; .log_target: e^t (t - x)
+ * ESHAPE: different shapes; nothing is broadcast.  EDTYPE: both are integers, but
+ * in l1_loss without a mean; one of them is, in kl_div; x is, in huber_loss, whose result has x's dtype. */
 #define tensor_mse_loss(...) \
     TENSOR_CALL_(tensor_mse_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_l1_loss(...) \

@@ -238,12 +238,12 @@ typedef struct TensorGradientArgs {
 TAPEGRAD_API extern const TensorGradientArgs tensor_gradient_defaults;
 
 /* tensor_gradient(x, results, .spacing = h) - torch.gradient: the slope of x along each dim.
- *   inside, for distances a before and b behind: (a^2 x_(i+1) + (b^2 - a^2) x_i - b^2 x_(i-1)) / (a b (a +
- * b)), which is (x_(i+1) - x_(i-1)) / 2h for a = b = h; at the edges the difference of the last two
- * (edge_order 1), or the slope of the parabola through the last three (edge_order 2). Returns how many
- * results there are, or -1.  EDTYPE: x is no float.  ESHAPE: a dim has fewer than edge_order + 1 elements, or
- * coordinates that are no vectors of the dims' sizes.  EVALUE: another edge_order, or two kinds of spacing.
- */
+ *   inside        (a^2 x_(i+1) + (b^2 - a^2) x_i - b^2 x_(i-1)) / (a b (a + b)), for distances a before and b
+ *                 behind; (x_(i+1) - x_(i-1)) / 2h for a = b = h
+ *   at the edges  the difference of the last two; edge_order 2: the slope of a parabola through three
+ * Returns how many results there are, or -1.  EDTYPE: x is no float.  ESHAPE: a dim has fewer than
+ * edge_order + 1 elements, or coordinates that are no vectors of the dims' sizes.  EVALUE: another
+ * edge_order, or two kinds of spacing. */
 #define tensor_gradient(...) \
     TENSOR_CALL_(tensor_gradient_args, TensorGradientArgs, TENSOR_GRADIENT_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API int tensor_gradient_args(TensorGradientArgs args);
@@ -291,7 +291,7 @@ TAPEGRAD_API extern const TensorUniqueConsecutiveArgs tensor_unique_consecutive_
 
 /* tensor_unique(x, .return_inverse = &inverse, .return_counts = &counts, .dim = 0) - the elements without
  *   repetitions, in order; with dim, the slices of that dim, in the order of their elements.  inverse (i64,
- * of x's shape; with dim a list) says which one each element is, counts (i64) how often each occurs.  NaN
+ *   of x's shape; with dim a list) says which one each element is, counts (i64) how often each occurs.  NaN
  *   equals nothing.
  * tensor_unique_consecutive - only neighbours are compared, the order stays. */
 #define tensor_unique(...) \
@@ -338,8 +338,7 @@ typedef struct TensorSearchsortedArgs {
     bool out_int32;  /* the result is i32 */
     bool right;      /* behind equal elements, not before them */
     TensorSide side; /* the same as a word; EVALUE: left, and .right = true */
-    Tensor
-        *sorter; /* i64 of sorted's shape: the order in which sorted ascends (tensor_argsort); may be NULL */
+    Tensor *sorter;  /* i64 of sorted's shape: the order in which sorted ascends; may be NULL */
 } TensorSearchsortedArgs;
 #define TENSOR_SEARCHSORTED_DEFAULTS .right = false
 TAPEGRAD_API extern const TensorSearchsortedArgs tensor_searchsorted_defaults;

@@ -59,14 +59,15 @@ TAPEGRAD_API Tensor *tensor_lstm_cell_args(TensorLstmCellArgs args);
 
 /* ---- sequences -------------------------------------------------------------------------------
  *
- *   input        [T, N, in]; .batch_first: [N, T, in]; without N: [T, in]
- *   h0, c0       [L D, N, H] or NULL for zeros: layer 0 forward, layer 0 backward, layer 1 forward, ...
- *   params       for each layer and direction, in the order of the states: w_ih, w_hh, b_ih, b_hh, or without
- *                .has_biases w_ih, w_hh.  That is the order of torch.nn's state dict: weight_ih_l0,
- *                weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, ...  in of layer 1 and above is
- * D H result       [T, N, D H], the last layer's h of each step: forward, then backward direction;
- *                .batch_first: [N, T, D H] (a view)
- *   h_n, c_n     [L D, N, H], the states after the last step: at T - 1 forward, at 0 backward
+ *   input          [T, N, in]; .batch_first: [N, T, in]; without N: [T, in]
+ *   h0, c0         [L D, N, H] or NULL for zeros: layer 0 forward, layer 0 backward, layer 1 forward, ...
+ *   params         for each layer and direction, in the order of the states: w_ih, w_hh, b_ih, b_hh, or
+ *                  without .has_biases w_ih, w_hh.  That is the order of torch.nn's state dict: weight_ih_l0,
+ *                  weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, ...  For layer 1 and above
+ *                  in is D H
+ *   result         [T, N, D H], the last layer's h of each step: forward, then backward direction;
+ *                  .batch_first: [N, T, D H] (a view)
+ *   h_n, c_n       [L D, N, H], the states after the last step: at T - 1 forward, at 0 backward
  *
  * .dropout with .train drops elements of the output of every layer but the last, before the next one reads
  * them.
