@@ -14,7 +14,7 @@ typedef struct Path {
 static int push(Path *path, const char *name, char end)
 {
     size_t size = strlen(name);
-    if (path->length + size + 2 > NN_PATH)
+    if (path->length + size + (end != 0) >= NN_PATH)
         return tensor_fail(TENSOR_EVALUE, "nn_state_dict", "a dotted name is over %d bytes: %.60s...",
                            NN_PATH - 1, path->text);
     memcpy(path->text + path->length, name, size);

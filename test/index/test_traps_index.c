@@ -60,6 +60,19 @@ static void test_sums_have_the_same_bits_every_time(void **state)
 
 /* ---- scatter_reduce -------------------------------------------------------------------------- */
 
+static void test_scatter_of_an_empty_index_takes_any_source(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_rand(SHAPE(3, 4), TENSOR_F64), *none = tensor_zeros(SHAPE(0, 2), TENSOR_I64),
+           *one = tensor_zeros(SHAPE(1, 1), TENSOR_I64), *line = tensor_ones(SHAPE(2), TENSOR_F64);
+    assert_true(tensor_equal(tensor_scatter(x, 0, none, line), x));
+    assert_true(tensor_equal(tensor_scatter(x, 0, none, tensor_ones(SHAPE(1, 1), TENSOR_F64)), x));
+    assert_refused(tensor_scatter(x, 0, one, line), TENSOR_ESHAPE);
+    assert_refused(
+        tensor_scatter(x, 0, tensor_zeros(SHAPE(1, 3), TENSOR_I64), tensor_ones(SHAPE(1, 2), TENSOR_F64)),
+        TENSOR_ESHAPE);
+}
+
 static void test_scatter_reduce_ties_share_evenly_with_self(void **state)
 {
     (void)state;
@@ -433,6 +446,7 @@ int main(void)
         TEST(test_gather_takes_a_smaller_index_and_adds_duplicates),
         TEST(test_scatter_duplicates_the_last_wins_and_has_the_gradient),
         TEST(test_sums_have_the_same_bits_every_time),
+        TEST(test_scatter_of_an_empty_index_takes_any_source),
         TEST(test_scatter_reduce_ties_share_evenly_with_self),
         TEST(test_scatter_reduce_without_self_gives_it_nothing),
         TEST(test_scatter_reduce_mean_divides_by_the_count),

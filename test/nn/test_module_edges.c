@@ -160,11 +160,40 @@ static void test_recurrent(void **state)
     REFUSED("at most 12", nn_lstm(1, 2, .num_layers = 13, .proj_size = 1));
 }
 
+static Tensor *itself(Module *self, Tensor *x) { return (void)self, x; }
+
+/* The longest dotted name has 511 bytes. */
+static void test_names(void **state)
+{
+    (void)state;
+    static char name[513];
+    for (int size = 511; size <= 512; size++) {
+        memset(name, 'n', (size_t)size);
+        for (int inner = 0; inner < 2; inner++) {
+            Module *leaf = nn_new_size(sizeof(Module), "Leaf", itself);
+            nn_register_buffer(leaf, name + (inner ? 4 : 0), tensor_ones(SHAPE(1), TENSOR_F32));
+            Module *m = nn_done(leaf);
+            if (inner) {
+                Module *box = nn_new_size(sizeof(Module), "Box", itself);
+                nn_child(box, "box", m);
+                m = nn_done(box);
+            }
+            assert_non_null(m);
+            const TensorDict dict = nn_state_dict(m);
+            if (size == 511) assert_true(dict.count == 1 && strlen(dict.item[0].name) == 511);
+            else assert_tensor_error(dict.item ? dict.item[0].tensor : NULL, TENSOR_EVALUE);
+            tensor_error_clear();
+            nn_free(m);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers), cmocka_unit_test(test_attention), cmocka_unit_test(test_convolutions),
         cmocka_unit_test(test_norms),  cmocka_unit_test(test_pools),     cmocka_unit_test(test_recurrent),
+        cmocka_unit_test(test_names),
     };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("modules at their edges", tests, NULL, NULL);

@@ -238,6 +238,33 @@ static void strided_parameters(void **state)
     }
 }
 
+/* A dense parameter after one that is not: what lies around it in memory stays. */
+static void neighbours_in_memory(void **state)
+{
+    (void)state;
+    for (int k = 0; k < count; k++) {
+        TensorScope scope = tensor_scope_open();
+        Tensor *memory = tensor_ones(SHAPE(3 * P), TENSOR_F64), *base = tensor_zeros(SHAPE(P, 2), TENSOR_F64);
+        Run r = { .scope = tensor_scope_open() };
+        Tensor *strided = tensor_requires_grad_(tensor_detach(tensor_select(base, 1, 0)), true),
+               *dense = tensor_requires_grad_(tensor_detach(tensor_narrow(memory, 0, P, P)), true);
+        _Alignas(16) char args[OPTIM_OPTIONS];
+        memcpy(args, cases[k].kind->defaults, cases[k].kind->args);
+        *(TensorList *)(void *)args = TENSORS(strided, dense);
+        r.opt = optim_new(cases[k].kind, args);
+        for (int t = 1; t <= 3; t++) {
+            set_gradients(strided, dense, t);
+            assert_int_equal(optim_step(r.opt), 0);
+        }
+        for (int i = 0; i < P; i++) {
+            assert_true(tensor_get(memory, DIMS(i)) == 1 && tensor_get(memory, DIMS(2 * P + i)) == 1);
+            assert_true(tensor_get(base, DIMS(i, 1)) == 0 && tensor_get(memory, DIMS(P + i)) != 1);
+        }
+        end(&r);
+        tensor_scope_close(scope);
+    }
+}
+
 /* ---- state ----------------------------------------------------------------------------------- */
 
 static void save_and_load(void **state)
@@ -556,6 +583,7 @@ int main(void)
         TEST(trajectories),
         TEST(narrow_dtypes),
         TEST(strided_parameters),
+        TEST(neighbours_in_memory),
         TEST(save_and_load),
         TEST(refused_states),
         TEST(parameters_change_dtype),

@@ -325,6 +325,9 @@ static void test_refusals(void **state)
     REFUSED(TENSOR_EVALUE, tensor_multinomial(tensor_ones(SHAPE(3), TENSOR_F32), 0, true));
     REFUSED(TENSOR_EVALUE, tensor_multinomial(tensor_ones(SHAPE(3), TENSOR_F32), 4, false));
     REFUSED(TENSOR_EVALUE, tensor_multinomial(tensor_ones(SHAPE(3, 0), TENSOR_F32), 1, true));
+    Tensor *many = tensor_expand(tensor_ones(SHAPE(1), TENSOR_F32), SHAPE((1 << 24) + 1));
+    assert_null(tensor_multinomial(many, 1, true));
+    refused(TENSOR_EVALUE, "want 1 to 16777216 in a row");
     REFUSED(TENSOR_EVALUE, tensor_multinomial(x, 2, true));
     REFUSED(TENSOR_EVALUE, tensor_multinomial(tensor_full(SHAPE(3), -1, TENSOR_F32), 2, true));
     REFUSED(TENSOR_EVALUE, tensor_multinomial(tensor_full(SHAPE(3), INFINITY, TENSOR_F32), 2, false));

@@ -151,6 +151,31 @@ static void test_what_was_left_out(void **state)
          "tensor_get: 2 indices, whose list is NULL");
 }
 
+/* A write, or an operand that is added to a product, is never wider than what it goes to. */
+static void test_nothing_is_widened(void **state)
+{
+    (void)state;
+    Tensor *one = f32(SHAPE(1)), *three = f32(SHAPE(3)), *matrix = f32(SHAPE(1, 3)),
+           *i = tensor_zeros(SHAPE(1), TENSOR_I64);
+    says(tensor_copy_(one, three), "tensor_copy_: [3] does not broadcast to [1]");
+    says(tensor_copy_(three, matrix), "tensor_copy_: [1, 3] does not broadcast to [3]");
+    says(tensor_index_put_(f32(SHAPE(4)), TENSORS(i), three, false),
+         "tensor_index_put_: values [3] do not broadcast to [1]");
+    says(tensor_index_put(f32(SHAPE(4)), TENSORS(i), three, false),
+         "tensor_index_put: values [3] do not broadcast to [1]");
+    says(tensor_addmm(f32(SHAPE(2, 3)), matrix, f32(SHAPE(3, 3))),
+         "tensor_addmm: [2, 3] does not broadcast to [1, 3], the shape of [1, 3] times [3, 3]");
+}
+
+static void test_norms_tell_what_they_want(void **state)
+{
+    (void)state;
+    Tensor *x = f32(SHAPE(2, 3)), *two = f32(SHAPE(2));
+    says(tensor_batch_norm(x, .weight = two), "tensor_batch_norm: weight [2], input [2, 3]: want [3]");
+    says(tensor_batch_norm(x, .running_mean = two, .running_var = f32(SHAPE(3))),
+         "tensor_batch_norm: running_mean [2], input [2, 3]: want [3]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +187,8 @@ int main(void)
         TEST(test_counts_that_do_not_fit),
         TEST(test_what_was_left_out),
         TEST(test_fills_name_who_wrote),
+        TEST(test_nothing_is_widened),
+        TEST(test_norms_tell_what_they_want),
     };
     return cmocka_run_group_tests_name("texts of errors", tests, NULL, NULL);
 }

@@ -1,0 +1,101 @@
+/* test_init.c - initial values: what they must satisfy at any size, beside PyTorch's numbers (test_nn.c). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <tapegrad.h>
+#include <tapegrad/cmocka.h>
+#include <tapegrad/nn.h>
+
+static void test_gains(void **state)
+{
+    (void)state;
+    assert_true(nn_calculate_gain(NN_GAIN_LINEAR, 0.3) == 1);
+    assert_true(nn_calculate_gain(NN_GAIN_TANH, 0.3) == 5.0 / 3);
+    assert_true(nn_calculate_gain(NN_GAIN_RELU, 0.3) == sqrt(2));
+    assert_true(nn_calculate_gain(NN_GAIN_SELU, 0.3) == 0.75);
+    assert_true(fabs(nn_calculate_gain(NN_GAIN_LEAKY_RELU, 3) - sqrt(0.2)) < 1e-15);
+    assert_true(isnan(nn_calculate_gain((NNGain)-1, 0)));
+    assert_status_error(-1, TENSOR_EVALUE);
+}
+
+/* The rows, or the columns where there are fewer, are gain times an orthonormal system. */
+static void orthogonal(TensorShape shape, double gain)
+{
+    TensorScope scope = tensor_scope_open();
+    Tensor *w = nn_init_orthogonal_(tensor_empty(shape, TENSOR_F64), gain);
+    w = tensor_reshape(w, SHAPE(shape.dim[0], -1));
+    if (tensor_size(w, 0) > tensor_size(w, 1)) w = tensor_transpose(w, 0, 1);
+    Tensor *unit =
+        tensor_mul_scalar(tensor_eye(tensor_size(w, 0), tensor_size(w, 0), TENSOR_F64), gain * gain);
+    assert_true(tensor_allclose(tensor_matmul(w, tensor_transpose(w, 0, 1)), unit, 1e-12, 1e-12, false));
+    tensor_scope_close(scope);
+}
+
+static void test_orthogonal(void **state)
+{
+    (void)state;
+    orthogonal(SHAPE(5, 4), 1);
+    orthogonal(SHAPE(4, 5), 3);
+    orthogonal(SHAPE(6, 6), 0.5);
+    orthogonal(SHAPE(3, 2, 4), 1);
+    orthogonal(SHAPE(9, 2, 3), 2);
+    orthogonal(SHAPE(1, 7), 1);
+}
+
+/* Of many draws: the bound of a uniform, the deviation of a normal. */
+static void spread(Tensor *w, double bound, double std)
+{
+    assert_non_null(w);
+    const double most = tensor_item(tensor_amax(tensor_abs(w))), deviation = tensor_item(tensor_std(w));
+    if (bound != 0) assert_true(most <= bound && most > 0.98 * bound);
+    assert_true(fabs(deviation / std - 1) < 0.05);
+    assert_true(fabs(tensor_item(tensor_mean(w))) < 0.1 * std);
+}
+
+static void test_deviations(void **state)
+{
+    (void)state;
+    tensor_manual_seed(4);
+    /* [out, in, 3]: fan_in 60, fan_out 120 */
+    Tensor *w = tensor_empty(SHAPE(40, 20, 3), TENSOR_F64);
+    double std = 2 * sqrt(2.0 / 180);
+    spread(nn_init_xavier_uniform_(w, 2), sqrt(3) * std, std);
+    spread(nn_init_xavier_normal_(w, 2), 0, std);
+    std = sqrt(2.0 / 60);
+    spread(nn_init_kaiming_uniform_(w), sqrt(3) * std, std);
+    spread(nn_init_kaiming_normal_(w), 0, std);
+    std = sqrt(2.0 / (1 + 0.25) / 120);
+    spread(nn_init_kaiming_uniform_(w, 0.5, .mode = NN_FAN_OUT), sqrt(3) * std, std);
+    spread(nn_init_kaiming_normal_(w, 0.5, .mode = NN_FAN_OUT), 0, std);
+    std = 5.0 / 3 / sqrt(60);
+    spread(nn_init_kaiming_uniform_(w, .nonlinearity = NN_GAIN_TANH), sqrt(3) * std, std);
+    spread(nn_init_kaiming_normal_(w, .nonlinearity = NN_GAIN_TANH), 0, std);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    Tensor *line = tensor_empty(SHAPE(3), TENSOR_F32), *none = tensor_empty(SHAPE(0, 2), TENSOR_F32);
+    assert_null(nn_init_xavier_uniform_(line));
+    assert_status_error(-1, TENSOR_ESHAPE);
+    assert_null(nn_init_kaiming_normal_(line));
+    assert_status_error(-1, TENSOR_ESHAPE);
+    assert_null(nn_init_orthogonal_(line));
+    assert_status_error(-1, TENSOR_ESHAPE);
+    assert_ptr_equal(nn_init_orthogonal_(none), none);
+    assert_ptr_equal(nn_init_kaiming_uniform_(none), none);
+    assert_ptr_equal(nn_init_kaiming_normal_(none), none);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_gains), cmocka_unit_test(test_orthogonal),
+                                        cmocka_unit_test(test_deviations), cmocka_unit_test(test_refused) };
+    TensorScope scope = tensor_scope_open();
+    int failed = cmocka_run_group_tests_name("initial values", tests, NULL, NULL);
+    tensor_scope_close(scope);
+    return failed;
+}
