@@ -17,6 +17,7 @@
 #include <tapegrad/op_row.h>
 #include <tapegrad/nn.h>
 #include <tapegrad/optim.h>
+#include <tapegrad/lr_scheduler.h>
 #include <tapegrad/data.h>
 #include <tapegrad/io.h>
 #include <tapegrad/device.h>

@@ -152,17 +152,17 @@ void optim_free(Optimizer *opt)
 
 /* ---- the learning rate ----------------------------------------------------------------------- */
 
-static double *lr_of(const Optimizer *opt, int group)
+double *optim_number(const Optimizer *opt, int group, const char *name)
 {
     for (const OpField *f = opt->kind->fields; f && f->name; f++)
-        if (strcmp(f->name, "lr") == 0 && f->type == OP_DOUBLE)
+        if (strcmp(f->name, name) == 0 && f->type == OP_DOUBLE)
             return (double *)(void *)((char *)opt->group[group].options + f->offset);
     return NULL;
 }
 
 double optim_lr(const Optimizer *opt)
 {
-    const double *lr = optim_null(opt, "optim_lr") ? NULL : lr_of(opt, 0);
+    const double *lr = optim_null(opt, "optim_lr") ? NULL : optim_number(opt, 0, "lr");
     return lr ? *lr : NAN;
 }
 
@@ -170,9 +170,9 @@ int optim_set_lr(Optimizer *opt, double lr)
 {
     if (optim_null(opt, "optim_set_lr")) return -1;
     if (!(lr >= 0)) return tensor_fail(TENSOR_EVALUE, "optim_set_lr", "%g", lr);
-    if (!lr_of(opt, 0))
+    if (!optim_number(opt, 0, "lr"))
         return tensor_fail(TENSOR_EVALUE, "optim_set_lr", "%s has no lr", opt->kind->function);
-    for (int g = 0; g < opt->groups; g++) *lr_of(opt, g) = lr;
+    for (int g = 0; g < opt->groups; g++) *optim_number(opt, g, "lr") = lr;
     return 0;
 }
 

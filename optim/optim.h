@@ -18,8 +18,9 @@ char optim_dense(const Tensor *t);
 
 int optim_check_common(double lr, double weight_decay, const char *function);
 int optim_check_betas(double beta1, double beta2, double eps, const char *function);
-bool optim_null(const Optimizer *opt, const char *function);       /* recorded, unless an error was */
-unsigned optim_states(const OptimKind *kind, const void *options); /* those needed, as bits */
+double *optim_number(const Optimizer *opt, int group, const char *name); /* an option, or NULL */
+bool optim_null(const Optimizer *opt, const char *function);             /* recorded, unless an error was */
+unsigned optim_states(const OptimKind *kind, const void *options);       /* those needed, as bits */
 int optim_make_states(const Optimizer *opt, const OptimGroup *g,
                       OptimParam *p); /* those that p lacks, as zeros */
 

@@ -336,6 +336,8 @@ typedef struct OptimGroup {
     void *options; /* of kind->args bytes; its params are empty */
     OptimParam *param;
     int count;
+    double initial_lr;             /* when its first scheduler was made (lr_scheduler.h) ... */
+    bool scheduled;                /* ... if it was */
     OptimParam *before, **stepped; /* the library's own: lists for a step */
     Tensor **grad;
 } OptimGroup;

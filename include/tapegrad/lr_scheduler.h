@@ -1,0 +1,330 @@
+/* lr_scheduler.h - learning rates that change with the step: torch.optim.lr_scheduler.
+ *
+ *     Optimizer *opt = optim_sgd(nn_parameters(net), 0.1, .momentum = 0.9);
+ *     Scheduler *schedule = optim_cosine_annealing_lr(opt, epochs);
+ *     for (int epoch = 0; epoch < epochs; epoch++) {
+ *         ...                                 // optim_step(opt) for each batch
+ *         optim_scheduler_step(schedule);
+ *     }
+ *     optim_scheduler_free(schedule);         // before the optimizer
+ *
+ * Making one sets the rates of all groups to those of step 0; each optim_scheduler_step goes on by one.
+ * Arguments in PyTorch's order, its defaults and its values at every step.  As there, most schedules multiply
+ * the rate that a group has now, so that several may work on one optimizer; base is the rate that a group had
+ * when its first scheduler was made, t the count of steps.
+ *
+ * Constructors give NULL: ENULL for no optimizer, EVALUE for options out of range or an optimizer without the
+ * options that are to be changed, ENOMEM. */
+#ifndef TAPEGRAD_LR_SCHEDULER_H
+#define TAPEGRAD_LR_SCHEDULER_H
+
+#include <math.h>
+#include <tapegrad/optim.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct Scheduler Scheduler;
+
+/* ---- factors ---------------------------------------------------------------------------------- */
+
+typedef struct OptimStepLrArgs {
+    Optimizer *optimizer;
+    int step_size;
+    double gamma;
+    TensorFromDefaults from_defaults;
+} OptimStepLrArgs;
+#define OPTIM_STEP_LR_DEFAULTS .gamma = 0.1, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimStepLrArgs optim_step_lr_defaults;
+
+/* optim_step_lr(opt, 30) - lr *= gamma every step_size steps. */
+#define optim_step_lr(...) \
+    TENSOR_CALL_(optim_step_lr_args, OptimStepLrArgs, OPTIM_STEP_LR_DEFAULTS, .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_step_lr_args(OptimStepLrArgs args);
+
+typedef struct OptimMultiStepLrArgs {
+    Optimizer *optimizer;
+    TensorShape milestones; /* at most 16 */
+    double gamma;
+    TensorFromDefaults from_defaults;
+} OptimMultiStepLrArgs;
+#define OPTIM_MULTI_STEP_LR_DEFAULTS .gamma = 0.1, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimMultiStepLrArgs optim_multi_step_lr_defaults;
+
+/* optim_multi_step_lr(opt, DIMS(30, 80)) - lr *= gamma at each milestone, once for each time it is named. */
+#define optim_multi_step_lr(...)                                                               \
+    TENSOR_CALL_(optim_multi_step_lr_args, OptimMultiStepLrArgs, OPTIM_MULTI_STEP_LR_DEFAULTS, \
+                 .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_multi_step_lr_args(OptimMultiStepLrArgs args);
+
+typedef struct OptimExponentialLrArgs {
+    Optimizer *optimizer;
+    double gamma;
+    TensorFromDefaults from_defaults;
+} OptimExponentialLrArgs;
+#define OPTIM_EXPONENTIAL_LR_DEFAULTS .gamma = (double)NAN, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimExponentialLrArgs optim_exponential_lr_defaults;
+
+/* optim_exponential_lr(opt, 0.99) - lr *= gamma at each step; gamma must be given. */
+#define optim_exponential_lr(...)                                                                  \
+    TENSOR_CALL_(optim_exponential_lr_args, OptimExponentialLrArgs, OPTIM_EXPONENTIAL_LR_DEFAULTS, \
+                 .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_exponential_lr_args(OptimExponentialLrArgs args);
+
+typedef struct OptimConstantLrArgs {
+    Optimizer *optimizer;
+    double factor;
+    int total_iters;
+    TensorFromDefaults from_defaults;
+} OptimConstantLrArgs;
+#define OPTIM_CONSTANT_LR_DEFAULTS .factor = 1.0 / 3, .total_iters = 5, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimConstantLrArgs optim_constant_lr_defaults;
+
+/* optim_constant_lr(opt) - lr *= factor at first, and back at step total_iters. */
+#define optim_constant_lr(...)                                                            \
+    TENSOR_CALL_(optim_constant_lr_args, OptimConstantLrArgs, OPTIM_CONSTANT_LR_DEFAULTS, \
+                 .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_constant_lr_args(OptimConstantLrArgs args);
+
+typedef struct OptimLinearLrArgs {
+    Optimizer *optimizer;
+    double start_factor, end_factor;
+    int total_iters;
+    TensorFromDefaults from_defaults;
+} OptimLinearLrArgs;
+#define OPTIM_LINEAR_LR_DEFAULTS \
+    .start_factor = 1.0 / 3, .end_factor = 1, .total_iters = 5, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimLinearLrArgs optim_linear_lr_defaults;
+
+/* optim_linear_lr(opt) - the factor goes from start_factor to end_factor in total_iters equal steps. */
+#define optim_linear_lr(...) \
+    TENSOR_CALL_(optim_linear_lr_args, OptimLinearLrArgs, OPTIM_LINEAR_LR_DEFAULTS, .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_linear_lr_args(OptimLinearLrArgs args);
+
+typedef struct OptimPolynomialLrArgs {
+    Optimizer *optimizer;
+    int total_iters;
+    double power;
+    TensorFromDefaults from_defaults;
+} OptimPolynomialLrArgs;
+#define OPTIM_POLYNOMIAL_LR_DEFAULTS .total_iters = 5, .power = 1, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimPolynomialLrArgs optim_polynomial_lr_defaults;
+
+/* optim_polynomial_lr(opt, 100, .power = 2) - lr = base (1 - t / total_iters)^power, 0 from then on. */
+#define optim_polynomial_lr(...)                                                                \
+    TENSOR_CALL_(optim_polynomial_lr_args, OptimPolynomialLrArgs, OPTIM_POLYNOMIAL_LR_DEFAULTS, \
+                 .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_polynomial_lr_args(OptimPolynomialLrArgs args);
+
+typedef double (*SchedulerFactor)(int64_t step, int group, void *ctx);
+
+typedef struct OptimLambdaLrArgs {
+    Optimizer *optimizer;
+    SchedulerFactor lr_lambda;
+    void *ctx;
+    TensorFromDefaults from_defaults;
+} OptimLambdaLrArgs;
+#define OPTIM_LAMBDA_LR_DEFAULTS .ctx = NULL, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimLambdaLrArgs optim_lambda_lr_defaults;
+
+/* optim_lambda_lr(opt, fn) - lr = base fn(t, group, ctx). */
+#define optim_lambda_lr(...) \
+    TENSOR_CALL_(optim_lambda_lr_args, OptimLambdaLrArgs, OPTIM_LAMBDA_LR_DEFAULTS, .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_lambda_lr_args(OptimLambdaLrArgs args);
+
+typedef struct OptimMultiplicativeLrArgs {
+    Optimizer *optimizer;
+    SchedulerFactor lr_lambda;
+    void *ctx;
+    TensorFromDefaults from_defaults;
+} OptimMultiplicativeLrArgs;
+#define OPTIM_MULTIPLICATIVE_LR_DEFAULTS .ctx = NULL, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimMultiplicativeLrArgs optim_multiplicative_lr_defaults;
+
+/* optim_multiplicative_lr(opt, fn) - lr *= fn(t, group, ctx) from step 1 on. */
+#define optim_multiplicative_lr(...)                                                                        \
+    TENSOR_CALL_(optim_multiplicative_lr_args, OptimMultiplicativeLrArgs, OPTIM_MULTIPLICATIVE_LR_DEFAULTS, \
+                 .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_multiplicative_lr_args(OptimMultiplicativeLrArgs args);
+
+/* ---- cosines and cycles ----------------------------------------------------------------------- */
+
+typedef struct OptimCosineAnnealingLrArgs {
+    Optimizer *optimizer;
+    int T_max;
+    double eta_min;
+    TensorFromDefaults from_defaults;
+} OptimCosineAnnealingLrArgs;
+#define OPTIM_COSINE_ANNEALING_LR_DEFAULTS .eta_min = 0, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimCosineAnnealingLrArgs optim_cosine_annealing_lr_defaults;
+
+/* optim_cosine_annealing_lr(opt, 100) - lr = eta_min + (base - eta_min) (1 + cos(pi t / T_max)) / 2. */
+#define optim_cosine_annealing_lr(...)                                       \
+    TENSOR_CALL_(optim_cosine_annealing_lr_args, OptimCosineAnnealingLrArgs, \
+                 OPTIM_COSINE_ANNEALING_LR_DEFAULTS, .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_cosine_annealing_lr_args(OptimCosineAnnealingLrArgs args);
+
+typedef struct OptimCosineAnnealingWarmRestartsArgs {
+    Optimizer *optimizer;
+    int T_0, T_mult;
+    double eta_min;
+    TensorFromDefaults from_defaults;
+} OptimCosineAnnealingWarmRestartsArgs;
+#define OPTIM_COSINE_ANNEALING_WARM_RESTARTS_DEFAULTS .T_mult = 1, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimCosineAnnealingWarmRestartsArgs optim_cosine_annealing_warm_restarts_defaults;
+
+/* optim_cosine_annealing_warm_restarts(opt, 10, .T_mult = 2) - the same over T_0 steps, then anew over T_mult
+ * times as many, and so on. */
+#define optim_cosine_annealing_warm_restarts(...)                                                 \
+    TENSOR_CALL_(optim_cosine_annealing_warm_restarts_args, OptimCosineAnnealingWarmRestartsArgs, \
+                 OPTIM_COSINE_ANNEALING_WARM_RESTARTS_DEFAULTS, .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_cosine_annealing_warm_restarts_args(OptimCosineAnnealingWarmRestartsArgs args);
+
+typedef struct OptimWarmupCosineLrArgs {
+    Optimizer *optimizer;
+    int warmup_steps, total_steps;
+    double min_factor;
+    TensorFromDefaults from_defaults;
+} OptimWarmupCosineLrArgs;
+#define OPTIM_WARMUP_COSINE_LR_DEFAULTS .min_factor = 0, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimWarmupCosineLrArgs optim_warmup_cosine_lr_defaults;
+
+/* optim_warmup_cosine_lr(opt, 100, 5000, .min_factor = 0.1) - lr = base (t + 1) / (warmup_steps + 1) while
+ * t < warmup_steps; then base (m + (1 - m) (1 + cos(pi r)) / 2), m = min_factor and r the part of the rest
+ * that is done; base m from total_steps on.  As nanoGPT's; PyTorch has no such class. */
+#define optim_warmup_cosine_lr(...)                                                                     \
+    TENSOR_CALL_(optim_warmup_cosine_lr_args, OptimWarmupCosineLrArgs, OPTIM_WARMUP_COSINE_LR_DEFAULTS, \
+                 .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_warmup_cosine_lr_args(OptimWarmupCosineLrArgs args);
+
+typedef struct OptimWarmupStableDecayLrArgs {
+    Optimizer *optimizer;
+    int warmup_steps, decay_steps, total_steps;
+    double min_factor;
+    TensorFromDefaults from_defaults;
+} OptimWarmupStableDecayLrArgs;
+#define OPTIM_WARMUP_STABLE_DECAY_LR_DEFAULTS .min_factor = 0, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimWarmupStableDecayLrArgs optim_warmup_stable_decay_lr_defaults;
+
+/* optim_warmup_stable_decay_lr(opt, 100, 1000, 5000) - the same warm-up, then base, and in the last
+ * decay_steps of total_steps a line down to base min_factor (Hu et al. 2024).  PyTorch has no such class. */
+#define optim_warmup_stable_decay_lr(...)                                         \
+    TENSOR_CALL_(optim_warmup_stable_decay_lr_args, OptimWarmupStableDecayLrArgs, \
+                 OPTIM_WARMUP_STABLE_DECAY_LR_DEFAULTS, .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_warmup_stable_decay_lr_args(OptimWarmupStableDecayLrArgs args);
+
+typedef enum SchedulerAnneal { SCHEDULER_COS, SCHEDULER_LINEAR } SchedulerAnneal;
+
+typedef struct OptimOneCycleLrArgs {
+    Optimizer *optimizer;
+    double max_lr;
+    int total_steps;
+    double pct_start;
+    SchedulerAnneal anneal_strategy;
+    bool cycle_momentum;
+    double base_momentum, max_momentum, div_factor, final_div_factor;
+    bool three_phase;
+    TensorFromDefaults from_defaults;
+} OptimOneCycleLrArgs;
+#define OPTIM_ONE_CYCLE_LR_DEFAULTS                                                                          \
+    .pct_start = 0.3, .cycle_momentum = true, .base_momentum = 0.85, .max_momentum = 0.95, .div_factor = 25, \
+    .final_div_factor = 1e4, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimOneCycleLrArgs optim_one_cycle_lr_defaults;
+
+/* optim_one_cycle_lr(opt, 0.1, steps) - from max_lr / div_factor up to max_lr in the first pct_start of the
+ * steps, then down to max_lr / div_factor / final_div_factor, along half cosines or lines; .three_phase: down
+ * to the first rate, then to the last.  .cycle_momentum: momentum, or beta1, goes from max_momentum to
+ * base_momentum and back; EVALUE for an optimizer without.  A step beyond total_steps is refused (EVALUE). */
+#define optim_one_cycle_lr(...)                                                             \
+    TENSOR_CALL_(optim_one_cycle_lr_args, OptimOneCycleLrArgs, OPTIM_ONE_CYCLE_LR_DEFAULTS, \
+                 .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_one_cycle_lr_args(OptimOneCycleLrArgs args);
+
+typedef enum SchedulerCycle {
+    SCHEDULER_TRIANGULAR,
+    SCHEDULER_TRIANGULAR2,
+    SCHEDULER_EXP_RANGE
+} SchedulerCycle;
+
+typedef struct OptimCyclicLrArgs {
+    Optimizer *optimizer;
+    double base_lr, max_lr;
+    int step_size_up, step_size_down; /* down: 0: as up */
+    SchedulerCycle mode;
+    double gamma;
+    bool cycle_momentum;
+    double base_momentum, max_momentum;
+    TensorFromDefaults from_defaults;
+} OptimCyclicLrArgs;
+#define OPTIM_CYCLIC_LR_DEFAULTS                                                                         \
+    .step_size_up = 2000, .gamma = 1, .cycle_momentum = true, .base_momentum = 0.8, .max_momentum = 0.9, \
+    TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimCyclicLrArgs optim_cyclic_lr_defaults;
+
+/* optim_cyclic_lr(opt, 0.001, 0.1) - from base_lr to max_lr in step_size_up steps, back in step_size_down,
+ * and again; the height is halved at each cycle (TRIANGULAR2) or times gamma^t (EXP_RANGE).  Momentum, or
+ * beta1, goes the other way, as optim_one_cycle_lr's. */
+#define optim_cyclic_lr(...) \
+    TENSOR_CALL_(optim_cyclic_lr_args, OptimCyclicLrArgs, OPTIM_CYCLIC_LR_DEFAULTS, .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_cyclic_lr_args(OptimCyclicLrArgs args);
+
+/* ---- by a metric, and several ----------------------------------------------------------------- */
+
+typedef enum SchedulerMode { SCHEDULER_MIN, SCHEDULER_MAX } SchedulerMode;
+typedef enum SchedulerThreshold { SCHEDULER_REL, SCHEDULER_ABS } SchedulerThreshold;
+
+typedef struct OptimReduceLrOnPlateauArgs {
+    Optimizer *optimizer;
+    SchedulerMode mode;
+    double factor;
+    int patience;
+    double threshold;
+    SchedulerThreshold threshold_mode;
+    int cooldown;
+    double min_lr, eps;
+    TensorFromDefaults from_defaults;
+} OptimReduceLrOnPlateauArgs;
+#define OPTIM_REDUCE_LR_ON_PLATEAU_DEFAULTS \
+    .factor = 0.1, .patience = 10, .threshold = 1e-4, .eps = 1e-8, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimReduceLrOnPlateauArgs optim_reduce_lr_on_plateau_defaults;
+
+/* optim_reduce_lr_on_plateau(opt) - optim_scheduler_step_metric: lr = max(lr factor, min_lr) after more than
+ * patience steps whose metric was not better than the best by threshold (of it, or .threshold_mode =
+ * SCHEDULER_ABS), not within cooldown steps of the last time, and not for a change of eps or less.  A step
+ * whose metric is NaN is no better. */
+#define optim_reduce_lr_on_plateau(...)                                       \
+    TENSOR_CALL_(optim_reduce_lr_on_plateau_args, OptimReduceLrOnPlateauArgs, \
+                 OPTIM_REDUCE_LR_ON_PLATEAU_DEFAULTS, .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_reduce_lr_on_plateau_args(OptimReduceLrOnPlateauArgs args);
+
+/* optim_sequential_lr - schedulers one after the other: the next one begins, with its step 0, at each
+ * milestone (one fewer than schedulers).   optim_chained_scheduler - all of them at each step. Both take the
+ * schedulers over, also when they fail; all are of one optimizer, none by a metric (EVALUE). */
+TAPEGRAD_API Scheduler *optim_sequential_lr(Optimizer *opt, Scheduler *const *schedulers, int count,
+                                            TensorShape milestones);
+TAPEGRAD_API Scheduler *optim_chained_scheduler(Scheduler *const *schedulers, int count);
+
+/* ---- use -------------------------------------------------------------------------------------- */
+
+/* optim_scheduler_step - to the next step's rates.   optim_scheduler_step_metric - with the metric that
+ * optim_reduce_lr_on_plateau watches; the others take no notice of it.  0, or -1 and no change: EVALUE. */
+TAPEGRAD_API int optim_scheduler_step(Scheduler *scheduler);
+TAPEGRAD_API int optim_scheduler_step_metric(Scheduler *scheduler, double metric);
+
+/* optim_scheduler_last_epoch - the count of steps, 0 at first; -1 for NULL. */
+TAPEGRAD_API int64_t optim_scheduler_last_epoch(const Scheduler *scheduler);
+
+/* optim_scheduler_state_dict - under PyTorch's names: "last_epoch", "base_lrs", "best", "num_bad_epochs",
+ * "cooldown_counter" of a plateau; "_schedulers.0.last_epoch" of several.  f64; the scheduler's until the
+ * next call.   optim_scheduler_load_state_dict - EVALUE: a name is missing or unexpected; ESHAPE.  All or
+ * nothing. Neither touches the optimizer, whose own dict has the rates. */
+TAPEGRAD_API TensorDict optim_scheduler_state_dict(Scheduler *scheduler);
+TAPEGRAD_API int optim_scheduler_load_state_dict(Scheduler *scheduler, TensorDict dict);
+
+TAPEGRAD_API void optim_scheduler_free(Scheduler *scheduler);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,317 @@
+/* schedules.c - the schedules that depend on the step alone.  Rates that follow from the one before round as
+ * PyTorch's do. */
+#include "scheduler.h"
+
+#define OPTIONS(ARGS) const ARGS *o = (const void *)s->options
+#define RATE(name) static double name(const Scheduler *s, int group, int64_t t, double base, double lr)
+#define CHECK(name, ARGS, good, ...)                                           \
+    static int name(const void *options, const char *function)                 \
+    {                                                                          \
+        const ARGS *o = options;                                               \
+        return (good) ? 0 : tensor_fail(TENSOR_EVALUE, function, __VA_ARGS__); \
+    }
+#define UNUSED (void)group, (void)t, (void)base, (void)lr
+static const double pi = 3.14159265358979323846;
+
+/* ---- factors --------------------------------------------------------------------------------- */
+
+const OptimStepLrArgs optim_step_lr_defaults = { OPTIM_STEP_LR_DEFAULTS };
+CHECK(check_step, OptimStepLrArgs, o->step_size > 0 && o->gamma >= 0,
+      "step_size %d, gamma %g: want 1 or more, and 0 or more", o->step_size, o->gamma)
+RATE(step)
+{
+    OPTIONS(OptimStepLrArgs);
+    UNUSED;
+    return t == 0 || t % o->step_size ? lr : lr * o->gamma;
+}
+SCHEDULER_DEFINE(step_lr, OptimStepLrArgs, .check = check_step, .lr = step)
+
+const OptimMultiStepLrArgs optim_multi_step_lr_defaults = { OPTIM_MULTI_STEP_LR_DEFAULTS };
+CHECK(check_multi_step, OptimMultiStepLrArgs,
+      o->milestones.ndim >= 0 && o->milestones.ndim <= TENSOR_MAX_DIMS &&
+          (!o->milestones.ndim || o->milestones.dim) && o->gamma >= 0,
+      "%d milestones, gamma %g: at most %d, and 0 or more", o->milestones.ndim, o->gamma, TENSOR_MAX_DIMS)
+RATE(multi_step)
+{
+    OPTIONS(OptimMultiStepLrArgs);
+    UNUSED;
+    int times = 0;
+    for (int i = 0; i < o->milestones.ndim; i++) times += o->milestones.dim[i] == t;
+    return times ? lr * pow(o->gamma, times) : lr;
+}
+SCHEDULER_DEFINE(multi_step_lr, OptimMultiStepLrArgs, .check = check_multi_step, .lr = multi_step,
+                 .list = offsetof(OptimMultiStepLrArgs, milestones))
+
+const OptimExponentialLrArgs optim_exponential_lr_defaults = { OPTIM_EXPONENTIAL_LR_DEFAULTS };
+CHECK(check_exponential, OptimExponentialLrArgs, o->gamma >= 0, "gamma %g: want 0 or more", o->gamma)
+RATE(exponential)
+{
+    OPTIONS(OptimExponentialLrArgs);
+    UNUSED;
+    return t == 0 ? lr : lr * o->gamma;
+}
+SCHEDULER_DEFINE(exponential_lr, OptimExponentialLrArgs, .check = check_exponential, .lr = exponential)
+
+const OptimConstantLrArgs optim_constant_lr_defaults = { OPTIM_CONSTANT_LR_DEFAULTS };
+CHECK(check_constant, OptimConstantLrArgs, o->factor > 0 && o->factor <= 1 && o->total_iters >= 0,
+      "factor %g, total_iters %d: want above 0 to 1, and 0 or more", o->factor, o->total_iters)
+RATE(constant)
+{
+    OPTIONS(OptimConstantLrArgs);
+    UNUSED;
+    return t == 0 ? lr * o->factor : t == o->total_iters ? lr * (1 / o->factor) : lr;
+}
+SCHEDULER_DEFINE(constant_lr, OptimConstantLrArgs, .check = check_constant, .lr = constant)
+
+const OptimLinearLrArgs optim_linear_lr_defaults = { OPTIM_LINEAR_LR_DEFAULTS };
+CHECK(check_linear, OptimLinearLrArgs,
+      o->start_factor > 0 && o->start_factor <= 1 && o->end_factor >= 0 && o->end_factor <= 1 &&
+          o->total_iters > 0,
+      "start_factor %g, end_factor %g, total_iters %d: want (0, 1], [0, 1], 1 or more", o->start_factor,
+      o->end_factor, o->total_iters)
+RATE(linear)
+{
+    OPTIONS(OptimLinearLrArgs);
+    UNUSED;
+    const double rise = o->end_factor - o->start_factor;
+    if (t == 0) return lr * o->start_factor;
+    if (t > o->total_iters) return lr;
+    return lr * (1 + rise / (o->total_iters * o->start_factor + (double)(t - 1) * rise));
+}
+SCHEDULER_DEFINE(linear_lr, OptimLinearLrArgs, .check = check_linear, .lr = linear)
+
+const OptimPolynomialLrArgs optim_polynomial_lr_defaults = { OPTIM_POLYNOMIAL_LR_DEFAULTS };
+CHECK(check_polynomial, OptimPolynomialLrArgs, o->total_iters > 0 && o->power >= 0,
+      "total_iters %d, power %g: want 1 or more, and 0 or more", o->total_iters, o->power)
+RATE(polynomial)
+{
+    OPTIONS(OptimPolynomialLrArgs);
+    UNUSED;
+    const double n = o->total_iters, now = (double)t;
+    return t == 0 || now > n ? lr : lr * pow((1 - now / n) / (1 - (now - 1) / n), o->power);
+}
+SCHEDULER_DEFINE(polynomial_lr, OptimPolynomialLrArgs, .check = check_polynomial, .lr = polynomial)
+
+const OptimLambdaLrArgs optim_lambda_lr_defaults = { OPTIM_LAMBDA_LR_DEFAULTS };
+CHECK(check_lambda, OptimLambdaLrArgs, o->lr_lambda, "lr_lambda is NULL")
+RATE(lambda)
+{
+    OPTIONS(OptimLambdaLrArgs);
+    UNUSED;
+    return base * o->lr_lambda(t, group, o->ctx);
+}
+SCHEDULER_DEFINE(lambda_lr, OptimLambdaLrArgs, .check = check_lambda, .lr = lambda)
+
+const OptimMultiplicativeLrArgs optim_multiplicative_lr_defaults = { OPTIM_MULTIPLICATIVE_LR_DEFAULTS };
+CHECK(check_multiplicative, OptimMultiplicativeLrArgs, o->lr_lambda, "lr_lambda is NULL")
+RATE(multiplicative)
+{
+    OPTIONS(OptimMultiplicativeLrArgs);
+    UNUSED;
+    return t == 0 ? lr : lr * o->lr_lambda(t, group, o->ctx);
+}
+SCHEDULER_DEFINE(multiplicative_lr, OptimMultiplicativeLrArgs, .check = check_multiplicative,
+                 .lr = multiplicative)
+
+/* ---- cosines --------------------------------------------------------------------------------- */
+
+const OptimCosineAnnealingLrArgs optim_cosine_annealing_lr_defaults = { OPTIM_COSINE_ANNEALING_LR_DEFAULTS };
+CHECK(check_cosine, OptimCosineAnnealingLrArgs, o->T_max > 0 && o->eta_min >= 0,
+      "T_max %d, eta_min %g: want 1 or more, and 0 or more", o->T_max, o->eta_min)
+RATE(cosine)
+{
+    OPTIONS(OptimCosineAnnealingLrArgs);
+    UNUSED;
+    if (t == 0) return lr;
+    if ((t - 1 - o->T_max) % (2 * (int64_t)o->T_max) == 0) /* from the bottom, where the ratio is 0 / 0 */
+        return lr + (base - o->eta_min) * (1 - cos(pi / o->T_max)) / 2;
+    return (1 + cos(pi * (double)t / o->T_max)) / (1 + cos(pi * (double)(t - 1) / o->T_max)) *
+               (lr - o->eta_min) +
+           o->eta_min;
+}
+SCHEDULER_DEFINE(cosine_annealing_lr, OptimCosineAnnealingLrArgs, .check = check_cosine, .lr = cosine)
+
+const OptimCosineAnnealingWarmRestartsArgs optim_cosine_annealing_warm_restarts_defaults = {
+    OPTIM_COSINE_ANNEALING_WARM_RESTARTS_DEFAULTS
+};
+CHECK(check_restarts, OptimCosineAnnealingWarmRestartsArgs, o->T_0 > 0 && o->T_mult >= 1 && o->eta_min >= 0,
+      "T_0 %d, T_mult %d, eta_min %g: want 1 or more, 1 or more, and 0 or more", o->T_0, o->T_mult,
+      o->eta_min)
+RATE(restarts)
+{
+    OPTIONS(OptimCosineAnnealingWarmRestartsArgs);
+    UNUSED;
+    int64_t length = o->T_0, at = t;
+    if (o->T_mult == 1) at %= length;
+    for (; at >= length; length *= o->T_mult) at -= length;
+    return o->eta_min + (base - o->eta_min) * (1 + cos(pi * (double)at / (double)length)) / 2;
+}
+SCHEDULER_DEFINE(cosine_annealing_warm_restarts, OptimCosineAnnealingWarmRestartsArgs,
+                 .check = check_restarts, .lr = restarts)
+
+const OptimWarmupCosineLrArgs optim_warmup_cosine_lr_defaults = { OPTIM_WARMUP_COSINE_LR_DEFAULTS };
+CHECK(check_warmup_cosine, OptimWarmupCosineLrArgs,
+      o->warmup_steps >= 0 && o->total_steps > o->warmup_steps && o->min_factor >= 0,
+      "warmup_steps %d, total_steps %d, min_factor %g: want 0 or more, above warmup_steps, 0 or more",
+      o->warmup_steps, o->total_steps, o->min_factor)
+RATE(warmup_cosine)
+{
+    OPTIONS(OptimWarmupCosineLrArgs);
+    UNUSED;
+    if (t < o->warmup_steps) return base * (double)(t + 1) / (o->warmup_steps + 1);
+    const double done =
+        t >= o->total_steps ? 1 : (double)(t - o->warmup_steps) / (o->total_steps - o->warmup_steps);
+    return base * (o->min_factor + (1 - o->min_factor) * .5 * (1 + cos(pi * done)));
+}
+SCHEDULER_DEFINE(warmup_cosine_lr, OptimWarmupCosineLrArgs, .check = check_warmup_cosine, .lr = warmup_cosine)
+
+const OptimWarmupStableDecayLrArgs optim_warmup_stable_decay_lr_defaults = {
+    OPTIM_WARMUP_STABLE_DECAY_LR_DEFAULTS
+};
+CHECK(check_stable, OptimWarmupStableDecayLrArgs,
+      o->warmup_steps >= 0 && o->decay_steps > 0 && o->total_steps - o->decay_steps >= o->warmup_steps &&
+          o->min_factor >= 0,
+      "warmup_steps %d, decay_steps %d of total_steps %d, min_factor %g: they must fit, decay_steps above 0",
+      o->warmup_steps, o->decay_steps, o->total_steps, o->min_factor)
+RATE(stable)
+{
+    OPTIONS(OptimWarmupStableDecayLrArgs);
+    UNUSED;
+    if (t < o->warmup_steps) return base * (double)(t + 1) / (o->warmup_steps + 1);
+    const double left = t >= o->total_steps ? 0 : (double)(o->total_steps - t) / o->decay_steps;
+    return base * (left >= 1 ? 1 : o->min_factor + (1 - o->min_factor) * left);
+}
+SCHEDULER_DEFINE(warmup_stable_decay_lr, OptimWarmupStableDecayLrArgs, .check = check_stable, .lr = stable)
+
+/* ---- cycles ---------------------------------------------------------------------------------- */
+
+const OptimOneCycleLrArgs optim_one_cycle_lr_defaults = { OPTIM_ONE_CYCLE_LR_DEFAULTS };
+CHECK(check_one_cycle, OptimOneCycleLrArgs,
+      o->max_lr >= 0 && o->total_steps > 0 && o->pct_start >= 0 && o->pct_start <= 1 && o->div_factor > 0 &&
+          o->final_div_factor > 0 && (unsigned)o->anneal_strategy <= SCHEDULER_LINEAR,
+      "max_lr %g, total_steps %d, pct_start %g, div_factor %g, final_div_factor %g, anneal_strategy %d: one "
+      "is out of range",
+      o->max_lr, o->total_steps, o->pct_start, o->div_factor, o->final_div_factor, (int)o->anneal_strategy)
+
+/* Up, down and to the end: a value at step t that goes from low to high, back to low or to last, and to last.
+ */
+static double one_cycle(const OptimOneCycleLrArgs *o, int64_t t, double low, double high, double last)
+{
+    const double n = o->total_steps, first = o->pct_start * n - 1, second = 2 * o->pct_start * n - 2,
+                 now = (double)t;
+    const int phase = now <= first ? 0 : o->three_phase && now <= second ? 1 : 2;
+    const double begins = phase == 0 ? 0 : phase == 2 && o->three_phase ? second : first;
+    const double ends = phase == 0 ? first : phase == 1 ? second : n - 1;
+    const double from = phase == 0 || (phase == 2 && o->three_phase) ? low : high;
+    const double to = phase == 0 ? high : phase == 1 ? low : last, done = (now - begins) / (ends - begins);
+    if (o->anneal_strategy == SCHEDULER_LINEAR) return (to - from) * done + from;
+    return to + (from - to) / 2 * (cos(pi * done) + 1);
+}
+
+RATE(one_cycle_rate)
+{
+    OPTIONS(OptimOneCycleLrArgs);
+    UNUSED;
+    const double first = o->max_lr / o->div_factor;
+    return t > o->total_steps ? (double)NAN : one_cycle(o, t, first, o->max_lr, first / o->final_div_factor);
+}
+
+static double one_cycle_momentum(const Scheduler *s, int64_t t)
+{
+    OPTIONS(OptimOneCycleLrArgs);
+    return o->cycle_momentum ? one_cycle(o, t, o->max_momentum, o->base_momentum, o->max_momentum)
+                             : (double)NAN;
+}
+SCHEDULER_DEFINE(one_cycle_lr, OptimOneCycleLrArgs, .check = check_one_cycle, .lr = one_cycle_rate,
+                 .momentum = one_cycle_momentum)
+
+const OptimCyclicLrArgs optim_cyclic_lr_defaults = { OPTIM_CYCLIC_LR_DEFAULTS };
+CHECK(check_cyclic, OptimCyclicLrArgs,
+      o->base_lr >= 0 && o->max_lr >= 0 && o->step_size_up > 0 && o->step_size_down >= 0 &&
+          (unsigned)o->mode <= SCHEDULER_EXP_RANGE,
+      "base_lr %g, max_lr %g, step_size_up %d, step_size_down %d, mode %d: one is out of range", o->base_lr,
+      o->max_lr, o->step_size_up, o->step_size_down, (int)o->mode)
+
+/* How high step t lies above the base, 0 to 1. */
+static double height(const OptimCyclicLrArgs *o, int64_t t)
+{
+    const double up = o->step_size_up, size = up + (o->step_size_down ? o->step_size_down : up),
+                 rise = up / size;
+    const double cycle = floor(1 + (double)t / size), x = 1 + (double)t / size - cycle;
+    const double scale = o->mode == SCHEDULER_TRIANGULAR    ? 1
+                         : o->mode == SCHEDULER_TRIANGULAR2 ? 1 / pow(2, cycle - 1)
+                                                            : pow(o->gamma, (double)t);
+    return (x <= rise ? x / rise : (x - 1) / (rise - 1)) * scale;
+}
+
+RATE(cyclic)
+{
+    OPTIONS(OptimCyclicLrArgs);
+    UNUSED;
+    return o->base_lr + (o->max_lr - o->base_lr) * height(o, t);
+}
+
+static double cyclic_momentum(const Scheduler *s, int64_t t)
+{
+    OPTIONS(OptimCyclicLrArgs);
+    return o->cycle_momentum ? o->max_momentum - (o->max_momentum - o->base_momentum) * height(o, t)
+                             : (double)NAN;
+}
+SCHEDULER_DEFINE(cyclic_lr, OptimCyclicLrArgs, .check = check_cyclic, .lr = cyclic,
+                 .momentum = cyclic_momentum)
+
+/* ---- by a metric ----------------------------------------------------------------------------- */
+
+enum { BEST, BAD, COOLDOWN };
+const OptimReduceLrOnPlateauArgs optim_reduce_lr_on_plateau_defaults = {
+    OPTIM_REDUCE_LR_ON_PLATEAU_DEFAULTS
+};
+CHECK(check_plateau, OptimReduceLrOnPlateauArgs,
+      o->factor >= 0 && o->factor < 1 && o->patience >= 0 && o->cooldown >= 0 && o->min_lr >= 0 &&
+          o->eps >= 0 && (unsigned)o->mode <= SCHEDULER_MAX && (unsigned)o->threshold_mode <= SCHEDULER_ABS,
+      "factor %g, patience %d, cooldown %d, min_lr %g, eps %g, mode %d: one is out of range", o->factor,
+      o->patience, o->cooldown, o->min_lr, o->eps, (int)o->mode)
+static const SchedulerKind kind_plateau = { .function = "optim_reduce_lr_on_plateau",
+                                            .args = sizeof(OptimReduceLrOnPlateauArgs),
+                                            .defaults = &optim_reduce_lr_on_plateau_defaults,
+                                            .check = check_plateau,
+                                            .number = { "best", "num_bad_epochs", "cooldown_counter" } };
+
+Scheduler *optim_reduce_lr_on_plateau_args(OptimReduceLrOnPlateauArgs args)
+{
+    Scheduler *s = scheduler_new(&kind_plateau, &args);
+    if (s) s->number[BEST] = args.mode == SCHEDULER_MIN ? INFINITY : -INFINITY;
+    return s;
+}
+
+static bool is_better(const OptimReduceLrOnPlateauArgs *o, double metric, double best)
+{
+    const double by = o->mode == SCHEDULER_MIN ? -o->threshold : o->threshold;
+    const double bar = o->threshold_mode == SCHEDULER_ABS ? best + by : best * (1 + by);
+    return o->mode == SCHEDULER_MIN ? metric < bar : metric > bar;
+}
+
+static void reduce(Scheduler *s)
+{
+    OPTIONS(OptimReduceLrOnPlateauArgs);
+    for (int g = 0; g < s->groups; g++) {
+        double *lr = optim_number(s->opt, g, "lr");
+        const double lower = *lr * o->factor > o->min_lr ? *lr * o->factor : o->min_lr;
+        if (*lr - lower > o->eps) *lr = lower;
+    }
+}
+
+int optim_scheduler_step_metric(Scheduler *s, double metric)
+{
+    if (scheduler_null(s, "optim_scheduler_step_metric")) return -1;
+    if (s->kind != &kind_plateau) return optim_scheduler_step(s);
+    if (tensor_error_code()) return -1;
+    OPTIONS(OptimReduceLrOnPlateauArgs);
+    double *n = s->number;
+    s->t++;
+    if (is_better(o, metric, n[BEST])) n[BEST] = metric, n[BAD] = 0;
+    else n[BAD]++;
+    if (n[COOLDOWN] > 0) n[COOLDOWN]--, n[BAD] = 0;
+    if (n[BAD] > o->patience) reduce(s), n[COOLDOWN] = o->cooldown, n[BAD] = 0;
+    return 0;
+}

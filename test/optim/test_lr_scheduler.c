@@ -1,0 +1,288 @@
+/* test_lr_scheduler.c - every schedule's rates and momentum at every step, as PyTorch's
+ * (oracle/schedulers.py); their state; what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tapegrad.h>
+#include <tapegrad/cmocka.h>
+#include <tapegrad/debug.h>
+#include "kinds.h"
+
+enum { STEPS = 40, NUMBERS = 3 * (STEPS + 1) };
+
+static double halves(int64_t t, int group, void *ctx)
+{
+    (void)group, (void)ctx;
+    return pow(.5, (double)(t / 10));
+}
+
+static double wavers(int64_t t, int group, void *ctx)
+{
+    (void)group;
+    return .9 + *(const double *)ctx * (double)(t % 2);
+}
+
+static Scheduler *sequence(Optimizer *o)
+{
+    Scheduler *s[] = { optim_linear_lr(o, .1, 1, 5), optim_cosine_annealing_lr(o, 20, .001),
+                       optim_exponential_lr(o, .9) };
+    return optim_sequential_lr(o, s, 3, DIMS(5, 28));
+}
+
+static Scheduler *chain(Optimizer *o)
+{
+    Scheduler *s[] = { optim_constant_lr(o, .5, 4), optim_exponential_lr(o, .95),
+                       optim_step_lr(o, 6, .gamma = .7) };
+    return optim_chained_scheduler(s, 3);
+}
+
+static Scheduler *make(const char *name, Optimizer *o)
+{
+    static double by = .2;
+#define CASE(text, call) \
+    if (strcmp(name, text) == 0) return call;
+    CASE("step", optim_step_lr(o, 7, .5))
+    CASE("step default", optim_step_lr(o, 10))
+    CASE("multi_step", optim_multi_step_lr(o, DIMS(3, 9, 9, 30), .gamma = .3))
+    CASE("multi_step none", optim_multi_step_lr(o))
+    CASE("exponential", optim_exponential_lr(o, .93))
+    CASE("constant", optim_constant_lr(o))
+    CASE("constant 12", optim_constant_lr(o, .25, 12))
+    CASE("linear", optim_linear_lr(o))
+    CASE("linear down", optim_linear_lr(o, 1, .125, 30))
+    CASE("polynomial", optim_polynomial_lr(o, 25, 1.7))
+    CASE("polynomial default", optim_polynomial_lr(o))
+    CASE("lambda", optim_lambda_lr(o, halves))
+    CASE("multiplicative", optim_multiplicative_lr(o, wavers, .ctx = &by))
+    CASE("cosine", optim_cosine_annealing_lr(o, 13))
+    CASE("cosine floor", optim_cosine_annealing_lr(o, 20, .eta_min = .005))
+    CASE("restarts", optim_cosine_annealing_warm_restarts(o, 5, 2, .001))
+    CASE("restarts even", optim_cosine_annealing_warm_restarts(o, 7))
+    CASE("one_cycle", optim_one_cycle_lr(o, .5, 40))
+    CASE("one_cycle three",
+         optim_one_cycle_lr(o, .3, 41, .pct_start = .35, .anneal_strategy = SCHEDULER_LINEAR,
+                            .div_factor = 10, .final_div_factor = 100, .base_momentum = .7,
+                            .max_momentum = .9, .three_phase = true))
+    CASE("one_cycle calm", optim_one_cycle_lr(o, .5, 60, .cycle_momentum = false))
+    CASE("cyclic", optim_cyclic_lr(o, .01, .2, 6, 9))
+    CASE("cyclic halves",
+         optim_cyclic_lr(o, .01, .2, 5, .mode = SCHEDULER_TRIANGULAR2, .cycle_momentum = false))
+    CASE("cyclic range", optim_cyclic_lr(o, .01, .2, 8, .mode = SCHEDULER_EXP_RANGE, .gamma = .97,
+                                         .base_momentum = .6, .max_momentum = .95))
+    CASE("plateau", optim_reduce_lr_on_plateau(o, .factor = .3, .patience = 2, .cooldown = 1))
+    CASE("plateau max",
+         optim_reduce_lr_on_plateau(o, SCHEDULER_MAX, .5, 1, .threshold = .2, .threshold_mode = SCHEDULER_ABS,
+                                    .min_lr = .004, .eps = 1e-3))
+    CASE("sequence", sequence(o))
+    CASE("chain", chain(o))
+    fail_msg("no case is called %s", name);
+    return NULL;
+}
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+typedef struct Run {
+    TensorScope scope;
+    Optimizer *opt;
+    Scheduler *schedule;
+} Run;
+
+static Optimizer *optimizer(void)
+{
+    Tensor *p = tensor_requires_grad_(tensor_zeros(SHAPE(1), TENSOR_F64), true),
+           *q = tensor_requires_grad_(tensor_zeros(SHAPE(1), TENSOR_F64), true);
+    Optimizer *opt = optim_sgd(TENSORS(p), .1, .momentum = .5);
+    assert_int_equal(optim_add_group(opt, TENSORS(q)), 1);
+    optim_options(opt, 1, OptimSgdArgs)->lr = .02;
+    return opt;
+}
+
+static Run begin(const char *name)
+{
+    Run r = { .scope = tensor_scope_open() };
+    r.opt = optimizer();
+    r.schedule = make(name, r.opt);
+    if (!r.schedule) fail_msg("%s: %s", name, tensor_error());
+    return r;
+}
+
+static void end(Run *r)
+{
+    optim_scheduler_free(r->schedule);
+    optim_free(r->opt);
+    tensor_scope_close(r->scope);
+}
+
+static void step(Run *r, int t)
+{
+    static const double metric[] = { 4,   3,   2.9999, 2.5, 2.6, 2.55, 2.7,  2.5,  2.49, 2.48,
+                                     2.6, 2.6, 2.6,    2.6, 2.4, 2.41, 2.42, 2.43, 2.44, 2.45 };
+    if (optim_scheduler_step_metric(r->schedule, t == 33 ? (double)NAN : metric[t % 20]))
+        fail_msg("step %d: %s", t, tensor_error());
+}
+
+static void show(const Run *r, double *to)
+{
+    const OptimSgdArgs *a = optim_options(r->opt, 0, OptimSgdArgs),
+                       *b = optim_options(r->opt, 1, OptimSgdArgs);
+    to[0] = a->lr, to[1] = b->lr, to[2] = a->momentum;
+    assert_true(a->momentum == b->momentum || b->momentum == .5);
+}
+
+static void check(const char *name, const double *want)
+{
+    Run r = begin(name);
+    for (int t = 0; t <= STEPS; t++) {
+        double found[3];
+        show(&r, found);
+        for (int i = 0; i < 3; i++)
+            if (!(fabs(found[i] - want[3 * t + i]) <= 1e-13))
+                fail_msg("%s, step %d, value %d: %.17g, want %.17g", name, t, i, found[i], want[3 * t + i]);
+        assert_int_equal(optim_scheduler_last_epoch(r.schedule), t);
+        if (t < STEPS) step(&r, t);
+    }
+    end(&r);
+}
+
+/* Saved at step 11, loaded into one just made: it goes on with the same bits. */
+static void check_state(const char *name)
+{
+    Run a = begin(name), b = begin(name);
+    for (int t = 0; t < 11; t++) step(&a, t);
+    TensorDict saved = nn_dict_clone(optim_scheduler_state_dict(a.schedule)),
+               options = nn_dict_clone(optim_state_dict(a.opt));
+    assert_true(saved.count > 0);
+    assert_int_equal(optim_scheduler_load_state_dict(b.schedule, saved), 0);
+    assert_int_equal(optim_load_state_dict(b.opt, options), 0);
+    for (int t = 11; t < 30; t++) {
+        double x[3], y[3];
+        step(&a, t), step(&b, t);
+        show(&a, x), show(&b, y);
+        if (memcmp(x, y, sizeof x)) fail_msg("%s: resumed at 11, other values at %d", name, t + 1);
+    }
+    TensorDict less = saved;
+    less.count--;
+    double before[3], after[3];
+    show(&b, before);
+    assert_int_equal(optim_scheduler_load_state_dict(b.schedule, less), -1);
+    assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
+    assert_int_equal(optim_scheduler_last_epoch(b.schedule), 30);
+    show(&b, after);
+    assert_memory_equal(before, after, sizeof before);
+    nn_dict_free(saved), nn_dict_free(options);
+    end(&b), end(&a);
+}
+
+static void schedules(void **state)
+{
+    (void)state;
+    KindFile f = kind_open("test/oracle/kinds/lr_scheduler.golden");
+    const char *rest;
+    char name[80] = "";
+    int seen = 0;
+    for (char *word; (word = kind_line(&f, &rest)) != NULL;) {
+        if (strcmp(word, "schedule") == 0) snprintf(name, sizeof name, "%s", rest);
+        if (strcmp(word, "values")) continue;
+        int64_t n;
+        double *want = kind_numbers(rest, &n);
+        assert_int_equal(n, NUMBERS);
+        check(name, want);
+        check_state(name);
+        free(want);
+        seen++;
+    }
+    assert_int_equal(seen, 27);
+    kind_close(&f);
+}
+
+/* ---- those that PyTorch lacks ---------------------------------------------------------------- */
+
+static void warmups(void **state)
+{
+    (void)state;
+    Optimizer *o = optimizer();
+    Scheduler *s = optim_warmup_cosine_lr(o, 4, 14, .min_factor = .1);
+    const double cosine[] = { .02, .04, .06, .08, .1 };
+    for (int t = 0; t < 5; t++) assert_float_equal(optim_lr(o), cosine[t], 1e-15), optim_scheduler_step(s);
+    for (int t = 5; t < 9; t++) optim_scheduler_step(s);
+    assert_float_equal(optim_lr(o), .055, 1e-15); /* half of the way from .1 to .01 */
+    for (int t = 9; t < 20; t++) optim_scheduler_step(s);
+    assert_float_equal(optim_lr(o), .01, 1e-15);
+    optim_scheduler_free(s);
+    optim_free(o);
+    o = optimizer();
+    s = optim_warmup_stable_decay_lr(o, 1, 4, 10);
+    const double stable[] = { .05, .1, .1, .1, .1, .1, .1, .075, .05, .025, 0, 0 };
+    for (int t = 0; t < 12; t++) assert_float_equal(optim_lr(o), stable[t], 1e-15), optim_scheduler_step(s);
+    optim_scheduler_free(s);
+    optim_free(o);
+}
+
+/* ---- what is refused --------------------------------------------------------------------------- */
+
+static void refused(void **state)
+{
+    (void)state;
+    Optimizer *o = optimizer(),
+              *plain = optim_adagrad(TENSORS(tensor_requires_grad_(tensor_ones(SHAPE(1), TENSOR_F32), true)));
+#define REFUSED(call, code)                        \
+    {                                              \
+        assert_null(call);                         \
+        assert_tensor_error((Tensor *)NULL, code); \
+    }
+    REFUSED(optim_step_lr(NULL, 3), TENSOR_ENULL)
+    REFUSED(optim_step_lr(o, 0), TENSOR_EVALUE)
+    REFUSED(optim_step_lr_args((OptimStepLrArgs){ o, 3 }), TENSOR_EVALUE)
+    REFUSED(optim_exponential_lr(o), TENSOR_EVALUE)
+    REFUSED(optim_multi_step_lr(o, { 2, NULL }), TENSOR_EVALUE)
+    REFUSED(optim_constant_lr(o, 1.5), TENSOR_EVALUE)
+    REFUSED(optim_linear_lr(o, 0), TENSOR_EVALUE)
+    REFUSED(optim_polynomial_lr(o, 0), TENSOR_EVALUE)
+    REFUSED(optim_lambda_lr(o), TENSOR_EVALUE)
+    REFUSED(optim_cosine_annealing_lr(o, 0), TENSOR_EVALUE)
+    REFUSED(optim_cosine_annealing_warm_restarts(o, 3, 0), TENSOR_EVALUE)
+    REFUSED(optim_one_cycle_lr(o, .1, 0), TENSOR_EVALUE)
+    REFUSED(optim_one_cycle_lr(plain, .1, 10), TENSOR_EVALUE)
+    REFUSED(optim_cyclic_lr(o, .1, .2, 0), TENSOR_EVALUE)
+    REFUSED(optim_reduce_lr_on_plateau(o, .factor = 1), TENSOR_EVALUE)
+    REFUSED(optim_warmup_cosine_lr(o, 10, 10), TENSOR_EVALUE)
+    REFUSED(optim_warmup_stable_decay_lr(o, 5, 6, 10), TENSOR_EVALUE)
+    REFUSED(optim_chained_scheduler(NULL, 0), TENSOR_EVALUE)
+    Scheduler *one[] = { optim_step_lr(o, 3), optim_step_lr(plain, 3) },
+              *metric = optim_reduce_lr_on_plateau(o);
+    REFUSED(optim_chained_scheduler(one, 2), TENSOR_EVALUE) /* they are gone with it */
+    Scheduler *two[] = { optim_step_lr(o, 3), metric };
+    assert_int_equal(optim_scheduler_step(metric), -1);
+    assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
+    REFUSED(optim_sequential_lr(o, two, 2, DIMS(3)), TENSOR_EVALUE)
+    Scheduler *three[] = { optim_step_lr(o, 3), optim_step_lr(o, 3) };
+    REFUSED(optim_sequential_lr(o, three, 2, DIMS(3, 4)), TENSOR_EVALUE)
+    assert_float_equal(optim_lr(o), .1, 0);
+    Scheduler *s = optim_one_cycle_lr(o, .1, 2);
+    assert_int_equal(optim_scheduler_step(s) || optim_scheduler_step(s), 0);
+    const double last = optim_lr(o);
+    assert_int_equal(optim_scheduler_step(s), -1);
+    assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
+    assert_true(optim_lr(o) == last && optim_scheduler_last_epoch(s) == 2);
+    optim_scheduler_free(s);
+    assert_int_equal(optim_scheduler_last_epoch(NULL), -1);
+    assert_tensor_error((Tensor *)NULL, TENSOR_ENULL);
+    optim_free(o), optim_free(plain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(schedules), cmocka_unit_test(warmups),
+                                        cmocka_unit_test(refused) };
+    TensorScope scope = tensor_scope_open();
+    int failed = cmocka_run_group_tests_name("learning rate schedules", tests, NULL, NULL);
+    tensor_scope_close(scope);
+    return failed;
+}

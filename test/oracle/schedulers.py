@@ -1,0 +1,92 @@
+"""schedulers.py - golden learning rates of torch.optim.lr_scheduler, for test/optim/test_lr_scheduler.c.
+
+    python test/oracle/schedulers.py > test/oracle/kinds/lr_scheduler.golden
+
+Each case is named as the C test names it.  Two groups start at 0.1 and 0.02, momentum 0.5; a line has, for
+steps 0 to 40, the rates of both and the momentum of the first.
+"""
+
+import math
+
+import torch
+from torch.optim import lr_scheduler as lrs
+
+STEPS = 40
+METRIC = [4, 3, 2.9999, 2.5, 2.6, 2.55, 2.7, 2.5, 2.49, 2.48]
+METRIC += [2.6, 2.6, 2.6, 2.6, 2.4, 2.41, 2.42, 2.43, 2.44, 2.45]
+
+
+def halves(step):
+    return 0.5 ** (step // 10)
+
+
+def sequence(opt):
+    warm = lrs.LinearLR(opt, 0.1, 1.0, 5)
+    down = lrs.CosineAnnealingLR(opt, 20, 0.001)
+    return lrs.SequentialLR(opt, [warm, down, lrs.ExponentialLR(opt, 0.9)], [5, 28])
+
+
+def chain(opt):
+    low, falls = lrs.ConstantLR(opt, 0.5, 4), lrs.ExponentialLR(opt, 0.95)
+    return lrs.ChainedScheduler([low, falls, lrs.StepLR(opt, 6, 0.7)])
+
+
+CASES = {
+    "step": lambda o: lrs.StepLR(o, 7, 0.5),
+    "step default": lambda o: lrs.StepLR(o, 10),
+    "multi_step": lambda o: lrs.MultiStepLR(o, [3, 9, 9, 30], 0.3),
+    "multi_step none": lambda o: lrs.MultiStepLR(o, []),
+    "exponential": lambda o: lrs.ExponentialLR(o, 0.93),
+    "constant": lambda o: lrs.ConstantLR(o),
+    "constant 12": lambda o: lrs.ConstantLR(o, 0.25, 12),
+    "linear": lambda o: lrs.LinearLR(o),
+    "linear down": lambda o: lrs.LinearLR(o, 1.0, 0.125, 30),
+    "polynomial": lambda o: lrs.PolynomialLR(o, 25, 1.7),
+    "polynomial default": lambda o: lrs.PolynomialLR(o),
+    "lambda": lambda o: lrs.LambdaLR(o, halves),
+    "multiplicative": lambda o: lrs.MultiplicativeLR(o, lambda t: 0.9 + 0.2 * (t % 2)),
+    "cosine": lambda o: lrs.CosineAnnealingLR(o, 13),
+    "cosine floor": lambda o: lrs.CosineAnnealingLR(o, 20, 0.005),
+    "restarts": lambda o: lrs.CosineAnnealingWarmRestarts(o, 5, 2, 0.001),
+    "restarts even": lambda o: lrs.CosineAnnealingWarmRestarts(o, 7),
+    "one_cycle": lambda o: lrs.OneCycleLR(o, 0.5, 40),
+    "one_cycle three": lambda o: lrs.OneCycleLR(
+        o, 0.3, 41, pct_start=0.35, anneal_strategy="linear", div_factor=10.0, final_div_factor=100.0,
+        base_momentum=0.7, max_momentum=0.9, three_phase=True
+    ),
+    "one_cycle calm": lambda o: lrs.OneCycleLR(o, 0.5, 60, cycle_momentum=False),
+    "cyclic": lambda o: lrs.CyclicLR(o, 0.01, 0.2, 6, 9),
+    "cyclic halves": lambda o: lrs.CyclicLR(o, 0.01, 0.2, 5, mode="triangular2", cycle_momentum=False),
+    "cyclic range": lambda o: lrs.CyclicLR(
+        o, 0.01, 0.2, 8, mode="exp_range", gamma=0.97, base_momentum=0.6, max_momentum=0.95
+    ),
+    "plateau": lambda o: lrs.ReduceLROnPlateau(o, factor=0.3, patience=2, cooldown=1),
+    "plateau max": lambda o: lrs.ReduceLROnPlateau(
+        o, "max", 0.5, 1, threshold=0.2, threshold_mode="abs", min_lr=0.004, eps=1e-3
+    ),
+    "sequence": sequence,
+    "chain": chain,
+}
+
+
+def main():
+    print("torch " + torch.__version__.split("+")[0])
+    for name, make in CASES.items():
+        params = [torch.zeros(1, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+        groups = [{"params": [params[0]]}, {"params": [params[1]], "lr": 0.02}]
+        opt = torch.optim.SGD(groups, lr=0.1, momentum=0.5)
+        schedule, values = make(opt), []
+        for step in range(STEPS + 1):
+            values += [g["lr"] for g in opt.param_groups] + [opt.param_groups[0]["momentum"]]
+            opt.step()
+            if step == STEPS:
+                break
+            if isinstance(schedule, lrs.ReduceLROnPlateau):
+                schedule.step(METRIC[step % len(METRIC)] - (math.nan if step == 33 else 0))
+            else:
+                schedule.step()
+        print("schedule " + name)
+        print("values " + " ".join("%.17g" % float(v) for v in values))
+
+
+main()
