@@ -477,7 +477,8 @@ TAPEGRAD_API int tensor_gradcheck_args(GradcheckArgs args);
  *                       gradients agree; each gradient wanted alone; one tensor as two inputs.
  *   OP_CHECK_HALVES     f16 and bf16 are what f32 or f64 gives, rounded once.
  *   OP_CHECK_LAYOUT     The same bits for strided, transposed, offset and expanded inputs and cotangents.
- *   OP_CHECK_MEMORY     Each allocation fails in turn: ENOMEM, nothing left behind (slow).
+ *   OP_CHECK_MEMORY     Each allocation fails in turn, in place too: ENOMEM, nothing changed or left behind
+ *                       (slow).
  *
  * parts: their union; 0 stands for all but OP_CHECK_MEMORY.  Returns 0 when right; -1 and EVALUE with the
  * first complaint when not.  The report, if not NULL, has a line for each of the first 8 complaints: the op,

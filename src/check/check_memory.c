@@ -2,6 +2,7 @@
  * forward and backward. The call is refused with ENOMEM, leaves nothing behind, and does not change its
  * inputs; or it does without, and says nothing. Halves that are strided take the casts and copies that dense
  * operands do not need, a recorded sweep the gradients made of ops. */
+#include <string.h>
 #include <tapegrad/debug.h>
 #include "report.h"
 
@@ -65,6 +66,31 @@ static bool try_once(const Sample *s, const Way *way, int64_t n)
     return came;
 }
 
+/* The same in place, into a copy of input 0, which keeps its values, its version and its history. */
+static bool try_in_place(const Sample *s, int floats, bool graph, int64_t n)
+{
+    Tensor *x[OP_MAX_INPUTS], *leaf[OP_MAX_INPUTS];
+    TensorScope scope = tensor_scope_open();
+    sample_inputs(s, floats, 3, x);
+    if (graph) sample_leaves(s, x, leaf);
+    else memcpy(leaf, x, sizeof x);
+    Tensor *to = leaf[0] = tensor_clone(leaf[0]), *was = tensor_clone(tensor_detach(to));
+    const uint32_t version = tensor_version(to);
+    const bool wants = tensor_requires_grad(to);
+    if (s->op->flags & OP_RANDOM) tensor_manual_seed(7);
+    tensor_debug_fail_allocation(n, false);
+    const bool done = tensor_apply_(s->op, leaf, s->n, s->op->params ? s->params : NULL);
+    const bool came = tensor_debug_allocation_failed();
+    tensor_debug_fail_allocation(0, false);
+    const bool refused = !done && tensor_error_code() != TENSOR_ENOMEM; /* it does not fit */
+    tensor_error_clear();
+    if (!done && (!same_bits(tensor_detach(to), was) || tensor_version(to) != version ||
+                  tensor_requires_grad(to) != wants))
+        complain(s, "in place, request %lld fails, and the operand is another", (long long)n);
+    tensor_scope_close(scope);
+    return came && !refused;
+}
+
 /* Under AddressSanitizer, which is slow, every seventh request. */
 #ifdef __SANITIZE_ADDRESS__
 enum { STEP = 7 };
@@ -79,6 +105,9 @@ static void check_sample(const Sample *s)
         for (int64_t n = 1; try_once(s, &ways[w], n); n += STEP)
             if (n >= MOST_REQUESTS) return complain(s, "makes more than %d requests", MOST_REQUESTS);
     }
+    for (int graph = 0; graph < 2 && !s->input[0].absent && !(s->op->flags & OP_VIEW); graph++)
+        for (int64_t n = 1; try_in_place(s, graph ? TENSOR_F16 : AS_WRITTEN, graph, n) && n < MOST_REQUESTS;)
+            n += STEP;
 }
 
 void check_op_memory(const TensorOp *op) { each_sample(op, check_sample); }
