@@ -6,6 +6,10 @@
  *     Tensor *m = tensor_mean(y, .dim = 1, .keepdim = true);    // options by name, or by position
  *     Tensor *s = tensor_sum(y, .dims = DIMS(0, 2)); // several numbers: .dims, .strides = { 1, 2 }
  *
+ * A result beyond the first is an option that receives it (.indices = &at; NULL where the call fails);
+ * results that belong together are a struct (TensorSvd); a list of results goes into an array of yours, and
+ * their number, or -1, is returned.
+ *
  * Elementwise ops are the rows of ops.def; the other families have headers of their own, included below.
  *
  * Broadcasting: operands are aligned at their last dimensions; sizes must agree or be 1 (ESHAPE).

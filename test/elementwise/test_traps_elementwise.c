@@ -224,6 +224,24 @@ TEST(test_gelu_formulas_are_not_mixed)
     END;
 }
 
+TEST(test_gelu_approximate)
+{
+    BEGIN;
+    Tensor *x = tensor_linspace(-1.3, 2.1, 5, TENSOR_F64), *by_tanh = tensor_gelu_tanh(x);
+    assert_true(tensor_equal(tensor_gelu(x), (tensor_gelu)(x)));
+    assert_true(tensor_equal(tensor_gelu(x, TENSOR_GELU_TANH), by_tanh));
+    assert_false(tensor_equal(tensor_gelu(x), by_tanh));
+    assert_null(tensor_gelu(x, .approximate = (TensorGelu)2));
+    assert_int_equal(tensor_error_code(), TENSOR_EVALUE);
+    tensor_error_clear();
+    assert_null(tensor_gelu_(NULL, .approximate = TENSOR_GELU_TANH));
+    assert_memory_equal(tensor_error(), "tensor_gelu_: ", 14);
+    tensor_error_clear();
+    assert_ptr_equal(tensor_gelu_(x, .approximate = TENSOR_GELU_TANH), x);
+    assert_true(tensor_equal(x, by_tanh));
+    END;
+}
+
 static Tensor *softshrink_1(Tensor *x) { return tensor_softshrink(x, 1); }
 static Tensor *hardshrink_1(Tensor *x) { return tensor_hardshrink(x, 1); }
 
@@ -308,6 +326,7 @@ int main(void)
         T(test_prelu_weight_gradient_is_summed_by_channel),
         T(test_elu_family_for_all_orders_and_forms),
         T(test_gelu_formulas_are_not_mixed),
+        T(test_gelu_approximate),
         T(test_mish_and_the_shrinks),
         T(test_softplus_is_linear_above_its_threshold),
         T(test_hardsigmoid_is_open),

@@ -236,7 +236,7 @@ static void layers_are_ops(void **state)
     CHECK(nn_elu(), x, tensor_elu(x, 1));
     CHECK(nn_elu(0.5), x, tensor_elu(x, 0.5));
     CHECK(nn_gelu(), x, tensor_gelu(x));
-    CHECK(nn_gelu(.approximate = NN_GELU_TANH), x, tensor_gelu_tanh(x));
+    CHECK(nn_gelu(.approximate = TENSOR_GELU_TANH), x, tensor_gelu_tanh(x));
     CHECK(nn_softmax(1), x, tensor_softmax(x, 1));
     CHECK(nn_log_softmax(-1), x, tensor_log_softmax(x, -1));
     CHECK(nn_flatten(), x, tensor_flatten(x, 1));
@@ -303,7 +303,7 @@ static void refused_layers(void **state)
     CHECK(nn_embedding(3, 2, .padding_idx = 3), TENSOR_EVALUE);
     CHECK(nn_batch_norm2d(-1), TENSOR_EVALUE);
     CHECK(nn_layer_norm(0), TENSOR_EVALUE);
-    CHECK(nn_gelu(.approximate = (NNApproximate)7), TENSOR_EVALUE);
+    CHECK(nn_gelu(.approximate = (TensorGelu)7), TENSOR_EVALUE);
     CHECK(nn_sequential(nn_relu(), NULL, nn_linear(2, 2)), TENSOR_ENULL);
     CHECK(nn_sequential(nn_relu(), nn_linear(-2, 2), nn_linear(2, 2)), TENSOR_EVALUE);
 #undef CHECK

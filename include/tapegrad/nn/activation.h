@@ -127,12 +127,11 @@ TAPEGRAD_API extern const NNPreluArgs nn_prelu_defaults;
 #define nn_prelu(...) NN_ACTIVATION_(nn_prelu_args, NNPreluArgs, NN_PRELU_DEFAULTS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_prelu_args(NNPreluArgs args); /* weight [num_parameters]: init */
 
-typedef enum NNApproximate { NN_GELU_EXACT, NN_GELU_TANH } NNApproximate;
 typedef struct NNGeluArgs {
     bool unused_;
-    NNApproximate approximate; /* by erf, or by tanh */
+    TensorGelu approximate; /* by erf, or by tanh */
 } NNGeluArgs;
-#define NN_GELU_DEFAULTS .approximate = NN_GELU_EXACT
+#define NN_GELU_DEFAULTS .approximate = TENSOR_GELU_EXACT
 TAPEGRAD_API extern const NNGeluArgs nn_gelu_defaults;
 /* nn_gelu - x P(X <= x) of a normal X: by erf, or PyTorch's approximation by tanh. */
 #define nn_gelu(...) NN_ACTIVATION_(nn_gelu_args, NNGeluArgs, NN_GELU_DEFAULTS, __VA_ARGS__)

@@ -127,6 +127,24 @@ TAPEGRAD_API extern const TensorClampTensorArgs tensor_clamp_tensor_defaults;
 TAPEGRAD_API Tensor *tensor_clamp_tensor_args(TensorClampTensorArgs args);
 TAPEGRAD_API Tensor *tensor_clamp_tensor_args_(TensorClampTensorArgs args);
 
+/* tensor_gelu(x), tensor_gelu(x, .approximate = TENSOR_GELU_TANH), and in place - x P(X <= x) of a normal X,
+ * by erf, or by tanh: the row gelu_tanh.  (In C++, and through a pointer, tensor_gelu takes x alone.) */
+typedef enum TensorGelu { TENSOR_GELU_EXACT, TENSOR_GELU_TANH } TensorGelu;
+typedef struct TensorGeluArgs {
+    Tensor *input;
+    TensorGelu approximate;
+} TensorGeluArgs;
+#define TENSOR_GELU_DEFAULTS .approximate = TENSOR_GELU_EXACT
+TAPEGRAD_API extern const TensorGeluArgs tensor_gelu_defaults;
+#ifndef __cplusplus
+#define tensor_gelu(...) \
+    TENSOR_CALL_(tensor_gelu_args, TensorGeluArgs, TENSOR_GELU_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_gelu_(...) \
+    TENSOR_CALL_(tensor_gelu_args_, TensorGeluArgs, TENSOR_GELU_DEFAULTS, .input = __VA_ARGS__)
+#endif
+TAPEGRAD_API Tensor *tensor_gelu_args(TensorGeluArgs args);
+TAPEGRAD_API Tensor *tensor_gelu_args_(TensorGeluArgs args);
+
 /* tensor_nan_to_num(x, .nan = 0, .posinf, .neginf) - numbers in place of NaN and infinities; their gradient
  * is 0.  posinf and neginf left out (or NaN): the largest and least number of the dtype.  Integers are
  * copied. */

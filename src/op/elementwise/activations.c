@@ -265,6 +265,28 @@ Tensor *tensor_nan_to_num_args_(TensorNanToNumArgs a)
     return op_apply_(&op_nan_to_num, (Tensor *[]){ a.input }, 1, &a, SITE);
 }
 
+/* ---- gelu: its rows by one name -------------------------------------------------------------- */
+
+const TensorGeluArgs tensor_gelu_defaults = { TENSOR_GELU_DEFAULTS };
+
+static Tensor *gelu(const char *name, TensorGeluArgs a, Tensor *(*exact)(Tensor *),
+                    Tensor *(*by_tanh)(Tensor *))
+{
+    if (a.approximate != TENSOR_GELU_EXACT && a.approximate != TENSOR_GELU_TANH)
+        return fail(TENSOR_EVALUE, name, "there is no approximate %d", (int)a.approximate), NULL;
+    if (a.approximate == TENSOR_GELU_EXACT) return exact(a.input);
+    const char *outer = tensor_compose_begin(name);
+    Tensor *y = by_tanh(a.input);
+    tensor_compose_end(outer);
+    return y;
+}
+
+Tensor *tensor_gelu_args(TensorGeluArgs a) { return gelu("tensor_gelu", a, tensor_gelu, tensor_gelu_tanh); }
+Tensor *tensor_gelu_args_(TensorGeluArgs a)
+{
+    return gelu("tensor_gelu_", a, tensor_gelu_, tensor_gelu_tanh_);
+}
+
 /* ---- round to decimals ----------------------------------------------------------------------- */
 
 typedef struct RoundParams {

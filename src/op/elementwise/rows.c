@@ -86,9 +86,9 @@
 
 /* ---- the public functions -------------------------------------------------------------------- */
 
-#define UNARY(name, ...)                                                                    \
-    Tensor *tensor_##name(Tensor *x) { return row_apply(&op_##name, x, NULL, NULL, SITE); } \
-    Tensor *tensor_##name##_(Tensor *x) { return row_apply_(&op_##name, #name "_", x, NULL, NULL, SITE); }
+#define UNARY(name, ...)                                                                       \
+    Tensor *(tensor_##name)(Tensor * x) { return row_apply(&op_##name, x, NULL, NULL, SITE); } \
+    Tensor *(tensor_##name##_)(Tensor * x) { return row_apply_(&op_##name, #name "_", x, NULL, NULL, SITE); }
 #define UNARY1(name, t, s, p, ...)                                                 \
     Tensor *tensor_##name(Tensor *x, double p)                                     \
     {                                                                              \
