@@ -45,11 +45,19 @@ static void test_elementwise(void **state)
     same(tensor_not_equal(x, y), tensor_ne(x, y));
 }
 
+static Tensor *halved_l1(Tensor *a, Tensor *b, void *ctx)
+{
+    (void)ctx;
+    return tensor_mul_scalar(tensor_sum(tensor_abs(tensor_sub(a, b)), -1), .5);
+}
+
 static void test_shapes_and_products(void **state)
 {
     (void)state;
     Tensor *x = tensor_rand(SHAPE(3, 4), TENSOR_F32), *part[4], *again[4];
     same(tensor_adjoint(x), tensor_mT(x));
+    same(tensor_triplet_margin_with_distance_loss(x, x, x, .margin = 2, .distance = halved_l1),
+         tensor_full(SHAPE(), 2, TENSOR_F32));
     same(tensor_argwhere(x), tensor_nonzero(x));
     same(tensor_concat(TENSORS(x, x), 1), tensor_cat(TENSORS(x, x), 1));
     same(tensor_concatenate(TENSORS(x, x), .dim = 1), tensor_cat(TENSORS(x, x), 1));

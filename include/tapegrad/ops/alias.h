@@ -126,6 +126,9 @@
     TENSOR_CALL_(tensor_vander_args, TensorVanderArgs, TENSOR_VANDER_DEFAULTS, .increasing = true, \
                  .input = __VA_ARGS__)
 
+/* Losses. */
+#define tensor_triplet_margin_with_distance_loss tensor_triplet_margin_loss
+
 /* torch.special's. */
 #define tensor_special_digamma tensor_digamma
 #define tensor_special_entr tensor_entr
