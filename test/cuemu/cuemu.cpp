@@ -328,7 +328,7 @@ static void start_fiber(unsigned t)
     ctx_make(f.ctx, f.stk, STK - (t % 32) * 320,
              fiber_main); /* staggered: equal offsets would share cache sets */
     if (__tsan_create_fiber) {
-        forget(f.stk, STK);
+        forget(f.stk + STK - (16 << 10), 16 << 10);
         f.tsan = __tsan_create_fiber(0);
     }
 }
