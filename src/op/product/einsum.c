@@ -262,11 +262,6 @@ static int lists_of(OpCall *c)
     TensorTensordotArgs *p = op_params_mut(c);
     const Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     int64_t last[TENSOR_MAX_DIMS], first[TENSOR_MAX_DIMS];
-    const TensorShape given[2] = { p->dims_a, p->dims_b };
-    for (int i = 0; i < 2; i++)
-        if (given[i].ndim < 0 || (given[i].ndim > 0 && !given[i].dim))
-            return op_fail(c, TENSOR_EVALUE, "%d dims of operand %d are given, but no list", given[i].ndim,
-                           i + 1);
     const bool empty = p->dims_a.dim && p->dims_b.dim; /* given, and perhaps of no dims */
     if (empty || p->dims_a.ndim || p->dims_b.ndim) return 0;
     if (p->dims < 0 || p->dims > a->ndim || p->dims > b->ndim)
