@@ -118,6 +118,10 @@ static void test_options(void **state)
         SAYS(TENSOR_EVALUE, "not all finite", tensor_histc(y, 4));
         assert_true(tensor_item(tensor_sum(tensor_histc(y, 4, 0, 4))) == 2);
     }
+    /* a value that nothing is filled with may be any */
+    Tensor *bytes = tensor_ones(SHAPE(4), TENSOR_U8);
+    assert_int_equal(tensor_numel(tensor_pad(bytes, SHAPE(-1, 0), .value = 300)), 3);
+    SAYS(TENSOR_EVALUE, "", tensor_pad(bytes, SHAPE(-1, 1), .value = 300));
     SAYS(TENSOR_ESHAPE, "of [-1, 2]", tensor_tril_indices(-1, 2, 0));
     SAYS(TENSOR_ESHAPE, "of [2, -1]", tensor_triu_indices(2, -1, 0));
     SAYS(TENSOR_EDTYPE, "no such dtype", tensor_logspace(0, 1, 2, 10, TENSOR_DTYPES));
