@@ -7,6 +7,13 @@ static int64_t end_of(const BagIndex *b, int64_t bag)
     return bag + 1 < b->last ? b->offsets[bag + 1] : b->m;
 }
 
+int64_t bags_bad_offset(const int64_t *offset, int64_t n, int64_t m)
+{
+    for (int64_t b = 0; b < n; b++)
+        if (b ? offset[b] < offset[b - 1] || offset[b] > m : offset[0] != 0) return b;
+    return -1;
+}
+
 int64_t bags_sort(const BagIndex *b)
 {
     int64_t kept = 0, k = 0;

@@ -16,6 +16,9 @@ typedef struct BagIndex {
     int64_t *count;                 /* result: how many in each bag (zeros before) */
 } BagIndex;
 
+/* bags_bad_offset - which of n offsets is wrong first: not 0 at first, falling, above m; -1: none. */
+int64_t bags_bad_offset(const int64_t *offset, int64_t n, int64_t m);
+
 /* bags_sort - fills the results; returns how many indices count. */
 int64_t bags_sort(const BagIndex *b);
 

@@ -16,8 +16,10 @@ int64_t host_outside(const int64_t *value, int64_t count, int64_t low, int64_t e
 /* host_bad_class - the first of count values outside [0, classes) that is not ignored, or -1. */
 int64_t host_bad_class(const int64_t *value, int64_t count, int64_t classes, int64_t ignored);
 
-/* host_beyond - the first of count numbers below low or above high, or -1; NaN is neither. */
+/* host_beyond - the first of count numbers below low or above high, or -1; NaN is neither.
+ * host_not_within - the same where NaN counts, too. */
 int64_t host_beyond(const double *value, int64_t count, double low, double high);
+int64_t host_not_within(const double *value, int64_t count, double low, double high);
 
 /* host_positions - each index becomes the row-major position in the target that it names. */
 void host_positions(int64_t *index, int ndim, const int64_t *shape, int dim, const int64_t *stride);

@@ -16,7 +16,8 @@ void positions_true(const uint8_t *mask, int64_t n, int64_t *to)
         if (mask[i]) *to++ = i;
 }
 
-int64_t indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t most, int64_t *to)
+void indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t most, int64_t fill,
+                  int64_t *to)
 {
     int64_t n = 1, found = 0;
     for (int d = 0; d < ndim; d++) n *= shape[d];
@@ -25,7 +26,7 @@ int64_t indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_
         int64_t rest = i, *at = to + found++ * ndim;
         for (int d = ndim - 1; d >= 0; rest /= shape[d], d--) at[d] = rest % shape[d];
     }
-    return found;
+    for (int64_t i = found * ndim; i < most * ndim; i++) to[i] = fill;
 }
 
 /* ---- counts ---------------------------------------------------------------------------------- */
@@ -82,6 +83,11 @@ static bool before(const Slices *s, int64_t a, int64_t b)
 }
 
 /* Runs of 1, 2, 4, ... merged from one list into the other. */
+void count_up(int64_t *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = i;
+}
+
 int64_t *sort_slices(const Slices *s, int64_t *from, int64_t *to)
 {
     for (int64_t run = 1; run < s->n; run *= 2) {

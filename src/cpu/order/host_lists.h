@@ -12,9 +12,10 @@
 int64_t count_true(const uint8_t *mask, int64_t n);
 void positions_true(const uint8_t *mask, int64_t n, int64_t *to);
 
-/* The indices [most, ndim] of the first `most` elements under a mask of the given shape; returns how many
- * there are. */
-int64_t indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t most, int64_t *to);
+/* The indices [most, ndim] of the first `most` elements under a mask of the given shape; rows for which there
+ * are none hold fill. */
+void indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t most, int64_t fill,
+                  int64_t *to);
 
 /* ---- counts ---- */
 /* bincount_size - the largest of n integers plus one, at least `least`; -1 and *bad_at: one is negative. */
@@ -31,6 +32,8 @@ typedef struct Slices {
     const double *f;
     const int64_t *i;
 } Slices;
+
+void count_up(int64_t *to, int64_t n); /* 0, 1, ..., n - 1 */
 
 /* sort_slices - the positions `from` in the order of their slices, element by element, NaN last; stable.
  * Returns from or to, whichever holds the result. */

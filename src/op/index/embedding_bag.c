@@ -54,16 +54,12 @@ static int check(OpCall *c)
 
 static int check_offsets(OpCall *c, const Tensor *offsets, int64_t m)
 {
-    const int64_t *at = offsets->data;
-    for (int64_t b = 0; b < offsets->numel; b++) {
-        bool right = b ? at[b] >= at[b - 1] && at[b] <= m : at[0] == 0;
-        if (!right)
-            return op_fail(c, TENSOR_EVALUE,
+    const int64_t *at = offsets->data, b = bags_bad_offset(at, offsets->numel, m);
+    return b < 0 ? 0
+                 : op_fail(c, TENSOR_EVALUE,
                            "offset %lld at position %lld of %s: want 0 first, none smaller than the one "
                            "before, and none above %lld",
                            (long long)at[b], (long long)b, S(offsets), (long long)m);
-    }
-    return 0;
 }
 
 static Tensor *list_of(int64_t n) { return own(new_tensor(SHAPE(n), TENSOR_I64, &cpu_place)); }

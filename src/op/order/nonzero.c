@@ -22,8 +22,7 @@ static Tensor *indices_of(const Tensor *x, int64_t most, int64_t fill)
     if (most < 0) most = count_true(host->data, x->numel);
     Tensor *list = own(new_tensor(SHAPE(most, x->ndim), TENSOR_I64, &cpu_place));
     if (!list) return NULL;
-    const int64_t found = indices_true(host->data, x->ndim, x->shape, most, list->data);
-    for (int64_t i = found * x->ndim; i < list->numel; i++) ((int64_t *)list->data)[i] = fill;
+    indices_true(host->data, x->ndim, x->shape, most, fill, list->data);
     return carried(list, x->place);
 }
 

@@ -5,6 +5,7 @@
  *
  * A NaN makes the quantiles of its line NaN; nanquantile leaves NaNs out. */
 #include <math.h>
+#include "cpu/index/host_index.h"
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
 
@@ -19,11 +20,9 @@ static int shape(OpCall *c)
     if (q->ndim > 1) return op_fail(c, TENSOR_ESHAPE, "q %s: want a number or a list of them", S(q));
     Tensor *host = host_copy(q, TENSOR_F64);
     if (!host) return -1;
-    for (int64_t i = 0; i < host->numel; i++) {
-        const double v = ((const double *)host->data)[i];
-        if (!(v >= 0 && v <= 1)) return op_fail(c, TENSOR_EVALUE, "q = %g: want 0 to 1", v);
-    }
-    return 0;
+    const double *v = host->data;
+    const int64_t bad = host_not_within(v, host->numel, 0, 1);
+    return bad < 0 ? 0 : op_fail(c, TENSOR_EVALUE, "q = %g: want 0 to 1", v[bad]);
 }
 
 /* x with what is reduced as its last dim. */

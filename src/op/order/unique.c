@@ -40,7 +40,7 @@ static Tensor *ordered(const Slices *s, Tensor *slices, bool sorted)
     }
     Tensor *list = list_of(s->n), *spare = sorted ? list_of(s->n) : list;
     if (!list || !spare) return NULL;
-    for (int64_t i = 0; i < s->n; i++) ((int64_t *)list->data)[i] = i;
+    count_up(list->data, s->n);
     if (!sorted) return list;
     return sort_slices(s, list->data, spare->data) == list->data ? list : spare;
 }

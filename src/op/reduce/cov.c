@@ -4,6 +4,7 @@
  *   cov = (x - m) diag(w) (x - m)^T / norm,  m = x w / sum w,  w = fweights aweights or 1
  *   norm = max(0, sum w - correction), with aweights: sum w - correction sum(w aweights) / sum w
  *   corrcoef_ij = cov_ij / sqrt(cov_ii) / sqrt(cov_jj), held to [-1, 1] */
+#include "cpu/index/host_index.h"
 #include "reduce.h"
 #include "op/shape/shape_op.h"
 
@@ -27,11 +28,10 @@ static int check_weights(OpCall *c, int i, const char *name)
                        S(w), S(x), (long long)n);
     Tensor *host = host_copy(w, TENSOR_F64);
     if (!host) return -1;
-    for (int64_t k = 0; k < n; k++) {
-        const double v = ((const double *)host->data)[k];
-        if (v < 0) return op_fail(c, TENSOR_EVALUE, "%s: %g at %lld is negative", name, v, (long long)k);
-    }
-    return 0;
+    const double *v = host->data;
+    const int64_t bad = host_beyond(v, n, 0, (double)INFINITY);
+    return bad < 0 ? 0
+                   : op_fail(c, TENSOR_EVALUE, "%s: %g at %lld is negative", name, v[bad], (long long)bad);
 }
 
 static int cov_shape(OpCall *c)
