@@ -84,20 +84,6 @@ static Tensor *in_place_triu(Tensor **x, const void *params)
 }
 
 #define DIM(op) (int)whole(#op, "dim", params)
-#define ADD_FORMS(name)                                            \
-    static Tensor *apart_##name(Tensor **x, const void *params)    \
-    {                                                              \
-        return tensor_##name(x[0], x[1], x[2], P(0), P(1));        \
-    }                                                              \
-    static Tensor *in_place_##name(Tensor **x, const void *params) \
-    {                                                              \
-        return tensor_##name##_(x[0], x[1], x[2], P(0), P(1));     \
-    }
-ADD_FORMS(addmm)
-ADD_FORMS(baddbmm)
-ADD_FORMS(addmv)
-ADD_FORMS(addr)
-ADD_FORMS(addbmm)
 FORMS(cumsum, x[0], DIM(cumsum))
 FORMS(cumprod, x[0], DIM(cumprod))
 FORMS(float_power, x[0], x[1])
@@ -151,6 +137,11 @@ FORMS(float_power_scalar, x[0], number("float_power_scalar", "c", params))
         return tensor_##name##_args_(a);                           \
     }
 static int operands; /* of the sample */
+OPTION_FORMS(addmm, TensorAddmmArgs, a.input = x[0], a.a = x[1], a.b = x[2])
+OPTION_FORMS(baddbmm, TensorAddmmArgs, a.input = x[0], a.a = x[1], a.b = x[2])
+OPTION_FORMS(addmv, TensorAddmmArgs, a.input = x[0], a.a = x[1], a.b = x[2])
+OPTION_FORMS(addr, TensorAddmmArgs, a.input = x[0], a.a = x[1], a.b = x[2])
+OPTION_FORMS(addbmm, TensorAddmmArgs, a.input = x[0], a.a = x[1], a.b = x[2])
 OPTION_FORMS(scatter_reduce, TensorReduceIntoArgs, a.input = x[0], a.index = x[1], a.src = x[2])
 OPTION_FORMS(index_reduce, TensorReduceIntoArgs, a.input = x[0], a.index = x[1], a.src = x[2])
 OPTION_FORMS(put, TensorPutArgs, a.input = x[0], a.index = x[1], a.source = x[2])
