@@ -401,6 +401,20 @@ static void test_max_pool_of_a_plane_that_32_bits_cannot_count(void **state)
     assert_refused(tensor_max_pool2d(plane, .kernel_size = 1 << 15, .padding = 1), TENSOR_ESHAPE);
 }
 
+static void test_embedding_bag_of_no_index_is_0_in_every_mode(void **state)
+{
+    (void)state;
+    Tensor *none = tensor_zeros(SHAPE(0), TENSOR_I64), *offsets = tensor_zeros(SHAPE(2), TENSOR_I64);
+    const TensorBagMode modes[] = { TENSOR_BAG_SUM, TENSOR_BAG_MEAN, TENSOR_BAG_MAX };
+    for (int i = 0; i < 6; i++) {
+        Tensor *table = tensor_requires_grad_(tensor_ones(SHAPE(i / 3, 2), TENSOR_F64), true);
+        Tensor *y = tensor_embedding_bag(none, table, offsets, .mode = modes[i % 3]);
+        assert_true(has(y, SHAPE(2, 2), "0 0 0 0"));
+        Tensor *g = tensor_gradients(tensor_sum(y), table, .create_graph = true);
+        assert_true(g && tensor_numel(g) == i / 3 * 2 && tensor_item(tensor_sum(g)) == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +446,7 @@ int main(void)
         TEST(test_halves_of_rare_rows_round_once),
         TEST(test_attention_without_a_score_is_0_beside_nan),
         TEST(test_max_pool_of_a_plane_that_32_bits_cannot_count),
+        TEST(test_embedding_bag_of_no_index_is_0_in_every_mode),
     };
     return cmocka_run_group_tests_name("more traps", tests, NULL, NULL);
 }
