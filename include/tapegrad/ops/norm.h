@@ -131,7 +131,7 @@ TAPEGRAD_API Tensor *tensor_local_response_norm_args(TensorResponseNormArgs args
 /* tensor_norm_except_dim - (sum |v|^pow)^(1/pow) over all dims but dim, which stay with size 1; dim = -1,
  *     as in PyTorch, means no dim: one norm, of rank 0.
  * tensor_weight_norm - v g / tensor_norm_except_dim(v, 2, dim): weights of direction v and length g, as
- *     torch.nn.utils.weight_norm makes them.  EINDEX: no such dim. */
+ *     torch.nn.utils.weight_norm makes them.  EINDEX: no such dim.  EDTYPE: v and g of two dtypes. */
 TAPEGRAD_API Tensor *tensor_norm_except_dim(Tensor *v, double pow, int dim);
 TAPEGRAD_API Tensor *tensor_weight_norm(Tensor *v, Tensor *g, int dim);
 

@@ -69,9 +69,10 @@ const TensorOp op_weight_norm = {
     PARAMS(ExceptParams, defaults, dim_field),
     .shape = shape,
     .compose = weight_norm,
-    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE | OP_ANY_DEVICE,
+    .flags = OP_FLOAT_INPUTS | OP_ONE_DTYPE | OP_ROUND_ONCE | OP_ANY_DEVICE,
     .samples = "3x4,3x1; 2x3x4,1x3x1 {dim=1}; 3x4, {dim=-1}; 4:.5..2,4; 0x3,0x1; 2x3,1x3 {dim=1}",
-    .errors = "3x4,4x1 ! ESHAPE; 3x4,3x1 {dim=2} ! EINDEX; 3x4@i64,3x1@i64 ! EDTYPE",
+    .errors = "3x4,4x1 ! ESHAPE; 3x4,3x1 {dim=2} ! EINDEX; 3x4@i64,3x1@i64 ! EDTYPE; "
+              "3x4@f32,3x1@f64 ! EDTYPE; 3x4@f16,3x1@f32 ! EDTYPE",
     .torch = "_weight_norm",
 };
 REGISTER_OPS(&op_norm_except_dim, &op_weight_norm);
