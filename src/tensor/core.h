@@ -241,6 +241,10 @@ FORCE_INLINE Tensor *row_apply(const TensorOp *op, Tensor *a, Tensor *b, const d
     op_apply1_as(op, name, (Tensor *[]){ __VA_ARGS__ }, \
                  (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)), params_, SITE)
 
+#define APPLY_(op, params_, ...) /* the same in place */                                                    \
+    op_apply_(op, (Tensor *[]){ __VA_ARGS__ }, (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)), \
+              params_, SITE)
+
 /* Built-in ops register themselves in a linker section that tensor_op_at walks. */
 #define REGISTER_OPS(...) REGISTER_AS_(__COUNTER__, __VA_ARGS__)
 #define REGISTER_AS_(number, ...) REGISTER_AS__(number, __VA_ARGS__)

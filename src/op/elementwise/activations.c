@@ -54,7 +54,7 @@ static const TensorOp op_tanhshrink = { .name = "tanhshrink",
 REGISTER_OPS(&op_selu, &op_tanhshrink);
 
 Tensor *tensor_selu(Tensor *x) { return APPLY(&op_selu, NULL, x); }
-Tensor *tensor_selu_(Tensor *x) { return op_apply_(&op_selu, (Tensor *[]){ x }, 1, NULL, SITE); }
+Tensor *tensor_selu_(Tensor *x) { return APPLY_(&op_selu, NULL, x); }
 Tensor *tensor_tanhshrink(Tensor *x) { return APPLY(&op_tanhshrink, NULL, x); }
 
 /* ---- lerp with a tensor as weight ------------------------------------------------------------ */
@@ -112,7 +112,7 @@ Tensor *tensor_lerp_tensor(Tensor *a, Tensor *b, Tensor *weight)
 }
 Tensor *tensor_lerp_tensor_(Tensor *a, Tensor *b, Tensor *weight)
 {
-    return op_apply_(&op_lerp_tensor, (Tensor *[]){ a, b, weight }, 3, NULL, SITE);
+    return APPLY_(&op_lerp_tensor, NULL, a, b, weight);
 }
 
 /* ---- prelu, rrelu ---------------------------------------------------------------------------- */
@@ -182,7 +182,7 @@ static const TensorOp op_rrelu = {
 REGISTER_OPS(&op_rrelu);
 
 Tensor *tensor_rrelu_args(TensorRreluArgs a) { return APPLY(&op_rrelu, &a, a.input); }
-Tensor *tensor_rrelu_args_(TensorRreluArgs a) { return op_apply_(&op_rrelu, &a.input, 1, &a, SITE); }
+Tensor *tensor_rrelu_args_(TensorRreluArgs a) { return APPLY_(&op_rrelu, &a, a.input); }
 
 /* ---- clamp with tensors as bounds ------------------------------------------------------------ */
 
@@ -221,7 +221,7 @@ Tensor *tensor_clamp_tensor_args(TensorClampTensorArgs a)
 }
 Tensor *tensor_clamp_tensor_args_(TensorClampTensorArgs a)
 {
-    return op_apply_(&op_clamp_tensor, (Tensor *[]){ a.input, a.min, a.max }, 3, NULL, SITE);
+    return APPLY_(&op_clamp_tensor, NULL, a.input, a.min, a.max);
 }
 
 /* ---- nan_to_num ------------------------------------------------------------------------------ */
@@ -260,10 +260,7 @@ static const TensorOp op_nan_to_num = { .name = "nan_to_num",
 REGISTER_OPS(&op_nan_to_num);
 
 Tensor *tensor_nan_to_num_args(TensorNanToNumArgs a) { return APPLY(&op_nan_to_num, &a, a.input); }
-Tensor *tensor_nan_to_num_args_(TensorNanToNumArgs a)
-{
-    return op_apply_(&op_nan_to_num, (Tensor *[]){ a.input }, 1, &a, SITE);
-}
+Tensor *tensor_nan_to_num_args_(TensorNanToNumArgs a) { return APPLY_(&op_nan_to_num, &a, a.input); }
 
 /* ---- gelu: its rows by one name -------------------------------------------------------------- */
 
@@ -328,7 +325,7 @@ Tensor *tensor_round_decimals(Tensor *x, int decimals)
 }
 Tensor *tensor_round_decimals_(Tensor *x, int decimals)
 {
-    return op_apply_(&op_round_decimals, (Tensor *[]){ x }, 1, &(RoundParams){ decimals }, SITE);
+    return APPLY_(&op_round_decimals, &(RoundParams){ decimals }, x);
 }
 
 /* ---- float_power, division rounded, positive ------------------------------------------------- */
@@ -364,7 +361,7 @@ static int check_f64(const char *function, const Tensor *x)
 Tensor *tensor_float_power_(Tensor *a, Tensor *b)
 {
     if (check_f64(__func__, a)) return NULL;
-    return op_apply_(&op_float_power, (Tensor *[]){ a, b }, 2, NULL, SITE);
+    return APPLY_(&op_float_power, NULL, a, b);
 }
 
 typedef struct PowerParams {
@@ -421,7 +418,7 @@ Tensor *tensor_float_power_scalar(Tensor *x, double c)
 Tensor *tensor_float_power_scalar_(Tensor *x, double c)
 {
     if (check_f64(__func__, x)) return NULL;
-    return op_apply_(&op_float_power_scalar, (Tensor *[]){ x }, 1, &(PowerParams){ c }, SITE);
+    return APPLY_(&op_float_power_scalar, &(PowerParams){ c }, x);
 }
 Tensor *tensor_rfloat_power_scalar(Tensor *x, double c)
 {

@@ -99,7 +99,7 @@ Tensor *tensor_lerp(Tensor *a, Tensor *b, double weight)
 }
 Tensor *tensor_lerp_(Tensor *a, Tensor *b, double weight)
 {
-    return op_apply_(&op_lerp, (Tensor *[]){ a, b }, 2, &(LerpParams){ weight }, SITE);
+    return APPLY_(&op_lerp, &(LerpParams){ weight }, a, b);
 }
 
 #define ADDC(name)                                                                                \

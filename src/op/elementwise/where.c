@@ -132,7 +132,7 @@ Tensor *tensor_masked_fill(Tensor *x, Tensor *mask, double value)
 
 Tensor *tensor_masked_fill_(Tensor *x, Tensor *mask, double value)
 {
-    return op_apply_(&op_masked_fill, (Tensor *[]){ x, mask }, 2, &((FillParams){ value }), SITE);
+    return APPLY_(&op_masked_fill, &((FillParams){ value }), x, mask);
 }
 
 /* ---- masked_fill with a tensor of one element ------------------------------------------------ */
@@ -165,5 +165,5 @@ Tensor *tensor_masked_fill_tensor(Tensor *x, Tensor *mask, Tensor *value)
 
 Tensor *tensor_masked_fill_tensor_(Tensor *x, Tensor *mask, Tensor *value)
 {
-    return op_apply_(&op_masked_fill_tensor, (Tensor *[]){ x, mask, value }, 3, NULL, SITE);
+    return APPLY_(&op_masked_fill_tensor, NULL, x, mask, value);
 }

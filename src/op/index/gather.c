@@ -237,7 +237,7 @@ Tensor *tensor_scatter_add(Tensor *x, int dim, Tensor *index, Tensor *src)
 
 Tensor *tensor_scatter_add_(Tensor *x, int dim, Tensor *index, Tensor *src)
 {
-    return op_apply_(&op_scatter_add, (Tensor *[]){ x, index, src }, 3, &((GatherParams){ dim }), SITE);
+    return APPLY_(&op_scatter_add, &((GatherParams){ dim }), x, index, src);
 }
 
 /* ---- take_along_dim -------------------------------------------------------------------------- */

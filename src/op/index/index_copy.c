@@ -128,7 +128,7 @@ Tensor *tensor_index_copy(Tensor *x, int dim, Tensor *index, Tensor *source)
 
 Tensor *tensor_index_copy_(Tensor *x, int dim, Tensor *index, Tensor *source)
 {
-    return op_apply_(&op_index_copy, (Tensor *[]){ x, index, source }, 3, &((FillParams){ dim, 0 }), SITE);
+    return APPLY_(&op_index_copy, &((FillParams){ dim, 0 }), x, index, source);
 }
 
 Tensor *tensor_index_fill(Tensor *x, int dim, Tensor *index, double value)
@@ -138,7 +138,7 @@ Tensor *tensor_index_fill(Tensor *x, int dim, Tensor *index, double value)
 
 Tensor *tensor_index_fill_(Tensor *x, int dim, Tensor *index, double value)
 {
-    return op_apply_(&op_index_fill, (Tensor *[]){ x, index }, 2, &((FillParams){ dim, value }), SITE);
+    return APPLY_(&op_index_fill, &((FillParams){ dim, value }), x, index);
 }
 
 Tensor *tensor_index_fill_tensor(Tensor *x, int dim, Tensor *index, Tensor *value)
@@ -148,6 +148,5 @@ Tensor *tensor_index_fill_tensor(Tensor *x, int dim, Tensor *index, Tensor *valu
 
 Tensor *tensor_index_fill_tensor_(Tensor *x, int dim, Tensor *index, Tensor *value)
 {
-    return op_apply_(&op_index_fill_tensor, (Tensor *[]){ x, index, value }, 3, &((FillParams){ dim, 0 }),
-                     SITE);
+    return APPLY_(&op_index_fill_tensor, &((FillParams){ dim, 0 }), x, index, value);
 }

@@ -224,5 +224,5 @@ Tensor *tensor_index_add_args(TensorIndexAddArgs args)
 
 Tensor *tensor_index_add_args_(TensorIndexAddArgs args)
 {
-    return op_apply_(&op_index_add, (Tensor *[]){ args.input, args.index, args.source }, 3, &args, SITE);
+    return APPLY_(&op_index_add, &args, args.input, args.index, args.source);
 }

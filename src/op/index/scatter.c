@@ -162,7 +162,7 @@ Tensor *tensor_scatter(Tensor *x, int dim, Tensor *index, Tensor *src)
 
 Tensor *tensor_scatter_(Tensor *x, int dim, Tensor *index, Tensor *src)
 {
-    return op_apply_(&op_scatter, (Tensor *[]){ x, index, src }, 3, &((ScatterParams){ dim, 0 }), SITE);
+    return APPLY_(&op_scatter, &((ScatterParams){ dim, 0 }), x, index, src);
 }
 
 /* ---- scatter_value --------------------------------------------------------------------------- */
@@ -220,5 +220,5 @@ Tensor *tensor_scatter_value(Tensor *x, int dim, Tensor *index, double value)
 
 Tensor *tensor_scatter_value_(Tensor *x, int dim, Tensor *index, double value)
 {
-    return op_apply_(&op_scatter_value, (Tensor *[]){ x, index }, 2, &((ScatterParams){ dim, value }), SITE);
+    return APPLY_(&op_scatter_value, &((ScatterParams){ dim, value }), x, index);
 }

@@ -83,7 +83,7 @@ Tensor *tensor_put_args(TensorPutArgs args)
 
 Tensor *tensor_put_args_(TensorPutArgs args)
 {
-    return op_apply_(&op_put, (Tensor *[]){ args.input, args.index, args.source }, 3, &args, SITE);
+    return APPLY_(&op_put, &args, args.input, args.index, args.source);
 }
 
 /* ---- masked_scatter -------------------------------------------------------------------------- */
@@ -141,5 +141,5 @@ Tensor *tensor_masked_scatter(Tensor *x, Tensor *mask, Tensor *source)
 
 Tensor *tensor_masked_scatter_(Tensor *x, Tensor *mask, Tensor *source)
 {
-    return op_apply_(&op_masked_scatter, (Tensor *[]){ x, mask, source }, 3, NULL, SITE);
+    return APPLY_(&op_masked_scatter, NULL, x, mask, source);
 }

@@ -225,7 +225,7 @@ Tensor *tensor_renorm(Tensor *x, double p, int dim, double maxnorm)
 
 Tensor *tensor_renorm_(Tensor *x, double p, int dim, double maxnorm)
 {
-    return op_apply_(&op_renorm, &x, 1, &((RenormParams){ p, dim, maxnorm }), SITE);
+    return APPLY_(&op_renorm, &((RenormParams){ p, dim, maxnorm }), x);
 }
 
 Tensor *tensor_dist_args(TensorDistArgs a) { return APPLY(&op_dist, &a, a.a, a.b); }

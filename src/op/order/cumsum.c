@@ -67,4 +67,4 @@ const TensorOp op_cumsum = {
 REGISTER_OPS(&op_cumsum);
 
 Tensor *tensor_cumsum_args(TensorCumsumArgs a) { return APPLY(&op_cumsum, &a, a.input); }
-Tensor *tensor_cumsum_args_(TensorCumsumArgs a) { return op_apply_(&op_cumsum, &a.input, 1, &a, SITE); }
+Tensor *tensor_cumsum_args_(TensorCumsumArgs a) { return APPLY_(&op_cumsum, &a, a.input); }

@@ -323,12 +323,6 @@ Tensor *tensor_addmm_args(TensorAddmmArgs s) { return APPLY(&op_addmm, &s, s.inp
 
 Tensor *tensor_baddbmm_args(TensorAddmmArgs s) { return APPLY(&op_baddbmm, &s, s.input, s.a, s.b); }
 
-Tensor *tensor_addmm_args_(TensorAddmmArgs s)
-{
-    return op_apply_(&op_addmm, (Tensor *[]){ s.input, s.a, s.b }, 3, &s, SITE);
-}
+Tensor *tensor_addmm_args_(TensorAddmmArgs s) { return APPLY_(&op_addmm, &s, s.input, s.a, s.b); }
 
-Tensor *tensor_baddbmm_args_(TensorAddmmArgs s)
-{
-    return op_apply_(&op_baddbmm, (Tensor *[]){ s.input, s.a, s.b }, 3, &s, SITE);
-}
+Tensor *tensor_baddbmm_args_(TensorAddmmArgs s) { return APPLY_(&op_baddbmm, &s, s.input, s.a, s.b); }

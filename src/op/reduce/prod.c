@@ -160,4 +160,4 @@ const TensorOp op_cumprod = {
 REGISTER_OPS(&op_cumprod);
 
 Tensor *tensor_cumprod_args(TensorCumprodArgs a) { return APPLY(&op_cumprod, &a, a.input); }
-Tensor *tensor_cumprod_args_(TensorCumprodArgs a) { return op_apply_(&op_cumprod, &a.input, 1, &a, SITE); }
+Tensor *tensor_cumprod_args_(TensorCumprodArgs a) { return APPLY_(&op_cumprod, &a, a.input); }

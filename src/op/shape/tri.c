@@ -62,5 +62,5 @@ REGISTER_OPS(&op_tril, &op_triu);
 
 Tensor *tensor_tril_args(TensorTriArgs a) { return APPLY(&op_tril, &a, a.input); }
 Tensor *tensor_triu_args(TensorTriArgs a) { return APPLY(&op_triu, &a, a.input); }
-Tensor *tensor_tril_args_(TensorTriArgs a) { return op_apply_(&op_tril, &a.input, 1, &a, SITE); }
-Tensor *tensor_triu_args_(TensorTriArgs a) { return op_apply_(&op_triu, &a.input, 1, &a, SITE); }
+Tensor *tensor_tril_args_(TensorTriArgs a) { return APPLY_(&op_tril, &a, a.input); }
+Tensor *tensor_triu_args_(TensorTriArgs a) { return APPLY_(&op_triu, &a, a.input); }
