@@ -477,9 +477,34 @@ static void test_requires_grad(void **state)
     assert_false(tensor_requires_grad(tensor_requires_grad_(x, false)));
 }
 
+static void test_many_leaves(void **state)
+{
+    (void)state;
+    enum { LEAVES = 300 };
+    static Tensor *leaf[LEAVES];
+    Tensor *sum = tensor_zeros(SHAPE(), TENSOR_F32);
+    for (int i = 0; i < LEAVES; i++) {
+        leaf[i] = tensor_requires_grad_(tensor_ones(SHAPE(), TENSOR_F32), true);
+        for (int k = 0; k < 2; k++) sum = tensor_add(sum, tensor_mul_scalar(leaf[i], i + k));
+    }
+    DONE(tensor_backward(sum));
+    for (int i = 0; i < LEAVES; i++) assert_values(tensor_grad(leaf[i]), 2 * i + 1);
+}
+
+static void test_requires_grad_of_a_result(void **state)
+{
+    (void)state;
+    Tensor *y = tensor_mul_scalar(tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F32), true), 2);
+    assert_ptr_equal(tensor_requires_grad_(y, true), y);
+    assert_tensor_error(tensor_requires_grad_(y, false), TENSOR_EGRAD);
+    assert_true(tensor_requires_grad(y));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_many_leaves),
+        TEST(test_requires_grad_of_a_result),
         TEST(test_backward_scalar),
         TEST(test_backward_with_cotangent),
         TEST(test_backward_cotangent_of_another_dtype),

@@ -90,6 +90,15 @@ static void test_lists(void **state)
     COUNT_SAYS(TENSOR_ENULL, "are NULL", tensor_tensor_split_indices(x, SHAPE(1, 2), 0, NULL));
     assert_int_equal(tensor_tensor_split_indices(x, (TensorShape){ 0, NULL }, 0, y), 1);
     SAYS(TENSOR_ENULL, "dims_a is a list of 2", tensor_tensordot(x, x, .dims_a = (TensorShape){ 2, NULL }));
+    COUNT_SAYS(TENSOR_ESHAPE, "hsplit_indices",
+               tensor_hsplit_indices(tensor_ones(SHAPE(), TENSOR_F32), SHAPE(1), y));
+    COUNT_SAYS(TENSOR_ESHAPE, "vsplit_indices", tensor_vsplit_indices(x, SHAPE(1), y));
+    COUNT_SAYS(TENSOR_ESHAPE, "dsplit_indices",
+               tensor_dsplit_indices(tensor_ones(SHAPE(2, 2), TENSOR_F32), SHAPE(1), y));
+    assert_int_equal(tensor_split(tensor_zeros(SHAPE(0), TENSOR_F32), 0, 0, y, 17), 1);
+    COUNT_SAYS(TENSOR_EVALUE, "", tensor_split(x, 0, 0, y, 17));
+    Tensor *cube = tensor_ones(SHAPE(1, 2, 3), TENSOR_F32);
+    assert_ptr_equal(tensor_atleast_3d(cube), cube);
     COUNT_SAYS(TENSOR_EVALUE, "both .dim and .dims", tensor_gradient(x, y, .dim = 0, .dims = SHAPE(0)));
 }
 

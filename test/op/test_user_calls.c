@@ -414,6 +414,71 @@ static void test_parameters_left_out(void **state)
     assert_tensor_error(tensor_apply(&op, &x, 1, NULL), TENSOR_EVALUE);
 }
 
+typedef struct NamedArgs {
+    const char *name, *unit;
+    TensorShape dims;
+    double scale;
+} NamedArgs;
+static const OpField named_fields[] = { OP_OPTION(NamedArgs, name),
+                                        OP_OPTION(NamedArgs, unit),
+                                        OP_OPTION(NamedArgs, dims),
+                                        OP_OPTION(NamedArgs, scale),
+                                        { 0 } };
+
+static int named_forward(OpCall *c)
+{
+    const NamedArgs *p = op_params(c);
+    for (int64_t i = 0; i < op_count(c, 0); i++) op_output_f64(c, 0)[i] = p->scale * op_input_f64(c, 0)[i];
+    return 0;
+}
+static int named_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    const NamedArgs *p = op_params(c);
+    assert_string_equal(p->name, "slope");
+    if (variant) assert_string_equal(p->unit, "");
+    else assert_null(p->unit);
+    assert_true(p->dims.ndim == 2 && p->dims.dim[0] == 7 && p->dims.dim[1] == -8);
+    dx[0] = tensor_mul_scalar(dy, p->scale);
+    return 0;
+}
+
+/* Texts and lists among the parameters are kept for backward: the caller's own may be gone. */
+static void test_texts_and_lists_are_kept(void **state)
+{
+    (void)state;
+    const TensorOp op = { .name = "named",
+                          .arity = 1,
+                          .params = sizeof(NamedArgs),
+                          .fields = named_fields,
+                          .shape = op_same_shape,
+                          .forward = named_forward,
+                          .backward = named_backward };
+    for (variant = 0; variant < 2; variant++) {
+        char name[] = "slope", unit[] = "";
+        int64_t dims[] = { 7, -8 };
+        NamedArgs args = { name, variant ? unit : NULL, { 2, dims }, 3 };
+        Tensor *x = tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F64), true);
+        Tensor *y = tensor_apply(&op, &x, 1, &args);
+        memset(name, 'z', sizeof name), memset(unit, 'z', sizeof unit), dims[0] = dims[1] = 0;
+        memset(&args, 0, sizeof args);
+        assert_int_equal(tensor_backward(tensor_sum(y)), 0);
+        assert_true(tensor_get(tensor_grad(x), DIMS(0)) == 3);
+    }
+}
+
+static int silent_backward(OpCall *c, Tensor *dy, Tensor **dx) { return (void)c, (void)dy, (void)dx, -1; }
+
+static void test_a_backward_that_says_nothing(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F64), true);
+    run(same_shape, integers_forward, silent_backward);
+    Tensor *loss = tensor_sum(tensor_apply(&probe, &x, 1, NULL));
+    assert_int_equal(tensor_backward(loss), -1);
+    assert_non_null(strstr(tensor_error(), "probe: backward failed without saying why"));
+    assert_status_error(-1, TENSOR_EUSER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +490,8 @@ int main(void)
         cmocka_unit_test(test_many_arrays),
         cmocka_unit_test(test_refused_in_backward),
         cmocka_unit_test(test_parameters_left_out),
+        cmocka_unit_test(test_texts_and_lists_are_kept),
+        cmocka_unit_test(test_a_backward_that_says_nothing),
     };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("calls of a user's op", tests, NULL, NULL);
