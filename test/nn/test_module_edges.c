@@ -160,6 +160,62 @@ static void test_recurrent(void **state)
     REFUSED("at most 12", nn_lstm(1, 2, .num_layers = 13, .proj_size = 1));
 }
 
+/* Every constructor makes the kind that bears its name. */
+static void test_constructors(void **state)
+{
+    (void)state;
+#define MAKES(type_, call)                              \
+    do {                                                \
+        Module *m = call;                               \
+        assert_non_null(m);                             \
+        assert_string_equal(m->type, type_);            \
+        assert_ptr_equal(m->kind, nn_kind_find(type_)); \
+        nn_free(m);                                     \
+    } while (0)
+    MAKES("ReLU6", nn_relu6());
+    MAKES("Mish", nn_mish());
+    MAKES("SELU", nn_selu());
+    MAKES("LogSigmoid", nn_logsigmoid());
+    MAKES("Softsign", nn_softsign());
+    MAKES("Tanhshrink", nn_tanhshrink());
+    MAKES("Hardsigmoid", nn_hardsigmoid());
+    MAKES("Hardswish", nn_hardswish());
+    MAKES("ELU", nn_elu());
+    MAKES("CELU", nn_celu());
+    MAKES("Softplus", nn_softplus());
+    MAKES("Softshrink", nn_softshrink());
+    MAKES("Hardshrink", nn_hardshrink());
+    MAKES("Hardtanh", nn_hardtanh());
+    MAKES("RReLU", nn_rrelu());
+    MAKES("GLU", nn_glu());
+    MAKES("Threshold", nn_threshold(0.5, 7));
+    MAKES("Softmin", nn_softmin(1));
+    MAKES("Softmax2d", nn_softmax2d());
+    MAKES("Dropout1d", nn_dropout1d());
+    MAKES("Dropout3d", nn_dropout3d());
+    MAKES("BatchNorm3d", nn_batch_norm3d(2));
+    MAKES("InstanceNorm1d", nn_instance_norm1d(2));
+    MAKES("InstanceNorm2d", nn_instance_norm2d(2));
+    MAKES("ConvTranspose3d", nn_conv_transpose3d(1, 1, 1));
+    MAKES("AvgPool3d", nn_avg_pool3d(1));
+    MAKES("AdaptiveMaxPool3d", nn_adaptive_max_pool3d(1, 1, 1));
+    MAKES("AdaptiveAvgPool1d", nn_adaptive_avg_pool1d(1));
+    MAKES("Unflatten", nn_unflatten(1, SHAPE(2, 3)));
+    MAKES("Pad", nn_pad(SHAPE(1, 1)));
+    MAKES("Upsample", nn_upsample(.scale_factor = 2));
+    Tensor *x = tensor_from_data((double[]){ 0.5, 0.75 }, SHAPE(2), TENSOR_F64);
+    Module *threshold = nn_threshold(0.5, 7), *channels = nn_softmax2d();
+    Tensor *y = nn_forward(threshold, x);
+    assert_true(tensor_get(y, DIMS(0)) == 7 && tensor_get(y, DIMS(1)) == 0.75);
+    assert_tensor_error(nn_forward(channels, tensor_ones(SHAPE(2, 2), TENSOR_F32)), TENSOR_ESHAPE);
+    assert_tensor_error(nn_forward(channels, tensor_ones(SHAPE(1, 1, 1, 2, 2), TENSOR_F32)), TENSOR_ESHAPE);
+    assert_true(tensor_item(nn_forward(channels, tensor_ones(SHAPE(1, 1, 1), TENSOR_F32))) == 1);
+    nn_free(threshold), nn_free(channels);
+    assert_int_equal(nn_clip_grad_value_(TENSORS(x), 0), 0);
+    assert_status_error(nn_clip_grad_value_(TENSORS(x), -1e-9), TENSOR_EVALUE);
+    assert_status_error(nn_clip_grad_value_(TENSORS(x), NAN), TENSOR_EVALUE);
+}
+
 static Tensor *itself(Module *self, Tensor *x) { return (void)self, x; }
 
 /* The longest dotted name has 511 bytes. */
@@ -191,9 +247,10 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layers), cmocka_unit_test(test_attention), cmocka_unit_test(test_convolutions),
-        cmocka_unit_test(test_norms),  cmocka_unit_test(test_pools),     cmocka_unit_test(test_recurrent),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_layers),       cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_convolutions), cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_pools),        cmocka_unit_test(test_recurrent),
+        cmocka_unit_test(test_names),        cmocka_unit_test(test_constructors),
     };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("modules at their edges", tests, NULL, NULL);
