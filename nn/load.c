@@ -116,14 +116,29 @@ static int convert(Load *load)
     return 0;
 }
 
+/* The last of what can fail: room for what the scopes of a copy hold. */
+static int make_room(Tensor *t)
+{
+    TensorScope scope = tensor_scope_open();
+    const int status = nn_borrow(t) && nn_borrow(t) ? 0 : -1;
+    tensor_scope_close(scope);
+    return status;
+}
+
+static int copy_one(Tensor *to, Tensor *from)
+{
+    TensorScope scope = tensor_scope_open();
+    const int status = to == from || tensor_copy_(to, from) ? 0 : -1;
+    tensor_scope_close(scope);
+    return status;
+}
+
 static int copy_all(Load *load)
 {
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
-    int status = convert(load);
-    for (int i = 0; i < load->count && !status; i++)
-        if (load->source[i] != load->target[i] && !tensor_copy_(load->target[i], load->source[i]))
-            status = -1;
+    int status = load->count == 0 ? 0 : convert(load) ? -1 : make_room(load->target[0]);
+    for (int i = 0; i < load->count && !status; i++) status = copy_one(load->target[i], load->source[i]);
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
     return status;

@@ -12,6 +12,7 @@
 
 #include <tapegrad.h>
 #include <tapegrad/cmocka.h>
+#include <tapegrad/debug.h>
 
 static int64_t live; /* tensors before the test */
 
@@ -270,6 +271,34 @@ static void load_errors(void **state)
     tensor_scope_close(scope);
 }
 
+/* The n-th allocation fails, at every height of the scope's stack, so that its growth is among them. */
+static void load_is_all_or_nothing(void **state)
+{
+    (void)state;
+    enum { HEIGHTS = 1100 };
+    TensorScope outer = tensor_scope_open();
+    Module *m = nn_linear(2, 2), *other = nn_linear(2, 2);
+    TensorDict was = nn_dict_clone(nn_state_dict(m)), dict = nn_dict_clone(nn_state_dict(other));
+    for (int height = 0; height < HEIGHTS; height++)
+        for (int n = 1, failed = 1; failed; n++) {
+            TensorScope scope = tensor_scope_open();
+            for (int i = 0; i < height; i++) tensor_scope_return(tensor_scope_open(), dict.item[0].tensor);
+            tensor_debug_fail_allocation(n, false);
+            const int status = nn_load_state_dict(m, dict);
+            failed = tensor_debug_allocation_failed();
+            tensor_debug_fail_allocation(0, false);
+            tensor_scope_close(scope);
+            if (status) assert_status_error(status, TENSOR_ENOMEM);
+            const TensorDict wanted = status ? was : dict, found = nn_state_dict(m);
+            for (int i = 0; i < wanted.count; i++)
+                assert_true(tensor_equal(found.item[i].tensor, wanted.item[i].tensor));
+            assert_int_equal(nn_load_state_dict(m, was), 0);
+        }
+    nn_dict_free(was), nn_dict_free(dict);
+    nn_free(m), nn_free(other);
+    tensor_scope_close(outer);
+}
+
 static void buffers(void **state)
 {
     (void)state;
@@ -349,7 +378,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, remember, nothing_left)
     const struct CMUnitTest tests[] = {
         TEST(names), TEST(tied),        TEST(shared),  TEST(ownership_errors), TEST(over_the_tree),
-        TEST(load),  TEST(load_errors), TEST(buffers), TEST(summary),
+        TEST(load),  TEST(load_errors), TEST(buffers), TEST(summary),          TEST(load_is_all_or_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
