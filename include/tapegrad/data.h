@@ -1,7 +1,8 @@
 /* data.h - datasets and loaders.
  *
- *     DataLoader *train = data_loader(data_mnist("data/mnist", DATA_TRAIN), .batch_size = 64, .shuffle =
- * true); for (Batch *b; (b = data_next(train)) != NULL;) use(b->x, b->y);      // one epoch
+ *     Dataset *digits = data_mnist("data/mnist", DATA_TRAIN);
+ *     DataLoader *train = data_loader(digits, .batch_size = 64, .shuffle = true);      // takes digits over
+ *     for (Batch *b; (b = data_next(train)) != NULL;) use(b->x, b->y);                 // one epoch
  *     data_loader_free(train);
  *
  * A Dataset is counted: the loader keeps one reference, so that data_loader(data_mnist(...)) needs no name,
@@ -75,7 +76,7 @@ TAPEGRAD_API extern const DataLoaderArgs data_loader_defaults;
 
 /* data_loader(dataset, .batch_size = 64, .shuffle = true)
  * Each epoch draws a base seed (i64) from the thread's generator, and a shuffling one a second seed, with
- * which a new generator makes the permutation: PyTorch's own order for the same tensor_manual_seed. EVALUE:
+ * which a new generator makes the permutation: PyTorch's own order for the same tensor_manual_seed.  EVALUE:
  * batch_size below 1, prefetch below 0. */
 #define data_loader(...) \
     TENSOR_CALL_(data_loader_args, DataLoaderArgs, DATA_LOADER_DEFAULTS, .dataset = __VA_ARGS__)

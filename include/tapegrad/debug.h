@@ -22,8 +22,8 @@ TAPEGRAD_API bool tensor_set_detect_anomaly(bool on);
 TAPEGRAD_API int64_t tensor_first_nan(const Tensor *x);
 
 /* tensor_debug_fail_allocation - the n-th request for memory from now on fails (and all_after: it and all
- * later ones); 0 switches it off.  For tests that every failure is survived. tensor_debug_allocation_failed -
- * has that request come? */
+ *     later ones); 0 switches it off.  For tests that every failure is survived.
+ * tensor_debug_allocation_failed - has that request come? */
 TAPEGRAD_API void tensor_debug_fail_allocation(int64_t n, bool all_after);
 TAPEGRAD_API bool tensor_debug_allocation_failed(void);
 

@@ -33,7 +33,8 @@ typedef struct TensorMemory {
     int64_t limit;        /* the most that in_use + cached may reach; 0: none */
 } TensorMemory;
 
-/* tensor_memory - what the CPU's memory holds now.   tensor_memory_reset_peak - peak becomes in_use. */
+/* tensor_memory - what the CPU's memory holds now.
+ * tensor_memory_reset_peak - peak becomes in_use. */
 TAPEGRAD_API TensorMemory tensor_memory(void);
 TAPEGRAD_API void tensor_memory_reset_peak(void);
 TAPEGRAD_API void tensor_memory_set_limit(int64_t bytes); /* allocations beyond it fail with ENOMEM */

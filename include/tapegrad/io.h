@@ -24,19 +24,20 @@ extern "C" {
 TAPEGRAD_API Tensor *io_read_idx(const char *path);
 
 /* io_save_png - x [h, w] grey, [1, h, w] grey or [3, h, w] RGB; u8 as it is, floats in [0, 1] (clamped,
- * rounded to 1/255; NaN is 0).  ESHAPE, EDTYPE; EDEVICE: not on the CPU. io_load_png - u8, [1, h, w] or [3,
- * h, w]; alpha is dropped, palettes become RGB, 16 bits become 8.  A file that states its gamma is brought to
- * sRGB. */
+ *     rounded to 1/255; NaN is 0).  ESHAPE, EDTYPE; EDEVICE: not on the CPU.
+ * io_load_png - u8, [1, h, w] or [3, h, w]; alpha is dropped, palettes become RGB, 16 bits become 8.  A file
+ *     that states its gamma is brought to sRGB. */
 TAPEGRAD_API int io_save_png(const char *path, const Tensor *x);
 TAPEGRAD_API Tensor *io_load_png(const char *path);
 
 /* io_save_safetensors - every tensor of the dictionary by its name, as the safetensors format has it: 8 bytes
- * length of the header (little-endian), a JSON header {"name": {"dtype", "shape", "data_offsets"}}, the
- * bytes, each tensor at a multiple of its element size.  Tensors may be on any device.  EVALUE: a name that
- * is no UTF-8, or "__metadata__". io_load_safetensors - a dictionary in the header's order, on the CPU, that
- * the caller frees by nn_dict_free; its count is -1 after an error.  EFORMAT: anything the format forbids (a
- * name twice, a hole or an overlap, bytes that belong to no tensor, ...), another key than those three, a
- * dtype or a rank that tensors here cannot have. */
+ *     length of the header (little-endian), a JSON header {"name": {"dtype", "shape", "data_offsets"}}, the
+ *     bytes, each tensor at a multiple of its element size.  Tensors may be on any device.  EVALUE: a name
+ *     that is no UTF-8, or "__metadata__".
+ * io_load_safetensors - a dictionary in the header's order, on the CPU, that the caller frees by
+ *     nn_dict_free; its count is -1 after an error.  EFORMAT: anything the format forbids (a name twice, a
+ *     hole or an overlap, bytes that belong to no tensor, ...), another key than those three, a dtype or a
+ *     rank that tensors here cannot have. */
 TAPEGRAD_API int io_save_safetensors(const char *path, TensorDict dict);
 TAPEGRAD_API TensorDict io_load_safetensors(const char *path);
 

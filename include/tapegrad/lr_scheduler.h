@@ -299,16 +299,18 @@ TAPEGRAD_API extern const OptimReduceLrOnPlateauArgs optim_reduce_lr_on_plateau_
 TAPEGRAD_API Scheduler *optim_reduce_lr_on_plateau_args(OptimReduceLrOnPlateauArgs args);
 
 /* optim_sequential_lr - schedulers one after the other: the next one begins, with its step 0, at each
- * milestone (one fewer than schedulers).   optim_chained_scheduler - all of them at each step. Both take the
- * schedulers over, also when they fail; all are of one optimizer, none by a metric (EVALUE). */
+ *     milestone (one fewer than schedulers).
+ * optim_chained_scheduler - all of them at each step.
+ * Both take the schedulers over, also when they fail; all are of one optimizer, none by a metric (EVALUE). */
 TAPEGRAD_API Scheduler *optim_sequential_lr(Optimizer *opt, Scheduler *const *schedulers, int count,
                                             TensorShape milestones);
 TAPEGRAD_API Scheduler *optim_chained_scheduler(Scheduler *const *schedulers, int count);
 
 /* ---- use -------------------------------------------------------------------------------------- */
 
-/* optim_scheduler_step - to the next step's rates.   optim_scheduler_step_metric - with the metric that
- * optim_reduce_lr_on_plateau watches; the others take no notice of it.  0, or -1 and no change: EVALUE. */
+/* optim_scheduler_step - to the next step's rates.
+ * optim_scheduler_step_metric - with the metric that optim_reduce_lr_on_plateau watches; the others take no
+ *     notice of it.  0, or -1 and no change: EVALUE. */
 TAPEGRAD_API int optim_scheduler_step(Scheduler *scheduler);
 TAPEGRAD_API int optim_scheduler_step_metric(Scheduler *scheduler, double metric);
 
@@ -316,9 +318,10 @@ TAPEGRAD_API int optim_scheduler_step_metric(Scheduler *scheduler, double metric
 TAPEGRAD_API int64_t optim_scheduler_last_epoch(const Scheduler *scheduler);
 
 /* optim_scheduler_state_dict - under PyTorch's names: "last_epoch", "base_lrs", "best", "num_bad_epochs",
- * "cooldown_counter" of a plateau; "_schedulers.0.last_epoch" of several.  f64; the scheduler's until the
- * next call.   optim_scheduler_load_state_dict - EVALUE: a name is missing or unexpected; ESHAPE.  All or
- * nothing. Neither touches the optimizer, whose own dict has the rates. */
+ *     "cooldown_counter" of a plateau; "_schedulers.0.last_epoch" of several.  f64; the scheduler's until the
+ *     next call.
+ * optim_scheduler_load_state_dict - EVALUE: a name is missing or unexpected; ESHAPE.  All or nothing.
+ * Neither touches the optimizer, whose own dict has the rates. */
 TAPEGRAD_API TensorDict optim_scheduler_state_dict(Scheduler *scheduler);
 TAPEGRAD_API int optim_scheduler_load_state_dict(Scheduler *scheduler, TensorDict dict);
 

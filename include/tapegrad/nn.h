@@ -198,8 +198,8 @@ typedef struct NNKind {
 TAPEGRAD_API Module *nn_make(const NNKind *kind, const void *args);
 
 /* nn_kind_at - the built-in kinds, 0 to nn_kind_count() - 1, in no particular order; a program linked with
- * the static library has those that it uses.  nn_kind_find - by name or function; NULL, and no error, for an
- * unknown one. */
+ *     the static library has those that it uses.
+ * nn_kind_find - by name or function; NULL, and no error, for an unknown one. */
 TAPEGRAD_API int nn_kind_count(void);
 TAPEGRAD_API const NNKind *nn_kind_at(int i);
 TAPEGRAD_API const NNKind *nn_kind_find(const char *name);
@@ -233,8 +233,9 @@ TAPEGRAD_API int64_t nn_num_parameters(Module *module);  /* elements of them; ti
  * the next nn_parameters of this module, or its end.  Empty for NULL, and when there is no memory. */
 TAPEGRAD_API TensorList nn_parameters(Module *module);
 
-/* nn_named_parameters - the same with names: "0.weight".   nn_state_dict - parameters and persistent buffers,
- * detached but sharing memory; a tied one under each of its names.  The module's, as above. */
+/* nn_named_parameters - the same with names: "0.weight".
+ * nn_state_dict - parameters and persistent buffers, detached but sharing memory; a tied one under each of
+ *     its names.  The module's, as above. */
 TAPEGRAD_API TensorDict nn_named_parameters(Module *module);
 TAPEGRAD_API TensorDict nn_state_dict(Module *module);
 
@@ -255,7 +256,8 @@ TAPEGRAD_API extern const NNLoadArgs nn_load_defaults;
 TAPEGRAD_API int nn_load_state_dict_args(NNLoadArgs args);
 
 /* nn_get(net, "0.weight") - a parameter or buffer; nn_get_module(net, "encoder.0") - a module, not retained.
- * EINDEX: none.   nn_has(net, "0.bias") - is there one?  Without an error. */
+ *     EINDEX: none.
+ * nn_has(net, "0.bias") - is there one?  Without an error. */
 TAPEGRAD_API bool nn_has(Module *module, const char *path);
 TAPEGRAD_API Tensor *nn_get(Module *module, const char *path);
 TAPEGRAD_API Module *nn_get_module(Module *module, const char *path);

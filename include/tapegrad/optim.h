@@ -234,7 +234,8 @@ TAPEGRAD_API int optim_add_group(Optimizer *opt, TensorList params);
 #define optim_options(opt, group, Args) ((Args *)optim_group_options(opt, group, sizeof(Args)))
 TAPEGRAD_API void *optim_group_options(Optimizer *opt, int group, size_t size);
 
-/* optim_lr - of the first group; NaN for NULL.   optim_set_lr - of all groups; EVALUE: negative or NaN. */
+/* optim_lr - of the first group; NaN for NULL.
+ * optim_set_lr - of all groups; EVALUE: negative or NaN. */
 TAPEGRAD_API double optim_lr(const Optimizer *opt);
 TAPEGRAD_API int optim_set_lr(Optimizer *opt, double lr);
 
@@ -267,10 +268,10 @@ TAPEGRAD_API double optim_step_closure(Optimizer *opt, OptimClosure fn, void *ct
 TAPEGRAD_API void optim_free(Optimizer *opt);
 
 /* optim_state_dict - all that a run needs to go on, under PyTorch's names: "state.0.exp_avg" of parameter 0
- * (they are counted over all groups), "state.0.step", "param_groups.0.lr", the numbers as f64 of rank 0.  The
- * tensors share memory with the optimizer, whose dict it is until the next call. optim_load_state_dict -
- * copies such values, and casts them to the dtypes of the parameters.  EVALUE: names are missing or
- * unexpected (of another optimizer, other groups); ESHAPE.  All or nothing. */
+ *     (they are counted over all groups), "state.0.step", "param_groups.0.lr", the numbers as f64 of rank 0.
+ *     The tensors share memory with the optimizer, whose dict it is until the next call.
+ * optim_load_state_dict - copies such values, and casts them to the dtypes of the parameters.  EVALUE: names
+ *     are missing or unexpected (of another optimizer, other groups); ESHAPE.  All or nothing. */
 TAPEGRAD_API TensorDict optim_state_dict(Optimizer *opt);
 TAPEGRAD_API int optim_load_state_dict(Optimizer *opt, TensorDict dict);
 

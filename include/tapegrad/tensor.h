@@ -269,9 +269,9 @@ TAPEGRAD_API int tensor_assign(Tensor **handle, Tensor *x);
 TAPEGRAD_API int64_t tensor_live_count(void);
 
 /* tensor_track_leaks - from now on remember where each tensor was made; with TAPEGRAD_LEAKS=1 in the
- * environment this is on from the start and the report is printed to stderr at exit. tensor_leak_report -
- * writes one line for each tensor that still lives: dtype, shape, references, and the place. Returns their
- * count. */
+ *     environment this is on from the start and the report is printed to stderr at exit.
+ * tensor_leak_report - writes one line for each tensor that still lives: dtype, shape, references, and the
+ *     place.  Returns their count. */
 TAPEGRAD_API void tensor_track_leaks(bool on);
 TAPEGRAD_API int64_t tensor_leak_report(FILE *file);
 

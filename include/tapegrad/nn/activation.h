@@ -33,8 +33,8 @@ TAPEGRAD_API Module *nn_hardswish(void);
 /* nn_threshold(threshold, value) - x where it is above threshold, else value. */
 TAPEGRAD_API Module *nn_threshold(double threshold, double value);
 
-/* nn_softmax, nn_softmin (softmax of -x), nn_log_softmax - along dim.   nn_softmax2d - over the channels of
- * [N, C, h, w] or [C, h, w]. */
+/* nn_softmax, nn_softmin (softmax of -x), nn_log_softmax - along dim.
+ * nn_softmax2d - over the channels of [N, C, h, w] or [C, h, w]. */
 TAPEGRAD_API Module *nn_softmax(int dim);
 TAPEGRAD_API Module *nn_softmin(int dim);
 TAPEGRAD_API Module *nn_log_softmax(int dim);
@@ -61,7 +61,8 @@ typedef struct NNEluArgs {
 } NNEluArgs;
 #define NN_ELU_DEFAULTS .alpha = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNEluArgs nn_elu_defaults;
-/* nn_elu - x, or alpha (e^x - 1) where x < 0.   nn_celu - x, or alpha (e^(x / alpha) - 1) there. */
+/* nn_elu - x, or alpha (e^x - 1) where x < 0.
+ * nn_celu - x, or alpha (e^(x / alpha) - 1) there. */
 #define nn_elu(...) NN_ACTIVATION_(nn_elu_args, NNEluArgs, NN_ELU_DEFAULTS, __VA_ARGS__)
 #define nn_celu(...) NN_ACTIVATION_(nn_celu_args, NNEluArgs, NN_ELU_DEFAULTS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_elu_args(NNEluArgs args);
@@ -85,7 +86,8 @@ typedef struct NNShrinkArgs {
 } NNShrinkArgs;
 #define NN_SHRINK_DEFAULTS .lambd = 0.5, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNShrinkArgs nn_shrink_defaults;
-/* nn_softshrink - x less lambd towards 0, and 0 where |x| <= lambd.   nn_hardshrink - x, or 0 there. */
+/* nn_softshrink - x less lambd towards 0, and 0 where |x| <= lambd.
+ * nn_hardshrink - x, or 0 there. */
 #define nn_softshrink(...) NN_ACTIVATION_(nn_softshrink_args, NNShrinkArgs, NN_SHRINK_DEFAULTS, __VA_ARGS__)
 #define nn_hardshrink(...) NN_ACTIVATION_(nn_hardshrink_args, NNShrinkArgs, NN_SHRINK_DEFAULTS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_softshrink_args(NNShrinkArgs args);

@@ -18,7 +18,8 @@
 extern "C" {
 #endif
 
-/* nn_init_zeros_, nn_init_ones_ - 0, 1.   nn_init_constant_ - value; EVALUE: beyond an integer dtype. */
+/* nn_init_zeros_, nn_init_ones_ - 0, 1.
+ * nn_init_constant_ - value; EVALUE: beyond an integer dtype. */
 TAPEGRAD_API Tensor *nn_init_zeros_(Tensor *x);
 TAPEGRAD_API Tensor *nn_init_ones_(Tensor *x);
 TAPEGRAD_API Tensor *nn_init_constant_(Tensor *x, double value);

@@ -28,8 +28,9 @@ extern "C" {
         (int)(sizeof(Module *[]){ NULL, __VA_ARGS__ } / sizeof(Module *)) - 1
 
 /* nn_sequential(a, b, ...) - runs its children in order, named "0", "1", ...; nn_append adds one more,
- * nn_child one with a name. Without a gradient to record, an input is freed as soon as the next child has
- * read it. nn_module_list(a, b, ...) - the same children without a forward: m->children[i].module. */
+ *     nn_child one with a name. Without a gradient to record, an input is freed as soon as the next child has
+ *     read it.
+ * nn_module_list(a, b, ...) - the same children without a forward: m->children[i].module. */
 #define nn_sequential(...) nn_sequential_args(NN_MODULES_(__VA_ARGS__))
 #define nn_module_list(...) nn_module_list_args(NN_MODULES_(__VA_ARGS__))
 TAPEGRAD_API Module *nn_sequential_args(Module *const *modules, int n);
@@ -353,8 +354,8 @@ TAPEGRAD_API extern const NNFlattenArgs nn_flatten_defaults;
     TENSOR_CALL_(nn_flatten_args, NNFlattenArgs, NN_FLATTEN_DEFAULTS, .unused_ = false, __VA_ARGS__)
 TAPEGRAD_API Module *nn_flatten_args(NNFlattenArgs args);
 
-/* nn_unflatten(1, SHAPE(3, 4)) - one dim as several, one of which may be -1.   nn_pixel_shuffle,
- * nn_pixel_unshuffle, nn_channel_shuffle - the ops of these names. */
+/* nn_unflatten(1, SHAPE(3, 4)) - one dim as several, one of which may be -1.
+ * nn_pixel_shuffle, nn_pixel_unshuffle, nn_channel_shuffle - the ops of these names. */
 TAPEGRAD_API Module *nn_unflatten(int dim, TensorShape sizes);
 TAPEGRAD_API Module *nn_pixel_shuffle(int upscale_factor);
 TAPEGRAD_API Module *nn_pixel_unshuffle(int downscale_factor);
