@@ -216,9 +216,21 @@ TAPEGRAD_API int tensor_copy_from(Tensor *x, const void *buffer, size_t bytes);
 /* tensor_equal - same shape, dtype and values (NaN equals nothing), as torch.equal. */
 TAPEGRAD_API bool tensor_equal(const Tensor *a, const Tensor *b);
 
-/* tensor_allclose - |a - b| <= atol + rtol |b| for every element, computed in double; equal infinities are
- * close; NaNs are close to each other only with equal_nan.  ESHAPE if the shapes do not broadcast. */
-TAPEGRAD_API bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol, bool equal_nan);
+typedef struct TensorAllcloseArgs {
+    const Tensor *a, *b;
+    double rtol, atol;
+    bool equal_nan;
+    TensorFromDefaults from_defaults;
+} TensorAllcloseArgs;
+#define TENSOR_ALLCLOSE_DEFAULTS .rtol = 1e-5, .atol = 1e-8, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const TensorAllcloseArgs tensor_allclose_defaults;
+
+/* tensor_allclose(a, b, .atol = 1e-6) - |a - b| <= atol + rtol |b| for every element, computed in double;
+ * equal infinities are close; NaNs are close to each other only with equal_nan.  ESHAPE if the shapes do not
+ * broadcast. */
+#define tensor_allclose(...) \
+    TENSOR_CALL_(tensor_allclose_args, TensorAllcloseArgs, TENSOR_ALLCLOSE_DEFAULTS, .a = __VA_ARGS__)
+TAPEGRAD_API bool tensor_allclose_args(TensorAllcloseArgs args);
 
 /* tensor_print, tensor_fprint, tensor_snprint - values as PyTorch prints them: four digits, aligned, long
  * tensors shortened to their ends, the dtype named when it is not f32, i64 or bool, grad_fn or requires_grad

@@ -195,17 +195,22 @@ static bool all_close(const double *a, const double *b, int64_t n, double rtol, 
     return true;
 }
 
-bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol, bool equal_nan)
+const TensorAllcloseArgs tensor_allclose_defaults = { TENSOR_ALLCLOSE_DEFAULTS };
+
+bool tensor_allclose_args(TensorAllcloseArgs args)
 {
+    const Tensor *a = args.a, *b = args.b;
+    if (TENSOR_CHECK_OPTIONS("tensor_allclose", args, tensor_allclose_defaults)) return false;
     int64_t dim[TENSOR_MAX_DIMS];
     if (check_null(a, "tensor_allclose", 1) || check_null(b, "tensor_allclose", 2)) return false;
     TensorShape shape = { shape_broadcast(shape_of(a), shape_of(b), dim), dim };
     if (shape.ndim < 0)
         return fail(TENSOR_ESHAPE, "tensor_allclose", "%s and %s do not broadcast", S(a), S(b)), false;
-    if (!(rtol >= 0) || !(atol >= 0))
-        return fail(TENSOR_EVALUE, "tensor_allclose", "rtol %g, atol %g: not negative", rtol, atol), false;
+    if (!(args.rtol >= 0) || !(args.atol >= 0))
+        return fail(TENSOR_EVALUE, "tensor_allclose", "rtol %g, atol %g: not negative", args.rtol, args.atol),
+               false;
     Tensor *p = on_host(a, TENSOR_F64, shape), *q = p ? on_host(b, TENSOR_F64, shape) : NULL;
-    bool close = p && q && all_close(p->data, q->data, p->numel, rtol, atol, equal_nan);
+    bool close = p && q && all_close(p->data, q->data, p->numel, args.rtol, args.atol, args.equal_nan);
     tensor_release(p);
     tensor_release(q);
     return close;

@@ -64,8 +64,8 @@ static const TensorOp *op_named(const char *name) { return tensor_op_find(name);
     C(tensor_copy_from, tensor_copy_from(x, numbers, 32))                                                   \
     C(tensor_equal, tensor_equal(x, y))                                                                     \
     C(tensor_equal, tensor_equal(y, x))                                                                     \
-    C(tensor_allclose, tensor_allclose(x, y, 0, 0, false))                                                  \
-    C(tensor_allclose, tensor_allclose(y, x, 0, 0, false))                                                  \
+    C(tensor_allclose_args, tensor_allclose(x, y, 0, 0, false))                                             \
+    C(tensor_allclose_args, tensor_allclose(y, x, 0, 0, false))                                             \
     C(tensor_print, tensor_print(x))                                                                        \
     C(tensor_fprint, tensor_fprint(stdout, x))                                                              \
     C(tensor_snprint, tensor_snprint(bytes, sizeof bytes, x))                                               \

@@ -167,6 +167,9 @@ static void closeness(void **state)
     const double inf = (double)INFINITY, nan = (double)NAN;
     assert_true(tensor_allclose(F64(1, 2), F64(1.00001, 2), 1e-5, 1e-8, false));
     assert_false(tensor_allclose(F64(1, 2), F64(1.0001, 2), 1e-5, 1e-8, false));
+    assert_true(tensor_allclose(F64(1, 2), F64(1.00001, 2))); /* PyTorch's defaults */
+    assert_false(tensor_allclose(F64(1, 2), F64(1.0001, 2)));
+    assert_true(tensor_allclose(F64(1, nan), F64(1.0001, nan), .rtol = 1e-3, .equal_nan = true));
     assert_true(tensor_allclose(F64(0.5), F64(1), 0.5, 0, false)); /* rtol is of b */
     assert_false(tensor_allclose(F64(1), F64(0.5), 0.5, 0, false));
     assert_true(tensor_allclose(F64(inf, -inf), F64(inf, -inf), 0, 0, false));
