@@ -19,7 +19,8 @@ note=' \(synthetic digits\)'
 [ -d "${TAPEGRAD_DATA:-/}/mnist" ] && drawn= || drawn=$note
 accuracy='^test accuracy [01]\.[0-9]{4} \([0-9]+ images\), [0-9.]+ s'
 grep -qE "$accuracy$drawn\$" out || { cat out >&2; exit 1; }
-env -u TAPEGRAD_DATA "$bin/mnist" --epochs 0 2> err | grep -qE "$accuracy$note\$" && grep -q synthetic err || {
+env -u TAPEGRAD_DATA "$bin/mnist" --epochs 0 2> err | grep -qE "$accuracy$note\$" &&
+    grep -q synthetic err || {
     echo "examples: without MNIST the demo does not say that it drew its digits" >&2; exit 1; }
 [ -s mnist_curve.png ] && [ -s mnist_misread.png ] || { echo "examples: a picture is missing" >&2; exit 1; }
 "$bin/mnist" --epochs 0 --load w.safetensors | tail -n 1 | cut -d' ' -f3 > again
