@@ -1,5 +1,5 @@
 /* test_refusals.c - refusals that no sample of an op reaches: the most dims, parts and elements, lists that
- * are NULL, options of which only one may be given.  Where it is cheap, the last that is taken stands beside. */
+ * are NULL, options of which only one may be given.  Where cheap, the last that is taken stands beside. */
 #include <stdio.h>
 #include "traps.h"
 
