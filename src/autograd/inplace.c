@@ -222,7 +222,7 @@ int history_of(Tensor *x)
 /* May x be written in place? */
 int inplace_check(const char *op, Tensor *x)
 {
-    if (view_refresh(x)) return -1;
+    if (scope_room() || view_refresh(x)) return -1;
     if (!grad_off && !x->entry && (x->flags & FLAG_REQUIRES_GRAD))
         return fail(TENSOR_EGRAD, op,
                     "in place on the leaf %s that requires a gradient: do it under TENSOR_NO_GRAD", S(x));

@@ -10,7 +10,7 @@ Tensor *tensor_requires_grad_(Tensor *x, bool requires_grad)
         return fail(TENSOR_EDTYPE, "tensor_requires_grad_", "%s %s: only floating tensors have gradients",
                     tensor_dtype_name((TensorDtype)x->dtype), S(x)),
                NULL;
-    if (view_refresh(x)) return NULL;
+    if (scope_room() || view_refresh(x)) return NULL;
     if (x->entry)
         return requires_grad ? borrow(x)
                              : (fail(TENSOR_EGRAD, "tensor_requires_grad_",
@@ -125,6 +125,7 @@ Tensor *tensor_detach_(Tensor *x)
                NULL;
     if (old && !entry_is_ours(old))
         return fail(TENSOR_EGRAD, "tensor_detach_", "%s is part of another thread's graph", S(x)), NULL;
+    if (scope_room()) return NULL;
     x->entry = NULL;
     if (old) entry_release_result(old, x);
     x->flags &= (uint8_t) ~(FLAG_REQUIRES_GRAD | FLAG_RETAIN_GRAD);

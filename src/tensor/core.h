@@ -105,6 +105,7 @@ void drop_leaf(Tensor *leaf);
 Tensor *own(Tensor *x);      /* scope.c: to the innermost scope; NULL passes; on ENOMEM releases x, NULL */
 Tensor *own_lent(Tensor *x); /* the same for a reference that the library had lent */
 Tensor *borrow(Tensor *x);   /* one more reference, to the innermost scope */
+int scope_room(void);        /* for one tensor more, before something changes: borrow cannot fail then */
 FORCE_INLINE bool scope_failed(TensorScope scope)
 {
     return unlikely(scope.depth == 0);

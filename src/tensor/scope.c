@@ -53,6 +53,7 @@ Tensor *own_lent(Tensor *x)
     return stack.owned[stack.count++] = x;
 }
 
+int scope_room(void) { return unlikely(stack.count == stack.capacity) ? grow_stack() : 0; }
 Tensor *borrow(Tensor *x) { return own_lent(lend(x)); }
 
 static COLD uint64_t number_of_thread(void)

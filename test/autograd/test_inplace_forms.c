@@ -8,9 +8,11 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tapegrad.h>
+#include <tapegrad/debug.h>
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
 
@@ -384,6 +386,71 @@ static void test_detach_in_place_makes_a_leaf(void **state)
     assert_false(tensor_requires_grad(tensor_detach_(x)));
 }
 
+/* ---- where the scope cannot grow ------------------------------------------------------------- */
+
+enum { DETACH = 9, INDEX_PUT };
+
+static Tensor *written(int k, Tensor *x, Tensor *other)
+{
+    switch (k) {
+    case 0: return tensor_fill_(x, 7);
+    case 1: return tensor_copy_(x, other);
+    case 2: return tensor_add_(x, other);
+    case 3: return tensor_mul_scalar_(x, 3);
+    case 4: return tensor_lerp_(x, other, .5);
+    case 5: return tensor_uniform_(x, 0, 1);
+    case 6: return tensor_eq_scalar_(x, 1);
+    case 7: return tensor_fill_diagonal_(x, 5, false);
+    case 8: return tensor_requires_grad_(x, true);
+    default: return tensor_detach_(x);
+    }
+}
+
+typedef struct Try {
+    int function, wrong;
+} Try;
+
+/* In a thread of its own, whose stack is empty at first. */
+static void *try_at_all_heights(void *ctx)
+{
+    enum { HEIGHTS = 300 };
+    Try *t = ctx;
+    for (int height = 0, n = 1; height < HEIGHTS; n++) {
+        TensorScope scope = tensor_scope_open();
+        Tensor *x = tensor_ones(SHAPE(2, 2), TENSOR_F32), *other = tensor_full(SHAPE(2, 2), 9, TENSOR_F32),
+               *v = tensor_full(SHAPE(2), 9, TENSOR_F32), *at = tensor_zeros(SHAPE(1), TENSOR_I64);
+        for (int i = 0; i < height; i++) tensor_scope_return(tensor_scope_open(), other);
+        if (t->function == DETACH) tensor_requires_grad_(x, true);
+        tensor_debug_fail_allocation(n, false);
+        const Tensor *y =
+            t->function == INDEX_PUT ? tensor_index_put_(x, TENSORS(at), v) : written(t->function, x, other);
+        const bool failed = tensor_debug_allocation_failed();
+        tensor_debug_fail_allocation(0, false);
+        const float *value = tensor_data(x);
+        for (int i = 0; i < 4 && !y; i++) t->wrong += value[i] != 1;
+        t->wrong += !y && (tensor_error_code() != TENSOR_ENOMEM ||
+                           tensor_requires_grad(x) != (t->function == DETACH));
+        tensor_error_clear();
+        tensor_scope_close(scope);
+        if (!failed) height++, n = 0;
+    }
+    return NULL;
+}
+
+/* The result takes a place on the scope's stack: without one, at whatever height the stack must grow, nothing
+ * is written. */
+static void test_nothing_is_written_where_the_scope_cannot_grow(void **state)
+{
+    (void)state;
+    for (int k = 0; k <= INDEX_PUT; k++) {
+        pthread_t thread;
+        Try t = { .function = k };
+        assert_int_equal(pthread_create(&thread, NULL, try_at_all_heights, &t), 0);
+        pthread_join(thread, NULL);
+        if (t.wrong) fail_msg("function %d failed and wrote", k);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -409,6 +476,7 @@ int main(void)
         TEST(test_dropout_in_place),
         TEST(test_renorm_in_place),
         TEST(test_detach_in_place_makes_a_leaf),
+        TEST(test_nothing_is_written_where_the_scope_cannot_grow),
     };
     return cmocka_run_group_tests_name("forms", tests, NULL, NULL);
 }
