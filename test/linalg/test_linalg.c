@@ -222,6 +222,13 @@ static void test_info_tells_singular_matrices(void **state)
     const TensorSolveEx one =
         tensor_solve_ex(tensor_select(a, 0, 1), tensor_ones(SHAPE(3, 2, 1), TENSOR_F64));
     assert_true(tensor_ndim(one.info) == 0 && tensor_item(one.info) == 2);
+    Tensor *alone = tensor_narrow(a, 0, 1, 1), *column = tensor_unsqueeze(a, 1);
+    Tensor *found = tensor_solve_ex(alone, tensor_ones(SHAPE(3, 2, 1), TENSOR_F64)).info;
+    assert_true(tensor_ndim(found) == 1 && tensor_numel(found) == 1 && tensor_item(found) == 2);
+    found = tensor_solve_ex(alone, tensor_ones(SHAPE(0, 2, 1), TENSOR_F64)).info;
+    assert_true(tensor_ndim(found) == 1 && tensor_numel(found) == 1 && tensor_item(found) == 0);
+    found = tensor_solve_ex(column, tensor_ones(SHAPE(3, 4, 2, 1), TENSOR_F64)).info;
+    assert_true(tensor_equal(found, tensor_unsqueeze(info, 1)));
     Tensor *leaf = tensor_requires_grad_(tensor_clone(a), true),
            *g = tensor_gradients(tensor_sum(tensor_inv_ex(leaf).inverse), leaf);
     assert_true(isfinite(tensor_get(g, DIMS(0, 0, 0))) && isnan(tensor_get(g, DIMS(1, 0, 0))));
