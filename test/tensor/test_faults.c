@@ -204,7 +204,8 @@ static void *run(void *ctx)
     r->failed = r->n && tensor_debug_allocation_failed();
     tensor_debug_fail_allocation(0, false);
     r->code = tensor_error_code();
-    snprintf(r->text, sizeof r->text, "%s", tensor_error() ? tensor_error() : "");
+    const char *memory = "out of memory"; /* the text would look up the line of each */
+    if (r->code) snprintf(r->text, sizeof r->text, "%s", r->code == TENSOR_ENOMEM ? memory : tensor_error());
     tensor_error_clear();
     r->tape =
         scope_failed(scope) ? 0 : tensor_tape_length(); /* without a scope all stays until the thread ends */
