@@ -381,22 +381,28 @@ double optim_step_closure(Optimizer *opt, OptimClosure fn, void *ctx)
 
 const OptimZeroGradArgs optim_zero_grad_defaults = { OPTIM_ZERO_GRAD_DEFAULTS };
 
+/* In a scope of its own: if there is room for what the first one holds, there is for all. */
+static int drop_grad(Tensor *t, bool set_to_none)
+{
+    if (set_to_none) return tensor_set_grad(t, NULL);
+    TensorScope scope = tensor_scope_open();
+    Tensor *grad = tensor_grad(t);
+    const int status = grad && !tensor_zero_(grad) ? -1 : 0;
+    tensor_scope_close(scope);
+    return status;
+}
+
 int optim_zero_grad_args(OptimZeroGradArgs args)
 {
     const Optimizer *opt = args.optimizer;
     if (TENSOR_CHECK_OPTIONS("optim_zero_grad", args, optim_zero_grad_defaults) ||
         optim_null(opt, "optim_zero_grad"))
         return -1;
-    TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
     int status = 0;
     for (int g = 0; g < opt->groups && !status; g++)
-        for (int i = 0; i < opt->group[g].count && !status; i++) {
-            Tensor *t = opt->group[g].param[i].tensor, *grad = args.set_to_none ? NULL : tensor_grad(t);
-            if (args.set_to_none) status = tensor_set_grad(t, NULL);
-            else if (grad && !tensor_zero_(grad)) status = -1;
-        }
+        for (int i = 0; i < opt->group[g].count && !status; i++)
+            status = drop_grad(opt->group[g].param[i].tensor, args.set_to_none);
     tensor_set_grad_enabled(was);
-    tensor_scope_close(scope);
     return status;
 }

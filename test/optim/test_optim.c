@@ -8,10 +8,12 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 #include <tapegrad.h>
 #include <tapegrad/cmocka.h>
+#include <tapegrad/debug.h>
 
 /* ---- made-up parameters and gradients -------------------------------------------------------- */
 
@@ -97,6 +99,39 @@ static void zero_grad(void **state)
     assert_null(tensor_error());
     optim_free(opt);
     tensor_scope_close(scope);
+}
+
+/* All gradients or none, at whatever height the scope's stack has to grow; in a thread that begins without one. */
+static void *zero_grad_at_all_heights(void *ctx)
+{
+    for (int height = 0, n = 1; height < 300; n++) {
+        TensorScope scope = tensor_scope_open();
+        Tensor *p = start(5, TENSOR_F32), *q = start(5, TENSOR_F32);
+        Optimizer *opt = optim_sgd(TENSORS(p, q));
+        tensor_set_grad(p, tensor_ones_like(p)), tensor_set_grad(q, tensor_ones_like(q));
+        const float *first = tensor_data(tensor_grad(p)), *second = tensor_data(tensor_grad(q));
+        for (int i = 0; i < height; i++) tensor_scope_return(tensor_scope_open(), p);
+        tensor_debug_fail_allocation(n, false);
+        const float left = optim_zero_grad(opt, .set_to_none = false) ? 1 : 0;
+        const bool failed = tensor_debug_allocation_failed();
+        tensor_debug_fail_allocation(0, false);
+        *(int *)ctx += *first != left || *second != left;
+        tensor_error_clear();
+        optim_free(opt);
+        tensor_scope_close(scope);
+        if (!failed) height++, n = 0;
+    }
+    return NULL;
+}
+
+static void zero_grad_without_room(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    int wrong = 0;
+    assert_int_equal(pthread_create(&thread, NULL, zero_grad_at_all_heights, &wrong), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(wrong, 0);
 }
 
 /* The parameters outlive the module for the optimizer, and grad mode is as it was. */
@@ -419,6 +454,7 @@ int main(void)
         cmocka_unit_test(closure_once),
         cmocka_unit_test(failed_step_is_taken_back),
         cmocka_unit_test(option_switched_on),
+        cmocka_unit_test(zero_grad_without_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
