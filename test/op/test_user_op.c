@@ -245,14 +245,44 @@ static void test_formula(void **state)
     assert_tensor_error(op_formula("test", "x", NULL, 2), TENSOR_ENULL);
 }
 
+/* An input without a gradient may be on a graph: the values are the same. */
+static void test_plain_inputs_on_a_graph(void **state)
+{
+    (void)state;
+    int tried = 0;
+    for (int i = 0; i < tensor_op_count(); i++) {
+        const TensorOp *op = tensor_op_at(i);
+        const char *list = op_samples(op);
+        Sample s;
+        while (op->no_grad_inputs && sample_next(op, &list, &s) > 0) {
+            Tensor *x[OP_MAX_INPUTS], *y[SAMPLE_RESULTS], *z[SAMPLE_RESULTS];
+            TensorScope scope = tensor_scope_open();
+            sample_inputs(&s, AS_WRITTEN, 1, x);
+            if (op->flags & OP_RANDOM) tensor_manual_seed(7);
+            const int n = sample_apply(&s, x, y);
+            for (int k = 0; k < s.n && k < 32; k++)
+                if (op->no_grad_inputs >> k & 1 && x[k] && tensor_dtype_is_float(tensor_dtype(x[k])))
+                    tensor_requires_grad_(x[k], true), tried++;
+            if (op->flags & OP_RANDOM) tensor_manual_seed(7);
+            assert_int_equal(sample_apply(&s, x, z), n);
+            for (int k = 0; k < n; k++)
+                if (!same_bits(y[k], z[k])) fail_msg("%s \"%s\": other values", op->name, s.text);
+            tensor_scope_close(scope);
+        }
+    }
+    assert_true(tried > 10);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),   cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_arrays), cmocka_unit_test(test_found),
-        cmocka_unit_test(test_text),   cmocka_unit_test(test_text_of_every_op),
-        cmocka_unit_test(test_formula)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_rows),
+                                        cmocka_unit_test(test_parameters),
+                                        cmocka_unit_test(test_arrays),
+                                        cmocka_unit_test(test_found),
+                                        cmocka_unit_test(test_text),
+                                        cmocka_unit_test(test_text_of_every_op),
+                                        cmocka_unit_test(test_plain_inputs_on_a_graph),
+                                        cmocka_unit_test(test_formula) };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("ops of a user's", tests, NULL, NULL);
     tensor_scope_close(scope);
