@@ -101,7 +101,8 @@ static void zero_grad(void **state)
     tensor_scope_close(scope);
 }
 
-/* All gradients or none, at whatever height the scope's stack has to grow; in a thread that begins without one. */
+/* All gradients or none, at whatever height the scope's stack has to grow; in a thread that begins without
+ * one. */
 static void *zero_grad_at_all_heights(void *ctx)
 {
     for (int height = 0, n = 1; height < 300; n++) {
