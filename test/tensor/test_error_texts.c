@@ -167,9 +167,13 @@ static void test_nothing_is_widened(void **state)
          "tensor_addmm: [2, 3] does not broadcast to [1, 3], the shape of [1, 3] times [3, 3]");
 }
 
-static void test_norms_tell_what_they_want(void **state)
+static void test_sizes_that_differ_are_told(void **state)
 {
     (void)state;
+    says(tensor_cdist(f32(SHAPE(2, 3)), f32(SHAPE(2, 4))),
+         "tensor_cdist: [2, 3] and [2, 4]: the vectors are 3 and 4 long");
+    says(tensor_addmv(f32(SHAPE(2)), f32(SHAPE(2, 3)), f32(SHAPE(4))),
+         "tensor_addmv: [2, 3] times [4]: the inner sizes 3 and 4 differ");
     Tensor *x = f32(SHAPE(2, 3)), *two = f32(SHAPE(2));
     says(tensor_batch_norm(x, .weight = two), "tensor_batch_norm: weight [2], input [2, 3]: want [3]");
     says(tensor_batch_norm(x, .running_mean = two, .running_var = f32(SHAPE(3))),
@@ -188,7 +192,7 @@ int main(void)
         TEST(test_what_was_left_out),
         TEST(test_fills_name_who_wrote),
         TEST(test_nothing_is_widened),
-        TEST(test_norms_tell_what_they_want),
+        TEST(test_sizes_that_differ_are_told),
     };
     return cmocka_run_group_tests_name("texts of errors", tests, NULL, NULL);
 }
