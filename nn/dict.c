@@ -40,7 +40,7 @@ void nn_dict_free(TensorDict dict)
     free(dict.item);
 }
 
-/* Two dicts of one module have the same order, so the place in one is the first to look at in the other. */
+/* hint: index to try first; dicts of one module share their order. */
 int nn_dict_find(TensorDict dict, const char *name, int hint)
 {
     for (int k = 0; k < dict.count; k++) {

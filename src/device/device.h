@@ -201,9 +201,10 @@ typedef struct SearchArgs {
 } SearchArgs;
 
 /* gather - out[o, j, i] = src[o, index[o, j, i], i] over dense [outer, n, inner] src and [outer, m, inner]
- * index (embedding and index_select use index_outer = index_inner = 0).  scatter_add - dst[o, index, i] +=
- * src[o, j, i], in the order of j, dst dense [outer, n, inner]; never of halves, whose sums are formed in
- * f32.  An index outside [0, n) gives -1, bad_at and bad_value; nothing is written then. */
+ * index (embedding and index_select use index_outer = index_inner = 0).
+ * scatter_add - dst[o, index, i] += src[o, j, i], in the order of j, dst dense [outer, n, inner]; never of
+ * halves, whose sums are formed in f32.
+ * An index outside [0, n) gives -1, bad_at and bad_value; nothing is written then. */
 typedef struct GatherArgs {
     int dtype;
     int64_t outer, n, m, inner;

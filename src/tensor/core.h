@@ -106,10 +106,8 @@ Tensor *own(Tensor *x);      /* scope.c: to the innermost scope; NULL passes; on
 Tensor *own_lent(Tensor *x); /* the same for a reference that the library had lent */
 Tensor *borrow(Tensor *x);   /* one more reference, to the innermost scope */
 int scope_room(void);        /* for one tensor more, before something changes: borrow cannot fail then */
-FORCE_INLINE bool scope_failed(TensorScope scope)
-{
-    return unlikely(scope.depth == 0);
-} /* to open: ENOMEM is recorded */
+/* scope_failed - it could not be opened: ENOMEM is recorded. */
+FORCE_INLINE bool scope_failed(TensorScope scope) { return unlikely(scope.depth == 0); }
 bool bump_version(Tensor *x);
 void note_write(Tensor *x, const char *writer, const void *site); /* bumps, and remembers who did it */
 
@@ -120,8 +118,8 @@ int shape_broadcast(TensorShape a, TensorShape b, int64_t *out); /* rank, or -1 
 int wrap_dim(int dim, int ndim); /* -1: out of range.  Rank 0 takes -1 and 0, as PyTorch does */
 void dense_strides(int ndim, const int64_t *shape, int64_t *stride);
 bool is_dense(int ndim, const int64_t *shape, const int64_t *stride); /* row-major without gaps */
-bool strides_overlap(int ndim, const int64_t *shape,
-                     const int64_t *stride); /* two indices may reach one element */
+/* strides_overlap - two indices may reach one element. */
+bool strides_overlap(int ndim, const int64_t *shape, const int64_t *stride);
 bool overlaps_itself(const Tensor *x);
 const char *shape_text(TensorShape shape); /* "[2, 3]", in one of 8 rotating thread-local buffers */
 void broadcast_strides(const Tensor *x, TensorShape to, int64_t *stride);
@@ -129,14 +127,14 @@ void broadcast_strides(const Tensor *x, TensorShape to, int64_t *stride);
 /* ---- errors: error.c ------------------------------------------------------------------------- */
 /* Functions get the name that their errors bear: an op's ("matmul"), one in place ("add_"), or a public
  * function's ("tensor_max"). */
-extern THREAD_LOCAL unsigned
-    failure_count; /* of this thread so far, also those that an earlier error hides */
+extern THREAD_LOCAL unsigned failure_count; /* of this thread, also what an earlier error hides */
 int fail_site(TensorStatus code, const char *op, const void *site, const char *format, ...)
     TAPEGRAD_PRINTF(4, 5) COLD;
+/* failed_since - something failed since, and nobody cleared it. */
 FORCE_INLINE bool failed_since(unsigned before)
 {
     return unlikely(failure_count != before) && tensor_error_code();
-} /* and nobody cleared it */
+}
 /* check_null - true, and an error recorded, when x is NULL (ENULL, unless an error stands) or was released
  * (EVALUE): for every public function that takes a tensor, before it reads it. */
 bool check_null(const Tensor *x, const char *op, int position);
@@ -154,9 +152,11 @@ int fail_kernel(const char *op, const Place *place, const char *slot) COLD;
 int fail_no_kernel(const char *op, const Place *place, const char *slot) COLD;
 
 /* ---- raw work on tensors, outside the graph: raw.c ------------------------------------------- */
-int raw_copy(Tensor *dst, const Tensor *src);                  /* src broadcasts to dst; casts; any devices */
-int check_fill(const char *op, const Tensor *x, double value); /* EVALUE where x's dtype has no such number */
-int raw_fill(Tensor *dst, double value);          /* the same check: callers name themselves by theirs */
+int raw_copy(Tensor *dst, const Tensor *src); /* src broadcasts to dst; casts; any devices */
+/* check_fill - EVALUE: a value that x's dtype does not hold.
+ * raw_fill - refuses it too; call check_fill first to have your op named. */
+int check_fill(const char *op, const Tensor *x, double value);
+int raw_fill(Tensor *dst, double value);
 Tensor *raw_contiguous(const Tensor *x);          /* new reference: x itself when dense, else a copy */
 Tensor *raw_cast(const Tensor *x, int dtype);     /* new reference; dense */
 Tensor *raw_sum_to(Tensor *x, TensorShape shape); /* new reference: x itself when nothing is to do */

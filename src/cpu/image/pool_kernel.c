@@ -56,7 +56,7 @@ static int64_t row_of(const PoolArgs *a, int64_t q, int64_t depth, int64_t heigh
     return (plane * a->in[H] + row) * a->in[W];
 }
 
-/* Of a window that is all -inf.  Dilation may leave no tap inside, but the index must be. */
+/* Index reported for an all -inf window; always inside the input, even if no dilated tap is. */
 static int64_t first_along(const PoolArgs *a, int axis, int64_t i)
 {
     int64_t at = i * a->stride[axis] - a->pad[axis];
