@@ -128,6 +128,18 @@ void options_default(const TensorOp *op, void *params, const OpField **required)
         if (required && !*required && f->required) *required = f;
 }
 
+/* On 32 bits padding may follow the mark. */
+bool options_need_no_mark(const void *options, const void *defaults, size_t size)
+{
+    TensorFromDefaults given, want;
+    for (size_t back = sizeof want; back <= sizeof(uint64_t) && back <= size; back += sizeof want) {
+        memcpy(&want, (const char *)defaults + size - back, sizeof want);
+        memcpy(&given, (const char *)options + size - back, sizeof given);
+        if (want == TENSOR_DEFAULTS_MARK) return given == want;
+    }
+    return true;
+}
+
 int tensor_check_options(const char *function, const void *options, const void *defaults, size_t size)
 {
     return options_begun(options, defaults, size) ? 0 : fail(TENSOR_EVALUE, function, OPTIONS_NOT_BEGUN);

@@ -31,18 +31,15 @@ void options_default(const TensorOp *op, void *params, const OpField **required)
 #define OPTIONS_NOT_BEGUN \
     "options that do not start from the defaults: copy the constant that ends in _defaults, and change that"
 
-/* options_begun - false: the defaults end in TENSOR_FROM_DEFAULTS and these options do not: they are zeros,
- * or rubbish, and not what was meant. */
+/* options_begun - false: the defaults end in TENSOR_FROM_DEFAULTS and these options do not: they are zeros, or
+ * rubbish, and not what was meant.  options_need_no_mark - the same of options that do not end in it. */
+bool options_need_no_mark(const void *options, const void *defaults, size_t size);
 static inline bool options_begun(const void *options, const void *defaults, size_t size)
 {
-    TensorFromDefaults given, want;
-    for (size_t back = sizeof want; defaults && back <= sizeof(uint64_t) && back <= size;
-         back += sizeof want) {
-        memcpy(&want, (const char *)defaults + size - back, sizeof want); /* 32 bits: padding may follow it */
-        memcpy(&given, (const char *)options + size - back, sizeof given);
-        if (want == TENSOR_DEFAULTS_MARK) return given == want;
-    }
-    return true;
+    TensorFromDefaults given;
+    if (!defaults || size < sizeof given) return true;
+    memcpy(&given, (const char *)options + size - sizeof given, sizeof given);
+    return likely(given == TENSOR_DEFAULTS_MARK) || options_need_no_mark(options, defaults, size);
 }
 
 const OpField *options_find(const TensorOp *op, const char *name, size_t length);
