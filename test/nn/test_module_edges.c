@@ -210,6 +210,8 @@ static void test_constructors(void **state)
     assert_tensor_error(nn_forward(channels, tensor_ones(SHAPE(2, 2), TENSOR_F32)), TENSOR_ESHAPE);
     assert_tensor_error(nn_forward(channels, tensor_ones(SHAPE(1, 1, 1, 2, 2), TENSOR_F32)), TENSOR_ESHAPE);
     assert_true(tensor_item(nn_forward(channels, tensor_ones(SHAPE(1, 1, 1), TENSOR_F32))) == 1);
+    const NNLoadArgs zeroed = { .module = threshold };
+    assert_status_error(nn_load_state_dict_args(zeroed), TENSOR_EVALUE);
     nn_free(threshold), nn_free(channels);
     assert_int_equal(nn_clip_grad_value_(TENSORS(x), 0), 0);
     assert_status_error(nn_clip_grad_value_(TENSORS(x), -1e-9), TENSOR_EVALUE);

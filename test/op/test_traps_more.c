@@ -415,6 +415,30 @@ static void test_embedding_bag_of_no_index_is_0_in_every_mode(void **state)
     }
 }
 
+/* Numbers at and beyond the ends of the dtype are compared as numbers. */
+static void test_comparisons_at_the_ends_of_integer_dtypes(void **state)
+{
+    (void)state;
+    static const struct {
+        TensorDtype dtype;
+        double least, most; /* both exact in f64 */
+    } of[] = { { TENSOR_BOOL, 0, 1 }, { TENSOR_U8, 0, 255 }, { TENSOR_I32, -0x1p31, 0x1p31 - 1 } };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        for (int beyond = -1; beyond <= 1; beyond++) {
+            const double low = of[i].least + beyond, high = of[i].most + beyond;
+            Tensor *least = tensor_full(SHAPE(1), of[i].least, of[i].dtype),
+                   *most = tensor_full(SHAPE(1), of[i].most, of[i].dtype);
+            assert_true(tensor_item(tensor_lt_scalar(least, low)) == (of[i].least < low));
+            assert_true(tensor_item(tensor_gt_scalar(least, low)) == (of[i].least > low));
+            assert_true(tensor_item(tensor_eq_scalar(most, high)) == (of[i].most == high));
+            assert_true(tensor_item(tensor_gt_scalar(most, high)) == (of[i].most > high));
+        }
+    Tensor *five = tensor_full(SHAPE(1), 5, TENSOR_I64);
+    assert_true(tensor_item(tensor_lt_scalar(five, 0x1p63)) == 1);
+    assert_true(tensor_item(tensor_gt_scalar(five, -0x1p64)) == 1);
+    assert_true(tensor_item(tensor_lt_scalar(tensor_full(SHAPE(1), 5, TENSOR_U8), 1e30)) == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +470,7 @@ int main(void)
         TEST(test_halves_of_rare_rows_round_once),
         TEST(test_attention_without_a_score_is_0_beside_nan),
         TEST(test_max_pool_of_a_plane_that_32_bits_cannot_count),
+        TEST(test_comparisons_at_the_ends_of_integer_dtypes),
         TEST(test_embedding_bag_of_no_index_is_0_in_every_mode),
     };
     return cmocka_run_group_tests_name("more traps", tests, NULL, NULL);
