@@ -31,8 +31,8 @@ void options_default(const TensorOp *op, void *params, const OpField **required)
 #define OPTIONS_NOT_BEGUN \
     "options that do not start from the defaults: copy the constant that ends in _defaults, and change that"
 
-/* options_begun - false: the defaults end in TENSOR_FROM_DEFAULTS and these options do not: they are zeros, or
- * rubbish, and not what was meant.  options_need_no_mark - the same of options that do not end in it. */
+/* options_begun - false: the defaults end in TENSOR_FROM_DEFAULTS and these options do not: they are zeros,
+ * or rubbish, and not what was meant.  options_need_no_mark - the same of options that do not end in it. */
 bool options_need_no_mark(const void *options, const void *defaults, size_t size);
 static inline bool options_begun(const void *options, const void *defaults, size_t size)
 {
