@@ -48,7 +48,7 @@ DEFINES := $(if $(ONE_ISA),-DONE_ISA=$(ONE_ISA))
 STAMPED := $(filter-out ccache %/ccache,$(CC)) $(DEFINES) $(CPPFLAGS) $(OPT) $(FAST) $(WARN) \
            $(CFLAGS) $(MUST) $(SAN)
 $(eval $(call stamp,flags,$(STAMPED)))
-$(eval $(call stamp,flags.link,$(LDFLAGS) $(LIBS)))
+$(eval $(call stamp,flags.link,$(LINKER) $(LDFLAGS) $(LIBS)))
 $(HOT:%.c=$(B)/%.o): FILE = $(FAST)
 $(LEAN:%.c=$(B)/%.o): FILE = $(SMALL)
 $(COLD:%.c=$(B)/%.o): FILE = $(if $(filter -O3,$(FAST)),-Os)
