@@ -97,6 +97,8 @@ static void test_lists(void **state)
                tensor_dsplit_indices(tensor_ones(SHAPE(2, 2), TENSOR_F32), SHAPE(1), y));
     assert_int_equal(tensor_split(tensor_zeros(SHAPE(0), TENSOR_F32), 0, 0, y, 17), 1);
     COUNT_SAYS(TENSOR_EVALUE, "", tensor_split(x, 0, 0, y, 17));
+    Tensor *nothing_at_all = tensor_zeros(SHAPE(0), TENSOR_F32);
+    assert_int_equal(tensor_numel(tensor_cat(TENSORS(nothing_at_all), 5)), 0); /* any dim, as in PyTorch */
     Tensor *cube = tensor_ones(SHAPE(1, 2, 3), TENSOR_F32);
     assert_ptr_equal(tensor_atleast_3d(cube), cube);
     COUNT_SAYS(TENSOR_EVALUE, "both .dim and .dims", tensor_gradient(x, y, .dim = 0, .dims = SHAPE(0)));
