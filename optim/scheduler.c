@@ -106,26 +106,68 @@ static int child_at(const Scheduler *s, int64_t t)
     return i;
 }
 
-static int step_several(Scheduler *s)
+/* Step 0 of s; of a chain, the first goes from the base and each other from what the ones before it gave. */
+static int begin(Scheduler *s, bool from_base)
 {
+    if (!s->child) return scheduler_set(s, 0, from_base);
+    int status = 0;
+    for (int i = 0; i < s->children && !status; i++)
+        if (i == 0 || s->chained) status = begin(s->child[i], from_base && i == 0);
+        else s->child[i]->t = -1;
+    if (!status) s->t = 0;
+    return status;
+}
+
+static int next(Scheduler *s)
+{
+    if (!s->child) return scheduler_set(s, s->t + 1, false);
     int status = 0;
     const int i = child_at(s, s->t + 1);
-    for (int k = 0; s->chained && k < s->children && !status; k++) status = optim_scheduler_step(s->child[k]);
+    for (int k = 0; s->chained && k < s->children && !status; k++) status = next(s->child[k]);
     if (!s->chained)
-        status = i > 0 && s->list[i - 1] == s->t + 1 ? scheduler_set(s->child[i], 0, true)
-                                                     : optim_scheduler_step(s->child[i]);
+        status = i > 0 && s->list[i - 1] == s->t + 1 ? begin(s->child[i], true) : next(s->child[i]);
     if (!status) s->t++;
+    return status;
+}
+
+/* Notes the steps of s and its children, or goes back to those. */
+static void keep_steps(Scheduler *s, bool back)
+{
+    if (back) s->t = s->before;
+    else s->before = s->t;
+    for (int i = 0; i < s->children; i++) keep_steps(s->child[i], back);
+}
+
+/* Step 0 or the next one of several: what the first of them changed is taken back if another one fails. */
+static int step_several(Scheduler *s, bool first)
+{
+    static const char *const option[] = { "lr", "momentum", "beta1" };
+    enum { OPTIONS = 3 };
+    double before[s->groups][OPTIONS];
+    for (int g = 0; g < s->groups; g++)
+        for (int k = 0; k < OPTIONS; k++) {
+            const double *at = optim_number(s->opt, g, option[k]);
+            before[g][k] = at ? *at : 0;
+        }
+    keep_steps(s, false);
+    const int status = first ? begin(s, true) : next(s);
+    if (status) keep_steps(s, true);
+    for (int g = 0; g < s->groups && status; g++)
+        for (int k = 0; k < OPTIONS; k++) {
+            double *at = optim_number(s->opt, g, option[k]);
+            if (at) *at = before[g][k];
+        }
     return status;
 }
 
 int optim_scheduler_step(Scheduler *s)
 {
     if (scheduler_null(s, "optim_scheduler_step") || tensor_error_code()) return -1;
-    if (s->child) return step_several(s);
+    if (s->child) return step_several(s, false);
     if (!s->kind->lr)
         return tensor_fail(TENSOR_EVALUE, "optim_scheduler_step",
                            "%s wants a metric: optim_scheduler_step_metric", s->kind->function);
-    return scheduler_set(s, s->t + 1, false);
+    return next(s);
 }
 
 int64_t optim_scheduler_last_epoch(const Scheduler *s)
@@ -199,8 +241,7 @@ Scheduler *optim_sequential_lr(Optimizer *opt, Scheduler *const *schedulers, int
     if (!s) return give_up(NULL, schedulers, count);
     if (check_milestones(kind.function, milestones, count)) return give_up(s, NULL, 0);
     if (count > 1) memcpy(s->list, milestones.dim, (size_t)(count - 1) * sizeof *s->list);
-    for (int i = 1; i < count; i++) s->child[i]->t = -1;
-    return scheduler_set(s->child[0], 0, true) ? give_up(s, NULL, 0) : s;
+    return step_several(s, true) ? give_up(s, NULL, 0) : s;
 }
 
 Scheduler *optim_chained_scheduler(Scheduler *const *schedulers, int count)

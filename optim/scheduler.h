@@ -33,6 +33,7 @@ struct Scheduler {
     _Alignas(16) char options[SCHEDULER_OPTIONS];
     int64_t list[TENSOR_MAX_DIMS]; /* milestones */
     int64_t t;                     /* -1: not begun */
+    int64_t before;                /* t before a step of several that may fail */
     double *base;                  /* of each group */
     int groups;
     double number[SCHEDULER_NUMBERS];

@@ -76,7 +76,8 @@ RATE(linear)
     const double rise = o->end_factor - o->start_factor;
     if (t == 0) return lr * o->start_factor;
     if (t > o->total_iters) return lr;
-    return lr * (1 + rise / (o->total_iters * o->start_factor + (double)(t - 1) * rise));
+    const double times = 1 + rise / (o->total_iters * o->start_factor + (double)(t - 1) * rise);
+    return times > 0 ? lr * times : 0; /* the last step down to 0 may round to below it */
 }
 SCHEDULER_DEFINE(linear_lr, OptimLinearLrArgs, .check = check_linear, .lr = linear)
 
@@ -169,8 +170,8 @@ const OptimWarmupStableDecayLrArgs optim_warmup_stable_decay_lr_defaults = {
     OPTIM_WARMUP_STABLE_DECAY_LR_DEFAULTS
 };
 CHECK(check_stable, OptimWarmupStableDecayLrArgs,
-      o->warmup_steps >= 0 && o->decay_steps > 0 && o->total_steps - o->decay_steps >= o->warmup_steps &&
-          o->min_factor >= 0,
+      o->warmup_steps >= 0 && o->decay_steps > 0 &&
+          (int64_t)o->total_steps - o->decay_steps >= o->warmup_steps && o->min_factor >= 0,
       "warmup_steps %d, decay_steps %d of total_steps %d, min_factor %g: they must fit, decay_steps above 0",
       o->warmup_steps, o->decay_steps, o->total_steps, o->min_factor)
 RATE(stable)

@@ -43,6 +43,13 @@ static Scheduler *chain(Optimizer *o)
     return optim_chained_scheduler(s, 3);
 }
 
+static Scheduler *chain_in_sequence(Optimizer *o)
+{
+    Scheduler *both[] = { optim_linear_lr(o, .1), optim_constant_lr(o, .5, 10) };
+    Scheduler *s[] = { optim_chained_scheduler(both, 2), optim_constant_lr(o, .7, 10) };
+    return optim_sequential_lr(o, s, 2, DIMS(4));
+}
+
 static Scheduler *make(const char *name, Optimizer *o)
 {
     static double by = .2;
@@ -57,6 +64,7 @@ static Scheduler *make(const char *name, Optimizer *o)
     CASE("constant 12", optim_constant_lr(o, .25, 12))
     CASE("linear", optim_linear_lr(o))
     CASE("linear down", optim_linear_lr(o, 1, .125, 30))
+    CASE("linear to 0", optim_linear_lr(o, 1. / 3, 0, 5))
     CASE("polynomial", optim_polynomial_lr(o, 25, 1.7))
     CASE("polynomial default", optim_polynomial_lr(o))
     CASE("lambda", optim_lambda_lr(o, halves))
@@ -82,6 +90,7 @@ static Scheduler *make(const char *name, Optimizer *o)
                                     .min_lr = .004, .eps = 1e-3))
     CASE("sequence", sequence(o))
     CASE("chain", chain(o))
+    CASE("chain in sequence", chain_in_sequence(o))
     fail_msg("no case is called %s", name);
     return NULL;
 }
@@ -198,7 +207,7 @@ static void schedules(void **state)
         free(want);
         seen++;
     }
-    assert_int_equal(seen, 27);
+    assert_int_equal(seen, 29);
     kind_close(&f);
 }
 
@@ -221,6 +230,43 @@ static void warmups(void **state)
     s = optim_warmup_stable_decay_lr(o, 1, 4, 10);
     const double stable[] = { .05, .1, .1, .1, .1, .1, .1, .075, .05, .025, 0, 0 };
     for (int t = 0; t < 12; t++) assert_float_equal(optim_lr(o), stable[t], 1e-15), optim_scheduler_step(s);
+    optim_scheduler_free(s);
+    optim_free(o);
+}
+
+/* A sequence that comes second in another begins with its own first step (PyTorch refuses it). */
+static void sequence_in_sequence(void **state)
+{
+    (void)state;
+    Optimizer *o = optimizer();
+    Scheduler *inner[] = { optim_linear_lr(o, .1), optim_constant_lr(o, .5, 10) };
+    Scheduler *outer[] = { optim_constant_lr(o, .7, 10), optim_sequential_lr(o, inner, 2, DIMS(2)) };
+    Scheduler *s = optim_sequential_lr(o, outer, 2, DIMS(3));
+    const double want[] = { .07, .07, .07, .01, .028, .05, .05 };
+    for (int t = 0; t < 7; t++) assert_float_equal(optim_lr(o), want[t], 1e-15), optim_scheduler_step(s);
+    optim_scheduler_free(s);
+    optim_free(o);
+}
+
+/* A step that one of several refuses changes no rate, no momentum and no count. */
+static void step_refused(void **state)
+{
+    (void)state;
+    Optimizer *o = optimizer();
+    Scheduler *both[] = { optim_cyclic_lr(o, .01, .2, 4),
+                          optim_one_cycle_lr(o, .1, 2, .cycle_momentum = false) };
+    Scheduler *s = optim_chained_scheduler(both, 2);
+    assert_int_equal(optim_scheduler_step(s) || optim_scheduler_step(s), 0);
+    TensorDict options = nn_dict_clone(optim_state_dict(o)),
+               steps = nn_dict_clone(optim_scheduler_state_dict(s));
+    assert_int_equal(optim_scheduler_step(s), -1);
+    assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
+    TensorDict now = optim_state_dict(o);
+    for (int i = 0; i < options.count; i++)
+        assert_float_equal(tensor_item(now.item[i].tensor), tensor_item(options.item[i].tensor), 0);
+    now = optim_scheduler_state_dict(s);
+    for (int i = 0; i < steps.count; i++) assert_true(tensor_equal(now.item[i].tensor, steps.item[i].tensor));
+    nn_dict_free(options), nn_dict_free(steps);
     optim_scheduler_free(s);
     optim_free(o);
 }
@@ -280,7 +326,8 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(schedules), cmocka_unit_test(warmups),
-                                        cmocka_unit_test(refused) };
+                                        cmocka_unit_test(sequence_in_sequence),
+                                        cmocka_unit_test(step_refused), cmocka_unit_test(refused) };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("learning rate schedules", tests, NULL, NULL);
     tensor_scope_close(scope);

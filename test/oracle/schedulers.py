@@ -31,6 +31,11 @@ def chain(opt):
     return lrs.ChainedScheduler([low, falls, lrs.StepLR(opt, 6, 0.7)])
 
 
+def nested(opt):
+    first = lrs.ChainedScheduler([lrs.LinearLR(opt, 0.1), lrs.ConstantLR(opt, 0.5, 10)])
+    return lrs.SequentialLR(opt, [first, lrs.ConstantLR(opt, 0.7, 10)], [4])
+
+
 CASES = {
     "step": lambda o: lrs.StepLR(o, 7, 0.5),
     "step default": lambda o: lrs.StepLR(o, 10),
@@ -41,6 +46,7 @@ CASES = {
     "constant 12": lambda o: lrs.ConstantLR(o, 0.25, 12),
     "linear": lambda o: lrs.LinearLR(o),
     "linear down": lambda o: lrs.LinearLR(o, 1.0, 0.125, 30),
+    "linear to 0": lambda o: lrs.LinearLR(o, 1 / 3, 0.0, 5),
     "polynomial": lambda o: lrs.PolynomialLR(o, 25, 1.7),
     "polynomial default": lambda o: lrs.PolynomialLR(o),
     "lambda": lambda o: lrs.LambdaLR(o, halves),
@@ -66,6 +72,7 @@ CASES = {
     ),
     "sequence": sequence,
     "chain": chain,
+    "chain in sequence": nested,
 }
 
 
