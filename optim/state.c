@@ -198,7 +198,8 @@ static int load_all(Optimizer *opt, Loading *l, int what)
         for (int i = 0; i < opt->group[g].count && !status; i++, index++) {
             OptimParam *p = &opt->group[g].param[i];
             if (mentions(l->dict, index)) status = walk_param(opt, &opt->group[g], p, index, true, load, l);
-            else if (what == PLACE) { /* it had taken no step */ p->step = 0;
+            else if (what == PLACE) {
+                p->step = 0; /* it had taken none */
                 memset(p->number, 0, sizeof p->number);
                 for (int s = 0; s < OPTIM_STATES; s++) set_state(p, s, NULL);
             }

@@ -98,9 +98,10 @@ typedef struct OptimRadamArgs {
 TAPEGRAD_API extern const OptimRadamArgs optim_radam_defaults;
 
 /* optim_radam(params) - Adam whose rate is held back while the variance of v is unknown (Liu et al. 2020).
- *   decay as optim_nadam's;   m, v as Adam's;   r = 2 / (1 - beta2) - 1;   s = r - 2 t beta2^t / (1 -
- * beta2^t) q = sqrt((s - 4) (s - 2) r / ((r - 4) (r - 2) s)) p -= lr m / (1 - beta1^t) q sqrt(1 - beta2^t) /
- * (sqrt(v) + eps) where s > 5, else lr m / (1 - beta1^t) */
+ *   decay as optim_nadam's;   m, v as Adam's;
+ *   r = 2 / (1 - beta2) - 1;   s = r - 2 t beta2^t / (1 - beta2^t);
+ *   q = sqrt((s - 4) (s - 2) r / ((r - 4) (r - 2) s));
+ *   p -= lr m / (1 - beta1^t) q sqrt(1 - beta2^t) / (sqrt(v) + eps) where s > 5, else lr m / (1 - beta1^t) */
 #define optim_radam(...) \
     TENSOR_CALL_(optim_radam_args, OptimRadamArgs, OPTIM_RADAM_DEFAULTS, .params = __VA_ARGS__)
 TAPEGRAD_API Optimizer *optim_radam_args(OptimRadamArgs args);
@@ -162,8 +163,9 @@ typedef struct OptimRmspropArgs {
 TAPEGRAD_API extern const OptimRmspropArgs optim_rmsprop_defaults;
 
 /* optim_rmsprop(params, .momentum = 0.9) - gradients over the root of their mean square (Hinton 2012).
- *   g += weight_decay p;   s = alpha s + (1 - alpha) g^2;   .centered: a += (1 - alpha) (g - a), s - a^2 for
- * s; d = g / (sqrt(s) + eps);   momentum: b = momentum b + d, b for d;   p -= lr d */
+ *   g += weight_decay p;   s = alpha s + (1 - alpha) g^2;
+ *   .centered: a += (1 - alpha) (g - a), and s - a^2 stands for s;
+ *   d = g / (sqrt(s) + eps);   momentum: b = momentum b + d, and b stands for d;   p -= lr d */
 #define optim_rmsprop(...) \
     TENSOR_CALL_(optim_rmsprop_args, OptimRmspropArgs, OPTIM_RMSPROP_DEFAULTS, .params = __VA_ARGS__)
 TAPEGRAD_API Optimizer *optim_rmsprop_args(OptimRmspropArgs args);
