@@ -12,7 +12,7 @@ began=$(date +%s)
 
 tools/setup.sh test
 for tool in gcc g++ clang clang++ ld.lld clang-format objcopy pkg-config cmake valgrind python3 strip \
-    readelf aarch64-linux-gnu-gcc arm-linux-gnueabihf-gcc musl-gcc qemu-aarch64; do
+    readelf doxygen aarch64-linux-gnu-gcc arm-linux-gnueabihf-gcc musl-gcc qemu-aarch64; do
     command -v "$tool" > /dev/null || {
         echo "make test: $tool is missing; tools/setup.sh test installs it on Debian and Ubuntu" >&2
         exit 1

@@ -6,7 +6,7 @@ packages="gcc make binutils libblis-dev zlib1g-dev libpng-dev curl ca-certificat
 if [ "${1:-}" = test ]; then
     packages="$packages clang libclang-rt-dev clang-format lld g++ libcmocka-dev pkg-config cmake valgrind"
     packages="$packages liblapack3 python3 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
-    packages="$packages gcc-arm-linux-gnueabihf libc6-dev-armhf-cross musl-tools"
+    packages="$packages gcc-arm-linux-gnueabihf libc6-dev-armhf-cross musl-tools doxygen"
 fi
 missing=
 for p in $packages; do
