@@ -281,7 +281,8 @@ TAPEGRAD_API extern const TensorLpPoolArgs tensor_lp_pool_defaults;
 
 /* tensor_lp_pool2d - (sum of x^p over each window)^(1/p), p = norm_type; inf and -inf give the largest and
  * the smallest |x|.  A negative sum gives what a power of a negative number gives.  The gradient where the
- * sum is 0 is NaN, as in PyTorch.  EVALUE: a norm_type of 0. */
+ * sum is 0 is NaN, as in PyTorch.  EVALUE: a norm_type of 0.  EDTYPE: integers, whose window means PyTorch
+ * cuts to integers before it takes the root. */
 #define tensor_lp_pool1d(...) \
     TENSOR_CALL_(tensor_lp_pool1d_args, TensorLpPoolArgs, TENSOR_LP_POOL_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_lp_pool2d(...) \
