@@ -6,7 +6,7 @@
 #include <tapegrad/debug.h>
 #include "report.h"
 
-enum { MOST_REQUESTS = 8000 };
+enum { MOST_REQUESTS = 8000, NEVER = 1000000000 };
 
 typedef struct Way {
     int floats;
@@ -39,7 +39,7 @@ static bool try_once(const Sample *s, const Way *way, int64_t n)
         copy[i] = x[i] ? tensor_clone(x[i]) : NULL;
         if (x[i]) x[i] = strided_copy(x[i], way->layout);
     }
-    int64_t live = tensor_live_count(), tape = tensor_tape_length();
+    const int64_t live = tensor_live_count(), tape = tensor_tape_length(), bytes = tensor_memory().in_use;
     TensorScope inner = tensor_scope_open();
     tensor_debug_fail_allocation(n, false);
     int results = sample_run(s, x, way->create_graph, way->layout, &run);
@@ -60,6 +60,9 @@ static bool try_once(const Sample *s, const Way *way, int64_t n)
     if (tensor_tape_length() != tape)
         complain(s, "request %lld fails: %lld entries left", (long long)n,
                  (long long)(tensor_tape_length() - tape));
+    if (n < NEVER && tensor_memory().in_use != bytes)
+        complain(s, "request %lld fails: %lld bytes left", (long long)n,
+                 (long long)(tensor_memory().in_use - bytes));
     for (int i = 0; i < s->n; i++)
         if (!same_bits(x[i], copy[i])) complain(s, "request %lld fails: input %d changed", (long long)n, i);
     tensor_scope_close(scope);
@@ -102,6 +105,7 @@ static void check_sample(const Sample *s)
 {
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         if (ways[w].create_graph && s->op->flags & OP_FIRST_ORDER) continue;
+        try_once(s, &ways[w], NEVER); /* the tape and the stack of scopes have their size */
         for (int64_t n = 1; try_once(s, &ways[w], n); n += STEP)
             if (n >= MOST_REQUESTS) return complain(s, "makes more than %d requests", MOST_REQUESTS);
     }
