@@ -220,6 +220,37 @@ static void test_normals_around_tensors_refuse(void **state)
     assert_false(tensor_requires_grad(tensor_normal_tensor(w, w)));
 }
 
+static void draw_everything(Tensor *x, Tensor *half, Tensor *strided)
+{
+    tensor_rand_like(strided), tensor_randn_like(half), tensor_randint_like(x, 0, 9), tensor_randperm(300);
+    tensor_bernoulli(tensor_full_like(x, .5)), tensor_normal_tensor(x, tensor_ones_like(x));
+    tensor_normal_tensor_scalar(x, 2), tensor_normal_scalar_tensor(1, tensor_ones_like(x));
+    tensor_multinomial(tensor_ones_like(x), 2),
+        tensor_multinomial(tensor_ones_like(half), 9, .replacement = true);
+    Tensor *const to[] = { x, half, strided };
+    for (int i = 0; i < 3; i++) {
+        tensor_uniform_(to[i], 0, 1), tensor_normal_(to[i], 0, 1), tensor_random_(to[i]);
+        tensor_bernoulli_(to[i], .5), tensor_exponential_(to[i], 1), tensor_trunc_normal_(to[i], 0, 1, -2, 2);
+        tensor_rrelu(to[i], .training = true), tensor_dropout(to[i], .5, true);
+    }
+    assert_null(tensor_error());
+}
+
+static void test_draws_leave_no_memory_behind(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_ones(SHAPE(7, 9), TENSOR_F64), *half = tensor_ones(SHAPE(5, 40), TENSOR_BF16),
+           *strided = tensor_transpose(tensor_ones(SHAPE(20, 6), TENSOR_F32), 0, 1);
+    int64_t in_use = 0;
+    for (int i = 0; i < 4; i++) { /* the first one grows what is kept */
+        if (i == 1) in_use = tensor_memory().in_use;
+        TensorScope inner = tensor_scope_open();
+        draw_everything(x, half, strided);
+        tensor_scope_close(inner);
+    }
+    assert_int_equal(tensor_memory().in_use, in_use);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -234,6 +265,7 @@ int main(void)
         TEST(test_rrelu_draws_pytorchs_slopes),
         TEST(test_normals_around_tensors),
         TEST(test_normals_around_tensors_refuse),
+        TEST(test_draws_leave_no_memory_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

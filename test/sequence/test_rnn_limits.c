@@ -76,11 +76,25 @@ static void test_operands_of_different_dtypes_are_refused(void **state)
     refused(NULL, TENSOR_EDTYPE);
 }
 
+/* A wrong number of parameters: how many are wanted, and why so many. */
+static void test_parameters_are_counted(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_ones(SHAPE(2, 1, 3), TENSOR_F32), *w = tensor_zeros(SHAPE(2, 3), TENSOR_F32);
+    assert_null(tensor_rnn_tanh(x, NULL, TENSORS(w, w, w), .has_biases = false));
+    assert_non_null(strstr(tensor_error(), "3 params: want 2, 2 for each of 1 layers\n"));
+    refused(NULL, TENSOR_EVALUE);
+    assert_null(tensor_rnn_tanh(x, NULL, TENSORS(w, w, w), .has_biases = false, .bidirectional = true));
+    assert_non_null(strstr(tensor_error(), "3 params: want 4, 2 for each of 1 layers and 2 directions"));
+    refused(NULL, TENSOR_EVALUE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_most_layers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_operands_of_different_dtypes_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_parameters_are_counted, setup, teardown),
     };
     return cmocka_run_group_tests_name("rnn_limits", tests, NULL, NULL);
 }
