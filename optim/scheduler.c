@@ -57,7 +57,12 @@ Scheduler *scheduler_new(const SchedulerKind *kind, const void *args)
         optim_scheduler_free(s);
         return NULL;
     }
-    for (int g = 0; g < s->groups; g++) opt->group[g].scheduled = true;
+    for (int g = 0; g < s->groups; g++) {
+        OptimGroup *group = &opt->group[g];
+        if (kind->base)
+            s->base[g] = group->initial_lr = kind->base(args, group->scheduled, group->initial_lr);
+        group->scheduled = true;
+    }
     return s;
 }
 
@@ -150,7 +155,8 @@ static int step_several(Scheduler *s, bool first)
             before[g][k] = at ? *at : 0;
         }
     keep_steps(s, false);
-    const int status = first ? begin(s, true) : next(s);
+    for (int g = 0; g < s->groups && first; g++) *optim_number(s->opt, g, "lr") = s->opt->group[g].initial_lr;
+    const int status = first ? begin(s, false) : next(s);
     if (status) keep_steps(s, true);
     for (int g = 0; g < s->groups && status; g++)
         for (int k = 0; k < OPTIONS; k++) {

@@ -23,6 +23,8 @@ typedef struct SchedulerKind {
     int (*check)(const void *options, const char *function);
     double (*lr)(const Scheduler *s, int group, int64_t t, double base, double lr); /* NULL: by a metric */
     double (*momentum)(const Scheduler *s, int64_t t); /* NaN: stays as it is.  May be NULL. */
+    /* What base becomes for schedulers to come: scheduled says whether one was made before.  May be NULL. */
+    double (*base)(const void *options, bool scheduled, double base);
     size_t list; /* where the options have a list, a TensorShape, which is copied; 0: nowhere */
     const char *number[SCHEDULER_NUMBERS]; /* names of what is kept beside the step */
 } SchedulerKind;

@@ -223,8 +223,15 @@ static double one_cycle_momentum(const Scheduler *s, int64_t t)
     return o->cycle_momentum ? one_cycle(o, t, o->max_momentum, o->base_momentum, o->max_momentum)
                              : (double)NAN;
 }
+
+static double one_cycle_base(const void *options, bool scheduled, double base)
+{
+    const OptimOneCycleLrArgs *o = options;
+    (void)scheduled, (void)base;
+    return o->max_lr / o->div_factor;
+}
 SCHEDULER_DEFINE(one_cycle_lr, OptimOneCycleLrArgs, .check = check_one_cycle, .lr = one_cycle_rate,
-                 .momentum = one_cycle_momentum)
+                 .momentum = one_cycle_momentum, .base = one_cycle_base)
 
 const OptimCyclicLrArgs optim_cyclic_lr_defaults = { OPTIM_CYCLIC_LR_DEFAULTS };
 CHECK(check_cyclic, OptimCyclicLrArgs,
@@ -258,8 +265,13 @@ static double cyclic_momentum(const Scheduler *s, int64_t t)
     return o->cycle_momentum ? o->max_momentum - (o->max_momentum - o->base_momentum) * height(o, t)
                              : (double)NAN;
 }
+
+static double cyclic_base(const void *options, bool scheduled, double base)
+{
+    return scheduled ? base : ((const OptimCyclicLrArgs *)options)->base_lr;
+}
 SCHEDULER_DEFINE(cyclic_lr, OptimCyclicLrArgs, .check = check_cyclic, .lr = cyclic,
-                 .momentum = cyclic_momentum)
+                 .momentum = cyclic_momentum, .base = cyclic_base)
 
 /* ---- by a metric ----------------------------------------------------------------------------- */
 

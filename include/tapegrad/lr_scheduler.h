@@ -11,7 +11,8 @@
  * Making one sets the rates of all groups to those of step 0; each optim_scheduler_step goes on by one.
  * Arguments in PyTorch's order, its defaults and its values at every step.  As there, most schedules multiply
  * the rate that a group has now, so that several may work on one optimizer; base is the rate that a group had
- * when its first scheduler was made, t the count of steps.
+ * when its first scheduler was made, t the count of steps.  As there, optim_one_cycle_lr makes its first rate
+ * the base of schedulers that are made after it; so does optim_cyclic_lr where it is the first.
  *
  * Constructors give NULL: ENULL for no optimizer, EVALUE for options out of range or an optimizer without the
  * options that are to be changed, ENOMEM. */
@@ -299,7 +300,8 @@ TAPEGRAD_API extern const OptimReduceLrOnPlateauArgs optim_reduce_lr_on_plateau_
 TAPEGRAD_API Scheduler *optim_reduce_lr_on_plateau_args(OptimReduceLrOnPlateauArgs args);
 
 /* optim_sequential_lr - schedulers one after the other: the next one begins, with its step 0, at each
- *     milestone (one fewer than schedulers).
+ *     milestone (one fewer than schedulers), from the base (PyTorch's MultiplicativeLR goes on from the rate
+ *     before).
  * optim_chained_scheduler - all of them at each step.
  * Both take the schedulers over, also when they fail; all are of one optimizer, none by a metric (EVALUE). */
 TAPEGRAD_API Scheduler *optim_sequential_lr(Optimizer *opt, Scheduler *const *schedulers, int count,
@@ -321,7 +323,8 @@ TAPEGRAD_API int64_t optim_scheduler_last_epoch(const Scheduler *scheduler);
  *     "cooldown_counter" of a plateau; "_schedulers.0.last_epoch" of several.  f64; the scheduler's until the
  *     next call.
  * optim_scheduler_load_state_dict - EVALUE: a name is missing or unexpected; ESHAPE.  All or nothing.
- * Neither touches the optimizer, whose own dict has the rates. */
+ * Neither touches the optimizer, whose own dict has the rates: to go on with a run, make optimizer and
+ * schedule as at first, which sets the rates of step 0, and then load both. */
 TAPEGRAD_API TensorDict optim_scheduler_state_dict(Scheduler *scheduler);
 TAPEGRAD_API int optim_scheduler_load_state_dict(Scheduler *scheduler, TensorDict dict);
 

@@ -50,6 +50,18 @@ static Scheduler *chain_in_sequence(Optimizer *o)
     return optim_sequential_lr(o, s, 2, DIMS(4));
 }
 
+static Scheduler *cycle_later(Optimizer *o)
+{
+    Scheduler *s[] = { optim_constant_lr(o, .5, 9), optim_one_cycle_lr(o, 1, 60) };
+    return optim_sequential_lr(o, s, 2, DIMS(5));
+}
+
+static Scheduler *cycle_first(Optimizer *o)
+{
+    Scheduler *s[] = { optim_cyclic_lr(o, .01, .2, 4), optim_constant_lr(o, .5, 9) };
+    return optim_sequential_lr(o, s, 2, DIMS(6));
+}
+
 static Scheduler *make(const char *name, Optimizer *o)
 {
     static double by = .2;
@@ -91,6 +103,8 @@ static Scheduler *make(const char *name, Optimizer *o)
     CASE("sequence", sequence(o))
     CASE("chain", chain(o))
     CASE("chain in sequence", chain_in_sequence(o))
+    CASE("one_cycle in sequence", cycle_later(o))
+    CASE("cyclic in sequence", cycle_first(o))
     fail_msg("no case is called %s", name);
     return NULL;
 }
@@ -207,7 +221,7 @@ static void schedules(void **state)
         free(want);
         seen++;
     }
-    assert_int_equal(seen, 29);
+    assert_int_equal(seen, 31);
     kind_close(&f);
 }
 

@@ -31,6 +31,14 @@ def chain(opt):
     return lrs.ChainedScheduler([low, falls, lrs.StepLR(opt, 6, 0.7)])
 
 
+def cycle_later(opt):
+    return lrs.SequentialLR(opt, [lrs.ConstantLR(opt, 0.5, 9), lrs.OneCycleLR(opt, 1.0, total_steps=60)], [5])
+
+
+def cycle_first(opt):
+    return lrs.SequentialLR(opt, [lrs.CyclicLR(opt, 0.01, 0.2, 4), lrs.ConstantLR(opt, 0.5, 9)], [6])
+
+
 def nested(opt):
     first = lrs.ChainedScheduler([lrs.LinearLR(opt, 0.1), lrs.ConstantLR(opt, 0.5, 10)])
     return lrs.SequentialLR(opt, [first, lrs.ConstantLR(opt, 0.7, 10)], [4])
@@ -73,6 +81,8 @@ CASES = {
     "sequence": sequence,
     "chain": chain,
     "chain in sequence": nested,
+    "one_cycle in sequence": cycle_later,
+    "cyclic in sequence": cycle_first,
 }
 
 
