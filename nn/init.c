@@ -87,7 +87,8 @@ Tensor *nn_init_xavier_normal_args(NNXavierArgs args)
 {
     double in, out;
     if (xavier_fans(&args, "nn_init_xavier_normal_", &in, &out)) return NULL;
-    return nn_init_normal_(args.tensor, 0, args.gain * sqrt(2.0 / (in + out)));
+    const double std = args.gain * sqrt(2.0 / (in + out));
+    FILL("nn_init_xavier_normal_", tensor_normal_(args.tensor, 0, std));
 }
 
 /* gain / sqrt(fan), or -1. */

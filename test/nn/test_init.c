@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <string.h>
 #include <tapegrad.h>
 #include <tapegrad/cmocka.h>
 #include <tapegrad/nn.h>
@@ -85,6 +86,10 @@ static void test_refused(void **state)
     assert_status_error(-1, TENSOR_ESHAPE);
     assert_null(nn_init_orthogonal_(line));
     assert_status_error(-1, TENSOR_ESHAPE);
+    Tensor *w = tensor_empty(SHAPE(3, 2), TENSOR_F32);
+    assert_null(nn_init_xavier_normal_(w, -1));
+    if (strncmp(tensor_error(), "nn_init_xavier_normal_: ", 24) != 0) fail_msg("%s", tensor_error());
+    assert_status_error(-1, TENSOR_EVALUE);
     assert_ptr_equal(nn_init_orthogonal_(none), none);
     assert_ptr_equal(nn_init_kaiming_uniform_(none), none);
     assert_ptr_equal(nn_init_kaiming_normal_(none), none);
