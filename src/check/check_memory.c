@@ -95,7 +95,10 @@ static bool try_in_place(const Sample *s, int floats, bool graph, int64_t n)
 }
 
 /* Under AddressSanitizer, which is slow, every seventh request. */
-#ifdef __SANITIZE_ADDRESS__
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined __SANITIZE_ADDRESS__ || __has_feature(address_sanitizer)
 enum { STEP = 7 };
 #else
 enum { STEP = 1 };

@@ -8,7 +8,7 @@
 #ifndef __has_feature
 #define __has_feature(name) 0
 #endif
-#if defined __SANITIZE_ADDRESS__ || __has_feature(thread_sanitizer)
+#if defined __SANITIZE_ADDRESS__ || __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 enum { MANY_ELEMENTS = 0 }; /* what is looked for there shows in the shorter ones */
 #else
 enum { MANY_ELEMENTS = 700000 };
