@@ -145,8 +145,7 @@ TAPEGRAD_API int64_t tensor_tape_bytes(void);
  *   3. forward(call) computes; or compose(call) makes the results of other ops, whose gradients then serve.
  *   4. If a gradient can be wanted, an entry is recorded that keeps what .keep names.
  *   5. In a sweep, backward(call, dy, dx) puts gradients of the inputs that op_wants into dx[i], each of the
- * shape of its result's broadcast or of the input itself: summing down to the input's shape is the tape's
- * work.
+ *      shape of its result's broadcast or of the input itself: the tape sums down to the input's shape.
  *
  * An op in plain C, with arrays forward and backward:
  *

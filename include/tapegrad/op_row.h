@@ -164,9 +164,9 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
 
 /* op_formula("y", "c * x + fabs(x)", (OpName[]){ { "x", x, 0 }, { "c", NULL, 2 } }, 2)
  *   The value of an expression in the grammar above over tensors and numbers (tensor NULL), made by
- * recordable ops: what evaluates derivatives.  Both branches of ? : are evaluated, unless the condition is a
- * number. The first name is a tensor; a value without any tensor fills one like it.  Errors bear the name of
- *   `function`.  EUSER, quoting the text: it cannot be read; ENULL; and the errors of the ops. */
+ *   recordable ops: what evaluates derivatives.  Both branches of ? : are evaluated, unless the condition is
+ *   a number.  The first name is a tensor; a value without any tensor fills one like it.  Errors bear the
+ *   name of `function`.  EUSER, quoting the text: it cannot be read; ENULL; and the errors of the ops. */
 typedef struct OpName {
     const char *name;
     Tensor *tensor;

@@ -42,8 +42,10 @@ typedef struct OptimSgdArgs {
 TAPEGRAD_API extern const OptimSgdArgs optim_sgd_defaults;
 
 /* optim_sgd(params, 0.1, .momentum = 0.9)
- *   g += weight_decay p;   momentum: b = momentum b + (1 - dampening) g (b = g at first), g = b, nesterov: g
- * += momentum b; p -= lr g.   EVALUE: nesterov without momentum, or with dampening. */
+ *   g += weight_decay p;
+ *   momentum: b = momentum b + (1 - dampening) g, b = g at first;   g = b, nesterov: g += momentum b;
+ *   p -= lr g
+ * EVALUE: nesterov without momentum, or with dampening. */
 #define optim_sgd(...) TENSOR_CALL_(optim_sgd_args, OptimSgdArgs, OPTIM_SGD_DEFAULTS, .params = __VA_ARGS__)
 TAPEGRAD_API Optimizer *optim_sgd_args(OptimSgdArgs args);
 
@@ -60,8 +62,8 @@ TAPEGRAD_API extern const OptimAdamArgs optim_adamw_defaults;
 
 /* optim_adam(params, .lr = 1e-3, .beta2 = 0.95)
  *   g += weight_decay p   (adamw instead: p *= 1 - lr weight_decay)
- *   m += (1 - beta1) (g - m);   v = beta2 v + (1 - beta2) g^2;   amsgrad: v in the last line is the largest
- * so far;   p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps) */
+ *   m += (1 - beta1) (g - m);   v = beta2 v + (1 - beta2) g^2;
+ *   p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)   (amsgrad: v is the largest so far) */
 #define optim_adam(...) \
     TENSOR_CALL_(optim_adam_args, OptimAdamArgs, OPTIM_ADAM_DEFAULTS, .params = __VA_ARGS__)
 #define optim_adamw(...) \
@@ -229,9 +231,10 @@ TAPEGRAD_API Optimizer *optim_lion_args(OptimLionArgs args);
  *     optim_options(opt, bias, OptimAdamArgs)->weight_decay = 0;
  *
  * optim_add_group - more parameters, with the options that the first group has now; returns the group's
- * number, or -1 and no change on the errors of the constructors. optim_options - the options of a group, to
- * be read and written at any time; a step that finds them out of range changes nothing and fails.  Never
- * NULL: for another struct than the optimizer's, or no such group, a scratch one (EVALUE, EINDEX). */
+ *     number, or -1 and no change on the errors of the constructors.
+ * optim_options - the options of a group, to be read and written at any time; a step that finds them out of
+ *     range changes nothing and fails.  Never NULL: for another struct than the optimizer's, or no such
+ *     group, a scratch one (EVALUE, EINDEX). */
 TAPEGRAD_API int optim_add_group(Optimizer *opt, TensorList params);
 #define optim_options(opt, group, Args) ((Args *)optim_group_options(opt, group, sizeof(Args)))
 TAPEGRAD_API void *optim_group_options(Optimizer *opt, int group, size_t size);

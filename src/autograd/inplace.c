@@ -2,7 +2,7 @@
  *
  * An in-place op on x is the same op out of place; its result is copied into x's memory, and x takes its
  * place in the graph.  So backward never reads memory that was overwritten, and a failed op leaves x as it
- * was.  Where no graph is recorded, rows write directly (op/elementwise/write.c).
+ * was.  Where no graph is recorded, rows write directly (op/elementwise/row_apply.c).
  *
  * When x is a view of a base, the write changes the base's history too.  With v = the view's geometry on b:
  *   b' = view_write(b, t)    value: b with the region replaced by t;

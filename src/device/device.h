@@ -319,12 +319,13 @@ typedef struct AttentionArgs {
     void *dq, *dk, *dv, *dmask; /* dense, a gradient for each item; NULL when not wanted */
 } AttentionArgs;
 /* rnn_step - one step of a recurrent layer, after its products: row by row of [rows, gates hidden], where rnn
- * has 1 gate, gru 3 (r, z, n) and lstm 4 (i, f, g, o), each `hidden` wide.  All dense, f32 or f64. gates: the
- * sums before the nonlinearities in (gru: of x alone), the gates' values out.  rnn: the gate is h. gru:
- * recurrent [rows, 3 hidden] is w_hh h + b_hh; its part n goes to `n_part`, for backward. lstm: c_prev -> c.
- * h receives the new state. rnn_step_grad - dh is the gradient of h.  dgates receives those of the sums; gru:
- * drecurrent those of recurrent, and z dh is added to dh_prev.  lstm: dc is the gradient of c in, without
- * what comes by way of h; of c_prev out. */
+ * has 1 gate, gru 3 (r, z, n) and lstm 4 (i, f, g, o), each `hidden` wide.  All dense, f32 or f64.
+ *     gates: the sums before the nonlinearities in (gru: of x alone), the gates' values out; rnn: it is h.
+ *     gru: recurrent [rows, 3 hidden] is w_hh h + b_hh; its part n goes to `n_part`, for backward.
+ *     lstm: c_prev -> c.  h receives the new state.
+ * rnn_step_grad - dh is the gradient of h.  dgates receives those of the sums.
+ *     gru: drecurrent receives those of recurrent, and z dh is added to dh_prev.
+ *     lstm: dc is the gradient of c in, without what comes by way of h; of c_prev out. */
 typedef enum RnnKind { RNN_TANH, RNN_RELU, RNN_GRU, RNN_LSTM } RnnKind;
 typedef struct RnnArgs {
     int kind, dtype;

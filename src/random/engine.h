@@ -4,11 +4,12 @@
  * Every draw below repeats PyTorch 2.15 on the CPU for the same seed and the same sequence of calls, with
  * two reservations:
  *   - PyTorch is an x86-64 wheel on a processor with AVX2 (other builds round a x + b twice, and take log,
- * sin and cos of f32 normals from libm: an ulp or two apart);
+ *     sin and cos of f32 normals from libm: an ulp or two apart);
  *   - draws that go through libm (f64 normals, normals of fewer than 16 elements, exponential) agree bit for
- * bit with glibc's log, log1p, sin and cos, and as closely as other libraries' agree with those. All else
- * (uniform, integer and boolean draws, f32 and half normals of 16 and more elements) agrees bit for bit.
- * Values do not depend on the machine: where PyTorch's wheel contracts a product and a sum, so do we, by fma.
+ *     bit with glibc's log, log1p, sin and cos, and as closely as other libraries' agree with those.
+ * All else (uniform, integer and boolean draws, f32 and half normals of 16 and more elements) agrees bit for
+ * bit.  Values do not depend on the machine: where PyTorch's wheel contracts a product and a sum, so do we,
+ * by fma.
  *
  *     Mt19937 g;
  *     float x[100];

@@ -1,7 +1,7 @@
 /* sample.c - draws that a tensor steers: bernoulli, multinomial, the slopes of rrelu.
  *
- *   with replacement:     index = count of c_j < u, c the cumulated weights over their sum, u uniform (53
- * bits) one, or without:      the n largest of p_j / e_j, e_j exponential with rate 1
+ *   with replacement:   index = count of c_j < u, c the cumulated weights over their sum, u uniform (53 bits)
+ *   one, or without:    the n largest of p_j / e_j, e_j exponential with rate 1
  *
  * Weights are cumulated in f32 (halves, too) or f64, one after the other, and divided in the dtype: PyTorch's
  * numbers. */

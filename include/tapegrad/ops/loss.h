@@ -68,8 +68,8 @@ TAPEGRAD_API extern const TensorKlDivArgs tensor_kl_div_defaults;
  *   tensor_smooth_l1_loss  d = |x - t|: d^2 / (2 beta) below beta, else d - beta / 2; beta = 0 is l1
  *   tensor_huber_loss      d^2 / 2 up to delta, else delta (d - delta / 2)
  *   tensor_kl_div          x holds log-probabilities: t (log t - x), 0 where t is 0; .log_target: e^t (t - x)
- * ESHAPE: different shapes; nothing is broadcast.  EDTYPE: both are integers, but
- * in l1_loss without a mean; one of them is, in kl_div; x is, in huber_loss, whose result has x's dtype. */
+ * ESHAPE: different shapes; nothing is broadcast.  EDTYPE: both are integers, but in l1_loss without a mean;
+ * one of them is, in kl_div; x is, in huber_loss, whose result has x's dtype. */
 #define tensor_mse_loss(...) \
     TENSOR_CALL_(tensor_mse_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_l1_loss(...) \
@@ -350,12 +350,12 @@ TAPEGRAD_API extern const TensorCtcArgs tensor_ctc_defaults;
 
 /* tensor_ctc_loss - -log of the probability that a sequence collapses to its target: equal neighbours merged,
  * then blanks dropped.  On the CPU only.
- *   log_probs [T, N, C]; targets [N, S], padded with anything, or all targets one behind the other; lengths
- * [N] log_probs [T, C]; targets [S]; lengths [] or [1] Targets and lengths are integers (EDTYPE).  The mean
- * is that of loss / max(target length, 1). Where no path exists the loss is infinite and the gradient NaN,
- * unless .zero_infinity.  The gradient is the derivative by log_probs; PyTorch's has e^log_probs added, which
- * the log_softmax before it takes off again. EINDEX: a label outside [0, C) or equal to the blank; a length
- * outside its sequence. */
+ *   log_probs [T, N, C]; lengths [N]; targets [N, S], padded with anything, or all of them in one row
+ *   log_probs [T, C];    lengths [] or [1];   targets [S]
+ * Targets and lengths are integers (EDTYPE).  The mean is that of loss / max(target length, 1).  Where no
+ * path exists the loss is infinite and the gradient NaN, unless .zero_infinity.  The gradient is the
+ * derivative by log_probs; PyTorch's has e^log_probs added, which the log_softmax before it takes off again.
+ * EINDEX: a label outside [0, C) or equal to the blank; a length outside its sequence. */
 #define tensor_ctc_loss(...) \
     TENSOR_CALL_(tensor_ctc_loss_args, TensorCtcArgs, TENSOR_CTC_DEFAULTS, .log_probs = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_ctc_loss_args(TensorCtcArgs args);

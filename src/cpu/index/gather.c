@@ -3,7 +3,7 @@
  *  - Every index is checked before anything is written.
  *  - scatter_add adds in the order of the index rows to each element, whoever does it: threads divide the
  *    destination (outer blocks, columns, or rows), never the source.  The bits do not depend on how many
- * there are. */
+ *    there are. */
 #include "cpu/cpu.h"
 
 /* ---- the check ------------------------------------------------------------------------------- */

@@ -82,12 +82,12 @@ static bool before(const Slices *s, int64_t a, int64_t b)
     return false;
 }
 
-/* Runs of 1, 2, 4, ... merged from one list into the other. */
 void count_up(int64_t *to, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) to[i] = i;
 }
 
+/* Runs of 1, 2, 4, ... merged from one list into the other. */
 int64_t *sort_slices(const Slices *s, int64_t *from, int64_t *to)
 {
     for (int64_t run = 1; run < s->n; run *= 2) {

@@ -1,8 +1,7 @@
 /* gumbel_softmax.c - a sample of a categorical distribution that has a gradient.
  *
  *   y = softmax((x - log e) / tau), e exponential          dx = y (g - sum g y) / tau
- *   hard: the one-hot of its largest element + y - y; the gradient sees the second term only, the value is
- * exact */
+ *   hard: the one-hot of its largest element + y - y; the value is exact, the gradient that of + y */
 #include "op/reduce/reduce.h"
 
 const TensorGumbelSoftmaxArgs tensor_gumbel_softmax_defaults = { TENSOR_GUMBEL_SOFTMAX_DEFAULTS };

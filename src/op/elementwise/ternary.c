@@ -102,14 +102,14 @@ Tensor *tensor_lerp_(Tensor *a, Tensor *b, double weight)
     return APPLY_(&op_lerp, &(LerpParams){ weight }, a, b);
 }
 
-#define ADDC(name)                                                                                \
-    Tensor *tensor_##name##_args(TensorAddcArgs a)                                                \
-    {                                                                                             \
-        return APPLY(&op_##name, &a, a.input, a.tensor1, a.tensor2);                              \
-    }                                                                                             \
-    Tensor *tensor_##name##_args_(TensorAddcArgs a)                                               \
-    {                                                                                             \
-        return op_apply_(&op_##name, (Tensor *[]){ a.input, a.tensor1, a.tensor2 }, 3, &a, SITE); \
+#define ADDC(name)                                                    \
+    Tensor *tensor_##name##_args(TensorAddcArgs a)                    \
+    {                                                                 \
+        return APPLY(&op_##name, &a, a.input, a.tensor1, a.tensor2);  \
+    }                                                                 \
+    Tensor *tensor_##name##_args_(TensorAddcArgs a)                   \
+    {                                                                 \
+        return APPLY_(&op_##name, &a, a.input, a.tensor1, a.tensor2); \
     }
 ADDC(addcmul)
 ADDC(addcdiv)
