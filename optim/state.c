@@ -136,7 +136,9 @@ static int compare(Loading *l, const Optimizer *opt, const Entry *e, const Tenso
 {
     const bool fits = is_state(e) ? same_shape(t, e->param->tensor) : tensor_numel(t) == 1;
     l->found++;
-    return fits ? 0 : refuse(opt, TENSOR_ESHAPE, e->name, "has another shape");
+    if (!fits) return refuse(opt, TENSOR_ESHAPE, e->name, "has another shape");
+    const double value = e->param && e->state == -1 ? tensor_item(t) : 0;
+    return value >= 0 && value <= 0x1p53 ? 0 : refuse(opt, TENSOR_EVALUE, e->name, "is no count of steps");
 }
 
 static int make(Loading *l, const Entry *e, Tensor *t)

@@ -276,7 +276,8 @@ TAPEGRAD_API void optim_free(Optimizer *opt);
  *     (they are counted over all groups), "state.0.step", "param_groups.0.lr", the numbers as f64 of rank 0.
  *     The tensors share memory with the optimizer, whose dict it is until the next call.
  * optim_load_state_dict - copies such values, and casts them to the dtypes of the parameters.  EVALUE: names
- *     are missing or unexpected (of another optimizer, other groups); ESHAPE.  All or nothing. */
+ *     are missing or unexpected (of another optimizer, other groups); a count of steps is none; ESHAPE.  All
+ *     or nothing. */
 TAPEGRAD_API TensorDict optim_state_dict(Optimizer *opt);
 TAPEGRAD_API int optim_load_state_dict(Optimizer *opt, TensorDict dict);
 

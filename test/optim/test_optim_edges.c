@@ -83,9 +83,29 @@ static void test_every_option(void **state)
         if (!tried[e]) fail_msg("no optimizer has %s", edges[e].option);
 }
 
+/* A count of steps that is none would be any int64. */
+static void test_steps_of_a_dict(void **state)
+{
+    (void)state;
+    Tensor *p = tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F32), true);
+    Optimizer *opt = optim_adam(TENSORS(p));
+    tensor_set_grad(p, tensor_ones_like(p));
+    assert_int_equal(optim_step(opt), 0);
+    TensorDict dict = nn_dict_clone(optim_state_dict(opt));
+    const double bad[] = { NAN, INFINITY, -1 };
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(nn_dict_set(&dict, "state.0.step", tensor_scalar(bad[i], TENSOR_F64)), 0);
+        assert_status_error(optim_load_state_dict(opt, dict), TENSOR_EVALUE);
+    }
+    assert_true(tensor_item(nn_dict_get(optim_state_dict(opt), "state.0.step")) == 1);
+    nn_dict_free(dict);
+    optim_free(opt);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_option) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_option),
+                                        cmocka_unit_test(test_steps_of_a_dict) };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("optimizers at their edges", tests, NULL, NULL);
     tensor_scope_close(scope);
