@@ -7,7 +7,15 @@
 //     Tensor *loss = tensor_huber_loss_args(options);
 //
 // A function with options is called by its name that ends in _args; its macro is C's.  SHAPE, DIMS and
-// TENSORS live to the end of the full expression that they stand in; functions copy what they need.
+// TENSORS live to the end of the full expression that they stand in; functions copy what they need.  A member
+// of an options struct lives longer, so name what it holds:
+//
+//     const tapegrad::Shape rows{ 1 };
+//     const tapegrad::List weights(w, b);
+//     TensorReduceArgs sum = tensor_reduce_defaults;
+//     sum.input = x, sum.dims = rows;                          // not DIMS(1), which is gone at the semicolon
+//     OptimSgdArgs sgd = optim_sgd_defaults;
+//     sgd.params = weights;
 #ifndef TAPEGRAD_HPP
 #define TAPEGRAD_HPP
 

@@ -33,7 +33,8 @@ TAPEGRAD_API Tensor *io_load_png(const char *path);
 /* io_save_safetensors - every tensor of the dictionary by its name, as the safetensors format has it: 8 bytes
  *     length of the header (little-endian), a JSON header {"name": {"dtype", "shape", "data_offsets"}}, the
  *     bytes, each tensor at a multiple of its element size.  Tensors may be on any device.  EVALUE: a name
- *     that is no UTF-8, or "__metadata__".
+ *     that is no UTF-8, or "__metadata__".  While an error is pending (tensor_error()) it does nothing and
+ *     returns -1: the results of a failed run replace no file.
  * io_load_safetensors - a dictionary in the header's order, on the CPU, that the caller frees by
  *     nn_dict_free; its count is -1 after an error.  EFORMAT: anything the format forbids (a name twice, a
  *     hole or an overlap, bytes that belong to no tensor, ...), another key than those three, a dtype or a

@@ -282,7 +282,8 @@ TAPEGRAD_API TensorDict optim_state_dict(Optimizer *opt);
 TAPEGRAD_API int optim_load_state_dict(Optimizer *opt, TensorDict dict);
 
 /* ---- an optimizer of one's own --------------------------------------------------------------------
- * One constant, as the built-in ones are, an options struct that begins with `TensorList params`, and a step:
+ * One constant, as the built-in ones are, an options struct that begins with `TensorList params`, and a step.
+ * Options that a call leaves out are 0, unless a macro of yours fills in .defaults as TENSOR_CALL_ does.
  *
  *     typedef struct { TensorList params; double lr; } SignArgs;
  *

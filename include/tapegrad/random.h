@@ -21,7 +21,11 @@
  * Results are outside any graph.  In-place draws (trailing underscore) return x, keep to the rules of
  * in-place ops in ops.h, and cut x from its history: no gradient reaches the old value.  Operands that are
  * refused, and tensors of no elements, draw nothing.  dtype is f32, f64, f16 or bf16 unless it says more
- * (EDTYPE). */
+ * (EDTYPE).
+ *
+ * C leaves open in which order the arguments of a call are evaluated, and gcc and clang differ: draw in
+ * statements of their own what must repeat.  tensor_sub(tensor_rand(s, t), tensor_rand(s, t)) may draw either
+ * operand first. */
 #ifndef TAPEGRAD_RANDOM_H
 #define TAPEGRAD_RANDOM_H
 

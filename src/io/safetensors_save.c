@@ -91,7 +91,7 @@ int io_save_safetensors(const char *path, TensorDict dict)
 {
     AtomicFile f;
     JsonText header = { 0 };
-    if (check_dict(dict)) return -1;
+    if (tensor_error_code() || check_dict(dict)) return -1;
     int status = make_header(dict, &header);
     if (!status) status = atomic_open(&f, path, op);
     if (!status) status = atomic_close(&f, write_file(&f, dict, &header) == 0, op);

@@ -371,6 +371,10 @@ static void test_save_refusals(void **state)
     nn_dict_free(dict), dict = (TensorDict){ 0 };
     add(&dict, "\xff", VEC(1));
     assert_status_error(io_save_safetensors(scratch("no"), dict), TENSOR_EVALUE);
+    nn_dict_free(dict), dict = (TensorDict){ 0 };
+    add(&dict, "x", VEC(1));
+    tensor_fail(TENSOR_EUSER, "test", "the run failed");
+    assert_status_error(io_save_safetensors(scratch("no"), dict), TENSOR_EUSER); /* replaces no file */
     nn_dict_free(dict);
     assert_int_equal(scratch_count("no"), 0);
 }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <math.h>
 #include <string.h>
 #include <cmocka.h>
 #include <tapegrad.h>
@@ -51,6 +52,21 @@ static void test_layers(void **state)
     REFUSED("0: want 1", nn_pixel_unshuffle(0));
     TAKEN(nn_channel_shuffle(INT32_MAX));
     REFUSED("2147483648: want 1", nn_channel_shuffle((int64_t)INT32_MAX + 1));
+}
+
+/* What must be given is not 0 where it was forgotten. */
+static void test_forgotten(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *p = tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F32), true);
+    REFUSED("-1 out", nn_linear(3));
+    REFUSED("rows of -1", nn_embedding(10));
+    tensor_set_grad(p, tensor_full(SHAPE(2), 3, TENSOR_F32));
+    assert_true(isnan(nn_clip_grad_norm_(TENSORS(p))));
+    assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
+    assert_true(tensor_get(tensor_grad(p), DIMS(0)) == 3);
+    tensor_scope_close(scope);
 }
 
 static void test_attention(void **state)
@@ -249,10 +265,11 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layers),       cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_convolutions), cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_pools),        cmocka_unit_test(test_recurrent),
-        cmocka_unit_test(test_names),        cmocka_unit_test(test_constructors),
+        cmocka_unit_test(test_layers),       cmocka_unit_test(test_forgotten),
+        cmocka_unit_test(test_attention),    cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_norms),        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_recurrent),    cmocka_unit_test(test_names),
+        cmocka_unit_test(test_constructors),
     };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("modules at their edges", tests, NULL, NULL);

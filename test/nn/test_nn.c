@@ -485,16 +485,39 @@ static void failing_memory(void **state)
     }
 }
 
+/* Past the buffers of the first layers too. */
+static void gradients_are_dropped(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *net = nn_sequential(nn_linear(3, 2), nn_batch_norm1d(2), nn_linear(2, 2), nn_batch_norm1d(2));
+    tensor_backward(tensor_sum(tensor_square(nn_forward(net, tensor_randn(SHAPE(4, 3), TENSOR_F32)))));
+    TensorList p = nn_parameters(net);
+    assert_int_equal(p.count, 8);
+    for (int i = 0; i < p.count; i++) assert_non_null(tensor_grad(p.item[i]));
+    nn_zero_grad(net);
+    for (int i = 0; i < p.count; i++) assert_null(tensor_grad(p.item[i]));
+    nn_free(net);
+    tensor_scope_close(scope);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, remember, nothing_left)
     const struct CMUnitTest tests[] = {
-        TEST(initial_values),    TEST(init_functions),
-        TEST(attention),         TEST(batch_norm),
-        TEST(layers_are_ops),    TEST(dropouts),
-        TEST(refused_layers),    TEST(mlp),
-        TEST(block_of_ones_own), TEST(activations_are_freed),
-        TEST(clipping),          TEST(failing_memory),
+        TEST(initial_values),
+        TEST(init_functions),
+        TEST(attention),
+        TEST(batch_norm),
+        TEST(layers_are_ops),
+        TEST(dropouts),
+        TEST(refused_layers),
+        TEST(mlp),
+        TEST(block_of_ones_own),
+        TEST(activations_are_freed),
+        TEST(clipping),
+        TEST(failing_memory),
+        TEST(gradients_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,12 +113,12 @@ TAPEGRAD_API double nn_calculate_gain(NNGain nonlinearity, double slope);
 
 typedef struct NNClipArgs {
     TensorList parameters;
-    double max_norm;
+    double max_norm;         /* must be given */
     double norm_type;        /* INFINITY: the largest |element| */
     bool error_if_nonfinite; /* EVALUE when the norm is not finite */
     TensorFromDefaults from_defaults;
 } NNClipArgs;
-#define NN_CLIP_GRAD_NORM_DEFAULTS .norm_type = 2, TENSOR_FROM_DEFAULTS
+#define NN_CLIP_GRAD_NORM_DEFAULTS .max_norm = (double)NAN, .norm_type = 2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNClipArgs nn_clip_grad_norm_defaults;
 
 /* nn_clip_grad_norm_(nn_parameters(net), 1.0) - the norm of all gradients as one vector; if it is above

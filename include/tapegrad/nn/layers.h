@@ -50,7 +50,7 @@ typedef struct NNLinearArgs {
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } NNLinearArgs;
-#define NN_LINEAR_DEFAULTS .bias = true, TENSOR_FROM_DEFAULTS
+#define NN_LINEAR_DEFAULTS .in_features = -1, .out_features = -1, .bias = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLinearArgs nn_linear_defaults;
 
 /* nn_linear(in, out, .bias = true) - y = x weight^T + bias: [..., in] -> [..., out].
@@ -67,7 +67,9 @@ typedef struct NNEmbeddingArgs {
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } NNEmbeddingArgs;
-#define NN_EMBEDDING_DEFAULTS .padding_idx = TENSOR_NO_PADDING, .norm_type = 2, TENSOR_FROM_DEFAULTS
+#define NN_EMBEDDING_DEFAULTS                                                                    \
+    .num_embeddings = -1, .embedding_dim = -1, .padding_idx = TENSOR_NO_PADDING, .norm_type = 2, \
+    TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNEmbeddingArgs nn_embedding_defaults;
 
 /* nn_embedding(rows, width) - tensor_embedding: row i of weight for each index i: integers [...] -> [...,
