@@ -126,6 +126,7 @@ typedef struct TensorAttentionArgs {
     bool is_causal;
     double scale; /* 0: 1 / sqrt(E) */
     bool enable_gqa;
+    bool masked, fused; /* the library's own */
 } TensorAttentionArgs;
 #define TENSOR_ATTENTION_DEFAULTS .dropout_p = 0, .is_causal = false, .scale = 0, .enable_gqa = false
 TAPEGRAD_API extern const TensorAttentionArgs tensor_attention_defaults;
@@ -164,6 +165,7 @@ typedef struct TensorMultiHeadAttentionArgs {
     bool use_separate_proj_weight;
     Tensor *q_proj_weight, *k_proj_weight, *v_proj_weight;
     bool average_attn_weights, is_causal;
+    bool need_weights; /* .weights says so; by itself where the op is applied by name */
     TensorFromDefaults from_defaults;
 } TensorMultiHeadAttentionArgs;
 #define TENSOR_MULTI_HEAD_ATTENTION_DEFAULTS                                             \

@@ -17,13 +17,8 @@
 
 const TensorAttentionArgs tensor_attention_defaults = { TENSOR_ATTENTION_DEFAULTS };
 
-/* The options, which come first, and what shape() and forward() find out for backward. */
-typedef struct AttentionCall {
-    TensorAttentionArgs options;
-    bool masked, fused; /* is there a mask?  Were extras kept by the kernel? */
-} AttentionCall;
-static const AttentionCall call_defaults = { .options = { TENSOR_ATTENTION_DEFAULTS } };
-
+/* Of the options, masked and fused are what shape() and forward() find out for backward: is there a mask?
+ * Were extras kept by the kernel? */
 enum { Q, K, V, MASK, OPERANDS };
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
@@ -110,8 +105,7 @@ static TensorShape with_matrix(int batch, int64_t *dim, int64_t rows, int64_t co
 
 static int shape(OpCall *c)
 {
-    AttentionCall *call = op_params_mut(c);
-    TensorAttentionArgs *p = &call->options;
+    TensorAttentionArgs *p = op_params_mut(c);
     int64_t dim[TENSOR_MAX_DIMS];
     if (!(p->dropout_p >= 0 && p->dropout_p <= 1))
         return op_fail(c, TENSOR_EVALUE, "dropout_p = %g: a probability lies in [0, 1]", p->dropout_p);
@@ -123,7 +117,7 @@ static int shape(OpCall *c)
     if (n < 0) return -1;
     const int64_t rows = q->shape[q->ndim - 2], cols = v->shape[v->ndim - 2], width = q->shape[q->ndim - 1];
     if (check_mask(c, with_matrix(n, dim, rows, cols))) return -1;
-    call->masked = op_input(c, MASK) != NULL;
+    p->masked = op_input(c, MASK) != NULL;
     if (p->scale == 0) p->scale = width ? 1 / sqrt((double)width) : 1;
     return op_set_output(c, 0, with_matrix(n, dim, rows, v->shape[v->ndim - 1]), (TensorDtype)q->dtype);
 }
@@ -269,11 +263,10 @@ static int forward_by_ops(OpCall *c, Tensor *keep)
 
 static int backward_by_ops(OpCall *c, Tensor *keep, Tensor *dy, Tensor **dx)
 {
-    const AttentionCall *call = op_params(c);
-    const TensorAttentionArgs *p = &call->options;
+    const TensorAttentionArgs *p = op_params(c);
     Tensor *in[OPERANDS] = { NULL };
     for (int i = Q; i < OPERANDS; i++)
-        if ((i < MASK || call->masked) && !(in[i] = op_saved(c, i))) return -1;
+        if ((i < MASK || p->masked) && !(in[i] = op_saved(c, i))) return -1;
     Tensor *q = wide_float(in[Q]), *k = wide_float(spread_heads(p, in[K], in[Q])),
            *v = wide_float(spread_heads(p, in[V], in[Q]));
     Tensor *g = wide_float(dy);
@@ -298,8 +291,7 @@ static int backward_by_ops(OpCall *c, Tensor *keep, Tensor *dy, Tensor **dx)
 
 static int forward(OpCall *c)
 {
-    AttentionCall *call = op_params_mut(c);
-    const TensorAttentionArgs *p = &call->options;
+    TensorAttentionArgs *p = op_params_mut(c);
     const Tensor *y = op_output(c, 0);
     int64_t dim[TENSOR_MAX_DIMS];
     for (int i = 0; i < y->ndim; i++) dim[i] = y->shape[i];
@@ -310,17 +302,16 @@ static int forward(OpCall *c)
         keep = dropout_mask(c, scores, p->dropout_p, y->place);
         if (!keep) return -1;
     }
-    call->fused = y->place->device->attention != NULL;
-    return call->fused ? by_kernel(c, keep) : forward_by_ops(c, keep);
+    p->fused = y->place->device->attention != NULL;
+    return p->fused ? by_kernel(c, keep) : forward_by_ops(c, keep);
 }
 
 static int backward_by_kernel(OpCall *c, const Tensor *keep, Tensor *dy, Tensor **dx)
 {
-    const AttentionCall *call = op_params(c);
-    const TensorAttentionArgs *p = &call->options;
+    const TensorAttentionArgs *p = op_params(c);
     Tensor *in[OPERANDS] = { NULL }, *made[OPERANDS] = { NULL };
     for (int i = Q; i < OPERANDS; i++)
-        if ((i < MASK || call->masked) && !(in[i] = op_saved(c, i))) return -1;
+        if ((i < MASK || p->masked) && !(in[i] = op_saved(c, i))) return -1;
     const Tensor *shift = op_saved_extra(c, 0), *factor = op_saved_extra(c, 1), *g = dense_float(dy);
     Layout l;
     if (!shift || !factor || !g || lay_out(p, in, shape_of(dy), &l)) return -1;
@@ -347,12 +338,12 @@ static int backward_by_kernel(OpCall *c, const Tensor *keep, Tensor *dy, Tensor 
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    const AttentionCall *call = op_params(c);
-    const bool drops = call->options.dropout_p > 0;
-    Tensor *keep = drops ? op_saved_extra(c, call->fused ? 2 : 0) : NULL;
+    const TensorAttentionArgs *p = op_params(c);
+    const bool drops = p->dropout_p > 0;
+    Tensor *keep = drops ? op_saved_extra(c, p->fused ? 2 : 0) : NULL;
     if (drops && !keep) return -1;
-    return call->fused && !op_recording(c) ? backward_by_kernel(c, keep, dy, dx)
-                                           : backward_by_ops(c, keep, dy, dx);
+    return p->fused && !op_recording(c) ? backward_by_kernel(c, keep, dy, dx)
+                                        : backward_by_ops(c, keep, dy, dx);
 }
 
 static const OpField fields[] = { OP_OPTION(TensorAttentionArgs, dropout_p, is_causal, scale, enable_gqa),
@@ -366,7 +357,7 @@ const TensorOp op_scaled_dot_product_attention = {
                 "dv = p^T g, dmask = ds",
     .optional = KEEP_INPUT(MASK),
     .keep = KEEP_INPUT(Q) | KEEP_INPUT(K) | KEEP_INPUT(V) | KEEP_INPUT(MASK),
-    PARAMS(AttentionCall, call_defaults, fields),
+    PARAMS(TensorAttentionArgs, tensor_attention_defaults, fields),
     .shape = shape,
     .forward = forward,
     .backward = backward,
@@ -389,6 +380,5 @@ REGISTER_OPS(&op_scaled_dot_product_attention);
 
 Tensor *tensor_scaled_dot_product_attention_args(TensorAttentionArgs a)
 {
-    const AttentionCall p = { .options = a };
-    return APPLY(&op_scaled_dot_product_attention, &p, a.query, a.key, a.value, a.attn_mask);
+    return APPLY(&op_scaled_dot_product_attention, &a, a.query, a.key, a.value, a.attn_mask);
 }

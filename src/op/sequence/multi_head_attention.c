@@ -12,13 +12,6 @@ const TensorMultiHeadAttentionArgs tensor_multi_head_attention_defaults = {
     TENSOR_MULTI_HEAD_ATTENTION_DEFAULTS
 };
 
-/* The options, which come first, and whether weights is there to receive them. */
-typedef struct HeadsParams {
-    TensorMultiHeadAttentionArgs options;
-    bool need_weights;
-} HeadsParams;
-static const HeadsParams call_defaults = { .options = { TENSOR_MULTI_HEAD_ATTENTION_DEFAULTS } };
-
 enum {
     QUERY,
     KEY,
@@ -37,10 +30,7 @@ enum {
     OPERANDS
 };
 
-static const TensorMultiHeadAttentionArgs *options_of(const OpCall *c)
-{
-    return &((const HeadsParams *)op_params(c))->options;
-}
+static const TensorMultiHeadAttentionArgs *options_of(const OpCall *c) { return op_params(c); }
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
@@ -232,7 +222,7 @@ static Tensor *attend_with_weights(const TensorMultiHeadAttentionArgs *p, Tensor
 static int compose(OpCall *c)
 {
     const TensorMultiHeadAttentionArgs *p = options_of(c);
-    const bool need_weights = ((const HeadsParams *)op_params(c))->need_weights;
+    const bool need_weights = p->need_weights;
     const bool alone = op_input(c, QUERY)->ndim == 2;
     const int64_t width = op_input(c, QUERY)->shape[alone ? 1 : 2], rows = op_input(c, QUERY)->shape[0];
     Tensor *in[3], *mask = NULL, *weights = NULL;
@@ -260,7 +250,7 @@ static const OpField fields[] = { OP_REQUIRED(TensorMultiHeadAttentionArgs, num_
                                   OP_OPTION(TensorMultiHeadAttentionArgs, embed_dim_to_check, add_zero_attn,
                                             dropout_p, training, use_separate_proj_weight,
                                             average_attn_weights, is_causal),
-                                  OP_OPTION(HeadsParams, need_weights),
+                                  OP_OPTION(TensorMultiHeadAttentionArgs, need_weights),
                                   { 0 } };
 
 #define OPTIONAL                                                                                  \
@@ -275,7 +265,7 @@ const TensorOp op_multi_head_attention_forward = {
     .arity = OPERANDS,
     .outputs = OP_ANY_ARITY,
     .optional = OPTIONAL,
-    PARAMS(HeadsParams, call_defaults, fields),
+    PARAMS(TensorMultiHeadAttentionArgs, tensor_multi_head_attention_defaults, fields),
     .shape = shape,
     .compose = compose,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_RANDOM,
@@ -312,7 +302,6 @@ REGISTER_OPS(&op_multi_head_attention_forward);
 
 Tensor *tensor_multi_head_attention_forward_args(TensorMultiHeadAttentionArgs a)
 {
-    const HeadsParams p = { .options = a, .need_weights = a.weights != NULL };
     Tensor *in[OPERANDS] = {
         a.query,     a.key,           a.value,           a.in_proj_weight, a.in_proj_bias,
         a.bias_k,    a.bias_v,        a.out_proj_weight, a.out_proj_bias,  a.key_padding_mask,
@@ -320,9 +309,8 @@ Tensor *tensor_multi_head_attention_forward_args(TensorMultiHeadAttentionArgs a)
     };
     Tensor *out[2] = { NULL, NULL };
     if (a.weights) *a.weights = NULL;
-    if (TENSOR_CHECK_OPTIONS("tensor_multi_head_attention_forward", a, tensor_multi_head_attention_defaults))
-        return NULL;
-    if (op_apply(&op_multi_head_attention_forward, in, OPERANDS, &p, SITE, out, 2) < 0) return NULL;
+    a.need_weights = a.weights != NULL;
+    if (op_apply(&op_multi_head_attention_forward, in, OPERANDS, &a, SITE, out, 2) < 0) return NULL;
     if (a.weights) *a.weights = out[1];
     return out[0];
 }
