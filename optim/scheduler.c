@@ -320,6 +320,9 @@ static int load(const char *name, double *value, int n, void *ctx)
     if (!t) return tensor_fail(TENSOR_EVALUE, function, "\"%s\" is missing", name);
     if (tensor_numel(t) != (n ? n : 1))
         return tensor_fail(TENSOR_ESHAPE, function, "\"%s\" has another shape", name);
+    const double count = strstr(name, "last_epoch") ? tensor_item(t) : 0;
+    if (!(count >= -1 && count <= 0x1p53 && count == floor(count)))
+        return tensor_fail(TENSOR_EVALUE, function, "\"%s\" is %g: want a count of steps", name, count);
     l->found++;
     for (int i = 0; i < (n ? n : 1) && l->write; i++) value[i] = n ? tensor_get(t, DIMS(i)) : tensor_item(t);
     return tensor_error_code() ? -1 : 0;

@@ -241,6 +241,29 @@ static int check_unexpected(const Optimizer *opt, const Loading *l)
                        opt->kind->name, l->dict.count, l->dict.count - l->found - extra);
 }
 
+/* Options out of range are refused before anything changes. */
+static int check_group_options(const Optimizer *opt, const Loading *l, int g)
+{
+    _Alignas(16) char options[OPTIM_OPTIONS];
+    OptimGroup as = opt->group[g];
+    memcpy(options, as.options, opt->kind->args);
+    as.options = options;
+    for (const OpField *f = opt->kind->fields; f && f->name; f++) {
+        Entry e = { .group = &as, .field = f };
+        snprintf(e.name, NAME, "param_groups.%d.%s", g, f->name);
+        const Tensor *t = nn_dict_get(l->dict, e.name);
+        if (t) set_number(&e, tensor_item(t));
+    }
+    return opt->kind->check ? opt->kind->check(options, "optim_load_state_dict") : 0;
+}
+
+static int check_loaded_options(const Optimizer *opt, const Loading *l)
+{
+    int status = 0;
+    for (int g = 0; g < opt->groups && !status; g++) status = check_group_options(opt, l, g);
+    return status;
+}
+
 int optim_load_state_dict(Optimizer *opt, TensorDict dict)
 {
     if (optim_null(opt, "optim_load_state_dict")) return -1;
@@ -252,10 +275,10 @@ int optim_load_state_dict(Optimizer *opt, TensorDict dict)
     }
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
-    int status =
-        load_all(opt, &l, COMPARE) || check_unexpected(opt, &l) || load_all(opt, &l, MAKE) || make_extra(&l)
-            ? -1
-            : load_all(opt, &l, PLACE);
+    int status = load_all(opt, &l, COMPARE) || check_unexpected(opt, &l) || check_loaded_options(opt, &l) ||
+                         load_all(opt, &l, MAKE) || make_extra(&l)
+                     ? -1
+                     : load_all(opt, &l, PLACE);
     TensorDict *left = status ? &l.extra : &opt->extra;
     nn_dict_free(*left);
     if (!status) opt->extra = l.extra;

@@ -193,7 +193,14 @@ static void check_state(const char *name)
     TensorDict less = saved;
     less.count--;
     double before[3], after[3];
+    const double wrong[] = { NAN, INFINITY, -2, .5 };
     show(&b, before);
+    for (int i = 0; i < 4; i++) {
+        tensor_set(nn_dict_get(saved, "last_epoch"), DIMS(), wrong[i]);
+        assert_int_equal(optim_scheduler_load_state_dict(b.schedule, saved), -1);
+        assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
+    }
+    tensor_set(nn_dict_get(saved, "last_epoch"), DIMS(), 11);
     assert_int_equal(optim_scheduler_load_state_dict(b.schedule, less), -1);
     assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
     assert_int_equal(optim_scheduler_last_epoch(b.schedule), 30);

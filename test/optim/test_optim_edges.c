@@ -83,7 +83,7 @@ static void test_every_option(void **state)
         if (!tried[e]) fail_msg("no optimizer has %s", edges[e].option);
 }
 
-/* A count of steps that is none would be any int64. */
+/* A count of steps that is none would be any int64; options out of range would fail at the next step. */
 static void test_steps_of_a_dict(void **state)
 {
     (void)state;
@@ -97,7 +97,11 @@ static void test_steps_of_a_dict(void **state)
         assert_int_equal(nn_dict_set(&dict, "state.0.step", tensor_scalar(bad[i], TENSOR_F64)), 0);
         assert_status_error(optim_load_state_dict(opt, dict), TENSOR_EVALUE);
     }
+    assert_int_equal(nn_dict_set(&dict, "state.0.step", tensor_scalar(5, TENSOR_F64)), 0);
+    assert_int_equal(nn_dict_set(&dict, "param_groups.0.lr", tensor_scalar(-1, TENSOR_F64)), 0);
+    assert_status_error(optim_load_state_dict(opt, dict), TENSOR_EVALUE);
     assert_true(tensor_item(nn_dict_get(optim_state_dict(opt), "state.0.step")) == 1);
+    assert_true(optim_lr(opt) == 1e-3);
     nn_dict_free(dict);
     optim_free(opt);
 }

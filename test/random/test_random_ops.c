@@ -222,16 +222,17 @@ static void test_normals_around_tensors_refuse(void **state)
 
 static void draw_everything(Tensor *x, Tensor *half, Tensor *strided)
 {
+    Tensor *one = tensor_ones_like(x), *const to[] = { x, half, strided };
     tensor_rand_like(strided), tensor_randn_like(half), tensor_randint_like(x, 0, 9), tensor_randperm(300);
-    tensor_bernoulli(tensor_full_like(x, .5)), tensor_normal_tensor(x, tensor_ones_like(x));
-    tensor_normal_tensor_scalar(x, 2), tensor_normal_scalar_tensor(1, tensor_ones_like(x));
-    tensor_multinomial(tensor_ones_like(x), 2),
-        tensor_multinomial(tensor_ones_like(half), 9, .replacement = true);
-    Tensor *const to[] = { x, half, strided };
+    tensor_bernoulli(tensor_full_like(x, .5)), tensor_normal_tensor(x, one);
+    tensor_normal_tensor_scalar(x, 2), tensor_normal_scalar_tensor(1, one);
+    tensor_multinomial(one, 2);
+    tensor_multinomial(tensor_ones_like(half), 9, .replacement = true);
     for (int i = 0; i < 3; i++) {
         tensor_uniform_(to[i], 0, 1), tensor_normal_(to[i], 0, 1), tensor_random_(to[i]);
         tensor_bernoulli_(to[i], .5), tensor_exponential_(to[i], 1), tensor_trunc_normal_(to[i], 0, 1, -2, 2);
-        tensor_rrelu(to[i], .training = true), tensor_dropout(to[i], .5, true);
+        tensor_rrelu(to[i], .training = true);
+        tensor_dropout(to[i], .5, true);
     }
     assert_null(tensor_error());
 }
