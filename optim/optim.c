@@ -254,10 +254,10 @@ static int prepare(const Optimizer *opt, OptimGroup *g, int *n)
     return 0;
 }
 
-/* Can no parameter's step fail once it has begun? */
+/* Can no parameter's step fail once it has begun?  The loops of rules over dense memory cannot. */
 static bool is_sure(const OptimKind *kind, const OptimGroup *g, int n)
 {
-    bool sure = kind->sure || kind->rule;
+    bool sure = kind->rule != NULL;
     for (int i = 0; i < n && sure; i++) sure = optim_dense(g->stepped[i]->tensor) != 0;
     return sure;
 }

@@ -1,8 +1,6 @@
 /* rule_loop.h - the loops of a rule over dense memory for one type: rule.h includes it once for each. */
 #define sqrt MATH(sqrt)
 #define fabs MATH(fabs)
-#define fmax MATH(fmax)
-#define copysign MATH(copysign)
 
 static inline __attribute__((always_inline)) void LOOP(each)(const void *numbers, int64_t n, void *element,
                                                              const void *gradient, void *const *state)
@@ -45,5 +43,3 @@ OPTIM_WIDE static void LOOP(wide)(const void *numbers, int64_t n, void *x, const
 
 #undef sqrt
 #undef fabs
-#undef fmax
-#undef copysign

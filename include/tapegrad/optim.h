@@ -333,8 +333,6 @@ typedef struct OptimKind {
                         double *loss); /* all; fn as often as it likes */
     const char *samples; /* for the generated tests, where PyTorch has no such optimizer: "lr=0.1|; lr=0.1
                             beta=0.5|lr=0.01": options of two groups, the second begins as the first */
-    bool sure; /* dense f32 and f64 tensors on the CPU are stepped by loops that cannot fail; without it, and
-                  for all others, a step keeps copies */
     const struct OptimRule *(*rule)(const void *options); /* of the library's own kinds: optim/rule.h */
     void (*numbers)(const void *options, const OptimParam *p, double *numbers);
     void (*after)(const void *options, OptimParam *p); /* sets p->number for the next step; may be NULL */
