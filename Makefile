@@ -11,18 +11,27 @@ include mk/compiler.mk
 
 # ---- sources ---------------------------------------------------------------------------------
 # ISA_SOURCES are compiled once an instruction set (src/cpu/isa.h).
-ALL_SOURCES := $(shell find src nn optim -name '*.c')
+ALL_SOURCES := $(shell find src nn optim train -name '*.c')
 ISA_SOURCES := $(filter %_kernel.c %_kernels.c,$(ALL_SOURCES))
 SOURCES     := $(filter-out $(ISA_SOURCES),$(ALL_SOURCES))
 # Rooms whose time does not count are compiled for size.
-COLD_ROOMS  := $(addprefix src/,check trace io data op/linalg op/loss op/order) nn
-COLD        := $(filter $(COLD_ROOMS:%=%/%),$(SOURCES))
+COLD_ROOMS  := $(addprefix src/,check trace io data \
+               $(addprefix op/,image index linalg loss norm order reduce sequence shape)) nn train
+COLD_FILES  := $(addprefix src/op/,product/contract.c product/einsum.c product/matrix_chain.c \
+               elementwise/activations.c elementwise/log_prob.c elementwise/formula.c reduce/cov.c \
+               reduce/nan_reduce.c shape/scatter_view.c shape/tensor_split.c shape/tri.c) \
+               $(addprefix src/,tensor/print.c autograd/checkpoint.c autograd/saved.c)
+COLD_OPTIM  := $(addprefix optim/,optim.c state.c scheduler.c schedules.c swa.c grad_scaler.c groups.c \
+               unless.c $(addprefix kind/,adafactor.c lamb.c lbfgs.c muon.c wolfe.c))
+COLD        := $(filter $(COLD_ROOMS:%=%/%) $(COLD_OPTIM) $(COLD_FILES),$(SOURCES))
 HOT         := $(filter src/cpu/% src/random/%,$(SOURCES))
-LEAN        := $(filter %/map.c %/select.c %/gemm.c %/gemm_device.c %/copy.c src/cpu/reduce/reduce.c,\
-               $(SOURCES))
+LEAN        := $(filter src/cpu/conv/%.c %/map.c %/select.c %/gemm.c %/gemm_device.c %/copy.c %/scan.c \
+               %/sort_lines.c %/reduce_exact.c %/bags.c %/map_rare.c %/special_pairs.c \
+               src/cpu/index/gather.c src/cpu/reduce/reduce.c,$(SOURCES)) \
+               $(filter-out $(COLD),$(filter optim/%,$(SOURCES)))
 ISAS        ?= $(if $(X86_64),base avx2 avx512,base)
 ONE_ISA     := $(if $(word 2,$(ISAS)),,$(ISAS))
-UP_TO_AVX2  := $(if $(ONE_ISA),,elementwise/map_rare_kernel)
+UP_TO_AVX2  := $(if $(ONE_ISA),,conv/conv_kernel elementwise/map_rare_kernel)
 ISA_OBJECTS := $(filter-out $(UP_TO_AVX2:%=$(B)/src/cpu/%.avx512.o),\
                $(foreach i,$(ISAS),$(ISA_SOURCES:%.c=$(B)/%.$(i).o)))
 OBJECTS     := $(SOURCES:%.c=$(B)/%.o) $(ISA_OBJECTS)
@@ -33,7 +42,7 @@ all: $(B)/libtapegrad.a $(B)/$(SONAME) $(B)/tapegrad
 # The long lists of simple loops, and files that mostly drive others, get no unrolling and scalar tails: the
 # library stays small.
 SMALL       := -O2 $(if $(CLANG),,-ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0)
-SMALL_LOOPS := cast_% map_% rnn_% softmax_%
+SMALL_LOOPS := cast_% conv_% direct_% gemm_kernel.avx512.o map_% rnn_% softmax_% winograd_%
 # On x86-64 the base is for CPUs from before 2013: small code.  Elsewhere it is all there is.
 MARCH_base   := $(if $(X86_64),-Os $(if $(CLANG),,-fno-tree-vectorize),$(FAST))
 MARCH_avx2   := -march=x86-64-v3
@@ -46,7 +55,7 @@ endif
 # FILE: the flags of one file; DEFINES: those of all files that a build cuts down.
 DEFINES := $(if $(ONE_ISA),-DONE_ISA=$(ONE_ISA))
 STAMPED := $(filter-out ccache %/ccache,$(CC)) $(DEFINES) $(CPPFLAGS) $(OPT) $(FAST) $(WARN) \
-           $(CFLAGS) $(MUST) $(SAN)
+           $(CFLAGS) $(MUST) $(UNWIND) $(SAN)
 $(eval $(call stamp,flags,$(STAMPED)))
 $(eval $(call stamp,flags.link,$(LINKER) $(LDFLAGS) $(LIBS)))
 $(HOT:%.c=$(B)/%.o): FILE = $(FAST)
@@ -56,6 +65,7 @@ $(B)/%.o: %.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
 define isa_rule
 $(B)/%.$(1).o: FILE = $(FAST) $$(if $$(filter $(SMALL_LOOPS),$$(@F)),$(SMALL)) $(MARCH_$(1)) \
                       -fwrapv -DISA=$(1)
+$(B)/%.$(1).o: UNWIND = -fno-asynchronous-unwind-tables -fno-unwind-tables
 $(B)/%.$(1).o: %.c $(B)/flags ; $$(COMPILE) -MMD -MP -c $$< -o $$@ && $$(RENAME)
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
@@ -87,14 +97,14 @@ $(DIGEST_USERS): $(OPS_DIGEST)
 $(B)/libtapegrad.a: $(OBJECTS)
 	@echo "  AR   $@"; rm -f $@; $(AR) rcs $@ $^
 $(B)/$(SONAME): $(OBJECTS) src/export.map $(B)/flags.link
-	@echo "  LD   $@"; $(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs $(RELR) \
+	@echo "  LD   $@"; $(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -Wl,-Bsymbolic $(RELR) \
 	    -Wl,--version-script=src/export.map $(OBJECTS) $(LIBS) -o $@
 	@ln -sf $(SONAME) $(B)/libtapegrad.so
 $(B)/tapegrad: tools/tapegrad.c $(B)/libtapegrad.a $(B)/flags.link
 	$(COMPILE) $< $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@
 
 include mk/tests.mk mk/cuda.mk mk/ci.mk mk/examples.mk mk/docs.mk mk/install.mk
--include $(shell find $(addprefix $(B)/,src nn optim test cuda emu) -name '*.d' 2>/dev/null)
+-include $(shell find $(addprefix $(B)/,src nn optim train test cuda emu) -name '*.d' 2>/dev/null)
 
 clean: ; rm -rf build
 help: ; @sed -n 's/^# |//p' Makefile
@@ -102,10 +112,14 @@ help: ; @sed -n 's/^# |//p' Makefile
 # |make demo        sets up, builds, trains a CNN on MNIST (EPOCHS=1, ARGS=... as mnist --help says)
 # |make test        all that CI checks (ONLY="asan gcc/test_tape": these groups or steps; make ci-steps)
 # |make check       the suites alone       make asan ubsan tsan valgrind faults   under checkers
+# |make kills       KILLS=200: a run killed so often, at random instants, ends in the same bits
+# |make interop     Python's safetensors, TensorBoard and PyTorch read what is written (PyPI, PYTHON=)
 # |make fuzz        TIME=60 seconds for each reader of files
 # |make mutants     N=200 SEED=1: what of random mistakes in the sources the suites find
 # |make oracle      N=200 fresh random cases an op against PyTorch (PYTHON=, SEED=, OP=pattern)
-# |make bench       side by side with PyTorch (needs it)
+# |make bench       side by side with PyTorch (needs it)       make bench-ops   op by op (OPS=regex ...)
+# |make bench-conv  passes of convolutions (PATTERN=, SHAPES=random SEED=)
+# |make bench-train nn_fit beside the loop written out
 # |make examples    the course, in build/examples
 # |make docs        reference by doxygen     make compile_commands.json   for editors
 # |make install uninstall install-strip      DESTDIR= PREFIX= LIBDIR=          make clean

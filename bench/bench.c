@@ -74,6 +74,36 @@ static void cnn_setup(void)
     labels = tensor_retain(tensor_randint(0, 10, SHAPE(64)));
 }
 
+/* n parameters of 10^6 elements in all. */
+enum { MOST = 10000 };
+static Tensor *parameter[MOST];
+static TensorList parameters;
+
+static void parameters_setup(int n)
+{
+    for (int i = 0; i < n; i++) {
+        Tensor *p = tensor_requires_grad_(tensor_randn(SHAPE(1000000 / n), TENSOR_F32), true);
+        parameter[i] = tensor_retain(p);
+        tensor_set_grad(p, tensor_randn(SHAPE(1000000 / n), TENSOR_F32));
+    }
+    parameters = TENSOR_LIST(parameter, n);
+    opt = optim_adamw(parameters, .lr = 1e-3);
+}
+static void parameters_1(void) { parameters_setup(1); }
+static void parameters_150(void) { parameters_setup(150); }
+static void parameters_10000(void) { parameters_setup(10000); }
+static void step_block(void) { optim_step(opt); }
+
+/* A norm that is never above: what most steps of a run pay.  The other one scales. */
+static void clip(double most)
+{
+    TensorScope scope = tensor_scope_open();
+    nn_clip_grad_norm_(parameters, most);
+    tensor_scope_close(scope);
+}
+static void clip_block(void) { clip(1e9); }
+static void clip_and_scale_block(void) { clip(1e-3); }
+
 /* Single ops on many elements, forward: where others are faster too. */
 static void long_vector(void) { x = tensor_retain(tensor_rand(SHAPE(100000), TENSOR_F32)); }
 static void long_matrix(void) { x = tensor_retain(tensor_rand(SHAPE(100, 100, 100), TENSOR_F32)); }
@@ -101,6 +131,12 @@ static const struct {
     { "chain20_forward_backward", chain_setup, chain_backward, 20 },
     { "mlp_sgd_b64", mlp_setup, train_step, 1 },
     { "mnist_cnn_adam_b64", cnn_setup, train_step, 1 },
+    { "adamw_1", parameters_1, step_block, 1 },
+    { "adamw_150", parameters_150, step_block, 1 },
+    { "adamw_10000", parameters_10000, step_block, 1 },
+    { "clip_norm_150", parameters_150, clip_block, 1 },
+    { "clip_norm_scaling_150", parameters_150, clip_and_scale_block, 1 },
+    { "clip_norm_10000", parameters_10000, clip_block, 1 },
     { "add_100k", long_vector, add_block, 1 },
     { "exp_100k", long_vector, exp_block, 1 },
     { "sum_middle_100x100x100", long_matrix, sum_middle_block, 1 },

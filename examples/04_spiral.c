@@ -21,7 +21,7 @@ static void make_spirals(Tensor *x, Tensor *y)
 static int picture(const char *path, Module *net, Tensor *x, Tensor *y)
 {
     TensorScope scope = tensor_scope_open();
-    Tensor *grid = tensor_empty(SHAPE(SIDE * SIDE, 2), TENSOR_F32), *c = canvas(SIDE, SIDE, 0xffffff);
+    Tensor *grid = tensor_empty(SHAPE(SIDE * SIDE, 2), TENSOR_F32), *c = io_canvas(SIDE, SIDE, 0xffffff);
     float *g = tensor_data(grid), *pixel = tensor_data(c);
     const float *xy = tensor_data(x);
     for (int64_t i = 0; i < SIDE * SIDE; i++)
@@ -37,8 +37,8 @@ static int picture(const char *path, Module *net, Tensor *x, Tensor *y)
             pixel[k * SIDE * SIDE + i] = 0.55f + 0.45f * colour;
         }
     for (int64_t i = 0; p && i < CLASSES * EACH; i++)
-        draw_dot(c, (xy[2 * i + 1] + 1.2) * (SIDE / 2.4), (xy[2 * i] + 1.2) * (SIDE / 2.4), 2.2,
-                 strong[((int64_t *)tensor_data(y))[i]]);
+        io_draw_dot(c, (xy[2 * i + 1] + 1.2) * (SIDE / 2.4), (xy[2 * i] + 1.2) * (SIDE / 2.4), 2.2,
+                    strong[((int64_t *)tensor_data(y))[i]]);
     int status = p ? io_save_png(path, c) : -1;
     tensor_scope_close(scope);
     return status;

@@ -1,22 +1,6 @@
 /* 05_mnist_mlp.c - digits with a plain network: one epoch of MNIST, a loader, an optimizer, accuracy. */
 #include "example.h"
 
-static double accuracy(Module *net, DataLoader *test)
-{
-    int64_t right = 0;
-    nn_eval(net);
-    bool was = tensor_set_grad_enabled(false);
-    for (Batch *b; (b = data_next(test)) != NULL;) {
-        TensorScope scope = tensor_scope_open();
-        Tensor *guess = tensor_argmax(nn_forward(net, b->x), 1);
-        right += tensor_item_i64(tensor_sum(tensor_eq(guess, b->y)));
-        tensor_scope_close(scope);
-    }
-    tensor_set_grad_enabled(was);
-    nn_train(net, true);
-    return (double)right / (double)data_samples(test);
-}
-
 int main(void)
 {
     tensor_manual_seed(1);
@@ -37,9 +21,11 @@ int main(void)
                    tensor_item(loss));
         tensor_scope_close(scope);
     }
-    if (!tensor_error()) printf("test accuracy %.4f\n", accuracy(net, test));
+    Metric *accuracy = nn_metric_accuracy();
+    nn_evaluate(net, test, NULL, .metrics = NN_METRICS(accuracy));
+    if (!tensor_error()) printf("test accuracy %.4f\n", nn_metric_compute(accuracy));
 
-    data_loader_free(train), data_loader_free(test), optim_free(opt), nn_free(net);
+    nn_metric_free(accuracy), data_loader_free(train), data_loader_free(test), optim_free(opt), nn_free(net);
     if (tensor_error()) fprintf(stderr, "%s\n", tensor_error());
     return tensor_error() != NULL;
 }

@@ -18,9 +18,8 @@ static Tensor *block_forward(Module *self, Tensor *x)
 static Module *block(int64_t width)
 {
     Block *b = nn_new(Block, "Block", block_forward);
-    b->norm = nn_child(b, "norm", nn_layer_norm(width));
-    b->mlp = nn_child(b, "mlp",
-                      nn_sequential(nn_linear(width, 2 * width), nn_gelu(), nn_linear(2 * width, width)));
+    NN_CHILD(b, norm, nn_layer_norm(width));
+    NN_CHILD(b, mlp, nn_sequential(nn_linear(width, 2 * width), nn_gelu(), nn_linear(2 * width, width)));
     return nn_done(b); /* NULL, and everything freed, if any part failed */
 }
 

@@ -2,9 +2,9 @@
  * it is. `make demo` runs it; mnist --help lists its options. */
 #define _POSIX_C_SOURCE 200809L
 #include <getopt.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "example.h"
 
 typedef struct Options {
@@ -12,14 +12,6 @@ typedef struct Options {
     double lr;
     const char *data, *device, *save, *load;
 } Options;
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal)
-{
-    (void)signal;
-    interrupted = 1;
-}
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
@@ -84,37 +76,6 @@ static int parse(int argc, char **argv, Options *o)
     return -1;
 }
 
-/* ---- progress -------------------------------------------------------------------------------- */
-
-typedef struct Progress {
-    double began, shown;
-    int64_t step, steps, epoch, epochs, samples;
-    double loss; /* smoothed */
-    bool terminal;
-} Progress;
-
-static void show(Progress *p, bool last)
-{
-    enum { WIDTH = 24 };
-    double now = seconds(), spent = now - p->began;
-    if (!last && now - p->shown < (p->terminal ? 0.1 : 5.0)) return;
-    p->shown = now;
-    double rate = (double)p->samples / (spent > 0 ? spent : 1),
-           left = spent / (double)p->step * (double)(p->steps - p->step);
-    char bar[WIDTH + 1];
-    int full = (int)(WIDTH * p->step / p->steps);
-    for (int i = 0; i < WIDTH; i++) bar[i] = i < full ? '#' : '.';
-    bar[WIDTH] = 0;
-    char eta[32] = "";
-    if (p->step >= 20 || last) snprintf(eta, sizeof eta, "  %.0f s left", left);
-    printf(p->terminal ? "\r[%s] epoch %lld/%lld  step %lld/%lld  loss %.4f  %.0f samples/s%s \033[K"
-                       : "[%s] epoch %lld/%lld  step %lld/%lld  loss %.4f  %.0f samples/s%s\n",
-           bar, (long long)p->epoch, (long long)p->epochs, (long long)p->step, (long long)p->steps, p->loss,
-           rate, eta);
-    if (last && p->terminal) putchar('\n');
-    fflush(stdout);
-}
-
 /* ---- the network, training and testing ------------------------------------------------------- */
 
 static Module *network(void)
@@ -124,36 +85,40 @@ static Module *network(void)
                          nn_linear(32 * 7 * 7, 128), nn_relu(), nn_linear(128, 10));
 }
 
-/* Returns the number of losses noted. */
-static int64_t train(Module *net, DataLoader *loader, const Options *o, double *losses)
+/* The smoothed loss of each batch. */
+typedef struct Curve {
+    double *loss;
+    int64_t count, steps;
+} Curve;
+
+static int note_loss(NNFit *fit, NNEvent event, void *ctx)
 {
+    Curve *c = ctx;
+    if (event != NN_BATCH_END) return 0;
+    c->loss[c->count] = c->count ? 0.95 * c->loss[c->count - 1] + 0.05 * fit->batch_loss : fit->batch_loss;
+    c->count++;
+    return 0;
+}
+
+/* Up to the highest rate in a twentieth of the steps, then down to 0. */
+static double rate(int64_t step, int group, void *ctx)
+{
+    const double steps = (double)((Curve *)ctx)->steps;
+    (void)group;
+    return fmin((double)(step + 1) / (0.05 * steps + 1), 1 - (double)step / steps);
+}
+
+static void train(Module *net, DataLoader *loader, const Options *o, Curve *curve)
+{
+    NNHistory history;
+    curve->steps = o->epochs * data_batches(loader);
     Optimizer *opt = optim_adam(nn_parameters(net), .lr = o->lr);
-    Progress p = { .began = seconds(),
-                   .steps = o->epochs * data_batches(loader),
-                   .epochs = o->epochs,
-                   .terminal = isatty(1) };
-    for (p.epoch = 1; p.epoch <= o->epochs && !interrupted && !tensor_error(); p.epoch++)
-        for (Batch *b; !interrupted && !tensor_error() && (b = data_next(loader)) != NULL;) {
-            TensorScope scope = tensor_scope_open();
-            double warm = (double)(p.step + 1) / (0.05 * (double)p.steps + 1),
-                   rest = 1 - (double)p.step / (double)p.steps;
-            optim_set_lr(opt, o->lr * (warm < rest ? warm : rest));
-            Tensor *loss = tensor_cross_entropy(nn_forward(net, b->x), b->y);
-            optim_zero_grad(opt);
-            tensor_backward(loss);
-            optim_step(opt);
-            double value = tensor_item(loss);
-            p.loss = p.step ? 0.95 * p.loss + 0.05 * value : value;
-            losses[p.step++] = p.loss;
-            p.samples += b->size;
-            tensor_scope_close(scope);
-            if (!tensor_error()) show(&p, false);
-        }
-    p.epoch = p.epoch > o->epochs ? o->epochs : p.epoch;
-    if (p.step) show(&p, true);
-    if (interrupted) puts("interrupted: testing what there is");
-    optim_free(opt);
-    return p.step;
+    Scheduler *schedule = optim_lambda_lr(opt, rate, curve);
+    nn_fit(net, loader, nn_cross_entropy_loss(), opt, .epochs = o->epochs, .scheduler = schedule,
+           .schedule_steps = true, .callbacks = (NNCallback[]){ { note_loss, curve }, { NULL } },
+           .history = &history);
+    if (history.interrupted) puts("interrupted: testing what there is");
+    nn_history_free(&history), optim_scheduler_free(schedule), optim_free(opt);
 }
 
 enum { SHOWN = 24, ACROSS = 8, CELL = 64 };
@@ -167,17 +132,17 @@ static void draw_misread(Tensor *picture, int64_t i, Tensor *image, int64_t labe
     for (int64_t r = 0; r < 56; r++)
         for (int64_t c = 0; c < 56; c++) {
             unsigned v = (unsigned)(255 * tensor_get(grey, DIMS(0, r / 2, c / 2)) + 0.5);
-            draw_dot(picture, (double)(top + r), (double)(left + 4 + c), 0, v << 16 | v << 8 | v);
+            io_draw_dot(picture, (double)(top + r), (double)(left + 4 + c), 0, v << 16 | v << 8 | v);
         }
     snprintf(text, sizeof text, "%lld:%lld", (long long)label, (long long)guess);
-    draw_text(picture, top + 60, left + 20, 1, 0xffd040, text);
+    io_draw_text(picture, top + 60, left + 20, 1, 0xffd040, text);
 }
 
 static double test(Module *net, DataLoader *loader, const char *path)
 {
     int64_t right = 0, wrong = 0;
     TensorScope all = tensor_scope_open();
-    Tensor *picture = canvas((CELL + 12) * SHOWN / ACROSS, CELL * ACROSS, 0x202020);
+    Tensor *picture = io_canvas((CELL + 12) * SHOWN / ACROSS, CELL * ACROSS, 0x202020);
     bool was = tensor_set_grad_enabled(false);
     nn_eval(net);
     for (Batch *b; (b = data_next(loader)) != NULL && !tensor_error();) {
@@ -216,23 +181,25 @@ static int run(const Options *o)
                                      : NULL;
     DataLoader *testing =
         data_loader(example_mnist(o->data, DATA_TEST), .batch_size = 500, .device = o->device);
-    double *losses = calloc((size_t)(o->epochs * data_batches(training) + 1), sizeof *losses);
+    Curve curve = { .loss = calloc((size_t)(o->epochs * data_batches(training) + 1), sizeof(double)) };
     double began = seconds();
-    if (!tensor_error() && losses && (!o->load || load_weights(net, o->load) == 0)) {
-        int64_t n = training ? train(net, training, o, losses) : 0;
+    if (!tensor_error() && curve.loss && (!o->load || load_weights(net, o->load) == 0)) {
+        if (training) train(net, training, o, &curve);
         double accuracy = test(net, testing, "mnist_misread.png"), spent = seconds() - began;
-        if (n > 1) plot_curve("mnist_curve.png", "training", "step", "loss", losses, n);
+        if (curve.count > 1)
+            io_save_curves("mnist_curve.png", &(IoCurve){ curve.loss, curve.count }, 1, .title = "training",
+                           .x_label = "step", .y_label = "loss");
         if (o->save) io_save_safetensors(o->save, nn_state_dict(net));
         if (!tensor_error())
             printf("%sdigits misread (truth:read): mnist_misread.png\n",
-                   n > 1 ? "learning curve: mnist_curve.png\n" : "");
+                   curve.count > 1 ? "learning curve: mnist_curve.png\n" : "");
         if (!tensor_error())
             printf("test accuracy %.4f (%lld images), %.1f s%s\n", accuracy, (long long)data_samples(testing),
                    spent, example_mnist_note());
     }
-    if (!losses) fputs("mnist: no memory for the learning curve of so many epochs\n", stderr);
-    bool failed = !losses || tensor_error();
-    free(losses);
+    if (!curve.loss) fputs("mnist: no memory for the learning curve of so many epochs\n", stderr);
+    bool failed = !curve.loss || tensor_error();
+    free(curve.loss);
     data_loader_free(training), data_loader_free(testing), nn_free(net);
     return failed ? -1 : 0;
 }
@@ -241,8 +208,7 @@ int main(int argc, char **argv)
 {
     Options o = { .epochs = 1, .batch = 64, .lr = 0.003, .seed = 1 };
     if (parse(argc, argv, &o)) return 2;
-    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESETHAND };
-    sigaction(SIGINT, &action, NULL);
+    signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore it, and nn_fit takes it only so */
     int status = run(&o);
     if (tensor_error()) fprintf(stderr, "mnist: %s\n", tensor_error());
     return status ? 1 : 0;

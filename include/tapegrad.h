@@ -6,21 +6,31 @@
  *     if (tensor_error()) fprintf(stderr, "%s\n", tensor_error());
  *
  * Read in this order: tensor.h (tensors, ownership, errors), ops.h (what can be computed), autograd.h
- * (gradients, ops of your own, gradcheck), nn.h and optim.h (training), data.h and io.h (files), device.h and
- * debug.h. */
+ * (gradients, ops of your own, gradcheck), autocast.h (precision), saved.h (memory), nn.h and optim.h
+ * (training), data.h, io.h and checkpoint.h (files), device.h, debug.h and profiler.h. */
 #ifndef TAPEGRAD_H
 #define TAPEGRAD_H
 
 #include <tapegrad/tensor.h>
 #include <tapegrad/ops.h>
 #include <tapegrad/autograd.h>
+#include <tapegrad/autocast.h>
+#include <tapegrad/saved.h>
 #include <tapegrad/op_row.h>
 #include <tapegrad/nn.h>
+#include <tapegrad/foreach.h>
 #include <tapegrad/optim.h>
 #include <tapegrad/lr_scheduler.h>
+#include <tapegrad/grad_scaler.h>
+#include <tapegrad/swa_utils.h>
 #include <tapegrad/data.h>
 #include <tapegrad/io.h>
+#include <tapegrad/checkpoint.h>
+#include <tapegrad/watch.h>
+#include <tapegrad/metrics.h>
+#include <tapegrad/train.h>
 #include <tapegrad/device.h>
 #include <tapegrad/debug.h>
+#include <tapegrad/profiler.h>
 
 #endif

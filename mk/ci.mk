@@ -60,8 +60,8 @@ $(call add_step,isa/avx2,gcc/build,test/isa.sh build avx2)
 
 # ---- the CUDA sources -------------------------------------------------------------------------
 # One order of threads in full, the others over a part of the ops.
-$(call add_step,cuda/emu,gcc/build,$(BUILD) B=build build/test/test_emu build/test/test_cuda)
-$(call suites,cuda,cuda/emu,env CUEMU_ORDER=fwd build/test/,test_emu:3)
+$(call add_step,cuda/emu,gcc/build,$(BUILD) B=build $(addprefix build/test/,test_emu test_queue test_cuda))
+$(call suites,cuda,cuda/emu,env CUEMU_ORDER=fwd build/test/,test_emu:3 test_queue)
 $(call add_step,cuda/test_emu.rev,cuda/emu,env CUEMU_ORDER=rev TAPEGRAD_SHARD=1/4 build/test/test_emu)
 $(call add_step,cuda/test_emu.random,cuda/emu,env CUEMU_ORDER=rand:1 TAPEGRAD_SHARD=1/4 build/test/test_emu)
 $(call add_step,cuda/test_cuda,cuda/emu cuda/nvcc,build/test/test_cuda)
@@ -70,6 +70,7 @@ $(call add_step,cuda/gpu_check,cuda/emu,tools/gpu_check.sh --dry build)
 # ---- everything else --------------------------------------------------------------------------
 $(call add_step,examples/run,gcc/library,test/examples.sh build)
 $(call add_step,fuzz/run,gcc/library,test/fuzz/run.sh build -runs=20000)
+$(call add_step,interop/run,gcc/library,test/interop/run.sh build --if-reachable)
 $(call add_step,valgrind/run,gcc/build,$(BUILD) B=build valgrind)
 $(call add_step,noblis/run,gcc/build,$(BUILD) B=build check-noblis)
 $(call add_step,callsite/run,,test/callsite_variants.sh build/callsite)

@@ -38,12 +38,16 @@ WARN     += $(if $(CLANG),-Wno-initializer-overrides -Wno-gnu-folding-constant -
 # No -ffast-math: NaN and infinity behave.  -ffp-contract=off: the same bits in the body and the tail of a
 # vector loop.
 MUST     := -std=gnu11 -fPIC -fopenmp-simd -fvisibility=hidden -ffp-contract=off -fno-math-errno \
-            -fno-trapping-math -fasynchronous-unwind-tables -fno-function-sections -fno-lto
+            -fno-trapping-math -fno-function-sections -fno-lto
+# Errors find the user's frame by unwinding.  Kernels are leaves, which never fail: their tables, 90 KB, would
+# serve nobody.
+UNWIND    = -fasynchronous-unwind-tables
 LIBS     := $(if $(WITHOUT_BLIS),,-lblis) -lpng -lz -ldl -lm -lpthread
 
 # FLAGS: all but those of one file, which stand before the user's.
 FLAGS     = -Iinclude -Isrc $(DEFINES) $(CPPFLAGS) $(OPT) $(WARN) $(if $(WERROR),-Werror)
-COMPILE   = @mkdir -p $(@D) && echo "  CC   $@" && $(CC) $(FLAGS) $(FILE) $(CFLAGS) $(MUST) $(SAN)
+COMPILE   = @mkdir -p $(@D) && echo "  CC   $@" && \
+            $(CC) $(FLAGS) $(FILE) $(CFLAGS) $(MUST) $(UNWIND) $(SAN)
 LINK      = $(CC) $(CFLAGS) $(SAN) $(LINKER) $(LDFLAGS)
 
 # stamp NAME,TEXT - the file $(B)/NAME holds TEXT.  A rule writes it where it holds another, so that what was

@@ -40,16 +40,17 @@ $(B)/emu/%.o: src/cuda/%.cu $(B)/flags.emu
 	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O1 $(EMU_SAN) -MMD -MP -x c++ -c $< -o $@
 $(B)/emu/%.o: test/cuemu/%.cpp $(B)/flags.emu
 	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O2 -MMD -MP -c $< -o $@
-$(B)/libtapegrad_emu.so: $(EMU_OBJECTS) src/cuda/export.map
+$(B)/libtapegrad_emu.so: $(EMU_OBJECTS) test/cuemu/export.map
 	@echo "  LD   $@"; $(CLANGXX) -shared $(EMU_OBJECTS) $(EMU_SAN) -lpthread -o $@ \
-	    -Wl,--version-script=src/cuda/export.map $(if $(EMU_SAN),,-Wl,-z,defs)
+	    -Wl,--version-script=test/cuemu/export.map $(if $(EMU_SAN),,-Wl,-z,defs)
 
 # ---- tests ------------------------------------------------------------------------------------
 # Plugins that must be refused, each for a reason of its own.
 BAD_PLUGINS := $(foreach p,oldabi olddigest misnamed empty,$(B)/test/plugins/libtapegrad_$(p).so)
 $(B)/test/plugins/libtapegrad_%.so: test/bad_plugin/plugin.c $(OPS_DIGEST) $(B)/flags
 	$(COMPILE) -I$(B)/include -DBAD_$* -shared $< -o $@
-$(B)/test/test_emu: $(B)/libtapegrad_emu.so $(BAD_PLUGINS)
-CUDA_TESTS := $(B)/test/test_emu $(B)/test/test_cuda
+$(B)/test/test_emu: $(BAD_PLUGINS)
+$(B)/test/test_emu $(B)/test/test_queue: $(B)/libtapegrad_emu.so
+CUDA_TESTS := $(addprefix $(B)/test/,test_emu test_queue test_cuda)
 check-cuda: $(CUDA_TESTS) $(if $(NVCC),$(B)/libtapegrad_cuda.so) ; @test/run.sh $(CUDA_TESTS)
 .PHONY: cuda emu check-cuda

@@ -12,5 +12,14 @@ demo:
 $(B)/bench/bench: bench/bench.c $(B)/libtapegrad.a $(B)/flags.link
 	$(COMPILE) $< $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@
 bench: $(B)/bench/bench ; @bench/run.sh $(B)/bench/bench
+$(B)/bench/ops $(B)/bench/train: $(B)/bench/%: bench/%.c $(B)/libtapegrad.a $(B)/flags.link
+	$(COMPILE) $< $(WHOLE) $(LDFLAGS) $(LIBS) -o $@
+bench-train: $(B)/bench/train ; @OMP_NUM_THREADS=1 $<
+bench-ops: $(B)/bench/ops ; @$${PYTHON:-python3} bench/ops.py $<
+# Each pass of convolutions in turn with PyTorch: make bench-conv (PATTERN="resnet", SHAPES=random SEED=2).
+$(B)/bench/conv_passes.so: bench/conv_passes.c $(B)/libtapegrad.a $(B)/flags.link
+	$(COMPILE) -shared $< $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@
+bench-conv: $(B)/bench/conv_passes.so
+	@OMP_NUM_THREADS=1 "$${PYTHON:-python3}" bench/conv_passes.py $< "$(PATTERN)"
 oracle: $(B)/test/test_golden ; @test/oracle/run.sh $(B)
-.PHONY: examples demo bench oracle
+.PHONY: examples demo bench bench-ops bench-conv bench-train oracle

@@ -5,7 +5,7 @@
 WHOLE   := -Wl,--whole-archive $(B)/libtapegrad.a -Wl,--no-whole-archive
 CMOCKA  ?= -lcmocka
 SUITE_SOURCES := $(wildcard test/*/test_*.c)
-SUITES  := $(filter-out test_emu test_cuda,$(notdir $(SUITE_SOURCES:.c=)))
+SUITES  := $(filter-out test_emu test_cuda test_queue,$(notdir $(SUITE_SOURCES:.c=)))
 TESTS   := $(SUITES:%=$(B)/test/%)
 SHARED_TEST := $(wildcard test/*.c)
 SHARED_OBJECTS := $(SHARED_TEST:%.c=$(B)/%.o)
@@ -38,7 +38,8 @@ ASAN      := $(CHECKED) B=build/asan SAN="-fsanitize=address,$(UNDEFINED) -DNO_U
 UBSAN     := $(CHECKED) B=build/ubsan SAN="-fsanitize=$(UNDEFINED) -DNO_UNROLL"
 TSAN      := $(CHECKED) B=build/tsan SAN="-fsanitize=thread -DNO_UNROLL" EMU_SAN=-fsanitize=thread
 ASAN_SUITES  := $(filter-out test_nn_memory,$(SUITES))
-TSAN_SUITES  := test_threads test_data test_gemm test_matmul test_conv test_reduce test_attention test_rnn
+TSAN_SUITES  := test_threads test_data test_loader_state test_gemm test_matmul test_conv test_conv_blocks \
+                test_reduce test_attention test_rnn test_autocast test_profile
 ARM64_SUITES := test_tape test_nn test_matmul test_conv test_rnn test_io test_optim test_random
 asan:  ; $(MAKE) $(ASAN) SUITES="$(ASAN_SUITES)" check
 ubsan: ; $(MAKE) $(UBSAN) check
@@ -59,8 +60,11 @@ check-noblis: $(NOBLIS:%=$(B)/noblis/%) ; @test/run.sh $^
 valgrind: $(B)/test/test_tape $(B)/test/test_nn ; @test/valgrind.sh $^
 TIME ?= 60
 fuzz: $(B)/libtapegrad.a ; @test/fuzz/run.sh $(B) -max_total_time=$(TIME)
+interop: $(B)/libtapegrad.a ; @test/interop/run.sh $(B)
+KILLS ?= 200
+kills: $(B)/test/test_resume ; TAPEGRAD_KILLS=$(KILLS) $<
 faults: $(B)/test/test_faults ; $<
 N    ?= 200
 SEED ?= 1
 mutants: ; @python3 test/mutants.py $(N) $(SEED)
-.PHONY: tests check check-noblis asan ubsan tsan valgrind faults fuzz mutants
+.PHONY: tests check check-noblis asan ubsan tsan valgrind faults fuzz kills interop mutants

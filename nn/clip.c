@@ -1,87 +1,112 @@
-/* clip.c - gradients held to a norm or to a range. */
+/* clip.c - gradients held to a norm or to a range: list ops, so that no value comes back to the host. */
 #include <math.h>
+#include <stdlib.h>
+#include <tapegrad/foreach.h>
 #include "module.h"
 
-static double combine(double sum, double norm, double p)
-{
-    if (isinf(p)) return isnan(norm) || norm > sum ? norm : sum;
-    return sum + (p == 2 ? norm * norm : pow(norm, p));
-}
-
-/* NaN: an error, or a NaN among the gradients. */
-static double total_norm(TensorList list, double p)
-{
-    double sum = 0;
-    for (int i = 0; i < list.count; i++) {
-        TensorScope scope = tensor_scope_open();
-        Tensor *grad = tensor_grad(list.item[i]);
-        if (grad) sum = combine(sum, tensor_item(tensor_norm(grad, p)), p);
-        tensor_scope_close(scope);
-    }
-    return isinf(p) ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / p);
-}
-
-static int scale_all(TensorList list, double factor)
-{
-    int status = 0;
-    for (int i = 0; i < list.count && !status; i++) {
-        TensorScope scope = tensor_scope_open();
-        Tensor *grad = tensor_grad(list.item[i]);
-        if (grad && !tensor_mul_scalar_(grad, factor)) status = -1;
-        tensor_scope_close(scope);
-    }
-    return status;
-}
-
 const NNClipArgs nn_clip_grad_norm_defaults = { NN_CLIP_GRAD_NORM_DEFAULTS };
+const NNTotalNormArgs nn_get_total_norm_defaults = { NN_GET_TOTAL_NORM_DEFAULTS };
 
-/* A NULL or a released tensor among the parameters is an error, not one without gradient.  Nothing is clipped
- * while an error is pending. */
-static bool is_broken(TensorList list, const char *function)
+/* A call: it holds the gradients of its parameters. */
+typedef struct Clip {
+    TensorScope scope;
+    const char *outer;
+    bool was;
+    Tensor **grad;
+    TensorList grads;
+} Clip;
+
+static void begin(Clip *c, const char *function, TensorList list)
 {
-    bool broken = list.count < 0 || (list.count > 0 && !list.item);
-    for (int i = 0; i < list.count && !broken; i++) {
-        broken = !list.item[i];
-        if (!broken) tensor_is_leaf(list.item[i]); /* asks whether it was released */
+    const bool bad = list.count < 0 || (list.count > 0 && !list.item);
+    int n = 0;
+    *c = (Clip){ tensor_scope_open(), tensor_compose_begin(function), tensor_set_grad_enabled(false) };
+    c->grad = bad || tensor_error_code() ? NULL : malloc(((size_t)list.count + 1) * sizeof *c->grad);
+    if (!c->grad && !tensor_error_code())
+        tensor_fail(bad ? TENSOR_ENULL : TENSOR_ENOMEM, function,
+                    bad ? "the list of parameters is NULL" : "out of memory");
+    for (int i = 0; c->grad && i < list.count && !tensor_error_code(); i++) {
+        if (!list.item[i]) tensor_fail(TENSOR_ENULL, function, "parameter %d is NULL", i);
+        else if ((c->grad[n] = tensor_grad(list.item[i])) != NULL) n++;
     }
-    if (broken && !tensor_error_code())
-        tensor_fail(TENSOR_ENULL, function, "a parameter, or their list, is NULL");
-    return tensor_error_code() != TENSOR_OK;
+    c->grads = TENSOR_LIST(c->grad, n);
 }
 
-double nn_clip_grad_norm_args(NNClipArgs args)
+static Tensor *end(Clip *c, Tensor *y)
 {
-    if (TENSOR_CHECK_OPTIONS("nn_clip_grad_norm_", args, nn_clip_grad_norm_defaults)) return NAN;
-    if (is_broken(args.parameters, "nn_clip_grad_norm_")) return NAN;
-    if (!(args.max_norm >= 0) || !(args.norm_type > 0)) {
-        tensor_fail(TENSOR_EVALUE, "nn_clip_grad_norm_",
-                    "max_norm %g, norm_type %g: want 0 or more, and a norm", args.max_norm, args.norm_type);
-        return NAN;
-    }
-    bool was = tensor_set_grad_enabled(false);
-    double norm = total_norm(args.parameters, args.norm_type), factor = args.max_norm / (norm + 1e-6);
-    int status = tensor_error_code() ? -1 : 0;
-    if (!status && args.error_if_nonfinite && !isfinite(norm))
-        status = tensor_fail(TENSOR_EVALUE, "nn_clip_grad_norm_", "the norm of the gradients is %g", norm);
-    if (!status && !(factor >= 1))
-        status = scale_all(args.parameters, factor); /* a NaN spreads, as in PyTorch */
-    tensor_set_grad_enabled(was);
-    return status ? NAN : norm;
+    free(c->grad);
+    tensor_set_grad_enabled(c->was);
+    tensor_compose_end(c->outer);
+    return tensor_scope_return(c->scope, tensor_error_code() ? NULL : y);
 }
 
-int nn_clip_grad_value_(TensorList list, double limit)
+static void check(const char *function, double max_norm, double norm_type)
 {
-    if (is_broken(list, "nn_clip_grad_value_")) return -1;
-    if (!(limit >= 0))
-        return tensor_fail(TENSOR_EVALUE, "nn_clip_grad_value_", "limit %g: want 0 or more", limit);
-    bool was = tensor_set_grad_enabled(false);
-    int status = 0;
-    for (int i = 0; i < list.count && !status; i++) {
-        TensorScope scope = tensor_scope_open();
-        Tensor *grad = tensor_grad(list.item[i]);
-        if (grad && !tensor_clamp_(grad, -limit, limit)) status = -1;
-        tensor_scope_close(scope);
-    }
-    tensor_set_grad_enabled(was);
-    return status;
+    if (!tensor_error_code() && (!(max_norm >= 0) || !(norm_type > 0)))
+        tensor_fail(TENSOR_EVALUE, function, "max_norm %g, norm_type %g: want 0 or more, and a norm",
+                    max_norm, norm_type);
+}
+
+static Tensor *total_norm(const char *function, TensorList tensors, double p, bool error_if_nonfinite)
+{
+    if (tensor_error_code()) return NULL;
+    if (tensors.count == 0) return tensor_zeros(SHAPE(), TENSOR_F32);
+    Tensor *norm = tensor_norm(tensor_foreach_norm(tensors, p), p);
+    const double value = norm && error_if_nonfinite ? tensor_item(norm) : 0;
+    if (norm && !isfinite(value)) tensor_fail(TENSOR_EVALUE, function, "the norm is %g", value);
+    return norm;
+}
+
+/* A NaN spreads, as in PyTorch. */
+static void scale(TensorList grads, double max_norm, Tensor *norm)
+{
+    if (tensor_error_code() || grads.count == 0) return;
+    Tensor *factor = tensor_mul_scalar(tensor_reciprocal(tensor_add_scalar(norm, 1e-6)), max_norm);
+    tensor_foreach_mul_(grads, tensor_clamp_max(factor, 1));
+}
+
+Tensor *nn_get_total_norm_args(NNTotalNormArgs args)
+{
+    static const char function[] = "nn_get_total_norm";
+    if (TENSOR_CHECK_OPTIONS(function, args, nn_get_total_norm_defaults)) return NULL;
+    Clip c;
+    begin(&c, function, (TensorList){ 0 });
+    check(function, 0, args.norm_type);
+    return end(&c, total_norm(function, args.tensors, args.norm_type, args.error_if_nonfinite));
+}
+
+int nn_clip_grads_with_norm_(TensorList parameters, double max_norm, Tensor *norm)
+{
+    static const char function[] = "nn_clip_grads_with_norm_";
+    Clip c;
+    begin(&c, function, parameters);
+    if (!norm && !tensor_error_code()) tensor_fail(TENSOR_ENULL, function, "the norm is NULL");
+    check(function, max_norm, 2);
+    scale(c.grads, max_norm, norm);
+    end(&c, NULL);
+    return tensor_error_code() ? -1 : 0;
+}
+
+Tensor *nn_clip_grad_norm_args(NNClipArgs args)
+{
+    static const char function[] = "nn_clip_grad_norm_";
+    if (TENSOR_CHECK_OPTIONS(function, args, nn_clip_grad_norm_defaults)) return NULL;
+    Clip c;
+    begin(&c, function, args.parameters);
+    check(function, args.max_norm, args.norm_type);
+    Tensor *norm = total_norm(function, c.grads, args.norm_type, args.error_if_nonfinite);
+    scale(c.grads, args.max_norm, norm);
+    return end(&c, norm);
+}
+
+int nn_clip_grad_value_(TensorList parameters, double limit)
+{
+    static const char function[] = "nn_clip_grad_value_";
+    Clip c;
+    begin(&c, function, parameters);
+    if (!(limit >= 0) && !tensor_error_code())
+        tensor_fail(TENSOR_EVALUE, function, "limit %g: want 0 or more", limit);
+    if (!tensor_error_code()) tensor_foreach_clamp_(c.grads, -limit, limit);
+    end(&c, NULL);
+    return tensor_error_code() ? -1 : 0;
 }

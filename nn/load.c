@@ -7,17 +7,17 @@
 #include <string.h>
 #include "module.h"
 
-enum { TEXT = 700 }; /* of the lists in an error; the library's error text is 1 KiB */
+enum { TEXT = 780, ITEMS = TEXT / 3 }; /* of all lists in an error; the library's error text is 1 KiB */
 
 /* Names one after the other, as many as fit. */
 typedef struct Names {
     char text[TEXT];
-    size_t length;
-    int count, left_out;
+    size_t end[ITEMS + 1]; /* of the first i items */
+    int shown, count;
 } Names;
 
 typedef struct Load {
-    TensorDict dict;
+    TensorDict given, dict; /* dict: under the module's names; "" is not wanted */
     bool strict;
     int place; /* in the dict, where the next name is looked for first */
     bool *used;
@@ -34,13 +34,10 @@ static void add_name(Names *names, const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(item, sizeof item, format, args);
     va_end(args);
-    names->count++;
-    if (n < 0 || names->left_out || names->length + (size_t)n + 3 > TEXT / 3) {
-        names->left_out++;
-        return;
-    }
-    names->length += (size_t)snprintf(names->text + names->length, TEXT - names->length, "%s%s",
-                                      names->length ? ", " : "", item);
+    const size_t at = names->end[names->shown], comma = names->count ? 2 : 0;
+    if (n > 0 && names->shown == names->count++ && names->shown < ITEMS && at + comma + (size_t)n < TEXT)
+        names->end[++names->shown] =
+            at + (size_t)snprintf(names->text + at, TEXT - at, "%s%s", comma ? ", " : "", item);
 }
 
 static const char *shape_text(const Tensor *t, char text[64])
@@ -78,26 +75,33 @@ static int compare(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
     return 0;
 }
 
-static int describe(char *text, size_t size, const char *what, const Names *names)
+/* As many as fit into most bytes. */
+static int describe(char *text, size_t size, const char *what, const Names *names, size_t most)
 {
+    int shown = names->shown;
     if (!names->count) return 0;
-    int n = snprintf(text, size, "; %s: %s", what, names->text);
-    if (names->left_out)
-        n +=
-            snprintf(text + n, size - (size_t)n, "%s%d more", names->length ? ", and " : "", names->left_out);
+    while (shown > 0 && names->end[shown] > most) shown--;
+    int n = snprintf(text, size, "; %s: %.*s", what, (int)names->end[shown], names->text);
+    if (shown < names->count)
+        n += snprintf(text + n, size - (size_t)n, "%s%d more", shown ? ", and " : "", names->count - shown);
     return n;
 }
 
 static int check(Load *load, const Module *m)
 {
     for (int i = 0; i < load->dict.count; i++)
-        if (!load->used[i]) add_name(&load->unexpected, "%s", load->dict.item[i].name);
+        if (!load->used[i] && *load->dict.item[i].name)
+            add_name(&load->unexpected, "%s", load->given.item[i].name);
     if (!load->shapes.count && (!load->strict || load->missing.count + load->unexpected.count == 0)) return 0;
-    char text[TEXT + 200] = "";
-    int n = 0;
-    if (load->strict) n += describe(text + n, sizeof text - (size_t)n, "missing", &load->missing);
-    if (load->strict) n += describe(text + n, sizeof text - (size_t)n, "unexpected", &load->unexpected);
-    describe(text + n, sizeof text - (size_t)n, "shapes", &load->shapes);
+    const Names *const names[] = { load->strict ? &load->missing : NULL,
+                                   load->strict ? &load->unexpected : NULL, &load->shapes };
+    static const char *const what[] = { "missing", "unexpected", "shapes" };
+    char text[TEXT + 150] = "";
+    size_t n = 0, lists = 0;
+    for (int i = 0; i < 3; i++) lists += names[i] && names[i]->count;
+    for (int i = 0; i < 3; i++)
+        if (names[i])
+            n += (size_t)describe(text + n, sizeof text - n, what[i], names[i], (TEXT - 20) / lists);
     return tensor_fail(load->shapes.count ? TENSOR_ESHAPE : TENSOR_EVALUE, "nn_load_state_dict", "%s%s",
                        m->type, text);
 }
@@ -149,6 +153,29 @@ static int run(Load *load, Module *m)
     return copy_all(load);
 }
 
+static int load_named(const NNLoadArgs *args)
+{
+    int most = 0;
+    TensorDict named = args->dict;
+    if (nn_walk(args->module, count_tensor, &most) ||
+        (args->names && nn_rename(args->dict, args->names, &named)))
+        return -1;
+    Load *load = calloc(1, sizeof *load);
+    Tensor **tensors = calloc(2 * (size_t)most + 1, sizeof *tensors);
+    bool *used = calloc((size_t)args->dict.count + 1, sizeof *used);
+    int status = -1;
+    if (load && tensors && used) {
+        load->given = args->dict, load->dict = named, load->strict = args->strict;
+        load->used = used, load->target = tensors, load->source = tensors + most;
+        status = run(load, args->module);
+    } else {
+        tensor_fail(TENSOR_ENOMEM, "nn_load_state_dict", "out of memory");
+    }
+    free(load), free(tensors), free(used);
+    if (args->names) nn_dict_free(named);
+    return status;
+}
+
 const NNLoadArgs nn_load_defaults = { NN_LOAD_DEFAULTS };
 
 int nn_load_state_dict_args(NNLoadArgs args)
@@ -156,19 +183,8 @@ int nn_load_state_dict_args(NNLoadArgs args)
     if (TENSOR_CHECK_OPTIONS("nn_load_state_dict", args, nn_load_defaults)) return -1;
     if (nn_null(args.module, "nn_load_state_dict")) return -1;
     if (nn_dict_broken(args.dict, "nn_load_state_dict")) return -1;
-    int most = 0;
-    if (nn_walk(args.module, count_tensor, &most)) return -1;
-    Load *load = calloc(1, sizeof *load);
-    Tensor **tensors = calloc(2 * (size_t)most + 1, sizeof *tensors);
-    bool *used = calloc((size_t)args.dict.count + 1, sizeof *used);
-    int status = -1;
-    if (load && tensors && used) {
-        load->dict = args.dict, load->strict = args.strict;
-        load->used = used, load->target = tensors, load->source = tensors + most;
-        status = run(load, args.module);
-    } else {
-        tensor_fail(TENSOR_ENOMEM, "nn_load_state_dict", "out of memory");
-    }
-    free(load), free(tensors), free(used);
+    TensorScope scope = tensor_scope_open();
+    const int status = load_named(&args);
+    tensor_scope_close(scope);
     return status;
 }

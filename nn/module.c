@@ -1,4 +1,4 @@
-/* module.c - making modules, owning them, running them.
+/* module.c - making modules and owning them.
  *
  *  - refs counts owners; a parent is one of them, so parents <= refs.
  *  - A failed module still is a module: it is freed by nn_done, or by the user.
@@ -14,11 +14,6 @@ static _Thread_local union {
     Module module;
     char bytes[NN_MODULE_MAX];
 } spare;
-
-static _Thread_local struct {
-    NNObserver fn;
-    void *ctx;
-} observer;
 
 bool nn_null(const void *module, const char *function)
 {
@@ -51,7 +46,14 @@ Module *nn_new_size(size_t size, const char *type, Tensor *(*forward)(Module *se
         m = memset(&spare, 0, sizeof spare);
         m->failed = m->spare = true;
     }
-    m->type = type, m->forward = forward, m->training = true, m->refs = 1;
+    m->type = type, m->forward = forward, m->training = true, m->refs = 1, m->size = size;
+    return m;
+}
+
+Module *nn_new_call(size_t size, const char *type, void (*forward)(Module *self, NNCall *call))
+{
+    Module *m = nn_new_size(size, type, NULL);
+    m->call = forward;
     return m;
 }
 
@@ -161,6 +163,16 @@ Module *nn_add_child(Module *m, const char *name, Module *child, const char *fun
     return NULL;
 }
 
+void nn_remove_child(Module *m, const char *name)
+{
+    const int i = find_child(m, name);
+    if (i < 0) return;
+    const ModuleChild gone = m->children[i];
+    memmove(m->children + i, m->children + i + 1, (size_t)(--m->child_count - i) * sizeof *m->children);
+    drop_child(gone.module);
+    free(gone.name);
+}
+
 Module *(nn_child)(Module *m, const char *name, Module *child)
 {
     return nn_add_child(m, name, child, "nn_child");
@@ -184,7 +196,7 @@ static int put_tensor(ModuleTensor **list, int *count, const char *name, Tensor 
         return no_memory();
     }
     *list = more;
-    more[(*count)++] = (ModuleTensor){ copy, tensor_retain(t), persistent };
+    more[(*count)++] = (ModuleTensor){ copy, tensor_retain(t), persistent, NULL };
     return 0;
 }
 
@@ -303,6 +315,39 @@ static int keep_args(Module *m, const NNKind *kind, size_t at, const void *args)
     return 0;
 }
 
+static void free_tensors(ModuleTensor *list, int count)
+{
+    for (int i = 0; i < count; i++) {
+        tensor_release(list[i].tensor);
+        free(list[i].name);
+    }
+    free(list);
+}
+
+/* ---- sizes that the first input tells ---- */
+
+static int64_t *lazy_option(const Module *m)
+{
+    return (int64_t *)(void *)((char *)(uintptr_t)m->args + m->kind->lazy);
+}
+
+int nn_infer(Module *m, const Tensor *x)
+{
+    const int dim = m->kind->lazy_dim, rank = tensor_ndim(x);
+    if (dim < 0 ? -dim > rank : dim >= rank)
+        return tensor_fail(TENSOR_ESHAPE, m->kind->function, "a first input of rank %d: want %d or more",
+                           rank, dim < 0 ? -dim : dim + 1);
+    *lazy_option(m) = tensor_size(x, dim);
+    if (!m->kind->init(m, m->args) && !m->failed && !nn_to_device(m, tensor_device(x))) {
+        m->lazy = false;
+        return 0;
+    }
+    *lazy_option(m) = NN_LAZY, m->failed = false;
+    free_tensors(m->parameters, m->parameter_count), free_tensors(m->buffers, m->buffer_count);
+    m->parameters = m->buffers = NULL, m->parameter_count = m->buffer_count = 0;
+    return -1;
+}
+
 Module *nn_make(const NNKind *kind, const void *args)
 {
     if (!kind) return nn_null(NULL, "nn_make"), NULL;
@@ -314,8 +359,9 @@ Module *nn_make(const NNKind *kind, const void *args)
     if (kind->args && args && tensor_check_options(kind->function, args, kind->defaults, kind->args))
         m->failed = true;
     if (!m->failed && kind->args && keep_args(m, kind, at, args)) m->failed = true;
-    if (!m->failed && kind->init && kind->init(m, m->args)) m->failed = true;
-    m->destroy = kind->destroy;
+    m->lazy = !m->failed && kind->lazy_dim && *lazy_option(m) == NN_LAZY;
+    if (!m->failed && !m->lazy && kind->init && kind->init(m, m->args)) m->failed = true;
+    m->call = kind->call, m->destroy = kind->destroy, m->copied = kind->copied;
     return (nn_done)(m);
 }
 
@@ -325,15 +371,6 @@ Module *nn_retain(Module *module)
 {
     if (module) module->refs++;
     return module;
-}
-
-static void free_tensors(ModuleTensor *list, int count)
-{
-    for (int i = 0; i < count; i++) {
-        tensor_release(list[i].tensor);
-        free(list[i].name);
-    }
-    free(list);
 }
 
 static void destroy(Module *m)
@@ -347,6 +384,7 @@ static void destroy(Module *m)
     free_tensors(m->parameters, m->parameter_count);
     free_tensors(m->buffers, m->buffer_count);
     free(m->list);
+    nn_hooks_free(m);
     nn_dict_free(m->named);
     nn_dict_free(m->state);
     free(m);
@@ -360,35 +398,4 @@ void nn_free(Module *m)
         return;
     }
     if (--m->refs == 0) destroy(m);
-}
-
-/* ---- run ------------------------------------------------------------------------------------- */
-
-void nn_observe(NNObserver fn, void *ctx) { observer.fn = fn, observer.ctx = ctx; }
-
-/* Which child failed: each module on the way out adds its line to the error. */
-static void note_failure(const Module *m)
-{
-    static _Thread_local const Module *failed;
-    for (int i = 0; i < m->child_count; i++)
-        if (m->children[i].module == failed)
-            tensor_error_note("in %s (%s) of %s", m->children[i].name, failed->type, m->type);
-    failed = m;
-}
-
-Tensor *nn_forward(Module *m, Tensor *x)
-{
-    if (nn_null(m, "nn_forward")) return NULL;
-    if (!x) {
-        if (!tensor_error_code()) tensor_fail(TENSOR_ENULL, "nn_forward", "the input of %s is NULL", m->type);
-        return NULL;
-    }
-    if (!m->forward)
-        return tensor_fail(TENSOR_EVALUE, "nn_forward", "%s has no forward: run its children", m->type), NULL;
-    if (observer.fn) observer.fn(observer.ctx, m, NULL, false);
-    bool failed_before = tensor_error_code() != TENSOR_OK;
-    Tensor *y = m->forward(m, x);
-    if (!y && !failed_before) note_failure(m);
-    if (observer.fn) observer.fn(observer.ctx, m, y, true);
-    return y;
 }

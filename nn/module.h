@@ -15,21 +15,40 @@ Tensor *nn_borrow(Tensor *t); /* retained by the innermost scope; NULL passes */
 int nn_dict_find(TensorDict dict, const char *name, int hint);
 int nn_dict_append(TensorDict *dict, const char *name, Tensor *t);
 void nn_dict_clear(TensorDict *dict);
-bool nn_dict_broken(TensorDict dict, const char *function); /* ENULL recorded when it is */
-extern const TensorDict nn_no_dict;                         /* of a call that failed */
+bool nn_dict_broken(TensorDict dict, const char *function);            /* ENULL recorded when it is */
+int nn_rename(TensorDict dict, const NNRename *rules, TensorDict *to); /* rename.c: "": not wanted */
+extern const TensorDict nn_no_dict;                                    /* of a call that failed */
 
 /* nn_walk - fn on every parameter and buffer under m, with its dotted name: a module's parameters, its
  * buffers, its children. Stops at the first result that is not 0 and returns it. */
 typedef int (*NNVisit)(void *ctx, const char *path, ModuleTensor *t, bool is_buffer);
 int nn_walk(Module *m, NNVisit fn, void *ctx);
 
-/* nn_observe - fn(ctx, m, NULL) before and fn(ctx, m, result) after every nn_forward of this thread; NULL:
- * nobody. */
-typedef void (*NNObserver)(void *ctx, Module *m, Tensor *y, bool after);
+/* nn_observe - fn(ctx, m, NULL) before and fn(ctx, m, call) after every forward of this thread; NULL: nobody.
+ * nn_running - the module that runs, i = 0, the one whose forward runs that, 1, ...; NULL: there are not so
+ *     many. */
+typedef void (*NNObserver)(void *ctx, Module *m, const NNCall *done);
 void nn_observe(NNObserver fn, void *ctx);
+Module *nn_running(int i);
+
+/* nn_path - the dotted name of m inside of parent, into text of NN_PATH bytes.  false: it is not there. */
+bool nn_path(const Module *parent, const Module *m, char *text);
+
+/* hooks.c: what nn_run does where a module has hooks.  -1: one failed. */
+int nn_hooks_before(Module *m, NNCall *call, int64_t *id);
+int nn_hooks_after(Module *m, NNCall *call, int64_t id);
+void nn_hooks_free(Module *m);
+int nn_hooks_copy(Module *to, const Module *from);
 
 /* nn_null - is the module NULL?  Recorded, unless an error was. */
 bool nn_null(const void *module, const char *function);
+
+/* The size that m, which is lazy, waits for is that of x: its init. */
+int nn_infer(Module *m, const Tensor *x);
+
+/* The batch sizes of p on the host, in the open scope; NULL and EVALUE where they are not those of its
+ * data. */
+const int64_t *nn_batch_sizes(const PackedSequence *p, int64_t *steps, const char *function);
 
 /* Lists a kind among those that nn_kind_at gives. */
 #define NN_REGISTER(kind) \
@@ -42,6 +61,8 @@ bool nn_null(const void *module, const char *function);
 /* nn_child, under the name that errors of the caller bear. */
 Module *nn_add_child(Module *m, const char *name, Module *child, const char *function);
 
+void nn_remove_child(Module *m, const char *name); /* and frees it */
+
 /* A new parameter, still without values, registered; its initialisation is up to the caller. */
 Tensor *nn_new_parameter(Module *module, const char *name, TensorShape shape, TensorDtype dtype);
 
@@ -53,9 +74,13 @@ int nn_init_affine(Module *m, TensorShape shape, TensorDtype dtype, bool bias); 
 
 int nn_refuse(const Module *m, const char *format, ...) TAPEGRAD_PRINTF(2, 3); /* EVALUE; -1 */
 
+/* The value of a parameter that a parametrization computes; the open scope owns it. */
+Tensor *nn_computed(const ModuleTensor *t);
+
 static inline Tensor *nn_param(const Module *m, int i)
 {
-    return i < m->parameter_count ? m->parameters[i].tensor : NULL;
+    if (i >= m->parameter_count) return NULL;
+    return m->parameters[i].computed ? nn_computed(&m->parameters[i]) : m->parameters[i].tensor;
 }
 Tensor *nn_own(const Module *m, const char *name); /* its own parameter, NULL: none; not borrowed */
 

@@ -9,8 +9,7 @@ enum { NAME = 200, LAYER_WIDTH = 41, SHAPE_WIDTH = 24 };
 
 typedef struct Row {
     char name[NAME];
-    int ndim; /* of the result; -1: it gave none */
-    int64_t dim[TENSOR_MAX_DIMS];
+    char shapes[NAME];  /* of the results */
     int64_t parameters; /* of the module itself; -1: it has none of its own but children */
     int depth;
     bool again; /* it ran before: its parameters are counted there */
@@ -27,13 +26,6 @@ typedef struct Table {
 } Table;
 
 /* ---- names ----------------------------------------------------------------------------------- */
-
-static const char *name_in(const Module *parent, const Module *m)
-{
-    for (int i = 0; parent && i < parent->child_count; i++)
-        if (parent->children[i].module == m) return parent->children[i].name;
-    return NULL;
-}
 
 static int64_t own_parameters(const Module *m)
 {
@@ -72,30 +64,37 @@ static void begin(Table *t, Module *m)
         return;
     }
     Row *row = &t->row[t->n];
-    const char *name = name_in(t->depth ? t->path[t->depth - 1] : NULL, m);
-    *row =
-        (Row){ .depth = t->depth, .parameters = own_parameters(m), .again = seen_before(t, m), .ndim = -1 };
-    if (name) snprintf(row->name, NAME, "%s (%s)", name, m->type);
+    char name[NN_PATH];
+    *row = (Row){
+        .depth = t->depth, .parameters = own_parameters(m), .again = seen_before(t, m), .shapes = "--"
+    };
+    if (t->depth && nn_path(t->path[t->depth - 1], m, name))
+        snprintf(row->name, NAME, "%.100s (%s)", name, m->type);
     else snprintf(row->name, NAME, "%s", m->type);
     t->open[t->depth] = t->n++;
     t->path[t->depth++] = m;
 }
 
-static void end(Table *t, const Tensor *y)
+static void end(Table *t, const NNCall *done)
 {
     if (t->depth == 0) return;
-    Row *row = &t->row[t->open[--t->depth]];
-    if (!y) return;
-    TensorShape shape = tensor_shape(y);
-    memcpy(row->dim, shape.dim, (size_t)shape.ndim * sizeof *row->dim);
-    row->ndim = shape.ndim;
+    char *text = t->row[t->open[--t->depth]].shapes;
+    size_t n = 0;
+    for (int i = 0; i < NN_VALUES && done->out[i]; i++) {
+        TensorShape shape = tensor_shape(done->out[i]);
+        n += (size_t)snprintf(text + n, NAME - n, "%s[", i ? ", " : "");
+        for (int d = 0; d < shape.ndim && n < NAME - 60; d++)
+            n += (size_t)snprintf(text + n, NAME - n, "%s%lld", d ? ", " : "", (long long)shape.dim[d]);
+        n += (size_t)snprintf(text + n, NAME - n, "]");
+        if (n >= NAME - 60) break;
+    }
 }
 
-static void observe(void *ctx, Module *m, Tensor *y, bool after)
+static void observe(void *ctx, Module *m, const NNCall *done)
 {
     Table *t = ctx;
     if (t->no_memory) return;
-    if (after) end(t, y);
+    if (done) end(t, done);
     else begin(t, m);
 }
 
@@ -113,16 +112,6 @@ static const char *grouped(int64_t n, char text[32]) /* 1,234,567 */
     return text;
 }
 
-static void print_shape(FILE *file, const Row *row)
-{
-    char text[NAME];
-    size_t n = (size_t)snprintf(text, NAME, row->ndim < 0 ? "--" : "[");
-    for (int d = 0; d < row->ndim && n < NAME - 30; d++)
-        n += (size_t)snprintf(text + n, NAME - n, "%s%lld", d ? ", " : "", (long long)row->dim[d]);
-    if (row->ndim >= 0) snprintf(text + n, NAME - n, "]");
-    fprintf(file, "%-*s ", SHAPE_WIDTH, text);
-}
-
 static void rule(FILE *file, char c)
 {
     for (int i = 0; i < LAYER_WIDTH + SHAPE_WIDTH + 15; i++) fputc(c, file);
@@ -134,8 +123,7 @@ static void print_row(FILE *file, const Row *row)
     char number[32];
     fprintf(file, "%*s%-*s ", 2 * row->depth, "",
             LAYER_WIDTH - 2 * row->depth > 0 ? LAYER_WIDTH - 2 * row->depth : 0, row->name);
-    print_shape(file, row);
-    fprintf(file, "%13s\n",
+    fprintf(file, "%-*s %13s\n", SHAPE_WIDTH, row->shapes,
             row->again            ? "(again)"
             : row->parameters < 0 ? "--"
                                   : grouped(row->parameters, number));
@@ -171,25 +159,28 @@ static int print_table(FILE *file, const Table *t, Module *m)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-typedef struct Modes {
-    bool *was;
-    int n;
-} Modes;
+typedef struct Before { /* what a forward may change: modes, buffers, the generator */
+    bool *training;
+    Tensor **buffer, *random;
+    int modules, buffers;
+} Before;
 
 static void count_module(Module *m, void *ctx)
 {
-    (void)m;
-    ++*(int *)ctx;
+    Before *b = ctx;
+    b->modules++, b->buffers += m->buffer_count;
 }
-static void note_mode(Module *m, void *ctx)
+static void note(Module *m, void *ctx)
 {
-    Modes *modes = ctx;
-    modes->was[modes->n++] = m->training;
+    Before *b = ctx;
+    b->training[b->modules++] = m->training;
+    for (int i = 0; i < m->buffer_count; i++) b->buffer[b->buffers++] = tensor_clone(m->buffers[i].tensor);
 }
-static void restore_mode(Module *m, void *ctx)
+static void restore(Module *m, void *ctx)
 {
-    Modes *modes = ctx;
-    m->training = modes->was[modes->n++];
+    Before *b = ctx;
+    m->training = b->training[b->modules++];
+    for (int i = 0; i < m->buffer_count; i++) tensor_copy_(m->buffers[i].tensor, b->buffer[b->buffers++]);
 }
 
 static Tensor *input_for(Module *m, const NNSummaryArgs *args)
@@ -206,36 +197,50 @@ static int run(Table *t, Module *m, const NNSummaryArgs *args)
 {
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
-    Tensor *x = input_for(m, args);
+    NNCall c = { .in[0] = args->inputs.count ? args->inputs.item[0] : input_for(m, args),
+                 .results = NN_VALUES };
+    for (int i = 1; i < args->inputs.count; i++) c.in[i] = args->inputs.item[i];
     nn_observe(observe, t);
-    Tensor *y = x ? nn_forward(m, x) : NULL;
+    const int status = nn_run(m, &c);
     nn_observe(NULL, NULL);
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
-    return y ? 0 : -1;
+    return status;
 }
 
 static int run_in_eval(Table *t, Module *m, const NNSummaryArgs *args)
 {
-    int modules = 0;
-    nn_apply(m, count_module, &modules);
-    Modes modes = { calloc((size_t)modules, sizeof *modes.was), 0 };
-    if (!modes.was) return tensor_fail(TENSOR_ENOMEM, "nn_summary", "out of memory");
-    nn_apply(m, note_mode, &modes);
-    nn_eval(m);
-    int status = run(t, m, args);
-    modes.n = 0;
-    nn_apply(m, restore_mode, &modes);
-    free(modes.was);
+    Before b = { 0 };
+    nn_apply(m, count_module, &b);
+    b.training = calloc((size_t)b.modules, sizeof *b.training);
+    b.buffer = calloc((size_t)b.buffers + 1, sizeof(Tensor *));
+    TensorScope scope = tensor_scope_open();
+    const bool was = tensor_set_grad_enabled(false);
+    int status = b.training && b.buffer ? 0 : tensor_fail(TENSOR_ENOMEM, "nn_summary", "out of memory");
+    b.modules = b.buffers = 0;
+    if (!status) nn_apply(m, note, &b);
+    b.random = status ? NULL : tensor_get_rng_state();
+    for (int i = 0; i < b.buffers && !status; i++) status = b.buffer[i] ? 0 : -1;
+    if (!status && !b.random) status = -1;
+    if (!status) {
+        nn_eval(m);
+        status = run(t, m, args);
+        b.modules = b.buffers = 0;
+        nn_apply(m, restore, &b);
+        tensor_set_rng_state(b.random);
+    }
+    tensor_set_grad_enabled(was);
+    tensor_scope_close(scope);
+    free(b.training), free(b.buffer);
     return status;
 }
 
 /* Without an input: the modules as they are nested. */
 static void list(Table *t, Module *m)
 {
-    observe(t, m, NULL, false);
+    observe(t, m, NULL);
     for (int i = 0; i < m->child_count && !t->no_memory; i++) list(t, m->children[i].module);
-    observe(t, m, NULL, true);
+    if (t->depth) t->depth--;
 }
 
 static bool no_input(TensorShape shape)
@@ -254,7 +259,10 @@ int nn_summary_args(NNSummaryArgs args)
     if (TENSOR_CHECK_OPTIONS("nn_summary", args, nn_summary_defaults) || nn_null(m, "nn_summary")) return -1;
     Table t = { .row = NULL };
     int status = 0;
-    if (no_input(args.shape)) list(&t, m);
+    if (args.inputs.count < 0 || args.inputs.count > NN_VALUES || (args.inputs.count && !args.inputs.item))
+        return tensor_fail(TENSOR_EVALUE, "nn_summary", "%d inputs: want 1 to %d", args.inputs.count,
+                           NN_VALUES);
+    if (!args.inputs.count && no_input(args.shape)) list(&t, m);
     else status = run_in_eval(&t, m, &args);
     if (t.no_memory) status = tensor_fail(TENSOR_ENOMEM, "nn_summary", "out of memory");
     if (!status) status = print_table(args.file ? args.file : stdout, &t, m);

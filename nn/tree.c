@@ -35,6 +35,7 @@ static int walk_tensors(ModuleTensor *list, int count, bool buffers, Path *path,
     size_t length = path->length;
     int status = 0;
     for (int i = 0; i < count && !status; i++) {
+        if (list[i].computed) continue;
         status = push(path, list[i].name, 0);
         if (!status) status = fn(ctx, path->text, &list[i], buffers);
         cut(path, length);
@@ -155,7 +156,7 @@ static const char *descend(Module **m, const char *path)
 static Tensor *tensor_named(const ModuleTensor *list, int count, const char *name)
 {
     for (int i = 0; i < count; i++)
-        if (strcmp(list[i].name, name) == 0) return list[i].tensor;
+        if (strcmp(list[i].name, name) == 0) return list[i].computed ? nn_computed(&list[i]) : list[i].tensor;
     return NULL;
 }
 

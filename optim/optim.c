@@ -34,16 +34,17 @@ static int check_param(const Optimizer *opt, TensorList list, int i)
 {
     const char *function = opt->kind->function;
     if (!list.item[i])
-        return tensor_error_code() ? -1 : tensor_fail(TENSOR_ENULL, function, "parameter %d is NULL", i);
+        return tensor_error_code() ? -1 : tensor_fail(TENSOR_ENULL, function, "parameter %d is NULL", i + 1);
     const char *outer = tensor_compose_begin(function);
     bool leaf = tensor_is_leaf(list.item[i]);
     tensor_compose_end(outer);
     if (tensor_error_code()) return -1; /* it was released */
     if (!leaf)
-        return tensor_fail(TENSOR_EGRAD, function, "parameter %d is the result of an op, not a leaf", i);
+        return tensor_fail(TENSOR_EGRAD, function, "parameter %d is the result of an op, not a leaf", i + 1);
     bool twice = has_param(opt, list.item[i]);
     for (int k = 0; k < i && !twice; k++) twice = list.item[k] == list.item[i];
-    return twice ? tensor_fail(TENSOR_EVALUE, function, "parameter %d is given twice", i) : 0;
+    if (twice) return tensor_fail(TENSOR_EVALUE, function, "parameter %d is given twice", i + 1);
+    return opt->kind->check_param ? opt->kind->check_param(list.item[i], function) : 0;
 }
 
 static int check_group(const Optimizer *opt, TensorList list, const void *options)
@@ -60,20 +61,22 @@ static void free_group(OptimGroup *g)
 {
     for (int i = 0; i < g->count; i++) {
         for (int s = 0; s < OPTIM_STATES; s++) tensor_release(g->param[i].state[s]);
-        tensor_release(g->param[i].tensor);
+        tensor_release(g->param[i].tensor), tensor_release(g->param[i].master);
+        tensor_release(g->param[i].skipped);
     }
-    free(g->options), free(g->param), free(g->before), free(g->stepped), free(g->grad);
+    free(g->options), free(g->param), free(g->before), free(g->stepped), free(g->grad), free(g->first);
 }
 
 static int make_group(OptimGroup *g, size_t args, TensorList list, const void *options)
 {
-    size_t n = (size_t)list.count;
+    size_t n = (size_t)list.count + 1; /* also of an empty group */
     *g = (OptimGroup){ .options = malloc(args),
                        .param = calloc(n, sizeof *g->param),
                        .before = calloc(n, sizeof *g->before),
                        .stepped = calloc(n, sizeof *g->stepped),
-                       .grad = calloc(n, sizeof *g->grad) };
-    if (!g->options || !g->param || !g->before || !g->stepped || !g->grad) return -1;
+                       .grad = calloc(n, sizeof *g->grad),
+                       .first = calloc(n, sizeof *g->first) };
+    if (!g->options || !g->param || !g->before || !g->stepped || !g->grad || !g->first) return -1;
     memcpy(g->options, options, args);
     *(TensorList *)g->options = (TensorList){ 0 }; /* the caller's array may go */
     g->count = list.count;
@@ -81,9 +84,8 @@ static int make_group(OptimGroup *g, size_t args, TensorList list, const void *o
     return 0;
 }
 
-static int add_group(Optimizer *opt, TensorList list, const void *options)
+int optim_append_group(Optimizer *opt, TensorList list, const void *options)
 {
-    if (check_group(opt, list, options)) return -1;
     OptimGroup *groups = realloc(opt->group, (size_t)(opt->groups + 1) * sizeof *groups);
     if (groups) opt->group = groups;
     OptimGroup made = { 0 };
@@ -93,6 +95,14 @@ static int add_group(Optimizer *opt, TensorList list, const void *options)
     }
     groups[opt->groups] = made;
     return opt->groups++;
+}
+
+static int add_group(Optimizer *opt, TensorList list, const void *options)
+{
+    if (check_group(opt, list, options)) return -1;
+    if (opt->groups && opt->kind->one_group)
+        return tensor_fail(TENSOR_EVALUE, opt->kind->function, "it takes one group of parameters");
+    return optim_append_group(opt, list, options);
 }
 
 Optimizer *optim_new(const OptimKind *kind, const void *args)
@@ -212,44 +222,69 @@ unsigned optim_states(const OptimKind *kind, const void *options)
     return all;
 }
 
+int optim_state_shape(const OptimKind *kind, const void *options, const Tensor *p, int s, int64_t *dim)
+{
+    if (!(optim_states(kind, options) >> s & 1)) return -1;
+    if (kind->shape) return kind->shape(p, s, dim);
+    const TensorShape shape = tensor_shape(p);
+    if (shape.ndim) memcpy(dim, shape.dim, (size_t)shape.ndim * sizeof *dim);
+    return shape.ndim;
+}
+
+Tensor *optim_wider(Tensor *x) { return tensor_dtype(x) == TENSOR_F64 ? x : tensor_to(x, TENSOR_F32); }
+
 /* A state follows its parameter to another dtype or device (nn_to). */
 static int follow(Tensor *state, const Tensor *parameter)
 {
+    const char *device = tensor_device(parameter);
+    if (tensor_dtype(state) == tensor_dtype(parameter) && strcmp(tensor_device(state), device) == 0) return 0;
+    TensorScope scope = tensor_scope_open();
     Tensor *moved = state;
     if (tensor_dtype(moved) != tensor_dtype(parameter)) moved = tensor_to(moved, tensor_dtype(parameter));
-    if (moved) moved = tensor_to_device(moved, tensor_device(parameter));
-    return !moved ? -1 : moved == state ? 0 : tensor_set_data(state, moved);
+    if (moved) moved = tensor_to_device(moved, device);
+    const int status = moved ? tensor_set_data(state, moved) : -1;
+    tensor_scope_close(scope);
+    return status;
+}
+
+static int make_state(const Optimizer *opt, const OptimGroup *g, OptimParam *p, int s)
+{
+    int64_t dim[TENSOR_MAX_DIMS];
+    const int ndim = optim_state_shape(opt->kind, g->options, p->tensor, s, dim);
+    if (ndim < 0) return 0;
+    p->fresh = true;
+    TensorScope scope = tensor_scope_open();
+    p->state[s] = tensor_retain(opt->kind->shape ? tensor_new_zeros(p->tensor, (TensorShape){ ndim, dim })
+                                                 : tensor_zeros_like(p->tensor));
+    tensor_scope_close(scope);
+    return p->state[s] ? 0 : -1;
 }
 
 int optim_make_states(const Optimizer *opt, const OptimGroup *g, OptimParam *p)
 {
-    TensorScope scope = tensor_scope_open();
-    int status = 0;
     const unsigned needed = optim_states(opt->kind, g->options);
-    for (int s = 0; s < OPTIM_STATES && !status; s++) {
-        if (!(needed >> s & 1)) continue;
-        if (p->state[s]) {
-            status = follow(p->state[s], p->tensor);
-            continue;
-        }
-        p->state[s] = tensor_retain(tensor_zeros_like(p->tensor));
-        if (!p->state[s]) status = -1;
-        p->fresh = true;
-    }
-    tensor_scope_close(scope);
-    return status || tensor_error_code() ? -1 : 0;
+    for (int s = 0; s < OPTIM_STATES; s++)
+        if (needed >> s & 1 && (p->state[s] ? follow(p->state[s], p->tensor) : make_state(opt, g, p, s)))
+            return -1;
+    return tensor_error_code() ? -1 : 0;
 }
 
 /* Fills g->stepped, g->before and g->grad, which is dense and the scope's; *n says how many. */
 static int prepare(const Optimizer *opt, OptimGroup *g, int *n)
 {
     for (int i = 0; i < g->count; i++) {
-        Tensor *grad = tensor_grad(g->param[i].tensor);
+        OptimParam *p = &g->param[i];
+        Tensor *grad = tensor_grad(p->tensor);
         if (tensor_error_code()) return -1;
         if (!grad) continue;
+        if (p->unsure && optim_must_settle(opt, g, p) && optim_settle(p)) return -1;
         if (!tensor_is_contiguous(grad)) grad = tensor_contiguous(grad);
-        g->stepped[*n] = &g->param[i], g->before[*n] = g->param[i], g->grad[(*n)++] = grad;
-        if (!grad || optim_make_states(opt, g, &g->param[i])) return -1;
+        if (optim_has_master(opt, p->tensor)) {
+            if (optim_enter_master(p)) return -1;
+            grad = tensor_to(grad, TENSOR_F32);
+        }
+        g->stepped[*n] = p, g->before[*n] = *p, g->grad[(*n)++] = grad;
+        if (!grad || optim_make_states(opt, g, p) || (opt->found && optim_doubt(opt, p))) return -1;
     }
     return 0;
 }
@@ -295,14 +330,14 @@ static int step_each(const OptimKind *kind, OptimGroup *g, int n)
     return 0;
 }
 
-static int step_group(const OptimKind *kind, OptimGroup *g, int n)
+static int step_group(const OptimKind *kind, OptimGroup *g, int n, Tensor *found)
 {
     for (int i = 0; i < n; i++) g->stepped[i]->step++;
-    int status = kind->rule        ? optim_run(kind, g->options, g->stepped, g->grad, n)
+    int status = kind->rule        ? optim_run(kind, g, n, found)
                  : !kind->step_all ? step_each(kind, g, n)
                  : n               ? kind->step_all(g->options, g->stepped, g->grad, n)
                                    : 0;
-    for (int i = 0; i < n && !status; i++) g->stepped[i]->fresh = false;
+    for (int i = 0; i < n && !status && !found; i++) g->stepped[i]->fresh = false;
     return status || tensor_error_code() ? -1 : 0;
 }
 
@@ -332,8 +367,12 @@ static int step_groups(Optimizer *opt)
     }
     for (int g = 0; g < opt->groups && !status && !sure; g++) status = keep_copies(&opt->group[g], n[g]);
     copied = !status && !sure;
-    for (int g = 0; g < opt->groups && !status; g++) status = step_group(opt->kind, &opt->group[g], n[g]);
+    for (int g = 0; g < opt->groups && !status; g++)
+        status = step_group(opt->kind, &opt->group[g], n[g], opt->found);
     for (int g = 0; g < opt->groups && status; g++) take_back(&opt->group[g], n[g], copied);
+    for (int g = 0; g < opt->groups && opt->found; g++) optim_end_doubt(&opt->group[g], n[g], !status);
+    for (int g = 0; g < opt->groups && opt->master_weights; g++)
+        if (optim_leave_masters(&opt->group[g], n[g], !status)) status = -1;
     return status;
 }
 
@@ -351,7 +390,7 @@ int optim_step(Optimizer *opt)
     return status;
 }
 
-static double evaluate(OptimClosure fn, void *ctx)
+double optim_call_closure(OptimClosure fn, void *ctx)
 {
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(true);
@@ -364,18 +403,38 @@ static double evaluate(OptimClosure fn, void *ctx)
     return tensor_error_code() ? (double)NAN : value;
 }
 
+/* All parameters may change, whether or not they have a gradient. */
+static int keep_all(OptimGroup *g)
+{
+    for (int i = 0; i < g->count; i++) g->stepped[i] = &g->param[i], g->before[i] = g->param[i];
+    return keep_copies(g, g->count);
+}
+
+static int step_by_closure(Optimizer *opt, OptimClosure fn, void *ctx, double *loss)
+{
+    for (int g = 0; g < opt->groups; g++)
+        if (keep_all(&opt->group[g])) return -1;
+    const int status = opt->kind->step_closure(opt, fn, ctx, loss) || tensor_error_code() ? -1 : 0;
+    for (int g = 0; g < opt->groups && status; g++) {
+        OptimGroup *group = &opt->group[g];
+        for (int i = 0; i < group->count; i++) group->stepped[i] = &group->param[i];
+        take_back(group, group->count, true);
+    }
+    return status;
+}
+
 double optim_step_closure(Optimizer *opt, OptimClosure fn, void *ctx)
 {
     if (optim_null(opt, "optim_step_closure") || tensor_error_code() || check_options(opt)) return NAN;
     if (!fn) return tensor_fail(TENSOR_ENULL, "optim_step_closure", "the closure is NULL"), (double)NAN;
     double loss = NAN;
     if (!opt->kind->step_closure) {
-        loss = evaluate(fn, ctx);
+        loss = optim_call_closure(fn, ctx);
         return tensor_error_code() || optim_step(opt) ? (double)NAN : loss;
     }
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
-    int status = opt->kind->step_closure(opt, fn, ctx, &loss);
+    int status = step_by_closure(opt, fn, ctx, &loss);
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
     return status || tensor_error_code() ? (double)NAN : loss;
@@ -384,14 +443,22 @@ double optim_step_closure(Optimizer *opt, OptimClosure fn, void *ctx)
 const OptimZeroGradArgs optim_zero_grad_defaults = { OPTIM_ZERO_GRAD_DEFAULTS };
 
 /* In a scope of its own: if there is room for what the first one holds, there is for all. */
-static int drop_grad(Tensor *t, bool set_to_none)
+static int zero_group(OptimGroup *g)
 {
-    if (set_to_none) return tensor_set_grad(t, NULL);
     TensorScope scope = tensor_scope_open();
-    Tensor *grad = tensor_grad(t);
-    const int status = grad && !tensor_zero_(grad) ? -1 : 0;
+    int n = 0;
+    for (int i = 0; i < g->count; i++)
+        if ((g->grad[n] = tensor_grad(g->param[i].tensor)) != NULL) n++;
+    const int status = tensor_error_code() ? -1 : tensor_foreach_zero_(TENSOR_LIST(g->grad, n));
     tensor_scope_close(scope);
     return status;
+}
+
+static int drop_group(OptimGroup *g)
+{
+    for (int i = 0; i < g->count; i++)
+        if (tensor_set_grad(g->param[i].tensor, NULL)) return -1;
+    return 0;
 }
 
 int optim_zero_grad_args(OptimZeroGradArgs args)
@@ -403,8 +470,7 @@ int optim_zero_grad_args(OptimZeroGradArgs args)
     bool was = tensor_set_grad_enabled(false);
     int status = 0;
     for (int g = 0; g < opt->groups && !status; g++)
-        for (int i = 0; i < opt->group[g].count && !status; i++)
-            status = drop_grad(opt->group[g].param[i].tensor, args.set_to_none);
+        status = (args.set_to_none ? drop_group : zero_group)(&opt->group[g]);
     tensor_set_grad_enabled(was);
     return status;
 }

@@ -1,7 +1,7 @@
 /* optim.h - what the optimizers share.
  *
- * Loops over memory come in two builds, for the baseline and for AVX2, over spans that threads share out.
- * Contraction is off, so both round alike. */
+ * Loops over memory come in builds for the baseline, for AVX2 and, some, for AVX-512, over spans that threads
+ * share out.  Contraction is off, so all round alike. */
 #ifndef OPTIM_OPTIM_H
 #define OPTIM_OPTIM_H
 
@@ -18,11 +18,25 @@ char optim_dense(const Tensor *t);
 
 int optim_check_common(double lr, double weight_decay, const char *function);
 int optim_check_betas(double beta1, double beta2, double eps, const char *function);
+double optim_call_closure(OptimClosure fn, void *ctx); /* the loss, in grad mode; NaN after an error */
 double *optim_number(const Optimizer *opt, int group, const char *name); /* an option, or NULL */
 bool optim_null(const Optimizer *opt, const char *function);             /* recorded, unless an error was */
 unsigned optim_states(const OptimKind *kind, const void *options);       /* those needed, as bits */
 int optim_make_states(const Optimizer *opt, const OptimGroup *g,
                       OptimParam *p); /* those that p lacks, as zeros */
+
+/* The shape of state s of p into dim; -1: it has none, or the options do not want it. */
+int optim_state_shape(const OptimKind *kind, const void *options, const Tensor *p, int s, int64_t *dim);
+int optim_append_group(Optimizer *opt, TensorList list, const void *options); /* checks nothing */
+
+/* optim_has_master - is t stepped in f32?
+ * optim_enter_master - makes p->tensor the f32 copy, which is made and brought up to date.
+ * optim_leave_masters - makes it the parameter again, into which it is rounded where write says so. */
+bool optim_has_master(const Optimizer *opt, const Tensor *t);
+int optim_enter_master(OptimParam *p);
+int optim_leave_masters(OptimGroup *g, int n, bool write);
+
+Tensor *optim_wider(Tensor *x); /* f64 as it is, else f32 */
 
 /* Lists a kind among those that optim_kind_at gives. */
 #define OPTIM_REGISTER(kind)                                                                                \
@@ -42,25 +56,75 @@ int optim_make_states(const Optimizer *opt, const OptimGroup *g,
 enum { OPTIM_NUMBERS = 12 }; /* of a rule, at most */
 
 typedef struct OptimRule {
-    void (*loop[2][2])(const void *numbers, int64_t n, void *x, const void *g,
-                       void *const *state); /* wide, f64 */
+    void (*loop[3][2])(const void *numbers, int64_t n, void *x, const void *g,
+                       void *const *state); /* how wide, f64 */
     const char *step, *number[OPTIM_NUMBERS + 1], *state[OPTIM_STATES + 1];
 } OptimRule;
 
-/* optim_run - the rule of a kind over the parameters of a group.  What lies dense on the CPU goes in one pass
- * that cannot fail; the others may have any dtype, layout and device, halves compute in f32 and round once.
- * OptimKind.numbers gives the numbers of a parameter's step in the order of the rule, from the options, step,
- * fresh and number alone. */
-int optim_run(const OptimKind *kind, const void *options, OptimParam *const *p, Tensor *const *grad, int n);
+/* optim_run - the rule of a kind over the n stepped parameters of a group.  What lies dense on the CPU goes
+ *     in one pass that cannot fail; the others may have any dtype, layout and device, halves compute in f32
+ *     and round once.  OptimKind.numbers gives the numbers of a parameter's step in the order of the rule,
+ *     from the options, step, fresh and number alone.
+ * optim_loop - a rule over elements from .. from + count of dense tensors.
+ * optim_evaluate - a rule by ops: x and the states become what it assigns to them, in f32 or f64. */
+int optim_run(const OptimKind *kind, const OptimGroup *g, int n, Tensor *found); /* found: held back */
+void optim_loop(const OptimRule *rule, const double *k, Tensor *x, Tensor *g, Tensor *const *state,
+                int states, int64_t from, int64_t count);
+int optim_evaluate(const char *function, const OptimRule *rule, const double *k, Tensor *const *numbers,
+                   Tensor **x, Tensor *g, Tensor **state, int states); /* numbers: NULL, or instead of k */
+
+/* ---- steps that may be skipped (unless.c) ----------------------------------------------------- */
+
+int optim_settle(OptimParam *p);
+int optim_settle_all(const Optimizer *opt);
+bool optim_must_settle(const Optimizer *opt, const OptimGroup *g, const OptimParam *p);
+int optim_doubt(const Optimizer *opt, OptimParam *p);     /* an attempt more */
+void optim_end_doubt(OptimGroup *g, int n, bool stepped); /* it was made, or not */
+int optim_pick_numbers(const OptimKind *kind, const void *options, const OptimParam *p, int count,
+                       Tensor **numbers);
+
+/* ---- passes ---------------------------------------------------------------------------------- */
+
+typedef struct OptimSpan { /* what a thread carries from piece to piece */
+    double k[OPTIM_NUMBERS];
+    int last; /* -1 at first */
+} OptimSpan;
+
+/* Of n tensors, whose elements lie at first[i] .. first[i + 1] of all: piece gets each element once, in parts
+ * that depend on the number of threads. */
+typedef struct OptimPass {
+    int n;
+    const int64_t *first; /* n + 1 */
+    void (*piece)(const struct OptimPass *pass, OptimSpan *span, int i, int64_t from, int64_t count);
+    const void *ctx;
+} OptimPass;
+void optim_pass(const OptimPass *pass, int64_t work);
+
+int optim_check_list(const char *function, TensorList x, bool any); /* any dtype: else floats */
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__) && defined(__GNUC__)
+#define OPTIM_PLAIN __attribute__((cold)) /* for CPUs from before 2013: small code */
+#define OPTIM_PLAIN_SIMD
 #define OPTIM_WIDE __attribute__((target("avx2")))
-static inline bool optim_wide(void) { return __builtin_cpu_supports("avx2"); }
+#if defined(__clang__)
+#define OPTIM_WIDEST __attribute__((target("avx512f,avx512vl"), min_vector_width(512)))
 #else
-#define OPTIM_WIDE
+#define OPTIM_WIDEST __attribute__((target("avx512f,avx512vl,prefer-vector-width=512")))
+#endif
+static inline bool optim_wide(void) { return __builtin_cpu_supports("avx2"); }
+static inline int optim_width(void) /* of OptimRule.loop */
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") ? 2 : optim_wide();
+}
+#else
+#define OPTIM_PLAIN
+#define OPTIM_PLAIN_SIMD OPTIM_SIMD
+#define OPTIM_WIDE __attribute__((unused))
+#define OPTIM_WIDEST __attribute__((unused))
 static inline bool optim_wide(void) { return false; }
+static inline int optim_width(void) { return 0; }
 #endif
 #define OPTIM_SIMD _Pragma("omp simd")
 

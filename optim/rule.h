@@ -8,7 +8,8 @@
  *
  * gives struct adam_numbers and the constant adam_rule, for optim_run (optim.h).  STEP assigns to x, the
  * element, to g, its gradient, and to the states, in the grammar of op_row.h: it is compiled into loops for
- * f32 and f64 over dense memory, and its text is evaluated by ops elsewhere. */
+ * f32 and f64 over dense memory, and its text is evaluated by ops elsewhere.  Where RULE_WIDEST is defined
+ * there are loops for AVX-512, too: worth their size where the divider is what a step waits for. */
 #include "optim.h"
 
 #define RULE_JOIN_(a, b) a##_##b
@@ -22,30 +23,61 @@ typedef struct RULE_JOIN(RULE, numbers) {
     NUMBERS(RULE_FIELD)
 } RULE_JOIN(RULE, numbers);
 
+#define BUILD OPTIM_PLAIN
+#define SIMD OPTIM_PLAIN_SIMD
 #define real float
 #define MATH(name) __builtin_##name##f
-#define LOOP(part) RULE_JOIN(RULE_JOIN(RULE, part), f32)
+#define LOOP RULE_JOIN(RULE, plain_f32)
 #include "rule_loop.h"
-#undef real
-#undef MATH
-#undef LOOP
 #define real double
 #define MATH(name) __builtin_##name
-#define LOOP(part) RULE_JOIN(RULE_JOIN(RULE, part), f64)
+#define LOOP RULE_JOIN(RULE, plain_f64)
 #include "rule_loop.h"
-#undef real
-#undef MATH
-#undef LOOP
+#undef BUILD
+#undef SIMD
+#define BUILD OPTIM_WIDE
+#define SIMD OPTIM_SIMD
+#define real float
+#define MATH(name) __builtin_##name##f
+#define LOOP RULE_JOIN(RULE, wide_f32)
+#include "rule_loop.h"
+#define real double
+#define MATH(name) __builtin_##name
+#define LOOP RULE_JOIN(RULE, wide_f64)
+#include "rule_loop.h"
+#undef BUILD
+#undef SIMD
+#ifdef RULE_WIDEST
+#define BUILD OPTIM_WIDEST
+#define SIMD OPTIM_SIMD
+#define real float
+#define MATH(name) __builtin_##name##f
+#define LOOP RULE_JOIN(RULE, widest_f32)
+#include "rule_loop.h"
+#define real double
+#define MATH(name) __builtin_##name
+#define LOOP RULE_JOIN(RULE, widest_f64)
+#include "rule_loop.h"
+#undef BUILD
+#undef SIMD
+#endif
 
 static const OptimRule RULE_JOIN(RULE, rule) = {
-    .loop = { { RULE_JOIN(RULE_JOIN(RULE, plain), f32), RULE_JOIN(RULE_JOIN(RULE, plain), f64) },
-              { RULE_JOIN(RULE_JOIN(RULE, wide), f32), RULE_JOIN(RULE_JOIN(RULE, wide), f64) } },
+    .loop = { { RULE_JOIN(RULE, plain_f32), RULE_JOIN(RULE, plain_f64) },
+              { RULE_JOIN(RULE, wide_f32), RULE_JOIN(RULE, wide_f64) },
+#ifdef RULE_WIDEST
+              { RULE_JOIN(RULE, widest_f32), RULE_JOIN(RULE, widest_f64) }
+#else
+              { RULE_JOIN(RULE, wide_f32), RULE_JOIN(RULE, wide_f64) }
+#endif
+    },
     .step = RULE_TEXT(STEP),
     .number = { NUMBERS(RULE_NAME) NULL },
     .state = { STATES(RULE_NAME) NULL },
 };
 
 #undef RULE
+#undef RULE_WIDEST
 #undef NUMBERS
 #undef STATES
 #undef STEP

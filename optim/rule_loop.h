@@ -1,9 +1,9 @@
-/* rule_loop.h - the loops of a rule over dense memory for one type: rule.h includes it once for each. */
+/* rule_loop.h - the loop of a rule over dense memory for one type and build: rule.h includes it for each. */
 #define sqrt MATH(sqrt)
 #define fabs MATH(fabs)
 
-static inline __attribute__((always_inline)) void LOOP(each)(const void *numbers, int64_t n, void *element,
-                                                             const void *gradient, void *const *state)
+BUILD static void LOOP(const void *numbers, int64_t n, void *element, const void *gradient,
+                       void *const *state)
 {
     const struct RULE_JOIN(RULE, numbers) *k = numbers;
     real *restrict const xs = element;
@@ -14,13 +14,14 @@ static inline __attribute__((always_inline)) void LOOP(each)(const void *numbers
 #define RULE_ARRAY(s) real *restrict const s##s = *state++;
     NUMBERS(RULE_NUMBER)
     STATES(RULE_ARRAY)
-    (void)state;
-    OPTIM_SIMD
-    for (int64_t i = 0; i < n; i++) {
+    (void)state, (void)k;
+    SIMD for (int64_t i = 0; i < n; i++)
+    {
 #define RULE_LOAD(s) real s = s##s[i];
 #define RULE_STORE(s) s##s[i] = s;
         real x = xs[i], g = gs[i];
         STATES(RULE_LOAD)
+        (void)g;
         STEP;
         STATES(RULE_STORE)
         xs[i] = x;
@@ -31,15 +32,8 @@ static inline __attribute__((always_inline)) void LOOP(each)(const void *numbers
 #undef RULE_STORE
 }
 
-static void LOOP(plain)(const void *numbers, int64_t n, void *x, const void *g, void *const *state)
-{
-    LOOP(each)(numbers, n, x, g, state);
-}
-
-OPTIM_WIDE static void LOOP(wide)(const void *numbers, int64_t n, void *x, const void *g, void *const *state)
-{
-    LOOP(each)(numbers, n, x, g, state);
-}
-
 #undef sqrt
 #undef fabs
+#undef real
+#undef MATH
+#undef LOOP

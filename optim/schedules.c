@@ -1,5 +1,6 @@
 /* schedules.c - the schedules that depend on the step alone.  Rates that follow from the one before round as
  * PyTorch's do. */
+#include <tapegrad/swa_utils.h>
 #include "scheduler.h"
 
 #define OPTIONS(ARGS) const ARGS *o = (const void *)s->options
@@ -183,6 +184,30 @@ RATE(stable)
     return base * (left >= 1 ? 1 : o->min_factor + (1 - o->min_factor) * left);
 }
 SCHEDULER_DEFINE(warmup_stable_decay_lr, OptimWarmupStableDecayLrArgs, .check = check_stable, .lr = stable)
+
+const OptimSwaLrArgs optim_swa_lr_defaults = { OPTIM_SWA_LR_DEFAULTS };
+CHECK(check_swa, OptimSwaLrArgs,
+      o->swa_lr >= 0 && o->anneal_epochs >= 0 && (unsigned)o->anneal_strategy <= SCHEDULER_LINEAR,
+      "swa_lr %g, anneal_epochs %d, anneal_strategy %d: want 0 or more twice, and a strategy", o->swa_lr,
+      o->anneal_epochs, (int)o->anneal_strategy)
+
+/* How much of the way is done at step t. */
+static double annealed(const OptimSwaLrArgs *o, double t)
+{
+    const double done = fmax(0, fmin(1, t / fmax(1, o->anneal_epochs)));
+    return o->anneal_strategy == SCHEDULER_LINEAR ? done : (1 - cos(pi * done)) / 2;
+}
+
+RATE(swa)
+{
+    OPTIONS(OptimSwaLrArgs);
+    UNUSED;
+    const double now = o->anneal_epochs == 0 && t < 1 ? 1 : (double)t, before = annealed(o, now - 1);
+    const double alpha = annealed(o, now),
+                 from = before == 1 ? o->swa_lr : (lr - before * o->swa_lr) / (1 - before);
+    return o->swa_lr * alpha + from * (1 - alpha);
+}
+SCHEDULER_DEFINE(swa_lr, OptimSwaLrArgs, .check = check_swa, .lr = swa)
 
 /* ---- cycles ---------------------------------------------------------------------------------- */
 

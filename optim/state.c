@@ -7,14 +7,14 @@
 #include <string.h>
 #include "optim.h"
 
-enum { NAME = 80 };
+enum { NAME = 80, MASTER = OPTIM_STATES };
 
 /* fn on every entry: a state tensor's place (value NULL), or a number (tensor NULL). */
 typedef struct Entry {
     char name[NAME];
     OptimGroup *group;
     OptimParam *param; /* NULL: an option of the group */
-    int state;         /* which state; -1: the count of steps; -2 and below: numbers */
+    int state;         /* which state, or MASTER; -1: the count of steps; -2 and below: numbers */
     const OpField *field;
 } Entry;
 
@@ -23,14 +23,19 @@ typedef int (*Visit)(void *ctx, const Optimizer *opt, const Entry *e);
 /* Has parameter p a state s to be saved?  Before its first step it has none. */
 static int walk_param(Optimizer *opt, OptimGroup *g, OptimParam *p, int index, bool all, Visit fn, void *ctx)
 {
-    const unsigned needed = optim_states(opt->kind, g->options);
+    int64_t dim[TENSOR_MAX_DIMS];
     int status = 0;
     if (!all && p->step == 0) return 0;
     for (int s = 0; s < OPTIM_STATES && !status; s++) {
-        if (!(needed >> s & 1)) continue;
+        if (optim_state_shape(opt->kind, g->options, p->tensor, s, dim) < 0) continue;
         if (!all && !p->state[s]) continue; /* an option that wants it was changed since the last step */
         Entry e = { .group = g, .param = p, .state = s };
         snprintf(e.name, NAME, "state.%d.%s", index, opt->kind->state[s]);
+        status = fn(ctx, opt, &e);
+    }
+    if (!status && optim_has_master(opt, p->tensor) && (all || p->master)) {
+        Entry e = { .group = g, .param = p, .state = MASTER };
+        snprintf(e.name, NAME, "state.%d.master_param", index);
         status = fn(ctx, opt, &e);
     }
     for (int k = 0; k < OPTIM_STATES && opt->kind->number[k] && !status; k++) {
@@ -55,6 +60,11 @@ static int walk_options(Optimizer *opt, int g, Visit fn, void *ctx)
 }
 
 static bool is_state(const Entry *e) { return e->param && e->state >= 0; }
+
+static Tensor **place_of(const Entry *e)
+{
+    return e->state == MASTER ? &e->param->master : &e->param->state[e->state];
+}
 
 static double number_of(const Entry *e)
 {
@@ -84,8 +94,7 @@ static int save(void *ctx, const Optimizer *opt, const Entry *e)
 {
     (void)opt;
     TensorScope scope = tensor_scope_open();
-    Tensor *t =
-        is_state(e) ? tensor_detach(e->param->state[e->state]) : tensor_scalar(number_of(e), TENSOR_F64);
+    Tensor *t = is_state(e) ? tensor_detach(*place_of(e)) : tensor_scalar(number_of(e), TENSOR_F64);
     int status = t ? nn_dict_set(ctx, e->name, t) : -1;
     tensor_scope_close(scope);
     return status;
@@ -101,7 +110,7 @@ static int save_extra(Optimizer *opt)
 TensorDict optim_state_dict(Optimizer *opt)
 {
     const TensorDict none = { .count = -1 };
-    if (optim_null(opt, "optim_state_dict")) return none;
+    if (optim_null(opt, "optim_state_dict") || optim_settle_all(opt)) return none;
     nn_dict_free(opt->state);
     opt->state = (TensorDict){ 0 };
     int index = 0, status = 0;
@@ -126,33 +135,42 @@ static int refuse(const Optimizer *opt, TensorStatus code, const char *name, con
     return tensor_fail(code, "optim_load_state_dict", "%s: \"%s\" %s", opt->kind->name, name, what);
 }
 
-static bool same_shape(const Tensor *a, const Tensor *b)
+static bool fits(const Optimizer *opt, const Entry *e, const Tensor *t)
 {
-    TensorShape s = tensor_shape(a), t = tensor_shape(b);
-    return s.ndim == t.ndim && (s.ndim == 0 || memcmp(s.dim, t.dim, (size_t)s.ndim * sizeof *s.dim) == 0);
+    int64_t dim[TENSOR_MAX_DIMS];
+    const TensorShape found = tensor_shape(t);
+    const TensorShape own = tensor_shape(e->param->tensor);
+    if (e->state == MASTER)
+        return found.ndim == own.ndim &&
+               (own.ndim == 0 || memcmp(found.dim, own.dim, (size_t)own.ndim * sizeof *own.dim) == 0);
+    const int n = optim_state_shape(opt->kind, e->group->options, e->param->tensor, e->state, dim);
+    return found.ndim == n && (n == 0 || memcmp(found.dim, dim, (size_t)n * sizeof *dim) == 0);
 }
 
 static int compare(Loading *l, const Optimizer *opt, const Entry *e, const Tensor *t)
 {
-    const bool fits = is_state(e) ? same_shape(t, e->param->tensor) : tensor_numel(t) == 1;
+    const bool right = is_state(e) ? fits(opt, e, t) : tensor_numel(t) == 1;
     l->found++;
-    if (!fits) return refuse(opt, TENSOR_ESHAPE, e->name, "has another shape");
+    if (!right) return refuse(opt, TENSOR_ESHAPE, e->name, "has another shape");
     const double value = e->param && e->state == -1 ? tensor_item(t) : 0;
     return value >= 0 && value <= 0x1p53 ? 0 : refuse(opt, TENSOR_EVALUE, e->name, "is no count of steps");
 }
 
-static int make(Loading *l, const Entry *e, Tensor *t)
+static int make(Loading *l, const Optimizer *opt, const Entry *e, Tensor *t)
 {
     const Tensor *like = is_state(e) ? e->param->tensor : NULL;
-    Tensor *made = tensor_clone(tensor_to(t, like ? tensor_dtype(like) : TENSOR_F64));
+    const TensorDtype dtype = !like                         ? TENSOR_F64
+                              : optim_has_master(opt, like) ? TENSOR_F32
+                                                            : tensor_dtype(like);
+    Tensor *made = tensor_clone(tensor_to(t, dtype));
     if (made) made = tensor_to_device(made, like ? tensor_device(like) : "cpu");
     return made ? nn_dict_set(&l->made, e->name, made) : -1;
 }
 
-static void set_state(OptimParam *p, int s, Tensor *t)
+static void set_state(Tensor **to, Tensor *t)
 {
-    tensor_release(p->state[s]);
-    p->state[s] = tensor_retain(t);
+    tensor_release(*to);
+    *to = tensor_retain(t);
 }
 
 static int place(Loading *l, const Entry *e)
@@ -160,15 +178,20 @@ static int place(Loading *l, const Entry *e)
     const TensorDictItem *next = l->placed < l->made.count ? &l->made.item[l->placed] : NULL;
     Tensor *made = next && strcmp(next->name, e->name) == 0 ? next->tensor : NULL;
     l->placed += made != NULL;
-    if (!is_state(e)) set_number(e, tensor_item(made));
-    else set_state(e->param, e->state, made), e->param->fresh = false;
+    if (e->param) e->param->seen = tensor_version(e->param->tensor) - 1; /* looks at master again */
+    if (e->param && e->state == -1 && !made) e->param->step = 1; /* an uncounted kind: it has been stepped */
+    else if (!is_state(e)) set_number(e, tensor_item(made));
+    else set_state(place_of(e), made), e->param->fresh = false;
     return 0;
 }
 
-/* The state of an option that is off at first, switched on after the last step: neither side has it yet. */
+/* A count that the kind does without.  The state of an option that is off at first, switched on after the
+ * last step: neither side has it yet. */
 static bool may_lack(const Optimizer *opt, const Entry *e)
 {
-    return is_state(e) && !(optim_states(opt->kind, opt->kind->defaults) >> e->state & 1);
+    if (e->param && e->state == -1) return opt->kind->uncounted;
+    return e->state == MASTER ||
+           (is_state(e) && !(optim_states(opt->kind, opt->kind->defaults) >> e->state & 1));
 }
 
 static int load(void *ctx, const Optimizer *opt, const Entry *e)
@@ -178,16 +201,32 @@ static int load(void *ctx, const Optimizer *opt, const Entry *e)
     Tensor *t = nn_dict_get(l->dict, e->name);
     if (!t && !tensor_error() && may_lack(opt, e)) return 0;
     if (!t) return tensor_error() ? -1 : refuse(opt, TENSOR_EVALUE, e->name, "is missing");
-    return l->what == COMPARE ? compare(l, opt, e, t) : make(l, e, t);
+    return l->what == COMPARE ? compare(l, opt, e, t) : make(l, opt, e, t);
+}
+
+/* Is it the name of an option, or of a parameter's state?  What else a kind with a closure has is its own. */
+static bool is_ours(const OptimKind *kind, const char *entry)
+{
+    int end = 0;
+    if (strncmp(entry, "param_groups.", 13) == 0) return true;
+    if (strncmp(entry, "state.", 6) != 0) return false;
+    if (!kind->step_closure) return true;
+    if (sscanf(entry, "state.%*d.%n", &end), end == 0) return false;
+    bool known = strcmp(entry + end, "step") == 0;
+    for (int s = 0; s < OPTIM_STATES && !known; s++)
+        known = (kind->state[s] && strcmp(entry + end, kind->state[s]) == 0) ||
+                (kind->number[s] && strcmp(entry + end, kind->number[s]) == 0);
+    return known;
 }
 
 /* Is there any entry of parameter number index? */
-static bool mentions(TensorDict dict, int index)
+static bool mentions(const OptimKind *kind, TensorDict dict, int index)
 {
     char prefix[NAME];
     int n = snprintf(prefix, NAME, "state.%d.", index);
     for (int i = 0; i < dict.count; i++)
-        if (strncmp(dict.item[i].name, prefix, (size_t)n) == 0) return true;
+        if (strncmp(dict.item[i].name, prefix, (size_t)n) == 0 && is_ours(kind, dict.item[i].name))
+            return true;
     return false;
 }
 
@@ -199,31 +238,29 @@ static int load_all(Optimizer *opt, Loading *l, int what)
     for (int g = 0; g < opt->groups && !status; g++)
         for (int i = 0; i < opt->group[g].count && !status; i++, index++) {
             OptimParam *p = &opt->group[g].param[i];
-            if (mentions(l->dict, index)) status = walk_param(opt, &opt->group[g], p, index, true, load, l);
+            if (mentions(opt->kind, l->dict, index))
+                status = walk_param(opt, &opt->group[g], p, index, true, load, l);
             else if (what == PLACE) {
                 p->step = 0; /* it had taken none */
                 memset(p->number, 0, sizeof p->number);
-                for (int s = 0; s < OPTIM_STATES; s++) set_state(p, s, NULL);
+                for (int s = 0; s < OPTIM_STATES; s++) set_state(&p->state[s], NULL);
+                set_state(&p->master, NULL);
             }
         }
     for (int g = 0; g < opt->groups && !status; g++) status = walk_options(opt, g, load, l);
     return status;
 }
 
-static bool is_ours(const char *name)
-{
-    return strncmp(name, "state.", 6) == 0 || strncmp(name, "param_groups.", 13) == 0;
-}
-
 /* What is neither a parameter's nor a group's is the kind's own (Optimizer.extra); of a kind that keeps
  * nothing so, it is a mistake. */
-static int make_extra(Loading *l)
+static int make_extra(const Optimizer *opt, Loading *l)
 {
     for (int i = 0; i < l->dict.count; i++) {
         const TensorDictItem *item = &l->dict.item[i];
-        if (!is_ours(item->name) && nn_dict_set(&l->extra, item->name, tensor_clone(item->tensor))) return -1;
+        if (!is_ours(opt->kind, item->name) && nn_dict_set(&l->extra, item->name, tensor_clone(item->tensor)))
+            return -1;
     }
-    return 0;
+    return opt->kind->check_extra ? opt->kind->check_extra(opt, l->extra, "optim_load_state_dict") : 0;
 }
 
 static int check_unexpected(const Optimizer *opt, const Loading *l)
@@ -231,9 +268,9 @@ static int check_unexpected(const Optimizer *opt, const Loading *l)
     int extra = 0;
     for (int i = 0; i < l->dict.count; i++) {
         const char *name = l->dict.item[i].name;
-        if (!is_ours(name) && !opt->kind->step_closure)
+        if (!is_ours(opt->kind, name) && !opt->kind->step_closure)
             return refuse(opt, TENSOR_EVALUE, name, "is unexpected");
-        extra += !is_ours(name);
+        extra += !is_ours(opt->kind, name);
     }
     if (l->found + extra == l->dict.count) return 0;
     return tensor_fail(TENSOR_EVALUE, "optim_load_state_dict",
@@ -266,7 +303,7 @@ static int check_loaded_options(const Optimizer *opt, const Loading *l)
 
 int optim_load_state_dict(Optimizer *opt, TensorDict dict)
 {
-    if (optim_null(opt, "optim_load_state_dict")) return -1;
+    if (optim_null(opt, "optim_load_state_dict") || optim_settle_all(opt)) return -1;
     Loading l = { .dict = dict };
     if (dict.count < 0 || (dict.count && !dict.item)) {
         if (!tensor_error_code())
@@ -276,7 +313,7 @@ int optim_load_state_dict(Optimizer *opt, TensorDict dict)
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
     int status = load_all(opt, &l, COMPARE) || check_unexpected(opt, &l) || check_loaded_options(opt, &l) ||
-                         load_all(opt, &l, MAKE) || make_extra(&l)
+                         load_all(opt, &l, MAKE) || make_extra(opt, &l)
                      ? -1
                      : load_all(opt, &l, PLACE);
     TensorDict *left = status ? &l.extra : &opt->extra;

@@ -9,7 +9,8 @@ bin=$(cd "$1" && pwd)/examples
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-for example in 00_tensors 01_gradients 02_custom_op 03_xor 04_spiral 05_mnist_mlp 06_mnist_cnn 07_module; do
+for example in 00_tensors 01_gradients 02_custom_op 03_xor 04_spiral 05_mnist_mlp 06_mnist_cnn 07_module \
+    08_fit; do
     "$bin/$example" > out 2> err || { echo "examples: $example failed" >&2; cat out err >&2; exit 1; }
 done
 [ -s spiral.png ] && [ -s net.safetensors ] || { echo "examples: a file is missing" >&2; exit 1; }

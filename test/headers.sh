@@ -22,9 +22,13 @@ for header in include/tapegrad.h include/tapegrad/*.h include/tapegrad/*/*.h; do
             { echo "headers: $name as C++17 with $compiler" >&2; exit 1; }
     done
 done
-# A number, or a bare array, where tensors are wanted: C would take them, with a warning at most.
+# What must not compile: a number, or a bare array, where tensors are wanted, a number where an enum is. C
+# would take them, with a warning at most.
 for call in 'tensor_add(x, 2)' 'tensor_cat(parts, 1)' 'tensor_stack(parts)' \
-    'nn_clip_grad_norm_(parts, 1.0)' 'tensor_lstm(x, x, x, parts)' 'optim_sgd(parts, 0.1)'; do
+    'nn_clip_grad_norm_(parts, 1.0)' 'tensor_lstm(x, x, x, parts)' 'optim_sgd(parts, 0.1)' \
+    '(void)tensor_backward_many(parts), x' '(void)tensor_gradients_many(parts, parts, &x), x' \
+    'tensor_huber_loss(x, x, 0.5)' 'tensor_smooth_l1_loss(x, x, 1.0)' \
+    'tensor_pad(x, SHAPE(1, 1), 2.0)' 'tensor_kl_div(x, x, 1.f)' 'tensor_mse_loss(x, x, TENSOR_SUM)'; do
     for compiler in gcc clang; do
         if printf '%s\n' '#include <tapegrad.h>' \
             'Tensor *f(Tensor *x, Tensor *parts[2])' "{ return $call; }" |
@@ -33,5 +37,14 @@ for call in 'tensor_add(x, 2)' 'tensor_cat(parts, 1)' 'tensor_stack(parts)' \
             exit 1
         fi
     done
+done
+# What must: the same calls as they are meant.
+for compiler in gcc clang; do
+    printf '%s\n' '#include <tapegrad.h>' 'Tensor *f(Tensor *x, Tensor *parts[2], int mode)' '{' \
+        'Tensor *y = tensor_huber_loss(x, x, .delta = 0.5, .reduction = TENSOR_SUM);' \
+        'y = tensor_pad(y, SHAPE(1, 1), .mode = mode, .value = 2);' 'y = tensor_kl_div(x, y);' \
+        'return tensor_backward_many(TENSOR_LIST(parts, 2)) ? x : y;' '}' |
+        $compiler -std=gnu11 -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c - ||
+        { echo "headers: calls that are right fail with $compiler" >&2; exit 1; }
 done
 echo "headers: each compiles alone as C11 and C++17"

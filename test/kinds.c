@@ -9,9 +9,11 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tapegrad/ops.h>
 #include "kinds.h"
 
 _Static_assert(sizeof(OptionRoom) <= sizeof(KindRoom), "room for the options of one module");
@@ -122,4 +124,60 @@ void kind_declared(const char *header, const char *folder, const char *type, con
         declared_in(path, type, prefix, fn, ctx);
     }
     if (dir) closedir(dir);
+}
+
+static TensorShape read_shape(const char *text, int64_t dim[TENSOR_MAX_DIMS])
+{
+    int n = 0;
+    for (char *end; *text >= '0' && *text <= '9'; text = *end == 'x' ? end + 1 : end)
+        dim[n++] = strtoll(text, &end, 10);
+    return (TensorShape){ n, dim };
+}
+
+void kind_golden(KindGolden *g, const char *text, bool named)
+{
+    const char *space = strchr(text, ' ');
+    assert_non_null(space);
+    if (named) {
+        g->name = strndup(text, (size_t)(space - text));
+        text = space + 1;
+        space = strchr(text, ' ');
+        assert_non_null(space);
+    }
+    g->shape = read_shape(text, g->dim);
+    int64_t n, want = 1;
+    g->values = kind_numbers(space, &n);
+    for (int d = 0; d < g->shape.ndim; d++) want *= g->dim[d];
+    assert_int_equal(n, want);
+}
+
+void kind_golden_free(KindGolden *g) { free(g->name), free(g->values); }
+
+Tensor *kind_input(const char *text, int k, TensorDtype dtype)
+{
+    int64_t dim[TENSOR_MAX_DIMS], n = 1;
+    const TensorShape shape = read_shape(text, dim);
+    const size_t size = strcspn(text, ",");
+    const char *kind = memchr(text, '@', size), *bounds = memchr(text, ':', size);
+    if (*text == '-') return NULL;
+    for (int d = 0; d < shape.ndim; d++) n *= dim[d];
+    double *x = malloc((size_t)n * sizeof *x), low = -1.5, high = 1.5;
+    assert_non_null(x);
+    if (bounds) low = strtod(bounds + 1, NULL), high = strtod(strstr(bounds, "..") + 2, NULL);
+    const bool is_bool = kind && kind[1] == 'b';
+    int64_t first = 0, most = 0;
+    if (kind && !is_bool) {
+        char *end;
+        most = strtoll(kind + 1, &end, 10);
+        if (*end == '.') first = most, most = strtoll(end + 2, NULL, 10);
+    }
+    for (int64_t i = 0; i < n; i++)
+        x[i] = is_bool ? i % 3 == 1
+               : kind  ? (double)(first + 7 * i % (most - first))
+                       : low + (high - low) * (0.5 + 0.5 * sin(0.7 * (double)i + 0.3 + k));
+    Tensor *t = tensor_to(tensor_from_data(x, shape, TENSOR_F64), is_bool ? TENSOR_BOOL
+                                                                  : kind  ? TENSOR_I64
+                                                                          : dtype);
+    free(x);
+    return t;
 }

@@ -32,6 +32,20 @@ void kind_samples(const char *name, const char *samples, void (*fn)(const char *
 /* kind_numbers - the numbers of a text into a list of its own, which the caller frees. */
 double *kind_numbers(const char *text, int64_t *count);
 
+/* kind_golden - "NAME 2x3 values" (the name where named is true) into *g, which kind_golden_free empties. */
+typedef struct KindGolden {
+    char *name;
+    int64_t dim[TENSOR_MAX_DIMS];
+    TensorShape shape;
+    double *values;
+} KindGolden;
+void kind_golden(KindGolden *g, const char *text, bool named);
+void kind_golden_free(KindGolden *g);
+
+/* kind_input - input k, as oracle/modules.py says: "2x3", "4@5", "4@1..6", "2x3@b", "2x3:.5..2"; NULL for
+ * "-". */
+Tensor *kind_input(const char *text, int k, TensorDtype dtype);
+
 /* kind_declared - fn(ctx, "nn_linear") for every function that the headers of a folder and the header of its
  * name declare as `TAPEGRAD_API <type> *<prefix>name(` or `name_args(`; without _args. */
 void kind_declared(const char *header, const char *folder, const char *type, const char *prefix,

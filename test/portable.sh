@@ -14,7 +14,7 @@ done
 printf '#define TAPEGRAD_OPS_DIGEST ""\n' > "$folder/include/ops_digest.h"
 warnings="-Wall -Wextra -Wno-override-init -Wno-missing-field-initializers -Werror"
 kernels=$(find src -name '*_kernel.c' -o -name '*_kernels.c')
-others=$(find src nn optim -name '*.c' | grep -vxF "$kernels")
+others=$(find src nn optim train -name '*.c' | grep -vxF "$kernels")
 for compiler in arm-linux-gnueabihf-gcc musl-gcc; do
     command="$compiler -std=gnu11 -fsyntax-only $warnings -fopenmp-simd -DWITHOUT_BLIS -DONE_ISA=base
         -Iinclude -Isrc -idirafter $folder/include"

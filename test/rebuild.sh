@@ -10,8 +10,9 @@ copy=$build/rebuild
 failed=0
 rm -rf "$copy"
 mkdir -p "$copy/build"
-cp -a Makefile mk src nn optim include tools docs test "$copy/"
-for part in flags flags.blis flags.link include src nn optim libtapegrad.a libtapegrad.so.0.1 tapegrad; do
+cp -a Makefile mk src nn optim train include tools docs test "$copy/"
+for part in flags flags.blis flags.link include src nn optim train libtapegrad.a libtapegrad.so.0.1 \
+    tapegrad; do
     cp -a "$build/$part" "$copy/build/"
 done
 cd "$copy"
@@ -34,7 +35,7 @@ expect() {
 readers() {
     local names=$1
     ! "${make[@]}" print-digest | grep -qw "$1" || names="($1|build/include/ops_digest.h)"
-    grep -lrE --include='*.d' "(^| )$names( |\$)" build/src build/nn build/optim | wc -l
+    grep -lrE --include='*.d' "(^| )$names( |\$)" build/src build/nn build/optim build/train | wc -l
 }
 
 # changed FILE - a change of this file compiles its readers; then it is as before.
@@ -49,7 +50,7 @@ changed() {
 }
 
 sets=$(find build/src -name 'gemm_kernel.*.o' | wc -l)
-all=$(find build/src build/nn build/optim -name '*.o' | wc -l)
+all=$(find build/src build/nn build/optim build/train -name '*.o' | wc -l)
 expect "no change" 0
 expect "other flags" "$all" CFLAGS=-DOTHER
 "${make[@]}" -n CFLAGS=-DOTHER all > /dev/null

@@ -40,6 +40,7 @@ $rows"
 # for they use macros as statements and as names.
 as_they_are="test/trace/test_callsite.c include/tapegrad/op_row.h src/cpu/elementwise/cast_kernel.c
     src/cpu/reduce/cross_entropy.c
+    src/cpu/conv/direct_kernel.c
     src/cpu/image/pool_loops.h src/cpu/product/gemm_tile.h src/cpu/sequence/rnn_loops.h src/cuda/map_rows.cuh
     test/cpu/test_vecmath.c test/cuemu/runtime.cpp"
 for f in $sources; do

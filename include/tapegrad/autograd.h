@@ -75,10 +75,19 @@ TAPEGRAD_API extern const TensorBackwardArgs tensor_backward_defaults;
     TENSOR_CALL_(tensor_backward_args, TensorBackwardArgs, TENSOR_BACKWARD_DEFAULTS, .tensor = __VA_ARGS__)
 TAPEGRAD_API int tensor_backward_args(TensorBackwardArgs args);
 
-/* tensor_backward_many - one sweep from several tensors: n outputs, their cotangents (the array, or one of
- * them, may be NULL, as above).  The same tensor may appear twice: its contributions add. */
-TAPEGRAD_API int tensor_backward_many(Tensor *const *tensors, Tensor *const *gradients, int n,
-                                      bool retain_graph, bool create_graph);
+typedef struct TensorBackwardManyArgs {
+    TensorList tensors, gradients; /* cotangents, none or one a tensor, where NULL is as above */
+    bool retain_graph, create_graph;
+} TensorBackwardManyArgs;
+#define TENSOR_BACKWARD_MANY_DEFAULTS .retain_graph = false, .create_graph = false
+TAPEGRAD_API extern const TensorBackwardManyArgs tensor_backward_many_defaults;
+
+/* tensor_backward_many(TENSORS(a, b), TENSORS(NULL, v)) - one sweep from several tensors.  The same tensor
+ * may appear twice: its contributions add.  EVALUE: no tensors, or another number of cotangents. */
+#define tensor_backward_many(...)                                                                  \
+    TENSOR_CALL_(tensor_backward_many_args, TensorBackwardManyArgs, TENSOR_BACKWARD_MANY_DEFAULTS, \
+                 .tensors = __VA_ARGS__)
+TAPEGRAD_API int tensor_backward_many_args(TensorBackwardManyArgs args);
 
 typedef struct TensorGradientsArgs {
     Tensor *output, *input;
@@ -97,11 +106,22 @@ TAPEGRAD_API extern const TensorGradientsArgs tensor_gradients_defaults;
     TENSOR_CALL_(tensor_gradients_args, TensorGradientsArgs, TENSOR_GRADIENTS_DEFAULTS, .output = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_gradients_args(TensorGradientsArgs args);
 
-/* tensor_gradients_many - the same for n outputs and m inputs; the gradients go to grads[0..m), owned by the
- * open scope.  args gives the flags; its output, input and grad_output are not read. */
-TAPEGRAD_API int tensor_gradients_many(Tensor *const *outputs, Tensor *const *grad_outputs, int n,
-                                       Tensor *const *inputs, int m, Tensor **grads,
-                                       TensorGradientsArgs args);
+typedef struct TensorGradientsManyArgs {
+    TensorList outputs, inputs;
+    Tensor **grads;          /* room for one an input */
+    TensorList grad_outputs; /* none, or one an output, where NULL is as above */
+    bool retain_graph, create_graph, allow_unused, materialize_grads;
+} TensorGradientsManyArgs;
+#define TENSOR_GRADIENTS_MANY_DEFAULTS TENSOR_GRADIENTS_DEFAULTS
+TAPEGRAD_API extern const TensorGradientsManyArgs tensor_gradients_many_defaults;
+
+/* tensor_gradients_many(TENSORS(y, z), TENSORS(a, b), grads, .create_graph = true) - the same for several
+ * outputs and inputs; the gradients go to grads, owned by the open scope.  EVALUE: none of them, or another
+ * number of cotangents than of outputs. */
+#define tensor_gradients_many(...)                                                                    \
+    TENSOR_CALL_(tensor_gradients_many_args, TensorGradientsManyArgs, TENSOR_GRADIENTS_MANY_DEFAULTS, \
+                 .outputs = __VA_ARGS__)
+TAPEGRAD_API int tensor_gradients_many_args(TensorGradientsManyArgs args);
 
 /* ---- grad modes: per thread, nested -------------------------------------------------------------
  *     bool before = tensor_set_grad_enabled(false);  ...  tensor_set_grad_enabled(before);
@@ -268,6 +288,7 @@ typedef struct TensorOp {
     unsigned keep_for[4]; /* if given: what the gradient of input i reads, so that less is kept when some
                            * inputs want none; keep is then their union and may be left out */
     unsigned no_grad_inputs; /* KEEP_INPUT bits of inputs that never have gradients (indices, masks) */
+    unsigned autocast;       /* AUTOCAST_ class below; 0 is AUTOCAST_AS_IS, which a built-in op must say */
     size_t params; /* bytes of the parameter struct: the options struct of the op's function, or its own */
     const OpField *fields; /* its options, ended by a NULL name; members that it lacks are not kept */
     const void *defaults;  /* a parameter struct that holds the defaults; NULL: zeros */
@@ -303,6 +324,23 @@ enum {
     OP_FIRST_ORDER = 512,     /* backward works on arrays only: its gradient has no gradient */
     OP_MAY_ALIAS = 1024,      /* a result may be an input, or share its storage, as PyTorch's does */
     OP_NO_GRADCHECK = 64      /* its gradient is by definition not the numerical one (summary says why) */
+};
+
+/* What an op does with its operands inside TENSOR_AUTOCAST (autocast.h): a class for the CPU, and one for
+ * other devices, AUTOCAST_CPU_CUDA(AS_IS, F32); the names that say no device are one class for all. */
+enum {
+    AUTOCAST_LOWER = 0x11,
+    AUTOCAST_F32 = 0x22,
+    AUTOCAST_PROMOTE = 0x33,
+    AUTOCAST_AS_IS = 0x44,
+    AUTOCAST_PARTS = 0x55
+};
+#define AUTOCAST_CPU_CUDA(cpu, cuda) ((AUTOCAST_##cpu & 0x0f) | (AUTOCAST_##cuda & 0xf0))
+enum {
+    AUTOCAST_CPU_F32 = AUTOCAST_CPU_CUDA(F32, AS_IS),
+    AUTOCAST_CUDA_F32 = AUTOCAST_CPU_CUDA(AS_IS, F32),
+    AUTOCAST_CUDA_LOWER = AUTOCAST_CPU_CUDA(AS_IS, LOWER),
+    AUTOCAST_CUDA_PROMOTE = AUTOCAST_CPU_CUDA(AS_IS, PROMOTE)
 };
 
 /* tensor_apply - runs op on n inputs; params points to op->params bytes (NULL: the fields' defaults). Returns

@@ -10,7 +10,7 @@
 #ifndef TAPEGRAD_DATA_H
 #define TAPEGRAD_DATA_H
 
-#include <tapegrad/tensor.h>
+#include <tapegrad/nn.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -92,6 +92,19 @@ TAPEGRAD_API int64_t data_samples(const DataLoader *loader);
 /* data_reset - breaks the epoch off, and ends the batch: the next one is the first of another. */
 TAPEGRAD_API void data_reset(DataLoader *loader);
 TAPEGRAD_API void data_loader_free(DataLoader *loader);
+
+/* data_loader_state_dict - where the loader is, under the names of torchdata's StatefulDataLoader: epochs
+ *     given ("epoch"), batches given of this one ("_num_yielded"), whether it is over ("_iterator_finished"),
+ *     its base seed, the generator of its permutation ("_sampler_iter_state.generator") and that of its
+ *     thread after the last batch given ("_worker_snapshots.worker_0.generator"), however far ahead the
+ *     thread is; and what must agree: "samples", "batch_size", "shuffle", "drop_last".  The loader's until
+ *     the next call.
+ * data_loader_load_state_dict - goes on from there: the next data_next gives the batch that would have come
+ *     next, to the bit, if the dataset depends on the index and the thread's generator alone.  (The generator
+ *     from which epochs draw their seeds is the program's: tensor_get_rng_state.)  The batch at hand ends.
+ *     EVALUE: names are missing or unexpected, a number out of range, of another loader; all or nothing. */
+TAPEGRAD_API TensorDict data_loader_state_dict(DataLoader *loader);
+TAPEGRAD_API int data_loader_load_state_dict(DataLoader *loader, TensorDict dict);
 
 #ifdef __cplusplus
 }

@@ -23,6 +23,11 @@ TAPEGRAD_API const char *tensor_default_device(void);
 TAPEGRAD_API bool tensor_device_available(const char *device); /* opens it if need be; records no error */
 TAPEGRAD_API int tensor_synchronize(const char *device);       /* waits for all work that was queued there */
 
+/* tensor_host_fallbacks - how many calls this process has computed on the host, from copies, because the
+ *     device of their operands has no kernel for them or declined.  That is slow: the first one is told on
+ *     stderr; TAPEGRAD_NO_FALLBACK=1 in the environment makes such calls fail (EDEVICE). */
+TAPEGRAD_API int64_t tensor_host_fallbacks(void);
+
 /* Memory of tensors' data on the CPU.  Freed blocks are kept for the next tensor of their size class, so that
  * a training step in the steady state asks the system for no memory. */
 typedef struct TensorMemory {
@@ -40,10 +45,31 @@ TAPEGRAD_API void tensor_memory_reset_peak(void);
 TAPEGRAD_API void tensor_memory_set_limit(int64_t bytes); /* allocations beyond it fail with ENOMEM */
 TAPEGRAD_API void tensor_memory_release(void);            /* gives cached blocks back to the system */
 
+/* tensor_device_memory - the same of one device.  Of another than the CPU: the bytes of tensors' data there,
+ *     and requests for them; what its driver keeps is not known here (0).  EDEVICE, and zeros: there is none.
+ * tensor_device_memory_reset_peak - peak becomes in_use.
+ * tensor_memory_report - a table of what holds memory: each device, then the tensors that were made since
+ *     tensor_track_leaks(true), by dtype, shape and place in the program, then what backward of this thread
+ *     keeps besides, by op; the largest first, memory that is shared counted once.  Returns the bytes of its
+ *     lines, or -1: ENOMEM, ENULL. */
+TAPEGRAD_API TensorMemory tensor_device_memory(const char *device);
+TAPEGRAD_API int tensor_device_memory_reset_peak(const char *device);
+TAPEGRAD_API int64_t tensor_memory_report(FILE *file);
+
 /* Threads for one operation; the default is OMP_NUM_THREADS, else the cores of the machine.  The results do
  * not depend on it.  set: EVALUE below 1. */
 TAPEGRAD_API int tensor_set_num_threads(int threads);
 TAPEGRAD_API int tensor_num_threads(void);
+
+/* tensor_set_winograd - may convolutions in f32 of 3 x 3 windows at stride 1 be computed by Winograd's
+ *     minimal filtering, 16 multiplications for 4 results instead of 36, where that is faster?  On by
+ *     default, unless TAPEGRAD_WINOGRAD=0 is in the environment; for all threads.  Returns what it was.
+ *     Its rounding errors are those of the plain sum or less on ordinary data; images and calls in which a
+ *     few values are much larger than all others are left to the plain sum.  NaN and infinities reach the
+ *     same results.
+ * tensor_winograd - is it on? */
+TAPEGRAD_API bool tensor_set_winograd(bool on);
+TAPEGRAD_API bool tensor_winograd(void);
 
 /* tensor_parallel_for - span(ctx, from, to) for spans that cover [0, n), on as many threads as pay for it;
  * returns when all are done.  work: of one step, in simple operations.  For kernels of your own: the result

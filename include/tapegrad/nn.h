@@ -75,16 +75,46 @@ TAPEGRAD_API void nn_dict_free(TensorDict dict);
  *     Module *scaled(Module *inner)
  *     {
  *         Scaled *s = nn_new(Scaled, "Scaled", scaled_forward);
- *         s->inner = nn_child(s, "inner", inner);
- *         s->scale = nn_register_parameter(s, "scale", tensor_ones(SHAPE(1), TENSOR_F32));
+ *         NN_CHILD(s, inner, inner);
+ *         NN_PARAMETER(s, scale, tensor_ones(SHAPE(1), TENSOR_F32));
  *         return nn_done(s);
  *     } */
 typedef struct Module Module;
 
+/* One forward of a module with several inputs, or results: what its function reads and sets.
+ *
+ *     static void gpt_forward(Module *self, NNCall *c)                 // (tokens, targets) -> (logits, loss)
+ *     {
+ *         GPT *g = (GPT *)self;
+ *         Tensor *x = nn_forward(g->blocks, nn_forward(g->embedding, c->in[0]));
+ *         c->out[0] = nn_forward(g->head, x);
+ *         if (c->in[1])
+ *             c->out[1] = tensor_cross_entropy(tensor_flatten(c->out[0], 0, 1), tensor_flatten(c->in[1], 0,
+ *     1)); }
+ *
+ *     GPT *g = nn_new(GPT, "GPT", gpt_forward);                                             // its
+ *     constructor
+ *
+ *     Tensor *loss, *logits = nn_forward(gpt, tokens);                                      // its use
+ *     nn_call(gpt, .in = { tokens, targets }, .out = { &logits, &loss });
+ *     nn_call(vae, .in = { x }, .out = { &reconstruction, &mu, &logvar });
+ *
+ * The forward has a scope of its own: what is no result is gone when it returns.  It has failed when out[0]
+ * is NULL, or an error was recorded meanwhile: then no result is passed on. */
+enum { NN_VALUES = 8 }; /* the most inputs, and the most results */
+
+typedef struct NNCall {
+    Tensor *in[NN_VALUES];  /* NULL: not given */
+    Tensor *out[NN_VALUES]; /* NULL at first */
+    int inputs, results;    /* up to the last that is given; how many the caller wants, 1 or more */
+    const void *options;    /* of a call with options, such as nn_multihead_attention_forward; else NULL */
+} NNCall;
+
 typedef struct ModuleTensor {
     char *name;
     Tensor *tensor;
-    bool persistent; /* of a buffer: is it in the state dict? */
+    bool persistent;  /* of a buffer: is it in the state dict? */
+    Module *computed; /* of a parameter: by this parametrization, whenever nn_get or a forward asks for it */
 } ModuleTensor;
 
 typedef struct ModuleChild {
@@ -101,9 +131,13 @@ struct Module {
         const char *type; /* "Linear"; not copied */
         NNBase base;
     };
-    Tensor *(*forward)(Module *self, Tensor *x);
+    Tensor *(*forward)(Module *self, Tensor *x); /* of one input and one result, */
+    void (*call)(Module *self, NNCall *call);    /* or of several */
     /* may be set: frees what your struct holds besides parameters and children */
     void (*destroy)(Module *self);
+    /* may be set: nn_clone made self, a copy of your struct; gives it its own of what destroy frees.  -1, and
+     * nothing to free, when that failed */
+    int (*copied)(Module *self);
     bool training; /* nn_train, nn_eval; true at first */
     ModuleTensor *parameters, *buffers;
     ModuleChild *children;
@@ -112,7 +146,10 @@ struct Module {
     const struct NNKind *kind; /* of nn_make; NULL: of nn_new */
     const void *args;          /* its options, of kind->args bytes; lists are copied too, texts are not */
     int refs, parents;         /* from here on: the library's own */
-    bool failed, spare;
+    bool failed, spare, lazy;
+    size_t size;
+    struct NNHook *hooks;
+    int hook_count;
     Tensor **list;
     TensorDict named, state;
 };
@@ -124,15 +161,29 @@ struct Module {
 
 enum { NN_MODULE_MAX = 4096 }; /* bytes of a module's struct; keep what is bigger behind a pointer */
 
-/* nn_new(Block, "Block", block_forward) - a zeroed Block.  Never NULL: without memory, or with a size that no
- * module can have (EVALUE), it is a spare one, on which everything fails and whose nn_done is NULL, so a
- * constructor needs no check. */
-#define nn_new(struct_, type, forward)                                                                   \
-    ((struct_ *)nn_new_size(                                                                             \
-        sizeof(struct_) +                                                                                \
-            0 * sizeof(char[offsetof(struct_, base) == 0 && sizeof(struct_) <= NN_MODULE_MAX ? 1 : -1]), \
-        type, forward))
+/* nn_new(Block, "Block", block_forward) - a zeroed Block.  The forward is a function of a Tensor or of an
+ * NNCall, or NULL.  Never NULL: without memory, or with a size that no module can have (EVALUE), it is a
+ * spare one, on which everything fails and whose nn_done is NULL, so a constructor needs no check.
+ * nn_new_size, nn_new_call - the same without macros, for a forward of either kind. */
+#define nn_new(struct_, type, forward) ((struct_ *)NN_NEW_(forward)(NN_SIZE_(struct_), type, forward))
+#define NN_SIZE_(struct_) \
+    (sizeof(struct_) +    \
+     0 * sizeof(char[offsetof(struct_, base) == 0 && sizeof(struct_) <= NN_MODULE_MAX ? 1 : -1]))
+#ifdef __cplusplus
+#define NN_NEW_(forward) nn_new_size
+#else
+#define NN_NEW_(forward) \
+    _Generic((forward), void (*)(Module *, NNCall *) : nn_new_call, default : nn_new_size)
+#endif
 TAPEGRAD_API Module *nn_new_size(size_t size, const char *type, Tensor *(*forward)(Module *self, Tensor *x));
+TAPEGRAD_API Module *nn_new_call(size_t size, const char *type, void (*forward)(Module *self, NNCall *call));
+
+/* NN_CHILD(b, norm1, nn_layer_norm(width)) - nn_child, nn_register_parameter and nn_register_buffer for a
+ * member of your struct: its name is that of the child, parameter or buffer.
+ * NN_PARAMETER(b, scale, tensor_ones(SHAPE(width), TENSOR_F32)), NN_BUFFER(b, mask, tensor, ...) */
+#define NN_CHILD(module, member, child) ((module)->member = nn_child(module, #member, child))
+#define NN_PARAMETER(module, member, t) ((module)->member = nn_register_parameter(module, #member, t))
+#define NN_BUFFER(module, member, ...) ((module)->member = nn_register_buffer(module, #member, __VA_ARGS__))
 
 /* nn_child - makes child a part of module under a name and returns it; a child of this name is replaced, and
  * freed. The caller's reference to the child is taken over.  Names are not empty and have no dot. EVALUE: the
@@ -188,11 +239,21 @@ typedef struct NNKind {
     int (*init)(Module *self,
                 const void *args); /* checks them, registers tensors and children; may be NULL */
     Tensor *(*forward)(Module *self, Tensor *x);
+    void (*call)(Module *self, NNCall *call); /* instead of forward */
     void (*destroy)(Module *self);
-    int rank, form;      /* which of a family: yours to read as self->kind->rank */
+    int (*copied)(Module *self);
+    int rank, form; /* which of a family: yours to read as self->kind->rank */
+    int lazy_dim; /* not 0: the option at offset lazy, an int64_t, may be NN_LAZY; init then waits for the */
+    size_t lazy;  /* first forward, and the option is the size of that dimension of its input */
     const char *samples; /* for the generated tests, where PyTorch has no such module: "width=3|4x3; width=2
                             bias=false|2@5": options, and the shape of an input (@5: integers below 5) */
 } NNKind;
+
+/* NN_LAZY - for a size of the input that the first forward tells: nn_linear(NN_LAZY, 10) is
+ * nn_lazy_linear(10), PyTorch's LazyLinear; so are there nn_lazy_conv2d(16, 3), nn_lazy_batch_norm2d() and
+ * their kin.  Until that forward the module has no parameters: run it once, in grad mode or not, before its
+ * optimizer is made or a state dict is loaded. */
+#define NN_LAZY INT64_MIN
 
 /* nn_make - a module of that kind; args NULL: its defaults.  NULL where init fails. */
 TAPEGRAD_API Module *nn_make(const NNKind *kind, const void *args);
@@ -207,13 +268,68 @@ TAPEGRAD_API const NNKind *nn_kind_find(const char *name);
 /* ---- ownership ------------------------------------------------------------------------------- */
 
 TAPEGRAD_API Module *nn_retain(Module *module); /* one more reference, for a second place */
-/* nn_free - gives one back.  EVALUE: a child that its parents still hold. */
+/* nn_clone - Python's copy.deepcopy(module): a module of its own, with copies of all tensors and modules
+ * inside; what was shared inside is shared inside again, and each pointer in your struct to a tensor or
+ * module of it becomes one to the copy.  Hooks are copied too.  EVALUE: a struct with a destroy and no
+ * copied. */
+TAPEGRAD_API Module *nn_clone(Module *module);
+/* nn_free - gives one back; with the last, the memory goes, and a use of the module after that is not
+ * detected.  EVALUE: a child that its parents still hold. */
 TAPEGRAD_API void nn_free(Module *module);
 
 /* ---- use ------------------------------------------------------------------------------------- */
 
-/* nn_forward - module(x).  EVALUE: it has no forward (a module list). */
+typedef struct NNCallArgs {
+    Module *module;
+    Tensor *in[NN_VALUES];   /* NULL: not given */
+    Tensor **out[NN_VALUES]; /* where results go; NULL: not wanted.  Each is NULL when the call failed */
+} NNCallArgs;
+#define NN_CALL_DEFAULTS .module = NULL
+TAPEGRAD_API extern const NNCallArgs nn_call_defaults;
+
+/* nn_forward(net, x), nn_forward(bilinear, x1, x2) - module(x): its first result.
+ * nn_call(gpt, .in = { tokens, targets }, .out = { &logits, &loss }) - with several; returns the first.
+ * EVALUE: it has no forward (a module list); more inputs than it takes.  ENULL: the first is NULL.
+ * An error inside says where: "in 1.b1 (BatchNorm2d)". */
 TAPEGRAD_API Tensor *nn_forward(Module *module, Tensor *x);
+#ifndef __cplusplus
+#define nn_forward(module_, ...) nn_call_args((NNCallArgs){ .module = (module_), .in = { __VA_ARGS__ } })
+#endif
+#define nn_call(...) TENSOR_CALL_(nn_call_args, NNCallArgs, NN_CALL_DEFAULTS, .module = __VA_ARGS__)
+TAPEGRAD_API Tensor *nn_call_args(NNCallArgs args);
+
+/* nn_run - what nn_forward and nn_call call, and calls with options of your own may: runs the module with
+ * call->in and call->options, lets hooks, nn_summary and the notes of errors see it, and sets call->out,
+ * whose tensors the open scope owns.  -1, and all of out NULL, when it failed. */
+TAPEGRAD_API int nn_run(Module *module, NNCall *call);
+
+/* ---- hooks --------------------------------------------------------------------------------------
+ * fn(m, call, ctx) at each forward of m itself (not of what is inside).  It may set call->in or call->out,
+ * and then the module, or its caller, sees the new values.  Hooks run in order of registration; each sees
+ * what the one before set.  A hook that returns -1 fails the forward, or the sweep.
+ *
+ * nn_register_forward_pre_hook - before the forward: call->in.
+ * nn_register_forward_hook - after it: call->in and call->out.
+ * nn_register_full_backward_hook - in a backward, when the gradients of all inputs are there: call->out holds
+ *     those of the results, call->in those of the inputs, and what is set there goes on.  NULL stands for one
+ *     that does not exist: of an input that requires no gradient, of a result that was not used.  Where no
+ *     input requires one, it runs when those of the results are there.
+ * nn_register_full_backward_pre_hook - before those of the inputs: call->out.
+ * All return an id for nn_remove_hook, or -1.  Backward hooks see what was run after they were registered,
+ * and nothing once the module is freed.
+ *
+ *     static int zeroes(Module *m, NNCall *call, void *ctx)             // counts what relu cut off
+ *     {
+ *         *(double *)ctx += tensor_item(tensor_sum(tensor_eq_scalar(call->out[0], 0)));
+ *         return tensor_error() ? -1 : 0;
+ *     }
+ *     int id = nn_register_forward_hook(nn_get_module(net, "1"), zeroes, &count); */
+typedef int (*NNHookFn)(Module *m, NNCall *call, void *ctx);
+TAPEGRAD_API int nn_register_forward_pre_hook(Module *module, NNHookFn fn, void *ctx);
+TAPEGRAD_API int nn_register_forward_hook(Module *module, NNHookFn fn, void *ctx);
+TAPEGRAD_API int nn_register_full_backward_pre_hook(Module *module, NNHookFn fn, void *ctx);
+TAPEGRAD_API int nn_register_full_backward_hook(Module *module, NNHookFn fn, void *ctx);
+TAPEGRAD_API int nn_remove_hook(Module *module, int id); /* EVALUE: no such hook */
 
 /* nn_train(net, false) and nn_eval(net) - switches dropout, batch statistics and the like, in all modules
  * inside. */
@@ -239,18 +355,36 @@ TAPEGRAD_API TensorList nn_parameters(Module *module);
 TAPEGRAD_API TensorDict nn_named_parameters(Module *module);
 TAPEGRAD_API TensorDict nn_state_dict(Module *module);
 
+typedef struct NNRename {
+    const char *from, *to;
+    bool transpose;
+} NNRename;
+
+/* NN_NAMES({ "module.", "" }, { "h.*.ln_1", "blocks.*.norm1" }, { "attn.bias", NULL }) - how the names of a
+ * published dict become those of a module, for nn_load_state_dict.  Each rule in its turn: `from` is looked
+ * for at the beginning of a name and after its dots, and ends at a dot or with the name; * stands for the
+ * rest of one part, up to the next dot.  The first match becomes `to`, where each * is what the same one in
+ * `from` stood for; "" matches every name, and puts `to` before it.  to = NULL: the tensor is not wanted.
+ * .transpose = true: a matrix is transposed (weights of GPT-2's Conv1D are [in, out]). */
+#define NN_NAMES(...) ((const NNRename[]){ __VA_ARGS__, { NULL, NULL, false } })
+
 typedef struct NNLoadArgs {
     Module *module;
     TensorDict dict;
     bool strict;
+    const NNRename *names; /* ended by a NULL `from`; NULL: as they are */
     TensorFromDefaults from_defaults;
 } NNLoadArgs;
 #define NN_LOAD_DEFAULTS .strict = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLoadArgs nn_load_defaults;
 
 /* nn_load_state_dict(net, dict, .strict = true) - copies the values by name, casting to the dtypes that net
- * has. EVALUE: names are missing or unexpected (unless strict is false).  ESHAPE: shapes differ.  The text
- * lists them all (as many as fit) and nothing is changed. */
+ * has. EVALUE: names are missing or unexpected (unless strict is false); two become one by .names.  ESHAPE:
+ * shapes differ.  The text lists them all (as many as fit) and nothing is changed.
+ *
+ *     nn_load_state_dict(net, io_load_safetensors("gpt2.safetensors"), .strict = false,
+ *                        .names = NN_NAMES({ "h.", "blocks." }, { "c_attn.weight", "in_proj_weight",
+ *                                                                 .transpose = true })); */
 #define nn_load_state_dict(...) \
     TENSOR_CALL_(nn_load_state_dict_args, NNLoadArgs, NN_LOAD_DEFAULTS, .module = __VA_ARGS__)
 TAPEGRAD_API int nn_load_state_dict_args(NNLoadArgs args);
@@ -273,15 +407,17 @@ typedef struct NNSummaryArgs {
     TensorShape shape; /* of an input, with the batch */
     FILE *file;        /* NULL: stdout */
     TensorDtype dtype; /* of the input; TENSOR_DTYPES: that of the first parameter */
+    TensorList inputs; /* instead of shape and dtype: what to run it on, one input or several */
     TensorFromDefaults from_defaults;
 } NNSummaryArgs;
 #define NN_SUMMARY_DEFAULTS .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNSummaryArgs nn_summary_defaults;
 
-/* nn_summary(net, SHAPE(1, 1, 28, 28), stdout) - a table: every layer, the shape it gives, its parameters;
- * and totals. It runs net once on zeros in eval mode, without gradients, and leaves everything as it was.
- * Without a shape, or with one of no elements, nothing is run: names and parameters alone.  Nets that begin
- * with an embedding want .dtype = TENSOR_I64. */
+/* nn_summary(net, SHAPE(1, 1, 28, 28), stdout) - a table: every layer, the shapes it gives, its parameters;
+ * and totals. It runs net once on zeros in eval mode, without gradients, and leaves modes, buffers and the
+ * generator as they were, also where the net fails. Without a shape, or with one of no elements, nothing is
+ * run: names and parameters alone.  Nets that begin with an embedding want .dtype = TENSOR_I64.
+ * nn_summary(gpt, .inputs = TENSORS(tokens, targets)) - on inputs of yours. */
 #define nn_summary(...) \
     TENSOR_CALL_(nn_summary_args, NNSummaryArgs, NN_SUMMARY_DEFAULTS, .module = __VA_ARGS__)
 TAPEGRAD_API int nn_summary_args(NNSummaryArgs args);
@@ -290,7 +426,9 @@ TAPEGRAD_API int nn_summary_args(NNSummaryArgs args);
 }
 #endif
 
-#include <tapegrad/nn/layers.h>    /* linear, convolution, normalisation, activations, ... */
-#include <tapegrad/nn/recurrent.h> /* recurrent layers */
-#include <tapegrad/nn/init.h>      /* initial values; clipping of gradients */
+#include <tapegrad/nn/layers.h>      /* linear, convolution, normalisation, activations, ... */
+#include <tapegrad/nn/recurrent.h>   /* recurrent layers */
+#include <tapegrad/nn/packed.h>      /* sequences of different lengths */
+#include <tapegrad/nn/init.h>        /* initial values; clipping of gradients */
+#include <tapegrad/nn/parametrize.h> /* weight norm, spectral norm */
 #endif

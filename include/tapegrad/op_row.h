@@ -54,6 +54,7 @@ enum {
     ROW_DIVIDES = 16,     /* integers: the divisor (x if .by_x, else b, or p) is not 0 */
     ROW_EXPONENT = 32,    /* integers: p is not negative, and their dtype holds it */
     ROW_FITS = 64,        /* integers: their dtype holds p and q */
+    ROW_ONE_DTYPE = 512,  /* a and b have one dtype (EDTYPE) */
     /* and how parameters meet integers */
     ROW_HELD = 128,     /* beyond the dtype they are its least or largest number; else they wrap */
     ROW_TRUNCATED = 256 /* a fraction is cut off; else it makes the result f32 */
@@ -93,6 +94,7 @@ typedef struct OpRow {
     const char *spelled;     /* how a derivative's text calls it, where not by its name: "fabs", "<" */
     OpRowSpecial special[4]; /* rows that serve for some p */
     int for_bool;            /* the row that serves for bool */
+    unsigned autocast;       /* its class (autocast.h); 0: AUTOCAST_AS_IS */
 } OpRow;
 
 /* forward, backward and shape of every row: the rest of its TensorOp is data. */

@@ -21,6 +21,7 @@
 #ifndef TAPEGRAD_OPTIM_H
 #define TAPEGRAD_OPTIM_H
 
+#include <math.h>
 #include <tapegrad/nn.h>
 
 #ifdef __cplusplus
@@ -225,6 +226,106 @@ TAPEGRAD_API extern const OptimLionArgs optim_lion_defaults;
     TENSOR_CALL_(optim_lion_args, OptimLionArgs, OPTIM_LION_DEFAULTS, .params = __VA_ARGS__)
 TAPEGRAD_API Optimizer *optim_lion_args(OptimLionArgs args);
 
+typedef struct OptimAdafactorArgs {
+    TensorList params;
+    double lr, beta2_decay;
+    double eps1; /* NaN: that of the dtype, 2^-23 for f32 */
+    double eps2, d, weight_decay;
+    bool maximize;
+    TensorFromDefaults from_defaults;
+} OptimAdafactorArgs;
+#define OPTIM_ADAFACTOR_DEFAULTS \
+    .lr = 1e-2, .beta2_decay = -0.8, .eps1 = (double)NAN, .eps2 = 1e-3, .d = 1, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimAdafactorArgs optim_adafactor_defaults;
+
+/* optim_adafactor(params) - Adam without momentum, whose mean of squares v is kept as those of rows and
+ * columns (Shazeer and Stern 2018, with PyTorch's changes); eps of PyTorch is two options.
+ *   p *= 1 - lr weight_decay;   w = t^beta2_decay;
+ *   r += w (mean of g^2 over columns - r);   c += w (mean of g^2 over rows - c);
+ *   v = r c / max(mean r, eps1), of vectors v += w (g^2 - v);   u = g / sqrt(max(v, eps1^2));
+ *   p -= max(eps2, rms p) min(lr, 1 / sqrt t) u / max(1, rms u / d),   rms p before the decay
+ * EVALUE: beta2_decay above 0, d below 1. */
+#define optim_adafactor(...) \
+    TENSOR_CALL_(optim_adafactor_args, OptimAdafactorArgs, OPTIM_ADAFACTOR_DEFAULTS, .params = __VA_ARGS__)
+TAPEGRAD_API Optimizer *optim_adafactor_args(OptimAdafactorArgs args);
+
+typedef enum OptimAdjustLr { OPTIM_ORIGINAL, OPTIM_MATCH_RMS_ADAMW, OPTIM_SPECTRAL_UNCLAMPED } OptimAdjustLr;
+
+typedef struct OptimMuonArgs {
+    TensorList params;
+    double lr, weight_decay, momentum;
+    bool nesterov;
+    double ns_a, ns_b, ns_c, eps;
+    int ns_steps;
+    OptimAdjustLr adjust_lr_fn;
+    bool maximize;
+    TensorFromDefaults from_defaults;
+} OptimMuonArgs;
+#define OPTIM_MUON_DEFAULTS                                                                              \
+    .lr = 1e-3, .weight_decay = 0.1, .momentum = 0.95, .nesterov = true, .ns_a = 3.4445, .ns_b = -4.775, \
+    .ns_c = 2.0315, .eps = 1e-7, .ns_steps = 5, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimMuonArgs optim_muon_defaults;
+
+/* optim_muon(matrices, .lr = 0.02) - momentum, made orthogonal (Jordan 2024; torch.optim.Muon), for matrices
+ * alone: embeddings, biases and the like want another optimizer.  ns_coefficients are three options, and
+ * maximize is ours.
+ *   b += (1 - momentum) (g - b);   u = b, nesterov: g + momentum (b - g);
+ *   X = u / max(|u|, eps) in bf16;   A = X X^T;   X = ns_a X + (ns_b A + ns_c A A) X, ns_steps times;
+ *   p *= 1 - lr weight_decay;   p -= lr f X, of [rows, columns] f = sqrt(max(1, rows / columns)),
+ *   match_rms_adamw: 0.2 sqrt(max(rows, columns)), spectral_unclamped: sqrt(rows / columns)
+ * ESHAPE: a parameter is no matrix. */
+#define optim_muon(...) \
+    TENSOR_CALL_(optim_muon_args, OptimMuonArgs, OPTIM_MUON_DEFAULTS, .params = __VA_ARGS__)
+TAPEGRAD_API Optimizer *optim_muon_args(OptimMuonArgs args);
+
+typedef struct OptimLambArgs {
+    TensorList params;
+    double lr, beta1, beta2, eps, weight_decay;
+    bool maximize;
+    TensorFromDefaults from_defaults;
+} OptimLambArgs;
+#define OPTIM_LAMB_DEFAULTS \
+    .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6, .weight_decay = 1e-2, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimLambArgs optim_lamb_defaults;
+
+/* optim_lamb(params) - Adam whose step has a length in proportion to the parameter's (You et al. 2020);
+ * PyTorch has none.
+ *   m, v as Adam's;   u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p;
+ *   p -= lr |p| / |u| u,   |p| / |u| = 1 where one of them is 0 */
+#define optim_lamb(...) \
+    TENSOR_CALL_(optim_lamb_args, OptimLambArgs, OPTIM_LAMB_DEFAULTS, .params = __VA_ARGS__)
+TAPEGRAD_API Optimizer *optim_lamb_args(OptimLambArgs args);
+
+typedef enum OptimLineSearch { OPTIM_NO_LINE_SEARCH, OPTIM_STRONG_WOLFE } OptimLineSearch;
+
+typedef struct OptimLbfgsArgs {
+    TensorList params;
+    double lr;
+    int max_iter;
+    int max_eval; /* 0: max_iter 5 / 4 */
+    double tolerance_grad, tolerance_change;
+    int history_size;
+    OptimLineSearch line_search_fn;
+    bool maximize;
+    TensorFromDefaults from_defaults;
+} OptimLbfgsArgs;
+#define OPTIM_LBFGS_DEFAULTS                                                                        \
+    .lr = 1, .max_iter = 20, .tolerance_grad = 1e-7, .tolerance_change = 1e-9, .history_size = 100, \
+    TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimLbfgsArgs optim_lbfgs_defaults;
+
+/* optim_lbfgs(params, .line_search_fn = OPTIM_STRONG_WOLFE) - Newton's direction from the last changes of
+ * position and gradient (Liu and Nocedal 1989), along which a step has the length lr, or one that a line
+ * search finds.  One optim_step_closure is up to max_iter such steps and max_eval evaluations of the loss.
+ *   Ends where max |g| <= tolerance_grad, or where a step or the loss changes by less than tolerance_change.
+ * Parameters without gradient count as having one of zeros; there are no further groups (EVALUE).  A closure
+ * that fails, in the middle of a line search too, leaves parameters and state as they were. */
+#define optim_lbfgs(...) \
+    TENSOR_CALL_(optim_lbfgs_args, OptimLbfgsArgs, OPTIM_LBFGS_DEFAULTS, .params = __VA_ARGS__)
+TAPEGRAD_API Optimizer *optim_lbfgs_args(OptimLbfgsArgs args);
+
+/* SparseAdam is left out: gradients are dense here, those of embeddings too. */
+
 /* ---- groups -------------------------------------------------------------------------------------
  *
  *     int bias = optim_add_group(opt, TENSORS(b1, b2));
@@ -232,12 +333,33 @@ TAPEGRAD_API Optimizer *optim_lion_args(OptimLionArgs args);
  *
  * optim_add_group - more parameters, with the options that the first group has now; returns the group's
  *     number, or -1 and no change on the errors of the constructors.
+ *     The parameters of several nets are so many groups: optim_add_group(opt, nn_parameters(decoder)).
  * optim_options - the options of a group, to be read and written at any time; a step that finds them out of
  *     range changes nothing and fails.  Never NULL: for another struct than the optimizer's, or no such
  *     group, a scratch one (EVALUE, EINDEX). */
 TAPEGRAD_API int optim_add_group(Optimizer *opt, TensorList params);
 #define optim_options(opt, group, Args) ((Args *)optim_group_options(opt, group, sizeof(Args)))
 TAPEGRAD_API void *optim_group_options(Optimizer *opt, int group, size_t size);
+
+/* optim_split_group - moves the parameters of a group for which pick(parameter, ctx) is true, with their
+ *     states, into a new one that has the same options, and returns its number; picking none is fine.  Decay
+ *     for matrices alone:
+ *
+ *         int rest = optim_split_group(opt, 0, optim_is_vector, NULL);
+ *         optim_options(opt, rest, OptimAdamArgs)->weight_decay = 0;
+ *
+ *     Do it before schedules are made: they know the groups that there are then.  -1: ENULL, EINDEX: no such
+ *     group, EVALUE: a kind with one group, ENOMEM.
+ * optim_is_vector - has it fewer than two dimensions, as biases and the weights of norms? */
+TAPEGRAD_API int optim_split_group(Optimizer *opt, int group,
+                                   bool (*pick)(const Tensor *parameter, void *ctx), void *ctx);
+TAPEGRAD_API bool optim_is_vector(const Tensor *parameter, void *ctx);
+
+/* optim_set_master_weights - from now on parameters in f16 and bf16 are stepped in f32: the optimizer keeps a
+ *     copy of each, the state "master_param", steps that one, with states in f32, too, and rounds it into the
+ *     parameter.  What others write into the parameter goes into the copy at the next step, unless it is what
+ *     the copy rounds to.  false drops the copies.  EVALUE: an optimizer that wants a closure. */
+TAPEGRAD_API int optim_set_master_weights(Optimizer *opt, bool on);
 
 /* optim_lr - of the first group; NaN for NULL.
  * optim_set_lr - of all groups; EVALUE: negative or NaN. */
@@ -266,15 +388,17 @@ TAPEGRAD_API int optim_step(Optimizer *opt);
 
 /* optim_step_closure - a step that may evaluate the loss several times: fn(ctx) drops the gradients, computes
  * the loss, runs backward and returns the loss.  Other optimizers call it once and step.  Returns the first
- * loss; NaN after an error. */
+ * loss; NaN after an error, with parameters and states as they were. */
 typedef Tensor *(*OptimClosure)(void *ctx);
 TAPEGRAD_API double optim_step_closure(Optimizer *opt, OptimClosure fn, void *ctx);
 
+/* optim_free - releases parameters and state; a use of the optimizer after that is not detected. */
 TAPEGRAD_API void optim_free(Optimizer *opt);
 
 /* optim_state_dict - all that a run needs to go on, under PyTorch's names: "state.0.exp_avg" of parameter 0
  *     (they are counted over all groups), "state.0.step", "param_groups.0.lr", the numbers as f64 of rank 0.
- *     The tensors share memory with the optimizer, whose dict it is until the next call.
+ *     SGD and Muon, whose steps PyTorch does not count, take a dict without "step", too.  The tensors share
+ *     memory with the optimizer, whose dict it is until the next call.
  * optim_load_state_dict - copies such values, and casts them to the dtypes of the parameters.  EVALUE: names
  *     are missing or unexpected (of another optimizer, other groups); a count of steps is none; ESHAPE.  All
  *     or nothing. */
@@ -310,8 +434,10 @@ typedef struct OptimParam {
     double number[OPTIM_STATES]; /* as OptimKind.number names them; 0 at first */
     int64_t step;                /* steps that it took part in, this one included */
     bool fresh;                  /* a state was made and no step has used it yet */
-    bool dense;                  /* the library's own: */
-    int64_t first;               /* a place in a pass over the parameters of a group */
+    Tensor *master, *half;  /* the library's own: f32 copy; in a step, which has tensor = master: tensor */
+    uint32_t seen;          /* version of the tensor when it was written last */
+    int unsure;             /* of step, so many may have been skipped (optim_step_unless) ... */
+    Tensor *skipped, *next; /* ... and were, as the device knows; what it becomes after this step */
 } OptimParam;
 
 /* One of step, step_all, step_closure and rule.  They run without grad mode, write p->tensor and p->state,
@@ -325,12 +451,20 @@ typedef struct OptimKind {
     const char *state[OPTIM_STATES];         /* PyTorch's names: "exp_avg", "exp_avg_sq" */
     const char *number[OPTIM_STATES];        /* of numbers kept for a parameter: "mu_product" */
     unsigned (*states)(const void *options); /* which states are needed: bit s for state[s]; NULL: all */
-    int (*check)(const void *options, const char *function);       /* are they in range?  May be NULL. */
-    int (*step)(const void *options, OptimParam *p, Tensor *grad); /* one parameter */
+    /* The shape of state s of a parameter: fills dim and returns the rank; -1: it has none.  NULL: all have
+     * the parameter's. */
+    int (*shape)(const Tensor *parameter, int s, int64_t *dim);
+    int (*check)(const void *options, const char *function);           /* are they in range?  May be NULL. */
+    int (*check_param)(const Tensor *parameter, const char *function); /* is it one for it?  May be NULL. */
+    int (*step)(const void *options, OptimParam *p, Tensor *grad);     /* one parameter */
     int (*step_all)(const void *options, OptimParam *const *p, Tensor *const *grad,
                     int n); /* those of a group */
     int (*step_closure)(Optimizer *opt, OptimClosure fn, void *ctx,
                         double *loss); /* all; fn as often as it likes */
+    bool uncounted;                    /* a state that is loaded may lack its "step", as PyTorch's do */
+    bool one_group;                    /* takes no further groups */
+    /* Optimizer.extra, before it is loaded: is all of it there, and nothing else?  NULL: any will do. */
+    int (*check_extra)(const Optimizer *opt, TensorDict extra, const char *function);
     const char *samples; /* for the generated tests, where PyTorch has no such optimizer: "lr=0.1|; lr=0.1
                             beta=0.5|lr=0.01": options of two groups, the second begins as the first */
     const struct OptimRule *(*rule)(const void *options); /* of the library's own kinds: optim/rule.h */
@@ -346,6 +480,7 @@ typedef struct OptimGroup {
     bool scheduled;                /* ... if it was */
     OptimParam *before, **stepped; /* the library's own: lists for a step */
     Tensor **grad;
+    int64_t *first;
 } OptimGroup;
 
 struct Optimizer {
@@ -354,6 +489,8 @@ struct Optimizer {
     int groups;
     TensorDict extra; /* what a kind keeps beside the parameters' states (nn_dict_set): saved with them */
     TensorDict state; /* of optim_state_dict */
+    bool master_weights;
+    Tensor *found; /* in optim_step_unless */
 };
 
 /* optim_new - one of that kind, which must outlive it. */

@@ -85,6 +85,17 @@ typedef struct TensorShape {
                     TENSOR_LIST_(__VA_ARGS__) + 1 })
 #define DIMS(...) SHAPE(__VA_ARGS__) /* a list of dimensions reads better so */
 
+/* ---- lists --------------------------------------------------------------------------------------
+ * The tensors that a function takes as a list: TENSORS(a, b), or TENSOR_LIST(array, n).  A bare array does
+ * not compile anywhere: it does not say how many there are. */
+typedef struct TensorList {
+    int count; /* first, so that an array in its place is an error */
+    Tensor *const *item;
+} TensorList;
+#define TENSORS(...) \
+    ((TensorList){ (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)), (Tensor *[]){ __VA_ARGS__ } })
+#define TENSOR_LIST(array, n) ((TensorList){ (n), (array) })
+
 /* ---- options ------------------------------------------------------------------------------------
  * A function with options takes one struct, by value, and is called through a macro of its name without
  * _args:
@@ -101,6 +112,10 @@ typedef struct TensorShape {
 typedef const struct TensorFromDefaults_ *TensorFromDefaults;
 #define TENSOR_DEFAULTS_MARK ((TensorFromDefaults)(uintptr_t)0x7a0edefa17505e75)
 #define TENSOR_FROM_DEFAULTS .from_defaults = TENSOR_DEFAULTS_MARK
+
+/* A member that ends what a call may give by place: the options behind it go by name.  It stands before an
+ * enum, for C makes one of any number without a word: tensor_huber_loss(x, t, 0.5) does not compile. */
+typedef const struct TensorByName_ *TensorByName;
 
 /* tensor_check_options - 0; -1 and EVALUE where the defaults end in TENSOR_FROM_DEFAULTS and the options, of
  * the same size, do not.  function is what the error names. */
@@ -164,8 +179,9 @@ TAPEGRAD_API Tensor *tensor_new_ones(const Tensor *x, TensorShape shape);
 TAPEGRAD_API Tensor *tensor_new_full(const Tensor *x, TensorShape shape, double value);
 TAPEGRAD_API Tensor *tensor_new_tensor(const Tensor *x, const void *data, TensorShape shape);
 
-/* tensor_from_data - copies a dense row-major array of the dtype's C type (f16, bf16: uint16_t bits; bool:
- * one byte). */
+/* tensor_from_data - copies a dense row-major array of the dtype's C type: float, double, int64_t for I64,
+ * int32_t for I32, uint8_t, bool or a byte; f16 and bf16: uint16_t bits.  The address does not tell its type:
+ * an array of int, which is I32's, would be read beyond its end as I64. */
 TAPEGRAD_API Tensor *tensor_from_data(const void *data, TensorShape shape, TensorDtype dtype);
 
 /* tensor_from_blob - uses the caller's memory without copying.  deleter(data, ctx) is called once, when the

@@ -19,7 +19,7 @@ int64_t tensor_first_nan(const Tensor *x)
     if (check_null(x, "tensor_first_nan", 1)) return -1;
     if (!dtype_is_float(x->dtype)) return -1;
     Tensor *dense = raw_cast(x, TENSOR_F64), *host = dense;
-    if (dense && dense->place->device != &cpu_device) {
+    if (dense && !on_host(dense->place)) {
         host = new_tensor(shape_of(dense), TENSOR_F64, &cpu_place);
         if (host && raw_copy(host, dense)) tensor_release(host), host = NULL;
     }
@@ -53,7 +53,7 @@ int anomaly_check_results(OpCall *c)
     for (int i = 0; i < c->outputs; i++) {
         int64_t at = tensor_first_nan(c->output[i]);
         if (at < 0 || any_nan(c->input, c->n)) continue;
-        return op_fail(c, TENSOR_EVALUE, "result %d %s has nan at %s, and no operand had one", i,
+        return op_fail(c, TENSOR_EVALUE, "result %d %s has nan at %s, and no operand had one", i + 1,
                        S(c->output[i]), place_text(shape_of(c->output[i]), at, where, sizeof where));
     }
     return 0;
@@ -64,8 +64,8 @@ int anomaly_check_gradient(const Entry *e, int input, const Tensor *dx, Tensor *
     char where[128];
     int64_t at = tensor_first_nan(dx);
     if (at < 0 || any_nan(dy, e->outputs)) return 0;
-    return fail_site(TENSOR_EVALUE, e->op->name, e->site,
-                     "backward: the gradient of input %d %s has nan at %s, and the gradient that "
-                     "came in had none",
-                     input, S(dx), place_text(shape_of(dx), at, where, sizeof where));
+    return fail_entry(TENSOR_EVALUE, e,
+                      "backward: the gradient of operand %d %s has nan at %s, and the gradient that "
+                      "came in had none",
+                      input + 1, S(dx), place_text(shape_of(dx), at, where, sizeof where));
 }

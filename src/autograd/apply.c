@@ -8,6 +8,8 @@
 #include "anomaly.h"
 #include "options.h"
 #include "graph_ops.h"
+#include "host.h"
+#include "modes.h"
 #include "tape.h"
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -57,8 +59,6 @@ static int check_inputs(OpCall *c)
             return op_fail(c, TENSOR_EDTYPE, "operand %d is %s %s: it takes floating dtypes", i + 1,
                            tensor_dtype_name(x->dtype), S(x));
     }
-    if (!(op->flags & OP_ANY_DEVICE) && !op->compose && place->device != &cpu_device)
-        return op_fail(c, TENSOR_EDEVICE, "has no kernel for %s", place->name);
     return op->flags & OP_ONE_DTYPE ? check_one_dtype(c) : 0;
 }
 
@@ -116,10 +116,11 @@ static int hide_plain_inputs(OpCall *c, Tensor **shown)
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-static int default_params(OpCall *c, void *params)
+static int set_params(OpCall *c, const void *given)
 {
-    const OpField *required;
-    options_default(c->op, params, &required);
+    const OpField *required = NULL;
+    if (given) memcpy(c->params, given, c->op->params);
+    else options_default(c->op, c->params, &required);
     return required ? op_fail(c, TENSOR_EVALUE, "parameter %s must be given", required->name) : 0;
 }
 
@@ -178,28 +179,37 @@ static int own_memory(OpCall *c)
     return 0;
 }
 
-/* If a call inside forward failed, the op failed, whatever it returned. */
+THREAD_LOCAL unsigned untold_failures;
+
+/* A recorded backward hands NULLs on, and may leave out what is not wanted. */
+int call_status(const OpCall *c, int status, unsigned before)
+{
+    const bool failed = c->failed || failed_since(before);
+    if (failed && !status && !op_recording(c)) untold_failures++;
+    return failed ? -1 : status;
+}
+
 static int run_forward(OpCall *c)
 {
     const TensorOp *op = c->op;
     const unsigned before = failure_count;
-    if (op->shape && op->shape(c)) return -1;
-    if (c->failed) return -1;
+    if (op->shape && call_status(c, op->shape(c), before)) return -1;
     if (op->compose) {
-        const char *outer = tensor_compose_begin(c->name);
+        const char *outer = compose_begin(c);
         const bool off = grad_off;
         grad_off = off || (op->flags & OP_NONDIFFERENTIABLE);
         int status = op->compose(c);
         grad_off = off;
         tensor_compose_end(outer);
-        return failed_since(before) ? -1 : status ? status : own_memory(c);
+        status = call_status(c, status, before);
+        return status ? status : own_memory(c);
     }
     Staged staged[CALL_STAGED];
     c->staged_outputs = c->outputs;
     c->staged = c->n + c->outputs <= CALL_STAGED ? staged : NULL;
     if (c->staged) memset(staged, 0, sizeof(Staged) * (size_t)(c->n + c->outputs));
     int status = op->forward ? op->forward(c) : op_fail(c, TENSOR_EVALUE, "has no forward");
-    if (c->failed || failed_since(before)) status = -1;
+    status = call_status(c, status, before);
     if (c->staging) {
         if (!status) status = store_staged(c);
         release_staged(c);
@@ -208,13 +218,44 @@ static int run_forward(OpCall *c)
     return status;
 }
 
+static void drop_commits(OpCall *c)
+{
+    while (c->commits > 0) {
+        tensor_release(c->commit[--c->commits].to);
+        tensor_release(c->commit[c->commits].from);
+    }
+}
+
+/* The call again, from the start, on copies in the host's memory. */
+static COLD int run_on_host(OpCall *c, const Place *place, const void *params)
+{
+    Tensor *copy[OP_MAX_INPUTS], *const *inputs = c->input;
+    drop_commits(c);
+    c->outputs = c->extras = c->lists = c->staged_outputs = 0;
+    c->failed = c->staging = false;
+    if (c->op->params && set_params(c, params)) return -1;
+    if (host_begin(c, place, copy) || run_forward(c)) return -1;
+    return host_end(c, place, inputs);
+}
+
+/* On the device of the inputs; where that has no kernel for the call, on the host. */
+static int run_somewhere(OpCall *c, const void *params)
+{
+    const Place *place = call_place(c);
+    if (likely(c->op->compose || has_kernels(c->op, place))) {
+        const int status = run_forward(c);
+        if (likely(!status) || !take_decline()) return status;
+    }
+    return run_on_host(c, place, params);
+}
+
 static int check_results(OpCall *c)
 {
     int want = c->op->outputs ? c->op->outputs : 1;
     if (c->op->outputs != OP_ANY_ARITY && c->outputs != want)
         return op_fail(c, TENSOR_EUSER, "made %d of %d results", c->outputs, want);
     for (int i = 0; i < c->outputs; i++)
-        if (!c->output[i]) return op_fail(c, TENSOR_EUSER, "result %d was not set", i);
+        if (!c->output[i]) return op_fail(c, TENSOR_EUSER, "result %d was not set", i + 1);
     return 0;
 }
 
@@ -242,6 +283,20 @@ static int settle_commits(OpCall *c, int status)
     return status;
 }
 
+/* Closes the scope of a call; its results, made >= 0, go to the one around.  made, or -1 without memory. */
+static int leave_scope(TensorScope scope, Tensor *const *result, int made, Tensor **outputs, int count)
+{
+    for (int i = 0; i < made; i++) tensor_retain(result[i]);
+    tensor_scope_close(scope);
+    int status = made;
+    for (int i = 0; i < made; i++) {
+        Tensor *y = own(result[i]);
+        if (!y) status = -1;
+        if (i < count) outputs[i] = y;
+    }
+    return status;
+}
+
 static int apply(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,
                  const void *site, Tensor **outputs, int count)
 {
@@ -258,8 +313,7 @@ static int apply(const TensorOp *op, const char *name, Tensor *const *inputs, in
         if (op->params > CALL_PARAMS)
             return op_fail(&c, TENSOR_EVALUE, "its parameters take more than %d bytes", CALL_PARAMS);
         c.params = own_params;
-        if (params) memcpy(own_params, params, op->params);
-        else if (default_params(&c, own_params)) return -1;
+        if (set_params(&c, params)) return -1;
         if (check_choices(&c) || check_lists(&c)) return -1;
     }
     for (int i = 0; i < n; i++)
@@ -268,20 +322,14 @@ static int apply(const TensorOp *op, const char *name, Tensor *const *inputs, in
     Tensor *cast[OP_MAX_INPUTS];
     int status = op->flags & OP_SAME_DTYPE ? promote_inputs(&c, cast) : 0;
     if (!status && op->compose && op->no_grad_inputs) status = hide_plain_inputs(&c, cast);
-    if (!status) status = run_forward(&c);
+    if (!status) status = run_somewhere(&c, params);
     if (!status) status = check_results(&c);
     if (!status && op->flags & OP_VIEW) set_bases(&c);
     if (!status && wants_graph(&c)) status = tape_record(&c, op->keep);
     if (!status && unlikely(anomaly_on)) status = anomaly_check_results(&c);
     if (status && !tensor_error_code()) op_fail(&c, TENSOR_EUSER, "failed without saying why");
-    for (int i = 0; !status && i < c.outputs; i++) tensor_retain(c.output[i]);
-    tensor_scope_close(scope);
-    for (int i = 0, made = status ? 0 : c.outputs; i < made; i++) {
-        Tensor *y = own(c.output[i]);
-        if (!y) status = -1;
-        if (i < count) outputs[i] = y;
-    }
-    return settle_commits(&c, status) ? -1 : c.outputs;
+    status = leave_scope(scope, c.output, status ? -1 : c.outputs, outputs, count);
+    return settle_commits(&c, status < 0 ? -1 : 0) ? -1 : c.outputs;
 }
 
 /* What the floating inputs promote to when that is a half, which f16 with bf16 does not; else -1. */
@@ -305,22 +353,15 @@ static int apply_cast(const TensorOp *op, const char *name, Tensor *const *input
         cast[i] = other ? graph_ops.to(inputs[i], wide) : inputs[i];
         if (other && !cast[i]) status = -1;
     }
-    int results = -1, kept = 0;
-    if (!status && half < 0) results = op_apply_as(op, name, cast, n, params, site, result, CALL_MAX_OUTPUTS);
+    int results = -1;
+    if (!status && half < 0)
+        results = op_apply_plain(op, name, cast, n, params, site, result, CALL_MAX_OUTPUTS);
     else if (!status) results = apply(op, name, cast, n, params, site, result, CALL_MAX_OUTPUTS);
-    for (; kept < results; kept++) {
-        const bool back = half >= 0 && result[kept]->dtype == wide;
-        if (back && !(result[kept] = graph_ops.to(result[kept], (TensorDtype)half))) break;
-        tensor_retain(result[kept]);
-    }
-    if (kept < results) status = -1;
-    tensor_scope_close(scope);
-    for (int i = 0; i < kept; i++) {
-        if (status) tensor_release(result[i]);
-        else if (!own(result[i])) status = -1;
-        else if (i < count) outputs[i] = result[i];
-    }
-    return status ? -1 : results;
+    for (int i = 0; i < results; i++)
+        if (half >= 0 && result[i]->dtype == wide &&
+            !(result[i] = graph_ops.to(result[i], (TensorDtype)half)))
+            results = -1;
+    return leave_scope(scope, result, results, outputs, count);
 }
 
 /* The dtype that inputs are cast to first, where one of them has another; -1: none. */
@@ -334,8 +375,8 @@ static int cast_wanted(const TensorOp *op, Tensor *const *inputs, int n, const v
     return -1;
 }
 
-int op_apply_as(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,
-                const void *site, Tensor **outputs, int count)
+int op_apply_plain(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,
+                   const void *site, Tensor **outputs, int count)
 {
     int dtype = unlikely(op->cast_option) ? cast_wanted(op, inputs, n, params) : -1;
     if (unlikely(dtype >= 0))
@@ -344,6 +385,46 @@ int op_apply_as(const TensorOp *op, const char *name, Tensor *const *inputs, int
     if (unlikely(half >= 0))
         return apply_cast(op, name, inputs, n, params, site, outputs, count, TENSOR_F32, half);
     return apply(op, name, inputs, n, params, site, outputs, count);
+}
+
+/* Inside a block of autocast: the op on its operands as its class has them.  What it is made of casts no
+ * more, unless its class says so. */
+static COLD int apply_autocast(const TensorOp *op, const char *name, Tensor *const *inputs, int n,
+                               const void *params, const void *site, Tensor **outputs, int count)
+{
+    const int dtype = n <= OP_MAX_INPUTS ? autocast_target(op, inputs, n, params) : -1;
+    Tensor *cast[OP_MAX_INPUTS], *result[CALL_MAX_OUTPUTS];
+    TensorScope scope = tensor_scope_open();
+    int results = scope_failed(scope) ? -1 : 0;
+    for (int i = 0; i < n && dtype >= 0 && results >= 0; i++) {
+        cast[i] = autocast_cast(inputs[i], dtype);
+        if (inputs[i] && !cast[i]) results = -1;
+    }
+    const bool on = autocast_switch(autocast_is_of_parts(op, inputs, n));
+    if (results >= 0)
+        results =
+            op_apply_plain(op, name, dtype < 0 ? inputs : cast, n, params, site, result, CALL_MAX_OUTPUTS);
+    autocast_switch(on);
+    return leave_scope(scope, result, results, outputs, count);
+}
+
+static COLD int apply_in_modes(const TensorOp *op, const char *name, Tensor *const *inputs, int n,
+                               const void *params, const void *site, Tensor **outputs, int count)
+{
+    ProfileSpan span;
+    const bool measured = profile_on();
+    if (measured) profile_enter(&span, op->name, PROFILE_FORWARD, profile_range());
+    const int results = autocast_is_on() ? apply_autocast(op, name, inputs, n, params, site, outputs, count)
+                                         : op_apply_plain(op, name, inputs, n, params, site, outputs, count);
+    if (measured) profile_leave(&span);
+    return results;
+}
+
+int op_apply_as(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,
+                const void *site, Tensor **outputs, int count)
+{
+    if (modes_on()) return apply_in_modes(op, name, inputs, n, params, site, outputs, count);
+    return op_apply_plain(op, name, inputs, n, params, site, outputs, count);
 }
 
 Tensor *op_apply1_as(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,

@@ -8,6 +8,19 @@ static void option_names(const TensorOp *op, char *text, size_t size)
         n += (size_t)snprintf(text + n, size - n, "%s %s", f == op->fields ? "" : ",", f->name);
 }
 
+static int refuse_value(const TensorOp *op, const char *at, const char *name, int length)
+{
+    char known[300] = "";
+    size_t n = 0;
+    for (const OpField *f = op->fields; f && f->name; f++)
+        for (int i = 0; f->choices && f->choices[i] && n < sizeof known; i++)
+            if (strlen(f->name) == (size_t)length && strncmp(f->name, name, (size_t)length) == 0)
+                n +=
+                    (size_t)snprintf(known + n, sizeof known - n, "%s %s", i ? "," : ": want", f->choices[i]);
+    return fail(TENSOR_EVALUE, op->name, "option %.*s: \"%.40s\" is no value of it%s", length, name, at,
+                known);
+}
+
 static int refuse(const TensorOp *op, OptionFault fault, const char *at, const char *name, int length)
 {
     char known[400];
@@ -18,8 +31,7 @@ static int refuse(const TensorOp *op, OptionFault fault, const char *at, const c
     case OPTION_NO_VALUE:
         return fail(TENSOR_EVALUE, op->name, "option %.*s has no value: want %.*s=...", length, name, length,
                     name);
-    case OPTION_BAD:
-        return fail(TENSOR_EVALUE, op->name, "option %.*s: \"%.40s\" is no value of it", length, name, at);
+    case OPTION_BAD: return refuse_value(op, at, name, length);
     case OPTION_TWICE: return fail(TENSOR_EVALUE, op->name, "option %.*s is given twice", length, name);
     case OPTION_MISSING: return fail(TENSOR_EVALUE, op->name, "option %.*s must be given", length, name);
     default: return 0;

@@ -24,8 +24,7 @@ bool op_recording(const OpCall *c) { return c->backward && !grad_off; }
 bool op_wants(const OpCall *c, int i) { return c->wants && i >= 0 && i < c->n && c->wants[i]; }
 bool op_has_grad(const OpCall *c, int k) { return c->grads && k >= 0 && k < c->outputs && c->grads[k]; }
 
-/* The device of the call: that of its first operand that is there. */
-static const Place *place_of(const OpCall *c)
+const Place *call_place(const OpCall *c)
 {
     for (int i = 0; i < c->n; i++)
         if (c->input[i]) return c->input[i]->place;
@@ -35,13 +34,13 @@ static const Place *place_of(const OpCall *c)
 int op_set_output(OpCall *c, int i, TensorShape shape, TensorDtype dtype)
 {
     if (i < 0 || i >= CALL_MAX_OUTPUTS || i > c->outputs)
-        return op_fail(c, TENSOR_EUSER, "result %d declared out of order (%d so far, at most %d)", i,
-                       c->outputs, CALL_MAX_OUTPUTS);
+        return op_fail(c, TENSOR_EUSER, "op_set_output of result %d out of order (%d so far, at most %d)",
+                       i + 1, c->outputs, CALL_MAX_OUTPUTS);
     if (shape_count(shape) < 0)
         return op_fail(c, TENSOR_ESHAPE,
                        "a result %s from %s: sizes must not be negative, nor their product beyond int64",
                        shape_text(shape), c->input[0] ? S(c->input[0]) : "nothing");
-    Tensor *y = own(new_tensor(shape, dtype, place_of(c)));
+    Tensor *y = own(new_tensor(shape, dtype, call_place(c)));
     if (!y) return c->failed = true, -1;
     c->output[i] = y;
     if (i == c->outputs) c->outputs++;
@@ -52,11 +51,11 @@ int op_set_result(OpCall *c, int i, Tensor *result)
 {
     if (!result) {
         c->failed = true;
-        return tensor_error_code() ? -1 : op_fail(c, TENSOR_EUSER, "result %d is NULL", i);
+        return tensor_error_code() ? -1 : op_fail(c, TENSOR_EUSER, "result %d is NULL", i + 1);
     }
     if (i < 0 || i >= CALL_MAX_OUTPUTS || i > c->outputs)
-        return op_fail(c, TENSOR_EUSER, "result %d set out of order (%d so far, at most %d)", i, c->outputs,
-                       CALL_MAX_OUTPUTS);
+        return op_fail(c, TENSOR_EUSER, "op_set_result of result %d out of order (%d so far, at most %d)",
+                       i + 1, c->outputs, CALL_MAX_OUTPUTS);
     c->output[i] = result;
     if (i == c->outputs) c->outputs++;
     return 0;
@@ -95,7 +94,7 @@ static Staged *staged(OpCall *c, int i, bool output)
 {
     int count = output ? c->staged_outputs : c->n;
     if (!c->staged || i < 0 || i >= count || (!output && !c->input[i])) {
-        op_fail(c, TENSOR_EUSER, "asks for %s %d, which is not there", output ? "result" : "input", i);
+        op_fail(c, TENSOR_EUSER, "asks for %s %d, which is not there", output ? "result" : "operand", i + 1);
         return NULL;
     }
     int at = output ? c->n + i : i;
@@ -119,7 +118,7 @@ static Tensor *blob(const Tensor *like, void *data, int dtype)
 static void *stage(OpCall *c, int i, bool output, int dtype, void **slot)
 {
     Tensor *x = output ? c->output[i] : c->input[i];
-    if (x->dtype == dtype && (x->flags & FLAG_CONTIGUOUS) && x->place->device == &cpu_device) return x->data;
+    if (x->dtype == dtype && (x->flags & FLAG_CONTIGUOUS) && on_host(x->place)) return x->data;
     if (*slot) return *slot;
     size_t bytes = (size_t)(x->numel ? x->numel : 1) * dtype_size(dtype);
     *slot = tg_alloc(bytes);
@@ -189,10 +188,16 @@ int64_t op_output_count(const OpCall *c, int i)
 
 /* ---- in backward ----------------------------------------------------------------------------- */
 
-/* A recorded backward is made of ops, each of which would round halves: it runs in f32, and the sweep casts
- * its gradients. */
+static Tensor *on_hosts_side(Tensor *x, bool recording)
+{
+    return recording ? graph_ops.to_device(x, cpu_place.name) : own(raw_carry(x, &cpu_place));
+}
+
+/* What backward gets.  A recorded backward is made of ops, each of which would round halves: it runs in f32,
+ * and the sweep casts its gradients. */
 static Tensor *widened(OpCall *c, Tensor *x)
 {
+    if (x && c->by_host && !on_host(x->place)) x = on_hosts_side(x, op_recording(c));
     if (x && op_recording(c) && dtype_is_half(x->dtype)) x = graph_ops.to(x, TENSOR_F32);
     if (!x) c->failed = true;
     return x;
@@ -205,18 +210,18 @@ static Tensor *saved(OpCall *c, int kind, int i, const char *what)
         if (v->kind != kind || v->index != i) continue;
         return widened(c, saved_unpack(c->entry, v, !grad_off));
     }
-    op_fail(c, TENSOR_EUSER, "backward reads %s %d, which .keep does not name", what, i);
+    op_fail(c, TENSOR_EUSER, "backward reads %s %d, which .keep does not name", what, i + 1);
     return NULL;
 }
 
-Tensor *op_saved(OpCall *c, int i) { return saved(c, SAVED_INPUT, i, "input"); }
+Tensor *op_saved(OpCall *c, int i) { return saved(c, SAVED_INPUT, i, "operand"); }
 Tensor *op_saved_output(OpCall *c, int i) { return saved(c, SAVED_OUTPUT, i, "result"); }
 Tensor *op_saved_extra(OpCall *c, int k) { return saved(c, SAVED_EXTRA, k, "extra"); }
 
 Tensor *op_grad(OpCall *c, int k)
 {
     if (!c->grads || k < 0 || k >= c->outputs) {
-        op_fail(c, TENSOR_EUSER, "asks for the gradient of result %d", k);
+        op_fail(c, TENSOR_EUSER, "op_grad(%d): there are %d results", k, c->outputs);
         return NULL;
     }
     if (c->grads[k]) return widened(c, c->grads[k]);
@@ -255,16 +260,18 @@ static bool may_read_arrays(OpCall *c)
     if (!op_recording(c)) return true;
     op_fail(c, TENSOR_EGRAD,
             "its backward works on arrays, which cannot be recorded (create_graph): make the gradients of "
-            "ops where "
-            "op_recording says so");
+            "ops where op_recording says so");
     return false;
 }
 
 /* x as a dense array, its own or a copy that lives until backward returns. */
 static void *array_of(OpCall *c, Tensor *x, int dtype)
 {
-    if (x && x->place->device != &cpu_device)
-        return op_fail(c, TENSOR_EDEVICE, "reads %s on %s as an array", S(x), x->place->name), NULL;
+    if (x && !on_host(x->place)) {
+        kernel_failed(KERNEL_DECLINED, c->name, x->place, "arrays");
+        c->failed = true;
+        return NULL;
+    }
     Tensor *dense = x ? own(raw_cast(x, dtype)) : NULL;
     if (!dense) c->failed = true;
     return dense ? dense->data : NULL;
@@ -279,7 +286,7 @@ static void *gradient_array(OpCall *c, int i, int dtype)
         c->dx[i] = dx;
     }
     if (c->dx[i]->dtype != dtype)
-        return op_fail(c, TENSOR_EUSER, "writes the gradient of input %d as f32 and as f64", i), NULL;
+        return op_fail(c, TENSOR_EUSER, "writes the gradient of operand %d as f32 and as f64", i + 1), NULL;
     return c->dx[i]->data;
 }
 

@@ -11,6 +11,7 @@
  * Other views of the base notice (epochs), and are read from it anew when they are used (view_refresh). */
 #include "tensor/core.h"
 #include "graph_ops.h"
+#include "modes.h"
 #include "tape.h"
 
 typedef struct Region { /* of a view within its base: strides and offset in elements of the base's storage */
@@ -152,7 +153,7 @@ static int add_forward(OpCall *c)
 
 static int add_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    if (op_wants(c, 0)) dx[0] = dy;
+    dx[0] = dy;
     if (!op_wants(c, 1)) return 0;
     dx[1] = op_apply1(&op_region, (Tensor *[]){ graph_ops.contiguous(dy) }, 1, op_params(c), SITE);
     return dx[1] ? 0 : -1;
@@ -309,7 +310,9 @@ Tensor *op_apply_as_(const TensorOp *op, const char *name, Tensor *const *inputs
         for (int i = 0; i < n; i++) in[i] = inputs[i] == x ? old : inputs[i];
         inputs = in;
     }
+    const bool autocast = autocast_switch(false);
     Tensor *t = op_apply1_as(op, name, inputs, n, params, site);
+    autocast_switch(autocast);
     int status = t ? 0 : -1;
     if (t && !shape_equal(shape_of(t), shape_of(x)))
         status =

@@ -191,3 +191,44 @@ int tensor_remove_hook(Tensor *x, int id)
         }
     return fail(TENSOR_EVALUE, "tensor_remove_hook", "no hook %d on %s", id, S(x));
 }
+
+/* A hook may remove itself and others, and register new ones, which wait for the next sweep: so the list is
+ * entered anew by ids, which grow along it. */
+static Hook *hook_after(Hook *hooks, int id)
+{
+    while (hooks && hooks->id <= id) hooks = hooks->next;
+    return hooks;
+}
+
+static int last_id(const Hook *hooks)
+{
+    int id = 0;
+    for (; hooks; hooks = hooks->next) id = hooks->id;
+    return id;
+}
+
+int run_hooks(const char *name, Hook *const *hooks, Tensor **grad)
+{
+    int last = last_id(*hooks), id;
+    for (Hook *h = *hooks; h && (id = h->id) <= last; h = hook_after(*hooks, id)) {
+        if (!h->fn) continue;
+        bool failed_before = tensor_error_code() != TENSOR_OK;
+        Tensor *replaced = h->fn(*grad, h->ctx);
+        if (!failed_before && tensor_error_code()) return -1;
+        if (!replaced || replaced == *grad) continue;
+        if (!shape_equal(shape_of(replaced), shape_of(*grad)) || replaced->dtype != (*grad)->dtype)
+            return fail(TENSOR_ESHAPE, name, "a hook turned the gradient %s into %s %s", S(*grad),
+                        tensor_dtype_name((TensorDtype)replaced->dtype), S(replaced));
+        lend(replaced);
+        take_back(*grad);
+        *grad = replaced;
+    }
+    return 0;
+}
+
+void run_after_hooks(Tensor *leaf)
+{
+    int last = last_id(leaf->hooks), id;
+    for (Hook *h = leaf->hooks; h && (id = h->id) <= last; h = hook_after(leaf->hooks, id))
+        if (h->after) h->after(leaf, h->ctx);
+}

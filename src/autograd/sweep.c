@@ -8,12 +8,15 @@
  *  - tensor_gradients runs only entries that lie on a path to a wanted input, and collects instead of
  * accumulating. */
 #include "graph_ops.h"
+#include "host.h"
+#include "modes.h"
 #include "tape.h"
 #include "anomaly.h"
-#include "trace/callsite.h"
 
 const TensorBackwardArgs tensor_backward_defaults = { TENSOR_BACKWARD_DEFAULTS };
 const TensorGradientsArgs tensor_gradients_defaults = { TENSOR_GRADIENTS_DEFAULTS };
+const TensorBackwardManyArgs tensor_backward_many_defaults = { TENSOR_BACKWARD_MANY_DEFAULTS };
+const TensorGradientsManyArgs tensor_gradients_many_defaults = { TENSOR_GRADIENTS_MANY_DEFAULTS };
 
 typedef struct Slot { /* the gradient of a leaf, or what is wanted of tensor_gradients */
     Tensor *leaf;     /* held */
@@ -129,8 +132,7 @@ static int give_entry(Sweep *s, Entry *e, int slot, Tensor *g)
     if (e->sweep != s->serial) {
         for (int i = 0; i < e->outputs; i++)
             if (e->result[i].grad)
-                return fail_site(TENSOR_EGRAD, e->op->name, e->site,
-                                 "a sweep inside another sweep reached the same graph");
+                return fail_entry(TENSOR_EGRAD, e, "a sweep inside another sweep reached the same graph");
         e->sweep = s->serial;
         s->pending++;
         if (e->index > s->top) s->top = e->index;
@@ -147,41 +149,7 @@ static int give_leaf(Sweep *s, Tensor *leaf, Tensor *g)
     return slot && g ? add_gradient(s, &slot->grad, g) : -1;
 }
 
-/* ---- hooks ----------------------------------------------------------------------------------- */
-
-/* A hook may remove itself and others, and register new ones, which wait for the next sweep: so the list is
- * entered anew by ids, which grow along it. */
-static Hook *hook_after(Hook *hooks, int id)
-{
-    while (hooks && hooks->id <= id) hooks = hooks->next;
-    return hooks;
-}
-
-static int last_id(const Hook *hooks)
-{
-    int id = 0;
-    for (; hooks; hooks = hooks->next) id = hooks->id;
-    return id;
-}
-
-static int run_hooks(Sweep *s, Hook *const *hooks, Tensor **grad)
-{
-    int last = last_id(*hooks), id;
-    for (Hook *h = *hooks; h && (id = h->id) <= last; h = hook_after(*hooks, id)) {
-        if (!h->fn) continue;
-        bool failed_before = tensor_error_code() != TENSOR_OK;
-        Tensor *replaced = h->fn(*grad, h->ctx);
-        if (!failed_before && tensor_error_code()) return -1;
-        if (!replaced || replaced == *grad) continue;
-        if (!shape_equal(shape_of(replaced), shape_of(*grad)) || replaced->dtype != (*grad)->dtype)
-            return fail(TENSOR_ESHAPE, s->name, "a hook turned the gradient %s into %s %s", S(*grad),
-                        tensor_dtype_name((TensorDtype)replaced->dtype), S(replaced));
-        lend(replaced);
-        take_back(*grad);
-        *grad = replaced;
-    }
-    return 0;
-}
+/* ---- running one entry ----------------------------------------------------------------------- */
 
 /* .grad of a result that asked for it; the old one is kept until the sweep has succeeded.  A copy: g may be
  * the caller's cotangent, or serve another result, and writing into .grad must reach neither. */
@@ -202,33 +170,6 @@ static int fill_retained(Sweep *s, Tensor *result, Tensor *g)
 }
 
 /* ---- running one entry ----------------------------------------------------------------------- */
-
-static int check_saved(const Entry *e)
-{
-    if (e->freed && e->saves)
-        return fail_site(TENSOR_EGRAD, e->op->name, e->site,
-                         "backward a second time: the values it saved were freed by the first sweep; "
-                         "give .retain_graph = true there");
-    for (int i = 0; i < e->saves; i++) {
-        const Saved *v = &e->saved[i];
-        uint32_t now = atomic_load_explicit(&v->storage->version, memory_order_relaxed);
-        if (now == v->version) continue;
-        const char *writer = atomic_load(&v->storage->writer);
-        const void *site = atomic_load(&v->storage->write_site);
-        char where[200];
-        bool known = site && !callsite_in_library(site) && callsite_text(site, where, sizeof where);
-        return fail_site(
-            TENSOR_EGRAD, e->op->name, e->site,
-            "backward needs %s %d %s, which was overwritten in place%s%s%s%s: version %u was saved, "
-            "it is at %u now",
-            v->kind == SAVED_INPUT    ? "input"
-            : v->kind == SAVED_OUTPUT ? "its result"
-                                      : "saved tensor",
-            v->index, shape_text((TensorShape){ v->ndim, v->shape }), writer ? " by " : "",
-            writer ? writer : "", known ? " at " : "", known ? where : "", v->version, now);
-    }
-    return 0;
-}
 
 static bool leads_on(const Sweep *s, const Edge *edge)
 {
@@ -259,10 +200,10 @@ static int deliver(Sweep *s, Entry *e, int i, Tensor *dx)
 {
     const Meta *m = &e->meta[i];
     if (unlikely(!fits(dx, m)))
-        return fail_site(TENSOR_ESHAPE, e->op->name, e->site,
-                         "backward made a gradient of shape %s for input %d of shape %s", S(dx), i,
-                         shape_text((TensorShape){ m->ndim, m->shape }));
-    dx = fit(s, dx, (TensorShape){ m->ndim, m->shape }, m->dtype);
+        return fail_entry(TENSOR_ESHAPE, e, "backward made a gradient of shape %s for operand %d of shape %s",
+                          S(dx), i + 1, shape_text((TensorShape){ m->ndim, m->shape }));
+    if (unlikely(dx->place != m->place)) dx = graph_ops.to_device(dx, m->place->name);
+    if (dx) dx = fit(s, dx, (TensorShape){ m->ndim, m->shape }, m->dtype);
     if (!dx) return -1;
     const Edge *edge = &e->edge[i];
     return edge->from ? give_entry(s, edge->from, edge->slot, dx) : give_leaf(s, edge->leaf, dx);
@@ -278,23 +219,24 @@ static int call_backward(Sweep *s, Entry *e)
         any |= wants[i];
     }
     if (!any) return 0;
-    if (check_saved(e)) return -1;
-    if (!e->op->backward) return fail_site(TENSOR_EGRAD, e->op->name, e->site, "has no backward");
+    if (!e->op->backward) return fail_entry(TENSOR_EGRAD, e, "has no backward");
     OpCall c;
     call_begin(&c, e->op, NULL, e->inputs, e->params, e->site);
     c.outputs = e->outputs, c.backward = true, c.entry = e, c.wants = wants, c.grads = grads, c.dx = dx;
     for (int i = 0; i < e->outputs; i++) grads[i] = e->result[i].grad;
-    const unsigned before = failure_count;
-    Tensor *dy = op_grad(&c, 0);
-    int status = dy ? e->op->backward(&c, dy, dx) : -1;
-    if (c.failed || failed_since(before)) status = -1; /* a gradient is missing, and not because it is zero */
+    Packed *packed[MOST_SAVES] = { NULL };
+    ProfileSpan span;
+    const bool measured = modes_on() && profile_on();
+    if (measured) profile_enter(&span, e->op->name, PROFILE_BACKWARD, e->range);
+    int status = saved_begin(e, packed) ? -1 : backward_somewhere(&c);
+    saved_end(e, packed);
+    if (measured) profile_leave(&span);
     for (int i = 0; !status && i < e->inputs; i++) {
         if (!wants[i] || !dx[i]) continue;
         if (unlikely(anomaly_on)) status = anomaly_check_gradient(e, i, dx[i], grads);
         if (!status) status = deliver(s, e, i, dx[i]);
     }
-    if (status && !tensor_error_code())
-        fail_site(TENSOR_EUSER, e->op->name, e->site, "backward failed without saying why");
+    if (status && !tensor_error_code()) fail_entry(TENSOR_EUSER, e, "backward failed without saying why");
     return status;
 }
 
@@ -316,7 +258,7 @@ static int run_entry(Sweep *s, Entry *e)
     for (int i = 0; i < e->outputs && !status; i++) {
         Result *r = &e->result[i];
         if (!r->grad) continue;
-        if (r->hooks) status = run_hooks(s, &r->hooks, &r->grad);
+        if (r->hooks) status = run_hooks(s->name, &r->hooks, &r->grad);
         Tensor *living = !status && !s->wanted && r->retain ? entry_living_result(e, i) : NULL;
         if (living) status = own_lent(living) ? fill_retained(s, living, r->grad) : -1;
         for (int w = 0; w < s->wanted_count && !status; w++)
@@ -354,7 +296,7 @@ static int prepare_leaf(Sweep *s, Slot *slot)
 {
     Tensor *leaf = slot->leaf;
     TensorScope scope = tensor_scope_open();
-    int status = scope_failed(scope) ? -1 : leaf->hooks ? run_hooks(s, &leaf->hooks, &slot->grad) : 0;
+    int status = scope_failed(scope) ? -1 : leaf->hooks ? run_hooks(s->name, &leaf->hooks, &slot->grad) : 0;
     Tensor *next = NULL;
     if (!status && s->create_graph) {
         next = leaf->grad               ? graph_ops.add(leaf->grad, slot->grad)
@@ -394,13 +336,6 @@ static int commit_leaf(Sweep *s, Slot *slot)
     return status;
 }
 
-static void run_after_hooks(Tensor *leaf)
-{
-    int last = last_id(leaf->hooks), id;
-    for (Hook *h = leaf->hooks; h && (id = h->id) <= last; h = hook_after(leaf->hooks, id))
-        if (h->after) h->after(leaf, h->ctx);
-}
-
 static int finish_leaves(Sweep *s)
 {
     for (int64_t i = 0; i < s->count; i++) s->slots[i].alive = lend_living(s->slots[i].leaf) != NULL;
@@ -417,7 +352,8 @@ static int finish_wanted(Sweep *s)
 {
     for (int64_t i = 0; i < s->count; i++) {
         TensorScope scope = tensor_scope_open();
-        int status = scope_failed(scope) ? -1 : run_hooks(s, &s->slots[i].leaf->hooks, &s->slots[i].grad);
+        int status =
+            scope_failed(scope) ? -1 : run_hooks(s->name, &s->slots[i].leaf->hooks, &s->slots[i].grad);
         tensor_scope_close(scope);
         if (status) return -1;
     }
@@ -504,9 +440,13 @@ static void mark_needed(Sweep *s, int64_t top)
     }
 }
 
-static int sweep(Sweep *s, Tensor *const *roots, Tensor *const *grads, int n)
+static int sweep(Sweep *s, TensorList outputs, TensorList gradients)
 {
+    Tensor *const *roots = outputs.item, *const *grads = gradients.count ? gradients.item : NULL;
+    const int n = outputs.count;
     Tape none = { 0 };
+    if (gradients.count && (gradients.count != n || !grads))
+        return fail(TENSOR_EVALUE, s->name, "%d gradients are given for %d tensors", gradients.count, n);
     s->tape = my_tape ? my_tape : &none; /* leaves alone have no tape */
     s->serial = ++s->tape->sweep_serial, s->top = -1;
     s->retain_graph |= s->create_graph;
@@ -514,7 +454,7 @@ static int sweep(Sweep *s, Tensor *const *roots, Tensor *const *grads, int n)
         if (check_root(s, roots[i], grads ? grads[i] : NULL, i)) return -1;
     TensorScope scope = tensor_scope_open();
     if (scope_failed(scope)) return -1;
-    bool was = tensor_set_grad_enabled(s->create_graph);
+    const bool was = tensor_set_grad_enabled(s->create_graph), autocast = autocast_switch(false);
     s->tape->sweeps++;
     int status = 0;
     int64_t top = -1;
@@ -527,25 +467,28 @@ static int sweep(Sweep *s, Tensor *const *roots, Tensor *const *grads, int n)
     s->tape->sweeps--;
     sweep_free(s, status);
     tensor_set_grad_enabled(was);
+    autocast_switch(autocast);
     tensor_scope_close(scope);
     return status;
 }
 
 /* ---- public ---------------------------------------------------------------------------------- */
 
-int tensor_backward_many(Tensor *const *tensors, Tensor *const *gradients, int n, bool retain_graph,
-                         bool create_graph)
+static int backward_of(const char *name, const TensorBackwardManyArgs *a)
 {
-    Sweep s = { .name = "tensor_backward_many", .retain_graph = retain_graph, .create_graph = create_graph };
-    if (n < 1 || !tensors) return fail(TENSOR_EVALUE, s.name, "no tensor is given");
-    return sweep(&s, tensors, gradients, n);
+    Sweep s = { .name = name, .retain_graph = a->retain_graph, .create_graph = a->create_graph };
+    if (a->tensors.count < 1 || !a->tensors.item) return fail(TENSOR_EVALUE, name, "no tensor is given");
+    return sweep(&s, a->tensors, a->gradients);
 }
 
-int tensor_backward_args(TensorBackwardArgs args)
+int tensor_backward_many_args(TensorBackwardManyArgs a) { return backward_of("tensor_backward_many", &a); }
+
+int tensor_backward_args(TensorBackwardArgs a)
 {
-    Sweep s = { .name = "tensor_backward", .retain_graph = args.retain_graph };
-    s.create_graph = args.create_graph;
-    return sweep(&s, &args.tensor, &args.gradient, 1);
+    const TensorBackwardManyArgs one = {
+        { 1, &a.tensor }, { 1, &a.gradient }, a.retain_graph, a.create_graph
+    };
+    return backward_of("tensor_backward", &one);
 }
 
 static int check_wanted(const char *name, Tensor *const *inputs, int m)
@@ -560,20 +503,21 @@ static int check_wanted(const char *name, Tensor *const *inputs, int m)
     return 0;
 }
 
-static int gradients_of(const char *name, Tensor *const *outputs, Tensor *const *grad_outputs, int n,
-                        Tensor *const *inputs, int m, Tensor **grads, TensorGradientsArgs args)
+static int gradients_of(const char *name, const TensorGradientsManyArgs *a)
 {
-    Sweep s = { .name = name, .retain_graph = args.retain_graph, .create_graph = args.create_graph };
+    Sweep s = { .name = name, .retain_graph = a->retain_graph, .create_graph = a->create_graph };
+    const int m = a->inputs.count;
+    Tensor *const *inputs = a->inputs.item, **grads = a->grads;
     s.wanted = inputs, s.found = grads, s.wanted_count = m;
-    if (n < 1 || m < 1 || !outputs || !inputs || !grads)
+    if (a->outputs.count < 1 || m < 1 || !a->outputs.item || !inputs || !grads)
         return fail(TENSOR_EVALUE, s.name, "no output or no input is given");
     for (int i = 0; i < m; i++) grads[i] = NULL;
     if (check_wanted(s.name, inputs, m)) return -1;
-    int status = sweep(&s, outputs, grad_outputs, n);
+    int status = sweep(&s, a->outputs, a->grad_outputs);
     for (int i = 0; i < m && !status; i++) {
         if (grads[i]) continue;
-        if (args.materialize_grads) status = (grads[i] = lend(tensor_zeros_like(inputs[i]))) ? 0 : -1;
-        else if (!args.allow_unused)
+        if (a->materialize_grads) status = (grads[i] = lend(tensor_zeros_like(inputs[i]))) ? 0 : -1;
+        else if (!a->allow_unused)
             status = fail(TENSOR_EGRAD, s.name,
                           "input %d %s does not reach the output: .allow_unused = true gives NULL for it",
                           i + 1, S(inputs[i]));
@@ -585,16 +529,16 @@ static int gradients_of(const char *name, Tensor *const *outputs, Tensor *const 
     return status;
 }
 
-int tensor_gradients_many(Tensor *const *outputs, Tensor *const *grad_outputs, int n, Tensor *const *inputs,
-                          int m, Tensor **grads, TensorGradientsArgs args)
+int tensor_gradients_many_args(TensorGradientsManyArgs a)
 {
-    return gradients_of("tensor_gradients_many", outputs, grad_outputs, n, inputs, m, grads, args);
+    return gradients_of("tensor_gradients_many", &a);
 }
 
-Tensor *tensor_gradients_args(TensorGradientsArgs args)
+Tensor *tensor_gradients_args(TensorGradientsArgs a)
 {
     Tensor *grad = NULL;
-    return gradients_of("tensor_gradients", &args.output, &args.grad_output, 1, &args.input, 1, &grad, args)
-               ? NULL
-               : grad;
+    const TensorGradientsManyArgs one = { { 1, &a.output },      { 1, &a.input },    &grad,
+                                          { 1, &a.grad_output }, a.retain_graph,     a.create_graph,
+                                          a.allow_unused,        a.materialize_grads };
+    return gradients_of("tensor_gradients", &one) ? NULL : grad;
 }

@@ -8,6 +8,7 @@
  *  - Only the tape's own thread touches entries.  A result that dies in another thread is noted, and settled
  * later. */
 #include <stdlib.h>
+#include "modes.h"
 #include "tape.h"
 #include "tensor/thread.h"
 
@@ -71,7 +72,9 @@ void entry_free_saved(Entry *e)
 {
     if (e->freed) return;
     e->freed = true;
-    for (int i = 0; i < e->saves; i++) storage_release(e->saved[i].storage);
+    for (int i = 0; i < e->saves; i++)
+        if (likely(e->saved[i].storage != NULL)) storage_release(e->saved[i].storage);
+        else drop_packed(e->saved[i].data);
 }
 
 static void entry_dispose(Entry *e, Entry **dead)
@@ -212,8 +215,11 @@ static size_t list_storages(const Storage **list)
     size_t n = 0;
     for (int64_t i = 0; i < my_tape->count; i++) {
         const Entry *e = my_tape->at[i];
-        for (int s = 0; e && s < e->saves && !e->freed; s++, n++)
+        for (int s = 0; e && s < e->saves && !e->freed; s++) {
+            if (!e->saved[s].storage) continue; /* packed */
             if (list) list[n] = e->saved[s].storage;
+            n++;
+        }
     }
     return n;
 }
@@ -345,7 +351,8 @@ Entry *entry_new(OpCall *call, unsigned keep)
     if (unlikely(!e)) return fail_memory(call->name), NULL;
     e->op = call->op, e->tape = tape, e->site = call->site, e->refs = 1, e->bytes = bytes, e->index = -1;
     atomic_init(&e->foreign_drops, 0);
-    e->inputs = (uint16_t)call->n, e->outputs = (uint16_t)call->outputs, e->saves = 0, e->freed = false;
+    e->inputs = (uint8_t)call->n, e->outputs = (uint16_t)call->outputs, e->saves = 0, e->freed = false;
+    e->range = modes_on() ? profile_range() : 0;
     e->sweep = e->needed = 0, e->next_dead = e->next_foreign = NULL;
     char *at = (char *)(e + 1);
     e->params = at, at += params;
@@ -367,7 +374,7 @@ Entry *entry_new(OpCall *call, unsigned keep)
     }
     for (int i = 0; i < call->extras; i++) put_saved(e, call->extra[i], SAVED_EXTRA, i, &dim);
     keep_lists(e, dim);
-    if (push(tape, e)) {
+    if ((modes_on() && saved_hooks.pack && saved_pack_all(e)) || push(tape, e)) {
         entry_unref(e);
         return NULL;
     }
@@ -414,8 +421,8 @@ Tensor *saved_unpack(Entry *e, const Saved *s, bool graph)
         Tensor *leaf = lend_living(edge->leaf);
         if (!leaf) return own(x);
         if (leaf->data != s->data || leaf->storage != s->storage) {
-            fail_site(TENSOR_EGRAD, e->op->name, e->site,
-                      "the data of its leaf %s were replaced since: no gradient of the gradient", S(leaf));
+            fail_entry(TENSOR_EGRAD, e,
+                       "the data of its leaf %s were replaced since: no gradient of the gradient", S(leaf));
             take_back(leaf);
             tensor_release(x);
             return NULL;

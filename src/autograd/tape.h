@@ -51,7 +51,8 @@ struct Entry {
     int64_t index;
     int refs; /* living results + edges of later entries */
     atomic_int foreign_drops;
-    uint16_t inputs, outputs, saves;
+    uint16_t outputs, range; /* range: of the profiler's, that it was recorded in */
+    uint8_t inputs, saves;
     bool freed;             /* saved values are gone */
     uint64_t sweep, needed; /* serial of the sweep that put gradients here; that found it on a path */
     Entry *next_dead, *next_foreign;
@@ -79,13 +80,31 @@ FORCE_INLINE unsigned keep_of_input(const TensorOp *op, int i, unsigned keep)
 #pragma GCC visibility push(hidden)
 extern THREAD_LOCAL Tape *my_tape;
 extern pthread_mutex_t leaf_lock; /* .grad of leaves, which threads share */
-void entry_unref(Entry *entry);   /* this thread's entries only */
+
+/* call_status - what a function of an op returned; -1 where something failed since, whatever it returned.
+ * untold_failures counts those that returned 0 then. */
+int call_status(const OpCall *c, int status, unsigned before);
+extern THREAD_LOCAL unsigned untold_failures;
+
+#define fail_entry(code, e, ...) fail_op(code, (e)->op, (e)->op->name, (e)->site, __VA_ARGS__)
+void entry_unref(Entry *entry); /* this thread's entries only */
 void entry_free_saved(Entry *entry);
 Entry *entry_new(OpCall *call,
                  unsigned keep); /* with one reference, no result tensors yet; ENOMEM recorded */
 void entry_attach(Entry *entry, int slot, Tensor *result); /* result takes its history from here */
 Tensor *entry_living_result(Entry *entry, int slot);       /* lent; NULL when it is dead */
+/* run_hooks - *grad goes through them; run_after_hooks - those that wait until a leaf has its .grad. */
+int run_hooks(const char *name, Hook *const *hooks, Tensor **grad);
+void run_after_hooks(Tensor *leaf);
 Tensor *saved_unpack(Entry *entry, const Saved *saved, bool on_graph); /* owned by the scope */
+/* saved.c.
+ * saved_begin - makes sure that what backward reads is there, and as it was saved; -1 when not: EGRAD, or
+ *     what hooks of saved values failed with.
+ * saved_end - once afterwards, a failed begin too.  packed: room for both. */
+typedef struct Packed Packed;
+enum { MOST_SAVES = 16 + 16 + CALL_MAX_EXTRA };
+int saved_begin(Entry *entry, Packed **packed);
+void saved_end(Entry *entry, Packed *const *packed);
 #pragma GCC visibility pop
 
 #endif

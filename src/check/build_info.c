@@ -9,7 +9,7 @@ const char *tensor_build_info(void)
     static THREAD_LOCAL char text[2048];
     const size_t size = sizeof text;
     int n = snprintf(text, size, "tapegrad      %s (ops %s)\ncpu           %s\n", TAPEGRAD_VERSION,
-                     cpu_device.ops_digest, cpu_device.describe());
+                     cpu_device.ops_digest, cpu_device.describe(NULL));
     const char *blis = blis_version();
     n += strcmp(blis, "absent") == 0
              ? snprintf(text + n, size - (size_t)n, "blis          missing: built with WITHOUT_BLIS\n")

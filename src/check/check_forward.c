@@ -47,10 +47,10 @@ static void compare_before(const Before *b, const Sample *s)
         complain(s, "%lld tape entries are left behind", (long long)(tensor_tape_length() - b->tape));
     for (int i = 0; i < b->n; i++) {
         if (!b->x[i]) continue;
-        if (tensor_version(b->x[i]) != b->version[i]) complain(s, "the version of input %d changed", i);
-        if (!same_bits(b->x[i], b->copy[i])) complain(s, "input %d changed", i);
+        if (tensor_version(b->x[i]) != b->version[i]) complain(s, "the version of input %d changed", i + 1);
+        if (!same_bits(b->x[i], b->copy[i])) complain(s, "input %d changed", i + 1);
         if (tensor_requires_grad(b->x[i]) && !tensor_is_leaf(b->x[i]))
-            complain(s, "input %d is no leaf any more", i);
+            complain(s, "input %d is no leaf any more", i + 1);
     }
 }
 
@@ -75,7 +75,7 @@ static void check_own_memory(const Sample *s, Tensor *const *x, const Tensor *y,
     if (s->op->flags & (OP_VIEW | OP_MAY_ALIAS) || tensor_numel(y) == 0) return;
     for (int i = 0; i < s->n; i++)
         if (x[i] && tensor_shares_storage(x[i], y))
-            complain(s, "result %d shares the memory of input %d", k, i);
+            complain(s, "result %d shares the memory of input %d", k + 1, i + 1);
 }
 
 static void check_forward(const Sample *s)
@@ -94,8 +94,8 @@ static void check_forward(const Sample *s)
         for (int k = 0; k < n; k++) {
             bool wants = times == 0 && wanting && tensor_dtype_is_float(tensor_dtype(y[k]));
             if (tensor_requires_grad(y[k]) && !wants && !tensor_is_leaf(y[k]))
-                complain(s, "result %d requires a gradient", k);
-            if (finite_expected(s, x) && !all_finite(y[k])) complain(s, "result %d is not finite", k);
+                complain(s, "result %d requires a gradient", k + 1);
+            if (finite_expected(s, x) && !all_finite(y[k])) complain(s, "result %d is not finite", k + 1);
             check_own_memory(s, leaf, y[k], k);
         }
         tensor_scope_close(scope);
@@ -103,21 +103,26 @@ static void check_forward(const Sample *s)
     }
 }
 
-/* An input of no_grad_inputs gives no result a history, even where it is a leaf that wants a gradient. */
+/* An input of no_grad_inputs gives no result a history, even where it is a leaf that wants a gradient, and
+ * the values that it gives without. */
 static void check_plain_inputs(const Sample *s)
 {
-    Tensor *x[OP_MAX_INPUTS], *y[SAMPLE_RESULTS];
+    Tensor *x[OP_MAX_INPUTS], *y[SAMPLE_RESULTS], *plain[SAMPLE_RESULTS];
     bool any = false;
     sample_inputs(s, AS_WRITTEN, 1, x);
+    const int before = sample_apply(s, x, plain);
     for (int i = 0; i < s->n; i++) {
         if (!x[i] || !tensor_dtype_is_float(tensor_dtype(x[i])) || !sample_is_plain(s, i)) continue;
         any = true;
         tensor_requires_grad_(x[i], true);
     }
     const int n = any ? sample_apply(s, x, y) : 0;
-    if (n < 0) complain(s, "is refused where inputs without a gradient are leaves");
-    for (int k = 0; k < n; k++)
-        if (tensor_requires_grad(y[k])) complain(s, "result %d has the history of an input without one", k);
+    if (any && n != before) complain(s, "is refused where inputs without a gradient are leaves");
+    for (int k = 0; k < n && n == before; k++) {
+        if (tensor_requires_grad(y[k]))
+            complain(s, "result %d has the history of an input without one", k + 1);
+        if (!same_bits(y[k], plain[k])) complain(s, "result %d differs where such inputs are leaves", k + 1);
+    }
 }
 
 /* ---- dtypes ---------------------------------------------------------------------------------- */
@@ -140,7 +145,7 @@ static void check_rounded_once(const Sample *s, Tensor *const *x, const SampleRu
     else
         for (int k = 0; k < narrow->results; k++)
             if (!same_bits(narrow->y[k], tensor_to(y[k], tensor_dtype(narrow->y[k]))))
-                complain(s, "result %d is not that in f32, rounded once", k);
+                complain(s, "result %d is not that in f32, rounded once", k + 1);
 }
 
 /* Narrow results are close to those in f64 at the same, narrow, values; bool and integer ones equal them. */
@@ -170,16 +175,16 @@ static void check_dtypes(const Sample *s)
         for (int k = 0; k < narrow.results && k < exact.results; k++) {
             double limit = tensor_dtype_is_float(tensor_dtype(exact.y[k])) ? precision[p].off : 0;
             double off = off_by(narrow.y[k], exact.y[k], 0);
-            if (off > limit) complain(s, "result %d in %s is off by %.3g of its scale", k, name, off);
+            if (off > limit) complain(s, "result %d in %s is off by %.3g of its scale", k + 1, name, off);
         }
         if (p && narrow.results >= 0 && !(s->op->flags & OP_RANDOM)) check_rounded_once(s, x, &narrow);
         for (int i = 0; i < s->n && narrow.results >= 0; i++) {
             if (!narrow.g[i] || !exact.g[i]) continue;
             double off = off_by(narrow.g[i], exact.g[i], gradient_floor);
             if (tensor_dtype(narrow.g[i]) != tensor_dtype(x[i]))
-                complain(s, "the gradient of input %d in %s has another dtype", i, name);
+                complain(s, "the gradient of input %d in %s has another dtype", i + 1, name);
             if (off > precision[p].gradient_off)
-                complain(s, "the gradient of input %d in %s is off by %.3g of its scale", i, name, off);
+                complain(s, "the gradient of input %d in %s is off by %.3g of its scale", i + 1, name, off);
         }
         tensor_scope_close(scope);
     }
@@ -209,8 +214,10 @@ static int gradients_through(const Sample *s, Tensor *const *x, bool in_place, T
     if (in_place && !(y[0] = tensor_apply_(s->op, leaf, s->n, params))) return -1;
     if (!m || !tensor_requires_grad(y[0])) return 0;
     Tensor *v = random_like(y[0], 3);
-    TensorGradientsArgs args = { .materialize_grads = true };
-    return tensor_gradients_many(&y[0], &v, 1, wanted, m, g, args) ? -1 : m;
+    return tensor_gradients_many(TENSORS(y[0]), TENSOR_LIST(wanted, m), g, .grad_outputs = TENSORS(v),
+                                 .materialize_grads = true)
+               ? -1
+               : m;
 }
 
 /* Into input 0, where result 0 fits: the same bits and gradients. */
@@ -249,10 +256,10 @@ static void check_repeats(const Sample *s)
         if (sample_run(s, x, false, LAYOUT_DENSE, &again) != n) complain(s, "does not run a second time");
         for (int i = 0; i < n; i++)
             if (!same_bits(first.y[i], again.y[i]))
-                complain(s, "result %d differs from run to run, %d threads", i, k);
+                complain(s, "result %d differs from run to run, %d threads", i + 1, k);
         for (int i = 0; i < s->n; i++)
             if (!same_bits(first.g[i], again.g[i]))
-                complain(s, "the gradient of input %d differs from run to run, %d threads", i, k);
+                complain(s, "the gradient of input %d differs from run to run, %d threads", i + 1, k);
     }
     tensor_set_num_threads(threads);
     if (n < 0) complain(s, "its backward is refused");
@@ -271,7 +278,7 @@ static void check_null(const Sample *s)
         x[i] = NULL;
         remember(&before, x, s->n);
         if (sample_apply(s, x, y) >= 0 || tensor_error_code() != TENSOR_ENULL)
-            complain(s, "takes NULL for input %d", i);
+            complain(s, "takes NULL for input %d", i + 1);
         else if (!strstr(tensor_error(), s->op->name)) complain(s, "does not name itself");
         tensor_error_clear();
         tensor_fail(TENSOR_EUSER, "earlier", "the first error");
@@ -304,11 +311,13 @@ static void check_refused(const Sample *s, Tensor *const *x)
     Tensor *y[SAMPLE_RESULTS] = { NULL };
     Before before;
     remember(&before, x, s->n);
+    untold(s->op);
     int n = sample_apply(s, x, y);
     if (n >= 0) {
         complain(s, "is not refused");
         return;
     }
+    if (untold(s->op)) complain(s, "is refused, and the op returns 0");
     if (y[0]) complain(s, "is refused, but has a result");
     if (tensor_error_code() != s->code)
         complain(s, "is refused with another code: \"%s\"", tensor_status_text(tensor_error_code()));

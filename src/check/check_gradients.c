@@ -64,9 +64,10 @@ static Tensor *gradient_of_sum(Tensor **present, int n, void *ctx)
     if (!root) return NULL;
     for (int i = 0; i < n; i++)
         if (tensor_requires_grad(present[i])) wanted[m++] = present[i];
-    TensorGradientsArgs args = { .create_graph = true, .materialize_grads = true };
     Tensor *v = random_like(root, 5);
-    if (tensor_gradients_many(&root, &v, 1, wanted, m, g, args)) return NULL;
+    if (tensor_gradients_many(TENSORS(root), TENSOR_LIST(wanted, m), g, .grad_outputs = TENSORS(v),
+                              .create_graph = true, .materialize_grads = true))
+        return NULL;
     for (int i = 0; i < m; i++) {
         Tensor *part = tensor_sum(tensor_mul(g[i], random_like(g[i], 6 + (uint64_t)i)));
         sum = sum ? tensor_add(sum, part) : part;
@@ -117,7 +118,7 @@ static void check_outside(const Sample *s, Tensor *const *x)
         if (x[i] && tensor_dtype_is_float(tensor_dtype(x[i]))) tensor_requires_grad_(x[i], true);
     int n = sample_apply(s, x, y);
     for (int k = 0; k < n; k++)
-        if (y[k] && tensor_requires_grad(y[k])) complain(s, "result %d requires a gradient", k);
+        if (y[k] && tensor_requires_grad(y[k])) complain(s, "result %d requires a gradient", k + 1);
 }
 
 /* A backward on arrays: refused where it is recorded, not wrong. */
@@ -142,7 +143,8 @@ static void check_recorded(const Sample *s)
     else
         for (int i = 0; i < s->n; i++) {
             double off = off_by(recorded.g[i], fused.g[i], 0);
-            if (off > 1e-12) complain(s, "recorded and fused gradient of input %d are %.3g apart", i, off);
+            if (off > 1e-12)
+                complain(s, "recorded and fused gradient of input %d are %.3g apart", i + 1, off);
         }
 }
 
@@ -158,11 +160,12 @@ static void check_alone(const Sample *s, Tensor *const *x, int i, Tensor *all, b
     const int n = sample_apply(s, in, y);
     for (int k = 0; k < n; k++)
         if (tensor_requires_grad(y[k])) root[roots] = y[k], v[roots++] = random_like(y[k], 11 + (uint64_t)k);
-    TensorGradientsArgs args = { .create_graph = record, .materialize_grads = true };
-    if (roots && tensor_gradients_many(root, v, roots, &in[i], 1, &g, args))
-        complain(s, "the gradient of input %d alone fails", i);
+    if (roots && tensor_gradients_many(TENSOR_LIST(root, roots), TENSORS(in[i]), &g,
+                                       .grad_outputs = TENSOR_LIST(v, roots), .create_graph = record,
+                                       .materialize_grads = true))
+        complain(s, "the gradient of input %d alone fails", i + 1);
     else if (roots && off_by(g, all, 0) > 1e-12)
-        complain(s, "the gradient of input %d alone is another one", i);
+        complain(s, "the gradient of input %d alone is another one", i + 1);
 }
 
 static void check_each_alone(const Sample *s)
@@ -204,8 +207,8 @@ static void check_pair(const Sample *s, Tensor *const *x, int a, int b)
     for (int k = 0; k < n; k++)
         if (tensor_requires_grad(y[k])) root[roots] = y[k], v[roots++] = random_like(y[k], 11 + (uint64_t)k);
     if (n < 0 || !roots) return;
-    if (tensor_backward_many(root, v, roots, false, false))
-        complain(s, "backward with one tensor as inputs %d and %d fails", a, b);
+    if (tensor_backward_many(TENSOR_LIST(root, roots), TENSOR_LIST(v, roots)))
+        complain(s, "backward with one tensor as inputs %d and %d fails", a + 1, b + 1);
     else {
         double off = off_by(tensor_grad(in[a]), tensor_add(apart.g[a], apart.g[b]), 0);
         if (off > 1e-12)

@@ -31,9 +31,10 @@ static int run(const Sample *s, Tensor *const *x, bool record, Tensor **v, Run *
     }
     for (int i = 0; i < s->n && roots; i++)
         if (sample_differentiable(s, i, x[i])) wanted[r->gradients++] = leaf[i];
-    TensorGradientsArgs args = { .create_graph = record, .materialize_grads = true };
     return roots && r->gradients
-               ? tensor_gradients_many(root, cotangent, roots, wanted, r->gradients, r->g, args)
+               ? tensor_gradients_many(TENSOR_LIST(root, roots), TENSOR_LIST(wanted, r->gradients), r->g,
+                                       .grad_outputs = TENSOR_LIST(cotangent, roots), .create_graph = record,
+                                       .materialize_grads = true)
                : 0;
 }
 
@@ -70,7 +71,7 @@ static void check_rounding(const Sample *s, TensorDtype half, bool record)
     }
     for (int k = 0; k < narrow.results; k++)
         if (!is_rounded(narrow.y[k], (Tensor *[]){ exact[0].y[k], exact[1].y[k] }))
-            complain(s, "result %d in %s is not f32's, rounded", k, name);
+            complain(s, "result %d in %s is not f32's, rounded", k + 1, name);
     for (int i = 0; i < narrow.gradients; i++) {
         Tensor *g = narrow.g[i];
         if (is_rounded(g, (Tensor *[]){ exact[0].g[i], exact[1].g[i] })) continue;

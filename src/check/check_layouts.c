@@ -15,11 +15,11 @@ static void compare(const Sample *s, const SampleRun *run, const SampleRun *dens
 {
     for (int k = 0; k < dense->results; k++)
         if (!same_bits(run->y[k], dense->y[k]))
-            complain(s, "result %d is off by %.3g, %s", k, off_by(run->y[k], dense->y[k], 0), what);
+            complain(s, "result %d is off by %.3g, %s", k + 1, off_by(run->y[k], dense->y[k], 0), what);
     for (int i = 0; i < s->n; i++)
         if (!same_bits(run->g[i], dense->g[i]))
-            complain(s, "the gradient of input %d is off by %.3g, %s", i, off_by(run->g[i], dense->g[i], 0),
-                     what);
+            complain(s, "the gradient of input %d is off by %.3g, %s", i + 1,
+                     off_by(run->g[i], dense->g[i], 0), what);
 }
 
 static void try_inputs(const Sample *s, Tensor *const *x, int cotangents, const SampleRun *dense,
@@ -75,7 +75,7 @@ static void check_expanded(const Sample *s)
             Tensor *was = x[i];
             Tensor *wide = tensor_expand(tensor_narrow(was, d, 0, 1), tensor_shape(was));
             x[i] = tensor_clone(wide);
-            snprintf(what, sizeof what, "input %d expanded along dim %d", i, d);
+            snprintf(what, sizeof what, "input %d expanded along dim %d", i + 1, d);
             bool runs = sample_run(s, x, false, LAYOUT_DENSE, &dense) >= 0;
             x[i] = wide;
             if (runs) try_inputs(s, x, LAYOUT_DENSE, &dense, what);

@@ -41,10 +41,12 @@ static bool try_once(const Sample *s, const Way *way, int64_t n)
     }
     const int64_t live = tensor_live_count(), tape = tensor_tape_length(), bytes = tensor_memory().in_use;
     TensorScope inner = tensor_scope_open();
+    untold(s->op);
     tensor_debug_fail_allocation(n, false);
     int results = sample_run(s, x, way->create_graph, way->layout, &run);
     bool came = tensor_debug_allocation_failed();
     tensor_debug_fail_allocation(0, false);
+    if (untold(s->op)) complain(s, "request %lld fails, and the op returns 0", (long long)n);
     if (came && results >= 0 && !tensor_error_code() && !same_again(s, way, x, &run))
         complain(s, "request %lld fails, and the values are others", (long long)n);
     tensor_scope_close(inner);
@@ -64,7 +66,8 @@ static bool try_once(const Sample *s, const Way *way, int64_t n)
         complain(s, "request %lld fails: %lld bytes left", (long long)n,
                  (long long)(tensor_memory().in_use - bytes));
     for (int i = 0; i < s->n; i++)
-        if (!same_bits(x[i], copy[i])) complain(s, "request %lld fails: input %d changed", (long long)n, i);
+        if (!same_bits(x[i], copy[i]))
+            complain(s, "request %lld fails: input %d changed", (long long)n, i + 1);
     tensor_scope_close(scope);
     return came;
 }

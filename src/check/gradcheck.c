@@ -80,9 +80,9 @@ static int evaluate(Check *c, Tensor **y, bool graph)
         if (c->checked[i]) x[inputs++] = c->input[i];
     int status = n < 0 ? -1 : 0;
     if (!status && m > 0)
-        status =
-            tensor_gradients_many(roots, v, m, x, inputs, y,
-                                  (TensorGradientsArgs){ .create_graph = graph, .materialize_grads = true });
+        status = tensor_gradients_many(TENSOR_LIST(roots, m), TENSOR_LIST(x, inputs), y,
+                                       .grad_outputs = TENSOR_LIST(v, m), .create_graph = graph,
+                                       .materialize_grads = true);
     for (int i = 0; !status && m == 0 && i < inputs; i++)
         if (!(y[i] = tensor_zeros_like(x[i]))) status = -1;
     tensor_set_grad_enabled(was);
@@ -102,13 +102,14 @@ static double peek(const Tensor *x, int64_t index)
 {
     double value = 0;
     const char *at = (const char *)x->data + offset_of(x, index) * 8;
-    x->place->device->to_host(&value, at, sizeof value);
+    x->place->device->to_host(x->place->context, &value, at, sizeof value);
     return value;
 }
 
 static void poke(Tensor *x, int64_t index, double value)
 {
-    x->place->device->to_device((char *)x->data + offset_of(x, index) * 8, &value, sizeof value);
+    x->place->device->to_device(x->place->context, (char *)x->data + offset_of(x, index) * 8, &value,
+                                sizeof value);
 }
 
 /* All values, row-major, as doubles in memory of tg_alloc. */
@@ -143,8 +144,8 @@ static int gradients(Check *c, Tensor *y, Tensor *v, Tensor **g)
         if (c->checked[i]) x[m++] = c->input[i];
     }
     if (!on_graph(y)) return 0;
-    if (tensor_gradients_many(&y, &v, 1, x, m, found,
-                              (TensorGradientsArgs){ .retain_graph = true, .allow_unused = true }))
+    if (tensor_gradients_many(TENSORS(y), TENSOR_LIST(x, m), found, .grad_outputs = TENSORS(v),
+                              .retain_graph = true, .allow_unused = true))
         return -1;
     for (int i = 0, k = 0; i < c->n; i++)
         if (c->checked[i]) g[i] = found[k++];
@@ -155,9 +156,9 @@ static int check_gradient_form(Check *c, const Tensor *g, int i)
 {
     const Tensor *x = c->input[i];
     if (!shape_equal(shape_of(g), shape_of(x)))
-        return wrong(c, TENSOR_ESHAPE, "the gradient of input %d %s has the shape %s", i, S(x), S(g));
+        return wrong(c, TENSOR_ESHAPE, "the gradient of input %d %s has the shape %s", i + 1, S(x), S(g));
     if (g->dtype != x->dtype || g->place != x->place)
-        return wrong(c, TENSOR_EDTYPE, "the gradient of input %d is %s on %s", i,
+        return wrong(c, TENSOR_EDTYPE, "the gradient of input %d is %s on %s", i + 1,
                      tensor_dtype_name((TensorDtype)g->dtype), g->place->name);
     return 0;
 }
@@ -178,12 +179,12 @@ static int check_sweeps(Check *c, Tensor *y, int k)
             if (memcmp(&a, &b, sizeof a) != 0)
                 return wrong(c, TENSOR_EVALUE,
                              "backward run twice gave %.17g and %.17g for input %d: it is not deterministic",
-                             a, b, i);
+                             a, b, i + 1);
             if (z != 0)
                 return wrong(c, TENSOR_EVALUE,
                              "backward with the cotangent 0 of result %d gave %g for input %d: it does not "
                              "multiply by it",
-                             k, z, i);
+                             k + 1, z, i + 1);
         }
     }
     return 0;
@@ -212,7 +213,7 @@ static int numeric_jacobian(Check *c, int input, double **numeric, Tensor *const
                 if (!differentiable(shape_like[k])) continue;
                 if (!shape_equal(shape_of(y[k]), shape_of(shape_like[k])) ||
                     y[k]->dtype != shape_like[k]->dtype)
-                    status = wrong(c, TENSOR_ESHAPE, "result %d is %s near a point where it is %s", k,
+                    status = wrong(c, TENSOR_ESHAPE, "result %d is %s near a point where it is %s", k + 1,
                                    S(y[k]), S(shape_like[k]));
                 else if (!(side[s][k] = values(y[k]))) status = -1;
             }
@@ -418,11 +419,12 @@ static int prepare_input(Check *c, Tensor *x, int i, bool check)
         return x && !c->input[i] ? -1 : 0;
     }
     if (x->dtype != TENSOR_F64)
-        return wrong(c, TENSOR_EDTYPE, "input %d is %s: finite differences need f64", i,
+        return wrong(c, TENSOR_EDTYPE, "input %d is %s: finite differences need f64", i + 1,
                      tensor_dtype_name((TensorDtype)x->dtype));
     if (overlaps_itself(x))
         return wrong(c, TENSOR_EVALUE,
-                     "input %d %s overlaps itself (expanded?): elements must be free to move alone", i, S(x));
+                     "input %d %s overlaps itself (expanded?): elements must be free to move alone", i + 1,
+                     S(x));
     c->checked[i] = true;
     c->input[i] = tensor_detach(x);
     return c->input[i] && tensor_requires_grad_(c->input[i], true) ? 0 : -1;
@@ -435,7 +437,8 @@ static int prepare(Check *c)
     for (int i = 0; i < c->plain; i++) {
         Tensor *x = c->args.inputs[i];
         bool optional = c->args.op && i < 32 && (c->args.op->optional >> i & 1);
-        if (!x && !optional) return tensor_error_code() ? -1 : wrong(c, TENSOR_ENULL, "input %d is NULL", i);
+        if (!x && !optional)
+            return tensor_error_code() ? -1 : wrong(c, TENSOR_ENULL, "input %d is NULL", i + 1);
         if (x && check_null(x, "tensor_gradcheck", i + 1)) return -1;
         bool free_input =
             x && dtype_is_float(x->dtype) && !(c->args.op && i < 32 && (c->args.op->no_grad_inputs >> i & 1));
@@ -473,7 +476,8 @@ static int run(Check *c)
     for (int k = 0; k < results; k++) {
         if (!differentiable(y[k])) continue;
         if (y[k]->dtype != TENSOR_F64)
-            return wrong(c, TENSOR_EDTYPE, "result %d is %s", k, tensor_dtype_name((TensorDtype)y[k]->dtype));
+            return wrong(c, TENSOR_EDTYPE, "result %d is %s", k + 1,
+                         tensor_dtype_name((TensorDtype)y[k]->dtype));
         elements += y[k]->numel;
         if (check_sweeps(c, y[k], k)) return -1;
     }
@@ -486,7 +490,7 @@ static int run(Check *c)
                  "%s%lld of %lld elements wrong (atol %g, rtol %g): input %d %s   analytic %.8g   numeric "
                  "%.8g   off by %.8g",
                  c->args.second ? "the gradient's gradient has " : "", (long long)r->wrong,
-                 (long long)r->checked, r->atol, r->rtol, e->input, e->input_at, e->analytic, e->numeric,
+                 (long long)r->checked, r->atol, r->rtol, e->input + 1, e->input_at, e->analytic, e->numeric,
                  fabs(e->analytic - e->numeric));
 }
 
@@ -542,9 +546,9 @@ void tensor_gradcheck_print(FILE *file, const GradcheckReport *r)
             (long long)r->wrong, (long long)r->checked, r->atol, r->rtol);
     for (int i = 0; i < r->count; i++) {
         const GradcheckElement *e = &r->element[i];
-        fprintf(file, "    input %d %s   analytic %.8g   numeric %.8g   off by %.8g", e->input, e->input_at,
-                e->analytic, e->numeric, fabs(e->analytic - e->numeric));
-        fprintf(file, strlen(e->output_at) > 2 ? "   at result %d %s\n" : "\n", e->output, e->output_at);
+        fprintf(file, "    input %d %s   analytic %.8g   numeric %.8g   off by %.8g", e->input + 1,
+                e->input_at, e->analytic, e->numeric, fabs(e->analytic - e->numeric));
+        fprintf(file, strlen(e->output_at) > 2 ? "   at result %d %s\n" : "\n", e->output + 1, e->output_at);
     }
     if (r->wrong > r->count) fprintf(file, "    ... and %lld more\n", (long long)(r->wrong - r->count));
 }

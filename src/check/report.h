@@ -16,6 +16,10 @@ int report_end(void);
 void complain(const Sample *s, const char *format, ...) TAPEGRAD_PRINTF(2, 3);
 void complain_op(const TensorOp *op, const char *format, ...) TAPEGRAD_PRINTF(2, 3);
 
+/* untold - since the last call, how often did a function of an op fail and return 0?  A user's op may: the
+ * call fails all the same.  Ours return -1. */
+unsigned untold(const TensorOp *op);
+
 /* each_sample - calls check for every sample of op. */
 void each_sample(const TensorOp *op, void (*check)(const Sample *s));
 

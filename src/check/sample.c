@@ -262,5 +262,5 @@ Tensor *random_like(const Tensor *y, uint64_t seed)
     Tensor *wide = unfilled(tensor_shape(y), &v);
     for (int64_t k = 0, n = wide ? tensor_numel(wide) : 0; k < n; k++)
         v[k] = sqrt(-2 * log(random_uniform(&seed))) * cos(6.283185307179586 * random_uniform(&seed));
-    return wide ? finished(wide, tensor_dtype(y)) : NULL;
+    return wide ? tensor_to_device(finished(wide, tensor_dtype(y)), tensor_device(y)) : NULL;
 }

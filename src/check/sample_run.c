@@ -67,8 +67,10 @@ int sample_run(const Sample *s, Tensor *const *x, bool create_graph, int cotange
     if (!m || !roots) return run->results;
     for (int i = 0; i < s->n; i++)
         if (sample_differentiable(s, i, x[i])) wanted[k++] = leaf[i];
-    TensorGradientsArgs args = { .create_graph = create_graph, .materialize_grads = true };
-    if (tensor_gradients_many(root, v, roots, wanted, m, found, args)) return run->results = -1;
+    if (tensor_gradients_many(TENSOR_LIST(root, roots), TENSOR_LIST(wanted, m), found,
+                              .grad_outputs = TENSOR_LIST(v, roots), .create_graph = create_graph,
+                              .materialize_grads = true))
+        return run->results = -1;
     for (int i = 0, j = 0; i < s->n; i++)
         if (sample_differentiable(s, i, x[i])) run->g[i] = found[j++];
     return run->results;
@@ -83,9 +85,14 @@ static double unreadable_value(const Tensor *x)
     return tensor_dtype_is_float(tensor_dtype(x)) ? (double)NAN : 101;
 }
 
+static Tensor *room_for(const Tensor *x, int64_t count)
+{
+    return tensor_to_device(tensor_full(SHAPE(count), unreadable_value(x), tensor_dtype(x)), x->place->name);
+}
+
 static Tensor *from_the_end(const Tensor *x)
 {
-    Tensor *room = tensor_full(SHAPE(x->numel + 5), unreadable_value(x), tensor_dtype(x));
+    Tensor *room = room_for(x, x->numel + 5);
     Tensor *view = tensor_detach(tensor_view(tensor_slice(room, 0, x->numel ? -x->numel : 5), shape_of(x)));
     return view && !raw_copy(view, x) ? view : NULL;
 }
@@ -106,7 +113,7 @@ Tensor *strided_copy(const Tensor *x, Layout layout)
         step *= shape[at] > 1 ? shape[at] : 1;
         count *= shape[at] > 1 ? shape[at] : 1;
     }
-    Tensor *room = tensor_full(SHAPE(count), unreadable_value(x), tensor_dtype(x));
+    Tensor *room = room_for(x, count);
     Tensor *view = room ? own(new_view(room, ndim, shape, stride, 3)) : NULL;
     return view && !raw_copy(view, x) ? view : NULL;
 }

@@ -2,37 +2,78 @@
 #include <ops_digest.h>
 #include "cpu.h"
 
-static int start(int index) { return index == 0 ? 0 : cpu_fail("there is one CPU device"); }
-
-static void *alloc(size_t bytes) { return tg_alloc(bytes); }
-static void release(void *data, size_t bytes) { tg_free(data, bytes); }
-static int synchronize(void) { return 0; }
-
-static int copy_bytes(void *dst, const void *src, size_t bytes)
+static DeviceContext *open_cpu(int index)
 {
+    (void)index; /* place.c: there is one, and it is always open */
+    return NULL;
+}
+
+static const char *error(DeviceContext *none)
+{
+    (void)none;
+    return cpu_error();
+}
+
+static void *alloc(DeviceContext *none, size_t bytes)
+{
+    (void)none;
+    return tg_alloc(bytes);
+}
+
+static void release(DeviceContext *none, void *data, size_t bytes)
+{
+    (void)none;
+    tg_free(data, bytes);
+}
+
+static int synchronize(DeviceContext *none)
+{
+    (void)none;
+    return 0;
+}
+
+static int copy_bytes(DeviceContext *none, void *dst, const void *src, size_t bytes)
+{
+    (void)none;
     memcpy(dst, src, bytes);
     return 0;
 }
 
-static const char *describe(void)
+static const char *describe(DeviceContext *none)
 {
     static const char *const name[] = { "baseline", "AVX2 + FMA", "AVX-512" };
+    (void)none;
     return name[cpu_isa()];
 }
+
+/* Kernels of the CPU call each other without a context. */
+#define K(slot, Args)                                     \
+    static int on_##slot(DeviceContext *none, Args *args) \
+    {                                                     \
+        (void)none;                                       \
+        return cpu_##slot(args);                          \
+    }
+KERNEL_LIST(K)
+#undef K
+
+enum { FLOATS = 1 << TENSOR_F32 | 1 << TENSOR_F64 };
 
 const Device cpu_device = { .abi = DEVICE_ABI,
                             .size = sizeof(Device),
                             .name = "cpu",
                             .ops_digest = TAPEGRAD_OPS_DIGEST,
-                            .start = start,
-                            .error = cpu_error,
+                            .open = open_cpu,
+                            .error = error,
                             .describe = describe,
                             .alloc = alloc,
                             .free = release,
                             .to_device = copy_bytes,
                             .to_host = copy_bytes,
                             .synchronize = synchronize,
-#define K(slot, Args) .slot = cpu_##slot,
+#define K(slot, Args) [SLOT_##slot] = FLOATS,
+                            .takes = { KERNEL_LIST(K) },
+#undef K
+#define K(slot, Args) .slot = on_##slot,
                             KERNEL_LIST(K)
 #undef K
 };

@@ -5,7 +5,7 @@
  *  - When the device has no more, the lists are given back and the request is tried once again.
  *  - TAPEGRAD_CUDA_NO_CACHE=1: every block straight from the driver, so that checkers see each one's life.
  *
- * Callers hold the lock of device.cu. */
+ * Callers have their turn on a device (device.cu). */
 #include <stdlib.h>
 #include "cuda.cuh"
 
@@ -14,9 +14,7 @@ struct Block {
     Block *next;
 };
 
-enum { STEPS = 4, CLASSES = 64 * STEPS, SMALLEST = 512 };
-
-static Block *cached[CLASSES];
+enum { STEPS = GPU_CLASSES / 64, SMALLEST = 512 };
 
 /* The class of a size, and what its blocks hold. */
 static int size_class(size_t bytes, size_t *rounded)
@@ -38,9 +36,9 @@ static bool caching()
 
 static void release_cached()
 {
-    for (int i = 0; i < CLASSES; i++)
-        while (Block *b = cached[i]) {
-            cached[i] = b->next;
+    for (int i = 0; i < GPU_CLASSES; i++)
+        while (Block *b = gpu_cache()->free[i]) {
+            gpu_cache()->free[i] = b->next;
             cudaFree(b->data);
             free(b);
         }
@@ -50,9 +48,9 @@ void *gpu_alloc(size_t bytes)
 {
     size_t rounded;
     const int k = size_class(bytes, &rounded);
-    if (Block *b = cached[k]) {
+    if (Block *b = gpu_cache()->free[k]) {
         void *data = b->data;
-        cached[k] = b->next;
+        gpu_cache()->free[k] = b->next;
         free(b);
         return data;
     }
@@ -76,6 +74,6 @@ void gpu_free(void *data, size_t bytes)
         cudaFree(data);
         return;
     }
-    b->data = data, b->next = cached[k];
-    cached[k] = b;
+    b->data = data, b->next = gpu_cache()->free[k];
+    gpu_cache()->free[k] = b;
 }

@@ -4,17 +4,25 @@
 #include "cuda.cuh"
 
 template <class T> struct EntropyCall {
+    using C = Compute<T>;
     int64_t positions, classes, inner;
     const T *x;
     const int64_t *target;
-    const T *weight;
+    const C *weight;
     int64_t ignore;
     double smoothing;
-    T *loss, *lse, *weight_sum;
-    const T *g; /* of the gradient */
+    C *loss, *lse, *weight_sum;
+    const C *g; /* of the gradient */
     int64_t g_stride;
     T *dx;
 };
+
+/* The target of position i; one out of range, of which the check tells, counts as class 0. */
+template <class T> __device__ inline int64_t target_of(const EntropyCall<T> &c, int64_t i)
+{
+    const int64_t t = c.target[i];
+    return t != c.ignore && (t < 0 || t >= c.classes) ? 0 : t;
+}
 
 template <class T> __device__ inline double weight_of(const EntropyCall<T> &c, int64_t k)
 {
@@ -41,7 +49,7 @@ template <class Team, class T> __global__ void loss_kernel(EntropyCall<T> c)
         smooth += weight_of(c, k) * ((double)lse - (double)value_of(x[k * c.inner]));
     smooth = Team::join(smooth, AddUp());
     if (Team::rank() != 0) return;
-    const int64_t t = c.target[i];
+    const int64_t t = target_of(c, i);
     put(c.lse + i, lse);
     double loss = 0;
     if (t != c.ignore) {
@@ -56,7 +64,7 @@ template <class T> __global__ void weight_sum_kernel(EntropyCall<T> c)
 {
     double sum = 0;
     for (int64_t i = threadIdx.x; i < c.positions; i += blockDim.x)
-        if (c.target[i] != c.ignore) sum += weight_of(c, c.target[i]);
+        if (c.target[i] != c.ignore) sum += weight_of(c, target_of(c, i));
     sum = Together::join(sum, AddUp());
     if (threadIdx.x == 0) put(c.weight_sum, (Compute<T>)sum);
 }
@@ -64,14 +72,17 @@ template <class T> __global__ void weight_sum_kernel(EntropyCall<T> c)
 int gpu_cross_entropy(CrossEntropyArgs *a)
 {
     const int64_t positions = a->rows * a->inner;
-    const IndexBlock targets = { a->target, 1, positions, 1, 0, 1, 0 };
-    if (gpu_check_index(&targets, a->classes, &a->ignore_index, &a->bad_at, &a->bad_value)) return -1;
+    const IndexCheck targets = {
+        { a->target, 1, positions, 1, 0, 1, 0 }, a->classes, &a->ignore_index, a->op, a->site
+    };
+    if (gpu_check_index(&targets, &a->bad_at, &a->bad_value)) return -1;
     return with_float(a->dtype, [&]<class T>() {
+        using C = Compute<T>;
         EntropyCall<T> c = {};
         c.positions = positions, c.classes = a->classes, c.inner = a->inner;
-        c.x = (const T *)a->x, c.target = a->target, c.weight = (const T *)a->weight;
+        c.x = (const T *)a->x, c.target = a->target, c.weight = (const C *)a->weight;
         c.ignore = a->ignore_index, c.smoothing = a->smoothing;
-        c.loss = (T *)a->loss, c.lse = (T *)a->lse, c.weight_sum = (T *)a->weight_sum;
+        c.loss = (C *)a->loss, c.lse = (C *)a->lse, c.weight_sum = (C *)a->weight_sum;
         if (positions > 0) LAUNCH_ROWS(loss_kernel, T, positions, a->classes, a->inner, c);
         auto kernel = &weight_sum_kernel<T>;
         LAUNCH(kernel, 1, THREADS, c);
@@ -86,7 +97,7 @@ template <class Team, class T> __global__ void entropy_grad_kernel(EntropyCall<T
     using C = Compute<T>;
     const int64_t i = Team::row(), n = c.classes, at = i / c.inner * n * c.inner + i % c.inner;
     if (i >= c.positions) return;
-    const int64_t t = c.target[i];
+    const int64_t t = target_of(c, i);
     const double s = c.smoothing, g = (double)value_of(c.g[i * c.g_stride]);
     double all = 0; /* sum of the weights, for smoothing */
     for (int64_t k = Team::rank(); s != 0 && k < n; k += Team::size()) all += weight_of(c, k);
@@ -108,11 +119,12 @@ int gpu_cross_entropy_grad(CrossEntropyGradArgs *a)
     const int64_t positions = a->rows * a->inner;
     if (positions * a->classes == 0) return 0;
     return with_float(a->dtype, [&]<class T>() {
+        using C = Compute<T>;
         EntropyCall<T> c = {};
         c.positions = positions, c.classes = a->classes, c.inner = a->inner;
-        c.x = (const T *)a->x, c.target = a->target, c.weight = (const T *)a->weight;
+        c.x = (const T *)a->x, c.target = a->target, c.weight = (const C *)a->weight;
         c.ignore = a->ignore_index, c.smoothing = a->smoothing;
-        c.lse = (T *)(uintptr_t)a->lse, c.g = (const T *)a->g, c.g_stride = a->g_stride, c.dx = (T *)a->dx;
+        c.lse = (C *)(uintptr_t)a->lse, c.g = (const C *)a->g, c.g_stride = a->g_stride, c.dx = (T *)a->dx;
         LAUNCH_ROWS(entropy_grad_kernel, T, positions, a->classes, a->inner, c);
         return gpu_launched("cross_entropy gradient");
     });

@@ -1,7 +1,7 @@
 /* cuda.cuh - what the files of the CUDA device share.
  *
- *  - One GPU a process, one stream: what is queued first is done first, so memory that was freed may be given
- *    out again at once.  A lock (device.cu) lets one thread queue at a time.
+ *  - One stream a GPU: what is queued first is done first, so memory that was freed may be given out again at
+ *    once.  A lock (device.cu) lets one thread queue at a time; the files work on the GPU whose turn it is.
  *  - No float atomics, and the shape of every sum follows from the sizes alone: two runs give the same bits.
  *  - The same sources make the device "emu", which runs kernels on the CPU for tests (test/cuemu).
  *
@@ -34,6 +34,13 @@ cudaStream_t gpu_stream();
 int64_t *gpu_mailbox();               /* a few words of device memory for answers to the host */
 int gpu_read_mailbox(int64_t *value); /* its first word, when all queued work is done */
 
+enum { GPU_CLASSES = 256 };
+struct GpuCache { /* blocks that were freed, by size class */
+    struct Block *free[GPU_CLASSES];
+};
+GpuCache *gpu_cache();
+void **gpu_blas(); /* of gemm.cu */
+
 /* alloc.cu: 256-byte aligned blocks from per-size lists; bytes as asked for. */
 void *gpu_alloc(size_t bytes);
 void gpu_free(void *data, size_t bytes);
@@ -59,14 +66,28 @@ struct Scratch {
 KERNEL_LIST(K)
 #undef K
 
-/* index.cu: 0 when all of [outer, rows, inner] indices (strides as given) lie in [0, n) or equal *also, if
- * that is given; -1 with the first bad one in row-major order, of steps with stride 0 the first only.  Waits
- * for the device. */
+/* index.cu: queues a look at all of [outer, rows, inner] indices (strides as given), which must lie in
+ * [0, n) or equal *also, if that is given.  A bad one, the first in row-major order, of steps with stride 0
+ * the first only, makes the next wait fail.  Under TAPEGRAD_CUDA_SYNC=1 it is told at once: -1, with its
+ * place. */
 struct IndexBlock {
     const int64_t *index;
     int64_t outer, rows, inner, outer_stride, row_stride, inner_stride;
 };
-int gpu_check_index(const IndexBlock *b, int64_t n, const int64_t *also, int64_t *bad_at, int64_t *bad_value);
+struct IndexCheck {
+    IndexBlock block;
+    int64_t n;
+    const int64_t *also;
+    const char *op; /* whose call it is */
+    const void *site;
+};
+int gpu_check_index(const IndexCheck *check, int64_t *bad_at, int64_t *bad_value);
+
+/* device.cu: a number for the call, under which the kernel notes its fault in the words; the fault that the
+ * last wait found, told once. */
+int64_t gpu_note_call(const char *op, const void *site, int64_t n);
+int64_t *gpu_fault_words();
+bool gpu_fault(DeviceFault *of);
 
 /* ---- sizes of launches ----------------------------------------------------------------------- */
 

@@ -1,19 +1,41 @@
 /* device.cu - the plugin's one export: the GPU as a Device, its start, its lock, its errors. */
 #include <mutex>
+#include <new>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <ops_digest.h>
 #include "cuda.cuh"
+#include "staging.cuh"
 
 #ifndef DEVICE_NAME
 #define DEVICE_NAME "cuda"
 #endif
 
-static std::mutex lock;
-static int opened = -1; /* the device number in use */
-static cudaStream_t the_stream;
-static int64_t *mailbox;
+enum { NOTES = 256, FAULT_AT = 4, FAULT_WORDS = 3 };
+
+struct Note { /* a call that looks at indices */
+    char op[48];
+    const void *site;
+    int64_t n;
+};
+
+struct DeviceContext { /* a GPU that was opened */
+    std::mutex lock;   /* of launches */
+    std::mutex copies; /* of staging; taken first */
+    Staging staging;
+    int index;
+    cudaStream_t stream;
+    int64_t *mailbox;    /* a few words of the device's */
+    int64_t *found;      /* pinned: its fault words, fetched by a wait */
+    bool looked, faulty; /* indices were looked at since the last wait; which found a fault */
+    int64_t calls;       /* noted so far */
+    Note note[NOTES];
+    GpuCache cache;
+    void *blas; /* cuBLAS, from the first product on */
+};
+
+static thread_local DeviceContext *here; /* whose turn it is in this thread */
 static thread_local char sentence[512];
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -43,7 +65,7 @@ static bool after_every_launch()
 int gpu_launched(const char *kernel)
 {
     if (gpu_check(cudaGetLastError(), kernel)) return -1;
-    return after_every_launch() ? gpu_check(cudaStreamSynchronize(the_stream), kernel) : 0;
+    return after_every_launch() ? gpu_check(cudaStreamSynchronize(here->stream), kernel) : 0;
 }
 
 /* ---- turns: one thread at a time, on the right device ---------------------------------------- */
@@ -52,22 +74,59 @@ namespace {
 struct Turn {
     std::lock_guard<std::mutex> guard;
     bool ready;
-    Turn() : guard(lock)
+    explicit Turn(DeviceContext *c) : guard(c->lock)
     {
-        static thread_local int mine = -1; /* a new thread begins on device 0 */
-        ready = mine == opened || gpu_check(cudaSetDevice(opened), "cudaSetDevice") == 0;
-        if (ready) mine = opened;
+        static thread_local int current = -1; /* a new thread begins on device 0 */
+        ready = current == c->index || gpu_check(cudaSetDevice(c->index), "cudaSetDevice") == 0;
+        if (ready) current = c->index;
+        here = c;
     }
 };
 } // namespace
 
-cudaStream_t gpu_stream() { return the_stream; }
-int64_t *gpu_mailbox() { return mailbox; }
-int gpu_synchronize() { return gpu_check(cudaStreamSynchronize(the_stream), "waiting for the device"); }
+cudaStream_t gpu_stream() { return here->stream; }
+int64_t *gpu_mailbox() { return here->mailbox; }
+GpuCache *gpu_cache() { return &here->cache; }
+void **gpu_blas() { return &here->blas; }
+int64_t *gpu_fault_words() { return here->mailbox + FAULT_AT; }
+
+int64_t gpu_note_call(const char *op, const void *site, int64_t n)
+{
+    Note *note = &here->note[++here->calls % NOTES];
+    snprintf(note->op, sizeof note->op, "%s", op);
+    note->site = site, note->n = n;
+    here->looked = true;
+    return here->calls;
+}
+
+bool gpu_fault(DeviceFault *of)
+{
+    const Note *note = &here->note[here->found[0] % NOTES];
+    if (!here->faulty) return false;
+    here->faulty = false;
+    *of = DeviceFault{ note->op, note->site, here->found[1], here->found[2], note->n };
+    return true;
+}
+
+/* Waits, and looks whether an index was bad. */
+int gpu_synchronize()
+{
+    const size_t bytes = FAULT_WORDS * sizeof *here->found;
+    if (here->looked && gpu_check(cudaMemcpyAsync(here->found, gpu_fault_words(), bytes,
+                                                  cudaMemcpyDeviceToHost, here->stream),
+                                  "waiting for the device"))
+        return -1;
+    if (gpu_check(cudaStreamSynchronize(here->stream), "waiting for the device")) return -1;
+    here->faulty = here->looked && here->found[0] != 0;
+    here->looked = false;
+    if (!here->faulty) return 0;
+    cudaMemsetAsync(gpu_fault_words(), 0, bytes, here->stream);
+    return gpu_fail("an index is out of range");
+}
 
 int gpu_read_mailbox(int64_t *value)
 {
-    if (gpu_check(cudaMemcpyAsync(value, mailbox, sizeof *value, cudaMemcpyDeviceToHost, the_stream),
+    if (gpu_check(cudaMemcpyAsync(value, here->mailbox, sizeof *value, cudaMemcpyDeviceToHost, here->stream),
                   "reading an answer"))
         return -1;
     return gpu_synchronize();
@@ -81,7 +140,7 @@ static __global__ void answer(int64_t *to) { *to = 42; }
 static int probe(int index)
 {
     int64_t value = 0;
-    LAUNCH(answer, 1, 1, mailbox);
+    LAUNCH(answer, 1, 1, here->mailbox);
     if (gpu_launched("a first kernel") || gpu_read_mailbox(&value)) {
         cudaDeviceProp p;
         char why[sizeof sentence];
@@ -108,7 +167,7 @@ static int no_devices(cudaError_t status)
     return gpu_check(status, "no NVIDIA GPU can be used");
 }
 
-static int open_device(int index)
+static int number_there(int index)
 {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
@@ -116,40 +175,51 @@ static int open_device(int index)
         cudaGetLastError();
         return no_devices(status);
     }
-    if (index >= count) return gpu_fail("there is no device %d: %d were found", index, count);
-    if (gpu_check(cudaSetDevice(index), "cudaSetDevice")) return -1;
-    if (gpu_check(cudaStreamCreateWithFlags(&the_stream, cudaStreamNonBlocking), "making a stream"))
-        return -1;
-    mailbox = nullptr;
-    if (gpu_check(cudaMalloc((void **)&mailbox, 256), "cudaMalloc") || probe(index)) {
-        cudaFree(mailbox);
-        cudaStreamDestroy(the_stream);
-        return -1;
-    }
-    opened = index;
-    return 0;
+    return index < count ? 0 : gpu_fail("there is no device %d: %d were found", index, count);
 }
 
-static int start(int index)
+static int make_ready(DeviceContext *c)
 {
-    std::lock_guard<std::mutex> guard(lock);
-    if (opened == index) return 0;
-    if (opened >= 0) return gpu_fail("device %d is in use, and a process uses one", opened);
-    return open_device(index);
+    if (gpu_check(cudaSetDevice(c->index), "cudaSetDevice")) return -1;
+    if (gpu_check(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "making a stream")) return -1;
+    Turn turn(c);
+    if (!gpu_check(cudaMalloc((void **)&c->mailbox, 256), "cudaMalloc") &&
+        !gpu_check(cudaMemsetAsync(c->mailbox, 0, 256, c->stream), "cudaMemset") &&
+        !gpu_check(cudaMallocHost((void **)&c->found, 256), "cudaMallocHost") && c->staging.open() &&
+        !probe(c->index))
+        return 0;
+    c->staging.close();
+    cudaFreeHost(c->found);
+    cudaFree(c->mailbox);
+    cudaStreamDestroy(c->stream);
+    return -1;
+}
+
+static DeviceContext *open(int index)
+{
+    if (number_there(index)) return nullptr;
+    DeviceContext *c = new (std::nothrow) DeviceContext{};
+    if (!c) return gpu_fail("out of memory"), nullptr;
+    c->index = index;
+    if (make_ready(c)) {
+        delete c;
+        return nullptr;
+    }
+    return c;
 }
 
 /* ---- the rest of Device ---------------------------------------------------------------------- */
 
-static const char *error() { return sentence; }
+static const char *error(DeviceContext *) { return sentence; }
 
-static const char *describe()
+static const char *describe(DeviceContext *c)
 {
     static thread_local char line[512];
     cudaDeviceProp p;
     int driver = 0, runtime = 0;
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
-    if (gpu_check(cudaGetDeviceProperties(&p, opened), "cudaGetDeviceProperties")) return sentence;
+    if (gpu_check(cudaGetDeviceProperties(&p, c->index), "cudaGetDeviceProperties")) return sentence;
     snprintf(line, sizeof line,
              "%s, compute capability %d.%d, %d multiprocessors, %.1f GiB; CUDA runtime %d.%d, driver %d.%d",
              p.name, p.major, p.minor, p.multiProcessorCount, (double)p.totalGlobalMem / (1 << 30),
@@ -157,111 +227,95 @@ static const char *describe()
     return line;
 }
 
-static void *alloc(size_t bytes)
+static void *alloc(DeviceContext *c, size_t bytes)
 {
-    Turn turn;
+    Turn turn(c);
     return turn.ready ? gpu_alloc(bytes) : nullptr;
 }
 
-static void release(void *data, size_t bytes)
+static void release(DeviceContext *c, void *data, size_t bytes)
 {
-    Turn turn;
+    Turn turn(c);
     gpu_free(data, bytes);
 }
 
-static int copy_bytes(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind, const char *what)
+static int to_device(DeviceContext *c, void *dst, const void *src, size_t bytes)
 {
-    Turn turn;
-    if (!turn.ready || gpu_check(cudaMemcpyAsync(dst, src, bytes, kind, the_stream), what)) return -1;
+    std::lock_guard<std::mutex> alone(c->copies);
+    for (size_t at = 0; at < bytes; at += Staging::PIECE) {
+        const size_t piece = bytes - at < Staging::PIECE ? bytes - at : Staging::PIECE;
+        if (!c->staging.take((const char *)src + at, piece)) return -1;
+        Turn turn(c);
+        if (!turn.ready || c->staging.queue((char *)dst + at, piece, here->stream)) return -1;
+    }
+    return 0;
+}
+
+static int to_host(DeviceContext *c, void *dst, const void *src, size_t bytes)
+{
+    Turn turn(c);
+    if (!turn.ready || gpu_check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, here->stream),
+                                 "copying from the device"))
+        return -1;
     return gpu_synchronize();
 }
 
-static int to_device(void *dst, const void *src, size_t bytes)
+static int synchronize(DeviceContext *c)
 {
-    return copy_bytes(dst, src, bytes, cudaMemcpyHostToDevice, "copying to the device");
-}
-
-static int to_host(void *dst, const void *src, size_t bytes)
-{
-    return copy_bytes(dst, src, bytes, cudaMemcpyDeviceToHost, "copying from the device");
-}
-
-static int synchronize()
-{
-    Turn turn;
+    Turn turn(c);
     return turn.ready ? gpu_synchronize() : -1;
 }
 
-#define TAKE_TURN(slot, Args)                      \
-    static int turn_##slot(Args *args)             \
-    {                                              \
-        Turn turn;                                 \
-        return turn.ready ? gpu_##slot(args) : -1; \
-    }
-TAKE_TURN(map, MapArgs)
-TAKE_TURN(copy, CopyArgs)
-TAKE_TURN(fill, FillArgs)
-TAKE_TURN(select, SelectArgs)
-TAKE_TURN(reduce, ReduceArgs)
-TAKE_TURN(gemm, GemmArgs)
-TAKE_TURN(softmax, SoftmaxArgs)
-TAKE_TURN(softmax_grad, SoftmaxGradArgs)
-TAKE_TURN(cross_entropy, CrossEntropyArgs)
-TAKE_TURN(cross_entropy_grad, CrossEntropyGradArgs)
-TAKE_TURN(gather, GatherArgs)
-TAKE_TURN(scatter_add, GatherArgs)
-TAKE_TURN(norm, NormArgs)
-TAKE_TURN(norm_grad, NormArgs)
-TAKE_TURN(random, RandomArgs)
+static bool fault(DeviceContext *c, DeviceFault *of)
+{
+    Turn turn(c);
+    return gpu_fault(of);
+}
 
-/* Convolution, pooling, resampling, recurrent steps, sorting, scans and searches have no kernels here;
- * attention is made of ops. */
-static const Device device = {
-    .abi = DEVICE_ABI,
-    .size = sizeof(Device),
-    .name = DEVICE_NAME,
-    .ops_digest = TAPEGRAD_OPS_DIGEST,
-    .start = start,
-    .error = error,
-    .describe = describe,
-    .alloc = alloc,
-    .free = release,
-    .to_device = to_device,
-    .to_host = to_host,
-    .synchronize = synchronize,
-    .map = turn_map,
-    .copy = turn_copy,
-    .fill = turn_fill,
-    .select = turn_select,
-    .reduce = turn_reduce,
-    .gemm = turn_gemm,
-    .softmax = turn_softmax,
-    .softmax_grad = turn_softmax_grad,
-    .cross_entropy = turn_cross_entropy,
-    .cross_entropy_grad = turn_cross_entropy_grad,
-    .order = nullptr,
-    .scan = nullptr,
-    .scan_grad = nullptr,
-    .search = nullptr,
-    .gather = turn_gather,
-    .scatter_add = turn_scatter_add,
-    .conv2d = nullptr,
-    .conv2d_grad_input = nullptr,
-    .conv2d_grad_weight = nullptr,
-    .max_pool = nullptr,
-    .max_pool_grad = nullptr,
-    .avg_pool = nullptr,
-    .avg_pool_grad = nullptr,
-    .norm = turn_norm,
-    .norm_grad = turn_norm_grad,
-    .random = turn_random,
-    .attention = nullptr,
-    .attention_grad = nullptr,
-    .rnn_step = nullptr,
-    .rnn_step_grad = nullptr,
-    .resample = nullptr,
-    .taps = nullptr,
-};
+#define TAKE_TURN(slot, Args)                            \
+    static int turn_##slot(DeviceContext *c, Args *args) \
+    {                                                    \
+        Turn turn(c);                                    \
+        return turn.ready ? gpu_##slot(args) : -1;       \
+    }
+
+/* What has kernels, and for which dtypes; the rest is done by the host. */
+enum { FLOATS = 1 << TENSOR_F32 | 1 << TENSOR_F64, HALVES = 1 << TENSOR_F16 | 1 << TENSOR_BF16 };
+enum { ALL = (1 << TENSOR_DTYPES) - 1 };
+#define KERNELS_HERE(K)                                          \
+    K(map, MapArgs, ALL)                                         \
+    K(copy, CopyArgs, ALL)                                       \
+    K(fill, FillArgs, ALL)                                       \
+    K(select, SelectArgs, ALL)                                   \
+    K(reduce, ReduceArgs, ALL)                                   \
+    K(gemm, GemmArgs, FLOATS | HALVES)                           \
+    K(softmax, SoftmaxArgs, FLOATS | HALVES)                     \
+    K(softmax_grad, SoftmaxGradArgs, FLOATS | HALVES)            \
+    K(cross_entropy, CrossEntropyArgs, FLOATS | HALVES)          \
+    K(cross_entropy_grad, CrossEntropyGradArgs, FLOATS | HALVES) \
+    K(gather, GatherArgs, ALL)                                   \
+    K(scatter_add, GatherArgs, ALL & ~HALVES)                    \
+    K(norm, NormArgs, FLOATS | HALVES)                           \
+    K(norm_grad, NormArgs, FLOATS | HALVES)                      \
+    K(random, RandomArgs, ALL)
+#define T(slot, Args, dtypes) TAKE_TURN(slot, Args)
+KERNELS_HERE(T)
+#undef T
+
+static Device table()
+{
+    Device d{};
+    d.abi = DEVICE_ABI, d.size = sizeof d, d.name = DEVICE_NAME, d.ops_digest = TAPEGRAD_OPS_DIGEST;
+    d.open = open, d.error = error, d.describe = describe;
+    d.alloc = alloc, d.free = release;
+    d.to_device = to_device, d.to_host = to_host, d.synchronize = synchronize, d.fault = fault;
+#define SET(slot_, Args, dtypes) d.slot_ = turn_##slot_, d.takes[SLOT_##slot_] = dtypes;
+    KERNELS_HERE(SET)
+#undef SET
+    return d;
+}
+
+static const Device device = table();
 
 extern "C" __attribute__((visibility("default"))) const Device *tensor_device_plugin(void);
 const Device *tensor_device_plugin(void) { return &device; }

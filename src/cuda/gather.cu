@@ -7,7 +7,8 @@
 static int check(GatherArgs *g)
 {
     const IndexBlock b = { g->index, g->outer, g->m, g->inner, g->index_outer, g->index_row, g->index_inner };
-    return gpu_check_index(&b, g->n, nullptr, &g->bad_at, &g->bad_value);
+    const IndexCheck c = { b, g->n, nullptr, g->op, g->site };
+    return gpu_check_index(&c, &g->bad_at, &g->bad_value);
 }
 
 /* ---- gather ---------------------------------------------------------------------------------- */
@@ -17,8 +18,9 @@ template <class Bits> __global__ void gather_kernel(GatherArgs g)
     const int64_t count = g.outer * g.m * g.inner;
     for (int64_t at = first_item(); at < count; at += item_step()) {
         const int64_t i = at % g.inner, j = at / g.inner % g.m, o = at / g.inner / g.m;
-        const int64_t row = g.index[o * g.index_outer + j * g.index_row + i * g.index_inner];
-        ((Bits *)g.dst)[at] = ((const Bits *)g.src)[(o * g.n + row) * g.inner + i];
+        int64_t row = g.index[o * g.index_outer + j * g.index_row + i * g.index_inner];
+        if (row < 0 || row >= g.n) row = 0; /* the check tells of it */
+        if (g.n > 0) ((Bits *)g.dst)[at] = ((const Bits *)g.src)[(o * g.n + row) * g.inner + i];
     }
 }
 

@@ -20,20 +20,20 @@ static int blas_check(cublasStatus_t status, const char *what)
 static int handle_of(cublasHandle_t *handle)
 {
     enum { WORKSPACE = 32 << 20 };
-    static cublasHandle_t made;
-    static bool ready;
-    if (!ready) {
-        if (!made && blas_check(cublasCreate(&made), "cublasCreate")) return -1;
+    cublasHandle_t *made = (cublasHandle_t *)gpu_blas();
+    if (!*made) {
+        cublasHandle_t fresh;
         void *workspace = gpu_alloc(WORKSPACE);
-        if (!workspace) return -1;
-        if (blas_check(cublasSetStream(made, gpu_stream()), "cublasSetStream") ||
-            blas_check(cublasSetWorkspace(made, workspace, WORKSPACE), "cublasSetWorkspace")) {
+        if (!workspace || blas_check(cublasCreate(&fresh), "cublasCreate")) return -1;
+        if (blas_check(cublasSetStream(fresh, gpu_stream()), "cublasSetStream") ||
+            blas_check(cublasSetWorkspace(fresh, workspace, WORKSPACE), "cublasSetWorkspace")) {
+            cublasDestroy(fresh);
             gpu_free(workspace, WORKSPACE);
             return -1;
         }
-        ready = true;
+        *made = fresh;
     }
-    *handle = made;
+    *handle = *made;
     return 0;
 }
 
@@ -191,7 +191,7 @@ static bool by_columns(const GemmArgs *g)
 int gpu_gemm(GemmArgs *g)
 {
     if (g->batch == 0 || g->m == 0 || g->n == 0) return 0;
-    if (g->dtype > TENSOR_BF16) return gpu_fail("no products of integers");
+    if (g->dtype > TENSOR_BF16) return KERNEL_DECLINED; /* cuBLAS has none of integers */
     if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX || g->batch > INT_MAX)
         return gpu_fail("a size is beyond cuBLAS's integers");
     const bool product = g->k > 0 && g->alpha != 0;

@@ -48,14 +48,15 @@ namespace rows {
     static __device__ inline float name(float x) { return ::name##f(x); } \
     static __device__ inline double name(double x) { return ::name(x); }
 REALS(exp)
-REALS(exp2) REALS(expm1) REALS(log) REALS(log2) REALS(log10) REALS(log1p) REALS(sin) REALS(cos) REALS(tan)
-    REALS(asin) REALS(acos) REALS(atan) REALS(sinh) REALS(cosh) REALS(tanh) REALS(asinh) REALS(acosh)
-        REALS(atanh) REALS(lgamma) REALS(erf) REALS(erfc) REALS(sqrt) REALS(fabs) REALS(floor) REALS(ceil)
-            REALS(rint) REALS(trunc)
+REALS(exp2)
+REALS(expm1)
+REALS(log) REALS(log2) REALS(log10) REALS(log1p) REALS(sin) REALS(cos) REALS(tan) REALS(asin) REALS(acos)
+    REALS(atan) REALS(sinh) REALS(cosh) REALS(tanh) REALS(asinh) REALS(acosh) REALS(atanh) REALS(lgamma)
+        REALS(erf) REALS(erfc) REALS(sqrt) REALS(fabs) REALS(floor) REALS(ceil) REALS(rint) REALS(trunc)
 #define REALS2(name)                                                                  \
     static __device__ inline float name(float a, float b) { return ::name##f(a, b); } \
     static __device__ inline double name(double a, double b) { return ::name(a, b); }
-                REALS2(pow) REALS2(atan2) REALS2(hypot) REALS2(fmod) REALS2(copysign)
+            REALS2(pow) REALS2(atan2) REALS2(hypot) REALS2(fmod) REALS2(copysign)
     /* In double for both types: rare, and right to the last bit of a float. */
     template <class T>
     __device__ inline T digamma(T x)
@@ -179,10 +180,10 @@ template <class T> __device__ inline T xlog1py(T a, T b) { return b != b ? b : a
 #define UNARY2(name, t, summary, p, pi, q, qi, y_, dx, keep, ...) \
     FORMULA(name, y, x, p, q, y_, KEEP_X) FORMULA(name, a, x, p, q, dx, (keep) | G)
 #define BINARY(name, t, summary, y_, da, ka, db, kb, ...) \
-    FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)         \
+    FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)      \
     FORMULA(name, a, a, p0, p1, da, (ka) | G) FORMULA(name, b, a, p0, p1, db, (kb) | G)
 #define BINARY1(name, t, summary, p, pi, y_, da, ka, db, kb, ...) \
-    FORMULA(name, y, a, p, p1, y_, KEEP_A | KEEP_B)                  \
+    FORMULA(name, y, a, p, p1, y_, KEEP_A | KEEP_B)               \
     FORMULA(name, a, a, p, p1, da, (ka) | G) FORMULA(name, b, a, p, p1, db, (kb) | G)
 #define COMPARE(name, t, summary, y_, ...) FORMULA(name, y, a, p0, p1, y_, KEEP_A | KEEP_B)
 #define PREDICATE(name, t, summary, y_, ...) FORMULA(name, y, x, p0, p1, y_, KEEP_X)

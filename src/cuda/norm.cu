@@ -10,11 +10,14 @@
 #include "cuda.cuh"
 
 template <class T> struct NormCall {
+    using C = Compute<T>;
     bool batch, given, rms;
     int64_t rows, n, channels, inner, groups;
     double eps;
-    const T *x, *weight, *bias, *dy;
-    T *y, *mean, *rstd, *var, *dx, *dweight, *dbias;
+    const T *x, *dy;
+    const C *weight, *bias;
+    T *y, *dx;
+    C *mean, *rstd, *var, *dweight, *dbias;
 
     __device__ inline int64_t at(int64_t row, int64_t e) const
     {
@@ -36,14 +39,15 @@ template <class T> struct NormCall {
 
 template <class T> static NormCall<T> norm_call(const NormArgs *a)
 {
+    using C = Compute<T>;
     NormCall<T> c;
     c.batch = a->batch, c.given = a->given, c.rms = a->rms, c.groups = a->groups, c.channels = a->channels,
     c.inner = a->inner, c.eps = a->eps;
     c.rows = a->batch ? a->channels : a->outer, c.n = a->batch ? a->outer * a->inner : a->channels * a->inner;
-    c.x = (const T *)a->x, c.weight = (const T *)a->weight, c.bias = (const T *)a->bias,
+    c.x = (const T *)a->x, c.weight = (const C *)a->weight, c.bias = (const C *)a->bias,
     c.dy = (const T *)a->dy;
-    c.y = (T *)a->y, c.mean = (T *)a->mean, c.rstd = (T *)a->rstd, c.var = (T *)a->var;
-    c.dx = (T *)a->dx, c.dweight = (T *)a->dweight, c.dbias = (T *)a->dbias;
+    c.y = (T *)a->y, c.mean = (C *)a->mean, c.rstd = (C *)a->rstd, c.var = (C *)a->var;
+    c.dx = (T *)a->dx, c.dweight = (C *)a->dweight, c.dbias = (C *)a->dbias;
     return c;
 }
 

@@ -9,46 +9,17 @@
  *  - The worker lives from the first batch to data_loader_free, and waits between epochs.
  *  - Without a worker the caller's thread makes each batch in place 0.
  *
- * The lock guards the places' states, running, stop, busy and made.  order, base_seed and epoch are written
- * by the caller while the worker is idle. */
+ *  - The generator with which a worker made a batch travels with it: the state of a loader (loader_state.c)
+ * is that after the last batch that was given, however far ahead the worker is.
+ *
+ * The lock guards the places' states, running, stop, busy and made.  order, worker and epoch are written by
+ * the caller while the worker is idle. */
 #include <tapegrad/ops.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <tapegrad/random.h>
-#include "random/random_state.h"
-#include "dataset.h"
+#include "loader.h"
 
 const DataLoaderArgs data_loader_defaults = { DATA_LOADER_DEFAULTS };
-
-typedef enum State { EMPTY, FULL, SPENT } State;
-
-typedef struct Ready {
-    State state;
-    DatasetBatch batch;
-    int64_t size;
-    TensorStatus code; /* of the error that came instead */
-    char text[1024];
-} Ready;
-
-struct DataLoader {
-    Dataset *data;
-    int64_t batch_size, batches;
-    bool shuffle;
-    const char *device;
-    int64_t *order, order_count; /* shuffled: of this epoch; else the indices of one batch */
-    int64_t next, epoch;         /* the batch that data_next gives next */
-    Batch batch;                 /* what the caller sees */
-    Ready *held;                 /* its place; NULL: none */
-    Ready *ring;
-    int places;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t work, done; /* something to do for the worker; it has done something */
-    bool wants_thread, has_thread, running, stop, busy;
-    uint64_t base_seed;
-    int64_t made; /* batches of this epoch made or begun by the worker */
-};
 
 /* ---- one batch ------------------------------------------------------------------------------- */
 
@@ -87,13 +58,14 @@ static int make(DataLoader *l, int64_t i, Ready *to)
 
 static void fill(DataLoader *l, int64_t i, Ready *to)
 {
-    if (i == 0) tensor_manual_seed(l->base_seed); /* for datasets that draw */
+    if (i == l->first) *tensor_default_generator() = l->worker; /* for datasets that draw */
     to->code = TENSOR_OK;
     if (make(l, i, to)) {
         to->code = tensor_error_code() ? tensor_error_code() : TENSOR_EUSER;
         snprintf(to->text, sizeof to->text, "%s",
                  tensor_error_code() ? tensor_error() : "the dataset failed without saying why");
     }
+    to->after = *tensor_default_generator();
     tensor_error_clear();
 }
 
@@ -143,20 +115,26 @@ static void start_worker(DataLoader *l)
 
 /* ---- epochs ---------------------------------------------------------------------------------- */
 
-static void begin_epoch(DataLoader *l)
+void loader_start(DataLoader *l, int64_t first)
 {
-    TensorGenerator *g = random_generator();
-    l->base_seed = (uint64_t)mt_random_i64(&g->mt); /* PyTorch draws it also where nothing uses it */
     if (l->shuffle) {
-        Mt19937 sampler;
-        mt_seed(&sampler, (uint64_t)mt_random_i64(&g->mt));
+        Mt19937 sampler = l->sampler.mt;
         mt_randperm(&sampler, l->order, l->data->size);
     }
     start_worker(l);
     pthread_mutex_lock(&l->lock);
-    l->next = l->made = 0, l->running = true;
+    l->next = l->made = l->first = first, l->running = true;
     pthread_cond_signal(&l->work);
     pthread_mutex_unlock(&l->lock);
+}
+
+static void begin_epoch(DataLoader *l)
+{
+    TensorGenerator *g = random_generator();
+    l->base_seed = (uint64_t)mt_random_i64(&g->mt); /* PyTorch draws it also where nothing uses it */
+    if (l->shuffle) tensor_generator_manual_seed(&l->sampler, (uint64_t)mt_random_i64(&g->mt));
+    tensor_generator_manual_seed(&l->worker, l->base_seed);
+    loader_start(l, 0);
 }
 
 /* The caller is done with what it held. */
@@ -224,6 +202,7 @@ Batch *data_next(DataLoader *l)
         end_epoch(l);
         return NULL;
     }
+    if (l->has_thread) l->worker = place->after;
     l->held = place;
     l->batch = (Batch){ place->batch.x, place->batch.y, place->size, l->next++, l->epoch };
     return &l->batch;
@@ -247,7 +226,8 @@ static DataLoader *new_loader(DataLoaderArgs args)
     int64_t n = args.dataset->size, b = args.batch_size;
     DataLoader *l = tg_calloc(sizeof *l);
     if (!l) return NULL;
-    l->batch_size = b, l->shuffle = args.shuffle, l->wants_thread = args.prefetch > 0;
+    l->batch_size = b, l->shuffle = args.shuffle, l->drop_last = args.drop_last,
+    l->wants_thread = args.prefetch > 0;
     l->batches = n / b + (n % b && !args.drop_last);
     l->order_count = args.shuffle || n < b ? n : b, l->places = args.prefetch + 1;
     if (l->order_count < INT64_MAX / 16) l->order = tg_alloc((size_t)l->order_count * sizeof *l->order);
@@ -296,5 +276,6 @@ void data_loader_free(DataLoader *l)
     pthread_cond_destroy(&l->work);
     pthread_cond_destroy(&l->done);
     data_free(l->data);
+    nn_dict_free(l->state);
     free_loader(l);
 }

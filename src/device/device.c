@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <ops_digest.h>
 #include "tensor/core.h"
+#include "tensor/memory.h"
 
 enum { MAX_PLACES = 32 };
 
@@ -111,14 +112,24 @@ static const Place *open_place(const char *name, int index, char *why, size_t si
         snprintf(why, size, "%d devices are open, no more are possible", MAX_PLACES);
         return NULL;
     }
-    if (device->start(index)) {
-        snprintf(why, size, "%s", device->error());
+    DeviceContext *context = device->open(index);
+    if (!context) {
+        snprintf(why, size, "%s", device->error(NULL));
         return NULL;
     }
     Place *p = &places[place_count++];
-    p->device = device, p->index = index;
+    p->device = device, p->context = context, p->index = index;
     snprintf(p->name, sizeof p->name, "%.16s:%d", name, index);
     return p;
+}
+
+int open_places(const Place **list, int room)
+{
+    pthread_mutex_lock(&lock);
+    const int n = place_count < room ? place_count : room;
+    for (int i = 0; i < n; i++) list[i] = &places[i];
+    pthread_mutex_unlock(&lock);
+    return n;
 }
 
 static const Place *lookup(const char *text, char *why, size_t size)
@@ -164,18 +175,35 @@ int tensor_synchronize(const char *device)
 {
     const Place *p = find_place(device, "tensor_synchronize");
     if (!p) return -1;
-    return p->device->synchronize()
-               ? fail(TENSOR_EDEVICE, "tensor_synchronize", "%s: %s", p->name, p->device->error())
-               : 0;
+    return kernel_status(p->device->synchronize(p->context), "tensor_synchronize", p, "synchronize");
 }
 
-int fail_kernel(const char *op, const Place *place, const char *slot)
+/* ---- kernels that fail or are not there ------------------------------------------------------- */
+
+THREAD_LOCAL const char *declined;
+
+int kernel_failed(int status, const char *op, const Place *place, const char *slot)
 {
-    (void)slot;
-    return fail(TENSOR_EDEVICE, op, "%s: %s", place->name, place->device->error());
+    DeviceFault f;
+    if (status == KERNEL_FAILED && place->device->fault && place->device->fault(place->context, &f))
+        return fail_site(TENSOR_EINDEX, f.op, f.site,
+                         "index %lld at position %lld is out of range: want 0 to %lld (%s told when it was "
+                         "waited for; TAPEGRAD_CUDA_SYNC=1 tells at once)",
+                         (long long)f.value, (long long)f.position, (long long)f.n - 1, place->name);
+    if (status != KERNEL_DECLINED)
+        return fail(TENSOR_EDEVICE, op, "%s: %s", place->name, place->device->error(place->context));
+    declined = slot;
+    return -1;
 }
 
-int fail_no_kernel(const char *op, const Place *place, const char *slot)
+bool take_decline(void)
+{
+    const bool was = declined != NULL;
+    declined = NULL;
+    return was;
+}
+
+int fail_declined(const char *op, const Place *place, const char *slot)
 {
     return fail(TENSOR_EDEVICE, op, "%s has no kernel for it (%s)", place->name, slot);
 }
@@ -185,7 +213,7 @@ int describe_devices(char *text, size_t size)
 {
     char why[512];
     const Place *cuda = lookup("cuda:0", why, sizeof why);
-    int n = cuda ? snprintf(text, size, "cuda:0        %s\n", cuda->device->describe())
+    int n = cuda ? snprintf(text, size, "cuda:0        %s\n", cuda->device->describe(cuda->context))
                  : snprintf(text, size, "cuda:0        not available: %s\n", why);
     return n;
 }

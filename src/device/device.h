@@ -4,9 +4,16 @@
  * export tensor_device_plugin and nothing else; the core never links them.  Everything here is plain C data,
  * so that plugins may be C++ or CUDA.
  *
+ * A device is opened by number; what it keeps of the one that was opened is its context, the first argument
+ * of everything else, so that one process may use several.
+ *
  * Kernels get raw pointers and sizes; shapes were checked, outputs allocated, dtypes promoted, by the core.
- * Strides are in elements.  A kernel returns 0, or -1 with a sentence in device->error().  A NULL kernel
- * means that the device lacks it: the op then fails with EDEVICE and names both. */
+ * Strides are in elements.  A kernel returns KERNEL_DONE; KERNEL_FAILED, with a sentence in device->error();
+ * or KERNEL_DECLINED, before it has done anything, for a call that it does not take (a dtype, a shape, a
+ * layout).  What a device lacks (NULL) or declines is computed on the host, from copies (autograd/host.c).
+ *
+ * Work is queued: a call may return before it is done, and what was queued first is done first.  Whoever
+ * reads results waits for it, by to_host or synchronize. */
 #ifndef TG_DEVICE_H
 #define TG_DEVICE_H
 
@@ -14,7 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_ABI = 1, KERNEL_MAX_DIMS = 16 };
+enum { DEVICE_ABI = 2, KERNEL_MAX_DIMS = 16 };
+enum { KERNEL_DONE = 0, KERNEL_FAILED = -1, KERNEL_DECLINED = 1 };
 
 typedef enum RowPart { ROW_FORWARD, ROW_GRAD_A, ROW_GRAD_B } RowPart;
 enum { ROW_A, ROW_B, ROW_Y, ROW_G, ROW_OPERANDS }; /* operand slots of a row's formulas: x is a */
@@ -128,10 +136,12 @@ typedef struct SoftmaxGradArgs {
 
 /* cross_entropy - class targets over dense logits [rows, classes, inner]: per-position losses and, for the
  * mean, the sum of weights.  lse [rows, inner] receives log sum exp for backward.  A target outside [0,
- * classes) that is not ignore_index: -1, with bad_at its row-major position and bad_value. loss_i = (1 - s)
- * w_t (lse - x_t) + s / C sum_c w_c (lse - x_c);  ignored positions: 0 */
+ * classes) that is not ignore_index is a fault, as an index of gather; told late it counts as class 0.
+ * loss_i = (1 - s) w_t (lse - x_t) + s / C sum_c w_c (lse - x_c);  ignored positions: 0 */
 typedef struct CrossEntropyArgs {
-    int dtype;
+    const char *op;
+    const void *site;
+    int dtype; /* of x and dx; all else is f32 beside halves */
     int64_t rows, classes, inner;
     const void *x;
     const int64_t *target;
@@ -174,7 +184,8 @@ typedef struct OrderArgs {
 
 /* scan - running results along the middle of dense [outer, n, inner].  SCAN_SUM: in double, or in
  * i64 (dtype f32, f64, i64); reverse: from the last element on.  SCAN_LOGSUMEXP: f32, f64.  SCAN_MAX,
- * SCAN_MIN, any dtype: index (i64) of the extreme so far, the last one on ties; NaN stays the extreme.
+ * SCAN_MIN, any dtype: index (i64) of the extreme so far, the last one on ties; NaN stays the extreme; and
+ * the extreme itself into y, which is NULL but on the CPU.
  * scan_grad - SCAN_LOGSUMEXP: dx_i = sum over j >= i of g_j e^(x_i - y_j), 0 where x_i is -inf. */
 typedef enum ScanKind { SCAN_SUM, SCAN_LOGSUMEXP, SCAN_MAX, SCAN_MIN } ScanKind;
 typedef struct ScanArgs {
@@ -183,7 +194,7 @@ typedef struct ScanArgs {
     int64_t outer, n, inner;
     const void *x;
     void *y;        /* scan_grad reads it */
-    int64_t *index; /* SCAN_MAX, SCAN_MIN, in place of y */
+    int64_t *index; /* SCAN_MAX, SCAN_MIN */
     const void *g;  /* scan_grad: */
     void *dx;
 } ScanArgs;
@@ -204,8 +215,12 @@ typedef struct SearchArgs {
  * index (embedding and index_select use index_outer = index_inner = 0).
  * scatter_add - dst[o, index, i] += src[o, j, i], in the order of j, dst dense [outer, n, inner]; never of
  * halves, whose sums are formed in f32.
- * An index outside [0, n) gives -1, bad_at and bad_value; nothing is written then. */
+ * An index outside [0, n) is a fault.  Told at once it is KERNEL_FAILED with bad_at and bad_value, and
+ * nothing is written.  A device that queues its work may tell it late, by Device.fault after the next wait: a
+ * gather reads index 0 in its place, a scatter_add leaves it out. */
 typedef struct GatherArgs {
+    const char *op; /* whose call it is, for a fault that is told late */
+    const void *site;
     int dtype;
     int64_t outer, n, m, inner;
     const void *src;
@@ -274,7 +289,7 @@ typedef struct TapsArgs {
  * and inner; weight and bias [channels]. mean, rstd and var (may be NULL) receive the statistics (biased
  * variance): rstd = 1 / sqrt(var + eps). */
 typedef struct NormArgs {
-    int dtype;
+    int dtype; /* of x, y, dy, dx; all else is f32 beside halves */
     bool batch;
     bool given; /* batch in eval mode: mean and rstd are given */
     bool rms;
@@ -372,21 +387,43 @@ typedef struct RnnArgs {
     K(resample, ResampleArgs)                   \
     K(taps, TapsArgs)
 
+typedef enum KernelSlot {
+#define K(slot, Args) SLOT_##slot,
+    KERNEL_LIST(K)
+#undef K
+        KERNEL_SLOTS
+} KernelSlot;
+
+typedef struct DeviceContext DeviceContext; /* the device's own */
+
+typedef struct DeviceFault { /* an index outside [0, n) */
+    const char *op;
+    const void *site;
+    int64_t value, position, n;
+} DeviceFault;
+
+/* OPTIONAL members may be NULL. */
 typedef struct Device {
-    uint32_t abi, size;         /* DEVICE_ABI and sizeof(Device) of what the plugin was compiled against */
-    const char *name;           /* "cpu", "cuda", "emu" */
-    const char *ops_digest;     /* digest of ops.def: a stale plugin is refused */
-    int (*start)(int index);    /* REQUIRED: make device number index usable; -1 and error() when it is not */
-    const char *(*error)(void); /* REQUIRED: the last failure of this thread, in a sentence */
-    const char *(*describe)(void); /* REQUIRED: one line for tapegrad info */
-    /* alloc - REQUIRED: 64-byte aligned (256 on a GPU), never 0 bytes; NULL: no memory */
-    void *(*alloc)(size_t bytes);
-    void (*free)(void *data, size_t bytes); /* REQUIRED */
-    int (*to_device)(void *dst, const void *src,
-                     size_t bytes); /* REQUIRED: from host memory, complete on return */
-    int (*to_host)(void *dst, const void *src, size_t bytes); /* REQUIRED: complete on return */
-    int (*synchronize)(void);                                 /* REQUIRED */
-#define K(slot, Args) int (*slot)(Args * args);               /* OPTIONAL, each */
+    uint32_t abi, size;     /* DEVICE_ABI and sizeof(Device) of what the plugin was compiled against */
+    const char *name;       /* "cpu", "cuda", "emu" */
+    const char *ops_digest; /* of ops.def and this header: a stale plugin is refused */
+    /* open - device number index, once a process; NULL and error(NULL) when it cannot be used */
+    DeviceContext *(*open)(int index);
+    const char *(*error)(DeviceContext *context);    /* the last failure of this thread, in a sentence */
+    const char *(*describe)(DeviceContext *context); /* one line for tapegrad info */
+    /* alloc - 64-byte aligned (256 on a GPU), never 0 bytes; NULL: no memory, and error() says how much of it
+     * is where */
+    void *(*alloc)(DeviceContext *context, size_t bytes);
+    void (*free)(DeviceContext *context, void *data, size_t bytes);
+    /* to_device - from host memory, which may change once it returns; waits for nothing that was queued.
+     * to_host - complete on return: waits for what was queued. */
+    int (*to_device)(DeviceContext *context, void *dst, const void *src, size_t bytes);
+    int (*to_host)(DeviceContext *context, void *dst, const void *src, size_t bytes);
+    int (*synchronize)(DeviceContext *context);
+    bool (*fault)(DeviceContext *context,
+                  DeviceFault *of); /* OPTIONAL: why the last wait failed; told once */
+    uint16_t takes[KERNEL_SLOTS]; /* a bit for each dtype (1 << TENSOR_F16) that a kernel reads and writes */
+#define K(slot, Args) int (*slot)(DeviceContext * context, Args * args); /* OPTIONAL, but map, copy, fill */
     KERNEL_LIST(K)
 #undef K
 } Device;

@@ -95,6 +95,12 @@ int atomic_write(AtomicFile *f, const void *data, size_t n, const char *op)
     return fwrite(data, 1, n, f->file) == n ? 0 : cannot(f, op, errno);
 }
 
+int atomic_write_at(AtomicFile *f, int64_t offset, const void *data, size_t n, const char *op)
+{
+    if (fseek(f->file, (long)offset, SEEK_SET)) return cannot(f, op, errno);
+    return atomic_write(f, data, n, op);
+}
+
 static void sync_folder(const char *path)
 {
     char folder[PATH_MAX];

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #pragma GCC visibility push(hidden)
@@ -15,11 +16,12 @@ typedef struct AtomicFile {
 
 /* open: a temporary file beside the target, with the target's permissions.  What a save left there whose
  * process was killed is removed.  A target that exists and is no plain file is refused.
- * write: n bytes.
+ * write: n bytes; write_at: n bytes over those at an offset, after the last write.
  * close: keep: sync, rename over the target, sync the folder; else (or when anything failed) remove.
  * -1 and EIO recorded for op; open also ENULL. */
 int atomic_open(AtomicFile *f, const char *path, const char *op);
 int atomic_write(AtomicFile *f, const void *data, size_t n, const char *op);
+int atomic_write_at(AtomicFile *f, int64_t offset, const void *data, size_t n, const char *op);
 int atomic_close(AtomicFile *f, bool keep, const char *op);
 #pragma GCC visibility pop
 

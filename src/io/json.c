@@ -127,7 +127,7 @@ char *json_string(Json *j)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void append(JsonText *t, const char *bytes, size_t n)
+void json_put_bytes(JsonText *t, const void *bytes, size_t n)
 {
     if (t->failed) return;
     if (t->capacity - t->length < n) {
@@ -139,7 +139,7 @@ static void append(JsonText *t, const char *bytes, size_t n)
         }
         t->bytes = grown, t->capacity = more;
     }
-    memcpy(t->bytes + t->length, bytes, n);
+    if (n) memcpy(t->bytes + t->length, bytes, n);
     t->length += n;
 }
 
@@ -150,18 +150,18 @@ void json_put(JsonText *t, const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    append(t, text, (size_t)n);
+    json_put_bytes(t, text, (size_t)n);
 }
 
 void json_put_string(JsonText *t, const char *text)
 {
-    append(t, "\"", 1);
+    json_put_bytes(t, "\"", 1);
     for (; *text; text++) {
         if (*text == '"' || *text == '\\') json_put(t, "\\%c", *text);
         else if ((unsigned char)*text < 0x20) json_put(t, "\\u%04x", (unsigned)*text);
-        else append(t, text, 1);
+        else json_put_bytes(t, text, 1);
     }
-    append(t, "\"", 1);
+    json_put_bytes(t, "\"", 1);
 }
 
 void json_text_free(JsonText *t) { tg_free(t->bytes, t->capacity); }

@@ -21,7 +21,8 @@ char *json_string(Json *j);
 int json_integers(Json *j, int64_t *out, int max);
 int json_bad(const Json *j, const char *what);
 
-/* A text that grows.  json_put appends at most 200 bytes; json_put_string a string in quotes, with escapes.
+/* A text that grows.  json_put appends at most 200 bytes; json_put_string a string in quotes, with escapes;
+ * json_put_bytes n bytes as they are.
  * Without memory the text ends up `failed`, and what is appended is dropped.  json_text_free frees it. */
 typedef struct JsonText {
     char *bytes;
@@ -30,6 +31,7 @@ typedef struct JsonText {
 } JsonText;
 void json_put(JsonText *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void json_put_string(JsonText *t, const char *text);
+void json_put_bytes(JsonText *t, const void *bytes, size_t n);
 void json_text_free(JsonText *t);
 
 /* json_is_utf8 - n bytes of well-formed UTF-8? */

@@ -3,6 +3,7 @@
 #include <tapegrad/io.h>
 #include "atomic_file.h"
 #include "input.h"
+#include "png_encode.h"
 
 enum { SIDE = 1000000, DEFLATE_MOST = 1032 }; /* libpng's own limit; what deflate packs into a byte at most */
 
@@ -14,22 +15,20 @@ typedef struct Picture {
     size_t bytes;
 } Picture;
 
-static int check_picture(const Tensor *x, Picture *p)
+static int check_picture(const Tensor *x, Picture *p, const char *op)
 {
-    if (check_null(x, "io_save_png", 2)) return -1;
+    if (check_null(x, op, 2)) return -1;
     int64_t channels = x->ndim == 3 ? x->shape[0] : 1, h = x->ndim < 2 ? 0 : x->shape[x->ndim - 2],
             w = x->ndim < 2 ? 0 : x->shape[x->ndim - 1];
     if (x->ndim > 3 || (channels != 1 && channels != 3) || h < 1 || w < 1)
-        return fail(TENSOR_ESHAPE, "io_save_png", "%s: wants [h, w], [1, h, w] or [3, h, w]", S(x));
+        return fail(TENSOR_ESHAPE, op, "%s: wants [h, w], [1, h, w] or [3, h, w]", S(x));
     if (h > SIDE || w > SIDE || h * w * channels > UINT32_MAX)
-        return fail(TENSOR_ESHAPE, "io_save_png", "%s: sides are at most %d, and at most 2^32 bytes", S(x),
-                    SIDE);
+        return fail(TENSOR_ESHAPE, op, "%s: sides are at most %d, and at most 2^32 bytes", S(x), SIDE);
     if (x->dtype != TENSOR_U8 && !dtype_is_float(x->dtype))
-        return fail(TENSOR_EDTYPE, "io_save_png", "%s: wants u8, or floats in [0, 1]",
+        return fail(TENSOR_EDTYPE, op, "%s: wants u8, or floats in [0, 1]",
                     tensor_dtype_name((TensorDtype)x->dtype));
     if (x->place != &cpu_place)
-        return fail(TENSOR_EDEVICE, "io_save_png", "%s is on %s: move it to the CPU first", S(x),
-                    x->place->name);
+        return fail(TENSOR_EDEVICE, op, "%s is on %s: move it to the CPU first", S(x), x->place->name);
     *p = (Picture){ (int)channels, h, w, (size_t)(h * w * channels) };
     return 0;
 }
@@ -41,11 +40,11 @@ static int byte_of(double value)
 }
 
 /* Channels last, one byte each: what libpng takes. */
-static uint8_t *pixels_of(const Tensor *x, const Picture *p)
+static uint8_t *pixels_of(const Tensor *x, const Picture *p, const char *op)
 {
     Tensor *dense = raw_cast(x, TENSOR_F64);
     uint8_t *pixels = dense ? tg_alloc(p->bytes) : NULL;
-    if (dense && !pixels) fail_memory("io_save_png");
+    if (dense && !pixels) fail_memory(op);
     const double *v = dense ? dense->data : NULL;
     for (int c = 0; pixels && c < p->channels; c++)
         for (int64_t i = 0, n = p->h * p->w; i < n; i++) {
@@ -56,14 +55,19 @@ static uint8_t *pixels_of(const Tensor *x, const Picture *p)
     return pixels;
 }
 
+static png_image image_of(const Picture *p)
+{
+    return (png_image){ .version = PNG_IMAGE_VERSION,
+                        .width = (png_uint_32)p->w,
+                        .height = (png_uint_32)p->h,
+                        .format = p->channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY };
+}
+
 static int write_pixels(const char *path, const Picture *p, const uint8_t *pixels)
 {
     AtomicFile file;
     if (atomic_open(&file, path, "io_save_png")) return -1;
-    png_image image = { .version = PNG_IMAGE_VERSION,
-                        .width = (png_uint_32)p->w,
-                        .height = (png_uint_32)p->h,
-                        .format = p->channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY };
+    png_image image = image_of(p);
     bool good = png_image_write_to_stdio(&image, file.file, 0, pixels, 0, NULL);
     if (!good) fail(TENSOR_EIO, "io_save_png", "%s cannot be written: %s", path, image.message);
     return atomic_close(&file, good, "io_save_png");
@@ -72,11 +76,32 @@ static int write_pixels(const char *path, const Picture *p, const uint8_t *pixel
 int io_save_png(const char *path, const Tensor *x)
 {
     Picture p = { 0 };
-    if (check_picture(x, &p)) return -1;
-    uint8_t *pixels = pixels_of(x, &p);
+    if (check_picture(x, &p, "io_save_png")) return -1;
+    uint8_t *pixels = pixels_of(x, &p, "io_save_png");
     int status = pixels ? write_pixels(path, &p, pixels) : -1;
     tg_free(pixels, p.bytes);
     return status;
+}
+
+int png_encode(const Tensor *x, const char *op, Png *out)
+{
+    Picture p = { 0 };
+    if (check_picture(x, &p, op)) return -1;
+    png_image image = image_of(&p);
+    png_alloc_size_t n = PNG_IMAGE_PNG_SIZE_MAX(image);
+    uint8_t *pixels = pixels_of(x, &p, op);
+    *out = (Png){
+        .bytes = pixels ? tg_alloc(n) : NULL, .capacity = n, .h = p.h, .w = p.w, .channels = p.channels
+    };
+    if (pixels && !out->bytes) fail_memory(op);
+    bool good = out->bytes && png_image_write_to_memory(&image, out->bytes, &n, 0, pixels, 0, NULL);
+    if (out->bytes && !good) {
+        fail(TENSOR_EIO, op, "%s", image.message);
+        tg_free(out->bytes, out->capacity);
+    }
+    tg_free(pixels, p.bytes);
+    out->n = n;
+    return good ? 0 : -1;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -2,15 +2,18 @@
  *
  *  - The header is JSON of one fixed form: an object of objects whose values are strings and arrays of
  * integers;
- *    "__metadata__", an object of strings, is skipped.
+ *    "__metadata__" is an object of strings.
  *  - The whole header is checked before a tensor is made: its tensors cover the rest of the file, without
  * holes and without overlaps, so that what is allocated is what the file holds. */
 #include <stdlib.h>
 #include <tapegrad/io.h>
 #include "../../nn/module.h"
+#include "crc32c.h"
 #include "input.h"
 #include "json.h"
 #include "safetensors.h"
+
+const IoLoadSafetensorsArgs io_load_safetensors_defaults = { IO_LOAD_SAFETENSORS_DEFAULTS };
 
 static const char op[] = "io_load_safetensors";
 static const char *const dtype_code[TENSOR_DTYPES] = SAFETENSORS_DTYPES;
@@ -27,7 +30,9 @@ typedef struct Header {
     int64_t text_bytes, values_bytes; /* of the header; of the file after it */
     Record *record;
     int64_t count, capacity;
-    bool metadata; /* seen */
+    bool metadata, checked; /* seen; the file begins with a checksum */
+    uint32_t crc;           /* that one */
+    IoMetadata *texts;      /* NULL: not asked for */
 } Header;
 
 /* ---- one entry ------------------------------------------------------------------------------- */
@@ -78,7 +83,19 @@ static int read_record(Header *h, Record *r)
                 (long long)r->offset[0], (long long)r->offset[1], (long long)h->values_bytes);
 }
 
-static int skip_metadata(Header *h)
+static int read_text(Header *h)
+{
+    Json *j = &h->json;
+    const char *name = json_string(j);
+    if (!name) return -1;
+    if (!json_take(j, ':')) return json_bad(j, "a damaged __metadata__");
+    const char *text = json_string(j);
+    if (!text) return -1;
+    bool stale = !h->checked && strcmp(name, "crc32c") == 0; /* not where we put it: of another file */
+    return h->texts && !stale ? io_metadata_set(h->texts, name, text) : 0;
+}
+
+static int read_metadata(Header *h)
 {
     Json *j = &h->json;
     if (h->metadata || !json_take(j, '{'))
@@ -86,9 +103,7 @@ static int skip_metadata(Header *h)
     h->metadata = true;
     if (json_take(j, '}')) return 0;
     do {
-        if (!json_string(j)) return -1;
-        if (!json_take(j, ':')) return json_bad(j, "a damaged __metadata__");
-        if (!json_string(j)) return -1;
+        if (read_text(h)) return -1;
     } while (json_take(j, ','));
     return json_take(j, '}') ? 0 : json_bad(j, "a __metadata__ that does not end");
 }
@@ -100,7 +115,7 @@ static int read_entry(Header *h)
     const char *name = json_string(&h->json);
     if (!name) return -1;
     if (!json_take(&h->json, ':')) return json_bad(&h->json, "a colon is missing");
-    if (strcmp(name, "__metadata__") == 0) return skip_metadata(h);
+    if (strcmp(name, "__metadata__") == 0) return read_metadata(h);
     if (h->count == h->capacity) {
         int64_t more = h->capacity ? 2 * h->capacity : 64;
         Record *grown = tg_grow(h->record, (size_t)h->capacity * sizeof *grown, (size_t)more * sizeof *grown);
@@ -171,6 +186,50 @@ static int check_records(Header *h)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
+static bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
+
+/* Takes the checksum out of the text, for what was summed has zeros there. */
+static void find_checksum(Header *h)
+{
+    char *digits = h->text + SAFETENSORS_CHECKED_AT, copy[SAFETENSORS_DIGITS + 1] = "";
+    if (h->text_bytes < SAFETENSORS_CHECKED_AT + SAFETENSORS_DIGITS ||
+        memcmp(h->text, SAFETENSORS_CHECKED, SAFETENSORS_CHECKED_AT))
+        return;
+    for (int i = 0; i < SAFETENSORS_DIGITS; i++)
+        if (!is_hex(digits[i])) return;
+    memcpy(copy, digits, SAFETENSORS_DIGITS);
+    h->crc = (uint32_t)strtoul(copy, NULL, 16), h->checked = true;
+    memset(digits, '0', SAFETENSORS_DIGITS);
+}
+
+/* What is wrong with a file whose checksum is wrong: the header, or too few bytes, or other ones. */
+static int explain(const char *path, Header *h, uint32_t crc)
+{
+    int64_t there = h->values_bytes, due = 0;
+    h->values_bytes = INT64_MAX;
+    if (read_entries(h)) return -1;
+    for (int64_t i = 0; i < h->count; i++)
+        if (h->record[i].offset[1] > due) due = h->record[i].offset[1];
+    if (due > there)
+        return fail(TENSOR_EFORMAT, op, "%s is cut short: %lld of %lld bytes of values", path,
+                    (long long)there, (long long)due);
+    return fail(TENSOR_EFORMAT, op, "%s is damaged: its checksum is %08x, it says %08x", path, (unsigned)crc,
+                (unsigned)h->crc);
+}
+
+/* Before anything is made of the file. */
+static int verify(FILE *f, const char *path, Header *h)
+{
+    enum { PIECE = 1 << 16 };
+    uint32_t crc = crc32c(0, h->text, (size_t)h->text_bytes);
+    char *piece = tg_alloc(PIECE);
+    if (!piece) return fail_memory(op);
+    for (size_t n; (n = fread(piece, 1, PIECE, f)) > 0;) crc = crc32c(crc, piece, n);
+    tg_free(piece, PIECE);
+    if (ferror(f)) return fail(TENSOR_EIO, op, "%s cannot be read", path);
+    return crc == h->crc ? 0 : explain(path, h, crc);
+}
+
 static int read_header(FILE *f, const char *path, int64_t total, Header *h)
 {
     unsigned char length[8];
@@ -184,7 +243,9 @@ static int read_header(FILE *f, const char *path, int64_t total, Header *h)
     h->text = tg_alloc(bytes);
     if (!h->text) return fail_memory(op);
     if (fread(h->text, 1, bytes, f) != bytes) return fail(TENSOR_EIO, op, "%s cannot be read", path);
+    find_checksum(h);
     h->json = (Json){ op, path, h->text, h->text + bytes };
+    if (h->checked && verify(f, path, h)) return -1;
     return read_entries(h) || check_records(h) ? -1 : 0;
 }
 
@@ -215,18 +276,23 @@ static int read_file(FILE *f, const char *path, int64_t total, Header *h, Tensor
     return status;
 }
 
-TensorDict io_load_safetensors(const char *path)
+TensorDict io_load_safetensors_args(IoLoadSafetensorsArgs args)
 {
     TensorDict dict = { 0 };
-    Header h = { .text = NULL };
+    IoMetadata texts = { 0 };
+    Header h = { .texts = args.metadata ? &texts : NULL };
     int64_t total;
-    FILE *f = input_stream(path, op, &total);
+    FILE *f = input_stream(args.path, op, &total);
     if (!f) return nn_no_dict;
-    int status = read_file(f, path, total, &h, &dict);
+    int status = read_file(f, args.path, total, &h, &dict);
     fclose(f);
     tg_free(h.record, (size_t)h.capacity * sizeof *h.record);
     tg_free(h.text, (size_t)h.text_bytes);
-    if (!status) return dict;
+    if (!status) {
+        if (args.metadata) *args.metadata = texts;
+        return dict;
+    }
+    io_metadata_free(texts);
     nn_dict_free(dict);
     return nn_no_dict;
 }

@@ -11,7 +11,7 @@ static Tensor *sum_to(Tensor *g, TensorShape shape)
     for (int d = 0; d < g->ndim; d++)
         if (d < extra || (shape.dim[d - extra] == 1 && g->shape[d] != 1)) dims[n++] = d;
     if (n) g = tensor_sum(g, .dims = (TensorShape){ n, dims }, .keepdim = true);
-    return g && extra ? tensor_reshape(g, shape) : g;
+    return extra ? tensor_reshape(g, shape) : g;
 }
 
 const GraphOps graph_ops = { .to = tensor_to,

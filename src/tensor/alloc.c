@@ -13,6 +13,7 @@
 #include <tapegrad/debug.h>
 #include "core.h"
 #include "thread.h"
+#include "trace/profile.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define NO_CACHE 1
@@ -209,9 +210,10 @@ static COLD void *refill(int class, size_t bytes)
 void *tg_alloc(size_t wanted)
 {
     if (unlikely(atomic_load_explicit(&fail_in, memory_order_relaxed) |
-                 atomic_load_explicit(&fail_on, memory_order_relaxed)) &&
-        must_fail())
-        return NULL;
+                 atomic_load_explicit(&fail_on, memory_order_relaxed) | profile_on())) {
+        if (must_fail()) return NULL;
+        if (profile_on()) profile_count_allocation(wanted);
+    }
     if (unlikely(wanted > MOST_BYTES)) return NULL;
     if (unlikely(!cache.registered)) register_cache();
     int class = class_of(wanted);

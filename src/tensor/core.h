@@ -30,6 +30,7 @@ void tg_count_tensor(int delta);
 /* ---- tensors --------------------------------------------------------------------------------- */
 typedef struct Place { /* a device that was opened */
     const Device *device;
+    DeviceContext *context;
     int index;
     char name[24]; /* "cuda:0" */
 } Place;
@@ -55,7 +56,8 @@ typedef struct Hook {
     struct Hook *next;
 } Hook;
 
-enum { FLAG_REQUIRES_GRAD = 1, FLAG_RETAIN_GRAD = 2, FLAG_CONTIGUOUS = 4 };
+/* FLAG_STANDIN: a leaf that stands for the result of an op, while a checkpoint computes again. */
+enum { FLAG_REQUIRES_GRAD = 1, FLAG_RETAIN_GRAD = 2, FLAG_CONTIGUOUS = 4, FLAG_STANDIN = 8 };
 
 struct Tensor {
     Tensor *live_prev, *live_next; /* first: a freed block's list overwrites no field that tells it is gone */
@@ -130,6 +132,10 @@ void broadcast_strides(const Tensor *x, TensorShape to, int64_t *stride);
 extern THREAD_LOCAL unsigned failure_count; /* of this thread, also what an earlier error hides */
 int fail_site(TensorStatus code, const char *op, const void *site, const char *format, ...)
     TAPEGRAD_PRINTF(4, 5) COLD;
+/* fail_op - of an op, which may be the user's and named as one of ours. */
+int fail_op(TensorStatus code, const TensorOp *op, const char *name, const void *site, const char *format,
+            ...) TAPEGRAD_PRINTF(5, 6) COLD;
+const char *compose_begin(const OpCall *call); /* tensor_compose_begin for an op */
 /* failed_since - something failed since, and nobody cleared it. */
 FORCE_INLINE bool failed_since(unsigned before)
 {
@@ -138,6 +144,7 @@ FORCE_INLINE bool failed_since(unsigned before)
 /* check_null - true, and an error recorded, when x is NULL (ENULL, unless an error stands) or was released
  * (EVALUE): for every public function that takes a tensor, before it reads it. */
 bool check_null(const Tensor *x, const char *op, int position);
+bool check_null_for(const TensorOp *op, const Tensor *x, const char *name, int position);
 #define S(x) shape_text(shape_of(x))
 
 /* ---- devices: device.c ----------------------------------------------------------------------- */
@@ -145,14 +152,37 @@ extern const Place cpu_place;
 const Place *find_place(const char *name, const char *op); /* opens; NULL and EDEVICE */
 const Place *default_place(void);
 int describe_devices(char *text, size_t size); /* lines for tensor_build_info */
-#define RUN_KERNEL(op, place, slot, args)                                                         \
-    ((place)->device->slot ? (place)->device->slot(args) == 0 ? 0 : fail_kernel(op, place, #slot) \
-                           : fail_no_kernel(op, place, #slot))
-int fail_kernel(const char *op, const Place *place, const char *slot) COLD;
-int fail_no_kernel(const char *op, const Place *place, const char *slot) COLD;
+FORCE_INLINE bool on_host(const Place *place) { return place->device == &cpu_device; }
+
+/* RUN_KERNEL - 0; or -1: the kernel failed, and an error is recorded; or the device lacks it or declined the
+ * call, and nothing is.  Then, until take_decline is asked (once; true), this thread records no errors: what
+ * follows from a call that will be made another way is none.  Whoever runs ops asks, and takes the other way:
+ * by a composition of ops, or on the host (autograd/host.c).
+ * NEED_KERNEL - where there is no other way: a decline is an error, too. */
+#define KERNEL_STATUS(place, slot, args) \
+    ((place)->device->slot ? (place)->device->slot((place)->context, args) : KERNEL_DECLINED)
+#define RUN_KERNEL(op, place, slot, args) kernel_status(KERNEL_STATUS(place, slot, args), op, place, #slot)
+#define NEED_KERNEL(op, place, slot, args) need_kernel(RUN_KERNEL(op, place, slot, args), op, place)
+extern THREAD_LOCAL const char *declined; /* the slot */
+int kernel_failed(int status, const char *op, const Place *place, const char *slot) COLD;
+FORCE_INLINE int kernel_status(int status, const char *op, const Place *place, const char *slot)
+{
+    return likely(status == KERNEL_DONE) ? 0 : kernel_failed(status, op, place, slot);
+}
+bool take_decline(void);
+int fail_declined(const char *op, const Place *place, const char *slot) COLD; /* as an error */
+FORCE_INLINE int need_kernel(int status, const char *op, const Place *place)
+{
+    const char *slot = declined;
+    return likely(!status) ? 0 : slot && take_decline() ? fail_declined(op, place, slot) : -1;
+}
+/* takes - is the slot there, and does it read and write this dtype as it is? */
+#define TAKES(place, slot, dtype_) \
+    ((place)->device->slot && ((place)->device->takes[SLOT_##slot] >> (dtype_)&1))
 
 /* ---- raw work on tensors, outside the graph: raw.c ------------------------------------------- */
-int raw_copy(Tensor *dst, const Tensor *src); /* src broadcasts to dst; casts; any devices */
+int raw_copy(Tensor *dst, const Tensor *src);           /* src broadcasts to dst; casts; any devices */
+Tensor *raw_carry(const Tensor *x, const Place *place); /* new reference: x itself when it is there */
 /* check_fill - EVALUE: a value that x's dtype does not hold.
  * raw_fill - refuses it too; call check_fill first to have your op named. */
 int check_fill(const char *op, const Tensor *x, double value);
@@ -180,6 +210,7 @@ struct OpCall {
     const void *site;
     int n, outputs, extras;
     bool failed, backward, staging; /* staging: an array of staged[] was asked for */
+    bool by_host; /* backward: the device lacks a kernel, so values come as copies in the host's memory */
     Tensor *const *input;
     Tensor *output[CALL_MAX_OUTPUTS];
     Tensor *extra[CALL_MAX_EXTRA];
@@ -204,7 +235,7 @@ FORCE_INLINE void call_begin(OpCall *c, const TensorOp *op, Tensor *const *input
 {
     c->op = op, c->name = op->name, c->site = site, c->n = n, c->input = inputs, c->params = params;
     c->outputs = c->extras = c->lists = c->staged_outputs = c->commits = 0;
-    c->failed = c->backward = c->staging = false;
+    c->failed = c->backward = c->staging = c->by_host = false;
     c->list = NULL, c->staged = NULL, c->entry = NULL, c->wants = NULL, c->grads = NULL;
 }
 
@@ -224,7 +255,8 @@ FORCE_INLINE Tensor *op_apply1(const TensorOp *op, Tensor *const *inputs, int n,
 {
     return op_apply1_as(op, op->name, inputs, n, params, site);
 }
-int store_staged(OpCall *call); /* call.c */
+int store_staged(OpCall *call);              /* call.c */
+const Place *call_place(const OpCall *call); /* that of the first operand that is there */
 /* op_apply_ - into input 0, named as the op with an underscore. */
 Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site);
 Tensor *op_apply_as_(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,

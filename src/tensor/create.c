@@ -287,8 +287,9 @@ static Tensor *from_data(const char *op, const void *data, TensorShape shape, in
     size_t bytes = (size_t)x->numel * dtype_size(x->dtype);
     int status;
     if (!data) status = fail(TENSOR_ENULL, op, "data is NULL");
-    else if (place->device->to_device(x->data, data, bytes) == 0) status = 0;
-    else status = fail_kernel(op, place, "to_device");
+    else
+        status =
+            kernel_status(place->device->to_device(place->context, x->data, data, bytes), op, place, "copy");
     if (status == 0) return own(x);
     tensor_release(x);
     return NULL;

@@ -16,13 +16,21 @@ static THREAD_LOCAL struct {
     char text[TEXT];
 } error;
 
-static THREAD_LOCAL const char *composing; /* the outermost function that is being made of others now */
+static THREAD_LOCAL const char *composing; /* the outermost function that is being made of others now, */
+static THREAD_LOCAL const TensorOp *composing_op; /* and its op, if it is one */
 THREAD_LOCAL unsigned failure_count;
 
 const char *tensor_compose_begin(const char *name)
 {
     const char *outer = composing;
-    if (!outer) composing = name;
+    if (!outer) composing = name, composing_op = NULL;
+    return outer;
+}
+
+const char *compose_begin(const OpCall *call)
+{
+    const char *outer = tensor_compose_begin(call->name);
+    if (!outer) composing_op = call->op;
     return outer;
 }
 
@@ -87,8 +95,16 @@ static bool in_registry(const char *name)
     return tensor_op_find(plain) != NULL;
 }
 
+/* An op of the user's program may bear the name of one of ours. */
+static bool is_users(const TensorOp *op)
+{
+    if (!op || tensor_op_find(op->name) == op) return false;
+    const void *code = op->compose ? (const void *)op->compose : (const void *)op->forward;
+    return op->row ? op->row->id < 0 : !callsite_in_library(code);
+}
+
 /* Public functions are named as the user called them: "matmul" is tensor_matmul, "nn_linear" itself. */
-static size_t put_name(size_t n, const char *name)
+static size_t put_name(size_t n, const char *name, const TensorOp *op)
 {
     static const char *const prefix[] = { "tensor_", "nn_",      "optim_",    "data_",        "io_",
                                           "op_",     "tapegrad", "gradcheck", "gradgradcheck" };
@@ -97,15 +113,19 @@ static size_t put_name(size_t n, const char *name)
         whole |= strncmp(name, prefix[i], strlen(prefix[i])) == 0;
     if (n >= TEXT) return n;
     return n + (size_t)snprintf(error.text + n, TEXT - n,
-                                "%s%s: ", whole || !in_registry(name) ? "" : "tensor_", name);
+                                "%s%s: ", whole || is_users(op) || !in_registry(name) ? "" : "tensor_", name);
 }
 
-static void record(TensorStatus code, const char *name, const void *site, const char *format, va_list args)
+static void record(TensorStatus code, const char *name, const TensorOp *op, const void *site,
+                   const char *format, va_list args)
 {
+    if (unlikely(declined)) return; /* see core.h, RUN_KERNEL */
     failure_count++;
     if (error.code) return;
-    size_t n = composing && (!name || strcmp(name, composing) != 0) ? put_name(0, composing) : 0;
-    if (name) n = put_name(n, name);
+    const bool again =
+        composing && name && strcmp(name, composing) == 0 && is_users(op) == is_users(composing_op);
+    size_t n = composing && !again ? put_name(0, composing, composing_op) : 0;
+    if (name) n = put_name(n, name, op);
     if (n < TEXT) vsnprintf(error.text + n, TEXT - n, format, args);
     callsite_note(&error.site, site);
     error.code = code, error.placed = false;
@@ -120,7 +140,7 @@ int fail(TensorStatus code, const char *op, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    record(code, op, NULL, format, args);
+    record(code, op, NULL, NULL, format, args);
     va_end(args);
     return -1;
 }
@@ -129,7 +149,17 @@ int fail_site(TensorStatus code, const char *op, const void *site, const char *f
 {
     va_list args;
     va_start(args, format);
-    record(code, op, site, format, args);
+    record(code, op, NULL, site, format, args);
+    va_end(args);
+    return -1;
+}
+
+int fail_op(TensorStatus code, const TensorOp *op, const char *name, const void *site, const char *format,
+            ...)
+{
+    va_list args;
+    va_start(args, format);
+    record(code, name, op, site, format, args);
     va_end(args);
     return -1;
 }
@@ -150,7 +180,7 @@ int tensor_fail(TensorStatus code, const char *op, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    record(code ? code : TENSOR_EUSER, op, NULL, format, args);
+    record(code ? code : TENSOR_EUSER, op, NULL, NULL, format, args);
     va_end(args);
     return -1;
 }
@@ -159,7 +189,7 @@ int op_fail(OpCall *call, TensorStatus code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    record(code, call->name, call->site, format, args);
+    record(code, call->name, call->op, call->site, format, args);
     va_end(args);
     call->failed = true;
     return -1;
@@ -167,12 +197,17 @@ int op_fail(OpCall *call, TensorStatus code, const char *format, ...)
 
 int fail_memory(const char *op) { return fail(TENSOR_ENOMEM, op, "out of memory"); }
 
-bool check_null(const Tensor *x, const char *op, int position)
+bool check_null_for(const TensorOp *op, const Tensor *x, const char *name, int position)
 {
     if (likely(x && x->storage)) return false;
-    if (x) fail(TENSOR_EVALUE, op, "operand %d was released", position);
-    else if (!error.code) fail(TENSOR_ENULL, op, "operand %d is NULL", position);
+    if (x) fail_op(TENSOR_EVALUE, op, name, NULL, "operand %d was released", position);
+    else if (!error.code) fail_op(TENSOR_ENULL, op, name, NULL, "operand %d is NULL", position);
     return true;
+}
+
+bool check_null(const Tensor *x, const char *name, int position)
+{
+    return check_null_for(NULL, x, name, position);
 }
 
 void error_thread_exit(void) { tensor_error_clear(); }

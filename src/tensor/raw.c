@@ -15,12 +15,12 @@ static int copy_here(Tensor *dst, const Tensor *src)
     args.src.data = src->data, args.src.dtype = src->dtype;
     if (dense(dst) && dense(src) && dst->numel == src->numel) { /* so the shapes differ by ones at most */
         args.ndim = 1, args.shape[0] = dst->numel, args.dst.stride[0] = args.src.stride[0] = 1;
-        return RUN_KERNEL("copy", dst->place, copy, &args);
+        return NEED_KERNEL("copy", dst->place, copy, &args);
     }
     for (int i = 0; i < dst->ndim; i++) args.shape[i] = dst->shape[i], args.dst.stride[i] = dst->stride[i];
     broadcast_strides(src, shape_of(dst), args.src.stride);
     args.ndim = collapse(dst->ndim, args.shape, 2, (int64_t *const[]){ args.dst.stride, args.src.stride });
-    return RUN_KERNEL("copy", dst->place, copy, &args);
+    return NEED_KERNEL("copy", dst->place, copy, &args);
 }
 
 /* The bytes between which x's elements lie. */
@@ -90,11 +90,11 @@ int raw_fill(Tensor *dst, double value)
     args.value_i64 = value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : INT64_MIN;
     if (dense(dst)) {
         args.ndim = 1, args.shape[0] = dst->numel, args.dst.stride[0] = 1;
-        return RUN_KERNEL("fill", dst->place, fill, &args);
+        return NEED_KERNEL("fill", dst->place, fill, &args);
     }
     for (int i = 0; i < dst->ndim; i++) args.shape[i] = dst->shape[i], args.dst.stride[i] = dst->stride[i];
     args.ndim = collapse(dst->ndim, args.shape, 1, (int64_t *const[]){ args.dst.stride });
-    return RUN_KERNEL("fill", dst->place, fill, &args);
+    return NEED_KERNEL("fill", dst->place, fill, &args);
 }
 
 /* ---- between devices ------------------------------------------------------------------------- */
@@ -105,12 +105,11 @@ static Tensor *carry(const Tensor *x, const Place *place)
     size_t bytes = (size_t)x->numel * dtype_size(x->dtype);
     Tensor *y = new_tensor(shape_of(x), x->dtype, place);
     if (!y) return NULL;
-    bool to_host = place->device == &cpu_device;
-    const Place *far = to_host ? x->place : place;
-    int status = to_host ? far->device->to_host(y->data, x->data, bytes)
-                         : far->device->to_device(y->data, x->data, bytes);
-    if (status == 0) return y;
-    fail_kernel("copy", far, to_host ? "to_host" : "to_device");
+    const Place *far = on_host(place) ? x->place : place;
+    int status = bytes == 0       ? 0
+                 : on_host(place) ? far->device->to_host(far->context, y->data, x->data, bytes)
+                                  : far->device->to_device(far->context, y->data, x->data, bytes);
+    if (!kernel_status(status, "copy", far, "copy")) return y;
     tensor_release(y);
     return NULL;
 }
@@ -119,7 +118,7 @@ static int copy_across(Tensor *dst, const Tensor *src)
 {
     bool narrows = dtype_size(dst->dtype) < dtype_size(src->dtype);
     Tensor *at = raw_cast(src, narrows ? dst->dtype : src->dtype);
-    if (at && src->place->device != &cpu_device && dst->place->device != &cpu_device) {
+    if (at && !on_host(src->place) && !on_host(dst->place)) {
         Tensor *host = carry(at, &cpu_place);
         tensor_release(at);
         at = host;
@@ -129,6 +128,15 @@ static int copy_across(Tensor *dst, const Tensor *src)
     int status = there ? copy_here(dst, there) : -1;
     tensor_release(there);
     return status;
+}
+
+Tensor *raw_carry(const Tensor *x, const Place *place)
+{
+    if (x->place == place) return tensor_retain((Tensor *)(uintptr_t)x);
+    Tensor *y = new_tensor(shape_of(x), x->dtype, place);
+    if (!y || !raw_copy(y, x)) return y;
+    tensor_release(y);
+    return NULL;
 }
 
 int raw_copy(Tensor *dst, const Tensor *src)

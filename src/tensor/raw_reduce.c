@@ -28,11 +28,16 @@ static int through_f32(Tensor *out, const Tensor *x, int kind, const bool reduce
     return status;
 }
 
+static bool reads_as_is(const Tensor *x, int out)
+{
+    if (likely(!dtype_is_half(x->dtype) && !dtype_is_half(out))) return true;
+    return TAKES(x->place, reduce, x->dtype) && TAKES(x->place, reduce, out);
+}
+
 int raw_reduce_into(Tensor *out, const Tensor *x, int kind, const bool reduced[], double param)
 {
     if (out->numel == 0) return 0;
-    if (dtype_is_half(x->dtype) || dtype_is_half(out->dtype))
-        return through_f32(out, x, kind, reduced, param);
+    if (!reads_as_is(x, out->dtype)) return through_f32(out, x, kind, reduced, param);
     ReduceArgs a;
     a.kind = kind, a.param = param, a.kept_ndim = a.reduced_ndim = 0;
     a.src = x->data, a.src_dtype = x->dtype, a.out = out->data, a.out_dtype = out->dtype;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "trace/callsite.h"
 #include "core.h"
+#include "memory.h"
 #include "thread.h"
 
 enum { INLINE_BYTES = 4096, HEADER = 64 }; /* small data lies behind its Storage, in one block */
@@ -17,14 +18,15 @@ typedef struct Blob {
 
 static Storage *new_storage(size_t bytes, const Place *place)
 {
-    bool inline_data = place->device == &cpu_device && bytes <= INLINE_BYTES;
+    bool inline_data = on_host(place) && bytes <= INLINE_BYTES;
     Storage *s = tg_alloc(inline_data ? HEADER + bytes : sizeof *s);
     if (!s) return NULL;
-    s->data = inline_data ? (char *)s + HEADER : place->device->alloc(bytes ? bytes : 1);
+    s->data = inline_data ? (char *)s + HEADER : place->device->alloc(place->context, bytes ? bytes : 1);
     if (!s->data) {
         tg_free(s, sizeof *s);
         return NULL;
     }
+    if (!on_host(place)) count_device_bytes(place, (int64_t)bytes);
     s->place = place, s->bytes = bytes, s->inline_data = inline_data, s->blob = NULL;
     atomic_init(&s->writer, NULL);
     atomic_init(&s->write_site, NULL);
@@ -46,7 +48,8 @@ void storage_release(Storage *s)
         if (s->blob->deleter) s->blob->deleter(s->data, s->blob->ctx);
         tg_free(s->blob, sizeof *s->blob);
     } else {
-        s->place->device->free(s->data, s->bytes ? s->bytes : 1);
+        if (!on_host(s->place)) count_device_bytes(s->place, -(int64_t)s->bytes);
+        s->place->device->free(s->place->context, s->data, s->bytes ? s->bytes : 1);
     }
     tg_free(s, sizeof *s);
 }
@@ -77,6 +80,14 @@ static COLD void untrack(Tensor *x)
 }
 
 void tensor_track_leaks(bool on) { atomic_store(&tracking, on); }
+bool tensors_are_tracked(void) { return atomic_load(&tracking); }
+
+void for_each_tracked(void (*fn)(const Tensor *x, void *ctx), void *ctx)
+{
+    pthread_mutex_lock(&lock);
+    for (const Tensor *x = live; x; x = x->live_next) fn(x, ctx);
+    pthread_mutex_unlock(&lock);
+}
 
 int64_t tensor_leak_report(FILE *file)
 {

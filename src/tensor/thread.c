@@ -8,6 +8,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void ended(void *unused)
 {
     (void)unused;
+    autocast_thread_exit();
+    saved_thread_exit();
     scope_thread_exit(); /* tensors first: they refer to the tape */
     tape_thread_exit();
     error_thread_exit();

@@ -5,6 +5,8 @@
 
 #pragma GCC visibility push(hidden)
 void thread_started(void); /* thread.c: once a thread, on its first use of the library */
+void autocast_thread_exit(void);
+void saved_thread_exit(void);
 void scope_thread_exit(void);
 void tape_thread_exit(void);
 void error_thread_exit(void);

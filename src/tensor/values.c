@@ -18,8 +18,9 @@ typedef union Element {
 static int fetch(const Tensor *x, const void *at, const char *op, Element *e)
 {
     size_t size = dtype_size(x->dtype);
-    if (x->place->device == &cpu_device) memcpy(e, at, size);
-    else if (x->place->device->to_host(e, at, size)) return fail_kernel(op, x->place, "to_host");
+    if (on_host(x->place)) memcpy(e, at, size);
+    else
+        return kernel_status(x->place->device->to_host(x->place->context, e, at, size), op, x->place, "copy");
     return 0;
 }
 
@@ -122,9 +123,8 @@ int tensor_copy_to(const Tensor *x, void *buffer, size_t bytes)
     if (check_bytes(x, buffer, bytes, "tensor_copy_to")) return -1;
     if (bytes == 0) return 0;
     if (x->flags & FLAG_CONTIGUOUS)
-        return x->place->device->to_host(buffer, x->data, bytes)
-                   ? fail_kernel("tensor_copy_to", x->place, "to_host")
-                   : 0;
+        return kernel_status(x->place->device->to_host(x->place->context, buffer, x->data, bytes),
+                             "tensor_copy_to", x->place, "copy");
     TensorScope scope = tensor_scope_open();
     Tensor *there = as_tensor(buffer, x);
     int status = there ? raw_copy(there, x) : -1;
@@ -146,7 +146,7 @@ int tensor_copy_from(Tensor *x, const void *buffer, size_t bytes)
 /* ---- comparing ------------------------------------------------------------------------------- */
 
 /* x's values on the CPU, dense, of this dtype and broadcast to this shape: a new reference. */
-static Tensor *on_host(const Tensor *x, int dtype, TensorShape shape)
+static Tensor *copy_on_host(const Tensor *x, int dtype, TensorShape shape)
 {
     if (x->place == &cpu_place && shape_equal(shape_of(x), shape)) return raw_cast(x, dtype);
     Tensor *y = new_tensor(shape, dtype, &cpu_place);
@@ -174,7 +174,7 @@ bool tensor_equal(const Tensor *a, const Tensor *b)
     if (check_null(a, "tensor_equal", 1) || check_null(b, "tensor_equal", 2)) return false;
     if (a->dtype != b->dtype || !shape_equal(shape_of(a), shape_of(b))) return false;
     int dtype = dtype_is_half(a->dtype) ? TENSOR_F32 : a->dtype;
-    Tensor *p = on_host(a, dtype, shape_of(a)), *q = p ? on_host(b, dtype, shape_of(a)) : NULL;
+    Tensor *p = copy_on_host(a, dtype, shape_of(a)), *q = p ? copy_on_host(b, dtype, shape_of(a)) : NULL;
     bool same = p && q;
     if (same && dtype == TENSOR_F32) same = equal_f32(p->data, q->data, p->numel);
     else if (same && dtype == TENSOR_F64) same = equal_f64(p->data, q->data, p->numel);
@@ -209,7 +209,7 @@ bool tensor_allclose_args(TensorAllcloseArgs args)
     if (!(args.rtol >= 0) || !(args.atol >= 0))
         return fail(TENSOR_EVALUE, "tensor_allclose", "rtol %g, atol %g: not negative", args.rtol, args.atol),
                false;
-    Tensor *p = on_host(a, TENSOR_F64, shape), *q = p ? on_host(b, TENSOR_F64, shape) : NULL;
+    Tensor *p = copy_on_host(a, TENSOR_F64, shape), *q = p ? copy_on_host(b, TENSOR_F64, shape) : NULL;
     bool close = p && q && all_close(p->data, q->data, p->numel, args.rtol, args.atol, args.equal_nan);
     tensor_release(p);
     tensor_release(q);

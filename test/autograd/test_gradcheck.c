@@ -272,7 +272,7 @@ static void test_report_names_the_element(void **state)
     assert_int_equal(tensor_gradcheck_args(args), -1);
     assert_int_equal(tensor_error_code(), TENSOR_EVALUE);
     assert_non_null(strstr(tensor_error(), "1 of 12 elements wrong"));
-    assert_non_null(strstr(tensor_error(), "input 0 [1, 2]"));
+    assert_non_null(strstr(tensor_error(), "input 1 [1, 2]"));
     tensor_error_clear();
     assert_false(report.ok);
     assert_int_equal(report.checked, 12);
@@ -287,7 +287,7 @@ static void test_report_names_the_element(void **state)
     assert_true(report.worst > 100);
     const char *text = printed(&report);
     assert_non_null(strstr(text, "gradcheck cube: 1 of 12 elements wrong (atol 1e-05, rtol 0.001)\n"));
-    assert_non_null(strstr(text, "    input 0 [1, 2]   analytic 2.25   numeric 6.75"));
+    assert_non_null(strstr(text, "    input 1 [1, 2]   analytic 2.25   numeric 6.75"));
     assert_non_null(strstr(text, "off by 4.5"));
 }
 

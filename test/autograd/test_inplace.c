@@ -411,7 +411,7 @@ static bool random_graph(uint64_t seed, bool disturbed, double *out)
     Tensor *loss = tensor_add(tensor_sum(tensor_square(t[1 + STEPS])),
                               tensor_add(tensor_sum(tensor_mul(t[0], t[1])), tensor_sum(t[STEPS])));
     if (disturbed) disturb(t[pick(2 + STEPS)]);
-    int status = tensor_gradients_many(&loss, NULL, 1, t, 2, g, (TensorGradientsArgs){ 0 });
+    int status = tensor_gradients_many(TENSORS(loss), TENSOR_LIST(t, 2), g);
     if (status) {
         assert_true(disturbed);
         assert_says(TENSOR_EGRAD, "overwritten");
@@ -527,9 +527,10 @@ static void run_views(uint64_t seed)
     assert_tape_sane();
     assert_near(tensor_item(left), tensor_item(right), 1e-9);
     if (!tensor_requires_grad(right)) return;
-    TensorGradientsArgs args = { .materialize_grads = true, .retain_graph = true };
-    DONE(tensor_gradients_many(&left, NULL, 1, leaf, LEAVES, found, args));
-    DONE(tensor_gradients_many(&right, NULL, 1, leaf, LEAVES, want, args));
+    DONE(tensor_gradients_many(TENSORS(left), TENSOR_LIST(leaf, LEAVES), found, .materialize_grads = true,
+                               .retain_graph = true));
+    DONE(tensor_gradients_many(TENSORS(right), TENSOR_LIST(leaf, LEAVES), want, .materialize_grads = true,
+                               .retain_graph = true));
     for (int k = 0; k < LEAVES; k++) assert_tensor_close(found[k], want[k], 1e-9, 1e-9);
 }
 

@@ -77,7 +77,7 @@ static void test_several_roots(void **state)
 {
     (void)state;
     Tensor *x = LEAF(1, 2), *a = tensor_sum(tensor_square(x)), *b = tensor_mul_scalar(x, 10);
-    DONE(tensor_backward_many((Tensor *[]){ a, b }, (Tensor *[]){ NULL, VEC(1, 2) }, 2, false, false));
+    DONE(tensor_backward_many(TENSORS(a, b), TENSORS(NULL, VEC(1, 2))));
     assert_values(tensor_grad(x), 12, 24);
 }
 
@@ -85,7 +85,7 @@ static void test_duplicate_roots(void **state)
 {
     (void)state;
     Tensor *x = LEAF(3), *y = tensor_mul(x, x);
-    DONE(tensor_backward_many((Tensor *[]){ y, y, x }, NULL, 3, false, false));
+    DONE(tensor_backward_many(TENSORS(y, y, x)));
     assert_values(tensor_grad(x), 13);
 }
 
@@ -93,14 +93,26 @@ static void test_root_inside_the_graph_of_another(void **state)
 {
     (void)state;
     Tensor *x = LEAF(2), *y = tensor_mul(x, x), *z = tensor_mul(y, y);
-    DONE(tensor_backward_many((Tensor *[]){ y, z }, NULL, 2, false, false));
+    DONE(tensor_backward_many(TENSORS(y, z)));
     assert_values(tensor_grad(x), 4 + 32);
 }
 
 static void test_no_roots(void **state)
 {
     (void)state;
-    assert_status_error(tensor_backward_many(NULL, NULL, 0, false, false), TENSOR_EVALUE);
+    assert_status_error(tensor_backward_many((TensorList){ 0 }), TENSOR_EVALUE);
+}
+
+static void test_cotangents_are_as_many_as_roots(void **state)
+{
+    (void)state;
+    Tensor *x = LEAF(2), *y = tensor_mul(x, x), *z = tensor_mul(x, y), *g[1];
+    assert_int_equal(tensor_backward_many(TENSORS(y, z), TENSORS(VEC(1))), -1);
+    assert_says(TENSOR_EVALUE, "tensor_backward_many: 1 gradients are given for 2 tensors");
+    assert_int_equal(tensor_gradients_many(TENSORS(y), TENSORS(x), g, TENSORS(NULL, NULL)), -1);
+    assert_says(TENSOR_EVALUE, "tensor_gradients_many: 2 gradients are given for 1 tensors");
+    DONE(tensor_gradients_many(TENSORS(y, z), TENSORS(x), g, TENSORS(NULL, VEC(2))));
+    assert_values(g[0], 4 + 2 * 12);
 }
 
 /* ---- once, twice ----------------------------------------------------------------------------- */
@@ -260,15 +272,14 @@ static void test_gradients_unused(void **state)
     (void)state;
     Tensor *x = LEAF(2), *other = LEAF(1, 2), *y = tensor_mul(x, x), *g[2];
     Tensor *in[] = { x, other };
-    assert_int_equal(
-        tensor_gradients_many(&y, NULL, 1, in, 2, g, (TensorGradientsArgs){ .retain_graph = true }), -1);
+    assert_int_equal(tensor_gradients_many(TENSORS(y), TENSOR_LIST(in, 2), g, .retain_graph = true), -1);
     assert_says(TENSOR_EGRAD, "input 2");
     assert_null(g[0]);
-    DONE(tensor_gradients_many(&y, NULL, 1, in, 2, g,
-                               (TensorGradientsArgs){ .retain_graph = true, .allow_unused = true }));
+    DONE(
+        tensor_gradients_many(TENSORS(y), TENSOR_LIST(in, 2), g, .retain_graph = true, .allow_unused = true));
     assert_values(g[0], 4);
     assert_null(g[1]);
-    DONE(tensor_gradients_many(&y, NULL, 1, in, 2, g, (TensorGradientsArgs){ .materialize_grads = true }));
+    DONE(tensor_gradients_many(TENSORS(y), TENSOR_LIST(in, 2), g, .materialize_grads = true));
     assert_values(g[0], 4);
     assert_values(g[1], 0, 0);
 }
@@ -277,7 +288,7 @@ static void test_gradients_of_interior_results(void **state)
 {
     (void)state;
     Tensor *x = LEAF(2), *h = tensor_mul(x, x), *y = tensor_mul(h, h), *g[3];
-    DONE(tensor_gradients_many(&y, NULL, 1, (Tensor *[]){ h, x, y }, 3, g, (TensorGradientsArgs){ 0 }));
+    DONE(tensor_gradients_many(TENSORS(y), TENSORS(h, x, y), g));
     assert_values(g[0], 8);
     assert_values(g[1], 32);
     assert_values(g[2], 1);
@@ -296,7 +307,7 @@ static void test_gradients_with_duplicate_inputs(void **state)
 {
     (void)state;
     Tensor *x = LEAF(2), *h = tensor_mul(x, x), *y = tensor_mul(h, h), *g[4];
-    DONE(tensor_gradients_many(&y, NULL, 1, (Tensor *[]){ x, x, h, h }, 4, g, (TensorGradientsArgs){ 0 }));
+    DONE(tensor_gradients_many(TENSORS(y), TENSORS(x, x, h, h), g));
     assert_values(g[0], 32), assert_values(g[1], 32);
     assert_values(g[2], 8), assert_values(g[3], 8);
 }
@@ -517,6 +528,7 @@ int main(void)
         TEST(test_duplicate_roots),
         TEST(test_root_inside_the_graph_of_another),
         TEST(test_no_roots),
+        TEST(test_cotangents_are_as_many_as_roots),
         TEST(test_twice_with_saved_values),
         TEST(test_twice_without_saved_values),
         TEST(test_retain_graph),

@@ -92,7 +92,7 @@ static void test_entries_in_the_middle_go_first(void **state)
         tensor_scope_close(scope);
     }
     assert_tape_sane();
-    DONE(tensor_backward_many(kept, NULL, 100, false, false));
+    DONE(tensor_backward_many(TENSOR_LIST(kept, 100)));
     assert_values(tensor_grad(x), 99 * 50);
 }
 

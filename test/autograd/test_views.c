@@ -296,10 +296,7 @@ static void nothing_leaks(void **state)
     Tensor *y = tensor_where(mask, x, tensor_zeros_like(x)),
            *z = tensor_masked_fill(x, tensor_logical_not(mask), 0);
     assert_true(tensor_item(tensor_sum(y)) == 1 && tensor_item(tensor_sum(z)) == 1);
-    assert_int_equal(tensor_backward_many((Tensor *[]){ y, z },
-                                          (Tensor *[]){ tensor_detach(x), tensor_detach(x) }, 2, false,
-                                          false),
-                     0);
+    assert_int_equal(tensor_backward_many(TENSORS(y, z), TENSORS(tensor_detach(x), tensor_detach(x))), 0);
     const double want[] = { 0, 0, 2 };
     assert_tensor_close(tensor_grad(x), tensor_from_data(want, SHAPE(3), TENSOR_F64), 0, 0);
     Tensor *square = tensor_full(SHAPE(2, 2), INFINITY, TENSOR_F32);

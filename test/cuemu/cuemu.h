@@ -4,6 +4,7 @@
  * against this header, where every CUDA thread is a fiber and a stream is a queue that is run as late as the
  * API allows.  See README.md. */
 #pragma once
+#include "counts.h"
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -194,17 +195,19 @@ typedef enum cudaError {
     cudaErrorInvalidConfiguration = 9,
     cudaErrorInvalidMemcpyDirection = 21,
     cudaErrorInvalidDevice = 101,
+    cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
     cudaErrorLaunchFailure = 719
 } cudaError_t;
 typedef struct cuemuStream *cudaStream_t;
+typedef struct cuemuEvent *cudaEvent_t;
 enum cudaMemcpyKind {
     cudaMemcpyHostToHost,
     cudaMemcpyHostToDevice,
     cudaMemcpyDeviceToHost,
     cudaMemcpyDeviceToDevice
 };
-enum { cudaStreamNonBlocking = 1 };
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem;
@@ -224,6 +227,15 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned f);
 cudaError_t cudaStreamDestroy(cudaStream_t s);
 cudaError_t cudaStreamSynchronize(cudaStream_t s);
 cudaError_t cudaGetLastError(void);
+cudaError_t cudaMallocHost(void **p, size_t n); /* pinned: copies from and to it are not waited for */
+cudaError_t cudaFreeHost(void *p);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t e);
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);
+cudaError_t cudaEventQuery(cudaEvent_t e);
+cudaError_t cudaEventSynchronize(cudaEvent_t e);
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags);
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
 const char *cudaGetErrorString(cudaError_t e);
 const char *cudaGetErrorName(cudaError_t e);
 void cuemu_enqueue(cudaStream_t s, std::function<void()> *f); /* for the cuBLAS stand-in */

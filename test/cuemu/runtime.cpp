@@ -3,6 +3,7 @@
 #include "cuemu.h"
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 extern "C" {
@@ -17,9 +18,14 @@ namespace cuemu {
 struct Alloc {
     uintptr_t p;
     size_t n;
+    bool pinned; /* host memory */
 };
 static std::vector<Alloc> mem; /* sorted by address */
 static cudaError_t sticky, last;
+static CuemuCounts counts;
+static int64_t failing_allocation, failing_launch;
+static std::recursive_mutex big; /* host threads come one at a time */
+#define HOLD std::lock_guard<std::recursive_mutex> hold(big)
 static cudaError_t err(cudaError_t e)
 {
     if (e) last = e;
@@ -43,21 +49,35 @@ static const Alloc *find(const void *p)
     if (!i) return nullptr;
     return (uintptr_t)p < mem[i - 1].p + mem[i - 1].n ? &mem[i - 1] : nullptr;
 }
-bool is_device_ptr(const void *p) { return find(p) != nullptr; }
+bool is_device_ptr(const void *p)
+{
+    const Alloc *a = find(p);
+    return a && !a->pinned;
+}
 
 static int exec_depth; /* device memory is out of the host's reach between flushes (ASan) */
 static void expose(bool on)
 {
     if (!__asan_poison_memory_region) return;
     if (on ? exec_depth++ : --exec_depth) return;
-    for (auto &m : mem) (on ? __asan_unpoison_memory_region : __asan_poison_memory_region)((void *)m.p, m.n);
+    for (auto &m : mem)
+        if (!m.pinned) (on ? __asan_unpoison_memory_region : __asan_poison_memory_region)((void *)m.p, m.n);
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
 } // namespace cuemu
 using namespace cuemu;
+struct cuemuEvent {
+    cuemuStream *stream = nullptr;
+    unsigned recorded = 0, done = 0;
+};
+struct Op { /* work, or an event that is waited for */
+    std::function<void()> work;
+    cuemuEvent *wait = nullptr;
+    unsigned version = 0;
+};
 struct cuemuStream {
-    std::deque<std::function<void()>> q;
+    std::deque<Op> q;
     unsigned flags = 0;
 };
 namespace cuemu {
@@ -75,13 +95,14 @@ static bool init()
 static bool initialised = init();
 static cuemuStream *S(cudaStream_t s) { return s ? s : &null_stream; }
 
-static void drain(cuemuStream *s)
+static void drain(cuemuStream *s, const cuemuEvent *until = nullptr, unsigned version = 0)
 {
     expose(true);
-    while (!s->q.empty()) {
-        std::function<void()> f = std::move(s->q.front());
+    while (!s->q.empty() && !(until && until->done >= version)) {
+        Op op = std::move(s->q.front());
         s->q.pop_front();
-        if (!sticky) f();
+        if (op.wait && op.wait->done < op.version) drain(op.wait->stream, op.wait, op.version);
+        if (op.work && !sticky) op.work();
     }
     expose(false);
 }
@@ -97,13 +118,16 @@ static void push(cuemuStream *s, std::function<void()> f)
         for (auto *o : streams)
             if (o != s && !(o->flags & cudaStreamNonBlocking)) drain(o);
     } else if (!(s->flags & cudaStreamNonBlocking)) drain(&null_stream);
-    s->q.push_back(std::move(f));
+    s->q.push_back(Op{ std::move(f) });
     if (eager) drain(s);
 }
 
 int launch_(Launch l, void *stream, void *const *ptrs, int np)
 {
+    HOLD;
     if (sticky) return err(sticky);
+    counts.launches++;
+    const bool fails = failing_launch && --failing_launch == 0;
     uint64_t t = (uint64_t)l.b.x * l.b.y * l.b.z;
     if (!t || t > 1024 || l.b.z > 64 || !l.g.x || !l.g.y || !l.g.z || l.g.x > 0x7fffffffu || l.g.y > 65535 ||
         l.g.z > 65535) {
@@ -117,12 +141,13 @@ int launch_(Launch l, void *stream, void *const *ptrs, int np)
             sticky = cudaErrorIllegalAddress;
             return err(sticky);
         }
-    push(S((cudaStream_t)stream), [l] {
-        if (!run_grid(l)) sticky = last = cudaErrorLaunchFailure;
+    push(S((cudaStream_t)stream), [l, fails] {
+        if (fails || !run_grid(l)) sticky = last = cudaErrorLaunchFailure;
     });
     return 0;
 }
 } // namespace cuemu
+enum { DEVICES = 2 };
 extern "C" {
 cudaError_t cudaDriverGetVersion(int *v)
 {
@@ -138,11 +163,11 @@ cudaError_t cudaRuntimeGetVersion(int *v)
 
 cudaError_t cudaGetDeviceCount(int *n)
 {
-    *n = 1;
+    *n = DEVICES;
     return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int d) { return err(d ? cudaErrorInvalidDevice : cudaSuccess); }
+cudaError_t cudaSetDevice(int d) { return err(d < 0 || d >= DEVICES ? cudaErrorInvalidDevice : cudaSuccess); }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
 {
@@ -154,26 +179,42 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
     return cudaSuccess;
 }
 
-cudaError_t cudaMalloc(void **p, size_t n)
+static cudaError_t new_memory(void **p, size_t n, bool pinned)
 {
+    HOLD;
     if (sticky) return err(sticky);
     if (!n) {
         *p = nullptr;
         return cudaSuccess;
     }
-    if (posix_memalign(p, 256, n)) {
+    if (!pinned) counts.allocations++;
+    if ((!pinned && failing_allocation && --failing_allocation == 0) || posix_memalign(p, 256, n)) {
         *p = nullptr;
         return err(cudaErrorMemoryAllocation);
     }
     memset(*p, 0xff, n); /* NaN: a read before a write shows */
     if (__msan_poison) __msan_poison(*p, n);
-    mem.insert(mem.begin() + (long)pos((uintptr_t)*p), Alloc{ (uintptr_t)*p, n });
-    if (!exec_depth && __asan_poison_memory_region) __asan_poison_memory_region(*p, n);
+    mem.insert(mem.begin() + (long)pos((uintptr_t)*p), Alloc{ (uintptr_t)*p, n, pinned });
+    if (!pinned && !exec_depth && __asan_poison_memory_region) __asan_poison_memory_region(*p, n);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **p, size_t n) { return new_memory(p, n, false); }
+cudaError_t cudaMallocHost(void **p, size_t n) { return new_memory(p, n, true); }
+cudaError_t cudaFreeHost(void *p) { return cudaFree(p); }
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    HOLD;
+    size_t used = 0;
+    for (const Alloc &m : mem) used += m.pinned ? 0 : m.n;
+    *total = 4ull << 30, *free_bytes = *total - used;
     return cudaSuccess;
 }
 
 cudaError_t cudaFree(void *p)
 {
+    HOLD;
     if (!p) return cudaSuccess;
     drain_all();
     size_t i = pos((uintptr_t)p);
@@ -196,24 +237,28 @@ static cudaError_t check_copy(const void *d, const void *s, cudaMemcpyKind k)
     return ok ? cudaSuccess : cudaErrorInvalidMemcpyDirection;
 }
 
-/* Host memory is pageable: a source is staged before the call returns, a destination is waited for. */
+/* Of pageable host memory a source is staged before the call returns, a destination is waited for. */
 cudaError_t cudaMemcpyAsync(void *d, const void *s, size_t n, cudaMemcpyKind k, cudaStream_t st)
 {
+    HOLD;
     if (sticky) return err(sticky);
     if (!n) return cudaSuccess;
     if (cudaError_t e = check_copy(d, s, k)) return err(e);
-    if (k == cudaMemcpyHostToDevice) {
+    counts.to_device += k == cudaMemcpyHostToDevice, counts.to_host += k == cudaMemcpyDeviceToHost;
+    if (k == cudaMemcpyHostToDevice && !find(s)) {
+        counts.waits++;
         auto v = std::make_shared<std::vector<char>>((const char *)s, (const char *)s + n);
         push(S(st), [=] { memcpy(d, v->data(), n); });
         return cudaSuccess;
     }
     push(S(st), [=] { memcpy(d, s, n); });
-    if (k == cudaMemcpyDeviceToHost) drain(S(st));
+    if (k == cudaMemcpyDeviceToHost && !find(d)) counts.waits++, drain(S(st));
     return err(sticky);
 }
 
 cudaError_t cudaMemsetAsync(void *d, int v, size_t n, cudaStream_t st)
 {
+    HOLD;
     if (sticky) return err(sticky);
     if (n && !find(d)) return err(cudaErrorInvalidValue);
     push(S(st), [=] { memset(d, v, n); });
@@ -222,6 +267,7 @@ cudaError_t cudaMemsetAsync(void *d, int v, size_t n, cudaStream_t st)
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned f)
 {
+    HOLD;
     *s = new cuemuStream;
     (*s)->flags = f;
     streams.push_back(*s);
@@ -230,6 +276,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned f)
 
 cudaError_t cudaStreamDestroy(cudaStream_t s)
 {
+    HOLD;
     drain(s);
     for (size_t i = 0; i < streams.size(); i++)
         if (streams[i] == s) {
@@ -242,6 +289,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t s)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
+    HOLD;
+    counts.waits++;
     drain(S(s));
     if (!s) drain_all();
     return err(sticky);
@@ -249,19 +298,90 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
 
 cudaError_t cudaGetLastError(void)
 {
+    HOLD;
     cudaError_t e = last;
     last = sticky;
     return e;
 }
-#define NAMES(X)                                                                           \
-    X(cudaSuccess, "no error")                                                             \
-    X(cudaErrorInvalidValue, "invalid argument")                                           \
-    X(cudaErrorMemoryAllocation, "out of memory")                                          \
-        X(cudaErrorInvalidConfiguration, "invalid configuration argument")                 \
-            X(cudaErrorInvalidMemcpyDirection, "invalid copy direction")                   \
-                X(cudaErrorInvalidDevice, "invalid device ordinal")                        \
-                    X(cudaErrorIllegalAddress, "an illegal memory access was encountered") \
-                        X(cudaErrorLaunchFailure, "unspecified launch failure")
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
+{
+    *e = new cuemuEvent;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t e)
+{
+    HOLD;
+    if (e->stream) drain(e->stream, e, e->recorded);
+    delete e;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t st)
+{
+    HOLD;
+    e->stream = S(st);
+    const unsigned version = ++e->recorded;
+    push(e->stream, [e, version] { e->done = version; });
+    return err(sticky);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t e)
+{
+    HOLD;
+    return sticky ? err(sticky) : e->done < e->recorded ? cudaErrorNotReady : cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t e)
+{
+    HOLD;
+    counts.waits++;
+    if (e->stream) drain(e->stream, e, e->recorded);
+    return err(sticky);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t st, cudaEvent_t e, unsigned)
+{
+    HOLD;
+    if (e->stream && e->done < e->recorded) S(st)->q.push_back(Op{ nullptr, e, e->recorded });
+    return err(sticky);
+}
+
+/* ---- for tests ------------------------------------------------------------------------------- */
+
+CuemuCounts cuemu_counts(void)
+{
+    HOLD;
+    return counts;
+}
+
+void cuemu_fail_allocation(int64_t n)
+{
+    HOLD;
+    failing_allocation = n;
+}
+
+void cuemu_fail_launch(int64_t n)
+{
+    HOLD;
+    failing_launch = n;
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+#define NAMES(X)                                                           \
+    X(cudaSuccess, "no error")                                             \
+    X(cudaErrorInvalidValue, "invalid argument")                           \
+    X(cudaErrorMemoryAllocation, "out of memory")                          \
+    X(cudaErrorInvalidConfiguration, "invalid configuration argument")     \
+    X(cudaErrorInvalidMemcpyDirection, "invalid copy direction")           \
+    X(cudaErrorInvalidDevice, "invalid device ordinal")                    \
+    X(cudaErrorNotReady, "device not ready")                               \
+    X(cudaErrorIllegalAddress, "an illegal memory access was encountered") \
+    X(cudaErrorLaunchFailure, "unspecified launch failure")
 const char *cudaGetErrorName(cudaError_t e)
 {
     switch (e) {
@@ -284,6 +404,8 @@ const char *cudaGetErrorString(cudaError_t e)
 
 void cuemu_enqueue(cudaStream_t s, std::function<void()> *f)
 {
+    HOLD;
+    counts.launches++;
     if (!sticky) push(S(s), *f);
 }
 }

@@ -251,6 +251,33 @@ TEST(test_positive_is_its_operand)
     END;
 }
 
+/* Short lines are computed several at once: as if the operands were dense. */
+TEST(test_short_lines_are_as_dense_ones)
+{
+    BEGIN;
+    const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_BF16, TENSOR_I64, TENSOR_U8 };
+    for (int64_t length = 1; length < 200; length = length * 3 / 2 + 1)
+        for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
+            const int64_t rows = 700 / length + 5;
+            Tensor *x = tensor_to(tensor_randint(-9, 9, SHAPE(2, rows, length)), dtypes[k]);
+            Tensor *row = tensor_to(tensor_randint(1, 9, SHAPE(length)), dtypes[k]);
+            Tensor *column = tensor_to(tensor_randint(1, 9, SHAPE(rows, 1)), dtypes[k]);
+            Tensor *turned = tensor_transpose(tensor_contiguous(tensor_transpose(x, 1, 2)), 1, 2);
+            Tensor *operand[] = { row, column, turned };
+            for (int i = 0; i < 3; i++) {
+                Tensor *dense = tensor_contiguous(tensor_expand(operand[i], tensor_shape(x)));
+                assert_true(tensor_equal(tensor_mul(x, operand[i]), tensor_mul(x, dense)));
+                assert_true(tensor_equal(tensor_sub(operand[i], x), tensor_sub(dense, x)));
+                assert_true(tensor_equal(tensor_lt(x, operand[i]), tensor_lt(x, dense)));
+                assert_true(tensor_equal(tensor_fmax(x, operand[i]), tensor_fmax(x, dense)));
+            }
+            Tensor *slice = tensor_slice(tensor_clone(x), 2, 0, .step = 2);
+            Tensor *sum = tensor_add(tensor_contiguous(slice), column);
+            assert_true(tensor_equal(tensor_add_(slice, column), sum));
+        }
+    END;
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test(name)
@@ -277,6 +304,7 @@ int main(void)
         T(test_functions_of_floats_refuse_integers),
         T(test_rrelu_draws_slopes_between_its_bounds),
         T(test_positive_is_its_operand),
+        T(test_short_lines_are_as_dense_ones),
     };
     return cmocka_run_group_tests_name("traps of functions of two operands", tests, NULL, NULL);
 }

@@ -41,7 +41,9 @@ template <class T> T argument()
 static bool names(const char *error, std::string name)
 {
     static const char *const macros[][2] = { { "nn_new_size", "nn_new" },
+                                             { "nn_new_call", "nn_new" },
                                              { "optim_group_options", "optim_options" },
+                                             { "tensor_checkpoint_list", "tensor_checkpoint" },
                                              { "tensor_gradcheck_args", "gradcheck function" } };
     for (auto &macro : macros)
         if (name == macro[0]) name = macro[1];

@@ -52,8 +52,14 @@ class Reduce(c.Structure):
 
 
 class Huber(c.Structure):
-    _fields_ = [("input", c.c_void_p), ("target", c.c_void_p), ("reduction", c.c_int), ("delta", c.c_double)]
-    _fields_ += [FROM_DEFAULTS]
+    _fields_ = [
+        ("input", c.c_void_p),
+        ("target", c.c_void_p),
+        ("by_name", c.c_void_p),
+        ("reduction", c.c_int),
+        ("delta", c.c_double),
+        FROM_DEFAULTS,
+    ]
 
 
 class Backward(c.Structure):

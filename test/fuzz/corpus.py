@@ -65,3 +65,10 @@ put(
         b"1234567890",
     ),
 )
+put(
+    "safetensors",
+    "checked",
+    b"\0" * 7
+    + b"\1"
+    + b'{"__metadata__":{"crc32c":"00000000","a":"b"},"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}12',
+)

@@ -113,7 +113,8 @@ static void check_adjoint(const Geometry *geometry, Tensor *x, Tensor *w, bool r
            *grad[3];
     Tensor *y = conv(geometry, in[0], in[1], in[2]), *g = tensor_randn(tensor_shape(y), TENSOR_F64);
     Tensor *u = tensor_randn_like(x), *v = tensor_randn_like(w);
-    if (tensor_gradients_many(&y, &g, 1, in, 3, grad, (TensorGradientsArgs){ .create_graph = recorded }))
+    if (tensor_gradients_many(TENSORS(y), TENSOR_LIST(in, 3), grad, .grad_outputs = TENSORS(g),
+                              .create_graph = recorded))
         fail_msg("%s", tensor_error());
     assert_near(dot_of(conv(geometry, u, w, NULL), g), dot_of(u, grad[0]), "dx");
     assert_near(dot_of(conv(geometry, x, v, NULL), g), dot_of(v, grad[1]), "dw");
@@ -239,8 +240,9 @@ static void three_dimensions_are_sums_of_two(void **state)
         Tensor *want = tensor_stack(TENSOR_LIST(layers, (int)od), 2), *g = tensor_randn_like(y),
                *in_[2] = { x, w }, *grad[2], *other[2];
         assert_true(tensor_allclose(y, want, 1e-11, 1e-11, false));
-        assert_int_equal(tensor_gradients_many(&y, &g, 1, in_, 2, grad, (TensorGradientsArgs){ 0 }), 0);
-        if (tensor_gradients_many(&want, &g, 1, in_, 2, other, (TensorGradientsArgs){ 0 }))
+        assert_int_equal(
+            tensor_gradients_many(TENSORS(y), TENSOR_LIST(in_, 2), grad, .grad_outputs = TENSORS(g)), 0);
+        if (tensor_gradients_many(TENSORS(want), TENSOR_LIST(in_, 2), other, .grad_outputs = TENSORS(g)))
             fail_msg("%s", tensor_error());
         for (int k = 0; k < 2; k++) assert_true(tensor_allclose(grad[k], other[k], 1e-11, 1e-11, false));
         tensor_scope_close(inner);
@@ -312,7 +314,8 @@ static void all_results(Tensor *x, Tensor *w, Tensor *d, Tensor *b, Tensor **out
     Tensor *z = tensor_conv2d(y, in[3], NULL, .padding = 1, .groups = tensor_size(y, 1)),
            *g = tensor_detach(y);
     out[0] = y, out[1] = z;
-    tensor_gradients_many(&z, &g, 1, in, 4, out + 2, (TensorGradientsArgs){ .retain_graph = true });
+    tensor_gradients_many(TENSORS(z), TENSOR_LIST(in, 4), out + 2, .grad_outputs = TENSORS(g),
+                          .retain_graph = true);
     Tensor *x2 = leaf(x), *pooled = tensor_max_pool2d(x2, 3, .stride = 2), *mean = tensor_avg_pool2d(x2, 3);
     out[6] = tensor_gradients(pooled, x2, .grad_output = tensor_detach(pooled));
     out[7] = tensor_gradients(mean, x2, .grad_output = tensor_detach(mean));
@@ -449,8 +452,10 @@ static void whole_maps_are_as_the_plain_path(void **state)
         Tensor *y = tensor_conv2d(x, w, b, .groups = groups), *g = tensor_randn_like(y);
         Tensor *plain = tensor_conv2d(tensor_pad(x, DIMS(0, 0, 0, 1)), w, b, .groups = groups);
         plain = tensor_narrow(plain, 2, 0, 1);
-        assert_int_equal(tensor_gradients_many(&y, &g, 1, in, 3, got, (TensorGradientsArgs){ 0 }), 0);
-        assert_int_equal(tensor_gradients_many(&plain, &g, 1, in, 3, want, (TensorGradientsArgs){ 0 }), 0);
+        assert_int_equal(
+            tensor_gradients_many(TENSORS(y), TENSOR_LIST(in, 3), got, .grad_outputs = TENSORS(g)), 0);
+        assert_int_equal(
+            tensor_gradients_many(TENSORS(plain), TENSOR_LIST(in, 3), want, .grad_outputs = TENSORS(g)), 0);
         assert_true(tensor_allclose(y, plain, 1e-11, 1e-11, false));
         for (int k = 0; k < 3; k++) assert_true(tensor_allclose(got[k], want[k], 1e-11, 1e-11, false));
 
@@ -461,8 +466,10 @@ static void whole_maps_are_as_the_plain_path(void **state)
         y = tensor_conv_transpose2d(dot, up, bias, .groups = groups), g = tensor_randn_like(y);
         plain = tensor_conv_transpose2d(tensor_pad(dot, DIMS(0, 1)), up, bias, .groups = groups);
         plain = tensor_narrow(plain, 3, 0, s[5]);
-        assert_int_equal(tensor_gradients_many(&y, &g, 1, of, 3, got, (TensorGradientsArgs){ 0 }), 0);
-        assert_int_equal(tensor_gradients_many(&plain, &g, 1, of, 3, want, (TensorGradientsArgs){ 0 }), 0);
+        assert_int_equal(
+            tensor_gradients_many(TENSORS(y), TENSOR_LIST(of, 3), got, .grad_outputs = TENSORS(g)), 0);
+        assert_int_equal(
+            tensor_gradients_many(TENSORS(plain), TENSOR_LIST(of, 3), want, .grad_outputs = TENSORS(g)), 0);
         assert_true(tensor_allclose(y, plain, 1e-11, 1e-11, false));
         for (int k = 0; k < 3; k++) assert_true(tensor_allclose(got[k], want[k], 1e-11, 1e-11, false));
     }

@@ -212,7 +212,8 @@ static void test_conv_transpose_output_padding_is_below_stride_or_dilation(void 
     Tensor *y = tensor_conv_transpose1d(x, w, .dilation = 3, .output_padding = 2, .padding = 2);
     ASSERT_VALUES(y, SHAPE(1, 4), 2, 0, 1, 2);
     Tensor *in[2] = { x, w }, *g = count(SHAPE(1, 4)), *grad[2];
-    assert_int_equal(tensor_gradients_many(&y, &g, 1, in, 2, grad, (TensorGradientsArgs){ 0 }), 0);
+    assert_int_equal(tensor_gradients_many(TENSORS(y), TENSOR_LIST(in, 2), grad, .grad_outputs = TENSORS(g)),
+                     0);
     ASSERT_VALUES(grad[0], SHAPE(1, 3), 1, 2, 3);
     ASSERT_VALUES(grad[1], SHAPE(1, 1, 2), 0, 8);
 }
@@ -472,7 +473,7 @@ static void test_options_by_position_and_by_name(void **state)
                                                          .dilations = { 2, 2 })));
     assert_true(tensor_equal(tensor_unfold(x, 3, 1, 1, 2),
                              tensor_unfold(x, .kernel_size = 3, .padding = 1, .stride = 2)));
-    assert_true(tensor_equal(tensor_pad(x, DIMS(1, 1, 0, 2), TENSOR_PAD_CONSTANT, 3),
+    assert_true(tensor_equal(tensor_pad(x, DIMS(1, 1, 0, 2), .value = 3),
                              tensor_constant_pad_nd(x, DIMS(1, 1, 0, 2), 3)));
     ASSERT_REFUSED(tensor_conv2d(x, NULL), TENSOR_ENULL, "conv2d");
 }

@@ -42,6 +42,13 @@ static void test_layers(void **state)
     REFUSED("padding_idx -4", nn_embedding(3, 2, .padding_idx = -4));
     REFUSED("-1 rows", nn_embedding(-1, 2));
     REFUSED("of -1", nn_embedding(3, -1));
+    TAKEN(nn_embedding_bag(3, 2, .padding_idx = -3));
+    REFUSED("padding_idx 3", nn_embedding_bag(3, 2, .padding_idx = 3));
+    REFUSED("of -1", nn_embedding_bag(3));
+    TAKEN(nn_bilinear(1, 0, 0));
+    REFUSED("0 and 2 features in", nn_bilinear(0, 2, 1));
+    REFUSED("-1 out", nn_bilinear(1, 2));
+    REFUSED("1 and -1 features in", nn_bilinear(1, -1, 2));
     TAKEN(nn_dropout(.p = 0));
     TAKEN(nn_dropout2d(.p = 1));
     REFUSED("no probability", nn_dropout(.p = 1.0000001));
@@ -63,7 +70,7 @@ static void test_forgotten(void **state)
     REFUSED("-1 out", nn_linear(3));
     REFUSED("rows of -1", nn_embedding(10));
     tensor_set_grad(p, tensor_full(SHAPE(2), 3, TENSOR_F32));
-    assert_true(isnan(nn_clip_grad_norm_(TENSORS(p))));
+    assert_null(nn_clip_grad_norm_(TENSORS(p)));
     assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
     assert_true(tensor_get(tensor_grad(p), DIMS(0)) == 3);
     tensor_scope_close(scope);
@@ -95,6 +102,21 @@ static void test_attention(void **state)
         assert_tensor_error(nn_multihead_attention_forward(m, x, x, bad[i]), TENSOR_ESHAPE);
     }
     nn_free(m), nn_free(other);
+}
+
+static void test_transformers(void **state)
+{
+    (void)state;
+    TAKEN(nn_transformer_encoder_layer(2, 2, .dim_feedforward = 1, .dropout = 1));
+    REFUSED("dim_feedforward 0", nn_transformer_encoder_layer(2, 2, .dim_feedforward = 0));
+    REFUSED("nn_transformer_decoder_layer: nn_multihead_attention: width 3, 2 heads",
+            nn_transformer_decoder_layer(3, 2));
+    REFUSED("no probability", nn_transformer_encoder_layer(2, 2, .dim_feedforward = 1, .dropout = 1.1));
+    TAKEN(nn_transformer_encoder(nn_relu(), 0));
+    TAKEN(nn_transformer_decoder(nn_relu(), 1));
+    REFUSED("-1 layers", nn_transformer_encoder(nn_relu(), -1));
+    REFUSED("-1 layers", nn_transformer(.d_model = 2, .nhead = 1, .num_decoder_layers = -1));
+    REFUSED("0 steps", nn_spectral_norm(nn_linear(1, 1), .n_power_iterations = 0));
 }
 
 static void test_convolutions(void **state)
@@ -147,6 +169,8 @@ static void test_pools(void **state)
     TAKEN(nn_lp_pool1d(-1, 1));
     REFUSED("norm_type 0", nn_lp_pool2d(0, 1));
     REFUSED("a kernel of size 0", nn_lp_pool2d(2, 0));
+    TAKEN(nn_lp_pool3d(1, 1));
+    REFUSED("norm_type 0", nn_lp_pool3d(0, 1));
 }
 
 static void test_recurrent(void **state)
@@ -262,6 +286,35 @@ static void test_names(void **state)
     }
 }
 
+typedef struct {
+    Module base;
+    Tensor *seen;
+} Counter;
+
+/* Counts, draws, and fails where its input has rank 1. */
+static Tensor *counter_forward(Module *self, Tensor *x)
+{
+    Counter *c = (Counter *)self;
+    tensor_add_scalar_(c->seen, 1);
+    return tensor_add(x, tensor_select(tensor_rand(tensor_shape(x), TENSOR_F32), -2, 0));
+}
+
+static void test_summary_changes_nothing(void **state)
+{
+    (void)state;
+    FILE *nowhere = tmpfile();
+    Counter *c = nn_new(Counter, "Counter", counter_forward);
+    c->seen = nn_register_buffer(c, "seen", tensor_full(SHAPE(2), 5, TENSOR_F32));
+    Module *m = nn_done(c);
+    Tensor *before = tensor_get_rng_state();
+    assert_int_equal(nn_summary(m, SHAPE(2, 3), nowhere), 0);
+    assert_status_error(nn_summary(m, SHAPE(3), nowhere), TENSOR_EINDEX);
+    assert_true(tensor_item(tensor_max(c->seen)) == 5 && tensor_item(tensor_min(c->seen)) == 5);
+    assert_true(tensor_equal(before, tensor_get_rng_state()) && m->training);
+    nn_free(m);
+    fclose(nowhere);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,7 +322,8 @@ int main(void)
         cmocka_unit_test(test_attention),    cmocka_unit_test(test_convolutions),
         cmocka_unit_test(test_norms),        cmocka_unit_test(test_pools),
         cmocka_unit_test(test_recurrent),    cmocka_unit_test(test_names),
-        cmocka_unit_test(test_constructors),
+        cmocka_unit_test(test_constructors), cmocka_unit_test(test_summary_changes_nothing),
+        cmocka_unit_test(test_transformers),
     };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("modules at their edges", tests, NULL, NULL);

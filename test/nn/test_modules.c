@@ -16,21 +16,16 @@
 #include <tapegrad/debug.h>
 #include "kinds.h"
 
-enum { CASES = 400, TENSORS_MOST = 32, CALLS = 3 };
+enum { CASES = 400, TENSORS_MOST = 64, CALLS = 3, RESULTS = 3 };
 
-typedef struct Golden { /* a line of the file */
-    char *name;
-    int64_t dim[TENSOR_MAX_DIMS];
-    TensorShape shape;
-    double *values;
-} Golden;
+typedef KindGolden Golden;
 
 typedef struct Case {
     const NNKind *kind;
     char *name, *text, *input;
-    Golden param[TENSORS_MOST], buffer[TENSORS_MOST], train, eval;
+    Golden param[TENSORS_MOST], buffer[TENSORS_MOST], train[RESULTS], eval[RESULTS];
     Golden call[CALLS], weights[CALLS]; /* of attention */
-    int params, buffers, calls;
+    int params, buffers, trains, evals, calls;
     bool own; /* of .samples: without golden values */
 } Case;
 
@@ -39,14 +34,6 @@ static int count;
 static int64_t live_before;
 
 /* ---- cases ----------------------------------------------------------------------------------- */
-
-static TensorShape read_shape(const char *text, int64_t dim[TENSOR_MAX_DIMS])
-{
-    int n = 0;
-    for (char *end; *text >= '0' && *text <= '9'; text = *end == 'x' ? end + 1 : end)
-        dim[n++] = strtoll(text, &end, 10);
-    return (TensorShape){ n, dim };
-}
 
 static void begin_case(const char *text)
 {
@@ -64,23 +51,6 @@ static void begin_case(const char *text)
     if (!c->kind) fail_msg("%s: no such module", c->name);
 }
 
-static void read_golden(Golden *g, const char *text, bool named)
-{
-    const char *space = strchr(text, ' ');
-    assert_non_null(space);
-    if (named) {
-        g->name = strndup(text, (size_t)(space - text));
-        text = space + 1;
-        space = strchr(text, ' ');
-        assert_non_null(space);
-    }
-    g->shape = read_shape(text, g->dim);
-    int64_t n, want = 1;
-    g->values = kind_numbers(space, &n);
-    for (int d = 0; d < g->shape.ndim; d++) want *= g->dim[d];
-    assert_int_equal(n, want);
-}
-
 static void begin_sample(const char *text)
 {
     begin_case(text);
@@ -95,12 +65,12 @@ static int read_cases(void **state)
     for (char *word; (word = kind_line(&f, &rest)) != NULL;) {
         Case *c = &cases[count ? count - 1 : 0];
         if (strcmp(word, "module") == 0) begin_case(rest);
-        else if (strcmp(word, "param") == 0) read_golden(&c->param[c->params++], rest, true);
-        else if (strcmp(word, "buffer") == 0) read_golden(&c->buffer[c->buffers++], rest, true);
-        else if (strcmp(word, "call") == 0) read_golden(&c->call[c->calls++], rest, false);
-        else if (strcmp(word, "weights") == 0) read_golden(&c->weights[c->calls - 1], rest, false);
-        else if (strcmp(word, "train") == 0) read_golden(&c->train, rest, false);
-        else if (strcmp(word, "eval") == 0) read_golden(&c->eval, rest, false);
+        else if (strcmp(word, "param") == 0) kind_golden(&c->param[c->params++], rest, true);
+        else if (strcmp(word, "buffer") == 0) kind_golden(&c->buffer[c->buffers++], rest, true);
+        else if (strcmp(word, "call") == 0) kind_golden(&c->call[c->calls++], rest, false);
+        else if (strcmp(word, "weights") == 0) kind_golden(&c->weights[c->calls - 1], rest, false);
+        else if (strcmp(word, "train") == 0) kind_golden(&c->train[c->trains++], rest, false);
+        else if (strcmp(word, "eval") == 0) kind_golden(&c->eval[c->evals++], rest, false);
     }
     kind_close(&f);
     for (int i = 0; i < nn_kind_count(); i++)
@@ -108,16 +78,15 @@ static int read_cases(void **state)
     return count > 0 ? 0 : -1;
 }
 
-static void free_golden(Golden *g) { free(g->name), free(g->values); }
-
 static int free_cases(void **state)
 {
     (void)state;
     for (int k = 0; k < count; k++) {
         Case *c = &cases[k];
-        for (int i = 0; i < TENSORS_MOST; i++) free_golden(&c->param[i]), free_golden(&c->buffer[i]);
-        for (int i = 0; i < CALLS; i++) free_golden(&c->call[i]), free_golden(&c->weights[i]);
-        free_golden(&c->train), free_golden(&c->eval);
+        for (int i = 0; i < TENSORS_MOST; i++)
+            kind_golden_free(&c->param[i]), kind_golden_free(&c->buffer[i]);
+        for (int i = 0; i < CALLS; i++) kind_golden_free(&c->call[i]), kind_golden_free(&c->weights[i]);
+        for (int i = 0; i < RESULTS; i++) kind_golden_free(&c->train[i]), kind_golden_free(&c->eval[i]);
         free(c->name);
     }
     return 0;
@@ -159,21 +128,26 @@ static Module *make_wide(const Case *c)
     return m;
 }
 
-static bool runs(const Case *c) { return c->own ? *c->input : c->train.values != NULL; }
+static bool runs(const Case *c) { return c->own ? *c->input : c->trains > 0; }
 
-static Tensor *input_of(const Case *c, TensorDtype dtype)
+static NNCall call_of(const Case *c, TensorDtype dtype)
 {
-    int64_t dim[TENSOR_MAX_DIMS], n = 1;
-    const TensorShape shape = read_shape(c->input, dim);
-    const char *most = strchr(c->input, '@');
-    for (int d = 0; d < shape.ndim; d++) n *= dim[d];
-    double *x = malloc((size_t)n * sizeof *x);
-    assert_non_null(x);
-    for (int64_t i = 0; i < n; i++)
-        x[i] = most ? (double)(7 * i % atoi(most + 1)) : 1.5 * sin(0.7 * (double)i + 0.3);
-    Tensor *t = tensor_to(tensor_from_data(x, shape, TENSOR_F64), most ? TENSOR_I64 : dtype);
-    free(x);
-    return t;
+    NNCall call = { .results = c->own ? 1 : c->trains };
+    const char *text = c->input;
+    for (int k = 0; k < NN_VALUES && text; k++) {
+        call.in[k] = kind_input(text, k, dtype);
+        text = strchr(text, ',');
+        text = text ? text + 1 : NULL;
+    }
+    assert_null(text);
+    return call;
+}
+
+static Tensor *forward(const Case *c, Module *m, TensorDtype dtype)
+{
+    NNCall call = call_of(c, dtype);
+    nn_run(m, &call);
+    return call.out[0];
 }
 
 static void compare(const Case *c, const char *what, Tensor *found, const Golden *want, double tolerance)
@@ -223,6 +197,16 @@ static void initial_values(void **state)
     }
 }
 
+static void compare_all(const Case *c, const char *what, Module *m, const Golden *want)
+{
+    NNCall call = call_of(c, TENSOR_F64);
+    if (nn_run(m, &call)) fail_msg("%s {%s} %s: %s", c->name, c->text, what, tensor_error());
+    for (int i = 0; i < c->trains; i++) {
+        compare(c, what, call.out[i], &want[i], 1e-12);
+        assert_shape(c, call.out[i], &want[i]);
+    }
+}
+
 static void results(void **state)
 {
     (void)state;
@@ -231,17 +215,14 @@ static void results(void **state)
         if (!runs(c) || c->own) continue;
         TensorScope scope = tensor_scope_open();
         Module *m = make_wide(c);
-        Tensor *x = input_of(c, TENSOR_F64);
-        assert_true(m->training);
+        assert_true(m->training && c->trains == c->evals);
         tensor_manual_seed(1);
-        Tensor *y = nn_forward(m, x);
-        compare(c, "in training", y, &c->train, 1e-12);
-        assert_shape(c, y, &c->train);
+        compare_all(c, "in training", m, c->train);
         for (int i = 0; i < c->buffers; i++)
             compare(c, c->buffer[i].name, nn_get(m, c->buffer[i].name), &c->buffer[i], 1e-12);
         nn_eval(m);
         assert_false(m->training);
-        compare(c, "in eval", nn_forward(m, x), &c->eval, 1e-12);
+        compare_all(c, "in eval", m, c->eval);
         nn_free(m);
         tensor_scope_close(scope);
     }
@@ -261,7 +242,7 @@ static void results_without_golden(void **state)
             for (int i = 0; i < 2; i++) {
                 nn_train(m[i], training);
                 tensor_manual_seed(1);
-                y[i] = nn_forward(m[i], input_of(c, i ? TENSOR_F64 : TENSOR_F32));
+                y[i] = forward(c, m[i], i ? TENSOR_F64 : TENSOR_F32);
             }
             if (!y[0] || !y[1]) fail_msg("%s {%s}: %s", c->name, c->text, tensor_error());
             if (!tensor_allclose(tensor_to(y[0], TENSOR_F64), tensor_to(y[1], TENSOR_F64), 1e-4, 1e-4, true))
@@ -276,9 +257,7 @@ static void results_without_golden(void **state)
 
 static Tensor *of_batch(const char *shape, double factor, bool batch_first)
 {
-    char text[40];
-    snprintf(text, sizeof text, "%s", shape);
-    Tensor *x = tensor_mul_scalar(input_of(&(Case){ .input = text }, TENSOR_F64), factor);
+    Tensor *x = tensor_mul_scalar(kind_input(shape, 0, TENSOR_F64), factor);
     return batch_first ? tensor_contiguous(tensor_transpose(x, 0, 1)) : x;
 }
 
@@ -337,7 +316,8 @@ typedef struct Slots { /* the places of a module's parameters */
     Module *m;
     ModuleTensor *at[TENSORS_MOST];
     int n;
-    Tensor *index; /* an input that has no gradient */
+    NNCall call;
+    int input[NN_VALUES], inputs; /* those that have gradients */
 } Slots;
 
 static void find_slots(Module *m, void *ctx)
@@ -346,16 +326,29 @@ static void find_slots(Module *m, void *ctx)
     for (int i = 0; i < m->parameter_count; i++) s->at[s->n++] = &m->parameters[i];
 }
 
-/* The module as a function of its parameters and its input. */
+/* The module as a function of its parameters and its inputs: all its floating results in a row. */
 static Tensor *as_function(Tensor **inputs, int n, void *ctx)
 {
     Slots *s = ctx;
-    Tensor *kept[TENSORS_MOST];
+    NNCall call = s->call;
+    Tensor *kept[TENSORS_MOST], *row[RESULTS];
+    int rows = 0;
+    assert_int_equal(n, s->n + s->inputs);
     for (int i = 0; i < s->n; i++) kept[i] = s->at[i]->tensor, s->at[i]->tensor = inputs[i];
+    for (int i = 0; i < s->inputs; i++) call.in[s->input[i]] = inputs[s->n + i];
     tensor_manual_seed(7);
-    Tensor *y = nn_forward(s->m, s->index ? s->index : inputs[n - 1]);
+    nn_run(s->m, &call);
     for (int i = 0; i < s->n; i++) s->at[i]->tensor = kept[i];
-    return y;
+    for (int i = 0; i < RESULTS; i++)
+        if (call.out[i] && tensor_dtype_is_float(tensor_dtype(call.out[i])))
+            row[rows++] = tensor_flatten(call.out[i]);
+    return rows < 2 ? call.out[0] : tensor_cat(TENSOR_LIST(row, rows));
+}
+
+static int passes_by(Module *m, NNCall *grads, void *ctx)
+{
+    *(bool *)ctx = m->hook_count == 1 && grads->results + grads->inputs > 0;
+    return 0;
 }
 
 static bool has_gradient(const Case *c) /* max_norm writes its table, which finite differences see */
@@ -373,20 +366,45 @@ static void gradients(void **state)
             Slots s = { .m = make_wide(c) };
             nn_train(s.m, training);
             nn_apply(s.m, find_slots, &s);
-            Tensor *inputs[TENSORS_MOST + 1], *x = input_of(c, TENSOR_F64);
+            Tensor *inputs[TENSORS_MOST + NN_VALUES];
+            s.call = call_of(c, TENSOR_F64);
             for (int i = 0; i < s.n; i++)
                 inputs[i] = tensor_requires_grad_(tensor_clone(tensor_detach(s.at[i]->tensor)), true);
-            int n = s.n;
-            if (tensor_dtype(x) == TENSOR_F64) inputs[n++] = tensor_requires_grad_(x, true);
-            else s.index = x;
-            if (tensor_gradcheck_with(.inputs = inputs, .n = n, .fn = as_function, .ctx = &s))
+            for (int i = 0; i < NN_VALUES; i++) {
+                Tensor *x = s.call.in[i];
+                if (!x || tensor_dtype(x) != TENSOR_F64) continue;
+                s.input[s.inputs++] = i;
+                inputs[s.n + s.inputs - 1] = tensor_requires_grad_(x, true);
+            }
+            if (s.n + s.inputs == 0) fail_msg("%s {%s}: nothing has a gradient", c->name, c->text);
+            bool hooked = false;
+            if (training) nn_register_full_backward_hook(s.m, passes_by, &hooked);
+            if (tensor_gradcheck_with(.inputs = inputs, .n = s.n + s.inputs, .fn = as_function, .ctx = &s))
                 fail_msg("%s {%s}, training %d: %s", c->name, c->text, training, tensor_error());
+            assert_int_equal(hooked, training);
             nn_free(s.m);
             tensor_scope_close(scope);
         }
 }
 
 /* ---- state and dtypes ------------------------------------------------------------------------ */
+
+/* The same state under the same names, and the same results. */
+static void same(const Case *c, Module *a, TensorDict saved, Module *b)
+{
+    if (!b) fail_msg("%s {%s}: %s", c->name, c->text, tensor_error());
+    const TensorDict other = nn_state_dict(b);
+    assert_int_equal(saved.count, other.count);
+    for (int i = 0; i < saved.count; i++) {
+        assert_string_equal(saved.item[i].name, other.item[i].name);
+        assert_true(tensor_equal(saved.item[i].tensor, other.item[i].tensor));
+    }
+    nn_eval(b);
+    Tensor *y[2] = { NULL };
+    for (int i = 0; i < 2 && runs(c); i++) tensor_manual_seed(6), y[i] = forward(c, i ? b : a, TENSOR_F32);
+    assert_true(!runs(c) || tensor_equal(y[0], y[1]));
+    nn_free(b);
+}
 
 static void state_dicts(void **state)
 {
@@ -395,20 +413,18 @@ static void state_dicts(void **state)
         const Case *c = &cases[k];
         TensorScope scope = tensor_scope_open();
         Module *a = make(c);
-        Tensor *x = runs(c) ? input_of(c, TENSOR_F32) : NULL;
-        if (x) nn_forward(a, x); /* buffers change */
+        if (runs(c)) forward(c, a, TENSOR_F32); /* buffers change */
         tensor_manual_seed(5);
         Module *b = make_with(c, TENSOR_F32);
         TensorDict saved = nn_dict_clone(nn_state_dict(a));
         if (!c->own) assert_int_equal(saved.count, c->params + c->buffers);
         assert_int_equal(nn_load_state_dict(b, saved), 0);
-        TensorDict loaded = nn_state_dict(b);
-        for (int i = 0; i < saved.count; i++)
-            assert_true(tensor_equal(saved.item[i].tensor, loaded.item[i].tensor));
-        nn_eval(a), nn_eval(b);
-        if (x) assert_true(tensor_equal(nn_forward(a, x), nn_forward(b, x)));
+        nn_eval(a);
+        Module *copy = nn_clone(a);
+        same(c, a, saved, b);
+        same(c, a, saved, copy);
         nn_dict_free(saved);
-        nn_free(a), nn_free(b);
+        nn_free(a);
         tensor_scope_close(scope);
     }
 }
@@ -438,7 +454,7 @@ static void dtypes(void **state)
                     (nn_named_parameters(m).item[0].tensor == first && tensor_dtype(first) == TENSOR_BF16));
         nn_eval(m);
         if (runs(c)) {
-            Tensor *y = nn_forward(m, input_of(c, TENSOR_BF16));
+            Tensor *y = forward(c, m, TENSOR_BF16);
             if (!y) fail_msg("%s {%s} in bf16: %s", c->name, c->text, tensor_error());
             if (first) assert_int_equal(tensor_dtype(y), TENSOR_BF16);
         }
@@ -459,7 +475,7 @@ static void other_dtypes_are_refused(void **state)
             if (strncmp(cases[k].name, names[i], strlen(names[i])) != 0 || !runs(&cases[k])) continue;
             TensorScope scope = tensor_scope_open();
             Module *m = make_wide(&cases[k]);
-            Tensor *y = nn_forward(m, input_of(&cases[k], TENSOR_F32));
+            Tensor *y = forward(&cases[k], m, TENSOR_F32);
             if (y) fail_msg("%s {%s} takes f32 with parameters in f64", cases[k].name, cases[k].text);
             if (tensor_error_code() != TENSOR_EDTYPE || !strstr(tensor_error(), "f32") ||
                 !strstr(tensor_error(), "f64"))
@@ -476,7 +492,7 @@ static int everything(const Case *c)
 {
     TensorScope scope = tensor_scope_open();
     Module *m = make_with(c, TENSOR_F32);
-    Tensor *y = m && runs(c) ? nn_forward(m, input_of(c, TENSOR_F32)) : NULL;
+    Tensor *y = m && runs(c) ? forward(c, m, TENSOR_F32) : NULL;
     if (y && tensor_requires_grad(y)) tensor_backward(tensor_sum(y));
     if (m) nn_state_dict(m), nn_to(m, TENSOR_F64);
     nn_free(m);
@@ -508,11 +524,13 @@ static void failing_memory(void **state)
 static bool has_case(const char *function)
 {
     /* those that test_module.c tries by hand, and what makes no module */
-    static const char *const others[] = { "nn_sequential", "nn_module_list", "nn_append",
-                                          "nn_child",      "nn_done",        "nn_retain",
-                                          "nn_get_module", "nn_make",        "nn_new_size" };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(function, others[i]) == 0) return true;
+    static const char others[] =
+        " nn_sequential nn_module_list nn_module_dict nn_parameter_list nn_parameter_dict "
+        "nn_append nn_child nn_done nn_retain nn_get_module nn_make nn_new_size nn_new_call "
+        "nn_transformer_encoder nn_transformer_decoder nn_clone nn_weight_norm nn_spectral_norm ";
+    char word[80];
+    snprintf(word, sizeof word, " %s ", function);
+    if (strstr(others, word)) return true;
     for (int k = 0; k < count; k++)
         if (strcmp(cases[k].kind->function, function) == 0) return true;
     return false;
@@ -547,8 +565,6 @@ static void all_have_cases(void **state)
     }
 }
 
-/* ---- */
-
 static int setup(void **state)
 {
     (void)state;
@@ -566,7 +582,6 @@ static int teardown(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -428,24 +428,33 @@ static void clipping(void **state)
     TensorList list = TENSORS(a, none, b);
     tensor_set_grad(a, tensor_from_data((float[]){ 3, 0 }, SHAPE(2), TENSOR_F32));
     tensor_set_grad(b, tensor_from_data((float[]){ -4 }, SHAPE(1), TENSOR_F32));
-    assert_true(nn_clip_grad_norm_(list, 10) == 5 && tensor_get(tensor_grad(a), DIMS(0)) == 3);
-    assert_true(nn_clip_grad_norm_(list, 2, .norm_type = INFINITY) == 4);
+    assert_true(tensor_item(nn_clip_grad_norm_(list, 10)) == 5 && tensor_get(tensor_grad(a), DIMS(0)) == 3);
+    assert_true(tensor_item(nn_clip_grad_norm_(list, 2, .norm_type = INFINITY)) == 4);
     assert_true(fabs(tensor_get(tensor_grad(a), DIMS(0)) - 1.5) < 1e-6 &&
                 fabs(tensor_get(tensor_grad(b), DIMS(0)) + 2) < 1e-6);
-    assert_true(fabs(nn_clip_grad_norm_(list, 1) - 2.5) < 1e-6 &&
-                fabs(nn_clip_grad_norm_(list, 1) - 1) < 1e-6);
-    assert_true(fabs(nn_clip_grad_norm_(list, 100, 1) - 1.4) < 1e-5);
+    assert_true(fabs(tensor_item(nn_clip_grad_norm_(list, 1)) - 2.5) < 1e-6 &&
+                fabs(tensor_item(nn_clip_grad_norm_(list, 1)) - 1) < 1e-6);
+    assert_true(fabs(tensor_item(nn_clip_grad_norm_(list, 100, 1)) - 1.4) < 1e-5);
     assert_int_equal(nn_clip_grad_value_(list, 0.5), 0);
     assert_true(tensor_get(tensor_grad(a), DIMS(0)) == 0.5 && tensor_get(tensor_grad(b), DIMS(0)) == -0.5);
     assert_null(tensor_grad(none));
     tensor_set_grad(b, tensor_full(SHAPE(1), INFINITY, TENSOR_F32));
-    assert_true(isnan(nn_clip_grad_norm_(list, 1, .error_if_nonfinite = true)));
+    assert_null(nn_clip_grad_norm_(list, 1, .error_if_nonfinite = true));
     assert_status_error(-1, TENSOR_EVALUE);
     assert_true(tensor_get(tensor_grad(a), DIMS(0)) == 0.5);
-    assert_true(isinf(nn_clip_grad_norm_(list, 1)) && tensor_get(tensor_grad(a), DIMS(0)) == 0);
-    assert_true(isnan(nn_clip_grad_norm_(list, -1)));
+    assert_true(isinf(tensor_item(nn_clip_grad_norm_(list, 1))) && tensor_get(tensor_grad(a), DIMS(0)) == 0);
+    assert_null(nn_clip_grad_norm_(list, -1));
     assert_status_error(-1, TENSOR_EVALUE);
-    assert_true(nn_clip_grad_norm_(TENSOR_LIST(NULL, 0), 1) == 0);
+    assert_true(tensor_item(nn_clip_grad_norm_(TENSOR_LIST(NULL, 0), 1)) == 0);
+    tensor_set_grad(a, tensor_from_data((float[]){ 3, 0 }, SHAPE(2), TENSOR_F32));
+    tensor_set_grad(b, tensor_from_data((float[]){ -4 }, SHAPE(1), TENSOR_F32));
+    Tensor *norm = nn_get_total_norm(TENSORS(tensor_grad(a), tensor_grad(b)), 1);
+    assert_true(tensor_item(norm) == 7);
+    assert_int_equal(nn_clip_grads_with_norm_(TENSORS(b), 3.5, norm), 0);
+    assert_true(fabs(tensor_get(tensor_grad(b), DIMS(0)) + 2) < 1e-6 &&
+                tensor_get(tensor_grad(a), DIMS(0)) == 3);
+    assert_status_error(nn_clip_grads_with_norm_(TENSORS(b), -1, norm), TENSOR_EVALUE);
+    assert_status_error(nn_clip_grads_with_norm_(TENSORS(b), 1, NULL), TENSOR_ENULL);
     tensor_scope_close(scope);
 }
 

@@ -196,8 +196,8 @@ static void check_gradients(const GoldenCase *c, Tensor *const *leaf, Tensor *co
     for (int i = 0; i < s->n; i++)
         if (c->gradient[i].there && tensor_requires_grad(leaf[i])) wanted[m++] = leaf[i];
     if (!roots || !m) return;
-    if (tensor_gradients_many(root, v, roots, wanted, m, g,
-                              (TensorGradientsArgs){ .materialize_grads = true })) {
+    if (tensor_gradients_many(TENSOR_LIST(root, roots), TENSOR_LIST(wanted, m), g,
+                              .grad_outputs = TENSOR_LIST(v, roots), .materialize_grads = true)) {
         complain(s, "backward fails");
         return;
     }

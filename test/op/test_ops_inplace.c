@@ -222,8 +222,8 @@ static void check_gradient(const Sample *s, Tensor **x)
         leaf[0] = tensor_clone(leaf[0]);
         Tensor *y = in_place ? pair->in_place(leaf, s->params) : pair->apart(leaf, s->params),
                *v = y ? random_like(y, 3) : NULL;
-        if (!y || (m && tensor_gradients_many(&y, &v, 1, wanted, m, found,
-                                              (TensorGradientsArgs){ .materialize_grads = true }))) {
+        if (!y || (m && tensor_gradients_many(TENSORS(y), TENSOR_LIST(wanted, m), found,
+                                              .grad_outputs = TENSORS(v), .materialize_grads = true))) {
             complain(s, "has no gradient %s", in_place ? "in place" : "apart");
             return;
         }

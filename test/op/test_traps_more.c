@@ -297,9 +297,10 @@ static void test_bent_losses_are_parabolas_through_0(void **state)
 {
     (void)state;
     Tensor *x = leaf(SHAPE(5), "-3 -2 0 1 2"), *t = numbers(SHAPE(5), "0 0 0 0 0", TENSOR_F64);
-    assert_true(has(curvature(tensor_huber_loss(x, t, TENSOR_SUM, .delta = 2), x), SHAPE(5), "0 0 1 1 0"));
-    assert_true(
-        has(curvature(tensor_smooth_l1_loss(x, t, TENSOR_SUM, .beta = 2), x), SHAPE(5), "0 0 0.5 0.5 0"));
+    assert_true(has(curvature(tensor_huber_loss(x, t, .reduction = TENSOR_SUM, .delta = 2), x), SHAPE(5),
+                    "0 0 1 1 0"));
+    assert_true(has(curvature(tensor_smooth_l1_loss(x, t, .reduction = TENSOR_SUM, .beta = 2), x), SHAPE(5),
+                    "0 0 0.5 0.5 0"));
 }
 
 static void test_bce_of_tiny_probabilities_keeps_their_digits(void **state)
@@ -329,12 +330,14 @@ static void test_arguments_by_position_come_in_pytorchs_order(void **state)
         tensor_equal(tensor_interpolate(x, SHAPE(3, 9), 0, TENSOR_BILINEAR, true),
                      tensor_interpolate(x, SHAPE(3, 9), .mode = TENSOR_BILINEAR, .align_corners = true)));
     assert_true(tensor_equal(tensor_pdist(flat, 1), tensor_pdist(flat, .p = 1)));
-    assert_true(has(tensor_smooth_l1_loss(numbers(SHAPE(2), "0 3", TENSOR_F64),
-                                          numbers(SHAPE(2), "1 0", TENSOR_F64), TENSOR_SUM, 2),
-                    SHAPE(), "2.25"));
-    assert_true(has(tensor_huber_loss(numbers(SHAPE(2), "0 3", TENSOR_F64),
-                                      numbers(SHAPE(2), "1 0", TENSOR_F64), TENSOR_SUM, .delta = 2),
-                    SHAPE(), "4.5"));
+    assert_true(
+        has(tensor_smooth_l1_loss(numbers(SHAPE(2), "0 3", TENSOR_F64), numbers(SHAPE(2), "1 0", TENSOR_F64),
+                                  .reduction = TENSOR_SUM, .beta = 2),
+            SHAPE(), "2.25"));
+    assert_true(
+        has(tensor_huber_loss(numbers(SHAPE(2), "0 3", TENSOR_F64), numbers(SHAPE(2), "1 0", TENSOR_F64),
+                              .reduction = TENSOR_SUM, .delta = 2),
+            SHAPE(), "4.5"));
 }
 
 static void test_other_names_are_the_same_ops(void **state)

@@ -154,6 +154,47 @@ static void test_found(void **state)
     tensor_error_clear();
 }
 
+/* An op of ours and one of yours may have one name: errors tell whose it is. */
+static int same_forward(OpCall *c) { return op_fail(c, TENSOR_EVALUE, "not today"); }
+static int same_compose(OpCall *c) { return op_set_result(c, 0, tensor_softmax(op_input(c, 0), 7)); }
+static int wide_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    (void)c;
+    dx[0] = tensor_cat(TENSORS(dy, dy));
+    return 0;
+}
+static int copy_forward(OpCall *c) { return op_set_result(c, 0, tensor_clone(op_input(c, 0))); }
+OP_BINARY(maximum, "a b", a *b, g *b, KEEP_B, g *a, KEEP_A, -1, 1);
+
+static void begins(TensorStatus code, const char *text)
+{
+    if (!tensor_error() || strncmp(tensor_error(), text, strlen(text)) != 0)
+        fail_msg("\"%s\" and not \"%s\"", tensor_error() ? tensor_error() : "no error", text);
+    assert_tensor_error((Tensor *)NULL, code);
+}
+
+static void test_same_name(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F64), true),
+           *y = tensor_ones(SHAPE(3), TENSOR_F64);
+    TensorOp mine = { .name = "softmax", .arity = 1, .forward = same_forward };
+    assert_null(tensor_apply(&mine, &x, 1, NULL));
+    begins(TENSOR_EVALUE, "softmax: not today");
+    assert_null(tensor_apply(&mine, (Tensor *[]){ x, x }, 2, NULL));
+    begins(TENSOR_EVALUE, "softmax: 2 operands given");
+    mine.forward = NULL, mine.compose = same_compose;
+    assert_null(tensor_apply(&mine, &x, 1, NULL));
+    begins(TENSOR_EINDEX, "softmax: tensor_softmax: ");
+    mine.compose = NULL, mine.forward = copy_forward, mine.backward = wide_backward;
+    assert_int_equal(tensor_backward(tensor_apply(&mine, &x, 1, NULL), tensor_ones_like(x)), -1);
+    begins(TENSOR_ESHAPE, "softmax: backward made a gradient of shape [4] for operand 1 of shape [2]");
+    assert_null(tensor_apply(&maximum, (Tensor *[]){ x, y }, 2, NULL));
+    begins(TENSOR_ESHAPE, "maximum: [2] and [3] do not broadcast");
+    assert_null(tensor_maximum(x, y));
+    begins(TENSOR_ESHAPE, "tensor_maximum: ");
+}
+
 /* ---- by name --------------------------------------------------------------------------------- */
 
 static void test_text(void **state)
@@ -173,6 +214,7 @@ static void test_text(void **state)
                 { "dim", "has no value" },
                 { "keepdim=maybe", "is no value of it" },
                 { "dim=1x", "is no value of it" },
+                { "mode=linearr", "want constant, reflect, replicate, circular", "pad" },
                 { "dim=1 dim=1", "given twice" },
                 { "dim=4294967297", "is no value of it" }, /* 1, if it wrapped */
                 { "dim=-4294967295", "is no value of it" },
@@ -279,6 +321,7 @@ int main(void)
                                         cmocka_unit_test(test_parameters),
                                         cmocka_unit_test(test_arrays),
                                         cmocka_unit_test(test_found),
+                                        cmocka_unit_test(test_same_name),
                                         cmocka_unit_test(test_text),
                                         cmocka_unit_test(test_text_of_every_op),
                                         cmocka_unit_test(test_plain_inputs_on_a_graph),

@@ -96,6 +96,9 @@ static Scheduler *make(const char *name, Optimizer *o)
          optim_cyclic_lr(o, .01, .2, 5, .mode = SCHEDULER_TRIANGULAR2, .cycle_momentum = false))
     CASE("cyclic range", optim_cyclic_lr(o, .01, .2, 8, .mode = SCHEDULER_EXP_RANGE, .gamma = .97,
                                          .base_momentum = .6, .max_momentum = .95))
+    CASE("swa", optim_swa_lr(o, .05))
+    CASE("swa linear", optim_swa_lr(o, .3, 25, SCHEDULER_LINEAR))
+    CASE("swa at once", optim_swa_lr(o, .07, 0))
     CASE("plateau", optim_reduce_lr_on_plateau(o, .factor = .3, .patience = 2, .cooldown = 1))
     CASE("plateau max",
          optim_reduce_lr_on_plateau(o, SCHEDULER_MAX, .5, 1, .threshold = .2, .threshold_mode = SCHEDULER_ABS,
@@ -228,7 +231,7 @@ static void schedules(void **state)
         free(want);
         seen++;
     }
-    assert_int_equal(seen, 31);
+    assert_int_equal(seen, 34);
     kind_close(&f);
 }
 

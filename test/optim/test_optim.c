@@ -216,6 +216,67 @@ static void groups(void **state)
     tensor_scope_close(scope);
 }
 
+/* ---- LAMB against its formula, which PyTorch does not have ------------------------------------ */
+
+static double length(const double *x)
+{
+    double sum = 0;
+    for (int i = 0; i < 5; i++) sum += x[i] * x[i];
+    return sqrt(sum);
+}
+
+static void lamb_by_hand(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *p = start(5, TENSOR_F64);
+    Optimizer *opt = optim_lamb(TENSORS(p), 0.1, .weight_decay = 0.3, .beta1 = 0.8, .beta2 = 0.9);
+    double x[5], m[5] = { 0 }, v[5] = { 0 }, u[5];
+    for (int i = 0; i < 5; i++) x[i] = tensor_get(p, DIMS(i));
+    for (int t = 1; t <= 20; t++) {
+        step(opt, p, t);
+        for (int i = 0; i < 5; i++) {
+            const double g = grad_value(i, t);
+            m[i] = 0.8 * m[i] + 0.2 * g, v[i] = 0.9 * v[i] + 0.1 * g * g;
+            u[i] = m[i] / (1 - pow(0.8, t)) / (sqrt(v[i] / (1 - pow(0.9, t))) + 1e-6) + 0.3 * x[i];
+        }
+        const double rate = 0.1 * length(x) / length(u);
+        for (int i = 0; i < 5; i++) x[i] -= rate * u[i];
+        for (int i = 0; i < 5; i++) assert_true(fabs(tensor_get(p, DIMS(i)) - x[i]) < 1e-12);
+    }
+    Tensor *zero = tensor_requires_grad_(tensor_zeros(SHAPE(2), TENSOR_F64), true);
+    Optimizer *from_zero = optim_lamb(TENSORS(zero), 0.1);
+    tensor_set_grad(zero, tensor_ones_like(zero));
+    assert_int_equal(optim_step(from_zero), 0); /* a norm of 0: the rate alone */
+    assert_true(fabs(tensor_get(zero, DIMS(0)) + 0.1) < 1e-6);
+    optim_free(opt), optim_free(from_zero);
+    tensor_scope_close(scope);
+}
+
+static void muon_takes_matrices(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *vector = start(5, TENSOR_F32),
+           *matrix = tensor_requires_grad_(tensor_ones(SHAPE(2, 2), TENSOR_F32), true);
+    assert_null(optim_muon(TENSORS(matrix, vector)));
+    assert_status_error(-1, TENSOR_ESHAPE);
+    Optimizer *opt = optim_muon(TENSORS(matrix));
+    assert_status_error(optim_add_group(opt, TENSORS(vector)), TENSOR_ESHAPE);
+    assert_int_equal(opt->groups, 1);
+    Tensor *other = tensor_requires_grad_(tensor_ones(SHAPE(2, 2), TENSOR_F32), true);
+    Optimizer *up = optim_muon(TENSORS(other), .maximize = true);
+    tensor_set_grad(matrix, tensor_eye(2, 2, TENSOR_F32));
+    tensor_set_grad(other, tensor_neg(tensor_eye(2, 2, TENSOR_F32)));
+    assert_int_equal(optim_step(opt) | optim_step(up), 0);
+    assert_true(tensor_equal(matrix, other) && tensor_get(matrix, DIMS(0, 0)) < 1);
+    optim_free(up);
+    assert_null(optim_muon(TENSORS(matrix), .ns_steps = 100));
+    assert_status_error(-1, TENSOR_EVALUE);
+    optim_free(opt);
+    tensor_scope_close(scope);
+}
+
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 #define assert_refused(call, code) tapegrad_assert_error_((call) == NULL, code, __FILE__, __LINE__)
@@ -306,6 +367,56 @@ static void of_ones_own(void **state)
         optim_free(opt);
         tensor_scope_close(scope);
     }
+}
+
+/* A kind of one's own with a state for each row, for matrices alone. */
+static int rows_step(const void *options, OptimParam *p, Tensor *grad)
+{
+    Tensor *sums = tensor_add_(p->state[0], tensor_sum(tensor_square(grad), 1, true));
+    Tensor *u = tensor_div(grad, tensor_sqrt(tensor_add_scalar(sums, 1e-8)));
+    return tensor_add_scaled_(p->tensor, u, -((const SignArgs *)options)->lr) ? 0 : -1;
+}
+
+static int rows_shape(const Tensor *p, int s, int64_t *dim)
+{
+    dim[0] = tensor_size(p, 0), dim[1] = 1;
+    return s == 0 ? 2 : -1;
+}
+
+static int rows_param(const Tensor *p, const char *function)
+{
+    return tensor_ndim(p) == 2 ? 0 : tensor_fail(TENSOR_ESHAPE, function, "want matrices");
+}
+
+static void rows_of_ones_own(void **state)
+{
+    (void)state;
+    static const OptimKind rows = { .name = "Rows",
+                                    .function = "rows",
+                                    .args = sizeof(SignArgs),
+                                    .defaults = &sign_defaults,
+                                    .fields = sign_fields,
+                                    .state = { "row_sum" },
+                                    .shape = rows_shape,
+                                    .check_param = rows_param,
+                                    .step = rows_step };
+    TensorScope scope = tensor_scope_open();
+    Tensor *p = tensor_requires_grad_(tensor_ones(SHAPE(2, 3), TENSOR_F64), true),
+           *q = tensor_requires_grad_(tensor_ones(SHAPE(2, 3), TENSOR_F64), true), *v = start(5, TENSOR_F64);
+    assert_null(optim_new(&rows, &(SignArgs){ TENSORS(p, v), .lr = 0.5 }));
+    assert_status_error(-1, TENSOR_ESHAPE);
+    Optimizer *a = optim_new(&rows, &(SignArgs){ TENSORS(p), .lr = 0.5 }),
+              *b = optim_new(&rows, &(SignArgs){ TENSORS(q), .lr = 0.5 });
+    tensor_set_grad(p, tensor_full(SHAPE(2, 3), 2, TENSOR_F64)), tensor_set_grad(q, tensor_grad(p));
+    assert_int_equal(optim_step(a), 0);
+    Tensor *sums = nn_dict_get(optim_state_dict(a), "state.0.row_sum");
+    assert_true(tensor_size(sums, 0) == 2 && tensor_size(sums, 1) == 1 && tensor_get(sums, DIMS(1, 0)) == 12);
+    assert_int_equal(optim_load_state_dict(b, optim_state_dict(a)), 0);
+    TENSOR_NO_GRAD { tensor_copy_(q, p); }
+    assert_int_equal(optim_step(a) | optim_step(b), 0);
+    assert_true(tensor_equal(p, q));
+    optim_free(a), optim_free(b);
+    tensor_scope_close(scope);
 }
 
 /* A step of one's own that changes something and then fails is taken back, and so is its count. */
@@ -443,19 +554,14 @@ static void closure_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_elements),
-        cmocka_unit_test(without_gradient),
-        cmocka_unit_test(zero_grad),
-        cmocka_unit_test(outlives_the_net),
-        cmocka_unit_test(pending_error),
-        cmocka_unit_test(groups),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(of_ones_own),
-        cmocka_unit_test(closures),
-        cmocka_unit_test(closure_once),
-        cmocka_unit_test(failed_step_is_taken_back),
-        cmocka_unit_test(option_switched_on),
-        cmocka_unit_test(zero_grad_without_room),
+        cmocka_unit_test(many_elements),      cmocka_unit_test(without_gradient),
+        cmocka_unit_test(zero_grad),          cmocka_unit_test(outlives_the_net),
+        cmocka_unit_test(pending_error),      cmocka_unit_test(groups),
+        cmocka_unit_test(lamb_by_hand),       cmocka_unit_test(muon_takes_matrices),
+        cmocka_unit_test(refusals),           cmocka_unit_test(of_ones_own),
+        cmocka_unit_test(rows_of_ones_own),   cmocka_unit_test(closures),
+        cmocka_unit_test(closure_once),       cmocka_unit_test(failed_step_is_taken_back),
+        cmocka_unit_test(option_switched_on), cmocka_unit_test(zero_grad_without_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,9 @@ static const struct Edge {
     { NULL, "momentum_decay", 0, -1e-9 },
     { NULL, "lr_decay", 0, -1e-9 },
     { NULL, "initial_accumulator_value", 0, -1e-9 },
+    { "Adafactor", "beta2_decay", 0, 1e-9 },
+    { "Adafactor", "eps2", 0, -1e-9 },
+    { "Adafactor", "d", 1, 0.9999 },
     { "Adadelta", "rho", 0, -1e-9 },
     { "Adadelta", "rho", 1, 1.0001 },
     { "RMSprop", "alpha", 0, -1e-9 },
@@ -49,7 +52,7 @@ static const OpField *option_of(const OptimKind *kind, const char *name)
 static Optimizer *with(const OptimKind *kind, const OpField *option, double value)
 {
     static Tensor *p;
-    p = tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F32), true);
+    p = tensor_requires_grad_(tensor_ones(SHAPE(2, 1), TENSOR_F32), true);
     _Alignas(16) char args[OPTIM_OPTIONS];
     memcpy(args, kind->defaults, kind->args);
     *(TensorList *)(void *)args = TENSORS(p);
@@ -83,6 +86,78 @@ static void test_every_option(void **state)
         if (!tried[e]) fail_msg("no optimizer has %s", edges[e].option);
 }
 
+/* p after three steps. */
+static bool steps(const OptimKind *kind, const OpField *option, double value, double p[2])
+{
+    Optimizer *opt = with(kind, option, value);
+    if (!opt) return tensor_error_clear(), false;
+    Tensor *x = opt->group[0].param[0].tensor;
+    TENSOR_NO_GRAD { tensor_copy_(x, tensor_from_data((float[]){ 2, INFINITY }, SHAPE(2, 1), TENSOR_F32)); }
+    for (int t = 1; t <= 3; t++) {
+        tensor_set_grad(x, tensor_from_data((float[]){ 0.5f * (float)t, 1 }, SHAPE(2, 1), TENSOR_F32));
+        if (optim_step(opt)) return optim_free(opt), tensor_error_clear(), false;
+    }
+    for (int i = 0; i < 2; i++) p[i] = tensor_get(x, SHAPE(i, 0));
+    optim_free(opt);
+    return true;
+}
+
+/* 0 and 1 are numbers as others: near them the steps are nearly the same.  No decay, no NaN of 0 times
+ * infinity. */
+static void test_steps_are_continuous(void **state)
+{
+    (void)state;
+    int compared = 0;
+    for (int k = 0; k < optim_kind_count(); k++) {
+        const OptimKind *kind = optim_kind_at(k);
+        for (const OpField *f = kind->fields; f->name && kind->rule; f++) /* those that see norms jump */
+            for (int way = 0; way < 4 && f->type == OP_DOUBLE; way++) {
+                const double value = way / 2, beside = value + (way & 1 ? 1e-7 : -1e-7);
+                double at[2], near[2];
+                if (!steps(kind, f, value, at) || !steps(kind, f, beside, near)) continue;
+                compared++;
+                const bool by_eps = fabs(at[0]) > 1e3; /* alpha = 1: eps alone divides */
+                if (!by_eps && !(fabs(at[0] - near[0]) < 5e-3))
+                    fail_msg("%s: %g where %s = %.9g, %g where it is %.9g", kind->name, at[0], f->name, value,
+                             near[0], beside);
+                if (strcmp(f->name, "weight_decay") == 0 && value == 0) assert_true(isinf(at[1]));
+            }
+    }
+    assert_true(compared > optim_kind_count());
+}
+
+static int nothing(const void *options, OptimParam *p, Tensor *grad)
+{
+    return (void)options, (void)p, (void)grad, 0;
+}
+
+/* A kind of the user's may have no lr: then nobody sets it. */
+static void test_a_kind_without_lr(void **state)
+{
+    (void)state;
+    static const struct {
+        TensorList params;
+    } defaults;
+    static const OpField fields[] = { { 0 } };
+    static const OptimKind kind = { .name = "None",
+                                    .function = "optim_none",
+                                    .args = sizeof defaults,
+                                    .defaults = &defaults,
+                                    .fields = fields,
+                                    .step = nothing };
+    Tensor *p = tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F32), true);
+    TensorList params = TENSORS(p);
+    Optimizer *opt = optim_new(&kind, &params);
+    assert_non_null(opt);
+    assert_null(optim_step_lr(opt, .step_size = 2));
+    assert_non_null(strstr(tensor_error(), "optim_step_lr: optim_none has no lr"));
+    assert_status_error(-1, TENSOR_EVALUE);
+    assert_int_equal(optim_set_lr(opt, 1), -1);
+    assert_non_null(strstr(tensor_error(), "optim_set_lr: optim_none has no lr"));
+    assert_status_error(-1, TENSOR_EVALUE);
+    optim_free(opt);
+}
+
 /* A count of steps that is none would be any int64; options out of range would fail at the next step. */
 static void test_steps_of_a_dict(void **state)
 {
@@ -109,6 +184,8 @@ static void test_steps_of_a_dict(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_option),
+                                        cmocka_unit_test(test_steps_are_continuous),
+                                        cmocka_unit_test(test_a_kind_without_lr),
                                         cmocka_unit_test(test_steps_of_a_dict) };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("optimizers at their edges", tests, NULL, NULL);

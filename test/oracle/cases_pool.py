@@ -277,7 +277,7 @@ def lp_pool(n, p):
     f, kernel, stride = (
         (F.lp_pool1d, kernel[0], p.get("stride", kernel)[0])
         if n == 1
-        else (F.lp_pool2d, tuple(kernel), tuple(p.get("stride", kernel)))
+        else (F.lp_pool2d if n == 2 else F.lp_pool3d, tuple(kernel), tuple(p.get("stride", kernel)))
     )
     return lambda x: f(x, p["norm_type"], kernel, stride, p["ceil_mode"])
 
@@ -303,7 +303,7 @@ def lp_by_hand(n):
     yield lp_pool(n, p), [uniform(1, 2, *(5,) * n)], p  # sums that are negative: NaN
 
 
-for n in (1, 2):
+for n in (1, 2, 3):
     op(OPS, "lp_pool%dd" % n, n)(lp_by_hand)
     op(RANDOM, "lp_pool%dd" % n, n)(random_lp)
 

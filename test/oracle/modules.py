@@ -3,12 +3,17 @@
     python test/oracle/modules.py > test/oracle/kinds/nn.golden
 
 A new module: its cases in CASES, by PyTorch's name; a case is the text of its options, which are PyTorch's
-arguments too (torch_arguments() knows the few that differ), and the shape of an input.  Every option must be
+arguments too (torch_arguments() knows the few that differ), and its inputs, by commas.  Every option must be
 in a case.
 
-Each case: the parameters after manual_seed(0) in f32; then in f64, with the input x_i = 1.5 sin(0.7 i + 0.3)
-(integers: (7 i) mod n), the result in training after manual_seed(1), the buffers after it, and the result in
-eval.
+    2x3         x_i = 1.5 sin(0.7 i + 0.3 + k) for input k
+    2x3:.5..2   those numbers in this range
+    4@5 4@1..6  (7 i) mod 5; such integers from 1 to 5
+    2x3@b       bool: i mod 3 is 1
+    -           none
+
+Each case: the parameters after manual_seed(0) in f32; then in f64 the results in training after
+manual_seed(1), the buffers after it, and the results in eval.
 """
 
 import math
@@ -23,6 +28,7 @@ F = nn.functional
 CONV = "in_channels=4 out_channels=6 kernel_size=3"
 UP = "in_channels=4 out_channels=2 kernel_size=3"
 SMALL = "input_size=3 hidden_size=4"
+BLOCK = "d_model=4 nhead=2 dim_feedforward=5"
 CASES = {
     "Identity": [("", "2x3")],
     "Linear": [("in_features=3 out_features=2", "4x3"), ("in_features=3 out_features=2 bias=false", "2x2x3")],
@@ -104,11 +110,20 @@ CASES = {
             "1x2x3x3x4",
         ),
     ],
+    "FractionalMaxPool2d": [
+        ("kernel_size=2 output_size=[3 2]", "2x2x7x5"),
+        ("kernel_sizes=[3 2] output_ratio=0.5", "2x8x7"),
+    ],
+    "FractionalMaxPool3d": [
+        ("kernel_size=2 output_ratios=[0.5 0.6 0.4]", "1x2x5x6x7"),
+        ("kernel_size=1 output_size=[2 2 2]", "1x2x3x4x5"),
+    ],
     "LPPool1d": [("norm_type=2 kernel_size=2", "2x3x7")],
     "LPPool2d": [
         ("norm_type=2 kernel_size=2 stride=1 ceil_mode=true", "2x2x4x5"),
         ("norm_type=4 kernel_sizes=[1 2] strides=[2 1]", "2x2x4x5"),
     ],
+    "LPPool3d": [("norm_type=2 kernel_size=2", "1x2x3x2x3")],
     "AdaptiveAvgPool1d": [("size=[3]", "2x3x7")],
     "AdaptiveAvgPool2d": [("size=[2 3]", "2x2x5x4")],
     "AdaptiveAvgPool3d": [("size=[2 1 2]", "1x2x3x3x4")],
@@ -120,8 +135,8 @@ CASES = {
         ("num_features=2 momentum=-1", "2x2x3x2"),
         ("num_features=2 affine=false track_running_stats=false", "2x2x3x2"),
     ],
-    "BatchNorm3d": [("num_features=2", "2x2x2x1x3")],
-    "InstanceNorm1d": [("num_features=3", "2x3x4"), ("num_features=3 affine=true", "3x4")],
+    "BatchNorm3d": [("num_features=2", "2x2x2x1x3"), ("num_features=2 bias=false", "2x2x2x1x3")],
+    "InstanceNorm1d": [("num_features=3", "2x3x4"), ("num_features=3 affine=true bias=false", "3x4")],
     "InstanceNorm2d": [
         ("num_features=2 affine=true track_running_stats=true momentum=0.3 eps=0.01", "2x2x3x2"),
         ("num_features=2", "2x3x2"),
@@ -138,6 +153,7 @@ CASES = {
         ("normalized_size=4 elementwise_affine=false", "2x4"),
     ],
     "GroupNorm": [
+        ("num_groups=1 num_channels=2 bias=false", "2x2x3"),
         ("num_groups=2 num_channels=4", "2x4x3"),
         ("num_groups=4 num_channels=4 eps=0.1 affine=false", "2x4x3"),
     ],
@@ -162,6 +178,7 @@ CASES = {
     "Upsample": [
         ("scale_factor=2", "1x2x3"),
         ("size=[4 5] mode=bilinear align_corners=true", "1x2x2x3"),
+        ("scale_factors=[1.5 2.5] mode=nearest-exact recompute_scale_factor=true", "1x2x2x3"),
     ],
     "ReLU": [("", "3x4")],
     "ReLU6": [("", "3x4")],
@@ -199,14 +216,102 @@ CASES = {
             "2x5x3",
         ),
     ],
-    "GRU": [(SMALL + " num_layers=2 bidirectional=true", "3x2x3")],
+    "GRU": [(SMALL + " num_layers=2 bidirectional=true", "3x2x3"), (SMALL, "3x2x3,1x2x4")],
     "LSTM": [
+        (SMALL + " bidirectional=true", "3x2x3,2x2x4,2x2x4"),
         (SMALL + " num_layers=2 batch_first=true bias=false dropout=0", "2x3x3"),
         (SMALL + " bidirectional=true proj_size=2", "3x2x3"),
     ],
     "RNNCell": [(SMALL, "2x3"), (SMALL + " nonlinearity=relu bias=false", "2x3")],
-    "GRUCell": [(SMALL, "2x3")],
-    "LSTMCell": [(SMALL, "2x3")],
+    "GRUCell": [(SMALL, "2x3"), (SMALL, "2x3,2x4")],
+    "LSTMCell": [(SMALL, "2x3"), (SMALL, "2x3,2x4,2x4")],
+    "Bilinear": [
+        ("in1_features=2 in2_features=3 out_features=2", "4x2,4x3"),
+        ("in1_features=2 in2_features=3 out_features=2 bias=false", "2,3"),
+    ],
+    "EmbeddingBag": [
+        ("num_embeddings=5 embedding_dim=3", "2x4@5"),
+        ("num_embeddings=5 embedding_dim=2 mode=sum padding_idx=2", "6@5,2@0..3,6"),
+        ("num_embeddings=5 embedding_dim=2 mode=max include_last_offset=true", "7@5,2@0..8"),
+        ("num_embeddings=5 embedding_dim=2 max_norm=0.5 norm_type=1 scale_grad_by_freq=true", "2x3@5"),
+    ],
+    "MaxUnpool1d": [("kernel_size=2", "1x2x3,1x2x3@6"), ("kernel_size=3 stride=2 padding=1", "1x2x3,1x2x3@5")],
+    "MaxUnpool2d": [
+        ("kernel_size=2 output_size=[5 4]", "1x1x2x2,1x1x2x2@16"),
+        ("kernel_sizes=[1 2] strides=[1 2] paddings=[0 0]", "1x2x2x2,1x2x2x2@8"),
+    ],
+    "MaxUnpool3d": [("kernel_size=2", "1x1x1x2x2,1x1x1x2x2@32")],
+    "Unfold": [
+        ("kernel_size=2", "1x2x3x4"),
+        ("kernel_sizes=[2 1] dilations=[1 2] paddings=[1 0] strides=[2 1]", "2x1x4x3"),
+        ("kernel_size=2 dilation=2 padding=1 stride=2", "1x2x4x4"),
+    ],
+    "Fold": [
+        ("output_size=[3 4] kernel_size=2", "1x8x6"),
+        ("output_size=[4 3] kernel_sizes=[2 1] dilations=[1 1] paddings=[1 0] strides=[2 1]", "1x4x9"),
+        ("output_size=[4 4] kernel_size=2 dilation=2 padding=1 stride=2", "1x8x4"),
+    ],
+    "CosineSimilarity": [("", "3x4,3x4"), ("dim=0 eps=0.5", "3x4,3x4")],
+    "PairwiseDistance": [("", "3x4,3x4"), ("p=1 eps=0.1 keepdim=true", "3x4,3x4")],
+    "MSELoss": [("", "3x4,3x4"), ("reduction=sum", "3x4,3x4")],
+    "L1Loss": [("", "3x4,3x4"), ("reduction=none", "3x4,3x4")],
+    "SmoothL1Loss": [("beta=0.5", "3x4,3x4"), ("reduction=sum", "3x4,3x4")],
+    "HuberLoss": [("delta=0.5", "3x4,3x4"), ("reduction=none", "3x4,3x4")],
+    "KLDivLoss": [("reduction=batchmean", "3x4,3x4:.1..1"), ("log_target=true", "3x4,3x4")],
+    "BCELoss": [("", "3x4:.1..0.9,3x4:0..1"), ("reduction=sum", "3x4:.1..0.9,3x4:0..1")],
+    "BCEWithLogitsLoss": [("", "3x4,3x4:0..1"), ("reduction=none", "3x4,3x4:0..1")],
+    "NLLLoss": [("", "4x3,4@3"), ("ignore_index=1 reduction=sum", "4x3,4@3")],
+    "CrossEntropyLoss": [
+        ("", "4x3,4@3"),
+        ("ignore_index=1 label_smoothing=0.2", "2x3x2,2x2@3"),
+        ("reduction=sum", "4x3,4x3:0..1"),
+    ],
+    "GaussianNLLLoss": [("", "3x4,3x4,3x4:.5..2"), ("full=true eps=0.1 reduction=none", "3x4,3x4,3x4:.5..2")],
+    "PoissonNLLLoss": [
+        ("", "3x4,3x4@4"),
+        ("log_input=false full=true eps=0.1 reduction=sum", "3x4:.5..2,3x4:.2..4"),
+    ],
+    "HingeEmbeddingLoss": [("", "3x4,3x4@-1..2"), ("margin=0.7 reduction=none", "3x4,3x4@-1..2")],
+    "MarginRankingLoss": [("", "5,5,5@-1..2"), ("margin=0.3 reduction=sum", "5,5,5@-1..2")],
+    "CosineEmbeddingLoss": [("", "5x3,5x3,5@-1..2"), ("margin=0.3 reduction=none", "5x3,5x3,5@-1..2")],
+    "TripletMarginLoss": [
+        ("", "3x4,3x4,3x4"),
+        ("margin=2 p=1 eps=0.01 swap=true reduction=sum", "3x4,3x4,3x4"),
+    ],
+    "SoftMarginLoss": [("", "3x4,3x4@-1..2"), ("reduction=sum", "3x4,3x4@-1..2")],
+    "MultiLabelMarginLoss": [("", "3x4,3x4@-1..4"), ("reduction=none", "3x4,3x4@-1..4")],
+    "MultiLabelSoftMarginLoss": [("", "3x4,3x4@2"), ("reduction=none", "3x4,3x4@2")],
+    "MultiMarginLoss": [("", "3x4,3@4"), ("p=2 margin=0.5 reduction=sum", "3x4,3@4")],
+    "CTCLoss": [
+        ("", "6x2x4,2x2@1..4,2@6..7,2@2..3"),
+        ("blank=3 zero_infinity=true reduction=none", "3x2x4,2x3@3,2@3..4,2@3..4"),
+    ],
+    "LinearCrossEntropyLoss": [
+        ("in_features=3 num_classes=4 bias=true label_smoothing=0.1 ignore_index=1 reduction=sum", "5x3,5@4"),
+        ("in_features=3 num_classes=4 out_features=[2]", "5x3,5x2@4"),
+    ],
+    "AdaptiveLogSoftmaxWithLoss": [
+        ("in_features=8 n_classes=7 cutoffs=[2 4]", "6x8,6@7"),
+        ("in_features=6 n_classes=6 cutoffs=[3] div_value=2 head_bias=true", "4x6,4@3"),
+    ],
+    "TransformerEncoderLayer": [
+        (BLOCK, "3x2x4"),
+        (BLOCK + " dropout=0 activation=gelu layer_norm_eps=0.1 batch_first=true norm_first=true bias=false",
+         "2x3x4,3x3@b,2x3@b"),
+    ],
+    "TransformerDecoderLayer": [
+        (BLOCK, "3x2x4,2x2x4"),
+        (BLOCK + " dropout=0.3 norm_first=true batch_first=true",
+         "2x3x4,2x3x4,3x3@b,3x3@b,2x3@b,2x3@b"),
+    ],
+    "Transformer": [
+        (BLOCK + " num_encoder_layers=1 num_decoder_layers=2", "3x2x4,2x2x4"),
+        (
+            BLOCK + " num_encoder_layers=2 num_decoder_layers=1 dropout=0 activation=gelu "
+            "layer_norm_eps=0.01 batch_first=true norm_first=true bias=false",
+            "2x3x4,2x3x4,-,3x3@b,-,2x3@b,-,2x3@b",
+        ),
+    ],
     "MultiheadAttention": [
         ("embed_dim=4 num_heads=2", "3x2x4"),
         ("embed_dim=4 num_heads=2 bias=false batch_first=true dropout=0", "2x3x4"),
@@ -243,7 +348,7 @@ def parse(text):
         value = rest[:end]
         at += len(name) + 1 + end + 1
         if value.startswith("["):
-            options[name] = tuple(int(v) for v in value[1:-1].split())
+            options[name] = tuple(number(v) for v in value[1:-1].split())
         elif value in ("true", "false"):
             options[name] = value == "true"
         else:
@@ -255,7 +360,8 @@ def torch_arguments(name, options):
     """What PyTorch names otherwise."""
     out = {}
     for key, value in options.items():
-        if key in ("kernel_sizes", "strides", "paddings", "output_paddings", "dilations"):
+        if key in ("kernel_sizes", "strides", "paddings", "output_paddings", "dilations", "scale_factors",
+                   "output_ratios"):
             key = key[:-1]
         if name.startswith("Adaptive") and key == "size":
             key, value = "output_size", value[0] if len(value) == 1 else value
@@ -265,28 +371,55 @@ def torch_arguments(name, options):
             value = "same"
         if key == "momentum" and value == -1:
             value = None
-        if key != "causal":
+        if key != "causal" and (key != "output_size" or not name.startswith("MaxUnpool")):
             out[key] = value
     return out
 
 
-def result(module, name, options, x):
+def flat(results):
+    if torch.is_tensor(results):
+        return [results]
+    return [y for r in results or () for y in flat(r)]
+
+
+def results(module, name, options, inputs):
+    x = inputs[0]
     if name == "MultiheadAttention":
         mask = None
         if options.get("causal"):
             mask = torch.triu(torch.ones(x.shape[0], x.shape[0], dtype=torch.bool), 1)
-        return module(x, x, x, attn_mask=mask, need_weights=False)[0]
-    y = module(x)
-    return y[0] if isinstance(y, tuple) else y
+        return [module(x, x, x, attn_mask=mask, need_weights=False)[0]]
+    if name.startswith("LSTM"):
+        return flat(module(x, tuple(inputs[1:]) or None))
+    if name == "EmbeddingBag":
+        return [module(*inputs[:2], per_sample_weights=inputs[2] if len(inputs) > 2 else None)]
+    if name.startswith("Fractional"):
+        return flat(getattr(F, name.replace("FractionalMaxPool", "fractional_max_pool"))(
+            x, module.kernel_size, module.output_size, module.output_ratio, return_indices=True))
+    if name.startswith("MaxUnpool"):
+        return [module(*inputs, output_size=options.get("output_size"))]
+    if name in ("SoftMarginLoss", "MultiLabelSoftMarginLoss"):
+        inputs = [y.double() for y in inputs]
+    return flat(module(*inputs))
 
 
-def made_input(shape):
-    dims, _, most = shape.partition("@")
-    dims = [int(d) for d in dims.split("x")]
+def made_input(text, k=0):
+    if text == "-":
+        return None
+    shape, _, kind = text.partition("@")
+    shape, _, bounds = shape.partition(":")
+    dims = [int(d) for d in shape.split("x")]
     n = math.prod(dims)
-    if most:
-        return torch.tensor([(7 * i) % int(most) for i in range(n)]).reshape(dims)
-    return torch.tensor([1.5 * math.sin(0.7 * i + 0.3) for i in range(n)], dtype=torch.float64).reshape(dims)
+    if kind == "b":
+        return torch.tensor([i % 3 == 1 for i in range(n)]).reshape(dims)
+    if kind:
+        low, _, high = kind.rpartition("..")
+        low = int(low or 0)
+        return torch.tensor([low + (7 * i) % (int(high) - low) for i in range(n)]).reshape(dims)
+    wave = [math.sin(0.7 * i + 0.3 + k) for i in range(n)]
+    low, _, high = bounds.partition("..")
+    values = [float(low) + (float(high) - float(low)) * (0.5 + 0.5 * w) if bounds else 1.5 * w for w in wave]
+    return torch.tensor(values, dtype=torch.float64).reshape(dims)
 
 
 def line(word, tensor, digits):
@@ -329,13 +462,15 @@ def run(name, text, shape):
         attention_calls(module, options)
     if shape == "cross":
         return
-    x = made_input(shape)
+    inputs = [made_input(text, k) for k, text in enumerate(shape.split(","))]
     torch.manual_seed(1)
-    line("train", result(module, name, options, x), 17)
+    for y in results(module, name, options, inputs):
+        line("train", y, 17)
     for key, b in module.named_buffers():
         line("buffer " + key, b, 17)
     module.eval()
-    line("eval", result(module, name, options, x), 17)
+    for y in results(module, name, options, inputs):
+        line("eval", y, 17)
 
 
 def main():

@@ -79,6 +79,18 @@ CASES = {
         ("lr=0.1 step_min=0.01 step_max=0.3", "step_max=0.2"),
         ("maximize=true", "maximize=false"),
     ],
+    "Adafactor": [
+        ("", "lr=0.1"),
+        ("lr=0.05 weight_decay=0.1 d=1.5", "eps1=0.01 eps2=0.1"),
+        ("lr=0.5 beta2_decay=-0.3 eps1=1e-3", "maximize=true d=3"),
+        ("maximize=true weight_decay=0.3", "maximize=false"),
+    ],
+    "Muon": [
+        ("", "lr=0.002"),
+        ("momentum=0.5 nesterov=false weight_decay=0.3", "nesterov=true momentum=0"),
+        ("ns_steps=3 ns_a=2 ns_b=-1.5 ns_c=0.5 eps=0.001", "ns_steps=0"),
+        ("adjust_lr_fn=match_rms_adamw", "adjust_lr_fn=spectral_unclamped"),
+    ],
     "ASGD": [
         ("lr=0.1", "alpha=0.5"),
         ("lr=0.1 lambd=0.05 weight_decay=0.1", "weight_decay=0"),
@@ -86,19 +98,29 @@ CASES = {
         ("maximize=true weight_decay=0.3 lr=0.05", "maximize=false"),
     ],
 }
+MATRICES = ("Muon",)  # take nothing else: p is 5 x 1
 # What PyTorch takes as one tuple, by the names of its parts and their defaults.
 PAIRS = {
     "betas": (("beta1", 0.9), ("beta2", 0.999)),
     "etas": (("eta_minus", 0.5), ("eta_plus", 1.2)),
+    "eps": (("eps1", None), ("eps2", 1e-3)),
+    "ns_coefficients": (("ns_a", 3.4445), ("ns_b", -4.775), ("ns_c", 2.0315)),
     "step_sizes": (("step_min", 1e-6), ("step_max", 50.0)),
 }
+
+
+def number(text):
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:
+        return text
 
 
 def parse(text):
     options = {}
     for item in text.split():
         name, value = item.split("=")
-        options[name] = value == "true" if value in ("true", "false") else float(value)
+        options[name] = value == "true" if value in ("true", "false") else number(value)
     return options
 
 
@@ -122,16 +144,18 @@ def gradient(t, first, count, shape):
 
 
 def run(name, texts):
-    p, q = start(0, P, (5,)), start(P, Q, (2, 3))
+    shape = (5, 1) if name in MATRICES else (5,)
+    p, q = start(0, P, shape), start(P, Q, (2, 3))
     groups, options = [], {}
     for parameter, text in zip((p, q), texts):
         options = {**options, **parse(text)}
         known = torch_options(options)
         groups.append({"params": [parameter], **known})
     first = torch_options(parse(texts[0]))  # Adagrad takes its initial value from here alone
-    opt = getattr(torch.optim, name)(groups, foreach=False, **first)
+    how = {} if name in MATRICES else {"foreach": False}
+    opt = getattr(torch.optim, name)(groups, **how, **first)
     for t in range(1, STEPS + 1):
-        p.grad = gradient(t, 0, P, (5,))
+        p.grad = gradient(t, 0, P, shape)
         q.grad = gradient(t, P, Q, (2, 3)) if t % 7 else None
         opt.step()
         if t == STEPS // 2:
@@ -140,6 +164,7 @@ def run(name, texts):
         if t in SHOWN:
             values = p.flatten().tolist() + q.flatten().tolist()
             print("step %d " % t + " ".join("%.17g" % v for v in values))
+    print("names " + " ".join(sorted(name for name, v in opt.state[p].items() if v is not None)))
 
 
 def main():
@@ -151,4 +176,5 @@ def main():
             run(name, texts)
 
 
-main()
+if __name__ == "__main__":
+    main()

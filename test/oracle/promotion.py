@@ -63,10 +63,16 @@ PAIRS.update(
             "float_power",
             "gcd",
             "lcm",
+            "heaviside",
+            "isclose",
+            "dist",
         )
     }
 )
 FULL = {
+    "pairwise_distance": F.pairwise_distance,
+    "lerp weight=0.5": lambda a, b: torch.lerp(a, b, 0.5),
+    "cosine_similarity dim=0": lambda a, b: F.cosine_similarity(a, b, 0),
     "cat": lambda a, b: torch.cat([a, b]),
     "stack": lambda a, b: torch.stack([a, b]),
 }  # of no rank-0 tensors
@@ -226,12 +232,15 @@ def main():
         + ", ".join('"' + "".join(LETTER[torch.promote_types(a, b)] for b in DTYPES) + '"' for a in DTYPES)
         + "\n};"
     )
-    print("\nstatic const struct { const char *op; int ndim[2]; const char *dtype[8]; } pair_golden[] = {")
+    print("\nstatic const struct { const char *op, *options; int ndim[2]; const char *dtype[8]; }")
+    print("pair_golden[] = {")
     for name, f in PAIRS.items():
         for what, m, n in LAYOUTS:
-            print(f'    {{ "{name}", {{ {min(m, 1)}, {min(n, 1)} }}, {{ {pairs(f, m, n)} }} }},')
+            layout = f"{{ {min(m, 1)}, {min(n, 1)} }}"
+            print(f'    {{ "{name}", "", {layout}, {{ {pairs(f, m, n)} }} }},')
     for name, f in FULL.items():
-        print(f'    {{ "{name}", {{ 1, 1 }}, {{ {pairs(f, 2, 2)} }} }},')
+        op, _, options = name.partition(" ")
+        print(f'    {{ "{op}", "{options}", {{ 1, 1 }}, {{ {pairs(f, 2, 2)} }} }},')
     print(
         "};\n\n/* shapes: s [], v [2], m [2, 2], b [2, 2, 2]; operand number `other` has b's dtype, the rest a's */"
     )

@@ -10,6 +10,7 @@ import math
 
 import torch
 from torch.optim import lr_scheduler as lrs
+from torch.optim.swa_utils import SWALR
 
 STEPS = 40
 METRIC = [4, 3, 2.9999, 2.5, 2.6, 2.55, 2.7, 2.5, 2.49, 2.48]
@@ -74,6 +75,9 @@ CASES = {
     "cyclic range": lambda o: lrs.CyclicLR(
         o, 0.01, 0.2, 8, mode="exp_range", gamma=0.97, base_momentum=0.6, max_momentum=0.95
     ),
+    "swa": lambda o: SWALR(o, 0.05),
+    "swa linear": lambda o: SWALR(o, 0.3, 25, "linear"),
+    "swa at once": lambda o: SWALR(o, 0.07, 0),
     "plateau": lambda o: lrs.ReduceLROnPlateau(o, factor=0.3, patience=2, cooldown=1),
     "plateau max": lambda o: lrs.ReduceLROnPlateau(
         o, "max", 0.5, 1, threshold=0.2, threshold_mode="abs", min_lr=0.004, eps=1e-3

@@ -207,6 +207,120 @@ static void products_of_others_on_several_threads(void **state)
     assert_true(tensor_allclose(one, tensor_div(tensor_prod(x, 1, .keepdim = true), x), 1e-12, 0, false));
 }
 
+/* ---- long lists ------------------------------------------------------------------------------ */
+
+/* What sort does for a list of doubles, by insertion: NaN behind all (descending: before), equal ones as they
+ * were. */
+static bool stands_before(double a, double b, bool descending)
+{
+    if (a != a || b != b) return descending ? a != a && b == b : a == a && b != b;
+    return descending ? a > b : a < b;
+}
+
+static void plain_order(const double *v, int64_t n, bool descending, int64_t *order)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t j = i;
+        for (; j > 0 && stands_before(v[i], v[order[j - 1]], descending); j--) order[j] = order[j - 1];
+        order[j] = i;
+    }
+}
+
+/* Few values, so that many are equal, among them both zeros, and NaN now and then; as a dtype holds them. */
+static Tensor *with_ties(int64_t n, TensorDtype dtype, double *v)
+{
+    const bool floats = tensor_dtype_is_float(dtype);
+    Tensor *x = tensor_empty(SHAPE(n), TENSOR_F64);
+    uint32_t u = 12345;
+    for (int64_t i = 0; i < n; i++) {
+        u = u * 1664525 + 1013904223;
+        v[i] = floats ? ((int)(u >> 24) - 128) * (u & 4096 ? .25 : -.25) : (double)(u >> 26);
+        if (floats && u >> 25 == 77) v[i] = NAN;
+        if (dtype == TENSOR_BOOL) v[i] = u >> 31;
+    }
+    memcpy(tensor_data(x), v, (size_t)n * sizeof *v);
+    return tensor_to(x, dtype);
+}
+
+static void compare_order(int64_t n, TensorDtype dtype)
+{
+    enum { MOST = 3000 };
+    static double v[MOST];
+    static int64_t order[MOST];
+    Tensor *x = with_ties(n, dtype, v), *at = NULL;
+    for (int descending = 1; descending >= 0; descending--) {
+        plain_order(v, n, descending, order);
+        assert_non_null(tensor_sort(x, .descending = descending, .stable = true, .indices = &at));
+        assert_memory_equal(tensor_data(at), order, (size_t)n * sizeof *order);
+        for (int64_t k = 1; k <= n; k = k == n ? n + 1 : k * 6 < n ? k * 6 : n) {
+            assert_non_null(tensor_topk(x, k, .largest = descending, .indices = &at));
+            assert_memory_equal(tensor_data(at), order, (size_t)k * sizeof *order);
+        }
+    }
+    for (int64_t k = 1; k <= n; k += n / 7 + 1) {
+        assert_non_null(tensor_kthvalue(x, k, .indices = &at));
+        assert_int_equal(tensor_item(at), order[k - 1]);
+    }
+}
+
+/* By insertion, merging, counting bytes, and selection. */
+static void lists_of_any_length_are_in_order(void **state)
+{
+    (void)state;
+    const int64_t lengths[] = { 1, 12, 13, 159, 160, 701, 3000 };
+    for (int dtype = 0; dtype < TENSOR_DTYPES; dtype++)
+        for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
+            compare_order(lengths[k], (TensorDtype)dtype);
+}
+
+/* Distinct keys in every byte. */
+static void long_numbers_are_in_order(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    Tensor *x = tensor_randint(INT64_MIN / 2, INT64_MAX / 2, SHAPE(N)), *y = tensor_sort(x);
+    Tensor *z = tensor_uniform_(tensor_empty(SHAPE(N), TENSOR_F32), -1e30, 1e30), *w = tensor_sort(z);
+    const int64_t *v = tensor_data(y);
+    const float *f = tensor_data(w);
+    for (int i = 1; i < N; i++) assert_true(v[i - 1] <= v[i] && f[i - 1] <= f[i]);
+    assert_true(tensor_equal(tensor_kthvalue(z, N / 3), tensor_select(w, 0, N / 3 - 1)));
+    assert_true(tensor_equal(tensor_kthvalue(x, N - 5), tensor_select(y, 0, N - 6)));
+    assert_true(tensor_equal(tensor_median(z), tensor_select(w, 0, (N - 1) / 2)));
+}
+
+/* The place of the first NaN, or else of the first extreme. */
+static int64_t plain_extreme(const double *v, int64_t n, bool max)
+{
+    int64_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (v[i] != v[i]) return i;
+        if (max ? v[i] > v[at] : v[i] < v[at]) at = i;
+    }
+    return at;
+}
+
+static void extremes_of_long_lines(void **state)
+{
+    (void)state;
+    static double v[700];
+    for (int dtype = 0; dtype < TENSOR_DTYPES; dtype++)
+        for (int64_t n = 1; n <= 700; n = n * 3 / 2 + 1) {
+            Tensor *x = with_ties(n, (TensorDtype)dtype, v);
+            for (int max = 0; max < 2; max++) {
+                const int64_t at = plain_extreme(v, n, max);
+                Tensor *place = max ? tensor_argmax(x) : tensor_argmin(x),
+                       *most = max ? tensor_amax(x) : tensor_amin(x);
+                assert_int_equal(tensor_item(place), at);
+                assert_true(tensor_item(most) == v[at] || (v[at] != v[at] && isnan(tensor_item(most))));
+            }
+            int64_t some = 0;
+            for (int64_t i = 0; i < n; i++) some += v[i] != 0;
+            assert_int_equal(tensor_item(tensor_count_nonzero(x)), some);
+            assert_int_equal(tensor_item(tensor_any(x)), some > 0);
+            assert_int_equal(tensor_item(tensor_all(x)), some == n);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +335,9 @@ int main(void)
         TEST(positions_and_indices),
         TEST(slopes_along_all_dims),
         TEST(products_of_others_on_several_threads),
+        TEST(lists_of_any_length_are_in_order),
+        TEST(long_numbers_are_in_order),
+        TEST(extremes_of_long_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,8 +124,8 @@ static void check_adjoint(Pair p, bool recorded)
            *b = tensor_requires_grad_(tensor_detach(p.b), true), *grad[2];
     Tensor *y = tensor_matmul(a, b), *g = tensor_randn(tensor_shape(y), TENSOR_F64);
     Tensor *u = tensor_randn(tensor_shape(a), TENSOR_F64), *v = tensor_randn(tensor_shape(b), TENSOR_F64);
-    if (tensor_gradients_many(&y, &g, 1, (Tensor *[]){ a, b }, 2, grad,
-                              (TensorGradientsArgs){ .create_graph = recorded }))
+    if (tensor_gradients_many(TENSORS(y), TENSORS(a, b), grad, .grad_outputs = TENSORS(g),
+                              .create_graph = recorded))
         fail_msg("%s", tensor_error());
     assert_near(dot_of(tensor_matmul(u, p.b), g), dot_of(u, grad[0]), recorded ? "da, recorded" : "da");
     assert_near(dot_of(tensor_matmul(p.a, v), g), dot_of(v, grad[1]), recorded ? "db, recorded" : "db");

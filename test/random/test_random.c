@@ -534,7 +534,7 @@ static void run(Tensor *x, int kind, double p)
                         .offset = 9,
                         .p = p,
                         .out = tensor_data(x) };
-    assert_int_equal(cpu_device.random(&args), 0);
+    assert_int_equal(cpu_device.random(NULL, &args), 0);
 }
 
 static void test_kernel(void **state)

@@ -125,8 +125,8 @@ static void check_dead_row(Tensor *mask, double dropout, bool create_graph)
     Tensor *y = attend(x[0], x[1], x[2], mask, .dropout_p = dropout), *cotangent = noise(SHAPE(2, 3, 2));
     assert_non_null(y);
     assert_true(largest(tensor_select(y, 1, 1)) == 0 && largest(tensor_select(y, 1, 0)) > 0);
-    assert_int_equal(tensor_gradients_many(&y, &cotangent, 1, x, 3, g,
-                                           (TensorGradientsArgs){ .create_graph = create_graph }),
+    assert_int_equal(tensor_gradients_many(TENSORS(y), TENSOR_LIST(x, 3), g,
+                                           .grad_outputs = TENSORS(cotangent), .create_graph = create_graph),
                      0);
     assert_true(largest(tensor_select(g[0], 1, 1)) == 0 && largest(tensor_select(g[0], 1, 0)) > 0);
     assert_int_equal(tensor_item(tensor_all(tensor_isfinite(g[1]))), 1);
@@ -183,8 +183,10 @@ static void check_long(int64_t rows, int64_t cols, int kind)
            *cotangent = noise(SHAPE(2, rows, 3));
     Tensor *z = by_definition(x[0], x[1], x[2], kind ? lower : NULL);
     assert_close(y, z);
-    assert_int_equal(tensor_gradients_many(&y, &cotangent, 1, x, 3, g, (TensorGradientsArgs){ 0 }), 0);
-    assert_int_equal(tensor_gradients_many(&z, &cotangent, 1, x, 3, want, (TensorGradientsArgs){ 0 }), 0);
+    assert_int_equal(
+        tensor_gradients_many(TENSORS(y), TENSOR_LIST(x, 3), g, .grad_outputs = TENSORS(cotangent)), 0);
+    assert_int_equal(
+        tensor_gradients_many(TENSORS(z), TENSOR_LIST(x, 3), want, .grad_outputs = TENSORS(cotangent)), 0);
     for (int i = 0; i < 3; i++) assert_close(g[i], want[i]);
 }
 
@@ -215,7 +217,8 @@ static void test_attention_is_the_same_on_any_number_of_threads(void **state)
         Tensor *now[4];
         tensor_set_num_threads(n);
         now[3] = attend(x[0], x[1], x[2], .is_causal = true);
-        assert_int_equal(tensor_gradients_many(&now[3], &cotangent, 1, x, 3, now, (TensorGradientsArgs){ 0 }),
+        assert_int_equal(tensor_gradients_many(TENSORS(now[3]), TENSOR_LIST(x, 3), now,
+                                               .grad_outputs = TENSORS(cotangent)),
                          0);
         for (int i = 0; i < 4; i++) {
             if (n == 1) first[i] = now[i];

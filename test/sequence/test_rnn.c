@@ -257,9 +257,12 @@ static void test_a_net_is_its_cells_one_by_one(void **state)
                       TENSOR_LIST(in + 3, 4), (Options){ 0 });
         Tensor *cells = by_cells(kind, in[0], in[1], in[2], in + 3), *v = normal(SHAPE(6, 3, 5));
         assert_same(net.y, cells);
-        const TensorGradientsArgs args = { .materialize_grads = true };
-        assert_int_equal(tensor_gradients_many(&net.y, &v, 1, in, 7, a, args), 0);
-        assert_int_equal(tensor_gradients_many(&cells, &v, 1, in, 7, b, args), 0);
+        assert_int_equal(tensor_gradients_many(TENSORS(net.y), TENSOR_LIST(in, 7), a,
+                                               .grad_outputs = TENSORS(v), .materialize_grads = true),
+                         0);
+        assert_int_equal(tensor_gradients_many(TENSORS(cells), TENSOR_LIST(in, 7), b,
+                                               .grad_outputs = TENSORS(v), .materialize_grads = true),
+                         0);
         for (int i = 0; i < 7; i++) assert_same(a[i], b[i]);
     }
 }
@@ -301,10 +304,12 @@ static void test_recorded_gradients_of_a_long_sequence(void **state)
         weights(kind, 1, 1, 2, 3, in + 1);
         Tensor *y = run(kind, in[0], NULL, NULL, TENSOR_LIST(in + 1, 4), (Options){ 0 }).y,
                *v = normal(SHAPE(70, 1, 3));
-        TensorGradientsArgs args = { .retain_graph = true };
-        assert_int_equal(tensor_gradients_many(&y, &v, 1, in, 5, a, args), 0);
-        args.create_graph = true;
-        assert_int_equal(tensor_gradients_many(&y, &v, 1, in, 5, b, args), 0);
+        assert_int_equal(tensor_gradients_many(TENSORS(y), TENSOR_LIST(in, 5), a, .grad_outputs = TENSORS(v),
+                                               .retain_graph = true),
+                         0);
+        assert_int_equal(tensor_gradients_many(TENSORS(y), TENSOR_LIST(in, 5), b, .grad_outputs = TENSORS(v),
+                                               .retain_graph = true, .create_graph = true),
+                         0);
         for (int i = 0; i < 5; i++) assert_tensor_close(b[i], a[i], 1e-10, 1e-11);
     }
 }

@@ -398,15 +398,20 @@ static void sums(void **state)
 
 static int transfers, broken;
 
-static int transfer(void *dst, const void *src, size_t bytes)
+static int transfer(DeviceContext *none, void *dst, const void *src, size_t bytes)
 {
+    (void)none;
     transfers++;
     if (broken) return -1;
     memcpy(dst, src, bytes);
     return 0;
 }
 
-static const char *why(void) { return "the cable is cut"; }
+static const char *why(DeviceContext *none)
+{
+    (void)none;
+    return "the cable is cut";
+}
 
 static Device fake_device(void)
 {
@@ -419,7 +424,7 @@ static void between_devices(void **state)
 {
     (void)state;
     Device near = fake_device(), far = fake_device();
-    const Place places[] = { { &near, 0, "near:0" }, { &far, 1, "far:1" } };
+    const Place places[] = { { &near, NULL, 0, "near:0" }, { &far, NULL, 1, "far:1" } };
     const Place *const at[] = { &cpu_place, &places[0], &places[1] };
     static const int dtypes[] = { TENSOR_F32, TENSOR_BF16, TENSOR_F64 };
     for (int from = 0; from < 3; from++)

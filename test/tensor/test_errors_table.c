@@ -436,11 +436,11 @@ static void test_autograd_h(void **state)
     FAILED(TENSOR_ENULL, tensor_backward(NUL)), FAILED(TENSOR_EGRAD, tensor_backward(m)),
         FAILED(TENSOR_EGRAD, tensor_backward(leaf));
     FAILED(TENSOR_ESHAPE, tensor_backward(leaf, m));
-    FAILED(TENSOR_EVALUE, tensor_backward_many(NULL, NULL, 1, false, false));
-    FAILED(TENSOR_ENULL, tensor_backward_many((Tensor *[]){ NULL }, NULL, 1, false, false));
+    FAILED(TENSOR_EVALUE, tensor_backward_many((TensorList){ 0 }));
+    FAILED(TENSOR_ENULL, tensor_backward_many(TENSORS(NULL)));
     REFUSED(TENSOR_ENULL, tensor_gradients(NUL, leaf)), REFUSED(TENSOR_ENULL, tensor_gradients(leaf, NULL));
     REFUSED(TENSOR_EGRAD, tensor_gradients(leaf, m));
-    FAILED(TENSOR_EVALUE, tensor_gradients_many(NULL, NULL, 0, NULL, 0, NULL, (TensorGradientsArgs){ 0 }));
+    FAILED(TENSOR_EVALUE, tensor_gradients_many(TENSOR_LIST(NULL, 0), TENSOR_LIST(NULL, 0), NULL));
     REFUSED(TENSOR_ENULL, tensor_apply(NULL, &m, 1, NULL));
     FAILED(TENSOR_ENULL, tensor_register_hook(NULL, NULL, NULL));
     FAILED(TENSOR_ENULL, tensor_register_post_accumulate_grad_hook(NULL, NULL, NULL)),

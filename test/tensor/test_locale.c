@@ -52,12 +52,40 @@ static void test_print(void **state)
     assert_string_equal(text, "tensor([0.5000])");
 }
 
+static Tensor *curve(void)
+{
+    DONE(io_save_curves(scratch("c.png"), &(IoCurve){ (double[]){ .5, .25 }, 2 }, 1));
+    return io_load_png(scratch("c.png"));
+}
+
+/* Rows that are read and written, and the numbers at axes. */
+static void test_watching(void **state)
+{
+    (void)state;
+    size_t n;
+    put_file("l.csv", "a\n0.5\n1.5\n2.5\n", 14);
+    CsvLog *log = io_csv_log(scratch("l.csv"), "a", .resume = true, .before = 1.75);
+    DONE(io_csv_log_row(log, 1.25));
+    io_csv_log_free(log);
+    unsigned char *text = get_file(scratch("l.csv"), &n);
+    assert_int_equal(n, 15);
+    assert_memory_equal(text, "a\n0.5\n1.5\n1.25\n", n);
+    free(text);
+    Tensor *found = curve();
+    char *was = strdup(setlocale(LC_ALL, NULL));
+    setlocale(LC_ALL, "C");
+    assert_true(tensor_equal(found, curve()));
+    setlocale(LC_ALL, was);
+    free(was);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_print),
+        cmocka_unit_test(test_watching),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -7,6 +7,7 @@
 #include <tapegrad/debug.h>
 #include <tapegrad/io.h>
 #include <tapegrad/random.h>
+#include <tapegrad/watch.h>
 #include "sane.h"
 #include "scratch.h"
 
@@ -27,10 +28,29 @@ static char bytes[64];
 static double numbers[8];
 static Tensor *result[2];
 
+static int no_sample(void *ctx, int64_t i, Tensor **x, Tensor **y)
+{
+    return (void)ctx, (void)i, (void)x, (void)y, -1;
+}
+
 #define ITEM(t) ((TensorDict){ (TensorDictItem[]){ { (char *)"x", t } }, 1 })
-#define GRADS(...) ((TensorGradientsArgs){ __VA_ARGS__ })
 #define CHECKED (op_named("square"))
 static const TensorOp *op_named(const char *name) { return tensor_op_find(name); }
+
+static void load_position(TensorDict dict)
+{
+    DataLoader *l = data_loader(data_custom(1, no_sample, NULL, NULL));
+    data_loader_load_state_dict(l, dict);
+    data_loader_free(l);
+}
+
+static void add_summary(const Tensor *x,
+                        int (*add)(SummaryWriter *w, const char *tag, const Tensor *x, int64_t step))
+{
+    SummaryWriter *w = io_summary_writer(scratch_);
+    add(w, "tag", x, 1);
+    io_summary_free(w);
+}
 
 /* x is the released one, y another of its shape with a graph, s a scalar with one. */
 #define CALLS(C)                                                                                            \
@@ -86,11 +106,11 @@ static const TensorOp *op_named(const char *name) { return tensor_op_find(name);
     C(tensor_detach_, tensor_detach_(x))                                                                    \
     C(tensor_backward_args, tensor_backward(x))                                                             \
     C(tensor_backward_args, tensor_backward(y, x))                                                          \
-    C(tensor_backward_many, tensor_backward_many((Tensor *[]){ s, x }, NULL, 2, false, false))              \
+    C(tensor_backward_many_args, tensor_backward_many(TENSORS(s, x)))                                       \
     C(tensor_gradients_args, tensor_gradients(x, y))                                                        \
     C(tensor_gradients_args, tensor_gradients(s, x))                                                        \
     C(tensor_gradients_args, tensor_gradients(y, y, .grad_output = x))                                      \
-    C(tensor_gradients_many, tensor_gradients_many(&s, NULL, 1, &x, 1, result, GRADS(0)))                   \
+    C(tensor_gradients_many_args, tensor_gradients_many(TENSORS(s), TENSORS(x), result))                    \
     C(tensor_register_hook, tensor_register_hook(x, unchanged, NULL))                                       \
     C(tensor_register_post_accumulate_grad_hook, tensor_register_post_accumulate_grad_hook(x, after, NULL)) \
     C(tensor_remove_hook, tensor_remove_hook(x, 1))                                                         \
@@ -119,7 +139,15 @@ static const TensorOp *op_named(const char *name) { return tensor_op_find(name);
     C(tensor_trunc_normal_, tensor_trunc_normal_(x, 0, 1, -1, 1))                                           \
     C(tensor_first_nan, tensor_first_nan(x))                                                                \
     C(io_save_png, io_save_png(scratch("released.png"), x))                                                 \
-    C(io_save_safetensors, io_save_safetensors(scratch("released"), ITEM(x)))                               \
+    C(io_save_safetensors_args, io_save_safetensors(scratch("released"), ITEM(x)))                          \
+    C(io_make_grid_args, io_make_grid(x))                                                                   \
+    C(io_save_image_args, io_save_image(x, scratch("released.png")))                                        \
+    C(io_draw_dot, io_draw_dot(x, 0, 0, 1, 0))                                                              \
+    C(io_draw_line, io_draw_line(x, 0, 0, 1, 1, 0))                                                         \
+    C(io_draw_text, io_draw_text(x, 0, 0, 1, 0, "a"))                                                       \
+    C(io_summary_add_histogram, add_summary(x, io_summary_add_histogram))                                   \
+    C(io_summary_add_image, add_summary(x, io_summary_add_image))                                           \
+    C(data_loader_load_state_dict, load_position(ITEM(x)))                                                  \
     C(data_tensors, data_free(data_tensors(x, y)))                                                          \
     C(data_tensors, data_free(data_tensors(y, x)))                                                          \
     C(tensor_copy_, tensor_copy_(x, y))                                                                     \
@@ -134,7 +162,7 @@ static const TensorOp *op_named(const char *name) { return tensor_op_find(name);
     C(tensor_sum, tensor_sum(x))
 
 /* What only gives tensors. */
-static const char *const others[] = { "io_load_safetensors" };
+static const char *const others[] = { "io_load_safetensors_args" };
 
 /* The text of the error begins with the name that the user wrote: tensor_backward, not _args or _many. */
 static void check_call(const char *name, int *wrong)
@@ -171,7 +199,7 @@ static void every_function_refuses_a_released_tensor(void **state)
 /* ---- is every function there? ---------------------------------------------------------------- */
 
 static const char *const headers[] = { "tensor.h", "autograd.h", "random.h", "device.h",
-                                       "io.h",     "debug.h",    "data.h" };
+                                       "io.h",     "debug.h",    "data.h",   "watch.h" };
 
 static char *read_header(const char *name)
 {

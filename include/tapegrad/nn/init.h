@@ -115,19 +115,38 @@ typedef struct NNClipArgs {
     TensorList parameters;
     double max_norm;         /* must be given */
     double norm_type;        /* INFINITY: the largest |element| */
-    bool error_if_nonfinite; /* EVALUE when the norm is not finite */
+    bool error_if_nonfinite; /* EVALUE when the norm is not finite; asks for its value: waits for a device */
     TensorFromDefaults from_defaults;
 } NNClipArgs;
 #define NN_CLIP_GRAD_NORM_DEFAULTS .max_norm = (double)NAN, .norm_type = 2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNClipArgs nn_clip_grad_norm_defaults;
 
-/* nn_clip_grad_norm_(nn_parameters(net), 1.0) - the norm of all gradients as one vector; if it is above
- * max_norm they are scaled, in place, by max_norm / (norm + 1e-6).  Returns the norm before; NaN after an
- * error.  Parameters without gradient do not count.  ENULL: a NULL among them; EVALUE: a released one.
- * Nothing is done while an error is pending. */
+/* nn_clip_grad_norm_(nn_parameters(net), 1.0) - the norm of all gradients as one vector; they are scaled, in
+ * place, by min(1, max_norm / (norm + 1e-6)).  Returns the norm before, of rank 0; NULL after an error.
+ * Nothing waits for a device.  Parameters without gradient do not count; no gradient at all has the norm 0.
+ * ENULL: a NULL among them; EVALUE: a released one. Nothing is done while an error is pending.  PyTorch's
+ * foreach has no counterpart: the passes are those of foreach.h always. */
 #define nn_clip_grad_norm_(...) \
     TENSOR_CALL_(nn_clip_grad_norm_args, NNClipArgs, NN_CLIP_GRAD_NORM_DEFAULTS, .parameters = __VA_ARGS__)
-TAPEGRAD_API double nn_clip_grad_norm_args(NNClipArgs args);
+TAPEGRAD_API Tensor *nn_clip_grad_norm_args(NNClipArgs args);
+
+typedef struct NNTotalNormArgs {
+    TensorList tensors;
+    double norm_type;
+    bool error_if_nonfinite;
+    TensorFromDefaults from_defaults;
+} NNTotalNormArgs;
+#define NN_GET_TOTAL_NORM_DEFAULTS .norm_type = 2, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const NNTotalNormArgs nn_get_total_norm_defaults;
+
+/* The two halves of it, for gradients of several nets, or clipped by a norm of one's own:
+ * nn_get_total_norm(tensors) - the norm of these tensors as one vector.
+ * nn_clip_grads_with_norm_ - scales the gradients of the parameters by
+ *     min(1, max_norm / (total_norm + 1e-6)), total_norm a tensor of one element. */
+#define nn_get_total_norm(...) \
+    TENSOR_CALL_(nn_get_total_norm_args, NNTotalNormArgs, NN_GET_TOTAL_NORM_DEFAULTS, .tensors = __VA_ARGS__)
+TAPEGRAD_API Tensor *nn_get_total_norm_args(NNTotalNormArgs args);
+TAPEGRAD_API int nn_clip_grads_with_norm_(TensorList parameters, double max_norm, Tensor *total_norm);
 
 /* nn_clip_grad_value_ - every element of every gradient is held to [-limit, limit]. */
 TAPEGRAD_API int nn_clip_grad_value_(TensorList parameters, double limit);

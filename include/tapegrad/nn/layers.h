@@ -30,11 +30,29 @@ extern "C" {
 /* nn_sequential(a, b, ...) - runs its children in order, named "0", "1", ...; nn_append adds one more,
  *     nn_child one with a name. Without a gradient to record, an input is freed as soon as the next child has
  *     read it.
- * nn_module_list(a, b, ...) - the same children without a forward: m->children[i].module. */
+ * nn_module_list(a, b, ...) - the same children without a forward: m->children[i].module.
+ * nn_module_dict({ "wte", nn_embedding(65, 48) }, { "h", blocks }) - children by name, without a forward.
+ * nn_parameter_list(t, u, ...) - tensors as parameters "0", "1", ...; nn_parameter_dict({ "scale", t }, ...)
+ *     by name: nn_get(m, "scale"), m->parameters[i].tensor. */
 #define nn_sequential(...) nn_sequential_args(NN_MODULES_(__VA_ARGS__))
 #define nn_module_list(...) nn_module_list_args(NN_MODULES_(__VA_ARGS__))
 TAPEGRAD_API Module *nn_sequential_args(Module *const *modules, int n);
 TAPEGRAD_API Module *nn_module_list_args(Module *const *modules, int n);
+typedef struct NNNamedModule {
+    const char *name;
+    Module *module;
+} NNNamedModule;
+typedef struct NNNamedTensor {
+    const char *name;
+    Tensor *tensor;
+} NNNamedTensor;
+#define NN_LIST_(Item, ...) (const Item[]){ __VA_ARGS__ }, (int)(sizeof(Item[]){ __VA_ARGS__ } / sizeof(Item))
+#define nn_module_dict(...) nn_module_dict_args(NN_LIST_(NNNamedModule, __VA_ARGS__))
+#define nn_parameter_list(...) nn_parameter_list_args(TENSORS(__VA_ARGS__))
+#define nn_parameter_dict(...) nn_parameter_dict_args(NN_LIST_(NNNamedTensor, __VA_ARGS__))
+TAPEGRAD_API Module *nn_module_dict_args(const NNNamedModule *modules, int n);
+TAPEGRAD_API Module *nn_parameter_list_args(TensorList tensors);
+TAPEGRAD_API Module *nn_parameter_dict_args(const NNNamedTensor *tensors, int n);
 TAPEGRAD_API Module *nn_append(Module *module, Module *child);
 #ifndef __cplusplus
 #define nn_append(module, child) (nn_append)(NN_MODULE(module), child)
@@ -57,6 +75,7 @@ TAPEGRAD_API extern const NNLinearArgs nn_linear_defaults;
  * weight [out, in], bias [out]: U(-k, k), k = 1 / sqrt(in). */
 #define nn_linear(...) \
     TENSOR_CALL_(nn_linear_args, NNLinearArgs, NN_LINEAR_DEFAULTS, .in_features = __VA_ARGS__)
+#define nn_lazy_linear(...) nn_linear(NN_LAZY, __VA_ARGS__)
 TAPEGRAD_API Module *nn_linear_args(NNLinearArgs args);
 
 typedef struct NNEmbeddingArgs {
@@ -65,6 +84,8 @@ typedef struct NNEmbeddingArgs {
     double max_norm, norm_type; /* 0: no limit */
     bool scale_grad_by_freq;
     TensorDtype dtype;
+    Tensor *weight; /* not NULL: the rows, copied, instead of drawn ones; */
+    bool freeze;    /* and they want no gradient */
     TensorFromDefaults from_defaults;
 } NNEmbeddingArgs;
 #define NN_EMBEDDING_DEFAULTS                                                                    \
@@ -77,6 +98,53 @@ TAPEGRAD_API extern const NNEmbeddingArgs nn_embedding_defaults;
 #define nn_embedding(...) \
     TENSOR_CALL_(nn_embedding_args, NNEmbeddingArgs, NN_EMBEDDING_DEFAULTS, .num_embeddings = __VA_ARGS__)
 TAPEGRAD_API Module *nn_embedding_args(NNEmbeddingArgs args);
+
+/* nn_embedding_from_pretrained(rows) - an nn_embedding of these rows, copied; frozen, unless .freeze =
+ * false. */
+#define nn_embedding_from_pretrained(rows, ...) \
+    TENSOR_CALL_(nn_embedding_args, NNEmbeddingArgs, NN_EMBEDDING_ROWS_(rows), .weight = (rows), __VA_ARGS__)
+#define NN_EMBEDDING_ROWS_(rows)                                                                          \
+    NN_EMBEDDING_DEFAULTS, .num_embeddings = tensor_size(rows, 0), .embedding_dim = tensor_size(rows, 1), \
+                           .dtype = tensor_dtype(rows), .freeze = true
+
+typedef struct NNEmbeddingBagArgs {
+    int64_t num_embeddings, embedding_dim;
+    double max_norm, norm_type; /* 0: no limit */
+    bool scale_grad_by_freq;
+    TensorBagMode mode;
+    bool include_last_offset;
+    int64_t padding_idx; /* from the end when negative; TENSOR_NO_PADDING: none */
+    TensorDtype dtype;
+    TensorFromDefaults from_defaults;
+} NNEmbeddingBagArgs;
+#define NN_EMBEDDING_BAG_DEFAULTS                                                       \
+    .num_embeddings = -1, .embedding_dim = -1, .norm_type = 2, .mode = TENSOR_BAG_MEAN, \
+    .padding_idx = TENSOR_NO_PADDING, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const NNEmbeddingBagArgs nn_embedding_bag_defaults;
+
+/* nn_embedding_bag(rows, width, .mode = TENSOR_BAG_SUM) - tensor_embedding_bag: nn_forward(m, index),
+ * (m, index, offsets) or (m, index, offsets, per_sample_weights), where offsets may be NULL.
+ * weight [rows, width]: N(0, 1); row padding_idx is 0 and gets no gradient. */
+#define nn_embedding_bag(...)                                                          \
+    TENSOR_CALL_(nn_embedding_bag_args, NNEmbeddingBagArgs, NN_EMBEDDING_BAG_DEFAULTS, \
+                 .num_embeddings = __VA_ARGS__)
+TAPEGRAD_API Module *nn_embedding_bag_args(NNEmbeddingBagArgs args);
+
+typedef struct NNBilinearArgs {
+    int64_t in1_features, in2_features, out_features;
+    bool bias;
+    TensorDtype dtype;
+    TensorFromDefaults from_defaults;
+} NNBilinearArgs;
+#define NN_BILINEAR_DEFAULTS \
+    .in1_features = -1, .in2_features = -1, .out_features = -1, .bias = true, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const NNBilinearArgs nn_bilinear_defaults;
+
+/* nn_bilinear(in1, in2, out) - tensor_bilinear of two inputs: y_o = x1^T weight_o x2 + bias_o.
+ * weight [out, in1, in2], bias [out]: U(-k, k), k = 1 / sqrt(in1). */
+#define nn_bilinear(...) \
+    TENSOR_CALL_(nn_bilinear_args, NNBilinearArgs, NN_BILINEAR_DEFAULTS, .in1_features = __VA_ARGS__)
+TAPEGRAD_API Module *nn_bilinear_args(NNBilinearArgs args);
 
 /* ---- convolution ------------------------------------------------------------------------------
  * Sizes once for all directions, or by the plural one for each in the order of the dimensions, which wins
@@ -102,6 +170,9 @@ TAPEGRAD_API extern const NNConvArgs nn_conv_defaults;
 #define nn_conv1d(...) NN_CONV_(nn_conv1d_args, __VA_ARGS__)
 #define nn_conv2d(...) NN_CONV_(nn_conv2d_args, __VA_ARGS__)
 #define nn_conv3d(...) NN_CONV_(nn_conv3d_args, __VA_ARGS__)
+#define nn_lazy_conv1d(...) nn_conv1d(NN_LAZY, __VA_ARGS__)
+#define nn_lazy_conv2d(...) nn_conv2d(NN_LAZY, __VA_ARGS__)
+#define nn_lazy_conv3d(...) nn_conv3d(NN_LAZY, __VA_ARGS__)
 TAPEGRAD_API Module *nn_conv1d_args(NNConvArgs args);
 TAPEGRAD_API Module *nn_conv2d_args(NNConvArgs args);
 TAPEGRAD_API Module *nn_conv3d_args(NNConvArgs args);
@@ -126,6 +197,9 @@ TAPEGRAD_API extern const NNConvTransposeArgs nn_conv_transpose_defaults;
 #define nn_conv_transpose1d(...) NN_CONV_TRANSPOSE_(nn_conv_transpose1d_args, __VA_ARGS__)
 #define nn_conv_transpose2d(...) NN_CONV_TRANSPOSE_(nn_conv_transpose2d_args, __VA_ARGS__)
 #define nn_conv_transpose3d(...) NN_CONV_TRANSPOSE_(nn_conv_transpose3d_args, __VA_ARGS__)
+#define nn_lazy_conv_transpose1d(...) nn_conv_transpose1d(NN_LAZY, __VA_ARGS__)
+#define nn_lazy_conv_transpose2d(...) nn_conv_transpose2d(NN_LAZY, __VA_ARGS__)
+#define nn_lazy_conv_transpose3d(...) nn_conv_transpose3d(NN_LAZY, __VA_ARGS__)
 TAPEGRAD_API Module *nn_conv_transpose1d_args(NNConvTransposeArgs args);
 TAPEGRAD_API Module *nn_conv_transpose2d_args(NNConvTransposeArgs args);
 TAPEGRAD_API Module *nn_conv_transpose3d_args(NNConvTransposeArgs args);
@@ -136,7 +210,7 @@ typedef struct NNMaxPoolArgs {
     bool unused_;
     int64_t kernel_size, stride, padding; /* stride 0: the kernel's size */
     int64_t dilation;
-    bool return_indices; /* keep them: nn_indices */
+    bool return_indices; /* the second result; nn_indices keeps it */
     bool ceil_mode;
     int64_t kernel_sizes[3], strides[3], paddings[3], dilations[3];
     TensorFromDefaults from_defaults;
@@ -183,7 +257,7 @@ TAPEGRAD_API Module *nn_adaptive_avg_pool3d(int64_t depth, int64_t height, int64
 
 typedef struct NNAdaptiveMaxPoolArgs {
     int64_t size[3];     /* of the result: length; height, width; depth, height, width */
-    bool return_indices; /* keep them: nn_indices */
+    bool return_indices; /* the second result; nn_indices keeps it */
 } NNAdaptiveMaxPoolArgs;
 #define NN_ADAPTIVE_MAX_POOL_DEFAULTS .return_indices = false
 TAPEGRAD_API extern const NNAdaptiveMaxPoolArgs nn_adaptive_max_pool_defaults;
@@ -212,13 +286,37 @@ typedef struct NNLpPoolArgs {
 #define NN_LP_POOL_DEFAULTS .stride = 0
 TAPEGRAD_API extern const NNLpPoolArgs nn_lp_pool_defaults;
 
-/* nn_lp_pool2d(2, 3) - tensor_lp_pool2d: (sum of x^p over each window)^(1/p). */
+/* nn_lp_pool2d(2, 3) - tensor_lp_pool2d: (sum of x^p over each window)^(1/p); 1d, 3d likewise. */
 #define nn_lp_pool1d(...) \
     TENSOR_CALL_(nn_lp_pool1d_args, NNLpPoolArgs, NN_LP_POOL_DEFAULTS, .norm_type = __VA_ARGS__)
 #define nn_lp_pool2d(...) \
     TENSOR_CALL_(nn_lp_pool2d_args, NNLpPoolArgs, NN_LP_POOL_DEFAULTS, .norm_type = __VA_ARGS__)
+#define nn_lp_pool3d(...) \
+    TENSOR_CALL_(nn_lp_pool3d_args, NNLpPoolArgs, NN_LP_POOL_DEFAULTS, .norm_type = __VA_ARGS__)
 TAPEGRAD_API Module *nn_lp_pool1d_args(NNLpPoolArgs args);
+TAPEGRAD_API Module *nn_lp_pool3d_args(NNLpPoolArgs args);
 TAPEGRAD_API Module *nn_lp_pool2d_args(NNLpPoolArgs args);
+
+/* nn_max_unpool2d(2) - tensor_max_unpool2d of two inputs: nn_forward(unpool, y, indices); 1d, 3d likewise.
+ * The size wanted, where several lead to one pooled size: .output_size. */
+#define NN_MAX_UNPOOL_(f, ...) \
+    TENSOR_CALL_(f, TensorMaxUnpoolArgs, TENSOR_MAX_UNPOOL_DEFAULTS, .indices = NULL, __VA_ARGS__)
+#define nn_max_unpool1d(...) NN_MAX_UNPOOL_(nn_max_unpool1d_args, __VA_ARGS__)
+#define nn_max_unpool2d(...) NN_MAX_UNPOOL_(nn_max_unpool2d_args, __VA_ARGS__)
+#define nn_max_unpool3d(...) NN_MAX_UNPOOL_(nn_max_unpool3d_args, __VA_ARGS__)
+TAPEGRAD_API Module *nn_max_unpool1d_args(TensorMaxUnpoolArgs args);
+TAPEGRAD_API Module *nn_max_unpool2d_args(TensorMaxUnpoolArgs args);
+TAPEGRAD_API Module *nn_max_unpool3d_args(TensorMaxUnpoolArgs args);
+
+/* nn_fractional_max_pool2d(2, SHAPE(5, 5)), (3, .output_ratio = 0.7) - tensor_fractional_max_pool2d; 3d
+ * likewise. The second result are the indices. */
+#define NN_FRACTIONAL_(f, ...)                                                                       \
+    TENSOR_CALL_(f, TensorFractionalMaxPoolArgs, TENSOR_FRACTIONAL_MAX_POOL_DEFAULTS, .input = NULL, \
+                 __VA_ARGS__)
+#define nn_fractional_max_pool2d(...) NN_FRACTIONAL_(nn_fractional_max_pool2d_args, __VA_ARGS__)
+#define nn_fractional_max_pool3d(...) NN_FRACTIONAL_(nn_fractional_max_pool3d_args, __VA_ARGS__)
+TAPEGRAD_API Module *nn_fractional_max_pool2d_args(TensorFractionalMaxPoolArgs args);
+TAPEGRAD_API Module *nn_fractional_max_pool3d_args(TensorFractionalMaxPoolArgs args);
 
 /* ---- normalisation --------------------------------------------------------------------------- */
 
@@ -227,11 +325,13 @@ typedef struct NNBatchNormArgs {
     double eps, momentum; /* a negative momentum: the mean over all batches (PyTorch's None) */
     bool affine, track_running_stats;
     TensorDtype dtype;
+    bool bias; /* with affine */
     TensorFromDefaults from_defaults;
 } NNBatchNormArgs;
-#define NN_BATCH_NORM_DEFAULTS \
-    .eps = 1e-5, .momentum = 0.1, .affine = true, .track_running_stats = true, TENSOR_FROM_DEFAULTS
-#define NN_INSTANCE_NORM_DEFAULTS .eps = 1e-5, .momentum = 0.1, TENSOR_FROM_DEFAULTS
+#define NN_BATCH_NORM_DEFAULTS                                                               \
+    .eps = 1e-5, .momentum = 0.1, .affine = true, .track_running_stats = true, .bias = true, \
+    TENSOR_FROM_DEFAULTS
+#define NN_INSTANCE_NORM_DEFAULTS .eps = 1e-5, .momentum = 0.1, .bias = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNBatchNormArgs nn_batch_norm_defaults;
 TAPEGRAD_API extern const NNBatchNormArgs nn_instance_norm_defaults;
 
@@ -251,6 +351,12 @@ TAPEGRAD_API extern const NNBatchNormArgs nn_instance_norm_defaults;
 #define nn_instance_norm1d(...) NN_INSTANCE_NORM_(nn_instance_norm1d_args, __VA_ARGS__)
 #define nn_instance_norm2d(...) NN_INSTANCE_NORM_(nn_instance_norm2d_args, __VA_ARGS__)
 #define nn_instance_norm3d(...) NN_INSTANCE_NORM_(nn_instance_norm3d_args, __VA_ARGS__)
+#define nn_lazy_batch_norm1d(...) nn_batch_norm1d(NN_LAZY, __VA_ARGS__)
+#define nn_lazy_batch_norm2d(...) nn_batch_norm2d(NN_LAZY, __VA_ARGS__)
+#define nn_lazy_batch_norm3d(...) nn_batch_norm3d(NN_LAZY, __VA_ARGS__)
+#define nn_lazy_instance_norm1d(...) nn_instance_norm1d(NN_LAZY, __VA_ARGS__)
+#define nn_lazy_instance_norm2d(...) nn_instance_norm2d(NN_LAZY, __VA_ARGS__)
+#define nn_lazy_instance_norm3d(...) nn_instance_norm3d(NN_LAZY, __VA_ARGS__)
 TAPEGRAD_API Module *nn_batch_norm1d_args(NNBatchNormArgs args);
 TAPEGRAD_API Module *nn_batch_norm2d_args(NNBatchNormArgs args);
 TAPEGRAD_API Module *nn_batch_norm3d_args(NNBatchNormArgs args);
@@ -288,9 +394,10 @@ typedef struct NNGroupNormArgs {
     double eps;
     bool affine;
     TensorDtype dtype;
+    bool bias; /* with affine */
     TensorFromDefaults from_defaults;
 } NNGroupNormArgs;
-#define NN_GROUP_NORM_DEFAULTS .eps = 1e-5, .affine = true, TENSOR_FROM_DEFAULTS
+#define NN_GROUP_NORM_DEFAULTS .eps = 1e-5, .affine = true, .bias = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNGroupNormArgs nn_group_norm_defaults;
 
 /* nn_group_norm(groups, C) - tensor_group_norm of [N, C, ...].   weight [C] 1, bias [C] 0. */
@@ -365,6 +472,7 @@ TAPEGRAD_API Module *nn_channel_shuffle(int64_t groups);
 
 typedef struct NNPadArgs {
     TensorShape padding; /* before and after the last dim, then the one before it, ...: DIMS(1, 1, 2, 2) */
+    TensorByName by_name;
     TensorPadMode mode;
     double value; /* constant only */
 } NNPadArgs;
@@ -373,22 +481,46 @@ TAPEGRAD_API extern const NNPadArgs nn_pad_defaults;
 
 /* nn_pad(DIMS(1, 1), .mode = TENSOR_PAD_REFLECT) - tensor_pad: PyTorch's ZeroPad, ConstantPad, ReflectionPad,
  *     ReplicationPad and CircularPad of all ranks.
- * nn_upsample(.scale_factor = 2, .mode = TENSOR_BILINEAR) - tensor_interpolate. */
+ * nn_upsample(.scale_factor = 2, .mode = TENSOR_BILINEAR) - tensor_interpolate and its options. */
 #define nn_pad(...) TENSOR_CALL_(nn_pad_args, NNPadArgs, NN_PAD_DEFAULTS, .padding = __VA_ARGS__)
 TAPEGRAD_API Module *nn_pad_args(NNPadArgs args);
 
-typedef struct NNUpsampleArgs {
-    bool unused_;
-    TensorShape size;    /* either this ... */
-    double scale_factor; /* ... or this */
-    TensorInterpolation mode;
-    bool align_corners;
-} NNUpsampleArgs;
-#define NN_UPSAMPLE_DEFAULTS .mode = TENSOR_NEAREST
-TAPEGRAD_API extern const NNUpsampleArgs nn_upsample_defaults;
-#define nn_upsample(...) \
-    TENSOR_CALL_(nn_upsample_args, NNUpsampleArgs, NN_UPSAMPLE_DEFAULTS, .unused_ = false, __VA_ARGS__)
-TAPEGRAD_API Module *nn_upsample_args(NNUpsampleArgs args);
+#define nn_upsample(...)                                                                              \
+    TENSOR_CALL_(nn_upsample_args, TensorInterpolateArgs, TENSOR_INTERPOLATE_DEFAULTS, .input = NULL, \
+                 __VA_ARGS__)
+TAPEGRAD_API Module *nn_upsample_args(TensorInterpolateArgs args);
+#define nn_upsampling_nearest2d(...) nn_upsample(__VA_ARGS__, .mode = TENSOR_NEAREST)
+#define nn_upsampling_bilinear2d(...) nn_upsample(__VA_ARGS__, .mode = TENSOR_BILINEAR, .align_corners = true)
+
+/* nn_zero_pad2d(1), nn_constant_pad1d(2, 3.5), nn_reflection_pad2d(1), ... - nn_pad with as much at each
+ * end. */
+#define NN_ENDS1_(n) SHAPE(n, n)
+#define NN_ENDS2_(n) SHAPE(n, n, n, n)
+#define NN_ENDS3_(n) SHAPE(n, n, n, n, n, n)
+#define nn_zero_pad1d(n) nn_pad(NN_ENDS1_(n))
+#define nn_zero_pad2d(n) nn_pad(NN_ENDS2_(n))
+#define nn_zero_pad3d(n) nn_pad(NN_ENDS3_(n))
+#define nn_constant_pad1d(n, value_) nn_pad(NN_ENDS1_(n), .value = (value_))
+#define nn_constant_pad2d(n, value_) nn_pad(NN_ENDS2_(n), .value = (value_))
+#define nn_constant_pad3d(n, value_) nn_pad(NN_ENDS3_(n), .value = (value_))
+#define nn_reflection_pad1d(n) nn_pad(NN_ENDS1_(n), .mode = TENSOR_PAD_REFLECT)
+#define nn_reflection_pad2d(n) nn_pad(NN_ENDS2_(n), .mode = TENSOR_PAD_REFLECT)
+#define nn_reflection_pad3d(n) nn_pad(NN_ENDS3_(n), .mode = TENSOR_PAD_REFLECT)
+#define nn_replication_pad1d(n) nn_pad(NN_ENDS1_(n), .mode = TENSOR_PAD_REPLICATE)
+#define nn_replication_pad2d(n) nn_pad(NN_ENDS2_(n), .mode = TENSOR_PAD_REPLICATE)
+#define nn_replication_pad3d(n) nn_pad(NN_ENDS3_(n), .mode = TENSOR_PAD_REPLICATE)
+#define nn_circular_pad1d(n) nn_pad(NN_ENDS1_(n), .mode = TENSOR_PAD_CIRCULAR)
+#define nn_circular_pad2d(n) nn_pad(NN_ENDS2_(n), .mode = TENSOR_PAD_CIRCULAR)
+#define nn_circular_pad3d(n) nn_pad(NN_ENDS3_(n), .mode = TENSOR_PAD_CIRCULAR)
+
+/* nn_unfold(3, .padding = 1), nn_fold(SHAPE(4, 5), 3) - tensor_unfold: the patches of an image as columns,
+ * and its adjoint. */
+#define nn_unfold(...) \
+    TENSOR_CALL_(nn_unfold_args, TensorUnfoldArgs, TENSOR_UNFOLD_DEFAULTS, .input = NULL, __VA_ARGS__)
+#define nn_fold(...) \
+    TENSOR_CALL_(nn_fold_args, TensorFoldArgs, TENSOR_FOLD_DEFAULTS, .input = NULL, __VA_ARGS__)
+TAPEGRAD_API Module *nn_unfold_args(TensorUnfoldArgs args);
+TAPEGRAD_API Module *nn_fold_args(TensorFoldArgs args);
 
 #ifdef __cplusplus
 }
@@ -396,4 +528,6 @@ TAPEGRAD_API Module *nn_upsample_args(NNUpsampleArgs args);
 
 #include <tapegrad/nn/activation.h>
 #include <tapegrad/nn/attention.h>
+#include <tapegrad/nn/loss.h>
+#include <tapegrad/nn/transformer.h>
 #endif

@@ -56,7 +56,8 @@ TAPEGRAD_API Tensor *tensor_zeta(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_igamma(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_igammac(Tensor *a, Tensor *b);
 
-/* tensor_lerp - a + weight (b - a).  Both broadcast and have gradients, as the operands of the next two. */
+/* tensor_lerp - a + weight (b - a).  Floats of one dtype (EDTYPE).  Both broadcast and have gradients, as the
+ * operands of the next two. */
 TAPEGRAD_API Tensor *tensor_lerp(Tensor *a, Tensor *b, double weight);
 TAPEGRAD_API Tensor *tensor_lerp_(Tensor *a, Tensor *b, double weight);
 
@@ -81,7 +82,8 @@ TAPEGRAD_API Tensor *tensor_addcdiv_args(TensorAddcArgs args);
 TAPEGRAD_API Tensor *tensor_addcmul_args_(TensorAddcArgs args);
 TAPEGRAD_API Tensor *tensor_addcdiv_args_(TensorAddcArgs args);
 
-/* tensor_lerp_tensor - lerp with a tensor as weight.  Floats only (EDTYPE). */
+/* tensor_lerp_tensor - lerp with a tensor as weight.  Floats of one dtype (EDTYPE); a weight of rank 0 is
+ * cast. */
 TAPEGRAD_API Tensor *tensor_lerp_tensor(Tensor *a, Tensor *b, Tensor *weight);
 TAPEGRAD_API Tensor *tensor_lerp_tensor_(Tensor *a, Tensor *b, Tensor *weight);
 
@@ -172,7 +174,7 @@ TAPEGRAD_API Tensor *tensor_round_decimals_(Tensor *x, int decimals);
  * tensor_float_power - a^b, computed in f64, which is the result's dtype; in place into f64 alone (EDTYPE).
  * tensor_positive - x itself; bool is refused (EDTYPE).
  * tensor_isclose(a, b, .rtol = 1e-5, .atol = 1e-8, .equal_nan) - bool: a == b, or |a - b| <= atol + rtol |b|
- *     and finite. */
+ *     and finite.  EDTYPE: two dtypes, as PyTorch; tensor_equal and tensor_allclose take them. */
 typedef enum TensorRounding { TENSOR_FLOOR, TENSOR_TRUNC } TensorRounding;
 TAPEGRAD_API Tensor *tensor_div_rounding(Tensor *a, Tensor *b, TensorRounding rounding);
 TAPEGRAD_API Tensor *tensor_div_rounding_(Tensor *a, Tensor *b, TensorRounding rounding);

@@ -127,6 +127,7 @@ typedef enum TensorPadMode {
 typedef struct TensorPadArgs {
     Tensor *input;
     TensorShape pad;
+    TensorByName by_name;
     TensorPadMode mode;
     double value; /* constant only; integers truncate it */
 } TensorPadArgs;
@@ -287,8 +288,37 @@ TAPEGRAD_API extern const TensorLpPoolArgs tensor_lp_pool_defaults;
     TENSOR_CALL_(tensor_lp_pool1d_args, TensorLpPoolArgs, TENSOR_LP_POOL_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_lp_pool2d(...) \
     TENSOR_CALL_(tensor_lp_pool2d_args, TensorLpPoolArgs, TENSOR_LP_POOL_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_lp_pool3d(...) \
+    TENSOR_CALL_(tensor_lp_pool3d_args, TensorLpPoolArgs, TENSOR_LP_POOL_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_lp_pool1d_args(TensorLpPoolArgs args);
 TAPEGRAD_API Tensor *tensor_lp_pool2d_args(TensorLpPoolArgs args);
+TAPEGRAD_API Tensor *tensor_lp_pool3d_args(TensorLpPoolArgs args);
+
+typedef struct TensorFractionalMaxPoolArgs {
+    Tensor *input;
+    int64_t kernel_size;
+    TensorShape output_size; /* of the pooled dimensions, or one number for all; either this ... */
+    double output_ratio;     /* ... or this part of the input's, between 0 and 1, for all of them, */
+    double output_ratios[3]; /* ... or one for each */
+    int64_t kernel_sizes[3];
+    Tensor **indices;       /* as of max_pool2d */
+    Tensor *random_samples; /* [N, C, 2] or [N, C, 3], N 1 without a batch, in [0, 1); NULL: tensor_rand */
+} TensorFractionalMaxPoolArgs;
+#define TENSOR_FRACTIONAL_MAX_POOL_DEFAULTS .output_ratio = 0
+TAPEGRAD_API extern const TensorFractionalMaxPoolArgs tensor_fractional_max_pool_defaults;
+
+/* tensor_fractional_max_pool2d(x, 2, SHAPE(5, 5)), (x, 3, .output_ratio = 0.7) - the largest of each
+ * window, where windows begin at floor((i + u) a) - floor(u a), a = (in - kernel) / (out - 1), u a random
+ * number for each plane and direction (width before height; depth, height, width).
+ * EVALUE: both or none of size and ratio; windows that do not fit.  ESHAPE: rank; random_samples. */
+#define tensor_fractional_max_pool2d(...)                                        \
+    TENSOR_CALL_(tensor_fractional_max_pool2d_args, TensorFractionalMaxPoolArgs, \
+                 TENSOR_FRACTIONAL_MAX_POOL_DEFAULTS, .input = __VA_ARGS__)
+#define tensor_fractional_max_pool3d(...)                                        \
+    TENSOR_CALL_(tensor_fractional_max_pool3d_args, TensorFractionalMaxPoolArgs, \
+                 TENSOR_FRACTIONAL_MAX_POOL_DEFAULTS, .input = __VA_ARGS__)
+TAPEGRAD_API Tensor *tensor_fractional_max_pool2d_args(TensorFractionalMaxPoolArgs args);
+TAPEGRAD_API Tensor *tensor_fractional_max_pool3d_args(TensorFractionalMaxPoolArgs args);
 
 typedef struct TensorMaxUnpoolArgs {
     Tensor *input, *indices;

@@ -348,7 +348,8 @@ TAPEGRAD_API Tensor *tensor_cond_args(TensorCondArgs args);
 
 /* ---- distances ----------------------------------------------------------------------------------
  * |x|_p is tensor_norm along a dim, with its gradients: 0 where it is 0.  ESHAPE: operands do not broadcast.
- * EINDEX: no such dim.  EVALUE: p negative.  dist, pairwise_distance and cosine_similarity promote dtypes. */
+ * EINDEX: no such dim.  EVALUE: p negative.  dist, pairwise_distance and cosine_similarity promote
+ * dtypes, an integer beside a float too. */
 
 typedef struct TensorNormalizeArgs {
     Tensor *input;

@@ -31,6 +31,7 @@ typedef enum TensorReduction {
 
 typedef struct TensorLossArgs {
     Tensor *input, *target;
+    TensorByName by_name;
     TensorReduction reduction;
 } TensorLossArgs;
 #define TENSOR_LOSS_DEFAULTS .reduction = TENSOR_MEAN
@@ -38,6 +39,7 @@ TAPEGRAD_API extern const TensorLossArgs tensor_loss_defaults;
 
 typedef struct TensorSmoothL1Args {
     Tensor *input, *target;
+    TensorByName by_name;
     TensorReduction reduction;
     double beta; /* where the square ends */
     TensorFromDefaults from_defaults;
@@ -47,6 +49,7 @@ TAPEGRAD_API extern const TensorSmoothL1Args tensor_smooth_l1_defaults;
 
 typedef struct TensorHuberArgs {
     Tensor *input, *target;
+    TensorByName by_name;
     TensorReduction reduction;
     double delta; /* where the square ends */
     TensorFromDefaults from_defaults;
@@ -56,6 +59,7 @@ TAPEGRAD_API extern const TensorHuberArgs tensor_huber_defaults;
 
 typedef struct TensorKlDivArgs {
     Tensor *input, *target;
+    TensorByName by_name;
     TensorReduction reduction;
     bool log_target; /* target holds logarithms */
 } TensorKlDivArgs;

@@ -139,7 +139,8 @@ TAPEGRAD_API extern const TensorQuantileArgs tensor_quantile_defaults;
  *   along dim or of all; NaN where x has one.
  * tensor_nanquantile - of the elements that are not NaN; NaN where all are.
  * The gradient goes to the one or two elements that the result comes from.  ESHAPE: x has no elements, or qs
- * has rank 2 or more.  EVALUE: q outside [0, 1], or q and qs both given. */
+ * has rank 2 or more.  EVALUE: q outside [0, 1], or q and qs both given.  EDTYPE: qs of another dtype than
+ * x (or than f32 beside a half). */
 #define tensor_quantile(...) \
     TENSOR_CALL_(tensor_quantile_args, TensorQuantileArgs, TENSOR_QUANTILE_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_nanquantile(...) \

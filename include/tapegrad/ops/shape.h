@@ -379,16 +379,6 @@ TAPEGRAD_API Tensor *tensor_channel_shuffle(Tensor *x, int64_t groups);
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-/* The tensors that a function takes as a list: TENSORS(a, b), or TENSOR_LIST(array, n).  A bare array does
- * not compile anywhere: it does not say how many there are. */
-typedef struct TensorList {
-    int count; /* first, so that an array in its place is an error */
-    Tensor *const *item;
-} TensorList;
-#define TENSORS(...) \
-    ((TensorList){ (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)), (Tensor *[]){ __VA_ARGS__ } })
-#define TENSOR_LIST(array, n) ((TensorList){ (n), (array) })
-
 typedef struct TensorJoinArgs {
     TensorList tensors;
     int dim; /* 0 */

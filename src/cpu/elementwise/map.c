@@ -126,6 +126,77 @@ static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t 
     }
 }
 
+/* ---- short lines: several of them are one chunk, 3 to 8 times as fast ------------------------- */
+
+enum { SHORT = 128 };
+
+/* The lines of rows that follow each other in memory are one dense array. */
+static bool lies_dense(const Strided *s, int inner, int64_t length, int dtype)
+{
+    return s->dtype == dtype && s->stride[inner] == 1 && s->stride[inner - 1] == length;
+}
+
+/* Rows of the last two dims, dense; of one row that is repeated, one. */
+static void gather_rows(const Loop *loop, const Strided *s, const char *from, const MapArgs *m, int64_t rows,
+                        char *to)
+{
+    const int inner = m->ndim - 1;
+    const int64_t length = m->shape[inner], step = s->stride[inner - 1] * (int64_t)dtype_size(s->dtype);
+    const size_t bytes = (size_t)length * loop->size;
+    const int64_t own_rows = step ? rows : 1;
+    if (step && s->stride[inner] == 0 && s->dtype == loop->compute && loop->size == 4) { /* a column */
+        uint32_t *t = (uint32_t *)(void *)to;
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t i = 0; i < length; i++) *t++ = *(const uint32_t *)(const void *)(from + r * step);
+        return;
+    }
+    for (int64_t r = 0; r < own_rows; r++)
+        gather(to + (size_t)r * bytes, loop->compute, from + r * step, s->dtype, s->stride[inner], length);
+    for (int64_t r = own_rows; r < rows; r *= 2)
+        memcpy(to + (size_t)r * bytes, to, (size_t)(2 * r < rows ? r : rows - r) * bytes);
+}
+
+/* `rows` lines from `line` on, all of one index of the dims before the last two. */
+static void run_rows(const Loop *loop, const MapArgs *m, int64_t line, int64_t rows)
+{
+    _Alignas(64) char buffer[1 + ROW_OPERANDS][CHUNK * 8];
+    const int inner = m->ndim - 1;
+    const int64_t length = m->shape[inner];
+    const Strided *operand[1 + ROW_OPERANDS] = { &m->out, &m->in[0], &m->in[1], &m->in[2], &m->in[3] };
+    char *at[1 + ROW_OPERANDS], *used[1 + ROW_OPERANDS];
+    for (int k = 0; k <= ROW_OPERANDS; k++) {
+        const Strided *s = operand[k];
+        const int64_t size = s->data ? (int64_t)dtype_size(s->dtype) : 0;
+        int64_t offset = 0, rest = line;
+        at[k] = used[k] = NULL;
+        if (!s->data) continue;
+        for (int d = inner - 1; d >= 0; d--) offset += rest % m->shape[d] * s->stride[d], rest /= m->shape[d];
+        at[k] = used[k] = (char *)s->data + offset * size;
+        if (k == 0
+                ? !loop->bool_out && (size_t)size == loop->out_size && lies_dense(s, inner, length, s->dtype)
+                : lies_dense(s, inner, length, loop->compute))
+            continue;
+        used[k] = buffer[k];
+        if (k > 0) gather_rows(loop, s, at[k], m, rows, buffer[k]);
+    }
+    loop->loop(rows * length, used[0], used[1 + ROW_A], used[1 + ROW_B], used[1 + ROW_Y], used[1 + ROW_G],
+               m->params);
+    for (int64_t r = 0; used[0] != at[0] && r < rows; r++)
+        scatter(at[0] + r * m->out.stride[inner - 1] * (int64_t)dtype_size(m->out.dtype), m->out.dtype,
+                m->out.stride[inner], buffer[0] + (size_t)(r * length) * loop->out_size, loop, length);
+}
+
+static void run_short(const Loop *loop, const MapArgs *m, int64_t from, int64_t to)
+{
+    const int64_t length = m->shape[m->ndim - 1], size = m->shape[m->ndim - 2], most = CHUNK / length;
+    for (int64_t line = from, rows; line < to; line += rows) {
+        const int64_t left = size - line % size;
+        rows = left < to - line ? left : to - line;
+        rows = rows < most ? rows : most;
+        run_rows(loop, m, line, rows);
+    }
+}
+
 typedef struct Job {
     const Loop *loop;
     const MapArgs *m;
@@ -134,6 +205,10 @@ typedef struct Job {
 static void some_lines(void *ctx, int64_t from, int64_t to)
 {
     const Job *j = ctx;
+    if (j->m->ndim > 1 && j->m->shape[j->m->ndim - 1] <= SHORT && j->m->shape[j->m->ndim - 2] > 3) {
+        run_short(j->loop, j->m, from, to);
+        return;
+    }
     run_lines(j->loop, j->m, from, to, 0, j->m->shape[j->m->ndim - 1]);
 }
 
@@ -179,7 +254,7 @@ static int map_rare(MapArgs *m)
         .compute = compute_dtype(m), .size = 8, .to_bool = row->to_bool, .out_size = row->to_bool ? 1 : 8
     };
     bool real = loop.compute == TENSOR_F32 || loop.compute == TENSOR_F64;
-    double param[1] = { row->params ? held(m->params[0], loop.compute) : 0 };
+    double param[2] = { row->params ? held(m->params[0], loop.compute) : 0, loop.compute == TENSOR_F32 };
     loop.loop = real ? (*ISA_PICK_AVX2(map_rare_loops)())[m->row - ROW_FAST][m->part] : row->i64;
     if (!loop.loop) return cpu_fail("no loop for %s", tensor_dtype_name((TensorDtype)loop.compute));
     loop.compute = real ? TENSOR_F64 : TENSOR_I64;

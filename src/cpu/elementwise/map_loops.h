@@ -143,7 +143,7 @@ INLINE void T(map_bool)(int64_t n, void *out_, const void *a_, const void *b_, u
     }
 #define LOOP(name, part, first, p, q, expression, keep)                                          \
     FORMULA(name, part, first, p, q, expression)                                                 \
-    static void T(name##_##part)(ARGS)                                                           \
+    static __attribute__((unused)) void T(name##_##part)(ARGS)                                   \
     {                                                                                            \
         MAP(n, out, a, b, y, g, params, keep, T(name##_##part##_formula), HAS_TRIG(expression)); \
     }

@@ -10,7 +10,9 @@
 
 #pragma GCC visibility push(hidden)
 
-typedef OpRowLoop RareLoops[ROW_COUNT - ROW_FAST][3]; /* [row][part]; NULL: none */
+/* [row][part]; NULL: none.  params: the row's, and whether results are rounded to f32 (or to halves), so that
+ * an error of 2^-40 does not show. */
+typedef OpRowLoop RareLoops[ROW_COUNT - ROW_FAST][3];
 ISA_DECLARE(const RareLoops *, map_rare_loops, void);
 
 typedef struct RareRow {

@@ -2,12 +2,13 @@
  *
  * The driver, map.c, converts.  In double the result of f32 operands is right to its last bit nearly always.
  *
- * fmod, atan2 and hypot have fast forms that are right on part of their domain (hard_fmod and its kin say
- * where they are not).  Each block is looked over before it is written (out may be a): one with a hard
- * element is computed by a scalar loop, the others by the operations of the vector loop, so that their bits
- * do not depend on their neighbours. */
+ * fmod, atan2, hypot, lgamma, its derivatives and erfinv have fast forms that are right on part of their
+ * domain (hard_fmod and its kin say where they are not).  Each block is looked over before it is written (out
+ * may be a): one with a hard element is computed by a scalar loop, the others by the operations of the vector
+ * loop, so that their bits do not depend on their neighbours. */
 #include "map_rare.h"
-#include "vecmath64.h"
+#include "special_fast.h"
+#include "vecmath.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define R(c) ((double)(c))
@@ -79,6 +80,29 @@ INLINE int hard_hypot(double a, double b)
     return !(most < 0x1p500 && most > 0x1p-460) || a != a || b != b;
 }
 
+/* Of polygamma only the first has a fast form. */
+INLINE int hard_polygamma(double x, double n) { return n != 1 || hard_digamma(x); }
+
+/* In scalar loops the long ones are calls: the code stays small. */
+#define ANY static __attribute__((noinline)) double
+ANY any_lgamma(double x) { return hard_lgamma(x) ? rare_lgamma(x) : fast_lgamma(x); }
+ANY any_digamma(double x) { return hard_digamma(x) ? rare_digamma(x) : fast_digamma(x); }
+ANY any_erfinv(double x) { return hard_erfinv(x) ? rare_erfinv(x) : fast_erfinv(x); }
+ANY any_polygamma(double x, double n)
+{
+    return hard_polygamma(x, n) ? rare_polygamma(x, n) : fast_trigamma(x);
+}
+#ifdef __AVX2__
+enum { VECTORS = 1 };
+#else
+enum { VECTORS = 0 };
+#endif
+
+/* ---- what is right to 2^-35, for results that are rounded to f32 ---- */
+
+/* erfc's core of vm_erfc_f32. */
+INLINE double rounded_ndtr(double x) { return .5 * vm_erfc_core_f32(-0.70710678118654752440 * x); }
+
 /* As in Python: the sign of b. */
 INLINE double remainder_of(double r, double b) { return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
 
@@ -90,7 +114,7 @@ INLINE double floor_divide_by(double a, double b, double r)
 }
 
 /* Which function of a and b, or of x and the parameter p, is looked out for. */
-enum { NEVER, FMOD, FMOD_OF_P, ATAN2, HYPOT };
+enum { NEVER, ALWAYS, FMOD, FMOD_OF_P, ATAN2, HYPOT, LGAMMA, DIGAMMA, TRIGAMMA, POLYGAMMA, ERFINV, ROUNDED };
 
 INLINE int is_hard(int what, double a, double b)
 {
@@ -98,6 +122,11 @@ INLINE int is_hard(int what, double a, double b)
            : what == FMOD_OF_P ? hard_fmod(b, a)
            : what == ATAN2     ? hard_atan2(a, b)
            : what == HYPOT     ? hard_hypot(a, b)
+           : what == LGAMMA    ? hard_lgamma(a)
+           : what == DIGAMMA   ? hard_digamma(a)
+           : what == TRIGAMMA  ? hard_digamma(a)
+           : what == POLYGAMMA ? hard_polygamma(a, b)
+           : what == ERFINV    ? hard_erfinv(a)
                                : 0;
 }
 
@@ -124,8 +153,8 @@ INLINE void map_f64(ARGS, unsigned keep, int count, Formula *f, int what)
     const double p = count ? params[0] : 0;
     for (int64_t from = 0; from < n; from += BLOCK) {
         const int64_t to = n - from < BLOCK ? n : from + BLOCK;
-        int hard = 0;
-        if (what != NEVER)
+        int hard = what == ALWAYS || (what == ROUNDED && params[1] == 0);
+        if (what != NEVER && what != ALWAYS && what != ROUNDED)
             for (int64_t i = from; i < to; i++)
                 hard |= is_hard(what, ((const double *)a)[i], keep & KEEP_B ? ((const double *)b)[i] : p);
         if (hard) some(from, to, out, a, b, y, g, p, keep, f, 1);
@@ -140,12 +169,19 @@ INLINE void bool_f64(ARGS, Formula *f)
 }
 
 #define CONTAINS(text, word) (__builtin_strstr(text, word) != NULL) /* a constant */
-#define WHAT(text, p)                               \
-    (CONTAINS(text, "fast_fmod(" p ",") ? FMOD_OF_P \
-     : CONTAINS(text, "fast_fmod")      ? FMOD      \
-     : CONTAINS(text, "fast_atan2")     ? ATAN2     \
-     : CONTAINS(text, "fast_hypot")     ? HYPOT     \
-                                        : NEVER)
+#define WHAT(text, p)                                     \
+    (CONTAINS(text, "fast_fmod(" p ",")       ? FMOD_OF_P \
+     : CONTAINS(text, "fast_fmod")            ? FMOD      \
+     : CONTAINS(text, "fast_atan2")           ? ATAN2     \
+     : CONTAINS(text, "fast_hypot")           ? HYPOT     \
+     : CONTAINS(text, "fast_lgamma")          ? LGAMMA    \
+     : CONTAINS(text, "fast_digamma")         ? DIGAMMA   \
+     : CONTAINS(text, "rounded_")             ? ROUNDED   \
+     : CONTAINS(text, "fast_erfinv")          ? ERFINV    \
+     : CONTAINS(text, "any_polygamma(x, n)")  ? POLYGAMMA \
+     : CONTAINS(text, "any_polygamma(x, n +") ? ALWAYS    \
+     : CONTAINS(text, "any_polygamma")        ? TRIGAMMA  \
+                                              : NEVER)
 #define CALL n, out, a, b, y, g, params
 #define FORMULA(name, part, first, p, expression)                                                         \
     INLINE double name##_##part##_formula(double first, double b, double y, double g, double p, int hard) \
@@ -174,14 +210,14 @@ INLINE void bool_f64(ARGS, Formula *f)
 #define copysign vm_sign_f64
 #define sign sign_
 #define sigmoid sigmoid_
-#define lgamma rare_lgamma
-#define digamma rare_digamma
-#define polygamma rare_polygamma
-#define erfinv rare_erfinv
+#define lgamma(x) (hard || !VECTORS ? any_lgamma(x) : fast_lgamma(x))
+#define digamma(x) (hard || !VECTORS ? any_digamma(x) : fast_digamma(x))
+#define polygamma(x, n) (hard || !VECTORS ? any_polygamma(x, n) : fast_trigamma(x))
+#define erfinv(x) (hard || !VECTORS ? any_erfinv(x) : fast_erfinv(x))
 #define i0 rare_i0
 #define i1 rare_i1
 #define erfcx rare_erfcx
-#define ndtr rare_ndtr
+#define ndtr(x) (hard ? rare_ndtr(x) : rounded_ndtr(x))
 #define log_ndtr rare_log_ndtr
 #define ndtri rare_ndtri
 #define atan2(a, b) (hard && hard_atan2(a, b) ? (atan2)(a, b) : fast_atan2(a, b))

@@ -26,5 +26,16 @@ int64_t bags_sort(const BagIndex *b);
  * in the order of their bags; 0 for empty bags (best holds zeros). */
 void bags_largest(const double *value, const int64_t *bag, int64_t kept, int64_t width, int64_t *best);
 
+/* y [n, width], which holds zeros, += each[position] times row index of weight, for each kept index in order
+ * (each: NULL is 1). */
+typedef struct BagSum {
+    const int64_t *index, *bag, *position;
+    int64_t kept, width;
+    const void *weight, *each;
+    void *y;
+} BagSum;
+void bags_sum_f32(const BagSum *b);
+void bags_sum_f64(const BagSum *b);
+
 #pragma GCC visibility pop
 #endif

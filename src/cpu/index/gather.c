@@ -8,11 +8,21 @@
 
 /* ---- the check ------------------------------------------------------------------------------- */
 
-/* Steps of stride 0 repeat indices already seen.  The first bad one in row-major order is reported. */
-static int check(GatherArgs *g)
+/* Is one of n indices not in [0, most]?  Without a branch, so that it runs in vectors. */
+static bool any_beyond(const int64_t *index, int64_t n, int64_t stride, int64_t most)
 {
-    int64_t outer = g->index_outer ? g->outer : 1, rows = g->index_row ? g->m : 1,
-            inner = g->index_inner ? g->inner : 1;
+    uint64_t bits = 0;
+    if (stride == 1)
+        for (int64_t i = 0; i < n; i++) bits |= (uint64_t)index[i] | ((uint64_t)most - (uint64_t)index[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            bits |= (uint64_t)index[i * stride] | ((uint64_t)most - (uint64_t)index[i * stride]);
+    return bits >> 63;
+}
+
+/* The first bad one in row-major order is reported.  Steps of stride 0 repeat indices already seen. */
+static int check_each(GatherArgs *g, int64_t outer, int64_t rows, int64_t inner)
+{
     for (int64_t o = 0; o < outer; o++)
         for (int64_t j = 0; j < rows; j++)
             for (int64_t i = 0; i < inner; i++) {
@@ -22,6 +32,19 @@ static int check(GatherArgs *g)
                 return cpu_fail("index %lld at position %lld is out of range: want 0 to %lld",
                                 (long long)value, (long long)g->bad_at, (long long)g->n - 1);
             }
+    return 0;
+}
+
+static int check(GatherArgs *g)
+{
+    const int64_t outer = g->index_outer ? g->outer : 1, rows = g->index_row ? g->m : 1,
+                  inner = g->index_inner ? g->inner : 1;
+    const bool one = inner == 1 || (rows > 1 && g->index_row == inner * g->index_inner); /* a block a line */
+    const int64_t length = one ? rows * inner : inner, stride = inner == 1 ? g->index_row : g->index_inner;
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t j = 0; j < (one ? 1 : rows); j++)
+            if (any_beyond(g->index + o * g->index_outer + j * g->index_row, length, stride, g->n - 1))
+                return check_each(g, outer, rows, inner);
     return 0;
 }
 

@@ -53,9 +53,8 @@ static void log_sums(const CrossEntropyArgs *a, int64_t row, int64_t rows)
                 const int64_t from = r * a->classes * a->inner + c, lse = to + r * a->inner + c;
                 if (f32)
                     ISA_PICK(lse_columns_f32)(a->classes, a->inner, columns, x + from, (float *)a->lse + lse);
-                else
-                    ISA_PICK(lse_columns_f64)
-                    (a->classes, a->inner, columns, xd + from, (double *)a->lse + lse);
+                else ISA_PICK(lse_columns_f64)
+                (a->classes, a->inner, columns, xd + from, (double *)a->lse + lse);
             }
 }
 
@@ -127,11 +126,10 @@ static void grad_row(const CrossEntropyGradArgs *a, int64_t r, double weight_sum
 {
     const int64_t at = r * a->classes;
     const double lse = value(a->lse, a->dtype, r), scale = scale_at(a, r, weight_sum);
-    if (a->dtype == TENSOR_F32)
-        ISA_PICK(scaled_exp_row_f32)
-        (a->classes, (const float *)a->x + at, (float)lse, (float)scale, (float *)a->dx + at);
-    else
-        ISA_PICK(scaled_exp_row_f64)(a->classes, (const double *)a->x + at, lse, scale, (double *)a->dx + at);
+    if (a->dtype == TENSOR_F32) ISA_PICK(scaled_exp_row_f32)
+    (a->classes, (const float *)a->x + at, (float)lse, (float)scale, (float *)a->dx + at);
+    else ISA_PICK(scaled_exp_row_f64)(a->classes, (const double *)a->x + at, lse, scale,
+                                      (double *)a->dx + at);
     subtract_target(a, at, r);
 }
 
@@ -142,14 +140,11 @@ static void grad_columns(const CrossEntropyGradArgs *a, int64_t r, int64_t first
     double scale[SOFTMAX_COLUMNS];
     float scale32[SOFTMAX_COLUMNS];
     for (int c = 0; c < columns; c++) scale[c] = scale_at(a, i + c, weight_sum), scale32[c] = (float)scale[c];
-    if (a->dtype == TENSOR_F32)
-        ISA_PICK(scaled_exp_columns_f32)
-        (a->classes, a->inner, columns, (const float *)a->x + at, (const float *)a->lse + i, scale32,
-         (float *)a->dx + at);
-    else
-        ISA_PICK(scaled_exp_columns_f64)
-        (a->classes, a->inner, columns, (const double *)a->x + at, (const double *)a->lse + i, scale,
-         (double *)a->dx + at);
+    if (a->dtype == TENSOR_F32) ISA_PICK(scaled_exp_columns_f32)
+    (a->classes, a->inner, columns, (const float *)a->x + at, (const float *)a->lse + i, scale32,
+     (float *)a->dx + at);
+    else ISA_PICK(scaled_exp_columns_f64)(a->classes, a->inner, columns, (const double *)a->x + at,
+                                          (const double *)a->lse + i, scale, (double *)a->dx + at);
     for (int c = 0; c < columns; c++) subtract_target(a, at + c, i + c);
 }
 

@@ -12,7 +12,15 @@
 #include "reduce.h"
 #include "reduce_kernel.h"
 
-enum { BLOCK = 8192, BLOCKS = 64, BUFFER = 1024, TILE_ROWS = 32, SEGMENT = 256, SHORT_ROW = 48 };
+enum {
+    BLOCK = 8192,
+    BLOCKS = 64,
+    BUFFER = 1024,
+    TILE_ROWS = 32,
+    SEGMENT = 256,
+    FEW_ROWS = 1024,
+    SHORT_ROW = 48
+};
 typedef enum Transform { PLAIN, EXP, POWER } Transform;
 
 typedef struct Job {
@@ -174,6 +182,34 @@ static void fold_columns(const Job *j, const Unit *u, int fold, double *lanes, c
     else ISA_PICK(fold_columns_f32)(fold, lanes, x, rows, row_stride, u->columns, shift);
 }
 
+/* Short rows side by side, of f32: turned into columns first. */
+static bool fold_short_rows(const Job *j, const Unit *u, const Pass *p, int64_t from, int64_t n,
+                            const double *shift, double *out)
+{
+    const ReduceArgs *a = j->a;
+    float tile[TILE_ROWS * FOLD_COLUMNS];
+    if (j->f64 || j->together || a->reduced_ndim != 1 || p->transform != PLAIN || n > TILE_ROWS) return false;
+    if (u->columns < FOLD_COLUMNS || p->fold != FOLD_SUM) return false;
+    const int64_t stride = a->reduced_stride[0];
+    for (int c = 0; c < FOLD_COLUMNS; c++) {
+        const float *x = (const float *)a->src + u->offset[c] + from * stride;
+        for (int64_t r = 0; r < n; r++) tile[r * FOLD_COLUMNS + c] = x[r * stride];
+    }
+    return ISA_PICK(fold_few_rows_f32)(p->fold, tile, n, FOLD_COLUMNS, u->columns, shift, identity(p->fold),
+                                       out);
+}
+
+static bool fold_few_rows(const Job *j, const Unit *u, const Pass *p, int64_t from, int64_t n,
+                          const double *shift, double *out)
+{
+    const ReduceArgs *a = j->a;
+    if (j->f64 || !j->together || a->reduced_ndim != 1 || p->transform != PLAIN || n > FEW_ROWS || n == 0)
+        return false;
+    const int64_t stride = a->reduced_stride[0];
+    const void *x = element(j, u->offset[0] + from * stride);
+    return ISA_PICK(fold_few_rows_f32)(p->fold, x, n, stride, u->columns, shift, identity(p->fold), out);
+}
+
 static void fold_column_block(const Job *j, const Unit *u, const Pass *p, int64_t from, int64_t n,
                               const double *shift, double *out)
 {
@@ -181,6 +217,7 @@ static void fold_column_block(const Job *j, const Unit *u, const Pass *p, int64_
     double lanes[FOLD_LANES * FOLD_COLUMNS], tile[TILE_ROWS * FOLD_COLUMNS];
     const double first = identity(p->fold);
     const int used = n < FOLD_LANES ? (int)n : FOLD_LANES;
+    if (fold_few_rows(j, u, p, from, n, shift, out) || fold_short_rows(j, u, p, from, n, shift, out)) return;
     for (int i = 0; i < used * FOLD_COLUMNS; i++) lanes[i] = first;
     if (j->together && a->reduced_ndim == 1 && p->transform == PLAIN) {
         const int64_t stride =
@@ -298,6 +335,20 @@ static void put(const ReduceArgs *a, int64_t at, double v)
     else ((uint8_t *)a->out)[at] = v != 0;
 }
 
+/* Sums, extremes and means into f32, without a choice for each. */
+static bool put_plain(const ReduceArgs *a, int64_t at, const double *v, int n)
+{
+    const double by = a->kind == REDUCE_MEAN ? (double)a->reduced : 1;
+    const bool plain = a->kind == REDUCE_SUM || a->kind == REDUCE_MAX || a->kind == REDUCE_MIN;
+    if (a->out_dtype != TENSOR_F32 || (!plain && a->kind != REDUCE_MEAN)) return false;
+    float *y = (float *)a->out + at;
+    if (plain)
+        for (int c = 0; c < n; c++) y[c] = (float)v[c];
+    else
+        for (int c = 0; c < n; c++) y[c] = (float)(v[c] / by);
+    return true;
+}
+
 static void run_unit(const Job *j, int64_t index)
 {
     const ReduceArgs *a = j->a;
@@ -306,8 +357,9 @@ static void run_unit(const Job *j, int64_t index)
     u.first = index / j->units_per_run * j->run + in_run;
     u.columns = !j->columns ? 1 : j->run - in_run < FOLD_COLUMNS ? (int)(j->run - in_run) : FOLD_COLUMNS;
     for (int c = 0; c < u.columns; c++)
-        u.offset[c] = c && j->together
-                          ? u.offset[0] + c
+        u.offset[c] = c && j->together ? u.offset[0] + c
+                      : a->kept_ndim == 1
+                          ? (u.first + c) * a->kept_stride[0] /* no divisions */
                           : reduce_offset(u.first + c, a->kept_ndim, a->kept_shape, a->kept_stride);
     double shift[FOLD_COLUMNS] = { 0 }, v[FOLD_COLUMNS];
     fold_unit(j, &u, pass_of(a), shift, v);
@@ -323,6 +375,7 @@ static void run_unit(const Job *j, int64_t index)
                               : (Pass){ FOLD_SUM, EXP, 0 };
         fold_unit(j, &u, second, shift, v);
     }
+    if (put_plain(a, u.first, v, u.columns)) return;
     for (int c = 0; c < u.columns; c++) put(a, u.first + c, finish(a, v[c], shift[c]));
 }
 

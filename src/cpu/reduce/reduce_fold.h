@@ -3,8 +3,10 @@
 FORCE_INLINE void N(line)(int fold, double *lanes, const T *x, int64_t n, double shift1)
 {
     V a[VECTORS], shift = all(shift1);
-    UNROLL for (int k = 0; k < VECTORS; k++) a[k] = load_f64(lanes + k * WIDTH);
     int64_t i = 0;
+    if (sizeof(T) == 4 && (fold == FOLD_MAX || fold == FOLD_MIN))
+        i = extreme_rows(fold == FOLD_MAX, lanes, (const float *)x, n);
+    UNROLL for (int k = 0; k < VECTORS; k++) a[k] = load_f64(lanes + k * WIDTH);
     for (; i + FOLD_LANES <= n; i += FOLD_LANES)
         UNROLL for (int k = 0; k < VECTORS; k++) a[k] = step(fold, a[k], N(load)(x + i + k * WIDTH), shift);
     UNROLL for (int k = 0; k < VECTORS; k++) store(lanes + k * WIDTH, a[k]);

@@ -1,6 +1,7 @@
 /* reduce_kernel.c - the loops of reductions for one instruction set.
  *
  * Compiled with -DISA=avx512, avx2 or base and the matching -march. */
+#include <stdbool.h>
 #include "reduce_kernel.h"
 #include "cpu/elementwise/vecmath.h"
 
@@ -141,6 +142,107 @@ void ISA_NAME(fold_lane_columns)(int fold, double *lanes, int used, int columns,
 {
     FOLD_SWITCH(joining(fold), join_columns, lanes, used, columns)
     memcpy(out, lanes, (size_t)columns * sizeof *out);
+}
+
+/* Extremes of floats need no doubles: twice the lanes in a vector.  The instruction keeps the second operand
+ * where neither is more and where one is NaN; NaNs of x are noted apart. */
+#if defined __AVX512F__
+enum { FLOATS = 16 };
+typedef __m512 F;
+typedef __mmask16 Seen;
+#define LOAD_F _mm512_loadu_ps
+#define STORE_F _mm512_storeu_ps
+#define MAX_F _mm512_max_ps
+#define MIN_F _mm512_min_ps
+#define SEE(seen, v) ((Seen)((seen) | _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q)))
+#define WITH_NAN(seen, v) _mm512_mask_blend_ps(seen, v, _mm512_set1_ps(__builtin_nanf("")))
+#define NOTHING 0
+#elif defined __AVX2__
+enum { FLOATS = 8 };
+typedef __m256 F;
+typedef __m256 Seen;
+#define LOAD_F _mm256_loadu_ps
+#define STORE_F _mm256_storeu_ps
+#define MAX_F _mm256_max_ps
+#define MIN_F _mm256_min_ps
+#define SEE(seen, v) _mm256_or_ps(seen, _mm256_cmp_ps(v, v, _CMP_UNORD_Q))
+#define WITH_NAN(seen, v) _mm256_blendv_ps(v, _mm256_set1_ps(__builtin_nanf("")), seen)
+#define NOTHING _mm256_setzero_ps()
+#endif
+#ifdef LOAD_F
+/* Whole rows of FOLD_LANES; returns how many elements that were. */
+FORCE_INLINE int64_t extreme_rows(bool max, double *lanes, const float *x, int64_t n)
+{
+    enum { COUNT = FOLD_LANES / FLOATS };
+    float narrow[FOLD_LANES];
+    F a[COUNT];
+    Seen seen[COUNT];
+    int64_t i = 0;
+    for (int k = 0; k < FOLD_LANES; k++) narrow[k] = (float)lanes[k];
+    UNROLL for (int k = 0; k < COUNT; k++) a[k] = LOAD_F(narrow + k * FLOATS), seen[k] = NOTHING;
+    for (; i + FOLD_LANES <= n; i += FOLD_LANES) UNROLL for (int k = 0; k < COUNT; k++)
+        {
+            const F v = LOAD_F(x + i + k * FLOATS);
+            a[k] = max ? MAX_F(v, a[k]) : MIN_F(v, a[k]);
+            seen[k] = SEE(seen[k], v);
+        }
+    UNROLL for (int k = 0; k < COUNT; k++) STORE_F(narrow + k * FLOATS, WITH_NAN(seen[k], a[k]));
+    for (int k = 0; k < FOLD_LANES; k++) lanes[k] = (double)narrow[k];
+    return i;
+}
+#else
+FORCE_INLINE int64_t extreme_rows(bool max, double *lanes, const float *x, int64_t n)
+{
+    return (void)max, (void)lanes, (void)x, (void)n, 0;
+}
+#endif
+
+/* What fold_columns and fold_lane_columns do together, of few rows: lanes stay in the first-level cache.
+ * Some vectors side by side: a whole line of the cache. */
+FORCE_INLINE void rows_of(int vectors, int fold, const float *x, int64_t rows, int64_t row_stride,
+                          const double *shift, double first, double *out)
+{
+    const int used = rows < FOLD_LANES ? (int)rows : FOLD_LANES;
+    V lane[FOLD_LANES][4];
+    for (int k = 0; k < used; k++) {
+        V a[4];
+        UNROLL for (int v = 0; v < vectors; v++) a[v] = all(first);
+        for (int64_t r = k; r < rows; r += FOLD_LANES)
+            UNROLL for (int v = 0; v < vectors; v++) a[v] =
+                step(fold, a[v], load_f32(x + r * row_stride + v * WIDTH), load_f64(shift + v * WIDTH));
+        UNROLL for (int v = 0; v < vectors; v++) lane[k][v] = a[v];
+    }
+    for (int half = FOLD_LANES / 2; half > 0; half /= 2)
+        for (int k = 0; k < half && k + half < used; k++)
+            UNROLL for (int v = 0; v < vectors; v++) lane[k][v] =
+                step(joining(fold), lane[k][v], lane[k + half][v], all(0));
+    UNROLL for (int v = 0; v < vectors; v++) store(out + v * WIDTH, lane[0][v]);
+}
+
+/* At the end some columns are done again; fewer than a vector as it would be done. */
+FORCE_INLINE void few_rows(int fold, const float *x, int64_t rows, int64_t row_stride, int columns,
+                           const double *shift, double first, double *out)
+{
+    const int many = WIDTH > 4 ? 2 : 4, wide = many * WIDTH;
+    int c = 0;
+    for (; c + wide <= columns; c += wide)
+        rows_of(many, fold, x + c, rows, row_stride, shift + c, first, out + c);
+    for (; c < columns; c += WIDTH) {
+        const int at = c + WIDTH <= columns ? c : columns - WIDTH;
+        rows_of(1, fold, x + at, rows, row_stride, shift + at, first, out + at);
+    }
+}
+
+bool ISA_NAME(fold_few_rows_f32)(int fold, const float *x, int64_t rows, int64_t row_stride, int columns,
+                                 const double *shift, double first, double *out)
+{
+#if defined __x86_64__ && !defined __AVX2__
+    columns = 0; /* small code */
+#endif
+    if (columns < WIDTH) return false;
+    if (fold != FOLD_SUM) return false;
+    few_rows(FOLD_SUM, x, rows, row_stride, columns, shift, first, out);
+    return true;
 }
 
 #define T float

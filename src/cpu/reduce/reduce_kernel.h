@@ -7,6 +7,7 @@
 #ifndef TG_CPU_REDUCE_KERNEL_H
 #define TG_CPU_REDUCE_KERNEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "cpu/isa.h"
 
@@ -39,6 +40,11 @@ ISA_DECLARE(void, fold_columns_f64, int fold, double *lanes, const double *x, in
  * anything. */
 ISA_DECLARE(double, fold_lanes, int fold, const double *lanes);
 ISA_DECLARE(void, fold_lane_columns, int fold, double *lanes, int used, int columns, double *out);
+
+/* Both at once for sums of few rows, twice as fast, to the same bits: from `first` on into out; false: not
+ * for this fold, or so few columns. */
+ISA_DECLARE(bool, fold_few_rows_f32, int fold, const float *x, int64_t rows, int64_t row_stride, int columns,
+            const double *shift, double first, double *out);
 
 /* y = e^(x - shift) and y = |x|^p over n elements. */
 ISA_DECLARE(void, shifted_exp_f32, float *y, const float *x, int64_t n, double shift);

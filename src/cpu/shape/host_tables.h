@@ -4,13 +4,15 @@
 #define TG_HOST_TABLES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #pragma GCC visibility push(hidden)
 
-/* host_triangle - mask [rows, columns]: 1 where column <= row + diagonal; or, not lower, where column >= it.
- */
-void host_triangle(uint8_t *mask, int64_t rows, int64_t columns, int64_t diagonal, bool lower);
+/* host_keep_triangle - of a dense matrix, of elements of some bytes, those where column <= row + diagonal;
+ * or, not lower, where column >= it; zeros elsewhere. */
+void host_keep_triangle(char *to, const char *from, size_t size, int64_t rows, int64_t columns,
+                        int64_t diagonal, bool lower);
 
 /* host_pad - to [before + n + after]: which of n elements each one is; a negative end is cut off. */
 typedef enum HostPad { HOST_PAD_REFLECT, HOST_PAD_REPLICATE, HOST_PAD_CIRCULAR } HostPad;

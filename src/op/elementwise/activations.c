@@ -29,6 +29,7 @@ static int tanhshrink(OpCall *c)
 }
 
 static const TensorOp op_selu = { .name = "selu",
+                                  .autocast = AUTOCAST_AS_IS,
                                   .summary = "1.0507 x if x > 0, else 1.7581 (e^x - 1)",
                                   .gradient = "dx = x > 0 ? 1.0507 g : 1.7581 g e^x",
                                   .arity = 1,
@@ -41,6 +42,7 @@ static const TensorOp op_selu = { .name = "selu",
                                   .hi = 2,
                                   .torch = "nn.functional.selu" };
 static const TensorOp op_tanhshrink = { .name = "tanhshrink",
+                                        .autocast = AUTOCAST_AS_IS,
                                         .summary = "x - tanh(x)",
                                         .gradient = "dx = g tanh^2 x",
                                         .arity = 1,
@@ -91,28 +93,36 @@ static int lerp_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const TensorOp op_lerp_tensor = {
     .name = "lerp_tensor",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "a + weight (b - a)",
     .arity = 3,
     .gradient = "da = g (1 - weight), db = g weight, dweight = g (b - a)",
     .keep_for = { KEEP_INPUT(2), KEEP_INPUT(2), KEEP_INPUT(0) | KEEP_INPUT(1) },
-    .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2),
     .shape = lerp_shape,
     .forward = lerp_forward,
     .backward = lerp_backward,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ONE_DTYPE | OP_ROUND_ONCE,
     .samples = "3x4,3x4,3x4; 3x1,4,; 0x2,2,0x2; ,,",
-    .errors = "3x4,3x5,3x4 ! ESHAPE; 3,3,4 ! ESHAPE; 3@i64,3@i64,3 ! EDTYPE",
+    .errors = "3x4,3x5,3x4 ! ESHAPE; 3,3,4 ! ESHAPE; 3@i64,3@i64,3 ! EDTYPE; 3@f32,3@f64,3@f32 ! EDTYPE; "
+              "3@f32,3@f32,3@f64 ! EDTYPE",
     .torch = "lerp"
 };
 REGISTER_OPS(&op_lerp_tensor);
 
+/* A weight of rank 0 is a number, of whatever dtype. */
+static Tensor *weight_as(Tensor *weight, const Tensor *a)
+{
+    const bool number = a && weight && a->storage && weight->storage && weight->ndim == 0;
+    return number && dtype_is_float(a->dtype) ? tensor_to(weight, (TensorDtype)a->dtype) : weight;
+}
+
 Tensor *tensor_lerp_tensor(Tensor *a, Tensor *b, Tensor *weight)
 {
-    return APPLY(&op_lerp_tensor, NULL, a, b, weight);
+    return APPLY(&op_lerp_tensor, NULL, a, b, weight_as(weight, a));
 }
 Tensor *tensor_lerp_tensor_(Tensor *a, Tensor *b, Tensor *weight)
 {
-    return APPLY_(&op_lerp_tensor, NULL, a, b, weight);
+    return APPLY_(&op_lerp_tensor, NULL, a, b, weight_as(weight, a));
 }
 
 /* ---- prelu, rrelu ---------------------------------------------------------------------------- */
@@ -132,6 +142,7 @@ static int prelu(OpCall *c)
 
 static const TensorOp op_prelu = {
     .name = "prelu",
+    .autocast = AUTOCAST_LOWER,
     .summary = "x if x > 0, else weight x; one weight, or one a channel (dim 1)",
     .arity = 2,
     .gradient = "dx = x > 0 ? g : weight g, dweight = the sum of x <= 0 ? g x : 0",
@@ -165,6 +176,7 @@ static int rrelu(OpCall *c)
 static const OpField rrelu_fields[] = { OP_OPTION(TensorRreluArgs, lower, upper, training), { 0 } };
 static const TensorOp op_rrelu = {
     .name = "rrelu",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x if x > 0, else a slope times x: drawn from [lower, upper) in training, else their middle",
     .gradient = "dx = x > 0 ? g : slope g",
     .arity = 1,
@@ -197,6 +209,7 @@ static int clamp_tensor(OpCall *c)
 
 static const TensorOp op_clamp_tensor = {
     .name = "clamp_tensor",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x held to [min, max], which are tensors; min > max gives max; NaN wins",
     .gradient =
         "dx = min <= x <= max ? g : 0, dmin = x < min <= max ? g : 0, dmax = max < max(x, min) ? g : 0",
@@ -247,6 +260,7 @@ static int nan_to_num(OpCall *c)
 const TensorNanToNumArgs tensor_nan_to_num_defaults = { TENSOR_NAN_TO_NUM_DEFAULTS };
 static const OpField nan_to_num_fields[] = { OP_OPTION(TensorNanToNumArgs, nan, posinf, neginf), { 0 } };
 static const TensorOp op_nan_to_num = { .name = "nan_to_num",
+                                        .autocast = AUTOCAST_AS_IS,
                                         .summary = "NaN, inf and -inf replaced by numbers; gradient 0 there",
                                         .gradient = "dx = x finite ? g : 0",
                                         .arity = 1,
@@ -304,6 +318,7 @@ static int round_decimals(OpCall *c)
 static const OpField round_fields[] = { OP_OPTION(RoundParams, decimals), { 0 } };
 static const TensorOp op_round_decimals = {
     .name = "round_decimals",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "rint(x 10^decimals) / 10^decimals, halves to even",
     .gradient = "dx = 0",
     .arity = 1,
@@ -337,6 +352,7 @@ static int float_power(OpCall *c)
 }
 
 static const TensorOp op_float_power = { .name = "float_power",
+                                         .autocast = AUTOCAST_AS_IS,
                                          .summary = "a^b in f64",
                                          .gradient = "da = g b a^(b - 1), db = g y log a",
                                          .arity = 2,
@@ -383,6 +399,7 @@ static int rfloat_power_scalar(OpCall *c)
 static const PowerParams power_defaults = { .c = 2 };
 static const OpField power_fields[] = { OP_OPTION(PowerParams, c), { 0 } };
 static const TensorOp op_float_power_scalar = { .name = "float_power_scalar",
+                                                .autocast = AUTOCAST_AS_IS,
                                                 .summary = "x^c in f64",
                                                 .gradient = "dx = g c x^(c - 1)",
                                                 .arity = 1,
@@ -397,6 +414,7 @@ static const TensorOp op_float_power_scalar = { .name = "float_power_scalar",
                                                 .hi = 2,
                                                 .torch = "float_power" };
 static const TensorOp op_rfloat_power_scalar = { .name = "rfloat_power_scalar",
+                                                 .autocast = AUTOCAST_AS_IS,
                                                  .summary = "c^x in f64",
                                                  .gradient = "dx = g y log c",
                                                  .arity = 1,
@@ -468,8 +486,7 @@ static int isclose(OpCall *c)
         return op_fail(c, TENSOR_EVALUE, "%s and %s: rtol = %g, atol = %g: want 0 or more", S(a), S(b),
                        p->rtol, p->atol);
     Tensor *close = tensor_eq(a, b);
-    if (!dtype_is_float(a->dtype)) a = tensor_to(a, TENSOR_F64);
-    if (!dtype_is_float(b->dtype)) b = tensor_to(b, TENSOR_F64);
+    if (!dtype_is_float(a->dtype)) a = tensor_to(a, TENSOR_F64), b = tensor_to(b, TENSOR_F64);
     if (!a || !b) return -1;
     Tensor *off = tensor_abs(tensor_sub(a, b)),
            *allowed = tensor_add_scalar(tensor_mul_scalar(tensor_abs(b), p->rtol), p->atol);
@@ -481,16 +498,18 @@ static int isclose(OpCall *c)
 const TensorIscloseArgs tensor_isclose_defaults = { TENSOR_ISCLOSE_DEFAULTS };
 static const OpField close_fields[] = { OP_OPTION(TensorIscloseArgs, rtol, atol, equal_nan), { 0 } };
 static const TensorOp op_isclose = { .name = "isclose",
+                                     .autocast = AUTOCAST_AS_IS,
                                      .summary = "|a - b| <= atol + rtol |b|, or a == b",
                                      .arity = 2,
                                      PARAMS(TensorIscloseArgs, tensor_isclose_defaults, close_fields),
                                      .compose = isclose,
                                      .flags =
-                                         OP_ANY_DEVICE | OP_NONDIFFERENTIABLE | OP_SAME_DTYPE | OP_ROUND_ONCE,
+                                         OP_ANY_DEVICE | OP_NONDIFFERENTIABLE | OP_ONE_DTYPE | OP_ROUND_ONCE,
                                      .samples = "3x4,3x4; 3x4,3x4 {rtol=.5 atol=.2}; 3x1,4 {equal_nan=1}; "
-                                                "0x2,2; ,; 3@i64,3@i64 {atol=1}; 3@bool,3@u8",
+                                                "0x2,2; ,; 3@i64,3@i64 {atol=1}; 3@bool,3@bool",
                                      .errors =
-                                         "3,4 ! ESHAPE; 3,3 {rtol=-1} ! EVALUE; 3,3 {atol=-1} ! EVALUE" };
+                                         "3,4 ! ESHAPE; 3,3 {rtol=-1} ! EVALUE; 3,3 {atol=-1} ! EVALUE; "
+                                         "3@f32,3@f64 ! EDTYPE; 3@i64,3@i32 ! EDTYPE" };
 REGISTER_OPS(&op_isclose);
 
 Tensor *tensor_isclose_args(TensorIscloseArgs a) { return APPLY(&op_isclose, &a, a.a, a.b); }

@@ -41,6 +41,7 @@ static int compose_channels(OpCall *c)
 
 const TensorOp op_alpha_dropout = {
     .name = "alpha_dropout",
+    .autocast = AUTOCAST_AS_IS,
     .summary =
         "elements set to selu's limit with probability p, then scaled and shifted to mean 0, variance 1",
     DROPOUT,
@@ -52,6 +53,7 @@ const TensorOp op_alpha_dropout = {
 };
 const TensorOp op_feature_alpha_dropout = {
     .name = "feature_alpha_dropout",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "alpha_dropout of whole channels",
     DROPOUT,
     .shape = dropout_check_channels,

@@ -13,6 +13,7 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 static int clone_forward(OpCall *c) { return raw_copy(op_output(c, 0), op_input(c, 0)); }
 
 static const TensorOp op_clone = { .name = "clone",
+                                   .autocast = AUTOCAST_AS_IS,
                                    .summary = "a dense copy",
                                    .gradient = "dx = g",
                                    .arity = 1,
@@ -44,6 +45,7 @@ static int contiguous_forward(OpCall *c)
 
 static const TensorOp op_contiguous = {
     .name = "contiguous",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x itself when its elements lie in row-major order without gaps, else a copy that does",
     .gradient = "dx = g",
     .arity = 1,

@@ -129,6 +129,7 @@ const OpField dropout_fields[] = { OP_OPTION(TensorDropoutArgs, p),
 
 const TensorOp op_dropout = {
     .name = "dropout",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "elements set to 0 with probability p, the others divided by 1 - p",
     DROPOUT,
     .shape = dropout_check,
@@ -139,6 +140,7 @@ const TensorOp op_dropout = {
 };
 const TensorOp op_dropout2d = {
     .name = "dropout2d",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "channels set to 0 with probability p, the others divided by 1 - p",
     DROPOUT,
     .shape = dropout_check_channels,
@@ -150,6 +152,7 @@ const TensorOp op_dropout2d = {
 };
 const TensorOp op_dropout1d = {
     .name = "dropout1d",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "channels of [.., C, L] set to 0 with probability p, the others divided by 1 - p",
     DROPOUT,
     .shape = check_1d,
@@ -160,6 +163,7 @@ const TensorOp op_dropout1d = {
 };
 const TensorOp op_dropout3d = {
     .name = "dropout3d",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "channels of [.., C, D, H, W] set to 0 with probability p, the others divided by 1 - p",
     DROPOUT,
     .shape = check_3d,

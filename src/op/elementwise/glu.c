@@ -31,6 +31,7 @@ static const OpField fields[] = { OP_OPTION(TensorGluArgs, dim), { 0 } };
 
 const TensorOp op_glu = {
     .name = "glu",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "one half of x along dim times the sigmoid of the other",
     .arity = 1,
     .gradient = "with s = sigmoid(b): da = g s, db = g a s (1 - s)",

@@ -35,6 +35,7 @@ static const OpField fields[] = { OP_OPTION(TensorGumbelSoftmaxArgs, tau, hard, 
 
 const TensorOp op_gumbel_softmax = {
     .name = "gumbel_softmax",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "softmax of logits with Gumbel noise; hard: its one-hot, with the soft gradient",
     .arity = 1,
     .gradient = "dx = y (g - sum g y) / tau, y the soft value",

@@ -112,6 +112,7 @@ static int bernoulli_entropy_compose(OpCall *c)
 
 const TensorOp op_categorical_log_prob = {
     .name = "categorical_log_prob",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "log softmax(logits)[value]",
     .gradient = "dlogits = g (onehot(value) - softmax(logits))",
     .arity = 2,
@@ -127,6 +128,7 @@ const TensorOp op_categorical_log_prob = {
 };
 const TensorOp op_categorical_entropy = {
     .name = "categorical_entropy",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "-sum p log p, p = softmax(logits); 0 log 0 = 0",
     .gradient = "dlogits = -g p (log p + y)",
     .arity = 1,
@@ -139,6 +141,7 @@ const TensorOp op_categorical_entropy = {
 };
 const TensorOp op_normal_log_prob = {
     .name = "normal_log_prob",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "-((value - loc) / scale)^2 / 2 - log scale - log(2 pi) / 2",
     .gradient =
         "z = (value - loc) / scale: dvalue = -g z / scale, dloc = -dvalue, dscale = g (z^2 - 1) / scale",
@@ -152,6 +155,7 @@ const TensorOp op_normal_log_prob = {
 };
 const TensorOp op_normal_entropy = {
     .name = "normal_entropy",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "1/2 + log(2 pi) / 2 + log scale",
     .gradient = "dscale = g / scale",
     .arity = 1,
@@ -163,6 +167,7 @@ const TensorOp op_normal_entropy = {
 };
 const TensorOp op_bernoulli_log_prob = {
     .name = "bernoulli_log_prob",
+    .autocast = AUTOCAST_F32,
     .summary = "value log sigmoid(logits) + (1 - value) log sigmoid(-logits)",
     .gradient = "dlogits = g (value - sigmoid(logits)), dvalue = g logits",
     .arity = 2,
@@ -175,6 +180,7 @@ const TensorOp op_bernoulli_log_prob = {
 };
 const TensorOp op_bernoulli_entropy = {
     .name = "bernoulli_entropy",
+    .autocast = AUTOCAST_F32,
     .summary = "-p log p - (1 - p) log(1 - p), p = sigmoid(logits)",
     .gradient = "dlogits = -g logits p (1 - p)",
     .arity = 1,

@@ -3,6 +3,7 @@
  * row_apply is hot: no scope, one allocation for the result, one for the entry. */
 #include "op/op.h"
 #include "autograd/anomaly.h"
+#include "autograd/modes.h"
 #include "row.h"
 
 /* Operands cast to the dtype of the computation, on the graph.  NULL and -1 on failure. */
@@ -13,13 +14,13 @@ static int cast_operands(Tensor **a, Tensor **b, int dtype)
     return 0;
 }
 
-static int check_operand(const char *name, const Tensor *x, int position)
+static int check_operand(const TensorOp *op, const char *name, const Tensor *x, int position)
 {
-    if (check_null(x, name, position)) return -1;
+    if (check_null_for(op, x, name, position)) return -1;
     if (unlikely(x->entry && !entry_is_ours(x->entry)))
-        return fail(TENSOR_EGRAD, name,
-                    "operand %d %s is part of another thread's graph: tensor_detach it there first", position,
-                    S(x));
+        return fail_op(TENSOR_EGRAD, op, name, NULL,
+                       "operand %d %s is part of another thread's graph: tensor_detach it there first",
+                       position, S(x));
     if (unlikely(x->base != NULL)) return view_refresh((Tensor *)(uintptr_t)x);
     return 0;
 }
@@ -28,43 +29,46 @@ static int check_operand(const char *name, const Tensor *x, int position)
 static COLD int refuse_null(const TensorOp *op, const char *name)
 {
     if (op->row->scalar && !tensor_error_code())
-        return fail(TENSOR_ENULL, name, "operand 2 is NULL (a number goes to tensor_%s_scalar%s)", op->name,
-                    strcmp(op->name, name) ? "_" : "");
-    check_null(NULL, name, 2);
+        return fail_op(TENSOR_ENULL, op, name, NULL,
+                       "operand 2 is NULL (a number goes to tensor_%s_scalar%s)", op->name,
+                       strcmp(op->name, name) ? "_" : "");
+    check_null_for(op, NULL, name, 2);
     return -1;
 }
 
 static int check_second(const TensorOp *op, const char *name, const Tensor *b)
 {
-    return unlikely(!b) ? refuse_null(op, name) : check_operand(name, b, 2);
+    return unlikely(!b) ? refuse_null(op, name) : check_operand(op, name, b, 2);
 }
 
 static int check_places(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b)
 {
-    if (b && a->place != b->place)
-        return fail(TENSOR_EDEVICE, name, "operands on %s and %s: move one with tensor_to_device",
-                    a->place->name, b->place->name);
-    if (op->row->id < 0 && a->place->device != &cpu_device)
-        return fail(TENSOR_EDEVICE, name, "has no kernel for %s", a->place->name);
-    return 0;
+    return a->place == b->place ? 0
+                                : fail_op(TENSOR_EDEVICE, op, name, NULL,
+                                          "operands on %s and %s: move one with tensor_to_device",
+                                          a->place->name, b->place->name);
 }
 
-static int broadcast_shape(const char *name, const Tensor *a, const Tensor *b, int64_t *shape)
+static int broadcast_shape(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b,
+                           int64_t *shape)
 {
     int ndim = shape_broadcast(shape_of(a), shape_of(b), shape);
     if (ndim < 0)
-        return fail(TENSOR_ESHAPE, name,
-                    "%s and %s do not broadcast: aligned at the last dimension, sizes must agree or be 1",
-                    S(a), S(b));
+        return fail_op(TENSOR_ESHAPE, op, name, NULL,
+                       "%s and %s do not broadcast: aligned at the last dimension, sizes must agree or be 1",
+                       S(a), S(b));
     return ndim;
 }
+
+static Tensor *row_run(const TensorOp *op, const char *name, Tensor *a, Tensor *b, const double *params,
+                       const void *site);
 
 static Tensor *row_slow(const TensorOp *op, const char *name, Tensor *a, Tensor *b, const double *params,
                         int dtype, const void *site)
 {
     TensorScope scope = tensor_scope_open();
     if (cast_operands(&a, &b, dtype)) return tensor_scope_return(scope, NULL);
-    return tensor_scope_return(scope, row_apply_as(op, name, a, b, params, site));
+    return tensor_scope_return(scope, row_run(op, name, a, b, params, site));
 }
 
 static void row_call(OpCall *c, const TensorOp *op, const char *name, Tensor *const inputs[2],
@@ -83,12 +87,12 @@ static int row_record(const TensorOp *op, const char *name, Tensor *const inputs
     return tape_record(&c, op->keep);
 }
 
-Tensor *row_apply_as(const TensorOp *op, const char *name, Tensor *a, Tensor *b, const double *params,
-                     const void *site)
+/* NULL with a decline pending (core.h) where the device has no kernel for it. */
+static Tensor *row_run(const TensorOp *op, const char *name, Tensor *a, Tensor *b, const double *params,
+                       const void *site)
 {
-    if (unlikely(check_operand(name, a, 1))) return NULL;
+    if (unlikely(check_operand(op, name, a, 1))) return NULL;
     if (op->arity == 2 && unlikely(check_second(op, name, b) || check_places(op, name, a, b))) return NULL;
-    if (op->arity == 1 && unlikely(op->row->id < 0) && check_places(op, name, a, NULL)) return NULL;
     int dtype = row_dtype(op, name, a, b, params);
     if (unlikely(dtype < 0)) return NULL;
     if (unlikely(a->dtype != dtype || (b && b->dtype != dtype)))
@@ -96,7 +100,7 @@ Tensor *row_apply_as(const TensorOp *op, const char *name, Tensor *a, Tensor *b,
     int64_t shape[TENSOR_MAX_DIMS];
     TensorShape out = shape_of(a);
     if (b && !shape_equal(shape_of(a), shape_of(b))) {
-        int ndim = broadcast_shape(name, a, b, shape);
+        int ndim = broadcast_shape(op, name, a, b, shape);
         if (unlikely(ndim < 0)) return NULL;
         out = (TensorShape){ ndim, shape };
     }
@@ -121,6 +125,44 @@ Tensor *row_apply_as(const TensorOp *op, const char *name, Tensor *a, Tensor *b,
     return own(y);
 }
 
+FORCE_INLINE Tensor *row_plain(const TensorOp *op, const char *name, Tensor *a, Tensor *b,
+                               const double *params, const void *site)
+{
+    Tensor *y = row_run(op, name, a, b, params, site);
+    if (likely(y) || !take_decline()) return y;
+    return op_apply_plain(op, name, (Tensor *[]){ a, b }, op->arity, params, site, &y, 1) < 0 ? NULL : y;
+}
+
+static COLD Tensor *row_autocast(const TensorOp *op, const char *name, Tensor *a, Tensor *b,
+                                 const double *params, const void *site)
+{
+    const int dtype = autocast_target(op, (Tensor *[]){ a, b }, op->arity, NULL);
+    if (dtype < 0) return row_plain(op, name, a, b, params, site);
+    TensorScope scope = tensor_scope_open();
+    Tensor *a1 = autocast_cast(a, dtype), *b1 = autocast_cast(b, dtype);
+    const bool failed = (a && !a1) || (b && !b1);
+    return tensor_scope_return(scope, failed ? NULL : row_plain(op, name, a1, b1, params, site));
+}
+
+static COLD Tensor *row_in_modes(const TensorOp *op, const char *name, Tensor *a, Tensor *b,
+                                 const double *params, const void *site)
+{
+    ProfileSpan span;
+    const bool measured = profile_on();
+    if (measured) profile_enter(&span, op->name, PROFILE_FORWARD, profile_range());
+    Tensor *y = autocast_is_on() ? row_autocast(op, name, a, b, params, site)
+                                 : row_plain(op, name, a, b, params, site);
+    if (measured) profile_leave(&span);
+    return y;
+}
+
+Tensor *row_apply_as(const TensorOp *op, const char *name, Tensor *a, Tensor *b, const double *params,
+                     const void *site)
+{
+    if (modes_on()) return row_in_modes(op, name, a, b, params, site);
+    return row_plain(op, name, a, b, params, site);
+}
+
 /* In place without a graph: straight into x, where nothing can fail once the values change. */
 static bool writes_directly(const TensorOp *op, const char *name, const Tensor *x, const Tensor *b,
                             const double *params)
@@ -138,13 +180,20 @@ static bool writes_directly(const TensorOp *op, const char *name, const Tensor *
 Tensor *row_apply_(const TensorOp *op, const char *name, Tensor *x, Tensor *b, const double *params,
                    const void *site)
 {
-    if (check_operand(name, x, 1) || inplace_check(name, x)) return NULL;
+    if (check_operand(op, name, x, 1) || inplace_check(name, x)) return NULL;
     if (op->arity == 2 && (check_second(op, name, b) || check_places(op, name, x, b))) return NULL;
     if (writes_directly(op, name, x, b, params) && !anomaly_on) {
         Tensor *in[ROW_OPERANDS] = { x, b };
-        if (row_map(op, name, ROW_FORWARD, x, in, params)) return NULL;
-        note_write(x, op->name, site);
-        return borrow(x);
+        ProfileSpan span;
+        const bool measured = modes_on() && profile_on();
+        if (measured) profile_enter(&span, op->name, PROFILE_FORWARD, profile_range());
+        const int status = row_map(op, name, ROW_FORWARD, x, in, params);
+        if (measured) profile_leave(&span);
+        if (!status) {
+            note_write(x, op->name, site);
+            return borrow(x);
+        }
+        if (!take_decline()) return NULL;
     }
     return op_apply_as_(op, name, (Tensor *[]){ x, b }, op->arity, params, site);
 }
@@ -163,8 +212,7 @@ int op_row_forward(OpCall *c)
     bool was = tensor_set_grad_enabled(false); /* op_apply records the call itself */
     Tensor *y = NULL;
     int dtype = row_dtype(c->op, c->name, a, b, c->params);
-    if (dtype >= 0 && !cast_operands(&a, &b, dtype))
-        y = row_apply_as(c->op, c->name, a, b, c->params, c->site);
+    if (dtype >= 0 && !cast_operands(&a, &b, dtype)) y = row_run(c->op, c->name, a, b, c->params, c->site);
     tensor_set_grad_enabled(was);
     return y ? op_set_result(c, 0, y) : -1;
 }

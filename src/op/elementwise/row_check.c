@@ -14,17 +14,17 @@ static int check_params(const TensorOp *op, const char *name, const Tensor *a, c
     const char *p = row->param_name[0];
     const double c = params[0];
     if ((rules & ROW_NOT_ZERO) && c == 0)
-        return fail(TENSOR_EVALUE, name, "%s: %s = 0: want another number", S(a), p);
+        return fail_op(TENSOR_EVALUE, op, name, NULL, "%s: %s = 0: want another number", S(a), p);
     if (rules & ROW_WHOLE) {
         const double least = rules & ROW_NOT_NEGATIVE ? 0 : -0x1p63, most = row->most ? row->most : 0x1p63;
         if (!is_integral(c) || c < least || c > most)
-            return fail(TENSOR_EVALUE, name, "%s: %s = %g: want an integer from %g to %g", S(a), p, c, least,
-                        most);
+            return fail_op(TENSOR_EVALUE, op, name, NULL, "%s: %s = %g: want an integer from %g to %g", S(a),
+                           p, c, least, most);
     } else if ((rules & ROW_NOT_NEGATIVE) && !(c >= 0))
-        return fail(TENSOR_EVALUE, name, "%s: %s = %g: want 0 or more", S(a), p, c);
+        return fail_op(TENSOR_EVALUE, op, name, NULL, "%s: %s = %g: want 0 or more", S(a), p, c);
     if ((rules & ROW_ORDERED) && c > params[1])
-        return fail(TENSOR_EVALUE, name, "%s: %s = %g is above %s = %g", S(a), p, c, row->param_name[1],
-                    params[1]);
+        return fail_op(TENSOR_EVALUE, op, name, NULL, "%s: %s = %g is above %s = %g", S(a), p, c,
+                       row->param_name[1], params[1]);
     return 0;
 }
 
@@ -37,12 +37,12 @@ static double least_of(int dtype)
 static double end_of(int dtype) { return dtype == TENSOR_I64 ? 0x1p63 : dtype == TENSOR_I32 ? 0x1p31 : 256; }
 
 /* Powers of integers are integers, so the exponent must be one that their dtype holds. */
-static int check_exponent(const char *name, const Tensor *a, double c, int dtype)
+static int check_exponent(const TensorOp *op, const char *name, const Tensor *a, double c, int dtype)
 {
     const double most = dtype == TENSOR_I64 ? 0x1p63 : end_of(dtype) - 1;
     if (c >= 0 && c <= most) return 0;
-    return fail(TENSOR_EVALUE, name, "%s %s to the power %g: of integers, from 0 to %g",
-                tensor_dtype_name((TensorDtype)a->dtype), S(a), c, most);
+    return fail_op(TENSOR_EVALUE, op, name, NULL, "%s %s to the power %g: of integers, from 0 to %g",
+                   tensor_dtype_name((TensorDtype)a->dtype), S(a), c, most);
 }
 
 static int check_fits(const TensorOp *op, const char *name, const Tensor *a, const double *params, int dtype)
@@ -50,19 +50,19 @@ static int check_fits(const TensorOp *op, const char *name, const Tensor *a, con
     for (int i = 0; i < op->row->params; i++) {
         const double c = trunc(params[i]);
         if (!(c >= least_of(dtype) && c < end_of(dtype)))
-            return fail(TENSOR_EVALUE, name, "%s %s: %s = %g is beyond the dtype",
-                        tensor_dtype_name((TensorDtype)dtype), S(a), op->row->param_name[i], params[i]);
+            return fail_op(TENSOR_EVALUE, op, name, NULL, "%s %s: %s = %g is beyond the dtype",
+                           tensor_dtype_name((TensorDtype)dtype), S(a), op->row->param_name[i], params[i]);
     }
     return 0;
 }
 
-static int check_nonzero(const char *name, const Tensor *a, const Tensor *divisor)
+static int check_nonzero(const TensorOp *op, const char *name, const Tensor *a, const Tensor *divisor)
 {
     TensorScope scope = tensor_scope_open();
     Tensor *all = scope_failed(scope) ? NULL : tensor_all((Tensor *)(uintptr_t)divisor);
     const bool good = all && tensor_item(all) != 0, bad = all && !good;
     tensor_scope_close(scope);
-    if (bad) fail(TENSOR_EVALUE, name, "%s by %s: an integer is divided by 0", S(a), S(divisor));
+    if (bad) fail_op(TENSOR_EVALUE, op, name, NULL, "%s by %s: an integer is divided by 0", S(a), S(divisor));
     return good ? 0 : -1;
 }
 
@@ -70,13 +70,13 @@ static int check_nonzero(const char *name, const Tensor *a, const Tensor *diviso
 static int check_divisor(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b,
                          const double *params, int dtype)
 {
-    if (op->row->by_x || b) return check_nonzero(name, a, b ? b : a);
+    if (op->row->by_x || b) return check_nonzero(op, name, a, b ? b : a);
     const int64_t c = (int64_t)params[0], low = dtype == TENSOR_U8    ? (uint8_t)c
                                                 : dtype == TENSOR_I32 ? (int32_t)c
                                                                       : c;
     if (a->numel == 0 || low != 0) return 0;
-    return fail(TENSOR_EVALUE, name, "%s %s by %g: an integer is divided by 0",
-                tensor_dtype_name((TensorDtype)dtype), S(a), params[0]);
+    return fail_op(TENSOR_EVALUE, op, name, NULL, "%s %s by %g: an integer is divided by 0",
+                   tensor_dtype_name((TensorDtype)dtype), S(a), params[0]);
 }
 
 static COLD int check_integers(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b,
@@ -85,45 +85,55 @@ static COLD int check_integers(const TensorOp *op, const char *name, const Tenso
     const unsigned rules = op->row->rules;
     for (int i = 0; rules & ROW_TRUNCATED && i < op->row->params; i++)
         if (isnan(params[i]))
-            return fail(TENSOR_EVALUE, name, "%s %s: %s is NaN", tensor_dtype_name((TensorDtype)dtype), S(a),
-                        op->row->param_name[i]);
+            return fail_op(TENSOR_EVALUE, op, name, NULL, "%s %s: %s is NaN",
+                           tensor_dtype_name((TensorDtype)dtype), S(a), op->row->param_name[i]);
     if ((rules & ROW_FITS) && check_fits(op, name, a, params, dtype)) return -1;
     if ((rules & ROW_DIVIDES) && check_divisor(op, name, a, b, params, dtype)) return -1;
-    if ((rules & ROW_EXPONENT) && check_exponent(name, a, params[0], dtype)) return -1;
+    if ((rules & ROW_EXPONENT) && check_exponent(op, name, a, params[0], dtype)) return -1;
     return dtype;
 }
 
 /* ---- dtypes ---------------------------------------------------------------------------------- */
 
-static COLD int refuse_dtype(const char *name, const Tensor *a, int dtype, const char *wanted)
+static COLD int refuse_dtype(const TensorOp *op, const char *name, const Tensor *a, int dtype,
+                             const char *wanted)
 {
-    return fail(TENSOR_EDTYPE, name, "%s %s: not defined for %s, but for %s",
-                tensor_dtype_name((TensorDtype)a->dtype), S(a), tensor_dtype_name((TensorDtype)dtype),
-                wanted);
+    return fail_op(TENSOR_EDTYPE, op, name, NULL, "%s %s: not defined for %s, but for %s",
+                   tensor_dtype_name((TensorDtype)a->dtype), S(a), tensor_dtype_name((TensorDtype)dtype),
+                   wanted);
 }
 
 static COLD int refuse_bool(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b)
 {
-    return fail(TENSOR_EDTYPE, name, "%s %s and %s %s: not defined for bool; %s",
-                tensor_dtype_name((TensorDtype)a->dtype), S(a), tensor_dtype_name((TensorDtype)b->dtype),
-                S(b), op->row->no_bool);
+    return fail_op(TENSOR_EDTYPE, op, name, NULL, "%s %s and %s %s: not defined for bool; %s",
+                   tensor_dtype_name((TensorDtype)a->dtype), S(a), tensor_dtype_name((TensorDtype)b->dtype),
+                   S(b), op->row->no_bool);
+}
+
+static COLD int refuse_two_dtypes(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b)
+{
+    return fail_op(TENSOR_EDTYPE, op, name, NULL, "%s %s and %s %s: operands must have one dtype",
+                   tensor_dtype_name((TensorDtype)a->dtype), S(a), tensor_dtype_name((TensorDtype)b->dtype),
+                   S(b));
 }
 
 int row_dtype(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b, const double *params)
 {
     const OpRow *row = op->row;
     int dtype = !b || a->dtype == b->dtype ? a->dtype : promoted_pair(a, b);
+    if (unlikely(row->rules & ROW_ONE_DTYPE) && b && a->dtype != b->dtype)
+        return refuse_two_dtypes(op, name, a, b);
     if (row->rules && row->params && unlikely(check_params(op, name, a, params))) return -1;
     if (unlikely(row->no_bool != NULL) && (a->dtype == TENSOR_BOOL || b->dtype == TENSOR_BOOL))
         return refuse_bool(op, name, a, b);
     if (likely(dtype_is_float(dtype)))
         return likely(row->types < ROW_BITS)
                    ? dtype
-                   : refuse_dtype(name, dtype_is_float(a->dtype) ? a : b, dtype, "integers");
+                   : refuse_dtype(op, name, dtype_is_float(a->dtype) ? a : b, dtype, "integers");
     if (row->types == ROW_FLOATS) return TENSOR_F32;
-    if (row->types == ROW_REALS) return refuse_dtype(name, a, dtype, "floats");
+    if (row->types == ROW_REALS) return refuse_dtype(op, name, a, dtype, "floats");
     if (dtype == TENSOR_BOOL && (row->types == ROW_NUMBERS || row->types == ROW_INTEGERS))
-        return refuse_dtype(name, a, dtype, "numbers");
+        return refuse_dtype(op, name, a, dtype, "numbers");
     for (int i = 0; !(row->rules & ROW_TRUNCATED) && i < row->params; i++) /* x + 0.5 on integers promotes */
         if (!is_integral(params[i])) return TENSOR_F32;
     if (dtype == TENSOR_BOOL && (row->types == ROW_WIDENED || row->types == ROW_WIDENED_BITS))

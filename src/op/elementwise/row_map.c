@@ -76,6 +76,8 @@ int row_map(const TensorOp *op, const char *name, int part, Tensor *out, Tensor 
         for (int d = 0; d < out->ndim; d++) m.shape[d] = out->shape[d];
         m.ndim = collapse(out->ndim, m.shape, n, stride);
     }
-    if (op->row->id < 0) return map_user_row(op, &m);
+    if (unlikely(op->row->id < 0))
+        return on_host(out->place) ? map_user_row(op, &m)
+                                   : kernel_failed(KERNEL_DECLINED, name, out->place, "a row of yours");
     return RUN_KERNEL(name, out->place, map, &m);
 }

@@ -97,6 +97,7 @@ static int igammac(OpCall *c) { return compose(c, &core_igammac); }
 
 const TensorOp op_zeta = {
     .name = "zeta",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "Hurwitz's zeta function, sum over k >= 0 of (k + b)^-a; no gradient of a",
     .gradient = "db = -g a zeta(a + 1, b)",
     .compose = zeta,
@@ -107,6 +108,7 @@ const TensorOp op_zeta = {
 };
 const TensorOp op_igamma = {
     .name = "igamma",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "regularised incomplete gamma function, the integral from 0 to b; no gradient of a",
     .gradient = "db = g b^(a - 1) e^-b / Gamma(a)",
     .compose = igamma,
@@ -116,6 +118,7 @@ const TensorOp op_igamma = {
 };
 const TensorOp op_igammac = {
     .name = "igammac",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "1 - igamma(a, b), also where that is tiny; no gradient of a",
     .gradient = "db = -g b^(a - 1) e^-b / Gamma(a)",
     .compose = igammac,

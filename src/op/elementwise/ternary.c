@@ -62,6 +62,7 @@ static const OpField lerp_fields[] = { OP_REQUIRED(LerpParams, weight), { 0 } };
 #define TERNARY_SAMPLES "3x4,3x4,3x4:.5..2; 3x1,4,:.5..2 {value=-0.5}; 0x2,2,0x2:.5..2; ,,:.5..2 {value=2}"
 
 static const TensorOp op_lerp = { .name = "lerp",
+                                  .autocast = AUTOCAST_AS_IS,
                                   .summary = "a + weight (b - a)",
                                   .arity = 2,
                                   .params = sizeof(LerpParams),
@@ -70,10 +71,12 @@ static const TensorOp op_lerp = { .name = "lerp",
                                   .shape = lerp_shape,
                                   .forward = lerp_forward,
                                   .backward = lerp_backward,
-                                  .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+                                  .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ONE_DTYPE | OP_ROUND_ONCE,
                                   .samples = "3x4,3x4 {weight=0.3}; 3x1,4 {weight=2}; 0x2,2 {weight=0.5}",
-                                  .errors = "3x4,3x5 {weight=1} ! ESHAPE" };
+                                  .errors = "3x4,3x5 {weight=1} ! ESHAPE; 3@i64,3@i64 {weight=1} ! EDTYPE; "
+                                            "3@f32,3@f64 {weight=1} ! EDTYPE" };
 static const TensorOp op_addcmul = { .name = "addcmul",
+                                     .autocast = AUTOCAST_CUDA_PROMOTE,
                                      .summary = "x + value a b",
                                      .gradient = "dx = g, da = value g b, db = value g a",
                                      .arity = 3,
@@ -83,6 +86,7 @@ static const TensorOp op_addcmul = { .name = "addcmul",
                                      .samples = TERNARY_SAMPLES "; 3@i64,3@u8:0..255,3@u8:0..255",
                                      .errors = "3x4,3x5,3x4 ! ESHAPE" };
 static const TensorOp op_addcdiv = { .name = "addcdiv",
+                                     .autocast = AUTOCAST_CUDA_PROMOTE,
                                      .summary = "x + value a / b",
                                      .gradient = "dx = g, da = value g / b, db = -value g (a / b) / b",
                                      .arity = 3,

@@ -28,6 +28,7 @@ static const OpField to_fields[] = { OP_REQUIRED(ToParams, dtype), { 0 } };
 
 /* Casting to f64 is checked numerically; narrower dtypes round, which differences would see as noise. */
 static const TensorOp op_to = { .name = "to",
+                                .autocast = AUTOCAST_AS_IS,
                                 .summary = "x in another dtype",
                                 .gradient = "dx = g cast back",
                                 .arity = 1,

@@ -55,6 +55,7 @@ static int where_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const TensorOp op_where = {
     .name = "where",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "a where the mask is true, b elsewhere",
     .gradient = "da = g where the mask is true, db = g elsewhere; 0 by choice",
     .arity = 3,
@@ -109,6 +110,7 @@ static int fill_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const OpField fill_fields[] = { OP_REQUIRED(FillParams, value), { 0 } };
 static const TensorOp op_masked_fill = { .name = "masked_fill",
+                                         .autocast = AUTOCAST_AS_IS,
                                          .summary = "a number where the mask is true, x elsewhere",
                                          .gradient = "dx = g with 0 under the mask",
                                          .arity = 2,
@@ -146,6 +148,7 @@ static int fill_tensor_compose(OpCall *c)
 
 static const TensorOp op_masked_fill_tensor = {
     .name = "masked_fill_tensor",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "a tensor's one value where the mask is true, x elsewhere",
     .gradient = "dx = g with 0 under the mask, dvalue = sum of g under it",
     .arity = 3,

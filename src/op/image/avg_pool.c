@@ -152,7 +152,9 @@ static Tensor *extreme(Tensor *x, const TensorLpPoolArgs *p, int rank)
     a.kernel_size = p->kernel_size, a.stride = p->stride, a.ceil_mode = p->ceil_mode;
     memcpy(a.kernel_sizes, p->kernel_sizes, sizeof a.kernel_sizes);
     memcpy(a.strides, p->strides, sizeof a.strides);
-    return tensor_mul_scalar(rank == 1 ? tensor_max_pool1d_args(a) : tensor_max_pool2d_args(a), sign);
+    static Tensor *(*const run[])(TensorMaxPoolArgs) = { tensor_max_pool1d_args, tensor_max_pool2d_args,
+                                                         tensor_max_pool3d_args };
+    return tensor_mul_scalar(run[rank - 1](a), sign);
 }
 
 static int lp_pool(OpCall *c)
@@ -171,7 +173,7 @@ static int lp_pool(OpCall *c)
     Tensor *powers = tensor_pow_scalar(tensor_to(x, wide), p->norm_type);
     Tensor *mean = op_apply1(family[rank - 1], &powers, 1, &a, SITE);
     const Sizes kernel = window_option(p->kernel_size, p->kernel_sizes, rank, 1);
-    const double elements = (double)kernel.at[1] * (double)kernel.at[2];
+    const double elements = (double)kernel.at[0] * (double)kernel.at[1] * (double)kernel.at[2];
     Tensor *sum = tensor_mul_scalar(tensor_mul(tensor_sign(mean), tensor_relu(tensor_abs(mean))), elements);
     return op_set_result(c, 0, tensor_to(tensor_pow_scalar(sum, 1 / p->norm_type), dtype));
 }
@@ -197,16 +199,19 @@ static const OpField lp_fields[] = { OP_REQUIRED(TensorLpPoolArgs, norm_type),
     .name = #name_ #rank "d", .torch = "nn.functional." #name_ #rank "d", .variant = rank
 #define AVG .gradient = "dx = g / divisor added to all of the window", .arity = 1
 #define AVG_POOL(rank)                                                                                 \
-    NAMED(avg_pool, rank), .summary = "the mean of each window", AVG, .fields = fields,                \
+    NAMED(avg_pool, rank), .autocast = (rank) == 3 ? AUTOCAST_CPU_F32 : AUTOCAST_AS_IS,                \
+                           .summary = "the mean of each window", AVG, .fields = fields,                \
                            .params = sizeof(TensorAvgPoolArgs), .defaults = &tensor_avg_pool_defaults, \
                            .shape = shape, .forward = forward, .backward = backward, .flags = OP_ANY_DEVICE
 #define ADAPTIVE(rank)                                                                                \
-    NAMED(adaptive_avg_pool, rank), .summary = "means of n windows that cover the input", AVG,        \
+    NAMED(adaptive_avg_pool, rank), .autocast = (rank) == 3 ? AUTOCAST_CPU_F32 : AUTOCAST_AS_IS,      \
+                                    .summary = "means of n windows that cover the input", AVG,        \
                                     .fields = pool_adaptive_fields, .params = sizeof(AdaptiveParams), \
                                     .shape = pool_adaptive_shape, .forward = adaptive_forward,        \
                                     .backward = adaptive_backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS
 #define LP_POOL(rank)                                                                                  \
     NAMED(lp_pool, rank),                                                                              \
+        .autocast = AUTOCAST_CUDA_F32,                                                                 \
         .summary = "(sum of each window's x^p)^(1/p); p = inf, -inf: the largest, smallest |x|",       \
         .gradient = "dx = g (x / y)^(p - 1) added to all of the window", .arity = 1,                   \
         .params = sizeof(TensorLpPoolArgs), .defaults = &tensor_lp_pool_defaults, .fields = lp_fields, \
@@ -242,6 +247,7 @@ static const TensorOp op_avg_pool3d = {
 };
 static const TensorOp op_avg_pool_grad = {
     .name = "avg_pool_grad",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "gradient of the input of that size of avg_pool1d, 2d, 3d or of an adaptive one",
     .gradient = "dx = the pool of g",
     .arity = 1,
@@ -294,8 +300,16 @@ static const TensorOp op_lp_pool2d = {
     .errors = "4x4 {norm_type=2 kernel_size=2} ! ESHAPE; 2x3x4x4 {norm_type=2 kernel_size=5} ! ESHAPE; "
               "2x3x4x4 {norm_type=0 kernel_size=2} ! EVALUE",
 };
+static const TensorOp op_lp_pool3d = {
+    LP_POOL(3),
+    .samples =
+        "1x2x3x3x4 {norm_type=2 kernel_size=2}; 2x3x3x3 {norm_type=3 kernel_sizes=[3 2 1] strides=[2 1 "
+        "1]}; 1x1x3x3x3 {norm_type=1.5 kernel_size=2 ceil_mode=1}",
+    .errors = "4x4x4 {norm_type=2 kernel_size=2} ! ESHAPE; 2x3x4x4x2 {norm_type=2 kernel_size=5} ! ESHAPE; "
+              "2x3x4x4 {norm_type=0 kernel_size=2} ! EVALUE",
+};
 REGISTER_OPS(&op_avg_pool1d, &op_avg_pool2d, &op_avg_pool3d, &op_avg_pool_grad, &op_adaptive_avg_pool1d,
-             &op_adaptive_avg_pool2d, &op_adaptive_avg_pool3d, &op_lp_pool1d, &op_lp_pool2d);
+             &op_adaptive_avg_pool2d, &op_adaptive_avg_pool3d, &op_lp_pool1d, &op_lp_pool2d, &op_lp_pool3d);
 
 static const TensorOp *const family[] = { &op_avg_pool1d, &op_avg_pool2d, &op_avg_pool3d };
 static const TensorOp *const adaptive_family[] = { &op_adaptive_avg_pool1d, &op_adaptive_avg_pool2d,
@@ -318,3 +332,4 @@ FUNCTIONS(3)
 
 Tensor *tensor_lp_pool1d_args(TensorLpPoolArgs a) { return APPLY(&op_lp_pool1d, &a, a.input); }
 Tensor *tensor_lp_pool2d_args(TensorLpPoolArgs a) { return APPLY(&op_lp_pool2d, &a, a.input); }
+Tensor *tensor_lp_pool3d_args(TensorLpPoolArgs a) { return APPLY(&op_lp_pool3d, &a, a.input); }

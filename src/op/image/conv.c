@@ -252,13 +252,14 @@ static const OpField grad_fields[] = { OPTIONS(TensorConvArgs), OP_REQUIRED(Conv
     .arity = 2, .params = sizeof(ConvGradParams), .defaults = &grad_defaults, .fields = grad_fields, \
     .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE
 #define CONVOLUTION(rank)                                                                                   \
-    .name = "conv" #rank "d", .torch = "nn.functional.conv" #rank "d",                                      \
+    .name = "conv" #rank "d", .autocast = AUTOCAST_LOWER, .torch = "nn.functional.conv" #rank "d",          \
     WITH_BIAS(TensorConvArgs, tensor_conv_defaults), BILINEAR(rank), .fields = fields, .shape = conv_shape, \
     .forward = forward, .backward = backward,                                                               \
     .gradient =                                                                                             \
         "dx = conv_transpose(g, weight) of x's size, dweight = each of its taps' sum of x g, dbias = sum g"
 #define TRANSPOSE(rank)                                                                             \
-    .name = "conv_transpose" #rank "d", .torch = "nn.functional.conv_transpose" #rank "d",          \
+    .name = "conv_transpose" #rank "d", .autocast = AUTOCAST_LOWER,                                 \
+    .torch = "nn.functional.conv_transpose" #rank "d",                                              \
     .summary = "gradient of conv" #rank "d's input as a map of its own, weight [in, out / groups, " \
                "window], plus bias; result (in - 1) s - 2 p + d (k - 1) + 1 + output_padding",      \
     WITH_BIAS(TensorConvTransposeArgs, tensor_conv_transpose_defaults), BILINEAR(rank),             \
@@ -266,12 +267,14 @@ static const OpField grad_fields[] = { OPTIONS(TensorConvArgs), OP_REQUIRED(Conv
     .backward = transposed_backward,                                                                \
     .gradient = "dx = conv(g, weight), dweight = each of its taps' sum of g x, dbias = sum g"
 #define OF_INPUT(rank)                                                                                       \
-    .name = "conv" #rank "d_grad_input", .torch = "nn.grad.conv" #rank "d_input",                            \
+    .name = "conv" #rank "d_grad_input", .autocast = AUTOCAST_AS_IS,                                         \
+    .torch = "nn.grad.conv" #rank "d_input",                                                                 \
     .summary = "gradient of conv" #rank "d's input of that size, from the result's gradient and the weight", \
     GRADIENT, BILINEAR(rank), .shape = conv_input_shape, .forward = input_forward,                           \
     .backward = input_backward, .gradient = "ddy = conv(g, weight), dweight = conv_grad_weight(g, dy)"
 #define OF_WEIGHT(rank)                                                                                      \
-    .name = "conv" #rank "d_grad_weight", .torch = "nn.grad.conv" #rank "d_weight",                          \
+    .name = "conv" #rank "d_grad_weight", .autocast = AUTOCAST_AS_IS,                                        \
+    .torch = "nn.grad.conv" #rank "d_weight",                                                                \
     .summary =                                                                                               \
         "gradient of conv" #rank "d's weight of that kernel size, from the input and the result's gradient", \
     GRADIENT, BILINEAR(rank), .shape = conv_weight_shape, .forward = weight_forward,                         \
@@ -285,7 +288,7 @@ static const TensorOp op_conv1d = {
         "}; 3x5,2x3x5,2; 2x2x9,2x2x3,2 {dilation=3 padding=2}; 0x2x4,3x2x3,3; 2x4x5,6x2x1,6 {groups=2}",
     .errors = "2x3x4,2x2x3,2 ! ESHAPE; 2x3x4,2x3x5,2 ! ESHAPE; 2x3x4,2x3x3,3 ! ESHAPE; 2x3x4,2x3x3,2 "
               "{stride=0} ! EVALUE; 2x3x4,2x3x3,2 {strides=[1 1]} ! EVALUE; 2x3x4x4,2x3x3,2 ! ESHAPE; "
-              "2x3x4,2x3x3x3,2 ! ESHAPE; 2x3x4@i64,2x3x3,2 ! EDTYPE",
+              "2x3x4,2x3x3x3,2 ! ESHAPE; 2x3x4@i64,2x3x3,2 ! EDTYPE; 2x3x0,2x3x1,2 {padding=1} ! ESHAPE",
 };
 static const TensorOp op_conv2d = {
     .summary = "cross-correlation over two dimensions; weight [out, in / groups, height, width]",
@@ -302,7 +305,9 @@ static const TensorOp op_conv2d = {
         "2x3x4x4,2x3x3x3,2 {stride=0} ! EVALUE; 2x3x4x4,2x3x3x3,2 {padding=-1} ! EVALUE; 2x3x4x4,2x3x3x3,2 "
         "{dilation=0} ! EVALUE; 2x3x4x4,2x3x3x3,2 {groups=0} ! EVALUE; 2x3x4x4,2x1x3x3,2 {groups=3} ! "
         "ESHAPE; 4x4,2x3x3x3,2 ! ESHAPE; 2x3x4x4,3x3x3,2 ! ESHAPE; 2x3x4x4,2x3x3x3,2 {" SAME
-        " stride=2} ! EVALUE; 2x3x4x4@i64,2x3x3x3,2 ! EDTYPE; 2x3x4x4,2x3x0x3,2 ! ESHAPE",
+        " stride=2} ! EVALUE; 2x3x4x4@i64,2x3x3x3,2 ! EDTYPE; 2x3x4x4,2x3x0x3,2 ! ESHAPE; 1x3x4x0,2x3x1x1,2 "
+        "{padding=1} ! ESHAPE; "
+        "1x3x0x4,2x3x1x1,2 {" SAME "} ! ESHAPE",
 };
 static const TensorOp op_conv3d = {
     .summary = "cross-correlation over three dimensions; weight [out, in / groups, depth, height, width]",

@@ -85,6 +85,9 @@ static int check_result(OpCall *c, Geometry *g, Sizes x)
     const Sizes window = reaches(&g->k, &g->dilation);
     Sizes padded = x;
     g->x = g->y = x;
+    if (!all_at_least(&x, 1)) /* padding alone is no input, as in PyTorch */
+        return op_fail(c, TENSOR_ESHAPE, "%s, %s: an input of size %s: want 1 or more", S(op_input(c, 0)),
+                       S(op_input(c, 1)), window_text(&x, g->rank));
     if (g->same) return 0;
     for (int i = 0; i < WINDOW_RANK; i++) {
         padded.at[i] += 2 * g->pad.at[i];

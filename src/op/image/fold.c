@@ -236,6 +236,7 @@ static const OpField fold_fields[] = { OP_REQUIRED(TensorFoldArgs, output_size),
 
 static const TensorOp op_unfold = {
     .name = "unfold",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "patches of images as columns (im2col): [N, C, h, w] to [N, C kh kw, places]",
     .arity = 1,
     .gradient = "dx = fold(g)",
@@ -255,6 +256,7 @@ static const TensorOp op_unfold = {
 };
 static const TensorOp op_fold = {
     .name = "fold",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "columns added up where they came from (col2im): [N, C kh kw, places] to [N, C, h, w]",
     .arity = 1,
     .gradient = "dx = unfold(g)",

@@ -143,6 +143,7 @@ static const OpField spread_fields[] = { OP_REQUIRED(TapParams, size), { 0 } };
     .no_grad_inputs = KEEP_INPUT(1), .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE, .torch = "-"
 static const TensorOp op_tap_sum = {
     .name = "tap_sum",
+    .autocast = AUTOCAST_AS_IS,
     .summary =
         "y[n, c, p] = sum over k of w[n, k, p] x[n, c, index[n, k, p]]; nothing where the index is outside",
     .gradient = "dx = tap_spread(g, index, w), dw = tap_dot(g, index, x)",
@@ -157,6 +158,7 @@ static const TensorOp op_tap_sum = {
 };
 static const TensorOp op_tap_spread = {
     .name = "tap_spread",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "zeros [n, c, size] with w[n, k, p] y[n, c, p] added at index[n, k, p]",
     .gradient = "dy = tap_sum(g, index, w), dw = tap_dot(y, index, g)",
     TAPS,
@@ -171,6 +173,7 @@ static const TensorOp op_tap_spread = {
 };
 static const TensorOp op_tap_dot = {
     .name = "tap_dot",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "w[n, k, p] = sum over c of y[n, c, p] x[n, c, index[n, k, p]]; 0 where the index is outside",
     .gradient = "dy = tap_sum(x, index, g), dx = tap_spread(y, index, g)",
     TAPS,
@@ -363,6 +366,7 @@ static const OpField grid_fields[] = { OP_CHOICE(TensorGridSampleArgs, mode, mod
                                        { 0 } };
 static const TensorOp op_grid_sample = {
     .name = "grid_sample",
+    .autocast = AUTOCAST_CPU_CUDA(F32, PROMOTE),
     .summary = "an image at the positions of a grid, in [-1, 1]; no gradient is right at pixels' centers: "
                "the one behind is taken",
     .gradient = "dx = g weights added at the taps, dgrid = sum over channels of g x weights'",
@@ -439,6 +443,7 @@ static const OpField affine_fields[] = { OP_REQUIRED(AffineParams, size),
                                          { 0 } };
 static const TensorOp op_affine_grid = {
     .name = "affine_grid",
+    .autocast = AUTOCAST_CPU_CUDA(LOWER, AS_IS),
     .summary = "theta applied to the centers of an image's pixels, in [-1, 1]",
     .gradient = "dtheta = g^T centers",
     .arity = 1,

@@ -121,6 +121,7 @@ static const OpField fields[] = { OP_REQUIRED(ResampleParams, size),
                                   { 0 } };
 static const TensorOp op_resample = {
     .name = "resample",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "M x along each of the last dimensions, for interpolate's weights M of a mode and sizes; "
                "transposed: M^T x",
     .gradient = "dx = M^T g along each",
@@ -222,6 +223,7 @@ static const OpField interpolate_fields[] = { OP_OPTION(TensorInterpolateArgs, s
                                               { 0 } };
 static const TensorOp op_interpolate = {
     .name = "interpolate",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "images of another size: nearest, linear, cubic or area means",
     .gradient = "dx = M^T g, for y = M x along each dimension",
     .arity = 1,

@@ -199,22 +199,24 @@ static const OpField unpool_fields[] = { WINDOW(TensorMaxUnpoolArgs),
     .gradient = "dx = g added where the index points", .arity = 1, .outputs = 2, .keep = KEEP_OUTPUT(1), \
     .forward = forward, .backward = backward
 #define MAX_POOL(rank)                                                                                       \
-    NAMED(max_pool, rank), .summary = "the largest of each window, and its position; the first one on ties", \
+    NAMED(max_pool, rank), .autocast = AUTOCAST_AS_IS,                                                       \
+                           .summary = "the largest of each window, and its position; the first one on ties", \
                            MAX, .params = sizeof(TensorMaxPoolArgs), .defaults = &tensor_max_pool_defaults,  \
                            .fields = fields, .shape = shape, .flags = OP_ANY_DEVICE
 #define ADAPTIVE(rank)                                                                             \
     NAMED(adaptive_max_pool, rank),                                                                \
+        .autocast = (rank) == 3 ? AUTOCAST_CPU_F32 : AUTOCAST_AS_IS,                               \
         .summary = "the largest of each of n windows that cover the input, and its position", MAX, \
         .params = sizeof(AdaptiveParams), .fields = pool_adaptive_fields, .shape = adaptive_shape, \
         .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS
 /* The samples have one value a plane: where a place is named twice, the gradient is not the numerical one. */
-#define UNPOOL(rank)                                                                                  \
-    NAMED(max_unpool, rank), .summary = "zeros with x where the indices of a max pool point",         \
-                             .gradient = "dx = g where the index points", .arity = 2,                 \
-                             .no_grad_inputs = KEEP_INPUT(1), .params = sizeof(TensorMaxUnpoolArgs),  \
-                             .defaults = &tensor_max_unpool_defaults, .fields = unpool_fields,        \
-                             .keep = KEEP_INPUT(1), .shape = unpool_shape, .forward = unpool_forward, \
-                             .backward = unpool_backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS
+#define UNPOOL(rank)                                                                                      \
+    NAMED(max_unpool, rank),                                                                              \
+        .autocast = AUTOCAST_CPU_F32, .summary = "zeros with x where the indices of a max pool point",    \
+        .gradient = "dx = g where the index points", .arity = 2, .no_grad_inputs = KEEP_INPUT(1),         \
+        .params = sizeof(TensorMaxUnpoolArgs), .defaults = &tensor_max_unpool_defaults,                   \
+        .fields = unpool_fields, .keep = KEEP_INPUT(1), .shape = unpool_shape, .forward = unpool_forward, \
+        .backward = unpool_backward, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS
 
 static const TensorOp op_max_pool1d = {
     MAX_POOL(1),

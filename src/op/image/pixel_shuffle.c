@@ -76,6 +76,7 @@ static int unshuffle_compose(OpCall *c)
 static const OpField shuffle_fields[] = { OP_REQUIRED(ShuffleParams, upscale_factor), { 0 } };
 static const OpField unshuffle_fields[] = { OP_REQUIRED(UnshuffleParams, downscale_factor), { 0 } };
 static const TensorOp op_pixel_shuffle = { .name = "pixel_shuffle",
+                                           .autocast = AUTOCAST_AS_IS,
                                            .summary = "[..., C r^2, H, W] to [..., C, H r, W r]",
                                            .gradient = "dx = pixel_unshuffle(g)",
                                            .arity = 1,
@@ -90,6 +91,7 @@ static const TensorOp op_pixel_shuffle = { .name = "pixel_shuffle",
                                                "ESHAPE; 4x2x2 {upscale_factor=0} ! EVALUE" };
 static const TensorOp op_pixel_unshuffle = {
     .name = "pixel_unshuffle",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "[..., C, H r, W r] to [..., C r^2, H, W]",
     .gradient = "dx = pixel_shuffle(g)",
     .arity = 1,
@@ -136,6 +138,7 @@ static int channels_compose(OpCall *c)
 static const OpField group_fields[] = { OP_REQUIRED(GroupParams, groups), { 0 } };
 static const TensorOp op_channel_shuffle = {
     .name = "channel_shuffle",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "channels [g, C/g] as [C/g, g]: one of each group after the other",
     .arity = 1,
     .gradient = "dx = channel_shuffle(dy, C/g)",

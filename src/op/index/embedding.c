@@ -126,6 +126,7 @@ static const OpField embedding_fields[] = {
 };
 static const TensorOp op_embedding = {
     .name = "embedding",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "rows of a table by index; padding_idx gets no gradient",
     .arity = 2,
     .gradient = "dweight = zeros with dy added at the rows; 0 at padding_idx",
@@ -214,6 +215,7 @@ static const OpField place_fields[] = { OP_REQUIRED(PlaceParams, rows),
                                         { 0 } };
 static const TensorOp op_embedding_backward = {
     .name = "embedding_backward",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "zeros of [rows, width] with rows added at the index, but at padding_idx",
     .gradient = "dx = the rows of dy, 0 at padding_idx",
     .arity = 2,
@@ -270,6 +272,7 @@ static int one_hot_forward(OpCall *c)
 static const OpField one_hot_fields[] = { OP_OPTION(TensorOneHotArgs, num_classes), { 0 } };
 static const TensorOp op_one_hot = {
     .name = "one_hot",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "i64: 1 at the index along a new last dimension, 0 elsewhere",
     .arity = 1,
     PARAMS(TensorOneHotArgs, tensor_one_hot_defaults, one_hot_fields),

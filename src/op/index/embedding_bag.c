@@ -107,20 +107,55 @@ static Tensor *picked(OpCall *c, const Bags *s)
     return held ? tensor_add(held, tensor_sub(rows, tensor_detach(rows))) : NULL;
 }
 
-/* Halves are summed in f32, and rounded once. */
-static Tensor *summed(OpCall *c, const Bags *s)
+/* May the rows be added as they come, without a gradient?  They need not be laid side by side then (20 times
+ * as fast). */
+static bool at_once(OpCall *c)
 {
     const TensorEmbeddingBagArgs *p = op_params(c);
-    Tensor *weight = op_input(c, 1), *each = op_input(c, 3);
-    int dtype = weight->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
-    Tensor *rows = picked(c, s);
+    const Tensor *weight = op_input(c, 1), *each = op_input(c, 3);
+    const bool wanted = tensor_requires_grad(weight) || (each && tensor_requires_grad(each));
+    return !(wanted && tensor_grad_enabled()) && on_host(weight->place) && p->max_norm == 0 &&
+           (weight->dtype == TENSOR_F32 || weight->dtype == TENSOR_F64);
+}
+
+static Tensor *summed_at_once(OpCall *c, const Bags *s)
+{
+    Tensor *weight = own(raw_contiguous(op_input(c, 1))), *each = op_input(c, 3);
+    Tensor *list = each ? own(raw_contiguous(each)) : NULL;
+    Tensor *y = weight ? zeros_on(SHAPE(s->n, weight->shape[1]), weight->dtype, weight->place) : NULL;
+    if (!y || (each && !list)) return NULL;
+    const BagSum sum = { .index = s->index->data,
+                         .bag = s->bag->data,
+                         .position = s->position->data,
+                         .kept = s->kept,
+                         .width = weight->shape[1],
+                         .weight = weight->data,
+                         .each = each ? list->data : NULL,
+                         .y = y->data };
+    if (weight->dtype == TENSOR_F32) bags_sum_f32(&sum);
+    else bags_sum_f64(&sum);
+    return y;
+}
+
+static Tensor *summed_on_graph(OpCall *c, const Bags *s, int dtype)
+{
+    Tensor *weight = op_input(c, 1), *each = op_input(c, 3), *rows = picked(c, s);
     rows = rows ? tensor_to(rows, (TensorDtype)dtype) : NULL;
     if (each) {
         Tensor *list = tensor_index_select(tensor_reshape(each, SHAPE(each->numel)), 0, s->position);
         rows = tensor_mul(rows, tensor_unsqueeze(tensor_to(list, (TensorDtype)dtype), 1));
     }
     Tensor *zero = zeros_on(SHAPE(s->n, weight->shape[1]), dtype, weight->place);
-    Tensor *y = zero && rows ? tensor_index_add(zero, 0, s->bag, rows) : NULL;
+    return zero && rows ? tensor_index_add(zero, 0, s->bag, rows) : NULL;
+}
+
+/* Halves are summed in f32, and rounded once. */
+static Tensor *summed(OpCall *c, const Bags *s)
+{
+    const TensorEmbeddingBagArgs *p = op_params(c);
+    Tensor *weight = op_input(c, 1);
+    const int dtype = weight->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
+    Tensor *y = at_once(c) ? summed_at_once(c, s) : summed_on_graph(c, s, dtype);
     if (p->mode == TENSOR_BAG_MEAN && y) {
         Tensor *count = carried(own(raw_cast(s->count, dtype)), weight->place);
         y = count ? tensor_div(y, tensor_unsqueeze(tensor_clamp(count, 1, 0x1p62), 1)) : NULL;
@@ -170,6 +205,7 @@ static const OpField fields[] = { OP_CHOICE(TensorEmbeddingBagArgs, mode, modes)
                                   { 0 } };
 static const TensorOp op_embedding_bag = {
     .name = "embedding_bag",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "the sum, mean or max of rows of a table over bags of indices",
     .arity = 4,
     .gradient = "sum: dweight = zeros with w_k dy_b added at the rows, dw_k = dy_b weight[i_k]; mean: over "

@@ -91,6 +91,7 @@ static int gather_grad(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField gather_fields[] = { OP_REQUIRED(GatherParams, dim), { 0 } };
 static const TensorOp op_gather = {
     .name = "gather",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "elements of dim picked by an index for each",
     .gradient = "dx = zeros with g added at the index",
     .arity = 2,
@@ -146,6 +147,7 @@ static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField place_fields[] = { OP_REQUIRED(PlaceParams, dim, shape), { 0 } };
 static const TensorOp op_gather_backward = {
     .name = "gather_backward",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "zeros of a shape with x added at the index",
     .gradient = "dx = gather(g)",
     .arity = 2,
@@ -205,13 +207,14 @@ static Tensor *source_grad(OpCall *c, Tensor *dy)
 
 static int scatter_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    if (op_wants(c, 0)) dx[0] = dy;
+    dx[0] = dy;
     if (op_wants(c, 2) && !(dx[2] = source_grad(c, dy))) return -1;
     return 0;
 }
 
 static const TensorOp op_scatter_add = {
     .name = "scatter_add",
+    .autocast = AUTOCAST_CUDA_PROMOTE,
     .summary = "x with elements of src added at an index along dim",
     .gradient = "dx = g, dsrc = gather(g)",
     .arity = 3,
@@ -279,6 +282,7 @@ static int take_compose(OpCall *c)
 static const OpField take_fields[] = { OP_OPTION(TensorTakeArgs, dim), { 0 } };
 static const TensorOp op_take_along_dim = {
     .name = "take_along_dim",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "gather where the other dimensions broadcast, indices may count from the end; without dim, of "
                "x flattened",
     .gradient = "dx = zeros with g added at the index",

@@ -78,6 +78,7 @@ static const OpField copy_fields[] = { OP_REQUIRED(FillParams, dim), { 0 } };
 static const OpField fill_fields[] = { OP_REQUIRED(FillParams, dim, value), { 0 } };
 static const TensorOp op_index_copy = {
     .name = "index_copy",
+    .autocast = AUTOCAST_CPU_CUDA(PROMOTE, AS_IS),
     .summary = "x with slices of dim replaced by those of a source; the last one wins",
     .arity = 3,
     .gradient = "dx = dy, 0 where written; dsource = dy at the index, 0 for slices that were overwritten",
@@ -92,6 +93,7 @@ static const TensorOp op_index_copy = {
 };
 static const TensorOp op_index_fill = {
     .name = "index_fill",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x with slices of dim set to a number",
     .arity = 2,
     .gradient = "dx = dy, 0 where written",
@@ -105,6 +107,7 @@ static const TensorOp op_index_fill = {
 };
 static const TensorOp op_index_fill_tensor = {
     .name = "index_fill_tensor",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x with slices of dim set to a tensor of rank 0",
     .arity = 3,
     .gradient = "dx = dy, 0 where written; dvalue = the sum of dy there",

@@ -53,7 +53,9 @@ static int run(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *i
     Tensor *list = own(raw_cast(index, TENSOR_I64));
     if (!list) return -1;
     if (list->numel == 0 || p->outer == 0 || p->inner == 0) return 0;
-    GatherArgs args = { .dtype = dst->dtype,
+    GatherArgs args = { .op = c->name,
+                        .site = c->site,
+                        .dtype = dst->dtype,
                         .outer = p->outer,
                         .n = p->n,
                         .m = p->m,
@@ -65,11 +67,10 @@ static int run(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *i
     args.index_outer = p->shared ? 0 : p->m * p->inner;
     args.index_row = p->shared ? 1 : p->inner;
     args.index_inner = p->shared ? 0 : 1;
-    int (*kernel)(GatherArgs *) = add ? place->device->scatter_add : place->device->gather;
-    if (!kernel) return fail_no_kernel(c->name, place, add ? "scatter_add" : "gather");
-    if (kernel(&args) == 0) return 0;
-    return args.bad_at >= 0 ? fail_index(c, index, args.bad_at, args.bad_value, args.n)
-                            : fail_kernel(c->name, place, add ? "scatter_add" : "gather");
+    const int status = add ? KERNEL_STATUS(place, scatter_add, &args) : KERNEL_STATUS(place, gather, &args);
+    if (status == KERNEL_FAILED && args.bad_at >= 0)
+        return fail_index(c, index, args.bad_at, args.bad_value, args.n);
+    return kernel_status(status, c->name, place, add ? "scatter_add" : "gather");
 }
 
 int run_gather(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst)

@@ -67,6 +67,7 @@ static int select_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField select_fields[] = { OP_REQUIRED(SelectParams, dim), { 0 } };
 static const TensorOp op_index_select = {
     .name = "index_select",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "slices of dim in the order of a list of indices",
     .gradient = "dx = zeros with g added at the slices",
     .arity = 2,
@@ -126,6 +127,7 @@ static int place_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField place_fields[] = { OP_REQUIRED(SelectParams, dim, size), { 0 } };
 static const TensorOp op_index_select_backward = {
     .name = "index_select_backward",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "zeros with slices added at a list of indices",
     .gradient = "dx = index_select(g)",
     .arity = 2,
@@ -187,7 +189,7 @@ static int add_forward(OpCall *c)
 static int add_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const TensorIndexAddArgs *p = op_params(c);
-    if (op_wants(c, 0)) dx[0] = dy;
+    dx[0] = dy;
     if (!op_wants(c, 2)) return 0;
     Tensor *index = op_saved(c, 1);
     dx[2] = index ? scaled(tensor_index_select(dy, p->dim, index), p->alpha) : NULL;
@@ -199,6 +201,7 @@ static const OpField add_fields[] = { OP_REQUIRED(TensorIndexAddArgs, dim),
                                       { 0 } };
 static const TensorOp op_index_add = {
     .name = "index_add",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x with alpha times slices of a source added at a list of indices of dim",
     .gradient = "dx = g, dsource = alpha index_select(g)",
     .arity = 3,

@@ -165,6 +165,7 @@ static int index_compose(OpCall *c)
 
 static const TensorOp op_index = {
     .name = "index",
+    .autocast = AUTOCAST_AS_IS,
     .summary =
         "x[i, :, j, ...]: elements picked by tensors of indices or masks; an absent one is a whole dim",
     .gradient = "dx = zeros with dy added at the indices",
@@ -231,6 +232,7 @@ static int put_compose(OpCall *c)
 static const OpField put_fields[] = { OP_OPTION(TensorIndexPutArgs, accumulate), { 0 } };
 static const TensorOp op_index_put = {
     .name = "index_put",
+    .autocast = AUTOCAST_CUDA_PROMOTE,
     .summary = "x with values written, or added, at tensors of indices or masks; the last one wins",
     .gradient = "dx = dy, 0 where written; dvalues = dy at the indices, 0 for values that were overwritten",
     .arity = OP_ANY_ARITY,

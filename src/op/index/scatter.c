@@ -131,6 +131,7 @@ static int scatter_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField scatter_fields[] = { OP_REQUIRED(ScatterParams, dim), { 0 } };
 static const TensorOp op_scatter = {
     .name = "scatter",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x with elements of src written at an index along dim; the last one wins",
     .gradient = "dx = g with 0 at the index, dsrc = g where it was written",
     .arity = 3,
@@ -196,6 +197,7 @@ static int value_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField value_fields[] = { OP_REQUIRED(ScatterParams, dim, value), { 0 } };
 static const TensorOp op_scatter_value = {
     .name = "scatter_value",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x with a number written at an index along dim",
     .gradient = "dx = g with 0 at the index",
     .arity = 2,

@@ -188,6 +188,7 @@ static const OpField fields[] = { OP_REQUIRED(TensorReduceIntoArgs, dim),
                                   { 0 } };
 static const TensorOp op_scatter_reduce = {
     .name = "scatter_reduce",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x with elements of src reduced into those that an index names along dim",
     .arity = 3,
     .gradient = "sum: dx = dy, dsrc = dy at the index; mean: over the count; prod: times the others; amax, "
@@ -236,6 +237,7 @@ static int index_compose(OpCall *c)
 
 static const TensorOp op_index_reduce = {
     .name = "index_reduce",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x with slices of a source reduced into those that a list of indices names",
     .arity = 3,
     .gradient = "mean: dx = dy / count, dsource = that at the index; prod: dy times the others; amax, amin: "

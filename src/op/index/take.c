@@ -25,6 +25,7 @@ static int take_compose(OpCall *c)
 
 static const TensorOp op_take = {
     .name = "take",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "elements by their row-major positions, which may count from the end",
     .arity = 2,
     .gradient = "dx = zeros with dy added at the positions",
@@ -50,17 +51,18 @@ static int put_compose(OpCall *c)
     if (source->numel != index->numel)
         return op_fail(c, TENSOR_ESHAPE, "index %s and source %s: want as many elements", S(index),
                        S(source));
-    Tensor *list = tensor_reshape(index, SHAPE(-1)), *y = NULL;
     if (index->numel == 0) return op_set_result(c, 0, tensor_clone(x));
-    if (list)
-        y = tensor_index_put(tensor_reshape(x, SHAPE(x->numel)), TENSORS(list),
-                             tensor_reshape(source, SHAPE(-1)), p->accumulate);
+    Tensor *list = tensor_reshape(index, SHAPE(-1));
+    if (!list) return -1;
+    Tensor *y = tensor_index_put(tensor_reshape(x, SHAPE(x->numel)), TENSORS(list),
+                                 tensor_reshape(source, SHAPE(-1)), p->accumulate);
     return op_set_result(c, 0, y ? tensor_reshape(y, shape_of(x)) : NULL);
 }
 
 static const OpField put_fields[] = { OP_OPTION(TensorPutArgs, accumulate), { 0 } };
 static const TensorOp op_put = {
     .name = "put",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x with elements written, or added, at row-major positions; the last one wins",
     .arity = 3,
     .gradient = "dx = dy, 0 where written; dsource = dy at the positions, 0 for what was overwritten",
@@ -123,6 +125,7 @@ static int masked_compose(OpCall *c)
 
 static const TensorOp op_masked_scatter = {
     .name = "masked_scatter",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x with the first elements of source where the mask is true",
     .arity = 3,
     .gradient = "dx = dy, 0 under the mask; dsource = dy under the mask in order, then 0",

@@ -135,6 +135,7 @@ static const OpField pdist_fields[] = { OP_OPTION(TensorPdistArgs, p), { 0 } };
 
 const TensorOp op_cdist = {
     .name = "cdist",
+    .autocast = AUTOCAST_F32,
     .summary = "|a_i - b_j|_p of all pairs, [..., P, M] [..., R, M] -> [..., P, R]; gradient 0 where it is 0",
     .gradient = "da_i = sum_j g_ij sign(d) (|d| / y_ij)^(p-1), d = a_i - b_j; db_j likewise",
     .arity = 2,
@@ -178,13 +179,14 @@ static Tensor *upper_triangle(int64_t n)
 static int pdist_compose(OpCall *c)
 {
     Tensor *x = op_input(c, 0), *all = tensor_cdist(x, x, .p = ((const TensorPdistArgs *)op_params(c))->p),
-           *list = upper_triangle(x->shape[0]);
+           *list = tensor_to_device(upper_triangle(x->shape[0]), x->place->name);
     return op_set_result(
         c, 0, all && list ? tensor_index_select(tensor_reshape(all, SHAPE(all->numel)), 0, list) : NULL);
 }
 
 const TensorOp op_pdist = {
     .name = "pdist",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary =
         "|x_i - x_j|_p of all pairs i < j of one set, [N, M] -> [N (N - 1) / 2]; gradient 0 where it is 0",
     .gradient = "dx_i = sum_j g_ij sign(d) (|d| / y_ij)^(p-1), d = x_i - x_j",

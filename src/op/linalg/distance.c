@@ -103,6 +103,7 @@ static int pairwise(OpCall *c)
 {
     const TensorPairwiseDistanceArgs *p = op_params(c);
     Tensor *d = tensor_sub(op_input(c, 0), op_input(c, 1));
+    if (d && !dtype_is_float(d->dtype)) d = tensor_to(d, TENSOR_F32);
     return op_set_result(c, 0, tensor_norm(tensor_add_scalar(d, p->eps), p->p, -1, p->keepdim));
 }
 
@@ -128,7 +129,12 @@ static int cosine(OpCall *c)
     int64_t dim[TENSOR_MAX_DIMS];
     Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     const TensorShape to = { joint_shape(c, dim), dim };
-    a = tensor_expand(a, to), b = tensor_expand(b, to);
+    const TensorDtype dtype = (TensorDtype)promoted_pair(a, b);
+    if (!dtype_is_float(dtype))
+        return op_fail(c, TENSOR_EDTYPE, "%s %s and %s %s: want a float among them",
+                       tensor_dtype_name((TensorDtype)a->dtype), S(a),
+                       tensor_dtype_name((TensorDtype)b->dtype), S(b));
+    a = tensor_expand(tensor_to(a, dtype), to), b = tensor_expand(tensor_to(b, dtype), to);
     Tensor *u = tensor_div(a, length_of(a, p->dim, p->eps)), *v = tensor_div(b, length_of(b, p->dim, p->eps));
     return op_set_result(c, 0, tensor_sum(tensor_mul(u, v), p->dim));
 }
@@ -141,11 +147,12 @@ static const OpField dist_fields[] = { OP_OPTION(TensorDistArgs, p), { 0 } };
 static const OpField pairwise_fields[] = { OP_OPTION(TensorPairwiseDistanceArgs, p, eps, keepdim), { 0 } };
 static const OpField cosine_fields[] = { OP_OPTION(TensorCosineArgs, dim, eps), { 0 } };
 #define ONE .arity = 1, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE
-#define TWO .arity = 2, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE
+#define TWO .arity = 2, .flags = OP_ANY_DEVICE | OP_ROUND_ONCE
 #define OPTIONS(options, defaults_) .params = sizeof(options), .defaults = &(defaults_)
 
 const TensorOp op_normalize = {
     .name = "normalize",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "x / max(|x|_p, eps) along dim; at |x| = 0 the gradient is g / eps",
     ONE,
     OPTIONS(TensorNormalizeArgs, tensor_normalize_defaults),
@@ -160,6 +167,7 @@ const TensorOp op_normalize = {
 };
 const TensorOp op_renorm = {
     .name = "renorm",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "slices along dim scaled down to |x|_p = maxnorm where they are longer",
     ONE,
     .params = sizeof(RenormParams),
@@ -177,6 +185,7 @@ const TensorOp op_renorm = {
 };
 const TensorOp op_dist = {
     .name = "dist",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "|a - b|_p of all elements; gradient 0 where it is 0",
     TWO,
     OPTIONS(TensorDistArgs, tensor_dist_defaults),
@@ -185,10 +194,11 @@ const TensorOp op_dist = {
     .shape = dist_shape,
     .compose = dist,
     .samples = "5,5; 3x4,4; 3x1,4 {p=1}; 3:1..2,3:-2..-1 {p=3}; ,; 0,0; 5,5 {p=inf}; 3,3 {p=0}",
-    .errors = "3,4 ! ESHAPE; 3@i64,3 ! EDTYPE",
+    .errors = "3,4 ! ESHAPE; 3@i64,3@i64 ! EDTYPE; 3@bool,3 ! EDTYPE",
 };
 const TensorOp op_pairwise_distance = {
     .name = "pairwise_distance",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "|a - b + eps|_p along the last dim",
     TWO,
     OPTIONS(TensorPairwiseDistanceArgs, tensor_pairwise_distance_defaults),
@@ -199,10 +209,11 @@ const TensorOp op_pairwise_distance = {
     .torch = "nn.functional.pairwise_distance",
     .samples = "3x4,3x4; 3x4,4 {keepdim=1}; 5,5 {p=1}; 2x3x4:1..2,3x4:-1..0 {p=3}; 0x3,0x3; 3x0,3x0; 3x4,3x4 "
                "{eps=.5}",
-    .errors = "3x4,3x5 ! ESHAPE; , ! ESHAPE; 3@i64,3 ! EDTYPE",
+    .errors = "3x4,3x5 ! ESHAPE; , ! ESHAPE; 3@bool,3 ! EDTYPE",
 };
 const TensorOp op_cosine_similarity = {
     .name = "cosine_similarity",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "a . b / (max(|a|, eps) max(|b|, eps)) along dim",
     TWO,
     OPTIONS(TensorCosineArgs, tensor_cosine_defaults),
@@ -212,7 +223,7 @@ const TensorOp op_cosine_similarity = {
     .compose = cosine,
     .torch = "nn.functional.cosine_similarity",
     .samples = "3x4,3x4; 5,5 {dim=0}; 2x3x4,3x1 {dim=-1}; 3x4,1x4 {dim=0}; ,  {dim=0}; 0x3,0x3; 3x0,3x0",
-    .errors = "3x4,3x5 ! ESHAPE; 3,3 ! EINDEX; 3x4@i64,3x4 ! EDTYPE",
+    .errors = "3x4,3x5 ! ESHAPE; 3,3 ! EINDEX; 3x4@i64,3x4@i64 ! EDTYPE",
 };
 REGISTER_OPS(&op_normalize, &op_renorm, &op_dist, &op_pairwise_distance, &op_cosine_similarity);
 

@@ -45,6 +45,7 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const TensorOp core = { .name = "eigh",
+                               .autocast = AUTOCAST_CPU_F32,
                                .arity = 1,
                                .outputs = 2,
                                .keep = KEEP_OUTPUT(0) | KEEP_OUTPUT(1),
@@ -73,6 +74,7 @@ static const OpField fields[] = { OP_OPTION(TensorEighArgs, upper), { 0 } };
 
 const TensorOp op_eigh = {
     .name = "eigh",
+    .autocast = AUTOCAST_CPU_F32,
     .summary =
         "eigenvalues, ascending, and eigenvectors of a symmetric matrix, of which one triangle is read; the "
         "gradient is that of the whole matrix, not the numerical one; signs are fixed",
@@ -84,6 +86,7 @@ const TensorOp op_eigh = {
 };
 const TensorOp op_eigvalsh = {
     .name = "eigvalsh",
+    .autocast = AUTOCAST_CPU_F32,
     .summary =
         "eigenvalues of a symmetric matrix, ascending; the gradient is that of the whole matrix, not the "
         "numerical one",

@@ -101,6 +101,7 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const TensorOp core = { .name = "lu",
+                               .autocast = AUTOCAST_AS_IS,
                                .arity = 1,
                                .outputs = 3,
                                .keep = KEEP_OUTPUT(0) | KEEP_OUTPUT(2),
@@ -121,11 +122,13 @@ static int lu_compose(OpCall *c)
     const Matrices s = matrices_of(op_input(c, 0));
     const int64_t k = least(s.m, s.n);
     if (factors(c, true, f)) return -1;
-    Tensor *column = tensor_unsqueeze(tensor_arange(0, (double)s.m, 1, TENSOR_I64), 1);
+    const char *here = f[0]->place->name;
+    Tensor *column =
+        tensor_to_device(tensor_unsqueeze(tensor_arange(0, (double)s.m, 1, TENSOR_I64), 1), here);
     Tensor *p = tensor_eq(column, tensor_unsqueeze(f[2], -2));
     Tensor *l = tensor_tril(tensor_narrow(f[0], -1, 0, k), .diagonal = -1),
            *u = tensor_narrow(f[0], -2, 0, k);
-    if (l) l = tensor_add(l, tensor_eye(s.m, k, TENSOR_F64));
+    if (l) l = tensor_add(l, tensor_to_device(tensor_eye(s.m, k, TENSOR_F64), here));
     if (op_set_result(c, 0, p ? tensor_to(p, (TensorDtype)op_input(c, 0)->dtype) : NULL)) return -1;
     return set_rounded(c, 1, l) || set_rounded(c, 2, tensor_triu(u)) ? -1 : 0;
 }
@@ -195,6 +198,7 @@ static const OpField solve_fields[] = { OP_OPTION(TensorLuSolveArgs, left, adjoi
 
 const TensorOp op_lu = {
     .name = "lu",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "p of 0 and 1, l of unit diagonal and u with a = p l u",
     .gradient = "da = p l^-T (tril(l^T dl, -1) + triu(du u^T)) u^-T for square a",
     .outputs = 3,
@@ -205,6 +209,7 @@ const TensorOp op_lu = {
 };
 const TensorOp op_lu_factor = {
     .name = "lu_factor",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "l and u in one matrix, and which rows were exchanged (i32, from 1)",
     .gradient = "da = p l^-T (tril(l^T g, -1) + triu(g u^T)) u^-T for square a",
     .outputs = 2,
@@ -215,6 +220,7 @@ const TensorOp op_lu_factor = {
 };
 const TensorOp op_lu_solve = {
     .name = "lu_solve",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x with a x = b, or x a = b, from the factors and pivots of a",
     .gradient = "db = a^-T g, dlu through the triangular systems",
     .arity = 3,

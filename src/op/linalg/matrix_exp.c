@@ -59,6 +59,7 @@ static int matrix_exp(OpCall *c)
 
 const TensorOp op_matrix_exp = {
     .name = "matrix_exp",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "e^x = sum x^k / k! of square matrices",
     .gradient = "dx = sum over i, j of (x^i)^T g (x^j)^T / (i + j + 1)!",
     .arity = 1,

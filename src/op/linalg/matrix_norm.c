@@ -109,6 +109,7 @@ static const OpField fields[] = { OP_OPTION(TensorMatrixNormArgs, ord, dim1, dim
 
 const TensorOp op_linalg_matrix_norm = {
     .name = "linalg_matrix_norm",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "norm of matrices; ord 101: fro, 102: nuc, 1, 2, inf and their negatives",
     .gradient = "fro: dx = g x / y; nuc: dx = g u vh; 2: dx = g u_0 vh_0; 1, inf: dx = g sign x in the "
                 "column, row that is it",
@@ -128,6 +129,7 @@ const TensorOp op_linalg_matrix_norm = {
 static const OpField cond_fields[] = { OP_OPTION(TensorCondArgs, p), { 0 } };
 const TensorOp op_cond = {
     .name = "cond",
+    .autocast = AUTOCAST_CPU_F32,
     .summary = "the condition number |x| |x^-1| in a norm of matrices; infinite for singular ones",
     .gradient = "through the norms of x and of its inverse; 2, -2, nuc: through the singular values",
     .arity = 1,

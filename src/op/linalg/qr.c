@@ -72,6 +72,7 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const TensorOp core = { .name = "qr",
+                               .autocast = AUTOCAST_CPU_F32,
                                .arity = 1,
                                .outputs = 2,
                                .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0) | KEEP_OUTPUT(1),
@@ -88,6 +89,7 @@ static const OpField fields[] = { OP_CHOICE(TensorQrArgs, mode, modes), { 0 } };
 
 const TensorOp op_qr = {
     .name = "qr",
+    .autocast = AUTOCAST_CPU_F32,
     .summary = "q of orthonormal columns and upper triangular r with a = q r",
     .gradient =
         "da = (dq + q sym(triu(dr r^T - q^T dq))) r^-T for m >= n, sym(x) = x + x^T with its diagonal halved",

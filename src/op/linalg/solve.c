@@ -6,6 +6,7 @@
  *   slogdet  log |det a|             da = g a^-T
  */
 #include <math.h>
+#include "op/shape/shape_op.h"
 #include "matrices.h"
 
 const TensorSolveArgs tensor_solve_defaults = { TENSOR_SOLVE_DEFAULTS };
@@ -61,6 +62,7 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const TensorOp core = { .name = "solve",
+                               .autocast = AUTOCAST_CPU_F32,
                                .arity = 2,
                                .outputs = 2,
                                .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
@@ -99,10 +101,10 @@ static Tensor *info_of(const Tensor *a, Tensor *info)
 {
     const TensorShape batch = { a->ndim - 2, a->shape };
     while (info && info->ndim > batch.ndim)
-        info = info->shape[0] ? tensor_select(info, 0, 0) : tensor_zeros(batch, TENSOR_I32);
+        info = info->shape[0] ? tensor_select(info, 0, 0) : zeros_on(batch, TENSOR_I32, a->place);
     for (int i = 0; info && i < batch.ndim; i++)
         if (info->shape[i] != batch.dim[i])
-            info = info->shape[i] ? tensor_narrow(info, i, 0, 1) : tensor_zeros(batch, TENSOR_I32);
+            info = info->shape[i] ? tensor_narrow(info, i, 0, 1) : zeros_on(batch, TENSOR_I32, a->place);
     return info ? tensor_clone(info) : NULL;
 }
 
@@ -155,6 +157,7 @@ static const OpField inv_ex_fields[] = { OP_OPTION(TensorInvExArgs, check_errors
 
 const TensorOp op_solve = {
     .name = "solve",
+    .autocast = AUTOCAST_CPU_F32,
     .summary = "x with a x = b, or x a = b",
     .gradient = "db = a^-T g, da = -db x^T",
     .arity = 2,
@@ -170,6 +173,7 @@ const TensorOp op_solve = {
 };
 const TensorOp op_inv = {
     .name = "inv",
+    .autocast = AUTOCAST_CPU_F32,
     .summary = "the inverse matrix",
     .gradient = "da = -y^T g y^T",
     .arity = 1,
@@ -182,6 +186,7 @@ const TensorOp op_inv = {
 };
 const TensorOp op_solve_ex = {
     .name = "solve_ex",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x with a x = b, or x a = b, and 0 or the pivot that is zero (i32): x is NaN there",
     .gradient = "db = a^-T g, da = -db x^T",
     .arity = 2,
@@ -199,6 +204,7 @@ const TensorOp op_solve_ex = {
 };
 const TensorOp op_inv_ex = {
     .name = "inv_ex",
+    .autocast = AUTOCAST_CPU_F32,
     .summary = "the inverse matrix, and 0 or the pivot that is zero (i32): the inverse is NaN there",
     .gradient = "da = -y^T g y^T",
     .arity = 1,
@@ -305,12 +311,14 @@ static int slogdet_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const TensorOp core_det = { .name = "det",
+                                   .autocast = AUTOCAST_AS_IS,
                                    .arity = 1,
                                    .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
                                    .shape = det_shape,
                                    .forward = det_forward,
                                    .backward = det_backward };
 static const TensorOp core_slogdet = { .name = "slogdet",
+                                       .autocast = AUTOCAST_AS_IS,
                                        .arity = 1,
                                        .outputs = 2,
                                        .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
@@ -340,6 +348,7 @@ static int logdet_compose(OpCall *c)
 
 const TensorOp op_det = {
     .name = "det",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "determinant",
     .gradient = "da = g times the cofactors of a",
     .compose = det_compose,
@@ -349,6 +358,7 @@ const TensorOp op_det = {
 };
 const TensorOp op_slogdet = {
     .name = "slogdet",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "sign of the determinant, and log |det a|",
     .gradient = "da = g a^-T",
     .outputs = 2,
@@ -359,6 +369,7 @@ const TensorOp op_slogdet = {
 };
 const TensorOp op_logdet = {
     .name = "logdet",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "log det a; NaN, with gradient 0, where det a < 0",
     .gradient = "da = g a^-T",
     .compose = logdet_compose,

@@ -44,8 +44,9 @@ typedef struct Svd {
 
 static Tensor *inner(const Svd *f)
 {
-    Tensor *x = tensor_diag_embed(f->ds), *square = tensor_square(f->s);
+    Tensor *x = tensor_diag_embed(f->ds);
     if (!f->du && !f->dvh) return x;
+    Tensor *square = tensor_square(f->s);
     Tensor *e = tensor_sub(columns_of(square), rows_of(square));
     e = e ? tensor_add(e, identity_like(e)) : NULL;
     if (f->du)
@@ -92,6 +93,7 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const TensorOp core = { .name = "svd",
+                               .autocast = AUTOCAST_CPU_F32,
                                .arity = 1,
                                .outputs = 3,
                                .keep = KEEP_OUTPUT(0) | KEEP_OUTPUT(1) | KEEP_OUTPUT(2),
@@ -161,6 +163,7 @@ static int pinv_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const TensorOp core_pinv = { .name = "pinv",
+                                    .autocast = AUTOCAST_CPU_F32,
                                     .arity = 1,
                                     .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
                                     .params = sizeof(TensorPinvArgs),
@@ -230,6 +233,7 @@ static const OpField pinv_fields[] = { OP_OPTION(TensorPinvArgs, atol, rtol), { 
 
 const TensorOp op_svd = {
     .name = "svd",
+    .autocast = AUTOCAST_CPU_F32,
     .summary = "u, s descending, vh with a = u diag(s) vh; signs are fixed",
     .gradient = "da = u ((skew(u^T du) / e) s + s (skew(vh dvh^T) / e) + diag(ds)) vh for square a, skew(x) "
                 "= x - x^T, e_ij = s_j^2 - s_i^2",
@@ -245,6 +249,7 @@ const TensorOp op_svd = {
 };
 const TensorOp op_svdvals = {
     .name = "svdvals",
+    .autocast = AUTOCAST_CPU_F32,
     .summary = "singular values, descending",
     .gradient = "da = u diag(g) vh",
     .shape = shape,
@@ -256,6 +261,7 @@ const TensorOp op_svdvals = {
 };
 const TensorOp op_pinv = {
     .name = "pinv",
+    .autocast = AUTOCAST_CPU_F32,
     .summary = "the Moore-Penrose inverse",
     .gradient = "da = -y^T g y^T + (1 - a y) g^T y y^T + y^T y g^T (1 - y a)",
     PARAMS(TensorPinvArgs, tensor_pinv_defaults, pinv_fields),
@@ -268,6 +274,7 @@ const TensorOp op_pinv = {
 };
 const TensorOp op_matrix_rank = {
     .name = "matrix_rank",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "the count of singular values above max(atol, rtol s_0)",
     .arity = 1,
     PARAMS(TensorPinvArgs, tensor_pinv_defaults, pinv_fields),
@@ -280,6 +287,7 @@ const TensorOp op_matrix_rank = {
 };
 const TensorOp op_lstsq = {
     .name = "lstsq",
+    .autocast = AUTOCAST_CPU_F32,
     .summary = "pinv(a) b: x of least |a x - b|, and of least |x| among those",
     .gradient = "db = pinv(a)^T g",
     .arity = 2,

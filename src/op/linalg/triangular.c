@@ -53,6 +53,7 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const TensorOp core_triangular_op = {
     .name = "solve_triangular",
+    .autocast = AUTOCAST_CPU_F32,
     .arity = 2,
     .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
     .params = sizeof(TensorSolveTriangularArgs),
@@ -114,6 +115,7 @@ static int factor_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const TensorOp core_cholesky = { .name = "cholesky",
+                                        .autocast = AUTOCAST_CPU_F32,
                                         .arity = 1,
                                         .keep = KEEP_OUTPUT(0),
                                         .params = sizeof(TensorCholeskyArgs),
@@ -146,6 +148,7 @@ static const OpField cholesky_solve_fields[] = { OP_OPTION(TensorCholeskySolveAr
 
 const TensorOp op_solve_triangular = {
     .name = "solve_triangular",
+    .autocast = AUTOCAST_CPU_F32,
     .summary = "x with a x = b, or x a = b, for the triangle of a",
     .gradient = "db = a^-T g, da = -(db x^T) of the triangle",
     .arity = 2,
@@ -163,6 +166,7 @@ const TensorOp op_solve_triangular = {
 };
 const TensorOp op_cholesky = {
     .name = "cholesky",
+    .autocast = AUTOCAST_CPU_F32,
     .summary =
         "lower triangular y with y y^T = a, symmetric; its gradient is the symmetric one, not the numerical",
     .gradient = "da = y^-T s y^-1 / 2, s symmetric with the lower triangle of y^T g",
@@ -177,6 +181,7 @@ const TensorOp op_cholesky = {
 };
 const TensorOp op_cholesky_solve = {
     .name = "cholesky_solve",
+    .autocast = AUTOCAST_CPU_F32,
     .summary = "x with l l^T x = b (upper: l^T l x = b)",
     .gradient =
         "h = (l l^T)^-1 g: db = h, dl = -tril((h x^T + x h^T) l); upper: dl = -triu(l (h x^T + x h^T))",

@@ -23,7 +23,7 @@ static Tensor *held_log_rest(Tensor *x) { return held(tensor_log1p(tensor_neg(x)
 /* Looks for a value outside [0, 1].  Other devices leave that to their logarithm, which gives NaN. */
 static int check_range(OpCall *c, const Tensor *x)
 {
-    Tensor *wide = x->place->device == &cpu_device ? own(raw_cast(x, TENSOR_F64)) : NULL;
+    Tensor *wide = on_host(x->place) ? own(raw_cast(x, TENSOR_F64)) : NULL;
     if (!wide) return tensor_error_code() ? -1 : 0;
     const double *at = wide->data;
     const int64_t bad = host_beyond(at, wide->numel, 0, 1);
@@ -65,6 +65,7 @@ static int element_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 const TensorOp op_binary_cross_entropy_elements = {
     .name = "binary_cross_entropy_elements",
+    .autocast = AUTOCAST_F32,
     .summary = "-t log x - (1 - t) log(1 - x), logarithms held above -100",
     .gradient =
         "dx = g (x - t) / max((1 - x) x, 1e-12), dt = g (log(1 - x) - log x), logarithms held above -100",
@@ -138,6 +139,7 @@ static const OpField logits_fields[] = { OP_REDUCTION(TensorBceLogitsArgs), { 0 
 
 const TensorOp op_binary_cross_entropy = {
     .name = "binary_cross_entropy",
+    .autocast = AUTOCAST_F32,
     .summary = "-t log x - (1 - t) log(1 - x) for probabilities x",
     .gradient = "dx = w g (x - t) / max((1 - x) x, 1e-12), dt = w g (log(1 - x) - log x); mean: / n",
     .arity = 3,
@@ -156,6 +158,7 @@ const TensorOp op_binary_cross_entropy = {
 };
 const TensorOp op_binary_cross_entropy_with_logits = {
     .name = "binary_cross_entropy_with_logits",
+    .autocast = AUTOCAST_F32,
     .summary = "binary cross entropy of sigmoid(x)",
     .gradient = "dx = w g (sigmoid(x) (1 + (p - 1) t) - p t), p = pos_weight; mean: / n",
     .arity = 4,

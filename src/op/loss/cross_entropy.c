@@ -60,7 +60,11 @@ static int shape(OpCall *c)
     return op_set_output(c, 0, none ? positions : SHAPE(), (TensorDtype)x->dtype);
 }
 
-static Tensor *fresh(TensorShape like, const Tensor *x) { return own(new_tensor(like, x->dtype, x->place)); }
+/* For losses and sums, which are not narrow where x is. */
+static Tensor *fresh(TensorShape like, const Tensor *x)
+{
+    return own(new_tensor(like, sums_dtype(x), x->place));
+}
 
 /* The losses of all positions brought together in out. */
 static int reduce_losses(int reduction, Tensor *out, const Tensor *loss, Tensor *weight_sum)
@@ -77,15 +81,17 @@ static int reduce_losses(int reduction, Tensor *out, const Tensor *loss, Tensor 
 static int forward(OpCall *c)
 {
     const TensorCrossEntropyArgs *p = op_params(c);
-    Tensor *x = dense_float(op_input(c, 0)), *t = own(raw_cast(op_input(c, 1), TENSOR_I64)),
+    Tensor *x = DENSE_FOR(cross_entropy, op_input(c, 0)), *t = own(raw_cast(op_input(c, 1), TENSOR_I64)),
            *out = op_output(c, 0);
-    Tensor *w = op_input(c, 2) && x ? own(raw_cast(op_input(c, 2), x->dtype)) : NULL;
+    Tensor *w = op_input(c, 2) && x ? own(raw_cast(op_input(c, 2), sums_dtype(x))) : NULL;
     if (!x || !t || (op_input(c, 2) && !w)) return -1;
     Tensor *lse = fresh(shape_of(t), x), *weight_sum = fresh(SHAPE(), x);
-    Tensor *loss = p->reduction == TENSOR_NONE && out->dtype == x->dtype ? out : fresh(shape_of(t), x);
+    Tensor *loss = p->reduction == TENSOR_NONE && out->dtype == sums_dtype(x) ? out : fresh(shape_of(t), x);
     if (!lse || !weight_sum || !loss) return -1;
     const Around a = around(shape_of(x), class_dim(shape_of(x)));
     CrossEntropyArgs args = {
+        .op = c->name,
+        .site = c->site,
         .dtype = x->dtype,
         .rows = a.outer,
         .classes = a.n,
@@ -100,15 +106,13 @@ static int forward(OpCall *c)
         .weight_sum = weight_sum->data,
         .bad_at = -1,
     };
-    const Device *device = x->place->device;
-    if (!device->cross_entropy) return fail_no_kernel(c->name, x->place, "cross_entropy");
-    if (device->cross_entropy(&args)) {
-        if (args.bad_at < 0) return fail_kernel(c->name, x->place, "cross_entropy");
+    const int status = KERNEL_STATUS(x->place, cross_entropy, &args);
+    if (status == KERNEL_FAILED && args.bad_at >= 0)
         return op_fail(c, TENSOR_EINDEX,
                        "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld",
                        S(t), (long long)args.bad_value, (long long)args.bad_at, (long long)a.n,
                        (long long)p->ignore_index);
-    }
+    if (kernel_status(status, c->name, x->place, "cross_entropy")) return -1;
     if (reduce_losses(p->reduction, out, loss, weight_sum)) return -1;
     return op_save(c, t) || op_save(c, weight_sum) || op_save(c, lse) || (w && op_save(c, w)) ? -1 : 0;
 }
@@ -120,7 +124,7 @@ static Tensor *kernel_grad(OpCall *c, const Tensor *x, const Tensor *lse, const 
     const TensorCrossEntropyArgs *p = op_params(c);
     const bool weighted = op_input_shape(c, 2).ndim > 0;
     Tensor *t = op_saved_extra(c, SAVED_TARGET), *w = weighted ? op_saved_extra(c, SAVED_WEIGHT) : NULL;
-    Tensor *dx = fresh(shape_of(x), x);
+    Tensor *dx = own(new_tensor(shape_of(x), x->dtype, x->place));
     if (!t || !dx || (weighted && !w)) return NULL;
     const Around a = around(shape_of(x), class_dim(shape_of(x)));
     CrossEntropyGradArgs args = {
@@ -146,7 +150,8 @@ static Tensor *fused(OpCall *c, Tensor *dy)
     const TensorCrossEntropyArgs *p = op_params(c);
     Tensor *x = op_saved(c, 0), *weight_sum = op_saved_extra(c, SAVED_WEIGHT_SUM),
            *lse = op_saved_extra(c, SAVED_LSE);
-    if (!x || !weight_sum || !lse || !(x = dense_float(x)) || !(dy = dense_float(dy))) return NULL;
+    if (!x || !weight_sum || !lse || !(x = DENSE_FOR(cross_entropy_grad, x)) || !(dy = dense_float(dy)))
+        return NULL;
     Tensor *g = p->reduction == TENSOR_MEAN ? tensor_div(dy, weight_sum) : dy;
     return g ? kernel_grad(c, x, lse, g) : NULL;
 }
@@ -191,6 +196,7 @@ static const OpField fields[] = { OP_OPTION(TensorCrossEntropyArgs, ignore_index
 
 const TensorOp op_cross_entropy = {
     .name = "cross_entropy",
+    .autocast = AUTOCAST_F32,
     .summary = "cross entropy of logits and class indices",
     .gradient = "dx_c = g (softmax(x)_c ((1 - s) w_t + s sum(w) / C) - (1 - s) w_t onehot_c - s w_c / C), 0 "
                 "at ignored targets; mean: / sum of w_t",
@@ -250,6 +256,7 @@ static int soft_compose(OpCall *c)
 
 const TensorOp op_cross_entropy_probabilities = {
     .name = "cross_entropy_probabilities",
+    .autocast = AUTOCAST_F32,
     .summary = "cross entropy of logits and class probabilities",
     .gradient = "dx = g (softmax(x) sum(w t) - w t), dt = -g w log_softmax(x); mean: / n",
     .arity = 3,

@@ -151,6 +151,7 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const TensorOp core = {
     .name = "ctc_loss",
+    .autocast = AUTOCAST_F32,
     .arity = 4,
     .keep = KEEP_INPUT(0) | KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_INPUT(3) | KEEP_OUTPUT(0),
     .no_grad_inputs = KEEP_INPUT(1) | KEEP_INPUT(2) | KEEP_INPUT(3),
@@ -183,8 +184,6 @@ static int shape(OpCall *c)
 {
     const Tensor *x = op_input(c, 0), *y = op_input(c, 1);
     const TensorCtcArgs *p = op_params(c);
-    if (x->place->device != &cpu_device)
-        return op_fail(c, TENSOR_EDEVICE, "has no kernel for %s", x->place->name);
     if (x->ndim < 2 || x->ndim > 3)
         return op_fail(c, TENSOR_ESHAPE, "log_probs %s: want [T, N, C] or [T, C]", S(x));
     const int64_t n = x->ndim == 3 ? x->shape[1] : 1, classes = x->shape[x->ndim - 1];
@@ -257,6 +256,13 @@ static Tensor *per_label(Tensor *loss, Tensor *sizes)
     return tensor_div(loss, lengths);
 }
 
+/* Targets and lengths are read here, so they come to the host. */
+static Tensor *on_hosts_side(const Tensor *x)
+{
+    Tensor *list = own(raw_cast(x, TENSOR_I64));
+    return list ? own(raw_carry(list, &cpu_place)) : NULL;
+}
+
 static int compose(OpCall *c)
 {
     const TensorCtcArgs *p = op_params(c);
@@ -264,14 +270,16 @@ static int compose(OpCall *c)
     const int dtype = op_input(c, 0)->dtype;
     Tensor *x = loss_input(c, 0, dtype);
     if (alone) x = tensor_unsqueeze(x, 1);
-    Tensor *y = own(raw_cast(op_input(c, 1), TENSOR_I64)), *times = own(raw_cast(op_input(c, 2), TENSOR_I64));
-    Tensor *sizes = own(raw_cast(op_input(c, 3), TENSOR_I64));
+    Tensor *y = on_hosts_side(op_input(c, 1)), *times = on_hosts_side(op_input(c, 2)),
+           *sizes = on_hosts_side(op_input(c, 3));
     if (!x || !y || !times || !sizes) return -1;
     Targets t = { y->data, times->data, sizes->data, x->shape[0], x->shape[1], x->shape[2], p->blank, 0 };
     if (check_sizes(c, &t)) return -1;
-    Tensor *labels = state_labels(c, &t);
-    Tensor *flat = tensor_reshape(sizes, SHAPE(t.N));
-    Tensor *loss = APPLY(&core, p, x, labels, tensor_reshape(times, SHAPE(t.N)), flat);
+    const char *here = x->place->name;
+    Tensor *labels = tensor_to_device(state_labels(c, &t), here),
+           *steps = tensor_to_device(tensor_reshape(times, SHAPE(t.N)), here),
+           *flat = tensor_to_device(tensor_reshape(sizes, SHAPE(t.N)), here);
+    Tensor *loss = APPLY(&core, p, x, labels, steps, flat);
     if (p->reduction == TENSOR_MEAN) loss = per_label(loss, flat);
     if (alone && p->reduction == TENSOR_NONE) loss = tensor_squeeze(loss, 0);
     return finish_loss(c, loss, dtype);
@@ -283,6 +291,7 @@ static const OpField fields[] = { OP_REDUCTION(TensorCtcArgs),
 
 const TensorOp op_ctc_loss = {
     .name = "ctc_loss",
+    .autocast = AUTOCAST_F32,
     .summary =
         "-log sum of the paths that collapse to the targets; the gradient is that by log_probs, without "
         "PyTorch's e^log_probs, which log_softmax takes off",

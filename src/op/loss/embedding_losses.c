@@ -117,6 +117,7 @@ static const OpField triplet_fields[] = { OP_REDUCTION(TensorTripletArgs),
 
 const TensorOp op_hinge_embedding_loss = {
     .name = "hinge_embedding_loss",
+    .autocast = AUTOCAST_F32,
     .summary = "x where t is 1, relu(margin - x) where it is -1; gradient 0 at the kink",
     .gradient = "dx = g where t is 1, -g where t is -1 and x < margin",
     .arity = 2,
@@ -132,6 +133,7 @@ const TensorOp op_hinge_embedding_loss = {
 };
 const TensorOp op_margin_ranking_loss = {
     .name = "margin_ranking_loss",
+    .autocast = AUTOCAST_F32,
     .summary = "relu(-t (x1 - x2) + margin); gradient 0 at the kink",
     .gradient = "dx1 = -g t, dx2 = g t, dt = -g (x1 - x2), where the loss is not 0",
     .arity = 3,
@@ -146,6 +148,7 @@ const TensorOp op_margin_ranking_loss = {
 };
 const TensorOp op_cosine_embedding_loss = {
     .name = "cosine_embedding_loss",
+    .autocast = AUTOCAST_F32,
     .summary = "1 - cos(x1, x2) where t is 1, relu(cos - margin) where it is -1",
     .gradient = "h = -g where t is 1, g where t is -1 and cos > margin: dx1 = h (x2 / |x2| - cos x1 / |x1|) "
                 "/ |x1|, dx2 likewise",
@@ -163,6 +166,7 @@ const TensorOp op_cosine_embedding_loss = {
 };
 const TensorOp op_triplet_margin_loss = {
     .name = "triplet_margin_loss",
+    .autocast = AUTOCAST_F32,
     .summary = "relu(|a - p| - |a - n| + margin), p-norms over the last dim",
     .gradient = "u(d) = sign(d) (|d| / |d|_p)^(p - 1), 0 where the loss is: da = g (u(a - p) - u(a - n)), "
                 "dp = -g u(a - p), dn = g u(a - n); swap: of the lesser distance, half to each on ties",

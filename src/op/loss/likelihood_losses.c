@@ -31,7 +31,7 @@ static bool is_without_last(const Tensor *x, const Tensor *var)
 /* Other devices leave it to the logarithm of eps. */
 static int check_positive(OpCall *c, const Tensor *var)
 {
-    Tensor *wide = var->place->device == &cpu_device ? own(raw_cast(var, TENSOR_F64)) : NULL;
+    Tensor *wide = on_host(var->place) ? own(raw_cast(var, TENSOR_F64)) : NULL;
     if (!wide) return tensor_error_code() ? -1 : 0;
     const double *at = wide->data;
     const int64_t bad = host_beyond(at, wide->numel, 0, (double)INFINITY);
@@ -114,6 +114,7 @@ static const OpField poisson_fields[] = { OP_REDUCTION(TensorPoissonNllArgs),
 
 const TensorOp op_gaussian_nll_loss = {
     .name = "gaussian_nll_loss",
+    .autocast = AUTOCAST_PARTS,
     .summary = "(log v + (x - t)^2 / v) / 2, v = max(var, eps)",
     .gradient = "dx = g (x - t) / v, dt = -dx, dvar = g (1 - (x - t)^2 / v) / (2 v)",
     .arity = 3,
@@ -130,6 +131,7 @@ const TensorOp op_gaussian_nll_loss = {
 };
 const TensorOp op_poisson_nll_loss = {
     .name = "poisson_nll_loss",
+    .autocast = AUTOCAST_F32,
     .summary = "e^x - t x, or x - t log(x + eps) without log_input",
     .gradient = "dx = g (e^x - t), dt = -g x; g (1 - t / (x + eps)), -g log(x + eps) without log_input",
     .arity = 2,

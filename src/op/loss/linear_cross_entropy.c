@@ -103,7 +103,7 @@ static int check_target(OpCall *c, Tensor *t)
 {
     const int64_t ignored = ((const TensorLinearCrossEntropyArgs *)op_params(c))->ignore_index,
                   classes = op_input(c, WEIGHT)->shape[0], *at = t->data;
-    if (has_probabilities(c) || t->place->device != &cpu_device) return 0;
+    if (has_probabilities(c) || !on_host(t->place)) return 0;
     const int64_t bad = host_bad_class(at, t->numel, classes, ignored);
     if (bad < 0) return 0;
     return op_fail(c, TENSOR_EINDEX,
@@ -180,10 +180,9 @@ static Tensor *logit_grad(OpCall *c, const Operands *o, Tensor *z, int64_t i, in
         Tensor *sum = b ? tensor_sum(b, 1, .keepdim = true) : NULL;
         return tensor_mul(tensor_sub(tensor_mul(p, sum), b), g);
     }
-    Tensor *less = filled(SHAPE(n, 1), s - 1, p);
+    Tensor *less = o->own ? tensor_mul_scalar(part(o->own, i, n), s - 1) : filled(SHAPE(n, 1), s - 1, p);
     if (o->own) {
-        Tensor *v = part(o->own, i, n), *rest = tensor_mul_scalar(tensor_sum(o->classes), each);
-        less = tensor_mul_scalar(v, s - 1);
+        Tensor *rest = tensor_mul_scalar(tensor_sum(o->classes), each);
         p = tensor_mul(p, tensor_sub(rest, less));
     }
     if (s > 0) p = o->own ? tensor_sub(p, tensor_mul_scalar(o->classes, each)) : tensor_sub_scalar(p, each);
@@ -253,6 +252,7 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const TensorOp core = {
     .name = "linear_cross_entropy",
+    .autocast = AUTOCAST_F32,
     .arity = INPUTS,
     .optional = KEEP_INPUT(BIAS) | KEEP_INPUT(CLASSES),
     .keep = KEEP_INPUT(X) | KEEP_INPUT(WEIGHT) | KEEP_INPUT(TARGET) | KEEP_INPUT(BIAS) | KEEP_INPUT(CLASSES),
@@ -369,6 +369,7 @@ static const OpField fields[] = { OP_REDUCTION(TensorLinearCrossEntropyArgs),
 
 const TensorOp op_linear_cross_entropy = {
     .name = "linear_cross_entropy",
+    .autocast = AUTOCAST_F32,
     .summary = "cross entropy of the logits x w^T + b and class indices or probabilities, in chunks of rows",
     .gradient = "B as cross_entropy's: dz = g (softmax(z) sum(B) - B), 0 at ignored targets: dx = dz w, dw = "
                 "dz^T x, db = sum dz, dt = -g (1 - s) v log_softmax(z); mean: / the sum of v_t, or the rows",

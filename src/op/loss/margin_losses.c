@@ -134,6 +134,7 @@ static int labels_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const TensorOp core_labels = { .name = "multilabel_margin_loss",
+                                      .autocast = AUTOCAST_F32,
                                       .arity = 2,
                                       .no_grad_inputs = KEEP_INPUT(1),
                                       .shape = labels_shape,
@@ -158,6 +159,7 @@ static const OpField multi_fields[] = { OP_REDUCTION(TensorMultiMarginArgs),
 
 const TensorOp op_soft_margin_loss = {
     .name = "soft_margin_loss",
+    .autocast = AUTOCAST_F32,
     .summary = "log(1 + e^(-t x)), without overflow",
     .gradient = "dx = -g t sigmoid(-t x)",
     .arity = 2,
@@ -174,6 +176,7 @@ const TensorOp op_soft_margin_loss = {
 };
 const TensorOp op_multilabel_soft_margin_loss = {
     .name = "multilabel_soft_margin_loss",
+    .autocast = AUTOCAST_PARTS,
     .summary = "mean over the last dim of -t log sigmoid(x) - (1 - t) log sigmoid(-x)",
     .gradient = "dx = g w (sigmoid(x) - t) / C, dt = -g w x / C",
     .arity = 3,
@@ -191,6 +194,7 @@ const TensorOp op_multilabel_soft_margin_loss = {
 };
 const TensorOp op_multi_margin_loss = {
     .name = "multi_margin_loss",
+    .autocast = AUTOCAST_F32,
     .summary = "w_t sum_(i != t) relu(margin - x_t + x_i)^p / C; gradient 0 at the kinks",
     .gradient = "dx_i = g w_t p m_i^(p - 1) / C where m_i = margin - x_t + x_i > 0, dx_t = -sum of those",
     .arity = 3,
@@ -212,6 +216,7 @@ const TensorOp op_multi_margin_loss = {
 };
 const TensorOp op_multilabel_margin_loss = {
     .name = "multilabel_margin_loss",
+    .autocast = AUTOCAST_F32,
     .summary = "sum of relu(1 - (x_j - x_i)) / C over right classes j and wrong i",
     .gradient = "dx_i = g / C times its open hinges, dx_j = -g / C times its; 0 at the kinks",
     .arity = 2,

@@ -32,10 +32,11 @@ static int check(OpCall *c)
 /* Other devices leave it to gather. */
 static int check_targets(OpCall *c, const Tensor *t, int64_t classes)
 {
-    Tensor *dense = t->place->device == &cpu_device ? own(raw_contiguous(t)) : NULL;
-    const int64_t ignore = ((const TensorNllArgs *)op_params(c))->ignore_index,
-                  *at = dense ? dense->data : NULL;
-    const int64_t bad = dense ? host_bad_class(at, dense->numel, classes, ignore) : -1;
+    if (!on_host(t->place)) return 0;
+    const Tensor *dense = own(raw_contiguous(t));
+    if (!dense) return -1;
+    const int64_t ignore = ((const TensorNllArgs *)op_params(c))->ignore_index, *at = dense->data,
+                  bad = host_bad_class(at, dense->numel, classes, ignore);
     if (bad >= 0)
         return op_fail(c, TENSOR_EINDEX,
                        "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld",
@@ -90,6 +91,7 @@ static const OpField fields[] = { OP_OPTION(TensorNllArgs, ignore_index),
 
 const TensorOp op_nll_loss = {
     .name = "nll_loss",
+    .autocast = AUTOCAST_F32,
     .summary = "-w_t x_t for log-probabilities x and class indices t",
     .gradient = "dx = -g w_t at the target, 0 elsewhere; mean: / sum of w_t",
     .arity = 3,

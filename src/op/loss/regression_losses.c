@@ -102,6 +102,7 @@ static const OpField kl_fields[] = { OP_CHOICE(TensorKlDivArgs, reduction, kl_re
 #define ERRORS "3x4,4 ! ESHAPE; 3,3x1 ! ESHAPE; 3,3 {reduction=7} ! EVALUE"
 
 const TensorOp op_mse_loss = { .name = "mse_loss",
+                               .autocast = AUTOCAST_F32,
                                .summary = "(x - t)^2",
                                .gradient = "dx = 2 g (x - t), dt = -dx; mean: / n",
                                .fields = plain_fields,
@@ -113,6 +114,7 @@ const TensorOp op_mse_loss = { .name = "mse_loss",
                                LOSS(TensorLossArgs, tensor_loss_defaults) };
 const TensorOp op_l1_loss = {
     .name = "l1_loss",
+    .autocast = AUTOCAST_F32,
     .summary = "|x - t|; gradient 0 at 0",
     .gradient = "dx = g sign(x - t), dt = -dx; mean: / n",
     .fields = plain_fields,
@@ -126,6 +128,7 @@ const TensorOp op_l1_loss = {
 };
 const TensorOp op_smooth_l1_loss = {
     .name = "smooth_l1_loss",
+    .autocast = AUTOCAST_F32,
     .summary = "d^2 / (2 beta) below beta, else d - beta / 2, d = |x - t|",
     .gradient = "dx = g (x - t) / beta below beta, else g sign(x - t); dt = -dx; mean: / n",
     .fields = smooth_l1_fields,
@@ -139,6 +142,7 @@ const TensorOp op_smooth_l1_loss = {
 };
 const TensorOp op_huber_loss = {
     .name = "huber_loss",
+    .autocast = AUTOCAST_F32,
     .summary = "d^2 / 2 up to delta, else delta (d - delta / 2), d = |x - t|",
     .gradient = "dx = g (x - t) up to delta, else g delta sign(x - t); dt = -dx; mean: / n",
     .fields = huber_fields,
@@ -153,6 +157,7 @@ const TensorOp op_huber_loss = {
 };
 const TensorOp op_kl_div = {
     .name = "kl_div",
+    .autocast = AUTOCAST_F32,
     .summary = "t (log t - x), x a log-probability; e^t (t - x) with log_target",
     .gradient =
         "dx = -g t, dt = g (log t + 1 - x); log_target: dx = -g e^t, dt = g e^t (t + 1 - x); mean: / n",

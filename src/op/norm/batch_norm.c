@@ -124,6 +124,7 @@ static const OpField fields[] = { OP_OPTION(TensorBatchNormArgs, training, momen
 
 const TensorOp op_batch_norm = {
     .name = "batch_norm",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "each channel normalised over batch and positions, times weight plus bias",
     .gradient =
         "training: dx = w r (g - mean g - xn mean(g xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps); "

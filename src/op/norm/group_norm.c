@@ -83,6 +83,7 @@ static const OpField fields[] = { OP_REQUIRED(TensorGroupNormArgs, num_groups),
 
 const TensorOp op_group_norm = {
     .name = "group_norm",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "groups of channels normalised in each sample, times weight plus bias",
     .arity = 3,
     .gradient = "dx = r (g w - mean(g w) - xn mean(g w xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps), "

@@ -73,6 +73,7 @@ static const OpField fields[] = { OP_OPTION(TensorInstanceNormArgs, use_input_st
 
 const TensorOp op_instance_norm = {
     .name = "instance_norm",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "each channel of each sample normalised, times weight plus bias",
     .arity = 5,
     .gradient = "dx = w r (g - mean g - xn mean(g xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps), means "

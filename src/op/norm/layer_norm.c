@@ -115,6 +115,7 @@ static const OpField rms_fields[] = { OP_REQUIRED(TensorRmsNormArgs, normalized_
 
 const TensorOp op_layer_norm = {
     .name = "layer_norm",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "normalised over the last dimensions, times weight plus bias",
     .gradient = "dx = r (g w - mean(g w) - xn mean(g w xn)), xn = (x - mean) r, r = 1 / sqrt(var + eps); dw "
                 "= sum g xn, db = sum g",
@@ -140,6 +141,7 @@ REGISTER_OPS(&op_layer_norm);
 
 const TensorOp op_rms_norm = {
     .name = "rms_norm",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "divided by the root of the mean square over the last dimensions, times weight",
     .arity = 2,
     .gradient = "with g = dy w, z = x / rms: dx = (g - z mean(g z)) / rms, dw = sum dy z",

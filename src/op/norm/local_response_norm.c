@@ -37,6 +37,7 @@ static const OpField fields[] = { OP_REQUIRED(TensorResponseNormArgs, size),
 
 const TensorOp op_local_response_norm = {
     .name = "local_response_norm",
+    .autocast = AUTOCAST_F32,
     .summary = "x / (k + alpha mean x^2)^beta, the mean over size neighbouring channels",
     .arity = 1,
     .gradient =

@@ -36,12 +36,12 @@ int norm_forward(OpCall *c, NormArgs *args, const Tensor *x, const Tensor *weigh
                  Tensor *y)
 {
     bool failed = false;
-    const int dtype = norm_dtype(x);
-    args->dtype = dtype;
-    args->x = data_of(norm_operand(x, dtype, &failed));
+    const int dtype = norm_dtype(x), narrow = TAKES(y->place, norm, x->dtype) ? x->dtype : dtype;
+    args->dtype = narrow;
+    args->x = data_of(norm_operand(x, narrow, &failed));
     args->weight = data_of(norm_operand(weight, dtype, &failed));
     args->bias = data_of(norm_operand(bias, dtype, &failed));
-    Tensor *wide = y->dtype == dtype ? y : own(new_tensor(shape_of(y), dtype, y->place));
+    Tensor *wide = y->dtype == narrow ? y : own(new_tensor(shape_of(y), narrow, y->place));
     if (failed || !wide) return -1;
     args->y = wide->data;
     if (RUN_KERNEL(c->name, y->place, norm, args)) return -1;
@@ -60,15 +60,17 @@ int norm_fused(OpCall *c, NormArgs *args, const int input[3], Tensor *dy, Tensor
     bool failed = false;
     const Tensor *x = op_saved(c, input[0]);
     if (!x) return -1;
-    const int dtype = norm_dtype(x);
+    const int dtype = norm_dtype(x), narrow = TAKES(dy->place, norm_grad, x->dtype) ? x->dtype : dtype;
     const Tensor *weight = weighted(c, input) && op_wants(c, input[0]) ? op_saved(c, input[1]) : NULL;
     Tensor *made[3];
+    if (c->failed) return -1;
     for (int i = 0; i < 3; i++) {
-        made[i] = room(c, input[i], dtype, dy->place);
+        made[i] = room(c, input[i], i == 0 ? narrow : dtype, dy->place);
         if (op_wants(c, input[i]) && !made[i]) return -1;
     }
-    args->dtype = dtype;
-    args->x = data_of(norm_operand(x, dtype, &failed)), args->dy = data_of(norm_operand(dy, dtype, &failed));
+    args->dtype = narrow;
+    args->x = data_of(norm_operand(x, narrow, &failed));
+    args->dy = data_of(norm_operand(dy, narrow, &failed));
     args->weight = data_of(norm_operand(weight, dtype, &failed));
     args->dx = data_of(made[0]), args->dweight = data_of(made[1]), args->dbias = data_of(made[2]);
     if (failed || RUN_KERNEL(c->name, dy->place, norm_grad, args)) return -1;

@@ -50,6 +50,7 @@ static const OpField dim_field[] = { OP_OPTION(ExceptParams, dim), { 0 } };
 
 const TensorOp op_norm_except_dim = {
     .name = "norm_except_dim",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "(sum |v|^pow)^(1/pow) over all dims but dim, which stay with size 1; dim = -1: over all",
     .gradient = "dv = g sign(v) (|v| / y)^(pow - 1)",
     .arity = 1,
@@ -63,6 +64,7 @@ const TensorOp op_norm_except_dim = {
 };
 const TensorOp op_weight_norm = {
     .name = "weight_norm",
+    .autocast = AUTOCAST_PARTS,
     .summary = "v g / n, n the 2-norm of v over all dims but dim",
     .arity = 2,
     .gradient = "dv = (q - v sum(q v) / n^2) / n, q = dy g; dg = sum_to dy v / n",

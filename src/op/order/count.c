@@ -46,6 +46,7 @@ static int bincount_compose(OpCall *c)
 static const OpField bincount_fields[] = { OP_OPTION(TensorBincountArgs, minlength), { 0 } };
 static const TensorOp op_bincount = {
     .name = "bincount",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "how often 0, 1, 2, ... occur in a list, or the sums of their weights",
     .arity = 2,
     .optional = KEEP_INPUT(1),
@@ -93,8 +94,9 @@ static int histc_forward(OpCall *c)
     const double *x = op_input_f64(c, 0);
     double *y = op_output_f64(c, 0), min = p->min, max = p->max;
     const int64_t n = op_count(c, 0);
-    for (int64_t k = 0; y && k < p->bins; k++) y[k] = 0;
-    if (n == 0 || !x || !y) return 0;
+    if (!x || !y) return -1;
+    for (int64_t k = 0; k < p->bins; k++) y[k] = 0;
+    if (n == 0) return 0;
     if (min == max && own_range(c, x, n, &min, &max)) return -1;
     if (min == max) min -= 1, max += 1;
     histogram(x, n, p->bins, min, max, y);
@@ -104,6 +106,7 @@ static int histc_forward(OpCall *c)
 static const OpField histc_fields[] = { OP_OPTION(TensorHistcArgs, bins, min, max), { 0 } };
 static const TensorOp op_histc = {
     .name = "histc",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "how many elements lie in each of bins equal parts of [min, max]",
     .arity = 1,
     PARAMS(TensorHistcArgs, tensor_histc_defaults, histc_fields),

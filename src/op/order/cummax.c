@@ -2,8 +2,8 @@
  *
  *   y_i = max(x_0 ... x_i), at its last place so far           dx_j = sum of the g_i whose place is j
  *
- * A NaN stays the extreme, as in PyTorch.  The device's `scan` finds the places, by which values are then
- * picked. */
+ * A NaN stays the extreme, as in PyTorch.  The device's `scan` finds the places; where it gives no values,
+ * they are picked by them. */
 #include "op/reduce/reduce.h"
 #include "op/index/index_plan.h"
 
@@ -31,8 +31,10 @@ static int run(OpCall *c, ScanKind kind)
                       .n = a.n,
                       .inner = a.inner,
                       .x = x->data,
+                      .y = on_host(x->place) ? op_output(c, 0)->data : NULL,
                       .index = index->data };
     if (RUN_KERNEL(c->name, x->place, scan, &args)) return -1;
+    if (args.y) return 0;
     return run_gather(c, &(IndexPlan){ dim, a.outer, a.n, a.n, a.inner, false }, x, index, op_output(c, 0));
 }
 
@@ -55,10 +57,12 @@ static const OpField fields[] = { OP_REQUIRED(TensorCummaxArgs, dim), { 0 } };
     .errors = "3x4 {dim=2} ! EINDEX; 3 {dim=-2147483648} ! EVALUE"
 
 const TensorOp op_cummax = { .name = "cummax",
+                             .autocast = AUTOCAST_AS_IS,
                              .summary = "running maximum along a dim and its last index",
                              .forward = max_forward,
                              RUNNING };
 const TensorOp op_cummin = { .name = "cummin",
+                             .autocast = AUTOCAST_AS_IS,
                              .summary = "running minimum along a dim and its last index",
                              .forward = min_forward,
                              RUNNING };

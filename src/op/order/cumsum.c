@@ -49,6 +49,7 @@ static const OpField fields[] = { OP_REQUIRED(TensorCumsumArgs, dim),
 
 const TensorOp op_cumsum = {
     .name = "cumsum",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "running sum along a dim; reverse: from its end",
     .gradient = "dx = cumsum of g from the end",
     .arity = 1,

@@ -50,6 +50,7 @@ static int diff_compose(OpCall *c)
 static const OpField diff_fields[] = { OP_OPTION(TensorDiffArgs, n, dim), { 0 } };
 const TensorOp op_diff = {
     .name = "diff",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x_(i+1) - x_i along a dim, n times; prepend and append are joined to x first",
     .gradient = "dx_i = g_(i-1) - g_i, n times",
     .arity = 3,
@@ -131,11 +132,13 @@ static const OpField trapezoid_fields[] = { OP_OPTION(TensorTrapezoidArgs, dx, d
               "3,3 {dx=2} ! EVALUE"
 
 const TensorOp op_trapezoid = { .name = "trapezoid",
+                                .autocast = AUTOCAST_CUDA_F32,
                                 .summary =
                                     "integral of y over x, or with steps dx, by trapezoids along a dim",
                                 .compose = trapezoid_compose,
                                 TRAPEZOID };
 const TensorOp op_cumulative_trapezoid = { .name = "cumulative_trapezoid",
+                                           .autocast = AUTOCAST_CUDA_F32,
                                            .summary = "running integral of y by trapezoids along a dim",
                                            .compose = cumulative_compose,
                                            TRAPEZOID };

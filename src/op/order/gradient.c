@@ -108,6 +108,7 @@ static const SlopeParams defaults = { .dim = TENSOR_ALL, .spacing = 1, .edge_ord
 
 static const TensorOp op_gradient = {
     .name = "gradient",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "slopes along a dim, from neighbours that are spacing apart or at coordinates",
     .gradient = "dx_i = sum over the slopes that read x_i of their weights times g; coordinates likewise",
     .arity = 2,

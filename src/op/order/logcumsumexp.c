@@ -89,6 +89,7 @@ static const OpField fields[] = { OP_REQUIRED(RunningParams, dim), { 0 } };
 
 const TensorOp op_logcumsumexp = {
     .name = "logcumsumexp",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "running log of the sum of e^x along a dim; gradient 0 where x is -inf",
     .gradient = "dx_i = sum_(j >= i) g_j e^(x_i - y_j)",
     .arity = 1,

@@ -29,6 +29,7 @@ static Tensor *indices_of(const Tensor *x, int64_t most, int64_t fill)
 static int nonzero_compose(OpCall *c) { return op_set_result(c, 0, indices_of(op_input(c, 0), -1, 0)); }
 
 static const TensorOp op_nonzero = { .name = "nonzero",
+                                     .autocast = AUTOCAST_AS_IS,
                                      .summary = "i64 [count, rank]: the indices of elements that are not 0",
                                      .arity = 1,
                                      .compose = nonzero_compose,
@@ -51,6 +52,7 @@ static const OpField static_fields[] = { OP_REQUIRED(TensorNonzeroStaticArgs, si
                                          { 0 } };
 static const TensorOp op_nonzero_static = {
     .name = "nonzero_static",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "i64 [size, rank]: the first indices of elements that are not 0, filled up",
     .arity = 1,
     PARAMS(TensorNonzeroStaticArgs, tensor_nonzero_static_defaults, static_fields),
@@ -98,6 +100,7 @@ static int select_compose(OpCall *c)
 }
 
 static const TensorOp op_masked_select = { .name = "masked_select",
+                                           .autocast = AUTOCAST_AS_IS,
                                            .summary = "the elements under a mask, in row-major order",
                                            .gradient = "dx = zeros with g under the mask",
                                            .arity = 2,
@@ -137,7 +140,7 @@ static int unravel_compose(OpCall *c)
     for (int d = shape.ndim - 1; d >= 0; d--) {
         const double n = shape.dim[d] ? (double)shape.dim[d] : 1; /* 0: there are no positions */
         index[d] = tensor_remainder_scalar(rest, n);
-        rest = tensor_floor_divide_scalar(rest, n);
+        if (d) rest = tensor_floor_divide_scalar(rest, n);
     }
     for (int d = 0; d < shape.ndim; d++)
         if (op_set_result(c, d, index[d])) return -1;
@@ -147,6 +150,7 @@ static int unravel_compose(OpCall *c)
 static const OpField unravel_fields[] = { OP_REQUIRED(UnravelParams, shape), { 0 } };
 static const TensorOp op_unravel_index = {
     .name = "unravel_index",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "i64: the index in each dim of a shape that row-major positions stand for",
     .arity = 1,
     .outputs = OP_ANY_ARITY,

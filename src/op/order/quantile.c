@@ -18,6 +18,10 @@ static int shape(OpCall *c)
     if (call_dim_or_all(c, &p->dim, shape_of(x))) return -1;
     if (x->numel == 0) return op_fail(c, TENSOR_ESHAPE, "%s: no elements to choose from", S(x));
     if (q->ndim > 1) return op_fail(c, TENSOR_ESHAPE, "q %s: want a number or a list of them", S(q));
+    if (q->dtype != x->dtype && (q->dtype != TENSOR_F32 || !dtype_is_half(x->dtype)))
+        return op_fail(c, TENSOR_EDTYPE, "%s %s, q %s %s: want q in the dtype of x (or f32, for halves)",
+                       tensor_dtype_name((TensorDtype)x->dtype), S(x),
+                       tensor_dtype_name((TensorDtype)q->dtype), S(q));
     Tensor *host = host_copy(q, TENSOR_F64);
     if (!host) return -1;
     const double *v = host->data;
@@ -125,13 +129,16 @@ static const OpField fields[] = { OP_OPTION(TensorQuantileArgs, dim, keepdim),
                "3x4,2:.1..0.3 {keepdim=1 interpolation=higher}; 6,:.62..0.68 {interpolation=nearest}; "      \
                ",:.1..0.9; ,2:.1..0.9 {keepdim=1}; 3,0",                                                     \
     .errors = "0,:.5..0.5 ! ESHAPE; 3,:2..3 ! EVALUE; 3,2x2:.5..0.5 ! ESHAPE; 3,:.5..0.5 {dim=1} ! EINDEX; " \
-              "3,:.5..0.5 {interpolation=5} ! EVALUE; 3@i64,:.5..0.5 ! EDTYPE"
+              "3,:.5..0.5 {interpolation=5} ! EVALUE; 3@i64,:.5..0.5 ! EDTYPE; 3@f32,@f64:.5..0.5 ! "        \
+              "EDTYPE; 3@f64,@f32:.5..0.5 ! EDTYPE"
 
 const TensorOp op_quantile = { .name = "quantile",
+                               .autocast = AUTOCAST_CPU_F32,
                                .summary = "quantiles q along a dim or of all; NaN wins",
                                .compose = quantile,
                                QUANTILE };
 const TensorOp op_nanquantile = { .name = "nanquantile",
+                                  .autocast = AUTOCAST_CPU_F32,
                                   .summary = "quantiles q along a dim or of all, of what is no NaN",
                                   .compose = nanquantile,
                                   QUANTILE };

@@ -98,6 +98,7 @@ static const OpField search_fields[] = { OP_OPTION(TensorSearchsortedArgs, out_i
 static const OpField bucketize_fields[] = { OP_OPTION(TensorBucketizeArgs, out_int32, right), { 0 } };
 static const TensorOp op_searchsorted = {
     .name = "searchsorted",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "i64: where values would be inserted into ascending lists",
     .arity = 3,
     .optional = KEEP_INPUT(2),
@@ -114,6 +115,7 @@ static const TensorOp op_searchsorted = {
 };
 static const TensorOp op_bucketize = {
     .name = "bucketize",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "i64: which of the intervals between ascending boundaries each element lies in",
     .arity = 2,
     PARAMS(TensorBucketizeArgs, tensor_bucketize_defaults, bucketize_fields),
@@ -144,7 +146,7 @@ static int isin_compose(OpCall *c)
     const TensorDtype dtype = tensor_promote_types((TensorDtype)x->dtype, (TensorDtype)test->dtype);
     Tensor *v = tensor_to(x, dtype), *list = tensor_sort(tensor_reshape(tensor_to(test, dtype), SHAPE(-1)));
     if (!v || !list) return -1;
-    Tensor *is = tensor_zeros_like(x);
+    Tensor *is = list->numel ? NULL : tensor_zeros_like(x);
     if (list->numel) {
         Tensor *at = places(c, list, v, NULL, false);
         at = at ? tensor_clamp(at, 0, (double)(list->numel - 1)) : NULL;
@@ -158,6 +160,7 @@ static int isin_compose(OpCall *c)
 static const OpField isin_fields[] = { OP_OPTION(TensorIsinArgs, assume_unique, invert), { 0 } };
 static const TensorOp op_isin = {
     .name = "isin",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "bool: is the element one of those of another tensor?",
     .arity = 2,
     PARAMS(TensorIsinArgs, tensor_isin_defaults, isin_fields),

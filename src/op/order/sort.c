@@ -129,6 +129,7 @@ static const OpField sort_fields[] = SORT_FIELDS(TensorSortArgs),
     .errors = "3x4 {dim=2} ! EINDEX"
 
 const TensorOp op_sort = { .name = "sort",
+                           .autocast = AUTOCAST_AS_IS,
                            .summary = "values in order along a dim, and their indices; stable",
                            ORDER,
                            PARAMS(TensorSortArgs, tensor_sort_defaults, sort_fields),
@@ -137,6 +138,7 @@ const TensorOp op_sort = { .name = "sort",
                            .backward = sort_backward,
                            SORT_SAMPLES };
 const TensorOp op_argsort = { .name = "argsort",
+                              .autocast = AUTOCAST_AS_IS,
                               .summary = "indices that would sort along a dim; stable",
                               .arity = 1,
                               .outputs = 1,
@@ -203,6 +205,7 @@ static const OpField kth_fields[] = { OP_REQUIRED(TensorKthvalueArgs, k),
 
 const TensorOp op_topk = {
     .name = "topk",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "the k largest (or smallest) along a dim, sorted, and their indices",
     ORDER,
     PARAMS(TensorTopkArgs, tensor_topk_defaults, topk_fields),
@@ -215,6 +218,7 @@ const TensorOp op_topk = {
 };
 const TensorOp op_kthvalue = {
     .name = "kthvalue",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "the k-th smallest along a dim and its index",
     ORDER,
     PARAMS(TensorKthvalueArgs, tensor_kthvalue_defaults, kth_fields),
@@ -266,16 +270,19 @@ static const OpField one_fields[] = { OP_OPTION(TensorMedianArgs, dim, keepdim),
            .errors = "3x4 {dim=2} ! EINDEX; 0x3 {dim=0} ! ESHAPE"
 
 const TensorOp op_median_dim = { .name = "median_dim",
+                                 .autocast = AUTOCAST_AS_IS,
                                  .summary = "lower median along a dim and its index; NaN wins",
                                  .forward = median_forward,
                                  .torch = "median",
                                  ONE };
 const TensorOp op_nanmedian_dim = { .name = "nanmedian_dim",
+                                    .autocast = AUTOCAST_AS_IS,
                                     .summary = "lower median along a dim of what is not NaN, and its index",
                                     .forward = nanmedian_forward,
                                     .torch = "nanmedian",
                                     ONE };
 const TensorOp op_mode = { .name = "mode",
+                           .autocast = AUTOCAST_AS_IS,
                            .summary = "most frequent value along a dim and its last index",
                            .forward = mode_forward,
                            ONE };
@@ -327,11 +334,13 @@ static int all_backward(OpCall *c, Tensor *dy, Tensor **dx)
     .errors = "0@i64 ! ESHAPE"
 
 const TensorOp op_median = { .name = "median",
+                             .autocast = AUTOCAST_AS_IS,
                              .summary = "lower median of all; equal ones share the gradient evenly; NaN wins",
                              .forward = all_forward,
                              OF_ALL };
 const TensorOp op_nanmedian = {
     .name = "nanmedian",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "lower median of all that are not NaN; equal ones share the gradient evenly",
     .forward = nan_all_forward,
     OF_ALL

@@ -91,6 +91,7 @@ static const OpField consecutive_fields[] = { OP_OPTION(TensorUniqueConsecutiveA
     .errors = "3 {dim=1} ! EINDEX; 3x0 {dim=0} ! ESHAPE"
 static const TensorOp op_unique = {
     .name = "unique",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "the different elements (or slices of dim) in order, of which each element is, and how many",
     PARAMS(TensorUniqueArgs, tensor_unique_defaults, unique_fields),
     .compose = unique_compose,
@@ -98,6 +99,7 @@ static const TensorOp op_unique = {
 };
 static const TensorOp op_unique_consecutive = {
     .name = "unique_consecutive",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "unique where only neighbours are compared",
     PARAMS(TensorUniqueConsecutiveArgs, tensor_unique_consecutive_defaults, consecutive_fields),
     .compose = consecutive_compose,

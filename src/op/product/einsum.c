@@ -220,6 +220,7 @@ static const OpField fields[] = { OP_REQUIRED(EinsumParams, equation), { 0 } };
 
 const TensorOp op_einsum = {
     .name = "einsum",
+    .autocast = AUTOCAST_CPU_CUDA(PARTS, LOWER),
     .summary = "sum of products over named indices",
     .gradient = "of each operand: the einsum of g and the other operands, its indices as the result's",
     .arity = OP_ANY_ARITY,
@@ -324,6 +325,7 @@ static const OpField dot_fields[] = { OP_OPTION(TensorTensordotArgs, dims, dims_
 
 const TensorOp op_tensordot = {
     .name = "tensordot",
+    .autocast = AUTOCAST_CPU_CUDA(PARTS, PROMOTE),
     .summary = "sum of products over pairs of dims; the result has a's other dims, then b's",
     .gradient = "da = g b, db = a g, over the dims that the other has alone",
     .arity = 2,

@@ -101,6 +101,7 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 const TensorOp op_linear = {
     .name = "linear",
+    .autocast = AUTOCAST_LOWER,
     .summary = "x weight^T + bias; weight [out, in], or [in] for one number each",
     .gradient = "dx = g weight, dweight = g^T x, dbias = sum g",
     .arity = 3,

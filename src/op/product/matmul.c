@@ -220,6 +220,7 @@ static int outer_compose(OpCall *c)
 
 const TensorOp op_matmul = {
     .name = "matmul",
+    .autocast = AUTOCAST_LOWER,
     .summary = "matrix product [..., m, k] [..., k, n]; batches broadcast; rank 1 is a row or a column",
     .gradient = "da = g b^T, db = a^T g",
     .shape = shape,
@@ -232,6 +233,7 @@ const TensorOp op_matmul = {
 };
 const TensorOp op_mm = {
     .name = "mm",
+    .autocast = AUTOCAST_LOWER,
     .summary = "matrix product [m, k] [k, n]",
     .gradient = "da = g b^T, db = a^T g",
     .shape = mm_shape,
@@ -241,6 +243,7 @@ const TensorOp op_mm = {
 };
 const TensorOp op_bmm = {
     .name = "bmm",
+    .autocast = AUTOCAST_LOWER,
     .summary = "products of a batch [B, m, k] [B, k, n]",
     .gradient = "da = g b^T, db = a^T g",
     .shape = bmm_shape,
@@ -250,6 +253,7 @@ const TensorOp op_bmm = {
 };
 const TensorOp op_mv = {
     .name = "mv",
+    .autocast = AUTOCAST_CUDA_LOWER,
     .summary = "matrix times vector [m, k] [k]",
     .gradient = "da = g b^T, db = a^T g",
     .shape = mv_shape,
@@ -259,6 +263,7 @@ const TensorOp op_mv = {
 };
 const TensorOp op_dot = {
     .name = "dot",
+    .autocast = AUTOCAST_CUDA_PROMOTE,
     .summary = "inner product [k] [k]",
     .gradient = "da = g b, db = g a",
     .shape = dot_shape,
@@ -268,6 +273,7 @@ const TensorOp op_dot = {
 };
 const TensorOp op_outer = {
     .name = "outer",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "outer product [m] [n] -> [m, n]",
     .gradient = "da = g b, db = g^T a",
     .arity = 2,
@@ -286,6 +292,7 @@ static const OpField fields[] = { OP_OPTION(TensorAddmmArgs, beta, alpha), { 0 }
 
 const TensorOp op_addmm = {
     .name = "addmm",
+    .autocast = AUTOCAST_LOWER,
     .summary = "beta input + alpha a b for [m, k] [k, n]",
     .gradient = "dinput = beta g, da = alpha g b^T, db = alpha a^T g",
     .shape = addmm_shape,
@@ -300,6 +307,7 @@ const TensorOp op_addmm = {
 };
 const TensorOp op_baddbmm = {
     .name = "baddbmm",
+    .autocast = AUTOCAST_LOWER,
     .summary = "beta input + alpha a b for [B, m, k] [B, k, n]",
     .gradient = "dinput = beta g, da = alpha g b^T, db = alpha a^T g",
     .shape = baddbmm_shape,

@@ -80,6 +80,7 @@ static int multi_dot(OpCall *c)
 
 const TensorOp op_multi_dot = {
     .name = "multi_dot",
+    .autocast = AUTOCAST_LOWER,
     .summary = "product of a chain of matrices in the cheapest order; the ends may be vectors",
     .gradient = "of each operand: (those before it)^T g (those after it)^T",
     .arity = OP_ANY_ARITY,
@@ -134,7 +135,7 @@ static int matrix_power(OpCall *c)
     Tensor *x = power < 0 ? tensor_inv(op_input(c, 0)) : op_input(c, 0), *y = NULL;
     if (n == 0) return op_set_result(c, 0, identity_like(x));
     for (; x; x = tensor_matmul(x, x)) {
-        if (n & 1) y = y ? tensor_matmul(y, x) : x;
+        if (n & 1 && !(y = y ? tensor_matmul(y, x) : x)) return -1;
         if ((n >>= 1) == 0) break;
     }
     return x ? op_set_result(c, 0, y == op_input(c, 0) ? tensor_clone(y) : y) : -1;
@@ -143,6 +144,7 @@ static int matrix_power(OpCall *c)
 static const OpField power_fields[] = { OP_REQUIRED(PowerParams, n), { 0 } };
 const TensorOp op_matrix_power = {
     .name = "matrix_power",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "square matrices times themselves, n times; their inverses for n < 0",
     .gradient = "dx = sum_i (x^i)^T g (x^(n-1-i))^T; n < 0: through the inverse",
     .arity = 1,
@@ -224,6 +226,7 @@ static int vander(OpCall *c)
 }
 
 const TensorOp op_trace = { .name = "trace",
+                            .autocast = AUTOCAST_CPU_F32,
                             .summary = "sum of the diagonal of a matrix; i64 for integers",
                             .gradient = "dx = g on the diagonal",
                             .arity = 1,
@@ -233,6 +236,7 @@ const TensorOp op_trace = { .name = "trace",
                             .samples = "3x3; 3x4; 4x2; 1x1; 0x3; 3x3@i64; 2x2@bool",
                             .errors = "3 ! ESHAPE; 2x3x3 ! ESHAPE" };
 const TensorOp op_block_diag = { .name = "block_diag",
+                                 .autocast = AUTOCAST_AS_IS,
                                  .summary = "matrices down the diagonal, 0 elsewhere",
                                  .gradient = "dx_i = its block of g",
                                  .arity = OP_ANY_ARITY,
@@ -244,6 +248,7 @@ const TensorOp op_block_diag = { .name = "block_diag",
                                  .errors = "2x3x4 ! ESHAPE" };
 static const OpField vander_fields[] = { OP_OPTION(TensorVanderArgs, n, increasing), { 0 } };
 const TensorOp op_vander = { .name = "vander",
+                             .autocast = AUTOCAST_AS_IS,
                              .summary = "powers of each element in a row, [..., m] -> [..., m, n]",
                              .gradient = "dx_i = sum_j g_ij k x_i^(k-1), k the power",
                              .arity = 1,

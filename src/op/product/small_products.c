@@ -90,6 +90,7 @@ static int cross(OpCall *c)
 
 const TensorOp op_inner = {
     .name = "inner",
+    .autocast = AUTOCAST_CPU_CUDA(LOWER, PROMOTE),
     .summary = "sum of products over the last dim of both",
     .gradient = "da = g b, db = g^T a",
     .arity = 2,
@@ -101,6 +102,7 @@ const TensorOp op_inner = {
 };
 const TensorOp op_kron = {
     .name = "kron",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "every element of a times all of b",
     .gradient = "da_i = sum g b over the block of i, db likewise",
     .arity = 2,
@@ -113,6 +115,7 @@ const TensorOp op_kron = {
 static const OpField cross_fields[] = { OP_OPTION(TensorCrossArgs, dim), { 0 } };
 const TensorOp op_cross = {
     .name = "cross",
+    .autocast = AUTOCAST_CUDA_PROMOTE,
     .summary = "cross product of vectors of 3 along dim (the first dim of 3 unless given)",
     .gradient = "da = b x g, db = g x a",
     .arity = 2,
@@ -145,6 +148,7 @@ static int vecdot(OpCall *c)
 static const OpField vecdot_fields[] = { OP_OPTION(TensorVecdotArgs, dim), { 0 } };
 const TensorOp op_vecdot = {
     .name = "vecdot",
+    .autocast = AUTOCAST_LOWER,
     .summary = "sum of a b along dim, of operands that broadcast",
     .gradient = "da = g b, db = g a",
     .arity = 2,
@@ -196,6 +200,7 @@ static int bilinear(OpCall *c)
 
 const TensorOp op_bilinear = {
     .name = "bilinear",
+    .autocast = AUTOCAST_CUDA_PROMOTE,
     .summary = "x1^T weight_o x2 + bias_o; weight [out, in1, in2]",
     .gradient = "dx1 = sum_o g_o w_o x2, dx2 = sum_o g_o w_o^T x1, dw_o = g_o x1 x2^T, db = sum g",
     .arity = 4,
@@ -318,6 +323,7 @@ static const OpField add_fields[] = { OP_OPTION(TensorAddmmArgs, beta, alpha), {
 
 const TensorOp op_addmv = {
     .name = "addmv",
+    .autocast = AUTOCAST_CUDA_LOWER,
     .summary = "beta input + alpha a b for [m, k] [k]",
     ADD,
     .flags = OP_ANY_DEVICE | OP_ONE_DTYPE,
@@ -331,6 +337,7 @@ const TensorOp op_addmv = {
 };
 const TensorOp op_addr = {
     .name = "addr",
+    .autocast = AUTOCAST_CUDA_LOWER,
     .summary = "beta input + alpha a b^T for [m] [n]",
     ADD,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
@@ -345,6 +352,7 @@ const TensorOp op_addr = {
 };
 const TensorOp op_addbmm = {
     .name = "addbmm",
+    .autocast = AUTOCAST_LOWER,
     .summary = "beta input + alpha sum_i a_i b_i for [B, m, k] [B, k, n]",
     ADD,
     .flags = OP_ANY_DEVICE | OP_ONE_DTYPE,

@@ -31,13 +31,20 @@ static const OpField fields[] = { OP_OPTION(TensorDimsArgs, dim, keepdim, dims),
     .errors = "3x4 {dims=[2]} ! EINDEX; 3x4 {dim=-3} ! EINDEX; 3x4 {dims=[0 0]} ! EVALUE; "               \
               "3x4 {dim=0 dims=[1]} ! EVALUE"
 
-const TensorOp op_any = {
-    .name = "any", .summary = "is some element not 0?", .shape = bool_shape, .forward = any_forward, LOGIC
-};
-const TensorOp op_all = {
-    .name = "all", .summary = "is every element not 0?", .shape = bool_shape, .forward = all_forward, LOGIC
-};
+const TensorOp op_any = { .name = "any",
+                          .autocast = AUTOCAST_AS_IS,
+                          .summary = "is some element not 0?",
+                          .shape = bool_shape,
+                          .forward = any_forward,
+                          LOGIC };
+const TensorOp op_all = { .name = "all",
+                          .autocast = AUTOCAST_AS_IS,
+                          .summary = "is every element not 0?",
+                          .shape = bool_shape,
+                          .forward = all_forward,
+                          LOGIC };
 const TensorOp op_count_nonzero = { .name = "count_nonzero",
+                                    .autocast = AUTOCAST_AS_IS,
                                     .summary = "how many elements are not 0",
                                     .shape = count_shape,
                                     .forward = count_forward,

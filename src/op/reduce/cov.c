@@ -47,11 +47,11 @@ static int cov_shape(OpCall *c)
 /* What the sums of products are divided by: a tensor of rank 0. */
 static Tensor *divisor(Tensor *w, Tensor *a, double correction)
 {
-    Tensor *total = tensor_sum(w), *less = NULL;
+    Tensor *total = tensor_sum(w), *d;
     if (!total) return NULL;
     if (a && correction != 0)
-        less = tensor_mul_scalar(tensor_div(tensor_sum(tensor_mul(w, a)), total), correction);
-    Tensor *d = less ? tensor_sub(total, less) : tensor_sub_scalar(total, correction);
+        d = tensor_sub(total, tensor_mul_scalar(tensor_div(tensor_sum(tensor_mul(w, a)), total), correction));
+    else d = tensor_sub_scalar(total, correction);
     return d ? tensor_where(tensor_gt_scalar(d, 0), d, tensor_zeros_like(d)) : NULL;
 }
 
@@ -62,8 +62,9 @@ static Tensor *covariance(Tensor *x, Tensor *f, Tensor *a, double correction)
     if (!x) return NULL;
     const double n = (double)x->shape[1];
     Tensor *w = f ? tensor_to(tensor_reshape(f, SHAPE(-1)), (TensorDtype)x->dtype) : NULL;
-    if (a) a = tensor_reshape(a, SHAPE(-1));
-    if (a) w = w ? tensor_mul(w, a) : a;
+    if (a && !(a = tensor_reshape(a, SHAPE(-1)))) return NULL;
+    if (a) w = f ? tensor_mul(w, a) : a;
+    if (f && !w) return NULL;
     Tensor *mean =
         w ? tensor_div(tensor_sum(tensor_mul(x, w), 1, true), tensor_sum(w)) : tensor_mean(x, 1, true);
     Tensor *d = tensor_sub(x, mean);
@@ -97,6 +98,7 @@ static const OpField fields[] = { OP_OPTION(TensorCovArgs, correction), { 0 } };
 
 const TensorOp op_cov = {
     .name = "cov",
+    .autocast = AUTOCAST_PARTS,
     .summary = "covariances of the variables in rows; counts and weights of observations are optional",
     .gradient = "dx = (g + g^T) (x - m) diag(w) / norm",
     .arity = 3,
@@ -113,6 +115,7 @@ const TensorOp op_cov = {
 };
 const TensorOp op_corrcoef = {
     .name = "corrcoef",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "correlations of the variables in rows",
     .gradient = "v the diagonal of c = cov(x): dc_ij = g_ij / sqrt(v_i v_j), dv_i = -sum_j (g_ij + g_ji) "
                 "y_ij / (2 v_i); dx is cov's for dc",

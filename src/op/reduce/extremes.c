@@ -60,10 +60,12 @@ static const OpField value_fields[] = { OP_OPTION(TensorDimsArgs, dim, keepdim, 
               "0x3 {dims=[0]} ! ESHAPE; 0 ! ESHAPE"
 
 const TensorOp op_amax = { .name = "amax",
+                           .autocast = AUTOCAST_AS_IS,
                            .summary = "largest over dims; equal ones share the gradient evenly",
                            .forward = amax_forward,
                            VALUES };
 const TensorOp op_amin = { .name = "amin",
+                           .autocast = AUTOCAST_AS_IS,
                            .summary = "smallest over dims; equal ones share the gradient evenly",
                            .forward = amin_forward,
                            VALUES };
@@ -96,6 +98,7 @@ static const OpField ends_fields[] = { OP_OPTION(TensorAminmaxArgs, dim, keepdim
 
 const TensorOp op_aminmax = {
     .name = "aminmax",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "smallest and largest along a dim or of all; equal ones share the gradient evenly",
     .gradient = "dx = g / ties where x is the smallest + g' / ties where it is the largest",
     .arity = 1,
@@ -144,12 +147,16 @@ static const OpField place_fields[] = { OP_OPTION(TensorArgmaxArgs, dim, keepdim
     .samples = "5; 3x4 {dim=1}; 2x3x4 {dim=-2 keepdim=1}; ; 0x3 {dim=1}; 6@i64:0..3; 2x3 {keepdim=true}", \
     .errors = "3x4 {dim=2} ! EINDEX; 0 ! ESHAPE"
 
-const TensorOp op_argmax = {
-    .name = "argmax", .summary = "index of the largest, the first on ties", .forward = argmax_forward, PLACES
-};
-const TensorOp op_argmin = {
-    .name = "argmin", .summary = "index of the smallest, the first on ties", .forward = argmin_forward, PLACES
-};
+const TensorOp op_argmax = { .name = "argmax",
+                             .autocast = AUTOCAST_AS_IS,
+                             .summary = "index of the largest, the first on ties",
+                             .forward = argmax_forward,
+                             PLACES };
+const TensorOp op_argmin = { .name = "argmin",
+                             .autocast = AUTOCAST_AS_IS,
+                             .summary = "index of the smallest, the first on ties",
+                             .forward = argmin_forward,
+                             PLACES };
 REGISTER_OPS(&op_argmax, &op_argmin);
 
 Tensor *tensor_argmax_args(TensorArgmaxArgs a) { return APPLY(&op_argmax, &a, a.input); }
@@ -197,11 +204,13 @@ static const OpField pick_fields[] = { OP_REQUIRED(TensorPickArgs, dim),
     .errors = "3x4 {dim=2} ! EINDEX; 0x3 {dim=0} ! ESHAPE; 3 {dim=-2147483648} ! EVALUE"
 
 const TensorOp op_max_dim = { .name = "max_dim",
+                              .autocast = AUTOCAST_AS_IS,
                               .summary = "largest along a dim and its index; the gradient goes to that index",
                               .forward = max_forward,
                               .torch = "max",
                               PICKS };
 const TensorOp op_min_dim = { .name = "min_dim",
+                              .autocast = AUTOCAST_AS_IS,
                               .summary =
                                   "smallest along a dim and its index; the gradient goes to that index",
                               .forward = min_forward,

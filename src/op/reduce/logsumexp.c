@@ -36,6 +36,7 @@ static const OpField fields[] = { OP_OPTION(TensorDimsArgs, dim, keepdim, dims),
 
 const TensorOp op_logsumexp = {
     .name = "logsumexp",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "log of the sum of e^x over dims; gradient 0 where all are -inf",
     .gradient = "dx = g e^(x - y)",
     .arity = 1,

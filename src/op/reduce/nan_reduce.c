@@ -45,6 +45,7 @@ static const OpField fields[] = { OP_OPTION(TensorReduceArgs, dim, keepdim, dims
 #define ERRORS "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[1 -1]} ! EVALUE; 3 {dtype=9} ! EVALUE"
 
 const TensorOp op_nansum = { .name = "nansum",
+                             .autocast = AUTOCAST_AS_IS,
                              .summary = "sum over dims of the elements that are not NaN; i64 for integers",
                              NAN_REDUCE,
                              .gradient = "dx = g where x is not NaN",
@@ -53,6 +54,7 @@ const TensorOp op_nansum = { .name = "nansum",
                              .samples = SAMPLES "; 2x3@i64 {dims=[1]}; 4@bool",
                              .errors = ERRORS };
 const TensorOp op_nanmean = { .name = "nanmean",
+                              .autocast = AUTOCAST_AS_IS,
                               .summary = "mean over dims of the elements that are not NaN; NaN where all are",
                               NAN_REDUCE,
                               .gradient = "dx = g / count where x is not NaN",

@@ -82,7 +82,7 @@ static int prod_backward(OpCall *c, Tensor *dy, Tensor **dx)
     Tensor *x = op_saved(c, 0);
     if (!x) return -1;
     Tensor *line = all || to.ndim == 0 ? tensor_reshape(x, SHAPE(x->numel)) : x;
-    const bool loop = !op_recording(c) && x->place->device == &cpu_device;
+    const bool loop = !op_recording(c) && on_host(x->place);
     const int dim = all ? 0 : p->dim;
     Tensor *others = loop ? others_in_loop(line, dim) : others_on_graph(line, dim);
     dx[0] = tensor_mul(tensor_reshape(others, to), reduce_spread(over_of(c), to, dy));
@@ -95,6 +95,7 @@ static const OpField fields[] = { OP_OPTION(TensorProdArgs, dim, keepdim),
 
 const TensorOp op_prod = {
     .name = "prod",
+    .autocast = AUTOCAST_F32,
     .summary = "product over one dim or all; right with zeros",
     .gradient = "dx = g times the product of the other elements",
     .arity = 1,
@@ -115,25 +116,77 @@ REGISTER_OPS(&op_prod);
 
 Tensor *tensor_prod_args(TensorProdArgs a) { return APPLY(&op_prod, &a, a.input); }
 
-/* ---- cumprod --------------------------------------------------------------------------------- */
+/* ---- cumprod: dx_i = x_0 ... x_(i-1) s_i, s_i = g_i + x_(i+1) s_(i+1) ------------------------- */
 
 const TensorCumprodArgs tensor_cumprod_defaults = { TENSOR_CUMPROD_DEFAULTS };
 
-static int cumprod_check(OpCall *c)
+static int cumprod_shape(OpCall *c)
 {
     TensorCumprodArgs *p = op_params_mut(c);
-    p->dim = call_dim(c, p->dim, shape_of(op_input(c, 0)));
-    return p->dim < 0 ? -1 : 0;
+    const Tensor *x = op_input(c, 0);
+    p->dim = call_dim(c, p->dim, shape_of(x));
+    return p->dim < 0 ? -1 : op_set_output(c, 0, shape_of(x), (TensorDtype)sum_dtype(x, p->dtype));
 }
 
-static int cumprod_compose(OpCall *c)
+/* In double, or in i64. */
+static int cumprod_forward(OpCall *c)
 {
     const TensorCumprodArgs *p = op_params(c);
-    Tensor *x = op_input(c, 0);
-    if (!dtype_is_float(x->dtype) && p->dtype == TENSOR_DTYPES) x = tensor_to(x, TENSOR_I64);
+    Tensor *x = op_input(c, 0), *out = op_output(c, 0);
+    const bool floats = dtype_is_float(out->dtype);
+    const TensorDtype wide = floats ? TENSOR_F64 : TENSOR_I64;
+    if (x->numel == 0) return 0;
+    if (!on_host(x->place)) {
+        const bool was = tensor_set_grad_enabled(false);
+        Tensor *y = x->ndim ? running(tensor_to(x, (TensorDtype)out->dtype), p->dim) : x;
+        tensor_set_grad_enabled(was);
+        return y ? raw_copy(out, y) : -1;
+    }
+    x = own(raw_cast(x, wide));
+    Tensor *y = x && out->dtype != (int)wide ? own(new_tensor(shape_of(x), wide, x->place)) : out;
+    if (!x || !y) return -1;
+    const Around a = around(shape_of(x), p->dim);
+    if (floats) running_products(x->data, y->data, a.outer, a.n, a.inner);
+    else running_products_i64(x->data, y->data, a.outer, a.n, a.inner);
+    return y == out ? 0 : raw_copy(out, y);
+}
+
+/* s_i = g_i + x_(i+1) s_(i+1) on the graph, by doubling: s_i += a_i s_(i+k), a_i *= a_(i+k) for k = 1, 2, 4,
+ * ...  What a holds near the end is never read. */
+static Tensor *tails_on_graph(Tensor *x, Tensor *s, int dim)
+{
+    const int64_t n = x->shape[dim];
+    Tensor *a = tensor_roll(x, DIMS(-1), DIMS(dim));
+    for (int64_t k = 1; a && s && k < n; k *= 2) {
+        Tensor *head = tensor_narrow(a, dim, 0, n - k), *last = tensor_narrow(a, dim, n - k, k);
+        Tensor *more = tensor_mul(head, tensor_narrow(s, dim, k, n - k));
+        s = tensor_cat(
+            TENSORS(tensor_add(tensor_narrow(s, dim, 0, n - k), more), tensor_narrow(s, dim, n - k, k)), dim);
+        a = tensor_cat(TENSORS(tensor_mul(head, tensor_narrow(a, dim, k, n - k)), last), dim);
+    }
+    return s;
+}
+
+static Tensor *cumprod_grad_in_loop(Tensor *x, Tensor *dy, int dim)
+{
+    Tensor *wide = own(raw_cast(x, TENSOR_F64)), *g = own(raw_cast(dy, TENSOR_F64));
+    Tensor *dx = wide && g ? own(new_tensor(shape_of(wide), TENSOR_F64, wide->place)) : NULL;
+    if (!dx) return NULL;
+    const Around a = around(shape_of(x), dim);
+    running_products_grad(wide->data, g->data, dx->data, a.outer, a.n, a.inner);
+    return tensor_to(dx, (TensorDtype)x->dtype);
+}
+
+static int cumprod_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    const int dim = ((const TensorCumprodArgs *)op_params(c))->dim;
+    Tensor *x = op_saved(c, 0);
     if (!x) return -1;
-    const bool several = x->ndim && x->shape[p->dim] > 1;
-    return op_set_result(c, 0, several ? running(x, p->dim) : tensor_clone(x));
+    const bool loop = !op_recording(c) && on_host(x->place);
+    if (x->numel == 0 || x->ndim == 0) dx[0] = dy;
+    else if (loop) dx[0] = cumprod_grad_in_loop(x, dy, dim);
+    else dx[0] = tensor_mul(before(x, dim), tails_on_graph(x, dy, dim));
+    return dx[0] ? 0 : -1;
 }
 
 static const OpField cumprod_fields[] = { OP_REQUIRED(TensorCumprodArgs, dim),
@@ -142,6 +195,7 @@ static const OpField cumprod_fields[] = { OP_REQUIRED(TensorCumprodArgs, dim),
 
 const TensorOp op_cumprod = {
     .name = "cumprod",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "running product along a dim; right with zeros",
     .gradient = "dx_i = sum over j >= i of g_j times the product of the elements up to j but x_i",
     .arity = 1,
@@ -150,8 +204,9 @@ const TensorOp op_cumprod = {
     .defaults = &tensor_cumprod_defaults,
     .cast_option = offsetof(TensorCumprodArgs, dtype),
     .fields = cumprod_fields,
-    .shape = cumprod_check,
-    .compose = cumprod_compose,
+    .shape = cumprod_shape,
+    .forward = cumprod_forward,
+    .backward = cumprod_backward,
     .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
     .samples = "5 {dim=0}; 3x4 {dim=1}; 2x3x4 {dim=-2}; {dim=0}; 4:0..0 {dim=0}; 0x3 {dim=0}; 3x0 {dim=0}; "
                "3@i64 {dim=0}; 1x3 {dim=0}; 3x4 {dim=0 dtype=f64}; 3@i64 {dim=0 dtype=i32}",

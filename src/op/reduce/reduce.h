@@ -42,6 +42,13 @@ Around around(TensorShape shape, int dim);
 /* x dense and in a dtype that kernels compute in: itself, or f32 for halves.  Owned by the scope. */
 Tensor *dense_float(const Tensor *x);
 
+/* DENSE_FOR - x dense, and f32 where it is a half that the kernel of its device does not read. */
+#define DENSE_FOR(slot, x) dense_as(x, (x) && TAKES((x)->place, slot, (x)->dtype))
+Tensor *dense_as(const Tensor *x, bool narrow);
+
+/* The dtype in which kernels keep what they sum: that of x, f32 for halves. */
+FORCE_INLINE int sums_dtype(const Tensor *x) { return dtype_is_half(x->dtype) ? TENSOR_F32 : x->dtype; }
+
 /* The dtype of sums and products: that of floats, or the option `dtype`; i64 for integers. */
 int sum_dtype(const Tensor *x, TensorDtype dtype);
 

@@ -119,9 +119,10 @@ Around around(TensorShape shape, int dim)
     return a;
 }
 
-Tensor *dense_float(const Tensor *x)
+Tensor *dense_float(const Tensor *x) { return dense_as(x, false); }
+
+Tensor *dense_as(const Tensor *x, bool narrow)
 {
     if (!x) return NULL;
-    bool half = dtype_is_half(x->dtype);
-    return own(half ? raw_cast(x, TENSOR_F32) : raw_contiguous(x));
+    return own(dtype_is_half(x->dtype) && !narrow ? raw_cast(x, TENSOR_F32) : raw_contiguous(x));
 }

@@ -16,7 +16,7 @@ static int shape(OpCall *c)
 
 static int run(OpCall *c, bool log)
 {
-    Tensor *x = dense_float(op_input(c, 0)), *out = op_output(c, 0);
+    Tensor *x = DENSE_FOR(softmax, op_input(c, 0)), *out = op_output(c, 0);
     Tensor *y = x && x->dtype != out->dtype ? own(new_tensor(shape_of(x), x->dtype, x->place)) : out;
     if (!x || !y) return -1;
     const Around a = around(shape_of(x), ((const TensorSoftmaxArgs *)op_params(c))->dim);
@@ -38,7 +38,8 @@ static Tensor *fused(OpCall *c, Tensor *dy, int dim, bool log)
 {
     Tensor *y = op_saved_output(c, 0);
     if (!y) return NULL;
-    y = dense_float(y), dy = dense_float(dy);
+    y = DENSE_FOR(softmax_grad, y);
+    dy = y && y->dtype == dy->dtype ? own(raw_contiguous(dy)) : dense_float(dy);
     Tensor *dx = y && dy ? own(new_tensor(shape_of(y), y->dtype, y->place)) : NULL;
     if (!dx) return NULL;
     const Around a = around(shape_of(y), dim);
@@ -89,12 +90,14 @@ static const OpField fields[] = { OP_REQUIRED(TensorSoftmaxArgs, dim),
               "3 {dim=0 dtype=i64} ! EDTYPE; 3 {dim=0 dtype=9} ! EVALUE"
 
 const TensorOp op_softmax = { .name = "softmax",
+                              .autocast = AUTOCAST_CUDA_F32,
                               .summary = "e^x normalised along a dim",
                               .gradient = "dx = y (g - sum g y)",
                               .forward = forward,
                               .backward = backward,
                               SOFTMAX };
 const TensorOp op_log_softmax = { .name = "log_softmax",
+                                  .autocast = AUTOCAST_CUDA_F32,
                                   .summary = "logarithm of softmax",
                                   .gradient = "dx = g - e^y sum g",
                                   .forward = log_forward,

@@ -54,6 +54,7 @@ static const OpField fields[] = { OP_OPTION(TensorReduceArgs, dim, keepdim, dims
 
 const TensorOp op_sum = {
     .name = "sum",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "sum over dims; i64 for integers and bools",
     .gradient = "dx = g",
     REDUCE,
@@ -78,6 +79,7 @@ static int mean_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 const TensorOp op_mean = {
     .name = "mean",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "mean over dims; NaN over nothing",
     .gradient = "dx = g / n",
     REDUCE,
@@ -121,6 +123,7 @@ static int to_size(OpCall *c)
 static const OpField to_size_fields[] = { OP_REQUIRED(SumToParams, size), { 0 } };
 const TensorOp op_sum_to_size = {
     .name = "sum_to_size",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "x summed to a shape that broadcasts to its own",
     .gradient = "dx = expand(g)",
     .arity = 1,

@@ -73,6 +73,7 @@ static const OpField var_fields[] = FIELDS(TensorVarArgs), both_fields[] = FIELD
     "3x4 {dims=[2]} ! EINDEX; 3x4 {dims=[1 1]} ! EVALUE; 3@i64 ! EDTYPE; 3x4 {dim=1 dims=[1]} ! EVALUE"
 
 const TensorOp op_var = { .name = "var",
+                          .autocast = AUTOCAST_AS_IS,
                           .summary = "variance over dims",
                           .gradient = "dx = 2 g (x - mean) / (n - correction)",
                           VAR,
@@ -82,6 +83,7 @@ const TensorOp op_var = { .name = "var",
                           .samples = SAMPLES,
                           .errors = ERRORS };
 const TensorOp op_std = { .name = "std",
+                          .autocast = AUTOCAST_AS_IS,
                           .summary = "standard deviation over dims; gradient 0 where it is 0",
                           .gradient = "dx = g (x - mean) / ((n - correction) y), 0 where y = 0",
                           VAR,
@@ -121,11 +123,13 @@ static int std_mean(OpCall *c) { return both(c, tensor_std_args); }
     .fields = both_fields, .shape = both_shape, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE, \
     .samples = SAMPLES, .errors = ERRORS
 const TensorOp op_var_mean = { .name = "var_mean",
+                               .autocast = AUTOCAST_AS_IS,
                                .summary = "variance and mean over dims",
                                .gradient = "dx = 2 g (x - mean) / m + g' / n",
                                .compose = var_mean,
                                BOTH };
 const TensorOp op_std_mean = { .name = "std_mean",
+                               .autocast = AUTOCAST_AS_IS,
                                .summary = "standard deviation and mean over dims",
                                .gradient = "dx = g (x - mean) / (m std) + g' / n",
                                .compose = std_mean,

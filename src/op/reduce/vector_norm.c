@@ -71,6 +71,7 @@ static const OpField fields[] = { OP_OPTION(TensorNormArgs, p, dim, keepdim, dim
 
 const TensorOp op_norm = {
     .name = "norm",
+    .autocast = AUTOCAST_CUDA_F32,
     .summary = "(sum |x|^p)^(1/p) over dims; gradient 0 where it is 0",
     .gradient = "dx = g sign(x) (|x| / y)^(p - 1), 0 where y = 0; p = inf: shared by ties",
     .arity = 1,

@@ -231,9 +231,8 @@ Tensor *attention_probabilities(Tensor *q, Tensor *k, Tensor *mask, double scale
 {
     Tensor *s = tensor_matmul(tensor_mul_scalar(q, scale), tensor_transpose(k, -2, -1));
     if (causal && s) {
-        Tensor *ones = tensor_to_device(
-            tensor_ones(SHAPE(s->shape[s->ndim - 2], s->shape[s->ndim - 1]), TENSOR_BOOL), s->place->name);
-        s = tensor_masked_fill(s, tensor_triu(ones, 1), -INFINITY);
+        Tensor *later = triangle_on(s->shape[s->ndim - 2], s->shape[s->ndim - 1], 1, false, s->place);
+        s = tensor_masked_fill(s, later, -INFINITY);
     }
     if (mask && mask->dtype == TENSOR_BOOL) s = tensor_masked_fill(s, tensor_logical_not(mask), -INFINITY);
     else if (mask) s = tensor_add(s, mask);
@@ -351,6 +350,7 @@ static const OpField fields[] = { OP_OPTION(TensorAttentionArgs, dropout_p, is_c
 
 const TensorOp op_scaled_dot_product_attention = {
     .name = "scaled_dot_product_attention",
+    .autocast = AUTOCAST_LOWER,
     .summary = "softmax(scale q k^T + mask) v; rows that see nothing are 0",
     .arity = 4,
     .gradient = "with p the probabilities, ds = p (g v^T - sum p g v^T): dq = scale ds k, dk = scale ds^T q, "

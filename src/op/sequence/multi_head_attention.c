@@ -260,7 +260,8 @@ static const OpField fields[] = { OP_REQUIRED(TensorMultiHeadAttentionArgs, num_
 
 const TensorOp op_multi_head_attention_forward = {
     .name = "multi_head_attention_forward",
-    .summary = "attention of num_heads heads between affine maps; its weights as result 1",
+    .autocast = AUTOCAST_PARTS,
+    .summary = "attention of num_heads heads between affine maps; its weights as the second result",
     .gradient = "those of linear and scaled_dot_product_attention",
     .arity = OPERANDS,
     .outputs = OP_ANY_ARITY,

@@ -218,6 +218,7 @@ static const OpField lstm_fields[] = { FIELDS(TensorLstmArgs), { 0 } };
 
 static const TensorOp op_rnn_tanh = {
     .name = "rnn_tanh",
+    .autocast = AUTOCAST_LOWER,
     .summary = "recurrent net with tanh over a sequence: output and h_n",
     .variant = RNN_TANH,
     SIMPLE_NET,
@@ -225,6 +226,7 @@ static const TensorOp op_rnn_tanh = {
 };
 static const TensorOp op_rnn_relu = {
     .name = "rnn_relu",
+    .autocast = AUTOCAST_LOWER,
     .summary = "recurrent net with relu over a sequence: output and h_n",
     .variant = RNN_RELU,
     SIMPLE_NET,
@@ -232,6 +234,7 @@ static const TensorOp op_rnn_relu = {
 };
 static const TensorOp op_gru = {
     .name = "gru",
+    .autocast = AUTOCAST_LOWER,
     .summary = "gated recurrent units over a sequence: output and h_n",
     .variant = RNN_GRU,
     SIMPLE_NET,
@@ -243,6 +246,7 @@ static const TensorOp op_gru = {
 };
 static const TensorOp op_lstm = {
     .name = "lstm",
+    .autocast = AUTOCAST_LOWER,
     .summary = "long short-term memory over a sequence: output, h_n and c_n",
     .variant = RNN_LSTM,
     NET,

@@ -48,14 +48,19 @@ static int compose(OpCall *c)
                   "2x3,3x2,2x3,2x2,-,- ! ESHAPE; "                                                           \
                   "2x3,-,2x3,2x2,3,- ! ESHAPE; 2x3@i64,-,2x3,2x2,-,- ! EDTYPE"
 
-static const TensorOp op_rnn_tanh_cell = {
-    .name = "rnn_tanh_cell", .variant = RNN_TANH, .summary = "tanh(w_ih x + b_ih + w_hh h + b_hh)", RNN_CELL
-};
-static const TensorOp op_rnn_relu_cell = {
-    .name = "rnn_relu_cell", .variant = RNN_RELU, .summary = "relu(w_ih x + b_ih + w_hh h + b_hh)", RNN_CELL
-};
+static const TensorOp op_rnn_tanh_cell = { .name = "rnn_tanh_cell",
+                                           .autocast = AUTOCAST_LOWER,
+                                           .variant = RNN_TANH,
+                                           .summary = "tanh(w_ih x + b_ih + w_hh h + b_hh)",
+                                           RNN_CELL };
+static const TensorOp op_rnn_relu_cell = { .name = "rnn_relu_cell",
+                                           .autocast = AUTOCAST_LOWER,
+                                           .variant = RNN_RELU,
+                                           .summary = "relu(w_ih x + b_ih + w_hh h + b_hh)",
+                                           RNN_CELL };
 static const TensorOp op_gru_cell = {
     .name = "gru_cell",
+    .autocast = AUTOCAST_LOWER,
     .variant = RNN_GRU,
     .summary = "one step of a gru: (1 - z) n + z h, n = tanh(w_in x + b_in + r (w_hn h + b_hn))",
     SIMPLE_CELL,
@@ -66,6 +71,7 @@ static const TensorOp op_gru_cell = {
 };
 static const TensorOp op_lstm_cell = {
     .name = "lstm_cell",
+    .autocast = AUTOCAST_LOWER,
     .variant = RNN_LSTM,
     .summary = "one step of an lstm: h' and c' = f c + i g",
     .arity = 7,

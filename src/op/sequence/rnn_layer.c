@@ -409,6 +409,7 @@ static const OpField fields[] = { OP_OPTION(RnnLayerParams, reverse), { 0 } };
 
 static const TensorOp op_rnn_tanh_layer = {
     .name = "rnn_tanh_layer",
+    .autocast = AUTOCAST_LOWER,
     .summary = "one layer and direction: h_t = tanh(w_ih x_t + b_ih + w_hh h_t-1 + b_hh)",
     .gradient = GRADIENT,
     .variant = RNN_TANH,
@@ -419,6 +420,7 @@ static const TensorOp op_rnn_tanh_layer = {
 };
 static const TensorOp op_rnn_relu_layer = {
     .name = "rnn_relu_layer",
+    .autocast = AUTOCAST_LOWER,
     .summary = "one layer and direction: h_t = relu(w_ih x_t + b_ih + w_hh h_t-1 + b_hh)",
     .gradient = GRADIENT,
     .variant = RNN_RELU,
@@ -429,6 +431,7 @@ static const TensorOp op_rnn_relu_layer = {
 };
 static const TensorOp op_gru_layer = {
     .name = "gru_layer",
+    .autocast = AUTOCAST_LOWER,
     .summary = "one layer and direction of a gru; gates r, z, n below each other",
     .gradient = GRADIENT,
     .variant = RNN_GRU,
@@ -441,6 +444,7 @@ static const TensorOp op_gru_layer = {
 };
 static const TensorOp op_lstm_layer = {
     .name = "lstm_layer",
+    .autocast = AUTOCAST_LOWER,
     .summary = "one layer and direction of an lstm, and its last c; gates i, f, g, o below each other",
     .gradient = GRADIENT,
     .arity = 8,

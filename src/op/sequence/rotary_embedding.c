@@ -49,6 +49,7 @@ static const OpField fields[] = { OP_OPTION(TensorRotaryArgs, interleaved), { 0 
 
 const TensorOp op_rotary_embedding = {
     .name = "rotary_embedding",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "pairs of columns (a, b) turned: (a cos - b sin, a sin + b cos)",
     .arity = 3,
     .gradient = "da = ga cos + gb sin, db = gb cos - ga sin; dcos = a ga + b gb, dsin = a gb - b ga",

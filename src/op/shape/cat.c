@@ -85,6 +85,7 @@ static int cat_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField fields[] = { OP_OPTION(TensorJoinArgs, dim), { 0 } };
 static const TensorOp op_cat = {
     .name = "cat",
+    .autocast = AUTOCAST_PROMOTE,
     .summary = "tensors one behind the other along dim",
     .gradient = "dx_i = its part of g",
     .arity = OP_ANY_ARITY,
@@ -146,6 +147,7 @@ static int stack_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const TensorOp op_stack = {
     .name = "stack",
+    .autocast = AUTOCAST_PROMOTE,
     .summary = "tensors of one shape side by side in a new dimension",
     .gradient = "dx_i = its slice of g",
     .arity = OP_ANY_ARITY,

@@ -43,6 +43,7 @@ static int flip_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField flip_fields[] = { OP_REQUIRED(FlipParams, dims), { 0 } };
 static const TensorOp op_flip = {
     .name = "flip",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "the order of elements turned round in dims",
     .gradient = "dx = flip(g)",
     .arity = 1,
@@ -142,6 +143,7 @@ static const OpField roll_fields[] = { OP_REQUIRED(TensorRollArgs, shifts),
                                        { 0 } };
 static const TensorOp op_roll = {
     .name = "roll",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "elements moved round by shifts along dims; without dims, of x flattened",
     .gradient = "dx = roll(g, -shifts)",
     .arity = 1,
@@ -184,6 +186,7 @@ static int rot_compose(OpCall *c)
 static const OpField rot_fields[] = { OP_OPTION(TensorRot90Args, k, dims), { 0 } };
 static const TensorOp op_rot90 = {
     .name = "rot90",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "k quarter turns in the plane of two dims, from the first towards the second",
     .gradient = "dx = rot90(g, -k)",
     .arity = 1,

@@ -166,6 +166,7 @@ static const OpField pad_fields[] = { OP_REQUIRED(TensorPadArgs, pad),
 
 static const TensorOp op_constant_pad_nd = {
     .name = "constant_pad_nd",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "a constant round the last dims; negative pads crop",
     .arity = 1,
     .gradient = "dx = g without the pads",
@@ -181,6 +182,7 @@ static const TensorOp op_constant_pad_nd = {
 };
 static const TensorOp op_pad = {
     .name = "pad",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "more, or fewer, elements at the ends of the last dims; constant, reflect, replicate, "
                "circular",
     .gradient = "dx_j = sum of g over all that x_j was copied to",

@@ -29,6 +29,7 @@ static int slice_compose(OpCall *c)
 static const OpField slice_fields[] = { OP_OPTION(TensorSliceScatterArgs, dim, start, end, step), { 0 } };
 static const TensorOp op_slice_scatter = {
     .name = "slice_scatter",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "a copy of x with x[..., start:end:step, ...] replaced by src",
     .arity = 2,
     .gradient = "dx = dy, 0 in the slice; dsrc = the slice of dy",
@@ -64,6 +65,7 @@ static int select_compose(OpCall *c)
 static const OpField select_fields[] = { OP_REQUIRED(SelectParams, dim, index), { 0 } };
 static const TensorOp op_select_scatter = {
     .name = "select_scatter",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "a copy of x with x[..., index, ...] replaced by src",
     .arity = 2,
     .gradient = "dx = dy, 0 at the index; dsrc = dy at the index",
@@ -93,6 +95,7 @@ static int diagonal_compose(OpCall *c)
 static const OpField diagonal_fields[] = { OP_OPTION(TensorDiagonalScatterArgs, offset, dim1, dim2), { 0 } };
 static const TensorOp op_diagonal_scatter = {
     .name = "diagonal_scatter",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "a copy of x with a diagonal of two dims replaced by src",
     .arity = 2,
     .gradient = "dx = dy, 0 on the diagonal; dsrc = the diagonal of dy",

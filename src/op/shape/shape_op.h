@@ -12,6 +12,9 @@ int call_real_dim(OpCall *c, int *dim);
 /* zeros_on - a new zero tensor owned by the open scope; NULL: no memory. */
 Tensor *zeros_on(TensorShape shape, int dtype, const Place *place);
 
+/* triangle_on - a bool mask, true on and below a diagonal (lower), or on and above it: a view. */
+Tensor *triangle_on(int64_t rows, int64_t columns, int64_t diagonal, bool lower, const Place *place);
+
 /* new_part - a view of length elements of dim from start on, step apart; new_layer - of one index of dim,
  * which vanishes. No graph; new references. */
 Tensor *new_part(const Tensor *x, int dim, int64_t start, int64_t length, int64_t step);

@@ -97,6 +97,7 @@ static int split_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField split_fields[] = { OP_OPTION(SplitParams, dim, size, sizes), { 0 } };
 static const TensorOp op_split = {
     .name = "split",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "views of dim in parts of a size, the last one smaller, or of a list of sizes",
     .gradient = "dx = the parts of g joined",
     .arity = 1,
@@ -150,6 +151,7 @@ static int unbind_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const OpField unbind_fields[] = { OP_OPTION(UnbindParams, dim), { 0 } };
 static const TensorOp op_unbind = { .name = "unbind",
+                                    .autocast = AUTOCAST_AS_IS,
                                     .summary = "a view for each index of dim, which vanishes",
                                     .gradient = "dx = the slices of g joined",
                                     .arity = 1,

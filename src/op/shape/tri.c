@@ -18,14 +18,32 @@ static int shape(OpCall *c)
                        : op_same_shape(c);
 }
 
-/* [rows, columns]: true where x is kept; one for all matrices of the batch. */
-static Tensor *mask_of(const Tensor *x, int64_t diagonal, bool lower)
+/* Whether (i, j) is in it follows from j - i alone: a view of a vector over j - i, and nothing comes from the
+ * host. */
+Tensor *triangle_on(int64_t rows, int64_t columns, int64_t diagonal, bool lower, const Place *place)
 {
+    diagonal = diagonal > columns ? columns : diagonal < -rows ? -rows : diagonal;
+    const int64_t n = rows + columns - 1, at = rows - 1 + diagonal, first = at < 0 ? 0 : at > n ? n : at;
+    const int64_t from = lower ? 0 : first, to = !lower ? n : at < 0 ? 0 : at >= n ? n : at + 1;
+    if (rows == 0 || columns == 0) return zeros_on(SHAPE(rows, columns), TENSOR_BOOL, place);
+    Tensor *line = zeros_on(SHAPE(n), TENSOR_BOOL, place);
+    Tensor *part = line ? own(new_view(line, 1, &(int64_t){ to - from }, &(int64_t){ 1 }, from)) : NULL;
+    if (!part || raw_fill(part, 1)) return NULL;
+    return own(new_view(line, 2, (int64_t[]){ rows, columns }, (int64_t[]){ -1, 1 }, rows - 1));
+}
+
+/* Row by row, without a mask (5 times as fast). */
+static int forward_on_host(OpCall *c)
+{
+    const TensorTriArgs *p = op_params(c);
+    Tensor *x = own(raw_contiguous(op_input(c, 0))), *y = op_output(c, 0);
+    if (!x) return -1;
     const int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1];
-    Tensor *mask = own(new_tensor(SHAPE(rows, columns), TENSOR_BOOL, &cpu_place));
-    if (!mask) return NULL;
-    host_triangle(mask->data, rows, columns, diagonal, lower);
-    return carried(mask, x->place);
+    const size_t size = dtype_size(x->dtype), bytes = (size_t)(rows * columns) * size;
+    for (size_t at = 0; at < (size_t)x->numel * size; at += bytes)
+        host_keep_triangle((char *)y->data + at, (const char *)x->data + at, size, rows, columns, p->diagonal,
+                           c->op == &op_tril);
+    return 0;
 }
 
 static int forward(OpCall *c)
@@ -33,7 +51,10 @@ static int forward(OpCall *c)
     const TensorTriArgs *p = op_params(c);
     Tensor *x = op_input(c, 0);
     if (x->numel == 0) return 0;
-    Tensor *mask = mask_of(x, p->diagonal, c->op == &op_tril), *zero = zeros_on(SHAPE(), x->dtype, x->place);
+    if (on_host(x->place)) return forward_on_host(c);
+    const int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1];
+    Tensor *mask = triangle_on(rows, columns, p->diagonal, c->op == &op_tril, x->place),
+           *zero = zeros_on(SHAPE(), x->dtype, x->place);
     return mask && zero ? raw_select(c->name, op_output(c, 0), mask, x, zero) : -1;
 }
 
@@ -51,10 +72,12 @@ static const OpField fields[] = { OP_OPTION(TensorTriArgs, diagonal), { 0 } };
                "0x3; 2x0x0",                                                                            \
     .errors = "3 ! ESHAPE; ! ESHAPE"
 static const TensorOp op_tril = { .name = "tril",
+                                  .autocast = AUTOCAST_AS_IS,
                                   .summary = "the lower triangle up to a diagonal, zeros above",
                                   .gradient = "dx = tril(g)",
                                   TRIANGLE };
 static const TensorOp op_triu = { .name = "triu",
+                                  .autocast = AUTOCAST_AS_IS,
                                   .summary = "the upper triangle from a diagonal on, zeros below",
                                   .gradient = "dx = triu(g)",
                                   TRIANGLE };

@@ -72,6 +72,7 @@ static int diagonal_grad(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const OpField diagonal_fields[] = { OP_OPTION(TensorDiagonalArgs, offset, dim1, dim2), { 0 } };
 static const TensorOp op_diagonal = { .name = "diagonal",
+                                      .autocast = AUTOCAST_AS_IS,
                                       .summary = "a diagonal of two dimensions, as the last one",
                                       .gradient = "dx = zeros with g on the diagonal",
                                       .arity = 1,
@@ -126,6 +127,7 @@ static const OpField place_fields[] = { OP_OPTION(PlaceParams, offset, dim1, dim
                                         OP_REQUIRED(PlaceParams, shape),
                                         { 0 } };
 static const TensorOp op_diagonal_backward = { .name = "diagonal_backward",
+                                               .autocast = AUTOCAST_AS_IS,
                                                .summary = "zeros of a shape, whose diagonal is x",
                                                .gradient = "dx = diagonal(g)",
                                                .arity = 1,
@@ -167,6 +169,7 @@ static int embed_compose(OpCall *c)
 static const OpField embed_fields[] = { OP_OPTION(TensorDiagEmbedArgs, offset, dim1, dim2), { 0 } };
 static const TensorOp op_diag_embed = {
     .name = "diag_embed",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "square matrices with x's last dimension on a diagonal",
     .gradient = "dx = diagonal(g)",
     .arity = 1,
@@ -199,6 +202,7 @@ static int diag_compose(OpCall *c)
 
 static const OpField diag_fields[] = { OP_OPTION(TensorDiagArgs, diagonal), { 0 } };
 static const TensorOp op_diag = { .name = "diag",
+                                  .autocast = AUTOCAST_AS_IS,
                                   .summary =
                                       "a vector as a matrix's diagonal, or a matrix's diagonal as a vector",
                                   .gradient = "dx = diag(g)",

@@ -55,6 +55,7 @@ static int expand_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const OpField expand_fields[] = { OP_REQUIRED(ExpandParams, shape), { 0 } };
 static const TensorOp op_expand = { .name = "expand",
+                                    .autocast = AUTOCAST_AS_IS,
                                     .summary =
                                         "repeats dimensions of size 1, without a copy; -1 leaves a size",
                                     .gradient = "dx = sum of g over what was repeated",
@@ -164,6 +165,7 @@ static int repeat_compose(OpCall *c)
 static const OpField repeat_fields[] = { OP_REQUIRED(RepeatParams, repeats), { 0 } };
 static const TensorOp op_repeat = {
     .name = "repeat",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x laid beside itself, repeats[d] times along each dimension",
     .gradient = "dx = sum of g over the copies",
     .arity = 1,
@@ -202,6 +204,7 @@ static int tile_shape(OpCall *c)
 static const OpField tile_fields[] = { OP_REQUIRED(TileParams, dims), { 0 } };
 static const TensorOp op_tile = {
     .name = "tile",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "repeat, where missing leading counts are 1",
     .gradient = "dx = sum of g over the copies",
     .arity = 1,
@@ -249,6 +252,7 @@ static const OpField interleave_fields[] = { OP_REQUIRED(TensorRepeatInterleaveA
                                              { 0 } };
 static const TensorOp op_repeat_interleave = {
     .name = "repeat_interleave",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "each element repeats times along dim; without dim, of x flattened",
     .gradient = "dx = sum of g over the copies",
     .arity = 1,
@@ -309,6 +313,7 @@ static int counts_compose(OpCall *c)
 static const OpField counts_fields[] = { OP_OPTION(TensorRepeatInterleaveTensorArgs, dim), { 0 } };
 static const TensorOp op_repeat_interleave_tensor = {
     .name = "repeat_interleave_tensor",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "slice k of dim repeats[k] times in a row; without dim, of x flattened",
     .gradient = "dx = sum of g over the copies",
     .arity = 2,

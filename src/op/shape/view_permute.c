@@ -43,6 +43,7 @@ static int permute_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField permute_fields[] = { OP_REQUIRED(PermuteParams, dims), { 0 } };
 static const TensorOp op_permute = {
     .name = "permute",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "dimensions in the order of dims",
     .gradient = "dx = g permuted back",
     .arity = 1,
@@ -97,6 +98,7 @@ static int transpose_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const OpField transpose_fields[] = { OP_REQUIRED(TransposeParams, dim0, dim1), { 0 } };
 static const TensorOp op_transpose = { .name = "transpose",
+                                       .autocast = AUTOCAST_AS_IS,
                                        .summary = "two dimensions change places",
                                        .gradient = "dx = transpose(g)",
                                        .arity = 1,
@@ -149,6 +151,7 @@ static int t_backward(OpCall *c, Tensor *dy, Tensor **dx)
 }
 
 static const TensorOp op_t = { .name = "t",
+                               .autocast = AUTOCAST_AS_IS,
                                .summary = "the transpose of a matrix; fewer dimensions stay",
                                .gradient = "dx = t(g)",
                                .arity = 1,
@@ -199,6 +202,7 @@ static int movedim_compose(OpCall *c)
 static const OpField movedim_fields[] = { OP_REQUIRED(MovedimParams, source, destination), { 0 } };
 static const TensorOp op_movedim = {
     .name = "movedim",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "dimensions moved to new places, the others in their order",
     .gradient = "dx = g moved back",
     .arity = 1,

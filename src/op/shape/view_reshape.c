@@ -106,6 +106,7 @@ static int view_forward(OpCall *c)
 static const OpField reshape_fields[] = { OP_REQUIRED(ReshapeParams, shape), { 0 } };
 static const TensorOp op_reshape = {
     .name = "reshape",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "the elements in row-major order under another shape; one size may be -1",
     .gradient = "dx = reshape(g)",
     .arity = 1,
@@ -124,6 +125,7 @@ REGISTER_OPS(&op_reshape);
 
 static const TensorOp op_view = {
     .name = "view",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "reshape that never copies: ESHAPE where strides do not allow it",
     .gradient = "dx = reshape(g)",
     .arity = 1,
@@ -189,6 +191,7 @@ static int flatten_forward(OpCall *c)
 static const OpField flatten_fields[] = { OP_OPTION(TensorFlattenArgs, start_dim, end_dim), { 0 } };
 static const TensorOp op_flatten = {
     .name = "flatten",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "dimensions start_dim to end_dim as one",
     .gradient = "dx = reshape(g)",
     .arity = 1,
@@ -243,6 +246,7 @@ static int unflatten_forward(OpCall *c)
 
 static const OpField unflatten_fields[] = { OP_REQUIRED(UnflattenParams, dim, sizes), { 0 } };
 static const TensorOp op_unflatten = { .name = "unflatten",
+                                       .autocast = AUTOCAST_AS_IS,
                                        .summary = "one dimension as several; one size may be -1",
                                        .gradient = "dx = reshape(g)",
                                        .arity = 1,
@@ -298,6 +302,7 @@ static int squeeze_forward(OpCall *c)
 static const OpField squeeze_fields[] = { OP_OPTION(TensorSqueezeArgs, dim, dims), { 0 } };
 static const TensorOp op_squeeze = {
     .name = "squeeze",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "without the dimensions of size 1, or those of them that are named",
     .gradient = "dx = reshape(g)",
     .arity = 1,
@@ -350,6 +355,7 @@ static int unsqueeze_forward(OpCall *c)
 static const OpField unsqueeze_fields[] = { OP_REQUIRED(UnsqueezeParams, dim), { 0 } };
 static const TensorOp op_unsqueeze = {
     .name = "unsqueeze",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "with a dimension of size 1 inserted at dim",
     .gradient = "dx = reshape(g)",
     .arity = 1,

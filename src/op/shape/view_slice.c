@@ -57,6 +57,7 @@ static int slice_grad(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField slice_fields[] = { OP_OPTION(TensorSliceArgs, dim, start, end, step), { 0 } };
 static const TensorOp op_slice = {
     .name = "slice",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x[..., start:end:step, ...] in dim; bounds are clamped, negative ones count from the end",
     .gradient = "dx = zeros with g in the slice",
     .arity = 1,
@@ -115,6 +116,7 @@ static const OpField embed_fields[] = { OP_OPTION(EmbedParams, dim, start, end, 
                                         { 0 } };
 static const TensorOp op_slice_backward = {
     .name = "slice_backward",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "zeros of the given size in dim, where a slice of them is x",
     .gradient = "dx = slice(g)",
     .arity = 1,
@@ -171,6 +173,7 @@ static int narrow_grad(OpCall *c, Tensor *dy, Tensor **dx)
 
 static const OpField narrow_fields[] = { OP_REQUIRED(NarrowParams, dim, start, length), { 0 } };
 static const TensorOp op_narrow = { .name = "narrow",
+                                    .autocast = AUTOCAST_AS_IS,
                                     .summary = "length elements of dim from start on",
                                     .gradient = "dx = zeros with g in the slice",
                                     .arity = 1,
@@ -228,6 +231,7 @@ static int select_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField select_fields[] = { OP_REQUIRED(SelectParams, dim, index), { 0 } };
 static const TensorOp op_select = {
     .name = "select",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "x[..., index, ...]: one index of dim, which vanishes",
     .gradient = "dx = zeros with g at the index",
     .arity = 1,

@@ -54,6 +54,7 @@ static int unfold_grad(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField unfold_fields[] = { OP_REQUIRED(UnfoldParams, dimension, size, step), { 0 } };
 static const TensorOp op_unfold_dim = {
     .name = "unfold_dim",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "windows of a size along a dim, step apart, as the last dim",
     .arity = 1,
     .gradient = "dx = zeros with the windows of dy added where they lie",
@@ -126,6 +127,7 @@ static int fold_grad(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField fold_fields[] = { OP_REQUIRED(UnfoldParams, dimension, size, step, length), { 0 } };
 static const TensorOp op_unfold_dim_backward = {
     .name = "unfold_dim_backward",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "zeros with windows added where they lie in a dim",
     .arity = 1,
     .gradient = "dx = the windows of dy",
@@ -212,6 +214,7 @@ static const OpField strided_fields[] = { OP_REQUIRED(TensorAsStridedArgs, size,
                                           { 0 } };
 static const TensorOp op_as_strided = {
     .name = "as_strided",
+    .autocast = AUTOCAST_AS_IS,
     .summary = "a view of a contiguous x by sizes and strides of one's own; they may overlap",
     .gradient = "dx = zeros with dy added where it was read",
     .arity = 1,

@@ -1,0 +1,102 @@
+/* metrics.h - how good a net is, counted over batches.
+ *
+ *     Metric *accuracy = nn_metric_accuracy();
+ *     for (Batch *b; (b = data_next(test)) != NULL;) nn_metric_update(accuracy, nn_forward(net, b->x), b->y);
+ *     printf("%.4f\n", nn_metric_compute(accuracy));
+ *     nn_metric_free(accuracy);
+ *
+ * Classes are read from outputs in one of three forms, beside a target of integers (or of floats 0 and 1):
+ *   scores  floats [N, C, d1, ...], target [N, d1, ...]: the class of the highest score, C above 1
+ *   binary  floats of the target's shape, or [N, 1] beside [N]: class 1 above .threshold (logits: 0)
+ *   labels  integers of the target's shape
+ * A target of .ignore_index counts nowhere.  ESHAPE: none of these.  EDTYPE: a target of other floats.
+ * EVALUE: a target that is no class.  A failed update changes nothing.  Functions on NULL do nothing; what
+ * they return is NaN, NULL or 0. */
+#ifndef TAPEGRAD_METRICS_H
+#define TAPEGRAD_METRICS_H
+
+#include <tapegrad/nn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct Metric Metric;
+
+typedef enum NNAverage {
+    NN_MACRO,    /* the mean over the classes that appeared in outputs or targets */
+    NN_MICRO,    /* of all classes together */
+    NN_WEIGHTED, /* the mean, weighted by how often each is a target */
+    NN_BINARY    /* that of class 1 */
+} NNAverage;
+
+typedef struct NNMetricArgs {
+    int64_t num_classes; /* must be given where the function takes it first */
+    int64_t top_k;
+    NNAverage average;
+    double threshold;
+    int64_t ignore_index;
+    const char *name; /* NULL: "accuracy", "f1", ... */
+    bool unused_;
+    TensorFromDefaults from_defaults;
+} NNMetricArgs;
+#define NN_METRIC_DEFAULTS                                                                     \
+    .num_classes = 0, .top_k = 1, .average = NN_MACRO, .threshold = 0.5, .ignore_index = -100, \
+    TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const NNMetricArgs nn_metric_defaults;
+
+/* nn_metric_accuracy(.top_k = 5) - the part that is right; with top_k above 1 (scores only) the part whose
+ *     target is among the k highest.
+ * nn_metric_precision(10), nn_metric_recall, nn_metric_f1 - TP / (TP + FP), TP / (TP + FN), the harmonic mean
+ *     of both, averaged over num_classes; a quotient of zeros is 0.   (sklearn.metrics with zero_division=0)
+ * nn_metric_confusion_matrix(10) - counts [target, output] for nn_metric_tensor; its number is the accuracy.
+ * nn_metric_perplexity - e^(mean cross-entropy) of scores.
+ * NULL: EVALUE (fewer than 2 classes, top_k below 1, a threshold of NaN), ENOMEM. */
+#define nn_metric_accuracy(...) \
+    TENSOR_CALL_(nn_metric_accuracy_args, NNMetricArgs, NN_METRIC_DEFAULTS, .unused_ = false, __VA_ARGS__)
+#define nn_metric_precision(...) \
+    TENSOR_CALL_(nn_metric_precision_args, NNMetricArgs, NN_METRIC_DEFAULTS, .num_classes = __VA_ARGS__)
+#define nn_metric_recall(...) \
+    TENSOR_CALL_(nn_metric_recall_args, NNMetricArgs, NN_METRIC_DEFAULTS, .num_classes = __VA_ARGS__)
+#define nn_metric_f1(...) \
+    TENSOR_CALL_(nn_metric_f1_args, NNMetricArgs, NN_METRIC_DEFAULTS, .num_classes = __VA_ARGS__)
+#define nn_metric_confusion_matrix(...)                                             \
+    TENSOR_CALL_(nn_metric_confusion_matrix_args, NNMetricArgs, NN_METRIC_DEFAULTS, \
+                 .num_classes = __VA_ARGS__)
+#define nn_metric_perplexity(...) \
+    TENSOR_CALL_(nn_metric_perplexity_args, NNMetricArgs, NN_METRIC_DEFAULTS, .unused_ = false, __VA_ARGS__)
+TAPEGRAD_API Metric *nn_metric_accuracy_args(NNMetricArgs args);
+TAPEGRAD_API Metric *nn_metric_precision_args(NNMetricArgs args);
+TAPEGRAD_API Metric *nn_metric_recall_args(NNMetricArgs args);
+TAPEGRAD_API Metric *nn_metric_f1_args(NNMetricArgs args);
+TAPEGRAD_API Metric *nn_metric_confusion_matrix_args(NNMetricArgs args);
+TAPEGRAD_API Metric *nn_metric_perplexity_args(NNMetricArgs args);
+
+/* nn_metric_mean - the running mean of all elements of what it is fed with; the target is not looked at.
+ * nn_metric_custom - the mean over samples of a number of yours: fn(output, target, ctx) gives that of a
+ *     batch, or NaN and an error; it counts output's first size. */
+TAPEGRAD_API Metric *nn_metric_mean(const char *name);
+TAPEGRAD_API Metric *nn_metric_custom(const char *name,
+                                      double (*fn)(Tensor *output, Tensor *target, void *ctx), void *ctx);
+
+/* nn_metric_update - takes a batch in, without gradients.  0 or -1.
+ * nn_metric_compute - the number so far; NaN before the first sample.
+ * nn_metric_tensor - what it consists of, on the CPU: counts, i64 [C, C], of a confusion matrix; f64 [C], one
+ *     number a class, of precision, recall and f1; else the number, f64 [].
+ * nn_metric_reset - begins anew. */
+TAPEGRAD_API int nn_metric_update(Metric *metric, Tensor *output, Tensor *target);
+TAPEGRAD_API double nn_metric_compute(const Metric *metric);
+TAPEGRAD_API Tensor *nn_metric_tensor(const Metric *metric);
+TAPEGRAD_API void nn_metric_reset(Metric *metric);
+TAPEGRAD_API const char *nn_metric_name(const Metric *metric);
+TAPEGRAD_API void nn_metric_free(Metric *metric);
+
+/* nn_metric_state_dict - what has been counted: "sum", f64; the metric's until the next call.
+ * nn_metric_load_state_dict - EVALUE, ESHAPE: of another metric. */
+TAPEGRAD_API TensorDict nn_metric_state_dict(Metric *metric);
+TAPEGRAD_API int nn_metric_load_state_dict(Metric *metric, TensorDict dict);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,90 @@
+/* swa_utils.h - averages of weights over a run: torch.optim.swa_utils, and EMA.
+ *
+ *     AveragedModel *ema = optim_averaged_model(net, .ema_decay = 0.999);
+ *     for (...) {
+ *         ...
+ *         optim_step(opt);
+ *         optim_averaged_update(ema);
+ *     }
+ *     optim_averaged_swap(ema);                // net has the averages now
+ *     optim_update_bn(loader, net);            // where it has batch norms
+ *     ... evaluate or save net ...
+ *     optim_averaged_swap(ema);                // and its own weights again
+ *     optim_averaged_free(ema);
+ *
+ * Where PyTorch copies the module, this copies its parameters and the buffers of its state dict: they take
+ * turns in the one net. */
+#ifndef TAPEGRAD_SWA_UTILS_H
+#define TAPEGRAD_SWA_UTILS_H
+
+#include <math.h>
+#include <tapegrad/data.h>
+#include <tapegrad/lr_scheduler.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct AveragedModel AveragedModel;
+
+/* Writes the next averages: num_averaged models are in them, current is one more.  0, or -1 and an error. */
+typedef int (*OptimAverageFn)(TensorList averaged, TensorList current, int64_t num_averaged, void *ctx);
+
+typedef struct OptimAveragedModelArgs {
+    Module *module;
+    double ema_decay;            /* NaN: the mean of all, SWA */
+    bool use_buffers;            /* average them, too; else they are copied */
+    OptimAverageFn multi_avg_fn; /* instead of both */
+    void *ctx;
+    TensorFromDefaults from_defaults;
+} OptimAveragedModelArgs;
+#define OPTIM_AVERAGED_MODEL_DEFAULTS .ema_decay = (double)NAN, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimAveragedModelArgs optim_averaged_model_defaults;
+
+/* optim_averaged_model(net), optim_averaged_model(net, .ema_decay = 0.999) - copies of what net has now; the
+ *     tensors are retained.  NULL: ENULL, EVALUE (a decay beyond [0, 1], a decay and a function), ENOMEM.
+ * optim_averaged_update - PyTorch's update_parameters: the first one copies, the n-th gives
+ *     a += (w - a) / n, or a = decay a + (1 - decay) w; one pass over all.  Integers are cut to whole
+ *     numbers.  EVALUE: the net has the averages.  All or nothing.
+ * optim_averaged_swap - the averages for the net's own values, or back; nothing is copied.
+ * optim_averaged_count - PyTorch's n_averaged; -1 for NULL. */
+#define optim_averaged_model(...)                                                                  \
+    TENSOR_CALL_(optim_averaged_model_args, OptimAveragedModelArgs, OPTIM_AVERAGED_MODEL_DEFAULTS, \
+                 .module = __VA_ARGS__)
+TAPEGRAD_API AveragedModel *optim_averaged_model_args(OptimAveragedModelArgs args);
+TAPEGRAD_API int optim_averaged_update(AveragedModel *model);
+TAPEGRAD_API int optim_averaged_swap(AveragedModel *model);
+TAPEGRAD_API int64_t optim_averaged_count(const AveragedModel *model);
+TAPEGRAD_API void optim_averaged_free(AveragedModel *model);
+
+/* optim_averaged_state_dict - "n_averaged" and the averages as "module.0.weight"; they share memory with the
+ *     model's, whose dict it is until the next call.
+ * optim_averaged_load_state_dict - copies such values.  EVALUE: names are missing or unexpected; ESHAPE.  All
+ *     or nothing. */
+TAPEGRAD_API TensorDict optim_averaged_state_dict(AveragedModel *model);
+TAPEGRAD_API int optim_averaged_load_state_dict(AveragedModel *model, TensorDict dict);
+
+/* optim_update_bn - gives the batch norms of a net the statistics of one epoch of the loader: the mean over
+ * its batches, whose Batch.x goes through the net in training mode, without gradients.  All or nothing. */
+TAPEGRAD_API int optim_update_bn(DataLoader *loader, Module *module);
+
+typedef struct OptimSwaLrArgs {
+    Optimizer *optimizer;
+    double swa_lr;
+    int anneal_epochs;
+    SchedulerAnneal anneal_strategy;
+    TensorFromDefaults from_defaults;
+} OptimSwaLrArgs;
+#define OPTIM_SWA_LR_DEFAULTS .swa_lr = (double)NAN, .anneal_epochs = 10, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const OptimSwaLrArgs optim_swa_lr_defaults;
+
+/* optim_swa_lr(opt, 0.05) - PyTorch's SWALR: from the rate that each group has to swa_lr in anneal_epochs
+ * steps, along half a cosine or a line, and then it stays. */
+#define optim_swa_lr(...) \
+    TENSOR_CALL_(optim_swa_lr_args, OptimSwaLrArgs, OPTIM_SWA_LR_DEFAULTS, .optimizer = __VA_ARGS__)
+TAPEGRAD_API Scheduler *optim_swa_lr_args(OptimSwaLrArgs args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,160 @@
+/* train.h - training in one call.
+ *
+ *     Module *net = nn_sequential(nn_flatten(), nn_linear(784, 128), nn_relu(), nn_linear(128, 10));
+ *     Optimizer *opt = optim_adam(nn_parameters(net));
+ *     DataLoader *train = data_loader(data_mnist(NULL, DATA_TRAIN), .batch_size = 64, .shuffle = true);
+ *     DataLoader *test = data_loader(data_mnist(NULL, DATA_TEST), .batch_size = 500);
+ *     nn_fit(net, train, nn_cross_entropy_loss(), opt, .epochs = 5, .validate = test);
+ *
+ * A loss is a module of (output, target); these functions take it over: nn_retain it to use it again.  All
+ * else is borrowed.  They are written on the public functions, and read as an example of a loop of one's own.
+ * */
+#ifndef TAPEGRAD_TRAIN_H
+#define TAPEGRAD_TRAIN_H
+
+#include <tapegrad/checkpoint.h>
+#include <tapegrad/grad_scaler.h>
+#include <tapegrad/metrics.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NN_METRICS(accuracy, f1) - a list of metrics, for .metrics. */
+#define NN_METRICS(...) ((Metric *const[]){ __VA_ARGS__, NULL })
+
+/* How to come from a batch to its loss, where it is not loss(net(x), y): returns the mean loss of the batch,
+ * and sets *output to what metrics shall see (and nn_predict gives), if anything.  NULL: an error. */
+typedef Tensor *(*NNStepFn)(Module *net, const Batch *batch, Tensor **output, void *ctx);
+
+/* ---- fit ----------------------------------------------------------------------------------------- */
+
+/* What was measured, a row an epoch of this call: "loss", each metric by its name, with .validate the same
+ * after "val_", and "lr".
+ * nn_history_get - of an epoch, counted from 0, or from -1 at the end; NaN where there is none.
+ * nn_history_free - frees what nn_fit made. */
+typedef struct NNHistory {
+    char (*name)[56];
+    double *value; /* [epochs, columns] */
+    int64_t epochs, steps;
+    int columns;
+    int64_t best_epoch; /* of .monitor, counted over all calls; -1: none yet */
+    double best;
+    bool stopped_early, interrupted, resumed;
+} NNHistory;
+TAPEGRAD_API double nn_history_get(const NNHistory *history, const char *name, int64_t epoch);
+TAPEGRAD_API void nn_history_free(NNHistory *history);
+
+/* What callbacks are told, and when. */
+typedef enum NNEvent { NN_FIT_BEGIN, NN_EPOCH_BEGIN, NN_BATCH_END, NN_EPOCH_END, NN_FIT_END } NNEvent;
+
+typedef struct NNFit {
+    Module *module;
+    Optimizer *optimizer;
+    DataLoader *train, *validate;
+    const Batch *batch;       /* in NN_BATCH_END */
+    int64_t epoch, epochs;    /* from 0 */
+    int64_t step;             /* steps of the optimizer so far */
+    double loss, batch_loss;  /* mean of this epoch so far; of the batch, in NN_BATCH_END */
+    const NNHistory *history; /* its last row is that of the epoch, in NN_EPOCH_END */
+    bool stop;                /* set it to end after this event */
+} NNFit;
+
+/* fn returns 0, or -1 and an error, with which nn_fit fails. */
+typedef struct NNCallback {
+    int (*fn)(NNFit *fit, NNEvent event, void *ctx);
+    void *ctx;
+} NNCallback;
+
+typedef enum NNMode { NN_AUTO, NN_MIN, NN_MAX } NNMode;
+
+typedef struct NNFitArgs {
+    Module *module;
+    DataLoader *train;
+    Module *loss;
+    Optimizer *optimizer;
+    int64_t epochs; /* in all, those of a resumed run included */
+    DataLoader *validate;
+    Metric *const *metrics;                 /* NN_METRICS(...) */
+    NNStepFn step;                          /* instead of loss */
+    void *ctx;                              /* of step */
+    Scheduler *scheduler;                   /* steps after each epoch, with the monitored number ... */
+    bool schedule_steps;                    /* ... or after each step of the optimizer */
+    int accumulate;                         /* batches to a step: the mean of their losses */
+    double clip_grad_norm, clip_grad_value; /* 0: not */
+    double l1, l2; /* l1 sum |w| + l2 sum w^2 is added to the loss, over parameters of rank 2 and above */
+    TensorDtype autocast; /* TENSOR_BF16, TENSOR_F16; TENSOR_F32: none */
+    GradScaler *scaler;
+    AveragedModel *averaged; /* EMA or SWA: updated after each step */
+    const char *monitor;     /* a column of the history; NULL: "val_loss", or "loss" without .validate */
+    NNMode mode;             /* NN_AUTO: losses and perplexities are to fall, all else to rise */
+    int64_t patience;        /* ends after so many epochs that were no better; 0: never */
+    double min_delta;        /* what is better by no more is no better */
+    bool restore_best;       /* ends with the parameters and buffers of the best epoch */
+    const char *checkpoint;  /* a folder: goes on from what is there, and writes after each epoch ... */
+    int64_t save_every;      /* ... and after so many steps; 0: not */
+    int keep;
+    void (*parts)(Checkpoint *run, void *ctx); /* may add parts to the checkpoint; ctx is that of step */
+    const char *csv, *log_dir;                 /* a CSV file, a folder for TensorBoard: the history */
+    const NNCallback *callbacks;               /* ended by one whose fn is NULL */
+    int verbose;                               /* 1: a bar on a terminal, a line an epoch; 0: nothing */
+    FILE *file;                                /* of the lines; NULL: stdout */
+    bool handle_interrupt;                     /* Ctrl-C ends the run between two steps, with a checkpoint */
+    NNHistory *history;                        /* may be NULL; else the caller frees it */
+    TensorFromDefaults from_defaults;
+} NNFitArgs;
+#define NN_FIT_DEFAULTS                                                                                      \
+    .epochs = 1, .accumulate = 1, .keep = 3, .verbose = 1, .handle_interrupt = true, .autocast = TENSOR_F32, \
+    TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const NNFitArgs nn_fit_defaults;
+
+/* nn_fit(net, train, nn_mse_loss(), opt, .epochs = 20, .validate = test, .patience = 3, .restore_best = true)
+ * - trains.  Per batch: forward, loss, zero_grad, backward; per step: clipping, step, schedule; per epoch:
+ * validation (nn_evaluate), schedule, callbacks, logs, checkpoint.  The net is switched to training at first
+ * (a callback at NN_FIT_BEGIN may switch parts of it back).  Batches that are left at the end of an epoch
+ * make a step, too.
+ *
+ * With .checkpoint a run that was killed goes on where its last checkpoint was, and ends in the bits of one
+ * that was not, if the same call is made again; with one that has ended, nothing is left to do.  Ctrl-C is
+ * taken where SIGINT has its default action; a second one kills.
+ *
+ * 0, also when it was stopped or interrupted; -1 and an error, with the parameters of the last step: ENULL;
+ * EVALUE: a loader that gives no batches, options out of range, a .monitor that is no column; EUSER: a
+ * callback failed without an error; what modules, metrics and files say. */
+#define nn_fit(module_, train_, loss_, ...)                                                                  \
+    TENSOR_CALL_(nn_fit_args, NNFitArgs, NN_FIT_DEFAULTS, .module = module_, .train = train_, .loss = loss_, \
+                 .optimizer = __VA_ARGS__)
+TAPEGRAD_API int nn_fit_args(NNFitArgs args);
+
+/* ---- evaluate, predict --------------------------------------------------------------------------- */
+
+typedef struct NNEvaluateArgs {
+    Module *module;
+    DataLoader *loader;
+    Module *loss; /* may be NULL */
+    Metric *const *metrics;
+    NNStepFn step;
+    void *ctx;
+    TensorDtype autocast;
+} NNEvaluateArgs;
+#define NN_EVALUATE_DEFAULTS .autocast = TENSOR_F32
+TAPEGRAD_API extern const NNEvaluateArgs nn_evaluate_defaults;
+
+/* nn_evaluate(net, test, nn_mse_loss(), .metrics = NN_METRICS(accuracy)) - one epoch in eval mode without
+ *     gradients: the mean loss over samples (0 without one); the metrics are begun anew and hold theirs.  NaN
+ *     and an error as nn_fit.
+ * nn_predict(net, test) - the outputs of one epoch, one behind the other along dim 0; targets are not looked
+ * at. Both leave each module in the mode that it had. */
+#define nn_evaluate(module_, loader_, ...)                                                  \
+    TENSOR_CALL_(nn_evaluate_args, NNEvaluateArgs, NN_EVALUATE_DEFAULTS, .module = module_, \
+                 .loader = loader_, .loss = __VA_ARGS__)
+#define nn_predict(module_, ...)                                                           \
+    TENSOR_CALL_(nn_predict_args, NNEvaluateArgs, NN_EVALUATE_DEFAULTS, .module = module_, \
+                 .loader = __VA_ARGS__)
+TAPEGRAD_API double nn_evaluate_args(NNEvaluateArgs args);
+TAPEGRAD_API Tensor *nn_predict_args(NNEvaluateArgs args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,266 @@
+/* hooks.c - hooks of modules, before and after a forward, and on the gradients of one.
+ *
+ * For backward hooks what goes into a module and what comes out of it passes through an op that does nothing
+ * forward.  Backward that of the results runs first: it keeps their gradients, under the number of the
+ * forward, until that of the inputs runs and calls the hooks with both.  The graph may outlive the module, so
+ * the ops know it by a number alone. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "module.h"
+
+enum { PRE, AFTER, BACKWARD_PRE, BACKWARD };
+
+typedef struct Kept { /* gradients of the results of one forward */
+    int64_t forward;
+    Tensor *grad[NN_VALUES];
+    struct Kept *next;
+} Kept;
+
+typedef struct NNHook {
+    int kind, id;
+    NNHookFn fn;
+    void *ctx;
+} Hook;
+
+/* Modules that have, or had, backward hooks. */
+typedef struct Watched {
+    int64_t number;
+    Module *module;
+    Kept *kept;
+    struct Watched *next;
+} Watched;
+
+static Watched *watched_modules;
+static int64_t last_number;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static Watched *watched(const Module *m, int64_t number)
+{
+    pthread_mutex_lock(&lock);
+    Watched *w = watched_modules;
+    while (w && (m ? w->module != m : w->number != number)) w = w->next;
+    pthread_mutex_unlock(&lock);
+    return w;
+}
+
+/* ---- the list of a module -------------------------------------------------------------------- */
+
+static int watch(Module *m)
+{
+    if (watched(m, 0)) return 0;
+    Watched *w = calloc(1, sizeof *w);
+    if (!w) return -1;
+    pthread_mutex_lock(&lock);
+    *w = (Watched){ ++last_number, m, NULL, watched_modules };
+    watched_modules = w;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+static int add(Module *m, int kind, NNHookFn fn, void *ctx, const char *function)
+{
+    static _Atomic int last_id;
+    if (nn_null(m, function)) return -1;
+    if (!fn) return tensor_fail(TENSOR_ENULL, function, "the hook is NULL");
+    Hook *more = realloc(m->hooks, (size_t)(m->hook_count + 1) * sizeof *more);
+    if (more) m->hooks = more;
+    if (!more || (kind >= BACKWARD_PRE && watch(m)))
+        return tensor_fail(TENSOR_ENOMEM, function, "out of memory");
+    more[m->hook_count++] = (Hook){ kind, ++last_id, fn, ctx };
+    return more[m->hook_count - 1].id;
+}
+
+int nn_register_forward_pre_hook(Module *m, NNHookFn fn, void *ctx) { return add(m, PRE, fn, ctx, __func__); }
+int nn_register_forward_hook(Module *m, NNHookFn fn, void *ctx) { return add(m, AFTER, fn, ctx, __func__); }
+int nn_register_full_backward_pre_hook(Module *m, NNHookFn fn, void *ctx)
+{
+    return add(m, BACKWARD_PRE, fn, ctx, __func__);
+}
+int nn_register_full_backward_hook(Module *m, NNHookFn fn, void *ctx)
+{
+    return add(m, BACKWARD, fn, ctx, __func__);
+}
+
+int nn_remove_hook(Module *m, int id)
+{
+    if (nn_null(m, "nn_remove_hook")) return -1;
+    for (int i = 0; i < m->hook_count; i++)
+        if (m->hooks[i].id == id) {
+            memmove(m->hooks + i, m->hooks + i + 1, (size_t)(--m->hook_count - i) * sizeof *m->hooks);
+            return 0;
+        }
+    return tensor_fail(TENSOR_EVALUE, "nn_remove_hook", "%s has no hook %d", m->type, id);
+}
+
+int nn_hooks_copy(Module *to, const Module *from)
+{
+    for (int i = 0; i < from->hook_count; i++)
+        if (add(to, from->hooks[i].kind, from->hooks[i].fn, from->hooks[i].ctx, "nn_clone") < 0) return -1;
+    return 0;
+}
+
+static void drop(Kept **at)
+{
+    Kept *k = *at;
+    *at = k->next;
+    for (int i = 0; i < NN_VALUES; i++) tensor_release(k->grad[i]);
+    free(k);
+}
+
+void nn_hooks_free(Module *m)
+{
+    free(m->hooks);
+    pthread_mutex_lock(&lock);
+    Watched **at = &watched_modules, *w;
+    while (*at && (*at)->module != m) at = &(*at)->next;
+    w = *at;
+    if (w) *at = w->next;
+    pthread_mutex_unlock(&lock);
+    while (w && w->kept) drop(&w->kept);
+    free(w);
+}
+
+/* A hook may add or remove hooks: the list is looked at anew each time. */
+static int call_hooks(Module *m, int kind, NNCall *c)
+{
+    for (int i = 0; i < m->hook_count; i++) {
+        const Hook h = m->hooks[i];
+        if (h.kind != kind || !h.fn(m, c, h.ctx)) continue;
+        if (!tensor_error_code()) tensor_fail(TENSOR_EUSER, "hook", "a hook of %s failed", m->type);
+        return -1;
+    }
+    return 0;
+}
+
+static bool has(const Module *m, int least)
+{
+    for (int i = 0; i < m->hook_count; i++)
+        if (m->hooks[i].kind >= least) return true;
+    return false;
+}
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+typedef struct Pass {
+    int64_t module, forward;
+    int64_t last;          /* the forward has no op of its inputs: this one calls the hooks */
+    int64_t at[NN_VALUES]; /* which value each operand is */
+} Pass;
+
+static int same_shapes(OpCall *c)
+{
+    for (int i = 0; i < op_inputs(c); i++)
+        if (op_set_output(c, i, op_input_shape(c, i), op_input_dtype(c, i))) return -1;
+    return 0;
+}
+
+static int pass_on(OpCall *c)
+{
+    for (int i = 0; i < op_inputs(c); i++)
+        if (op_set_result(c, i, tensor_detach(op_input(c, i)))) return -1;
+    return 0;
+}
+
+static void gradients(OpCall *c, const Pass *p, Tensor **to)
+{
+    for (int i = 0; i < op_inputs(c); i++) to[p->at[i]] = op_has_grad(c, i) ? op_grad(c, i) : NULL;
+}
+
+static int give(const OpCall *c, const Pass *p, Tensor *const *from, Tensor **dx)
+{
+    for (int i = 0; i < op_inputs(c); i++) dx[i] = from[p->at[i]];
+    return 0;
+}
+
+static Kept **kept(Watched *w, int64_t forward)
+{
+    Kept **at = &w->kept;
+    while (*at && (*at)->forward != forward) at = &(*at)->next;
+    return at;
+}
+
+static int keep(Watched *w, int64_t forward, Tensor *const *grad)
+{
+    Kept **at = kept(w, forward);
+    if (*at) drop(at); /* of an earlier sweep, which did not come to the inputs */
+    Kept *k = calloc(1, sizeof *k);
+    if (!k) return tensor_fail(TENSOR_ENOMEM, "nn_register_full_backward_hook", "out of memory");
+    k->forward = forward, k->next = w->kept, w->kept = k;
+    for (int i = 0; i < NN_VALUES; i++) k->grad[i] = tensor_retain(grad[i]);
+    return 0;
+}
+
+static int results_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    (void)dy;
+    const Pass *p = op_params(c);
+    Watched *w = watched(NULL, p->module);
+    NNCall call = { .results = op_inputs(c) };
+    gradients(c, p, call.out);
+    if (w) {
+        if (call_hooks(w->module, BACKWARD_PRE, &call)) return -1;
+        if (p->last ? call_hooks(w->module, BACKWARD, &call) : keep(w, p->forward, call.out)) return -1;
+    }
+    return give(c, p, call.out, dx);
+}
+
+static int inputs_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    (void)dy;
+    const Pass *p = op_params(c);
+    Watched *w = watched(NULL, p->module);
+    NNCall call = { .inputs = op_inputs(c) };
+    gradients(c, p, call.in);
+    Kept **at = w ? kept(w, p->forward) : NULL;
+    if (at && *at) {
+        for (int i = 0; i < NN_VALUES; i++) call.out[i] = nn_borrow((*at)->grad[i]);
+        drop(at);
+        if (call_hooks(w->module, BACKWARD, &call)) return -1;
+    }
+    return give(c, p, call.in, dx);
+}
+
+static const OpField pass_fields[] = { OP_REQUIRED(Pass, module, forward, last, at), { 0 } };
+#define PASS(what)                                                                                     \
+    {                                                                                                  \
+        .name = "module_" #what, .summary = "x itself, for hooks on gradients", .arity = OP_ANY_ARITY, \
+        .outputs = OP_ANY_ARITY, .params = sizeof(Pass), .fields = pass_fields, .shape = same_shapes,  \
+        .forward = pass_on, .backward = what##_backward, .flags = OP_VIEW | OP_ANY_DEVICE              \
+    }
+static const TensorOp inputs_op = PASS(inputs), results_op = PASS(results);
+
+/* Puts those of the values that have gradients through op; returns how many, or -1. */
+static int wrap(const TensorOp *op, Tensor **value, Pass p)
+{
+    Tensor *from[NN_VALUES], *to[NN_VALUES];
+    int n = 0;
+    for (int i = 0; i < NN_VALUES; i++)
+        if (value[i] && tensor_requires_grad(value[i])) p.at[n] = i, from[n++] = value[i];
+    if (n && tensor_apply_all(op, from, n, &p, to, n) != n) return -1;
+    for (int i = 0; i < n; i++) value[p.at[i]] = to[i];
+    return n;
+}
+
+int nn_hooks_before(Module *m, NNCall *c, int64_t *id)
+{
+    static _Atomic int64_t forwards;
+    if (call_hooks(m, PRE, c)) return -1;
+    if (!c->in[0]) return tensor_fail(TENSOR_ENULL, "hook", "a hook of %s took its input away", m->type);
+    Watched *w = has(m, BACKWARD_PRE) && tensor_grad_enabled() ? watched(m, 0) : NULL;
+    if (!w) return 0;
+    *id = ++forwards;
+    const int n = wrap(&inputs_op, c->in, (Pass){ .module = w->number, .forward = *id });
+    if (n == 0) *id = -*id;
+    return n < 0 ? -1 : 0;
+}
+
+int nn_hooks_after(Module *m, NNCall *c, int64_t id)
+{
+    if (call_hooks(m, AFTER, c)) return -1;
+    if (!c->out[0]) return tensor_fail(TENSOR_ENULL, "hook", "a hook of %s took its result away", m->type);
+    Watched *w = id && tensor_grad_enabled() ? watched(m, 0) : NULL;
+    if (!w) return 0;
+    const Pass p = { .module = w->number, .forward = id < 0 ? -id : id, .last = id < 0 };
+    return wrap(&results_op, c->out, p) < 0 ? -1 : 0;
+}

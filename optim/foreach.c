@@ -1,0 +1,282 @@
+/* foreach.c - ops over lists of tensors: rules (rule.h) without states, the same numbers for all.
+ *
+ * Results of what is not dense are made first, which can fail; then the dense ones are written in one pass
+ * and the results put into their places, which cannot.  Tensors that share memory are worked off one by one.
+ * */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "optim.h"
+
+#define MEMORY_LOOP(name, size, call)                                                            \
+    static void name(const void *numbers, int64_t n, void *x, const void *g, void *const *state) \
+    {                                                                                            \
+        const size_t bytes = (size_t)n * (size);                                                 \
+        (void)numbers, (void)g, (void)state, call;                                               \
+    }
+MEMORY_LOOP(zero_f32, 4, memset(x, 0, bytes))
+MEMORY_LOOP(zero_f64, 8, memset(x, 0, bytes))
+MEMORY_LOOP(copy_f32, 4, memcpy(x, g, bytes))
+MEMORY_LOOP(copy_f64, 8, memcpy(x, g, bytes))
+#define MEMORY_LOOPS(name)                                                                 \
+    {                                                                                      \
+        { name##_f32, name##_f64 }, { name##_f32, name##_f64 }, { name##_f32, name##_f64 } \
+    }
+static const OptimRule zero_rule = { MEMORY_LOOPS(zero), "x = 0", { 0 }, { 0 } };
+static const OptimRule copy_rule = { MEMORY_LOOPS(copy), "x = g", { 0 }, { 0 } };
+
+#define STATES(X)
+#define NUMBERS(X) X(factor)
+#define RULE mul
+#define STEP x = x * factor
+#include "rule.h"
+
+#define STATES(X)
+#define NUMBERS(X) X(least) X(most)
+#define RULE clamp
+#define STEP x = x < least ? least : x > most ? most : x
+#include "rule.h"
+
+#define STATES(X)
+#define NUMBERS(X) X(alpha)
+#define RULE add
+#define STEP x = x + alpha * g
+#include "rule.h"
+
+/* As PyTorch: from the nearer end. */
+#define STATES(X)
+#define NUMBERS(X) X(weight)
+#define RULE lerp
+#define STEP x = fabs(weight) < 0.5 ? x + weight * (g - x) : g - (g - x) * (1 - weight)
+#include "rule.h"
+
+typedef struct List {
+    const char *function;
+    const OptimRule *rule;
+    TensorList x, y; /* y: of the rules that read g */
+    double k[OPTIM_NUMBERS];
+    Tensor *factor;    /* of mul, on a device; else NULL */
+    int64_t *first;    /* n + 1, for the dense ones */
+    uint32_t *version; /* 2 n */
+    Tensor **result;   /* n: of the others */
+    bool any, two;     /* any dtype; with operands */
+} List;
+
+/* ---- what is refused ------------------------------------------------------------------------- */
+
+static bool overlaps(const Tensor *x)
+{
+    for (int d = 0; d < tensor_ndim(x); d++)
+        if (tensor_stride(x, d) == 0 && tensor_size(x, d) > 1) return true;
+    return false;
+}
+
+static int check_tensor(const char *function, const Tensor *x, int i, bool any)
+{
+    if (!x) return tensor_error_code() ? -1 : tensor_fail(TENSOR_ENULL, function, "tensor %d is NULL", i);
+    const char *outer = tensor_compose_begin(function);
+    const bool graph = tensor_requires_grad(x); /* asks whether it was released */
+    tensor_compose_end(outer);
+    if (tensor_error_code()) return -1;
+    if (!any && !tensor_dtype_is_float(tensor_dtype(x)))
+        return tensor_fail(TENSOR_EDTYPE, function, "tensor %d is %s: want floats", i,
+                           tensor_dtype_name(tensor_dtype(x)));
+    if (graph && tensor_grad_enabled())
+        return tensor_fail(TENSOR_EGRAD, function, "tensor %d requires a gradient: use TENSOR_NO_GRAD", i);
+    return 0;
+}
+
+static bool same_shape(const Tensor *a, const Tensor *b)
+{
+    const TensorShape s = tensor_shape(a), t = tensor_shape(b);
+    return s.ndim == t.ndim && (s.ndim == 0 || memcmp(s.dim, t.dim, (size_t)s.ndim * sizeof *s.dim) == 0);
+}
+
+int optim_check_list(const char *function, TensorList x, bool any)
+{
+    if (tensor_error_code()) return -1;
+    if (x.count < 0 || (x.count && !x.item)) return tensor_fail(TENSOR_ENULL, function, "the list is NULL");
+    for (int i = 0; i < x.count; i++)
+        if (check_tensor(function, x.item[i], i, any)) return -1;
+    return 0;
+}
+
+static int check(const List *l)
+{
+    if (optim_check_list(l->function, l->x, l->any)) return -1;
+    for (int i = 0; i < l->x.count; i++)
+        if (!tensor_is_contiguous(l->x.item[i]) && overlaps(l->x.item[i]))
+            return tensor_fail(TENSOR_EVALUE, l->function, "elements of tensor %d share memory", i);
+    if (!l->two) return 0;
+    if (l->y.count != l->x.count)
+        return tensor_fail(TENSOR_EVALUE, l->function, "lists of %d and %d tensors", l->x.count, l->y.count);
+    if (optim_check_list(l->function, l->y, l->any)) return -1;
+    for (int i = 0; i < l->x.count; i++) {
+        if (!same_shape(l->x.item[i], l->y.item[i]))
+            return tensor_fail(TENSOR_ESHAPE, l->function, "tensors %d have different shapes", i);
+        if (strcmp(tensor_device(l->x.item[i]), tensor_device(l->y.item[i])) != 0 && l->rule != &copy_rule)
+            return tensor_fail(TENSOR_EDEVICE, l->function, "tensors %d are on %s and %s", i,
+                               tensor_device(l->x.item[i]), tensor_device(l->y.item[i]));
+    }
+    return 0;
+}
+
+/* ---- dense ones ------------------------------------------------------------------------------ */
+
+static bool is_dense(const List *l, int i)
+{
+    const char x = optim_dense(l->x.item[i]);
+    return x && !l->factor && (!l->two || optim_dense(l->y.item[i]) == x);
+}
+
+static void piece(const OptimPass *pass, OptimSpan *span, int i, int64_t from, int64_t count)
+{
+    const List *l = pass->ctx;
+    (void)span;
+    optim_loop(l->rule, l->k, l->x.item[i], l->two ? l->y.item[i] : l->x.item[i], NULL, 0, from, count);
+}
+
+/* Do tensors share a storage?  Each x is noted as written: one that is noted twice, or an operand that is
+ * noted at all (x itself aside), shows in its version. */
+static bool shared(const List *l)
+{
+    const int n = l->x.count;
+    bool found = false;
+    for (int i = 0; i < n && l->two; i++) l->version[n + i] = tensor_version(l->y.item[i]);
+    for (int i = 0; i < n; i++) {
+        l->version[i] = tensor_version(l->x.item[i]);
+        tensor_bump_version(l->x.item[i]);
+    }
+    for (int i = 0; i < n && !found; i++) {
+        found = tensor_version(l->x.item[i]) != l->version[i] + 1;
+        if (l->two) found = found || tensor_version(l->y.item[i]) != l->version[n + i];
+    }
+    return found;
+}
+
+/* ---- any dtype, layout and device ------------------------------------------------------------ */
+
+static Tensor *widened(Tensor *x) { return tensor_dtype(x) == TENSOR_F64 ? x : tensor_to(x, TENSOR_F32); }
+
+static Tensor *result_of(const List *l, int i)
+{
+    Tensor *x = l->x.item[i];
+    const TensorDtype dtype = tensor_dtype(x);
+    TensorScope scope = tensor_scope_open();
+    if (l->rule == &zero_rule) x = tensor_zeros_like(x);
+    else if (l->rule == &copy_rule) x = tensor_to_device(tensor_clone(l->y.item[i]), tensor_device(x));
+    else if (l->factor) x = tensor_mul(widened(x), tensor_to_device(widened(l->factor), tensor_device(x)));
+    else if (optim_evaluate(l->function, l->rule, l->k, NULL, &x, l->two ? l->y.item[i] : x, NULL, 0))
+        x = NULL;
+    return tensor_scope_return(scope, x ? tensor_to(x, dtype) : NULL);
+}
+
+static int one_by_one(const List *l)
+{
+    for (int i = 0; i < l->x.count; i++) {
+        TensorScope scope = tensor_scope_open();
+        Tensor *y = result_of(l, i);
+        const int status = y && tensor_copy_(l->x.item[i], y) ? 0 : -1;
+        tensor_scope_close(scope);
+        if (status) return -1;
+    }
+    return 0;
+}
+
+/* ---- a call ---------------------------------------------------------------------------------- */
+
+static int allocate(List *l)
+{
+    const size_t n = (size_t)l->x.count;
+    l->first = malloc((n + 1) * sizeof *l->first + n * sizeof *l->result + 2 * n * sizeof *l->version);
+    if (!l->first) return tensor_fail(TENSOR_ENOMEM, l->function, "out of memory");
+    l->result = (Tensor **)(void *)(l->first + n + 1);
+    l->version = (uint32_t *)(void *)(l->result + n);
+    return 0;
+}
+
+static int make_results(List *l)
+{
+    l->first[0] = 0;
+    for (int i = 0; i < l->x.count; i++) {
+        const bool dense = is_dense(l, i);
+        l->first[i + 1] = l->first[i] + (dense ? tensor_numel(l->x.item[i]) : 0);
+        l->result[i] = dense ? NULL : result_of(l, i);
+        if (!dense && !l->result[i]) return -1;
+    }
+    return 0;
+}
+
+static int run_list(List *l)
+{
+    if (allocate(l)) return -1;
+    int status = make_results(l);
+    if (!status && shared(l)) status = one_by_one(l);
+    else if (!status) {
+        optim_pass(&(OptimPass){ l->x.count, l->first, piece, l }, 2);
+        for (int i = 0; i < l->x.count && !status; i++)
+            if (l->result[i] && !tensor_copy_(l->x.item[i], l->result[i])) status = -1;
+    }
+    free(l->first);
+    return status;
+}
+
+static int run(List l)
+{
+    l.any = l.rule == &zero_rule || l.rule == &copy_rule;
+    l.two = strchr(l.rule->step, 'g') != NULL;
+    if (check(&l)) return -1;
+    if (l.x.count == 0) return 0;
+    TensorScope scope = tensor_scope_open();
+    const char *outer = tensor_compose_begin(l.function);
+    const bool was = tensor_set_grad_enabled(false);
+    const int status = run_list(&l);
+    tensor_set_grad_enabled(was);
+    tensor_compose_end(outer);
+    tensor_scope_close(scope);
+    return status;
+}
+
+int tensor_foreach_zero_(TensorList self) { return run((List){ "tensor_foreach_zero_", &zero_rule, self }); }
+
+int tensor_foreach_mul_scalar_(TensorList self, double scalar)
+{
+    return run((List){ "tensor_foreach_mul_scalar_", &mul_rule, self, .k = { scalar } });
+}
+
+/* A factor in the memory of the CPU is a number; 1 changes nothing. */
+int tensor_foreach_mul_(TensorList self, Tensor *scalar)
+{
+    static const char function[] = "tensor_foreach_mul_";
+    if (optim_check_list(function, TENSORS(scalar), true) || optim_check_list(function, self, false))
+        return -1;
+    if (tensor_numel(scalar) != 1)
+        return tensor_fail(TENSOR_ESHAPE, function, "a scalar of %lld elements",
+                           (long long)tensor_numel(scalar));
+    if (strcmp(tensor_device(scalar), "cpu") != 0)
+        return run((List){ function, &mul_rule, self, .factor = tensor_reshape(scalar, SHAPE()) });
+    const double factor = tensor_item(scalar);
+    return factor == 1 ? 0 : run((List){ function, &mul_rule, self, .k = { factor } });
+}
+
+int tensor_foreach_clamp_(TensorList self, double least, double most)
+{
+    static const char function[] = "tensor_foreach_clamp_";
+    if (!(least <= most)) return tensor_fail(TENSOR_EVALUE, function, "from %g to %g", least, most);
+    return run((List){ function, &clamp_rule, self, .k = { least, most } });
+}
+
+int tensor_foreach_add_(TensorList self, TensorList other, double alpha)
+{
+    return run((List){ "tensor_foreach_add_", &add_rule, self, other, .k = { alpha } });
+}
+
+int tensor_foreach_lerp_(TensorList self, TensorList end, double weight)
+{
+    return run((List){ "tensor_foreach_lerp_", &lerp_rule, self, end, .k = { weight } });
+}
+
+int tensor_foreach_copy_(TensorList self, TensorList src)
+{
+    return run((List){ "tensor_foreach_copy_", &copy_rule, self, src });
+}

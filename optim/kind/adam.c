@@ -1,0 +1,88 @@
+/* adam.c - Adam and AdamW.
+ *
+ *   m += (1 - b1) (g - m)      v = b2 v + (1 - b2) g^2
+ *   p -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
+ *
+ * One pass over memory reads g, m, v, p and writes m, v, p.  eps is added outside the corrected root. */
+#include <math.h>
+#include "../optim.h"
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+/* Products and sums round where PyTorch's do, but for scale, a factor where it divides. */
+#define ADAM_NUMBERS(X) X(sign) X(decay) X(shrink) X(weight1) X(beta2) X(weight2) X(rate) X(scale) X(eps)
+#define ADAM_MOMENTS                                  \
+    g = decay != 0 ? sign * g + decay * x : sign * g; \
+    m = m + weight1 * (g - m);                        \
+    v = v * beta2 + weight2 * g * g
+
+#define RULE adam
+#define RULE_WIDEST
+#define NUMBERS ADAM_NUMBERS
+#define STATES(X) X(m) X(v)
+#define STEP      \
+    ADAM_MOMENTS; \
+    x = x * shrink - rate * m / (sqrt(v) * scale + eps)
+#include "../rule.h"
+
+#define RULE amsgrad
+#define RULE_WIDEST
+#define NUMBERS ADAM_NUMBERS
+#define STATES(X) X(m) X(v) X(u)
+#define STEP                     \
+    ADAM_MOMENTS;                \
+    u = v > u || v != v ? v : u; \
+    x = x * shrink - rate * m / (sqrt(u) * scale + eps)
+#include "../rule.h"
+
+static void numbers(const OptimAdamArgs *o, const OptimParam *p, bool decoupled, double *k)
+{
+    const double b1 = o->beta1, b2 = o->beta2, t = (double)p->step;
+    const adam_numbers n = { .sign = o->maximize ? -1 : 1,
+                             .decay = decoupled ? 0 : o->weight_decay,
+                             .shrink = decoupled ? 1 - o->lr * o->weight_decay : 1,
+                             .weight1 = 1 - b1,
+                             .beta2 = b2,
+                             .weight2 = 1 - b2,
+                             .rate = o->lr / (1 - pow(b1, t)),
+                             .scale = 1 / sqrt(1 - pow(b2, t)),
+                             .eps = o->eps };
+    memcpy(k, &n, sizeof n);
+}
+
+static void numbers_adam(const void *options, const OptimParam *p, double *k)
+{
+    numbers(options, p, false, k);
+}
+static void numbers_adamw(const void *options, const OptimParam *p, double *k)
+{
+    numbers(options, p, true, k);
+}
+
+static const OptimRule *rule(const void *options)
+{
+    return ((const OptimAdamArgs *)options)->amsgrad ? &amsgrad_rule : &adam_rule;
+}
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+const OptimAdamArgs optim_adam_defaults = { OPTIM_ADAM_DEFAULTS },
+                    optim_adamw_defaults = { OPTIM_ADAMW_DEFAULTS };
+static const OpField fields[] = {
+    OP_OPTION(OptimAdamArgs, lr, beta1, beta2, eps, weight_decay, amsgrad, maximize), { 0 }
+};
+
+static unsigned states(const void *options) { return ((const OptimAdamArgs *)options)->amsgrad ? 7 : 3; }
+
+static int check(const void *options, const char *function)
+{
+    const OptimAdamArgs *o = options;
+    if (optim_check_common(o->lr, o->weight_decay, function)) return -1;
+    return optim_check_betas(o->beta1, o->beta2, o->eps, function);
+}
+
+#define ADAM                                                                                    \
+    .fields = fields, .state = { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" }, .states = states, \
+    .check = check, .rule = rule
+OPTIM_DEFINE(adam, OptimAdamArgs, .name = "Adam", .numbers = numbers_adam, ADAM)
+OPTIM_DEFINE(adamw, OptimAdamArgs, .name = "AdamW", .numbers = numbers_adamw, ADAM)

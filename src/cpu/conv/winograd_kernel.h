@@ -1,0 +1,26 @@
+/* winograd_kernel.h - the transforms of winograd.c, on vectors of channels.  winograd_kernel.c is compiled
+ * once an instruction set; where input is NULL there are none.  The 16 points of a tile are `point` floats
+ * apart. */
+#ifndef TAPEGRAD_CPU_WINOGRAD_KERNEL_H
+#define TAPEGRAD_CPU_WINOGRAD_KERNEL_H
+
+#include <stdint.h>
+#include "cpu/isa.h"
+
+typedef struct WinogradKernel {
+    /* input - B^T x B of n tiles of 4 x 4 pixels, 2 apart; lines of x are `line` floats apart. */
+    void (*input)(const float *x, int64_t line, int64_t n, float *points, int64_t point);
+    /* weights - G w G^T of n vectors, whose 9 taps are `tap` floats apart; turned: from the last one on. */
+    void (*weights)(const float *w, int64_t tap, int64_t n, int turned, float *points, int64_t point);
+    /* output - A^T m A of n tiles: `rows` (1 or 2) lines of y of `columns` pixels.
+     * Returns whether all its values are finite. */
+    int (*output)(const float *points, int64_t point, int64_t n, float *y, int64_t columns, int64_t rows);
+    /* spread - adds |x| and x^2 of n vectors, `step` floats apart, to sums [2][lanes]. */
+    void (*spread)(const float *x, int64_t step, int64_t n, float *sums);
+} WinogradKernel;
+
+extern const WinogradKernel winograd_kernel_base[1] __attribute__((visibility("hidden")));
+extern const WinogradKernel winograd_kernel_avx2[1] __attribute__((visibility("hidden")));
+extern const WinogradKernel winograd_kernel_avx512[1] __attribute__((visibility("hidden")));
+
+#endif

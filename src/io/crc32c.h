@@ -1,0 +1,13 @@
+/* crc32c.h - the checksum of Castagnoli, polynomial 0x1edc6f41, as RFC 3720 (appendix B.4) has it. */
+#ifndef TG_CRC32C_H
+#define TG_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+/* Of n more bytes after those whose checksum is crc; 0 at first. */
+uint32_t crc32c(uint32_t crc, const void *data, size_t n);
+#pragma GCC visibility pop
+
+#endif

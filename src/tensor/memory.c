@@ -1,0 +1,56 @@
+/* memory.c - bytes of tensors' data on devices other than the host, whose own memory alloc.c counts. */
+#include "memory.h"
+
+enum { MOST_PLACES = 32 };
+
+static struct Use {
+    _Atomic(const Place *) place;
+    _Atomic int64_t in_use, peak, requests;
+} use[MOST_PLACES];
+
+/* Places never go away, so a slot is taken once. */
+static struct Use *use_of(const Place *place)
+{
+    for (int i = 0; i < MOST_PLACES; i++) {
+        const Place *here = atomic_load(&use[i].place);
+        if (!here && atomic_compare_exchange_strong(&use[i].place, &here, place)) return &use[i];
+        if (here == place) return &use[i];
+    }
+    return NULL;
+}
+
+void count_device_bytes(const Place *place, int64_t bytes)
+{
+    struct Use *u = use_of(place);
+    if (!u) return;
+    const int64_t now = atomic_fetch_add(&u->in_use, bytes) + bytes;
+    if (bytes > 0) atomic_fetch_add(&u->requests, 1);
+    int64_t peak = atomic_load(&u->peak);
+    while (now > peak && !atomic_compare_exchange_weak(&u->peak, &peak, now)) {}
+}
+
+TensorMemory tensor_device_memory(const char *device)
+{
+    static const char name[] = "tensor_device_memory";
+    if (!device) return fail(TENSOR_ENULL, name, "the device is NULL"), (TensorMemory){ 0 };
+    const Place *place = find_place(device, name);
+    if (!place) return (TensorMemory){ 0 };
+    if (on_host(place)) return tensor_memory();
+    const struct Use *u = use_of(place);
+    if (!u) return (TensorMemory){ 0 };
+    return (TensorMemory){ .in_use = atomic_load(&u->in_use),
+                           .peak = atomic_load(&u->peak),
+                           .system_calls = atomic_load(&u->requests) };
+}
+
+int tensor_device_memory_reset_peak(const char *device)
+{
+    static const char name[] = "tensor_device_memory_reset_peak";
+    if (!device) return fail(TENSOR_ENULL, name, "the device is NULL");
+    const Place *place = find_place(device, name);
+    if (!place) return -1;
+    struct Use *u = on_host(place) ? NULL : use_of(place);
+    if (u) atomic_store(&u->peak, atomic_load(&u->in_use));
+    else tensor_memory_reset_peak();
+    return 0;
+}

@@ -1,0 +1,21 @@
+/* memory.h - what holds memory, for those who count it (memory.c, trace/memory_report.c). */
+#ifndef TG_MEMORY_H
+#define TG_MEMORY_H
+
+#include "core.h"
+
+#pragma GCC visibility push(hidden)
+
+/* count_device_bytes - of the data of a storage on a device other than the host: made (> 0) or gone. */
+void count_device_bytes(const Place *place, int64_t bytes);
+
+/* for_each_tracked - of the tensors that are alive and tracked; under a lock: fn makes and frees none. */
+void for_each_tracked(void (*fn)(const Tensor *x, void *ctx), void *ctx);
+bool tensors_are_tracked(void);
+
+/* open_places - of the devices that were opened; the host is none of them. */
+int open_places(const Place **list, int room);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,26 @@
+/* counts.h - what cuemu tells and does for tests, by symbols of libtapegrad_emu.so. */
+#ifndef CUEMU_COUNTS_H
+#define CUEMU_COUNTS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* What a program has asked of the runtime so far, for tests that count. */
+typedef struct CuemuCounts {
+    int64_t launches, waits, to_device, to_host, allocations;
+} CuemuCounts;
+CuemuCounts cuemu_counts(void);
+/* The n-th allocation from now on finds no memory, and only it; 0: none. */
+void cuemu_fail_allocation(int64_t n);
+/* The n-th launch from now on fails as it runs: the device is lost. */
+void cuemu_fail_launch(int64_t n);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,290 @@
+/* test_layers.c - what the generated tests of modules cannot say in a text: weights of losses, rows that are
+ * given, results of pools, stacks of layers, packed sequences. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+#include <tapegrad.h>
+#include <tapegrad/cmocka.h>
+
+static int64_t live_before;
+static TensorScope scope;
+
+static int setup(void **state)
+{
+    (void)state;
+    live_before = tensor_live_count();
+    scope = tensor_scope_open();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (tensor_error()) print_error("%s\n", tensor_error());
+    tensor_scope_close(scope);
+    const bool clean = !tensor_error() && tensor_live_count() == live_before;
+    tensor_error_clear();
+    return clean ? 0 : -1;
+}
+
+static Tensor *wave(TensorShape shape)
+{
+    int64_t n = 1;
+    for (int d = 0; d < shape.ndim; d++) n *= shape.dim[d];
+    return tensor_reshape(tensor_sin(tensor_mul_scalar(tensor_arange(0, (double)n, 1, TENSOR_F32), 0.7)),
+                          shape);
+}
+
+#define INTS(shape, ...) tensor_from_data((int64_t[]){ __VA_ARGS__ }, shape, TENSOR_I64)
+#define FLOATS(shape, ...) tensor_from_data((float[]){ __VA_ARGS__ }, shape, TENSOR_F32)
+
+/* The loss with its weights; they are in the state dict, survive where they came from, and move along. */
+static void weighted(Module *m, Tensor *x, Tensor *target, Tensor *want, const char *names)
+{
+    if (!m) fail_msg("%s", tensor_error());
+    assert_true(tensor_equal(nn_forward(m, x, target), want));
+    char text[64] = "";
+    TensorDict dict = nn_state_dict(m);
+    for (int i = 0; i < dict.count; i++) strcat(strcat(text, dict.item[i].name), " ");
+    assert_string_equal(text, names);
+    Module *copy = nn_clone(m);
+    nn_free(m);
+    assert_true(tensor_equal(nn_forward(copy, x, target), want));
+    nn_free(copy);
+}
+
+static void weights_of_losses(void **state)
+{
+    (void)state;
+    Tensor *w = FLOATS(SHAPE(3), 1, 0.5, 2), *p = FLOATS(SHAPE(3), 2, 1, 0.5), *x = wave(SHAPE(4, 3));
+    Tensor *classes = INTS(SHAPE(4), 0, 2, 1, 2), *unit = tensor_sigmoid(wave(SHAPE(4, 3)));
+    weighted(nn_cross_entropy_loss(.weight = w, .label_smoothing = 0.1), x, classes,
+             tensor_cross_entropy(x, classes, .weight = w, .label_smoothing = 0.1), "weight ");
+    weighted(nn_nll_loss(w), x, classes, tensor_nll_loss(x, classes, .weight = w), "weight ");
+    weighted(nn_bce_loss(.weight = w), unit, unit, tensor_binary_cross_entropy(unit, unit, .weight = w),
+             "weight ");
+    weighted(nn_bce_with_logits_loss(.weight = w, .pos_weight = p), x, unit,
+             tensor_binary_cross_entropy_with_logits(x, unit, .weight = w, .pos_weight = p),
+             "weight pos_weight ");
+    weighted(nn_bce_with_logits_loss(.pos_weight = p), x, unit,
+             tensor_binary_cross_entropy_with_logits(x, unit, .pos_weight = p), "pos_weight ");
+    weighted(nn_multi_margin_loss(.weight = w), x, classes, tensor_multi_margin_loss(x, classes, .weight = w),
+             "weight ");
+    weighted(nn_multilabel_soft_margin_loss(.weight = w), x, tensor_round(unit),
+             tensor_multilabel_soft_margin_loss(x, tensor_round(unit), .weight = w), "weight ");
+    weighted(nn_mse_loss(.reduction = TENSOR_SUM), x, unit, tensor_mse_loss(x, unit, .reduction = TENSOR_SUM),
+             "");
+    Module *loss = nn_mse_loss();
+    assert_tensor_error(nn_forward(loss, x), TENSOR_ENULL);
+    nn_free(loss);
+}
+
+static Tensor *city_block(Tensor *x, Tensor *y, void *ctx)
+{
+    (void)ctx;
+    return tensor_sum(tensor_abs(tensor_sub(x, y)), 1);
+}
+
+static void distance_of_ones_own(void **state)
+{
+    (void)state;
+    Tensor *a = wave(SHAPE(4, 3)), *b = tensor_mul_scalar(a, 0.5), *c = tensor_add_scalar(a, 1);
+    Module *m = nn_triplet_margin_with_distance_loss(.distance = city_block, .margin = 2);
+    assert_true(tensor_equal(nn_forward(m, a, b, c),
+                             tensor_triplet_margin_loss(a, b, c, .distance = city_block, .margin = 2)));
+    nn_free(m);
+}
+
+static void given_rows(void **state)
+{
+    (void)state;
+    Tensor *rows = wave(SHAPE(5, 3)), *index = INTS(SHAPE(2), 4, 1);
+    tensor_manual_seed(9);
+    Tensor *next = tensor_randn(SHAPE(20), TENSOR_F32);
+    tensor_manual_seed(9);
+    Module *m = nn_embedding_from_pretrained(rows, .padding_idx = 1),
+           *free_one = nn_embedding_from_pretrained(rows, .freeze = false);
+    assert_true(tensor_equal(tensor_randn(SHAPE(20), TENSOR_F32), next)); /* nothing was drawn */
+    assert_false(tensor_requires_grad(nn_get(m, "weight")));
+    assert_true(tensor_requires_grad(nn_get(free_one, "weight")));
+    assert_true(tensor_equal(nn_forward(m, index), tensor_index_select(rows, 0, index)));
+    tensor_zero_(rows);
+    assert_true(tensor_item(tensor_sum(tensor_abs(nn_forward(free_one, index)))) > 0);
+    assert_tensor_error((Tensor *)nn_embedding_from_pretrained(wave(SHAPE(3))), TENSOR_EINDEX);
+    assert_tensor_error((Tensor *)nn_embedding(5, 2, .weight = wave(SHAPE(5, 3))), TENSOR_EVALUE);
+    nn_free(m), nn_free(free_one);
+}
+
+static void pools_and_back(void **state)
+{
+    (void)state;
+    Module *pool = nn_max_pool2d(2, .return_indices = true), *unpool = nn_max_unpool2d(2);
+    Tensor *x = wave(SHAPE(1, 2, 4, 6)), *indices, *y = nn_call(pool, .in = { x }, .out = { &y, &indices });
+    assert_ptr_equal(indices, nn_indices(pool));
+    Tensor *back = nn_forward(unpool, y, indices);
+    assert_true(tensor_equal(nn_forward(pool, back), y));
+    Module *adaptive = nn_adaptive_max_pool1d(2, .return_indices = true);
+    nn_call(adaptive, .in = { wave(SHAPE(2, 5)) }, .out = { NULL, &indices });
+    assert_true(indices && tensor_dtype(indices) == TENSOR_I64);
+    nn_free(pool), nn_free(unpool), nn_free(adaptive);
+}
+
+static Tensor *fractional(Tensor **in, int n, void *ctx)
+{
+    (void)n;
+    return tensor_fractional_max_pool2d(in[0], 2, .output_size = SHAPE(2, 3), .random_samples = ctx);
+}
+
+static void fractional_pools(void **state)
+{
+    (void)state;
+    /* u = 0: windows begin at 0, a and in - kernel; every window of a ramp ends at its largest */
+    Tensor *x = tensor_reshape(tensor_arange(0, 35, 1, TENSOR_F32), SHAPE(1, 5, 7)), *at,
+           *u = tensor_zeros(SHAPE(1, 1, 2), TENSOR_F32),
+           *y = tensor_fractional_max_pool2d(x, 2, SHAPE(3, 3), .random_samples = u, .indices = &at);
+    assert_true(tensor_equal(y, FLOATS(SHAPE(1, 3, 3), 8, 10, 13, 15, 17, 20, 29, 31, 34)));
+    assert_true(tensor_equal(tensor_to(at, TENSOR_F32), y));
+    Tensor *z = tensor_reshape(tensor_arange(0, 24, 1, TENSOR_F32), SHAPE(1, 2, 3, 4));
+    assert_true(tensor_item(tensor_sum(tensor_fractional_max_pool3d(z, .kernel_sizes = { 2, 3, 4 },
+                                                                    .output_size = SHAPE(1)))) == 23);
+    Tensor *in = tensor_requires_grad_(tensor_to(wave(SHAPE(2, 2, 5, 6)), TENSOR_F64), true),
+           *samples = tensor_rand(SHAPE(2, 2, 2), TENSOR_F64);
+    if (tensor_gradcheck_with(.fn = fractional, .ctx = samples, .inputs = &in, .n = 1))
+        fail_msg("%s", tensor_error());
+    assert_tensor_error(tensor_fractional_max_pool2d(x, 2), TENSOR_EVALUE);
+    assert_tensor_error(tensor_fractional_max_pool2d(x, 2, SHAPE(2, 2), .output_ratio = 0.5), TENSOR_EVALUE);
+    assert_tensor_error(tensor_fractional_max_pool2d(x, 2, .output_ratio = 1), TENSOR_EVALUE);
+    assert_tensor_error(tensor_fractional_max_pool2d(x, 2, SHAPE(5, 3)), TENSOR_EVALUE);
+    assert_tensor_error(tensor_fractional_max_pool2d(x, 0, SHAPE(2, 2)), TENSOR_EVALUE);
+    assert_tensor_error(tensor_fractional_max_pool2d(x, 2, SHAPE(2, 2), .random_samples = x), TENSOR_ESHAPE);
+    assert_tensor_error(tensor_fractional_max_pool3d(x, 2, SHAPE(2)), TENSOR_ESHAPE);
+    assert_tensor_error(tensor_fractional_max_pool2d(NULL, 2, SHAPE(2)), TENSOR_ENULL);
+    assert_tensor_error((Tensor *)nn_fractional_max_pool2d(2), TENSOR_EVALUE);
+    Module *m = nn_fractional_max_pool2d(2, SHAPE(3, 3), .random_samples = u);
+    assert_true(tensor_equal(nn_forward(m, x), y));
+    nn_free(m);
+}
+
+static void names_of_paddings(void **state)
+{
+    (void)state;
+    Tensor *x = wave(SHAPE(1, 2, 3, 4)), *z = wave(SHAPE(1, 1, 2, 3, 4));
+    struct {
+        Module *made;
+        Tensor *input, *want;
+    } pads[] = {
+        { nn_zero_pad2d(1), x, tensor_pad(x, SHAPE(1, 1, 1, 1)) },
+        { nn_constant_pad1d(2, 3.5), x, tensor_pad(x, SHAPE(2, 2), .value = 3.5) },
+        { nn_reflection_pad2d(2), x, tensor_pad(x, SHAPE(2, 2, 2, 2), .mode = TENSOR_PAD_REFLECT) },
+        { nn_replication_pad3d(1), z, tensor_pad(z, SHAPE(1, 1, 1, 1, 1, 1), .mode = TENSOR_PAD_REPLICATE) },
+        { nn_circular_pad2d(1), x, tensor_pad(x, SHAPE(1, 1, 1, 1), .mode = TENSOR_PAD_CIRCULAR) },
+        { nn_upsampling_nearest2d(.scale_factor = 2), x, tensor_interpolate(x, .scale_factor = 2) },
+        { nn_upsampling_bilinear2d(.size = SHAPE(5, 5)), x,
+          tensor_interpolate(x, .size = SHAPE(5, 5), .mode = TENSOR_BILINEAR, .align_corners = true) },
+    };
+    for (size_t i = 0; i < sizeof pads / sizeof *pads; i++) {
+        assert_true(tensor_equal(nn_forward(pads[i].made, pads[i].input), pads[i].want));
+        nn_free(pads[i].made);
+    }
+}
+
+/* ---- transformers ---------------------------------------------------------------------------- */
+
+static void stacks(void **state)
+{
+    (void)state;
+    Module *layer = nn_transformer_encoder_layer(4, 2, .dim_feedforward = 6, .dropout = 0);
+    Module *stack = nn_transformer_encoder(nn_clone(layer), 2, .norm = nn_layer_norm(4));
+    assert_true(nn_has(stack, "layers.0.self_attn.in_proj_weight") && nn_has(stack, "layers.1.norm2.bias"));
+    assert_true(nn_has(stack, "norm.weight") &&
+                !nn_get_module(stack, "layers")->children[2 - 1].module->forward);
+    Tensor *x = wave(SHAPE(3, 2, 4)), *mask = nn_generate_square_subsequent_mask(3);
+    assert_true(tensor_get(mask, DIMS(0, 1)) == -INFINITY && tensor_get(mask, DIMS(1, 1)) == 0);
+    Tensor *want = nn_forward(layer, nn_forward(layer, x, mask), mask);
+    want = tensor_layer_norm(want, SHAPE(4), NULL, NULL, 1e-5);
+    assert_tensor_close(nn_forward(stack, x, mask), want, 1e-5, 1e-6);
+    /* what a position sees does not depend on those behind it */
+    Tensor *other = tensor_clone(x);
+    tensor_zero_(tensor_select(other, 0, 2));
+    assert_true(tensor_equal(tensor_narrow(nn_forward(stack, x, mask), 0, 0, 2),
+                             tensor_narrow(nn_forward(stack, other, mask), 0, 0, 2)));
+    Module *decoder = nn_transformer_decoder(nn_transformer_decoder_layer(4, 2, .dim_feedforward = 6), 1),
+           *net =
+               nn_transformer(.d_model = 4, .nhead = 2, .custom_encoder = stack, .custom_decoder = decoder);
+    nn_eval(net);
+    assert_true(nn_has(net, "encoder.layers.1.linear1.weight") && nn_has(net, "decoder.layers.0.norm3.bias"));
+    Tensor *y = nn_forward(net, x, wave(SHAPE(2, 2, 4)));
+    assert_true(tensor_size(y, 0) == 2 && tensor_size(y, 2) == 4);
+    assert_tensor_error(nn_forward(net, x), TENSOR_ENULL);
+    assert_tensor_error(nn_forward(decoder, x), TENSOR_ENULL);
+    assert_tensor_error((Tensor *)nn_transformer_encoder(nn_clone(layer)), TENSOR_EVALUE);
+    assert_tensor_error((Tensor *)nn_transformer_encoder(NULL, 2), TENSOR_ENULL);
+    assert_tensor_error((Tensor *)nn_transformer_encoder_layer(4, 3), TENSOR_EVALUE);
+    assert_tensor_error((Tensor *)nn_transformer_encoder_layer(4, 2, .dim_feedforward = 0), TENSOR_EVALUE);
+    assert_tensor_error((Tensor *)nn_transformer_decoder_layer(4, 2, .dropout = 2), TENSOR_EVALUE);
+    Module *none = nn_transformer_encoder(nn_relu(), 0);
+    assert_true(tensor_equal(nn_forward(none, x), x));
+    nn_free(none), nn_free(net), nn_free(layer);
+}
+
+static void adaptive_softmax(void **state)
+{
+    (void)state;
+    Module *m = nn_adaptive_log_softmax_with_loss(8, 7, SHAPE(2, 4));
+    Tensor *x = wave(SHAPE(5, 8)), *target = INTS(SHAPE(5), 0, 6, 3, 1, 4), *loss,
+           *y = nn_call(m, .in = { x, target }, .out = { &y, &loss }), *all = nn_adaptive_log_prob(m, x);
+    assert_true(tensor_size(all, 1) == 7);
+    assert_tensor_close(tensor_sum(tensor_exp(all), 1), tensor_ones(SHAPE(5), TENSOR_F32), 1e-5, 1e-5);
+    assert_tensor_close(tensor_squeeze(tensor_gather(all, 1, tensor_unsqueeze(target, 1)), 1), y, 1e-5, 1e-5);
+    Tensor *one = nn_forward(m, tensor_select(x, 0, 1), tensor_select(target, 0, 1));
+    assert_tensor_close(one, tensor_select(y, 0, 1), 1e-5, 1e-5);
+    assert_tensor_error(nn_forward(m, x, INTS(SHAPE(5), 0, 7, 3, 1, 4)), TENSOR_EINDEX);
+    assert_tensor_error(nn_forward(m, x, INTS(SHAPE(2), 0, 1)), TENSOR_ESHAPE);
+    assert_tensor_error(nn_forward(m, x), TENSOR_ENULL);
+    Module *relu = nn_relu();
+    assert_tensor_error(nn_adaptive_log_prob(relu, x), TENSOR_EVALUE);
+    assert_tensor_error((Tensor *)nn_adaptive_log_softmax_with_loss(8, 7, SHAPE(4, 2)), TENSOR_EVALUE);
+    assert_tensor_error((Tensor *)nn_adaptive_log_softmax_with_loss(8, 7, SHAPE(7)), TENSOR_EVALUE);
+    assert_tensor_error((Tensor *)nn_adaptive_log_softmax_with_loss(8, 7), TENSOR_EVALUE);
+    nn_free(m), nn_free(relu);
+    /* weights of classes */
+    Tensor *w = FLOATS(SHAPE(3), 1, 0.5, 2), *classes = INTS(SHAPE(5), 0, 2, 1, 2, 0);
+    m = nn_linear_cross_entropy_loss(8, 3, .weight = w, .bias = true);
+    assert_tensor_close(nn_forward(m, x, classes),
+                        tensor_cross_entropy(nn_forward(nn_get_module(m, "linear"), x), classes, .weight = w),
+                        1e-5, 1e-6);
+    assert_true(nn_has(m, "weight") && nn_has(m, "linear.bias"));
+    nn_free(m);
+}
+
+static Tensor *squared(Tensor *x) { return tensor_square(x); }
+
+static void activation_of_ones_own(void **state)
+{
+    (void)state;
+    Module *a = nn_transformer_encoder_layer(4, 2, .dim_feedforward = 6, .dropout = 0), *b;
+    tensor_manual_seed(1);
+    b = nn_transformer_encoder_layer(4, 2, .dim_feedforward = 6, .dropout = 0, .activation_fn = squared);
+    assert_int_equal(nn_load_state_dict(a, nn_state_dict(b)), 0);
+    Tensor *x = wave(SHAPE(3, 4));
+    assert_false(tensor_allclose(nn_forward(a, x), nn_forward(b, x)));
+    nn_free(a), nn_free(b);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(weights_of_losses), TEST(distance_of_ones_own), TEST(given_rows), TEST(pools_and_back),
+        TEST(fractional_pools),  TEST(names_of_paddings),    TEST(stacks),     TEST(activation_of_ones_own),
+        TEST(adaptive_softmax),
+    };
+    return cmocka_run_group_tests_name("layers", tests, NULL, NULL);
+}

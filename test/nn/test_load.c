@@ -1,0 +1,157 @@
+/* test_load.c - state dicts of others: their names made ours, and what does not fit, all in one message. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <tapegrad.h>
+#include <tapegrad/cmocka.h>
+
+static int64_t live_before;
+static TensorScope scope;
+
+static int setup(void **state)
+{
+    (void)state;
+    live_before = tensor_live_count();
+    scope = tensor_scope_open();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (tensor_error()) print_error("%s\n", tensor_error());
+    tensor_scope_close(scope);
+    const bool clean = !tensor_error() && tensor_live_count() == live_before;
+    tensor_error_clear();
+    return clean ? 0 : -1;
+}
+
+static Module *block(void)
+{
+    return nn_module_dict({ "norm1", nn_layer_norm(2) }, { "attn", nn_multihead_attention(2, 1) });
+}
+
+static Module *gpt(void)
+{
+    return nn_module_dict({ "wte", nn_embedding(3, 2) }, { "blocks", nn_module_list(block(), block()) });
+}
+
+/* The dict under the names, and in the layouts, of GPT-2's published one. */
+static TensorDict published(Module *m)
+{
+    static const char *const names[][2] = {
+        { "blocks.", "h." }, { "norm1.", "ln_1." }, { "in_proj_", "c_attn." }, { "out_proj.", "c_proj." }
+    };
+    TensorDict own = nn_state_dict(m), dict = { 0 };
+    for (int i = 0; i < own.count; i++) {
+        char name[100] = "module.", *at = name + 7;
+        strcpy(at, own.item[i].name);
+        for (size_t k = 0; k < 4; k++) {
+            char rest[100], *found = strstr(at, names[k][0]);
+            if (!found) continue;
+            strcpy(rest, found + strlen(names[k][0]));
+            *found = 0;
+            strcat(strcat(at, names[k][1]), rest);
+        }
+        Tensor *t = tensor_clone(own.item[i].tensor);
+        bool conv1d = strstr(name, "c_") && tensor_ndim(t) == 2;
+        nn_dict_set(&dict, name, conv1d ? tensor_contiguous(tensor_transpose(t, 0, 1)) : t);
+    }
+    nn_dict_set(&dict, "module.h.0.attn.bias", tensor_ones(SHAPE(1, 1, 4, 4), TENSOR_F32));
+    return dict;
+}
+
+static void published_names(void **state)
+{
+    (void)state;
+    tensor_manual_seed(1);
+    Module *from = gpt(), *to = gpt();
+    TensorDict dict = published(from);
+    assert_true(nn_dict_get(dict, "module.h.1.attn.c_attn.weight") != NULL);
+    assert_int_equal(
+        nn_load_state_dict(
+            to, dict,
+            .names = NN_NAMES({ "module.", "" }, { "attn.bias", NULL }, { "h.*.ln_1", "blocks.*.norm1" },
+                              { "h", "blocks" }, { "c_attn.weight", "in_proj_weight", .transpose = true },
+                              { "c_attn.bias", "in_proj_bias" }, { "c_proj.weight", "out_proj.weight", true },
+                              { "c_proj", "out_proj" })),
+        0);
+    TensorDict a = nn_state_dict(from), b = nn_state_dict(to);
+    for (int i = 0; i < a.count; i++) assert_true(tensor_equal(a.item[i].tensor, b.item[i].tensor));
+    nn_dict_free(dict);
+    /* a prefix put before every name; what is left without a rule */
+    Module *holder = nn_sequential(nn_linear(2, 3)), *one = nn_linear(2, 3);
+    assert_int_equal(nn_load_state_dict(holder, nn_state_dict(one), .names = NN_NAMES({ "", "0." })), 0);
+    assert_true(tensor_equal(nn_get(holder, "0.weight"), nn_get(one, "weight")));
+    assert_int_equal(nn_load_state_dict(one, nn_state_dict(holder), .names = NN_NAMES({ "0.", "" })), 0);
+    /* rules match whole parts only */
+    assert_int_equal(
+        nn_load_state_dict(one, nn_state_dict(one), .names = NN_NAMES({ "weig", "x" }, { "ght", "y" })), 0);
+    nn_free(holder), nn_free(one), nn_free(from), nn_free(to);
+}
+
+static void what_does_not_fit(void **state)
+{
+    (void)state;
+    Module *m = nn_sequential(nn_linear(2, 3), nn_linear(3, 3), nn_batch_norm1d(3));
+    TensorDict before = nn_dict_clone(nn_state_dict(m)), dict = { 0 };
+    nn_dict_set(&dict, "net.0.weight", tensor_zeros(SHAPE(2, 3), TENSOR_F32));
+    nn_dict_set(&dict, "net.0.bias", tensor_zeros(SHAPE(3), TENSOR_F32));
+    nn_dict_set(&dict, "net.3.bias", tensor_zeros(SHAPE(3), TENSOR_F32));
+    assert_int_equal(nn_load_state_dict(m, dict, .names = NN_NAMES({ "net.", "" })), -1);
+    assert_int_equal(tensor_error_code(), TENSOR_ESHAPE);
+    static const char *const parts[] = { "missing: 1.weight, 1.bias, 2.weight, 2.bias, 2.running_mean, 2.run",
+                                         "unexpected: net.3.bias", "0.weight is [3, 2], given [2, 3]" };
+    for (int i = 0; i < 3; i++)
+        if (!strstr(tensor_error(), parts[i])) fail_msg("%s: without \"%s\"", tensor_error(), parts[i]);
+    tensor_error_clear();
+    TensorDict after = nn_state_dict(m);
+    for (int i = 0; i < after.count; i++)
+        assert_true(tensor_equal(before.item[i].tensor, after.item[i].tensor));
+    assert_status_error(nn_load_state_dict(m, dict, .names = NN_NAMES({ "net.", "" }), .strict = false),
+                        TENSOR_ESHAPE);
+    /* two of one name, and names without end */
+    assert_status_error(
+        nn_load_state_dict(m, dict, .names = NN_NAMES({ "net.*.bias", "0.bias" }), .strict = false),
+        TENSOR_EVALUE);
+    static char longest[600];
+    memset(longest, 'n', sizeof longest - 1);
+    assert_status_error(nn_load_state_dict(m, dict, .names = NN_NAMES({ "net", longest }), .strict = false),
+                        TENSOR_EVALUE);
+    nn_dict_free(dict), nn_dict_free(before), nn_free(m);
+}
+
+/* The message has what fits, and says how many more there are. */
+static void long_lists(void **state)
+{
+    (void)state;
+    Module *m = nn_module_list_args(NULL, 0), *empty = nn_relu();
+    for (int i = 0; i < 60; i++) nn_append(m, nn_linear(1, 1));
+    const TensorDict none = { 0 };
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(k ? nn_load_state_dict(empty, nn_state_dict(m)) : nn_load_state_dict(m, none), -1);
+        const char *text = strstr(tensor_error(), k ? "unexpected: " : "missing: "),
+                   *more = strstr(text, ", and ");
+        int named = 1, rest = 0;
+        assert_true(text && more && more - text > 600);
+        for (const char *c = text; c < more; c++) named += *c == ',';
+        assert_int_equal(sscanf(more, ", and %d more", &rest), 1);
+        assert_int_equal(named + rest, 120);
+        tensor_error_clear();
+    }
+    nn_free(m), nn_free(empty);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { TEST(published_names), TEST(what_does_not_fit), TEST(long_lists) };
+    return cmocka_run_group_tests_name("state dicts of others", tests, NULL, NULL);
+}

@@ -1,0 +1,328 @@
+/* test_profile.c - the profiler: what it counts, its tables and its trace, and that nothing else changes. */
+#include <ctype.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <tapegrad.h>
+
+#define OK assert_string_equal(tensor_error() ? tensor_error() : "", "")
+
+static TensorProfile row[200];
+static int rows;
+
+static const TensorProfile *find(const char *name, bool backward)
+{
+    for (int i = 0; i < rows; i++)
+        if (strcmp(row[i].name, name) == 0 && row[i].backward == backward) return &row[i];
+    return NULL;
+}
+
+static void read_rows(void)
+{
+    rows = tensor_profile_rows(row, 200);
+    assert_in_range(rows, 0, 200);
+}
+
+static int64_t calls(const char *name, bool backward)
+{
+    const TensorProfile *r = find(name, backward);
+    return r ? r->calls : 0;
+}
+
+static char *read_file(FILE *file)
+{
+    static char text[1 << 20];
+    rewind(file);
+    const size_t n = fread(text, 1, sizeof text - 1, file);
+    assert_true(n < sizeof text - 1);
+    text[n] = 0;
+    fclose(file);
+    return text;
+}
+
+static char *printed(void)
+{
+    FILE *file = tmpfile();
+    assert_int_equal(tensor_profile_print(file), 0);
+    return read_file(file);
+}
+
+static Module *two_layers(void)
+{
+    Module *net = nn_sequential();
+    nn_append(net, nn_linear(4, 8));
+    nn_append(net, nn_tanh());
+    nn_append(net, nn_linear(8, 2));
+    return net;
+}
+
+static void step(Module *net)
+{
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_ones(SHAPE(3, 4), TENSOR_F32);
+    tensor_backward(tensor_mean(tensor_square(nn_forward(net, x))));
+    tensor_scope_close(scope);
+}
+
+/* ---- what is counted ------------------------------------------------------------------------- */
+
+static void test_calls_in_both_directions(void **unused)
+{
+    (void)unused;
+    Module *net = two_layers();
+    step(net); /* not measured */
+    tensor_profile_begin();
+    assert_true(tensor_profiling());
+    for (int i = 0; i < 5; i++) step(net);
+    tensor_profile_end();
+    assert_false(tensor_profiling());
+    step(net);
+    OK;
+    read_rows();
+    assert_int_equal(calls("linear", false), 10);
+    assert_int_equal(calls("linear", true), 10);
+    assert_int_equal(calls("tanh", false), 5);
+    assert_int_equal(calls("tanh", true), 5);
+    assert_int_equal(calls("mean", true), 5);
+    assert_true(find("linear", false)->allocations >= 20); /* a result and an entry, at least */
+    assert_true(find("linear", false)->bytes > 0);
+    for (int i = 0; i < rows; i++) {
+        assert_true(row[i].self_seconds >= 0 && row[i].self_seconds <= row[i].seconds);
+        if (i) assert_true(row[i].self_seconds <= row[i - 1].self_seconds);
+    }
+    tensor_profile_begin(); /* forgets */
+    tensor_profile_end();
+    assert_int_equal(tensor_profile_rows(NULL, 0), 0);
+    nn_free(net);
+}
+
+/* What an op is made of is its time, and not its own. */
+static void test_ops_made_of_others(void **unused)
+{
+    (void)unused;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_randn(SHAPE(300, 300), TENSOR_F32);
+    tensor_profile_begin();
+    tensor_matrix_power(x, 5);
+    tensor_mul_scalar_(x, 2);
+    tensor_profile_end();
+    OK;
+    read_rows();
+    const TensorProfile *power = find("matrix_power", false), *product = find("matmul", false);
+    if (!product) product = find("mm", false);
+    assert_int_equal(power->calls, 1);
+    assert_true(product && product->calls >= 2);
+    assert_true(power->seconds >= product->seconds);
+    assert_true(power->self_seconds <= power->seconds - product->seconds + 1e-9);
+    assert_int_equal(calls("mul_scalar", false), 1);
+    tensor_scope_close(scope);
+}
+
+static void *work(void *unused)
+{
+    (void)unused;
+    TensorScope scope = tensor_scope_open();
+    TENSOR_PROFILE("worker") tensor_exp(tensor_ones(SHAPE(3), TENSOR_F32));
+    tensor_scope_close(scope);
+    return NULL;
+}
+
+static void test_modules_names_and_threads(void **unused)
+{
+    (void)unused;
+    Module *net = two_layers();
+    pthread_t thread;
+    tensor_profile_push("before"); /* off: nothing */
+    tensor_profile_begin();
+    tensor_profile_pop(); /* without a push: nothing */
+    for (int i = 0; i < 3; i++) TENSOR_PROFILE("step")
+        {
+            TENSOR_PROFILE("data") tensor_release(tensor_retain(tensor_ones(SHAPE(2), TENSOR_F32)));
+            step(net);
+            if (i == 2) break;
+        }
+    assert_int_equal(pthread_create(&thread, NULL, work, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    for (int i = 0; i < 200; i++) tensor_profile_push("deep");
+    tensor_cos(tensor_ones(SHAPE(1), TENSOR_F32));
+    for (int i = 0; i < 200; i++) tensor_profile_pop();
+    tensor_profile_end();
+    OK;
+    const char *text = printed();
+    static const char *const lines[] = { "linear ",
+                                         "linear backward ",
+                                         "\nstep  ",
+                                         "\nstep.data ",
+                                         "\nstep.Sequential ",
+                                         "\nstep.Sequential.0 ",
+                                         "\nstep.Sequential.2 ",
+                                         "\nworker ",
+                                         "\ndeep.deep.deep" };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (!strstr(text, lines[i])) fail_msg("no \"%s\" in\n%s", lines[i], text);
+    double forward = 0, backward = 0;
+    long long n = 0;
+    assert_int_equal(sscanf(strstr(text, "\nstep.Sequential.0 "), "\nstep.Sequential.0 %lld %lf %lf", &n,
+                            &forward, &backward),
+                     3);
+    assert_int_equal(n, 3);
+    assert_true(forward > 0 && backward > 0);
+    assert_null(strstr(text, "before"));
+    nn_free(net);
+}
+
+/* ---- the trace ------------------------------------------------------------------------------- */
+
+static const char *json_value(const char *at);
+
+static const char *json_text(const char *at)
+{
+    assert_int_equal(*at, '"');
+    for (at++; *at != '"'; at++) {
+        assert_true((unsigned char)*at >= 0x20);
+        if (*at == '\\') at++;
+    }
+    return at + 1;
+}
+
+static const char *json_list(const char *at, char end, bool pairs)
+{
+    for (at++; *at != end;) {
+        while (isspace((unsigned char)*at)) at++;
+        if (pairs) {
+            at = json_text(at);
+            assert_int_equal(*at++, ':');
+        }
+        at = json_value(at);
+        while (isspace((unsigned char)*at)) at++;
+        assert_true(*at == end || *at == ',');
+        if (*at == ',') at++;
+    }
+    return at + 1;
+}
+
+static const char *json_value(const char *at)
+{
+    if (*at == '{') return json_list(at, '}', true);
+    if (*at == '[') return json_list(at, ']', false);
+    if (*at == '"') return json_text(at);
+    char *end;
+    strtod(at, &end);
+    assert_ptr_not_equal(end, at);
+    return end;
+}
+
+static int count(const char *text, const char *what)
+{
+    int n = 0;
+    for (; (text = strstr(text, what)); text++) n++;
+    return n;
+}
+
+static void test_the_trace_is_json(void **unused)
+{
+    (void)unused;
+    char path[] = "build/trace-XXXXXX";
+    const int fd = mkstemp(path);
+    Module *net = two_layers();
+    tensor_profile_begin();
+    TENSOR_PROFILE("a \"quoted\\ name\n") step(net);
+    tensor_profile_end();
+    assert_int_equal(tensor_profile_save(path), 0);
+    const char *text = read_file(fdopen(fd, "r"));
+    assert_string_equal(json_value(text), "\n");
+    read_rows();
+    int64_t all = 0;
+    for (int i = 0; i < rows; i++) all += row[i].calls;
+    assert_int_equal(count(text, "\"ph\":\"X\""), all + 5); /* modules, and the name */
+    assert_int_equal(count(text, "\"cat\":\"backward\",\"name\":\"linear\""), 2);
+    assert_int_equal(count(text, "\"cat\":\"module\",\"name\":\"Sequential\""), 1);
+    assert_true(count(text, "Sequential.2\"}") >= 2); /* its product forward and backward */
+    OK;
+    unlink(path);
+    nn_free(net);
+}
+
+static void test_bad_input(void **unused)
+{
+    (void)unused;
+    assert_int_equal(tensor_profile_save("no/such/folder/trace.json"), -1);
+    assert_int_equal(tensor_error_code(), TENSOR_EIO);
+    tensor_error_clear();
+    assert_int_equal(tensor_profile_save(NULL), -1);
+    assert_int_equal(tensor_error_code(), TENSOR_ENULL);
+    tensor_error_clear();
+    assert_int_equal(tensor_profile_print(NULL), -1);
+    assert_int_equal(tensor_error_code(), TENSOR_ENULL);
+    tensor_error_clear();
+    assert_int_equal(tensor_profile_rows(NULL, 3), -1);
+    assert_int_equal(tensor_error_code(), TENSOR_ENULL);
+    tensor_error_clear();
+    tensor_profile_push(NULL);
+    tensor_profile_pop();
+    assert_int_equal(tensor_profile_save("/dev/full"), -1); /* a full disk */
+    assert_int_equal(tensor_error_code(), TENSOR_EIO);
+    tensor_error_clear();
+    tensor_profile_begin();
+    tensor_profile_begin();
+    tensor_profile_end();
+    tensor_profile_end();
+    assert_false(tensor_profiling());
+}
+
+/* ---- nothing else changes -------------------------------------------------------------------- */
+
+static Tensor *gradient(Tensor *x)
+{
+    return tensor_gradients(tensor_sum(tensor_square(tensor_softmax(tensor_matmul(x, x), 1))), x);
+}
+
+/* Failing calls are measured as others; bits and errors are the same. */
+static void test_values_and_failures(void **unused)
+{
+    (void)unused;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_requires_grad_(tensor_randn(SHAPE(4, 4), TENSOR_F32), true), *want = gradient(x);
+    const int64_t live = tensor_live_count();
+    tensor_profile_begin();
+    bool failed = true;
+    for (int n = 1; failed; n++) {
+        TensorScope inner = tensor_scope_open();
+        tensor_debug_fail_allocation(n, false);
+        Tensor *g = gradient(x);
+        failed = tensor_debug_allocation_failed();
+        tensor_debug_fail_allocation(0, false);
+        assert_int_equal(!g, tensor_error_code() == TENSOR_ENOMEM);
+        tensor_error_clear();
+        if (g) assert_true(tensor_equal(g, want));
+        tensor_scope_close(inner);
+        assert_int_equal(tensor_live_count(), live);
+    }
+    assert_null(tensor_matmul(x, tensor_ones(SHAPE(77), TENSOR_F32)));
+    assert_int_equal(tensor_error_code(), TENSOR_ESHAPE);
+    tensor_error_clear();
+    tensor_profile_end();
+    read_rows();
+    assert_true(calls("matmul", false) > 3);
+    tensor_scope_close(scope);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calls_in_both_directions),
+        cmocka_unit_test(test_ops_made_of_others),
+        cmocka_unit_test(test_modules_names_and_threads),
+        cmocka_unit_test(test_the_trace_is_json),
+        cmocka_unit_test(test_bad_input),
+        cmocka_unit_test(test_values_and_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

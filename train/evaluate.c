@@ -1,0 +1,216 @@
+/* evaluate.c - a net over one epoch of a loader, without gradients. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "train.h"
+
+const NNEvaluateArgs nn_evaluate_defaults = { NN_EVALUATE_DEFAULTS };
+
+/* ---- a batch --------------------------------------------------------------------------------- */
+
+static Tensor *forward(const NNEvaluateArgs *args, const Batch *b, Tensor **output)
+{
+    if (args->step) return args->step(args->module, b, output, args->ctx);
+    *output = nn_forward(args->module, b->x);
+    return args->loss && *output ? nn_forward(args->loss, *output, b->y) : NULL;
+}
+
+int train_forward(const NNEvaluateArgs *args, const Batch *b, Tensor **loss, Tensor **output)
+{
+    const bool mixed = args->autocast != TENSOR_F32;
+    TensorAutocast before = { .depth = 0 };
+    *output = NULL;
+    if (mixed) before = tensor_autocast_begin(args->autocast);
+    *loss = forward(args, b, output);
+    if (mixed) tensor_autocast_end(before);
+    if (args->step && !*loss && !tensor_error_code())
+        tensor_fail(TENSOR_EUSER, NULL, "the step gave no loss, without saying why");
+    return tensor_error_code() ? -1 : 0;
+}
+
+int train_count_metrics(Metric *const *metrics)
+{
+    int n = 0;
+    while (metrics && metrics[n]) n++;
+    return n;
+}
+
+int train_update_metrics(Metric *const *metrics, Tensor *output, Tensor *target)
+{
+    for (int i = 0; output && metrics && metrics[i]; i++)
+        if (nn_metric_update(metrics[i], output, target)) return -1;
+    return 0;
+}
+
+/* ---- the mean of losses ---------------------------------------------------------------------- */
+
+void loss_sum_reset(LossSum *s)
+{
+    tensor_release(s->there);
+    *s = (LossSum){ 0 };
+}
+
+static int add_there(LossSum *s, Tensor *loss, int64_t samples)
+{
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_mul_scalar(tensor_to(tensor_detach(loss), TENSOR_F64), (double)samples);
+    int status = x && !tensor_assign(&s->there, s->there ? tensor_add(s->there, x) : x) ? 0 : -1;
+    tensor_scope_close(scope);
+    return status;
+}
+
+int loss_sum_add(LossSum *s, Tensor *loss, int64_t samples)
+{
+    if (!loss) return 0;
+    s->count += (double)samples, s->samples = samples;
+    if (strcmp(tensor_device(loss), "cpu") != 0) return add_there(s, loss, samples);
+    s->last = tensor_item(loss);
+    s->sum += s->last * (double)samples;
+    return tensor_error_code() ? -1 : 0;
+}
+
+double loss_sum_read(LossSum *s)
+{
+    if (s->there) {
+        const double more = tensor_item(s->there);
+        s->sum += more, s->last = more / (double)s->samples; /* of one batch, if each is read */
+        tensor_release(s->there), s->there = NULL;
+    }
+    return s->count > 0 ? s->sum / s->count : 0;
+}
+
+/* ---- the modes of all modules ---------------------------------------------------------------- */
+
+typedef struct Modes {
+    bool *training;
+    int count;
+} Modes;
+
+static void count_module(Module *m, void *ctx)
+{
+    (void)m;
+    ++((Modes *)ctx)->count;
+}
+
+static void save_mode(Module *m, void *ctx)
+{
+    Modes *modes = ctx;
+    modes->training[modes->count++] = m->training;
+}
+
+static void restore_mode(Module *m, void *ctx)
+{
+    Modes *modes = ctx;
+    m->training = modes->training[modes->count++];
+}
+
+static int begin_eval(Module *m, Modes *modes, const char *function)
+{
+    *modes = (Modes){ 0 };
+    nn_apply(m, count_module, modes);
+    modes->training = malloc((size_t)modes->count * sizeof *modes->training + 1);
+    if (!modes->training) return tensor_fail(TENSOR_ENOMEM, function, "out of memory");
+    modes->count = 0;
+    nn_apply(m, save_mode, modes);
+    nn_eval(m);
+    return 0;
+}
+
+static void end_eval(Module *m, Modes *modes)
+{
+    modes->count = 0;
+    nn_apply(m, restore_mode, modes);
+    free(modes->training);
+}
+
+/* ---- over an epoch --------------------------------------------------------------------------- */
+
+static int check(const NNEvaluateArgs *args, const char *function)
+{
+    if (tensor_error_code()) return -1;
+    if (!args->module || !args->loader)
+        return tensor_fail(TENSOR_ENULL, function, "the %s is NULL", args->module ? "loader" : "module");
+    if (data_batches(args->loader) > 0) return 0;
+    return tensor_fail(TENSOR_EVALUE, function, "the loader gives no batches: %lld samples",
+                       (long long)data_samples(args->loader));
+}
+
+/* each(ctx, batch, loss, output), in a scope of its own, for all batches. */
+static int over_epoch(const NNEvaluateArgs *args, const char *function,
+                      int (*each)(void *ctx, const Batch *b, Tensor *loss, Tensor *output), void *ctx)
+{
+    Modes modes;
+    if (check(args, function) || begin_eval(args->module, &modes, function)) return -1;
+    const bool was = tensor_set_grad_enabled(false);
+    int status = 0;
+    data_reset(args->loader);
+    for (Batch *b; !status && (b = data_next(args->loader)) != NULL;) {
+        Tensor *loss, *output;
+        TensorScope scope = tensor_scope_open();
+        status = train_forward(args, b, &loss, &output) || each(ctx, b, loss, output) ? -1 : 0;
+        tensor_scope_close(scope);
+    }
+    if (status) data_reset(args->loader);
+    tensor_set_grad_enabled(was);
+    end_eval(args->module, &modes);
+    return status || tensor_error_code() ? -1 : 0;
+}
+
+typedef struct Evaluation {
+    Metric *const *metrics;
+    LossSum loss;
+} Evaluation;
+
+static int evaluate_batch(void *ctx, const Batch *b, Tensor *loss, Tensor *output)
+{
+    Evaluation *e = ctx;
+    return loss_sum_add(&e->loss, loss, b->size) || train_update_metrics(e->metrics, output, b->y);
+}
+
+double nn_evaluate_args(NNEvaluateArgs args)
+{
+    Evaluation e = { .metrics = args.metrics };
+    for (int i = 0; args.metrics && args.metrics[i]; i++) nn_metric_reset(args.metrics[i]);
+    int status = over_epoch(&args, "nn_evaluate", evaluate_batch, &e);
+    const double mean = loss_sum_read(&e.loss);
+    loss_sum_reset(&e.loss);
+    nn_free(args.loss);
+    return status || tensor_error_code() ? NAN : mean;
+}
+
+/* ---- predictions ----------------------------------------------------------------------------- */
+
+typedef struct Outputs {
+    Tensor **item;
+    int count, capacity;
+} Outputs;
+
+static int keep_output(void *ctx, const Batch *b, Tensor *loss, Tensor *output)
+{
+    Outputs *o = ctx;
+    (void)b, (void)loss;
+    if (!output) return tensor_fail(TENSOR_EUSER, "nn_predict", "the step gave no output");
+    if (o->count == o->capacity) {
+        int more = o->capacity ? 2 * o->capacity : 64;
+        Tensor **grown = realloc(o->item, (size_t)more * sizeof *grown);
+        if (!grown) return tensor_fail(TENSOR_ENOMEM, "nn_predict", "out of memory");
+        o->item = grown, o->capacity = more;
+    }
+    o->item[o->count++] = tensor_retain(output);
+    return 0;
+}
+
+Tensor *nn_predict_args(NNEvaluateArgs args)
+{
+    Outputs o = { 0 };
+    Tensor *all = NULL;
+    if (!over_epoch(&args, "nn_predict", keep_output, &o)) {
+        const char *outer = tensor_compose_begin("nn_predict");
+        all = tensor_cat(TENSOR_LIST(o.item, o.count), 0);
+        tensor_compose_end(outer);
+    }
+    for (int i = 0; i < o.count; i++) tensor_release(o.item[i]);
+    free(o.item);
+    nn_free(args.loss);
+    return all;
+}

@@ -1,0 +1,298 @@
+/* fit.c - the loop of nn_fit.
+ *
+ * Between two steps of the optimizer nothing is half done: there checkpoints are written, and there a run
+ * ends that was interrupted. */
+#define _POSIX_C_SOURCE 200809L
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+#include "fit.h"
+
+const NNFitArgs nn_fit_defaults = { NN_FIT_DEFAULTS };
+
+static const char op[] = "nn_fit";
+
+/* ---- interrupts ------------------------------------------------------------------------------ */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal)
+{
+    (void)signal;
+    interrupted = 1;
+}
+
+/* Only where nobody else takes it; the second one finds the default action again. */
+static bool take_interrupts(const Fit *f, struct sigaction *before)
+{
+    struct sigaction mine = { .sa_handler = on_interrupt, .sa_flags = SA_RESETHAND };
+    if (!f->args.handle_interrupt || sigaction(SIGINT, NULL, before) || before->sa_handler != SIG_DFL)
+        return false;
+    interrupted = 0;
+    return sigaction(SIGINT, &mine, NULL) == 0;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- a batch --------------------------------------------------------------------------------- */
+
+/* On the graph, so that it counts in the loss that is told. */
+static Tensor *add_penalty(const Fit *f, Tensor *loss)
+{
+    if (f->args.l1 == 0 && f->args.l2 == 0) return loss;
+    for (int i = 0; i < f->parameters.count && loss; i++) {
+        Tensor *w = f->parameters.item[i];
+        if (tensor_ndim(w) < 2 || !tensor_requires_grad(w)) continue;
+        if (f->args.l1) loss = tensor_add(loss, tensor_mul_scalar(tensor_sum(tensor_abs(w)), f->args.l1));
+        if (f->args.l2) loss = tensor_add(loss, tensor_mul_scalar(tensor_sum(tensor_square(w)), f->args.l2));
+    }
+    return loss;
+}
+
+static int clip(const Fit *f)
+{
+    const double norm = f->args.clip_grad_norm, value = f->args.clip_grad_value;
+    if (norm == 0 && value == 0) return 0;
+    if (f->args.scaler && optim_scaler_unscale_(f->args.scaler, f->at.optimizer)) return -1;
+    TensorScope scope = tensor_scope_open();
+    if (norm) nn_clip_grad_norm_(f->parameters, norm);
+    if (value) nn_clip_grad_value_(f->parameters, value);
+    tensor_scope_close(scope);
+    return tensor_error_code() ? -1 : 0;
+}
+
+static int step(Fit *f)
+{
+    GradScaler *scaler = f->args.scaler;
+    if (clip(f)) return -1;
+    if (scaler ? optim_scaler_step(scaler, f->at.optimizer) || optim_scaler_update(scaler)
+               : optim_step(f->at.optimizer))
+        return -1;
+    f->accumulated = 0, f->at.step++;
+    if (f->args.averaged && optim_averaged_update(f->args.averaged)) return -1;
+    if (f->args.scheduler && f->args.schedule_steps) return optim_scheduler_step(f->args.scheduler);
+    return 0;
+}
+
+/* What comes back through the graph: the loss, scaled for a mean over batches and for f16. */
+static int backward(Fit *f, Tensor *loss)
+{
+    if (f->args.accumulate > 1) loss = tensor_mul_scalar(loss, 1.0 / f->args.accumulate);
+    if (f->args.scaler) loss = optim_scaler_scale(f->args.scaler, loss);
+    if (f->accumulated == 0 && optim_zero_grad(f->at.optimizer)) return -1;
+    return tensor_backward(loss);
+}
+
+static int train_batch(Fit *f, const Batch *b)
+{
+    Tensor *loss, *output;
+    TensorScope scope = tensor_scope_open();
+    int status = train_forward(&f->forward, b, &loss, &output);
+    if (!status) loss = add_penalty(f, loss);
+    if (!status)
+        status = backward(f, loss) || loss_sum_add(&f->loss, loss, b->size) ||
+                         train_update_metrics(f->args.metrics, output, b->y)
+                     ? -1
+                     : 0;
+    tensor_scope_close(scope);
+    f->batch++, f->accumulated++;
+    return status;
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+static int tell(Fit *f, NNEvent event)
+{
+    for (const NNCallback *c = f->args.callbacks; c && c->fn; c++) {
+        if (event == NN_BATCH_END) f->at.loss = loss_sum_read(&f->loss), f->at.batch_loss = f->loss.last;
+        const int status = c->fn(&f->at, event, c->ctx);
+        if (status && !tensor_error_code())
+            tensor_fail(TENSOR_EUSER, op, "a callback failed without saying why");
+        if (tensor_error_code()) return -1;
+    }
+    return 0;
+}
+
+static void show(Fit *f)
+{
+    if (f->bar) io_progress_update(f->bar, 1, "loss %.4f", loss_sum_read(&f->loss));
+}
+
+static void open_bar(Fit *f)
+{
+    char desc[48];
+    if (f->args.verbose < 1 || !isatty(STDERR_FILENO)) return;
+    snprintf(desc, sizeof desc, "epoch %lld/%lld", (long long)f->at.epoch + 1, (long long)f->at.epochs);
+    f->bar = io_progress(data_batches(f->at.train), .desc = desc, .unit = "batch", .leave = false);
+    io_progress_update(f->bar, f->batch, NULL);
+}
+
+/* ---- an epoch -------------------------------------------------------------------------------- */
+
+/* After a batch: a step, if it is time for one, and what may happen between steps only. */
+static int after_batch(Fit *f, const Batch *b)
+{
+    const bool steps = f->accumulated == f->args.accumulate;
+    if (steps && step(f)) return -1;
+    show(f);
+    f->at.batch = b;
+    if (tell(f, NN_BATCH_END)) return -1;
+    f->at.batch = NULL;
+    if (f->interruptible && interrupted) f->at.stop = f->history.interrupted = true;
+    const bool due = f->args.save_every && f->at.step % f->args.save_every == 0;
+    return steps && (due || f->at.stop) ? fit_save(f) : 0;
+}
+
+static void begin_epoch(Fit *f)
+{
+    for (int i = 0; f->args.metrics && f->args.metrics[i]; i++) nn_metric_reset(f->args.metrics[i]);
+    loss_sum_reset(&f->loss);
+}
+
+/* *over: it ended, and was not stopped before.  What is left of its batches makes a step. */
+static int train_epoch(Fit *f, bool *over)
+{
+    const int64_t batches = data_batches(f->at.train);
+    int status = 0;
+    if (f->batch == 0) begin_epoch(f); /* else it goes on in the middle */
+    for (*over = false; !status && !*over && !(f->at.stop && !f->accumulated && f->batch < batches);) {
+        Batch *b = data_next(f->at.train);
+        *over = !b;
+        status = tensor_error_code() || (b && (train_batch(f, b) || after_batch(f, b))) ? -1 : 0;
+    }
+    return !status && f->accumulated ? step(f) : status;
+}
+
+static int validate(Fit *f, double *loss)
+{
+    *loss = 0;
+    if (!f->args.validate) return 0;
+    NNEvaluateArgs args = f->forward;
+    args.loader = f->args.validate, args.loss = nn_retain(args.loss);
+    *loss = nn_evaluate_args(args);
+    return tensor_error_code() ? -1 : 0;
+}
+
+static int schedule(Fit *f)
+{
+    if (!f->args.scheduler || f->args.schedule_steps) return 0;
+    return optim_scheduler_step_metric(f->args.scheduler, fit_monitored(f));
+}
+
+static int end_epoch(Fit *f)
+{
+    double val_loss;
+    if (fit_begin_row(f) || validate(f, &val_loss)) return -1; /* which begins the metrics anew */
+    fit_end_row(f, val_loss);
+    if (fit_watch_best(f) || tell(f, NN_EPOCH_END) || fit_log(f) || schedule(f)) return -1;
+    f->at.epoch++, f->batch = 0;
+    return fit_save(f);
+}
+
+static int run_epoch(Fit *f)
+{
+    bool over;
+    f->began = now();
+    if (tell(f, NN_EPOCH_BEGIN)) return -1;
+    open_bar(f);
+    int status = train_epoch(f, &over);
+    io_progress_free(f->bar), f->bar = NULL;
+    return status || !over ? status : end_epoch(f);
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+static bool is_over(Fit *f)
+{
+    const bool early = f->args.patience && f->waited >= f->args.patience;
+    f->history.stopped_early |= early && f->at.epoch < f->at.epochs;
+    return early || f->at.stop || f->at.epoch >= f->at.epochs;
+}
+
+static int run(Fit *f)
+{
+    struct sigaction before;
+    f->interruptible = take_interrupts(f, &before);
+    int status = tell(f, NN_FIT_BEGIN);
+    while (!status && !is_over(f)) status = run_epoch(f);
+    if (!status) status = tell(f, NN_FIT_END);
+    if (f->interruptible) sigaction(SIGINT, &before, NULL);
+    if (status || !f->args.restore_best || !f->best.count) return status;
+    return nn_load_state_dict(f->at.module, f->best);
+}
+
+static int check_numbers(const NNFitArgs *a)
+{
+    const bool good = a->epochs >= 0 && a->accumulate >= 1 && a->clip_grad_norm >= 0 &&
+                      a->clip_grad_value >= 0 && a->l1 >= 0 && a->l2 >= 0 && a->patience >= 0 &&
+                      a->min_delta >= 0 && a->save_every >= 0 && (unsigned)a->mode <= NN_MAX;
+    if (good) return 0;
+    return tensor_fail(
+        TENSOR_EVALUE, op,
+        "a negative or missing number: epochs %lld, accumulate %d, clip_grad_norm %g, "
+        "clip_grad_value %g, l1 %g, l2 %g, patience %lld, min_delta %g, save_every %lld, mode %d",
+        (long long)a->epochs, a->accumulate, a->clip_grad_norm, a->clip_grad_value, a->l1, a->l2,
+        (long long)a->patience, a->min_delta, (long long)a->save_every, (int)a->mode);
+}
+
+static int check_loader(const DataLoader *loader, const char *name)
+{
+    if (data_batches(loader) > 0) return 0;
+    return tensor_fail(TENSOR_EVALUE, op, "the loader of .%s gives no batches: %lld samples", name,
+                       (long long)data_samples(loader));
+}
+
+static int check(const NNFitArgs *a)
+{
+    if (tensor_error_code()) return -1;
+    const char *missing = !a->module             ? "module"
+                          : !a->train            ? "loader"
+                          : !a->loss && !a->step ? "loss"
+                          : !a->optimizer        ? "optimizer"
+                                                 : NULL;
+    if (missing) return tensor_fail(TENSOR_ENULL, op, "the %s is NULL", missing);
+    if (check_numbers(a) || check_loader(a->train, "train")) return -1;
+    return a->validate ? check_loader(a->validate, "validate") : 0;
+}
+
+static Fit begin(const NNFitArgs *a)
+{
+    return (Fit){ .at = { .module = a->module,
+                          .optimizer = a->optimizer,
+                          .train = a->train,
+                          .validate = a->validate,
+                          .epochs = a->epochs },
+                  .args = *a,
+                  .forward = { .module = a->module,
+                               .loss = a->loss,
+                               .metrics = a->metrics,
+                               .step = a->step,
+                               .ctx = a->ctx,
+                               .autocast = a->autocast },
+                  .history = { .best_epoch = -1 } };
+}
+
+int nn_fit_args(NNFitArgs args)
+{
+    if (args.history) *args.history = (NNHistory){ .best_epoch = -1 };
+    if (TENSOR_CHECK_OPTIONS(op, args, nn_fit_defaults) || check(&args)) {
+        nn_free(args.loss);
+        return -1;
+    }
+    Fit f = begin(&args);
+    f.at.history = &f.history, f.parameters = nn_parameters(args.module);
+    nn_train(args.module, true);
+    int status = fit_columns(&f) || fit_open_files(&f) || run(&f) ? -1 : 0;
+    f.history.steps = f.at.step;
+    fit_close(&f);
+    if (args.history) *args.history = f.history;
+    else nn_history_free(&f.history);
+    nn_free(args.loss);
+    return status;
+}

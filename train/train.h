@@ -1,0 +1,32 @@
+/* train.h - what fit and evaluate share. */
+#ifndef TRAIN_TRAIN_H
+#define TRAIN_TRAIN_H
+
+#include <tapegrad.h>
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(hidden)
+#endif
+
+/* The mean loss of a batch, and the output for metrics: by step, or by the loss of net(x) and y.  Without
+ * either the loss is NULL.  -1: an error. */
+int train_forward(const NNEvaluateArgs *args, const Batch *b, Tensor **loss, Tensor **output);
+
+int train_update_metrics(Metric *const *metrics, Tensor *output, Tensor *target);
+int train_count_metrics(Metric *const *metrics);
+
+/* A sum over batches of loss times samples, which waits for no device but when it is read. */
+typedef struct LossSum {
+    double sum, count;
+    double last;     /* loss of the last batch, once it was read */
+    int64_t samples; /* in it */
+    Tensor *there;   /* what is not yet in sum, on a device; may be NULL */
+} LossSum;
+int loss_sum_add(LossSum *s, Tensor *loss, int64_t samples);
+double loss_sum_read(LossSum *s); /* the mean; 0 before the first one */
+void loss_sum_reset(LossSum *s);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif
