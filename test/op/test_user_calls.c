@@ -479,6 +479,19 @@ static void test_a_backward_that_says_nothing(void **state)
     assert_status_error(-1, TENSOR_EUSER);
 }
 
+/* A row reads as many numbers as it has: beyond them lies what the call before it left, which may be no
+ * integer (UBSan sees it). */
+static void test_a_row_reads_its_own_parameters(void **state)
+{
+    (void)state;
+    const double far[2] = { -1e300, 1e300 }, two = 2;
+    Tensor *x = tensor_full(SHAPE(5), 3, TENSOR_I64), *before = tensor_ones(SHAPE(5), TENSOR_F64);
+    assert_non_null(tensor_apply(tensor_op_find("clamp"), &before, 1, far));
+    Tensor *y = tensor_apply(tensor_op_find("add_scalar"), &x, 1, &two);
+    assert_non_null(y);
+    for (int64_t i = 0; i < 5; i++) assert_true(tensor_get(y, DIMS(i)) == 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -492,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_parameters_left_out),
         cmocka_unit_test(test_texts_and_lists_are_kept),
         cmocka_unit_test(test_a_backward_that_says_nothing),
+        cmocka_unit_test(test_a_row_reads_its_own_parameters),
     };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("calls of a user's op", tests, NULL, NULL);

@@ -9,17 +9,18 @@ static void set_operand(Strided *s, const Tensor *x, TensorShape shape)
     broadcast_strides(x, shape, s->stride);
 }
 
-/* Bounds of a range: on integers they are held to those that the dtype has, not wrapped. */
-static const double *held_bounds(const TensorOp *op, int dtype, const double *params, double *held)
+/* The parameters as the loops read them: two, 0 where the row has fewer.  Bounds of a range are on integers held
+ * to those that the dtype has, not wrapped. */
+static void loop_params(const OpRow *row, int dtype, const double *params, double p[2])
 {
     static const double least[TENSOR_DTYPES] = { [TENSOR_I64] = -0x1p63, [TENSOR_I32] = -0x1p31 };
     static const double most[TENSOR_DTYPES] = {
         [TENSOR_I64] = 0x1p63 - 1024, [TENSOR_I32] = 0x1p31 - 1, [TENSOR_U8] = 255
     };
-    if (most[dtype] == 0) return params;
-    for (int i = 0; i < op->row->params; i++)
-        held[i] = params[i] < least[dtype] ? least[dtype] : params[i] > most[dtype] ? most[dtype] : params[i];
-    return held;
+    p[0] = row->params > 0 ? params[0] : 0, p[1] = row->params > 1 ? params[1] : 0;
+    if (likely(!(row->rules & ROW_HELD)) || most[dtype] == 0) return;
+    for (int i = 0; i < row->params; i++)
+        p[i] = p[i] < least[dtype] ? least[dtype] : p[i] > most[dtype] ? most[dtype] : p[i];
 }
 
 /* Parameters at which a simpler row serves, as in PyTorch: so (-0)^0.5 is -0 and (-inf)^0.5 NaN. */
@@ -47,10 +48,10 @@ int row_map(const TensorOp *op, const char *name, int part, Tensor *out, Tensor 
 {
     if (out->numel == 0) return 0;
     MapArgs m;
-    double held[2];
-    if (op->row->rules & ROW_HELD) params = held_bounds(op, out->dtype, params, held);
-    m.row = row_of(op, part, out->dtype, params);
-    m.part = part, m.params = params, m.count = out->numel;
+    double p[2];
+    loop_params(op->row, out->dtype, params, p);
+    m.row = row_of(op, part, out->dtype, p);
+    m.part = part, m.params = p, m.count = out->numel;
     bool dense = out->flags & FLAG_CONTIGUOUS;
     for (int k = 0; k < ROW_OPERANDS && dense; k++)
         dense = !in[k] || ((in[k]->flags & FLAG_CONTIGUOUS) && in[k]->numel == out->numel);

@@ -92,11 +92,11 @@
 #define UNARY1(name, t, s, p, ...)                                                 \
     Tensor *tensor_##name(Tensor *x, double p)                                     \
     {                                                                              \
-        return row_apply(&op_##name, x, NULL, (double[2]){ p }, SITE);             \
+        return row_apply(&op_##name, x, NULL, (double[]){ p }, SITE);             \
     }                                                                              \
     Tensor *tensor_##name##_(Tensor *x, double p)                                  \
     {                                                                              \
-        return row_apply_(&op_##name, #name "_", x, NULL, (double[2]){ p }, SITE); \
+        return row_apply_(&op_##name, #name "_", x, NULL, (double[]){ p }, SITE); \
     }
 #define UNARY2(name, t, s, p, pi, q, ...)                                            \
     Tensor *tensor_##name(Tensor *x, double p, double q)                             \
@@ -116,11 +116,11 @@
 #define BINARY1(name, t, s, p, ...)                                             \
     Tensor *tensor_##name(Tensor *a, Tensor *b, double p)                       \
     {                                                                           \
-        return row_apply(&op_##name, a, b, (double[2]){ p }, SITE);             \
+        return row_apply(&op_##name, a, b, (double[]){ p }, SITE);             \
     }                                                                           \
     Tensor *tensor_##name##_(Tensor *a, Tensor *b, double p)                    \
     {                                                                           \
-        return row_apply_(&op_##name, #name "_", a, b, (double[2]){ p }, SITE); \
+        return row_apply_(&op_##name, #name "_", a, b, (double[]){ p }, SITE); \
     }
 #define COMPARE BINARY
 #define LOGIC1 UNARY
