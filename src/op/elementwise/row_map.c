@@ -9,8 +9,8 @@ static void set_operand(Strided *s, const Tensor *x, TensorShape shape)
     broadcast_strides(x, shape, s->stride);
 }
 
-/* The parameters as the loops read them: two, 0 where the row has fewer.  Bounds of a range are on integers held
- * to those that the dtype has, not wrapped. */
+/* The parameters as the loops read them: two, 0 where the row has fewer.  Bounds of a range are on integers
+ * held to those that the dtype has, not wrapped. */
 static void loop_params(const OpRow *row, int dtype, const double *params, double p[2])
 {
     static const double least[TENSOR_DTYPES] = { [TENSOR_I64] = -0x1p63, [TENSOR_I32] = -0x1p31 };

@@ -89,13 +89,13 @@
 #define UNARY(name, ...)                                                                       \
     Tensor *(tensor_##name)(Tensor * x) { return row_apply(&op_##name, x, NULL, NULL, SITE); } \
     Tensor *(tensor_##name##_)(Tensor * x) { return row_apply_(&op_##name, #name "_", x, NULL, NULL, SITE); }
-#define UNARY1(name, t, s, p, ...)                                                 \
-    Tensor *tensor_##name(Tensor *x, double p)                                     \
-    {                                                                              \
+#define UNARY1(name, t, s, p, ...)                                                \
+    Tensor *tensor_##name(Tensor *x, double p)                                    \
+    {                                                                             \
         return row_apply(&op_##name, x, NULL, (double[]){ p }, SITE);             \
-    }                                                                              \
-    Tensor *tensor_##name##_(Tensor *x, double p)                                  \
-    {                                                                              \
+    }                                                                             \
+    Tensor *tensor_##name##_(Tensor *x, double p)                                 \
+    {                                                                             \
         return row_apply_(&op_##name, #name "_", x, NULL, (double[]){ p }, SITE); \
     }
 #define UNARY2(name, t, s, p, pi, q, ...)                                            \
@@ -113,13 +113,13 @@
     {                                                                                               \
         return row_apply_(&op_##name, #name "_", a, b, NULL, SITE);                                 \
     }
-#define BINARY1(name, t, s, p, ...)                                             \
-    Tensor *tensor_##name(Tensor *a, Tensor *b, double p)                       \
-    {                                                                           \
+#define BINARY1(name, t, s, p, ...)                                            \
+    Tensor *tensor_##name(Tensor *a, Tensor *b, double p)                      \
+    {                                                                          \
         return row_apply(&op_##name, a, b, (double[]){ p }, SITE);             \
-    }                                                                           \
-    Tensor *tensor_##name##_(Tensor *a, Tensor *b, double p)                    \
-    {                                                                           \
+    }                                                                          \
+    Tensor *tensor_##name##_(Tensor *a, Tensor *b, double p)                   \
+    {                                                                          \
         return row_apply_(&op_##name, #name "_", a, b, (double[]){ p }, SITE); \
     }
 #define COMPARE BINARY
