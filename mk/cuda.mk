@@ -46,7 +46,7 @@ $(B)/libtapegrad_emu.so: $(EMU_OBJECTS) test/cuemu/export.map
 
 # ---- tests ------------------------------------------------------------------------------------
 # Plugins that must be refused, each for a reason of its own.
-BAD_PLUGINS := $(foreach p,oldabi olddigest misnamed empty,$(B)/test/plugins/libtapegrad_$(p).so)
+BAD_PLUGINS := $(foreach p,oldabi olddigest misnamed empty bare,$(B)/test/plugins/libtapegrad_$(p).so)
 $(B)/test/plugins/libtapegrad_%.so: test/bad_plugin/plugin.c $(OPS_DIGEST) $(B)/flags
 	$(COMPILE) -I$(B)/include -DBAD_$* -shared $< -o $@
 $(B)/test/test_emu: $(BAD_PLUGINS)

@@ -101,10 +101,13 @@ int64_t gpu_note_call(const char *op, const void *site, int64_t n)
 
 bool gpu_fault(DeviceFault *of)
 {
-    const Note *note = &here->note[here->found[0] % NOTES];
     if (!here->faulty) return false;
+    const int64_t *found = here->found;
+    const Note forgotten = {}, *note = &here->note[found[0] % NOTES];
+    const bool kept = here->calls - found[0] < NOTES; /* else its note was written over */
+    if (!kept) note = &forgotten;
     here->faulty = false;
-    *of = DeviceFault{ note->op, note->site, here->found[1], here->found[2], note->n };
+    *of = DeviceFault{ kept ? note->op : nullptr, note->site, found[1], found[2], note->n };
     return true;
 }
 
@@ -180,9 +183,10 @@ static int number_there(int index)
 
 static int make_ready(DeviceContext *c)
 {
-    if (gpu_check(cudaSetDevice(c->index), "cudaSetDevice")) return -1;
-    if (gpu_check(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "making a stream")) return -1;
     Turn turn(c);
+    if (!turn.ready ||
+        gpu_check(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "making a stream"))
+        return -1;
     if (!gpu_check(cudaMalloc((void **)&c->mailbox, 256), "cudaMalloc") &&
         !gpu_check(cudaMemsetAsync(c->mailbox, 0, 256, c->stream), "cudaMemset") &&
         !gpu_check(cudaMallocHost((void **)&c->found, 256), "cudaMallocHost") && c->staging.open() &&

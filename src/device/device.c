@@ -92,6 +92,8 @@ static const Device *load_device(const char *name, char *why, size_t size)
         snprintf(why, size, "its plugin was built from another ops.def (%s, here %s): rebuild it",
                  device->ops_digest, TAPEGRAD_OPS_DIGEST);
     else if (strcmp(device->name, name) != 0) snprintf(why, size, "its plugin is for \"%s\"", device->name);
+    else if (!device->map || !device->copy || !device->fill || !device->reduce)
+        snprintf(why, size, "its plugin lacks a kernel that every device has (map, copy, fill, reduce)");
     else return device;
     dlclose(handle);
     return NULL;
@@ -182,14 +184,24 @@ int tensor_synchronize(const char *device)
 
 THREAD_LOCAL const char *declined;
 
+/* An index of a call that the device had noted, or no longer knew. */
+static int fail_fault(const DeviceFault *f, const Place *place)
+{
+    static const char when[] = "told when it was waited for; TAPEGRAD_CUDA_SYNC=1 tells at once";
+    if (!f->op)
+        return fail(TENSOR_EINDEX, NULL,
+                    "index %lld at position %lld of a call long ago is out of range (%s %s)",
+                    (long long)f->value, (long long)f->position, place->name, when);
+    return fail_site(TENSOR_EINDEX, f->op, f->site,
+                     "index %lld at position %lld is out of range: want 0 to %lld (%s %s)",
+                     (long long)f->value, (long long)f->position, (long long)f->n - 1, place->name, when);
+}
+
 int kernel_failed(int status, const char *op, const Place *place, const char *slot)
 {
     DeviceFault f;
     if (status == KERNEL_FAILED && place->device->fault && place->device->fault(place->context, &f))
-        return fail_site(TENSOR_EINDEX, f.op, f.site,
-                         "index %lld at position %lld is out of range: want 0 to %lld (%s told when it was "
-                         "waited for; TAPEGRAD_CUDA_SYNC=1 tells at once)",
-                         (long long)f.value, (long long)f.position, (long long)f.n - 1, place->name);
+        return fail_fault(&f, place);
     if (status != KERNEL_DECLINED)
         return fail(TENSOR_EDEVICE, op, "%s: %s", place->name, place->device->error(place->context));
     declined = slot;

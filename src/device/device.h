@@ -397,7 +397,7 @@ typedef enum KernelSlot {
 typedef struct DeviceContext DeviceContext; /* the device's own */
 
 typedef struct DeviceFault { /* an index outside [0, n) */
-    const char *op;
+    const char *op;          /* NULL: the device no longer knows the call, nor site and n */
     const void *site;
     int64_t value, position, n;
 } DeviceFault;
@@ -415,15 +415,16 @@ typedef struct Device {
      * is where */
     void *(*alloc)(DeviceContext *context, size_t bytes);
     void (*free)(DeviceContext *context, void *data, size_t bytes);
-    /* to_device - from host memory, which may change once it returns; waits for nothing that was queued.
+    /* to_device - from host memory, which may change once it returns; waits only where the ring that the
+     * copies pass through is full of copies that are still queued.
      * to_host - complete on return: waits for what was queued. */
     int (*to_device)(DeviceContext *context, void *dst, const void *src, size_t bytes);
     int (*to_host)(DeviceContext *context, void *dst, const void *src, size_t bytes);
     int (*synchronize)(DeviceContext *context);
-    bool (*fault)(DeviceContext *context,
-                  DeviceFault *of); /* OPTIONAL: why the last wait failed; told once */
+    bool (*fault)(DeviceContext *context, DeviceFault *of); /* OPTIONAL: why the last wait failed, once */
     uint16_t takes[KERNEL_SLOTS]; /* a bit for each dtype (1 << TENSOR_F16) that a kernel reads and writes */
-#define K(slot, Args) int (*slot)(DeviceContext * context, Args * args); /* OPTIONAL, but map, copy, fill */
+/* The kernels: map, copy, fill and reduce are REQUIRED of a plugin, the others OPTIONAL. */
+#define K(slot, Args) int (*slot)(DeviceContext * context, Args * args);
     KERNEL_LIST(K)
 #undef K
 } Device;

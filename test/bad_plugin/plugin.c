@@ -24,6 +24,11 @@ static const Device device = {
     .size = sizeof(Device),
     .name = "othername",
     .ops_digest = TAPEGRAD_OPS_DIGEST,
+#elif defined BAD_bare /* no kernels */
+    .abi = DEVICE_ABI,
+    .size = sizeof(Device),
+    .name = "bare",
+    .ops_digest = TAPEGRAD_OPS_DIGEST,
 #endif
 };
 

@@ -476,6 +476,7 @@ static void bad_plugins(void **state)
                 { "olddigest", "was built from another ops.def" },
                 { "misnamed", "its plugin is for \"othername\"" },
                 { "empty", "exports no device" },
+                { "bare", "lacks a kernel that every device has" },
                 { "nosuch", "could not be opened" } };
     set_plugin_folder("/test/plugins");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

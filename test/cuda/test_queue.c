@@ -51,6 +51,30 @@ static void bad_targets_and_indices(void **state)
     tensor_scope_close(scope);
 }
 
+/* The device keeps notes of the last calls only: of an older one it tells the value and its place. */
+static void a_fault_of_long_ago(void **state)
+{
+    (void)state;
+    const int64_t bad[3] = { 0, 7, 1 }, good[3] = { 0, 2, 1 };
+    for (int calls = 255; calls <= 256; calls++) {
+        TensorScope scope = tensor_scope_open();
+        Tensor *x = pattern(SHAPE(3, 4), TENSOR_F32),
+               *wrong = tensor_to_device(tensor_from_data(bad, SHAPE(3), TENSOR_I64), "emu:0"),
+               *right = tensor_to_device(tensor_from_data(good, SHAPE(3), TENSOR_I64), "emu:0");
+        assert_non_null(tensor_index_select(x, 0, wrong));
+        for (int i = 0; i < calls; i++) assert_non_null(tensor_index_select(x, 0, right));
+        assert_int_equal(tensor_synchronize("emu:0"), -1);
+        assert_int_equal(tensor_error_code(), TENSOR_EINDEX);
+        const char *text = tensor_error();
+        assert_non_null(strstr(text, "index 7 at position 1 "));
+        assert_true((strstr(text, "tensor_index_select") && strstr(text, "want 0 to 2")) == (calls < 256));
+        assert_true((strstr(text, "of a call long ago") != NULL) == (calls == 256));
+        tensor_error_clear();
+        assert_int_equal(tensor_synchronize("emu:0"), 0);
+        tensor_scope_close(scope);
+    }
+}
+
 /* What the emulated runtime was asked for. */
 static struct CuemuCounts counts_now(void)
 {
@@ -127,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_targets_and_indices),
+        cmocka_unit_test(a_fault_of_long_ago),
         cmocka_unit_test(a_step_never_waits),
         cmocka_unit_test(copies_are_taken),
     };
