@@ -18,16 +18,12 @@ int64_t tensor_first_nan(const Tensor *x)
 {
     if (check_null(x, "tensor_first_nan", 1)) return -1;
     if (!dtype_is_float(x->dtype)) return -1;
-    Tensor *dense = raw_cast(x, TENSOR_F64), *host = dense;
-    if (dense && !on_host(dense->place)) {
-        host = new_tensor(shape_of(dense), TENSOR_F64, &cpu_place);
-        if (host && raw_copy(host, dense)) tensor_release(host), host = NULL;
-    }
+    Tensor *dense = raw_cast(x, TENSOR_F64), *host = dense ? raw_carry(dense, &cpu_place) : NULL;
     int64_t found = -1;
     const double *v = host ? host->data : NULL;
     for (int64_t i = 0; v && i < host->numel && found < 0; i++)
         if (isnan(v[i])) found = i;
-    if (host != dense) tensor_release(host);
+    tensor_release(host);
     tensor_release(dense);
     return found;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include "cpu/index/host_index.h"
 #include "cpu/loss/ctc.h"
+#include "op/shape/shape_op.h"
 #include "loss.h"
 
 const TensorCtcArgs tensor_ctc_defaults = { TENSOR_CTC_DEFAULTS };
@@ -256,13 +257,6 @@ static Tensor *per_label(Tensor *loss, Tensor *sizes)
     return tensor_div(loss, lengths);
 }
 
-/* Targets and lengths are read here, so they come to the host. */
-static Tensor *on_hosts_side(const Tensor *x)
-{
-    Tensor *list = own(raw_cast(x, TENSOR_I64));
-    return list ? own(raw_carry(list, &cpu_place)) : NULL;
-}
-
 static int compose(OpCall *c)
 {
     const TensorCtcArgs *p = op_params(c);
@@ -270,8 +264,8 @@ static int compose(OpCall *c)
     const int dtype = op_input(c, 0)->dtype;
     Tensor *x = loss_input(c, 0, dtype);
     if (alone) x = tensor_unsqueeze(x, 1);
-    Tensor *y = on_hosts_side(op_input(c, 1)), *times = on_hosts_side(op_input(c, 2)),
-           *sizes = on_hosts_side(op_input(c, 3));
+    Tensor *y = host_copy(op_input(c, 1), TENSOR_I64), *times = host_copy(op_input(c, 2), TENSOR_I64),
+           *sizes = host_copy(op_input(c, 3), TENSOR_I64); /* they are read here */
     if (!x || !y || !times || !sizes) return -1;
     Targets t = { y->data, times->data, sizes->data, x->shape[0], x->shape[1], x->shape[2], p->blank, 0 };
     if (check_sizes(c, &t)) return -1;

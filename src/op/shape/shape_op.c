@@ -76,11 +76,9 @@ Tensor *host_copy(const Tensor *x, int dtype)
     return y && !raw_copy(y, x) ? y : NULL;
 }
 
-Tensor *carried(Tensor *host, const Place *place)
+Tensor *carried(Tensor *x, const Place *place)
 {
-    if (!host || place == &cpu_place) return host;
-    Tensor *there = own(new_tensor(shape_of(host), host->dtype, place));
-    return there && !raw_copy(there, host) ? there : NULL;
+    return x && x->place != place ? own(raw_carry(x, place)) : x;
 }
 
 /* ---- select ---------------------------------------------------------------------------------- */

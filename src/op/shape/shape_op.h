@@ -46,8 +46,8 @@ Tensor *without_lead(Tensor *value, int ndim);
  * flows on. */
 int parts_or_none(int count, Tensor **parts, int room);
 
-/* carried - a tensor on the host, owned by the open scope, or its copy on place. */
-Tensor *carried(Tensor *host, const Place *place);
+/* carried - x itself where it lies on place, else its copy there, owned by the open scope. */
+Tensor *carried(Tensor *x, const Place *place);
 
 /* call_one_dtype - 0, or -1 and EDTYPE, naming both, where an operand has another dtype than the first. */
 int call_one_dtype(OpCall *c);
