@@ -1,35 +1,7 @@
 /* test_set_data.c - a tensor that changes its storage in place: who sees it, who does not, what is refused.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <tapegrad.h>
+#include "clean.h"
 #include <tapegrad/cmocka.h>
-
-static int64_t live_before;
-static TensorScope scope;
-
-static int setup(void **state)
-{
-    (void)state;
-    live_before = tensor_live_count();
-    scope = tensor_scope_open();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    if (tensor_error()) print_error("%s\n", tensor_error());
-    tensor_scope_close(scope);
-    bool clean = !tensor_error() && tensor_live_count() == live_before;
-    tensor_error_clear();
-    return clean ? 0 : -1;
-}
 
 static Tensor *vector(double a, double b, TensorDtype dtype)
 {
@@ -134,18 +106,16 @@ static void refusals(void **state)
     assert_values(tensor_grad(x), 5, 6, TENSOR_F32);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(same_tensor_other_storage),
-        TEST(strides_come_along),
-        TEST(views_keep_the_old_storage),
-        TEST(a_graph_keeps_the_old_values),
-        TEST(both_graphs_in_one_sweep),
-        TEST(no_second_gradient_through_old_data),
-        TEST(refusals),
+        SCOPED(same_tensor_other_storage),
+        SCOPED(strides_come_along),
+        SCOPED(views_keep_the_old_storage),
+        SCOPED(a_graph_keeps_the_old_values),
+        SCOPED(both_graphs_in_one_sweep),
+        SCOPED(no_second_gradient_through_old_data),
+        SCOPED(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,34 +1,9 @@
 /* test_calls.c - modules of several inputs and results, hooks, where an error was, copies, sizes that the
  * first input tells, computed parameters. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
-#include <tapegrad.h>
+#include "clean.h"
 #include <tapegrad/cmocka.h>
-
-static int64_t live_before;
-
-static int setup(void **state)
-{
-    (void)state;
-    live_before = tensor_live_count();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    if (tensor_error()) print_error("%s\n", tensor_error());
-    const bool clean = !tensor_error() && tensor_live_count() == live_before;
-    tensor_error_clear();
-    return clean ? 0 : -1;
-}
 
 static Tensor *ramp(TensorShape shape)
 {
@@ -547,8 +522,6 @@ static void spectral_norm(void **state)
         nn_free(m), nn_free(copy);
     }
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

@@ -1,37 +1,9 @@
 /* test_layers.c - what the generated tests of modules cannot say in a text: weights of losses, rows that are
  * given, results of pools, stacks of layers, packed sequences. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <string.h>
-#include <tapegrad.h>
+#include "clean.h"
 #include <tapegrad/cmocka.h>
-
-static int64_t live_before;
-static TensorScope scope;
-
-static int setup(void **state)
-{
-    (void)state;
-    live_before = tensor_live_count();
-    scope = tensor_scope_open();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    if (tensor_error()) print_error("%s\n", tensor_error());
-    tensor_scope_close(scope);
-    const bool clean = !tensor_error() && tensor_live_count() == live_before;
-    tensor_error_clear();
-    return clean ? 0 : -1;
-}
 
 static Tensor *wave(TensorShape shape)
 {
@@ -277,14 +249,18 @@ static void activation_of_ones_own(void **state)
     nn_free(a), nn_free(b);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(weights_of_losses), TEST(distance_of_ones_own), TEST(given_rows), TEST(pools_and_back),
-        TEST(fractional_pools),  TEST(names_of_paddings),    TEST(stacks),     TEST(activation_of_ones_own),
-        TEST(adaptive_softmax),
+        SCOPED(weights_of_losses),
+        SCOPED(distance_of_ones_own),
+        SCOPED(given_rows),
+        SCOPED(pools_and_back),
+        SCOPED(fractional_pools),
+        SCOPED(names_of_paddings),
+        SCOPED(stacks),
+        SCOPED(activation_of_ones_own),
+        SCOPED(adaptive_softmax),
     };
     return cmocka_run_group_tests_name("layers", tests, NULL, NULL);
 }

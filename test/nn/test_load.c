@@ -1,36 +1,8 @@
 /* test_load.c - state dicts of others: their names made ours, and what does not fit, all in one message. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
-#include <tapegrad.h>
+#include "clean.h"
 #include <tapegrad/cmocka.h>
-
-static int64_t live_before;
-static TensorScope scope;
-
-static int setup(void **state)
-{
-    (void)state;
-    live_before = tensor_live_count();
-    scope = tensor_scope_open();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    if (tensor_error()) print_error("%s\n", tensor_error());
-    tensor_scope_close(scope);
-    const bool clean = !tensor_error() && tensor_live_count() == live_before;
-    tensor_error_clear();
-    return clean ? 0 : -1;
-}
 
 static Module *block(void)
 {
@@ -148,10 +120,9 @@ static void long_lists(void **state)
     nn_free(m), nn_free(empty);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = { TEST(published_names), TEST(what_does_not_fit), TEST(long_lists) };
+    const struct CMUnitTest tests[] = { SCOPED(published_names), SCOPED(what_does_not_fit),
+                                        SCOPED(long_lists) };
     return cmocka_run_group_tests_name("state dicts of others", tests, NULL, NULL);
 }

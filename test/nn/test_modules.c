@@ -1,17 +1,10 @@
 /* test_modules.c - every kind of module of the library, generated: its cases come from oracle/kinds/nn.golden
  * (oracle/modules.py says of what), those of a module that PyTorch has not from its .samples.  A public
  * constructor or an option without a case fails. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tapegrad.h>
+#include "clean.h"
 #include <tapegrad/cmocka.h>
 #include <tapegrad/debug.h>
 #include "kinds.h"
@@ -31,8 +24,6 @@ typedef struct Case {
 
 static Case cases[CASES];
 static int count;
-static int64_t live_before;
-
 /* ---- cases ----------------------------------------------------------------------------------- */
 
 static void begin_case(const char *text)
@@ -565,23 +556,6 @@ static void all_have_cases(void **state)
     }
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    live_before = tensor_live_count();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    if (tensor_error()) print_error("%s\n", tensor_error());
-    bool clean = !tensor_error() && tensor_live_count() == live_before;
-    tensor_error_clear();
-    return clean ? 0 : -1;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

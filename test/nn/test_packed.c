@@ -1,38 +1,10 @@
 /* test_packed.c - sequences of different lengths: padded, packed, run by recurrent layers, and back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <string.h>
-#include <tapegrad.h>
+#include "clean.h"
 #include <tapegrad/cmocka.h>
 #include <tapegrad/debug.h>
 #include "oracle/packed_golden.h"
-
-static int64_t live_before;
-static TensorScope scope;
-
-static int setup(void **state)
-{
-    (void)state;
-    live_before = tensor_live_count();
-    scope = tensor_scope_open();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    if (tensor_error()) print_error("%s\n", tensor_error());
-    tensor_scope_close(scope);
-    const bool clean = !tensor_error() && tensor_live_count() == live_before;
-    tensor_error_clear();
-    return clean ? 0 : -1;
-}
 
 static Tensor *ramp(TensorShape shape)
 {
@@ -251,13 +223,11 @@ static void failing_memory(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(there_and_back),   TEST(padded_side_by_side), TEST(refused),
-        TEST(results_of_torch), TEST(gradients),           TEST(failing_memory),
+        SCOPED(there_and_back),   SCOPED(padded_side_by_side), SCOPED(refused),
+        SCOPED(results_of_torch), SCOPED(gradients),           SCOPED(failing_memory),
     };
     return cmocka_run_group_tests_name("packed sequences", tests, NULL, NULL);
 }

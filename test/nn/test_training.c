@@ -1,38 +1,9 @@
 /* test_training.c - modules and optimizers together: a net that changes its dtype between steps, what is kept
  * between forwards, clipping under create_graph, and what must be refused rather than crash. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <string.h>
-
-#include <tapegrad.h>
+#include "clean.h"
 #include <tapegrad/cmocka.h>
-
-static int64_t live_before;
-static TensorScope scope;
-
-static int setup(void **state)
-{
-    (void)state;
-    live_before = tensor_live_count();
-    scope = tensor_scope_open();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    if (tensor_error()) print_error("%s\n", tensor_error());
-    tensor_scope_close(scope);
-    bool clean = !tensor_error() && tensor_live_count() == live_before;
-    tensor_error_clear();
-    return clean ? 0 : -1;
-}
 
 /* ---- another dtype between steps ------------------------------------------------------------- */
 
@@ -296,15 +267,13 @@ static void kind_of_ones_own(void **state)
     assert_null(nn_kind_at(nn_kind_count()));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(another_dtype),     TEST(clipping_under_create_graph),
-        TEST(indices_of_a_pool), TEST(has),
-        TEST(broken_lists),      TEST(sizes_no_module_has),
-        TEST(released_tensors),  TEST(kind_of_ones_own),
+        SCOPED(another_dtype),     SCOPED(clipping_under_create_graph),
+        SCOPED(indices_of_a_pool), SCOPED(has),
+        SCOPED(broken_lists),      SCOPED(sizes_no_module_has),
+        SCOPED(released_tensors),  SCOPED(kind_of_ones_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* test_foreach.c - ops over lists: what each gives tensor by tensor, in every dtype and layout, on any
  * number of threads; shared memory, refusals, failing memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <string.h>
-#include <tapegrad.h>
+#include "clean.h"
 #include <tapegrad/cmocka.h>
 #include <tapegrad/debug.h>
 
@@ -243,43 +236,18 @@ static void failing_memory(void **state)
         }
 }
 
-/* ---- */
-
-static int64_t live_before;
-static TensorScope around;
-
-static int setup(void **state)
-{
-    (void)state;
-    live_before = tensor_live_count();
-    around = tensor_scope_open();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    tensor_scope_close(around);
-    if (tensor_error()) print_error("%s\n", tensor_error());
-    const bool clean = !tensor_error() && tensor_live_count() == live_before;
-    tensor_error_clear();
-    return clean ? 0 : -1;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(as_one_by_one),
-        TEST(nan_and_infinity),
-        TEST(same_bits_on_any_threads),
-        TEST(norms),
-        TEST(norms_of_extremes),
-        TEST(shared_memory_goes_in_order),
-        TEST(writes_are_noticed),
-        TEST(refusals),
-        TEST(failing_memory),
+        SCOPED(as_one_by_one),
+        SCOPED(nan_and_infinity),
+        SCOPED(same_bits_on_any_threads),
+        SCOPED(norms),
+        SCOPED(norms_of_extremes),
+        SCOPED(shared_memory_goes_in_order),
+        SCOPED(writes_are_noticed),
+        SCOPED(refusals),
+        SCOPED(failing_memory),
     };
     return cmocka_run_group_tests_name("ops over lists", tests, NULL, NULL);
 }

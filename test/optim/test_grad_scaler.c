@@ -1,16 +1,9 @@
 /* test_grad_scaler.c - loss scaling: PyTorch's runs from oracle/kinds/grad_scaler.golden
  * (oracle/grad_scaler.py says of what), state, refusals, failing memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tapegrad.h>
+#include "clean.h"
 #include <tapegrad/cmocka.h>
 #include <tapegrad/debug.h>
 #include "kinds.h"
@@ -238,26 +231,6 @@ static void failing_memory(void **unused)
     }
     end(&want);
 }
-
-static int64_t live_before;
-
-static int setup(void **unused)
-{
-    (void)unused;
-    live_before = tensor_live_count();
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    if (tensor_error()) print_error("%s\n", tensor_error());
-    const bool clean = !tensor_error() && tensor_live_count() == live_before;
-    tensor_error_clear();
-    return clean ? 0 : -1;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

@@ -1,14 +1,7 @@
 /* test_groups.c - groups picked by a function, parameters of several nets, f32 copies of halves. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <string.h>
-#include <tapegrad.h>
+#include "clean.h"
 #include <tapegrad/cmocka.h>
 #include <tapegrad/debug.h>
 
@@ -258,36 +251,12 @@ static void masters_without_memory(void **state)
         }
 }
 
-/* ---- */
-
-static int64_t live_before;
-static TensorScope around;
-
-static int setup(void **state)
-{
-    (void)state;
-    live_before = tensor_live_count();
-    around = tensor_scope_open();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    tensor_scope_close(around);
-    if (tensor_error()) print_error("%s\n", tensor_error());
-    const bool clean = !tensor_error() && tensor_live_count() == live_before;
-    tensor_error_clear();
-    return clean ? 0 : -1;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(decay_for_matrices), TEST(states_go_along), TEST(none_and_all),   TEST(several_nets),
-        TEST(masters_as_f32),     TEST(masters_saved),   TEST(masters_follow), TEST(masters_without_memory),
+        SCOPED(decay_for_matrices), SCOPED(states_go_along),        SCOPED(none_and_all),
+        SCOPED(several_nets),       SCOPED(masters_as_f32),         SCOPED(masters_saved),
+        SCOPED(masters_follow),     SCOPED(masters_without_memory),
     };
     return cmocka_run_group_tests_name("groups", tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* test_lbfgs.c - optimizers that want a closure: trajectories of PyTorch from oracle/kinds/closures.golden
  * (oracle/closures.py says of what), their state, and closures that fail. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "clean.h"
 #include <tapegrad/cmocka.h>
 #include <tapegrad/debug.h>
 #include "kinds.h"
@@ -315,26 +309,6 @@ static void all_options(void **state)
         }
     }
 }
-
-static int64_t live_before;
-
-static int setup(void **state)
-{
-    (void)state;
-    live_before = tensor_live_count();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    if (tensor_error()) print_error("%s\n", tensor_error());
-    const bool clean = !tensor_error() && tensor_live_count() == live_before;
-    tensor_error_clear();
-    return clean ? 0 : -1;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

@@ -1,23 +1,14 @@
 /* test_optimizers.c - every optimizer of the library, generated: its cases come from
  * oracle/kinds/optim.golden (oracle/optimizers.py says of what), those of one that PyTorch has not from its
  * .samples.  An optimizer or an option without a case fails. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tapegrad.h>
+#include "clean.h"
 #include <tapegrad/cmocka.h>
 #include <tapegrad/debug.h>
 #include "kinds.h"
 #include "optim_cases.h"
-
-static int64_t live_before;
 
 static void halve_lr(Run *r)
 {
@@ -441,26 +432,6 @@ static void all_have_cases(void **state)
             if (!is_tried(kind, f)) fail_msg("%s: no case gives .%s", kind->function, f->name);
     }
 }
-
-/* ---- */
-
-static int setup(void **state)
-{
-    (void)state;
-    live_before = tensor_live_count();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    if (tensor_error()) print_error("%s\n", tensor_error());
-    bool clean = !tensor_error() && tensor_live_count() == live_before;
-    tensor_error_clear();
-    return clean ? 0 : -1;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

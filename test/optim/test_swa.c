@@ -1,16 +1,9 @@
 /* test_swa.c - averages of weights: PyTorch's from oracle/kinds/swa.golden (oracle/swa.py says of what),
  * turns in the net, state, batch norms, refusals, failing memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tapegrad.h>
+#include "clean.h"
 #include <tapegrad/cmocka.h>
 #include <tapegrad/debug.h>
 #include "kinds.h"
@@ -248,36 +241,11 @@ static void failing_memory(void **state)
     nn_free(net);
 }
 
-/* ---- */
-
-static int64_t live_before;
-static TensorScope around;
-
-static int setup(void **state)
-{
-    (void)state;
-    live_before = tensor_live_count();
-    around = tensor_scope_open();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    tensor_scope_close(around);
-    if (tensor_error()) print_error("%s\n", tensor_error());
-    const bool clean = !tensor_error() && tensor_live_count() == live_before;
-    tensor_error_clear();
-    return clean ? 0 : -1;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(as_pytorch), TEST(turns),           TEST(own_function),   TEST(save_and_load),
-        TEST(refusals),   TEST(failing_batches), TEST(failing_memory),
+        SCOPED(as_pytorch), SCOPED(turns),           SCOPED(own_function),   SCOPED(save_and_load),
+        SCOPED(refusals),   SCOPED(failing_batches), SCOPED(failing_memory),
     };
     return cmocka_run_group_tests_name("averages of weights", tests, NULL, NULL);
 }
