@@ -7,47 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include "optim.h"
+#include "rules/foreach.h"
 
-#define MEMORY_LOOP(name, size, call)                                                            \
-    static void name(const void *numbers, int64_t n, void *x, const void *g, void *const *state) \
-    {                                                                                            \
-        const size_t bytes = (size_t)n * (size);                                                 \
-        (void)numbers, (void)g, (void)state, call;                                               \
-    }
-MEMORY_LOOP(zero_f32, 4, memset(x, 0, bytes))
-MEMORY_LOOP(zero_f64, 8, memset(x, 0, bytes))
-MEMORY_LOOP(copy_f32, 4, memcpy(x, g, bytes))
-MEMORY_LOOP(copy_f64, 8, memcpy(x, g, bytes))
-#define MEMORY_LOOPS(name)                                                                 \
-    {                                                                                      \
-        { name##_f32, name##_f64 }, { name##_f32, name##_f64 }, { name##_f32, name##_f64 } \
-    }
-static const OptimRule zero_rule = { MEMORY_LOOPS(zero), "x = 0", { 0 }, { 0 } };
-static const OptimRule copy_rule = { MEMORY_LOOPS(copy), "x = g", { 0 }, { 0 } };
-
-#define STATES(X)
-#define NUMBERS(X) X(factor)
-#define RULE mul
-#define STEP x = x * factor
+#define RULE foreach_zero
 #include "rule.h"
-
-#define STATES(X)
-#define NUMBERS(X) X(least) X(most)
-#define RULE clamp
-#define STEP x = x < least ? least : x > most ? most : x
+#define RULE foreach_copy
 #include "rule.h"
-
-#define STATES(X)
-#define NUMBERS(X) X(alpha)
-#define RULE add
-#define STEP x = x + alpha * g
+#define RULE foreach_mul
 #include "rule.h"
-
-/* As PyTorch: from the nearer end. */
-#define STATES(X)
-#define NUMBERS(X) X(weight)
-#define RULE lerp
-#define STEP x = fabs(weight) < 0.5 ? x + weight * (g - x) : g - (g - x) * (1 - weight)
+#define RULE foreach_clamp
+#include "rule.h"
+#define RULE foreach_add
+#include "rule.h"
+#define RULE foreach_lerp
 #include "rule.h"
 
 typedef struct List {
@@ -114,7 +86,8 @@ static int check(const List *l)
     for (int i = 0; i < l->x.count; i++) {
         if (!same_shape(l->x.item[i], l->y.item[i]))
             return tensor_fail(TENSOR_ESHAPE, l->function, "tensors %d have different shapes", i);
-        if (strcmp(tensor_device(l->x.item[i]), tensor_device(l->y.item[i])) != 0 && l->rule != &copy_rule)
+        if (strcmp(tensor_device(l->x.item[i]), tensor_device(l->y.item[i])) != 0 &&
+            l->rule != &foreach_copy_rule)
             return tensor_fail(TENSOR_EDEVICE, l->function, "tensors %d are on %s and %s", i,
                                tensor_device(l->x.item[i]), tensor_device(l->y.item[i]));
     }
@@ -163,8 +136,9 @@ static Tensor *result_of(const List *l, int i)
     Tensor *x = l->x.item[i];
     const TensorDtype dtype = tensor_dtype(x);
     TensorScope scope = tensor_scope_open();
-    if (l->rule == &zero_rule) x = tensor_zeros_like(x);
-    else if (l->rule == &copy_rule) x = tensor_to_device(tensor_clone(l->y.item[i]), tensor_device(x));
+    if (l->rule == &foreach_zero_rule) x = tensor_zeros_like(x);
+    else if (l->rule == &foreach_copy_rule)
+        x = tensor_to_device(tensor_clone(l->y.item[i]), tensor_device(x));
     else if (l->factor) x = tensor_mul(widened(x), tensor_to_device(widened(l->factor), tensor_device(x)));
     else if (optim_evaluate(l->function, l->rule, l->k, NULL, &x, l->two ? l->y.item[i] : x, NULL, 0))
         x = NULL;
@@ -223,7 +197,7 @@ static int run_list(List *l)
 
 static int run(List l)
 {
-    l.any = l.rule == &zero_rule || l.rule == &copy_rule;
+    l.any = l.rule == &foreach_zero_rule || l.rule == &foreach_copy_rule;
     l.two = strchr(l.rule->step, 'g') != NULL;
     if (check(&l)) return -1;
     if (l.x.count == 0) return 0;
@@ -237,11 +211,14 @@ static int run(List l)
     return status;
 }
 
-int tensor_foreach_zero_(TensorList self) { return run((List){ "tensor_foreach_zero_", &zero_rule, self }); }
+int tensor_foreach_zero_(TensorList self)
+{
+    return run((List){ "tensor_foreach_zero_", &foreach_zero_rule, self });
+}
 
 int tensor_foreach_mul_scalar_(TensorList self, double scalar)
 {
-    return run((List){ "tensor_foreach_mul_scalar_", &mul_rule, self, .k = { scalar } });
+    return run((List){ "tensor_foreach_mul_scalar_", &foreach_mul_rule, self, .k = { scalar } });
 }
 
 /* A factor in the memory of the CPU is a number; 1 changes nothing. */
@@ -254,29 +231,29 @@ int tensor_foreach_mul_(TensorList self, Tensor *scalar)
         return tensor_fail(TENSOR_ESHAPE, function, "a scalar of %lld elements",
                            (long long)tensor_numel(scalar));
     if (strcmp(tensor_device(scalar), "cpu") != 0)
-        return run((List){ function, &mul_rule, self, .factor = tensor_reshape(scalar, SHAPE()) });
+        return run((List){ function, &foreach_mul_rule, self, .factor = tensor_reshape(scalar, SHAPE()) });
     const double factor = tensor_item(scalar);
-    return factor == 1 ? 0 : run((List){ function, &mul_rule, self, .k = { factor } });
+    return factor == 1 ? 0 : run((List){ function, &foreach_mul_rule, self, .k = { factor } });
 }
 
 int tensor_foreach_clamp_(TensorList self, double least, double most)
 {
     static const char function[] = "tensor_foreach_clamp_";
     if (!(least <= most)) return tensor_fail(TENSOR_EVALUE, function, "from %g to %g", least, most);
-    return run((List){ function, &clamp_rule, self, .k = { least, most } });
+    return run((List){ function, &foreach_clamp_rule, self, .k = { least, most } });
 }
 
 int tensor_foreach_add_(TensorList self, TensorList other, double alpha)
 {
-    return run((List){ "tensor_foreach_add_", &add_rule, self, other, .k = { alpha } });
+    return run((List){ "tensor_foreach_add_", &foreach_add_rule, self, other, .k = { alpha } });
 }
 
 int tensor_foreach_lerp_(TensorList self, TensorList end, double weight)
 {
-    return run((List){ "tensor_foreach_lerp_", &lerp_rule, self, end, .k = { weight } });
+    return run((List){ "tensor_foreach_lerp_", &foreach_lerp_rule, self, end, .k = { weight } });
 }
 
 int tensor_foreach_copy_(TensorList self, TensorList src)
 {
-    return run((List){ "tensor_foreach_copy_", &copy_rule, self, src });
+    return run((List){ "tensor_foreach_copy_", &foreach_copy_rule, self, src });
 }

@@ -58,7 +58,7 @@ enum { OPTIM_NUMBERS = 12 }; /* of a rule, at most */
 typedef struct OptimRule {
     void (*loop[3][2])(const void *numbers, int64_t n, void *x, const void *g,
                        void *const *state); /* how wide, f64 */
-    const char *step, *number[OPTIM_NUMBERS + 1], *state[OPTIM_STATES + 1];
+    const char *name, *step, *number[OPTIM_NUMBERS + 1], *state[OPTIM_STATES + 1];
 } OptimRule;
 
 /* optim_run - the rule of a kind over the n stepped parameters of a group.  What lies dense on the CPU goes

@@ -1,15 +1,17 @@
-/* rule.h - an optimizer's step from its rule: what happens to one element.
+/* rule.h - an optimizer's step from its rule: what happens to one element.  Three macros say it,
  *
- *     #define RULE       adam
- *     #define NUMBERS(X) X(rate) X(beta2) ...        the same for all elements of a parameter
- *     #define STATES(X)  X(m) X(v)                   as OptimKind.state orders them
- *     #define STEP       m = m + (g - m) * w;  ...   x = x - rate * m / (sqrt(v) + eps)
+ *     #define adam_NUMBERS(X) X(rate) X(beta2) ...   the same for all elements of a parameter
+ *     #define adam_STATES(X)  X(m) X(v)              as OptimKind.state orders them
+ *     #define adam_STEP       m = m + (g - m) * w;  ...   x = x - rate * m / (sqrt(v) + eps)
+ *
+ *     #define RULE adam
  *     #include "rule.h"
  *
- * gives struct adam_numbers and the constant adam_rule, for optim_run (optim.h).  STEP assigns to x, the
- * element, to g, its gradient, and to the states, in the grammar of op_row.h: it is compiled into loops for
- * f32 and f64 over dense memory, and its text is evaluated by ops elsewhere.  Where RULE_WIDEST is defined
- * there are loops for AVX-512, too: worth their size where the divider is what a step waits for. */
+ * and this gives struct adam_numbers and the constant adam_rule, for optim_run (optim.h).  STEP assigns to x,
+ * the element, to g, its gradient, and to the states, in the grammar of op_row.h: it is compiled into loops
+ * for f32 and f64 over dense memory, and its text is evaluated by ops elsewhere.  Those in rules/ are compiled
+ * by devices, too: a step is one kernel there.  Where RULE_WIDEST is defined there are loops for AVX-512, too:
+ * worth their size where the divider is what a step waits for. */
 #include "optim.h"
 
 #define RULE_JOIN_(a, b) a##_##b
@@ -18,9 +20,12 @@
 #define RULE_TEXT(...) RULE_TEXT_(__VA_ARGS__)
 #define RULE_FIELD(n) double n;
 #define RULE_NAME(n) #n,
+#define RULE_NUMBERS(X) RULE_JOIN(RULE, NUMBERS)(X)
+#define RULE_STATES(X) RULE_JOIN(RULE, STATES)(X)
+#define RULE_STEP RULE_JOIN(RULE, STEP)
 
 typedef struct RULE_JOIN(RULE, numbers) {
-    NUMBERS(RULE_FIELD)
+    RULE_NUMBERS(RULE_FIELD)
 } RULE_JOIN(RULE, numbers);
 
 #define BUILD OPTIM_PLAIN
@@ -71,16 +76,17 @@ static const OptimRule RULE_JOIN(RULE, rule) = {
               { RULE_JOIN(RULE, wide_f32), RULE_JOIN(RULE, wide_f64) }
 #endif
     },
-    .step = RULE_TEXT(STEP),
-    .number = { NUMBERS(RULE_NAME) NULL },
-    .state = { STATES(RULE_NAME) NULL },
+    .name = RULE_TEXT(RULE),
+    .step = RULE_TEXT(RULE_STEP),
+    .number = { RULE_NUMBERS(RULE_NAME) NULL },
+    .state = { RULE_STATES(RULE_NAME) NULL },
 };
 
 #undef RULE
 #undef RULE_WIDEST
-#undef NUMBERS
-#undef STATES
-#undef STEP
+#undef RULE_NUMBERS
+#undef RULE_STATES
+#undef RULE_STEP
 #undef RULE_JOIN_
 #undef RULE_JOIN
 #undef RULE_TEXT_

@@ -12,18 +12,18 @@ BUILD static void LOOP(const void *numbers, int64_t n, void *element, const void
     const real n = (real)k->n; \
     (void)n; /* rules share lists */
 #define RULE_ARRAY(s) real *restrict const s##s = *state++;
-    NUMBERS(RULE_NUMBER)
-    STATES(RULE_ARRAY)
+    RULE_NUMBERS(RULE_NUMBER)
+    RULE_STATES(RULE_ARRAY)
     (void)state, (void)k;
     SIMD for (int64_t i = 0; i < n; i++)
     {
 #define RULE_LOAD(s) real s = s##s[i];
 #define RULE_STORE(s) s##s[i] = s;
         real x = xs[i], g = gs[i];
-        STATES(RULE_LOAD)
+        RULE_STATES(RULE_LOAD)
         (void)g;
-        STEP;
-        STATES(RULE_STORE)
+        RULE_STEP;
+        RULE_STATES(RULE_STORE)
         xs[i] = x;
     }
 #undef RULE_NUMBER

@@ -3,18 +3,9 @@
  *   g += w p      s = rho s + (1 - rho) g^2      d = sqrt(u + eps) / sqrt(s + eps) g
  *   u = rho u + (1 - rho) d^2                    p -= lr d */
 #include "../optim.h"
-
-/* ---- rules ----------------------------------------------------------------------------------- */
+#include "../rules/adadelta.h"
 
 #define RULE adadelta
-#define NUMBERS(X) X(sign) X(decay) X(rho) X(keep) X(eps) X(lr)
-#define STATES(X) X(s) X(u)
-#define STEP                                          \
-    g = decay != 0 ? sign * g + decay * x : sign * g; \
-    s = s * rho + keep * g * g;                       \
-    g = sqrt(u + eps) / sqrt(s + eps) * g;            \
-    u = u * rho + keep * g * g;                       \
-    x = x - lr * g
 #include "../rule.h"
 
 static void numbers(const void *options, const OptimParam *p, double *k)

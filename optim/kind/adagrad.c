@@ -3,16 +3,9 @@
  *   g += w p      s += g^2 (from the initial value)      p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)
  */
 #include "../optim.h"
-
-/* ---- rules ----------------------------------------------------------------------------------- */
+#include "../rules/adagrad.h"
 
 #define RULE adagrad
-#define NUMBERS(X) X(sign) X(decay) X(start) X(rate) X(eps)
-#define STATES(X) X(s)
-#define STEP                                          \
-    g = decay != 0 ? sign * g + decay * x : sign * g; \
-    s = s + start + g * g;                            \
-    x = x - rate * g / (sqrt(s) + eps)
 #include "../rule.h"
 
 static void numbers(const void *options, const OptimParam *p, double *k)

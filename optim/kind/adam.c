@@ -6,33 +6,13 @@
  * One pass over memory reads g, m, v, p and writes m, v, p.  eps is added outside the corrected root. */
 #include <math.h>
 #include "../optim.h"
-
-/* ---- rules ----------------------------------------------------------------------------------- */
-
-/* Products and sums round where PyTorch's do, but for scale, a factor where it divides. */
-#define ADAM_NUMBERS(X) X(sign) X(decay) X(shrink) X(weight1) X(beta2) X(weight2) X(rate) X(scale) X(eps)
-#define ADAM_MOMENTS                                  \
-    g = decay != 0 ? sign * g + decay * x : sign * g; \
-    m = m + weight1 * (g - m);                        \
-    v = v * beta2 + weight2 * g * g
+#include "../rules/adam.h"
 
 #define RULE adam
 #define RULE_WIDEST
-#define NUMBERS ADAM_NUMBERS
-#define STATES(X) X(m) X(v)
-#define STEP      \
-    ADAM_MOMENTS; \
-    x = x * shrink - rate * m / (sqrt(v) * scale + eps)
 #include "../rule.h"
-
 #define RULE amsgrad
 #define RULE_WIDEST
-#define NUMBERS ADAM_NUMBERS
-#define STATES(X) X(m) X(v) X(u)
-#define STEP                     \
-    ADAM_MOMENTS;                \
-    u = v > u || v != v ? v : u; \
-    x = x * shrink - rate * m / (sqrt(u) * scale + eps)
 #include "../rule.h"
 
 static void numbers(const OptimAdamArgs *o, const OptimParam *p, bool decoupled, double *k)

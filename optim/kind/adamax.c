@@ -3,17 +3,9 @@
  *   g += w p      m += (1 - b1) (g - m)      u = max(b2 u, |g| + eps)      p -= lr / (1 - b1^t) m / u */
 #include <math.h>
 #include "../optim.h"
-
-/* ---- rules ----------------------------------------------------------------------------------- */
+#include "../rules/adamax.h"
 
 #define RULE adamax
-#define NUMBERS(X) X(sign) X(decay) X(weight1) X(beta2) X(rate) X(eps)
-#define STATES(X) X(m) X(u)
-#define STEP                                                             \
-    g = decay != 0 ? sign * g + decay * x : sign * g;                    \
-    m = m + weight1 * (g - m);                                           \
-    u = u * beta2 > fabs(g) + eps || u != u ? u * beta2 : fabs(g) + eps; \
-    x = x - rate * m / u
 #include "../rule.h"
 
 static void numbers(const void *options, const OptimParam *p, double *k)

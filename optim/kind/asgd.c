@@ -4,17 +4,9 @@
  *   then eta = lr / (1 + lambd lr t)^alpha, from lr, and mu = 1 / max(1, t - t0), from 1 */
 #include <math.h>
 #include "../optim.h"
-
-/* ---- rules ----------------------------------------------------------------------------------- */
+#include "../rules/asgd.h"
 
 #define RULE asgd
-#define NUMBERS(X) X(sign) X(decay) X(shrink) X(eta) X(mu)
-#define STATES(X) X(a)
-#define STEP                                          \
-    g = decay != 0 ? sign * g + decay * x : sign * g; \
-    x = x * shrink;                                   \
-    x = x - eta * g;                                  \
-    a = mu != 1 ? a + mu * (x - a) : x
 #include "../rule.h"
 
 static void numbers(const void *options, const OptimParam *p, double *k)

@@ -2,19 +2,9 @@
  *
  *   p *= 1 - lr w      c = b1 m + (1 - b1) g      p -= lr sign(c)      m = b2 m + (1 - b2) g */
 #include "../optim.h"
-
-/* ---- rules ----------------------------------------------------------------------------------- */
+#include "../rules/lion.h"
 
 #define RULE lion
-#define NUMBERS(X) X(sign) X(shrink) X(beta1) X(weight1) X(beta2) X(weight2) X(lr)
-#define STATES(X) X(m)
-#define STEP                                                           \
-    g = sign * g;                                                      \
-    x = x * shrink;                                                    \
-    x = beta1 * m + weight1 * g > 0   ? x - lr                         \
-        : beta1 * m + weight1 * g < 0 ? x + lr                         \
-                                      : x + (beta1 * m + weight1 * g); \
-    m = m * beta2 + weight2 * g
 #include "../rule.h"
 
 static void numbers(const void *options, const OptimParam *p, double *k)

@@ -5,19 +5,9 @@
  *   p -= lr ((1 - mu_t) / (1 - P_t) g + mu_(t+1) / (1 - P_t mu_(t+1)) m) / (sqrt(v / (1 - b2^t)) + eps) */
 #include <math.h>
 #include "../optim.h"
-
-/* ---- rules ----------------------------------------------------------------------------------- */
+#include "../rules/nadam.h"
 
 #define RULE nadam
-#define NUMBERS(X) \
-    X(sign) X(decay) X(shrink) X(weight1) X(beta2) X(weight2) X(correct) X(eps) X(rate_g) X(rate_m)
-#define STATES(X) X(m) X(v)
-#define STEP                                          \
-    g = decay != 0 ? sign * g + decay * x : sign * g; \
-    x = x * shrink;                                   \
-    m = m + weight1 * (g - m);                        \
-    v = v * beta2 + weight2 * g * g;                  \
-    x = x - (rate_g * g + rate_m * m) / (sqrt(v / correct) + eps)
 #include "../rule.h"
 
 static double mu(const OptimNadamArgs *o, double step)

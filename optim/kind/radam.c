@@ -6,18 +6,9 @@
  *   s > 5: p -= lr m / (1 - b1^t) q / (sqrt(v) + eps)      else: p -= lr m / (1 - b1^t) */
 #include <math.h>
 #include "../optim.h"
-
-/* ---- rules ----------------------------------------------------------------------------------- */
+#include "../rules/radam.h"
 
 #define RULE radam
-#define NUMBERS(X) X(sign) X(decay) X(shrink) X(weight1) X(beta2) X(weight2) X(rate) X(adapt) X(eps)
-#define STATES(X) X(m) X(v)
-#define STEP                                          \
-    g = decay != 0 ? sign * g + decay * x : sign * g; \
-    x = x * shrink;                                   \
-    m = m + weight1 * (g - m);                        \
-    v = v * beta2 + weight2 * g * g;                  \
-    x = adapt != 0 ? x - rate * m * adapt / (sqrt(v) + eps) : x - rate * m
 #include "../rule.h"
 
 /* 0: not known well enough yet. */

@@ -4,49 +4,15 @@
  *   centered: a += (1 - alpha) (g - a), and s - a^2 stands for s
  *   d = g / (sqrt(s) + eps)      momentum: b = momentum b + d, and b stands for d      p -= lr d */
 #include "../optim.h"
-
-/* ---- rules ----------------------------------------------------------------------------------- */
-
-#define RMSPROP_NUMBERS(X) X(sign) X(decay) X(alpha) X(keep) X(eps) X(lr) X(momentum)
-#define RMSPROP_SQUARE                                \
-    g = decay != 0 ? sign * g + decay * x : sign * g; \
-    s = s * alpha + keep * g * g
-#define RMSPROP_MEAN \
-    RMSPROP_SQUARE;  \
-    a = a + keep * (g - a)
+#include "../rules/rmsprop.h"
 
 #define RULE rmsprop
-#define NUMBERS RMSPROP_NUMBERS
-#define STATES(X) X(s)
-#define STEP        \
-    RMSPROP_SQUARE; \
-    x = x - lr * g / (sqrt(s) + eps)
 #include "../rule.h"
-
-#define RULE centered
-#define NUMBERS RMSPROP_NUMBERS
-#define STATES(X) X(s) X(a)
-#define STEP      \
-    RMSPROP_MEAN; \
-    x = x - lr * g / (sqrt(s - a * a) + eps)
+#define RULE rmsprop_centered
 #include "../rule.h"
-
-#define RULE momentum
-#define NUMBERS RMSPROP_NUMBERS
-#define STATES(X) X(s) X(b)
-#define STEP                                \
-    RMSPROP_SQUARE;                         \
-    b = b * momentum + g / (sqrt(s) + eps); \
-    x = x - lr * b
+#define RULE rmsprop_momentum
 #include "../rule.h"
-
-#define RULE both
-#define NUMBERS RMSPROP_NUMBERS
-#define STATES(X) X(s) X(b) X(a)
-#define STEP                                        \
-    RMSPROP_MEAN;                                   \
-    b = b * momentum + g / (sqrt(s - a * a) + eps); \
-    x = x - lr * b
+#define RULE rmsprop_both
 #include "../rule.h"
 
 static void numbers(const void *options, const OptimParam *p, double *k)
@@ -87,7 +53,8 @@ static int check(const void *options, const char *function)
 
 static const OptimRule *rule(const void *options)
 {
-    static const OptimRule *const rules[] = { &rmsprop_rule, &momentum_rule, &centered_rule, &both_rule };
+    static const OptimRule *const rules[] = { &rmsprop_rule, &rmsprop_momentum_rule, &rmsprop_centered_rule,
+                                              &rmsprop_both_rule };
     return rules[states(options) >> 1];
 }
 

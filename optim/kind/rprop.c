@@ -5,20 +5,9 @@
  *   eta = eta_plus where g has the sign of the one before, 1 where one of them is 0; else eta_minus, and g
  *   counts as 0 */
 #include "../optim.h"
-
-/* ---- rules ----------------------------------------------------------------------------------- */
+#include "../rules/rprop.h"
 
 #define RULE rprop
-#define NUMBERS(X) X(sign) X(first) X(lr) X(minus) X(plus) X(low) X(high)
-#define STATES(X) X(q) X(l)
-#define STEP                                                                 \
-    g = sign * g;                                                            \
-    l = first != 0 ? lr : l;                                                 \
-    l = l * (q * g > 0 ? plus : q * g < 0 ? minus : q * g == 0 ? 1 : q * g); \
-    l = l < low ? low : l > high ? high : l;                                 \
-    g = q * g < 0 ? 0 : g;                                                   \
-    x = x - l * (g > 0 ? 1 : g < 0 ? -1 : g);                                \
-    q = g
 #include "../rule.h"
 
 static void numbers(const void *options, const OptimParam *p, double *k)

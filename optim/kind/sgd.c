@@ -3,37 +3,22 @@
  *   g = -g (maximize);   g += w p;   b = m b + (1 - d) g (b = g at first);   g = b, or g + m b (nesterov);
  *   p -= lr g */
 #include "../optim.h"
-
-/* ---- rules ----------------------------------------------------------------------------------- */
+#include "../rules/sgd.h"
 
 #define RULE sgd
-#define NUMBERS(X) X(sign) X(decay) X(lr)
-#define STATES(X)
-#define STEP                                          \
-    g = decay != 0 ? sign * g + decay * x : sign * g; \
-    x = x - lr * g
 #include "../rule.h"
-
-/* b: the momentum buffer, which is 0 at first; carry and keep are 0 and 1 then. */
-#define RULE momentum
-#define NUMBERS(X) X(sign) X(decay) X(lr) X(carry) X(keep) X(nesterov)
-#define STATES(X) X(b)
-#define STEP                                          \
-    g = decay != 0 ? sign * g + decay * x : sign * g; \
-    b = b * carry + keep * g;                         \
-    g = nesterov != 0 ? g + nesterov * b : b;         \
-    x = x - lr * g
+#define RULE sgd_momentum
 #include "../rule.h"
 
 static void numbers(const void *options, const OptimParam *p, double *k)
 {
     const OptimSgdArgs *o = options;
-    const momentum_numbers n = { .sign = o->maximize ? -1 : 1,
-                                 .decay = o->weight_decay,
-                                 .lr = o->lr,
-                                 .carry = p->fresh ? 0 : o->momentum,
-                                 .keep = p->fresh ? 1 : 1 - o->dampening,
-                                 .nesterov = o->nesterov ? o->momentum : 0 };
+    const sgd_momentum_numbers n = { .sign = o->maximize ? -1 : 1,
+                                     .decay = o->weight_decay,
+                                     .lr = o->lr,
+                                     .carry = p->fresh ? 0 : o->momentum,
+                                     .keep = p->fresh ? 1 : 1 - o->dampening,
+                                     .nesterov = o->nesterov ? o->momentum : 0 };
     memcpy(k, &n, sizeof n); /* sgd's are the first of them */
 }
 
@@ -59,7 +44,7 @@ static int check(const void *options, const char *function)
     return 0;
 }
 
-static const OptimRule *rule(const void *options) { return states(options) ? &momentum_rule : &sgd_rule; }
+static const OptimRule *rule(const void *options) { return states(options) ? &sgd_momentum_rule : &sgd_rule; }
 
 OPTIM_DEFINE(sgd, OptimSgdArgs, .name = "SGD", .uncounted = true, .fields = fields,
              .state = { "momentum_buffer" }, .states = states, .check = check, .rule = rule,
