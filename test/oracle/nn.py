@@ -28,7 +28,7 @@ def table(name, values, digits=17):
     line = "   "
     for v in values:
         item = " " + text(v, digits) + ","
-        if len(line) + len(item) > 116:
+        if len(line) + len(item) > 110:
             print(line)
             line = "   "
         line += item

@@ -213,11 +213,23 @@ def product(f, shapes, other):
     def call(a, b):
         return letter(f, *(torch.ones(ONES[s], dtype=b if i == other else a) for i, s in enumerate(shapes)))
 
-    return ", ".join('"' + "".join(call(a, b) for b in DTYPES) + '"' for a in DTYPES)
+    return ["".join(call(a, b) for b in DTYPES) for a in DTYPES]
 
 
 def pairs(f, m, n):
-    return ", ".join('"' + "".join(letter(f, ones(a, m), ones(b, n)) for b in DTYPES) + '"' for a in DTYPES)
+    return ["".join(letter(f, ones(a, m), ones(b, n)) for b in DTYPES) for a in DTYPES]
+
+
+def quoted(texts):
+    return ", ".join('"%s"' % t for t in texts)
+
+
+def row(head, texts):
+    """A row whose last member is a list of texts, in a line or two."""
+    line = "    { %s, { %s } }," % (head, quoted(texts))
+    if len(line) > 110:
+        line = "    { %s,\n      { %s } }," % (head, quoted(texts))
+    print(line)
 
 
 def main():
@@ -227,20 +239,16 @@ def main():
         + "; do not edit. */"
     )
     print("\nstatic const char *const promote_golden[8] = { /* tensor_promote_types: a's line, b's letter */")
-    print(
-        "    "
-        + ", ".join('"' + "".join(LETTER[torch.promote_types(a, b)] for b in DTYPES) + '"' for a in DTYPES)
-        + "\n};"
-    )
+    print("    %s\n};" % quoted("".join(LETTER[torch.promote_types(a, b)] for b in DTYPES) for a in DTYPES))
     print("\nstatic const struct { const char *op, *options; int ndim[2]; const char *dtype[8]; }")
     print("pair_golden[] = {")
     for name, f in PAIRS.items():
         for what, m, n in LAYOUTS:
             layout = f"{{ {min(m, 1)}, {min(n, 1)} }}"
-            print(f'    {{ "{name}", "", {layout}, {{ {pairs(f, m, n)} }} }},')
+            row(f'"{name}", "", {layout}', pairs(f, m, n))
     for name, f in FULL.items():
         op, _, options = name.partition(" ")
-        print(f'    {{ "{op}", "{options}", {{ 1, 1 }}, {{ {pairs(f, 2, 2)} }} }},')
+        row(f'"{op}", "{options}", {{ 1, 1 }}', pairs(f, 2, 2))
     print(
         "};\n\n/* shapes: s [], v [2], m [2, 2], b [2, 2, 2]; operand number `other` has b's dtype, the rest a's */"
     )
@@ -249,7 +257,7 @@ def main():
     )
     for name, (f, layouts) in PRODUCTS.items():
         for shapes, other in ((text[:-1], int(text[-1])) for text in layouts):
-            print(f'    {{ "{name}", "{shapes}", {other}, {{ {product(f, shapes, other)} }} }},')
+            row(f'"{name}", "{shapes}", {other}', product(f, shapes, other))
     print("};\n\nstatic const struct { const char *op, *dtype; } alone_golden[] = {")
     for name, f in ALONE.items():
         print(f'    {{ "{name}", "' + "".join(letter(f, ones(x, 2)) for x in DTYPES) + '" },')

@@ -41,7 +41,7 @@ def table(name, t):
     line = "   "
     for v in t.tolist():
         item = " " + text(v, t.dtype) + ","
-        if len(line) + len(item) > 116:
+        if len(line) + len(item) > 110:
             print(line)
             line = "   "
         line += item
