@@ -299,6 +299,9 @@ enum { ALL = (1 << TENSOR_DTYPES) - 1 };
     K(cross_entropy_grad, CrossEntropyGradArgs, FLOATS | HALVES) \
     K(gather, GatherArgs, ALL)                                   \
     K(scatter_add, GatherArgs, ALL & ~HALVES)                    \
+    K(conv2d, ConvArgs, ALL)                                     \
+    K(conv2d_grad_input, ConvArgs, ALL)                          \
+    K(conv2d_grad_weight, ConvArgs, ALL)                         \
     K(norm, NormArgs, FLOATS | HALVES)                           \
     K(norm_grad, NormArgs, FLOATS | HALVES)                      \
     K(random, RandomArgs, ALL)

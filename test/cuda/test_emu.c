@@ -8,6 +8,7 @@
 #include "plugin_folder.h"
 #include "tensor/core.h" /* before cmocka.h, which has a macro fail */
 #include "samples.h"
+#include "larger.h"
 #include <tapegrad/cmocka.h>
 
 /* ---- every op -------------------------------------------------------------------------------- */
@@ -99,10 +100,21 @@ static bool listed_for_host(const char *name)
     return found;
 }
 
+static void check_larger(const TensorOp *op)
+{
+    Sample s;
+    for (size_t i = 0; i < sizeof larger / sizeof *larger; i++)
+        for (const char *list = larger[i].samples; list && strcmp(larger[i].op, op->name) == 0;) {
+            if (sample_next(op, &list, &s) != 1) fail_msg("larger.h: %s: %s", op->name, s.wrong);
+            check_sample(&s);
+        }
+}
+
 static void check_op(const TensorOp *op)
 {
     const int64_t before = tensor_host_fallbacks();
     each_sample(op, check_sample);
+    check_larger(op);
     const bool fell_back = tensor_host_fallbacks() > before, listed = listed_for_host(op->name);
     if (fell_back && !listed)
         fail_msg("%s: the host computed it, and host_ops.txt does not say so", op->name);

@@ -75,12 +75,14 @@ static ConvArgs args_for(const OpCall *c, TensorShape x, TensorShape w, TensorSh
                        .dilation_w = dilation.at[2] };
 }
 
-/* Where a kernel is to write: out itself, or f32 for a half. */
+/* Where a kernel is to write: out itself, or f32 for a half that the device does not take. */
 static Tensor *target(Tensor *out)
 {
-    bool half = dtype_is_half(out->dtype);
-    return half ? own(new_tensor(shape_of(out), TENSOR_F32, out->place)) : out;
+    bool wide = out && dtype_is_half(out->dtype) && !TAKES(out->place, conv2d, out->dtype);
+    return wide ? own(new_tensor(shape_of(out), TENSOR_F32, out->place)) : out;
 }
+
+static Tensor *operand(const Tensor *x) { return DENSE_FOR(conv2d, x); }
 
 static int deliver(Tensor *out, const Tensor *from) { return out == from ? 0 : raw_copy(out, from); }
 
@@ -88,7 +90,7 @@ static int forward(OpCall *c)
 {
     Tensor *x = op_input(c, 0), *w = op_input(c, 1), *b = op_input(c, 2), *out = op_output(c, 0),
            *y = target(out);
-    if (!y || !(x = dense_float(x)) || !(w = dense_float(w)) || (b && !(b = dense_float(b)))) return -1;
+    if (!y || !(x = operand(x)) || !(w = operand(w)) || (b && !(b = operand(b)))) return -1;
     ConvArgs args = args_for(c, shape_of(x), shape_of(w), shape_of(out), y->dtype);
     args.x = x->data, args.weight = w->data, args.bias = b ? b->data : NULL, args.y = y->data;
     return RUN_KERNEL(c->name, x->place, conv2d, &args) ? -1 : deliver(out, y);
@@ -99,7 +101,7 @@ static int input_forward(OpCall *c)
 {
     Tensor *dy = op_input(c, 0), *w = op_input(c, 1), *b = op_inputs(c) > 2 ? op_input(c, 2) : NULL;
     Tensor *out = op_output(c, 0), *dx = target(out);
-    if (!dx || !(dy = dense_float(dy)) || !(w = dense_float(w)) || (b && !(b = dense_float(b)))) return -1;
+    if (!dx || !(dy = operand(dy)) || !(w = operand(w)) || (b && !(b = operand(b)))) return -1;
     ConvArgs args = args_for(c, shape_of(out), shape_of(w), shape_of(dy), dx->dtype);
     args.x = dx->data, args.weight = w->data, args.bias = b ? b->data : NULL, args.y = dy->data;
     return RUN_KERNEL(c->name, dy->place, conv2d_grad_input, &args) ? -1 : deliver(out, dx);
@@ -108,7 +110,7 @@ static int input_forward(OpCall *c)
 static int weight_forward(OpCall *c)
 {
     Tensor *x = op_input(c, 0), *dy = op_input(c, 1), *out = op_output(c, 0), *dw = target(out);
-    if (!dw || !(x = dense_float(x)) || !(dy = dense_float(dy))) return -1;
+    if (!dw || !(x = operand(x)) || !(dy = operand(dy))) return -1;
     ConvArgs args = args_for(c, shape_of(x), shape_of(out), shape_of(dy), dw->dtype);
     args.x = x->data, args.weight = dw->data, args.y = dy->data;
     return RUN_KERNEL(c->name, x->place, conv2d_grad_weight, &args) ? -1 : deliver(out, dw);
@@ -159,7 +161,7 @@ static int weight_and_bias(OpCall *c, Tensor *dy, Tensor **dx)
 {
     Tensor *x = op_saved(c, 0), *dw = own(new_tensor(op_input_shape(c, 1), op_input_dtype(c, 1), dy->place));
     Tensor *db = own(new_tensor(op_input_shape(c, 2), op_input_dtype(c, 2), dy->place));
-    if (!x || !dw || !db || !(x = dense_float(x)) || !(dy = dense_float(dy))) return -1;
+    if (!x || !dw || !db || !(x = operand(x)) || !(dy = operand(dy))) return -1;
     Tensor *wide_w = target(dw), *wide_b = target(db);
     if (!wide_w || !wide_b) return -1;
     ConvArgs args = args_for(c, shape_of(x), shape_of(dw), shape_of(dy), x->dtype);
