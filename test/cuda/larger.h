@@ -1,13 +1,13 @@
-/* larger.h - samples for test_emu of sizes that kernels divide among tiles, blocks and pieces, as those of the
- * ops' descriptors are too small to be. */
+/* larger.h - samples for test_emu of sizes that kernels divide among tiles, blocks and pieces: those of the
+ * ops' descriptors are too small for that. */
 #ifndef LARGER_H
 #define LARGER_H
 
 static const struct {
     const char *op, *samples;
 } larger[] = {
-    { "conv2d", "2x20x9x9,70x20x3x3,70 {padding=1}; 3x66x6x7,5x66x3x3,5 {stride=2 padding=1}; "
-                "5x6x18x20,6x1x3x3,6 {groups=6 stride=2 padding=1}" },
+    { "conv2d", "2x20x9x9,70x20x3x3,70 {padding=1}; 3x66x6x7,5x66x3x3,5 {stride=2 padding=1}" },
+    { "conv2d", "5x6x18x20,6x1x3x3,6 {groups=6 stride=2 padding=1}" },
     { "conv_transpose2d", "2x70x5x5,70x6x4x4,6 {stride=2 padding=1}" },
     { "conv1d", "2x40x300,6x40x13,6 {dilation=3}" },
 };
