@@ -67,14 +67,6 @@ template <class T> __device__ inline void conv_write(void *p, int64_t at, ConvSu
 
 /* ---- where things lie ------------------------------------------------------------------------ */
 
-/* The remainder of n by size; n becomes the quotient. */
-static __device__ inline int64_t take(int64_t &n, int64_t size)
-{
-    const int64_t whole = n;
-    n = (uint64_t)(n | size) >> 32 ? n / size : (int64_t)((uint32_t)n / (uint32_t)size);
-    return whole - n * size;
-}
-
 struct ConvLattice { /* first, first + step, ... */
     int first, step, count;
 };
@@ -96,7 +88,7 @@ template <int kind> struct ConvView {
         if constexpr (kind == CONV_INPUT) {
             int64_t pixels = 1, taps = 1;
             for (int a = AXES - 1; a >= 0; a--) {
-                meet(a, (int)take(number, c.axis[a].classes));
+                meet(a, (int)split_off(number, c.axis[a].classes));
                 pixels *= pixel[a].count, taps *= tap[a].count;
             }
             columns = c.images * pixels, depth = c.out * taps;
@@ -112,7 +104,7 @@ template <int kind> struct ConvView {
         } else if constexpr (kind == CONV_INPUT) {
             int64_t t = 0, scale = 1;
             for (int a = AXES - 1; a >= 0; a--) {
-                const int at = tap[a].first + (int)take(k, tap[a].count) * tap[a].step;
+                const int at = tap[a].first + (int)split_off(k, tap[a].count) * tap[a].step;
                 const ConvAxis &x = c.axis[a];
                 s.right.i[a] = -(at * x.dilation / x.stride);
                 t += at * scale, scale *= x.kernel;
@@ -121,7 +113,7 @@ template <int kind> struct ConvView {
             locate(s.right, k * c.positions);
         } else {
             s.right = of_position(k);
-            const int64_t position = take(k, c.positions);
+            const int64_t position = split_off(k, c.positions);
             s.left = k * c.out * c.groups * c.positions + position;
         }
         return s;
@@ -133,12 +125,12 @@ template <int kind> struct ConvView {
         if constexpr (kind == CONV_FORWARD) {
             q.right = of_position(n);
             q.right.at += group * c.in * c.pixels;
-            const int64_t position = take(n, c.positions);
+            const int64_t position = split_off(n, c.positions);
             q.result = (n * c.groups + group) * c.out * c.positions + position;
         } else if constexpr (kind == CONV_INPUT) {
             int64_t at = 0, scale = 1;
             for (int a = AXES - 1; a >= 0; a--) {
-                const int i = pixel[a].first + (int)take(n, pixel[a].count) * pixel[a].step;
+                const int i = pixel[a].first + (int)split_off(n, pixel[a].count) * pixel[a].step;
                 q.right.i[a] = (i + c.axis[a].pad) / c.axis[a].stride;
                 at += i * scale, scale *= c.axis[a].in;
             }
@@ -169,7 +161,7 @@ template <int kind> struct ConvView {
     __device__ ConvPlace of_tap(int64_t k) const
     {
         ConvPlace p;
-        for (int a = AXES - 1; a >= 0; a--) p.i[a] = (int)take(k, c.axis[a].kernel) * c.axis[a].dilation;
+        for (int a = AXES - 1; a >= 0; a--) p.i[a] = (int)split_off(k, c.axis[a].kernel) * c.axis[a].dilation;
         locate(p, k * c.pixels);
         return p;
     }
@@ -178,7 +170,7 @@ template <int kind> struct ConvView {
     {
         ConvPlace p;
         for (int a = AXES - 1; a >= 0; a--)
-            p.i[a] = (int)take(n, c.axis[a].out) * c.axis[a].stride - c.axis[a].pad;
+            p.i[a] = (int)split_off(n, c.axis[a].out) * c.axis[a].stride - c.axis[a].pad;
         locate(p, n * c.in * c.groups * c.pixels);
         return p;
     }
@@ -204,7 +196,8 @@ static __device__ inline ConvPart conv_part(const ConvCall &c)
 {
     ConvPart p;
     int64_t n = blockIdx.x;
-    p.block = take(n, c.column_blocks), p.piece = take(n, c.pieces), p.number = take(n, c.classes);
+    p.block = split_off(n, c.column_blocks), p.piece = split_off(n, c.pieces),
+    p.number = split_off(n, c.classes);
     p.group = n;
     return p;
 }
@@ -309,7 +302,7 @@ template <class T, int kind> __global__ void conv_column_kernel(ConvCall c)
 template <class T> __global__ void conv_weight_kernel(ConvCall c)
 {
     int64_t n = blockIdx.x;
-    const int64_t column = take(n, c.columns), row = take(n, c.rows);
+    const int64_t column = split_off(n, c.columns), row = split_off(n, c.rows);
     const ConvView<CONV_WEIGHT> view(c, n, 0);
     const ConvColumn mine = view.column(column);
     ConvSum<T> sum = 0;

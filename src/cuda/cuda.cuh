@@ -109,6 +109,14 @@ template <int N> struct Space { /* of N operands */
     int64_t count, shape[KERNEL_MAX_DIMS], stride[N][KERNEL_MAX_DIMS];
 };
 
+/* n % size; n becomes n / size.  Divisions of 32 bits are several times faster. */
+static __device__ inline int64_t split_off(int64_t &n, int64_t size)
+{
+    const int64_t whole = n;
+    n = (uint64_t)(n | size) >> 32 ? n / size : (int64_t)((uint32_t)n / (uint32_t)size);
+    return whole - n * size;
+}
+
 template <int N> static __device__ inline void offsets(const Space<N> &s, int64_t item, int64_t (&at)[N])
 {
     for (int k = 0; k < N; k++) at[k] = 0;

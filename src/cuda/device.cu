@@ -302,6 +302,10 @@ enum { ALL = (1 << TENSOR_DTYPES) - 1 };
     K(conv2d, ConvArgs, ALL)                                     \
     K(conv2d_grad_input, ConvArgs, ALL)                          \
     K(conv2d_grad_weight, ConvArgs, ALL)                         \
+    K(max_pool, PoolArgs, ALL)                                   \
+    K(max_pool_grad, PoolArgs, FLOATS | HALVES)                  \
+    K(avg_pool, PoolArgs, ALL)                                   \
+    K(avg_pool_grad, PoolArgs, FLOATS | HALVES)                  \
     K(norm, NormArgs, FLOATS | HALVES)                           \
     K(norm_grad, NormArgs, FLOATS | HALVES)                      \
     K(random, RandomArgs, ALL)

@@ -10,6 +10,10 @@ static const struct {
     { "conv2d", "5x6x18x20,6x1x3x3,6 {groups=6 stride=2 padding=1}" },
     { "conv_transpose2d", "2x70x5x5,70x6x4x4,6 {stride=2 padding=1}" },
     { "conv1d", "2x40x300,6x40x13,6 {dilation=3}" },
+    { "max_pool2d", "2x3x20x18 {kernel_size=7 stride=3 padding=3}" },
+    { "avg_pool2d", "2x3x20x18 {kernel_size=7 stride=3 padding=3 ceil_mode=1 count_include_pad=0}" },
+    { "adaptive_avg_pool2d", "2x3x17x19 {output_size=[2 1]}" },
+    { "adaptive_max_pool2d", "2x3x17x19 {output_size=[2 1]}" },
 };
 
 #endif

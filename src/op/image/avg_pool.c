@@ -49,7 +49,7 @@ static int shape(OpCall *c)
 
 static int run(OpCall *c, const Pool *pool)
 {
-    Tensor *x = pool_operand(op_input(c, 0)), *out = op_output(c, 0), *y = pool_target(out);
+    Tensor *x = DENSE_FOR(avg_pool, op_input(c, 0)), *out = op_output(c, 0), *y = TARGET_FOR(avg_pool, out);
     if (!x || !y) return -1;
     PoolArgs args = pool_args(pool, y->dtype, shape_of(x), shape_of(y));
     args.x = x->data, args.y = y->data;
@@ -125,7 +125,8 @@ static int grad_shape(OpCall *c)
 
 static int grad_forward(OpCall *c)
 {
-    Tensor *dy = dense_float(op_input(c, 0)), *out = op_output(c, 0), *dx = pool_target(out);
+    Tensor *dy = DENSE_FOR(avg_pool_grad, op_input(c, 0)), *out = op_output(c, 0),
+           *dx = TARGET_FOR(avg_pool_grad, out);
     Pool pool;
     if (!dy || !dx || grad_windows(c, &pool)) return -1;
     PoolArgs args = pool_args(&pool, dx->dtype, shape_of(dx), shape_of(dy));

@@ -75,13 +75,7 @@ static ConvArgs args_for(const OpCall *c, TensorShape x, TensorShape w, TensorSh
                        .dilation_w = dilation.at[2] };
 }
 
-/* Where a kernel is to write: out itself, or f32 for a half that the device does not take. */
-static Tensor *target(Tensor *out)
-{
-    bool wide = out && dtype_is_half(out->dtype) && !TAKES(out->place, conv2d, out->dtype);
-    return wide ? own(new_tensor(shape_of(out), TENSOR_F32, out->place)) : out;
-}
-
+static Tensor *target(Tensor *out) { return TARGET_FOR(conv2d, out); }
 static Tensor *operand(const Tensor *x) { return DENSE_FOR(conv2d, x); }
 
 static int deliver(Tensor *out, const Tensor *from) { return out == from ? 0 : raw_copy(out, from); }

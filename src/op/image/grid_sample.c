@@ -68,9 +68,9 @@ static int dot_shape(OpCall *c)
 
 static int run(OpCall *c, int kind)
 {
-    Tensor *a = dense_float(op_input(c, 0)), *index = own(raw_contiguous(op_input(c, 1))),
-           *b = dense_float(op_input(c, 2));
-    Tensor *out = op_output(c, 0), *result = pool_target(out);
+    Tensor *a = DENSE_FOR(taps, op_input(c, 0)), *index = own(raw_contiguous(op_input(c, 1))),
+           *b = DENSE_FOR(taps, op_input(c, 2));
+    Tensor *out = op_output(c, 0), *result = TARGET_FOR(taps, out);
     if (!a || !index || !b || !result) return -1;
     Tensor *x = kind == TAPS_SUM      ? a
                 : kind == TAPS_SPREAD ? result

@@ -80,7 +80,7 @@ static int axis_of(const ResampleLine *a, bool transposed, int dtype, ResampleAx
 static int forward(OpCall *c)
 {
     const ResampleParams *p = op_params(c);
-    Tensor *x = dense_float(op_input(c, 0)), *out = op_output(c, 0), *y = pool_target(out);
+    Tensor *x = DENSE_FOR(resample, op_input(c, 0)), *out = op_output(c, 0), *y = TARGET_FOR(resample, out);
     if (!x || !y) return -1;
     const int spatial = x->ndim - 2;
     ResampleArgs args = {

@@ -66,7 +66,7 @@ static int adaptive_shape(OpCall *c)
 
 static int forward(OpCall *c)
 {
-    Tensor *x = pool_operand(op_input(c, 0)), *out = op_output(c, 0), *y = pool_target(out);
+    Tensor *x = DENSE_FOR(max_pool, op_input(c, 0)), *out = op_output(c, 0), *y = TARGET_FOR(max_pool, out);
     Pool pool;
     if (!x || !y || windows(c, &pool)) return -1;
     PoolArgs args = pool_args(&pool, y->dtype, shape_of(x), shape_of(y));
@@ -79,9 +79,9 @@ static int forward(OpCall *c)
 static Tensor *fused(OpCall *c, Tensor *dy, const Tensor *index)
 {
     Tensor *dx = own(new_tensor(op_input_shape(c, 0), op_input_dtype(c, 0), dy->place)),
-           *wide = pool_target(dx);
+           *wide = TARGET_FOR(max_pool_grad, dx);
     Pool pool;
-    if (!wide || !(dy = dense_float(dy)) || windows(c, &pool)) return NULL;
+    if (!wide || !(dy = DENSE_FOR(max_pool_grad, dy)) || windows(c, &pool)) return NULL;
     PoolArgs args = pool_args(&pool, wide->dtype, shape_of(wide), shape_of(dy));
     args.x = wide->data, args.y = dy->data, args.index = index->data;
     return RUN_KERNEL(c->name, dy->place, max_pool_grad, &args) || pool_deliver(dx, wide) ? NULL : dx;

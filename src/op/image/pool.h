@@ -45,10 +45,7 @@ int pool_adaptive_shape(OpCall *c);
 /* pool_args - what kernels ask, for x and y of these shapes. */
 PoolArgs pool_args(const Pool *pool, int dtype, TensorShape x, TensorShape y);
 
-/* pool_operand - x dense, in a dtype that kernels compute in: f32 for a half.  pool_target - where a kernel
- * is to write: out itself, or f32 for a half.  pool_deliver - and from there into out. */
-Tensor *pool_operand(Tensor *x);
-Tensor *pool_target(Tensor *out);
+/* pool_deliver - from where a kernel wrote (TARGET_FOR) into out. */
 int pool_deliver(Tensor *out, const Tensor *from);
 
 #pragma GCC visibility pop

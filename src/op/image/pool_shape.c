@@ -104,12 +104,4 @@ PoolArgs pool_args(const Pool *pool, int dtype, TensorShape x, TensorShape y)
     return a;
 }
 
-Tensor *pool_operand(Tensor *x) { return dtype_is_float(x->dtype) ? dense_float(x) : own(raw_contiguous(x)); }
-
-Tensor *pool_target(Tensor *out)
-{
-    bool half = out && dtype_is_half(out->dtype);
-    return half ? own(new_tensor(shape_of(out), TENSOR_F32, out->place)) : out;
-}
-
 int pool_deliver(Tensor *out, const Tensor *from) { return out == from ? 0 : raw_copy(out, from); }

@@ -46,6 +46,10 @@ Tensor *dense_float(const Tensor *x);
 #define DENSE_FOR(slot, x) dense_as(x, (x) && TAKES((x)->place, slot, (x)->dtype))
 Tensor *dense_as(const Tensor *x, bool narrow);
 
+/* TARGET_FOR - where that kernel is to write `out`: itself, or f32 in place of a half that it does not write. */
+#define TARGET_FOR(slot, out) target_as(out, (out) && TAKES((out)->place, slot, (out)->dtype))
+Tensor *target_as(Tensor *out, bool narrow);
+
 /* The dtype in which kernels keep what they sum: that of x, f32 for halves. */
 FORCE_INLINE int sums_dtype(const Tensor *x) { return dtype_is_half(x->dtype) ? TENSOR_F32 : x->dtype; }
 

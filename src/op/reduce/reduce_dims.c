@@ -126,3 +126,9 @@ Tensor *dense_as(const Tensor *x, bool narrow)
     if (!x) return NULL;
     return own(dtype_is_half(x->dtype) && !narrow ? raw_cast(x, TENSOR_F32) : raw_contiguous(x));
 }
+
+Tensor *target_as(Tensor *out, bool narrow)
+{
+    const bool wide = out && dtype_is_half(out->dtype) && !narrow;
+    return wide ? own(new_tensor(shape_of(out), TENSOR_F32, out->place)) : out;
+}
