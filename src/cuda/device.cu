@@ -297,6 +297,8 @@ enum { ALL = (1 << TENSOR_DTYPES) - 1 };
     K(softmax_grad, SoftmaxGradArgs, FLOATS | HALVES)            \
     K(cross_entropy, CrossEntropyArgs, FLOATS | HALVES)          \
     K(cross_entropy_grad, CrossEntropyGradArgs, FLOATS | HALVES) \
+    K(scan, ScanArgs, ALL)                                       \
+    K(scan_grad, ScanArgs, FLOATS)                               \
     K(gather, GatherArgs, ALL)                                   \
     K(scatter_add, GatherArgs, ALL & ~HALVES)                    \
     K(conv2d, ConvArgs, ALL)                                     \
@@ -308,7 +310,9 @@ enum { ALL = (1 << TENSOR_DTYPES) - 1 };
     K(avg_pool_grad, PoolArgs, FLOATS | HALVES)                  \
     K(norm, NormArgs, FLOATS | HALVES)                           \
     K(norm_grad, NormArgs, FLOATS | HALVES)                      \
-    K(random, RandomArgs, ALL)
+    K(random, RandomArgs, ALL)                                   \
+    K(rnn_step, RnnArgs, FLOATS | HALVES)                        \
+    K(rnn_step_grad, RnnArgs, FLOATS | HALVES)
 #define T(slot, Args, dtypes) TAKE_TURN(slot, Args)
 KERNELS_HERE(T)
 #undef T

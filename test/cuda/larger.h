@@ -14,6 +14,10 @@ static const struct {
     { "avg_pool2d", "2x3x20x18 {kernel_size=7 stride=3 padding=3 ceil_mode=1 count_include_pad=0}" },
     { "adaptive_avg_pool2d", "2x3x17x19 {output_size=[2 1]}" },
     { "adaptive_max_pool2d", "2x3x17x19 {output_size=[2 1]}" },
+    { "cumsum", "20000 {dim=0}; 3x9000 {dim=1 reverse=1}; 2x5000 {dim=0}; 300x3 {dim=0}; 40000@i64 {dim=0}" },
+    { "logcumsumexp", "20000 {dim=0}; 40x2500 {dim=0}; 3x300 {dim=1}" },
+    { "cummax", "17000@i64:0..90 {dim=0}; 300x3@i32 {dim=0}; 33x5000 {dim=0}" },
+    { "cummin", "17000@u8 {dim=0}" },
 };
 
 #endif

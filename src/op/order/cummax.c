@@ -51,7 +51,7 @@ static const OpField fields[] = { OP_REQUIRED(TensorCummaxArgs, dim), { 0 } };
 #define RUNNING                                                                                            \
     .gradient = "dx = g added at the indices", .arity = 1, .outputs = 2, .keep = KEEP_OUTPUT(1),           \
     .params = sizeof(TensorCummaxArgs), .defaults = &tensor_cummax_defaults, .fields = fields,             \
-    .shape = shape, .backward = backward,                                                                  \
+    .flags = OP_ANY_DEVICE, .shape = shape, .backward = backward,                                          \
     .samples = "5 {dim=0}; 3x4 {dim=1}; 2x3x4 {dim=-2}; {dim=0}; 0x3 {dim=0}; 3x0 {dim=1}; 3x70 {dim=0}; " \
                "6@i64:0..3 {dim=0}; 4@bool {dim=0}",                                                       \
     .errors = "3x4 {dim=2} ! EINDEX; 3 {dim=-2147483648} ! EVALUE"

@@ -57,6 +57,7 @@ const TensorOp op_cumsum = {
     .defaults = &tensor_cumsum_defaults,
     .cast_option = offsetof(TensorCumsumArgs, dtype),
     .fields = fields,
+    .flags = OP_ANY_DEVICE,
     .shape = shape,
     .forward = forward,
     .backward = backward,

@@ -125,7 +125,7 @@ static const OpField trapezoid_fields[] = { OP_OPTION(TensorTrapezoidArgs, dx, d
                 "g_i is that of area i",                                                                     \
     .arity = 2, .optional = KEEP_INPUT(1), .params = sizeof(TensorTrapezoidArgs),                            \
     .defaults = &tensor_trapezoid_defaults, .fields = trapezoid_fields, .shape = trapezoid_shape,            \
-    .flags = OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,                                                \
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,                                \
     .samples = "5,-; 5,5; 3x4,- {dx=.5 dim=0}; 3x4,4; 3x4,3 {dim=0}; 2x3x4,2x3x4 {dim=1}; 2x3x4,1x3x1 "      \
                "{dim=1}; 1,1; 0,-; 0x3,-; 3x0,-",                                                            \
     .errors = ",- ! ESHAPE; 3x4,3 ! ESHAPE; 3,- {dim=1} ! EINDEX; 3@i64,- ! EDTYPE; "                        \

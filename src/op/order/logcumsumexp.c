@@ -98,7 +98,7 @@ const TensorOp op_logcumsumexp = {
     .shape = shape,
     .forward = forward,
     .backward = backward,
-    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
     .samples = "5 {dim=0}; 3x4 {dim=1}; 2x3x4 {dim=-2}; {dim=0}; 0x3 {dim=0}; 3x0 {dim=1}; 7:-20..20 "
                "{dim=0}; 4:100..200 {dim=0}",
     .errors = "3x4 {dim=2} ! EINDEX; 3@i64 {dim=0} ! EDTYPE",

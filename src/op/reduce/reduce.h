@@ -46,7 +46,7 @@ Tensor *dense_float(const Tensor *x);
 #define DENSE_FOR(slot, x) dense_as(x, (x) && TAKES((x)->place, slot, (x)->dtype))
 Tensor *dense_as(const Tensor *x, bool narrow);
 
-/* TARGET_FOR - where that kernel is to write `out`: itself, or f32 in place of a half that it does not write. */
+/* TARGET_FOR - where that kernel is to write `out`: itself, or f32 for a half that it does not write. */
 #define TARGET_FOR(slot, out) target_as(out, (out) && TAKES((out)->place, slot, (out)->dtype))
 Tensor *target_as(Tensor *out, bool narrow);
 

@@ -194,7 +194,9 @@ static int compose(OpCall *c)
 static const OpField fields[] = { FIELDS(TensorRnnArgs), { 0 } };
 static const OpField lstm_fields[] = { FIELDS(TensorLstmArgs), { 0 } };
 
-#define NET .arity = OP_ANY_ARITY, .shape = check, .compose = compose, .flags = OP_FLOAT_INPUTS | OP_RANDOM
+#define NET                                                    \
+    .arity = OP_ANY_ARITY, .shape = check, .compose = compose, \
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM
 #define GRADIENT      \
     "by its layers: " \
     "da_t of the gates' sums and dh_t from dh_t+1, step by step; dw = da^T of what w multiplies"

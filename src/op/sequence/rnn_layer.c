@@ -386,7 +386,7 @@ static const OpField fields[] = { OP_OPTION(RnnLayerParams, reverse), { 0 } };
 
 #define LAYER                                                                                   \
     .shape = shape, .backward = backward, .forward = forward, .params = sizeof(RnnLayerParams), \
-    .fields = fields, .flags = OP_FLOAT_INPUTS
+    .fields = fields, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS
 #define SIMPLE_LAYER                                                                                      \
     .arity = 6, .optional = KEEP_INPUT(1) | KEEP_INPUT(4) | KEEP_INPUT(5), .keep = 0x3f | KEEP_OUTPUT(0), \
     LAYER
