@@ -42,6 +42,7 @@ Tensor *nn_init_trunc_normal_args(NNTruncArgs args)
 
 double nn_calculate_gain(NNGain nonlinearity, double slope)
 {
+    static const char *const names[] = { "linear", "tanh", "relu", "leaky_relu", "selu", NULL };
     switch (nonlinearity) {
     case NN_GAIN_LINEAR: return 1;
     case NN_GAIN_TANH: return 5.0 / 3;
@@ -49,7 +50,7 @@ double nn_calculate_gain(NNGain nonlinearity, double slope)
     case NN_GAIN_LEAKY_RELU: return sqrt(2.0 / (1 + slope * slope));
     case NN_GAIN_SELU: return 3.0 / 4;
     }
-    tensor_fail(TENSOR_EVALUE, "nn_calculate_gain", "no gain is known for %d", (int)nonlinearity);
+    tensor_check_choice("nn_calculate_gain", "nonlinearity", (int)nonlinearity, names);
     return NAN;
 }
 
@@ -94,8 +95,10 @@ Tensor *nn_init_xavier_normal_args(NNXavierArgs args)
 /* gain / sqrt(fan), or -1. */
 static double kaiming_std(NNKaimingArgs args, const char *function)
 {
+    static const char *const modes[] = { "fan_in", "fan_out", NULL };
     double in, out;
     if (TENSOR_CHECK_OPTIONS(function, args, nn_init_kaiming_defaults) ||
+        tensor_check_choice(function, "mode", (int)args.mode, modes) ||
         fans(args.tensor, function, &in, &out))
         return -1;
     double gain = nn_calculate_gain(args.nonlinearity, args.a);

@@ -284,14 +284,6 @@ static int lists_of(const NNKind *kind)
     return n;
 }
 
-static int check_choice(const NNKind *kind, const OpField *f, int value)
-{
-    int n = 0;
-    while (f->choices[n]) n++;
-    if (value >= 0 && value < n) return 0;
-    return tensor_fail(TENSOR_EVALUE, kind->function, "%s = %d: no such value", f->name, value);
-}
-
 /* The options lie behind the module's struct, the sizes of their lists behind them. */
 static int keep_args(Module *m, const NNKind *kind, size_t at, const void *args)
 {
@@ -300,7 +292,8 @@ static int keep_args(Module *m, const NNKind *kind, size_t at, const void *args)
     memcpy(to, args, kind->args);
     m->args = to;
     for (const OpField *f = kind->fields; f && f->name; f++) {
-        if (f->choices && check_choice(kind, f, *(const int *)(void *)(to + f->offset))) return -1;
+        const int *value = (void *)(to + f->offset);
+        if (f->choices && tensor_check_choice(kind->function, f->name, *value, f->choices)) return -1;
         if (f->type != OP_LIST) continue;
         TensorShape *shape = (void *)(to + f->offset);
         if (shape->ndim < 0 || shape->ndim > TENSOR_MAX_DIMS)

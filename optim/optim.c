@@ -47,6 +47,15 @@ static int check_param(const Optimizer *opt, TensorList list, int i)
     return opt->kind->check_param ? opt->kind->check_param(list.item[i], function) : 0;
 }
 
+int optim_check_options(const OptimKind *kind, const void *options, const char *function)
+{
+    for (const OpField *f = kind->fields; f && f->name; f++) {
+        const void *at = (const char *)options + f->offset;
+        if (f->choices && tensor_check_choice(function, f->name, *(const int *)at, f->choices)) return -1;
+    }
+    return kind->check ? kind->check(options, function) : 0;
+}
+
 static int check_group(const Optimizer *opt, TensorList list, const void *options)
 {
     if (list.count < 1 || !list.item)
@@ -54,7 +63,7 @@ static int check_group(const Optimizer *opt, TensorList list, const void *option
                                    : tensor_fail(TENSOR_EVALUE, opt->kind->function, "no parameters given");
     for (int i = 0; i < list.count; i++)
         if (check_param(opt, list, i)) return -1;
-    return opt->kind->check ? opt->kind->check(options, opt->kind->function) : 0;
+    return optim_check_options(opt->kind, options, opt->kind->function);
 }
 
 static void free_group(OptimGroup *g)
@@ -315,7 +324,7 @@ static int keep_copies(OptimGroup *g, int n)
 static int check_options(const Optimizer *opt)
 {
     for (int g = 0; g < opt->groups; g++)
-        if (opt->kind->check && opt->kind->check(opt->group[g].options, opt->kind->function)) return -1;
+        if (optim_check_options(opt->kind, opt->group[g].options, opt->kind->function)) return -1;
     return 0;
 }
 

@@ -16,6 +16,7 @@
  * CPU, 0 for any other. */
 char optim_dense(const Tensor *t);
 
+int optim_check_options(const OptimKind *kind, const void *options, const char *function);
 int optim_check_common(double lr, double weight_decay, const char *function);
 int optim_check_betas(double beta1, double beta2, double eps, const char *function);
 double optim_call_closure(OptimClosure fn, void *ctx); /* the loss, in grad mode; NaN after an error */

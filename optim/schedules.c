@@ -5,12 +5,16 @@
 
 #define OPTIONS(ARGS) const ARGS *o = (const void *)s->options
 #define RATE(name) static double name(const Scheduler *s, int group, int64_t t, double base, double lr)
-#define CHECK(name, ARGS, good, ...)                                           \
+#define CHECK(name, ARGS, good, ...) CHECK_AFTER(name, ARGS, 0, good, __VA_ARGS__)
+#define CHECK_AFTER(name, ARGS, refused, good, ...)                            \
     static int name(const void *options, const char *function)                 \
     {                                                                          \
         const ARGS *o = options;                                               \
+        if (refused) return -1;                                                \
         return (good) ? 0 : tensor_fail(TENSOR_EVALUE, function, __VA_ARGS__); \
     }
+#define NO_CHOICE(option) tensor_check_choice(function, #option, (int)o->option, option##_choices)
+static const char *const anneal_strategy_choices[] = { "cos", "linear", NULL };
 #define UNUSED (void)group, (void)t, (void)base, (void)lr
 static const double pi = 3.14159265358979323846;
 
@@ -186,10 +190,8 @@ RATE(stable)
 SCHEDULER_DEFINE(warmup_stable_decay_lr, OptimWarmupStableDecayLrArgs, .check = check_stable, .lr = stable)
 
 const OptimSwaLrArgs optim_swa_lr_defaults = { OPTIM_SWA_LR_DEFAULTS };
-CHECK(check_swa, OptimSwaLrArgs,
-      o->swa_lr >= 0 && o->anneal_epochs >= 0 && (unsigned)o->anneal_strategy <= SCHEDULER_LINEAR,
-      "swa_lr %g, anneal_epochs %d, anneal_strategy %d: want 0 or more twice, and a strategy", o->swa_lr,
-      o->anneal_epochs, (int)o->anneal_strategy)
+CHECK_AFTER(check_swa, OptimSwaLrArgs, NO_CHOICE(anneal_strategy), o->swa_lr >= 0 && o->anneal_epochs >= 0,
+            "swa_lr %g, anneal_epochs %d: want 0 or more twice", o->swa_lr, o->anneal_epochs)
 
 /* How much of the way is done at step t. */
 static double annealed(const OptimSwaLrArgs *o, double t)
@@ -212,12 +214,12 @@ SCHEDULER_DEFINE(swa_lr, OptimSwaLrArgs, .check = check_swa, .lr = swa)
 /* ---- cycles ---------------------------------------------------------------------------------- */
 
 const OptimOneCycleLrArgs optim_one_cycle_lr_defaults = { OPTIM_ONE_CYCLE_LR_DEFAULTS };
-CHECK(check_one_cycle, OptimOneCycleLrArgs,
-      o->max_lr >= 0 && o->total_steps > 0 && o->pct_start >= 0 && o->pct_start <= 1 && o->div_factor > 0 &&
-          o->final_div_factor > 0 && (unsigned)o->anneal_strategy <= SCHEDULER_LINEAR,
-      "max_lr %g, total_steps %d, pct_start %g, div_factor %g, final_div_factor %g, anneal_strategy %d: one "
-      "is out of range",
-      o->max_lr, o->total_steps, o->pct_start, o->div_factor, o->final_div_factor, (int)o->anneal_strategy)
+CHECK_AFTER(
+    check_one_cycle, OptimOneCycleLrArgs, NO_CHOICE(anneal_strategy),
+    o->max_lr >= 0 && o->total_steps > 0 && o->pct_start >= 0 && o->pct_start <= 1 && o->div_factor > 0 &&
+        o->final_div_factor > 0,
+    "max_lr %g, total_steps %d, pct_start %g, div_factor %g, final_div_factor %g: one is out of range",
+    o->max_lr, o->total_steps, o->pct_start, o->div_factor, o->final_div_factor)
 
 /* Up, down and to the end: a value at step t that goes from low to high, back to low or to last, and to last.
  */
@@ -259,11 +261,11 @@ SCHEDULER_DEFINE(one_cycle_lr, OptimOneCycleLrArgs, .check = check_one_cycle, .l
                  .momentum = one_cycle_momentum, .base = one_cycle_base)
 
 const OptimCyclicLrArgs optim_cyclic_lr_defaults = { OPTIM_CYCLIC_LR_DEFAULTS };
-CHECK(check_cyclic, OptimCyclicLrArgs,
-      o->base_lr >= 0 && o->max_lr >= 0 && o->step_size_up > 0 && o->step_size_down >= 0 &&
-          (unsigned)o->mode <= SCHEDULER_EXP_RANGE,
-      "base_lr %g, max_lr %g, step_size_up %d, step_size_down %d, mode %d: one is out of range", o->base_lr,
-      o->max_lr, o->step_size_up, o->step_size_down, (int)o->mode)
+static const char *const cycles[] = { "triangular", "triangular2", "exp_range", NULL };
+CHECK_AFTER(check_cyclic, OptimCyclicLrArgs, tensor_check_choice(function, "mode", (int)o->mode, cycles),
+            o->base_lr >= 0 && o->max_lr >= 0 && o->step_size_up > 0 && o->step_size_down >= 0,
+            "base_lr %g, max_lr %g, step_size_up %d, step_size_down %d: one is out of range", o->base_lr,
+            o->max_lr, o->step_size_up, o->step_size_down)
 
 /* How high step t lies above the base, 0 to 1. */
 static double height(const OptimCyclicLrArgs *o, int64_t t)
@@ -304,11 +306,13 @@ enum { BEST, BAD, COOLDOWN };
 const OptimReduceLrOnPlateauArgs optim_reduce_lr_on_plateau_defaults = {
     OPTIM_REDUCE_LR_ON_PLATEAU_DEFAULTS
 };
-CHECK(check_plateau, OptimReduceLrOnPlateauArgs,
-      o->factor >= 0 && o->factor < 1 && o->patience >= 0 && o->cooldown >= 0 && o->min_lr >= 0 &&
-          o->eps >= 0 && (unsigned)o->mode <= SCHEDULER_MAX && (unsigned)o->threshold_mode <= SCHEDULER_ABS,
-      "factor %g, patience %d, cooldown %d, min_lr %g, eps %g, mode %d: one is out of range", o->factor,
-      o->patience, o->cooldown, o->min_lr, o->eps, (int)o->mode)
+static const char *const mode_choices[] = { "min", "max", NULL };
+static const char *const threshold_mode_choices[] = { "rel", "abs", NULL };
+CHECK_AFTER(check_plateau, OptimReduceLrOnPlateauArgs, NO_CHOICE(mode) || NO_CHOICE(threshold_mode),
+            o->factor >= 0 && o->factor < 1 && o->patience >= 0 && o->cooldown >= 0 && o->min_lr >= 0 &&
+                o->eps >= 0,
+            "factor %g, patience %d, cooldown %d, min_lr %g, eps %g: one is out of range", o->factor,
+            o->patience, o->cooldown, o->min_lr, o->eps)
 static const SchedulerKind kind_plateau = { .function = "optim_reduce_lr_on_plateau",
                                             .args = sizeof(OptimReduceLrOnPlateauArgs),
                                             .defaults = &optim_reduce_lr_on_plateau_defaults,

@@ -291,7 +291,7 @@ static int check_group_options(const Optimizer *opt, const Loading *l, int g)
         const Tensor *t = nn_dict_get(l->dict, e.name);
         if (t) set_number(&e, tensor_item(t));
     }
-    return opt->kind->check ? opt->kind->check(options, "optim_load_state_dict") : 0;
+    return optim_check_options(opt->kind, options, "optim_load_state_dict");
 }
 
 static int check_loaded_options(const Optimizer *opt, const Loading *l)

@@ -28,7 +28,9 @@ for call in 'tensor_add(x, 2)' 'tensor_cat(parts, 1)' 'tensor_stack(parts)' \
     'nn_clip_grad_norm_(parts, 1.0)' 'tensor_lstm(x, x, x, parts)' 'optim_sgd(parts, 0.1)' \
     '(void)tensor_backward_many(parts), x' '(void)tensor_gradients_many(parts, parts, &x), x' \
     'tensor_huber_loss(x, x, 0.5)' 'tensor_smooth_l1_loss(x, x, 1.0)' \
-    'tensor_pad(x, SHAPE(1, 1), 2.0)' 'tensor_kl_div(x, x, 1.f)' 'tensor_mse_loss(x, x, TENSOR_SUM)'; do
+    'tensor_pad(x, SHAPE(1, 1), 2.0)' 'tensor_kl_div(x, x, 1.f)' 'tensor_mse_loss(x, x, TENSOR_SUM)' \
+    'tensor_gelu(x, 0.5)' 'tensor_gelu_(x, 1)' 'tensor_quantile(x, 0.5, 0, true, 0.1)' \
+    'tensor_searchsorted(x, x, 1)' '(void)tensor_meshgrid(TENSORS(x), parts, 1.0), x'; do
     for compiler in gcc clang; do
         if printf '%s\n' '#include <tapegrad.h>' \
             'Tensor *f(Tensor *x, Tensor *parts[2])' "{ return $call; }" |

@@ -231,14 +231,14 @@ static int check_numbers(const NNFitArgs *a)
 {
     const bool good = a->epochs >= 0 && a->accumulate >= 1 && a->clip_grad_norm >= 0 &&
                       a->clip_grad_value >= 0 && a->l1 >= 0 && a->l2 >= 0 && a->patience >= 0 &&
-                      a->min_delta >= 0 && a->save_every >= 0 && (unsigned)a->mode <= NN_MAX;
-    if (good) return 0;
-    return tensor_fail(
-        TENSOR_EVALUE, op,
-        "a negative or missing number: epochs %lld, accumulate %d, clip_grad_norm %g, "
-        "clip_grad_value %g, l1 %g, l2 %g, patience %lld, min_delta %g, save_every %lld, mode %d",
-        (long long)a->epochs, a->accumulate, a->clip_grad_norm, a->clip_grad_value, a->l1, a->l2,
-        (long long)a->patience, a->min_delta, (long long)a->save_every, (int)a->mode);
+                      a->min_delta >= 0 && a->save_every >= 0;
+    static const char *const modes[] = { "auto", "min", "max", NULL };
+    if (good) return tensor_check_choice(op, "mode", (int)a->mode, modes);
+    return tensor_fail(TENSOR_EVALUE, op,
+                       "a negative or missing number: epochs %lld, accumulate %d, clip_grad_norm %g, "
+                       "clip_grad_value %g, l1 %g, l2 %g, patience %lld, min_delta %g, save_every %lld",
+                       (long long)a->epochs, a->accumulate, a->clip_grad_norm, a->clip_grad_value, a->l1,
+                       a->l2, (long long)a->patience, a->min_delta, (long long)a->save_every);
 }
 
 static int check_loader(const DataLoader *loader, const char *name)

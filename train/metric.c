@@ -301,9 +301,11 @@ static int check_args(const MetricKind *kind, const NNMetricArgs *args)
     if (kind->matrix && (args->num_classes < 2 || args->num_classes > 10000))
         return tensor_fail(TENSOR_EVALUE, kind->function, "%lld classes: 2 to 10000",
                            (long long)args->num_classes);
-    if (args->top_k >= 1 && !isnan(args->threshold) && (unsigned)args->average <= NN_BINARY) return 0;
-    return tensor_fail(TENSOR_EVALUE, kind->function, "top_k %lld, threshold %g, average %d: out of range",
-                       (long long)args->top_k, args->threshold, (int)args->average);
+    static const char *const averages[] = { "macro", "micro", "weighted", "binary", NULL };
+    if (args->top_k >= 1 && !isnan(args->threshold))
+        return tensor_check_choice(kind->function, "average", (int)args->average, averages);
+    return tensor_fail(TENSOR_EVALUE, kind->function, "top_k %lld, threshold %g: out of range",
+                       (long long)args->top_k, args->threshold);
 }
 
 static Metric *new_metric(const MetricKind *kind, NNMetricArgs args)

@@ -124,6 +124,11 @@ TAPEGRAD_API int tensor_check_options(const char *function, const void *options,
 #define TENSOR_CHECK_OPTIONS(function, options, defaults) \
     tensor_check_options(function, &(options), &(defaults), sizeof(options))
 
+/* tensor_check_choice - 0; -1 and EVALUE where an option that is an enum has another value than 0 to the
+ * number of its choices, whose names the error lists; NULL ends them. */
+TAPEGRAD_API int tensor_check_choice(const char *function, const char *option, int value,
+                                     const char *const *choices);
+
 #if defined(__clang__)
 #define TENSOR_OVERRIDES_(...) _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"") __VA_ARGS__
 #else

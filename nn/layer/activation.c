@@ -66,7 +66,7 @@ WITH(hardshrink, "Hardshrink", NNShrinkArgs, shrink, tensor_hardshrink(x, a->lam
 WITH(hardtanh, "Hardtanh", NNHardtanhArgs, hardtanh, tensor_hardtanh(x, a->min_val, a->max_val))
 WITH(rrelu, "RReLU", NNRreluArgs, rrelu,
      tensor_rrelu(x, .lower = a->lower, .upper = a->upper, .training = self->training))
-WITH(gelu, "GELU", NNGeluArgs, gelu, tensor_gelu(x, a->approximate))
+WITH(gelu, "GELU", NNGeluArgs, gelu, tensor_gelu(x, .approximate = a->approximate))
 WITH(glu, "GLU", NNGluArgs, glu, tensor_glu(x, a->dim))
 
 /* ---- with required arguments ----------------------------------------------------------------- */

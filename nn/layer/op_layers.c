@@ -22,7 +22,9 @@
     NN_REGISTER(name_##_kind);                                                                     \
     Module *nn_##name_##_args(Args args) { return nn_make(&name_##_kind, &args); }
 
-static const char *const reductions[] = { "mean", "sum", "none", "batchmean", NULL };
+static const char *const reductions[] = { "mean", "sum", "none", NULL }, *const kl_reductions[] = {
+    "mean", "sum", "none", "batchmean", NULL
+};
 #define FIELDS(name, Args, ...) \
     static const OpField name##_fields[] = { __VA_ARGS__, OP_CHOICE(Args, reduction, reductions), { 0 } };
 
@@ -31,7 +33,9 @@ static const char *const reductions[] = { "mean", "sum", "none", "batchmean", NU
 static const OpField loss_fields[] = { OP_CHOICE(TensorLossArgs, reduction, reductions), { 0 } };
 FIELDS(smooth_l1, TensorSmoothL1Args, OP_OPTION(TensorSmoothL1Args, beta))
 FIELDS(huber, TensorHuberArgs, OP_OPTION(TensorHuberArgs, delta))
-FIELDS(kl_div, TensorKlDivArgs, OP_OPTION(TensorKlDivArgs, log_target))
+static const OpField kl_div_fields[] = { OP_OPTION(TensorKlDivArgs, log_target),
+                                         OP_CHOICE(TensorKlDivArgs, reduction, kl_reductions),
+                                         { 0 } };
 FIELDS(gaussian_nll, TensorGaussianNllArgs, OP_OPTION(TensorGaussianNllArgs, full, eps))
 FIELDS(poisson_nll, TensorPoissonNllArgs, OP_OPTION(TensorPoissonNllArgs, log_input, full, eps))
 FIELDS(hinge_embedding, TensorHingeEmbeddingArgs, OP_OPTION(TensorHingeEmbeddingArgs, margin))

@@ -86,6 +86,8 @@ static Tensor *pad(const NNPadSequenceArgs *a)
 
 Tensor *nn_pad_sequence_args(NNPadSequenceArgs a)
 {
+    static const char *const side[] = { "right", "left", NULL };
+    if (tensor_check_choice("nn_pad_sequence", "padding_side", (int)a.padding_side, side)) return NULL;
     if (a.sequences.count < 1 || !a.sequences.item) {
         if (!tensor_error_code()) tensor_fail(TENSOR_EVALUE, "nn_pad_sequence", "no sequences");
         return NULL;

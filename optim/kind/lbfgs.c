@@ -366,13 +366,12 @@ static int check(const void *options, const char *function)
     const OptimLbfgsArgs *o = options;
     if (optim_check_common(o->lr, 0, function)) return -1;
     if (o->max_iter >= 0 && o->max_eval >= 0 && o->history_size >= 0 && o->history_size <= 1 << 20 &&
-        (unsigned)o->line_search_fn <= 1 && !isnan(o->tolerance_grad + o->tolerance_change))
+        !isnan(o->tolerance_grad + o->tolerance_change))
         return 0;
     return tensor_fail(TENSOR_EVALUE, function,
-                       "max_iter %d, max_eval %d, history_size %d, line_search_fn %d, tolerances %g and %g: "
-                       "want 0 or more, a search, and numbers",
-                       o->max_iter, o->max_eval, o->history_size, (int)o->line_search_fn, o->tolerance_grad,
-                       o->tolerance_change);
+                       "max_iter %d, max_eval %d, history_size %d, tolerances %g and %g: want 0 or more, and "
+                       "numbers",
+                       o->max_iter, o->max_eval, o->history_size, o->tolerance_grad, o->tolerance_change);
 }
 
 OPTIM_DEFINE(lbfgs, OptimLbfgsArgs, .name = "LBFGS", .fields = fields, .check = check, .one_group = true,

@@ -59,12 +59,11 @@ static int check(const void *options, const char *function)
     if (!(o->momentum >= 0 && o->eps >= 0))
         return tensor_fail(TENSOR_EVALUE, function, "momentum %g, eps %g: neither may be negative",
                            o->momentum, o->eps);
-    if (o->ns_steps < 0 || o->ns_steps >= 100 || o->adjust_lr_fn < 0 || o->adjust_lr_fn > 2 ||
-        !isfinite(o->ns_a + o->ns_b + o->ns_c))
-        return tensor_fail(TENSOR_EVALUE, function,
-                           "ns_steps %d, ns_a %g, ns_b %g, ns_c %g, adjust_lr_fn %d: want 0 to 99 steps, "
-                           "finite coefficients and one of three adjustments",
-                           o->ns_steps, o->ns_a, o->ns_b, o->ns_c, (int)o->adjust_lr_fn);
+    if (o->ns_steps < 0 || o->ns_steps >= 100 || !isfinite(o->ns_a + o->ns_b + o->ns_c))
+        return tensor_fail(
+            TENSOR_EVALUE, function,
+            "ns_steps %d, ns_a %g, ns_b %g, ns_c %g: want 0 to 99 steps and finite coefficients", o->ns_steps,
+            o->ns_a, o->ns_b, o->ns_c);
     return 0;
 }
 

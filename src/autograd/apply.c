@@ -127,12 +127,12 @@ static int set_params(OpCall *c, const void *given)
 /* An enum has one of its values. */
 static int check_choices(OpCall *c)
 {
+    char names[300];
     for (const OpField *f = c->op->fields; f && f->name; f++) {
         if (!f->choices) continue;
         const int value = *(const int *)(const void *)((const char *)c->params + f->offset);
-        int n = 0;
-        while (f->choices[n]) n++;
-        if (value < 0 || value >= n) return op_fail(c, TENSOR_EVALUE, "there is no %s %d", f->name, value);
+        if (unlikely(options_no_choice(f->choices, value, names, sizeof names)))
+            return op_fail(c, TENSOR_EVALUE, "there is no %s %d: want %s", f->name, value, names);
     }
     return 0;
 }

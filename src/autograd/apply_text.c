@@ -11,14 +11,10 @@ static void option_names(const TensorOp *op, char *text, size_t size)
 static int refuse_value(const TensorOp *op, const char *at, const char *name, int length)
 {
     char known[300] = "";
-    size_t n = 0;
-    for (const OpField *f = op->fields; f && f->name; f++)
-        for (int i = 0; f->choices && f->choices[i] && n < sizeof known; i++)
-            if (strlen(f->name) == (size_t)length && strncmp(f->name, name, (size_t)length) == 0)
-                n +=
-                    (size_t)snprintf(known + n, sizeof known - n, "%s %s", i ? "," : ": want", f->choices[i]);
-    return fail(TENSOR_EVALUE, op->name, "option %.*s: \"%.40s\" is no value of it%s", length, name, at,
-                known);
+    const OpField *f = options_find(op, name, (size_t)length);
+    if (f && f->choices) options_no_choice(f->choices, -1, known, sizeof known);
+    return fail(TENSOR_EVALUE, op->name, "option %.*s: \"%.40s\" is no value of it%s%s", length, name, at,
+                *known ? ": want " : "", known);
 }
 
 static int refuse(const TensorOp *op, OptionFault fault, const char *at, const char *name, int length)

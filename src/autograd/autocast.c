@@ -206,9 +206,8 @@ TensorDtype tensor_autocast_dtype(void) { return state.now.depth ? state.now.dty
 
 int tensor_set_float32_matmul_precision(TensorMatmulPrecision precision)
 {
-    if ((unsigned)precision > TENSOR_MATMUL_MEDIUM)
-        return fail(TENSOR_EVALUE, "tensor_set_float32_matmul_precision", "there is no precision %d",
-                    (int)precision);
+    static const char *const precisions[] = { "highest", "high", "medium", NULL };
+    if (tensor_check_choice(__func__, "precision", (int)precision, precisions)) return -1;
     atomic_store(&matmul_precision, (int)precision);
     return 0;
 }

@@ -145,6 +145,30 @@ int tensor_check_options(const char *function, const void *options, const void *
     return options_begun(options, defaults, size) ? 0 : fail(TENSOR_EVALUE, function, OPTIONS_NOT_BEGUN);
 }
 
+bool options_no_choice(const char *const *choices, int value, char *text, size_t size)
+{
+    int n = 0;
+    size_t used = 0;
+    while (choices[n]) n++;
+    if (value >= 0 && value < n) return false;
+    text[0] = 0;
+    for (int i = 0; i < n && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                 i == 0       ? ""
+                                 : i == n - 1 ? " or "
+                                              : ", ",
+                                 choices[i]);
+    return true;
+}
+
+int tensor_check_choice(const char *function, const char *option, int value, const char *const *choices)
+{
+    char names[300];
+    if (!choices || !options_no_choice(choices, value, names, sizeof names)) return 0;
+    return fail(TENSOR_EVALUE, function, "there is no %s %d: want %s", option ? option : "option", value,
+                names);
+}
+
 static bool separates(char c) { return c == ' ' || c == ',' || c == '\n' || c == '\t'; }
 
 /* One "name=value"; *at moves behind it. */

@@ -42,6 +42,9 @@ static inline bool options_begun(const void *options, const void *defaults, size
     return likely(given == TENSOR_DEFAULTS_MARK) || options_need_no_mark(options, defaults, size);
 }
 
+/* options_no_choice - is value none of the choices?  Then text receives their names, "a, b or c". */
+bool options_no_choice(const char *const *choices, int value, char *text, size_t size);
+
 const OpField *options_find(const TensorOp *op, const char *name, size_t length);
 
 /* options_read_value - reads one value for f from text, up to a space, comma, '}' or the end; returns the

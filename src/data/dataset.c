@@ -170,13 +170,13 @@ static Dataset *mnist(DataMnistArgs args)
 
 Dataset *data_mnist_args(DataMnistArgs args)
 {
+    static const char *const splits[] = { "train", "test", NULL };
     if (TENSOR_CHECK_OPTIONS("data_mnist", args, data_mnist_defaults)) return NULL;
     if (!(args.std > 0) || !isfinite(args.std) || !isfinite(args.mean))
         return fail(TENSOR_EVALUE, "data_mnist", "mean %g, std %g: finite, and std above 0", args.mean,
                     args.std),
                NULL;
-    if (args.split != DATA_TRAIN && args.split != DATA_TEST)
-        return fail(TENSOR_EVALUE, "data_mnist", "split %d: DATA_TRAIN or DATA_TEST", (int)args.split), NULL;
+    if (tensor_check_choice("data_mnist", "split", (int)args.split, splits)) return NULL;
     TensorScope scope = tensor_scope_open();
     Dataset *d = scope_failed(scope) ? NULL : mnist(args);
     tensor_scope_close(scope);

@@ -229,7 +229,7 @@ TEST(test_gelu_approximate)
     BEGIN;
     Tensor *x = tensor_linspace(-1.3, 2.1, 5, TENSOR_F64), *by_tanh = tensor_gelu_tanh(x);
     assert_true(tensor_equal(tensor_gelu(x), (tensor_gelu)(x)));
-    assert_true(tensor_equal(tensor_gelu(x, TENSOR_GELU_TANH), by_tanh));
+    assert_true(tensor_equal(tensor_gelu(x, .approximate = TENSOR_GELU_TANH), by_tanh));
     assert_false(tensor_equal(tensor_gelu(x), by_tanh));
     assert_null(tensor_gelu(x, .approximate = (TensorGelu)2));
     assert_int_equal(tensor_error_code(), TENSOR_EVALUE);

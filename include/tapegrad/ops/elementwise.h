@@ -134,6 +134,7 @@ TAPEGRAD_API Tensor *tensor_clamp_tensor_args_(TensorClampTensorArgs args);
 typedef enum TensorGelu { TENSOR_GELU_EXACT, TENSOR_GELU_TANH } TensorGelu;
 typedef struct TensorGeluArgs {
     Tensor *input;
+    TensorByName by_name;
     TensorGelu approximate;
 } TensorGeluArgs;
 #define TENSOR_GELU_DEFAULTS .approximate = TENSOR_GELU_EXACT

@@ -128,6 +128,7 @@ typedef struct TensorQuantileArgs {
     double q; /* 0 to 1 ... */
     int dim;  /* one dim, or all */
     bool keepdim;
+    TensorByName by_name;
     TensorQuantileMode interpolation;
     Tensor *qs; /* ... or a tensor of numbers: [k] makes the results [k, ...] */
     TensorFromDefaults from_defaults;
@@ -336,6 +337,7 @@ typedef enum TensorSide { TENSOR_SIDE_UNSET, TENSOR_SIDE_LEFT, TENSOR_SIDE_RIGHT
 
 typedef struct TensorSearchsortedArgs {
     Tensor *sorted, *values;
+    TensorByName by_name;
     bool out_int32;  /* the result is i32 */
     bool right;      /* behind equal elements, not before them */
     TensorSide side; /* the same as a word; EVALUE: left, and .right = true */

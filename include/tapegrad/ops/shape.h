@@ -418,6 +418,7 @@ typedef enum TensorIndexing {
 typedef struct TensorMeshgridArgs {
     TensorList tensors;
     Tensor **grids;
+    TensorByName by_name;
     TensorIndexing indexing;
 } TensorMeshgridArgs;
 #define TENSOR_MESHGRID_DEFAULTS .indexing = TENSOR_INDEXING_IJ

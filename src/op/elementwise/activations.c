@@ -283,8 +283,8 @@ const TensorGeluArgs tensor_gelu_defaults = { TENSOR_GELU_DEFAULTS };
 static Tensor *gelu(const char *name, TensorGeluArgs a, Tensor *(*exact)(Tensor *),
                     Tensor *(*by_tanh)(Tensor *))
 {
-    if (a.approximate != TENSOR_GELU_EXACT && a.approximate != TENSOR_GELU_TANH)
-        return fail(TENSOR_EVALUE, name, "there is no approximate %d", (int)a.approximate), NULL;
+    static const char *const approximations[] = { "none", "tanh", NULL };
+    if (tensor_check_choice(name, "approximate", (int)a.approximate, approximations)) return NULL;
     if (a.approximate == TENSOR_GELU_EXACT) return exact(a.input);
     const char *outer = tensor_compose_begin(name);
     Tensor *y = by_tanh(a.input);
@@ -447,8 +447,8 @@ HIDDEN extern const TensorOp op_floor_divide, op_trunc_divide;
 
 static int check_rounding(const char *function, TensorRounding rounding)
 {
-    const bool known = rounding == TENSOR_FLOOR || rounding == TENSOR_TRUNC;
-    return known ? 0 : fail(TENSOR_EVALUE, function, "there is no rounding %d", (int)rounding);
+    static const char *const roundings[] = { "floor", "trunc", NULL };
+    return tensor_check_choice(function, "rounding", (int)rounding, roundings);
 }
 
 Tensor *tensor_div_rounding(Tensor *a, Tensor *b, TensorRounding rounding)

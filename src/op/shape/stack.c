@@ -95,13 +95,13 @@ static int grids(TensorList list, Tensor **to, bool swapped)
 int tensor_meshgrid_args(TensorMeshgridArgs args)
 {
     static const char op[] = "tensor_meshgrid";
+    static const char *const indexings[] = { "ij", "xy", NULL };
     parts_or_none(-1, args.grids,
                   args.tensors.count < TENSOR_MAX_DIMS ? args.tensors.count
                                                        : TENSOR_MAX_DIMS); /* until they are there */
     if (check_lists(op, args.tensors, TENSOR_MAX_DIMS)) return -1;
     if (!args.grids) return fail(TENSOR_ENULL, op, "the array for the grids is NULL");
-    if (args.indexing != TENSOR_INDEXING_IJ && args.indexing != TENSOR_INDEXING_XY)
-        return fail(TENSOR_EVALUE, op, "there is no indexing %d", (int)args.indexing);
+    if (tensor_check_choice(op, "indexing", (int)args.indexing, indexings)) return -1;
     return grids(args.tensors, args.grids, args.indexing == TENSOR_INDEXING_XY && args.tensors.count > 1);
 }
 
