@@ -9,6 +9,7 @@
 #include "map_user.h"
 #include "cpu/cpu.h"
 #include "map_kernels.h"
+#include "map_narrow.h"
 #include "map_rare.h"
 
 enum { CHUNK = 512 };
@@ -246,13 +247,26 @@ static double held(double c, int dtype)
     return dtype == TENSOR_I32 ? (double)(int32_t)(int64_t)c : (double)(uint8_t)(int64_t)c;
 }
 
-/* Floats in double, integers in int64_t. */
+static OpRowLoop narrow_loop(const MapArgs *m, int compute)
+{
+    const int row = m->row - ROW_FAST;
+    const NarrowRow *rows = ISA_PICK_AVX2(map_narrow_rows)();
+    if (row >= NARROW_ROWS) return NULL;
+    return compute == TENSOR_F32   ? rows[row].f32[m->part]
+           : compute == TENSOR_I64 ? rows[row].i64
+           : compute == TENSOR_I32 ? rows[row].i32
+                                   : NULL;
+}
+
+/* In their own type where there is a loop of it, else floats in double and integers in int64_t. */
 static int map_rare(MapArgs *m)
 {
     const RareRow *row = rare_row(m->row);
-    Loop loop = {
-        .compute = compute_dtype(m), .size = 8, .to_bool = row->to_bool, .out_size = row->to_bool ? 1 : 8
-    };
+    Loop loop = { .compute = compute_dtype(m), .to_bool = row->to_bool };
+    loop.loop = narrow_loop(m, loop.compute);
+    loop.size = loop.loop ? dtype_size(loop.compute) : 8;
+    loop.out_size = loop.to_bool ? 1 : loop.size;
+    if (loop.loop) return run(&loop, m);
     bool real = loop.compute == TENSOR_F32 || loop.compute == TENSOR_F64;
     double param[2] = { row->params ? held(m->params[0], loop.compute) : 0, loop.compute == TENSOR_F32 };
     loop.loop = real ? (*ISA_PICK_AVX2(map_rare_loops)())[m->row - ROW_FAST][m->part] : row->i64;
@@ -265,8 +279,9 @@ static int map_rare(MapArgs *m)
 int cpu_map(MapArgs *m)
 {
     if (m->row >= ROW_FAST) return map_rare(m);
-    const MapKernels *kernels = ISA_PICK(map_kernels)();
     Loop loop = { .compute = compute_dtype(m) };
+    const bool real = loop.compute == TENSOR_F32 || loop.compute == TENSOR_F64;
+    const MapKernels *kernels = real ? ISA_PICK(map_kernels)() : ISA_PICK_AVX2(map_kernels)();
     loop.loop = kernels->loop[m->row][m->part][loop.compute];
     if (!loop.loop) return cpu_fail("no loop for %s", tensor_dtype_name((TensorDtype)loop.compute));
     loop.size = dtype_size(loop.compute);

@@ -18,6 +18,10 @@
 #define SUFFIX f64
 #define FLOATING 1
 #include "map_loops.h"
+
+/* Integers wait for memory: on AVX-512 their loops are AVX2's (cpu_map). */
+#if !defined __AVX512F__ || defined ONE_ISA
+#define INTEGERS
 #define REAL int64_t
 #define SUFFIX i64
 #define FLOATING 0
@@ -30,6 +34,7 @@
 #define SUFFIX u8
 #define FLOATING 0
 #include "map_loops.h"
+#endif
 
 /* ---- faster than their formulas --------------------------------------------------------------- */
 
@@ -101,10 +106,14 @@ SMALL_POWERS(double, f64)
         f##_f32, f##_f64    \
     }
 #define LOOPS_ROW_REALS(f) LOOPS_ROW_FLOATS(f)
+#ifdef INTEGERS
 #define LOOPS_ROW_NUMBERS(f)                                     \
     {                                                            \
         f##_f32, f##_f64, 0, 0, f##_i64, f##_i32, f##_u8, f##_u8 \
     }
+#else
+#define LOOPS_ROW_NUMBERS(f) LOOPS_ROW_FLOATS(f)
+#endif
 #define LOOPS_ROW_WIDENED(f) LOOPS_ROW_NUMBERS(f)
 #define LOOPS_ROW_ANY(f) LOOPS_ROW_NUMBERS(f)
 

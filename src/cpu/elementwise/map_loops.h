@@ -1,5 +1,5 @@
-/* map_loops.h - the loops of every row for one type; map_kernels.c includes it once a type, with REAL,
- * SUFFIX, FLOATING. */
+/* map_loops.h - the loops of the fast rows for one type; map_kernels.c includes it once a type, with REAL,
+ * SUFFIX, FLOATING.  With NARROW those of the narrow rows, for map_narrow_kernel.c. */
 
 #define T(name) CAT(name, SUFFIX)
 #define R(c) ((REAL)(c))
@@ -169,7 +169,16 @@ INLINE void T(map_bool)(int64_t n, void *out_, const void *a_, const void *b_, u
 #define IF_ROW_WIDENED(...) __VA_ARGS__
 #define IF_ROW_ANY(...) __VA_ARGS__
 
+#ifdef NARROW
+#define ONLY_NARROW_ROWS
+#else
 #define ONLY_FAST_ROWS
+#endif
+#if defined NARROW && !FLOATING /* the bits alone */
+#define BITS1(name, types, summary, y_, ...) LOOP(row_##name, y, x, p0, p1, y_, KEEP_X)
+#define BITS2(name, types, summary, y_, ...) LOOP(row_##name, y, a, p0, p1, y_, KEEP_A | KEEP_B)
+#define BITSC(name, types, summary, p, pi, y_, ...) LOOP(row_##name, y, x, p, p1, y_, KEEP_X)
+#else
 #define UNARY(name, types, summary, y_, dx, keep, ...) \
     IF_##types(LOOP(row_##name, y, x, p0, p1, y_, KEEP_X)) GRADIENT(row_##name, a, x, p0, p1, dx, (keep) | G)
 #define UNARY1(name, types, summary, p, pi, y_, dx, keep, ...) \
@@ -184,6 +193,7 @@ INLINE void T(map_bool)(int64_t n, void *out_, const void *a_, const void *b_, u
         GRADIENT(row_##name, a, a, p, p1, da, (ka) | G) GRADIENT(row_##name, b, a, p, p1, db, (kb) | G)
 #define COMPARE(name, types, summary, y_, ...) BOOL_LOOP(row_##name, a, y_, KEEP_A | KEEP_B)
 #define PREDICATE(name, types, summary, y_, ...) BOOL_LOOP(row_##name, x, y_, KEEP_A)
+#endif
 #include <tapegrad/ops.def>
 
 #undef IF_ROW_FLOATS
