@@ -71,7 +71,7 @@ static void free_group(OptimGroup *g)
     for (int i = 0; i < g->count; i++) {
         for (int s = 0; s < OPTIM_STATES; s++) tensor_release(g->param[i].state[s]);
         tensor_release(g->param[i].tensor), tensor_release(g->param[i].master);
-        tensor_release(g->param[i].skipped);
+        tensor_release(g->param[i].skipped), tensor_release(g->param[i].carried);
     }
     free(g->options), free(g->param), free(g->before), free(g->stepped), free(g->grad), free(g->first);
 }
@@ -346,6 +346,7 @@ static int step_group(const OptimKind *kind, OptimGroup *g, int n, Tensor *found
                  : !kind->step_all ? step_each(kind, g, n)
                  : n               ? kind->step_all(g->options, g->stepped, g->grad, n)
                                    : 0;
+    if (!status && found && !kind->rule) status = optim_hold_back(g, n, found);
     for (int i = 0; i < n && !status && !found; i++) g->stepped[i]->fresh = false;
     return status || tensor_error_code() ? -1 : 0;
 }

@@ -82,7 +82,14 @@ bool optim_must_settle(const Optimizer *opt, const OptimGroup *g, const OptimPar
 int optim_doubt(const Optimizer *opt, OptimParam *p);     /* an attempt more */
 void optim_end_doubt(OptimGroup *g, int n, bool stepped); /* it was made, or not */
 int optim_pick_numbers(const OptimKind *kind, const void *options, const OptimParam *p, int count,
-                       Tensor **numbers);
+                       Tensor **numbers, Tensor **number);
+int optim_carry(const OptimKind *kind, const void *options, OptimParam *p, Tensor *const *number,
+                Tensor *found);
+int optim_hold_back(const OptimGroup *g, int n, Tensor *found); /* gives back what was before the step */
+int optim_write_unless(Tensor *found, Tensor *x, Tensor *y);    /* y into x; found may be NULL */
+Tensor *optim_unless_fresh(const OptimParam *p, Tensor *number, double fresh); /* fresh: at the first step */
+Tensor *optim_of_step_f64(const OptimParam *p, double (*fn)(const void *options, const OptimParam *p),
+                          const void *options);
 
 /* ---- passes ---------------------------------------------------------------------------------- */
 

@@ -110,28 +110,23 @@ int optim_evaluate(const char *function, const OptimRule *rule, const double *k,
     return 0;
 }
 
-/* y into x, unless it is held back. */
-static int write(const Step *a, Tensor *x, Tensor *y)
-{
-    if (a->found) y = tensor_where(a->found, tensor_to(x, tensor_dtype(y)), y);
-    return y && tensor_copy_(x, y) ? 0 : -1;
-}
-
 static int step_by_ops(const Step *a, OptimParam *p, Tensor *grad)
 {
     Tensor *x = p->tensor, *state[OPTIM_STATES], *now[OPTIM_STATES], *numbers[OPTIM_NUMBERS];
+    Tensor *number[OPTIM_STATES] = { NULL };
     double k[OPTIM_NUMBERS];
     int count = 0;
     const int states = states_of(a->kind, a->options, p, state);
     memcpy(now, state, sizeof now);
     while (count < OPTIM_NUMBERS && a->rule->number[count]) count++;
     if (!p->unsure) a->kind->numbers(a->options, p, k);
-    else if (optim_pick_numbers(a->kind, a->options, p, count, numbers)) return -1;
+    else if (optim_pick_numbers(a->kind, a->options, p, count, numbers, number)) return -1;
     if (optim_evaluate(a->kind->function, a->rule, k, p->unsure ? numbers : NULL, &x, grad, now, states))
         return -1;
+    if (a->found && a->kind->after && optim_carry(a->kind, a->options, p, number, a->found)) return -1;
     for (int s = 0; s < states; s++)
-        if (write(a, state[s], now[s])) return -1;
-    return write(a, p->tensor, x);
+        if (optim_write_unless(a->found, state[s], now[s])) return -1;
+    return optim_write_unless(a->found, p->tensor, x);
 }
 
 /* ---- a group --------------------------------------------------------------------------------- */
@@ -160,7 +155,7 @@ int optim_run(const OptimKind *kind, const OptimGroup *g, int n, Tensor *found)
             status = step_by_ops(&a, a.p[i], a.grad[i]);
             tensor_scope_close(scope);
         }
-        if (!status && kind->after) kind->after(a.options, a.p[i]);
+        if (!status && kind->after && !found) kind->after(a.options, a.p[i]);
     }
     return status;
 }

@@ -56,8 +56,8 @@ TAPEGRAD_API Tensor *optim_scaler_scale(GradScaler *scaler, Tensor *loss);
  * optim_step_unless - what that step is: optim_step where found_inf, a tensor of one element, is 0.  On a
  *     device its value stays there: parameters and states that it holds back keep their values, and how many
  *     steps were taken is asked for once in 64 steps, when the state is saved, and before an optim_step.
- *     It is waited for by optimizers whose step is no rule (LAMB, Muon, Adafactor, those of one's own), by
- *     NAdam and ASGD, and with master weights. */
+ *     It is waited for where a parameter lies elsewhere, and by an optimizer of one's own whose kind does not
+ *     say .skips: its step reads how many there were. */
 TAPEGRAD_API int optim_scaler_unscale_(GradScaler *scaler, Optimizer *opt);
 TAPEGRAD_API int optim_scaler_step(GradScaler *scaler, Optimizer *opt);
 TAPEGRAD_API int optim_scaler_update(GradScaler *scaler);

@@ -434,10 +434,11 @@ typedef struct OptimParam {
     double number[OPTIM_STATES]; /* as OptimKind.number names them; 0 at first */
     int64_t step;                /* steps that it took part in, this one included */
     bool fresh;                  /* a state was made and no step has used it yet */
-    Tensor *master, *half;  /* the library's own: f32 copy; in a step, which has tensor = master: tensor */
-    uint32_t seen;          /* version of the tensor when it was written last */
-    int unsure;             /* of step, so many may have been skipped (optim_step_unless) ... */
-    Tensor *skipped, *next; /* ... and were, as the device knows; what it becomes after this step */
+    Tensor *master, *half;     /* the library's own: f32 copy; in a step, which has tensor = master: tensor */
+    uint32_t seen;             /* version of the tensor when it was written last */
+    int unsure;                /* of step, so many may have been skipped (optim_step_unless) ... */
+    Tensor *skipped, *next;    /* ... and were, as the device knows; what it becomes after this step */
+    Tensor *carried, *carries; /* so is number: f64 [OPTIM_STATES], and what it becomes */
 } OptimParam;
 
 /* One of step, step_all, step_closure and rule.  They run without grad mode, write p->tensor and p->state,
@@ -463,6 +464,8 @@ typedef struct OptimKind {
                         double *loss); /* all; fn as often as it likes */
     bool uncounted;                    /* a state that is loaded may lack its "step", as PyTorch's do */
     bool one_group;                    /* takes no further groups */
+    bool skips; /* step and step_all read p->step and p->fresh by optim_of_step alone, and no p->number: a
+                   flag on the device holds them back (optim_step_unless), and nobody waits for it */
     /* Optimizer.extra, before it is loaded: is all of it there, and nothing else?  NULL: any will do. */
     int (*check_extra)(const Optimizer *opt, TensorDict extra, const char *function);
     const char *samples; /* for the generated tests, where PyTorch has no such optimizer: "lr=0.1|; lr=0.1
@@ -470,6 +473,8 @@ typedef struct OptimKind {
     const struct OptimRule *(*rule)(const void *options); /* of the library's own kinds: optim/rule.h */
     void (*numbers)(const void *options, const OptimParam *p, double *numbers);
     void (*after)(const void *options, OptimParam *p); /* sets p->number for the next step; may be NULL */
+    /* numbers and after, where a device alone knows number, which is then its: what depends on it. */
+    int (*carry)(const void *options, const OptimParam *p, Tensor **number, Tensor **numbers);
 } OptimKind;
 
 typedef struct OptimGroup {
@@ -495,6 +500,13 @@ struct Optimizer {
 
 /* optim_new - one of that kind, which must outlive it. */
 TAPEGRAD_API Optimizer *optim_new(const OptimKind *kind, const void *args);
+
+/* optim_of_step - fn(options, p) as a tensor of one element beside p->tensor, f64 if that is f64, else f32.
+ *     fn reads p->step and p->fresh.  After optim_step_unless a device alone may know how many steps were
+ *     taken: fn is then called for each number that is possible, and the device picks.  ENULL, ENOMEM. */
+TAPEGRAD_API Tensor *optim_of_step(const OptimParam *p,
+                                   double (*fn)(const void *options, const OptimParam *p),
+                                   const void *options);
 
 /* optim_kind_at - the built-in ones, 0 to optim_kind_count() - 1, in no particular order; a program linked
  * with the static library has those that it uses. */

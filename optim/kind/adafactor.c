@@ -30,15 +30,25 @@ static double epsilon(const OptimAdafactorArgs *o, const Tensor *p)
     }
 }
 
+static double weight_of(const void *options, const OptimParam *p)
+{
+    return pow((double)p->step, ((const OptimAdafactorArgs *)options)->beta2_decay);
+}
+
+static double rate_of(const void *options, const OptimParam *p)
+{
+    return fmin(((const OptimAdafactorArgs *)options)->lr, 1 / sqrt((double)p->step));
+}
+
 /* state += weight (mean of squares along dim - state); returns it, wide. */
-static Tensor *follow(Tensor *state, Tensor *squares, int dim, double weight)
+static Tensor *follow(Tensor *state, Tensor *squares, int dim, Tensor *weight)
 {
     Tensor *mean = dim ? tensor_mean(squares, dim, true) : squares;
-    Tensor *now = tensor_lerp(optim_wider(state), mean, weight);
+    Tensor *now = tensor_lerp_tensor(optim_wider(state), mean, weight);
     return tensor_copy_(state, now) ? now : NULL;
 }
 
-static Tensor *estimate(OptimParam *p, Tensor *squares, double weight, double eps)
+static Tensor *estimate(OptimParam *p, Tensor *squares, Tensor *weight, double eps)
 {
     if (!p->state[ROW]) return follow(p->state[VARIANCE], squares, 0, weight);
     Tensor *row = follow(p->state[ROW], squares, -1, weight),
@@ -51,13 +61,13 @@ static Tensor *rms(Tensor *x) { return tensor_mul_scalar(tensor_norm(x), 1 / sqr
 static int step(const void *options, OptimParam *p, Tensor *grad)
 {
     const OptimAdafactorArgs *o = options;
-    const double t = (double)p->step, eps = epsilon(o, p->tensor);
+    const double eps = epsilon(o, p->tensor);
     if (tensor_numel(grad) == 0) return 0;
     Tensor *x = optim_wider(p->tensor), *g = optim_wider(grad);
     if (o->maximize) g = tensor_neg(g);
-    Tensor *rate = tensor_mul_scalar(tensor_clamp_min(rms(x), o->eps2), fmin(o->lr, 1 / sqrt(t)));
+    Tensor *rate = tensor_mul(tensor_clamp_min(rms(x), o->eps2), optim_of_step(p, rate_of, o));
     if (o->weight_decay != 0) x = tensor_mul_scalar(x, 1 - o->lr * o->weight_decay);
-    Tensor *v = estimate(p, tensor_square(g), pow(t, o->beta2_decay), eps);
+    Tensor *v = estimate(p, tensor_square(g), optim_of_step(p, weight_of, o), eps);
     Tensor *u = tensor_mul(tensor_rsqrt(tensor_clamp_min(v, eps * eps)), g);
     rate = tensor_div(rate, tensor_clamp_min(tensor_mul_scalar(rms(u), 1 / o->d), 1));
     return tensor_copy_(p->tensor, tensor_sub(x, tensor_mul(u, rate))) ? 0 : -1;
@@ -81,4 +91,5 @@ static int check(const void *options, const char *function)
 }
 
 OPTIM_DEFINE(adafactor, OptimAdafactorArgs, .name = "Adafactor", .fields = fields,
-             .state = { "row_var", "col_var", "variance" }, .shape = shape, .check = check, .step = step)
+             .state = { "row_var", "col_var", "variance" }, .shape = shape, .check = check, .step = step,
+             .skips = true)

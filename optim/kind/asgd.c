@@ -3,6 +3,7 @@
  *   g += w p      p = (1 - lambd eta) p - eta g      ax = p, or where mu is not 1: ax += mu (p - ax)
  *   then eta = lr / (1 + lambd lr t)^alpha, from lr, and mu = 1 / max(1, t - t0), from 1 */
 #include <math.h>
+#include <stddef.h>
 #include "../optim.h"
 #include "../rules/asgd.h"
 
@@ -21,12 +22,33 @@ static void numbers(const void *options, const OptimParam *p, double *k)
     memcpy(k, &n, sizeof n);
 }
 
-static void after(const void *options, OptimParam *p)
+static double next_eta(const void *options, const OptimParam *p)
 {
     const OptimAsgdArgs *o = options;
-    const double t = (double)p->step;
-    p->number[0] = o->lr / pow(1 + o->lambd * o->lr * t, o->alpha);
-    p->number[1] = t - o->t0 > 1 ? 1 / (t - o->t0) : 1;
+    return o->lr / pow(1 + o->lambd * o->lr * (double)p->step, o->alpha);
+}
+
+static double next_mu(const void *options, const OptimParam *p)
+{
+    const double later = (double)p->step - ((const OptimAsgdArgs *)options)->t0;
+    return later > 1 ? 1 / later : 1;
+}
+
+static void after(const void *options, OptimParam *p)
+{
+    p->number[0] = next_eta(options, p), p->number[1] = next_mu(options, p);
+}
+
+static int carry(const void *options, const OptimParam *p, Tensor **number, Tensor **numbers)
+{
+    const OptimAsgdArgs *o = options;
+    Tensor *eta = optim_unless_fresh(p, number[0], o->lr);
+    numbers[offsetof(asgd_numbers, shrink) / sizeof(double)] =
+        tensor_rsub_scalar(tensor_mul_scalar(eta, o->lambd), 1);
+    numbers[offsetof(asgd_numbers, eta) / sizeof(double)] = eta;
+    numbers[offsetof(asgd_numbers, mu) / sizeof(double)] = optim_unless_fresh(p, number[1], 1);
+    number[0] = optim_of_step_f64(p, next_eta, options), number[1] = optim_of_step_f64(p, next_mu, options);
+    return number[0] && number[1] ? 0 : -1;
 }
 
 /* ---- kind ------------------------------------------------------------------------------------ */
@@ -48,4 +70,4 @@ static const OptimRule *rule(const void *options)
 }
 
 OPTIM_DEFINE(asgd, OptimAsgdArgs, .fields = fields, .state = { "ax" }, .check = check, .rule = rule,
-             .numbers = numbers, .name = "ASGD", .number = { "eta", "mu" }, .after = after)
+             .numbers = numbers, .name = "ASGD", .number = { "eta", "mu" }, .after = after, .carry = carry)

@@ -14,16 +14,25 @@ static Tensor *ratio(Tensor *x, Tensor *u)
     return tensor_where(both, tensor_div(of_x, of_u), one);
 }
 
+static double correct(double beta, const OptimParam *p) { return 1 / (1 - pow(beta, (double)p->step)); }
+static double of_m(const void *options, const OptimParam *p)
+{
+    return correct(((const OptimLambArgs *)options)->beta1, p);
+}
+static double of_v(const void *options, const OptimParam *p)
+{
+    return correct(((const OptimLambArgs *)options)->beta2, p);
+}
+
 static int step(const void *options, OptimParam *p, Tensor *grad)
 {
     const OptimLambArgs *o = options;
-    const double t = (double)p->step, correct1 = 1 - pow(o->beta1, t), correct2 = 1 - pow(o->beta2, t);
     Tensor *x = optim_wider(p->tensor), *g = optim_wider(grad);
     if (o->maximize) g = tensor_neg(g);
     Tensor *m = tensor_lerp(optim_wider(p->state[0]), g, 1 - o->beta1),
            *v = tensor_lerp(optim_wider(p->state[1]), tensor_square(g), 1 - o->beta2);
-    Tensor *root = tensor_add_scalar(tensor_sqrt(tensor_mul_scalar(v, 1 / correct2)), o->eps);
-    Tensor *u = tensor_div(tensor_mul_scalar(m, 1 / correct1), root);
+    Tensor *root = tensor_sqrt(tensor_mul(v, optim_of_step(p, of_v, o)));
+    Tensor *u = tensor_div(tensor_mul(m, optim_of_step(p, of_m, o)), tensor_add_scalar(root, o->eps));
     if (o->weight_decay != 0) u = tensor_add_scaled(u, x, o->weight_decay);
     x = tensor_add_scaled(x, tensor_mul(u, ratio(x, u)), -o->lr);
     return tensor_copy_(p->state[0], m) && tensor_copy_(p->state[1], v) && tensor_copy_(p->tensor, x) ? 0
@@ -44,6 +53,6 @@ static int check(const void *options, const char *function)
 }
 
 OPTIM_DEFINE(lamb, OptimLambArgs, .name = "LAMB", .fields = fields, .state = { "exp_avg", "exp_avg_sq" },
-             .check = check, .step = step,
+             .check = check, .step = step, .skips = true,
              .samples = "lr=0.1|; lr=0.05 weight_decay=0|weight_decay=0.2 eps=0.1; "
                         "lr=0.01 beta1=0.5 beta2=0.9|maximize=true")

@@ -76,4 +76,4 @@ static int check_param(const Tensor *p, const char *function)
 
 OPTIM_DEFINE(muon, OptimMuonArgs, .name = "Muon", .uncounted = true, .fields = fields,
              .state = { "momentum_buffer" }, .check = check, .check_param = check_param, .step = step,
-             .samples = "maximize=true|lr=0.002")
+             .skips = true, .samples = "maximize=true|lr=0.002")

@@ -4,6 +4,7 @@
  *   m += (1 - b1) (g - m)              v = b2 v + (1 - b2) g^2
  *   p -= lr ((1 - mu_t) / (1 - P_t) g + mu_(t+1) / (1 - P_t mu_(t+1)) m) / (sqrt(v / (1 - b2^t)) + eps) */
 #include <math.h>
+#include <stddef.h>
 #include "../optim.h"
 #include "../rules/nadam.h"
 
@@ -40,6 +41,26 @@ static void numbers(const void *options, const OptimParam *p, double *k)
 
 static void after(const void *options, OptimParam *p) { p->number[0] = product(options, p); }
 
+static double mu_now(const void *options, const OptimParam *p) { return mu(options, (double)p->step); }
+static double mu_next(const void *options, const OptimParam *p) { return mu(options, (double)p->step + 1); }
+
+/* n times lr over 1 - d */
+static Tensor *rate(const OptimNadamArgs *o, Tensor *n, Tensor *d)
+{
+    return tensor_mul_scalar(tensor_div(n, tensor_rsub_scalar(d, 1)), o->lr);
+}
+
+static int carry(const void *options, const OptimParam *p, Tensor **number, Tensor **numbers)
+{
+    Tensor *now = optim_of_step_f64(p, mu_now, options), *next = optim_of_step_f64(p, mu_next, options);
+    Tensor *so_far = tensor_mul(optim_unless_fresh(p, number[0], 1), now);
+    numbers[offsetof(nadam_numbers, rate_g) / sizeof(double)] =
+        rate(options, tensor_rsub_scalar(now, 1), so_far);
+    numbers[offsetof(nadam_numbers, rate_m) / sizeof(double)] = rate(options, next, tensor_mul(so_far, next));
+    number[0] = so_far;
+    return so_far ? 0 : -1;
+}
+
 /* ---- kind ------------------------------------------------------------------------------------ */
 
 const OptimNadamArgs optim_nadam_defaults = { OPTIM_NADAM_DEFAULTS };
@@ -63,4 +84,5 @@ static const OptimRule *rule(const void *options)
 }
 
 OPTIM_DEFINE(nadam, OptimNadamArgs, .fields = fields, .state = { "exp_avg", "exp_avg_sq" }, .check = check,
-             .rule = rule, .numbers = numbers, .name = "NAdam", .number = { "mu_product" }, .after = after)
+             .rule = rule, .numbers = numbers, .name = "NAdam", .number = { "mu_product" }, .after = after,
+             .carry = carry)

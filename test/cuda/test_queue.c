@@ -5,12 +5,14 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 #include <setjmp.h>
 #include <cmocka.h>
 #include <tapegrad.h>
 #include "cuemu/counts.h"
 #include "plugin_folder.h"
 #include <tapegrad/cmocka.h>
+#include "optim_cases.h"
 
 static Tensor *pattern(TensorShape shape, TensorDtype dtype)
 {
@@ -128,6 +130,187 @@ static void a_step_never_waits(void **state)
     nn_free(net);
 }
 
+/* ---- steps that a flag of the device skips ----------------------------------------------------- */
+
+enum { ATTEMPTS = 11, TENSORS_OF_A_RUN = 2 * (OPTIM_STATES + 1), BAD = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 8 };
+
+/* Skips attempts before the first step, later ones, and the last but two. */
+static bool is_bad(int attempt, bool from_the_start) { return BAD >> (attempt + !from_the_start) & 1; }
+
+static Run run_there(const Case *c, TensorDtype dtype)
+{
+    Run r = run_begin(c, dtype);
+    assert_int_equal(tensor_set_data(r.p, tensor_to_device(tensor_detach(r.p), "emu:0")), 0);
+    assert_int_equal(tensor_set_data(r.q, tensor_to_device(tensor_detach(r.q), "emu:0")), 0);
+    if (dtype == TENSOR_BF16) assert_int_equal(optim_set_master_weights(r.opt, true), 0);
+    return r;
+}
+
+static void attempt_gradients(const Run *r, int attempt, bool bad)
+{
+    Tensor *p = tensor_to_device(tensor_detach(r->p), "cpu"),
+           *q = tensor_to_device(tensor_detach(r->q), "cpu");
+    optim_case_set_gradients(p, q, attempt);
+    Tensor *of_p = tensor_grad(p), *of_q = tensor_grad(q);
+    if (bad) of_p = tensor_mul_scalar(of_p, attempt % 2 ? (double)INFINITY : (double)NAN);
+    tensor_set_grad(r->p, tensor_to_device(of_p, "emu:0"));
+    tensor_set_grad(r->q, of_q ? tensor_to_device(of_q, "emu:0") : NULL);
+}
+
+/* Each attempt has rates of its own. */
+static void next_lr(const Run *r)
+{
+    for (int g = 0; g < r->opt->groups; g++)
+        for (const OpField *f = r->opt->kind->fields; f->name; f++)
+            if (strcmp(f->name, "lr") == 0)
+                *(double *)(void *)((char *)r->opt->group[g].options + f->offset) *= 0.9;
+}
+
+/* Copies of parameters and states; NULL where there is none. */
+static void all_tensors(const Run *r, Tensor **t)
+{
+    for (int g = 0; g < 2; g++) {
+        const OptimParam *p = &r->opt->group[g].param[0];
+        *t++ = tensor_clone(tensor_detach(p->tensor));
+        for (int s = 0; s < OPTIM_STATES; s++) *t++ = p->state[s] ? tensor_clone(p->state[s]) : NULL;
+    }
+}
+
+/* A state that only one has, as the skipped attempt made it, is one of zeros. */
+static void assert_all_are(const Case *c, int attempt, Tensor **got, Tensor **want, double limit)
+{
+    for (int i = 0; i < TENSORS_OF_A_RUN; i++) {
+        if (!got[i]) continue;
+        Tensor *as = want[i] ? want[i] : tensor_zeros_like(got[i]);
+        if (limit == 0 ? !tensor_equal(got[i], as)
+                       : !tensor_allclose(got[i], as, .rtol = limit, .atol = limit))
+            fail_msg("%s {%s}: tensor %d after attempt %d", c->name, c->text[0], i, attempt);
+    }
+}
+
+static void assert_as_unscaled(const Case *c, Run *a, Run *b, double limit)
+{
+    const TensorDict got = nn_dict_clone(optim_state_dict(a->opt)), want = optim_state_dict(b->opt);
+    assert_int_equal(got.count, want.count);
+    for (int i = 0; i < want.count; i++) {
+        assert_string_equal(got.item[i].name, want.item[i].name);
+        if (!tensor_allclose(got.item[i].tensor, want.item[i].tensor, .rtol = limit, .atol = limit,
+                             .equal_nan = true))
+            fail_msg("%s {%s}: another %s", c->name, c->text[0], got.item[i].name);
+    }
+    nn_dict_free(got);
+}
+
+static void skip_some(const Case *c, TensorDtype dtype, bool from_the_start)
+{
+    Run a = run_there(c, dtype), b = run_there(c, dtype);
+    Tensor *flag[2] = { tensor_to_device(tensor_zeros(SHAPE(), TENSOR_F32), "emu:0"),
+                        tensor_to_device(tensor_ones(SHAPE(), TENSOR_F32), "emu:0") };
+    Tensor *want[ATTEMPTS + 1][TENSORS_OF_A_RUN], *after[ATTEMPTS + 1][TENSORS_OF_A_RUN];
+    const double limit = dtype == TENSOR_F64 ? 1e-14 : dtype == TENSOR_F32 ? 2e-6 : 0.02;
+    for (int t = 1; t <= ATTEMPTS; t++) {
+        const bool bad = is_bad(t, from_the_start);
+        next_lr(&a), next_lr(&b);
+        attempt_gradients(&a, t, bad), attempt_gradients(&b, t, false);
+        if (bad) all_tensors(&a, want[t]);
+        const struct CuemuCounts then = counts_now();
+        assert_int_equal(optim_step_unless(a.opt, flag[bad]), 0);
+        const struct CuemuCounts now = counts_now();
+        if (now.waits != then.waits || now.to_host != then.to_host)
+            fail_msg("%s {%s}: attempt %d waits", c->name, c->text[0], t);
+        if (!bad) assert_int_equal(optim_step(b.opt), 0);
+        if (!bad) all_tensors(&b, want[t]);
+        all_tensors(&a, after[t]);
+    }
+    for (int t = 1; t <= ATTEMPTS; t++)
+        assert_all_are(c, t, after[t], want[t], is_bad(t, from_the_start) ? 0 : limit);
+    assert_as_unscaled(c, &a, &b, limit);
+    run_end(&b), run_end(&a);
+}
+
+static void skipped_steps(void **state)
+{
+    (void)state;
+    static const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_BF16 };
+    const int64_t live = tensor_live_count();
+    for (int k = 0; k < optim_case_count; k++)
+        for (int d = 0; d < 3; d++) skip_some(&optim_cases[k], dtypes[d], d % 2 == 0);
+    assert_int_equal(tensor_live_count(), live);
+}
+
+/* The host asks once in 64 attempts, and goes on right. */
+static void many_skipped_steps(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x[2], *flag[2], *grad = pattern(SHAPE(5), TENSOR_F32);
+    Optimizer *opt[2];
+    int asked = 0;
+    for (int i = 0; i < 2; i++) {
+        x[i] = tensor_requires_grad_(tensor_detach(pattern(SHAPE(5), TENSOR_F32)), true);
+        flag[i] = tensor_to_device(tensor_full(SHAPE(1), i, TENSOR_I32), "emu:0");
+        opt[i] = optim_nadam(TENSORS(x[i]), .lr = 0.01);
+        tensor_set_grad(x[i], grad);
+    }
+    for (int t = 0; t < 150; t++) {
+        const struct CuemuCounts then = counts_now();
+        assert_int_equal(optim_step_unless(opt[0], flag[t % 3 == 0]), 0);
+        if (counts_now().to_host != then.to_host) asked++;
+        if (t % 3) assert_int_equal(optim_step(opt[1]), 0);
+    }
+    assert_int_equal(asked, 2);
+    assert_true(tensor_allclose(x[0], x[1], .rtol = 1e-5, .atol = 1e-6));
+    assert_true(tensor_item(nn_dict_get(optim_state_dict(opt[0]), "state.0.step")) == 100);
+    optim_free(opt[0]), optim_free(opt[1]);
+    tensor_scope_close(scope);
+}
+
+/* p -= lr g / t, by a kind of one's own that lets the device hold its steps back, or does not. */
+typedef struct SlowArgs {
+    TensorList params;
+    double lr;
+} SlowArgs;
+
+static double rate_at(const void *options, const OptimParam *p)
+{
+    return ((const SlowArgs *)options)->lr / (double)p->step;
+}
+
+static int slow_step(const void *options, OptimParam *p, Tensor *grad)
+{
+    return tensor_sub_(p->tensor, tensor_mul(grad, optim_of_step(p, rate_at, options))) ? 0 : -1;
+}
+
+static void skipped_steps_of_ones_own(void **state)
+{
+    (void)state;
+    static const OpField fields[] = { OP_OPTION(SlowArgs, lr), { 0 } };
+    for (int skips = 0; skips < 2; skips++) {
+        const OptimKind kind = { .name = "Slow",
+                                 .function = "slow",
+                                 .args = sizeof(SlowArgs),
+                                 .fields = fields,
+                                 .step = slow_step,
+                                 .skips = skips };
+        TensorScope scope = tensor_scope_open();
+        Tensor *x =
+                   tensor_requires_grad_(tensor_to_device(tensor_zeros(SHAPE(2), TENSOR_F32), "emu:0"), true),
+               *flag = tensor_to_device(tensor_arange(0, 2, 1, TENSOR_F32), "emu:0");
+        Optimizer *opt = optim_new(&kind, &(SlowArgs){ TENSORS(x), 1 });
+        tensor_set_grad(x, tensor_to_device(tensor_ones(SHAPE(2), TENSOR_F32), "emu:0"));
+        const struct CuemuCounts then = counts_now();
+        for (int t = 0; t < 5; t++)
+            assert_int_equal(optim_step_unless(opt, tensor_narrow(flag, 0, t % 2, 1)), 0);
+        assert_int_equal(counts_now().to_host - then.to_host, skips ? 0 : 5);
+        assert_true(fabs(tensor_get(x, DIMS(1)) + 1 + 1 / 2. + 1 / 3.) < 1e-6);
+        assert_null(optim_of_step(NULL, rate_at, NULL));
+        assert_int_equal(tensor_error_code(), TENSOR_ENULL);
+        tensor_error_clear();
+        optim_free(opt);
+        tensor_scope_close(scope);
+    }
+}
+
 /* Many copies, more than the ring of pinned memory holds, from memory that changes at once. */
 static void copies_are_taken(void **state)
 {
@@ -150,11 +333,11 @@ static void copies_are_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_targets_and_indices),
-        cmocka_unit_test(a_fault_of_long_ago),
-        cmocka_unit_test(a_step_never_waits),
+        cmocka_unit_test(bad_targets_and_indices), cmocka_unit_test(a_fault_of_long_ago),
+        cmocka_unit_test(a_step_never_waits),      cmocka_unit_test(skipped_steps),
+        cmocka_unit_test(many_skipped_steps),      cmocka_unit_test(skipped_steps_of_ones_own),
         cmocka_unit_test(copies_are_taken),
     };
     set_plugin_folder("");
-    return cmocka_run_group_tests_name("queued work", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("queued work", tests, optim_read_cases, NULL);
 }
