@@ -292,13 +292,15 @@ enum { ALL = (1 << TENSOR_DTYPES) - 1 };
     K(fill, FillArgs, ALL)                                       \
     K(select, SelectArgs, ALL)                                   \
     K(reduce, ReduceArgs, ALL)                                   \
-    K(gemm, GemmArgs, FLOATS | HALVES)                           \
+    K(gemm, GemmArgs, ALL)                                       \
     K(softmax, SoftmaxArgs, FLOATS | HALVES)                     \
     K(softmax_grad, SoftmaxGradArgs, FLOATS | HALVES)            \
     K(cross_entropy, CrossEntropyArgs, FLOATS | HALVES)          \
     K(cross_entropy_grad, CrossEntropyGradArgs, FLOATS | HALVES) \
     K(scan, ScanArgs, ALL)                                       \
     K(scan_grad, ScanArgs, FLOATS)                               \
+    K(order, OrderArgs, ALL)                                     \
+    K(search, SearchArgs, FLOATS | 1 << TENSOR_I64)              \
     K(gather, GatherArgs, ALL)                                   \
     K(scatter_add, GatherArgs, ALL & ~HALVES)                    \
     K(conv2d, ConvArgs, ALL)                                     \

@@ -8,7 +8,7 @@
  *  - f32 is f32: no TF32.  Halves accumulate in f32. */
 #include <cublas_v2.h>
 #include <limits.h>
-#include "cuda.cuh"
+#include "gemm.cuh"
 
 static int blas_check(cublasStatus_t status, const char *what)
 {
@@ -191,7 +191,7 @@ static bool by_columns(const GemmArgs *g)
 int gpu_gemm(GemmArgs *g)
 {
     if (g->batch == 0 || g->m == 0 || g->n == 0) return 0;
-    if (g->dtype > TENSOR_BF16) return KERNEL_DECLINED; /* cuBLAS has none of integers */
+    if (g->dtype > TENSOR_BF16) return gemm_integers(g);
     if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX || g->batch > INT_MAX)
         return gpu_fail("a size is beyond cuBLAS's integers");
     const bool product = g->k > 0 && g->alpha != 0;

@@ -83,18 +83,8 @@ template <class V> struct ExtremeSoFar {
     V value;
     int64_t at; /* -1: none */
 };
-static __device__ inline float ordered(float x) { return x; }
-static __device__ inline double ordered(double x) { return x; }
-static __device__ inline float ordered(__half x) { return value_of(x); }
-static __device__ inline float ordered(__nv_bfloat16 x) { return value_of(x); }
-static __device__ inline int64_t ordered(int64_t x) { return x; }
-static __device__ inline int64_t ordered(int32_t x) { return x; }
-static __device__ inline int64_t ordered(uint8_t x) { return x; }
-static __device__ inline int64_t ordered(Bool x) { return x.v; }
-
 /* The last one on ties; a NaN stays. */
-template <class T, bool min> struct ExtremeRule : ScanLine {
-    using V = decltype(ordered(T{}));
+template <class V, bool min> struct ExtremeRule : ScanLine {
     using State = ExtremeSoFar<V>;
     using ScanLine::ScanLine;
     static __device__ State none() { return State{ 0, -1 }; }
@@ -104,8 +94,22 @@ template <class T, bool min> struct ExtremeRule : ScanLine {
         const bool passes = min ? !(s.value > before.value) : !(s.value < before.value);
         return passes && (before.value == before.value || s.value != s.value) ? s : before;
     }
-    __device__ State read(int64_t i) const { return State{ ordered(((const T *)a.x)[at(i)]), i }; }
+    __device__ State read(int64_t i) const { return State{ element(at(i)), i }; }
     __device__ void write(int64_t i, State s) const { a.index[at(i)] = s.at; }
+
+  private:
+    __device__ V element(int64_t i) const
+    {
+        switch (a.dtype) {
+        case TENSOR_F32: return (V)((const float *)a.x)[i];
+        case TENSOR_F64: return (V)((const double *)a.x)[i];
+        case TENSOR_F16: return (V)value_of(((const __half *)a.x)[i]);
+        case TENSOR_BF16: return (V)value_of(((const __nv_bfloat16 *)a.x)[i]);
+        case TENSOR_I64: return (V)((const int64_t *)a.x)[i];
+        case TENSOR_I32: return (V)((const int32_t *)a.x)[i];
+        default: return (V)((const uint8_t *)a.x)[i];
+        }
+    }
 };
 
 /* ---- kernels --------------------------------------------------------------------------------- */
@@ -222,6 +226,11 @@ static int scan_sum(const ScanArgs *a)
     }
 }
 
+template <class V> int scan_extreme(const ScanArgs *a)
+{
+    return a->kind == SCAN_MIN ? scan_with<ExtremeRule<V, true>>(a) : scan_with<ExtremeRule<V, false>>(a);
+}
+
 int gpu_scan(ScanArgs *a)
 {
     if (a->kind == SCAN_SUM) return scan_sum(a);
@@ -229,9 +238,9 @@ int gpu_scan(ScanArgs *a)
         return a->dtype == TENSOR_F32   ? scan_with<LogRule<float>>(a)
                : a->dtype == TENSOR_F64 ? scan_with<LogRule<double>>(a)
                                         : KERNEL_DECLINED;
-    return with_dtype(a->dtype, [&]<class T>() {
-        return a->kind == SCAN_MIN ? scan_with<ExtremeRule<T, true>>(a) : scan_with<ExtremeRule<T, false>>(a);
-    });
+    return a->dtype >= TENSOR_I64   ? scan_extreme<int64_t>(a)
+           : a->dtype == TENSOR_F64 ? scan_extreme<double>(a)
+                                    : scan_extreme<float>(a);
 }
 
 int gpu_scan_grad(ScanArgs *a)

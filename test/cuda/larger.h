@@ -18,6 +18,13 @@ static const struct {
     { "logcumsumexp", "20000 {dim=0}; 40x2500 {dim=0}; 3x300 {dim=1}" },
     { "cummax", "17000@i64:0..90 {dim=0}; 300x3@i32 {dim=0}; 33x5000 {dim=0}" },
     { "cummin", "17000@u8 {dim=0}" },
+    { "matmul", "70x40@i64,40x35@i64; 33x40@u8,40x35@u8" },
+    { "sort", "5000 {dim=0}; 3x5000@i64:0..900 {dim=1 descending=1}; 2500x2 {dim=0}; 300x20@u8 {dim=1}" },
+    { "topk", "9000 {k=7}; 3x5000 {k=2100}; 3000x2 {k=4 dim=0 largest=0}" },
+    { "median_dim", "2x7001 {dim=1}; 40x50 {dim=0}" },
+    { "mode", "2x5001@i64:0..300 {dim=1}; 5001:0..1 {dim=0}" },
+    { "kthvalue", "9001 {k=4300 dim=0}" },
+    { "searchsorted", "40,2x300" },
 };
 
 #endif

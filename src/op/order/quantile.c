@@ -122,7 +122,7 @@ static const OpField fields[] = { OP_OPTION(TensorQuantileArgs, dim, keepdim),
                                   { 0 } };
 #define QUANTILE                                                                                             \
     .arity = 2, .params = sizeof(TensorQuantileArgs), .defaults = &tensor_quantile_defaults,                 \
-    .fields = fields, .shape = shape, .flags = OP_FLOAT_INPUTS,                                              \
+    .fields = fields, .shape = shape, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,                              \
     .gradient = "dx = g at the elements that y comes from, weighted",                                        \
     .samples = "5,:.1..0.2; 3x4,3:.4..0.6 {dim=1}; 2x3x4,2:.1..0.2 {dim=0 keepdim=1 "                        \
                "interpolation=midpoint}; 3x4,:.1..0.3 {interpolation=lower}; "                               \

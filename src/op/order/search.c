@@ -165,7 +165,7 @@ static const TensorOp op_isin = {
     .arity = 2,
     PARAMS(TensorIsinArgs, tensor_isin_defaults, isin_fields),
     .compose = isin_compose,
-    .flags = OP_NONDIFFERENTIABLE,
+    .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
     .samples = "2x3@i64:0..5,4@i64:0..5; 5,2x2 {invert=1}; @i64,0@i64; 0,3; 4@i32:0..3,2@i64:0..3; "
                "4@bool,2@i64:0..1; 3,3 {assume_unique=true}",
     .errors = "3 ! EVALUE"

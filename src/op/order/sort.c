@@ -76,7 +76,9 @@ static Tensor *apply(const TensorOp *op, Tensor *x, const void *params, Tensor *
     return y[0];
 }
 
-#define ORDER .arity = 1, .outputs = 2, .keep = KEEP_OUTPUT(1), .gradient = "dx = zeros with g at the indices"
+#define ORDER                                                                                         \
+    .arity = 1, .outputs = 2, .keep = KEEP_OUTPUT(1), .gradient = "dx = zeros with g at the indices", \
+    .flags = OP_ANY_DEVICE
 
 /* ---- sort, argsort --------------------------------------------------------------------------- */
 
@@ -145,7 +147,7 @@ const TensorOp op_argsort = { .name = "argsort",
                               PARAMS(TensorArgsortArgs, tensor_argsort_defaults, argsort_fields),
                               .shape = argsort_shape,
                               .forward = argsort_forward,
-                              .flags = OP_NONDIFFERENTIABLE,
+                              .flags = OP_NONDIFFERENTIABLE | OP_ANY_DEVICE,
                               SORT_SAMPLES };
 REGISTER_OPS(&op_sort, &op_argsort);
 
@@ -311,9 +313,9 @@ static int all_shape(OpCall *c)
 static int pick_of_all(OpCall *c, OrderKind kind)
 {
     const int64_t n = op_input(c, 0)->numel;
-    int64_t index;
     if (n == 0) return raw_fill(op_output(c, 0), NAN);
-    return run(c, (Around){ 1, n, 1 }, kind, 1, 0, false, &index);
+    Tensor *index = own(new_tensor(SHAPE(1), TENSOR_I64, op_input(c, 0)->place));
+    return index ? run(c, (Around){ 1, n, 1 }, kind, 1, 0, false, index->data) : -1;
 }
 
 static int all_forward(OpCall *c) { return pick_of_all(c, ORDER_MEDIAN); }
@@ -330,8 +332,8 @@ static int all_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 #define OF_ALL                                                                                   \
     .arity = 1, .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0), .gradient = "dx = g / ties where x = y", \
-    .shape = all_shape, .backward = all_backward, .samples = "5; 3x4; ; 0; 6@i64:0..3",          \
-    .errors = "0@i64 ! ESHAPE"
+    .flags = OP_ANY_DEVICE, .shape = all_shape, .backward = all_backward,                        \
+    .samples = "5; 3x4; ; 0; 6@i64:0..3", .errors = "0@i64 ! ESHAPE"
 
 const TensorOp op_median = { .name = "median",
                              .autocast = AUTOCAST_AS_IS,

@@ -85,7 +85,7 @@ static int consecutive_compose(OpCall *c)
 static const OpField unique_fields[] = { OP_OPTION(TensorUniqueArgs, sorted, dim), { 0 } };
 static const OpField consecutive_fields[] = { OP_OPTION(TensorUniqueConsecutiveArgs, dim), { 0 } };
 #define UNIQUE                                                                                           \
-    .arity = 1, .outputs = 3, .flags = OP_NONDIFFERENTIABLE,                                             \
+    .arity = 1, .outputs = 3, .flags = OP_ANY_DEVICE | OP_NONDIFFERENTIABLE,                             \
     .samples = "6@i64:0..3; 2x3@i64:0..2; 5; ; 0; 2x0; 4x2@i64:0..1 {dim=0}; 2x5@u8:0..1 {dim=-1}; 0x3 " \
                "{dim=0}; 2x3x2@bool {dim=1}; {dim=0}",                                                   \
     .errors = "3 {dim=1} ! EINDEX; 3x0 {dim=0} ! ESHAPE"
