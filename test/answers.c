@@ -257,7 +257,7 @@ int answers_end(void)
     }
     if (wrong)
         fprintf(stderr, "%s: %d lines differ (after a change that is meant: --write)\n", file_name, wrong);
-    else printf("%s: all answers are as they were\n", file_name);
+    printf("[  %s ] %s\n", wrong ? "FAILED " : "     OK", file_name); /* as cmocka says it */
     free(want), free(text);
     return wrong ? 1 : 0;
 }
