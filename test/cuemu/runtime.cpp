@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <sys/mman.h>
 #include <vector>
 
 extern "C" {
@@ -55,13 +56,71 @@ bool is_device_ptr(const void *p)
     return a && !a->pinned;
 }
 
-static int exec_depth; /* device memory is out of the host's reach between flushes (ASan) */
+/* Device memory lies in one range, which the host reaches only while something runs: a read of it faults.
+ * Of large pages, so that to allow and to forbid it costs little. */
+constexpr size_t ROOM = 4ull << 30, PAGES = 2 << 20, APART = 256; /* APART: what ASan sees between blocks */
+static char *reserve()
+{
+    void *p = mmap(nullptr, ROOM + PAGES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return nullptr;
+    char *at = (char *)(((uintptr_t)p + PAGES - 1) / PAGES * PAGES);
+    madvise(at, ROOM, MADV_HUGEPAGE);
+    return at;
+}
+
+static char *range = reserve();
+static size_t reached;            /* of the range, up to here: whole pages */
+static std::vector<Alloc> unread; /* fresh blocks: NaN, so that a read before a write shows */
+static int exec_depth;
+
+static void protect(size_t from, size_t to, bool on)
+{
+    if (to > from) mprotect(range + from, to - from, on ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
 static void expose(bool on)
 {
-    if (!__asan_poison_memory_region) return;
     if (on ? exec_depth++ : --exec_depth) return;
-    for (auto &m : mem)
-        if (!m.pinned) (on ? __asan_unpoison_memory_region : __asan_poison_memory_region)((void *)m.p, m.n);
+    protect(0, reached, on);
+    for (const Alloc &m : unread) memset((void *)m.p, 0xff, m.n);
+    unread.clear();
+}
+
+static bool in_range(uintptr_t p) { return p >= (uintptr_t)range && p < (uintptr_t)range + ROOM; }
+
+/* The first gap that is wide enough; null: none is. */
+static void *device_block(size_t n)
+{
+    uintptr_t at = (uintptr_t)range + APART;
+    for (const Alloc &m : mem) {
+        if (!in_range(m.p)) continue;
+        if (at + n + APART <= m.p) break;
+        at = (m.p + m.n + 2 * APART - 1) / APART * APART;
+    }
+    const size_t end = at - (uintptr_t)range + n + APART;
+    if (!range || n > ROOM || end > ROOM) return nullptr;
+    if (end > reached) {
+        const size_t was = reached;
+        reached = (end + PAGES - 1) / PAGES * PAGES;
+        if (exec_depth) protect(was, reached, true);
+        if (__asan_poison_memory_region) __asan_poison_memory_region(range + was, reached - was);
+    }
+    return (void *)at;
+}
+
+/* What lies behind the last block goes back to the system. */
+static void forget_block(const Alloc &gone)
+{
+    size_t end = 0;
+    std::erase_if(unread, [&](const Alloc &m) { return m.p == gone.p; });
+    if (__asan_poison_memory_region) __asan_poison_memory_region((void *)gone.p, gone.n);
+    for (const Alloc &m : mem)
+        if (in_range(m.p)) end = m.p + m.n + APART - (uintptr_t)range;
+    end = (end + PAGES - 1) / PAGES * PAGES;
+    if (end >= reached) return;
+    protect(end, reached, false);
+    madvise(range + end, reached - end, MADV_DONTNEED);
+    reached = end;
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -97,6 +156,7 @@ static cuemuStream *S(cudaStream_t s) { return s ? s : &null_stream; }
 
 static void drain(cuemuStream *s, const cuemuEvent *until = nullptr, unsigned version = 0)
 {
+    if (s->q.empty()) return;
     expose(true);
     while (!s->q.empty() && !(until && until->done >= version)) {
         Op op = std::move(s->q.front());
@@ -188,14 +248,16 @@ static cudaError_t new_memory(void **p, size_t n, bool pinned)
         return cudaSuccess;
     }
     if (!pinned) counts.allocations++;
-    if ((!pinned && failing_allocation && --failing_allocation == 0) || posix_memalign(p, 256, n)) {
-        *p = nullptr;
-        return err(cudaErrorMemoryAllocation);
-    }
-    memset(*p, 0xff, n); /* NaN: a read before a write shows */
-    if (__msan_poison) __msan_poison(*p, n);
+    *p = nullptr;
+    if (!pinned && failing_allocation && --failing_allocation == 0) return err(cudaErrorMemoryAllocation);
+    if (!pinned) *p = device_block(n);
+    else if (posix_memalign(p, 256, n)) *p = nullptr;
+    if (!*p) return err(cudaErrorMemoryAllocation);
     mem.insert(mem.begin() + (long)pos((uintptr_t)*p), Alloc{ (uintptr_t)*p, n, pinned });
-    if (!pinned && !exec_depth && __asan_poison_memory_region) __asan_poison_memory_region(*p, n);
+    if (!pinned && __asan_unpoison_memory_region) __asan_unpoison_memory_region(*p, n);
+    if (pinned || exec_depth) memset(*p, 0xff, n);
+    else unread.push_back(Alloc{ (uintptr_t)*p, n, false });
+    if (__msan_poison) __msan_poison(*p, n);
     return cudaSuccess;
 }
 
@@ -222,9 +284,10 @@ cudaError_t cudaFree(void *p)
         fprintf(stderr, "cuemu: free of unknown pointer %p\n", p);
         return err(cudaErrorInvalidValue);
     }
-    if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(p, mem[i - 1].n);
+    const Alloc gone = mem[i - 1];
     mem.erase(mem.begin() + (long)i - 1);
-    free(p);
+    if (gone.pinned) free(p);
+    else forget_block(gone);
     return err(sticky);
 }
 
