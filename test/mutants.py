@@ -3,8 +3,9 @@ time, each with the suites that should find it (`make mutants N=200 SEED=1`; not
 
 Works in build/mutants, a copy of the tree; the tree itself is not touched.  The copy is one shared library
 that hides nothing, for one instruction set, so a mutant costs one file and one link.  A mutant that does not
-compile, or compiles to the same code, is drawn again.  What came of mutant i is kept in
-build/mutants/SEED.jsonl: a run that was cut off goes on where it was.
+compile, or compiles to the same code there or in the library as it is installed, is drawn again.  One that
+survives the suites meets those that are slower: under AddressSanitizer, and on the emulated device.  What
+came of mutant i is kept in build/mutants/SEED.jsonl: a run that was cut off goes on where it was.
 """
 
 import difflib
@@ -23,19 +24,22 @@ import time
 
 FOLDERS = ["src/tensor", "src/autograd", "src/op", "src/random", "src/io", "nn", "optim", "train"]
 FOLDER, TREE = "build/mutants", "build/mutants/tree"
-LIBRARY = "build/libtapegrad.so.0.1"
-BUILD = [
-    *("make", "-s", "-j2", "CC=ccache gcc" if shutil.which("ccache") else "CC=gcc"),
+LIBRARY, LIBRARY_ASAN = "build/libtapegrad.so.0.1", "build/asan/libtapegrad.so.0.1"
+INSTALLED = ["make", "-s", "-j2", "CC=ccache gcc" if shutil.which("ccache") else "CC=gcc"]
+QUICK = [
+    *INSTALLED,
     *("ISAS=avx2" if os.uname().machine == "x86_64" else "ISAS=base", "OPT=-O1 -g1", "FAST=-O1"),
-    "SAN=-fvisibility=default -fsanitize=bounds -fsanitize-undefined-trap-on-error",
-    f"WHOLE={LIBRARY}",
     r"LDFLAGS=-Wl,-rpath,\$$ORIGIN/.. " + ("-fuse-ld=lld" if shutil.which("ld.lld") else ""),
 ]
+BOUNDS = "-fvisibility=default -fsanitize=bounds -fsanitize-undefined-trap-on-error"
+ASAN = "-fvisibility=default -fsanitize=address,undefined -fno-sanitize-recover=all -DNO_UNROLL"
+BUILD = [*QUICK, f"SAN={BOUNDS}", f"WHOLE={LIBRARY}"]
+BUILD_ASAN = [*QUICK, f"SAN={ASAN}", "B=build/asan", f"WHOLE={LIBRARY_ASAN}"]
 EARLY = ["test_ops", "test_ops_grad", "test_tape", "test_golden"]  # every op passes through these
 LONG = {"test_ops_memory": ["1/4", "2/4", "3/4", "4/4"]}
-# Not run: suites of src/cpu, which is not mutated, and of other devices.
-ELSEWHERE = {"test_gemm", "test_vecmath", "test_accuracy", "test_ops_threads", "test_emu", "test_cuda",
-             "test_queue"}
+# Not run: suites of src/cpu, which is not mutated, and one that needs a GPU.  Run for survivors alone: SLOW.
+ELSEWHERE = {"test_gemm", "test_vecmath", "test_cuda"}
+SLOW = ["test_queue", "test_emu", "test_ops_threads", "test_accuracy"]
 # Leaks are found by LeakSanitizer, preloaded.  These suites bring a malloc of their own, or fork, and hang.
 LEAK_CHECKER = subprocess.check_output(["gcc", "-print-file-name=liblsan.so"], text=True).strip()
 NO_LEAK_CHECK = {"test_nn_memory", "test_fork"}
@@ -138,10 +142,10 @@ def places():
 # ---- building and running ------------------------------------------------------------------------------
 
 
-def make(*targets):
+def make(*targets, build=BUILD):
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     with open(os.path.join(FOLDER, "make.log"), "w") as log:
-        done = subprocess.run([*BUILD, *targets], cwd=TREE, env=environment, stdout=log, stderr=log)
+        done = subprocess.run([*build, *targets], cwd=TREE, env=environment, stdout=log, stderr=log)
     return done.returncode == 0
 
 
@@ -154,11 +158,12 @@ def start(suite, scratch):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     name, _, part = suite.partition(" ")
-    environment = dict(os.environ, TMPDIR=scratch, TAPEGRAD_SHARD=part or "1/1")
-    if name not in NO_LEAK_CHECK:
+    folder, _, name = name.rpartition("/")
+    environment = dict(os.environ, TMPDIR=scratch, TAPEGRAD_SHARD=part or "1/1", CUEMU_ORDER="fwd")
+    if not is_slow(suite) and name not in NO_LEAK_CHECK:
         environment.update(LD_PRELOAD=LEAK_CHECKER, LSAN_OPTIONS="allocator_may_return_null=1")
-    out = open(os.path.join(FOLDER, name + ".log"), "w")
-    program = [f"build/test/{name}"]
+    out = open(os.path.join(FOLDER, f"{folder}{name}.log"), "w")
+    program = [os.path.join("build", folder, "test", name)]
     return subprocess.Popen(program, cwd=TREE, env=environment, stdout=out, stderr=out, preexec_fn=limits)
 
 
@@ -215,8 +220,10 @@ def copy_tree():
 
 
 def baseline(changed):
-    """{suite, or "suite part": (seconds, room)} on the tree as it is; all must pass."""
-    if not (make(LIBRARY) and make("tests")):
+    """{suite, "suite part" or "asan/suite": (seconds, room)} on the tree as it is; all must pass."""
+    slow = [f"build/test/{name}" for name in SLOW]
+    asan = make(LIBRARY_ASAN, build=BUILD_ASAN) and make("tests", build=BUILD_ASAN)
+    if not (asan and make(LIBRARY) and make("tests", *slow)):
         sys.exit(f"mutants: the tree does not build: {FOLDER}/make.log")
     kept = os.path.join(FOLDER, "seconds.json")
     if not changed and os.path.exists(kept):
@@ -225,6 +232,8 @@ def baseline(changed):
     for path in pathlib.Path("test").glob("*/test_*.c"):
         for part in LONG.get(path.stem, [""] if path.stem not in ELSEWHERE else []):
             rooms[f"{path.stem} {part}".strip()] = path.parent.name
+            if path.stem not in NO_LEAK_CHECK and path.stem not in SLOW:
+                rooms[f"asan/{path.stem} {part}".strip()] = path.parent.name
     seconds = {}
     failed = first_to_fail(sorted(rooms, reverse=True), seconds)
     if failed:
@@ -234,9 +243,13 @@ def baseline(changed):
     return suites
 
 
+def is_slow(suite):
+    return suite.startswith("asan/") or suite in SLOW
+
+
 def in_order(path, suites):
-    """The suites of the file's room and name first, then those of all ops, then the others by their seconds.
-    No op calls what does not lie in src/op and below it."""
+    """The suites of the file's room and name first, then those of all ops, then the others by their seconds;
+    the slow ones last.  No op calls what does not lie in src/op and below it."""
     name = os.path.relpath(path, TREE)
     words = set(re.split(r"[/_.]", name))
     above = name.startswith(("nn/", "optim/", "train/", "src/io/"))
@@ -244,17 +257,42 @@ def in_order(path, suites):
     def rank(suite):
         spent, room = suites[suite]
         near = spent < 5 and (room in words or words & set(re.split("[_ ]", suite)[1:]))
-        return (0 if near else 1 if suite in EARLY else 2), spent
+        return is_slow(suite), (0 if near else 1 if suite in EARLY else 2), spent
 
     return sorted((s for s in suites if not (above and suites[s][1] in ("op", "cpu"))), key=rank)
 
 
-def code_of(path):
+def code_of(path, folder="build"):
     """What was compiled, without the lines that it stands on."""
     stripped = os.path.join(FOLDER, "stripped.o")
-    object_file = os.path.join(TREE, "build", os.path.relpath(path, TREE)[:-2] + ".o")
-    subprocess.run(["strip", "-g", "-o", stripped, object_file], check=True)
+    object_file = os.path.join(folder, os.path.relpath(path, TREE)[:-2] + ".o")
+    if folder != "build":
+        make(object_file, build=[*INSTALLED, f"B={folder}"])
+    subprocess.run(["strip", "-g", "-o", stripped, os.path.join(TREE, object_file)], check=True)
     return hashlib.sha256(open(stripped, "rb").read()).hexdigest()
+
+
+def same_installed(path, before, after):
+    code = []
+    for text in (before, after):
+        open(path, "w").write(text)
+        code.append(code_of(path, "build/installed"))
+    return code[0] == code[1]
+
+
+def fate_of(path, before, after, suites):
+    """Fate, and by what; path holds the text `after`."""
+    order = in_order(path, suites)
+    seconds = {suite: spent for suite, (spent, _) in suites.items()}
+    failed = first_to_fail([s for s in order if not is_slow(s)], seconds)
+    if failed:
+        return "killed", failed
+    if same_installed(path, before, after):
+        return "same code", ""
+    if not make(LIBRARY_ASAN, build=BUILD_ASAN):
+        sys.exit(f"mutants: no build for AddressSanitizer: {FOLDER}/make.log")
+    failed = first_to_fail([s for s in order if is_slow(s)], seconds)
+    return ("killed", failed) if failed else ("survived", "")
 
 
 # ---- one mutant ----------------------------------------------------------------------------------------
@@ -274,8 +312,8 @@ def judge(path, number, new, suites):
             return dict(result, fate="uncompilable")
         if code_of(path) == was:
             return dict(result, fate="same code")
-        failed = first_to_fail(in_order(path, suites), {s: spent for s, (spent, _) in suites.items()})
-        return dict(result, fate="killed", by=failed) if failed else result
+        result["fate"], result["by"] = fate_of(path, before, "\n".join(lines), suites)
+        return result
     finally:
         open(path, "w").write(before)
         make(LIBRARY)
