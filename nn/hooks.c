@@ -35,6 +35,12 @@ static Watched *watched_modules;
 static int64_t last_number;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Hooks of all modules, under the lock. */
+static Hook *everywhere;
+static int everywhere_count;
+static _Atomic bool any_everywhere;
+static _Atomic int last_id;
+
 static Watched *watched(const Module *m, int64_t number)
 {
     pthread_mutex_lock(&lock);
@@ -46,30 +52,84 @@ static Watched *watched(const Module *m, int64_t number)
 
 /* ---- the list of a module -------------------------------------------------------------------- */
 
-static int watch(Module *m)
+static Watched *watch(Module *m)
 {
-    if (watched(m, 0)) return 0;
-    Watched *w = calloc(1, sizeof *w);
-    if (!w) return -1;
+    Watched *w = watched(m, 0);
+    if (w || !(w = calloc(1, sizeof *w))) return w;
     pthread_mutex_lock(&lock);
     *w = (Watched){ ++last_number, m, NULL, watched_modules };
     watched_modules = w;
     pthread_mutex_unlock(&lock);
-    return 0;
+    return w;
+}
+
+/* The new hook's id; -1 without memory. */
+static int append(Hook **list, int *count, Hook h)
+{
+    Hook *more = realloc(*list, (size_t)(*count + 1) * sizeof *more);
+    if (!more) return -1;
+    *list = more;
+    h.id = ++last_id;
+    more[(*count)++] = h;
+    return h.id;
+}
+
+static bool take_out(Hook *list, int *count, int id)
+{
+    for (int i = 0; i < *count; i++)
+        if (list[i].id == id) {
+            memmove(list + i, list + i + 1, (size_t)(--*count - i) * sizeof *list);
+            return true;
+        }
+    return false;
 }
 
 static int add(Module *m, int kind, NNHookFn fn, void *ctx, const char *function)
 {
-    static _Atomic int last_id;
     if (nn_null(m, function)) return -1;
     if (!fn) return tensor_fail(TENSOR_ENULL, function, "the hook is NULL");
-    Hook *more = realloc(m->hooks, (size_t)(m->hook_count + 1) * sizeof *more);
-    if (more) m->hooks = more;
-    if (!more || (kind >= BACKWARD_PRE && watch(m)))
-        return tensor_fail(TENSOR_ENOMEM, function, "out of memory");
-    more[m->hook_count++] = (Hook){ kind, ++last_id, fn, ctx };
-    return more[m->hook_count - 1].id;
+    const int id =
+        kind < BACKWARD_PRE || watch(m) ? append(&m->hooks, &m->hook_count, (Hook){ kind, 0, fn, ctx }) : -1;
+    return id < 0 ? tensor_fail(TENSOR_ENOMEM, function, "out of memory") : id;
 }
+
+static int add_everywhere(int kind, NNHookFn fn, void *ctx, const char *function)
+{
+    if (!fn) return tensor_fail(TENSOR_ENULL, function, "the hook is NULL");
+    pthread_mutex_lock(&lock);
+    const int id = append(&everywhere, &everywhere_count, (Hook){ kind, 0, fn, ctx });
+    any_everywhere = everywhere_count > 0;
+    pthread_mutex_unlock(&lock);
+    return id < 0 ? tensor_fail(TENSOR_ENOMEM, function, "out of memory") : id;
+}
+
+int nn_register_module_forward_pre_hook(NNHookFn fn, void *ctx)
+{
+    return add_everywhere(PRE, fn, ctx, __func__);
+}
+int nn_register_module_forward_hook(NNHookFn fn, void *ctx)
+{
+    return add_everywhere(AFTER, fn, ctx, __func__);
+}
+int nn_register_module_full_backward_pre_hook(NNHookFn fn, void *ctx)
+{
+    return add_everywhere(BACKWARD_PRE, fn, ctx, __func__);
+}
+int nn_register_module_full_backward_hook(NNHookFn fn, void *ctx)
+{
+    return add_everywhere(BACKWARD, fn, ctx, __func__);
+}
+
+int nn_remove_module_hook(int id)
+{
+    pthread_mutex_lock(&lock);
+    const bool found = take_out(everywhere, &everywhere_count, id);
+    any_everywhere = everywhere_count > 0;
+    pthread_mutex_unlock(&lock);
+    return found ? 0 : tensor_fail(TENSOR_EVALUE, "nn_remove_module_hook", "there is no hook %d", id);
+}
+
+bool nn_hooked(const Module *m) { return m->hook_count || any_everywhere; }
 
 int nn_register_forward_pre_hook(Module *m, NNHookFn fn, void *ctx) { return add(m, PRE, fn, ctx, __func__); }
 int nn_register_forward_hook(Module *m, NNHookFn fn, void *ctx) { return add(m, AFTER, fn, ctx, __func__); }
@@ -85,11 +145,7 @@ int nn_register_full_backward_hook(Module *m, NNHookFn fn, void *ctx)
 int nn_remove_hook(Module *m, int id)
 {
     if (nn_null(m, "nn_remove_hook")) return -1;
-    for (int i = 0; i < m->hook_count; i++)
-        if (m->hooks[i].id == id) {
-            memmove(m->hooks + i, m->hooks + i + 1, (size_t)(--m->hook_count - i) * sizeof *m->hooks);
-            return 0;
-        }
+    if (take_out(m->hooks, &m->hook_count, id)) return 0;
     return tensor_fail(TENSOR_EVALUE, "nn_remove_hook", "%s has no hook %d", m->type, id);
 }
 
@@ -121,11 +177,22 @@ void nn_hooks_free(Module *m)
     free(w);
 }
 
+/* Hook i of all modules, or of m, which come after them; false: there are not so many. */
+static bool hook_at(const Module *m, int i, Hook *h)
+{
+    pthread_mutex_lock(&lock);
+    const int count = everywhere_count;
+    if (i < count) *h = everywhere[i];
+    pthread_mutex_unlock(&lock);
+    if (i >= count && i - count < m->hook_count) *h = m->hooks[i - count];
+    return i - count < m->hook_count;
+}
+
 /* A hook may add or remove hooks: the list is looked at anew each time. */
 static int call_hooks(Module *m, int kind, NNCall *c)
 {
-    for (int i = 0; i < m->hook_count; i++) {
-        const Hook h = m->hooks[i];
+    Hook h;
+    for (int i = 0; hook_at(m, i, &h); i++) {
         if (h.kind != kind || !h.fn(m, c, h.ctx)) continue;
         if (!tensor_error_code()) tensor_fail(TENSOR_EUSER, "hook", "a hook of %s failed", m->type);
         return -1;
@@ -135,8 +202,9 @@ static int call_hooks(Module *m, int kind, NNCall *c)
 
 static bool has(const Module *m, int least)
 {
-    for (int i = 0; i < m->hook_count; i++)
-        if (m->hooks[i].kind >= least) return true;
+    Hook h;
+    for (int i = 0; hook_at(m, i, &h); i++)
+        if (h.kind >= least) return true;
     return false;
 }
 
@@ -247,8 +315,9 @@ int nn_hooks_before(Module *m, NNCall *c, int64_t *id)
     static _Atomic int64_t forwards;
     if (call_hooks(m, PRE, c)) return -1;
     if (!c->in[0]) return tensor_fail(TENSOR_ENULL, "hook", "a hook of %s took its input away", m->type);
-    Watched *w = has(m, BACKWARD_PRE) && tensor_grad_enabled() ? watched(m, 0) : NULL;
-    if (!w) return 0;
+    if (!tensor_grad_enabled() || !has(m, BACKWARD_PRE)) return 0;
+    const Watched *w = watch(m);
+    if (!w) return tensor_fail(TENSOR_ENOMEM, "nn_register_module_full_backward_hook", "out of memory");
     *id = ++forwards;
     const int n = wrap(&inputs_op, c->in, (Pass){ .module = w->number, .forward = *id });
     if (n == 0) *id = -*id;

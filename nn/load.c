@@ -56,11 +56,29 @@ static bool same_shape(const Tensor *a, const Tensor *b)
     return s.ndim == t.ndim && (s.ndim == 0 || memcmp(s.dim, t.dim, (size_t)s.ndim * sizeof *s.dim) == 0);
 }
 
+/* Where a path is: "0.parametrizations.weight.original1" is "0.weight_v" too, as PyTorch's older weight norm,
+ * torch.nn.utils.weight_norm, named it, when the dict has both of its names. */
+static int place_of(const Load *load, const char *path)
+{
+    static const char list[] = "parametrizations.", *const old[] = { "_g", "_v" };
+    const int i = nn_dict_find(load->dict, path, load->place);
+    const char *at = i < 0 ? strstr(path, list) : NULL, *name = at ? at + strlen(list) : NULL,
+               *end = name ? strstr(name, ".original") : NULL;
+    if (!end || (at > path && at[-1] != '.') || (end[9] != '0' && end[9] != '1') || end[10]) return i;
+    int found[2];
+    for (int k = 0; k < 2; k++) {
+        char text[NN_PATH];
+        snprintf(text, sizeof text, "%.*s%.*s%s", (int)(at - path), path, (int)(end - name), name, old[k]);
+        found[k] = nn_dict_find(load->dict, text, load->place);
+    }
+    return found[0] < 0 || found[1] < 0 ? -1 : found[end[9] - '0'];
+}
+
 static int compare(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
 {
     Load *load = ctx;
     if (is_buffer && !t->persistent) return 0;
-    int i = nn_dict_find(load->dict, path, load->place);
+    const int i = place_of(load, path);
     if (i < 0) {
         add_name(&load->missing, "%s", path);
         return 0;

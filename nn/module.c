@@ -105,8 +105,12 @@ static bool contains(const Module *m, const Module *wanted)
     return false;
 }
 
+static _Atomic unsigned tree_changes;
+unsigned nn_tree_changes(void) { return tree_changes; }
+
 static void drop_child(Module *child)
 {
+    tree_changes++;
     child->parents--;
     nn_free(child);
 }
@@ -114,6 +118,7 @@ static void drop_child(Module *child)
 static int add_child(Module *m, const char *name, Module *child, const char *function)
 {
     if (check_name(m, name, 'c', function)) return -1;
+    tree_changes++;
     int i = find_child(m, name);
     if (i >= 0) {
         Module *old = m->children[i].module;

@@ -31,10 +31,13 @@ typedef void (*NNObserver)(void *ctx, Module *m, const NNCall *done);
 void nn_observe(NNObserver fn, void *ctx);
 Module *nn_running(int i);
 
+unsigned nn_tree_changes(void); /* counts children that came or went, in all modules */
+
 /* nn_path - the dotted name of m inside of parent, into text of NN_PATH bytes.  false: it is not there. */
 bool nn_path(const Module *parent, const Module *m, char *text);
 
-/* hooks.c: what nn_run does where a module has hooks.  -1: one failed. */
+/* hooks.c: what nn_run does where a module has hooks, or all have.  -1: one failed. */
+bool nn_hooked(const Module *m);
 int nn_hooks_before(Module *m, NNCall *call, int64_t *id);
 int nn_hooks_after(Module *m, NNCall *call, int64_t id);
 void nn_hooks_free(Module *m);

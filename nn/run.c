@@ -4,7 +4,9 @@
  *  - An error is noted once, by the innermost module that failed.
  *  - A forward of one input and one result has no scope of its own: what it returns is its caller's
  *  already. */
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <tapegrad/profiler.h>
 #include "module.h"
@@ -12,7 +14,8 @@
 typedef struct Frame {
     Module *module;
     struct Frame *up;
-    bool noted; /* something inside has told where it failed */
+    bool noted;        /* something inside has told where it failed */
+    const char *place; /* "1.b1 (BatchNorm2d)", where it records; NULL: the outermost one */
 } Frame;
 
 static _Thread_local Frame *running;
@@ -60,6 +63,77 @@ static size_t write_path(const Frame *f, char *text)
     return n;
 }
 
+/* ---- where an entry of the tape was recorded: texts that graphs hold, and so are never freed ---------- */
+
+typedef struct Place {
+    struct Place *next;
+    char text[];
+} Place;
+
+static struct {
+    Place **at; /* by hash; a power of two */
+    size_t places, count;
+    pthread_mutex_t lock;
+} known = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static size_t hash_of(const char *text)
+{
+    size_t h = 5381;
+    for (; *text; text++) h = h * 33 ^ (unsigned char)*text;
+    return h;
+}
+
+static bool more_places(void)
+{
+    const size_t more = known.places ? 2 * known.places : 64;
+    Place **at = calloc(more, sizeof *at);
+    for (size_t i = 0; i < known.places && at; i++)
+        for (Place *p = known.at[i], *next; p; p = next) {
+            Place **to = &at[hash_of(p->text) & (more - 1)];
+            next = p->next;
+            p->next = *to, *to = p;
+        }
+    if (!at) return false;
+    free(known.at);
+    known.at = at, known.places = more;
+    return true;
+}
+
+/* The one copy of that text; NULL without memory, which is no error. */
+static const char *keep_text(const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    pthread_mutex_lock(&known.lock);
+    Place *p = NULL;
+    if (known.count < known.places || more_places()) {
+        Place **at = &known.at[hash_of(text) & (known.places - 1)];
+        for (p = *at; p && strcmp(p->text, text) != 0;) p = p->next;
+        if (!p && (p = malloc(sizeof *p + size))) {
+            memcpy(p->text, text, size);
+            p->next = *at, *at = p, known.count++;
+        }
+    }
+    pthread_mutex_unlock(&known.lock);
+    return p ? p->text : NULL;
+}
+
+/* Only a training module remembers it: others may run in several threads. */
+static const char *place_of(const Frame *f)
+{
+    Module *m = f->module, *in = f->up ? f->up->module : NULL;
+    const unsigned tree = nn_tree_changes();
+    if (!in) return NULL;
+    if (m->place.in == in && m->place.outer == f->up->place && m->place.tree == tree) return m->place.text;
+    char path[NN_PATH], text[2 * NN_PATH];
+    const char *kept = NULL;
+    if (write_path(f, path)) {
+        snprintf(text, sizeof text, "%s (%s)", path, m->type);
+        kept = keep_text(text);
+    }
+    if (m->training) m->place = (NNPlace){ kept, f->up->place, in, tree };
+    return kept;
+}
+
 static void note(Frame *f)
 {
     char path[NN_PATH];
@@ -77,8 +151,10 @@ static int check(const Module *m, const NNCall *c)
         if (!tensor_error_code()) tensor_fail(TENSOR_ENULL, "nn_forward", "the input of %s is NULL", m->type);
         return -1;
     }
-    if (!m->call && c->inputs > 1)
-        return tensor_fail(TENSOR_EVALUE, "nn_forward", "%s takes one input, not %d", m->type, c->inputs);
+    const int most = !m->call ? 1 : m->kind ? m->kind->inputs : 0;
+    if (most && c->inputs > most)
+        return tensor_fail(TENSOR_EVALUE, "nn_forward", "%s takes %d input%s, not %d", m->type, most,
+                           most == 1 ? "" : "s", c->inputs);
     return 0;
 }
 
@@ -102,18 +178,19 @@ static int run_scoped(Module *m, NNCall *c)
     const bool before = tensor_error_code() != TENSOR_OK;
     int64_t id = 0;
     TensorScope scope = tensor_scope_open();
-    bool failed = m->hook_count && nn_hooks_before(m, c, &id);
+    const bool hooked = nn_hooked(m);
+    bool failed = hooked && nn_hooks_before(m, c, &id);
     if (!failed && m->call) m->call(m, c);
     else if (!failed) c->out[0] = m->forward(m, c->in[0]);
     failed |= !c->out[0] || (m->call && !before && tensor_error_code());
-    if (!failed && m->hook_count) failed = nn_hooks_after(m, c, id);
+    if (!failed && hooked) failed = nn_hooks_after(m, c, id);
     return hand_over(scope, c, failed);
 }
 
 static int run(Module *m, NNCall *c)
 {
     if (m->lazy && nn_infer(m, c->in[0])) return -1;
-    if (m->call || m->hook_count) return run_scoped(m, c);
+    if (m->call || nn_hooked(m)) return run_scoped(m, c);
     c->out[0] = m->forward(m, c->in[0]);
     return c->out[0] ? 0 : -1;
 }
@@ -133,13 +210,16 @@ int nn_run(Module *m, NNCall *c)
     if (nn_null(m, "nn_run")) return -1;
     if (c->results < 1) c->results = 1;
     for (c->inputs = NN_VALUES; c->inputs && !c->in[c->inputs - 1];) c->inputs--;
-    Frame frame = { m, running, false };
+    Frame frame = { .module = m, .up = running };
     const bool failed_before = tensor_error_code() != TENSOR_OK;
     running = &frame;
     if (observer.fn) observer.fn(observer.ctx, m, NULL);
     const bool measured = tensor_profiling();
     if (measured) push_name(&frame);
+    const bool records = tensor_grad_enabled();
+    const char *outer = records ? tensor_tape_note(frame.place = place_of(&frame)) : NULL;
     const int status = check(m, c) ? -1 : run(m, c);
+    if (records) tensor_tape_note(outer);
     if (measured) tensor_profile_pop();
     if (status && !failed_before) note(&frame);
     if (observer.fn) observer.fn(observer.ctx, m, c);

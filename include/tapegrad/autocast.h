@@ -18,8 +18,8 @@
  * PyTorch has one list for the CPU and one for CUDA (on the CPU softmax, exp and norms keep bf16); tensors on
  * the CPU follow the first, on any other device the second (AUTOCAST_CPU_CUDA(AS_IS, F32)).  Other than
  * there: recurrent nets, their cells and inner are AUTOCAST_LOWER as a whole; binary_cross_entropy runs in
- * f32 on cuda too, where PyTorch refuses it; linear_cross_entropy (products too), local_response_norm, pinv
- * and lstsq run in f32.  f64 and integers are never cast; nor are operands where the op's option dtype was
+ * f32 on cuda too, where PyTorch refuses it; local_response_norm, pinv and lstsq run in f32.  f64 and
+ * integers are never cast; nor are operands where the op's option dtype was
  * given, nor those of ops in place.  An op of yours has the class AUTOCAST_AS_IS unless it says another (as
  * torch.amp.custom_fwd).
  *

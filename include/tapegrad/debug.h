@@ -27,6 +27,11 @@ TAPEGRAD_API int64_t tensor_first_nan(const Tensor *x);
 TAPEGRAD_API void tensor_debug_fail_allocation(int64_t n, bool all_after);
 TAPEGRAD_API bool tensor_debug_allocation_failed(void);
 
+/* tensor_tape_note - what this thread records from here on belongs to `text`: an error in its backward ends
+ *     in "in text".  NULL: to nothing.  Returns what it was, which is to be set again; nn_forward does so for
+ *     each module: "1.b1 (BatchNorm2d)".  The text is not copied: it lives as long as what was recorded. */
+TAPEGRAD_API const char *tensor_tape_note(const char *text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -126,6 +126,12 @@ typedef struct NNBase {
     char none;
 } NNBase; /* what lets a Module and a struct that begins with one be passed alike */
 
+typedef struct NNPlace { /* where a module ran last */
+    const char *text, *outer;
+    const Module *in;
+    unsigned tree;
+} NNPlace;
+
 struct Module {
     union {
         const char *type; /* "Linear"; not copied */
@@ -152,6 +158,7 @@ struct Module {
     int hook_count;
     Tensor **list;
     TensorDict named, state;
+    NNPlace place;
 };
 
 /* What the functions of a constructor, nn_child, nn_register_parameter, nn_register_buffer, nn_append and
@@ -239,7 +246,8 @@ typedef struct NNKind {
     int (*init)(Module *self,
                 const void *args); /* checks them, registers tensors and children; may be NULL */
     Tensor *(*forward)(Module *self, Tensor *x);
-    void (*call)(Module *self, NNCall *call); /* instead of forward */
+    void (*call)(Module *self, NNCall *call); /* instead of forward; */
+    int inputs;                               /* the most that it takes; 0: any number */
     void (*destroy)(Module *self);
     int (*copied)(Module *self);
     int rank, form; /* which of a family: yours to read as self->kind->rank */
@@ -331,6 +339,15 @@ TAPEGRAD_API int nn_register_full_backward_pre_hook(Module *module, NNHookFn fn,
 TAPEGRAD_API int nn_register_full_backward_hook(Module *module, NNHookFn fn, void *ctx);
 TAPEGRAD_API int nn_remove_hook(Module *module, int id); /* EVALUE: no such hook */
 
+/* nn_register_module_forward_hook(fn, ctx), ... - the same at every module of the program, in all threads,
+ * and before its own hooks (torch.nn.modules.module.register_module_forward_hook, ...).  All return an id
+ * for nn_remove_module_hook, or -1. */
+TAPEGRAD_API int nn_register_module_forward_pre_hook(NNHookFn fn, void *ctx);
+TAPEGRAD_API int nn_register_module_forward_hook(NNHookFn fn, void *ctx);
+TAPEGRAD_API int nn_register_module_full_backward_pre_hook(NNHookFn fn, void *ctx);
+TAPEGRAD_API int nn_register_module_full_backward_hook(NNHookFn fn, void *ctx);
+TAPEGRAD_API int nn_remove_module_hook(int id); /* EVALUE: no such hook */
+
 /* nn_train(net, false) and nn_eval(net) - switches dropout, batch statistics and the like, in all modules
  * inside. */
 TAPEGRAD_API void nn_train(Module *module, bool training);
@@ -381,6 +398,7 @@ TAPEGRAD_API extern const NNLoadArgs nn_load_defaults;
 /* nn_load_state_dict(net, dict, .strict = true) - copies the values by name, casting to the dtypes that net
  * has. EVALUE: names are missing or unexpected (unless strict is false); two become one by .names.  ESHAPE:
  * shapes differ.  The text lists them all (as many as fit) and nothing is changed.
+ * weight_g and weight_v of PyTorch's older weight norm go to an nn_weight_norm as they are.
  *
  *     nn_load_state_dict(net, io_load_safetensors("gpt2.safetensors"), .strict = false,
  *                        .names = NN_NAMES({ "h.", "blocks." }, { "c_attn.weight", "in_proj_weight",

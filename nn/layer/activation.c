@@ -15,23 +15,33 @@
     NN_REGISTER(name_##_kind);
 #define UNPACK(...) __VA_ARGS__
 
+/* MAYBE_ - the op, or its twin in place. */
+#define MAYBE_(name, ...) (a->inplace ? tensor_##name##_(__VA_ARGS__) : tensor_##name(__VA_ARGS__))
+
 /* ---- of the element alone -------------------------------------------------------------------- */
 
 #define PLAIN(name, type)                        \
     KIND(name, type, void, (), tensor_##name(x)) \
     Module *nn_##name(void) { return nn_make(&name##_kind, NULL); }
-PLAIN(relu, "ReLU")
-PLAIN(relu6, "ReLU6")
-PLAIN(silu, "SiLU")
-PLAIN(mish, "Mish")
-PLAIN(selu, "SELU")
 PLAIN(tanh, "Tanh")
 PLAIN(sigmoid, "Sigmoid")
 PLAIN(logsigmoid, "LogSigmoid")
 PLAIN(softsign, "Softsign")
 PLAIN(tanhshrink, "Tanhshrink")
-PLAIN(hardsigmoid, "Hardsigmoid")
-PLAIN(hardswish, "Hardswish")
+
+const NNInplaceArgs nn_inplace_defaults = { NN_INPLACE_DEFAULTS };
+#define MAYBE_INPLACE(name, type)                                                             \
+    KIND(name, type, NNInplaceArgs, (NN_OPTIONS(NNInplaceArgs, nn_inplace_defaults, NULL), ), \
+         MAYBE_(name, x))                                                                     \
+    Module *nn_##name##_args(NNInplaceArgs args) { return nn_make(&name##_kind, &args); }     \
+    Module *(nn_##name)(void) { return nn_make(&name##_kind, NULL); }
+MAYBE_INPLACE(relu, "ReLU")
+MAYBE_INPLACE(relu6, "ReLU6")
+MAYBE_INPLACE(silu, "SiLU")
+MAYBE_INPLACE(mish, "Mish")
+MAYBE_INPLACE(selu, "SELU")
+MAYBE_INPLACE(hardsigmoid, "Hardsigmoid")
+MAYBE_INPLACE(hardswish, "Hardswish")
 
 /* ---- with options ---------------------------------------------------------------------------- */
 
@@ -57,31 +67,26 @@ static const OpField glu_fields[] = { OP_OPTION(NNGluArgs, dim), { 0 } };
 #define WITH(name, type, Args, set, expression)                                                 \
     KIND(name, type, Args, (NN_OPTIONS(Args, nn_##set##_defaults, set##_fields), ), expression) \
     Module *nn_##name##_args(Args args) { return nn_make(&name##_kind, &args); }
-WITH(leaky_relu, "LeakyReLU", NNLeakyReluArgs, leaky_relu, tensor_leaky_relu(x, a->negative_slope))
-WITH(elu, "ELU", NNEluArgs, elu, tensor_elu(x, a->alpha))
-WITH(celu, "CELU", NNEluArgs, elu, tensor_celu(x, a->alpha))
+WITH(leaky_relu, "LeakyReLU", NNLeakyReluArgs, leaky_relu, MAYBE_(leaky_relu, x, a->negative_slope))
+WITH(elu, "ELU", NNEluArgs, elu, MAYBE_(elu, x, a->alpha))
+WITH(celu, "CELU", NNEluArgs, elu, MAYBE_(celu, x, a->alpha))
 WITH(softplus, "Softplus", NNSoftplusArgs, softplus, tensor_softplus(x, a->beta, a->threshold))
 WITH(softshrink, "Softshrink", NNShrinkArgs, shrink, tensor_softshrink(x, a->lambd))
 WITH(hardshrink, "Hardshrink", NNShrinkArgs, shrink, tensor_hardshrink(x, a->lambd))
-WITH(hardtanh, "Hardtanh", NNHardtanhArgs, hardtanh, tensor_hardtanh(x, a->min_val, a->max_val))
+WITH(hardtanh, "Hardtanh", NNHardtanhArgs, hardtanh, MAYBE_(hardtanh, x, a->min_val, a->max_val))
 WITH(rrelu, "RReLU", NNRreluArgs, rrelu,
-     tensor_rrelu(x, .lower = a->lower, .upper = a->upper, .training = self->training))
+     MAYBE_(rrelu, x, .lower = a->lower, .upper = a->upper, .training = self->training))
 WITH(gelu, "GELU", NNGeluArgs, gelu, tensor_gelu(x, .approximate = a->approximate))
 WITH(glu, "GLU", NNGluArgs, glu, tensor_glu(x, a->dim))
 
 /* ---- with required arguments ----------------------------------------------------------------- */
 
-typedef struct ThresholdArgs {
-    double threshold, value;
-} ThresholdArgs;
-static const ThresholdArgs threshold_defaults;
-static const OpField threshold_fields[] = { OP_REQUIRED(ThresholdArgs, threshold, value), { 0 } };
-KIND(threshold, "Threshold", ThresholdArgs,
-     (NN_OPTIONS(ThresholdArgs, threshold_defaults, threshold_fields), ),
-     tensor_threshold(x, a->threshold, a->value))
-Module *nn_threshold(double threshold, double value)
+const NNThresholdArgs nn_threshold_defaults = { NN_THRESHOLD_DEFAULTS };
+static const OpField threshold_fields[] = { OP_REQUIRED(NNThresholdArgs, threshold, value), { 0 } };
+WITH(threshold, "Threshold", NNThresholdArgs, threshold, MAYBE_(threshold, x, a->threshold, a->value))
+Module *(nn_threshold)(double threshold, double value)
 {
-    return nn_make(&threshold_kind, &(ThresholdArgs){ threshold, value });
+    return nn_threshold_args((NNThresholdArgs){ threshold, value, false });
 }
 
 typedef struct DimArgs {

@@ -121,6 +121,7 @@ static const NNKind attention = { .name = "MultiheadAttention",
                                   .function = "nn_multihead_attention",
                                   NN_OPTIONS(NNAttentionArgs, nn_multihead_attention_defaults, fields),
                                   .init = attention_init,
-                                  .call = attention_call };
+                                  .call = attention_call,
+                                  .inputs = 5 };
 NN_REGISTER(attention);
 Module *nn_multihead_attention_args(NNAttentionArgs args) { return nn_make(&attention, &args); }

@@ -51,7 +51,8 @@ static const NNKind linear_cross_entropy_loss = {
     .function = "nn_linear_cross_entropy_loss",
     NN_OPTIONS(NNLinearCrossEntropyLossArgs, nn_linear_cross_entropy_loss_defaults, linear_fields),
     .init = linear_init,
-    .call = linear_call
+    .call = linear_call,
+    .inputs = 2
 };
 NN_REGISTER(linear_cross_entropy_loss);
 Module *nn_linear_cross_entropy_loss_args(NNLinearCrossEntropyLossArgs args)
@@ -166,7 +167,8 @@ static const NNKind adaptive_softmax = {
     .function = "nn_adaptive_log_softmax_with_loss",
     NN_OPTIONS(NNAdaptiveSoftmaxArgs, nn_adaptive_log_softmax_with_loss_defaults, adaptive_fields),
     .init = adaptive_init,
-    .call = adaptive_call
+    .call = adaptive_call,
+    .inputs = 2
 };
 NN_REGISTER(adaptive_softmax);
 Module *nn_adaptive_log_softmax_with_loss_args(NNAdaptiveSoftmaxArgs args)

@@ -111,38 +111,74 @@ static int transpose_init(Module *m, const void *args)
     return 0;
 }
 
-static Tensor *transpose_forward(Module *self, Tensor *x)
+/* The output padding with which the result has that size: what the stride left out of an input of it. */
+static int padding_for(const Module *m, const NNConvTransposeArgs *a, const Tensor *x, TensorShape size,
+                       int64_t *output_padding)
+{
+    const int rank = m->kind->rank, first = tensor_ndim(x) - rank;
+    int64_t kernel[3], stride[3], pad[3], dilation[3];
+    directions(rank, a->kernel_size, a->kernel_sizes, kernel),
+        directions(rank, a->stride, a->strides, stride);
+    directions(rank, a->padding, a->paddings, pad), directions(rank, a->dilation, a->dilations, dilation);
+    if (size.ndim == tensor_ndim(x)) size.dim += first, size.ndim = rank;
+    if (size.ndim != rank || first < 1 || first > 2 || !size.dim)
+        return nn_refuse(m, "output_size of %d sizes for an input of rank %d: want %d", size.ndim,
+                         tensor_ndim(x), rank);
+    for (int d = 0; d < rank; d++) {
+        const int64_t least =
+            (tensor_size(x, first + d) - 1) * stride[d] - 2 * pad[d] + dilation[d] * (kernel[d] - 1) + 1;
+        output_padding[d] = size.dim[d] - least;
+        if (output_padding[d] < 0 || output_padding[d] >= stride[d])
+            return nn_refuse(m, "output_size %lld of dimension %d: want %lld to %lld", (long long)size.dim[d],
+                             first + d, (long long)least, (long long)(least + stride[d] - 1));
+    }
+    return 0;
+}
+
+static void transpose_call(Module *self, NNCall *call)
 {
     static Tensor *(*const run[])(TensorConvTransposeArgs) = { tensor_conv_transpose1d_args,
                                                                tensor_conv_transpose2d_args,
                                                                tensor_conv_transpose3d_args };
     const NNConvTransposeArgs *a = self->args;
-    TensorConvTransposeArgs c = { x,
-                                  nn_param(self, 0),
-                                  nn_param(self, 1),
-                                  SIZES(a),
-                                  .padding = a->padding,
-                                  .output_padding = a->output_padding,
+    TensorConvTransposeArgs c = { call->in[0],           nn_param(self, 0),
+                                  nn_param(self, 1),     SIZES(a),
+                                  .padding = a->padding, .output_padding = a->output_padding,
                                   TENSOR_FROM_DEFAULTS };
     COPY(c, a, strides), COPY(c, a, paddings), COPY(c, a, output_paddings), COPY(c, a, dilations);
-    return run[self->kind->rank - 1](c);
+    if (call->options) {
+        c.output_padding = 0;
+        if (padding_for(self, a, call->in[0], *(const TensorShape *)call->options, c.output_paddings)) return;
+    }
+    call->out[0] = run[self->kind->rank - 1](c);
+}
+
+Tensor *nn_conv_transpose_forward(Module *m, Tensor *x, TensorShape output_size)
+{
+    if (nn_null(m, __func__)) return NULL;
+    if (m->call != transpose_call)
+        return tensor_fail(TENSOR_EVALUE, __func__, "of a module %s", m->type), NULL;
+    NNCall c = { .in = { x }, .results = 1, .options = &output_size };
+    nn_run(m, &c);
+    return c.out[0];
 }
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-#define CONV(name_, type, rank_, Args, set, how)                                              \
+#define CONV(name_, type, rank_, Args, set, how, run)                                         \
     static const NNKind name_##_kind = { .name = (type),                                      \
                                          .function = "nn_" #name_,                            \
                                          NN_OPTIONS(Args, nn_##set##_defaults, set##_fields), \
                                          .init = how##_init,                                  \
-                                         .forward = how##_forward,                            \
+                                         .run = how##_##run,                                  \
+                                         .inputs = 1,                                         \
                                          .rank = (rank_),                                     \
                                          .lazy_dim = -1 - (rank_) };                          \
     NN_REGISTER(name_##_kind);                                                                \
     Module *nn_##name_##_args(Args args) { return nn_make(&name_##_kind, &args); }
-CONV(conv1d, "Conv1d", 1, NNConvArgs, conv, conv)
-CONV(conv2d, "Conv2d", 2, NNConvArgs, conv, conv)
-CONV(conv3d, "Conv3d", 3, NNConvArgs, conv, conv)
-CONV(conv_transpose1d, "ConvTranspose1d", 1, NNConvTransposeArgs, conv_transpose, transpose)
-CONV(conv_transpose2d, "ConvTranspose2d", 2, NNConvTransposeArgs, conv_transpose, transpose)
-CONV(conv_transpose3d, "ConvTranspose3d", 3, NNConvTransposeArgs, conv_transpose, transpose)
+CONV(conv1d, "Conv1d", 1, NNConvArgs, conv, conv, forward)
+CONV(conv2d, "Conv2d", 2, NNConvArgs, conv, conv, forward)
+CONV(conv3d, "Conv3d", 3, NNConvArgs, conv, conv, forward)
+CONV(conv_transpose1d, "ConvTranspose1d", 1, NNConvTransposeArgs, conv_transpose, transpose, call)
+CONV(conv_transpose2d, "ConvTranspose2d", 2, NNConvTransposeArgs, conv_transpose, transpose, call)
+CONV(conv_transpose3d, "ConvTranspose3d", 3, NNConvTransposeArgs, conv_transpose, transpose, call)

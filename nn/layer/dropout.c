@@ -10,10 +10,17 @@ static int init(Module *m, const void *args)
     return p >= 0 && p <= 1 ? 0 : nn_refuse(m, "p = %g is no probability", p);
 }
 
+/* Of channels there is no op in place. */
+#define tensor_dropout1d_(x, p, training) tensor_copy_(x, tensor_dropout1d(x, p, training))
+#define tensor_dropout2d_(x, p, training) tensor_copy_(x, tensor_dropout2d(x, p, training))
+#define tensor_dropout3d_(x, p, training) tensor_copy_(x, tensor_dropout3d(x, p, training))
+
 #define DROPOUT(name_, type)                                                                     \
     static Tensor *name_##_forward(Module *self, Tensor *x)                                      \
     {                                                                                            \
-        return tensor_##name_(x, ((const NNDropoutArgs *)self->args)->p, self->training);        \
+        const NNDropoutArgs *a = self->args;                                                     \
+        return a->inplace ? tensor_##name_##_(x, a->p, self->training)                           \
+                          : tensor_##name_(x, a->p, self->training);                             \
     }                                                                                            \
     static const NNKind name_##_kind = { .name = (type),                                         \
                                          .function = "nn_" #name_,                               \

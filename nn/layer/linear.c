@@ -166,7 +166,8 @@ static const NNKind embedding_bag = { .name = "EmbeddingBag",
                                       .function = "nn_embedding_bag",
                                       NN_OPTIONS(NNEmbeddingBagArgs, nn_embedding_bag_defaults, bag_fields),
                                       .init = bag_init,
-                                      .call = bag_call };
+                                      .call = bag_call,
+                                      .inputs = 3 };
 NN_REGISTER(embedding_bag);
 Module *nn_embedding_bag_args(NNEmbeddingBagArgs args) { return nn_make(&embedding_bag, &args); }
 
@@ -203,6 +204,7 @@ static const NNKind bilinear = { .name = "Bilinear",
                                  .function = "nn_bilinear",
                                  NN_OPTIONS(NNBilinearArgs, nn_bilinear_defaults, bilinear_fields),
                                  .init = bilinear_init,
-                                 .call = bilinear_call };
+                                 .call = bilinear_call,
+                                 .inputs = 2 };
 NN_REGISTER(bilinear);
 Module *nn_bilinear_args(NNBilinearArgs args) { return nn_make(&bilinear, &args); }

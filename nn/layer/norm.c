@@ -48,8 +48,8 @@ static Tensor *instance_norm_forward(Module *self, Tensor *x)
     TensorScope scope = tensor_scope_open();
     Tensor *y = tensor_instance_norm(alone ? tensor_unsqueeze(x, 0) : x, nn_buffer(self, MEAN),
                                      nn_buffer(self, VAR), nn_param(self, 0), nn_param(self, 1),
-                                     .use_input_stats = self->training || !tracks, .momentum = a->momentum,
-                                     .eps = a->eps);
+                                     .use_input_stats = self->training || !tracks,
+                                     .momentum = a->momentum >= 0 ? a->momentum : 0, .eps = a->eps);
     return tensor_scope_return(scope, alone ? tensor_squeeze(y, 0) : y);
 }
 

@@ -18,7 +18,8 @@
                                          .function = "nn_" #name_,                                 \
                                          NN_OPTIONS(Args, tensor_##defaults_##_defaults, fields_), \
                                          .init = (init_),                                          \
-                                         .call = name_##_call };                                   \
+                                         .call = name_##_call,                                     \
+                                         .inputs = (n) };                                          \
     NN_REGISTER(name_##_kind);                                                                     \
     Module *nn_##name_##_args(Args args) { return nn_make(&name_##_kind, &args); }
 
@@ -131,11 +132,25 @@ OF_OP(fold, "Fold", TensorFoldArgs, fold, fold_fields, tensor_fold_args, 1, NULL
 static const OpField unpool_fields[] = { OP_OPTION(TensorMaxUnpoolArgs, kernel_size, stride, padding,
                                                    output_size, kernel_sizes, strides, paddings),
                                          { 0 } };
-#define UNPOOL(name, type) \
-    OF_OP(name, type, TensorMaxUnpoolArgs, max_unpool, unpool_fields, tensor_##name##_args, 2, NULL, (void)0)
+#define UNPOOL(name, type)                                                                           \
+    OF_OP(name, type, TensorMaxUnpoolArgs, max_unpool, unpool_fields, tensor_##name##_args, 2, NULL, \
+          a.output_size = c->options ? *(const TensorShape *)c->options : a.output_size)
 UNPOOL(max_unpool1d, "MaxUnpool1d")
 UNPOOL(max_unpool2d, "MaxUnpool2d")
 UNPOOL(max_unpool3d, "MaxUnpool3d")
+
+Tensor *nn_max_unpool_forward(Module *m, Tensor *x, Tensor *indices, TensorShape output_size)
+{
+    static const NNKind *const kinds[] = { &max_unpool1d_kind, &max_unpool2d_kind, &max_unpool3d_kind };
+    int rank = 0;
+    if (nn_null(m, __func__)) return NULL;
+    while (rank < 3 && m->kind != kinds[rank]) rank++;
+    if (rank++ == 3) return tensor_fail(TENSOR_EVALUE, __func__, "of a module %s", m->type), NULL;
+    if (output_size.ndim == rank + 2 && output_size.dim) output_size.dim += 2, output_size.ndim = rank;
+    NNCall c = { .in = { x, indices }, .results = 1, .options = &output_size };
+    nn_run(m, &c);
+    return c.out[0];
+}
 
 static const char *const upsample_modes[] = { "nearest",   "nearest-exact", "linear", "bilinear",
                                               "trilinear", "bicubic",       "area",   NULL };

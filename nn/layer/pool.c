@@ -189,8 +189,9 @@ static Tensor *lp_forward(Module *self, Tensor *x)
 #define POOL_ARGS(name, type, rank, Args, defaults, fields, how, ...) \
     POOL(name, type, rank, Args, defaults, fields, how, __VA_ARGS__)  \
     Module *nn_##name##_args(Args args) { return nn_make(&name##_kind, &args); }
-#define KEEPS(forward) \
-    .call = (forward), .size = sizeof(MaxPool), .destroy = max_pool_destroy, .copied = max_pool_copied
+#define KEEPS(forward)                                                                    \
+    .call = (forward), .inputs = 1, .size = sizeof(MaxPool), .destroy = max_pool_destroy, \
+    .copied = max_pool_copied
 POOL_ARGS(max_pool1d, "MaxPool1d", 1, NNMaxPoolArgs, nn_max_pool_defaults, max_pool_fields, max_pool,
           KEEPS(max_pool_forward))
 POOL_ARGS(max_pool2d, "MaxPool2d", 2, NNMaxPoolArgs, nn_max_pool_defaults, max_pool_fields, max_pool,

@@ -311,7 +311,8 @@ static void rnn_call(Module *m, NNCall *c)
                                                      tensor_gru_args };
     Tensor *at[MOST_PARAMETERS];
     const Recurrent r = options(m);
-    if (c->in[3]) packed_call(m, c);
+    if (c->in[2]) tensor_fail(TENSOR_EVALUE, m->kind->function, "%s takes 2 inputs, not 3", m->type);
+    else if (c->in[3]) packed_call(m, c);
     else
         c->out[0] = run[r.form]((TensorRnnArgs){ .input = c->in[0],
                                                  .h0 = c->in[1],
@@ -412,19 +413,21 @@ Tensor *nn_lstm_cell_forward(Module *m, Tensor *x, Tensor *hx, Tensor *cx, Tenso
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-#define RECURRENT(name_, type, Args, set, table, rank_, form_, call_)                  \
+/* Sequences take what stands for a packed one, too (packed_call). */
+#define RECURRENT(name_, type, Args, set, table, rank_, form_, call_, inputs_)         \
     static const NNKind name_##_kind = { .name = (type),                               \
                                          .function = "nn_" #name_,                     \
                                          NN_OPTIONS(Args, nn_##set##_defaults, table), \
                                          .init = init,                                 \
                                          .call = (call_),                              \
+                                         .inputs = (inputs_),                          \
                                          .rank = (rank_),                              \
                                          .form = (form_) };                            \
     NN_REGISTER(name_##_kind);                                                         \
     Module *nn_##name_##_args(Args args) { return nn_make(&name_##_kind, &args); }
-RECURRENT(rnn, "RNN", NNRnnArgs, rnn, rnn_fields, SEQUENCE, TANH, rnn_call)
-RECURRENT(gru, "GRU", NNLstmArgs, lstm, lstm_fields, SEQUENCE, GRU, rnn_call)
-RECURRENT(lstm, "LSTM", NNLstmArgs, lstm, lstm_fields, SEQUENCE, LSTM, lstm_call)
-RECURRENT(rnn_cell, "RNNCell", NNRnnCellArgs, rnn_cell, cell_fields, CELL, TANH, rnn_cell_call)
-RECURRENT(gru_cell, "GRUCell", NNRnnCellArgs, rnn_cell, cell_fields, CELL, GRU, rnn_cell_call)
-RECURRENT(lstm_cell, "LSTMCell", NNRnnCellArgs, rnn_cell, cell_fields, CELL, LSTM, lstm_cell_call)
+RECURRENT(rnn, "RNN", NNRnnArgs, rnn, rnn_fields, SEQUENCE, TANH, rnn_call, 6)
+RECURRENT(gru, "GRU", NNLstmArgs, lstm, lstm_fields, SEQUENCE, GRU, rnn_call, 6)
+RECURRENT(lstm, "LSTM", NNLstmArgs, lstm, lstm_fields, SEQUENCE, LSTM, lstm_call, 6)
+RECURRENT(rnn_cell, "RNNCell", NNRnnCellArgs, rnn_cell, cell_fields, CELL, TANH, rnn_cell_call, 2)
+RECURRENT(gru_cell, "GRUCell", NNRnnCellArgs, rnn_cell, cell_fields, CELL, GRU, rnn_cell_call, 2)
+RECURRENT(lstm_cell, "LSTMCell", NNRnnCellArgs, rnn_cell, cell_fields, CELL, LSTM, lstm_cell_call, 3)

@@ -49,9 +49,19 @@ static int layer_init(Module *m, const void *args)
     return m->failed ? -1 : 0;
 }
 
-static Tensor *attend(Module *attention, Tensor *x, Tensor *to, Tensor *mask, Tensor *padding)
+/* What a call says besides its inputs. */
+typedef struct Causal {
+    bool self, memory, encoder; /* of the decoder's two attentions, or the layer's only one; of the encoder */
+} Causal;
+static const Causal not_causal;
+
+static const Causal *causal_of(const NNCall *c) { return c->options ? c->options : &not_causal; }
+
+static Tensor *attend(Module *attention, Tensor *x, Tensor *to, Tensor *mask, Tensor *padding, bool causal)
 {
-    NNCall c = { .in = { x, to, to, padding, mask }, .results = 1 };
+    NNAttentionCallArgs how = nn_multihead_attention_forward_defaults;
+    how.is_causal = causal;
+    NNCall c = { .in = { x, to, to, padding, mask }, .results = 1, .options = &how };
     nn_run(attention, &c);
     return c.out[0];
 }
@@ -75,6 +85,7 @@ static void layer_call(Module *m, NNCall *c)
                first = ((const NNTransformerLayerArgs *)m->args)->norm_first;
     const int terms = decoder ? 3 : 2;
     const ModuleChild *norm = m->children + NORM1 + decoder, *dropout = norm + terms;
+    const Causal *causal = causal_of(c);
     Tensor *x = c->in[0];
     if (decoder && !c->in[1]) {
         tensor_fail(TENSOR_ENULL, "nn_transformer_decoder_layer", "the memory is NULL");
@@ -83,8 +94,11 @@ static void layer_call(Module *m, NNCall *c)
     for (int i = 0; i < terms && x; i++) {
         Tensor *from = first ? nn_forward(norm[i].module, x) : x, *y;
         if (i == terms - 1) y = feed_forward(m, from);
-        else if (i == 1) y = attend(m->children[1].module, from, c->in[1], c->in[3], c->in[5]);
-        else y = attend(m->children[0].module, from, from, c->in[decoder ? 2 : 1], c->in[decoder ? 4 : 2]);
+        else if (i == 1)
+            y = attend(m->children[1].module, from, c->in[1], c->in[3], c->in[5], causal->memory);
+        else
+            y = attend(m->children[0].module, from, from, c->in[decoder ? 2 : 1], c->in[decoder ? 4 : 2],
+                       causal->self);
         x = tensor_add(x, nn_forward(dropout[i].module, y));
         if (!first) x = nn_forward(norm[i].module, x);
     }
@@ -98,6 +112,7 @@ static void layer_call(Module *m, NNCall *c)
                                                     layer_fields),                                         \
                                          .init = layer_init,                                               \
                                          .call = layer_call,                                               \
+                                         .inputs = (form_) == DECODER ? 6 : 3,                             \
                                          .form = (form_) };                                                \
     NN_REGISTER(name_##_kind);                                                                             \
     Module *nn_##name_##_args(NNTransformerLayerArgs args) { return nn_make(&name_##_kind, &args); }
@@ -108,25 +123,38 @@ LAYER(transformer_decoder_layer, "TransformerDecoderLayer", DECODER)
 
 const NNTransformerStackArgs nn_transformer_stack_defaults = { NN_TRANSFORMER_STACK_DEFAULTS };
 
+/* Such options say nothing to a layer that is none of ours. */
+static bool may_run(const Module *layer, const NNCall *c, const Module *stack)
+{
+    const Causal *causal = causal_of(c);
+    if (layer->call == layer_call || !(causal->self || causal->memory)) return true;
+    tensor_fail(TENSOR_EVALUE, stack->kind->function, "is_causal, and a layer %s: give it the mask instead",
+                layer->type);
+    return false;
+}
+
 static void stack_call(Module *m, NNCall *c)
 {
     const Module *layers = m->children[0].module;
     Tensor *x = c->in[0];
     for (int i = 0; i < layers->child_count && x; i++) {
+        Module *one = layers->children[i].module;
         NNCall layer = *c;
         layer.in[0] = x, layer.results = 1;
-        nn_run(layers->children[i].module, &layer);
+        if (!may_run(one, c, m)) return;
+        if (one->call != layer_call) layer.options = NULL;
+        nn_run(one, &layer);
         x = layer.out[0];
     }
     c->out[0] = m->child_count > 1 ? nn_forward(m->children[1].module, x) : x;
 }
 
-static const NNKind encoder_stack = { .name = "TransformerEncoder",
-                                      .function = "nn_transformer_encoder",
-                                      .call = stack_call };
-static const NNKind decoder_stack = { .name = "TransformerDecoder",
-                                      .function = "nn_transformer_decoder",
-                                      .call = stack_call };
+static const NNKind encoder_stack = {
+    .name = "TransformerEncoder", .function = "nn_transformer_encoder", .call = stack_call, .inputs = 3
+};
+static const NNKind decoder_stack = {
+    .name = "TransformerDecoder", .function = "nn_transformer_decoder", .call = stack_call, .inputs = 6
+};
 
 /* Takes the layer over. */
 static Module *copies(Module *layer, int n, const NNKind *kind)
@@ -214,13 +242,15 @@ static int transformer_init(Module *m, const void *args)
 /* (src, tgt, src_mask, tgt_mask, memory_mask, src_padding, tgt_padding, memory_padding) */
 static void transformer_call(Module *m, NNCall *c)
 {
-    NNCall encoder = { .in = { c->in[0], c->in[2], c->in[5] } };
+    const Causal *causal = causal_of(c), of_encoder = { .self = causal->encoder };
+    NNCall encoder = { .in = { c->in[0], c->in[2], c->in[5] }, .options = &of_encoder };
     if (!c->in[1]) {
         tensor_fail(TENSOR_ENULL, "nn_transformer", "the target is NULL");
         return;
     }
     if (nn_run(m->children[0].module, &encoder)) return;
-    NNCall decoder = { .in = { c->in[1], encoder.out[0], c->in[3], c->in[4], c->in[6], c->in[7] } };
+    NNCall decoder = { .in = { c->in[1], encoder.out[0], c->in[3], c->in[4], c->in[6], c->in[7] },
+                       .options = causal };
     nn_run(m->children[1].module, &decoder);
     c->out[0] = decoder.out[0];
 }
@@ -230,9 +260,50 @@ static const NNKind transformer = { .name = "Transformer",
                                     NN_OPTIONS(NNTransformerArgs, nn_transformer_defaults,
                                                transformer_fields),
                                     .init = transformer_init,
-                                    .call = transformer_call };
+                                    .call = transformer_call,
+                                    .inputs = 8 };
 NN_REGISTER(transformer);
 Module *nn_transformer_args(NNTransformerArgs args) { return nn_make(&transformer, &args); }
+
+/* ---- calls with options ---------------------------------------------------------------------- */
+
+const NNEncoderCallArgs nn_transformer_encoder_forward_defaults = { NN_TRANSFORMER_ENCODER_FORWARD_DEFAULTS };
+const NNDecoderCallArgs nn_transformer_decoder_forward_defaults = { NN_TRANSFORMER_DECODER_FORWARD_DEFAULTS };
+const NNTransformerCallArgs nn_transformer_forward_defaults = { NN_TRANSFORMER_FORWARD_DEFAULTS };
+
+static Tensor *run(Module *m, const NNKind *kind, const NNKind * or, NNCall c, const char *function)
+{
+    if (nn_null(m, function)) return NULL;
+    if (m->kind != kind && m->kind != or)
+        return tensor_fail(TENSOR_EVALUE, function, "of a module %s", m->type), NULL;
+    nn_run(m, &c);
+    return c.out[0];
+}
+
+Tensor *nn_transformer_encoder_forward_args(NNEncoderCallArgs a)
+{
+    const NNCall c = { .in = { a.src, a.mask, a.src_key_padding_mask },
+                       .options = &(Causal){ .self = a.is_causal } };
+    return run(a.module, &encoder_stack, &transformer_encoder_layer_kind, c,
+               "nn_transformer_encoder_forward");
+}
+
+Tensor *nn_transformer_decoder_forward_args(NNDecoderCallArgs a)
+{
+    const NNCall c = { .in = { a.tgt, a.memory, a.tgt_mask, a.memory_mask, a.tgt_key_padding_mask,
+                               a.memory_key_padding_mask },
+                       .options = &(Causal){ a.tgt_is_causal, a.memory_is_causal, false } };
+    return run(a.module, &decoder_stack, &transformer_decoder_layer_kind, c,
+               "nn_transformer_decoder_forward");
+}
+
+Tensor *nn_transformer_forward_args(NNTransformerCallArgs a)
+{
+    const NNCall c = { .in = { a.src, a.tgt, a.src_mask, a.tgt_mask, a.memory_mask, a.src_key_padding_mask,
+                               a.tgt_key_padding_mask, a.memory_key_padding_mask },
+                       .options = &(Causal){ a.tgt_is_causal, a.memory_is_causal, a.src_is_causal } };
+    return run(a.module, &transformer, NULL, c, "nn_transformer_forward");
+}
 
 Tensor *nn_generate_square_subsequent_mask(int64_t n)
 {

@@ -250,9 +250,21 @@ static void drop_gradients(Entry *e)
     e->sweep = 0;
 }
 
+/* What failed here, and not before, was in the module that recorded e. */
+static void note_failure(const Entry *e)
+{
+    char text[600];
+    if (!e->note) return;
+    snprintf(text, sizeof text, "in %s", e->note);
+    if (!strstr(tensor_error(), text)) tensor_error_note("%s", text);
+}
+
 static int run_entry(Sweep *s, Entry *e)
 {
+    const bool failed_before = tensor_error_code() != TENSOR_OK;
+    const char *note = tape_note;
     TensorScope scope = tensor_scope_open();
+    tape_note = e->note;
     e->refs++; /* hooks may release the last result */
     int status = scope_failed(scope) ? -1 : 0;
     for (int i = 0; i < e->outputs && !status; i++) {
@@ -268,6 +280,8 @@ static int run_entry(Sweep *s, Entry *e)
         status = call_backward(s, e);
         if (!status && !s->retain_graph) entry_free_saved(e);
     }
+    tape_note = note;
+    if (status && !failed_before && tensor_error()) note_failure(e);
     drop_gradients(e);
     s->pending--;
     entry_unref(e);

@@ -8,11 +8,20 @@
  *  - Only the tape's own thread touches entries.  A result that dies in another thread is noted, and settled
  * later. */
 #include <stdlib.h>
+#include <tapegrad/debug.h>
 #include "modes.h"
 #include "tape.h"
 #include "tensor/thread.h"
 
 THREAD_LOCAL Tape *my_tape;
+THREAD_LOCAL const char *tape_note;
+
+const char *tensor_tape_note(const char *text)
+{
+    const char *was = tape_note;
+    tape_note = text;
+    return was;
+}
 THREAD_LOCAL bool grad_off;
 
 bool tensor_set_grad_enabled(bool on)
@@ -349,6 +358,7 @@ Entry *entry_new(OpCall *call, unsigned keep)
                    (size_t)dims * sizeof(int64_t);
     Entry *e = tg_alloc(bytes);
     if (unlikely(!e)) return fail_memory(call->name), NULL;
+    e->note = tape_note;
     e->op = call->op, e->tape = tape, e->site = call->site, e->refs = 1, e->bytes = bytes, e->index = -1;
     atomic_init(&e->foreign_drops, 0);
     e->inputs = (uint8_t)call->n, e->outputs = (uint16_t)call->outputs, e->saves = 0, e->freed = false;

@@ -48,6 +48,7 @@ struct Entry {
     const TensorOp *op;
     Tape *tape;
     const void *site;
+    const char *note; /* tensor_tape_note: where an error in its backward was; may be NULL */
     int64_t index;
     int refs; /* living results + edges of later entries */
     atomic_int foreign_drops;
@@ -79,7 +80,8 @@ FORCE_INLINE unsigned keep_of_input(const TensorOp *op, int i, unsigned keep)
 
 #pragma GCC visibility push(hidden)
 extern THREAD_LOCAL Tape *my_tape;
-extern pthread_mutex_t leaf_lock; /* .grad of leaves, which threads share */
+extern THREAD_LOCAL const char *tape_note; /* of what is recorded now */
+extern pthread_mutex_t leaf_lock;          /* .grad of leaves, which threads share */
 
 /* call_status - what a function of an op returned; -1 where something failed since, whatever it returned.
  * untold_failures counts those that returned 0 then. */

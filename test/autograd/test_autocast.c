@@ -1,5 +1,6 @@
 /* test_autocast.c - blocks of autocast: nesting, kept casts, gradients' dtypes, ops of the user's, what
  * fails.  (Each op's dtypes: op/test_autocast_ops.c.) */
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,6 +53,54 @@ static void test_as_casts_by_hand(void **unused)
     assert_int_equal(tensor_dtype(loss), TENSOR_F32);
     assert_true(tensor_equal(loss, hand));
     assert_true(tensor_equal(tensor_gradients(loss, w), tensor_gradients(hand, w)));
+    OK;
+    tensor_scope_close(scope);
+}
+
+/* linear_cross_entropy is linear and cross_entropy there, too: the same bits where there is one chunk. */
+static void test_the_fused_loss(void **unused)
+{
+    (void)unused;
+    TensorScope scope = tensor_scope_open();
+    tensor_manual_seed(0);
+    Tensor *leaf[] = { random_f32(40, 16, true), random_f32(9, 16, true), random_f32(1, 9, true) };
+    Tensor *t = tensor_remainder_scalar(tensor_arange(0, 40, 1, TENSOR_I64), 9),
+           *v = tensor_arange(1, 10, 1, TENSOR_F32);
+    Tensor *soft = tensor_softmax(tensor_randn(SHAPE(40, 9), TENSOR_F32), 1);
+    for (int form = 0; form < 8; form++) { /* x in bf16, probabilities, several chunks */
+        Tensor *got = NULL, *want = NULL, *grad[6], *target = form & 2 ? soft : t;
+        const int64_t chunk = form & 4 ? 7 : 0;
+        TENSOR_AUTOCAST(TENSOR_BF16)
+        {
+            Tensor *b = tensor_reshape(leaf[2], SHAPE(9)), *x = leaf[0];
+            if (form & 1) x = tensor_to(x, TENSOR_BF16);
+            got = tensor_linear_cross_entropy(x, leaf[1], target, b, .weight = v, .label_smoothing = 0.1,
+                                              .chunk = chunk);
+            want = tensor_cross_entropy(tensor_linear(x, leaf[1], b), target, .weight = v,
+                                        .label_smoothing = 0.1);
+        }
+        OK;
+        assert_int_equal(tensor_dtype(got), TENSOR_F32);
+        assert_true(fabs(tensor_item(got) - tensor_item(want)) <= 1e-6 * tensor_item(want));
+        tensor_gradients_many(TENSORS(got), TENSORS(leaf[0], leaf[1], leaf[2]), grad);
+        tensor_gradients_many(TENSORS(want), TENSORS(leaf[0], leaf[1], leaf[2]), grad + 3);
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(tensor_dtype(grad[k]), TENSOR_F32);
+            /* of several chunks the sums are f32 */
+            if (chunk) assert_true(tensor_allclose(grad[k], grad[3 + k], .rtol = 0.01, .atol = 5e-3));
+            else assert_true(tensor_equal(grad[k], grad[3 + k]));
+        }
+    }
+    /* the numbers of PyTorch 2.15 for both of its ways */
+    Tensor *x = tensor_requires_grad_(
+        tensor_reshape(tensor_div_scalar(tensor_arange(0, 32, 1, TENSOR_F32), 7), SHAPE(4, 8)), true);
+    Tensor *w = tensor_requires_grad_(
+        tensor_reshape(tensor_sin(tensor_arange(0, 40, 1, TENSOR_F32)), SHAPE(5, 8)), true);
+    Tensor *loss = NULL, *target = tensor_from_data((int64_t[]){ 0, 1, 4, 2 }, SHAPE(4), TENSOR_I64);
+    TENSOR_AUTOCAST(TENSOR_BF16) loss = tensor_linear_cross_entropy(x, w, target);
+    assert_float_equal(tensor_item(loss), 3.2864630, 2e-5);
+    Tensor *g = tensor_gradients(loss, w);
+    assert_float_equal(tensor_item(tensor_select(tensor_select(g, 0, 1), 0, 2)), 1.015625, 4e-3);
     OK;
     tensor_scope_close(scope);
 }
@@ -377,6 +426,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products_are_lower_and_gradients_f32),
         cmocka_unit_test(test_as_casts_by_hand),
+        cmocka_unit_test(test_the_fused_loss),
         cmocka_unit_test(test_blocks_nest),
         cmocka_unit_test(test_a_block_is_the_threads),
         cmocka_unit_test(test_casts_of_parameters_are_kept),

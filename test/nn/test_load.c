@@ -99,6 +99,54 @@ static void what_does_not_fit(void **state)
     nn_dict_free(dict), nn_dict_free(before), nn_free(m);
 }
 
+static void copy_as(TensorDict *to, Module *from, const char *path, const char *name)
+{
+    nn_dict_set(to, name, nn_get(from, path));
+}
+
+/* Files from before PyTorch had parametrizations: weight_g and weight_v as they are, others by rules. */
+static void older_norms(void **state)
+{
+    (void)state;
+    tensor_manual_seed(2);
+    Module *from = nn_sequential(nn_weight_norm(nn_linear(3, 4)), nn_weight_norm(nn_linear(4, 4), .dim = -1)),
+           *to = nn_sequential(nn_weight_norm(nn_linear(3, 4)), nn_weight_norm(nn_linear(4, 4), .dim = -1));
+    TensorDict dict = { 0 };
+    copy_as(&dict, from, "0.bias", "0.bias"), copy_as(&dict, from, "1.bias", "1.bias");
+    for (int i = 0; i < 2; i++) {
+        char path[60], name[60];
+        for (int k = 0; k < 2; k++) {
+            snprintf(path, sizeof path, "%d.parametrizations.weight.original%d", i, k);
+            snprintf(name, sizeof name, "%d.weight_%c", i, "gv"[k]);
+            copy_as(&dict, from, path, name);
+        }
+    }
+    assert_int_equal(nn_load_state_dict(to, dict), 0);
+    Tensor *x = tensor_ones(SHAPE(2, 3), TENSOR_F32);
+    assert_true(tensor_equal(nn_forward(from, x), nn_forward(to, x)));
+    nn_dict_free(dict), dict = (TensorDict){ 0 };
+    copy_as(&dict, from, "0.parametrizations.weight.original1", "weight_v"); /* one of the two alone */
+    copy_as(&dict, from, "0.bias", "bias");
+    assert_status_error(nn_load_state_dict(nn_get_module(to, "0"), dict), TENSOR_EVALUE);
+    nn_dict_free(dict), dict = (TensorDict){ 0 };
+    nn_free(from), nn_free(to);
+    from = nn_spectral_norm(nn_conv2d(2, 3, 3)), to = nn_spectral_norm(nn_conv2d(2, 3, 3));
+    copy_as(&dict, from, "bias", "bias");
+    copy_as(&dict, from, "parametrizations.weight.original", "weight_orig");
+    copy_as(&dict, from, "parametrizations.weight.0._u", "weight_u");
+    copy_as(&dict, from, "parametrizations.weight.0._v", "weight_v");
+    assert_int_equal(
+        nn_load_state_dict(to, dict,
+                           .names = NN_NAMES({ "weight_orig", "parametrizations.weight.original" },
+                                             { "weight_u", "parametrizations.weight.0._u" },
+                                             { "weight_v", "parametrizations.weight.0._v" })),
+        0);
+    nn_eval(from), nn_eval(to);
+    x = tensor_ones(SHAPE(1, 2, 4, 4), TENSOR_F32);
+    assert_true(tensor_equal(nn_forward(from, x), nn_forward(to, x)));
+    nn_dict_free(dict), nn_free(from), nn_free(to);
+}
+
 /* The message has what fits, and says how many more there are. */
 static void long_lists(void **state)
 {
@@ -123,6 +171,6 @@ static void long_lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { SCOPED(published_names), SCOPED(what_does_not_fit),
-                                        SCOPED(long_lists) };
+                                        SCOPED(older_norms), SCOPED(long_lists) };
     return cmocka_run_group_tests_name("state dicts of others", tests, NULL, NULL);
 }

@@ -17,21 +17,61 @@ extern "C" {
  *   nn_logsigmoid  log s(x)                   nn_softsign     x / (1 + |x|)
  *   nn_tanhshrink  x - tanh x                 nn_hardsigmoid  min(max(x + 3, 0), 6) / 6
  *   nn_hardswish   x hardsigmoid(x) */
+#define NN_ACTIVATION_(f, Args, defaults, ...) TENSOR_CALL_(f, Args, defaults, .unused_ = false, __VA_ARGS__)
+
+/* .inplace = true, of these seven, of threshold, leaky_relu, elu, celu, hardtanh, rrelu and the dropouts -
+ * the result is written into x, which is returned, as PyTorch's inplace does; errors are those of the op in
+ * place.  Nets need it not: while a graph is recorded it costs a copy, and nn_sequential frees an input as
+ * soon as it is read. */
+typedef struct NNInplaceArgs {
+    bool unused_;
+    bool inplace;
+} NNInplaceArgs;
+#define NN_INPLACE_DEFAULTS .inplace = false
+TAPEGRAD_API extern const NNInplaceArgs nn_inplace_defaults;
 TAPEGRAD_API Module *nn_relu(void);
+TAPEGRAD_API Module *nn_relu_args(NNInplaceArgs args);
 TAPEGRAD_API Module *nn_relu6(void);
+TAPEGRAD_API Module *nn_relu6_args(NNInplaceArgs args);
 TAPEGRAD_API Module *nn_silu(void);
+TAPEGRAD_API Module *nn_silu_args(NNInplaceArgs args);
 TAPEGRAD_API Module *nn_mish(void);
+TAPEGRAD_API Module *nn_mish_args(NNInplaceArgs args);
 TAPEGRAD_API Module *nn_selu(void);
+TAPEGRAD_API Module *nn_selu_args(NNInplaceArgs args);
+TAPEGRAD_API Module *nn_hardsigmoid(void);
+TAPEGRAD_API Module *nn_hardsigmoid_args(NNInplaceArgs args);
+TAPEGRAD_API Module *nn_hardswish(void);
+TAPEGRAD_API Module *nn_hardswish_args(NNInplaceArgs args);
+#ifndef __cplusplus
+#define nn_relu(...) NN_ACTIVATION_(nn_relu_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
+#define nn_relu6(...) NN_ACTIVATION_(nn_relu6_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
+#define nn_silu(...) NN_ACTIVATION_(nn_silu_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
+#define nn_mish(...) NN_ACTIVATION_(nn_mish_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
+#define nn_selu(...) NN_ACTIVATION_(nn_selu_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
+#define nn_hardsigmoid(...) \
+    NN_ACTIVATION_(nn_hardsigmoid_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
+#define nn_hardswish(...) NN_ACTIVATION_(nn_hardswish_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
+#endif
 TAPEGRAD_API Module *nn_tanh(void);
 TAPEGRAD_API Module *nn_sigmoid(void);
 TAPEGRAD_API Module *nn_logsigmoid(void);
 TAPEGRAD_API Module *nn_softsign(void);
 TAPEGRAD_API Module *nn_tanhshrink(void);
-TAPEGRAD_API Module *nn_hardsigmoid(void);
-TAPEGRAD_API Module *nn_hardswish(void);
 
+typedef struct NNThresholdArgs {
+    double threshold, value;
+    bool inplace;
+} NNThresholdArgs;
+#define NN_THRESHOLD_DEFAULTS .inplace = false
+TAPEGRAD_API extern const NNThresholdArgs nn_threshold_defaults;
 /* nn_threshold(threshold, value) - x where it is above threshold, else value. */
 TAPEGRAD_API Module *nn_threshold(double threshold, double value);
+TAPEGRAD_API Module *nn_threshold_args(NNThresholdArgs args);
+#ifndef __cplusplus
+#define nn_threshold(...) \
+    TENSOR_CALL_(nn_threshold_args, NNThresholdArgs, NN_THRESHOLD_DEFAULTS, .threshold = __VA_ARGS__)
+#endif
 
 /* nn_softmax, nn_softmin (softmax of -x), nn_log_softmax - along dim.
  * nn_softmax2d - over the channels of [N, C, h, w] or [C, h, w]. */
@@ -40,11 +80,10 @@ TAPEGRAD_API Module *nn_softmin(int dim);
 TAPEGRAD_API Module *nn_log_softmax(int dim);
 TAPEGRAD_API Module *nn_softmax2d(void);
 
-#define NN_ACTIVATION_(f, Args, defaults, ...) TENSOR_CALL_(f, Args, defaults, .unused_ = false, __VA_ARGS__)
-
 typedef struct NNLeakyReluArgs {
     bool unused_;
     double negative_slope;
+    bool inplace;
     TensorFromDefaults from_defaults;
 } NNLeakyReluArgs;
 #define NN_LEAKY_RELU_DEFAULTS .negative_slope = 0.01, TENSOR_FROM_DEFAULTS
@@ -57,6 +96,7 @@ TAPEGRAD_API Module *nn_leaky_relu_args(NNLeakyReluArgs args);
 typedef struct NNEluArgs {
     bool unused_;
     double alpha;
+    bool inplace;
     TensorFromDefaults from_defaults;
 } NNEluArgs;
 #define NN_ELU_DEFAULTS .alpha = 1, TENSOR_FROM_DEFAULTS
@@ -96,6 +136,7 @@ TAPEGRAD_API Module *nn_hardshrink_args(NNShrinkArgs args);
 typedef struct NNHardtanhArgs {
     bool unused_;
     double min_val, max_val;
+    bool inplace;
     TensorFromDefaults from_defaults;
 } NNHardtanhArgs;
 #define NN_HARDTANH_DEFAULTS .min_val = -1, .max_val = 1, TENSOR_FROM_DEFAULTS
@@ -107,6 +148,7 @@ TAPEGRAD_API Module *nn_hardtanh_args(NNHardtanhArgs args);
 typedef struct NNRreluArgs {
     bool unused_;
     double lower, upper;
+    bool inplace;
     TensorFromDefaults from_defaults;
 } NNRreluArgs;
 #define NN_RRELU_DEFAULTS .lower = 1. / 8, .upper = 1. / 3, TENSOR_FROM_DEFAULTS

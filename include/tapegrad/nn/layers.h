@@ -204,6 +204,11 @@ TAPEGRAD_API Module *nn_conv_transpose1d_args(NNConvTransposeArgs args);
 TAPEGRAD_API Module *nn_conv_transpose2d_args(NNConvTransposeArgs args);
 TAPEGRAD_API Module *nn_conv_transpose3d_args(NNConvTransposeArgs args);
 
+/* nn_conv_transpose_forward(m, x, SHAPE(12, 12)) - PyTorch's m(x, output_size = (12, 12)), of all ranks: of
+ * the sizes that the stride lets come from x, the one that is wanted, instead of output_padding.  As many
+ * sizes as x has: N and C first.  EVALUE: another module; a size that x does not lead to. */
+TAPEGRAD_API Tensor *nn_conv_transpose_forward(Module *module, Tensor *x, TensorShape output_size);
+
 /* ---- pooling: sizes as of convolution -------------------------------------------------------- */
 
 typedef struct NNMaxPoolArgs {
@@ -308,6 +313,11 @@ TAPEGRAD_API Module *nn_max_unpool1d_args(TensorMaxUnpoolArgs args);
 TAPEGRAD_API Module *nn_max_unpool2d_args(TensorMaxUnpoolArgs args);
 TAPEGRAD_API Module *nn_max_unpool3d_args(TensorMaxUnpoolArgs args);
 
+/* nn_max_unpool_forward(m, y, indices, SHAPE(5, 5)) - with the size wanted at the call, as PyTorch's
+ * m(y, indices, output_size); with N and C first, too.  EVALUE: another module. */
+TAPEGRAD_API Tensor *nn_max_unpool_forward(Module *module, Tensor *x, Tensor *indices,
+                                           TensorShape output_size);
+
 /* nn_fractional_max_pool2d(2, SHAPE(5, 5)), (3, .output_ratio = 0.7) - tensor_fractional_max_pool2d; 3d
  * likewise. The second result are the indices. */
 #define NN_FRACTIONAL_(f, ...)                                                                       \
@@ -322,7 +332,8 @@ TAPEGRAD_API Module *nn_fractional_max_pool3d_args(TensorFractionalMaxPoolArgs a
 
 typedef struct NNBatchNormArgs {
     int64_t num_features;
-    double eps, momentum; /* a negative momentum: the mean over all batches (PyTorch's None) */
+    double eps, momentum; /* a negative momentum: the mean over all batches (PyTorch's None);
+                          * of instance_norm: 0 */
     bool affine, track_running_stats;
     TensorDtype dtype;
     bool bias; /* with affine */
@@ -339,6 +350,8 @@ TAPEGRAD_API extern const NNBatchNormArgs nn_instance_norm_defaults;
  * nn_batch_norm3d(C): [N, C, d, h, w] - y = (x - mean) / sqrt(var + eps) weight + bias, a channel at a time,
  *     with the statistics of the batch in training, and running_mean and running_var in eval.  weight [C] 1,
  *     bias [C] 0; buffers running_mean [C] 0, running_var [C] 1, num_batches_tracked [] i64.
+ *     PyTorch's SyncBatchNorm shares the statistics of several processes: in one it is nn_batch_norm, and its
+ *     state dicts load into one.
  * nn_instance_norm1d .. 3d - the same of each sample by itself, also without N; by default without parameters
  *     and buffers. */
 #define NN_BATCH_NORM_(f, ...) \
@@ -424,6 +437,7 @@ TAPEGRAD_API Module *nn_local_response_norm_args(NNResponseNormArgs args);
 typedef struct NNDropoutArgs {
     bool unused_;
     double p;
+    bool inplace; /* activation.h */
     TensorFromDefaults from_defaults;
 } NNDropoutArgs;
 #define NN_DROPOUT_DEFAULTS .p = 0.5, TENSOR_FROM_DEFAULTS

@@ -27,9 +27,9 @@ typedef struct NNWeightNormArgs {
 TAPEGRAD_API extern const NNWeightNormArgs nn_weight_norm_defaults;
 
 /* nn_weight_norm(m, .name = "weight", .dim = 0) - weight = g v / |v|, a norm for each index of dim.
- * original0 is g, original1 is v; they start so that the weight is what it was.  Returns m, which it takes
- * over as
- * nn_sequential does: NULL, and m freed, when it failed.  EINDEX: no such parameter. */
+ * original0 is g, original1 is v (of older files: weight_g, weight_v); they start so that the weight is what
+ * it was.  Returns m, which it takes over as nn_sequential does: NULL, and m freed, when it failed.  EINDEX:
+ * no such parameter. */
 #define nn_weight_norm(...) \
     TENSOR_CALL_(nn_weight_norm_args, NNWeightNormArgs, NN_WEIGHT_NORM_DEFAULTS, .module = __VA_ARGS__)
 TAPEGRAD_API Module *nn_weight_norm_args(NNWeightNormArgs args);
@@ -48,7 +48,10 @@ TAPEGRAD_API extern const NNSpectralNormArgs nn_spectral_norm_defaults;
 
 /* nn_spectral_norm(m) - weight = original / s, s the largest singular value of original as a matrix of rows
  * dim: u^T W v by the power method, of which each computation in training does n_power_iterations more steps.
- * Buffers parametrizations.weight.0._u and _v, drawn from N(0, 1), then 15 steps.  As nn_weight_norm. */
+ * Buffers parametrizations.weight.0._u and _v, drawn from N(0, 1), then 15 steps.  As nn_weight_norm.
+ * State dicts of PyTorch's older one load with .names = NN_NAMES({ "weight_orig",
+ * "parametrizations.weight.original" }, { "weight_u", "parametrizations.weight.0._u" }, { "weight_v",
+ * "parametrizations.weight.0._v" }). */
 #define nn_spectral_norm(...) \
     TENSOR_CALL_(nn_spectral_norm_args, NNSpectralNormArgs, NN_SPECTRAL_NORM_DEFAULTS, .module = __VA_ARGS__)
 TAPEGRAD_API Module *nn_spectral_norm_args(NNSpectralNormArgs args);

@@ -99,6 +99,49 @@ TAPEGRAD_API extern const NNTransformerArgs nn_transformer_defaults;
                  __VA_ARGS__)
 TAPEGRAD_API Module *nn_transformer_args(NNTransformerArgs args);
 
+typedef struct NNEncoderCallArgs {
+    Module *module;
+    Tensor *src, *mask, *src_key_padding_mask;
+    bool is_causal; /* position t reads 0 .. t only */
+} NNEncoderCallArgs;
+#define NN_TRANSFORMER_ENCODER_FORWARD_DEFAULTS .is_causal = false
+TAPEGRAD_API extern const NNEncoderCallArgs nn_transformer_encoder_forward_defaults;
+
+typedef struct NNDecoderCallArgs {
+    Module *module;
+    Tensor *tgt, *memory, *tgt_mask, *memory_mask, *tgt_key_padding_mask, *memory_key_padding_mask;
+    bool tgt_is_causal, memory_is_causal;
+} NNDecoderCallArgs;
+#define NN_TRANSFORMER_DECODER_FORWARD_DEFAULTS .tgt_is_causal = false
+TAPEGRAD_API extern const NNDecoderCallArgs nn_transformer_decoder_forward_defaults;
+
+typedef struct NNTransformerCallArgs {
+    Module *module;
+    Tensor *src, *tgt, *src_mask, *tgt_mask, *memory_mask, *src_key_padding_mask, *tgt_key_padding_mask,
+        *memory_key_padding_mask;
+    bool src_is_causal, tgt_is_causal, memory_is_causal;
+} NNTransformerCallArgs;
+#define NN_TRANSFORMER_FORWARD_DEFAULTS .src_is_causal = false
+TAPEGRAD_API extern const NNTransformerCallArgs nn_transformer_forward_defaults;
+
+/* nn_transformer_forward(net, src, tgt, .tgt_is_causal = true), nn_transformer_encoder_forward(m, src, ...),
+ * nn_transformer_decoder_forward(m, tgt, memory, ...) - the same calls with the inputs by name, and PyTorch's
+ * is_causal hints.  There a hint goes with a mask; here it stands for the causal mask, and one that is given
+ * holds, too.  The second two are of a stack or of a layer.
+ * EVALUE: another module; is_causal for a stack of other layers than these. */
+#define nn_transformer_forward(...)                                                                   \
+    TENSOR_CALL_(nn_transformer_forward_args, NNTransformerCallArgs, NN_TRANSFORMER_FORWARD_DEFAULTS, \
+                 .module = __VA_ARGS__)
+#define nn_transformer_encoder_forward(...)                              \
+    TENSOR_CALL_(nn_transformer_encoder_forward_args, NNEncoderCallArgs, \
+                 NN_TRANSFORMER_ENCODER_FORWARD_DEFAULTS, .module = __VA_ARGS__)
+#define nn_transformer_decoder_forward(...)                              \
+    TENSOR_CALL_(nn_transformer_decoder_forward_args, NNDecoderCallArgs, \
+                 NN_TRANSFORMER_DECODER_FORWARD_DEFAULTS, .module = __VA_ARGS__)
+TAPEGRAD_API Tensor *nn_transformer_forward_args(NNTransformerCallArgs args);
+TAPEGRAD_API Tensor *nn_transformer_encoder_forward_args(NNEncoderCallArgs args);
+TAPEGRAD_API Tensor *nn_transformer_decoder_forward_args(NNDecoderCallArgs args);
+
 /* nn_generate_square_subsequent_mask - [n, n] in f32: -inf above the diagonal, 0 on it and below. */
 TAPEGRAD_API Tensor *nn_generate_square_subsequent_mask(int64_t n);
 

@@ -183,7 +183,8 @@ TAPEGRAD_API extern const TensorLinearCrossEntropyArgs tensor_linear_cross_entro
  * tensor_cross_entropy(tensor_linear(x, w, b), target, .weight = classes) of x [N, D] or [D], w [C, D] and
  * class indices or probabilities, a chunk of rows at a time: neither the loss nor its gradient ever holds all
  * logits [N, C]; the gradient forms them again.  Second derivatives hold them, and so do all sweeps of a
- * w [C, d1, ..., D], whose logits are [N, C, d1, ...].
+ * w [C, d1, ..., D], whose logits are [N, C, d1, ...].  Under autocast as those two: products in the lower
+ * dtype, the loss in f32.
  * Errors as tensor_cross_entropy; EDTYPE: x, w and b of different dtypes; EVALUE: chunk < 0. */
 #define tensor_linear_cross_entropy(...)                                         \
     TENSOR_CALL_(tensor_linear_cross_entropy_args, TensorLinearCrossEntropyArgs, \

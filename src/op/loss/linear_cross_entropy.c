@@ -7,10 +7,12 @@
  *   dx_i = dz_i w      dw = sum_i dz_i x_i      db = sum_i dz_i      dt_i = g_i (1 - s) v (lse(z_i) - z_i)
  *
  * v are the weights of the classes, or 1.  Backward forms z again, chunk by chunk.  The mean divides by the
- * sum of v_t over the rows that are not ignored; of probabilities by the rows.  A recorded sweep makes dz by
- * ops, which keep what they read: second derivatives hold all logits.  So does w [C, d1, ..., D], whose
+ * sum of v_t over the rows that are not ignored; of probabilities by the rows.  Under autocast the products
+ * are of its dtype, and the rest is f32, as of a linear layer and cross_entropy.  A recorded sweep makes dz
+ * by ops, which keep what they read: second derivatives hold all logits.  So does w [C, d1, ..., D], whose
  * logits [N, C, d1, ...] are the plain op's. */
 #include <math.h>
+#include "autograd/modes.h"
 #include "cpu/index/host_index.h"
 #include "loss.h"
 #include "op/shape/shape_op.h"
@@ -27,13 +29,19 @@ static double smoothing(const OpCall *c)
     return ((const TensorLinearCrossEntropyArgs *)op_params(c))->label_smoothing;
 }
 
-/* ---- the core: x [N, D], w [C, D], t [N] or [N, C], one dtype ------------------------------------ */
+/* ---- the core: x [N, D], w [C, D], t [N] or [N, C] ----------------------------------------------- */
+
+/* Of one dtype; where x, w and b are halves, the loss and what belongs to it are f32. */
+static TensorDtype loss_type(const Tensor *x)
+{
+    return dtype_is_half(x->dtype) ? TENSOR_F32 : (TensorDtype)x->dtype;
+}
 
 static int core_shape(OpCall *c)
 {
     const Tensor *x = op_input(c, X);
     const bool none = ((const TensorLinearCrossEntropyArgs *)op_params(c))->reduction == TENSOR_NONE;
-    return op_set_output(c, 0, none ? SHAPE(x->shape[0]) : SHAPE(), (TensorDtype)x->dtype);
+    return op_set_output(c, 0, none ? SHAPE(x->shape[0]) : SHAPE(), loss_type(x));
 }
 
 /* Rows a chunk: as many as make about 2^20 logits, unless the caller says. */
@@ -48,7 +56,8 @@ static Tensor *part(Tensor *x, int64_t from, int64_t n) { return x ? tensor_narr
 
 static Tensor *logits(Tensor *x, Tensor *w, Tensor *b, int64_t from, int64_t n)
 {
-    return tensor_linear(part(x, from, n), w, b);
+    Tensor *z = tensor_linear(part(x, from, n), w, b);
+    return z ? tensor_to(z, loss_type(z)) : NULL;
 }
 
 /* The losses of all rows into each; the temporaries of a chunk are gone before the next. */
@@ -85,7 +94,7 @@ static Tensor *safe_target(const OpCall *c, Tensor *target)
 
 static Tensor *filled(TensorShape shape, double value, const Tensor *like)
 {
-    Tensor *t = own(new_tensor(shape, like->dtype, like->place));
+    Tensor *t = own(new_tensor(shape, loss_type(like), like->place));
     return t && !raw_fill(t, value) ? t : NULL;
 }
 
@@ -121,13 +130,12 @@ static int core_forward(OpCall *c)
     const TensorLinearCrossEntropyArgs *p = op_params(c);
     const bool was = tensor_set_grad_enabled(false);
     const Tensor *x = op_input(c, X);
-    Tensor *t = core_target(c, op_input(c, TARGET)),
-           *each = own(new_tensor(SHAPE(x->shape[0]), x->dtype, x->place));
+    Tensor *t = core_target(c, op_input(c, TARGET)), *each = filled(SHAPE(x->shape[0]), 0, x);
     int status = t && each && !check_target(c, t) ? chunk_losses(c, t, each) : -1;
     Tensor *y = each;
     if (!status && p->reduction != TENSOR_NONE) y = tensor_sum(each);
     if (!status && p->reduction == TENSOR_MEAN)
-        y = tensor_div(y, divisor(c, t, op_input(c, CLASSES), x->dtype));
+        y = tensor_div(y, divisor(c, t, op_input(c, CLASSES), loss_type(x)));
     tensor_set_grad_enabled(was);
     return status || !y ? -1 : raw_copy(op_output(c, 0), y);
 }
@@ -169,8 +177,8 @@ static int read_operands(OpCall *c, Tensor *dy, Operands *o)
 
 static Tensor *weighed(const Operands *o, Tensor *x) { return o->classes ? tensor_mul(x, o->classes) : x; }
 
-/* dz of the rows from i on, whose logits are z. */
-static Tensor *logit_grad(OpCall *c, const Operands *o, Tensor *z, int64_t i, int64_t n)
+/* dz of the rows from i on, whose logits are z, in f32 where x is a half. */
+static Tensor *wide_grad(OpCall *c, const Operands *o, Tensor *z, int64_t i, int64_t n)
 {
     const double s = smoothing(c), each = z ? s / (double)z->shape[1] : 0;
     Tensor *p = tensor_softmax(z, 1), *t = part(o->target, i, n), *g = part(o->g, i, n);
@@ -189,6 +197,12 @@ static Tensor *logit_grad(OpCall *c, const Operands *o, Tensor *z, int64_t i, in
     return p && less ? tensor_mul(tensor_scatter_add(p, 1, t, less), g) : NULL;
 }
 
+static Tensor *logit_grad(OpCall *c, const Operands *o, Tensor *z, int64_t i, int64_t n)
+{
+    Tensor *d = wide_grad(c, o, z, i, n);
+    return d ? tensor_to(d, (TensorDtype)o->x->dtype) : NULL;
+}
+
 static Tensor *target_grad(OpCall *c, const Operands *o, Tensor *z, int64_t i, int64_t n)
 {
     Tensor *less = weighed(o, tensor_mul_scalar(tensor_log_softmax(z, 1), smoothing(c) - 1));
@@ -201,6 +215,12 @@ static int put_rows(Tensor *dx, int64_t i, int64_t n, const Tensor *made)
     return to && made ? raw_copy(to, made) : -1;
 }
 
+static int add_to(Tensor *sum, Tensor *made)
+{
+    if (made) made = tensor_to(made, (TensorDtype)sum->dtype);
+    return made ? raw_add_into(sum, made) : -1;
+}
+
 /* Adds the part of rows i .. i + n - 1 to the gradients that are there. */
 static int add_chunk(OpCall *c, const Operands *o, int64_t i, int64_t n, Tensor *const *dx)
 {
@@ -208,15 +228,8 @@ static int add_chunk(OpCall *c, const Operands *o, int64_t i, int64_t n, Tensor 
     if (!d || (dx[X] && put_rows(dx[X], i, n, tensor_matmul(d, o->w))) ||
         (dx[TARGET] && put_rows(dx[TARGET], i, n, target_grad(c, o, z, i, n))))
         return -1;
-    if (dx[WEIGHT]) {
-        Tensor *made = tensor_matmul(tensor_t(d), part(o->x, i, n));
-        if (!made || raw_add_into(dx[WEIGHT], made)) return -1;
-    }
-    if (dx[BIAS]) {
-        Tensor *made = tensor_sum(d, 0);
-        if (!made || raw_add_into(dx[BIAS], made)) return -1;
-    }
-    return 0;
+    if (dx[WEIGHT] && add_to(dx[WEIGHT], tensor_matmul(tensor_t(d), part(o->x, i, n)))) return -1;
+    return dx[BIAS] ? add_to(dx[BIAS], tensor_sum(d, 0)) : 0;
 }
 
 static int by_chunks(OpCall *c, const Operands *o, Tensor **dx)
@@ -236,7 +249,7 @@ static int by_chunks(OpCall *c, const Operands *o, Tensor **dx)
 static int recorded(OpCall *c, const Operands *o, Tensor **dx)
 {
     const int64_t n = o->x->shape[0];
-    Tensor *z = tensor_linear(o->x, o->w, o->b), *d = logit_grad(c, o, z, 0, n);
+    Tensor *z = logits(o->x, o->w, o->b, 0, n), *d = logit_grad(c, o, z, 0, n);
     if (!d || (op_wants(c, X) && !(dx[X] = tensor_matmul(d, o->w)))) return -1;
     if (op_wants(c, WEIGHT) && !(dx[WEIGHT] = tensor_matmul(tensor_t(d), o->x))) return -1;
     if (op_wants(c, TARGET) && !(dx[TARGET] = target_grad(c, o, z, 0, n))) return -1;
@@ -275,6 +288,25 @@ static int check_options(OpCall *c)
     return 0;
 }
 
+/* The dtype of the products under autocast; -1: that of x. */
+static int lower_dtype(const OpCall *c)
+{
+    bool casts = autocast_is_on();
+    for (int i = 0; i < INPUTS; i++) casts &= !op_input(c, i) || op_input(c, i)->dtype != TENSOR_F64;
+    return casts ? (int)autocast_state().dtype : -1;
+}
+
+static int check_dtypes(OpCall *c)
+{
+    const bool lower = lower_dtype(c) >= 0, soft = has_probabilities(c);
+    for (int i = WEIGHT; i < INPUTS; i++) {
+        const Tensor *t = op_input(c, i);
+        if (!t || i == TARGET || (i == CLASSES && soft) || (lower && dtype_is_float(t->dtype))) continue;
+        if (check_same_dtype(c, X, i)) return -1;
+    }
+    return 0;
+}
+
 /* The logits' shape: [N, C, d1, ...], or [C] of one row. */
 static TensorShape logits_shape(const Tensor *x, const Tensor *w, int64_t *shape)
 {
@@ -305,14 +337,11 @@ static int shape(OpCall *c)
 {
     const Tensor *x = op_input(c, X), *w = op_input(c, WEIGHT), *t = op_input(c, TARGET);
     int64_t sizes[TENSOR_MAX_DIMS];
-    if (check_shapes(c) || check_options(c) || check_floating(c, X) || check_same_dtype(c, X, WEIGHT) ||
-        check_same_dtype(c, X, BIAS))
-        return -1;
+    if (check_shapes(c) || check_options(c) || check_floating(c, X) || check_dtypes(c)) return -1;
     TensorShape want = logits_shape(x, w, sizes);
     if (!has_probabilities(c)) {
         if (t->dtype == TENSOR_BOOL)
             return op_fail(c, TENSOR_EDTYPE, "target is bool: want class indices, or probabilities");
-        if (check_same_dtype(c, X, CLASSES)) return -1;
         memmove(sizes + (x->ndim - 1), sizes + x->ndim, sizeof *sizes * (size_t)(want.ndim - x->ndim));
         want.ndim--;
     }
@@ -332,6 +361,7 @@ static Tensor *by_logits(OpCall *c, Tensor *const *in)
     Tensor *b = in[BIAS] ? tensor_reshape(in[BIAS], SHAPE(width)) : NULL;
     if (in[BIAS] && !b) return NULL;
     Tensor *z = tensor_linear(in[X], tensor_reshape(in[WEIGHT], SHAPE(width, x->shape[1])), b);
+    if (z) z = tensor_to(z, loss_type(z));
     return tensor_cross_entropy(z ? tensor_reshape(z, whole) : NULL, in[TARGET], .weight = in[CLASSES],
                                 .ignore_index = p->ignore_index, .reduction = p->reduction,
                                 .label_smoothing = p->label_smoothing);
@@ -350,16 +380,23 @@ static Tensor *by_rows(OpCall *c, Tensor **in)
 static int compose(OpCall *c)
 {
     const bool soft = has_probabilities(c);
-    const int dtype = soft ? loss_dtype(c, KEEP_INPUT(X) | KEEP_INPUT(TARGET) | KEEP_INPUT(CLASSES))
-                           : op_input(c, X)->dtype;
+    const int lower = lower_dtype(c);
+    const int dtype = lower >= 0 ? TENSOR_F32
+                      : soft     ? loss_dtype(c, KEEP_INPUT(X) | KEEP_INPUT(TARGET) | KEEP_INPUT(CLASSES))
+                                 : op_input(c, X)->dtype;
     Tensor *in[INPUTS];
     for (int i = 0; i < INPUTS; i++) {
         Tensor *t = op_input(c, i);
-        in[i] = !t || (i == TARGET && !soft) ? t : loss_input(c, i, dtype);
+        if (!t || (i == TARGET && !soft)) in[i] = t;
+        else if (lower < 0) in[i] = loss_input(c, i, dtype);
+        else in[i] = autocast_cast(t, i == TARGET || i == CLASSES ? TENSOR_F32 : lower);
         if (t && !in[i]) return -1;
     }
+    const bool on = autocast_switch(false); /* what is to be cast is */
     Tensor *y = op_input(c, WEIGHT)->ndim > 2 ? by_logits(c, in) : by_rows(c, in);
-    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)dtype) : NULL);
+    if (y) y = tensor_to(y, (TensorDtype)dtype);
+    autocast_switch(on);
+    return op_set_result(c, 0, y);
 }
 
 static const OpField fields[] = { OP_REDUCTION(TensorLinearCrossEntropyArgs),
@@ -369,7 +406,7 @@ static const OpField fields[] = { OP_REDUCTION(TensorLinearCrossEntropyArgs),
 
 const TensorOp op_linear_cross_entropy = {
     .name = "linear_cross_entropy",
-    .autocast = AUTOCAST_F32,
+    .autocast = AUTOCAST_PARTS,
     .summary = "cross entropy of the logits x w^T + b and class indices or probabilities, in chunks of rows",
     .gradient = "B as cross_entropy's: dz = g (softmax(z) sum(B) - B), 0 at ignored targets: dx = dz w, dw = "
                 "dz^T x, db = sum dz, dt = -g (1 - s) v log_softmax(z); mean: / the sum of v_t, or the rows",
