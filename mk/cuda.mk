@@ -9,7 +9,7 @@ CLANGXX    ?= clang++
 CUDA_HOME  := $(patsubst %/bin/nvcc,%,$(NVCC))
 CU_SOURCES := $(wildcard src/cuda/*.cu)
 CU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/cuda/%.o)
-CU_FLAGS   := -std=c++20 -Iinclude -Isrc -I$(B)/include
+CU_FLAGS   := -std=c++20 -Iinclude -Isrc -I. -I$(B)/include
 
 # Machine code for each chip, and PTX of the newest, from which drivers make code for later ones.
 # CUDA_OPT=-O1 on the host and -Xptxas -O1 for the chip do where it need only compile.
@@ -50,7 +50,7 @@ BAD_PLUGINS := $(foreach p,oldabi olddigest misnamed empty bare,$(B)/test/plugin
 $(B)/test/plugins/libtapegrad_%.so: test/bad_plugin/plugin.c $(OPS_DIGEST) $(B)/flags
 	$(COMPILE) -I$(B)/include -DBAD_$* -shared $< -o $@
 $(B)/test/test_emu: $(BAD_PLUGINS)
-$(B)/test/test_emu $(B)/test/test_queue: $(B)/libtapegrad_emu.so
-CUDA_TESTS := $(addprefix $(B)/test/,test_emu test_queue test_cuda)
+$(B)/test/test_emu $(B)/test/test_queue $(B)/test/test_list: $(B)/libtapegrad_emu.so
+CUDA_TESTS := $(addprefix $(B)/test/,test_emu test_queue test_list test_cuda)
 check-cuda: $(CUDA_TESTS) $(if $(NVCC),$(B)/libtapegrad_cuda.so) ; @test/run.sh $(CUDA_TESTS)
 .PHONY: cuda emu check-cuda

@@ -29,8 +29,10 @@ typedef struct List {
     double k[OPTIM_NUMBERS];
     Tensor *factor;    /* of mul, on a device; else NULL */
     int64_t *first;    /* n + 1, for the dense ones */
+    Tensor **item;     /* 4 n: operands of those on a device */
+    Tensor **made;     /* n: the factor where a device begins a call, the results of what is done by ops */
     uint32_t *version; /* 2 n */
-    Tensor **result;   /* n: of the others */
+    char *mark;        /* n: OPTIM_LISTED: a device does it */
     bool any, two;     /* any dtype; with operands */
 } List;
 
@@ -157,15 +159,53 @@ static int one_by_one(const List *l)
     return 0;
 }
 
+/* ---- on a device ----------------------------------------------------------------------------- */
+
+/* A factor is brought to where it is read while the call gets ready. */
+static int numbers_of(void *ctx, int i, OpListRule *call)
+{
+    List *l = ctx;
+    const Tensor *x = l->x.item[i];
+    if (!l->factor) return call->number = l->k, 0;
+    if (call->ready) {
+        const TensorDtype wide = tensor_dtype(x) == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
+        l->made[i] = tensor_contiguous(tensor_to_device(tensor_to(l->factor, wide), tensor_device(x)));
+    }
+    call->number_there = l->made[i];
+    return l->made[i] ? 0 : -1;
+}
+
+static int run_lists(List *l, bool ready)
+{
+    const int n = l->x.count;
+    for (int i = 0; i < n; i++) {
+        l->item[2 * i] = l->x.item[i];
+        l->item[2 * i + 1] = l->two ? l->y.item[i] : l->x.item[i];
+    }
+    return optim_run_lists(&(OptimLists){ .function = l->function,
+                                          .rule = l->rule,
+                                          .n = n,
+                                          .arrays = 2,
+                                          .item = l->item,
+                                          .room = l->item + 2 * n,
+                                          .mark = l->mark,
+                                          .ready = ready,
+                                          .numbers = numbers_of,
+                                          .ctx = l });
+}
+
 /* ---- a call ---------------------------------------------------------------------------------- */
 
 static int allocate(List *l)
 {
     const size_t n = (size_t)l->x.count;
-    l->first = malloc((n + 1) * sizeof *l->first + n * sizeof *l->result + 2 * n * sizeof *l->version);
+    l->first =
+        calloc(1, (n + 1) * sizeof *l->first + 5 * n * sizeof *l->item + 2 * n * sizeof *l->version + n);
     if (!l->first) return tensor_fail(TENSOR_ENOMEM, l->function, "out of memory");
-    l->result = (Tensor **)(void *)(l->first + n + 1);
-    l->version = (uint32_t *)(void *)(l->result + n);
+    l->item = (Tensor **)(void *)(l->first + n + 1);
+    l->made = l->item + 4 * n;
+    l->version = (uint32_t *)(void *)(l->made + n);
+    l->mark = (char *)(l->version + 2 * n);
     return 0;
 }
 
@@ -173,24 +213,29 @@ static int make_results(List *l)
 {
     l->first[0] = 0;
     for (int i = 0; i < l->x.count; i++) {
-        const bool dense = is_dense(l, i);
+        const bool dense = is_dense(l, i), there = dense || l->mark[i] == OPTIM_LISTED;
         l->first[i + 1] = l->first[i] + (dense ? tensor_numel(l->x.item[i]) : 0);
-        l->result[i] = dense ? NULL : result_of(l, i);
-        if (!dense && !l->result[i]) return -1;
+        if (!there && !(l->made[i] = result_of(l, i))) return -1;
     }
     return 0;
+}
+
+static int write_all(List *l)
+{
+    const int n = l->x.count;
+    optim_pass(&(OptimPass){ n, l->first, piece, l }, 2);
+    int status = run_lists(l, false);
+    for (int i = 0; i < n && !status; i++)
+        if (l->mark[i] != OPTIM_LISTED && l->made[i] && !tensor_copy_(l->x.item[i], l->made[i])) status = -1;
+    return status;
 }
 
 static int run_list(List *l)
 {
     if (allocate(l)) return -1;
-    int status = make_results(l);
-    if (!status && shared(l)) status = one_by_one(l);
-    else if (!status) {
-        optim_pass(&(OptimPass){ l->x.count, l->first, piece, l }, 2);
-        for (int i = 0; i < l->x.count && !status; i++)
-            if (l->result[i] && !tensor_copy_(l->x.item[i], l->result[i])) status = -1;
-    }
+    int status = run_lists(l, true);
+    if (!status) status = make_results(l);
+    if (!status) status = shared(l) ? one_by_one(l) : write_all(l);
     free(l->first);
     return status;
 }

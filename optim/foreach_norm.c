@@ -116,7 +116,11 @@ static Tensor *norms(Norms *a)
         if (tensor_dtype(a->x.item[i]) == TENSOR_F64) dtype = TENSOR_F64;
         cpu = cpu && strcmp(tensor_device(a->x.item[i]), "cpu") == 0;
     }
-    if (!cpu) return norms_on_device(a, dtype, (Tensor **)(void *)a->norm);
+    if (!cpu) {
+        Tensor *y = NULL;
+        if (op_list_norm("tensor_foreach_norm", a->x, a->ord, &y)) return y;
+        return norms_on_device(a, dtype, (Tensor **)(void *)a->norm);
+    }
     a->first[0] = 0;
     for (int i = 0; i < n; i++) a->first[i + 1] = a->first[i] + blocks(a, i);
     a->part = malloc(((size_t)a->first[n] + 1) * sizeof *a->part);

@@ -74,6 +74,7 @@ static void free_group(OptimGroup *g)
         tensor_release(g->param[i].skipped), tensor_release(g->param[i].carried);
     }
     free(g->options), free(g->param), free(g->before), free(g->stepped), free(g->grad), free(g->first);
+    free(g->item), free(g->numbers), free(g->mark);
 }
 
 static int make_group(OptimGroup *g, size_t args, TensorList list, const void *options)
@@ -84,8 +85,13 @@ static int make_group(OptimGroup *g, size_t args, TensorList list, const void *o
                        .before = calloc(n, sizeof *g->before),
                        .stepped = calloc(n, sizeof *g->stepped),
                        .grad = calloc(n, sizeof *g->grad),
-                       .first = calloc(n, sizeof *g->first) };
-    if (!g->options || !g->param || !g->before || !g->stepped || !g->grad || !g->first) return -1;
+                       .item = calloc(2 * n, (2 + OPTIM_STATES) * sizeof *g->item),
+                       .numbers = calloc(n, sizeof *g->numbers),
+                       .first = calloc(n, sizeof *g->first),
+                       .mark = calloc(n, sizeof *g->mark) };
+    if (!g->options || !g->param || !g->before || !g->stepped || !g->grad || !g->item || !g->numbers ||
+        !g->first || !g->mark)
+        return -1;
     memcpy(g->options, options, args);
     *(TensorList *)g->options = (TensorList){ 0 }; /* the caller's array may go */
     g->count = list.count;
@@ -293,17 +299,19 @@ static int prepare(const Optimizer *opt, OptimGroup *g, int *n)
             grad = tensor_to(grad, TENSOR_F32);
         }
         g->stepped[*n] = p, g->before[*n] = *p, g->grad[(*n)++] = grad;
-        if (!grad || optim_make_states(opt, g, p) || (opt->found && optim_doubt(opt, p))) return -1;
+        const OptimParam *last = *n > 1 ? g->stepped[*n - 2] : NULL;
+        if (!grad || optim_make_states(opt, g, p) || (opt->found && optim_doubt(opt, p, last))) return -1;
     }
     return 0;
 }
 
-/* Can no parameter's step fail once it has begun?  The loops of rules over dense memory cannot. */
-static bool is_sure(const OptimKind *kind, const OptimGroup *g, int n)
+/* Makes ready what it can; sure: can no parameter's step fail once it has begun, but by a broken device?  The
+ * loops of rules over dense memory cannot. */
+static int make_ready(const Optimizer *opt, const OptimGroup *g, int n, bool *sure)
 {
-    bool sure = kind->rule != NULL;
-    for (int i = 0; i < n && sure; i++) sure = optim_dense(g->stepped[i]->tensor) != 0;
-    return sure;
+    if (opt->kind->rule) return optim_make_ready(opt->kind, g, n, opt->found, sure);
+    *sure = *sure && n == 0;
+    return 0;
 }
 
 /* The copies that a step is taken back by; they are the scope's. */
@@ -373,7 +381,7 @@ static int step_groups(Optimizer *opt)
     memset(n, 0, sizeof n);
     for (int g = 0; g < opt->groups && !status; g++) {
         status = prepare(opt, &opt->group[g], &n[g]);
-        sure = sure && is_sure(opt->kind, &opt->group[g], n[g]);
+        if (!status) status = make_ready(opt, &opt->group[g], n[g], &sure);
     }
     for (int g = 0; g < opt->groups && !status && !sure; g++) status = keep_copies(&opt->group[g], n[g]);
     copied = !status && !sure;

@@ -66,21 +66,48 @@ typedef struct OptimRule {
  *     in one pass that cannot fail; the others may have any dtype, layout and device, halves compute in f32
  *     and round once.  OptimKind.numbers gives the numbers of a parameter's step in the order of the rule,
  *     from the options, step, fresh and number alone.
+ * optim_make_ready - makes what optim_run needs, but for the ops that serve where there is no kernel; *sure
+ *     becomes false where there are such.
  * optim_loop - a rule over elements from .. from + count of dense tensors.
  * optim_evaluate - a rule by ops: x and the states become what it assigns to them, in f32 or f64. */
 int optim_run(const OptimKind *kind, const OptimGroup *g, int n, Tensor *found); /* found: held back */
+int optim_make_ready(const OptimKind *kind, const OptimGroup *g, int n, Tensor *found, bool *sure);
 void optim_loop(const OptimRule *rule, const double *k, Tensor *x, Tensor *g, Tensor *const *state,
                 int states, int64_t from, int64_t count);
 int optim_evaluate(const char *function, const OptimRule *rule, const double *k, Tensor *const *numbers,
                    Tensor **x, Tensor *g, Tensor **state, int states); /* numbers: NULL, or instead of k */
+
+/* ---- lists on devices (list.c) ---------------------------------------------------------------- */
+
+/* What has happened to a list: nothing (0), or: */
+enum { OPTIM_PENDING = 1, OPTIM_LISTED, OPTIM_DECLINED };
+
+/* n lists of x, its gradient and the states; alike: may j go in one call with i, which lies beside it?  NULL:
+ * yes.  numbers: sets those of a call, for the lists that are like i, also of one that only gets ready. */
+typedef struct OptimLists {
+    const char *function;
+    const OptimRule *rule;
+    int n, arrays;
+    Tensor **item, **room; /* n * arrays; as many for a call */
+    char *mark;            /* n */
+    bool ready;            /* as that of OpListRule */
+    bool (*alike)(const void *ctx, int i, int j);
+    int (*numbers)(void *ctx, int i, OpListRule *call);
+    void *ctx;
+} OptimLists;
+
+/* optim_run_lists - the rule over those that lie on devices with a kernel for it: OPTIM_LISTED in their mark.
+ * -1: a device failed, or an allocation, which does not happen after the same call with ready. */
+int optim_run_lists(OptimLists *lists);
 
 /* ---- steps that may be skipped (unless.c) ----------------------------------------------------- */
 
 int optim_settle(OptimParam *p);
 int optim_settle_all(const Optimizer *opt);
 bool optim_must_settle(const Optimizer *opt, const OptimGroup *g, const OptimParam *p);
-int optim_doubt(const Optimizer *opt, OptimParam *p);     /* an attempt more */
-void optim_end_doubt(OptimGroup *g, int n, bool stepped); /* it was made, or not */
+int optim_doubt(const Optimizer *opt, OptimParam *p, const OptimParam *before); /* an attempt more */
+void optim_end_doubt(OptimGroup *g, int n, bool stepped);                       /* it was made, or not */
+Tensor *optim_pick_row(const OptimKind *kind, const void *options, const OptimParam *p);
 int optim_pick_numbers(const OptimKind *kind, const void *options, const OptimParam *p, int count,
                        Tensor **numbers, Tensor **number);
 int optim_carry(const OptimKind *kind, const void *options, OptimParam *p, Tensor *const *number,

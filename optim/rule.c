@@ -1,5 +1,6 @@
 /* rule.c - runs rules (rule.h); that of an optimizer over the parameters of a group: one parallel pass over
- * all that lie dense on the CPU, each of the others by itself. */
+ * all that lie dense on the CPU, one call of a device over those that lie dense there, each of the others by
+ * itself. */
 #include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -110,15 +111,20 @@ int optim_evaluate(const char *function, const OptimRule *rule, const double *k,
     return 0;
 }
 
+static int count_numbers(const OptimRule *rule)
+{
+    int n = 0;
+    while (n < OPTIM_NUMBERS && rule->number[n]) n++;
+    return n;
+}
+
 static int step_by_ops(const Step *a, OptimParam *p, Tensor *grad)
 {
     Tensor *x = p->tensor, *state[OPTIM_STATES], *now[OPTIM_STATES], *numbers[OPTIM_NUMBERS];
     Tensor *number[OPTIM_STATES] = { NULL };
     double k[OPTIM_NUMBERS];
-    int count = 0;
-    const int states = states_of(a->kind, a->options, p, state);
+    const int count = count_numbers(a->rule), states = states_of(a->kind, a->options, p, state);
     memcpy(now, state, sizeof now);
-    while (count < OPTIM_NUMBERS && a->rule->number[count]) count++;
     if (!p->unsure) a->kind->numbers(a->options, p, k);
     else if (optim_pick_numbers(a->kind, a->options, p, count, numbers, number)) return -1;
     if (optim_evaluate(a->kind->function, a->rule, k, p->unsure ? numbers : NULL, &x, grad, now, states))
@@ -127,6 +133,60 @@ static int step_by_ops(const Step *a, OptimParam *p, Tensor *grad)
     for (int s = 0; s < states; s++)
         if (optim_write_unless(a->found, state[s], now[s])) return -1;
     return optim_write_unless(a->found, p->tensor, x);
+}
+
+/* ---- on a device ----------------------------------------------------------------------------- */
+
+typedef struct OnDevice {
+    Step step;
+    Tensor **numbers; /* of the call that begins with a parameter, where its step is in doubt */
+    double k[OPTIM_NUMBERS];
+} OnDevice;
+
+static bool alike(const void *ctx, int i, int j)
+{
+    const Step *a = &((const OnDevice *)ctx)->step;
+    const OptimParam *p = a->p[i], *q = a->p[j];
+    return same_numbers(p, q) && p->unsure == q->unsure && p->skipped == q->skipped;
+}
+
+/* A call gets ready before its steps are counted. */
+static int numbers_of(void *ctx, int i, OpListRule *call)
+{
+    OnDevice *d = ctx;
+    const Step *a = &d->step;
+    OptimParam as = *a->p[i];
+    call->skip = a->found;
+    if (as.unsure && call->ready) as.step++, d->numbers[i] = optim_pick_row(a->kind, a->options, &as);
+    if (as.unsure) call->number_there = d->numbers[i];
+    else a->kind->numbers(a->options, &as, d->k), call->number = d->k;
+    return as.unsure && !d->numbers[i] ? -1 : 0;
+}
+
+/* Numbers that a step changes and may take back are carried by ops. */
+static int run_lists(const Step *step, const OptimGroup *g, int n, bool ready)
+{
+    memset(g->mark, 0, (size_t)n);
+    if (step->found && step->kind->after) return 0;
+    OnDevice d = { *step, g->numbers, { 0 } };
+    OptimLists l = { .function = step->kind->function,
+                     .rule = step->rule,
+                     .n = n,
+                     .arrays = 2,
+                     .item = g->item,
+                     .mark = g->mark,
+                     .ready = ready,
+                     .alike = alike,
+                     .numbers = numbers_of,
+                     .ctx = &d };
+    while (l.arrays < 2 + OPTIM_STATES && step->rule->state[l.arrays - 2]) l.arrays++;
+    l.room = g->item + (size_t)n * (size_t)l.arrays;
+    for (int i = 0; i < n; i++) {
+        Tensor **item = g->item + (size_t)i * (size_t)l.arrays;
+        item[0] = step->p[i]->tensor, item[1] = step->grad[i];
+        states_of(step->kind, step->options, step->p[i], item + 2);
+    }
+    return optim_run_lists(&l);
 }
 
 /* ---- a group --------------------------------------------------------------------------------- */
@@ -139,18 +199,32 @@ static void note_writes(const Step *a, OptimParam *p)
     tensor_bump_version(p->tensor);
 }
 
+static Step step_of(const OptimKind *kind, const OptimGroup *g, Tensor *found)
+{
+    return (Step){ kind, kind->rule(g->options), g->options, g->stepped, g->grad, found };
+}
+
+int optim_make_ready(const OptimKind *kind, const OptimGroup *g, int n, Tensor *found, bool *sure)
+{
+    const Step a = step_of(kind, g, found);
+    const int status = run_lists(&a, g, n, true);
+    for (int i = 0; i < n; i++)
+        if (!optim_dense(a.p[i]->tensor) && g->mark[i] != OPTIM_LISTED) *sure = false;
+    return status;
+}
+
 int optim_run(const OptimKind *kind, const OptimGroup *g, int n, Tensor *found)
 {
-    const Step a = { kind, kind->rule(g->options), g->options, g->stepped, g->grad, found };
+    const Step a = step_of(kind, g, found);
     const OptimPass pass = { n, g->first, step_piece, &a };
-    int status = 0;
     g->first[0] = 0;
     for (int i = 0; i < n; i++)
         g->first[i + 1] = g->first[i] + (optim_dense(a.p[i]->tensor) ? tensor_numel(a.p[i]->tensor) : 0);
     optim_pass(&pass, WORK);
+    int status = run_lists(&a, g, n, false);
     for (int i = 0; i < n && !status; i++) {
         if (optim_dense(a.p[i]->tensor)) note_writes(&a, a.p[i]);
-        else {
+        else if (g->mark[i] != OPTIM_LISTED) {
             TensorScope scope = tensor_scope_open();
             status = step_by_ops(&a, a.p[i], a.grad[i]);
             tensor_scope_close(scope);

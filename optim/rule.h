@@ -9,9 +9,9 @@
  *
  * and this gives struct adam_numbers and the constant adam_rule, for optim_run (optim.h).  STEP assigns to
  * x, the element, to g, its gradient, and to the states, in the grammar of op_row.h: it is compiled into
- * loops for f32 and f64 over dense memory, and its text is evaluated by ops elsewhere.  Those in rules/ are
- * compiled by devices, too: a step is one kernel there.  Where RULE_WIDEST is defined there are loops for
- * AVX-512, too: worth their size where the divider is what a step waits for. */
+ * loops for f32 and f64 over dense memory, and its text is evaluated by ops elsewhere.  Devices compile the
+ * rules in rules/, too: a step is one kernel there.  Where RULE_WIDEST is defined there are loops for
+ * AVX-512: worth their size where the divider is what a step waits for. */
 #include "optim.h"
 
 #define RULE_JOIN_(a, b) a##_##b

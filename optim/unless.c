@@ -59,11 +59,14 @@ bool optim_must_settle(const Optimizer *opt, const OptimGroup *g, const OptimPar
     return must;
 }
 
-int optim_doubt(const Optimizer *opt, OptimParam *p)
+/* Parameters of one history share its count. */
+int optim_doubt(const Optimizer *opt, OptimParam *p, const OptimParam *before)
 {
     TensorScope scope = tensor_scope_open();
-    Tensor *now = tensor_reshape(tensor_to(opt->found, TENSOR_I64), SHAPE(1));
-    p->next = tensor_retain(p->skipped ? tensor_add(p->skipped, now) : tensor_clone(now));
+    Tensor *next = NULL, *now = tensor_reshape(tensor_to(opt->found, TENSOR_I64), SHAPE(1));
+    if (before && before->next && before->skipped == p->skipped) next = before->next;
+    else next = p->skipped ? tensor_add(p->skipped, now) : tensor_clone(now);
+    p->next = tensor_retain(next);
     tensor_scope_close(scope);
     return p->next ? 0 : -1;
 }
@@ -142,16 +145,22 @@ Tensor *optim_unless_fresh(const OptimParam *p, Tensor *number, double fresh)
     return tensor_where(first, tensor_full_like(number, fresh), number);
 }
 
-/* The rule's numbers, in its dtype; number: as the device knows them, becomes those of the next step. */
-int optim_pick_numbers(const OptimKind *kind, const void *options, const OptimParam *p, int count,
-                       Tensor **numbers, Tensor **number)
+/* The rule's numbers, as a vector in its dtype. */
+Tensor *optim_pick_row(const OptimKind *kind, const void *options, const OptimParam *p)
 {
     double table[(MOST + 1) * OPTIM_NUMBERS] = { 0 };
     for (int skipped = 0; skipped <= p->unsure; skipped++) {
         const OptimParam as = as_if(p, skipped);
         kind->numbers(options, &as, table + skipped * OPTIM_NUMBERS);
     }
-    Tensor *row = pick_row(p, table, OPTIM_NUMBERS, wide(p));
+    return pick_row(p, table, OPTIM_NUMBERS, wide(p));
+}
+
+/* One by one; number: as the device knows them, becomes those of the next step. */
+int optim_pick_numbers(const OptimKind *kind, const void *options, const OptimParam *p, int count,
+                       Tensor **numbers, Tensor **number)
+{
+    Tensor *row = optim_pick_row(kind, options, p);
     for (int i = 0; i < count; i++)
         if (!(numbers[i] = tensor_select(row, 0, i))) return -1;
     for (int i = 0; i < OPTIM_STATES && kind->number[i]; i++) number[i] = tensor_select(p->carried, 0, i);

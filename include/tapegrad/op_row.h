@@ -176,6 +176,31 @@ typedef struct OpName {
 } OpName;
 TAPEGRAD_API Tensor *op_formula(const char *function, const char *text, const OpName *names, int n);
 
+/* ---- many tensors in one call of a device: for who writes optimizers ------------------------ */
+
+/* op_list_rule - a rule over the elements of `count` lists of tensors, in one call of the device they lie on:
+ *   x, its gradient and the states become what the rule assigns to them.  item[i * arrays + j] is x for j 0,
+ *   the gradient for 1, then the states; all dense, of one floating dtype, on one device.  The numbers are on
+ *   the host or, in f64 for f64 and else f32, in number_there, a dense tensor on the device.  skip, a bool of
+ *   one element on the device: where it is true nothing changes.  Nothing is recorded.
+ *   Returns 1; 0 and does nothing: it is for you to do by loops or ops, because they lie on the CPU, are not
+ *   dense or alike, or the device has no kernel for a rule of that name and text; -1: an error.  ready: does
+ *   nothing but make sure that the same call, when it comes, returns 1 unless the device fails.
+ * op_list_norm - the norm of each tensor, (sum |x|^ord)^(1/ord), as a vector of f64 if they are, else f32;
+ *   returns as op_list_rule.
+ *   EDEVICE: the device failed.  ENULL, ENOMEM. */
+typedef struct OpListRule {
+    const char *function; /* what errors name */
+    const char *rule, *step;
+    int arrays, count, numbers;
+    Tensor *const *item;
+    const double *number;
+    const Tensor *number_there, *skip; /* or NULL */
+    bool ready;
+} OpListRule;
+TAPEGRAD_API int op_list_rule(const OpListRule *call);
+TAPEGRAD_API int op_list_norm(const char *function, TensorList self, double ord, Tensor **norms);
+
 /* ---- what the macros above are made of ------------------------------------------------------- */
 
 #define OP_ROW_G_ KEEP_OUTPUT(1) /* the incoming gradient is read */

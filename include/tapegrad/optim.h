@@ -484,8 +484,9 @@ typedef struct OptimGroup {
     double initial_lr;             /* when its first scheduler was made (lr_scheduler.h) ... */
     bool scheduled;                /* ... if it was */
     OptimParam *before, **stepped; /* the library's own: lists for a step */
-    Tensor **grad;
+    Tensor **grad, **item, **numbers;
     int64_t *first;
+    char *mark;
 } OptimGroup;
 
 struct Optimizer {

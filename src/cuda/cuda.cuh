@@ -64,6 +64,7 @@ struct Scratch {
 /* The kernels, one function a slot of Device. */
 #define K(slot, Args) int gpu_##slot(Args *args);
 KERNEL_LIST(K)
+LIST_KERNELS(K)
 #undef K
 
 /* index.cu: queues a look at all of [outer, rows, inner] indices (strides as given), which must lie in

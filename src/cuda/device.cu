@@ -32,7 +32,8 @@ struct DeviceContext { /* a GPU that was opened */
     int64_t calls;       /* noted so far */
     Note note[NOTES];
     GpuCache cache;
-    void *blas; /* cuBLAS, from the first product on */
+    void *blas;   /* cuBLAS, from the first product on */
+    void *tables; /* of list_table.cu */
 };
 
 static thread_local DeviceContext *here; /* whose turn it is in this thread */
@@ -52,6 +53,7 @@ int gpu_fail(const char *format, ...)
 int gpu_check(cudaError_t status, const char *what)
 {
     if (status == cudaSuccess) return 0;
+    cudaGetLastError(); /* told here: the next launch is not to blame */
     return gpu_fail("%s: %s (%s, %d)", what, cudaGetErrorString(status), cudaGetErrorName(status),
                     (int)status);
 }
@@ -88,6 +90,7 @@ cudaStream_t gpu_stream() { return here->stream; }
 int64_t *gpu_mailbox() { return here->mailbox; }
 GpuCache *gpu_cache() { return &here->cache; }
 void **gpu_blas() { return &here->blas; }
+void **gpu_list_tables() { return &here->tables; }
 int64_t *gpu_fault_words() { return here->mailbox + FAULT_AT; }
 
 int64_t gpu_note_call(const char *op, const void *site, int64_t n)
@@ -290,6 +293,8 @@ enum { ALL = (1 << TENSOR_DTYPES) - 1 };
     K(map, MapArgs, ALL)                                         \
     K(copy, CopyArgs, ALL)                                       \
     K(fill, FillArgs, ALL)                                       \
+    K(list_rule, ListRuleArgs, FLOATS | HALVES)                  \
+    K(list_norm, ListNormArgs, FLOATS | HALVES)                  \
     K(select, SelectArgs, ALL)                                   \
     K(reduce, ReduceArgs, ALL)                                   \
     K(gemm, GemmArgs, ALL)                                       \

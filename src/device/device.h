@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_ABI = 2, KERNEL_MAX_DIMS = 16 };
+enum { DEVICE_ABI = 3, KERNEL_MAX_DIMS = 16 };
 enum { KERNEL_DONE = 0, KERNEL_FAILED = -1, KERNEL_DECLINED = 1 };
 
 typedef enum RowPart { ROW_FORWARD, ROW_GRAD_A, ROW_GRAD_B } RowPart;
@@ -352,6 +352,33 @@ typedef struct RnnArgs {
     void *dgates, *drecurrent, *dh_prev, *dc;
 } RnnArgs;
 
+/* list_rule - what a rule (optim/rule.h) does to each element, over n lists of dense arrays of one dtype:
+ * array[i * arrays + j] has count[i] elements; j is 0 for x, 1 for its gradient, then the states.  Halves
+ * compute in f32 and round once.  The numbers of the rule are on the host, or, of the computation's dtype, at
+ * number_there.  skip: a bool on the device, or NULL; where it is true nothing is written.  A rule is known
+ * by its name and its text; one that is not is declined.  ready: makes what the call needs, and that is all:
+ * the same call after it then asks for no memory.
+ * list_norm - out[i] = (sum |x|^ord)^(1/ord) over the count[i] elements of array[i]; ord 1, 2 and infinity
+ * (the largest, NaN wins); others may be declined.  out is dense, of out_dtype f32 or f64. */
+typedef struct ListRuleArgs {
+    const char *rule, *step;
+    int dtype, arrays, numbers;
+    int64_t n;
+    void *const *array;
+    const int64_t *count;
+    const double *number;
+    const void *number_there, *skip;
+    bool ready;
+} ListRuleArgs;
+typedef struct ListNormArgs {
+    int dtype, out_dtype;
+    int64_t n;
+    void *const *array;
+    const int64_t *count;
+    double ord;
+    void *out;
+} ListNormArgs;
+
 /* The kernels a device may have.  K(slot, Args) */
 #define KERNEL_LIST(K)                          \
     K(map, MapArgs)                             \
@@ -386,10 +413,14 @@ typedef struct RnnArgs {
     K(rnn_step_grad, RnnArgs)                   \
     K(resample, ResampleArgs)                   \
     K(taps, TapsArgs)
+/* Those over lists of arrays, which the CPU has in optim. */
+#define LIST_KERNELS(K)        \
+    K(list_rule, ListRuleArgs) \
+    K(list_norm, ListNormArgs)
 
 typedef enum KernelSlot {
 #define K(slot, Args) SLOT_##slot,
-    KERNEL_LIST(K)
+    KERNEL_LIST(K) LIST_KERNELS(K)
 #undef K
         KERNEL_SLOTS
 } KernelSlot;
@@ -426,6 +457,7 @@ typedef struct Device {
 /* The kernels: map, copy, fill and reduce are REQUIRED of a plugin, the others OPTIONAL. */
 #define K(slot, Args) int (*slot)(DeviceContext * context, Args * args);
     KERNEL_LIST(K)
+    LIST_KERNELS(K)
 #undef K
 } Device;
 

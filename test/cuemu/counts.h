@@ -14,7 +14,7 @@ typedef struct CuemuCounts {
     int64_t launches, waits, to_device, to_host, allocations;
 } CuemuCounts;
 CuemuCounts cuemu_counts(void);
-/* The n-th allocation from now on finds no memory, and only it; 0: none. */
+/* The n-th allocation from now on and all after it find no memory; 0: none. */
 void cuemu_fail_allocation(int64_t n);
 /* The n-th launch from now on fails as it runs: the device is lost. */
 void cuemu_fail_launch(int64_t n);

@@ -215,6 +215,7 @@ struct cudaDeviceProp {
 };
 extern "C" {
 cudaError_t cudaGetDeviceCount(int *n);
+#define CUDART_VERSION 13000
 cudaError_t cudaDriverGetVersion(int *v);
 cudaError_t cudaRuntimeGetVersion(int *v);
 cudaError_t cudaSetDevice(int d);

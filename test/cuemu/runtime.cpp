@@ -249,7 +249,8 @@ static cudaError_t new_memory(void **p, size_t n, bool pinned)
     }
     if (!pinned) counts.allocations++;
     *p = nullptr;
-    if (!pinned && failing_allocation && --failing_allocation == 0) return err(cudaErrorMemoryAllocation);
+    if (!pinned && failing_allocation > 1) failing_allocation--;
+    if (!pinned && failing_allocation == 1) return err(cudaErrorMemoryAllocation);
     if (!pinned) *p = device_block(n);
     else if (posix_memalign(p, 256, n)) *p = nullptr;
     if (!*p) return err(cudaErrorMemoryAllocation);
@@ -424,7 +425,7 @@ CuemuCounts cuemu_counts(void)
 void cuemu_fail_allocation(int64_t n)
 {
     HOLD;
-    failing_allocation = n;
+    failing_allocation = n > 0 ? n + 1 : 0;
 }
 
 void cuemu_fail_launch(int64_t n)

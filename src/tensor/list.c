@@ -1,0 +1,92 @@
+/* list.c - what a device does to many tensors in one call (op_row.h). */
+#include <stdlib.h>
+#include "core.h"
+
+/* The arrays of a call, and how many elements those of each list have. */
+typedef struct Arrays {
+    void **data;
+    int64_t *count;
+} Arrays;
+
+/* Are all dense, of one dtype and on one device? */
+static bool are_alike(Tensor *const *x, int n)
+{
+    bool alike = true;
+    for (int i = 0; i < n && alike; i++)
+        alike =
+            x[i] && x[i]->flags & FLAG_CONTIGUOUS && x[i]->dtype == x[0]->dtype && x[i]->place == x[0]->place;
+    return alike;
+}
+
+/* data is NULL, and an error recorded, without memory.  To be freed. */
+static Arrays arrays_of(Tensor *const *x, int n, int each, const char *function)
+{
+    const size_t all = (size_t)n * (size_t)each;
+    Arrays a = { malloc(all * sizeof *a.data + (size_t)n * sizeof *a.count), NULL };
+    if (!a.data) return fail(TENSOR_ENOMEM, function, "out of memory"), a;
+    a.count = (int64_t *)(void *)(a.data + all);
+    for (size_t i = 0; i < all; i++) a.data[i] = x[i]->data;
+    for (int i = 0; i < n; i++) a.count[i] = x[i * each]->numel;
+    return a;
+}
+
+/* What a kernel said, as these functions return it. */
+static int answer(int status, const char *function, const Place *place, const char *slot)
+{
+    if (status == KERNEL_FAILED) return kernel_failed(status, function, place, slot);
+    return status == KERNEL_DONE;
+}
+
+int op_list_rule(const OpListRule *call)
+{
+    if (tensor_error_code()) return -1;
+    if (!call || !call->rule || !call->step || !call->item)
+        return fail(TENSOR_ENULL, "op_list_rule", "the call, its rule or its list is NULL");
+    const int all = call->count * call->arrays;
+    if (all <= 0 || !are_alike(call->item, all)) return 0;
+    const Place *place = call->item[0]->place;
+    ListRuleArgs args = { .rule = call->rule,
+                          .step = call->step,
+                          .dtype = call->item[0]->dtype,
+                          .arrays = call->arrays,
+                          .numbers = call->numbers,
+                          .n = call->count,
+                          .number = call->number,
+                          .number_there = call->number_there ? call->number_there->data : NULL,
+                          .skip = call->skip ? call->skip->data : NULL,
+                          .ready = call->ready };
+    if (!TAKES(place, list_rule, args.dtype)) return 0;
+    const Arrays a = arrays_of(call->item, call->count, call->arrays, call->function);
+    if (!a.data) return -1;
+    args.array = a.data, args.count = a.count;
+    const int done =
+        answer(place->device->list_rule(place->context, &args), call->function, place, "list_rule");
+    free(a.data);
+    for (int i = 0; i < all && done == 1 && !call->ready; i++)
+        if (i % call->arrays != 1) tensor_bump_version(call->item[i]);
+    return done;
+}
+
+int op_list_norm(const char *function, TensorList self, double ord, Tensor **norms)
+{
+    if (tensor_error_code()) return -1;
+    if (!norms || (!self.item && self.count)) return fail(TENSOR_ENULL, "op_list_norm", "a list is NULL");
+    if (self.count <= 0 || !are_alike(self.item, self.count)) return 0;
+    const Place *place = self.item[0]->place;
+    ListNormArgs args = { .dtype = self.item[0]->dtype, .n = self.count, .ord = ord };
+    if (!TAKES(place, list_norm, args.dtype)) return 0;
+    args.out_dtype = args.dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
+    Tensor *y = new_tensor(SHAPE(self.count), args.out_dtype, place);
+    const Arrays a = y ? arrays_of(self.item, self.count, 1, function) : (Arrays){ NULL, NULL };
+    int done = -1;
+    if (a.data) {
+        args.array = a.data, args.count = a.count, args.out = y->data;
+        done = answer(place->device->list_norm(place->context, &args), function, place, "list_norm");
+    }
+    free(a.data);
+    if (done != 1) {
+        if (y) tensor_release(y);
+        return done;
+    }
+    return (*norms = own(y)) ? 1 : -1;
+}

@@ -1,0 +1,198 @@
+/* test_list.c - many tensors in one call of a device: list ops, clipping, the steps of optimizers.  On emu:0,
+ * beside the CPU. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <tapegrad.h>
+#include "emu_counts.h"
+#include "plugin_folder.h"
+#include <tapegrad/cmocka.h>
+
+enum { N = 6, STEPS = 4 };
+static const int64_t sizes[N] = { 1, 0, 7, 40, 16384 + 5, 33 }; /* 16384: of a block */
+
+static Tensor *pattern(int i, double phase, TensorDtype dtype, const char *device)
+{
+    Tensor *x = tensor_arange(0, (double)sizes[i] + 1, 1, TENSOR_F64);
+    x = tensor_to(tensor_sin(tensor_add_scalar(x, phase + i)), dtype);
+    return tensor_narrow(tensor_to_device(x, device), 0, i == 3, sizes[i]); /* one begins off 16 bytes */
+}
+
+static Optimizer *make(int kind, TensorList p)
+{
+    switch (kind) {
+    case 0: return optim_sgd(p, 0.1, .weight_decay = 0.1);
+    case 1: return optim_sgd(p, 0.1, .momentum = 0.9, .nesterov = true);
+    case 2: return optim_adam(p, .weight_decay = 0.1, .maximize = true);
+    case 3: return optim_adamw(p, .amsgrad = true);
+    case 4: return optim_nadam(p);
+    case 5: return optim_radam(p);
+    case 6: return optim_adamax(p);
+    case 7: return optim_adagrad(p, .initial_accumulator_value = 0.1);
+    case 8: return optim_adadelta(p);
+    case 9: return optim_rmsprop(p);
+    case 10: return optim_rmsprop(p, .centered = true);
+    case 11: return optim_rmsprop(p, .momentum = 0.5);
+    case 12: return optim_rmsprop(p, .centered = true, .momentum = 0.5);
+    case 13: return optim_rprop(p);
+    case 14: return optim_asgd(p, .t0 = 1);
+    case 15: return optim_lion(p, 1e-2);
+    default: return NULL;
+    }
+}
+
+/* The parameters after a few steps, one behind the other, on the CPU. */
+static Tensor *after_steps(int kind, TensorDtype dtype, const char *device)
+{
+    Tensor *p[N], *flat[N];
+    for (int i = 0; i < N; i++) {
+        p[i] = tensor_clone(pattern(i, 0, dtype, device));
+        if (i == 3) p[i] = pattern(i, 0, dtype, device);
+        tensor_requires_grad_(p[i], true);
+    }
+    Optimizer *opt = make(kind, TENSOR_LIST(p, N));
+    assert_non_null(opt);
+    for (int t = 0; t < STEPS; t++) {
+        for (int i = 0; i < N; i++)
+            if (t || i != 5) /* whose first step is later */
+                assert_int_equal(tensor_set_grad(p[i], pattern(i, 1.0 + t, dtype, device)), 0);
+        const bool emu = strcmp(device, "cpu") != 0;
+        const int64_t launches = emu ? counts_now().launches : 0;
+        assert_int_equal(optim_step(opt), 0);
+        if (emu && t == STEPS - 1) /* the last one's alone and its states are made: a kernel and its table */
+            assert_true(counts_now().launches <= launches + 4);
+    }
+    optim_free(opt);
+    for (int i = 0; i < N; i++) flat[i] = tensor_to(tensor_to_device(tensor_detach(p[i]), "cpu"), TENSOR_F64);
+    return tensor_cat(TENSOR_LIST(flat, N), 0);
+}
+
+static void every_rule_is_one_kernel(void **state)
+{
+    (void)state;
+    static const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_BF16 };
+    for (int kind = 0; kind < 16; kind++)
+        for (int d = 0; d < 4; d++) {
+            TensorScope scope = tensor_scope_open();
+            const double unit = d == 0 ? 1e-6 : d == 1 ? 1e-13 : d == 2 ? 2e-3 : 2e-2;
+            Tensor *want = after_steps(kind, dtypes[d], "cpu"), *got = after_steps(kind, dtypes[d], "emu:0");
+            if (!tensor_allclose(got, want, .rtol = unit, .atol = unit))
+                fail_msg("optimizer %d, %s: apart by %g", kind, tensor_dtype_name(dtypes[d]),
+                         tensor_item(tensor_amax(tensor_abs(tensor_sub(got, want)))));
+            tensor_scope_close(scope);
+        }
+}
+
+/* Launches of clipping and a step of AdamW over n parameters, whose gradients lie elsewhere each time. */
+static int64_t launches_of(int n)
+{
+    Tensor **p = calloc((size_t)n, sizeof *p);
+    assert_non_null(p);
+    TensorScope scope = tensor_scope_open();
+    for (int i = 0; i < n; i++)
+        p[i] = tensor_requires_grad_(tensor_to_device(tensor_full(SHAPE(3), i, TENSOR_F32), "emu:0"), true);
+    Optimizer *opt = optim_adamw(TENSOR_LIST(p, n), .lr = 1e-3);
+    struct CuemuCounts before = { 0 };
+    for (int step = 0; step < 3; step++) {
+        for (int i = 0; i < n; i++)
+            tensor_set_grad(p[i], tensor_to_device(tensor_ones(SHAPE(3), TENSOR_F32), "emu:0"));
+        before = counts_now();
+        assert_non_null(nn_clip_grad_norm_(TENSOR_LIST(p, n), 1.0));
+        assert_int_equal(optim_step(opt), 0);
+    }
+    const struct CuemuCounts now = counts_now();
+    assert_int_equal(now.to_device, before.to_device);
+    assert_int_equal(now.to_host, before.to_host);
+    assert_int_equal(now.waits, before.waits);
+    optim_free(opt);
+    tensor_scope_close(scope);
+    free(p);
+    return now.launches - before.launches;
+}
+
+static void launches_do_not_grow(void **state)
+{
+    (void)state;
+    const int64_t few = launches_of(3), many = launches_of(400);
+    assert_true(few <= 12);
+    assert_int_equal(many, few);
+    assert_true(launches_of(3000) <= few + 12); /* tables of more than one write */
+}
+
+static Tensor *norms_on(const char *device, TensorDtype dtype, double ord, double bad)
+{
+    Tensor *x[N - 1];
+    for (int i = 0; i < N - 1; i++) x[i] = pattern(i < 1 ? i : i + 1, 0, dtype, device);
+    if (bad != 0) x[2] = tensor_mul_scalar(tensor_cat(TENSORS(x[2], tensor_full_like(x[0], bad)), 0), 1);
+    return tensor_to_device(tensor_foreach_norm(TENSOR_LIST(x, N - 1), ord), "cpu");
+}
+
+static void norms_of_lists(void **state)
+{
+    (void)state;
+    static const double ords[] = { 1, 2, INFINITY, 3, 0 };
+    static const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16 };
+    for (int o = 0; o < 5; o++)
+        for (int d = 0; d < 3; d++)
+            for (int bad = 0; bad < 3; bad++) {
+                TensorScope scope = tensor_scope_open();
+                const double value = bad == 1 ? NAN : bad == 2 ? -INFINITY : 0;
+                Tensor *want = norms_on("cpu", dtypes[d], ords[o], value),
+                       *got = norms_on("emu:0", dtypes[d], ords[o], value);
+                assert_int_equal(tensor_dtype(got), tensor_dtype(want));
+                assert_true(tensor_allclose(got, want, .rtol = d == 1 ? 1e-12 : 1e-5, .equal_nan = true));
+                tensor_scope_close(scope);
+            }
+}
+
+/* No memory at any point of a step: nothing has changed, and the next one is right. */
+static void a_step_without_memory(void **state)
+{
+    (void)state;
+    void (*fail_allocation)(int64_t);
+    *(void **)&fail_allocation = emu_symbol("cuemu_fail_allocation");
+    TensorScope scope = tensor_scope_open();
+    Tensor *p[2] = {
+        tensor_requires_grad_(tensor_to_device(tensor_ones(SHAPE(300001), TENSOR_F32), "emu:0"), true),
+        tensor_requires_grad_(tensor_to_device(tensor_ones(SHAPE(150001), TENSOR_F64), "emu:0"), true)
+    };
+    Optimizer *opt = optim_adamw(TENSOR_LIST(p, 2), .lr = 0.1);
+    for (int i = 0; i < 2; i++) tensor_set_grad(p[i], tensor_ones_like(p[i]));
+    int failures = 0;
+    for (int64_t n = 1;; n++) {
+        assert_true(n < 100);
+        fail_allocation(n);
+        const int status = optim_step(opt);
+        fail_allocation(0);
+        if (!status) break;
+        assert_int_equal(tensor_error_code(), TENSOR_ENOMEM);
+        tensor_error_clear();
+        failures++;
+        for (int i = 0; i < 2; i++) assert_true(tensor_item(tensor_amin(tensor_detach(p[i]))) == 1);
+    }
+    assert_true(failures > 0);
+    for (int i = 0; i < 2; i++) {
+        assert_true(fabs(tensor_item(tensor_amin(tensor_detach(p[i]))) - 0.899) < 1e-6);
+        assert_true(tensor_item(nn_dict_get(optim_state_dict(opt), i ? "state.1.step" : "state.0.step")) ==
+                    1);
+    }
+    optim_free(opt);
+    tensor_scope_close(scope);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_rule_is_one_kernel),
+        cmocka_unit_test(launches_do_not_grow),
+        cmocka_unit_test(norms_of_lists),
+        cmocka_unit_test(a_step_without_memory),
+    };
+    set_plugin_folder("");
+    tensor_device_available("emu:0"); /* so that its symbols are there */
+    return cmocka_run_group_tests_name("lists on a device", tests, NULL, NULL);
+}
