@@ -186,8 +186,8 @@ void tensor_profile_begin(void)
 {
     pthread_mutex_lock(&lock);
     log_.rows = log_.ranges = 0, log_.events = log_.dropped = 0;
+    log_.start = now_ns(), log_.end = 0; /* before a span can be of this run */
     run++;
-    log_.start = now_ns(), log_.end = 0;
     if (!atomic_exchange(&profiling, true)) atomic_fetch_add(&call_modes, 1);
     pthread_mutex_unlock(&lock);
 }

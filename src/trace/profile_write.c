@@ -1,6 +1,7 @@
 /* profile_write.c - what the profiler measured: as rows, as tables, as a trace. */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "profile.h"
 
 enum { PATH_TEXT = 256, PATH_DEPTH = 64 };
@@ -108,14 +109,34 @@ int tensor_profile_print(FILE *file)
 
 /* ---- the trace ------------------------------------------------------------------------------- */
 
+/* Bytes of the letter in UTF-8 that text begins with; 0: it is none, or was cut off. */
+static int letter(const unsigned char *text)
+{
+    static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
+    const int more = *text < 0x80       ? 0
+                     : *text >> 5 == 6  ? 1
+                     : *text >> 4 == 14 ? 2
+                     : *text >> 3 == 30 ? 3
+                                        : -1;
+    if (more < 0) return 0;
+    uint32_t code = more ? *text & (0x3fu >> more) : *text;
+    for (int i = 1; i <= more; i++) {
+        if (text[i] >> 6 != 2) return 0;
+        code = code << 6 | (text[i] & 0x3fu);
+    }
+    return code >= least[more] && code <= 0x10ffff && code >> 11 != 0x1b ? more + 1 : 0;
+}
+
 static void write_text(FILE *file, const char *text)
 {
     putc('"', file);
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') fprintf(file, "\\%c", c);
-        else if (c < 0x20) fprintf(file, "\\u%04x", c);
-        else putc(c, file);
+    for (const unsigned char *c = (const unsigned char *)text; *c;) {
+        const int n = letter(c);
+        if (*c == '"' || *c == '\\') fprintf(file, "\\%c", *c);
+        else if (*c < 0x20) fprintf(file, "\\u%04x", *c);
+        else if (!n) fputs("\\ufffd", file);
+        else fwrite(c, 1, (size_t)n, file);
+        c += n ? n : 1;
     }
     putc('"', file);
 }
@@ -124,7 +145,7 @@ static void write_event(FILE *file, const ProfileLog *log, const ProfileEvent *e
 {
     static const char *const kind[PROFILE_KINDS] = { "forward", "backward", "module" };
     char path[PATH_TEXT];
-    fprintf(file, "{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"cat\":\"%s\",\"name\":", e->thread,
+    fprintf(file, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"cat\":\"%s\",\"name\":", (int)getpid(), e->thread,
             kind[e->row < 0 ? PROFILE_RANGE : log->row[e->row].kind]);
     write_text(file, e->row < 0 ? log->range[e->range].name : log->row[e->row].name);
     fprintf(file, ",\"ts\":%lld.%03d,\"dur\":%lld.%03d,\"args\":{\"bytes\":%lld",

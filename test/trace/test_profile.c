@@ -250,6 +250,113 @@ static void test_the_trace_is_json(void **unused)
     nn_free(net);
 }
 
+/* What Chrome's and Perfetto's readers ask for: UTF-8, and events of a thread that lie within each other. */
+typedef struct Event {
+    long pid, tid;
+    int64_t begin, end; /* ns */
+} Event;
+
+static int by_begin(const void *a, const void *b)
+{
+    const Event *x = a, *y = b;
+    if (x->tid != y->tid) return x->tid < y->tid ? -1 : 1;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    return x->end == y->end ? 0 : x->end > y->end ? -1 : 1; /* the outer one first */
+}
+
+static const char *after(const char *text, const char *what)
+{
+    const char *at = strstr(text, what);
+    assert_non_null(at);
+    return at + strlen(what);
+}
+
+static int64_t nanoseconds(const char *text)
+{
+    long long micro;
+    char digits[4];
+    assert_int_equal(sscanf(text, "%lld.%3[0-9]", &micro, digits), 2);
+    assert_true(micro >= 0 && strlen(digits) == 3);
+    return micro * 1000 + atoi(digits);
+}
+
+static int read_events(char *text, Event *event, int room)
+{
+    int n = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        if (strncmp(line, "{\"ph\":\"X\",", 10) != 0) continue;
+        assert_true(n < room);
+        Event *e = &event[n++];
+        assert_int_equal(sscanf(after(line, "\"pid\":"), "%ld,\"tid\":%ld,", &e->pid, &e->tid), 2);
+        after(line, "\"cat\":\""), after(line, "\"name\":\""), after(line, "\"args\":{");
+        e->begin = nanoseconds(after(line, "\"ts\":"));
+        e->end = e->begin + nanoseconds(after(line, "\"dur\":"));
+        assert_int_equal(e->pid, getpid());
+    }
+    return n;
+}
+
+static bool is_utf8(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c;) {
+        const int more = *c < 0x80                 ? 0
+                         : *c >= 0xc2 && *c < 0xe0 ? 1
+                         : *c >> 4 == 0xe          ? 2
+                         : *c >> 3 == 0x1e         ? 3
+                                                   : -1;
+        if (more < 0) return false;
+        for (int i = 1; i <= more; i++)
+            if (c[i] >> 6 != 2 || (i == 1 && *c == 0xed && c[1] >= 0xa0)) return false;
+        c += 1 + more;
+    }
+    return true;
+}
+
+static void test_the_trace_is_one_that_readers_take(void **unused)
+{
+    (void)unused;
+    static Event event[4000];
+    char path[] = "build/trace-XXXXXX", name[100];
+    const int fd = mkstemp(path);
+    Module *net = two_layers();
+    pthread_t thread;
+    tensor_profile_begin();
+    assert_int_equal(pthread_create(&thread, NULL, work, NULL), 0);
+    for (int length = 0; length < 60; length++) { /* cut in the middle of a letter, too */
+        memset(name, 'x', 100);
+        strcpy(name + length, "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+        TENSOR_PROFILE(name) step(net);
+    }
+    TENSOR_PROFILE("bad \xff\xc3\x28\xed\xa0\x80\xc0\xaf end") step(net);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    tensor_profile_end();
+    assert_int_equal(tensor_profile_save(path), 0);
+    char *text = read_file(fdopen(fd, "r"));
+    assert_string_equal(json_value(text), "\n");
+    assert_true(is_utf8(text));
+    assert_non_null(strstr(text, "\"bad \\ufffd\\ufffd("));
+    assert_non_null(strstr(text, " end\""));
+    assert_non_null(strstr(text, "\"xx\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\""));
+    const int n = read_events(text, event, 4000);
+    assert_true(n > 61 * 10);
+    qsort(event, (size_t)n, sizeof *event, by_begin);
+    int64_t open[100];
+    int depth = 0, deepest = 0, threads = 0;
+    for (int i = 0; i < n; i++) {
+        if (i == 0 || event[i].tid != event[i - 1].tid) depth = 0, threads++;
+        while (depth && open[depth - 1] <= event[i].begin) depth--;
+        assert_true(!depth || event[i].end <= open[depth - 1]);
+        assert_true(depth < 100);
+        open[depth++] = event[i].end;
+        if (depth > deepest) deepest = depth;
+    }
+    assert_int_equal(threads, 2);
+    assert_true(deepest >= 4); /* the name, the net, a layer, an op */
+    OK;
+    unlink(path);
+    nn_free(net);
+}
+
 static void test_bad_input(void **unused)
 {
     (void)unused;
@@ -321,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_ops_made_of_others),
         cmocka_unit_test(test_modules_names_and_threads),
         cmocka_unit_test(test_the_trace_is_json),
+        cmocka_unit_test(test_the_trace_is_one_that_readers_take),
         cmocka_unit_test(test_bad_input),
         cmocka_unit_test(test_values_and_failures),
     };
