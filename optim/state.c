@@ -16,6 +16,7 @@ typedef struct Entry {
     OptimParam *param; /* NULL: an option of the group */
     int state;         /* which state, or MASTER; -1: the count of steps; -2 and below: numbers */
     const OpField *field;
+    int count; /* of an option: so many from field on, which PyTorch has as one tuple */
 } Entry;
 
 typedef int (*Visit)(void *ctx, const Optimizer *opt, const Entry *e);
@@ -48,13 +49,34 @@ static int walk_param(Optimizer *opt, OptimGroup *g, OptimParam *p, int index, b
     return status ? status : fn(ctx, opt, &e);
 }
 
-static int walk_options(Optimizer *opt, int g, Visit fn, void *ctx)
+/* How many options from f on are one tuple of PyTorch's, and its name. */
+static int tuple_at(const OpField *f, const char **name)
+{
+    static const struct {
+        const char *name, *first, *second;
+        int count;
+    } tuples[] = { { "betas", "beta1", "beta2", 2 },
+                   { "etas", "eta_minus", "eta_plus", 2 },
+                   { "step_sizes", "step_min", "step_max", 2 },
+                   { "eps", "eps1", "eps2", 2 },
+                   { "ns_coefficients", "ns_a", "ns_b", 3 } };
+    *name = f->name;
+    for (size_t i = 0; i < sizeof tuples / sizeof *tuples; i++)
+        if (strcmp(f->name, tuples[i].first) == 0 && f[1].name && strcmp(f[1].name, tuples[i].second) == 0)
+            return *name = tuples[i].name, tuples[i].count;
+    return 1;
+}
+
+static int walk_options(const Optimizer *opt, OptimGroup *group, int g, Visit fn, void *ctx)
 {
     int status = 0;
-    for (const OpField *f = opt->kind->fields; f && f->name && !status; f++) {
-        Entry e = { .group = &opt->group[g], .field = f };
-        snprintf(e.name, NAME, "param_groups.%d.%s", g, f->name);
+    for (const OpField *f = opt->kind->fields; f && f->name && !status;) {
+        Entry e = { .group = group, .field = f };
+        const char *name;
+        e.count = tuple_at(f, &name);
+        snprintf(e.name, NAME, "param_groups.%d.%s", g, name);
         status = fn(ctx, opt, &e);
+        f += e.count;
     }
     return status;
 }
@@ -66,26 +88,36 @@ static Tensor **place_of(const Entry *e)
     return e->state == MASTER ? &e->param->master : &e->param->state[e->state];
 }
 
-static double number_of(const Entry *e)
+static Tensor *option_of(const Entry *e)
 {
-    if (e->param) return e->state == -1 ? (double)e->param->step : e->param->number[-2 - e->state];
-    const void *at = (const char *)e->group->options + e->field->offset;
-    return e->field->type == OP_DOUBLE ? *(const double *)at
-           : e->field->type == OP_BOOL ? (double)*(const bool *)at
-                                       : (double)*(const int *)at;
+    double value[OPTIM_STATES];
+    for (int i = 0; i < e->count; i++) {
+        const void *at = (const char *)e->group->options + e->field[i].offset;
+        value[i] = e->field[i].type == OP_DOUBLE ? *(const double *)at
+                   : e->field[i].type == OP_BOOL ? (double)*(const bool *)at
+                                                 : (double)*(const int *)at;
+    }
+    return tensor_from_data(value, e->count == 1 ? SHAPE() : SHAPE(e->count), TENSOR_F64);
 }
 
-static void set_number(const Entry *e, double value)
+static Tensor *number_of(const Entry *e)
 {
-    if (e->param) {
-        if (e->state == -1) e->param->step = (int64_t)value;
-        else e->param->number[-2 - e->state] = value;
-        return;
+    if (!e->param) return option_of(e);
+    const double value = e->state == -1 ? (double)e->param->step : e->param->number[-2 - e->state];
+    return tensor_scalar(value, TENSOR_F64);
+}
+
+static void set_number(const Entry *e, const Tensor *from)
+{
+    if (e->param && e->state == -1) e->param->step = (int64_t)tensor_item(from);
+    else if (e->param) e->param->number[-2 - e->state] = tensor_item(from);
+    for (int i = 0; i < e->count; i++) {
+        const double value = e->count == 1 ? tensor_item(from) : tensor_get(from, DIMS(i));
+        void *at = (char *)e->group->options + e->field[i].offset;
+        if (e->field[i].type == OP_DOUBLE) *(double *)at = value;
+        else if (e->field[i].type == OP_BOOL) *(bool *)at = value != 0;
+        else *(int *)at = (int)value;
     }
-    void *at = (char *)e->group->options + e->field->offset;
-    if (e->field->type == OP_DOUBLE) *(double *)at = value;
-    else if (e->field->type == OP_BOOL) *(bool *)at = value != 0;
-    else *(int *)at = (int)value;
 }
 
 /* ---- out ------------------------------------------------------------------------------------- */
@@ -94,7 +126,7 @@ static int save(void *ctx, const Optimizer *opt, const Entry *e)
 {
     (void)opt;
     TensorScope scope = tensor_scope_open();
-    Tensor *t = is_state(e) ? tensor_detach(*place_of(e)) : tensor_scalar(number_of(e), TENSOR_F64);
+    Tensor *t = is_state(e) ? tensor_detach(*place_of(e)) : number_of(e);
     int status = t ? nn_dict_set(ctx, e->name, t) : -1;
     tensor_scope_close(scope);
     return status;
@@ -118,7 +150,8 @@ TensorDict optim_state_dict(Optimizer *opt)
         for (int i = 0; i < opt->group[g].count && !status; i++)
             status =
                 walk_param(opt, &opt->group[g], &opt->group[g].param[i], index++, false, save, &opt->state);
-    for (int g = 0; g < opt->groups && !status; g++) status = walk_options(opt, g, save, &opt->state);
+    for (int g = 0; g < opt->groups && !status; g++)
+        status = walk_options(opt, &opt->group[g], g, save, &opt->state);
     return status || save_extra(opt) ? none : opt->state;
 }
 
@@ -149,7 +182,9 @@ static bool fits(const Optimizer *opt, const Entry *e, const Tensor *t)
 
 static int compare(Loading *l, const Optimizer *opt, const Entry *e, const Tensor *t)
 {
-    const bool right = is_state(e) ? fits(opt, e, t) : tensor_numel(t) == 1;
+    const bool right = is_state(e)    ? fits(opt, e, t)
+                       : e->count > 1 ? tensor_ndim(t) == 1 && tensor_numel(t) == e->count
+                                      : tensor_numel(t) == 1;
     l->found++;
     if (!right) return refuse(opt, TENSOR_ESHAPE, e->name, "has another shape");
     const double value = e->param && e->state == -1 ? tensor_item(t) : 0;
@@ -180,15 +215,17 @@ static int place(Loading *l, const Entry *e)
     l->placed += made != NULL;
     if (e->param) e->param->seen = tensor_version(e->param->tensor) - 1; /* looks at master again */
     if (e->param && e->state == -1 && !made) e->param->step = 1; /* an uncounted kind: it has been stepped */
-    else if (!is_state(e)) set_number(e, tensor_item(made));
-    else set_state(place_of(e), made), e->param->fresh = false;
+    else if (!is_state(e) && made) set_number(e, made);
+    else if (is_state(e)) set_state(place_of(e), made), e->param->fresh = false;
     return 0;
 }
 
 /* A count that the kind does without.  The state of an option that is off at first, switched on after the
- * last step: neither side has it yet. */
+ * last step: neither side has it yet.  Options that PyTorch does not have, or as texts. */
 static bool may_lack(const Optimizer *opt, const Entry *e)
 {
+    if (e->field)
+        return e->field->choices || (opt->kind->ours && strcmp(e->field->name, opt->kind->ours) == 0);
     if (e->param && e->state == -1) return opt->kind->uncounted;
     return e->state == MASTER ||
            (is_state(e) && !(optim_states(opt->kind, opt->kind->defaults) >> e->state & 1));
@@ -202,6 +239,21 @@ static int load(void *ctx, const Optimizer *opt, const Entry *e)
     if (!t && !tensor_error() && may_lack(opt, e)) return 0;
     if (!t) return tensor_error() ? -1 : refuse(opt, TENSOR_EVALUE, e->name, "is missing");
     return l->what == COMPARE ? compare(l, opt, e, t) : make(l, opt, e, t);
+}
+
+/* Does PyTorch alone have the option, which says how it computes, and not what?  Its Adam and AdamW are one
+ * class with an option. */
+static bool is_pytorchs(const OptimKind *kind, const char *entry, const Tensor *value)
+{
+    static const char *const names[] = { "params",     "foreach",        "fused",
+                                         "capturable", "differentiable", "initial_lr" };
+    const bool w = strcmp(kind->name, "AdamW") == 0;
+    int end = 0;
+    if (sscanf(entry, "param_groups.%*d.%n", &end), end == 0) return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(entry + end, names[i]) == 0) return true;
+    return (w || strcmp(kind->name, "Adam") == 0) && strcmp(entry + end, "decoupled_weight_decay") == 0 &&
+           tensor_numel(value) == 1 && (tensor_item(value) != 0) == w;
 }
 
 /* Is it the name of an option, or of a parameter's state?  What else a kind with a closure has is its own. */
@@ -247,7 +299,7 @@ static int load_all(Optimizer *opt, Loading *l, int what)
                 set_state(&p->master, NULL);
             }
         }
-    for (int g = 0; g < opt->groups && !status; g++) status = walk_options(opt, g, load, l);
+    for (int g = 0; g < opt->groups && !status; g++) status = walk_options(opt, &opt->group[g], g, load, l);
     return status;
 }
 
@@ -270,12 +322,20 @@ static int check_unexpected(const Optimizer *opt, const Loading *l)
         const char *name = l->dict.item[i].name;
         if (!is_ours(opt->kind, name) && !opt->kind->step_closure)
             return refuse(opt, TENSOR_EVALUE, name, "is unexpected");
-        extra += !is_ours(opt->kind, name);
+        extra += !is_ours(opt->kind, name) || is_pytorchs(opt->kind, name, l->dict.item[i].tensor);
     }
     if (l->found + extra == l->dict.count) return 0;
     return tensor_fail(TENSOR_EVALUE, "optim_load_state_dict",
                        "%s: %d entries, of which %d are unexpected: other options, groups or parameters",
                        opt->kind->name, l->dict.count, l->dict.count - l->found - extra);
+}
+
+static int take_option(void *ctx, const Optimizer *opt, const Entry *e)
+{
+    const Tensor *t = nn_dict_get(*(const TensorDict *)ctx, e->name);
+    (void)opt;
+    if (t) set_number(e, t);
+    return 0;
 }
 
 /* Options out of range are refused before anything changes. */
@@ -285,12 +345,7 @@ static int check_group_options(const Optimizer *opt, const Loading *l, int g)
     OptimGroup as = opt->group[g];
     memcpy(options, as.options, opt->kind->args);
     as.options = options;
-    for (const OpField *f = opt->kind->fields; f && f->name; f++) {
-        Entry e = { .group = &as, .field = f };
-        snprintf(e.name, NAME, "param_groups.%d.%s", g, f->name);
-        const Tensor *t = nn_dict_get(l->dict, e.name);
-        if (t) set_number(&e, tensor_item(t));
-    }
+    walk_options(opt, &as, g, take_option, (void *)(uintptr_t)&l->dict);
     return optim_check_options(opt->kind, options, "optim_load_state_dict");
 }
 

@@ -148,6 +148,8 @@ int optim_read_cases(void **state)
         if (strcmp(word, "optimizer") == 0) begin_case(rest);
         else if (strcmp(word, "names") == 0)
             snprintf(optim_cases[optim_case_count - 1].names, sizeof optim_cases->names, " %s ", rest);
+        else if (strcmp(word, "options") == 0)
+            snprintf(optim_cases[optim_case_count - 1].options, sizeof optim_cases->options, " %s ", rest);
         else if (strcmp(word, "step") == 0) read_step(&optim_cases[optim_case_count - 1], rest);
     }
     kind_close(&f);

@@ -14,9 +14,10 @@ typedef struct Case {
         int step;
         double value[P + Q];
     } golden[SHOWN];
-    char names[100]; /* of PyTorch's state of p */
-    int shown;       /* 0: of .samples, golden[OWN] is what it gives in f64 */
-    bool matrices;   /* it takes nothing else: p is [5, 1] */
+    char names[100];   /* of PyTorch's state of p */
+    char options[200]; /* and of its group */
+    int shown;         /* 0: of .samples, golden[OWN] is what it gives in f64 */
+    bool matrices;     /* it takes nothing else: p is [5, 1] */
 } Case;
 
 extern Case optim_cases[CASES];

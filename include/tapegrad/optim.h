@@ -396,9 +396,12 @@ TAPEGRAD_API double optim_step_closure(Optimizer *opt, OptimClosure fn, void *ct
 TAPEGRAD_API void optim_free(Optimizer *opt);
 
 /* optim_state_dict - all that a run needs to go on, under PyTorch's names: "state.0.exp_avg" of parameter 0
- *     (they are counted over all groups), "state.0.step", "param_groups.0.lr", the numbers as f64 of rank 0.
- *     SGD and Muon, whose steps PyTorch does not count, take a dict without "step", too.  The tensors share
- *     memory with the optimizer, whose dict it is until the next call.
+ *     (they are counted over all groups), "state.0.step", "param_groups.0.lr", the numbers as f64 of rank 0,
+ *     what is a tuple there, such as "param_groups.0.betas", of rank 1.  The tensors share memory with the
+ *     optimizer, whose dict it is until the next call.
+ *     PyTorch's own, as optimizer.state_dict() with the same names, loads: its options that say how it
+ *     computes (foreach, fused, capturable, ...) are let be; "step" of SGD and Muon, options that are texts
+ *     there, and those that it has not may be missing.
  * optim_load_state_dict - copies such values, and casts them to the dtypes of the parameters.  EVALUE: names
  *     are missing or unexpected (of another optimizer, other groups); a count of steps is none; ESHAPE.  All
  *     or nothing. */
@@ -464,6 +467,7 @@ typedef struct OptimKind {
                         double *loss); /* all; fn as often as it likes */
     bool uncounted;                    /* a state that is loaded may lack its "step", as PyTorch's do */
     bool one_group;                    /* takes no further groups */
+    const char *ours; /* an option that PyTorch's has not: a state that is loaded may lack it */
     bool skips; /* step and step_all read p->step and p->fresh by optim_of_step alone, and no p->number: a
                    flag on the device holds them back (optim_step_unless), and nobody waits for it */
     /* Optimizer.extra, before it is loaded: is all of it there, and nothing else?  NULL: any will do. */

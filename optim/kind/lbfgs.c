@@ -320,7 +320,7 @@ static int check_entry(const TensorDictItem *item, int64_t numel, const char *fu
 {
     char text[NAME];
     int i = 0;
-    bool number = is_listed(item->name, "ro", &i);
+    bool number = is_listed(item->name, "ro", &i) || is_listed(item->name, "al", &i);
     for (int k = 0; k < NUMBERS && !number; k++)
         number = !strcmp(item->name, name(text, number_names[k], -1));
     const bool flat = !strcmp(item->name, "state.0.d") || !strcmp(item->name, "state.0.prev_flat_grad") ||
@@ -336,10 +336,13 @@ static int check_entry(const TensorDictItem *item, int64_t numel, const char *fu
 static int check_extra(const Optimizer *opt, TensorDict dict, const char *function)
 {
     int64_t numel = 0;
-    int lists = 0;
+    int lists = 0, scratch = 0, index;
     for (int i = 0; i < opt->group->count; i++) numel += tensor_numel(opt->group->param[i].tensor);
     for (int i = 0; i < dict.count; i++)
         if (check_entry(&dict.item[i], numel, function)) return -1;
+        else
+            scratch +=
+                is_listed(dict.item[i].name, "al", &index); /* PyTorch saves what the next step makes */
     if (dict.count == 0) return 0;
     const bool moved = found(dict, "d", -1) != NULL;
     for (int k = 0; k < (moved ? NUMBERS : 2); k++)
@@ -349,7 +352,7 @@ static int check_extra(const Optimizer *opt, TensorDict dict, const char *functi
         return refuse(function, TENSOR_EVALUE, "prev_flat_grad", "is missing");
     while (found(dict, "ro", lists) && found(dict, "old_dirs", lists) && found(dict, "old_stps", lists))
         lists++;
-    if (dict.count == (moved ? NUMBERS + 2 : 2) + 3 * lists) return 0;
+    if (dict.count == (moved ? NUMBERS + 2 : 2) + 3 * lists + scratch) return 0;
     return refuse(function, TENSOR_EVALUE, "old_dirs, old_stps, ro", "do not belong together");
 }
 
@@ -374,5 +377,5 @@ static int check(const void *options, const char *function)
                        o->max_iter, o->max_eval, o->history_size, o->tolerance_grad, o->tolerance_change);
 }
 
-OPTIM_DEFINE(lbfgs, OptimLbfgsArgs, .name = "LBFGS", .fields = fields, .check = check, .one_group = true,
-             .check_extra = check_extra, .step_closure = step_closure)
+OPTIM_DEFINE(lbfgs, OptimLbfgsArgs, .name = "LBFGS", .ours = "maximize", .fields = fields, .check = check,
+             .one_group = true, .check_extra = check_extra, .step_closure = step_closure)

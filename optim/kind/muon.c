@@ -74,6 +74,6 @@ static int check_param(const Tensor *p, const char *function)
                        tensor_ndim(p));
 }
 
-OPTIM_DEFINE(muon, OptimMuonArgs, .name = "Muon", .uncounted = true, .fields = fields,
+OPTIM_DEFINE(muon, OptimMuonArgs, .name = "Muon", .uncounted = true, .ours = "maximize", .fields = fields,
              .state = { "momentum_buffer" }, .check = check, .check_param = check_param, .step = step,
              .skips = true, .samples = "maximize=true|lr=0.002")

@@ -126,7 +126,31 @@ static void save_and_load(void **state)
     }
 }
 
-/* The names are PyTorch's; "step" is ours alone where it has none, and may be missing there. */
+static bool is_word(const char *words, const char *name)
+{
+    char word[80];
+    snprintf(word, sizeof word, " %s ", name);
+    return strstr(words, word) != NULL;
+}
+
+/* To dict, what only PyTorch's groups have. */
+static void add_pytorchs_options(const Case *c, TensorDict *dict)
+{
+    char words[sizeof c->options], *rest = NULL;
+    snprintf(words, sizeof words, "%s", c->options);
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        for (int g = 0; g < 2; g++) {
+            char name[80];
+            snprintf(name, sizeof name, "param_groups.%d.%s", g, word);
+            const bool w = strcmp(word, "decoupled_weight_decay") == 0 && strcmp(c->kind->name, "AdamW") == 0;
+            Tensor *value = strcmp(word, "params") == 0 ? tensor_arange(0, 3, 1, TENSOR_I64)
+                                                        : tensor_full(SHAPE(), w, TENSOR_BOOL);
+            if (!nn_dict_get(*dict, name)) assert_int_equal(nn_dict_set(dict, name, value), 0);
+        }
+}
+
+/* The names are PyTorch's; "step" is ours alone where it has none, and may be missing there; so may options
+ * that it has not, or as texts.  Its own that say how it computes are let be. */
 static void names_of_states(void **state)
 {
     (void)state;
@@ -139,17 +163,19 @@ static void names_of_states(void **state)
         int found = 0, want = 0;
         for (int i = 0; i < dict.count; i++) {
             const char *name = dict.item[i].name;
-            char word[80];
-            snprintf(word, sizeof word, " %s ", strrchr(name, '.') + 1);
-            const bool ours = strcmp(word, " step ") == 0 && !strstr(c->names, word);
-            if (strncmp(name, "state.0.", 8) == 0 && !ours) {
-                found++;
-                if (!strstr(c->names, word)) fail_msg("%s: PyTorch has no %s", c->name, name);
-            }
+            const char *word = strrchr(name, '.') + 1;
+            const bool option = strncmp(name, "param_groups.", 13) == 0;
+            const bool known = is_word(option ? c->options : c->names, word);
+            const bool ours = !known && (strcmp(word, "step") == 0 || strcmp(word, "maximize") == 0 ||
+                                         strcmp(word, "adjust_lr_fn") == 0);
+            if (strncmp(name, "state.0.", 8) == 0 && !ours) found++;
+            if (!known && !ours && strncmp(name, "state.1.", 8) != 0)
+                fail_msg("%s: PyTorch has no %s", c->name, name);
             if (!ours) nn_dict_set(&without, name, dict.item[i].tensor);
         }
         for (const char *at = c->names + 1; *at && *at != ' '; want++) at = strchr(at, ' ') + 1;
         if (found != want) fail_msg("%s: %d states, PyTorch's are%s", c->name, found, c->names);
+        add_pytorchs_options(c, &without);
         TENSOR_NO_GRAD { tensor_copy_(b.p, a.p), tensor_copy_(b.q, a.q); }
         assert_int_equal(optim_load_state_dict(b.opt, without), 0);
         for (int t = 7; t <= 12; t++) run_step(&a, t), run_step(&b, t);
@@ -157,6 +183,17 @@ static void names_of_states(void **state)
         nn_dict_free(without);
         run_end(&b), run_end(&a);
     }
+}
+
+static void lose(TensorDict *dict, const char *name)
+{
+    for (int i = 0; i < dict->count; i++)
+        if (strcmp(dict->item[i].name, name) == 0) {
+            tensor_release(dict->item[i].tensor), free(dict->item[i].name);
+            dict->item[i] = dict->item[--dict->count];
+            return;
+        }
+    fail_msg("there is no %s", name);
 }
 
 static void refused_states(void **state)
@@ -168,8 +205,7 @@ static void refused_states(void **state)
         double lr = optim_lr(b.opt);
         for (int broken = 0; broken < 3; broken++) {
             TensorDict dict = nn_dict_clone(optim_state_dict(a.opt));
-            if (broken == 0)
-                tensor_release(dict.item[dict.count - 1].tensor), free(dict.item[--dict.count].name);
+            if (broken == 0) lose(&dict, "param_groups.1.lr");
             if (broken == 1) nn_dict_set(&dict, "state.7.step", tensor_ones(SHAPE(), TENSOR_F64));
             if (broken == 2) nn_dict_set(&dict, dict.item[0].name, tensor_ones(SHAPE(3, 3), TENSOR_F64));
             assert_status_error(optim_load_state_dict(b.opt, dict),

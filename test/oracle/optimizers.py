@@ -165,6 +165,8 @@ def run(name, texts):
             values = p.flatten().tolist() + q.flatten().tolist()
             print("step %d " % t + " ".join("%.17g" % v for v in values))
     print("names " + " ".join(sorted(name for name, v in opt.state[p].items() if v is not None)))
+    kept = (name for name, v in opt.param_groups[0].items() if v is not None and not isinstance(v, str))
+    print("options " + " ".join(sorted(kept)))  # those that tensors can hold
 
 
 def main():
