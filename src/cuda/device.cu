@@ -319,7 +319,9 @@ enum { ALL = (1 << TENSOR_DTYPES) - 1 };
     K(norm_grad, NormArgs, FLOATS | HALVES)                      \
     K(random, RandomArgs, ALL)                                   \
     K(rnn_step, RnnArgs, FLOATS | HALVES)                        \
-    K(rnn_step_grad, RnnArgs, FLOATS | HALVES)
+    K(rnn_step_grad, RnnArgs, FLOATS | HALVES)                   \
+    K(resample, ResampleArgs, FLOATS)                            \
+    K(taps, TapsArgs, FLOATS | HALVES)
 #define T(slot, Args, dtypes) TAKE_TURN(slot, Args)
 KERNELS_HERE(T)
 #undef T

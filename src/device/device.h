@@ -256,7 +256,7 @@ typedef struct PoolArgs {
 } PoolArgs;
 
 /* resample - y[i] = sum_k weight[k] x[index[k]], k in [start[i], start[i + 1]), along each axis of dense
- * planes in turn.  The tables are on the host, weight of the dtype; start NULL: the axis stays as it is.
+ * planes in turn.  The tables lie on the device, weight of the dtype; start NULL: the axis stays as it is.
  * taps: start[i + 1] - start[i] when that is the same for all, else 0. */
 typedef struct ResampleAxis {
     int64_t in, out, taps;

@@ -25,6 +25,8 @@ static const struct {
     { "mode", "2x5001@i64:0..300 {dim=1}; 5001:0..1 {dim=0}" },
     { "kthvalue", "9001 {k=4300 dim=0}" },
     { "searchsorted", "40,2x300" },
+    { "tap_spread", "2x3x20,2x2x20@i64:-1..40,2x2x20 {size=40}" },
+    { "interpolate", "1x2x12x14 {mode=bilinear size=[30 9]}" },
 };
 
 #endif

@@ -45,35 +45,49 @@ static ResampleWeights weights_of(TensorInterpolation mode)
     return mode == TENSOR_BICUBIC ? RESAMPLE_CUBIC : RESAMPLE_LINEAR;
 }
 
-/* A table in memory of the open scope; *weight is the tensor of its weights. */
-static int new_table(ResampleTable *t, Tensor **weight, int64_t rows, int64_t entries)
+/* A table in memory of the open scope, made on the host. */
+typedef struct Table {
+    Tensor *start, *index, *weight;
+    ResampleTable of;
+} Table;
+
+static int new_table(Table *t, int64_t rows, int64_t entries)
 {
-    Tensor *start = own(new_tensor(SHAPE(rows + 1), TENSOR_I64, &cpu_place));
-    Tensor *index = own(new_tensor(SHAPE(entries), TENSOR_I64, &cpu_place));
-    *weight = own(new_tensor(SHAPE(entries), TENSOR_F64, &cpu_place));
-    if (!start || !index || !*weight) return -1;
-    *t = (ResampleTable){ start->data, index->data, (*weight)->data };
+    t->start = own(new_tensor(SHAPE(rows + 1), TENSOR_I64, &cpu_place));
+    t->index = own(new_tensor(SHAPE(entries), TENSOR_I64, &cpu_place));
+    t->weight = own(new_tensor(SHAPE(entries), TENSOR_F64, &cpu_place));
+    if (!t->start || !t->index || !t->weight) return -1;
+    t->of = (ResampleTable){ t->start->data, t->index->data, t->weight->data };
     return 0;
 }
 
-/* The kernel's view of a line, or of its transpose: its table, with weights in a dtype; none if it is a copy.
- */
-static int axis_of(const ResampleLine *a, bool transposed, int dtype, ResampleAxis *to)
+/* To where the kernel reads it, in its dtype. */
+static int carry_table(Table *t, int dtype, const Place *place)
 {
-    ResampleTable forward, table;
-    Tensor *weight;
+    return (t->weight = own(raw_cast(t->weight, dtype))) && (t->weight = carried(t->weight, place)) &&
+                   (t->start = carried(t->start, place)) && (t->index = carried(t->index, place))
+               ? 0
+               : -1;
+}
+
+/* The kernel's view of a line, or of its transpose: its table, with weights of y's dtype; none if it is a
+ * copy. */
+static int axis_of(const ResampleLine *a, bool transposed, const Tensor *y, ResampleAxis *to)
+{
+    Table forward, table;
     *to = (ResampleAxis){ .in = transposed ? a->out : a->in, .out = transposed ? a->in : a->out };
     if (resample_is_copy(a)) return 0;
     const int64_t taps = resample_most_taps(a);
     to->taps = transposed || a->antialias ? 0 : taps;
-    if (new_table(&forward, &weight, a->out, a->out * taps)) return -1;
-    resample_fill(a, table = forward);
+    if (new_table(&forward, a->out, a->out * taps)) return -1;
+    resample_fill(a, forward.of);
+    table = forward;
     if (transposed) {
-        if (new_table(&table, &weight, a->in, forward.start[a->out])) return -1;
-        resample_transpose(a, forward, table);
+        if (new_table(&table, a->in, forward.of.start[a->out])) return -1;
+        resample_transpose(a, forward.of, table.of);
     }
-    if (!(weight = own(raw_cast(weight, dtype)))) return -1;
-    to->start = table.start, to->index = table.index, to->weight = weight->data;
+    if (carry_table(&table, y->dtype, y->place)) return -1;
+    to->start = table.start->data, to->index = table.index->data, to->weight = table.weight->data;
     return 0;
 }
 
@@ -95,7 +109,7 @@ static int forward(OpCall *c)
                                     .in = p->transposed ? p->size.dim[d] : x->shape[2 + d],
                                     .out = p->transposed ? x->shape[2 + d] : p->size.dim[d],
                                     .scale = p->scale_factors[d] };
-        if (axis_of(&line, p->transposed, y->dtype, &args.axis[WINDOW_RANK - spatial + d])) return -1;
+        if (axis_of(&line, p->transposed, y, &args.axis[WINDOW_RANK - spatial + d])) return -1;
     }
     return RUN_KERNEL(c->name, x->place, resample, &args) ? -1 : pool_deliver(out, y);
 }

@@ -45,7 +45,7 @@ const TensorOp op_local_response_norm = {
     PARAMS(TensorResponseNormArgs, tensor_response_norm_defaults, fields),
     .shape = shape,
     .compose = compose,
-    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
     .torch = "nn.functional.local_response_norm",
     .samples = "2x5x3 {size=3 alpha=.5}; 2x4x2x2 {size=2 alpha=1 beta=.5 k=2}; 1x3x2x2x2 {size=5 alpha=.1}; "
                "2x3x4 {size=1}; 0x3x4 {size=2}; 2x3x0 {size=2}",
