@@ -1,10 +1,12 @@
 /* module.c - making modules and owning them.
  *
+ *  - What was freed stays for a while, zeroed: refs of 0 says so to a function that is given it.
  *  - refs counts owners; a parent is one of them, so parents <= refs.
  *  - A failed module still is a module: it is freed by nn_done, or by the user.
  *  - Without memory nn_new gives the thread's spare block, marked as failed: what a constructor stores there
  * is lost. */
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +19,9 @@ static _Thread_local union {
 
 bool nn_null(const void *module, const char *function)
 {
-    if (module) return false;
-    if (!tensor_error_code()) tensor_fail(TENSOR_ENULL, function, "the module is NULL");
+    if (module && ((const Module *)module)->refs > 0) return false;
+    if (module) tensor_fail(TENSOR_EVALUE, function, "the module was freed before");
+    else if (!tensor_error_code()) tensor_fail(TENSOR_ENULL, function, "the module is NULL");
     return true;
 }
 
@@ -146,6 +149,8 @@ static bool is_given(const Module *m, const char *name, const Module *child, con
     if (!child) {
         if (!tensor_error_code())
             tensor_fail(TENSOR_ENULL, function, "\"%s\" in %s is NULL", name, m ? m->type : "NULL");
+    } else if (child->refs == 0) {
+        tensor_fail(TENSOR_EVALUE, function, "\"%s\" is a module that was freed before", name);
     } else if (child->parents >= child->refs) {
         tensor_fail(TENSOR_EVALUE, function,
                     "%s is a child already: pass nn_retain of it to use it as \"%s\" too", child->type, name);
@@ -367,9 +372,14 @@ Module *nn_make(const NNKind *kind, const void *args)
 
 Module *nn_retain(Module *module)
 {
+    if (module && nn_null(module, "nn_retain")) return NULL;
     if (module) module->refs++;
     return module;
 }
+
+enum { GONE = 64 };
+static _Atomic(Module *) gone[GONE];
+static atomic_uint went;
 
 static void destroy(Module *m)
 {
@@ -385,15 +395,17 @@ static void destroy(Module *m)
     nn_hooks_free(m);
     nn_dict_free(m->named);
     nn_dict_free(m->state);
-    free(m);
+    memset(m, 0, m->size);
+    free(atomic_exchange(&gone[atomic_fetch_add(&went, 1) % GONE], m));
 }
 
 void nn_free(Module *m)
 {
-    if (!m || m->spare) return;
+    if (!m || m->spare || nn_null(m, "nn_free")) return;
     if (m->parents > 0 && m->parents >= m->refs) {
         tensor_fail(TENSOR_EVALUE, "nn_free", "%s is a child: it is freed with its parent", m->type);
         return;
     }
-    if (--m->refs == 0) destroy(m);
+    if (m->refs == 1) destroy(m);
+    else m->refs--;
 }

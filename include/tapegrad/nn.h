@@ -281,8 +281,8 @@ TAPEGRAD_API Module *nn_retain(Module *module); /* one more reference, for a sec
  * module of it becomes one to the copy.  Hooks are copied too.  EVALUE: a struct with a destroy and no
  * copied. */
 TAPEGRAD_API Module *nn_clone(Module *module);
-/* nn_free - gives one back; with the last, the memory goes, and a use of the module after that is not
- * detected.  EVALUE: a child that its parents still hold. */
+/* nn_free - gives one back; with the last, the module goes.  A function that is given it after that fails
+ * (EVALUE; of the last 64 that went).  EVALUE, too: a child that its parents still hold. */
 TAPEGRAD_API void nn_free(Module *module);
 
 /* ---- use ------------------------------------------------------------------------------------- */

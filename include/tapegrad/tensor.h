@@ -129,19 +129,33 @@ TAPEGRAD_API int tensor_check_options(const char *function, const void *options,
 TAPEGRAD_API int tensor_check_choice(const char *function, const char *option, int value,
                                      const char *const *choices);
 
+/* How many bytes lie at an address, SIZE_MAX where the compiler does not know. */
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
+#define TENSOR_BYTES_AT_(address) __builtin_dynamic_object_size(address, 0)
+#elif defined(__GNUC__)
+#define TENSOR_BYTES_AT_(address) __builtin_object_size(address, 0)
+#endif
+
+/* gcc before 12 reads no _Pragma in the argument of a macro, where calls in calls stand: give it
+ * -Wno-override-init with -Wextra. */
 #if defined(__clang__)
-#define TENSOR_OVERRIDES_(...) _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"") __VA_ARGS__
+#define TENSOR_OVERRIDES_(...)                                                                     \
+    _Pragma("GCC diagnostic push") _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"") \
+        __VA_ARGS__ _Pragma("GCC diagnostic pop")
+#elif __GNUC__ >= 12
+#define TENSOR_OVERRIDES_(...)                                                           \
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"") \
+        __VA_ARGS__ _Pragma("GCC diagnostic pop")
 #else
-#define TENSOR_OVERRIDES_(...) _Pragma("GCC diagnostic ignored \"-Woverride-init\"") __VA_ARGS__
+#define TENSOR_OVERRIDES_(...) __VA_ARGS__
 #endif
 
 /* What those macros are made of.  Your options override the defaults, which is no mistake; an option that is
  * given twice is one, and warns, because it stands in the sizeof too. */
-#define TENSOR_CALL_(function, struct_, defaults, ...)                                                   \
-    __extension__({                                                                                      \
-        (void)sizeof(struct_){ __VA_ARGS__ };                                                            \
-        _Pragma("GCC diagnostic push") TENSOR_OVERRIDES_(function((struct_){ defaults, __VA_ARGS__ });); \
-        _Pragma("GCC diagnostic pop")                                                                    \
+#define TENSOR_CALL_(function, struct_, defaults, ...)                   \
+    __extension__({                                                      \
+        (void)sizeof(struct_){ __VA_ARGS__ };                            \
+        TENSOR_OVERRIDES_(function((struct_){ defaults, __VA_ARGS__ });) \
     })
 
 /* ---- make ---------------------------------------------------------------------------------------
@@ -185,9 +199,21 @@ TAPEGRAD_API Tensor *tensor_new_full(const Tensor *x, TensorShape shape, double 
 TAPEGRAD_API Tensor *tensor_new_tensor(const Tensor *x, const void *data, TensorShape shape);
 
 /* tensor_from_data - copies a dense row-major array of the dtype's C type: float, double, int64_t for I64,
- * int32_t for I32, uint8_t, bool or a byte; f16 and bf16: uint16_t bits.  The address does not tell its type:
- * an array of int, which is I32's, would be read beyond its end as I64. */
+ * int32_t for I32, uint8_t, bool or a byte; f16 and bf16: uint16_t bits.  The address does not tell its type,
+ * but where the compiler knows how many bytes lie there (in an optimized build of arrays, and of what malloc
+ * gave), too few are EDTYPE: an array of int, which is I32's, would be read beyond its end as I64.
+ * tensor_from_data_sized - where you know: at least that many bytes lie at data; SIZE_MAX: unknown. */
 TAPEGRAD_API Tensor *tensor_from_data(const void *data, TensorShape shape, TensorDtype dtype);
+TAPEGRAD_API Tensor *tensor_from_data_sized(const void *data, size_t bytes, TensorShape shape,
+                                            TensorDtype dtype);
+#if defined(__GNUC__)
+static inline __attribute__((always_inline)) Tensor *tensor_from_data_(const void *data, TensorShape shape,
+                                                                       TensorDtype dtype)
+{
+    return tensor_from_data_sized(data, TENSOR_BYTES_AT_(data), shape, dtype);
+}
+#define tensor_from_data(...) tensor_from_data_(__VA_ARGS__)
+#endif
 
 /* tensor_from_blob - uses the caller's memory without copying.  deleter(data, ctx) is called once, when the
  * last tensor that shares the memory is gone, and not at all when the call fails; NULL when the memory

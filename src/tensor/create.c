@@ -280,13 +280,17 @@ Tensor *tensor_eye(int64_t rows, int64_t columns, TensorDtype dtype)
     return status < 0 ? NULL : x;
 }
 
-static Tensor *from_data(const char *op, const void *data, TensorShape shape, int dtype, const Place *place)
+static Tensor *from_data(const char *op, const void *data, size_t room, TensorShape shape, int dtype,
+                         const Place *place)
 {
     Tensor *x = new_tensor_as(op, shape, dtype, place);
     if (!x || x->numel == 0) return own(x);
     size_t bytes = (size_t)x->numel * dtype_size(x->dtype);
     int status;
     if (!data) status = fail(TENSOR_ENULL, op, "data is NULL");
+    else if (bytes > room)
+        status = fail(TENSOR_EDTYPE, op, "%s of %s takes %zu bytes, %zu of each element: %zu are there", S(x),
+                      tensor_dtype_name((TensorDtype)dtype), bytes, dtype_size(dtype), room);
     else
         status =
             kernel_status(place->device->to_device(place->context, x->data, data, bytes), op, place, "copy");
@@ -295,12 +299,17 @@ static Tensor *from_data(const char *op, const void *data, TensorShape shape, in
     return NULL;
 }
 
-Tensor *tensor_from_data(const void *data, TensorShape shape, TensorDtype dtype)
+Tensor *(tensor_from_data)(const void *data, TensorShape shape, TensorDtype dtype)
 {
-    return from_data(__func__, data, shape, (int)dtype, default_place());
+    return from_data(__func__, data, SIZE_MAX, shape, (int)dtype, default_place());
+}
+
+Tensor *tensor_from_data_sized(const void *data, size_t bytes, TensorShape shape, TensorDtype dtype)
+{
+    return from_data("tensor_from_data", data, bytes, shape, (int)dtype, default_place());
 }
 
 Tensor *tensor_new_tensor(const Tensor *x, const void *data, TensorShape shape)
 {
-    return check_null(x, __func__, 1) ? NULL : from_data(__func__, data, shape, x->dtype, x->place);
+    return check_null(x, __func__, 1) ? NULL : from_data(__func__, data, SIZE_MAX, shape, x->dtype, x->place);
 }

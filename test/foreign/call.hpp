@@ -44,6 +44,7 @@ static bool names(const char *error, std::string name)
                                              { "nn_new_call", "nn_new" },
                                              { "optim_group_options", "optim_options" },
                                              { "tensor_checkpoint_list", "tensor_checkpoint" },
+                                             { "tensor_from_data_sized", "tensor_from_data" },
                                              { "tensor_gradcheck_args", "gradcheck function" } };
     for (auto &macro : macros)
         if (name == macro[0]) name = macro[1];

@@ -315,6 +315,36 @@ static void test_summary_changes_nothing(void **state)
     fclose(nowhere);
 }
 
+/* Whatever is asked of a module that was freed fails and says so; nothing is freed twice. */
+static void test_freed(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_ones(SHAPE(1, 2), TENSOR_F32);
+    for (int which = 0; which < 12; which++) {
+        Module *inner = nn_linear(2, 2), *m = nn_sequential(inner, nn_relu());
+        nn_free(m);
+        if (which % 2) m = inner; /* it went with its parent */
+        const int64_t live = tensor_live_count();
+        switch (which / 2) {
+        case 0: assert_null(nn_forward(m, x)); break;
+        case 1: nn_free(m); break;
+        case 2: assert_null(nn_retain(m)); break;
+        case 3: assert_null(nn_sequential(nn_relu(), m)); break;
+        case 4: assert_int_equal(nn_parameters(m).count, 0); break;
+        default: assert_null(nn_append(m, nn_relu()));
+        }
+        assert_int_equal(tensor_error_code(), TENSOR_EVALUE);
+        if (!strstr(tensor_error(), "freed before")) fail_msg("%d: %s", which, tensor_error());
+        tensor_error_clear();
+        assert_int_equal(tensor_live_count(), live);
+    }
+    Module *shared = nn_retain(nn_relu());
+    nn_free(shared);
+    assert_non_null(nn_forward(shared, x));
+    nn_free(shared);
+    assert_status_error(nn_to(shared, TENSOR_F64), TENSOR_EVALUE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,7 +353,7 @@ int main(void)
         cmocka_unit_test(test_norms),        cmocka_unit_test(test_pools),
         cmocka_unit_test(test_recurrent),    cmocka_unit_test(test_names),
         cmocka_unit_test(test_constructors), cmocka_unit_test(test_summary_changes_nothing),
-        cmocka_unit_test(test_transformers),
+        cmocka_unit_test(test_transformers), cmocka_unit_test(test_freed),
     };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("modules at their edges", tests, NULL, NULL);

@@ -214,7 +214,7 @@ static void test_text(void **state)
                 { "dim", "has no value" },
                 { "keepdim=maybe", "is no value of it" },
                 { "dim=1x", "is no value of it" },
-                { "mode=linearr", "want constant, reflect, replicate, circular", "pad" },
+                { "mode=linearr", "want constant, reflect, replicate or circular", "pad" },
                 { "dim=1 dim=1", "given twice" },
                 { "dim=4294967297", "is no value of it" }, /* 1, if it wrapped */
                 { "dim=-4294967295", "is no value of it" },

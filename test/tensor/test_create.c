@@ -8,8 +8,8 @@
 
 #include <math.h>
 #include <string.h>
-#include <tapegrad/device.h>
-#include <tapegrad/tensor.h>
+#include <tapegrad.h>
+#include <tapegrad/cmocka.h>
 
 static TensorScope scope;
 
@@ -197,6 +197,26 @@ static void from_data(void **state)
     assert_int_equal(tensor_numel(tensor_from_data(NULL, SHAPE(0, 2), TENSOR_F32)), 0);
 }
 
+/* Too few bytes at an address are noticed where they are known. */
+static void short_arrays(void **state)
+{
+    (void)state;
+    int i[] = { 0, 2, 1 };
+    assert_tensor_error(tensor_from_data_sized(i, sizeof i, SHAPE(3), TENSOR_I64), TENSOR_EDTYPE);
+    assert_tensor_error(tensor_from_data_sized(i, sizeof i, SHAPE(4), TENSOR_I32), TENSOR_EDTYPE);
+    assert_true(tensor_item(tensor_sum(tensor_from_data_sized(i, sizeof i, SHAPE(3), TENSOR_I32))) == 3);
+    assert_true(tensor_item(tensor_sum(tensor_from_data_sized(i, SIZE_MAX, SHAPE(3), TENSOR_I32))) == 3);
+    assert_int_equal(tensor_numel(tensor_from_data_sized(i, 0, SHAPE(0), TENSOR_I64)), 0);
+#ifdef __OPTIMIZE__
+    assert_tensor_error(tensor_from_data(i, SHAPE(3), TENSOR_I64), TENSOR_EDTYPE);
+    assert_tensor_error(tensor_from_data((int[]){ 0, 2, 1 }, SHAPE(3), TENSOR_I64), TENSOR_EDTYPE);
+    assert_tensor_error(tensor_from_data((float[]){ 0, 2, 1 }, SHAPE(1, 3), TENSOR_F64), TENSOR_EDTYPE);
+    assert_tensor_error(tensor_from_data(&i[1], SHAPE(3), TENSOR_I32), TENSOR_EDTYPE);
+#endif
+    assert_true(tensor_item(tensor_sum(tensor_from_data(&i[1], SHAPE(2), TENSOR_I32))) == 3);
+    assert_true(tensor_item(tensor_sum((tensor_from_data)(i, SHAPE(3), TENSOR_I32))) == 3);
+}
+
 static void count_call(void *data, void *ctx)
 {
     assert_non_null(data);
@@ -342,6 +362,7 @@ int main(void)
         TEST(linspaces),
         TEST(eyes),
         TEST(from_data),
+        TEST(short_arrays),
         TEST(from_blob),
     };
     return cmocka_run_group_tests_name("create", tests, NULL, NULL);
