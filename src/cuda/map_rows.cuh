@@ -158,6 +158,7 @@ template <class T> __device__ inline bool signbit_(T x)
     if constexpr (std::is_floating_point_v<T>) return copysign(R(1), x) < 0;
     else return x < 0;
 }
+template <class T> __device__ inline T log_rest(T x) { return log1p(exp(-fabs(x))); }
 template <class T> __device__ inline T xlogy(T a, T b) { return b != b ? b : a == 0 ? R(0) : a * log(b); }
 template <class T> __device__ inline T xlog1py(T a, T b) { return b != b ? b : a == 0 ? R(0) : a * log1p(b); }
 

@@ -21,6 +21,7 @@ typedef enum RowId {
 #define UNARY TG_ROW_ID
 #define UNARY1 TG_ROW_ID
 #define BINARY TG_ROW_ID
+#define BINARY1 TG_ROW_ID
 #define PREDICATE TG_ROW_ID
 #define BITS1 TG_ROW_ID
 #define BITS2 TG_ROW_ID

@@ -52,8 +52,21 @@ static void compare(const char *name, const char *part, Tensor *narrow, Tensor *
 static void test_floats_are_what_f64_rounds_to(void **state)
 {
     static const char *const names[] = {
-        "frac",      "sgn",        "deg2rad",          "rad2deg",          "celu", "rpow_scalar", "hypot",
-        "logaddexp", "logaddexp2", "clamp_min_tensor", "clamp_max_tensor",
+        "frac",
+        "sgn",
+        "deg2rad",
+        "rad2deg",
+        "celu",
+        "rpow_scalar",
+        "hypot",
+        "logaddexp",
+        "logaddexp2",
+        "clamp_min_tensor",
+        "clamp_max_tensor",
+        "huber_elements",
+        "binary_cross_entropy_logits",
+        "bernoulli_log_prob",
+        "bernoulli_entropy",
     };
     static const char *const parts[] = { "y", "da", "db" };
     (void)state;

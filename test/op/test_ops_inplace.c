@@ -96,7 +96,6 @@ FORMS(scatter_value, x[0], DIM(scatter_value), x[1], number("scatter_value", "va
 FORMS(masked_fill, x[0], x[1], number("masked_fill", "value", params))
 FORMS(masked_fill_tensor, x[0], x[1], x[2])
 FORMS(lerp_tensor, x[0], x[1], x[2])
-FORMS(selu, x[0])
 static Tensor *apart_clamp_tensor(Tensor **x, const void *params)
 {
     (void)params;
@@ -164,11 +163,11 @@ FORMS(renorm, x[0], number("renorm", "p", params), DIM(renorm), number("renorm",
 static const Pair pairs[] = {
 #include <tapegrad/ops.def>
     ROW(lerp) ROW(addcmul) ROW(addcdiv) ROW(index_add) ROW(tril) ROW(triu) ROW(scatter_add) ROW(scatter)
-        ROW(scatter_value) ROW(masked_fill) ROW(masked_fill_tensor) ROW(lerp_tensor) ROW(selu)
-            ROW(clamp_tensor) ROW(nan_to_num) ROW(round_decimals) ROW(float_power_scalar) ROW(addmm)
-                ROW(baddbmm) ROW(addmv) ROW(addr) ROW(addbmm) ROW(cumsum) ROW(cumprod) ROW(float_power)
-                    ROW(scatter_reduce) ROW(index_reduce) ROW(put) ROW(index_put) ROW(index_copy)
-                        ROW(index_fill) ROW(index_fill_tensor) ROW(masked_scatter) ROW(renorm)
+        ROW(scatter_value) ROW(masked_fill) ROW(masked_fill_tensor) ROW(lerp_tensor) ROW(clamp_tensor)
+            ROW(nan_to_num) ROW(round_decimals) ROW(float_power_scalar) ROW(addmm) ROW(baddbmm) ROW(addmv)
+                ROW(addr) ROW(addbmm) ROW(cumsum) ROW(cumprod) ROW(float_power) ROW(scatter_reduce)
+                    ROW(index_reduce) ROW(put) ROW(index_put) ROW(index_copy) ROW(index_fill)
+                        ROW(index_fill_tensor) ROW(masked_scatter) ROW(renorm)
 };
 
 /* ---- the checks ------------------------------------------------------------------------------ */

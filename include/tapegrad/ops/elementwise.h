@@ -87,14 +87,11 @@ TAPEGRAD_API Tensor *tensor_addcdiv_args_(TensorAddcArgs args);
 TAPEGRAD_API Tensor *tensor_lerp_tensor(Tensor *a, Tensor *b, Tensor *weight);
 TAPEGRAD_API Tensor *tensor_lerp_tensor_(Tensor *a, Tensor *b, Tensor *weight);
 
-/* tensor_selu - 1.0507 x where x > 0, else 1.7581 (e^x - 1); floats only.
- * tensor_tanhshrink - x - tanh(x).
+/* tensor_tanhshrink - x - tanh(x).
  * tensor_prelu - x where x > 0, else w x; weight has 1 element, or one for each channel, dim 1 of x (ESHAPE).
  *     Floats of one dtype (EDTYPE).
  * tensor_rrelu(x, .lower = 1/8, .upper = 1/3, .training) - prelu with a slope for each element, drawn from
  *     [lower, upper) in training, else (lower + upper) / 2.  EVALUE: lower > upper. */
-TAPEGRAD_API Tensor *tensor_selu(Tensor *x);
-TAPEGRAD_API Tensor *tensor_selu_(Tensor *x);
 TAPEGRAD_API Tensor *tensor_tanhshrink(Tensor *x);
 TAPEGRAD_API Tensor *tensor_prelu(Tensor *x, Tensor *weight);
 typedef struct TensorRreluArgs {

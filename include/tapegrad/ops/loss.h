@@ -366,8 +366,8 @@ TAPEGRAD_API extern const TensorCtcArgs tensor_ctc_defaults;
 TAPEGRAD_API Tensor *tensor_ctc_loss_args(TensorCtcArgs args);
 
 /* ---- log-probabilities --------------------------------------------------------------------------
- * Operands broadcast, as in torch.distributions, and may be of any dtype; all computes in f64.  Impossible
- * values have -inf and finite gradients.
+ * Operands broadcast, as in torch.distributions.  Impossible values have -inf and finite gradients.  The
+ * Bernoulli distribution's are rows (elementwise.h).
  *   tensor_categorical_log_prob  log softmax(logits)[value]; logits [..., C], value [...] integers
  *                                (EINDEX outside [0, C))
  *   tensor_normal_log_prob       -((value - loc) / scale)^2 / 2 - log scale - log(2 pi) / 2
@@ -377,10 +377,8 @@ TAPEGRAD_API Tensor *tensor_ctc_loss_args(TensorCtcArgs args);
  *   tensor_bernoulli_entropy     -p log p - (1 - p) log(1 - p), p = sigmoid(logits) */
 TAPEGRAD_API Tensor *tensor_categorical_log_prob(Tensor *logits, Tensor *value);
 TAPEGRAD_API Tensor *tensor_normal_log_prob(Tensor *value, Tensor *loc, Tensor *scale);
-TAPEGRAD_API Tensor *tensor_bernoulli_log_prob(Tensor *logits, Tensor *value);
 TAPEGRAD_API Tensor *tensor_categorical_entropy(Tensor *logits);
 TAPEGRAD_API Tensor *tensor_normal_entropy(Tensor *scale);
-TAPEGRAD_API Tensor *tensor_bernoulli_entropy(Tensor *logits);
 
 #ifdef __cplusplus
 }

@@ -8,4 +8,10 @@
 typedef void CastLine(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss);
 ISA_DECLARE(CastLine *, cast_line, int from, int to);
 
+static inline CastLine *cpu_cast_line(int from, int to)
+{
+    CastLine *line = ISA_PICK(cast_line)(from, to);
+    return line ? line : ISA_PICK_AVX2(cast_line)(from, to);
+}
+
 #endif

@@ -97,8 +97,8 @@ static void make_plan(Plan *p, const CopyArgs *a)
 {
     p->dst = a->dst.data, p->src = a->src.data;
     p->dsize = (int)dtype_size(a->dst.dtype), p->ssize = (int)dtype_size(a->src.dtype);
-    p->line = a->dst.dtype == a->src.dtype ? mover((size_t)p->dsize)
-                                           : ISA_PICK(cast_line)(a->src.dtype, a->dst.dtype);
+    p->line =
+        a->dst.dtype == a->src.dtype ? mover((size_t)p->dsize) : cpu_cast_line(a->src.dtype, a->dst.dtype);
     p->count = a->count, p->ndim = a->ndim;
     for (int i = 0; i < a->ndim; i++) {
         p->shape[i] = a->shape[i];
@@ -230,7 +230,7 @@ int cpu_fill(FillArgs *args)
     char value[8];
     if (args->dst.dtype == TENSOR_I64) memcpy(value, &args->value_i64, 8);
     else if (args->dst.dtype == TENSOR_F64) memcpy(value, &args->value, 8);
-    else ISA_PICK(cast_line)(TENSOR_F64, args->dst.dtype)(value, (const char *)&args->value, 1, 8, 8);
+    else cpu_cast_line(TENSOR_F64, args->dst.dtype)(value, (const char *)&args->value, 1, 8, 8);
     CopyArgs copy;
     copy.ndim = args->ndim, copy.count = args->count;
     copy.dst = args->dst;

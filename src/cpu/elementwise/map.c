@@ -21,14 +21,12 @@ typedef struct Loop { /* one part of one row, for one type of computation */
     bool to_bool, bool_out; /* writes bytes 0/1;  stores a number as != 0 */
 } Loop;
 
-static CastLine *cast_line(int from, int to) { return ISA_PICK(cast_line)(from, to); }
-
 /* n elements, stride apart, of one dtype, to a dense array of the computation's dtype. */
 static void gather(void *dst, int compute, const char *src, int dtype, int64_t stride, int64_t n)
 {
     if (dtype_is_half(dtype) || (dtype != compute && (compute == TENSOR_F64 || compute == TENSOR_I64))) {
-        cast_line(dtype, compute)(dst, src, n, (int64_t)dtype_size(compute),
-                                  stride * (int64_t)dtype_size(dtype));
+        cpu_cast_line(dtype, compute)(dst, src, n, (int64_t)dtype_size(compute),
+                                      stride * (int64_t)dtype_size(dtype));
     } else if (dtype_size(compute) == 8) {
         uint64_t *d = dst;
         const uint64_t *s = (const uint64_t *)src;
@@ -55,7 +53,7 @@ static void scatter(char *dst, int dtype, int64_t stride, const void *src, const
     if (dtype_is_half(dtype) || (dtype != loop->compute && !loop->to_bool &&
                                  (loop->compute == TENSOR_F64 || loop->compute == TENSOR_I64))) {
         const int64_t size = (int64_t)dtype_size(dtype);
-        cast_line(loop->compute, dtype)(dst, src, n, stride * size, (int64_t)dtype_size(loop->compute));
+        cpu_cast_line(loop->compute, dtype)(dst, src, n, stride * size, (int64_t)dtype_size(loop->compute));
     } else if (loop->bool_out) {
         for (int64_t i = 0; i < n; i++) dst[i * stride] = ((const uint8_t *)src)[i] != 0;
     } else if (loop->out_size == 8) {
@@ -251,7 +249,7 @@ static OpRowLoop narrow_loop(const MapArgs *m, int compute)
 {
     const int row = m->row - ROW_FAST;
     const NarrowRow *rows = ISA_PICK_AVX2(map_narrow_rows)();
-    if (row >= NARROW_ROWS) return NULL;
+    if (row >= NARROW_ROWS || dtype_is_half(m->out.dtype)) return NULL; /* halves are rounded once */
     return compute == TENSOR_F32   ? rows[row].f32[m->part]
            : compute == TENSOR_I64 ? rows[row].i64
            : compute == TENSOR_I32 ? rows[row].i32

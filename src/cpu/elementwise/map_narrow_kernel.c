@@ -22,6 +22,23 @@ INLINE float hypot_f32(float a, float b)
     return vm_abs_f32(b) == INFINITY ? INFINITY : held;
 }
 
+/* log(1 + e^-|x|), z = e^-|x|: z p(z) by 2^-30 */
+INLINE float log_rest(float x)
+{
+    const float z = vm_exp_f32(-vm_abs_f32(x));
+    float p = 0x1.04667ap-9f;
+    p = vm_fma_f32(p, z, -0x1.b02382p-7f);
+    p = vm_fma_f32(p, z, 0x1.4fed04p-5f);
+    p = vm_fma_f32(p, z, -0x1.4f61d4p-4f);
+    p = vm_fma_f32(p, z, 0x1.fb00b2p-4f);
+    p = vm_fma_f32(p, z, -0x1.49797ap-3f);
+    p = vm_fma_f32(p, z, 0x1.9742f8p-3f);
+    p = vm_fma_f32(p, z, -0x1.ffb934p-3f);
+    p = vm_fma_f32(p, z, 0x1.555324p-2f);
+    p = vm_fma_f32(p, z, -0x1.fffff2p-2f);
+    return vm_fma_f32(z * z, p, z);
+}
+
 #define trunc_divide(a, b) trunc((a) / (b))
 #define hypot hypot_f32
 #define signbit_(x) (vm_bits_f32(x) >> 31)
@@ -125,6 +142,7 @@ static const NarrowRow rows[NARROW_ROWS] = {
 #define UNARY1 UNARY
 #define BINARY(name, ...) \
     [NARROW_##name] = { .f32 = { row_##name##_y_f32, row_##name##_a_f32, row_##name##_b_f32 } },
+#define BINARY1 BINARY
 #define PREDICATE(name, ...) [NARROW_##name] = { .f32 = { row_##name##_y_f32 } },
 #define BITS1(name, ...) [NARROW_##name] = { .i64 = row_##name##_y_i64, .i32 = row_##name##_y_i32 },
 #define BITS2 BITS1

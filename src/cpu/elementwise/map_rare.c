@@ -130,6 +130,8 @@ INLINE void bool_i64(ARGS, Formula *f)
 #define UNARY(name, types, summary, y_, ...) IF_##types(LOOP(row_##name, x, p0, 0, y_, KEEP_X))
 #define UNARY1(name, types, summary, p, pi, y_, ...) IF_##types(LOOP(row_##name, x, p, 1, y_, KEEP_X))
 #define BINARY(name, types, summary, y_, ...) IF_##types(LOOP(row_##name, a, p0, 0, y_, KEEP_A | KEEP_B))
+#define BINARY1(name, types, summary, p, pi, y_, ...) \
+    IF_##types(LOOP(row_##name, a, p, 1, y_, KEEP_A | KEEP_B))
 #define PREDICATE(name, types, summary, y_, ...) \
     FORMULA(row_##name, x, p0, y_) static void row_##name(ARGS) { bool_i64(CALL, row_##name##_formula); }
 #define BITS1(name, types, summary, y_, ...) LOOP(row_##name, x, p0, 0, y_, KEEP_X)
@@ -142,6 +144,7 @@ static const RareRow rows[ROW_COUNT - ROW_FAST] = {
 #define UNARY(name, types, ...) [ROW_##name - ROW_FAST] = { IF_##types(.i64 = row_##name) },
 #define UNARY1(name, types, ...) [ROW_##name - ROW_FAST] = { IF_##types(.i64 = row_##name, ).params = 1 },
 #define BINARY UNARY
+#define BINARY1 UNARY1
 #define PREDICATE(name, types, ...) \
     [ROW_##name - ROW_FAST] = { IF_##types(.i64 = row_##name, ).to_bool = true },
 #define BITS1(name, ...) [ROW_##name - ROW_FAST] = { .i64 = row_##name },

@@ -19,6 +19,7 @@ INLINE double larger(double a, double b) { return a > b ? a : b; }
 INLINE double smaller(double a, double b) { return a > b ? b : a; }
 INLINE double sign_(double x) { return (double)(x > 0) - (double)(x < 0); }
 INLINE double sigmoid_(double x) { return 1 / (1 + vm_exp_f64(-x)); }
+INLINE double log_rest(double x) { return vm_log1p_f64(vm_exp_f64(-vm_abs_f64(x))); }
 INLINE double xlogy_(double a, double b) { return b != b ? b : a == 0 ? 0 : a * vm_log_f64(b); }
 INLINE double xlog1py_(double a, double b) { return b != b ? b : a == 0 ? 0 : a * vm_log1p_f64(b); }
 
@@ -240,6 +241,9 @@ INLINE void bool_f64(ARGS, Formula *f)
 #define BINARY(name, types, summary, y_, da, ka, db, kb, ...) \
     LOOP(row_##name, y, a, p0, 0, y_, KEEP_A | KEEP_B)        \
     LOOP(row_##name, a, a, p0, 0, da, (ka) | G) LOOP(row_##name, b, a, p0, 0, db, (kb) | G)
+#define BINARY1(name, types, summary, p, pi, y_, da, ka, db, kb, ...) \
+    LOOP(row_##name, y, a, p, 1, y_, KEEP_A | KEEP_B)                 \
+    LOOP(row_##name, a, a, p, 1, da, (ka) | G) LOOP(row_##name, b, a, p, 1, db, (kb) | G)
 #define PREDICATE(name, types, summary, y_, ...)                       \
     FORMULA(row_##name, y, x, p0, y_) static void row_##name##_y(ARGS) \
     {                                                                  \
@@ -252,6 +256,7 @@ static const RareLoops loops = {
 #define UNARY(name, ...) [ROW_##name - ROW_FAST] = { row_##name##_y, row_##name##_a },
 #define UNARY1 UNARY
 #define BINARY(name, ...) [ROW_##name - ROW_FAST] = { row_##name##_y, row_##name##_a, row_##name##_b },
+#define BINARY1 BINARY
 #define PREDICATE(name, ...) [ROW_##name - ROW_FAST] = { row_##name##_y },
 #include <tapegrad/ops.def>
 };

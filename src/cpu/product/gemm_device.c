@@ -36,7 +36,7 @@ static void widen_lines(void *ctx, int64_t first, int64_t last)
 {
     const Cast *c = ctx;
     const Wide *w = c->w;
-    CastLine *cast = ISA_PICK(cast_line)(c->dtype, TENSOR_F32);
+    CastLine *cast = cpu_cast_line(c->dtype, TENSOR_F32);
     for (int64_t i = first; i < last; i++) {
         const uint16_t *from = w->from + c->offset + i * w->line_step;
         float *to = w->to + i * w->length;
@@ -54,7 +54,7 @@ static void narrow_lines(void *ctx, int64_t first, int64_t last)
 {
     const Cast *c = ctx;
     const Wide *w = c->w;
-    CastLine *cast = ISA_PICK(cast_line)(TENSOR_F32, c->dtype);
+    CastLine *cast = cpu_cast_line(TENSOR_F32, c->dtype);
     for (int64_t i = first; i < last; i++) {
         uint16_t *to = (uint16_t *)(uintptr_t)w->from + c->offset + i * w->line_step;
         const float *from = w->to + i * w->length;

@@ -1,10 +1,9 @@
 /* activations.c - elementwise ops made of rows.
  *
- *   selu          1.0507 elu(x, 1.6733)                  tanhshrink  x - tanh(x)
- *   lerp_tensor   a + weight (b - a)                     prelu       x > 0 ? x : w_channel x
- *   rrelu         prelu with slopes drawn at random      clamp_tensor  min(max(x, low), high)
- *   float_power   pow in f64                             isclose     |a - b| <= atol + rtol |b|
- *   nan_to_num    NaN and infinities replaced
+ *   lerp_tensor   a + weight (b - a)                     tanhshrink  x - tanh(x)
+ *   rrelu         prelu with slopes drawn at random      prelu       x > 0 ? x : w_channel x
+ *   float_power   pow in f64                             clamp_tensor  min(max(x, low), high)
+ *   nan_to_num    NaN and infinities replaced            isclose     |a - b| <= atol + rtol |b|
  *
  * .keep of an op made of others says only that a form in place must save the operand that it overwrites. */
 #include <float.h>
@@ -14,13 +13,7 @@
 #include "random/draw.h"
 #include "row.h"
 
-/* ---- selu, tanhshrink ------------------------------------------------------------------------ */
-
-static int selu(OpCall *c)
-{
-    return op_set_result(
-        c, 0, tensor_mul_scalar(tensor_elu(op_input(c, 0), 1.67326324235437728481), 1.05070098735548049342));
-}
+/* ---- tanhshrink ------------------------------------------------------------------------------ */
 
 static int tanhshrink(OpCall *c)
 {
@@ -28,19 +21,6 @@ static int tanhshrink(OpCall *c)
     return op_set_result(c, 0, tensor_sub(x, tensor_tanh(x)));
 }
 
-static const TensorOp op_selu = { .name = "selu",
-                                  .autocast = AUTOCAST_AS_IS,
-                                  .summary = "1.0507 x if x > 0, else 1.7581 (e^x - 1)",
-                                  .gradient = "dx = x > 0 ? 1.0507 g : 1.7581 g e^x",
-                                  .arity = 1,
-                                  .keep = KEEP_INPUT(0),
-                                  .compose = selu,
-                                  .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_ROUND_ONCE,
-                                  .samples = "20; 1x0x3; ; 3x4:-2..-.5",
-                                  .errors = "3@i64 ! EDTYPE",
-                                  .lo = .5,
-                                  .hi = 2,
-                                  .torch = "nn.functional.selu" };
 static const TensorOp op_tanhshrink = { .name = "tanhshrink",
                                         .autocast = AUTOCAST_AS_IS,
                                         .summary = "x - tanh(x)",
@@ -53,10 +33,8 @@ static const TensorOp op_tanhshrink = { .name = "tanhshrink",
                                         .lo = -2,
                                         .hi = 2,
                                         .torch = "nn.functional.tanhshrink" };
-REGISTER_OPS(&op_selu, &op_tanhshrink);
+REGISTER_OPS(&op_tanhshrink);
 
-Tensor *tensor_selu(Tensor *x) { return APPLY(&op_selu, NULL, x); }
-Tensor *tensor_selu_(Tensor *x) { return APPLY_(&op_selu, NULL, x); }
 Tensor *tensor_tanhshrink(Tensor *x) { return APPLY(&op_tanhshrink, NULL, x); }
 
 /* ---- lerp with a tensor as weight ------------------------------------------------------------ */

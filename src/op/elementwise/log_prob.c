@@ -1,18 +1,11 @@
-/* log_prob.c - log-probabilities and entropies of the categorical, the normal and the Bernoulli distribution.
+/* log_prob.c - log-probabilities and entropies of the categorical and the normal distribution.  The Bernoulli
+ * distribution's are rows of ops.def.
  *
  * Logarithms that may be -inf are kept out of products: 0 times -inf would be NaN, in the value or in the
  * gradient. */
 #include "op/op.h"
 
 static const double log_two_pi = 1.83787706640934548356;
-
-/* All compute in f64 and are rounded once: sums over what was broadcast too. */
-static Tensor *wide(OpCall *c, int i) { return tensor_to(op_input(c, i), TENSOR_F64); }
-
-static int finish(OpCall *c, Tensor *y)
-{
-    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : NULL);
-}
 
 static int broadcasts(OpCall *c)
 {
@@ -59,53 +52,30 @@ static int categorical_compose(OpCall *c)
     const int ndim = shape_broadcast((TensorShape){ x->ndim - 1, x->shape }, shape_of(v), shape);
     Tensor *index = tensor_expand(tensor_to(op_input(c, 1), TENSOR_I64), (TensorShape){ ndim, shape });
     shape[ndim] = x->shape[x->ndim - 1];
-    Tensor *log = tensor_expand(tensor_log_softmax(wide(c, 0), -1), (TensorShape){ ndim + 1, shape });
-    return finish(c, tensor_squeeze(tensor_gather(log, -1, tensor_unsqueeze(index, -1)), -1));
+    Tensor *log = tensor_expand(tensor_log_softmax(op_input(c, 0), -1), (TensorShape){ ndim + 1, shape });
+    return op_set_result(c, 0, tensor_squeeze(tensor_gather(log, -1, tensor_unsqueeze(index, -1)), -1));
 }
 
 static int categorical_entropy_compose(OpCall *c)
 {
-    Tensor *log = tensor_log_softmax(wide(c, 0), -1);
+    Tensor *log = tensor_log_softmax(op_input(c, 0), -1);
     Tensor *finite = log ? tensor_where(tensor_isinf(log), tensor_zeros_like(log), log) : NULL;
-    return finish(c, tensor_neg(tensor_sum(tensor_mul(tensor_exp(log), finite), -1)));
+    return op_set_result(c, 0, tensor_neg(tensor_sum(tensor_mul(tensor_exp(log), finite), -1)));
 }
 
 /* ---- normal ---------------------------------------------------------------------------------- */
 
 static int normal_compose(OpCall *c)
 {
-    Tensor *value = wide(c, 0), *loc = wide(c, 1), *scale = wide(c, 2);
+    Tensor *value = op_input(c, 0), *loc = op_input(c, 1), *scale = op_input(c, 2);
     Tensor *half = tensor_mul_scalar(tensor_square(tensor_div(tensor_sub(value, loc), scale)), .5);
-    return finish(c, tensor_neg(tensor_add_scalar(tensor_add(half, tensor_log(scale)), log_two_pi / 2)));
+    return op_set_result(c, 0,
+                         tensor_neg(tensor_add_scalar(tensor_add(half, tensor_log(scale)), log_two_pi / 2)));
 }
 
 static int normal_entropy_compose(OpCall *c)
 {
-    return finish(c, tensor_add_scalar(tensor_log(wide(c, 0)), .5 + log_two_pi / 2));
-}
-
-/* ---- Bernoulli ------------------------------------------------------------------------------- */
-
-/* p y with 0 for p = 0, where y may be -inf: y is taken as 0 there. */
-static Tensor *weighted(Tensor *p, Tensor *y)
-{
-    Tensor *none = tensor_logical_and(tensor_eq_scalar(p, 0), tensor_isinf(y));
-    return none ? tensor_mul(p, tensor_where(none, tensor_zeros_like(y), y)) : NULL;
-}
-
-/* p log sigmoid(x) + (1 - p) log sigmoid(-x) */
-static Tensor *cross(Tensor *x, Tensor *p)
-{
-    return tensor_add(weighted(p, tensor_logsigmoid(x)),
-                      weighted(tensor_rsub_scalar(p, 1), tensor_logsigmoid(tensor_neg(x))));
-}
-
-static int bernoulli_compose(OpCall *c) { return finish(c, cross(wide(c, 0), wide(c, 1))); }
-
-static int bernoulli_entropy_compose(OpCall *c)
-{
-    Tensor *x = wide(c, 0);
-    return finish(c, tensor_neg(cross(x, tensor_sigmoid(x))));
+    return op_set_result(c, 0, tensor_add_scalar(tensor_log(op_input(c, 0)), .5 + log_two_pi / 2));
 }
 
 /* ---- the ops --------------------------------------------------------------------------------- */
@@ -165,33 +135,7 @@ const TensorOp op_normal_entropy = {
     .samples = "5:.5..2; :.5..2; 0x3",
     .errors = "3@i64 ! EDTYPE",
 };
-const TensorOp op_bernoulli_log_prob = {
-    .name = "bernoulli_log_prob",
-    .autocast = AUTOCAST_F32,
-    .summary = "value log sigmoid(logits) + (1 - value) log sigmoid(-logits)",
-    .gradient = "dlogits = g (value - sigmoid(logits)), dvalue = g logits",
-    .arity = 2,
-    .shape = broadcasts,
-    .compose = bernoulli_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS | OP_SAME_DTYPE,
-    .torch = "distributions.Bernoulli.log_prob",
-    .samples = "5,5:0..1; 3x4,4:0..1; 4,3x1:0..1; ,:0..1; 0x3,3",
-    .errors = "3,4 ! ESHAPE; 3@i64,3 ! EDTYPE",
-};
-const TensorOp op_bernoulli_entropy = {
-    .name = "bernoulli_entropy",
-    .autocast = AUTOCAST_F32,
-    .summary = "-p log p - (1 - p) log(1 - p), p = sigmoid(logits)",
-    .gradient = "dlogits = -g logits p (1 - p)",
-    .arity = 1,
-    .compose = bernoulli_entropy_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_FLOAT_INPUTS,
-    .torch = "distributions.Bernoulli.entropy",
-    .samples = "5; ; 0x3; 3x4:-9..9",
-    .errors = "3@i64 ! EDTYPE",
-};
-REGISTER_OPS(&op_categorical_log_prob, &op_categorical_entropy, &op_normal_log_prob, &op_normal_entropy,
-             &op_bernoulli_log_prob, &op_bernoulli_entropy);
+REGISTER_OPS(&op_categorical_log_prob, &op_categorical_entropy, &op_normal_log_prob, &op_normal_entropy);
 
 Tensor *tensor_categorical_log_prob(Tensor *logits, Tensor *value)
 {
@@ -203,8 +147,3 @@ Tensor *tensor_normal_log_prob(Tensor *value, Tensor *loc, Tensor *scale)
     return APPLY(&op_normal_log_prob, NULL, value, loc, scale);
 }
 Tensor *tensor_normal_entropy(Tensor *scale) { return APPLY(&op_normal_entropy, NULL, scale); }
-Tensor *tensor_bernoulli_log_prob(Tensor *logits, Tensor *value)
-{
-    return APPLY(&op_bernoulli_log_prob, NULL, logits, value);
-}
-Tensor *tensor_bernoulli_entropy(Tensor *logits) { return APPLY(&op_bernoulli_entropy, NULL, logits); }

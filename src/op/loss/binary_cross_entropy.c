@@ -123,10 +123,14 @@ static int compose(OpCall *c)
 static int compose_logits(OpCall *c)
 {
     const int dtype = loss_dtype(c, KEEP_INPUT(0) | KEEP_INPUT(1));
-    Tensor *x = loss_input(c, 0, dtype), *t = loss_input(c, 1, dtype);
+    Tensor *x = loss_input(c, 0, dtype), *t = loss_input(c, 1, dtype), *loss;
+    if (!op_input(c, 3)) {
+        loss = tensor_binary_cross_entropy_logits(x, t);
+        return finish_loss(c, weighted(c, loss, 2, dtype), op_input(c, 1)->dtype);
+    }
     Tensor *one = weighted(c, tensor_mul(t, tensor_logsigmoid(x)), 3, dtype);
     Tensor *zero = tensor_mul(tensor_rsub_scalar(t, 1), tensor_logsigmoid(tensor_neg(x)));
-    Tensor *loss = tensor_neg(tensor_add(one, zero));
+    loss = tensor_neg(tensor_add(one, zero));
     return finish_loss(c, weighted(c, loss, 2, dtype), op_input(c, 1)->dtype);
 }
 

@@ -45,26 +45,26 @@ static int finish(OpCall *c, Tensor *loss) { return finish_loss(c, loss, loss_dt
 static int mse(OpCall *c) { return finish(c, tensor_square(difference(c))); }
 static int l1(OpCall *c) { return finish(c, tensor_abs(difference(c))); }
 
-/* d^2 / 2 up to the bend, else bend (|d| - bend / 2): m (d - m / 2) with m = d held to the bend.  Not by
- * where, whose square would turn an infinite d into the gradient 0 * inf, nor by |d|, which has no second
- * derivative at 0. */
-static Tensor *bent(Tensor *d, double bend)
+static Tensor *huber_elements(OpCall *c, double bend)
 {
-    Tensor *m = tensor_hardtanh(d, -bend, bend);
-    return tensor_mul(m, tensor_sub(d, tensor_mul_scalar(m, .5)));
+    const int dtype = loss_dtype(c, BOTH);
+    return tensor_huber_elements(loss_input(c, 0, dtype), loss_input(c, 1, dtype), bend);
 }
 
+/* The sum is divided, not its terms. */
 static int smooth_l1(OpCall *c)
 {
     const double beta = ((const TensorSmoothL1Args *)op_params(c))->beta;
-    Tensor *d = difference(c);
-    return finish(c, beta == 0 ? tensor_abs(d) : tensor_div_scalar(bent(d, beta), beta));
+    if (beta == 0) return finish(c, tensor_abs(difference(c)));
+    Tensor *loss = reduce_loss(huber_elements(c, beta), loss_reduction(c));
+    Tensor *y = tensor_div_scalar(loss, beta);
+    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)loss_dtype(c, BOTH)) : NULL);
 }
 
 /* In the dtype of the input, as PyTorch's, where the others promote. */
 static int huber(OpCall *c)
 {
-    Tensor *loss = bent(difference(c), ((const TensorHuberArgs *)op_params(c))->delta);
+    Tensor *loss = huber_elements(c, ((const TensorHuberArgs *)op_params(c))->delta);
     return finish_loss(c, loss, op_input(c, 0)->dtype);
 }
 
