@@ -41,5 +41,14 @@ void resample_transpose(const ResampleLine *line, ResampleTable from, ResampleTa
  * in [-1, 1], where -1 and 1 are the first and the last center, or their outer edges. */
 void pixel_centers(const int64_t *size, int n, bool align_corners, double *to);
 
+/* random_windows - the places in its plane of all elements of all windows, to [planes, windows, elements];
+ * u [planes, rank] are random (op/image/fractional_pool.c), and windows begin as f64 or f32 has it. */
+typedef struct RandomWindows {
+    int rank;
+    bool is_f64;
+    int64_t planes, in[3], out[3], kernel[3];
+} RandomWindows;
+void random_windows(const RandomWindows *f, const double *u, int64_t *to);
+
 #pragma GCC visibility pop
 #endif

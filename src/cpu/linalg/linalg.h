@@ -60,6 +60,10 @@ int linalg_svd(const char *op, Matrices s, const double *a, bool full, double *u
 int linalg_eigh(const char *op, Matrices s, const double *a, bool upper, double *w, double *v,
                 MatrixFault *fault);
 
+/* small_matrix.c: each of n norms becomes 2^-s, s so that norm 2^-s is at most 1/2 (1 where it is not
+ * finite); the largest s. */
+int linalg_halvings(double *norm, int64_t n);
+
 /* pair_distances.c: |a_i - b_j|_p of [batch, m, n] with [batch, others, n].  distances_forward: y [batch, m,
  * others].  distances_backward adds to da [batch, m, n]; element (i, j) of g lies at i step + j other_step.
  */

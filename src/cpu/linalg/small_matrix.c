@@ -1,5 +1,6 @@
 /* small_matrix.c - LU, Cholesky and triangular systems of small matrices (small_matrix.h). */
 #include <math.h>
+#include "linalg.h"
 #include "small_matrix.h"
 
 /* y -= c x */
@@ -100,4 +101,17 @@ void small_triangular(const double *a, double *b, int64_t rows, int64_t columns,
 {
     if (left) solve_left(a, b, rows, columns, upper, unit);
     for (int64_t i = 0; !left && i < rows; i++) solve_right(a, b + i * columns, columns, upper, unit);
+}
+
+/* ---- norms ----------------------------------------------------------------------------------- */
+
+int linalg_halvings(double *norm, int64_t n)
+{
+    int most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int s = norm[i] > 0.5 && isfinite(norm[i]) ? (int)ceil(log2(norm[i])) + 1 : 0;
+        norm[i] = ldexp(1, -s);
+        if (s > most) most = s;
+    }
+    return most;
 }

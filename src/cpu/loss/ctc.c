@@ -127,6 +127,13 @@ void ctc_sequences(const int64_t *times, int64_t n, int64_t t, bool ends, bool *
     for (int64_t i = 0; i < n; i++) chosen[i] = ends ? t == times[i] - 1 : t < times[i];
 }
 
+int64_t ctc_bad_label(const int64_t *label, int64_t n, int64_t classes, int64_t blank)
+{
+    for (int64_t k = 0; k < n; k++)
+        if (label[k] < 0 || label[k] >= classes || label[k] == blank) return k;
+    return -1;
+}
+
 void ctc_labels(const int64_t *label, int64_t size, int64_t blank, int64_t states, int64_t *to)
 {
     for (int64_t s = 0; s < states; s++) to[s] = s % 2 && s / 2 < size ? label[s / 2] : blank;

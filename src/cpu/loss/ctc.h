@@ -22,7 +22,9 @@ typedef struct CtcBatch {
 /* ctc_run - the losses [N], or with dx the gradient for cotangents g [N].  -1: no memory. */
 int ctc_run(CtcBatch *b);
 
-/* ctc_labels - the labels of all states of one target: blanks between and behind its labels. */
+/* ctc_bad_label - the number of the first of n labels that is no class, or the blank; -1: none.
+ * ctc_labels - the labels of all states of one target: blanks between and behind its labels. */
+int64_t ctc_bad_label(const int64_t *label, int64_t n, int64_t classes, int64_t blank);
 void ctc_labels(const int64_t *label, int64_t size, int64_t blank, int64_t states, int64_t *to);
 
 /* ctc_states - of [n, states]: where a path may begin, where it may end, and what it may leap to. */

@@ -1,4 +1,5 @@
 /* host_lists.c - counting, positions, groups of equal slices (host_lists.h). */
+#include <math.h>
 #include "host_lists.h"
 
 /* ---- masks ----------------------------------------------------------------------------------- */
@@ -50,8 +51,19 @@ void bincount_weighted(const int64_t *x, const double *weight, int64_t n, double
     for (int64_t i = 0; i < n; i++) sums[x[i]] += weight[i];
 }
 
+int64_t finite_range(const double *x, int64_t n, double *min, double *max)
+{
+    *min = *max = x[0];
+    for (int64_t i = 0; i < n; i++) {
+        if (!isfinite(x[i])) return i;
+        *min = x[i] < *min ? x[i] : *min, *max = x[i] > *max ? x[i] : *max;
+    }
+    return -1;
+}
+
 void histogram(const double *x, int64_t n, int64_t bins, double min, double max, double *counts)
 {
+    for (int64_t k = 0; k < bins; k++) counts[k] = 0;
     for (int64_t i = 0; i < n; i++) {
         if (!(x[i] >= min && x[i] <= max)) continue;
         const int64_t k = (int64_t)((x[i] - min) * (double)bins / (max - min));

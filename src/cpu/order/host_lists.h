@@ -23,7 +23,9 @@ int64_t bincount_size(const int64_t *x, int64_t n, int64_t least, int64_t *bad_a
 void bincount(const int64_t *x, int64_t n, int64_t *counts);
 void bincount_weighted(const int64_t *x, const double *weight, int64_t n, double *sums);
 
-/* histogram - counts of the elements in bins equal parts of [min, max]; others are not counted. */
+/* histogram - counts of the elements in bins equal parts of [min, max]; others are not counted.
+ * finite_range - the least and the largest of n > 0 elements; not -1: the place of one that is not finite. */
+int64_t finite_range(const double *x, int64_t n, double *min, double *max);
 void histogram(const double *x, int64_t n, int64_t bins, double min, double max, double *counts);
 
 /* ---- slices: x [n, width], as f64 or as i64 (the other one is NULL) ---- */

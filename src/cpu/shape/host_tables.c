@@ -69,6 +69,16 @@ void host_combinations(int64_t *to, int64_t count, int64_t n, int64_t r, bool ag
 
 /* ---- others ---------------------------------------------------------------------------------- */
 
+int64_t host_repeats(const int64_t *times, int64_t step, int64_t n, int64_t *bad_at)
+{
+    int64_t total = 0;
+    for (int64_t k = 0; k < n; k++) {
+        if (times[k * step] < 0) return *bad_at = k, -1;
+        if (__builtin_add_overflow(total, times[k * step], &total)) return -2;
+    }
+    return total;
+}
+
 void host_repeat(int64_t *to, const int64_t *times, int64_t step, int64_t n)
 {
     for (int64_t k = 0; k < n; k++)
@@ -78,4 +88,28 @@ void host_repeat(int64_t *to, const int64_t *times, int64_t step, int64_t n)
 void host_identity(double *to, int64_t n)
 {
     for (int64_t i = 0; i < n * n; i++) to[i] = i % (n + 1) == 0;
+}
+
+void host_count_diagonal(double *to, int64_t n)
+{
+    for (int64_t i = 0; i < n * n; i++) to[i] = i % (n + 1) == 0 ? (double)(i / (n + 1) + 1) : 0;
+}
+
+void host_pairs(int64_t *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = i + 1; j < n; j++) *to++ = i * n + j;
+}
+
+void host_offsets(int64_t *to, int64_t first, int ndim, const int64_t *shape, const int64_t *each,
+                  const int64_t *stride)
+{
+    int64_t count = 1;
+    for (int d = 0; d < ndim; d++) count *= shape[d];
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = first, rest = i;
+        for (int d = ndim - 1; d >= 0; rest /= shape[d], d--)
+            at += rest % shape[d] / (each ? each[d] : 1) * stride[d];
+        to[i] = at;
+    }
 }

@@ -23,10 +23,21 @@ void host_pad(int64_t *to, HostPad mode, int64_t n, int64_t before, int64_t afte
 int64_t host_choices(int64_t n, int64_t r, bool again);
 void host_combinations(int64_t *to, int64_t count, int64_t n, int64_t r, bool again);
 
-/* host_repeat - to = k, times[k step] times, for each k of n. */
+/* host_repeats - the sum of times[k step] for k of n; -1: *bad_at is a negative one's k; -2: beyond int64.
+ * host_repeat - to = k, times[k step] times, for each k of n. */
+int64_t host_repeats(const int64_t *times, int64_t step, int64_t n, int64_t *bad_at);
 void host_repeat(int64_t *to, const int64_t *times, int64_t step, int64_t n);
 
-void host_identity(double *to, int64_t n); /* to [n, n] */
+/* host_offsets - first + sum_d (index[d] / each[d]) stride[d] for each index into shape, in row-major order;
+ * each NULL: 1. */
+void host_offsets(int64_t *to, int64_t first, int ndim, const int64_t *shape, const int64_t *each,
+                  const int64_t *stride);
+
+void host_pairs(int64_t *to, int64_t n); /* i n + j for all i < j < n */
+
+/* To [n, n]: 1, ..., 1 or 1, 2, ..., n on the diagonal. */
+void host_identity(double *to, int64_t n);
+void host_count_diagonal(double *to, int64_t n);
 
 #pragma GCC visibility pop
 #endif

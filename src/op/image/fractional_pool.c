@@ -4,6 +4,7 @@
  *   start_i = floor((i + u) a) - floor(u a),  a = (in - kernel) / (out - 1),  the last: in - kernel
  *
  * with one u in [0, 1) for each plane and direction, computed in the input's type, as PyTorch does. */
+#include "cpu/image/sampling.h"
 #include "op/op.h"
 
 const TensorFractionalMaxPoolArgs tensor_fractional_max_pool_defaults = {
@@ -13,20 +14,8 @@ const TensorFractionalMaxPoolArgs tensor_fractional_max_pool_defaults = {
 typedef struct Fractional {
     const TensorFractionalMaxPoolArgs *args;
     const char *name;
-    int rank;
-    int64_t planes, in[3], out[3], kernel[3];
+    RandomWindows at;
 } Fractional;
-
-static int64_t start(double u, int64_t i, int64_t in, int64_t out, int64_t kernel, bool is_f64)
-{
-    if (i == out - 1) return in - kernel;
-    if (is_f64) {
-        const double a = (double)(in - kernel) / (double)(out - 1);
-        return (int64_t)(((double)i + u) * a) - (int64_t)(u * a);
-    }
-    const float a = (float)(in - kernel) / (float)(out - 1), v = (float)u;
-    return (int64_t)(((float)i + v) * a) - (int64_t)(v * a);
-}
 
 static int64_t product(const int64_t *size, int rank)
 {
@@ -39,68 +28,46 @@ static int64_t product(const int64_t *size, int rank)
 static int read_sizes(Fractional *f, Tensor *x)
 {
     const TensorFractionalMaxPoolArgs *a = f->args;
-    const int lead = tensor_ndim(x) - f->rank;
+    const int lead = tensor_ndim(x) - f->at.rank;
     if (lead != 1 && lead != 2)
         return tensor_fail(TENSOR_ESHAPE, f->name,
                            "an input of rank %d: want [N, C, ...], or [C, ...], and %d sizes", tensor_ndim(x),
-                           f->rank);
+                           f->at.rank);
     bool each = false, ratios = false;
-    for (int d = 0; d < f->rank; d++) each |= a->kernel_sizes[d] != 0, ratios |= a->output_ratios[d] != 0;
+    for (int d = 0; d < f->at.rank; d++) each |= a->kernel_sizes[d] != 0, ratios |= a->output_ratios[d] != 0;
     const int sizes = a->output_size.ndim;
     const bool ratio = ratios || a->output_ratio != 0;
-    if ((sizes != 0) == ratio || (sizes && sizes != 1 && sizes != f->rank))
+    if ((sizes != 0) == ratio || (sizes && sizes != 1 && sizes != f->at.rank))
         return tensor_fail(TENSOR_EVALUE, f->name, "want one of output_size, of %d sizes, and output_ratio",
-                           f->rank);
-    f->planes = 1;
-    for (int d = 0; d < lead; d++) f->planes *= tensor_size(x, d);
-    for (int d = 0; d < f->rank; d++) {
+                           f->at.rank);
+    f->at.planes = 1;
+    for (int d = 0; d < lead; d++) f->at.planes *= tensor_size(x, d);
+    for (int d = 0; d < f->at.rank; d++) {
         const double part = ratios ? a->output_ratios[d] : a->output_ratio;
-        f->in[d] = tensor_size(x, lead + d);
-        f->kernel[d] = each ? a->kernel_sizes[d] : a->kernel_size;
+        f->at.in[d] = tensor_size(x, lead + d);
+        f->at.kernel[d] = each ? a->kernel_sizes[d] : a->kernel_size;
         if (ratio && !(part > 0 && part < 1))
             return tensor_fail(TENSOR_EVALUE, f->name, "output_ratio %g: want one between 0 and 1", part);
-        f->out[d] = sizes ? a->output_size.dim[sizes == 1 ? 0 : d] : (int64_t)((double)f->in[d] * part);
-        if (f->kernel[d] < 1 || f->out[d] < 1 || f->out[d] + f->kernel[d] - 1 > f->in[d])
+        f->at.out[d] = sizes ? a->output_size.dim[sizes == 1 ? 0 : d] : (int64_t)((double)f->at.in[d] * part);
+        if (f->at.kernel[d] < 1 || f->at.out[d] < 1 || f->at.out[d] + f->at.kernel[d] - 1 > f->at.in[d])
             return tensor_fail(TENSOR_EVALUE, f->name,
                                "%lld windows of %lld over a size of %lld: they do not fit",
-                               (long long)f->out[d], (long long)f->kernel[d], (long long)f->in[d]);
+                               (long long)f->at.out[d], (long long)f->at.kernel[d], (long long)f->at.in[d]);
     }
     return 0;
 }
 
-/* The places in its plane of all elements of all windows: [planes, windows, kernel]. */
-static void write_places(const Fractional *f, const double *u, bool is_f64, int64_t *to)
-{
-    const int64_t windows = product(f->out, f->rank), elements = product(f->kernel, f->rank);
-    for (int64_t p = 0; p < f->planes; p++)
-        for (int64_t w = 0; w < windows; w++) {
-            int64_t first[3], at = w;
-            for (int d = f->rank - 1; d >= 0; at /= f->out[d--]) {
-                /* PyTorch draws for width before height, and in three dimensions for depth first */
-                const int64_t k = f->rank == 2 ? 1 - d : d;
-                first[d] =
-                    start(u[p * f->rank + k], at % f->out[d], f->in[d], f->out[d], f->kernel[d], is_f64);
-            }
-            for (int64_t e = 0; e < elements; e++) {
-                int64_t place = 0, in_kernel[3], rest = e;
-                for (int d = f->rank - 1; d >= 0; rest /= f->kernel[d--]) in_kernel[d] = rest % f->kernel[d];
-                for (int d = 0; d < f->rank; d++) place = place * f->in[d] + first[d] + in_kernel[d];
-                *to++ = place;
-            }
-        }
-}
-
 static Tensor *samples_of(const Fractional *f, Tensor *x)
 {
-    const int lead = tensor_ndim(x) - f->rank;
-    const TensorShape want = SHAPE(lead == 2 ? tensor_size(x, 0) : 1, tensor_size(x, lead - 1), f->rank);
+    const int lead = tensor_ndim(x) - f->at.rank;
+    const TensorShape want = SHAPE(lead == 2 ? tensor_size(x, 0) : 1, tensor_size(x, lead - 1), f->at.rank);
     Tensor *u = f->args->random_samples;
     if (!u) return tensor_rand(want, tensor_dtype(x));
     bool fits = tensor_ndim(u) == 3;
     for (int d = 0; d < 3 && fits; d++) fits = tensor_size(u, d) == want.dim[d];
     if (fits) return u;
     return tensor_fail(TENSOR_ESHAPE, f->name, "random_samples of another shape than [%lld, %lld, %d]",
-                       (long long)want.dim[0], (long long)want.dim[1], f->rank),
+                       (long long)want.dim[0], (long long)want.dim[1], f->at.rank),
            NULL;
 }
 
@@ -109,7 +76,7 @@ static Tensor *shaped_as(Tensor *y, const Tensor *x, const Fractional *f)
     int64_t size[TENSOR_MAX_DIMS];
     const int rank = tensor_ndim(x);
     for (int d = 0; d < rank; d++)
-        size[d] = d < rank - f->rank ? tensor_size(x, d) : f->out[d - rank + f->rank];
+        size[d] = d < rank - f->at.rank ? tensor_size(x, d) : f->at.out[d - rank + f->at.rank];
     return tensor_reshape(y, ((TensorShape){ rank, size }));
 }
 
@@ -117,16 +84,16 @@ static Tensor *pool(Fractional *f, Tensor **indices)
 {
     Tensor *x = f->args->input;
     if (read_sizes(f, x)) return NULL;
+    f->at.is_f64 = tensor_dtype(x) == TENSOR_F64;
     Tensor *u = tensor_contiguous(tensor_to(tensor_to_device(samples_of(f, x), "cpu"), TENSOR_F64));
-    const int64_t windows = product(f->out, f->rank), elements = product(f->kernel, f->rank);
+    const int64_t windows = product(f->at.out, f->at.rank), elements = product(f->at.kernel, f->at.rank);
     Tensor *places =
-        u ? tensor_to_device(tensor_empty(SHAPE(f->planes, windows * elements), TENSOR_I64), "cpu") : NULL;
+        u ? tensor_to_device(tensor_empty(SHAPE(f->at.planes, windows * elements), TENSOR_I64), "cpu") : NULL;
     if (!places) return NULL;
-    if (tensor_numel(places))
-        write_places(f, tensor_data(u), tensor_dtype(x) == TENSOR_F64, tensor_data(places));
+    if (tensor_numel(places)) random_windows(&f->at, tensor_data(u), tensor_data(places));
     places = tensor_to_device(places, tensor_device(x));
-    const TensorShape windowed = SHAPE(f->planes, windows, elements);
-    Tensor *flat = tensor_reshape(x, SHAPE(f->planes, product(f->in, f->rank))), *best;
+    const TensorShape windowed = SHAPE(f->at.planes, windows, elements);
+    Tensor *flat = tensor_reshape(x, SHAPE(f->at.planes, product(f->at.in, f->at.rank))), *best;
     Tensor *y = tensor_max_dim(tensor_reshape(tensor_gather(flat, 1, places), windowed), 2, .indices = &best);
     if (y && indices) {
         Tensor *at = tensor_gather(tensor_reshape(places, windowed), 2, tensor_unsqueeze(best, 2));
@@ -143,7 +110,7 @@ static Tensor *run(const TensorFractionalMaxPoolArgs *a, int rank, const char *n
         if (!tensor_error_code()) tensor_fail(TENSOR_ENULL, name, "the input is NULL");
         return NULL;
     }
-    Fractional f = { .args = a, .name = name, .rank = rank };
+    Fractional f = { .args = a, .name = name, .at.rank = rank };
     Tensor *at = NULL;
     const char *outer = tensor_compose_begin(name);
     TensorScope scope = tensor_scope_open();

@@ -8,6 +8,7 @@
  */
 #include <math.h>
 #include "cpu/linalg/linalg.h"
+#include "cpu/shape/host_tables.h"
 #include "op/reduce/reduce.h"
 
 const TensorCdistArgs tensor_cdist_defaults = { TENSOR_CDIST_DEFAULTS };
@@ -169,10 +170,7 @@ static int pdist_shape(OpCall *c)
 static Tensor *upper_triangle(int64_t n)
 {
     Tensor *list = own(new_tensor(SHAPE(n < 2 ? 0 : n * (n - 1) / 2), TENSOR_I64, &cpu_place));
-    if (!list) return NULL;
-    int64_t *at = list->data;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = i + 1; j < n; j++) *at++ = i * n + j;
+    if (list) host_pairs(list->data, n);
     return list;
 }
 

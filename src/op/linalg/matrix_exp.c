@@ -4,7 +4,7 @@
  * 1/2, where the 16 terms below are exact to 1/2^17 / 17! = 2e-20.  Their polynomial takes 6 products
  * (Paterson and Stockmeyer 1973), ((b3 x^4 + b2) x^4 + b1) x^4 + b0, each b of degree 3, the first of
  * degree 4. It is made of ops, in f64, and so is its gradient. */
-#include <math.h>
+#include "cpu/linalg/linalg.h"
 #include "matrices.h"
 
 static int shape(OpCall *c) { return check_square(c, 0); }
@@ -14,17 +14,11 @@ static int shape(OpCall *c) { return check_square(c, 0); }
 static Tensor *scales(Tensor *x, int *most)
 {
     Tensor *by = NULL;
-    *most = 0;
     TENSOR_NO_GRAD
         by = tensor_amax(tensor_sum(tensor_abs(x), .dim = -2, .keepdim = true), .dim = -1, .keepdim = true);
     const char *place = x->place->name;
     by = by ? tensor_to_device(by, "cpu") : NULL;
-    double *v = by ? by->data : NULL;
-    for (int64_t i = 0; by && i < by->numel; i++) {
-        const int s = v[i] > 0.5 && isfinite(v[i]) ? (int)ceil(log2(v[i])) + 1 : 0;
-        v[i] = ldexp(1, -s);
-        if (s > *most) *most = s;
-    }
+    if (by) *most = linalg_halvings(by->data, by->numel);
     return by ? tensor_to_device(by, place) : NULL;
 }
 

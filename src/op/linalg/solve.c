@@ -6,6 +6,7 @@
  *   slogdet  log |det a|             da = g a^-T
  */
 #include <math.h>
+#include "cpu/shape/host_tables.h"
 #include "op/shape/shape_op.h"
 #include "matrices.h"
 
@@ -271,8 +272,7 @@ static Tensor *cofactors_by_svd(Tensor *a)
 static Tensor *spread_like(const Tensor *a)
 {
     Tensor *x = identity_like(a);
-    for (int64_t i = 0, n = a->shape[a->ndim - 1]; x && i < n; i++)
-        ((double *)x->data)[i * (n + 1)] = (double)(i + 1);
+    if (x) host_count_diagonal(x->data, a->shape[a->ndim - 1]);
     return x;
 }
 

@@ -235,15 +235,12 @@ static Tensor *state_labels(OpCall *c, const Targets *t)
     for (int64_t i = 0; labels && i < t->N; i++, to += states) {
         if (y->ndim == 2) from = i * y->shape[1];
         ctc_labels(t->label + from, t->sizes[i], t->blank, states, to);
-        for (int64_t k = 0; k < t->sizes[i]; k++) {
-            const int64_t label = t->label[from + k];
-            if (label < 0 || label >= t->C || label == t->blank)
-                return op_fail(
-                           c, TENSOR_EINDEX,
+        const int64_t bad = ctc_bad_label(t->label + from, t->sizes[i], t->C, t->blank);
+        if (bad >= 0)
+            return op_fail(c, TENSOR_EINDEX,
                            "targets: %lld, number %lld of sequence %lld, is outside [0, %lld), or the blank",
-                           (long long)label, (long long)k, (long long)i, (long long)t->C),
-                       NULL;
-        }
+                           (long long)t->label[from + bad], (long long)bad, (long long)i, (long long)t->C),
+                   NULL;
         from += t->sizes[i];
     }
     return labels;

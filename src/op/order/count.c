@@ -77,15 +77,11 @@ static int histc_shape(OpCall *c)
 /* The range of x itself, where none is given. */
 static int own_range(OpCall *c, const double *x, int64_t n, double *min, double *max)
 {
-    *min = *max = x[0];
-    for (int64_t i = 0; i < n; i++) {
-        if (!isfinite(x[i]))
-            return op_fail(c, TENSOR_EVALUE,
-                           "%g among the elements of %s: want a range where they are not all finite", x[i],
-                           S(op_input(c, 0)));
-        *min = x[i] < *min ? x[i] : *min, *max = x[i] > *max ? x[i] : *max;
-    }
-    return 0;
+    const int64_t bad = n ? finite_range(x, n, min, max) : -1;
+    return bad < 0 ? 0
+                   : op_fail(c, TENSOR_EVALUE,
+                             "%g among the elements of %s: want a range where they are not all finite",
+                             x[bad], S(op_input(c, 0)));
 }
 
 static int histc_forward(OpCall *c)
@@ -95,8 +91,6 @@ static int histc_forward(OpCall *c)
     double *y = op_output_f64(c, 0), min = p->min, max = p->max;
     const int64_t n = op_count(c, 0);
     if (!x || !y) return -1;
-    for (int64_t k = 0; k < p->bins; k++) y[k] = 0;
-    if (n == 0) return 0;
     if (min == max && own_range(c, x, n, &min, &max)) return -1;
     if (min == max) min -= 1, max += 1;
     histogram(x, n, p->bins, min, max, y);

@@ -10,6 +10,7 @@
  * it keeps of each row, extra 2 the mask of dropout.  Devices without the kernel, and sweeps that are
  * recorded, form all of p by ops. */
 #include <math.h>
+#include "cpu/shape/host_tables.h"
 #include "op/reduce/reduce.h"
 #include "attention.h"
 #include "op/elementwise/dropout.h"
@@ -133,16 +134,15 @@ typedef struct Layout {
     Tensor *offsets; /* i64 [OPERANDS, items] */
 } Layout;
 
+/* Of the items of x's batch, some of which serve several items of the result. */
 static void fill_offsets(const Layout *l, const Tensor *x, int64_t *at)
 {
-    int64_t index[TENSOR_MAX_DIMS] = { 0 };
-    for (int64_t i = 0; i < l->args.batch; i++) {
-        int64_t offset = 0;
-        for (int d = l->batch_ndim - 1, e = x->ndim - 3; e >= 0; d--, e--)
-            offset += index[d] / (l->batch[d] / x->shape[e]) * x->stride[e];
-        at[i] = offset;
-        for (int d = l->batch_ndim - 1; d >= 0 && ++index[d] == l->batch[d]; d--) index[d] = 0;
+    int64_t each[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
+    for (int d = l->batch_ndim - 1, e = x->ndim - 3; d >= 0; d--, e--) {
+        each[d] = e < 0 ? 1 : l->batch[d] / x->shape[e];
+        stride[d] = e < 0 ? 0 : x->stride[e];
     }
+    host_offsets(at, 0, l->batch_ndim, l->batch, each, stride);
 }
 
 static AttentionOperand operand(const Layout *l, int i)

@@ -277,21 +277,18 @@ Tensor *tensor_repeat_interleave_args(TensorRepeatInterleaveArgs a)
 static Tensor *index_of_counts(OpCall *c, Tensor *repeats, int64_t n)
 {
     Tensor *host = host_copy(repeats, TENSOR_I64);
-    int64_t total = 0;
     if (!host) return NULL;
     if (repeats->ndim > 1 || (repeats->numel != n && repeats->numel != 1))
         return op_fail(c, TENSOR_ESHAPE, "repeats %s for %lld slices: want a list of as many, or one",
                        S(repeats), (long long)n),
                NULL;
-    const int64_t *count = host->data, step = repeats->numel > 1;
-    for (int64_t k = 0; k < n; k++) {
-        if (count[k * step] < 0)
-            return op_fail(c, TENSOR_EVALUE, "%lld times at position %lld: want no negative count",
-                           (long long)count[k * step], (long long)k),
-                   NULL;
-        if (__builtin_add_overflow(total, count[k * step], &total))
-            return op_fail(c, TENSOR_ESHAPE, "too many elements"), NULL;
-    }
+    int64_t bad = 0;
+    const int64_t *count = host->data, step = repeats->numel > 1, total = host_repeats(count, step, n, &bad);
+    if (total == -1)
+        return op_fail(c, TENSOR_EVALUE, "%lld times at position %lld: want no negative count",
+                       (long long)count[bad * step], (long long)bad),
+               NULL;
+    if (total < 0) return op_fail(c, TENSOR_ESHAPE, "too many elements"), NULL;
     Tensor *index = own(new_tensor(SHAPE(total), TENSOR_I64, &cpu_place));
     if (!index) return NULL;
     host_repeat(index->data, count, step, n);

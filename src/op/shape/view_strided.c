@@ -4,6 +4,7 @@
  *                dx = unfold_dim_backward(dy): the windows added where they lie
  *   as_strided   y at (i, j, ...) = flat(x)_(offset + i s_0 + j s_1 + ...)
  *                dx = zeros with dy added at those places */
+#include "cpu/shape/host_tables.h"
 #include "shape_op.h"
 
 /* ---- unfold_dim ------------------------------------------------------------------------------ */
@@ -189,12 +190,7 @@ static int strided_forward(OpCall *c)
 static Tensor *places(const TensorAsStridedArgs *p)
 {
     Tensor *list = own(new_tensor(SHAPE(shape_count(p->size)), TENSOR_I64, &cpu_place));
-    for (int64_t i = 0; list && i < list->numel; i++) {
-        int64_t at = p->storage_offset, rest = i;
-        for (int d = p->size.ndim - 1; d >= 0; rest /= p->size.dim[d], d--)
-            at += rest % p->size.dim[d] * p->stride.dim[d];
-        ((int64_t *)list->data)[i] = at;
-    }
+    if (list) host_offsets(list->data, p->storage_offset, p->size.ndim, p->size.dim, NULL, p->stride.dim);
     return list;
 }
 
