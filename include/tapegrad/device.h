@@ -46,14 +46,16 @@ TAPEGRAD_API void tensor_memory_set_limit(int64_t bytes); /* allocations beyond 
 TAPEGRAD_API void tensor_memory_release(void);            /* gives cached blocks back to the system */
 
 /* tensor_device_memory - the same of one device.  Of another than the CPU: the bytes of tensors' data there,
- *     and requests for them; what its driver keeps is not known here (0).  EDEVICE, and zeros: there is none.
+ *     and requests for them.  EDEVICE, and zeros: there is none.
  * tensor_device_memory_reset_peak - peak becomes in_use.
+ * tensor_device_memory_set_limit - tensors that would take more of it fail with ENOMEM; 0: no limit.
  * tensor_memory_report - a table of what holds memory: each device, then the tensors that were made since
  *     tensor_track_leaks(true), by dtype, shape and place in the program, then what backward of this thread
  *     keeps besides, by op; the largest first, memory that is shared counted once.  Returns the bytes of its
  *     lines, or -1: ENOMEM, ENULL. */
 TAPEGRAD_API TensorMemory tensor_device_memory(const char *device);
 TAPEGRAD_API int tensor_device_memory_reset_peak(const char *device);
+TAPEGRAD_API int tensor_device_memory_set_limit(const char *device, int64_t bytes);
 TAPEGRAD_API int64_t tensor_memory_report(FILE *file);
 
 /* Threads for one operation; the default is OMP_NUM_THREADS, else the cores of the machine.  The results do

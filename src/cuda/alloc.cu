@@ -42,6 +42,7 @@ static void release_cached()
             cudaFree(b->data);
             free(b);
         }
+    gpu_cache()->bytes = 0;
 }
 
 void *gpu_alloc(size_t bytes)
@@ -50,7 +51,7 @@ void *gpu_alloc(size_t bytes)
     const int k = size_class(bytes, &rounded);
     if (Block *b = gpu_cache()->free[k]) {
         void *data = b->data;
-        gpu_cache()->free[k] = b->next;
+        gpu_cache()->free[k] = b->next, gpu_cache()->bytes -= (int64_t)rounded;
         free(b);
         return data;
     }
@@ -75,5 +76,5 @@ void gpu_free(void *data, size_t bytes)
         return;
     }
     b->data = data, b->next = gpu_cache()->free[k];
-    gpu_cache()->free[k] = b;
+    gpu_cache()->free[k] = b, gpu_cache()->bytes += (int64_t)rounded;
 }

@@ -37,6 +37,7 @@ int gpu_read_mailbox(int64_t *value); /* its first word, when all queued work is
 enum { GPU_CLASSES = 256 };
 struct GpuCache { /* blocks that were freed, by size class */
     struct Block *free[GPU_CLASSES];
+    int64_t bytes; /* of all */
 };
 GpuCache *gpu_cache();
 void **gpu_blas(); /* of gemm.cu */

@@ -28,6 +28,7 @@ struct DeviceContext { /* a GPU that was opened */
     cudaStream_t stream;
     int64_t *mailbox;    /* a few words of the device's */
     int64_t *found;      /* pinned: its fault words, fetched by a wait */
+    bool lost;           /* every call fails from here on */
     bool looked, faulty; /* indices were looked at since the last wait; which found a fault */
     int64_t calls;       /* noted so far */
     Note note[NOTES];
@@ -54,6 +55,7 @@ int gpu_check(cudaError_t status, const char *what)
 {
     if (status == cudaSuccess) return 0;
     cudaGetLastError(); /* told here: the next launch is not to blame */
+    if (here && cudaGetLastError() != cudaSuccess) here->lost = true; /* it cannot be cleared */
     return gpu_fail("%s: %s (%s, %d)", what, cudaGetErrorString(status), cudaGetErrorName(status),
                     (int)status);
 }
@@ -279,6 +281,18 @@ static bool fault(DeviceContext *c, DeviceFault *of)
     return gpu_fault(of);
 }
 
+static int64_t cached(DeviceContext *c)
+{
+    Turn turn(c);
+    return c->cache.bytes;
+}
+
+static bool lost(DeviceContext *c)
+{
+    Turn turn(c);
+    return c->lost;
+}
+
 #define TAKE_TURN(slot, Args)                            \
     static int turn_##slot(DeviceContext *c, Args *args) \
     {                                                    \
@@ -332,7 +346,8 @@ static Device table()
     d.abi = DEVICE_ABI, d.size = sizeof d, d.name = DEVICE_NAME, d.ops_digest = TAPEGRAD_OPS_DIGEST;
     d.open = open, d.error = error, d.describe = describe;
     d.alloc = alloc, d.free = release;
-    d.to_device = to_device, d.to_host = to_host, d.synchronize = synchronize, d.fault = fault;
+    d.to_device = to_device, d.to_host = to_host, d.synchronize = synchronize, d.fault = fault, d.lost = lost,
+    d.cached = cached;
 #define SET(slot_, Args, dtypes) d.slot_ = turn_##slot_, d.takes[SLOT_##slot_] = dtypes;
     KERNELS_HERE(SET)
 #undef SET

@@ -197,11 +197,27 @@ static int fail_fault(const DeviceFault *f, const Place *place)
                      (long long)f->value, (long long)f->position, (long long)f->n - 1, place->name, when);
 }
 
+/* The call at which a device was found to be lost; the one that broke it was that or one queued before. */
+static int fail_lost(const char *op, const Place *place)
+{
+    static char lost_in[MAX_PLACES][48];
+    char *first = lost_in[place - places];
+    pthread_mutex_lock(&lock);
+    if (!*first) snprintf(first, sizeof lost_in[0], "%s", op ? op : "a call");
+    pthread_mutex_unlock(&lock);
+    return fail(TENSOR_EDEVICE, op,
+                "%s is lost since %s: %s (its memory is gone, the program must be started again; "
+                "TAPEGRAD_CUDA_SYNC=1 names the call that breaks it)",
+                place->name, first, place->device->error(place->context));
+}
+
 int kernel_failed(int status, const char *op, const Place *place, const char *slot)
 {
     DeviceFault f;
     if (status == KERNEL_FAILED && place->device->fault && place->device->fault(place->context, &f))
         return fail_fault(&f, place);
+    if (status != KERNEL_DECLINED && place->device->lost && place->device->lost(place->context))
+        return fail_lost(op, place);
     if (status != KERNEL_DECLINED)
         return fail(TENSOR_EDEVICE, op, "%s: %s", place->name, place->device->error(place->context));
     declined = slot;

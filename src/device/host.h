@@ -21,6 +21,7 @@
  * tg_grow - NULL: block is untouched.
  * tg_free - bytes as asked for. */
 void *tg_alloc(size_t bytes);
+bool tg_alloc_must_fail(void); /* tensor_debug_fail_allocation: asked for memory that it does not give */
 void *tg_calloc(size_t bytes);
 void *tg_grow(void *block, size_t old_bytes, size_t new_bytes);
 void tg_free(void *block, size_t bytes);

@@ -171,7 +171,7 @@ static bool is_caching(void)
     return on;
 }
 
-static COLD bool must_fail(void)
+bool tg_alloc_must_fail(void)
 {
     if (atomic_load(&fail_on)) return true;
     int64_t left = atomic_load(&fail_in);
@@ -211,7 +211,7 @@ void *tg_alloc(size_t wanted)
 {
     if (unlikely(atomic_load_explicit(&fail_in, memory_order_relaxed) |
                  atomic_load_explicit(&fail_on, memory_order_relaxed) | profile_on())) {
-        if (must_fail()) return NULL;
+        if (tg_alloc_must_fail()) return NULL;
         if (profile_on()) profile_count_allocation(wanted);
     }
     if (unlikely(wanted > MOST_BYTES)) return NULL;

@@ -5,7 +5,7 @@ enum { MOST_PLACES = 32 };
 
 static struct Use {
     _Atomic(const Place *) place;
-    _Atomic int64_t in_use, peak, requests;
+    _Atomic int64_t in_use, peak, requests, limit;
 } use[MOST_PLACES];
 
 /* Places never go away, so a slot is taken once. */
@@ -17,6 +17,13 @@ static struct Use *use_of(const Place *place)
         if (here == place) return &use[i];
     }
     return NULL;
+}
+
+bool device_has_room(const Place *place, int64_t bytes)
+{
+    const struct Use *u = use_of(place);
+    const int64_t limit = u ? atomic_load(&u->limit) : 0;
+    return !tg_alloc_must_fail() && (limit == 0 || atomic_load(&u->in_use) + bytes <= limit);
 }
 
 void count_device_bytes(const Place *place, int64_t bytes)
@@ -40,7 +47,19 @@ TensorMemory tensor_device_memory(const char *device)
     if (!u) return (TensorMemory){ 0 };
     return (TensorMemory){ .in_use = atomic_load(&u->in_use),
                            .peak = atomic_load(&u->peak),
-                           .system_calls = atomic_load(&u->requests) };
+                           .cached = place->device->cached ? place->device->cached(place->context) : 0,
+                           .system_calls = atomic_load(&u->requests),
+                           .limit = atomic_load(&u->limit) };
+}
+
+int tensor_device_memory_set_limit(const char *device, int64_t bytes)
+{
+    const Place *place = find_place(device, "tensor_device_memory_set_limit");
+    if (!place) return -1;
+    struct Use *u = on_host(place) ? NULL : use_of(place);
+    if (u) atomic_store(&u->limit, bytes > 0 ? bytes : 0);
+    else tensor_memory_set_limit(bytes);
+    return 0;
 }
 
 int tensor_device_memory_reset_peak(const char *device)

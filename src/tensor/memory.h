@@ -6,7 +6,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* count_device_bytes - of the data of a storage on a device other than the host: made (> 0) or gone. */
+/* device_has_room - does a request stay within the device's limit, and is it not one that is to fail?
+ * count_device_bytes - of the data of a storage on a device other than the host: made (> 0) or gone. */
+bool device_has_room(const Place *place, int64_t bytes);
 void count_device_bytes(const Place *place, int64_t bytes);
 
 /* for_each_tracked - of the tensors that are alive and tracked; under a lock: fn makes and frees none. */

@@ -21,7 +21,10 @@ static Storage *new_storage(size_t bytes, const Place *place)
     bool inline_data = on_host(place) && bytes <= INLINE_BYTES;
     Storage *s = tg_alloc(inline_data ? HEADER + bytes : sizeof *s);
     if (!s) return NULL;
-    s->data = inline_data ? (char *)s + HEADER : place->device->alloc(place->context, bytes ? bytes : 1);
+    const bool room = on_host(place) || device_has_room(place, (int64_t)bytes);
+    s->data = inline_data ? (char *)s + HEADER
+              : room      ? place->device->alloc(place->context, bytes ? bytes : 1)
+                          : NULL;
     if (!s->data) {
         tg_free(s, sizeof *s);
         return NULL;
@@ -190,6 +193,20 @@ Tensor *new_tensor(TensorShape shape, int dtype, const Place *place)
     return new_tensor_as("tensor", shape, dtype, place);
 }
 
+/* What was asked for, and what there is. */
+static COLD void fail_room(const char *name, TensorShape shape, int dtype, const Place *place)
+{
+    const TensorMemory m = tensor_device_memory(place->name);
+    char limit[48] = "";
+    int64_t bytes = (int64_t)dtype_size(dtype);
+    for (int i = 0; i < shape.ndim; i++) bytes *= shape.dim[i];
+    if (m.limit) snprintf(limit, sizeof limit, ", the limit is %lld", (long long)m.limit);
+    fail(TENSOR_ENOMEM, name,
+         "no memory for %s %s on %s: %lld bytes, where %lld are in use and %lld cached%s",
+         tensor_dtype_name((TensorDtype)dtype), shape_text(shape), place->name, (long long)bytes,
+         (long long)m.in_use, (long long)m.cached, limit);
+}
+
 Tensor *new_tensor_as(const char *name, TensorShape shape, int dtype, const Place *place)
 {
     int64_t stride[TENSOR_MAX_DIMS];
@@ -209,8 +226,7 @@ Tensor *new_tensor_as(const char *name, TensorShape shape, int dtype, const Plac
     x->storage = new_storage((size_t)x->numel * dtype_size(dtype), place);
     if (unlikely(!x->storage)) {
         free_handle(x);
-        fail(TENSOR_ENOMEM, name, "no memory for %s %s on %s", tensor_dtype_name((TensorDtype)dtype),
-             shape_text(shape), place->name);
+        fail_room(name, shape, dtype, place);
         return NULL;
     }
     x->data = x->storage->data;

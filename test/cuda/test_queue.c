@@ -2,6 +2,8 @@
  * runtime counts what it is asked for (test/cuemu). */
 #define _GNU_SOURCE
 #include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
@@ -316,13 +318,65 @@ static void copies_are_taken(void **state)
     tensor_scope_close(scope);
 }
 
+/* A kernel fails as it runs: all later calls say where it came to light.  In a process of its own. */
+static void a_lost_device(void **state)
+{
+    (void)state;
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        void (*fail_launch)(int64_t);
+        *(void **)&fail_launch = emu_symbol("cuemu_fail_launch");
+        Tensor *x = pattern(SHAPE(5), TENSOR_F32);
+        fail_launch(1);
+        bool right = tensor_mul(x, x) && tensor_synchronize("emu:0") == -1;
+        for (int again = 0; again < 2; again++) {
+            right = right && tensor_error_code() == TENSOR_EDEVICE &&
+                    strstr(tensor_error(), "emu:0 is lost since tensor_synchronize: ");
+            tensor_error_clear();
+            right = right && !tensor_add(x, x);
+        }
+        _exit(right ? 0 : 1);
+    }
+    int status = -1;
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    assert_int_equal(status, 0);
+}
+
+/* A limit, and requests that are to fail. */
+static void memory_of_one_device(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = pattern(SHAPE(1000), TENSOR_F32);
+    const TensorMemory m = tensor_device_memory("emu:0");
+    assert_int_equal(tensor_device_memory_set_limit("emu:0", m.in_use + 4000), 0);
+    assert_int_equal(tensor_device_memory("emu:0").limit, m.in_use + 4000);
+    assert_non_null(tensor_clone(x));
+    assert_null(tensor_clone(x));
+    assert_int_equal(tensor_error_code(), TENSOR_ENOMEM);
+    assert_non_null(strstr(tensor_error(), "f32 [1000] on emu:0: 4000 bytes, where "));
+    assert_non_null(strstr(tensor_error(), "the limit is "));
+    tensor_error_clear();
+    assert_non_null(tensor_clone(tensor_to_device(x, "cpu")));
+    assert_int_equal(tensor_device_memory_set_limit("emu:0", 0), 0);
+    const int64_t cached = tensor_device_memory("emu:0").cached;
+    assert_non_null(x = tensor_clone(x));
+    tensor_scope_close(scope);
+    assert_true(tensor_device_memory("emu:0").cached >= cached + 8000);
+    assert_int_equal(tensor_device_memory_set_limit("emu:99", 0), -1);
+    assert_int_equal(tensor_error_code(), TENSOR_EDEVICE);
+    tensor_error_clear();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_targets_and_indices), cmocka_unit_test(a_fault_of_long_ago),
         cmocka_unit_test(a_step_never_waits),      cmocka_unit_test(skipped_steps),
         cmocka_unit_test(many_skipped_steps),      cmocka_unit_test(skipped_steps_of_ones_own),
-        cmocka_unit_test(copies_are_taken),
+        cmocka_unit_test(copies_are_taken),        cmocka_unit_test(a_lost_device),
+        cmocka_unit_test(memory_of_one_device),
     };
     set_plugin_folder("");
     return cmocka_run_group_tests_name("queued work", tests, optim_read_cases, NULL);
