@@ -91,7 +91,9 @@ TAPEGRAD_API extern const IoSummaryWriterArgs io_summary_writer_defaults;
  * io_summary_add_scalar, _histogram, _image, _text - at a step; the tag groups them: "loss/train". 
  *     Histograms have PyTorch's bins (bins="tensorflow"), of all elements of x; images are as io_save_png
  *     takes them; texts are Markdown.  0 or -1: EIO, what x is refused for.
- * io_summary_flush - writes what is in memory, as happens every two seconds and in io_summary_free. */
+ * io_summary_flush - writes what is in memory, as happens every two seconds and in io_summary_free.  Where
+ *     the disk is full, what was in memory is lost, the file stays whole, and later events are tried again.
+ */
 #define io_summary_writer(...)                                                            \
     TENSOR_CALL_(io_summary_writer_args, IoSummaryWriterArgs, IO_SUMMARY_WRITER_DEFAULTS, \
                  .log_dir = __VA_ARGS__)

@@ -18,8 +18,9 @@
 const IoSummaryWriterArgs io_summary_writer_defaults = { IO_SUMMARY_WRITER_DEFAULTS };
 
 struct SummaryWriter {
-    FILE *file;
+    FILE *file;     /* NULL: to be opened again */
     double flushed; /* when */
+    off_t whole;    /* bytes that were in the file then */
     char path[PATH_MAX];
 };
 
@@ -106,6 +107,25 @@ static int cannot(const SummaryWriter *w, const char *op)
     return fail(TENSOR_EIO, op, "%s cannot be written: %s", w->path, strerror(errno));
 }
 
+/* Readers stop at a record that was cut off: the file is again what it was. */
+static int give_up(SummaryWriter *w, const char *op)
+{
+    cannot(w, op);
+    fclose(w->file);
+    w->file = NULL;
+    const int undone = truncate(w->path, w->whole);
+    (void)undone; /* the first error stands */
+    return -1;
+}
+
+static int flush(SummaryWriter *w, const char *op)
+{
+    if (w->file && fflush(w->file)) return give_up(w, op);
+    if (w->file) w->whole = ftello(w->file);
+    w->flushed = seconds(CLOCK_MONOTONIC);
+    return 0;
+}
+
 static uint32_t masked(const void *bytes, size_t n)
 {
     uint32_t crc = crc32c(0, bytes, n);
@@ -125,11 +145,11 @@ static int write_event(SummaryWriter *w, int64_t step, JsonText *event, const ch
     if (!data.failed) json_put_bytes(&record, data.bytes, data.length);
     if (!data.failed) put_fixed(&record, masked(data.bytes, data.length), 4);
     int status = data.failed || record.failed ? fail_memory(op) : 0;
-    if (!status && fwrite(record.bytes, 1, record.length, w->file) != record.length) status = cannot(w, op);
+    if (!status && !w->file && !(w->file = fopen(w->path, "ab"))) status = cannot(w, op);
+    if (!status && fwrite(record.bytes, 1, record.length, w->file) != record.length) status = give_up(w, op);
     json_text_free(event), json_text_free(&data), json_text_free(&record);
     if (status || seconds(CLOCK_MONOTONIC) - w->flushed < 2) return status;
-    w->flushed = seconds(CLOCK_MONOTONIC);
-    return fflush(w->file) ? cannot(w, op) : 0;
+    return flush(w, op);
 }
 
 /* value: fields of a Summary.Value beside its tag; it is freed. */
@@ -204,11 +224,12 @@ SummaryWriter *io_summary_writer_args(IoSummaryWriterArgs args)
     return NULL;
 }
 
-int io_summary_flush(SummaryWriter *w) { return w && fflush(w->file) ? cannot(w, "io_summary_flush") : 0; }
+int io_summary_flush(SummaryWriter *w) { return w ? flush(w, "io_summary_flush") : 0; }
 
 void io_summary_free(SummaryWriter *w)
 {
     if (!w) return;
+    flush(w, "io_summary_free");
     if (w->file) fclose(w->file);
     tg_free(w, sizeof *w);
 }

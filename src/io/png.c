@@ -1,4 +1,5 @@
 /* png.c - pictures, through libpng's simplified interface. */
+#include <errno.h>
 #include <png.h>
 #include <tapegrad/io.h>
 #include "atomic_file.h"
@@ -68,8 +69,11 @@ static int write_pixels(const char *path, const Picture *p, const uint8_t *pixel
     AtomicFile file;
     if (atomic_open(&file, path, "io_save_png")) return -1;
     png_image image = image_of(p);
+    errno = 0;
     bool good = png_image_write_to_stdio(&image, file.file, 0, pixels, 0, NULL);
-    if (!good) fail(TENSOR_EIO, "io_save_png", "%s cannot be written: %s", path, image.message);
+    if (!good)
+        fail(TENSOR_EIO, "io_save_png", "%s cannot be written: %s", path,
+             errno && ferror(file.file) ? strerror(errno) : image.message);
     return atomic_close(&file, good, "io_save_png");
 }
 

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <float.h>
 #include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <tapegrad/debug.h>
 #include "io/crc32c.h"
 #include "scratch.h"
@@ -131,6 +133,59 @@ static const char *event_file(void)
         if (strstr(e->d_name, "tfevents")) snprintf(path, sizeof path, "%s/%s", scratch_, e->d_name);
     closedir(d);
     return path;
+}
+
+static void clear_events(void)
+{
+    for (const char *path = event_file(); unlink(path) == 0;) path = event_file();
+}
+
+/* A disk that is full: the file that was there stays, the error says why, and the run can go on. */
+static void test_pictures_on_a_full_disk(void **state)
+{
+    (void)state;
+    size_t n;
+    Tensor *x = tensor_rand(SHAPE(4, 3, 40, 40), TENSOR_F32);
+    DONE(io_save_image(x, scratch("kept.png")));
+    unsigned char *old = get_file(scratch("kept.png"), &n);
+    SummaryWriter *writer = io_summary_writer(scratch_);
+    DONE(io_summary_add_scalar(writer, "loss", 1, 0));
+    DONE(io_summary_flush(writer));
+    struct rlimit before, small;
+    getrlimit(RLIMIT_FSIZE, &before);
+    small = (struct rlimit){ 1000, before.rlim_max };
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    const int image = io_save_image(tensor_rsub_scalar(x, 1), scratch("kept.png"));
+    char text[1000];
+    snprintf(text, sizeof text, "%s", tensor_error());
+    tensor_error_clear();
+    const int event = io_summary_add_image(writer, "x", tensor_select(x, 0, 0), 1);
+    const int flush = event ? -1 : io_summary_flush(writer);
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, handler);
+    assert_int_equal(flush, -1);
+    assert_says(TENSOR_EIO, "cannot be written: File too large");
+    assert_int_equal(image, -1);
+    assert_non_null(strstr(text, "kept.png cannot be written: File too large"));
+    unsigned char *now = get_file(scratch("kept.png"), &n);
+    assert_memory_equal(old, now, n);
+    free(old), free(now);
+    /* what comes later is not behind half a record */
+    unsigned char last[256];
+    assert_int_equal(records(event_file(), last), 2);
+    DONE(io_summary_add_scalar(writer, "a", 0.5, 1));
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 20, before.rlim_max });
+    signal(SIGXFSZ, SIG_IGN);
+    io_summary_free(writer);
+    signal(SIGXFSZ, handler);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_says(TENSOR_EIO, "io_summary_free: ");
+    writer = io_summary_writer(scratch_);
+    DONE(io_summary_add_scalar(writer, "a", 0.5, 1));
+    io_summary_free(writer);
+    assert_int_equal(records(event_file(), last), 2);
+    clear_events();
 }
 
 static void test_events(void **state)
@@ -382,6 +437,7 @@ int main(void)
         TEST(test_csv_rows),
         TEST(test_csv_goes_on),
         TEST(test_csv_on_a_full_disk),
+        TEST(test_pictures_on_a_full_disk),
         TEST(test_events),
         TEST(test_events_refused),
         TEST(test_progress_is_quiet_elsewhere),
