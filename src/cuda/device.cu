@@ -302,7 +302,7 @@ static bool lost(DeviceContext *c)
 
 /* What has kernels, and for which dtypes; the rest is done by the host. */
 enum { FLOATS = 1 << TENSOR_F32 | 1 << TENSOR_F64, HALVES = 1 << TENSOR_F16 | 1 << TENSOR_BF16 };
-enum { ALL = (1 << TENSOR_DTYPES) - 1 };
+enum { WIDE = 1 << TENSOR_F64 | 1 << TENSOR_I64, ALL = (1 << TENSOR_DTYPES) - 1 };
 #define KERNELS_HERE(K)                                          \
     K(map, MapArgs, ALL)                                         \
     K(copy, CopyArgs, ALL)                                       \
@@ -319,9 +319,10 @@ enum { ALL = (1 << TENSOR_DTYPES) - 1 };
     K(scan, ScanArgs, ALL)                                       \
     K(scan_grad, ScanArgs, FLOATS)                               \
     K(order, OrderArgs, ALL)                                     \
-    K(search, SearchArgs, FLOATS | 1 << TENSOR_I64)              \
+    K(search, SearchArgs, WIDE)                                  \
     K(gather, GatherArgs, ALL)                                   \
     K(scatter_add, GatherArgs, ALL & ~HALVES)                    \
+    K(scatter_fold, GatherArgs, WIDE)                            \
     K(conv2d, ConvArgs, ALL)                                     \
     K(conv2d_grad_input, ConvArgs, ALL)                          \
     K(conv2d_grad_weight, ConvArgs, ALL)                         \

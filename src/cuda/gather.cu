@@ -1,8 +1,9 @@
-/* gather.cu - picking elements by index, and adding them back.
+/* gather.cu - picking elements by index, and adding or folding them back.
  *
- * scatter_add: a thread owns a column of the destination, or a range of its rows where columns are few, and
- * adds in the order of the index rows, so there are no atomics and the bits are always the same. */
-#include "cuda.cuh"
+ * scatter: a thread owns an element of the destination and adds in the order of the index rows, so there are
+ * no atomics and the bits are always the same.  Of few index rows it looks at each; of many at the places
+ * that name its row (segments.cuh). */
+#include "segments.cuh"
 
 static int check(GatherArgs *g)
 {
@@ -48,32 +49,142 @@ template <class T> __device__ inline T added(T a, T b)
     else return a + b;
 }
 
-/* Part blockIdx.y of the destination's rows. */
-template <class T> __global__ void scatter_kernel(GatherArgs g)
+/* A column of the destination a thread. */
+template <class T> __global__ void scatter_column_kernel(GatherArgs g)
 {
-    const int64_t column = first_item(), o = column / g.inner, i = column % g.inner;
-    const int64_t begin = g.n * blockIdx.y / gridDim.y, end = g.n * (blockIdx.y + 1) / gridDim.y;
-    if (column >= g.outer * g.inner) return;
-    const int64_t *index = g.index + o * g.index_outer + i * g.index_inner;
-    const T *src = (const T *)g.src + o * g.m * g.inner + i;
-    T *dst = (T *)g.dst + o * g.n * g.inner + i;
-    for (int64_t j = 0; j < g.m; j++) {
-        const int64_t row = index[j * g.index_row];
-        if (row >= begin && row < end) dst[row * g.inner] = added(dst[row * g.inner], src[j * g.inner]);
+    for (int64_t column = first_item(); column < g.outer * g.inner; column += item_step()) {
+        const int64_t o = column / g.inner, i = column % g.inner;
+        const int64_t *index = g.index + o * g.index_outer + i * g.index_inner;
+        const T *src = (const T *)g.src + o * g.m * g.inner + i;
+        T *dst = (T *)g.dst + o * g.n * g.inner + i;
+        for (int64_t j = 0; j < g.m; j++) {
+            const int64_t row = index[j * g.index_row];
+            if (row >= 0 && row < g.n) dst[row * g.inner] = added(dst[row * g.inner], src[j * g.inner]);
+        }
     }
+}
+
+/* ---- by segments ----------------------------------------------------------------------------- */
+
+/* The lists of places: one for each outer and inner index along which the indices differ. */
+struct ScatterCall {
+    GatherArgs g;
+    int64_t outer_lists, inner_lists;
+    const int64_t *order, *start;
+};
+
+/* visit(place in src) for what is added to element at = (o, row, i) of the destination, in order. */
+template <class Visit> __device__ inline void each_place(const ScatterCall &c, int64_t at, Visit visit)
+{
+    int64_t o = at;
+    const int64_t i = split_off(o, c.g.inner), row = split_off(o, c.g.n);
+    const int64_t list = (c.outer_lists > 1 ? o : 0) * c.inner_lists + (c.inner_lists > 1 ? i : 0);
+    const int64_t *start = c.start + list * (c.g.n + 1) + row, *order = c.order + list * c.g.m;
+    for (int64_t k = start[0]; k < start[1]; k++) visit((o * c.g.m + order[k]) * c.g.inner + i);
+}
+
+template <class T> __global__ void scatter_add_kernel(ScatterCall c)
+{
+    T *const dst = (T *)c.g.dst;
+    for (int64_t at = first_item(); at < c.g.outer * c.g.n * c.g.inner; at += item_step())
+        each_place(c, at, [&](int64_t from) { dst[at] = added(dst[at], ((const T *)c.g.src)[from]); });
+}
+
+static __device__ inline double divided(double a, int64_t n) { return a / (double)n; }
+static __device__ inline int64_t divided(int64_t a, int64_t n) { return a / n - (a % n != 0 && a < 0); }
+
+template <class T, int fold> __device__ inline T folded(T a, T b)
+{
+    if constexpr (fold == INTO_AMAX) return a != a || a > b ? a : b;
+    else if constexpr (fold == INTO_AMIN) return a != a || a < b ? a : b;
+    else if constexpr (fold != INTO_PROD) return added(a, b);
+    else if constexpr (std::is_integral_v<T>) return (T)((uint64_t)a * (uint64_t)b);
+    else return a * b;
+}
+
+template <class T, int fold> __global__ void scatter_fold_kernel(ScatterCall c)
+{
+    T *const dst = (T *)c.g.dst;
+    for (int64_t at = first_item(); at < c.g.outer * c.g.n * c.g.inner; at += item_step()) {
+        int64_t count = c.g.include_self;
+        T sum = dst[at];
+        each_place(c, at, [&](int64_t from) {
+            const T x = ((const T *)c.g.src)[from];
+            sum = count++ == 0 ? x : folded<T, fold>(sum, x);
+        });
+        dst[at] = fold == INTO_MEAN && count > 1 ? divided(sum, count) : sum;
+    }
+}
+
+/* Calls run(c) with the places that name each row. */
+template <class Run> int with_segments(const GatherArgs *g, Run run)
+{
+    ScatterCall c = { *g, g->index_outer ? g->outer : 1, g->index_inner ? g->inner : 1, nullptr, nullptr };
+    const int64_t lists = c.outer_lists * c.inner_lists;
+    const bool dense = g->index_row == 1 && (lists == 1 || (c.inner_lists == 1 && g->index_outer == g->m));
+    Segments segments(lists, g->m, g->n);
+    Scratch copy(dense ? 1 : (size_t)(lists * g->m) * 8);
+    if (!copy.data) return -1;
+    if (!dense) {
+        CopyArgs to = {};
+        to.ndim = 3, to.count = lists * g->m;
+        to.shape[0] = c.outer_lists, to.shape[1] = c.inner_lists, to.shape[2] = g->m;
+        to.dst.data = copy.data, to.src.data = (void *)(uintptr_t)g->index;
+        to.dst.dtype = to.src.dtype = TENSOR_I64;
+        to.dst.stride[0] = c.inner_lists * g->m, to.dst.stride[1] = g->m, to.dst.stride[2] = 1;
+        to.src.stride[0] = g->index_outer, to.src.stride[1] = g->index_inner, to.src.stride[2] = g->index_row;
+        if (gpu_copy(&to)) return -1;
+    }
+    if (segments.build(dense ? g->index : (const int64_t *)copy.data)) return -1;
+    c.order = segments.order(), c.start = segments.start();
+    return run(c);
 }
 
 int gpu_scatter_add(GatherArgs *g)
 {
+    enum { FEW_ROWS = 32 };
     const int64_t columns = g->outer * g->inner;
     if (columns * g->m == 0) return 0;
     if (check(g)) return -1;
-    int64_t parts = columns < (1 << 16) && g->m > 64 ? (1 << 16) / columns : 1;
-    if (parts > 64) parts = 64;
-    if (parts > g->n) parts = g->n;
     return with_dtype(g->dtype, [&]<class T>() {
-        auto kernel = &scatter_kernel<T>;
-        LAUNCH(kernel, dim3((unsigned)((columns + THREADS - 1) / THREADS), (unsigned)parts), THREADS, *g);
-        return gpu_launched("scatter_add");
+        if (g->m <= FEW_ROWS) {
+            auto kernel = &scatter_column_kernel<T>;
+            LAUNCH(kernel, gpu_blocks(columns), THREADS, *g);
+            return gpu_launched("scatter_add");
+        }
+        return with_segments(g, [&](const ScatterCall &c) {
+            auto kernel = &scatter_add_kernel<T>;
+            LAUNCH(kernel, gpu_blocks(columns * g->n), THREADS, c);
+            return gpu_launched("scatter_add");
+        });
     });
+}
+
+template <class T, int fold> int fold_by_segments(const GatherArgs *g)
+{
+    return with_segments(g, [&](const ScatterCall &c) {
+        auto kernel = &scatter_fold_kernel<T, fold>;
+        LAUNCH(kernel, gpu_blocks(g->outer * g->n * g->inner), THREADS, c);
+        return gpu_launched("scatter_fold");
+    });
+}
+
+template <class T> int scatter_fold(const GatherArgs *g)
+{
+    switch (g->fold) {
+    case INTO_SUM: return fold_by_segments<T, INTO_SUM>(g);
+    case INTO_PROD: return fold_by_segments<T, INTO_PROD>(g);
+    case INTO_MEAN: return fold_by_segments<T, INTO_MEAN>(g);
+    case INTO_AMAX: return fold_by_segments<T, INTO_AMAX>(g);
+    default: return fold_by_segments<T, INTO_AMIN>(g);
+    }
+}
+
+int gpu_scatter_fold(GatherArgs *g)
+{
+    if (g->outer * g->inner * g->m == 0) return 0;
+    if (check(g)) return -1;
+    return g->dtype == TENSOR_F64   ? scatter_fold<double>(g)
+           : g->dtype == TENSOR_I64 ? scatter_fold<int64_t>(g)
+                                    : KERNEL_DECLINED;
 }

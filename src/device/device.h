@@ -215,9 +215,12 @@ typedef struct SearchArgs {
  * index (embedding and index_select use index_outer = index_inner = 0).
  * scatter_add - dst[o, index, i] += src[o, j, i], in the order of j, dst dense [outer, n, inner]; never of
  * halves, whose sums are formed in f32.
+ * scatter_fold - the same by a fold, f64 or i64: dst[o, index, i], if include_self or nothing names it, and
+ * the src[o, j, i] that name it.  Means of integers round down, NaN wins extremes, integers wrap.
  * An index outside [0, n) is a fault.  Told at once it is KERNEL_FAILED with bad_at and bad_value, and
  * nothing is written.  A device that queues its work may tell it late, by Device.fault after the next wait: a
- * gather reads index 0 in its place, a scatter_add leaves it out. */
+ * gather reads index 0 in its place, the others leave it out. */
+typedef enum FoldKind { INTO_SUM, INTO_PROD, INTO_MEAN, INTO_AMAX, INTO_AMIN } FoldKind; /* as TensorInto */
 typedef struct GatherArgs {
     const char *op; /* whose call it is, for a fault that is told late */
     const void *site;
@@ -227,6 +230,8 @@ typedef struct GatherArgs {
     const int64_t *index;
     int64_t index_outer, index_row, index_inner; /* strides of index */
     void *dst;
+    int fold; /* scatter_fold: a FoldKind */
+    bool include_self;
     int64_t bad_at, bad_value;
 } GatherArgs;
 
@@ -397,6 +402,7 @@ typedef struct ListNormArgs {
     K(search, SearchArgs)                       \
     K(gather, GatherArgs)                       \
     K(scatter_add, GatherArgs)                  \
+    K(scatter_fold, GatherArgs)                 \
     K(conv2d, ConvArgs)                         \
     K(conv2d_grad_input, ConvArgs)              \
     K(conv2d_grad_weight, ConvArgs)             \

@@ -27,6 +27,9 @@ static const struct {
     { "searchsorted", "40,2x300" },
     { "tap_spread", "2x3x20,2x2x20@i64:-1..40,2x2x20 {size=40}" },
     { "interpolate", "1x2x12x14 {mode=bilinear size=[30 9]}" },
+    { "scatter_add", "9x4,80x4@i64:0..8,80x4 {dim=0}; 3x9,3x80@i64:0..8,3x80 {dim=1}" },
+    { "index_add", "9x4,80@i64:0..8,80x4 {dim=0}" },
+    { "scatter_reduce", "9x4,80x4@i64:0..8,80x4 {dim=0 reduce=mean}" },
 };
 
 #endif

@@ -5,6 +5,7 @@
  *    destination (outer blocks, columns, or rows), never the source.  The bits do not depend on how many
  *    there are. */
 #include "cpu/cpu.h"
+#include "fold_into.h"
 
 /* ---- the check ------------------------------------------------------------------------------- */
 
@@ -35,7 +36,7 @@ static int check_each(GatherArgs *g, int64_t outer, int64_t rows, int64_t inner)
     return 0;
 }
 
-static int check(GatherArgs *g)
+int gather_check(GatherArgs *g)
 {
     const int64_t outer = g->index_outer ? g->outer : 1, rows = g->index_row ? g->m : 1,
                   inner = g->index_inner ? g->inner : 1;
@@ -103,7 +104,7 @@ static void gather_span(void *ctx, int64_t from, int64_t to) { gather_part(ctx, 
 
 int cpu_gather(GatherArgs *g)
 {
-    if (check(g)) return -1;
+    if (gather_check(g)) return -1;
     parallel_split(g->outer * g->m, cpu_threads(g->outer * g->m * g->inner), gather_span, g);
     return 0;
 }
@@ -199,7 +200,7 @@ static void scatter_piece(void *ctx, int64_t t)
 int cpu_scatter_add(GatherArgs *g)
 {
     enum { LINE = 64 }; /* columns a thread takes at least */
-    if (check(g)) return -1;
+    if (gather_check(g)) return -1;
     const Part all = { 0, g->outer, 0, g->n, 0, g->inner };
     int threads = cpu_threads(g->outer * g->m * g->inner);
     Scatter s = { g, all, threads, g->outer >= threads, false };

@@ -31,14 +31,6 @@ static int check_index(OpCall *c, int64_t *dim, TensorShape x, const Tensor *ind
                           S(index), what, shape_text(x), (int)*dim);
 }
 
-/* x held to index's sizes: in all dimensions (dim = -1), or in all but dim. */
-static Tensor *within(const Tensor *x, const Tensor *index, int dim)
-{
-    int64_t shape[TENSOR_MAX_DIMS];
-    for (int d = 0; d < x->ndim; d++) shape[d] = d == dim || !index->ndim ? x->shape[d] : index->shape[d];
-    return own(new_view(x, x->ndim, shape, x->stride, 0));
-}
-
 static Tensor *dense(Tensor *x) { return x ? own(raw_contiguous(x)) : NULL; }
 
 /* y_index += src, where y is dense. */
@@ -46,7 +38,8 @@ static int add_at(OpCall *c, Tensor *y, int dim, const Tensor *index, const Tens
 {
     if (index->numel == 0) return 0;
     IndexPlan plan = index_plan(shape_of(y), index, dim);
-    Tensor *region = within(y, index, dim), *to = dense(region), *from = dense(within(src, index, -1));
+    Tensor *region = index_within(y, index, dim), *to = dense(region),
+           *from = dense(index_within(src, index, -1));
     if (!to || !from || run_scatter_add(c, &plan, from, index, to)) return -1;
     return to == region ? 0 : raw_copy(region, to);
 }
@@ -69,7 +62,7 @@ static int gather_forward(OpCall *c)
     Tensor *x = op_input(c, 0), *index = op_input(c, 1);
     if (index->numel == 0) return 0;
     IndexPlan plan = index_plan(shape_of(x), index, p->dim);
-    Tensor *from = dense(within(x, index, p->dim));
+    Tensor *from = dense(index_within(x, index, p->dim));
     return from ? run_gather(c, &plan, from, index, op_output(c, 0)) : -1;
 }
 

@@ -47,8 +47,26 @@ IndexPlan index_plan(TensorShape x, const Tensor *index, int dim)
     return p;
 }
 
-static int run(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *index, Tensor *dst, bool add)
+Tensor *index_within(const Tensor *x, const Tensor *index, int dim)
 {
+    int64_t shape[TENSOR_MAX_DIMS];
+    for (int d = 0; d < x->ndim; d++) shape[d] = d == dim || !index->ndim ? x->shape[d] : index->shape[d];
+    return own(new_view(x, x->ndim, shape, x->stride, 0));
+}
+
+typedef enum Way { GATHER, SCATTER_ADD, SCATTER_FOLD } Way;
+
+static int status_of(const Place *place, Way way, GatherArgs *args)
+{
+    if (way == GATHER) return KERNEL_STATUS(place, gather, args);
+    return way == SCATTER_ADD ? KERNEL_STATUS(place, scatter_add, args)
+                              : KERNEL_STATUS(place, scatter_fold, args);
+}
+
+static int run_by(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *index, Tensor *dst, Way way,
+                  FoldKind how, bool include_self)
+{
+    static const char *const slot[] = { "gather", "scatter_add", "scatter_fold" };
     const Place *place = dst->place;
     Tensor *list = own(raw_cast(index, TENSOR_I64));
     if (!list) return -1;
@@ -63,25 +81,39 @@ static int run(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *i
                         .src = src->data,
                         .index = list->data,
                         .dst = dst->data,
+                        .fold = (int)how,
+                        .include_self = include_self,
                         .bad_at = -1 };
     args.index_outer = p->shared ? 0 : p->m * p->inner;
     args.index_row = p->shared ? 1 : p->inner;
     args.index_inner = p->shared ? 0 : 1;
-    const int status = add ? KERNEL_STATUS(place, scatter_add, &args) : KERNEL_STATUS(place, gather, &args);
+    const int status = status_of(place, way, &args);
     if (status == KERNEL_FAILED && args.bad_at >= 0)
         return fail_index(c, index, args.bad_at, args.bad_value, args.n);
-    return kernel_status(status, c->name, place, add ? "scatter_add" : "gather");
+    return kernel_status(status, c->name, place, slot[way]);
+}
+
+static int run(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor *index, Tensor *dst, Way way)
+{
+    return run_by(c, p, src, index, dst, way, INTO_SUM, true);
 }
 
 int run_gather(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst)
 {
-    return run(c, plan, src, index, dst, false);
+    return run(c, plan, src, index, dst, GATHER);
 }
 
 int run_scatter_add(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst)
 {
-    if (dst->dtype != TENSOR_F16 && dst->dtype != TENSOR_BF16) return run(c, plan, src, index, dst, true);
+    if (dst->dtype != TENSOR_F16 && dst->dtype != TENSOR_BF16)
+        return run(c, plan, src, index, dst, SCATTER_ADD);
     Tensor *wide_src = own(raw_cast(src, TENSOR_F32)), *wide = own(raw_cast(dst, TENSOR_F32));
-    if (!wide_src || !wide || run(c, plan, wide_src, index, wide, true)) return -1;
+    if (!wide_src || !wide || run(c, plan, wide_src, index, wide, SCATTER_ADD)) return -1;
     return raw_copy(dst, wide);
+}
+
+int run_scatter_fold(OpCall *c, const IndexPlan *plan, FoldKind how, bool include_self, const Tensor *src,
+                     const Tensor *index, Tensor *dst)
+{
+    return run_by(c, plan, src, index, dst, SCATTER_FOLD, how, include_self);
 }

@@ -29,11 +29,16 @@ typedef struct IndexPlan {
 /* index_plan - for an index that has a place of its own for each element of what is picked (gather). */
 IndexPlan index_plan(TensorShape x, const Tensor *index, int dim);
 
+/* index_within - x held to index's sizes: in all dimensions (dim = -1), or in all but dim. */
+Tensor *index_within(const Tensor *x, const Tensor *index, int dim);
+
 /* run_gather - dst = src picked at index;  run_scatter_add - dst += src at index, in order.  All are dense;
  * EINDEX names the first index that is out of range, and nothing is written then.  Halves are summed in f32.
- */
+ * run_scatter_fold - dst, of f64 or i64, folded with src at index. */
 int run_gather(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst);
 int run_scatter_add(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst);
+int run_scatter_fold(OpCall *c, const IndexPlan *plan, FoldKind how, bool include_self, const Tensor *src,
+                     const Tensor *index, Tensor *dst);
 
 #pragma GCC visibility pop
 

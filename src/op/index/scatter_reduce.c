@@ -8,9 +8,7 @@
  *   amax   dx, dsrc_j = dy_a / (number of those equal to y_a) where they are equal, else 0; amin too
  *
  * Where x is left out, its elements that are named get no gradient.  Computed in f64, or i64: rounded once.
- * With the positions in x as a list, all is one dimension.  index_reduce: whole slices. */
-#include "cpu/index/fold_into.h"
-#include "cpu/index/host_index.h"
+ * index_reduce: whole slices. */
 #include "index_plan.h"
 
 const TensorReduceIntoArgs tensor_reduce_into_defaults = { TENSOR_REDUCE_INTO_DEFAULTS };
@@ -36,41 +34,19 @@ static int shape(OpCall *c)
     return op_same_shape(c);
 }
 
-/* For each element of index, in order, the row-major position in x that it names; into index's own copy. */
-static int positions(OpCall *c, int dim, const Tensor *x, Tensor *at)
-{
-    int64_t stride[TENSOR_MAX_DIMS];
-    if (check_indices(c, op_input(c, 1), at, x->ndim ? x->shape[dim] : 1)) return -1;
-    dense_strides(x->ndim, x->shape, stride);
-    host_positions(at->data, at->ndim, at->shape, dim, stride);
-    return 0;
-}
-
-/* The part of src that index covers. */
-static Tensor *covered(const Tensor *src, TensorShape index)
-{
-    return own(new_view(src, index.ndim, index.dim, src->stride, 0));
-}
-
 static int forward(OpCall *c)
 {
     const TensorReduceIntoArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *index = op_input(c, 1), *y = op_output(c, 0);
-    if (index->numel == 0) return raw_copy(y, x);
-    int wide = dtype_is_float(x->dtype) ? TENSOR_F64 : TENSOR_I64;
-    Tensor *at = own(new_tensor(shape_of(index), TENSOR_I64, &cpu_place)),
-           *count = own(new_tensor(shape_of(x), TENSOR_I64, &cpu_place));
-    Tensor *part = covered(op_input(c, 2), shape_of(index)), *src = part ? own(raw_cast(part, wide)) : NULL,
-           *to = own(new_tensor(shape_of(x), wide, &cpu_place));
-    if (!at || !count || !src || !to || raw_copy(at, index) || raw_copy(to, x) || positions(c, p->dim, x, at))
+    if (raw_copy(y, x)) return -1;
+    if (index->numel == 0) return 0;
+    const int wide = dtype_is_float(x->dtype) ? TENSOR_F64 : TENSOR_I64;
+    const IndexPlan plan = index_plan(shape_of(x), index, p->dim);
+    Tensor *region = index_within(y, index, p->dim), *part = index_within(op_input(c, 2), index, -1);
+    Tensor *to = region ? own(raw_cast(region, wide)) : NULL, *src = part ? own(raw_cast(part, wide)) : NULL;
+    if (!to || !src || run_scatter_fold(c, &plan, (FoldKind)p->reduce, p->include_self, src, index, to))
         return -1;
-    if (wide == TENSOR_F64)
-        fold_into_f64((FoldInto)p->reduce, p->include_self, to->data, to->numel, at->data, src->data,
-                      src->numel, count->data);
-    else
-        fold_into_i64((FoldInto)p->reduce, p->include_self, to->data, to->numel, at->data, src->data,
-                      src->numel, count->data);
-    return raw_copy(y, to);
+    return raw_copy(region, to);
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -199,6 +175,7 @@ static const TensorOp op_scatter_reduce = {
     .shape = shape,
     .forward = forward,
     .backward = backward,
+    .flags = OP_ANY_DEVICE,
     .samples = "3x4,3x2@i64:0..3,3x2 {dim=1 reduce=sum}; 3x4,2x3@i64:0..2,4x5 {dim=0 reduce=prod}; "
                "5,7@i64:0..4,7:0.2..1 {dim=-1 reduce=prod include_self=0}; 3x4,3x5@i64:0..3,3x5 {dim=1 "
                "reduce=mean}; 4,6@i64:0..2,6 {dim=0 reduce=mean include_self=0}; 3x4,2x3@i64:0..2,4x5 "
@@ -246,6 +223,7 @@ static const TensorOp op_index_reduce = {
     .no_grad_inputs = KEEP_INPUT(1),
     PARAMS(TensorReduceIntoArgs, tensor_reduce_into_defaults, fields),
     .compose = index_compose,
+    .flags = OP_ANY_DEVICE,
     .samples =
         "5x3,4@i64:0..4,4x3 {dim=0 reduce=prod}; 2x3x4,6@i64:0..2,2x6x4 {dim=1 reduce=mean}; 5,3@i64:0..4,3 "
         "{dim=-1 reduce=amax include_self=0}; "
