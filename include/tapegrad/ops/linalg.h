@@ -9,11 +9,11 @@
  * Here tensor_foo is torch.linalg.foo, also where an older torch.foo of other defaults exists (svd, qr,
  * solve).  Matrices are the last two dims [m, n]; dims before them are batches.  Sizes may be 0.
  *
- * LAPACK does the work; systems, LU and Cholesky factors and determinants of at most 64 rows need none.  It
- * is no dependency of the library: it is looked for at the first call: liblapack.so.3, OpenBLAS, MKL, or the
- * library that the environment variable TAPEGRAD_LAPACK names, and that alone (it is not read in a program
- * with raised rights).  Without one these functions fail (EDEVICE) and say what to install.  They run on the
- * CPU, in the calling thread.
+ * LAPACK does the work; systems, LU factors and determinants, and Cholesky factors of at most 64 rows, need
+ * none.  It is no dependency of the library: it is looked for at the first call: liblapack.so.3, OpenBLAS,
+ * MKL, or the library that the environment variable TAPEGRAD_LAPACK names, and that alone (it is not read in
+ * a program with raised rights).  Without one these functions fail (EDEVICE) and say what to install.  They
+ * run on the CPU, but for products in the calling thread.
  *
  * f32, f16 and bf16 compute in f64, forward and backward, and are rounded once (PyTorch has no halves here).
  * Gradients are PyTorch's and have gradients of any order.  Unless said otherwise:

@@ -9,23 +9,17 @@
 #include <stddef.h>
 
 typedef const int *LapackInt;
-#define LAPACK_LIST(X)                                                                                     \
-    X(gesv, (LapackInt n, LapackInt nrhs, double *a, LapackInt lda, int *pivots, double *b, LapackInt ldb, \
-             int *info))                                                                                   \
-    X(getrf, (LapackInt m, LapackInt n, double *a, LapackInt lda, int *pivots, int *info))                 \
-    X(potrf, (const char *uplo, LapackInt n, double *a, LapackInt lda, int *info, size_t))                 \
-    X(geqrf, (LapackInt m, LapackInt n, double *a, LapackInt lda, double *tau, double *work,               \
-              LapackInt lwork, int *info))                                                                 \
-    X(orgqr, (LapackInt m, LapackInt n, LapackInt k, double *a, LapackInt lda, const double *tau,          \
-              double *work, LapackInt lwork, int *info))                                                   \
-    X(gesdd, (const char *job, LapackInt m, LapackInt n, double *a, LapackInt lda, double *s, double *u,   \
-              LapackInt ldu, double *vt, LapackInt ldvt, double *work, LapackInt lwork, int *iwork,        \
-              int *info, size_t))                                                                          \
-    X(syevd, (const char *job, const char *uplo, LapackInt n, double *a, LapackInt lda, double *w,         \
-              double *work, LapackInt lwork, int *iwork, LapackInt liwork, int *info, size_t, size_t))     \
-    X(trsm, (const char *side, const char *uplo, const char *trans, const char *diag, LapackInt m,         \
-             LapackInt n, const double *alpha, const double *a, LapackInt lda, double *b, LapackInt ldb,   \
-             size_t, size_t, size_t, size_t))
+#define LAPACK_LIST(X)                                                                                   \
+    X(potrf, (const char *uplo, LapackInt n, double *a, LapackInt lda, int *info, size_t))               \
+    X(geqrf, (LapackInt m, LapackInt n, double *a, LapackInt lda, double *tau, double *work,             \
+              LapackInt lwork, int *info))                                                               \
+    X(orgqr, (LapackInt m, LapackInt n, LapackInt k, double *a, LapackInt lda, const double *tau,        \
+              double *work, LapackInt lwork, int *info))                                                 \
+    X(gesdd, (const char *job, LapackInt m, LapackInt n, double *a, LapackInt lda, double *s, double *u, \
+              LapackInt ldu, double *vt, LapackInt ldvt, double *work, LapackInt lwork, int *iwork,      \
+              int *info, size_t))                                                                        \
+    X(syevd, (const char *job, const char *uplo, LapackInt n, double *a, LapackInt lda, double *w,       \
+              double *work, LapackInt lwork, int *iwork, LapackInt liwork, int *info, size_t, size_t))
 
 typedef struct Lapack {
 #define X(name, arguments) void(*name) arguments;

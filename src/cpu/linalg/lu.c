@@ -1,73 +1,60 @@
 /* lu.c - linear systems, factors and determinants by LU with row exchanges (linalg.h). */
 #include "linalg.h"
 #include <math.h>
-#include "cpu/product/gemm.h"
-#include "lapack.h"
+#include "block_matrix.h"
 #include "small_matrix.h"
 #include "device/host.h"
 
 /* ---- a x = b --------------------------------------------------------------------------------- */
 
-/* room: the factors, and by LAPACK b as columns.  0, or the pivot that is 0. */
-static int64_t solve_one(const Lapack *lapack, Matrices s, const double *a, const double *b, double *x,
-                         double *room, int *pivots)
+/* a [m, n] becomes its factors; pivots count from 0.  1 + the first pivot that is 0, or 0, or -1. */
+static int64_t factor(double *a, int64_t m, int64_t n, int *pivots)
 {
-    const int n = (int)s.m, k = (int)s.n;
-    double *lu = room, *columns = room + s.m * s.m;
-    int info = 0;
-    if (!lapack) {
-        memcpy(lu, a, (size_t)(s.m * s.m) * sizeof *lu);
-        memcpy(x, b, (size_t)(s.m * s.n) * sizeof *x);
-        const int64_t zero = small_lu(lu, s.m, s.m, pivots);
-        if (!zero) small_lu_solve(lu, s.m, pivots, x, s.n);
-        return zero;
+    const bool small = m <= SMALL_MATRIX && n <= SMALL_MATRIX;
+    return small ? small_lu(a, m, n, pivots) : block_lu(a, m, n, pivots);
+}
+
+static int substitute(const double *lu, int64_t n, const int *pivots, double *x, int64_t columns)
+{
+    if (n <= SMALL_MATRIX) {
+        small_lu_solve(lu, n, pivots, x, columns);
+        return 0;
     }
-    transpose_into(lu, a, s.m, s.m);
-    transpose_into(columns, b, s.m, s.n);
-    lapack->gesv(&n, &k, lu, &n, pivots, columns, &n, &info);
-    transpose_into(x, columns, s.n, s.m);
-    return info;
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t j = 0; j < columns && pivots[k] != k; j++) {
+            double *one = x + k * columns + j, *other = x + pivots[k] * columns + j, was = *one;
+            *one = *other, *other = was;
+        }
+    return block_triangular(lu, x, n, columns, false, true, true) ||
+                   block_triangular(lu, x, n, columns, true, true, false)
+               ? -1
+               : 0;
 }
 
 int linalg_solve(const char *op, Matrices s, const double *a, const double *b, double *x, int32_t *info,
                  MatrixFault *fault)
 {
-    const Lapack *lapack = s.m > SMALL_MATRIX ? lapack_open(op) : NULL;
-    if (s.m > SMALL_MATRIX && !lapack) return -1;
     for (int64_t i = 0; i < s.batch; i++) info[i] = 0;
     if (s.batch == 0 || s.m == 0) return 0; /* k = 0 is not skipped: a singular matrix is refused */
-    const size_t doubles = (size_t)(s.m * (s.m + s.n)) * sizeof(double),
-                 bytes = doubles + (size_t)s.m * sizeof(int);
-    double *room = tg_alloc(bytes);
-    if (!room) return fail_memory(op);
-    int status = 0;
+    const size_t doubles = (size_t)(s.m * s.m), bytes = doubles * sizeof(double) + (size_t)s.m * sizeof(int);
+    double *lu = tg_alloc(bytes);
+    if (!lu) return fail_memory(op);
+    int *pivots = (int *)(lu + doubles), status = 0;
     for (int64_t i = 0; i < s.batch && !status; i++, a += s.m * s.m, b += s.m * s.n, x += s.m * s.n) {
-        const int64_t zero = solve_one(lapack, s, a, b, x, room, (int *)(room + s.m * (s.m + s.n)));
-        if (!zero) continue;
+        memcpy(lu, a, doubles * sizeof *lu);
+        memcpy(x, b, (size_t)(s.m * s.n) * sizeof *x);
+        const int64_t zero = factor(lu, s.m, s.m, pivots);
+        if (zero < 0 || (!zero && substitute(lu, s.m, pivots, x, s.n))) status = fail_memory(op);
+        if (zero <= 0) continue;
         for (int64_t k = 0; k < s.m * s.n; k++) x[k] = NAN;
         info[i] = (int32_t)zero;
         if (fault) *fault = (MatrixFault){ MATRIX_SINGULAR, i, zero }, status = -1;
     }
-    tg_free(room, bytes);
+    tg_free(lu, bytes);
     return status;
 }
 
 /* ---- factors --------------------------------------------------------------------------------- */
-
-/* a [m, n], row-major, becomes its factors; pivots count from 0.  room: m n doubles, for LAPACK. */
-static void factor(const Lapack *lapack, double *a, int64_t m, int64_t n, int *pivots, double *room)
-{
-    const int rows = (int)m, columns = (int)n;
-    int info;
-    if (!lapack) {
-        small_lu(a, m, n, pivots);
-        return;
-    }
-    transpose_into(room, a, m, n);
-    lapack->getrf(&rows, &columns, room, &rows, pivots, &info);
-    transpose_into(a, room, n, m);
-    for (int64_t k = 0; k < (m < n ? m : n); k++) pivots[k]--;
-}
 
 int linalg_rows(Matrices s, const int32_t *pivots, int64_t *rows)
 {
@@ -83,32 +70,17 @@ int linalg_rows(Matrices s, const int32_t *pivots, int64_t *rows)
     return 0;
 }
 
-static int64_t first_zero(const double *lu, int64_t n, int64_t k)
-{
-    for (int64_t i = 0; i < k; i++)
-        if (lu[i * (n + 1)] == 0) return i + 1;
-    return 0;
-}
-
 int linalg_lu(const char *op, Matrices s, const double *a, double *lu, int32_t *pivots, int64_t *rows,
               MatrixFault *fault)
 {
     const int64_t k = s.m < s.n ? s.m : s.n;
-    const bool small = s.m <= SMALL_MATRIX && s.n <= SMALL_MATRIX;
-    const Lapack *lapack = small ? NULL : lapack_open(op);
-    if (!small && !lapack) return -1;
     if (s.batch == 0 || k == 0) return linalg_rows(s, pivots, rows);
-    const size_t bytes = (size_t)(s.m * s.n) * sizeof(double);
-    double *room = lapack ? tg_alloc(bytes) : NULL;
-    if (lapack && !room) return fail_memory(op);
-    memcpy(lu, a, (size_t)s.batch * bytes);
+    memcpy(lu, a, (size_t)(s.batch * s.m * s.n) * sizeof *lu);
     for (int64_t i = 0; i < s.batch; i++) {
-        double *one = lu + i * s.m * s.n;
-        factor(lapack, one, s.m, s.n, pivots + i * k, room);
-        const int64_t zero = fault && !fault->flaw ? first_zero(one, s.n, k) : 0;
-        if (zero) *fault = (MatrixFault){ MATRIX_SINGULAR, i, zero };
+        const int64_t zero = factor(lu + i * s.m * s.n, s.m, s.n, pivots + i * k);
+        if (zero < 0) return fail_memory(op);
+        if (zero && fault && !fault->flaw) *fault = (MatrixFault){ MATRIX_SINGULAR, i, zero };
     }
-    if (room) tg_free(room, bytes);
     for (int64_t i = 0; i < s.batch * k; i++) pivots[i]++;
     linalg_rows(s, pivots, rows);
     return fault && fault->flaw ? -1 : 0;
@@ -123,23 +95,21 @@ typedef void Diagonal(void *results, int64_t i, const double *u, int64_t n, doub
  * is nearly singular. */
 static int each_diagonal(const char *op, Matrices s, const double *a, Diagonal *use, void *results)
 {
-    const Lapack *lapack = s.m > SMALL_MATRIX ? lapack_open(op) : NULL;
-    if (s.m > SMALL_MATRIX && !lapack) return -1;
     const int64_t square = s.m * s.m;
-    const size_t bytes = (size_t)(2 * square + 1) * sizeof(double) + (size_t)s.m * sizeof(int);
+    const size_t bytes = (size_t)(square + 1) * sizeof(double) + (size_t)s.m * sizeof(int);
     double *lu = tg_alloc(bytes);
     if (!lu) return fail_memory(op);
-    int *pivots = (int *)(lu + 2 * square + 1);
-    for (int64_t i = 0; i < s.batch; i++, a += square) {
+    int *pivots = (int *)(lu + square + 1), status = 0;
+    for (int64_t i = 0; i < s.batch && !status; i++, a += square) {
         double sign = 1;
         transpose_into(lu, a, s.m, s.m);
-        factor(lapack, lu, s.m, s.m, pivots, lu + square);
+        if (factor(lu, s.m, s.m, pivots) < 0) status = fail_memory(op);
         for (int64_t k = 0; k < s.m; k++)
             if (pivots[k] != k) sign = -sign;
         use(results, i, lu, s.m, sign);
     }
     tg_free(lu, bytes);
-    return 0;
+    return status;
 }
 
 /* Infinite pivots say nothing. */

@@ -1,7 +1,7 @@
-/* triangular.c - triangular systems, and Cholesky's factor (linalg.h).
- *
- * Our rows are LAPACK's columns: it sees every matrix transposed, and is asked accordingly. */
+/* triangular.c - triangular systems, and Cholesky's factor (linalg.h), which large ones leave to LAPACK: our
+ * rows are its columns, so it sees every matrix transposed, and is asked accordingly. */
 #include "linalg.h"
+#include "block_matrix.h"
 #include "lapack.h"
 #include "small_matrix.h"
 #include "device/host.h"
@@ -9,16 +9,11 @@
 int linalg_triangular(const char *op, Matrices s, const double *a, double *x, bool upper, bool left,
                       bool unit)
 {
-    const int rows = (int)s.n, columns = (int)s.m, n = left ? columns : rows;
-    const double one = 1;
-    const Lapack *lapack = n > SMALL_MATRIX ? lapack_open(op) : NULL;
-    if (n > SMALL_MATRIX && !lapack) return -1;
+    const int64_t n = left ? s.m : s.n;
     if (s.m == 0 || s.n == 0) return 0;
     for (int64_t i = 0; i < s.batch; i++, a += n * n, x += s.m * s.n) {
-        if (!lapack) small_triangular(a, x, s.m, s.n, upper, left, unit);
-        else
-            lapack->trsm(left ? "R" : "L", upper ? "L" : "U", "N", unit ? "U" : "N", &rows, &columns, &one, a,
-                         &n, x, &rows, 1, 1, 1, 1);
+        if (n <= SMALL_MATRIX) small_triangular(a, x, s.m, s.n, upper, left, unit);
+        else if (block_triangular(a, x, s.m, s.n, upper, left, unit)) return fail_memory(op);
     }
     return 0;
 }

@@ -1,0 +1,17 @@
+/* block_matrix.h - LU and triangular systems of larger matrices, halved until loops serve: nearly all of the
+ * work is then products, which have our own kernels.  small_matrix.h has the plain forms. */
+#ifndef TG_BLOCK_MATRIX_H
+#define TG_BLOCK_MATRIX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* As small_lu and small_triangular; -1 without memory for the products. */
+int64_t block_lu(double *a, int64_t m, int64_t n, int *pivots);
+int block_triangular(const double *a, double *b, int64_t rows, int64_t columns, bool upper, bool left,
+                     bool unit);
+
+#pragma GCC visibility pop
+#endif
