@@ -20,6 +20,7 @@
 #include <tapegrad/nn.h>
 #include <tapegrad/foreach.h>
 #include <tapegrad/optim.h>
+#include <tapegrad/fused.h>
 #include <tapegrad/lr_scheduler.h>
 #include <tapegrad/grad_scaler.h>
 #include <tapegrad/swa_utils.h>

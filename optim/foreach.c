@@ -38,8 +38,9 @@ typedef struct List {
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
-static bool overlaps(const Tensor *x)
+bool optim_overlaps(const Tensor *x)
 {
+    if (tensor_is_contiguous(x)) return false;
     for (int d = 0; d < tensor_ndim(x); d++)
         if (tensor_stride(x, d) == 0 && tensor_size(x, d) > 1) return true;
     return false;
@@ -60,7 +61,7 @@ static int check_tensor(const char *function, const Tensor *x, int i, bool any)
     return 0;
 }
 
-static bool same_shape(const Tensor *a, const Tensor *b)
+bool optim_same_shape(const Tensor *a, const Tensor *b)
 {
     const TensorShape s = tensor_shape(a), t = tensor_shape(b);
     return s.ndim == t.ndim && (s.ndim == 0 || memcmp(s.dim, t.dim, (size_t)s.ndim * sizeof *s.dim) == 0);
@@ -79,14 +80,14 @@ static int check(const List *l)
 {
     if (optim_check_list(l->function, l->x, l->any)) return -1;
     for (int i = 0; i < l->x.count; i++)
-        if (!tensor_is_contiguous(l->x.item[i]) && overlaps(l->x.item[i]))
+        if (optim_overlaps(l->x.item[i]))
             return tensor_fail(TENSOR_EVALUE, l->function, "elements of tensor %d share memory", i);
     if (!l->two) return 0;
     if (l->y.count != l->x.count)
         return tensor_fail(TENSOR_EVALUE, l->function, "lists of %d and %d tensors", l->x.count, l->y.count);
     if (optim_check_list(l->function, l->y, l->any)) return -1;
     for (int i = 0; i < l->x.count; i++) {
-        if (!same_shape(l->x.item[i], l->y.item[i]))
+        if (!optim_same_shape(l->x.item[i], l->y.item[i]))
             return tensor_fail(TENSOR_ESHAPE, l->function, "tensors %d have different shapes", i);
         if (strcmp(tensor_device(l->x.item[i]), tensor_device(l->y.item[i])) != 0 &&
             l->rule != &foreach_copy_rule)

@@ -66,7 +66,7 @@ static int check_group(const Optimizer *opt, TensorList list, const void *option
     return optim_check_options(opt->kind, options, opt->kind->function);
 }
 
-static void free_group(OptimGroup *g)
+void optim_free_group(OptimGroup *g)
 {
     for (int i = 0; i < g->count; i++) {
         for (int s = 0; s < OPTIM_STATES; s++) tensor_release(g->param[i].state[s]);
@@ -77,7 +77,7 @@ static void free_group(OptimGroup *g)
     free(g->item), free(g->numbers), free(g->mark);
 }
 
-static int make_group(OptimGroup *g, size_t args, TensorList list, const void *options)
+int optim_make_group(OptimGroup *g, size_t args, TensorList list, const void *options)
 {
     size_t n = (size_t)list.count + 1; /* also of an empty group */
     *g = (OptimGroup){ .options = malloc(args),
@@ -104,8 +104,8 @@ int optim_append_group(Optimizer *opt, TensorList list, const void *options)
     OptimGroup *groups = realloc(opt->group, (size_t)(opt->groups + 1) * sizeof *groups);
     if (groups) opt->group = groups;
     OptimGroup made = { 0 };
-    if (!groups || make_group(&made, opt->kind->args, list, options)) {
-        free_group(&made);
+    if (!groups || optim_make_group(&made, opt->kind->args, list, options)) {
+        optim_free_group(&made);
         return tensor_fail(TENSOR_ENOMEM, opt->kind->function, "out of memory");
     }
     groups[opt->groups] = made;
@@ -170,7 +170,7 @@ void *optim_group_options(Optimizer *opt, int group, size_t size)
 void optim_free(Optimizer *opt)
 {
     if (!opt) return;
-    for (int g = 0; g < opt->groups; g++) free_group(&opt->group[g]);
+    for (int g = 0; g < opt->groups; g++) optim_free_group(&opt->group[g]);
     free(opt->group);
     nn_dict_free(opt->extra);
     nn_dict_free(opt->state);
@@ -284,7 +284,6 @@ int optim_make_states(const Optimizer *opt, const OptimGroup *g, OptimParam *p)
     return tensor_error_code() ? -1 : 0;
 }
 
-/* Fills g->stepped, g->before and g->grad, which is dense and the scope's; *n says how many. */
 static int prepare(const Optimizer *opt, OptimGroup *g, int *n)
 {
     for (int i = 0; i < g->count; i++) {
@@ -374,13 +373,13 @@ static void take_back(OptimGroup *g, int n, bool copied)
     }
 }
 
-static int step_groups(Optimizer *opt)
+int optim_step_groups(Optimizer *opt, int (*ready)(const Optimizer *opt, OptimGroup *g, int *n))
 {
     int n[opt->groups], status = 0;
     bool sure = true, copied = false;
     memset(n, 0, sizeof n);
     for (int g = 0; g < opt->groups && !status; g++) {
-        status = prepare(opt, &opt->group[g], &n[g]);
+        status = ready(opt, &opt->group[g], &n[g]);
         if (!status) status = make_ready(opt, &opt->group[g], n[g], &sure);
     }
     for (int g = 0; g < opt->groups && !status && !sure; g++) status = keep_copies(&opt->group[g], n[g]);
@@ -402,7 +401,7 @@ int optim_step(Optimizer *opt)
                            opt->kind->function);
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
-    int status = step_groups(opt);
+    int status = optim_step_groups(opt, prepare);
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
     return status;

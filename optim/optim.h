@@ -26,6 +26,13 @@ unsigned optim_states(const OptimKind *kind, const void *options);       /* thos
 int optim_make_states(const Optimizer *opt, const OptimGroup *g,
                       OptimParam *p); /* those that p lacks, as zeros */
 
+/* optim_step_groups - a step of all groups; ready fills g->stepped, g->before and g->grad, which is dense
+ *     and the scope's, and says how many.
+ * optim_make_group - a group that optim_free_group frees, whether or not it was made. */
+int optim_step_groups(Optimizer *opt, int (*ready)(const Optimizer *opt, OptimGroup *g, int *n));
+int optim_make_group(OptimGroup *g, size_t args, TensorList list, const void *options);
+void optim_free_group(OptimGroup *g);
+
 /* The shape of state s of p into dim; -1: it has none, or the options do not want it. */
 int optim_state_shape(const OptimKind *kind, const void *options, const Tensor *p, int s, int64_t *dim);
 int optim_append_group(Optimizer *opt, TensorList list, const void *options); /* checks nothing */
@@ -51,6 +58,15 @@ Tensor *optim_wider(Tensor *x); /* f64 as it is, else f32 */
     };                                                                                                      \
     OPTIM_REGISTER(kind_##NAME);                                                                            \
     Optimizer *optim_##NAME##_args(ARGS args) { return optim_new(&kind_##NAME, &args); }
+
+/* tensor_fused_NAME_ (fused.h) of such a kind. */
+#define OPTIM_FUSED(NAME, ARGS)                                                     \
+    int tensor_fused_##NAME##_args_(TensorFusedLists lists, ARGS args)              \
+    {                                                                               \
+        return optim_fused("tensor_fused_" #NAME "_", &kind_##NAME, &lists, &args); \
+    }
+int optim_fused(const char *function, const OptimKind *kind, const TensorFusedLists *lists,
+                const void *options);
 
 /* ---- rules (rule.h, rule.c): states are those that are needed, in their order ---------------- */
 
@@ -136,6 +152,8 @@ typedef struct OptimPass {
 void optim_pass(const OptimPass *pass, int64_t work);
 
 int optim_check_list(const char *function, TensorList x, bool any); /* any dtype: else floats */
+bool optim_overlaps(const Tensor *x);                               /* do elements of it share memory? */
+bool optim_same_shape(const Tensor *a, const Tensor *b);
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 

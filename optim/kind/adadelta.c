@@ -43,3 +43,4 @@ static const OptimRule *rule(const void *options)
 
 OPTIM_DEFINE(adadelta, OptimAdadeltaArgs, .fields = fields, .state = { "square_avg", "acc_delta" },
              .check = check, .rule = rule, .numbers = numbers, .name = "Adadelta")
+OPTIM_FUSED(adadelta, OptimAdadeltaArgs)

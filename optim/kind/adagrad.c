@@ -44,3 +44,4 @@ static const OptimRule *rule(const void *options)
 
 OPTIM_DEFINE(adagrad, OptimAdagradArgs, .fields = fields, .state = { "sum" }, .check = check, .rule = rule,
              .numbers = numbers, .name = "Adagrad")
+OPTIM_FUSED(adagrad, OptimAdagradArgs)

@@ -66,3 +66,5 @@ static int check(const void *options, const char *function)
     .check = check, .rule = rule
 OPTIM_DEFINE(adam, OptimAdamArgs, .name = "Adam", .numbers = numbers_adam, ADAM)
 OPTIM_DEFINE(adamw, OptimAdamArgs, .name = "AdamW", .numbers = numbers_adamw, ADAM)
+OPTIM_FUSED(adam, OptimAdamArgs)
+OPTIM_FUSED(adamw, OptimAdamArgs)

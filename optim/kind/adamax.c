@@ -41,3 +41,4 @@ static const OptimRule *rule(const void *options)
 
 OPTIM_DEFINE(adamax, OptimAdamaxArgs, .fields = fields, .state = { "exp_avg", "exp_inf" }, .check = check,
              .rule = rule, .numbers = numbers, .name = "Adamax")
+OPTIM_FUSED(adamax, OptimAdamaxArgs)

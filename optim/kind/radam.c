@@ -59,3 +59,4 @@ static const OptimRule *rule(const void *options)
 
 OPTIM_DEFINE(radam, OptimRadamArgs, .fields = fields, .state = { "exp_avg", "exp_avg_sq" }, .check = check,
              .rule = rule, .numbers = numbers, .name = "RAdam")
+OPTIM_FUSED(radam, OptimRadamArgs)

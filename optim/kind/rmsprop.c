@@ -61,3 +61,4 @@ static const OptimRule *rule(const void *options)
 OPTIM_DEFINE(rmsprop, OptimRmspropArgs, .fields = fields,
              .state = { "square_avg", "momentum_buffer", "grad_avg" }, .states = states, .check = check,
              .rule = rule, .numbers = numbers, .name = "RMSprop")
+OPTIM_FUSED(rmsprop, OptimRmspropArgs)

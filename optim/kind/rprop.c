@@ -49,3 +49,4 @@ static const OptimRule *rule(const void *options)
 
 OPTIM_DEFINE(rprop, OptimRpropArgs, .fields = fields, .state = { "prev", "step_size" }, .check = check,
              .rule = rule, .numbers = numbers, .name = "Rprop")
+OPTIM_FUSED(rprop, OptimRpropArgs)

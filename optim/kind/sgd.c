@@ -49,3 +49,4 @@ static const OptimRule *rule(const void *options) { return states(options) ? &sg
 OPTIM_DEFINE(sgd, OptimSgdArgs, .name = "SGD", .uncounted = true, .fields = fields,
              .state = { "momentum_buffer" }, .states = states, .check = check, .rule = rule,
              .numbers = numbers)
+OPTIM_FUSED(sgd, OptimSgdArgs)
