@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "report.h"
+#include "tensor/scope.h"
 
 /* ---- the descriptor -------------------------------------------------------------------------- */
 
@@ -22,7 +23,7 @@ static void check_descriptor(const TensorOp *op)
 
 typedef struct Before { /* what a call must leave as it was */
     int64_t live, tape;
-    int n;
+    int n, scopes;
     Tensor *x[OP_MAX_INPUTS], *copy[OP_MAX_INPUTS];
     uint32_t version[OP_MAX_INPUTS];
 } Before;
@@ -35,12 +36,14 @@ static void remember(Before *b, Tensor *const *x, int n)
         b->copy[i] = x[i] ? tensor_clone(tensor_detach(x[i])) : NULL;
         b->version[i] = x[i] ? tensor_version(x[i]) : 0;
     }
+    b->scopes = scope_depth();
     b->live = tensor_live_count();
     b->tape = tensor_tape_length();
 }
 
 static void compare_before(const Before *b, const Sample *s)
 {
+    if (scope_depth() != b->scopes) complain(s, "%d scopes are left open", scope_depth() - b->scopes);
     if (tensor_live_count() != b->live)
         complain(s, "%lld tensors are left behind", (long long)(tensor_live_count() - b->live));
     if (tensor_tape_length() != b->tape)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <tapegrad/debug.h>
 #include "report.h"
+#include "tensor/scope.h"
 
 enum { MOST_REQUESTS = 8000, NEVER = 1000000000 };
 
@@ -41,11 +42,14 @@ static bool try_once(const Sample *s, const Way *way, int64_t n)
     }
     const int64_t live = tensor_live_count(), tape = tensor_tape_length(), bytes = tensor_memory().in_use;
     TensorScope inner = tensor_scope_open();
+    const int scopes = scope_depth();
     untold(s->op);
     tensor_debug_fail_allocation(n, false);
     int results = sample_run(s, x, way->create_graph, way->layout, &run);
     bool came = tensor_debug_allocation_failed();
     tensor_debug_fail_allocation(0, false);
+    if (scope_depth() != scopes)
+        complain(s, "request %lld fails: %d scopes left open", (long long)n, scope_depth() - scopes);
     if (untold(s->op)) complain(s, "request %lld fails, and the op returns 0", (long long)n);
     if (came && results >= 0 && !tensor_error_code() && !same_again(s, way, x, &run))
         complain(s, "request %lld fails, and the values are others", (long long)n);

@@ -6,6 +6,7 @@
  * thread that is not on the stack was closed before and is ignored; one of another thread is an error.
  *  - Below the first mark lies the thread's root scope. */
 #include "core.h"
+#include "scope.h"
 #include "thread.h"
 
 enum { SERIAL_BITS = 40 };
@@ -77,6 +78,8 @@ TensorScope tensor_scope_open(void)
     stack.open[stack.depth++] = (Open){ stack.count, ++stack.serial };
     return (TensorScope){ stack.count, stack.serial };
 }
+
+int scope_depth(void) { return (int)stack.depth; }
 
 /* The tensors may own others, whose release may run hooks of the user: pop before releasing. */
 static void release_down_to(size_t mark)
