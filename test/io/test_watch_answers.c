@@ -53,7 +53,8 @@ static void show(const char *title, Tensor *c)
         if (row < h) row_of(c, row, text[row % 2]);
         if (row < h && strcmp(text[0], text[1]) == 0) same++;
         else {
-            snprintf(many, sizeof many, same > 1 ? " x%d" : "", same);
+            *many = 0;
+            if (same > 1) snprintf(many, sizeof many, " x%d", same);
             answers_about("  |%s|%s", text[(row - 1) % 2], many);
             same = 1;
         }

@@ -520,6 +520,10 @@ static void spectral_norm(void **state)
         assert_int_equal(nn_load_state_dict(copy, nn_state_dict(m)), 0);
         assert_true(tensor_equal(nn_forward(m, x), nn_forward(copy, x)));
         nn_free(m), nn_free(copy);
+        m = nn_spectral_norm(nn_linear(4, 3), "bias"); /* of a vector: its length */
+        assert_tensor_close(tensor_norm(nn_get(m, "bias")), tensor_scalar(1, TENSOR_F32), 1e-6, 0);
+        assert_false(nn_has(m, "parametrizations.bias.0._u"));
+        nn_free(m);
     }
 }
 

@@ -22,13 +22,21 @@ static void test_gains(void **state)
     assert_status_error(-1, TENSOR_EVALUE);
 }
 
-/* The rows, or the columns where there are fewer, are gain times an orthonormal system. */
+/* The rows, or the columns where there are fewer, are gain times an orthonormal system, and that of the QR
+ * decomposition of what is drawn whose R has a positive diagonal. */
 static void orthogonal(TensorShape shape, double gain)
 {
     TensorScope scope = tensor_scope_open();
+    tensor_manual_seed(7);
     Tensor *w = nn_init_orthogonal_(tensor_empty(shape, TENSOR_F64), gain);
     w = tensor_reshape(w, SHAPE(shape.dim[0], -1));
-    if (tensor_size(w, 0) > tensor_size(w, 1)) w = tensor_transpose(w, 0, 1);
+    tensor_manual_seed(7);
+    Tensor *drawn = tensor_randn(tensor_shape(w), TENSOR_F64);
+    if (tensor_size(w, 0) >= tensor_size(w, 1))
+        w = tensor_transpose(w, 0, 1), drawn = tensor_transpose(drawn, 0, 1);
+    Tensor *r = tensor_matmul(drawn, tensor_transpose(w, 0, 1)); /* its transpose */
+    assert_true(tensor_allclose(r, tensor_tril(r), 0, 1e-12 * gain, false));
+    assert_true(tensor_item(tensor_amin(tensor_diagonal(r))) > 0);
     Tensor *unit =
         tensor_mul_scalar(tensor_eye(tensor_size(w, 0), tensor_size(w, 0), TENSOR_F64), gain * gain);
     assert_true(tensor_allclose(tensor_matmul(w, tensor_transpose(w, 0, 1)), unit, 1e-12, 1e-12, false));

@@ -252,6 +252,30 @@ static void test_draws_leave_no_memory_behind(void **state)
     assert_int_equal(tensor_memory().in_use, in_use);
 }
 
+/* Only the quotients of weights count, however large or small these are in their dtype. */
+static void test_multinomial_of_any_scale(void **state)
+{
+    (void)state;
+    static const struct {
+        TensorDtype dtype;
+        double factor;
+    } tried[] = { { TENSOR_F32, 0x1p60 },   { TENSOR_F32, 0x1p-60 }, { TENSOR_F64, 0x1p300 },
+                  { TENSOR_F64, 0x1p-300 }, { TENSOR_BF16, 0x1p60 }, { TENSOR_F16, 0x1p-4 },
+                  { TENSOR_F16, 0x1p4 } };
+    for (size_t k = 0; k < sizeof tried / sizeof *tried; k++)
+        for (int64_t n = 1; n <= 5; n += 4) {
+            Tensor *w = tensor_add_scalar(tensor_remainder_scalar(tensor_arange(0, 60, 1, TENSOR_F64), 5), 1);
+            w = tensor_to(tensor_reshape(w, SHAPE(3, 20)), tried[k].dtype);
+            for (int again = 0; again < 2; again++) {
+                tensor_manual_seed(18);
+                Tensor *drawn = tensor_multinomial(w, n, again);
+                tensor_manual_seed(18);
+                Tensor *scaled = tensor_multinomial(tensor_mul_scalar(w, tried[k].factor), n, again);
+                assert_true(drawn && scaled && tensor_equal(drawn, scaled));
+            }
+        }
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -264,6 +288,7 @@ int main(void)
         TEST(test_masks_of_philox_are_others),
         TEST(test_dropout_of_channels_takes_any_rank_where_nothing_is_dropped),
         TEST(test_rrelu_draws_pytorchs_slopes),
+        TEST(test_multinomial_of_any_scale),
         TEST(test_normals_around_tensors),
         TEST(test_normals_around_tensors_refuse),
         TEST(test_draws_leave_no_memory_behind),
