@@ -324,7 +324,16 @@ TAPEGRAD_API extern const OptimLbfgsArgs optim_lbfgs_defaults;
     TENSOR_CALL_(optim_lbfgs_args, OptimLbfgsArgs, OPTIM_LBFGS_DEFAULTS, .params = __VA_ARGS__)
 TAPEGRAD_API Optimizer *optim_lbfgs_args(OptimLbfgsArgs args);
 
-/* SparseAdam is left out: gradients are dense here, those of embeddings too. */
+/* SparseAdam is left out: gradients are dense here, those of embeddings too, so optim_adam goes on with the
+ * momentum of rows that a batch does not have.  To step those of the batch alone, as SparseAdam does, take
+ * them out and put them back (fused.h):
+ *
+ *         Tensor *rows = tensor_unique(ids), *part[4];                     // whole: table, gradient, m, v
+ *         for (int i = 0; i < 4; i++) part[i] = tensor_index_select(whole[i], 0, rows);
+ *         tensor_fused_adam_(TENSOR_FUSED_LISTS(TENSORS(part[0]), TENSORS(part[1]), t, TENSORS(part[2]),
+ *                                               TENSORS(part[3])),
+ *                            .eps = 1e-8 / sqrt(1 - pow(0.999, t)));       // its eps: before the correction
+ *         for (int i = 0; i < 4; i++) tensor_index_copy_(whole[i], 0, rows, part[i]); */
 
 /* ---- groups -------------------------------------------------------------------------------------
  *

@@ -178,6 +178,38 @@ static void odd_lists(void **state)
     optim_free(opt);
 }
 
+/* optim.h's way of SparseAdam: rows of a table that a batch has, and no others.  The end is PyTorch's. */
+static void rows_of_a_batch(void **state)
+{
+    (void)state;
+    static const int64_t batch[3][3] = { { 0, 2, 2 }, { 2, 4, 4 }, { 0, 0, 0 } };
+    static const int lookups[3][5] = { { 1, 0, 2, 0, 0 }, { 0, 0, 1, 0, 1 }, { 1, 0, 0, 0, 0 } };
+    static const double end[10] = { 0,
+                                    -0.05752184408197465,
+                                    0.2,
+                                    0.3,
+                                    0.21112454750716364,
+                                    0.31014250794878107,
+                                    0.6,
+                                    0.7,
+                                    0.7255863323505942,
+                                    0.8255863307164509 };
+    Tensor *table = tensor_div_scalar(tensor_reshape(tensor_arange(0, 10, 1, TENSOR_F64), SHAPE(5, 2)), 10);
+    Tensor *whole[] = { table, NULL, tensor_zeros_like(table), tensor_zeros_like(table) }, *part[4];
+    for (int t = 1; t <= 3; t++) {
+        double times[10];
+        for (int i = 0; i < 10; i++) times[i] = 2 * lookups[t - 1][i / 2];
+        whole[1] = tensor_mul(table, tensor_from_data(times, SHAPE(5, 2), TENSOR_F64));
+        Tensor *rows = tensor_unique(tensor_from_data(batch[t - 1], SHAPE(3), TENSOR_I64));
+        for (int i = 0; i < 4; i++) part[i] = tensor_index_select(whole[i], 0, rows);
+        const TensorFusedLists lists =
+            TENSOR_FUSED_LISTS(TENSORS(part[0]), TENSORS(part[1]), t, TENSORS(part[2]), TENSORS(part[3]));
+        assert_int_equal(tensor_fused_adam_(lists, .lr = 0.1, .eps = 1e-8 / sqrt(1 - pow(0.999, t))), 0);
+        for (int i = 0; i < 4; i++) assert_non_null(tensor_index_copy_(whole[i], 0, rows, part[i]));
+    }
+    for (int i = 0; i < 10; i++) assert_true(fabs(tensor_get(table, DIMS(i / 2, i % 2)) - end[i]) < 1e-12);
+}
+
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 static void refusals(void **state)
@@ -250,7 +282,8 @@ static void failing_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(trajectories), TEST(as_optimizers), SCOPED(odd_lists), SCOPED(refusals), TEST(failing_memory),
+        TEST(trajectories),      TEST(as_optimizers), SCOPED(odd_lists),
+        SCOPED(rows_of_a_batch), SCOPED(refusals),    TEST(failing_memory),
     };
     return cmocka_run_group_tests_name("fused steps", tests, optim_read_cases, NULL);
 }
