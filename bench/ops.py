@@ -103,6 +103,8 @@ CALLS = {
     "chunk": torch.chunk,
     "multi_dot": lambda *x: torch.linalg.multi_dot(x),
     "dropout": lambda x, p=0.5, training=True: F.dropout(x, p, bool(training)),
+    "alpha_dropout": lambda x, p=0.5, training=True: F.alpha_dropout(x, p, bool(training)),
+    "feature_alpha_dropout": lambda x, p=0.5, training=True: F.feature_alpha_dropout(x, p, bool(training)),
     "slice": lambda x, dim=0, start=0, end=2**62, step=1: torch.ops.aten.slice(x, dim, start, end, step),
     "pow_scalar": lambda x, c=2.0: torch.pow(x, c),
     "rpow_scalar": lambda x, c=2.0: torch.pow(c, x),
