@@ -14,12 +14,63 @@ char *nn_copy_text(const char *text)
 
 Tensor *nn_borrow(Tensor *t) { return t ? tensor_scope_return(tensor_scope_open(), t) : NULL; }
 
+/* ---- places by name -------------------------------------------------------------------------- */
+
+/* Open addressing: slot[hash of a name, or the next free one] is its place + 1.  Of equal names, the first in
+ * order comes first.  A dict that was put together by hand has none, and is searched. */
+struct TensorDictIndex {
+    unsigned mask;
+    int count; /* of the items, as it knows them */
+    int slot[];
+};
+
+enum { SEARCHED = 16 }; /* dicts of no more items have no index */
+
+/* FNV-1a, 32 bits. */
+static unsigned hash(const char *name)
+{
+    unsigned h = 2166136261u;
+    for (; *name; name++) h = (h ^ (unsigned char)*name) * 16777619u;
+    return h;
+}
+
+static bool indexed(TensorDict dict) { return dict.index && dict.index->count == dict.count; }
+
+static void enter(struct TensorDictIndex *index, const char *name, int place)
+{
+    unsigned at = hash(name) & index->mask;
+    while (index->slot[at]) at = (at + 1) & index->mask;
+    index->slot[at] = place + 1, index->count++;
+}
+
+/* For a dict of so many items; NULL without memory. */
+static struct TensorDictIndex *new_index(TensorDict dict, int capacity)
+{
+    unsigned slots = 64;
+    while (slots < 2 * (unsigned)capacity) slots *= 2;
+    struct TensorDictIndex *index = calloc(1, sizeof *index + slots * sizeof *index->slot);
+    if (!index) return NULL;
+    index->mask = slots - 1;
+    for (int i = 0; i < dict.count; i++) enter(index, dict.item[i].name, i);
+    return index;
+}
+
+static int find_indexed(TensorDict dict, const char *name)
+{
+    const struct TensorDictIndex *index = dict.index;
+    for (unsigned at = hash(name) & index->mask; index->slot[at]; at = (at + 1) & index->mask)
+        if (strcmp(dict.item[index->slot[at] - 1].name, name) == 0) return index->slot[at] - 1;
+    return -1;
+}
+
+/* ---- dicts ----------------------------------------------------------------------------------- */
+
 bool nn_dict_broken(TensorDict dict, const char *function)
 {
     const char *what = dict.count < 0             ? "of a call that failed"
                        : dict.count && !dict.item ? "without items"
                                                   : NULL;
-    for (int i = 0; i < dict.count && !what; i++)
+    for (int i = 0; i < dict.count && !what && !indexed(dict); i++)
         if (!dict.item[i].name || !dict.item[i].tensor) what = "with an item that is NULL";
     if (what && !tensor_error_code()) tensor_fail(TENSOR_ENULL, function, "the dict is %s", what);
     return what != NULL;
@@ -32,17 +83,22 @@ void nn_dict_clear(TensorDict *dict)
         free(dict->item[i].name);
     }
     dict->count = 0;
+    if (!dict->index) return;
+    memset(dict->index->slot, 0, (dict->index->mask + 1u) * sizeof *dict->index->slot);
+    dict->index->count = 0;
 }
 
 void nn_dict_free(TensorDict dict)
 {
     nn_dict_clear(&dict);
-    free(dict.item);
+    free(dict.item), free(dict.index);
 }
 
 /* hint: index to try first; dicts of one module share their order. */
 int nn_dict_find(TensorDict dict, const char *name, int hint)
 {
+    if (indexed(dict) && !(hint < dict.count && strcmp(dict.item[hint].name, name) == 0))
+        return find_indexed(dict, name);
     for (int k = 0; k < dict.count; k++) {
         int i = (int)(((int64_t)hint + k) % dict.count);
         if (strcmp(dict.item[i].name, name) == 0) return i;
@@ -55,10 +111,13 @@ static int no_memory(void) { return tensor_fail(TENSOR_ENOMEM, "nn_dict_set", "o
 static int grow(TensorDict *dict)
 {
     if (dict->count < dict->capacity) return 0;
-    int more = dict->capacity ? 2 * dict->capacity : 16;
+    int more = dict->capacity ? 2 * dict->capacity : SEARCHED;
+    struct TensorDictIndex *index = more > SEARCHED ? new_index(*dict, more) : NULL;
+    if (more > SEARCHED && !index) return no_memory();
     TensorDictItem *item = realloc(dict->item, (size_t)more * sizeof *item);
-    if (!item) return no_memory();
-    dict->item = item, dict->capacity = more;
+    if (!item) return free(index), no_memory();
+    free(dict->index);
+    dict->item = item, dict->capacity = more, dict->index = index;
     return 0;
 }
 
@@ -67,6 +126,8 @@ int nn_dict_append(TensorDict *dict, const char *name, Tensor *t)
     if (grow(dict)) return -1;
     char *copy = nn_copy_text(name);
     if (!copy) return no_memory();
+    if (indexed(*dict)) enter(dict->index, copy, dict->count);
+    else free(dict->index), dict->index = NULL; /* items came or went without us */
     dict->item[dict->count++] = (TensorDictItem){ copy, tensor_retain(t) };
     return 0;
 }

@@ -64,9 +64,33 @@ int nn_walk(Module *m, NNVisit fn, void *ctx)
 
 /* ---- lists of parameters --------------------------------------------------------------------- */
 
+/* Those that were met, so that each counts once: open addressing by address. */
+typedef struct Seen {
+    const Tensor **slot;
+    size_t mask;
+} Seen;
+
+static int seen_make(Seen *s, int most, const char *function)
+{
+    for (s->mask = 16; s->mask < 2 * (size_t)most; s->mask *= 2) {}
+    s->slot = calloc(s->mask--, sizeof *s->slot);
+    return s->slot ? 0 : tensor_fail(TENSOR_ENOMEM, function, "out of memory");
+}
+
+static bool seen_before(Seen *s, const Tensor *t)
+{
+    size_t at = ((uintptr_t)t >> 4) * 0x9e3779b97f4a7c15u >> 20 & s->mask;
+    while (s->slot[at] && s->slot[at] != t) at = (at + 1) & s->mask;
+    const bool before = s->slot[at] != NULL;
+    s->slot[at] = t;
+    return before;
+}
+
 typedef struct Collected {
+    Seen seen;
     Tensor **at;
     int n;
+    TensorDict *dict;
 } Collected;
 
 static int count_parameter(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
@@ -80,10 +104,7 @@ static int collect(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
 {
     (void)path;
     Collected *c = ctx;
-    if (is_buffer) return 0;
-    for (int i = 0; i < c->n; i++)
-        if (c->at[i] == t->tensor) return 0; /* tied */
-    c->at[c->n++] = t->tensor;
+    if (!is_buffer && !seen_before(&c->seen, t->tensor)) c->at[c->n++] = t->tensor;
     return 0;
 }
 
@@ -97,25 +118,30 @@ TensorList nn_parameters(Module *m)
         return TENSOR_LIST(NULL, 0);
     }
     m->list = list;
-    Collected c = { list, 0 };
+    Collected c = { .at = list };
+    if (seen_make(&c.seen, most, "nn_parameters")) return TENSOR_LIST(NULL, 0);
     nn_walk(m, collect, &c);
+    free(c.seen.slot);
     return TENSOR_LIST(list, c.n);
 }
 
 static int name_parameter(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
 {
-    TensorDict *dict = ctx;
-    if (is_buffer) return 0;
-    for (int i = 0; i < dict->count; i++)
-        if (dict->item[i].tensor == t->tensor) return 0;
-    return nn_dict_append(dict, path, t->tensor);
+    Collected *c = ctx;
+    return is_buffer || seen_before(&c->seen, t->tensor) ? 0 : nn_dict_append(c->dict, path, t->tensor);
 }
 
 TensorDict nn_named_parameters(Module *m)
 {
-    if (nn_null(m, "nn_named_parameters")) return nn_no_dict;
+    Collected c = { .dict = m ? &m->named : NULL };
+    int most = 0;
+    if (nn_null(m, "nn_named_parameters") || nn_walk(m, count_parameter, &most) ||
+        seen_make(&c.seen, most, "nn_named_parameters"))
+        return nn_no_dict;
     nn_dict_clear(&m->named);
-    return nn_walk(m, name_parameter, &m->named) ? nn_no_dict : m->named;
+    const int status = nn_walk(m, name_parameter, &c);
+    free(c.seen.slot);
+    return status ? nn_no_dict : m->named;
 }
 
 static int add_state(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)

@@ -160,6 +160,7 @@ TensorDict optim_state_dict(Optimizer *opt)
 typedef struct Loading {
     TensorDict dict, made, extra; /* made: what the entries will be, in the order of the walk */
     int found, placed;            /* entries of the dict that are ours; those of made that are in place */
+    bool *mentioned;              /* parameters that it has entries of */
     enum { COMPARE, MAKE, PLACE } what;
 } Loading;
 
@@ -271,15 +272,21 @@ static bool is_ours(const OptimKind *kind, const char *entry)
     return known;
 }
 
-/* Is there any entry of parameter number index? */
-static bool mentions(const OptimKind *kind, TensorDict dict, int index)
+/* Which parameters there is any entry of, by number; NULL without memory. */
+static bool *mentioned(const Optimizer *opt, TensorDict dict)
 {
-    char prefix[NAME];
-    int n = snprintf(prefix, NAME, "state.%d.", index);
-    for (int i = 0; i < dict.count; i++)
-        if (strncmp(dict.item[i].name, prefix, (size_t)n) == 0 && is_ours(kind, dict.item[i].name))
-            return true;
-    return false;
+    int n = 1;
+    for (int g = 0; g < opt->groups; g++) n += opt->group[g].count;
+    bool *is = calloc((size_t)n, sizeof *is);
+    if (!is) return tensor_fail(TENSOR_ENOMEM, "optim_load_state_dict", "out of memory"), NULL;
+    for (int i = 0; i < dict.count; i++) {
+        const char *name = dict.item[i].name;
+        if (strncmp(name, "state.", 6) != 0 || name[6] < '0' || name[6] > '9') continue;
+        char *end;
+        const long index = strtol(name + 6, &end, 10);
+        if (index < n && *end == '.' && is_ours(opt->kind, name)) is[index] = true;
+    }
+    return is;
 }
 
 /* Options come last: which states there are is up to those that the optimizer has. */
@@ -290,8 +297,7 @@ static int load_all(Optimizer *opt, Loading *l, int what)
     for (int g = 0; g < opt->groups && !status; g++)
         for (int i = 0; i < opt->group[g].count && !status; i++, index++) {
             OptimParam *p = &opt->group[g].param[i];
-            if (mentions(opt->kind, l->dict, index))
-                status = walk_param(opt, &opt->group[g], p, index, true, load, l);
+            if (l->mentioned[index]) status = walk_param(opt, &opt->group[g], p, index, true, load, l);
             else if (what == PLACE) {
                 p->step = 0; /* it had taken none */
                 memset(p->number, 0, sizeof p->number);
@@ -359,12 +365,13 @@ static int check_loaded_options(const Optimizer *opt, const Loading *l)
 int optim_load_state_dict(Optimizer *opt, TensorDict dict)
 {
     if (optim_null(opt, "optim_load_state_dict") || optim_settle_all(opt)) return -1;
-    Loading l = { .dict = dict };
-    if (dict.count < 0 || (dict.count && !dict.item)) {
-        if (!tensor_error_code())
-            tensor_fail(TENSOR_ENULL, "optim_load_state_dict", "the dict is of a call that failed");
-        return -1;
-    }
+    bool broken = dict.count < 0 || (dict.count && !dict.item);
+    for (int i = 0; i < dict.count && !broken; i++) broken = !dict.item[i].name || !dict.item[i].tensor;
+    if (broken && !tensor_error_code())
+        tensor_fail(TENSOR_ENULL, "optim_load_state_dict",
+                    "the dict is of a call that failed, or has a NULL");
+    Loading l = { .dict = dict, .mentioned = broken ? NULL : mentioned(opt, dict) };
+    if (!l.mentioned) return -1;
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
     int status = load_all(opt, &l, COMPARE) || check_unexpected(opt, &l) || check_loaded_options(opt, &l) ||
@@ -374,7 +381,7 @@ int optim_load_state_dict(Optimizer *opt, TensorDict dict)
     TensorDict *left = status ? &l.extra : &opt->extra;
     nn_dict_free(*left);
     if (!status) opt->extra = l.extra;
-    nn_dict_free(l.made);
+    nn_dict_free(l.made), free(l.mentioned);
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
     return status;

@@ -47,8 +47,9 @@ typedef struct TensorDictItem {
 } TensorDictItem;
 
 typedef struct TensorDict {
-    TensorDictItem *item; /* in order */
+    TensorDictItem *item; /* in order; to be read, but for the tensors */
     int count, capacity;
+    struct TensorDictIndex *index; /* the library's own: places by name; NULL: none */
 } TensorDict;
 
 /* nn_dict_set - adds an item at the end, or replaces the tensor of that name.  ENULL, ENOMEM.
