@@ -213,13 +213,15 @@ static Module *side(const NNTransformerArgs *a, int form)
                                      TENSOR_FROM_DEFAULTS };
     Module *one =
         nn_make(form == DECODER ? &transformer_decoder_layer_kind : &transformer_encoder_layer_kind, &layer);
-    if (!one) return NULL;
+    Module *norm =
+        one ? nn_layer_norm(a->d_model, a->layer_norm_eps, .bias = a->bias, .dtype = a->dtype) : NULL;
+    if (!norm) return nn_free(one), NULL;
     return stack(form == DECODER ? &decoder_stack : &encoder_stack,
-                 (NNTransformerStackArgs){
-                     .layer = one,
-                     .num_layers = form == DECODER ? a->num_decoder_layers : a->num_encoder_layers,
-                     .norm = nn_layer_norm(a->d_model, a->layer_norm_eps, .bias = a->bias, .dtype = a->dtype),
-                     TENSOR_FROM_DEFAULTS });
+                 (NNTransformerStackArgs){ .layer = one,
+                                           .num_layers = form == DECODER ? a->num_decoder_layers
+                                                                         : a->num_encoder_layers,
+                                           .norm = norm,
+                                           TENSOR_FROM_DEFAULTS });
 }
 
 static int transformer_init(Module *m, const void *args)
@@ -232,7 +234,7 @@ static int transformer_init(Module *m, const void *args)
     if (m->failed) return -1;
     TensorScope scope = tensor_scope_open();
     const TensorList all = nn_parameters(m);
-    int status = 0;
+    int status = all.item ? 0 : -1;
     for (int i = 0; i < all.count && !status; i++)
         if (tensor_ndim(all.item[i]) > 1 && !nn_init_xavier_uniform_(all.item[i])) status = -1;
     tensor_scope_close(scope);

@@ -63,6 +63,23 @@ void free(void *block)
     __libc_free(block);
 }
 
+/* The first call that fails leaves an error, and one that leaves an error says that it failed. */
+static bool sick; /* an earlier call left one */
+
+static bool told(bool failed, const char *call)
+{
+    const bool error = tensor_error_code() != TENSOR_OK;
+    if (!sick && failed != error) {
+        fail_in = 0;
+        FAILS("%s %s, %s", call, failed ? "failed" : "succeeded",
+              error ? tensor_error() : "without an error");
+    }
+    sick = error;
+    return !failed;
+}
+#define MADE(call) told((call) == NULL, #call)
+#define WENT(call) told((call) < 0, #call)
+
 typedef struct {
     Module base;
     Module *inner;
@@ -82,17 +99,21 @@ static Module *outer(void)
 
 static int everything(FILE *nowhere)
 {
+    sick = false;
     TensorScope scope = tensor_scope_open();
-    Module *m = outer();
-    Optimizer *opt = optim_adam(nn_parameters(m), .lr = 0.1);
-    (void)optim_add_group(opt, TENSORS(tensor_ones(SHAPE(1), TENSOR_F32)));
-    tensor_backward(tensor_sum(nn_forward(m, tensor_ones(SHAPE(2, 3), TENSOR_F32))));
-    optim_step(opt);
+    Module *m;
+    Optimizer *opt;
+    MADE(m = outer());
+    MADE(opt = optim_adam(nn_parameters(m), .lr = 0.1));
+    WENT(optim_add_group(opt, TENSORS(tensor_ones(SHAPE(1), TENSOR_F32))));
+    WENT(tensor_backward(tensor_sum(nn_forward(m, tensor_ones(SHAPE(2, 3), TENSOR_F32)))));
+    WENT(optim_step(opt));
     TensorDict copy = nn_dict_clone(nn_state_dict(m));
-    nn_load_state_dict(m, copy, .names = NN_NAMES({ "inner.*.weight", "inner.*.weight" }));
-    nn_named_parameters(m);
-    nn_summary(m, SHAPE(2, 3), nowhere);
-    nn_to(m, TENSOR_F64);
+    WENT(copy.count);
+    WENT(nn_load_state_dict(m, copy, .names = NN_NAMES({ "inner.*.weight", "inner.*.weight" })));
+    WENT(nn_named_parameters(m).count);
+    WENT(nn_summary(m, SHAPE(2, 3), nowhere));
+    WENT(nn_to(m, TENSOR_F64));
     nn_dict_free(copy);
     optim_free(opt), nn_free(m);
     tensor_scope_close(scope);
@@ -130,13 +151,14 @@ static void failing_malloc(void **state)
 /* fn(ctx) with its n-th malloc failing, for every n. */
 static void each_malloc_fails(const char *name, void (*fn)(const void *ctx), const void *ctx)
 {
+    sick = false;
     fn(ctx);
     if (tensor_error()) FAILS("%s: %s", name, tensor_error());
     const int64_t before = tensor_live_count();
     const long held = blocks;
     has_failed = true;
     for (long n = 1; has_failed; n++) {
-        has_failed = false, fail_in = n;
+        has_failed = false, sick = false, fail_in = n;
         fn(ctx);
         fail_in = 0;
         if (tensor_error() && !has_failed) FAILS("%s: %s", name, tensor_error());
@@ -155,8 +177,9 @@ static void make_module(const void *ctx)
 {
     const Made *made = ctx;
     TensorScope scope = tensor_scope_open();
-    Module *m = nn_make(made->kind, made->kind->args ? made->args : NULL);
-    if (m) nn_state_dict(m), nn_to(m, TENSOR_F64);
+    Module *m;
+    if (MADE(m = nn_make(made->kind, made->kind->args ? made->args : NULL)))
+        WENT(nn_state_dict(m).count), WENT(nn_to(m, TENSOR_F64));
     nn_free(m);
     tensor_scope_close(scope);
 }
@@ -196,13 +219,14 @@ static void run_optimizer(const void *ctx)
     Tensor *p = tensor_ones(SHAPE(3, 1), TENSOR_F32), *q = tensor_ones(SHAPE(2, 1), TENSOR_F32);
     memcpy(args, kind->defaults, kind->args);
     *(TensorList *)(void *)args = TENSORS(p);
-    Optimizer *opt = optim_new(kind, args);
-    if (opt) {
-        if (!kind->step_closure) optim_add_group(opt, TENSORS(q));
-        tensor_set_grad(p, tensor_ones(SHAPE(3, 1), TENSOR_F32));
-        if (kind->step || kind->step_all) optim_step(opt);
+    Optimizer *opt;
+    if (MADE(opt = optim_new(kind, args))) {
+        if (!kind->step_closure) WENT(optim_add_group(opt, TENSORS(q)));
+        WENT(tensor_set_grad(p, tensor_ones(SHAPE(3, 1), TENSOR_F32)));
+        if (kind->step || kind->step_all) WENT(optim_step(opt));
         TensorDict saved = nn_dict_clone(optim_state_dict(opt));
-        optim_load_state_dict(opt, saved);
+        WENT(saved.count);
+        WENT(optim_load_state_dict(opt, saved));
         nn_dict_free(saved);
     }
     optim_free(opt);
@@ -233,20 +257,24 @@ static void whole_net(const void *ctx)
 {
     (void)ctx;
     TensorScope scope = tensor_scope_open();
-    Module *net = nn_sequential(nn_weight_norm(nn_lazy_linear(4)), nn_lazy_batch_norm1d());
+    Module *net, *copy;
+    net = nn_sequential(nn_weight_norm(nn_lazy_linear(4)), nn_lazy_batch_norm1d());
     nn_free(net);
     tensor_error_clear(); /* a parameter that is not there yet */
-    net = nn_sequential(nn_lazy_linear(4), nn_weight_norm(nn_linear(4, 3)), nn_spectral_norm(nn_linear(3, 3)),
-                        nn_max_pool1d(1, .return_indices = true));
-    if (net) {
-        nn_register_forward_hook(net, pass_by, NULL);
-        nn_register_full_backward_hook(net->children[1].module, pass_by, NULL);
-        Tensor *y = nn_forward(net, tensor_ones(SHAPE(2, 3), TENSOR_F32));
-        if (y) tensor_backward(tensor_sum(y));
-        nn_free(nn_clone(net));
-        nn_register_parametrization(net->children[1].module, "bias", nn_softplus());
+    sick = false;
+    if (MADE(net = nn_sequential(nn_lazy_linear(4), nn_weight_norm(nn_linear(4, 3)),
+                                 nn_spectral_norm(nn_linear(3, 3)),
+                                 nn_max_pool1d(1, .return_indices = true)))) {
+        WENT(nn_register_forward_hook(net, pass_by, NULL));
+        WENT(nn_register_full_backward_hook(net->children[1].module, pass_by, NULL));
+        Tensor *y;
+        if (MADE(y = nn_forward(net, tensor_ones(SHAPE(2, 3), TENSOR_F32))))
+            WENT(tensor_backward(tensor_sum(y)));
+        MADE(copy = nn_clone(net));
+        nn_free(copy);
+        WENT(nn_register_parametrization(net->children[1].module, "bias", nn_softplus()));
         if (nn_is_parametrized(net->children[1].module, "weight"))
-            nn_remove_parametrizations(net->children[1].module, "weight");
+            WENT(nn_remove_parametrizations(net->children[1].module, "weight"));
     }
     nn_free(net);
     tensor_scope_close(scope);
@@ -320,7 +348,6 @@ int main(void)
         cmocka_unit_test(failing_malloc), cmocka_unit_test(every_module), cmocka_unit_test(every_optimizer),
         cmocka_unit_test(initial_values), cmocka_unit_test(nets),         cmocka_unit_test(training)
     };
-    for (int i = 0; i < 64; i++) nn_free(nn_relu()); /* so many stay: from here on as many go as come */
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
 }
 
