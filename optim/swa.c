@@ -202,6 +202,8 @@ int optim_averaged_swap(AveragedModel *m)
     return status;
 }
 
+bool optim_averaged_is_swapped(const AveragedModel *m) { return m && m->swapped; }
+
 /* ---- state ----------------------------------------------------------------------------------- */
 
 static Tensor *averages_of(const AveragedModel *m, int entry)

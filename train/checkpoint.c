@@ -209,8 +209,9 @@ int io_checkpoint_save(Checkpoint *run)
     if (checkpoint_check(run, op) || tensor_error_code()) return -1;
     if (make_folder(run, op) || list_files(run, &files, op)) return -1;
     long next = files.count ? files.number[files.count - 1] + 1 : 1;
-    int status = path_of(run, next, path, op);
+    int status = path_of(run, next, path, op) || checkpoint_swap_out(run);
     if (!status) status = write_file(run, path);
+    status = checkpoint_swap_in(run, status ? -1 : 0);
     if (!status) {
         remove_oldest(run, &files);
         strcpy(run->path, path);
@@ -273,7 +274,8 @@ int io_checkpoint_load(Checkpoint *run, const char *path)
     static const char op[] = "io_checkpoint_load";
     if (checkpoint_check(run, op) || tensor_error_code()) return -1;
     if (!path) return tensor_fail(TENSOR_ENULL, op, "the path is NULL");
-    return load_file(run, path, op) == WHOLE ? 0 : -1;
+    const int status = checkpoint_swap_out(run) || load_file(run, path, op) != WHOLE ? -1 : 0;
+    return checkpoint_swap_in(run, status);
 }
 
 /* The error of a file that is skipped becomes a line of the note. */
@@ -293,13 +295,14 @@ int io_checkpoint_resume(Checkpoint *run)
     Files files;
     if (checkpoint_check(run, op) || tensor_error_code()) return -1;
     if (list_files(run, &files, op)) return -1;
-    Found found = BROKEN;
+    Found found = checkpoint_swap_out(run) ? FAILED : BROKEN;
     run->note[0] = 0;
     for (int i = files.count - 1; i >= 0 && found == BROKEN; i--) {
         found = path_of(run, files.number[i], path, op) ? FAILED : load_file(run, path, op);
         if (found == BROKEN) note_error(run, op);
     }
     free(files.number);
+    if (checkpoint_swap_in(run, 0)) return -1;
     if (found != BROKEN) return found == WHOLE ? 1 : -1;
     if (!files.count) return 0;
     return tensor_fail(TENSOR_EFORMAT, op, "none of %d files in %s is whole:\n%s", files.count, run->folder,

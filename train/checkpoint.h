@@ -16,6 +16,7 @@ typedef struct Part {
     void *ctx;
     TensorGenerator *generator; /* of one: what ctx, the part itself, saves; NULL: the thread's own */
     TensorDict own;             /* its dict */
+    bool swapped;               /* averages: to go into the net again */
 } Part;
 
 typedef struct Number {
@@ -34,6 +35,8 @@ struct Checkpoint {
 };
 
 /* 0; -1 and ENULL: no run, or a pending error that explains it. */
+int checkpoint_swap_out(const Checkpoint *run);
+int checkpoint_swap_in(const Checkpoint *run, int status); /* status, or -1 */
 int checkpoint_check(const Checkpoint *run, const char *function);
 char *checkpoint_copy(const char *text);
 int checkpoint_no_memory(const char *function);

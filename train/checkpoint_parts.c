@@ -86,6 +86,27 @@ PART(optimizer, Optimizer, optim_state_dict, optim_load_state_dict)
 PART(scheduler, Scheduler, optim_scheduler_state_dict, optim_scheduler_load_state_dict)
 PART(scaler, GradScaler, optim_scaler_state_dict, optim_scaler_load_state_dict)
 PART(averaged, AveragedModel, optim_averaged_state_dict, optim_averaged_load_state_dict)
+
+/* A net that has the averages gets its own values while it is saved or loaded. */
+int checkpoint_swap_out(const Checkpoint *run)
+{
+    for (int i = 0; i < run->parts; i++) {
+        Part *p = run->part[i];
+        if (p->save != save_averaged || !optim_averaged_is_swapped(p->ctx)) continue;
+        if (optim_averaged_swap(p->ctx)) return -1;
+        p->swapped = true;
+    }
+    return 0;
+}
+
+int checkpoint_swap_in(const Checkpoint *run, int status)
+{
+    for (int i = 0; i < run->parts; i++)
+        if (run->part[i]->swapped && optim_averaged_swap(run->part[i]->ctx)) status = -1;
+        else run->part[i]->swapped = false;
+    return status;
+}
+
 PART(metric, Metric, nn_metric_state_dict, nn_metric_load_state_dict)
 PART(loader, DataLoader, data_loader_state_dict, data_loader_load_state_dict)
 

@@ -47,6 +47,7 @@ TAPEGRAD_API extern const OptimAveragedModelArgs optim_averaged_model_defaults;
  *     a += (w - a) / n, or a = decay a + (1 - decay) w; one pass over all.  Integers are cut to whole
  *     numbers.  EVALUE: the net has the averages.  All or nothing.
  * optim_averaged_swap - the averages for the net's own values, or back; nothing is copied.
+ * optim_averaged_is_swapped - has the net the averages?
  * optim_averaged_count - PyTorch's n_averaged; -1 for NULL. */
 #define optim_averaged_model(...)                                                                  \
     TENSOR_CALL_(optim_averaged_model_args, OptimAveragedModelArgs, OPTIM_AVERAGED_MODEL_DEFAULTS, \
@@ -54,6 +55,7 @@ TAPEGRAD_API extern const OptimAveragedModelArgs optim_averaged_model_defaults;
 TAPEGRAD_API AveragedModel *optim_averaged_model_args(OptimAveragedModelArgs args);
 TAPEGRAD_API int optim_averaged_update(AveragedModel *model);
 TAPEGRAD_API int optim_averaged_swap(AveragedModel *model);
+TAPEGRAD_API bool optim_averaged_is_swapped(const AveragedModel *model);
 TAPEGRAD_API int64_t optim_averaged_count(const AveragedModel *model);
 TAPEGRAD_API void optim_averaged_free(AveragedModel *model);
 

@@ -431,6 +431,35 @@ static void test_failing_memory(void **state)
     io_checkpoint_free(c), run_end(&r);
 }
 
+/* Saved and resumed while the net has the averages: neither takes the other's place. */
+static void test_averages_in_the_net(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *net = nn_linear(1, 1, .bias = false);
+    Tensor *w = nn_get(net, "weight");
+    TENSOR_NO_GRAD { tensor_fill_(w, 1); }
+    AveragedModel *ema = optim_averaged_model(net, .ema_decay = 0.5);
+    optim_averaged_update(ema);
+    TENSOR_NO_GRAD { tensor_fill_(w, 5); }
+    optim_averaged_update(ema);
+    assert_int_equal(optim_averaged_swap(ema), 0);
+    Checkpoint *run = io_checkpoint(scratch_, .module = net, .averaged = ema);
+    assert_int_equal(io_checkpoint_save(run), 0);
+    assert_true(optim_averaged_is_swapped(ema) && tensor_item(w) == 3);
+    for (int swapped = 0; swapped < 2; swapped++) {
+        if (optim_averaged_is_swapped(ema) != swapped) optim_averaged_swap(ema);
+        TENSOR_NO_GRAD { tensor_fill_(w, 9); }
+        assert_int_equal(io_checkpoint_resume(run), 1);
+        assert_int_equal(optim_averaged_is_swapped(ema), swapped);
+        assert_true(tensor_item(w) == (swapped ? 3 : 5));
+        optim_averaged_swap(ema);
+        assert_true(tensor_item(w) == (swapped ? 5 : 3));
+    }
+    io_checkpoint_free(run), optim_averaged_free(ema), nn_free(net);
+    tensor_scope_close(scope);
+}
+
 static int empty(void **state)
 {
     int status = sane_begin(state);
@@ -456,6 +485,7 @@ int main(void)
         CLEAN(test_a_part_that_fails),
         CLEAN(test_of_another_run),
         CLEAN(test_full_disk),
+        CLEAN(test_averages_in_the_net),
         CLEAN(test_refusals),
         CLEAN(test_failing_memory),
     };
