@@ -2,8 +2,9 @@
  *
  * For backward hooks what goes into a module and what comes out of it passes through an op that does nothing
  * forward.  Backward that of the results runs first: it keeps their gradients, under the number of the
- * forward, until that of the inputs runs and calls the hooks with both.  The graph may outlive the module, so
- * the ops know it by a number alone. */
+ * forward, until that of the inputs runs and calls the hooks with both, or the sweep is over: a sweep is of
+ * one thread, and so is what it keeps.  The graph may outlive the module, so the ops know it by a number
+ * alone. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 enum { PRE, AFTER, BACKWARD_PRE, BACKWARD };
 
-typedef struct Kept { /* gradients of the results of one forward */
+typedef struct Kept { /* gradients of the results of one forward, in one sweep */
     int64_t forward;
     Tensor *grad[NN_VALUES];
     struct Kept *next;
@@ -27,10 +28,10 @@ typedef struct NNHook {
 typedef struct Watched {
     int64_t number;
     Module *module;
-    Kept *kept;
     struct Watched *next;
 } Watched;
 
+static _Thread_local Kept *kept; /* the latest first */
 static Watched *watched_modules;
 static int64_t last_number;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -41,26 +42,37 @@ static int everywhere_count;
 static _Atomic bool any_everywhere;
 static _Atomic int last_id;
 
-static Watched *watched(const Module *m, int64_t number)
+/* Under the lock: that of m, or of a number. */
+static Watched *find(const Module *m, int64_t number)
 {
-    pthread_mutex_lock(&lock);
     Watched *w = watched_modules;
     while (w && (m ? w->module != m : w->number != number)) w = w->next;
-    pthread_mutex_unlock(&lock);
     return w;
+}
+
+static Module *module_of(int64_t number)
+{
+    pthread_mutex_lock(&lock);
+    const Watched *w = find(NULL, number);
+    pthread_mutex_unlock(&lock);
+    return w ? w->module : NULL;
 }
 
 /* ---- the list of a module -------------------------------------------------------------------- */
 
-static Watched *watch(Module *m)
+/* The number of m, which it has from its first backward hook on, or from the first one of all modules; 0
+ * without memory. */
+static int64_t watch(Module *m)
 {
-    Watched *w = watched(m, 0);
-    if (w || !(w = calloc(1, sizeof *w))) return w;
     pthread_mutex_lock(&lock);
-    *w = (Watched){ ++last_number, m, NULL, watched_modules };
-    watched_modules = w;
+    Watched *w = find(m, 0);
+    if (!w && (w = malloc(sizeof *w))) {
+        *w = (Watched){ ++last_number, m, watched_modules };
+        watched_modules = w;
+    }
+    const int64_t number = w ? w->number : 0;
     pthread_mutex_unlock(&lock);
-    return w;
+    return number;
 }
 
 /* The new hook's id; -1 without memory. */
@@ -156,14 +168,6 @@ int nn_hooks_copy(Module *to, const Module *from)
     return 0;
 }
 
-static void drop(Kept **at)
-{
-    Kept *k = *at;
-    *at = k->next;
-    for (int i = 0; i < NN_VALUES; i++) tensor_release(k->grad[i]);
-    free(k);
-}
-
 void nn_hooks_free(Module *m)
 {
     free(m->hooks);
@@ -173,7 +177,6 @@ void nn_hooks_free(Module *m)
     w = *at;
     if (w) *at = w->next;
     pthread_mutex_unlock(&lock);
-    while (w && w->kept) drop(&w->kept);
     free(w);
 }
 
@@ -241,34 +244,57 @@ static int give(const OpCall *c, const Pass *p, Tensor *const *from, Tensor **dx
     return 0;
 }
 
-static Kept **kept(Watched *w, int64_t forward)
+static Kept **kept_at(const Kept *k)
 {
-    Kept **at = &w->kept;
-    while (*at && (*at)->forward != forward) at = &(*at)->next;
+    Kept **at = &kept;
+    while (*at && *at != k) at = &(*at)->next;
     return at;
 }
 
-static int keep(Watched *w, int64_t forward, Tensor *const *grad)
+/* The sweep is over. */
+static void forget(void *ctx)
 {
-    Kept **at = kept(w, forward);
-    if (*at) drop(at); /* of an earlier sweep, which did not come to the inputs */
+    Kept *k = ctx, **at = kept_at(k);
+    if (*at) *at = k->next;
+    for (int i = 0; i < NN_VALUES; i++) tensor_release(k->grad[i]);
+    free(k);
+}
+
+static int keep(int64_t forward, Tensor *const *grad)
+{
     Kept *k = calloc(1, sizeof *k);
     if (!k) return tensor_fail(TENSOR_ENOMEM, "nn_register_full_backward_hook", "out of memory");
-    k->forward = forward, k->next = w->kept, w->kept = k;
+    if (tensor_queue_callback(forget, k)) return free(k), -1;
+    k->forward = forward, k->next = kept, kept = k;
     for (int i = 0; i < NN_VALUES; i++) k->grad[i] = tensor_retain(grad[i]);
     return 0;
+}
+
+/* Moves what is kept of a forward to the open scope; false: nothing. */
+static bool take(int64_t forward, Tensor **grad)
+{
+    Kept *k = kept;
+    while (k && k->forward != forward) k = k->next;
+    if (!k) return false;
+    *kept_at(k) = k->next;
+    for (int i = 0; i < NN_VALUES; i++) {
+        grad[i] = nn_borrow(k->grad[i]);
+        tensor_release(k->grad[i]);
+        k->grad[i] = NULL;
+    }
+    return true;
 }
 
 static int results_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     (void)dy;
     const Pass *p = op_params(c);
-    Watched *w = watched(NULL, p->module);
+    Module *m = module_of(p->module);
     NNCall call = { .results = op_inputs(c) };
     gradients(c, p, call.out);
-    if (w) {
-        if (call_hooks(w->module, BACKWARD_PRE, &call)) return -1;
-        if (p->last ? call_hooks(w->module, BACKWARD, &call) : keep(w, p->forward, call.out)) return -1;
+    if (m) {
+        if (call_hooks(m, BACKWARD_PRE, &call)) return -1;
+        if (p->last ? call_hooks(m, BACKWARD, &call) : keep(p->forward, call.out)) return -1;
     }
     return give(c, p, call.out, dx);
 }
@@ -277,15 +303,10 @@ static int inputs_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     (void)dy;
     const Pass *p = op_params(c);
-    Watched *w = watched(NULL, p->module);
+    Module *m = module_of(p->module);
     NNCall call = { .inputs = op_inputs(c) };
     gradients(c, p, call.in);
-    Kept **at = w ? kept(w, p->forward) : NULL;
-    if (at && *at) {
-        for (int i = 0; i < NN_VALUES; i++) call.out[i] = nn_borrow((*at)->grad[i]);
-        drop(at);
-        if (call_hooks(w->module, BACKWARD, &call)) return -1;
-    }
+    if (m && take(p->forward, call.out) && call_hooks(m, BACKWARD, &call)) return -1;
     return give(c, p, call.in, dx);
 }
 
@@ -316,10 +337,10 @@ int nn_hooks_before(Module *m, NNCall *c, int64_t *id)
     if (call_hooks(m, PRE, c)) return -1;
     if (!c->in[0]) return tensor_fail(TENSOR_ENULL, "hook", "a hook of %s took its input away", m->type);
     if (!tensor_grad_enabled() || !has(m, BACKWARD_PRE)) return 0;
-    const Watched *w = watch(m);
-    if (!w) return tensor_fail(TENSOR_ENOMEM, "nn_register_module_full_backward_hook", "out of memory");
+    const int64_t number = watch(m);
+    if (!number) return tensor_fail(TENSOR_ENOMEM, "nn_register_module_full_backward_hook", "out of memory");
     *id = ++forwards;
-    const int n = wrap(&inputs_op, c->in, (Pass){ .module = w->number, .forward = *id });
+    const int n = wrap(&inputs_op, c->in, (Pass){ .module = number, .forward = *id });
     if (n == 0) *id = -*id;
     return n < 0 ? -1 : 0;
 }
@@ -328,8 +349,7 @@ int nn_hooks_after(Module *m, NNCall *c, int64_t id)
 {
     if (call_hooks(m, AFTER, c)) return -1;
     if (!c->out[0]) return tensor_fail(TENSOR_ENULL, "hook", "a hook of %s took its result away", m->type);
-    Watched *w = id && tensor_grad_enabled() ? watched(m, 0) : NULL;
-    if (!w) return 0;
-    const Pass p = { .module = w->number, .forward = id < 0 ? -id : id, .last = id < 0 };
+    if (!id || !tensor_grad_enabled()) return 0;
+    const Pass p = { .module = watch(m), .forward = id < 0 ? -id : id, .last = id < 0 };
     return wrap(&results_op, c->out, p) < 0 ? -1 : 0;
 }

@@ -152,6 +152,12 @@ TAPEGRAD_API int tensor_register_post_accumulate_grad_hook(Tensor *x, void (*fn)
                                                            void *ctx);
 TAPEGRAD_API int tensor_remove_hook(Tensor *x, int id);
 
+/* tensor_queue_callback - for hooks and for backwards of ops: fn(ctx) runs once, when the innermost sweep of
+ * this thread is over, with its gradients where they belong or with an error; callbacks run in the order they
+ * were queued.  What such code keeps from one entry of the graph to another is freed there.  (PyTorch's
+ * engine has it under this name, and does not call after an error.)  EGRAD: no sweep is running. */
+TAPEGRAD_API int tensor_queue_callback(void (*fn)(void *ctx), void *ctx);
+
 /* tensor_tape_length, tensor_tape_bytes - entries alive on this thread's tape, and the bytes they keep: their
  * own, and those of each storage that one of them saved.  bytes: -1 and ENOMEM without memory to count. */
 TAPEGRAD_API int64_t tensor_tape_length(void);

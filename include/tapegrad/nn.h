@@ -325,7 +325,8 @@ TAPEGRAD_API int nn_run(Module *module, NNCall *call);
  *     input requires one, it runs when those of the results are there.
  * nn_register_full_backward_pre_hook - before those of the inputs: call->out.
  * All return an id for nn_remove_hook, or -1.  Backward hooks see what was run after they were registered,
- * and nothing once the module is freed.
+ * and nothing once the module is freed.  A hook runs in the thread of the forward or of the sweep: where
+ * several threads run the module, several may be in fn at once.
  *
  *     static int zeroes(Module *m, NNCall *call, void *ctx)             // counts what relu cut off
  *     {

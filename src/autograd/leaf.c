@@ -232,3 +232,41 @@ void run_after_hooks(Tensor *leaf)
     for (Hook *h = leaf->hooks; h && (id = h->id) <= last; h = hook_after(leaf->hooks, id))
         if (h->after) h->after(leaf, h->ctx);
 }
+
+/* ---- after a sweep --------------------------------------------------------------------------- */
+
+typedef struct Callback {
+    void (*fn)(void *ctx);
+    void *ctx;
+    struct Callback *next;
+} Callback;
+
+static _Thread_local AfterSweep *after_sweep;
+
+void after_sweep_begin(AfterSweep *a)
+{
+    *a = (AfterSweep){ NULL, &a->first, after_sweep };
+    after_sweep = a;
+}
+
+/* A callback may begin another sweep; what it queues outside of one is refused. */
+void after_sweep_end(AfterSweep *a)
+{
+    after_sweep = a->outer;
+    for (Callback *c = a->first, *next; c; c = next) {
+        next = c->next;
+        c->fn(c->ctx);
+        tg_free(c, sizeof *c);
+    }
+}
+
+int tensor_queue_callback(void (*fn)(void *ctx), void *ctx)
+{
+    if (!fn) return fail(TENSOR_ENULL, "tensor_queue_callback", "the function is NULL");
+    if (!after_sweep) return fail(TENSOR_EGRAD, "tensor_queue_callback", "no backward is running here");
+    Callback *c = tg_calloc(sizeof *c);
+    if (!c) return fail_memory("tensor_queue_callback");
+    *c = (Callback){ fn, ctx, NULL };
+    *after_sweep->end = c, after_sweep->end = &c->next;
+    return 0;
+}

@@ -469,6 +469,8 @@ static int sweep(Sweep *s, TensorList outputs, TensorList gradients)
     TensorScope scope = tensor_scope_open();
     if (scope_failed(scope)) return -1;
     const bool was = tensor_set_grad_enabled(s->create_graph), autocast = autocast_switch(false);
+    AfterSweep after;
+    after_sweep_begin(&after);
     s->tape->sweeps++;
     int status = 0;
     int64_t top = -1;
@@ -482,6 +484,7 @@ static int sweep(Sweep *s, TensorList outputs, TensorList gradients)
     sweep_free(s, status);
     tensor_set_grad_enabled(was);
     autocast_switch(autocast);
+    after_sweep_end(&after);
     tensor_scope_close(scope);
     return status;
 }

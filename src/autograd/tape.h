@@ -98,6 +98,15 @@ Tensor *entry_living_result(Entry *entry, int slot);       /* lent; NULL when it
 /* run_hooks - *grad goes through them; run_after_hooks - those that wait until a leaf has its .grad. */
 int run_hooks(const char *name, Hook *const *hooks, Tensor **grad);
 void run_after_hooks(Tensor *leaf);
+
+/* What tensor_queue_callback queues while a sweep runs: the sweep's own, on its stack. */
+typedef struct AfterSweep {
+    struct Callback *first, **end;
+    struct AfterSweep *outer;
+} AfterSweep;
+void after_sweep_begin(AfterSweep *a);
+void after_sweep_end(AfterSweep *a); /* calls and frees them */
+
 Tensor *saved_unpack(Entry *entry, const Saved *saved, bool on_graph); /* owned by the scope */
 /* saved.c.
  * saved_begin - makes sure that what backward reads is there, and as it was saved; -1 when not: EGRAD, or

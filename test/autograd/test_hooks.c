@@ -322,6 +322,41 @@ static void test_backward_within_a_hook(void **state)
     assert_values(tensor_grad(w), 10);
 }
 
+static void callback(void *ctx) { note(*(const char *)ctx); }
+
+static Tensor *queueing(Tensor *g, void *ctx)
+{
+    (void)g;
+    char *letters = ctx;
+    for (int i = 0; i < 2; i++) DONE(tensor_queue_callback(callback, &letters[i]));
+    return NULL;
+}
+
+/* What is queued runs once, in order, when its own sweep is over. */
+static void test_callbacks_run_after_the_sweep(void **state)
+{
+    (void)state;
+    Tensor *x = LEAF(2), *w = LEAF(5), *y = tensor_mul(x, x);
+    char first[] = { '1', '2' }, inner[] = { '3', '4' };
+    const int id = tensor_register_hook(y, queueing, first);
+    DONE(tensor_register_hook(x, noting, AS("x")));
+    DONE(tensor_register_post_accumulate_grad_hook(x, after, AS("a")));
+    DONE(tensor_backward(y, .retain_graph = true));
+    assert_log("xa12");
+    DONE(tensor_register_hook(w, queueing, inner));
+    DONE(tensor_register_hook(x, sweeping, w)); /* after x: a sweep inside of this one */
+    DONE(tensor_backward(y, .retain_graph = true));
+    assert_log("xa12x34a12");
+    DONE(tensor_remove_hook(y, id));
+    DONE(tensor_register_hook(x, queueing, first));
+    DONE(tensor_register_hook(x, failing, NULL));
+    assert_int_equal(tensor_backward(y), -1); /* after an error, too */
+    assert_says(TENSOR_EUSER, "my hook: no");
+    assert_log("xa12x34a12x3412");
+    assert_status_error(tensor_queue_callback(callback, first), TENSOR_EGRAD);
+    assert_status_error(tensor_queue_callback(NULL, first), TENSOR_ENULL);
+}
+
 /* ---- retained gradients ---------------------------------------------------------------------- */
 
 static void test_retain_grad(void **state)
@@ -439,6 +474,7 @@ int main(void)
         TEST(test_kept_gradient_stays_as_it_was),
         TEST(test_step_in_a_post_accumulate_hook),
         TEST(test_backward_within_a_hook),
+        TEST(test_callbacks_run_after_the_sweep),
         TEST(test_retain_grad),
         TEST(test_retained_grad_of_a_failed_sweep),
         TEST(test_retained_grad_is_not_corrupted),

@@ -351,6 +351,47 @@ static void backward_hooks_that_fail(void **state)
     }
 }
 
+/* A sweep that does not reach the inputs of a module leaves nothing behind, recorded or not, failed or not.
+ */
+static void backward_hooks_of_a_part(void **state)
+{
+    (void)state;
+    IN_SCOPE(scope)
+    {
+        Module *net = nn_sequential(nn_linear(3, 2), nn_linear(2, 2), nn_linear(2, 1));
+        Module *middle = nn_get_module(net, "1");
+        Seen seen = { .times = 0 };
+        nn_register_full_backward_hook(middle, sees, &seen);
+        const int64_t before = tensor_live_count();
+        for (int i = 0; i < 6; i++) {
+            const int k = i / 2;
+            const int fails_at = k == 2 ? nn_register_full_backward_hook(middle, fails, NULL) : -1;
+            IN_SCOPE(inner)
+            {
+                Tensor *x = ramp(SHAPE(4, 3)), *y = tensor_sum(nn_forward(net, x));
+                Tensor *w = nn_get(net, k == 2 ? "0.weight" : "1.weight");
+                Tensor *g = tensor_gradients(y, w, .retain_graph = true, .create_graph = k == 1);
+                assert_int_equal(g == NULL, k == 2);
+                if (k == 2) assert_int_equal(tensor_error_code(), TENSOR_EUSER);
+                tensor_error_clear();
+                assert_int_equal(seen.times, k == 2); /* the first hook of it ran */
+                if (fails_at >= 0) nn_remove_hook(middle, fails_at);
+                if (i % 2) continue;
+                /* the whole of the same graph: the gradients are those of this sweep */
+                assert_int_equal(tensor_backward(tensor_mul_scalar(y, 2)), 0);
+                assert_tensor_close(
+                    seen.out[0],
+                    tensor_expand(tensor_mul_scalar(tensor_detach(nn_get(net, "2.weight")), 2), SHAPE(4, 2)),
+                    1e-6, 1e-6);
+                nn_zero_grad(net);
+            }
+            forget(&seen);
+            assert_int_equal(tensor_live_count(), before);
+        }
+        nn_free(net);
+    }
+}
+
 /* ---- copies ---------------------------------------------------------------------------------- */
 
 static void no_destroy(Module *self) { (void)self; }
@@ -538,6 +579,7 @@ int main(void)
         TEST(forward_hooks),
         TEST(backward_hooks),
         TEST(backward_hooks_that_fail),
+        TEST(backward_hooks_of_a_part),
         TEST(clones),
         TEST(lazy_sizes),
         TEST(containers),
