@@ -16,7 +16,18 @@
 #include "kinds.h"
 
 enum { STEPS = 50, PARTS = 5 }; /* of a case: layers, inputs, loss, targets, learning rate */
+enum { MOST_KINDS = 256, MOST_PARAMETERS = 128 };
 static const double tolerance = 1e-6;
+
+static bool trained[MOST_KINDS]; /* by nn_kind_at */
+
+static const NNKind *find(const char *name)
+{
+    for (int i = 0; i < nn_kind_count(); i++)
+        if (strcmp(nn_kind_at(i)->name, name) == 0) return trained[i] = true, nn_kind_at(i);
+    fail_msg("%s: no such module", name);
+    return NULL;
+}
 
 /* "Linear in_features=4 out_features=8"; "weight_norm Linear ..." */
 static Module *made(const char *text)
@@ -29,8 +40,7 @@ static Module *made(const char *text)
     const char *options = text + length;
     if (strcmp(name, "weight_norm") == 0) return nn_weight_norm(made(options));
     if (strcmp(name, "spectral_norm") == 0) return nn_spectral_norm(made(options));
-    const NNKind *kind = nn_kind_find(name);
-    if (!kind) fail_msg("%s: no such module", name);
+    const NNKind *kind = find(name);
     if (kind->args) kind_options(kind->fields, kind->defaults, kind->args, options, args, &room);
     return nn_make(kind, kind->args ? args : NULL);
 }
@@ -44,13 +54,43 @@ static Module *net_of(char *layers)
     return net;
 }
 
-/* All inputs go to the first layer. */
-static Tensor *forward(Module *net, NNCallArgs x)
+static Tensor *forward(Module *net, Tensor *const *inputs, int n)
 {
-    x.module = net->children[0].module;
-    Tensor *y = nn_call_args(x);
-    for (int i = 1; i < net->child_count; i++) y = nn_forward(net->children[i].module, y);
-    return y;
+    NNCall call = { .results = 1 };
+    memcpy(call.in, inputs, (size_t)n * sizeof *inputs);
+    for (int i = 0; i < net->child_count; i++) {
+        const Module *next = i + 1 < net->child_count ? net->children[i + 1].module : NULL;
+        const bool all = next && strncmp(next->type, "MaxUnpool", 9) == 0;
+        call.results = all ? 2 : 1;
+        nn_run(net->children[i].module, &call);
+        memset(call.in, 0, sizeof call.in);
+        memcpy(call.in, call.out, (all ? 2 : 1) * sizeof *call.in);
+    }
+    return call.in[0];
+}
+
+/* Where a loss has several results, it is the last. */
+static Tensor *loss_of(Module *loss, Tensor *const *pair)
+{
+    NNCall call = { .results = NN_VALUES };
+    memcpy(call.in, pair, sizeof call.in);
+    nn_run(loss, &call);
+    int last = NN_VALUES - 1;
+    while (last && !call.out[last]) last--;
+    return call.out[last];
+}
+
+/* Of a net and its loss, into room. */
+static TensorList parameters(Module *net, Module *loss, Tensor **room)
+{
+    Module *const of[] = { net, loss };
+    int n = 0;
+    for (int k = 0; k < 2; k++) {
+        const TensorList some = nn_parameters(of[k]);
+        assert_true(n + some.count <= MOST_PARAMETERS);
+        for (int i = 0; i < some.count; i++) room[n++] = some.item[i];
+    }
+    return (TensorList){ n, room };
 }
 
 static int read_tensors(const char *text, int k, Tensor **to)
@@ -64,33 +104,35 @@ static int read_tensors(const char *text, int k, Tensor **to)
     return n;
 }
 
-static void check_names(Module *net, const char *names)
+/* Names begin with those of m's; returns the others. */
+static const char *check_names(Module *m, const char *names)
 {
-    TensorDict dict = nn_state_dict(net);
+    const TensorDict dict = nn_state_dict(m);
     for (int i = 0; i < dict.count; i++) {
         const size_t length = strlen(dict.item[i].name);
         if (strncmp(names, dict.item[i].name, length) != 0 || (names[length] && names[length] != ' '))
             fail_msg("the state dict has %s, want %s", dict.item[i].name, names);
         names += length + (names[length] == ' ');
     }
-    if (*names) fail_msg("the state dict lacks %s", names);
+    return names;
 }
 
 static void train(const char *name, char *part[PARTS], const double *want, const char *names)
 {
     tensor_manual_seed(0);
     Module *net = net_of(part[0]), *loss = made(part[2]);
-    check_names(net, names);
+    names = check_names(loss, check_names(net, names));
+    if (*names) fail_msg("the state dicts lack %s", names);
     TensorScope scope = tensor_scope_open();
-    NNCallArgs x = { .module = net }, pair = { .module = loss };
-    read_tensors(part[1], 0, x.in);
-    read_tensors(part[3], 3, pair.in + 1);
-    Optimizer *opt = optim_sgd(nn_parameters(net), .lr = atof(part[4]), .momentum = 0.9);
+    Tensor *x[NN_VALUES] = { NULL }, *pair[NN_VALUES] = { NULL }, *room[MOST_PARAMETERS];
+    const int inputs = read_tensors(part[1], 0, x);
+    read_tensors(part[3], 3, pair + 1);
+    Optimizer *opt = optim_sgd(parameters(net, loss, room), .lr = atof(part[4]), .momentum = 0.9);
     tensor_manual_seed(1);
     for (int step = 0; step < STEPS; step++) {
         TensorScope inner = tensor_scope_open();
-        pair.in[0] = forward(net, x);
-        Tensor *value = nn_call_args(pair);
+        pair[0] = forward(net, x, inputs);
+        Tensor *value = loss_of(loss, pair);
         optim_zero_grad(opt);
         tensor_backward(value);
         optim_step(opt);
@@ -103,6 +145,24 @@ static void train(const char *name, char *part[PARTS], const double *want, const
     optim_free(opt);
     tensor_scope_close(scope);
     nn_free(net), nn_free(loss);
+}
+
+/* What is in no net of training.py. */
+static const char *const untrained[] = {
+    "Sequential",                                                 /* each net is one */
+    "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", /* they have no forward */
+};
+
+static void check_coverage(void)
+{
+    assert_true(nn_kind_count() <= MOST_KINDS);
+    for (int i = 0; i < nn_kind_count(); i++) {
+        const NNKind *kind = nn_kind_at(i);
+        bool excused = kind->samples != NULL; /* PyTorch has no such module */
+        for (size_t k = 0; k < sizeof untrained / sizeof *untrained; k++)
+            excused |= strcmp(untrained[k], kind->name) == 0;
+        if (trained[i] == excused) fail_msg("%s is in %s net", kind->name, trained[i] ? "a" : "no");
+    }
 }
 
 static void families(void **state)
@@ -138,6 +198,7 @@ static void families(void **state)
     }
     kind_close(&f);
     assert_true(cases > 60);
+    check_coverage();
     assert_int_equal(tensor_live_count(), before);
 }
 

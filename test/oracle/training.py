@@ -3,11 +3,13 @@
     python test/oracle/training.py > test/oracle/kinds/training.golden
 
 A case: a line a layer, as modules.py writes kinds and options ("weight_norm Linear ..." is that of a
-parametrized layer); then the inputs, of which all go to the first layer, the loss and its targets.
+parametrized layer); then the inputs, of which all go to the first layer, the loss and its targets.  An unpool
+takes all results of the layer before it.  A loss may have parameters, which are trained, too; of several
+results the last is the loss.  Every kind must be in a case.
 
 The net is built after manual_seed(0) and trained after manual_seed(1), in f32, by SGD with momentum 0.9 on
-the same batch each step.  Each line of losses is followed by the names of the state dict.  Transformers learn
-slowly here: with a rate of 0.05 rounding alone, f32 against f64, is 1e-5 after ten steps.
+the same batch each step.  Each line of losses is followed by the names of the state dicts of net and loss.
+Transformers learn slowly here: with a rate of 0.05 rounding alone, f32 against f64, is 1e-5 after ten steps.
 """
 
 import re
@@ -18,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrizations
 
-from modules import flat, made_input, parse, torch_arguments
+from modules import Pad, flat, made_input, parse, torch_arguments
 
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
@@ -221,6 +223,77 @@ spectral_norm ConvTranspose2d in_channels=3 out_channels=2 kernel_size=2
 Linear in_features=3 out_features=5
 LogSoftmax dim=2
 : 6x2x3 | CTCLoss | 2x2@1..5,2@6..7,2@2..3
+
+Conv1d in_channels=2 out_channels=4 kernel_size=3
+InstanceNorm1d num_features=4 affine=true
+MaxPool1d kernel_size=2 return_indices=true
+MaxUnpool1d kernel_size=2
+AvgPool1d kernel_size=2
+Flatten
+Linear in_features=16 out_features=3
+: 4x2x10 | CrossEntropyLoss | 4@3
+
+Conv1d in_channels=2 out_channels=4 kernel_size=2
+LPPool1d norm_type=2 kernel_size=2
+AdaptiveMaxPool1d size=[2]
+Flatten
+Linear in_features=8 out_features=3
+: 4x2x10 | CrossEntropyLoss | 4@3
+
+Identity
+Pad padding=[1 1 1 0] mode=replicate
+Conv2d in_channels=2 out_channels=4 kernel_size=2
+FractionalMaxPool2d kernel_size=2 output_size=[3 3]
+AvgPool2d kernel_size=2 stride=1
+Flatten
+Linear in_features=16 out_features=3
+: 4x2x5x5 | CrossEntropyLoss | 4@3
+
+Conv2d in_channels=2 out_channels=4 kernel_size=2
+Softmax2d
+MaxPool2d kernel_size=2 return_indices=true
+MaxUnpool2d kernel_size=2
+AdaptiveAvgPool2d size=[-2147483648 2]
+Flatten
+Linear in_features=32 out_features=3
+: 4x2x5x5 | CrossEntropyLoss | 4@3
+
+Conv3d in_channels=1 out_channels=2 kernel_size=2
+MaxPool3d kernel_size=2 return_indices=true
+MaxUnpool3d kernel_size=2
+AdaptiveAvgPool3d size=[2 1 2]
+Flatten
+Linear in_features=8 out_features=3
+: 4x1x5x3x5 | CrossEntropyLoss | 4@3
+
+Conv3d in_channels=1 out_channels=2 kernel_size=2
+FractionalMaxPool3d kernel_size=2 output_ratios=[0.6 0.7 0.5]
+Sigmoid
+Flatten
+Linear in_features=24 out_features=3
+: 4x1x6x5x6 | CrossEntropyLoss | 4@3
+
+Conv3d in_channels=1 out_channels=4 kernel_size=2
+InstanceNorm3d num_features=4
+LPPool3d norm_type=2 kernel_size=2
+AdaptiveMaxPool3d size=[1 1 2]
+Flatten
+Linear in_features=8 out_features=3
+: 4x1x3x3x6 | CrossEntropyLoss | 4@3
+
+Linear in_features=3 out_features=4
+: 3 | CosineSimilarity dim=0 | 4
+
+Linear in_features=3 out_features=4
+: 3 | PairwiseDistance p=3 | 4
+
+Linear in_features=4 out_features=8
+Tanh
+: 6x4 | AdaptiveLogSoftmaxWithLoss in_features=8 n_classes=7 cutoffs=[2 4] | 6@7
+
+Linear in_features=4 out_features=3
+Tanh
+: 6x4 | LinearCrossEntropyLoss in_features=3 num_classes=4 bias=true | 6@4
 """
 
 ACTIVATIONS = """PReLU num_parameters=5 | RReLU | GLU | Softmax dim=1 | LogSoftmax dim=1 | Softmin dim=1
@@ -266,7 +339,7 @@ def cases():
 
 class Net(nn.Sequential):
     def forward(self, *inputs):
-        for m in self:
+        for i, m in enumerate(self):
             if isinstance(m, nn.MultiheadAttention):
                 y = m(inputs[0], inputs[0], inputs[0], need_weights=False)
             elif isinstance(m, (nn.LSTM, nn.LSTMCell)):
@@ -275,7 +348,8 @@ class Net(nn.Sequential):
                 y = m(*inputs[:2], per_sample_weights=inputs[2] if len(inputs) > 2 else None)
             else:
                 y = m(*inputs)
-            inputs = (flat(y)[0],)
+            unpool = type(self[i + 1]).__name__.startswith("MaxUnpool") if i + 1 < len(self) else False
+            inputs = flat(y) if unpool else flat(y)[:1]
         return inputs[0]
 
 
@@ -284,7 +358,7 @@ def made(text):
     word, _, rest = text.partition(" ")
     if word in ("weight_norm", "spectral_norm"):
         return getattr(parametrizations, word)(made(rest))
-    return getattr(nn, word)(**torch_arguments(word, parse(rest)))
+    return (Pad if word == "Pad" else getattr(nn, word))(**torch_arguments(word, parse(rest)))
 
 
 def tensors(text, k):
@@ -299,19 +373,19 @@ def main():
         torch.manual_seed(0)
         net = Net(*[made(text) for text in layers.split(";")])
         criterion = made(loss)
-        opt = torch.optim.SGD(net.parameters(), lr=lr, momentum=0.9)
+        opt = torch.optim.SGD([*net.parameters(), *criterion.parameters()], lr=lr, momentum=0.9)
         x, t = tensors(inputs, 0), tensors(targets, 3)
         torch.manual_seed(1)
         losses = []
         for _ in range(50):
             opt.zero_grad()
-            value = criterion(net(*x), *t)
+            value = flat(criterion(net(*x), *t))[-1]
             value.backward()
             opt.step()
             losses.append(value.item())
         print("train %s|%s|%s|%s|%g" % (layers, inputs, loss, targets, lr))
         print("losses " + " ".join("%.9g" % v for v in losses))
-        print("state " + " ".join(net.state_dict()))
+        print("state " + " ".join([*net.state_dict(), *criterion.state_dict()]))
 
 
 if __name__ == "__main__":
