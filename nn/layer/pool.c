@@ -120,7 +120,8 @@ static int adaptive_init(Module *m, const void *args)
 {
     const int64_t *size = ((const NNAdaptiveMaxPoolArgs *)args)->size;
     for (int d = 0; d < m->kind->rank; d++)
-        if (size[d] < 0) return nn_refuse(m, "to a size of %lld: want 0 or more", (long long)size[d]);
+        if (size[d] < 0 && size[d] != TENSOR_KEEP)
+            return nn_refuse(m, "to a size of %lld: want 0 or more, or TENSOR_KEEP", (long long)size[d]);
     return 0;
 }
 

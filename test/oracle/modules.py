@@ -125,11 +125,12 @@ CASES = {
     ],
     "LPPool3d": [("norm_type=2 kernel_size=2", "1x2x3x2x3")],
     "AdaptiveAvgPool1d": [("size=[3]", "2x3x7")],
-    "AdaptiveAvgPool2d": [("size=[2 3]", "2x2x5x4")],
-    "AdaptiveAvgPool3d": [("size=[2 1 2]", "1x2x3x3x4")],
+    "AdaptiveAvgPool2d": [("size=[2 3]", "2x2x5x4"), ("size=[-2147483648 2]", "2x2x5x4")],
+    "AdaptiveAvgPool3d": [("size=[2 1 2]", "1x2x3x3x4"), ("size=[2 -2147483648 -2147483648]", "1x2x3x3x4")],
     "AdaptiveMaxPool1d": [("size=[3]", "2x3x7")],
-    "AdaptiveMaxPool2d": [("size=[2 3] return_indices=true", "2x2x5x4")],
-    "AdaptiveMaxPool3d": [("size=[2 1 2]", "1x2x3x3x4")],
+    "AdaptiveMaxPool2d": [("size=[2 3] return_indices=true", "2x2x5x4"),
+                          ("size=[2 -2147483648] return_indices=true", "2x2x5x4")],
+    "AdaptiveMaxPool3d": [("size=[2 1 2]", "1x2x3x3x4"), ("size=[-2147483648 1 2]", "1x2x3x3x4")],
     "BatchNorm1d": [("num_features=3", "4x3"), ("num_features=3 eps=0.1 momentum=0.5", "2x3x4")],
     "BatchNorm2d": [
         ("num_features=2 momentum=-1", "2x2x3x2"),
@@ -364,6 +365,7 @@ def torch_arguments(name, options):
                    "output_ratios"):
             key = key[:-1]
         if name.startswith("Adaptive") and key == "size":
+            value = tuple(None if v == -2147483648 else v for v in value)
             key, value = "output_size", value[0] if len(value) == 1 else value
         if key == "normalized_size":
             key = "normalized_shape"

@@ -254,8 +254,9 @@ TAPEGRAD_API Module *nn_avg_pool1d_args(NNAvgPoolArgs args);
 TAPEGRAD_API Module *nn_avg_pool2d_args(NNAvgPoolArgs args);
 TAPEGRAD_API Module *nn_avg_pool3d_args(NNAvgPoolArgs args);
 
-/* nn_adaptive_avg_pool2d(1, 1) - means of windows that cover the input: [N, C, h, w] -> [N, C, height,
- * width]; nn_adaptive_max_pool2d - the largest of each. */
+/* nn_adaptive_avg_pool2d(1, 1) - means of windows that cover the input: [N, C, h, w] ->
+ * [N, C, height, width]; TENSOR_KEEP, in any of them, leaves a direction as it is (PyTorch's None).
+ * nn_adaptive_max_pool2d - the largest of each.  EVALUE: another negative size. */
 TAPEGRAD_API Module *nn_adaptive_avg_pool1d(int64_t length);
 TAPEGRAD_API Module *nn_adaptive_avg_pool2d(int64_t height, int64_t width);
 TAPEGRAD_API Module *nn_adaptive_avg_pool3d(int64_t depth, int64_t height, int64_t width);
