@@ -189,13 +189,14 @@ TAPEGRAD_API int64_t tensor_tape_bytes(void);
  *         for (int64_t i = 0; i < op_count(c, 0); i++) out[i] = g[i] * 3 * x[i] * x[i];
  *         return (void)dy, (void)dx, 0;
  *     }
- *     static const TensorOp cube = { .name = "cube", .arity = 1, .keep = KEEP_INPUT(0), .flags =
- * OP_FIRST_ORDER, .samples = "3x4; 5; 0x2", .shape = op_same_shape, .forward = cube_forward, .backward =
- * cube_backward };
+ *     static const TensorOp cube = { .name = "cube", .arity = 1, .keep = KEEP_INPUT(0),
+ *                                    .flags = OP_FIRST_ORDER, .samples = "3x4; 5; 0x2",
+ *                                    .shape = op_same_shape, .forward = cube_forward,
+ *                                    .backward = cube_backward };
  *
  * Gradients of gradients: a backward made of tensor_ ops works to any order.  One made of arrays is not
  * recorded: a sweep with create_graph fails there (EGRAD).  It may do both, and make ops where
- * op_recording(call) is true. tensor_check_op proves an op from its samples; op_row.h makes one from a
+ * op_recording(call) is true.  tensor_check_op proves an op from its samples; op_row.h makes one from a
  * formula. */
 
 typedef struct OpCall OpCall;

@@ -89,14 +89,13 @@ typedef struct Module Module;
  *         GPT *g = (GPT *)self;
  *         Tensor *x = nn_forward(g->blocks, nn_forward(g->embedding, c->in[0]));
  *         c->out[0] = nn_forward(g->head, x);
- *         if (c->in[1])
- *             c->out[1] = tensor_cross_entropy(tensor_flatten(c->out[0], 0, 1), tensor_flatten(c->in[1], 0,
- *     1)); }
+ *         if (!c->in[1]) return;
+ *         Tensor *logits = tensor_flatten(c->out[0], 0, 1);
+ *         c->out[1] = tensor_cross_entropy(logits, tensor_flatten(c->in[1], 0, 1));
+ *     }
+ *     GPT *g = nn_new(GPT, "GPT", gpt_forward);                        // its constructor
  *
- *     GPT *g = nn_new(GPT, "GPT", gpt_forward);                                             // its
- *     constructor
- *
- *     Tensor *loss, *logits = nn_forward(gpt, tokens);                                      // its use
+ *     Tensor *loss, *logits = nn_forward(gpt, tokens);                 // its use
  *     nn_call(gpt, .in = { tokens, targets }, .out = { &logits, &loss });
  *     nn_call(vae, .in = { x }, .out = { &reconstruction, &mu, &logvar });
  *
@@ -252,10 +251,13 @@ typedef struct NNKind {
     void (*destroy)(Module *self);
     int (*copied)(Module *self);
     int rank, form; /* which of a family: yours to read as self->kind->rank */
-    int lazy_dim; /* not 0: the option at offset lazy, an int64_t, may be NN_LAZY; init then waits for the */
-    size_t lazy;  /* first forward, and the option is the size of that dimension of its input */
-    const char *samples; /* for the generated tests, where PyTorch has no such module: "width=3|4x3; width=2
-                            bias=false|2@5": options, and the shape of an input (@5: integers below 5) */
+    /* lazy_dim is not 0: the option at offset lazy, an int64_t, may be NN_LAZY; init then waits for the first
+     * forward, and the option is the size of that dimension of its input. */
+    int lazy_dim;
+    size_t lazy;
+    /* For the generated tests, where PyTorch has no such module: options, and the shape of an input (@5:
+     * integers below 5), "width=3|4x3; width=2 bias=false|2@5". */
+    const char *samples;
 } NNKind;
 
 /* NN_LAZY - for a size of the input that the first forward tells: nn_linear(NN_LAZY, 10) is

@@ -4,7 +4,7 @@
  *     Tensor *y = tensor_relu(tensor_add(tensor_matmul(x, w), b));
  *     tensor_add_(y, x);                                        // in place: the trailing underscore
  *     Tensor *m = tensor_mean(y, .dim = 1, .keepdim = true);    // options by name, or by position
- *     Tensor *s = tensor_sum(y, .dims = DIMS(0, 2)); // several numbers: .dims, .strides = { 1, 2 }
+ *     Tensor *s = tensor_sum(y, .dims = DIMS(0, 2));            // .dims, .strides = { 1, 2 }: several
  *
  * A result beyond the first is an option that receives it (.indices = &at; NULL where the call fails);
  * results that belong together are a struct (TensorSvd); a list of results goes into an array of yours, and

@@ -481,8 +481,9 @@ typedef struct OptimKind {
                    flag on the device holds them back (optim_step_unless), and nobody waits for it */
     /* Optimizer.extra, before it is loaded: is all of it there, and nothing else?  NULL: any will do. */
     int (*check_extra)(const Optimizer *opt, TensorDict extra, const char *function);
-    const char *samples; /* for the generated tests, where PyTorch has no such optimizer: "lr=0.1|; lr=0.1
-                            beta=0.5|lr=0.01": options of two groups, the second begins as the first */
+    /* For the generated tests, where PyTorch has no such optimizer: options of two groups, the second begins
+     * as the first, "lr=0.1|; lr=0.1 beta=0.5|lr=0.01". */
+    const char *samples;
     const struct OptimRule *(*rule)(const void *options); /* of the library's own kinds: optim/rule.h */
     void (*numbers)(const void *options, const OptimParam *p, double *numbers);
     void (*after)(const void *options, OptimParam *p); /* sets p->number for the next step; may be NULL */

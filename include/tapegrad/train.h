@@ -7,8 +7,7 @@
  *     nn_fit(net, train, nn_cross_entropy_loss(), opt, .epochs = 5, .validate = test);
  *
  * A loss is a module of (output, target); these functions take it over: nn_retain it to use it again.  All
- * else is borrowed.  They are written on the public functions, and read as an example of a loop of one's own.
- * */
+ * else is borrowed.  They are written on the public functions, and read as an example of a loop. */
 #ifndef TAPEGRAD_TRAIN_H
 #define TAPEGRAD_TRAIN_H
 

@@ -88,7 +88,7 @@ TAPEGRAD_API extern const IoSummaryWriterArgs io_summary_writer_defaults;
 
 /* io_summary_writer("runs/1") - an event file in that folder, which is made; as torch.utils.tensorboard
  *     writes it.  EIO.
- * io_summary_add_scalar, _histogram, _image, _text - at a step; the tag groups them: "loss/train". 
+ * io_summary_add_scalar, _histogram, _image, _text - at a step; the tag groups them: "loss/train".
  *     Histograms have PyTorch's bins (bins="tensorflow"), of all elements of x; images are as io_save_png
  *     takes them; texts are Markdown.  0 or -1: EIO, what x is refused for.
  * io_summary_flush - writes what is in memory, as happens every two seconds and in io_summary_free.  Where

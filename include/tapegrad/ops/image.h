@@ -253,8 +253,8 @@ typedef struct TensorAdaptiveMaxPoolArgs {
 TAPEGRAD_API extern const TensorAdaptiveMaxPoolArgs tensor_adaptive_max_pool_defaults;
 
 /* tensor_adaptive_avg_pool2d(x, SHAPE(7)), (x, SHAPE(2, 4)), (x, SHAPE(TENSOR_KEEP, 1)) - means of as many
- * windows as output_size says, which cover the input: window i of n over size s is [floor(i s / n), ceil((i
- * + 1) s / n)).
+ * windows as output_size says, which cover the input: window i of n over size s is
+ * [floor(i s / n), ceil((i + 1) s / n)).
  * output_size: one number for all directions, or one for each; TENSOR_KEEP leaves a direction as it is.
  * tensor_adaptive_max_pool2d - the largest of them.  EVALUE: a negative size.  ESHAPE: nothing to pool. */
 TAPEGRAD_API Tensor *tensor_adaptive_avg_pool1d(Tensor *x, TensorShape output_size);
