@@ -196,7 +196,7 @@ double optim_lr(const Optimizer *opt)
 int optim_set_lr(Optimizer *opt, double lr)
 {
     if (optim_null(opt, "optim_set_lr")) return -1;
-    if (!(lr >= 0)) return tensor_fail(TENSOR_EVALUE, "optim_set_lr", "%g", lr);
+    if (!(lr >= 0)) return tensor_fail(TENSOR_EVALUE, "optim_set_lr", "lr is %g: want 0 or more", lr);
     if (!optim_number(opt, 0, "lr"))
         return tensor_fail(TENSOR_EVALUE, "optim_set_lr", "%s has no lr", opt->kind->function);
     for (int g = 0; g < opt->groups; g++) *optim_number(opt, g, "lr") = lr;

@@ -13,10 +13,16 @@
         if (refused) return -1;                                                \
         return (good) ? 0 : tensor_fail(TENSOR_EVALUE, function, __VA_ARGS__); \
     }
+#define WANTS(option, good, text) wants(function, #option, o->option, (good), text)
 #define NO_CHOICE(option) tensor_check_choice(function, #option, (int)o->option, option##_choices)
 static const char *const anneal_strategy_choices[] = { "cos", "linear", NULL };
 #define UNUSED (void)group, (void)t, (void)base, (void)lr
 static const double pi = 3.14159265358979323846;
+
+static int wants(const char *function, const char *option, double value, bool good, const char *text)
+{
+    return good ? 0 : tensor_fail(TENSOR_EVALUE, function, "%s is %g: want %s", option, value, text);
+}
 
 /* ---- factors --------------------------------------------------------------------------------- */
 
@@ -214,12 +220,15 @@ SCHEDULER_DEFINE(swa_lr, OptimSwaLrArgs, .check = check_swa, .lr = swa)
 /* ---- cycles ---------------------------------------------------------------------------------- */
 
 const OptimOneCycleLrArgs optim_one_cycle_lr_defaults = { OPTIM_ONE_CYCLE_LR_DEFAULTS };
-CHECK_AFTER(
-    check_one_cycle, OptimOneCycleLrArgs, NO_CHOICE(anneal_strategy),
-    o->max_lr >= 0 && o->total_steps > 0 && o->pct_start >= 0 && o->pct_start <= 1 && o->div_factor > 0 &&
-        o->final_div_factor > 0,
-    "max_lr %g, total_steps %d, pct_start %g, div_factor %g, final_div_factor %g: one is out of range",
-    o->max_lr, o->total_steps, o->pct_start, o->div_factor, o->final_div_factor)
+static int check_one_cycle(const void *options, const char *function)
+{
+    const OptimOneCycleLrArgs *o = options;
+    return NO_CHOICE(anneal_strategy) || WANTS(max_lr, o->max_lr >= 0, "0 or more") ||
+           WANTS(total_steps, o->total_steps > 0, "the count of all steps, 1 or more") ||
+           WANTS(pct_start, o->pct_start >= 0 && o->pct_start <= 1, "0 to 1") ||
+           WANTS(div_factor, o->div_factor > 0, "above 0") ||
+           WANTS(final_div_factor, o->final_div_factor > 0, "above 0");
+}
 
 /* Up, down and to the end: a value at step t that goes from low to high, back to low or to last, and to last.
  */
@@ -240,8 +249,12 @@ RATE(one_cycle_rate)
 {
     OPTIONS(OptimOneCycleLrArgs);
     UNUSED;
+    if (t > o->total_steps)
+        return tensor_fail(TENSOR_EVALUE, s->kind->function, "tried to step %lld times: total_steps is %d",
+                           (long long)t, o->total_steps),
+               (double)NAN;
     const double first = o->max_lr / o->div_factor;
-    return t > o->total_steps ? (double)NAN : one_cycle(o, t, first, o->max_lr, first / o->final_div_factor);
+    return one_cycle(o, t, first, o->max_lr, first / o->final_div_factor);
 }
 
 static double one_cycle_momentum(const Scheduler *s, int64_t t)
@@ -262,10 +275,14 @@ SCHEDULER_DEFINE(one_cycle_lr, OptimOneCycleLrArgs, .check = check_one_cycle, .l
 
 const OptimCyclicLrArgs optim_cyclic_lr_defaults = { OPTIM_CYCLIC_LR_DEFAULTS };
 static const char *const cycles[] = { "triangular", "triangular2", "exp_range", NULL };
-CHECK_AFTER(check_cyclic, OptimCyclicLrArgs, tensor_check_choice(function, "mode", (int)o->mode, cycles),
-            o->base_lr >= 0 && o->max_lr >= 0 && o->step_size_up > 0 && o->step_size_down >= 0,
-            "base_lr %g, max_lr %g, step_size_up %d, step_size_down %d: one is out of range", o->base_lr,
-            o->max_lr, o->step_size_up, o->step_size_down)
+static int check_cyclic(const void *options, const char *function)
+{
+    const OptimCyclicLrArgs *o = options;
+    return tensor_check_choice(function, "mode", (int)o->mode, cycles) ||
+           WANTS(base_lr, o->base_lr >= 0, "0 or more") || WANTS(max_lr, o->max_lr >= 0, "0 or more") ||
+           WANTS(step_size_up, o->step_size_up > 0, "1 or more") ||
+           WANTS(step_size_down, o->step_size_down >= 0, "1 or more, or 0: as step_size_up");
+}
 
 /* How high step t lies above the base, 0 to 1. */
 static double height(const OptimCyclicLrArgs *o, int64_t t)
@@ -308,11 +325,15 @@ const OptimReduceLrOnPlateauArgs optim_reduce_lr_on_plateau_defaults = {
 };
 static const char *const mode_choices[] = { "min", "max", NULL };
 static const char *const threshold_mode_choices[] = { "rel", "abs", NULL };
-CHECK_AFTER(check_plateau, OptimReduceLrOnPlateauArgs, NO_CHOICE(mode) || NO_CHOICE(threshold_mode),
-            o->factor >= 0 && o->factor < 1 && o->patience >= 0 && o->cooldown >= 0 && o->min_lr >= 0 &&
-                o->eps >= 0,
-            "factor %g, patience %d, cooldown %d, min_lr %g, eps %g: one is out of range", o->factor,
-            o->patience, o->cooldown, o->min_lr, o->eps)
+static int check_plateau(const void *options, const char *function)
+{
+    const OptimReduceLrOnPlateauArgs *o = options;
+    return NO_CHOICE(mode) || NO_CHOICE(threshold_mode) ||
+           WANTS(factor, o->factor >= 0 && o->factor < 1, "0 or more, below 1") ||
+           WANTS(patience, o->patience >= 0, "0 or more") || WANTS(cooldown, o->cooldown >= 0, "0 or more") ||
+           WANTS(min_lr, o->min_lr >= 0, "0 or more") || WANTS(eps, o->eps >= 0, "0 or more");
+}
+
 static const SchedulerKind kind_plateau = { .function = "optim_reduce_lr_on_plateau",
                                             .args = sizeof(OptimReduceLrOnPlateauArgs),
                                             .defaults = &optim_reduce_lr_on_plateau_defaults,

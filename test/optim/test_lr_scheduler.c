@@ -347,11 +347,36 @@ static void refused(void **state)
     optim_free(o), optim_free(plain);
 }
 
+/* An error names the option and says what is wanted. */
+static void messages(void **state)
+{
+    (void)state;
+    Optimizer *o = optimizer();
+#define SAYS(failed, text)                                                 \
+    {                                                                      \
+        assert_true(failed);                                               \
+        if (!strstr(tensor_error(), text)) fail_msg("%s", tensor_error()); \
+        tensor_error_clear();                                              \
+    }
+    SAYS(!optim_one_cycle_lr(o, .1), "total_steps is 0: want")
+    SAYS(!optim_one_cycle_lr(o, .1, 4, .pct_start = 2), "pct_start is 2: want 0 to 1")
+    SAYS(!optim_cyclic_lr(o, .1, .2, -3), "step_size_up is -3: want 1 or more")
+    SAYS(!optim_reduce_lr_on_plateau(o, .patience = -1), "patience is -1: want 0 or more")
+    SAYS(optim_set_lr(o, (double)NAN), "lr is nan: want 0 or more")
+    Scheduler *s = optim_one_cycle_lr(o, .1, 2);
+    assert_int_equal(optim_scheduler_step(s) || optim_scheduler_step(s), 0);
+    SAYS(optim_scheduler_step(s), "tried to step 3 times: total_steps is 2")
+    assert_int_equal(optim_scheduler_last_epoch(s), 2);
+    optim_scheduler_free(s);
+    optim_free(o);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(schedules), cmocka_unit_test(warmups),
-                                        cmocka_unit_test(sequence_in_sequence),
-                                        cmocka_unit_test(step_refused), cmocka_unit_test(refused) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedules),    cmocka_unit_test(warmups), cmocka_unit_test(sequence_in_sequence),
+        cmocka_unit_test(step_refused), cmocka_unit_test(refused), cmocka_unit_test(messages)
+    };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("learning rate schedules", tests, NULL, NULL);
     tensor_scope_close(scope);
