@@ -375,6 +375,7 @@ static void take_back(OptimGroup *g, int n, bool copied)
 
 int optim_step_groups(Optimizer *opt, int (*ready)(const Optimizer *opt, OptimGroup *g, int *n))
 {
+    tensor_profile_push(opt->kind->name);
     int n[opt->groups], status = 0;
     bool sure = true, copied = false;
     memset(n, 0, sizeof n);
@@ -390,6 +391,7 @@ int optim_step_groups(Optimizer *opt, int (*ready)(const Optimizer *opt, OptimGr
     for (int g = 0; g < opt->groups && opt->found; g++) optim_end_doubt(&opt->group[g], n[g], !status);
     for (int g = 0; g < opt->groups && opt->master_weights; g++)
         if (optim_leave_masters(&opt->group[g], n[g], !status)) status = -1;
+    tensor_profile_pop();
     return status;
 }
 
@@ -451,7 +453,9 @@ double optim_step_closure(Optimizer *opt, OptimClosure fn, void *ctx)
     }
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
+    tensor_profile_push(opt->kind->name);
     int status = step_by_closure(opt, fn, ctx, &loss);
+    tensor_profile_pop();
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
     return status || tensor_error_code() ? (double)NAN : loss;

@@ -138,6 +138,7 @@ static void test_modules_names_and_threads(void **unused)
 {
     (void)unused;
     Module *net = two_layers();
+    Optimizer *opt = optim_adamw(nn_parameters(net), 1e-3);
     pthread_t thread;
     tensor_profile_push("before"); /* off: nothing */
     tensor_profile_begin();
@@ -146,6 +147,7 @@ static void test_modules_names_and_threads(void **unused)
         {
             TENSOR_PROFILE("data") tensor_release(tensor_retain(tensor_ones(SHAPE(2), TENSOR_F32)));
             step(net);
+            assert_int_equal(optim_step(opt), 0);
             if (i == 2) break;
         }
     assert_int_equal(pthread_create(&thread, NULL, work, NULL), 0);
@@ -163,6 +165,7 @@ static void test_modules_names_and_threads(void **unused)
                                          "\nstep.Sequential ",
                                          "\nstep.Sequential.0 ",
                                          "\nstep.Sequential.2 ",
+                                         "\nstep.AdamW ",
                                          "\nworker ",
                                          "\ndeep.deep.deep" };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
@@ -175,6 +178,7 @@ static void test_modules_names_and_threads(void **unused)
     assert_int_equal(n, 3);
     assert_true(forward > 0 && backward > 0);
     assert_null(strstr(text, "before"));
+    optim_free(opt);
     nn_free(net);
 }
 
