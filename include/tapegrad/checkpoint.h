@@ -53,7 +53,8 @@ TAPEGRAD_API extern const IoCheckpointArgs io_checkpoint_defaults;
 /* io_checkpoint("runs/mnist", .module = net, .optimizer = opt, .scheduler = s, .loader = train) - what is
  * saved: those that are not NULL, and as "rng" the default generator of the thread that saves.  The
  * checkpoint borrows them: they live as long as it is used.  A net that has its averages (.averaged,
- * optim_averaged_swap) is saved and loaded with its own values.  NULL: ENULL, EVALUE (keep below 1), ENOMEM. */
+ * optim_averaged_swap) is saved and loaded with its own values.  NULL: ENULL, EVALUE (keep below 1),
+ * ENOMEM. */
 #define io_checkpoint(...) \
     TENSOR_CALL_(io_checkpoint_args, IoCheckpointArgs, IO_CHECKPOINT_DEFAULTS, .folder = __VA_ARGS__)
 TAPEGRAD_API Checkpoint *io_checkpoint_args(IoCheckpointArgs args);

@@ -30,7 +30,8 @@ TAPEGRAD_API bool tensor_profiling(void);
 
 /* tensor_profile_push, tensor_profile_pop - what this thread does between the two belongs to this name, and
  *     so does the backward of what it records.  Names nest to paths: "net.0.attn".  nn_forward does it for
- *     each module, optim_step for the optimizer: "AdamW".  Cheap while the profiler is off; a pop without a push does nothing.
+ *     each module, optim_step for the optimizer: "AdamW".  Cheap while the profiler is off; a pop without a
+ *     push does nothing.
  * TENSOR_PROFILE("data") { ... } - the same for a block, however it is left. */
 TAPEGRAD_API void tensor_profile_push(const char *name);
 TAPEGRAD_API void tensor_profile_pop(void);
