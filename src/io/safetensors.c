@@ -237,7 +237,8 @@ static int read_header(FILE *f, const char *path, int64_t total, Header *h)
     if (fread(length, 1, 8, f) != 8) return fail(TENSOR_EFORMAT, op, "%s: shorter than 8 bytes", path);
     for (int i = 7; i >= 0; i--) bytes = bytes << 8 | length[i];
     if (bytes < 2 || bytes > SAFETENSORS_MAX_HEADER || (int64_t)bytes > total - 8)
-        return fail(TENSOR_EFORMAT, op, "%s: says a header of %llu bytes in a file of %lld", path,
+        return fail(TENSOR_EFORMAT, op,
+                    "%s: no safetensors file, or cut short: a header of %llu bytes in %lld", path,
                     (unsigned long long)bytes, (long long)total);
     h->text_bytes = (int64_t)bytes, h->values_bytes = total - 8 - h->text_bytes;
     h->text = tg_alloc(bytes);
