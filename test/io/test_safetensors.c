@@ -285,7 +285,7 @@ static void test_lengths(void **state)
     refused(put_file("length", "\3\0\0\0\0\0\0\0{}", 10), TENSOR_EFORMAT,
             "no safetensors file, or cut short: a header of 3 bytes in 10");
     refused(put_file("length", "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10), TENSOR_EFORMAT,
-            "18446744073709551615 bytes in a file of 10");
+            "18446744073709551615 bytes in 10");
     refused(put_file("length", "\2\0\0\0\0\0\0\x80{}", 10), TENSOR_EFORMAT, "in a file of 10");
     refused(put_file("length", "\0\x10\xa5\xd4\xe8\0\0\0{}", 10), TENSOR_EFORMAT, "in a file of 10");
     refused(NULL, TENSOR_ENULL, "the path is NULL");
