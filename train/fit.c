@@ -23,14 +23,20 @@ static void on_interrupt(int signal)
     interrupted = 1;
 }
 
-/* Only where nobody else takes it; the second one finds the default action again. */
+/* Only where nobody else takes it; the second one finds the default action again.  Calls that wait, in
+ * datasets and callbacks, go on. */
 static bool take_interrupts(const Fit *f, struct sigaction *before)
 {
-    struct sigaction mine = { .sa_handler = on_interrupt, .sa_flags = SA_RESETHAND };
+    struct sigaction mine = { .sa_handler = on_interrupt, .sa_flags = SA_RESETHAND | SA_RESTART };
     if (!f->args.handle_interrupt || sigaction(SIGINT, NULL, before) || before->sa_handler != SIG_DFL)
         return false;
     interrupted = 0;
     return sigaction(SIGINT, &mine, NULL) == 0;
+}
+
+static void heed_interrupt(Fit *f)
+{
+    if (f->interruptible && interrupted) f->at.stop = f->history.interrupted = true;
 }
 
 static double now(void)
@@ -46,8 +52,9 @@ static double now(void)
 static Tensor *add_penalty(const Fit *f, Tensor *loss)
 {
     if (f->args.l1 == 0 && f->args.l2 == 0) return loss;
-    for (int i = 0; i < f->parameters.count && loss; i++) {
-        Tensor *w = f->parameters.item[i];
+    const TensorList parameters = nn_parameters(f->at.module);
+    for (int i = 0; i < parameters.count && loss; i++) {
+        Tensor *w = parameters.item[i];
         if (tensor_ndim(w) < 2 || !tensor_requires_grad(w)) continue;
         if (f->args.l1) loss = tensor_add(loss, tensor_mul_scalar(tensor_sum(tensor_abs(w)), f->args.l1));
         if (f->args.l2) loss = tensor_add(loss, tensor_mul_scalar(tensor_sum(tensor_square(w)), f->args.l2));
@@ -61,8 +68,9 @@ static int clip(const Fit *f)
     if (norm == 0 && value == 0) return 0;
     if (f->args.scaler && optim_scaler_unscale_(f->args.scaler, f->at.optimizer)) return -1;
     TensorScope scope = tensor_scope_open();
-    if (norm) nn_clip_grad_norm_(f->parameters, norm);
-    if (value) nn_clip_grad_value_(f->parameters, value);
+    const TensorList parameters = nn_parameters(f->at.module); /* callbacks may have added some */
+    if (norm) nn_clip_grad_norm_(parameters, norm);
+    if (value) nn_clip_grad_value_(parameters, value);
     tensor_scope_close(scope);
     return tensor_error_code() ? -1 : 0;
 }
@@ -80,10 +88,13 @@ static int step(Fit *f)
     return 0;
 }
 
-/* What comes back through the graph: the loss, scaled for a mean over batches and for f16. */
+/* What comes back through the graph: the loss, scaled for a mean over the batches of a step, which are fewer
+ * at the end of an epoch, and for f16. */
 static int backward(Fit *f, Tensor *loss)
 {
-    if (f->args.accumulate > 1) loss = tensor_mul_scalar(loss, 1.0 / f->args.accumulate);
+    const int64_t left = data_batches(f->at.train) - (f->batch - f->accumulated);
+    const int64_t together = left < f->args.accumulate ? left : f->args.accumulate;
+    if (together > 1) loss = tensor_mul_scalar(loss, 1.0 / (double)together);
     if (f->args.scaler) loss = optim_scaler_scale(f->args.scaler, loss);
     if (f->accumulated == 0 && optim_zero_grad(f->at.optimizer)) return -1;
     return tensor_backward(loss);
@@ -144,7 +155,7 @@ static int after_batch(Fit *f, const Batch *b)
     f->at.batch = b;
     if (tell(f, NN_BATCH_END)) return -1;
     f->at.batch = NULL;
-    if (f->interruptible && interrupted) f->at.stop = f->history.interrupted = true;
+    heed_interrupt(f);
     const bool due = f->args.save_every && f->at.step % f->args.save_every == 0;
     return steps && (due || f->at.stop) ? fit_save(f) : 0;
 }
@@ -191,6 +202,7 @@ static int end_epoch(Fit *f)
     if (fit_begin_row(f) || validate(f, &val_loss)) return -1; /* which begins the metrics anew */
     fit_end_row(f, val_loss);
     if (fit_watch_best(f) || tell(f, NN_EPOCH_END) || fit_log(f) || schedule(f)) return -1;
+    heed_interrupt(f);
     f->at.epoch++, f->batch = 0;
     return fit_save(f);
 }
@@ -218,10 +230,12 @@ static bool is_over(Fit *f)
 static int run(Fit *f)
 {
     struct sigaction before;
+    if (!f->history.resumed) data_reset(f->at.train);
     f->interruptible = take_interrupts(f, &before);
     int status = tell(f, NN_FIT_BEGIN);
     while (!status && !is_over(f)) status = run_epoch(f);
     if (!status) status = tell(f, NN_FIT_END);
+    heed_interrupt(f);
     if (f->interruptible) sigaction(SIGINT, &before, NULL);
     if (status || !f->args.restore_best || !f->best.count) return status;
     return nn_load_state_dict(f->at.module, f->best);
@@ -286,7 +300,7 @@ int nn_fit_args(NNFitArgs args)
         return -1;
     }
     Fit f = begin(&args);
-    f.at.history = &f.history, f.parameters = nn_parameters(args.module);
+    f.at.history = &f.history;
     nn_train(args.module, true);
     int status = fit_columns(&f) || fit_open_files(&f) || run(&f) ? -1 : 0;
     f.history.steps = f.at.step;

@@ -12,7 +12,6 @@ typedef struct Fit {
     NNFit at; /* what callbacks see */
     NNFitArgs args;
     NNEvaluateArgs forward;
-    TensorList parameters;
     LossSum loss;
     int64_t batch;   /* batches done of this epoch */
     int accumulated; /* of them since the last step */

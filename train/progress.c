@@ -75,15 +75,14 @@ void io_progress_update(Progress *p, int64_t n, const char *format, ...)
     if (!p) return;
     p->done += n;
     if (!p->terminal) return;
-    const double time = now();
-    if (time - p->drawn < p->interval) return;
-    if (format) {
+    if (format) { /* also where it is not drawn: the last one is, by io_progress_free */
         va_list args;
         va_start(args, format);
         vsnprintf(p->more, sizeof p->more, format, args);
         va_end(args);
     }
-    draw(p, time);
+    const double time = now();
+    if (time - p->drawn >= p->interval) draw(p, time);
 }
 
 void io_progress_free(Progress *p)

@@ -44,7 +44,8 @@ typedef struct NNHistory {
 TAPEGRAD_API double nn_history_get(const NNHistory *history, const char *name, int64_t epoch);
 TAPEGRAD_API void nn_history_free(NNHistory *history);
 
-/* What callbacks are told, and when. */
+/* What callbacks are told, and when.  NN_FIT_END comes after a run that was stopped or interrupted, too, but
+ * not after one that failed. */
 typedef enum NNEvent { NN_FIT_BEGIN, NN_EPOCH_BEGIN, NN_BATCH_END, NN_EPOCH_END, NN_FIT_END } NNEvent;
 
 typedef struct NNFit {
@@ -79,7 +80,7 @@ typedef struct NNFitArgs {
     void *ctx;                              /* of step */
     Scheduler *scheduler;                   /* steps after each epoch, with the monitored number ... */
     bool schedule_steps;                    /* ... or after each step of the optimizer */
-    int accumulate;                         /* batches to a step: the mean of their losses */
+    int accumulate;                         /* batches to a step, which has the mean of their losses */
     double clip_grad_norm, clip_grad_value; /* 0: not */
     double l1, l2; /* l1 sum |w| + l2 sum w^2 is added to the loss, over parameters of rank 2 and above */
     TensorDtype autocast; /* TENSOR_BF16, TENSOR_F16; TENSOR_F32: none */
@@ -110,12 +111,14 @@ TAPEGRAD_API extern const NNFitArgs nn_fit_defaults;
 /* nn_fit(net, train, nn_mse_loss(), opt, .epochs = 20, .validate = test, .patience = 3, .restore_best = true)
  * - trains.  Per batch: forward, loss, zero_grad, backward; per step: clipping, step, schedule; per epoch:
  * validation (nn_evaluate), schedule, callbacks, logs, checkpoint.  The net is switched to training at first
- * (a callback at NN_FIT_BEGIN may switch parts of it back).  Batches that are left at the end of an epoch
- * make a step, too.
+ * (a callback at NN_FIT_BEGIN may switch parts of it back), and the loader begins an epoch.  Batches that are
+ * left at the end of one make a step, too, with the mean of their own losses.
  *
  * With .checkpoint a run that was killed goes on where its last checkpoint was, and ends in the bits of one
  * that was not, if the same call is made again; with one that has ended, nothing is left to do.  Ctrl-C is
  * taken where SIGINT has its default action; a second one kills.
+ *
+ * The optimizer is one that steps without a closure: LBFGS cannot be fitted.
  *
  * 0, also when it was stopped or interrupted; -1 and an error, with the parameters of the last step: ENULL;
  * EVALUE: a loader that gives no batches, options out of range, a .monitor that is no column; EUSER: a

@@ -1,48 +1,6 @@
 /* test_fit.c - nn_fit does, to the bit, what a loop does; stops, resumes and fails as it says. */
 #include <signal.h>
-#include "scratch.h"
-
-enum { SAMPLES = 45, BATCH = 8, BATCHES = 6 };
-
-typedef struct Setting {
-    Module *net;
-    Optimizer *opt;
-    DataLoader *train, *test;
-} Setting;
-
-static DataLoader *loader(int64_t n, bool shuffle)
-{
-    TensorScope scope = tensor_scope_open();
-    Tensor *x = tensor_randn(SHAPE(n, 5), TENSOR_F32);
-    Tensor *y = tensor_argmax(tensor_matmul(x, tensor_randn(SHAPE(5, 3), TENSOR_F32)), 1);
-    DataLoader *l = data_loader(data_tensors(x, y), .batch_size = BATCH, .shuffle = shuffle);
-    tensor_scope_close(scope);
-    return l;
-}
-
-static Setting setting(void)
-{
-    tensor_manual_seed(3);
-    Setting s = { .net = nn_sequential(nn_linear(5, 16), nn_batch_norm1d(16), nn_relu(), nn_dropout(0.2),
-                                       nn_linear(16, 3)) };
-    s.opt = optim_adamw(nn_parameters(s.net), .lr = 1e-2);
-    s.train = loader(SAMPLES, true), s.test = loader(20, false);
-    if (tensor_error()) FAILS("%s", tensor_error());
-    tensor_manual_seed(4);
-    return s;
-}
-
-static void drop(Setting *s)
-{
-    data_loader_free(s->train), data_loader_free(s->test), optim_free(s->opt), nn_free(s->net);
-}
-
-static void assert_same_net(const Setting *a, const Setting *b)
-{
-    TensorDict found = nn_state_dict(a->net), want = nn_state_dict(b->net);
-    for (int i = 0; i < want.count; i++)
-        if (!tensor_equal(found.item[i].tensor, want.item[i].tensor)) FAILS("%s differs", want.item[i].name);
-}
+#include "setting.h"
 
 /* ---- the loop written out -------------------------------------------------------------------- */
 
@@ -77,7 +35,9 @@ static double loop(Setting *s, Loop how)
             Tensor *loss = tensor_cross_entropy(nn_forward(s->net, b->x), b->y);
             loss = penalized(s->net, loss, &how);
             sum += tensor_item(loss) * (double)b->size;
-            if (how.accumulate > 1) loss = tensor_mul_scalar(loss, 1.0 / how.accumulate);
+            const int64_t left = BATCHES - b->index + pending; /* with those that came before it */
+            const double together = (double)(left < how.accumulate ? left : how.accumulate);
+            if (together > 1) loss = tensor_mul_scalar(loss, 1 / together);
             if (pending == 0) optim_zero_grad(s->opt);
             tensor_backward(loss);
             if (++pending == how.accumulate || b->index == BATCHES - 1) {
@@ -94,8 +54,6 @@ static double loop(Setting *s, Loop how)
     if (tensor_error()) FAILS("%s", tensor_error());
     return sum / SAMPLES;
 }
-
-static Module *ce(void) { return nn_cross_entropy_loss(); }
 
 static void test_is_the_loop(void **state)
 {
@@ -120,7 +78,8 @@ static void test_options(void **state)
 {
     (void)state;
     static const Loop how[] = {
-        { 2, 4, 0, 0, 0 }, { 2, 1, 0.1, 0, 0 }, { 2, 1, 0, 1e-2, 0 }, { 2, 3, 0.5, 1e-3, 1e-2 }
+        { 2, 4, 0, 0, 0 },         { 2, 1, 0.1, 0, 0 },     { 2, 1, 0, 1e-2, 0 },
+        { 2, 3, 0.5, 1e-3, 1e-2 }, { 2, 1, 0, 0, 0, 1e-2 }, { 2, 2, 0.5, 0, 1e-2, 2e-2 },
     };
     for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
         Setting a = setting(), b;
@@ -323,7 +282,6 @@ static void test_callbacks(void **state)
     assert_int_equal(h.steps, 8);
     assert_int_equal(h.epochs, 1);
     nn_history_free(&h);
-    data_reset(s.train);
     first = (Told){ .stops_at = BATCHES }; /* with the last batch of an epoch: that is finished */
     DONE(nn_fit(s.net, s.train, ce(), s.opt, .epochs = 5, .verbose = 0, .history = &h,
                 .callbacks = (NNCallback[]){ { note, &first }, { NULL } }));
@@ -337,7 +295,6 @@ static void test_callbacks(void **state)
         assert_says(TENSOR_EUSER, silent ? "nn_fit: a callback failed without" : "note: as it should");
         assert_int_equal(h.steps, 9);
         nn_history_free(&h);
-        data_reset(s.train);
     }
     drop(&s);
 }
@@ -552,7 +509,6 @@ static void test_refusals(void **state)
     REFUSED(TENSOR_EVALUE, "keep 0", s.net, s.train, ce(), s.opt, .checkpoint = scratch_, .keep = 0);
     REFUSED(TENSOR_EIO, "log.csv", s.net, s.train, ce(), s.opt, .csv = scratch("no/log.csv"));
     REFUSED(TENSOR_ESHAPE, "tensor_mse_loss", s.net, s.train, nn_mse_loss(), s.opt, .verbose = 0);
-    data_reset(s.train);
     assert_true(tensor_equal(nn_get(s.net, "0.weight"), nn_get(before.net, "0.weight")));
     REFUSED(TENSOR_EVALUE, "is none of 2 classes", s.net, s.train, ce(), s.opt, .verbose = 0,
             .metrics = NN_METRICS(misshapen));
