@@ -170,7 +170,8 @@ static int evaluate_batch(void *ctx, const Batch *b, Tensor *loss, Tensor *outpu
 double nn_evaluate_args(NNEvaluateArgs args)
 {
     Evaluation e = { .metrics = args.metrics };
-    for (int i = 0; args.metrics && args.metrics[i]; i++) nn_metric_reset(args.metrics[i]);
+    const bool good = !check(&args, "nn_evaluate"); /* a call that is refused leaves the metrics alone */
+    for (int i = 0; good && args.metrics && args.metrics[i]; i++) nn_metric_reset(args.metrics[i]);
     int status = over_epoch(&args, "nn_evaluate", evaluate_batch, &e);
     const double mean = loss_sum_read(&e.loss);
     loss_sum_reset(&e.loss);

@@ -104,6 +104,20 @@ static Tensor *labels_of(Tensor *target)
 
 /* ---- updates --------------------------------------------------------------------------------- */
 
+static int bad_class(const char *what, int64_t value, int64_t i, int64_t classes)
+{
+    return tensor_fail(TENSOR_EVALUE, op, "%s %lld at position %lld is none of %lld classes", what,
+                       (long long)value, (long long)i, (long long)classes);
+}
+
+/* How many classes the outputs tell apart; of labels nobody knows. */
+static int64_t count_classes(const Tensor *output, const Tensor *target)
+{
+    if (!tensor_dtype_is_float(tensor_dtype(output))) return INT64_MAX;
+    const int64_t scores = are_scores(output, target) ? tensor_size(output, 1) : 1;
+    return scores > 1 ? scores : 2;
+}
+
 /* Of N x rest targets each has k outputs, which lie `rest` apart. */
 static int add_accuracy(const Metric *m, double *sum, Tensor *output, Tensor *target)
 {
@@ -111,19 +125,16 @@ static int add_accuracy(const Metric *m, double *sum, Tensor *output, Tensor *ta
     if (!guess || !truth) return -1;
     const int64_t *g = tensor_data(guess), *t = tensor_data(truth), n = tensor_numel(truth);
     const int64_t k = n ? tensor_numel(guess) / n : 1,
-                  rest = n && tensor_ndim(truth) ? n / tensor_size(truth, 0) : 1;
+                  rest = n && tensor_ndim(truth) ? n / tensor_size(truth, 0) : 1,
+                  classes = count_classes(output, target);
     for (int64_t i = 0; i < n; i++) {
         if (t[i] == m->args.ignore_index) continue;
+        if (classes < INT64_MAX && (t[i] < 0 || t[i] >= classes))
+            return bad_class("target", t[i], i, classes);
         for (int64_t j = 0; j < k; j++) sum[0] += g[(i / rest * k + j) * rest + i % rest] == t[i];
         sum[1]++;
     }
     return 0;
-}
-
-static int bad_class(const char *what, int64_t value, int64_t i, int64_t classes)
-{
-    return tensor_fail(TENSOR_EVALUE, op, "%s %lld at position %lld is none of %lld classes", what,
-                       (long long)value, (long long)i, (long long)classes);
 }
 
 static int add_matrix(const Metric *m, double *sum, Tensor *output, Tensor *target)
@@ -275,7 +286,7 @@ TensorDict nn_metric_state_dict(Metric *m)
     }
     TensorScope scope = tensor_scope_open();
     Tensor *sum = tensor_to_device(tensor_from_data(m->sum, SHAPE(m->sums), TENSOR_F64), "cpu");
-    int status = sum ? nn_dict_set(&m->state, "sum", sum) : -1;
+    int status = sum ? nn_dict_set(&m->state, m->kind->name, sum) : -1;
     tensor_scope_close(scope);
     return status ? none : m->state;
 }
@@ -284,12 +295,14 @@ int nn_metric_load_state_dict(Metric *m, TensorDict dict)
 {
     static const char function[] = "nn_metric_load_state_dict";
     if (!m) return tensor_error_code() ? -1 : tensor_fail(TENSOR_ENULL, function, "the metric is NULL");
-    Tensor *sum = nn_dict_get(dict, "sum");
+    const char *kind = m->kind->name;
+    Tensor *sum = nn_dict_get(dict, kind);
     if (!sum || dict.count != 1)
-        return tensor_error_code() ? -1
-                                   : tensor_fail(TENSOR_EVALUE, function, "%s: wants \"sum\" alone", m->name);
+        return tensor_error_code()
+                   ? -1
+                   : tensor_fail(TENSOR_EVALUE, function, "%s: wants \"%s\" alone", m->name, kind);
     if (tensor_dtype(sum) != TENSOR_F64 || tensor_numel(sum) != m->sums)
-        return tensor_fail(TENSOR_ESHAPE, function, "%s: \"sum\" is %s, wants f64 [%lld]", m->name,
+        return tensor_fail(TENSOR_ESHAPE, function, "%s: \"%s\" is %s, wants f64 [%lld]", m->name, kind,
                            shape_text(sum), (long long)m->sums);
     return tensor_copy_to(sum, m->sum, (size_t)m->sums * sizeof *m->sum);
 }

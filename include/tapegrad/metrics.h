@@ -10,7 +10,7 @@
  *   binary  floats of the target's shape, or [N, 1] beside [N]: class 1 above .threshold (logits: 0)
  *   labels  integers of the target's shape
  * A target of .ignore_index counts nowhere.  ESHAPE: none of these.  EDTYPE: a target of other floats.
- * EVALUE: a target that is no class.  A failed update changes nothing.  Functions on NULL do nothing; what
+ * EVALUE: a target that is no class of the scores, binary outputs or num_classes.  A failed update changes nothing.  Functions on NULL do nothing; what
  * they return is NaN, NULL or 0. */
 #ifndef TAPEGRAD_METRICS_H
 #define TAPEGRAD_METRICS_H
@@ -91,8 +91,9 @@ TAPEGRAD_API void nn_metric_reset(Metric *metric);
 TAPEGRAD_API const char *nn_metric_name(const Metric *metric);
 TAPEGRAD_API void nn_metric_free(Metric *metric);
 
-/* nn_metric_state_dict - what has been counted: "sum", f64; the metric's until the next call.
- * nn_metric_load_state_dict - EVALUE, ESHAPE: of another metric. */
+/* nn_metric_state_dict - what has been counted, f64, under the name of the kind ("accuracy", "f1", "mean",
+ *     "custom", ...); the metric's until the next call.
+ * nn_metric_load_state_dict - EVALUE: of another kind; ESHAPE: of another number of classes. */
 TAPEGRAD_API TensorDict nn_metric_state_dict(Metric *metric);
 TAPEGRAD_API int nn_metric_load_state_dict(Metric *metric, TensorDict dict);
 

@@ -216,7 +216,7 @@ static void groups(void **state)
     tensor_scope_close(scope);
 }
 
-/* ---- LAMB against its formula, which PyTorch does not have ------------------------------------ */
+/* ---- LAMB and Lion against their formulas, which PyTorch does not have ------------------------------------ */
 
 static double length(const double *x)
 {
@@ -250,6 +250,37 @@ static void lamb_by_hand(void **state)
     assert_int_equal(optim_step(from_zero), 0); /* a norm of 0: the rate alone */
     assert_true(fabs(tensor_get(zero, DIMS(0)) + 0.1) < 1e-6);
     optim_free(opt), optim_free(from_zero);
+    tensor_scope_close(scope);
+}
+
+static void lion_by_hand(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    for (int maximize = 0; maximize < 2; maximize++) {
+        Tensor *p = start(5, TENSOR_F64);
+        Optimizer *opt = optim_lion(TENSORS(p), 0.1, .beta1 = 0.7, .beta2 = 0.9, .weight_decay = 0.3,
+                                    .maximize = maximize);
+        double x[5], m[5] = { 0 };
+        for (int i = 0; i < 5; i++) x[i] = tensor_get(p, DIMS(i));
+        for (int t = 1; t <= 20; t++) {
+            step(opt, p, t);
+            for (int i = 0; i < 5; i++) {
+                const double g = maximize ? -grad_value(i, t) : grad_value(i, t);
+                const double c = 0.7 * m[i] + 0.3 * g;
+                x[i] = x[i] * (1 - 0.1 * 0.3) - 0.1 * ((c > 0) - (c < 0));
+                m[i] = 0.9 * m[i] + 0.1 * g;
+                assert_true(fabs(tensor_get(p, DIMS(i)) - x[i]) < 1e-12);
+            }
+        }
+        optim_free(opt);
+    }
+    Tensor *zero = tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F64), true);
+    Optimizer *still = optim_lion(TENSORS(zero), 0.1, .weight_decay = 0);
+    tensor_set_grad(zero, tensor_zeros_like(zero));
+    assert_int_equal(optim_step(still), 0); /* the sign of 0 is 0 */
+    assert_true(tensor_get(zero, DIMS(0)) == 1);
+    optim_free(still);
     tensor_scope_close(scope);
 }
 
@@ -557,7 +588,8 @@ int main(void)
         cmocka_unit_test(many_elements),      cmocka_unit_test(without_gradient),
         cmocka_unit_test(zero_grad),          cmocka_unit_test(outlives_the_net),
         cmocka_unit_test(pending_error),      cmocka_unit_test(groups),
-        cmocka_unit_test(lamb_by_hand),       cmocka_unit_test(muon_takes_matrices),
+        cmocka_unit_test(lamb_by_hand),       cmocka_unit_test(lion_by_hand),
+        cmocka_unit_test(muon_takes_matrices),
         cmocka_unit_test(refusals),           cmocka_unit_test(of_ones_own),
         cmocka_unit_test(rows_of_ones_own),   cmocka_unit_test(closures),
         cmocka_unit_test(closure_once),       cmocka_unit_test(failed_step_is_taken_back),

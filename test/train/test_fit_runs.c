@@ -1,5 +1,5 @@
-/* test_fit_runs.c - what a run of nn_fit meets on its way: a loader in the middle of an epoch, batches that are
- * left over, a net that grows, interrupts outside of batches. */
+/* test_fit_runs.c - what a run of nn_fit meets on its way: a loader in the middle of an epoch, batches that
+ * are left over, a net that grows, interrupts outside of batches. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include "setting.h"

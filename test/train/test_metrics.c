@@ -187,6 +187,13 @@ static void test_refusals(void **state)
     refused(matrix, x, tensor_to(VEC(0, 3), TENSOR_I64), TENSOR_EVALUE,
             "target 3 at position 1 is none of 3 classes");
     refused(matrix, tensor_to(VEC(0, -7), TENSOR_I64), y, TENSOR_EVALUE, "output -7 at position 1");
+    refused(m, x, tensor_to(VEC(0, 2), TENSOR_I64), TENSOR_EVALUE,
+            "target 2 at position 1 is none of 2 classes");
+    refused(m, x, tensor_to(VEC(-1, 0), TENSOR_I64), TENSOR_EVALUE, "target -1 at position 0");
+    refused(m, VEC(0, 1), VEC(0, 2), TENSOR_EVALUE, "target 2 at position 1 is none of 2 classes");
+    assert_true(isnan(nn_evaluate(NULL, NULL, NULL, .metrics = NN_METRICS(m))));
+    assert_says(TENSOR_ENULL, "nn_evaluate: the module is NULL");
+    assert_true(nn_metric_compute(m) >= 0); /* what it had counted is there */
     Metric *top = nn_metric_accuracy(.top_k = 2), *perplexity = nn_metric_perplexity();
     assert_int_equal(nn_metric_update(top, y, y), -1);
     assert_says(TENSOR_ESHAPE, "wants scores");
@@ -212,10 +219,17 @@ static void test_state(void **state)
     feed(m, x[1], y[1]), feed(again, x[1], y[1]);
     assert_true(nn_metric_compute(m) == nn_metric_compute(again));
     assert_int_equal(nn_metric_load_state_dict(other, nn_metric_state_dict(m)), -1);
-    assert_says(TENSOR_ESHAPE, "accuracy: \"sum\" is f64 [16], wants f64 [2]");
+    assert_says(TENSOR_EVALUE, "accuracy: wants \"accuracy\" alone");
     assert_int_equal(nn_metric_load_state_dict(other, (TensorDict){ 0 }), -1);
-    assert_says(TENSOR_EVALUE, "wants \"sum\" alone");
-    nn_metric_free(m), nn_metric_free(again), nn_metric_free(other);
+    assert_says(TENSOR_EVALUE, "wants \"accuracy\" alone");
+    Metric *fewer = nn_metric_f1(2), *mean = nn_metric_mean("accuracy");
+    assert_int_equal(nn_metric_load_state_dict(fewer, nn_metric_state_dict(m)), -1);
+    assert_says(TENSOR_ESHAPE, "f1: \"f1\" is f64 [16], wants f64 [4]");
+    DONE(nn_metric_update(mean, VEC(1, 2), NULL));
+    assert_int_equal(nn_metric_load_state_dict(other, nn_metric_state_dict(mean)), -1);
+    assert_says(TENSOR_EVALUE, "accuracy: wants \"accuracy\" alone");
+    nn_metric_free(fewer), nn_metric_free(mean), nn_metric_free(m), nn_metric_free(again),
+        nn_metric_free(other);
 }
 
 static void test_failing_memory(void **state)
