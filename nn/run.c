@@ -221,6 +221,8 @@ int nn_run(Module *m, NNCall *c)
     const int status = check(m, c) ? -1 : run(m, c);
     if (records) tensor_tape_note(outer);
     if (measured) tensor_profile_pop();
+    if (status && !tensor_error_code())
+        tensor_fail(TENSOR_EVALUE, "nn_forward", "the forward of %s gave no first result", m->type);
     if (status && !failed_before) note(&frame);
     if (observer.fn) observer.fn(observer.ctx, m, c);
     running = frame.up;

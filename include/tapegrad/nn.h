@@ -300,7 +300,8 @@ TAPEGRAD_API extern const NNCallArgs nn_call_defaults;
 
 /* nn_forward(net, x), nn_forward(bilinear, x1, x2) - module(x): its first result.
  * nn_call(gpt, .in = { tokens, targets }, .out = { &logits, &loss }) - with several; returns the first.
- * EVALUE: it has no forward (a module list); more inputs than it takes.  ENULL: the first is NULL.
+ * EVALUE: it has no forward (a module list); more inputs than it takes; its forward gave no first result, and
+ * no error of its own.  ENULL: the first input is NULL.
  * An error inside says where: "in 1.b1 (BatchNorm2d)". */
 TAPEGRAD_API Tensor *nn_forward(Module *module, Tensor *x);
 #ifndef __cplusplus

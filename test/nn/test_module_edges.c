@@ -345,15 +345,51 @@ static void test_freed(void **state)
     assert_status_error(nn_to(shared, TENSOR_F64), TENSOR_EVALUE);
 }
 
+/* ---- forwards that give nothing -------------------------------------------------------------- */
+
+struct Plain {
+    Module base;
+};
+static Tensor *gives_null(Module *self, Tensor *x) { return (void)self, (void)x, NULL; }
+static void sets_the_second(Module *self, NNCall *c) { (void)self, c->out[1] = tensor_relu(c->in[0]); }
+
+static void forwards_without_a_result(void **state)
+{
+    (void)state;
+    Module *const bad[] = { nn_done(nn_new(struct Plain, "Empty", gives_null)),
+                            nn_done(nn_new(struct Plain, "Second", sets_the_second)) };
+    Tensor *x = tensor_ones(SHAPE(2), TENSOR_F32), *second = x;
+    for (int i = 0; i < 2; i++) {
+        Module *net = nn_sequential(nn_relu(), nn_sequential(nn_retain(bad[i])));
+        char where[60];
+        snprintf(where, sizeof where, "in 1.0 (%s)", bad[i]->type);
+        assert_null(nn_call(bad[i], .in = { x }, .out = { NULL, &second }));
+        assert_null(second);
+        assert_non_null(strstr(tensor_error(), bad[i]->type));
+        assert_status_error(-1, TENSOR_EVALUE);
+        assert_null(nn_forward(net, x));
+        assert_non_null(strstr(tensor_error(), where));
+        assert_status_error(-1, TENSOR_EVALUE);
+        nn_free(net), nn_free(bad[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layers),       cmocka_unit_test(test_forgotten),
-        cmocka_unit_test(test_attention),    cmocka_unit_test(test_convolutions),
-        cmocka_unit_test(test_norms),        cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_recurrent),    cmocka_unit_test(test_names),
-        cmocka_unit_test(test_constructors), cmocka_unit_test(test_summary_changes_nothing),
-        cmocka_unit_test(test_transformers), cmocka_unit_test(test_freed),
+        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_forgotten),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_recurrent),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_constructors),
+        cmocka_unit_test(test_summary_changes_nothing),
+        cmocka_unit_test(test_transformers),
+        cmocka_unit_test(test_freed),
+        cmocka_unit_test(forwards_without_a_result),
     };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("modules at their edges", tests, NULL, NULL);
