@@ -308,12 +308,15 @@ static int pass_all(DataLoader *loader, Module *module, const Norms *n)
         *momentum_of(n->module[i]) = -1; /* the mean over all batches */
     }
     data_reset(loader);
-    for (const Batch *b; (b = data_next(loader)) != NULL;) {
+    bool any = false;
+    for (const Batch *b; (b = data_next(loader)) != NULL; any = true) {
         TensorScope scope = tensor_scope_open();
         const Tensor *y = nn_forward(module, b->x);
         tensor_scope_close(scope);
         if (!y) return -1;
     }
+    if (!any && !tensor_error_code())
+        tensor_fail(TENSOR_EVALUE, "optim_update_bn", "the loader gives no batch");
     return tensor_error_code() ? -1 : 0;
 }
 

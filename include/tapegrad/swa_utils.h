@@ -67,7 +67,8 @@ TAPEGRAD_API TensorDict optim_averaged_state_dict(AveragedModel *model);
 TAPEGRAD_API int optim_averaged_load_state_dict(AveragedModel *model, TensorDict dict);
 
 /* optim_update_bn - gives the batch norms of a net the statistics of one epoch of the loader: the mean over
- * its batches, whose Batch.x goes through the net in training mode, without gradients.  All or nothing. */
+ * its batches, whose Batch.x goes through the net in training mode, without gradients.  EVALUE: there is no
+ * batch.  All or nothing. */
 TAPEGRAD_API int optim_update_bn(DataLoader *loader, Module *module);
 
 typedef struct OptimSwaLrArgs {

@@ -211,6 +211,25 @@ static void failing_batches(void **state)
     data_loader_free(loader), nn_free(net);
 }
 
+/* Without a batch there are no statistics: the old ones stay. */
+static void no_batches(void **state)
+{
+    (void)state;
+    Module *net = make_net();
+    fill(net, 1);
+    TensorDict before = nn_dict_clone(nn_state_dict(net));
+    DataLoader *loader = data_loader(data_tensors(tensor_zeros(SHAPE(0, 3), TENSOR_F64), NULL));
+    assert_int_equal(optim_update_bn(loader, net), -1);
+    assert_non_null(strstr(tensor_error(), "optim_update_bn: the loader gives no batch"));
+    assert_status_error(-1, TENSOR_EVALUE);
+    const TensorDict after = nn_state_dict(net);
+    for (int i = 0; i < after.count; i++)
+        assert_true(tensor_equal(after.item[i].tensor, before.item[i].tensor));
+    assert_true(((const NNBatchNormArgs *)nn_get_module(net, "1")->args)->momentum == 0.1 && net->training);
+    nn_dict_free(before);
+    data_loader_free(loader), nn_free(net);
+}
+
 static void failing_memory(void **state)
 {
     (void)state;
@@ -245,7 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SCOPED(as_pytorch), SCOPED(turns),           SCOPED(own_function),   SCOPED(save_and_load),
-        SCOPED(refusals),   SCOPED(failing_batches), SCOPED(failing_memory),
+        SCOPED(refusals),   SCOPED(failing_batches), SCOPED(failing_memory), SCOPED(no_batches),
     };
     return cmocka_run_group_tests_name("averages of weights", tests, NULL, NULL);
 }
