@@ -78,8 +78,10 @@ static void begin(Table *t, Module *m)
 static void end(Table *t, const NNCall *done)
 {
     if (t->depth == 0) return;
-    char *text = t->row[t->open[--t->depth]].shapes;
+    Row *row = &t->row[t->open[--t->depth]];
+    char *text = row->shapes;
     size_t n = 0;
+    row->parameters = own_parameters(t->path[t->depth]); /* a lazy module has its own now */
     for (int i = 0; i < NN_VALUES && done->out[i]; i++) {
         TensorShape shape = tensor_shape(done->out[i]);
         n += (size_t)snprintf(text + n, NAME - n, "%s[", i ? ", " : "");

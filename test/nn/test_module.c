@@ -378,6 +378,16 @@ static void summary(void **state)
     assert_non_null(
         strstr(text, "    1 (Linear)                            --                              31,370\n"));
     free(text);
+    Module *lazy = nn_sequential(nn_lazy_conv2d(4, 3), nn_flatten(), nn_lazy_linear(2));
+    file = open_memstream(&text, &size); /* what a lazy module has is known once it ran */
+    assert_int_equal(nn_summary(lazy, SHAPE(1, 3, 8, 8), file), 0);
+    fclose(file);
+    assert_non_null(
+        strstr(text, "  0 (Conv2d)                              [1, 4, 6, 6]                       112\n"));
+    assert_non_null(
+        strstr(text, "  2 (Linear)                              [1, 2]                             290\n"));
+    assert_non_null(strstr(text, "Total parameters: 402\n"));
+    free(text), nn_free(lazy);
     assert_status_error(nn_summary(NULL, SHAPE(2)), TENSOR_ENULL);
     assert_true(net->training);
     nn_dict_free(before);
