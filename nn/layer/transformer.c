@@ -1,6 +1,7 @@
 /* transformer.c - layers of attention and of two linear maps, stacks of them, encoder and decoder. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include "../module.h"
 
 enum { ENCODER, DECODER }; /* kind->form */
@@ -199,18 +200,12 @@ static const OpField transformer_fields[] = { OP_OPTION(NNTransformerArgs, d_mod
 
 static Module *side(const NNTransformerArgs *a, int form)
 {
-    NNTransformerLayerArgs layer = { .d_model = a->d_model,
-                                     .nhead = a->nhead,
-                                     .dim_feedforward = a->dim_feedforward,
-                                     .dropout = a->dropout,
-                                     .activation = a->activation,
-                                     .layer_norm_eps = a->layer_norm_eps,
-                                     .batch_first = a->batch_first,
-                                     .norm_first = a->norm_first,
-                                     .bias = a->bias,
-                                     .dtype = a->dtype,
-                                     .activation_fn = a->activation_fn,
-                                     TENSOR_FROM_DEFAULTS };
+    NNTransformerLayerArgs layer; /* its bytes are copied, and nn_clone looks for pointers in all of them */
+    memcpy(&layer, &nn_transformer_layer_defaults, sizeof layer);
+    layer.d_model = a->d_model, layer.nhead = a->nhead, layer.dim_feedforward = a->dim_feedforward;
+    layer.dropout = a->dropout, layer.layer_norm_eps = a->layer_norm_eps, layer.bias = a->bias;
+    layer.activation = a->activation, layer.activation_fn = a->activation_fn;
+    layer.batch_first = a->batch_first, layer.norm_first = a->norm_first, layer.dtype = a->dtype;
     Module *one =
         nn_make(form == DECODER ? &transformer_decoder_layer_kind : &transformer_encoder_layer_kind, &layer);
     Module *norm =

@@ -510,6 +510,22 @@ static void gradients_are_dropped(void **state)
     tensor_scope_close(scope);
 }
 
+/* make valgrind runs it: a copy looks through whole structs, and what lies between members is set, too. */
+static void copied_transformers(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *m = nn_transformer(.d_model = 8, .nhead = 2, .num_encoder_layers = 1, .num_decoder_layers = 2,
+                               .dim_feedforward = 8, .dtype = TENSOR_F64),
+           *copy = nn_clone(m);
+    assert_non_null(copy);
+    nn_eval(m), nn_eval(copy);
+    Tensor *x = tensor_randn(SHAPE(3, 2, 8), TENSOR_F64), *y = tensor_randn(SHAPE(2, 2, 8), TENSOR_F64);
+    assert_true(tensor_equal(nn_transformer_forward(m, x, y), nn_transformer_forward(copy, x, y)));
+    nn_free(m), nn_free(copy);
+    tensor_scope_close(scope);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, remember, nothing_left)
@@ -527,6 +543,7 @@ int main(void)
         TEST(clipping),
         TEST(failing_memory),
         TEST(gradients_are_dropped),
+        TEST(copied_transformers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
