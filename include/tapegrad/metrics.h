@@ -10,8 +10,8 @@
  *   binary  floats of the target's shape, or [N, 1] beside [N]: class 1 above .threshold (logits: 0)
  *   labels  integers of the target's shape
  * A target of .ignore_index counts nowhere.  ESHAPE: none of these.  EDTYPE: a target of other floats.
- * EVALUE: a target that is no class of the scores, binary outputs or num_classes.  A failed update changes nothing.  Functions on NULL do nothing; what
- * they return is NaN, NULL or 0. */
+ * EVALUE: a target that is no class of the scores, binary outputs or num_classes.  A failed update changes
+ * nothing.  Functions on NULL do nothing; what they return is NaN, NULL or 0. */
 #ifndef TAPEGRAD_METRICS_H
 #define TAPEGRAD_METRICS_H
 

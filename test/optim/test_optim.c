@@ -216,7 +216,7 @@ static void groups(void **state)
     tensor_scope_close(scope);
 }
 
-/* ---- LAMB and Lion against their formulas, which PyTorch does not have ------------------------------------ */
+/* ---- LAMB and Lion against their formulas, which PyTorch does not have ------------------------- */
 
 static double length(const double *x)
 {
@@ -588,12 +588,12 @@ int main(void)
         cmocka_unit_test(many_elements),      cmocka_unit_test(without_gradient),
         cmocka_unit_test(zero_grad),          cmocka_unit_test(outlives_the_net),
         cmocka_unit_test(pending_error),      cmocka_unit_test(groups),
-        cmocka_unit_test(lamb_by_hand),       cmocka_unit_test(lion_by_hand),
-        cmocka_unit_test(muon_takes_matrices),
+        cmocka_unit_test(lamb_by_hand),       cmocka_unit_test(muon_takes_matrices),
         cmocka_unit_test(refusals),           cmocka_unit_test(of_ones_own),
         cmocka_unit_test(rows_of_ones_own),   cmocka_unit_test(closures),
         cmocka_unit_test(closure_once),       cmocka_unit_test(failed_step_is_taken_back),
         cmocka_unit_test(option_switched_on), cmocka_unit_test(zero_grad_without_room),
+        cmocka_unit_test(lion_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <tapegrad.h>
@@ -425,16 +426,75 @@ static void test_values_and_failures(void **unused)
     tensor_scope_close(scope);
 }
 
-int main(void)
+/* ---- the whole of a program ------------------------------------------------------------------ */
+
+/* What the child does: the suite by itself, with an argument. */
+static int work_of_child(void)
 {
+    TensorScope scope = tensor_scope_open();
+    for (int i = 0; i < 3; i++) tensor_exp(tensor_ones(SHAPE(4), TENSOR_F32));
+    const bool on = tensor_profiling();
+    tensor_scope_close(scope);
+    return on;
+}
+
+/* Runs the child in a folder, with that value in the environment: its exit status; *text: its stderr. */
+static int run_child(const char *folder, const char *value, char **text)
+{
+    FILE *err = tmpfile();
+    assert_non_null(err);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        if (chdir(folder) || dup2(fileno(err), STDERR_FILENO) < 0 || setenv("TAPEGRAD_PROFILE", value, 1))
+            _exit(126);
+        execl("/proc/self/exe", "test_profile", "--child", (char *)NULL);
+        _exit(127);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    *text = read_file(err);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* The trace of that name holds the child's calls; it is removed. */
+static void assert_trace(const char *folder, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    const char *trace = read_file(file);
+    assert_true(trace[0] == '{');
+    assert_non_null(strstr(trace, "\"traceEvents\""));
+    assert_non_null(strstr(trace, "\"exp\""));
+    assert_int_equal(unlink(path), 0);
+}
+
+static void test_of_a_whole_program(void **unused)
+{
+    (void)unused;
+    char folder[] = "/tmp/tapegrad-profile-XXXXXX", *text;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(run_child(folder, "1", &text), 1);
+    assert_non_null(strstr(text, "exp"));
+    assert_non_null(strstr(text, "calls"));
+    assert_trace(folder, "tapegrad_trace.json");
+    assert_int_equal(run_child(folder, "own.json", &text), 1);
+    assert_non_null(strstr(text, "exp"));
+    assert_trace(folder, "own.json");
+    assert_int_equal(run_child(folder, "0", &text), 0);
+    assert_string_equal(text, "");
+    assert_int_equal(rmdir(folder), 0); /* which is empty */
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--child") == 0) return work_of_child();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls_in_both_directions),
-        cmocka_unit_test(test_ops_made_of_others),
-        cmocka_unit_test(test_modules_names_and_threads),
-        cmocka_unit_test(test_the_trace_is_json),
-        cmocka_unit_test(test_the_trace_is_one_that_readers_take),
-        cmocka_unit_test(test_bad_input),
-        cmocka_unit_test(test_values_and_failures),
+        cmocka_unit_test(test_of_a_whole_program), cmocka_unit_test(test_calls_in_both_directions),
+        cmocka_unit_test(test_ops_made_of_others), cmocka_unit_test(test_modules_names_and_threads),
+        cmocka_unit_test(test_the_trace_is_json),  cmocka_unit_test(test_the_trace_is_one_that_readers_take),
+        cmocka_unit_test(test_bad_input),          cmocka_unit_test(test_values_and_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
