@@ -1,44 +1,23 @@
 /* load.c - a state dict into a module.
  *
  * First everything is compared, then what needs casting or moving is made, and only then a value changes. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "module.h"
 
-enum { TEXT = 780, ITEMS = TEXT / 3 }; /* of all lists in an error; the library's error text is 1 KiB */
-
-/* Names one after the other, as many as fit. */
-typedef struct Names {
-    char text[TEXT];
-    size_t end[ITEMS + 1]; /* of the first i items */
-    int shown, count;
-} Names;
+enum { TEXT = 20000 }; /* of each of three lists in an error, whose text has room for 64 KiB */
 
 typedef struct Load {
     TensorDict given, dict; /* dict: under the module's names; "" is not wanted */
-    bool strict;
+    bool strict, renamed;   /* renamed: a rule of .names matched */
+    const NNRename *names;
     int place; /* in the dict, where the next name is looked for first */
     bool *used;
     Tensor **target, **source;
     int count;
-    Names missing, unexpected, shapes;
+    TensorDict missing, unexpected, shapes; /* shapes: "bias is [2], given [3]" */
 } Load;
-
-static void add_name(Names *names, const char *format, ...) TAPEGRAD_PRINTF(2, 3);
-static void add_name(Names *names, const char *format, ...)
-{
-    char item[NN_PATH + 200];
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(item, sizeof item, format, args);
-    va_end(args);
-    const size_t at = names->end[names->shown], comma = names->count ? 2 : 0;
-    if (n > 0 && names->shown == names->count++ && names->shown < ITEMS && at + comma + (size_t)n < TEXT)
-        names->end[++names->shown] =
-            at + (size_t)snprintf(names->text + at, TEXT - at, "%s%s", comma ? ", " : "", item);
-}
 
 static const char *shape_text(const Tensor *t, char text[64])
 {
@@ -79,49 +58,55 @@ static int compare(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
     Load *load = ctx;
     if (is_buffer && !t->persistent) return 0;
     const int i = place_of(load, path);
-    if (i < 0) {
-        add_name(&load->missing, "%s", path);
-        return 0;
-    }
+    if (i < 0) return nn_dict_append(&load->missing, path, t->tensor);
     load->place = i + 1;
     load->used[i] = true;
-    char a[64], b[64];
+    char a[64], b[64], text[NN_PATH + 200];
     Tensor *source = load->dict.item[i].tensor;
-    if (!same_shape(t->tensor, source))
-        add_name(&load->shapes, "%s is %s, given %s", path, shape_text(t->tensor, a), shape_text(source, b));
     load->target[load->count] = t->tensor, load->source[load->count++] = source;
-    return 0;
+    if (same_shape(t->tensor, source)) return 0;
+    snprintf(text, sizeof text, "%s is %s, given %s", path, shape_text(t->tensor, a), shape_text(source, b));
+    return nn_dict_append(&load->shapes, text, source);
 }
 
-/* As many as fit into most bytes. */
-static int describe(char *text, size_t size, const char *what, const Names *names, size_t most)
+/* "; what: name, name", as many as fit; where that ends. */
+static char *describe(char *text, const char *what, TensorDict list)
 {
-    int shown = names->shown;
-    if (!names->count) return 0;
-    while (shown > 0 && names->end[shown] > most) shown--;
-    int n = snprintf(text, size, "; %s: %.*s", what, (int)names->end[shown], names->text);
-    if (shown < names->count)
-        n += snprintf(text + n, size - (size_t)n, "%s%d more", shown ? ", and " : "", names->count - shown);
-    return n;
+    const char *const begin = text;
+    for (int i = 0; i < list.count; i++) {
+        const char *name = list.item[i].name;
+        if ((size_t)(text - begin) + strlen(name) + 60 > TEXT)
+            return text + sprintf(text, ", and %d more", list.count - i);
+        text += i ? sprintf(text, ", %s", name) : sprintf(text, "; %s: %s", what, name);
+    }
+    return text;
+}
+
+static int refuse(const Load *load, const Module *m, const char *why, bool names)
+{
+    char *text = calloc(3, TEXT), *end = text;
+    if (!text) return tensor_fail(TENSOR_ENOMEM, "nn_load_state_dict", "out of memory");
+    if (names) end = describe(end, "missing", load->missing);
+    if (names) end = describe(end, "unexpected", load->unexpected);
+    describe(end, "shapes", load->shapes);
+    tensor_fail(load->shapes.count ? TENSOR_ESHAPE : TENSOR_EVALUE, "nn_load_state_dict", "%s%s%s", m->type,
+                why, text);
+    free(text);
+    return -1;
 }
 
 static int check(Load *load, const Module *m)
 {
-    for (int i = 0; i < load->dict.count; i++)
-        if (!load->used[i] && *load->dict.item[i].name)
-            add_name(&load->unexpected, "%s", load->given.item[i].name);
-    if (!load->shapes.count && (!load->strict || load->missing.count + load->unexpected.count == 0)) return 0;
-    const Names *const names[] = { load->strict ? &load->missing : NULL,
-                                   load->strict ? &load->unexpected : NULL, &load->shapes };
-    static const char *const what[] = { "missing", "unexpected", "shapes" };
-    char text[TEXT + 150] = "";
-    size_t n = 0, lists = 0;
-    for (int i = 0; i < 3; i++) lists += names[i] && names[i]->count;
-    for (int i = 0; i < 3; i++)
-        if (names[i])
-            n += (size_t)describe(text + n, sizeof text - n, what[i], names[i], (TEXT - 20) / lists);
-    return tensor_fail(load->shapes.count ? TENSOR_ESHAPE : TENSOR_EVALUE, "nn_load_state_dict", "%s%s",
-                       m->type, text);
+    for (int i = 0; i < load->dict.count; i++) {
+        const TensorDictItem *item = &load->given.item[i];
+        if (!load->used[i] && *load->dict.item[i].name &&
+            nn_dict_append(&load->unexpected, item->name, item->tensor))
+            return -1;
+    }
+    const bool differ = load->missing.count || load->unexpected.count;
+    if (differ && load->names && (!load->renamed || !load->count))
+        return refuse(load, m, "; .names matched nothing", true);
+    return load->shapes.count || (load->strict && differ) ? refuse(load, m, "", load->strict) : 0;
 }
 
 /* Whatever can fail: sources of the targets' dtypes, on their devices. */
@@ -171,26 +156,33 @@ static int run(Load *load, Module *m)
     return copy_all(load);
 }
 
+static void hand_over(TensorDict *to, TensorDict list)
+{
+    if (to) *to = list;
+    else nn_dict_free(list);
+}
+
 static int load_named(const NNLoadArgs *args)
 {
     int most = 0;
     TensorDict named = args->dict;
+    Load load = { .given = args->dict, .strict = args->strict, .names = args->names };
     if (nn_walk(args->module, count_tensor, &most) ||
-        (args->names && nn_rename(args->dict, args->names, &named)))
+        (args->names && nn_rename(args->dict, args->names, &named, &load.renamed)))
         return -1;
-    Load *load = calloc(1, sizeof *load);
     Tensor **tensors = calloc(2 * (size_t)most + 1, sizeof *tensors);
     bool *used = calloc((size_t)args->dict.count + 1, sizeof *used);
     int status = -1;
-    if (load && tensors && used) {
-        load->given = args->dict, load->dict = named, load->strict = args->strict;
-        load->used = used, load->target = tensors, load->source = tensors + most;
-        status = run(load, args->module);
+    if (tensors && used) {
+        load.dict = named, load.used = used, load.target = tensors, load.source = tensors + most;
+        status = run(&load, args->module);
     } else {
         tensor_fail(TENSOR_ENOMEM, "nn_load_state_dict", "out of memory");
     }
-    free(load), free(tensors), free(used);
+    free(tensors), free(used);
     if (args->names) nn_dict_free(named);
+    hand_over(args->missing_keys, load.missing), hand_over(args->unexpected_keys, load.unexpected);
+    nn_dict_free(load.shapes);
     return status;
 }
 
@@ -199,6 +191,8 @@ const NNLoadArgs nn_load_defaults = { NN_LOAD_DEFAULTS };
 int nn_load_state_dict_args(NNLoadArgs args)
 {
     if (TENSOR_CHECK_OPTIONS("nn_load_state_dict", args, nn_load_defaults)) return -1;
+    if (args.missing_keys) *args.missing_keys = (TensorDict){ 0 };
+    if (args.unexpected_keys) *args.unexpected_keys = (TensorDict){ 0 };
     if (nn_null(args.module, "nn_load_state_dict")) return -1;
     if (nn_dict_broken(args.dict, "nn_load_state_dict")) return -1;
     TensorScope scope = tensor_scope_open();

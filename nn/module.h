@@ -15,9 +15,10 @@ Tensor *nn_borrow(Tensor *t); /* retained by the innermost scope; NULL passes */
 int nn_dict_find(TensorDict dict, const char *name, int hint);
 int nn_dict_append(TensorDict *dict, const char *name, Tensor *t);
 void nn_dict_clear(TensorDict *dict);
-bool nn_dict_broken(TensorDict dict, const char *function);            /* ENULL recorded when it is */
-int nn_rename(TensorDict dict, const NNRename *rules, TensorDict *to); /* rename.c: "": not wanted */
-extern const TensorDict nn_no_dict;                                    /* of a call that failed */
+bool nn_dict_broken(TensorDict dict, const char *function); /* ENULL recorded when it is */
+int nn_rename(TensorDict dict, const NNRename *rules, TensorDict *to,
+              bool *any);           /* rename.c: "": not wanted; any: a rule matched */
+extern const TensorDict nn_no_dict; /* of a call that failed */
 
 /* nn_walk - fn on every parameter and buffer under m, with its dotted name: a module's parameters, its
  * buffers, its children. Stops at the first result that is not 0 and returns it. */

@@ -64,7 +64,7 @@ static int apply(const NNRename *rule, const Match *m, char name[NN_PATH])
 }
 
 /* An item under its new name; its tensor belongs to the open scope. */
-static int rename_item(const TensorDictItem *item, const NNRename *rules, TensorDict *to)
+static int rename_item(const TensorDictItem *item, const NNRename *rules, TensorDict *to, bool *any)
 {
     char name[NN_PATH];
     Tensor *t = item->tensor;
@@ -73,6 +73,7 @@ static int rename_item(const TensorDictItem *item, const NNRename *rules, Tensor
     for (const NNRename *rule = rules; rule->from; rule++) {
         Match m = { .begin = NULL };
         if (!matches(rule->from, name, &m)) continue;
+        *any = true;
         if (!rule->to) return nn_dict_append(to, "", t);
         if (apply(rule, &m, name)) return -1;
         if (rule->transpose && tensor_ndim(t) == 2) t = tensor_transpose(t, 0, 1);
@@ -83,11 +84,11 @@ static int rename_item(const TensorDictItem *item, const NNRename *rules, Tensor
     return t ? nn_dict_append(to, name, t) : -1;
 }
 
-int nn_rename(TensorDict dict, const NNRename *rules, TensorDict *to)
+int nn_rename(TensorDict dict, const NNRename *rules, TensorDict *to, bool *any)
 {
     *to = (TensorDict){ 0 };
     for (int i = 0; i < dict.count; i++)
-        if (rename_item(&dict.item[i], rules, to)) {
+        if (rename_item(&dict.item[i], rules, to, any)) {
             nn_dict_free(*to);
             return -1;
         }

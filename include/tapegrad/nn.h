@@ -394,15 +394,20 @@ typedef struct NNLoadArgs {
     Module *module;
     TensorDict dict;
     bool strict;
-    const NNRename *names; /* ended by a NULL `from`; NULL: as they are */
+    const NNRename *names;                      /* ended by a NULL `from`; NULL: as they are */
+    TensorDict *missing_keys, *unexpected_keys; /* where those lists go; NULL: not wanted */
     TensorFromDefaults from_defaults;
 } NNLoadArgs;
 #define NN_LOAD_DEFAULTS .strict = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLoadArgs nn_load_defaults;
 
 /* nn_load_state_dict(net, dict, .strict = true) - copies the values by name, casting to the dtypes that net
- * has. EVALUE: names are missing or unexpected (unless strict is false); two become one by .names.  ESHAPE:
- * shapes differ.  The text lists them all (as many as fit) and nothing is changed.
+ * has. EVALUE: names are missing or unexpected (unless strict is false); two become one by .names; they match
+ * nothing, and not all fits without them.  ESHAPE: shapes differ.  The text lists them all (20 KB of names
+ * of each kind) and nothing is changed.
+ * .missing_keys = &missing, .unexpected_keys = &unexpected - what the module has and dict has not, and what
+ *     dict has under names that the module has not: yours to nn_dict_free, empty dicts when all fits, set
+ *     also where it is refused.
  * weight_g and weight_v of PyTorch's older weight norm go to an nn_weight_norm as they are.
  *
  *     nn_load_state_dict(net, io_load_safetensors("gpt2.safetensors"), .strict = false,

@@ -1,20 +1,27 @@
 /* error.c - the first error sticks, per thread, and leads back to the line that made the call.
  *
- * The text lives in a fixed buffer of the thread: recording an error needs no memory. */
+ * The text lives in a fixed buffer of the thread: recording an error needs no memory.  A longer one lives in
+ * memory of its own; where there is none it is cut. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <pthread.h>
 #include "trace/callsite.h"
 #include "core.h"
 #include "thread.h"
 
-enum { TEXT = 1024 };
+enum { TEXT = 1024, LONGEST = 1 << 16, NOTES = 1024 /* room after a long text */ };
 
 static THREAD_LOCAL struct {
     TensorStatus code;
     Callsite site; /* of the call that failed, until its line is found */
     bool placed;   /* the line is in the text */
     char text[TEXT];
+    char *longer; /* instead of it */
+    size_t room;  /* of longer */
 } error;
+
+static char *error_text(void) { return error.longer ? error.longer : error.text; }
+static size_t error_room(void) { return error.longer ? error.room : TEXT; }
 
 static THREAD_LOCAL const char *composing; /* the outermost function that is being made of others now, */
 static THREAD_LOCAL const TensorOp *composing_op; /* and its op, if it is one */
@@ -43,19 +50,20 @@ static void *handler_ctx;
 /* The line is looked up in the program's file, which takes a while: when the text is asked for. */
 static void place(void)
 {
-    const size_t n = strlen(error.text);
+    char *text = error_text();
+    const size_t n = strlen(text), room = error_room();
     const void *site = callsite_of(&error.site);
     char where[256];
     error.placed = true;
-    if (n + 1 < TEXT && site && callsite_text(site, where, sizeof where))
-        snprintf(error.text + n, TEXT - n, strncmp(where, "in ", 3) == 0 ? "\n    %s" : "\n    at %s", where);
+    if (n + 1 < room && site && callsite_text(site, where, sizeof where))
+        snprintf(text + n, room - n, strncmp(where, "in ", 3) == 0 ? "\n    %s" : "\n    at %s", where);
 }
 
 const char *tensor_error(void)
 {
     if (!error.code) return NULL;
     if (!error.placed) place();
-    return error.text;
+    return error_text();
 }
 
 TensorStatus tensor_error_code(void) { return error.code; }
@@ -74,6 +82,7 @@ void tensor_error_clear(void)
 {
     error.code = TENSOR_OK;
     error.text[0] = 0;
+    free(error.longer), error.longer = NULL;
 }
 
 void tensor_on_error(void (*fn)(const char *, TensorStatus, void *), void *ctx)
@@ -116,6 +125,23 @@ static size_t put_name(size_t n, const char *name, const TensorOp *op)
                                 "%s%s: ", whole || is_users(op) || !in_registry(name) ? "" : "tensor_", name);
 }
 
+/* What comes after the first n characters.  The fixed buffer has what fits, a longer one all. */
+static void put_text(size_t n, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int more = n < TEXT ? vsnprintf(error.text + n, TEXT - n, format, args) : 0;
+    if (more > 0 && (size_t)more >= TEXT - n) {
+        error.room = n + ((size_t)more < LONGEST ? (size_t)more : LONGEST) + NOTES;
+        error.longer = malloc(error.room);
+    }
+    if (error.longer) {
+        memcpy(error.longer, error.text, n);
+        vsnprintf(error.longer + n, error.room - NOTES - n + 1, format, again);
+    }
+    va_end(again);
+}
+
 static void record(TensorStatus code, const char *name, const TensorOp *op, const void *site,
                    const char *format, va_list args)
 {
@@ -126,7 +152,7 @@ static void record(TensorStatus code, const char *name, const TensorOp *op, cons
         composing && name && strcmp(name, composing) == 0 && is_users(op) == is_users(composing_op);
     size_t n = composing && !again ? put_name(0, composing, composing_op) : 0;
     if (name) n = put_name(n, name, op);
-    if (n < TEXT) vsnprintf(error.text + n, TEXT - n, format, args);
+    put_text(n, format, args);
     callsite_note(&error.site, site);
     error.code = code, error.placed = false;
     pthread_mutex_lock(&lock);
@@ -167,12 +193,13 @@ int fail_op(TensorStatus code, const TensorOp *op, const char *name, const void 
 void tensor_error_note(const char *format, ...)
 {
     if (!tensor_error()) return;
-    size_t n = strlen(error.text);
-    if (n + 8 > TEXT) return;
+    char *text = error_text();
+    const size_t n = strlen(text), room = error_room();
+    if (n + 8 > room) return;
     va_list args;
     va_start(args, format);
-    memcpy(error.text + n, "\n    ", 6);
-    vsnprintf(error.text + n + 5, TEXT - n - 5, format, args);
+    memcpy(text + n, "\n    ", 6);
+    vsnprintf(text + n + 5, room - n - 5, format, args);
     va_end(args);
 }
 

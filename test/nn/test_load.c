@@ -147,30 +147,85 @@ static void older_norms(void **state)
     nn_dict_free(dict), nn_free(from), nn_free(to);
 }
 
-/* The message has what fits, and says how many more there are. */
+/* One message names them all; a list of 20 KB is cut, and says how many more there are. */
 static void long_lists(void **state)
 {
     (void)state;
     Module *m = nn_module_list_args(NULL, 0), *empty = nn_relu();
-    for (int i = 0; i < 60; i++) nn_append(m, nn_linear(1, 1));
-    const TensorDict none = { 0 };
+    for (int i = 0; i < 92; i++) nn_append(m, nn_linear(1, 1));
+    const TensorDict none = { 0 }, all = nn_state_dict(m);
     for (int k = 0; k < 2; k++) {
-        assert_int_equal(k ? nn_load_state_dict(empty, nn_state_dict(m)) : nn_load_state_dict(m, none), -1);
-        const char *text = strstr(tensor_error(), k ? "unexpected: " : "missing: "),
-                   *more = strstr(text, ", and ");
-        int named = 1, rest = 0;
-        assert_true(text && more && more - text > 600);
-        for (const char *c = text; c < more; c++) named += *c == ',';
-        assert_int_equal(sscanf(more, ", and %d more", &rest), 1);
-        assert_int_equal(named + rest, 120);
+        assert_int_equal(k ? nn_load_state_dict(empty, all) : nn_load_state_dict(m, none), -1);
+        const char *text = strstr(tensor_error(), k ? "; unexpected: " : "; missing: ");
+        assert_non_null(text);
+        for (int i = 0; i < all.count; i++) {
+            char name[40];
+            snprintf(name, sizeof name, "%s%s%s", i ? ", " : ": ", all.item[i].name, i < 183 ? "," : "\n");
+            assert_non_null(strstr(text, name));
+        }
+        assert_null(strstr(text, " more"));
+        assert_non_null(strstr(text, "test_load.c:")); /* the place comes after it */
         tensor_error_clear();
     }
-    nn_free(m), nn_free(empty);
+    TensorDict many = { 0 };
+    for (int i = 0; i < 3000; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "names.without.end.%d", i);
+        nn_dict_set(&many, name, nn_get(m, "0.bias"));
+    }
+    assert_int_equal(nn_load_state_dict(m, many), -1);
+    const char *text = strstr(tensor_error(), "; unexpected: "), *more = strstr(text, ", and ");
+    int named = 1, rest = 0;
+    assert_true(text && more && more - text > 19000);
+    for (const char *c = text; c < more; c++) named += *c == ',';
+    assert_int_equal(sscanf(more, ", and %d more", &rest), 1);
+    assert_int_equal(named + rest, 3000);
+    assert_non_null(strstr(tensor_error(), "; missing: 0.weight"));
+    tensor_error_clear();
+    nn_dict_free(many), nn_free(m), nn_free(empty);
+}
+
+/* What was not loaded, as PyTorch returns it. */
+static void lists_of_what_differs(void **state)
+{
+    (void)state;
+    Module *m = nn_sequential(nn_linear(2, 3));
+    TensorDict dict = { 0 }, missing, unexpected;
+    Tensor *b = tensor_ones(SHAPE(3), TENSOR_F32);
+    nn_dict_set(&dict, "m.0.bias", b), nn_dict_set(&dict, "m.head", b);
+    for (int strict = 0; strict < 2; strict++) {
+        assert_int_equal(nn_load_state_dict(m, dict, strict, .names = NN_NAMES({ "m.", "" }),
+                                            .missing_keys = &missing, .unexpected_keys = &unexpected),
+                         -strict);
+        tensor_error_clear();
+        assert_true(missing.count == 1 && unexpected.count == 1);
+        assert_string_equal(missing.item[0].name, "0.weight");
+        assert_string_equal(unexpected.item[0].name, "m.head");
+        assert_ptr_equal(unexpected.item[0].tensor, b);
+        nn_dict_free(missing), nn_dict_free(unexpected);
+    }
+    assert_true(tensor_equal(nn_get(m, "0.bias"), b));
+    assert_int_equal(nn_load_state_dict(m, nn_state_dict(m), .missing_keys = &missing), 0);
+    assert_true(missing.count == 0 && !missing.item);
+    missing.count = 7;
+    assert_status_error(nn_load_state_dict(NULL, dict, .missing_keys = &missing), TENSOR_ENULL);
+    assert_int_equal(missing.count, 0);
+    /* rules that match no name, and rules that make none of the module's */
+    const NNRename *const wrong[] = { NN_NAMES({ "module.", "" }), NN_NAMES({ "m.", "n." }) };
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(nn_load_state_dict(m, dict, .strict = false, .names = wrong[i]), -1);
+        assert_non_null(strstr(tensor_error(),
+                               "Sequential; .names matched nothing; missing: 0.weight, 0.bias; "
+                               "unexpected: m.0.bias, m.head"));
+        assert_status_error(-1, TENSOR_EVALUE);
+    }
+    nn_dict_free(dict), nn_free(m);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = { SCOPED(published_names), SCOPED(what_does_not_fit),
-                                        SCOPED(older_norms), SCOPED(long_lists) };
+                                        SCOPED(older_norms), SCOPED(long_lists),
+                                        SCOPED(lists_of_what_differs) };
     return cmocka_run_group_tests_name("state dicts of others", tests, NULL, NULL);
 }

@@ -70,8 +70,19 @@ static void test_long_texts_are_cut(void **state)
     char long_text[5000];
     memset(long_text, 'x', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = 0;
-    tensor_fail(TENSOR_EUSER, long_text, "%s", long_text);
+    tensor_fail(TENSOR_EUSER, long_text, "%s", long_text); /* of a name */
     assert_true(strlen(tensor_error()) < sizeof long_text);
+    tensor_error_clear();
+    tensor_fail(TENSOR_EUSER, "mine", "%s and %d", long_text, 7); /* all of it, and what comes after */
+    tensor_error_note("in %s", "here");
+    assert_memory_equal(tensor_error(), "mine: xxx", 9);
+    const char *end = strstr(tensor_error(), "x and 7\n    at ");
+    assert_non_null(end);
+    assert_non_null(strstr(end, "\n    in here"));
+    tensor_error_clear();
+    tensor_fail(TENSOR_EUSER, "mine", "%*d", 200000, 7); /* up to 64 KiB */
+    const size_t n = strlen(tensor_error());
+    assert_in_range(n, 65000, 68000);
     tensor_error_clear();
 }
 
