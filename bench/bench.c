@@ -47,6 +47,28 @@ static void chain_backward(void)
     tensor_scope_close(scope);
 }
 
+/* What the profiler costs an op: where it was never used, is off again, is on. */
+enum { PROFILED_CHAINS = 50 };
+static void many_chains(void)
+{
+    for (int i = 0; i < PROFILED_CHAINS; i++) chain_forward();
+}
+
+static void profiled_setup(void)
+{
+    chain_setup();
+    tensor_profile_begin();
+    many_chains();
+    tensor_profile_end();
+}
+
+static void profiled_chains(void)
+{
+    tensor_profile_begin();
+    many_chains();
+    tensor_profile_end();
+}
+
 static void mlp_setup(void)
 {
     net = nn_sequential(nn_linear(784, 256), nn_relu(), nn_linear(256, 128), nn_relu(), nn_linear(128, 10));
@@ -129,6 +151,9 @@ static const struct {
 } cases[] = {
     { "chain20_forward", chain_setup, chain_forward, 20 },
     { "chain20_forward_backward", chain_setup, chain_backward, 20 },
+    { "profiler_never", chain_setup, many_chains, 20 * PROFILED_CHAINS },
+    { "profiler_off_again", profiled_setup, many_chains, 20 * PROFILED_CHAINS },
+    { "profiler_on", chain_setup, profiled_chains, 20 * PROFILED_CHAINS },
     { "mlp_sgd_b64", mlp_setup, train_step, 1 },
     { "mnist_cnn_adam_b64", cnn_setup, train_step, 1 },
     { "adamw_1", parameters_1, step_block, 1 },

@@ -158,3 +158,19 @@ for name, make in cases.items():
         f"{name:28} {statistics.median(a):12.0f} {statistics.median(b):12.0f} {statistics.median(ratios):13.2f}   ({min(ratios):.2f} to {max(ratios):.2f})",
         flush=True,
     )
+
+
+def profiler():
+    """Our own cost of the profiler, in turn: ns per op where it was never used, off again after use, on."""
+    names = ["profiler_never", "profiler_off_again", "profiler_on"]
+    found = [[ours(name) for name in names] for _ in range(ROUNDS)]
+    base = statistics.median(row[0] for row in found)
+    for i, name in enumerate(names):
+        times = [row[i] for row in found]
+        over = statistics.median(row[i] - row[0] for row in found)
+        more = f"{over:+12.1f} ns   ({100 * over / base:+.1f} %)"
+        print(f"{name:28} {'':12} {statistics.median(times):12.1f} {more}")
+
+
+if "profiler".startswith(os.environ.get("CASES", "")):
+    profiler()
