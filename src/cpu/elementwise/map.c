@@ -18,6 +18,7 @@ typedef struct Loop { /* one part of one row, for one type of computation */
     OpRowLoop loop;
     int compute;            /* dtype of the arrays it takes */
     size_t size, out_size;  /* bytes an element; of what the loop writes */
+    int64_t unit;           /* of doubles: it takes whole multiples of so many; 0: any number */
     bool to_bool, bool_out; /* writes bytes 0/1;  stores a number as != 0 */
 } Loop;
 
@@ -65,13 +66,36 @@ static void scatter(char *dst, int dtype, int64_t stride, const void *src, const
     }
 }
 
+/* The loop over n elements at used[0] (the result) and used[1 + ROW_A ...]; those past its last unit by way
+ * of a copy, filled up with the last of them. */
+static void run_dense(const Loop *loop, int64_t n, void *const used[1 + ROW_OPERANDS], const double *params)
+{
+    const int64_t left = loop->unit ? n % loop->unit : 0, whole = n - left;
+    if (whole)
+        loop->loop(whole, used[0], used[1 + ROW_A], used[1 + ROW_B], used[1 + ROW_Y], used[1 + ROW_G],
+                   params);
+    if (!left) return;
+    _Alignas(64) double rest[1 + ROW_OPERANDS][RARE_UNIT];
+    Loop last = *loop;
+    void *copy[1 + ROW_OPERANDS] = { rest[0] };
+    last.unit = 0;
+    for (int k = 1; k <= ROW_OPERANDS; k++) {
+        if (!used[k]) continue;
+        const double *from = (const double *)used[k] + whole;
+        for (int64_t i = 0; i < RARE_UNIT; i++) rest[k][i] = from[i < left ? i : left - 1];
+        copy[k] = rest[k];
+    }
+    run_dense(&last, loop->unit, copy, params);
+    memcpy((char *)used[0] + (size_t)whole * loop->out_size, rest[0], (size_t)left * loop->out_size);
+}
+
 /* One inner line of n elements. */
 static void run_line(const Loop *loop, const MapArgs *m, char *const at[1 + ROW_OPERANDS],
                      const int64_t stride[1 + ROW_OPERANDS], int64_t n)
 {
     _Alignas(64) char buffer[1 + ROW_OPERANDS][CHUNK * 8];
     bool direct[1 + ROW_OPERANDS];
-    const void *in[ROW_OPERANDS];
+    void *used[1 + ROW_OPERANDS];
     direct[0] = stride[0] == 1 && !loop->bool_out && dtype_size(m->out.dtype) == loop->out_size;
     for (int k = 0; k < ROW_OPERANDS; k++) {
         direct[1 + k] = !at[1 + k] || (stride[1 + k] == 1 && m->in[k].dtype == loop->compute);
@@ -83,19 +107,20 @@ static void run_line(const Loop *loop, const MapArgs *m, char *const at[1 + ROW_
     for (int64_t i = 0; i < n; i += step) {
         int64_t count = n - i < step ? n - i : step;
         for (int k = 0; k < ROW_OPERANDS; k++) {
-            const char *p = at[1 + k];
-            if (!p) in[k] = NULL;
-            else if (direct[1 + k]) in[k] = p + i * (int64_t)loop->size;
+            char *p = at[1 + k];
+            if (!p) used[1 + k] = NULL;
+            else if (direct[1 + k]) used[1 + k] = p + i * (int64_t)loop->size;
             else {
                 if (stride[1 + k] != 0)
                     gather(buffer[1 + k], loop->compute,
                            p + i * stride[1 + k] * (int64_t)dtype_size(m->in[k].dtype), m->in[k].dtype,
                            stride[1 + k], count);
-                in[k] = buffer[1 + k];
+                used[1 + k] = buffer[1 + k];
             }
         }
         char *out = at[0] + i * stride[0] * (int64_t)dtype_size(m->out.dtype);
-        loop->loop(count, direct[0] ? out : buffer[0], in[ROW_A], in[ROW_B], in[ROW_Y], in[ROW_G], m->params);
+        used[0] = direct[0] ? out : buffer[0];
+        run_dense(loop, count, used, m->params);
         if (!direct[0]) scatter(out, m->out.dtype, stride[0], buffer[0], loop, count);
     }
 }
@@ -162,7 +187,8 @@ static void run_rows(const Loop *loop, const MapArgs *m, int64_t line, int64_t r
     const int inner = m->ndim - 1;
     const int64_t length = m->shape[inner];
     const Strided *operand[1 + ROW_OPERANDS] = { &m->out, &m->in[0], &m->in[1], &m->in[2], &m->in[3] };
-    char *at[1 + ROW_OPERANDS], *used[1 + ROW_OPERANDS];
+    char *at[1 + ROW_OPERANDS];
+    void *used[1 + ROW_OPERANDS];
     for (int k = 0; k <= ROW_OPERANDS; k++) {
         const Strided *s = operand[k];
         const int64_t size = s->data ? (int64_t)dtype_size(s->dtype) : 0;
@@ -178,8 +204,7 @@ static void run_rows(const Loop *loop, const MapArgs *m, int64_t line, int64_t r
         used[k] = buffer[k];
         if (k > 0) gather_rows(loop, s, at[k], m, rows, buffer[k]);
     }
-    loop->loop(rows * length, used[0], used[1 + ROW_A], used[1 + ROW_B], used[1 + ROW_Y], used[1 + ROW_G],
-               m->params);
+    run_dense(loop, rows * length, used, m->params);
     for (int64_t r = 0; used[0] != at[0] && r < rows; r++)
         scatter(at[0] + r * m->out.stride[inner - 1] * (int64_t)dtype_size(m->out.dtype), m->out.dtype,
                 m->out.stride[inner], buffer[0] + (size_t)(r * length) * loop->out_size, loop, length);
@@ -270,8 +295,18 @@ static int map_rare(MapArgs *m)
     loop.loop = real ? (*ISA_PICK_AVX2(map_rare_loops)())[m->row - ROW_FAST][m->part] : row->i64;
     if (!loop.loop) return cpu_fail("no loop for %s", tensor_dtype_name((TensorDtype)loop.compute));
     loop.compute = real ? TENSOR_F64 : TENSOR_I64;
+    loop.unit = real ? RARE_UNIT : 0;
     m->params = param;
     return run(&loop, m);
+}
+
+static OpRowLoop fast_loop(const MapKernels *kernels, const MapArgs *m, int compute)
+{
+    const int type = compute <= TENSOR_F64    ? compute
+                     : compute == TENSOR_BOOL ? MAP_U8
+                                              : compute - TENSOR_I64 + MAP_I64;
+    if (m->part == ROW_FORWARD) return kernels->forward[m->row][type];
+    return type <= MAP_F64 ? kernels->gradient[m->row][m->part - 1][type] : NULL;
 }
 
 int cpu_map(MapArgs *m)
@@ -280,7 +315,7 @@ int cpu_map(MapArgs *m)
     Loop loop = { .compute = compute_dtype(m) };
     const bool real = loop.compute == TENSOR_F32 || loop.compute == TENSOR_F64;
     const MapKernels *kernels = real ? ISA_PICK(map_kernels)() : ISA_PICK_AVX2(map_kernels)();
-    loop.loop = kernels->loop[m->row][m->part][loop.compute];
+    loop.loop = fast_loop(kernels, m, loop.compute);
     if (!loop.loop) return cpu_fail("no loop for %s", tensor_dtype_name((TensorDtype)loop.compute));
     loop.size = dtype_size(loop.compute);
     loop.to_bool = kernels->to_bool[m->row];

@@ -100,16 +100,16 @@ SMALL_POWERS(double, f64)
 #define row_pow_scalar_a_f32 power_a_f32
 #define row_pow_scalar_a_f64 power_a_f64
 
-/* In the order of TensorDtype: f32 f64 f16 bf16 i64 i32 u8 bool.  Halves compute in f32; bools as u8. */
+/* In the order of MAP_F32, ...  */
 #define LOOPS_ROW_FLOATS(f) \
     {                       \
         f##_f32, f##_f64    \
     }
 #define LOOPS_ROW_REALS(f) LOOPS_ROW_FLOATS(f)
 #ifdef INTEGERS
-#define LOOPS_ROW_NUMBERS(f)                                     \
-    {                                                            \
-        f##_f32, f##_f64, 0, 0, f##_i64, f##_i32, f##_u8, f##_u8 \
+#define LOOPS_ROW_NUMBERS(f)                       \
+    {                                              \
+        f##_f32, f##_f64, f##_i64, f##_i32, f##_u8 \
     }
 #else
 #define LOOPS_ROW_NUMBERS(f) LOOPS_ROW_FLOATS(f)
@@ -118,22 +118,25 @@ SMALL_POWERS(double, f64)
 #define LOOPS_ROW_ANY(f) LOOPS_ROW_NUMBERS(f)
 
 static const MapKernels kernels = {
-    .loop = {
+    .forward = {
 #define ONLY_FAST_ROWS
-#define UNARY(name, types, ...) \
-    [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a) },
-#define UNARY1(name, types, ...) \
-    [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a) },
-#define UNARY2(name, types, ...) \
-    [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a) },
-#define BINARY(name, types, ...)                                                      \
-    [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a), \
-                     LOOPS_ROW_FLOATS(row_##name##_b) },
-#define BINARY1(name, types, ...)                                                     \
-    [ROW_##name] = { LOOPS_##types(row_##name##_y), LOOPS_ROW_FLOATS(row_##name##_a), \
-                     LOOPS_ROW_FLOATS(row_##name##_b) },
-#define COMPARE(name, ...) [ROW_##name] = { LOOPS_ROW_ANY(row_##name##_y) },
-#define PREDICATE(name, ...) [ROW_##name] = { LOOPS_ROW_ANY(row_##name##_y) },
+#define UNARY(name, types, ...) [ROW_##name] = LOOPS_##types(row_##name##_y),
+#define UNARY1 UNARY
+#define UNARY2 UNARY
+#define BINARY UNARY
+#define BINARY1 UNARY
+#define COMPARE(name, ...) [ROW_##name] = LOOPS_ROW_ANY(row_##name##_y),
+#define PREDICATE COMPARE
+#include <tapegrad/ops.def>
+    },
+    .gradient = {
+#define ONLY_FAST_ROWS
+#define UNARY(name, ...) [ROW_##name] = { LOOPS_ROW_FLOATS(row_##name##_a) },
+#define UNARY1 UNARY
+#define UNARY2 UNARY
+#define BINARY(name, ...) \
+    [ROW_##name] = { LOOPS_ROW_FLOATS(row_##name##_a), LOOPS_ROW_FLOATS(row_##name##_b) },
+#define BINARY1 BINARY
 #include <tapegrad/ops.def>
     },
     .to_bool = {

@@ -1,4 +1,4 @@
-/* map_kernels.h - the dense loops of ops.def's fast rows, by row, part and dtype, for one instruction set. */
+/* map_kernels.h - the dense loops of ops.def's fast rows, by row, part and type, for one instruction set. */
 #ifndef TG_MAP_KERNELS_H
 #define TG_MAP_KERNELS_H
 
@@ -7,9 +7,12 @@
 #include "device/rows.h"
 #include "cpu/isa.h"
 
-typedef struct MapKernels {
-    OpRowLoop loop[ROW_FAST][3][8]; /* [row][part][dtype]; NULL: none */
-    bool to_bool[ROW_FAST];         /* writes bytes 0 and 1 */
+/* The types of computation in the order of TensorDtype.  Halves compute in f32; bools as u8. */
+enum { MAP_F32, MAP_F64, MAP_I64, MAP_I32, MAP_U8, MAP_TYPES };
+
+typedef struct MapKernels {                                                     /* NULL: none */
+    OpRowLoop forward[ROW_FAST][MAP_TYPES], gradient[ROW_FAST][2][MAP_F64 + 1]; /* of a and of b */
+    bool to_bool[ROW_FAST]; /* forward writes bytes 0 and 1 */
 } MapKernels;
 
 ISA_DECLARE(const MapKernels *, map_kernels, void);

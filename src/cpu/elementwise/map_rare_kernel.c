@@ -133,17 +133,18 @@ INLINE int is_hard(int what, double a, double b)
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 
-/* keep and hard are constants: which operands there are, and whether the block has a hard element. */
+/* keep and hard are constants: which operands there are, and whether the block has a hard element.  n is a
+ * multiple of RARE_UNIT, which the compiler is told by masks: no loop has a scalar tail. */
 
 #define ARGS \
     int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params
 typedef double Formula(double a, double b, double y, double g, double p, int hard);
 
-INLINE void some(int64_t from, int64_t to, double *out, const double *a, const double *b, const double *y,
+INLINE void some(int64_t from, int64_t length, double *out, const double *a, const double *b, const double *y,
                  const double *g, double p, unsigned keep, Formula *f, int hard)
 {
     INDEPENDENT
-    for (int64_t i = from; i < to; i++)
+    for (int64_t i = from; i < from + (length & -RARE_UNIT); i++)
         out[i] = f(keep & KEEP_A ? a[i] : 0, keep & KEEP_B ? b[i] : 0, keep & KEEP_Y ? y[i] : 0,
                    keep & KEEP_OUTPUT(1) ? g[i] : 0, p, hard);
 }
@@ -153,13 +154,13 @@ INLINE void map_f64(ARGS, unsigned keep, int count, Formula *f, int what)
     enum { BLOCK = 512 };
     const double p = count ? params[0] : 0;
     for (int64_t from = 0; from < n; from += BLOCK) {
-        const int64_t to = n - from < BLOCK ? n : from + BLOCK;
+        const int64_t length = n - from < BLOCK ? n - from : BLOCK;
         int hard = what == ALWAYS || (what == ROUNDED && params[1] == 0);
         if (what != NEVER && what != ALWAYS && what != ROUNDED)
-            for (int64_t i = from; i < to; i++)
+            for (int64_t i = from; i < from + (length & -RARE_UNIT); i++)
                 hard |= is_hard(what, ((const double *)a)[i], keep & KEEP_B ? ((const double *)b)[i] : p);
-        if (hard) some(from, to, out, a, b, y, g, p, keep, f, 1);
-        else some(from, to, out, a, b, y, g, p, keep, f, 0);
+        if (hard) some(from, length, out, a, b, y, g, p, keep, f, 1);
+        else some(from, length, out, a, b, y, g, p, keep, f, 0);
     }
 }
 

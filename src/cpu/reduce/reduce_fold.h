@@ -8,7 +8,11 @@ FORCE_INLINE void N(line)(int fold, double *lanes, const T *x, int64_t n, double
         i = extreme_rows(fold == FOLD_MAX, lanes, (const float *)x, n);
     UNROLL for (int k = 0; k < VECTORS; k++) a[k] = load_f64(lanes + k * WIDTH);
     for (; i + FOLD_LANES <= n; i += FOLD_LANES)
-        UNROLL for (int k = 0; k < VECTORS; k++) a[k] = step(fold, a[k], N(load)(x + i + k * WIDTH), shift);
+        if (fold == FOLD_SUM)
+            UNROLL for (int k = 0; k < VECTORS; k++) a[k] = a[k] + N(load)(x + i + k * WIDTH);
+        else
+            UNROLL_LONG for (int k = 0; k < VECTORS; k++) a[k] =
+                step(fold, a[k], N(load)(x + i + k * WIDTH), shift);
     UNROLL for (int k = 0; k < VECTORS; k++) store(lanes + k * WIDTH, a[k]);
     for (int lane = 0; i < n; i++, lane++) lanes[lane] = step1(fold, lanes[lane], (double)x[i], shift1);
 }

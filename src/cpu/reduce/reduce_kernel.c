@@ -18,6 +18,11 @@
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
+#if defined __x86_64__ && !defined __AVX2__ /* small code: its registers would not do for such steps */
+#define UNROLL_LONG
+#else
+#define UNROLL_LONG UNROLL
+#endif
 
 #if defined __AVX512F__
 enum { BYTES = 64 };

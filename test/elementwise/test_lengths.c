@@ -1,0 +1,83 @@
+/* test_lengths.c - what a row of ops.def gives for an element does not depend on how many there are: neither
+ * its value nor its gradients, at any length from one element to some vectors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <tapegrad.h>
+
+enum { COUNT = 37 };
+
+static const char *const names[] = {
+#define UNARY(name, ...) #name,
+#define UNARY1 UNARY
+#define UNARY2 UNARY
+#define BINARY UNARY
+#define BINARY1 UNARY
+#define COMPARE UNARY
+#define PREDICATE UNARY
+#include <tapegrad/ops.def>
+};
+
+/* The first n of the values, through the op: found[0] is y, the others are gradients. */
+static void apply(const TensorOp *op, TensorDtype dtype, int64_t n, Tensor *found[3])
+{
+    double values[2][COUNT];
+    Tensor *in[2];
+    for (int k = 0; k < op->arity; k++) {
+        for (int i = 0; i < COUNT; i++) values[k][i] = sin(7 * i + 3 * k + 1) * (i % 5 ? 1.5 : 40);
+        in[k] = tensor_clone(tensor_to(tensor_from_data(values[k], SHAPE(n), TENSOR_F64), dtype));
+        if (op->backward) assert_non_null(tensor_requires_grad_(in[k], true));
+    }
+    Tensor *y = tensor_apply(op, in, op->arity, NULL);
+    assert_non_null(y);
+    found[0] = tensor_to(tensor_detach(y), TENSOR_F64);
+    if (!op->backward) return;
+    assert_int_equal(tensor_backward(tensor_sum(y)), 0);
+    for (int k = 0; k < op->arity; k++) found[1 + k] = tensor_to(tensor_grad(in[k]), TENSOR_F64);
+}
+
+static void compare(const char *name, int64_t n, Tensor *some, Tensor *all)
+{
+    assert_non_null(some);
+    assert_non_null(all);
+    const double *a = tensor_data(some), *b = tensor_data(all);
+    for (int64_t i = 0; i < n; i++)
+        if (isnan(b[i]) ? !isnan(a[i]) : a[i] != b[i] || signbit(a[i]) != signbit(b[i]))
+            fail_msg("%s: element %lld of %lld is %.17g, of %d %.17g", name, (long long)i, (long long)n, a[i],
+                     COUNT, b[i]);
+}
+
+static void test_elements_do_not_depend_on_the_length(void **state)
+{
+    (void)state;
+    for (size_t r = 0; r < sizeof names / sizeof *names; r++)
+        for (int wide = 0; wide < 2; wide++) {
+            const TensorDtype dtype = wide ? TENSOR_F64 : TENSOR_F32;
+            const TensorOp *op = tensor_op_find(names[r]);
+            TensorScope scope = tensor_scope_open();
+            Tensor *all[3] = { NULL };
+            assert_non_null(op);
+            apply(op, dtype, COUNT, all);
+            for (int64_t n = 1; n < COUNT; n++) {
+                TensorScope inner = tensor_scope_open();
+                Tensor *some[3] = { NULL };
+                apply(op, dtype, n, some);
+                for (int k = 0; k < 3 && all[k]; k++) compare(names[r], n, some[k], all[k]);
+                tensor_scope_close(inner);
+            }
+            tensor_scope_close(scope);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_elements_do_not_depend_on_the_length),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
