@@ -11,6 +11,8 @@
 #include "module.h"
 
 enum { PRE, AFTER, BACKWARD_PRE, BACKWARD };
+static const char *const kind_text[] = { "forward pre-hook", "forward hook", "backward pre-hook",
+                                         "backward hook" };
 
 typedef struct Kept { /* gradients of the results of one forward, in one sweep */
     int64_t forward;
@@ -197,7 +199,8 @@ static int call_hooks(Module *m, int kind, NNCall *c)
     Hook h;
     for (int i = 0; hook_at(m, i, &h); i++) {
         if (h.kind != kind || !h.fn(m, c, h.ctx)) continue;
-        if (!tensor_error_code()) tensor_fail(TENSOR_EUSER, "hook", "a hook of %s failed", m->type);
+        if (!tensor_error_code())
+            tensor_fail(TENSOR_EUSER, "hook", "a %s of %s failed", kind_text[kind], m->type);
         return -1;
     }
     return 0;
@@ -285,6 +288,22 @@ static bool take(int64_t forward, Tensor **grad)
     return true;
 }
 
+/* The hooks, which may set gradients of the values' shapes. */
+static int call_gradient_hooks(OpCall *c, const Pass *p, Module *m, int kind, NNCall *call,
+                               Tensor *const *grad)
+{
+    if (call_hooks(m, kind, call)) return -1;
+    for (int i = 0; i < op_inputs(c); i++) {
+        const Tensor *g = grad[p->at[i]];
+        char a[64], b[64];
+        if (g && !nn_same_shape(tensor_shape(g), op_input_shape(c, i)))
+            return tensor_fail(TENSOR_ESHAPE, "hook", "a %s of %s set a gradient of shape %s: want %s",
+                               kind_text[kind], m->type, nn_shape_text(tensor_shape(g), a),
+                               nn_shape_text(op_input_shape(c, i), b));
+    }
+    return 0;
+}
+
 static int results_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     (void)dy;
@@ -293,8 +312,9 @@ static int results_backward(OpCall *c, Tensor *dy, Tensor **dx)
     NNCall call = { .results = op_inputs(c) };
     gradients(c, p, call.out);
     if (m) {
-        if (call_hooks(m, BACKWARD_PRE, &call)) return -1;
-        if (p->last ? call_hooks(m, BACKWARD, &call) : keep(p->forward, call.out)) return -1;
+        if (call_gradient_hooks(c, p, m, BACKWARD_PRE, &call, call.out)) return -1;
+        if (p->last ? call_gradient_hooks(c, p, m, BACKWARD, &call, call.out) : keep(p->forward, call.out))
+            return -1;
     }
     return give(c, p, call.out, dx);
 }
@@ -306,7 +326,7 @@ static int inputs_backward(OpCall *c, Tensor *dy, Tensor **dx)
     Module *m = module_of(p->module);
     NNCall call = { .inputs = op_inputs(c) };
     gradients(c, p, call.in);
-    if (m && take(p->forward, call.out) && call_hooks(m, BACKWARD, &call)) return -1;
+    if (m && take(p->forward, call.out) && call_gradient_hooks(c, p, m, BACKWARD, &call, call.in)) return -1;
     return give(c, p, call.in, dx);
 }
 
@@ -335,7 +355,8 @@ int nn_hooks_before(Module *m, NNCall *c, int64_t *id)
 {
     static _Atomic int64_t forwards;
     if (call_hooks(m, PRE, c)) return -1;
-    if (!c->in[0]) return tensor_fail(TENSOR_ENULL, "hook", "a hook of %s took its input away", m->type);
+    if (!c->in[0])
+        return tensor_fail(TENSOR_ENULL, "hook", "a forward pre-hook of %s took its input away", m->type);
     if (!tensor_grad_enabled() || !has(m, BACKWARD_PRE)) return 0;
     const int64_t number = watch(m);
     if (!number) return tensor_fail(TENSOR_ENOMEM, "nn_register_module_full_backward_hook", "out of memory");
@@ -348,7 +369,8 @@ int nn_hooks_before(Module *m, NNCall *c, int64_t *id)
 int nn_hooks_after(Module *m, NNCall *c, int64_t id)
 {
     if (call_hooks(m, AFTER, c)) return -1;
-    if (!c->out[0]) return tensor_fail(TENSOR_ENULL, "hook", "a hook of %s took its result away", m->type);
+    if (!c->out[0])
+        return tensor_fail(TENSOR_ENULL, "hook", "a forward hook of %s took its result away", m->type);
     if (!id || !tensor_grad_enabled()) return 0;
     const Pass p = { .module = watch(m), .forward = id < 0 ? -id : id, .last = id < 0 };
     return wrap(&results_op, c->out, p) < 0 ? -1 : 0;

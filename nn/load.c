@@ -19,9 +19,8 @@ typedef struct Load {
     TensorDict missing, unexpected, shapes; /* shapes: "bias is [2], given [3]" */
 } Load;
 
-static const char *shape_text(const Tensor *t, char text[64])
+const char *nn_shape_text(TensorShape s, char text[64])
 {
-    TensorShape s = tensor_shape(t);
     size_t n = (size_t)snprintf(text, 64, "[");
     for (int d = 0; d < s.ndim && n < 60; d++)
         n += (size_t)snprintf(text + n, 64 - n, "%s%lld", d ? ", " : "", (long long)s.dim[d]);
@@ -29,9 +28,8 @@ static const char *shape_text(const Tensor *t, char text[64])
     return text;
 }
 
-static bool same_shape(const Tensor *a, const Tensor *b)
+bool nn_same_shape(TensorShape s, TensorShape t)
 {
-    TensorShape s = tensor_shape(a), t = tensor_shape(b);
     return s.ndim == t.ndim && (s.ndim == 0 || memcmp(s.dim, t.dim, (size_t)s.ndim * sizeof *s.dim) == 0);
 }
 
@@ -64,8 +62,9 @@ static int compare(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
     char a[64], b[64], text[NN_PATH + 200];
     Tensor *source = load->dict.item[i].tensor;
     load->target[load->count] = t->tensor, load->source[load->count++] = source;
-    if (same_shape(t->tensor, source)) return 0;
-    snprintf(text, sizeof text, "%s is %s, given %s", path, shape_text(t->tensor, a), shape_text(source, b));
+    if (nn_same_shape(tensor_shape(t->tensor), tensor_shape(source))) return 0;
+    snprintf(text, sizeof text, "%s is %s, given %s", path, nn_shape_text(tensor_shape(t->tensor), a),
+             nn_shape_text(tensor_shape(source), b));
     return nn_dict_append(&load->shapes, text, source);
 }
 

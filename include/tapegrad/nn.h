@@ -327,6 +327,7 @@ TAPEGRAD_API int nn_run(Module *module, NNCall *call);
  *     that does not exist: of an input that requires no gradient, of a result that was not used.  Where no
  *     input requires one, it runs when those of the results are there.
  * nn_register_full_backward_pre_hook - before those of the inputs: call->out.
+ * ESHAPE in the sweep: a backward hook set a gradient of another shape than its value's.
  * All return an id for nn_remove_hook, or -1.  Backward hooks see what was run after they were registered,
  * and nothing once the module is freed.  A hook runs in the thread of the forward or of the sweep: where
  * several threads run the module, several may be in fn at once.

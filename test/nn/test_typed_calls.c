@@ -264,11 +264,39 @@ static void hooks_of_all_modules(void **state)
     id[0] = nn_register_module_full_backward_hook(fails, NULL);
     y = nn_forward(net, x);
     assert_int_equal(tensor_backward(tensor_sum(y)), -1);
-    assert_said(TENSOR_EUSER, "a hook of Tanh failed");
+    assert_said(TENSOR_EUSER, "a backward hook of Tanh failed");
     id[1] = nn_register_module_forward_pre_hook(fails, NULL);
     assert_null(nn_forward(net, x));
-    assert_said(TENSOR_EUSER, "a hook of Sequential failed");
+    assert_said(TENSOR_EUSER, "a forward pre-hook of Sequential failed");
     nn_remove_module_hook(id[0]), nn_remove_module_hook(id[1]);
+    nn_free(net);
+}
+
+static int misshapes(Module *m, NNCall *call, void *ctx)
+{
+    (void)m;
+    Tensor **g = ctx ? call->out : call->in;
+    if (g[0]) g[0] = tensor_ones(SHAPE(1, 2), TENSOR_F32);
+    return 0;
+}
+
+/* A gradient of another shape is the hook's mistake, and the error says whose. */
+static void misshapen_gradients(void **state)
+{
+    (void)state;
+    Module *net = nn_sequential(nn_linear(2, 2), nn_relu());
+    Tensor *x = ramp(SHAPE(3, 2), 0, 1);
+    for (int k = 0; k < 2; k++) {
+        Module *relu = nn_get_module(net, "1");
+        const int id = k ? nn_register_full_backward_pre_hook(relu, misshapes, net)
+                         : nn_register_full_backward_hook(relu, misshapes, NULL);
+        assert_int_equal(tensor_backward(tensor_sum(nn_forward(net, x))), -1);
+        assert_null(tensor_grad(nn_get(net, "0.weight")));
+        assert_said(TENSOR_ESHAPE,
+                    k ? "a backward pre-hook of ReLU set a gradient of shape [1, 2]: want [3, 2]"
+                      : "a backward hook of ReLU set a gradient of shape [1, 2]: want [3, 2]");
+        nn_remove_hook(relu, id);
+    }
     nn_free(net);
 }
 
@@ -288,7 +316,7 @@ static void backward_tells_where(void **state)
     assert_int_equal(tensor_backward(tensor_sum(nn_forward(net, x))), -1);
     const char *first = strstr(tensor_error(), "in 1.0 (Linear)");
     assert_true(first && !strstr(first + 1, " in "));
-    assert_said(TENSOR_EUSER, "a hook of Linear failed");
+    assert_said(TENSOR_EUSER, "a backward hook of Linear failed");
     /* an earlier error is left as it is, and so is what was recorded outside */
     y = nn_forward(net, x);
     tensor_fail(TENSOR_EUSER, "mine", "an earlier one");
@@ -355,6 +383,7 @@ int main(void)
         SCOPED(causal_transformers),
         SCOPED(results_in_place),
         SCOPED(hooks_of_all_modules),
+        SCOPED(misshapen_gradients),
         SCOPED(backward_tells_where),
         SCOPED(anomalies_tell_where),
     };
