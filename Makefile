@@ -21,8 +21,8 @@ COLD_FILES  := $(addprefix src/op/,product/contract.c product/einsum.c product/m
                elementwise/activations.c elementwise/log_prob.c elementwise/formula.c reduce/cov.c \
                reduce/nan_reduce.c shape/scatter_view.c shape/tensor_split.c shape/tri.c) \
                $(addprefix src/,tensor/print.c autograd/checkpoint.c autograd/saved.c)
-COLD_OPTIM  := $(addprefix optim/,optim.c state.c scheduler.c schedules.c swa.c grad_scaler.c groups.c \
-               unless.c $(addprefix kind/,adafactor.c lamb.c lbfgs.c muon.c wolfe.c))
+COLD_OPTIM  := $(addprefix optim/,optim.c state.c scheduler.c scheduler_state.c schedules.c swa.c \
+               grad_scaler.c groups.c unless.c $(addprefix kind/,adafactor.c lamb.c lbfgs.c muon.c wolfe.c))
 COLD        := $(filter $(COLD_ROOMS:%=%/%) $(COLD_OPTIM) $(COLD_FILES),$(SOURCES))
 HOT         := $(filter src/cpu/% src/random/%,$(SOURCES))
 LEAN        := $(filter src/cpu/conv/%.c %/map.c %/select.c %/gemm.c %/gemm_device.c %/copy.c %/scan.c \

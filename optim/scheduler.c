@@ -1,5 +1,4 @@
-/* scheduler.c - what all schedules share: making one, its steps, its state; several in a row or at once. */
-#include <stdio.h>
+/* scheduler.c - what all schedules share: making one, its steps; several in a row or at once. */
 #include "optim.h"
 #include "scheduler.h"
 
@@ -31,8 +30,7 @@ Scheduler *scheduler_alloc(const SchedulerKind *kind, Optimizer *opt)
     return s;
 }
 
-/* The schedule of momentum needs an optimizer that has one. */
-static int check_momentum(const Scheduler *s)
+int scheduler_check_momentum(const Scheduler *s)
 {
     if (!s->kind->momentum || isnan(s->kind->momentum(s, 0))) return 0;
     if (optim_number(s->opt, 0, "momentum") || optim_number(s->opt, 0, "beta1")) return 0;
@@ -50,18 +48,21 @@ Scheduler *scheduler_new(const SchedulerKind *kind, const void *args)
     memcpy(s->options, args, kind->args);
     if (kind->list) {
         TensorShape *list = (void *)(s->options + kind->list);
+        s->listed = list->ndim;
         if (list->ndim) memcpy(s->list, list->dim, (size_t)list->ndim * sizeof *s->list);
         list->dim = s->list;
     }
-    if (check_momentum(s) || scheduler_set(s, 0, false)) {
+    for (int g = 0; g < s->groups && kind->base; g++)
+        s->base[g] = kind->base(args, opt->group[g].scheduled, s->base[g]);
+    if (scheduler_check_momentum(s) || scheduler_set(s, 0, false)) {
         optim_scheduler_free(s);
         return NULL;
     }
     for (int g = 0; g < s->groups; g++) {
-        OptimGroup *group = &opt->group[g];
+        opt->group[g].initial_lr = s->base[g];
+        opt->group[g].scheduled = true;
         if (kind->base)
-            s->base[g] = group->initial_lr = kind->base(args, group->scheduled, group->initial_lr);
-        group->scheduled = true;
+            s->base[g] = kind->base(args, false, s->base[g]); /* step 0 alone went from the other */
     }
     return s;
 }
@@ -178,7 +179,9 @@ int optim_scheduler_step(Scheduler *s)
 
 int64_t optim_scheduler_last_epoch(const Scheduler *s)
 {
-    return scheduler_null(s, "optim_scheduler_last_epoch") ? -1 : s->t;
+    if (scheduler_null(s, "optim_scheduler_last_epoch")) return -1;
+    while (s->chained) s = s->child[0];
+    return s->t;
 }
 
 /* ---- several --------------------------------------------------------------------------------- */
@@ -246,7 +249,8 @@ Scheduler *optim_sequential_lr(Optimizer *opt, Scheduler *const *schedulers, int
     Scheduler *s = optim_null(opt, kind.function) ? NULL : several(&kind, opt, schedulers, count);
     if (!s) return give_up(NULL, schedulers, count);
     if (check_milestones(kind.function, milestones, count)) return give_up(s, NULL, 0);
-    if (count > 1) memcpy(s->list, milestones.dim, (size_t)(count - 1) * sizeof *s->list);
+    s->listed = count - 1;
+    if (count > 1) memcpy(s->list, milestones.dim, (size_t)s->listed * sizeof *s->list);
     return step_several(s, true) ? give_up(s, NULL, 0) : s;
 }
 
@@ -259,87 +263,4 @@ Scheduler *optim_chained_scheduler(Scheduler *const *schedulers, int count)
     if (!s) return give_up(NULL, schedulers, count);
     s->chained = true;
     return s;
-}
-
-/* ---- state ----------------------------------------------------------------------------------- */
-
-enum { NAME = 120 };
-typedef int (*Visit)(const char *name, double *value, int n, void *ctx);
-
-static int walk(Scheduler *s, const char *prefix, Visit fn, void *ctx)
-{
-    char name[NAME];
-    double t = (double)s->t;
-    snprintf(name, NAME, "%slast_epoch", prefix);
-    int status = fn(name, &t, 0, ctx);
-    s->t = (int64_t)t;
-    snprintf(name, NAME, "%sbase_lrs", prefix);
-    if (!status) status = fn(name, s->base, s->groups, ctx);
-    for (int i = 0; i < SCHEDULER_NUMBERS && s->kind->number[i] && !status; i++) {
-        snprintf(name, NAME, "%s%s", prefix, s->kind->number[i]);
-        status = fn(name, &s->number[i], 0, ctx);
-    }
-    for (int i = 0; i < s->children && !status; i++) {
-        snprintf(name, NAME, "%.80s_schedulers.%d.", prefix, i);
-        status = walk(s->child[i], name, fn, ctx);
-    }
-    return status;
-}
-
-static int save(const char *name, double *value, int n, void *ctx)
-{
-    TensorScope scope = tensor_scope_open();
-    Tensor *t = n ? tensor_from_data(value, SHAPE(n), TENSOR_F64) : tensor_scalar(*value, TENSOR_F64);
-    const int status = t ? nn_dict_set(ctx, name, t) : -1;
-    tensor_scope_close(scope);
-    return status;
-}
-
-TensorDict optim_scheduler_state_dict(Scheduler *s)
-{
-    const TensorDict none = { .count = -1 };
-    if (scheduler_null(s, "optim_scheduler_state_dict")) return none;
-    nn_dict_free(s->state);
-    s->state = (TensorDict){ 0 };
-    return walk(s, "", save, &s->state) ? none : s->state;
-}
-
-typedef struct Loading {
-    TensorDict dict;
-    int found;
-    bool write;
-} Loading;
-
-static int load(const char *name, double *value, int n, void *ctx)
-{
-    static const char function[] = "optim_scheduler_load_state_dict";
-    Loading *l = ctx;
-    const Tensor *t = NULL;
-    for (int i = 0; i < l->dict.count && !t; i++)
-        if (strcmp(l->dict.item[i].name, name) == 0) t = l->dict.item[i].tensor;
-    if (!t) return tensor_fail(TENSOR_EVALUE, function, "\"%s\" is missing", name);
-    if (tensor_numel(t) != (n ? n : 1))
-        return tensor_fail(TENSOR_ESHAPE, function, "\"%s\" has another shape", name);
-    const double count = strstr(name, "last_epoch") ? tensor_item(t) : 0;
-    if (!(count >= -1 && count <= 0x1p53 && count == floor(count)))
-        return tensor_fail(TENSOR_EVALUE, function, "\"%s\" is %g: want a count of steps", name, count);
-    l->found++;
-    for (int i = 0; i < (n ? n : 1) && l->write; i++) value[i] = n ? tensor_get(t, DIMS(i)) : tensor_item(t);
-    return tensor_error_code() ? -1 : 0;
-}
-
-int optim_scheduler_load_state_dict(Scheduler *s, TensorDict dict)
-{
-    Loading l = { .dict = dict };
-    if (scheduler_null(s, "optim_scheduler_load_state_dict") || tensor_error_code()) return -1;
-    if (dict.count < 0 || (dict.count && !dict.item))
-        return tensor_fail(TENSOR_ENULL, "optim_scheduler_load_state_dict",
-                           "the dict is of a call that failed");
-    if (walk(s, "", load, &l)) return -1;
-    if (l.found != dict.count)
-        return tensor_fail(TENSOR_EVALUE, "optim_scheduler_load_state_dict",
-                           "%d entries, of which %d are unexpected: another schedule", dict.count,
-                           dict.count - l.found);
-    l.write = true;
-    return walk(s, "", load, &l);
 }

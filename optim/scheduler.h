@@ -23,10 +23,14 @@ typedef struct SchedulerKind {
     int (*check)(const void *options, const char *function);
     double (*lr)(const Scheduler *s, int group, int64_t t, double base, double lr); /* NULL: by a metric */
     double (*momentum)(const Scheduler *s, int64_t t); /* NaN: stays as it is.  May be NULL. */
-    /* What base becomes for schedulers to come: scheduled says whether one was made before.  May be NULL. */
+    /* What base becomes for schedulers to come, and at step 0: scheduled says whether one was made before;
+     * without, it is that of all other steps.  May be NULL. */
     double (*base)(const void *options, bool scheduled, double base);
     size_t list; /* where the options have a list, a TensorShape, which is copied; 0: nowhere */
     const char *number[SCHEDULER_NUMBERS]; /* names of what is kept beside the step */
+    const OpField *fields;      /* the options that PyTorch has in a state, as numbers; may be NULL */
+    const char *const *derived; /* names of what PyTorch has besides, "x+": for each group.  May be NULL. */
+    double (*derive)(const Scheduler *s, int i); /* follows from the rest; NaN: not this time */
 } SchedulerKind;
 
 struct Scheduler {
@@ -34,6 +38,7 @@ struct Scheduler {
     Optimizer *opt;
     _Alignas(16) char options[SCHEDULER_OPTIONS];
     int64_t list[TENSOR_MAX_DIMS]; /* milestones */
+    int listed;                    /* how many */
     int64_t t;                     /* -1: not begun */
     int64_t before;                /* t before a step of several that may fail */
     double *base;                  /* of each group */
@@ -50,6 +55,7 @@ Scheduler *scheduler_new(const SchedulerKind *kind, const void *args);
 Scheduler *scheduler_alloc(const SchedulerKind *kind, Optimizer *opt);
 bool scheduler_null(const Scheduler *s, const char *function); /* recorded, unless an error was */
 int scheduler_set(Scheduler *s, int64_t t, bool from_base);    /* the rates of step t; -1: refused */
+int scheduler_check_momentum(const Scheduler *s); /* one that has its momentum wants an optimizer with one */
 
 #define SCHEDULER_DEFINE(NAME, ARGS, ...)                                                                   \
     static const SchedulerKind kind_##NAME = {                                                              \

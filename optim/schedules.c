@@ -16,6 +16,13 @@
 #define WANTS(option, good, text) wants(function, #option, o->option, (good), text)
 #define NO_CHOICE(option) tensor_check_choice(function, #option, (int)o->option, option##_choices)
 static const char *const anneal_strategy_choices[] = { "cos", "linear", NULL };
+#define FIELDS(ARGS, ...)                              \
+    (const OpField[])                                  \
+    {                                                  \
+        OP_OPTION(ARGS, __VA_ARGS__), { .name = NULL } \
+    }
+#define DERIVED(...) \
+    (const char *const[]) { __VA_ARGS__, NULL }
 #define UNUSED (void)group, (void)t, (void)base, (void)lr
 static const double pi = 3.14159265358979323846;
 
@@ -35,7 +42,8 @@ RATE(step)
     UNUSED;
     return t == 0 || t % o->step_size ? lr : lr * o->gamma;
 }
-SCHEDULER_DEFINE(step_lr, OptimStepLrArgs, .check = check_step, .lr = step)
+SCHEDULER_DEFINE(step_lr, OptimStepLrArgs, .check = check_step, .lr = step,
+                 .fields = FIELDS(OptimStepLrArgs, step_size, gamma))
 
 const OptimMultiStepLrArgs optim_multi_step_lr_defaults = { OPTIM_MULTI_STEP_LR_DEFAULTS };
 CHECK(check_multi_step, OptimMultiStepLrArgs,
@@ -51,7 +59,8 @@ RATE(multi_step)
     return times ? lr * pow(o->gamma, times) : lr;
 }
 SCHEDULER_DEFINE(multi_step_lr, OptimMultiStepLrArgs, .check = check_multi_step, .lr = multi_step,
-                 .list = offsetof(OptimMultiStepLrArgs, milestones))
+                 .list = offsetof(OptimMultiStepLrArgs, milestones),
+                 .fields = FIELDS(OptimMultiStepLrArgs, gamma))
 
 const OptimExponentialLrArgs optim_exponential_lr_defaults = { OPTIM_EXPONENTIAL_LR_DEFAULTS };
 CHECK(check_exponential, OptimExponentialLrArgs, o->gamma >= 0, "gamma %g: want 0 or more", o->gamma)
@@ -61,7 +70,8 @@ RATE(exponential)
     UNUSED;
     return t == 0 ? lr : lr * o->gamma;
 }
-SCHEDULER_DEFINE(exponential_lr, OptimExponentialLrArgs, .check = check_exponential, .lr = exponential)
+SCHEDULER_DEFINE(exponential_lr, OptimExponentialLrArgs, .check = check_exponential, .lr = exponential,
+                 .fields = FIELDS(OptimExponentialLrArgs, gamma))
 
 const OptimConstantLrArgs optim_constant_lr_defaults = { OPTIM_CONSTANT_LR_DEFAULTS };
 CHECK(check_constant, OptimConstantLrArgs, o->factor > 0 && o->factor <= 1 && o->total_iters >= 0,
@@ -72,7 +82,8 @@ RATE(constant)
     UNUSED;
     return t == 0 ? lr * o->factor : t == o->total_iters ? lr * (1 / o->factor) : lr;
 }
-SCHEDULER_DEFINE(constant_lr, OptimConstantLrArgs, .check = check_constant, .lr = constant)
+SCHEDULER_DEFINE(constant_lr, OptimConstantLrArgs, .check = check_constant, .lr = constant,
+                 .fields = FIELDS(OptimConstantLrArgs, factor, total_iters))
 
 const OptimLinearLrArgs optim_linear_lr_defaults = { OPTIM_LINEAR_LR_DEFAULTS };
 CHECK(check_linear, OptimLinearLrArgs,
@@ -90,7 +101,8 @@ RATE(linear)
     const double times = 1 + rise / (o->total_iters * o->start_factor + (double)(t - 1) * rise);
     return times > 0 ? lr * times : 0; /* the last step down to 0 may round to below it */
 }
-SCHEDULER_DEFINE(linear_lr, OptimLinearLrArgs, .check = check_linear, .lr = linear)
+SCHEDULER_DEFINE(linear_lr, OptimLinearLrArgs, .check = check_linear, .lr = linear,
+                 .fields = FIELDS(OptimLinearLrArgs, start_factor, end_factor, total_iters))
 
 const OptimPolynomialLrArgs optim_polynomial_lr_defaults = { OPTIM_POLYNOMIAL_LR_DEFAULTS };
 CHECK(check_polynomial, OptimPolynomialLrArgs, o->total_iters > 0 && o->power >= 0,
@@ -102,7 +114,8 @@ RATE(polynomial)
     const double n = o->total_iters, now = (double)t;
     return t == 0 || now > n ? lr : lr * pow((1 - now / n) / (1 - (now - 1) / n), o->power);
 }
-SCHEDULER_DEFINE(polynomial_lr, OptimPolynomialLrArgs, .check = check_polynomial, .lr = polynomial)
+SCHEDULER_DEFINE(polynomial_lr, OptimPolynomialLrArgs, .check = check_polynomial, .lr = polynomial,
+                 .fields = FIELDS(OptimPolynomialLrArgs, total_iters, power))
 
 const OptimLambdaLrArgs optim_lambda_lr_defaults = { OPTIM_LAMBDA_LR_DEFAULTS };
 CHECK(check_lambda, OptimLambdaLrArgs, o->lr_lambda, "lr_lambda is NULL")
@@ -141,7 +154,8 @@ RATE(cosine)
                (lr - o->eta_min) +
            o->eta_min;
 }
-SCHEDULER_DEFINE(cosine_annealing_lr, OptimCosineAnnealingLrArgs, .check = check_cosine, .lr = cosine)
+SCHEDULER_DEFINE(cosine_annealing_lr, OptimCosineAnnealingLrArgs, .check = check_cosine, .lr = cosine,
+                 .fields = FIELDS(OptimCosineAnnealingLrArgs, T_max, eta_min))
 
 const OptimCosineAnnealingWarmRestartsArgs optim_cosine_annealing_warm_restarts_defaults = {
     OPTIM_COSINE_ANNEALING_WARM_RESTARTS_DEFAULTS
@@ -149,17 +163,36 @@ const OptimCosineAnnealingWarmRestartsArgs optim_cosine_annealing_warm_restarts_
 CHECK(check_restarts, OptimCosineAnnealingWarmRestartsArgs, o->T_0 > 0 && o->T_mult >= 1 && o->eta_min >= 0,
       "T_0 %d, T_mult %d, eta_min %g: want 1 or more, 1 or more, and 0 or more", o->T_0, o->T_mult,
       o->eta_min)
+/* The length of the period that step t is in, and *at, the steps of it before t. */
+static int64_t period(const OptimCosineAnnealingWarmRestartsArgs *o, int64_t t, int64_t *at)
+{
+    int64_t length = o->T_0;
+    *at = o->T_mult == 1 ? t % length : t;
+    for (; *at >= length; length *= o->T_mult) *at -= length;
+    return length;
+}
+
 RATE(restarts)
 {
     OPTIONS(OptimCosineAnnealingWarmRestartsArgs);
     UNUSED;
-    int64_t length = o->T_0, at = t;
-    if (o->T_mult == 1) at %= length;
-    for (; at >= length; length *= o->T_mult) at -= length;
+    int64_t at;
+    const int64_t length = period(o, t, &at);
     return o->eta_min + (base - o->eta_min) * (1 + cos(pi * (double)at / (double)length)) / 2;
 }
+
+static double restarts_derive(const Scheduler *s, int i)
+{
+    OPTIONS(OptimCosineAnnealingWarmRestartsArgs);
+    if (s->t < 0) return NAN;
+    int64_t at;
+    const int64_t length = period(o, s->t, &at);
+    return (double)(i == 0 ? at : length);
+}
 SCHEDULER_DEFINE(cosine_annealing_warm_restarts, OptimCosineAnnealingWarmRestartsArgs,
-                 .check = check_restarts, .lr = restarts)
+                 .check = check_restarts, .lr = restarts,
+                 .fields = FIELDS(OptimCosineAnnealingWarmRestartsArgs, T_0, T_mult, eta_min),
+                 .derived = DERIVED("T_cur", "T_i"), .derive = restarts_derive)
 
 const OptimWarmupCosineLrArgs optim_warmup_cosine_lr_defaults = { OPTIM_WARMUP_COSINE_LR_DEFAULTS };
 CHECK(check_warmup_cosine, OptimWarmupCosineLrArgs,
@@ -175,7 +208,8 @@ RATE(warmup_cosine)
         t >= o->total_steps ? 1 : (double)(t - o->warmup_steps) / (o->total_steps - o->warmup_steps);
     return base * (o->min_factor + (1 - o->min_factor) * .5 * (1 + cos(pi * done)));
 }
-SCHEDULER_DEFINE(warmup_cosine_lr, OptimWarmupCosineLrArgs, .check = check_warmup_cosine, .lr = warmup_cosine)
+SCHEDULER_DEFINE(warmup_cosine_lr, OptimWarmupCosineLrArgs, .check = check_warmup_cosine, .lr = warmup_cosine,
+                 .fields = FIELDS(OptimWarmupCosineLrArgs, warmup_steps, total_steps, min_factor))
 
 const OptimWarmupStableDecayLrArgs optim_warmup_stable_decay_lr_defaults = {
     OPTIM_WARMUP_STABLE_DECAY_LR_DEFAULTS
@@ -193,7 +227,9 @@ RATE(stable)
     const double left = t >= o->total_steps ? 0 : (double)(o->total_steps - t) / o->decay_steps;
     return base * (left >= 1 ? 1 : o->min_factor + (1 - o->min_factor) * left);
 }
-SCHEDULER_DEFINE(warmup_stable_decay_lr, OptimWarmupStableDecayLrArgs, .check = check_stable, .lr = stable)
+SCHEDULER_DEFINE(warmup_stable_decay_lr, OptimWarmupStableDecayLrArgs, .check = check_stable, .lr = stable,
+                 .fields = FIELDS(OptimWarmupStableDecayLrArgs, warmup_steps, decay_steps, total_steps,
+                                  min_factor))
 
 const OptimSwaLrArgs optim_swa_lr_defaults = { OPTIM_SWA_LR_DEFAULTS };
 CHECK_AFTER(check_swa, OptimSwaLrArgs, NO_CHOICE(anneal_strategy), o->swa_lr >= 0 && o->anneal_epochs >= 0,
@@ -215,7 +251,8 @@ RATE(swa)
                  from = before == 1 ? o->swa_lr : (lr - before * o->swa_lr) / (1 - before);
     return o->swa_lr * alpha + from * (1 - alpha);
 }
-SCHEDULER_DEFINE(swa_lr, OptimSwaLrArgs, .check = check_swa, .lr = swa)
+SCHEDULER_DEFINE(swa_lr, OptimSwaLrArgs, .check = check_swa, .lr = swa,
+                 .fields = FIELDS(OptimSwaLrArgs, anneal_epochs))
 
 /* ---- cycles ---------------------------------------------------------------------------------- */
 
@@ -270,8 +307,29 @@ static double one_cycle_base(const void *options, bool scheduled, double base)
     (void)scheduled, (void)base;
     return o->max_lr / o->div_factor;
 }
+
+/* Does the momentum of a schedule go into beta1? */
+static double uses_beta1(const Scheduler *s, bool cycles)
+{
+    return cycles ? !optim_number(s->opt, 0, "momentum") : (double)NAN;
+}
+
+static double one_cycle_derive(const Scheduler *s, int i)
+{
+    OPTIONS(OptimOneCycleLrArgs);
+    const double n = o->total_steps, first = o->pct_start * n - 1;
+    if (i == 0) return uses_beta1(s, o->cycle_momentum);
+    if (i == 4) return o->max_lr / o->div_factor;
+    if (i == 1) return first;
+    if (i == 2) return o->three_phase ? 2 * o->pct_start * n - 2 : n - 1;
+    return o->three_phase ? n - 1 : (double)NAN;
+}
 SCHEDULER_DEFINE(one_cycle_lr, OptimOneCycleLrArgs, .check = check_one_cycle, .lr = one_cycle_rate,
-                 .momentum = one_cycle_momentum, .base = one_cycle_base)
+                 .momentum = one_cycle_momentum, .base = one_cycle_base,
+                 .fields = FIELDS(OptimOneCycleLrArgs, total_steps, cycle_momentum),
+                 .derived = DERIVED("use_beta1", "_schedule_phases.0.end_step", "_schedule_phases.1.end_step",
+                                    "_schedule_phases.2.end_step", "base_lrs+"),
+                 .derive = one_cycle_derive)
 
 const OptimCyclicLrArgs optim_cyclic_lr_defaults = { OPTIM_CYCLIC_LR_DEFAULTS };
 static const char *const cycles[] = { "triangular", "triangular2", "exp_range", NULL };
@@ -300,7 +358,7 @@ RATE(cyclic)
 {
     OPTIONS(OptimCyclicLrArgs);
     UNUSED;
-    return o->base_lr + (o->max_lr - o->base_lr) * height(o, t);
+    return base + (o->max_lr - base) * height(o, t);
 }
 
 static double cyclic_momentum(const Scheduler *s, int64_t t)
@@ -314,8 +372,22 @@ static double cyclic_base(const void *options, bool scheduled, double base)
 {
     return scheduled ? base : ((const OptimCyclicLrArgs *)options)->base_lr;
 }
+
+static double cyclic_derive(const Scheduler *s, int i)
+{
+    OPTIONS(OptimCyclicLrArgs);
+    const double up = o->step_size_up, size = up + (o->step_size_down ? o->step_size_down : up);
+    const double value[] = {
+        uses_beta1(s, o->cycle_momentum), size, up / size, o->max_lr, o->base_momentum, o->max_momentum
+    };
+    return i >= 4 && !o->cycle_momentum ? (double)NAN : value[i];
+}
 SCHEDULER_DEFINE(cyclic_lr, OptimCyclicLrArgs, .check = check_cyclic, .lr = cyclic,
-                 .momentum = cyclic_momentum, .base = cyclic_base)
+                 .momentum = cyclic_momentum, .base = cyclic_base,
+                 .fields = FIELDS(OptimCyclicLrArgs, gamma, cycle_momentum),
+                 .derived = DERIVED("use_beta1", "total_size", "step_ratio", "max_lrs+", "base_momentums+",
+                                    "max_momentums+"),
+                 .derive = cyclic_derive)
 
 /* ---- by a metric ----------------------------------------------------------------------------- */
 
@@ -334,11 +406,28 @@ static int check_plateau(const void *options, const char *function)
            WANTS(min_lr, o->min_lr >= 0, "0 or more") || WANTS(eps, o->eps >= 0, "0 or more");
 }
 
+static const OpField plateau_fields[] = { OP_OPTION(OptimReduceLrOnPlateauArgs, factor, patience, cooldown,
+                                                    eps, threshold),
+                                          { .name = "default_min_lr",
+                                            .type = OP_DOUBLE,
+                                            .offset = offsetof(OptimReduceLrOnPlateauArgs, min_lr),
+                                            .count = 1 },
+                                          { .name = NULL } };
+
+static double plateau_derive(const Scheduler *s, int i)
+{
+    OPTIONS(OptimReduceLrOnPlateauArgs);
+    return i ? o->min_lr : o->mode == SCHEDULER_MIN ? (double)INFINITY : -(double)INFINITY;
+}
+
 static const SchedulerKind kind_plateau = { .function = "optim_reduce_lr_on_plateau",
                                             .args = sizeof(OptimReduceLrOnPlateauArgs),
                                             .defaults = &optim_reduce_lr_on_plateau_defaults,
                                             .check = check_plateau,
-                                            .number = { "best", "num_bad_epochs", "cooldown_counter" } };
+                                            .number = { "best", "num_bad_epochs", "cooldown_counter" },
+                                            .fields = plateau_fields,
+                                            .derived = DERIVED("mode_worse", "min_lrs+"),
+                                            .derive = plateau_derive };
 
 Scheduler *optim_reduce_lr_on_plateau_args(OptimReduceLrOnPlateauArgs args)
 {

@@ -246,8 +246,9 @@ static int load(void *ctx, const Optimizer *opt, const Entry *e)
  * class with an option. */
 static bool is_pytorchs(const OptimKind *kind, const char *entry, const Tensor *value)
 {
-    static const char *const names[] = { "params",     "foreach",        "fused",
-                                         "capturable", "differentiable", "initial_lr" };
+    static const char *const names[] = { "params",         "foreach",       "fused",  "capturable",
+                                         "differentiable", "initial_lr",    "max_lr", "min_lr",
+                                         "max_momentum",   "base_momentum", "swa_lr" };
     const bool w = strcmp(kind->name, "AdamW") == 0;
     int end = 0;
     if (sscanf(entry, "param_groups.%*d.%n", &end), end == 0) return false;

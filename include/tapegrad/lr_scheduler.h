@@ -319,10 +319,16 @@ TAPEGRAD_API int optim_scheduler_step_metric(Scheduler *scheduler, double metric
 /* optim_scheduler_last_epoch - the count of steps, 0 at first; -1 for NULL. */
 TAPEGRAD_API int64_t optim_scheduler_last_epoch(const Scheduler *scheduler);
 
-/* optim_scheduler_state_dict - under PyTorch's names: "last_epoch", "base_lrs", "best", "num_bad_epochs",
- *     "cooldown_counter" of a plateau; "_schedulers.0.last_epoch" of several.  f64; the scheduler's until the
- *     next call.
- * optim_scheduler_load_state_dict - EVALUE: a name is missing or unexpected; ESHAPE.  All or nothing.
+/* optim_scheduler_state_dict - under PyTorch's names: "last_epoch", "_step_count", "_last_lr", "base_lrs",
+ *     the options ("step_size", "gamma", "T_max", ...), "best", "num_bad_epochs", "cooldown_counter" of a
+ *     plateau; "_schedulers.0.last_epoch" of several.  f64; lists of rank 1; no texts.  The scheduler's until
+ *     the next call.
+ *     PyTorch's own loads, as scheduler.state_dict() with its dicts and lists flattened to such names: what
+ *     says nothing here (_is_initial, lr_lambdas, ...) is let be; texts (mode, ...) are left out.
+ * optim_scheduler_load_state_dict - sets the steps, the base rates and the options.  Milestones, and what
+ *     follows from options that are not in a state, must agree with the schedule's.  EVALUE: they do not, a
+ *     name is missing or unexpected (another kind of schedule), an option is out of range; ESHAPE.  All or
+ *     nothing.  Dicts of only the step, the base rates and a plateau's counts load, too.
  * Neither touches the optimizer, whose own dict has the rates: to go on with a run, make optimizer and
  * schedule as at first, which sets the rates of step 0, and then load both. */
 TAPEGRAD_API TensorDict optim_scheduler_state_dict(Scheduler *scheduler);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tapegrad.h>
@@ -108,6 +109,8 @@ static Scheduler *make(const char *name, Optimizer *o)
     CASE("chain in sequence", chain_in_sequence(o))
     CASE("one_cycle in sequence", cycle_later(o))
     CASE("cyclic in sequence", cycle_first(o))
+    CASE("cyclic second",
+         (optim_scheduler_free(optim_constant_lr(o, .5, 3)), optim_cyclic_lr(o, .01, .2, 6, 9)))
     fail_msg("no case is called %s", name);
     return NULL;
 }
@@ -177,6 +180,13 @@ static void check(const char *name, const double *want)
     end(&r);
 }
 
+static bool is_word(const char *words, const char *name)
+{
+    char word[80];
+    snprintf(word, sizeof word, " %s ", name);
+    return strstr(words, word) != NULL;
+}
+
 /* Saved at step 11, loaded into one just made: it goes on with the same bits. */
 static void check_state(const char *name)
 {
@@ -193,19 +203,32 @@ static void check_state(const char *name)
         show(&a, x), show(&b, y);
         if (memcmp(x, y, sizeof x)) fail_msg("%s: resumed at 11, other values at %d", name, t + 1);
     }
-    TensorDict less = saved;
-    less.count--;
     double before[3], after[3];
     const double wrong[] = { NAN, INFINITY, -2, .5 };
     show(&b, before);
+    Tensor *count = nn_dict_get(saved, "last_epoch");
+    if (!count) count = nn_dict_get(saved, "_schedulers.0.last_epoch"); /* of a chain */
     for (int i = 0; i < 4; i++) {
-        tensor_set(nn_dict_get(saved, "last_epoch"), DIMS(), wrong[i]);
+        tensor_set(count, DIMS(), wrong[i]);
         assert_int_equal(optim_scheduler_load_state_dict(b.schedule, saved), -1);
         assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
     }
-    tensor_set(nn_dict_get(saved, "last_epoch"), DIMS(), 11);
-    assert_int_equal(optim_scheduler_load_state_dict(b.schedule, less), -1);
-    assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
+    tensor_set(count, DIMS(), 11);
+    for (int i = 0; i < saved.count; i++) {
+        TensorDict less = { 0 }, more = { 0 };
+        for (int k = 0; k < saved.count; k++) {
+            if (k != i) nn_dict_set(&less, saved.item[k].name, saved.item[k].tensor);
+            nn_dict_set(&more, saved.item[k].name,
+                        k == i ? tensor_ones(SHAPE(3, 3), TENSOR_F64) : saved.item[k].tensor);
+        }
+        const char *word = strrchr(saved.item[i].name, '.');
+        word = word ? word + 1 : saved.item[i].name;
+        const bool shown = is_word(" _step_count _last_lr ", word);
+        if (!shown) assert_status_error(optim_scheduler_load_state_dict(b.schedule, more), TENSOR_ESHAPE);
+        if (is_word(" last_epoch base_lrs best num_bad_epochs gamma step_size T_0 total_steps ", word))
+            assert_status_error(optim_scheduler_load_state_dict(b.schedule, less), TENSOR_EVALUE);
+        nn_dict_free(less), nn_dict_free(more);
+    }
     assert_int_equal(optim_scheduler_last_epoch(b.schedule), 30);
     show(&b, after);
     assert_memory_equal(before, after, sizeof before);
@@ -213,14 +236,82 @@ static void check_state(const char *name)
     end(&b), end(&a);
 }
 
+/* The state of an optimizer, with all that PyTorch's groups have. */
+static void load_groups(Optimizer *from, Optimizer *to, const char *groups)
+{
+    TensorDict dict = nn_dict_clone(optim_state_dict(from));
+    char words[300], *rest = NULL, name[100];
+    snprintf(words, sizeof words, "%s", groups);
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        for (int g = 0; g < 2; g++) {
+            snprintf(name, sizeof name, "param_groups.%d.%s", g, word);
+            if (!nn_dict_get(dict, name)) nn_dict_set(&dict, name, tensor_scalar(0, TENSOR_F64));
+        }
+    if (optim_load_state_dict(to, dict)) fail_msg("%s: %s", groups, tensor_error());
+    nn_dict_free(dict);
+}
+
+/* PyTorch's state at step 11 has our names and values, but for what says nothing here, and goes on as it
+ * does there. */
+static void check_pytorchs(const char *name, TensorDict theirs, const char *groups, const double *want)
+{
+    Run a = begin(name), b = begin(name);
+    for (int t = 0; t < 11; t++) step(&a, t);
+    TensorDict ours = optim_scheduler_state_dict(a.schedule);
+    for (int i = 0; i < theirs.count; i++) {
+        const char *full = theirs.item[i].name, *last = strrchr(full, '.');
+        const bool child = strncmp(full, "_schedulers.", 12) == 0;
+        const Tensor *x = theirs.item[i].tensor, *y = nn_dict_get(ours, full);
+        if (is_word(" _is_initial _get_lr_called_within_step ", last ? last + 1 : full)) continue;
+        if (strncmp(full, "milestones.", 11) == 0) continue; /* a Counter */
+        if (child && strstr(full, "_step_count")) continue;  /* also of chains */
+        if (!y) fail_msg("%s: no %s", name, full);
+        assert_true(tensor_numel(x) == tensor_numel(y) && tensor_ndim(x) == tensor_ndim(y));
+        if ((child && strstr(full, "_last_lr")) || (strncmp(name, "restarts", 8) == 0 && full[1] == 's'))
+            continue; /* as its own step left it; a count from 0 */
+        for (int k = 0; k < (int)tensor_numel(x); k++) {
+            const double p = tensor_ndim(x) ? tensor_get(x, DIMS(k)) : tensor_item(x),
+                         q = tensor_ndim(y) ? tensor_get(y, DIMS(k)) : tensor_item(y);
+            if (!(fabs(p - q) <= 1e-13) && p != q) fail_msg("%s: %s is %g, there %g", name, full, q, p);
+        }
+    }
+    for (int i = 0; i < ours.count; i++)
+        if (strcmp(ours.item[i].name, "milestones") && !nn_dict_get(theirs, ours.item[i].name))
+            fail_msg("%s: PyTorch has no %s", name, ours.item[i].name);
+    if (optim_scheduler_load_state_dict(b.schedule, theirs)) fail_msg("%s: %s", name, tensor_error());
+    load_groups(a.opt, b.opt, groups);
+    for (int t = 11; t < 30; t++) {
+        double found[3];
+        step(&b, t);
+        show(&b, found);
+        for (int i = 0; i < 3; i++) assert_float_equal(found[i], want[3 * (t + 1) + i], 1e-13);
+    }
+    end(&b), end(&a);
+}
+
+/* "number last_epoch 11" or "list base_lrs 0.1 0.02" */
+static void read_state(TensorDict *to, const char *text)
+{
+    char kind[8], name[100];
+    int at = 0;
+    int64_t n;
+    assert_int_equal(sscanf(text, "%7s %99s %n", kind, name, &at), 2);
+    double *value = kind_numbers(text + at, &n);
+    nn_dict_set(to, name, tensor_from_data(value, *kind == 'l' ? SHAPE(n) : SHAPE(), TENSOR_F64));
+    free(value);
+}
+
 static void schedules(void **state)
 {
     (void)state;
     KindFile f = kind_open("test/oracle/kinds/lr_scheduler.golden");
     const char *rest;
-    char name[80] = "";
+    char name[80] = "", groups[300] = "";
     int seen = 0;
+    TensorDict theirs = { 0 };
     for (char *word; (word = kind_line(&f, &rest)) != NULL;) {
+        if (strcmp(word, "groups") == 0) snprintf(groups, sizeof groups, "%s", rest);
+        if (strcmp(word, "state") == 0) read_state(&theirs, rest);
         if (strcmp(word, "schedule") == 0) snprintf(name, sizeof name, "%s", rest);
         if (strcmp(word, "values")) continue;
         int64_t n;
@@ -228,10 +319,13 @@ static void schedules(void **state)
         assert_int_equal(n, NUMBERS);
         check(name, want);
         check_state(name);
+        check_pytorchs(name, theirs, groups, want);
+        nn_dict_free(theirs);
+        theirs = (TensorDict){ 0 };
         free(want);
         seen++;
     }
-    assert_int_equal(seen, 34);
+    assert_int_equal(seen, 35);
     kind_close(&f);
 }
 
@@ -347,6 +441,54 @@ static void refused(void **state)
     optim_free(o), optim_free(plain);
 }
 
+/* The state of another kind of schedule, or of one with other options that cannot change, is refused and
+ * named, and changes nothing; options that can change do. */
+static void states_of_others(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to, *text;
+    } others[] = { { "step", "exponential",
+                     "\"step_size\" is unexpected: no state of this optim_exponential_lr" },
+                   { "exponential", "step", "\"step_size\" is missing: no state of this optim_step_lr" },
+                   { "cosine", "linear", "\"start_factor\" is missing" },
+                   { "lambda", "step", "\"step_size\" is missing" },
+                   { "multi_step", "step", "\"step_size\" is missing" },
+                   { "multi_step none", "multi_step", "\"milestones\" is missing" },
+                   { "one_cycle three", "one_cycle calm", "\"_schedule_phases.0.end_step\" is 13.35, of" },
+                   { "cyclic", "cyclic halves", "\"total_size\" is 15, of this optim_cyclic_lr 10" },
+                   { "plateau", "plateau max", "\"mode_worse\" is inf" },
+                   { "sequence", "chain", "\"_schedulers.0.factor\" is missing" } };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        Run a = begin(others[i].from), b = begin(others[i].to);
+        step(&a, 0), step(&b, 0), step(&b, 1);
+        TensorDict before = nn_dict_clone(optim_scheduler_state_dict(b.schedule));
+        if (!optim_scheduler_load_state_dict(b.schedule, optim_scheduler_state_dict(a.schedule)))
+            fail_msg("%s loads into %s", others[i].from, others[i].to);
+        if (!strstr(tensor_error(), others[i].text)) fail_msg("%s", tensor_error());
+        tensor_error_clear();
+        TensorDict after = optim_scheduler_state_dict(b.schedule);
+        assert_int_equal(before.count, after.count);
+        for (int k = 0; k < before.count; k++)
+            assert_true(tensor_equal(before.item[k].tensor, after.item[k].tensor));
+        nn_dict_free(before);
+        end(&a), end(&b);
+    }
+    Run a = begin("step"), b = begin("step default"); /* 7, 0.5 and 10, 0.1 */
+    for (int t = 0; t < 7; t++) step(&a, t);
+    TensorDict dict = nn_dict_clone(optim_scheduler_state_dict(a.schedule));
+    assert_int_equal(optim_scheduler_load_state_dict(b.schedule, dict), 0);
+    for (int t = 7; t < 14; t++) step(&b, t);
+    assert_float_equal(optim_lr(b.opt), .05, 1e-15);
+    nn_dict_set(&dict, "step_size", tensor_scalar(0, TENSOR_F64));
+    assert_status_error(optim_scheduler_load_state_dict(b.schedule, dict), TENSOR_EVALUE);
+    nn_dict_set(&dict, "step_size", tensor_scalar(2.5, TENSOR_F64));
+    assert_status_error(optim_scheduler_load_state_dict(b.schedule, dict), TENSOR_EVALUE);
+    assert_int_equal(optim_scheduler_last_epoch(b.schedule), 14);
+    nn_dict_free(dict);
+    end(&a), end(&b);
+}
+
 /* An error names the option and says what is wanted. */
 static void messages(void **state)
 {
@@ -374,8 +516,9 @@ static void messages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schedules),    cmocka_unit_test(warmups), cmocka_unit_test(sequence_in_sequence),
-        cmocka_unit_test(step_refused), cmocka_unit_test(refused), cmocka_unit_test(messages)
+        cmocka_unit_test(schedules),       cmocka_unit_test(warmups), cmocka_unit_test(sequence_in_sequence),
+        cmocka_unit_test(step_refused),    cmocka_unit_test(refused), cmocka_unit_test(messages),
+        cmocka_unit_test(states_of_others)
     };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("learning rate schedules", tests, NULL, NULL);

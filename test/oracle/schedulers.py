@@ -3,7 +3,9 @@
     python test/oracle/schedulers.py > test/oracle/kinds/lr_scheduler.golden
 
 Each case is named as the C test names it.  Two groups start at 0.1 and 0.02, momentum 0.5; a line has, for
-steps 0 to 40, the rates of both and the momentum of the first.
+steps 0 to 40, the rates of both and the momentum of the first.  The lines "state" have the numbers of the
+schedule's state_dict() at step 11, its dicts and lists flattened to names with dots, without None and texts.
+The line "groups" has the names of the options that the optimizer has then.
 """
 
 import math
@@ -87,7 +89,27 @@ CASES = {
     "chain in sequence": nested,
     "one_cycle in sequence": cycle_later,
     "cyclic in sequence": cycle_first,
+    "cyclic second": lambda o: [lrs.ConstantLR(o, 0.5, 3), lrs.CyclicLR(o, 0.01, 0.2, 6, 9)][1],
 }
+
+
+def flatten(name, value):
+    if isinstance(value, dict):
+        for key in value:
+            yield from flatten(f"{name}.{key}" if name else str(key), value[key])
+    elif isinstance(value, list) and any(isinstance(v, (int, float)) for v in value):
+        yield name, value
+    elif isinstance(value, list):
+        yield from flatten(name, dict(enumerate(value)))
+    elif isinstance(value, (int, float)):
+        yield name, value
+
+
+def show_state(schedule):
+    for name, value in flatten("", schedule.state_dict()):
+        values = value if isinstance(value, list) else [value]
+        kind = "list" if isinstance(value, list) else "number"
+        print(f"state {kind} {name} " + " ".join("%.17g" % float(v) for v in values))
 
 
 def main():
@@ -97,7 +119,11 @@ def main():
         groups = [{"params": [params[0]]}, {"params": [params[1]], "lr": 0.02}]
         opt = torch.optim.SGD(groups, lr=0.1, momentum=0.5)
         schedule, values = make(opt), []
+        print("schedule " + name)
         for step in range(STEPS + 1):
+            if step == 11:
+                show_state(schedule)
+                print("groups " + " ".join(opt.param_groups[0]))
             values += [g["lr"] for g in opt.param_groups] + [opt.param_groups[0]["momentum"]]
             opt.step()
             if step == STEPS:
@@ -106,7 +132,6 @@ def main():
                 schedule.step(METRIC[step % len(METRIC)] - (math.nan if step == 33 else 0))
             else:
                 schedule.step()
-        print("schedule " + name)
         print("values " + " ".join("%.17g" % float(v) for v in values))
 
 
