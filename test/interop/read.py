@@ -1,5 +1,5 @@
-"""read.py FOLDER - reads what write.c wrote with the programs that users have: safetensors, TensorBoard's own
-reader, and PyTorch where it is there."""
+"""read.py FOLDER [--if-reachable] - reads what write.c wrote with the programs that users have: safetensors,
+TensorBoard's own reader, and PyTorch, without which it fails unless it may."""
 
 import io
 import math
@@ -112,7 +112,9 @@ def read_with_torch(h, x):
         import torch
         from safetensors.torch import load_file as load
     except ImportError:
-        return "without PyTorch, which this Python lacks"
+        if "--if-reachable" in sys.argv:
+            return "without PyTorch, which this Python lacks"
+        sys.exit("interop: failed: this Python lacks PyTorch; PYTHON= names one that has it")
     from torch.utils.tensorboard.summary import make_histogram
 
     state = load(path("run/checkpoint-00000001.safetensors"))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh BUILD [--if-reachable] - what the library writes is read by Python's safetensors and TensorBoard's
-# own reader, installed from PyPI into BUILD/interop, and by PyTorch where PYTHON (python3) has it.  Fails
-# where they cannot be installed; with --if-reachable it says so and passes.
+# own reader, installed from PyPI into BUILD/interop, and by the PyTorch of PYTHON (python3).  Fails where
+# they cannot be installed or it is not there; with --if-reachable it says so and passes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1 mode=${2:-} here=$1/interop python=${PYTHON:-python3}
@@ -23,7 +23,7 @@ gcc -std=gnu11 -Wall -Wextra -Werror -Wno-missing-field-initializers -Iinclude t
 rm -rf "$here/files"
 mkdir -p "$here/files"
 "$here/write" "$here/files"
-PYTHONPATH=$here/site "$python" -W ignore test/interop/read.py "$here/files" 2> "$here/err" || {
+PYTHONPATH=$here/site "$python" -W ignore test/interop/read.py "$here/files" "$mode" 2> "$here/err" || {
     cat "$here/err" >&2
     exit 1
 }
