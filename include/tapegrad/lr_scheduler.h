@@ -14,6 +14,10 @@
  * when its first scheduler was made, t the count of steps.  As there, optim_one_cycle_lr makes its first rate
  * the base of schedulers that are made after it; so does optim_cyclic_lr where it is the first.
  *
+ * A schedule changes the groups that there were when it was made.  One that optim_add_group adds later keeps
+ * its rate until a schedule is made that knows it.  (In PyTorch, schedules that multiply the rate go on with
+ * the new group, too, and those that go from a base raise.)
+ *
  * Constructors give NULL: ENULL for no optimizer, EVALUE for options out of range or an optimizer without the
  * options that are to be changed, ENOMEM. */
 #ifndef TAPEGRAD_LR_SCHEDULER_H

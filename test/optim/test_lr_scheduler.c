@@ -489,6 +489,21 @@ static void states_of_others(void **state)
     end(&a), end(&b);
 }
 
+/* A group that comes later keeps its rate, and the state loads as before. */
+static void group_added_later(void **state)
+{
+    (void)state;
+    Run r = begin("step");
+    assert_int_equal(
+        optim_add_group(r.opt, TENSORS(tensor_requires_grad_(tensor_ones(SHAPE(1), TENSOR_F64), true))), 2);
+    optim_options(r.opt, 2, OptimSgdArgs)->lr = .3;
+    for (int t = 0; t < 7; t++) step(&r, t);
+    assert_float_equal(optim_lr(r.opt), .05, 1e-15);
+    assert_true(optim_options(r.opt, 2, OptimSgdArgs)->lr == .3);
+    assert_int_equal(optim_scheduler_load_state_dict(r.schedule, optim_scheduler_state_dict(r.schedule)), 0);
+    end(&r);
+}
+
 /* An error names the option and says what is wanted. */
 static void messages(void **state)
 {
@@ -515,11 +530,14 @@ static void messages(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schedules),       cmocka_unit_test(warmups), cmocka_unit_test(sequence_in_sequence),
-        cmocka_unit_test(step_refused),    cmocka_unit_test(refused), cmocka_unit_test(messages),
-        cmocka_unit_test(states_of_others)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(schedules),
+                                        cmocka_unit_test(warmups),
+                                        cmocka_unit_test(sequence_in_sequence),
+                                        cmocka_unit_test(step_refused),
+                                        cmocka_unit_test(refused),
+                                        cmocka_unit_test(messages),
+                                        cmocka_unit_test(states_of_others),
+                                        cmocka_unit_test(group_added_later) };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("learning rate schedules", tests, NULL, NULL);
     tensor_scope_close(scope);
