@@ -23,6 +23,12 @@ TAPEGRAD_API const char *tensor_default_device(void);
 TAPEGRAD_API bool tensor_device_available(const char *device); /* opens it if need be; records no error */
 TAPEGRAD_API int tensor_synchronize(const char *device);       /* waits for all work that was queued there */
 
+/* tensor_device_stream - what a device queues its work in, the cudaStream_t of "cuda:0", for kernels of your
+ *     own: what they are launched with there runs behind all that was queued before, and before what comes
+ *     after; tensor_data gives addresses, tensor_bump_version says that a tensor was written.  NULL: the CPU
+ *     has none; or, with an error, EDEVICE: no such device, ENULL. */
+TAPEGRAD_API void *tensor_device_stream(const char *device);
+
 /* tensor_host_fallbacks - how many calls this process has computed on the host, from copies, because the
  *     device of their operands has no kernel for them or declined.  That is slow: the first one is told on
  *     stderr; TAPEGRAD_NO_FALLBACK=1 in the environment makes such calls fail (EDEVICE). */

@@ -281,6 +281,8 @@ static bool fault(DeviceContext *c, DeviceFault *of)
     return gpu_fault(of);
 }
 
+static void *stream(DeviceContext *c) { return c->stream; }
+
 static int64_t cached(DeviceContext *c)
 {
     Turn turn(c);
@@ -348,7 +350,7 @@ static Device table()
     d.open = open, d.error = error, d.describe = describe;
     d.alloc = alloc, d.free = release;
     d.to_device = to_device, d.to_host = to_host, d.synchronize = synchronize, d.fault = fault, d.lost = lost,
-    d.cached = cached;
+    d.cached = cached, d.stream = stream;
 #define SET(slot_, Args, dtypes) d.slot_ = turn_##slot_, d.takes[SLOT_##slot_] = dtypes;
     KERNELS_HERE(SET)
 #undef SET

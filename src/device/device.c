@@ -180,6 +180,12 @@ int tensor_synchronize(const char *device)
     return kernel_status(p->device->synchronize(p->context), "tensor_synchronize", p, "synchronize");
 }
 
+void *tensor_device_stream(const char *device)
+{
+    const Place *p = find_place(device, "tensor_device_stream");
+    return p && p->device->stream ? p->device->stream(p->context) : NULL;
+}
+
 /* ---- kernels that fail or are not there ------------------------------------------------------- */
 
 THREAD_LOCAL const char *declined;

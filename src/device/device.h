@@ -459,7 +459,8 @@ typedef struct Device {
     int (*to_host)(DeviceContext *context, void *dst, const void *src, size_t bytes);
     int (*synchronize)(DeviceContext *context);
     bool (*fault)(DeviceContext *context, DeviceFault *of); /* OPTIONAL: why the last wait failed, once */
-    bool (*lost)(DeviceContext *context); /* OPTIONAL: has it failed so that nothing will work any more? */
+    bool (*lost)(DeviceContext *context);    /* OPTIONAL: has it failed so that nothing will work any more? */
+    void *(*stream)(DeviceContext *context); /* OPTIONAL: what its work is queued in, a cudaStream_t */
     int64_t (*cached)(DeviceContext *context); /* OPTIONAL: bytes that were freed and are kept for reuse */
     uint16_t takes[KERNEL_SLOTS]; /* a bit for each dtype (1 << TENSOR_F16) that a kernel reads and writes */
 /* The kernels: map, copy, fill and reduce are REQUIRED of a plugin, the others OPTIONAL. */

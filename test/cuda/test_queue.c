@@ -343,6 +343,22 @@ static void a_lost_device(void **state)
     assert_int_equal(status, 0);
 }
 
+static void the_stream_of_a_device(void **state)
+{
+    (void)state;
+    assert_non_null(tensor_device_stream("emu:0"));
+    assert_ptr_equal(tensor_device_stream("emu:0"), tensor_device_stream("emu:0"));
+    assert_ptr_not_equal(tensor_device_stream("emu:0"), tensor_device_stream("emu:1"));
+    assert_null(tensor_device_stream("cpu"));
+    assert_int_equal(tensor_error_code(), TENSOR_OK);
+    assert_null(tensor_device_stream("emu:99"));
+    assert_int_equal(tensor_error_code(), TENSOR_EDEVICE);
+    tensor_error_clear();
+    assert_null(tensor_device_stream(NULL));
+    assert_int_equal(tensor_error_code(), TENSOR_ENULL);
+    tensor_error_clear();
+}
+
 /* A limit, and requests that are to fail. */
 static void memory_of_one_device(void **state)
 {
@@ -376,7 +392,7 @@ int main(void)
         cmocka_unit_test(a_step_never_waits),      cmocka_unit_test(skipped_steps),
         cmocka_unit_test(many_skipped_steps),      cmocka_unit_test(skipped_steps_of_ones_own),
         cmocka_unit_test(copies_are_taken),        cmocka_unit_test(a_lost_device),
-        cmocka_unit_test(memory_of_one_device),
+        cmocka_unit_test(memory_of_one_device),    cmocka_unit_test(the_stream_of_a_device),
     };
     set_plugin_folder("");
     return cmocka_run_group_tests_name("queued work", tests, optim_read_cases, NULL);
