@@ -12,6 +12,9 @@ detach writes-nothing  requires_grad writes-nothing
 apply takes-any-op     index_set is-a-language index_set_scalar is-a-language
 index_accumulate is-a-language
 div_rounding is-two-rows
+fused_sgd of-lists     fused_adam of-lists    fused_adamw of-lists   fused_radam of-lists
+fused_adamax of-lists  fused_adagrad of-lists fused_adadelta of-lists
+fused_rmsprop of-lists fused_rprop of-lists   fused_lion of-lists
 "
 headers="include/tapegrad/*.h include/tapegrad/ops/*.h"
 # shellcheck disable=SC2086
