@@ -33,7 +33,7 @@ for name in $declared; do
         ! grep -qwE "$name [a-z-]+" <<< "$apart" || complain "tensor_${name}_ has a pair and an excuse"
     elif ! grep -qE "(^| )$name [a-z-]+" <<< "$apart"; then
         complain "tensor_${name}_ has no pair in test/op/test_ops_inplace.c, and no reason in test/inplace.sh"
-    elif ! grep -qE "tensor_${name}_(args_)?\(" test/*/*.c; then
+    elif ! grep -qE "tensor_${name}_(args_)?\(|X\(${name#fused_}, Optim" test/*/*.c; then
         complain "no suite calls tensor_${name}_"
     fi
 done

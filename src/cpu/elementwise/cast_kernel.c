@@ -11,13 +11,18 @@
 
 /* ---- one element ----------------------------------------------------------------------------- */
 
-/* The conversions of C are undefined out of range; these are what x86 does, and vectorise. */
-static inline int32_t i32_from_f32(float x) { return (int32_t)(x >= -0x1p31f && x < 0x1p31f ? x : -0x1p31f); }
-static inline int32_t i32_from_f64(double x)
+/* The conversions of C are undefined out of range; these are what x86 does, and vectorise.  Casts to i32 are
+ * not compiled for AVX-512, which takes AVX2's. */
+#define UNUSED __attribute__((unused))
+UNUSED static inline int32_t i32_from_f32(float x)
+{
+    return (int32_t)(x >= -0x1p31f && x < 0x1p31f ? x : -0x1p31f);
+}
+UNUSED static inline int32_t i32_from_f64(double x)
 {
     return (int32_t)(x > -0x1p31 - 1 && x < 0x1p31 ? x : -0x1p31);
 }
-static inline int32_t i32_from_i64(int64_t x) { return (int32_t)(uint32_t)x; }
+UNUSED static inline int32_t i32_from_i64(int64_t x) { return (int32_t)(uint32_t)x; }
 static inline int64_t i64_from_f32(float x) { return (int64_t)(x >= -0x1p63f && x < 0x1p63f ? x : -0x1p63f); }
 static inline int64_t i64_from_f64(double x) { return (int64_t)(x >= -0x1p63 && x < 0x1p63 ? x : -0x1p63); }
 static inline int64_t i64_from_i64(int64_t x) { return x; }
