@@ -107,6 +107,9 @@ INLINE double rounded_ndtr(double x) { return .5 * vm_erfc_core_f32(-0.707106781
 /* As in Python: the sign of b. */
 INLINE double remainder_of(double r, double b) { return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
 
+/* A quotient may become whole as it is rounded to f32. */
+INLINE double rounded_quotient(double a, double b) { return (double)(float)(a / b); }
+
 /* As Python's //: from the remainder r, because a / b may round up to an integer that is too large. */
 INLINE double floor_divide_by(double a, double b, double r)
 {
@@ -227,7 +230,7 @@ INLINE void bool_f64(ARGS, Formula *f)
 #define fmod(a, b) (hard && hard_fmod(a, b) ? (fmod)(a, b) : fast_fmod(a, b))
 #define remainder(a, b) remainder_of(fmod(a, b), b)
 #define floor_divide(a, b) floor_divide_by(a, b, fmod(a, b))
-#define trunc_divide(a, b) trunc((a) / (b))
+#define trunc_divide(a, b) trunc(hard ? (a) / (b) : rounded_quotient(a, b))
 #define xlogy xlogy_
 #define xlog1py xlog1py_
 #define isinf_(x) (__builtin_isinf(x) != 0)
