@@ -77,7 +77,7 @@ echo '/* changed */' >> src/device/device.h
 [ "$(digest)" != "$before" ] || { echo "rebuild: the digest does not see device.h" >&2; failed=1; }
 headers=$(cat src/cuda/*.cu src/cuda/*.cuh | sed -n 's/^#include ["<]\([a-z_]*\/.*\)[">]/\1/p' | sort -u)
 for header in $headers; do
-    found=$(ls "src/$header" "include/$header" 2> /dev/null || true)
+    found=$(ls "src/$header" "include/$header" "$header" 2> /dev/null || true)
     "${make[@]}" print-digest | grep -qw "$found" || {
         echo "rebuild: plugins compile $found, which is not in DIGEST_OF of the Makefile" >&2; failed=1; }
 done
