@@ -32,11 +32,13 @@ void nn_history_free(NNHistory *h)
     *h = (NNHistory){ .best_epoch = -1 };
 }
 
-/* Losses and perplexities are to fall, all else to rise. */
-static bool rises(const Fit *f, const char *name)
+/* Of each side's columns the first is a loss; the rate belongs to neither. */
+static NNMode mode_of(const Fit *f, int column)
 {
-    if (f->args.mode != NN_AUTO) return f->args.mode == NN_MAX;
-    return !strstr(name, "loss") && !strstr(name, "perplexity") && strcmp(name, "lr") != 0;
+    const int metric = column % (1 + train_count_metrics(f->args.metrics)) - 1;
+    if (f->args.mode != NN_AUTO) return f->args.mode;
+    if (column == f->history.columns - 1) return NN_AUTO;
+    return metric < 0 ? NN_MIN : nn_metric_mode(f->args.metrics[metric]);
 }
 
 int fit_columns(Fit *f)
@@ -59,7 +61,13 @@ int fit_columns(Fit *f)
     if (f->monitored < 0)
         return tensor_fail(TENSOR_EVALUE, op, "monitor: \"%s\" is none of the numbers (\"%s\", ...)", monitor,
                            h->name[0]);
-    f->maximize = rises(f, monitor);
+    const NNMode mode = mode_of(f, f->monitored);
+    if (mode == NN_AUTO)
+        return tensor_fail(TENSOR_EVALUE, op,
+                           "monitor: is a lower or a higher \"%s\" better?  Say .mode = NN_MIN or NN_MAX, "
+                           "here or where the metric is made",
+                           monitor);
+    f->maximize = mode == NN_MAX;
     h->best = f->maximize ? -INFINITY : INFINITY;
     return 0;
 }

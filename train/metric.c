@@ -13,6 +13,7 @@ const NNMetricArgs nn_metric_defaults = { NN_METRIC_DEFAULTS };
 
 typedef struct MetricKind {
     const char *name, *function;
+    NNMode mode;
     bool matrix; /* counts of classes, else two sums */
     int (*update)(const Metric *m, double *sum, Tensor *output, Tensor *target);
     double (*of)(double tp, double fp, double fn); /* of one class */
@@ -24,8 +25,6 @@ struct Metric {
     char name[48];
     double *sum, *next;
     int64_t sums;
-    double (*fn)(Tensor *output, Tensor *target, void *ctx);
-    void *ctx;
     TensorDict state;
 };
 
@@ -173,7 +172,7 @@ static int add_mean(const Metric *m, double *sum, Tensor *output, Tensor *target
 static int add_custom(const Metric *m, double *sum, Tensor *output, Tensor *target)
 {
     const double n = tensor_ndim(output) ? (double)tensor_size(output, 0) : 1;
-    sum[0] += n * m->fn(output, target, m->ctx), sum[1] += n;
+    sum[0] += n * m->args.fn(output, target, m->args.ctx), sum[1] += n;
     return 0;
 }
 
@@ -275,6 +274,11 @@ void nn_metric_reset(Metric *m)
 
 const char *nn_metric_name(const Metric *m) { return m ? m->name : NULL; }
 
+NNMode nn_metric_mode(const Metric *m)
+{
+    return !m ? NN_AUTO : m->args.mode != NN_AUTO ? m->args.mode : m->kind->mode;
+}
+
 /* ---- state ----------------------------------------------------------------------------------- */
 
 TensorDict nn_metric_state_dict(Metric *m)
@@ -315,6 +319,8 @@ static int check_args(const MetricKind *kind, const NNMetricArgs *args)
         return tensor_fail(TENSOR_EVALUE, kind->function, "%lld classes: 2 to 10000",
                            (long long)args->num_classes);
     static const char *const averages[] = { "macro", "micro", "weighted", "binary", NULL };
+    static const char *const modes[] = { "auto", "min", "max", NULL };
+    if (tensor_check_choice(kind->function, "mode", (int)args->mode, modes)) return -1;
     if (args->top_k >= 1 && !isnan(args->threshold))
         return tensor_check_choice(kind->function, "average", (int)args->average, averages);
     return tensor_fail(TENSOR_EVALUE, kind->function, "top_k %lld, threshold %g: out of range",
@@ -340,30 +346,19 @@ static Metric *new_metric(const MetricKind *kind, NNMetricArgs args)
 #define METRIC(metric, ...)                                                                 \
     static const MetricKind kind_##metric = { #metric, "nn_metric_" #metric, __VA_ARGS__ }; \
     Metric *nn_metric_##metric##_args(NNMetricArgs args) { return new_metric(&kind_##metric, args); }
-METRIC(accuracy, false, add_accuracy, NULL)
-METRIC(precision, true, add_matrix, precision)
-METRIC(recall, true, add_matrix, recall)
-METRIC(f1, true, add_matrix, f1)
-METRIC(confusion_matrix, true, add_matrix, NULL)
-METRIC(perplexity, false, add_perplexity, NULL)
+METRIC(accuracy, NN_MAX, false, add_accuracy, NULL)
+METRIC(precision, NN_MAX, true, add_matrix, precision)
+METRIC(recall, NN_MAX, true, add_matrix, recall)
+METRIC(f1, NN_MAX, true, add_matrix, f1)
+METRIC(confusion_matrix, NN_MAX, true, add_matrix, NULL)
+METRIC(perplexity, NN_MIN, false, add_perplexity, NULL)
+METRIC(mean, NN_AUTO, false, add_mean, NULL)
 
-Metric *nn_metric_mean(const char *name)
+Metric *nn_metric_custom_args(NNMetricArgs args)
 {
-    static const MetricKind kind = { "mean", "nn_metric_mean", false, add_mean, NULL };
-    NNMetricArgs args = nn_metric_defaults;
-    args.name = name;
+    static const MetricKind kind = { "custom", "nn_metric_custom", NN_AUTO, false, add_custom, NULL };
+    if (!args.fn) return tensor_fail(TENSOR_ENULL, kind.function, "the function is NULL"), NULL;
     return new_metric(&kind, args);
-}
-
-Metric *nn_metric_custom(const char *name, double (*fn)(Tensor *output, Tensor *target, void *ctx), void *ctx)
-{
-    static const MetricKind kind = { "custom", "nn_metric_custom", false, add_custom, NULL };
-    NNMetricArgs args = nn_metric_defaults;
-    args.name = name;
-    if (!fn) return tensor_fail(TENSOR_ENULL, "nn_metric_custom", "the function is NULL"), NULL;
-    Metric *m = new_metric(&kind, args);
-    if (m) m->fn = fn, m->ctx = ctx;
-    return m;
 }
 
 void nn_metric_free(Metric *m)

@@ -30,6 +30,11 @@ typedef enum NNAverage {
     NN_BINARY    /* that of class 1 */
 } NNAverage;
 
+/* Which of two numbers is better: the lower, the higher.  NN_AUTO: nobody has said. */
+typedef enum NNMode { NN_AUTO, NN_MIN, NN_MAX } NNMode;
+
+typedef double (*NNMetricFn)(Tensor *output, Tensor *target, void *ctx);
+
 typedef struct NNMetricArgs {
     int64_t num_classes; /* must be given where the function takes it first */
     int64_t top_k;
@@ -37,6 +42,9 @@ typedef struct NNMetricArgs {
     double threshold;
     int64_t ignore_index;
     const char *name; /* NULL: "accuracy", "f1", ... */
+    NNMode mode;   /* NN_AUTO: NN_MIN for a perplexity, NN_MAX for the others; a mean and yours have none */
+    NNMetricFn fn; /* of nn_metric_custom */
+    void *ctx;
     bool unused_;
     TensorFromDefaults from_defaults;
 } NNMetricArgs;
@@ -72,23 +80,31 @@ TAPEGRAD_API Metric *nn_metric_f1_args(NNMetricArgs args);
 TAPEGRAD_API Metric *nn_metric_confusion_matrix_args(NNMetricArgs args);
 TAPEGRAD_API Metric *nn_metric_perplexity_args(NNMetricArgs args);
 
-/* nn_metric_mean - the running mean of all elements of what it is fed with; the target is not looked at.
- * nn_metric_custom - the mean over samples of a number of yours: fn(output, target, ctx) gives that of a
- *     batch, or NaN and an error; it counts output's first size. */
-TAPEGRAD_API Metric *nn_metric_mean(const char *name);
-TAPEGRAD_API Metric *nn_metric_custom(const char *name,
-                                      double (*fn)(Tensor *output, Tensor *target, void *ctx), void *ctx);
+/* nn_metric_mean("loss", .mode = NN_MIN) - the running mean of all elements of what it is fed with; the
+ *     target is not looked at.
+ * nn_metric_custom("mae", fn, ctx, .mode = NN_MIN) - the mean over samples of a number of yours: fn(output,
+ *     target, ctx) gives that of a batch, or NaN and an error; it counts output's first size.
+ * .mode is for nn_fit, where it watches the number.  NULL: as above, ENULL without fn. */
+#define nn_metric_mean(...) \
+    TENSOR_CALL_(nn_metric_mean_args, NNMetricArgs, NN_METRIC_DEFAULTS, .name = __VA_ARGS__)
+#define nn_metric_custom(name_, fn_, ...)                                                           \
+    TENSOR_CALL_(nn_metric_custom_args, NNMetricArgs, NN_METRIC_DEFAULTS, .name = name_, .fn = fn_, \
+                 .ctx = __VA_ARGS__)
+TAPEGRAD_API Metric *nn_metric_mean_args(NNMetricArgs args);
+TAPEGRAD_API Metric *nn_metric_custom_args(NNMetricArgs args);
 
 /* nn_metric_update - takes a batch in, without gradients.  0 or -1.
  * nn_metric_compute - the number so far; NaN before the first sample.
  * nn_metric_tensor - what it consists of, on the CPU: counts, i64 [C, C], of a confusion matrix; f64 [C], one
  *     number a class, of precision, recall and f1; else the number, f64 [].
- * nn_metric_reset - begins anew. */
+ * nn_metric_reset - begins anew.
+ * nn_metric_mode - which numbers are better. */
 TAPEGRAD_API int nn_metric_update(Metric *metric, Tensor *output, Tensor *target);
 TAPEGRAD_API double nn_metric_compute(const Metric *metric);
 TAPEGRAD_API Tensor *nn_metric_tensor(const Metric *metric);
 TAPEGRAD_API void nn_metric_reset(Metric *metric);
 TAPEGRAD_API const char *nn_metric_name(const Metric *metric);
+TAPEGRAD_API NNMode nn_metric_mode(const Metric *metric);
 TAPEGRAD_API void nn_metric_free(Metric *metric);
 
 /* nn_metric_state_dict - what has been counted, f64, under the name of the kind ("accuracy", "f1", "mean",

@@ -66,8 +66,6 @@ typedef struct NNCallback {
     void *ctx;
 } NNCallback;
 
-typedef enum NNMode { NN_AUTO, NN_MIN, NN_MAX } NNMode;
-
 typedef struct NNFitArgs {
     Module *module;
     DataLoader *train;
@@ -87,7 +85,7 @@ typedef struct NNFitArgs {
     GradScaler *scaler;
     AveragedModel *averaged; /* EMA or SWA: updated after each step */
     const char *monitor;     /* a column of the history; NULL: "val_loss", or "loss" without .validate */
-    NNMode mode;             /* NN_AUTO: losses and perplexities are to fall, all else to rise */
+    NNMode mode;             /* NN_AUTO: NN_MIN for the losses, nn_metric_mode for a metric */
     int64_t patience;        /* ends after so many epochs that were no better; 0: never */
     double min_delta;        /* what is better by no more is no better */
     bool restore_best;       /* ends with the parameters and buffers of the best epoch */
@@ -121,7 +119,8 @@ TAPEGRAD_API extern const NNFitArgs nn_fit_defaults;
  * The optimizer is one that steps without a closure: LBFGS cannot be fitted.
  *
  * 0, also when it was stopped or interrupted; -1 and an error, with the parameters of the last step: ENULL;
- * EVALUE: a loader that gives no batches, options out of range, a .monitor that is no column; EUSER: a
+ * EVALUE: a loader that gives no batches, options out of range, a .monitor that is no column, or of
+ * which nobody has said what is better; EUSER: a
  * callback failed without an error; what modules, metrics and files say. */
 #define nn_fit(module_, train_, loss_, ...)                                                                  \
     TENSOR_CALL_(nn_fit_args, NNFitArgs, NN_FIT_DEFAULTS, .module = module_, .train = train_, .loss = loss_, \

@@ -216,7 +216,7 @@ static void test_early_stopping(void **state)
     double values[] = { 1, 5, 5.05, 4, 3, 9, 9, 9 }, *at = values;
     NNHistory h;
     Setting s = setting();
-    Metric *m = nn_metric_custom("score", listed, &at);
+    Metric *m = nn_metric_custom("score", listed, &at, .mode = NN_MAX);
     DONE(nn_fit(s.net, s.train, ce(), s.opt, .epochs = 8, .metrics = NN_METRICS(m), .monitor = "score",
                 .patience = 3, .min_delta = 0.1, .restore_best = true, .verbose = 0, .history = &h,
                 .callbacks = (NNCallback[]){ { next_value, &at }, { NULL } }));
@@ -236,7 +236,7 @@ static void test_early_stopping_goes_on(void **state)
     for (int run = 0; run < 3; run++) {
         NNHistory h;
         Setting s = setting();
-        Metric *m = nn_metric_custom("score", listed, &at);
+        Metric *m = nn_metric_custom("score", listed, &at, .mode = NN_MAX);
         DONE(nn_fit(s.net, s.train, ce(), s.opt, .epochs = epochs[run], .metrics = NN_METRICS(m),
                     .monitor = "score", .patience = 3, .verbose = 0, .history = &h, .checkpoint = scratch_,
                     .callbacks = (NNCallback[]){ { next_value, &at }, { NULL } }));
