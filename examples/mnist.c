@@ -95,7 +95,8 @@ static int note_loss(NNFit *fit, NNEvent event, void *ctx)
 {
     Curve *c = ctx;
     if (event != NN_BATCH_END) return 0;
-    c->loss[c->count] = c->count ? 0.95 * c->loss[c->count - 1] + 0.05 * fit->batch_loss : fit->batch_loss;
+    const double loss = nn_fit_batch_loss(fit);
+    c->loss[c->count] = c->count ? 0.95 * c->loss[c->count - 1] + 0.05 * loss : loss;
     c->count++;
     return 0;
 }

@@ -177,6 +177,8 @@ int optim_scheduler_step(Scheduler *s)
     return next(s);
 }
 
+Optimizer *optim_scheduler_optimizer(const Scheduler *s) { return s ? s->opt : NULL; }
+
 int64_t optim_scheduler_last_epoch(const Scheduler *s)
 {
     if (scheduler_null(s, "optim_scheduler_last_epoch")) return -1;

@@ -467,3 +467,8 @@ int optim_scheduler_step_metric(Scheduler *s, double metric)
     if (n[BAD] > o->patience) reduce(s), n[COOLDOWN] = o->cooldown, n[BAD] = 0;
     return 0;
 }
+
+const OptimReduceLrOnPlateauArgs *optim_scheduler_plateau(const Scheduler *s)
+{
+    return s && s->kind == &kind_plateau ? (const void *)s->options : NULL;
+}

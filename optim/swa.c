@@ -101,6 +101,8 @@ void optim_averaged_free(AveragedModel *m)
     free(m);
 }
 
+Module *optim_averaged_module(const AveragedModel *m) { return m ? m->options.module : NULL; }
+
 int64_t optim_averaged_count(const AveragedModel *m)
 {
     return is_null(m, "optim_averaged_count") ? -1 : m->averaged;

@@ -220,6 +220,20 @@ int io_checkpoint_save(Checkpoint *run)
     return status;
 }
 
+int io_checkpoint_probe(Checkpoint *run)
+{
+    static const char op[] = "io_checkpoint_probe";
+    char path[PATH_MAX];
+    if (checkpoint_check(run, op) || tensor_error_code() || make_folder(run, op)) return -1;
+    const int n = snprintf(path, sizeof path, "%s/probe-XXXXXX", run->folder);
+    if (n >= PATH_MAX) errno = ENAMETOOLONG;
+    const int file = n >= PATH_MAX ? -1 : mkstemp(path);
+    if (file < 0)
+        return tensor_fail(TENSOR_EIO, op, "%s cannot be written to: %s", run->folder, strerror(errno));
+    close(file), unlink(path);
+    return 0;
+}
+
 /* ---- in -------------------------------------------------------------------------------------- */
 
 typedef enum Found { WHOLE, BROKEN, FAILED } Found; /* FAILED: an older file is no remedy */

@@ -37,44 +37,86 @@ int train_count_metrics(Metric *const *metrics)
 
 int train_update_metrics(Metric *const *metrics, Tensor *output, Tensor *target)
 {
-    for (int i = 0; output && metrics && metrics[i]; i++)
+    if (metrics && metrics[0] && !output)
+        return tensor_fail(TENSOR_EUSER, NULL, "the step gave no output for the metrics");
+    for (int i = 0; metrics && metrics[i]; i++)
         if (nn_metric_update(metrics[i], output, target)) return -1;
     return 0;
 }
 
 /* ---- the mean of losses ---------------------------------------------------------------------- */
 
-void loss_sum_reset(LossSum *s)
+LossSum loss_sum_begin(const char *function, const DataLoader *loader)
 {
-    tensor_release(s->there);
-    *s = (LossSum){ 0 };
+    return (LossSum){ .function = function, .behind = -1, .room = data_batches(loader) };
 }
 
+void loss_sum_end(LossSum *s)
+{
+    tensor_release(s->there);
+    free(s->value), free(s->samples);
+    *s = (LossSum){ .behind = -1 };
+}
+
+void loss_sum_reset(LossSum *s)
+{
+    s->sum = s->count = s->last = 0;
+    s->waiting = 0, s->behind = -1;
+}
+
+static void add_value(LossSum *s, double loss, int64_t samples, int64_t behind)
+{
+    if (!isfinite(loss) && s->behind < 0) s->bad = loss, s->behind = behind;
+    s->sum += loss * (double)samples, s->count += (double)samples;
+    s->last = loss;
+}
+
+static int make_room(LossSum *s, const Tensor *loss)
+{
+    if (!s->value) s->value = malloc((size_t)s->room * sizeof *s->value);
+    if (!s->samples) s->samples = malloc((size_t)s->room * sizeof *s->samples);
+    if (!s->value || !s->samples) return tensor_fail(TENSOR_ENOMEM, s->function, "out of memory");
+    if (s->there) return 0;
+    return tensor_assign(&s->there,
+                         tensor_to_device(tensor_empty(SHAPE(s->room), TENSOR_F64), tensor_device(loss)));
+}
+
+/* One launch, and nobody waits. */
 static int add_there(LossSum *s, Tensor *loss, int64_t samples)
 {
+    if (s->waiting == s->room) loss_sum_read(s);
     TensorScope scope = tensor_scope_open();
-    Tensor *x = tensor_mul_scalar(tensor_to(tensor_detach(loss), TENSOR_F64), (double)samples);
-    int status = x && !tensor_assign(&s->there, s->there ? tensor_add(s->there, x) : x) ? 0 : -1;
+    const int status = make_room(s, loss) || !tensor_copy_(tensor_narrow(s->there, 0, s->waiting, 1),
+                                                           tensor_detach(tensor_reshape(loss, SHAPE(1))))
+                           ? -1
+                           : 0;
     tensor_scope_close(scope);
+    if (!status) s->samples[s->waiting++] = samples;
     return status;
 }
 
 int loss_sum_add(LossSum *s, Tensor *loss, int64_t samples)
 {
-    if (!loss) return 0;
-    s->count += (double)samples, s->samples = samples;
+    if (!loss) return tensor_error_code() ? -1 : 0;
+    if (tensor_numel(loss) != 1)
+        return tensor_fail(TENSOR_ESHAPE, s->function,
+                           "the loss of a batch has %lld numbers: wants one, their mean",
+                           (long long)tensor_numel(loss));
     if (strcmp(tensor_device(loss), "cpu") != 0) return add_there(s, loss, samples);
-    s->last = tensor_item(loss);
-    s->sum += s->last * (double)samples;
+    add_value(s, tensor_item(loss), samples, 0);
     return tensor_error_code() ? -1 : 0;
 }
 
 double loss_sum_read(LossSum *s)
 {
-    if (s->there) {
-        const double more = tensor_item(s->there);
-        s->sum += more, s->last = more / (double)s->samples; /* of one batch, if each is read */
-        tensor_release(s->there), s->there = NULL;
+    if (s->waiting) {
+        TensorScope scope = tensor_scope_open();
+        if (!tensor_copy_to(tensor_narrow(s->there, 0, 0, s->waiting), s->value,
+                            (size_t)s->waiting * sizeof *s->value))
+            for (int64_t i = 0; i < s->waiting; i++)
+                add_value(s, s->value[i], s->samples[i], s->waiting - 1 - i);
+        tensor_scope_close(scope);
+        s->waiting = 0;
     }
     return s->count > 0 ? s->sum / s->count : 0;
 }
@@ -130,6 +172,8 @@ static int check(const NNEvaluateArgs *args, const char *function)
     if (tensor_error_code()) return -1;
     if (!args->module || !args->loader)
         return tensor_fail(TENSOR_ENULL, function, "the %s is NULL", args->module ? "loader" : "module");
+    if (args->loss && args->step)
+        return tensor_fail(TENSOR_EVALUE, function, "a loss and .step are there: wants one of them");
     if (data_batches(args->loader) > 0) return 0;
     return tensor_fail(TENSOR_EVALUE, function, "the loader gives no batches: %lld samples",
                        (long long)data_samples(args->loader));
@@ -171,10 +215,11 @@ double nn_evaluate_args(NNEvaluateArgs args)
 {
     Evaluation e = { .metrics = args.metrics };
     const bool good = !check(&args, "nn_evaluate"); /* a call that is refused leaves the metrics alone */
+    if (good) e.loss = loss_sum_begin("nn_evaluate", args.loader);
     for (int i = 0; good && args.metrics && args.metrics[i]; i++) nn_metric_reset(args.metrics[i]);
     int status = over_epoch(&args, "nn_evaluate", evaluate_batch, &e);
     const double mean = loss_sum_read(&e.loss);
-    loss_sum_reset(&e.loss);
+    loss_sum_end(&e.loss);
     nn_free(args.loss);
     return status || tensor_error_code() ? NAN : mean;
 }
@@ -205,6 +250,8 @@ Tensor *nn_predict_args(NNEvaluateArgs args)
 {
     Outputs o = { 0 };
     Tensor *all = NULL;
+    if ((args.loss || args.metrics) && !tensor_error_code())
+        tensor_fail(TENSOR_EVALUE, "nn_predict", "a loss or .metrics: nn_evaluate has a use for them");
     if (!over_epoch(&args, "nn_predict", keep_output, &o)) {
         const char *outer = tensor_compose_begin("nn_predict");
         all = tensor_cat(TENSOR_LIST(o.item, o.count), 0);

@@ -3,6 +3,7 @@
  * Between two steps of the optimizer nothing is half done: there checkpoints are written, and there a run
  * ends that was interrupted. */
 #define _POSIX_C_SOURCE 200809L
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
@@ -96,7 +97,7 @@ static int backward(Fit *f, Tensor *loss)
     const int64_t together = left < f->args.accumulate ? left : f->args.accumulate;
     if (together > 1) loss = tensor_mul_scalar(loss, 1.0 / (double)together);
     if (f->args.scaler) loss = optim_scaler_scale(f->args.scaler, loss);
-    if (f->accumulated == 0 && optim_zero_grad(f->at.optimizer)) return -1;
+    if (f->accumulated == 1 && optim_zero_grad(f->at.optimizer)) return -1;
     return tensor_backward(loss);
 }
 
@@ -106,13 +107,11 @@ static int train_batch(Fit *f, const Batch *b)
     TensorScope scope = tensor_scope_open();
     int status = train_forward(&f->forward, b, &loss, &output);
     if (!status) loss = add_penalty(f, loss);
-    if (!status)
-        status = backward(f, loss) || loss_sum_add(&f->loss, loss, b->size) ||
-                         train_update_metrics(f->args.metrics, output, b->y)
-                     ? -1
-                     : 0;
-    tensor_scope_close(scope);
     f->batch++, f->accumulated++;
+    if (!status) status = loss_sum_add(&f->loss, loss, b->size);
+    if (!status && !fit_heed(f))
+        status = backward(f, loss) || train_update_metrics(f->args.metrics, output, b->y) ? -1 : 0;
+    tensor_scope_close(scope);
     return status;
 }
 
@@ -121,13 +120,20 @@ static int train_batch(Fit *f, const Batch *b)
 static int tell(Fit *f, NNEvent event)
 {
     for (const NNCallback *c = f->args.callbacks; c && c->fn; c++) {
-        if (event == NN_BATCH_END) f->at.loss = loss_sum_read(&f->loss), f->at.batch_loss = f->loss.last;
         const int status = c->fn(&f->at, event, c->ctx);
         if (status && !tensor_error_code())
             tensor_fail(TENSOR_EUSER, op, "a callback failed without saying why");
         if (tensor_error_code()) return -1;
     }
     return 0;
+}
+
+double nn_fit_loss(NNFit *fit) { return fit ? loss_sum_read(&((Fit *)fit)->loss) : NAN; }
+
+double nn_fit_batch_loss(NNFit *fit)
+{
+    if (fit) loss_sum_read(&((Fit *)fit)->loss);
+    return fit ? ((Fit *)fit)->loss.last : NAN;
 }
 
 static void show(Fit *f)
@@ -150,12 +156,13 @@ static void open_bar(Fit *f)
 static int after_batch(Fit *f, const Batch *b)
 {
     const bool steps = f->accumulated == f->args.accumulate;
+    if (f->history.diverged) return 0;
     if (steps && step(f)) return -1;
     show(f);
     f->at.batch = b;
     if (tell(f, NN_BATCH_END)) return -1;
     f->at.batch = NULL;
-    heed_interrupt(f);
+    heed_interrupt(f), fit_heed(f);
     const bool due = f->args.save_every && f->at.step % f->args.save_every == 0;
     return steps && (due || f->at.stop) ? fit_save(f) : 0;
 }
@@ -166,18 +173,22 @@ static void begin_epoch(Fit *f)
     loss_sum_reset(&f->loss);
 }
 
+static bool stops_here(const Fit *f)
+{
+    return f->history.diverged || (f->at.stop && !f->accumulated && f->batch < data_batches(f->at.train));
+}
+
 /* *over: it ended, and was not stopped before.  What is left of its batches makes a step. */
 static int train_epoch(Fit *f, bool *over)
 {
-    const int64_t batches = data_batches(f->at.train);
     int status = 0;
     if (f->batch == 0) begin_epoch(f); /* else it goes on in the middle */
-    for (*over = false; !status && !*over && !(f->at.stop && !f->accumulated && f->batch < batches);) {
+    for (*over = false; !status && !*over && !stops_here(f);) {
         Batch *b = data_next(f->at.train);
         *over = !b;
         status = tensor_error_code() || (b && (train_batch(f, b) || after_batch(f, b))) ? -1 : 0;
     }
-    return !status && f->accumulated ? step(f) : status;
+    return !status && f->accumulated && !f->history.diverged ? step(f) : status;
 }
 
 static int validate(Fit *f, double *loss)
@@ -199,12 +210,14 @@ static int schedule(Fit *f)
 static int end_epoch(Fit *f)
 {
     double val_loss;
+    loss_sum_read(&f->loss);
+    if (fit_heed(f)) return tensor_error_code() ? -1 : 0;
     if (fit_begin_row(f) || validate(f, &val_loss)) return -1; /* which begins the metrics anew */
-    fit_end_row(f, val_loss);
+    fit_end_row(f, val_loss), fit_heed_validation(f, val_loss);
     if (fit_watch_best(f) || tell(f, NN_EPOCH_END) || fit_log(f) || schedule(f)) return -1;
     heed_interrupt(f);
     f->at.epoch++, f->batch = 0;
-    return fit_save(f);
+    return f->history.diverged ? 0 : fit_save(f);
 }
 
 static int run_epoch(Fit *f)
@@ -231,48 +244,20 @@ static int run(Fit *f)
 {
     struct sigaction before;
     if (!f->history.resumed) data_reset(f->at.train);
+    if (f->run && !is_over(f) && io_checkpoint_probe(f->run)) return -1;
     f->interruptible = take_interrupts(f, &before);
     int status = tell(f, NN_FIT_BEGIN);
     while (!status && !is_over(f)) status = run_epoch(f);
-    if (!status) status = tell(f, NN_FIT_END);
+    const bool fails = f->history.diverged && f->args.on_nan == NN_NAN_FAIL;
+    if (!status && !fails) status = tell(f, NN_FIT_END);
     heed_interrupt(f);
     if (f->interruptible) sigaction(SIGINT, &before, NULL);
-    if (status || !f->args.restore_best || !f->best.count) return status;
-    return nn_load_state_dict(f->at.module, f->best);
-}
-
-static int check_numbers(const NNFitArgs *a)
-{
-    const bool good = a->epochs >= 0 && a->accumulate >= 1 && a->clip_grad_norm >= 0 &&
-                      a->clip_grad_value >= 0 && a->l1 >= 0 && a->l2 >= 0 && a->patience >= 0 &&
-                      a->min_delta >= 0 && a->save_every >= 0;
-    static const char *const modes[] = { "auto", "min", "max", NULL };
-    if (good) return tensor_check_choice(op, "mode", (int)a->mode, modes);
+    if (!status && f->args.restore_best && f->best.count) status = nn_load_state_dict(f->at.module, f->best);
+    if (status || !fails) return status;
     return tensor_fail(TENSOR_EVALUE, op,
-                       "a negative or missing number: epochs %lld, accumulate %d, clip_grad_norm %g, "
-                       "clip_grad_value %g, l1 %g, l2 %g, patience %lld, min_delta %g, save_every %lld",
-                       (long long)a->epochs, a->accumulate, a->clip_grad_norm, a->clip_grad_value, a->l1,
-                       a->l2, (long long)a->patience, a->min_delta, (long long)a->save_every);
-}
-
-static int check_loader(const DataLoader *loader, const char *name)
-{
-    if (data_batches(loader) > 0) return 0;
-    return tensor_fail(TENSOR_EVALUE, op, "the loader of .%s gives no batches: %lld samples", name,
-                       (long long)data_samples(loader));
-}
-
-static int check(const NNFitArgs *a)
-{
-    if (tensor_error_code()) return -1;
-    const char *missing = !a->module             ? "module"
-                          : !a->train            ? "loader"
-                          : !a->loss && !a->step ? "loss"
-                          : !a->optimizer        ? "optimizer"
-                                                 : NULL;
-    if (missing) return tensor_fail(TENSOR_ENULL, op, "the %s is NULL", missing);
-    if (check_numbers(a) || check_loader(a->train, "train")) return -1;
-    return a->validate ? check_loader(a->validate, "validate") : 0;
+                       "%s: .on_nan = NN_NAN_STOP ends there without an error, and "
+                       "tensor_set_detect_anomaly(true) names the op",
+                       f->diverged);
 }
 
 static Fit begin(const NNFitArgs *a)
@@ -289,13 +274,14 @@ static Fit begin(const NNFitArgs *a)
                                .step = a->step,
                                .ctx = a->ctx,
                                .autocast = a->autocast },
+                  .loss = loss_sum_begin(op, a->train),
                   .history = { .best_epoch = -1 } };
 }
 
 int nn_fit_args(NNFitArgs args)
 {
     if (args.history) *args.history = (NNHistory){ .best_epoch = -1 };
-    if (TENSOR_CHECK_OPTIONS(op, args, nn_fit_defaults) || check(&args)) {
+    if (TENSOR_CHECK_OPTIONS(op, args, nn_fit_defaults) || fit_check(&args)) {
         nn_free(args.loss);
         return -1;
     }

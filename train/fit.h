@@ -22,22 +22,28 @@ typedef struct Fit {
     NNHistory history;
     double began; /* the epoch, for the line about it */
     bool interruptible;
+    char diverged[120]; /* which loss was not finite */
     Progress *bar;
     Checkpoint *run;
     CsvLog *csv;
     SummaryWriter *board;
 } Fit;
 
-/* fit_columns - names the columns of the history and finds the one to watch.
+/* fit_check - refuses what cannot be trained, or would do nothing.
+ * fit_columns - names the columns of the history and finds the one to watch.
  * fit_open_files - the checkpoint, from which the run goes on, and the logs.
+ * fit_heed - has a loss been read that is not finite?  The run ends then, unless it is to go on.
  * fit_save - a checkpoint, if there are to be any.
  * fit_begin_row, fit_end_row - a row of the history, its numbers of training and then those of
  *     validation; fit_monitored - its number that is watched; fit_log - writes it to the
  *     logs, and the line about the epoch.
  * fit_watch_best - keeps count of epochs that were no better, and a copy of the best one's state.
  * fit_close - frees what all of them made. */
+int fit_check(const NNFitArgs *a);
 int fit_columns(Fit *f);
 int fit_open_files(Fit *f);
+bool fit_heed(Fit *f);
+bool fit_heed_validation(Fit *f, double loss);
 int fit_save(Fit *f);
 int fit_begin_row(Fit *f);
 void fit_end_row(Fit *f, double val_loss);

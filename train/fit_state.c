@@ -41,6 +41,16 @@ static NNMode mode_of(const Fit *f, int column)
     return metric < 0 ? NN_MIN : nn_metric_mode(f->args.metrics[metric]);
 }
 
+/* It gets the number that is watched. */
+static int check_plateau(const Fit *f, const char *monitor)
+{
+    const OptimReduceLrOnPlateauArgs *plateau = optim_scheduler_plateau(f->args.scheduler);
+    if (!plateau || (plateau->mode == SCHEDULER_MAX) == f->maximize) return 0;
+    return tensor_fail(TENSOR_EVALUE, op, "scheduler: it waits for a %s \"%s\", and %s is better: .mode = %s",
+                       f->maximize ? "lower" : "higher", monitor, f->maximize ? "higher" : "lower",
+                       f->maximize ? "SCHEDULER_MAX" : "SCHEDULER_MIN");
+}
+
 int fit_columns(Fit *f)
 {
     NNHistory *h = &f->history;
@@ -69,7 +79,29 @@ int fit_columns(Fit *f)
                            monitor);
     f->maximize = mode == NN_MAX;
     h->best = f->maximize ? -INFINITY : INFINITY;
-    return 0;
+    return check_plateau(f, monitor);
+}
+
+/* ---- losses that are not finite -------------------------------------------------------------- */
+
+static const char *name_of(double value) { return isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"; }
+
+bool fit_heed(Fit *f)
+{
+    if (f->loss.behind < 0 || f->args.on_nan == NN_NAN_GO_ON || f->history.diverged)
+        return f->history.diverged;
+    snprintf(f->diverged, sizeof f->diverged, "the loss of epoch %lld, batch %lld of %lld is %s",
+             (long long)f->at.epoch + 1, (long long)(f->batch - f->loss.behind),
+             (long long)data_batches(f->at.train), name_of(f->loss.bad));
+    return f->at.stop = f->history.diverged = true;
+}
+
+bool fit_heed_validation(Fit *f, double loss)
+{
+    if (isfinite(loss) || f->args.on_nan == NN_NAN_GO_ON) return false;
+    snprintf(f->diverged, sizeof f->diverged, "the loss of the validation after epoch %lld is %s",
+             (long long)f->at.epoch + 1, name_of(loss));
+    return f->at.stop = f->history.diverged = true;
 }
 
 static double *row_of(const Fit *f)
@@ -179,7 +211,7 @@ int fit_save(Fit *f)
 {
     if (!f->run) return 0;
     loss_sum_read(&f->loss);
-    return io_checkpoint_save(f->run);
+    return fit_heed(f) ? 0 : io_checkpoint_save(f->run);
 }
 
 /* ---- logs ------------------------------------------------------------------------------------ */
@@ -252,6 +284,6 @@ int fit_log(Fit *f)
 void fit_close(Fit *f)
 {
     io_progress_free(f->bar), io_checkpoint_free(f->run), io_csv_log_free(f->csv), io_summary_free(f->board);
-    loss_sum_reset(&f->loss);
+    loss_sum_end(&f->loss);
     nn_dict_free(f->best);
 }

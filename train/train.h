@@ -15,16 +15,23 @@ int train_forward(const NNEvaluateArgs *args, const Batch *b, Tensor **loss, Ten
 int train_update_metrics(Metric *const *metrics, Tensor *output, Tensor *target);
 int train_count_metrics(Metric *const *metrics);
 
-/* A sum over batches of loss times samples, which waits for no device but when it is read. */
+/* A sum over batches of loss times samples.  Losses of a device stay there until the sum is read. */
 typedef struct LossSum {
     double sum, count;
-    double last;     /* loss of the last batch, once it was read */
-    int64_t samples; /* in it */
-    Tensor *there;   /* what is not yet in sum, on a device; may be NULL */
+    double last;    /* loss of the last batch, once it was read */
+    double bad;     /* the first one that was not finite ... */
+    int64_t behind; /* ... and how many came after it, when it was read; -1: none was */
+    Tensor *there;  /* those that are not yet in sum, f64 [room] */
+    double *value;  /* room for them, and how many samples each is the mean of */
+    int64_t *samples;
+    int64_t waiting, room; /* room: batches of an epoch */
+    const char *function;
 } LossSum;
+LossSum loss_sum_begin(const char *function, const DataLoader *loader);
 int loss_sum_add(LossSum *s, Tensor *loss, int64_t samples);
 double loss_sum_read(LossSum *s); /* the mean; 0 before the first one */
 void loss_sum_reset(LossSum *s);
+void loss_sum_end(LossSum *s);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

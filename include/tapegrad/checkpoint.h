@@ -84,6 +84,10 @@ TAPEGRAD_API int io_checkpoint_double(Checkpoint *run, const char *name, double 
  * While an error is pending it does nothing and returns -1. */
 TAPEGRAD_API int io_checkpoint_save(Checkpoint *run);
 
+/* io_checkpoint_probe - makes the folder and tries to write there, so that a long run need not learn at its
+ *     first save that it cannot.  0, or -1 and EIO. */
+TAPEGRAD_API int io_checkpoint_probe(Checkpoint *run);
+
 /* io_checkpoint_resume - goes on from the newest file of the folder that is whole: 1; 0: there is none, and
  *     nothing is changed.  Files that are damaged, cut short, or no checkpoints are skipped
  *     (io_checkpoint_note names them, and tensor_on_error's function hears of each).  Parts are loaded in the

@@ -320,8 +320,12 @@ TAPEGRAD_API Scheduler *optim_chained_scheduler(Scheduler *const *schedulers, in
 TAPEGRAD_API int optim_scheduler_step(Scheduler *scheduler);
 TAPEGRAD_API int optim_scheduler_step_metric(Scheduler *scheduler, double metric);
 
-/* optim_scheduler_last_epoch - the count of steps, 0 at first; -1 for NULL. */
+/* optim_scheduler_last_epoch - the count of steps, 0 at first; -1 for NULL.
+ * optim_scheduler_optimizer - whose rates it changes.
+ * optim_scheduler_plateau - the options of an optim_reduce_lr_on_plateau; NULL: another one, or NULL. */
 TAPEGRAD_API int64_t optim_scheduler_last_epoch(const Scheduler *scheduler);
+TAPEGRAD_API Optimizer *optim_scheduler_optimizer(const Scheduler *scheduler);
+TAPEGRAD_API const OptimReduceLrOnPlateauArgs *optim_scheduler_plateau(const Scheduler *scheduler);
 
 /* optim_scheduler_state_dict - under PyTorch's names: "last_epoch", "_step_count", "_last_lr", "base_lrs",
  *     the options ("step_size", "gamma", "T_max", ...), "best", "num_bad_epochs", "cooldown_counter" of a

@@ -48,7 +48,8 @@ TAPEGRAD_API extern const OptimAveragedModelArgs optim_averaged_model_defaults;
  *     numbers.  EVALUE: the net has the averages.  All or nothing.
  * optim_averaged_swap - the averages for the net's own values, or back; nothing is copied.
  * optim_averaged_is_swapped - has the net the averages?
- * optim_averaged_count - PyTorch's n_averaged; -1 for NULL. */
+ * optim_averaged_count - PyTorch's n_averaged; -1 for NULL.
+ * optim_averaged_module - the net; NULL for NULL. */
 #define optim_averaged_model(...)                                                                  \
     TENSOR_CALL_(optim_averaged_model_args, OptimAveragedModelArgs, OPTIM_AVERAGED_MODEL_DEFAULTS, \
                  .module = __VA_ARGS__)
@@ -57,6 +58,7 @@ TAPEGRAD_API int optim_averaged_update(AveragedModel *model);
 TAPEGRAD_API int optim_averaged_swap(AveragedModel *model);
 TAPEGRAD_API bool optim_averaged_is_swapped(const AveragedModel *model);
 TAPEGRAD_API int64_t optim_averaged_count(const AveragedModel *model);
+TAPEGRAD_API Module *optim_averaged_module(const AveragedModel *model);
 TAPEGRAD_API void optim_averaged_free(AveragedModel *model);
 
 /* optim_averaged_state_dict - "n_averaged" and the averages as "module.0.weight"; they share memory with the

@@ -39,7 +39,7 @@ typedef struct NNHistory {
     int columns;
     int64_t best_epoch; /* of .monitor, counted over all calls; -1: none yet */
     double best;
-    bool stopped_early, interrupted, resumed;
+    bool stopped_early, interrupted, resumed, diverged;
 } NNHistory;
 TAPEGRAD_API double nn_history_get(const NNHistory *history, const char *name, int64_t epoch);
 TAPEGRAD_API void nn_history_free(NNHistory *history);
@@ -55,16 +55,27 @@ typedef struct NNFit {
     const Batch *batch;       /* in NN_BATCH_END */
     int64_t epoch, epochs;    /* from 0 */
     int64_t step;             /* steps of the optimizer so far */
-    double loss, batch_loss;  /* mean of this epoch so far; of the batch, in NN_BATCH_END */
     const NNHistory *history; /* its last row is that of the epoch, in NN_EPOCH_END */
     bool stop;                /* set it to end after this event */
 } NNFit;
+
+/* nn_fit_loss - the mean loss of this epoch so far; nn_fit_batch_loss - that of the last batch.  They wait
+ * for a device: what calls them once in many batches leaves it at work. */
+TAPEGRAD_API double nn_fit_loss(NNFit *fit);
+TAPEGRAD_API double nn_fit_batch_loss(NNFit *fit);
 
 /* fn returns 0, or -1 and an error, with which nn_fit fails. */
 typedef struct NNCallback {
     int (*fn)(NNFit *fit, NNEvent event, void *ctx);
     void *ctx;
 } NNCallback;
+
+/* What a run does when a loss, of a batch or of a validation, is NaN or infinite. */
+typedef enum NNOnNan {
+    NN_NAN_FAIL, /* ends, with an error that names epoch and batch */
+    NN_NAN_STOP, /* ends as a run that was stopped; NNHistory.diverged says why (Keras' TerminateOnNaN) */
+    NN_NAN_GO_ON /* trains on (f16 with a .scaler, which skips such steps) */
+} NNOnNan;
 
 typedef struct NNFitArgs {
     Module *module;
@@ -74,8 +85,8 @@ typedef struct NNFitArgs {
     int64_t epochs; /* in all, those of a resumed run included */
     DataLoader *validate;
     Metric *const *metrics;                 /* NN_METRICS(...) */
-    NNStepFn step;                          /* instead of loss */
-    void *ctx;                              /* of step */
+    NNStepFn step;                          /* instead of loss, which is NULL then */
+    void *ctx;                              /* of step and parts */
     Scheduler *scheduler;                   /* steps after each epoch, with the monitored number ... */
     bool schedule_steps;                    /* ... or after each step of the optimizer */
     int accumulate;                         /* batches to a step, which has the mean of their losses */
@@ -88,11 +99,12 @@ typedef struct NNFitArgs {
     NNMode mode;             /* NN_AUTO: NN_MIN for the losses, nn_metric_mode for a metric */
     int64_t patience;        /* ends after so many epochs that were no better; 0: never */
     double min_delta;        /* what is better by no more is no better */
-    bool restore_best;       /* ends with the parameters and buffers of the best epoch */
-    const char *checkpoint;  /* a folder: goes on from what is there, and writes after each epoch ... */
-    int64_t save_every;      /* ... and after so many steps; 0: not */
-    int keep;
-    void (*parts)(Checkpoint *run, void *ctx); /* may add parts to the checkpoint; ctx is that of step */
+    bool restore_best;       /* ends with the parameters and buffers of the best epoch, if there was one */
+    NNOnNan on_nan;
+    const char *checkpoint; /* a folder: goes on from what is there, and writes after each epoch ... */
+    int64_t save_every;     /* ... and after so many steps; 0: not */
+    int keep;               /* files of it */
+    void (*parts)(Checkpoint *run, void *ctx); /* may add parts to the checkpoint */
     const char *csv, *log_dir;                 /* a CSV file, a folder for TensorBoard: the history */
     const NNCallback *callbacks;               /* ended by one whose fn is NULL */
     int verbose;                               /* 1: a bar on a terminal, a line an epoch; 0: nothing */
@@ -116,12 +128,20 @@ TAPEGRAD_API extern const NNFitArgs nn_fit_defaults;
  * that was not, if the same call is made again; with one that has ended, nothing is left to do.  Ctrl-C is
  * taken where SIGINT has its default action; a second one kills.
  *
+ * A loss that is NaN or infinite ends the run (.on_nan), and no checkpoint is written of it.  Where losses
+ * are on the CPU, the parameters are those before that batch; a device tells late (the bar, a checkpoint, the
+ * end of the epoch, nn_fit_loss), and the parameters may be NaN by then.  Those of the best epoch come back
+ * with .restore_best, those of the last checkpoint with io_checkpoint_resume.
+ *
  * The optimizer is one that steps without a closure: LBFGS cannot be fitted.
  *
  * 0, also when it was stopped or interrupted; -1 and an error, with the parameters of the last step: ENULL;
- * EVALUE: a loader that gives no batches, options out of range, a .monitor that is no column, or of
- * which nobody has said what is better; EUSER: a
- * callback failed without an error; what modules, metrics and files say. */
+ * EVALUE: a loader that gives no batches; options out of range, or one that another one is missing for
+ * (.save_every and .parts: .checkpoint; .schedule_steps: .scheduler); an optimizer that has no parameter of
+ * the net (unless there is a .step), a scheduler of another optimizer, averages of another net; a .monitor
+ * that is no column, or of which nobody has said what is better; a loss (above).  EIO: no file can be written
+ * into the folder of .checkpoint, as is tried before the first batch.  EUSER: a callback failed without an
+ * error, a step gave no output for .metrics.  What modules, metrics and files say. */
 #define nn_fit(module_, train_, loss_, ...)                                                                  \
     TENSOR_CALL_(nn_fit_args, NNFitArgs, NN_FIT_DEFAULTS, .module = module_, .train = train_, .loss = loss_, \
                  .optimizer = __VA_ARGS__)
@@ -145,7 +165,8 @@ TAPEGRAD_API extern const NNEvaluateArgs nn_evaluate_defaults;
  *     gradients: the mean loss over samples (0 without one); the metrics are begun anew and hold theirs.  NaN
  *     and an error as nn_fit.
  * nn_predict(net, test) - the outputs of one epoch, one behind the other along dim 0; targets are not looked
- * at. Both leave each module in the mode that it had. */
+ *     at.  EVALUE: a loss, .metrics.
+ * Both leave each module in the mode that it had. */
 #define nn_evaluate(module_, loader_, ...)                                                  \
     TENSOR_CALL_(nn_evaluate_args, NNEvaluateArgs, NN_EVALUATE_DEFAULTS, .module = module_, \
                  .loader = loader_, .loss = __VA_ARGS__)

@@ -259,8 +259,8 @@ static int note(NNFit *fit, NNEvent event, void *ctx)
     t->count[event]++;
     if (event != NN_BATCH_END) return 0;
     assert_non_null(fit->batch);
-    assert_true(fit->loss > 0 && fit->batch_loss > 0);
-    assert_true(fit->batch->index > 0 || fit->loss == fit->batch_loss);
+    assert_true(nn_fit_loss(fit) > 0 && nn_fit_batch_loss(fit) > 0);
+    assert_true(fit->batch->index > 0 || nn_fit_loss(fit) == nn_fit_batch_loss(fit));
     t->batches++;
     if (t->batches == t->stops_at) fit->stop = true;
     if (t->batches != t->fails_at) return 0;
