@@ -56,7 +56,10 @@ static const char *describe(DeviceContext *none)
 KERNEL_LIST(K)
 #undef K
 
-enum { FLOATS = 1 << TENSOR_F32 | 1 << TENSOR_F64 };
+enum { FLOATS = 1 << TENSOR_F32 | 1 << TENSOR_F64, DOUBLE = 1 << TENSOR_F64 };
+
+/* What computes in double alone: ops cast for it. */
+#define IN_DOUBLE(slot) ((slot) >= SLOT_pairs && (slot) <= SLOT_class_margin)
 
 const Device cpu_device = { .abi = DEVICE_ABI,
                             .size = sizeof(Device),
@@ -70,7 +73,7 @@ const Device cpu_device = { .abi = DEVICE_ABI,
                             .to_device = copy_bytes,
                             .to_host = copy_bytes,
                             .synchronize = synchronize,
-#define K(slot, Args) [SLOT_##slot] = FLOATS,
+#define K(slot, Args) [SLOT_##slot] = IN_DOUBLE(SLOT_##slot) ? DOUBLE : FLOATS,
                             .takes = { KERNEL_LIST(K) },
 #undef K
 #define K(slot, Args) .slot = on_##slot,

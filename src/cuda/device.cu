@@ -338,7 +338,12 @@ enum { WIDE = 1 << TENSOR_F64 | 1 << TENSOR_I64, ALL = (1 << TENSOR_DTYPES) - 1 
     K(rnn_step, RnnArgs, FLOATS | HALVES)                        \
     K(rnn_step_grad, RnnArgs, FLOATS | HALVES)                   \
     K(resample, ResampleArgs, FLOATS)                            \
-    K(taps, TapsArgs, FLOATS | HALVES)
+    K(taps, TapsArgs, FLOATS | HALVES)                           \
+    K(pairs, PairsArgs, FLOATS)                                  \
+    K(pairs_grad, PairsArgs, FLOATS)                             \
+    K(special, SpecialArgs, 1 << TENSOR_F64)                     \
+    K(ctc, CtcArgs, 1 << TENSOR_F64)                             \
+    K(class_margin, ClassMarginArgs, 1 << TENSOR_F64)
 #define T(slot, Args, dtypes) TAKE_TURN(slot, Args)
 KERNELS_HERE(T)
 #undef T

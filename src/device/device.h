@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_ABI = 3, KERNEL_MAX_DIMS = 16 };
+enum { DEVICE_ABI = 4, KERNEL_MAX_DIMS = 16 };
 enum { KERNEL_DONE = 0, KERNEL_FAILED = -1, KERNEL_DECLINED = 1 };
 
 typedef enum RowPart { ROW_FORWARD, ROW_GRAD_A, ROW_GRAD_B } RowPart;
@@ -357,6 +357,51 @@ typedef struct RnnArgs {
     void *dgates, *drecurrent, *dh_prev, *dc;
 } RnnArgs;
 
+/* pairs - of dense vectors a [batch, m, n] and b [batch, others, n]: out [batch, m, others] = |a_i - b_j|_p.
+ * pairs_grad - out [batch, m, n] = sum_j g_ij sign(d) (|d| / |d|_p)^(p - 1), d = a_i - b_j, 0 where |d|_p is
+ * 0; p = inf: g_ij sign(d) wherever |d| is the largest.  g_ij lies at i step + j other_step of its batch. */
+typedef struct PairsArgs {
+    int dtype;
+    int64_t batch, m, others, n, step, other_step;
+    const void *a, *b, *g;
+    void *out;
+    double p;
+} PairsArgs;
+
+/* special - y_i = f(a_i, b_i) of dense f64 arrays (cpu/elementwise/special_gamma.h). */
+typedef enum SpecialKind { SPECIAL_ZETA, SPECIAL_IGAMMA, SPECIAL_IGAMMAC } SpecialKind;
+typedef struct SpecialArgs {
+    int kind;
+    int64_t count;
+    const double *a, *b;
+    double *y;
+} SpecialArgs;
+
+/* ctc - connectionist temporal classification (cpu/loss/ctc.c) of log-probabilities x [T, N, C], with the
+ * state labels of each sequence, [N, states]; those behind the end are the blank.  dx NULL: the losses [N];
+ * else dx, zeros before, receives the gradient for cotangents g [N].  All dense, f64. */
+typedef struct CtcArgs {
+    int64_t T, N, C, states;
+    const double *x;
+    const int64_t *label, *times, *sizes; /* times, sizes: input and target lengths */
+    bool zero_infinity;
+    double *loss, *dx;
+    const double *g;
+} CtcArgs;
+
+/* class_margin - of each row of dense x [rows, classes], f64: loss = the sum of relu(1 - (x_j - x_i)) /
+ * classes over the right j, which target lists up to a negative one, and the wrong i; slope receives its
+ * gradient.  A target outside [-1, classes) is a fault, as an index of gather; told late it names nothing. */
+typedef struct ClassMarginArgs {
+    const char *op;
+    const void *site;
+    int64_t rows, classes;
+    const double *x;
+    const int64_t *target;
+    double *loss, *slope;
+    int64_t bad_at, bad_value;
+} ClassMarginArgs;
+
 /* list_rule - what a rule (optim/rule.h) does to each element, over n lists of dense arrays of one dtype:
  * array[i * arrays + j] has count[i] elements; j is 0 for x, 1 for its gradient, then the states.  Halves
  * compute in f32 and round once.  The numbers of the rule are on the host, or, of the computation's dtype, at
@@ -418,7 +463,12 @@ typedef struct ListNormArgs {
     K(rnn_step, RnnArgs)                        \
     K(rnn_step_grad, RnnArgs)                   \
     K(resample, ResampleArgs)                   \
-    K(taps, TapsArgs)
+    K(taps, TapsArgs)                           \
+    K(pairs, PairsArgs)                         \
+    K(pairs_grad, PairsArgs)                    \
+    K(special, SpecialArgs)                     \
+    K(ctc, CtcArgs)                             \
+    K(class_margin, ClassMarginArgs)
 /* Those over lists of arrays, which the CPU has in optim. */
 #define LIST_KERNELS(K)        \
     K(list_rule, ListRuleArgs) \

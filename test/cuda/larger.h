@@ -29,6 +29,13 @@ static const struct {
     { "interpolate", "1x2x12x14 {mode=bilinear size=[30 9]}" },
     { "scatter_add", "9x4,80x4@i64:0..8,80x4 {dim=0}; 3x9,3x80@i64:0..8,3x80 {dim=1}" },
     { "index_add", "9x4,80@i64:0..8,80x4 {dim=0}" },
+    { "cdist", "20x40,35x40; 2x17x33,2x5x33 {p=1}; 20x7:1..2,18x7:-1..0 {p=1.5}; 20x40,35x40 {p=inf}" },
+    { "pdist", "40x19 {p=3}" },
+    { "histc", "5000 {bins=7}; 5000 {bins=600 min=-0.5 max=0.7}" },
+    { "multilabel_margin_loss", "3x300,3x300@i64:-1..299; 2x70,2x70@i64:0..9 {reduction=none}" },
+    { "ctc_loss",
+      "90x2x6,2x40@i64:1..5,2@i64:80..90,2@i64:30..40; 9x2x80,2x4@i64:1..79,2@i64:8..9,2@i64:3..4" },
+    { "igamma", "500:1..40,500:.5..60" },
     { "scatter_reduce", "9x4,80x4@i64:0..8,80x4 {dim=0 reduce=mean}" },
 };
 

@@ -33,17 +33,19 @@ static void bad_targets_and_indices(void **state)
            *x = pattern(SHAPE(3, 4), TENSOR_F32);
     for (int at_once = 0; at_once < 2; at_once++) {
         setenv("TAPEGRAD_CUDA_SYNC", at_once ? "1" : "0", 1);
-        for (int which = 0; which < 3; which++) {
+        for (int which = 0; which < 4; which++) {
             Tensor *y = which == 0   ? tensor_cross_entropy(x, t)
                         : which == 1 ? tensor_index_select(x, 0, t)
-                                     : tensor_index_add(x, 0, t, x);
+                        : which == 2 ? tensor_index_add(x, 0, t, x)
+                                     : tensor_multilabel_margin_loss(tensor_select(x, 1, 0), t);
             assert_true(at_once ? y == NULL : y && !tensor_error());
             if (!at_once) assert_int_equal(tensor_synchronize("emu:0"), -1);
             assert_int_equal(tensor_error_code(), TENSOR_EINDEX);
             assert_non_null(strstr(tensor_error(), "7 at position"));
             assert_non_null(strstr(tensor_error(), which == 0   ? "tensor_cross_entropy"
                                                    : which == 1 ? "tensor_index_select"
-                                                                : "tensor_index_add"));
+                                                   : which == 2 ? "tensor_index_add"
+                                                                : "tensor_multilabel_margin_loss"));
             assert_non_null(strstr(tensor_error(), "test_queue.c"));
             tensor_error_clear();
             assert_int_equal(tensor_synchronize("emu:0"), 0);

@@ -64,16 +64,5 @@ int linalg_eigh(const char *op, Matrices s, const double *a, bool upper, double 
  * finite); the largest s. */
 int linalg_halvings(double *norm, int64_t n);
 
-/* pair_distances.c: |a_i - b_j|_p of [batch, m, n] with [batch, others, n].  distances_forward: y [batch, m,
- * others].  distances_backward adds to da [batch, m, n]; element (i, j) of g lies at i step + j other_step.
- */
-typedef struct PairDistances {
-    int64_t batch, m, others, n, step, other_step;
-    const double *a, *b, *g;
-    double *out, p; /* y or da */
-} PairDistances;
-void distances_forward(const PairDistances *pairs);
-void distances_backward(const PairDistances *pairs);
-
 #pragma GCC visibility pop
 #endif

@@ -1,8 +1,8 @@
-/* pair_distances.c - p-norms of the differences of all pairs of vectors, and their gradient (linalg.h).
+/* pair_distances.c - p-norms of the differences of all pairs of vectors, and their gradient: the
+ * slots pairs and pairs_grad.
  *
  * In double throughout, without the squares |a|^2 - 2 a b + |b|^2, which lose the digits of near neighbours.
  */
-#include "linalg.h"
 #include <math.h>
 #include "cpu/cpu.h"
 
@@ -54,28 +54,31 @@ static void add_slope(double *da, const double *a, const double *b, int64_t n, d
 
 static void forward_row(void *ctx, int64_t row)
 {
-    const PairDistances *s = ctx;
-    const double *b = s->b + row / s->m * s->others * s->n;
-    for (int64_t j = 0; j < s->others; j++)
-        s->out[row * s->others + j] = distance(s->a + row * s->n, b + j * s->n, s->n, s->p);
+    const PairsArgs *s = ctx;
+    const double *a = (const double *)s->a + row * s->n,
+                 *b = (const double *)s->b + row / s->m * s->others * s->n;
+    double *y = (double *)s->out + row * s->others;
+    for (int64_t j = 0; j < s->others; j++) y[j] = distance(a, b + j * s->n, s->n, s->p);
 }
 
 static void backward_row(void *ctx, int64_t row)
 {
-    const PairDistances *s = ctx;
+    const PairsArgs *s = ctx;
     const int64_t batch = row / s->m;
-    const double *b = s->b + batch * s->others * s->n,
-                 *g = s->g + batch * s->m * s->others + row % s->m * s->step;
-    for (int64_t j = 0; j < s->others; j++)
-        add_slope(s->out + row * s->n, s->a + row * s->n, b + j * s->n, s->n, s->p, g[j * s->other_step]);
+    const double *a = (const double *)s->a + row * s->n, *b = (const double *)s->b + batch * s->others * s->n,
+                 *g = (const double *)s->g + batch * s->m * s->others + row % s->m * s->step;
+    double *da = (double *)s->out + row * s->n;
+    memset(da, 0, (size_t)s->n * sizeof *da);
+    for (int64_t j = 0; j < s->others; j++) add_slope(da, a, b + j * s->n, s->n, s->p, g[j * s->other_step]);
 }
 
-static void run(const PairDistances *s, void (*row)(void *, int64_t))
+static int run(const PairsArgs *s, void (*row)(void *, int64_t))
 {
     const int64_t rows = s->batch * s->m;
     const int64_t work = rows * s->others * (s->n + 4) * (s->p == 2 || s->p == 1 ? 1 : 16);
     parallel_for(rows, cpu_threads(work), row, (void *)(uintptr_t)s);
+    return 0;
 }
 
-void distances_forward(const PairDistances *pairs) { run(pairs, forward_row); }
-void distances_backward(const PairDistances *pairs) { run(pairs, backward_row); }
+int cpu_pairs(PairsArgs *a) { return run(a, forward_row); }
+int cpu_pairs_grad(PairsArgs *a) { return run(a, backward_row); }

@@ -1,6 +1,6 @@
-/* class_margin.c - see class_margin.h. */
-#include <string.h>
-#include "class_margin.h"
+/* class_margin.c - the slot class_margin: sums of hinges, and how many are open. */
+#include "cpu/cpu.h"
+#include "cpu/index/host_index.h"
 
 static double row_loss(const double *x, const int64_t *target, int64_t classes, bool *right, double *counts)
 {
@@ -19,12 +19,18 @@ static double row_loss(const double *x, const int64_t *target, int64_t classes, 
     return sum;
 }
 
-void multilabel_margin(const double *x, const int64_t *target, int64_t rows, int64_t classes, double *loss,
-                       double *counts, bool *right)
+int cpu_class_margin(ClassMarginArgs *a)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        const int64_t from = i * classes;
-        loss[i] = row_loss(x + from, target + from, classes, right, counts + from) / (double)classes;
-    }
-    for (int64_t i = 0; i < rows * classes; i++) counts[i] /= (double)classes;
+    const int64_t n = a->rows * a->classes;
+    if ((a->bad_at = host_outside(a->target, n, -1, a->classes)) >= 0)
+        return a->bad_value = a->target[a->bad_at], KERNEL_FAILED;
+    bool *right = tg_alloc((size_t)a->classes);
+    if (!right) return fail_memory("multilabel_margin_loss");
+    memset(a->slope, 0, (size_t)n * sizeof *a->slope);
+    for (int64_t from = 0; from < n; from += a->classes)
+        *a->loss++ =
+            row_loss(a->x + from, a->target + from, a->classes, right, a->slope + from) / (double)a->classes;
+    for (int64_t i = 0; i < n; i++) a->slope[i] /= (double)a->classes;
+    tg_free(right, (size_t)a->classes);
+    return 0;
 }

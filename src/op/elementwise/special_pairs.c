@@ -5,18 +5,17 @@
  *   igammac  1 - igamma                                                 db = -g b^(a-1) e^-b / Gamma(a)
  *
  * Each is two ops: the public one broadcasts and casts, and its core computes in f64. */
-#include "cpu/elementwise/special_pairs.h"
 #include "op/op.h"
 
 static int core_shape(OpCall *c) { return op_set_output(c, 0, shape_of(op_input(c, 0)), TENSOR_F64); }
 
-static int run(OpCall *c, SpecialPair f)
+static int run(OpCall *c, SpecialKind kind)
 {
-    const double *a = op_input_f64(c, 0), *b = op_input_f64(c, 1);
-    double *y = op_output_f64(c, 0);
-    if (!a || !b || !y) return -1;
-    special_pairs(f, op_count(c, 0), a, b, y);
-    return 0;
+    const Tensor *a = own(raw_contiguous(op_input(c, 0))), *b = own(raw_contiguous(op_input(c, 1)));
+    Tensor *y = op_output(c, 0);
+    if (!a || !b) return -1;
+    SpecialArgs args = { .kind = kind, .count = y->numel, .a = a->data, .b = b->data, .y = y->data };
+    return RUN_KERNEL(c->name, y->place, special, &args);
 }
 
 static int zeta_forward(OpCall *c) { return run(c, SPECIAL_ZETA); }
@@ -57,7 +56,8 @@ static int igammac_backward(OpCall *c, Tensor *dy, Tensor **dx)
                                            .no_grad_inputs = KEEP_INPUT(0),       \
                                            .shape = core_shape,                   \
                                            .forward = name_##_forward,            \
-                                           .backward = name_##_backward }
+                                           .backward = name_##_backward,          \
+                                           .flags = OP_ANY_DEVICE }
 CORE(zeta);
 CORE(igamma);
 CORE(igammac);
@@ -90,7 +90,7 @@ static int zeta(OpCall *c) { return compose(c, &core_zeta); }
 static int igamma(OpCall *c) { return compose(c, &core_igamma); }
 static int igammac(OpCall *c) { return compose(c, &core_igammac); }
 
-#define PAIR .arity = 2, .no_grad_inputs = KEEP_INPUT(0), .shape = shape
+#define PAIR .arity = 2, .no_grad_inputs = KEEP_INPUT(0), .shape = shape, .flags = OP_ANY_DEVICE
 #define SAMPLES(a, b)                                                                        \
     "5:" a ",5:" b "; :" a ",:" b "; 3x4:" a ",4:" b "; 3x1:" a ",1x4:" b "; 0x3:" a ",3:" b \
     "; 3@i64:2..4,3:" b

@@ -7,21 +7,24 @@
  *   pdist   y_ij of one set [N, M], i < j in row-major order -> [N (N - 1) / 2]
  */
 #include <math.h>
-#include "cpu/linalg/linalg.h"
 #include "cpu/shape/host_tables.h"
 #include "op/reduce/reduce.h"
+#include "op/shape/shape_op.h"
 
 const TensorCdistArgs tensor_cdist_defaults = { TENSOR_CDIST_DEFAULTS };
 const TensorPdistArgs tensor_pdist_defaults = { TENSOR_PDIST_DEFAULTS };
 
-/* x with the batch of y, dense and in double. */
-static Tensor *wide(const Tensor *x, TensorShape y)
+/* What the kernel reads: x's dtype, or double. */
+static int dtype_there(const Tensor *x) { return TAKES(x->place, pairs, x->dtype) ? x->dtype : TENSOR_F64; }
+
+/* x with the batch of y, as the kernel reads it. */
+static Tensor *with_batch(const Tensor *x, TensorShape y)
 {
     int64_t shape[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
     for (int i = 0; i < y.ndim; i++) shape[i] = i < y.ndim - 2 ? y.dim[i] : x->shape[x->ndim - y.ndim + i];
     broadcast_strides(x, (TensorShape){ y.ndim, shape }, stride);
     Tensor *view = own(new_view(x, y.ndim, shape, stride, 0));
-    return view ? own(raw_cast(view, TENSOR_F64)) : NULL;
+    return view ? own(raw_cast(view, dtype_there(x))) : NULL;
 }
 
 /* ---- cdist ----------------------------------------------------------------------------------- */
@@ -48,43 +51,47 @@ static int forward(OpCall *c)
 {
     Tensor *y = op_output(c, 0);
     if (y->numel == 0) return 0;
-    const Tensor *a = wide(op_input(c, 0), shape_of(y)), *b = wide(op_input(c, 1), shape_of(y));
-    Tensor *out = y->dtype == TENSOR_F64 ? y : own(new_tensor(shape_of(y), TENSOR_F64, y->place));
+    const Tensor *a = with_batch(op_input(c, 0), shape_of(y)), *b = with_batch(op_input(c, 1), shape_of(y));
+    Tensor *out = !a ? NULL : y->dtype == a->dtype ? y : own(new_tensor(shape_of(y), a->dtype, y->place));
     if (!a || !b || !out) return -1;
     const int nd = y->ndim;
     const int64_t m = y->shape[nd - 2], others = y->shape[nd - 1];
-    distances_forward(&(PairDistances){ .batch = y->numel / (m * others),
-                                        .m = m,
-                                        .others = others,
-                                        .n = a->shape[nd - 1],
-                                        .a = a->data,
-                                        .b = b->data,
-                                        .out = out->data,
-                                        .p = ((const TensorCdistArgs *)op_params(c))->p });
+    PairsArgs args = { .dtype = out->dtype,
+                       .batch = y->numel / (m * others),
+                       .m = m,
+                       .others = others,
+                       .n = a->shape[nd - 1],
+                       .a = a->data,
+                       .b = b->data,
+                       .out = out->data,
+                       .p = ((const TensorCdistArgs *)op_params(c))->p };
+    if (RUN_KERNEL(c->name, y->place, pairs, &args)) return -1;
     return out == y ? 0 : raw_copy(y, out);
 }
 
 /* The gradient of the first set (or, flipped, of the second). */
-static Tensor *in_loop(const Tensor *a, const Tensor *b, const Tensor *g, double p, bool flipped, int dtype)
+static Tensor *in_kernel(OpCall *c, const Tensor *a, const Tensor *b, const Tensor *g, bool flipped,
+                         int dtype)
 {
     const int nd = g->ndim;
-    Tensor *da = own(new_tensor(shape_of(a), TENSOR_F64, a->place));
-    if (!da || raw_fill(da, 0)) return NULL;
-    if (g->numel == 0 || da->numel == 0) return tensor_to(da, (TensorDtype)dtype);
+    const double p = ((const TensorCdistArgs *)op_params(c))->p;
+    if (g->numel == 0 || a->numel == 0 || p == 0) return zeros_on(shape_of(a), dtype, a->place);
+    Tensor *da = own(new_tensor(shape_of(a), a->dtype, a->place));
+    if (!da) return NULL;
     const int64_t rows = g->shape[nd - 2], columns = g->shape[nd - 1];
-    if (p != 0)
-        distances_backward(&(PairDistances){ .batch = g->numel / (rows * columns),
-                                             .m = flipped ? columns : rows,
-                                             .others = flipped ? rows : columns,
-                                             .n = a->shape[nd - 1],
-                                             .step = flipped ? 1 : columns,
-                                             .other_step = flipped ? columns : 1,
-                                             .a = a->data,
-                                             .b = b->data,
-                                             .g = g->data,
-                                             .out = da->data,
-                                             .p = p });
-    return tensor_to(da, (TensorDtype)dtype);
+    PairsArgs args = { .dtype = da->dtype,
+                       .batch = g->numel / (rows * columns),
+                       .m = flipped ? columns : rows,
+                       .others = flipped ? rows : columns,
+                       .n = a->shape[nd - 1],
+                       .step = flipped ? 1 : columns,
+                       .other_step = flipped ? columns : 1,
+                       .a = a->data,
+                       .b = b->data,
+                       .g = g->data,
+                       .out = da->data,
+                       .p = p };
+    return RUN_KERNEL(c->name, a->place, pairs_grad, &args) ? NULL : tensor_to(da, (TensorDtype)dtype);
 }
 
 static Tensor *one_for_zero(Tensor *x)
@@ -123,12 +130,12 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const double p = ((const TensorCdistArgs *)op_params(c))->p;
     if (op_recording(c)) return recorded(c, p, dy, dx);
-    const Tensor *x = op_saved(c, 0), *z = op_saved(c, 1), *a = x ? wide(x, shape_of(dy)) : NULL,
-                 *b = z ? wide(z, shape_of(dy)) : NULL;
-    const Tensor *g = own(raw_cast(dy, TENSOR_F64));
+    const Tensor *x = op_saved(c, 0), *z = op_saved(c, 1), *a = x ? with_batch(x, shape_of(dy)) : NULL,
+                 *b = z ? with_batch(z, shape_of(dy)) : NULL;
+    const Tensor *g = a ? own(raw_cast(dy, a->dtype)) : NULL;
     if (!a || !b || !g) return -1;
-    if (op_wants(c, 0) && !(dx[0] = in_loop(a, b, g, p, false, dy->dtype))) return -1;
-    return op_wants(c, 1) && !(dx[1] = in_loop(b, a, g, p, true, dy->dtype)) ? -1 : 0;
+    if (op_wants(c, 0) && !(dx[0] = in_kernel(c, a, b, g, false, dy->dtype))) return -1;
+    return op_wants(c, 1) && !(dx[1] = in_kernel(c, b, a, g, true, dy->dtype)) ? -1 : 0;
 }
 
 static const OpField fields[] = { OP_OPTION(TensorCdistArgs, p), { 0 } };
@@ -145,7 +152,7 @@ const TensorOp op_cdist = {
     .shape = shape,
     .forward = forward,
     .backward = backward,
-    .flags = OP_FLOAT_INPUTS | OP_ONE_DTYPE | OP_ROUND_ONCE,
+    .flags = OP_FLOAT_INPUTS | OP_ONE_DTYPE | OP_ROUND_ONCE | OP_ANY_DEVICE,
     .samples = "3x4,2x4; 2x3x4,2x2x4 {p=1}; 2x1x3x2,4x2x2 {p=3}; 3x2:1..2,2x2:-1..0 {p=1.5}; 3x4,2x4 "
                "{p=inf}; 3x2,2x2 {p=0}; 3x4:1..2,1x4:-1..0 {p=.5}; "
                "0x4,2x4; 3x0,2x0; 3x0,2x0 {p=inf}; 3x4,0x4; 0x3x4,0x2x4; 5x1,4x1",
@@ -192,7 +199,7 @@ const TensorOp op_pdist = {
     PARAMS(TensorPdistArgs, tensor_pdist_defaults, pdist_fields),
     .shape = pdist_shape,
     .compose = pdist_compose,
-    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE,
+    .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE | OP_ANY_DEVICE,
     .torch = "nn.functional.pdist",
     .samples = "4x3; 3x2 {p=1}; 3x2 {p=3}; 3x2 {p=inf}; 2x5 {p=1.5}; 1x3; 0x3; 3x0; 3x2 {p=0}",
     .errors = "3 ! ESHAPE; 3x2 {p=-1} ! EVALUE; 3x2@i64 ! EDTYPE",

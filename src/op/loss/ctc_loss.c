@@ -15,25 +15,30 @@ static int core_shape(OpCall *c)
     return op_set_output(c, 0, SHAPE(op_input(c, 0)->shape[1]), (TensorDtype)op_input(c, 0)->dtype);
 }
 
-static CtcBatch batch_of(const OpCall *c, const Tensor *x, const Tensor *label, const Tensor *times,
-                         const Tensor *sizes)
+static CtcArgs args_of(const OpCall *c, const Tensor *x, const Tensor *label, const Tensor *times,
+                       const Tensor *sizes)
 {
-    return (CtcBatch){ .T = x->shape[0],
-                       .N = x->shape[1],
-                       .C = x->shape[2],
-                       .states = label->shape[1],
-                       .label = label->data,
-                       .times = times->data,
-                       .sizes = sizes->data,
-                       .zero_infinity = ((const TensorCtcArgs *)op_params(c))->zero_infinity };
+    return (CtcArgs){ .T = x->shape[0],
+                      .N = x->shape[1],
+                      .C = x->shape[2],
+                      .states = label->shape[1],
+                      .x = x->data,
+                      .label = label->data,
+                      .times = times->data,
+                      .sizes = sizes->data,
+                      .zero_infinity = ((const TensorCtcArgs *)op_params(c))->zero_infinity };
 }
 
 static int core_forward(OpCall *c)
 {
-    CtcBatch b = batch_of(c, op_input(c, 0), op_input(c, 1), op_input(c, 2), op_input(c, 3));
-    b.x = op_input_f64(c, 0), b.loss = op_output_f64(c, 0);
-    if (!b.x || !b.loss) return -1;
-    return ctc_run(&b) ? fail_memory(c->name) : 0;
+    const Tensor *x = own(raw_cast(op_input(c, 0), TENSOR_F64));
+    Tensor *y = op_output(c, 0),
+           *loss = y->dtype == TENSOR_F64 ? y : own(new_tensor(shape_of(y), TENSOR_F64, y->place));
+    if (!x || !loss) return -1;
+    CtcArgs args = args_of(c, x, op_input(c, 1), op_input(c, 2), op_input(c, 3));
+    args.loss = loss->data;
+    if (RUN_KERNEL(c->name, y->place, ctc, &args)) return -1;
+    return loss == y ? 0 : raw_copy(y, loss);
 }
 
 static Tensor *fused_gradient(OpCall *c, const Tensor *dy)
@@ -42,12 +47,11 @@ static Tensor *fused_gradient(OpCall *c, const Tensor *dy)
                  *sizes = op_saved(c, 3);
     if (!x || !label || !times || !sizes) return NULL;
     Tensor *wide = own(raw_cast(x, TENSOR_F64)), *g = own(raw_cast(dy, TENSOR_F64)),
-           *dx = own(new_tensor(shape_of(x), TENSOR_F64, &cpu_place));
-    if (!wide || !g || !dx || raw_fill(dx, 0)) return NULL;
-    CtcBatch b = batch_of(c, x, label, times, sizes);
-    b.x = wide->data, b.g = g->data, b.dx = dx->data;
-    if (ctc_run(&b)) return fail_memory(c->name), NULL;
-    return tensor_to(dx, (TensorDtype)x->dtype);
+           *dx = zeros_on(shape_of(x), TENSOR_F64, x->place);
+    if (!wide || !g || !dx) return NULL;
+    CtcArgs args = args_of(c, wide, label, times, sizes);
+    args.g = g->data, args.dx = dx->data;
+    return RUN_KERNEL(c->name, x->place, ctc, &args) ? NULL : tensor_to(dx, (TensorDtype)x->dtype);
 }
 
 /* ---- the same by ops ------------------------------------------------------------------------- */
@@ -58,19 +62,32 @@ typedef struct States {
     Tensor *first, *last, *leap, *never; /* may begin, end there; may be leapt to; -inf of [N, states] */
 } States;
 
-static Tensor *mask(int64_t n, int64_t states)
+static Tensor *count_there(int64_t n, const Tensor *like) /* 0, 1, ..., n - 1 where `like` is */
 {
-    return own(new_tensor(SHAPE(n, states), TENSOR_BOOL, &cpu_place));
+    return carried(tensor_arange(0, (double)n, 1, TENSOR_I64), like->place);
 }
 
-static int make_states(States *s, Tensor *x, Tensor *label, const Tensor *sizes)
+/* Where a path may leap to: odd states from 3 on whose label is another than that two before. */
+static Tensor *leaps(Tensor *label, Tensor *k)
 {
     const int64_t n = label->shape[0], states = label->shape[1];
-    s->first = mask(n, states), s->last = mask(n, states), s->leap = mask(n, states);
+    if (states < 3) return zeros_on(SHAPE(n, states), TENSOR_BOOL, label->place);
+    Tensor *unlike =
+        tensor_ne(tensor_narrow(label, 1, 2, states - 2), tensor_narrow(label, 1, 0, states - 2));
+    unlike = tensor_cat(TENSORS(zeros_on(SHAPE(n, 2), TENSOR_BOOL, label->place), unlike), 1);
+    return tensor_logical_and(unlike, tensor_eq_scalar(tensor_remainder_scalar(k, 2), 1));
+}
+
+static int make_states(States *s, Tensor *x, Tensor *label, Tensor *sizes)
+{
+    const int64_t n = label->shape[0], states = label->shape[1];
+    Tensor *k = count_there(states, label), *end = tensor_unsqueeze(tensor_mul_scalar(sizes, 2), 1);
+    s->first = tensor_lt_scalar(k, 2);
+    s->last = tensor_logical_or(tensor_eq(k, end), tensor_eq(k, tensor_sub_scalar(end, 1)));
+    s->leap = leaps(label, k);
     s->x = tensor_gather(x, 2, tensor_expand(tensor_unsqueeze(label, 0), SHAPE(x->shape[0], n, states)));
     if (!s->first || !s->last || !s->leap || !s->x) return -1;
-    ctc_states(label->data, sizes->data, n, states, s->first->data, s->last->data, s->leap->data);
-    s->never = own(new_tensor(SHAPE(n, states), x->dtype, &cpu_place));
+    s->never = own(new_tensor(SHAPE(n, states), x->dtype, x->place));
     return s->never ? raw_fill(s->never, -INFINITY) : -1;
 }
 
@@ -100,15 +117,14 @@ static Tensor *earlier_beta(Tensor *b, Tensor *x, const States *s)
 }
 
 /* Bool [N, 1]: sequences of which step t is one (the last one). */
-static Tensor *sequences_at(const Tensor *times, int64_t t, bool last)
+static Tensor *sequences_at(Tensor *times, int64_t t, bool last)
 {
-    Tensor *m = mask(times->shape[0], 1);
-    if (m) ctc_sequences(times->data, times->shape[0], t, last, m->data);
-    return m;
+    times = tensor_unsqueeze(times, 1);
+    return last ? tensor_eq_scalar(times, (double)(t + 1)) : tensor_gt_scalar(times, (double)t);
 }
 
 /* -> e^(a_t + b_t + loss) as [T, N, states]; 0 behind a sequence's end. */
-static Tensor *posterior(const States *s, const Tensor *times, Tensor *loss, Tensor **steps)
+static Tensor *posterior(const States *s, Tensor *times, Tensor *loss, Tensor **steps)
 {
     const int64_t T = s->x->shape[0];
     Tensor *zero = tensor_zeros_like(s->never), *b = s->never;
@@ -160,6 +176,7 @@ static const TensorOp core = {
     .shape = core_shape,
     .forward = core_forward,
     .backward = core_backward,
+    .flags = OP_ANY_DEVICE,
 };
 
 /* ---- the op ---------------------------------------------------------------------------------- */
@@ -292,7 +309,7 @@ const TensorOp op_ctc_loss = {
     PARAMS(TensorCtcArgs, tensor_ctc_defaults, fields),
     .shape = shape,
     .compose = compose,
-    .flags = OP_FLOAT_INPUTS,
+    .flags = OP_FLOAT_INPUTS | OP_ANY_DEVICE,
     .torch = "nn.functional.ctc_loss",
     .samples =
         "5x2x3,2x2@i64:1..2,2@i64:5..5,2@i64:2..2; 4x2x3,2@i64:1..2,2@i64:3..4,2@i64:1..1 {reduction=sum}; "

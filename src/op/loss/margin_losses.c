@@ -1,7 +1,5 @@
 /* margin_losses.c - losses of classes: soft_margin, multilabel_soft_margin, multi_margin, multilabel_margin.
  */
-#include "cpu/index/host_index.h"
-#include "cpu/loss/class_margin.h"
 #include "loss.h"
 
 const TensorMultilabelSoftMarginArgs tensor_multilabel_soft_margin_defaults = {
@@ -98,38 +96,36 @@ static int labels_shape(OpCall *c)
     return op_set_output(c, 0, (TensorShape){ x->ndim - 1, x->shape }, (TensorDtype)x->dtype);
 }
 
-static int check_labels(OpCall *c, const int64_t *target, int64_t n, int64_t classes)
-{
-    const int64_t bad = host_outside(target, n, -1, classes);
-    if (bad >= 0)
-        return op_fail(c, TENSOR_EINDEX, "target %s: %lld at position %lld is outside [-1, %lld)",
-                       S(op_input(c, 1)), (long long)target[bad], (long long)bad, (long long)classes);
-    return 0;
-}
-
 static int labels_forward(OpCall *c)
 {
-    const Tensor *x = op_input(c, 0);
-    Tensor *target = own(raw_cast(op_input(c, 1), TENSOR_I64)),
-           *counts = own(new_tensor(shape_of(x), TENSOR_F64, &cpu_place));
-    const double *at = op_input_f64(c, 0);
-    double *loss = op_output_f64(c, 0);
-    const int64_t classes = x->shape[x->ndim - 1], rows = x->numel / classes;
-    if (!target || !counts || !at || !loss || raw_fill(counts, 0) ||
-        check_labels(c, target->data, x->numel, classes))
-        return -1;
-    bool *right = tg_alloc((size_t)classes);
-    if (!right) return fail_memory(c->name);
-    multilabel_margin(at, target->data, rows, classes, loss, counts->data, right);
-    tg_free(right, (size_t)classes);
-    return op_save(c, counts);
+    const Tensor *x = own(raw_cast(op_input(c, 0), TENSOR_F64)),
+                 *t = own(raw_cast(op_input(c, 1), TENSOR_I64));
+    Tensor *y = op_output(c, 0), *slope = own(new_tensor(shape_of(op_input(c, 0)), TENSOR_F64, y->place)),
+           *loss = y->dtype == TENSOR_F64 ? y : own(new_tensor(shape_of(y), TENSOR_F64, y->place));
+    if (!x || !t || !slope || !loss) return -1;
+    const int64_t classes = x->shape[x->ndim - 1];
+    ClassMarginArgs args = { .op = c->name,
+                             .site = c->site,
+                             .rows = x->numel / classes,
+                             .classes = classes,
+                             .x = x->data,
+                             .target = t->data,
+                             .loss = loss->data,
+                             .slope = slope->data,
+                             .bad_at = -1 };
+    const int status = KERNEL_STATUS(y->place, class_margin, &args);
+    if (status == KERNEL_FAILED && args.bad_at >= 0)
+        return op_fail(c, TENSOR_EINDEX, "target %s: %lld at position %lld is outside [-1, %lld)", S(t),
+                       (long long)args.bad_value, (long long)args.bad_at, (long long)classes);
+    if (kernel_status(status, c->name, y->place, "class_margin")) return -1;
+    return loss != y && raw_copy(y, loss) ? -1 : op_save(c, slope);
 }
 
 static int labels_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
-    Tensor *counts = op_saved_extra(c, 0);
+    Tensor *slope = op_saved_extra(c, 0);
     dx[0] =
-        counts && dy ? tensor_mul(tensor_unsqueeze(dy, -1), tensor_to(counts, (TensorDtype)dy->dtype)) : NULL;
+        slope && dy ? tensor_mul(tensor_unsqueeze(dy, -1), tensor_to(slope, (TensorDtype)dy->dtype)) : NULL;
     return dx[0] ? 0 : -1;
 }
 
@@ -139,7 +135,8 @@ static const TensorOp core_labels = { .name = "multilabel_margin_loss",
                                       .no_grad_inputs = KEEP_INPUT(1),
                                       .shape = labels_shape,
                                       .forward = labels_forward,
-                                      .backward = labels_backward };
+                                      .backward = labels_backward,
+                                      .flags = OP_ANY_DEVICE };
 
 static int multilabel_shape(OpCall *c) { return check_classes(c) || check_alike(c, 0, 1) ? -1 : 0; }
 
@@ -224,6 +221,7 @@ const TensorOp op_multilabel_margin_loss = {
     PARAMS(TensorLossArgs, tensor_loss_defaults, plain_fields),
     .shape = multilabel_shape,
     .compose = multilabel_compose,
+    .flags = OP_ANY_DEVICE,
     .torch = "nn.functional.multilabel_margin_loss",
     .samples = "3x4,3x4@i64:-1..3; 3x4,3x4@i64:0..3 {reduction=sum}; 2x3,2x3@i64:-1..2 {reduction=none}; "
                "4,4@i64:-1..3; 2x3,2x3@i64:-1..-1; 0x3,0x3@i64 {reduction=none}",

@@ -1,4 +1,4 @@
-/* count.c - bincount and histc, on the host, in f64 or i64. */
+/* count.c - bincount, on the host, and histc, in f64 or i64. */
 #include <math.h>
 #include "cpu/order/host_lists.h"
 #include "op/reduce/reduce.h"
@@ -71,30 +71,65 @@ static int histc_shape(OpCall *c)
     if (p->bins < 1) return op_fail(c, TENSOR_EVALUE, "%lld bins: want 1 or more", (long long)p->bins);
     if (!(p->min <= p->max) || !isfinite(p->min) || !isfinite(p->max))
         return op_fail(c, TENSOR_EVALUE, "from %g to %g: want a finite range", p->min, p->max);
-    return op_set_output(c, 0, SHAPE(p->bins), (TensorDtype)op_input(c, 0)->dtype);
+    return 0;
 }
 
-/* The range of x itself, where none is given. */
-static int own_range(OpCall *c, const double *x, int64_t n, double *min, double *max)
+static int not_finite(OpCall *c, double bad)
 {
-    const int64_t bad = n ? finite_range(x, n, min, max) : -1;
-    return bad < 0 ? 0
-                   : op_fail(c, TENSOR_EVALUE,
-                             "%g among the elements of %s: want a range where they are not all finite",
-                             x[bad], S(op_input(c, 0)));
+    return op_fail(c, TENSOR_EVALUE,
+                   "%g among the elements of %s: want a range where they are not all finite", bad,
+                   S(op_input(c, 0)));
 }
 
-static int histc_forward(OpCall *c)
+/* A range of its own, where none was given. */
+static void widen(double *min, double *max)
+{
+    if (*min == *max) *min -= 1, *max += 1;
+}
+
+static Tensor *histogram_here(OpCall *c, const Tensor *x, int64_t bins, double min, double max)
+{
+    Tensor *y = own(new_tensor(SHAPE(bins), TENSOR_F64, x->place));
+    const int64_t bad = min == max && x->numel ? finite_range(x->data, x->numel, &min, &max) : -1;
+    if (!y || bad >= 0) return y ? not_finite(c, ((const double *)x->data)[bad]), NULL : NULL;
+    widen(&min, &max);
+    histogram(x->data, x->numel, bins, min, max, y->data);
+    return y;
+}
+
+/* The first element that is not finite, for its error; an infinity where there is none. */
+static double first_bad(Tensor *x)
+{
+    Tensor *bad = tensor_to(tensor_logical_not(tensor_isfinite(x)), TENSOR_U8);
+    return tensor_item(tensor_index_select(x, 0, tensor_reshape(tensor_argmax(bad), SHAPE(1))));
+}
+
+/* The same by ops: what lies outside counts as 0 in the first bin. */
+static Tensor *histogram_there(OpCall *c, Tensor *x, int64_t bins, double min, double max)
+{
+    if (min == max && x->numel) {
+        min = tensor_item(tensor_amin(x)), max = tensor_item(tensor_amax(x));
+        if (!isfinite(min) || !isfinite(max)) return not_finite(c, first_bad(x)), NULL;
+    }
+    widen(&min, &max);
+    Tensor *inside = tensor_logical_and(tensor_ge_scalar(x, min), tensor_le_scalar(x, max)),
+           *zero = zeros_on(SHAPE(), TENSOR_F64, x->place);
+    Tensor *at = tensor_mul_scalar(tensor_sub_scalar(tensor_where(inside, x, zero), min), (double)bins);
+    at = tensor_where(inside, tensor_div_scalar(at, max - min), zero);
+    at = tensor_to(tensor_clamp(at, 0, (double)(bins - 1)), TENSOR_I64);
+    return tensor_scatter_add(zeros_on(SHAPE(bins), TENSOR_F64, x->place), 0, at,
+                              tensor_to(inside, TENSOR_F64));
+}
+
+static int histc_compose(OpCall *c)
 {
     const TensorHistcArgs *p = op_params(c);
-    const double *x = op_input_f64(c, 0);
-    double *y = op_output_f64(c, 0), min = p->min, max = p->max;
-    const int64_t n = op_count(c, 0);
-    if (!x || !y) return -1;
-    if (min == max && own_range(c, x, n, &min, &max)) return -1;
-    if (min == max) min -= 1, max += 1;
-    histogram(x, n, p->bins, min, max, y);
-    return 0;
+    const int dtype = op_input(c, 0)->dtype;
+    Tensor *x = own(raw_cast(op_input(c, 0), TENSOR_F64));
+    if (!x || !(x = tensor_reshape(x, SHAPE(x->numel)))) return -1;
+    Tensor *y = on_host(x->place) ? histogram_here(c, x, p->bins, p->min, p->max)
+                                  : histogram_there(c, x, p->bins, p->min, p->max);
+    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)dtype) : NULL);
 }
 
 static const OpField histc_fields[] = { OP_OPTION(TensorHistcArgs, bins, min, max), { 0 } };
@@ -105,8 +140,8 @@ static const TensorOp op_histc = {
     .arity = 1,
     PARAMS(TensorHistcArgs, tensor_histc_defaults, histc_fields),
     .shape = histc_shape,
-    .forward = histc_forward,
-    .flags = OP_NONDIFFERENTIABLE | OP_FLOAT_INPUTS,
+    .compose = histc_compose,
+    .flags = OP_NONDIFFERENTIABLE | OP_FLOAT_INPUTS | OP_ANY_DEVICE,
     .samples = "20 {bins=4}; 4x5 {bins=3 min=-0.5 max=0.5}; {bins=2}; 0 {bins=2}; 3:2..2 {bins=3}",
     .errors = "3 {bins=0} ! EVALUE; 3 {min=2 max=1} ! EVALUE; 3@i64 ! EDTYPE"
 };
