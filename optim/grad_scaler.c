@@ -256,10 +256,15 @@ static int read_state(TensorDict dict, double *value)
         const Tensor *x = nn_dict_get(dict, names[i]);
         if (!x && tensor_error_code()) return -1;
         if (!x) return tensor_fail(TENSOR_EVALUE, function, "\"%s\" is missing", names[i]);
+        if (tensor_numel(x) != 1)
+            return tensor_fail(TENSOR_ESHAPE, function, "\"%s\" is not one number", names[i]);
         value[i] = tensor_item(x);
     }
-    if (dict.count != NAMES)
-        return tensor_fail(TENSOR_EVALUE, function, "%d entries: want %d", dict.count, NAMES);
+    for (int i = 0; i < dict.count; i++) {
+        bool known = false;
+        for (int k = 0; k < NAMES; k++) known |= strcmp(dict.item[i].name, names[k]) == 0;
+        if (!known) return tensor_fail(TENSOR_EVALUE, function, "\"%s\" is unexpected", dict.item[i].name);
+    }
     if (!(value[3] >= 1 && value[3] <= 1e9 && value[4] >= 0 && value[4] <= 1e9))
         return tensor_fail(TENSOR_EVALUE, function, "growth_interval %g, tracker %g", value[3], value[4]);
     return tensor_error_code() ? -1 : 0;

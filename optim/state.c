@@ -161,7 +161,8 @@ typedef struct Loading {
     TensorDict dict, made, extra; /* made: what the entries will be, in the order of the walk */
     int found, placed;            /* entries of the dict that are ours; those of made that are in place */
     bool *mentioned;              /* parameters that it has entries of */
-    enum { COMPARE, MAKE, PLACE } what;
+    const char *sought;           /* FIND: 1 ends the walk at the entry of this name */
+    enum { COMPARE, MAKE, PLACE, FIND } what;
 } Loading;
 
 static int refuse(const Optimizer *opt, TensorStatus code, const char *name, const char *what)
@@ -236,6 +237,7 @@ static int load(void *ctx, const Optimizer *opt, const Entry *e)
 {
     Loading *l = ctx;
     if (l->what == PLACE) return place(l, e);
+    if (l->what == FIND) return strcmp(l->sought, e->name) == 0;
     Tensor *t = nn_dict_get(l->dict, e->name);
     if (!t && !tensor_error() && may_lack(opt, e)) return 0;
     if (!t) return tensor_error() ? -1 : refuse(opt, TENSOR_EVALUE, e->name, "is missing");
@@ -322,19 +324,30 @@ static int make_extra(const Optimizer *opt, Loading *l)
     return opt->kind->check_extra ? opt->kind->check_extra(opt, l->extra, "optim_load_state_dict") : 0;
 }
 
-static int check_unexpected(const Optimizer *opt, const Loading *l)
+static bool is_unexpected(Optimizer *opt, Loading *l, const TensorDictItem *item)
+{
+    l->sought = item->name;
+    if (!is_ours(opt->kind, item->name)) return !opt->kind->step_closure;
+    return !is_pytorchs(opt->kind, item->name, item->tensor) && !load_all(opt, l, FIND);
+}
+
+static int check_unexpected(Optimizer *opt, Loading *l)
 {
     int extra = 0;
     for (int i = 0; i < l->dict.count; i++) {
-        const char *name = l->dict.item[i].name;
-        if (!is_ours(opt->kind, name) && !opt->kind->step_closure)
-            return refuse(opt, TENSOR_EVALUE, name, "is unexpected");
-        extra += !is_ours(opt->kind, name) || is_pytorchs(opt->kind, name, l->dict.item[i].tensor);
+        const TensorDictItem *item = &l->dict.item[i];
+        extra += is_ours(opt->kind, item->name) ? is_pytorchs(opt->kind, item->name, item->tensor)
+                                                : opt->kind->step_closure != NULL;
     }
-    if (l->found + extra == l->dict.count) return 0;
-    return tensor_fail(TENSOR_EVALUE, "optim_load_state_dict",
-                       "%s: %d entries, of which %d are unexpected: other options, groups or parameters",
-                       opt->kind->name, l->dict.count, l->dict.count - l->found - extra);
+    const int more = l->dict.count - l->found - extra;
+    char text[120] = "is unexpected";
+    if (more > 1)
+        snprintf(text, sizeof text, "and %d more are unexpected: other options, groups or parameters",
+                 more - 1);
+    for (int i = 0; i < l->dict.count && more; i++)
+        if (is_unexpected(opt, l, &l->dict.item[i]))
+            return refuse(opt, TENSOR_EVALUE, l->dict.item[i].name, text);
+    return 0;
 }
 
 static int take_option(void *ctx, const Optimizer *opt, const Entry *e)

@@ -234,12 +234,15 @@ static int load(AveragedModel *m, TensorDict dict, Tensor **to, Tensor **from)
 {
     static const char function[] = "optim_averaged_load_state_dict";
     const Tensor *count = nn_dict_get(dict, "n_averaged");
-    const double averaged = count ? tensor_item(count) : -1;
+    const double averaged = count && tensor_numel(count) == 1 ? tensor_item(count) : -1;
     if (tensor_error_code()) return -1;
-    if (!(averaged >= 0 && averaged <= 0x1p53))
+    if (!(averaged >= 0 && averaged <= 0x1p53 && averaged == floor(averaged)))
         return tensor_fail(TENSOR_EVALUE, function, "\"n_averaged\" is missing, or no count");
-    if (dict.count != m->named.count + 1)
-        return tensor_fail(TENSOR_EVALUE, function, "%d entries: want %d", dict.count, m->named.count + 1);
+    for (int i = 0; i < dict.count; i++) {
+        const char *name = dict.item[i].name;
+        if (strcmp(name, "n_averaged") != 0 && !nn_dict_get(m->named, name))
+            return tensor_fail(TENSOR_EVALUE, function, "\"%s\" is unexpected", name);
+    }
     for (int i = 0; i < m->named.count; i++) {
         const char *name = m->named.item[i].name;
         to[i] = averages_of(m, i), from[i] = nn_dict_get(dict, name);

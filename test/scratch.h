@@ -50,6 +50,17 @@ static inline int scratch_end(void **state)
     return rmdir(scratch_);
 }
 
+/* A setup: sane_begin, and the folder without files. */
+static inline int scratch_empty(void **state)
+{
+    int status = sane_begin(state);
+    DIR *d = opendir(scratch_);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        if (e->d_name[0] != '.') remove(scratch(e->d_name));
+    if (d) closedir(d);
+    return status;
+}
+
 static inline const char *put_file(const char *name, const void *bytes, size_t n)
 {
     const char *path = scratch(name);

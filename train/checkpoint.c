@@ -13,7 +13,8 @@
 #include "checkpoint.h"
 
 enum { VERSION = 1 };
-static const char format_name[] = "tapegrad checkpoint", format_version[] = "1";
+#define FORMAT "tapegrad checkpoint"
+static const char format_version[] = "1";
 
 const IoCheckpointArgs io_checkpoint_defaults = { IO_CHECKPOINT_DEFAULTS };
 
@@ -134,11 +135,30 @@ static int make_folder(const Checkpoint *run, const char *function)
     return 0;
 }
 
+/* The bytes that each file of ours begins with, after the length of its header.  Whatever else bears such a
+ * name is not removed. */
+static bool is_ours(const char *path)
+{
+    static const char begin[] = "{\"__metadata__\":{\"crc32c\":\"", next[] = "\",\"format\":\"" FORMAT "\"";
+    enum { LENGTH = 8, DIGITS = 8, AT = LENGTH + sizeof begin - 1, THEN = AT + DIGITS };
+    char head[THEN + sizeof next - 1];
+    FILE *f = fopen(path, "rb");
+    const size_t n = f ? fread(head, 1, sizeof head, f) : 0;
+    if (f) fclose(f);
+    return n == sizeof head && memcmp(head + LENGTH, begin, sizeof begin - 1) == 0 &&
+           memcmp(head + THEN, next, sizeof next - 1) == 0;
+}
+
+/* Beyond the newest .keep.  Those that the last resume skipped are none of them. */
 static void remove_oldest(const Checkpoint *run, const Files *before)
 {
     char path[PATH_MAX];
-    for (int i = 0; i < before->count + 1 - run->keep; i++)
-        if (!path_of(run, before->number[i], path, "io_checkpoint_save")) unlink(path);
+    int kept = 1;
+    for (int i = before->count - 1; i >= 0; i--) {
+        const long number = before->number[i];
+        if (kept < run->keep) kept += number <= run->skipped[0] || number > run->skipped[1];
+        else if (!path_of(run, number, path, "io_checkpoint_save") && is_ours(path)) unlink(path);
+    }
 }
 
 /* ---- out ------------------------------------------------------------------------------------- */
@@ -178,6 +198,22 @@ static int put_number(TensorDict *out, const Number *n)
     return t ? put(out, "scalars", n->name, t) : -1;
 }
 
+/* "model.optimizer.rng": names have no dot.  An empty part has no entry that tells of it. */
+static int name_parts(const Checkpoint *run, IoMetadata *texts)
+{
+    size_t size = 1, n = 0;
+    for (int i = 0; i < run->parts; i++) size += strlen(run->part[i]->name) + 1;
+    char *names = calloc(1, size);
+    if (!names) return checkpoint_no_memory("io_checkpoint_save");
+    for (int i = 0; i < run->parts; i++)
+        n += (size_t)snprintf(names + n, size - n, "%s%s", i ? "." : "", run->part[i]->name);
+    const int status = io_metadata_set(texts, "format", FORMAT) ||
+                       io_metadata_set(texts, "version", format_version) ||
+                       io_metadata_set(texts, "parts", names);
+    free(names);
+    return status ? -1 : 0;
+}
+
 static int collect(const Checkpoint *run, TensorDict *out)
 {
     int status = 0;
@@ -191,8 +227,7 @@ static int write_file(const Checkpoint *run, const char *path)
     TensorDict dict = { 0 };
     IoMetadata texts = { 0 };
     TensorScope scope = tensor_scope_open();
-    int status = collect(run, &dict) || io_metadata_set(&texts, "format", format_name) ||
-                         io_metadata_set(&texts, "version", format_version)
+    int status = collect(run, &dict) || name_parts(run, &texts)
                      ? -1
                      : io_save_safetensors(path, dict, .metadata = texts, .checksum = true);
     tensor_scope_close(scope);
@@ -241,28 +276,35 @@ typedef enum Found { WHOLE, BROKEN, FAILED } Found; /* FAILED: an older file is 
 /* An error of the reader becomes the function's that was called. */
 static void rename_error(const char *function)
 {
-    TensorStatus code = tensor_error_code();
-    const char *text = tensor_error(), *colon = text ? strstr(text, ": ") : NULL;
-    char *copy = checkpoint_copy(colon ? colon + 2 : "");
-    char *end = copy ? strchr(copy, '\n') : NULL; /* where it was called */
-    if (end) *end = 0;
-    tensor_error_clear();
-    tensor_fail(code, function, "%s", copy ? copy : "out of memory");
-    free(copy);
+    TensorStatus code;
+    char *text = checkpoint_take_error(&code), *colon = text ? strstr(text, ": ") : NULL;
+    tensor_fail(code, function, "%s", colon ? colon + 2 : "out of memory");
+    free(text);
+}
+
+static Found check_version(const char *version, const char *path, const char *function)
+{
+    char *end;
+    const long found = version ? strtol(version, &end, 10) : 0;
+    if (!version)
+        return tensor_fail(TENSOR_EFORMAT, function, "%s is damaged: it names no version", path), BROKEN;
+    if (end == version || *end || found < 1)
+        return tensor_fail(TENSOR_EFORMAT, function, "%s is damaged: \"%.40s\" is no version", path, version),
+               BROKEN;
+    if (found <= VERSION) return WHOLE;
+    return tensor_fail(TENSOR_EFORMAT, function, "%s is of version %ld: a newer one than this library's, %s",
+                       path, found, format_version),
+           FAILED;
 }
 
 static Found check_format(IoMetadata texts, const char *path, const char *function)
 {
-    const char *format = io_metadata_get(texts, "format"), *version = io_metadata_get(texts, "version");
-    if (!format || strcmp(format, format_name))
+    const char *format = io_metadata_get(texts, "format");
+    if (!format || strcmp(format, FORMAT))
         return tensor_fail(TENSOR_EFORMAT, function, "%s is no checkpoint", path), BROKEN;
     if (!io_metadata_get(texts, "crc32c"))
         return tensor_fail(TENSOR_EFORMAT, function, "%s is damaged: it has lost its checksum", path), BROKEN;
-    long found = version ? strtol(version, NULL, 10) : 0;
-    if (found >= 1 && found <= VERSION) return WHOLE;
-    return tensor_fail(TENSOR_EFORMAT, function, "%s is of version %s: a newer one than this library's, %s",
-                       path, version ? version : "none", format_version),
-           FAILED;
+    return check_version(io_metadata_get(texts, "version"), path, function);
 }
 
 static Found load_file(Checkpoint *run, const char *path, const char *function)
@@ -275,7 +317,9 @@ static Found load_file(Checkpoint *run, const char *path, const char *function)
     }
     TensorScope scope = tensor_scope_open();
     Found found = check_format(texts, path, function);
-    if (found == WHOLE && checkpoint_apply(run, dict, function)) found = FAILED;
+    if (found == WHOLE &&
+        checkpoint_apply(run, &(CheckpointFile){ path, io_metadata_get(texts, "parts"), dict }, function))
+        found = FAILED;
     tensor_scope_close(scope);
     if (found == WHOLE) snprintf(run->path, sizeof run->path, "%s", path);
     io_metadata_free(texts);
@@ -311,7 +355,9 @@ int io_checkpoint_resume(Checkpoint *run)
     if (list_files(run, &files, op)) return -1;
     Found found = checkpoint_swap_out(run) ? FAILED : BROKEN;
     run->note[0] = 0;
+    run->skipped[1] = files.count ? files.number[files.count - 1] : 0;
     for (int i = files.count - 1; i >= 0 && found == BROKEN; i--) {
+        run->skipped[0] = files.number[i];
         found = path_of(run, files.number[i], path, op) ? FAILED : load_file(run, path, op);
         if (found == BROKEN) note_error(run, op);
     }

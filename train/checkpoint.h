@@ -32,7 +32,13 @@ struct Checkpoint {
     Number *number;
     char path[PATH_MAX]; /* the last one; empty: none */
     char note[1024];
+    long skipped[2]; /* by the last resume: numbers above the first, up to the second */
 };
+
+typedef struct CheckpointFile {
+    const char *path, *parts; /* its parts by name, a dot between two; NULL: it does not say */
+    TensorDict dict;
+} CheckpointFile;
 
 /* 0; -1 and ENULL: no run, or a pending error that explains it. */
 int checkpoint_swap_out(const Checkpoint *run);
@@ -41,12 +47,12 @@ int checkpoint_check(const Checkpoint *run, const char *function);
 char *checkpoint_copy(const char *text);
 int checkpoint_no_memory(const char *function);
 
-/* The dict of a file as one of a part: names begin after "part.".  The items are to be freed, what they point
- * to is the file's.  count -1: no memory. */
-TensorDict checkpoint_dict_of(TensorDict file, const char *part, const char *function);
+/* The pending error, which is cleared: its text without the place of the call, to be freed; NULL: no memory.
+ * Whoever takes it raises another one. */
+char *checkpoint_take_error(TensorStatus *code);
 
 /* checkpoint_apply - the parts and numbers of a file, all or nothing.  0 or -1. */
-int checkpoint_apply(Checkpoint *run, TensorDict file, const char *function);
+int checkpoint_apply(Checkpoint *run, const CheckpointFile *file, const char *function);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

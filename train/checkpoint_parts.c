@@ -19,6 +19,16 @@ char *checkpoint_copy(const char *text)
     return copy ? strcpy(copy, text) : NULL;
 }
 
+char *checkpoint_take_error(TensorStatus *code)
+{
+    char *text = checkpoint_copy(tensor_error() ? tensor_error() : "");
+    char *site = text ? strstr(text, "\n    at ") : NULL; /* of the same call as the next error's */
+    if (site) *site = 0;
+    *code = tensor_error_code();
+    tensor_error_clear();
+    return text;
+}
+
 int checkpoint_check(const Checkpoint *run, const char *function)
 {
     if (!run && !tensor_error_code()) tensor_fail(TENSOR_ENULL, function, "the checkpoint is NULL");
@@ -128,10 +138,12 @@ static TensorDict save_generator(void *ctx)
 
 static int load_generator(void *ctx, TensorDict dict)
 {
+    static const char op[] = "io_checkpoint_generator";
     Tensor *state = nn_dict_get(dict, "state");
-    if (!state || dict.count != 1)
-        return tensor_fail(TENSOR_EVALUE, "io_checkpoint_generator",
-                           "a generator's dict has \"state\" alone");
+    if (!state) return tensor_fail(TENSOR_EVALUE, op, "\"state\" is missing");
+    for (int i = 0; i < dict.count; i++)
+        if (strcmp(dict.item[i].name, "state") != 0)
+            return tensor_fail(TENSOR_EVALUE, op, "\"%s\" is unexpected", dict.item[i].name);
     return tensor_generator_set_state(generator_of(ctx), state);
 }
 
@@ -175,38 +187,100 @@ static bool belongs(const char *name, const char *part)
     return strncmp(name, part, n) == 0 && name[n] == '.';
 }
 
-TensorDict checkpoint_dict_of(TensorDict file, const char *part, const char *function)
+/* The dict of a file as one of a part: names begin after "part.".  The items are to be freed, what they point
+ * to is the file's.  count -1: no memory. */
+static TensorDict dict_of(const CheckpointFile *file, const char *part, const char *function)
 {
-    TensorDict dict = { .item = malloc((size_t)file.count * sizeof *dict.item + 1) };
+    TensorDict dict = { .item = malloc((size_t)file->dict.count * sizeof *dict.item + 1) };
     if (!dict.item) return checkpoint_no_memory(function), (TensorDict){ .count = -1 };
-    for (int i = 0; i < file.count; i++)
-        if (belongs(file.item[i].name, part))
-            dict.item[dict.count++] =
-                (TensorDictItem){ file.item[i].name + strlen(part) + 1, file.item[i].tensor };
+    for (int i = 0; i < file->dict.count; i++) {
+        const TensorDictItem *item = &file->dict.item[i];
+        if (belongs(item->name, part))
+            dict.item[dict.count++] = (TensorDictItem){ item->name + strlen(part) + 1, item->tensor };
+    }
     return dict;
 }
 
-/* Each entry of the file is of a part that the run has; each number is there. */
-static int check_entries(const Checkpoint *run, TensorDict file, TensorDict numbers, const char *function)
+/* ---- which parts it has ---------------------------------------------------------------------- */
+
+typedef struct Names {
+    char text[1000];
+    size_t length;
+} Names;
+
+static void put_name(Names *names, const char *name, size_t length)
 {
-    for (int i = 0; i < file.count; i++) {
-        bool known = belongs(file.item[i].name, scalars);
-        for (int k = 0; k < run->parts && !known; k++) known = belongs(file.item[i].name, run->part[k]->name);
-        if (!known)
-            return tensor_fail(TENSOR_EVALUE, function, "\"%s\" is of no part of this run",
-                               file.item[i].name);
+    char text[200];
+    const int n = snprintf(text, sizeof text, "\"%.*s\"", length < 160 ? (int)length : 160, name);
+    if (strstr(names->text, text) || names->length + (size_t)n + 3 > sizeof names->text) return;
+    names->length += (size_t)sprintf(names->text + names->length, "%s%s", names->length ? ", " : " ", text);
+}
+
+static bool has_part(const CheckpointFile *file, const char *part)
+{
+    const size_t n = strlen(part);
+    for (const char *at = file->parts; at && *at; at += strcspn(at, "."), at += *at == '.')
+        if (strcspn(at, ".") == n && memcmp(at, part, n) == 0) return true;
+    for (int i = 0; i < file->dict.count; i++)
+        if (belongs(file->dict.item[i].name, part)) return true;
+    return false;
+}
+
+/* Is it of the run?  length: up to the dot. */
+static bool is_part(const Checkpoint *run, const char *name, size_t length)
+{
+    for (int i = 0; i < run->parts; i++)
+        if (strlen(run->part[i]->name) == length && memcmp(run->part[i]->name, name, length) == 0)
+            return true;
+    return sizeof scalars - 1 == length && memcmp(scalars, name, length) == 0;
+}
+
+/* The file's parts are those of the run. */
+static int check_parts(const Checkpoint *run, const CheckpointFile *file, const char *function)
+{
+    Names missing = { .length = 0 }, unexpected = { .length = 0 };
+    for (int i = 0; i < run->parts; i++)
+        if (!has_part(file, run->part[i]->name))
+            put_name(&missing, run->part[i]->name, strlen(run->part[i]->name));
+    for (const char *at = file->parts; at && *at; at += strcspn(at, "."), at += *at == '.')
+        if (!is_part(run, at, strcspn(at, "."))) put_name(&unexpected, at, strcspn(at, "."));
+    for (int i = 0; i < file->dict.count; i++) {
+        const char *name = file->dict.item[i].name;
+        const size_t length = strcspn(name, ".");
+        if (name[length] != '.' || !is_part(run, name, length)) put_name(&unexpected, name, length);
     }
+    if (!missing.length && !unexpected.length) return 0;
+    return tensor_fail(TENSOR_EVALUE, function, "%s has other parts than this run%s%s%s%s", file->path,
+                       missing.length ? "; missing:" : "", missing.text,
+                       unexpected.length ? "; unexpected:" : "", unexpected.text);
+}
+
+/* ---- its numbers ----------------------------------------------------------------------------- */
+
+static int refuse_number(const CheckpointFile *file, const char *name, const char *what, const char *function)
+{
+    return tensor_fail(TENSOR_EVALUE, function, "%s, scalars: \"%s\" %s", file->path, name, what);
+}
+
+/* Each number of the run is there, and no other. */
+static int check_numbers(const Checkpoint *run, const CheckpointFile *file, TensorDict numbers,
+                         const char *function)
+{
     for (int i = 0; i < run->numbers; i++) {
         const Number *n = &run->number[i];
         const Tensor *t = nn_dict_get(numbers, n->name);
         if (!t && tensor_error_code()) return -1;
-        if (!t || tensor_numel(t) != 1 || tensor_dtype(t) != (n->i ? TENSOR_I64 : TENSOR_F64))
-            return tensor_fail(TENSOR_EVALUE, function, "the number \"%s\" is %s", n->name,
-                               t ? "of another type there" : "missing");
+        if (!t) return refuse_number(file, n->name, "is missing", function);
+        if (tensor_numel(t) != 1 || tensor_dtype(t) != (n->i ? TENSOR_I64 : TENSOR_F64))
+            return refuse_number(file, n->name, n->i ? "is not one i64" : "is not one f64", function);
     }
-    if (numbers.count == run->numbers) return 0;
-    return tensor_fail(TENSOR_EVALUE, function, "%d numbers there, %d in this run", numbers.count,
-                       run->numbers);
+    for (int i = 0; i < numbers.count; i++) {
+        bool known = false;
+        for (int k = 0; k < run->numbers; k++)
+            known |= strcmp(run->number[k].name, numbers.item[i].name) == 0;
+        if (!known) return refuse_number(file, numbers.item[i].name, "is unexpected", function);
+    }
+    return 0;
 }
 
 static void set_numbers(const Checkpoint *run, TensorDict numbers)
@@ -218,48 +292,56 @@ static void set_numbers(const Checkpoint *run, TensorDict numbers)
     }
 }
 
-static int load_part(const Part *p, TensorDict file, const char *function)
+/* ---- its parts ------------------------------------------------------------------------------- */
+
+static int load_part(const Part *p, const CheckpointFile *file, const char *function)
 {
-    TensorDict dict = checkpoint_dict_of(file, p->name, function);
+    TensorDict dict = dict_of(file, p->name, function);
     if (dict.count < 0) return -1;
     int status = p->load(p->ctx, dict);
     free(dict.item);
     if (status && !tensor_error_code())
-        tensor_fail(TENSOR_EUSER, function, "the part \"%s\" failed without saying why", p->name);
+        tensor_fail(TENSOR_EUSER, NULL, "its load function failed without saying why");
     return status ? -1 : 0;
 }
 
-/* The error stays the first one. */
-static void put_back(const Checkpoint *run, const TensorDict *before, int parts)
+/* The error of part `failed` becomes the function's, with the names of file and part.  Those that were loaded
+ * before it get their copies back. */
+static int fail_part(const Checkpoint *run, const CheckpointFile *file, const TensorDict *before, int loaded,
+                     int failed, const char *function)
 {
-    TensorStatus code = tensor_error_code();
-    char *text = checkpoint_copy(tensor_error() ? tensor_error() : "");
-    char *site = text ? strstr(text, "\n    at ") : NULL; /* where it was called: the same place again */
-    if (site) *site = 0;
-    tensor_error_clear();
-    while (parts-- > 0) run->part[parts]->load(run->part[parts]->ctx, before[parts]);
-    tensor_error_clear();
-    tensor_fail(code ? code : TENSOR_EUSER, NULL, "%s", text ? text : "out of memory");
+    TensorStatus code;
+    char *text = checkpoint_take_error(&code);
+    const char *stuck = NULL;
+    for (; loaded-- > 0; tensor_error_clear())
+        if (run->part[loaded]->load(run->part[loaded]->ctx, before[loaded])) stuck = run->part[loaded]->name;
+    tensor_fail(code, function, "%s, part \"%s\": %s%s%s%s", file->path, run->part[failed]->name,
+                text ? text : "out of memory",
+                stuck ? "; and it failed to put back what there was of \"" : "", stuck ? stuck : "",
+                stuck ? "\"" : "");
     free(text);
+    return -1;
 }
 
-static int load_parts(Checkpoint *run, TensorDict file, TensorDict *before, const char *function)
+static int load_parts(Checkpoint *run, const CheckpointFile *file, TensorDict *before, const char *function)
 {
-    int saved = 0, loaded = 0, status = 0;
-    for (; saved < run->parts && !status; saved++) {
-        before[saved] = nn_dict_clone(run->part[saved]->save(run->part[saved]->ctx));
-        status = before[saved].count < 0 ? -1 : 0;
+    int saved = 0, status = 0;
+    for (int i = 0; i < run->parts && !status; i++, saved++) {
+        before[i] = nn_dict_clone(run->part[i]->save(run->part[i]->ctx));
+        if (before[i].count < 0) status = fail_part(run, file, before, 0, i, function);
     }
-    for (; loaded < run->parts && !status; loaded++) status = load_part(run->part[loaded], file, function);
-    if (status && loaded) put_back(run, before, loaded - 1);
+    for (int i = 0; i < run->parts && !status; i++)
+        if (load_part(run->part[i], file, function)) status = fail_part(run, file, before, i, i, function);
     for (int i = 0; i < saved; i++) nn_dict_free(before[i]);
     return status;
 }
 
-int checkpoint_apply(Checkpoint *run, TensorDict file, const char *function)
+int checkpoint_apply(Checkpoint *run, const CheckpointFile *file, const char *function)
 {
-    TensorDict numbers = checkpoint_dict_of(file, scalars, function), *before = NULL;
-    int status = numbers.count < 0 ? -1 : check_entries(run, file, numbers, function);
+    TensorDict numbers = { .count = -1 }, *before = NULL;
+    int status = check_parts(run, file, function);
+    if (!status) numbers = dict_of(file, scalars, function);
+    if (!status) status = numbers.count < 0 ? -1 : check_numbers(run, file, numbers, function);
     if (!status && !(before = malloc((size_t)run->parts * sizeof *before + 1)))
         status = checkpoint_no_memory(function);
     if (!status) status = load_parts(run, file, before, function);

@@ -301,10 +301,14 @@ int nn_metric_load_state_dict(Metric *m, TensorDict dict)
     if (!m) return tensor_error_code() ? -1 : tensor_fail(TENSOR_ENULL, function, "the metric is NULL");
     const char *kind = m->kind->name;
     Tensor *sum = nn_dict_get(dict, kind);
-    if (!sum || dict.count != 1)
+    if (!sum)
         return tensor_error_code()
                    ? -1
-                   : tensor_fail(TENSOR_EVALUE, function, "%s: wants \"%s\" alone", m->name, kind);
+                   : tensor_fail(TENSOR_EVALUE, function, "%s: \"%s\" is missing", m->name, kind);
+    for (int i = 0; i < dict.count; i++)
+        if (strcmp(dict.item[i].name, kind) != 0)
+            return tensor_fail(TENSOR_EVALUE, function, "%s: \"%s\" is unexpected", m->name,
+                               dict.item[i].name);
     if (tensor_dtype(sum) != TENSOR_F64 || tensor_numel(sum) != m->sums)
         return tensor_fail(TENSOR_ESHAPE, function, "%s: \"%s\" is %s, wants f64 [%lld]", m->name, kind,
                            shape_text(sum), (long long)m->sums);

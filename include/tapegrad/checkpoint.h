@@ -17,9 +17,10 @@
  * too.
  *
  * Files are folder/checkpoint-00000001.safetensors and so on: tensors by "part.name" ("model.0.weight",
- * "optimizer.state.0.exp_avg"), the format and its version in the metadata, a checksum over all of it.  One
- * appears whole or not at all: what is killed at any instant leaves the ones before, and a disk that is full
- * leaves no temporary.  One process at a time writes into a folder. */
+ * "optimizer.state.0.exp_avg"), the format, its version and the names of the parts in the metadata, a
+ * checksum over all of it.  One appears whole or not at all: what is killed at any instant leaves the ones
+ * before, and a disk that is full leaves no temporary.  One process at a time writes into a folder: of two
+ * each writes whole files, but nobody can say whose is the newest. */
 #ifndef TAPEGRAD_CHECKPOINT_H
 #define TAPEGRAD_CHECKPOINT_H
 
@@ -44,7 +45,7 @@ typedef struct IoCheckpointArgs {
     DataLoader *loader;      /* "loader" */
     GradScaler *scaler;      /* "scaler" */
     AveragedModel *averaged; /* "averaged" */
-    int keep;                /* files; a save removes the oldest beyond them */
+    int keep;                /* files: a save removes older ones that begin as its own do */
     TensorFromDefaults from_defaults;
 } IoCheckpointArgs;
 #define IO_CHECKPOINT_DEFAULTS .keep = 3, TENSOR_FROM_DEFAULTS
@@ -90,10 +91,11 @@ TAPEGRAD_API int io_checkpoint_probe(Checkpoint *run);
 
 /* io_checkpoint_resume - goes on from the newest file of the folder that is whole: 1; 0: there is none, and
  *     nothing is changed.  Files that are damaged, cut short, or no checkpoints are skipped
- *     (io_checkpoint_note names them, and tensor_on_error's function hears of each).  Parts are loaded in the
- *     order in which they were named; where one fails, those before it are put back: all or nothing.  -1:
- *     EFORMAT: no file of some is whole, or one is of a newer version; EVALUE: a part is missing or
- *     unexpected; what the parts say.
+ *     (io_checkpoint_note names them, and tensor_on_error's function hears of each), and count as none of
+ *     .keep.  Parts are loaded in the order in which they were named; where one fails, those before it are
+ *     put back: all or nothing.  -1: EFORMAT: no file of some is whole, or one is of a newer version; EVALUE:
+ *     parts or numbers are missing or unexpected; what the parts say.  The error names the file, the part and
+ *     its entry.
  * io_checkpoint_load - the same from one file.  0, or -1: EIO, EFORMAT, ... */
 TAPEGRAD_API int io_checkpoint_resume(Checkpoint *run);
 TAPEGRAD_API int io_checkpoint_load(Checkpoint *run, const char *path);

@@ -14,7 +14,6 @@ static const char sampler_name[] = "_sampler_iter_state.generator",
 typedef struct Position {
     int64_t number[NUMBERS];
     TensorGenerator sampler, worker;
-    int found;
 } Position;
 
 static const TensorDict no_dict = { .count = -1 };
@@ -70,18 +69,17 @@ static int refuse(const char *name, const char *what)
     return fail(TENSOR_EVALUE, "data_loader_load_state_dict", "\"%s\" %s", name, what);
 }
 
-static const Tensor *get(TensorDict dict, const char *name, Position *p)
+static const Tensor *get(TensorDict dict, const char *name)
 {
     const Tensor *t = nn_dict_get(dict, name);
     if (!t && !tensor_error_code()) refuse(name, "is missing");
-    p->found += t != NULL;
     return t;
 }
 
 static int get_numbers(TensorDict dict, Position *p)
 {
     for (int i = 0; i < NUMBERS; i++) {
-        const Tensor *t = get(dict, number_names[i], p);
+        const Tensor *t = get(dict, number_names[i]);
         if (!t) return -1;
         if (t->numel != 1 || t->dtype != TENSOR_I64) return refuse(number_names[i], "is not one i64");
         p->number[i] = tensor_item_i64(t);
@@ -89,10 +87,20 @@ static int get_numbers(TensorDict dict, Position *p)
     return 0;
 }
 
-static int get_generator(TensorDict dict, const char *name, Position *p, TensorGenerator *g)
+static int get_generator(TensorDict dict, const char *name, TensorGenerator *g)
 {
-    const Tensor *t = get(dict, name, p);
-    return t ? tensor_generator_set_state(g, t) : -1;
+    const Tensor *t = get(dict, name);
+    char op[120];
+    snprintf(op, sizeof op, "data_loader_load_state_dict: \"%s\"", name);
+    return t ? random_set_state(op, g, t) : -1;
+}
+
+/* Is there an entry of that name? */
+static bool has_entry(const char *name, bool sampler, bool worker)
+{
+    bool has = (sampler && strcmp(name, sampler_name) == 0) || (worker && strcmp(name, worker_name) == 0);
+    for (int i = 0; i < NUMBERS; i++) has |= strcmp(name, number_names[i]) == 0;
+    return has;
 }
 
 static int check_numbers(const DataLoader *l, const int64_t *number)
@@ -124,17 +132,18 @@ static int read_dict(const DataLoader *l, TensorDict dict, Position *p)
 {
     if (check_dict(dict) || get_numbers(dict, p) || check_numbers(l, p->number)) return -1;
     const bool running = !p->number[FINISHED];
-    if (running && l->shuffle && get_generator(dict, sampler_name, p, &p->sampler)) return -1;
-    if (running && get_generator(dict, worker_name, p, &p->worker)) return -1;
-    if (p->found == dict.count) return 0;
-    return fail(TENSOR_EVALUE, "data_loader_load_state_dict", "%d names more than a loader's state has",
-                dict.count - p->found);
+    if (running && l->shuffle && get_generator(dict, sampler_name, &p->sampler)) return -1;
+    if (running && get_generator(dict, worker_name, &p->worker)) return -1;
+    for (int i = 0; i < dict.count; i++)
+        if (!has_entry(dict.item[i].name, running && l->shuffle, running))
+            return refuse(dict.item[i].name, "is unexpected");
+    return 0;
 }
 
 int data_loader_load_state_dict(DataLoader *l, TensorDict dict)
 {
     if (!l) return tensor_error_code() ? -1 : fail(TENSOR_ENULL, "data_loader_load_state_dict", "no loader");
-    Position p = { .found = 0 };
+    Position p = { 0 };
     TensorScope scope = tensor_scope_open();
     int status = scope_failed(scope) ? -1 : read_dict(l, dict, &p);
     tensor_scope_close(scope);

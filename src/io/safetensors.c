@@ -5,6 +5,7 @@
  *    "__metadata__" is an object of strings.
  *  - The whole header is checked before a tensor is made: its tensors cover the rest of the file, without
  * holes and without overlaps, so that what is allocated is what the file holds. */
+#include <limits.h>
 #include <stdlib.h>
 #include <tapegrad/io.h>
 #include "../../nn/module.h"
@@ -205,8 +206,11 @@ static void find_checksum(Header *h)
 /* What is wrong with a file whose checksum is wrong: the header, or too few bytes, or other ones. */
 static int explain(const char *path, Header *h, uint32_t crc)
 {
+    char damaged[PATH_MAX + 16];
     int64_t there = h->values_bytes, due = 0;
+    snprintf(damaged, sizeof damaged, "%s is damaged", path);
     h->values_bytes = INT64_MAX;
+    h->json.path = damaged;
     if (read_entries(h)) return -1;
     for (int64_t i = 0; i < h->count; i++)
         if (h->record[i].offset[1] > due) due = h->record[i].offset[1];

@@ -188,7 +188,7 @@ static Tensor *get_state(const TensorGenerator *g)
     return own(state);
 }
 
-static int set_state(const char *op, TensorGenerator *g, const Tensor *state)
+int random_set_state(const char *op, TensorGenerator *g, const Tensor *state)
 {
     if (check_null(state, op, 1)) return -1;
     if (state->dtype != TENSOR_U8)
@@ -215,12 +215,12 @@ int tensor_generator_set_state(TensorGenerator *g, const Tensor *state)
 {
     return check_generator(g, "tensor_generator_set_state")
                ? -1
-               : set_state("tensor_generator_set_state", g, state);
+               : random_set_state("tensor_generator_set_state", g, state);
 }
 
 Tensor *tensor_get_rng_state(void) { return get_state(tensor_default_generator()); }
 
 int tensor_set_rng_state(const Tensor *state)
 {
-    return set_state("tensor_set_rng_state", tensor_default_generator(), state);
+    return random_set_state("tensor_set_rng_state", tensor_default_generator(), state);
 }

@@ -28,6 +28,9 @@ bool random_torch_masks(void);
 void random_save(TensorGenerator *into);
 void random_restore(const TensorGenerator *from);
 
+/* random_set_state - tensor_generator_set_state, under the name op. */
+int random_set_state(const char *op, TensorGenerator *g, const Tensor *state);
+
 #pragma GCC visibility pop
 
 #endif

@@ -130,7 +130,7 @@ static void test_refusals(void **state)
                 { "batch_size", 4, "\"batch_size\" is 4 there, 3 here" },
                 { "shuffle", 0, "\"shuffle\" is 0 there, 1 here" },
                 { "drop_last", 1, "\"drop_last\" is 1 there, 0 here" },
-                { "surplus", 1, "1 names more" } };
+                { "surplus", 1, "\"surplus\" is unexpected" } };
     DataLoader *l = make(2, true, false);
     data_next(l), data_next(l);
     TensorDict good = nn_dict_clone(data_loader_state_dict(l)), none = { 0 };

@@ -219,15 +219,20 @@ static void test_state(void **state)
     feed(m, x[1], y[1]), feed(again, x[1], y[1]);
     assert_true(nn_metric_compute(m) == nn_metric_compute(again));
     assert_int_equal(nn_metric_load_state_dict(other, nn_metric_state_dict(m)), -1);
-    assert_says(TENSOR_EVALUE, "accuracy: wants \"accuracy\" alone");
+    assert_says(TENSOR_EVALUE, "accuracy: \"accuracy\" is missing");
     assert_int_equal(nn_metric_load_state_dict(other, (TensorDict){ 0 }), -1);
-    assert_says(TENSOR_EVALUE, "wants \"accuracy\" alone");
+    assert_says(TENSOR_EVALUE, "accuracy: \"accuracy\" is missing");
     Metric *fewer = nn_metric_f1(2), *mean = nn_metric_mean("accuracy");
     assert_int_equal(nn_metric_load_state_dict(fewer, nn_metric_state_dict(m)), -1);
     assert_says(TENSOR_ESHAPE, "f1: \"f1\" is f64 [16], wants f64 [4]");
     DONE(nn_metric_update(mean, VEC(1, 2), NULL));
     assert_int_equal(nn_metric_load_state_dict(other, nn_metric_state_dict(mean)), -1);
-    assert_says(TENSOR_EVALUE, "accuracy: wants \"accuracy\" alone");
+    assert_says(TENSOR_EVALUE, "accuracy: \"accuracy\" is missing");
+    TensorDict two = nn_dict_clone(nn_metric_state_dict(other));
+    DONE(nn_dict_set(&two, "more", VEC(1)));
+    assert_int_equal(nn_metric_load_state_dict(other, two), -1);
+    assert_says(TENSOR_EVALUE, "accuracy: \"more\" is unexpected");
+    nn_dict_free(two);
     nn_metric_free(fewer), nn_metric_free(mean), nn_metric_free(m), nn_metric_free(again),
         nn_metric_free(other);
 }
