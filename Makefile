@@ -118,7 +118,7 @@ help: ; @sed -n 's/^# |//p' Makefile
 # |make fuzz        TIME=60 seconds for each reader of files
 # |make mutants     N=200 SEED=1: what of random mistakes in the sources the suites find
 # |make oracle      N=200 fresh random cases an op against PyTorch (PYTHON=, SEED=, OP=pattern)
-# |make bench       side by side with PyTorch (needs it)       make bench-ops   op by op (OPS=regex ...)
+# |make bench       steps, kernels beside PyTorch (CASES=regex FORMS= JSON=)   make bench-ops  op by op
 # |make bench-conv  passes of convolutions (PATTERN=, SHAPES=random SEED=)
 # |make bench-train nn_fit beside the loop written out
 # |make examples    the course, in build/examples

@@ -1,7 +1,8 @@
 #!/bin/sh
-# run.sh BENCH - one thread, then two.  PYTHON chooses the interpreter that has PyTorch.
+# run.sh BENCH - one thread, then all (THREADS="1 2").  JSON=results-%.json: % becomes the number of threads.
 set -eu
 cd "$(dirname "$0")/.."
-for threads in 1 2; do
-    OMP_NUM_THREADS=$threads "${PYTHON:-python3}" bench/side_by_side.py "$1" $threads
+unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+for threads in ${THREADS:-1 $(nproc)}; do
+    "${PYTHON:-python3}" bench/side_by_side.py "$1" "$threads"
 done

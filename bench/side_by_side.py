@@ -1,176 +1,174 @@
 #!/usr/bin/env python3
-"""side_by_side.py BENCH [THREADS] - the same cases here and in PyTorch, in turn, in one run; medians and
-their ratio.
+"""side_by_side.py BENCH THREADS - the same cases here and in PyTorch, in turn, in one run.
 
-Each round measures PyTorch (Python API), then our program, so that what disturbs the machine disturbs both.
-CASES=adamw runs those whose names begin so.
+Both sides are processes that have set the case up and wait (bench.c, torch_worker.py). Each round measures
+each form of PyTorch, then ours, so that what disturbs the machine disturbs all; the form of the least
+median counts. The ratio is the median over the rounds, with the least and the greatest; above 1, ours is
+faster. "ceiling": the share of what the machine can do at most, measured at the start of the run: multiply-
+adds in registers (products, convolutions, networks, by the operations that PyTorch counts), copies of as
+many bytes (elementwise ops). "memory": by how much the peak of memory grew, ours and as a share of
+PyTorch's.
+
+CASES=regex chooses, ROUNDS and SECONDS say how long, FORMS="eager" leaves out torch.compile and
+channels_last, JSON=path writes the table as JSON. PYTHON chooses the interpreter that has PyTorch.
 """
 
-import os, statistics, subprocess, sys, time, timeit
+import json, os, platform, re, statistics, subprocess, sys, time
 
-os.environ.pop("OPENBLAS_CORETYPE", None)
-os.environ.pop("OPENBLAS_L2_SIZE", None)
-try:
-    import torch
-except ImportError:
-    sys.exit(
-        "make bench compares with PyTorch, which this Python does not have: pip install torch, or set PYTHON"
-    )
-import torch.nn as nn
-import torch.nn.functional as F
-
-bench, threads = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
+bench, threads = sys.argv[1], int(sys.argv[2])
 ROUNDS, SECONDS = int(os.environ.get("ROUNDS", "7")), float(os.environ.get("SECONDS", "0.5"))
-torch.set_num_threads(threads)
-torch.manual_seed(0)
+FORMS = os.environ.get("FORMS", "eager channels_last compiled fused foreach").split()
+WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_worker.py")
+
+STEPS = "mlp mnist_cnn resnet18 nanogpt lstm".split()
+PRODUCTS = """256x256x256_NN 1024x1024x1024_NN 64x256x784_NT 256x784x64_TN 64x10x128_NT 64x128x9216_NT
+    768x384x128_NT 768x128x512_NT 512x128x768_TN 768x65x128_NT 32x1024x256_NT 1024x256x1024_TN
+    8192x1536x384_NT 64x64x32768_TN""".split()
+CONVS = "32x64x32_64_3_1 32x128x32_128_3_2 32x256x8_256_3_1 64x1x28_32_3_1 64x64x16_128_4_2".split()
+MAPS = "add relu exponential gelu tangent softmax layer_norm sum sum_columns".split()
+names = [f"{n}_step" for n in STEPS + ["dcgan", "vae", "gpt2_block"]] + [f"{n}_inference" for n in STEPS]
+names += [f"product_{p}" for p in PRODUCTS]
+names += [f"conv_{which}_{c}" for c in CONVS for which in ("forward", "dx", "dw")]
+names += [f"attention_{w}_{s}" for s in ("12x4x64x32", "2x12x256x64") for w in ("forward", "both")]
+names += [f"{n}_layer_both" for n in ("lstm", "gru", "rnn")]
+names += [
+    f"{m}_{w}_{n}" for n in (4 << 10, 4 << 20, 64 << 20) for m in MAPS for w in ("forward", "both")
+]
+names += "sum_middle_100x100x100 cumsum_100k sort_100k lgamma_100k chain20_forward chain20_both".split()
+names += "adamw_1 adamw_150 adamw_10000 clip_norm_150 clip_norm_scaling_150 clip_norm_10000".split()
+names += "state_dict_write state_dict_read loader_batch".split()
+OWN = "profiler_never profiler_off_again profiler_on".split()
 
 
-def chain(backward):
-    x, b, one = torch.randn(4, requires_grad=True), torch.randn(4, requires_grad=True), torch.ones(4)
+class Worker:
+    """A process that waits until it is told to measure."""
 
-    def block():
-        y = x
-        for _ in range(10):
-            y = torch.relu(y + b)
-        if backward:
-            y.backward(one)
+    def __init__(self, command):
+        quiet = dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive")
+        pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, env=quiet, **pipes)
+        self.ready = self.process.stdout.readline().split()
+        self.memory = 0
+        if not self.ready:
+            sys.exit(f"{' '.join(command)}: failed")
 
-    return block, 20
+    def measure(self, seconds=SECONDS):
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        ns, kilobytes = self.process.stdout.readline().split()
+        self.memory = int(kilobytes)
+        return float(ns)
 
-
-def steps(net, opt, x, loss=F.cross_entropy):
-    y = torch.randint(0, 10, (64,))
-
-    def block():
-        opt.zero_grad()
-        loss(net(x), y).backward()
-        opt.step()
-
-    return block, 1
-
-
-def mlp():
-    net = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
-    return steps(net, torch.optim.SGD(net.parameters(), lr=0.01), torch.rand(64, 784))
-
-
-def cnn():
-    net = nn.Sequential(
-        nn.Conv2d(1, 32, 3),
-        nn.ReLU(),
-        nn.Conv2d(32, 64, 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Dropout(0.25),
-        nn.Flatten(),
-        nn.Linear(9216, 128),
-        nn.ReLU(),
-        nn.Dropout(0.5),
-        nn.Linear(128, 10),
-    )
-    return steps(net, torch.optim.Adam(net.parameters(), lr=1e-3), torch.rand(64, 1, 28, 28))
-
-
-def parameters(n):
-    found = [nn.Parameter(torch.randn(1000000 // n)) for _ in range(n)]
-    for p in found:
-        p.grad = torch.randn_like(p)
-    return found
-
-
-def adamw(n):
-    """PyTorch's faster form of the two."""
-    forms = []
-    for form in ("fused", "foreach"):
-        opt = torch.optim.AdamW(parameters(n), lr=1e-3, **{form: True})
-        for _ in range(3):
-            opt.step()
-        forms.append((min(timeit.repeat(opt.step, number=3, repeat=3)), form, opt.step))
-    _, form, step = min(forms, key=lambda f: f[0])
-    print(f"  of adamw_{n} PyTorch's {form} form", flush=True)
-    return step, 1
-
-
-def clip(n, most):
-    found = parameters(n)
-    return lambda: nn.utils.clip_grad_norm_(found, most), 1
-
-
-def op(f, *shape):
-    x = torch.rand(shape)
-    return lambda: f(x), 1
-
-
-def theirs(block, per):
-    t = time.perf_counter()
-    block()
-    n = int(SECONDS / 5 / (time.perf_counter() - t + 1e-9)) + 1
-    found = []
-    for _ in range(5):
-        t = time.perf_counter()
-        for _ in range(n):
-            block()
-        found.append((time.perf_counter() - t) / n / per * 1e9)
-    return statistics.median(found)
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
 
 
 def ours(name):
-    out = subprocess.run([bench, name, str(SECONDS), str(threads)], capture_output=True, text=True)
-    if out.returncode:
-        sys.exit(f"{name}: {out.stderr}")
-    return float(out.stdout)
+    return Worker([bench, name, str(threads)])
 
 
-cases = {
-    "chain20_forward": lambda: chain(False),
-    "chain20_forward_backward": lambda: chain(True),
-    "mlp_sgd_b64": mlp,
-    "mnist_cnn_adam_b64": cnn,
-    "adamw_1": lambda: adamw(1),
-    "adamw_150": lambda: adamw(150),
-    "adamw_10000": lambda: adamw(10000),
-    "clip_norm_150": lambda: clip(150, 1e9),
-    "clip_norm_scaling_150": lambda: clip(150, 1e-3),
-    "clip_norm_10000": lambda: clip(10000, 1e9),
-    "add_100k": lambda: op(lambda x: x + x, 100000),
-    "exp_100k": lambda: op(torch.exp, 100000),
-    "sum_middle_100x100x100": lambda: op(lambda x: x.sum(1), 100, 100, 100),
-    "cumsum_100k": lambda: op(lambda x: x.cumsum(0), 100000),
-    "sort_100k": lambda: op(torch.sort, 100000),
-    "lgamma_100k": lambda: op(torch.lgamma, 100000),
-}
-print(
-    f"torch {torch.__version__}, {threads} thread{'s' * (threads > 1)}, medians of {ROUNDS} rounds; ns per op (chains) or per step"
-)
-print(f"{'case':28} {'torch':>12} {'tapegrad':>12} {'times faster':>13}   (range)")
-for name, make in cases.items():
-    if not name.startswith(os.environ.get("CASES", "")):
-        continue
-    block, per = make()
-    for _ in range(5):
-        block()
-    a, b = [], []
+def theirs(name):
+    """PyTorch's forms that apply to the case, and the operations of a block."""
+    forms = {form: Worker([sys.executable, WORKER, name, form, str(threads)]) for form in FORMS}
+    for form in [form for form, w in forms.items() if w.ready[0] == "none"]:
+        forms.pop(form).close()
+    if not forms:
+        sys.exit(f"{name}: none of the forms {FORMS} applies")
+    return forms, max(float(w.ready[1]) for w in forms.values())
+
+
+def share(name, ns, flops, ceiling):
+    """Of the ceiling: of copies for an elementwise forward, of multiply-adds where PyTorch counts them."""
+    size = re.fullmatch(r"(add|relu|exponential|gelu|tangent|softmax|layer_norm)_forward_(\d+)", name)
+    if size:
+        moved = int(size[2]) * (3 if size[1] == "add" else 2)
+        return moved / (ns * 1e-9) / ceiling["copy"][int(size[2])]
+    counted = flops and "lstm" not in name  # PyTorch does not count recurrent layers
+    return flops / (ns * 1e-9) / (ceiling["flops"] * threads) if counted else None
+
+
+def measure(name, ceiling):
+    forms, flops = theirs(name)
+    us = ours(name)
+    a, b = {form: [] for form in forms}, []
     for _ in range(ROUNDS):
-        a.append(theirs(block, per))
-        b.append(ours(name))
-    ratios = [p / q for p, q in zip(a, b)]
-    print(
-        f"{name:28} {statistics.median(a):12.0f} {statistics.median(b):12.0f} {statistics.median(ratios):13.2f}   ({min(ratios):.2f} to {max(ratios):.2f})",
-        flush=True,
+        for form, them in forms.items():
+            a[form].append(them.measure())
+        b.append(us.measure())
+    form = min(forms, key=lambda f: statistics.median(a[f]))
+    for worker in [us, *forms.values()]:
+        worker.close()
+    ratios = [p / q for p, q in zip(a[form], b)]
+    row = dict(case=name, threads=threads, form=form, torch_ns=statistics.median(a[form]))
+    row.update(tapegrad_ns=statistics.median(b), ratio=statistics.median(ratios))
+    row.update(
+        least=min(ratios), most=max(ratios), ceiling=share(name, statistics.median(b), flops, ceiling)
     )
+    return dict(row, memory_kb=us.memory, torch_memory_kb=forms[form].memory)
 
 
-def profiler():
-    """Our own cost of the profiler, in turn: ns per op where it was never used, off again after use, on."""
-    names = ["profiler_never", "profiler_off_again", "profiler_on"]
-    found = [[ours(name) for name in names] for _ in range(ROUNDS)]
-    base = statistics.median(row[0] for row in found)
-    for i, name in enumerate(names):
-        times = [row[i] for row in found]
-        over = statistics.median(row[i] - row[0] for row in found)
-        more = f"{over:+12.1f} ns   ({100 * over / base:+.1f} %)"
-        print(f"{name:28} {'':12} {statistics.median(times):12.1f} {more}")
+def line(r):
+    of = f"{100 * r['ceiling']:4.0f} %" if r["ceiling"] else "     -"
+    memory = f"{r['memory_kb'] / 1024:8.1f} {r['memory_kb'] / max(1, r['torch_memory_kb']):6.2f}"
+    times = f"{r['torch_ns'] / 1e3:12.2f} {r['tapegrad_ns'] / 1e3:12.2f} {r['ratio']:7.2f}"
+    return f"{r['case']:34} {r['form']:13} {times}  ({r['least']:.2f} to {r['most']:.2f}) {of} {memory}"
 
 
-if "profiler".startswith(os.environ.get("CASES", "")):
-    profiler()
+def own_costs():
+    """The profiler's, in turn: never used, off again after use, on."""
+    rows = []
+    workers = {name: ours(name) for name in OWN}
+    found = {name: [] for name in OWN}
+    for _ in range(ROUNDS):
+        for name, worker in workers.items():
+            found[name].append(worker.measure())
+    for name, times in found.items():
+        over = statistics.median(t / n for t, n in zip(times, found[OWN[0]])) - 1
+        rows.append(dict(case=name, threads=threads, tapegrad_ns=statistics.median(times), over=over))
+        print(
+            f"{name:34} {'ns an op':13} {'':12} {rows[-1]['tapegrad_ns']:12.1f} {100 * over:+6.1f} %",
+            flush=True,
+        )
+    return rows
+
+
+def main():
+    chosen = [n for n in names if re.search(os.environ.get("CASES", ""), n)]
+    flops, *copies = map(
+        float, subprocess.run([bench, "ceiling"], capture_output=True, text=True).stdout.split()
+    )
+    ceiling = dict(flops=flops, copy=dict(zip((4 << 10, 4 << 20, 64 << 20), copies)))
+    model = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
+    machine = dict(cpu=model[1] if model else platform.machine(), date=time.strftime("%Y-%m-%d"))
+    version = subprocess.run(
+        [sys.executable, "-c", "import torch; print(torch.__version__)"], capture_output=True
+    )
+    machine.update(
+        torch=version.stdout.decode().strip(), ceiling=ceiling, rounds=ROUNDS, seconds=SECONDS
+    )
+    if not machine["torch"]:
+        sys.exit(
+            "make bench compares with PyTorch, which this Python lacks: pip install torch, or set PYTHON"
+        )
+    print(
+        f"{machine['cpu']}, torch {machine['torch']}, {threads} thread{'s' * (threads > 1)}; at most",
+        end=" ",
+    )
+    print(f"{flops / 1e9:.0f} GFLOP/s a thread, copies of 4 KiB, 4 MiB, 64 MiB", end=" ")
+    print(", ".join(f"{c / 1e9:.0f}" for c in copies), "GB/s (read and written)")
+    print(
+        f"{'case':34} {'torch':13} {'torch us':>12} {'us':>12} {'ratio':>7}  (range) ceiling memory MB  share"
+    )
+    rows = []
+    for name in chosen:
+        rows.append(measure(name, ceiling))
+        print(line(rows[-1]), flush=True)
+    if re.search(os.environ.get("CASES", ""), "profiler"):
+        rows += own_costs()
+    if os.environ.get("JSON"):
+        path = os.environ["JSON"].replace("%", str(threads))
+        json.dump(dict(machine=machine, rows=rows), open(path, "w"), indent=1)
+
+
+main()

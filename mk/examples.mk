@@ -9,8 +9,9 @@ demo:
 	@tools/setup.sh && $(MAKE) -s -j2 $(B)/examples/mnist
 	@$(B)/examples/mnist --epochs $(EPOCHS) $(ARGS)
 
-$(B)/bench/bench: bench/bench.c $(B)/libtapegrad.a $(B)/flags.link
-	$(COMPILE) $< $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@
+BENCH := $(patsubst %,bench/%.c,bench steps kernels small nets ceiling)
+$(B)/bench/bench: $(BENCH) bench/cases.h bench/nets.h $(B)/libtapegrad.a $(B)/flags.link
+	$(COMPILE) $(BENCH) $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@
 bench: $(B)/bench/bench ; @bench/run.sh $(B)/bench/bench
 $(B)/bench/ops $(B)/bench/train: $(B)/bench/%: bench/%.c $(B)/libtapegrad.a $(B)/flags.link
 	$(COMPILE) $< $(WHOLE) $(LDFLAGS) $(LIBS) -o $@
