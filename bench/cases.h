@@ -1,5 +1,5 @@
-/* cases.h - what bench measures: each case runs one block of `per` units.  A name that ends in _ stands for all
- * that begin so: setup gets the rest, sizes most often. */
+/* cases.h - what bench measures: each case runs one block of `per` units.  A name that ends in _ stands for
+ * all that begin so: setup gets the rest, sizes most often. */
 #ifndef BENCH_CASES_H
 #define BENCH_CASES_H
 
