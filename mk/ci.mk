@@ -61,7 +61,7 @@ $(call add_step,isa/avx2,gcc/build,test/isa.sh build avx2)
 # ---- the CUDA sources -------------------------------------------------------------------------
 # One order of threads in full, the others over a part of the ops.
 $(call add_step,cuda/emu,gcc/build,$(BUILD) B=build $(addprefix build/test/,$(notdir $(CUDA_TESTS))))
-$(call suites,cuda,cuda/emu,env CUEMU_ORDER=fwd build/test/,test_emu:3 test_queue test_list)
+$(call suites,cuda,cuda/emu,env CUEMU_ORDER=fwd build/test/,test_emu:3 test_nets test_queue test_list)
 $(call add_step,cuda/test_emu.rev,cuda/emu,env CUEMU_ORDER=rev TAPEGRAD_SHARD=1/4 build/test/test_emu)
 $(call add_step,cuda/test_emu.random,cuda/emu,env CUEMU_ORDER=rand:1 TAPEGRAD_SHARD=1/4 build/test/test_emu)
 $(call add_step,cuda/test_cuda,cuda/emu cuda/nvcc,build/test/test_cuda)

@@ -50,7 +50,7 @@ BAD_PLUGINS := $(foreach p,oldabi olddigest misnamed empty bare,$(B)/test/plugin
 $(B)/test/plugins/libtapegrad_%.so: test/bad_plugin/plugin.c $(OPS_DIGEST) $(B)/flags
 	$(COMPILE) -I$(B)/include -DBAD_$* -shared $< -o $@
 $(B)/test/test_emu: $(BAD_PLUGINS)
-$(B)/test/test_emu $(B)/test/test_queue $(B)/test/test_list: $(B)/libtapegrad_emu.so
-CUDA_TESTS := $(addprefix $(B)/test/,test_emu test_queue test_list test_cuda)
+$(addprefix $(B)/test/,test_emu test_nets test_queue test_list): $(B)/libtapegrad_emu.so
+CUDA_TESTS := $(addprefix $(B)/test/,test_emu test_nets test_queue test_list test_cuda)
 check-cuda: $(CUDA_TESTS) $(if $(NVCC),$(B)/libtapegrad_cuda.so) ; @test/run.sh $(CUDA_TESTS)
 .PHONY: cuda emu check-cuda

@@ -5,7 +5,7 @@
 WHOLE   := -Wl,--whole-archive $(B)/libtapegrad.a -Wl,--no-whole-archive
 CMOCKA  ?= -lcmocka
 SUITE_SOURCES := $(wildcard test/*/test_*.c)
-SUITES  := $(filter-out test_emu test_cuda test_queue test_list,$(notdir $(SUITE_SOURCES:.c=)))
+SUITES  := $(filter-out test_emu test_nets test_cuda test_queue test_list,$(notdir $(SUITE_SOURCES:.c=)))
 TESTS   := $(SUITES:%=$(B)/test/%)
 SHARED_TEST := $(wildcard test/*.c)
 SHARED_OBJECTS := $(SHARED_TEST:%.c=$(B)/%.o)
