@@ -339,11 +339,70 @@ static int release(void **unused)
     return 0;
 }
 
+/* --- one column --- */
+
+/* A short k: the loop for one column gives the bits that a product of two columns, made of tiles, has. */
+static void column_and_pair(int dtype, int64_t m, int64_t k, int across, double alpha, double beta)
+{
+    enum { MOST = 80 * 40 };
+    static double a[MOST], b[MOST], bias[MOST], one[MOST], two[2 * MOST];
+    const size_t size = width(dtype);
+    for (int64_t i = 0; i < MOST; i++) {
+        double x[3] = { uniform(), uniform(), uniform() };
+        if (dtype == GEMM_F64)
+            a[i] = x[0], b[i] = x[1], bias[i] = one[i] = two[2 * i] = two[2 * i + 1] = x[2];
+        else {
+            ((float *)a)[i] = (float)x[0], ((float *)b)[i] = (float)x[1];
+            ((float *)bias)[i] = ((float *)one)[i] = (float)x[2];
+            ((float *)two)[2 * i] = ((float *)two)[2 * i + 1] = (float)x[2];
+        }
+    }
+    GemmCall g = { .dtype = dtype,
+                   .batch = 1,
+                   .m = m,
+                   .n = 1,
+                   .k = k,
+                   .a = a,
+                   .b = b,
+                   .c = one,
+                   .a_row = across ? 1 : k,
+                   .a_col = across ? m : 1,
+                   .b_row = 1,
+                   .b_col = 0,
+                   .c_row = 1,
+                   .c_col = 1,
+                   .alpha = alpha,
+                   .beta = beta,
+                   .bias = beta == 0 ? bias : NULL,
+                   .bias_per = GEMM_BIAS_COLUMN };
+    assert_int_equal(gemm_cpu(&g, 1), 0);
+    g.n = 2, g.c = two, g.c_row = 2;
+    assert_int_equal(gemm_cpu(&g, 1), 0);
+    for (int64_t i = 0; i < m; i++)
+        assert_memory_equal((char *)one + (size_t)i * size, (char *)two + (size_t)(2 * i) * size, size);
+}
+
+static void a_column_has_the_bits_of_tiles(void **unused)
+{
+    static const int64_t rows[] = { 5, 16, 77 }, lengths[] = { 1, 2, 7, 31, 32 };
+    (void)unused;
+    for (isa = 0; isa <= best_isa(); isa++)
+        for (int dtype = 0; dtype < 2; dtype++)
+            for (int i = 0; i < 3; i++)
+                for (int j = 0; j < 5; j++)
+                    for (int across = 0; across < 2; across++) {
+                        column_and_pair(dtype, rows[i], lengths[j], across, 1, 0);
+                        column_and_pair(dtype, rows[i], lengths[j], across, .7, -.3);
+                    }
+    isa = best_isa();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_shapes),
         cmocka_unit_test(shapes_at_the_seams),
+        cmocka_unit_test(a_column_has_the_bits_of_tiles),
         cmocka_unit_test(threads_share_large_ones),
         cmocka_unit_test(large_enough_for_blis),
         cmocka_unit_test(both_operands_the_same_memory),

@@ -8,6 +8,7 @@
 #include "cast_kernel.h"
 #include "map_user.h"
 #include "cpu/cpu.h"
+#include "map_fused.h"
 #include "map_kernels.h"
 #include "map_narrow.h"
 #include "map_rare.h"
@@ -30,16 +31,16 @@ static void gather(void *dst, int compute, const char *src, int dtype, int64_t s
                                       stride * (int64_t)dtype_size(dtype));
     } else if (dtype_size(compute) == 8) {
         uint64_t *d = dst;
-        const uint64_t *s = (const uint64_t *)src;
+        const uint64_t *s = (const uint64_t *)src, value = *s;
         if (stride == 0)
-            for (int64_t i = 0; i < n; i++) d[i] = *s;
+            for (int64_t i = 0; i < n; i++) d[i] = value;
         else
             for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];
     } else if (dtype_size(compute) == 4) {
         uint32_t *d = dst;
-        const uint32_t *s = (const uint32_t *)src;
+        const uint32_t *s = (const uint32_t *)src, value = *s;
         if (stride == 0)
-            for (int64_t i = 0; i < n; i++) d[i] = *s;
+            for (int64_t i = 0; i < n; i++) d[i] = value;
         else
             for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];
     } else {
@@ -152,7 +153,7 @@ static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t 
 
 /* ---- short lines: several of them are one chunk, 3 to 8 times as fast ------------------------- */
 
-enum { SHORT = 128 };
+enum { SHORT = 128, FEW = 8 };
 
 /* The lines of rows that follow each other in memory are one dense array. */
 static bool lies_dense(const Strided *s, int inner, int64_t length, int dtype)
@@ -170,8 +171,16 @@ static void gather_rows(const Loop *loop, const Strided *s, const char *from, co
     const int64_t own_rows = step ? rows : 1;
     if (step && s->stride[inner] == 0 && s->dtype == loop->compute && loop->size == 4) { /* a column */
         uint32_t *t = (uint32_t *)(void *)to;
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t i = 0; i < length; i++) *t++ = *(const uint32_t *)(const void *)(from + r * step);
+        if (length <= FEW) { /* no loop of two or three steps */
+            for (int64_t i = 0; i < length; i++)
+                for (int64_t r = 0; r < rows; r++)
+                    t[r * length + i] = *(const uint32_t *)(const void *)(from + r * step);
+            return;
+        }
+        for (int64_t r = 0; r < rows; r++, t += length) {
+            const uint32_t value = *(const uint32_t *)(const void *)(from + r * step);
+            for (int64_t i = 0; i < length; i++) t[i] = value;
+        }
         return;
     }
     for (int64_t r = 0; r < own_rows; r++)
@@ -321,6 +330,14 @@ int cpu_map(MapArgs *m)
     loop.to_bool = kernels->to_bool[m->row];
     loop.out_size = loop.to_bool ? 1 : loop.size;
     loop.bool_out = m->out.dtype == TENSOR_BOOL && !loop.to_bool;
+    return run(&loop, m);
+}
+
+int map_fused(MapArgs *m)
+{
+    Loop loop = { .compute = compute_dtype(m) };
+    loop.size = loop.out_size = dtype_size(loop.compute);
+    loop.loop = (*ISA_PICK_AVX2(map_fused_loops)())[m->row][loop.compute == TENSOR_F64];
     return run(&loop, m);
 }
 

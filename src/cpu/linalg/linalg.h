@@ -53,7 +53,8 @@ int linalg_triangular(const char *op, Matrices s, const double *a, double *x, bo
 int linalg_cholesky(const char *op, Matrices s, const double *a, double *l, bool upper, MatrixFault *fault);
 
 /* orthogonal.c: a [m, n] = q r, complete: q [m, m], else [m, min(m, n)]; a = u diag(s) vh, full: u [m, m] and
- * vh [n, n], else k = min(m, n) columns and rows; a [m, m] = v diag(w) v^T, of which one triangle is read. */
+ * vh [n, n], else k = min(m, n) columns and rows; a [m, m] = v diag(w) v^T, of which one triangle is read.
+ * Without u and vh, or v (NULL): the values alone, in half the time. */
 int linalg_qr(const char *op, Matrices s, const double *a, bool complete, double *q, double *r);
 int linalg_svd(const char *op, Matrices s, const double *a, bool full, double *u, double *sigma, double *vh,
                MatrixFault *fault);

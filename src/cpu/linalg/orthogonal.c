@@ -108,14 +108,17 @@ static int svd_each(const Lapack *lapack, const double *a, int64_t batch, Factor
             return -1;
         }
         memcpy(copy, a, (size_t)(f.m * f.n) * sizeof *copy);
-        lapack->gesdd(f.columns > f.k || f.rows > f.k ? "A" : "S", &rows, &columns, copy, &rows, f.s, f.vh,
-                      &rows, f.u, &ldvt, scratch, &work, iwork, &info, 1);
+        const char *job = !f.u ? "N" : f.columns > f.k || f.rows > f.k ? "A" : "S";
+        lapack->gesdd(job, &rows, &columns, copy, &rows, f.s, f.vh, &rows, f.u, &ldvt, scratch, &work, iwork,
+                      &info, 1);
         if (info) {
             *fault = (MatrixFault){ MATRIX_NO_CONVERGENCE, i, 0 };
             return -1;
         }
+        f.s += f.k;
+        if (!f.u) continue;
         fix_signs(&f);
-        f.u += f.m * f.columns, f.s += f.k, f.vh += f.rows * f.n;
+        f.u += f.m * f.columns, f.vh += f.rows * f.n;
     }
     return 0;
 }
@@ -151,19 +154,22 @@ static int eigh_each(const Lapack *lapack, Matrices s, const double *a, bool upp
     const int64_t square = s.m * s.m;
     double *work = room + square;
     int info = 0, *iwork = (int *)(work + lwork);
-    for (int64_t i = 0; i < s.batch; i++, a += square, v += square, w += s.m) {
+    for (int64_t i = 0; i < s.batch; i++, a += square, w += s.m) {
         if (!all_finite(a, square)) {
             *fault = (MatrixFault){ MATRIX_NOT_FINITE, i, 0 };
             return -1;
         }
         memcpy(room, a, (size_t)square * sizeof *room);
-        lapack->syevd("V", upper ? "L" : "U", &n, room, &n, w, work, &lwork, iwork, &liwork, &info, 1, 1);
+        lapack->syevd(v ? "V" : "N", upper ? "L" : "U", &n, room, &n, w, work, &lwork, iwork, &liwork, &info,
+                      1, 1);
         if (info) {
             *fault = (MatrixFault){ MATRIX_NO_CONVERGENCE, i, 0 };
             return -1;
         }
+        if (!v) continue;
         for (int64_t k = 0; k < s.m; k++) scale(room + k * s.m, s.m, 1, fixed_sign(room + k * s.m, s.m, 1));
         transpose_into(v, room, s.m, s.m);
+        v += square;
     }
     return 0;
 }

@@ -3,6 +3,7 @@
  *   k == 0 or alpha == 0        c is scaled here
  *   at most 4 x 4, k long       the kernels' dots: one chain of k additions would wait for each;
  *   or 1 x 1                    those of f32 are added in double
+ *   one column, k short         the kernels' thin loop, which has the bits of their tiles
  *   large                       BLIS, where it is as fast (see by_blis)
  *   the rest                    the own kernels, c cut into pieces for the threads
  *
@@ -14,7 +15,7 @@
 #include "device/parallel.h"
 
 /* Fewer multiply-adds than this for one thread, and waking it costs more than it saves. */
-enum { WORK_PER_THREAD = 1 << 18, DOTS_SIDE = 4, DOTS_LENGTH = 64 };
+enum { WORK_PER_THREAD = 1 << 18, DOTS_SIDE = 4, DOTS_LENGTH = 64, THIN = 32 };
 
 /* --- scratch memory: one block a thread, grown on demand --- */
 
@@ -225,6 +226,22 @@ static void by_dots(const GemmCall *call, int threads)
     parallel_split(call->batch, enough_work(call, threads), dots_span, &own);
 }
 
+static void thin_span(void *ctx, int64_t from, int64_t to)
+{
+    const GemmCall *call = ctx;
+    for (int64_t b = 0; b < call->batch; b++) {
+        const GemmCall one = part(call, b, from, to - from, 0, 1);
+        kernel_for(call->dtype)->thin(&one);
+    }
+}
+
+/* One row whose vectors are not contiguous is a column. */
+static int is_thin(GemmCall *g)
+{
+    if (g->m == 1 && g->n > 1 && g->b_col != 1 && g->k <= THIN) *g = transposed(g);
+    return g->n == 1 && g->k <= THIN;
+}
+
 /* --- BLIS --- */
 
 /* BLIS where it is as fast as the own kernels.  Measured on one thread of a Xeon with AVX-512, f32, percent
@@ -299,6 +316,11 @@ int gemm_cpu(const GemmCall *call, int threads)
     const bool single = call->m == 1 && call->n == 1;
     if (single || (call->m <= DOTS_SIDE && call->n <= DOTS_SIDE && call->k >= DOTS_LENGTH)) {
         by_dots(call, threads);
+        return 0;
+    }
+    GemmCall thin = *call;
+    if (is_thin(&thin)) {
+        parallel_split(thin.m, enough_work(call, threads), thin_span, &thin);
         return 0;
     }
     if (for_blis(call)) return by_blis(call, threads);

@@ -20,6 +20,15 @@ enum { ROWS = 12, BLOCK_BYTES = 184320 };
 enum { ROWS = 6, BLOCK_BYTES = 184320 };
 #endif
 
+enum { THIN_ROWS = BYTES / 4 };
+#if defined __FMA__ || defined __aarch64__
+#define FUSED(x, y, z)                                                      \
+    (sizeof(T) == 4 ? (T)__builtin_fmaf((float)(x), (float)(y), (float)(z)) \
+                    : (T)__builtin_fma((double)(x), (double)(y), (double)(z)))
+#else
+#define FUSED(x, y, z) ((x) * (y) + (z))
+#endif
+
 #define T float
 #define TYPE f32
 #define MIX_LOW MIX_LOW_F32
@@ -101,6 +110,6 @@ static void few_f32(const GemmCall *g)
 }
 
 const GemmKernel JOIN(gemm_kernel, ISA)[2] __attribute__((visibility("hidden"))) = {
-    [GEMM_F32] = { ROWS, 2 * BYTES / (int)sizeof(float), scratch_f32, run_f32, few_f32 },
-    [GEMM_F64] = { ROWS, 2 * BYTES / (int)sizeof(double), scratch_f64, run_f64, dots_f64 },
+    [GEMM_F32] = { ROWS, 2 * BYTES / (int)sizeof(float), scratch_f32, run_f32, few_f32, thin_f32 },
+    [GEMM_F64] = { ROWS, 2 * BYTES / (int)sizeof(double), scratch_f64, run_f64, dots_f64, thin_f64 },
 };

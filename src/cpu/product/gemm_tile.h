@@ -95,7 +95,8 @@ FORCE_INLINE void N(tile)(const N(Tile) * t, const int rows, const int vecs, con
         else N(tile)(t, rows, 1, 0, 0);                                  \
     }
 TILE(1)
-TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
+TILE(2)
+TILE(3) TILE(4) TILE(5) TILE(6)
 #if defined __AVX512F__ || defined __aarch64__
     TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
 #endif
@@ -169,10 +170,9 @@ static void N(pack_panel)(const T *b, int64_t b_row, int64_t b_col, int64_t k, i
         }
     } else if (b_row == 1) {
         for (int j = 0; j < cols; j += LANES)
-            for (int64_t p = 0; p < k; p += LANES)
-                N(pack_square)
-                (b + j * b_col + p, b_col, k - p < LANES ? k - p : LANES, cols - j < LANES ? cols - j : LANES,
-                 to + p * COLS + j);
+            for (int64_t p = 0; p < k; p += LANES) N(pack_square)
+        (b + j * b_col + p, b_col, k - p < LANES ? k - p : LANES, cols - j < LANES ? cols - j : LANES,
+         to + p * COLS + j);
     } else {
         for (int64_t p = 0; p < k; p++, to += COLS)
             for (int j = 0; j < COLS; j++) to[j] = j < cols ? b[p * b_row + j * b_col] : 0;
@@ -426,6 +426,32 @@ static void N(dots)(const GemmCall *g)
             if (g->bias) total += ((const T *)g->bias)[g->bias_per == GEMM_BIAS_ROW ? j : i];
             *c = total;
         }
+}
+
+/* One column and a short k: a chain of k additions for each row, those of a tile in the same order, so that
+ * the bits are its own; a tile would leave all lanes but one idle. */
+FORCE_INLINE void N(rows_of)(const GemmCall *g, int64_t from, const int count, const int unit)
+{
+    const T *a = (const T *)g->a + from * g->a_row, *b = g->b;
+    const int64_t row = unit ? 1 : g->a_row;
+    T sum[THIN_ROWS] = { 0 };
+    for (int64_t p = 0; p < g->k; p++)
+        for (int i = 0; i < count; i++) sum[i] = FUSED(a[i * row + p * g->a_col], b[p * g->b_row], sum[i]);
+    for (int i = 0; i < count; i++) {
+        T *c = (T *)g->c + (from + i) * g->c_row, y = sum[i] * (T)g->alpha;
+        if (g->beta != 0) y = FUSED((T)g->beta, *c, y);
+        if (g->bias) y += ((const T *)g->bias)[g->bias_per == GEMM_BIAS_ROW ? 0 : from + i];
+        *c = y;
+    }
+}
+
+static void N(thin)(const GemmCall *g)
+{
+    int64_t i = 0;
+    for (; i + THIN_ROWS <= g->m; i += THIN_ROWS)
+        if (g->a_row == 1) N(rows_of)(g, i, THIN_ROWS, 1);
+        else N(rows_of)(g, i, THIN_ROWS, 0);
+    for (; i < g->m; i++) N(rows_of)(g, i, 1, 0);
 }
 
 #undef N

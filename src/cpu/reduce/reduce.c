@@ -189,7 +189,7 @@ static bool fold_short_rows(const Job *j, const Unit *u, const Pass *p, int64_t 
     const ReduceArgs *a = j->a;
     float tile[TILE_ROWS * FOLD_COLUMNS];
     if (j->f64 || j->together || a->reduced_ndim != 1 || p->transform != PLAIN || n > TILE_ROWS) return false;
-    if (u->columns < FOLD_COLUMNS || p->fold != FOLD_SUM) return false;
+    if (u->columns < FOLD_COLUMNS || (p->fold != FOLD_SUM && p->fold != FOLD_SQUARE)) return false;
     const int64_t stride = a->reduced_stride[0];
     for (int c = 0; c < FOLD_COLUMNS; c++) {
         const float *x = (const float *)a->src + u->offset[c] + from * stride;
@@ -335,13 +335,18 @@ static void put(const ReduceArgs *a, int64_t at, double v)
     else ((uint8_t *)a->out)[at] = v != 0;
 }
 
-/* Sums, extremes and means into f32, without a choice for each. */
+/* Sums, extremes, means and lengths into f32, without a choice for each. */
 static bool put_plain(const ReduceArgs *a, int64_t at, const double *v, int n)
 {
     const double by = a->kind == REDUCE_MEAN ? (double)a->reduced : 1;
     const bool plain = a->kind == REDUCE_SUM || a->kind == REDUCE_MAX || a->kind == REDUCE_MIN;
-    if (a->out_dtype != TENSOR_F32 || (!plain && a->kind != REDUCE_MEAN)) return false;
+    const bool length = a->kind == REDUCE_NORM && a->param == 2;
+    if (a->out_dtype != TENSOR_F32 || (!plain && !length && a->kind != REDUCE_MEAN)) return false;
     float *y = (float *)a->out + at;
+    if (length) {
+        for (int c = 0; c < n; c++) y[c] = (float)sqrt(v[c]);
+        return true;
+    }
     if (plain)
         for (int c = 0; c < n; c++) y[c] = (float)v[c];
     else
@@ -431,12 +436,40 @@ static void reduce_floats(ReduceArgs *a)
     parallel_split(j.units, j.split ? 1 : j.threads, run_units, &j);
 }
 
+/* Over one element each, of floats: x itself, or |x|.  0 + x is no more -0. */
+#define OF_ONE(T, absolute)                                                       \
+    {                                                                             \
+        const T *x = a->src;                                                      \
+        T *y = a->out;                                                            \
+        if (a->kind == REDUCE_NORM)                                               \
+            for (int64_t i = 0; i < a->kept; i++) y[i] = absolute(x[i * stride]); \
+        else if (a->kind == REDUCE_SUM)                                           \
+            for (int64_t i = 0; i < a->kept; i++) y[i] = x[i * stride] + 0;       \
+        else                                                                      \
+            for (int64_t i = 0; i < a->kept; i++) y[i] = x[i * stride];           \
+    }
+
+static bool reduce_one(const ReduceArgs *a)
+{
+    const bool length =
+        a->kind == REDUCE_NORM && (a->param == 1 || (a->param == 2 && a->src_dtype == TENSOR_F32));
+    const bool itself = a->kind == REDUCE_SUM || a->kind == REDUCE_MAX || a->kind == REDUCE_MIN;
+    if (a->reduced != 1 || a->kept_ndim != 1 || a->src_dtype != a->out_dtype || !(length || itself))
+        return false;
+    const int64_t stride = a->kept_stride[0];
+    if (a->src_dtype == TENSOR_F32) OF_ONE(float, fabsf)
+    else if (a->src_dtype == TENSOR_F64) OF_ONE(double, fabs)
+    else return false;
+    return true;
+}
+
 int cpu_reduce(ReduceArgs *args)
 {
     ReduceArgs a = *args;
     if (a.kept == 0) return 0;
     if (a.kept_ndim == 0) a.kept_ndim = 1, a.kept_shape[0] = 1, a.kept_stride[0] = 1;
     if (a.reduced_ndim == 0) a.reduced_ndim = 1, a.reduced_shape[0] = a.reduced, a.reduced_stride[0] = 1;
+    if (reduce_one(&a)) return 0;
     if (a.kind == REDUCE_ARGMAX || a.kind == REDUCE_ARGMIN) reduce_index(&a);
     else if (a.src_dtype == TENSOR_F32 || a.src_dtype == TENSOR_F64) reduce_floats(&a);
     else reduce_integers(&a);

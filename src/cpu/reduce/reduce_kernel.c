@@ -245,8 +245,9 @@ bool ISA_NAME(fold_few_rows_f32)(int fold, const float *x, int64_t rows, int64_t
     columns = 0; /* small code */
 #endif
     if (columns < WIDTH) return false;
-    if (fold != FOLD_SUM) return false;
-    few_rows(FOLD_SUM, x, rows, row_stride, columns, shift, first, out);
+    if (fold == FOLD_SUM) few_rows(FOLD_SUM, x, rows, row_stride, columns, shift, first, out);
+    else if (fold == FOLD_SQUARE) few_rows(FOLD_SQUARE, x, rows, row_stride, columns, shift, first, out);
+    else return false;
     return true;
 }
 

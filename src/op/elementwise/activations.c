@@ -53,6 +53,10 @@ static int lerp_shape(OpCall *c)
 static int lerp_forward(OpCall *c)
 {
     Tensor *a = op_input(c, 0), *b = op_input(c, 1), *weight = op_input(c, 2), *y = NULL;
+    bool fused = false;
+    TENSOR_NO_GRAD
+        fused = fused_result(c, FUSED_lerp_tensor, 3, c->input, NULL);
+    if (fused) return c->failed ? -1 : 0;
     TENSOR_NO_GRAD { /* from the end that is nearer, as lerp */
         Tensor *from_a = tensor_lt_scalar(tensor_abs(weight), 0.5);
         Tensor *rest = tensor_where(from_a, weight, tensor_sub_scalar(weight, 1));
@@ -180,6 +184,7 @@ static int clamp_tensor(OpCall *c)
 {
     Tensor *y = op_input(c, 0), *min = op_input(c, 1), *max = op_input(c, 2);
     if (!min && !max) return op_fail(c, TENSOR_EVALUE, "%s: neither min nor max is given", S(y));
+    if (min && max && fused_result(c, FUSED_clamp_tensor, 3, c->input, NULL)) return 0;
     if (min) y = tensor_clamp_min_tensor(y, min);
     if (max) y = tensor_clamp_max_tensor(y, max);
     return op_set_result(c, 0, y);
@@ -227,6 +232,9 @@ static int nan_to_num(OpCall *c)
                      : x->dtype == TENSOR_F32 ? (double)FLT_MAX
                      : x->dtype == TENSOR_F16 ? 65504
                                               : 0x1.fep127;
+    const double to[FUSED_PARAMS] = { p->nan, isnan(p->posinf) ? largest : p->posinf,
+                                      isnan(p->neginf) ? -largest : p->neginf };
+    if (fused_result(c, FUSED_nan_to_num, 1, &x, to)) return 0;
     if (isnan(p->posinf) && isnan(p->neginf)) y = tensor_clamp(x, -largest, largest);
     else {
         y = tensor_masked_fill(x, tensor_isposinf(x), isnan(p->posinf) ? largest : p->posinf);

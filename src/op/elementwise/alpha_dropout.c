@@ -24,20 +24,19 @@ static int compose(OpCall *c)
 {
     const TensorDropoutArgs *a = op_params(c);
     Tensor *x = op_input(c, 0);
-    return drops(a, x) ? drop(c, dropout_mask_like(c, x, a->p)) : op_set_result(c, 0, tensor_clone(x));
+    return drops(a, x) ? drop(c, dropout_mask_like(c, x, a->p)) : op_set_result(c, 0, x);
 }
 
 static int compose_channels(OpCall *c)
 {
     Tensor *x = op_input(c, 0);
-    return drops(op_params(c), x) ? drop(c, dropout_mask_of_channels(c, 2))
-                                  : op_set_result(c, 0, tensor_clone(x));
+    return drops(op_params(c), x) ? drop(c, dropout_mask_of_channels(c, 2)) : op_set_result(c, 0, x);
 }
 
 #define DROPOUT                                                                            \
     .gradient = "dx = a m g, m the mask", .arity = 1, .params = sizeof(TensorDropoutArgs), \
     .defaults = &tensor_dropout_defaults, .fields = dropout_fields,                        \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM | OP_ROUND_ONCE
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM | OP_MAY_ALIAS | OP_ROUND_ONCE
 
 const TensorOp op_alpha_dropout = {
     .name = "alpha_dropout",

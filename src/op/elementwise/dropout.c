@@ -104,14 +104,13 @@ static int compose(OpCall *c)
 {
     Tensor *x = op_input(c, 0);
     const TensorDropoutArgs *a = op_params(c);
-    return drops(a, x) ? drop(c, dropout_mask_like(c, x, a->p)) : op_set_result(c, 0, tensor_clone(x));
+    return drops(a, x) ? drop(c, dropout_mask_like(c, x, a->p)) : op_set_result(c, 0, x);
 }
 
 static int drop_slices(OpCall *c, int leading)
 {
     Tensor *x = op_input(c, 0);
-    return drops(op_params(c), x) ? drop(c, dropout_mask_of_channels(c, leading))
-                                  : op_set_result(c, 0, tensor_clone(x));
+    return drops(op_params(c), x) ? drop(c, dropout_mask_of_channels(c, leading)) : op_set_result(c, 0, x);
 }
 
 static int compose_channels(OpCall *c) { return drop_slices(c, 2); }
@@ -125,7 +124,7 @@ const OpField dropout_fields[] = { OP_OPTION(TensorDropoutArgs, p),
 #define DROPOUT                                                                                    \
     .gradient = "dx = m g / (1 - p), m the mask", .arity = 1, .params = sizeof(TensorDropoutArgs), \
     .defaults = &tensor_dropout_defaults, .fields = dropout_fields,                                \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM | OP_MAY_ALIAS
 
 const TensorOp op_dropout = {
     .name = "dropout",

@@ -2,6 +2,7 @@
 #ifndef TG_ROW_H
 #define TG_ROW_H
 
+#include "cpu/elementwise/map_fused.h"
 #include "tensor/core.h"
 
 #pragma GCC visibility push(hidden)
@@ -10,6 +11,10 @@
  * it, NULL where the part does not read them. */
 int row_map(const TensorOp *op, const char *name, int part, Tensor *out, Tensor *const in[ROW_OPERANDS],
             const double *params);
+
+/* fused_result - sets result 0 to a fused row of n operands, which broadcast; params: FUSED_PARAMS numbers,
+ * or NULL.  false: nothing was done, for it serves f32 and f64 on the host where no graph is recorded. */
+bool fused_result(OpCall *c, FusedRow row, int n, Tensor *const *x, const double *params);
 
 /* row_dtype - the dtype to compute in, after every check of dtypes and parameters; -1 and an error. */
 int row_dtype(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b, const double *params);

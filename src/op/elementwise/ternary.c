@@ -26,6 +26,11 @@ static int lerp_forward(OpCall *c)
     Tensor *a = op_input(c, 0), *b = op_input(c, 1), *y = NULL;
     const double weight = weight_of(c);
     const bool from_a = fabs(weight) < 0.5;
+    const double rest[FUSED_PARAMS] = { from_a ? weight : weight - 1 };
+    bool fused = false;
+    TENSOR_NO_GRAD
+        fused = fused_result(c, FUSED_lerp, 3, (Tensor *[]){ from_a ? a : b, b, a }, rest);
+    if (fused) return c->failed ? -1 : 0;
     TENSOR_NO_GRAD
         y = tensor_add_scaled(from_a ? a : b, tensor_sub(b, a), from_a ? weight : weight - 1);
     return op_set_result(c, 0, y);
@@ -45,14 +50,21 @@ static Tensor *widened(OpCall *c, int i)
     return tensor_to(a, (TensorDtype)promoted_pair(x, a));
 }
 
+static bool one_pass(OpCall *c, FusedRow row)
+{
+    return fused_result(c, row, 3, c->input, (double[FUSED_PARAMS]){ scalar(c) });
+}
+
 static int addcmul(OpCall *c)
 {
+    if (one_pass(c, FUSED_addcmul)) return 0;
     return op_set_result(
         c, 0, tensor_add_scaled(op_input(c, 0), tensor_mul(widened(c, 1), widened(c, 2)), scalar(c)));
 }
 
 static int addcdiv(OpCall *c)
 {
+    if (one_pass(c, FUSED_addcdiv)) return 0;
     return op_set_result(
         c, 0, tensor_add_scaled(op_input(c, 0), tensor_div(widened(c, 1), widened(c, 2)), scalar(c)));
 }

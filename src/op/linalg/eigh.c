@@ -14,18 +14,20 @@ static int core_shape(OpCall *c)
     return set_matrices(c, 0, a, n, -1) || set_matrices(c, 1, a, n, n) ? -1 : 0;
 }
 
-static int core_forward(OpCall *c)
+static int decompose(OpCall *c, bool vectors)
 {
     const Matrices s = matrices_of(op_input(c, 0));
     const bool upper = ((const TensorEighArgs *)op_params(c))->upper;
     MatrixFault fault = { 0 };
     const double *a = op_input_f64(c, 0);
-    double *w = op_output_f64(c, 0), *v = op_output_f64(c, 1);
-    if (!a || !w || !v) return -1;
+    double *w = op_output_f64(c, 0), *v = vectors ? op_output_f64(c, 1) : NULL;
+    if (!a || !w || (vectors && !v)) return -1;
     if (s.m > 16000)
         return op_fail(c, TENSOR_ESHAPE, "%s: matrices of up to 16000 rows are possible", S(op_input(c, 0)));
     return linalg_eigh(c->name, s, a, upper, w, v, &fault) ? matrix_fault(c, &fault) : 0;
 }
+
+static int core_forward(OpCall *c) { return decompose(c, true); }
 
 static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
@@ -57,10 +59,28 @@ static const TensorOp core = { .name = "eigh",
 static int shape(OpCall *c) { return check_square(c, 0); }
 static int compose(OpCall *c) { return linalg_compose(c, &core); }
 
+static int values_shape(OpCall *c)
+{
+    const Tensor *a = op_input(c, 0);
+    return set_matrices(c, 0, a, a->shape[a->ndim - 1], -1);
+}
+
+static int values_forward(OpCall *c) { return decompose(c, false); }
+
+static const TensorOp core_values = { .name = "eigvalsh",
+                                      .autocast = AUTOCAST_CPU_F32,
+                                      .arity = 1,
+                                      .params = sizeof(TensorEighArgs),
+                                      .shape = values_shape,
+                                      .forward = values_forward,
+                                      .flags = OP_NONDIFFERENTIABLE };
+
+/* The gradient reads the vectors: they are computed where there is a graph. */
 static int values_compose(OpCall *c)
 {
     Tensor *x = in_f64(c, 0), *y[2] = { NULL, NULL };
-    op_apply(&core, &x, 1, op_params(c), c->site, y, 2);
+    const bool alone = !x || grad_off || !on_graph(x);
+    op_apply(alone ? &core_values : &core, &x, 1, op_params(c), c->site, y, alone ? 1 : 2);
     return set_rounded(c, 0, y[0]);
 }
 

@@ -110,14 +110,43 @@ int core_svd(Tensor *a, bool full_matrices, Tensor *usv[3])
                : 0;
 }
 
-static int shape(OpCall *c) { return check_matrix(c, 0); }
-static int compose(OpCall *c) { return linalg_compose(c, &core); }
+/* ---- the values alone ------------------------------------------------------------------------ */
 
-static int values_compose(OpCall *c)
+static int values_shape(OpCall *c)
+{
+    const Tensor *a = op_input(c, 0);
+    const Matrices s = matrices_of(a);
+    return set_matrices(c, 0, a, least(s.m, s.n), -1);
+}
+
+static int values_forward(OpCall *c)
+{
+    MatrixFault fault = { 0 };
+    const double *a = op_input_f64(c, 0);
+    double *s = op_output_f64(c, 0);
+    if (!a || !s) return -1;
+    const int status = linalg_svd(c->name, matrices_of(op_input(c, 0)), a, false, NULL, s, NULL, &fault);
+    return status ? matrix_fault(c, &fault) : 0;
+}
+
+static const TensorOp core_values = { .name = "svdvals",
+                                      .autocast = AUTOCAST_CPU_F32,
+                                      .arity = 1,
+                                      .shape = values_shape,
+                                      .forward = values_forward,
+                                      .flags = OP_NONDIFFERENTIABLE };
+
+/* The gradient reads the vectors: they are computed where there is a graph. */
+static Tensor *singular_values(Tensor *a)
 {
     Tensor *f[3];
-    return core_svd(in_f64(c, 0), false, f) ? -1 : set_rounded(c, 0, f[1]);
+    if (!a || grad_off || !on_graph(a)) return APPLY(&core_values, NULL, a);
+    return core_svd(a, false, f) ? NULL : f[1];
 }
+
+static int shape(OpCall *c) { return check_matrix(c, 0); }
+static int compose(OpCall *c) { return linalg_compose(c, &core); }
+static int values_compose(OpCall *c) { return set_rounded(c, 0, singular_values(in_f64(c, 0))); }
 
 /* ---- the pseudo-inverse ---------------------------------------------------------------------- */
 
@@ -195,9 +224,8 @@ static int pinv_compose(OpCall *c) { return linalg_compose(c, &core_pinv); }
 
 static int rank_compose(OpCall *c)
 {
-    Tensor *f[3];
-    if (core_svd(tensor_detach(in_f64(c, 0)), false, f)) return -1;
-    return op_set_result(c, 0, tensor_sum(counted(f[1], op_params(c)), -1));
+    Tensor *s = singular_values(tensor_detach(in_f64(c, 0)));
+    return op_set_result(c, 0, s ? tensor_sum(counted(s, op_params(c)), -1) : NULL);
 }
 
 static int lstsq_shape(OpCall *c)

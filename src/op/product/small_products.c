@@ -6,6 +6,7 @@
  *   addmv, addbmm: addmm of a column, and of a batch side by side */
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
+#include "op/elementwise/row.h"
 #include "matrix_product.h"
 
 /* ---- inner, kron, cross ---------------------------------------------------------------------- */
@@ -77,12 +78,32 @@ static int cross_shape(OpCall *c)
     return 0;
 }
 
+/* The three slices of the result, each in one pass: up, for the one after it, and down. */
+static bool cross_slices(OpCall *c, Tensor *a, Tensor *b, int dim)
+{
+    Tensor *x[3], *y[3], *z[3];
+    for (int i = 0; i < 3; i++) {
+        x[i] = tensor_narrow(a, dim, i, 1), y[i] = tensor_narrow(b, dim, i, 1);
+        if (!x[i] || !y[i]) return op_set_result(c, 0, NULL), true;
+    }
+    for (int i = 0; i < 3; i++) {
+        const int up = (i + 1) % 3, down = (i + 2) % 3;
+        if (!fused_result(c, FUSED_cross, 4, (Tensor *[]){ x[up], y[down], x[down], y[up] }, NULL))
+            return false;
+        if (c->failed) return true;
+        z[i] = c->output[0];
+    }
+    op_set_result(c, 0, tensor_cat(((TensorList){ 3, z }), dim));
+    return true;
+}
+
 static Tensor *turned(Tensor *x, int dim, int64_t by) { return tensor_roll(x, DIMS(by), DIMS(dim)); }
 
 static int cross(OpCall *c)
 {
     const int dim = ((const TensorCrossArgs *)op_params(c))->dim;
     Tensor *a = op_input(c, 0), *b = op_input(c, 1);
+    if (cross_slices(c, a, b, dim)) return c->failed ? -1 : 0;
     Tensor *up = tensor_mul(turned(a, dim, -1), turned(b, dim, 1)),
            *down = tensor_mul(turned(a, dim, 1), turned(b, dim, -1));
     return op_set_result(c, 0, tensor_sub(up, down));
@@ -304,6 +325,13 @@ static int addr(OpCall *c)
     const TensorAddmmArgs *p = op_params(c);
     const TensorDtype dtype = addr_dtype(op_input(c, 0), op_input(c, 1), op_input(c, 2));
     Tensor *a = tensor_to(tensor_unsqueeze(op_input(c, 1), 1), dtype), *b = op_input(c, 2);
+    if (a && p->beta != 0) {
+        Tensor *scaled = p->alpha == 1 ? a : tensor_mul_scalar(a, p->alpha);
+        if (!scaled) return -1;
+        if (fused_result(c, FUSED_addr, 3, (Tensor *[]){ op_input(c, 0), scaled, b },
+                         (double[FUSED_PARAMS]){ p->beta }))
+            return 0;
+    }
     Tensor *y = tensor_mul(p->alpha == 1 ? a : tensor_mul_scalar(a, p->alpha), b);
     y = tensor_add(beta_times(op_input(c, 0), p->beta), y);
     return op_set_result(c, 0, y ? tensor_to(y, dtype) : NULL);
