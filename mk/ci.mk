@@ -43,7 +43,8 @@ ARM64_RUN := test/arm64.sh build/arm64 run build/arm64/test/
 # ---- suites -----------------------------------------------------------------------------------
 LONG_ASAN := test_ops_memory:6 test_gemm test_ops_grad:3 test_golden:4 test_ops_layout:3 test_ops:2
 $(call suites,asan,asan/build,build/asan/test/,$(LONG_ASAN) \
-  $(call without,$(LONG_ASAN) test_ops_threads,$(ASAN_SUITES)))
+  $(call without,$(LONG_ASAN) test_ops_threads test_resume,$(ASAN_SUITES)))
+$(call add_step,asan/test_resume,asan/build,env TAPEGRAD_KILLS=20 build/asan/test/test_resume)
 $(call add_step,asan/test_ops_threads,asan/build,env TAPEGRAD_SHARD=1/8 build/asan/test/test_ops_threads)
 LONG_GCC  := test_ops_memory:6 test_ops_threads:4 test_golden:2 test_accuracy test_ops_layout:2 test_faults
 $(call suites,gcc,gcc/build,build/test/,$(LONG_GCC) $(call without,$(LONG_GCC),$(SUITES)))

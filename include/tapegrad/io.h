@@ -8,7 +8,7 @@
  * unreadable file, a directory, a pipe is EIO.  Before they ask for memory they check that the file can hold
  * what it says.  Writers write a temporary file beside the target, sync it and rename it: a crash or a
  * failure leaves the old file or the new one, never half, and no temporary (but for a crash); permissions of
- * the old one stay.  A target that is a device is written itself. */
+ * the old one stay.  A target that is no plain file is refused (EIO). */
 #ifndef TAPEGRAD_IO_H
 #define TAPEGRAD_IO_H
 

@@ -125,7 +125,7 @@ TAPEGRAD_API extern const IoGridArgs io_grid_defaults;
  *     torchvision.utils.make_grid lays them out: grey ones become RGB, a single one stays as it is.  Also one
  *     image [c, h, w] or [h, w].  ESHAPE, EVALUE.
  * io_save_image(x, "samples.png", .nrow = 10) - the grid as a PNG file; floats in [0, 1] (clamped).
- *     (torchvision.utils.save_image) */
+ *     EVALUE: another name than *.png.   (torchvision.utils.save_image) */
 #define io_make_grid(...) TENSOR_CALL_(io_make_grid_args, IoGridArgs, IO_GRID_DEFAULTS, .tensor = __VA_ARGS__)
 #define io_save_image(tensor_, ...) \
     TENSOR_CALL_(io_save_image_args, IoGridArgs, IO_GRID_DEFAULTS, .tensor = tensor_, .path = __VA_ARGS__)
@@ -164,7 +164,7 @@ TAPEGRAD_API extern const IoSaveCurvesArgs io_save_curves_defaults;
 
 /* io_save_curves("loss.png", &(IoCurve){ losses, n }, 1, .title = "training", .x_label = "step") - curves
  * over labelled axes as a PNG file.  Points that are not finite are gaps.  ENULL; EVALUE: sides below 160 x
- * 120 or above 10000, no curve. */
+ * 120 or above 10000, no curve, another name than *.png. */
 #define io_save_curves(...) \
     TENSOR_CALL_(io_save_curves_args, IoSaveCurvesArgs, IO_SAVE_CURVES_DEFAULTS, .path = __VA_ARGS__)
 TAPEGRAD_API int io_save_curves_args(IoSaveCurvesArgs args);

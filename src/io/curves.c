@@ -5,6 +5,7 @@
 #include <tapegrad/watch.h>
 #include "tensor/core.h"
 #include "tensor/numbers.h"
+#include "png_encode.h"
 
 const IoSaveCurvesArgs io_save_curves_defaults = { IO_SAVE_CURVES_DEFAULTS };
 
@@ -123,6 +124,7 @@ static int check(const IoSaveCurvesArgs *args, const char *op)
 {
     if (!args->path || !args->curves || !args->title || !args->x_label || !args->y_label)
         return fail(TENSOR_ENULL, op, "path, curves, title or a label is NULL");
+    if (png_check_name(args->path, op)) return -1;
     if (args->count < 1) return fail(TENSOR_EVALUE, op, "%d curves", args->count);
     for (int i = 0; i < args->count; i++)
         if (args->curves[i].count < 0 || (args->curves[i].count && !args->curves[i].y))

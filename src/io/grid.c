@@ -1,6 +1,7 @@
 /* grid.c - many images as one, as torchvision.utils.make_grid lays them out. */
 #include <tapegrad/watch.h>
 #include "tensor/core.h"
+#include "png_encode.h"
 
 const IoGridArgs io_grid_defaults = { IO_GRID_DEFAULTS };
 
@@ -99,7 +100,7 @@ int io_save_image_args(IoGridArgs args)
     TensorScope scope = tensor_scope_open();
     Tensor *bytes = as_function(&args, op, grid_bytes);
     const char *outer = tensor_compose_begin(op);
-    int status = bytes ? io_save_png(args.path, bytes) : -1;
+    int status = bytes && !png_check_name(args.path, op) ? io_save_png(args.path, bytes) : -1;
     tensor_compose_end(outer);
     tensor_scope_close(scope);
     return status;

@@ -1,6 +1,7 @@
 /* png.c - pictures, through libpng's simplified interface. */
 #include <errno.h>
 #include <png.h>
+#include <strings.h>
 #include <tapegrad/io.h>
 #include "atomic_file.h"
 #include "input.h"
@@ -85,6 +86,14 @@ int io_save_png(const char *path, const Tensor *x)
     int status = pixels ? write_pixels(path, &p, pixels) : -1;
     tg_free(pixels, p.bytes);
     return status;
+}
+
+int png_check_name(const char *path, const char *op)
+{
+    if (!path) return fail(TENSOR_ENULL, op, "the path is NULL");
+    const size_t n = strlen(path);
+    if (n > 4 && strcasecmp(path + n - 4, ".png") == 0) return 0;
+    return fail(TENSOR_EVALUE, op, "%s: only PNG is written, to a name that ends in .png", path);
 }
 
 int png_encode(const Tensor *x, const char *op, Png *out)

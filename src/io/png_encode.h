@@ -12,8 +12,10 @@ typedef struct Png {
 } Png;
 
 #pragma GCC visibility push(hidden)
-/* As io_save_png takes it; -1 and the reason recorded for op. */
+/* png_encode: x as io_save_png takes it.  png_check_name: does the path end in .png?  -1 and the reason
+ * recorded for op. */
 int png_encode(const Tensor *x, const char *op, Png *out);
+int png_check_name(const char *path, const char *op);
 #pragma GCC visibility pop
 
 #endif

@@ -380,6 +380,17 @@ static void test_curves(void **state)
     curves((double[]){ NAN, INFINITY }, 2, NULL), curves((double[]){ -1e300, NAN, 1e300 }, 3, NULL);
     curves((double[]){ -DBL_MAX, DBL_MAX }, 2, NULL), curves((double[]){ 0, 5e-324 }, 2, NULL);
     curves((double[]){ 1, 1 + 2e-16 }, 2, (double[]){ 1e300, 2e300 });
+    static const char *const names[] = { "c.jpg", "c", "png", ".png.bmp", "" };
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(io_save_curves(names[i], &(IoCurve){ (double[]){ 1 }, 1 }, 1), -1);
+        assert_says(TENSOR_EVALUE, "io_save_curves: ");
+        assert_int_equal(io_save_image(tensor_zeros(SHAPE(4, 4), TENSOR_F32), names[i]), -1);
+        assert_says(TENSOR_EVALUE, "only PNG is written, to a name that ends in .png");
+        assert_true(access(names[i], F_OK) != 0 || !*names[i]);
+    }
+    DONE(io_save_image(tensor_zeros(SHAPE(4, 4), TENSOR_F32), scratch("i.PNG")));
+    assert_int_equal(io_save_image(tensor_zeros(SHAPE(4, 4), TENSOR_F32), NULL), -1);
+    assert_says(TENSOR_ENULL, "io_save_image: the path is NULL");
     assert_int_equal(io_save_curves(scratch("c.png"), NULL, 1), -1);
     assert_says(TENSOR_ENULL, "io_save_curves: ");
     assert_int_equal(io_save_curves(scratch("c.png"), &(IoCurve){ NULL, 3 }, 1), -1);
