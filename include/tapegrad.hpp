@@ -6,9 +6,9 @@
 //     options.input = x, options.target = y, options.delta = 0.5;
 //     Tensor *loss = tensor_huber_loss_args(options);
 //
-// A function with options is called by its name that ends in _args; its macro is C's.  SHAPE, DIMS and
-// TENSORS live to the end of the full expression that they stand in; functions copy what they need.  A member
-// of an options struct lives longer, so name what it holds:
+// A function with options is called by its name that ends in _args; its macro is C's.  SHAPE, DIMS,
+// TENSORS and PER_GROUP live to the end of the full expression that they stand in; functions copy what they
+// need.  A member of an options struct lives longer, so name what it holds:
 //
 //     const tapegrad::Shape rows{ 1 };
 //     const tapegrad::List weights(w, b);
@@ -47,6 +47,16 @@ template <std::size_t n> class List {
 };
 template <class... T> List(T *...) -> List<sizeof...(T)>;
 
+// A number for each group of an optimizer.
+class PerGroup {
+  public:
+    PerGroup(std::initializer_list<double> numbers) : number(numbers) {}
+    operator OptimPerGroup() const { return { static_cast<int>(number.size()), number.data() }; }
+
+  private:
+    std::vector<double> number;
+};
+
 // A scope that closes itself.
 class Scope {
   public:
@@ -64,8 +74,10 @@ class Scope {
 #undef SHAPE
 #undef DIMS
 #undef TENSORS
+#undef PER_GROUP
 #define SHAPE(...) (TensorShape)(tapegrad::Shape{ __VA_ARGS__ })
 #define DIMS(...) SHAPE(__VA_ARGS__)
 #define TENSORS(...) (TensorList)(tapegrad::List(__VA_ARGS__))
+#define PER_GROUP(...) (OptimPerGroup)(tapegrad::PerGroup{ __VA_ARGS__ })
 
 #endif

@@ -7,9 +7,9 @@
 
 enum { NAME = 160 };
 
-/* What a number is for: the state, an option, one that must agree with the options or is not there, a list
- * that must agree, or PyTorch's alone. */
-typedef enum Role { STATE, OPTION, DERIVED, LIST, SHOWN } Role;
+/* What a number is for: the state, an option, one of either that a dict may lack, one that must agree with
+ * the options or is not there, or a list that must agree. */
+typedef enum Role { STATE, OPTION, KEPT, DERIVED, LIST } Role;
 
 typedef struct Entry {
     const Scheduler *s;
@@ -19,6 +19,7 @@ typedef struct Entry {
     int n; /* 0: one number */
     Role role;
     double least; /* whole numbers from here on; NaN: any number */
+    bool unsaved; /* the options make it nothing that PyTorch saves */
 } Entry;
 
 typedef int (*Visit)(void *ctx, Entry *e);
@@ -29,13 +30,14 @@ static int visit(Visit fn, void *ctx, Entry e)
     return fn(ctx, &e);
 }
 
+#define VISIT(...) visit(fn, ctx, (Entry){ s, prefix, __VA_ARGS__, false })
+
 static int walk_field(Scheduler *s, const char *prefix, const OpField *f, Visit fn, void *ctx)
 {
     void *at = s->options + f->offset;
     const bool real = f->type == OP_DOUBLE, truth = f->type == OP_BOOL;
     double value = real ? *(double *)at : truth ? *(bool *)at : *(int *)at;
-    const int status =
-        visit(fn, ctx, (Entry){ s, prefix, f->name, "", &value, 0, OPTION, real ? (double)NAN : 0 });
+    const int status = VISIT(f->name, "", &value, 0, OPTION, real ? (double)NAN : 0);
     if (real) *(double *)at = value;
     else if (truth) *(bool *)at = value != 0;
     else *(int *)at = (int)value;
@@ -50,37 +52,52 @@ static int walk_derived(Scheduler *s, const char *prefix, Visit fn, void *ctx)
         snprintf(word, NAME, "%s", s->kind->derived[i]);
         char *plus = strchr(word, '+');
         double value[s->groups];
-        for (int g = 0; g < s->groups; g++) value[g] = s->kind->derive(s, i);
+        for (int g = 0; g < s->groups; g++) value[g] = s->kind->derive(s, i, g);
         if (plus) *plus = 0;
-        status =
-            visit(fn, ctx, (Entry){ s, prefix, word, "", value, plus ? s->groups : 0, DERIVED, (double)NAN });
+        status = VISIT(word, "", value, plus ? s->groups : 0, DERIVED, (double)NAN);
     }
     return status;
+}
+
+static int walk_lists(Scheduler *s, const char *prefix, Visit fn, void *ctx)
+{
+    int status = 0;
+    for (int k = 0; s->kind->per_group[k].number && !status; k++) {
+        const SchedulerList *l = &s->kind->per_group[k];
+        const bool unsaved = l->momentum && !scheduler_cycles(s);
+        const Entry e = { s, prefix, l->state, "", s->list[k], s->groups, KEPT, (double)NAN, unsaved };
+        if (l->state) status = visit(fn, ctx, e);
+    }
+    return status;
+}
+
+static int walk_milestones(Scheduler *s, const char *prefix, Visit fn, void *ctx)
+{
+    if (!s->milestones) return 0;
+    return VISIT(s->child ? "_milestones" : "milestones", "", s->milestone, s->milestones, LIST, (double)NAN);
 }
 
 static int walk_own(Scheduler *s, const char *prefix, Visit fn, void *ctx)
 {
     const double any = NAN;
     const bool single = !s->child && s->kind->lr;
-    double t = (double)s->t, count = fmax(1, t + 1), lr[s->groups], list[s->listed + 1];
+    double t = (double)s->t, count = (double)s->count;
     int status = 0;
-    for (int g = 0; g < s->groups; g++) lr[g] = *optim_number(s->opt, g, "lr");
-    for (int i = 0; i < s->listed; i++) list[i] = (double)s->list[i];
-    if (!s->chained) status = visit(fn, ctx, (Entry){ s, prefix, "last_epoch", "", &t, 0, STATE, -1 });
+    if (!s->chained) status = VISIT("last_epoch", "", &t, 0, STATE, -1);
     s->t = (int64_t)t;
     if (single && !status)
-        status = visit(fn, ctx, (Entry){ s, prefix, "base_lrs", "", s->base, s->groups, STATE, any }) ||
-                 visit(fn, ctx, (Entry){ s, prefix, "_step_count", "", &count, 0, SHOWN, any });
-    if (!status) status = visit(fn, ctx, (Entry){ s, prefix, "_last_lr", "", lr, s->groups, SHOWN, any });
+        status = VISIT("_step_count", "", &count, 0, KEPT, 0) ||
+                 VISIT("base_lrs", "", s->base, s->groups, STATE, any);
+    s->count = (int64_t)count;
+    if (!status) status = VISIT("_last_lr", "", s->last, s->groups, KEPT, any);
     for (int i = 0; i < SCHEDULER_NUMBERS && s->kind->number[i] && !status; i++)
-        status = visit(fn, ctx, (Entry){ s, prefix, s->kind->number[i], "", &s->number[i], 0, STATE, any });
+        status = VISIT(s->kind->number[i], "", &s->number[i], 0, STATE, any);
     for (const OpField *f = s->kind->fields; f && f->name && !status; f++)
         status = walk_field(s, prefix, f, fn, ctx);
-    if (!status && s->listed)
-        status = visit(
-            fn, ctx,
-            (Entry){ s, prefix, s->child ? "_milestones" : "milestones", "", list, s->listed, LIST, any });
-    return status ? status : walk_derived(s, prefix, fn, ctx);
+    return status || walk_lists(s, prefix, fn, ctx) || walk_milestones(s, prefix, fn, ctx) ||
+                   walk_derived(s, prefix, fn, ctx)
+               ? -1
+               : 0;
 }
 
 static int walk(Scheduler *s, const char *prefix, Visit fn, void *ctx)
@@ -98,7 +115,7 @@ static int walk(Scheduler *s, const char *prefix, Visit fn, void *ctx)
 
 static int save(void *ctx, Entry *e)
 {
-    if (e->role == DERIVED && isnan(*e->value)) return 0;
+    if (e->unsaved || (e->role == DERIVED && isnan(*e->value))) return 0;
     TensorScope scope = tensor_scope_open();
     Tensor *t = tensor_from_data(e->value, e->n ? SHAPE(e->n) : SHAPE(), TENSOR_F64);
     const int status = t ? nn_dict_set(ctx, e->name, t) : -1;
@@ -163,8 +180,10 @@ static bool read_counter(Loading *l, const Entry *e, double *to)
 static int read_missing(Loading *l, const Entry *e, double *to)
 {
     const int n = e->n ? e->n : 1;
-    for (int i = 0; i < n; i++) to[i] = e->role == STATE || e->role == OPTION ? e->value[i] : (double)NAN;
-    if (e->role == SHOWN || e->role == DERIVED) return 0;
+    for (int i = 0; i < n; i++) to[i] = e->role <= KEPT ? e->value[i] : (double)NAN;
+    if (strcmp(e->word, "_step_count") == 0 && !e->s->kind->uncounted)
+        *to = fmax(1, to[-1] + 1); /* last_epoch, which was read before it */
+    if (e->role == KEPT || e->role == DERIVED) return 0;
     if (e->role == LIST && read_counter(l, e, to)) return 0;
     char name[NAME];
     snprintf(name, NAME, "%s_last_lr", e->prefix);
@@ -177,13 +196,11 @@ static int read(Loading *l, const Entry *e, double *to)
     const Tensor *t = item(l, e->name);
     const int n = e->n ? e->n : 1;
     if (!t) return read_missing(l, e, to);
-    for (int i = 0; i < n && e->role == SHOWN; i++) to[i] = NAN;
-    if (e->role == SHOWN) return 0;
     if (tensor_numel(t) != n || (e->n && tensor_ndim(t) != 1))
         return refuse(e, TENSOR_ESHAPE, "has another shape");
     for (int i = 0; i < n; i++) {
         to[i] = e->n ? tensor_get(t, DIMS(i)) : tensor_item(t);
-        const double most = e->role == STATE ? 0x1p53 : 0x7fffffff;
+        const double most = e->role == OPTION ? 0x7fffffff : 0x1p53;
         if (!isnan(e->least) && !(to[i] >= e->least && to[i] <= most && to[i] == floor(to[i])))
             return tensor_fail(TENSOR_EVALUE, function, "\"%s\" is %g: want a whole number from %g on",
                                e->name, to[i], e->least);
@@ -212,7 +229,7 @@ static int load(void *ctx, Entry *e)
         return read(l, e, l->now + at);
     }
     if (l->what == AGREE) return e->role == DERIVED || e->role == LIST ? agree(e, l->now + at) : 0;
-    if (l->what != COUNT && (e->role == STATE || e->role == OPTION))
+    if (l->what != COUNT && e->role <= KEPT)
         memcpy(e->value, (l->what == WRITE ? l->now : l->was) + at, bytes);
     return 0;
 }
@@ -225,7 +242,8 @@ static int pass(Scheduler *s, Loading *l, Pass what)
 
 static int check(const Scheduler *s)
 {
-    int status = s->kind->check ? s->kind->check(s->options, function) || scheduler_check_momentum(s) : 0;
+    int status =
+        s->kind->check ? s->kind->check(s->options, function) || scheduler_check_groups(s, function) : 0;
     for (int i = 0; i < s->children && !status; i++) status = check(s->child[i]);
     return status;
 }

@@ -1,5 +1,6 @@
 /* schedules.c - the schedules that depend on the step alone.  Rates that follow from the one before round as
  * PyTorch's do. */
+#include <limits.h>
 #include <tapegrad/swa_utils.h>
 #include "scheduler.h"
 
@@ -47,19 +48,18 @@ SCHEDULER_DEFINE(step_lr, OptimStepLrArgs, .check = check_step, .lr = step,
 
 const OptimMultiStepLrArgs optim_multi_step_lr_defaults = { OPTIM_MULTI_STEP_LR_DEFAULTS };
 CHECK(check_multi_step, OptimMultiStepLrArgs,
-      o->milestones.ndim >= 0 && o->milestones.ndim <= TENSOR_MAX_DIMS &&
-          (!o->milestones.ndim || o->milestones.dim) && o->gamma >= 0,
-      "%d milestones, gamma %g: at most %d, and 0 or more", o->milestones.ndim, o->gamma, TENSOR_MAX_DIMS)
+      o->milestones.ndim >= 0 && (!o->milestones.ndim || o->milestones.dim) && o->gamma >= 0,
+      "%d milestones, gamma %g: want a list, and 0 or more", o->milestones.ndim, o->gamma)
 RATE(multi_step)
 {
     OPTIONS(OptimMultiStepLrArgs);
     UNUSED;
     int times = 0;
-    for (int i = 0; i < o->milestones.ndim; i++) times += o->milestones.dim[i] == t;
+    for (int i = 0; i < s->milestones; i++) times += s->milestone[i] == (double)t;
     return times ? lr * pow(o->gamma, times) : lr;
 }
 SCHEDULER_DEFINE(multi_step_lr, OptimMultiStepLrArgs, .check = check_multi_step, .lr = multi_step,
-                 .list = offsetof(OptimMultiStepLrArgs, milestones),
+                 .milestones = offsetof(OptimMultiStepLrArgs, milestones),
                  .fields = FIELDS(OptimMultiStepLrArgs, gamma))
 
 const OptimExponentialLrArgs optim_exponential_lr_defaults = { OPTIM_EXPONENTIAL_LR_DEFAULTS };
@@ -68,7 +68,7 @@ RATE(exponential)
 {
     OPTIONS(OptimExponentialLrArgs);
     UNUSED;
-    return t == 0 ? lr : lr * o->gamma;
+    return s->move == SCHEDULER_ON ? lr * o->gamma : lr;
 }
 SCHEDULER_DEFINE(exponential_lr, OptimExponentialLrArgs, .check = check_exponential, .lr = exponential,
                  .fields = FIELDS(OptimExponentialLrArgs, gamma))
@@ -88,8 +88,8 @@ SCHEDULER_DEFINE(constant_lr, OptimConstantLrArgs, .check = check_constant, .lr 
 const OptimLinearLrArgs optim_linear_lr_defaults = { OPTIM_LINEAR_LR_DEFAULTS };
 CHECK(check_linear, OptimLinearLrArgs,
       o->start_factor > 0 && o->start_factor <= 1 && o->end_factor >= 0 && o->end_factor <= 1 &&
-          o->total_iters > 0,
-      "start_factor %g, end_factor %g, total_iters %d: want (0, 1], [0, 1], 1 or more", o->start_factor,
+          o->total_iters >= 0,
+      "start_factor %g, end_factor %g, total_iters %d: want (0, 1], [0, 1], 0 or more", o->start_factor,
       o->end_factor, o->total_iters)
 RATE(linear)
 {
@@ -97,7 +97,7 @@ RATE(linear)
     UNUSED;
     const double rise = o->end_factor - o->start_factor;
     if (t == 0) return lr * o->start_factor;
-    if (t > o->total_iters) return lr;
+    if (t > o->total_iters || s->move == SCHEDULER_FIRST) return lr;
     const double times = 1 + rise / (o->total_iters * o->start_factor + (double)(t - 1) * rise);
     return times > 0 ? lr * times : 0; /* the last step down to 0 may round to below it */
 }
@@ -105,14 +105,14 @@ SCHEDULER_DEFINE(linear_lr, OptimLinearLrArgs, .check = check_linear, .lr = line
                  .fields = FIELDS(OptimLinearLrArgs, start_factor, end_factor, total_iters))
 
 const OptimPolynomialLrArgs optim_polynomial_lr_defaults = { OPTIM_POLYNOMIAL_LR_DEFAULTS };
-CHECK(check_polynomial, OptimPolynomialLrArgs, o->total_iters > 0 && o->power >= 0,
-      "total_iters %d, power %g: want 1 or more, and 0 or more", o->total_iters, o->power)
+CHECK(check_polynomial, OptimPolynomialLrArgs, o->total_iters >= 0 && o->power >= 0,
+      "total_iters %d, power %g: want 0 or more twice", o->total_iters, o->power)
 RATE(polynomial)
 {
     OPTIONS(OptimPolynomialLrArgs);
     UNUSED;
     const double n = o->total_iters, now = (double)t;
-    return t == 0 || now > n ? lr : lr * pow((1 - now / n) / (1 - (now - 1) / n), o->power);
+    return s->move != SCHEDULER_ON || now > n ? lr : lr * pow((1 - now / n) / (1 - (now - 1) / n), o->power);
 }
 SCHEDULER_DEFINE(polynomial_lr, OptimPolynomialLrArgs, .check = check_polynomial, .lr = polynomial,
                  .fields = FIELDS(OptimPolynomialLrArgs, total_iters, power))
@@ -133,10 +133,10 @@ RATE(multiplicative)
 {
     OPTIONS(OptimMultiplicativeLrArgs);
     UNUSED;
-    return t == 0 ? lr : lr * o->lr_lambda(t, group, o->ctx);
+    return s->move == SCHEDULER_FIRST ? lr : lr * o->lr_lambda(t, group, o->ctx);
 }
 SCHEDULER_DEFINE(multiplicative_lr, OptimMultiplicativeLrArgs, .check = check_multiplicative,
-                 .lr = multiplicative)
+                 .lr = multiplicative, .follows = true)
 
 /* ---- cosines --------------------------------------------------------------------------------- */
 
@@ -147,7 +147,7 @@ RATE(cosine)
 {
     OPTIONS(OptimCosineAnnealingLrArgs);
     UNUSED;
-    if (t == 0) return lr;
+    if (s->move != SCHEDULER_ON) return lr;
     if ((t - 1 - o->T_max) % (2 * (int64_t)o->T_max) == 0) /* from the bottom, where the ratio is 0 / 0 */
         return lr + (base - o->eta_min) * (1 - cos(pi / o->T_max)) / 2;
     return (1 + cos(pi * (double)t / o->T_max)) / (1 + cos(pi * (double)(t - 1) / o->T_max)) *
@@ -181,16 +181,17 @@ RATE(restarts)
     return o->eta_min + (base - o->eta_min) * (1 + cos(pi * (double)at / (double)length)) / 2;
 }
 
-static double restarts_derive(const Scheduler *s, int i)
+static double restarts_derive(const Scheduler *s, int i, int group)
 {
     OPTIONS(OptimCosineAnnealingWarmRestartsArgs);
+    (void)group;
     if (s->t < 0) return NAN;
     int64_t at;
     const int64_t length = period(o, s->t, &at);
     return (double)(i == 0 ? at : length);
 }
 SCHEDULER_DEFINE(cosine_annealing_warm_restarts, OptimCosineAnnealingWarmRestartsArgs,
-                 .check = check_restarts, .lr = restarts,
+                 .check = check_restarts, .lr = restarts, .uncounted = true,
                  .fields = FIELDS(OptimCosineAnnealingWarmRestartsArgs, T_0, T_mult, eta_min),
                  .derived = DERIVED("T_cur", "T_i"), .derive = restarts_derive)
 
@@ -232,8 +233,8 @@ SCHEDULER_DEFINE(warmup_stable_decay_lr, OptimWarmupStableDecayLrArgs, .check = 
                                   min_factor))
 
 const OptimSwaLrArgs optim_swa_lr_defaults = { OPTIM_SWA_LR_DEFAULTS };
-CHECK_AFTER(check_swa, OptimSwaLrArgs, NO_CHOICE(anneal_strategy), o->swa_lr >= 0 && o->anneal_epochs >= 0,
-            "swa_lr %g, anneal_epochs %d: want 0 or more twice", o->swa_lr, o->anneal_epochs)
+CHECK_AFTER(check_swa, OptimSwaLrArgs, NO_CHOICE(anneal_strategy), o->anneal_epochs >= 0,
+            "anneal_epochs %d: want 0 or more", o->anneal_epochs)
 
 /* How much of the way is done at step t. */
 static double annealed(const OptimSwaLrArgs *o, double t)
@@ -242,26 +243,45 @@ static double annealed(const OptimSwaLrArgs *o, double t)
     return o->anneal_strategy == SCHEDULER_LINEAR ? done : (1 - cos(pi * done)) / 2;
 }
 
+/* From where it is now, by the count of its steps: t is of the run. */
 RATE(swa)
 {
     OPTIONS(OptimSwaLrArgs);
     UNUSED;
-    const double now = o->anneal_epochs == 0 && t < 1 ? 1 : (double)t, before = annealed(o, now - 1);
-    const double alpha = annealed(o, now),
-                 from = before == 1 ? o->swa_lr : (lr - before * o->swa_lr) / (1 - before);
-    return o->swa_lr * alpha + from * (1 - alpha);
+    const int64_t steps = s->move == SCHEDULER_FIRST  ? 0
+                          : s->move == SCHEDULER_ANEW ? s->count - 1
+                                                      : s->count;
+    const double now = o->anneal_epochs == 0 && steps < 1 ? 1 : (double)steps, before = annealed(o, now - 1);
+    const double alpha = annealed(o, now), to = s->list[0][group],
+                 from = before == 1 ? to : (lr - before * to) / (1 - before);
+    return to * alpha + from * (1 - alpha);
 }
-SCHEDULER_DEFINE(swa_lr, OptimSwaLrArgs, .check = check_swa, .lr = swa,
-                 .fields = FIELDS(OptimSwaLrArgs, anneal_epochs))
+SCHEDULER_DEFINE(swa_lr, OptimSwaLrArgs, .check = check_swa, .lr = swa, .follows = true,
+                 .fields = FIELDS(OptimSwaLrArgs, anneal_epochs),
+                 .per_group = { SCHEDULER_LIST(OptimSwaLrArgs, swa_lr, .state = NULL) })
 
 /* ---- cycles ---------------------------------------------------------------------------------- */
+
+/* total_steps, or the two that make it. */
+static int check_steps(const OptimOneCycleLrArgs *o, const char *function)
+{
+    if (!o->epochs && !o->steps_per_epoch)
+        return WANTS(total_steps, o->total_steps > 0, "the count of all steps, 1 or more");
+    if (o->epochs > 0 && o->steps_per_epoch > 0 && !o->total_steps &&
+        o->epochs <= INT_MAX / o->steps_per_epoch)
+        return 0;
+    return tensor_fail(TENSOR_EVALUE, function,
+                       "total_steps %d, epochs %d, steps_per_epoch %d: want the first, or both others",
+                       o->total_steps, o->epochs, o->steps_per_epoch);
+}
+
+enum { MAX_LR, BASE_MOMENTUM, MAX_MOMENTUM, BASE_LR }; /* of Scheduler.list */
 
 const OptimOneCycleLrArgs optim_one_cycle_lr_defaults = { OPTIM_ONE_CYCLE_LR_DEFAULTS };
 static int check_one_cycle(const void *options, const char *function)
 {
     const OptimOneCycleLrArgs *o = options;
-    return NO_CHOICE(anneal_strategy) || WANTS(max_lr, o->max_lr >= 0, "0 or more") ||
-           WANTS(total_steps, o->total_steps > 0, "the count of all steps, 1 or more") ||
+    return NO_CHOICE(anneal_strategy) || check_steps(o, function) ||
            WANTS(pct_start, o->pct_start >= 0 && o->pct_start <= 1, "0 to 1") ||
            WANTS(div_factor, o->div_factor > 0, "above 0") ||
            WANTS(final_div_factor, o->final_div_factor > 0, "above 0");
@@ -290,22 +310,22 @@ RATE(one_cycle_rate)
         return tensor_fail(TENSOR_EVALUE, s->kind->function, "tried to step %lld times: total_steps is %d",
                            (long long)t, o->total_steps),
                (double)NAN;
-    const double first = o->max_lr / o->div_factor;
-    return one_cycle(o, t, first, o->max_lr, first / o->final_div_factor);
+    const double most = s->list[MAX_LR][group], first = most / o->div_factor;
+    return one_cycle(o, t, first, most, first / o->final_div_factor);
 }
 
-static double one_cycle_momentum(const Scheduler *s, int64_t t)
+static double one_cycle_momentum(const Scheduler *s, int group, int64_t t)
 {
     OPTIONS(OptimOneCycleLrArgs);
-    return o->cycle_momentum ? one_cycle(o, t, o->max_momentum, o->base_momentum, o->max_momentum)
-                             : (double)NAN;
+    const double most = s->list[MAX_MOMENTUM][group];
+    return o->cycle_momentum ? one_cycle(o, t, most, s->list[BASE_MOMENTUM][group], most) : (double)NAN;
 }
 
-static double one_cycle_base(const void *options, bool scheduled, double base)
+static double one_cycle_base(const Scheduler *s, int group, bool scheduled, double base)
 {
-    const OptimOneCycleLrArgs *o = options;
+    OPTIONS(OptimOneCycleLrArgs);
     (void)scheduled, (void)base;
-    return o->max_lr / o->div_factor;
+    return s->list[MAX_LR][group] / o->div_factor;
 }
 
 /* Does the momentum of a schedule go into beta1? */
@@ -314,30 +334,50 @@ static double uses_beta1(const Scheduler *s, bool cycles)
     return cycles ? !optim_number(s->opt, 0, "momentum") : (double)NAN;
 }
 
-static double one_cycle_derive(const Scheduler *s, int i)
+static double one_cycle_derive(const Scheduler *s, int i, int group)
 {
     OPTIONS(OptimOneCycleLrArgs);
     const double n = o->total_steps, first = o->pct_start * n - 1;
     if (i == 0) return uses_beta1(s, o->cycle_momentum);
-    if (i == 4) return o->max_lr / o->div_factor;
+    if (i == 4) return s->list[MAX_LR][group] / o->div_factor;
     if (i == 1) return first;
     if (i == 2) return o->three_phase ? 2 * o->pct_start * n - 2 : n - 1;
     return o->three_phase ? n - 1 : (double)NAN;
 }
-SCHEDULER_DEFINE(one_cycle_lr, OptimOneCycleLrArgs, .check = check_one_cycle, .lr = one_cycle_rate,
-                 .momentum = one_cycle_momentum, .base = one_cycle_base,
-                 .fields = FIELDS(OptimOneCycleLrArgs, total_steps, cycle_momentum),
-                 .derived = DERIVED("use_beta1", "_schedule_phases.0.end_step", "_schedule_phases.1.end_step",
-                                    "_schedule_phases.2.end_step", "base_lrs+"),
-                 .derive = one_cycle_derive)
+
+static const SchedulerKind kind_one_cycle = {
+    .function = "optim_one_cycle_lr",
+    .args = sizeof(OptimOneCycleLrArgs),
+    .defaults = &optim_one_cycle_lr_defaults,
+    .last_epoch = offsetof(OptimOneCycleLrArgs, last_epoch),
+    .check = check_one_cycle,
+    .lr = one_cycle_rate,
+    .momentum = one_cycle_momentum,
+    .base = one_cycle_base,
+    .fields = FIELDS(OptimOneCycleLrArgs, total_steps, cycle_momentum),
+    .per_group = { SCHEDULER_LIST(OptimOneCycleLrArgs, max_lr, .state = NULL),
+                   SCHEDULER_LIST(OptimOneCycleLrArgs, base_momentum, .state = NULL),
+                   SCHEDULER_LIST(OptimOneCycleLrArgs, max_momentum, .state = NULL) },
+    .derived = DERIVED("use_beta1", "_schedule_phases.0.end_step", "_schedule_phases.1.end_step",
+                       "_schedule_phases.2.end_step", "base_lrs+"),
+    .derive = one_cycle_derive
+};
+
+Scheduler *optim_one_cycle_lr_args(OptimOneCycleLrArgs args)
+{
+    if (!tensor_check_options(kind_one_cycle.function, &args, kind_one_cycle.defaults, sizeof args) &&
+        !check_one_cycle(&args, kind_one_cycle.function) && !args.total_steps)
+        args.total_steps = args.epochs * args.steps_per_epoch, args.epochs = args.steps_per_epoch = 0;
+    return scheduler_new(&kind_one_cycle, &args);
+}
 
 const OptimCyclicLrArgs optim_cyclic_lr_defaults = { OPTIM_CYCLIC_LR_DEFAULTS };
 static const char *const cycles[] = { "triangular", "triangular2", "exp_range", NULL };
+static const char *const scale_mode_choices[] = { "cycle", "iterations", NULL };
 static int check_cyclic(const void *options, const char *function)
 {
     const OptimCyclicLrArgs *o = options;
-    return tensor_check_choice(function, "mode", (int)o->mode, cycles) ||
-           WANTS(base_lr, o->base_lr >= 0, "0 or more") || WANTS(max_lr, o->max_lr >= 0, "0 or more") ||
+    return tensor_check_choice(function, "mode", (int)o->mode, cycles) || NO_CHOICE(scale_mode) ||
            WANTS(step_size_up, o->step_size_up > 0, "1 or more") ||
            WANTS(step_size_down, o->step_size_down >= 0, "1 or more, or 0: as step_size_up");
 }
@@ -346,11 +386,12 @@ static int check_cyclic(const void *options, const char *function)
 static double height(const OptimCyclicLrArgs *o, int64_t t)
 {
     const double up = o->step_size_up, size = up + (o->step_size_down ? o->step_size_down : up),
-                 rise = up / size;
-    const double cycle = floor(1 + (double)t / size), x = 1 + (double)t / size - cycle;
-    const double scale = o->mode == SCHEDULER_TRIANGULAR    ? 1
+                 rise = up / size, now = (double)t;
+    const double cycle = floor(1 + now / size), x = 1 + now / size - cycle;
+    const double scale = o->scale_fn ? o->scale_fn(o->scale_mode == SCHEDULER_CYCLE ? cycle : now, o->ctx)
+                         : o->mode == SCHEDULER_TRIANGULAR  ? 1
                          : o->mode == SCHEDULER_TRIANGULAR2 ? 1 / pow(2, cycle - 1)
-                                                            : pow(o->gamma, (double)t);
+                                                            : pow(o->gamma, now);
     return (x <= rise ? x / rise : (x - 1) / (rise - 1)) * scale;
 }
 
@@ -358,36 +399,38 @@ RATE(cyclic)
 {
     OPTIONS(OptimCyclicLrArgs);
     UNUSED;
-    return base + (o->max_lr - base) * height(o, t);
+    return base + (s->list[MAX_LR][group] - base) * height(o, t);
 }
 
-static double cyclic_momentum(const Scheduler *s, int64_t t)
+static double cyclic_momentum(const Scheduler *s, int group, int64_t t)
 {
     OPTIONS(OptimCyclicLrArgs);
-    return o->cycle_momentum ? o->max_momentum - (o->max_momentum - o->base_momentum) * height(o, t)
-                             : (double)NAN;
+    const double least = s->list[BASE_MOMENTUM][group], most = s->list[MAX_MOMENTUM][group];
+    return o->cycle_momentum ? most - (most - least) * height(o, t) : (double)NAN;
 }
 
-static double cyclic_base(const void *options, bool scheduled, double base)
+static double cyclic_base(const Scheduler *s, int group, bool scheduled, double base)
 {
-    return scheduled ? base : ((const OptimCyclicLrArgs *)options)->base_lr;
+    return scheduled ? base : s->list[BASE_LR][group];
 }
 
-static double cyclic_derive(const Scheduler *s, int i)
+static double cyclic_derive(const Scheduler *s, int i, int group)
 {
     OPTIONS(OptimCyclicLrArgs);
     const double up = o->step_size_up, size = up + (o->step_size_down ? o->step_size_down : up);
-    const double value[] = {
-        uses_beta1(s, o->cycle_momentum), size, up / size, o->max_lr, o->base_momentum, o->max_momentum
-    };
-    return i >= 4 && !o->cycle_momentum ? (double)NAN : value[i];
+    (void)group;
+    return i == 0 ? uses_beta1(s, o->cycle_momentum) : i == 1 ? size : up / size;
 }
 SCHEDULER_DEFINE(cyclic_lr, OptimCyclicLrArgs, .check = check_cyclic, .lr = cyclic,
                  .momentum = cyclic_momentum, .base = cyclic_base,
                  .fields = FIELDS(OptimCyclicLrArgs, gamma, cycle_momentum),
-                 .derived = DERIVED("use_beta1", "total_size", "step_ratio", "max_lrs+", "base_momentums+",
-                                    "max_momentums+"),
-                 .derive = cyclic_derive)
+                 .per_group = { SCHEDULER_LIST(OptimCyclicLrArgs, max_lr, .state = "max_lrs"),
+                                SCHEDULER_LIST(OptimCyclicLrArgs, base_momentum, .state = "base_momentums",
+                                               .momentum = true),
+                                SCHEDULER_LIST(OptimCyclicLrArgs, max_momentum, .state = "max_momentums",
+                                               .momentum = true),
+                                SCHEDULER_LIST(OptimCyclicLrArgs, base_lr, .state = NULL) },
+                 .derived = DERIVED("use_beta1", "total_size", "step_ratio"), .derive = cyclic_derive)
 
 /* ---- by a metric ----------------------------------------------------------------------------- */
 
@@ -403,31 +446,31 @@ static int check_plateau(const void *options, const char *function)
     return NO_CHOICE(mode) || NO_CHOICE(threshold_mode) ||
            WANTS(factor, o->factor >= 0 && o->factor < 1, "0 or more, below 1") ||
            WANTS(patience, o->patience >= 0, "0 or more") || WANTS(cooldown, o->cooldown >= 0, "0 or more") ||
-           WANTS(min_lr, o->min_lr >= 0, "0 or more") || WANTS(eps, o->eps >= 0, "0 or more");
+           WANTS(eps, o->eps >= 0, "0 or more");
 }
 
-static const OpField plateau_fields[] = { OP_OPTION(OptimReduceLrOnPlateauArgs, factor, patience, cooldown,
-                                                    eps, threshold),
-                                          { .name = "default_min_lr",
-                                            .type = OP_DOUBLE,
-                                            .offset = offsetof(OptimReduceLrOnPlateauArgs, min_lr),
-                                            .count = 1 },
-                                          { .name = NULL } };
-
-static double plateau_derive(const Scheduler *s, int i)
+/* PyTorch keeps the one number for all beside the list. */
+static double plateau_derive(const Scheduler *s, int i, int group)
 {
     OPTIONS(OptimReduceLrOnPlateauArgs);
-    return i ? o->min_lr : o->mode == SCHEDULER_MIN ? (double)INFINITY : -(double)INFINITY;
+    (void)group;
+    if (i == 0) return o->mode == SCHEDULER_MIN ? (double)INFINITY : -(double)INFINITY;
+    for (int g = 1; g < s->groups; g++)
+        if (s->list[0][g] != s->list[0][0]) return NAN;
+    return s->list[0][0];
 }
 
-static const SchedulerKind kind_plateau = { .function = "optim_reduce_lr_on_plateau",
-                                            .args = sizeof(OptimReduceLrOnPlateauArgs),
-                                            .defaults = &optim_reduce_lr_on_plateau_defaults,
-                                            .check = check_plateau,
-                                            .number = { "best", "num_bad_epochs", "cooldown_counter" },
-                                            .fields = plateau_fields,
-                                            .derived = DERIVED("mode_worse", "min_lrs+"),
-                                            .derive = plateau_derive };
+static const SchedulerKind kind_plateau = {
+    .function = "optim_reduce_lr_on_plateau",
+    .args = sizeof(OptimReduceLrOnPlateauArgs),
+    .defaults = &optim_reduce_lr_on_plateau_defaults,
+    .check = check_plateau,
+    .number = { "best", "num_bad_epochs", "cooldown_counter" },
+    .fields = FIELDS(OptimReduceLrOnPlateauArgs, factor, patience, cooldown, eps, threshold),
+    .per_group = { SCHEDULER_LIST(OptimReduceLrOnPlateauArgs, min_lr, .state = "min_lrs") },
+    .derived = DERIVED("mode_worse", "default_min_lr"),
+    .derive = plateau_derive
+};
 
 Scheduler *optim_reduce_lr_on_plateau_args(OptimReduceLrOnPlateauArgs args)
 {
@@ -448,7 +491,7 @@ static void reduce(Scheduler *s)
     OPTIONS(OptimReduceLrOnPlateauArgs);
     for (int g = 0; g < s->groups; g++) {
         double *lr = optim_number(s->opt, g, "lr");
-        const double lower = *lr * o->factor > o->min_lr ? *lr * o->factor : o->min_lr;
+        const double lower = fmax(*lr * o->factor, s->list[0][g]);
         if (*lr - lower > o->eps) *lr = lower;
     }
 }
@@ -465,6 +508,7 @@ int optim_scheduler_step_metric(Scheduler *s, double metric)
     else n[BAD]++;
     if (n[COOLDOWN] > 0) n[COOLDOWN]--, n[BAD] = 0;
     if (n[BAD] > o->patience) reduce(s), n[COOLDOWN] = o->cooldown, n[BAD] = 0;
+    scheduler_note_rates(s);
     return 0;
 }
 

@@ -13,10 +13,10 @@ enum { NAME = 80, MASTER = OPTIM_STATES };
 typedef struct Entry {
     char name[NAME];
     OptimGroup *group;
-    OptimParam *param; /* NULL: an option of the group */
-    int state;         /* which state, or MASTER; -1: the count of steps; -2 and below: numbers */
-    const OpField *field;
-    int count; /* of an option: so many from field on, which PyTorch has as one tuple */
+    OptimParam *param;    /* NULL: an option of the group */
+    int state;            /* which state, or MASTER; -1: the count of steps; -2 and below: numbers */
+    const OpField *field; /* NULL of a group: its initial_lr, once it has a schedule */
+    int count;            /* of an option: so many from field on, which PyTorch has as one tuple */
 } Entry;
 
 typedef int (*Visit)(void *ctx, const Optimizer *opt, const Entry *e);
@@ -67,7 +67,7 @@ static int tuple_at(const OpField *f, const char **name)
     return 1;
 }
 
-static int walk_options(const Optimizer *opt, OptimGroup *group, int g, Visit fn, void *ctx)
+static int walk_options(const Optimizer *opt, OptimGroup *group, int g, bool all, Visit fn, void *ctx)
 {
     int status = 0;
     for (const OpField *f = opt->kind->fields; f && f->name && !status;) {
@@ -78,7 +78,10 @@ static int walk_options(const Optimizer *opt, OptimGroup *group, int g, Visit fn
         status = fn(ctx, opt, &e);
         f += e.count;
     }
-    return status;
+    if (status || !(all || group->scheduled)) return status;
+    Entry e = { .group = group, .count = 1 };
+    snprintf(e.name, NAME, "param_groups.%d.initial_lr", g);
+    return fn(ctx, opt, &e);
 }
 
 static bool is_state(const Entry *e) { return e->param && e->state >= 0; }
@@ -90,8 +93,8 @@ static Tensor **place_of(const Entry *e)
 
 static Tensor *option_of(const Entry *e)
 {
-    double value[OPTIM_STATES];
-    for (int i = 0; i < e->count; i++) {
+    double value[OPTIM_STATES] = { e->group->initial_lr };
+    for (int i = 0; i < e->count && e->field; i++) {
         const void *at = (const char *)e->group->options + e->field[i].offset;
         value[i] = e->field[i].type == OP_DOUBLE ? *(const double *)at
                    : e->field[i].type == OP_BOOL ? (double)*(const bool *)at
@@ -111,7 +114,8 @@ static void set_number(const Entry *e, const Tensor *from)
 {
     if (e->param && e->state == -1) e->param->step = (int64_t)tensor_item(from);
     else if (e->param) e->param->number[-2 - e->state] = tensor_item(from);
-    for (int i = 0; i < e->count; i++) {
+    if (!e->param && !e->field) e->group->initial_lr = tensor_item(from), e->group->scheduled = true;
+    for (int i = 0; i < e->count && e->field; i++) {
         const double value = e->count == 1 ? tensor_item(from) : tensor_get(from, DIMS(i));
         void *at = (char *)e->group->options + e->field[i].offset;
         if (e->field[i].type == OP_DOUBLE) *(double *)at = value;
@@ -151,7 +155,7 @@ TensorDict optim_state_dict(Optimizer *opt)
             status =
                 walk_param(opt, &opt->group[g], &opt->group[g].param[i], index++, false, save, &opt->state);
     for (int g = 0; g < opt->groups && !status; g++)
-        status = walk_options(opt, &opt->group[g], g, save, &opt->state);
+        status = walk_options(opt, &opt->group[g], g, false, save, &opt->state);
     return status || save_extra(opt) ? none : opt->state;
 }
 
@@ -226,6 +230,7 @@ static int place(Loading *l, const Entry *e)
  * last step: neither side has it yet.  Options that PyTorch does not have, or as texts. */
 static bool may_lack(const Optimizer *opt, const Entry *e)
 {
+    if (!e->param && !e->field) return true;
     if (e->field)
         return e->field->choices || (opt->kind->ours && strcmp(e->field->name, opt->kind->ours) == 0);
     if (e->param && e->state == -1) return opt->kind->uncounted;
@@ -248,9 +253,9 @@ static int load(void *ctx, const Optimizer *opt, const Entry *e)
  * class with an option. */
 static bool is_pytorchs(const OptimKind *kind, const char *entry, const Tensor *value)
 {
-    static const char *const names[] = { "params",         "foreach",       "fused",  "capturable",
-                                         "differentiable", "initial_lr",    "max_lr", "min_lr",
-                                         "max_momentum",   "base_momentum", "swa_lr" };
+    static const char *const names[] = { "params",         "foreach", "fused",  "capturable",
+                                         "differentiable", "max_lr",  "min_lr", "max_momentum",
+                                         "base_momentum",  "swa_lr" };
     const bool w = strcmp(kind->name, "AdamW") == 0;
     int end = 0;
     if (sscanf(entry, "param_groups.%*d.%n", &end), end == 0) return false;
@@ -308,7 +313,8 @@ static int load_all(Optimizer *opt, Loading *l, int what)
                 set_state(&p->master, NULL);
             }
         }
-    for (int g = 0; g < opt->groups && !status; g++) status = walk_options(opt, &opt->group[g], g, load, l);
+    for (int g = 0; g < opt->groups && !status; g++)
+        status = walk_options(opt, &opt->group[g], g, true, load, l);
     return status;
 }
 
@@ -365,7 +371,7 @@ static int check_group_options(const Optimizer *opt, const Loading *l, int g)
     OptimGroup as = opt->group[g];
     memcpy(options, as.options, opt->kind->args);
     as.options = options;
-    walk_options(opt, &as, g, take_option, (void *)(uintptr_t)&l->dict);
+    walk_options(opt, &as, g, true, take_option, (void *)(uintptr_t)&l->dict);
     return optim_check_options(opt->kind, options, "optim_load_state_dict");
 }
 

@@ -406,8 +406,8 @@ TAPEGRAD_API void optim_free(Optimizer *opt);
 
 /* optim_state_dict - all that a run needs to go on, under PyTorch's names: "state.0.exp_avg" of parameter 0
  *     (they are counted over all groups), "state.0.step", "param_groups.0.lr", the numbers as f64 of rank 0,
- *     what is a tuple there, such as "param_groups.0.betas", of rank 1.  The tensors share memory with the
- *     optimizer, whose dict it is until the next call.
+ *     what is a tuple there, such as "param_groups.0.betas", of rank 1; "param_groups.0.initial_lr" once a
+ *     schedule was made.  The tensors share memory with the optimizer, whose dict it is until the next call.
  *     PyTorch's own, as optimizer.state_dict() with the same names, loads: its options that say how it
  *     computes (foreach, fused, capturable, ...) are let be; "step" of SGD and Muon, options that are texts
  *     there, and those that it has not may be missing.

@@ -78,13 +78,16 @@ typedef struct OptimSwaLrArgs {
     double swa_lr;
     int anneal_epochs;
     SchedulerAnneal anneal_strategy;
+    int64_t last_epoch;
+    OptimPerGroup swa_lrs; /* instead of swa_lr */
     TensorFromDefaults from_defaults;
 } OptimSwaLrArgs;
-#define OPTIM_SWA_LR_DEFAULTS .swa_lr = (double)NAN, .anneal_epochs = 10, TENSOR_FROM_DEFAULTS
+#define OPTIM_SWA_LR_DEFAULTS \
+    .swa_lr = (double)NAN, .anneal_epochs = 10, .last_epoch = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimSwaLrArgs optim_swa_lr_defaults;
 
 /* optim_swa_lr(opt, 0.05) - PyTorch's SWALR: from the rate that each group has to swa_lr in anneal_epochs
- * steps, along half a cosine or a line, and then it stays. */
+ * steps of its own, along half a cosine or a line, and then it stays. */
 #define optim_swa_lr(...) \
     TENSOR_CALL_(optim_swa_lr_args, OptimSwaLrArgs, OPTIM_SWA_LR_DEFAULTS, .optimizer = __VA_ARGS__)
 TAPEGRAD_API Scheduler *optim_swa_lr_args(OptimSwaLrArgs args);
