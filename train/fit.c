@@ -138,7 +138,8 @@ double nn_fit_batch_loss(NNFit *fit)
 
 static void show(Fit *f)
 {
-    if (f->bar) io_progress_update(f->bar, 1, "loss %.4f", loss_sum_read(&f->loss));
+    if (io_progress_due(f->bar)) io_progress_update(f->bar, 1, "loss %.4f", loss_sum_read(&f->loss));
+    else io_progress_update(f->bar, 1, NULL);
 }
 
 static void open_bar(Fit *f)

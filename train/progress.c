@@ -70,6 +70,8 @@ static void draw(Progress *p, double time)
     p->drawn = time;
 }
 
+bool io_progress_due(const Progress *p) { return p && p->terminal && now() - p->drawn >= p->interval; }
+
 void io_progress_update(Progress *p, int64_t n, const char *format, ...)
 {
     if (!p) return;

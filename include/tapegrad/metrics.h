@@ -6,12 +6,17 @@
  *     nn_metric_free(accuracy);
  *
  * Classes are read from outputs in one of three forms, beside a target of integers (or of floats 0 and 1):
- *   scores  floats [N, C, d1, ...], target [N, d1, ...]: the class of the highest score, C above 1
+ *   scores  floats [N, C, d1, ...], target [N, d1, ...]: the class of the highest score, C above 1; where
+ *           that does not fit, [N, d1, ..., C], as tokens have it
  *   binary  floats of the target's shape, or [N, 1] beside [N]: class 1 above .threshold (logits: 0)
  *   labels  integers of the target's shape
  * A target of .ignore_index counts nowhere.  ESHAPE: none of these.  EDTYPE: a target of other floats.
- * EVALUE: a target that is no class of the scores, binary outputs or num_classes.  A failed update changes
- * nothing.  Functions on NULL do nothing; what they return is NaN, NULL or 0. */
+ * EVALUE: a target that is no class of the scores, binary outputs or num_classes.  Errors name the metric; a
+ * failed update changes nothing.
+ *
+ * A batch on a device is counted there, and nobody waits before the metric is read: nn_metric_compute,
+ * _tensor and _state_dict.  What is wrong with it is told then, and what came since the last read is not
+ * counted.  Functions on NULL do nothing; what they return is NaN, NULL or 0. */
 #ifndef TAPEGRAD_METRICS_H
 #define TAPEGRAD_METRICS_H
 
@@ -100,8 +105,8 @@ TAPEGRAD_API Metric *nn_metric_custom_args(NNMetricArgs args);
  * nn_metric_reset - begins anew.
  * nn_metric_mode - which numbers are better. */
 TAPEGRAD_API int nn_metric_update(Metric *metric, Tensor *output, Tensor *target);
-TAPEGRAD_API double nn_metric_compute(const Metric *metric);
-TAPEGRAD_API Tensor *nn_metric_tensor(const Metric *metric);
+TAPEGRAD_API double nn_metric_compute(Metric *metric);
+TAPEGRAD_API Tensor *nn_metric_tensor(Metric *metric);
 TAPEGRAD_API void nn_metric_reset(Metric *metric);
 TAPEGRAD_API const char *nn_metric_name(const Metric *metric);
 TAPEGRAD_API NNMode nn_metric_mode(const Metric *metric);

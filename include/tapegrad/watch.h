@@ -39,11 +39,13 @@ TAPEGRAD_API extern const IoProgressArgs io_progress_defaults;
 /* io_progress(938, .desc = "epoch 1/5") - a line that is drawn anew, with tqdm's words: part done, count,
  *     time spent and left, rate; on a terminal.  Anything else than a terminal stays quiet.
  * io_progress_update - n more are done; the rest is a printf of what else to show, NULL for nothing.
+ * io_progress_due - would an update draw now?  For what costs something to show.
  * io_progress_free - draws the last state and ends the line, or clears it. */
 #define io_progress(...) \
     TENSOR_CALL_(io_progress_args, IoProgressArgs, IO_PROGRESS_DEFAULTS, .total = __VA_ARGS__)
 TAPEGRAD_API Progress *io_progress_args(IoProgressArgs args);
 TAPEGRAD_API void io_progress_update(Progress *bar, int64_t n, const char *format, ...) TAPEGRAD_PRINTF(3, 4);
+TAPEGRAD_API bool io_progress_due(const Progress *bar);
 TAPEGRAD_API void io_progress_free(Progress *bar);
 
 /* ---- CSV ----------------------------------------------------------------------------------------- */

@@ -120,6 +120,132 @@ static void a_step_never_waits(void **state)
     nn_free(net);
 }
 
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+enum { METRICS = 6, FEATURES = 4, CLASSES = 3 };
+
+typedef struct FitRun {
+    Metric *metric[METRICS + 1];
+    double value[METRICS], loss, val_loss;
+    int64_t reads; /* copies to the host, each of which waits */
+} FitRun;
+
+static DataLoader *samples(int64_t batches, const char *device)
+{
+    const int64_t n = 8 * batches;
+    Tensor *x = tensor_sin(tensor_arange(0, (double)(n * FEATURES), 1, TENSOR_F32)),
+           *y = tensor_remainder_scalar(tensor_arange(0, (double)n, 1, TENSOR_F32), CLASSES);
+    return data_loader(data_tensors(tensor_reshape(x, SHAPE(n, FEATURES)), tensor_to(y, TENSOR_I64)),
+                       .batch_size = 8, .prefetch = 0, .device = device);
+}
+
+static int read_loss(NNFit *fit, NNEvent event, void *ctx)
+{
+    (void)ctx;
+    return event == NN_BATCH_END && !(nn_fit_batch_loss(fit) > 0) ? -1 : 0;
+}
+
+/* Two epochs with a validation; every batch is looked at, or none. */
+static FitRun fit_there(const char *device, int64_t batches, bool looks)
+{
+    NNHistory h;
+    FitRun r = { .metric = { nn_metric_accuracy(), nn_metric_accuracy(.top_k = 2, .name = "top2"),
+                             nn_metric_f1(CLASSES), nn_metric_confusion_matrix(CLASSES),
+                             nn_metric_perplexity(), nn_metric_mean("mean") } };
+    TensorScope scope = tensor_scope_open();
+    tensor_manual_seed(1);
+    Module *net = nn_sequential(nn_linear(FEATURES, 8), nn_relu(), nn_linear(8, CLASSES));
+    assert_int_equal(nn_to_device(net, device), 0);
+    Optimizer *opt = optim_sgd(nn_parameters(net), 0.1);
+    DataLoader *train = samples(batches, device), *test = samples(batches, device);
+    const bool there = strcmp(device, "cpu") != 0;
+    const int64_t before = there ? counts_now().to_host : 0;
+    assert_int_equal(
+        nn_fit(net, train, nn_cross_entropy_loss(), opt, .epochs = 2, .validate = test, .metrics = r.metric,
+               .verbose = 0, .history = &h,
+               .callbacks = looks ? (NNCallback[]){ { read_loss, NULL }, { NULL, NULL } } : NULL),
+        0);
+    r.reads = there ? counts_now().to_host - before : 0;
+    for (int i = 0; i < METRICS; i++) r.value[i] = nn_metric_compute(r.metric[i]);
+    r.loss = nn_history_get(&h, "loss", 1), r.val_loss = nn_history_get(&h, "val_loss", 1);
+    nn_history_free(&h), data_loader_free(train), data_loader_free(test), optim_free(opt), nn_free(net);
+    for (int i = 0; i < METRICS; i++) nn_metric_free(r.metric[i]);
+    tensor_scope_close(scope);
+    return r;
+}
+
+/* Losses and metrics stay there: how often a run reads does not depend on the number of batches.  (Waits are
+ * not compared: those of the loader's copies depend on how full their ring is.) */
+static void a_run_reads_once_an_epoch(void **state)
+{
+    (void)state;
+    const FitRun few = fit_there("emu:0", 3, false), many = fit_there("emu:0", 40, false),
+                 looking = fit_there("emu:0", 40, true), here = fit_there("cpu", 40, false);
+    assert_int_equal(few.reads, many.reads);
+    assert_true(looking.reads >= many.reads + 2 * 40 - 2); /* the last look is that of the epoch's end */
+    assert_true(fabs(many.loss - here.loss) < 1e-5 && fabs(many.val_loss - here.val_loss) < 1e-5);
+    assert_true(many.loss == looking.loss);
+    for (int i = 0; i < METRICS; i++) assert_true(fabs(many.value[i] - here.value[i]) < 1e-4);
+}
+
+static Tensor *infinite_at_5(Module *net, const Batch *b, Tensor **output, void *ctx)
+{
+    *output = nn_forward(net, b->x);
+    Tensor *loss = tensor_cross_entropy(*output, b->y);
+    return ++*(int *)ctx == 5 ? tensor_mul_scalar(loss, INFINITY) : loss;
+}
+
+/* What is wrong in a run is told late, and names the batch or the metric. */
+static void a_run_tells_late(void **state)
+{
+    (void)state;
+    int batches = 0;
+    TensorScope scope = tensor_scope_open();
+    Module *net = nn_linear(FEATURES, CLASSES);
+    assert_int_equal(nn_to_device(net, "emu:0"), 0);
+    Optimizer *opt = optim_sgd(nn_parameters(net), 0.1);
+    DataLoader *train = samples(8, "emu:0");
+    assert_int_equal(nn_fit(net, train, NULL, opt, .step = infinite_at_5, .ctx = &batches, .verbose = 0), -1);
+    assert_non_null(strstr(tensor_error(), "nn_fit: the loss of epoch 1, batch 5 of 8 is inf"));
+    assert_int_equal(batches, 8);
+    tensor_error_clear();
+    Metric *m = nn_metric_accuracy(), *matrix = nn_metric_confusion_matrix(CLASSES);
+    Tensor *x = pattern(SHAPE(4, CLASSES), TENSOR_F32),
+           *good = tensor_to_device(tensor_from_data((int64_t[]){ 0, 1, 2, -100 }, SHAPE(4), TENSOR_I64),
+                                    "emu:0"),
+           *bad = tensor_to_device(tensor_from_data((int64_t[]){ 0, 9, -3, -100 }, SHAPE(4), TENSOR_I64),
+                                   "emu:0"),
+           *part =
+               tensor_to_device(tensor_from_data((double[]){ 0, 1, 2.5, 1 }, SHAPE(4), TENSOR_F64), "emu:0");
+    Metric *both[2] = { m, matrix };
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(nn_metric_update(both[i], x, good), 0);
+        const double before = nn_metric_compute(both[i]);
+        assert_int_equal(nn_metric_update(both[i], x, bad), 0);
+        assert_true(isnan(nn_metric_compute(both[i])));
+        assert_int_equal(tensor_error_code(), TENSOR_EVALUE);
+        assert_non_null(
+            strstr(tensor_error(), i ? "(confusion_matrix): 2 targets since the last look are none of 3"
+                                     : "(accuracy): 2 targets since the last look are none of 3"));
+        tensor_error_clear();
+        assert_true(nn_metric_compute(both[i]) == before);
+        assert_int_equal(nn_metric_update(both[i], x, part), 0);
+        assert_int_equal(nn_metric_update(both[i], x, good), -1); /* of another dtype: it looks first */
+        assert_int_equal(tensor_error_code(), TENSOR_EDTYPE);
+        tensor_error_clear();
+        assert_int_equal(nn_metric_update(both[i], x, good), 0);
+        assert_true(nn_metric_compute(both[i]) == before);
+        assert_int_equal(nn_metric_update(both[i], x, bad), 0);
+        nn_metric_reset(both[i]); /* forgets it */
+        assert_int_equal(nn_metric_update(both[i], tensor_to_device(x, "cpu"), tensor_to_device(good, "cpu")),
+                         0);
+        assert_true(nn_metric_compute(both[i]) == before);
+        nn_metric_free(both[i]);
+    }
+    data_loader_free(train), optim_free(opt), nn_free(net);
+    tensor_scope_close(scope);
+}
+
 /* ---- steps that a flag of the device skips ----------------------------------------------------- */
 
 enum { ATTEMPTS = 11, TENSORS_OF_A_RUN = 2 * (OPTIM_STATES + 1), BAD = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 8 };
@@ -390,11 +516,12 @@ static void memory_of_one_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_targets_and_indices), cmocka_unit_test(a_fault_of_long_ago),
-        cmocka_unit_test(a_step_never_waits),      cmocka_unit_test(skipped_steps),
-        cmocka_unit_test(many_skipped_steps),      cmocka_unit_test(skipped_steps_of_ones_own),
-        cmocka_unit_test(copies_are_taken),        cmocka_unit_test(a_lost_device),
-        cmocka_unit_test(memory_of_one_device),    cmocka_unit_test(the_stream_of_a_device),
+        cmocka_unit_test(bad_targets_and_indices),   cmocka_unit_test(a_fault_of_long_ago),
+        cmocka_unit_test(a_run_reads_once_an_epoch), cmocka_unit_test(a_run_tells_late),
+        cmocka_unit_test(a_step_never_waits),        cmocka_unit_test(skipped_steps),
+        cmocka_unit_test(many_skipped_steps),        cmocka_unit_test(skipped_steps_of_ones_own),
+        cmocka_unit_test(copies_are_taken),          cmocka_unit_test(a_lost_device),
+        cmocka_unit_test(memory_of_one_device),      cmocka_unit_test(the_stream_of_a_device),
     };
     set_plugin_folder("");
     return cmocka_run_group_tests_name("queued work", tests, optim_read_cases, NULL);

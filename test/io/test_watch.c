@@ -240,6 +240,7 @@ static void test_progress_is_quiet_elsewhere(void **state)
     FILE *f = fopen(scratch("bar"), "w");
     Progress *bar = io_progress(10, .file = f, .interval = 0);
     for (int i = 0; i < 10; i++) io_progress_update(bar, 1, "loss %.2f", 0.5);
+    assert_false(io_progress_due(bar)); /* nobody sees it */
     io_progress_free(bar);
     fclose(f);
     assert_text(scratch("bar"), "");
@@ -257,6 +258,7 @@ static void test_progress_on_a_terminal(void **state)
     FILE *f = fopen(ptsname(other), "w");
     assert_non_null(f);
     Progress *bar = io_progress(8, .desc = "epoch", .file = f, .interval = 0);
+    assert_true(io_progress_due(bar));
     io_progress_update(bar, 2, "loss %.2f", 0.5);
     io_progress_update(bar, 4, NULL);
     io_progress_free(bar);
@@ -265,6 +267,7 @@ static void test_progress_on_a_terminal(void **state)
     io_progress_free(open_end);
     Progress *rare = io_progress(3, .desc = "last", .file = f, .interval = 1e9);
     io_progress_update(rare, 1, "first text");
+    assert_false(io_progress_due(rare) || io_progress_due(NULL));
     io_progress_update(rare, 2, "last text");
     io_progress_free(rare);
     for (size_t n = 0; n < sizeof text - 1 && !strstr(text, "last: 100%");) {

@@ -147,6 +147,44 @@ static void test_means(void **state)
     nn_metric_free(mean), nn_metric_free(own), nn_metric_free(perplexity);
 }
 
+/* Tokens have their scores last; where both forms fit it is PyTorch's. */
+static void test_scores_of_tokens(void **state)
+{
+    (void)state;
+    enum { B = 3, T = 5, V = 7 };
+    for (int square = 0; square < 2; square++) {
+        const int64_t v = square ? T : V;
+        Tensor *x = tensor_randn(SHAPE(B, T, v), TENSOR_F32), *y = tensor_randint(0, v, SHAPE(B, T));
+        ((int64_t *)y->data)[4] = -100;
+        Tensor *first = square ? x : tensor_transpose(x, 1, 2); /* [B, C, T] */
+        const double want = exp(tensor_item(tensor_cross_entropy(first, y)));
+        Metric *last = nn_metric_perplexity(), *torch = nn_metric_perplexity();
+        feed(last, x, y), feed(torch, first, y);
+        assert_near(nn_metric_compute(last), want, 1e-5 * want);
+        assert_near(nn_metric_compute(torch), want, 1e-5 * want);
+        nn_metric_free(last), nn_metric_free(torch);
+        Metric *m[4] = { nn_metric_accuracy(), nn_metric_accuracy(.top_k = 2), nn_metric_f1(v),
+                         nn_metric_confusion_matrix(v) };
+        for (int i = 0; i < 4; i++) {
+            feed(m[i], x, y);
+            const double found = nn_metric_compute(m[i]);
+            nn_metric_reset(m[i]), feed(m[i], tensor_contiguous(first), y);
+            assert_true(found == nn_metric_compute(m[i]));
+            nn_metric_free(m[i]);
+        }
+    }
+    Metric *named = nn_metric_perplexity(.name = "of letters");
+    Tensor *x = tensor_zeros(SHAPE(1, 4), TENSOR_F16);
+    assert_int_equal(nn_metric_update(named, x, tensor_to(VEC(4), TENSOR_I64)), -1);
+    assert_says(TENSOR_EINDEX, "nn_metric_update (of letters): ");
+    assert_int_equal(nn_metric_update(named, x, VEC(1, 2, 3)), -1);
+    assert_says(TENSOR_ESHAPE, "nn_metric_update (of letters): output f16 [1, 4], target f64 [3]");
+    Tensor *many = tensor_zeros(SHAPE(60000, 4), TENSOR_F16); /* whose sum is beyond f16 */
+    feed(named, many, tensor_zeros(SHAPE(60000), TENSOR_I64));
+    assert_near(nn_metric_compute(named), 4, 1e-4);
+    nn_metric_free(named);
+}
+
 static void test_no_graph(void **state)
 {
     (void)state;
@@ -164,7 +202,7 @@ static void test_no_graph(void **state)
 static void refused(Metric *m, Tensor *x, Tensor *y, TensorStatus code, const char *words)
 {
     assert_int_equal(nn_metric_update(m, x, y), -1);
-    if (strncmp(tensor_error(), "nn_metric_update: ", 18)) FAILS("%s", tensor_error());
+    if (strncmp(tensor_error(), "nn_metric_update (", 18)) FAILS("%s", tensor_error());
     assert_says(code, words);
     assert_near(nn_metric_compute(m), 0.5, 1e-6);
 }
@@ -182,10 +220,10 @@ static void test_refusals(void **state)
     refused(m, tensor_zeros(SHAPE(3, 2), TENSOR_I64), tensor_zeros(SHAPE(3), TENSOR_I64), TENSOR_ESHAPE,
             "i64 [3, 2]");
     refused(m, x, VEC(0, 0.5), TENSOR_EDTYPE, "target f64 [2] holds other numbers than integers");
-    refused(m, NULL, y, TENSOR_ENULL, "accuracy: the output is NULL");
-    refused(m, x, NULL, TENSOR_ENULL, "accuracy: the target is NULL");
+    refused(m, NULL, y, TENSOR_ENULL, "nn_metric_update (accuracy): the output is NULL");
+    refused(m, x, NULL, TENSOR_ENULL, "nn_metric_update (accuracy): the target is NULL");
     refused(matrix, x, tensor_to(VEC(0, 3), TENSOR_I64), TENSOR_EVALUE,
-            "target 3 at position 1 is none of 3 classes");
+            "(confusion_matrix): target 3 at position 1 is none of 3 classes");
     refused(matrix, tensor_to(VEC(0, -7), TENSOR_I64), y, TENSOR_EVALUE, "output -7 at position 1");
     refused(m, x, tensor_to(VEC(0, 2), TENSOR_I64), TENSOR_EVALUE,
             "target 2 at position 1 is none of 2 classes");
@@ -224,7 +262,7 @@ static void test_state(void **state)
     assert_says(TENSOR_EVALUE, "accuracy: \"accuracy\" is missing");
     Metric *fewer = nn_metric_f1(2), *mean = nn_metric_mean("accuracy");
     assert_int_equal(nn_metric_load_state_dict(fewer, nn_metric_state_dict(m)), -1);
-    assert_says(TENSOR_ESHAPE, "f1: \"f1\" is f64 [16], wants f64 [4]");
+    assert_says(TENSOR_ESHAPE, "f1: \"f1\" is f64 with 16 numbers, wants f64 with 4");
     DONE(nn_metric_update(mean, VEC(1, 2), NULL));
     assert_int_equal(nn_metric_load_state_dict(other, nn_metric_state_dict(mean)), -1);
     assert_says(TENSOR_EVALUE, "accuracy: \"accuracy\" is missing");
@@ -261,9 +299,11 @@ static void test_failing_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_accuracy), TEST(test_matrix_and_its_kin), TEST(test_binary_and_labels),
-        TEST(test_means),    TEST(test_no_graph),           TEST(test_refusals),
-        TEST(test_state),    TEST(test_failing_memory),
+        TEST(test_accuracy),          TEST(test_matrix_and_its_kin),
+        TEST(test_binary_and_labels), TEST(test_means),
+        TEST(test_scores_of_tokens),  TEST(test_no_graph),
+        TEST(test_refusals),          TEST(test_state),
+        TEST(test_failing_memory),
     };
     return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
 }
