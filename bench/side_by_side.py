@@ -10,12 +10,12 @@ many bytes (elementwise ops). "memory": by how much the peak of memory grew, our
 PyTorch's.
 
 CASES=regex chooses, ROUNDS and SECONDS say how long, FORMS="eager" leaves out torch.compile and
-channels_last, JSON=path writes the table as JSON. PYTHON chooses the interpreter that has PyTorch.
+channels_last, JSON=path writes the table as JSON; --names lists the cases.
+PYTHON chooses the interpreter that has PyTorch.
 """
 
 import json, os, platform, re, statistics, subprocess, sys, time
 
-bench, threads = sys.argv[1], int(sys.argv[2])
 ROUNDS, SECONDS = int(os.environ.get("ROUNDS", "7")), float(os.environ.get("SECONDS", "0.5"))
 FORMS = os.environ.get("FORMS", "eager channels_last compiled fused foreach").split()
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_worker.py")
@@ -171,4 +171,8 @@ def main():
         json.dump(dict(machine=machine, rows=rows), open(path, "w"), indent=1)
 
 
-main()
+if sys.argv[1:] == ["--names"]:
+    print("\n".join(names + OWN))
+else:
+    bench, threads = sys.argv[1], int(sys.argv[2])
+    main()
