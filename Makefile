@@ -56,12 +56,14 @@ endif
 # FILE: the flags of one file; DEFINES: those of all files that a build cuts down.
 DEFINES := $(if $(ONE_ISA),-DONE_ISA=$(ONE_ISA))
 STAMPED := $(filter-out ccache %/ccache,$(CC)) $(DEFINES) $(CPPFLAGS) $(OPT) $(FAST) $(WARN) \
-           $(CFLAGS) $(MUST) $(UNWIND) $(SAN)
+           $(CFLAGS) $(MUST) $(UNWIND) $(SAN) $(SMALL) $(foreach i,$(ISAS),$(MARCH_$(i)))
 $(eval $(call stamp,flags,$(STAMPED)))
 $(eval $(call stamp,flags.link,$(LINKER) $(LDFLAGS) $(LIBS)))
 $(HOT:%.c=$(B)/%.o): FILE = $(FAST)
 $(LEAN:%.c=$(B)/%.o): FILE = $(SMALL)
-$(COLD:%.c=$(B)/%.o): FILE = $(if $(filter -O3,$(FAST)),-Os)
+$(COLD:%.c=$(B)/%.o): FILE = $(if $(filter -O3,$(FAST)),-Os,$(if $(SAN),$(UNCHECKED)))
+# Under sanitizers -O0 compiles in half the time; what failing allocations and gradchecks run stays fast.
+$(patsubst %.c,$(B)/%.o,$(filter-out src/trace/% src/check/%,$(COLD))): UNCHECKED = -O0
 $(B)/%.o: %.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
 define isa_rule
 $(B)/%.$(1).o: FILE = $(FAST) $$(if $$(filter $(SMALL_LOOPS),$$(@F)),$(SMALL)) $(MARCH_$(1)) \
@@ -70,6 +72,20 @@ $(B)/%.$(1).o: UNWIND = -fno-asynchronous-unwind-tables -fno-unwind-tables
 $(B)/%.$(1).o: %.c $(B)/flags ; $$(COMPILE) -MMD -MP -c $$< -o $$@ && $$(RENAME)
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
+
+# What stands in which list above, a word each: where that changed, the object is compiled again, and only
+# then is it written down.
+class   = $(foreach f,$(filter $(2),$(SOURCES)),$(f:.c=.o)=$(1))
+CLASSES := $(foreach c,HOT LEAN COLD,$(call class,$(c),$($(c)))) \
+           $(foreach o,$(ISA_OBJECTS:$(B)/%=%),$(if $(filter $(SMALL_LOOPS),$(notdir $(o))),$(o)=SMALL))
+WERE    := $(strip $(file <$(B)/flags.classes))
+MOVED   := $(foreach w,$(filter-out $(WERE),$(CLASSES)) $(filter-out $(CLASSES),$(WERE)),\
+             $(B)/$(firstword $(subst =,$(SPACE),$(w))))
+$(eval $(call stamp,flags.classes,$(CLASSES)))
+MOVED   := $(filter $(MOVED),$(OBJECTS))
+$(MOVED): FORCE
+$(B)/flags.classes: $(MOVED)
+$(B)/libtapegrad.a: | $(B)/flags.classes
 
 # The code of the library lies in a section of its own, so that errors can tell its frames from the user's
 # (src/trace/callsite.c).

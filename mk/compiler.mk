@@ -7,6 +7,7 @@ CC       := $(CROSS)gcc
 endif
 HASH     := \#
 EMPTY    :=
+COMMA    := ,
 SPACE    := $(EMPTY) $(EMPTY)
 
 # Each compiler has a build folder of its own, so that trying another one costs the first nothing.

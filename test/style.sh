@@ -43,10 +43,10 @@ as_they_are="test/trace/test_callsite.c include/tapegrad/op_row.h src/cpu/elemen
     src/cpu/conv/direct_kernel.c
     src/cpu/image/pool_loops.h src/cpu/product/gemm_tile.h src/cpu/sequence/rnn_loops.h src/cuda/map_rows.cuh
     test/cpu/test_vecmath.c test/cuemu/runtime.cpp"
-for f in $sources; do
-    case " $(echo $as_they_are) " in *" $f "*) continue ;; esac
-    clang-format --dry-run -Werror "$f" > /dev/null 2>&1 || complain "$f is not as clang-format -i leaves it"
-done
+formatted=$(echo "$sources" | grep -vxF "$(printf '%s\n' $as_they_are)")
+other=$(echo "$formatted" | xargs clang-format --dry-run -Werror 2>&1) ||
+    complain "not as clang-format -i leaves it:
+$(echo "$other" | sed -n 's/^\([^ :]*\):[0-9].*/\1/p' | sort -u)"
 path='(^|[^a-zA-Z0-9_.$}"])/(home|root|work|Users)/[a-z]'
 paths=$(list | grep -vE "$golden|\.golden$" | xargs grep -nIE "$path" |
     grep -v '^test/style.sh:' || true)
