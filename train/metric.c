@@ -182,6 +182,7 @@ Metric *nn_metric_custom_args(NNMetricArgs args)
     static const MetricKind kind = {
         "custom", "nn_metric_custom", NN_AUTO, false, metric_count_custom, NULL
     };
+    if (TENSOR_CHECK_OPTIONS(kind.function, args, nn_metric_defaults)) return NULL;
     if (!args.fn) return tensor_fail(TENSOR_ENULL, kind.function, "the function is NULL"), NULL;
     return new_metric(&kind, args);
 }
