@@ -249,20 +249,19 @@ static int load(void *ctx, const Optimizer *opt, const Entry *e)
     return l->what == COMPARE ? compare(l, opt, e, t) : make(l, opt, e, t);
 }
 
-/* Does PyTorch alone have the option, which says how it computes, and not what?  Its Adam and AdamW are one
- * class with an option. */
+/* Does PyTorch alone have the option, which says how it computes, and not what?  Its AdamW has one that is
+ * always on. */
 static bool is_pytorchs(const OptimKind *kind, const char *entry, const Tensor *value)
 {
     static const char *const names[] = { "params",         "foreach", "fused",  "capturable",
                                          "differentiable", "max_lr",  "min_lr", "max_momentum",
                                          "base_momentum",  "swa_lr" };
-    const bool w = strcmp(kind->name, "AdamW") == 0;
     int end = 0;
     if (sscanf(entry, "param_groups.%*d.%n", &end), end == 0) return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(entry + end, names[i]) == 0) return true;
-    return (w || strcmp(kind->name, "Adam") == 0) && strcmp(entry + end, "decoupled_weight_decay") == 0 &&
-           tensor_numel(value) == 1 && (tensor_item(value) != 0) == w;
+    return strcmp(kind->name, "AdamW") == 0 && strcmp(entry + end, "decoupled_weight_decay") == 0 &&
+           tensor_numel(value) == 1 && tensor_item(value) != 0;
 }
 
 /* Is it the name of an option, or of a parameter's state?  What else a kind with a closure has is its own. */

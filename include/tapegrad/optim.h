@@ -53,16 +53,16 @@ TAPEGRAD_API Optimizer *optim_sgd_args(OptimSgdArgs args);
 typedef struct OptimAdamArgs {
     TensorList params;
     double lr, beta1, beta2, eps, weight_decay;
-    bool amsgrad, maximize;
+    bool amsgrad, maximize, decoupled_weight_decay;
     TensorFromDefaults from_defaults;
 } OptimAdamArgs;
 #define OPTIM_ADAM_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, TENSOR_FROM_DEFAULTS
-#define OPTIM_ADAMW_DEFAULTS OPTIM_ADAM_DEFAULTS, .weight_decay = 1e-2
+#define OPTIM_ADAMW_DEFAULTS OPTIM_ADAM_DEFAULTS, .weight_decay = 1e-2, .decoupled_weight_decay = true
 TAPEGRAD_API extern const OptimAdamArgs optim_adam_defaults;
 TAPEGRAD_API extern const OptimAdamArgs optim_adamw_defaults;
 
 /* optim_adam(params, .lr = 1e-3, .beta2 = 0.95)
- *   g += weight_decay p   (adamw instead: p *= 1 - lr weight_decay)
+ *   g += weight_decay p   (.decoupled_weight_decay, and always adamw, instead: p *= 1 - lr weight_decay)
  *   m += (1 - beta1) (g - m);   v = beta2 v + (1 - beta2) g^2;
  *   p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)   (amsgrad: v is the largest so far) */
 #define optim_adam(...) \
@@ -476,7 +476,7 @@ typedef struct OptimKind {
                         double *loss); /* all; fn as often as it likes */
     bool uncounted;                    /* a state that is loaded may lack its "step", as PyTorch's do */
     bool one_group;                    /* takes no further groups */
-    const char *ours; /* an option that PyTorch's has not: a state that is loaded may lack it */
+    const char *ours; /* an option that PyTorch's has not, or had not: a state that is loaded may lack it */
     bool skips; /* step and step_all read p->step and p->fresh by optim_of_step alone, and no p->number: a
                    flag on the device holds them back (optim_step_unless), and nobody waits for it */
     /* Optimizer.extra, before it is loaded: is all of it there, and nothing else?  NULL: any will do. */

@@ -1,4 +1,4 @@
-/* adam.c - Adam and AdamW.
+/* adam.c - Adam and AdamW, which is Adam with decoupled_weight_decay.
  *
  *   m += (1 - b1) (g - m)      v = b2 v + (1 - b2) g^2
  *   p -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
@@ -15,8 +15,10 @@
 #define RULE_WIDEST
 #include "../rule.h"
 
-static void numbers(const OptimAdamArgs *o, const OptimParam *p, bool decoupled, double *k)
+static void numbers(const void *options, const OptimParam *p, double *k)
 {
+    const OptimAdamArgs *o = options;
+    const bool decoupled = o->decoupled_weight_decay;
     const double b1 = o->beta1, b2 = o->beta2, t = (double)p->step;
     const adam_numbers n = { .sign = o->maximize ? -1 : 1,
                              .decay = decoupled ? 0 : o->weight_decay,
@@ -30,15 +32,6 @@ static void numbers(const OptimAdamArgs *o, const OptimParam *p, bool decoupled,
     memcpy(k, &n, sizeof n);
 }
 
-static void numbers_adam(const void *options, const OptimParam *p, double *k)
-{
-    numbers(options, p, false, k);
-}
-static void numbers_adamw(const void *options, const OptimParam *p, double *k)
-{
-    numbers(options, p, true, k);
-}
-
 static const OptimRule *rule(const void *options)
 {
     return ((const OptimAdamArgs *)options)->amsgrad ? &amsgrad_rule : &adam_rule;
@@ -48,7 +41,11 @@ static const OptimRule *rule(const void *options)
 
 const OptimAdamArgs optim_adam_defaults = { OPTIM_ADAM_DEFAULTS },
                     optim_adamw_defaults = { OPTIM_ADAMW_DEFAULTS };
-static const OpField fields[] = {
+static const OpField fields[] = { OP_OPTION(OptimAdamArgs, lr, beta1, beta2, eps, weight_decay, amsgrad,
+                                            maximize, decoupled_weight_decay),
+                                  { 0 } };
+/* PyTorch's AdamW has no such option. */
+static const OpField fields_w[] = {
     OP_OPTION(OptimAdamArgs, lr, beta1, beta2, eps, weight_decay, amsgrad, maximize), { 0 }
 };
 
@@ -61,10 +58,16 @@ static int check(const void *options, const char *function)
     return optim_check_betas(o->beta1, o->beta2, o->eps, function);
 }
 
-#define ADAM                                                                                    \
-    .fields = fields, .state = { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" }, .states = states, \
-    .check = check, .rule = rule
-OPTIM_DEFINE(adam, OptimAdamArgs, .name = "Adam", .numbers = numbers_adam, ADAM)
-OPTIM_DEFINE(adamw, OptimAdamArgs, .name = "AdamW", .numbers = numbers_adamw, ADAM)
+static int check_w(const void *options, const char *function)
+{
+    if (((const OptimAdamArgs *)options)->decoupled_weight_decay) return check(options, function);
+    return tensor_fail(TENSOR_EVALUE, function, "decoupled_weight_decay is false: want optim_adam for that");
+}
+
+#define ADAM \
+    .state = { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" }, .states = states, .rule = rule, .numbers = numbers
+OPTIM_DEFINE(adam, OptimAdamArgs, .name = "Adam", .fields = fields, .check = check,
+             .ours = "decoupled_weight_decay", ADAM)
+OPTIM_DEFINE(adamw, OptimAdamArgs, .name = "AdamW", .fields = fields_w, .check = check_w, ADAM)
 OPTIM_FUSED(adam, OptimAdamArgs)
 OPTIM_FUSED(adamw, OptimAdamArgs)

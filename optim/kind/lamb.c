@@ -53,6 +53,4 @@ static int check(const void *options, const char *function)
 }
 
 OPTIM_DEFINE(lamb, OptimLambArgs, .name = "LAMB", .fields = fields, .state = { "exp_avg", "exp_avg_sq" },
-             .check = check, .step = step, .skips = true,
-             .samples = "lr=0.1|; lr=0.05 weight_decay=0|weight_decay=0.2 eps=0.1; "
-                        "lr=0.01 beta1=0.5 beta2=0.9|maximize=true")
+             .check = check, .step = step, .skips = true)

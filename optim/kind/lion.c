@@ -39,8 +39,6 @@ static const OptimRule *rule(const void *options)
     return &lion_rule;
 }
 
-OPTIM_DEFINE(
-    lion, OptimLionArgs, .fields = fields, .state = { "exp_avg" }, .check = check, .rule = rule,
-    .numbers = numbers, .name = "Lion",
-    .samples = "lr=0.01|; lr=0.001 beta1=0.5 beta2=0.8 weight_decay=0.3|maximize=true; maximize=true|lr=0.1")
+OPTIM_DEFINE(lion, OptimLionArgs, .fields = fields, .state = { "exp_avg" }, .check = check, .rule = rule,
+             .numbers = numbers, .name = "Lion")
 OPTIM_FUSED(lion, OptimLionArgs)

@@ -181,12 +181,38 @@ static void test_steps_of_a_dict(void **state)
     optim_free(opt);
 }
 
+/* Adam with its decay apart from the gradient is AdamW, to the bit; a dict from before the option loads, one
+ * of Adam's does not make an AdamW of another kind. */
+static void test_decoupled_adam(void **state)
+{
+    (void)state;
+    Tensor *p = tensor_requires_grad_(tensor_ones(SHAPE(3), TENSOR_F64), true),
+           *q = tensor_requires_grad_(tensor_ones(SHAPE(3), TENSOR_F64), true);
+    Optimizer *adam = optim_adam(TENSORS(p), .weight_decay = 0.1, .decoupled_weight_decay = true),
+              *w = optim_adamw(TENSORS(q), .weight_decay = 0.1);
+    for (int t = 0; t < 3; t++) {
+        tensor_set_grad(p, tensor_full(SHAPE(3), 1. + t, TENSOR_F64));
+        tensor_set_grad(q, tensor_full(SHAPE(3), 1. + t, TENSOR_F64));
+        assert_int_equal(optim_step(adam) || optim_step(w), 0);
+        assert_true(tensor_equal(p, q));
+    }
+    assert_null(optim_adamw(TENSORS(q), .decoupled_weight_decay = false));
+    assert_status_error(-1, TENSOR_EVALUE);
+    assert_int_equal(optim_load_state_dict(adam, optim_state_dict(w)), 0); /* it has no such entry */
+    assert_true(optim_options(adam, 0, OptimAdamArgs)->decoupled_weight_decay);
+    assert_int_equal(optim_load_state_dict(w, optim_state_dict(adam)), 0);
+    optim_options(adam, 0, OptimAdamArgs)->decoupled_weight_decay = false;
+    assert_status_error(optim_load_state_dict(w, optim_state_dict(adam)), TENSOR_EVALUE);
+    optim_free(adam), optim_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_option),
                                         cmocka_unit_test(test_steps_are_continuous),
                                         cmocka_unit_test(test_a_kind_without_lr),
-                                        cmocka_unit_test(test_steps_of_a_dict) };
+                                        cmocka_unit_test(test_steps_of_a_dict),
+                                        cmocka_unit_test(test_decoupled_adam) };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("optimizers at their edges", tests, NULL, NULL);
     tensor_scope_close(scope);

@@ -2,6 +2,7 @@
 
     python test/oracle/optimizers.py > test/oracle/kinds/optim.golden
 
+Lion and LAMB, which PyTorch has not, are written here from their papers.
 A new optimizer: its cases in CASES.  Each is the text of the options of two groups; the second begins with
 the options of the first.  Every option of a kind must be in one of its cases.
 
@@ -31,6 +32,8 @@ CASES = {
         ("lr=0.02 beta1=0.8 beta2=0.95 weight_decay=0.1", "beta1=0"),
         ("lr=0.1 beta1=0.5 beta2=0.6 amsgrad=true", "amsgrad=false"),
         ("lr=0.1 maximize=true weight_decay=0.1", "maximize=false"),
+        ("lr=0.1 decoupled_weight_decay=true weight_decay=0.3", "decoupled_weight_decay=false amsgrad=true"),
+        ("lr=0.1 weight_decay=0.2 amsgrad=true", "decoupled_weight_decay=true maximize=true"),
     ],
     "AdamW": [
         ("lr=0.1", "weight_decay=0"),
@@ -98,6 +101,16 @@ CASES = {
         ("maximize=true weight_decay=0.3 lr=0.05", "maximize=false"),
     ],
 }
+CASES["Lion"] = [
+    ("lr=0.01 beta1=0.9 beta2=0.99", "lr=0.001"),
+    ("lr=0.001 beta1=0.5 beta2=0.8 weight_decay=0.3", "maximize=true"),
+    ("beta1=0.95 beta2=0.98 maximize=true", "lr=0.1 weight_decay=0.1"),
+]
+CASES["LAMB"] = [
+    ("lr=0.1", "eps=0.3"),
+    ("lr=0.05 weight_decay=0", "weight_decay=0.2 eps=0.1"),
+    ("lr=0.01 beta1=0.5 beta2=0.9", "maximize=true"),
+]
 MATRICES = ("Muon",)  # take nothing else: p is 5 x 1
 # What PyTorch takes as one tuple, by the names of its parts and their defaults.
 PAIRS = {
@@ -107,6 +120,55 @@ PAIRS = {
     "ns_coefficients": (("ns_a", 3.4445), ("ns_b", -4.775), ("ns_c", 2.0315)),
     "step_sizes": (("step_min", 1e-6), ("step_max", 50.0)),
 }
+
+
+class Own(torch.optim.Optimizer):
+    """What PyTorch has not, written as in the papers."""
+
+    def __init__(self, params, **options):
+        super().__init__(params, {**self.options, **options})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in (p for p in group["params"] if p.grad is not None):
+                state = self.state[p]
+                for name in self.states if not state else ():
+                    state[name] = torch.zeros_like(p)
+                state["step"] = state.get("step", torch.tensor(0.0)) + 1
+                self.update(p, -p.grad if group["maximize"] else p.grad, state, *group["betas"], group)
+
+
+class Lion(Own):
+    """Chen et al. 2023, algorithm 2, with the learning rate times the decay."""
+
+    options = {"lr": 1e-4, "betas": (0.9, 0.99), "weight_decay": 0, "maximize": False}
+    states = ("exp_avg",)
+
+    def update(self, p, g, state, beta1, beta2, group):
+        m = state["exp_avg"]
+        direction = torch.sign(beta1 * m + (1 - beta1) * g)
+        p.copy_(p - group["lr"] * (direction + group["weight_decay"] * p))
+        m.copy_(beta2 * m + (1 - beta2) * g)
+
+
+class LAMB(Own):
+    """You et al. 2020, algorithm 2, phi(z) = z."""
+
+    options = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 1e-2, "maximize": False}
+    states = ("exp_avg", "exp_avg_sq")
+
+    def update(self, p, g, state, beta1, beta2, group):
+        m, v, t = state["exp_avg"], state["exp_avg_sq"], state["step"]
+        m.copy_(beta1 * m + (1 - beta1) * g)
+        v.copy_(beta2 * v + (1 - beta2) * g * g)
+        r = m / (1 - beta1**t) / (torch.sqrt(v / (1 - beta2**t)) + group["eps"])
+        u = r + group["weight_decay"] * p
+        ratio = p.norm() / u.norm() if p.norm() * u.norm() > 0 else 1
+        p.copy_(p - group["lr"] * ratio * u)
+
+
+OWN = {"Lion": Lion, "LAMB": LAMB}
 
 
 def number(text):
@@ -152,8 +214,8 @@ def run(name, texts):
         known = torch_options(options)
         groups.append({"params": [parameter], **known})
     first = torch_options(parse(texts[0]))  # Adagrad takes its initial value from here alone
-    how = {} if name in MATRICES else {"foreach": False}
-    opt = getattr(torch.optim, name)(groups, **how, **first)
+    how = {} if name in MATRICES or name in OWN else {"foreach": False}
+    opt = (OWN.get(name) or getattr(torch.optim, name))(groups, **how, **first)
     for t in range(1, STEPS + 1):
         p.grad = gradient(t, 0, P, shape)
         q.grad = gradient(t, P, Q, (2, 3)) if t % 7 else None
