@@ -132,7 +132,7 @@ help: ; @sed -n 's/^# |//p' Makefile
 # |make test        all that CI checks (ONLY="asan gcc/test_tape": these groups or steps; make ci-steps)
 # |make check       the suites alone       make asan ubsan tsan valgrind faults   under checkers
 # |make kills       KILLS=200: a run killed so often, at random instants, ends in the same bits
-# |make interop     Python's safetensors, TensorBoard and PyTorch read what is written (PyPI, PYTHON=)
+# |make interop     safetensors, TensorBoard and PyTorch read what is written (installed from PyPI, PYTHON=)
 # |make fuzz        TIME=60 seconds for each reader of files
 # |make mutants     N=200 SEED=1: what of random mistakes in the sources the suites find
 # |make oracle      N=200 fresh random cases an op against PyTorch (PYTHON=, SEED=, OP=pattern)

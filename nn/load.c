@@ -94,8 +94,31 @@ static int refuse(const Load *load, const Module *m, const char *why, bool names
     return -1;
 }
 
+/* A tied tensor that another of its names gives.  The count of a batch norm's batches: files from before
+ * PyTorch kept one do without, and PyTorch, too. */
+static bool may_lack(const Load *load, const TensorDictItem *item)
+{
+    static const char count[] = "num_batches_tracked";
+    const size_t n = strlen(item->name), k = sizeof count - 1;
+    for (int i = 0; i < load->count; i++)
+        if (load->target[i] == item->tensor) return true;
+    return n >= k && strcmp(item->name + n - k, count) == 0 && (n == k || item->name[n - k - 1] == '.');
+}
+
+static void excuse(Load *load)
+{
+    TensorDict all = load->missing;
+    load->missing.count = 0;
+    for (int i = 0; i < all.count; i++) {
+        TensorDictItem *item = &all.item[i];
+        if (!may_lack(load, item)) all.item[load->missing.count++] = *item;
+        else free(item->name), tensor_release(item->tensor);
+    }
+}
+
 static int check(Load *load, const Module *m)
 {
+    excuse(load);
     for (int i = 0; i < load->dict.count; i++) {
         const TensorDictItem *item = &load->given.item[i];
         if (!load->used[i] && *load->dict.item[i].name &&

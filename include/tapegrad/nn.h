@@ -409,6 +409,7 @@ TAPEGRAD_API extern const NNLoadArgs nn_load_defaults;
  * .missing_keys = &missing, .unexpected_keys = &unexpected - what the module has and dict has not, and what
  *     dict has under names that the module has not: yours to nn_dict_free, empty dicts when all fits, set
  *     also where it is refused.
+ * A tied tensor is there under any of its names; a batch norm does without num_batches_tracked, as PyTorch's.
  * weight_g and weight_v of PyTorch's older weight norm go to an nn_weight_norm as they are.
  *
  *     nn_load_state_dict(net, io_load_safetensors("gpt2.safetensors"), .strict = false,

@@ -104,6 +104,35 @@ static void copy_as(TensorDict *to, Module *from, const char *path, const char *
     nn_dict_set(to, name, nn_get(from, path));
 }
 
+/* A tied tensor under one of its names (published files of GPT-2 have no lm_head), and batch norms without
+ * the count of batches (those of torchvision): neither is missing.  Whatever else is not there is. */
+static void names_that_may_lack(void **state)
+{
+    (void)state;
+    tensor_manual_seed(3);
+    Module *net = nn_module_dict({ "wte", nn_embedding(5, 3) }, { "bn", nn_batch_norm1d(3) },
+                                 { "lm_head", nn_linear(3, 5, .bias = false) });
+    nn_register_parameter(nn_get_module(net, "lm_head"), "weight", nn_get(net, "wte.weight"));
+    static const char *const norm[] = { "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var" };
+    Tensor *w = tensor_randn(SHAPE(5, 3), TENSOR_F32);
+    for (int k = 0; k < 2; k++) {
+        TensorDict dict = { 0 }, missing;
+        nn_dict_set(&dict, k ? "wte.weight" : "lm_head.weight", tensor_add_scalar(w, k));
+        for (int i = 0; i < 4; i++) nn_dict_set(&dict, norm[i], tensor_full(SHAPE(3), i + k, TENSOR_F32));
+        assert_int_equal(nn_load_state_dict(net, dict, .missing_keys = &missing), 0);
+        assert_int_equal(missing.count, 0);
+        assert_true(tensor_equal(nn_get(net, "wte.weight"), tensor_add_scalar(w, k)));
+        assert_true(tensor_get(nn_get(net, "bn.running_var"), DIMS(2)) == 3 + k);
+        nn_dict_free(dict), nn_dict_free(missing);
+    }
+    TensorDict dict = { 0 };
+    for (int i = 0; i < 3; i++) nn_dict_set(&dict, norm[i], tensor_ones(SHAPE(3), TENSOR_F32));
+    assert_int_equal(nn_load_state_dict(net, dict), -1);
+    assert_non_null(strstr(tensor_error(), "missing: wte.weight, bn.running_var, lm_head.weight\n"));
+    tensor_error_clear();
+    nn_dict_free(dict), nn_free(net);
+}
+
 /* Files from before PyTorch had parametrizations: weight_g and weight_v as they are, others by rules. */
 static void older_norms(void **state)
 {
@@ -224,8 +253,8 @@ static void lists_of_what_differs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { SCOPED(published_names), SCOPED(what_does_not_fit),
-                                        SCOPED(older_norms), SCOPED(long_lists),
-                                        SCOPED(lists_of_what_differs) };
+    const struct CMUnitTest tests[] = { SCOPED(published_names),     SCOPED(what_does_not_fit),
+                                        SCOPED(names_that_may_lack), SCOPED(older_norms),
+                                        SCOPED(long_lists),          SCOPED(lists_of_what_differs) };
     return cmocka_run_group_tests_name("state dicts of others", tests, NULL, NULL);
 }

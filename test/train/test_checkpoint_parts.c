@@ -84,6 +84,7 @@ static void test_each_entry(void **state)
             if (how != BESIDE &&
                 (strcmp(name, "scheduler._step_count") == 0 || strcmp(name, "scheduler._last_lr") == 0))
                 continue; /* shown, not read */
+            if (how == DROPPED && strcmp(name, "model.1.num_batches_tracked") == 0) continue; /* nn.h */
             snprintf(part, sizeof part, "%.*s", (int)(dot - name), name);
             snprintf(entry, sizeof entry, "%s%s", dot + 1, how == BESIDE ? "_x" : "");
             write_changed(&s, i, how);
