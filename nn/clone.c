@@ -3,6 +3,7 @@
  * A map of what was copied keeps what is shared inside shared.  A struct of a user's is copied as bytes, and
  * every pointer in it that is a key of the map becomes its value: members that name children and
  * parameters. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <string.h>
 #include "module.h"
@@ -52,7 +53,7 @@ static int copy_tensors(Map *map, ModuleTensor **list, int *count, const ModuleT
     if (n) *list = calloc((size_t)n, sizeof **list);
     for (int i = 0; i < n && *list; i++) {
         Tensor *t = copied(map, from[i].tensor);
-        char *name = t ? nn_copy_text(from[i].name) : NULL;
+        char *name = t ? strdup(from[i].name) : NULL;
         if (!name) return -1;
         (*list)[(*count)++] = (ModuleTensor){ name, tensor_retain(t), from[i].persistent, NULL };
     }

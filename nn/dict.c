@@ -1,16 +1,10 @@
 /* dict.c - names and tensors in order. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <string.h>
 #include "module.h"
 
 const TensorDict nn_no_dict = { .count = -1 };
-
-char *nn_copy_text(const char *text)
-{
-    size_t size = strlen(text) + 1;
-    char *copy = malloc(size);
-    return copy ? memcpy(copy, text, size) : NULL;
-}
 
 Tensor *nn_borrow(Tensor *t) { return t ? tensor_scope_return(tensor_scope_open(), t) : NULL; }
 
@@ -124,7 +118,7 @@ static int grow(TensorDict *dict)
 int nn_dict_append(TensorDict *dict, const char *name, Tensor *t)
 {
     if (grow(dict)) return -1;
-    char *copy = nn_copy_text(name);
+    char *copy = strdup(name);
     if (!copy) return no_memory();
     if (indexed(*dict)) enter(dict->index, copy, dict->count);
     else free(dict->index), dict->index = NULL; /* items came or went without us */

@@ -296,7 +296,7 @@ static int call_gradient_hooks(OpCall *c, const Pass *p, Module *m, int kind, NN
     for (int i = 0; i < op_inputs(c); i++) {
         const Tensor *g = grad[p->at[i]];
         char a[64], b[64];
-        if (g && !nn_same_shape(tensor_shape(g), op_input_shape(c, i)))
+        if (g && !tensor_shape_equal(tensor_shape(g), op_input_shape(c, i)))
             return tensor_fail(TENSOR_ESHAPE, "hook", "a %s of %s set a gradient of shape %s: want %s",
                                kind_text[kind], m->type, nn_shape_text(tensor_shape(g), a),
                                nn_shape_text(op_input_shape(c, i), b));

@@ -28,11 +28,6 @@ const char *nn_shape_text(TensorShape s, char text[64])
     return text;
 }
 
-bool nn_same_shape(TensorShape s, TensorShape t)
-{
-    return s.ndim == t.ndim && (s.ndim == 0 || memcmp(s.dim, t.dim, (size_t)s.ndim * sizeof *s.dim) == 0);
-}
-
 /* Where a path is: "0.parametrizations.weight.original1" is "0.weight_v" too, as PyTorch's older weight norm,
  * torch.nn.utils.weight_norm, named it, when the dict has both of its names. */
 static int place_of(const Load *load, const char *path)
@@ -62,7 +57,7 @@ static int compare(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
     char a[64], b[64], text[NN_PATH + 200];
     Tensor *source = load->dict.item[i].tensor;
     load->target[load->count] = t->tensor, load->source[load->count++] = source;
-    if (nn_same_shape(tensor_shape(t->tensor), tensor_shape(source))) return 0;
+    if (tensor_shape_equal(tensor_shape(t->tensor), tensor_shape(source))) return 0;
     snprintf(text, sizeof text, "%s is %s, given %s", path, nn_shape_text(tensor_shape(t->tensor), a),
              nn_shape_text(tensor_shape(source), b));
     return nn_dict_append(&load->shapes, text, source);

@@ -5,6 +5,7 @@
  *  - A failed module still is a module: it is freed by nn_done, or by the user.
  *  - Without memory nn_new gives the thread's spare block, marked as failed: what a constructor stores there
  * is lost. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -130,7 +131,7 @@ static int add_child(Module *m, const char *name, Module *child, const char *fun
         drop_child(old);
         return 0;
     }
-    char *copy = nn_copy_text(name);
+    char *copy = strdup(name);
     ModuleChild *more = copy ? realloc(m->children, (size_t)(m->child_count + 1) * sizeof *more) : NULL;
     if (!more) {
         free(copy);
@@ -199,7 +200,7 @@ static int put_tensor(ModuleTensor **list, int *count, const char *name, Tensor 
         (*list)[i].tensor = t, (*list)[i].persistent = persistent;
         return 0;
     }
-    char *copy = nn_copy_text(name);
+    char *copy = strdup(name);
     ModuleTensor *more = copy ? realloc(*list, (size_t)(*count + 1) * sizeof *more) : NULL;
     if (!more) {
         free(copy);

@@ -10,11 +10,9 @@
 
 enum { NN_PATH = 512 }; /* bytes of the longest dotted name */
 
-char *nn_copy_text(const char *text);
 Tensor *nn_borrow(Tensor *t); /* retained by the innermost scope; NULL passes */
 int nn_dict_find(TensorDict dict, const char *name, int hint);
 const char *nn_shape_text(TensorShape s, char text[64]);
-bool nn_same_shape(TensorShape s, TensorShape t);
 int nn_dict_append(TensorDict *dict, const char *name, Tensor *t);
 void nn_dict_clear(TensorDict *dict);
 bool nn_dict_broken(TensorDict dict, const char *function); /* ENULL recorded when it is */

@@ -45,9 +45,7 @@ static ModuleTensor *slot_named(Module *m, const char *name, const char *functio
 static int keeps_shape(const Tensor *was, const Tensor *is, const Module *by, const char *function)
 {
     if (!is) return -1;
-    const TensorShape a = tensor_shape(was), b = tensor_shape(is);
-    if (a.ndim == b.ndim && (!a.ndim || !memcmp(a.dim, b.dim, (size_t)a.ndim * sizeof *a.dim)) &&
-        tensor_dtype(was) == tensor_dtype(is))
+    if (tensor_shape_equal(tensor_shape(was), tensor_shape(is)) && tensor_dtype(was) == tensor_dtype(is))
         return 0;
     return tensor_fail(TENSOR_ESHAPE, function, "%s changes the shape or dtype of the parameter", by->type);
 }

@@ -163,26 +163,20 @@ static int print_table(FILE *file, const Table *t, Module *m)
 /* ---- the run --------------------------------------------------------------------------------- */
 
 typedef struct Before { /* what a forward may change: modes, buffers, the generator */
-    bool *training;
+    bool *modes;
     Tensor **buffer, *random;
-    int modules, buffers;
+    int buffers;
 } Before;
 
-static void count_module(Module *m, void *ctx)
-{
-    Before *b = ctx;
-    b->modules++, b->buffers += m->buffer_count;
-}
+static void count_buffers(Module *m, void *ctx) { ((Before *)ctx)->buffers += m->buffer_count; }
 static void note(Module *m, void *ctx)
 {
     Before *b = ctx;
-    b->training[b->modules++] = m->training;
     for (int i = 0; i < m->buffer_count; i++) b->buffer[b->buffers++] = tensor_clone(m->buffers[i].tensor);
 }
 static void restore(Module *m, void *ctx)
 {
     Before *b = ctx;
-    m->training = b->training[b->modules++];
     for (int i = 0; i < m->buffer_count; i++) tensor_copy_(m->buffers[i].tensor, b->buffer[b->buffers++]);
 }
 
@@ -215,13 +209,13 @@ static int run(Table *t, Module *m, const NNSummaryArgs *args)
 static int run_in_eval(Table *t, Module *m, const NNSummaryArgs *args)
 {
     Before b = { 0 };
-    nn_apply(m, count_module, &b);
-    b.training = calloc((size_t)b.modules, sizeof *b.training);
+    nn_apply(m, count_buffers, &b);
+    b.modes = nn_modes(m);
     b.buffer = calloc((size_t)b.buffers + 1, sizeof(Tensor *));
     TensorScope scope = tensor_scope_open();
     const bool was = tensor_set_grad_enabled(false);
-    int status = b.training && b.buffer ? 0 : tensor_fail(TENSOR_ENOMEM, "nn_summary", "out of memory");
-    b.modules = b.buffers = 0;
+    int status = b.modes && b.buffer ? 0 : tensor_fail(TENSOR_ENOMEM, "nn_summary", "out of memory");
+    b.buffers = 0;
     if (!status) nn_apply(m, note, &b);
     b.random = status ? NULL : tensor_get_rng_state();
     for (int i = 0; i < b.buffers && !status; i++) status = b.buffer[i] ? 0 : -1;
@@ -229,13 +223,13 @@ static int run_in_eval(Table *t, Module *m, const NNSummaryArgs *args)
     if (!status) {
         nn_eval(m);
         status = run(t, m, args);
-        b.modules = b.buffers = 0;
+        b.buffers = 0;
         nn_apply(m, restore, &b);
         tensor_set_rng_state(b.random);
     }
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
-    free(b.training), free(b.buffer);
+    nn_restore_modes(m, b.modes), free(b.buffer);
     return status;
 }
 

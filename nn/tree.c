@@ -241,6 +241,42 @@ void nn_train(Module *module, bool training)
     if (!nn_null(module, "nn_train")) nn_apply(module, set_training, &training);
 }
 
+typedef struct Modes {
+    bool *mode;
+    size_t count;
+} Modes;
+
+static void count_mode(Module *m, void *ctx)
+{
+    Modes *modes = ctx;
+    if (modes->mode) modes->mode[modes->count] = m->training;
+    modes->count++;
+}
+
+static void set_mode(Module *m, void *ctx)
+{
+    Modes *modes = ctx;
+    m->training = modes->mode[modes->count++];
+}
+
+bool *nn_modes(Module *module)
+{
+    Modes modes = { .mode = NULL };
+    nn_apply(module, count_mode, &modes);
+    if (tensor_error_code()) return NULL;
+    modes.mode = malloc(modes.count * sizeof *modes.mode + 1);
+    if (!modes.mode) return tensor_fail(TENSOR_ENOMEM, "nn_modes", "out of memory"), NULL;
+    modes.count = 0;
+    nn_apply(module, count_mode, &modes);
+    return modes.mode;
+}
+
+void nn_restore_modes(Module *module, bool *modes)
+{
+    if (modes) nn_apply(module, set_mode, &(Modes){ .mode = modes });
+    free(modes);
+}
+
 void nn_eval(Module *module)
 {
     if (!nn_null(module, "nn_eval")) nn_train(module, false);

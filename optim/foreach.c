@@ -61,12 +61,6 @@ static int check_tensor(const char *function, const Tensor *x, int i, bool any)
     return 0;
 }
 
-bool optim_same_shape(const Tensor *a, const Tensor *b)
-{
-    const TensorShape s = tensor_shape(a), t = tensor_shape(b);
-    return s.ndim == t.ndim && (s.ndim == 0 || memcmp(s.dim, t.dim, (size_t)s.ndim * sizeof *s.dim) == 0);
-}
-
 int optim_check_list(const char *function, TensorList x, bool any)
 {
     if (tensor_error_code()) return -1;
@@ -87,7 +81,7 @@ static int check(const List *l)
         return tensor_fail(TENSOR_EVALUE, l->function, "lists of %d and %d tensors", l->x.count, l->y.count);
     if (optim_check_list(l->function, l->y, l->any)) return -1;
     for (int i = 0; i < l->x.count; i++) {
-        if (!optim_same_shape(l->x.item[i], l->y.item[i]))
+        if (!tensor_shape_equal(tensor_shape(l->x.item[i]), tensor_shape(l->y.item[i])))
             return tensor_fail(TENSOR_ESHAPE, l->function, "tensors %d have different shapes", i);
         if (strcmp(tensor_device(l->x.item[i]), tensor_device(l->y.item[i])) != 0 &&
             l->rule != &foreach_copy_rule)

@@ -43,7 +43,7 @@ static int check_alike(const Lists *l)
     for (int k = 1; k < l->count; k++)
         for (int i = 0; i < l->list[k].count; i++) {
             const Tensor *p = l->list[0].item[i], *t = l->list[k].item[i];
-            if (!optim_same_shape(p, t))
+            if (!tensor_shape_equal(tensor_shape(p), tensor_shape(t)))
                 return tensor_fail(TENSOR_ESHAPE, l->function, "%s %d has another shape than its parameter",
                                    l->name[k], i);
             if (tensor_dtype(p) != tensor_dtype(t))

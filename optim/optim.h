@@ -153,7 +153,6 @@ void optim_pass(const OptimPass *pass, int64_t work);
 
 int optim_check_list(const char *function, TensorList x, bool any); /* any dtype: else floats */
 bool optim_overlaps(const Tensor *x);                               /* do elements of it share memory? */
-bool optim_same_shape(const Tensor *a, const Tensor *b);
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 

@@ -179,11 +179,9 @@ static bool fits(const Optimizer *opt, const Entry *e, const Tensor *t)
     int64_t dim[TENSOR_MAX_DIMS];
     const TensorShape found = tensor_shape(t);
     const TensorShape own = tensor_shape(e->param->tensor);
-    if (e->state == MASTER)
-        return found.ndim == own.ndim &&
-               (own.ndim == 0 || memcmp(found.dim, own.dim, (size_t)own.ndim * sizeof *own.dim) == 0);
+    if (e->state == MASTER) return tensor_shape_equal(found, own);
     const int n = optim_state_shape(opt->kind, e->group->options, e->param->tensor, e->state, dim);
-    return found.ndim == n && (n == 0 || memcmp(found.dim, dim, (size_t)n * sizeof *dim) == 0);
+    return tensor_shape_equal(found, (TensorShape){ .dim = dim, .ndim = n });
 }
 
 static int compare(Loading *l, const Optimizer *opt, const Entry *e, const Tensor *t)

@@ -248,7 +248,7 @@ static int load(AveragedModel *m, TensorDict dict, Tensor **to, Tensor **from)
         to[i] = averages_of(m, i), from[i] = nn_dict_get(dict, name);
         if (!from[i]) return tensor_fail(TENSOR_EVALUE, function, "\"%s\" is missing", name);
         const TensorShape a = tensor_shape(to[i]), b = tensor_shape(from[i]);
-        if (a.ndim != b.ndim || (a.ndim && memcmp(a.dim, b.dim, (size_t)a.ndim * sizeof *a.dim) != 0))
+        if (!tensor_shape_equal(a, b))
             return tensor_fail(TENSOR_ESHAPE, function, "\"%s\" has another shape", name);
     }
     if (tensor_foreach_copy_(TENSOR_LIST(to, m->named.count), TENSOR_LIST(from, m->named.count))) return -1;

@@ -38,7 +38,7 @@ Checkpoint *io_checkpoint_args(IoCheckpointArgs args)
     if (!args.folder) return tensor_fail(TENSOR_ENULL, op, "the folder is NULL"), NULL;
     if (args.keep < 1) return tensor_fail(TENSOR_EVALUE, op, "keep %d: at least 1", args.keep), NULL;
     Checkpoint *run = calloc(1, sizeof *run);
-    if (run) run->folder = checkpoint_copy(args.folder);
+    if (run) run->folder = strdup(args.folder);
     if (!run || !run->folder) checkpoint_no_memory(op);
     if (run && run->folder && !add_parts(run, &args)) {
         run->keep = args.keep;
@@ -120,19 +120,12 @@ static int list_files(const Checkpoint *run, Files *files, const char *function)
     return status;
 }
 
-/* The folder and those above it. */
 static int make_folder(const Checkpoint *run, const char *function)
 {
-    char path[PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s/", run->folder);
-    for (int i = 1; n < PATH_MAX && i < n; i++) {
-        if (path[i] != '/') continue;
-        path[i] = 0;
-        if (mkdir(path, 0777) && errno != EEXIST)
-            return tensor_fail(TENSOR_EIO, function, "%s cannot be made: %s", path, strerror(errno));
-        path[i] = '/';
-    }
-    return 0;
+    const char *outer = tensor_compose_begin(function);
+    const int status = io_make_folder(run->folder);
+    tensor_compose_end(outer);
+    return status;
 }
 
 /* The bytes that each file of ours begins with, after the length of its header.  Whatever else bears such a

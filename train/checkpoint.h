@@ -44,7 +44,6 @@ typedef struct CheckpointFile {
 int checkpoint_swap_out(const Checkpoint *run);
 int checkpoint_swap_in(const Checkpoint *run, int status); /* status, or -1 */
 int checkpoint_check(const Checkpoint *run, const char *function);
-char *checkpoint_copy(const char *text);
 int checkpoint_no_memory(const char *function);
 
 /* The pending error, which is cleared: its text without the place of the call, to be freed; NULL: no memory.

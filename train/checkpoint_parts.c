@@ -2,6 +2,7 @@
  *
  * Before a part is loaded all of them are copied.  Where one fails, those before it get their copies back. 
  * The numbers come last: nothing can fail then. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <string.h>
 #include "checkpoint.h"
@@ -13,15 +14,9 @@ int checkpoint_no_memory(const char *function)
     return tensor_fail(TENSOR_ENOMEM, function, "out of memory");
 }
 
-char *checkpoint_copy(const char *text)
-{
-    char *copy = malloc(strlen(text) + 1);
-    return copy ? strcpy(copy, text) : NULL;
-}
-
 char *checkpoint_take_error(TensorStatus *code)
 {
-    char *text = checkpoint_copy(tensor_error() ? tensor_error() : "");
+    char *text = strdup(tensor_error() ? tensor_error() : "");
     char *site = text ? strstr(text, "\n    at ") : NULL; /* of the same call as the next error's */
     if (site) *site = 0;
     *code = tensor_error_code();
@@ -63,7 +58,7 @@ static Part *add(Checkpoint *run, const char *name, const void *what, const char
     Part **part = realloc(run->part, (size_t)(run->parts + 1) * sizeof *part);
     if (part) run->part = part;
     Part *p = part ? calloc(1, sizeof *p) : NULL;
-    if (p) p->name = checkpoint_copy(name);
+    if (p) p->name = strdup(name);
     if (p && p->name) return run->part[run->parts++] = p;
     free(p);
     checkpoint_no_memory(function);
@@ -163,7 +158,7 @@ static int add_number(Checkpoint *run, const char *name, Number number, const ch
     if (check_name(name, used, function)) return -1;
     Number *grown = realloc(run->number, (size_t)(run->numbers + 1) * sizeof *grown);
     if (grown) run->number = grown;
-    number.name = grown ? checkpoint_copy(name) : NULL;
+    number.name = grown ? strdup(name) : NULL;
     if (!number.name) return checkpoint_no_memory(function);
     run->number[run->numbers++] = number;
     return 0;

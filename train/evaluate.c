@@ -121,50 +121,6 @@ double loss_sum_read(LossSum *s)
     return s->count > 0 ? s->sum / s->count : 0;
 }
 
-/* ---- the modes of all modules ---------------------------------------------------------------- */
-
-typedef struct Modes {
-    bool *training;
-    int count;
-} Modes;
-
-static void count_module(Module *m, void *ctx)
-{
-    (void)m;
-    ++((Modes *)ctx)->count;
-}
-
-static void save_mode(Module *m, void *ctx)
-{
-    Modes *modes = ctx;
-    modes->training[modes->count++] = m->training;
-}
-
-static void restore_mode(Module *m, void *ctx)
-{
-    Modes *modes = ctx;
-    m->training = modes->training[modes->count++];
-}
-
-static int begin_eval(Module *m, Modes *modes, const char *function)
-{
-    *modes = (Modes){ 0 };
-    nn_apply(m, count_module, modes);
-    modes->training = malloc((size_t)modes->count * sizeof *modes->training + 1);
-    if (!modes->training) return tensor_fail(TENSOR_ENOMEM, function, "out of memory");
-    modes->count = 0;
-    nn_apply(m, save_mode, modes);
-    nn_eval(m);
-    return 0;
-}
-
-static void end_eval(Module *m, Modes *modes)
-{
-    modes->count = 0;
-    nn_apply(m, restore_mode, modes);
-    free(modes->training);
-}
-
 /* ---- over an epoch --------------------------------------------------------------------------- */
 
 static int check(const NNEvaluateArgs *args, const char *function)
@@ -183,8 +139,9 @@ static int check(const NNEvaluateArgs *args, const char *function)
 static int over_epoch(const NNEvaluateArgs *args, const char *function,
                       int (*each)(void *ctx, const Batch *b, Tensor *loss, Tensor *output), void *ctx)
 {
-    Modes modes;
-    if (check(args, function) || begin_eval(args->module, &modes, function)) return -1;
+    bool *modes = check(args, function) ? NULL : nn_modes(args->module);
+    if (!modes) return -1;
+    nn_eval(args->module);
     const bool was = tensor_set_grad_enabled(false);
     int status = 0;
     data_reset(args->loader);
@@ -196,7 +153,7 @@ static int over_epoch(const NNEvaluateArgs *args, const char *function,
     }
     if (status) data_reset(args->loader);
     tensor_set_grad_enabled(was);
-    end_eval(args->module, &modes);
+    nn_restore_modes(args->module, modes);
     return status || tensor_error_code() ? -1 : 0;
 }
 

@@ -81,6 +81,9 @@ TAPEGRAD_API extern const IoLoadSafetensorsArgs io_load_safetensors_defaults;
 TAPEGRAD_API int io_save_safetensors_args(IoSaveSafetensorsArgs args);
 TAPEGRAD_API TensorDict io_load_safetensors_args(IoLoadSafetensorsArgs args);
 
+/* io_make_folder - makes it and those above it that are missing, as mkdir -p.  0, or -1: EIO, ENULL. */
+TAPEGRAD_API int io_make_folder(const char *path);
+
 #ifdef __cplusplus
 }
 #endif

@@ -359,6 +359,11 @@ TAPEGRAD_API int nn_remove_module_hook(int id); /* EVALUE: no such hook */
 TAPEGRAD_API void nn_train(Module *module, bool training);
 TAPEGRAD_API void nn_eval(Module *module);
 
+/* nn_modes - which modules are in training mode, in the order of nn_apply; NULL: ENULL, ENOMEM.
+ * nn_restore_modes - switches them to it, and frees the list.  The tree is to be what it was. */
+TAPEGRAD_API bool *nn_modes(Module *module);
+TAPEGRAD_API void nn_restore_modes(Module *module, bool *modes);
+
 /* nn_apply - fn(m, ctx) on all modules inside, children first, then the module itself.  m->type tells what it
  * is. */
 TAPEGRAD_API void nn_apply(Module *module, void (*fn)(Module *m, void *ctx), void *ctx);

@@ -229,6 +229,7 @@ TAPEGRAD_API int64_t tensor_size(const Tensor *x,
 TAPEGRAD_API int64_t tensor_stride(const Tensor *x,
                                    int dim);            /* in elements; 0 and EINDEX when out of range */
 TAPEGRAD_API TensorShape tensor_shape(const Tensor *x); /* points into x */
+TAPEGRAD_API bool tensor_shape_equal(TensorShape a, TensorShape b);
 TAPEGRAD_API int64_t tensor_numel(const Tensor *x);
 TAPEGRAD_API TensorDtype tensor_dtype(const Tensor *x);
 TAPEGRAD_API const char *tensor_device(const Tensor *x); /* "cpu", "cuda:0" */

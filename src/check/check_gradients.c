@@ -183,14 +183,6 @@ static void check_each_alone(const Sample *s)
 
 /* ---- the same tensor in two slots ------------------------------------------------------------ */
 
-static bool same_shape(const Tensor *a, const Tensor *b)
-{
-    TensorShape x = tensor_shape(a), y = tensor_shape(b);
-    bool same = x.ndim == y.ndim;
-    for (int d = 0; same && d < x.ndim; d++) same = x.dim[d] == y.dim[d];
-    return same;
-}
-
 static void check_pair(const Sample *s, Tensor *const *x, int a, int b)
 {
     Tensor *in[OP_MAX_INPUTS], *y[SAMPLE_RESULTS], *root[SAMPLE_RESULTS], *v[SAMPLE_RESULTS];
@@ -224,7 +216,7 @@ static void check_repeated_inputs(const Sample *s)
     for (int a = 0; a < s->n; a++)
         for (int b = a + 1; b < s->n; b++)
             if (sample_differentiable(s, a, x[a]) && sample_differentiable(s, b, x[b]) &&
-                same_shape(x[a], x[b])) {
+                tensor_shape_equal(tensor_shape(x[a]), tensor_shape(x[b]))) {
                 check_pair(s, x, a, b);
                 return;
             }

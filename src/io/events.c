@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <tapegrad/watch.h>
 #include <time.h>
 #include <unistd.h>
@@ -175,19 +174,6 @@ static int check(const SummaryWriter *w, const char *tag, const char *op)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static int make_folders(const char *folder)
-{
-    char path[PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s/", folder);
-    for (int i = 1; n < PATH_MAX && i < n; i++) {
-        if (path[i] != '/') continue;
-        path[i] = 0;
-        if (mkdir(path, 0777) && errno != EEXIST) return -1;
-        path[i] = '/';
-    }
-    return 0;
-}
-
 static int open_file(SummaryWriter *w, const char *folder, const char *op)
 {
     static atomic_int count;
@@ -195,8 +181,12 @@ static int open_file(SummaryWriter *w, const char *folder, const char *op)
     gethostname(host, sizeof host - 1);
     int n = snprintf(w->path, sizeof w->path, "%s/events.out.tfevents.%010lld.%s.%d.%d", folder,
                      (long long)time(NULL), host, (int)getpid(), atomic_fetch_add(&count, 1));
+    const char *outer = tensor_compose_begin(op);
+    const int made = io_make_folder(folder);
+    tensor_compose_end(outer);
+    if (made) return -1;
     if (n >= PATH_MAX) errno = ENAMETOOLONG;
-    w->file = n >= PATH_MAX || make_folders(folder) ? NULL : fopen(w->path, "wbx");
+    w->file = n >= PATH_MAX ? NULL : fopen(w->path, "wbx");
     return w->file ? 0 : cannot(w, op);
 }
 

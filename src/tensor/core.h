@@ -114,7 +114,7 @@ bool bump_version(Tensor *x);
 void note_write(Tensor *x, const char *writer, const void *site); /* bumps, and remembers who did it */
 
 /* shape.c */
-bool shape_equal(TensorShape a, TensorShape b);
+static inline bool shape_equal(TensorShape a, TensorShape b) { return tensor_shape_equal(a, b); }
 int64_t shape_count(TensorShape shape); /* -1: does not fit int64, or a negative size */
 int shape_broadcast(TensorShape a, TensorShape b, int64_t *out); /* rank, or -1 */
 int wrap_dim(int dim, int ndim); /* -1: out of range.  Rank 0 takes -1 and 0, as PyTorch does */

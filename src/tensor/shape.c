@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include "core.h"
 
-bool shape_equal(TensorShape a, TensorShape b)
+bool tensor_shape_equal(TensorShape a, TensorShape b)
 {
     if (a.ndim != b.ndim) return false;
     for (int i = 0; i < a.ndim; i++)

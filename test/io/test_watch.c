@@ -229,7 +229,12 @@ static void test_events_refused(void **state)
          io_summary_add_image(none, "a", NULL, 1) | io_summary_add_histogram(none, "a", NULL, 1));
     put_file("file", "", 0);
     assert_null(io_summary_writer(scratch("file/folder")));
-    assert_says(TENSOR_EIO, "cannot be written");
+    assert_says(TENSOR_EIO, "io_summary_writer: ");
+    assert_int_equal(io_make_folder(scratch("file/folder")), -1);
+    assert_says(TENSOR_EIO, "cannot be made: ");
+    assert_int_equal(io_make_folder(NULL), -1);
+    assert_says(TENSOR_ENULL, "io_make_folder: the path is NULL");
+    DONE(io_make_folder(scratch(""))), DONE(io_make_folder("/"));
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */

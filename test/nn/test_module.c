@@ -394,12 +394,32 @@ static void summary(void **state)
     tensor_scope_close(scope);
 }
 
+static void test_modes_come_back(void **state)
+{
+    (void)state;
+    Module *net = nn_sequential(nn_linear(2, 2), nn_sequential(nn_dropout(0.5), nn_relu()));
+    nn_get_module(net, "1.0")->training = false;
+    bool *modes = nn_modes(net);
+    assert_non_null(modes);
+    nn_eval(net);
+    assert_false(net->training || nn_get_module(net, "1")->training);
+    nn_restore_modes(net, modes);
+    assert_true(net->training && nn_get_module(net, "1.1")->training);
+    assert_false(nn_get_module(net, "1.0")->training);
+    assert_null(nn_modes(NULL));
+    assert_int_equal(tensor_error_code(), TENSOR_ENULL);
+    tensor_error_clear();
+    nn_restore_modes(net, NULL);
+    nn_free(net);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, remember, nothing_left)
     const struct CMUnitTest tests[] = {
-        TEST(names), TEST(tied),        TEST(shared),  TEST(ownership_errors), TEST(over_the_tree),
-        TEST(load),  TEST(load_errors), TEST(buffers), TEST(summary),          TEST(load_is_all_or_nothing),
+        TEST(test_modes_come_back),   TEST(names), TEST(tied),        TEST(shared),  TEST(ownership_errors),
+        TEST(over_the_tree),          TEST(load),  TEST(load_errors), TEST(buffers), TEST(summary),
+        TEST(load_is_all_or_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
