@@ -237,8 +237,8 @@ static void test_a_folder_that_cannot_be_written(void **state)
     (void)state;
     Setting s = setting();
     const NNCallback begun[] = { { never, NULL }, { NULL } };
-    REFUSED(TENSOR_EIO, "io_checkpoint_probe: /proc/none cannot be made: ", s.net, s.train, ce(), s.opt,
-            .checkpoint = "/proc/none", .callbacks = begun);
+    REFUSED(TENSOR_EIO, "io_checkpoint_probe: io_make_folder: /proc/none cannot be made: ", s.net, s.train,
+            ce(), s.opt, .checkpoint = "/proc/none", .callbacks = begun);
     REFUSED(TENSOR_EIO, "io_checkpoint_probe: /proc cannot be written to: ", s.net, s.train, ce(), s.opt,
             .checkpoint = "/proc", .callbacks = begun);
     Checkpoint *run = io_checkpoint(scratch("a/b"), .module = s.net);
