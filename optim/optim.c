@@ -34,16 +34,16 @@ static int check_param(const Optimizer *opt, TensorList list, int i)
 {
     const char *function = opt->kind->function;
     if (!list.item[i])
-        return tensor_error_code() ? -1 : tensor_fail(TENSOR_ENULL, function, "parameter %d is NULL", i + 1);
+        return tensor_error_code() ? -1 : tensor_fail(TENSOR_ENULL, function, "parameter %d is NULL", i);
     const char *outer = tensor_compose_begin(function);
     bool leaf = tensor_is_leaf(list.item[i]);
     tensor_compose_end(outer);
     if (tensor_error_code()) return -1; /* it was released */
     if (!leaf)
-        return tensor_fail(TENSOR_EGRAD, function, "parameter %d is the result of an op, not a leaf", i + 1);
+        return tensor_fail(TENSOR_EGRAD, function, "parameter %d is the result of an op, not a leaf", i);
     bool twice = has_param(opt, list.item[i]);
     for (int k = 0; k < i && !twice; k++) twice = list.item[k] == list.item[i];
-    if (twice) return tensor_fail(TENSOR_EVALUE, function, "parameter %d is given twice", i + 1);
+    if (twice) return tensor_fail(TENSOR_EVALUE, function, "parameter %d is given twice", i);
     return opt->kind->check_param ? opt->kind->check_param(list.item[i], function) : 0;
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "optim.h"
 
-enum { NAME = 80, MASTER = OPTIM_STATES };
+enum { NAME = 80, MASTER = OPTIM_STATES, TEXT = 20000 }; /* of each list in an error, which holds 64 KiB */
 
 /* fn on every entry: a state tensor's place (value NULL), or a number (tensor NULL). */
 typedef struct Entry {
@@ -161,7 +161,15 @@ TensorDict optim_state_dict(Optimizer *opt)
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
+/* What does not fit, for one error that names all of it. */
+typedef enum Wrong { MISSING, UNEXPECTED, SHAPES, WRONGS } Wrong;
+
 typedef struct Loading {
+    struct {
+        char *text; /* of TEXT bytes, "; missing: state.0.exp_avg, param_groups.0.lr" */
+        size_t length;
+        int more; /* that had no room */
+    } wrong[WRONGS];
     TensorDict dict, made, extra; /* made: what the entries will be, in the order of the walk */
     int found, placed;            /* entries of the dict that are ours; those of made that are in place */
     bool *mentioned;              /* parameters that it has entries of */
@@ -174,23 +182,67 @@ static int refuse(const Optimizer *opt, TensorStatus code, const char *name, con
     return tensor_fail(code, "optim_load_state_dict", "%s: \"%s\" %s", opt->kind->name, name, what);
 }
 
-static bool fits(const Optimizer *opt, const Entry *e, const Tensor *t)
+static int note(Loading *l, Wrong what, const char *text)
 {
-    int64_t dim[TENSOR_MAX_DIMS];
-    const TensorShape found = tensor_shape(t);
-    const TensorShape own = tensor_shape(e->param->tensor);
-    if (e->state == MASTER) return tensor_shape_equal(found, own);
-    const int n = optim_state_shape(opt->kind, e->group->options, e->param->tensor, e->state, dim);
-    return tensor_shape_equal(found, (TensorShape){ .dim = dim, .ndim = n });
+    static const char *const titles[] = { "missing", "unexpected", "shapes" };
+    char **to = &l->wrong[what].text;
+    size_t *n = &l->wrong[what].length;
+    const bool first = !*to;
+    if (first && !(*to = malloc(TEXT)))
+        return tensor_fail(TENSOR_ENOMEM, "optim_load_state_dict", "out of memory");
+    if (first) *n = (size_t)sprintf(*to, "; %s: ", titles[what]);
+    if (*n + strlen(text) + 60 > TEXT) return l->wrong[what].more++, 0;
+    *n += (size_t)sprintf(*to + *n, "%s%s", first ? "" : ", ", text);
+    return 0;
+}
+
+static int report(const Optimizer *opt, const Loading *l)
+{
+    const char *text[WRONGS];
+    char more[WRONGS][40] = { "" };
+    bool wrong = false;
+    for (int w = 0; w < WRONGS; w++) {
+        text[w] = l->wrong[w].text ? l->wrong[w].text : "";
+        wrong |= l->wrong[w].text != NULL;
+        if (l->wrong[w].more) snprintf(more[w], sizeof more[w], ", and %d more", l->wrong[w].more);
+    }
+    if (!wrong) return 0;
+    return tensor_fail(*text[SHAPES] ? TENSOR_ESHAPE : TENSOR_EVALUE, "optim_load_state_dict",
+                       "%s%s%s%s%s%s%s", opt->kind->name, text[MISSING], more[MISSING], text[UNEXPECTED],
+                       more[UNEXPECTED], text[SHAPES], more[SHAPES]);
+}
+
+static const char *shape_text(TensorShape s, char text[64])
+{
+    size_t n = (size_t)snprintf(text, 64, "[");
+    for (int d = 0; d < s.ndim && n < 60; d++)
+        n += (size_t)snprintf(text + n, 64 - n, "%s%lld", d ? ", " : "", (long long)s.dim[d]);
+    if (n < 63) snprintf(text + n, 64 - n, "]");
+    return text;
+}
+
+/* The shape that an entry has here, by dim where it is none of a tensor that is there. */
+static TensorShape shape_of(const Optimizer *opt, const Entry *e, int64_t *dim)
+{
+    *dim = e->count;
+    if (!is_state(e)) return (TensorShape){ e->count > 1, dim };
+    if (e->state == MASTER) return tensor_shape(e->param->tensor);
+    return (TensorShape){ optim_state_shape(opt->kind, e->group->options, e->param->tensor, e->state, dim),
+                          dim };
 }
 
 static int compare(Loading *l, const Optimizer *opt, const Entry *e, const Tensor *t)
 {
-    const bool right = is_state(e)    ? fits(opt, e, t)
-                       : e->count > 1 ? tensor_ndim(t) == 1 && tensor_numel(t) == e->count
-                                      : tensor_numel(t) == 1;
+    int64_t dim[TENSOR_MAX_DIMS];
+    const TensorShape own = shape_of(opt, e, dim), found = tensor_shape(t);
+    const bool one = !is_state(e) && e->count <= 1, /* a number may be of any rank */
+        right = one ? tensor_numel(t) == 1 : tensor_shape_equal(own, found);
     l->found++;
-    if (!right) return refuse(opt, TENSOR_ESHAPE, e->name, "has another shape");
+    if (!right) {
+        char a[64], b[64], text[NAME + 160];
+        snprintf(text, sizeof text, "%s is %s, given %s", e->name, shape_text(own, a), shape_text(found, b));
+        return note(l, SHAPES, text);
+    }
     const double value = e->param && e->state == -1 ? tensor_item(t) : 0;
     return value >= 0 && value <= 0x1p53 ? 0 : refuse(opt, TENSOR_EVALUE, e->name, "is no count of steps");
 }
@@ -243,7 +295,7 @@ static int load(void *ctx, const Optimizer *opt, const Entry *e)
     if (l->what == FIND) return strcmp(l->sought, e->name) == 0;
     Tensor *t = nn_dict_get(l->dict, e->name);
     if (!t && !tensor_error() && may_lack(opt, e)) return 0;
-    if (!t) return tensor_error() ? -1 : refuse(opt, TENSOR_EVALUE, e->name, "is missing");
+    if (!t) return tensor_error() ? -1 : note(l, MISSING, e->name);
     return l->what == COMPARE ? compare(l, opt, e, t) : make(l, opt, e, t);
 }
 
@@ -342,15 +394,9 @@ static int check_unexpected(Optimizer *opt, Loading *l)
         extra += is_ours(opt->kind, item->name) ? is_pytorchs(opt->kind, item->name, item->tensor)
                                                 : opt->kind->step_closure != NULL;
     }
-    const int more = l->dict.count - l->found - extra;
-    char text[120] = "is unexpected";
-    if (more > 1)
-        snprintf(text, sizeof text, "and %d more are unexpected: other options, groups or parameters",
-                 more - 1);
-    for (int i = 0; i < l->dict.count && more; i++)
-        if (is_unexpected(opt, l, &l->dict.item[i]))
-            return refuse(opt, TENSOR_EVALUE, l->dict.item[i].name, text);
-    return 0;
+    for (int i = 0; i < l->dict.count && l->found + extra < l->dict.count; i++)
+        if (is_unexpected(opt, l, &l->dict.item[i]) && note(l, UNEXPECTED, l->dict.item[i].name)) return -1;
+    return report(opt, l);
 }
 
 static int take_option(void *ctx, const Optimizer *opt, const Entry *e)
@@ -399,6 +445,7 @@ int optim_load_state_dict(Optimizer *opt, TensorDict dict)
     nn_dict_free(*left);
     if (!status) opt->extra = l.extra;
     nn_dict_free(l.made), free(l.mentioned);
+    for (int w = 0; w < WRONGS; w++) free(l.wrong[w].text);
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
     return status;

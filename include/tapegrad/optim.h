@@ -412,8 +412,8 @@ TAPEGRAD_API void optim_free(Optimizer *opt);
  *     computes (foreach, fused, capturable, ...) are let be; "step" of SGD and Muon, options that are texts
  *     there, and those that it has not may be missing.
  * optim_load_state_dict - copies such values, and casts them to the dtypes of the parameters.  EVALUE: names
- *     are missing or unexpected (of another optimizer, other groups); a count of steps is none; ESHAPE.  All
- *     or nothing. */
+ *     are missing or unexpected (of another optimizer, other groups); a count of steps is none; ESHAPE.  One
+ *     error lists all names that do not fit.  All or nothing. */
 TAPEGRAD_API TensorDict optim_state_dict(Optimizer *opt);
 TAPEGRAD_API int optim_load_state_dict(Optimizer *opt, TensorDict dict);
 

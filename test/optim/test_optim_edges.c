@@ -181,6 +181,49 @@ static void test_steps_of_a_dict(void **state)
     optim_free(opt);
 }
 
+/* One error has all that does not fit, and nothing changes; parameters count from 0, as in the dict. */
+static void test_all_that_does_not_fit(void **state)
+{
+    (void)state;
+    Tensor *p = tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F32), true),
+           *q = tensor_requires_grad_(tensor_ones(SHAPE(2, 3), TENSOR_F32), true);
+    Optimizer *opt = optim_adam(TENSORS(p, q)), *sgd = optim_sgd(TENSORS(p, q), 0.1, .momentum = 0.9);
+    tensor_set_grad(p, tensor_ones_like(p)), tensor_set_grad(q, tensor_ones_like(q));
+    assert_int_equal(optim_step(opt), 0);
+    TensorDict own = optim_state_dict(opt), dict = { 0 };
+    for (int i = 0; i < own.count; i++)
+        if (strcmp(own.item[i].name, "state.0.exp_avg") && strcmp(own.item[i].name, "param_groups.0.lr"))
+            nn_dict_set(&dict, own.item[i].name, own.item[i].tensor);
+    nn_dict_set(&dict, "state.1.exp_avg", tensor_ones(SHAPE(3), TENSOR_F32));
+    nn_dict_set(&dict, "param_groups.0.betas", tensor_ones(SHAPE(3), TENSOR_F64));
+    nn_dict_set(&dict, "state.2.step", tensor_scalar(1, TENSOR_F64));
+    nn_dict_set(&dict, "other", tensor_scalar(1, TENSOR_F64));
+    assert_int_equal(optim_load_state_dict(opt, dict), -1);
+    assert_non_null(strstr(tensor_error(), "Adam; missing: state.0.exp_avg, param_groups.0.lr; unexpected: "
+                                           "state.2.step, other; shapes: state.1.exp_avg is [2, 3], given "
+                                           "[3], param_groups.0.betas is [2], given [3]"));
+    assert_status_error(-1, TENSOR_ESHAPE);
+    assert_true(optim_lr(opt) == 1e-3 &&
+                tensor_item(nn_dict_get(optim_state_dict(opt), "state.0.step")) == 1);
+    assert_int_equal(optim_load_state_dict(sgd, optim_state_dict(opt)), -1);
+    assert_non_null(
+        strstr(tensor_error(), "SGD; missing: param_groups.0.momentum, param_groups.0.dampening"));
+    assert_non_null(strstr(tensor_error(), "unexpected: state.0.exp_avg, state.0.exp_avg_sq"));
+    assert_status_error(-1, TENSOR_EVALUE);
+    char name[4000];
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = 0;
+    for (int i = 0; i < 9; i++) name[0] = (char)('a' + i), nn_dict_set(&dict, name, p);
+    assert_int_equal(optim_load_state_dict(opt, dict), -1);
+    assert_non_null(strstr(tensor_error(), "nnn, and 5 more; shapes: "));
+    assert_status_error(-1, TENSOR_ESHAPE);
+    assert_null(optim_adam(TENSORS(p, q, p)));
+    assert_non_null(strstr(tensor_error(), "parameter 2 is given twice"));
+    assert_status_error(-1, TENSOR_EVALUE);
+    nn_dict_free(dict);
+    optim_free(opt), optim_free(sgd);
+}
+
 /* Adam with its decay apart from the gradient is AdamW, to the bit; a dict from before the option loads, one
  * of Adam's does not make an AdamW of another kind. */
 static void test_decoupled_adam(void **state)
@@ -208,11 +251,11 @@ static void test_decoupled_adam(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_option),
-                                        cmocka_unit_test(test_steps_are_continuous),
-                                        cmocka_unit_test(test_a_kind_without_lr),
-                                        cmocka_unit_test(test_steps_of_a_dict),
-                                        cmocka_unit_test(test_decoupled_adam) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_option),          cmocka_unit_test(test_steps_are_continuous),
+        cmocka_unit_test(test_a_kind_without_lr),     cmocka_unit_test(test_steps_of_a_dict),
+        cmocka_unit_test(test_all_that_does_not_fit), cmocka_unit_test(test_decoupled_adam)
+    };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("optimizers at their edges", tests, NULL, NULL);
     tensor_scope_close(scope);
