@@ -69,6 +69,8 @@ $(B)/%.o: %.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
 define isa_rule
 $(B)/%.$(1).o: FILE = $(FAST) $$(if $$(filter $(SMALL_LOOPS),$$(@F)),$(SMALL)) $(MARCH_$(1)) \
                       -fwrapv -DISA=$(1)
+# Under sanitizers the tiles of products take the time of many suites: -O2 earns its compilation.
+$(B)/%/gemm_kernel.$(1).o: FILE += $$(if $$(SAN),-O2)
 $(B)/%.$(1).o: UNWIND = -fno-asynchronous-unwind-tables -fno-unwind-tables
 $(B)/%.$(1).o: %.c $(B)/flags ; $$(COMPILE) -MMD -MP -c $$< -o $$@ && $$(RENAME)
 endef

@@ -35,6 +35,7 @@ $(call add_step,cuda/nvcc,gcc/library,test/nvcc.sh build)
 $(call add_step,asan/build,,$(BUILD) $(ASAN) SUITES="$(ASAN_SUITES)" tests)
 $(call add_step,gcc/build,gcc/library,$(BUILD) B=build tests)
 $(call add_step,tsan/build,,$(BUILD) $(TSAN) SUITES="$(TSAN_SUITES) test_ops_threads test_emu" tests)
+$(call add_step,cuda/emu,gcc/build,$(BUILD) B=build $(addprefix build/test/,$(notdir $(CUDA_TESTS))))
 $(call add_step,arm64/build,,test/arm64.sh build/arm64 build "$(ARM64_SUITES) test_ops test_ops_grad")
 
 # Under qemu: a part of the ops, about a minute in all.
@@ -61,7 +62,6 @@ $(call add_step,isa/avx2,gcc/build,test/isa.sh build avx2)
 
 # ---- the CUDA sources -------------------------------------------------------------------------
 # One order of threads in full, the others over a part of the ops.
-$(call add_step,cuda/emu,gcc/build,$(BUILD) B=build $(addprefix build/test/,$(notdir $(CUDA_TESTS))))
 $(call suites,cuda,cuda/emu,env CUEMU_ORDER=fwd build/test/,test_emu:3 test_nets test_queue test_list)
 $(call add_step,cuda/test_emu.rev,cuda/emu,env CUEMU_ORDER=rev TAPEGRAD_SHARD=1/4 build/test/test_emu)
 $(call add_step,cuda/test_emu.random,cuda/emu,env CUEMU_ORDER=rand:1 TAPEGRAD_SHARD=1/4 build/test/test_emu)
