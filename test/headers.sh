@@ -1,5 +1,5 @@
 #!/bin/sh
-# headers.sh - every public header alone, as C11 and as C++17, without a warning.
+# headers.sh - every public header alone, as C11 and as C++17, and every macro in use, without a warning.
 set -eu
 cd "$(dirname "$0")/.."
 for header in include/tapegrad.h include/tapegrad/*.h include/tapegrad/*/*.h; do
@@ -21,6 +21,14 @@ for header in include/tapegrad.h include/tapegrad/*.h include/tapegrad/*/*.h; do
             $compiler -std=c++17 -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c++ - ||
             { echo "headers: $name as C++17 with $compiler" >&2; exit 1; }
     done
+done
+# Every macro as a user's program has it; the optimizer's warnings too.
+uses=$(gcc -E -dD -Iinclude test/foreign/macros.c |
+    python3 test/foreign/every_macro.py "gcc -Iinclude" test/foreign/macros.c)
+for compiler in gcc clang; do
+    { cat test/foreign/macros.c; echo "$uses"; } |
+        $compiler -std=c11 -O2 -Wall -Wextra -Wpedantic -Werror -Iinclude -c -o /dev/null -x c - ||
+        { echo "headers: a macro warns with $compiler" >&2; exit 1; }
 done
 # What must not compile: a number, or a bare array, where tensors are wanted, a number where an enum is. C
 # would take them, with a warning at most.

@@ -388,13 +388,18 @@ typedef struct NNRename {
     bool transpose;
 } NNRename;
 
-/* NN_NAMES({ "module.", "" }, { "h.*.ln_1", "blocks.*.norm1" }, { "attn.bias", NULL }) - how the names of a
- * published dict become those of a module, for nn_load_state_dict.  Each rule in its turn: `from` is looked
- * for at the beginning of a name and after its dots, and ends at a dot or with the name; * stands for the
- * rest of one part, up to the next dot.  The first match becomes `to`, where each * is what the same one in
- * `from` stood for; "" matches every name, and puts `to` before it.  to = NULL: the tensor is not wanted.
- * .transpose = true: a matrix is transposed (weights of GPT-2's Conv1D are [in, out]). */
+/* NN_NAMES(NN_RENAME("module.", ""), NN_RENAME("h.*.ln_1", "blocks.*.norm1"), NN_RENAME("attn.bias", NULL)) -
+ * how the names of a published dict become those of a module, for nn_load_state_dict.  Each rule in its turn:
+ * `from` is looked for at the beginning of a name and after its dots, and ends at a dot or with the name; *
+ * stands for the rest of one part, up to the next dot.  The first match becomes `to`, where each * is what
+ * the same one in `from` stood for; "" matches every name, and puts `to` before it.  to = NULL: the tensor is
+ * not wanted.  NN_RENAME("c_fc.weight", "0.weight", .transpose = true): a matrix is transposed (weights of
+ * GPT-2's Conv1D are [in, out]). */
 #define NN_NAMES(...) ((const NNRename[]){ __VA_ARGS__, { NULL, NULL, false } })
+#define NN_RENAME(from_, ...)            \
+    {                                    \
+        .from = from_, .to = __VA_ARGS__ \
+    }
 
 typedef struct NNLoadArgs {
     Module *module;
@@ -418,8 +423,9 @@ TAPEGRAD_API extern const NNLoadArgs nn_load_defaults;
  * weight_g and weight_v of PyTorch's older weight norm go to an nn_weight_norm as they are.
  *
  *     nn_load_state_dict(net, io_load_safetensors("gpt2.safetensors"), .strict = false,
- *                        .names = NN_NAMES({ "h.", "blocks." }, { "c_attn.weight", "in_proj_weight",
- *                                                                 .transpose = true })); */
+ *                        .names = NN_NAMES(NN_RENAME("h.", "blocks."),
+ *                                          NN_RENAME("c_attn.weight", "in_proj_weight", .transpose = true)));
+ */
 #define nn_load_state_dict(...) \
     TENSOR_CALL_(nn_load_state_dict_args, NNLoadArgs, NN_LOAD_DEFAULTS, .module = __VA_ARGS__)
 TAPEGRAD_API int nn_load_state_dict_args(NNLoadArgs args);

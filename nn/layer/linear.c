@@ -95,38 +95,45 @@ static int init_table(Tensor *weight, int64_t padding)
     return zeroed ? 0 : -1;
 }
 
-static int add_table(Module *m, int64_t rows, int64_t width, int64_t padding, TensorDtype dtype)
+/* The table of an embedding or a bag; rows that are given are copied, and no number is drawn. */
+static int add_table(Module *m, TensorShape want, int64_t padding, TensorDtype dtype, Tensor *given,
+                     bool freeze)
 {
+    const int64_t rows = want.dim[0], width = want.dim[1];
     if (rows < 0 || width < 0 || (padding != TENSOR_NO_PADDING && (padding < -rows || padding >= rows)))
         return nn_refuse(m, "%lld rows of %lld, padding_idx %lld: want 0 or more, and a row that is there",
                          (long long)rows, (long long)width, (long long)padding);
-    nn_new_parameter(m, "weight", SHAPE(rows, width), dtype);
-    if (m->failed) return -1;
+    if (given && !nn_same_shape(tensor_shape(given), want))
+        return nn_refuse(m, "a weight of another shape than [%lld, %lld]", (long long)rows, (long long)width);
     TensorScope scope = tensor_scope_open();
-    int status = init_table(nn_param(m, 0), padding);
+    int status = -1;
+    if (given) {
+        Tensor *weight = nn_register_parameter(m, "weight", tensor_clone(tensor_detach(given)));
+        status = weight && tensor_requires_grad_(weight, !freeze) ? 0 : -1;
+    } else {
+        nn_new_parameter(m, "weight", want, dtype);
+        if (!m->failed) status = init_table(nn_param(m, 0), padding);
+    }
     tensor_scope_close(scope);
     return status;
-}
-
-/* Rows that are given are copied, and no number is drawn. */
-static int take_rows(Module *m, const NNEmbeddingArgs *a)
-{
-    Tensor *rows = nn_register_parameter(m, "weight", tensor_clone(tensor_detach(a->weight)));
-    return rows && tensor_requires_grad_(rows, !a->freeze) ? 0 : -1;
 }
 
 static int embedding_init(Module *m, const void *args)
 {
     const NNEmbeddingArgs *a = args;
-    if (!a->weight) return add_table(m, a->num_embeddings, a->embedding_dim, a->padding_idx, a->dtype);
-    TensorScope scope = tensor_scope_open();
-    const TensorShape s = tensor_shape(a->weight);
-    const int status = s.ndim == 2 && s.dim[0] == a->num_embeddings && s.dim[1] == a->embedding_dim
-                           ? take_rows(m, a)
-                           : nn_refuse(m, "a weight of another shape than [%lld, %lld]",
-                                       (long long)a->num_embeddings, (long long)a->embedding_dim);
-    tensor_scope_close(scope);
-    return status;
+    return add_table(m, SHAPE(a->num_embeddings, a->embedding_dim), a->padding_idx, a->dtype, a->weight,
+                     a->freeze);
+}
+
+/* Of from_pretrained: the sizes and the dtype of the rows, into the options.  -1: it is no matrix. */
+static int like_rows(const char *function, const Tensor *rows, int64_t *count, int64_t *width,
+                     TensorDtype *dtype)
+{
+    if (!rows) return tensor_error_code() ? -1 : tensor_fail(TENSOR_ENULL, function, "the weight is NULL");
+    if (tensor_ndim(rows) != 2)
+        return tensor_fail(TENSOR_ESHAPE, function, "a weight of rank %d: want a matrix", tensor_ndim(rows));
+    *count = tensor_size(rows, 0), *width = tensor_size(rows, 1), *dtype = tensor_dtype(rows);
+    return 0;
 }
 
 static const NNKind embedding = { .name = "Embedding",
@@ -136,6 +143,15 @@ static const NNKind embedding = { .name = "Embedding",
                                   .forward = embedding_forward };
 NN_REGISTER(embedding);
 Module *nn_embedding_args(NNEmbeddingArgs args) { return nn_make(&embedding, &args); }
+
+const NNEmbeddingArgs nn_embedding_from_pretrained_defaults = { NN_EMBEDDING_FROM_PRETRAINED_DEFAULTS };
+Module *nn_embedding_from_pretrained_args(NNEmbeddingArgs args)
+{
+    static const char name[] = "nn_embedding_from_pretrained";
+    if (TENSOR_CHECK_OPTIONS(name, args, nn_embedding_from_pretrained_defaults)) return NULL;
+    if (like_rows(name, args.weight, &args.num_embeddings, &args.embedding_dim, &args.dtype)) return NULL;
+    return nn_embedding_args(args);
+}
 
 /* ---- bags of embeddings ---------------------------------------------------------------------- */
 
@@ -150,7 +166,8 @@ static const OpField bag_fields[] = { OP_REQUIRED(NNEmbeddingBagArgs, num_embedd
 static int bag_init(Module *m, const void *args)
 {
     const NNEmbeddingBagArgs *a = args;
-    return add_table(m, a->num_embeddings, a->embedding_dim, a->padding_idx, a->dtype);
+    return add_table(m, SHAPE(a->num_embeddings, a->embedding_dim), a->padding_idx, a->dtype, a->weight,
+                     a->freeze);
 }
 
 static void bag_call(Module *self, NNCall *c)
@@ -170,6 +187,17 @@ static const NNKind embedding_bag = { .name = "EmbeddingBag",
                                       .inputs = 3 };
 NN_REGISTER(embedding_bag);
 Module *nn_embedding_bag_args(NNEmbeddingBagArgs args) { return nn_make(&embedding_bag, &args); }
+
+const NNEmbeddingBagArgs nn_embedding_bag_from_pretrained_defaults = {
+    NN_EMBEDDING_BAG_FROM_PRETRAINED_DEFAULTS
+};
+Module *nn_embedding_bag_from_pretrained_args(NNEmbeddingBagArgs args)
+{
+    static const char name[] = "nn_embedding_bag_from_pretrained";
+    if (TENSOR_CHECK_OPTIONS(name, args, nn_embedding_bag_from_pretrained_defaults)) return NULL;
+    if (like_rows(name, args.weight, &args.num_embeddings, &args.embedding_dim, &args.dtype)) return NULL;
+    return nn_embedding_bag_args(args);
+}
 
 /* ---- bilinear -------------------------------------------------------------------------------- */
 

@@ -122,6 +122,8 @@ static int adaptive_init(Module *m, const void *args)
     for (int d = 0; d < m->kind->rank; d++)
         if (size[d] < 0 && size[d] != TENSOR_KEEP)
             return nn_refuse(m, "to a size of %lld: want 0 or more, or TENSOR_KEEP", (long long)size[d]);
+    for (int d = m->kind->rank; d < 3; d++)
+        if (size[d]) return nn_refuse(m, "more sizes than the %d of its rank", m->kind->rank);
     return 0;
 }
 

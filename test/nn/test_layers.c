@@ -88,9 +88,24 @@ static void given_rows(void **state)
     assert_true(tensor_equal(nn_forward(m, index), tensor_index_select(rows, 0, index)));
     tensor_zero_(rows);
     assert_true(tensor_item(tensor_sum(tensor_abs(nn_forward(free_one, index)))) > 0);
-    assert_tensor_error((Tensor *)nn_embedding_from_pretrained(wave(SHAPE(3))), TENSOR_EINDEX);
+    assert_tensor_error((Tensor *)nn_embedding_from_pretrained(wave(SHAPE(3))), TENSOR_ESHAPE);
+    assert_tensor_error((Tensor *)nn_embedding_from_pretrained(NULL), TENSOR_ENULL);
+    assert_tensor_error((Tensor *)nn_embedding_bag_from_pretrained(NULL), TENSOR_ENULL);
+    assert_tensor_error((Tensor *)nn_embedding_bag(5, 2, .weight = wave(SHAPE(5, 3))), TENSOR_EVALUE);
     assert_tensor_error((Tensor *)nn_embedding(5, 2, .weight = wave(SHAPE(5, 3))), TENSOR_EVALUE);
     nn_free(m), nn_free(free_one);
+
+    int made = 0; /* the argument stands in a macro: it is evaluated once */
+    m = nn_embedding_from_pretrained((made++, wave(SHAPE(5, 3))), .freeze = false);
+    assert_int_equal(made, 1);
+    Module *bag =
+        nn_embedding_bag_from_pretrained(tensor_to(nn_get(m, "weight"), TENSOR_F64), .mode = TENSOR_BAG_SUM);
+    assert_false(tensor_requires_grad(nn_get(bag, "weight")));
+    Tensor *sums = nn_forward(bag, index, INTS(SHAPE(1), 0));
+    assert_int_equal(tensor_dtype(sums), TENSOR_F64);
+    assert_tensor_close(tensor_to(sums, TENSOR_F32), tensor_sum(nn_forward(m, index), 0, .keepdim = true),
+                        1e-6, 0);
+    nn_free(m), nn_free(bag);
 }
 
 static void pools_and_back(void **state)

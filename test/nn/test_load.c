@@ -49,10 +49,11 @@ static void published_names(void **state)
     assert_int_equal(
         nn_load_state_dict(
             to, dict,
-            .names = NN_NAMES({ "module.", "" }, { "attn.bias", NULL }, { "h.*.ln_1", "blocks.*.norm1" },
-                              { "h", "blocks" }, { "c_attn.weight", "in_proj_weight", .transpose = true },
-                              { "c_attn.bias", "in_proj_bias" }, { "c_proj.weight", "out_proj.weight", true },
-                              { "c_proj", "out_proj" })),
+            .names = NN_NAMES(NN_RENAME("module.", ""), NN_RENAME("attn.bias", NULL),
+                              NN_RENAME("h.*.ln_1", "blocks.*.norm1"), NN_RENAME("h", "blocks"),
+                              NN_RENAME("c_attn.weight", "in_proj_weight", .transpose = true),
+                              NN_RENAME("c_attn.bias", "in_proj_bias"),
+                              NN_RENAME("c_proj.weight", "out_proj.weight", true), { "c_proj", "out_proj" })),
         0);
     TensorDict a = nn_state_dict(from), b = nn_state_dict(to);
     for (int i = 0; i < a.count; i++) assert_true(tensor_equal(a.item[i].tensor, b.item[i].tensor));

@@ -99,13 +99,14 @@ TAPEGRAD_API extern const NNEmbeddingArgs nn_embedding_defaults;
     TENSOR_CALL_(nn_embedding_args, NNEmbeddingArgs, NN_EMBEDDING_DEFAULTS, .num_embeddings = __VA_ARGS__)
 TAPEGRAD_API Module *nn_embedding_args(NNEmbeddingArgs args);
 
-/* nn_embedding_from_pretrained(rows) - an nn_embedding of these rows, copied; frozen, unless .freeze =
- * false. */
-#define nn_embedding_from_pretrained(rows, ...) \
-    TENSOR_CALL_(nn_embedding_args, NNEmbeddingArgs, NN_EMBEDDING_ROWS_(rows), .weight = (rows), __VA_ARGS__)
-#define NN_EMBEDDING_ROWS_(rows)                                                                          \
-    NN_EMBEDDING_DEFAULTS, .num_embeddings = tensor_size(rows, 0), .embedding_dim = tensor_size(rows, 1), \
-                           .dtype = tensor_dtype(rows), .freeze = true
+/* nn_embedding_from_pretrained(rows) - an nn_embedding of these rows, copied, with their sizes and dtype;
+ * frozen, unless .freeze = false.  ENULL, ESHAPE: no matrix. */
+#define NN_EMBEDDING_FROM_PRETRAINED_DEFAULTS NN_EMBEDDING_DEFAULTS, .freeze = true
+TAPEGRAD_API extern const NNEmbeddingArgs nn_embedding_from_pretrained_defaults;
+#define nn_embedding_from_pretrained(...)                                                                   \
+    TENSOR_CALL_(nn_embedding_from_pretrained_args, NNEmbeddingArgs, NN_EMBEDDING_FROM_PRETRAINED_DEFAULTS, \
+                 .weight = __VA_ARGS__)
+TAPEGRAD_API Module *nn_embedding_from_pretrained_args(NNEmbeddingArgs args);
 
 typedef struct NNEmbeddingBagArgs {
     int64_t num_embeddings, embedding_dim;
@@ -115,6 +116,8 @@ typedef struct NNEmbeddingBagArgs {
     bool include_last_offset;
     int64_t padding_idx; /* from the end when negative; TENSOR_NO_PADDING: none */
     TensorDtype dtype;
+    Tensor *weight; /* as of nn_embedding */
+    bool freeze;
     TensorFromDefaults from_defaults;
 } NNEmbeddingBagArgs;
 #define NN_EMBEDDING_BAG_DEFAULTS                                                       \
@@ -129,6 +132,14 @@ TAPEGRAD_API extern const NNEmbeddingBagArgs nn_embedding_bag_defaults;
     TENSOR_CALL_(nn_embedding_bag_args, NNEmbeddingBagArgs, NN_EMBEDDING_BAG_DEFAULTS, \
                  .num_embeddings = __VA_ARGS__)
 TAPEGRAD_API Module *nn_embedding_bag_args(NNEmbeddingBagArgs args);
+
+/* nn_embedding_bag_from_pretrained(rows, .mode = TENSOR_BAG_SUM) - as nn_embedding_from_pretrained. */
+#define NN_EMBEDDING_BAG_FROM_PRETRAINED_DEFAULTS NN_EMBEDDING_BAG_DEFAULTS, .freeze = true
+TAPEGRAD_API extern const NNEmbeddingBagArgs nn_embedding_bag_from_pretrained_defaults;
+#define nn_embedding_bag_from_pretrained(...)                               \
+    TENSOR_CALL_(nn_embedding_bag_from_pretrained_args, NNEmbeddingBagArgs, \
+                 NN_EMBEDDING_BAG_FROM_PRETRAINED_DEFAULTS, .weight = __VA_ARGS__)
+TAPEGRAD_API Module *nn_embedding_bag_from_pretrained_args(NNEmbeddingBagArgs args);
 
 typedef struct NNBilinearArgs {
     int64_t in1_features, in2_features, out_features;
@@ -269,12 +280,11 @@ typedef struct NNAdaptiveMaxPoolArgs {
 TAPEGRAD_API extern const NNAdaptiveMaxPoolArgs nn_adaptive_max_pool_defaults;
 #define NN_ADAPTIVE_(function, ...) \
     TENSOR_CALL_(function, NNAdaptiveMaxPoolArgs, NN_ADAPTIVE_MAX_POOL_DEFAULTS, __VA_ARGS__)
-#define nn_adaptive_max_pool1d(length, ...) \
-    NN_ADAPTIVE_(nn_adaptive_max_pool1d_args, .size = { length }, __VA_ARGS__)
-#define nn_adaptive_max_pool2d(height, width, ...) \
-    NN_ADAPTIVE_(nn_adaptive_max_pool2d_args, .size = { height, width }, __VA_ARGS__)
-#define nn_adaptive_max_pool3d(depth, height, width, ...) \
-    NN_ADAPTIVE_(nn_adaptive_max_pool3d_args, .size = { depth, height, width }, __VA_ARGS__)
+#define nn_adaptive_max_pool1d(...) NN_ADAPTIVE_(nn_adaptive_max_pool1d_args, .size[0] = __VA_ARGS__)
+#define nn_adaptive_max_pool2d(height, ...) \
+    NN_ADAPTIVE_(nn_adaptive_max_pool2d_args, .size[0] = height, .size[1] = __VA_ARGS__)
+#define nn_adaptive_max_pool3d(depth, height, ...) \
+    NN_ADAPTIVE_(nn_adaptive_max_pool3d_args, .size[0] = depth, .size[1] = height, .size[2] = __VA_ARGS__)
 TAPEGRAD_API Module *nn_adaptive_max_pool1d_args(NNAdaptiveMaxPoolArgs args);
 TAPEGRAD_API Module *nn_adaptive_max_pool2d_args(NNAdaptiveMaxPoolArgs args);
 TAPEGRAD_API Module *nn_adaptive_max_pool3d_args(NNAdaptiveMaxPoolArgs args);

@@ -49,9 +49,10 @@ TAPEGRAD_API extern const NNSpectralNormArgs nn_spectral_norm_defaults;
 /* nn_spectral_norm(m) - weight = original / s, s the largest singular value of original as a matrix of rows
  * dim: u^T W v by the power method, of which each computation in training does n_power_iterations more steps.
  * Buffers parametrizations.weight.0._u and _v, drawn from N(0, 1), then 15 steps.  As nn_weight_norm.
- * State dicts of PyTorch's older one load with .names = NN_NAMES({ "weight_orig",
- * "parametrizations.weight.original" }, { "weight_u", "parametrizations.weight.0._u" }, { "weight_v",
- * "parametrizations.weight.0._v" }). */
+ * State dicts of PyTorch's older one load with .names = NN_NAMES(
+ *     NN_RENAME("weight_orig", "parametrizations.weight.original"),
+ *     NN_RENAME("weight_u", "parametrizations.weight.0._u"),
+ *     NN_RENAME("weight_v", "parametrizations.weight.0._v")). */
 #define nn_spectral_norm(...) \
     TENSOR_CALL_(nn_spectral_norm_args, NNSpectralNormArgs, NN_SPECTRAL_NORM_DEFAULTS, .module = __VA_ARGS__)
 TAPEGRAD_API Module *nn_spectral_norm_args(NNSpectralNormArgs args);
