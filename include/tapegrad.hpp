@@ -6,7 +6,8 @@
 //     options.input = x, options.target = y, options.delta = 0.5;
 //     Tensor *loss = tensor_huber_loss_args(options);
 //
-// A function with options is called by its name that ends in _args; its macro is C's.  SHAPE, DIMS,
+// A function with options is called by its name that ends in _args; its macro is C's.  Blocks
+// (TENSOR_NO_GRAD, TENSOR_AUTOCAST(TENSOR_BF16) ...) are left in order by an exception, too.  SHAPE, DIMS,
 // TENSORS and PER_GROUP live to the end of the full expression that they stand in; functions copy what they
 // need.  A member of an options struct lives longer, so name what it holds:
 //
@@ -69,15 +70,33 @@ class Scope {
     TensorScope scope;
 };
 
+// nn_sequential and nn_module_list of these modules, which they take over.
+template <class... M> Module *sequential(M *...modules)
+{
+    Module *const all[] = { modules..., nullptr };
+    return nn_sequential_args(all, sizeof...(M));
+}
+template <class... M> Module *module_list(M *...modules)
+{
+    Module *const all[] = { modules..., nullptr };
+    return nn_module_list_args(all, sizeof...(M));
+}
+
 } // namespace tapegrad
 
 #undef SHAPE
 #undef DIMS
 #undef TENSORS
 #undef PER_GROUP
+#undef TENSOR_LIST
+#undef nn_sequential
+#undef nn_module_list
 #define SHAPE(...) (TensorShape)(tapegrad::Shape{ __VA_ARGS__ })
 #define DIMS(...) SHAPE(__VA_ARGS__)
 #define TENSORS(...) (TensorList)(tapegrad::List(__VA_ARGS__))
 #define PER_GROUP(...) (OptimPerGroup)(tapegrad::PerGroup{ __VA_ARGS__ })
+#define TENSOR_LIST(array, n) (TensorList{ (n), (array) })
+#define nn_sequential(...) tapegrad::sequential(__VA_ARGS__)
+#define nn_module_list(...) tapegrad::module_list(__VA_ARGS__)
 
 #endif

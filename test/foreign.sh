@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # foreign.sh BUILD - every function of the headers is called from C++17, through the defaults' constants
-# where it has options, and a training loop in Python's ctypes gives the C program's losses.
+# where it has options; the macros that C++ has; a training loop in Python's ctypes gives the C program's
+# losses.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1
@@ -11,6 +12,9 @@ for compiler in g++ clang++; do
     $compiler -std=c++17 -Wall -Wextra -Werror -Wl,-S -Iinclude -Itest "$build/every_function.cpp" \
         "$build/libtapegrad.a" $(make -s print-libs) -o "$build/every_function"
     "$build/every_function"
+    $compiler -std=c++17 -O2 -Wall -Wextra -Wpedantic -Werror -Iinclude test/foreign/macros.cpp \
+        "$build/libtapegrad.a" $(make -s print-libs) -o "$build/foreign_macros"
+    "$build/foreign_macros"
 done
 gcc -std=c11 -Iinclude test/foreign/train.c "$build/libtapegrad.a" $(make -s print-libs) \
     -o "$build/foreign_train"

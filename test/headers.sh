@@ -18,7 +18,7 @@ for header in include/tapegrad.h include/tapegrad/*.h include/tapegrad/*/*.h; do
     [ "$name" != tapegrad/cmocka.h ] || continue        # cmocka's own header is C
     for compiler in g++ clang++; do
         printf '#include <%s>\nint main() { return 0; }\n' "$name" |
-            $compiler -std=c++17 -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c++ - ||
+            $compiler -std=c++17 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c++ - ||
             { echo "headers: $name as C++17 with $compiler" >&2; exit 1; }
     done
 done

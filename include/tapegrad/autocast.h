@@ -53,7 +53,7 @@ typedef struct TensorAutocast { /* the state of a thread */
 
 /* TENSOR_AUTOCAST(TENSOR_F16) { ... } - a block, however it is left; break leaves the block alone.  Blocks
  *     nest; TENSOR_AUTOCAST_OFF { ... } inside one is a block without autocast.  With options:
- *     TENSOR_AUTOCAST(TENSOR_BF16, .enabled = mixed, .cache_enabled = false).
+ *     TENSOR_AUTOCAST(TENSOR_BF16, .enabled = mixed, .cache_enabled = false); in C++ by place, without names.
  * tensor_autocast_begin - enters, for this thread, and returns the state before, which tensor_autocast_end
  *     restores; when no block is left the kept casts are dropped.  EDTYPE: another dtype than f16 and bf16;
  *     then nothing is entered, and the block runs as the code around it does. */
@@ -62,6 +62,17 @@ typedef struct TensorAutocast { /* the state of a thread */
                  .dtype = __VA_ARGS__)
 TAPEGRAD_API TensorAutocast tensor_autocast_begin_args(TensorAutocastArgs args);
 TAPEGRAD_API void tensor_autocast_end(TensorAutocast before);
+#ifdef __cplusplus /* options by place */
+static inline TensorAutocast tensor_autocast_begin_(TensorDtype dtype, bool enabled = true,
+                                                    bool cache_enabled = true)
+{
+    TensorAutocastArgs args = tensor_autocast_defaults;
+    args.dtype = dtype, args.enabled = enabled, args.cache_enabled = cache_enabled;
+    return tensor_autocast_begin_args(args);
+}
+#undef tensor_autocast_begin
+#define tensor_autocast_begin(...) tensor_autocast_begin_(__VA_ARGS__)
+#endif
 static inline void tensor_autocast_end_(const TensorAutocast *before) { tensor_autocast_end(*before); }
 #define TENSOR_AUTOCAST_NAMED_(n, ...)                                                                    \
     for (TensorAutocast TENSOR_PASTE_(tensor_before_, n)                                                  \
@@ -69,7 +80,7 @@ static inline void tensor_autocast_end_(const TensorAutocast *before) { tensor_a
                                     *TENSOR_PASTE_(tensor_go_, n) = &TENSOR_PASTE_(tensor_before_, n);    \
          TENSOR_PASTE_(tensor_go_, n); TENSOR_PASTE_(tensor_go_, n) = NULL)
 #define TENSOR_AUTOCAST(...) TENSOR_AUTOCAST_NAMED_(__COUNTER__, __VA_ARGS__)
-#define TENSOR_AUTOCAST_OFF TENSOR_AUTOCAST_NAMED_(__COUNTER__, TENSOR_BF16, .enabled = false)
+#define TENSOR_AUTOCAST_OFF TENSOR_AUTOCAST_NAMED_(__COUNTER__, TENSOR_BF16, false)
 
 /* tensor_autocast_enabled - do ops of this thread cast now?  tensor_autocast_dtype - to what; TENSOR_BF16
  * outside any block. tensor_clear_autocast_cache - drops the kept casts. */

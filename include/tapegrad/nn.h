@@ -162,9 +162,17 @@ struct Module {
 };
 
 /* What the functions of a constructor, nn_child, nn_register_parameter, nn_register_buffer, nn_append and
- * nn_done, take as module: a Module *, or a pointer to a struct that begins with `Module base`.  In C++, and
- * through pointers to these functions: a Module *. */
+ * nn_done, take as module: a Module *, or a pointer to a struct that begins with `Module base`.  Through
+ * pointers to these functions: a Module *. */
+#ifdef __cplusplus
+extern "C++" {
+static inline Module *nn_module_(Module *m) { return m; }
+template <class Struct> Module *nn_module_(Struct *m) { return &m->base; }
+}
+#define NN_MODULE(m) nn_module_(m)
+#else
 #define NN_MODULE(m) _Generic(&(m)->base, Module * : (void *)(m), NNBase * : (void *)(m))
+#endif
 
 enum { NN_MODULE_MAX = 4096 }; /* bytes of a module's struct; keep what is bigger behind a pointer */
 
@@ -177,13 +185,29 @@ enum { NN_MODULE_MAX = 4096 }; /* bytes of a module's struct; keep what is bigge
     (sizeof(struct_) +    \
      0 * sizeof(char[offsetof(struct_, base) == 0 && sizeof(struct_) <= NN_MODULE_MAX ? 1 : -1]))
 #ifdef __cplusplus
-#define NN_NEW_(forward) nn_new_size
+#define NN_NEW_(forward) nn_new_
 #else
 #define NN_NEW_(forward) \
     _Generic((forward), void (*)(Module *, NNCall *) : nn_new_call, default : nn_new_size)
 #endif
 TAPEGRAD_API Module *nn_new_size(size_t size, const char *type, Tensor *(*forward)(Module *self, Tensor *x));
 TAPEGRAD_API Module *nn_new_call(size_t size, const char *type, void (*forward)(Module *self, NNCall *call));
+#ifdef __cplusplus
+extern "C++" {
+static inline Module *nn_new_(size_t size, const char *type, Tensor *(*forward)(Module *, Tensor *))
+{
+    return nn_new_size(size, type, forward);
+}
+static inline Module *nn_new_(size_t size, const char *type, void (*forward)(Module *, NNCall *))
+{
+    return nn_new_call(size, type, forward);
+}
+static inline Module *nn_new_(size_t size, const char *type, decltype(nullptr))
+{
+    return nn_new_size(size, type, nullptr);
+}
+}
+#endif
 
 /* NN_CHILD(b, norm1, nn_layer_norm(width)) - nn_child, nn_register_parameter and nn_register_buffer for a
  * member of your struct: its name is that of the child, parameter or buffer.
@@ -198,17 +222,13 @@ TAPEGRAD_API Module *nn_new_call(size_t size, const char *type, void (*forward)(
  * two are not the caller's to give and are left alone. Failure, also a child that is NULL, marks the module
  * as failed. */
 TAPEGRAD_API Module *nn_child(Module *module, const char *name, Module *child);
-#ifndef __cplusplus
 #define nn_child(module, name, child) (nn_child)(NN_MODULE(module), name, child)
-#endif
 
 /* nn_register_parameter - retains t as a parameter of the module, lets it require a gradient, and returns it;
  * a parameter of this name is replaced: nn_register_parameter(head, "weight", nn_get(net, "wte.weight")) ties
  * two layers. EVALUE: as nn_child.  EGRAD: t is no leaf.  EDTYPE: t is not floating. */
 TAPEGRAD_API Tensor *nn_register_parameter(Module *module, const char *name, Tensor *t);
-#ifndef __cplusplus
 #define nn_register_parameter(module, name, t) (nn_register_parameter)(NN_MODULE(module), name, t)
-#endif
 
 typedef struct NNBufferArgs {
     Module *module;
@@ -226,12 +246,21 @@ TAPEGRAD_API extern const NNBufferArgs nn_buffer_defaults;
     TENSOR_CALL_(nn_register_buffer_args, NNBufferArgs, NN_BUFFER_DEFAULTS, .module = NN_MODULE(module_), \
                  __VA_ARGS__)
 TAPEGRAD_API Tensor *nn_register_buffer_args(NNBufferArgs args);
+#ifdef __cplusplus /* options by place */
+static inline Tensor *nn_register_buffer_(Module *module, const char *name, Tensor *tensor,
+                                          bool persistent = true)
+{
+    NNBufferArgs args = nn_buffer_defaults;
+    args.module = module, args.name = name, args.tensor = tensor, args.persistent = persistent;
+    return nn_register_buffer_args(args);
+}
+#undef nn_register_buffer
+#define nn_register_buffer(module, ...) nn_register_buffer_(NN_MODULE(module), __VA_ARGS__)
+#endif
 
 /* nn_done - ends a constructor: the module; or NULL, and all of it freed, if anything failed. */
 TAPEGRAD_API Module *nn_done(Module *module);
-#ifndef __cplusplus
 #define nn_done(module) (nn_done)(NN_MODULE(module))
-#endif
 
 /* ---- a kind of module ---------------------------------------------------------------------------
  * The built-in modules are such constants: what nn_new and a constructor say, and their options by name, so

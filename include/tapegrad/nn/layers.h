@@ -54,9 +54,7 @@ TAPEGRAD_API Module *nn_module_dict_args(const NNNamedModule *modules, int n);
 TAPEGRAD_API Module *nn_parameter_list_args(TensorList tensors);
 TAPEGRAD_API Module *nn_parameter_dict_args(const NNNamedTensor *tensors, int n);
 TAPEGRAD_API Module *nn_append(Module *module, Module *child);
-#ifndef __cplusplus
 #define nn_append(module, child) (nn_append)(NN_MODULE(module), child)
-#endif
 
 TAPEGRAD_API Module *nn_identity(void); /* x itself */
 
