@@ -518,7 +518,8 @@ static bool has_case(const char *function)
     static const char others[] =
         " nn_sequential nn_module_list nn_module_dict nn_parameter_list nn_parameter_dict "
         "nn_append nn_child nn_done nn_retain nn_get_module nn_make nn_new_size nn_new_call "
-        "nn_transformer_encoder nn_transformer_decoder nn_clone nn_weight_norm nn_spectral_norm ";
+        "nn_transformer_encoder nn_transformer_decoder nn_clone nn_weight_norm nn_spectral_norm "
+        "nn_embedding_from_pretrained nn_embedding_bag_from_pretrained ";
     char word[80];
     snprintf(word, sizeof word, " %s ", function);
     if (strstr(others, word)) return true;
