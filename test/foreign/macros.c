@@ -189,6 +189,7 @@ int train(Module *net, Optimizer *optimizer, DataLoader *loader, CsvLog *log)
     tensor_fused_rprop_(TENSOR_FUSED_LISTS(list), .lr = 0.1);
     tensor_fused_lion_(TENSOR_FUSED_LISTS(list), .lr = 0.1);
     io_csv_log_row(log, 1, 2.5);
+    optim_one_cycle_lr(optimizer, .max_lrs = PER_GROUP(0.1, 0.01), .total_steps = 9);
     return nn_evaluate(net, loader, NULL, .metrics = NN_METRICS(nn_metric_accuracy())) > 0;
 }
 

@@ -122,7 +122,12 @@ static void modules()
     }());
     optim_options(optimizer, 0, OptimSgdArgs)->lr = 0.5;
     check(optim_options(optimizer, 0, OptimSgdArgs)->lr == 0.5, "options of a group");
-    optim_free(optimizer), nn_free(list);
+    OptimOneCycleLrArgs cycle = optim_one_cycle_lr_defaults;
+    const double most[] = { 0.1 };
+    cycle.optimizer = optimizer, cycle.total_steps = 9, cycle.max_lrs = { 1, most };
+    Scheduler *schedule = optim_one_cycle_lr_args(cycle);
+    check(schedule && static_cast<OptimPerGroup>(PER_GROUP(0.1, 0.01)).count == 2, "a number a group");
+    optim_scheduler_free(schedule), optim_free(optimizer), nn_free(list);
 }
 
 /* ---- tensors and texts --------------------------------------------------------------------------- */
