@@ -215,14 +215,25 @@ static int collect(const Checkpoint *run, TensorDict *out)
     return status;
 }
 
+/* An error of the reader or the writer becomes the function's that was called. */
+static void rename_error(const char *function)
+{
+    TensorStatus code;
+    char *text = checkpoint_take_error(&code), *colon = text ? strstr(text, ": ") : NULL;
+    tensor_fail(code, function, "%s", colon ? colon + 2 : "out of memory");
+    free(text);
+}
+
 static int write_file(const Checkpoint *run, const char *path)
 {
     TensorDict dict = { 0 };
     IoMetadata texts = { 0 };
     TensorScope scope = tensor_scope_open();
-    int status = collect(run, &dict) || name_parts(run, &texts)
-                     ? -1
-                     : io_save_safetensors(path, dict, .metadata = texts, .checksum = true);
+    int status = collect(run, &dict) || name_parts(run, &texts) ? -1 : 0;
+    if (!status && io_save_safetensors(path, dict, .metadata = texts, .checksum = true)) {
+        rename_error("io_checkpoint_save");
+        status = -1;
+    }
     tensor_scope_close(scope);
     io_metadata_free(texts);
     nn_dict_free(dict);
@@ -265,15 +276,6 @@ int io_checkpoint_probe(Checkpoint *run)
 /* ---- in -------------------------------------------------------------------------------------- */
 
 typedef enum Found { WHOLE, BROKEN, FAILED } Found; /* FAILED: an older file is no remedy */
-
-/* An error of the reader becomes the function's that was called. */
-static void rename_error(const char *function)
-{
-    TensorStatus code;
-    char *text = checkpoint_take_error(&code), *colon = text ? strstr(text, ": ") : NULL;
-    tensor_fail(code, function, "%s", colon ? colon + 2 : "out of memory");
-    free(text);
-}
 
 static Found check_version(const char *version, const char *path, const char *function)
 {

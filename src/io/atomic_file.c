@@ -101,6 +101,14 @@ int atomic_write_at(AtomicFile *f, int64_t offset, const void *data, size_t n, c
     return atomic_write(f, data, n, op);
 }
 
+static int sync_file(int fd)
+{
+    int status;
+    do status = fsync(fd);
+    while (status && errno == EINTR);
+    return status;
+}
+
 static void sync_folder(const char *path)
 {
     char folder[PATH_MAX];
@@ -108,14 +116,14 @@ static void sync_folder(const char *path)
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
     int fd = open(*folder ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
-    fsync(fd);
+    sync_file(fd);
     close(fd);
 }
 
 int atomic_close(AtomicFile *f, bool keep, const char *op)
 {
     bool good =
-        keep && fflush(f->file) == 0 && fsync(fileno(f->file)) == 0 && rename(f->temporary, f->path) == 0;
+        keep && fflush(f->file) == 0 && sync_file(fileno(f->file)) == 0 && rename(f->temporary, f->path) == 0;
     int why = errno;
     if (!good) unlink(f->temporary);
     fclose(f->file); /* gives up the lock: not before the file has its name */
