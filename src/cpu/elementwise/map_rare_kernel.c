@@ -9,6 +9,14 @@
 #include "map_rare.h"
 #include "special_fast.h"
 #include "vecmath.h"
+#ifdef NO_UNROLL
+#define ROUNDED_STEPS
+#elif defined __clang__
+#define ROUNDED_STEPS _Pragma("clang loop unroll(full)")
+#else
+#define ROUNDED_STEPS _Pragma("GCC unroll 32")
+#endif
+#include "special_rounded.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define R(c) ((double)(c))
@@ -219,11 +227,11 @@ INLINE void bool_f64(ARGS, Formula *f)
 #define digamma(x) (hard || !VECTORS ? any_digamma(x) : fast_digamma(x))
 #define polygamma(x, n) (hard || !VECTORS ? any_polygamma(x, n) : fast_trigamma(x))
 #define erfinv(x) (hard || !VECTORS ? any_erfinv(x) : fast_erfinv(x))
-#define i0 rare_i0
-#define i1 rare_i1
-#define erfcx rare_erfcx
+#define i0(x) (hard || !VECTORS ? rare_i0(x) : rounded_i0(x))
+#define i1(x) (hard || !VECTORS ? rare_i1(x) : rounded_i1(x))
+#define erfcx(x) (hard || !VECTORS ? rare_erfcx(x) : rounded_erfcx(x))
 #define ndtr(x) (hard ? rare_ndtr(x) : rounded_ndtr(x))
-#define log_ndtr rare_log_ndtr
+#define log_ndtr(x) (hard || !VECTORS ? rare_log_ndtr(x) : rounded_log_ndtr(x))
 #define ndtri rare_ndtri
 #define atan2(a, b) (hard && hard_atan2(a, b) ? (atan2)(a, b) : fast_atan2(a, b))
 #define hypot(a, b) (hard && hard_hypot(a, b) ? (hypot)(a, b) : fast_hypot(a, b))

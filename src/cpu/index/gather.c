@@ -41,6 +41,10 @@ int gather_check(GatherArgs *g)
     const int64_t outer = g->index_outer ? g->outer : 1, rows = g->index_row ? g->m : 1,
                   inner = g->index_inner ? g->inner : 1;
     const bool one = inner == 1 || (rows > 1 && g->index_row == inner * g->index_inner); /* a block a line */
+    const bool all = inner == 1 && g->index_outer == rows * g->index_row; /* outer blocks side by side */
+    if (all)
+        return any_beyond(g->index, outer * rows, g->index_row, g->n - 1) ? check_each(g, outer, rows, inner)
+                                                                          : 0;
     const int64_t length = one ? rows * inner : inner, stride = inner == 1 ? g->index_row : g->index_inner;
     for (int64_t o = 0; o < outer; o++)
         for (int64_t j = 0; j < (one ? 1 : rows); j++)
@@ -63,8 +67,9 @@ FORCE_INLINE void gather_line(char *dst, const char *src, const int64_t *index, 
 /* Rows [begin, end) of the outer * m rows of the result. */
 FORCE_INLINE void gather_elements(const GatherArgs *g, int64_t begin, int64_t end, size_t size)
 {
-    for (int64_t r = begin, next; r < end; r = next) {
-        int64_t o = r / g->m, j = r % g->m, rows = g->m - j < end - r ? g->m - j : end - r;
+    int64_t o = begin / g->m, j = begin % g->m;
+    for (int64_t r = begin, next; r < end; r = next, o++, j = 0) {
+        const int64_t rows = g->m - j < end - r ? g->m - j : end - r;
         const int64_t *index = g->index + o * g->index_outer + j * g->index_row;
         const char *src = (const char *)g->src + (size_t)(o * g->n * g->inner) * size;
         char *dst = (char *)g->dst + (size_t)(r * g->inner) * size;

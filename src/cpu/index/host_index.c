@@ -1,5 +1,6 @@
 /* host_index.c - see host_index.h. */
 #include <string.h>
+#include "cpu/cpu.h"
 #include "host_index.h"
 
 int64_t host_outside(const int64_t *value, int64_t count, int64_t low, int64_t end)
@@ -110,4 +111,42 @@ int64_t host_largest(const int64_t *value, int64_t count)
     for (int64_t i = 0; i < count; i++)
         if (value[i] > most) most = value[i];
     return most;
+}
+
+/* ---- unpooling ------------------------------------------------------------------------------- */
+
+typedef struct Unpool {
+    size_t size;
+    int64_t n, m;
+    const char *x;
+    const int64_t *index;
+    char *y;
+} Unpool;
+
+FORCE_INLINE void unpool_sized(const Unpool *u, int64_t from, int64_t to, size_t size)
+{
+    memset(u->y + (size_t)(from * u->n) * size, 0, (size_t)((to - from) * u->n) * size);
+    for (int64_t p = from, k = from * u->m; p < to; p++)
+        for (int64_t j = 0; j < u->m; j++, k++)
+            memcpy(u->y + (size_t)(p * u->n + u->index[k]) * size, u->x + (size_t)k * size, size);
+}
+
+static void unpool_planes(void *ctx, int64_t from, int64_t to)
+{
+    const Unpool *u = ctx;
+    if (u->size == 4) unpool_sized(u, from, to, 4);
+    else if (u->size == 8) unpool_sized(u, from, to, 8);
+    else unpool_sized(u, from, to, 2);
+}
+
+bool host_unpool(size_t size, int64_t planes, int64_t n, int64_t m, const void *x, const int64_t *index,
+                 void *y)
+{
+    Unpool u = { size, n, m, x, index, y };
+    uint64_t bits = 0;
+    for (int64_t k = 0; k < planes * m; k++)
+        bits |= (uint64_t)index[k] | ((uint64_t)n - 1 - (uint64_t)index[k]);
+    if (bits >> 63) return false;
+    parallel_split(planes, cpu_threads(planes * (n + m)), unpool_planes, &u);
+    return true;
 }

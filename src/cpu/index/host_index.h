@@ -6,6 +6,7 @@
 #define TG_HOST_INDEX_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #pragma GCC visibility push(hidden)
@@ -35,6 +36,11 @@ void host_last(const int64_t *list, int64_t count, uint8_t *written, int64_t *fr
 
 /* host_ranks - how many of mask are true before each element that is; 0 elsewhere.  Returns how many are. */
 int64_t host_ranks(const uint8_t *mask, int64_t count, int64_t *rank);
+
+/* host_unpool - y, planes of n elements of `size` bytes, is 0 but for element j of x, planes of m, at the
+ * index[j] of its plane; the last one wins.  false, and nothing is written: an index lies outside [0, n). */
+bool host_unpool(size_t size, int64_t planes, int64_t n, int64_t m, const void *x, const int64_t *index,
+                 void *y);
 
 /* host_wrap - to = from with negative ones counted from the end of n. */
 void host_wrap(const int64_t *from, int64_t count, int64_t n, int64_t *to);

@@ -13,8 +13,12 @@ int64_t count_true(const uint8_t *mask, int64_t n)
 
 void positions_true(const uint8_t *mask, int64_t n, int64_t *to)
 {
-    for (int64_t i = 0; i < n; i++)
-        if (mask[i]) *to++ = i;
+    int64_t left = count_true(mask, n);
+    for (int64_t i = 0; left > 0; i++) { /* no branch, which random masks would mislead */
+        *to = i;
+        const int64_t step = mask[i] != 0;
+        to += step, left -= step;
+    }
 }
 
 void indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t most, int64_t fill,
@@ -22,7 +26,8 @@ void indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t m
 {
     int64_t n = 1, found = 0;
     for (int d = 0; d < ndim; d++) n *= shape[d];
-    for (int64_t i = 0; i < n && found < most; i++) {
+    for (int64_t i = 0; ndim == 1 && i < n && found < most; i++) to[found] = i, found += mask[i] != 0;
+    for (int64_t i = 0; ndim != 1 && i < n && found < most; i++) {
         if (!mask[i]) continue;
         int64_t rest = i, *at = to + found++ * ndim;
         for (int d = ndim - 1; d >= 0; rest /= shape[d], d--) at[d] = rest % shape[d];

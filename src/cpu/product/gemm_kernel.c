@@ -20,6 +20,16 @@ enum { ROWS = 12, BLOCK_BYTES = 184320 };
 enum { ROWS = 6, BLOCK_BYTES = 184320 };
 #endif
 
+/* Tiles of their own for an `a` whose columns are 1 apart: not on CPUs from before 2013, nor for f64 on those
+ * without AVX-512, whose code is small. */
+#if defined __AVX512F__ || defined __aarch64__
+enum { UNIT_f32 = 1, UNIT_f64 = 1 };
+#elif defined __AVX2__
+enum { UNIT_f32 = 1, UNIT_f64 = 0 };
+#else
+enum { UNIT_f32 = 0, UNIT_f64 = 0 };
+#endif
+
 enum { THIN_ROWS = BYTES / 4 };
 #if defined __FMA__ || defined __aarch64__
 #define FUSED(x, y, z)                                                      \

@@ -86,17 +86,19 @@ FORCE_INLINE void N(tile)(const N(Tile) * t, const int rows, const int vecs, con
     }
 }
 
-#define TILE(rows)                                                       \
-    static void N(tile_##rows)(const N(Tile) * t)                        \
-    {                                                                    \
-        if (t->cols == COLS && t->a_col == 1) N(tile)(t, rows, 2, 1, 1); \
-        else if (t->cols == COLS) N(tile)(t, rows, 2, 1, 0);             \
-        else if (t->cols > LANES) N(tile)(t, rows, 2, 0, 0);             \
-        else N(tile)(t, rows, 1, 0, 0);                                  \
+#define TILE(rows)                                                                           \
+    static void N(tile_##rows)(const N(Tile) * t)                                            \
+    {                                                                                        \
+        if (JOIN(UNIT, TYPE) && t->cols == COLS && t->a_col == 1) N(tile)(t, rows, 2, 1, 1); \
+        else if (t->cols == COLS) N(tile)(t, rows, 2, 1, 0);                                 \
+        else if (t->cols > LANES) N(tile)(t, rows, 2, 0, 0);                                 \
+        else N(tile)(t, rows, 1, 0, 0);                                                      \
     }
 TILE(1)
 TILE(2)
-TILE(3) TILE(4) TILE(5) TILE(6)
+TILE(3)
+TILE(4)
+TILE(5) TILE(6)
 #if defined __AVX512F__ || defined __aarch64__
     TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
 #endif

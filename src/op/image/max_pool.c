@@ -6,6 +6,7 @@
  *   unpool     y = 0 but x where the index points       dx = dy there
  *
  * The gradient on the graph is a scatter by the saved index, whose gradient is a gather. */
+#include "cpu/index/host_index.h"
 #include "op/shape/shape_op.h"
 #include "pool.h"
 
@@ -161,8 +162,14 @@ static int unpool_shape(OpCall *c)
 static int unpool_forward(OpCall *c)
 {
     const int rank = c->op->variant;
-    Tensor *out = op_output(c, 0);
-    const bool graph = tensor_set_grad_enabled(false);
+    Tensor *out = op_output(c, 0), *x = op_input(c, 0), *index = op_input(c, 1);
+    int64_t planes = 1;
+    for (int d = 0; d < x->ndim - rank; d++) planes *= x->shape[d];
+    if (on_host(x->place) && planes && (x->flags & index->flags & FLAG_CONTIGUOUS) &&
+        host_unpool(dtype_size(x->dtype), planes, out->numel / planes, x->numel / planes, x->data,
+                    index->data, out->data))
+        return 0;
+    const bool graph = tensor_set_grad_enabled(false); /* any layout; and says which index is wrong */
     Tensor *y = raw_fill(out, 0) ? NULL
                                  : scatter_as(c->name, flat(out, rank), 1, flat(op_input(c, 1), rank),
                                               flat(op_input(c, 0), rank), c->site);
