@@ -63,6 +63,13 @@ $(call add_step,isa/avx2,gcc/build,test/isa.sh build avx2)
 # ---- the CUDA sources -------------------------------------------------------------------------
 # One order of threads in full, the others over a part of the ops.
 $(call suites,cuda,cuda/emu,env CUEMU_ORDER=fwd build/test/,test_emu:3 test_nets test_queue test_list)
+# The suites that any device must pass, on the emulated one, as tools/gpu_check.sh runs them on cuda:0.
+ON_EMU := env TAPEGRAD_TEST_DEVICE=emu:0 CUEMU_ORDER=fwd
+$(call add_step,cuda/test_golden,cuda/emu,$(ON_EMU) build/test/test_golden)
+$(call add_step,cuda/test_ops,cuda/emu,$(ON_EMU) build/test/test_ops)
+$(call add_step,cuda/test_ops_grad,cuda/emu,$(ON_EMU) TAPEGRAD_SHARD=1/16 build/test/test_ops_grad)
+$(call add_step,cuda/test_ops_layout,cuda/emu,$(ON_EMU) TAPEGRAD_SHARD=3/64 build/test/test_ops_layout)
+$(call add_step,cuda/test_ops_memory,cuda/emu,$(ON_EMU) TAPEGRAD_SHARD=1/32 build/test/test_ops_memory)
 $(call add_step,cuda/test_emu.rev,cuda/emu,env CUEMU_ORDER=rev TAPEGRAD_SHARD=1/4 build/test/test_emu)
 $(call add_step,cuda/test_emu.random,cuda/emu,env CUEMU_ORDER=rand:1 TAPEGRAD_SHARD=1/4 build/test/test_emu)
 $(call add_step,cuda/test_cuda,cuda/emu cuda/nvcc,build/test/test_cuda)

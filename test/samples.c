@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <stdlib.h>
+#include "plugin_folder.h"
 #include "samples.h"
 
 static void (*op_check)(const TensorOp *op);
@@ -18,6 +19,21 @@ static void test_one(void **state)
         print_error("%s", report.text);
         fail_msg("%d complaints", complaints);
     }
+}
+
+void on_test_device(void)
+{
+    const char *name = getenv("TAPEGRAD_TEST_DEVICE");
+    if (!name || !*name) return;
+    set_plugin_folder("");
+    setenv("TAPEGRAD_CUDA_SYNC", "1", 1); /* bad indices are refused at once, as the samples want */
+    if (tensor_device_available(name)) {
+        sample_device = name;
+        return;
+    }
+    tensor_set_default_device(name);
+    fprintf(stderr, "TAPEGRAD_TEST_DEVICE: %s\n", tensor_error());
+    exit(1);
 }
 
 /* TAPEGRAD_SHARD=k/n. */

@@ -1,16 +1,16 @@
 #!/bin/sh
 # gpu_check.sh [suite...] - one command on a machine with an NVIDIA GPU: builds for the chip that is there
-# and runs the tests that exist against cuda:0.  The last thing printed is a table, one line a step, also
-# after a failure; 0 when nothing failed. gpu_check.sh --dry BUILD - the same steps where there is no GPU,
-# with the emulated device's plugin: cuda:0 must not open, and of test_emu a part of the ops runs in one
-# order.
+# and runs the suites against cuda:0 (TAPEGRAD_TEST_DEVICE).  The last thing printed is a table, one line a
+# step, also after a failure; 0 when nothing failed.  gpu_check.sh --dry BUILD - the same steps where there is
+# no GPU, with the emulated device's plugin: cuda:0 must not open, and of the shorter suites a part of the ops
+# runs in one order.
 #
 #   B=folder   the build folder (default build/gpu)
 cd "$(dirname "$0")/.." || exit 1
-B=${B:-build/gpu} dry=
+B=${B:-build/gpu} dry= device=cuda:0
 if [ "${1:-}" = --dry ]; then
-    dry=1 B=${2:?usage: gpu_check.sh --dry BUILD}
-    export CUEMU_ORDER=fwd TAPEGRAD_SHARD=1/8
+    dry=1 device=emu:0 B=${2:?usage: gpu_check.sh --dry BUILD}
+    export CUEMU_ORDER=fwd TAPEGRAD_SHARD=1/32
     shift 2
 fi
 table='' failed=0
@@ -74,11 +74,13 @@ CMOCKA_TEST='#include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>'
-for suite in ${*:-test_cuda test_emu}; do
+all="test_cuda test_emu test_nets test_golden test_ops"
+[ "$dry" ] || all="$all test_ops_grad test_ops_layout test_ops_memory"
+for suite in ${*:-$all}; do
     if ! has "$CMOCKA_TEST" -lcmocka; then skip "$suite" "cmocka is not installed"
     elif [ "$suite" = test_emu ] && ! command -v "${CLANGXX:-clang++}" >/dev/null; then
         skip "$suite" "clang++ is not installed"
-    else step "$suite" sh -c "$MAKE $B/test/$suite && $B/test/$suite"
+    else step "$suite" sh -c "$MAKE $B/test/$suite && TAPEGRAD_TEST_DEVICE=$device $B/test/$suite"
     fi
 done
 finish

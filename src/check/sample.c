@@ -226,6 +226,9 @@ static Tensor *finished(Tensor *x, TensorDtype dtype)
     return dtype == TENSOR_F64 ? x : tensor_to(x, dtype);
 }
 
+const char *sample_device;
+Tensor *on_sample_device(Tensor *x) { return x && sample_device ? tensor_to_device(x, sample_device) : x; }
+
 static double draw(const Sample *s, const SampleInput *in, bool is_float, uint64_t *state)
 {
     double lo = in->lo, hi = in->hi, u = random_uniform(state);
@@ -252,7 +255,8 @@ void sample_inputs(const Sample *s, int floats, uint64_t seed, Tensor **x)
         for (int64_t k = 0, n = wide ? tensor_numel(wide) : 0; k < n; k++)
             v[k] = draw(s, in, is_float, &state);
         const TensorDtype dtype = in->has_dtype ? in->dtype : TENSOR_F32;
-        x[i] = wide ? finished(wide, is_float && floats != AS_WRITTEN ? (TensorDtype)floats : dtype) : NULL;
+        if (wide) wide = finished(wide, is_float && floats != AS_WRITTEN ? (TensorDtype)floats : dtype);
+        x[i] = on_sample_device(wide);
     }
 }
 

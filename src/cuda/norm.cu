@@ -118,8 +118,8 @@ template <class Team, class T> __global__ void norm_grad_kernel(NormCall<T> c)
     if (c.rms) d_sum = 0;
     for (int64_t e = Team::rank(); e < c.n; e += Team::size()) {
         const int64_t at = c.at(row, e);
-        const double xh = ((double)value_of(c.x[at]) - mean) * rstd,
-                     d = c.w(row, e) * (double)value_of(c.dy[at]);
+        const double xh = c.given ? 0 : ((double)value_of(c.x[at]) - mean) * rstd, /* may be infinite */
+            d = c.w(row, e) * (double)value_of(c.dy[at]);
         put(c.dx + at, (C)(rstd * (d - d_sum / n - xh * (d_dot / n))));
     }
 }

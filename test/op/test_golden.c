@@ -1,6 +1,7 @@
 /* test_golden.c - every op against PyTorch's values and gradients (oracle/ops.py draws the cases): in f64,
  * dense and in another layout, in f32, and, where the values allow it, in f16 and bf16.  TAPEGRAD_GOLDEN
- * names another file of cases; TAPEGRAD_WORST=1 prints the worst case of each op, as `make oracle` does. */
+ * names another file of cases, TAPEGRAD_TEST_DEVICE a device to compute on; TAPEGRAD_WORST=1 prints the worst
+ * case of each op, as `make oracle` does. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,11 +168,14 @@ static void compare(const Sample *s, Tensor *y, const GoldenValue *want, const c
     }
     bool wide = !gradient && always_f64(s->op->name, dtype);
     TensorDtype expected = want->dtype == TENSOR_F64 && !wide ? dtype : want->dtype;
+    if (sample_device && strcmp(tensor_device(y), sample_device) != 0)
+        complain(s, "%s is on %s", what, tensor_device(y));
     if (tensor_dtype(y) != expected)
         complain(s, "%s is %s, in PyTorch %s", what, tensor_dtype_name(tensor_dtype(y)),
                  tensor_dtype_name(expected));
     if (!tensor_dtype_is_float(want->dtype)) {
-        if (!tensor_equal(tensor_detach(y), golden_value(want))) complain(s, "%s differs", what);
+        if (!tensor_equal(tensor_to_device(tensor_detach(y), "cpu"), golden_value(want)))
+            complain(s, "%s differs", what);
         return;
     }
     if (wide) dtype = TENSOR_F64;
@@ -188,7 +192,8 @@ static void check_gradients(const GoldenCase *c, Tensor *const *leaf, Tensor *co
         if (!c->result[r].cotangent) continue;
         if (tensor_requires_grad(y[r]))
             root[roots] = y[r],
-            v[roots++] = strided_copy(golden_cotangent(&c->result[r], tensor_dtype(y[r])), layout);
+            v[roots++] =
+                strided_copy(on_sample_device(golden_cotangent(&c->result[r], tensor_dtype(y[r]))), layout);
         else complain(s, "result %d requires no gradient, in PyTorch it does", r);
     }
     cotangent_scale = 0;
@@ -215,7 +220,7 @@ static void check_case(const GoldenCase *c, TensorDtype dtype, Layout layout)
     Tensor *leaf[OP_MAX_INPUTS], *y[SAMPLE_RESULTS];
     operand_scale = 0;
     for (int i = 0; i < s->n; i++) {
-        Tensor *x = golden_input(c, i, dtype);
+        Tensor *x = on_sample_device(golden_input(c, i, dtype));
         if (x && tensor_dtype_is_float(tensor_dtype(x))) operand_scale = fmax(operand_scale, largest(x));
         leaf[i] = x ? strided_copy(x, layout) : NULL;
         if (c->gradient[i].there && sample_differentiable(s, i, leaf[i]))
@@ -272,6 +277,7 @@ static void check_op(const TensorOp *op)
 int main(int argc, char **argv)
 {
     const char *path = getenv("TAPEGRAD_GOLDEN");
+    on_test_device();
     if (path) least_cases = 1;
     if (golden_open(&golden, path ? path : "test/oracle/golden")) return 1;
     print_message("%u cases of PyTorch %s; without a counterpart there:", golden.cases, golden.torch);

@@ -18,4 +18,8 @@ static void check_op(const TensorOp *op)
     check_op_forward(op);
 }
 
-int main(int argc, char **argv) { return run_registry(argc, argv, "every op, forward", check_op); }
+int main(int argc, char **argv)
+{
+    on_test_device();
+    return run_registry(argc, argv, "every op, forward", check_op);
+}

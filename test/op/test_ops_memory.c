@@ -3,5 +3,6 @@
 
 int main(int argc, char **argv)
 {
+    on_test_device();
     return run_registry(argc, argv, "every op, failing memory", check_op_memory);
 }

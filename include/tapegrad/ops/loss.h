@@ -101,8 +101,8 @@ TAPEGRAD_API extern const TensorBceArgs tensor_bce_defaults;
 
 /* tensor_binary_cross_entropy - w (-t log x - (1 - t) log(1 - x)); logarithms below -100 count as -100, also
  * in the gradient of t, where PyTorch's are infinite.
- * EVALUE: x outside [0, 1] (NaN passes).  ESHAPE: target of another shape.  EDTYPE: target of another dtype;
- * integers.  A weight may have any. */
+ * EVALUE: x outside [0, 1] (NaN passes), on the CPU; on a device it gives NaN.  ESHAPE: target of another
+ * shape.  EDTYPE: target of another dtype; integers.  A weight may have any. */
 #define tensor_binary_cross_entropy(...) \
     TENSOR_CALL_(tensor_binary_cross_entropy_args, TensorBceArgs, TENSOR_BCE_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_binary_cross_entropy_args(TensorBceArgs args);
@@ -206,7 +206,7 @@ TAPEGRAD_API extern const TensorGaussianNllArgs tensor_gaussian_nll_defaults;
 
 /* tensor_gaussian_nll_loss - (log v + (x - t)^2 / v) / 2, v = max(var, eps); the gradient passes to var as if
  * v were var.  var has the input's shape, that without the last dim, or that with one dim of size 1 (ESHAPE).
- * EVALUE: a negative var; eps <= 0.  EDTYPE: var not floating. */
+ * EVALUE: a negative var, on the CPU; on a device it counts as eps; eps <= 0.  EDTYPE: var not floating. */
 #define tensor_gaussian_nll_loss(...)                                                                \
     TENSOR_CALL_(tensor_gaussian_nll_loss_args, TensorGaussianNllArgs, TENSOR_GAUSSIAN_NLL_DEFAULTS, \
                  .input = __VA_ARGS__)

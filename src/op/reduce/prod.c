@@ -164,7 +164,7 @@ static Tensor *tails_on_graph(Tensor *x, Tensor *s, int dim)
             TENSORS(tensor_add(tensor_narrow(s, dim, 0, n - k), more), tensor_narrow(s, dim, n - k, k)), dim);
         a = tensor_cat(TENSORS(tensor_mul(head, tensor_narrow(a, dim, k, n - k)), last), dim);
     }
-    return s;
+    return a ? s : NULL;
 }
 
 static Tensor *cumprod_grad_in_loop(Tensor *x, Tensor *dy, int dim)
