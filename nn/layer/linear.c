@@ -103,7 +103,7 @@ static int add_table(Module *m, TensorShape want, int64_t padding, TensorDtype d
     if (rows < 0 || width < 0 || (padding != TENSOR_NO_PADDING && (padding < -rows || padding >= rows)))
         return nn_refuse(m, "%lld rows of %lld, padding_idx %lld: want 0 or more, and a row that is there",
                          (long long)rows, (long long)width, (long long)padding);
-    if (given && !nn_same_shape(tensor_shape(given), want))
+    if (given && !tensor_shape_equal(tensor_shape(given), want))
         return nn_refuse(m, "a weight of another shape than [%lld, %lld]", (long long)rows, (long long)width);
     TensorScope scope = tensor_scope_open();
     int status = -1;
