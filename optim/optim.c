@@ -206,8 +206,7 @@ int optim_set_lr(Optimizer *opt, double lr)
 int optim_check_common(double lr, double weight_decay, const char *function)
 {
     if (lr >= 0 && weight_decay >= 0) return 0;
-    return tensor_fail(TENSOR_EVALUE, function, "lr %g, weight_decay %g: neither may be negative", lr,
-                       weight_decay);
+    return tensor_fail(TENSOR_EVALUE, function, "lr %g, weight_decay %g: want 0 or more", lr, weight_decay);
 }
 
 int optim_check_betas(double beta1, double beta2, double eps, const char *function)

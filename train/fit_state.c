@@ -64,7 +64,8 @@ int fit_columns(Fit *f)
     strcpy(h->name[h->columns++], "lr");
     for (int i = 0; i < h->columns; i++)
         if (find_column(h, h->name[i]) != i || strpbrk(h->name[i], ",\n\r"))
-            return tensor_fail(TENSOR_EVALUE, op, "metrics: \"%s\" is there twice, or has a comma",
+            return tensor_fail(TENSOR_EVALUE, op,
+                               "metrics: \"%s\" is there twice, or has a comma: give it another .name",
                                h->name[i]);
     const char *monitor = f->args.monitor ? f->args.monitor : f->args.validate ? "val_loss" : "loss";
     f->monitored = find_column(h, monitor);

@@ -32,7 +32,7 @@ static int check(const void *options, const char *function)
     if (optim_check_common(o->lr, o->weight_decay, function)) return -1;
     if (o->lr_decay >= 0 && o->initial_accumulator_value >= 0 && o->eps >= 0) return 0;
     return tensor_fail(TENSOR_EVALUE, function,
-                       "lr_decay %g, initial_accumulator_value %g, eps %g: none may be negative", o->lr_decay,
+                       "lr_decay %g, initial_accumulator_value %g, eps %g: want 0 or more", o->lr_decay,
                        o->initial_accumulator_value, o->eps);
 }
 

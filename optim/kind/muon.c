@@ -57,8 +57,8 @@ static int check(const void *options, const char *function)
     const OptimMuonArgs *o = options;
     if (optim_check_common(o->lr, o->weight_decay, function)) return -1;
     if (!(o->momentum >= 0 && o->eps >= 0))
-        return tensor_fail(TENSOR_EVALUE, function, "momentum %g, eps %g: neither may be negative",
-                           o->momentum, o->eps);
+        return tensor_fail(TENSOR_EVALUE, function, "momentum %g, eps %g: want 0 or more", o->momentum,
+                           o->eps);
     if (o->ns_steps < 0 || o->ns_steps >= 100 || !isfinite(o->ns_a + o->ns_b + o->ns_c))
         return tensor_fail(
             TENSOR_EVALUE, function,

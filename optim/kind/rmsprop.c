@@ -47,8 +47,8 @@ static int check(const void *options, const char *function)
     const OptimRmspropArgs *o = options;
     if (optim_check_common(o->lr, o->weight_decay, function)) return -1;
     if (o->alpha >= 0 && o->eps >= 0 && o->momentum >= 0) return 0;
-    return tensor_fail(TENSOR_EVALUE, function, "alpha %g, eps %g, momentum %g: none may be negative",
-                       o->alpha, o->eps, o->momentum);
+    return tensor_fail(TENSOR_EVALUE, function, "alpha %g, eps %g, momentum %g: want 0 or more", o->alpha,
+                       o->eps, o->momentum);
 }
 
 static const OptimRule *rule(const void *options)

@@ -504,8 +504,8 @@ static void test_refusals(void **state)
     REFUSED(TENSOR_EVALUE, "l2 nan", s.net, s.train, ce(), s.opt, .l2 = NAN);
     REFUSED(TENSOR_EVALUE, "monitor: \"val_loss\" is none of the numbers", s.net, s.train, ce(), s.opt,
             .monitor = "val_loss");
-    REFUSED(TENSOR_EVALUE, "metrics: \"a\" is there twice", s.net, s.train, ce(), s.opt,
-            .metrics = NN_METRICS(m, again));
+    REFUSED(TENSOR_EVALUE, "metrics: \"a\" is there twice, or has a comma: give it another .name", s.net,
+            s.train, ce(), s.opt, .metrics = NN_METRICS(m, again));
     REFUSED(TENSOR_EVALUE, "keep 0", s.net, s.train, ce(), s.opt, .checkpoint = scratch_, .keep = 0);
     REFUSED(TENSOR_EIO, "log.csv", s.net, s.train, ce(), s.opt, .csv = scratch("no/log.csv"));
     REFUSED(TENSOR_ESHAPE, "tensor_mse_loss", s.net, s.train, nn_mse_loss(), s.opt, .verbose = 0);
