@@ -46,6 +46,8 @@ static void *counted(void *block)
     return block;
 }
 
+/* Seen from libc, too: strdup calls them. */
+#pragma GCC visibility push(default)
 void *malloc(size_t size) { return must_fail() ? NULL : counted(__libc_malloc(size)); }
 void *calloc(size_t n, size_t size) { return must_fail() ? NULL : counted(__libc_calloc(n, size)); }
 void *aligned_alloc(size_t alignment, size_t size) { return counted(__libc_memalign(alignment, size)); }
@@ -62,6 +64,7 @@ void free(void *block)
     blocks -= block != NULL;
     __libc_free(block);
 }
+#pragma GCC visibility pop
 
 /* The first call that fails leaves an error, and one that leaves an error says that it failed. */
 static bool sick; /* an earlier call left one */
