@@ -8,6 +8,8 @@ const NNInitArgs nn_init_defaults = { NN_INIT_DEFAULTS };
 const NNTruncArgs nn_init_trunc_normal_defaults = { NN_INIT_TRUNC_NORMAL_DEFAULTS };
 const NNXavierArgs nn_init_xavier_defaults = { NN_INIT_XAVIER_DEFAULTS };
 const NNKaimingArgs nn_init_kaiming_defaults = { NN_INIT_KAIMING_DEFAULTS };
+const NNDiracArgs nn_init_dirac_defaults = { NN_INIT_DIRAC_DEFAULTS };
+const NNSparseArgs nn_init_sparse_defaults = { NN_INIT_SPARSE_DEFAULTS };
 
 /* One in-place call on x, without grad mode; its errors name the function that was called. */
 #define FILL(function, call)                            \
@@ -175,4 +177,82 @@ Tensor *nn_init_orthogonal_args(NNXavierArgs args)
     double in, out;
     if (xavier_fans(&args, "nn_init_orthogonal_", &in, &out)) return NULL;
     FILL("nn_init_orthogonal_", orthogonal(args));
+}
+
+/* ---- few elements that are not 0 ------------------------------------------------------------- */
+
+/* x's rank lies in [least, most]; -1 and recorded when not. */
+static int check_rank(const Tensor *x, const char *function, int least, int most)
+{
+    if (!x) return tensor_error_code() ? -1 : tensor_fail(TENSOR_ENULL, function, "the tensor is NULL");
+    const int rank = tensor_shape(x).ndim;
+    if (rank >= least && rank <= most) return 0;
+    return tensor_fail(TENSOR_ESHAPE, function, "a tensor of rank %d: want %d%s", rank, least,
+                       most > least ? " to 5" : "");
+}
+
+/* 1 on the diagonals of so many groups of x's rows, at the middle of the other dims. */
+static Tensor *diagonals(Tensor *x, int64_t groups)
+{
+    if (!tensor_numel(x)) return nn_borrow(x);
+    TensorScope scope = tensor_scope_open();
+    const int64_t rows = tensor_size(x, 0) / groups;
+    Tensor *filled = tensor_fill_(x, 0), *middle = x;
+    for (int d = tensor_shape(x).ndim; filled && --d >= 2;)
+        middle = tensor_select(middle, d, tensor_size(x, d) / 2);
+    for (int64_t g = 0; filled && g < groups; g++) {
+        Tensor *diagonal = tensor_diagonal(tensor_narrow(middle, 0, g * rows, rows));
+        if (!tensor_fill_(diagonal, 1)) filled = NULL;
+    }
+    return tensor_scope_return(scope, filled);
+}
+
+Tensor *nn_init_eye_(Tensor *x)
+{
+    if (check_rank(x, "nn_init_eye_", 2, 2)) return NULL;
+    FILL("nn_init_eye_", diagonals(x, 1));
+}
+
+Tensor *nn_init_dirac_args(NNDiracArgs args)
+{
+    static const char function[] = "nn_init_dirac_";
+    if (TENSOR_CHECK_OPTIONS(function, args, nn_init_dirac_defaults) ||
+        check_rank(args.tensor, function, 3, 5))
+        return NULL;
+    const int64_t out = tensor_size(args.tensor, 0), groups = args.groups;
+    if (groups < 1 || out % groups) {
+        tensor_fail(groups < 1 ? TENSOR_EVALUE : TENSOR_ESHAPE, function,
+                    "groups %lld for %lld channels: want a divisor of them", (long long)groups,
+                    (long long)out);
+        return NULL;
+    }
+    FILL(function, diagonals(args.tensor, groups));
+}
+
+static Tensor *sparse(Tensor *x, double sparsity, double std)
+{
+    const int64_t rows = tensor_size(x, 0), columns = tensor_size(x, 1),
+                  zeros = (int64_t)ceil(sparsity * (double)rows);
+    Tensor *filled = tensor_normal_(x, 0, std);
+    for (int64_t c = 0; filled && c < columns; c++) {
+        TensorScope scope = tensor_scope_open();
+        Tensor *chosen = tensor_narrow(tensor_randperm(rows), 0, 0, zeros);
+        chosen = tensor_to_device(chosen, tensor_device(x));
+        if (!tensor_index_fill_(tensor_select(x, 1, c), 0, chosen, 0)) filled = NULL;
+        tensor_scope_close(scope);
+    }
+    return filled;
+}
+
+Tensor *nn_init_sparse_args(NNSparseArgs args)
+{
+    static const char function[] = "nn_init_sparse_";
+    if (TENSOR_CHECK_OPTIONS(function, args, nn_init_sparse_defaults) ||
+        check_rank(args.tensor, function, 2, 2))
+        return NULL;
+    if (!(args.sparsity >= 0 && args.sparsity <= 1)) {
+        tensor_fail(TENSOR_EVALUE, function, "sparsity %g: want 0 to 1", args.sparsity);
+        return NULL;
+    }
+    FILL(function, sparse(args.tensor, args.sparsity, args.std));
 }

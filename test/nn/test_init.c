@@ -103,10 +103,51 @@ static void test_refused(void **state)
     assert_ptr_equal(nn_init_kaiming_normal_(none), none);
 }
 
+/* Refused with this text, and x keeps its twos. */
+static void refused(Tensor *answer, Tensor *x, int code, const char *text)
+{
+    assert_null(answer);
+    assert_non_null(tensor_error());
+    if (strncmp(tensor_error(), text, strlen(text)) != 0) fail_msg("%s", tensor_error());
+    assert_status_error(-1, code);
+    assert_true(tensor_item(tensor_amin(x)) == 2 && tensor_item(tensor_amax(x)) == 2);
+}
+
+static void test_few_elements(void **state)
+{
+    (void)state;
+    Tensor *w = tensor_full(SHAPE(4, 3), 2, TENSOR_F32), *conv = tensor_full(SHAPE(4, 3, 2), 2, TENSOR_F32);
+    refused(nn_init_eye_(conv), conv, TENSOR_ESHAPE, "nn_init_eye_: a tensor of rank 3: want 2");
+    refused(nn_init_eye_(NULL), w, TENSOR_ENULL, "nn_init_eye_: the tensor is NULL");
+    refused(nn_init_dirac_(w), w, TENSOR_ESHAPE, "nn_init_dirac_: a tensor of rank 2: want 3 to 5");
+    refused(nn_init_dirac_(conv, 3), conv, TENSOR_ESHAPE,
+            "nn_init_dirac_: groups 3 for 4 channels: want a divisor of them");
+    refused(nn_init_dirac_(conv, 0), conv, TENSOR_EVALUE,
+            "nn_init_dirac_: groups 0 for 4 channels: want a divisor of them");
+    refused(nn_init_sparse_(conv, 0.5), conv, TENSOR_ESHAPE, "nn_init_sparse_: a tensor of rank 3: want 2");
+    refused(nn_init_sparse_(w, 1.5), w, TENSOR_EVALUE, "nn_init_sparse_: sparsity 1.5: want 0 to 1");
+    refused(nn_init_sparse_(w, -0.1), w, TENSOR_EVALUE, "nn_init_sparse_: sparsity -0.1: want 0 to 1");
+    assert_null(nn_init_sparse_(w));
+    assert_status_error(-1, TENSOR_EVALUE);
+    assert_null(nn_init_sparse_(w, 0.5, .std = -1));
+    if (strncmp(tensor_error(), "nn_init_sparse_: ", 17) != 0) fail_msg("%s", tensor_error());
+    assert_status_error(-1, TENSOR_EVALUE);
+    assert_true(tensor_item(tensor_amin(w)) == 2);
+    Tensor *none = tensor_empty(SHAPE(0, 2), TENSOR_F32), *empty = tensor_empty(SHAPE(2, 2, 0), TENSOR_F32);
+    assert_ptr_equal(nn_init_eye_(none), none);
+    assert_ptr_equal(nn_init_sparse_(none, 0.5), none);
+    assert_ptr_equal(nn_init_dirac_(empty), empty);
+    Tensor *whole = tensor_empty(SHAPE(3, 3), TENSOR_I64);
+    assert_true(tensor_equal(nn_init_eye_(whole), tensor_eye(3, 3, TENSOR_I64)));
+    assert_true(tensor_item(tensor_amax(tensor_abs(nn_init_sparse_(w, 1)))) == 0);
+    assert_true(tensor_item(tensor_amin(tensor_abs(nn_init_sparse_(w, 0)))) > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_gains), cmocka_unit_test(test_orthogonal),
-                                        cmocka_unit_test(test_deviations), cmocka_unit_test(test_refused) };
+                                        cmocka_unit_test(test_deviations), cmocka_unit_test(test_refused),
+                                        cmocka_unit_test(test_few_elements) };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("initial values", tests, NULL, NULL);
     tensor_scope_close(scope);

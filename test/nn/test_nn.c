@@ -113,6 +113,14 @@ static void init_functions(void **state)
     CHECK(trunc_normal, 2e-7, SHAPE(6), nn_init_trunc_normal_(x, .std = 0.02));
     CHECK(orthogonal_wide, 1e-6, SHAPE(2, 3), nn_init_orthogonal_(x));
     CHECK(orthogonal_tall, 1e-6, SHAPE(3, 2), nn_init_orthogonal_(x, .gain = 2));
+    CHECK(eye_wide, EXACT, SHAPE(2, 4), nn_init_eye_(x));
+    CHECK(eye_tall, EXACT, SHAPE(4, 2), nn_init_eye_(x));
+    CHECK(dirac1d, EXACT, SHAPE(3, 2, 4), nn_init_dirac_(x));
+    CHECK(dirac2d, EXACT, SHAPE(4, 3, 3, 2), nn_init_dirac_(x, .groups = 2));
+    CHECK(dirac3d, EXACT, SHAPE(3, 1, 2, 1, 3), nn_init_dirac_(x, .groups = 3));
+    CHECK(sparse, 2e-7, SHAPE(5, 4), nn_init_sparse_(x, 0.3));
+    CHECK(sparse_wide, 2e-7, SHAPE(3, 6), nn_init_sparse_(x, 1. / 3, .std = 2));
+    CHECK(sparse_turned, 2e-7, SHAPE(5, 4), (nn_init_sparse_(tensor_t(x), 0.5), x));
 #undef CHECK
     TensorScope scope = tensor_scope_open();
     Tensor *x = tensor_empty(SHAPE(3), TENSOR_F32);

@@ -196,6 +196,11 @@ static void released_tensors(void **state)
     assert_tensor_error(nn_init_xavier_uniform_(gone), TENSOR_EVALUE);
     assert_tensor_error(nn_init_kaiming_normal_(gone), TENSOR_EVALUE);
     assert_tensor_error(nn_init_orthogonal_(gone), TENSOR_EVALUE);
+    assert_tensor_error(nn_init_eye_(gone), TENSOR_EVALUE);
+    assert_tensor_error(nn_init_sparse_(gone, 0.5), TENSOR_EVALUE);
+    assert_tensor_error(nn_parameters_to_vector(TENSORS(gone)), TENSOR_EVALUE);
+    assert_status_error(nn_vector_to_parameters(tensor_ones(SHAPE(4), TENSOR_F32), TENSORS(gone)),
+                        TENSOR_EVALUE);
     assert_null(nn_clip_grad_norm_(TENSORS(keeps_it, gone), 1));
     assert_status_error(-1, TENSOR_EVALUE);
     assert_status_error(nn_clip_grad_value_(TENSORS(gone), 1), TENSOR_EVALUE);
@@ -267,6 +272,66 @@ static void kind_of_ones_own(void **state)
     assert_null(nn_kind_at(nn_kind_count()));
 }
 
+/* ---- parameters as a vector ------------------------------------------------------------------ */
+
+static void vectors(void **state)
+{
+    (void)state;
+    Module *m = net(), *other = net();
+    const TensorList list = nn_parameters(m);
+    Tensor *vec = nn_parameters_to_vector(list);
+    int64_t at = 0;
+    for (int i = 0; i < list.count; i++)
+        for (int64_t k = 0; k < tensor_numel(list.item[i]); k++)
+            assert_true(tensor_get(vec, DIMS(at++)) ==
+                        tensor_item(tensor_select(tensor_flatten(list.item[i]), 0, k)));
+    assert_true(tensor_shape(vec).ndim == 1 && tensor_numel(vec) == at);
+    /* back, into another net, which keeps tensors and gradients of its own */
+    Tensor *weight = nn_parameters(other).item[0], *x = tensor_ones(SHAPE(3, 3), TENSOR_F32);
+    assert_int_equal(nn_vector_to_parameters(vec, nn_parameters(other)), 0);
+    assert_true(tensor_equal(nn_parameters_to_vector(nn_parameters(other)), vec));
+    assert_ptr_equal(nn_parameters(other).item[0], weight);
+    assert_true(tensor_is_leaf(weight) && tensor_requires_grad(weight));
+    assert_true(tensor_equal(nn_forward(m, x), nn_forward(other, x)));
+    TENSOR_NO_GRAD
+        tensor_fill_(weight, 9);
+    assert_true(tensor_equal(nn_parameters_to_vector(list), vec));
+    /* on the graph: the gradient of sum v^2 is 2 v */
+    assert_int_equal(tensor_backward(tensor_sum(tensor_square(vec))), 0);
+    for (int i = 0; i < list.count; i++)
+        assert_true(tensor_equal(tensor_grad(list.item[i]), tensor_mul_scalar(list.item[i], 2)));
+    nn_free(m);
+    nn_free(other);
+}
+
+static void vectors_of_what(void **state)
+{
+    (void)state;
+    Tensor *a = tensor_full(SHAPE(2, 2), 1, TENSOR_F32), *b = tensor_full(SHAPE(), 2, TENSOR_F64),
+           *turned = tensor_t(tensor_reshape(tensor_arange(1, 5, 1, TENSOR_F32), SHAPE(2, 2)));
+    Tensor *vec = nn_parameters_to_vector(TENSORS(turned, b));
+    assert_true(tensor_dtype(vec) == TENSOR_F64 && tensor_numel(vec) == 5);
+    assert_true(tensor_get(vec, DIMS(1)) == 3 && tensor_get(vec, DIMS(4)) == 2);
+    assert_int_equal(nn_vector_to_parameters(vec, TENSORS(b, a)), 0);
+    assert_true(tensor_item(b) == 1 && tensor_get(a, DIMS(0, 0)) == 3 && tensor_get(a, DIMS(1, 1)) == 2);
+    assert_int_equal(nn_vector_to_parameters(vec, TENSORS(turned, b)), 0);
+    assert_true(tensor_get(turned, DIMS(0, 1)) == 3 && tensor_item(b) == 2);
+    Tensor *line = tensor_zeros(SHAPE(6), TENSOR_F32);
+    assert_status_error(nn_vector_to_parameters(line, TENSORS(turned, b)), TENSOR_ESHAPE);
+    assert_status_error(nn_vector_to_parameters(tensor_zeros(SHAPE(4), TENSOR_F32), TENSORS(turned, b)),
+                        TENSOR_ESHAPE);
+    assert_status_error(nn_vector_to_parameters(tensor_zeros(SHAPE(5, 1), TENSOR_F32), TENSORS(turned, b)),
+                        TENSOR_ESHAPE);
+    assert_status_error(nn_vector_to_parameters(NULL, TENSORS(turned)), TENSOR_ENULL);
+    assert_status_error(nn_vector_to_parameters(line, TENSORS(turned, NULL)), TENSOR_ENULL);
+    assert_status_error(nn_vector_to_parameters(line, TENSOR_LIST(NULL, 2)), TENSOR_ENULL);
+    assert_status_error(nn_vector_to_parameters(line, TENSOR_LIST(NULL, 0)), TENSOR_EVALUE);
+    assert_tensor_error(nn_parameters_to_vector(TENSORS(NULL)), TENSOR_ENULL);
+    assert_tensor_error(nn_parameters_to_vector(TENSOR_LIST(NULL, -1)), TENSOR_ENULL);
+    assert_tensor_error(nn_parameters_to_vector(TENSOR_LIST(NULL, 0)), TENSOR_EVALUE);
+    assert_true(tensor_equal(nn_parameters_to_vector(TENSORS(turned, b)), vec)); /* nothing was written */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +339,7 @@ int main(void)
         SCOPED(indices_of_a_pool), SCOPED(has),
         SCOPED(broken_lists),      SCOPED(sizes_no_module_has),
         SCOPED(released_tensors),  SCOPED(kind_of_ones_own),
+        SCOPED(vectors),           SCOPED(vectors_of_what),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,6 +93,14 @@ def initials():
     initial_fn("trunc_normal", (6,), lambda x: nn.init.trunc_normal_(x, std=0.02))
     initial_fn("orthogonal_wide", (2, 3), nn.init.orthogonal_)
     initial_fn("orthogonal_tall", (3, 2), lambda x: nn.init.orthogonal_(x, gain=2))
+    initial_fn("eye_wide", (2, 4), nn.init.eye_)
+    initial_fn("eye_tall", (4, 2), nn.init.eye_)
+    initial_fn("dirac1d", (3, 2, 4), nn.init.dirac_)
+    initial_fn("dirac2d", (4, 3, 3, 2), lambda x: nn.init.dirac_(x, groups=2))
+    initial_fn("dirac3d", (3, 1, 2, 1, 3), lambda x: nn.init.dirac_(x, groups=3))
+    initial_fn("sparse", (5, 4), lambda x: nn.init.sparse_(x, sparsity=0.3))
+    initial_fn("sparse_wide", (3, 6), lambda x: nn.init.sparse_(x, sparsity=1 / 3, std=2))
+    initial_fn("sparse_turned", (5, 4), lambda x: nn.init.sparse_(x.t(), sparsity=0.5))
 
 
 # ---- layers ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-/* nn/init.h - initial values, and clipping of gradients.  Included by nn.h.
+/* nn/init.h - initial values, clipping of gradients, parameters as a vector.  Included by nn.h.
  *
  *     static void init(Module *m, void *ctx)
  *     {
@@ -105,6 +105,38 @@ TAPEGRAD_API Tensor *nn_init_kaiming_normal_args(NNKaimingArgs args);
     TENSOR_CALL_(nn_init_orthogonal_args, NNXavierArgs, NN_INIT_XAVIER_DEFAULTS, .tensor = __VA_ARGS__)
 TAPEGRAD_API Tensor *nn_init_orthogonal_args(NNXavierArgs args);
 
+/* nn_init_eye_ - x [rows, columns]: 1 on the diagonal, 0 elsewhere; a linear layer passes on what it gets.
+ * ESHAPE: another rank. */
+TAPEGRAD_API Tensor *nn_init_eye_(Tensor *x);
+
+typedef struct NNDiracArgs {
+    Tensor *tensor;
+    int64_t groups;
+    TensorFromDefaults from_defaults;
+} NNDiracArgs;
+#define NN_INIT_DIRAC_DEFAULTS .groups = 1, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const NNDiracArgs nn_init_dirac_defaults;
+/* nn_init_dirac_(x, .groups = 2) - x [out, in, size, ...] of one to three sizes: in each group of out /
+ * groups rows, row c is 1 at [c, size / 2, ...], for c below in, and 0 elsewhere; a convolution passes on
+ * what it gets.  ESHAPE: another rank, or out is no multiple of groups; EVALUE: groups below 1. */
+#define nn_init_dirac_(...) \
+    TENSOR_CALL_(nn_init_dirac_args, NNDiracArgs, NN_INIT_DIRAC_DEFAULTS, .tensor = __VA_ARGS__)
+TAPEGRAD_API Tensor *nn_init_dirac_args(NNDiracArgs args);
+
+typedef struct NNSparseArgs {
+    Tensor *tensor;
+    double sparsity; /* must be given */
+    double std;
+    TensorFromDefaults from_defaults;
+} NNSparseArgs;
+#define NN_INIT_SPARSE_DEFAULTS .sparsity = (double)NAN, .std = 0.01, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const NNSparseArgs nn_init_sparse_defaults;
+/* nn_init_sparse_(x, 0.9) - x [rows, columns]: N(0, std), and ceil(sparsity rows) elements of each column,
+ * drawn at random, are 0.  ESHAPE: another rank; EVALUE: sparsity outside [0, 1], a std below 0 or NaN. */
+#define nn_init_sparse_(...) \
+    TENSOR_CALL_(nn_init_sparse_args, NNSparseArgs, NN_INIT_SPARSE_DEFAULTS, .tensor = __VA_ARGS__)
+TAPEGRAD_API Tensor *nn_init_sparse_args(NNSparseArgs args);
+
 /* nn_calculate_gain - 1 for linear; 5/3 tanh; sqrt 2 relu; sqrt(2 / (1 + slope^2)) leaky_relu; 3/4 selu.  NaN
  * and EVALUE for no such value. */
 TAPEGRAD_API double nn_calculate_gain(NNGain nonlinearity, double slope);
@@ -150,6 +182,18 @@ TAPEGRAD_API int nn_clip_grads_with_norm_(TensorList parameters, double max_norm
 
 /* nn_clip_grad_value_ - every element of every gradient is held to [-limit, limit]. */
 TAPEGRAD_API int nn_clip_grad_value_(TensorList parameters, double limit);
+
+/* ---- parameters as a vector ------------------------------------------------------------------ */
+
+/* nn_parameters_to_vector(nn_parameters(net)) - the elements of all of them, one after the other: [n], a
+ *     copy, on the graph.  Dtypes are promoted as by tensor_cat.
+ * nn_vector_to_parameters - and back: the parameters' values become vec's, cast, outside the graph; they
+ *     stay tensors of their own (PyTorch's would share vec's memory).  ESHAPE: vec is not of rank 1, or has
+ *     another number of elements than all of them (PyTorch ignores what is left over); nothing is
+ *     written.
+ * ENULL: a NULL; EVALUE: a released tensor, or no parameters.  Nothing is done while an error is pending. */
+TAPEGRAD_API Tensor *nn_parameters_to_vector(TensorList parameters);
+TAPEGRAD_API int nn_vector_to_parameters(Tensor *vec, TensorList parameters);
 
 #ifdef __cplusplus
 }
