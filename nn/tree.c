@@ -261,6 +261,7 @@ static void set_mode(Module *m, void *ctx)
 
 bool *nn_modes(Module *module)
 {
+    if (nn_null(module, "nn_modes")) return NULL;
     Modes modes = { .mode = NULL };
     nn_apply(module, count_mode, &modes);
     if (tensor_error_code()) return NULL;

@@ -407,8 +407,8 @@ static void test_modes_come_back(void **state)
     assert_true(net->training && nn_get_module(net, "1.1")->training);
     assert_false(nn_get_module(net, "1.0")->training);
     assert_null(nn_modes(NULL));
-    assert_int_equal(tensor_error_code(), TENSOR_ENULL);
-    tensor_error_clear();
+    assert_int_equal(strncmp(tensor_error(), "nn_modes: ", 10), 0);
+    assert_status_error(-1, TENSOR_ENULL);
     nn_restore_modes(net, NULL);
     nn_free(net);
 }
