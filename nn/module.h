@@ -47,6 +47,9 @@ int nn_hooks_copy(Module *to, const Module *from);
 /* nn_null - is the module NULL?  Recorded, unless an error was. */
 bool nn_null(const void *module, const char *function);
 
+/* nn_parameters, of those that are there where a module is lazy. */
+TensorList nn_list_parameters(Module *m);
+
 /* The size that m, which is lazy, waits for is that of x: its init. */
 int nn_infer(Module *m, const Tensor *x);
 

@@ -134,7 +134,7 @@ static void print_row(FILE *file, const Row *row)
 static int print_totals(FILE *file, Module *m)
 {
     int64_t trained = 0, all = 0, bytes = 0;
-    TensorList list = nn_parameters(m);
+    TensorList list = nn_list_parameters(m);
     if (!list.item) return -1;
     for (int i = 0; i < list.count; i++) {
         int64_t n = tensor_numel(list.item[i]);
@@ -182,7 +182,7 @@ static void restore(Module *m, void *ctx)
 
 static Tensor *input_for(Module *m, const NNSummaryArgs *args)
 {
-    TensorList list = nn_parameters(m);
+    TensorList list = nn_list_parameters(m);
     if (!list.item) return NULL;
     TensorDtype dtype = args->dtype != TENSOR_DTYPES ? args->dtype
                         : list.count                 ? tensor_dtype(list.item[0])

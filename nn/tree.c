@@ -108,7 +108,7 @@ static int collect(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
     return 0;
 }
 
-TensorList nn_parameters(Module *m)
+TensorList nn_list_parameters(Module *m)
 {
     int most = 0;
     if (nn_null(m, "nn_parameters") || nn_walk(m, count_parameter, &most)) return TENSOR_LIST(NULL, 0);
@@ -123,6 +123,25 @@ TensorList nn_parameters(Module *m)
     nn_walk(m, collect, &c);
     free(c.seen.slot);
     return TENSOR_LIST(list, c.n);
+}
+
+static const Module *find_lazy(const Module *m)
+{
+    const Module *lazy = m->lazy ? m : NULL;
+    for (int i = 0; i < m->child_count && !lazy; i++) lazy = find_lazy(m->children[i].module);
+    return lazy;
+}
+
+TensorList nn_parameters(Module *m)
+{
+    const Module *lazy = m ? find_lazy(m) : NULL;
+    char path[NN_PATH];
+    if (!lazy) return nn_list_parameters(m);
+    const bool inside = nn_path(m, lazy, path);
+    tensor_fail(TENSOR_EVALUE, "nn_parameters",
+                "%s%s%s%s has none before its first forward: run the net once", inside ? path : "",
+                inside ? " (" : "", lazy->type, inside ? ")" : "");
+    return TENSOR_LIST(NULL, 0);
 }
 
 static int name_parameter(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
@@ -312,7 +331,7 @@ int64_t nn_num_parameters(Module *module)
 {
     int64_t sum = 0;
     const char *outer = tensor_compose_begin("nn_num_parameters");
-    const TensorList list = nn_parameters(module);
+    const TensorList list = nn_list_parameters(module);
     tensor_compose_end(outer);
     for (int i = 0; i < list.count; i++) sum += tensor_numel(list.item[i]);
     return sum;
