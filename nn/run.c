@@ -14,7 +14,7 @@
 typedef struct Frame {
     Module *module;
     struct Frame *up;
-    bool noted;        /* something inside has told where it failed */
+    const char *noted; /* the type of the module inside that told where it failed; NULL: none */
     const char *place; /* "1.b1 (BatchNorm2d)", where it records; NULL: the outermost one */
 } Frame;
 
@@ -134,11 +134,23 @@ static const char *place_of(const Frame *f)
     return kept;
 }
 
+/* Is the error still the one that a module inside has noted?  It may have been cleared. */
+static bool is_noted(const Frame *f)
+{
+    char text[NN_PATH];
+    if (!f->noted) return false;
+    snprintf(text, sizeof text, " (%s)", f->noted);
+    return strstr(tensor_error(), text) != NULL;
+}
+
 static void note(Frame *f)
 {
     char path[NN_PATH];
-    if (!f->noted && write_path(f, path)) tensor_error_note("in %s (%s)", path, f->module->type);
-    if (f->up) f->up->noted = true;
+    if (!is_noted(f) && write_path(f, path)) {
+        tensor_error_note("in %s (%s)", path, f->module->type);
+        f->noted = f->module->type;
+    }
+    if (f->up) f->up->noted = f->noted;
 }
 
 /* ---- a forward ------------------------------------------------------------------------------- */
@@ -223,7 +235,7 @@ int nn_run(Module *m, NNCall *c)
     if (measured) tensor_profile_pop();
     if (status && !tensor_error_code())
         tensor_fail(TENSOR_EVALUE, "nn_forward", "the forward of %s gave no first result", m->type);
-    if (status && !failed_before) note(&frame);
+    if (!failed_before && tensor_error_code()) note(&frame); /* also of a forward that went on */
     if (observer.fn) observer.fn(observer.ctx, m, c);
     running = frame.up;
     return status;

@@ -351,6 +351,48 @@ struct Plain {
     Module base;
 };
 static Tensor *gives_null(Module *self, Tensor *x) { return (void)self, (void)x, NULL; }
+
+static Module *borrowed;
+static Tensor *borrows(Module *self, Tensor *x) { return (void)self, nn_forward(borrowed, x); }
+
+/* Goes on after an error inside, which was cleared, and then fails itself; or says nothing about its own. */
+static Tensor *fails_later(Module *self, Tensor *x)
+{
+    assert_null(nn_forward(self->children[0].module, x));
+    tensor_error_clear();
+    return tensor_matmul(x, x);
+}
+
+static Tensor *gives_nothing(Module *self, Tensor *x)
+{
+    assert_null(nn_forward(self->children[0].module, x));
+    tensor_error_clear();
+    return NULL;
+}
+
+static Tensor *goes_on(Module *self, Tensor *x) { return (void)self, tensor_matmul(x, x), x; }
+
+static void errors_of_its_own_tell_where(void **state)
+{
+    (void)state;
+    Tensor *(*const forwards[])(Module *, Tensor *) = { fails_later, gives_nothing, goes_on, borrows };
+    TensorScope scope = tensor_scope_open();
+    for (int i = 0; i < 4; i++) {
+        Module *own = nn_new(Module, "Own", forwards[i]);
+        nn_child(own, "inner", nn_linear(2, 2));
+        Module *net = nn_sequential(nn_relu(), nn_done(own));
+        borrowed = nn_linear(2, 2); /* no part of a net, and so without a name */
+        Tensor *y = nn_forward(net, tensor_ones(SHAPE(2, 3), TENSOR_F32));
+        assert_true((y != NULL) == (forwards[i] == goes_on));
+        const char *note = tensor_error() ? strstr(tensor_error(), "\n    in ") : NULL;
+        if (!note) fail_msg("forward %d: %s", i, tensor_error());
+        assert_string_equal(note, "\n    in 1 (Own)");
+        tensor_error_clear();
+        nn_free(net), nn_free(borrowed);
+    }
+    tensor_scope_close(scope);
+}
+
 static void sets_the_second(Module *self, NNCall *c) { (void)self, c->out[1] = tensor_relu(c->in[0]); }
 
 static void forwards_without_a_result(void **state)
@@ -390,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_transformers),
         cmocka_unit_test(test_freed),
         cmocka_unit_test(forwards_without_a_result),
+        cmocka_unit_test(errors_of_its_own_tell_where),
     };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("modules at their edges", tests, NULL, NULL);
