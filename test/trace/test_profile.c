@@ -192,7 +192,9 @@ static const char *json_text(const char *at)
     assert_int_equal(*at, '"');
     for (at++; *at != '"'; at++) {
         assert_true((unsigned char)*at >= 0x20);
-        if (*at == '\\') at++;
+        if (*at != '\\') continue;
+        assert_non_null(memchr("\"\\/bfnrtu", *++at, 9));
+        for (int i = 0; *at == 'u' && i < 4; i++) assert_true(isxdigit((unsigned char)at[i + 1]));
     }
     return at + 1;
 }
@@ -207,10 +209,19 @@ static const char *json_list(const char *at, char end, bool pairs)
         }
         at = json_value(at);
         while (isspace((unsigned char)*at)) at++;
-        assert_true(*at == end || *at == ',');
-        if (*at == ',') at++;
+        if (*at == end) break;
+        assert_int_equal(*at++, ',');
+        while (isspace((unsigned char)*at)) at++;
+        assert_int_not_equal(*at, end);
     }
     return at + 1;
+}
+
+static const char *json_digits(const char *at)
+{
+    assert_true(isdigit((unsigned char)*at));
+    while (isdigit((unsigned char)*at)) at++;
+    return at;
 }
 
 static const char *json_value(const char *at)
@@ -218,10 +229,10 @@ static const char *json_value(const char *at)
     if (*at == '{') return json_list(at, '}', true);
     if (*at == '[') return json_list(at, ']', false);
     if (*at == '"') return json_text(at);
-    char *end;
-    strtod(at, &end);
-    assert_ptr_not_equal(end, at);
-    return end;
+    if (*at == '-') at++;
+    assert_false(*at == '0' && isdigit((unsigned char)at[1]));
+    at = json_digits(at);
+    return *at == '.' ? json_digits(at + 1) : at;
 }
 
 static int count(const char *text, const char *what)
@@ -229,6 +240,112 @@ static int count(const char *text, const char *what)
     int n = 0;
     for (; (text = strstr(text, what)); text++) n++;
     return n;
+}
+
+/* What Chrome's and Perfetto's readers ask for: the fields of the Trace Event Format, each once and of its
+ * type, and events of a thread that lie within each other. */
+typedef struct Event {
+    long pid, tid;
+    int64_t begin, end; /* ns */
+} Event;
+
+typedef struct Trace {
+    long pid;
+    int events, threads, deepest;
+} Trace;
+
+static int by_begin(const void *a, const void *b)
+{
+    const Event *x = a, *y = b;
+    if (x->tid != y->tid) return x->tid < y->tid ? -1 : 1;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    return x->end == y->end ? 0 : x->end > y->end ? -1 : 1; /* the outer one first */
+}
+
+static int64_t nanoseconds(const char *text)
+{
+    long long micro;
+    char digits[4];
+    assert_int_equal(sscanf(text, "%lld.%3[0-9]", &micro, digits), 2);
+    assert_true(micro >= 0 && strlen(digits) == 3);
+    return micro * 1000 + atoi(digits);
+}
+
+static bool is_one_of(const char *value, const char *end, const char *const *wanted)
+{
+    while (*wanted && (strlen(*wanted) != (size_t)(end - value) || memcmp(*wanted, value, strlen(*wanted))))
+        wanted++;
+    return *wanted;
+}
+
+/* One event, an object; what follows it. */
+static const char *read_event(const char *at, Event *e)
+{
+    static const char *const keys[] = { "\"ph\"",  "\"cat\"", "\"name\"", "\"args\"",
+                                        "\"pid\"", "\"tid\"", "\"ts\"",   "\"dur\"" };
+    static const char *const phases[] = { "\"X\"", NULL };
+    static const char *const kinds[] = { "\"forward\"", "\"backward\"", "\"module\"", NULL };
+    enum { PH, CAT, NAME, ARGS, PID, TID, TS, DUR, KEYS };
+    const char *value[KEYS] = { NULL }, *end[KEYS];
+    assert_int_equal(*at, '{');
+    do {
+        const char *key = ++at;
+        int k = 0;
+        at = json_text(key);
+        while (k < KEYS && strncmp(keys[k], key, (size_t)(at - key)) != 0) k++;
+        assert_true(k < KEYS);
+        assert_null(value[k]); /* once */
+        assert_int_equal(*at, ':');
+        value[k] = at + 1;
+        at = end[k] = json_value(value[k]);
+    } while (*at == ',');
+    assert_int_equal(*at, '}');
+    for (int k = 0; k < KEYS; k++) assert_non_null(value[k]);
+    assert_true(is_one_of(value[PH], end[PH], phases) && is_one_of(value[CAT], end[CAT], kinds));
+    assert_true(*value[NAME] == '"' && end[NAME] > value[NAME] + 2 && *value[ARGS] == '{');
+    assert_ptr_equal(json_digits(value[PID]), end[PID]);
+    assert_ptr_equal(json_digits(value[TID]), end[TID]);
+    e->pid = strtol(value[PID], NULL, 10);
+    e->tid = strtol(value[TID], NULL, 10);
+    e->begin = nanoseconds(value[TS]);
+    e->end = e->begin + nanoseconds(value[DUR]);
+    return at + 1;
+}
+
+static void check_nesting(Event *event, Trace *t)
+{
+    int64_t open[100];
+    int depth = 0;
+    qsort(event, (size_t)t->events, sizeof *event, by_begin);
+    for (int i = 0; i < t->events; i++) {
+        if (i == 0 || event[i].tid != event[i - 1].tid) depth = 0, t->threads++;
+        while (depth && open[depth - 1] <= event[i].begin) depth--;
+        assert_true(!depth || event[i].end <= open[depth - 1]);
+        assert_true(depth < 100);
+        open[depth++] = event[i].end;
+        if (depth > t->deepest) t->deepest = depth;
+        assert_int_equal(event[i].pid, event[0].pid);
+    }
+}
+
+static Trace read_trace(const char *text)
+{
+    static Event event[4000];
+    Trace t = { 0 };
+    assert_string_equal(json_value(text), "\n");
+    const char *at = strstr(text, "\"traceEvents\":[\n");
+    assert_non_null(at);
+    for (at = strchr(at, '\n'); *at != ']';) {
+        assert_true(t.events < 4000);
+        at = read_event(at + 1, &event[t.events++]);
+        if (*at == ',') at++;
+        assert_int_equal(*at, '\n');
+        if (at[1] == ']') at++;
+    }
+    assert_string_equal(at, "]}\n");
+    check_nesting(event, &t);
+    t.pid = event[0].pid;
+    return t;
 }
 
 static void test_the_trace_is_json(void **unused)
@@ -242,63 +359,18 @@ static void test_the_trace_is_json(void **unused)
     tensor_profile_end();
     assert_int_equal(tensor_profile_save(path), 0);
     const char *text = read_file(fdopen(fd, "r"));
-    assert_string_equal(json_value(text), "\n");
+    const Trace trace = read_trace(text);
+    assert_true(trace.threads == 1 && trace.pid == getpid());
     read_rows();
     int64_t all = 0;
     for (int i = 0; i < rows; i++) all += row[i].calls;
-    assert_int_equal(count(text, "\"ph\":\"X\""), all + 5); /* modules, and the name */
+    assert_int_equal(trace.events, all + 5); /* modules, and the name */
     assert_int_equal(count(text, "\"cat\":\"backward\",\"name\":\"linear\""), 2);
     assert_int_equal(count(text, "\"cat\":\"module\",\"name\":\"Sequential\""), 1);
     assert_true(count(text, "Sequential.2\"}") >= 2); /* its product forward and backward */
     OK;
     unlink(path);
     nn_free(net);
-}
-
-/* What Chrome's and Perfetto's readers ask for: UTF-8, and events of a thread that lie within each other. */
-typedef struct Event {
-    long pid, tid;
-    int64_t begin, end; /* ns */
-} Event;
-
-static int by_begin(const void *a, const void *b)
-{
-    const Event *x = a, *y = b;
-    if (x->tid != y->tid) return x->tid < y->tid ? -1 : 1;
-    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
-    return x->end == y->end ? 0 : x->end > y->end ? -1 : 1; /* the outer one first */
-}
-
-static const char *after(const char *text, const char *what)
-{
-    const char *at = strstr(text, what);
-    assert_non_null(at);
-    return at + strlen(what);
-}
-
-static int64_t nanoseconds(const char *text)
-{
-    long long micro;
-    char digits[4];
-    assert_int_equal(sscanf(text, "%lld.%3[0-9]", &micro, digits), 2);
-    assert_true(micro >= 0 && strlen(digits) == 3);
-    return micro * 1000 + atoi(digits);
-}
-
-static int read_events(char *text, Event *event, int room)
-{
-    int n = 0;
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-        if (strncmp(line, "{\"ph\":\"X\",", 10) != 0) continue;
-        assert_true(n < room);
-        Event *e = &event[n++];
-        assert_int_equal(sscanf(after(line, "\"pid\":"), "%ld,\"tid\":%ld,", &e->pid, &e->tid), 2);
-        after(line, "\"cat\":\""), after(line, "\"name\":\""), after(line, "\"args\":{");
-        e->begin = nanoseconds(after(line, "\"ts\":"));
-        e->end = e->begin + nanoseconds(after(line, "\"dur\":"));
-        assert_int_equal(e->pid, getpid());
-    }
-    return n;
 }
 
 static bool is_utf8(const char *text)
@@ -320,7 +392,6 @@ static bool is_utf8(const char *text)
 static void test_the_trace_is_one_that_readers_take(void **unused)
 {
     (void)unused;
-    static Event event[4000];
     char path[] = "build/trace-XXXXXX", name[100];
     const int fd = mkstemp(path);
     Module *net = two_layers();
@@ -336,27 +407,15 @@ static void test_the_trace_is_one_that_readers_take(void **unused)
     assert_int_equal(pthread_join(thread, NULL), 0);
     tensor_profile_end();
     assert_int_equal(tensor_profile_save(path), 0);
-    char *text = read_file(fdopen(fd, "r"));
-    assert_string_equal(json_value(text), "\n");
+    const char *text = read_file(fdopen(fd, "r"));
     assert_true(is_utf8(text));
     assert_non_null(strstr(text, "\"bad \\ufffd\\ufffd("));
     assert_non_null(strstr(text, " end\""));
     assert_non_null(strstr(text, "\"xx\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\""));
-    const int n = read_events(text, event, 4000);
-    assert_true(n > 61 * 10);
-    qsort(event, (size_t)n, sizeof *event, by_begin);
-    int64_t open[100];
-    int depth = 0, deepest = 0, threads = 0;
-    for (int i = 0; i < n; i++) {
-        if (i == 0 || event[i].tid != event[i - 1].tid) depth = 0, threads++;
-        while (depth && open[depth - 1] <= event[i].begin) depth--;
-        assert_true(!depth || event[i].end <= open[depth - 1]);
-        assert_true(depth < 100);
-        open[depth++] = event[i].end;
-        if (depth > deepest) deepest = depth;
-    }
-    assert_int_equal(threads, 2);
-    assert_true(deepest >= 4); /* the name, the net, a layer, an op */
+    const Trace trace = read_trace(text);
+    assert_true(trace.events > 61 * 10 && trace.pid == getpid());
+    assert_int_equal(trace.threads, 2);
+    assert_true(trace.deepest >= 4); /* the name, the net, a layer, an op */
     OK;
     unlink(path);
     nn_free(net);
@@ -464,8 +523,7 @@ static void assert_trace(const char *folder, const char *name)
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     const char *trace = read_file(file);
-    assert_true(trace[0] == '{');
-    assert_non_null(strstr(trace, "\"traceEvents\""));
+    assert_true(read_trace(trace).events > 0);
     assert_non_null(strstr(trace, "\"exp\""));
     assert_int_equal(unlink(path), 0);
 }
