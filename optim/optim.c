@@ -334,6 +334,14 @@ static int check_options(const Optimizer *opt)
     return 0;
 }
 
+/* The end of a step that may be a user's: one that failed has an error. */
+static int stepped(const OptimKind *kind, int status)
+{
+    if (status && !tensor_error_code())
+        tensor_fail(TENSOR_EUSER, kind->function, "the step failed without saying why");
+    return status || tensor_error_code() ? -1 : 0;
+}
+
 static int step_each(const OptimKind *kind, OptimGroup *g, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -354,7 +362,7 @@ static int step_group(const OptimKind *kind, OptimGroup *g, int n, Tensor *found
                                    : 0;
     if (!status && found && !kind->rule) status = optim_hold_back(g, n, found);
     for (int i = 0; i < n && !status && !found; i++) g->stepped[i]->fresh = false;
-    return status || tensor_error_code() ? -1 : 0;
+    return stepped(kind, status);
 }
 
 /* Nothing here asks for memory: of one dtype and shape, a copy is a move of bytes. */
@@ -432,7 +440,7 @@ static int step_by_closure(Optimizer *opt, OptimClosure fn, void *ctx, double *l
 {
     for (int g = 0; g < opt->groups; g++)
         if (keep_all(&opt->group[g])) return -1;
-    const int status = opt->kind->step_closure(opt, fn, ctx, loss) || tensor_error_code() ? -1 : 0;
+    const int status = stepped(opt->kind, opt->kind->step_closure(opt, fn, ctx, loss));
     for (int g = 0; g < opt->groups && status; g++) {
         OptimGroup *group = &opt->group[g];
         for (int i = 0; i < group->count; i++) group->stepped[i] = &group->param[i];

@@ -149,6 +149,8 @@ static int update(AveragedModel *m)
         status = m->options.multi_avg_fn(TENSOR_LIST(m->averages, n), TENSOR_LIST(m->own, n), m->averaged,
                                          m->options.ctx);
     else if (n) status = average(m, n);
+    if (status && !tensor_error_code())
+        tensor_fail(TENSOR_EUSER, "optim_averaged_update", "multi_avg_fn failed without saying why");
     if (status || tensor_error_code()) return -1;
     return tensor_foreach_copy_(TENSOR_LIST(m->averages + n, rest), TENSOR_LIST(m->own + n, rest));
 }

@@ -15,7 +15,8 @@ static Tensor *forward(const NNEvaluateArgs *args, const Batch *b, Tensor **outp
     return args->loss && *output ? nn_forward(args->loss, *output, b->y) : NULL;
 }
 
-int train_forward(const NNEvaluateArgs *args, const Batch *b, Tensor **loss, Tensor **output)
+int train_forward(const NNEvaluateArgs *args, const char *function, const Batch *b, Tensor **loss,
+                  Tensor **output)
 {
     const bool mixed = args->autocast != TENSOR_F32;
     TensorAutocast before = { .depth = 0 };
@@ -24,7 +25,7 @@ int train_forward(const NNEvaluateArgs *args, const Batch *b, Tensor **loss, Ten
     *loss = forward(args, b, output);
     if (mixed) tensor_autocast_end(before);
     if (args->step && !*loss && !tensor_error_code())
-        tensor_fail(TENSOR_EUSER, NULL, "the step gave no loss, without saying why");
+        tensor_fail(TENSOR_EUSER, function, "the step gave no loss, without saying why");
     return tensor_error_code() ? -1 : 0;
 }
 
@@ -35,10 +36,10 @@ int train_count_metrics(Metric *const *metrics)
     return n;
 }
 
-int train_update_metrics(Metric *const *metrics, Tensor *output, Tensor *target)
+int train_update_metrics(Metric *const *metrics, const char *function, Tensor *output, Tensor *target)
 {
     if (metrics && metrics[0] && !output)
-        return tensor_fail(TENSOR_EUSER, NULL, "the step gave no output for the metrics");
+        return tensor_fail(TENSOR_EUSER, function, "the step gave no output for the metrics");
     for (int i = 0; metrics && metrics[i]; i++)
         if (nn_metric_update(metrics[i], output, target)) return -1;
     return 0;
@@ -148,7 +149,7 @@ static int over_epoch(const NNEvaluateArgs *args, const char *function,
     for (Batch *b; !status && (b = data_next(args->loader)) != NULL;) {
         Tensor *loss, *output;
         TensorScope scope = tensor_scope_open();
-        status = train_forward(args, b, &loss, &output) || each(ctx, b, loss, output) ? -1 : 0;
+        status = train_forward(args, function, b, &loss, &output) || each(ctx, b, loss, output) ? -1 : 0;
         tensor_scope_close(scope);
     }
     if (status) data_reset(args->loader);
@@ -165,7 +166,8 @@ typedef struct Evaluation {
 static int evaluate_batch(void *ctx, const Batch *b, Tensor *loss, Tensor *output)
 {
     Evaluation *e = ctx;
-    return loss_sum_add(&e->loss, loss, b->size) || train_update_metrics(e->metrics, output, b->y);
+    return loss_sum_add(&e->loss, loss, b->size) ||
+           train_update_metrics(e->metrics, e->loss.function, output, b->y);
 }
 
 double nn_evaluate_args(NNEvaluateArgs args)

@@ -105,12 +105,12 @@ static int train_batch(Fit *f, const Batch *b)
 {
     Tensor *loss, *output;
     TensorScope scope = tensor_scope_open();
-    int status = train_forward(&f->forward, b, &loss, &output);
+    int status = train_forward(&f->forward, op, b, &loss, &output);
     if (!status) loss = add_penalty(f, loss);
     f->batch++, f->accumulated++;
     if (!status) status = loss_sum_add(&f->loss, loss, b->size);
     if (!status && !fit_heed(f))
-        status = backward(f, loss) || train_update_metrics(f->args.metrics, output, b->y) ? -1 : 0;
+        status = backward(f, loss) || train_update_metrics(f->args.metrics, op, output, b->y) ? -1 : 0;
     tensor_scope_close(scope);
     return status;
 }

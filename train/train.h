@@ -10,9 +10,10 @@
 
 /* The mean loss of a batch, and the output for metrics: by step, or by the loss of net(x) and y.  Without
  * either the loss is NULL.  -1: an error. */
-int train_forward(const NNEvaluateArgs *args, const Batch *b, Tensor **loss, Tensor **output);
+int train_forward(const NNEvaluateArgs *args, const char *function, const Batch *b, Tensor **loss,
+                  Tensor **output);
 
-int train_update_metrics(Metric *const *metrics, Tensor *output, Tensor *target);
+int train_update_metrics(Metric *const *metrics, const char *function, Tensor *output, Tensor *target);
 int train_count_metrics(Metric *const *metrics);
 
 /* A sum over batches of loss times samples.  Losses of a device stay there until the sum is read. */

@@ -131,6 +131,36 @@ static int nothing(const void *options, OptimParam *p, Tensor *grad)
     return (void)options, (void)p, (void)grad, 0;
 }
 
+static int fails(const void *options, OptimParam *p, Tensor *grad)
+{
+    return tensor_fill_(p->tensor, 5), (void)options, (void)grad, -1;
+}
+
+static void test_a_step_that_says_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        TensorList params;
+    } defaults;
+    static const OpField fields[] = { { 0 } };
+    static const OptimKind kind = { .name = "Fails",
+                                    .function = "optim_fails",
+                                    .args = sizeof defaults,
+                                    .defaults = &defaults,
+                                    .fields = fields,
+                                    .step = fails };
+    Tensor *p = tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F32), true);
+    TensorList params = TENSORS(p);
+    Optimizer *opt = optim_new(&kind, &params);
+    assert_int_equal(tensor_backward(tensor_sum(p)), 0);
+    assert_int_equal(optim_step(opt), -1);
+    assert_non_null(tensor_error());
+    assert_non_null(strstr(tensor_error(), "optim_fails: the step failed without saying why"));
+    assert_status_error(-1, TENSOR_EUSER);
+    assert_true(tensor_item(tensor_amax(p)) == 1);
+    optim_free(opt);
+}
+
 /* A kind of the user's may have no lr: then nobody sets it. */
 static void test_a_kind_without_lr(void **state)
 {
@@ -251,11 +281,13 @@ static void test_decoupled_adam(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_option),          cmocka_unit_test(test_steps_are_continuous),
-        cmocka_unit_test(test_a_kind_without_lr),     cmocka_unit_test(test_steps_of_a_dict),
-        cmocka_unit_test(test_all_that_does_not_fit), cmocka_unit_test(test_decoupled_adam)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_option),
+                                        cmocka_unit_test(test_steps_are_continuous),
+                                        cmocka_unit_test(test_a_kind_without_lr),
+                                        cmocka_unit_test(test_steps_of_a_dict),
+                                        cmocka_unit_test(test_a_step_that_says_nothing),
+                                        cmocka_unit_test(test_all_that_does_not_fit),
+                                        cmocka_unit_test(test_decoupled_adam) };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("optimizers at their edges", tests, NULL, NULL);
     tensor_scope_close(scope);

@@ -177,6 +177,11 @@ static void save_and_load(void **state)
     optim_averaged_free(a), optim_averaged_free(b), nn_free(net);
 }
 
+static int says_nothing(TensorList averaged, TensorList current, int64_t num_averaged, void *ctx)
+{
+    return (void)averaged, (void)current, (void)num_averaged, (void)ctx, -1;
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -190,7 +195,11 @@ static void refusals(void **state)
     assert_status_error(optim_averaged_update(NULL), TENSOR_ENULL);
     assert_status_error(optim_averaged_swap(NULL), TENSOR_ENULL);
     assert_status_error(optim_update_bn(NULL, net), TENSOR_ENULL);
-    optim_averaged_free(NULL), nn_free(net);
+    AveragedModel *m = optim_averaged_model(net, .multi_avg_fn = says_nothing);
+    assert_int_equal(optim_averaged_update(m), 0);
+    assert_status_error(optim_averaged_update(m), TENSOR_EUSER);
+    assert_int_equal(optim_averaged_count(m), 1);
+    optim_averaged_free(m), optim_averaged_free(NULL), nn_free(net);
 }
 
 /* A batch that does not fit leaves statistics, momentum and mode as they were. */

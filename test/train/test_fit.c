@@ -479,7 +479,7 @@ static void test_own_step(void **state)
         shape_equal(shape_of(nn_predict(s.net, s.test, .step = halved, .ctx = &fails)), SHAPE(20, 3)));
     fails = true;
     assert_int_equal(nn_fit(s.net, s.train, NULL, s.opt, .step = halved, .ctx = &fails, .verbose = 0), -1);
-    assert_says(TENSOR_EUSER, "the step gave no loss");
+    assert_says(TENSOR_EUSER, "nn_fit: the step gave no loss");
     nn_history_free(&h), nn_metric_free(m), drop(&s);
 }
 
