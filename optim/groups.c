@@ -81,7 +81,7 @@ bool optim_has_master(const Optimizer *opt, const Tensor *t)
 /* Who wrote into the parameter since, as loading does, may have written the master's own values. */
 static bool is_stale(const OptimParam *p)
 {
-    if (tensor_version(p->tensor) == p->seen) return false;
+    if (tensor_version(p->tensor) == p->seen && tensor_data(p->tensor) == p->where) return false;
     return !tensor_equal(tensor_to(p->master, tensor_dtype(p->tensor)), p->tensor);
 }
 
@@ -108,7 +108,7 @@ int optim_leave_masters(OptimGroup *g, int n, bool write)
         if (!p->half) continue;
         if (write && !tensor_copy_(p->half, p->master)) status = -1;
         p->tensor = p->half, p->half = NULL;
-        p->seen = tensor_version(p->tensor);
+        p->seen = tensor_version(p->tensor), p->where = tensor_data(p->tensor);
     }
     return status;
 }

@@ -295,7 +295,7 @@ static int prepare(const Optimizer *opt, OptimGroup *g, int *n)
         if (optim_has_master(opt, p->tensor)) {
             if (optim_enter_master(p)) return -1;
             grad = tensor_to(grad, TENSOR_F32);
-        }
+        } else tensor_release(p->master), p->master = NULL; /* of a half that it was */
         g->stepped[*n] = p, g->before[*n] = *p, g->grad[(*n)++] = grad;
         const OptimParam *last = *n > 1 ? g->stepped[*n - 2] : NULL;
         if (!grad || optim_make_states(opt, g, p) || (opt->found && optim_doubt(opt, p, last))) return -1;

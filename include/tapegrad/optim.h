@@ -447,7 +447,8 @@ typedef struct OptimParam {
     int64_t step;                /* steps that it took part in, this one included */
     bool fresh;                  /* a state was made and no step has used it yet */
     Tensor *master, *half;     /* the library's own: f32 copy; in a step, which has tensor = master: tensor */
-    uint32_t seen;             /* version of the tensor when it was written last */
+    uint32_t seen;             /* version of the tensor when it was written last ... */
+    const void *where;         /* ... and its data */
     int unsure;                /* of step, so many may have been skipped (optim_step_unless) ... */
     Tensor *skipped, *next;    /* ... and were, as the device knows; what it becomes after this step */
     Tensor *carried, *carries; /* so is number: f64 [OPTIM_STATES], and what it becomes */

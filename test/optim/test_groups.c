@@ -218,6 +218,27 @@ static void masters_follow(void **state)
     optim_free(h.opt), optim_free(lbfgs);
 }
 
+/* Other memory, which has been written as often: its version alone does not tell it from what was there. */
+static void masters_follow_other_memory(void **state)
+{
+    (void)state;
+    Halves h = make(TENSOR_BF16, 1, true);
+    step(&h, 1), step(&h, 2);
+    Tensor *other = tensor_zeros_like(tensor_detach(h.p));
+    while (tensor_version(other) < tensor_version(h.p)) tensor_fill_(other, 8);
+    assert_int_equal(tensor_set_data(h.p, other), 0);
+    tensor_set_grad(h.p, tensor_zeros_like(h.p)), tensor_set_grad(h.q, NULL);
+    tensor_zero_(h.opt->group[0].param[0].state[0]);
+    assert_int_equal(optim_step(h.opt), 0);
+    assert_true(tensor_get(h.p, DIMS(0, 0)) == 8);
+    tensor_set_grad(h.p, NULL);
+    assert_int_equal(tensor_set_data(h.p, tensor_to(tensor_detach(h.p), TENSOR_F32)), 0);
+    tensor_set_grad(h.p, tensor_zeros_like(h.p));
+    assert_int_equal(optim_step(h.opt), 0);
+    assert_null(h.opt->group[0].param[0].master); /* it is no half any more */
+    optim_free(h.opt);
+}
+
 static void masters_without_memory(void **state)
 {
     (void)state;
@@ -254,9 +275,11 @@ static void masters_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SCOPED(decay_for_matrices), SCOPED(states_go_along),        SCOPED(none_and_all),
-        SCOPED(several_nets),       SCOPED(masters_as_f32),         SCOPED(masters_saved),
-        SCOPED(masters_follow),     SCOPED(masters_without_memory),
+        SCOPED(decay_for_matrices),     SCOPED(states_go_along),
+        SCOPED(none_and_all),           SCOPED(several_nets),
+        SCOPED(masters_as_f32),         SCOPED(masters_saved),
+        SCOPED(masters_follow),         SCOPED(masters_follow_other_memory),
+        SCOPED(masters_without_memory),
     };
     return cmocka_run_group_tests_name("groups", tests, NULL, NULL);
 }
