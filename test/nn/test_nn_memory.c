@@ -244,6 +244,16 @@ static void every_optimizer(void **state)
         each_malloc_fails(optim_kind_at(i)->name, run_optimizer, optim_kind_at(i));
 }
 
+static void vector_and_back(const void *ctx)
+{
+    TensorScope scope = tensor_scope_open();
+    Tensor *w = tensor_zeros(SHAPE(3, 2), TENSOR_F32);
+    Tensor *vec = w ? nn_parameters_to_vector(TENSORS(w)) : NULL;
+    if (!vec || nn_vector_to_parameters(vec, TENSORS(w))) assert_true(tensor_error_code() == TENSOR_ENOMEM);
+    tensor_scope_close(scope);
+    (void)ctx;
+}
+
 static void orthogonal(const void *ctx)
 {
     TensorScope scope = tensor_scope_open();
@@ -343,6 +353,7 @@ static void initial_values(void **state)
 {
     (void)state;
     each_malloc_fails("nn_init_orthogonal_", orthogonal, NULL);
+    each_malloc_fails("nn_vector_to_parameters", vector_and_back, NULL);
 }
 
 int main(void)
