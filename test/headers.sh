@@ -38,7 +38,9 @@ for call in 'tensor_add(x, 2)' 'tensor_cat(parts, 1)' 'tensor_stack(parts)' \
     'tensor_huber_loss(x, x, 0.5)' 'tensor_smooth_l1_loss(x, x, 1.0)' \
     'tensor_pad(x, SHAPE(1, 1), 2.0)' 'tensor_kl_div(x, x, 1.f)' 'tensor_mse_loss(x, x, TENSOR_SUM)' \
     'tensor_gelu(x, 0.5)' 'tensor_gelu_(x, 1)' 'tensor_quantile(x, 0.5, 0, true, 0.1)' \
-    'tensor_searchsorted(x, x, 1)' '(void)tensor_meshgrid(TENSORS(x), parts, 1.0), x'; do
+    'tensor_searchsorted(x, x, 1)' '(void)tensor_meshgrid(TENSORS(x), parts, 1.0), x' \
+    '(void)tensor_qr(x, 0.5), x' 'tensor_grid_sample(x, x, 0.5)' '(void)data_mnist("", 0.13, 0.31), x' \
+    '(void)optim_reduce_lr_on_plateau(NULL, 0.5), x' '(void)nn_gelu(0.5), x'; do
     for compiler in gcc clang; do
         if printf '%s\n' '#include <tapegrad.h>' \
             'Tensor *f(Tensor *x, Tensor *parts[2])' "{ return $call; }" |
@@ -56,6 +58,18 @@ for compiler in gcc clang; do
         'return tensor_backward_many(TENSOR_LIST(parts, 2)) ? x : y;' '}' |
         $compiler -std=gnu11 -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c - ||
         { echo "headers: calls that are right fail with $compiler" >&2; exit 1; }
+done
+# Every option of every call, by name, without a warning; one that is given twice has one.
+every=$(gcc -E -dD -P -Iinclude include/tapegrad.h | python3 test/every_option.py)
+for compiler in gcc clang; do
+    echo "$every" | $compiler -std=gnu11 -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c - ||
+        { echo "headers: a call with all its options warns with $compiler" >&2; exit 1; }
+    if echo '#include <tapegrad.h>
+        Module *f(void) { return nn_hardtanh(.max_val = 2, .max_val = 3); }' |
+        $compiler -std=gnu11 -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c - 2>/dev/null; then
+        echo "headers: an option that is given twice does not warn with $compiler" >&2
+        exit 1
+    fi
 done
 # gcc before 12 cannot read a _Pragma in a call that stands in a call: there is none for it.
 printf '%s\n' '#include <tapegrad.h>' \

@@ -26,10 +26,11 @@ TAPEGRAD_API void data_free(Dataset *data);          /* gives one reference back
 typedef struct DataMnistArgs {
     const char *folder;
     DataSplit split;
+    TensorByName by_name;
     double mean, std; /* pixels become (value / 255 - mean) / std */
     TensorFromDefaults from_defaults;
 } DataMnistArgs;
-#define DATA_MNIST_DEFAULTS .split = DATA_TRAIN, .mean = 0, .std = 1, TENSOR_FROM_DEFAULTS
+#define DATA_MNIST_DEFAULTS .split = DATA_TRAIN, .mean = 0, .std = 1, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const DataMnistArgs data_mnist_defaults;
 
 /* data_mnist("data/mnist", DATA_TRAIN, .mean = 0.1307, .std = 0.3081) - the four IDX files of MNIST (or

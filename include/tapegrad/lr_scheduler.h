@@ -257,6 +257,7 @@ typedef struct OptimOneCycleLrArgs {
     int total_steps;
     int epochs, steps_per_epoch; /* or these */
     double pct_start;
+    TensorByName by_name;
     SchedulerAnneal anneal_strategy;
     bool cycle_momentum;
     double base_momentum, max_momentum, div_factor, final_div_factor;
@@ -265,9 +266,10 @@ typedef struct OptimOneCycleLrArgs {
     OptimPerGroup max_lrs, base_momentums, max_momentums; /* instead of the numbers */
     TensorFromDefaults from_defaults;
 } OptimOneCycleLrArgs;
-#define OPTIM_ONE_CYCLE_LR_DEFAULTS                                                         \
-    .max_lr = (double)NAN, .pct_start = 0.3, .cycle_momentum = true, .base_momentum = 0.85, \
-    .max_momentum = 0.95, .div_factor = 25, .final_div_factor = 1e4, .last_epoch = -1, TENSOR_FROM_DEFAULTS
+#define OPTIM_ONE_CYCLE_LR_DEFAULTS                                                                    \
+    .max_lr = (double)NAN, .pct_start = 0.3, .cycle_momentum = true, .base_momentum = 0.85,            \
+    .max_momentum = 0.95, .div_factor = 25, .final_div_factor = 1e4, .last_epoch = -1, TENSOR_BY_NAME, \
+    TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimOneCycleLrArgs optim_one_cycle_lr_defaults;
 
 /* optim_one_cycle_lr(opt, 0.1, steps), optim_one_cycle_lr(opt, 0.1, .epochs = 10, .steps_per_epoch = n) -
@@ -292,6 +294,7 @@ typedef struct OptimCyclicLrArgs {
     Optimizer *optimizer;
     double base_lr, max_lr;
     int step_size_up, step_size_down; /* down: 0: as up */
+    TensorByName by_name;
     SchedulerCycle mode;
     double gamma;
     SchedulerScale scale_fn; /* instead of mode; may be NULL */
@@ -305,7 +308,7 @@ typedef struct OptimCyclicLrArgs {
 } OptimCyclicLrArgs;
 #define OPTIM_CYCLIC_LR_DEFAULTS                                                                             \
     .base_lr = (double)NAN, .max_lr = (double)NAN, .step_size_up = 2000, .gamma = 1, .cycle_momentum = true, \
-    .base_momentum = 0.8, .max_momentum = 0.9, .last_epoch = -1, TENSOR_FROM_DEFAULTS
+    .base_momentum = 0.8, .max_momentum = 0.9, .last_epoch = -1, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimCyclicLrArgs optim_cyclic_lr_defaults;
 
 /* optim_cyclic_lr(opt, 0.001, 0.1) - from base_lr to max_lr in step_size_up steps, back in step_size_down,
@@ -323,6 +326,7 @@ typedef enum SchedulerThreshold { SCHEDULER_REL, SCHEDULER_ABS } SchedulerThresh
 
 typedef struct OptimReduceLrOnPlateauArgs {
     Optimizer *optimizer;
+    TensorByName by_name;
     SchedulerMode mode;
     double factor;
     int patience;
@@ -334,7 +338,7 @@ typedef struct OptimReduceLrOnPlateauArgs {
     TensorFromDefaults from_defaults;
 } OptimReduceLrOnPlateauArgs;
 #define OPTIM_REDUCE_LR_ON_PLATEAU_DEFAULTS \
-    .factor = 0.1, .patience = 10, .threshold = 1e-4, .eps = 1e-8, TENSOR_FROM_DEFAULTS
+    .factor = 0.1, .patience = 10, .threshold = 1e-4, .eps = 1e-8, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimReduceLrOnPlateauArgs optim_reduce_lr_on_plateau_defaults;
 
 /* optim_reduce_lr_on_plateau(opt) - optim_scheduler_step_metric: lr = max(lr factor, min_lr) after more than

@@ -43,6 +43,7 @@ typedef double (*NNMetricFn)(Tensor *output, Tensor *target, void *ctx);
 typedef struct NNMetricArgs {
     int64_t num_classes; /* must be given where the function takes it first */
     int64_t top_k;
+    TensorByName by_name;
     NNAverage average;
     double threshold;
     int64_t ignore_index;
@@ -55,7 +56,7 @@ typedef struct NNMetricArgs {
 } NNMetricArgs;
 #define NN_METRIC_DEFAULTS                                                                     \
     .num_classes = 0, .top_k = 1, .average = NN_MACRO, .threshold = 0.5, .ignore_index = -100, \
-    TENSOR_FROM_DEFAULTS
+    TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNMetricArgs nn_metric_defaults;
 
 /* nn_metric_accuracy(.top_k = 5) - the part that is right; with top_k above 1 (scores only) the part whose

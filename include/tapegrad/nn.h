@@ -477,11 +477,12 @@ typedef struct NNSummaryArgs {
     Module *module;
     TensorShape shape; /* of an input, with the batch */
     FILE *file;        /* NULL: stdout */
+    TensorByName by_name;
     TensorDtype dtype; /* of the input; TENSOR_DTYPES: that of the first parameter */
     TensorList inputs; /* instead of shape and dtype: what to run it on, one input or several */
     TensorFromDefaults from_defaults;
 } NNSummaryArgs;
-#define NN_SUMMARY_DEFAULTS .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
+#define NN_SUMMARY_DEFAULTS .dtype = TENSOR_DTYPES, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNSummaryArgs nn_summary_defaults;
 
 /* nn_summary(net, SHAPE(1, 1, 28, 28), stdout) - a table: every layer, the shapes it gives, its parameters;

@@ -257,13 +257,14 @@ typedef struct OptimMuonArgs {
     bool nesterov;
     double ns_a, ns_b, ns_c, eps;
     int ns_steps;
+    TensorByName by_name;
     OptimAdjustLr adjust_lr_fn;
     bool maximize;
     TensorFromDefaults from_defaults;
 } OptimMuonArgs;
 #define OPTIM_MUON_DEFAULTS                                                                              \
     .lr = 1e-3, .weight_decay = 0.1, .momentum = 0.95, .nesterov = true, .ns_a = 3.4445, .ns_b = -4.775, \
-    .ns_c = 2.0315, .eps = 1e-7, .ns_steps = 5, TENSOR_FROM_DEFAULTS
+    .ns_c = 2.0315, .eps = 1e-7, .ns_steps = 5, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimMuonArgs optim_muon_defaults;
 
 /* optim_muon(matrices, .lr = 0.02) - momentum, made orthogonal (Jordan 2024; torch.optim.Muon), for matrices
@@ -305,13 +306,14 @@ typedef struct OptimLbfgsArgs {
     int max_eval; /* 0: max_iter 5 / 4 */
     double tolerance_grad, tolerance_change;
     int history_size;
+    TensorByName by_name;
     OptimLineSearch line_search_fn;
     bool maximize;
     TensorFromDefaults from_defaults;
 } OptimLbfgsArgs;
 #define OPTIM_LBFGS_DEFAULTS                                                                        \
     .lr = 1, .max_iter = 20, .tolerance_grad = 1e-7, .tolerance_change = 1e-9, .history_size = 100, \
-    TENSOR_FROM_DEFAULTS
+    TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimLbfgsArgs optim_lbfgs_defaults;
 
 /* optim_lbfgs(params, .line_search_fn = OPTIM_STRONG_WOLFE) - Newton's direction from the last changes of

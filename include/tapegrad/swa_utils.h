@@ -77,13 +77,14 @@ typedef struct OptimSwaLrArgs {
     Optimizer *optimizer;
     double swa_lr;
     int anneal_epochs;
+    TensorByName by_name;
     SchedulerAnneal anneal_strategy;
     int64_t last_epoch;
     OptimPerGroup swa_lrs; /* instead of swa_lr */
     TensorFromDefaults from_defaults;
 } OptimSwaLrArgs;
 #define OPTIM_SWA_LR_DEFAULTS \
-    .swa_lr = (double)NAN, .anneal_epochs = 10, .last_epoch = -1, TENSOR_FROM_DEFAULTS
+    .swa_lr = (double)NAN, .anneal_epochs = 10, .last_epoch = -1, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimSwaLrArgs optim_swa_lr_defaults;
 
 /* optim_swa_lr(opt, 0.05) - PyTorch's SWALR: from the rate that each group has to swa_lr in anneal_epochs

@@ -114,11 +114,15 @@ typedef const struct TensorFromDefaults_ *TensorFromDefaults;
 #define TENSOR_FROM_DEFAULTS .from_defaults = TENSOR_DEFAULTS_MARK
 
 /* A member that ends what a call may give by place: the options behind it go by name.  It stands before an
- * enum, for C makes one of any number without a word: tensor_huber_loss(x, t, 0.5) does not compile. */
+ * enum, for C makes one of any number without a word: tensor_huber_loss(x, t, 0.5) does not compile.  (A 0
+ * does: where it is another value than the default, the call is refused, by the mark.) */
 typedef const struct TensorByName_ *TensorByName;
+#define TENSOR_BY_NAME_MARK ((TensorByName)(uintptr_t)0x7a0eb9a3e5175e75)
+#define TENSOR_BY_NAME .by_name = TENSOR_BY_NAME_MARK
 
 /* tensor_check_options - 0; -1 and EVALUE where the defaults end in TENSOR_FROM_DEFAULTS and the options, of
- * the same size, do not.  function is what the error names. */
+ * the same size, do not; or the defaults have TENSOR_BY_NAME and the options do not.  function is what the
+ * error names. */
 TAPEGRAD_API int tensor_check_options(const char *function, const void *options, const void *defaults,
                                       size_t size);
 #define TENSOR_CHECK_OPTIONS(function, options, defaults) \

@@ -92,6 +92,7 @@ typedef struct NNFitArgs {
     int accumulate;                         /* batches to a step, which has the mean of their losses */
     double clip_grad_norm, clip_grad_value; /* 0: not */
     double l1, l2; /* l1 sum |w| + l2 sum w^2 is added to the loss, over parameters of rank 2 and above */
+    TensorByName by_name;
     TensorDtype autocast; /* TENSOR_BF16, TENSOR_F16; TENSOR_F32: none */
     GradScaler *scaler;
     AveragedModel *averaged; /* EMA or SWA: updated after each step */
@@ -115,7 +116,7 @@ typedef struct NNFitArgs {
 } NNFitArgs;
 #define NN_FIT_DEFAULTS                                                                                      \
     .epochs = 1, .accumulate = 1, .keep = 3, .verbose = 1, .handle_interrupt = true, .autocast = TENSOR_F32, \
-    TENSOR_FROM_DEFAULTS
+    TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNFitArgs nn_fit_defaults;
 
 /* nn_fit(net, train, nn_mse_loss(), opt, .epochs = 20, .validate = test, .patience = 3, .restore_best = true)
@@ -156,6 +157,7 @@ typedef struct NNEvaluateArgs {
     Metric *const *metrics;
     NNStepFn step;
     void *ctx;
+    TensorByName by_name;
     TensorDtype autocast;
 } NNEvaluateArgs;
 #define NN_EVALUATE_DEFAULTS .autocast = TENSOR_F32

@@ -303,8 +303,8 @@ static int apply(const TensorOp *op, const char *name, Tensor *const *inputs, in
     OpCall c;
     call_begin(&c, op, inputs, n, NULL, site);
     c.name = name;
-    if (params && unlikely(!options_begun(params, op->defaults, op->params)))
-        return op_fail(&c, TENSOR_EVALUE, OPTIONS_NOT_BEGUN);
+    const char *fault = params ? options_fault(params, op->defaults, op->params) : NULL;
+    if (unlikely(fault)) return op_fail(&c, TENSOR_EVALUE, "%s", fault);
     if (check_inputs(&c)) return -1;
     _Alignas(16) char own_params[CALL_PARAMS];
     int64_t list[CALL_LISTS][TENSOR_MAX_DIMS];

@@ -21,6 +21,7 @@ class Scope(c.Structure):
     _fields_ = [("mark", c.c_size_t), ("depth", c.c_uint64)]
 
 
+BY_NAME = ("by_name", c.c_void_p)
 FROM_DEFAULTS = ("from_defaults", c.c_void_p)  # the last member, where defaults are not all zeros
 
 
@@ -29,6 +30,7 @@ class Linear(c.Structure):
         ("in_features", c.c_int64),
         ("out_features", c.c_int64),
         ("bias", c.c_bool),
+        BY_NAME,
         ("dtype", c.c_int),
         FROM_DEFAULTS,
     ]
@@ -46,6 +48,7 @@ class Reduce(c.Structure):
         ("dim", c.c_int),
         ("keepdim", c.c_bool),
         ("dims", Shape),
+        BY_NAME,
         ("dtype", c.c_int),
         FROM_DEFAULTS,
     ]
@@ -55,7 +58,7 @@ class Huber(c.Structure):
     _fields_ = [
         ("input", c.c_void_p),
         ("target", c.c_void_p),
-        ("by_name", c.c_void_p),
+        BY_NAME,
         ("reduction", c.c_int),
         ("delta", c.c_double),
         FROM_DEFAULTS,

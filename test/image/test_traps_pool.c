@@ -320,7 +320,7 @@ static void test_grid_sample_gradient_at_integer_coordinates(void **state)
     assert_values(y, VALUES(16));
     assert_values(gradient(y, middle), VALUES(16, 112));
     assert_values(gradient(tensor_grid_sample(x, middle), middle), VALUES(24, 168));
-    assert_values(gradient(tensor_grid_sample(x, middle, TENSOR_NEAREST), middle), VALUES(0, 0));
+    assert_values(gradient(tensor_grid_sample(x, middle, .mode = TENSOR_NEAREST), middle), VALUES(0, 0));
 }
 
 static void test_grid_sample_clipped_coordinates_have_no_gradient(void **state)
@@ -347,7 +347,8 @@ static void test_grid_sample_nan_and_far_positions_read_nothing_outside(void **s
     for (int mode = 0; mode < 3; mode++)
         for (int padding = 0; padding < 3; padding++) {
             Tensor *y = tensor_grid_sample(
-                x, grid, (TensorInterpolation[]){ TENSOR_NEAREST, TENSOR_BILINEAR, TENSOR_BICUBIC }[mode],
+                x, grid,
+                .mode = (TensorInterpolation[]){ TENSOR_NEAREST, TENSOR_BILINEAR, TENSOR_BICUBIC }[mode],
                 .padding_mode = (TensorGridPadding)padding);
             assert_non_null(y);
             assert_non_null(gradient(y, grid));

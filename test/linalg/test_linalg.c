@@ -86,7 +86,7 @@ static void test_factors_multiply_back(void **state)
             assert_identity(tensor_matmul(f.vh, tensor_mT(f.vh)));
             assert_int_equal(tensor_size(f.u, -1), full ? m : k);
             assert_true(tensor_allclose(f.s, tensor_sort(f.s, .descending = true), 0, 0, false));
-            TensorQr q = tensor_qr(a, full ? TENSOR_QR_COMPLETE : TENSOR_QR_REDUCED);
+            TensorQr q = tensor_qr(a, .mode = full ? TENSOR_QR_COMPLETE : TENSOR_QR_REDUCED);
             assert_tensor_close(tensor_matmul(q.q, q.r), a, 0, 1e-11);
             assert_identity(tensor_matmul(tensor_mT(q.q), q.q));
             assert_true(tensor_equal(q.r, tensor_triu(q.r)));
@@ -213,7 +213,7 @@ static void test_argument_orders_and_defaults(void **state)
     assert_tensor_close(tensor_matmul(lower, tensor_triangular_solve(b, a, false)), b, 0, tight);
     assert_true(same_bits(tensor_inverse(a), tensor_inv(a)));
     assert_int_equal(tensor_size(tensor_svd(b).u, 1), 3); /* full by default, as torch.linalg.svd */
-    TensorQr r = tensor_qr(b, TENSOR_QR_R);
+    TensorQr r = tensor_qr(b, .mode = TENSOR_QR_R);
     assert_null(r.q);
     assert_true(same_bits(r.r, tensor_qr(b).r));
     TensorSlogdet s = tensor_slogdet(tensor_neg(a));

@@ -171,7 +171,8 @@ static void test_hinge_embedding_gradient_is_zero_at_the_kink(void **state)
 static void test_margin_ranking_gradient_is_zero_at_the_kink(void **state)
 {
     (void)state;
-    Tensor *a = LEAF(1, 0), *y = tensor_margin_ranking_loss(a, VEC(0, 0), INDICES(1, 1), 1, TENSOR_SUM);
+    Tensor *a = LEAF(1, 0),
+           *y = tensor_margin_ranking_loss(a, VEC(0, 0), INDICES(1, 1), 1, .reduction = TENSOR_SUM);
     assert_values(y, 1);
     assert_values(gradient(y, a), 0, -1);
 }
@@ -309,7 +310,7 @@ static void test_ctc_is_the_sum_over_all_paths(void **state)
         const double want = over_all_paths(x->data, T, C, cases[i].blank, cases[i].target, cases[i].n);
         Tensor *target = tensor_from_data(cases[i].target, SHAPE(cases[i].n), TENSOR_I64);
         Tensor *loss = tensor_ctc_loss(x, target, INDICES(T), tensor_scalar(cases[i].n, TENSOR_I64),
-                                       cases[i].blank, TENSOR_SUM);
+                                       cases[i].blank, .reduction = TENSOR_SUM);
         assert_near(tensor_item(loss), want, 1e-12);
     }
 }

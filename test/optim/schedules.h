@@ -118,8 +118,9 @@ static Scheduler *make(const char *name, Optimizer *o)
     CASE("cyclic range", optim_cyclic_lr(o, .01, .2, 8, .mode = SCHEDULER_EXP_RANGE, .gamma = .97,
                                          .base_momentum = .6, .max_momentum = .95))
     CASE("cyclic scaled", optim_cyclic_lr(o, .01, .2, 6, .scale_fn = falls, .ctx = &slope))
-    CASE("cyclic scaled by step", optim_cyclic_lr(o, .01, .2, 4, 5, SCHEDULER_TRIANGULAR2, .scale_fn = falls,
-                                                  .scale_mode = SCHEDULER_ITERATIONS, .ctx = &slope))
+    CASE("cyclic scaled by step",
+         optim_cyclic_lr(o, .01, .2, 4, 5, .mode = SCHEDULER_TRIANGULAR2, .scale_fn = falls,
+                         .scale_mode = SCHEDULER_ITERATIONS, .ctx = &slope))
     CASE("multi_step many", many_milestones(o))
     CASE("one_cycle epochs", optim_one_cycle_lr(o, .5, .epochs = 5, .steps_per_epoch = 9, .pct_start = .5))
     CASE("one_cycle groups",
@@ -141,12 +142,12 @@ static Scheduler *make(const char *name, Optimizer *o)
     CASE("at once", at_once(o))
     CASE("chain first", chain_first(o))
     CASE("swa", optim_swa_lr(o, .05))
-    CASE("swa linear", optim_swa_lr(o, .3, 25, SCHEDULER_LINEAR))
+    CASE("swa linear", optim_swa_lr(o, .3, 25, .anneal_strategy = SCHEDULER_LINEAR))
     CASE("swa at once", optim_swa_lr(o, .07, 0))
     CASE("plateau", optim_reduce_lr_on_plateau(o, .factor = .3, .patience = 2, .cooldown = 1))
     CASE("plateau max",
-         optim_reduce_lr_on_plateau(o, SCHEDULER_MAX, .5, 1, .threshold = .2, .threshold_mode = SCHEDULER_ABS,
-                                    .min_lr = .004, .eps = 1e-3))
+         optim_reduce_lr_on_plateau(o, .mode = SCHEDULER_MAX, .factor = .5, .patience = 1, .threshold = .2,
+                                    .threshold_mode = SCHEDULER_ABS, .min_lr = .004, .eps = 1e-3))
     CASE("sequence", sequence(o))
     CASE("chain", chain(o))
     CASE("chain in sequence", chain_in_sequence(o))

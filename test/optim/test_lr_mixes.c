@@ -47,7 +47,7 @@ static int mix(const char *name, Optimizer *o, Scheduler **s)
     MIX("all one_cycle restarts", optim_one_cycle_lr(o, .5, 40),
         optim_cosine_annealing_warm_restarts(o, 5, 2))
     MIX("switch multiplicative swa", optim_multiplicative_lr(o, wavers),
-        optim_swa_lr(o, .05, 8, SCHEDULER_LINEAR))
+        optim_swa_lr(o, .05, 8, .anneal_strategy = SCHEDULER_LINEAR))
     MIX("switch cosine swa", optim_cosine_annealing_lr(o, 20), optim_swa_lr(o, .05))
     MIX("all plateau step", optim_reduce_lr_on_plateau(o, .factor = .5, .patience = 2),
         optim_step_lr(o, 9, .5))

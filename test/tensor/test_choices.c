@@ -23,8 +23,10 @@ static void ops(void **state)
            *i = tensor_zeros(SHAPE(4), TENSOR_I64), *grids[2];
     REFUSED(tensor_gelu(x, .approximate = none), "no approximate 99: want none or tanh");
     REFUSED(tensor_gelu_(x, .approximate = -1), "no approximate -1: want none or tanh");
-    REFUSED(tensor_qr(m, 3).q, "no mode 3: want reduced, complete or r");
-    REFUSED(tensor_grid_sample(x, at, none), "no mode 99: want nearest, ");
+    REFUSED(tensor_qr(m, .mode = 3).q, "no mode 3: want reduced, complete or r");
+    REFUSED(tensor_grid_sample(x, at, TENSOR_NEAREST), "goes by name"); /* 0, and not the default */
+    REFUSED(tensor_sum(m, 0, false, DIMS(), TENSOR_F32), "goes by name");
+    REFUSED(tensor_grid_sample(x, at, .mode = none), "no mode 99: want nearest, ");
     REFUSED(tensor_grid_sample(x, at, .padding_mode = none),
             "padding_mode 99: want zeros, border or reflection");
     REFUSED(tensor_interpolate(x, .scale_factor = 2, .mode = none), "no mode 99: want nearest, ");
@@ -63,7 +65,7 @@ static void optimizers(void **state)
     Optimizer *o = optim_sgd(TENSORS(w), 0.1, .momentum = 0.5);
     REFUSED(optim_muon(TENSORS(w), .adjust_lr_fn = 3), "no adjust_lr_fn 3: want original, ");
     REFUSED(optim_lbfgs(TENSORS(w), .line_search_fn = 2), "no line_search_fn 2: want none or strong_wolfe");
-    REFUSED(optim_reduce_lr_on_plateau(o, 2), "no mode 2: want min or max");
+    REFUSED(optim_reduce_lr_on_plateau(o, .mode = 2), "no mode 2: want min or max");
     REFUSED(optim_reduce_lr_on_plateau(o, .threshold_mode = 2), "no threshold_mode 2: want rel or abs");
     REFUSED(optim_cyclic_lr(o, 0.1, 0.2, .mode = 3), "no mode 3: want triangular, triangular2 or exp_range");
     REFUSED(optim_one_cycle_lr(o, 0.1, 10, .anneal_strategy = 2), "no anneal_strategy 2: want cos or linear");

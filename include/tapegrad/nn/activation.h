@@ -17,7 +17,8 @@ extern "C" {
  *   nn_logsigmoid  log s(x)                   nn_softsign     x / (1 + |x|)
  *   nn_tanhshrink  x - tanh x                 nn_hardsigmoid  min(max(x + 3, 0), 6) / 6
  *   nn_hardswish   x hardsigmoid(x) */
-#define NN_ACTIVATION_(f, Args, defaults, ...) TENSOR_CALL_(f, Args, defaults, .unused_ = false, __VA_ARGS__)
+#define NN_ACTIVATION_(f, Args, defaults, ...) \
+    TENSOR_CALL_(f, Args, NN_##defaults##_DEFAULTS, .unused_ = false, __VA_ARGS__)
 
 /* .inplace = true, of these seven, of threshold, leaky_relu, elu, celu, hardtanh, rrelu and the dropouts -
  * the result is written into x, which is returned, as PyTorch's inplace does; errors are those of the op in
@@ -44,14 +45,13 @@ TAPEGRAD_API Module *nn_hardsigmoid_args(NNInplaceArgs args);
 TAPEGRAD_API Module *nn_hardswish(void);
 TAPEGRAD_API Module *nn_hardswish_args(NNInplaceArgs args);
 #ifndef __cplusplus
-#define nn_relu(...) NN_ACTIVATION_(nn_relu_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
-#define nn_relu6(...) NN_ACTIVATION_(nn_relu6_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
-#define nn_silu(...) NN_ACTIVATION_(nn_silu_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
-#define nn_mish(...) NN_ACTIVATION_(nn_mish_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
-#define nn_selu(...) NN_ACTIVATION_(nn_selu_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
-#define nn_hardsigmoid(...) \
-    NN_ACTIVATION_(nn_hardsigmoid_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
-#define nn_hardswish(...) NN_ACTIVATION_(nn_hardswish_args, NNInplaceArgs, NN_INPLACE_DEFAULTS, __VA_ARGS__)
+#define nn_relu(...) NN_ACTIVATION_(nn_relu_args, NNInplaceArgs, INPLACE, __VA_ARGS__)
+#define nn_relu6(...) NN_ACTIVATION_(nn_relu6_args, NNInplaceArgs, INPLACE, __VA_ARGS__)
+#define nn_silu(...) NN_ACTIVATION_(nn_silu_args, NNInplaceArgs, INPLACE, __VA_ARGS__)
+#define nn_mish(...) NN_ACTIVATION_(nn_mish_args, NNInplaceArgs, INPLACE, __VA_ARGS__)
+#define nn_selu(...) NN_ACTIVATION_(nn_selu_args, NNInplaceArgs, INPLACE, __VA_ARGS__)
+#define nn_hardsigmoid(...) NN_ACTIVATION_(nn_hardsigmoid_args, NNInplaceArgs, INPLACE, __VA_ARGS__)
+#define nn_hardswish(...) NN_ACTIVATION_(nn_hardswish_args, NNInplaceArgs, INPLACE, __VA_ARGS__)
 #endif
 TAPEGRAD_API Module *nn_tanh(void);
 TAPEGRAD_API Module *nn_sigmoid(void);
@@ -89,8 +89,7 @@ typedef struct NNLeakyReluArgs {
 #define NN_LEAKY_RELU_DEFAULTS .negative_slope = 0.01, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLeakyReluArgs nn_leaky_relu_defaults;
 /* nn_leaky_relu - x, or negative_slope x where x < 0. */
-#define nn_leaky_relu(...) \
-    NN_ACTIVATION_(nn_leaky_relu_args, NNLeakyReluArgs, NN_LEAKY_RELU_DEFAULTS, __VA_ARGS__)
+#define nn_leaky_relu(...) NN_ACTIVATION_(nn_leaky_relu_args, NNLeakyReluArgs, LEAKY_RELU, __VA_ARGS__)
 TAPEGRAD_API Module *nn_leaky_relu_args(NNLeakyReluArgs args);
 
 typedef struct NNEluArgs {
@@ -103,8 +102,8 @@ typedef struct NNEluArgs {
 TAPEGRAD_API extern const NNEluArgs nn_elu_defaults;
 /* nn_elu - x, or alpha (e^x - 1) where x < 0.
  * nn_celu - x, or alpha (e^(x / alpha) - 1) there. */
-#define nn_elu(...) NN_ACTIVATION_(nn_elu_args, NNEluArgs, NN_ELU_DEFAULTS, __VA_ARGS__)
-#define nn_celu(...) NN_ACTIVATION_(nn_celu_args, NNEluArgs, NN_ELU_DEFAULTS, __VA_ARGS__)
+#define nn_elu(...) NN_ACTIVATION_(nn_elu_args, NNEluArgs, ELU, __VA_ARGS__)
+#define nn_celu(...) NN_ACTIVATION_(nn_celu_args, NNEluArgs, ELU, __VA_ARGS__)
 TAPEGRAD_API Module *nn_elu_args(NNEluArgs args);
 TAPEGRAD_API Module *nn_celu_args(NNEluArgs args);
 
@@ -116,7 +115,7 @@ typedef struct NNSoftplusArgs {
 #define NN_SOFTPLUS_DEFAULTS .beta = 1, .threshold = 20, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNSoftplusArgs nn_softplus_defaults;
 /* nn_softplus - log(1 + e^(beta x)) / beta; x itself where beta x > threshold. */
-#define nn_softplus(...) NN_ACTIVATION_(nn_softplus_args, NNSoftplusArgs, NN_SOFTPLUS_DEFAULTS, __VA_ARGS__)
+#define nn_softplus(...) NN_ACTIVATION_(nn_softplus_args, NNSoftplusArgs, SOFTPLUS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_softplus_args(NNSoftplusArgs args);
 
 typedef struct NNShrinkArgs {
@@ -128,8 +127,8 @@ typedef struct NNShrinkArgs {
 TAPEGRAD_API extern const NNShrinkArgs nn_shrink_defaults;
 /* nn_softshrink - x less lambd towards 0, and 0 where |x| <= lambd.
  * nn_hardshrink - x, or 0 there. */
-#define nn_softshrink(...) NN_ACTIVATION_(nn_softshrink_args, NNShrinkArgs, NN_SHRINK_DEFAULTS, __VA_ARGS__)
-#define nn_hardshrink(...) NN_ACTIVATION_(nn_hardshrink_args, NNShrinkArgs, NN_SHRINK_DEFAULTS, __VA_ARGS__)
+#define nn_softshrink(...) NN_ACTIVATION_(nn_softshrink_args, NNShrinkArgs, SHRINK, __VA_ARGS__)
+#define nn_hardshrink(...) NN_ACTIVATION_(nn_hardshrink_args, NNShrinkArgs, SHRINK, __VA_ARGS__)
 TAPEGRAD_API Module *nn_softshrink_args(NNShrinkArgs args);
 TAPEGRAD_API Module *nn_hardshrink_args(NNShrinkArgs args);
 
@@ -142,7 +141,7 @@ typedef struct NNHardtanhArgs {
 #define NN_HARDTANH_DEFAULTS .min_val = -1, .max_val = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNHardtanhArgs nn_hardtanh_defaults;
 /* nn_hardtanh - x held to [min_val, max_val].  EVALUE: min_val > max_val. */
-#define nn_hardtanh(...) NN_ACTIVATION_(nn_hardtanh_args, NNHardtanhArgs, NN_HARDTANH_DEFAULTS, __VA_ARGS__)
+#define nn_hardtanh(...) NN_ACTIVATION_(nn_hardtanh_args, NNHardtanhArgs, HARDTANH, __VA_ARGS__)
 TAPEGRAD_API Module *nn_hardtanh_args(NNHardtanhArgs args);
 
 typedef struct NNRreluArgs {
@@ -155,30 +154,32 @@ typedef struct NNRreluArgs {
 TAPEGRAD_API extern const NNRreluArgs nn_rrelu_defaults;
 /* nn_rrelu - x, or a x where x < 0: a drawn from [lower, upper) for each element in training, else their
  * mean. */
-#define nn_rrelu(...) NN_ACTIVATION_(nn_rrelu_args, NNRreluArgs, NN_RRELU_DEFAULTS, __VA_ARGS__)
+#define nn_rrelu(...) NN_ACTIVATION_(nn_rrelu_args, NNRreluArgs, RRELU, __VA_ARGS__)
 TAPEGRAD_API Module *nn_rrelu_args(NNRreluArgs args);
 
 typedef struct NNPreluArgs {
     bool unused_;
     int64_t num_parameters; /* 1, or the channels of dim 1 */
     double init;
+    TensorByName by_name;
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } NNPreluArgs;
-#define NN_PRELU_DEFAULTS .num_parameters = 1, .init = 0.25, TENSOR_FROM_DEFAULTS
+#define NN_PRELU_DEFAULTS .num_parameters = 1, .init = 0.25, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNPreluArgs nn_prelu_defaults;
 /* nn_prelu - x, or w x where x < 0; weight w [num_parameters], a parameter, starts as init. */
-#define nn_prelu(...) NN_ACTIVATION_(nn_prelu_args, NNPreluArgs, NN_PRELU_DEFAULTS, __VA_ARGS__)
+#define nn_prelu(...) NN_ACTIVATION_(nn_prelu_args, NNPreluArgs, PRELU, __VA_ARGS__)
 TAPEGRAD_API Module *nn_prelu_args(NNPreluArgs args); /* weight [num_parameters]: init */
 
 typedef struct NNGeluArgs {
     bool unused_;
+    TensorByName by_name;
     TensorGelu approximate; /* by erf, or by tanh */
 } NNGeluArgs;
 #define NN_GELU_DEFAULTS .approximate = TENSOR_GELU_EXACT
 TAPEGRAD_API extern const NNGeluArgs nn_gelu_defaults;
 /* nn_gelu - x P(X <= x) of a normal X: by erf, or PyTorch's approximation by tanh. */
-#define nn_gelu(...) NN_ACTIVATION_(nn_gelu_args, NNGeluArgs, NN_GELU_DEFAULTS, __VA_ARGS__)
+#define nn_gelu(...) NN_ACTIVATION_(nn_gelu_args, NNGeluArgs, GELU, __VA_ARGS__)
 TAPEGRAD_API Module *nn_gelu_args(NNGeluArgs args);
 
 typedef struct NNGluArgs {
@@ -189,7 +190,7 @@ typedef struct NNGluArgs {
 #define NN_GLU_DEFAULTS .dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNGluArgs nn_glu_defaults;
 /* nn_glu - a s(b), a and b the two halves of x along dim. */
-#define nn_glu(...) NN_ACTIVATION_(nn_glu_args, NNGluArgs, NN_GLU_DEFAULTS, __VA_ARGS__)
+#define nn_glu(...) NN_ACTIVATION_(nn_glu_args, NNGluArgs, GLU, __VA_ARGS__)
 TAPEGRAD_API Module *nn_glu_args(NNGluArgs args); /* a sigmoid(b) of the two halves along dim */
 
 #ifdef __cplusplus

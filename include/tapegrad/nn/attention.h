@@ -22,10 +22,11 @@ typedef struct NNAttentionArgs {
     int64_t kdim, vdim; /* widths of key and value; 0: embed_dim */
     bool batch_first;   /* [N, T, E] instead of [T, N, E] */
     bool causal;        /* position t reads positions 0 .. t only */
+    TensorByName by_name;
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } NNAttentionArgs;
-#define NN_MULTIHEAD_ATTENTION_DEFAULTS .bias = true, TENSOR_FROM_DEFAULTS
+#define NN_MULTIHEAD_ATTENTION_DEFAULTS .bias = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNAttentionArgs nn_multihead_attention_defaults;
 
 /* nn_multihead_attention(E, H) - for each head, of d = E / H columns: y = softmax(q k^T / sqrt(d)) v, with

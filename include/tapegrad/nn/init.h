@@ -85,11 +85,12 @@ typedef enum NNGain {
 typedef struct NNKaimingArgs {
     Tensor *tensor;
     double a; /* slope of leaky_relu */
+    TensorByName by_name;
     NNFan mode;
     NNGain nonlinearity;
     TensorFromDefaults from_defaults;
 } NNKaimingArgs;
-#define NN_INIT_KAIMING_DEFAULTS .nonlinearity = NN_GAIN_LEAKY_RELU, TENSOR_FROM_DEFAULTS
+#define NN_INIT_KAIMING_DEFAULTS .nonlinearity = NN_GAIN_LEAKY_RELU, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNKaimingArgs nn_init_kaiming_defaults;
 /* nn_init_kaiming_uniform_, nn_init_kaiming_normal_ - kaiming, as above. */
 #define nn_init_kaiming_uniform_(...) \

@@ -63,10 +63,12 @@ TAPEGRAD_API Module *nn_identity(void); /* x itself */
 typedef struct NNLinearArgs {
     int64_t in_features, out_features;
     bool bias;
+    TensorByName by_name;
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } NNLinearArgs;
-#define NN_LINEAR_DEFAULTS .in_features = -1, .out_features = -1, .bias = true, TENSOR_FROM_DEFAULTS
+#define NN_LINEAR_DEFAULTS \
+    .in_features = -1, .out_features = -1, .bias = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLinearArgs nn_linear_defaults;
 
 /* nn_linear(in, out, .bias = true) - y = x weight^T + bias: [..., in] -> [..., out].
@@ -81,6 +83,7 @@ typedef struct NNEmbeddingArgs {
     int64_t padding_idx;        /* from the end when negative; TENSOR_NO_PADDING: none */
     double max_norm, norm_type; /* 0: no limit */
     bool scale_grad_by_freq;
+    TensorByName by_name;
     TensorDtype dtype;
     Tensor *weight; /* not NULL: the rows, copied, instead of drawn ones; */
     bool freeze;    /* and they want no gradient */
@@ -88,7 +91,7 @@ typedef struct NNEmbeddingArgs {
 } NNEmbeddingArgs;
 #define NN_EMBEDDING_DEFAULTS                                                                    \
     .num_embeddings = -1, .embedding_dim = -1, .padding_idx = TENSOR_NO_PADDING, .norm_type = 2, \
-    TENSOR_FROM_DEFAULTS
+    TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNEmbeddingArgs nn_embedding_defaults;
 
 /* nn_embedding(rows, width) - tensor_embedding: row i of weight for each index i: integers [...] -> [...,
@@ -110,6 +113,7 @@ typedef struct NNEmbeddingBagArgs {
     int64_t num_embeddings, embedding_dim;
     double max_norm, norm_type; /* 0: no limit */
     bool scale_grad_by_freq;
+    TensorByName by_name;
     TensorBagMode mode;
     bool include_last_offset;
     int64_t padding_idx; /* from the end when negative; TENSOR_NO_PADDING: none */
@@ -120,7 +124,7 @@ typedef struct NNEmbeddingBagArgs {
 } NNEmbeddingBagArgs;
 #define NN_EMBEDDING_BAG_DEFAULTS                                                       \
     .num_embeddings = -1, .embedding_dim = -1, .norm_type = 2, .mode = TENSOR_BAG_MEAN, \
-    .padding_idx = TENSOR_NO_PADDING, TENSOR_FROM_DEFAULTS
+    .padding_idx = TENSOR_NO_PADDING, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNEmbeddingBagArgs nn_embedding_bag_defaults;
 
 /* nn_embedding_bag(rows, width, .mode = TENSOR_BAG_SUM) - tensor_embedding_bag: nn_forward(m, index),
@@ -142,11 +146,13 @@ TAPEGRAD_API Module *nn_embedding_bag_from_pretrained_args(NNEmbeddingBagArgs ar
 typedef struct NNBilinearArgs {
     int64_t in1_features, in2_features, out_features;
     bool bias;
+    TensorByName by_name;
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } NNBilinearArgs;
-#define NN_BILINEAR_DEFAULTS \
-    .in1_features = -1, .in2_features = -1, .out_features = -1, .bias = true, TENSOR_FROM_DEFAULTS
+#define NN_BILINEAR_DEFAULTS                                                                  \
+    .in1_features = -1, .in2_features = -1, .out_features = -1, .bias = true, TENSOR_BY_NAME, \
+    TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNBilinearArgs nn_bilinear_defaults;
 
 /* nn_bilinear(in1, in2, out) - tensor_bilinear of two inputs: y_o = x1^T weight_o x2 + bias_o.
@@ -163,12 +169,14 @@ typedef struct NNConvArgs {
     int64_t in_channels, out_channels, kernel_size;
     int64_t stride, padding, dilation, groups; /* padding may be TENSOR_SAME */
     bool bias;
+    TensorByName by_name;
     TensorPadMode padding_mode; /* what the padding holds; TENSOR_PAD_CONSTANT: zeros */
     TensorDtype dtype;
     int64_t kernel_sizes[3], strides[3], paddings[3], dilations[3];
     TensorFromDefaults from_defaults;
 } NNConvArgs;
-#define NN_CONV_DEFAULTS .stride = 1, .dilation = 1, .groups = 1, .bias = true, TENSOR_FROM_DEFAULTS
+#define NN_CONV_DEFAULTS \
+    .stride = 1, .dilation = 1, .groups = 1, .bias = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNConvArgs nn_conv_defaults;
 
 /* nn_conv2d(in, out, kernel, .stride, .padding, ...) - tensor_conv2d: [N, in, h, w] -> [N, out, oh, ow].
@@ -191,11 +199,13 @@ typedef struct NNConvTransposeArgs {
     int64_t stride, padding, output_padding, groups;
     bool bias;
     int64_t dilation;
+    TensorByName by_name;
     TensorDtype dtype;
     int64_t kernel_sizes[3], strides[3], paddings[3], output_paddings[3], dilations[3];
     TensorFromDefaults from_defaults;
 } NNConvTransposeArgs;
-#define NN_CONV_TRANSPOSE_DEFAULTS .stride = 1, .groups = 1, .bias = true, .dilation = 1, TENSOR_FROM_DEFAULTS
+#define NN_CONV_TRANSPOSE_DEFAULTS \
+    .stride = 1, .groups = 1, .bias = true, .dilation = 1, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNConvTransposeArgs nn_conv_transpose_defaults;
 
 /* nn_conv_transpose2d(in, out, kernel, .stride = 2) - tensor_conv_transpose2d: [N, in, h, w] -> [N, out, oh,
@@ -344,14 +354,16 @@ typedef struct NNBatchNormArgs {
     double eps, momentum; /* a negative momentum: the mean over all batches (PyTorch's None);
                           * of instance_norm: 0 */
     bool affine, track_running_stats;
+    TensorByName by_name;
     TensorDtype dtype;
     bool bias; /* with affine */
     TensorFromDefaults from_defaults;
 } NNBatchNormArgs;
-#define NN_BATCH_NORM_DEFAULTS                                                               \
-    .eps = 1e-5, .momentum = 0.1, .affine = true, .track_running_stats = true, .bias = true, \
+#define NN_BATCH_NORM_DEFAULTS                                                                               \
+    .eps = 1e-5, .momentum = 0.1, .affine = true, .track_running_stats = true, .bias = true, TENSOR_BY_NAME, \
     TENSOR_FROM_DEFAULTS
-#define NN_INSTANCE_NORM_DEFAULTS .eps = 1e-5, .momentum = 0.1, .bias = true, TENSOR_FROM_DEFAULTS
+#define NN_INSTANCE_NORM_DEFAULTS \
+    .eps = 1e-5, .momentum = 0.1, .bias = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNBatchNormArgs nn_batch_norm_defaults;
 TAPEGRAD_API extern const NNBatchNormArgs nn_instance_norm_defaults;
 
@@ -393,11 +405,14 @@ typedef struct NNLayerNormArgs {
     bool elementwise_affine;
     bool bias;                    /* layer_norm only */
     TensorShape normalized_shape; /* instead of normalized_size: several last dimensions */
+    TensorByName by_name;
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } NNLayerNormArgs;
-#define NN_LAYER_NORM_DEFAULTS .eps = 1e-5, .elementwise_affine = true, .bias = true, TENSOR_FROM_DEFAULTS
-#define NN_RMS_NORM_DEFAULTS .eps = (double)NAN, .elementwise_affine = true, TENSOR_FROM_DEFAULTS
+#define NN_LAYER_NORM_DEFAULTS \
+    .eps = 1e-5, .elementwise_affine = true, .bias = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
+#define NN_RMS_NORM_DEFAULTS \
+    .eps = (double)NAN, .elementwise_affine = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLayerNormArgs nn_layer_norm_defaults;
 TAPEGRAD_API extern const NNLayerNormArgs nn_rms_norm_defaults;
 
@@ -415,11 +430,12 @@ typedef struct NNGroupNormArgs {
     int64_t num_groups, num_channels;
     double eps;
     bool affine;
+    TensorByName by_name;
     TensorDtype dtype;
     bool bias; /* with affine */
     TensorFromDefaults from_defaults;
 } NNGroupNormArgs;
-#define NN_GROUP_NORM_DEFAULTS .eps = 1e-5, .affine = true, .bias = true, TENSOR_FROM_DEFAULTS
+#define NN_GROUP_NORM_DEFAULTS .eps = 1e-5, .affine = true, .bias = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNGroupNormArgs nn_group_norm_defaults;
 
 /* nn_group_norm(groups, C) - tensor_group_norm of [N, C, ...].   weight [C] 1, bias [C] 0. */

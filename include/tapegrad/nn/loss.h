@@ -122,6 +122,7 @@ typedef struct NNLinearCrossEntropyLossArgs {
     int64_t in_features, num_classes;
     TensorShape out_features; /* more dims of the target: none */
     bool bias;
+    TensorByName by_name;
     TensorDtype dtype;
     TensorReduction reduction;
     Tensor *weight; /* of the classes: a buffer; NULL: 1 */
@@ -130,7 +131,7 @@ typedef struct NNLinearCrossEntropyLossArgs {
     TensorFromDefaults from_defaults;
 } NNLinearCrossEntropyLossArgs;
 #define NN_LINEAR_CROSS_ENTROPY_LOSS_DEFAULTS \
-    .in_features = -1, .num_classes = -1, .ignore_index = -100, TENSOR_FROM_DEFAULTS
+    .in_features = -1, .num_classes = -1, .ignore_index = -100, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLinearCrossEntropyLossArgs nn_linear_cross_entropy_loss_defaults;
 
 /* nn_linear_cross_entropy_loss(in, classes) - tensor_linear_cross_entropy (x, target) with a linear layer
@@ -145,10 +146,11 @@ typedef struct NNAdaptiveSoftmaxArgs {
     TensorShape cutoffs; /* SHAPE(100, 1000): where clusters begin; they rise */
     double div_value;
     bool head_bias;
+    TensorByName by_name;
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } NNAdaptiveSoftmaxArgs;
-#define NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DEFAULTS .div_value = 4, TENSOR_FROM_DEFAULTS
+#define NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DEFAULTS .div_value = 4, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNAdaptiveSoftmaxArgs nn_adaptive_log_softmax_with_loss_defaults;
 
 /* nn_adaptive_log_softmax_with_loss(in, classes, SHAPE(100, 1000)) - (x [N, in], target [N]) ->

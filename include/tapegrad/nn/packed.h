@@ -29,6 +29,7 @@ typedef struct NNPadSequenceArgs {
     TensorList sequences;
     bool batch_first;
     double padding_value;
+    TensorByName by_name;
     NNPaddingSide padding_side;
 } NNPadSequenceArgs;
 #define NN_PAD_SEQUENCE_DEFAULTS .batch_first = false

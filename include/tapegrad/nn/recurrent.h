@@ -29,6 +29,7 @@ typedef enum NNRecurrence { NN_RECURRENCE_TANH, NN_RECURRENCE_RELU } NNRecurrenc
 typedef struct NNRnnArgs {
     int64_t input_size, hidden_size;
     int num_layers;
+    TensorByName by_name;
     NNRecurrence nonlinearity;
     bool bias, batch_first;
     double dropout; /* between layers, in training */
@@ -36,7 +37,7 @@ typedef struct NNRnnArgs {
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } NNRnnArgs;
-#define NN_RNN_DEFAULTS .num_layers = 1, .bias = true, TENSOR_FROM_DEFAULTS
+#define NN_RNN_DEFAULTS .num_layers = 1, .bias = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNRnnArgs nn_rnn_defaults;
 
 typedef struct NNLstmArgs {
@@ -46,10 +47,11 @@ typedef struct NNLstmArgs {
     double dropout; /* between layers, in training */
     bool bidirectional;
     int64_t proj_size; /* lstm only; 0: no projections */
+    TensorByName by_name;
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } NNLstmArgs;
-#define NN_LSTM_DEFAULTS .num_layers = 1, .bias = true, TENSOR_FROM_DEFAULTS
+#define NN_LSTM_DEFAULTS .num_layers = 1, .bias = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLstmArgs nn_lstm_defaults;
 
 /* nn_rnn(in, H), nn_gru(in, H, layers), nn_lstm(in, H, .batch_first = true) - [T, N, in] -> [T, N, H].
@@ -75,11 +77,12 @@ TAPEGRAD_API Tensor *nn_lstm_forward(Module *module, Tensor *x, Tensor *h0, Tens
 typedef struct NNRnnCellArgs {
     int64_t input_size, hidden_size;
     bool bias;
+    TensorByName by_name;
     NNRecurrence nonlinearity; /* nn_rnn_cell only */
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } NNRnnCellArgs;
-#define NN_RNN_CELL_DEFAULTS .bias = true, TENSOR_FROM_DEFAULTS
+#define NN_RNN_CELL_DEFAULTS .bias = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNRnnCellArgs nn_rnn_cell_defaults;
 
 /* nn_rnn_cell(in, H), nn_gru_cell(in, H), nn_lstm_cell(in, H) - x [N, in] (or [in]) -> the next h [N, H];

@@ -24,6 +24,7 @@ typedef enum NNTransformerActivation { NN_TRANSFORMER_RELU, NN_TRANSFORMER_GELU 
 typedef struct NNTransformerLayerArgs {
     int64_t d_model, nhead, dim_feedforward;
     double dropout;
+    TensorByName by_name;
     NNTransformerActivation activation;
     double layer_norm_eps;
     bool batch_first, norm_first, bias;
@@ -31,8 +32,9 @@ typedef struct NNTransformerLayerArgs {
     Tensor *(*activation_fn)(Tensor *x); /* instead of activation; NULL: none */
     TensorFromDefaults from_defaults;
 } NNTransformerLayerArgs;
-#define NN_TRANSFORMER_LAYER_DEFAULTS \
-    .dim_feedforward = 2048, .dropout = 0.1, .layer_norm_eps = 1e-5, .bias = true, TENSOR_FROM_DEFAULTS
+#define NN_TRANSFORMER_LAYER_DEFAULTS                                                              \
+    .dim_feedforward = 2048, .dropout = 0.1, .layer_norm_eps = 1e-5, .bias = true, TENSOR_BY_NAME, \
+    TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNTransformerLayerArgs nn_transformer_layer_defaults;
 
 /* nn_transformer_encoder_layer(E, heads) - x = norm1(x + attention(x)); x = norm2(x + linear2(act(linear1
@@ -78,6 +80,7 @@ typedef struct NNTransformerArgs {
     int num_encoder_layers, num_decoder_layers;
     int64_t dim_feedforward;
     double dropout;
+    TensorByName by_name;
     NNTransformerActivation activation;
     double layer_norm_eps;
     bool batch_first, norm_first, bias;
@@ -88,7 +91,7 @@ typedef struct NNTransformerArgs {
 } NNTransformerArgs;
 #define NN_TRANSFORMER_DEFAULTS                                                                            \
     .d_model = 512, .nhead = 8, .num_encoder_layers = 6, .num_decoder_layers = 6, .dim_feedforward = 2048, \
-    .dropout = 0.1, .layer_norm_eps = 1e-5, .bias = true, TENSOR_FROM_DEFAULTS
+    .dropout = 0.1, .layer_norm_eps = 1e-5, .bias = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNTransformerArgs nn_transformer_defaults;
 
 /* nn_transformer() - decoder(tgt, encoder(src)), stacks of such layers, each with a layer norm at its end.

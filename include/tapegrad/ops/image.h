@@ -365,6 +365,7 @@ typedef struct TensorInterpolateArgs {
     Tensor *input;
     TensorShape size;    /* of the last dimensions, or one number for all; either this ... */
     double scale_factor; /* ... or this, for all of them: size out = floor(in scale) ... */
+    TensorByName by_name;
     TensorInterpolation mode;
     bool align_corners, recompute_scale_factor, antialias;
     double scale_factors[3]; /* ... or these, for each of them */
@@ -407,13 +408,15 @@ typedef enum TensorGridPadding {
 
 typedef struct TensorGridSampleArgs {
     Tensor *input, *grid;
+    TensorByName by_name;
     TensorInterpolation mode;       /* bilinear, nearest or bicubic */
     TensorGridPadding padding_mode; /* what lies outside */
     bool align_corners; /* are -1 and 1 the centers of the first and last pixel, or their outer edges? */
     TensorFromDefaults from_defaults;
 } TensorGridSampleArgs;
-#define TENSOR_GRID_SAMPLE_DEFAULTS \
-    .mode = TENSOR_BILINEAR, .padding_mode = TENSOR_GRID_ZEROS, .align_corners = false, TENSOR_FROM_DEFAULTS
+#define TENSOR_GRID_SAMPLE_DEFAULTS                                                                     \
+    .mode = TENSOR_BILINEAR, .padding_mode = TENSOR_GRID_ZEROS, .align_corners = false, TENSOR_BY_NAME, \
+    TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorGridSampleArgs tensor_grid_sample_defaults;
 
 /* tensor_grid_sample - y[n, c, i, j] = input[n, c] at the position grid[n, i, j] = (x, y), in [-1, 1].

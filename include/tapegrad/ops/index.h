@@ -232,6 +232,7 @@ typedef struct TensorEmbeddingBagArgs {
     Tensor *input, *weight, *offsets;
     double max_norm, norm_type;
     bool scale_grad_by_freq; /* EVALUE with TENSOR_BAG_MAX */
+    TensorByName by_name;
     TensorBagMode mode;
     Tensor *per_sample_weights; /* of index's shape, factors of the rows; EVALUE unless TENSOR_BAG_SUM */
     bool include_last_offset;   /* the last offset only ends the last bag */
@@ -240,7 +241,7 @@ typedef struct TensorEmbeddingBagArgs {
 } TensorEmbeddingBagArgs;
 #define TENSOR_EMBEDDING_BAG_DEFAULTS                                                    \
     .max_norm = 0, .norm_type = 2, .scale_grad_by_freq = false, .mode = TENSOR_BAG_MEAN, \
-    .include_last_offset = false, .padding_idx = TENSOR_NO_PADDING, TENSOR_FROM_DEFAULTS
+    .include_last_offset = false, .padding_idx = TENSOR_NO_PADDING, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorEmbeddingBagArgs tensor_embedding_bag_defaults;
 #define tensor_embedding_bag(...)                                                                  \
     TENSOR_CALL_(tensor_embedding_bag_args, TensorEmbeddingBagArgs, TENSOR_EMBEDDING_BAG_DEFAULTS, \

@@ -229,6 +229,7 @@ typedef enum TensorQrMode {
 } TensorQrMode;
 typedef struct TensorQrArgs {
     Tensor *a;
+    TensorByName by_name;
     TensorQrMode mode;
 } TensorQrArgs;
 #define TENSOR_QR_DEFAULTS .mode = TENSOR_QR_REDUCED

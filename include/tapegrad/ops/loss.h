@@ -44,7 +44,7 @@ typedef struct TensorSmoothL1Args {
     double beta; /* where the square ends */
     TensorFromDefaults from_defaults;
 } TensorSmoothL1Args;
-#define TENSOR_SMOOTH_L1_DEFAULTS .reduction = TENSOR_MEAN, .beta = 1, TENSOR_FROM_DEFAULTS
+#define TENSOR_SMOOTH_L1_DEFAULTS .reduction = TENSOR_MEAN, .beta = 1, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorSmoothL1Args tensor_smooth_l1_defaults;
 
 typedef struct TensorHuberArgs {
@@ -54,7 +54,7 @@ typedef struct TensorHuberArgs {
     double delta; /* where the square ends */
     TensorFromDefaults from_defaults;
 } TensorHuberArgs;
-#define TENSOR_HUBER_DEFAULTS .reduction = TENSOR_MEAN, .delta = 1, TENSOR_FROM_DEFAULTS
+#define TENSOR_HUBER_DEFAULTS .reduction = TENSOR_MEAN, .delta = 1, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorHuberArgs tensor_huber_defaults;
 
 typedef struct TensorKlDivArgs {
@@ -94,6 +94,7 @@ TAPEGRAD_API Tensor *tensor_kl_div_args(TensorKlDivArgs args);
 typedef struct TensorBceArgs {
     Tensor *input, *target;
     Tensor *weight; /* broadcasts to the input's shape, no gradient; may be NULL */
+    TensorByName by_name;
     TensorReduction reduction;
 } TensorBceArgs;
 #define TENSOR_BCE_DEFAULTS .reduction = TENSOR_MEAN
@@ -110,6 +111,7 @@ TAPEGRAD_API Tensor *tensor_binary_cross_entropy_args(TensorBceArgs args);
 typedef struct TensorBceLogitsArgs {
     Tensor *input, *target;
     Tensor *weight; /* broadcasts to the input's shape, no gradient; may be NULL */
+    TensorByName by_name;
     TensorReduction reduction;
     Tensor *pos_weight; /* factor p of the positive term; as weight */
 } TensorBceLogitsArgs;
@@ -130,22 +132,25 @@ typedef struct TensorNllArgs {
     Tensor *input, *target;
     Tensor *weight;       /* [C], no gradient; may be NULL: 1 */
     int64_t ignore_index; /* positions with this target count nowhere */
+    TensorByName by_name;
     TensorReduction reduction;
     TensorFromDefaults from_defaults;
 } TensorNllArgs;
-#define TENSOR_NLL_DEFAULTS .ignore_index = -100, .reduction = TENSOR_MEAN, TENSOR_FROM_DEFAULTS
+#define TENSOR_NLL_DEFAULTS \
+    .ignore_index = -100, .reduction = TENSOR_MEAN, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorNllArgs tensor_nll_defaults;
 
 typedef struct TensorCrossEntropyArgs {
     Tensor *input, *target;
     Tensor *weight;       /* [C], no gradient; may be NULL: 1 */
     int64_t ignore_index; /* positions with this target count nowhere */
+    TensorByName by_name;
     TensorReduction reduction;
     double label_smoothing; /* s, in [0, 1] */
     TensorFromDefaults from_defaults;
 } TensorCrossEntropyArgs;
 #define TENSOR_CROSS_ENTROPY_DEFAULTS \
-    .ignore_index = -100, .reduction = TENSOR_MEAN, .label_smoothing = 0, TENSOR_FROM_DEFAULTS
+    .ignore_index = -100, .reduction = TENSOR_MEAN, .label_smoothing = 0, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCrossEntropyArgs tensor_cross_entropy_defaults;
 
 /* Of input [C] or [N, C, d1, ...] and target class indices [] or [N, d1, ...] (i64, i32 or u8):
@@ -169,14 +174,16 @@ typedef struct TensorLinearCrossEntropyArgs {
     Tensor *input, *linear_weight, *target;
     Tensor *linear_bias; /* of linear_weight's shape without D, or NULL */
     Tensor *weight;      /* [C], no gradient; may be NULL: 1 */
+    TensorByName by_name;
     TensorReduction reduction;
     int64_t ignore_index;   /* rows with this target count nowhere */
     double label_smoothing; /* s, in [0, 1] */
     int64_t chunk;          /* rows at a time; 0: as many as make about a million logits */
     TensorFromDefaults from_defaults;
 } TensorLinearCrossEntropyArgs;
-#define TENSOR_LINEAR_CROSS_ENTROPY_DEFAULTS \
-    .reduction = TENSOR_MEAN, .ignore_index = -100, .label_smoothing = 0, .chunk = 0, TENSOR_FROM_DEFAULTS
+#define TENSOR_LINEAR_CROSS_ENTROPY_DEFAULTS                                                          \
+    .reduction = TENSOR_MEAN, .ignore_index = -100, .label_smoothing = 0, .chunk = 0, TENSOR_BY_NAME, \
+    TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorLinearCrossEntropyArgs tensor_linear_cross_entropy_defaults;
 
 /* tensor_linear_cross_entropy(x, w, target, .linear_bias = b, .weight = classes) -
@@ -197,11 +204,12 @@ typedef struct TensorGaussianNllArgs {
     Tensor *input, *target, *var;
     bool full;  /* adds log(2 pi) / 2 */
     double eps; /* least variance */
+    TensorByName by_name;
     TensorReduction reduction;
     TensorFromDefaults from_defaults;
 } TensorGaussianNllArgs;
 #define TENSOR_GAUSSIAN_NLL_DEFAULTS \
-    .full = false, .eps = 1e-6, .reduction = TENSOR_MEAN, TENSOR_FROM_DEFAULTS
+    .full = false, .eps = 1e-6, .reduction = TENSOR_MEAN, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorGaussianNllArgs tensor_gaussian_nll_defaults;
 
 /* tensor_gaussian_nll_loss - (log v + (x - t)^2 / v) / 2, v = max(var, eps); the gradient passes to var as if
@@ -217,11 +225,13 @@ typedef struct TensorPoissonNllArgs {
     bool log_input; /* input is the logarithm of the rate */
     bool full;      /* adds Stirling's approximation of log t! */
     double eps;
+    TensorByName by_name;
     TensorReduction reduction;
     TensorFromDefaults from_defaults;
 } TensorPoissonNllArgs;
-#define TENSOR_POISSON_NLL_DEFAULTS \
-    .log_input = true, .full = false, .eps = 1e-8, .reduction = TENSOR_MEAN, TENSOR_FROM_DEFAULTS
+#define TENSOR_POISSON_NLL_DEFAULTS                                                          \
+    .log_input = true, .full = false, .eps = 1e-8, .reduction = TENSOR_MEAN, TENSOR_BY_NAME, \
+    TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorPoissonNllArgs tensor_poisson_nll_defaults;
 
 /* tensor_poisson_nll_loss - with log_input e^x - t x, else x - t log(x + eps).
@@ -237,10 +247,12 @@ TAPEGRAD_API Tensor *tensor_poisson_nll_loss_args(TensorPoissonNllArgs args);
 typedef struct TensorHingeEmbeddingArgs {
     Tensor *input, *target;
     double margin;
+    TensorByName by_name;
     TensorReduction reduction;
     TensorFromDefaults from_defaults;
 } TensorHingeEmbeddingArgs;
-#define TENSOR_HINGE_EMBEDDING_DEFAULTS .margin = 1, .reduction = TENSOR_MEAN, TENSOR_FROM_DEFAULTS
+#define TENSOR_HINGE_EMBEDDING_DEFAULTS \
+    .margin = 1, .reduction = TENSOR_MEAN, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorHingeEmbeddingArgs tensor_hinge_embedding_defaults;
 
 /* tensor_hinge_embedding_loss - x where t is 1, relu(margin - x) where t is -1, the sum of both elsewhere.
@@ -254,6 +266,7 @@ TAPEGRAD_API Tensor *tensor_hinge_embedding_loss_args(TensorHingeEmbeddingArgs a
 typedef struct TensorPairLossArgs {
     Tensor *input1, *input2, *target;
     double margin;
+    TensorByName by_name;
     TensorReduction reduction;
 } TensorPairLossArgs;
 #define TENSOR_PAIR_LOSS_DEFAULTS .margin = 0, .reduction = TENSOR_MEAN
@@ -276,6 +289,7 @@ typedef struct TensorTripletArgs {
     Tensor *anchor, *positive, *negative;
     double margin, p, eps; /* p, eps: of the p-norm */
     bool swap;             /* takes the lesser of d(a, n) and d(p, n) */
+    TensorByName by_name;
     TensorReduction reduction;
     Tensor *(*distance)(Tensor *x, Tensor *y, void *ctx); /* d of your own, made of ops; NULL: the p-norm */
     void *ctx;                                            /* its last argument */
@@ -283,7 +297,7 @@ typedef struct TensorTripletArgs {
 } TensorTripletArgs;
 #define TENSOR_TRIPLET_DEFAULTS                                                                  \
     .margin = 1, .p = 2, .eps = 1e-6, .swap = false, .reduction = TENSOR_MEAN, .distance = NULL, \
-    .ctx = NULL, TENSOR_FROM_DEFAULTS
+    .ctx = NULL, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorTripletArgs tensor_triplet_defaults;
 
 /* tensor_triplet_margin_loss - relu(d(a, p) - d(a, n) + margin) of tensors of one shape [..., D];
@@ -311,6 +325,7 @@ TAPEGRAD_API Tensor *tensor_multilabel_margin_loss_args(TensorLossArgs args);
 typedef struct TensorMultilabelSoftMarginArgs {
     Tensor *input, *target;
     Tensor *weight; /* broadcasts to the input's shape, no gradient; may be NULL */
+    TensorByName by_name;
     TensorReduction reduction;
 } TensorMultilabelSoftMarginArgs;
 #define TENSOR_MULTILABEL_SOFT_MARGIN_DEFAULTS .reduction = TENSOR_MEAN
@@ -328,10 +343,12 @@ typedef struct TensorMultiMarginArgs {
     int p; /* 1 or 2 */
     double margin;
     Tensor *weight; /* [C], no gradient; may be NULL */
+    TensorByName by_name;
     TensorReduction reduction;
     TensorFromDefaults from_defaults;
 } TensorMultiMarginArgs;
-#define TENSOR_MULTI_MARGIN_DEFAULTS .p = 1, .margin = 1, .reduction = TENSOR_MEAN, TENSOR_FROM_DEFAULTS
+#define TENSOR_MULTI_MARGIN_DEFAULTS \
+    .p = 1, .margin = 1, .reduction = TENSOR_MEAN, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorMultiMarginArgs tensor_multi_margin_defaults;
 
 /* tensor_multi_margin_loss - w_t sum_(i != t) relu(margin - x_t + x_i)^p / C of x [N, C] and class indices
@@ -347,6 +364,7 @@ TAPEGRAD_API Tensor *tensor_multi_margin_loss_args(TensorMultiMarginArgs args);
 typedef struct TensorCtcArgs {
     Tensor *log_probs, *targets, *input_lengths, *target_lengths;
     int64_t blank; /* the class that separates labels */
+    TensorByName by_name;
     TensorReduction reduction;
     bool zero_infinity; /* an infinite loss is 0, and so is its gradient */
 } TensorCtcArgs;

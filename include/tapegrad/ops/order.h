@@ -133,7 +133,7 @@ typedef struct TensorQuantileArgs {
     Tensor *qs; /* ... or a tensor of numbers: [k] makes the results [k, ...] */
     TensorFromDefaults from_defaults;
 } TensorQuantileArgs;
-#define TENSOR_QUANTILE_DEFAULTS .q = NAN, .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
+#define TENSOR_QUANTILE_DEFAULTS .q = NAN, .dim = TENSOR_ALL, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorQuantileArgs tensor_quantile_defaults;
 
 /* tensor_quantile(x, 0.9, 1), tensor_quantile(x, .qs = list) - the element at place q (n - 1) of x in order,
@@ -154,20 +154,23 @@ TAPEGRAD_API Tensor *tensor_nanquantile_args(TensorQuantileArgs args);
 typedef struct TensorCumsumArgs {
     Tensor *input;
     int dim; /* must be given */
+    TensorByName by_name;
     TensorDtype dtype;
     bool reverse; /* ours: from the last element to the first */
     TensorFromDefaults from_defaults;
 } TensorCumsumArgs;
-#define TENSOR_CUMSUM_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
+#define TENSOR_CUMSUM_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCumsumArgs tensor_cumsum_defaults;
 
 typedef struct TensorCumprodArgs {
     Tensor *input;
     int dim; /* must be given */
+    TensorByName by_name;
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } TensorCumprodArgs;
-#define TENSOR_CUMPROD_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
+#define TENSOR_CUMPROD_DEFAULTS \
+    .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCumprodArgs tensor_cumprod_defaults;
 
 /* tensor_cumsum(x, dim) - y_i = x_0 + ... + x_i along dim; i64 for integers.

@@ -41,11 +41,12 @@ typedef struct TensorReduceArgs {
     Tensor *input;
     int dim; /* one dim ... */
     bool keepdim;
-    TensorShape dims;  /* ... or several: .dims = DIMS(0, 2) */
+    TensorShape dims; /* ... or several: .dims = DIMS(0, 2) */
+    TensorByName by_name;
     TensorDtype dtype; /* TENSOR_DTYPES: x's own, i64 for integers and bools */
     TensorFromDefaults from_defaults;
 } TensorReduceArgs;
-#define TENSOR_REDUCE_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
+#define TENSOR_REDUCE_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorReduceArgs tensor_reduce_defaults;
 
 /* tensor_sum - y = sum x.
@@ -74,10 +75,11 @@ typedef struct TensorProdArgs {
     Tensor *input;
     int dim; /* one dim, or all */
     bool keepdim;
+    TensorByName by_name;
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } TensorProdArgs;
-#define TENSOR_PROD_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
+#define TENSOR_PROD_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorProdArgs tensor_prod_defaults;
 
 /* tensor_prod - the product of the elements; i64 for integers.  The gradient of an element is the product of
@@ -186,10 +188,12 @@ typedef struct TensorNormArgs {
     int dim;
     bool keepdim;
     TensorShape dims;
+    TensorByName by_name;
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } TensorNormArgs;
-#define TENSOR_NORM_DEFAULTS .p = 2, .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
+#define TENSOR_NORM_DEFAULTS \
+    .p = 2, .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorNormArgs tensor_norm_defaults;
 
 typedef struct TensorVectorNormArgs {
@@ -198,10 +202,12 @@ typedef struct TensorVectorNormArgs {
     int dim;
     bool keepdim;
     TensorShape dims;
+    TensorByName by_name;
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } TensorVectorNormArgs;
-#define TENSOR_VECTOR_NORM_DEFAULTS .ord = 2, .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
+#define TENSOR_VECTOR_NORM_DEFAULTS \
+    .ord = 2, .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorVectorNormArgs tensor_vector_norm_defaults;
 
 /* tensor_norm - y = (sum |x|^p)^(1/p); p = INFINITY: max |x|; p = -INFINITY: min |x|; p = 0: how many
@@ -287,10 +293,12 @@ TAPEGRAD_API Tensor *tensor_min_dim_args(TensorPickArgs args);
 typedef struct TensorSoftmaxArgs {
     Tensor *input;
     int dim; /* must be given */
+    TensorByName by_name;
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } TensorSoftmaxArgs;
-#define TENSOR_SOFTMAX_DEFAULTS .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_FROM_DEFAULTS
+#define TENSOR_SOFTMAX_DEFAULTS \
+    .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorSoftmaxArgs tensor_softmax_defaults;
 
 /* tensor_softmax(x, dim) - y_i = e^(x_i - m) / sum_j e^(x_j - m), m = max x, along dim.  A slice with one

@@ -98,6 +98,8 @@ Tensor *tensor_norm_args(TensorNormArgs a) { return APPLY(&op_norm, &a, a.input)
 
 Tensor *tensor_linalg_vector_norm_args(TensorVectorNormArgs a)
 {
-    const TensorNormArgs as = { a.input, a.ord, a.dim, a.keepdim, a.dims, a.dtype, a.from_defaults };
+    const TensorNormArgs as = {
+        a.input, a.ord, a.dim, a.keepdim, a.dims, a.by_name, a.dtype, a.from_defaults
+    };
     return APPLY_AS(&op_norm, "tensor_linalg_vector_norm", &as, a.input);
 }
