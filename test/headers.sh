@@ -59,11 +59,9 @@ for compiler in gcc clang; do
         $compiler -std=gnu11 -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c - ||
         { echo "headers: calls that are right fail with $compiler" >&2; exit 1; }
 done
-# Every option of every call, by name, without a warning; one that is given twice has one.
-every=$(gcc -E -dD -P -Iinclude include/tapegrad.h | python3 test/every_option.py)
+gcc -E -dD -P -Iinclude include/tapegrad.h | python3 test/by_name.py
+# An option that is given twice warns.
 for compiler in gcc clang; do
-    echo "$every" | $compiler -std=gnu11 -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c - ||
-        { echo "headers: a call with all its options warns with $compiler" >&2; exit 1; }
     if echo '#include <tapegrad.h>
         Module *f(void) { return nn_hardtanh(.max_val = 2, .max_val = 3); }' |
         $compiler -std=gnu11 -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c - 2>/dev/null; then

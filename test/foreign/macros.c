@@ -63,11 +63,12 @@ typedef struct ShiftArgs {
     Tensor *input;
     double by;
     int64_t times;
+    TensorByName by_name;
     TensorDtype dtype;
     enum Way { LEFT, RIGHT } way;
     TensorFromDefaults from_defaults;
 } ShiftArgs;
-static const ShiftArgs shift_defaults = { .by = 1, TENSOR_FROM_DEFAULTS };
+static const ShiftArgs shift_defaults = { .by = 1, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS };
 static const char *const ways[] = { "left", "right", NULL };
 static const OpField shift_fields[] = { OP_REQUIRED(ShiftArgs, times),
                                         OP_OPTION(ShiftArgs, by),
@@ -87,7 +88,7 @@ const TensorOp *ops(int i)
 {
     static const TensorOp *const all[] = { &cube, &scaled, &affine, &both, &blend, &shift };
     ShiftArgs options = shift_defaults;
-    options.from_defaults = TENSOR_DEFAULTS_MARK;
+    options.from_defaults = TENSOR_DEFAULTS_MARK, options.by_name = TENSOR_BY_NAME_MARK;
     return TENSOR_CHECK_OPTIONS("shift", options, shift_defaults) ? NULL : all[i];
 }
 
