@@ -112,17 +112,19 @@ TensorList nn_list_parameters(Module *m)
 {
     int most = 0;
     if (nn_null(m, "nn_parameters") || nn_walk(m, count_parameter, &most)) return TENSOR_LIST(NULL, 0);
-    Tensor **list = realloc(m->list, (size_t)(most ? most : 1) * sizeof *list);
-    if (!list) {
-        tensor_fail(TENSOR_ENOMEM, "nn_parameters", "out of memory");
-        return TENSOR_LIST(NULL, 0);
+    if (!m->list || most > m->room) {
+        Tensor **grown = realloc(m->list, (size_t)(most ? most : 1) * sizeof *grown);
+        if (!grown) {
+            tensor_fail(TENSOR_ENOMEM, "nn_parameters", "out of memory");
+            return TENSOR_LIST(NULL, 0);
+        }
+        m->list = grown, m->room = most;
     }
-    m->list = list;
-    Collected c = { .at = list };
+    Collected c = { .at = m->list };
     if (seen_make(&c.seen, most, "nn_parameters")) return TENSOR_LIST(NULL, 0);
     nn_walk(m, collect, &c);
     free(c.seen.slot);
-    return TENSOR_LIST(list, c.n);
+    return TENSOR_LIST(m->list, c.n);
 }
 
 static const Module *find_lazy(const Module *m)

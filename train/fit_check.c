@@ -76,10 +76,11 @@ static bool trains(const Optimizer *opt, Module *net, Module *loss)
 
 static bool share(Module *a, Module *b)
 {
+    if (a == b) return true;
     const TensorList in_a = nn_parameters(a), in_b = nn_parameters(b);
     for (int i = 0; i < in_a.count; i++)
         if (has(in_b, in_a.item[i])) return true;
-    return a == b;
+    return false;
 }
 
 static int check_owners(const NNFitArgs *a)

@@ -157,6 +157,7 @@ struct Module {
     struct NNHook *hooks;
     int hook_count;
     Tensor **list;
+    int room; /* of list */
     TensorDict named, state;
     NNPlace place;
 };
@@ -403,8 +404,8 @@ TAPEGRAD_API void nn_requires_grad_(Module *module,
 TAPEGRAD_API int64_t nn_num_parameters(Module *module);  /* elements of them; tied ones count once */
 
 /* nn_parameters - all parameters, a tied one once, in PyTorch's order.  The list is the module's: valid until
- * the next nn_parameters of this module, or its end.  Empty after an error: ENULL, ENOMEM; EVALUE: a module
- * of NN_LAZY has not run yet. */
+ * the next nn_parameters after a parameter was added or removed, or the module's end.  Empty after an error:
+ * ENULL, ENOMEM; EVALUE: a module of NN_LAZY has not run yet. */
 TAPEGRAD_API TensorList nn_parameters(Module *module);
 
 /* nn_named_parameters - the same with names: "0.weight".

@@ -416,9 +416,28 @@ static void forwards_without_a_result(void **state)
     }
 }
 
+/* nn_fit and others ask for the list of a net whose caller holds it. */
+static void the_list_of_parameters_stays(void **state)
+{
+    (void)state;
+    Module *net = nn_sequential(nn_linear(2, 3), nn_linear(3, 1));
+    const TensorList held = nn_parameters(net);
+    Tensor *first = nn_get(net, "0.weight");
+    for (int i = 0; i < 3; i++) {
+        const TensorList again = nn_parameters(net);
+        assert_ptr_equal(again.item, held.item);
+        assert_int_equal(again.count, 4);
+    }
+    assert_ptr_equal(held.item[0], first);
+    nn_append(net, nn_linear(1, 1));
+    assert_int_equal(nn_parameters(net).count, 6);
+    nn_free(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_list_of_parameters_stays),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_forgotten),
         cmocka_unit_test(test_attention),
