@@ -9,7 +9,7 @@
 #include "kinds.h"
 #include "optim_cases.h"
 
-enum { LAST = 40, MOST = 30, NUMBERS = 4 + P + Q }; /* step, loss, evaluations, iterations, x */
+enum { LAST = 1000, MOST = 30, NUMBERS = 4 + P + Q }; /* step, loss, evaluations, iterations, x */
 
 typedef struct Problem {
     Tensor *p, *q, *(*loss)(Tensor *x);
