@@ -16,7 +16,7 @@ typedef struct Load {
     bool *used;
     Tensor **target, **source;
     int count;
-    TensorDict missing, unexpected, shapes; /* shapes: "bias is [2], given [3]" */
+    NNMisfits misfits;
 } Load;
 
 const char *nn_shape_text(TensorShape s, char text[64])
@@ -51,7 +51,7 @@ static int compare(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
     Load *load = ctx;
     if (is_buffer && !t->persistent) return 0;
     const int i = place_of(load, path);
-    if (i < 0) return nn_dict_append(&load->missing, path, t->tensor);
+    if (i < 0) return nn_dict_append(&load->misfits.missing, path, t->tensor);
     load->place = i + 1;
     load->used[i] = true;
     char a[64], b[64], text[NN_PATH + 200];
@@ -60,7 +60,7 @@ static int compare(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
     if (tensor_shape_equal(tensor_shape(t->tensor), tensor_shape(source))) return 0;
     snprintf(text, sizeof text, "%s is %s, given %s", path, nn_shape_text(tensor_shape(t->tensor), a),
              nn_shape_text(tensor_shape(source), b));
-    return nn_dict_append(&load->shapes, text, source);
+    return nn_dict_append(&load->misfits.shapes, text, source);
 }
 
 /* "; what: name, name", as many as fit; where that ends. */
@@ -76,17 +76,25 @@ static char *describe(char *text, const char *what, TensorDict list)
     return text;
 }
 
-static int refuse(const Load *load, const Module *m, const char *why, bool names)
+int nn_refuse_dict(const char *function, const char *who, NNMisfits misfits)
 {
-    char *text = calloc(3, TEXT), *end = text;
-    if (!text) return tensor_fail(TENSOR_ENOMEM, "nn_load_state_dict", "out of memory");
-    if (names) end = describe(end, "missing", load->missing);
-    if (names) end = describe(end, "unexpected", load->unexpected);
-    describe(end, "shapes", load->shapes);
-    tensor_fail(load->shapes.count ? TENSOR_ESHAPE : TENSOR_EVALUE, "nn_load_state_dict", "%s%s%s", m->type,
-                why, text);
+    char *text = calloc(3, TEXT);
+    if (!text) return tensor_fail(TENSOR_ENOMEM, function, "out of memory");
+    char *end = describe(text, "missing", misfits.missing);
+    end = describe(end, "unexpected", misfits.unexpected);
+    describe(end, "shapes", misfits.shapes);
+    tensor_fail(misfits.shapes.count ? TENSOR_ESHAPE : TENSOR_EVALUE, function, "%s%s", who, text);
     free(text);
     return -1;
+}
+
+static int refuse(const Load *load, const Module *m, const char *why, bool names)
+{
+    char who[200];
+    NNMisfits misfits = load->misfits;
+    if (!names) misfits.missing.count = misfits.unexpected.count = 0;
+    snprintf(who, sizeof who, "%s%s", m->type, why);
+    return nn_refuse_dict("nn_load_state_dict", who, misfits);
 }
 
 /* A tied tensor that another of its names gives.  The count of a batch norm's batches: files from before
@@ -102,11 +110,11 @@ static bool may_lack(const Load *load, const TensorDictItem *item)
 
 static void excuse(Load *load)
 {
-    TensorDict all = load->missing;
-    load->missing.count = 0;
+    TensorDict *missing = &load->misfits.missing, all = *missing;
+    missing->count = 0;
     for (int i = 0; i < all.count; i++) {
         TensorDictItem *item = &all.item[i];
-        if (!may_lack(load, item)) all.item[load->missing.count++] = *item;
+        if (!may_lack(load, item)) all.item[missing->count++] = *item;
         else free(item->name), tensor_release(item->tensor);
     }
 }
@@ -117,13 +125,13 @@ static int check(Load *load, const Module *m)
     for (int i = 0; i < load->dict.count; i++) {
         const TensorDictItem *item = &load->given.item[i];
         if (!load->used[i] && *load->dict.item[i].name &&
-            nn_dict_append(&load->unexpected, item->name, item->tensor))
+            nn_dict_append(&load->misfits.unexpected, item->name, item->tensor))
             return -1;
     }
-    const bool differ = load->missing.count || load->unexpected.count;
+    const bool differ = load->misfits.missing.count || load->misfits.unexpected.count;
     if (differ && load->names && (!load->renamed || !load->count))
         return refuse(load, m, "; .names matched nothing", true);
-    return load->shapes.count || (load->strict && differ) ? refuse(load, m, "", load->strict) : 0;
+    return load->misfits.shapes.count || (load->strict && differ) ? refuse(load, m, "", load->strict) : 0;
 }
 
 /* Whatever can fail: sources of the targets' dtypes, on their devices. */
@@ -198,8 +206,9 @@ static int load_named(const NNLoadArgs *args)
     }
     free(tensors), free(used);
     if (args->names) nn_dict_free(named);
-    hand_over(args->missing_keys, load.missing), hand_over(args->unexpected_keys, load.unexpected);
-    nn_dict_free(load.shapes);
+    hand_over(args->missing_keys, load.misfits.missing);
+    hand_over(args->unexpected_keys, load.misfits.unexpected);
+    nn_dict_free(load.misfits.shapes);
     return status;
 }
 

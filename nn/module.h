@@ -20,6 +20,13 @@ int nn_rename(TensorDict dict, const NNRename *rules, TensorDict *to,
               bool *any);           /* rename.c: "": not wanted; any: a rule matched */
 extern const TensorDict nn_no_dict; /* of a call that failed */
 
+/* What of a dict does not fit, by name; shapes: "bias is [2], given [3]".
+ * nn_refuse_dict - -1, with one error that names all of it after who; ESHAPE where a shape is among it. */
+typedef struct NNMisfits {
+    TensorDict missing, unexpected, shapes;
+} NNMisfits;
+int nn_refuse_dict(const char *function, const char *who, NNMisfits misfits);
+
 /* nn_walk - fn on every parameter and buffer under m, with its dotted name: a module's parameters, its
  * buffers, its children. Stops at the first result that is not 0 and returns it. */
 typedef int (*NNVisit)(void *ctx, const char *path, ModuleTensor *t, bool is_buffer);

@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../nn/module.h"
 #include "optim.h"
 
-enum { NAME = 80, MASTER = OPTIM_STATES, TEXT = 20000 }; /* of each list in an error, which holds 64 KiB */
+enum { NAME = 80, MASTER = OPTIM_STATES };
 
 /* fn on every entry: a state tensor's place (value NULL), or a number (tensor NULL). */
 typedef struct Entry {
@@ -161,64 +162,18 @@ TensorDict optim_state_dict(Optimizer *opt)
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
-/* What does not fit, for one error that names all of it. */
-typedef enum Wrong { MISSING, UNEXPECTED, SHAPES, WRONGS } Wrong;
-
 typedef struct Loading {
-    struct {
-        char *text; /* of TEXT bytes, "; missing: state.0.exp_avg, param_groups.0.lr" */
-        size_t length;
-        int more; /* that had no room */
-    } wrong[WRONGS];
+    NNMisfits misfits;
     TensorDict dict, made, extra; /* made: what the entries will be, in the order of the walk */
-    int found, placed;            /* entries of the dict that are ours; those of made that are in place */
+    TensorDict known;             /* KNOW: all entries that there may be */
+    int placed;                   /* those of made that are in place */
     bool *mentioned;              /* parameters that it has entries of */
-    const char *sought;           /* FIND: 1 ends the walk at the entry of this name */
-    enum { COMPARE, MAKE, PLACE, FIND } what;
+    enum { COMPARE, KNOW, MAKE, PLACE } what;
 } Loading;
 
 static int refuse(const Optimizer *opt, TensorStatus code, const char *name, const char *what)
 {
     return tensor_fail(code, "optim_load_state_dict", "%s: \"%s\" %s", opt->kind->name, name, what);
-}
-
-static int note(Loading *l, Wrong what, const char *text)
-{
-    static const char *const titles[] = { "missing", "unexpected", "shapes" };
-    char **to = &l->wrong[what].text;
-    size_t *n = &l->wrong[what].length;
-    const bool first = !*to;
-    if (first && !(*to = malloc(TEXT)))
-        return tensor_fail(TENSOR_ENOMEM, "optim_load_state_dict", "out of memory");
-    if (first) *n = (size_t)sprintf(*to, "; %s: ", titles[what]);
-    if (*n + strlen(text) + 60 > TEXT) return l->wrong[what].more++, 0;
-    *n += (size_t)sprintf(*to + *n, "%s%s", first ? "" : ", ", text);
-    return 0;
-}
-
-static int report(const Optimizer *opt, const Loading *l)
-{
-    const char *text[WRONGS];
-    char more[WRONGS][40] = { "" };
-    bool wrong = false;
-    for (int w = 0; w < WRONGS; w++) {
-        text[w] = l->wrong[w].text ? l->wrong[w].text : "";
-        wrong |= l->wrong[w].text != NULL;
-        if (l->wrong[w].more) snprintf(more[w], sizeof more[w], ", and %d more", l->wrong[w].more);
-    }
-    if (!wrong) return 0;
-    return tensor_fail(*text[SHAPES] ? TENSOR_ESHAPE : TENSOR_EVALUE, "optim_load_state_dict",
-                       "%s%s%s%s%s%s%s", opt->kind->name, text[MISSING], more[MISSING], text[UNEXPECTED],
-                       more[UNEXPECTED], text[SHAPES], more[SHAPES]);
-}
-
-static const char *shape_text(TensorShape s, char text[64])
-{
-    size_t n = (size_t)snprintf(text, 64, "[");
-    for (int d = 0; d < s.ndim && n < 60; d++)
-        n += (size_t)snprintf(text + n, 64 - n, "%s%lld", d ? ", " : "", (long long)s.dim[d]);
-    if (n < 63) snprintf(text + n, 64 - n, "]");
-    return text;
 }
 
 /* The shape that an entry has here, by dim where it is none of a tensor that is there. */
@@ -237,11 +192,11 @@ static int compare(Loading *l, const Optimizer *opt, const Entry *e, const Tenso
     const TensorShape own = shape_of(opt, e, dim), found = tensor_shape(t);
     const bool one = !is_state(e) && e->count <= 1, /* a number may be of any rank */
         right = one ? tensor_numel(t) == 1 : tensor_shape_equal(own, found);
-    l->found++;
     if (!right) {
         char a[64], b[64], text[NAME + 160];
-        snprintf(text, sizeof text, "%s is %s, given %s", e->name, shape_text(own, a), shape_text(found, b));
-        return note(l, SHAPES, text);
+        snprintf(text, sizeof text, "%s is %s, given %s", e->name, nn_shape_text(own, a),
+                 nn_shape_text(found, b));
+        return nn_dict_append(&l->misfits.shapes, text, NULL);
     }
     const double value = e->param && e->state == -1 ? tensor_item(t) : 0;
     return value >= 0 && value <= 0x1p53 ? 0 : refuse(opt, TENSOR_EVALUE, e->name, "is no count of steps");
@@ -292,10 +247,10 @@ static int load(void *ctx, const Optimizer *opt, const Entry *e)
 {
     Loading *l = ctx;
     if (l->what == PLACE) return place(l, e);
-    if (l->what == FIND) return strcmp(l->sought, e->name) == 0;
+    if (l->what == KNOW) return nn_dict_append(&l->known, e->name, NULL);
     Tensor *t = nn_dict_get(l->dict, e->name);
     if (!t && !tensor_error() && may_lack(opt, e)) return 0;
-    if (!t) return tensor_error() ? -1 : note(l, MISSING, e->name);
+    if (!t) return tensor_error() ? -1 : nn_dict_append(&l->misfits.missing, e->name, NULL);
     return l->what == COMPARE ? compare(l, opt, e, t) : make(l, opt, e, t);
 }
 
@@ -379,24 +334,22 @@ static int make_extra(const Optimizer *opt, Loading *l)
     return opt->kind->check_extra ? opt->kind->check_extra(opt, l->extra, "optim_load_state_dict") : 0;
 }
 
-static bool is_unexpected(Optimizer *opt, Loading *l, const TensorDictItem *item)
+static bool is_unexpected(const Optimizer *opt, const Loading *l, const TensorDictItem *item)
 {
-    l->sought = item->name;
     if (!is_ours(opt->kind, item->name)) return !opt->kind->step_closure;
-    return !is_pytorchs(opt->kind, item->name, item->tensor) && !load_all(opt, l, FIND);
+    return !is_pytorchs(opt->kind, item->name, item->tensor) && nn_dict_find(l->known, item->name, 0) < 0;
 }
 
-static int check_unexpected(Optimizer *opt, Loading *l)
+static int check_misfits(Optimizer *opt, Loading *l)
 {
-    int extra = 0;
-    for (int i = 0; i < l->dict.count; i++) {
-        const TensorDictItem *item = &l->dict.item[i];
-        extra += is_ours(opt->kind, item->name) ? is_pytorchs(opt->kind, item->name, item->tensor)
-                                                : opt->kind->step_closure != NULL;
-    }
-    for (int i = 0; i < l->dict.count && l->found + extra < l->dict.count; i++)
-        if (is_unexpected(opt, l, &l->dict.item[i]) && note(l, UNEXPECTED, l->dict.item[i].name)) return -1;
-    return report(opt, l);
+    const NNMisfits *m = &l->misfits;
+    if (load_all(opt, l, KNOW)) return -1;
+    for (int i = 0; i < l->dict.count; i++)
+        if (is_unexpected(opt, l, &l->dict.item[i]) &&
+            nn_dict_append(&l->misfits.unexpected, l->dict.item[i].name, NULL))
+            return -1;
+    if (!m->missing.count && !m->unexpected.count && !m->shapes.count) return 0;
+    return nn_refuse_dict("optim_load_state_dict", opt->kind->name, *m);
 }
 
 static int take_option(void *ctx, const Optimizer *opt, const Entry *e)
@@ -437,15 +390,15 @@ int optim_load_state_dict(Optimizer *opt, TensorDict dict)
     if (!l.mentioned) return -1;
     TensorScope scope = tensor_scope_open();
     bool was = tensor_set_grad_enabled(false);
-    int status = load_all(opt, &l, COMPARE) || check_unexpected(opt, &l) || check_loaded_options(opt, &l) ||
+    int status = load_all(opt, &l, COMPARE) || check_misfits(opt, &l) || check_loaded_options(opt, &l) ||
                          load_all(opt, &l, MAKE) || make_extra(opt, &l)
                      ? -1
                      : load_all(opt, &l, PLACE);
     TensorDict *left = status ? &l.extra : &opt->extra;
     nn_dict_free(*left);
     if (!status) opt->extra = l.extra;
-    nn_dict_free(l.made), free(l.mentioned);
-    for (int w = 0; w < WRONGS; w++) free(l.wrong[w].text);
+    nn_dict_free(l.made), nn_dict_free(l.known), free(l.mentioned);
+    nn_dict_free(l.misfits.missing), nn_dict_free(l.misfits.unexpected), nn_dict_free(l.misfits.shapes);
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
     return status;
