@@ -66,7 +66,7 @@ mv kept Makefile
 changed src/op/reduce/softmax.c
 changed src/cpu/product/gemm_kernel.c
 changed src/io/json.h
-changed src/cpu/elementwise/vecmath.h
+changed src/cpu/math/vecmath.h
 changed src/device/device.h
 changed include/tapegrad/ops.def
 [ "$(readers src/op/reduce/softmax.c)" = 1 ] || { echo "rebuild: softmax.c is not one object" >&2; failed=1; }

@@ -3,7 +3,7 @@
 #define TG_CUDA_MAP_ROWS_CUH
 
 #include <tapegrad/op_row.h>
-#include "cpu/elementwise/special.h"
+#include "cpu/math/special.h"
 #include "map.cuh"
 
 #ifdef __CUDACC__

@@ -1,6 +1,6 @@
 /* special.cu - zeta and the incomplete gamma functions (SpecialArgs in device.h), in double. */
 #include "cuda.cuh"
-#include "cpu/elementwise/special.h"
+#include "cpu/math/special.h"
 
 static __global__ void special_kernel(SpecialArgs a)
 {

@@ -368,7 +368,7 @@ typedef struct PairsArgs {
     double p;
 } PairsArgs;
 
-/* special - y_i = f(a_i, b_i) of dense f64 arrays (cpu/elementwise/special_gamma.h). */
+/* special - y_i = f(a_i, b_i) of dense f64 arrays (cpu/math/special_gamma.h). */
 typedef enum SpecialKind { SPECIAL_ZETA, SPECIAL_IGAMMA, SPECIAL_IGAMMAC } SpecialKind;
 typedef struct SpecialArgs {
     int kind;

@@ -9,7 +9,7 @@
 
 #include <math.h>
 #include <string.h>
-#include "cpu/elementwise/special.h"
+#include "cpu/math/special.h"
 
 #include "oracle/special_golden.h"
 

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 #include <tapegrad.h>
-#include "cpu/elementwise/vecmath.h"
-#include "cpu/elementwise/special.h"
+#include "cpu/math/vecmath.h"
+#include "cpu/math/special.h"
 
 enum { BLOCK = 1021 }; /* odd, so that vector loops have a tail */
 

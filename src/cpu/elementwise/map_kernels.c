@@ -2,7 +2,7 @@
 #include <math.h>
 #include <tapegrad/op_row.h>
 #include "map_kernels.h"
-#include "vecmath.h"
+#include "cpu/math/vecmath.h"
 
 #pragma GCC diagnostic ignored "-Wtype-limits" /* x < 0 on u8: the formulas are type-generic */
 

@@ -3,7 +3,7 @@
  * The base of x86-64 has none: it stays small. */
 #include <math.h>
 #include "map_narrow.h"
-#include "vecmath.h"
+#include "cpu/math/vecmath.h"
 
 #if defined __AVX2__ || !defined __x86_64__
 

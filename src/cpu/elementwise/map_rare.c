@@ -1,6 +1,6 @@
 /* map_rare.c - the rare rows of ops.def on integers, in int64_t, one scalar loop each; and what their loops
  * on floats call (map_rare_kernel.c).  The driver, map.c, converts. */
-#include "special.h"
+#include "cpu/math/special.h"
 #include "map_rare.h"
 
 /* ---- functions of floats --------------------------------------------------------------------- */

@@ -7,8 +7,8 @@
  * may be a): one with a hard element is computed by a scalar loop, the others by the operations of the vector
  * loop, so that their bits do not depend on their neighbours. */
 #include "map_rare.h"
-#include "special_fast.h"
-#include "vecmath.h"
+#include "cpu/math/special_fast.h"
+#include "cpu/math/vecmath.h"
 #ifdef NO_UNROLL
 #define ROUNDED_STEPS
 #elif defined __clang__
@@ -16,7 +16,7 @@
 #else
 #define ROUNDED_STEPS _Pragma("GCC unroll 32")
 #endif
-#include "special_rounded.h"
+#include "cpu/math/special_rounded.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define R(c) ((double)(c))

@@ -1,5 +1,5 @@
 /* special_pairs.c - the slot special: zeta and the incomplete gamma functions, on as many threads as pay. */
-#include "special.h"
+#include "cpu/math/special.h"
 #include "cpu/cpu.h"
 
 static void span(void *ctx, int64_t from, int64_t to)

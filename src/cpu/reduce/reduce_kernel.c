@@ -3,7 +3,7 @@
  * Compiled with -DISA=avx512, avx2 or base and the matching -march. */
 #include <stdbool.h>
 #include "reduce_kernel.h"
-#include "cpu/elementwise/vecmath.h"
+#include "cpu/math/vecmath.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>

@@ -2,7 +2,7 @@
  *
  * Compiled with -DISA=avx512, avx2 or base and the matching -march. */
 #include "softmax_kernel.h"
-#include "cpu/elementwise/vecmath.h"
+#include "cpu/math/vecmath.h"
 
 #define FORCE_INLINE static inline __attribute__((always_inline))
 #define JOIN_(a, b) a##_##b

@@ -1,7 +1,7 @@
 /* rnn_kernel.c - rnn_loops.h for both types and one instruction set. */
 #include <string.h>
 #include "rnn_kernel.h"
-#include "cpu/elementwise/vecmath.h"
+#include "cpu/math/vecmath.h"
 
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
