@@ -7,7 +7,7 @@ CUDA_ARCHS ?= 75 80 86 89 90
 NVCC       ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
 CLANGXX    ?= clang++
 CUDA_HOME  := $(patsubst %/bin/nvcc,%,$(NVCC))
-CU_SOURCES := $(wildcard src/cuda/*.cu)
+CU_SOURCES := $(shell find src/cuda -name "*.cu" | LC_ALL=C sort)
 CU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/cuda/%.o)
 CU_FLAGS   := -std=c++20 -Iinclude -Isrc -I. -I$(B)/include
 

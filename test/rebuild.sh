@@ -79,7 +79,8 @@ echo '/* changed */' >> src/op/reduce/softmax.c
 [ "$(digest)" = "$before" ] || { echo "rebuild: the digest depends on an op's file" >&2; failed=1; }
 echo '/* changed */' >> src/device/device.h
 [ "$(digest)" != "$before" ] || { echo "rebuild: the digest does not see device.h" >&2; failed=1; }
-headers=$(cat src/cuda/*.cu src/cuda/*.cuh | sed -n 's/^#include ["<]\([a-z_]*\/.*\)[">]/\1/p' | sort -u)
+headers=$(find src/cuda -name '*.cu*' -exec cat {} + | sed -n 's/^#include ["<]\([a-z_]*\/.*\)[">]/\1/p' |
+    grep -v '^cuda/' | sort -u)
 for header in $headers; do
     found=$(ls "src/$header" "include/$header" "$header" 2> /dev/null || true)
     "${make[@]}" print-digest | grep -qw "$found" || {

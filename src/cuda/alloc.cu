@@ -7,7 +7,7 @@
  *
  * Callers have their turn on a device (device.cu). */
 #include <stdlib.h>
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 struct Block {
     void *data;

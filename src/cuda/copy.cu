@@ -3,7 +3,7 @@
  * Casts are the CPU's (src/cpu/elementwise/copy.c): to bool x != 0; float to integer drops the fraction, and
  * what does not fit, NaN included, gives the most negative value, to u8 the low byte of the i64; integers
  * wrap; floats round once. */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 /* ---- one element ----------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <ops_digest.h>
-#include "cuda.cuh"
-#include "staging.cuh"
+#include "cuda/cuda.cuh"
+#include "cuda/staging.cuh"
 
 #ifndef DEVICE_NAME
 #define DEVICE_NAME "cuda"

@@ -2,8 +2,8 @@
  *
  * A launch has a block for each CHUNK elements of an array.  Which array that is, and where it lies, is in a
  * table on the device, which is kept: the next step of a training loop mostly has the same addresses. */
-#include "cuda.cuh"
-#include "list_table.cuh"
+#include "cuda/cuda.cuh"
+#include "cuda/list_table.cuh"
 #include "optim/rules/all.h"
 
 enum { CHUNK = 1 << 14, MOST_NUMBERS = 12 };

@@ -4,7 +4,7 @@
  * nothing that a captured step would read again from memory that has changed. */
 #include <new>
 #include <stdlib.h>
-#include "list_table.cuh"
+#include "cuda/list_table.cuh"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #ifndef TG_CUDA_LIST_TABLE_CUH
 #define TG_CUDA_LIST_TABLE_CUH
 
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 struct
     ListTable { /* first[i] .. first[i + 1] are the blocks of list i; its arrays are those from i * each on */

@@ -1,7 +1,7 @@
 /* staging.cu - bytes from host memory to the device without waiting for it: they are copied into a ring of
  * pinned memory, from where the device fetches them in the order of its stream.  Only who is a whole ring
  * ahead of the device waits.  The lock of launches is held to queue a copy, not to make it. */
-#include "staging.cuh"
+#include "cuda/staging.cuh"
 
 bool Staging::open()
 {

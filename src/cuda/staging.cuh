@@ -2,7 +2,7 @@
 #ifndef TG_CUDA_STAGING_CUH
 #define TG_CUDA_STAGING_CUH
 
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 struct Staging {
     enum : size_t { SIZE = 16 << 20, PIECE = SIZE / 4 }; /* the most bytes of one take */

@@ -1,5 +1,5 @@
 /* special.cu - zeta and the incomplete gamma functions (SpecialArgs in device.h), in double. */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 #include "cpu/math/special.h"
 
 static __global__ void special_kernel(SpecialArgs a)

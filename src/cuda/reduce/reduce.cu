@@ -5,7 +5,7 @@
  *  - Floats are folded in double, integers in i64, where sums wrap.
  *  - var and logsumexp are two folds: the second takes the first's result, the mean or the maximum, as its
  *    shift. */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 enum Fold {
     FOLD_SUM,

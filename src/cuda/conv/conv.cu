@@ -12,7 +12,7 @@
  * Sums are in f32 for f32 and halves, of integers modulo 2^64.  A deep product of few tiles is cut into
  * pieces, whose sums a second kernel adds in their order: how many follows from the sizes alone.  Few rows
  * (depthwise), and integers, go without tiles. */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 enum ConvKind { CONV_FORWARD, CONV_INPUT, CONV_WEIGHT };
 static constexpr int AXES = 3, TILE = 64, DEPTH = 16, EACH = 4, FEW_ROWS = 4, OUTSIDE = -(1 << 30);

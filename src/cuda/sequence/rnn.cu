@@ -1,6 +1,6 @@
 /* rnn.cu - the pointwise part of recurrent steps (RnnArgs in device.h; the equations are those of
  * ops/sequence.h): a thread makes all gates of one hidden number.  Halves are computed in f32. */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 static __device__ inline float tanh_of(float x) { return tanhf(x); }
 static __device__ inline double tanh_of(double x) { return tanh(x); }

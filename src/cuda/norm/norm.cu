@@ -7,7 +7,7 @@
  *   y = w (x - mean) rstd + b,  xh = (x - mean) rstd,  d = w dy
  *   dx = rstd (d - mean d - xh mean(d xh));  given statistics: dx = rstd d
  *   dweight = sum dy xh,  dbias = sum dy */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 template <class T> struct NormCall {
     using C = Compute<T>;

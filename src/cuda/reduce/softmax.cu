@@ -3,7 +3,7 @@
  * Row r of outer * inner begins at (r / inner) n inner + r % inner; its elements are inner apart.  The
  * maximum, which ignores NaN, is subtracted: the same quotient, and no overflow for any finite x.  Sums are
  * in double. */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 template <class T> struct SoftmaxCall {
     bool log;

@@ -2,7 +2,7 @@
 #ifndef TG_CUDA_MAP_CUH
 #define TG_CUDA_MAP_CUH
 
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 #include "device/rows.h"
 
 struct MapCall {

@@ -1,6 +1,6 @@
 /* resample.cu - planes resampled axis by axis (ResampleArgs in device.h): a thread makes one element from its
  * few taps.  Axes that shrink come first, so that what lies between two passes is small. */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 struct ResamplePass {
     int64_t outer, inner; /* x [outer, in, inner], y [outer, out, inner] */

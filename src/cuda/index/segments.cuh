@@ -3,7 +3,7 @@
 #ifndef TG_CUDA_SEGMENTS_CUH
 #define TG_CUDA_SEGMENTS_CUH
 
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 /* Of dense lists [lists][m] of indices: the places of list l that name v are order[l m + k], k from
  * start[l (n + 1) + v] to start[l (n + 1) + v + 1].  Values outside [0, n) are left out. */

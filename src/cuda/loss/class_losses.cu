@@ -1,6 +1,6 @@
 /* class_losses.cu - the multilabel margin loss and connectionist temporal classification (ClassMarginArgs and
  * CtcArgs in device.h), in double.  A block does a row, or a sequence; sums have one order. */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 #include "cpu/loss/ctc_steps.h"
 
 /* ---- margins --------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* taps.cu - weighted picks from planes, and their transposes (TapsArgs in device.h): a thread makes one
  * element, and sums in the order of the taps, in f32 for halves.  spread gathers, by the places that name an
  * element. */
-#include "segments.cuh"
+#include "cuda/index/segments.cuh"
 
 /* weight x[index], 0 where the index names nothing. */
 template <class T>

@@ -1,7 +1,7 @@
 /* random.cu - the counter-based generator: the words are the CPU's to the bit (src/random/philox.h,
  * src/cpu/elementwise/random.c). */
 #include "random/philox.h"
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 static __device__ inline void put_number(float *p, double x) { *p = (float)x; }
 static __device__ inline void put_number(double *p, double x) { *p = x; }

@@ -6,7 +6,7 @@
  * chunks of lines in shared memory (a bitonic network); runs are then merged pairwise: an item's place among
  * both is its own plus the number of items before it in the other run, which a bisection finds.  Of each run
  * only as many items stay as the result needs. */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 static constexpr int CHUNK = 2048; /* items in shared memory */
 

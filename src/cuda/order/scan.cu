@@ -5,7 +5,7 @@
  * over a line: its threads join EACH neighbours, their states are scanned in shared memory, and a carry goes
  * on to the next elements.  Few long lines are cut into chunks, as many as follow from the sizes: a first
  * pass finds the state of each, a second what comes before it. */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 static constexpr int EACH = 8;
 static constexpr int64_t CHUNK = 8192, MOST_CHUNKS = 512, SIDE_BY_SIDE = 4096;

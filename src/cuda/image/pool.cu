@@ -3,7 +3,7 @@
  * A thread makes one element; a large window is shared by a team.  Gradients are gathered: each element of x
  * sums, in their order, over the windows that it lies in, so there are no atomics.  Sums of f32 and halves
  * are in f32. */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 template <class T> using PoolWide = std::conditional_t<std::is_integral_v<T>, int64_t, Compute<T>>;
 

@@ -1,7 +1,7 @@
 /* cross_entropy.cu - class targets over dense logits [rows, classes, inner]; device.h has the formulas.
  *
  * Position i of rows * inner has its logits at (i / inner) classes inner + i % inner, inner apart. */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 template <class T> struct EntropyCall {
     using C = Compute<T>;

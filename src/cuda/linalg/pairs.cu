@@ -2,7 +2,7 @@
  *
  * Forward: a block makes a tile of TILE x TILE pairs, from pieces of their vectors in shared memory.
  * Backward: a thread makes one element, and sums over the other set in its order. */
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 enum { TILE = 16 };
 

@@ -1,7 +1,7 @@
 /* index.cu - are all indices in range?  One block looks, and notes the first bad one in the device's memory,
  * where the next wait finds it (device.cu); nothing waits for it here, unless it is to be told at once. */
 #include <stdlib.h>
-#include "cuda.cuh"
+#include "cuda/cuda.cuh"
 
 struct CheckCall {
     IndexBlock block;
