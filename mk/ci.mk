@@ -34,7 +34,7 @@ $(call add_step,gcc/library,,$(BUILD) B=build all)
 $(call add_step,cuda/nvcc,gcc/library,test/nvcc.sh build)
 $(call add_step,asan/build,,$(BUILD) $(ASAN) SUITES="$(ASAN_SUITES)" tests)
 $(call add_step,gcc/build,gcc/library,$(BUILD) B=build tests)
-$(call add_step,tsan/build,,$(BUILD) $(TSAN) SUITES="$(TSAN_SUITES) test_ops_threads test_emu" tests)
+$(call add_step,tsan/build,,$(BUILD) $(TSAN) SUITES="$(TSAN_SUITES) test_ops_threads test_device" tests)
 $(call add_step,cuda/emu,gcc/build,$(BUILD) B=build $(addprefix build/test/,$(notdir $(CUDA_TESTS))))
 $(call add_step,arm64/build,,test/arm64.sh build/arm64 build "$(ARM64_SUITES) test_ops test_ops_grad")
 
@@ -51,7 +51,8 @@ LONG_GCC  := test_ops_memory:6 test_ops_threads:4 test_golden:2 test_accuracy te
 $(call suites,gcc,gcc/build,build/test/,$(LONG_GCC) $(call without,$(LONG_GCC),$(SUITES)))
 $(call suites,tsan,tsan/build,build/tsan/test/,$(TSAN_SUITES))
 $(call add_step,tsan/test_ops_threads,tsan/build,env TAPEGRAD_SHARD=1/16 build/tsan/test/test_ops_threads)
-$(call add_step,tsan/test_emu,tsan/build,env TAPEGRAD_SHARD=2/16 CUEMU_ORDER=fwd build/tsan/test/test_emu)
+FORWARD := CUEMU_ORDER=fwd
+$(call add_step,tsan/test_device,tsan/build,env TAPEGRAD_SHARD=2/16 $(FORWARD) build/tsan/test/test_device)
 $(call suites,arm64,arm64/build,$(ARM64_RUN),$(ARM64_SUITES))
 $(call add_step,arm64/test_ops,arm64/build,env TAPEGRAD_SHARD=1/4 $(ARM64_RUN)test_ops)
 $(call add_step,arm64/test_ops_grad,arm64/build,env TAPEGRAD_SHARD=1/8 $(ARM64_RUN)test_ops_grad)
@@ -62,16 +63,18 @@ $(call add_step,isa/avx2,gcc/build,test/isa.sh build avx2)
 
 # ---- the CUDA sources -------------------------------------------------------------------------
 # One order of threads in full, the others over a part of the ops.
-$(call suites,cuda,cuda/emu,env CUEMU_ORDER=fwd build/test/,test_emu:3 test_nets test_queue test_list)
+$(call suites,cuda,cuda/emu,env $(FORWARD) build/test/,test_device:3 $(filter-out test_cuda test_device,\
+  $(DEVICE_SUITES)))
 # The suites that any device must pass, on the emulated one, as tools/gpu_check.sh runs them on cuda:0.
-ON_EMU := env TAPEGRAD_TEST_DEVICE=emu:0 CUEMU_ORDER=fwd
+ON_EMU := env TAPEGRAD_TEST_DEVICE=emu:0 $(FORWARD)
 $(call add_step,cuda/test_golden,cuda/emu,$(ON_EMU) build/test/test_golden)
 $(call add_step,cuda/test_ops,cuda/emu,$(ON_EMU) build/test/test_ops)
 $(call add_step,cuda/test_ops_grad,cuda/emu,$(ON_EMU) TAPEGRAD_SHARD=1/16 build/test/test_ops_grad)
 $(call add_step,cuda/test_ops_layout,cuda/emu,$(ON_EMU) TAPEGRAD_SHARD=3/64 build/test/test_ops_layout)
 $(call add_step,cuda/test_ops_memory,cuda/emu,$(ON_EMU) TAPEGRAD_SHARD=1/32 build/test/test_ops_memory)
-$(call add_step,cuda/test_emu.rev,cuda/emu,env CUEMU_ORDER=rev TAPEGRAD_SHARD=1/4 build/test/test_emu)
-$(call add_step,cuda/test_emu.random,cuda/emu,env CUEMU_ORDER=rand:1 TAPEGRAD_SHARD=1/4 build/test/test_emu)
+QUARTER := env TAPEGRAD_SHARD=1/4
+$(call add_step,cuda/test_device.rev,cuda/emu,$(QUARTER) CUEMU_ORDER=rev build/test/test_device)
+$(call add_step,cuda/test_device.random,cuda/emu,$(QUARTER) CUEMU_ORDER=rand:1 build/test/test_device)
 $(call add_step,cuda/test_cuda,cuda/emu cuda/nvcc,build/test/test_cuda)
 $(call add_step,cuda/gpu_check,cuda/emu,tools/gpu_check.sh --dry build)
 

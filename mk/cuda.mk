@@ -49,8 +49,9 @@ $(B)/libtapegrad_emu.so: $(EMU_OBJECTS) test/cuemu/export.map
 BAD_PLUGINS := $(foreach p,oldabi olddigest misnamed empty bare,$(B)/test/plugins/libtapegrad_$(p).so)
 $(B)/test/plugins/libtapegrad_%.so: test/bad_plugin/plugin.c $(OPS_DIGEST) $(B)/flags
 	$(COMPILE) -I$(B)/include -DBAD_$* -shared $< -o $@
-$(B)/test/test_emu: $(BAD_PLUGINS)
-$(addprefix $(B)/test/,test_emu test_nets test_queue test_list): $(B)/libtapegrad_emu.so
-CUDA_TESTS := $(addprefix $(B)/test/,test_emu test_nets test_queue test_list test_cuda)
+$(B)/test/test_device: $(BAD_PLUGINS)
+TEST_PLUGIN := $(if $(filter cuda%,$(TAPEGRAD_TEST_DEVICE)),cuda,emu)
+$(addprefix $(B)/test/,$(filter-out test_cuda,$(DEVICE_SUITES))): $(B)/libtapegrad_$(TEST_PLUGIN).so
+CUDA_TESTS := $(DEVICE_SUITES:%=$(B)/test/%)
 check-cuda: $(CUDA_TESTS) $(if $(NVCC),$(B)/libtapegrad_cuda.so) ; @test/run.sh $(CUDA_TESTS)
 .PHONY: cuda emu check-cuda

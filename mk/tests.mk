@@ -5,7 +5,8 @@
 WHOLE   := -Wl,--whole-archive $(B)/libtapegrad.a -Wl,--no-whole-archive
 CMOCKA  ?= -lcmocka
 SUITE_SOURCES := $(wildcard test/*/test_*.c)
-SUITES  := $(filter-out test_emu test_nets test_cuda test_queue test_list,$(notdir $(SUITE_SOURCES:.c=)))
+DEVICE_SUITES := $(patsubst test/cuda/%.c,%,$(wildcard test/cuda/test_*.c))
+SUITES  := $(filter-out $(DEVICE_SUITES),$(notdir $(SUITE_SOURCES:.c=)))
 TESTS   := $(SUITES:%=$(B)/test/%)
 SHARED_TEST := $(wildcard test/*.c)
 SHARED_OBJECTS := $(SHARED_TEST:%.c=$(B)/%.o)

@@ -39,7 +39,7 @@ EARLY = ["test_ops", "test_ops_grad", "test_tape", "test_golden"]  # every op pa
 LONG = {"test_ops_memory": ["1/4", "2/4", "3/4", "4/4"]}
 # Not run: suites of src/cpu, which is not mutated, and one that needs a GPU.  Run for survivors alone: SLOW.
 ELSEWHERE = {"test_gemm", "test_vecmath", "test_cuda"}
-SLOW = ["test_queue", "test_list", "test_emu", "test_ops_threads", "test_accuracy"]
+SLOW = ["test_queue", "test_list", "test_emu", "test_device", "test_ops_threads", "test_accuracy"]
 # Leaks are found by LeakSanitizer, preloaded.  These suites bring a malloc of their own, or fork, and hang.
 LEAK_CHECKER = subprocess.check_output(["gcc", "-print-file-name=liblsan.so"], text=True).strip()
 NO_LEAK_CHECK = {"test_nn_memory", "test_fork"}

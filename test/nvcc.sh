@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null || true)
 if ldd "$1/libtapegrad.so" | grep -q cuda; then echo "cuda: the library links CUDA" >&2; exit 1; fi
 if [ -z "$nvcc" ]; then
-    echo "no nvcc on this machine: the plugin is not compiled, only run on the CPU by test_emu"
+    echo "no nvcc on this machine: the plugin is not compiled, only run on the CPU by the suites of emu:0"
     exit 0
 fi
 make -s B="$1" CUDA_ARCHS=90 CUDA_OPT="-O1 -Xcicc -O1 -Xptxas -O0" NVCC="$nvcc" cuda

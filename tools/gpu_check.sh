@@ -13,6 +13,7 @@ if [ "${1:-}" = --dry ]; then
     export CUEMU_ORDER=fwd TAPEGRAD_SHARD=1/32
     shift 2
 fi
+export TAPEGRAD_TEST_DEVICE=$device
 table='' failed=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -74,13 +75,11 @@ CMOCKA_TEST='#include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>'
-all="test_cuda test_emu test_nets test_golden test_ops"
+all="test_cuda test_device test_list test_queue test_nets test_golden test_ops"
 [ "$dry" ] || all="$all test_ops_grad test_ops_layout test_ops_memory"
 for suite in ${*:-$all}; do
     if ! has "$CMOCKA_TEST" -lcmocka; then skip "$suite" "cmocka is not installed"
-    elif [ "$suite" = test_emu ] && ! command -v "${CLANGXX:-clang++}" >/dev/null; then
-        skip "$suite" "clang++ is not installed"
-    else step "$suite" sh -c "$MAKE $B/test/$suite && TAPEGRAD_TEST_DEVICE=$device $B/test/$suite"
+    else step "$suite" sh -c "$MAKE $B/test/$suite && $B/test/$suite"
     fi
 done
 finish

@@ -1,5 +1,5 @@
-/* larger.h - samples for test_emu of sizes that kernels divide among tiles, blocks and pieces: those of the
- * ops' descriptors are too small for that. */
+/* larger.h - samples for test_device of sizes that kernels divide among tiles, blocks and pieces: those of
+ * the ops' descriptors are too small for that. */
 #ifndef LARGER_H
 #define LARGER_H
 

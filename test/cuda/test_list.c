@@ -1,5 +1,5 @@
-/* test_list.c - many tensors in one call of a device: list ops, clipping, the steps of optimizers.  On emu:0,
- * beside the CPU. */
+/* test_list.c - many tensors in one call of a device: list ops, clipping, the steps of optimizers.  On the
+ * device of TAPEGRAD_TEST_DEVICE, beside the CPU. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdarg.h>
@@ -8,8 +8,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <tapegrad.h>
-#include "emu_counts.h"
-#include "plugin_folder.h"
+#include "emulator.h"
 #include <tapegrad/cmocka.h>
 
 enum { N = 6, STEPS = 4 };
@@ -60,10 +59,9 @@ static Tensor *after_steps(int kind, TensorDtype dtype, const char *device)
         for (int i = 0; i < N; i++)
             if (t || i != 5) /* whose first step is later */
                 assert_int_equal(tensor_set_grad(p[i], pattern(i, 1.0 + t, dtype, device)), 0);
-        const bool emu = strcmp(device, "cpu") != 0;
-        const int64_t launches = emu ? counts_now().launches : 0;
+        const int64_t launches = counts_now().launches;
         assert_int_equal(optim_step(opt), 0);
-        if (emu && t == STEPS - 1) /* the last one's alone and its states are made: a kernel and its table */
+        if (t == STEPS - 1) /* the last one's alone and its states are made: a kernel and its table */
             assert_true(counts_now().launches <= launches + 4);
     }
     optim_free(opt);
@@ -79,7 +77,8 @@ static void every_rule_is_one_kernel(void **state)
         for (int d = 0; d < 4; d++) {
             TensorScope scope = tensor_scope_open();
             const double unit = d == 0 ? 1e-6 : d == 1 ? 1e-13 : d == 2 ? 2e-3 : 2e-2;
-            Tensor *want = after_steps(kind, dtypes[d], "cpu"), *got = after_steps(kind, dtypes[d], "emu:0");
+            Tensor *want = after_steps(kind, dtypes[d], "cpu"),
+                   *got = after_steps(kind, dtypes[d], test_device());
             if (!tensor_allclose(got, want, .rtol = unit, .atol = unit))
                 fail_msg("optimizer %d, %s: apart by %g", kind, tensor_dtype_name(dtypes[d]),
                          tensor_item(tensor_amax(tensor_abs(tensor_sub(got, want)))));
@@ -94,12 +93,13 @@ static int64_t launches_of(int n)
     assert_non_null(p);
     TensorScope scope = tensor_scope_open();
     for (int i = 0; i < n; i++)
-        p[i] = tensor_requires_grad_(tensor_to_device(tensor_full(SHAPE(3), i, TENSOR_F32), "emu:0"), true);
+        p[i] = tensor_requires_grad_(tensor_to_device(tensor_full(SHAPE(3), i, TENSOR_F32), test_device()),
+                                     true);
     Optimizer *opt = optim_adamw(TENSOR_LIST(p, n), .lr = 1e-3);
     struct CuemuCounts before = { 0 };
     for (int step = 0; step < 3; step++) {
         for (int i = 0; i < n; i++)
-            tensor_set_grad(p[i], tensor_to_device(tensor_ones(SHAPE(3), TENSOR_F32), "emu:0"));
+            tensor_set_grad(p[i], tensor_to_device(tensor_ones(SHAPE(3), TENSOR_F32), test_device()));
         before = counts_now();
         assert_non_null(nn_clip_grad_norm_(TENSOR_LIST(p, n), 1.0));
         assert_int_equal(optim_step(opt), 0);
@@ -142,46 +142,11 @@ static void norms_of_lists(void **state)
                 TensorScope scope = tensor_scope_open();
                 const double value = bad == 1 ? NAN : bad == 2 ? -INFINITY : 0;
                 Tensor *want = norms_on("cpu", dtypes[d], ords[o], value),
-                       *got = norms_on("emu:0", dtypes[d], ords[o], value);
+                       *got = norms_on(test_device(), dtypes[d], ords[o], value);
                 assert_int_equal(tensor_dtype(got), tensor_dtype(want));
                 assert_true(tensor_allclose(got, want, .rtol = d == 1 ? 1e-12 : 1e-5, .equal_nan = true));
                 tensor_scope_close(scope);
             }
-}
-
-/* No memory at any point of a step: nothing has changed, and the next one is right. */
-static void a_step_without_memory(void **state)
-{
-    (void)state;
-    void (*fail_allocation)(int64_t);
-    *(void **)&fail_allocation = emu_symbol("cuemu_fail_allocation");
-    TensorScope scope = tensor_scope_open();
-    Tensor *p[2] = {
-        tensor_requires_grad_(tensor_to_device(tensor_ones(SHAPE(300001), TENSOR_F32), "emu:0"), true),
-        tensor_requires_grad_(tensor_to_device(tensor_ones(SHAPE(150001), TENSOR_F64), "emu:0"), true)
-    };
-    Optimizer *opt = optim_adamw(TENSOR_LIST(p, 2), .lr = 0.1);
-    for (int i = 0; i < 2; i++) tensor_set_grad(p[i], tensor_ones_like(p[i]));
-    int failures = 0;
-    for (int64_t n = 1;; n++) {
-        assert_true(n < 100);
-        fail_allocation(n);
-        const int status = optim_step(opt);
-        fail_allocation(0);
-        if (!status) break;
-        assert_int_equal(tensor_error_code(), TENSOR_ENOMEM);
-        tensor_error_clear();
-        failures++;
-        for (int i = 0; i < 2; i++) assert_true(tensor_item(tensor_amin(tensor_detach(p[i]))) == 1);
-    }
-    assert_true(failures > 0);
-    for (int i = 0; i < 2; i++) {
-        assert_true(fabs(tensor_item(tensor_amin(tensor_detach(p[i]))) - 0.899) < 1e-6);
-        assert_true(tensor_item(nn_dict_get(optim_state_dict(opt), i ? "state.1.step" : "state.0.step")) ==
-                    1);
-    }
-    optim_free(opt);
-    tensor_scope_close(scope);
 }
 
 int main(void)
@@ -190,9 +155,7 @@ int main(void)
         cmocka_unit_test(every_rule_is_one_kernel),
         cmocka_unit_test(launches_do_not_grow),
         cmocka_unit_test(norms_of_lists),
-        cmocka_unit_test(a_step_without_memory),
     };
-    set_plugin_folder("");
-    tensor_device_available("emu:0"); /* so that its symbols are there */
+    if (!test_device_opens()) return 1;
     return cmocka_run_group_tests_name("lists on a device", tests, NULL, NULL);
 }

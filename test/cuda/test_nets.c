@@ -10,8 +10,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <tapegrad.h>
-#include "emu_counts.h"
-#include "test_device.h"
+#include "emulator.h"
 
 enum { STEPS = 4, INPUTS = 4 };
 
@@ -244,15 +243,9 @@ static Tensor *play(Module *net, Optimizer **opt, Tensor **in)
     return tensor_add(loss, fooled);
 }
 
-static struct CuemuCounts counts_if_any(void)
-{
-    return is_emulated() ? counts_now() : (struct CuemuCounts){ 0 };
-}
-
 static void run(const Net *n, const char *device, double *losses)
 {
     Tensor *in[INPUTS] = { NULL };
-    const bool counted = strcmp(device, "cpu") != 0;
     TensorScope scope = tensor_scope_open();
     tensor_manual_seed(7);
     Module *net = n->make();
@@ -265,10 +258,10 @@ static void run(const Net *n, const char *device, double *losses)
     const int64_t fallbacks = tensor_host_fallbacks();
     for (int step = 0; step < STEPS; step++) {
         TensorScope one = tensor_scope_open();
-        const struct CuemuCounts before = counted ? counts_if_any() : (struct CuemuCounts){ 0 };
+        const struct CuemuCounts before = counts_now();
         Tensor *loss = n->loss ? n->loss(net, in) : play(net, opt, in);
         if (n->loss) descend(opt[0], loss);
-        const struct CuemuCounts after = counted ? counts_if_any() : (struct CuemuCounts){ 0 };
+        const struct CuemuCounts after = counts_now();
         if (after.waits != before.waits || after.to_host != before.to_host)
             fail_msg("%s: step %d waits for the device", n->name, step);
         if (after.to_device != before.to_device)
