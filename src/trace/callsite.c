@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,9 +26,10 @@ extern const char __stop_tapegrad_text[] __attribute__((weak, visibility("hidden
 typedef struct Module {
     uintptr_t pc; /* what is asked for */
     int seen;
-    bool program;              /* the executable itself: always the first one */
-    uintptr_t base, low, high; /* base: loaded minus linked; low, high: the segment of pc, as linked */
-    uint32_t digest;           /* of the program headers */
+    bool program;               /* the executable itself: always the first one */
+    uintptr_t base, low, high;  /* base: loaded minus linked; low, high: the segment of pc, as linked */
+    uint32_t digest;            /* of the program headers */
+    unsigned long long unloads; /* of shared objects so far */
     char path[PATH_MAX];
 } Module;
 
@@ -41,7 +43,7 @@ static int match_module(struct dl_phdr_info *info, size_t size, void *arg)
         uintptr_t low = segment->p_vaddr, high = low + segment->p_memsz;
         if (segment->p_type != PT_LOAD || m->pc - info->dlpi_addr < low || m->pc - info->dlpi_addr >= high)
             continue;
-        m->program = program;
+        m->program = program, m->unloads = info->dlpi_subs;
         m->base = info->dlpi_addr, m->low = low, m->high = high;
         m->digest = elf_digest(info->dlpi_phdr, info->dlpi_phnum * sizeof *segment);
         snprintf(m->path, sizeof m->path, "%s", program ? "/proc/self/exe" : info->dlpi_name);
@@ -121,6 +123,44 @@ static bool open_module(ElfImage *image, const Module *m)
     return false;
 }
 
+/* What was found, by address: who fails does so at the same lines again and again.  Where an object was
+ * unloaded, another may lie at its addresses. */
+enum { KEPT = 64, KEPT_TEXT = 120 };
+static struct {
+    uintptr_t pc;
+    char text[KEPT_TEXT];
+} kept[KEPT];
+static unsigned long long kept_unloads;
+static atomic_flag kept_busy = ATOMIC_FLAG_INIT; /* nobody waits for it, a forked child neither */
+
+static bool recall(Text *t, const Module *m)
+{
+    const size_t i = m->pc % KEPT;
+    if (atomic_flag_test_and_set(&kept_busy)) return false;
+    const bool known = kept[i].pc == m->pc && kept_unloads == m->unloads;
+    if (known) put(t, kept[i].text, strlen(kept[i].text));
+    atomic_flag_clear(&kept_busy);
+    return known;
+}
+
+static void keep(const Text *t, const Module *m)
+{
+    const size_t i = m->pc % KEPT;
+    if (t->length >= KEPT_TEXT || t->length + 1 >= t->size || atomic_flag_test_and_set(&kept_busy)) return;
+    if (kept_unloads != m->unloads) memset(kept, 0, sizeof kept);
+    kept_unloads = m->unloads;
+    kept[i].pc = m->pc;
+    memcpy(kept[i].text, t->at, t->length + 1);
+    atomic_flag_clear(&kept_busy);
+}
+
+/* A function without a line has no blank before it. */
+static int without_line(Text *t)
+{
+    if (*t->at == ' ') memmove(t->at, t->at + 1, t->length--);
+    return (int)t->length;
+}
+
 int callsite_text(const void *address, char *buf, size_t size)
 {
     Module m;
@@ -129,17 +169,17 @@ int callsite_text(const void *address, char *buf, size_t size)
     if (!size) return 0;
     Text t = { buf, size, 0 };
     *buf = 0;
-    if (!find_module(address, &m)) return 0;
+    if (!find_module(address, &m) || recall(&t, &m)) return without_line(&t);
     if (open_module(&image, &m)) {
         const char *function = elf_function(&image, m.pc - m.base);
         put_line(&t, &image, &m);
         if (function) put_function(&t, function);
+        keep(&t, &m);
         elf_close(&image);
     } else if (dladdr((void *)m.pc, &info) && info.dli_sname && *info.dli_sname) {
         put_function(&t, info.dli_sname);
     }
-    if (*buf == ' ') memmove(buf, buf + 1, t.length--); /* a function without a line */
-    return (int)t.length;
+    return without_line(&t);
 }
 
 /* ---- the stack ------------------------------------------------------------------------------- */

@@ -3,7 +3,8 @@
  * An error's text ends with "    at train.c:21 in main".  The return address is found on the stack when the
  * error is made, or was noted by the op (callsite_note); callsite_text reads the program's own ELF file and
  * the line table of its debug information.  Nothing here allocates from the heap (but zlib, for compressed
- * debug sections), keeps state between calls or prints; a few milliseconds a text.  Any thread may call.
+ * debug sections) or prints.  A search takes milliseconds; what it found is kept for later calls.  Any thread
+ * may call.
  *
  * The library's own code is told by its section: the Makefile renames .text of every object to tapegrad_text,
  * and the linker bounds what it links, static or shared, with __start_tapegrad_text and __stop_tapegrad_text.

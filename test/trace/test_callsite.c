@@ -9,12 +9,14 @@
 
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,6 +111,37 @@ static void test_text_unknown(void **state)
     }
     /* libc has no line tables here or there, but its functions have names. */
     if (callsite_text((char *)(uintptr_t)qsort + 1, text, sizeof text)) assert_non_null(strstr(text, "in "));
+}
+
+/* Who has no files left cannot search: what comes was found before. */
+static void assert_known(const void *address, int line, const char *function, bool known)
+{
+    char text[TEXT], want[TEXT];
+    struct rlimit files, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    none = files, none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    callsite_text(address, text, sizeof text);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    wanted(want, line, function);
+    assert_int_equal(strcmp(text, want) == 0, known);
+}
+
+/* One search a place, until an object is unloaded: another may take its addresses. */
+static void test_found_once(void **state)
+{
+    (void)state;
+    int line;
+    void *address = one_line(&line);
+    assert_place(address, line, "one_line");
+    assert_known(address, line, "one_line", true);
+    void *object = dlopen("libresolv.so.2", RTLD_NOW);
+    assert_non_null(object);
+    assert_known(address, line, "one_line", true);
+    dlclose(object);
+    assert_known(address, line, "one_line", false);
+    assert_place(address, line, "one_line");
+    assert_known(address, line, "one_line", true);
 }
 
 /* ---- the stack ------------------------------------------------------------------------------- */
@@ -282,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),    cmocka_unit_test(test_text_sizes),      cmocka_unit_test(test_text_unknown),
+        cmocka_unit_test(test_found_once),
         cmocka_unit_test(test_find),    cmocka_unit_test(test_in_library),      cmocka_unit_test(test_threads),
         cmocka_unit_test(test_table),   cmocka_unit_test(test_table_damaged),   cmocka_unit_test(test_image_damaged),
     };
