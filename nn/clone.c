@@ -67,7 +67,8 @@ static Module *empty_copy(const Module *m)
     Module *copy = nn_new_size(m->size, m->type, m->forward);
     if (copy->spare) return NULL;
     memcpy((char *)copy + sizeof *copy, (const char *)m + sizeof *m, m->size - sizeof *m);
-    copy->call = m->call, copy->training = m->training, copy->lazy = m->lazy, copy->kind = m->kind;
+    copy->call = m->call, copy->training = m->training, copy->lazy = m->lazy,
+    copy->lazy_dtype = m->lazy_dtype, copy->kind = m->kind;
     const ptrdiff_t moved = (char *)copy - (const char *)m;
     if (m->args) copy->args = (const char *)m->args + moved;
     for (const OpField *f = m->kind ? m->kind->fields : NULL; f && f->name; f++)

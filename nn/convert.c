@@ -59,6 +59,8 @@ static int count_tensor(void *ctx, const char *path, ModuleTensor *t, bool is_bu
     return 0;
 }
 
+static void set_lazy_dtype(Module *m, void *ctx) { m->lazy_dtype = *(TensorDtype *)ctx; }
+
 static int convert(Module *m, Convert c, const char *function)
 {
     int most = 0;
@@ -74,6 +76,7 @@ static int convert(Module *m, Convert c, const char *function)
         tensor_release(c.change[i].grad);
     }
     free(c.change);
+    if (!status && c.dtype != TENSOR_DTYPES) nn_apply(m, set_lazy_dtype, &c.dtype);
     return status;
 }
 

@@ -219,7 +219,7 @@ int nn_load_state_dict_args(NNLoadArgs args)
     if (TENSOR_CHECK_OPTIONS("nn_load_state_dict", args, nn_load_defaults)) return -1;
     if (args.missing_keys) *args.missing_keys = (TensorDict){ 0 };
     if (args.unexpected_keys) *args.unexpected_keys = (TensorDict){ 0 };
-    if (nn_null(args.module, "nn_load_state_dict")) return -1;
+    if (nn_unmade(args.module, "nn_load_state_dict")) return -1;
     if (nn_dict_broken(args.dict, "nn_load_state_dict")) return -1;
     TensorScope scope = tensor_scope_open();
     const int status = load_named(&args);

@@ -342,7 +342,8 @@ int nn_infer(Module *m, const Tensor *x)
         return tensor_fail(TENSOR_ESHAPE, m->kind->function, "a first input of rank %d: want %d or more",
                            rank, dim < 0 ? -dim : dim + 1);
     *lazy_option(m) = tensor_size(x, dim);
-    if (!m->kind->init(m, m->args) && !m->failed && !nn_to_device(m, tensor_device(x))) {
+    if (!m->kind->init(m, m->args) && !m->failed && !nn_to(m, m->lazy_dtype) &&
+        !nn_to_device(m, tensor_device(x))) {
         m->lazy = false;
         return 0;
     }

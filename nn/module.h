@@ -54,6 +54,9 @@ int nn_hooks_copy(Module *to, const Module *from);
 /* nn_null - is the module NULL?  Recorded, unless an error was. */
 bool nn_null(const void *module, const char *function);
 
+/* nn_unmade - is the module NULL, or one in it lazy, so that its tensors are not all there?  Recorded. */
+bool nn_unmade(const Module *m, const char *function);
+
 /* nn_parameters, of those that are there where a module is lazy. */
 TensorList nn_list_parameters(Module *m);
 

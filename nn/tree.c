@@ -134,16 +134,22 @@ static const Module *find_lazy(const Module *m)
     return lazy;
 }
 
+bool nn_unmade(const Module *m, const char *function)
+{
+    if (nn_null(m, function)) return true;
+    const Module *lazy = find_lazy(m);
+    char path[NN_PATH];
+    if (!lazy) return false;
+    const bool inside = nn_path(m, lazy, path);
+    tensor_fail(TENSOR_EVALUE, function,
+                "%s%s%s%s has no parameters before its first forward: run the net once", inside ? path : "",
+                inside ? " (" : "", lazy->type, inside ? ")" : "");
+    return true;
+}
+
 TensorList nn_parameters(Module *m)
 {
-    const Module *lazy = m ? find_lazy(m) : NULL;
-    char path[NN_PATH];
-    if (!lazy) return nn_list_parameters(m);
-    const bool inside = nn_path(m, lazy, path);
-    tensor_fail(TENSOR_EVALUE, "nn_parameters",
-                "%s%s%s%s has none before its first forward: run the net once", inside ? path : "",
-                inside ? " (" : "", lazy->type, inside ? ")" : "");
-    return TENSOR_LIST(NULL, 0);
+    return nn_unmade(m, "nn_parameters") ? TENSOR_LIST(NULL, 0) : nn_list_parameters(m);
 }
 
 static int name_parameter(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
@@ -156,7 +162,7 @@ TensorDict nn_named_parameters(Module *m)
 {
     Collected c = { .dict = m ? &m->named : NULL };
     int most = 0;
-    if (nn_null(m, "nn_named_parameters") || nn_walk(m, count_parameter, &most) ||
+    if (nn_unmade(m, "nn_named_parameters") || nn_walk(m, count_parameter, &most) ||
         seen_make(&c.seen, most, "nn_named_parameters"))
         return nn_no_dict;
     nn_dict_clear(&m->named);
@@ -177,7 +183,7 @@ static int add_state(void *ctx, const char *path, ModuleTensor *t, bool is_buffe
 
 TensorDict nn_state_dict(Module *m)
 {
-    if (nn_null(m, "nn_state_dict")) return nn_no_dict;
+    if (nn_unmade(m, "nn_state_dict")) return nn_no_dict;
     nn_dict_clear(&m->state);
     return nn_walk(m, add_state, &m->state) ? nn_no_dict : m->state;
 }

@@ -112,7 +112,7 @@ static double *row_of(const Fit *f)
 
 static void fill_row(Fit *f, double *row, double loss)
 {
-    *row++ = loss;
+    *row++ = isnan(loss) ? NAN : loss; /* without the sign that 0 / 0 has */
     for (int i = 0; f->args.metrics && f->args.metrics[i]; i++)
         *row++ = nn_metric_compute(f->args.metrics[i]);
 }
@@ -192,9 +192,12 @@ static int resume(Fit *f)
 {
     const int found = io_checkpoint_resume(f->run);
     f->history.resumed = found > 0;
-    if (found > 0 && f->args.verbose > 0)
-        fprintf(output(f), "%sgoes on from %s: epoch %lld, step %lld\n", io_checkpoint_note(f->run),
-                io_checkpoint_path(f->run), (long long)f->at.epoch + 1, (long long)f->at.step);
+    if (found > 0 && f->args.verbose > 0) {
+        const bool done = f->at.epoch >= f->at.epochs;
+        fprintf(output(f), "%sgoes on from %s: %s%lld, step %lld\n", io_checkpoint_note(f->run),
+                io_checkpoint_path(f->run), done ? "nothing to do after epoch " : "epoch ",
+                (long long)f->at.epoch + !done, (long long)f->at.step);
+    }
     return found < 0 ? -1 : 0;
 }
 

@@ -44,7 +44,7 @@ static double diagonal(const Metric *m)
     double right = 0, all = 0;
     for (int64_t i = 0; i < m->sums; i++)
         right += i % (m->args.num_classes + 1) ? 0 : m->sum[i], all += m->sum[i];
-    return right / all;
+    return all > 0 ? right / all : NAN;
 }
 
 double nn_metric_compute(Metric *m)
@@ -52,7 +52,7 @@ double nn_metric_compute(Metric *m)
     if (!m || metric_read(m)) return NAN;
     if (m->kind->of) return average(m);
     if (m->kind->matrix) return diagonal(m);
-    const double mean = m->sum[0] / m->sum[1];
+    const double mean = m->sum[1] > 0 ? m->sum[0] / m->sum[1] : NAN;
     return m->kind->count == metric_count_perplexity ? exp(mean) : mean;
 }
 
@@ -143,6 +143,9 @@ static int check_args(const MetricKind *kind, const NNMetricArgs *args)
     static const char *const averages[] = { "macro", "micro", "weighted", "binary", NULL };
     static const char *const modes[] = { "auto", "min", "max", NULL };
     if (tensor_check_choice(kind->function, "mode", (int)args->mode, modes)) return -1;
+    if (args->top_k > 1 && kind->count != metric_count_accuracy)
+        return tensor_fail(TENSOR_EVALUE, kind->function, "top_k %lld is for the accuracy",
+                           (long long)args->top_k);
     if (args->top_k >= 1 && !isnan(args->threshold))
         return tensor_check_choice(kind->function, "average", (int)args->average, averages);
     return tensor_fail(TENSOR_EVALUE, kind->function, "top_k %lld, threshold %g: out of range",

@@ -58,7 +58,11 @@ static Tensor *classes_of(const Metric *m, Counts *c, Tensor *x, Tensor *target,
     if (floats && n > 1) {
         c->classes = n;
         if (k == 1) return tensor_argmax(scores, 1);
-        return tensor_topk(scores, k < n ? k : n, 1, .indices = &indices) ? indices : NULL;
+        if (k > n) {
+            tensor_fail(TENSOR_EVALUE, m->function, "top_k %lld of %lld classes", (long long)k, (long long)n);
+            return NULL;
+        }
+        return tensor_topk(scores, k, 1, .indices = &indices) ? indices : NULL;
     }
     if (k > 1 || !(same || (floats && n == 1))) return misshapen(m, x, target), NULL;
     c->classes = floats ? 2 : INT64_MAX; /* of labels nobody knows */

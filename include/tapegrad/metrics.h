@@ -11,8 +11,8 @@
  *   binary  floats of the target's shape, or [N, 1] beside [N]: class 1 above .threshold (logits: 0)
  *   labels  integers of the target's shape
  * A target of .ignore_index counts nowhere.  ESHAPE: none of these.  EDTYPE: a target of other floats.
- * EVALUE: a target that is no class of the scores, binary outputs or num_classes.  Errors name the metric; a
- * failed update changes nothing.
+ * EVALUE: a target that is no class of the scores, binary outputs or num_classes; top_k above their number.
+ * Errors name the metric; a failed update changes nothing.
  *
  * A batch on a device is counted there, and nobody waits before the metric is read: nn_metric_compute,
  * _tensor and _state_dict.  What is wrong with it is told then, and what came since the last read is not
@@ -65,7 +65,8 @@ TAPEGRAD_API extern const NNMetricArgs nn_metric_defaults;
  *     of both, averaged over num_classes; a quotient of zeros is 0.   (sklearn.metrics with zero_division=0)
  * nn_metric_confusion_matrix(10) - counts [target, output] for nn_metric_tensor; its number is the accuracy.
  * nn_metric_perplexity - e^(mean cross-entropy) of scores.
- * NULL: EVALUE (fewer than 2 classes, top_k below 1, a threshold of NaN), ENOMEM. */
+ * NULL: EVALUE (fewer than 2 classes; top_k below 1, or above it but for the accuracy; a threshold of
+ * NaN), ENOMEM. */
 #define nn_metric_accuracy(...) \
     TENSOR_CALL_(nn_metric_accuracy_args, NNMetricArgs, NN_METRIC_DEFAULTS, .unused_ = false, __VA_ARGS__)
 #define nn_metric_precision(...) \

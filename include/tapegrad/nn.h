@@ -153,6 +153,7 @@ struct Module {
     const void *args;          /* its options, of kind->args bytes; lists are copied too, texts are not */
     int refs, parents;         /* from here on: the library's own */
     bool failed, spare, lazy;
+    TensorDtype lazy_dtype; /* that nn_to said */
     size_t size;
     struct NNHook *hooks;
     int hook_count;
@@ -293,7 +294,7 @@ typedef struct NNKind {
 /* NN_LAZY - for a size of the input that the first forward tells: nn_linear(NN_LAZY, 10) is
  * nn_lazy_linear(10), PyTorch's LazyLinear; so are there nn_lazy_conv2d(16, 3), nn_lazy_batch_norm2d() and
  * their kin.  Until that forward the module has no parameters: run it once, in grad mode or not, before its
- * optimizer is made or a state dict is loaded. */
+ * optimizer is made, or its state is saved or loaded.  nn_to before it says their dtype. */
 #define NN_LAZY INT64_MIN
 
 /* nn_make - a module of that kind; args NULL: its defaults.  NULL where init fails. */
@@ -405,12 +406,12 @@ TAPEGRAD_API int64_t nn_num_parameters(Module *module);  /* elements of them; ti
 
 /* nn_parameters - all parameters, a tied one once, in PyTorch's order.  The list is the module's: valid until
  * the next nn_parameters after a parameter was added or removed, or the module's end.  Empty after an error:
- * ENULL, ENOMEM; EVALUE: a module of NN_LAZY has not run yet. */
+ * ENULL, ENOMEM; EVALUE: a module of NN_LAZY has not run yet, which has no tensors to give or to load. */
 TAPEGRAD_API TensorList nn_parameters(Module *module);
 
 /* nn_named_parameters - the same with names: "0.weight".
  * nn_state_dict - parameters and persistent buffers, detached but sharing memory; a tied one under each of
- *     its names.  The module's, as above. */
+ *     its names.  The module's, as above; so are the errors. */
 TAPEGRAD_API TensorDict nn_named_parameters(Module *module);
 TAPEGRAD_API TensorDict nn_state_dict(Module *module);
 

@@ -137,6 +137,8 @@ Tensor *tensor_linspace(double start, double end, int64_t steps, TensorDtype dty
     if (steps < 0) return fail(TENSOR_EVALUE, __func__, "%lld steps: want 0 or more", (long long)steps), NULL;
     if ((unsigned)dtype >= TENSOR_DTYPES)
         return fail(TENSOR_EDTYPE, __func__, "no such dtype: %d", (int)dtype), NULL;
+    if (!dtype_is_float((int)dtype) && (!isfinite(start) || !isfinite(end)))
+        return fail(TENSOR_EVALUE, __func__, "from %g to %g: integers want finite numbers", start, end), NULL;
     Tensor *host = new_tensor_as(__func__, SHAPE(steps), TENSOR_F64, &cpu_place);
     if (!host) return NULL;
     bool single = dtype == TENSOR_F32 || dtype == TENSOR_F16 || dtype == TENSOR_BF16;

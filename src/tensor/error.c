@@ -142,6 +142,12 @@ static void put_text(size_t n, const char *format, va_list args)
     va_end(again);
 }
 
+/* The sign of a NaN, which x86 sets for 0 / 0, says nothing. */
+static void unsign_nans(char *text)
+{
+    for (char *at = text; (at = strstr(at, " -nan")) != NULL; at++) memmove(at + 1, at + 2, strlen(at + 1));
+}
+
 static void record(TensorStatus code, const char *name, const TensorOp *op, const void *site,
                    const char *format, va_list args)
 {
@@ -153,6 +159,7 @@ static void record(TensorStatus code, const char *name, const TensorOp *op, cons
     size_t n = composing && !again ? put_name(0, composing, composing_op) : 0;
     if (name) n = put_name(n, name, op);
     put_text(n, format, args);
+    unsign_nans(error_text());
     callsite_note(&error.site, site);
     error.code = code, error.placed = false;
     pthread_mutex_lock(&lock);

@@ -1,5 +1,5 @@
-/* test_calls.c - modules of several inputs and results, hooks, where an error was, copies, sizes that the
- * first input tells, computed parameters. */
+/* test_calls.c - modules of several inputs and results, hooks, where an error was, copies, computed
+ * parameters. */
 #include <stdlib.h>
 #include <string.h>
 #include "clean.h"
@@ -443,35 +443,6 @@ static void clones(void **state)
     }
 }
 
-/* ---- sizes that the first input tells -------------------------------------------------------- */
-
-static void lazy_sizes(void **state)
-{
-    (void)state;
-    IN_SCOPE(scope)
-    {
-        tensor_manual_seed(3);
-        Module *net = nn_sequential(nn_lazy_conv2d(4, 3, .padding = 1), nn_lazy_batch_norm2d(), nn_flatten(),
-                                    nn_lazy_linear(2));
-        assert_null(optim_sgd(nn_parameters(net), 0.1)); /* which would step the others alone */
-        assert_non_null(
-            strstr(tensor_error(), "nn_parameters: 0 (Conv2d) has none before its first forward"));
-        tensor_error_clear();
-        Tensor *x = ramp(SHAPE(2, 3, 4, 5));
-        assert_tensor_error(nn_forward(net, ramp(SHAPE(3))), TENSOR_ESHAPE);
-        assert_int_equal(nn_num_parameters(net), 0);
-        tensor_manual_seed(3);
-        Tensor *y = nn_forward(net, x);
-        tensor_manual_seed(3);
-        Module *eager = nn_sequential(nn_conv2d(3, 4, 3, .padding = 1), nn_batch_norm2d(4), nn_flatten(),
-                                      nn_linear(80, 2));
-        assert_true(tensor_equal(y, nn_forward(eager, x)));
-        assert_int_equal(nn_load_state_dict(net, nn_state_dict(eager)), 0);
-        assert_true(tensor_equal(nn_forward(net, x), nn_forward(eager, x)));
-        nn_free(net), nn_free(eager);
-    }
-}
-
 /* ---- containers, and computed parameters ----------------------------------------------------- */
 
 static void containers(void **state)
@@ -585,7 +556,6 @@ int main(void)
         TEST(backward_hooks_that_fail),
         TEST(backward_hooks_of_a_part),
         TEST(clones),
-        TEST(lazy_sizes),
         TEST(containers),
         TEST(parametrizations),
         TEST(spectral_norm),

@@ -443,6 +443,7 @@ static void test_einsum_reads_its_language(void **state)
     EXPECT(tensor_einsum("ii->i", TENSORS(a)), 1, 4);
     EXPECT(GRADIENT(tensor_einsum("ii->i", TENSORS(a)), a), 1, 0, 0, 1);
     EXPECT(tensor_einsum("ij->", TENSORS(a)), 10);
+    assert_true(tensor_shares_storage(tensor_einsum("ij->ij", TENSORS(a)), a)); /* a view, as PyTorch's */
     EXPECT(tensor_einsum("...j,j->...", TENSORS(a, v)), 21, 43);
     EXPECT(tensor_einsum("...,...->...", TENSORS(a, v)), 1, 20, 3, 40);
     EXPECT(tensor_einsum("ij,jk,k->i", TENSORS(a, a, v)), 107, 235);

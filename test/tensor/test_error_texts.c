@@ -98,6 +98,8 @@ static void test_fills_name_who_wrote(void **state)
     says(tensor_full(SHAPE(2), 1e10, TENSOR_I32), "tensor_full: 1e+10 is beyond the dtype of i32 [2]");
     says(tensor_full(SHAPE(2), -256, TENSOR_U8), "tensor_full: -256 is beyond the dtype of u8 [2]");
     says(tensor_full_like(x, NAN), "tensor_full_like: nan is beyond");
+    says(tensor_full_like(x, -NAN), "tensor_full_like: nan is beyond"); /* as 0.0 / 0 is on x86 */
+    says(tensor_linspace(0, INFINITY, 3, TENSOR_I64), "tensor_linspace: from 0 to inf: integers want finite");
     says(tensor_fill_(x, 1e10), "tensor_fill_: 1e+10 is beyond");
     says(tensor_masked_fill_(x, mask, 1e10), "tensor_masked_fill_: 1e+10 is beyond");
     says(tensor_fill_diagonal_(x, 1e10, false), "tensor_fill_diagonal_: 1e+10 is beyond");

@@ -455,6 +455,23 @@ static void test_lines(void **state)
     free(text), drop(&s);
 }
 
+/* A run that is over says so. */
+static void test_nothing_to_do(void **state)
+{
+    (void)state;
+    size_t n;
+    for (int run = 0; run < 2; run++) {
+        Setting s = setting();
+        FILE *out = fopen(scratch("lines"), "w");
+        DONE(nn_fit(s.net, s.train, ce(), s.opt, .epochs = 2, .checkpoint = scratch("run"), .file = out));
+        fclose(out), drop(&s);
+    }
+    char *text = (char *)get_file(scratch("lines"), &n);
+    text[n] = 0;
+    assert_non_null(strstr(text, ": nothing to do after epoch 2, step 12\n"));
+    free(text), remove_folders();
+}
+
 /* ---- a step of one's own --------------------------------------------------------------------- */
 
 static Tensor *halved(Module *net, const Batch *b, Tensor **output, void *ctx)
@@ -549,6 +566,7 @@ int main(void)
         CLEAN(test_goes_on),
         CLEAN(test_parts),
         CLEAN(test_lines),
+        CLEAN(test_nothing_to_do),
         CLEAN(test_own_step),
         CLEAN(test_refusals),
     };

@@ -52,7 +52,25 @@ static void test_accuracy(void **state)
     assert_near(all(nn_metric_accuracy(), x, y), right[1] / (N - 1), 1e-15);
     for (int k = 2; k <= CLASSES; k++)
         assert_near(all(nn_metric_accuracy(.top_k = k), x, y), right[k] / (N - 1), 1e-15);
-    assert_near(all(nn_metric_accuracy(.top_k = 9), x, y), 1, 0);
+    Metric *m = nn_metric_accuracy(.top_k = CLASSES + 1);
+    assert_int_equal(nn_metric_update(m, x[0], y[0]), -1);
+    assert_says(TENSOR_EVALUE, "nn_metric_update (accuracy): top_k 5 of 4 classes");
+    nn_metric_free(m);
+}
+
+/* Also not of that NaN which prints "-nan", as 0.0 / 0 does. */
+static void test_nothing_counted(void **state)
+{
+    (void)state;
+    Metric *m[] = {
+        nn_metric_accuracy(),   nn_metric_f1(3),     nn_metric_confusion_matrix(3),
+        nn_metric_perplexity(), nn_metric_mean("x"), nn_metric_precision(3, .average = NN_MICRO)
+    };
+    for (size_t i = 0; i < sizeof m / sizeof *m; i++) {
+        const double none = nn_metric_compute(m[i]);
+        assert_true(isnan(none) && !signbit(none));
+        nn_metric_free(m[i]);
+    }
 }
 
 static void test_matrix_and_its_kin(void **state)
@@ -241,6 +259,8 @@ static void test_refusals(void **state)
     assert_says(TENSOR_EVALUE, "nn_metric_f1: 1 classes: 2 to 10000");
     assert_null(nn_metric_accuracy(.top_k = 0));
     assert_says(TENSOR_EVALUE, "nn_metric_accuracy: top_k 0");
+    assert_null(nn_metric_f1(3, .top_k = 2));
+    assert_says(TENSOR_EVALUE, "nn_metric_f1: top_k 2 is for the accuracy");
     assert_null(nn_metric_custom("x", NULL, NULL));
     assert_says(TENSOR_ENULL, "nn_metric_custom: ");
     nn_metric_free(top), nn_metric_free(perplexity), nn_metric_free(m), nn_metric_free(matrix);
@@ -299,10 +319,9 @@ static void test_failing_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_accuracy),          TEST(test_matrix_and_its_kin),
-        TEST(test_binary_and_labels), TEST(test_means),
-        TEST(test_scores_of_tokens),  TEST(test_no_graph),
-        TEST(test_refusals),          TEST(test_state),
+        TEST(test_accuracy),          TEST(test_nothing_counted), TEST(test_matrix_and_its_kin),
+        TEST(test_binary_and_labels), TEST(test_means),           TEST(test_scores_of_tokens),
+        TEST(test_no_graph),          TEST(test_refusals),        TEST(test_state),
         TEST(test_failing_memory),
     };
     return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);

@@ -117,7 +117,8 @@ TAPEGRAD_API Tensor *tensor_bilinear(Tensor *x1, Tensor *x2, Tensor *weight, Ten
  *   "...ij,...jk"  "..." stands for any dimensions, which broadcast; without "->" the result begins with them
  * Spaces mean nothing.  Sizes of an index must agree, or be 1 (not within one operand).
  *
- * Operands are multiplied from left to right.  A sum of integers that meets no other operand is i64.
+ * Operands are multiplied from left to right.  Of one operand without a sum the result is a view: "ij->ji"
+ * shares its memory, and so does "ij->ij".  A sum of integers that meets no other operand is i64.
  * EVALUE: an equation that cannot be read, or is for another number of operands, or whose result names an
  * index twice or one that no operand has.  ESHAPE: another number of dimensions, or sizes that differ; the
  * text names operand and index.  EDTYPE: two dtypes in one matrix product. */
