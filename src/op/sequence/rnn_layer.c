@@ -152,9 +152,9 @@ static Dense turned(const void *data) { return (Dense){ data, true }; }
 
 static void *data_of(const Tensor *x) { return x ? x->data : NULL; }
 
-/* A matrix [k, n] that each step multiplies its few rows with.  On the host its columns lie in panels of PANEL
- * bytes, k rows one after another, and what is left behind them: a tile of the product then reads few pages
- * and cache sets (32 x 1024 x 256: 162 us, 210 from rows of 4 KiB). */
+/* A matrix [k, n] that each step multiplies its few rows with.  On the host its columns lie in panels of
+ * PANEL bytes, k rows one after another, and what is left behind them: a tile of the product then reads few
+ * pages and cache sets (32 x 1024 x 256: 162 us, 210 from rows of 4 KiB). */
 typedef struct Recurrent {
     int64_t k, n, width, panels;
     const Tensor *data;
