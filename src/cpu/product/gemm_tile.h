@@ -18,6 +18,8 @@
 #define COLS (2 * LANES)
 #define LOAD(p) ((VEC) * (const UVEC *)(p))
 #define STORE(p, v) (*(UVEC *)(p) = (v))
+#define EACH_VECTOR(i, j) UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vecs; j++)
+#define PART(j, line) (whole || j < vecs - 1 ? LOAD((line) + j * LANES) : N(get)((line) + j * LANES, mask))
 enum { KC = 384, NC = 2048, DIRECT = 8192, PACKED_BYTES = 128, DOT_CHUNK = 1024 };
 #endif
 
@@ -34,11 +36,29 @@ typedef struct {
     const T *row_bias, *col_bias; /* one value a column, one value a row */
 } N(Tile);
 
+/* One step of k: sum += a's column times b's row. */
+FORCE_INLINE void N(step)(VEC *sum, const char **a, int64_t row, int64_t step, const T *b, MASK mask,
+                          const int rows, const int vecs, const int whole)
+{
+    VEC v[8];
+    UNROLL for (int j = 0; j < vecs; j++)
+    {
+        v[j] = PART(j, b);
+        PIN(v[j]); /* or gcc loads it again for every row */
+    }
+    UNROLL for (int i = 0; i < rows; i++)
+    {
+        const VEC x = N(all)(*(const T *)(a[i / 3] + i % 3 * row));
+        UNROLL for (int j = 0; j < vecs; j++) sum[i * vecs + j] = N(fma)(x, v[j], sum[i * vecs + j]);
+    }
+    UNROLL for (int i = 0; i < (rows + 2) / 3; i++) a[i] += step;
+}
+
 /* The tile, for constant rows and vecs.  `whole`: all lanes of b may be read and of c written.  `unit`: a_col
  * is 1, so that the unrolled loop finds its steps of a at constant distances (3 % faster). */
 FORCE_INLINE void N(tile)(const N(Tile) * t, const int rows, const int vecs, const int whole, const int unit)
 {
-    VEC sum[ROWS * 2];
+    VEC sum[ROWS * 2 > 12 ? ROWS * 2 : 12]; /* 12: wide_3's */
     const MASK mask = N(mask)(t->cols - (vecs - 1) * LANES);
     UNROLL for (int i = 0; i < rows * vecs; i++) sum[i] = (VEC){ 0 };
 
@@ -50,39 +70,30 @@ FORCE_INLINE void N(tile)(const N(Tile) * t, const int rows, const int vecs, con
     const int64_t b_row = t->b_row, k = t->k;
 
     if (k >= 32) /* c is far away, and needed only at the end */
-        UNROLL for (int i = 0; i < rows; i++)
-        {
+        for (int i = 0; i < rows; i++) {
             __builtin_prefetch(t->c + i * t->c_row, 1);
             if (vecs > 1) __builtin_prefetch(t->c + i * t->c_row + t->cols - 1, 1);
         }
 
-    UNROLL_2 for (int64_t p = 0; p < k; p++, b += b_row)
-    {
-        VEC v[8];
-        UNROLL for (int j = 0; j < vecs; j++)
-        {
-            v[j] = whole || j < vecs - 1 ? LOAD(b + j * LANES) : N(get)(b + j * LANES, mask);
-            PIN(v[j]); /* or gcc loads it again for every row */
-        }
-        UNROLL for (int i = 0; i < rows; i++)
-        {
-            const VEC x = N(all)(*(const T *)(a[i / 3] + i % 3 * row));
-            UNROLL for (int j = 0; j < vecs; j++) sum[i * vecs + j] = N(fma)(x, v[j], sum[i * vecs + j]);
-        }
-        UNROLL for (int i = 0; i < (rows + 2) / 3; i++) a[i] += step;
-    }
+    if (whole) {
+        UNROLL_2 for (int64_t p = 0; p < k; p++, b += b_row)
+            N(step)(sum, a, row, step, b, mask, rows, vecs, whole);
+    } else
+        for (int64_t p = 0; p < k; p++, b += b_row) N(step)(sum, a, row, step, b, mask, rows, vecs, whole);
 
+    /* A pass over the registers for each part of the epilogue: tests for each element took a third of these
+     * kernels' code. */
     const VEC alpha = N(all)(t->alpha), beta = N(all)(t->beta);
-    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vecs; j++)
+    UNROLL for (int i = 0; i < rows * vecs; i++) sum[i] *= alpha;
+    if (t->beta != 0)
+        EACH_VECTOR(i, j) sum[i * vecs + j] = N(fma)(beta, PART(j, t->c + i * t->c_row), sum[i * vecs + j]);
+    if (t->row_bias) EACH_VECTOR(i, j) sum[i * vecs + j] += PART(j, t->row_bias);
+    if (t->col_bias) EACH_VECTOR(i, j) sum[i * vecs + j] += N(all)(t->col_bias[i]);
+    EACH_VECTOR(i, j)
     {
-        const int part = !whole && j == vecs - 1;
         T *c = t->c + i * t->c_row + j * LANES;
-        VEC y = sum[i * vecs + j] * alpha;
-        if (t->beta != 0) y = N(fma)(beta, part ? N(get)(c, mask) : LOAD(c), y);
-        if (t->row_bias) y += part ? N(get)(t->row_bias + j * LANES, mask) : LOAD(t->row_bias + j * LANES);
-        if (t->col_bias) y += N(all)(t->col_bias[i]);
-        if (part) N(put)(c, mask, y);
-        else STORE(c, y);
+        if (whole || j < vecs - 1) STORE(c, sum[i * vecs + j]);
+        else N(put)(c, mask, sum[i * vecs + j]);
     }
 }
 
@@ -98,7 +109,10 @@ TILE(1)
 TILE(2)
 TILE(3)
 TILE(4)
-TILE(5) TILE(6)
+#if !BASE_OF_X86
+TILE(5)
+TILE(6)
+#endif
 #if defined __AVX512F__ || defined __aarch64__
     TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
 #endif
@@ -118,7 +132,10 @@ static void N(wide_3)(const N(Tile) * t) { N(tile)(t, 3, 4, 1, 0); }
 typedef void (*N(TileFn))(const N(Tile) *);
 
 static const N(TileFn) N(tiles)[ROWS + 1] = {
-    NULL,       N(tile_1),  N(tile_2), N(tile_3),  N(tile_4),  N(tile_5),  N(tile_6),
+    NULL,       N(tile_1),  N(tile_2), N(tile_3),  N(tile_4),
+#if !BASE_OF_X86
+    N(tile_5),  N(tile_6),
+#endif
 #if defined __AVX512F__ || defined __aarch64__
     N(tile_7),  N(tile_8),  N(tile_9), N(tile_10), N(tile_11), N(tile_12),
 #endif
