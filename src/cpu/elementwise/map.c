@@ -282,7 +282,7 @@ static double held(double c, int dtype)
 static OpRowLoop narrow_loop(const MapArgs *m, int compute)
 {
     const int row = m->row - ROW_FAST;
-    const NarrowRow *rows = ISA_PICK_AVX2(map_narrow_rows)();
+    const NarrowRow *rows = ISA_PICK(map_narrow_rows)();
     if (row >= NARROW_ROWS || dtype_is_half(m->out.dtype)) return NULL; /* halves are rounded once */
     return compute == TENSOR_F32   ? rows[row].f32[m->part]
            : compute == TENSOR_I64 ? rows[row].i64
@@ -301,7 +301,7 @@ static int map_rare(MapArgs *m)
     if (loop.loop) return run(&loop, m);
     bool real = loop.compute == TENSOR_F32 || loop.compute == TENSOR_F64;
     double param[2] = { row->params ? held(m->params[0], loop.compute) : 0, loop.compute == TENSOR_F32 };
-    loop.loop = real ? (*ISA_PICK_AVX2(map_rare_loops)())[m->row - ROW_FAST][m->part] : row->i64;
+    loop.loop = real ? (*ISA_PICK(map_rare_loops)())[m->row - ROW_FAST][m->part] : row->i64;
     if (!loop.loop) return cpu_fail("no loop for %s", tensor_dtype_name((TensorDtype)loop.compute));
     loop.compute = real ? TENSOR_F64 : TENSOR_I64;
     loop.unit = real ? RARE_UNIT : 0;
