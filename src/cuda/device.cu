@@ -323,7 +323,7 @@ enum { WIDE = 1 << TENSOR_F64 | 1 << TENSOR_I64, ALL = (1 << TENSOR_DTYPES) - 1 
     K(order, OrderArgs, ALL)                                     \
     K(search, SearchArgs, WIDE)                                  \
     K(gather, GatherArgs, ALL)                                   \
-    K(scatter_add, GatherArgs, ALL & ~HALVES)                    \
+    K(scatter_add, GatherArgs, ALL)                              \
     K(scatter_fold, GatherArgs, WIDE)                            \
     K(conv2d, ConvArgs, ALL)                                     \
     K(conv2d_grad_input, ConvArgs, ALL)                          \

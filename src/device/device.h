@@ -37,7 +37,8 @@ typedef struct Strided {
 
 /* map - one part of one row over a collapsed index space (size-1 dims gone, mergeable neighbours merged,
  * innermost last).  in[k].data is NULL for operands that the part does not read.  All float operands have the
- * dtype of the computation (f16 and bf16 compute in f32); out may have another (bool for comparisons). */
+ * dtype of the computation (f16 and bf16 compute in f32); out may have another: bool for comparisons, f32
+ * beside halves that the device takes. */
 typedef struct MapArgs {
     int row, part;
     int ndim;
@@ -183,7 +184,7 @@ typedef struct OrderArgs {
 } OrderArgs;
 
 /* scan - running results along the middle of dense [outer, n, inner].  SCAN_SUM: in double, or in
- * i64 (dtype f32, f64, i64); reverse: from the last element on.  SCAN_LOGSUMEXP: f32, f64.  SCAN_MAX,
+ * i64 (dtype a float or i64); reverse: from the last element on.  SCAN_LOGSUMEXP: f32, f64.  SCAN_MAX,
  * SCAN_MIN, any dtype: index (i64) of the extreme so far, the last one on ties; NaN stays the extreme; and
  * the extreme itself into y, which is NULL but on the CPU.
  * scan_grad - SCAN_LOGSUMEXP: dx_i = sum over j >= i of g_j e^(x_i - y_j), 0 where x_i is -inf. */
@@ -213,8 +214,8 @@ typedef struct SearchArgs {
 
 /* gather - out[o, j, i] = src[o, index[o, j, i], i] over dense [outer, n, inner] src and [outer, m, inner]
  * index (embedding and index_select use index_outer = index_inner = 0).
- * scatter_add - dst[o, index, i] += src[o, j, i], in the order of j, dst dense [outer, n, inner]; never of
- * halves, whose sums are formed in f32.
+ * scatter_add - dst[o, index, i] += src[o, j, i], in the order of j, dst dense [outer, n, inner]; halves are
+ * added in f32, and rounded once.
  * scatter_fold - the same by a fold, f64 or i64: dst[o, index, i], if include_self or nothing names it, and
  * the src[o, j, i] that name it.  Means of integers round down, NaN wins extremes, integers wrap.
  * An index outside [0, n) is a fault.  Told at once it is KERNEL_FAILED with bad_at and bad_value, and
@@ -294,7 +295,8 @@ typedef struct TapsArgs {
  * and inner; weight and bias [channels]. mean, rstd and var (may be NULL) receive the statistics (biased
  * variance): rstd = 1 / sqrt(var + eps). */
 typedef struct NormArgs {
-    int dtype; /* of x, y, dy, dx; all else is f32 beside halves */
+    int dtype;   /* of x, y, dy, dx; the statistics are f32 beside halves */
+    int weights; /* of weight, bias, dweight, dbias: the same, or f32 beside halves */
     bool batch;
     bool given; /* batch in eval mode: mean and rstd are given */
     bool rms;

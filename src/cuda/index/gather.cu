@@ -42,14 +42,23 @@ int gpu_gather(GatherArgs *g)
 template <class T> __device__ inline T added(T a, T b)
 {
     if constexpr (std::is_same_v<T, Bool>) return Bool{ (uint8_t)(a.v | b.v) };
-    else if constexpr (std::is_same_v<T, __half>) return __float2half_rn(__half2float(a) + __half2float(b));
-    else if constexpr (std::is_same_v<T, __nv_bfloat16>)
-        return __float2bfloat16_rn(__bfloat162float(a) + __bfloat162float(b));
     else if constexpr (std::is_integral_v<T>) return (T)((uint64_t)a + (uint64_t)b);
     else return a + b;
 }
 
-/* A column of the destination a thread. */
+/* Sums of halves are f32 until they are complete. */
+template <class T> __device__ inline Compute<T> term(T x)
+{
+    if constexpr (std::is_same_v<T, Compute<T>>) return x;
+    else return value_of(x);
+}
+template <class T> __device__ inline void settle(T *p, Compute<T> sum)
+{
+    if constexpr (std::is_same_v<T, Compute<T>>) *p = sum;
+    else put(p, sum);
+}
+
+/* A column of the destination a thread.  The first place that names a row adds what all of them have. */
 template <class T> __global__ void scatter_column_kernel(GatherArgs g)
 {
     for (int64_t column = first_item(); column < g.outer * g.inner; column += item_step()) {
@@ -59,7 +68,13 @@ template <class T> __global__ void scatter_column_kernel(GatherArgs g)
         T *dst = (T *)g.dst + o * g.n * g.inner + i;
         for (int64_t j = 0; j < g.m; j++) {
             const int64_t row = index[j * g.index_row];
-            if (row >= 0 && row < g.n) dst[row * g.inner] = added(dst[row * g.inner], src[j * g.inner]);
+            bool first = row >= 0 && row < g.n;
+            for (int64_t k = 0; k < j && first; k++) first = index[k * g.index_row] != row;
+            if (!first) continue;
+            Compute<T> sum = term(dst[row * g.inner]);
+            for (int64_t k = j; k < g.m; k++)
+                if (index[k * g.index_row] == row) sum = added(sum, term(src[k * g.inner]));
+            settle(dst + row * g.inner, sum);
         }
     }
 }
@@ -86,8 +101,11 @@ template <class Visit> __device__ inline void each_place(const ScatterCall &c, i
 template <class T> __global__ void scatter_add_kernel(ScatterCall c)
 {
     T *const dst = (T *)c.g.dst;
-    for (int64_t at = first_item(); at < c.g.outer * c.g.n * c.g.inner; at += item_step())
-        each_place(c, at, [&](int64_t from) { dst[at] = added(dst[at], ((const T *)c.g.src)[from]); });
+    for (int64_t at = first_item(); at < c.g.outer * c.g.n * c.g.inner; at += item_step()) {
+        Compute<T> sum = term(dst[at]);
+        each_place(c, at, [&](int64_t from) { sum = added(sum, term(((const T *)c.g.src)[from])); });
+        settle(dst + at, sum);
+    }
 }
 
 static __device__ inline double divided(double a, int64_t n) { return a / (double)n; }

@@ -15,9 +15,11 @@ template <class T> struct NormCall {
     int64_t rows, n, channels, inner, groups;
     double eps;
     const T *x, *dy;
-    const C *weight, *bias;
+    const void *weight, *bias; /* of T if narrow, else of C */
+    bool narrow;
     T *y, *dx;
-    C *mean, *rstd, *var, *dweight, *dbias;
+    C *mean, *rstd, *var;
+    void *dweight, *dbias; /* as weight */
 
     __device__ inline int64_t at(int64_t row, int64_t e) const
     {
@@ -27,13 +29,19 @@ template <class T> struct NormCall {
     {
         return batch ? row : groups ? row % groups * channels + e / inner : e;
     }
+    __device__ inline double side(const void *p, int64_t i) const
+    {
+        return narrow ? (double)value_of(((const T *)p)[i]) : (double)((const C *)p)[i];
+    }
     __device__ inline double w(int64_t row, int64_t e) const
     {
-        return weight ? (double)value_of(weight[own(row, e)]) : 1;
+        return weight ? side(weight, own(row, e)) : 1;
     }
-    __device__ inline double b(int64_t row, int64_t e) const
+    __device__ inline double b(int64_t row, int64_t e) const { return bias ? side(bias, own(row, e)) : 0; }
+    __device__ inline void put_side(void *p, int64_t i, double v) const /* NULL: not wanted */
     {
-        return bias ? (double)value_of(bias[own(row, e)]) : 0;
+        if (p && narrow) put((T *)p + i, (C)v);
+        else if (p) ((C *)p)[i] = (C)v;
     }
 };
 
@@ -44,10 +52,10 @@ template <class T> static NormCall<T> norm_call(const NormArgs *a)
     c.batch = a->batch, c.given = a->given, c.rms = a->rms, c.groups = a->groups, c.channels = a->channels,
     c.inner = a->inner, c.eps = a->eps;
     c.rows = a->batch ? a->channels : a->outer, c.n = a->batch ? a->outer * a->inner : a->channels * a->inner;
-    c.x = (const T *)a->x, c.weight = (const C *)a->weight, c.bias = (const C *)a->bias,
-    c.dy = (const T *)a->dy;
+    c.x = (const T *)a->x, c.weight = a->weight, c.bias = a->bias, c.dy = (const T *)a->dy;
+    c.narrow = a->weights == a->dtype;
     c.y = (T *)a->y, c.mean = (C *)a->mean, c.rstd = (C *)a->rstd, c.var = (C *)a->var;
-    c.dx = (T *)a->dx, c.dweight = (C *)a->dweight, c.dbias = (C *)a->dbias;
+    c.dx = (T *)a->dx, c.dweight = a->dweight, c.dbias = a->dbias;
     return c;
 }
 
@@ -110,8 +118,8 @@ template <class Team, class T> __global__ void norm_grad_kernel(NormCall<T> c)
     dy_sum = Team::join(dy_sum, AddUp()), dot = Team::join(dot, AddUp());
     d_sum = Team::join(d_sum, AddUp()), d_dot = Team::join(d_dot, AddUp());
     if (c.batch && Team::rank() == 0) {
-        if (c.dweight) put(c.dweight + row, (C)dot);
-        if (c.dbias) put(c.dbias + row, (C)dy_sum);
+        c.put_side(c.dweight, row, dot);
+        c.put_side(c.dbias, row, dy_sum);
     }
     if (!c.dx) return;
     if (c.given) d_sum = d_dot = 0;
@@ -127,7 +135,6 @@ template <class Team, class T> __global__ void norm_grad_kernel(NormCall<T> c)
 /* Of layer norm: one thread an element of the weight. */
 template <class T> __global__ void layer_weight_kernel(NormCall<T> c)
 {
-    using C = Compute<T>;
     const int64_t e = first_item();
     if (e >= c.n) return;
     double dot = 0, sum = 0;
@@ -137,14 +144,13 @@ template <class T> __global__ void layer_weight_kernel(NormCall<T> c)
         dot += dy * ((double)value_of(c.x[row * c.n + e]) - (double)value_of(c.mean[row])) *
                (double)value_of(c.rstd[row]);
     }
-    if (c.dweight) put(c.dweight + e, (C)dot);
-    if (c.dbias) put(c.dbias + e, (C)sum);
+    c.put_side(c.dweight, e, dot);
+    c.put_side(c.dbias, e, sum);
 }
 
 /* Of group norm: one thread a channel. */
 template <class T> __global__ void group_weight_kernel(NormCall<T> c)
 {
-    using C = Compute<T>;
     const int64_t channel = first_item();
     if (channel >= c.groups * c.channels) return;
     double dot = 0, sum = 0;
@@ -156,8 +162,8 @@ template <class T> __global__ void group_weight_kernel(NormCall<T> c)
             dot += dy * ((double)value_of(c.x[at]) - (double)value_of(c.mean[row])) *
                    (double)value_of(c.rstd[row]);
         }
-    if (c.dweight) put(c.dweight + channel, (C)dot);
-    if (c.dbias) put(c.dbias + channel, (C)sum);
+    c.put_side(c.dweight, channel, dot);
+    c.put_side(c.dbias, channel, sum);
 }
 
 int gpu_norm_grad(NormArgs *a)

@@ -35,8 +35,16 @@ template <class T> struct SumRule : ScanLine {
     using ScanLine::ScanLine;
     static __device__ State none() { return 0; }
     static __device__ State join(State before, State s) { return before + s; }
-    __device__ State read(int64_t i) const { return (State)((const T *)a.x)[at(i)]; }
-    __device__ void write(int64_t i, State s) const { ((T *)a.y)[at(i)] = (T)s; }
+    __device__ State read(int64_t i) const
+    {
+        if constexpr (std::is_integral_v<T>) return (State)((const T *)a.x)[at(i)];
+        else return (State)value_of(((const T *)a.x)[at(i)]);
+    }
+    __device__ void write(int64_t i, State s) const
+    {
+        if constexpr (std::is_integral_v<T>) ((T *)a.y)[at(i)] = (T)s;
+        else put((T *)a.y + at(i), (Compute<T>)s);
+    }
 };
 
 template <class T> struct LogRule : ScanLine {
@@ -218,12 +226,9 @@ template <class Rule> int scan_with(const ScanArgs *a)
 
 static int scan_sum(const ScanArgs *a)
 {
-    switch (a->dtype) {
-    case TENSOR_F32: return scan_with<SumRule<float>>(a);
-    case TENSOR_F64: return scan_with<SumRule<double>>(a);
-    case TENSOR_I64: return scan_with<SumRule<int64_t>>(a);
-    default: return KERNEL_DECLINED;
-    }
+    if (a->dtype == TENSOR_I64) return scan_with<SumRule<int64_t>>(a);
+    if (a->dtype > TENSOR_BF16) return KERNEL_DECLINED;
+    return with_float(a->dtype, [&]<class T>() { return scan_with<SumRule<T>>(a); });
 }
 
 template <class V> int scan_extreme(const ScanArgs *a)

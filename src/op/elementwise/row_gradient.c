@@ -10,15 +10,16 @@ static Tensor *operand(OpCall *c, int which, unsigned keep)
     return x;
 }
 
-/* Operands in the dtype of the computation, g's: tensor_apply saves them as they were given. */
-static Tensor *fused_gradient(OpCall *c, int input, Tensor *g, unsigned keep)
+/* Operands in the dtype of the computation, g's: tensor_apply saves them as they were given.  dtype: of the
+ * result. */
+static Tensor *fused_gradient(OpCall *c, int input, Tensor *g, unsigned keep, int dtype)
 {
     Tensor *in[ROW_OPERANDS] = { operand(c, ROW_A, keep), operand(c, ROW_B, keep), operand(c, ROW_Y, keep),
                                  g };
     if (c->failed) return NULL;
     for (int k = 0; k < ROW_OPERANDS; k++)
         if (in[k] && in[k]->dtype != g->dtype && !(in[k] = own(raw_cast(in[k], g->dtype)))) return NULL;
-    Tensor *dx = own(new_tensor(op_output_shape(c, 0), g->dtype, g->place));
+    Tensor *dx = own(new_tensor(op_output_shape(c, 0), dtype, g->place));
     return dx && !row_map(c->op, c->name, ROW_GRAD_A + input, dx, in, c->params) ? dx : NULL;
 }
 
@@ -33,11 +34,13 @@ static Tensor *recorded_gradient(OpCall *c, int input, Tensor *g, unsigned keep)
     return c->failed ? NULL : op_formula(c->name, row->gradient[input], names, n);
 }
 
-/* What is still to be summed over broadcast dimensions stays wide until then: halves are rounded once. */
-static Tensor *cotangent(OpCall *c, int input, Tensor *dy)
+/* What is still to be summed over broadcast dimensions stays wide until then: halves are rounded once.  The
+ * loop reads them where its device does, and writes f32. */
+static Tensor *gradient(OpCall *c, int input, Tensor *dy, unsigned keep)
 {
-    bool sums = dtype_is_half(dy->dtype) && !shape_equal(op_input_shape(c, input), shape_of(dy));
-    return sums ? own(raw_cast(dy, TENSOR_F32)) : dy;
+    const bool sums = dtype_is_half(dy->dtype) && !shape_equal(op_input_shape(c, input), shape_of(dy));
+    Tensor *g = sums && !TAKES(dy->place, map, dy->dtype) ? own(raw_cast(dy, TENSOR_F32)) : dy;
+    return g ? fused_gradient(c, input, g, keep, sums ? TENSOR_F32 : dy->dtype) : NULL;
 }
 
 int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -48,10 +51,7 @@ int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
         unsigned keep = op->keep_for[i] ? op->keep_for[i] : c->n == 1 ? op->keep : 0;
         if (strcmp(op->row->gradient[i], "g") == 0) dx[i] = dy;
         else if (op_recording(c)) dx[i] = recorded_gradient(c, i, dy, keep);
-        else {
-            Tensor *g = cotangent(c, i, dy);
-            dx[i] = g ? fused_gradient(c, i, g, keep) : NULL;
-        }
+        else dx[i] = gradient(c, i, dy, keep);
         if (!dx[i]) return -1;
     }
     return 0;

@@ -189,9 +189,10 @@ static int place_forward(OpCall *c)
         tensor_set_grad_enabled(was);
     }
     g = g ? own(raw_contiguous(g)) : NULL;
-    if (!g || raw_fill(y, 0)) return -1;
+    Tensor *sum = g && g->dtype != y->dtype ? own(new_tensor(shape_of(y), g->dtype, y->place)) : y;
+    if (!g || !sum || raw_fill(sum, 0)) return -1;
     IndexPlan plan = plan_of(index, p->rows, y->shape[1]);
-    if (run_scatter_add(c, &plan, g, index, y)) return -1;
+    if (run_scatter_add(c, &plan, g, index, sum) || (sum != y && raw_copy(y, sum))) return -1;
     if (p->padding_idx < 0 || p->padding_idx >= p->rows) return 0;
     Tensor *row = own(new_layer(y, 0, p->padding_idx));
     return row ? raw_fill(row, 0) : -1;
@@ -225,7 +226,7 @@ static const TensorOp op_embedding_backward = {
     .shape = place_shape,
     .forward = place_forward,
     .backward = place_grad,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE,
     .torch = "-",
     .samples = "2x3@i64:0..4,2x3x4 {rows=5}; 6@i64:0..4,6x3 {rows=5 padding_idx=2}; 7@i64:0..3,7x2 {rows=4 "
                "scale_grad_by_freq=1}; @i64:0..1,3 {rows=2}; 0@i64:0..0,0x2 {rows=3}",

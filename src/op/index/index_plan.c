@@ -105,7 +105,7 @@ int run_gather(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor
 
 int run_scatter_add(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst)
 {
-    if (dst->dtype != TENSOR_F16 && dst->dtype != TENSOR_BF16)
+    if (!dtype_is_half(dst->dtype) || TAKES(dst->place, scatter_add, dst->dtype))
         return run(c, plan, src, index, dst, SCATTER_ADD);
     Tensor *wide_src = own(raw_cast(src, TENSOR_F32)), *wide = own(raw_cast(dst, TENSOR_F32));
     if (!wide_src || !wide || run(c, plan, wide_src, index, wide, SCATTER_ADD)) return -1;

@@ -45,13 +45,13 @@ static int check_targets(OpCall *c, const Tensor *t, int64_t classes)
 }
 
 /* w_t for each position, 0 where it is ignored. */
-static Tensor *position_weights(Tensor *weight, Tensor *safe, Tensor *ignored, const Tensor *x)
+static Tensor *position_weights(OpCall *c, Tensor *safe, Tensor *ignored, int dtype)
 {
-    Tensor *zero = own(new_tensor(shape_of(safe), x->dtype, x->place)), *w;
+    Tensor *zero = own(new_tensor(shape_of(safe), dtype, safe->place)), *w;
     if (!zero || raw_fill(zero, 0)) return NULL;
-    if (weight) {
-        Tensor *all = tensor_to(weight, (TensorDtype)x->dtype);
-        w = tensor_reshape(tensor_gather(all, 0, tensor_reshape(safe, SHAPE(safe->numel))), shape_of(safe));
+    if (op_input(c, 2)) {
+        w = tensor_gather(op_input(c, 2), 0, tensor_reshape(safe, SHAPE(safe->numel)));
+        w = w ? tensor_to(tensor_reshape(w, shape_of(safe)), (TensorDtype)dtype) : NULL;
     } else {
         w = tensor_ones_like(zero);
     }
@@ -70,15 +70,15 @@ static Tensor *divide(Tensor *loss, Tensor *weight_sum)
 static int compose(OpCall *c)
 {
     const TensorNllArgs *p = op_params(c);
-    const int dtype = op_input(c, 0)->dtype;
-    Tensor *x = loss_input(c, 0, dtype), *t = tensor_to(op_input(c, 1), TENSOR_I64);
-    const int dim = class_dim(op_input(c, 0));
-    if (!x || !t || check_targets(c, t, x->shape[dim])) return -1;
+    Tensor *x = op_input(c, 0), *t = tensor_to(op_input(c, 1), TENSOR_I64);
+    const int dtype = x->dtype, dim = class_dim(x);
+    if (!t || check_targets(c, t, x->shape[dim])) return -1;
     Tensor *ignored = tensor_eq_scalar(t, (double)p->ignore_index);
     Tensor *safe = tensor_where(ignored, tensor_zeros_like(t), t);
-    Tensor *w = safe ? position_weights(op_input(c, 2), safe, ignored, x) : NULL;
+    Tensor *w = safe ? position_weights(c, safe, ignored, sums_dtype(x)) : NULL;
     if (!w) return -1;
     Tensor *picked = tensor_reshape(tensor_gather(x, dim, tensor_unsqueeze(safe, dim)), shape_of(safe));
+    picked = picked ? tensor_to(picked, (TensorDtype)w->dtype) : NULL;
     Tensor *loss = tensor_neg(tensor_mul(w, tensor_where(ignored, tensor_zeros_like(w), picked)));
     if (p->reduction != TENSOR_NONE) loss = tensor_sum(loss);
     if (p->reduction == TENSOR_MEAN) loss = divide(loss, tensor_sum(w));

@@ -22,7 +22,10 @@ int norm_check_dtypes(OpCall *c)
     return 0;
 }
 
-/* Dense, in the dtype that kernels compute in.  NULL stays NULL.  Owned by the scope. */
+/* The dtype of weight and bias beside x of dtype `narrow`: their own, where it is that or wide. */
+static int weights_dtype(int own_dtype, int narrow, int wide) { return own_dtype == narrow ? narrow : wide; }
+
+/* Dense, of that dtype.  NULL stays NULL.  Owned by the scope. */
 static Tensor *norm_operand(const Tensor *x, int dtype, bool *failed)
 {
     Tensor *y = x ? own(raw_cast(x, dtype)) : NULL;
@@ -37,10 +40,11 @@ int norm_forward(OpCall *c, NormArgs *args, const Tensor *x, const Tensor *weigh
 {
     bool failed = false;
     const int dtype = norm_dtype(x), narrow = TAKES(y->place, norm, x->dtype) ? x->dtype : dtype;
-    args->dtype = narrow;
+    const Tensor *side = weight ? weight : bias;
+    args->dtype = narrow, args->weights = side ? weights_dtype(side->dtype, narrow, dtype) : dtype;
     args->x = data_of(norm_operand(x, narrow, &failed));
-    args->weight = data_of(norm_operand(weight, dtype, &failed));
-    args->bias = data_of(norm_operand(bias, dtype, &failed));
+    args->weight = data_of(norm_operand(weight, args->weights, &failed));
+    args->bias = data_of(norm_operand(bias, args->weights, &failed));
     Tensor *wide = y->dtype == narrow ? y : own(new_tensor(shape_of(y), narrow, y->place));
     if (failed || !wide) return -1;
     args->y = wide->data;
@@ -63,15 +67,18 @@ int norm_fused(OpCall *c, NormArgs *args, const int input[3], Tensor *dy, Tensor
     const int dtype = norm_dtype(x), narrow = TAKES(dy->place, norm_grad, x->dtype) ? x->dtype : dtype;
     const Tensor *weight = weighted(c, input) && op_wants(c, input[0]) ? op_saved(c, input[1]) : NULL;
     Tensor *made[3];
+    args->dtype = narrow, args->weights = dtype;
+    for (int i = 1; i < 3; i++) /* the one that is there, or both */
+        if (op_input_shape(c, input[i]).ndim)
+            args->weights = weights_dtype(op_input_dtype(c, input[i]), narrow, dtype);
     if (c->failed) return -1;
     for (int i = 0; i < 3; i++) {
-        made[i] = room(c, input[i], i == 0 ? narrow : dtype, dy->place);
+        made[i] = room(c, input[i], i == 0 ? narrow : args->weights, dy->place);
         if (op_wants(c, input[i]) && !made[i]) return -1;
     }
-    args->dtype = narrow;
     args->x = data_of(norm_operand(x, narrow, &failed));
     args->dy = data_of(norm_operand(dy, narrow, &failed));
-    args->weight = data_of(norm_operand(weight, dtype, &failed));
+    args->weight = data_of(norm_operand(weight, args->weights, &failed));
     args->dx = data_of(made[0]), args->dweight = data_of(made[1]), args->dbias = data_of(made[2]);
     if (failed || RUN_KERNEL(c->name, dy->place, norm_grad, args)) return -1;
     for (int i = 0; i < 3; i++) {

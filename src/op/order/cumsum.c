@@ -19,7 +19,7 @@ static int forward(OpCall *c)
     const TensorCumsumArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *out = op_output(c, 0);
     if (x->numel == 0) return 0;
-    x = dtype_is_float(x->dtype) ? dense_float(x) : own(raw_cast(x, TENSOR_I64));
+    x = dtype_is_float(x->dtype) ? DENSE_FOR(scan, x) : own(raw_cast(x, TENSOR_I64));
     Tensor *y = x && x->dtype != out->dtype ? own(new_tensor(shape_of(x), x->dtype, x->place)) : out;
     if (!x || !y) return -1;
     const Around a = around(shape_of(x), p->dim);

@@ -1,0 +1,106 @@
+/* test_slots.c - what ops ask of a device, counted over the registry.
+ *
+ * What a device reads is not widened for it: no copy of a half in f32 is given to a structured kernel that
+ * takes halves.  wide_ops.txt names the ops that do so still, and for which slot; each that does, and no
+ * other. */
+#include <stdio.h>
+#include "slot_calls.h" /* before cmocka.h, which has a macro fail */
+#include "test_device.h"
+#include "samples.h"
+#include "check/sample.h"
+
+/* test/cuda/NAME has a line "op slot" for each. */
+static bool listed(const char *name, const char *op, const char *slot)
+{
+    char line[128], want[128], path[64];
+    bool found = false;
+    snprintf(path, sizeof path, "test/cuda/%s", name);
+    FILE *list = fopen(path, "r");
+    if (!list) fail_msg("%s cannot be opened: run from the root of the tree", path);
+    snprintf(want, sizeof want, "%s %s", op, slot);
+    while (!found && fgets(line, sizeof line, list)) {
+        line[strcspn(line, "\n")] = 0;
+        found = strcmp(line, want) == 0;
+    }
+    fclose(list);
+    return found;
+}
+
+/* ---- a sample, forward and backward ---------------------------------------------------------- */
+
+static TensorDtype floats;
+static Layout layout;
+static SlotCalls seen; /* by the op alone: its operands and cotangents were there before */
+
+static void add_up(void)
+{
+    for (int s = 0; s < KERNEL_SLOTS; s++) {
+        seen.calls[s] += slot_calls.calls[s];
+        for (int k = 0; k < COPY_KINDS; k++) seen.fed[k][s] += slot_calls.fed[k][s];
+    }
+    seen.from_host += slot_calls.from_host, seen.to_host += slot_calls.to_host;
+}
+
+static bool inputs_there(const Sample *s, Tensor **x)
+{
+    bool any = false;
+    sample_inputs(s, (int)floats, 1, x);
+    for (int i = 0; i < s->n; i++) {
+        any = any || (x[i] && tensor_dtype(x[i]) == floats);
+        x[i] = x[i] ? strided_copy(tensor_to_device(x[i], test_device()), layout) : NULL;
+    }
+    return any;
+}
+
+static void run_sample(const Sample *s)
+{
+    Tensor *x[OP_MAX_INPUTS], *leaf[OP_MAX_INPUTS], *wanted[OP_MAX_INPUTS], *found[OP_MAX_INPUTS],
+        *root[SAMPLE_RESULTS], *g[SAMPLE_RESULTS], *y[SAMPLE_RESULTS];
+    if (!inputs_there(s, x)) return;
+    const int64_t by_host = tensor_host_fallbacks();
+    int leaves = sample_leaves(s, x, leaf), n = 0, roots = 0;
+    forget_slot_calls();
+    const int results = sample_apply(s, leaf, y);
+    if (results < 0 || tensor_host_fallbacks() > by_host) { /* a view that this layout does not allow */
+        tensor_error_clear();
+        return;
+    }
+    add_up();
+    for (int i = 0; i < results; i++)
+        if (tensor_requires_grad(y[i]))
+            root[roots] = y[i], g[roots++] = strided_copy(random_like(y[i], 3), layout);
+    for (int i = 0; i < s->n; i++)
+        if (sample_differentiable(s, i, x[i])) wanted[n++] = leaf[i];
+    if (!leaves || !roots) return;
+    forget_slot_calls();
+    if (tensor_gradients_many(TENSOR_LIST(root, roots), TENSOR_LIST(wanted, n), found,
+                              .grad_outputs = TENSOR_LIST(g, roots), .materialize_grads = true))
+        fail_msg("%s: %s: %s", s->op->name, s->text, tensor_error());
+    add_up();
+}
+
+/* ---- halves ---------------------------------------------------------------------------------- */
+
+static void check_halves(const TensorOp *op)
+{
+    const int half = TENSOR_BF16;
+    floats = half, layout = LAYOUT_DENSE;
+    memset(&seen, 0, sizeof seen);
+    each_sample(op, run_sample);
+    for (int s = 0; s < KERNEL_SLOTS; s++) {
+        const bool widens = seen.fed[WIDENED][s] && (watched->takes[s] >> half & 1),
+                   known = listed("wide_ops.txt", op->name, slot_name[s]);
+        if (widens && !known)
+            fail_msg("%s: halves are widened for %s, which takes them, and wide_ops.txt does not say so",
+                     op->name, slot_name[s]);
+        if (!widens && known)
+            fail_msg("%s: nothing is widened for %s: take it out of wide_ops.txt", op->name, slot_name[s]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (!test_device_opens()) return 1;
+    watch_device(test_device());
+    return run_registry(argc, argv, "kernels that ops ask for", check_halves);
+}
