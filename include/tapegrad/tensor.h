@@ -204,19 +204,25 @@ TAPEGRAD_API Tensor *tensor_new_tensor(const Tensor *x, const void *data, Tensor
 
 /* tensor_from_data - copies a dense row-major array of the dtype's C type: float, double, int64_t for I64,
  * int32_t for I32, uint8_t, bool or a byte; f16 and bf16: uint16_t bits.  The address does not tell its type,
- * but where the compiler knows how many bytes lie there (in an optimized build of arrays, and of what malloc
+ * but where C's compiler knows how many bytes lie there (in an optimized build of arrays, and of what malloc
  * gave), too few are EDTYPE: an array of int, which is I32's, would be read beyond its end as I64.
  * tensor_from_data_sized - where you know: at least that many bytes lie at data; SIZE_MAX: unknown. */
 TAPEGRAD_API Tensor *tensor_from_data(const void *data, TensorShape shape, TensorDtype dtype);
 TAPEGRAD_API Tensor *tensor_from_data_sized(const void *data, size_t bytes, TensorShape shape,
                                             TensorDtype dtype);
-#if defined(__GNUC__)
-static inline __attribute__((always_inline)) Tensor *tensor_from_data_(const void *data, TensorShape shape,
-                                                                       TensorDtype dtype)
-{
-    return tensor_from_data_sized(data, TENSOR_BYTES_AT_(data), shape, dtype);
-}
-#define tensor_from_data(...) tensor_from_data_(__VA_ARGS__)
+#if defined(__GNUC__) && !defined(__cplusplus) /* no inline function: errors would name its line */
+typedef struct TensorFromData_ {
+    const void *data;
+    TensorShape shape;
+    TensorDtype dtype;
+} TensorFromData_;
+#define tensor_from_data(...)                                                                              \
+    __extension__({                                                                                        \
+        (void)sizeof((tensor_from_data)(__VA_ARGS__)); /* their number and types */                        \
+        const TensorFromData_ tensor_from_ = { __VA_ARGS__ };                                              \
+        tensor_from_data_sized(tensor_from_.data, TENSOR_BYTES_AT_(tensor_from_.data), tensor_from_.shape, \
+                               tensor_from_.dtype);                                                        \
+    })
 #endif
 
 /* tensor_from_blob - uses the caller's memory without copying.  deleter(data, ctx) is called once, when the

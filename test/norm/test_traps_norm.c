@@ -91,7 +91,10 @@ static void test_batch_norm_normalises_with_biased_variance(void **state)
 {
     (void)state;
     Tensor *x = F64(SHAPE(2, 1), 1, 3); /* mean 2, biased variance 1, unbiased 2 */
-    ASSERT_VALUES(tensor_batch_norm(x, NULL, NULL, NULL, NULL, true, .eps = 0), -1, 1);
+    ASSERT_VALUES(tensor_batch_norm(x, NULL, NULL, NULL, NULL, true, .eps = 1e-15), -1, 1);
+    assert_refused(tensor_batch_norm(x, NULL, NULL, NULL, NULL, true, .eps = 0), TENSOR_EVALUE);
+    assert_refused(tensor_batch_norm(x, F64(SHAPE(1), 0), F64(SHAPE(1), 1), NULL, NULL, .eps = -1e-9),
+                   TENSOR_EVALUE);
 }
 
 static void test_batch_norm_running_var_is_unbiased(void **state)

@@ -90,6 +90,17 @@ static void test_other_names_are_the_called_ones(void **state)
     says(tensor_div_rounding(x, x, (TensorRounding)9), "tensor_div_rounding: there is no rounding 9");
 }
 
+static void test_line_of_a_macro(void **state)
+{
+    (void)state;
+    char text[160];
+    const int line = __LINE__ + 1;
+    const Tensor *none = tensor_from_data(NULL, SHAPE(2), TENSOR_F32);
+    snprintf(text, sizeof text, "tensor_from_data: data is NULL\n    at %s:%d in %s", __FILE__, line,
+             __func__);
+    says(none, text);
+}
+
 static void test_fills_name_who_wrote(void **state)
 {
     (void)state;
@@ -192,6 +203,7 @@ int main(void)
         TEST(test_recurrent_nets_tell_shapes_as_given),
         TEST(test_counts_that_do_not_fit),
         TEST(test_what_was_left_out),
+        TEST(test_line_of_a_macro),
         TEST(test_fills_name_who_wrote),
         TEST(test_nothing_is_widened),
         TEST(test_sizes_that_differ_are_told),

@@ -86,7 +86,7 @@ TAPEGRAD_API extern const TensorBatchNormArgs tensor_batch_norm_defaults;
  *              graph, running = (1 - momentum) running + momentum batch, with the unbiased variance.
  *   otherwise  running_mean and running_var, constants.
  * An input [0] is copied.  ESHAPE: training with one value for each channel.  EVALUE: one running statistic
- * without the other; none and not training. */
+ * without the other; none and not training; a negative eps, and in training 0. */
 #define tensor_batch_norm(...)                                                            \
     TENSOR_CALL_(tensor_batch_norm_args, TensorBatchNormArgs, TENSOR_BATCH_NORM_DEFAULTS, \
                  .input = __VA_ARGS__)
@@ -106,7 +106,7 @@ TAPEGRAD_API extern const TensorInstanceNormArgs tensor_instance_norm_defaults;
 
 /* tensor_instance_norm - batch_norm of each sample of [N, C, ...] by itself.  With use_input_stats the
  * running statistics, if given, follow the mean of the samples'; without it they are used.  Errors as
- * batch_norm; ESHAPE: use_input_stats and one position in each channel. */
+ * batch_norm, but any eps is taken; ESHAPE: use_input_stats and one position in each channel. */
 #define tensor_instance_norm(...)                                                                  \
     TENSOR_CALL_(tensor_instance_norm_args, TensorInstanceNormArgs, TENSOR_INSTANCE_NORM_DEFAULTS, \
                  .input = __VA_ARGS__)

@@ -152,5 +152,9 @@ REGISTER_OPS(&op_batch_norm);
 Tensor *tensor_batch_norm_args(TensorBatchNormArgs a)
 {
     if (a.input && a.input->ndim == 1 && a.input->numel == 0) return tensor_clone(a.input); /* as PyTorch */
+    if (a.eps < 0 || (a.training && a.eps == 0)) /* instance_norm takes them, as in PyTorch */
+        return fail(TENSOR_EVALUE, "batch_norm", "eps is %g: want %s", a.eps,
+                    a.training ? "more than 0 in training" : "0 or more"),
+               NULL;
     return APPLY(&op_batch_norm, &a, a.input, a.running_mean, a.running_var, a.weight, a.bias);
 }

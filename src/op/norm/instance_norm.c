@@ -55,9 +55,10 @@ static int compose(OpCall *c)
     Tensor *means = each_sample(mean, n), *vars = each_sample(var, n);
     Tensor *weights = each_sample(op_input(c, WEIGHT), n), *biases = each_sample(op_input(c, BIAS), n);
     if (tensor_error_code()) return -1;
-    Tensor *y =
-        tensor_batch_norm(tensor_reshape(x, SHAPE(1, channels, positions)), means, vars, weights, biases,
-                          .training = p->use_input_stats, .momentum = p->momentum, .eps = p->eps);
+    TensorBatchNormArgs batch = tensor_batch_norm_defaults;
+    batch.training = p->use_input_stats, batch.momentum = p->momentum, batch.eps = p->eps;
+    Tensor *y = APPLY(&op_batch_norm, &batch, tensor_reshape(x, SHAPE(1, channels, positions)), means, vars,
+                      weights, biases);
     y = y ? tensor_reshape(y, shape_of(x)) : NULL;
     if (!y) return -1;
     if (p->use_input_stats && mean && x->numel) {

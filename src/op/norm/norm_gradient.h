@@ -7,6 +7,8 @@
 
 #pragma GCC visibility push(hidden)
 
+extern const TensorOp op_batch_norm; /* takes every eps */
+
 /* The dtype that kernels compute in: f64, or f32 for all others. */
 FORCE_INLINE int norm_dtype(const Tensor *x) { return x->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32; }
 
