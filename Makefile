@@ -141,7 +141,7 @@ help: ; @sed -n 's/^# |//p' Makefile
 # |make oracle      N=200 fresh random cases an op against PyTorch (PYTHON=, SEED=, OP=pattern)
 # |make bench       steps, kernels beside PyTorch (CASES=regex FORMS= JSON=)   make bench-ops  op by op
 # |make bench-conv  passes of convolutions (PATTERN=, SHAPES=random SEED=)
-# |make bench-train nn_fit beside the loop written out
+# |make bench-train nn_fit beside the loop written out   make bench-scaling  cost by how many (LARGEST=)
 # |make examples    the course, in build/examples
 # |make docs        reference by doxygen     make compile_commands.json   for editors
 # |make install uninstall install-strip      DESTDIR= PREFIX= LIBDIR=          make clean

@@ -84,8 +84,7 @@ def share(name, ns, flops, ceiling):
     if size:
         moved = int(size[2]) * (3 if size[1] == "add" else 2)
         return moved / (ns * 1e-9) / ceiling["copy"][int(size[2])]
-    counted = flops and "lstm" not in name  # PyTorch does not count recurrent layers
-    return flops / (ns * 1e-9) / (ceiling["flops"] * threads) if counted else None
+    return flops / (ns * 1e-9) / (ceiling["flops"] * threads) if flops else None
 
 
 def measure(name, ceiling):

@@ -461,10 +461,19 @@ def find():
     sys.exit(f"torch_worker.py: no case {case}")
 
 
-def count(block):
-    """Of products, convolutions and attention; what a compiled graph hides is not counted."""
-    from torch.utils.flop_counter import FlopCounterMode
+def recurrent_products(x, w_ih, w_hh, *_, **__):
+    """Of all steps of a layer: x [steps, batch, in], w_ih [gates, in], w_hh [gates, hidden]."""
+    return 2 * x[0] * x[1] * (w_ih[0] * w_ih[1] + w_hh[0] * w_hh[1])
 
+
+def count(block):
+    """Of products, convolutions, attention and recurrent layers; what a compiled graph hides is not counted."""
+    from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
+
+    register_flop_formula(torch.ops.aten.mkldnn_rnn_layer)(recurrent_products)
+    register_flop_formula(torch.ops.aten.mkldnn_rnn_layer_backward)(
+        lambda *shapes, **names: 2 * recurrent_products(*shapes, **names)
+    )
     with FlopCounterMode(display=False) as counter:
         block()
     return counter.get_total_flops()

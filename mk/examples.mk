@@ -13,14 +13,15 @@ BENCH := $(patsubst %,bench/%.c,bench steps kernels small nets ceiling)
 $(B)/bench/bench: $(BENCH) bench/cases.h bench/nets.h $(B)/libtapegrad.a $(B)/flags.link
 	$(COMPILE) $(BENCH) $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@
 bench: $(B)/bench/bench ; @bench/run.sh $(B)/bench/bench
-$(B)/bench/ops $(B)/bench/train: $(B)/bench/%: bench/%.c $(B)/libtapegrad.a $(B)/flags.link
+$(B)/bench/ops $(B)/bench/train $(B)/bench/scaling: $(B)/bench/%: bench/%.c $(B)/libtapegrad.a $(B)/flags.link
 	$(COMPILE) $< $(WHOLE) $(LDFLAGS) $(LIBS) -o $@
 bench-train: $(B)/bench/train ; @OMP_NUM_THREADS=1 $<
 bench-ops: $(B)/bench/ops ; @$${PYTHON:-python3} bench/ops.py $<
+bench-scaling: $(B)/bench/scaling ; @OMP_NUM_THREADS=1 $< $(B)/scaling.png $(LARGEST)
 # Each pass of convolutions in turn with PyTorch: make bench-conv (PATTERN="resnet", SHAPES=random SEED=2).
 $(B)/bench/conv_passes.so: bench/conv_passes.c $(B)/libtapegrad.a $(B)/flags.link
 	$(COMPILE) -shared $< $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@
 bench-conv: $(B)/bench/conv_passes.so
 	@OMP_NUM_THREADS=1 "$${PYTHON:-python3}" bench/conv_passes.py $< "$(PATTERN)"
 oracle: $(B)/test/test_golden ; @test/oracle/run.sh $(B)
-.PHONY: examples demo bench bench-ops bench-conv bench-train oracle
+.PHONY: examples demo bench bench-ops bench-conv bench-train bench-scaling oracle

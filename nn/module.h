@@ -20,6 +20,14 @@ int nn_rename(TensorDict dict, const NNRename *rules, TensorDict *to,
               bool *any);           /* rename.c: "": not wanted; any: a rule matched */
 extern const TensorDict nn_no_dict; /* of a call that failed */
 
+/* Tensors that were met, at most so many: open addressing by address.  free(slot) ends it. */
+typedef struct NNSeen {
+    const Tensor **slot;
+    size_t mask;
+} NNSeen;
+int nn_seen_make(NNSeen *s, int64_t most, const char *function);
+bool nn_seen_before(NNSeen *s, const Tensor *t); /* and has met it now */
+
 /* What of a dict does not fit, by name; shapes: "bias is [2], given [3]".
  * nn_refuse_dict - -1, with one error that names all of it after who; ESHAPE where a shape is among it. */
 typedef struct NNMisfits {

@@ -64,20 +64,14 @@ int nn_walk(Module *m, NNVisit fn, void *ctx)
 
 /* ---- lists of parameters --------------------------------------------------------------------- */
 
-/* Those that were met, so that each counts once: open addressing by address. */
-typedef struct Seen {
-    const Tensor **slot;
-    size_t mask;
-} Seen;
-
-static int seen_make(Seen *s, int most, const char *function)
+int nn_seen_make(NNSeen *s, int64_t most, const char *function)
 {
     for (s->mask = 16; s->mask < 2 * (size_t)most; s->mask *= 2) {}
     s->slot = calloc(s->mask--, sizeof *s->slot);
     return s->slot ? 0 : tensor_fail(TENSOR_ENOMEM, function, "out of memory");
 }
 
-static bool seen_before(Seen *s, const Tensor *t)
+bool nn_seen_before(NNSeen *s, const Tensor *t)
 {
     size_t at = ((uintptr_t)t >> 4) * 0x9e3779b97f4a7c15u >> 20 & s->mask;
     while (s->slot[at] && s->slot[at] != t) at = (at + 1) & s->mask;
@@ -87,7 +81,7 @@ static bool seen_before(Seen *s, const Tensor *t)
 }
 
 typedef struct Collected {
-    Seen seen;
+    NNSeen seen;
     Tensor **at;
     int n;
     TensorDict *dict;
@@ -104,7 +98,7 @@ static int collect(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
 {
     (void)path;
     Collected *c = ctx;
-    if (!is_buffer && !seen_before(&c->seen, t->tensor)) c->at[c->n++] = t->tensor;
+    if (!is_buffer && !nn_seen_before(&c->seen, t->tensor)) c->at[c->n++] = t->tensor;
     return 0;
 }
 
@@ -121,7 +115,7 @@ TensorList nn_list_parameters(Module *m)
         m->list = grown, m->room = most;
     }
     Collected c = { .at = m->list };
-    if (seen_make(&c.seen, most, "nn_parameters")) return TENSOR_LIST(NULL, 0);
+    if (nn_seen_make(&c.seen, most, "nn_parameters")) return TENSOR_LIST(NULL, 0);
     nn_walk(m, collect, &c);
     free(c.seen.slot);
     return TENSOR_LIST(m->list, c.n);
@@ -155,7 +149,7 @@ TensorList nn_parameters(Module *m)
 static int name_parameter(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
 {
     Collected *c = ctx;
-    return is_buffer || seen_before(&c->seen, t->tensor) ? 0 : nn_dict_append(c->dict, path, t->tensor);
+    return is_buffer || nn_seen_before(&c->seen, t->tensor) ? 0 : nn_dict_append(c->dict, path, t->tensor);
 }
 
 TensorDict nn_named_parameters(Module *m)
@@ -163,7 +157,7 @@ TensorDict nn_named_parameters(Module *m)
     Collected c = { .dict = m ? &m->named : NULL };
     int most = 0;
     if (nn_unmade(m, "nn_named_parameters") || nn_walk(m, count_parameter, &most) ||
-        seen_make(&c.seen, most, "nn_named_parameters"))
+        nn_seen_make(&c.seen, most, "nn_named_parameters"))
         return nn_no_dict;
     nn_dict_clear(&m->named);
     const int status = nn_walk(m, name_parameter, &c);

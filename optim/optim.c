@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../nn/module.h"
 #include "optim.h"
 
 /* ---- kinds: a linker section that each file adds to ------------------------------------------ */
@@ -22,15 +23,7 @@ const OptimKind *optim_kind_at(int i)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static bool has_param(const Optimizer *opt, const Tensor *t)
-{
-    for (int g = 0; g < opt->groups; g++)
-        for (int i = 0; i < opt->group[g].count; i++)
-            if (opt->group[g].param[i].tensor == t) return true;
-    return false;
-}
-
-static int check_param(const Optimizer *opt, TensorList list, int i)
+static int check_param(const Optimizer *opt, TensorList list, int i, NNSeen *seen)
 {
     const char *function = opt->kind->function;
     if (!list.item[i])
@@ -41,9 +34,8 @@ static int check_param(const Optimizer *opt, TensorList list, int i)
     if (tensor_error_code()) return -1; /* it was released */
     if (!leaf)
         return tensor_fail(TENSOR_EGRAD, function, "parameter %d is the result of an op, not a leaf", i);
-    bool twice = has_param(opt, list.item[i]);
-    for (int k = 0; k < i && !twice; k++) twice = list.item[k] == list.item[i];
-    if (twice) return tensor_fail(TENSOR_EVALUE, function, "parameter %d is given twice", i);
+    if (nn_seen_before(seen, list.item[i]))
+        return tensor_fail(TENSOR_EVALUE, function, "parameter %d is given twice", i);
     return opt->kind->check_param ? opt->kind->check_param(list.item[i], function) : 0;
 }
 
@@ -56,13 +48,26 @@ int optim_check_options(const OptimKind *kind, const void *options, const char *
     return kind->check ? kind->check(options, function) : 0;
 }
 
+static int check_params(const Optimizer *opt, TensorList list)
+{
+    NNSeen seen;
+    int64_t most = list.count;
+    int status = 0;
+    for (int g = 0; g < opt->groups; g++) most += opt->group[g].count;
+    if (nn_seen_make(&seen, most, opt->kind->function)) return -1;
+    for (int g = 0; g < opt->groups; g++)
+        for (int i = 0; i < opt->group[g].count; i++) nn_seen_before(&seen, opt->group[g].param[i].tensor);
+    for (int i = 0; i < list.count && !status; i++) status = check_param(opt, list, i, &seen);
+    free(seen.slot);
+    return status;
+}
+
 static int check_group(const Optimizer *opt, TensorList list, const void *options)
 {
     if (list.count < 1 || !list.item)
         return tensor_error_code() ? -1
                                    : tensor_fail(TENSOR_EVALUE, opt->kind->function, "no parameters given");
-    for (int i = 0; i < list.count; i++)
-        if (check_param(opt, list, i)) return -1;
+    if (check_params(opt, list)) return -1;
     return optim_check_options(opt->kind, options, opt->kind->function);
 }
 
