@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tapegrad.h>
+#include <unistd.h>
 #include "answers.h"
 
 enum { TEXT = 2000, SHOWN = 12 };
@@ -227,20 +228,70 @@ static char *read_all(void)
     return all ? all : strdup("");
 }
 
-/* The lines that differ, below what they are about. */
-static int compare(const char *want, const char *found)
+static size_t line(const char *at) { return strcspn(at, "\n"); }
+
+static const char *next(const char *at)
 {
-    int wrong = 0;
-    const char *about = found;
-    while (*want || *found) {
-        const size_t a = strcspn(want, "\n"), b = strcspn(found, "\n");
-        if (*found && *found != ' ') about = found;
-        if ((a != b || strncmp(want, found, a) != 0) && ++wrong <= SHOWN)
-            fprintf(stderr, "%.*s\n- %.*s\n+ %.*s\n", (int)strcspn(about, "\n"), about, (int)a, want, (int)b,
-                    found);
-        want += a + (want[a] != 0), found += b + (found[b] != 0);
+    at += line(at);
+    return at + (*at != 0);
+}
+
+/* From `all` on, what stands about the same as at `about`; NULL: nothing. */
+static const char *section(const char *all, const char *about)
+{
+    const size_t n = line(about);
+    for (; *all; all = next(all))
+        if (line(all) == n && strncmp(all, about, n) == 0) return all;
+    return NULL;
+}
+
+static int differ(const char *about, const char *want, const char *found, int before)
+{
+    const int a = (int)line(want), b = (int)line(found);
+    if (a == b && strncmp(want, found, (size_t)a) == 0) return 0;
+    if (before < SHOWN) fprintf(stderr, "%.*s\n- %.*s\n+ %.*s\n", (int)line(about), about, a, want, b, found);
+    return 1;
+}
+
+static int compare_sections(const char *about, const char *want, const char *found, int wrong)
+{
+    while (*want == ' ' || *found == ' ') {
+        wrong += differ(about, *want == ' ' ? want : "", *found == ' ' ? found : "", wrong);
+        if (*want == ' ') want = next(want);
+        if (*found == ' ') found = next(found);
     }
     return wrong;
+}
+
+/* The lines that differ, below what they are about; added: sections that the file does not have. */
+static int compare(const char *want, const char *found, int *added)
+{
+    int wrong = 0, left = 0;
+    const char *from = want;
+    for (const char *about = want; *about; about = next(about)) {
+        if (*about == ' ') continue;
+        left++;
+        if (!section(found, about)) wrong += differ(about, about, "", wrong);
+    }
+    for (const char *about = found; *about; about = next(about)) {
+        if (*about == ' ') continue;
+        const char *in = section(from, about);
+        if (!in) in = section(want, about);
+        if (!in) ++*added;
+        if (!in) continue;
+        wrong = compare_sections(about, next(in), next(about), wrong);
+        from = next(in), left--;
+    }
+    return wrong ? wrong : abs(left);
+}
+
+/* As a whole or not at all: other builds' suites may read it. */
+static int write_all(void)
+{
+    char other[200];
+    snprintf(other, sizeof other, "%s.%d", file_name, (int)getpid());
+    FILE *f = fopen(other, "w");
+    return !f || fwrite(text, 1, length, f) != length || fclose(f) || rename(other, file_name);
 }
 
 int answers_end(void)
@@ -248,15 +299,12 @@ int answers_end(void)
     end_line();
     fclose(out);
     char *want = read_all();
-    int wrong = 0;
-    if (writing) {
-        FILE *f = fopen(file_name, "w");
-        wrong = !f || fwrite(text, 1, length, f) != length || fclose(f);
-    } else {
-        wrong = compare(want, text);
-    }
+    int added = 0, wrong = writing ? write_all() : compare(want, text, &added);
     if (wrong)
         fprintf(stderr, "%s: %d lines differ (after a change that is meant: --write)\n", file_name, wrong);
+    else if (added)
+        printf("%s: answers about %d new things, %s\n", file_name, added,
+               write_all() ? "cannot be written" : "written: look at the diff");
     printf("[  %s ] %s\n", wrong ? "FAILED " : "     OK", file_name); /* as cmocka says it */
     free(want), free(text);
     return wrong ? 1 : 0;

@@ -1,6 +1,7 @@
 /* answers.h - what a function answers when one thing of a call that works is another: an option, a size, a
  * rank, a dtype.  The answers are lines of a committed file: each limit is held from both sides, and each
- * error's text to the letter.  SUITE --write writes the file anew. */
+ * error's text to the letter.  SUITE --write writes the file anew; what is new in the registry is written by
+ * the suite itself, for there is nothing yet to hold it to. */
 #ifndef ANSWERS_H
 #define ANSWERS_H
 
