@@ -35,16 +35,18 @@ Module *nn_running(int i)
 
 /* ---- where ----------------------------------------------------------------------------------- */
 
+/* Its own children first: a module looks for one in each forward of a tree that changed. */
 bool nn_path(const Module *parent, const Module *m, char *text)
 {
+    char inner[NN_PATH];
+    for (int i = 0; i < parent->child_count; i++)
+        if (parent->children[i].module == m)
+            return snprintf(text, NN_PATH, "%s", parent->children[i].name), true;
     for (int i = 0; i < parent->child_count; i++) {
         const ModuleChild *c = &parent->children[i];
-        const size_t n = strlen(c->name);
-        if (n + 2 > NN_PATH) continue;
-        char inner[NN_PATH];
-        if (c->module != m && !nn_path(c->module, m, inner)) continue;
-        if (c->module == m) inner[0] = 0;
-        snprintf(text, NN_PATH, "%s%s%.*s", c->name, *inner ? "." : "", (int)(NN_PATH - n - 2), inner);
+        if (!c->module->child_count || !nn_path(c->module, m, inner)) continue;
+        const int n = (int)strnlen(c->name, NN_PATH - 2);
+        snprintf(text, NN_PATH, "%.*s.%.*s", n, c->name, NN_PATH - n - 2, inner);
         return true;
     }
     return false;
